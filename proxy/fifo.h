@@ -65,8 +65,7 @@ gpul_status gpul_fifo_area_format(void *area, size_t bytes, const gpul_fifo_shap
 gpul_status gpul_fifo_create(const gpul_driver *drv, gpul_mem_kind kind, int device, const gpul_fifo_shape *shape,
 			     gpul_fifo **out, gpul_error *err);
 
-/* The kernels' end, and the memory that gpul_fifo_create() allocated; NULL after gpul_fifo_open().  Valid until
- * gpul_fifo_close(). */
+/* The kernels' end and the memory, from gpul_fifo_create(); else NULL.  Valid until gpul_fifo_close(). */
 const gpul_fifo_gpu *gpul_fifo_gpu_of(const gpul_fifo *f);
 const gpul_mem *gpul_fifo_mem_of(const gpul_fifo *f);
 
@@ -207,9 +206,8 @@ gpul_status gpul_fifo_hold_lifeline(gpul_fifo *f, gpul_error *err);
  * Source  - */
 gpul_status gpul_fifo_gpu_hold_lifeline(gpul_fifo_gpu *g, gpul_error *err);
 
-/* Has the process with the other end died since this end was opened or reset, or since its proxy was started?  Works
- * only if that process holds a lifeline: else the result is always false.  A proxy's thread checks this by itself.  Any
- * thread. */
+/* Has the process with the other end died since this end was opened or reset, or since its proxy was started?  False if
+ * that process holds no lifeline.  A proxy's thread checks this by itself.  Any thread. */
 bool gpul_fifo_peer_died(const gpul_fifo *f);
 bool gpul_fifo_gpu_peer_died(const gpul_fifo_gpu *g);
 

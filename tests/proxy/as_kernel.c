@@ -1,4 +1,4 @@
-/* as_kernel.c — a FIFO in this program's memory, whose lanes are pushed by CPU threads that wait like kernels. */
+/* as_kernel.c — a FIFO in this program's memory.  CPU threads push into its lanes and wait as kernels do. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -9,16 +9,16 @@ struct as_kernel {
 	gpul_fifo_shape shape;
 	void *area;
 	gpul_fifo *fifo;
-	struct pusher *lane;  /* a lane belongs to one thread */
+	struct pusher *lane;  /* one pusher per lane; only one thread may use a lane */
 };
 
 /* Both fail the running test on an error. */
 void as_kernel_open(struct as_kernel *k, unsigned slots, unsigned lanes);
 void as_kernel_close(struct as_kernel *k);
 
-/* Push word 0 = a, word 1 = kind and the lane's position.  TIMED_OUT after 30 s of a full ring. */
+/* Push word 0 = a, word 1 = kind and the lane's position.  TIMED_OUT: the ring was full for 30 s. */
 enum gpul_fifo_result as_kernel_push(struct as_kernel *k, unsigned lane, unsigned kind, uint64_t a);
-/* Wait until all of a lane has been handled. */
+/* Wait until all triggers of a lane have been handled. */
 enum gpul_fifo_result as_kernel_sync(struct as_kernel *k, unsigned lane);
 
 uint64_t as_kernel_tail(const struct as_kernel *k, unsigned lane);

@@ -1,11 +1,11 @@
-// device.cu — kernels of test_device.c that push with fifo_device.cuh.  proxy/fifo.ptx has the same kernels.
+// device.cu — kernels of test_device.c that push with fifo_device.cuh.  proxy/fifo.ptx contains the same kernels.
 //
-// Thread g pushes `count` triggers with words g << 32 | i and its complement; i begins at `first`.  It writes the result to
-// results[2 g] (a gpul_fifo_result, or MISSED) and the number of pushes to results[2 g + 1].  notes are host memory: the
-// kernel writes notes[2 g], the CPU's handler writes notes[2 g + 1].  Kernels share the lane of their block, or own the lane
-// of their thread.
+// Thread g pushes `count` triggers with words g << 32 | i and its complement; i begins at `first`.  It writes the
+// result to results[2 g] (a gpul_fifo_result, or MISSED) and the number of pushes to results[2 g + 1].  notes are
+// host memory: the kernel writes notes[2 g], the CPU's handler writes notes[2 g + 1].  The threads of a block share
+// one lane, or each thread owns a lane.
 //
-// device.ptx, for sm_70 and later, is made by
+// This command compiles device.ptx, for sm_70 and later:
 //
 //     nvcc -I. -ptx -arch=sm_75 tests/proxy/device.cu -o - |
 //             sed 's/^.version .*/.version 6.4/; s/^.target .*/.target sm_70/' > tests/proxy/device.ptx
@@ -78,7 +78,7 @@ PUSHES(fifo_push_release, RELEASE)
 PUSHES(fifo_push_sync, SYNC)
 PUSHES(fifo_push_poll, POLL)
 
-// Whole warps; each pushes `count` times 32.
+// Each warp pushes 32 triggers `count` times.
 extern "C" __global__ void fifo_warp_push(gpul_fifo_device fifo, unsigned shared, unsigned count, u64 first,
 					  u64 timeout_ns, u64 *results, u64 *notes)
 {

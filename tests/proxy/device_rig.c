@@ -52,7 +52,7 @@ int rig_close(void **state)
 {
 	struct rig *r = *state;
 
-	if (!r->notes)  /* rig_open() failed */
+	if (!r->notes)  /* nothing to close: rig_open() failed */
 		return 0;
 	rig_fifo_close(r);
 	r->drv->cuMemFreeHost((void *)r->notes);
@@ -83,7 +83,7 @@ void rig_fifo_close(struct rig *r)
 {
 	if (!r->fifo)
 		return;
-	gpul_fifo_abort(r->fifo, 1);  /* ends a failed test's kernel */
+	gpul_fifo_abort(r->fifo, 1);  /* ends the kernel of a failed test */
 	rig_wait(r);
 	gpul_fifo_close(r->fifo);
 	r->fifo = NULL;
@@ -161,7 +161,7 @@ void rig_serve(struct rig *r, uint64_t n)
 		if (gpul_fifo_aborted(r->fifo) || gpul_clock_ns() - start > PATIENCE_S * 1000000000ull) {
 			gpul_fifo_abort(r->fifo, 1);
 			rig_wait(r);
-			fail_msg("%llu of %llu triggers came; abort code %u", (unsigned long long)came,
+			fail_msg("%llu of %llu triggers arrived; abort code %u", (unsigned long long)came,
 				 (unsigned long long)n, gpul_fifo_aborted(r->fifo));
 		}
 	}

@@ -20,11 +20,12 @@ struct rig {
 	gpul_fifo_shape shape;
 	uint64_t seen[MAX_THREADS];         /* per thread: number of triggers received */
 	uint64_t position[POSITIONS];       /* per lane: the next position */
-	bool notes_first;                   /* a trigger's note must be visible before the trigger */
+	bool notes_first;                   /* the kernel's note must be visible when its trigger arrives */
 	bool shared;
 };
 
-/* cmocka's group set-up and tear-down: rig_open() loads the kernels of the file *state, and sets *state to a struct rig. */
+/* cmocka's group set-up and tear-down: rig_open() loads the kernels of the file *state, and sets *state to a struct
+ * rig. */
 int rig_open(void **state);
 int rig_close(void **state);
 
@@ -38,14 +39,14 @@ struct rig_kernel {
 	uint64_t first, timeout_ns;
 };
 void rig_launch(struct rig *r, const struct rig_kernel *k);
-bool rig_ended(struct rig *r);       /* has the kernel ended? */
+bool rig_ended(struct rig *r);       /* true: the kernel has ended */
 void rig_wait(struct rig *r);        /* wait until the kernel has ended */
 
-/* Take out up to max triggers, check them and write their notes, without a release.  Returns their number. */
+/* Take out up to max triggers, check them and write the CPU's notes, without a release.  Returns their number. */
 unsigned rig_take(struct rig *r, unsigned max);
-/* Take out, check and release n triggers; the test fails if they do not come. */
+/* Take out, check and release n triggers; the test fails if they do not arrive. */
 void rig_serve(struct rig *r, uint64_t n);
-/* Expect i = 0 from each thread again, for the next kernel. */
+/* Expect that the next kernel begins with i = 0 in each thread. */
 void rig_forget_threads(struct rig *r);
 /* Check that each of the kernel's n threads has this result and this number of pushes. */
 void rig_expect(const struct rig *r, unsigned n_threads, unsigned result, unsigned pushed);

@@ -1,4 +1,4 @@
-/* ends.c — see ends.h. */
+/* ends.c — a FIFO between two processes, for tests: shares the memory, runs kernels that push, checks the triggers. */
 #include "tests/proxy/ends.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 #include "core/clock.h"
 
-/* As it stands in the source: the assembler reads it, from the folder that the compiler runs in. */
+/* The text of the PTX file.  The assembler includes it, by a path relative to the compiler's working folder. */
 __asm__(".pushsection .rodata\n"
 	".global gpuload_tests_push_ptx\n"
 	"gpuload_tests_push_ptx: .incbin \"cli/kernels/fifo_push.ptx\"\n"
@@ -38,7 +38,7 @@ gpul_status piece_offer(const gpul_driver *drv, gpul_mem_kind kind, const char *
 	struct piece p = { .drv = drv, .slot = -1 };
 	gpul_status st = gpul_mem_create(drv, &desc, &p.mem, err);
 
-	/* formatted before anybody can see it */
+	/* formatted before another process can map it */
 	st = st ? st : gpul_fifo_area_format((char *)gpul_mem_cpu(p.mem) + GPUL_IPC_CONTROL_BYTES, bytes, shape, err);
 	st = st ? st : gpul_ipc_server_create(drv, p.mem, &options, &p.server, err);
 	if (st) {
@@ -160,7 +160,7 @@ gpul_status kernels_start(struct kernels *k, const struct pushes *p, gpul_error 
 	gpul_status st;
 
 	if (p->n_blocks > MOST_BLOCKS)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%u blocks: at most %d", p->n_blocks, MOST_BLOCKS);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%u blocks: expected at most %d", p->n_blocks, MOST_BLOCKS);
 	k->n_blocks = p->n_blocks;
 	for (unsigned i = 0; i < p->n_blocks; i++)
 		firsts[i] = p->first;
@@ -184,8 +184,8 @@ static gpul_status read_results(struct kernels *k, struct pushed *out, gpul_erro
 	return st;
 }
 
-/* Wait for an event that reports the end of the other process. */
-static gpul_status look_around(struct kernels *k, int timeout_ms, gpul_ipc_event_kind *lost, gpul_error *err)
+/* Wait for one event; if it reports the end of the other process, store its kind in *lost. */
+static gpul_status wait_for_loss(struct kernels *k, int timeout_ms, gpul_ipc_event_kind *lost, gpul_error *err)
 {
 	gpul_ipc_event event = { .kind = GPUL_IPC_NONE };
 	gpul_status st = piece_event(k->piece, timeout_ms, &event, err);
@@ -204,16 +204,17 @@ gpul_status kernels_wait(struct kernels *k, bool aborts, int timeout_ms, struct 
 	*out = (struct pushed){ .lost = GPUL_IPC_NONE };
 	while (!st && (r = k->piece->drv->cuStreamQuery(k->stream)) == CUDA_ERROR_NOT_READY) {
 		if (gpul_clock_ns() > until)
-			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the kernel runs for longer than %d ms", timeout_ms);
+			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the kernel did not end within %d ms", timeout_ms);
 		if (out->lost == GPUL_IPC_NONE)
-			st = look_around(k, 1, &out->lost, err);
+			st = wait_for_loss(k, 1, &out->lost, err);
 		else
 			usleep(1000);
 		if (aborts && (out->lost != GPUL_IPC_NONE || gpul_fifo_gpu_peer_died(k->end)))
 			gpul_fifo_gpu_abort(k->end, GPUL_FIFO_CODE_PEER_GONE);
 	}
-	if (!st && gpul_fifo_gpu_peer_died(k->end) && out->lost == GPUL_IPC_NONE)  /* the event comes later */
-		st = look_around(k, timeout_ms, &out->lost, err);
+	/* the lifeline reports the end earlier than the event */
+	if (!st && gpul_fifo_gpu_peer_died(k->end) && out->lost == GPUL_IPC_NONE)
+		st = wait_for_loss(k, timeout_ms, &out->lost, err);
 	if (!st)
 		st = gpul_cu_status(k->piece->drv, err, r, "cuStreamQuery(the kernel's stream)");
 	return st ? st : read_results(k, out, err);
@@ -247,7 +248,7 @@ gpul_status check_items(void *context, gpul_fifo *fifo, const gpul_fifo_item *it
 			continue;
 		}
 		if (!c->n_wrong++)
-			snprintf(c->wrong, sizeof(c->wrong), "lane %u, position %llu holds %#llx %#llx", items[i].lane,
+			snprintf(c->wrong, sizeof(c->wrong), "lane %u, position %llu: words %#llx %#llx", items[i].lane,
 				 (unsigned long long)items[i].position, (unsigned long long)items[i].word[0],
 				 (unsigned long long)items[i].word[1]);
 	}

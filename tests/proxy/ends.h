@@ -1,4 +1,5 @@
-/* ends.h — test support for a FIFO between two processes: the memory (by ipc), kernels that push, and a check of the triggers.
+/* ends.h — test support for a FIFO between two processes: the memory (by ipc), kernels that push, and a check of the
+ * triggers.
  *
  *     piece_offer ┄┄ socket ┄┄> piece_attach          either side's process may be the owner
  *     kernels_open, start, wait                       the process with the GPU's half: cli/kernels/fifo_push.cu
@@ -31,9 +32,10 @@ gpul_status piece_drop(struct piece *p, gpul_error *err);
 
 /* Wait for the next event of the lease; NONE: no event within the time. */
 gpul_status piece_event(struct piece *p, int timeout_ms, gpul_ipc_event *out, gpul_error *err);
-/* Does this event mean that the other process has detached or ended? */
+/* True: the event reports that the other process has detached or ended. */
 bool piece_is_lost(gpul_ipc_event_kind kind);
-/* Descriptors with which a proxy's thread watches the other process.  Returns their number; release with piece_unwatch(). */
+/* Store the descriptors with which a proxy's thread watches the other process.  Returns their number; release with
+ * piece_unwatch(). */
 unsigned piece_watch(const struct piece *p, int fds[2]);
 void piece_unwatch(const struct piece *p, const int fds[2], unsigned n);
 
@@ -51,7 +53,7 @@ struct kernels {
 	unsigned n_blocks;   /* of the running kernel */
 };
 
-/* Each block pushes numbers first, first + 1 ... */
+/* Each block pushes `count` triggers with the numbers first, first + 1 ... */
 struct pushes {
 	unsigned n_blocks;
 	uint64_t first, count;
@@ -69,8 +71,8 @@ struct pushed {
 
 gpul_status kernels_open(struct piece *p, struct kernels *out, gpul_error *err);
 gpul_status kernels_start(struct kernels *k, const struct pushes *p, gpul_error *err);
-/* Wait for the kernel's end.  If the other process ends meanwhile and `aborts` is set, abort it (GPUL_FIFO_CODE_PEER_GONE).
- * Errors: GPUL_ESYS native = ETIMEDOUT. */
+/* Wait until the kernel has ended.  If the other process ends first and `aborts` is set, abort the FIFO
+ * (GPUL_FIFO_CODE_PEER_GONE).  Errors: GPUL_ESYS native = ETIMEDOUT. */
 gpul_status kernels_wait(struct kernels *k, bool aborts, int timeout_ms, struct pushed *out, gpul_error *err);
 void kernels_close(struct kernels *k);
 
@@ -79,7 +81,7 @@ void kernels_close(struct kernels *k);
 struct check {
 	unsigned lanes;
 	uint64_t n;                   /* correct triggers */
-	uint64_t next[MOST_BLOCKS];   /* next number per block; the first number of a block can be any */
+	uint64_t next[MOST_BLOCKS];   /* next number of each block; the first number of a block is not checked */
 	bool begun[MOST_BLOCKS];
 	uint64_t n_wrong;
 	char wrong[160];              /* describes the first wrong trigger */

@@ -1,10 +1,10 @@
-/* pusher.h — pushes on the CPU like a kernel thread that owns a lane, for tests without a kernel.
+/* pusher.h — pushes from the CPU, in the way of a kernel thread that owns a lane, for tests without a kernel.
  *
  *     struct pusher p = pusher_of(area, lane);
  *     while (!pusher_push(&p, a, b))          false: the ring is full
  *             sched_yield();
  *
- * It trusts the area, which only the CPU's end also writes. */
+ * It trusts the contents of the area: besides the test, only the CPU's end writes there. */
 #ifndef GPULOAD_TESTS_PROXY_PUSHER_H
 #define GPULOAD_TESTS_PROXY_PUSHER_H
 

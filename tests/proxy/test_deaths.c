@@ -1,4 +1,5 @@
-/* test_deaths.c — the death of the process with the other end is detected by the lifeline in the FIFO, without descriptors. */
+/* test_deaths.c — the death of the process with the other end is detected by the lifeline in the FIFO, without
+ * descriptors. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -150,7 +151,7 @@ static gpul_status nothing(void *context, gpul_fifo *f, const gpul_fifo_item *it
 	return GPUL_OK;
 }
 
-/* Awake or asleep, and without a descriptor to watch. */
+/* Tests a spinning and a sleeping thread, without a watched descriptor. */
 static void proxy_thread_ends_when_the_kernels_process_dies(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* test_device.c — the kernels' half of the FIFO, in fifo_device.cuh (device.cu) and in proxy/fifo.ptx: order and visibility
- * of each mode, waiting for a full ring, time-outs and aborts.
+/* test_device.c — the kernels' half of the FIFO, in fifo_device.cuh (device.cu) and in proxy/fifo.ptx: order and
+ * visibility of each mode, waiting for a full ring, time-outs and aborts.
  *
  * Runs on any driver (GPULOAD_DRIVER).  GPULOAD_TEST_FIFO_PTX names a file with other kernels to test. */
 #include <setjmp.h>
@@ -14,7 +14,7 @@
 static const unsigned SIZES[] = { 1, 2, 16, 32, 128 };
 enum { N_SIZES = sizeof(SIZES) / sizeof(*SIZES), SECOND_NS = 1000000000, SOON_NS = 20000000 };
 
-/* Does this kernel write a note before each push, with release? */
+/* True: this kernel writes a note before each push, and pushes with release. */
 static bool releases(const char *name)
 {
 	return !strcmp(name, "fifo_push_release") || !strcmp(name, "fifo_push_sync");
@@ -119,7 +119,7 @@ static void kernel_continues_after_the_previous_kernel(void **state)
 	for (unsigned mode = 0; mode < 3; mode++) {
 		rig_fifo(r, 8, 4);
 		for (unsigned i = 0; i < 5; i++) {
-			r->shared = mode == 2 ? i & 1 : mode;  /* owned, shared, in turns */
+			r->shared = mode == 2 ? i & 1 : mode;  /* mode 0: owned lanes; 1: shared; 2: alternately */
 			run(r, &(struct rig_kernel){ "fifo_push", 4, 1, 7, 7 * i, FOR_EVER }, 4 * 7);
 		}
 		rig_fifo_close(r);
@@ -144,7 +144,7 @@ static void warp_push_continues_after_single_pushes(void **state)
 	}
 }
 
-/* 32 triggers at once, whether the lane has that many slots or not. */
+/* Pushes 32 triggers at once, into lanes of fewer and of more than 32 slots. */
 static void a_warp_pushes_in_the_order_of_its_threads(void **state)
 {
 	struct rig *r = *state;
@@ -329,7 +329,7 @@ static void lane_has_one_owner_until_it_is_disowned(void **state)
 	struct rig *r = *state;
 
 	rig_fifo(r, 8, 4);
-	for (unsigned lane = 0; lane < 8; lane++) {  /* those above 3 are 0 ... 3 again */
+	for (unsigned lane = 0; lane < 8; lane++) {  /* lane numbers are taken mod 4 */
 		unsigned n[4] = { 0 };
 
 		rig_launch(r, &(struct rig_kernel){ "fifo_own", 1, 64, 0, lane, FOR_EVER });

@@ -1,9 +1,10 @@
 /* test_every_order.c — tests the CPU's end with every order in which words can arrive, and every order of calls.
  *
- * The model (model/) visits all states of the protocol; this test visits all states of the code.  A state consists of the
- * fields of proxy/fifo.c, the area, and the words that kernels have stored and that have not arrived.  From each state every
- * step is tried: a kernel pushes if a slot is free, a word arrives, the CPU polls or releases, or a new CPU's end is opened.
- * A poll must return the complete triggers that were pushed, and at least one if one is there. */
+ * The model (model/) visits all states of the protocol; this test visits all states of the code.  A state consists of
+ * the fields of proxy/fifo.c, the area, and the words that kernels have stored and that have not arrived.  From each
+ * state every step is tried: a kernel pushes if a slot is free, a word arrives, the CPU polls or releases, or a new
+ * CPU's end is opened. A poll must return the triggers exactly as they were pushed, and at least one if a complete
+ * trigger has arrived. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +22,7 @@ struct state {
 	struct gpul_trigger slot[SLOTS];
 	uint64_t tail[LANES], taken[LANES], released[LANES], pushed[LANES];
 	uint64_t awaited, owing, owing_groups, pending;
-	struct gpul_trigger seen[LANES];  /* of lanes that are pending */
+	struct gpul_trigger seen[LANES];  /* triggers that the scan read in pending lanes */
 	uint32_t turn, under_way;  /* bit 2 s + w: word w of slot s has not arrived */
 };
 
@@ -29,9 +30,9 @@ struct search {
 	gpul_fifo *f;
 	struct gpul_fifo fresh;
 	unsigned lanes, size;  /* slots of a lane */
-	uint64_t pushes;       /* into each lane */
+	uint64_t pushes;       /* number of pushes into each lane */
 	struct state *states;
-	uint32_t *table, n;    /* of indices + 1 */
+	uint32_t *table, n;    /* hash table of the states: index + 1; 0: empty */
 };
 
 static _Alignas(512) unsigned char area[2048];
@@ -41,7 +42,7 @@ static uint64_t value(unsigned lane, uint64_t position, unsigned word)
 	return (uint64_t)(lane + 1) << 32 | position << 8 | word;
 }
 
-/* ---- a state into the code, and back --------------------------------------------- */
+/* ---- copies between a state and the code --------------------------------------------- */
 
 static void load(const struct search *s, const struct state *from)
 {
@@ -81,7 +82,7 @@ static void save(const struct search *s, struct state *to)
 }
 
 /* Check that struct state covers all fields of the code. */
-static void expect_no_more_to_keep(const struct search *s, const struct state *state)
+static void expect_state_is_complete(const struct search *s, const struct state *state)
 {
 	struct gpul_fifo was = *s->f;
 
@@ -115,7 +116,7 @@ static void visit(struct search *s, const struct state *state)
 
 /* ---- steps ----------------------------------------------------------------------- */
 
-/* Has the trigger at a position been pushed, and have both words arrived? */
+/* True: the trigger at this position has been pushed, and both its words have arrived. */
 static bool whole(const struct search *s, const struct state *state, unsigned lane, uint64_t position)
 {
 	const unsigned slot = lane * s->size + (unsigned)(position % s->size);
@@ -187,7 +188,7 @@ static void poll(struct search *s, const struct state *from, unsigned max, bool 
 		assert_false(whole(s, from, lane, taken[lane]));
 	save(s, &to);
 	if (s->n % 16 == 0)
-		expect_no_more_to_keep(s, &to);
+		expect_state_is_complete(s, &to);
 	assert_memory_equal(to.taken, taken, sizeof(taken));
 	assert_memory_equal(to.tail, from->tail, sizeof(to.tail));
 	visit(s, &to);
@@ -214,8 +215,8 @@ static void releases(struct search *s, const struct state *from)
 	}
 }
 
-/* A new CPU's end: triggers that were taken out and not released come again. */
-static void opens_again(struct search *s, const struct state *from)
+/* Open a new CPU's end, which takes triggers again that were taken out and not released. */
+static void reopen_cpus_end(struct search *s, const struct state *from)
 {
 	struct state to = *from;
 
@@ -255,7 +256,7 @@ static void search_all(unsigned lanes, unsigned slots, uint64_t pushes_of_lane)
 			poll(&s, &state, max, true);
 		}
 		releases(&s, &state);
-		opens_again(&s, &state);
+		reopen_cpus_end(&s, &state);
 		ended = ended || (state.tail[0] == pushes_of_lane && state.tail[lanes - 1] == pushes_of_lane);
 	}
 	assert_true(ended);

@@ -178,7 +178,7 @@ static void slots_are_free_only_after_a_release(void **state)
 	gpul_fifo_close(f);
 }
 
-static void a_lane_is_released_up_to_a_position_and_then_the_rest(void **state)
+static void release_lane_frees_up_to_a_position_and_release_the_rest(void **state)
 {
 	(void)state;
 	gpul_fifo *f = begin(16, 2);
@@ -189,7 +189,7 @@ static void a_lane_is_released_up_to_a_position_and_then_the_rest(void **state)
 	assert_int_equal(gpul_fifo_poll(f, items, 16), 9);
 	gpul_fifo_release_lane(f, 1, 3);
 	assert_int_equal(line(1)->tail, 3);
-	gpul_fifo_release_lane(f, 1, 3);  /* again: no harm */
+	gpul_fifo_release_lane(f, 1, 3);  /* repeating the call changes nothing */
 	assert_int_equal(line(1)->tail, 3);
 	assert_int_equal(line(0)->tail, 0);
 	gpul_fifo_release(f);
@@ -397,7 +397,7 @@ static void next_poll_copies_a_raised_code_to_all_lanes(void **state)
 		if (asked)
 			assert_int_equal(gpul_fifo_aborted(f), GPUL_FIFO_CODE_TIMED_OUT);
 		else
-			assert_int_equal(gpul_fifo_poll(f, items, 1), 1);  /* the pushed trigger still comes */
+			assert_int_equal(gpul_fifo_poll(f, items, 1), 1);  /* poll still returns the pushed trigger */
 		for (unsigned lane = 0; lane < 4; lane++)
 			assert_int_equal(pusher_aborted(&pushers[lane]), GPUL_FIFO_CODE_TIMED_OUT);
 		gpul_fifo_abort(f, 3);
@@ -431,7 +431,7 @@ static void reset_empties_the_fifo(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		push(i & 1, i);
 	assert_int_equal(gpul_fifo_poll(f, items, 2), 2);
-	pusher_store(&pushers[1], 3, 1, 0);  /* half of one, behind a gap */
+	pusher_store(&pushers[1], 3, 1, 0);  /* one word of a slot behind a gap */
 	((struct gpul_fifo_header *)(void *)area)->raised = 9;
 	assert_int_equal(gpul_fifo_aborted(f), 9);
 	assert_int_equal(gpul_fifo_reset(f, NULL), GPUL_OK);
@@ -465,7 +465,7 @@ static void abort_codes_are_described_as_text(void **state)
 		assert_string_equal(gpul_fifo_code_text(codes[i].code, buf), codes[i].says);
 }
 
-static void the_kind_is_the_four_bits_below_the_lap(void **state)
+static void the_kind_is_in_the_four_bits_below_the_lap_bit(void **state)
 {
 	(void)state;
 	gpul_fifo *f = begin(16, 1);
@@ -529,7 +529,7 @@ int main(void)
 		cmocka_unit_test(half_written_slot_ends_a_batch_of_its_lane),
 		cmocka_unit_test(triggers_behind_a_gap_are_not_taken),
 		cmocka_unit_test(slots_are_free_only_after_a_release),
-		cmocka_unit_test(a_lane_is_released_up_to_a_position_and_then_the_rest),
+		cmocka_unit_test(release_lane_frees_up_to_a_position_and_release_the_rest),
 		cmocka_unit_test(busy_lane_does_not_starve_other_lanes),
 		cmocka_unit_test(poll_finds_a_trigger_in_any_lane_for_every_turn),
 		cmocka_unit_test(poll_with_max_0_takes_nothing),
@@ -544,7 +544,7 @@ int main(void)
 		cmocka_unit_test(reset_empties_the_fifo),
 		cmocka_unit_test(run_consists_of_consecutive_triggers),
 		cmocka_unit_test(abort_codes_are_described_as_text),
-		cmocka_unit_test(the_kind_is_the_four_bits_below_the_lap),
+		cmocka_unit_test(the_kind_is_in_the_four_bits_below_the_lap_bit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -107,7 +107,7 @@ static void fifo_works_in_every_kind_of_host_memory(void **state)
 	}
 }
 
-static void creating_undoes_everything_whichever_call_fails(void **state)
+static void create_undoes_everything_whichever_call_fails(void **state)
 {
 	(void)state;
 	for (int k = 0; k < N_KINDS; k++) {
@@ -166,7 +166,7 @@ static void creating_the_kernels_end_undoes_everything_whichever_call_fails(void
 
 		fake_fail_next(n, CUDA_ERROR_LAUNCH_FAILED);
 		if (gpul_fifo_gpu_create(drv, area, address(area), sizeof(area), &g, &err) == GPUL_OK) {
-			assert_int_equal(n, 4);  /* allocate, copy, wait: each had its turn */
+			assert_int_equal(n, 4);  /* allocate, copy and wait have each failed once */
 			gpul_fifo_gpu_destroy(g);
 			break;
 		}
@@ -187,7 +187,7 @@ static void reset_reports_driver_errors_and_can_be_repeated(void **state)
 
 	assert_int_equal(gpul_fifo_create(drv, GPUL_MEM_MEMFD, 0, &shape, &f, NULL), GPUL_OK);
 	const struct gpul_fifo_device param = *gpul_fifo_gpu_param(gpul_fifo_gpu_of(f));
-	struct gpul_fifo_lane *lanes = param.lanes;  /* the fake's device memory is the host's */
+	struct gpul_fifo_lane *lanes = param.lanes;  /* the fake driver's device memory is host memory */
 
 	expect_works(f, GPUL_MEM_MEMFD);
 	gpul_fifo_abort(f, 1);
@@ -255,7 +255,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fifo_works_in_every_kind_of_host_memory),
-		cmocka_unit_test(creating_undoes_everything_whichever_call_fails),
+		cmocka_unit_test(create_undoes_everything_whichever_call_fails),
 		cmocka_unit_test(creating_the_kernels_end_undoes_everything_whichever_call_fails),
 		cmocka_unit_test(reset_reports_driver_errors_and_can_be_repeated),
 		cmocka_unit_test(refuses_memory_that_the_cpu_cannot_access),

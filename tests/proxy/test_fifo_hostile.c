@@ -1,4 +1,5 @@
-/* test_fifo_hostile.c — a FIFO in which another process writes arbitrary values is refused, or does no harm.
+/* test_fifo_hostile.c — a FIFO in which another process writes arbitrary values is refused, or handled without
+ * invalid accesses.
  *
  * The area is on the heap without spare bytes, so that AddressSanitizer detects an access beyond its end. */
 #include <pthread.h>
@@ -165,7 +166,7 @@ static void lane_returns_at_most_its_slots_before_a_release(void **state)
 
 	assert_int_equal(gpul_fifo_open(area, area_bytes, &f, NULL), GPUL_OK);
 	for (unsigned lap = 0; lap < 3; lap++)
-		for (unsigned at = 0; at < PER_LANE; at++) {  /* as if there were room */
+		for (unsigned at = 0; at < PER_LANE; at++) {  /* pushes even if the lane is full */
 			pusher_store(&p, lap * PER_LANE + at, 0, 0);
 			pusher_store(&p, lap * PER_LANE + at, 1, 0);
 			assert_int_equal(gpul_fifo_poll(f, items, 64), lap == 0);

@@ -1,4 +1,4 @@
-/* test_fifo_threads.c — several threads push, one polls, another aborts: for ThreadSanitizer, and to check the order. */
+/* test_fifo_threads.c — several threads push, one polls, one aborts: for ThreadSanitizer, and to check the order. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@ static _Alignas(512) unsigned char area[1 << 16];
 struct worker {
 	pthread_t thread;
 	gpul_fifo *f;
-	unsigned lanes, first;     /* it pushes to lanes first, first + N_PUSHERS, ... */
+	unsigned lanes, first;     /* the worker pushes to lanes first, first + N_PUSHERS ... */
 	uint64_t n;                /* pushes per lane, unless aborted */
 	uint64_t *written;         /* data written before a push, at the index in the trigger */
 	uint64_t aborted_with;     /* abort code of the last lane */
@@ -41,7 +41,7 @@ static void *push_to_lanes(void *context)
 					return NULL;
 				sched_yield();
 			}
-			w->written[lane] = i;  /* not an atomic: the trigger publishes it, the tail allows the next */
+			w->written[lane] = i;  /* not atomic: the trigger publishes it, the tail allows the next */
 			pusher_push(&pushers[lane], i, lane);
 		}
 	return NULL;

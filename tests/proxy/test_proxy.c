@@ -25,7 +25,7 @@ struct seen {
 	unsigned n_runs, run[MAX_RUNS], kind[MAX_RUNS];
 	uint64_t n[MAX_LANES], sum;
 	bool wrong;           /* wrong order, kind or FIFO, or a tail that was written too early */
-	atomic_bool blocked;  /* the handler waits while it is true */
+	atomic_bool blocked;  /* the handler waits while this is true */
 };
 
 static gpul_status look(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
@@ -175,7 +175,7 @@ static void drain_waits_for_the_handler_or_times_out(void **state)
 
 	as_kernel_open(&k, 8, 1);
 	p = start(&(gpul_proxy_desc){ .fifos = &k.fifo, .n_fifos = 1, .kinds[0] = { look, &s } });
-	assert_int_equal(gpul_proxy_drain(p, -1, NULL), GPUL_OK);  /* nothing there */
+	assert_int_equal(gpul_proxy_drain(p, -1, NULL), GPUL_OK);  /* the FIFO is empty */
 	as_kernel_push(&k, 0, 0, 7);
 	assert_int_equal(gpul_proxy_drain(p, 20, &err), GPUL_ESYS);
 	assert_int_equal(err.native, ETIMEDOUT);
@@ -189,7 +189,7 @@ static void drain_waits_for_the_handler_or_times_out(void **state)
 	as_kernel_close(&k);
 }
 
-/* ---- progress, and work that ends later -------------------------------------------- */
+/* ---- progress, and late releases -------------------------------------------- */
 
 /* Work that continues after the handler; each call of progress completes one trigger. */
 struct later {
@@ -279,7 +279,7 @@ static void idle_thread_sleeps_and_counts_its_sleeps(void **state)
 	assert_true(stats.late_ns <= 2000000);
 	assert_true(stats.cpu_ns > 0);
 	assert_true(stats.empty_polls >= stats.sleeps);
-	for (uint64_t i = 0; i < 100; i++) {  /* and it wakes up */
+	for (uint64_t i = 0; i < 100; i++) {  /* a trigger wakes the thread */
 		assert_int_equal(as_kernel_push(&k, 0, 0, i), GPUL_FIFO_OK);
 		assert_int_equal(as_kernel_sync(&k, 0), GPUL_FIFO_OK);
 	}
@@ -333,7 +333,7 @@ static void thread_yields_if_sleeps_exceed_the_limit(void **state)
 	as_kernel_close(&k);
 }
 
-static gpul_status look_at_mask(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
+static gpul_status store_mask(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
 {
 	(void)fifo, (void)items, (void)n, (void)err;
 	pthread_sigmask(SIG_BLOCK, NULL, context);
@@ -349,7 +349,7 @@ static void signals_are_blocked_in_the_proxy_thread(void **state)
 
 	sigemptyset(&mask);
 	as_kernel_open(&k, 1, 1);
-	p = start(&(gpul_proxy_desc){ .fifos = &k.fifo, .n_fifos = 1, .kinds[0] = { look_at_mask, &mask } });
+	p = start(&(gpul_proxy_desc){ .fifos = &k.fifo, .n_fifos = 1, .kinds[0] = { store_mask, &mask } });
 	as_kernel_push(&k, 0, 0, 0);
 	drain_and_stop(p);
 	assert_true(sigismember(&mask, SIGINT) && sigismember(&mask, SIGCHLD) && sigismember(&mask, SIGUSR1));

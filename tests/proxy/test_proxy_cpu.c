@@ -12,7 +12,7 @@
 #include "proxy/cpu_internal.h"
 #include "tests/proxy/as_kernel.h"
 
-/* ---- lists and the choice, of any machine ---------------------------------------------- */
+/* ---- parsing and choosing, without threads ---------------------------------------------- */
 
 static cpu_set_t set_of(const char *text)
 {
@@ -30,9 +30,9 @@ static void parses_linux_cpu_lists(void **state)
 	assert_int_equal(CPU_COUNT(&set), 7);
 	assert_true(CPU_ISSET(0, &set) && CPU_ISSET(3, &set) && CPU_ISSET(8, &set) && CPU_ISSET(11, &set));
 	assert_false(CPU_ISSET(4, &set) || CPU_ISSET(9, &set));
-	set = set_of("1023-99999999999999999999999");  /* as far as a set goes */
+	set = set_of("1023-99999999999999999999999");  /* a cpu_set_t ends at CPU 1023 */
 	assert_int_equal(CPU_COUNT(&set), 1);
-	set = set_of("");  /* a node without CPUs */
+	set = set_of("");  /* the list of a node without CPUs */
 	assert_int_equal(CPU_COUNT(&set), 0);
 	set = set_of("\n");
 	assert_int_equal(CPU_COUNT(&set), 0);
@@ -50,19 +50,19 @@ static void avoids_the_callers_cpu_and_those_of_other_proxies(void **state)
 	unsigned n[CPU_SETSIZE] = { 0 };
 
 	assert_int_equal(gpul_cpu_choose(&may, &none, n, 0), 3);    /* the highest */
-	assert_int_equal(gpul_cpu_choose(&may, &none, n, 3), 2);    /* the caller is on 3 */
-	assert_int_equal(gpul_cpu_choose(&may, &beside, n, 3), 1);  /* and 2 is of its core */
+	assert_int_equal(gpul_cpu_choose(&may, &none, n, 3), 2);    /* the caller runs on CPU 3 */
+	assert_int_equal(gpul_cpu_choose(&may, &beside, n, 3), 1);  /* CPU 2 shares the caller's core */
 	n[1] = 1;
 	assert_int_equal(gpul_cpu_choose(&may, &beside, n, 3), 0);
 	n[0] = 1;
-	assert_int_equal(gpul_cpu_choose(&may, &beside, n, 3), 2);  /* better than to share a CPU with a proxy */
+	assert_int_equal(gpul_cpu_choose(&may, &beside, n, 3), 2);  /* 0 and 1 have proxies: 2 is better */
 	n[2] = 1;
 	assert_int_equal(gpul_cpu_choose(&may, &beside, n, 3), 1);
-	assert_int_equal(gpul_cpu_choose(&one, &none, n, 3), -1);   /* no choice but the caller's */
+	assert_int_equal(gpul_cpu_choose(&one, &none, n, 3), -1);   /* only the caller's CPU is allowed */
 	assert_int_equal(gpul_cpu_choose(&none, &none, n, 0), -1);
 }
 
-/* ---- threads, on this machine ------------------------------------------------------------ */
+/* ---- threads on this machine ------------------------------------------------------------ */
 
 struct where {
 	cpu_set_t may;
@@ -164,7 +164,7 @@ static void thread_is_not_pinned_if_only_the_callers_cpu_is_allowed(void **state
 		allow(&before);
 		skip();  /* the CPU is of another node */
 	}
-	stats = run(GPUL_PROXY_PIN_NODE, 0, &where);  /* and works, taking turns with this thread */
+	stats = run(GPUL_PROXY_PIN_NODE, 0, &where);  /* both threads run on one CPU, alternately */
 	allow(&before);
 	assert_int_equal(stats.cpu, -1);
 	assert_true(CPU_EQUAL(&where.may, &one));
@@ -194,7 +194,7 @@ static void proxies_of_a_node_get_different_cpus(void **state)
 
 	for (int i = 0; i < N; i++) {
 		if (gpul_cpu_reserve(GPUL_PROXY_PIN_NODE, 0, &cpu[i], &err))
-			skip();  /* this machine lets us use no CPU of node 0 */
+			skip();  /* no CPU of node 0 is allowed here */
 		if (cpu[i] >= 0) {
 			assert_true(CPU_ISSET((size_t)cpu[i], &before));
 			n_on[cpu[i]]++;

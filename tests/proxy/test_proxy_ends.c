@@ -77,7 +77,7 @@ static void expect_end(struct fixture *x, gpul_proxy *p, gpul_status status, int
 	assert_int_equal(err.status, status);
 	assert_int_equal(err.native, native);
 	if (!strstr(err.text, text))
-		fail_msg("\"%s\" does not say \"%s\"", err.text, text);
+		fail_msg("\"%s\" does not contain \"%s\"", err.text, text);
 	gpul_proxy_get_stats(p, &stats);
 	assert_false(stats.running);
 	for (unsigned f = 0; f < N_FIFOS; f++)
@@ -308,7 +308,7 @@ static void closed_socket_wakes_a_sleeping_thread(void **state)
 	x.desc.watch_fds = (int[]){ first[0], second[0] };
 	x.desc.n_watch_fds = 2;
 	x.desc.spin_ns = 1;
-	x.desc.max_sleep_ns = 3600ull * 1000000000;  /* its sleeps grow, and the test does not wait for one to end */
+	x.desc.max_sleep_ns = 3600ull * 1000000000;  /* sleeps become longer; the test does not wait for their end */
 	p = start(&x.desc);
 	while (stats.sleeps < 3) {
 		usleep(100);
@@ -343,14 +343,14 @@ static void closing_a_watched_descriptor_is_an_error(void **state)
 
 /* ---- the owner --------------------------------------------------------------------------- */
 
-static void stopping_an_empty_proxy_aborts_nothing(void **state)
+static void stopping_a_proxy_with_empty_fifos_aborts_nothing(void **state)
 {
 	(void)state;
 	struct fixture x;
 
 	open_two(&x);
 	x.desc.kinds[0].handler = ignore;
-	for (uint64_t i = 0; i < 3; i++) {  /* and the next one goes on where it was */
+	for (uint64_t i = 0; i < 3; i++) {  /* each proxy continues where the previous one stopped */
 		gpul_proxy *p = start(&x.desc);
 
 		as_kernel_push(&x.k[0], 0, 0, i);
@@ -406,7 +406,7 @@ static void stopping_waits_for_the_handler_and_keeps_other_triggers(void **state
 	assert_int_equal(gpul_proxy_stop(p, NULL), GPUL_OK);
 	assert_true(atomic_load(&gate.open));
 	pthread_join(thread, NULL);
-	assert_int_equal(as_kernel_tail(&x.k[0], 1), 8);  /* the batch at hand, and one turn */
+	assert_int_equal(as_kernel_tail(&x.k[0], 1), 8);  /* the current batch, and the batch of one more turn */
 	assert_int_equal(as_kernel_sync(&x.k[0], 1), GPUL_FIFO_ABORTED);
 	assert_int_equal(as_kernel_abort(&x.k[0], 1), GPUL_FIFO_CODE_STOPPED);
 	assert_int_equal(as_kernel_abort(&x.k[1], 0), GPUL_FIFO_CODE_STOPPED);
@@ -449,7 +449,7 @@ static void thousand_starts_leak_nothing(void **state)
 	close_two(&x);
 }
 
-static gpul_status stop_oneself(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
+static gpul_status stop_self(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
 {
 	gpul_proxy *const *p = context;
 
@@ -466,7 +466,7 @@ static void drain_and_stop_fail_when_called_by_a_handler(void **state)
 	gpul_proxy *p = NULL;
 
 	open_two(&x);
-	x.desc.kinds[0] = (gpul_proxy_kind){ stop_oneself, &p };
+	x.desc.kinds[0] = (gpul_proxy_kind){ stop_self, &p };
 	p = start(&x.desc);
 	as_kernel_push(&x.k[0], 0, 0, 0);
 	expect_end(&x, p, GPUL_EINVAL, 0, "gpul_proxy_stop was called by a handler of this proxy", GPUL_EINVAL);
@@ -483,7 +483,7 @@ static void expect_refusal(const gpul_proxy_desc *desc, gpul_status status, cons
 	assert_int_equal(gpul_proxy_start(desc, &p, &err), status);
 	assert_ptr_equal(p, &status);
 	if (!strstr(err.text, text))
-		fail_msg("\"%s\" does not say \"%s\"", err.text, text);
+		fail_msg("\"%s\" does not contain \"%s\"", err.text, text);
 }
 
 static void refuses_an_invalid_proxy_desc(void **state)
@@ -521,7 +521,7 @@ static void refuses_an_invalid_proxy_desc(void **state)
 
 static bool no_memory;
 
-/* In place of the C library's. */
+/* Replaces the C library's aligned_alloc(), and fails if no_memory is set. */
 void *aligned_alloc(size_t alignment, size_t bytes)
 {
 	void *p = NULL;
@@ -548,7 +548,7 @@ static void failed_starts_report_the_cause_and_leak_nothing(void **state)
 
 	pthread_getattr_default_np(&before);
 	pthread_attr_init(&huge);
-	pthread_attr_setstacksize(&huge, (size_t)1 << 50);  /* more than there are addresses */
+	pthread_attr_setstacksize(&huge, (size_t)1 << 50);  /* larger than the address space */
 	assert_int_equal(pthread_setattr_default_np(&huge), 0);
 	expect_refusal(&x.desc, GPUL_ESYS, "pthread_create: ");
 	pthread_setattr_default_np(&before);
@@ -570,7 +570,7 @@ int main(void)
 		cmocka_unit_test(end_of_a_watched_process_is_noticed_under_load),
 		cmocka_unit_test(closed_socket_wakes_a_sleeping_thread),
 		cmocka_unit_test(closing_a_watched_descriptor_is_an_error),
-		cmocka_unit_test(stopping_an_empty_proxy_aborts_nothing),
+		cmocka_unit_test(stopping_a_proxy_with_empty_fifos_aborts_nothing),
 		cmocka_unit_test(stopping_waits_for_the_handler_and_keeps_other_triggers),
 		cmocka_unit_test(thousand_starts_leak_nothing),
 		cmocka_unit_test(drain_and_stop_fail_when_called_by_a_handler),

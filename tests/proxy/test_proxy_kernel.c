@@ -20,7 +20,7 @@ struct server {
 	struct rig *r;
 	gpul_proxy *proxy;
 	uint64_t n, fail_at;    /* 0: never */
-	atomic_bool blocked;    /* the handler waits */
+	atomic_bool blocked;    /* the handler waits while this is true */
 };
 
 /* Check triggers like rig_take(), but on the proxy's thread, where cmocka assertions cannot be used. */
@@ -36,7 +36,7 @@ static gpul_status answer(void *context, gpul_fifo *fifo, const gpul_fifo_item *
 
 		if (thread >= MAX_THREADS || items[i].word[1] != (items[i].word[0] ^ UINT64_MAX >> 1) ||
 		    at != s->r->seen[thread])
-			return gpul_fail(err, GPUL_EFORMAT, (int)i, "thread %llu: %llu came instead of %llu",
+			return gpul_fail(err, GPUL_EFORMAT, (int)i, "thread %llu: number %llu arrived instead of %llu",
 					 (unsigned long long)thread, (unsigned long long)at,
 					 (unsigned long long)s->r->seen[thread % MAX_THREADS]);
 		s->r->seen[thread]++;
@@ -130,7 +130,7 @@ static void stopping_aborts_a_kernel_that_still_pushes(void **state)
 		gpul_proxy_get_stats(s.proxy, &stats);
 	}
 	assert_int_equal(gpul_proxy_stop(s.proxy, NULL), GPUL_OK);
-	/* The kernel may have pushed nothing before the last turn; then the proxy does not abort it. */
+	/* If the proxy's last turn found no trigger, stopping does not abort the kernel. */
 	if (!gpul_fifo_aborted(r->fifo))
 		gpul_fifo_abort(r->fifo, GPUL_FIFO_CODE_STOPPED);
 	rig_wait(r);

@@ -17,7 +17,7 @@ def instructions(text):
 
 
 class Quotes(unittest.TestCase):
-    def test_each_is_in_the_file(self):
+    def test_each_quote_is_in_the_file(self):
         whole, quotes = "\n" + instructions(code("proxy/fifo.ptx")), QUOTE.findall(code("examples/07-fifo/PTX.md"))
         self.assertGreater(len(quotes), 5)
         for quote in quotes:

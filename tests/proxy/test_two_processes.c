@@ -27,7 +27,7 @@ struct two {
 };
 
 static char folder[64];
-static struct two t;  /* of the test that runs */
+static struct two t;  /* the processes of the current test */
 
 /* ---- helpers ------------------------------------------------------------------------------ */
 
@@ -36,7 +36,7 @@ static void expect(struct child *c, const char *wanted)
 	assert_string_equal(hear_child(c), wanted);
 }
 
-static void tell_and_expect(struct child *c, const char *line, const char *wanted)
+static void send_and_expect(struct child *c, const char *line, const char *wanted)
 {
 	tell_child(c, line);
 	expect(c, wanted);
@@ -54,8 +54,8 @@ static void shoot(struct child *c)
 	c->pid = 0;
 }
 
-/* After a test that failed. */
-static int end_what_is_left(void **state)
+/* Kill the processes that a failed test left. */
+static int kill_children(void **state)
 {
 	(void)state;
 	if (t.kernels.pid)
@@ -71,7 +71,7 @@ static struct child attached(const char *as, struct child *owner)
 {
 	struct child c = start_child(as, "fifo");
 
-	tell_and_expect(owner, "event", "ATTACHED");
+	send_and_expect(owner, "event", "ATTACHED");
 	expect(&c, "ready");
 	return c;
 }
@@ -105,12 +105,12 @@ static void end(void)
 	struct child *guest = t.owner == &t.kernels ? &t.proxy : &t.kernels;
 
 	finish(guest);
-	tell_and_expect(t.owner, "event", "DETACHED");
+	send_and_expect(t.owner, "event", "DETACHED");
 	finish(t.owner);
 }
 
 /* Run a test with each kind of memory and each owner. */
-static void in_each_memory(const char *shape, void test(void))
+static void run_in_each_memory(const char *shape, void test(void))
 {
 	int n = 0;
 
@@ -133,45 +133,45 @@ static void push(unsigned first, unsigned n_blocks, unsigned flags)
 
 	snprintf(line, sizeof line, "start %u %u 500 20000 %u", n_blocks, first, flags);
 	snprintf(wanted, sizeof wanted, "result 0 pushed %u code 0 NONE", 500 * n_blocks);
-	tell_and_expect(&t.kernels, line, "started");
-	tell_and_expect(&t.kernels, "wait", wanted);
+	send_and_expect(&t.kernels, line, "started");
+	send_and_expect(&t.kernels, "wait", wanted);
 }
 
 /* The four kinds of push, by blocks that own lanes or share them. */
-static void cross_in_order(unsigned owners, unsigned sharers)
+static void push_and_check(unsigned owners, unsigned sharers)
 {
 	char wanted[64];
 
-	tell_and_expect(&t.proxy, "serve", "serving");
+	send_and_expect(&t.proxy, "serve", "serving");
 	for (unsigned round = 0; round < 4; round++)
 		push(500 * round, round & 1 ? sharers : owners, (round & 1 ? FIFO_PUSH_SHARE : 0) | (round & 2 ? FIFO_PUSH_RELAXED : 0));
-	tell_and_expect(&t.proxy, "drain", "drained 0");
-	tell_and_expect(&t.proxy, "stop", "stopped 0 0");
+	send_and_expect(&t.proxy, "drain", "drained 0");
+	send_and_expect(&t.proxy, "stop", "stopped 0 0");
 	snprintf(wanted, sizeof wanted, "right %u next 2000 wrong 0 ", 1000 * (owners + sharers));
-	tell_and_expect(&t.proxy, "checked", wanted);
+	send_and_expect(&t.proxy, "checked", wanted);
 	end();
 }
 
-static void cross_in_lanes(void)
+static void push_into_lanes(void)
 {
-	cross_in_order(4, 4);
+	push_and_check(4, 4);
 }
 
 static void triggers_arrive_in_order_whichever_process_owns_the_memory(void **state)
 {
 	(void)state;
-	in_each_memory("64 4", cross_in_lanes);
+	run_in_each_memory("64 4", push_into_lanes);
 }
 
-static void cross_one_by_one(void)
+static void push_into_one_slot(void)
 {
-	cross_in_order(1, 1);
+	push_and_check(1, 1);
 }
 
 static void fifo_of_one_slot_works_between_processes(void **state)
 {
 	(void)state;
-	in_each_memory("1 1", cross_one_by_one);
+	run_in_each_memory("1 1", push_into_one_slot);
 }
 
 /* ---- successive processes ------------------------------------------------------------------ */
@@ -181,19 +181,19 @@ static void second_proxy_begins_at_unreleased_triggers(void **state)
 	(void)state;
 	if (!begin("memfd", true, "8 1"))
 		skip();
-	tell_and_expect(&t.kernels, "start 1 0 100 20000 0", "started");
-	tell_and_expect(&t.proxy, "take 5", "took 5");
-	tell_and_expect(&t.proxy, "release", "released");
-	tell_and_expect(&t.proxy, "take 3", "took 3");
-	tell_and_expect(&t.proxy, "checked", "right 8 next 8 wrong 0 ");
+	send_and_expect(&t.kernels, "start 1 0 100 20000 0", "started");
+	send_and_expect(&t.proxy, "take 5", "took 5");
+	send_and_expect(&t.proxy, "release", "released");
+	send_and_expect(&t.proxy, "take 3", "took 3");
+	send_and_expect(&t.proxy, "checked", "right 8 next 8 wrong 0 ");
 	finish(&t.proxy);
-	tell_and_expect(&t.kernels, "event", "DETACHED");
+	send_and_expect(&t.kernels, "event", "DETACHED");
 
 	t.proxy = attached("proxy", &t.kernels);
-	tell_and_expect(&t.proxy, "serve", "serving");
-	tell_and_expect(&t.kernels, "wait", "result 0 pushed 100 code 0 NONE");
-	tell_and_expect(&t.proxy, "stop", "stopped 0 0");
-	tell_and_expect(&t.proxy, "checked", "right 95 next 100 wrong 0 ");  /* from 5 on */
+	send_and_expect(&t.proxy, "serve", "serving");
+	send_and_expect(&t.kernels, "wait", "result 0 pushed 100 code 0 NONE");
+	send_and_expect(&t.proxy, "stop", "stopped 0 0");
+	send_and_expect(&t.proxy, "checked", "right 95 next 100 wrong 0 ");  /* from 5 on */
 	end();
 }
 
@@ -202,16 +202,16 @@ static void new_proxy_replaces_a_killed_one_while_the_kernel_waits(void **state)
 	(void)state;
 	if (!begin("memfd", true, "8 2"))
 		skip();
-	tell_and_expect(&t.kernels, "start 2 0 300 20000 1", "started");
-	tell_and_expect(&t.proxy, "take 7", "took 7");
+	send_and_expect(&t.kernels, "start 2 0 300 20000 1", "started");
+	send_and_expect(&t.proxy, "take 7", "took 7");
 	shoot(&t.proxy);
-	tell_and_expect(&t.kernels, "event", "PEER_DIED");
+	send_and_expect(&t.kernels, "event", "PEER_DIED");
 
 	t.proxy = attached("proxy", &t.kernels);
-	tell_and_expect(&t.proxy, "serve", "serving");
-	tell_and_expect(&t.kernels, "wait", "result 0 pushed 600 code 0 NONE");
-	tell_and_expect(&t.proxy, "stop", "stopped 0 0");
-	tell_and_expect(&t.proxy, "checked", "right 600 next 300 wrong 0 ");
+	send_and_expect(&t.proxy, "serve", "serving");
+	send_and_expect(&t.kernels, "wait", "result 0 pushed 600 code 0 NONE");
+	send_and_expect(&t.proxy, "stop", "stopped 0 0");
+	send_and_expect(&t.proxy, "checked", "right 600 next 300 wrong 0 ");
 	end();
 }
 
@@ -220,56 +220,56 @@ static void kernels_of_a_new_process_continue_after_a_killed_one(void **state)
 	(void)state;
 	if (!begin("memfd", false, "8 1"))
 		skip();
-	tell_and_expect(&t.kernels, "start 1 0 3 20000 0", "started");
-	tell_and_expect(&t.proxy, "take 3", "took 3");
+	send_and_expect(&t.kernels, "start 1 0 3 20000 0", "started");
+	send_and_expect(&t.proxy, "take 3", "took 3");
 	shoot(&t.kernels);
-	tell_and_expect(&t.proxy, "event", "PEER_DIED");
+	send_and_expect(&t.proxy, "event", "PEER_DIED");
 
 	t.kernels = attached("kernels", &t.proxy);
-	tell_and_expect(&t.kernels, "start 1 3 4 20000 0", "started");
-	tell_and_expect(&t.proxy, "take 4", "took 4");
-	tell_and_expect(&t.proxy, "release", "released");
-	tell_and_expect(&t.kernels, "wait", "result 0 pushed 4 code 0 NONE");
-	tell_and_expect(&t.proxy, "checked", "right 7 next 7 wrong 0 ");
+	send_and_expect(&t.kernels, "start 1 3 4 20000 0", "started");
+	send_and_expect(&t.proxy, "take 4", "took 4");
+	send_and_expect(&t.proxy, "release", "released");
+	send_and_expect(&t.kernels, "wait", "result 0 pushed 4 code 0 NONE");
+	send_and_expect(&t.proxy, "checked", "right 7 next 7 wrong 0 ");
 	end();
 }
 
 /* ---- killed processes ------------------------------------------------------------------------ */
 
-static void lose_the_proxy(void)
+static void kill_the_proxy(void)
 {
 	const bool owned = t.owner == &t.proxy;
 	char wanted[64];
 
-	tell_and_expect(&t.proxy, "serve", "serving");
-	tell_and_expect(&t.kernels, "start 2 0 1000000000 20000 2", "started");
+	send_and_expect(&t.proxy, "serve", "serving");
+	send_and_expect(&t.kernels, "start 2 0 1000000000 20000 2", "started");
 	shoot(&t.proxy);
 	tell_child(&t.kernels, "wait");
 	snprintf(wanted, sizeof wanted, "code %u %s", GPUL_FIFO_CODE_PEER_GONE, owned ? "OWNER_DIED" : "PEER_DIED");
 	const char *said = hear_child(&t.kernels);
 
 	if (strncmp(said, "result 2 pushed ", 16) != 0 || !strstr(said, wanted))
-		fail_msg("the kernels' process said: %s", said);
+		fail_msg("unexpected reply of the kernels' process: %s", said);
 	finish(&t.kernels);
 }
 
 static void kernels_are_aborted_when_the_proxys_process_is_killed(void **state)
 {
 	(void)state;
-	in_each_memory("8 2", lose_the_proxy);
+	run_in_each_memory("8 2", kill_the_proxy);
 }
 
-static void lose_the_kernels(void)
+static void kill_the_kernels(void)
 {
 	char wanted[64];
 
-	tell_and_expect(&t.proxy, "serve", "serving");
-	tell_and_expect(&t.kernels, "start 2 0 1000000000 20000 2", "started");
+	send_and_expect(&t.proxy, "serve", "serving");
+	send_and_expect(&t.kernels, "start 2 0 1000000000 20000 2", "started");
 	shoot(&t.kernels);
 	snprintf(wanted, sizeof wanted, "ended %d %d", GPUL_ESYS, EPIPE);
-	tell_and_expect(&t.proxy, "ended", wanted);
+	send_and_expect(&t.proxy, "ended", wanted);
 	snprintf(wanted, sizeof wanted, "stopped %d %d", GPUL_ESYS, EPIPE);
-	tell_and_expect(&t.proxy, "stop", wanted);
+	send_and_expect(&t.proxy, "stop", wanted);
 	tell_child(&t.proxy, "checked");
 	assert_non_null(strstr(hear_child(&t.proxy), "wrong 0 "));
 	finish(&t.proxy);
@@ -278,7 +278,7 @@ static void lose_the_kernels(void)
 static void proxy_ends_when_the_kernels_process_is_killed(void **state)
 {
 	(void)state;
-	in_each_memory("8 2", lose_the_kernels);
+	run_in_each_memory("8 2", kill_the_kernels);
 }
 
 static void kernels_time_out_without_a_proxy(void **state)
@@ -286,31 +286,31 @@ static void kernels_time_out_without_a_proxy(void **state)
 	(void)state;
 	if (!begin("memfd", true, "4 1"))
 		skip();
-	tell_and_expect(&t.kernels, "start 1 0 100 50 0", "started");  /* no thread polls */
-	tell_and_expect(&t.kernels, "wait", "result 1 pushed 4 code 0 NONE");
+	send_and_expect(&t.kernels, "start 1 0 100 50 0", "started");  /* no thread polls */
+	send_and_expect(&t.kernels, "wait", "result 1 pushed 4 code 0 NONE");
 	end();
 }
 
 /* ---- false headers --------------------------------------------------------------------------- */
 
-static void lied_to(struct child *victim)
+static void expect_false_headers_refused(struct child *victim)
 {
 	char line[32];
 
 	for (int i = 0;; i++) {
 		const char *said;
 
-		snprintf(line, sizeof line, "lie %d", i);
+		snprintf(line, sizeof line, "corrupt %d", i);
 		tell_child(t.owner, line);
-		if (strcmp(hear_child(t.owner), "over") == 0)
+		if (strcmp(hear_child(t.owner), "no more") == 0)
 			break;
 		tell_child(victim, "open");
 		said = hear_child(victim);
 		if (strncmp(said, "failed 3 ", 9) != 0)  /* GPUL_EFORMAT */
-			fail_msg("lie %d: %s", i, said);
-		tell_and_expect(t.owner, "go on", "true again");
+			fail_msg("false header %d: %s", i, said);
+		send_and_expect(t.owner, "restore", "restored");
 	}
-	tell_and_expect(victim, "open", "opened");
+	send_and_expect(victim, "open", "opened");
 }
 
 static void both_ends_refuse_a_false_header(void **state)
@@ -319,7 +319,7 @@ static void both_ends_refuse_a_false_header(void **state)
 	for (int kernels_own = 0; kernels_own < 2; kernels_own++) {
 		if (!begin("memfd", kernels_own, "8 2"))
 			skip();
-		lied_to(kernels_own ? &t.proxy : &t.kernels);
+		expect_false_headers_refused(kernels_own ? &t.proxy : &t.kernels);
 		end();
 	}
 }
@@ -348,15 +348,15 @@ static int tear_down(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(triggers_arrive_in_order_whichever_process_owns_the_memory, end_what_is_left),
-		cmocka_unit_test_teardown(fifo_of_one_slot_works_between_processes, end_what_is_left),
-		cmocka_unit_test_teardown(second_proxy_begins_at_unreleased_triggers, end_what_is_left),
-		cmocka_unit_test_teardown(new_proxy_replaces_a_killed_one_while_the_kernel_waits, end_what_is_left),
-		cmocka_unit_test_teardown(kernels_of_a_new_process_continue_after_a_killed_one, end_what_is_left),
-		cmocka_unit_test_teardown(kernels_are_aborted_when_the_proxys_process_is_killed, end_what_is_left),
-		cmocka_unit_test_teardown(proxy_ends_when_the_kernels_process_is_killed, end_what_is_left),
-		cmocka_unit_test_teardown(kernels_time_out_without_a_proxy, end_what_is_left),
-		cmocka_unit_test_teardown(both_ends_refuse_a_false_header, end_what_is_left),
+		cmocka_unit_test_teardown(triggers_arrive_in_order_whichever_process_owns_the_memory, kill_children),
+		cmocka_unit_test_teardown(fifo_of_one_slot_works_between_processes, kill_children),
+		cmocka_unit_test_teardown(second_proxy_begins_at_unreleased_triggers, kill_children),
+		cmocka_unit_test_teardown(new_proxy_replaces_a_killed_one_while_the_kernel_waits, kill_children),
+		cmocka_unit_test_teardown(kernels_of_a_new_process_continue_after_a_killed_one, kill_children),
+		cmocka_unit_test_teardown(kernels_are_aborted_when_the_proxys_process_is_killed, kill_children),
+		cmocka_unit_test_teardown(proxy_ends_when_the_kernels_process_is_killed, kill_children),
+		cmocka_unit_test_teardown(kernels_time_out_without_a_proxy, kill_children),
+		cmocka_unit_test_teardown(both_ends_refuse_a_false_header, kill_children),
 	};
 
 	play_role(argc, argv, roles);

@@ -74,10 +74,10 @@ static void say_event(struct side *s)
 		say("%s", gpul_ipc_event_name(event.kind));
 }
 
-static void lie(struct side *s, unsigned which)
+static void corrupt_header(struct side *s, unsigned which)
 {
 	const struct gpul_fifo_header truth = *(const struct gpul_fifo_header *)s->piece.area;
-	const struct gpul_fifo_header lies[] = {
+	const struct gpul_fifo_header false_headers[] = {
 		{ .magic = 0, .version = truth.version, .lanes = truth.lanes, .lane_shift = truth.lane_shift, .bytes = truth.bytes },
 		{ .magic = truth.magic, .version = 77, .lanes = truth.lanes, .lane_shift = truth.lane_shift, .bytes = truth.bytes },
 		{ .magic = truth.magic, .version = truth.version, .lanes = 0, .lane_shift = truth.lane_shift, .bytes = truth.bytes },
@@ -90,15 +90,15 @@ static void lie(struct side *s, unsigned which)
 		  .bytes = UINT64_MAX },
 	};
 
-	if (which >= sizeof lies / sizeof lies[0]) {
-		say("over");
+	if (which >= sizeof false_headers / sizeof false_headers[0]) {
+		say("no more");
 		return;
 	}
-	*(struct gpul_fifo_header *)s->piece.area = lies[which];
-	say("lied");
+	*(struct gpul_fifo_header *)s->piece.area = false_headers[which];
+	say("corrupted");
 	if (hear((char[128]){ 0 }))  /* wait until the other process has read it */
 		*(struct gpul_fifo_header *)s->piece.area = truth;
-	say("true again");
+	say("restored");
 }
 
 /* ---- the kernels' process ------------------------------------------------------------------- */
@@ -263,8 +263,8 @@ static int play(const char *argument, void obey(struct side *, const char *))
 	while (hear(line)) {
 		if (strcmp(line, "event") == 0)
 			say_event(&s);
-		else if (strncmp(line, "lie ", 4) == 0)
-			lie(&s, (unsigned)atoi(line + 4));
+		else if (strncmp(line, "corrupt ", 8) == 0)
+			corrupt_header(&s, (unsigned)atoi(line + 8));
 		else
 			obey(&s, line);
 	}

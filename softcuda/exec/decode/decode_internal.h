@@ -92,7 +92,8 @@ static inline const gpul_ptx_operand *child(const struct decoder *d, const gpul_
 	return &d->f->operands[o->first_child + k];
 }
 
-/* Where a variable, parameter or function is stored. */ struct place {
+/* Where a variable, parameter or function is stored. */
+struct place {
 	uint8_t space;            /* SPACE_...; SPACE_GLOBAL for functions */
 	bool frame;               /* value is relative to the frame's local memory */
 	bool dynamic;             /* value is relative to dynamic shared memory */

@@ -107,10 +107,9 @@ void gpul_machine_stop(gpul_exec_machine *m)
 }
 
 /* A worker increments its counter when it begins and when it ends a turn, so the counter is odd while it executes
- * instructions.  At the beginning of a turn the worker increments its counter, then reads the table's
- * generation.  This function is called after the generation was incremented, and reads the counter.  All four
- * accesses are sequentially consistent.  So if the counter is even, the worker's next turn reads the new generation
- * and discards its cached ranges. */
+ * instructions.  At the start of a turn it increments the counter, then reads the table's generation.  The caller of
+ * this function incremented the generation before the counter is read here.  All four accesses are sequentially
+ * consistent: if the counter is even, the worker's next turn reads the new generation and discards cached ranges. */
 void gpul_exec_machine_settle(gpul_exec_machine *m)
 {
 	unsigned n_workers;

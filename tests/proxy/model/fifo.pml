@@ -2,10 +2,10 @@
  *
  *     spin -a fifo.pml && cc -O2 -DSAFETY -o pan pan.c && ./pan        (test_model.py does it for many shapes)
  *
- * Memory is an array of cells.  A store goes into its thread's store buffer (pocket), and stores move to memory one by one,
- * in any order and at any time, with two rules: stores to one cell keep their order, and no store overtakes a fence.  For
- * the FIFO's accesses this is weaker than any GPU or CPU.  Loads are in program order.  A wait is a guard, so that a wait
- * without end is a state without a successor, which spin reports.
+ * Memory is an array of cells.  A store goes into its thread's store buffer (pocket).  Stores move to memory one by
+ * one, in any order and at any time, with two rules: stores to one cell keep their order, and no store overtakes a
+ * fence.  For the FIFO's accesses this is weaker than any GPU or CPU.  Loads are in program order.  A wait is a
+ * guard, so that a wait without end is a state without a successor, which spin reports.
  *
  * Comments name the modelled functions of proxy/fifo_device.cuh (kernels) or proxy/fifo.c (CPU).  WRONG_... are
  * deliberate errors, which the check must find. */
@@ -17,13 +17,13 @@
 #define LANES 1         /* thread p pushes into lane p mod LANES */
 #endif
 #ifndef SLOTS
-#define SLOTS 2         /* of a lane: a power of two */
+#define SLOTS 2         /* slots of a lane: a power of two */
 #endif
 #ifndef PUSHES
 #define PUSHES 2        /* calls of push in each thread */
 #endif
 #ifndef GROUP
-#define GROUP 1         /* triggers of one call: 2 is a warp_push of a warp of two */
+#define GROUP 1         /* triggers of one call; 2 models warp_push by a warp of two threads */
 #endif
 #ifndef DEPTH
 #define DEPTH 6         /* capacity of a pocket */
@@ -37,18 +37,18 @@
 #define CPU PRODUCERS                       /* index of the CPU's pocket */
 #define FENCE 255
 
-/* The cells in host memory, */
+/* The numbers of the cells in host memory */
 #define WORD0(lane, at) ((lane) * SLOTS + (at) % SLOTS)
 #define WORD1(lane, at) (LANES * SLOTS + WORD0(lane, at))
 #define TAIL(lane)      (2 * LANES * SLOTS + (lane))
 #define ABORT(lane)     (TAIL(LANES) + (lane))
-#define PAYLOAD(p)      (ABORT(LANES) + (p))   /* data of a trigger */
-#define ANSWER(p)       (PAYLOAD(PRODUCERS) + (p))   /* written by its handler */
+#define PAYLOAD(p)      (ABORT(LANES) + (p))   /* what a thread writes before its push */
+#define ANSWER(p)       (PAYLOAD(PRODUCERS) + (p))   /* what the handler of its trigger writes */
 #define RAISED          (ANSWER(PRODUCERS))
-/* and device memory. */
+/* The numbers of the cells in device memory */
 #define HEAD(lane)      (RAISED + 1 + (lane))
 #define OWNER(lane)     (HEAD(LANES) + (lane))
-#define SEEN(lane)      (OWNER(LANES) + (lane))     /* shared_tail: the tail that the poller read, and the state */
+#define SEEN(lane)      (OWNER(LANES) + (lane))     /* shared_tail: the tail read last, and the poller state */
 #define SEEN_STATE(lane) (SEEN(LANES) + (lane))     /* a separate cell only in WRONG_SPLIT_SEEN */
 #define CELLS           (SEEN_STATE(LANES))
 
@@ -64,7 +64,7 @@ typedef pocket_t { byte n; byte cell[DEPTH]; byte value[DEPTH] };
 pocket_t pocket[PRODUCERS + 1];
 
 /* Used only by assertions. */
-byte pushed[LANES * (TOTAL + 1)];   /* by position in a lane: the trigger that was pushed there */
+byte pushed[LANES * (TOTAL + 1)];   /* the trigger that was pushed at each position of each lane */
 byte released[LANES];               /* the tail that the CPU wrote, before it arrives */
 byte n_taken;
 byte quitting;                      /* the FIFO has been aborted */
@@ -106,7 +106,7 @@ end:	do
 	:: atomic {
 		pocket[who].n > 0 ->
 		i = 0;
-		do  /* i: any that no older one of its cell, and no fence, holds back */
+		do  /* choose any i up to the first fence */
 		:: true -> break
 		:: i + 1 < pocket[who].n && pocket[who].cell[i + 1] != FENCE -> i++
 		od;
@@ -115,9 +115,9 @@ end:	do
 		:: j < i && pocket[who].cell[j] != pocket[who].cell[i] -> j++
 		:: else -> break
 		od;
-		i = j;  /* the oldest of that cell */
+		i = j;  /* the oldest store to the cell of store i */
 		mem[pocket[who].cell[i]] = pocket[who].value[i];
-		do  /* close the gap, and drop a fence that has come to the front */
+		do  /* remove store i, and a fence that is now the oldest entry */
 		:: i + 1 < pocket[who].n ->
 			pocket[who].cell[i] = pocket[who].cell[i + 1];
 			pocket[who].value[i] = pocket[who].value[i + 1];
@@ -174,7 +174,7 @@ inline poll_until(upto, publishes)
 		d_step { t = mem[TAIL(lane)]; a = mem[ABORT(lane)] };
 		if
 		:: t >= upto ->
-#ifndef WRONG_KEEPS_LOOKING
+#ifndef WRONG_STAYS_ELECTED
 			if :: publishes -> publish_tail(t, NO_POLLER) :: else fi;
 #endif
 			result = OK
@@ -182,7 +182,7 @@ inline poll_until(upto, publishes)
 			if :: publishes -> publish_tail(t, BROKEN) :: else fi;
 			result = ABORTED
 		:: t < upto && !a ->
-#ifndef WRONG_SILENT_LOOKER
+#ifndef WRONG_SILENT_POLLER
 			if :: publishes -> publish_tail(t, POLLED) :: else fi;
 #endif
 			result = 0
@@ -191,7 +191,7 @@ inline poll_until(upto, publishes)
 		if :: result -> break :: else fi
 #ifdef TIMEOUTS
 	:: me == 0 ->
-#ifndef WRONG_LATE_KEEPS_LOOKING
+#ifndef WRONG_LATE_STAYS_ELECTED
 		if :: publishes -> publish_tail(tail, NO_POLLER) :: else fi;
 #endif
 		result = TIMED_OUT;
@@ -314,12 +314,12 @@ inline draw()
 
 inline store_slot(at, what)
 {
-	assert((at) - released[lane] < SLOTS);  /* no slot is written before it was released */
+	assert((at) - released[lane] < SLOTS);  /* the slot has been released */
 	put(me, WORD0(lane, at), (what) * 2 + lap_bit(at));
 	put(me, WORD1(lane, at), (what) * 2 + lap_bit1(at))
 }
 
-/* gpul_fifo_push; with GROUP 2 gpul_fifo_warp_push, in steps of what fits into the ring */
+/* gpul_fifo_push; with GROUP 2 gpul_fifo_warp_push, STEP triggers at a time, as many as fit into the ring */
 #define STEP (SLOTS < GROUP -> SLOTS : GROUP)
 
 inline push()
@@ -369,7 +369,7 @@ inline give_up()
 }
 
 #ifdef WRONG_EARLY_ANSWER
-byte early;             /* read before the load that it has to follow: no acquire */
+byte early;             /* the answer, loaded too early: before the tail (no acquire) */
 #define answer early
 #else
 #define answer mem[ANSWER(me)]
@@ -392,10 +392,10 @@ proctype producer(byte me)
 #endif
 			sync(next);
 #ifdef RELEASE
-			assert(result != OK || answer == i + 1);  /* what the handler wrote is visible */
+			assert(result != OK || answer == i + 1);  /* the handler's answer is visible */
 #endif
 			if
-			:: result == TIMED_OUT -> result = OK  /* it has pushed, and goes on */
+			:: result == TIMED_OUT -> result = OK  /* the push succeeded: the thread continues */
 			:: else
 			fi
 		:: else
@@ -413,11 +413,11 @@ proctype producer(byte me)
 		:: result == TIMED_OUT ->
 #if defined(OWNED) && GROUP == 1
 			if
-			:: true -> skip  /* it has not pushed, and tries again */
+			:: true -> skip  /* an owner has not pushed, and may try again */
 			:: give_up(); goto out
 			fi
 #else
-			give_up();  /* its slot will stay empty */
+			give_up();  /* the slot of its ticket stays empty */
 			goto out
 #endif
 		fi
@@ -443,10 +443,10 @@ out:	disown()
 #endif
 
 byte taken[LANES];
-byte seq[PRODUCERS];  /* triggers of each thread that came out */
+byte seq[PRODUCERS];  /* triggers of each thread that the CPU has taken out */
 
 #ifdef WRONG_EARLY_PAYLOAD
-byte early;             /* read before the words: no acquire */
+byte early;             /* the payload, loaded too early: before the words (no acquire) */
 #define payload early
 #else
 #define payload mem[PAYLOAD(who)]
@@ -456,11 +456,11 @@ byte early;             /* read before the words: no acquire */
 inline check()
 {
 	d_step {
-		assert(w0 / 2 == w1 / 2);                                   /* not torn */
-		assert(w0 / 2 == pushed[lane * (TOTAL + 1) + taken[lane]]);  /* in its place: not lost, not twice */
+		assert(w0 / 2 == w1 / 2);                                   /* both words belong to one trigger */
+		assert(w0 / 2 == pushed[lane * (TOTAL + 1) + taken[lane]]);  /* pushed at this position */
 		who = (w0 / 2 - 1) / (PUSHES * GROUP);
 		i = (w0 / 2 - 1) % (PUSHES * GROUP);
-		assert(i == seq[who]);                                      /* in the order of its thread */
+		assert(i == seq[who]);                                      /* in the push order of its thread */
 		i = i / GROUP + 1;
 		seq[who]++;
 		taken[lane]++;
@@ -472,13 +472,14 @@ inline check()
 	assert(payload == i);
 	put(CPU, ANSWER(who), i);
 #else
-	assert(payload >= i);  /* the thread may have begun its next */
+	assert(payload >= i);  /* greater if the thread has begun its next push */
 #endif
 #endif
 	who = 0; i = 0
 }
 
-/* gpul_fifo_poll, one trigger.  The words are read in any order; one that is of its lap stays so. */
+/* gpul_fifo_poll, one trigger.  The words are read in any order; a word whose lap bit is right keeps it until the
+ * release. */
 inline poll(l)
 {
 	lane = l;
@@ -494,7 +495,7 @@ inline poll(l)
 	check()
 }
 
-/* gpul_fifo_release_lane: at any time after the handler, for as many as there are then */
+/* gpul_fifo_release_lane: at any time after the handler, for all triggers that were taken until then */
 inline release(l)
 {
 	released[l] = taken[l];
@@ -508,7 +509,7 @@ inline release(l)
 inline abort_all()
 {
 	put(CPU, ABORT(0), CODE);
-#if LANES > 1 && !defined(WRONG_NOT_HANDED_ON)
+#if LANES > 1 && !defined(WRONG_ABORTS_ONE_LANE)
 	put(CPU, ABORT(1), CODE)
 #endif
 }

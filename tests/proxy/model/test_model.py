@@ -6,8 +6,8 @@
     tests/proxy/model/test_model.py --only shared    shapes whose name contains the word
     tests/proxy/model/test_model.py --only NAME --trail    the steps to an error
 
-spin translates the model into a C program, pan, that visits every state that any order of threads and memory accesses can
-reach.  A shape is correct if pan has visited all states, no assertion failed, and no thread waits for ever.
+spin translates the model into a C program, pan, that visits every state that any order of threads and memory accesses
+can reach.  A shape is correct if pan has visited all states, no assertion failed, and no thread waits for ever.
 """
 import argparse, concurrent.futures, os, re, shutil, subprocess, sys, tempfile
 
@@ -19,7 +19,7 @@ RIGHT = {  # name: definitions
     "owned, 4 slots": "OWNED PRODUCERS=1 SLOTS=4 PUSHES=5",
     "owned, release": "OWNED PRODUCERS=1 SLOTS=2 PUSHES=5 RELEASE",
     "owned, release and sync": "OWNED PRODUCERS=1 SLOTS=2 PUSHES=4 RELEASE SYNC",
-    "owned by one after the other": "OWNED PRODUCERS=2 SLOTS=1 PUSHES=2",
+    "owned by two threads in turn": "OWNED PRODUCERS=2 SLOTS=1 PUSHES=2",
     "owned, two lanes, aborted": "OWNED PRODUCERS=2 LANES=2 SLOTS=1 PUSHES=2 ABORTS",
     "owned, two lanes, timed out": "OWNED PRODUCERS=2 LANES=2 SLOTS=1 PUSHES=2 TIMEOUTS",
     "shared, 1 slot": "PRODUCERS=2 SLOTS=1 PUSHES=2",
@@ -31,8 +31,8 @@ RIGHT = {  # name: definitions
     "shared, timed out": "PRODUCERS=2 SLOTS=1 PUSHES=2 TIMEOUTS",
     "shared, a sync timed out": "PRODUCERS=2 SLOTS=1 PUSHES=2 SYNC TIMEOUTS",
     "shared, polls ahead": "PRODUCERS=2 SLOTS=1 PUSHES=2 AHEAD",
-    "warp, ring smaller than it": "OWNED PRODUCERS=1 SLOTS=1 PUSHES=2 GROUP=2",
-    "warp, ring as large": "OWNED PRODUCERS=1 SLOTS=2 PUSHES=2 GROUP=2",
+    "warp, ring smaller than the warp": "OWNED PRODUCERS=1 SLOTS=1 PUSHES=2 GROUP=2",
+    "warp, ring as large as the warp": "OWNED PRODUCERS=1 SLOTS=2 PUSHES=2 GROUP=2",
     "warp, release": "OWNED PRODUCERS=1 SLOTS=4 PUSHES=2 GROUP=2 RELEASE",
     "warps that share": "PRODUCERS=2 SLOTS=2 PUSHES=1 GROUP=2",
 }
@@ -55,16 +55,16 @@ WRONG = {  # name: definitions, expected complaint of pan
     "no acquire by the kernel": ("OWNED PRODUCERS=1 SLOTS=1 PUSHES=2 RELEASE SYNC WRONG_EARLY_ANSWER", "==(i+1)"),
     "tail released before the slot is read": ("OWNED PRODUCERS=1 SLOTS=1 PUSHES=3 WRONG_EARLY_TAIL", "w0/2)==(w1/2"),
     "tail stored without release": ("OWNED PRODUCERS=1 SLOTS=1 PUSHES=2 RELEASE SYNC WRONG_TAIL_RELAXED", "==(i+1)"),
-    "room for one too many": ("OWNED PRODUCERS=1 SLOTS=1 PUSHES=3 WRONG_OFF_BY_ONE", "-released["),
-    "poller that leaves and stays elected": ("PRODUCERS=2 SLOTS=1 PUSHES=2 WRONG_KEEPS_LOOKING", "invalid end state"),
+    "free slots counted one too high": ("OWNED PRODUCERS=1 SLOTS=1 PUSHES=3 WRONG_OFF_BY_ONE", "-released["),
+    "poller that leaves and stays elected": ("PRODUCERS=2 SLOTS=1 PUSHES=2 WRONG_STAYS_ELECTED", "invalid end state"),
     "poller that times out and stays elected": (
-        "PRODUCERS=2 SLOTS=1 PUSHES=2 SYNC TIMEOUTS WRONG_LATE_KEEPS_LOOKING", "invalid end state"),
-    "poller that publishes only when it leaves": ("PRODUCERS=3 SLOTS=1 PUSHES=2 WRONG_SILENT_LOOKER", "invalid end state"),
+        "PRODUCERS=2 SLOTS=1 PUSHES=2 SYNC TIMEOUTS WRONG_LATE_STAYS_ELECTED", "invalid end state"),
+    "poller that publishes only at the end": ("PRODUCERS=3 SLOTS=1 PUSHES=2 WRONG_SILENT_POLLER", "invalid end state"),
     "poller that publishes in two words": ("PRODUCERS=3 SLOTS=1 PUSHES=2 WRONG_SPLIT_SEEN", "invalid end state"),
     "owner cleared before the head is written": ("OWNED PRODUCERS=2 SLOTS=1 PUSHES=2 WRONG_DISOWN", "==pushed["),
-    "ticket dropped without an abort": ("PRODUCERS=2 SLOTS=1 PUSHES=2 TIMEOUTS WRONG_TICKET_DROPPED", "invalid end state"),
+    "unused ticket, no abort": ("PRODUCERS=2 SLOTS=1 PUSHES=2 TIMEOUTS WRONG_TICKET_DROPPED", "invalid end state"),
     "abort of one lane not copied to the other": (
-        "OWNED PRODUCERS=2 LANES=2 SLOTS=1 PUSHES=2 TIMEOUTS WRONG_NOT_HANDED_ON", "invalid end state"),
+        "OWNED PRODUCERS=2 LANES=2 SLOTS=1 PUSHES=2 TIMEOUTS WRONG_ABORTS_ONE_LANE", "invalid end state"),
 }
 
 
@@ -115,7 +115,7 @@ def main():
     a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     a.add_argument("--full", action="store_true", help="larger shapes, too")
     a.add_argument("--only", default="", help="part of the name")
-    a.add_argument("--trail", action="store_true", help="print the steps that led to what was found")
+    a.add_argument("--trail", action="store_true", help="print the steps that led to the error")
     a.add_argument("-j", type=int, default=1, help="at a time (default: 1)")
     args = a.parse_args()
     missing = [tool for tool in ("spin", "cc") if not shutil.which(tool)]
@@ -124,7 +124,7 @@ def main():
         return 77
     jobs = [(n, d, "") for n, d in (RIGHT | LARGE if args.full else RIGHT).items()] + [(n, *w) for n, w in WRONG.items()]
     jobs = [j for j in jobs if args.only in j[0]]
-    optimise = "-O2" if args.full else "-O0"  # small ones take longer to compile than to run
+    optimise = "-O2" if args.full else "-O0"  # small shapes take longer to compile than to run
     with concurrent.futures.ThreadPoolExecutor(args.j) as pool:
         results = []
         for good, line in pool.map(lambda j: check(*j, optimise, args.trail), jobs):

@@ -1,7 +1,7 @@
-/* check.c — the soak's checker: is each received trigger the expected one?
+/* check.c — the soak's checker, which compares each received trigger with the expected one.
  *
- * A thread's triggers have the numbers 0, 1, 2 ..., come at the position at which the thread pushed (recorded in its next
- * trigger) and in the lane into which it pushed; a lane's positions have no gap. */
+ * A thread's triggers have the numbers 0, 1, 2 ..., arrive at the position at which the thread pushed (recorded in
+ * its next trigger) and in the lane into which it pushed; a lane's positions have no gap. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,24 +62,25 @@ static bool explain(struct checker *c, const gpul_fifo_item *item)
 	char what[160];
 
 	if ((uint32_t)item->word[1] != soak_sum(item->word[0], before, c->seed))
-		snprintf(what, sizeof(what), "torn: the words do not belong together");
+		snprintf(what, sizeof(what), "torn: the two words belong to different triggers");
 	else if (thread >= c->n_threads)
 		snprintf(what, sizeof(what), "unknown thread");
 	else if (item->lane != t->lane)
-		snprintf(what, sizeof(what), "wrong lane: its thread pushes into %u", t->lane);
+		snprintf(what, sizeof(what), "wrong lane: the thread pushes into lane %u", t->lane);
 	else if (position != expected)
-		snprintf(what, sizeof(what), "wrong position: %llu has to come", expected);
+		snprintf(what, sizeof(what), "wrong position: expected %llu", expected);
 	else if (number != t->next)
-		snprintf(what, sizeof(what), "%s: number %llu has to come", number < t->next ? "repeated" : "lost or overtaken",
-			 (unsigned long long)t->next);
+		snprintf(what, sizeof(what), "%s: expected number %llu",
+			 number < t->next ? "repeated" : "lost or overtaken", (unsigned long long)t->next);
 	else
-		snprintf(what, sizeof(what), "out of the order of the tickets: the one before came at %u", t->before);
+		snprintf(what, sizeof(what),
+			 "out of ticket order: the thread's previous trigger was at position %u", t->before);
 	snprintf(c->text, sizeof(c->text), "thread %u's number %llu (pushed after position %llu), in lane %u at position %llu: %s",
 		 thread, number, before, item->lane, position, what);
 	return false;
 }
 
-static bool payload_is_there(struct checker *c, unsigned thread, uint64_t number)
+static bool payload_is_visible(struct checker *c, unsigned thread, uint64_t number)
 {
 	const uint64_t there = c->payload[(uint64_t)thread * (c->payload_mask + 1) + (number & c->payload_mask)];
 	const bool reused = c->payload_mask + 1 <= c->shape->slots / c->shape->lanes;
@@ -87,8 +88,8 @@ static bool payload_is_there(struct checker *c, unsigned thread, uint64_t number
 	/* reused: the thread may have written a later number */
 	if (there == number + 1 || (reused && there > number && ((there - 1 - number) & c->payload_mask) == 0))
 		return true;
-	snprintf(c->text, sizeof(c->text), "thread %u's number %llu was released, but of its payload %llu is there", thread,
-		 (unsigned long long)number, (unsigned long long)there);
+	snprintf(c->text, sizeof(c->text), "thread %u's number %llu was pushed with release, but its payload is %llu",
+		 thread, (unsigned long long)number, (unsigned long long)there);
 	return false;
 }
 
@@ -107,7 +108,7 @@ static inline bool take_one(struct checker *c, const gpul_fifo_item *item)
 	c->positions[item->lane]++;
 	if (a >> SOAK_SYNC_SHIFT == 0)
 		return true;
-	if (!payload_is_there(c, thread, number))
+	if (!payload_is_visible(c, thread, number))
 		return false;
 	if (a >> SOAK_SYNC_SHIFT & 1 && !c->forgets_answer)
 		c->answers[thread] = number + 1;
@@ -127,9 +128,10 @@ bool checker_end(struct checker *c, const uint64_t *results, uint64_t upto, uint
 	for (unsigned i = 0; i < c->n_threads; i++) {
 		if (results[2 * i] == GPUL_FIFO_OK && results[2 * i + 1] == count && c->threads[i].next == upto)
 			continue;
-		snprintf(c->text, sizeof(c->text), "thread %u ended with result %llu%s after %llu of %llu, and %llu came", i,
+		snprintf(c->text, sizeof(c->text),
+			 "thread %u ended with result %llu%s after %llu of %llu pushes; %llu triggers arrived", i,
 			 (unsigned long long)results[2 * i],
-			 results[2 * i] == SOAK_MISSED ? " (synced, but the answer is not there)" : "",
+			 results[2 * i] == SOAK_MISSED ? " (synced, but the answer was not visible)" : "",
 			 (unsigned long long)results[2 * i + 1], (unsigned long long)count,
 			 (unsigned long long)(c->threads[i].next + count - upto));
 		return false;
@@ -137,8 +139,8 @@ bool checker_end(struct checker *c, const uint64_t *results, uint64_t upto, uint
 	return true;
 }
 
-/* A trigger whose sync was aborted may have come; triggers behind an unused ticket do not come. */
-static bool aborted_well(const struct checker *c, const uint64_t *result, uint64_t came, uint64_t count)
+/* A trigger whose sync was aborted may have arrived; triggers behind an unused ticket do not arrive. */
+static bool abort_is_valid(const struct checker *c, const uint64_t *result, uint64_t came, uint64_t count)
 {
 	const uint64_t pushed = result[1];
 
@@ -153,9 +155,10 @@ bool checker_end_aborted(struct checker *c, const uint64_t *results, uint64_t up
 		const uint64_t came = c->threads[i].next + count - upto;
 
 		c->threads[i].next = upto;
-		if (aborted_well(c, &results[2 * i], came, count))
+		if (abort_is_valid(c, &results[2 * i], came, count))
 			continue;
-		snprintf(c->text, sizeof(c->text), "thread %u was aborted with result %llu after %llu of %llu, and %llu came", i,
+		snprintf(c->text, sizeof(c->text),
+			 "thread %u was aborted with result %llu after %llu of %llu pushes; %llu triggers arrived", i,
 			 (unsigned long long)results[2 * i], (unsigned long long)results[2 * i + 1],
 			 (unsigned long long)count, (unsigned long long)came);
 		return false;

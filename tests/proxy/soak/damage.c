@@ -1,4 +1,4 @@
-/* damage.c — errors that the checker must find: they are made in polled triggers before the checker reads them. */
+/* damage.c — puts errors into polled triggers before the checker reads them, to test that it finds them. */
 #include <string.h>
 
 #include "tests/proxy/soak/soak.h"
@@ -11,10 +11,10 @@ const struct damage_row damages[N_DAMAGES] = {
 	[STALE_WORD] = { "stale-word", "torn", SOAK_PUSH, false },
 	[STALE_SLOT] = { "stale-slot", "repeated", SOAK_PUSH, false },
 	[FLIP] = { "flip", "torn", SOAK_RELEASE, false },
-	[NO_PAYLOAD] = { "no-payload", "was released, but", SOAK_RELEASE, false },
-	[NO_ANSWER] = { "no-answer", "the answer is not there", SOAK_SYNC, false },
+	[NO_PAYLOAD] = { "no-payload", "with release, but", SOAK_RELEASE, false },
+	[NO_ANSWER] = { "no-answer", "the answer was not visible", SOAK_SYNC, false },
 	[WRONG_LANE] = { "wrong-lane", "wrong lane", SOAK_PUSH, false },
-	[OVERTAKE] = { "overtake", "out of the order of the tickets", SOAK_PUSH, true },
+	[OVERTAKE] = { "overtake", "out of ticket order", SOAK_PUSH, true },
 };
 
 static void swap(gpul_fifo_item *a, gpul_fifo_item *b)
@@ -49,7 +49,7 @@ static void change(enum damage damage, struct checker *c, gpul_fifo_item *items,
 
 bool damage_do(enum damage damage, struct checker *c, gpul_fifo_item *items, unsigned *n)
 {
-	if (damage == NO_ANSWER && *n) {  /* with sync there is one trigger at a time */
+	if (damage == NO_ANSWER && *n) {  /* a thread that syncs has one trigger in flight */
 		c->forgets_answer = true;
 		return true;
 	}

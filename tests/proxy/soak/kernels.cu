@@ -1,6 +1,6 @@
 // kernels.cu — the soak's kernels: they push as struct soak_work requests, and write their results.
 //
-// kernels.ptx, for sm_70 and later, is made by
+// This command compiles kernels.ptx, for sm_70 and later:
 //
 //     nvcc -I. -ptx -arch=sm_75 tests/proxy/soak/kernels.cu -o - |
 //             sed 's/^.version .*/.version 6.4/; s/^.target .*/.target sm_70/' > tests/proxy/soak/kernels.ptx
@@ -9,7 +9,7 @@
 
 typedef unsigned long long u64;
 
-// A pseudo-random number per thread and number.
+// A pseudo-random number for each trigger of each thread.
 static __device__ u64 roll(const soak_work *w, unsigned thread, u64 number)
 {
 	return soak_mix(w->seed + thread * 0x632be59bd9b4e019ull + number);
@@ -31,7 +31,7 @@ static __device__ bool again(const soak_work *w, unsigned result)
 	return w->tries_again && result == GPUL_FIFO_TIMED_OUT;
 }
 
-// Push, and wait if `how` is SYNC or POLL.
+// Push a trigger; if `how` is SYNC or POLL, wait until it has been handled.
 static __device__ unsigned push_one(const soak_work *w, gpul_fifo_port *port, unsigned how, unsigned thread, u64 number,
 				    u64 a, u64 b)
 {

@@ -10,8 +10,8 @@
 
 enum {
 	MAX_BATCH = 4096,
-	LAUNCHES = 4,                     /* at least, for each quota */
-	DAMAGE_AFTER = 100,               /* triggers before a damage, so that stale values exist */
+	LAUNCHES = 4,                     /* least number of launches for a quota */
+	DAMAGE_AFTER = 100,               /* triggers before an error is made, so that stale values exist */
 	ABORT_CODE = 1,
 };
 #define PATIENCE_NS 20000000000ull        /* longest time without a trigger */
@@ -71,7 +71,7 @@ static unsigned take_out(struct one *o)
 	return n;
 }
 
-static void linger(struct one *o, unsigned n)
+static void simulate_slow_consumer(struct one *o, unsigned n)
 {
 	if (o->run->consumer == SLOW && roll(o, 16) == 0) {
 		const uint64_t until = gpul_clock_ns() + roll(o, 20000);
@@ -85,8 +85,9 @@ static void linger(struct one *o, unsigned n)
 	}
 }
 
-/* Release.  LATE: with probability 1/2, all but the last trigger of a lane; the rest when the FIFO is empty. */
-static void let_go(struct one *o, unsigned n)
+/* Release the batch.  LATE: for each lane, with probability 1/2, all but its last trigger; the rest when the FIFO is
+ * empty. */
+static void release_or_abort(struct one *o, unsigned n)
 {
 	if (o->run->consumer == GIVES_UP && !o->gave_up && o->run->came >= o->give_up_at) {
 		gpul_fifo_abort(o->fifo, ABORT_CODE);
@@ -112,13 +113,13 @@ static bool handle(struct one *o, unsigned n)
 	if (!checker_take(&o->checker, o->items, left))
 		return fail(o, o->checker.text);
 	o->run->came += n;
-	linger(o, n);
-	let_go(o, n);
+	simulate_slow_consumer(o, n);
+	release_or_abort(o, n);
 	return true;
 }
 
-/* After some time without triggers, check whether more can come.  Returns true to continue. */
-static bool still_there(struct one *o, uint64_t quiet_ns, bool *over)
+/* After some time without triggers, check whether more can arrive.  Returns true to continue. */
+static bool check_kernel(struct one *o, uint64_t quiet_ns, bool *over)
 {
 	const uint32_t code = gpul_fifo_aborted(o->fifo);
 	CUresult result;
@@ -129,7 +130,7 @@ static bool still_there(struct one *o, uint64_t quiet_ns, bool *over)
 		return fail(o, text);
 	}
 	if (quiet_ns > PATIENCE_NS)
-		return fail(o, "stuck: the kernel runs, and no trigger came for 20 s");
+		return fail(o, "stuck: the kernel runs, but no trigger arrived for 20 s");
 	result = o->drv->cuStreamQuery(o->stream);
 	*over = result == CUDA_SUCCESS;
 	if (*over || result == CUDA_ERROR_NOT_READY)
@@ -138,7 +139,7 @@ static bool still_there(struct one *o, uint64_t quiet_ns, bool *over)
 	return fail(o, text);
 }
 
-/* Poll until n triggers have come, or until the kernel has ended and the FIFO is empty. */
+/* Poll until n triggers have arrived, or until the kernel has ended and the FIFO is empty. */
 static bool serve(struct one *o, uint64_t n)
 {
 	uint64_t last = gpul_clock_ns();
@@ -164,7 +165,7 @@ static bool serve(struct one *o, uint64_t n)
 		sched_yield();
 		if (empty == 64)
 			last = gpul_clock_ns();
-		if (gpul_clock_ns() - last > QUIET_NS && !still_there(o, gpul_clock_ns() - last, &over))
+		if (gpul_clock_ns() - last > QUIET_NS && !check_kernel(o, gpul_clock_ns() - last, &over))
 			return false;
 	}
 	if (!o->gave_up)
@@ -174,7 +175,7 @@ static bool serve(struct one *o, uint64_t n)
 
 /* ---- launches -------------------------------------------------------------------- */
 
-/* Can a push be repeated after a time-out?  Only in an owned lane in which a warp's triggers fit. */
+/* True: a push can be repeated after a time-out, because the thread or warp owns its lane and its triggers fit in. */
 static bool may_try_again(const struct shape *s)
 {
 	return !s->shared && (s->how != SOAK_WARP || s->slots / s->lanes >= 32);
@@ -203,7 +204,7 @@ static bool launch(struct one *o, uint64_t first, uint64_t count, gpul_error *er
 	return !gpul_cu(o->drv, err, cuLaunchKernel(kernel, s->blocks, 1, 1, s->threads, 1, 1, 0, o->stream, args, NULL));
 }
 
-static bool begin_anew(struct one *o, uint64_t first, uint64_t count)
+static bool reset_after_abort(struct one *o, uint64_t first, uint64_t count)
 {
 	gpul_error err = { 0 };
 	const unsigned more = gpul_fifo_poll(o->fifo, o->items, MAX_BATCH);
@@ -231,10 +232,10 @@ static bool push_and_take(struct one *o, uint64_t first, uint64_t count)
 	if (!good)
 		return false;
 	if (o->gave_up)
-		return begin_anew(o, first, count);
+		return reset_after_abort(o, first, count);
 	if (!checker_end(&o->checker, o->results, first + count, count))
 		return fail(o, o->checker.text);
-	return gpul_fifo_poll(o->fifo, o->items, 1) ? fail(o, "more came than was pushed") : true;
+	return gpul_fifo_poll(o->fifo, o->items, 1) ? fail(o, "more triggers arrived than were pushed") : true;
 }
 
 static void soak_one(struct one *o)

@@ -31,7 +31,7 @@ struct totals {
 	unsigned passed, failed;
 };
 
-/* ---- one line -------------------------------------------------------------------- */
+/* ---- one shape with one consumer -------------------------------------------------------------------- */
 
 /* Number of FIFOs: as many as the shape has, limited to half the CPUs, or --fifos. */
 static unsigned fifos_of(const struct shape *s, const struct options *o)
@@ -59,7 +59,7 @@ static uint64_t run_together(struct run *runs, unsigned n, const struct run *lik
 	for (unsigned i = 0; i < n; i++) {
 		runs[i] = *like;
 		runs[i].quota = like->quota / n;
-		if (i % 2)  /* every second one of several */
+		if (i % 2)  /* every second FIFO reads triggers in place */
 			runs[i].consumer = RUNS;
 		runs[i].seed = soak_mix(like->seed + i);
 	}
@@ -68,7 +68,7 @@ static uint64_t run_together(struct run *runs, unsigned n, const struct run *lik
 	while (opened == n && started < n && pthread_create(&threads[started], NULL, run_soak, ones[started]) == 0)
 		started++;
 	if (opened == n && started < n)
-		snprintf(runs[0].text, sizeof(runs[0].text), "no more threads");
+		snprintf(runs[0].text, sizeof(runs[0].text), "could not start a thread for each FIFO");
 	for (unsigned i = 0; i < started; i++)
 		pthread_join(threads[i], NULL);
 	for (unsigned i = 0; i < n; i++) {
@@ -102,7 +102,7 @@ static void run_line(const struct run *like, const struct options *o, struct tot
 	*(good ? &totals->passed : &totals->failed) += 1;
 }
 
-/* ---- all lines ------------------------------------------------------------------- */
+/* ---- all shapes ------------------------------------------------------------------- */
 
 static bool wanted(const struct options *o, const struct shape *s)
 {
@@ -165,15 +165,15 @@ static void soak_damages(const struct soak *soak, const struct options *o, struc
 		run_together(&run, 1, &like);
 		const bool good = strstr(run.text, row->text);
 
-		printf("%s%s: %s\n", good ? "ok   " : "FAIL ", row->name, run.text[0] ? run.text : "not found");
+		printf("%s%s: %s\n", good ? "ok   " : "FAIL ", row->name, run.text[0] ? run.text : "error not found");
 		*(good ? &totals->passed : &totals->failed) += 1;
 	}
 }
 
 /* ---- main ------------------------------------------------------------------------ */
 
-/* Load the kernels.  A driver may load a kernel lazily, which is impossible while another kernel waits for the CPU; querying
- * an attribute loads it. */
+/* Load the kernels.  A driver may load a kernel lazily, which is impossible while another kernel waits for the CPU;
+ * querying an attribute loads it. */
 static gpul_status load(struct soak *s, const char *path, gpul_error *err)
 {
 	struct { const char *name; CUfunction *out; } kernels[] = { { "soak_push", &s->push }, { "soak_warp", &s->warp } };
@@ -276,7 +276,7 @@ int main(int argc, char **argv)
 	}
 	close_soak(&soak);
 	if (totals.failed >= ENOUGH_FAILED)
-		puts("stopped after too many failures");
+		puts("stopped after 5 failures");
 	printf("%u passed, %u failed, 0 skipped\n", totals.passed, totals.failed);
 	return totals.failed || !totals.passed;
 }

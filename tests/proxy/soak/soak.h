@@ -1,5 +1,5 @@
-/* soak.h — the soak's parts: shapes.c (configurations), run.c (one FIFO, its kernel and its thread), check.c (checks each
- * trigger), damage.c (errors that the checker must find), soak.c (main). */
+/* soak.h — the soak's parts: shapes.c (configurations), run.c (one FIFO, its kernel and its thread), check.c (checks
+ * each trigger), damage.c (errors that the checker must find), soak.c (main). */
 #ifndef GPULOAD_TESTS_PROXY_SOAK_H
 #define GPULOAD_TESTS_PROXY_SOAK_H
 
@@ -20,7 +20,7 @@ struct shape {
 	enum soak_how how;
 	bool shared;
 	unsigned fifos;      /* FIFOs at the same time; 1 for small shapes, which are run with each consumer */
-	unsigned percent;    /* share of the mass triggers; 0: a small shape */
+	unsigned percent;    /* share of the triggers of all mass shapes; 0: a small shape */
 };
 
 extern const struct shape shapes[];
@@ -51,7 +51,8 @@ void checker_launch(struct checker *c);     /* a kernel begins: no thread has an
 bool checker_take(struct checker *c, const gpul_fifo_item *items, unsigned n);  /* false: text describes the error */
 /* Check that all threads have reached number upto, and that the kernel's results report count pushes each. */
 bool checker_end(struct checker *c, const uint64_t *results, uint64_t upto, uint64_t count);
-/* Check the end of an aborted kernel: its pushed triggers came as far as possible.  Then expect number upto at position 0. */
+/* Check the end of an aborted kernel: its pushed triggers arrived, as far as possible.  Then expect number upto at
+ * position 0. */
 bool checker_end_aborted(struct checker *c, const uint64_t *results, uint64_t upto, uint64_t count);
 
 /* ---- errors that the checker must find ---- */
@@ -93,10 +94,10 @@ struct run {
 	char text[SOAK_TEXT];      /* out: the error; "": none */
 };
 
-/* Allocate everything for a run; NULL: run->text has the reason.  While kernels wait for the CPU, allocating and freeing may
- * block: so all concurrent runs are opened before the first begins, and closed after the last has ended. */
+/* Allocate everything for a run; NULL: run->text has the reason.  While kernels wait for the CPU, allocating and
+ * freeing may block: so all concurrent runs are opened before the first begins, and closed after the last has ended. */
 struct one *run_open(struct run *run);
-void *run_soak(void *one);    /* a pthread's function */
+void *run_soak(void *one);    /* the start function of a run's thread */
 void run_close(struct one *one);  /* NULL is fine */
 
 #endif

@@ -1,5 +1,5 @@
 #!/bin/bash
-# A short soak: every shape with every consumer, on all CPUs and on one, and a check that each error of damage.c is found.
+# A short soak: every shape and consumer, on all CPUs and on one.  First: the checker must find each error of damage.c.
 set -e
 soak=$GPULOAD_BUILD/tests/proxy/soak/soak
 "$soak" --break all

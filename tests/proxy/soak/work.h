@@ -2,8 +2,8 @@
  *
  *          63   62        61     60      44 43                 0
  *        ┌────┬─────────┬──────┬───────────┬────────────────────┐  Each of a thread's triggers has the next number.
- * word 0 │lap │ release │ sync │ thread    │ number             │  before: position of this thread's previous trigger in
- *        ├────┼─────────┴──────┴───────────┼────────────────────┤  this launch, or NONE.  sum: checksum of all other bits,
+ * word 0 │lap │ release │ sync │ thread    │ number             │  before: position of the thread's previous trigger in
+ *        ├────┼─────────┴──────┴───────────┼────────────────────┤  this launch, or NONE.  sum: checksum of other bits,
  * word 1 │lap │ before (31 bits)           │ sum (32 bits)      │  which shows whether both words belong to the same
  *        └────┴────────────────────────────┴────────────────────┘  trigger. */
 #ifndef GPULOAD_TESTS_PROXY_SOAK_WORK_H
@@ -22,7 +22,7 @@ enum {
 	SOAK_RELEASE_SHIFT = 62,
 	SOAK_THREAD_SHIFT = 44,
 	SOAK_MAX_THREADS = 1 << 17,
-	SOAK_NONE = 0x7fffffff,     /* also the mask of a position in `before` */
+	SOAK_NONE = 0x7fffffff,     /* no position; also the mask of positions in `before` */
 	SOAK_MISSED = 100,          /* a result: sync returned, but the handler's answer is not visible */
 };
 
@@ -31,7 +31,7 @@ enum soak_how { SOAK_PUSH, SOAK_RELEASE, SOAK_SYNC, SOAK_POLL, SOAK_MIXED, SOAK_
 
 struct soak_work {
 	struct gpul_fifo_device fifo;
-	unsigned long long *payload;     /* payload_mask + 1 words per thread: number n writes n + 1 to word n & payload_mask */
+	unsigned long long *payload;     /* payload_mask + 1 words per thread: n + 1 is in word n & payload_mask */
 	unsigned long long *answers;     /* one per thread: n + 1 when number n has been handled */
 	unsigned long long *results;     /* two per thread: gpul_fifo_result or SOAK_MISSED, number of pushes */
 	unsigned long long first, count; /* first number, count of numbers */
