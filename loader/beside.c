@@ -11,7 +11,7 @@
 /* Parsing a larger text would take longer than most kernels run. */
 #define MAX_BYTES (2u << 20)
 
-/* The last PTX of image's unit, which nvcc writes for the newest architecture; NULL: none. */
+/* Find the last PTX of image's unit, which nvcc writes for the newest architecture; NULL: none. */
 static const gpul_image *find_ptx(const gpul_images *images, const gpul_image *image)
 {
 	size_t n;
@@ -64,7 +64,7 @@ gpul_signature *gpul_beside_signature(const gpul_kernel *k)
 		gpul_signature_destroy(s);
 		return NULL;
 	}
-	/* Launch bounds come from the machine code, which is what runs. */
+	/* Use the launch bounds of the machine code, because the machine code is what runs. */
 	memcpy(s->reqntid, k->declared->s.reqntid, sizeof s->reqntid);
 	memcpy(s->maxntid, k->declared->s.maxntid, sizeof s->maxntid);
 	return s;

@@ -24,7 +24,7 @@ const char *gpul_kernel_demangled(const gpul_kernel *k)
 	return name;
 }
 
-/* "a, b, c": the kernels that match wanted (NULL: all), as many as fit. */
+/* List the kernels that match wanted (NULL: all kernels), as many as fit: "a, b, c". */
 static void list_kernels(const gpul_module *m, const char *wanted, char *out, size_t out_bytes)
 {
 	size_t used = 0;
@@ -37,7 +37,7 @@ static void list_kernels(const gpul_module *m, const char *wanted, char *out, si
 		if (wanted && !gpul_name_matches(name, wanted))
 			continue;
 		if (wanted)
-			n = strlen(name); /* they differ in their parameters */
+			n = strlen(name); /* show the parameters, because only they differ */
 		if (used == 0 && n + 8 > out_bytes)
 			n = out_bytes - 8; /* show at least a part of the first name */
 		if (used + n + 8 > out_bytes) {
@@ -49,7 +49,7 @@ static void list_kernels(const gpul_module *m, const char *wanted, char *out, si
 	}
 }
 
-/* A kernel whose demangled name matches wanted; *n_found: the number of such kernels. */
+/* Find a kernel whose demangled name matches wanted; *n_found is set to the number of such kernels. */
 static const gpul_kernel *find_match(const gpul_module *m, const char *wanted, size_t *n_found)
 {
 	const gpul_kernel *found = NULL;
@@ -63,7 +63,7 @@ static const gpul_kernel *find_match(const gpul_module *m, const char *wanted, s
 	return found;
 }
 
-/* A kernel name similar to wanted, as a user would type it; owned: free().  NULL: none. */
+/* Find a kernel name similar to wanted, as a user would type it; owned: free().  NULL: none. */
 static char *similar_name(const gpul_module *m, const char *wanted)
 {
 	char **names = calloc(m->n_kernels, sizeof *names);
@@ -126,7 +126,7 @@ static gpul_status find_locked(const gpul_module *m, const char *name, const gpu
 	}
 	if (!name) {
 		list_kernels(m, NULL, names, sizeof names);
-		return gpul_fail(err, GPUL_EINVAL, 0, "%zu kernels: name one of %s",
+		return gpul_fail(err, GPUL_EINVAL, 0, "the module has %zu kernels: name one of %s",
 				 m->n_kernels, names);
 	}
 	k = find_match(m, name, &n);
@@ -144,8 +144,8 @@ static gpul_status find_locked(const gpul_module *m, const char *name, const gpu
 gpul_status gpul_kernel_find(const gpul_module *m, const char *name, const gpul_kernel **out,
 			     gpul_error *err)
 {
-	gpul_module *shared = m->kernels ? m->kernels[0].m
-					 : NULL; /* the same module, but writable: its lock, its names */
+	/* m itself, but writable, because the look-up locks it and stores demangled names. */
+	gpul_module *shared = m->kernels ? m->kernels[0].m : NULL;
 	gpul_status st;
 
 	if (!shared)

@@ -50,7 +50,7 @@ static gpul_status fail_with_log(CUresult r, const char *log, const char *text,
 	char place[32] = "";
 	unsigned line;
 
-	if (strncmp(message, name, strlen(name)) == 0)  /* of the software driver: "name:line: message" */
+	if (strncmp(message, name, strlen(name)) == 0)  /* the software driver writes "name:line: message" */
 		return gpul_fail(err, GPUL_ECUDA, (int)r, "%.*s", n_message, message);
 	at = memmem(message, (size_t)n_message, ", line ", 7);
 	if (at && sscanf(at, ", line %u", &line) == 1) {
@@ -98,7 +98,7 @@ static gpul_status explain_failure(const gpul_module *m, CUresult r, const char 
 	return gpul_cu_status(m->drv, err, r, "cuLibraryLoadData");
 }
 
-/* The ptxas options of the PTX; those that the driver lacks are logged. */
+/* Convert the PTX's ptxas options; options that the driver lacks are logged. */
 static void find_ptxas_options(const gpul_code *code, gpul_ptxas_options *out)
 {
 	const char *text = code->options;
@@ -117,7 +117,7 @@ gpul_status gpul_jit_load(gpul_module *m, const gpul_code *code,
 			  const gpul_load_options *options, gpul_error *err)
 {
 	char log[LOG_BYTES] = "", info[LOG_BYTES] = "";
-	/* A number in place of a pointer, as cuLibraryLoadData expects it. */
+	/* cuLibraryLoadData expects this number in place of a pointer. */
 	void *room = (void *)(uintptr_t)LOG_BYTES;
 	CUjit_option keys[5 + GPUL_PTXAS_MAX] = {
 		CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
@@ -138,7 +138,7 @@ gpul_status gpul_jit_load(gpul_module *m, const gpul_code *code,
 	if (m->drv->name_images)
 		m->drv->name_images(code->name);
 	r = m->drv->cuLibraryLoadData(&m->library, code->bytes, keys, values, n, NULL, NULL, 0);
-	if (r == CUDA_SUCCESS) /* NVIDIA's driver may compile only now, and add to the log */
+	if (r == CUDA_SUCCESS) /* NVIDIA's driver may compile, and write the log, only now */
 		r = m->drv->cuLibraryGetModule(&compiled, m->library);
 
 	log[sizeof log - 1] = info[sizeof info - 1] = '\0';

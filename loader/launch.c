@@ -23,8 +23,8 @@ gpul_status gpul_kernel_bind(gpul_kernel *k, CUfunction fn, gpul_error *err)
 	k->static_shared = shared > 0 ? (uint32_t)shared : 0;
 	if (k->static_shared < m->limits.shared)
 		atomic_store(&k->dynamic_allowed, m->limits.shared - k->static_shared);
-	atomic_store(&k->resolved,
-		     true); /* last, because other threads read the rest without the lock */
+	/* Store resolved last, because other threads then read the other fields without the lock. */
+	atomic_store(&k->resolved, true);
 	return GPUL_OK;
 }
 
@@ -54,7 +54,7 @@ gpul_status gpul_kernel_resolve(gpul_kernel *k, gpul_error *err)
 	return st;
 }
 
-/* The same kernel, writable, to store the results of driver calls. */
+/* Return k itself, but writable, so that results of driver calls can be stored in it. */
 static gpul_kernel *writable(const gpul_kernel *k)
 {
 	return &k->m->kernels[k - k->m->kernels];

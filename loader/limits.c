@@ -31,6 +31,6 @@ gpul_status gpul_limits_read(const gpul_driver *drv, CUdevice device, gpul_limit
 	}
 	out->cc = 10 * major + minor;
 	if (out->shared_optin < out->shared)
-		out->shared_optin = out->shared; /* before Volta there was no opt-in */
+		out->shared_optin = out->shared; /* devices before Volta have no opt-in */
 	return st;
 }

@@ -2,7 +2,7 @@
  *
  *     PTX                ─────────────────────────────────────┐
  *     CUDA C++           ── choose/compile_source.c: NVRTC ───┤
- *     anything else      ── choose/choose.c: the image ───────┼── module.c: kernels, into the driver
+ *     anything else      ── choose/choose.c: the image ───────┼── module.c: load into the driver
  *       or several files ── choose/, link/link_choice.c ──────┘ */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static const gpul_load_options defaults;
 
 /* ---- text -------------------------------------------------------------------------- */
 
-/* There is nothing to choose from, yet --explain reports the one image. */
+/* There is no choice to explain, but --explain reports the only image too. */
 static void explain_text(const gpul_module *m, bool compiled, const char *name,
 			 const gpul_load_options *options)
 {
@@ -114,7 +114,8 @@ static gpul_status fill_from_choice(gpul_module *m, gpul_choice *c, gpul_error *
 	if (!st)
 		st = chosen.image ? fill_from_image(m, &chosen, options, err)
 				  : fill_by_linking(m, c, err);
-	/* Linking may drop the kernel, and a file's only image is loaded without a search. */
+	/* Check that the kernel was loaded: linking may drop it, and a file's only image is loaded
+	 * without a search. */
 	if (!st && options->kernel)
 		st = gpul_kernel_find(m, options->kernel, &k, err);
 	return st;
@@ -229,7 +230,7 @@ gpul_status gpul_module_load_ptx(const gpul_driver *drv, const char *text, size_
 	if (!st)
 		st = gpul_module_create(drv, o, &m, err);
 	if (!st)
-		st = fill_from_ptx(m, source, o, err); /* also if it does not look like PTX: the parser reports the line */
+		st = fill_from_ptx(m, source, o, err); /* the parser reports text that is not PTX */
 	gpul_source_close(source);
 	if (st) {
 		gpul_module_unload(m);

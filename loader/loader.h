@@ -25,11 +25,11 @@ typedef struct gpul_module gpul_module;
 typedef struct gpul_kernel gpul_kernel;
 
 /** Load a file: PTX, cubin, fatbin, host object, archive, shared library or program, recognised by
- * content, or CUDA C++, by its name (.cu).
+ * content, or CUDA C++, recognised by its name (.cu).
  *
  * The image is chosen as the driver would (select.h); relocatable code is linked (link.h).  A module
  * of machine code has no PTX.  Its signatures are inferred from PTX for other devices in the same
- * file; without it, they have sizes, and the types that C++ names give.
+ * file; without such PTX, they have sizes, and the types found in C++ names.
  *
  * @drv      borrowed; must outlive *out; a context must be current (see driver/context.h)
  * @path     the file
@@ -116,9 +116,9 @@ const char *gpul_kernel_name(const gpul_kernel *k);
  * has no C++ runtime to demangle it.  Borrowed from k. */
 const char *gpul_kernel_demangled(const gpul_kernel *k);
 /** The parameters of k (signature.h), inferred at the first call; any thread.  Borrowed from k; never
- * NULL: without memory, or for machine code, it is incomplete. */
+ * NULL, but incomplete if memory is exhausted or k is machine code. */
 const gpul_signature *gpul_kernel_signature(const gpul_kernel *k);
-/** The PTX of k in gpul_module_ptx(); NULL: machine code. */
+/** The function of k in gpul_module_ptx(); NULL: k is machine code. */
 const gpul_ptx_func *gpul_kernel_ptx(const gpul_kernel *k);
 
 /** Prepare a kernel for its first launch: load its code onto the device and read its limits.
@@ -149,8 +149,8 @@ typedef struct gpul_launch_config {
 
 /** Launch after checking argument count and sizes, block and grid, and shared memory.
  *
- * Above 48 KB of shared memory the kernel is opted in, if the device has as much.  Limits are read at a
- * kernel's first launch; later launches are one driver call each.
+ * If the launch needs more than 48 KB of shared memory, the kernel is opted in, up to the limit of the device.
+ * Limits are read at a kernel's first launch; later launches are one driver call each.
  *
  * @k           borrowed
  * @config      dimensions; each at least 1

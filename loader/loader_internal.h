@@ -10,7 +10,7 @@
 #include "loader/loader.h"
 #include "loader/signature/signature_internal.h"
 
-typedef struct gpul_limits { /* of the device; read once, when the module is created */
+typedef struct gpul_limits { /* limits of the device, read once, when the module is created */
 	uint32_t cc;         /* compute capability, 10 * major + minor */
 	uint32_t threads, block[3], grid[3];
 	uint32_t shared, shared_optin; /* bytes per block: default; maximum with opt-in */
@@ -20,16 +20,16 @@ struct gpul_kernel {
 	gpul_module *m;
 	const char *name;       /* mangled; borrowed from the PTX, the table or the driver */
 	const gpul_ptx_func *f; /* NULL: machine code */
-	const gpul_kernel_info *info;   /* machine code of a loaded module: its row in the table; else NULL */
-	gpul_signature_owned *declared; /* from the declaration: sizes only */
-	CUkernel handle;                /* set when resolved */
+	const gpul_kernel_info *info;   /* a row of m->table; NULL: PTX, or a kernel of gpul_kernel_of() */
+	gpul_signature_owned *declared; /* taken from the declaration: sizes only */
+	CUkernel handle;                /* set by gpul_kernel_resolve() */
 
 	/* Filled in when first needed, under the module's lock. */
 	gpul_signature *inferred;
 	char *demangled;
 	CUfunction fn;
 	uint32_t max_threads, static_shared;
-	_Atomic uint32_t dynamic_allowed; /* bytes of dynamic shared memory */
+	_Atomic uint32_t dynamic_allowed; /* bytes of dynamic shared memory that a launch may use */
 	atomic_bool resolved;             /* fn, max_threads and static_shared are set */
 };
 
@@ -37,10 +37,10 @@ struct gpul_module {
 	const gpul_driver *drv;
 	CUlibrary library;
 	gpul_ptx_module *ptx;     /* NULL: machine code */
-	gpul_kernel_table table;  /* machine code: its kernels; else empty */
-	char *beside_text;        /* machine code: PTX of the same source, not parsed yet; or NULL */
+	gpul_kernel_table table;  /* the kernels of machine code; else empty */
+	char *beside_text;        /* with machine code: PTX of the same source, not parsed yet; or NULL */
 	gpul_ptx_module *beside;  /* beside_text, parsed; NULL: none */
-	char **variables;         /* machine code: names of the variables of 8 bytes or more; owned */
+	char **variables;         /* with machine code: names of the variables of 8 bytes or more; owned */
 	size_t n_variables;
 	gpul_kernel *kernels;
 	size_t n_kernels;
@@ -52,7 +52,7 @@ struct gpul_module {
 gpul_status gpul_limits_read(const gpul_driver *drv, CUdevice device, gpul_limits *out,
 			     gpul_error *err);
 
-/* Get from the driver what a launch of k needs, at the first call. */
+/* Read the function and the limits that a launch of k needs from the driver, at the first call only. */
 gpul_status gpul_kernel_resolve(gpul_kernel *k, gpul_error *err);
 
 /* Set k's function, and read its limits for block size and shared memory.  Call it under the lock, or
@@ -69,13 +69,13 @@ const char *gpul_kernel_demangled_locked(gpul_kernel *k);
 typedef struct gpul_code {
 	gpul_image_kind kind; /* PTX or CUBIN */
 	const void *bytes;    /* PTX ends in NUL, because cuLibraryLoadData gets no size */
-	size_t n_bytes;       /* without that NUL */
-	const char *name;     /* for messages: the file it came from */
+	size_t n_bytes;       /* without the NUL at the end of PTX */
+	const char *name;     /* for messages: the file that contains the code */
 	const char *options;  /* PTX: ptxas options, options_bytes long; NULL: those on its first line */
 	size_t options_bytes;
 } gpul_code;
 
-/* Create a module without code for options->device; gpul_module_unload(). */
+/* Create a module without code for options->device; release it with gpul_module_unload(). */
 gpul_status gpul_module_create(const gpul_driver *drv, const gpul_load_options *options,
 			       gpul_module **out, gpul_error *err);
 /* Load code into the module and list its kernels.  code is not needed afterwards. */
@@ -94,10 +94,11 @@ gpul_status gpul_variables_read(gpul_module *m, const gpul_code *code, gpul_erro
 
 /* Keep the PTX of the unit that a loaded cubin belongs to, if it has PTX. */
 void gpul_beside_keep(gpul_module *m, const gpul_images *images, const gpul_image *image);
-/* The signature of a kernel inferred from that PTX; NULL: none.  Under the lock. */
+/* Infer the signature of a kernel from the PTX that gpul_beside_keep() kept; NULL: none.  Call it under
+ * the module's lock. */
 gpul_signature *gpul_beside_signature(const gpul_kernel *k);
 
-/* The signature of a kernel without PTX: its sizes, and the types in its C++ name; NULL: no memory. */
+/* The signature of a kernel without PTX: parameter sizes, and the types in its C++ name; NULL: no memory. */
 gpul_signature *gpul_signature_of_name(const gpul_kernel *k, const char *demangled);
 
 #endif

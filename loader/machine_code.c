@@ -70,8 +70,8 @@ static gpul_status check_extent(const gpul_code *code, gpul_error *err)
 		return gpul_fail(err, st, why.native, "%.90s: %s", code->name, why.text);
 	if (r.bytes_needed > code->n_bytes || needed > code->n_bytes)
 		st = gpul_fail(err, GPUL_EFORMAT, (int)code->n_bytes,
-			       "%.120s is truncated: its cubin has %zu bytes, but by its headers "
-			       "%llu",
+			       "%.120s is truncated: its cubin has %zu bytes, but its headers "
+			       "require %llu",
 			       code->name, code->n_bytes,
 			       (unsigned long long)(needed > r.bytes_needed ? needed
 									    : r.bytes_needed));
@@ -127,7 +127,7 @@ gpul_status gpul_variables_read(gpul_module *m, const gpul_code *code, gpul_erro
 	size_t room;
 
 	if (!gpul_host_read(code->bytes, code->n_bytes, &cubin) || cubin.n_symbols == 0)
-		return GPUL_OK; /* the driver will report what is wrong */
+		return GPUL_OK; /* the driver will report the damage */
 	room = cubin.n_symbols;
 	m->variables = calloc(room, sizeof *m->variables);
 	for (size_t i = 0; m->variables && i < room; i++) {
@@ -193,7 +193,7 @@ static gpul_param add_type(gpul_param p, const gpul_cxx_param *c)
 	return p;
 }
 
-/* False if a type of the name has another size than the parameter of the machine code. */
+/* False if a type in the name has another size than the parameter in the machine code. */
 static bool sizes_match(const gpul_signature *s, const gpul_cxx_param *types)
 {
 	for (size_t i = 0; i < s->n_params; i++)

@@ -1,4 +1,4 @@
-/* advice.c — the table of known messages.  tests/loader/pitfalls provokes each of them with the
+/* advice.c — the table of known messages.  tests/loader/pitfalls provokes each message with the
  * installed tools. */
 #include "loader/advice/advice.h"
 
@@ -11,8 +11,8 @@
 /* A message is recognised by a part of it and by a second part that follows on the same line.  The name
  * that the message is about follows the first part. */
 static const struct known_message {
-	const char *part, *and_part; /* and_part "": no second part */
-	const char *advice;          /* %s: the name */
+	const char *part, *and_part; /* and_part "": there is no second part */
+	const char *advice;          /* %s stands for the name */
 } known[] = {
 	{ "Undefined reference to '", "' in '<input>'",
 	  "%s is declared but not defined: define it in this file, or compile with nvcc -dc and link "
@@ -20,23 +20,23 @@ static const struct known_message {
 	{ "Cannot take address of function '", "",
 	  "%s is declared but not defined, so it has no address: define it in this file, or compile "
 	  "with nvcc -dc and link the file that defines it" },
-	{ "undefined reference to function ", "", /* of the software driver */
+	{ "undefined reference to function ", "", /* the software driver reports this */
 	  "it is declared but not defined: define %s in this file, or compile with nvcc -dc and link "
 	  "the file that defines it" },
 	{ "Undefined reference to '", "",
 	  "no linked file defines %s: add the file that does" },
 	{ "undefined reference to `__cudaRegisterLinkedBinary_", "",
-	  "the device code was not linked: nvcc -dlink OBJECTS -o dlink.o, and link dlink.o too" },
+	  "the device code was not linked: run nvcc -dlink OBJECTS -o dlink.o, and link dlink.o too" },
 	{ "hidden symbol `", "",
 	  "since CUDA 13 a shared library hides the stubs of its kernels: link the archive "
 	  "(-l:libNAME.a), or build with nvcc --device-entity-has-hidden-visibility=false" },
 	{ "undefined reference to `__cxa_guard_", "",
-	  "the host code of nvcc is C++: link with -lstdc++ after it" },
+	  "the host code that nvcc generates is C++: add -lstdc++ at the end of the link command" },
 	{ "undefined reference to `__cudaRegisterFatBinary'", "",
 	  "the CUDA runtime is missing: link -lcudart_static -ldl -lrt -lpthread, or libgpuload-rt.a" },
 };
 
-/* The name that begins at from, as in C++. */
+/* Demangle the name that begins at `from`; owned. */
 static char *quoted_name(const char *from)
 {
 	char *mangled = strndup(from, strcspn(from, "', \n"));

@@ -22,15 +22,15 @@ extern "C" {
  * C++.  Any thread. */
 const char *gpul_advice(const char *message, char buf[GPUL_ADVICE_BYTES]);
 
-/** Append the advice to the text of an error, as much as fits; does nothing without advice or if err is
- * NULL. */
+/** Append advice on the error's message to its text, as much as fits.  Does nothing if there is no
+ * advice or err is NULL. */
 void gpul_advise(gpul_error *err);
 
 /** Advice on a file that will not work as its user may expect, as one sentence: it still needs its device
  * link, the device link dropped a kernel, or other files' host code cannot refer to its kernels.
  *
- * The text is in buf or is static; NULL: no advice.  Files with more than 16 MiB of device code are not examined.
- * The thread that the source belongs to. */
+ * The text is in buf or is static; NULL: no advice.  Files with more than 16 MiB of device code are not
+ * examined.  Only the thread that the source belongs to may call this. */
 const char *gpul_advice_file(gpul_source *source, char buf[GPUL_ADVICE_BYTES]);
 
 #ifdef __cplusplus

@@ -8,12 +8,12 @@
 #include "loader/names/host_symbols_internal.h"
 #include "loader/image/kernels/kernels.h"
 
-#define MAX_BYTES (16u << 20) /* of device code: examining more takes too long */
-#define MAX_STEPS 2000000     /* comparisons of names: more take too long */
+#define MAX_BYTES (16u << 20) /* files with more device code are not examined, because that takes too long */
+#define MAX_STEPS 2000000     /* no advice if more names must be compared, because that takes too long */
 
-struct names { /* of kernels that other files may refer to */
+struct names { /* names of kernels that other files may refer to */
 	GPUL_ARRAY(char *) list;
-	bool linked; /* of images that can be loaded; else of images that must be linked first */
+	bool linked; /* true: kernels of loadable images; false: of images that must be linked first */
 };
 
 static void free_names(struct names *names)
@@ -55,7 +55,7 @@ static bool has_name(const struct names *names, const char *name)
 	return false;
 }
 
-/* A kernel of the objects that is not in the linked code; NULL: none. */
+/* Find a kernel of the objects that the linked code lacks; NULL: none. */
 static const char *find_dropped(const struct names *objects, const struct names *linked)
 {
 	for (size_t i = 0; i < objects->list.n; i++)
@@ -122,8 +122,8 @@ const char *gpul_advice_file(gpul_source *source, char buf[GPUL_ADVICE_BYTES])
 		bytes += all[i].bytes;
 	}
 	if (n && n_relocatable == n)
-		return "not linked yet (nvcc -dc): gpuload links it when it loads it; for a host program, run nvcc "
-		       "-dlink OBJECTS -o dlink.o and link dlink.o too, which defines "
+		return "not linked yet (nvcc -dc): gpuload links the device code when it loads the file; for a host "
+		       "program, run nvcc -dlink OBJECTS -o dlink.o and link dlink.o too, which defines "
 		       "__cudaRegisterLinkedBinary_...";
 	if (bytes > MAX_BYTES || !gpul_host_read(file, file_bytes, &o))
 		return NULL;

@@ -30,7 +30,7 @@ struct header {
 };
 _Static_assert(sizeof(struct header) == 80, "as drawn");
 
-/* "ab/cdef...": the file of a key. */
+/* Write the name of a key's file, "ab/cdef...". */
 static void file_name(const unsigned char key[GPUL_SHA256_BYTES], char name[CACHE_NAME_BYTES])
 {
 	char *at = name;
@@ -50,7 +50,7 @@ static void compute_digest(const void *bytes, size_t n_bytes, unsigned char dige
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
-/* The payload, followed by a NUL; NULL: the file is not a valid result of that key, or no memory. */
+/* Read the payload and append a NUL; NULL: the file is not a valid result of that key, or no memory. */
 static void *read_result(int fd, const unsigned char key[GPUL_SHA256_BYTES], size_t *n_bytes)
 {
 	unsigned char digest[GPUL_SHA256_BYTES];
@@ -108,13 +108,13 @@ bool gpul_cache_find(const gpul_cache_key *key, void **bytes, size_t *n_bytes)
 
 /* ---- writing ----------------------------------------------------------------------------- */
 
-/* A temporary file with a unique name; -1: it cannot be created. */
+/* Create a temporary file with a unique name; -1: it cannot be created. */
 static int create_temporary(int folder, char name[40])
 {
 	static atomic_uint counter;
 	int fd;
 
-	do { /* processes of two containers may have the same pid */
+	do { /* retry, because processes of two containers may have the same pid */
 		snprintf(name, 40, CACHE_NEW "%ld-%u", (long)getpid(),
 			 atomic_fetch_add(&counter, 1));
 		fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,

@@ -33,7 +33,7 @@ void gpul_cache_key_add_text(gpul_cache_key *key, const char *text);
 /** NULL is fine; cannot fail. */
 void gpul_cache_key_destroy(gpul_cache_key *key);
 
-/** Find the result of a key; false: none, or it was damaged and is removed now.
+/** Find the result of a key; false: there is none, or it was damaged and has been removed.
  * *bytes is owned by the caller: free(); a NUL follows that *n_bytes does not count.  Any thread. */
 bool gpul_cache_find(const gpul_cache_key *key, void **bytes, size_t *n_bytes);
 /** Store a result; failures are ignored.  Any thread, any number of processes. */

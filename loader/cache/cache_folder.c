@@ -17,7 +17,7 @@
 #include "loader/cache/cache_internal.h"
 
 #define DEFAULT_BOUND_BYTES (UINT64_C(256) << 20)
-#define MAX_WRITING_S 60 /* an older temporary file was left by a process that was killed */
+#define MAX_WRITING_S 60 /* an older temporary file is a leftover of a killed process */
 
 /* ---- the folder -------------------------------------------------------------------------- */
 
@@ -28,7 +28,7 @@ static bool no_folder(gpul_cache_where *w, const char *why)
 	return false;
 }
 
-/* The XDG specification: an empty or relative path is ignored. */
+/* Ignore an empty or relative path, as the XDG specification requires. */
 static const char *absolute(const char *path)
 {
 	return path && *path == '/' ? path : NULL;
@@ -53,11 +53,11 @@ static bool choose_folder(gpul_cache_where *w)
 	else
 		return no_folder(w, "neither XDG_CACHE_HOME nor HOME is an absolute path");
 	if (n < 0 || (size_t)n >= sizeof w->folder)
-		return no_folder(w, "the path of its folder is too long");
+		return no_folder(w, "the path of the cache's folder is too long");
 	return true;
 }
 
-/* mkdir -p with mode 0700, as the XDG specification requires. */
+/* Create the folder and its parents with mode 0700, as the XDG specification requires. */
 static void make_folders(const char *folder)
 {
 	char path[PATH_MAX + 1];
@@ -86,21 +86,21 @@ int gpul_cache_open(bool create, gpul_cache_where *w)
 		fd = open(w->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	}
 	if (fd < 0) {
-		snprintf(w->why_not, sizeof w->why_not, "its folder cannot be opened: %s",
+		snprintf(w->why_not, sizeof w->why_not, "the cache's folder cannot be opened: %s",
 			 strerror(errno));
 		return -1;
 	}
-	/* Otherwise another user could store code there that this user would run. */
+	/* If other users could write to the folder, they could store code that this user would run. */
 	if (fstat(fd, &st) || st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH))) {
 		close(fd);
 		snprintf(w->why_not, sizeof w->why_not,
-			 "other users may write to its folder: it must belong to you, mode 0700");
+			 "other users may write to the cache's folder: it must belong to you and have mode 0700");
 		return -1;
 	}
 	return fd;
 }
 
-/* GPULOAD_CACHE_MAX_BYTES: a number, perhaps followed by K, M or G. */
+/* Read GPULOAD_CACHE_MAX_BYTES: a number, perhaps followed by K, M or G. */
 uint64_t gpul_cache_bound(void)
 {
 	const char *text = secure_getenv("GPULOAD_CACHE_MAX_BYTES");
@@ -131,7 +131,7 @@ struct entry {
 
 typedef struct listing {
 	GPUL_ARRAY(struct entry) entries;
-	uint64_t bytes; /* including temporary files */
+	uint64_t bytes; /* sum of all files, temporary files included */
 } listing;
 
 static bool is_hex(const char *text, size_t n)
@@ -265,7 +265,7 @@ gpul_status gpul_cache_clear(uint64_t *n_removed, gpul_error *err)
 			st = gpul_fail(err, GPUL_ESYS, errno, "%.100s/%s: %s", w.folder, name,
 				       strerror(errno));
 		name[2] = 0;
-		unlinkat(folder, name, AT_REMOVEDIR); /* succeeds for the last result of the folder */
+		unlinkat(folder, name, AT_REMOVEDIR); /* succeeds only if the folder is now empty */
 	}
 	gpul_array_free(&l.entries);
 	close(folder);

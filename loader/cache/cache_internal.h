@@ -21,7 +21,7 @@ enum { CACHE_NAME_BYTES = 2 * GPUL_SHA256_BYTES + 2 }; /* "ab/cdef...", with sla
 void gpul_cache_key_digest(const gpul_cache_key *key, unsigned char digest[GPUL_SHA256_BYTES]);
 
 typedef struct gpul_cache_where {
-	char folder[4096]; /* "": none, see why_not */
+	char folder[4096]; /* "": there is none, for the reason in why_not */
 	char why_not[200];
 } gpul_cache_where;
 
@@ -30,14 +30,15 @@ typedef struct gpul_cache_where {
 int gpul_cache_open(bool create, gpul_cache_where *where);
 uint64_t gpul_cache_bound(void);
 
-/* Remove temporary files that a killed process left; then, while the files have more than bound_bytes,
- * the least recently used ones.  *n_results and *bytes, which may be NULL, are set to what remains. */
+/* Remove temporary files that a killed process left; then, while the files have more than bound_bytes
+ * in total, remove the least recently used results.  *n_results and *bytes, which may be NULL, are set
+ * to the number and the size of the remaining results. */
 void gpul_cache_trim(int folder, uint64_t bound_bytes, uint64_t *n_results, uint64_t *bytes);
 
 /* Add a tool's library file to the key: path, size, time.  False: stat() failed. */
 bool gpul_cache_key_add_tool(gpul_cache_key *key, const char *path);
-/* gpul_cache_find() and gpul_cache_store() for an image and the tool's log; log may be NULL.  *image and
- * *log are owned by the caller: free(); a NUL follows each. */
+/* Find or store an image together with the tool's log.  Stored: log may be NULL.  Found: *image and
+ * *log are owned by the caller, free(); a NUL follows each. */
 bool gpul_cache_find_image(const gpul_cache_key *key, void **image, size_t *image_bytes, char **log);
 void gpul_cache_store_image(const gpul_cache_key *key, const void *image, size_t image_bytes,
 			  const char *log);

@@ -39,7 +39,7 @@ static void replace_by_include_folder(char path[PATH_MAX])
 		*path = 0;
 }
 
-/* NULL: the result cannot be cached. */
+/* The key of a compilation; NULL: the result cannot be cached. */
 static gpul_cache_key *create_key(const char *source, const char *name, const char *const *options,
 			      const char *arch)
 {
@@ -54,7 +54,7 @@ static gpul_cache_key *create_key(const char *source, const char *name, const ch
 	for (size_t i = 0; options && options[i]; i++)
 		gpul_cache_key_add_text(key, options[i]);
 	gpul_cache_key_add_text(key, NULL);
-	folder = getcwd(NULL, 0); /* debug information contains it */
+	folder = getcwd(NULL, 0); /* debug information contains the current folder */
 	gpul_cache_key_add_text(key, folder);
 	free(folder);
 	if (add_compiler(key, path)) {

@@ -17,11 +17,11 @@ enum { MAX_FILES = 10000, MAX_BYTES = 256 << 20 };
 struct scan {
 	gpul_cache_key *key;
 	GPUL_ARRAY(const char *) folders; /* -I, borrowed */
-	GPUL_ARRAY(char *) files;         /* real paths, owned: a work list */
+	GPUL_ARRAY(char *) files;         /* work list of real paths, owned */
 	size_t n_bytes;
 	const char *toolkit;
 	const char *source_name;
-	bool ok; /* false: do not cache */
+	bool ok; /* false: do not cache the result */
 };
 
 /* ---- files ------------------------------------------------------------------------------- */
@@ -50,7 +50,7 @@ static void add_file(struct scan *s, const char *path)
 	s->ok &= row != NULL;
 }
 
-/* Add folder/name; the name has n bytes. */
+/* Add the file folder/name if it exists; name has n bytes. */
 static void add_in(struct scan *s, const char *folder, size_t folder_bytes, const char *name, size_t n)
 {
 	char path[PATH_MAX];
@@ -86,7 +86,7 @@ static void add_include(struct scan *s, const char *includer, const char *name, 
 
 /* ---- directives -------------------------------------------------------------------------- */
 
-/* The text with continued lines joined (backslash at the line end); owned. */
+/* Copy the text with continued lines joined (those that end in a backslash); owned. */
 static char *join_lines(const char *text, size_t n_bytes)
 {
 	char *out = malloc(n_bytes + 1), *to = out;
@@ -118,7 +118,7 @@ static const char *skip_blanks(const char *at)
 	}
 }
 
-/* Add the file of <name> or "name" at `at`; false: neither, so a macro names the file. */
+/* Add the file of <name> or "name" at `at`; false: there is neither, because a macro names the file. */
 static bool add_named(struct scan *s, const char *includer, const char *at)
 {
 	const char *end = *at == '<' || *at == '"' ? strpbrk(at + 1, *at == '<' ? ">\n" : "\"\n")
@@ -209,7 +209,7 @@ static void scan_file(struct scan *s, const char *path)
 		gpul_cache_key_add_text(s->key, NULL);
 		return;
 	}
-	/* A folder, or a file without read permission: NVRTC ignores it too. */
+	/* The path is a folder or a file without read permission: NVRTC ignores it too. */
 	if (st)
 		return;
 	s->n_bytes += file.n_bytes;
@@ -224,7 +224,7 @@ static void scan_file(struct scan *s, const char *path)
 /* ---- options ----------------------------------------------------------------------------- */
 
 /* The value of an option "name=value", "name" "value", or, if short, "namevalue"; NULL: it is another
- * option.  *took_next: the value is the next argument. */
+ * option. *took_next is set if the value is the next argument. */
 static const char *option_value(const char *const *option, const char *name, bool *took_next)
 {
 	size_t n = strlen(name);

@@ -1,8 +1,8 @@
 /* choose.c — finds the image that has the kernel to be loaded.
  *
- * The kernel is searched in the images that the device would get (verdict TAKEN), registered images before embedded
- * ones.  An exact mangled name ends the search.  A demangled name may match several kernels, so all images are
- * searched, to report an ambiguity. */
+ * The images that the driver would select for the device (verdict TAKEN) are searched, registered images before
+ * embedded images.  An exact mangled name ends the search.  A demangled name may match several kernels, so all
+ * images are searched, to report an ambiguity. */
 #include "loader/choose/choose_internal.h"
 
 #include <stdio.h>
@@ -14,13 +14,13 @@
 
 /* ---- the search for a kernel ------------------------------------------------------------- */
 
-#define NAMES_BYTES 170 /* for the kernel names in a message */
+#define NAMES_BYTES 170 /* room for kernel names in a message */
 
 struct search {
 	const gpul_choice *c;
 	gpul_input *input;      /* the input whose images are searched */
 	gpul_origin origin;
-	bool linkable;          /* search the images to be linked; false: the others */
+	bool linkable;          /* true: search the images to be linked; false: search the loadable images */
 	const char *wanted;     /* kernel name; NULL: any kernel */
 	char part[128];         /* a mangled name that matches wanted contains this */
 	gpul_chosen found;
@@ -28,8 +28,8 @@ struct search {
 	bool enough;            /* the rest of the search cannot change the result */
 	bool full;              /* no more names fit in names */
 	size_t n_found;         /* kernels with different names; wanted NULL: images with kernels */
-	char names[NAMES_BYTES]; /* of the kernels found: "a, b" */
-	gpul_error damage;      /* of the first image that could not be read */
+	char names[NAMES_BYTES]; /* names of the kernels found: "a, b" */
+	gpul_error damage;      /* why the first damaged image could not be read */
 };
 
 /* "copy" for "ns::copy<int>(int*)": a mangled name contains the plain identifier. */
@@ -38,7 +38,7 @@ static void last_identifier(const char *wanted, char *out, size_t out_bytes)
 	size_t n = strcspn(wanted, "<(");
 	size_t from = n;
 
-	if (n == 0 || strchr(wanted, ' ')) { /* "(anonymous namespace)::f", "void f<int>" */
+	if (n == 0 || strchr(wanted, ' ')) { /* no plain identifier: "(anonymous namespace)::f", "void f<int>" */
 		*out = '\0';
 		return;
 	}
@@ -75,7 +75,7 @@ static void add_match(struct search *s, const gpul_image *image, const char *nam
 		 const char *demangled)
 {
 	if (s->found_name && strcmp(s->found_name, name) == 0)
-		return; /* the same kernel in another unit (inline, template): the first is used */
+		return; /* another unit has the same kernel (inline, template): use the first one */
 	if (s->n_found++ == 0) {
 		s->found = (gpul_chosen){ s->input, image };
 		s->found_name = strdup(name);
@@ -135,7 +135,7 @@ static gpul_status visit_image(const gpul_image *image, const gpul_kernel_table 
 		add_all_kernels(s, image, table);
 	for (size_t i = 0; s->wanted && i < table->n && !s->enough; i++)
 		check_name(s, image, table->at[i].name);
-	return s->enough ? GPUL_EINVAL : GPUL_OK; /* any failure ends the visit */
+	return s->enough ? GPUL_EINVAL : GPUL_OK; /* returning a failure ends the visit */
 }
 
 static gpul_status search_inputs(gpul_choice *c, struct search *s, gpul_origin origin,
@@ -156,8 +156,11 @@ static gpul_status search_inputs(gpul_choice *c, struct search *s, gpul_origin o
 /* ---- the choice ------------------------------------------------------------------------- */
 
 struct counts {
-	size_t images, units, whole, linkable, lto; /* lto: linkable images whose kernels cannot be listed */
-	gpul_chosen only; /* the last whole image */
+	size_t images, units;
+	size_t loadable; /* selected images that need no link */
+	size_t linkable; /* images to be linked */
+	size_t lto;      /* linkable images that are LTO code: their kernels cannot be listed */
+	gpul_chosen only; /* the last loadable image */
 };
 
 static struct counts count_images(const gpul_choice *c)
@@ -174,15 +177,15 @@ static struct counts count_images(const gpul_choice *c)
 				n.linkable++;
 				n.lto += s->all[i].kind == GPUL_IMAGE_LTO;
 			} else if (s->verdicts[i] == GPUL_TAKEN) {
-				n.whole++;
+				n.loadable++;
 				n.only = (gpul_chosen){ s, &s->all[i] };
 			}
 		}
 	return n;
 }
 
-/* No whole image has the kernel.  Linking may take seconds, so check first that a linkable image has
- * it. */
+/* No loadable image has the kernel.  Linking may take seconds, so first check that a linkable image has
+ * the kernel. */
 static gpul_status consider_linking(gpul_choice *c, struct search *s, const struct counts *n,
 				    gpul_error *err)
 {
@@ -194,7 +197,7 @@ static gpul_status consider_linking(gpul_choice *c, struct search *s, const stru
 	st = search_inputs(c, s, GPUL_ORIGIN_REGISTERED, err);
 	if (!st && s->n_found == 0)
 		st = gpul_choice_no_kernel(c, &s->damage, err);
-	s->n_found = s->n_found > 1 ? s->n_found : 0; /* 0: link; several: report them */
+	s->n_found = s->n_found > 1 ? s->n_found : 0; /* 0: link; several: report the ambiguity */
 	return st;
 }
 
@@ -233,9 +236,9 @@ gpul_status gpul_choice_find(gpul_choice *c, gpul_chosen *out, gpul_error *err)
 
 	if (n.images == 0)
 		return gpul_choice_no_code(c, err);
-	if (n.whole + n.linkable == 0)
+	if (n.loadable + n.linkable == 0)
 		return gpul_choice_no_image(c, err);
-	if (n.units == 1 && n.whole == 1) { /* only one image: load it without a search */
+	if (n.units == 1 && n.loadable == 1) { /* only one image: load it without a search */
 		*out = n.only;
 		return GPUL_OK;
 	}

@@ -66,7 +66,8 @@ gpul_status gpul_choice_no_code(const gpul_choice *c, gpul_error *err)
 			 s->name, gpul_content_text(s->content));
 }
 
-/* "cubin sm_75, cubin sm_80, ptx sm_100": each once, in order, as many as fit. */
+/* List the kinds and architectures of all images, each once, as many as fit: "cubin sm_75, cubin sm_80,
+ * ptx sm_100". */
 static void list_archs(const gpul_choice *c, char *out, size_t out_bytes)
 {
 	size_t used = 0;
@@ -132,12 +133,12 @@ gpul_status gpul_choice_no_image(const gpul_choice *c, gpul_error *err)
 
 /* ---- no kernel -------------------------------------------------------------------------- */
 
-#define MAX_NAMES 2000 /* compared with the user's name */
+#define MAX_NAMES 2000 /* at most this many names are compared with the user's name */
 
 struct names {
 	const gpul_choice *c;
 	const gpul_input *input;
-	GPUL_ARRAY(char *) seen;   /* demangled, without parameters; owned */
+	GPUL_ARRAY(char *) seen;   /* names of kernels, demangled, without parameters; owned */
 	char elsewhere[16];        /* architecture of an image that has the kernel; "": none */
 };
 

@@ -1,7 +1,7 @@
 /* choose_internal.h — finds the image to load, or the images to link, in one or more sources.
  *
  *     sources ── gpul_choice_open: their images, and a verdict on each (select.h)
- *             ── gpul_choice_find: the image that has the kernel │ NULL: link
+ *             ── gpul_choice_find: the image that has the kernel │ none: link
  *             ── load.c: decompress that image, or link (link_choice.c); then into the driver */
 #ifndef GPULOAD_LOADER_CHOOSE_CHOOSE_INTERNAL_H
 #define GPULOAD_LOADER_CHOOSE_CHOOSE_INTERNAL_H
@@ -14,16 +14,16 @@
 #include "loader/image/source.h"
 #include "ptx/nvrtc/nvrtc.h"
 
-typedef struct gpul_input { /* one of the sources */
+typedef struct gpul_input { /* one of the sources, with its images */
 	gpul_source *source;    /* borrowed */
-	const char *name;       /* of the source */
+	const char *name;       /* of the source, for messages */
 	gpul_content content;
 	char *ptx;              /* CUDA C++ among several sources: its PTX; owned */
 	gpul_source *compiled;  /* that PTX as a source; owned */
 	const gpul_images *images;
-	const gpul_image *all;  /* of images */
+	const gpul_image *all;  /* array of all images in `images` */
 	size_t n;
-	gpul_verdict *verdicts; /* n of them */
+	gpul_verdict *verdicts; /* one per image, n in all */
 } gpul_input;
 
 typedef struct gpul_choice {
@@ -33,7 +33,7 @@ typedef struct gpul_choice {
 	size_t n_inputs;
 } gpul_choice;
 
-/** List the images of the sources and judge each.
+/** List the images of the sources and give each a verdict.
  *
  * @sources  n of them; borrowed until gpul_choice_close()
  * @n        at least 1
@@ -63,30 +63,32 @@ typedef struct gpul_chosen {
  * Source  - */
 gpul_status gpul_choice_find(gpul_choice *c, gpul_chosen *out, gpul_error *err);
 
-/* True if image i of an input is to be linked: relocatable, LTO code or, of several sources, bare PTX. */
+/* True if image i of an input is to be linked: it is relocatable, it is LTO code, or it is bare PTX and
+ * there are several sources. */
 bool gpul_choice_links(const gpul_choice *c, const gpul_input *in, size_t i);
 
-/* "libvec.a(vec.o)" into buf; returns buf. */
+/* Write the name of an image's file and member, "libvec.a(vec.o)", to buf; returns buf. */
 const char *gpul_input_image_name(const gpul_input *in, const gpul_image *image, char *buf,
 				  size_t buf_bytes);
 
-/* gpul_image_unpack(), with the name of the file in its errors. */
+/* Call gpul_image_unpack(), and add the name of the file to its errors. */
 gpul_status gpul_input_unpack(const gpul_input *in, const gpul_image *image, gpul_unpacked *out,
 			      gpul_error *err);
 
-/* Compile a CUDA C++ source to PTX for compute capability cc; relocatable: to be linked with others.  The
- * compiler's messages are logged. */
+/* Compile a CUDA C++ source to PTX for compute capability cc; relocatable: the PTX will be linked with
+ * other code.  The compiler's messages are logged. */
 gpul_status gpul_compile_source(gpul_source *source, uint32_t cc, const gpul_load_options *options,
 				bool relocatable, gpul_nvrtc_result *out, gpul_error *err);
 
 /* Report every image with its verdict, and the chosen image (NULL: none), to options->explain. */
 void gpul_choice_explain(const gpul_choice *c, const gpul_chosen *chosen);
 
-/* ---- failures that explain why nothing can be loaded -------------------------------------- */
+/* ---- errors that explain why nothing can be loaded ---------------------------------------- */
 
 gpul_status gpul_choice_no_code(const gpul_choice *c, gpul_error *err);
 gpul_status gpul_choice_no_image(const gpul_choice *c, gpul_error *err);
-/* No image that was taken has options->kernel: suggests a similar name, or names the image that has it. */
+/* No selected image has options->kernel: the error suggests a similar name, or an architecture whose
+ * image has the kernel. */
 gpul_status gpul_choice_no_kernel(const gpul_choice *c, const gpul_error *damage,
 				  gpul_error *err);
 

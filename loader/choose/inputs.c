@@ -1,4 +1,4 @@
-/* inputs.c — the sources of a choice: lists their images and judges each. */
+/* inputs.c — the sources of a choice: lists their images and gives each a verdict. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* options.h — which code of a file is to be loaded, and how it is compiled and linked on the way. */
+/* options.h — options of loading: which code of a file is loaded, and how it is compiled and linked. */
 #ifndef GPULOAD_LOADER_CHOOSE_OPTIONS_H
 #define GPULOAD_LOADER_CHOOSE_OPTIONS_H
 
@@ -10,17 +10,17 @@ extern "C" {
 #endif
 
 typedef struct gpul_load_options {
-	int device;                    /* ordinal that CUDA C++ is compiled for; default 0 */
-	const char *const *nvrtc_args; /* for NVRTC: -I, -D, --std ..., ended by NULL; NULL: none */
+	int device;                    /* ordinal of the device that loads the code; default 0 */
+	const char *const *nvrtc_args; /* options for NVRTC (-I, -D, --std ...), then NULL; NULL: none */
 	bool verbose_log;      /* log the registers and spills that the driver's compiler reports */
-	const char *kernel;    /* the kernel that the caller will look up: of several units (select.h) the
-	                        * one that has this kernel is loaded.  NULL: exactly one unit may have
-	                        * kernels, unless all are to be linked */
+	const char *kernel;    /* the kernel that the caller will look up: if the file has several units
+	                        * (select.h), the unit with this kernel is loaded.  NULL: exactly one unit
+	                        * may have kernels, unless all are to be linked */
 	uint32_t only_sm;      /* consider images for this architecture only; 0: all that suit the device */
-	char only_suffix;      /* with only_sm: 'a' or 'f'; 0: any or none */
-	uint32_t only_kind;    /* consider this enum gpul_image_kind only; 0: any */
-	const char *const *link_args; /* for nvJitLink, ended by NULL; NULL: none */
-	bool no_cache;         /* compile and link again, whatever the cache (cache.h) has */
+	char only_suffix;      /* used with only_sm: suffix 'a' or 'f'; 0: any suffix or none */
+	uint32_t only_kind;    /* consider images of this enum gpul_image_kind only; 0: any */
+	const char *const *link_args; /* options for nvJitLink, then NULL; NULL: none */
+	bool no_cache;         /* compile and link again, without the cache (cache.h) */
 	/* Called for each image that was considered, in order, with its verdict (enum gpul_verdict) in one
 	 * sentence; NULL: no report. */
 	void (*explain)(void *context, const char *line);

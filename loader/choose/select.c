@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* Whether a GPU of this compute capability can run the image. */
+/* The verdict on an image for a GPU of this compute capability. */
 static gpul_verdict fits_device(const gpul_image *image, uint32_t cc)
 {
 	bool same_major = image->sm / 10 == cc / 10;
@@ -46,8 +46,8 @@ static int rank_of_kind(gpul_image_kind kind, bool machine_code)
 	return 0;
 }
 
-/* Prefer the highest architecture not above the device.  Only an interpreter can also run PTX above it:
- * there prefer the lowest, which is the least likely to use a new feature. */
+/* Prefer the highest architecture that is not above the device.  Only an interpreter can also run PTX
+ * for newer architectures: of those, prefer the lowest, because it is the least likely to use a new feature. */
 static int compare_sm(const gpul_image *a, const gpul_image *b, uint32_t cc)
 {
 	if ((a->sm <= cc) != (b->sm <= cc))

@@ -1,6 +1,6 @@
 /* select.h — selects the image of each unit that suits a device, as the driver itself does.
  *
- *     machine code for exactly this device; sm_90a before sm_90, in any order            else
+ *     machine code for exactly this device; sm_90a before sm_90, whatever their order    else
  *     machine code for the same major and the highest lower minor version                else
  *     the newest PTX not newer than the device, compute_90a before compute_90; the driver compiles it
  *
@@ -23,9 +23,9 @@ extern "C" {
 typedef struct gpul_target { /* the device, and the images that the caller allows */
 	uint32_t cc;              /* compute capability of the device: 90 for 9.0 */
 	bool machine_code;        /* false: the driver runs PTX only, for any target */
-	uint32_t only_sm;         /* images for this architecture only; 0: any */
-	char only_suffix;         /* images with this suffix only ('a' in 90a); 0: any or none */
-	uint32_t only_kind;       /* this enum gpul_image_kind only; 0: any */
+	uint32_t only_sm;         /* allow images for this architecture only; 0: any */
+	char only_suffix;         /* allow this suffix only ('a' in 90a); 0: any or none */
+	uint32_t only_kind;       /* allow this enum gpul_image_kind only; 0: any */
 } gpul_target;
 
 typedef enum gpul_verdict {
@@ -34,12 +34,12 @@ typedef enum gpul_verdict {
 	GPUL_LEFT_OTHER_MAJOR,    /* machine code of another generation */
 	GPUL_LEFT_NEWER,          /* machine code or PTX for a newer device */
 	GPUL_LEFT_SPECIFIC,       /* "a" or "f" code of another architecture or family */
-	GPUL_LEFT_MACHINE_CODE,   /* the driver runs PTX only */
+	GPUL_LEFT_MACHINE_CODE,   /* machine code, but the driver runs PTX only */
 	GPUL_LEFT_NOT_ASKED,      /* --sm or --kind exclude it */
 	GPUL_LEFT_DAMAGED,        /* selected, but it cannot be read */
 } gpul_verdict;
 
-/** Judge every image of a list: at most one of each unit is TAKEN.
+/** Give every image of a list a verdict: at most one image of each unit is TAKEN.
  *
  * @images    borrowed
  * @target    borrowed

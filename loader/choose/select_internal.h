@@ -6,12 +6,11 @@
 
 #include "loader/choose/select.h"
 
-/* The images of a unit are adjacent. */
+/* gpul_select() for an array of images; the images of a unit must be adjacent. */
 void gpul_select_among(const gpul_image *images, size_t n, const gpul_target *target,
 		       gpul_verdict *verdicts);
 
-/* Which of two images the driver prefers: > 0: a, < 0: b, 0: decided by their position.  Both suit the
- * target. */
+/* Compare two images that suit the target: > 0 if the driver prefers a, < 0 if b, 0 if their position decides. */
 int gpul_select_order(const gpul_image *a, const gpul_image *b, const gpul_target *target);
 
 #endif

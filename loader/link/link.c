@@ -40,14 +40,14 @@ static gpul_status check_input(const gpul_link_input *in, bool to_ptx, gpul_erro
 	return st;
 }
 
-/* ---- to PTX ---------------------------------------------------------------------------- */
+/* ---- linking to PTX ---------------------------------------------------------------------------- */
 
 struct ptx_input { /* a PTX module to be linked */
 	gpul_ptx_module *module;
-	gpul_linked made; /* the PTX of LTO code; else empty */
+	gpul_linked made; /* the PTX compiled from LTO code; else empty */
 };
 
-/* "'_Z5twicei' is not defined": the same error with the name as in C++. */
+/* Report the same error with its quoted name demangled: "'_Z5twicei' is not defined". */
 static gpul_status fail_demangled(const gpul_error *why, gpul_error *err)
 {
 	const char *quote = strstr(why->text, "'_Z");

@@ -16,14 +16,14 @@ extern "C" {
 
 typedef struct gpul_link_input {
 	gpul_image_kind kind;
-	const void *bytes; /* as from gpul_image_unpack(); PTX ends in NUL */
-	size_t n_bytes;    /* without that NUL */
+	const void *bytes; /* as gpul_image_unpack() returns them; PTX ends in NUL */
+	size_t n_bytes;    /* without the NUL at the end of PTX */
 	const char *name;  /* for messages: file, member */
 } gpul_link_input;
 
 typedef struct gpul_linked {
-	gpul_image_kind kind; /* CUBIN; PTX if options.to_ptx */
-	void *bytes;          /* PTX: a NUL follows, not counted */
+	gpul_image_kind kind; /* PTX if options.to_ptx; else CUBIN */
+	void *bytes;          /* if PTX: a NUL follows, not counted in n_bytes */
 	size_t n_bytes;
 	char *log;            /* the linker's log; NULL: empty */
 } gpul_linked;

@@ -30,8 +30,7 @@ static void free_inputs(struct inputs *in)
 	gpul_array_free(&in->list);
 }
 
-/* Take the largest -maxrregcount of all inputs, because a kernel whose input allows more registers may
- * need them. */
+/* Use the largest -maxrregcount of all inputs, because a kernel may need all registers that its input allows. */
 static void note_register_limit(struct inputs *in, const gpul_image *image)
 {
 	gpul_ptxas_options o;
@@ -78,7 +77,7 @@ static gpul_status collect_inputs(struct inputs *in, const gpul_choice *c, gpul_
 	return st;
 }
 
-/* The caller's linker options and the register limit; free() the list, not its strings. */
+/* List the register limit and the caller's linker options; free() the list, not its strings. */
 static const char **linker_options(const struct inputs *in, const gpul_load_options *o,
 			      char limit[40])
 {

@@ -61,7 +61,7 @@ static _Noreturn void run_child(const struct nvjitlink_task *task, int fd)
 
 /* ---- the parent ---------------------------------------------------------------------------- */
 
-/* n bytes, then a NUL; NULL: the child ended early, or no memory (*no_memory is set then). */
+/* Read n bytes and append a NUL; NULL: the child ended early, or no memory (*no_memory is set then). */
 static char *read_part(int fd, uint64_t n, bool *no_memory)
 {
 	char *p = malloc((size_t)n + 1);
@@ -76,7 +76,7 @@ static char *read_part(int fd, uint64_t n, bool *no_memory)
 	return p;
 }
 
-/* False: the child ended early, or no memory. */
+/* Read what the child writes; false: the child ended early, or no memory. */
 static bool receive_outcome(int fd, struct nvjitlink_outcome *out, bool *no_memory)
 {
 	struct head *h = (struct head *)(void *)read_part(fd, sizeof *h, no_memory);
@@ -139,7 +139,7 @@ gpul_status nvjitlink_run_in_child(const struct nvjitlink_task *task,
 	child = fork();
 	if (child == 0)
 		run_child(task, ends[1]);
-	close(ends[1]); /* otherwise the end of file is never seen */
+	close(ends[1]); /* otherwise read() would never report the end of file */
 	if (child < 0)
 		st = gpul_fail(err, GPUL_ESYS, errno, "fork() of the linker failed: %s",
 			       strerror(errno));

@@ -21,7 +21,7 @@ enum {
 };
 enum { NVJITLINK_ERROR_UNSUPPORTED_ARCH = 17 };
 
-/* X(name, parameters): all return an nvJitLinkResult, 0 for success.  A handle is a void *. */
+/* X(name, parameters): all entry points return an nvJitLinkResult, 0 for success.  A handle is a void *. */
 #define NVJITLINK_CALLS(X)                                                                     \
 	X(nvJitLinkCreate, (void **handle, uint32_t n_options, const char *const *options))    \
 	X(nvJitLinkDestroy, (void **handle))                                                   \
@@ -57,30 +57,30 @@ struct nvjitlink_task { /* one link */
 	uint32_t n_options;
 	const gpul_link_input *inputs;
 	size_t n_inputs;
-	bool ptx; /* the result is to be PTX, not a cubin */
+	bool ptx; /* true: link to PTX; false: to a cubin */
 };
 
 struct nvjitlink_outcome {
-	int created, completed; /* results of nvJitLinkCreate, nvJitLinkComplete */
+	int created, completed; /* return values of nvJitLinkCreate, nvJitLinkComplete */
 	char *errors, *info;    /* logs; NULL or "": empty */
-	void *result;           /* NULL or empty: no result; else a NUL follows it */
+	void *result;           /* NULL or empty: no result; a NUL follows a result */
 	size_t result_bytes;
 };
 
-/* Link in this process: only for a child process, because nvJitLink crashes on some damaged inputs. */
+/* Link in this process.  Call it only in a child process, because nvJitLink crashes on some damaged inputs. */
 void nvjitlink_run(const struct nvjitlink_task *task, struct nvjitlink_outcome *out);
 void nvjitlink_outcome_free(struct nvjitlink_outcome *o);
 /* Link in a child process; GPUL_EFORMAT: the child crashed. */
 gpul_status nvjitlink_run_in_child(const struct nvjitlink_task *task,
 				   struct nvjitlink_outcome *out, gpul_error *err);
 
-/* The log of a failed link as an error. */
+/* Convert the log of a failed link to an error. */
 gpul_status nvjitlink_explain(const struct nvjitlink *lib, int result, const char *log,
 			      const gpul_link_input *inputs, size_t n, gpul_error *err);
 
-/* Link to machine code; with options->to_ptx, where all inputs are LTO code, to PTX.  The result comes
- * from the cache if the same link was made before, and is not checked; out->log may be set on failure
- * too. */
+/* Link to machine code or, with options->to_ptx, to PTX; then all inputs must be LTO code.  The result
+ * comes from the cache if the same link was run before.  The result is not checked.  out->log may be
+ * set on failure too. */
 gpul_status nvjitlink_link(const gpul_link_input *inputs, size_t n,
 			   const gpul_link_options *options, gpul_linked *out, gpul_error *err);
 

@@ -3,11 +3,11 @@
  *
  *     input that is not relocatable    success, but nothing of it is in the result
  *     a symbol defined twice           success, and a line in the error log
- *     failure                          it still reports sizes of a result
+ *     a failed link                    nvJitLink still reports a size of the result
  *     -ptx                             every input must be LTO code
  *
- * So link.c checks the inputs before and the result after, and a non-empty error log is a failure
- * here.  Linking PTX to PTX (ptx/link/link.h) is not cached: it is faster than a cache look-up. */
+ * So link.c checks the inputs before the link and the result after it, and this file treats an error in
+ * the log as a failure.  Linking PTX to PTX (ptx/link/link.h) is not cached: it is faster than a cache look-up. */
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 
 /* ---- one link ------------------------------------------------------------------------- */
 
-enum { MAX_OWN_OPTIONS = 3 }; /* -arch, -lto, -ptx */
+enum { MAX_OWN_OPTIONS = 3 }; /* gpuload adds -arch, -lto and -ptx */
 
 static size_t count_options(const char *const *options)
 {
@@ -30,7 +30,7 @@ static size_t count_options(const char *const *options)
 	return n;
 }
 
-/* Fill in t's options: ours, then those of the caller.  argv has room for all of them. */
+/* Fill in t's options: gpuload's, then the caller's.  argv has room for all of them. */
 static void make_task(const gpul_link_options *o, struct nvjitlink_task *t, const char **argv,
 		      char arch[32])
 {
@@ -51,7 +51,7 @@ static void make_task(const gpul_link_options *o, struct nvjitlink_task *t, cons
 		argv[t->n_options++] = o->arguments[i];
 }
 
-/* The result, or the reason of the failure. */
+/* Move the result to out, or report why the link failed. */
 static gpul_status check_outcome(const struct nvjitlink_task *t, const gpul_link_options *o,
 			 struct nvjitlink_outcome *got, gpul_linked *out, gpul_error *err)
 {
@@ -105,7 +105,7 @@ static gpul_status link_in_child(const gpul_link_input *inputs, size_t n, const 
 
 /* ---- the cache ------------------------------------------------------------------------- */
 
-/* Which libnvJitLink is used. */
+/* Add path, size and time of libnvJitLink to the key; false: no library found. */
 static bool add_linker_to_key(gpul_cache_key *key)
 {
 	const char *found;
@@ -119,7 +119,7 @@ static bool add_linker_to_key(gpul_cache_key *key)
 	return gpul_cache_key_add_tool(key, path);
 }
 
-/* NULL: the result cannot be cached. */
+/* The key of a link; NULL: the result cannot be cached. */
 static gpul_cache_key *create_key(const gpul_link_input *inputs, size_t n, const gpul_link_options *o)
 {
 	gpul_cache_key *key = gpul_cache_key_create("link");

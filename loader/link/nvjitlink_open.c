@@ -1,4 +1,4 @@
-/* nvjitlink_open.c — find and open libnvJitLink; core/toolkit.h has the order of the search. */
+/* nvjitlink_open.c — finds and opens libnvJitLink; core/toolkit.h describes the search. */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -8,7 +8,7 @@
 
 static struct nvjitlink lib;
 
-/* The development link first, because it points to the toolkit's version. */
+/* The name without a version comes first, because in a toolkit it is a link to the toolkit's library. */
 static const char *const names[] = { "libnvJitLink.so", "libnvJitLink.so.13", "libnvJitLink.so.12", NULL };
 
 static const gpul_toolkit_entry entries[] = {

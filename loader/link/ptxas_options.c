@@ -27,7 +27,7 @@ static const struct row {
 	{ "warn-on-spills", "warn-spills", IGNORED, 0 },
 	{ "suppress-stack-size-warning", "suppress-stack-size-warning", IGNORED, 0 },
 	{ "disable-warnings", "w", IGNORED, 0 },
-	{ "compile-only", "c", IGNORED, 0 },	/* nvcc -dc marks relocatable PTX with it */
+	{ "compile-only", "c", IGNORED, 0 },	/* nvcc -dc sets it for relocatable PTX */
 	{ "machine", "m", IGNORED_WITH_VALUE, 0 }, /* always 64 */
 };
 
@@ -59,7 +59,7 @@ static bool is_name(const struct word *w, const char *name, struct word *rest)
 	return true;
 }
 
-/* The row of "-O2", "--opt-level=2", "-maxrregcount"; *value: the rest of the word. */
+/* Find the row of an option ("-O2", "--opt-level=2", "-maxrregcount"); *value is set to the rest of the word. */
 static const struct row *find_row(struct word w, struct word *value)
 {
 	if (w.n < 2 || *w.at != '-')
@@ -78,13 +78,13 @@ static const struct row *find_row(struct word w, struct word *value)
 		if (value->n && *value->at == '=')
 			value->at++, value->n--;
 		else if (value->n && !attached)
-			continue; /* a longer name */
+			continue; /* the word is a longer name */
 		return r;
 	}
 	return NULL;
 }
 
-/* The value of -dlcm: cg or ca. */
+/* Parse the value of -dlcm: cg or ca. */
 static unsigned parse_cache_mode(struct word w)
 {
 	return w.n == 2 && w.at[1] == 'g'   ? CU_JIT_CACHE_OPTION_CG
@@ -138,7 +138,7 @@ void gpul_ptxas_options_parse(const char *text, size_t n_bytes, gpul_ptxas_optio
 		const struct row *r = find_row(w, &value);
 
 		if (r && !value.n && r->value != NO_VALUE && r->value != IGNORED)
-			value = next_word(&p, end); /* "-maxrregcount 32" */
+			value = next_word(&p, end); /* a separate value, as in "-maxrregcount 32" */
 		if (!r)
 			add_unknown(out, w);
 		else if (r->value == NUMBER)

@@ -36,13 +36,13 @@ static bool drop_suffix(struct span *s, const char *word)
 	return true;
 }
 
-/* Sizes as on 64-bit Linux. */
+/* Find the type and the size of a value; sizes as on 64-bit Linux. */
 static gpul_type value_type(struct span s, uint32_t *bytes)
 {
 	static const struct {
 		const char *name;
 		gpul_type type;
-		uint32_t bytes; /* for types that gpul_type lacks */
+		uint32_t bytes; /* size of a type that gpul_type lacks; else 0 */
 	} rows[] = {
 		{ "char", GPUL_I8, 0 },
 		{ "signed char", GPUL_I8, 0 },
@@ -95,8 +95,8 @@ static gpul_cxx_param parse_param(struct span s)
 
 	while (drop_suffix(&s, " const") || drop_suffix(&s, " volatile") ||
 	       drop_suffix(&s, "__restrict"))
-		; /* qualifiers of the parameter itself do not matter to its caller */
-	/* A pointer or reference to a function or an array: */
+		; /* skip qualifiers of the parameter itself, because a caller need not know them */
+	/* The parameter is a pointer or reference to a function or an array. */
 	if (memmem(s.at, s.n, "(*", 2) || memmem(s.at, s.n, "(&", 2)) {
 		p.bytes = 8;
 		return p;
@@ -116,8 +116,7 @@ static gpul_cxx_param parse_param(struct span s)
 	return p;
 }
 
-/* The length of the parameter at the begin of s: up to a comma outside brackets, or the list's
- * end. */
+/* The length of the parameter at the start of s: up to a comma outside brackets, or the end of the list. */
 static size_t param_bytes(struct span s)
 {
 	int depth = 0;

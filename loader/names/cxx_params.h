@@ -3,8 +3,8 @@
  *     _Z6vecaddPKdS0_Pdi  ── demangle.h ──>  vecadd(double const*, double const*, double*, int)
  *                                                   f64, loaded    f64, loaded    f64      i32
  *
- * A name gives types, but not the sizes of structs; an extern "C" name gives nothing.  A caller that
- * also knows the sizes (kernels.h, the driver) compares the two. */
+ * A name gives types, but not the sizes of structs; an extern "C" name gives nothing.  A caller that has the sizes
+ * from another source (kernels.h, the driver) compares both. */
 #ifndef GPULOAD_LOADER_NAMES_CXX_PARAMS_H
 #define GPULOAD_LOADER_NAMES_CXX_PARAMS_H
 
@@ -18,8 +18,8 @@ typedef struct gpul_cxx_param {
 	const char *text; /* as in C++; points into the demangled name; text_bytes long */
 	size_t text_bytes;
 	uint32_t bytes; /* size of the parameter; 0: unknown type */
-	gpul_type type; /* of the value, or of a pointer's elements; NONE: gpul_type lacks it */
-	bool pointer;   /* a pointer to data: not to a function or a pointer */
+	gpul_type type; /* type of the value or, for a pointer, of its elements; NONE: not in gpul_type */
+	bool pointer;   /* a pointer to data, not to a function or another pointer */
 	bool constant;  /* a pointer to const: its elements are loaded, never stored */
 } gpul_cxx_param;
 

@@ -24,7 +24,7 @@ static struct section section_at(const gpul_host_object *f, uint64_t table, uint
 	gpul_bytes_seek(&b, table + index * (uint64_t)sizeof(Elf64_Shdr));
 	s.name = gpul_bytes_u32(&b);
 	s.type = gpul_bytes_u32(&b);
-	gpul_bytes_skip(&b, 16); /* sh_flags, sh_addr */
+	gpul_bytes_skip(&b, 16); /* skip sh_flags and sh_addr */
 	s.offset = gpul_bytes_u64(&b);
 	s.n_bytes = gpul_bytes_u64(&b);
 	s.link = gpul_bytes_u32(&b);
@@ -34,7 +34,7 @@ static struct section section_at(const gpul_host_object *f, uint64_t table, uint
 	return s;
 }
 
-/* A string of a table that ends in NUL; "": outside the table. */
+/* The string at an offset in a table that ends in NUL; "": the offset is outside the table. */
 static const char *string_at(const void *names, size_t names_bytes, uint32_t at)
 {
 	return at < names_bytes ? (const char *)names + at : "";
@@ -81,11 +81,11 @@ static void read_sections(gpul_host_object *o)
 		else if (s.type == SHT_DYNSYM)
 			o->dynamic = symbol_table(o, table, &s);
 		if (strcmp(name, ".interp") == 0)
-			o->shared = false; /* a position-independent program */
+			o->shared = false; /* the file is a position-independent program */
 		else if (strcmp(name, ".nv_fatbin") == 0)
 			o->has_device_code = true;
 		else if (strcmp(name, "__nv_relfatbin") == 0)
-			o->relocatable_only = true; /* unless .nv_fatbin exists too */
+			o->relocatable_only = true; /* cleared later if .nv_fatbin exists too */
 	}
 }
 

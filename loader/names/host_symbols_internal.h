@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct gpul_host_table { /* symbols, and their string table */
+typedef struct gpul_host_table { /* a symbol table and its string table */
 	const void *symbols, *names;
 	size_t symbols_bytes, names_bytes;
 } gpul_host_table;
@@ -15,13 +15,13 @@ typedef struct gpul_host_table { /* symbols, and their string table */
 typedef struct gpul_host_object {
 	const void *bytes;            /* borrowed */
 	size_t n_bytes;
-	gpul_host_table all, dynamic; /* .symtab, .dynsym; all zeros: missing */
+	gpul_host_table all, dynamic; /* .symtab and .dynsym; all zeros if the file lacks it */
 	size_t n_symbols;             /* of .symtab */
-	bool has_device_code;         /* it has a section of device code */
+	bool has_device_code;         /* the file has a section of device code */
 	bool relocatable_only;        /* all device code still needs a device link */
-	bool device_linked;           /* it has a fatbin from nvcc -dlink */
-	bool linked;                  /* a program or a library, not an object */
-	bool shared;                  /* ET_DYN without an interpreter: a library */
+	bool device_linked;           /* the file has a fatbin from nvcc -dlink */
+	bool linked;                  /* the file is a program or a library, not an object */
+	bool shared;                  /* the file is a library: ET_DYN without an interpreter */
 } gpul_host_object;
 
 /* Read the tables of a 64-bit little-endian ELF file, a cubin too; false: it is another file.  Everything in out
@@ -37,7 +37,8 @@ const char *gpul_host_variable(const gpul_host_object *o, size_t i, size_t min_b
 /* The number of symbols of .dynsym. */
 size_t gpul_host_n_dynamic(const gpul_host_object *o);
 
-/* True if other files can use this symbol; true if this file uses a symbol of another file. */
+/* Whether other files can use the symbol `name` of this file; whether this file uses the symbol `name`
+ * of another file. */
 bool gpul_host_exports(const gpul_host_object *o, const char *name);
 bool gpul_host_imports(const gpul_host_object *o, const char *name);
 

@@ -21,8 +21,7 @@ typedef struct walk {
 	const char *p;
 	uint64_t parts[MAX_PARTS]; /* lengths of the parts that S_, S0_, S1_ ... refer to */
 	size_t n_parts;
-	uint64_t args[MAX_ARGS]; /* lengths of the template arguments that T_, T0_ ... refer to
-				  */
+	uint64_t args[MAX_ARGS];   /* lengths of the template arguments that T_, T0_ ... refer to */
 	size_t n_args;
 	unsigned depth;
 } walk;
@@ -49,7 +48,7 @@ static uint64_t skip_char(walk *w, uint64_t length)
 	return length;
 }
 
-/* "3abc" */
+/* A length and an identifier: "3abc". */
 static uint64_t parse_source_name(walk *w)
 {
 	uint64_t n = 0;
@@ -61,7 +60,7 @@ static uint64_t parse_source_name(walk *w)
 	return n + 2;
 }
 
-/* The number in "_", "0_", "1A_": 0, 1, ...; as in base 36. */
+/* The number of a back reference: 0 for "_", 1 for "0_", 2 for "1_" and so on, in base 36. */
 static size_t parse_sequence(walk *w)
 {
 	size_t n = 0;
@@ -98,7 +97,7 @@ static uint64_t parse_value(walk *w)
 	return skip_char(w, n);
 }
 
-/* "I...E", "J...E" */
+/* A list of template arguments: "I...E", "J...E". */
 static uint64_t parse_arguments(walk *w)
 {
 	uint64_t own[MAX_ARGS], all = 2;
@@ -212,7 +211,7 @@ static uint64_t parse_local(walk *w)
 	return saturating_add(n, *w->p == 's' ? skip_char(w, 14) : parse_type(w));
 }
 
-/* Types up to an E. */
+/* The types up to an E. */
 static uint64_t parse_types(walk *w)
 {
 	uint64_t n = 4;
@@ -311,7 +310,7 @@ static uint64_t parse_type(walk *w)
 
 uint64_t gpul_mangled_length(const char *name)
 {
-	walk w; /* large, so only the counters are initialised */
+	walk w; /* large, so only the counters are initialised, below */
 	uint64_t n;
 	bool is_new;
 

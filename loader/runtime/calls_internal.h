@@ -9,36 +9,36 @@
  *                                 __cudaRegisterFatBinaryEnd(handle), and, at exit,
  *                                 __cudaUnregisterFatBinary(handle)
  *
- * As in the output of CUDA 13.0 (crt/host_runtime.h, crt/device_functions.h); up to 12.x the stub calls cudaLaunchKernel
- * instead.  The names begin with two underscores because NVIDIA's do. */
+ * This is the output of CUDA 13.0 (crt/host_runtime.h, crt/device_functions.h); up to CUDA 12 the stub calls
+ * cudaLaunchKernel instead.  The names begin with two underscores because NVIDIA's do. */
 #ifndef GPULOAD_LOADER_RUNTIME_CALLS_INTERNAL_H
 #define GPULOAD_LOADER_RUNTIME_CALLS_INTERNAL_H
 
 #include "loader/runtime/runtime_internal.h"
 
-/* The structure that nvcc writes to .nvFatBinSegment, one per source file: __fatBinC_Wrapper_t of fatbinary_section.h, a
- * header that only the compiler's package has. */
+/* The structure that nvcc writes to .nvFatBinSegment, one per source file: __fatBinC_Wrapper_t of
+ * fatbinary_section.h, a header that only the compiler's package has. */
 typedef struct gpul_rt_wrapper {
 	int magic;
 	int version;
 	const void *fatbin;
 	const void *const *parts; /* version 2: the relocatable fat binaries, NULL-terminated */
 } gpul_rt_wrapper;
-_Static_assert(sizeof(gpul_rt_wrapper) == 24, "the layout of nvcc");
+_Static_assert(sizeof(gpul_rt_wrapper) == 24, "the layout that nvcc writes");
 
 enum { GPUL_RT_WRAPPER_MAGIC = 0x466243b1, GPUL_RT_WHOLE = 1, GPUL_RT_LINKED = 2 };
 
-/* wrapper: a gpul_rt_wrapper.  Returns a handle for the calls below. */
+/* wrapper points to a gpul_rt_wrapper.  Returns a handle for the functions below. */
 void **__cudaRegisterFatBinary(void *wrapper);
 void __cudaRegisterFatBinaryEnd(void **handle);
 void __cudaUnregisterFatBinary(void **handle);
 
-/* stub: the host function; name: of the kernel in the device code.  The other arguments are not used. */
+/* stub is the host function; name is the name of the kernel in the device code.  The other arguments are not used. */
 void __cudaRegisterFunction(void **handle, const char *stub, char *stub_again, const char *name,
 			    int thread_limit, uint3 *thread, uint3 *block, dim3 *block_dim,
 			    dim3 *grid_dim, int *warp_size);
 
-/* host: the host variable that represents the device variable; name: of the device variable. */
+/* host is the host variable that represents the device variable; name is the name of the device variable. */
 void __cudaRegisterVar(void **handle, char *host, char *address, const char *name, int external,
 		       size_t bytes, int constant, int global);
 

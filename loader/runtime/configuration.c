@@ -42,13 +42,13 @@ cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_b
 	return cudaSuccess;
 }
 
-/* The stub keeps the result of its first call, even an error.  So the returned handle is the stub itself; each launch looks
- * the kernel up and reports its own error. */
+/* The stub keeps the result of its first call, even an error.  So the returned handle is the stub itself; each
+ * launch looks the kernel up and reports its own error. */
 cudaError_t __cudaGetKernel(cudaKernel_t *out, const void *stub)
 {
 	void *handle;
 
-	_Static_assert(sizeof handle == sizeof stub, "a pointer without its const");
+	_Static_assert(sizeof handle == sizeof stub, "only the const differs");
 	__builtin_memcpy(&handle, &stub, sizeof handle);
 	*out = handle;
 	return cudaSuccess;

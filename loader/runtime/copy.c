@@ -1,6 +1,6 @@
 /* copy.c — copy and fill memory.
  *
- *     cudaMemcpy ─────── wait ──┐        each kind of copy is another driver call, which checks
+ *     cudaMemcpy ─────── wait ──┐        each kind of copy has its own driver call, which checks
  *     cudaMemcpyAsync ──────────┼─ copy  the address of the device
  *     cudaMemcpyToSymbol ───────┘
  *
@@ -85,8 +85,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 
 /* ---- to and from variables --------------------------------------------------------------- */
 
-/* Address of a part of a device variable.  other: the kind that is valid for this direction besides DeviceToDevice and
- * Default. */
+/* Find the address of a part of a device variable.  DeviceToDevice, Default and `other` are the valid kinds. */
 static cudaError_t find_part(const gpul_driver *drv, const void *symbol, size_t bytes, size_t offset,
 			enum cudaMemcpyKind kind, enum cudaMemcpyKind other, void **out)
 {
@@ -217,7 +216,7 @@ cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t fro
 	e = gpul_rt_cu(drv, cuMemcpy2DAsync(&c, CU_STREAM_PER_THREAD));
 	return e ? e : gpul_rt_cu(drv, cuStreamSynchronize(CU_STREAM_PER_THREAD));
 #else
-	return gpul_rt_cu(drv, cuMemcpy2DUnaligned(&c)); /* accepts every pitch */
+	return gpul_rt_cu(drv, cuMemcpy2DUnaligned(&c)); /* unlike cuMemcpy2D, this call accepts every pitch */
 #endif
 }
 
@@ -248,7 +247,7 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stre
 					       gpul_rt_stream(stream)));
 }
 
-/* Does not wait, because later operations of the stream run after it (CUDA Runtime API, API synchronization behavior). */
+/* Does not wait, because the stream orders later operations (CUDA Runtime API, API synchronization behavior). */
 cudaError_t cudaMemset(void *to, int value, size_t bytes)
 {
 	return cudaMemsetAsync(to, value, bytes, NULL);

@@ -45,8 +45,8 @@ cudaError_t gpul_rt_fail(cudaError_t e, const char *fmt, ...)
 	return e;
 }
 
-/* A driver error has the same number as the runtime error with that meaning.  cudaErrorNotReady is a result, not a failure,
- * and does not become the last error. */
+/* A driver error has the same number as the runtime error with that meaning.  cudaErrorNotReady is a result, not a
+ * failure, and does not become the last error. */
 cudaError_t gpul_rt_record(const gpul_driver *drv, CUresult r, const char *call)
 {
 	gpul_error err = { 0 };
@@ -75,7 +75,7 @@ cudaError_t cudaGetLastError(void)
 {
 	cudaError_t e = last_error;
 
-	last_error = cudaSuccess; /* also after a fault: the next call reports it again */
+	last_error = cudaSuccess; /* cleared after a fault too: the next call reports the fault again */
 	return e;
 }
 

@@ -1,6 +1,7 @@
 /* errors_internal.h — the errors of the runtime API: number, name, and text for cudaGetErrorString.
  *
- * Numbers instead of enumerators, because the headers of older toolkits lack some.  Common texts are the same as NVIDIA's. */
+ * Numbers instead of enumerators, because the headers of older toolkits lack some.  Common texts are the same as
+ * NVIDIA's. */
 #ifndef GPULOAD_LOADER_RUNTIME_ERRORS_INTERNAL_H
 #define GPULOAD_LOADER_RUNTIME_ERRORS_INTERNAL_H
 

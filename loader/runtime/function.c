@@ -60,7 +60,7 @@ static cudaError_t get_size_attribute(const gpul_driver *drv, CUfunction f,
 	return e;
 }
 
-/* Attributes since sm_90; they are 0 with a driver that does not support them. */
+/* Get the attributes that exist since sm_90; they remain 0 if the driver does not support them. */
 static void get_cluster_attributes(const gpul_driver *drv, CUfunction f,
 			       struct cudaFuncAttributes *a)
 {

@@ -26,7 +26,7 @@ static int device_limit(const gpul_driver *drv, CUdevice_attribute which, int or
 
 static _Bool is_within_limits(const gpul_driver *drv, int ordinal, CUdevice_attribute which_x, dim3 d)
 {
-	/* In the enumeration the limits of y and z follow that of x. */
+	/* In the enumeration CUdevice_attribute the limits of y and z follow the limit of x. */
 	const unsigned size[3] = { d.x, d.y, d.z };
 
 	for (int i = 0; i < 3; i++) {
@@ -38,7 +38,8 @@ static _Bool is_within_limits(const gpul_driver *drv, int ordinal, CUdevice_attr
 	return 1;
 }
 
-/* Report the result of a launch.  A wrong size is an invalid value, as with CUDA 13.0's runtime; the log names the size. */
+/* Report the result of a launch.  A grid or block that exceeds a limit is cudaErrorInvalidValue, as in CUDA 13.0's
+ * runtime; the log names the sizes. */
 static cudaError_t report_launch(const gpul_driver *drv, CUresult r, dim3 grid, dim3 block)
 {
 	int ordinal = 0;
@@ -55,8 +56,8 @@ static cudaError_t report_launch(const gpul_driver *drv, CUresult r, dim3 grid, 
 			    grid.x, grid.y, grid.z, block.x, block.y, block.z, ordinal);
 }
 
-/* Find the kernel to launch.  For an unknown stub NVIDIA's runtime returns cudaErrorInvalidResourceHandle.  The driver also
- * launches a CUkernel, for which it finds the CUfunction of the current context. */
+/* Find the kernel to launch.  For an unknown stub NVIDIA's runtime returns cudaErrorInvalidResourceHandle.  The
+ * driver also launches a CUkernel, for which it finds the CUfunction of the current context. */
 static cudaError_t find_launch_kernel(const gpul_driver **drv, const void *stub, CUfunction *f)
 {
 	CUkernel kernel;
@@ -126,8 +127,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *st
 		return e;
 	if (!config || config->dynamicSmemBytes > UINT32_MAX)
 		return gpul_rt_fail(cudaErrorInvalidValue,
-				    "no launch configuration, or 4 GiB of shared "
-				    "memory or more");
+				    "the launch configuration is NULL, or has 4 GiB or more of shared memory");
 	c.gridDimX = config->gridDim.x;
 	c.gridDimY = config->gridDim.y;
 	c.gridDimZ = config->gridDim.z;
@@ -148,7 +148,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *st
 #define __cudaLaunchKernel __cudaLaunchKernel_ptsz
 #endif
 
-/* kernel: the stub itself, which __cudaGetKernel() returns. */
+/* kernel is the stub itself, because __cudaGetKernel() returns it. */
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
 			       size_t shared_bytes, cudaStream_t stream)
 {

@@ -13,7 +13,7 @@
 
 enum { LOG_BYTES = 512 };
 
-struct header { /* of a fat binary, as CUDA 11 to 13 write it */
+struct header { /* the start of a fat binary of CUDA 11 to 13 */
 	unsigned magic;
 	unsigned short version, header_bytes;
 	unsigned long long payload_bytes;
@@ -27,7 +27,7 @@ static cudaError_t add_parts(const gpul_driver *drv, CUlinkState link, const voi
 		const struct header *h = *parts;
 		void *data;
 
-		memcpy(&data, parts, sizeof data); /* the driver's prototype has no const */
+		memcpy(&data, parts, sizeof data); /* copied, because the driver's prototype has no const */
 		e = gpul_rt_cu(drv, cuLinkAddData(link, CU_JIT_INPUT_FATBINARY, data,
 						  h->header_bytes + (size_t)h->payload_bytes,
 						  "relocatable device code", 0, NULL, NULL));

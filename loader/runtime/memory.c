@@ -52,8 +52,8 @@ cudaError_t cudaFree(void *p)
 	return e || !p ? e : gpul_rt_cu(drv, cuMemFree(gpul_rt_address(p)));
 }
 
-/* Managed memory needs page faults on host and device, which the software driver does not simulate, and this library only
- * supports what runs on both drivers. */
+/* Managed memory needs page faults on host and device, which the software driver does not simulate, and this library
+ * only supports what runs on both drivers. */
 cudaError_t cudaMallocManaged(void **out, size_t bytes, unsigned int flags)
 {
 	(void)out, (void)flags;

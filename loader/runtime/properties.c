@@ -7,7 +7,7 @@
 #include "loader/runtime/runtime_internal.h"
 
 static const struct row {
-	size_t offset, bytes;  /* of the field: int or size_t */
+	size_t offset, bytes;  /* position and size of the field, which is an int or a size_t */
 	CUdevice_attribute from;
 } rows[] = {
 #define ROW(field, attribute)                                                                  \
@@ -116,7 +116,7 @@ static const struct row {
 	ROW(ipcEventSupported, IPC_EVENT_SUPPORTED)
 	ROW(clusterLaunch, CLUSTER_LAUNCH)
 	ROW(unifiedFunctionPointers, UNIFIED_FUNCTION_POINTERS)
-#if CUDART_VERSION < 13000  /* later headers lack these fields */
+#if CUDART_VERSION < 13000  /* the headers of CUDA 13 lack these fields */
 	ROW(clockRate, CLOCK_RATE)
 	ROW(memoryClockRate, MEMORY_CLOCK_RATE)
 	ROW(deviceOverlap, GPU_OVERLAP)
@@ -161,7 +161,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int ordinal)
 		return e;
 	memcpy(&out->uuid, &uuid, sizeof out->uuid);
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		int value = 0;  /* kept if the driver does not support the attribute */
+		int value = 0;  /* remains 0 if the driver does not support the attribute */
 
 		(void)drv->cuDeviceGetAttribute(&value, rows[i].from, device);
 		set_field((char *)out + rows[i].offset, rows[i].bytes, value);

@@ -11,7 +11,7 @@ void **__cudaRegisterFatBinary(void *wrapper)
 
 void __cudaRegisterFatBinaryEnd(void **handle)
 {
-	(void)handle; /* all symbols of the image are registered; it is loaded when needed */
+	(void)handle; /* nothing to do: all symbols are registered, and the image is loaded when needed */
 }
 
 void __cudaUnregisterFatBinary(void **handle)
@@ -35,8 +35,9 @@ void __cudaRegisterVar(void **handle, char *host, char *address, const char *nam
 	gpul_rt_add_symbol((gpul_rt_image *)handle, GPUL_RT_VARIABLE, host, name, bytes);
 }
 
-/* The host accesses a __managed__ variable through a pointer that the runtime sets to managed memory.  That is not supported
- * (see cudaMallocManaged), so the pointer stays NULL and the first access faults: report the reason before. */
+/* The host accesses a __managed__ variable through a pointer that the runtime sets to managed memory.  That is not
+ * supported (see cudaMallocManaged), so the pointer stays NULL and the first access faults: report the reason before
+ * that. */
 void __cudaRegisterManagedVar(void **handle, void **host, char *address, const char *name,
 			      int external, size_t bytes, int constant, int global)
 {
@@ -48,7 +49,7 @@ void __cudaRegisterManagedVar(void **handle, void **host, char *address, const c
 		     name);
 }
 
-/* Called before the first use of a __managed__ variable only. */
+/* Generated code calls this only before the first use of a __managed__ variable. */
 char __cudaInitModule(void **handle)
 {
 	(void)handle;

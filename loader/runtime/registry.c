@@ -21,9 +21,9 @@ struct gpul_rt_image {
 /* Protects the variables below; also held while an image is loaded, because no driver calls back into this file. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static gpul_rt_image *images;
-static gpul_rt_symbol **buckets;    /* chained: newest first */
+static gpul_rt_symbol **buckets;    /* each bucket is a list of symbols, newest first */
 static size_t n_buckets, n_symbols; /* n_buckets: a power of two, or 0 */
-static _Bool out_of_memory;         /* at registration, which cannot return an error */
+static _Bool out_of_memory;         /* memory was exhausted at registration, which cannot return an error */
 
 static gpul_rt_symbol **bucket_of(const void *host)
 {
@@ -49,7 +49,7 @@ static void insert_symbol(gpul_rt_symbol *s)
 	*bucket = s;
 }
 
-/* Double the number of buckets, from 64; when memory is exhausted the old buckets stay. */
+/* Double the number of buckets; the first number is 64.  If memory is exhausted, the old buckets remain. */
 static void grow_buckets(void)
 {
 	size_t n_old = n_buckets, n_new = n_old ? 2 * n_old : 64;

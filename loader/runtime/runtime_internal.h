@@ -20,11 +20,11 @@
 
 /* ---- start.c: the driver, and the device of each thread ------------------------------------ */
 
-/* The first step of each call that uses a device: open the driver (once in a process), and make the primary context of the
- * thread's device current, unless the program has made another context current. */
+/* The first step of each call that uses a device: open the driver (once in a process), and make the primary context
+ * of the thread's device current, unless the program has made another context current. */
 cudaError_t gpul_rt_enter(const gpul_driver **drv);
 
-/* Open the driver only.  Errors: cudaErrorInsufficientDriver, cudaErrorNoDevice. */
+/* Open the driver without making a context current.  Errors: cudaErrorInsufficientDriver, cudaErrorNoDevice. */
 cudaError_t gpul_rt_driver(const gpul_driver **drv);
 
 /* The driver, or NULL without an error when there is none: for cudaDriverGetVersion and error texts. */
@@ -40,7 +40,7 @@ cudaError_t gpul_rt_context(const gpul_driver *drv, int ordinal, CUcontext *out)
 /* Reset the primary context of a device; the next call of each thread creates it again. */
 cudaError_t gpul_rt_reset_device(const gpul_driver *drv, int ordinal);
 
-/* True while exit() runs: resources are then not released, because the system does that. */
+/* True while exit() runs: resources are then not released, because the system releases them. */
 _Bool gpul_rt_exiting(void);
 
 /* For tests: use this driver from now on (NULL: that of gpul_driver_open()), without a context. */
@@ -67,9 +67,9 @@ typedef enum gpul_rt_kind { GPUL_RT_KERNEL, GPUL_RT_VARIABLE } gpul_rt_kind;
 
 typedef struct gpul_rt_symbol {
 	const void *host;     /* the stub, or the host variable that represents the device variable */
-	const char *name;     /* in the device code; borrowed from the program */
-	gpul_rt_image *image; /* that contains it */
-	size_t bytes;         /* of a variable */
+	const char *name;     /* name in the device code; borrowed from the program */
+	gpul_rt_image *image; /* the image that contains the symbol */
+	size_t bytes;         /* size of a variable; unused for kernels */
 	gpul_rt_kind kind;
 	CUkernel kernel; /* NULL: not looked up yet */
 	struct gpul_rt_symbol *next_in_bucket;
@@ -78,22 +78,22 @@ typedef struct gpul_rt_symbol {
 gpul_rt_image *gpul_rt_add_image(const void *wrapper);
 void gpul_rt_add_symbol(gpul_rt_image *image, gpul_rt_kind kind, const void *host,
 			const char *name, size_t bytes);
-void gpul_rt_remove_image(gpul_rt_image *image); /* also its symbols; unloads it */
+void gpul_rt_remove_image(gpul_rt_image *image); /* unloads the image and removes its symbols */
 
-/* The kernel of a stub, or of a CUkernel that this function returned before.  Loads the fat binary when first needed.
- * Errors: `none` when the stub is not registered (each runtime call has its own error for that),
+/* Find the kernel of a stub, or of a CUkernel that this function returned before.  Loads the fat binary when first
+ * needed.  Errors: `none` when the stub is not registered (each runtime call has its own error for that),
  * cudaErrorInvalidDeviceFunction when the image lacks the kernel, or the error of loading the image. */
 cudaError_t gpul_rt_kernel(const gpul_driver *drv, const void *stub, cudaError_t none,
 			   CUkernel *out);
 
-/* The kernel of a stub as a function of the current context. */
+/* Find the kernel of a stub as a function of the current context. */
 cudaError_t gpul_rt_function(const gpul_driver *drv, const void *stub, CUfunction *out);
 
-/* Address and size of a registered variable in the current context.  Errors: cudaErrorInvalidSymbol. */
+/* Find the address and size of a registered variable in the current context.  Errors: cudaErrorInvalidSymbol. */
 cudaError_t gpul_rt_variable(const gpul_driver *drv, const void *host, CUdeviceptr *address,
 			     size_t *bytes);
 
-/* load.c: load a gpul_rt_wrapper as a library; links its relocatable parts if needed. */
+/* Load a gpul_rt_wrapper as a library, and link its relocatable parts if needed; in load.c. */
 cudaError_t gpul_rt_load(const gpul_driver *drv, const void *wrapper, CUlibrary *out);
 
 /* ---- arguments of driver calls --------------------------------------------------------------- */
@@ -103,7 +103,7 @@ static inline CUdeviceptr gpul_rt_address(const void *p)
 	return (CUdeviceptr)(uintptr_t)p;
 }
 
-/* The driver's stream for a stream argument: stream 0 depends on --default-stream. */
+/* The driver's stream for a stream argument: the meaning of stream 0 depends on --default-stream. */
 static inline CUstream gpul_rt_stream(cudaStream_t stream)
 {
 #ifdef GPUL_RT_PER_THREAD

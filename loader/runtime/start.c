@@ -1,8 +1,8 @@
 /* start.c — open the driver, and keep the device of each thread.
  *
- * Runtime calls have no device argument: each thread has a current device, 0 at first, and in the driver the current context
- * of the thread.  The runtime uses the primary context of a device, which driver API calls of the same program share; a
- * context that the program made current itself is kept.
+ * Runtime calls have no device argument: each thread has a current device, 0 at first, and in the driver the current
+ * context of the thread.  The runtime uses the primary context of a device, which driver API calls of the same
+ * program share; a context that the program made current itself is kept.
  *
  * Source: CUDA Runtime API, Interactions with the CUDA Driver API. */
 #include <pthread.h>
@@ -16,8 +16,8 @@ enum { MAX_DEVICES = 64 };
 
 struct thread {
 	int device;
-	CUcontext context; /* that the runtime made current on this thread */
-	unsigned resets;   /* value of the global counter at that time */
+	CUcontext context; /* the context that the runtime made current on this thread */
+	unsigned resets;   /* value of the global counter `resets` at that time */
 };
 static _Thread_local struct thread thread;
 
@@ -26,7 +26,7 @@ static atomic_uint resets; /* number of device resets */
 static atomic_bool exiting;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the contexts */
-static CUcontext contexts[MAX_DEVICES]; /* retained, one for each device in use */
+static CUcontext contexts[MAX_DEVICES]; /* retained primary contexts, one for each device in use */
 
 _Bool gpul_rt_exiting(void)
 {
@@ -52,8 +52,8 @@ static cudaError_t fail_open_driver(const gpul_error *err)
 	return gpul_rt_fail(cudaErrorInitializationError, "%s", err->text);
 }
 
-/* Exit handlers run in reverse order: the program registered its own before main(), and the first runtime call registers
- * at_exit(), so at_exit() runs first. */
+/* Exit handlers run in reverse order: the program registered its own before main(), and the first runtime call
+ * registers at_exit(), so at_exit() runs first. */
 static cudaError_t open_driver(const gpul_driver **out)
 {
 	gpul_error err = { 0 };

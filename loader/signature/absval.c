@@ -1,8 +1,7 @@
 /* absval.c — the join of abstract values, and the transfer functions of integer arithmetic. */
 #include "loader/signature/absval_internal.h"
 
-#define TINY ((uint64_t)1 << 16) /* a count of elements, divided by this or more, is about 0   \
-				  */
+#define TINY ((uint64_t)1 << 16) /* an element count divided by this or more is about 0 */
 
 static uint64_t saturating_add(uint64_t a, uint64_t b)
 {
@@ -71,7 +70,7 @@ gpul_absval gpul_absval_neg(gpul_absval a)
 	return a;
 }
 
-/* True if adding other keeps a value's bound: n - 1 bounds an index as n does. */
+/* True if a value still has its bound after `other` is added: n - 1 bounds an index as n does. */
 static bool keeps_bound(gpul_absval other)
 {
 	return !other.linear &&
@@ -82,11 +81,11 @@ static uint64_t added_base(uint64_t pointers, gpul_absval a, gpul_absval b, bool
 			   uint32_t *flags)
 {
 	if ((a.flags & AV_ADDRESS && !a.base) || (b.flags & AV_ADDRESS && !b.base))
-		return 0; /* an address into a variable */
+		return 0; /* the sum is an address in a variable */
 	if (!b.base)
 		return a.base;
 	if (subtract)
-		return 0; /* the distance of two addresses */
+		return 0; /* the difference is a distance between addresses */
 	if (!a.base || (!(a.base & pointers) && b.base & pointers))
 		return b.base;
 	if (a.base & pointers && !(b.base & pointers))
@@ -151,7 +150,7 @@ gpul_absval gpul_absval_mul(gpul_absval a, gpul_absval b)
 	if ((a.flags & AV_TID && b.flags & AV_LAUNCH) ||
 	    (b.flags & AV_TID && a.flags & AV_LAUNCH))
 		r.flags |= AV_QUADRATIC;
-	if ((a.flags | b.flags) & AV_SIZES) { /* block and grid sizes scale no stride */
+	if ((a.flags | b.flags) & AV_SIZES) { /* a block or grid size as a factor does not change a stride */
 		r.stride = max(a.stride, b.stride);
 		r.block_stride = max(a.block_stride, b.block_stride);
 		r.outer_stride = max(a.outer_stride, b.outer_stride);
@@ -163,8 +162,7 @@ gpul_absval gpul_absval_mul(gpul_absval a, gpul_absval b)
 		r.outer_stride = max(product(a.outer_stride, max(b.offset, 1)),
 				     product(b.outer_stride, max(a.offset, 1)));
 	}
-	if (r.flags & AV_OUTER &&
-	    r.flags & AV_NTID) { /* the index of the block's first thread */
+	if (r.flags & AV_OUTER && r.flags & AV_NTID) { /* r is the index of the block's first thread */
 		r.flags = (r.flags | AV_TID) & ~(uint32_t)AV_OUTER;
 		r.block_stride = max(r.block_stride, r.outer_stride);
 		r.outer_stride = 0;
@@ -187,18 +185,17 @@ gpul_absval gpul_absval_divide(gpul_absval a, gpul_absval b)
 	a.base = 0;
 	if (a.constant || !b.constant || b.value <= 0) {
 		a.constant = false;
-		a.bound = a.linear =
-			0; /* such as a number of loop iterations: no index grows with it */
+		a.bound = a.linear = 0; /* a quotient such as a number of loop iterations bounds no index */
 		a.loaded_from |= b.loaded_from;
 		a.flags |= b.flags & (AV_LOADED | AV_OPAQUE);
-		if (b.flags & AV_SIZES) { /* the number of iterations of a grid-stride loop */
+		if (b.flags & AV_SIZES) { /* a is the number of iterations of a grid-stride loop */
 			a.flags &= ~(uint32_t)AV_LAUNCH;
 			a.stride = a.block_stride = a.outer_stride = 0;
 		}
 		return a;
 	}
 	if (b.offset >= TINY && (a.bound || a.stride == 1 || a.block_stride == 1)) {
-		/* the sign correction of a signed division by a power of two: n >> 31 >> 30 */
+		/* This is the sign correction of a signed division by a power of two: n >> 31 >> 30. */
 		a.bound = a.linear = 0;
 		a.flags &= ~(uint32_t)AV_LAUNCH;
 		a.stride = a.block_stride = a.outer_stride = 0;
@@ -224,7 +221,7 @@ gpul_absval gpul_absval_remainder(gpul_absval a, gpul_absval b)
 	return a;
 }
 
-/* -4, or 0x7ffffffc if the value is not negative: x & mask rounds x down to a multiple. */
+/* True if x & mask rounds x down to a multiple: mask is -4 or, if x is never negative, 0x7ffffffc. */
 static bool rounds_down(int64_t mask)
 {
 	uint64_t end = (uint64_t)mask + ((uint64_t)mask & (0 - (uint64_t)mask));
@@ -245,7 +242,7 @@ gpul_absval gpul_absval_and(gpul_absval a, gpul_absval b)
 	}
 	b.bound = a.bound;
 	a = gpul_absval_remainder(a, b);
-	a.bound = b.bound; /* n & 3: the number of remaining iterations of an unrolled loop */
+	a.bound = b.bound; /* keep the bound: n & 3 is the number of remaining iterations of an unrolled loop */
 	return a;
 }
 

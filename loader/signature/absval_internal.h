@@ -1,17 +1,17 @@
 /* absval_internal.h — abstract values: facts about a value that hold in every execution of a kernel.
  *
- *     an SSA value ──> one gpul_absval: the parameters it may be an address into, the
- * parameters it is computed from, how far it moves when the thread index moves by one
+ *     an SSA value ──> one gpul_absval: the parameters into whose buffers it may point, the parameters
+ *                      that it is computed from, and how it changes when the thread index grows by one
  *
- * Abstract values form a lattice: gpul_absval_join() is its join, "not defined" its bottom. The
- * other functions are the transfer functions of integer arithmetic. */
+ * Abstract values form a lattice: gpul_absval_join() is the join, "not defined" is the bottom.  The other
+ * functions are the transfer functions of integer arithmetic. */
 #ifndef GPULOAD_LOADER_SIGNATURE_ABSVAL_INTERNAL_H
 #define GPULOAD_LOADER_SIGNATURE_ABSVAL_INTERNAL_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define AV_UNBOUNDED UINT64_MAX /* a number that grows in a loop (widening) */
+#define AV_UNBOUNDED UINT64_MAX /* a stride or offset that grows in a loop (widening) */
 
 enum absval_flag {
 	AV_TID = 1 << 0,         /* depends on %tid.x, or on block index times block size */
@@ -26,7 +26,7 @@ enum absval_flag {
 	AV_LOADED = 1 << 9,      /* loaded from memory */
 	AV_OPAQUE = 1 << 10,     /* result of an operation that the analysis does not model */
 	AV_EXTERNAL = 1 << 11,   /* returned by a function outside the module */
-	AV_NOT_UNIQUE = 1 << 12, /* divided or masked: several threads have the same value */
+	AV_NOT_UNIQUE = 1 << 12, /* divided or masked, so that several threads have the same value */
 	AV_NEGATIVE = 1 << 13,   /* a constant was subtracted: a[i - 1] */
 };
 #define AV_INDEX   (AV_TID | AV_OUTER)
@@ -34,33 +34,30 @@ enum absval_flag {
 #define AV_LAUNCH  (AV_INDEX | AV_SIZES)
 #define AV_ADDRESS (AV_LOCAL | AV_SHARED | AV_VARIABLE)
 
-/* The first four are sets: bit k is parameter k of the kernel. */
+/* An abstract value.  The first four fields are sets of parameters: bit k is parameter k of the kernel. */
 typedef struct gpul_absval {
-	uint64_t base;         /* parameters into whose buffer it may be an address */
-	uint64_t bound;        /* parameters that it may equal, up to an added constant */
-	uint64_t linear;       /* parameters that it is a sum of, perhaps multiplied */
-	uint64_t loaded_from;  /* parameters from whose buffer it, or an operand of it, was
-				  loaded */
-	uint64_t stride;       /* its change when %tid.x grows by one */
-	uint64_t block_stride; /* its change when %ctaid * %ntid, the block's first thread,
-				  grows by one */
-	uint64_t outer_stride; /* its change when an AV_OUTER index grows by one */
-	uint64_t offset;       /* the largest sum of constants added */
-	uint64_t
-		array_bytes; /* size of the smallest .shared array it may point into; 0: none */
-	uint32_t flags;      /* enum absval_flag */
-	bool defined;        /* false: no definition seen yet (bottom); the rest is 0 */
-	bool constant;       /* always equal to the number value */
-	uint8_t n_growths; /* how often a stride or the offset grew; many: it grows in a loop */
+	uint64_t base;         /* parameters into whose buffer the value may point */
+	uint64_t bound;        /* parameters that the value may equal, up to an added constant */
+	uint64_t linear;       /* parameters that, perhaps multiplied, are summed in the value */
+	uint64_t loaded_from;  /* parameters from whose buffer the value or an operand of it was loaded */
+	uint64_t stride;       /* how much the value changes when %tid.x grows by one */
+	uint64_t block_stride; /* how much it changes when %ctaid * %ntid, the block's first index, grows by one */
+	uint64_t outer_stride; /* how much the value changes when an AV_OUTER index grows by one */
+	uint64_t offset;       /* the largest sum of constants that is added in the value */
+	uint64_t array_bytes;  /* size of the smallest .shared array that the value may point into; 0: none */
+	uint32_t flags;        /* enum absval_flag */
+	bool defined;          /* false: no definition was visited yet (bottom); the other fields are 0 */
+	bool constant;         /* true: the value always equals the field `value` */
+	uint8_t n_growths;     /* how often a stride or the offset grew; many times: it grows in a loop */
 	int64_t value;
 } gpul_absval;
 
 gpul_absval gpul_absval_constant(int64_t value);
 gpul_absval gpul_absval_join(gpul_absval a, gpul_absval b);
-/* The result of an operation on a that is not modelled. */
+/* The result of an operation on a that the analysis does not model. */
 gpul_absval gpul_absval_opaque(gpul_absval a);
 gpul_absval gpul_absval_neg(gpul_absval a);
-/* a + b, or a - b; pointers: the parameters known to be addresses. */
+/* a + b, or a - b.  pointers is the set of parameters known to be addresses. */
 gpul_absval gpul_absval_add(uint64_t pointers, gpul_absval a, gpul_absval b, bool subtract);
 gpul_absval gpul_absval_mul(gpul_absval a, gpul_absval b);
 gpul_absval gpul_absval_exp2(gpul_absval a); /* 2 to the power of a */

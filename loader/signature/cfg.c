@@ -1,5 +1,4 @@
-/* cfg.c — builds the control-flow graph of a function: its basic blocks and their predecessors.
- */
+/* cfg.c — builds the control-flow graph of a function: its basic blocks and their predecessors. */
 #include "loader/signature/cfg_internal.h"
 
 #include <stdlib.h>
@@ -11,7 +10,7 @@ static bool ends_block(const gpul_ptx_inst *in)
 	       in->opcode == GPUL_PTX_TRAP;
 }
 
-/* First b->of marks the first instruction of each block; then it holds block numbers. */
+/* At first b->of marks the first instruction of each block; then the marks become block numbers. */
 static void number_blocks(const gpul_ptx_func *f, gpul_cfg *b)
 {
 	b->of[0] = 1;
@@ -28,8 +27,7 @@ static void number_blocks(const gpul_ptx_func *f, gpul_cfg *b)
 	}
 }
 
-/* Called for each edge: in the first pass to count the predecessors, in the second to write
- * them. */
+/* Called for each edge: the first pass counts the predecessors, the second pass writes them. */
 typedef void edge_visitor(gpul_cfg *b, uint32_t from, uint32_t to);
 
 static void count_edge(gpul_cfg *b, uint32_t from, uint32_t to)
@@ -38,8 +36,7 @@ static void count_edge(gpul_cfg *b, uint32_t from, uint32_t to)
 	b->first_pred[to + 1]++;
 }
 
-/* Fills each block's rows from the last to the first, so that first_pred ends at the first row.
- */
+/* Fills each block's rows from the last to the first; at the end first_pred is the first row. */
 static void write_edge(gpul_cfg *b, uint32_t from, uint32_t to)
 {
 	b->preds[--b->first_pred[to + 1]] = from;
@@ -93,8 +90,8 @@ bool gpul_cfg_open(const gpul_ptx_func *f, gpul_cfg *out)
 		goto close;
 	if (f->n_insts)
 		number_blocks(f, &b);
-	/* One row more than is kept: the count of block i goes to row i + 1; a prefix sum turns
-	 * the counts into row ends. */
+	/* Allocate one row more than is kept: row i + 1 counts the predecessors of block i; a prefix sum turns the
+	 * counts into row ends. */
 	b.first_pred = calloc((size_t)b.n_blocks + 2, sizeof *b.first_pred);
 	if (!b.first_pred)
 		goto close;
@@ -106,7 +103,7 @@ bool gpul_cfg_open(const gpul_ptx_func *f, gpul_cfg *out)
 		goto close;
 	b.first_pred[b.n_blocks + 1] = b.first_pred[b.n_blocks];
 	visit_edges(f, &b, write_edge);
-	for (uint32_t i = 0; i <= b.n_blocks; i++) /* the begin of block i is in row i + 1 */
+	for (uint32_t i = 0; i <= b.n_blocks; i++) /* row i + 1 is the first row of block i: move it to row i */
 		b.first_pred[i] = b.first_pred[i + 1];
 	*out = b;
 	return true;

@@ -5,15 +5,14 @@
 #include "ptx/module.h"
 
 typedef struct gpul_cfg {
-	uint32_t *of;         /* by instruction: its block */
-	uint32_t *first;      /* by block: its first instruction */
-	uint32_t *first_pred; /* by block, and one past the last: its first row in preds */
-	uint32_t *preds;      /* predecessor blocks */
+	uint32_t *of;         /* index: instruction; its block */
+	uint32_t *first;      /* index: block; its first instruction */
+	uint32_t *first_pred; /* index: block; its first row in preds.  One entry more than blocks */
+	uint32_t *preds;      /* the predecessors of all blocks, block by block */
 	uint32_t n_blocks;
 } gpul_cfg;
 
-/* The graph of f, which has a body; false: no memory, and *out is empty.  Released by
- * gpul_cfg_close(). */
+/* Build the graph of f, which has a body; false: no memory, and *out is empty.  Release it with gpul_cfg_close(). */
 bool gpul_cfg_open(const gpul_ptx_func *f, gpul_cfg *out);
 void gpul_cfg_close(gpul_cfg *b);
 

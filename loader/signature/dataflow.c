@@ -2,11 +2,11 @@
 #include "loader/signature/dataflow_internal.h"
 
 #define MAX_ROUNDS  200
-#define MAX_GROWTHS 8 /* a number that grew more often grows in a loop */
+#define MAX_GROWTHS 8 /* a number that grew more often than this grows in a loop */
 
 /* ---- joining --------------------------------------------------------------------- */
 
-/* now, or AV_UNBOUNDED once the number has grown so often that it must grow in a loop. */
+/* Return `now`, or AV_UNBOUNDED if the number has grown so often that it must grow in a loop. */
 static uint64_t widen(gpul_absval *v, uint64_t was, uint64_t now)
 {
 	if (now <= was)
@@ -40,7 +40,7 @@ static void join_node(gpul_dataflow *p, uint32_t node, gpul_absval in)
 		      to->array_bytes != was.array_bytes;
 }
 
-/* Join in into a destination operand, which may also be {a, b} or p|q. */
+/* Join the value `in` into a destination operand, which may also be {a, b} or p|q. */
 static void join_operand(gpul_dataflow *p, const gpul_dataflow_func *fn,
 			 const gpul_ptx_operand *to, gpul_absval in)
 {
@@ -142,7 +142,7 @@ gpul_absval gpul_absval_of(const gpul_dataflow *p, const gpul_dataflow_func *fn,
 
 /* ---- memory and calls ------------------------------------------------------------ */
 
-/* The node that stands for the accessed memory: a .param symbol, or all of .local or .shared
+/* The node that represents the accessed memory: a .param symbol, or all of .local or .shared
  * memory; GPUL_PTX_NONE: other memory. */
 static uint32_t cell_of(const gpul_dataflow *p, const gpul_dataflow_func *fn,
 			const gpul_inst_access *a, uint32_t flags)
@@ -245,7 +245,7 @@ static gpul_absval evaluate(const gpul_dataflow *p, const gpul_ptx_inst *in, gpu
 	switch (in->opcode) {
 	case GPUL_PTX_CVT:
 		if (gpul_ptx_type_bytes(gpul_inst_type(in, 1)) * 8 < p->m->address_size)
-			a.base = 0; /* too narrow for an address */
+			a.base = 0; /* the result is too narrow for an address */
 		return a;
 	case GPUL_PTX_ADD:
 	case GPUL_PTX_ADDC:
@@ -314,7 +314,7 @@ static void transfer_inst(gpul_dataflow *p, const gpul_dataflow_func *fn,
 	if (in->opcode == GPUL_PTX_MOV &&
 	    (to->kind == GPUL_PTX_OP_VECTOR ||
 	     gpul_inst_operand(fn->f, in, 1)->kind == GPUL_PTX_OP_VECTOR))
-		r = gpul_absval_opaque(r); /* packing and unpacking split a value */
+		r = gpul_absval_opaque(r); /* because packing and unpacking split values */
 	if (!r.defined)
 		r = gpul_absval_opaque((gpul_absval){ .defined = true });
 	join_operand(p, fn, to, r);
@@ -334,8 +334,7 @@ static void init_params(gpul_dataflow *p)
 		gpul_absval f = { .defined = true, .linear = bit };
 
 		if (v->n_dims || v->vector > 1)
-			f.flags = AV_OPAQUE; /* a struct: its members are not analysed
-						separately */
+			f.flags = AV_OPAQUE; /* a struct: its members are not analysed separately */
 		else
 			f.bound = bit;
 		if (!f.flags && v->bytes * 8 == p->m->address_size)
@@ -355,7 +354,7 @@ static void transfer_func(gpul_dataflow *p, const gpul_dataflow_func *fn)
 	}
 }
 
-/* False: no fixpoint within MAX_ROUNDS. */
+/* Iterate to the fixpoint; false: it is not reached within MAX_ROUNDS. */
 static bool reach_fixpoint(gpul_dataflow *p)
 {
 	init_params(p);
@@ -369,7 +368,7 @@ static bool reach_fixpoint(gpul_dataflow *p)
 	return false;
 }
 
-/* Parameters that are certainly addresses: declared as pointers, converted by cvta, or the only
+/* Find the parameters that are certainly addresses: declared as pointers, converted by cvta, or the only
  * base of an accessed address. */
 static uint64_t find_pointers(const gpul_dataflow *p)
 {
@@ -404,7 +403,7 @@ gpul_status gpul_dataflow_open(const gpul_ptx_module *m, const gpul_ptx_func *ke
 	for (uint32_t i = 0; i < kernel->n_params; i++)
 		if (kernel->params[i].ptr_space || kernel->params[i].ptr_align)
 			out->pointers |= (uint64_t)1 << i;
-	for (;;) { /* terminates, because the set of pointers only grows */
+	for (;;) { /* the loop terminates, because the set of pointers only grows */
 		uint64_t pointers;
 
 		if (!reach_fixpoint(out)) {

@@ -1,12 +1,11 @@
 /* dataflow_internal.h — dataflow analysis: the abstract value of every SSA value in a kernel.
  *
  *     PTX ── cfg.c: basic blocks ── ssa.c: SSA values ── program.c: reachable functions, nodes
- *         ── dataflow.c: transfer functions, joined until a fixpoint ──> one gpul_absval per
- * node
+ *         ── dataflow.c: transfer functions, joined until a fixpoint ──> a gpul_absval per node
  *
- * The analysis covers all functions that the kernel can reach.  Their SSA values, parameters,
- * return values and variables are numbered together, as nodes; a call joins the arguments into
- * the callee's parameters. */
+ * The analysis covers all functions that the kernel can call, directly or indirectly.  Their SSA values,
+ * parameters, return values and variables are numbered together, as nodes; a call joins the arguments into the
+ * callee's parameters. */
 #ifndef GPULOAD_LOADER_SIGNATURE_DATAFLOW_INTERNAL_H
 #define GPULOAD_LOADER_SIGNATURE_DATAFLOW_INTERNAL_H
 
@@ -15,9 +14,9 @@
 #include "loader/signature/signature.h"
 #include "loader/signature/ssa_internal.h"
 
-#define DATAFLOW_MAX_PARAMS 64 /* one bit each in a set of parameters */
+#define DATAFLOW_MAX_PARAMS 64 /* because a set of parameters has 64 bits */
 
-/* A reachable function, and the first node of each of its tables. */
+/* A function that the kernel can call, and the first node of each of its tables. */
 typedef struct gpul_dataflow_func {
 	const gpul_ptx_func *f;
 	gpul_ssa ssa;
@@ -26,25 +25,24 @@ typedef struct gpul_dataflow_func {
 
 typedef struct gpul_dataflow {
 	const gpul_ptx_module *m;
-	gpul_dataflow_func *funcs; /* [0]: the kernel */
+	gpul_dataflow_func *funcs; /* funcs[0] is the kernel */
 	size_t n_funcs;
 	uint32_t n_nodes;
-	uint32_t local_cell;  /* node: the join of all values stored to .local memory */
-	uint32_t shared_cell; /* node: the join of all values stored to .shared memory */
-	gpul_absval *values;  /* by node */
+	uint32_t local_cell;  /* the node of .local memory: the join of all values stored there */
+	uint32_t shared_cell; /* the node of .shared memory: the join of all values stored there */
+	gpul_absval *values;  /* index: node */
 	uint64_t pointers;    /* parameters known to be addresses */
-	bool changed;         /* a value grew in this round */
+	bool changed;         /* an abstract value changed in this round */
 } gpul_dataflow;
 
-/* Collect the functions that kernel can reach and number their nodes; part of
- * gpul_dataflow_open(). */
+/* Collect the functions that the kernel can call and number their nodes.  Only gpul_dataflow_open() calls this. */
 gpul_status gpul_dataflow_init(const gpul_ptx_module *m, const gpul_ptx_func *kernel,
 			       gpul_dataflow *out, const char **why_not, gpul_error *err);
 
 /* Run the analysis.
  *
- * kernel has a body and at most DATAFLOW_MAX_PARAMS parameters.  *out is released by
- * gpul_dataflow_close() and zeroed on failure.  If the program is too big to analyse, *why_not
+ * kernel has a body and at most DATAFLOW_MAX_PARAMS parameters.  Release *out with gpul_dataflow_close(); it is
+ * zeroed on failure.  If the program is too big to analyse, *why_not
  * is set to one phrase, *out is empty, and the status is OK.  Fails with GPUL_ENOMEM only. */
 gpul_status gpul_dataflow_open(const gpul_ptx_module *m, const gpul_ptx_func *kernel,
 			       gpul_dataflow *out, const char **why_not, gpul_error *err);
@@ -57,11 +55,11 @@ gpul_absval gpul_absval_of(const gpul_dataflow *p, const gpul_dataflow_func *fn,
 /* The node of a register, or of a parameter, return value or variable symbol; else
  * GPUL_PTX_NONE. */
 uint32_t gpul_operand_node(const gpul_dataflow_func *fn, const gpul_ptx_operand *o);
-/* The node of a function's i-th parameter; of its i-th return value. */
+/* The nodes of a function's i-th parameter and of its i-th return value. */
 uint32_t gpul_param_node(const gpul_dataflow_func *fn, uint32_t i);
 uint32_t gpul_ret_node(const gpul_dataflow_func *fn, uint32_t i);
 
-/* The row in p->funcs of a called function; NULL: the module has no body for it. */
+/* The row in p->funcs of the function that o names; NULL: the module has no body for it. */
 const gpul_dataflow_func *gpul_dataflow_callee(const gpul_dataflow *p,
 					       const gpul_ptx_operand *o);
 

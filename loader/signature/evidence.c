@@ -8,7 +8,7 @@
 static uint32_t find_root(const gpul_evidence *e, uint32_t node)
 {
 	while (e->parent[node] != node) {
-		e->parent[node] = e->parent[e->parent[node]]; /* halve the path */
+		e->parent[node] = e->parent[e->parent[node]]; /* shorten the path to the root (path halving) */
 		node = e->parent[node];
 	}
 	return node;
@@ -70,7 +70,7 @@ uint16_t gpul_evidence_of_type(uint16_t type)
 	}
 }
 
-/* The evidence of an operation whose result does not depend on the sign. */
+/* The evidence of an operation whose result does not depend on the sign of its operands. */
 static uint16_t either_sign(uint16_t mask)
 {
 	if (mask & EVIDENCE_UNSIGNED)
@@ -84,7 +84,7 @@ static gpul_type float_type(uint16_t mask, unsigned bytes)
 		return bytes == 8 ? GPUL_F64 : GPUL_TYPE_NONE;
 	if (mask == EVIDENCE_F32)
 		return bytes == 4 ? GPUL_F32 : GPUL_TYPE_NONE;
-	if (bytes != 2 && bytes != 4) /* 4: a pair, f16x2 */
+	if (bytes != 2 && bytes != 4) /* 4 bytes: a pair of halves, f16x2 */
 		return GPUL_TYPE_NONE;
 	return mask == EVIDENCE_F16    ? GPUL_F16
 	       : mask == EVIDENCE_BF16 ? GPUL_BF16
@@ -110,7 +110,7 @@ static gpul_type int_type(bool is_unsigned, unsigned bytes)
 gpul_type gpul_evidence_type(uint16_t mask, uint16_t fallback, unsigned bytes)
 {
 	if (fallback & EVIDENCE_FLOAT)
-		mask = fallback; /* ld.f32 names the type */
+		mask = fallback; /* the access itself names the type: ld.f32 */
 	if (mask & EVIDENCE_FLOAT)
 		return mask & EVIDENCE_ANY_INT ? GPUL_TYPE_NONE
 					       : float_type(mask & EVIDENCE_FLOAT, bytes);
@@ -118,8 +118,8 @@ gpul_type gpul_evidence_type(uint16_t mask, uint16_t fallback, unsigned bytes)
 		return int_type(!(mask & EVIDENCE_SIGNED), bytes);
 	if (mask == EVIDENCE_VIA_MEMORY || (!mask && !fallback))
 		return GPUL_TYPE_NONE;
-	/* No use depends on the sign.  Compilers write ld.u32 for int and ld.u16 for short too,
-	 * so take the most common C types: int, short and unsigned char. */
+	/* No use of the value depends on its sign.  Compilers write ld.u32 for int too, and ld.u16 for short, so
+	 * choose the most common C types: int, short and unsigned char. */
 	if (bytes == 1)
 		return int_type(!(fallback & EVIDENCE_SIGNED), bytes);
 	return int_type(mask == EVIDENCE_MAYBE_UNSIGNED, bytes);
@@ -200,8 +200,7 @@ static void collect_mov(gpul_evidence *e, const gpul_dataflow_func *fn, const gp
 	half = &fn->f->operands[from->first_child];
 	if (half[0].kind == GPUL_PTX_OP_INT && half[0].value.i == 0 &&
 	    half[1].kind == GPUL_PTX_OP_REG)
-		add_evidence(e, gpul_operand_node(fn, &half[1]),
-			     EVIDENCE_BF16); /* {0, x} converts a bf16 to an f32 */
+		add_evidence(e, gpul_operand_node(fn, &half[1]), EVIDENCE_BF16); /* {0, x} converts bf16 to f32 */
 }
 
 static void collect_cvt(gpul_evidence *e, const gpul_dataflow_func *fn, const gpul_ptx_inst *in)
@@ -372,8 +371,8 @@ gpul_status gpul_evidence_open(const gpul_dataflow *p, gpul_evidence *out, gpul_
 		e.parent[i] = i;
 	for (size_t i = 0; i < p->n_funcs; i++)
 		collect_func(p, &e, &p->funcs[i]);
-	/* PTX passes halves as integers, through calls too: any half in the program may be the
-	 * value that went through memory. */
+	/* PTX passes 16-bit floats as integers, through calls too, so any 16-bit float type used in the program may
+	 * be the type of a value in memory. */
 	for (uint32_t i = 0; i < p->n_nodes; i++)
 		e.memory_floats |= e.mask[i] & (e.mask[i] & EVIDENCE_VIA_MEMORY
 							? EVIDENCE_FLOAT

@@ -4,18 +4,17 @@
  * A parameter is a BUFFER if the address of some access is based on it; a COUNT if it is
  * compared with a value that depends on the thread index, and no address depends on it; else a
  * SCALAR.  For every access, infer.c also checks whether a buffer of COUNT elements, or of one
- * element per thread, is big enough.  What the code does not show makes the signature
- * incomplete; the first such reason is its why_not. */
+ * element per thread, is big enough.  If the code does not show a fact, the signature is incomplete; why_not is the
+ * first such reason. */
 #include <stdlib.h>
 
 #include "loader/signature/infer_internal.h"
 
-#define MAX_VECTOR 64 /* elements per thread; a larger stride is a matrix row */
+#define MAX_VECTOR 64 /* elements per thread; a larger stride is taken as a matrix row */
 
 /* ---- accesses -------------------------------------------------------------------- */
 
-/* True if the address does not show how big its base's buffer must be; the reason is recorded.
- */
+/* True if an address does not show how big the buffer it points into must be; the reason is recorded. */
 static bool index_is_unknown(gpul_inference *i, const gpul_absval *a)
 {
 	uint64_t others = a->linear & ~a->base;
@@ -35,9 +34,7 @@ static bool index_is_unknown(gpul_inference *i, const gpul_absval *a)
 				"that is not analysed",
 				k);
 	else if (a->flags & AV_QUADRATIC)
-		gpul_incomplete(
-			i->s, "an index into parameter %d grows with the square of the launch",
-			k);
+		gpul_incomplete(i->s, "an index into parameter %d grows with the square of the launch size", k);
 	else if (a->stride == AV_UNBOUNDED || a->block_stride == AV_UNBOUNDED ||
 		 a->outer_stride == AV_UNBOUNDED)
 		gpul_incomplete(i->s, "an index into parameter %d has an unknown stride", k);
@@ -155,7 +152,7 @@ static void check_access(gpul_inference *i, const gpul_dataflow_func *fn,
 		gpul_incomplete(i->s, "an address does not come from a parameter");
 }
 
-/* An instruction with address operands that is not modelled: it shows which parameters are
+/* Handle an instruction with address operands that the analysis does not model: it shows which parameters are
  * buffers, but not their types. */
 static void check_other_inst(gpul_inference *i, const gpul_dataflow_func *fn,
 			     const gpul_ptx_inst *in)
@@ -200,14 +197,14 @@ static void note_call(gpul_inference *i, const gpul_dataflow_func *fn, const gpu
 						      : gpul_absval_of(i->p, fn, arg);
 		uint64_t base = f.base;
 
-		if (f.flags & AV_LOCAL) /* an array of arguments, as for vprintf */
+		if (f.flags & AV_LOCAL) /* the argument is the address of an array of arguments, as for vprintf */
 			base |= i->p->values[i->p->local_cell].base;
 		for (; base; base &= base - 1)
 			i->facts[gpul_first_param(base)].escapes = true;
 	}
 }
 
-/* The facts from comparing a with b, if one is a thread index or loop counter and the other a
+/* Record the facts that a comparison of a with b shows, if one is a thread index or loop counter and the other is a
  * parameter. */
 static void note_comparison(gpul_inference *i, const gpul_absval *a, const gpul_absval *b)
 {
@@ -225,12 +222,12 @@ static void note_comparison(gpul_inference *i, const gpul_absval *a, const gpul_
 	else if (b->offset == AV_UNBOUNDED)
 		i->loop_bounds |= a->bound;
 	else if (a->offset == AV_UNBOUNDED && b->constant)
-		i->loop_bounds |= a->bound; /* counts from -n up to 0 */
+		i->loop_bounds |= a->bound; /* a counter that counts from -n up to 0 */
 	if (b->flags & AV_INDEX && a->linear & ~a->bound & ~a->base)
 		i->needs_count = "the bound of an index is computed from several parameters";
 }
 
-/* i <= n, or n >= i: the bound n itself is a valid index. */
+/* True for i <= n and n >= i, where the bound n itself is a valid index. */
 static bool bound_is_inclusive(const gpul_ptx_inst *in, const gpul_absval *a,
 			       const gpul_absval *b)
 {
@@ -263,21 +260,21 @@ static void check_comparison(gpul_inference *i, const gpul_dataflow_func *fn,
 		i->bound_offset = 1;
 }
 
-/* A barrier with a thread count works only in blocks of the size that its author assumed. */
+/* A barrier with a thread count works only with the block size that the kernel's author assumed. */
 static void check_barrier(gpul_inference *i, const gpul_dataflow_func *fn,
 			  const gpul_ptx_inst *in)
 {
 	unsigned at = 1;
 	gpul_absval count;
 
-	if (gpul_ptx_has_mod(in, GPUL_PTX_MOD_RED)) /* d, barrier, [count,] predicate */
+	if (gpul_ptx_has_mod(in, GPUL_PTX_MOD_RED)) /* operands: d, barrier, [count,] predicate */
 		at = in->n_operands > 3 ? 2 : in->n_operands;
 	if (at >= in->n_operands || i->s->s.reqntid[0])
 		return;
 	count = gpul_absval_of(i->p, fn, gpul_inst_operand(fn->f, in, at));
 	if (count.constant)
 		gpul_incomplete(i->s,
-				"a barrier waits for %lld threads: a block size is assumed",
+				"a barrier waits for %lld threads: it assumes a block size",
 				(long long)count.value);
 	else if (count.flags != AV_NTID || count.linear)
 		gpul_incomplete(i->s, "a barrier waits for an unknown number of threads");

@@ -1,5 +1,4 @@
-/* infer_internal.h — the facts that infer.c collects about a kernel's parameters, for roles.c.
- */
+/* infer_internal.h — the facts that infer.c collects about a kernel's parameters, for roles.c. */
 #ifndef GPULOAD_LOADER_SIGNATURE_INFER_INTERNAL_H
 #define GPULOAD_LOADER_SIGNATURE_INFER_INTERNAL_H
 
@@ -9,40 +8,38 @@
 #define INVENTED_ELEMENTS 1024 /* gpuload run gives a buffer this many elements by default */
 
 typedef struct param_facts {
-	uint32_t widths;   /* access widths in bytes, or-ed: 1, 2, 4, 8, 16 */
-	uint16_t evidence; /* of the values loaded and stored */
-	uint16_t fallback; /* evidence of the types that the accesses are written with */
+	uint32_t widths;   /* the bitwise or of the access widths in bytes: 1, 2, 4, 8, 16 */
+	uint16_t evidence; /* evidence of the types of the values loaded and stored */
+	uint16_t fallback; /* evidence in the accesses themselves: f32 for ld.f32 */
 	uint32_t vector;
 	uint64_t offset; /* bytes past its own element that a thread accesses */
 	bool accessed, loaded, stored, escapes, called;
-	bool is_end; /* compared with an address */
+	bool is_end; /* compared with an address: the end of a buffer */
 } param_facts;
 
-/* The sets have bit k for parameter k. */
+/* In the sets bit k is parameter k. */
 typedef struct gpul_inference {
 	const gpul_dataflow *p;
 	gpul_evidence e;
 	gpul_signature_owned *s;
 	param_facts facts[DATAFLOW_MAX_PARAMS];
-	uint64_t index_bounds;   /* set: compared with a thread index */
-	uint64_t loop_bounds;    /* set: compared with a loop counter */
-	uint64_t in_index;       /* set: part of an address, other than as its base */
+	uint64_t index_bounds;   /* set of parameters that are compared with a thread index */
+	uint64_t loop_bounds;    /* set of parameters that are compared with a loop counter */
+	uint64_t in_index;       /* set of parameters that an address depends on, except its base */
 	uint64_t bound_offset;   /* the largest constant added to an index bound */
-	bool negative_index;     /* an address is below the thread's own element */
+	bool negative_index;     /* a thread accesses an address below its own element */
 	bool index_checked;      /* an index is compared with a constant, as in i > 0 */
 	bool unbounded_loop;     /* a loop advances an address by constants */
-	const char *needs_count; /* why the buffers are big enough only if there is a COUNT; or
-				    NULL */
+	const char *needs_count; /* NULL, or why the buffers are big enough only if there is a COUNT */
 } gpul_inference;
 
-/* The parameter of the lowest bit; -1: the set is empty. */
+/* The lowest parameter in a set; -1: the set is empty. */
 static inline int gpul_first_param(uint64_t set)
 {
 	return set ? __builtin_ctzll(set) : -1;
 }
 
-/* Set the role and type of every parameter in i->s, or record why the signature is incomplete.
- */
+/* Set the role and type of every parameter in i->s, or record why the signature is incomplete. */
 void gpul_inference_assign_roles(gpul_inference *i);
 
 #endif

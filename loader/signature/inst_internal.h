@@ -10,26 +10,24 @@ static inline const gpul_ptx_operand *gpul_inst_operand(const gpul_ptx_func *f,
 	return &f->operands[in->first_operand + i];
 }
 
-/* call (rets), target, (args): a list that the instruction lacks is NULL. */
+/* The operands of "call (rets), target, (args)"; NULL: the instruction lacks this operand. */
 typedef struct gpul_inst_call {
 	const gpul_ptx_operand *rets, *args, *target;
 } gpul_inst_call;
 gpul_inst_call gpul_inst_call_parts(const gpul_ptx_func *f, const gpul_ptx_inst *in);
 
-/* A load, store or atomic operation; address NULL: any other instruction. */
+/* The parts of a load, store or atomic operation; address is NULL for other instructions. */
 typedef struct gpul_inst_access {
 	const gpul_ptx_operand *address;
-	const gpul_ptx_operand *value,
-		*result;      /* the stored value; the destination of a load */
+	const gpul_ptx_operand *value, *result; /* the stored value; the destination of a load */
 	uint16_t type, space; /* gpul_ptx_mod */
 	bool loads, stores, atomic;
-	bool synchronizes; /* a load that may wait for another thread's store: ld.acquire,
-			      ld.volatile */
+	bool synchronizes; /* a load that may wait for another thread's store: ld.acquire, ld.volatile */
 	uint8_t vector;
 } gpul_inst_access;
 gpul_inst_access gpul_inst_access_of(const gpul_ptx_func *f, const gpul_ptx_inst *in);
 
-/* The i-th type of an instruction (cvt.f32.s32: F32, S32); GPUL_PTX_MOD_NONE: it has fewer. */
+/* The i-th type of an instruction (cvt.f32.s32: F32, S32); GPUL_PTX_MOD_NONE: the instruction has fewer types. */
 uint16_t gpul_inst_type(const gpul_ptx_inst *in, unsigned i);
 
 /* True if the instruction writes operand 0. */

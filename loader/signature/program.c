@@ -1,9 +1,9 @@
-/* program.c — the functions that a kernel can call, and the nodes of their values. */
+/* program.c — collects the functions that a kernel can call, and numbers the nodes of their values. */
 #include <stdlib.h>
 
 #include "loader/signature/dataflow_internal.h"
 
-#define MAX_NODES (4u << 20) /* with more, the kernel is not analysed */
+#define MAX_NODES (4u << 20) /* a kernel with more nodes is not analysed */
 
 static gpul_dataflow_func *find_func(const gpul_dataflow *p, const gpul_ptx_func *f)
 {
@@ -33,16 +33,16 @@ const gpul_dataflow_func *gpul_dataflow_callee(const gpul_dataflow *p,
 	return f ? find_func(p, f) : NULL;
 }
 
-/* Append f and give its tables the next free nodes; *too_many: MAX_NODES is exceeded. */
+/* Append f and give its tables the next free nodes; *too_many is set if MAX_NODES is exceeded. */
 static bool add_func(gpul_dataflow *p, const gpul_ptx_func *f, bool *too_many)
 {
 	gpul_dataflow_func *row = &p->funcs[p->n_funcs];
 	uint64_t end;
 
-	*too_many = f->n_flat_regs > MAX_NODES; /* before memory is allocated for them */
+	*too_many = f->n_flat_regs > MAX_NODES; /* checked before memory for the registers is allocated */
 	if (*too_many || !gpul_ssa_open(f, &row->ssa))
 		return false;
-	p->n_funcs++; /* from here on gpul_dataflow_close() releases it */
+	p->n_funcs++; /* from here on gpul_dataflow_close() releases row->ssa */
 	end = (uint64_t)p->n_nodes + row->ssa.n_values + f->n_params + f->n_rets + f->n_vars;
 	*too_many = end > MAX_NODES;
 	if (*too_many)

@@ -59,8 +59,7 @@ static void assign_value(gpul_inference *i, gpul_param *param, const param_facts
 	param->type = gpul_evidence_type(evidence, declared, param->bytes);
 	if (!evidence && !(declared & EVIDENCE_FLOAT) &&
 	    param->bytes * 8 == i->p->m->address_size)
-		param->role = GPUL_ROLE_UNKNOWN; /* unused: it may be declared as a pointer;
-						    any value is safe */
+		param->role = GPUL_ROLE_UNKNOWN; /* an unused value or pointer: any argument is safe */
 	if (param->role == GPUL_ROLE_SCALAR && i->index_bounds & bit && !(i->in_index & bit) &&
 	    param->bytes >= 4 && param->type >= GPUL_I32 && param->type <= GPUL_U64)
 		param->role = GPUL_ROLE_COUNT;

@@ -1,4 +1,4 @@
-/* signature.c — signatures: created from a declaration, printed, destroyed. */
+/* signature.c — creates signatures from declarations, prints and destroys them. */
 #include "loader/signature/signature_internal.h"
 
 #include <stdarg.h>
@@ -20,7 +20,7 @@ gpul_signature_owned *gpul_signature_blank(const char *kernel, size_t n_params)
 	s->s.n_params = n_params;
 	s->s.complete = true;
 	s->s.grid_dims = 1;
-	s->s.reads_tid = s->s.reads_ctaid = true; /* until the code is analysed */
+	s->s.reads_tid = s->s.reads_ctaid = true; /* assumed until the code is analysed */
 	return s;
 }
 
@@ -29,7 +29,7 @@ void gpul_signature_destroy(gpul_signature *s)
 	if (!s)
 		return;
 	free(s->params);
-	free(s); /* the first member of a gpul_signature_owned */
+	free(s); /* frees the gpul_signature_owned, because s is its first member */
 }
 
 void gpul_incomplete(gpul_signature_owned *s, const char *fmt, ...)
@@ -87,7 +87,7 @@ gpul_status gpul_signature_declared(const gpul_ptx_module *m, const gpul_ptx_fun
 
 /* ---- printing -------------------------------------------------------------------- */
 
-/* Text written so far; text that does not fit is counted too. */
+/* The text written so far; `wanted` also counts text that does not fit. */
 struct text {
 	char *buf;
 	size_t room, wanted;

@@ -39,19 +39,19 @@ size_t gpul_type_bytes(gpul_type t);
 gpul_type gpul_type_find(const char *name);
 
 typedef enum gpul_param_role {
-	GPUL_ROLE_UNKNOWN, /* pointer or value: unknown; with a type: unused */
+	GPUL_ROLE_UNKNOWN, /* a pointer or a value; if it has a type, it is unused */
 	GPUL_ROLE_SCALAR,  /* a value, or unused and too small for an address */
-	GPUL_ROLE_COUNT,  /* a value that bounds the thread index: the buffers' element count */
+	GPUL_ROLE_COUNT,  /* a value that bounds the thread index: the element count of the buffers */
 	GPUL_ROLE_BUFFER, /* a pointer that is loaded from or stored to */
 	GPUL_ROLE_STRUCT, /* a struct or array, passed by value */
 	GPUL_ROLE_FUNCTION, /* a device function pointer that is called (symbol.h) */
 } gpul_param_role;
 
 typedef struct gpul_param {
-	uint32_t offset, bytes, align; /* in the parameter buffer */
+	uint32_t offset, bytes, align; /* position in the parameter buffer, in bytes */
 	gpul_param_role role;
-	gpul_type type;      /* of the value, or of a BUFFER's elements; NONE: unknown */
-	bool loaded, stored; /* BUFFER: by the kernel; an atomic does both */
+	gpul_type type;      /* type of the value, or of a BUFFER's elements; NONE: unknown */
+	bool loaded, stored; /* BUFFER: the kernel loads from it, stores to it; an atomic does both */
 	/* BUFFER: elements per thread index: usually 1; 2 for double2[] (v2.f64).  N indices
 	 * need N * vector elements. */
 	uint32_t vector;
@@ -63,25 +63,22 @@ typedef struct gpul_signature {
 	gpul_param *params;
 	size_t n_params;
 	/* Every role and type is known, and buffers of COUNT * vector + beyond elements
-	 * (without a COUNT: threads * vector) are big enough, so that arguments may be
-	 * invented. */
+	 * (without a COUNT: threads * vector) are big enough, so that a caller can generate arguments. */
 	bool complete;
 	const char *why_not; /* not complete: the reason, one phrase; else NULL */
-	uint32_t grid_dims;  /* 1 to 3: the highest dimension of %tid or %ctaid that the code
-				reads */
-	/* The code reads %tid; %ctaid.  If it does not read %ctaid, every block does the same
-	 * work, so one block is enough. */
+	uint32_t grid_dims;  /* 1 to 3: the highest dimension of %tid or %ctaid that the code reads */
+	/* Whether the code reads %tid, and whether it reads %ctaid.  If it does not read %ctaid, every block does
+	 * the same work, so one block is enough. */
 	bool reads_tid, reads_ctaid;
-	uint32_t reqntid[3], maxntid[3]; /* 0: not given */
-	uint32_t shared_threads; /* threads per block that fit in the .shared arrays; 0: any
-				    number */
+	uint32_t reqntid[3], maxntid[3]; /* launch bounds; 0: not declared */
+	uint32_t shared_threads; /* threads per block that fit in the .shared arrays; 0: any number */
 	bool uses_dynamic_shared;
 } gpul_signature;
 
 /** Infer a kernel's signature from how its PTX uses each parameter.
  *
- * Only what the code proves is in it; what the code does not show makes it incomplete, never
- * wrong.
+ * The signature contains only facts that the code proves.  If the code does not show a fact, the signature is
+ * incomplete, but not wrong.
  *
  * @m     borrowed; must outlive *out, whose kernel name points into it
  * @f     a kernel of m with a body

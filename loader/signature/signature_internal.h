@@ -1,4 +1,4 @@
-/* signature_internal.h — building a signature: from the declaration, or for n blank parameters.
+/* signature_internal.h — creates signatures: from the declaration of a kernel, or for n zeroed parameters.
  */
 #ifndef GPULOAD_LOADER_SIGNATURE_SIGNATURE_INTERNAL_H
 #define GPULOAD_LOADER_SIGNATURE_SIGNATURE_INTERNAL_H

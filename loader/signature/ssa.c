@@ -6,7 +6,7 @@
 #include "loader/signature/cfg_internal.h"
 #include "loader/signature/inst_internal.h"
 
-/* With more phis than this, the remaining registers keep one value each, so that the time stays
+/* If a function has more phis than this, each remaining register keeps one value, so that the time stays
  * proportional to the size of the code. */
 #define PHIS_PER_INST 4
 #define PHIS_ALWAYS   4096
@@ -20,14 +20,13 @@ typedef struct numbering {
 	const gpul_ptx_func *f;
 	gpul_ssa v;
 	gpul_cfg cfg;
-	uint32_t *first_use; /* by register, and one past the last: its first row in uses; only
-			      * of registers with several writes */
-	uint32_t *n_writes;  /* by register */
+	uint32_t *first_use; /* index: register; its first row in uses, which has only registers with several
+			      * writes.  One entry more than registers */
+	uint32_t *n_writes;  /* index: register */
 	reg_use *uses;
-	uint32_t *entry,
-		*exit;  /* by block: the register's value at its begin and end, or NONE */
-	uint32_t *work; /* blocks that need a value on entry, each once: a work list */
-	uint32_t n_done, n_work; /* blocks of the work list: handled, all */
+	uint32_t *entry, *exit;  /* index: block; the register's value at its start and end, or NONE */
+	uint32_t *work;          /* work list of the blocks that need a value on entry, each once */
+	uint32_t n_done, n_work; /* blocks of the work list: handled blocks, all blocks */
 	size_t phis_room;        /* rows allocated in v.phis */
 	bool no_memory;
 } numbering;
@@ -55,8 +54,7 @@ static void visit_operand(numbering *n, uint32_t inst, uint32_t row, bool writte
 			visit_operand(n, inst, o->first_child + i, written, writes, visit);
 }
 
-/* In the order of execution: first the registers that an instruction reads, then those it
- * writes. */
+/* Visit uses in the order of execution: an instruction's reads come before its writes. */
 static void visit_uses(numbering *n, use_visitor *visit)
 {
 	for (uint32_t k = 0; k < n->f->n_insts; k++) {
@@ -96,8 +94,8 @@ static void write_use(numbering *n, uint32_t reg, uint32_t inst, uint32_t operan
 		n->uses[n->first_use[reg]++] = (reg_use){ inst, operand, written };
 }
 
-/* Registers that keep one value however often they are written: parameters, return values, and
- * vectors, because operands may also name a vector as a whole. */
+/* Exclude registers that keep one value for all writes: parameters, return values, and vectors, because an
+ * operand may name a whole vector. */
 static void exclude_registers(numbering *n)
 {
 	const gpul_ptx_func *f = n->f;
@@ -132,7 +130,7 @@ static void add_phi(numbering *n, uint32_t inst, uint32_t to, uint32_t from)
 	n->v.phis[n->v.n_phis++] = (gpul_phi){ inst, to, from };
 }
 
-/* The value at the begin of a block; resolve_entries() adds its phi. */
+/* The value at the start of a block; resolve_entries() adds its phi. */
 static uint32_t entry_value(numbering *n, uint32_t block)
 {
 	if (n->entry[block] == GPUL_PTX_NONE) {
@@ -158,7 +156,7 @@ static void resolve_entries(numbering *n)
 	}
 }
 
-/* A write that may leave the old value, or a part of it, in the register. */
+/* True if a write may leave the old value, or a part of it, in the register. */
 static bool keeps_old_value(const numbering *n, const reg_use *p)
 {
 	const gpul_ptx_inst *in = &n->f->insts[p->inst];
@@ -209,8 +207,7 @@ static void number_all(numbering *n)
 {
 	uint64_t most = (uint64_t)n->f->n_insts * PHIS_PER_INST + PHIS_ALWAYS;
 
-	/* write_use() has advanced first_use of each register to the begin of the next
-	 * register. */
+	/* write_use() has advanced first_use of each register to the first row of the next register. */
 	for (uint32_t r = 0; r < n->f->n_flat_regs && n->v.n_phis <= most; r++) {
 		uint32_t begin = r ? n->first_use[r - 1] : 0;
 
@@ -240,7 +237,7 @@ static bool any_several_writes(const numbering *n)
 	return false;
 }
 
-/* The tables that are needed only if some register has several writes. */
+/* Allocate the tables that are needed only if some register has several writes. */
 static bool allocate_tables(numbering *n)
 {
 	uint32_t n_uses;

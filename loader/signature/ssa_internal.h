@@ -14,22 +14,20 @@
 #include "ptx/module.h"
 
 typedef struct gpul_phi {  /* one operand of a phi */
-	uint32_t inst;     /* the phi is before this instruction */
+	uint32_t inst;     /* the phi is placed before this instruction */
 	uint32_t to, from; /* value `to` may be value `from` */
 } gpul_phi;
 
-/* The first numbers are the registers themselves, for registers with one assignment. */
+/* The numbers of all values.  A register with one assignment has its register number as the number of its value. */
 typedef struct gpul_ssa {
-	uint32_t *of; /* by row of f->operands: the value of a register operand; NULL: its
-			 register */
+	uint32_t *of; /* index: row of f->operands; the value of a register operand; NULL: its register */
 	uint32_t n_values;
-	gpul_phi *phis; /* in the order of inst */
+	gpul_phi *phis; /* sorted by inst */
 	uint32_t n_phis;
 } gpul_ssa;
 
-/* Number the values of f, which has a body; false: no memory, and *out is empty.  Released by
- * gpul_ssa_close().  If f would need too many phis, the remaining registers keep one value
- * each. */
+/* Number the values of f, which has a body; false: no memory, and *out is empty.  Release it with gpul_ssa_close().
+ * If f would need too many phis, each remaining register keeps one value. */
 bool gpul_ssa_open(const gpul_ptx_func *f, gpul_ssa *out);
 void gpul_ssa_close(gpul_ssa *v);
 

@@ -1,8 +1,8 @@
 /* explain.c — explains why the runtime finds no kernel for a host stub, from this process and its files.
  *
  *     stub ── which object contains it? ──┬─ none: it is not an address of host code
- *                                         ├─ another object: it registered with its own runtime
- *                                         └─ has it device code? which kernels? for which devices? */
+ *                                         ├─ another object, which registered it with its own runtime
+ *                                         └─ this object: its device code, its kernels, their devices */
 #include <dlfcn.h>
 #include <link.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "loader/loader_internal.h"
 #include "loader/symbol/symbol.h"
 
-struct runtime_error { /* of cudaGetFuncBySymbol */
+struct runtime_error { /* the result of cudaGetFuncBySymbol */
 	int native;
 	const char *name;
 };
@@ -38,7 +38,7 @@ static bool find_place(const void *address, struct place *out)
 		return false;
 	out->base = info.dli_fbase;
 	out->address = (uint64_t)((uintptr_t)address - (uintptr_t)map->l_addr);
-	/* The program's name may be wrong; /proc/self/exe is its file. */
+	/* An empty name is the program, whose file is /proc/self/exe. */
 	snprintf(out->path, sizeof out->path, "%s", *map->l_name ? map->l_name : "/proc/self/exe");
 	return true;
 }
@@ -67,7 +67,7 @@ static bool is_driver_error(int runtime_error)
 	}
 }
 
-/* With another libcuda than NVIDIA's, NVIDIA's runtime returns "invalid argument" for every call. */
+/* If the loaded libcuda is not NVIDIA's, NVIDIA's runtime returns "invalid argument" for every call. */
 static bool software_driver_is_loaded(void)
 {
 	void *lib = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
@@ -81,7 +81,7 @@ static bool software_driver_is_loaded(void)
 /* ---- the device code of the stub's object ------------------------------------------- */
 
 struct search {
-	const char *mangled, *demangled; /* of the stub; a static kernel has another mangled name */
+	const char *mangled, *demangled; /* names of the stub; mangled may differ from a static kernel's name */
 	bool found;
 };
 
@@ -108,7 +108,7 @@ static gpul_status find_kernel(const gpul_image *image, const gpul_kernel_table 
 	return GPUL_OK;
 }
 
-/* "sm_80, sm_90, PTX for sm_75": the targets of a file's code, as many as fit. */
+/* List the targets of a file's code, as many as fit: "sm_80, sm_90, PTX for sm_75". */
 static void list_targets(const gpul_images *images, char *out, size_t out_bytes)
 {
 	size_t n, used = 0;

@@ -20,19 +20,19 @@
 extern "C" {
 #endif
 
-/** Make a kernel of a driver's function handle.
+/** Create a kernel from a driver's function handle.
  *
  * @drv   borrowed; must outlive *out; the context that fn belongs to must be current
  * @fn    from cuModuleGetFunction, cuKernelGetFunction or cudaGetFuncBySymbol
  * @out   owned by the caller: gpul_kernel_release(); untouched on failure
- * Errors  GPUL_ECUDA the driver does not know fn; GPUL_ENOMEM
+ * Errors  GPUL_ECUDA the driver refuses fn; GPUL_ENOMEM
  * Threads any thread may call
  * Source  CUDA Driver API: cuFuncGetName, cuFuncGetParamInfo */
 gpul_status gpul_kernel_of(const gpul_driver *drv, CUfunction fn, gpul_kernel **out, gpul_error *err);
 /** NULL is fine; only for kernels from gpul_kernel_of() and gpul_kernel_by_symbol(). */
 void gpul_kernel_release(gpul_kernel *k);
 
-/** Explain why the runtime does not know a stub, as far as this process and its files show it.
+/** Explain why the runtime finds no kernel for a stub, from what this process and its files show.
  *
  * @stub           the argument of cudaGetFuncBySymbol
  * @runtime_error  the result of cudaGetFuncBySymbol
@@ -47,7 +47,8 @@ gpul_status gpul_symbol_explain(const void *stub, int runtime_error, const char 
  * @drv   borrowed; the driver that the runtime uses; must outlive *out
  * @stub  the address of a __global__ function as host code sees it
  * @out   owned by the caller: gpul_kernel_release(); untouched on failure
- * Errors  GPUL_EINVAL the runtime knows no kernel for it: the reason, and what to do; GPUL_ECUDA
+ * Errors  GPUL_EINVAL the runtime finds no kernel for the stub: the text has the reason, and what
+ *         to do; GPUL_ECUDA
  * Threads any thread may call
  * Source  CUDA Runtime API: cudaGetFuncBySymbol */
 static inline gpul_status gpul_kernel_by_symbol(const gpul_driver *drv, const void *stub,

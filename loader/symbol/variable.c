@@ -14,7 +14,7 @@
  *     __nv_static_26__4f1f28d2_5_st_cu__Z3addff_table      with -rdc=true: 26 bytes of file name
  *     _ZN35_INTERNAL_4f1f28d2_5_st_cu__Z3addff2ns5tableE   static in a namespace
  *
- * (CUDA 13.0.)  Skips the first of these prefixes. */
+ * Observed with CUDA 13.0.  This function skips the first of these prefixes. */
 static const char *skip_static_prefix(const char *name)
 {
 	static const char prefix[] = "__nv_static_";
@@ -29,7 +29,7 @@ static const char *skip_static_prefix(const char *name)
 	return end + n + 2;
 }
 
-/* Remove the scopes that stand for a file: "_INTERNAL_4f1f_st_cu::ns::u" becomes "ns::u". */
+/* Remove the scopes that nvcc generates from a file name: "_INTERNAL_4f1f_st_cu::ns::u" becomes "ns::u". */
 static void drop_file_scopes(char *name)
 {
 	char *to = name, *part = name;
@@ -50,7 +50,7 @@ static void drop_file_scopes(char *name)
 	*to = '\0';
 }
 
-/* The variable's name as in C++; owned: free().  NULL: no memory. */
+/* The variable's name as in its source, demangled; owned: free().  NULL: no memory. */
 static char *source_name(const char *name)
 {
 	char *text;
@@ -73,7 +73,7 @@ static bool holds_pointers(const gpul_ptx_var *v)
 {
 	unsigned n = gpul_ptx_type_bytes(v->type);
 
-	return n == sizeof(uint64_t) || n == 1; /* a struct is an array of bytes */
+	return n == sizeof(uint64_t) || n == 1; /* 1: PTX declares a struct as an array of bytes */
 }
 
 static const gpul_ptx_var *find_in_ptx(const gpul_ptx_module *x, const char *wanted)

@@ -1,10 +1,10 @@
-/* so_nvjitlink.c — a fake nvJitLink that does what its input says: "die", "complain", "fail"; else its
- * result is the last input. */
+/* so_nvjitlink.c — a fake nvJitLink; the text of its input selects what it does: "die" aborts, "complain" logs an error
+ * but succeeds, "fail" and "mute" fail with and without a log.  For other inputs the result is the last input. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The functions that the loader looks up: as in nvJitLink.h, except for the type of the handle. */
+/* The functions that the loader looks up, declared as in nvJitLink.h except for the type of the handle. */
 int nvJitLinkCreate(void **handle, uint32_t n, const char *const *options);
 int nvJitLinkDestroy(void **handle);
 int nvJitLinkAddData(void *handle, int type, const void *data, size_t bytes, const char *name);

@@ -61,7 +61,7 @@ static void store(int number, const char *text)
 	gpul_cache_key_destroy(key);
 }
 
-/* The result stored for a number: free(); NULL: none. */
+/* Find the result stored for a number; owned: free(); NULL: none. */
 static char *find(int number)
 {
 	gpul_cache_key *key = key_for(number);
@@ -257,7 +257,7 @@ static void rejects_a_link_or_a_pipe_in_place_of_a_result(void **state)
 
 /* ---- the size limit ---------------------------------------------------------------------- */
 
-/* Set the time of last use to `seconds` ago. */
+/* Set the time of last use of a file to `seconds` ago. */
 static void age(const char *path, long seconds)
 {
 	struct timespec times[2];
@@ -282,7 +282,7 @@ static void removes_the_least_recently_used_results_to_keep_its_size_limit(void 
 		for (int f = 0; f < n_files; f++)
 			age(files[f], 100 - 10 * i);
 	}
-	assert_true(is_stored(0)); /* finding 0 makes 1 the least recently used */
+	assert_true(is_stored(0)); /* this look-up of result 0 makes result 1 the least recently used */
 	list_files();
 	store(3, text);
 	assert_true(query().bytes <= 4096);
@@ -337,7 +337,7 @@ static void removes_old_temporary_files(void **state)
 	age(old, 600);
 	store(2, "two");
 	assert_int_equal(access(old, F_OK), -1);
-	assert_int_equal(access(fresh, F_OK), 0); /* a process may be writing it */
+	assert_int_equal(access(fresh, F_OK), 0); /* a new temporary file stays, because a process may be writing it */
 	assert_int_equal(query().n_results, 2);
 }
 
@@ -420,7 +420,7 @@ static void does_not_use_a_file_in_place_of_the_folder(void **state)
 	assert_non_null(strstr(query().why_not, "cannot be opened"));
 }
 
-/* Run work() as user nobody, because file modes do not restrict root. */
+/* Run work() in a process of user nobody, because file modes do not restrict root. */
 static int as_nobody(void (*work)(void))
 {
 	pid_t child = fork();
@@ -514,7 +514,7 @@ static void processes_share_the_cache_within_its_size_limit(void **state)
 	int status;
 
 	(void)state;
-	setenv("GPULOAD_CACHE_MAX_BYTES", "12K", 1); /* about half of the results fit */
+	setenv("GPULOAD_CACHE_MAX_BYTES", "12K", 1); /* room for about half of the results */
 	for (unsigned i = 0; i < PROCESSES; i++) {
 		pid_t child = fork();
 

@@ -73,7 +73,7 @@ static void write_file(const char *name, const char *text)
 
 enum how { COMPILED_AND_STORED, FOUND, COMPILED };
 
-/* Whether the source was compiled or found; *image, if not NULL, is the result: free(). */
+/* Compile, and return whether the source was compiled or its result was found.  image may be NULL; free(*image). */
 static enum how compile_with(const char *source, const char *const *options, const char *arch,
 			     bool no_cache, char **image)
 {
@@ -136,7 +136,7 @@ static void compiles_again_for_another_source_option_or_architecture(void **stat
 	}
 }
 
-static void no_cache_neither_finds_nor_stores(void **state)
+static void no_cache_disables_finding_and_storing(void **state)
 {
 	(void)state;
 	assert_int_equal(compile_with(KERNEL("1"), NULL, "compute_75", true, NULL), COMPILED);
@@ -160,7 +160,7 @@ static void compiles_again_if_an_included_header_changes(void **state)
 	write_file("src/b.h", "#define B 2\n");
 	assert_int_equal(compile(source), COMPILED_AND_STORED);
 	assert_int_equal(compile(source), FOUND);
-	write_file("src/sub.h", "#define C 3\n"); /* found before inc/sub.h */
+	write_file("src/sub.h", "#define C 3\n"); /* the search for sub.h finds this file before inc/sub.h */
 	assert_int_equal(compile(source), COMPILED_AND_STORED);
 	write_file("src/b.h", "#define B 1\n");
 	assert_int_equal(compile(source), COMPILED_AND_STORED);
@@ -299,7 +299,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(does_not_compile_the_same_source_twice),
 		TEST(compiles_again_for_another_source_option_or_architecture),
-		TEST(no_cache_neither_finds_nor_stores),
+		TEST(no_cache_disables_finding_and_storing),
 		TEST(compiles_again_if_an_included_header_changes),
 		TEST(compiles_again_if_a_header_for_has_include_appears),
 		TEST(finds_include_directives_in_unusual_spellings),

@@ -1,4 +1,4 @@
-/* test_cxx_params.c — parameter types from demangled names. */
+/* test_cxx_params.c — reads parameter types from demangled names. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -46,7 +46,7 @@ static void reads_parameter_types_from_a_name(void **state)
 		if (gpul_cxx_params(rows[i].name, &p, 1) != 1 ||
 		    p.text_bytes != strlen(rows[i].text) ||
 		    memcmp(p.text, rows[i].text, p.text_bytes))
-			fail_msg("%s: not one parameter %s", rows[i].name, rows[i].text);
+			fail_msg("%s: expected one parameter, %s", rows[i].name, rows[i].text);
 		if (p.bytes != rows[i].bytes || p.type != rows[i].type ||
 		    p.pointer != rows[i].pointer || p.constant != rows[i].constant)
 			fail_msg("%s: got %u bytes of %s%s%s", rows[i].name, p.bytes,

@@ -50,7 +50,7 @@ static void explains_addresses_that_are_not_stubs(void **state)
 	free(heap);
 }
 
-static void names_the_driver_if_it_is_the_reason(void **state)
+static void names_the_driver_if_the_runtime_refuses_it(void **state)
 {
 	(void)state;
 	expect_part(explain((const void *)(uintptr_t)no_stub, cudaErrorInsufficientDriver),
@@ -116,7 +116,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(explains_addresses_that_are_not_stubs),
-		cmocka_unit_test(names_the_driver_if_it_is_the_reason),
+		cmocka_unit_test(names_the_driver_if_the_runtime_refuses_it),
 		cmocka_unit_test(gives_advice_on_messages_of_tools),
 		cmocka_unit_test(appends_advice_to_an_error_once_and_within_its_buffer),
 	};

@@ -15,7 +15,7 @@
 
 enum { N_SYMBOLS = 6 };
 
-/* A linked file whose one symbol table is both .symtab and .dynsym. */
+/* A linked ELF file with one symbol table, which is both .symtab and .dynsym. */
 static const struct elf_file {
 	Elf64_Ehdr header;
 	Elf64_Sym symbols[N_SYMBOLS];
@@ -66,7 +66,7 @@ static void finds_exported_imported_and_local_functions(void **state)
 	assert_false(gpul_host_imports(&o, "stub"));
 }
 
-/* Call every function on the file; sanitizers detect invalid accesses. */
+/* Call every function of host_symbols_internal.h on the file; sanitizers detect invalid accesses. */
 static void query_all(const void *bytes, size_t n)
 {
 	gpul_host_object o;
@@ -83,7 +83,8 @@ static void query_all(const void *bytes, size_t n)
 static void reads_nothing_outside_a_damaged_file(void **state)
 {
 	(void)state;
-	for (size_t n = 0; n <= sizeof whole; n++) { /* an exact allocation, so that a sanitizer detects its end */
+	/* Allocate exactly n bytes, so that a sanitizer detects accesses beyond them. */
+	for (size_t n = 0; n <= sizeof whole; n++) {
 		char *cut = malloc(n ? n : 1);
 
 		memcpy(cut, &whole, n);

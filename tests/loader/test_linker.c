@@ -1,5 +1,4 @@
-/* test_linker.c — gpul_link() with a linker that crashes, logs errors, or gives no result.  The linker
- * is so_nvjitlink.c. */
+/* test_linker.c — gpul_link() with a fake linker (so_nvjitlink.c) that crashes, logs errors, or returns no result. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -12,7 +11,7 @@
 #include "loader/link/link.h"
 #include "tests/loader/image/forge.h"
 
-/* As LTO code, which gpul_link() passes to the linker unchecked. */
+/* Link the bytes as LTO code, because gpul_link() passes LTO code to the linker unchecked. */
 static gpul_status link_bytes(const void *bytes, size_t n, uint32_t cc, gpul_linked *out,
 			      gpul_error *err)
 {

@@ -16,7 +16,7 @@
 #include "tests/fake/fake_driver.h"
 #include "tests/loader/image/forge.h"
 
-#define STO_ENTRY 0x10 /* st_other of a kernel's symbol */
+#define STO_ENTRY 0x10 /* value of st_other in a kernel's symbol */
 #define NV_INFO	  0x70000000u
 
 /* ---- forged files --------------------------------------------------------------------- */
@@ -35,7 +35,7 @@ static void append_bytes(struct bytes *b, const void *from, size_t n)
 	b->n += n;
 }
 
-/* A cubin with one kernel, whose n parameters have these sizes. */
+/* Write a cubin with one kernel, whose n parameters have these sizes. */
 static const forge *make_cubin(unsigned sm, const char *kernel, const uint32_t *sizes, unsigned n)
 {
 	static forge f;
@@ -71,7 +71,7 @@ static void fatbin_entry(struct bytes *b, unsigned kind, unsigned sm, const void
 	memcpy(header + 4, &header_bytes, 4);
 	memcpy(header + 8, &padded, 8);
 	memcpy(header + 28, &sm, 4);
-	header[40] = 0x11; /* 64-bit, Linux */
+	header[40] = 0x11; /* flags for 64-bit and Linux */
 	if (options) {
 		header[20] = 64;
 		memcpy(header + 64, at, sizeof at);
@@ -101,7 +101,7 @@ static void add_cubin(unsigned sm, const char *kernel)
 	fatbin_entry(&file, GPUL_IMAGE_CUBIN, sm, f->bytes, f->n_bytes, NULL);
 }
 
-/* PTX with one kernel; its padding adds a NUL. */
+/* Append PTX with one kernel to the fatbin; its padding adds a NUL. */
 static void add_ptx(unsigned sm, const char *kernel, const char *options)
 {
 	char text[400];
@@ -152,8 +152,8 @@ static const char *write_fatbin(void)
 
 static struct {
 	int loads;
-	char kind[8];     /* "ptx sm_80", of PTX */
-	unsigned sm;      /* of a cubin */
+	char kind[8];     /* "cubin" or "ptx" */
+	unsigned sm;      /* architecture of the code */
 	unsigned long max_registers;
 } received;
 
@@ -294,7 +294,7 @@ static void takes_the_types_of_machine_code_from_cpp_names(void **state)
 	}
 }
 
-/* b[i] = a[i] for i < n, as nvcc would compile it. */
+/* PTX as nvcc writes it for b[i] = a[i] if i < n. */
 static const char copy_ptx[] =
 	".version 8.0\n.target sm_75\n.address_size 64\n"
 	".visible .entry _Z4copyPKfPfi(.param .u64 a, .param .u64 b, .param .u32 n)\n{\n"
@@ -325,7 +325,7 @@ static void infers_a_signature_of_machine_code_from_ptx_of_the_same_unit(void **
 		assert_string_equal(received.kind, "cubin");
 		assert_null(gpul_module_ptx(m));
 		s = gpul_kernel_signature(gpul_module_kernel(m, 0));
-		assert_int_equal(s->complete, fits); /* other sizes: the PTX is of another kernel */
+		assert_int_equal(s->complete, fits); /* the sizes differ if the PTX is for another kernel */
 		if (fits) {
 			assert_int_equal(s->params[0].role, GPUL_ROLE_BUFFER);
 			assert_false(s->params[0].stored);
@@ -488,7 +488,7 @@ static void links_only_if_the_result_will_have_the_kernel(void **state)
 
 	(void)state;
 	archive.n = 0;
-	for (int i = 0; i < 2; i++) { /* the mark of nvcc -dc */
+	for (int i = 0; i < 2; i++) { /* --compile-only marks relocatable code of nvcc -dc */
 		fatbin_begin(&file);
 		add_ptx(75, i ? "second" : "first", "--compile-only");
 		fatbin_end(&file);

@@ -42,7 +42,7 @@ static gpul_module *loaded(const gpul_driver *drv, const char *text)
 	return m;
 }
 
-/* A file with these bytes; the caller unlinks it. */
+/* Create a file with these bytes and return its path; the caller unlinks it. */
 static const char *file_of(const void *bytes, size_t n, const char *suffix)
 {
 	static char path[64];
@@ -79,8 +79,7 @@ static void releases_everything_if_any_driver_call_fails(void **state)
 		gpul_status st = load(drv, vecadd, &m, &err);
 		gpul_launch_config big = one_warp;
 
-		big.shared_bytes =
-			100000; /* needs an opt-in: one more call that can fail */
+		big.shared_bytes = 100000; /* needs an opt-in, which is one more call that can fail */
 		if (st)
 			assert_null(m);
 		else
@@ -104,7 +103,7 @@ static void shows_the_line_of_ptx_that_the_jit_refuses(void **state)
 
 	(void)state;
 	m = loaded(fake_driver(0), vecadd);
-	n_before = fake_calls() - 1; /* cuLibraryLoadData; the last was cuLibraryGetModule */
+	n_before = fake_calls() - 1; /* the number of cuLibraryLoadData: the last call was cuLibraryGetModule */
 	gpul_module_unload(m);
 	m = NULL;
 	const gpul_driver *drv = fake_driver_failing(n_before, CUDA_ERROR_INVALID_PTX);
@@ -124,7 +123,8 @@ static void shows_the_line_of_ptx_that_the_jit_refuses(void **state)
 
 	err = (gpul_error){ 0 };
 	drv = fake_driver_failing(n_before + 1, CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
-	assert_int_equal(load(drv, vecadd, &m, &err), GPUL_ECUDA); /* a driver that compiles in cuLibraryGetModule */
+	/* Some drivers compile only in cuLibraryGetModule. */
+	assert_int_equal(load(drv, vecadd, &m, &err), GPUL_ECUDA);
 	assert_non_null(
 		strstr(err.text, "k.ptx is PTX 8.0, newer than the fake driver (CUDA "));
 
@@ -284,7 +284,7 @@ static void finds_the_only_kernel_without_a_name(void **state)
 	assert_string_equal(gpul_kernel_name(k), "vecadd");
 	assert_string_equal(gpul_kernel_demangled(k), "vecadd");
 	assert_ptr_equal(gpul_kernel_signature(k),
-			 gpul_kernel_signature(k)); /* inferred once */
+			 gpul_kernel_signature(k)); /* the signature is inferred only once */
 	gpul_module_unload(m);
 }
 
@@ -390,7 +390,7 @@ static void remember_n(void **params)
 	memcpy(&seen_n, params[1], sizeof seen_n);
 }
 
-static void a_second_launch_makes_one_driver_call(void **state)
+static void a_second_launch_needs_only_one_driver_call(void **state)
 {
 	gpul_module *m = loaded(fake_driver(0), vecadd);
 	const gpul_kernel *k = gpul_module_kernel(m, 0);
@@ -424,7 +424,7 @@ int main(void)
 		cmocka_unit_test(shows_the_signature_if_arguments_are_wrong),
 		cmocka_unit_test(names_the_limit_that_a_launch_exceeds),
 		cmocka_unit_test(refuses_a_block_that_differs_from_reqntid),
-		cmocka_unit_test(a_second_launch_makes_one_driver_call),
+		cmocka_unit_test(a_second_launch_needs_only_one_driver_call),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

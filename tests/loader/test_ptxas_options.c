@@ -8,7 +8,7 @@
 
 #include "loader/link/ptxas_options.h"
 
-/* The value of a driver option; -1: not set. */
+/* The value of a driver option; -1: the option is not set. */
 static long value_of(const gpul_ptxas_options *o, CUjit_option key)
 {
 	for (unsigned i = 0; i < o->n; i++)
@@ -66,7 +66,7 @@ static void finds_options_on_the_first_line_of_ptx(void **state)
 	assert_memory_equal(found, "-maxrregcount=96", n);
 	assert_null(gpul_ptxas_options_in(".version 8.0\n", 13, &n));
 	assert_null(gpul_ptxas_options_in(text, 10, &n));
-	assert_non_null(gpul_ptxas_options_in(text, 20, &n)); /* truncated within the line */
+	assert_non_null(gpul_ptxas_options_in(text, 20, &n)); /* the text ends within the first line */
 	assert_int_equal(n, 2);
 }
 

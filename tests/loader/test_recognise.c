@@ -55,7 +55,7 @@ static void recognises_containers_by_their_magic_number(void **state)
 			 GPUL_CONTENT_FATBIN_WRAPPER);
 	assert_int_equal(kind_of("BC\xc0\xde\x35\x14\0\0", 8, "a"), GPUL_CONTENT_BITCODE);
 	assert_int_equal(kind_of("\x50\xed\x55", 3, "a"),
-			 GPUL_CONTENT_TEXT); /* truncated: could be Latin-1 text */
+			 GPUL_CONTENT_TEXT); /* a truncated fatbin could also be Latin-1 text */
 }
 
 static gpul_recognised elf(unsigned machine, unsigned abi, uint32_t flags, uint64_t sections_at,

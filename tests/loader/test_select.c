@@ -1,4 +1,4 @@
-/* test_select.c — the image of a unit that a device gets, for many lists of images. */
+/* test_select.c — the verdicts on images, and the selected image, for many lists of images. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -12,7 +12,7 @@
 
 enum { MAX_IMAGES = 16 };
 
-/* "sm_90a compute_80 lto_90 | sm_75": images in order; a bar separates units. */
+/* Parse a list of images such as "sm_90a compute_80 lto_90 | sm_75"; a bar separates units. */
 static size_t parse_images(const char *text, gpul_image out[MAX_IMAGES])
 {
 	size_t n = 0;
@@ -39,8 +39,8 @@ static size_t parse_images(const char *text, gpul_image out[MAX_IMAGES])
 	return n;
 }
 
-/* The verdicts, one letter each: T taken, b left for a better image, m other major version, n newer,
- * s specific, c machine code, - excluded by the caller, d damaged. */
+/* Check the verdicts on a list of images.  `expected` has a letter for each image: T taken, b another image is
+ * better, m other major version, n newer, s specific, c machine code, - excluded by the caller, d damaged. */
 static void check_verdicts(const char *text, const gpul_target *target, const char *expected)
 {
 	static const char letters[] = "Tbmnsc-d";
@@ -63,12 +63,12 @@ static void selects_the_image_that_the_driver_of_a_gpu_would(void **state)
 		const char *images, *verdicts;
 	} rows[] = {
 		{ 90, "sm_75 sm_80 sm_90", "mmT" },
-		{ 90, "sm_90 sm_90a", "bT" },       /* sm_90a first, in any order */
+		{ 90, "sm_90 sm_90a", "bT" },       /* sm_90a is preferred, whatever the order */
 		{ 90, "sm_90a sm_90", "Tb" },
-		{ 90, "sm_90 sm_90", "Tb" },        /* machine code: the first of equals */
-		{ 90, "compute_80 compute_80", "bT" }, /* PTX: the last of equals */
+		{ 90, "sm_90 sm_90", "Tb" },        /* of equal machine code the first is taken */
+		{ 90, "compute_80 compute_80", "bT" }, /* of equal PTX the last is taken */
 		{ 90, "compute_90a compute_90", "Tb" },
-		{ 90, "sm_90 compute_90a", "Tb" },  /* machine code before any PTX */
+		{ 90, "sm_90 compute_90a", "Tb" },  /* machine code is preferred to any PTX */
 		{ 90, "compute_70 compute_90 compute_80", "bTb" },
 		{ 90, "compute_100 compute_75", "nT" },
 		{ 90, "compute_100 sm_100", "nm" },
@@ -116,13 +116,13 @@ static void selects_ptx_for_any_target_for_an_interpreter(void **state)
 		check_verdicts(rows[i].images, &(gpul_target){ .cc = 90 }, rows[i].verdicts);
 }
 
-static void leaves_images_that_the_caller_excludes(void **state)
+static void rejects_images_that_the_caller_excludes(void **state)
 {
 	gpul_target t = { .cc = 90, .machine_code = true, .only_sm = 80 };
 
 	(void)state;
 	check_verdicts("sm_90 compute_80 compute_75", &t, "-T-");
-	check_verdicts("sm_80 compute_90", &t, "m-"); /* the caller's choice must still run on the device */
+	check_verdicts("sm_80 compute_90", &t, "m-"); /* an allowed image must still run on the device */
 	t = (gpul_target){ .cc = 90, .machine_code = true, .only_sm = 90 };
 	check_verdicts("sm_90 sm_90a compute_80", &t, "bT-");
 	t.only_suffix = 'a';
@@ -169,7 +169,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(selects_the_image_that_the_driver_of_a_gpu_would),
 		cmocka_unit_test(selects_ptx_for_any_target_for_an_interpreter),
-		cmocka_unit_test(leaves_images_that_the_caller_excludes),
+		cmocka_unit_test(rejects_images_that_the_caller_excludes),
 		cmocka_unit_test(the_selection_does_not_depend_on_the_order),
 		cmocka_unit_test(every_verdict_has_a_text),
 	};

@@ -1,5 +1,5 @@
-/* test_signature.c — the signatures inferred for the kernels of tests/corpus, compiled by nvcc for
- * several targets, and for small kernels written for one case each. */
+/* test_signature.c — infers the signatures of the kernels of tests/corpus, which nvcc compiled for several targets,
+ * and of small kernels that test one case each. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -12,8 +12,8 @@
 #include "core/file.h"
 #include "loader/signature/signature.h"
 
-/* The expected signature of one kernel, for every target.  shape has a letter for each parameter:
- * s scalar, n count, r buffer that is read, w written, b both, S struct, f function, ? unknown. */
+/* The expected signature of one kernel, for every target.  shape has a letter for each parameter: s scalar, n
+ * count, r buffer that is only read, w only written, b read and written, S struct, f function, ? unknown. */
 static const struct row {
 	const char *file, *kernel, *printed, *shape;
 	bool complete;
@@ -24,22 +24,22 @@ static const struct row {
 	{ "reduce", "reduce", "reduce(f32 *, f32 *, i32)", "rbn", true },
 	{ "reduce", "reduce_i64", "reduce_i64(i64 *, u64 *, i32)", "rbn", true },
 	{ "warp", "warpops", "warpops(i32 *, i32 *, i32)", "rwn", true },
-	/* Its barriers wait for 64 and 128 threads. */
+	/* The barriers of namedbar wait for 64 and 128 threads. */
 	{ "warp", "namedbar", "namedbar(i32 *)", "b", false },
 	{ "intops", "intops", "intops(i32 *, i32 *, i32 *, i64 *, i64 *)", "rrwrw", true },
 	{ "intops", "local", "local(i32 *, i32 *, i32)", "rws", true },
 	{ "fnptr", "recurse", "recurse(i32 *)", "w", true },
 	{ "fnptr", "virt", "virt(i32 *, i32)", "ws", true },
-	/* Types are known, sizes are not: n is the stride of a matrix row. */
+	/* The types are known, but the sizes are not, because n is the stride of a matrix row. */
 	{ "matmul", "matmul", "matmul(f32 *, f32 *, f32 *, i32)", "rrws", false },
 	{ "transpose", "transpose", "transpose(f32 *, f32 *, i32, i32)", "rwss", false },
-	/* Dynamic shared memory: the code does not show its size. */
+	/* The size of the dynamic shared memory is unknown. */
 	{ "const", "poly", "poly(f32 *, f32 *, i32)", "rwn", false },
 	{ "const", "bigparam", "bigparam(struct of 256 bytes, i32 *)", "Sw", false },
-	/* op[i] is called: invented contents would jump to a random address. */
+	/* op[i] is called: with generated contents the kernel would jump to a random address. */
 	{ "fnptr", "fnptr", "fnptr(f32 *, f32 *, f32 *, i32 *, i32)", "rrwrn", false },
 	{ "fnptr", "fnptr2", "fnptr2(function, f32 *, f32 *, f32 *, i32)", "frrwn", false },
-	/* Waits for a host thread to write its flag. */
+	/* The kernel waits for a host thread to write its flag. */
 	{ "persist", "flagwait", "flagwait(i32 *, i32, i64 *)", "rsw", false },
 	{ "printf", "pf", "pf(i32, f64, 8 bytes)", "ss?", false },
 };
@@ -118,8 +118,7 @@ static void infers_the_signatures_of_the_corpus_for_every_target(void **state)
 			gpul_file_close(&file);
 			n++;
 		}
-	assert_true(n >= 4 * (int)(sizeof rows /
-				   sizeof rows[0])); /* the four plain targets of each */
+	assert_true(n >= 4 * (int)(sizeof rows / sizeof rows[0])); /* each kernel has four plain targets */
 }
 
 /* ---- small kernels for one case each --------------------------------------------- */
@@ -131,9 +130,9 @@ static void infers_the_signatures_of_the_corpus_for_every_target(void **state)
 #define REGS ".reg .pred %p<9>; .reg .b16 %rs<9>; .reg .b32 %r<19>; .reg .b64 %rd<19>;\n"
 
 static const struct small_case {
-	const char *about, *params, *body, *printed,
-		*why_not; /* why_not NULL: complete; else a part of it */
-	uint32_t vector;  /* of parameter 0; 0: not checked */
+	const char *about, *params, *body, *printed;
+	const char *why_not; /* a part of why_not; NULL: the signature is complete */
+	uint32_t vector;     /* vector of parameter 0; 0: not checked */
 } small_cases[] = {
 	{ "the type of an untyped load follows from the uses of its value",
 	  ".param .u64 a, .param .u64 b",
@@ -349,7 +348,7 @@ static void infers_the_signatures_of_small_kernels(void **state)
 static const struct launch {
 	const char *about, *directives, *body, *why_not;
 	bool reads_tid, reads_ctaid;
-	uint32_t shared_threads, beyond; /* beyond: of parameter 0 */
+	uint32_t shared_threads, beyond; /* beyond is that of parameter 0 */
 } launches[] = {
 	{ "only %tid is read: one block does all the work", "",
 	  "mov.u32 %r4, %tid.x; mul.wide.u32 %rd3, %r4, 4; add.s64 %rd1, %rd1, %rd3;\n"
@@ -449,8 +448,8 @@ static void reports_launch_bounds_and_parameter_offsets(void **state)
 	assert_int_equal(s->maxntid[0], 0);
 	assert_int_equal(s->params[1].offset, 24);
 	assert_int_equal(s->params[2].offset, 32);
-	assert_int_equal(s->params[1].role,
-			 GPUL_ROLE_SCALAR); /* both are unused, but y may be an address */
+	/* x and y are unused, but only y has the size of an address. */
+	assert_int_equal(s->params[1].role, GPUL_ROLE_SCALAR);
 	assert_int_equal(s->params[2].role, GPUL_ROLE_UNKNOWN);
 	gpul_signature_destroy(s);
 	gpul_ptx_module_destroy(m);

@@ -11,7 +11,7 @@
 #include "loader/symbol/symbol.h"
 #include "tests/fake/fake_driver.h"
 
-/* Names as nvcc (CUDA 13.0) writes them: at file scope, static with -rdc=true, in namespaces. */
+/* Variables with names as nvcc (CUDA 13.0) writes them: at file scope, static with -rdc=true, in namespaces. */
 static const char tables[] =
 	".version 8.0\n.target sm_75\n.address_size 64\n"
 	".func add() { ret; }\n.func mul() { ret; }\n"

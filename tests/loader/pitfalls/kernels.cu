@@ -1,4 +1,4 @@
-/* kernels.cu — a library's kernels, not relocatable. */
+/* kernels.cu — kernels of a library, compiled to code that is not relocatable. */
 extern "C" __global__ void VecAdd(const float *a, const float *b, float *c, int n)
 {
 	int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,6 +1,6 @@
-/* main.c — a C program that looks up the kernel of a host stub and prints its name or the error.  The stub
- * is STUB, or, with ASK_LIBRARY, VecAdd of the library argv[1]; with EXPLAIN it prints the explanation for
- * a stub that the runtime does not know. */
+/* main.c — a C program that looks up the kernel of a host stub and prints its name or the error.  The stub is the
+ * function STUB or, if STUB_IN_LIBRARY is defined, the symbol VecAdd of the library argv[1]. If EXPLAIN is defined,
+ * the program prints the explanation for a stub without a kernel. */
 #include <dlfcn.h>
 #include <stdio.h>
 
@@ -26,7 +26,7 @@ int main(int argc, char **argv)
 #ifdef STUB
 	stub = (const void *)STUB;
 #endif
-#ifdef ASK_LIBRARY
+#ifdef STUB_IN_LIBRARY
 	stub = dlsym(dlopen(argv[1], RTLD_NOW), "VecAdd");
 #endif
 #ifdef EXPLAIN

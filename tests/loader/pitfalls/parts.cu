@@ -1,5 +1,4 @@
-/* parts.cu — relocatable code: one kernel that host code launches, one that calls a function of
- * another file. */
+/* parts.cu — relocatable code: a kernel that host code launches, and a kernel that calls a function of helper.cu. */
 extern "C" __device__ float helper(float x);
 
 extern "C" __global__ void Launched(float *x)

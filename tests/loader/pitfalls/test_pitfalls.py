@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Provokes each pitfall of docs/kernel-by-name-symbol-pointer.md with nvcc and the host's linker, and checks that gpuload
-explains it: from the file (gpuload ls), from the tool's messages (gpuload explain), or in the running program."""
+explains it: a note on the file (gpuload ls), advice on the tool's message (gpuload explain), or an error of the program."""
 import argparse, os, re, shutil, subprocess, sys, tempfile, unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -31,7 +31,7 @@ class Pitfalls(unittest.TestCase):
 
     @classmethod
     def tool(cls, *command):
-        """(status, output) of a command, run in the temporary folder."""
+        """Run a command in the temporary folder; return its status and output."""
         env = dict(os.environ, GPULOAD_DRIVER="soft", LC_ALL="C")
         r = subprocess.run(command, cwd=cls.folder.name, env=env, stdin=subprocess.DEVNULL, text=True,
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -57,9 +57,9 @@ class Pitfalls(unittest.TestCase):
         return self.gpuload("explain", "log")
 
     def look_up(self, *options, argument=""):
-        """The output of a C program that looks up a kernel by its stub."""
-        self.works("cc", "-D_GNU_SOURCE", f"-I{ROOT}", f"-I{HOME}/include", f"{HERE}/main.c", "-o", "asks", *options, *libraries(), *RT)
-        return self.works("./asks", argument)
+        """Compile main.c with these options, run it, and return its output."""
+        self.works("cc", "-D_GNU_SOURCE", f"-I{ROOT}", f"-I{HOME}/include", f"{HERE}/main.c", "-o", "lookup", *options, *libraries(), *RT)
+        return self.works("./lookup", argument)
 
     # ---- host stubs ----------------------------------------------------------------------------------------------
 
@@ -71,7 +71,7 @@ class Pitfalls(unittest.TestCase):
         self.assertNotEqual(status, 0)
         self.assertRegex(log, "undefined reference to `VecAdd'|hidden symbol `VecAdd'")
         self.assertIn("the host stub is NULL; if dlsym() did not find it: since CUDA 13 shared libraries hide their stubs",
-                      self.look_up("-DASK_LIBRARY", argument="./libvec.so"))
+                      self.look_up("-DSTUB_IN_LIBRARY", argument="./libvec.so"))
 
     def test_an_archive_or_an_nvcc_option_makes_stubs_visible(self):
         self.nvcc("-shared", "-cudart", "none", "--device-entity-has-hidden-visibility=false", "-Xcompiler", "-fPIC",
@@ -82,7 +82,7 @@ class Pitfalls(unittest.TestCase):
     def test_the_linker_leaves_out_an_archive_member_that_nothing_refers_to(self):
         for option, advice in (("-Wl,--no-whole-archive", True), ("-Wl,--whole-archive", False)):
             self.look_up("-L.", option, "-l:libvec.a", "-Wl,--no-whole-archive")
-            listed = self.gpuload("ls", "asks")
+            listed = self.gpuload("ls", "lookup")
             self.assertEqual("no device code found" in listed, advice, listed)
             self.assertEqual("-Wl,--whole-archive adds the others" in listed, advice, listed)
 
@@ -116,7 +116,7 @@ class Pitfalls(unittest.TestCase):
         for options, dropped in (([], True), (["-Xnvlink", "-ignore-host-info"], False)):
             self.nvcc("-dlink", *options, *objects, "-o", "dlink.o")
             output = self.look_up("-DSTUB=Unreferenced", "-DEXPLAIN", *objects, "dlink.o")
-            listed = self.gpuload("ls", "asks")
+            listed = self.gpuload("ls", "lookup")
             if not dropped:
                 self.assertNotIn("note:", listed)
                 self.assertIn("this program has the code of Unreferenced for sm_75", output)
@@ -152,7 +152,7 @@ class Pitfalls(unittest.TestCase):
 
 
 def libraries():
-    """The staged libgpuload, and the linker flags that it was built with (sanitizers)."""
+    """Linker flags for the staged libgpuload, including those that it was built with (sanitizers)."""
     path = f"{BUILD}/build.ninja" if os.path.exists(f"{BUILD}/build.ninja") else f"{ROOT}/build.ninja"
     with open(path, encoding="utf-8") as f:
         ldflags = re.search(r"^ldflags =(.*)$", f.read(), re.M)[1].split()

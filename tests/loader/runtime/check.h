@@ -8,7 +8,7 @@
 #define CHECK(condition)                                                                       \
 	do {                                                                                   \
 		if (!(condition)) {                                                            \
-			printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);         \
+			printf("%s:%d: check failed: %s\n", __FILE__, __LINE__, #condition);         \
 			exit(1);                                                               \
 		}                                                                              \
 	} while (0)
@@ -23,7 +23,7 @@
 		}                                                                              \
 	} while (0)
 
-/* A call that must return this error. */
+/* Check that a call returns this error. */
 #define FAILS(error, call)                                                                     \
 	do {                                                                                   \
 		cudaError_t error_ = (call);                                                   \

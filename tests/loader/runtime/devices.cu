@@ -75,7 +75,7 @@ static void threads_share_a_device(void)
 	CUDA(cudaFree(d));
 }
 
-// A reset releases everything; the next call creates a new context, in which variables have their initial values.
+// A reset releases all resources; the next call creates a new context, in which variables have their initial values.
 static void a_reset_restores_initial_values(void)
 {
 	int *d, h, device = -1;

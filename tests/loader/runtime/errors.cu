@@ -19,7 +19,7 @@ static void the_last_error_is_kept_until_it_is_read(void)
 	void *p;
 
 	FAILS(cudaErrorMemoryAllocation, cudaMalloc(&p, (size_t)1 << 60));
-	CUDA(cudaDeviceSynchronize()); // a call that works does not clear it
+	CUDA(cudaDeviceSynchronize()); // a successful call does not clear the last error
 	CHECK(cudaPeekAtLastError() == cudaErrorMemoryAllocation);
 	CHECK(cudaGetLastError() == cudaErrorMemoryAllocation);
 	CHECK(cudaGetLastError() == cudaSuccess);
@@ -63,7 +63,7 @@ static void refuses_unknown_devices_and_symbols(void)
 	(void)cudaGetLastError();
 }
 
-// Last, because the context is unusable afterwards, and every call returns the error.
+// main() calls this test last, because after a fault every call of the context returns the error.
 static void a_fault_is_sticky(void)
 {
 	int *d;
@@ -74,7 +74,7 @@ static void a_fault_is_sticky(void)
 	FAILS(cudaErrorIllegalAddress, cudaFree(d));
 	CHECK(cudaPeekAtLastError() == cudaErrorIllegalAddress);
 	CHECK(cudaGetLastError() == cudaErrorIllegalAddress);
-	CUDA(cudaGetLastError()); // asked for, so told: until the next call
+	CUDA(cudaGetLastError()); // the error was read, so it is cleared until the next call
 	FAILS(cudaErrorIllegalAddress, cudaDeviceSynchronize());
 	CHECK(cudaGetLastError() == cudaErrorIllegalAddress);
 }

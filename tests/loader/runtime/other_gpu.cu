@@ -18,7 +18,7 @@ int main(void)
 
 	CUDA(cudaGetDeviceProperties(&p, 0));
 	CHECK(p.major != 7);
-	CUDA(cudaMalloc(&d, sizeof h)); // what needs no code works
+	CUDA(cudaMalloc(&d, sizeof h)); // calls that need no device code succeed
 	CUDA(cudaMemcpy(d, &h, sizeof h, cudaMemcpyHostToDevice));
 	nothing<<<1, 1>>>();
 	CHECK(cudaGetLastError() == cudaErrorNoKernelImageForDevice);

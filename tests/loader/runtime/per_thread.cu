@@ -6,7 +6,7 @@
 
 __constant__ int plus;
 
-// Also ends without the flag, after some time, so that a failed test does not block the GPU.
+// Wait for the flag, but not for ever, so that a failed test does not block the GPU.
 __global__ void wait_for(volatile int *flag)
 {
 	for (long long start = clock64(); !*flag && clock64() - start < 20000000000ll;)
@@ -18,7 +18,7 @@ __global__ void add(int *x)
 	x[threadIdx.x] += plus;
 }
 
-// The default stream of a thread does not wait for that of another thread.
+// The default stream of one thread does not wait for the default stream of another thread.
 static void default_streams_of_threads_are_independent(void)
 {
 	int h[32] = { 0 }, *d, three = 3, back = 0;
@@ -58,7 +58,7 @@ int main(void)
 	CUDA(cudaStreamSynchronize(0));
 	wait_for<<<1, 1>>>(d_flag);
 	FAILS(cudaErrorNotReady, cudaStreamQuery(0));
-	CUDA(cudaGetLastError()); // an answer, not an error
+	CUDA(cudaGetLastError()); // cudaErrorNotReady is a result, not a failure
 	std::thread(default_streams_of_threads_are_independent).join();
 	*(volatile int *)flag = 1;
 	CUDA(cudaStreamSynchronize(0));

@@ -42,7 +42,7 @@ static void multiplies_matrices(void)
 	CUDA(cudaMemcpy(c, d_c, sizeof c, cudaMemcpyDefault));
 	for (int row = 0; row < N; row++) {
 		for (int column = 0; column < N; column++) {
-			float sum = 0; // small whole numbers: exact in any order
+			float sum = 0; // the sum is exact in any order, because all numbers are small integers
 
 			for (int i = 0; i < N; i++)
 				sum += a[row * N + i] * b[i * N + column];
@@ -54,7 +54,7 @@ static void multiplies_matrices(void)
 	CUDA(cudaFree(d_c));
 }
 
-// Pitched rows; dynamic shared memory.
+// Uses pitched rows and dynamic shared memory.
 template <class T> __global__ void transpose(T *to, size_t to_pitch, const T *from, size_t from_pitch)
 {
 	extern __shared__ char bytes[];

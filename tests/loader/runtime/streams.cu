@@ -72,7 +72,7 @@ static void streams_run_concurrently(void)
 	CUDA(cudaFreeHost(h));
 }
 
-// Also ends without the flag, after some time, so that a failed test does not block the GPU.
+// Wait for the flag, but not for ever, so that a failed test does not block the GPU.
 __global__ void wait_for(volatile int *flag)
 {
 	for (long long start = clock64(); !*flag && clock64() - start < 20000000000ll;)
@@ -95,7 +95,7 @@ static void a_busy_stream_is_not_ready(void)
 	CUDA(cudaEventRecord(after, stream));
 	FAILS(cudaErrorNotReady, cudaStreamQuery(stream));
 	FAILS(cudaErrorNotReady, cudaEventQuery(after));
-	CUDA(cudaGetLastError()); // an answer, not an error
+	CUDA(cudaGetLastError()); // cudaErrorNotReady is a result, not a failure
 	*(volatile int *)flag = 1;
 	CUDA(cudaEventSynchronize(after));
 	CUDA(cudaStreamSynchronize(stream));

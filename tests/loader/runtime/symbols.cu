@@ -43,7 +43,7 @@ static void writes_and_reads_device_variables(void)
 
 	CUDA(cudaMalloc(&d_out, sizeof out));
 	CUDA(cudaMemcpyToSymbol(weights, in, sizeof in));
-	CUDA(cudaMemcpyToSymbol(weights, &in[7], sizeof in[7], 2 * sizeof in[0])); // weights[2] = 8
+	CUDA(cudaMemcpyToSymbol(weights, &in[7], sizeof in[7], 2 * sizeof in[0])); // sets weights[2] to 8
 	use_them<<<1, 8>>>(d_out);
 	CUDA(cudaMemcpy(out, d_out, sizeof out, cudaMemcpyDeviceToHost));
 	for (int i = 0; i < 8; i++)

@@ -1,5 +1,5 @@
-/* test_runtime.c — registration and runtime calls with a driver that fails on request; needs neither nvcc nor a GPU, because
- * this file contains the calls that nvcc would generate. */
+/* test_runtime.c — registration and runtime calls with a driver that fails on request; needs neither nvcc nor a GPU,
+ * because this file contains the calls that nvcc would generate. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@
 static const unsigned long long fatbin[] = { 0x0010000100000000ull + 0xba55ed50u, 0 };
 static gpul_rt_wrapper wrapper = { GPUL_RT_WRAPPER_MAGIC, GPUL_RT_WHOLE, fatbin, NULL };
 
-static char stub, host_variable[64];  /* their addresses are registered */
+static char stub, host_variable[64];  /* only their addresses are used: they are registered */
 static char variable_name[] = "variable", kernel_name[] = "_Z6kernelv";
 
 static void **registered(void)
@@ -31,7 +31,7 @@ static void **registered(void)
 	return handle;
 }
 
-/* Begin with a driver whose call number fail_at fails. */
+/* Begin a test with a driver whose call number fail_at fails; 0: no call fails. */
 static void begin(int fail_at)
 {
 	gpul_rt_use(fake_runtime_driver(fail_at));
@@ -42,8 +42,8 @@ static void begin(int fail_at)
 
 /* ---- each runtime call, with each of its driver calls failing ------------------------------ */
 
-/* The first error of both calls; b is called even if a failed. */
-static cudaError_t first(cudaError_t a, cudaError_t b)
+/* Return the first error of two calls; the arguments are evaluated, so both calls are made. */
+static cudaError_t first_error(cudaError_t a, cudaError_t b)
 {
 	return a ? a : b;
 }
@@ -57,12 +57,12 @@ static cudaError_t allocate_copy_free(void)
 	if (e)
 		return e;
 	e = cudaMemcpy(p, here, 16, cudaMemcpyHostToDevice);
-	e = first(e, cudaMemcpy(back, p, 16, cudaMemcpyDefault));
-	e = first(e, cudaMemcpy(back, p, 16, cudaMemcpyDeviceToHost));
-	e = first(e, cudaMemset(p, 0, 16));
-	e = first(e, cudaMemset2D(p, 4, 0, 4, 4));
-	e = first(e, cudaMemcpy2D(p, 4, here, 4, 4, 4, cudaMemcpyHostToDevice));
-	return first(cudaFree(p), e);
+	e = first_error(e, cudaMemcpy(back, p, 16, cudaMemcpyDefault));
+	e = first_error(e, cudaMemcpy(back, p, 16, cudaMemcpyDeviceToHost));
+	e = first_error(e, cudaMemset(p, 0, 16));
+	e = first_error(e, cudaMemset2D(p, 4, 0, 4, 4));
+	e = first_error(e, cudaMemcpy2D(p, 4, here, 4, 4, 4, cudaMemcpyHostToDevice));
+	return first_error(cudaFree(p), e);
 }
 
 static cudaError_t allocate_on_the_host(void)
@@ -73,7 +73,7 @@ static cudaError_t allocate_on_the_host(void)
 	if (e)
 		return e;
 	e = cudaHostGetDevicePointer(&d, p, 0);
-	return first(cudaFreeHost(p), e);
+	return first_error(cudaFreeHost(p), e);
 }
 
 static cudaError_t allocate_in_order(void)
@@ -87,10 +87,10 @@ static cudaError_t allocate_in_order(void)
 	e = cudaMallocAsync(&p, 16, s);
 	if (!e) {
 		e = cudaMemsetAsync(p, 0, 16, s);
-		e = first(e, cudaFreeAsync(p, s));
+		e = first_error(e, cudaFreeAsync(p, s));
 	}
-	e = first(e, cudaStreamSynchronize(s));
-	return first(cudaStreamDestroy(s), e);
+	e = first_error(e, cudaStreamSynchronize(s));
+	return first_error(cudaStreamDestroy(s), e);
 }
 
 static cudaError_t record_events(void)
@@ -102,10 +102,10 @@ static cudaError_t record_events(void)
 	if (e)
 		return e;
 	e = cudaEventRecord(event, NULL);
-	e = first(e, cudaEventSynchronize(event));
-	e = first(e, cudaStreamWaitEvent(NULL, event, 0));
-	e = first(e, cudaEventElapsedTime(&ms, event, event));
-	return first(cudaEventDestroy(event), e);
+	e = first_error(e, cudaEventSynchronize(event));
+	e = first_error(e, cudaStreamWaitEvent(NULL, event, 0));
+	e = first_error(e, cudaEventElapsedTime(&ms, event, event));
+	return first_error(cudaEventDestroy(event), e);
 }
 
 static cudaError_t launch_each_way(void)
@@ -116,22 +116,22 @@ static cudaError_t launch_each_way(void)
 	cudaKernel_t k;
 	cudaError_t e = __cudaGetKernel(&k, &stub);
 
-	e = first(e, __cudaLaunchKernel(k, one, one, NULL, 0, NULL));
-	e = first(e, __cudaLaunchKernel_ptsz(k, one, one, NULL, 0, NULL));
-	e = first(e, cudaLaunchKernel(&stub, one, one, NULL, 0, NULL));
-	e = first(e, cudaLaunchCooperativeKernel(&stub, one, one, NULL, 0, NULL));
-	e = first(e, cudaLaunchKernelExC(&config, &stub, NULL));
-	return first(e, cudaGetFuncBySymbol(&f, &stub));
+	e = first_error(e, __cudaLaunchKernel(k, one, one, NULL, 0, NULL));
+	e = first_error(e, __cudaLaunchKernel_ptsz(k, one, one, NULL, 0, NULL));
+	e = first_error(e, cudaLaunchKernel(&stub, one, one, NULL, 0, NULL));
+	e = first_error(e, cudaLaunchCooperativeKernel(&stub, one, one, NULL, 0, NULL));
+	e = first_error(e, cudaLaunchKernelExC(&config, &stub, NULL));
+	return first_error(e, cudaGetFuncBySymbol(&f, &stub));
 }
 
-static cudaError_t ask_about_a_kernel(void)
+static cudaError_t query_a_kernel(void)
 {
 	const char *name;
 	int n = 0;
 	cudaError_t e = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n, &stub, 32, 0);
 
-	e = first(e, cudaFuncSetAttribute(&stub, cudaFuncAttributeMaxDynamicSharedMemorySize, 9));
-	return first(e, cudaFuncGetName(&name, &stub));
+	e = first_error(e, cudaFuncSetAttribute(&stub, cudaFuncAttributeMaxDynamicSharedMemorySize, 9));
+	return first_error(e, cudaFuncGetName(&name, &stub));
 }
 
 static cudaError_t use_a_variable(void)
@@ -142,47 +142,47 @@ static cudaError_t use_a_variable(void)
 	cudaError_t e = cudaMemcpyToSymbol(host_variable, &value, sizeof value, 8,
 					   cudaMemcpyHostToDevice);
 
-	e = first(e, cudaMemcpyFromSymbol(&back, host_variable, sizeof back, 8,
+	e = first_error(e, cudaMemcpyFromSymbol(&back, host_variable, sizeof back, 8,
 					  cudaMemcpyDeviceToHost));
-	e = first(e, cudaGetSymbolAddress(&address, host_variable));
-	e = first(e, cudaGetSymbolSize(&bytes, host_variable));
+	e = first_error(e, cudaGetSymbolAddress(&address, host_variable));
+	e = first_error(e, cudaGetSymbolSize(&bytes, host_variable));
 	if (!e && (back != 7 || address != host_variable || bytes != sizeof host_variable))
-		fail_msg("the variable was not reached");
+		fail_msg("the copies did not access the variable");
 	return e;
 }
 
-static cudaError_t ask_about_devices(void)
+static cudaError_t query_devices(void)
 {
 	int n = 0, device = -1;
 	unsigned flags;
 	size_t free_bytes, total;
 	cudaError_t e = cudaGetDeviceCount(&n);
 
-	e = first(e, cudaSetDevice(0));
-	e = first(e, cudaGetDevice(&device));
-	e = first(e, cudaDeviceGetAttribute(&n, cudaDevAttrWarpSize, 0));
-	e = first(e, cudaGetDeviceFlags(&flags));
-	e = first(e, cudaMemGetInfo(&free_bytes, &total));
-	e = first(e, cudaDeviceSynchronize());
-	return first(e, cudaDeviceReset());
+	e = first_error(e, cudaSetDevice(0));
+	e = first_error(e, cudaGetDevice(&device));
+	e = first_error(e, cudaDeviceGetAttribute(&n, cudaDevAttrWarpSize, 0));
+	e = first_error(e, cudaGetDeviceFlags(&flags));
+	e = first_error(e, cudaMemGetInfo(&free_bytes, &total));
+	e = first_error(e, cudaDeviceSynchronize());
+	return first_error(e, cudaDeviceReset());
 }
 
 static void reports_every_failing_driver_call(void **state)
 {
-	static cudaError_t (*const stories[])(void) = {
+	static cudaError_t (*const scenarios[])(void) = {
 		allocate_copy_free, allocate_on_the_host, allocate_in_order, record_events,
-		launch_each_way,    ask_about_a_kernel,   use_a_variable,    ask_about_devices,
+		launch_each_way,    query_a_kernel,   use_a_variable,    query_devices,
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof stories / sizeof stories[0]; i++) {
+	for (size_t i = 0; i < sizeof scenarios / sizeof scenarios[0]; i++) {
 		for (int n = 1;; n++) {
 			void **handle = registered();
 			cudaError_t e;
 			int calls;
 
 			begin(n);
-			e = stories[i]();
+			e = scenarios[i]();
 			calls = fake_calls();
 			__cudaUnregisterFatBinary(handle);
 			assert_int_equal(fake_alive_of(FAKE_LIBRARY), 0);
@@ -230,14 +230,14 @@ static void an_image_is_loaded_once_and_only_when_needed(void **state)
 	(void)state;
 	begin(0);
 	a = registered();
-	b = __cudaRegisterFatBinary(&wrapper);  /* none of its symbols is used */
+	b = __cudaRegisterFatBinary(&wrapper);  /* no symbol of this image is used */
 	assert_int_equal(fake_calls(), 0);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(cudaLaunchKernel(&stub, one, one, NULL, 0, NULL), cudaSuccess);
 	assert_int_equal(fake_alive_of(FAKE_LIBRARY), 1);
 	__cudaUnregisterFatBinary(b);
 	__cudaUnregisterFatBinary(a);
-	__cudaUnregisterFatBinary(a);  /* not registered: ignored */
+	__cudaUnregisterFatBinary(a);  /* the image is no longer registered: the call does nothing */
 	assert_int_equal(fake_alive_of(FAKE_LIBRARY), 0);
 }
 
@@ -295,7 +295,7 @@ static void every_launch_reports_a_kernel_that_the_image_lacks(void **state)
 	(void)state;
 	begin(0);
 	fake_behave()->absent_kernel = kernel_name;
-	for (int i = 0; i < 2; i++) {  /* by each launch, not only the first */
+	for (int i = 0; i < 2; i++) {  /* each launch reports it, not only the first */
 		cudaKernel_t k;
 
 		assert_int_equal(__cudaGetKernel(&k, &stub), cudaSuccess);
@@ -320,7 +320,7 @@ static void refuses_managed_memory(void **state)
 
 /* ---- separate compilation, when the linked image has nothing for the device --------------- */
 
-static gpul_driver linker;  /* the failing driver, with a linker that counts its calls */
+static gpul_driver linker;  /* the fake driver, with a linker that counts its calls */
 static int parts_added, linkers_alive;
 static const char linked_image[] = "linked";
 
@@ -480,7 +480,7 @@ static void each_thread_has_its_own_last_error(void **state)
 	gpul_rt_use(fake_runtime_driver(0));
 	assert_int_equal(gpul_rt_fail(cudaErrorInvalidValue, "of this thread"),
 			 cudaErrorInvalidValue);
-	(void)fake_driver_failing(4, CUDA_ERROR_ILLEGAL_ADDRESS); /* count, get, retain, then set as the 4th call */
+	(void)fake_driver_failing(4, CUDA_ERROR_ILLEGAL_ADDRESS); /* the 4th call fails: count, get, retain, set */
 	assert_int_equal(cudaPeekAtLastError(), cudaErrorInvalidValue);
 	assert_int_equal(pthread_create(&thread, NULL, synchronize_in_a_thread, NULL), 0);
 	assert_int_equal(pthread_join(thread, &good), 0);

@@ -1,5 +1,5 @@
-/* test_soft.c — the runtime on the software driver, without nvcc: two devices, contexts of the driver API, threads, code that
- * is registered and unregistered.  This file builds a fat binary from PTX. */
+/* test_soft.c — the runtime on the software driver, without nvcc: two devices, contexts of the driver API, threads,
+ * code that is registered and unregistered.  This file builds a fat binary from PTX. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@
 
 #include "loader/runtime/calls_internal.h"
 
-/* add(p): *p += plus++.  wait(p): returns when *p is not 0. */
+/* Two kernels: add(p) does *p += plus++, and wait(p) waits until *p is not 0. */
 static const char ptx[] =
 	".version 8.0\n.target sm_75\n.address_size 64\n"
 	".visible .global .align 4 .u32 plus = 5;\n"
@@ -56,7 +56,7 @@ static struct fatbin {
 	.arch = 75,
 	.flags = 0x11,
 };
-_Static_assert(offsetof(struct fatbin, text) == 80, "as NVIDIA's tools lay it out");
+_Static_assert(offsetof(struct fatbin, text) == 80, "the layout that NVIDIA's tools write");
 
 static gpul_rt_wrapper wrapper = { GPUL_RT_WRAPPER_MAGIC, GPUL_RT_WHOLE, NULL, NULL };
 static char stub, wait_stub;
@@ -97,7 +97,7 @@ static void leave_while_a_kernel_runs(void)
 
 	alarm(20);  /* SIGALRM ends a child that hangs */
 	of_child = registered();
-	atexit(unregister);  /* as the constructor of nvcc does */
+	atexit(unregister);  /* the constructor that nvcc generates does this too */
 	if (cudaMalloc((void **)&p, sizeof *p) || cudaMemset(p, 0, sizeof *p) ||
 	    cudaLaunchKernel(&wait_stub, one, one, args, 0, NULL))
 		_exit(1);
@@ -126,7 +126,7 @@ static cudaError_t add(unsigned *device_pointer)
 	return cudaLaunchKernel(&stub, one, one, args, 0, NULL);
 }
 
-/* Launch add() n times on a variable that is 0 at first; returns its value. */
+/* Launch add() n times on a word that is 0 at first; return the final value. */
 static unsigned added(int n)
 {
 	unsigned *d, h = 0;
@@ -176,7 +176,7 @@ static void registering_code_again_resets_its_variables(void **state)
 	(void)cudaGetLastError();
 }
 
-/* A driver function from cudaGetDriverEntryPoint. */
+/* Return a driver function that cudaGetDriverEntryPoint finds. */
 static void *entry(const char *name, unsigned version)
 {
 	enum cudaDriverEntryPointQueryResult found;
@@ -211,7 +211,7 @@ static void uses_and_keeps_a_context_that_the_program_made_current(void **state)
 	assert_int_equal(current(&now), CUDA_SUCCESS);
 	assert_ptr_equal(now, own);
 	assert_int_equal(destroy(own), CUDA_SUCCESS);
-	assert_int_equal(added(1), 6);  /* the primary context again */
+	assert_int_equal(added(1), 6);  /* the primary context is current again */
 	assert_int_equal(cudaGetDevice(&device), cudaSuccess);
 	assert_int_equal(device, 0);
 	__cudaUnregisterFatBinary(handle);
@@ -252,7 +252,7 @@ static void *work_before_and_after_a_reset(void *failed)
 	void *p = NULL;
 	cudaError_t e = cudaMalloc(&p, 16);
 
-	pthread_barrier_wait(&both);  /* now the other thread resets the device */
+	pthread_barrier_wait(&both);  /* the main thread resets the device between the two barriers */
 	pthread_barrier_wait(&both);
 	if (!e)
 		e = cudaMalloc(&p, 16);
@@ -275,7 +275,7 @@ static void a_reset_affects_the_other_threads(void **state)
 	pthread_barrier_wait(&both);
 	assert_int_equal(pthread_join(thread, &failed), 0);
 	assert_null(failed);
-	assert_int_equal(added(1), 5);  /* the initial value */
+	assert_int_equal(added(1), 5);  /* the variable has its initial value again */
 	pthread_barrier_destroy(&both);
 	__cudaUnregisterFatBinary(handle);
 }
@@ -327,8 +327,8 @@ static void peer_devices_access_each_others_memory(void **state)
 	__cudaUnregisterFatBinary(handle);
 }
 
-/* The other process: checks the bytes and the event that was recorded after them. */
-static int see(int from_owner)
+/* Runs in the other process: checks the shared bytes, and the event that was recorded after they were written. */
+static int check_shared_memory(int from_owner)
 {
 	cudaIpcMemHandle_t memory;
 	cudaIpcEventHandle_t ready;
@@ -362,7 +362,7 @@ static int share(int to_other)
 	if (write(to_other, &memory, sizeof memory) != sizeof memory ||
 	    write(to_other, &ready, sizeof ready) != sizeof ready)
 		return 6;
-	return read(to_other, &end, 1) ? 7 : 0;  /* wait for the parent */
+	return read(to_other, &end, 1) ? 7 : 0;  /* wait until the parent closes the socket */
 }
 
 static void two_processes_share_memory_and_an_event(void **state)
@@ -377,7 +377,7 @@ static void two_processes_share_memory_and_an_event(void **state)
 		assert_true(pids[i] >= 0);
 		if (!pids[i]) {
 			close(fd[!i]);
-			_exit(i ? see(fd[1]) : share(fd[0]));
+			_exit(i ? check_shared_memory(fd[1]) : share(fd[0]));
 		}
 	}
 	close(fd[0]);
@@ -391,8 +391,8 @@ static void two_processes_share_memory_and_an_event(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_process_can_exit_while_a_kernel_runs),  /* first, because it forks */
-		cmocka_unit_test(two_processes_share_memory_and_an_event),  /* forks, too */
+		cmocka_unit_test(a_process_can_exit_while_a_kernel_runs),  /* must be first, because it forks */
+		cmocka_unit_test(two_processes_share_memory_and_an_event),  /* it forks too */
 		cmocka_unit_test(each_device_has_its_own_copy_of_a_variable),
 		cmocka_unit_test(peer_devices_access_each_others_memory),
 		cmocka_unit_test(registering_code_again_resets_its_variables),

@@ -1,4 +1,4 @@
-// main.cu — separate compilation: a program whose device code calls a function of another file.
+// main.cu — a test of separate compilation: device code calls a function of plus.cu.
 // nvcc: -gencode arch=compute_75,code=[sm_75,compute_75]
 #include "tests/loader/runtime/check.h"
 

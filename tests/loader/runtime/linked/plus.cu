@@ -1,10 +1,10 @@
-// plus.cu — the other file: a device function, a variable and a kernel.
+// plus.cu — a device function, a variable and a kernel, which main.cu uses.
 // nvcc: -gencode arch=compute_75,code=[sm_75,compute_75]
 #include "tests/loader/runtime/check.h"
 
 __device__ int calls;
 
-static __device__ int scale(int a) // the name is taken in main.cu, too
+static __device__ int scale(int a) // main.cu has a function of this name too
 {
 	return a;
 }
