@@ -72,7 +72,7 @@ static bool same_pragmas(const struct modules *x, uint32_t first_a, uint32_t fir
 static bool same_tuning(const struct modules *x, const gpul_ptx_tuning *a,
 			const gpul_ptx_tuning *b)
 {
-	/* The counts are the first members, without padding between them. */
+	/* Compare the counts as bytes: they are the first members, without padding between them. */
 	return !memcmp(a, b, offsetof(gpul_ptx_tuning, explicitcluster)) &&
 	       a->explicitcluster == b->explicitcluster && a->noreturn == b->noreturn &&
 	       a->blocksareclusters == b->blocksareclusters && a->n_pragmas == b->n_pragmas &&

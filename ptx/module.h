@@ -29,25 +29,25 @@ extern "C" {
 #endif
 
 typedef uint32_t gpul_ptx_str;         /* an index into the module's names; 0 is "" */
-#define GPUL_PTX_NONE UINT32_MAX       /* "no such row", for every index below */
+#define GPUL_PTX_NONE UINT32_MAX       /* means "no such row" in every index below */
 
 /* ---- operands ---------------------------------------------------------------------------- */
 
 typedef enum gpul_ptx_operand_kind {
-	GPUL_PTX_OP_REG,      /* index: flat register number within the function; of a vector register the number
-	                       * of the selected element (v.y), or of its first element (v) */
+	GPUL_PTX_OP_REG,      /* index: flat register number within the function; for a vector register the number
+	                       * of the selected element (v.y), or of the first element (v) */
 	GPUL_PTX_OP_SPECIAL,  /* index: gpul_ptx_special (%tid.x ...) */
 	GPUL_PTX_OP_INT,      /* value.i: 64-bit two's complement, as written */
 	GPUL_PTX_OP_F32,      /* value.f32: 0f3F800000 */
 	GPUL_PTX_OP_F64,      /* value.f64: 0d... or a decimal literal such as 1.5 */
-	GPUL_PTX_OP_SYMBOL,   /* ref: a variable, parameter or function; value.i: byte offset added to it */
+	GPUL_PTX_OP_SYMBOL,   /* ref_kind: a variable, parameter or function; value.i: byte offset added to it */
 	GPUL_PTX_OP_LABEL,    /* index: row of func->labels (also .branchtargets and .callprototype names) */
 	GPUL_PTX_OP_ADDRESS,  /* [base + value.i]; child[0] is the base: REG, SYMBOL or INT (then value.i is 0);
 	                       * the other children: coordinates, as in [map, {x, y}] of textures and tensors */
-	GPUL_PTX_OP_VECTOR,   /* {a, b, ...}: children first_child .. +n_children */
-	GPUL_PTX_OP_PAIR,     /* p|q: two children, either may be SINK */
-	GPUL_PTX_OP_LIST,     /* ( a, b ): argument lists of call; children */
-	GPUL_PTX_OP_SINK,     /* _ */
+	GPUL_PTX_OP_VECTOR,   /* {a, b, ...}: the elements are the children */
+	GPUL_PTX_OP_PAIR,     /* p|q: two children; either of them may be SINK */
+	GPUL_PTX_OP_LIST,     /* ( a, b ), an argument list of call: the arguments are the children */
+	GPUL_PTX_OP_SINK,     /* _, which discards a result */
 } gpul_ptx_operand_kind;
 
 typedef enum gpul_ptx_ref_kind {
@@ -61,11 +61,11 @@ typedef enum gpul_ptx_ref_kind {
 
 typedef struct gpul_ptx_operand {
 	uint8_t kind;        /* gpul_ptx_operand_kind */
-	uint8_t ref_kind;    /* gpul_ptx_ref_kind, of SYMBOL */
+	uint8_t ref_kind;    /* for SYMBOL: gpul_ptx_ref_kind */
 	bool negated;        /* !p or -x */
 	uint8_t selector;    /* gpul_ptx_selector: .x .y .z .w (vector registers), .b0 .. .b3 .h0 .h1 .b10 ... */
-	uint32_t index;      /* meaning by kind; of SYMBOL: row of the table that ref_kind selects */
-	uint32_t first_child;   /* ADDRESS VECTOR PAIR LIST: first row in func->operands */
+	uint32_t index;      /* its meaning depends on kind; for SYMBOL: row of the table that ref_kind selects */
+	uint32_t first_child;   /* for ADDRESS, VECTOR, PAIR, LIST: row of func->operands with the first child */
 	uint32_t n_children;
 	union {
 		int64_t i;
@@ -79,48 +79,48 @@ typedef struct gpul_ptx_operand {
 #define GPUL_PTX_MAX_MODS 14
 
 typedef struct gpul_ptx_inst {
-	uint16_t opcode;         /* gpul_ptx_opcode: the root, ADD of add.sat.s32 */
+	uint16_t opcode;         /* gpul_ptx_opcode: the root of the instruction, ADD for add.sat.s32 */
 	uint8_t n_mods;
 	uint8_t n_operands;
-	uint16_t mods[GPUL_PTX_MAX_MODS];  /* gpul_ptx_mod, in the order written */
-	uint32_t guard;          /* @p: flat register number; GPUL_PTX_NONE: always */
-	bool guard_negated;      /* @!p */
-	uint32_t first_operand;  /* row of func->operands; the n_operands rows are consecutive */
+	uint16_t mods[GPUL_PTX_MAX_MODS];  /* gpul_ptx_mod, in the order of the text */
+	uint32_t guard;          /* @p: flat register number of p; GPUL_PTX_NONE: no guard */
+	bool guard_negated;      /* true for @!p */
+	uint32_t first_operand;  /* row of func->operands; the other operands are in the next rows */
 	uint32_t line, column;   /* position in the PTX text, from 1 */
-	uint32_t loc;            /* row of module->locs: the .loc in force, or GPUL_PTX_NONE */
+	uint32_t loc;            /* row of module->locs: the last .loc before it; or GPUL_PTX_NONE */
 } gpul_ptx_inst;
 
 typedef struct gpul_ptx_label {
 	gpul_ptx_str name;
-	uint32_t inst;           /* row of the instruction that follows; == n_insts at the end */
+	uint32_t inst;           /* row of the instruction that follows the label; n_insts if there is none */
 	uint32_t scope;          /* row of func->scopes */
 	enum { GPUL_PTX_LABEL_CODE, GPUL_PTX_LABEL_BRANCHTARGETS, GPUL_PTX_LABEL_CALLTARGETS,
 	       GPUL_PTX_LABEL_CALLPROTOTYPE } kind;
-	uint32_t first_target, n_targets;  /* TARGETS: LABEL or SYMBOL rows of func->operands */
-	uint32_t prototype;      /* CALLPROTOTYPE: row of module->funcs (kind PROTOTYPE, no body) */
+	uint32_t first_target, n_targets;  /* for TARGETS: rows of func->operands, LABEL or SYMBOL */
+	uint32_t prototype;      /* for CALLPROTOTYPE: row of module->funcs (kind PROTOTYPE, no body) */
 	uint32_t line;
 } gpul_ptx_label;
 
 /* ---- declarations ------------------------------------------------------------------------ */
 
 typedef struct gpul_ptx_regs {   /* one declared name: `.reg .b32 %r<5>`, `.reg .v2 .f32 x` */
-	gpul_ptx_str name;       /* without <n> */
+	gpul_ptx_str name;       /* the name without <n> */
 	uint16_t type;           /* gpul_ptx_mod: GPUL_PTX_MOD_B32 ...  PRED */
 	uint8_t vector;          /* 1, 2 or 4 */
-	bool ranged;             /* written with <count> */
-	uint32_t first;          /* flat number of its first register; vector elements are .x of it */
-	uint32_t count;          /* 1 unless ranged */
+	bool ranged;             /* declared with <count> */
+	uint32_t first;          /* flat number of the first register, for a vector of its element .x */
+	uint32_t count;          /* number of registers; 1 unless ranged */
 	uint32_t scope;
 } gpul_ptx_regs;
 
 typedef struct gpul_ptx_init {   /* one element of an initializer */
 	enum { GPUL_PTX_INIT_INT, GPUL_PTX_INIT_F32, GPUL_PTX_INIT_F64, GPUL_PTX_INIT_SYMBOL,
 	       GPUL_PTX_INIT_OPEN, GPUL_PTX_INIT_CLOSE,   /* { } */
-	       GPUL_PTX_INIT_PROPERTY } kind;   /* of a .texref, .samplerref, .surfref: filter_mode = nearest */
+	       GPUL_PTX_INIT_PROPERTY } kind;   /* of a .texref, .samplerref, .surfref: "filter_mode = nearest" */
 	uint8_t ref_kind;        /* SYMBOL: MODULE_VAR or FUNC */
-	bool generic;            /* SYMBOL: generic(name) */
+	bool generic;            /* SYMBOL: true for generic(name) */
 	uint8_t mask_byte;       /* SYMBOL: the byte that a mask selects, 1 .. 8: 0xFF00(name) is 2; 0: no mask */
-	uint32_t index;          /* SYMBOL: row; PROPERTY: gpul_ptx_str, its name */
+	uint32_t index;          /* SYMBOL: row of the table of ref_kind; PROPERTY: gpul_ptx_str of its name */
 	gpul_ptx_str property_word;   /* PROPERTY: its value if that is a keyword; 0: the value is the number in i */
 	int64_t i;               /* INT: value; SYMBOL: byte offset; F32 and F64: bits */
 } gpul_ptx_init;
@@ -138,14 +138,14 @@ typedef struct gpul_ptx_var {    /* a variable or a parameter */
 	uint16_t type;           /* gpul_ptx_mod: GPUL_PTX_MOD_F32, B8 ... also TEXREF SAMPLERREF SURFREF */
 	uint8_t vector;          /* 1, 2 or 4 */
 	uint8_t linkage;         /* gpul_ptx_linkage */
-	uint16_t ptr_space;      /* kernel parameter .ptr .global: GLOBAL; GENERIC: .ptr without a space; 0: no .ptr */
-	uint32_t ptr_align;      /* .ptr ... .align N; 0: absent */
-	uint32_t align;          /* .align N; 0: absent, natural alignment of the type */
+	uint16_t ptr_space;      /* kernel parameter with .ptr .global: GLOBAL; with .ptr only: GENERIC; else 0 */
+	uint32_t ptr_align;      /* N of .ptr ... .align N; 0: absent */
+	uint32_t align;          /* N of .align N; 0: absent, so the natural alignment of the type */
 	uint32_t n_dims;         /* number of array dimensions: 0 for a scalar, 2 for [2][3] */
-	uint32_t first_dim;      /* row of module->dims; a dim of 0 is [] */
-	uint64_t bytes;          /* element bytes x vector x all dims; 0 for [] without initializer */
-	uint32_t first_init, n_inits;   /* rows of module->inits; n_inits 0: none */
-	uint32_t reg;            /* space REG: its flat register number */
+	uint32_t first_dim;      /* row of module->dims; a dimension of 0 is [] */
+	uint64_t bytes;          /* element bytes x vector x all dimensions; 0 for [] without initializer */
+	uint32_t first_init, n_inits;   /* rows of module->inits; n_inits is 0 without an initializer */
+	uint32_t reg;            /* if space is REG: flat register number */
 	uint32_t scope;
 	uint32_t attributes;     /* GPUL_PTX_ATTRIBUTE_MANAGED, _UNIFIED */
 	uint64_t unified[2];     /* the UUID of .unified(a, b) */
@@ -160,7 +160,7 @@ typedef struct gpul_ptx_tuning { /* performance-tuning directives (.maxntid ...)
 } gpul_ptx_tuning;
 
 typedef struct gpul_ptx_scope { uint32_t parent; uint32_t open, close; } gpul_ptx_scope;
-/* { } in a body: open and close are rows of the items of the body; row 0 is the body itself */
+/* A block { } in a body: open and close are rows of func->items; the scope in row 0 is the body itself. */
 
 typedef struct gpul_ptx_item {   /* one statement, in the order of the file; the printer prints these */
 	enum { GPUL_PTX_ITEM_INST, GPUL_PTX_ITEM_LABEL, GPUL_PTX_ITEM_REGS, GPUL_PTX_ITEM_VAR,
@@ -176,7 +176,7 @@ typedef enum gpul_ptx_func_kind {
 typedef struct gpul_ptx_func {
 	gpul_ptx_str name;
 	uint8_t kind, linkage;
-	bool has_body;           /* false: a declaration */
+	bool has_body;           /* false: only a declaration */
 	uint32_t definition;     /* row of module->funcs with the body (this row if has_body), or NONE */
 	gpul_ptx_var *params, *rets, *vars;
 	uint32_t n_params, n_rets, n_vars;
@@ -194,26 +194,26 @@ typedef struct gpul_ptx_func {
 	gpul_ptx_item *items;
 	uint32_t n_items;
 	gpul_ptx_tuning tuning;
-	bool has_unified;        /* .attribute(.unified(a, b)) */
+	bool has_unified;        /* true for .attribute(.unified(a, b)) */
 	uint64_t unified[2];
 	uint32_t line;
 } gpul_ptx_func;
 
 typedef struct gpul_ptx_loc {    /* .loc file line column [, function_name L, inlined_at ...] */
 	uint32_t file, line, column;
-	uint32_t function_label, function_offset;   /* gpul_ptx_str or 0 */
-	uint32_t at_file, at_line, at_column;       /* inlined_at; 0: none */
+	uint32_t function_label, function_offset;   /* function_name: gpul_ptx_str and offset; 0: none */
+	uint32_t at_file, at_line, at_column;       /* position after inlined_at; 0: none */
 } gpul_ptx_loc;
 
 typedef struct gpul_ptx_file { uint32_t number; gpul_ptx_str path; uint64_t timestamp, bytes; } gpul_ptx_file;
 typedef struct gpul_ptx_section { gpul_ptx_str name; gpul_ptx_str text; } gpul_ptx_section;
-typedef struct gpul_ptx_alias { uint32_t alias, aliasee; } gpul_ptx_alias;  /* rows of funcs */
+typedef struct gpul_ptx_alias { uint32_t alias, aliasee; } gpul_ptx_alias;  /* rows of module->funcs */
 
 typedef struct gpul_ptx_module {
 	uint32_t version_major, version_minor;
-	uint32_t sm;                   /* 90 of sm_90a */
+	uint32_t sm;                   /* 90 for sm_90a */
 	char sm_suffix;                /* 'a', 'f' or 0 */
-	bool debug;                    /* .target ..., debug */
+	bool debug;                    /* true if .target has the option debug */
 	gpul_ptx_str target;           /* the .target operands as written, "sm_90, debug" */
 	uint32_t address_size;         /* 32 or 64 */
 	gpul_ptx_var *vars;            uint32_t n_vars;
@@ -249,8 +249,9 @@ void gpul_ptx_module_destroy(gpul_ptx_module *m);  /* NULL is fine; cannot fail 
 /** Parse declarations and skip function bodies: for lists of kernels, about ten times as fast as gpul_ptx_parse().
  *
  * The result has functions with their parameters (without names) and tuning directives, but no registers, labels,
- * instructions or items.  From a body only the .shared variables are read: those that it declares, then those of the
- * module that it names.  The only check of a body is that its braces match.
+ * instructions or items.  From a body only the .shared variables are read: first the variables that the body
+ * declares, then the .shared variables of the module that the body uses.  The only check of a body is that its braces
+ * match.
  *
  * @text       the PTX, as for gpul_ptx_parse()
  * @text_bytes its size in bytes

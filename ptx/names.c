@@ -11,8 +11,8 @@
 struct ptx_name {
 	const char *text;
 	uint32_t bytes, hash;
-	uint32_t plain, ranged;    /* innermost binding of the name itself, and of name<n>; or NONE */
-	bool numbered_plain;       /* a plain name consists of this name and a number: %r7 beside %r<5> */
+	uint32_t plain, ranged;    /* innermost bindings of the name itself and of name<n>, or NONE */
+	bool numbered_plain;       /* a plain name consists of this name and a number: %r7, declared beside %r<5> */
 };
 
 struct ptx_binding {
@@ -227,7 +227,7 @@ bool ptx_names_find(const ptx_names *n, const char *text, uint32_t bytes, ptx_fo
 	if (prefix < bytes && prefix && !n->digit_prefix) {
 		uint32_t name = *slot_of(n, text, prefix, hash_of(text, prefix));
 
-		/* The usual register: the whole name need not be looked up. */
+		/* In the usual case, %r<5> and %r3, the whole name need not be looked up. */
 		if (name && name_at(n, name)->ranged != NONE && !name_at(n, name)->numbered_plain) {
 			find_ranged(n, text, bytes, prefix, &have, out);
 			return have;
@@ -242,7 +242,7 @@ bool ptx_names_find_range(const ptx_names *n, uint32_t name, uint32_t count, ptx
 	bool have = false;
 
 	if (count && b != NONE)
-		keep_deeper(n, b, 0, &have, out);   /* every range begins at 0, so it overlaps */
+		keep_deeper(n, b, 0, &have, out);   /* every range begins at 0, so two ranges of one name overlap */
 	return have;
 }
 
@@ -270,7 +270,7 @@ void ptx_names_close_scope(ptx_names *n)
 
 const char *ptx_names_near(const ptx_names *n, const char *text, uint32_t bytes)
 {
-	enum { LONGEST = 48 };   /* bounds the time: the comparison is quadratic in the length */
+	enum { LONGEST = 48 };   /* limits the time, because a comparison is quadratic in the length */
 	char wanted[LONGEST + 1];
 	const char *best = NULL;
 	size_t best_distance = bytes > 4 ? 3 : bytes > 1 ? 2 : 0;

@@ -17,7 +17,7 @@ static void put_unified(ptx_out *o, const uint64_t unified[2])
 
 /* ---- initializers ------------------------------------------------------------------------ */
 
-/* 0xFF00(generic(name)+8) */
+/* Print the address in an initializer: 0xFF00(generic(name)+8) */
 static void put_init_symbol(ptx_out *o, const gpul_ptx_init *i)
 {
 	gpul_ptx_str name = i->ref_kind == GPUL_PTX_REF_FUNC ? o->m->funcs[i->index].name
@@ -134,7 +134,7 @@ static void put_ptr(ptx_out *o, const gpul_ptx_var *v)
 	put_align(o, v->ptr_align);
 }
 
-/* The part that variables and parameters share: all but the linkage, the initializer and the ';'. */
+/* Print the part that variables and parameters have in common: all but linkage, initializer and ';'. */
 static void put_declaration(ptx_out *o, const gpul_ptx_var *v)
 {
 	ptx_put_mod(o, v->space);
@@ -340,7 +340,7 @@ static void put_body(ptx_out *o, const gpul_ptx_func *f)
 
 /* ---- module level ------------------------------------------------------------------------ */
 
-/* .visible .func (.param .b32 r) name(.param .b32 a) */
+/* Print the head of a function: .visible .func (.param .b32 r) name(.param .b32 a) */
 static void put_func_head(ptx_out *o, const gpul_ptx_func *f)
 {
 	o->f = f;
@@ -371,8 +371,8 @@ void ptx_put_func(ptx_out *o, const gpul_ptx_func *f)
 		ptx_put(o, ";\n");
 }
 
-/* A declaration of a kernel has no tuning directives, because they belong to its body; those of a function are part of
- * its calling convention. */
+/* A declaration of a kernel has no tuning directives, because they belong to its body.  The tuning directives of a
+ * function are part of its calling convention. */
 void ptx_put_func_declaration(ptx_out *o, const gpul_ptx_func *f)
 {
 	put_func_head(o, f);
@@ -460,7 +460,7 @@ gpul_status gpul_ptx_print(const gpul_ptx_module *m, char **out_text, size_t *ou
 	ptx_put_head(&o, m->version_major, m->version_minor, gpul_ptx_name(m, m->target), m->address_size);
 	for (uint32_t i = 0; i < m->n_items; i++)
 		put_item(&o, &m->items[i]);
-	ptx_put_bytes(&o, "", 1);   /* the NUL */
+	ptx_put_bytes(&o, "", 1);   /* append the NUL */
 	if (o.failed) {
 		free(o.text);
 		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory while printing PTX");

@@ -15,11 +15,11 @@ static const char *const special_texts[] = { GPUL_PTX_SPECIALS(X) };
 #undef X
 
 enum { N_SLOTS = 1024 };
-_Static_assert(GPUL_PTX_N_MODS < N_SLOTS / 2, "a search in a full hash table would not end");
+_Static_assert(GPUL_PTX_N_MODS < N_SLOTS / 2, "the hash table must not be full, or a search would not end");
 
 struct table {
 	const char *const *texts;
-	int16_t slots[N_SLOTS];   /* row of texts + 1; 0: empty */
+	int16_t slots[N_SLOTS];   /* row of texts plus 1; 0: empty */
 };
 
 static struct table opcodes = { .texts = opcode_texts };
@@ -86,7 +86,7 @@ int ptx_find_special(const char *text, uint32_t bytes)
 
 const char *ptx_near_opcode(const char *text, uint32_t bytes)
 {
-	char wanted[24];   /* enough for each opcode and its misspellings */
+	char wanted[24];   /* long enough for each opcode and its misspellings */
 
 	if (bytes >= sizeof wanted)
 		return NULL;

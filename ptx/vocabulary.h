@@ -1,8 +1,8 @@
 /* vocabulary.h — the keywords of PTX: instruction roots, modifiers, special registers.
  *
- * One row is one keyword; the enum, the lexer's table and the printer are generated from these rows.  A modifier that is
- * not listed is kept by name (module->extra_mods, numbers from GPUL_PTX_MOD_EXTRA), so that a file of a newer ISA still
- * parses and prints; the interpreter refuses it by name. */
+ * One row is one keyword; the enum, the lexer's table and the printer are generated from these rows.  A modifier
+ * that is not listed is kept by name (module->extra_mods, numbers from GPUL_PTX_MOD_EXTRA), so that a file of a
+ * newer ISA still parses and prints; the interpreter refuses it by name. */
 #ifndef GPULOAD_PTX_VOCABULARY_H
 #define GPULOAD_PTX_VOCABULARY_H
 
@@ -183,7 +183,7 @@ typedef enum gpul_ptx_mod {
 	GPUL_PTX_MODS(X)
 #undef X
 	GPUL_PTX_N_MODS,
-	GPUL_PTX_MOD_EXTRA = 0x1000  /* + row of module->extra_mods */
+	GPUL_PTX_MOD_EXTRA = 0x1000  /* plus the row of module->extra_mods */
 } gpul_ptx_mod;
 
 typedef enum gpul_ptx_special {
@@ -193,14 +193,14 @@ typedef enum gpul_ptx_special {
 	GPUL_PTX_N_SPECIALS
 } gpul_ptx_special;
 
-/* A part of a register: of a vector (.x or .r ...), or of a video operand (.b0, .h1). */
+/* A selected part of a register: an element of a vector (.x or .r ...), or bytes of a video operand (.b0, .h1). */
 typedef enum gpul_ptx_selector {
 	GPUL_PTX_SEL_NONE,
-	GPUL_PTX_SEL_X, GPUL_PTX_SEL_Y, GPUL_PTX_SEL_Z, GPUL_PTX_SEL_W,      /* also written .r .g .b .a */
+	GPUL_PTX_SEL_X, GPUL_PTX_SEL_Y, GPUL_PTX_SEL_Z, GPUL_PTX_SEL_W,      /* or .r .g .b .a */
 	GPUL_PTX_SEL_B0, GPUL_PTX_SEL_B1, GPUL_PTX_SEL_B2, GPUL_PTX_SEL_B3,
 	GPUL_PTX_SEL_H0, GPUL_PTX_SEL_H1,
-	GPUL_PTX_SEL_BYTES,  /* .b3210, .b7654, .b10: value.i holds the digits, the rightmost in bits 0..3, the
-	                      * next in 4..7 ...; bits 32..35 hold their number */
+	GPUL_PTX_SEL_BYTES,  /* .b3210, .b7654, .b10: value.i contains the digits, the rightmost in bits 0..3, the
+	                      * next in bits 4..7 ...; bits 32..35 contain their number */
 	GPUL_PTX_SEL_HALVES, /* .h10, .h2: encoded like BYTES */
 } gpul_ptx_selector;
 
@@ -209,7 +209,7 @@ const char *gpul_ptx_opcode_text(gpul_ptx_opcode op);
 const char *gpul_ptx_special_text(gpul_ptx_special s);
 
 struct gpul_ptx_module;
-/** The text of a modifier without its dot; m: its module (may be NULL for numbers below EXTRA). */
+/** The text of a modifier without its dot; m is the module that uses it; it may be NULL for numbers below EXTRA. */
 const char *gpul_ptx_mod_text(const struct gpul_ptx_module *m, unsigned mod);
 
 #ifdef __cplusplus

@@ -7,10 +7,10 @@
 /* Fills the hash tables at the first call; required before the functions below.  Any thread. */
 void ptx_vocabulary_init(void);
 
-/* -1: no such keyword. */
+/* Find the number of a keyword; -1: no such keyword. */
 int ptx_find_opcode(const char *text, uint32_t bytes);
-int ptx_find_mod(const char *text, uint32_t bytes);     /* without the dot */
-int ptx_find_special(const char *text, uint32_t bytes); /* without the '%' */
+int ptx_find_mod(const char *text, uint32_t bytes);     /* text without the dot */
+int ptx_find_special(const char *text, uint32_t bytes); /* text without the '%' */
 
 /* The opcode whose spelling is nearest to text; NULL: none is near. */
 const char *ptx_near_opcode(const char *text, uint32_t bytes);

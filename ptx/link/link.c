@@ -6,7 +6,7 @@
 
 /* ---- copies of the inputs ---------------------------------------------------------------- */
 
-/* Copy n rows and add `more` cleared ones; NULL: out of memory. */
+/* Copy n rows and add `more` cleared rows; NULL: out of memory. */
 static void *copy_rows(ptx_linker *l, const void *rows, size_t n, size_t more, size_t row_bytes)
 {
 	char *copy = ptx_arena_alloc(&l->arena, (n + more + 1) * row_bytes);
@@ -55,7 +55,7 @@ static gpul_status copy_input(ptx_linker *l, const gpul_ptx_link_input *from,
 
 /* ---- source files and lines -------------------------------------------------------------- */
 
-/* The number of a file in the result, from 1; 0: out of memory. */
+/* Return the number that a file has in the result, from 1; 0: out of memory. */
 static uint32_t file_number(ptx_linker *l, const gpul_ptx_file *f, const char *path)
 {
 	uint32_t name = ptx_link_intern(l, path);
@@ -73,7 +73,7 @@ static uint32_t file_number(ptx_linker *l, const gpul_ptx_file *f, const char *p
 	return row->number = (uint32_t)l->files.n;
 }
 
-/* The number in the result of the file that has `number` in an input. */
+/* Return the number in the result of a file that has `number` in an input. */
 static uint32_t renumber_file(ptx_linker *l, const gpul_ptx_module *m, uint32_t number)
 {
 	const gpul_ptx_file unknown = { 0 };
@@ -86,7 +86,7 @@ static uint32_t renumber_file(ptx_linker *l, const gpul_ptx_module *m, uint32_t 
 
 static gpul_status renumber_lines(ptx_linker *l, gpul_ptx_module *m)
 {
-	uint32_t last = 0, number = 0;   /* adjacent rows usually have the same file */
+	uint32_t last = 0, number = 0;   /* the last result, because adjacent rows usually have the same file */
 
 	for (uint32_t i = 0; i < m->n_locs; i++) {
 		if (!number || m->locs[i].file != last) {

@@ -5,8 +5,8 @@
  *     c.ptx  .weak .func g {...}     $str         ┘
  *
  * Modules refer to each other by name, so the linked text needs only one declaration or definition of each shared name;
- * a private name that two modules use is renamed in one of them.  DWARF sections (.section) are dropped, and with them the
- * chains of inlined calls that refer to .debug_str; .loc lines stay, with new file numbers. */
+ * a private name that two modules use is renamed in one of them.  DWARF sections (.section) are dropped, and with
+ * them the chains of inlined calls that refer to .debug_str; .loc lines stay, with new file numbers. */
 #ifndef GPULOAD_PTX_LINK_LINK_H
 #define GPULOAD_PTX_LINK_LINK_H
 
@@ -21,23 +21,23 @@ extern "C" {
 
 typedef struct gpul_ptx_link_input {
 	const gpul_ptx_module *module;
-	const char *name;   /* for messages: file, member */
+	const char *name;   /* for messages: the file and, in an archive, the member */
 } gpul_ptx_link_input;
 
 /** Link modules into one PTX text.
  *
  * The result has the newest .version of the inputs, and the lowest .target that can run all of them.  Of several
- * definitions a strong one is kept, else the first .weak one; of several .common variables the largest.  An .extern .shared
- * array needs no definition, because the launch sets its size; nor do the functions that every driver provides: vprintf,
- * malloc, free, __assertfail.
+ * definitions a strong one is kept, else the first .weak one; of several .common variables the largest.  An .extern
+ * .shared array needs no definition, because the launch sets its size; nor do the functions that every driver
+ * provides: vprintf, malloc, free, __assertfail.
  *
  * @inputs     array of n modules; borrowed
  * @n          at least 1
  * @out_text   PTX, NUL-terminated; owned by the caller: free(); untouched on failure
  * @out_bytes  size without the NUL; may be NULL
- * Errors  GPUL_EFORMAT, with the mangled symbol in single quotes and the names of the inputs: a symbol is defined twice;
- *         it is used but not defined; its declarations differ in kind, size or parameters; no device can run all
- *         targets; GPUL_ENOMEM
+ * Errors  GPUL_EFORMAT, with the mangled symbol in single quotes and the names of the inputs: a symbol is
+ *         defined twice; it is used but not defined; its declarations differ in kind, size or parameters; no
+ *         device can run all targets; GPUL_ENOMEM
  * Threads any thread may call; the modules are only read
  * Source  PTX ISA 9.0, Linking Directives; Module Directives, .target */
 gpul_status gpul_ptx_link(const gpul_ptx_link_input *inputs, size_t n, char **out_text,

@@ -6,8 +6,8 @@
  *     link_write.c    print the result
  *     link.c          copy the inputs, run the steps
  *
- * Inputs are not changed: each is copied one level deep (rows, not the memory that rows point to); the names, linkage and
- * .loc rows of the copies are edited, then printed. */
+ * Inputs are not changed: each is copied one level deep (rows, not the memory that rows point to); the names,
+ * linkage and .loc rows of the copies are edited, then printed. */
 #ifndef GPULOAD_PTX_LINK_LINK_INTERNAL_H
 #define GPULOAD_PTX_LINK_LINK_INTERNAL_H
 
@@ -16,42 +16,42 @@
 #include "ptx/link/link.h"
 #include "ptx/names_internal.h"
 
-typedef enum ptx_strength {      /* of a definition: the strongest one is kept */
+typedef enum ptx_strength {      /* strength of a definition: the strongest definition is kept */
 	PTX_UNDEFINED, PTX_COMMON, PTX_WEAK, PTX_STRONG,
 } ptx_strength;
 
-/* A row of vars or funcs of an input. */
+/* The place of a variable or function: a row of vars or funcs of an input. */
 struct ptx_link_place { uint32_t input, row; };
 
 typedef struct ptx_link_symbol {
 	bool taken;              /* a module has this name at module level */
 	bool is_external;        /* visible to other modules; false: private to one module */
 	bool is_func;
-	bool is_referred_to;     /* by an operand or an initializer */
+	bool is_referred_to;     /* an operand or an initializer refers to it */
 	ptx_strength strength;
-	struct ptx_link_place first;        /* its first declaration or definition */
-	struct ptx_link_place definition;   /* valid unless strength is PTX_UNDEFINED */
+	struct ptx_link_place first;        /* place of the first declaration or definition */
+	struct ptx_link_place definition;   /* place of the kept definition; valid unless strength is PTX_UNDEFINED */
 } ptx_link_symbol;
 
 enum ptx_written { PTX_NOT_WRITTEN, PTX_BEGUN, PTX_DECLARED, PTX_WRITTEN };
 
 struct ptx_link_input {
 	const char *name;
-	gpul_ptx_module m;       /* the copy: it owns vars, funcs, locs and strings; strings and the two
-	                          * tables by name have room for one new name per row */
-	uint32_t *func_row;      /* by name: row of funcs, the one with the body if there is one */
-	uint32_t *symbol;        /* by name: row of symbols; 0: private, or not a module-level name */
-	bool *aliased;           /* by row of funcs: defined by .alias */
-	uint8_t *written;        /* by row of vars: enum ptx_written */
+	gpul_ptx_module m;       /* the copy; it has its own vars, funcs, locs and strings.  strings, func_row and
+	                          * symbol have room for one new name per row */
+	uint32_t *func_row;      /* index: name; its row of funcs, if possible the row with the body */
+	uint32_t *symbol;        /* index: name; its row of symbols; 0: private, or not a module-level name */
+	bool *aliased;           /* index: row of funcs; true: defined by .alias */
+	uint8_t *written;        /* index: row of vars; enum ptx_written */
 };
 
 typedef struct ptx_linker {
 	ptx_arena arena;
 	struct ptx_link_input *inputs;
 	uint32_t n_inputs;
-	ptx_names names;         /* of all modules; the row of a name is also its row of symbols */
+	ptx_names names;         /* names of all modules; the row of a name is also its row of symbols */
 	GPUL_ARRAY(ptx_link_symbol) symbols;
-	GPUL_ARRAY(gpul_ptx_file) files;   /* of the result; path: row of names */
+	GPUL_ARRAY(gpul_ptx_file) files;   /* source files of the result; path is a row of names */
 	uint32_t version_major, version_minor;
 	char target[256];
 	gpul_error *err;
@@ -67,7 +67,8 @@ gpul_status ptx_link_collect(ptx_linker *l);
 gpul_status ptx_link_refer(ptx_linker *l);
 gpul_status ptx_link_rename(ptx_linker *l);
 
-/* True when this row of an input is the one that the result keeps for its name. */
+/* True when the result prints this row of an input: it is the kept definition of its name or, if there is none, the
+ * first declaration. */
 bool ptx_link_keeps_func(const ptx_linker *l, uint32_t input, uint32_t row);
 bool ptx_link_keeps_var(const ptx_linker *l, uint32_t input, uint32_t row);
 /* The symbol of a name of an input; NULL: the name is private. */

@@ -6,7 +6,7 @@
 
 /* ---- references -------------------------------------------------------------------------- */
 
-/* An array in dynamic shared memory has no definition: the launch sets its size. */
+/* True for an array in dynamic shared memory: it needs no definition, because the launch sets its size. */
 static bool is_dynamic_shared(const ptx_linker *l, const ptx_link_symbol *s)
 {
 	return !s->is_func &&
@@ -104,8 +104,8 @@ static bool has_name(const gpul_ptx_module *m, const char *text)
 	return false;
 }
 
-/* A new name, in the arena: no module has it at module level, and this module has it nowhere, because a local name would
- * hide it.  NULL: out of memory. */
+/* Create a new name: no module has it at module level, and this module has it nowhere, because a local name would hide
+ * it.  In the arena; NULL: out of memory. */
 static const char *new_name(ptx_linker *l, uint32_t input, const char *old)
 {
 	size_t room = strlen(old) + 24;
@@ -122,8 +122,8 @@ static const char *new_name(ptx_linker *l, uint32_t input, const char *old)
 	return text;
 }
 
-/* Reserve a module-level name for a private symbol: its present name if that is free, else a new name.  0: out of
- * memory. */
+/* Reserve a module-level name for a private symbol: its own name if no other symbol has it, else a new name.
+ * 0: out of memory. */
 static gpul_ptx_str claim_name(ptx_linker *l, uint32_t input, gpul_ptx_str name)
 {
 	gpul_ptx_module *m = &l->inputs[input].m;

@@ -1,4 +1,4 @@
-/* link_symbols.c — the symbol table, and checks that all declarations of a name agree: PTX ISA 9.0, Linking Directives. */
+/* link_symbols.c — the symbol table, and checks that declarations of a name agree: PTX ISA 9.0, Linking Directives. */
 #include "ptx/link/link_internal.h"
 
 #include <string.h>
@@ -68,7 +68,7 @@ static gpul_status check_vars(const ptx_linker *l, struct ptx_link_place a,
 
 	if (v->space != w->space)
 		return fail_different(l, a, b, name, "their memory spaces (__device__, __constant__, __shared__) differ");
-	/* 0: an array without a size matches every size */
+	/* size 0: an array without a size matches every size */
 	if (v->bytes && w->bytes && v->bytes != w->bytes && v->linkage != GPUL_PTX_COMMON &&
 	    w->linkage != GPUL_PTX_COMMON)
 		return fail_different(l, a, b, name, "their sizes differ");
@@ -98,7 +98,7 @@ static gpul_status check_funcs(const ptx_linker *l, struct ptx_link_place a,
 	return GPUL_OK;
 }
 
-/* Dynamic shared memory gets the largest alignment of its declarations. */
+/* Give an array in dynamic shared memory the largest alignment of its declarations. */
 static void raise_alignment(ptx_linker *l, struct ptx_link_place a, struct ptx_link_place b)
 {
 	gpul_ptx_var *v = &l->inputs[a.input].m.vars[a.row];

@@ -23,7 +23,7 @@ static bool runs_on(const gpul_ptx_module *m, const gpul_ptx_module *at)
 	return m->sm <= at->sm && (!m->sm_suffix || at->sm / 10 == m->sm / 10);
 }
 
-/* The input with the highest target; of several, the most restricted one. */
+/* Find the input with the highest target; if several have it, the most restricted of them. */
 static uint32_t newest_input(const ptx_linker *l)
 {
 	uint32_t best = 0;
@@ -53,7 +53,7 @@ static gpul_status choose_sm(ptx_linker *l)
 					 in->name, in->m.sm, (const char[]){ in->m.sm_suffix, 0 },
 					 l->inputs[best].name, at->sm,
 					 (const char[]){ at->sm_suffix, 0 });
-		/* sm_100f with sm_103: the result runs on the family from sm_103 on */
+		/* sm_100f and sm_103 are linked to sm_103f, which runs on the family from sm_103 on */
 		if (suffix_rank(in->m.sm_suffix) > suffix_rank(suffix))
 			suffix = in->m.sm_suffix;
 	}
@@ -88,7 +88,7 @@ static void add_options(ptx_linker *l, const gpul_ptx_module *m)
 	}
 }
 
-/* All inputs must have the same texture mode; the default is texmode_unified. */
+/* Check that all inputs have the same texture mode; the default is texmode_unified. */
 static gpul_status check_texmode(ptx_linker *l)
 {
 	static const char independent[] = "texmode_independent";

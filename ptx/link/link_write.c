@@ -29,11 +29,11 @@ static void put_func_declarations(const ptx_linker *l, uint32_t input, ptx_out *
 
 /* ---- variables --------------------------------------------------------------------------- */
 
-/* A variable that is printed after those that its initializer refers to. */
+/* A variable that is printed after the variables that its initializer refers to. */
 struct pending { struct ptx_link_place place; uint32_t next_init; };
 typedef GPUL_ARRAY(struct pending) pending_stack;
 
-/* The row that the result keeps for a variable of an input. */
+/* Find the row that the result prints for a variable of an input. */
 static struct ptx_link_place resolve_var(const ptx_linker *l, uint32_t input, uint32_t row)
 {
 	const ptx_link_symbol *s = ptx_link_symbol_of(l, input, l->inputs[input].m.vars[row].name);
@@ -55,7 +55,7 @@ static bool push_pending(ptx_linker *l, pending_stack *t, struct ptx_link_place 
 	return true;
 }
 
-/* Declare a variable before its definition: two variables hold each other's address, or one holds its own. */
+/* Declare a variable before its definition: it contains its own address, or two variables contain each other's. */
 static void put_extern(const ptx_linker *l, struct ptx_link_place place, ptx_out *o)
 {
 	gpul_ptx_var v = l->inputs[place.input].m.vars[place.row];
@@ -66,7 +66,7 @@ static void put_extern(const ptx_linker *l, struct ptx_link_place place, ptx_out
 	ptx_put_var(o, &v);
 }
 
-/* Find the next variable that must be printed before this one; false: there are no more. */
+/* Find the next variable that must be printed before this variable; false: there are no more. */
 static bool find_needed_variable(ptx_linker *l, struct pending *t, ptx_out *o, struct ptx_link_place *needed)
 {
 	const gpul_ptx_module *m = &l->inputs[t->place.input].m;
@@ -89,8 +89,8 @@ static bool find_needed_variable(ptx_linker *l, struct pending *t, ptx_out *o, s
 	return false;
 }
 
-/* Print a variable after those that it refers to (depth-first): PTX has no forward references, and ptxas warns about an
- * .extern declaration of a variable that the module defines. */
+/* Print a variable after the variables that it refers to (depth-first): PTX has no forward references, and
+ * ptxas warns about an .extern declaration of a variable that the module defines. */
 static bool put_variable(ptx_linker *l, struct ptx_link_place place, pending_stack *t, ptx_out *o)
 {
 	bool ok = push_pending(l, t, place);
@@ -172,7 +172,7 @@ gpul_status ptx_link_write(ptx_linker *l, char **out_text, size_t *out_bytes)
 		o.m = &l->inputs[i].m;
 		put_bodies(l, i, &o);
 	}
-	ptx_put_bytes(&o, "", 1);   /* the NUL */
+	ptx_put_bytes(&o, "", 1);   /* append the NUL */
 	if (o.failed) {
 		free(o.text);
 		return ptx_link_no_memory(l);

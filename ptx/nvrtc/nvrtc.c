@@ -1,4 +1,4 @@
-/* nvrtc.c — compile one program with NVRTC.  The toolkit's nvrtc.h is not included, because it need not be installed. */
+/* nvrtc.c — compiles one program with NVRTC.  The toolkit's nvrtc.h is not used, because it need not be installed. */
 #include "ptx/nvrtc/nvrtc.h"
 
 #include <stdbool.h>
@@ -10,10 +10,10 @@
 
 /* ---- options ----------------------------------------------------------------------------- */
 
-enum { MAX_OWN_OPTIONS = 4 };   /* the architecture, 128-bit integers, two include folders */
+enum { MAX_OWN_OPTIONS = 4 };   /* options that gpuload adds: architecture, 128-bit integers, two include folders */
 
 struct options {
-	const char **words;     /* own options are malloc'ed, the caller's are borrowed */
+	const char **words;     /* gpuload's options are malloc'ed, the caller's are borrowed */
 	char *own[MAX_OWN_OPTIONS];
 	int n, n_own;
 };
@@ -38,7 +38,7 @@ static void free_options(struct options *o)
 	free(o->words);
 }
 
-/* The architecture, the caller's options, and last the toolkit's header folders. */
+/* Collect all options: the architecture, the caller's options, and last the toolkit's header folders. */
 static bool collect_options(struct options *o, const struct ptx_nvrtc *lib,
 			    const char *const *more, const char *arch)
 {

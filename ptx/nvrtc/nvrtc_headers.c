@@ -1,8 +1,8 @@
 /* nvrtc_headers.c — replacements for the C and C++ headers that kernels include and NVRTC lacks.
  *
- * NVRTC has no C library headers, but declares printf, assert, malloc, memcpy and the mathematical functions itself; these
- * texts make `#include <cassert>` succeed.  Types and limits come from the toolkit's cuda/std if it is there, so that a
- * program may include both. */
+ * NVRTC has no C library headers, but declares printf, assert, malloc, memcpy and the mathematical functions itself;
+ * these texts make `#include <cassert>` succeed.  Types and limits come from the toolkit's cuda/std if it is there,
+ * so that a program may include both. */
 #include "ptx/nvrtc/nvrtc_internal.h"
 
 #define NOTHING "#pragma once\n"

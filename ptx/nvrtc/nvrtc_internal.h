@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-/* X(name, parameters): all return an nvrtcResult, 0 for success.  A program is a void *. */
+/* X(name, parameters): all entry points return an nvrtcResult, 0 for success.  A program is a void *. */
 #define PTX_NVRTC_CALLS(X)                                                                     \
 	X(nvrtcVersion, (int *major, int *minor))                                              \
 	X(nvrtcCreateProgram, (void **program, const char *source, const char *name, int n_headers, \

@@ -1,4 +1,4 @@
-/* nvrtc_open.c — find and open libnvrtc and its headers; core/toolkit.h has the order of the search. */
+/* nvrtc_open.c — find and open libnvrtc and its headers; core/toolkit.h describes the search. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 static struct ptx_nvrtc lib;
 
-/* The development link first, because it points to the toolkit's version. */
+/* The name without a version comes first, because in a toolkit it is a link to the toolkit's library. */
 static const char *const names[] = { "libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", NULL };
 
 static const gpul_toolkit_entry entries[] = {
@@ -28,7 +28,7 @@ static gpul_toolkit_library nvrtc = {
 	.needed_for = "CUDA C++ needs NVRTC", .otherwise = "; or use PTX", .oldest = "CUDA 11.1",
 };
 
-/* Set to = folder + tail if it has the file `sign`, else to "". */
+/* Set `to` to folder + tail if that folder has the file `sign`, else to "". */
 static bool find_folder(char to[PATH_MAX], const char *folder, const char *tail, const char *sign)
 {
 	char probe[2 * PATH_MAX];
@@ -60,7 +60,8 @@ static void find_neighbours(void)
 	if (*lib.include)
 		find_folder(lib.cccl, lib.include, "/cccl", "cuda");
 	/* libnvrtc opens its builtins by file name without a folder; if the folder is not on the loader's path, that
-	 * finds only a library that is already open.  So open them here, by their path.  Never closed, like libnvrtc. */
+	 * finds only a library that is already open.  So open them here, by their path.  They are never closed, like
+	 * libnvrtc. */
 	snprintf(builtins, sizeof builtins, "%s/libnvrtc-builtins.so.%d.%d", folder, lib.major,
 		 lib.minor);
 	dlopen(builtins, RTLD_NOW | RTLD_LOCAL);

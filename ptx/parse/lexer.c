@@ -8,7 +8,7 @@
 
 enum { WORD = 1, DIGIT = 2, START = 4, HEX = 8 };
 
-/* Character classes by ASCII code, 16 to a row.  START: may begin a word. */
+/* The classes of all ASCII characters, 16 in a row.  START: the character may begin a word. */
 static const unsigned char class_of[256] = {
 	 0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,
 	 0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,
@@ -44,7 +44,7 @@ static void skip_to_line_end(ptx_lexer *l)
 	l->at = nl ? nl : l->end;
 }
 
-/* False: the comment has no end; the lexer stays at its first byte. */
+/* Skip a comment; false: it has no end, and the lexer remains at its first byte. */
 static bool skip_block_comment(ptx_lexer *l)
 {
 	const ptx_lexer before = *l;
@@ -62,7 +62,7 @@ static bool skip_block_comment(ptx_lexer *l)
 	return false;
 }
 
-/* A line marker of the C preprocessor: # 12 "file.h" */
+/* Skip a line marker of the C preprocessor: # 12 "file.h" */
 static bool at_line_marker(const ptx_lexer *l)
 {
 	const char *c = l->at + 1;
@@ -72,7 +72,7 @@ static bool at_line_marker(const ptx_lexer *l)
 	return c < l->end && has_class(*c, DIGIT);
 }
 
-/* Skip blanks, comments and line markers; false: a comment without end. */
+/* Skip blanks, comments and line markers; false: a comment has no end. */
 static bool skip_blank(ptx_lexer *l)
 {
 	while (l->at < l->end) {
@@ -136,7 +136,7 @@ static void read_digits(ptx_lexer *l, ptx_token *t, unsigned base)
 		fail_token(l, t, "this is neither a number nor a name");
 }
 
-/* 0f3F800000, 0d3FF0000000000000: the bits of the number; all digits are required. */
+/* Read 0f3F800000 or 0d3FF0000000000000, the bits of a number; all digits are required. */
 static void read_float_bits(ptx_lexer *l, ptx_token *t, int kind, int n_digits)
 {
 	uint64_t v = 0;
@@ -152,7 +152,7 @@ static void read_float_bits(ptx_lexer *l, ptx_token *t, int kind, int n_digits)
 					 : "0d must be followed by 16 hexadecimal digits");
 }
 
-/* Length of the decimal number with a '.' or an exponent at l->at; 0: it has neither. */
+/* The length of the decimal number at l->at if it has a '.' or an exponent; else 0. */
 static size_t decimal_float_bytes(const ptx_lexer *l)
 {
 	const char *c = l->at;
@@ -179,7 +179,7 @@ static size_t decimal_float_bytes(const ptx_lexer *l)
 	return is_float ? (size_t)(c - l->at) : 0;
 }
 
-/* PTX writes 1.5 in every locale; strtod() would expect 1,5 in some. */
+/* Convert a number such as 1.5 in the C locale, because strtod() would expect 1,5 in some locales. */
 static locale_t c_locale;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -190,7 +190,7 @@ static void create_c_locale(void)
 
 static void read_decimal_float(ptx_lexer *l, ptx_token *t, size_t bytes)
 {
-	char copy[512];   /* strtod() needs a NUL */
+	char copy[512];   /* a copy, because strtod() needs a NUL */
 	double d;
 
 	if (bytes >= sizeof copy) {
@@ -208,7 +208,7 @@ static void read_decimal_float(ptx_lexer *l, ptx_token *t, size_t bytes)
 		fail_token(l, t, "this is neither a number nor a name");
 }
 
-/* .5 is a number, .2d a modifier. */
+/* True for a number that begins with a dot: .5 is a number, .2d is a modifier. */
 static bool is_float_from_dot(const ptx_lexer *l)
 {
 	const char *end = l->at + decimal_float_bytes(l);
@@ -247,7 +247,7 @@ static void read_word(ptx_lexer *l, ptx_token *t)
 	t->bytes = (uint32_t)(l->at - t->text);
 }
 
-/* .name, .name::name, .2d */
+/* Read .name, .name::name or .2d */
 static void read_dot(ptx_lexer *l, ptx_token *t)
 {
 	t->text = ++l->at;

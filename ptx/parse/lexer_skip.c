@@ -11,10 +11,10 @@
 
 #include "ptx/parse/lexer_internal.h"
 
-enum { WIDE = 16, SHARED_BYTES = 7 /* of ".shared" */, LOOK_AHEAD = WIDE + SHARED_BYTES };
+enum { WIDE = 16, SHARED_BYTES = 7 /* length of ".shared" */, LOOK_AHEAD = WIDE + SHARED_BYTES };
 
 typedef unsigned char wide __attribute__((vector_size(WIDE)));
-typedef signed char mask __attribute__((vector_size(WIDE))); /* -1: true */
+typedef signed char mask __attribute__((vector_size(WIDE))); /* each byte: -1 for true, 0 for false */
 
 static wide load_16(const char *at)
 {
@@ -81,7 +81,7 @@ static uint32_t count_lines(const char *at, const char *end)
 	while (end - at >= WIDE) {
 		wide sum = { 0 };
 
-		/* a byte of the sum counts to 255 */
+		/* add up before a byte of the sum exceeds 255 */
 		for (int i = 0; i < 255 && end - at >= WIDE; i++, at += WIDE)
 			sum -= (wide)(load_16(at) == '\n');
 		for (int i = 0; i < WIDE; i++)
@@ -104,8 +104,7 @@ static void move_lexer(ptx_lexer *l, const char *to)
 	l->at = to;
 }
 
-/* The end of the string or comment that starts at '"' or '/', or of a single '/'; NULL: the string or comment has no
- * end. */
+/* Find the end of the string or comment that starts here with '"' or '/', or of a single '/'; NULL: there is no end. */
 static const char *end_of_hidden(const char *at, const char *end)
 {
 	const char *close;
@@ -125,8 +124,8 @@ static const char *end_of_hidden(const char *at, const char *end)
 	return at + 1;
 }
 
-/* True when only blanks are between `at` and the end of the previous statement; from: the text before it is a comment
- * or string, or was skipped before. */
+/* True when only blanks are between `at` and the end of the previous statement.  The text before `from` is not read:
+ * it is a comment or string, or was skipped before. */
 static bool starts_statement(const char *at, const char *from)
 {
 	while (at > from && (unsigned char)at[-1] <= ' ')

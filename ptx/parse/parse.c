@@ -9,7 +9,7 @@
 
 /* ---- module level ------------------------------------------------------------------------ */
 
-/* .version 8.4: the lexer reads "8.4" as a number, so its text is read again here. */
+/* Parse .version 8.4.  The lexer reads "8.4" as a number, so this function reads its text again. */
 static void parse_version(ptx_parser *p)
 {
 	ptx_token t = p->tok;
@@ -28,7 +28,7 @@ static void parse_version(ptx_parser *p)
 	p->module.version_minor = part[1];
 }
 
-/* Read sm_90a. */
+/* Parse a target such as sm_90a. */
 static void read_sm(ptx_parser *p, const ptx_token *t)
 {
 	uint32_t i = 3, sm = 0;
@@ -41,7 +41,7 @@ static void read_sm(ptx_parser *p, const ptx_token *t)
 		ptx_fail_at(p, t, "expected a target such as sm_90 or sm_90a");
 }
 
-/* .target sm_90, debug */
+/* Parse .target sm_90, debug */
 static void parse_target(ptx_parser *p)
 {
 	char text[256];
@@ -87,7 +87,7 @@ static void push_module_item(ptx_parser *p, int kind, uint32_t index)
 	i->index = index;
 }
 
-/* .file 1 "/path/kernel.cu", timestamp, size */
+/* Parse .file 1 "/path/kernel.cu", timestamp, size */
 static void parse_file(ptx_parser *p)
 {
 	gpul_ptx_file f = { .number = (uint32_t)ptx_parse_integer(p, "a file number") };
@@ -105,7 +105,7 @@ static void parse_file(ptx_parser *p)
 	*ptx_push(p, &p->files) = f;
 }
 
-/* .section .debug_str { ... }: the text between the braces is kept unchanged. */
+/* Parse .section .debug_str { ... }; the text between the braces is kept unchanged. */
 static void parse_section(ptx_parser *p)
 {
 	ptx_token name = p->tok, open;
@@ -119,7 +119,7 @@ static void parse_section(ptx_parser *p)
 	while (p->tok.kind != '}' && !ptx_ended(p))
 		ptx_next(p);
 	if (p->tok.kind != '}')
-		ptx_fail_at(p, &open, "this '{' has no '}': the file is cut short");
+		ptx_fail_at(p, &open, "this '{' has no '}': the file is truncated");
 	if (p->status)
 		return;
 	const char *dot = name.kind == PTX_TOK_DOT ? name.text - 1 : name.text;
@@ -148,7 +148,7 @@ static uint32_t parse_function_name(ptx_parser *p)
 	return f.row;
 }
 
-/* .alias a, b; */
+/* Parse .alias a, b; */
 static void parse_alias(ptx_parser *p)
 {
 	gpul_ptx_alias a = { .alias = parse_function_name(p) };
@@ -169,7 +169,7 @@ static void parse_module_variables(ptx_parser *p, gpul_ptx_linkage linkage)
 		ptx_note_shared(p, first);
 }
 
-/* .visible .entry ..., .extern .global ..., or a declaration without a linkage */
+/* Parse .visible .entry ..., .extern .global ..., or a declaration without a linkage. */
 static void parse_linked(ptx_parser *p)
 {
 	static const struct { const char *text; gpul_ptx_linkage linkage; } words[] = {
@@ -223,7 +223,7 @@ static void parse_module(ptx_parser *p)
 		parse_module_statement(p);
 }
 
-/* Set .definition of every declaration; the first row of each name has it already. */
+/* Set .definition in all rows of a name; so far only the first row of each name has it. */
 static void link_definitions(ptx_parser *p)
 {
 	gpul_ptx_func *rows = p->funcs.at;
@@ -326,7 +326,7 @@ static gpul_status parse_text(const char *text, size_t text_bytes, const char *f
 	ptx_parser p = { .file_name = file_name, .err = err, .heads_only = heads_only };
 	gpul_ptx_module *m = NULL;
 
-	p.module.address_size = 32;   /* of a file without .address_size */
+	p.module.address_size = 32;   /* the default for a file without .address_size */
 	if (text_bytes > INT32_MAX)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
 				 "%.100s: %zu bytes of PTX; the limit is 2 GiB", file_name,

@@ -79,7 +79,7 @@ static uint16_t opcode_of(ptx_parser *p, const ptx_token *t)
 	return 0;
 }
 
-/* t: the root, already consumed; in->guard and guard_negated are set. */
+/* Parse an instruction after its root t, which is consumed; in->guard and guard_negated are set. */
 static void parse_instruction(ptx_parser *p, const ptx_token *t, gpul_ptx_inst *in)
 {
 	in->line = t->line;
@@ -96,7 +96,7 @@ static void parse_instruction(ptx_parser *p, const ptx_token *t, gpul_ptx_inst *
 	*ptx_push(p, &p->insts) = *in;
 }
 
-/* @p or @!p before an instruction, after the '@'. */
+/* Parse a guard, @p or @!p, after the '@'. */
 static void parse_guarded(ptx_parser *p)
 {
 	gpul_ptx_inst in = { .guard_negated = ptx_accept(p, '!') };
@@ -119,7 +119,7 @@ static void parse_guarded(ptx_parser *p)
 
 /* ---- labels ------------------------------------------------------------------------------ */
 
-/* a, b, c;  after .branchtargets or .calltargets */
+/* Parse the list "a, b, c;" after .branchtargets or .calltargets. */
 static void parse_targets(ptx_parser *p, gpul_ptx_label *l)
 {
 	p->siblings.n = 0;
@@ -133,7 +133,7 @@ static void parse_targets(ptx_parser *p, gpul_ptx_label *l)
 	ptx_expect(p, ';', "a list of targets");
 }
 
-/* A label, after its name and ':'; a list of targets or a prototype may follow. */
+/* Parse a label after its name and ':'; a list of targets or a prototype may follow. */
 static void parse_label(ptx_parser *p, const ptx_token *name)
 {
 	gpul_ptx_label l = { .name = ptx_intern_tok(p, name),
@@ -160,7 +160,7 @@ static void parse_label(ptx_parser *p, const ptx_token *name)
 		p->labels.at[row] = l;
 }
 
-/* A statement that begins with a word: a label, or an instruction without a guard. */
+/* Parse a statement that begins with a word: a label, or an instruction without a guard. */
 static void parse_word(ptx_parser *p)
 {
 	gpul_ptx_inst in = { .guard = GPUL_PTX_NONE };
@@ -175,7 +175,7 @@ static void parse_word(ptx_parser *p)
 
 /* ---- directives -------------------------------------------------------------------------- */
 
-/* , function_name $L__info_string0 + 12, inlined_at 1 20 5 */
+/* Parse the end of a .loc: ", function_name $L__info_string0 + 12, inlined_at 1 20 5". */
 static void parse_loc_inlined(ptx_parser *p, gpul_ptx_loc *l)
 {
 	do {
@@ -197,7 +197,7 @@ static void parse_loc_inlined(ptx_parser *p, gpul_ptx_loc *l)
 	} while (ptx_accept(p, ','));
 }
 
-/* .loc file line column, after .loc.  There is no ';'. */
+/* Parse "file line column" after .loc; a .loc has no ';'. */
 static void parse_loc(ptx_parser *p)
 {
 	gpul_ptx_loc l = { 0 };
@@ -253,7 +253,7 @@ static void parse_statement(ptx_parser *p)
 	}
 }
 
-/* { statements }: an inner scope; the body itself is scope 0. */
+/* Parse { statements }, an inner scope; the body itself is scope 0. */
 static void parse_block(ptx_parser *p)
 {
 	uint32_t row = PTX_N(p->scopes), parent = p->scope;
@@ -273,7 +273,7 @@ static void parse_block(ptx_parser *p)
 	while (p->tok.kind != '}' && !ptx_ended(p))
 		parse_statement(p);
 	if (p->tok.kind == PTX_TOK_END)
-		ptx_fail_at(p, &open, "this '{' has no '}': the file is cut short");
+		ptx_fail_at(p, &open, "this '{' has no '}': the file is truncated");
 	ptx_resolve_labels(p, unresolved, row == 0);
 	ptx_expect(p, '}', "a body");
 	ptx_names_close_scope(&p->names);

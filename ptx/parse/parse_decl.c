@@ -51,7 +51,7 @@ void ptx_parse_unified(ptx_parser *p, uint64_t unified[2])
 	ptx_expect(p, ')', "a UUID");
 }
 
-/* .attribute( .managed ), .attribute( .unified(1, 2) ), after .attribute. */
+/* Parse ( .managed ) or ( .unified(1, 2) ) after .attribute. */
 static void parse_attributes(ptx_parser *p, struct prefix *x)
 {
 	ptx_expect(p, '(', ".attribute");
@@ -68,7 +68,7 @@ static void parse_attributes(ptx_parser *p, struct prefix *x)
 	ptx_expect(p, ')', "an attribute");
 }
 
-/* .ptr .global .align 16 of a kernel parameter, after .ptr. */
+/* Parse ".global .align 16" after the .ptr of a kernel parameter. */
 static void parse_ptr(ptx_parser *p, struct prefix *x)
 {
 	int space = p->tok.kind == PTX_TOK_DOT ? ptx_find_mod(p->tok.text, p->tok.bytes) : 0;
@@ -82,7 +82,7 @@ static void parse_ptr(ptx_parser *p, struct prefix *x)
 		x->ptr_align = parse_align(p);
 }
 
-/* Parse one directive of a prefix; false: unknown. */
+/* Parse one directive of a prefix; false: unknown directive. */
 static bool parse_prefix_directive(ptx_parser *p, struct prefix *x)
 {
 	ptx_token t = p->tok;
@@ -149,7 +149,7 @@ static uint32_t add_registers(ptx_parser *p, const ptx_token *where, const struc
 	return row;
 }
 
-/* .reg .b32 a, %r<5>;  after .reg. */
+/* Parse ".b32 a, %r<5>;" after .reg. */
 void ptx_parse_registers(ptx_parser *p)
 {
 	struct prefix x = { .space = GPUL_PTX_MOD_REG };
@@ -162,7 +162,7 @@ void ptx_parse_registers(ptx_parser *p)
 		bool ranged = ptx_accept(p, '<');
 
 		if (ranged) {
-			/* Not parsed as an expression, because '>' would be an operator. */
+			/* The count is not parsed as an expression, because '>' would be an operator. */
 			count = p->tok.value;
 			ptx_expect(p, PTX_TOK_INT, "'<'");
 			ptx_expect(p, '>', "the number of registers");
@@ -176,7 +176,7 @@ void ptx_parse_registers(ptx_parser *p)
 
 /* ---- initializers ------------------------------------------------------------------------ */
 
-/* The symbol t of an initializer, already consumed. */
+/* Set the symbol of an initializer from its name t, which is consumed. */
 static void parse_init_symbol(ptx_parser *p, const ptx_token *t, gpul_ptx_init *i)
 {
 	ptx_found f = { 0 };
@@ -191,7 +191,7 @@ static void parse_init_symbol(ptx_parser *p, const ptx_token *t, gpul_ptx_init *
 	i->index = f.row;
 }
 
-/* An offset after name or generic(name): + 8, - 4. */
+/* Parse an offset after name or generic(name): + 8, - 4. */
 static void parse_init_offset(ptx_parser *p, gpul_ptx_init *i)
 {
 	if (p->tok.kind == '+')
@@ -201,7 +201,7 @@ static void parse_init_offset(ptx_parser *p, gpul_ptx_init *i)
 	i->i = (int64_t)ptx_parse_expr(p).bits;
 }
 
-/* generic(name) or name, with an offset. */
+/* Parse generic(name) or name, with an offset. */
 static void parse_init_address(ptx_parser *p, gpul_ptx_init *i)
 {
 	ptx_token t = p->tok;
@@ -220,7 +220,7 @@ static void parse_init_address(ptx_parser *p, gpul_ptx_init *i)
 	parse_init_offset(p, i);
 }
 
-/* The byte of the address that a mask selects, from 1: 2 for 0xFF00; false: the mask is invalid. */
+/* Find the byte of an address that a mask selects, from 1: 2 for 0xFF00; false: the mask is invalid. */
 static bool mask_byte_of(uint64_t mask, uint8_t *byte)
 {
 	for (uint8_t i = 0; i < 8; i++) {
@@ -232,7 +232,7 @@ static bool mask_byte_of(uint64_t mask, uint8_t *byte)
 	return false;
 }
 
-/* A constant, or the mask of an address. */
+/* Parse a constant, or the mask of an address. */
 static void parse_init_constant(ptx_parser *p, gpul_ptx_init *i)
 {
 	ptx_token where = p->tok;
@@ -259,7 +259,7 @@ static void parse_init_constant(ptx_parser *p, gpul_ptx_init *i)
 	ptx_expect(p, ')', "the address under a mask");
 }
 
-/* filter_mode = nearest: the properties of a texture or sampler. */
+/* Parse filter_mode = nearest, a property of a texture or sampler. */
 static void parse_init_property(ptx_parser *p, gpul_ptx_init *i)
 {
 	i->kind = GPUL_PTX_INIT_PROPERTY;
@@ -271,7 +271,7 @@ static void parse_init_property(ptx_parser *p, gpul_ptx_init *i)
 		i->i = (int64_t)ptx_parse_integer(p, "a value");
 }
 
-/* { filter_mode = nearest, ... } */
+/* Parse { filter_mode = nearest, ... } */
 static void parse_properties(ptx_parser *p)
 {
 	ptx_expect(p, '{', "'='");
@@ -329,7 +329,7 @@ static void parse_init_scalar(ptx_parser *p, const gpul_ptx_var *v)
 }
 
 /* Parse the elements of dimension `level`: each dimension has a pair of braces, and so have the elements of a vector.
- * Missing elements are zero.  *n_outer: number of elements of the outermost dimension, which [] leaves open. */
+ * Missing elements are zero.  *n_outer is set to the number of elements of the outermost dimension, which may be []. */
 static void parse_initializer(ptx_parser *p, const gpul_ptx_var *v, uint32_t level,
 			      uint64_t *n_outer)
 {
@@ -365,7 +365,7 @@ static void parse_initializer(ptx_parser *p, const gpul_ptx_var *v, uint32_t lev
 
 /* ---- variables --------------------------------------------------------------------------- */
 
-/* [4][][3]: rows of module->dims */
+/* Parse [4][][3]; the sizes become rows of module->dims. */
 static void parse_dims(ptx_parser *p, gpul_ptx_var *v)
 {
 	v->first_dim = PTX_N(p->dims);
@@ -382,7 +382,7 @@ static void parse_dims(ptx_parser *p, gpul_ptx_var *v)
 	}
 }
 
-/* Set the size in bytes; n_elements: the number of elements of a [] with an initializer. */
+/* Set the size in bytes; n_elements is the number of elements of a [] with an initializer. */
 static void set_bytes(ptx_parser *p, const ptx_token *where, gpul_ptx_var *v,
 		      uint64_t n_elements)
 {
@@ -418,7 +418,7 @@ static void bind_variable(ptx_parser *p, const ptx_token *where, const gpul_ptx_
 {
 	ptx_found f;
 
-	if (p->in_body && p->heads_only) /* never looked up, and inner scopes are not tracked */
+	if (p->in_body && p->heads_only) /* no name is looked up, and inner scopes are not tracked */
 		return;
 	bool again = !p->in_body && ptx_names_find(&p->names, where->text, where->bytes, &f) &&
 		     f.what == PTX_IS_MODULE_VAR;
@@ -476,7 +476,7 @@ static void parse_variable(ptx_parser *p, const struct prefix *x, gpul_ptx_linka
 	*ptx_push(p, items) = (gpul_ptx_item){ GPUL_PTX_ITEM_VAR, row };
 }
 
-/* .global .align 4 .u32 a, b[4] = {1, 2};  from the first directive on. */
+/* Parse .global .align 4 .u32 a, b[4] = {1, 2}; from the first directive on. */
 void ptx_parse_variables(ptx_parser *p, gpul_ptx_linkage linkage)
 {
 	struct prefix x = { 0 };
@@ -506,7 +506,7 @@ static void parse_param(ptx_parser *p, ptx_vars *params)
 	parse_prefix(p, &x);
 	copy_prefix(&v, &x);
 	where = p->tok;
-	if (p->heads_only) /* the name is never looked up: do not spend time on it */
+	if (p->heads_only) /* do not intern the name, because it is never looked up */
 		ptx_expect(p, PTX_TOK_WORD, "the type of a parameter");
 	else
 		v.name = ptx_expect_word(p, "the name of a parameter", &where);
@@ -517,7 +517,7 @@ static void parse_param(ptx_parser *p, ptx_vars *params)
 	*ptx_push(p, &p->param_names) = where;
 }
 
-/* ( .param .u64 a, .reg .b32 b ) */
+/* Parse ( .param .u64 a, .reg .b32 b ) */
 void ptx_parse_params(ptx_parser *p, ptx_vars *params)
 {
 	params->n = p->param_names.n = 0;

@@ -43,7 +43,7 @@ static bool is_float(ptx_value v)
 
 static ptx_value parse_unary(ptx_parser *p);
 
-/* ( expression ) or a cast: (.s64) x, (.u64) x */
+/* Parse ( expression ) or a cast: (.s64) x, (.u64) x */
 static ptx_value parse_parenthesis(ptx_parser *p)
 {
 	bool to_signed = ptx_tok_is(&p->tok, PTX_TOK_DOT, "s64");
@@ -131,7 +131,7 @@ static ptx_value parse_unary(ptx_parser *p)
 	return v;
 }
 
-/* Precedence of a binary operator, as in C; 0: not a binary operator. */
+/* The precedence of a binary operator, as in C; 0: not a binary operator. */
 static int precedence(int op)
 {
 	switch (op) {
@@ -205,7 +205,7 @@ static uint64_t divide_integers(int op, uint64_t a, uint64_t b, bool is_signed)
 {
 	if (!is_signed)
 		return op == '/' ? a / b : a % b;
-	if (b == UINT64_MAX)   /* -1: INT64_MIN / -1 is undefined in C */
+	if (b == UINT64_MAX)   /* b is -1: avoid INT64_MIN / -1, which is undefined in C */
 		return op == '/' ? 0 - a : 0;
 	return (uint64_t)(op == '/' ? (int64_t)a / (int64_t)b : (int64_t)a % (int64_t)b);
 }

@@ -28,8 +28,8 @@ static void keep_tables(ptx_parser *p)
 	f->items = ptx_keep(p, p->items, &f->n_items);
 }
 
-/* Bind the name before the body is parsed, because the body may call itself.  Operands refer to the first
- * declaration's row. */
+/* Bind the name before the body is parsed, because the body may call itself.  Operands refer to the row of the first
+ * declaration. */
 static void bind_function(ptx_parser *p, const ptx_token *where, uint32_t row)
 {
 	const gpul_ptx_func *before;
@@ -53,7 +53,7 @@ static bool same_shape(const gpul_ptx_var *a, uint32_t n_a, const gpul_ptx_var *
 	return n_a == n_b;
 }
 
-/* All declarations of one name must have the same parameters and results. */
+/* Check that all declarations of one name have the same parameters and results. */
 static void check_prototype(ptx_parser *p, const ptx_token *where)
 {
 	const gpul_ptx_func *f = &p->func, *first;
@@ -69,7 +69,7 @@ static void check_prototype(ptx_parser *p, const ptx_token *where)
 			    (int)where->bytes, where->text, first->line);
 }
 
-/* Parse the body, unless the name has one already.  link_definitions() updates the other rows of the name. */
+/* Parse the body; fail if the name already has one.  link_definitions() updates the other rows of the name. */
 static void parse_definition(ptx_parser *p, const ptx_token *where, uint32_t row)
 {
 	ptx_found f;
@@ -86,7 +86,7 @@ static void parse_definition(ptx_parser *p, const ptx_token *where, uint32_t row
 	ptx_parse_body(p);
 }
 
-/* .func .attribute(.unified(1, 2)) name */
+/* Parse the .attribute in .func .attribute(.unified(1, 2)) name */
 static void parse_function_attributes(ptx_parser *p)
 {
 	if (!ptx_accept_dot(p, "attribute"))
@@ -99,7 +99,7 @@ static void parse_function_attributes(ptx_parser *p)
 	p->func.has_unified = true;
 }
 
-/* The current token is .entry or .func. */
+/* Parse a kernel or function; the current token is .entry or .func. */
 void ptx_parse_function(ptx_parser *p, gpul_ptx_linkage linkage)
 {
 	bool entry = ptx_tok_is(&p->tok, PTX_TOK_DOT, "entry");

@@ -33,7 +33,7 @@ static bool is_word(char c)
 	       c == '_' || c == '$' || c == '%';
 }
 
-/* The next place where one of the names may start; NULL: none.  Without a common prefix that is the next word. */
+/* The next place where one of the names may start; NULL: none.  Without a common prefix it is the next word. */
 static const char *find_candidate(const ptx_parser *p, const char *at, const char *end)
 {
 	if (p->shared_prefix_bytes)
@@ -43,7 +43,7 @@ static const char *find_candidate(const ptx_parser *p, const char *at, const cha
 	return at < end ? at : NULL;
 }
 
-/* True after a // in the same line; a line is searched for at most 256 bytes back. */
+/* True if `//` is before this place in the same line; at most 256 bytes are searched. */
 static bool in_comment(const char *from, const char *at)
 {
 	const char *line;
@@ -55,10 +55,10 @@ static bool in_comment(const char *from, const char *at)
 	return memmem(line, (size_t)(at - line), "//", 2);
 }
 
-/* Add the variable to the current function, once. */
+/* Add a .shared variable to the current function, unless it is there already. */
 static void add_shared(ptx_parser *p, uint32_t row)
 {
-	uint32_t func = PTX_N(p->funcs); /* 1 + its row */
+	uint32_t func = PTX_N(p->funcs); /* 1 + row of the current function */
 	const gpul_ptx_var v = p->module_vars.at[row];
 
 	while (p->shared_in.n <= row && !p->status)
@@ -83,7 +83,7 @@ static void find_shared(ptx_parser *p, const char *from, const char *end)
 		if (starts && !in_comment(from, at) && ptx_names_find(&p->names, at, n, &f) &&
 		    f.what == PTX_IS_MODULE_VAR)
 			add_shared(p, f.row);
-		at += n; /* at least 1, because neither a name nor the prefix is empty */
+		at += n; /* n is at least 1, because neither a name nor the prefix is empty */
 	}
 }
 
@@ -113,6 +113,6 @@ void ptx_skip_body(ptx_parser *p)
 		find_shared(p, from, p->lexer.at);
 	ptx_next(p);
 	if (p->tok.kind == PTX_TOK_END)
-		ptx_fail_at(p, &open, "this '{' has no '}': the file is cut short");
+		ptx_fail_at(p, &open, "this '{' has no '}': the file is truncated");
 	ptx_expect(p, '}', "a body");
 }

@@ -1,7 +1,7 @@
 /* parse_operand.c — parse operands and resolve the names in them: PTX ISA 9.0, chapter 6.
  *
- * The children of an operand must be adjacent rows of func->operands, but they may have children themselves.  So operands
- * are pushed to a stack, p->siblings; a complete group is popped and moved to adjacent rows. */
+ * The children of an operand must be adjacent rows of func->operands, but they may have children themselves.  So
+ * operands are pushed to a stack, p->siblings; a complete group is popped and moved to adjacent rows. */
 #include "ptx/parse/parser_internal.h"
 
 #include <stdio.h>
@@ -33,7 +33,7 @@ uint32_t ptx_place_siblings(ptx_parser *p, uint32_t first)
 
 /* ---- names ------------------------------------------------------------------------------- */
 
-/* .x .y .z .w, .r .g .b .a: an element of a vector register; 0: not an element. */
+/* The selector of an element of a vector register, .x .y .z .w or .r .g .b .a; 0: not an element. */
 static unsigned element_selector(const ptx_token *t)
 {
 	const char *at = t->bytes == 1 ? strchr("xyzwrgba", *t->text) : NULL;
@@ -41,7 +41,7 @@ static unsigned element_selector(const ptx_token *t)
 	return at && *at ? GPUL_PTX_SEL_X + (unsigned)(at - "xyzwrgba") % 4 : 0;
 }
 
-/* .b0 .h1 .b3210 .h10 of the video instructions; false: not such a selector. */
+/* Read a selector of the video instructions, .b0 .h1 .b3210 .h10; false: not such a selector. */
 static bool video_selector(const ptx_token *t, gpul_ptx_operand *o)
 {
 	bool halves = t->text[0] == 'h';
@@ -93,7 +93,7 @@ static void register_operand(ptx_parser *p, const ptx_found *f, gpul_ptx_operand
 		parse_selector(p, row, o);
 }
 
-/* %tid.x: t is "%tid"; its selector is the current token. */
+/* Parse a special register such as %tid.x: t is "%tid"; its selector is the current token. */
 static bool special_operand(ptx_parser *p, const ptx_token *t, gpul_ptx_operand *o)
 {
 	char text[64];
@@ -153,7 +153,7 @@ bool ptx_find_symbol(ptx_parser *p, const ptx_token *t, ptx_found *found)
 	return false;
 }
 
-/* A name: a register, special register or symbol, or a label of the kinds in `labels`, which may be declared later. */
+/* Parse a name: a register, special register, symbol, or label (of the kinds in `labels`; perhaps declared later). */
 static void parse_name(ptx_parser *p, unsigned labels, gpul_ptx_operand *o)
 {
 	ptx_token t = p->tok;
@@ -175,7 +175,7 @@ static void parse_name(ptx_parser *p, unsigned labels, gpul_ptx_operand *o)
 	else if (labels)
 		unresolved_operand(p, &t, labels, o);
 	else
-		ptx_find_symbol(p, &t, &f);   /* fails and suggests a similar name */
+		ptx_find_symbol(p, &t, &f);   /* this call fails and suggests a similar name */
 }
 
 /* True when the found label has a kind that the operand may name; else fail. */
@@ -191,7 +191,7 @@ static bool check_label_kind(ptx_parser *p, const struct ptx_unresolved *u, cons
 	return false;
 }
 
-/* Complete the operands from `first` on whose label was declared in the scope that ends now; at_end: all of them. */
+/* Complete the unresolved operands from `first` on whose label the ending scope declares; at_end: complete all. */
 void ptx_resolve_labels(ptx_parser *p, size_t first, bool at_end)
 {
 	struct ptx_unresolved *rows = p->unresolved.at;
@@ -236,7 +236,7 @@ static void constant_operand(ptx_parser *p, gpul_ptx_operand *o)
 	}
 }
 
-/* An offset after a name: + 8, - 4, + -4 */
+/* Parse an offset after a name: + 8, - 4, + -4 */
 static int64_t parse_offset(ptx_parser *p)
 {
 	ptx_token where = p->tok;
@@ -256,7 +256,7 @@ static int64_t parse_offset(ptx_parser *p)
 	return (int64_t)offset;
 }
 
-/* The operands up to the closing bracket; the opening one is consumed. */
+/* Parse operands up to the closing bracket; the opening bracket is consumed. */
 static void parse_children(ptx_parser *p, int close, const char *after, gpul_ptx_operand *o)
 {
 	uint32_t first = PTX_N(p->siblings);
@@ -270,7 +270,7 @@ static void parse_children(ptx_parser *p, int close, const char *after, gpul_ptx
 	o->first_child = ptx_place_siblings(p, first);
 }
 
-/* [base + offset], and [map, {x, y}] of textures and tensors */
+/* Parse [base + offset], and [map, {x, y}] of textures and tensors. */
 static void parse_address(ptx_parser *p, gpul_ptx_operand *o)
 {
 	uint32_t first = PTX_N(p->siblings);
@@ -291,7 +291,7 @@ static void parse_address(ptx_parser *p, gpul_ptx_operand *o)
 	o->first_child = ptx_place_siblings(p, first);
 }
 
-/* name[3], the address of an element: PTX ISA 9.0, 6.4.2 */
+/* Parse name[3], the address of an element: PTX ISA 9.0, 6.4.2. */
 static void parse_element(ptx_parser *p, gpul_ptx_operand *o)
 {
 	const gpul_ptx_var *v = NULL;
@@ -337,14 +337,14 @@ static void parse_negated(ptx_parser *p, gpul_ptx_operand *o)
 		if (o->kind != GPUL_PTX_OP_REG)
 			ptx_fail_at(p, &sign, "only a register or a constant can be negated");
 		o->negated = true;
-	} else if (!p->status) {   /* a constant: read it again, including the sign */
+	} else if (!p->status) {   /* the operand is a constant: parse it again, including the sign */
 		p->lexer = before;
 		p->tok = sign;
 		constant_operand(p, o);
 	}
 }
 
-/* One operand, or one half of a pair a|b. */
+/* Parse one operand, or one half of a pair a|b. */
 static void parse_single_operand(ptx_parser *p, unsigned labels, gpul_ptx_operand *o)
 {
 	switch (p->tok.kind) {
@@ -397,7 +397,7 @@ void ptx_parse_operand(ptx_parser *p, unsigned labels)
 	ptx_leave(p);
 }
 
-/* Any operand, or an argument list ( a, b ). */
+/* Parse any operand, or an argument list ( a, b ). */
 void ptx_parse_call_operand(ptx_parser *p)
 {
 	gpul_ptx_operand o = { .kind = GPUL_PTX_OP_LIST };

@@ -1,7 +1,7 @@
 /* parse_prototype.c — pragmas, tuning directives and prototypes of indirect calls: PTX ISA 9.0, chapters 7 and 11. */
 #include "ptx/parse/parser_internal.h"
 
-/* .pragma "nounroll";  after .pragma. */
+/* Parse "nounroll"; after .pragma. */
 void ptx_parse_pragma(ptx_parser *p, ptx_items *items)
 {
 	do {
@@ -18,7 +18,7 @@ void ptx_parse_pragma(ptx_parser *p, ptx_items *items)
 	ptx_expect(p, ';', "a pragma");
 }
 
-/* "16, 2, 1": one to three numbers; missing ones are 1. */
+/* Parse "16, 2, 1": one to three numbers; missing numbers are 1. */
 static void parse_triple(ptx_parser *p, int64_t triple[3])
 {
 	for (int i = 0; i < 3; i++)
@@ -30,7 +30,7 @@ static void parse_triple(ptx_parser *p, int64_t triple[3])
 	}
 }
 
-/* Parse one tuning directive; false: unknown. */
+/* Parse one tuning directive; false: unknown directive. */
 static bool parse_tuning_word(ptx_parser *p, gpul_ptx_tuning *t)
 {
 	const struct { const char *text; int64_t *value; bool triple;
@@ -95,7 +95,7 @@ gpul_ptx_tuning ptx_no_tuning(void)
 	return t;
 }
 
-/* .callprototype (.param .b32 _) _ (.param .b64 _) .noreturn;  after .callprototype. */
+/* Parse "(.param .b32 _) _ (.param .b64 _) .noreturn;" after .callprototype. */
 uint32_t ptx_parse_prototype(ptx_parser *p)
 {
 	gpul_ptx_func f = { .kind = GPUL_PTX_FUNC_PROTOTYPE, .definition = GPUL_PTX_NONE,

@@ -25,7 +25,7 @@ void ptx_fail_memory(ptx_parser *p)
 			  p->file_name));
 }
 
-/* First byte of a token: its text excludes the '.' of a directive and the '"' of a string. */
+/* The first byte of a token, with the '.' of a directive or the '"' of a string, which its text excludes. */
 static const char *first_byte(const ptx_token *t)
 {
 	return t->text - (t->kind == PTX_TOK_DOT || t->kind == PTX_TOK_STRING);
@@ -137,7 +137,7 @@ static const char *kind_text(int kind, char buf[4])
 	}
 }
 
-/* "expected X after Y, found Z" */
+/* Fail with "expected X after Y, found Z". */
 void ptx_fail_expected(ptx_parser *p, const char *what, const char *after)
 {
 	const ptx_token *t = &p->tok;
@@ -204,7 +204,7 @@ uint32_t ptx_expect_word(ptx_parser *p, const char *what, ptx_token *where)
 	return name;
 }
 
-/* Number of a modifier that the vocabulary lacks; it is kept by name. */
+/* The number of a modifier that the vocabulary lacks; the modifier is kept by name. */
 static uint16_t extra_mod(ptx_parser *p, const ptx_token *dot)
 {
 	uint32_t name = ptx_intern_tok(p, dot), n = PTX_N(p->extra_mods);
