@@ -24,7 +24,7 @@ def flags(args):
 
 
 def cuda_flags(w):
-    """Where cuda.h is; the compiler searches /usr/include by itself, and -isystem would change the order."""
+    """-isystem and the folder of cuda.h; nothing for /usr/include, because -isystem would change the search order."""
     folder = os.path.dirname(w.have["cuda.h"].where)
     return shlex.join(["-isystem", folder]) if folder != "/usr/include" else ""
 
@@ -35,17 +35,17 @@ def string_macro(name, text):
 
 
 def image_flags(w):
-    """Which libraries loader/image may use."""
+    """Macros for loader/image: which libraries it may use."""
     return " ".join(f"-DGPUL_HAVE_{part.upper()}={int(bool(w.have[part].where))}" for part in IMAGE_PARTS)
 
 
 def memory_flags(w):
-    """Whether memalloc may place memory on NUMA nodes."""
+    """The macro that enables placement on NUMA nodes in memalloc."""
     return f"-DGPUL_HAVE_NUMA={int(bool(w.have['libnuma'].where))}"
 
 
 def module_flags(w, module):
-    """Flags of one folder's files alone, so that changing them rebuilds little."""
+    """Flags for the files of one folder only, so that a change of these flags rebuilds little."""
     libdir, version = string_macro("GPUL_LIBDIR", f"{w.args.prefix}/lib/gpuload"), string_macro("GPUL_VERSION", VERSION)
     return {
         "loader/image": image_flags(w),
@@ -58,6 +58,6 @@ def module_flags(w, module):
 
 
 def part_libraries(w):
-    """Every optional library that was found."""
+    """Linker flags for every optional library that was found."""
     parts = {**IMAGE_PARTS, "libnuma": "numa"}
     return " ".join(f"-l{library}" for part, library in parts.items() if w.have[part].where)

@@ -54,7 +54,7 @@ class Place:
         return path
 
     def copy(self, source, name, mode=0o644):
-        """Written under a temporary name, then renamed, so that running programs keep the old file."""
+        """Copy to a temporary name, then rename, so that running programs keep the old file."""
         path = self.path(name)
         shutil.copyfile(source, path + ".new")
         os.chmod(path + ".new", mode)

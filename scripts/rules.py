@@ -15,8 +15,8 @@ from scripts import parts, rules_tests
 from scripts.install import device_headers, public_headers
 from scripts.writer import Writer, has_main, words
 
-# The interpreter's handlers.  Results stay IEEE: no contraction of a*b+c, no reassociation (never -ffast-math).  errno and
-# the exception flags are not used there; without them loops can be vectorised.
+# The interpreter's handlers.  Results stay IEEE: no contraction of a*b+c, no reassociation (never -ffast-math).  The
+# handlers use neither errno nor the exception flags; without these gcc can vectorise loops.
 HANDLERS = "-O3 -ffp-contract=off -fno-strict-aliasing -fno-math-errno -fno-trapping-math -Wno-conversion"
 
 # Sources that are compiled twice, because programs built with --default-stream per-thread use other function names.

@@ -10,7 +10,7 @@ from scripts.writer import has_main, words
 
 
 # Further folders that the tests of a folder link.
-TESTS_ALSO_LINK = {"proxy": ["ipc"]}  # its tests share the FIFO between processes
+TESTS_ALSO_LINK = {"proxy": ["ipc"]}  # the proxy's tests share the FIFO between processes
 # Helpers of other folders that the tests of a folder use.
 TESTS_ALSO_HELP = {"tests/proxy": ["tests/ipc"], "tests/fault": ["tests/proxy"]}
 # Files that a source embeds with .incbin: these dependencies are not in the compiler's .d files.
@@ -51,7 +51,7 @@ def write_tests(w, products):
     the other files of a folder are helpers that its programs link."""
     by_folder = {}
     for c in files("tests", ".c"):
-        if not c.startswith(("tests/fuzz/", "tests/inputs/", "tests/install/", "tests/loader/pitfalls/")):  # have their own rules or scripts
+        if not c.startswith(("tests/fuzz/", "tests/inputs/", "tests/install/", "tests/loader/pitfalls/")):  # these have their own rules or scripts
             by_folder.setdefault(os.path.dirname(c), []).append(c)
     inputs = write_inputs(w)
     helpers, opened, programs = {}, {}, []
@@ -96,7 +96,7 @@ NVCC_LINE = re.compile(r"^// nvcc: (.*)$", re.M)
 
 
 def write_runtime_programs(w):
-    """Programs with <<<>>> that are linked with our runtime: each .cu of tests/loader/runtime is a program, and so is
+    """Programs with <<<>>> that are linked with the mini runtime: each .cu of tests/loader/runtime is a program, and so is
     each folder there, whose device code is linked.  A line `// nvcc: OPTIONS` has the compiler options.  NAME.cudart is
     the same program with NVIDIA's runtime, which tests/gpu/run uses to check the expected output."""
     here, nvcc = "tests/loader/runtime", w.have["nvcc"].where

@@ -39,7 +39,7 @@ class Writer:
         self.libs = {}      # module: archive
         self.objects = {}   # module: its object files
         self.tests = []     # (group, name, command, the files that it needs)
-        self.programs = []  # below tests/, run by scripts
+        self.programs = []  # programs below tests/ that scripts run
 
     def p(self, text=""):
         print(text, file=self.file)
