@@ -43,7 +43,7 @@ struct device {
 	int major, minor, sms, clock_khz, threads_per_sm, threads_per_block, warp,
 		shared_per_block, l2_bytes;
 	size_t memory_bytes;
-	const gpul_mem_probe_report *memory;  /* with --memory; else NULL */
+	const gpul_mem_probe_report *memory;  /* NULL without --memory */
 };
 
 /* Keeps the library's notice "no GPU, because ...; using the software driver", which is printed as the reason. */

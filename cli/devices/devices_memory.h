@@ -11,7 +11,7 @@
  * @device  ordinal
  * @out     valid until the process ends
  * Errors  as gpul_context_open(), gpul_mem_probe()
- * Threads any thread
+ * Threads any thread may call
  * Source  - */
 gpul_status devices_memory_probe(const gpul_driver *drv, int device, const gpul_mem_probe_report **out,
 				 gpul_error *err);

@@ -32,14 +32,14 @@ static const struct cli_opt push_opts[] = {
 	[OPT_BLOCKS] = { "blocks", "N",
 		"number of blocks, one thread each (default: one per lane)", NULL },
 	[OPT_SHARE] = { "share", NULL,
-		"let blocks share lanes; always so with more blocks than lanes", NULL },
+		"let blocks share lanes; automatic with more blocks than lanes", NULL },
 	[OPT_SYNC_EACH] = { "sync-each", NULL,
 		"wait after each push until it has been handled", NULL },
 	[OPT_RELAXED] = { "relaxed", NULL, "push without ordering earlier writes", NULL },
 	[OPT_TIMEOUT] = { "timeout", "SECONDS",
 		"longest wait of a push or a sync for the proxy (default: 10)", NULL },
 	[OPT_WAIT] = { "wait", "SECONDS", "wait until NAME is shared (default: 0)", NULL },
-	[OPT_DEVICE] = { "device", "N", "which GPU, from 0 (default: 0)", NULL },
+	[OPT_DEVICE] = { "device", "N", "number of the GPU, from 0 (default: 0)", NULL },
 	[OPT_JSON] = CLI_JSON_OPT,
 	[OPT_DRIVER] = CLI_DRIVER_OPT,
 	{ 0 },
@@ -48,10 +48,10 @@ static const struct cli_opt push_opts[] = {
 static const char push_details[] =
 	"Attaches to the FIFO that gpuload fifo serve offers as NAME, and runs a kernel whose blocks\n"
 	"push triggers and wait until the proxy, in the other process, has handled them. A trigger's\n"
-	"first word is its number within the block, its second word the block; its kind is 1.\n"
+	"first word is its number in its block, its second word the number of the block; its kind is 1.\n"
 	"\n"
-	"If the other process dies, the kernel is aborted at once; if that process does not handle\n"
-	"triggers, the kernel ends after --timeout. Either prints one line and exits with status 1.\n";
+	"If the other process ends, the kernel is aborted at once; if that process does not handle\n"
+	"triggers, the kernel ends after --timeout. In both cases the exit status is 1.\n";
 
 struct push {
 	const char *name;       /* borrowed */
@@ -66,7 +66,7 @@ struct push {
 	gpul_module *module;
 	CUstream stream;
 	CUdeviceptr first, results;
-	gpul_error lost;        /* why this process aborted the kernel; OK: not aborted */
+	gpul_error lost;        /* why this process aborted the kernel; status OK: not aborted */
 	uint64_t elapsed_ns;
 	struct fifo_push_result total;
 };
@@ -107,7 +107,7 @@ static gpul_status parse_request(const struct cli_args *args, struct push *p, gp
 	return st ? st : devices_arg_parse(cli_value(args, OPT_DRIVER), cli_value(args, OPT_DEVICE), &p->devices, err);
 }
 
-/* ---- attaching, and the kernels' end ------------------------------------------------------ */
+/* ---- attaching, and the GPU's access to the FIFO -------------------------------------------- */
 
 static gpul_status attach_fifo(struct push *p, gpul_error *err)
 {
@@ -119,7 +119,7 @@ static gpul_status attach_fifo(struct push *p, gpul_error *err)
 
 		if (gpul_ipc_attach(p->devices.drv, &options, DEFAULT_TIMEOUT_MS, &p->client, &why) == GPUL_OK)
 			break;
-		/* not shared yet, or the socket of an earlier owner */
+		/* retry if the name is not shared yet, or if the owner of its socket has ended */
 		if (why.status != GPUL_ESYS || (why.native != ENOENT && why.native != ECONNREFUSED) || gpul_clock_ns() >= until_ns)
 			return share_explain(p->name, &why, err);
 		poll(NULL, 0, RETRY_MS);
@@ -132,7 +132,7 @@ static gpul_status attach_fifo(struct push *p, gpul_error *err)
 	return GPUL_OK;
 }
 
-static gpul_status create_kernels_end(struct push *p, gpul_error *err)
+static gpul_status create_gpu_access(struct push *p, gpul_error *err)
 {
 	gpul_error why = { 0 };
 	gpul_status st = gpul_fifo_gpu_create(p->devices.drv, p->view->cpu, p->view->gpu, p->view->bytes, &p->end, &why);
@@ -141,7 +141,7 @@ static gpul_status create_kernels_end(struct push *p, gpul_error *err)
 		return gpul_fail(err, st, 0, "'%.64s' is shared, but it is not a FIFO; gpuload fifo serve creates FIFOs", p->name);
 	if (st)
 		return gpul_fail(err, st, why.native, "%s", why.text);
-	(void)gpul_fifo_gpu_hold_lifeline(p->end, NULL);  /* without it, the owner notices this process' death later, by the lease */
+	(void)gpul_fifo_gpu_hold_lifeline(p->end, NULL);  /* optional: the lease, too, shows our end, but later */
 	if (!p->blocks)
 		p->blocks = gpul_fifo_gpu_param(p->end)->n_lanes;
 	if (p->blocks > gpul_fifo_gpu_param(p->end)->n_lanes)
@@ -181,7 +181,7 @@ static gpul_status launch_kernel(struct push *p, gpul_error *err)
 	return st ? st : gpul_kernel_launch(kernel, &config, args, bytes, 6, err);
 }
 
-/* Abort the kernel when the owner has ended, which could not handle its triggers, or when a signal came. */
+/* Abort the kernel if the owner has ended, so that its triggers would never be handled, or if a signal has arrived. */
 static gpul_status check_owner(struct push *p, gpul_error *err)
 {
 	gpul_ipc_event e = { .kind = GPUL_IPC_NONE };
@@ -216,7 +216,7 @@ static gpul_status wait_for_kernel(struct push *p, gpul_error *err)
 	while (!st && (r = drv->cuStreamQuery(p->stream)) == CUDA_ERROR_NOT_READY)
 		st = check_owner(p, err);
 	p->elapsed_ns = gpul_clock_ns() - begun_ns;
-	if (st)  /* an error here: do not leave the kernel waiting */
+	if (st)  /* end the waits of the kernel, which this process can no longer watch */
 		gpul_fifo_gpu_abort(p->end, GPUL_FIFO_CODE_STOPPED);
 	return st ? st : gpul_cu_status(drv, err, r, "cuStreamQuery(p->stream)");
 }
@@ -300,7 +300,7 @@ static gpul_status run_kernel(struct push *p, gpul_error *err)
 	return p->total.result == GPUL_FIFO_OK ? print_result(p, err) : explain_failure(p, err);
 }
 
-/* Free everything but the lease, in reverse order. */
+/* Free everything except the lease, in the reverse order of creation. */
 static void free_push(struct push *p)
 {
 	const gpul_driver *drv = p->devices.drv;
@@ -320,7 +320,7 @@ static gpul_status push_to_fifo(struct push *p, gpul_error *err)
 	if (st)
 		return st;
 	st = attach_fifo(p, err);
-	st = st ? st : create_kernels_end(p, err);
+	st = st ? st : create_gpu_access(p, err);
 	st = st ? st : allocate_buffers(p, err);
 	st = st ? st : run_kernel(p, err);
 	free_push(p);

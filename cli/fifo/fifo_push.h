@@ -8,7 +8,7 @@ enum fifo_push_flags {
 	FIFO_PUSH_RELAXED = 4,    /* gpul_fifo_push() instead of gpul_fifo_push_release() */
 };
 
-/* Kind of the triggers; word 0 is the number of the push within its thread, word 1 the thread. */
+/* Kind of the triggers; word 0 is the number of the push within its thread, word 1 the number of the thread. */
 enum { FIFO_PUSH_KIND = 1 };
 
 /* Result of one thread. */

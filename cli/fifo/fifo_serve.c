@@ -18,14 +18,14 @@ enum { DEFAULT_SLOTS = 128, DEFAULT_LANES = 8, GONE_MS = 10000 };
 enum { OPT_SLOTS, OPT_LANES, OPT_PRINT, OPT_KIND, OPT_DEVICE, OPT_UNTIL_DETACHED, OPT_FOR, OPT_JSON, OPT_DRIVER };
 
 static const struct cli_opt serve_opts[] = {
-	[OPT_SLOTS] = { "slots", "N", "slots of all lanes, a power of two (default: 128)", NULL },
+	[OPT_SLOTS] = { "slots", "N", "total number of slots, a power of two (default: 128)", NULL },
 	[OPT_LANES] = { "lanes", "N",
-		"number of rings, a power of two (default: 8); 1 is one queue", NULL },
+		"number of lanes (rings), a power of two (default: 8)", NULL },
 	[OPT_PRINT] = { "print", NULL, "print each trigger", NULL },
 	[OPT_KIND] = { "kind", "KIND",
-		"which host memory (default: auto)", "auto host-numa memfd shm" },
+		"kind of host memory (default: auto)", "auto host-numa memfd shm" },
 	[OPT_DEVICE] = { "device", "N",
-		"the GPU whose kernels push; the memory is on its node (default: 0)", NULL },
+		"GPU whose kernels push; the memory is on its NUMA node (default: 0)", NULL },
 	[OPT_UNTIL_DETACHED] = { "until-detached", NULL,
 		"end when the first process that pushed has detached", NULL },
 	[OPT_FOR] = { "for", "SECONDS", "end after this time, for example 0.5", NULL },
@@ -44,12 +44,12 @@ static const char serve_details[] =
 	"One process at a time pushes; each begins with an empty FIFO. The command prints READY, then\n"
 	"one line per event: ATTACHED, DETACHED or PEER_DIED, and HANDLED with the number of triggers\n"
 	"and, if the kernels were aborted, the reason. If a process is killed while its kernel pushes,\n"
-	"that is noticed at once, and the triggers it had pushed are still handled.\n";
+	"the command reports it at once, and still handles the triggers that were pushed.\n";
 
 /* The time during which one process is attached. */
 struct session {
 	gpul_proxy *proxy;
-	int watched[2];          /* its connection, and its pidfd if the system has pidfds */
+	int watched[2];          /* the process' connection, and its pidfd if the system has pidfds */
 	unsigned n_watched;
 	uint64_t begun_ns;
 };
@@ -102,7 +102,7 @@ static gpul_status parse_request(const struct cli_args *args, struct serve *s, g
 	s->shape.lanes = s->shape.slots < DEFAULT_LANES ? s->shape.slots : DEFAULT_LANES;
 	st = st ? st : parse_count(args, OPT_LANES, "lanes", s->shape.lanes, &s->shape.lanes, err);
 	if (!st && !gpul_fifo_area_bytes(&s->shape))
-		st = gpul_fifo_area_format(NULL, 0, &s->shape, err);  /* for its message */
+		st = gpul_fifo_area_format(NULL, 0, &s->shape, err);  /* called for its error message */
 	st = st || !seconds ? st : value_parse_seconds("for", seconds, &s->for_ms, err);
 	return st ? st : devices_arg_parse(cli_value(args, OPT_DRIVER), cli_value(args, OPT_DEVICE), &s->devices, err);
 }
@@ -125,7 +125,7 @@ static gpul_status create_fifo(struct serve *s, gpul_error *err)
 	st = gpul_fifo_area_format(area, bytes, &s->shape, err);
 	st = st ? st : gpul_fifo_open(area, bytes, &s->fifo, err);
 	if (!st)
-		(void)gpul_fifo_hold_lifeline(s->fifo, NULL);  /* without it, peers notice this process' death later, by the lease */
+		(void)gpul_fifo_hold_lifeline(s->fifo, NULL);  /* optional: the lease, too, shows our end, but later */
 	return st ? st : gpul_ipc_server_create(s->devices.drv, s->mem, &options, &s->server, err);
 }
 
@@ -227,7 +227,7 @@ static void wait_for_process_end(const struct session *now)
 	}
 }
 
-/* Handle the triggers that the thread has not taken out; returns their number. */
+/* Handle the triggers that the proxy thread has not taken out; returns their number. */
 static uint64_t take_remaining(struct serve *s)
 {
 	gpul_fifo_item items[64];
@@ -240,7 +240,7 @@ static uint64_t take_remaining(struct serve *s)
 	return total;
 }
 
-/* lost: the event with which the process left; NONE: this command ends. */
+/* lost: the event that ended the session; NONE: this command ends. */
 static gpul_status end_session(struct serve *s, gpul_ipc_event_kind lost, gpul_error *err)
 {
 	struct session *now = &s->session;
@@ -262,7 +262,7 @@ static gpul_status end_session(struct serve *s, gpul_ipc_event_kind lost, gpul_e
 	if (st && why.native != EPIPE && why.native != ECANCELED)
 		return gpul_fail(err, st, why.native, "%s", why.text);
 	code = gpul_fifo_aborted(s->fifo);
-	if (code == GPUL_FIFO_CODE_PEER_GONE || lost == GPUL_IPC_NONE)  /* raised by this end */
+	if (code == GPUL_FIFO_CODE_PEER_GONE || lost == GPUL_IPC_NONE)  /* this process has set the code */
 		code = 0;
 	if (lost == GPUL_IPC_NONE)
 		gpul_fifo_abort(s->fifo, GPUL_FIFO_CODE_STOPPED);

@@ -25,7 +25,7 @@ static const struct cli_opt trace_opts[] = {
 	[OPT_OUT] = { "o", "FILE",
 		"output file; - is stdout (default: fifo-trace.json)", CLI_FILES },
 	[OPT_FORCE] = { "force", NULL, "replace FILE if it exists", NULL },
-	[OPT_SIZE] = { "size", "N", "slots of all lanes, a power of two (default: 32)", NULL },
+	[OPT_SIZE] = { "size", "N", "total number of slots, a power of two (default: 32)", NULL },
 	[OPT_PARALLEL] = { "parallel", "P",
 		"blocks that push, one thread each (default: 4)", NULL },
 	[OPT_MODE] = { "mode", "MODE",
@@ -36,7 +36,7 @@ static const struct cli_opt trace_opts[] = {
 		"time that the CPU works on each trigger (default: 500)", NULL },
 	[OPT_KIND] = { "kind", "KIND",
 		"kind of host memory (default: auto, the first that works)", "auto host-numa memfd shm pinned" },
-	[OPT_DEVICE] = { "device", "N", "which GPU, from 0 (default: 0)", NULL },
+	[OPT_DEVICE] = { "device", "N", "number of the GPU, from 0 (default: 0)", NULL },
 	[OPT_TIMEOUT] = { "timeout", "SECONDS",
 		"longest wait of a push or a sync (default: 10)", NULL },
 	[OPT_DRIVER] = CLI_DRIVER_OPT,
@@ -128,7 +128,7 @@ static gpul_status parse_numbers(const struct cli_args *args, struct fifo_trace_
 	return st;
 }
 
-/* The default time-out also allows for the handling of all triggers that may be queued before one. */
+/* The default time-out also allows for the handling of all triggers that may be queued before a trigger. */
 static gpul_status parse_timeout(const char *text, struct fifo_trace_request *q, gpul_error *err)
 {
 	int ms = DEFAULT_SECONDS * 1000;

@@ -1,7 +1,7 @@
 /* fifo_trace.h — the parts of gpuload fifo trace, which records what happens to each trigger, and when.
  *
  *     argv ─ fifo_trace.c ─> request
- *              │  fifo_trace_run.c    a kernel pushes and records its times; the CPU handles and records, too;
+ *              │  fifo_trace_run.c    a kernel pushes, the CPU handles the triggers, and both record times;
  *              │                      fifo_clock.h converts them to one clock ──> struct fifo_trace
  *              ├─ fifo_trace_json.c   events for ui.perfetto.dev and chrome://tracing
  *              └─ fifo_trace_text.c   percentiles
@@ -26,21 +26,21 @@
 extern const struct cli_cmd cli_fifo_trace;
 
 enum {
-	FIFO_TRACE_MOST = 100000,       /* triggers; trace viewers in a browser open no more */
+	FIFO_TRACE_MOST = 100000,       /* triggers; trace viewers in a browser cannot open more */
 	FIFO_TRACE_MOST_BLOCKS = 4096,
 	FIFO_TRACE_MOST_SLOTS = 1 << 20,
-	FIFO_TRACE_BATCH = 64,          /* most triggers between two releases */
+	FIFO_TRACE_BATCH = 64,          /* maximum number of triggers between two releases */
 };
 
 struct fifo_trace_request {
 	const char *path;               /* borrowed; "-" is stdout */
 	bool force;
-	unsigned slots, lanes;          /* slots of all lanes; powers of two */
+	unsigned slots, lanes;          /* total number of slots, number of lanes; powers of two */
 	unsigned blocks, triggers;      /* triggers of each block */
 	bool sync;                      /* wait after each push until it is handled */
 	uint64_t handler_ns;            /* time that the CPU works on each trigger */
 	gpul_mem_kind kind;
-	uint64_t timeout_ns;            /* for a push or a sync */
+	uint64_t timeout_ns;            /* limit of a push or a sync */
 	struct devices_arg devices;
 };
 
@@ -49,13 +49,13 @@ struct fifo_trace_stamps {
 	uint64_t begun, pushed, synced;  /* synced 0: no sync */
 };
 
-/* Times are ns since the trace began, by the CPU's clock; those of the GPU may be wrong by relation.bound_ns. */
+/* Times are in ns since the trace began, on the CPU's clock; GPU times may be wrong by relation.bound_ns. */
 struct fifo_trace_trigger {
 	int64_t begun, pushed, synced;  /* GPU: before and after the push, and after the sync */
-	int64_t room;                   /* CPU: when the slot's last trigger was released; before begun: no wait */
+	int64_t room;                   /* CPU: when the slot became free; if before begun, the push did not wait */
 	int64_t popped, handling, handled, released;
 	unsigned lane, batch;
-	uint64_t position;              /* in its lane */
+	uint64_t position;              /* of the trigger in its lane */
 };
 
 struct fifo_trace_batch {
@@ -79,7 +79,7 @@ struct fifo_trace {
 
 /** Run the kernel, handle its triggers, and record the times.
  *
- * @ask  its devices are not open yet
+ * @ask  the request; this function opens its device
  * @out  owned by the caller: fifo_trace_free(); empty on failure
  * Errors  GPUL_ESYS native = ETIMEDOUT: a push or sync timed out; native = EINTR: Ctrl-C;
  *         GPUL_EFORMAT a trigger was repeated, torn or lost; GPUL_ECUDA, GPUL_ENOMEM
@@ -89,14 +89,14 @@ gpul_status fifo_trace_run(const struct fifo_trace_request *ask, struct fifo_tra
 /** Run a trace like fifo_trace_run(), but on an open driver with a current context.
  *
  * @drv  borrowed
- * @ask  of its devices only the first ordinal is used: that of the context
+ * @ask  the request; ask->devices.ordinal[0] must be the device of the context
  * @out  owned by the caller: fifo_trace_free(); empty on failure
  * Errors  as fifo_trace_run()
  * Threads the main thread
  * Source  - */
 gpul_status fifo_trace_with(const gpul_driver *drv, const struct fifo_trace_request *ask, struct fifo_trace *out,
 			    gpul_error *err);
-void fifo_trace_free(struct fifo_trace *t);  /* a zeroed one is fine */
+void fifo_trace_free(struct fifo_trace *t);  /* a zeroed trace is fine */
 
 /** Write the trace as JSON in the Trace Event Format.
  *

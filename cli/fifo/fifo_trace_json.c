@@ -6,7 +6,7 @@
  *                           a counter of taken slots
  *
  * An arrow leads from each push to its handle and, with --sync, on to its sync.  Times are in microseconds.  GPU times can
- * be wrong by the clocks' bound, so a cause may seem to come after its effect.  Slices show the measured times; the ends of
+ * be wrong by relation.bound_ns, so a cause may appear after its effect.  Slices show the measured times; the ends of
  * arrows and of ring events are moved, because viewers draw them only forwards. */
 #include "cli/fifo/fifo_trace.h"
 
@@ -94,14 +94,14 @@ static void name_track(struct json *j, unsigned process, unsigned track, const c
 
 /* ---- the tracks ------------------------------------------------------------------------------------------------- */
 
-/* When the trigger was in the ring: the kernel reads its clock after the store, when the CPU may already have popped it. */
+/* Latest time of the store of a trigger: the kernel reads its clock after the store, maybe even after the pop. */
 static int64_t stored(const struct fifo_trace_trigger *of)
 {
 	return lesser(of->pushed, of->popped);
 }
 
 /* Times where arrows leave a push and enter a sync: inside the slice (its last nanosecond is outside), and never later than
- * the other end. */
+ * the other end of the arrow. */
 static int64_t leaves_push(const struct fifo_trace_trigger *of)
 {
 	return lesser(of->handling, greater(of->begun, lesser(stored(of), of->pushed - 1)));
@@ -174,7 +174,7 @@ static int compare_changes(const void *a, const void *b)
 
 	if (x->ns != y->ns)
 		return x->ns < y->ns ? -1 : 1;
-	return y->by - x->by;  /* up before down: the count never falls below 0 */
+	return y->by - x->by;  /* increments first, so that the count never falls below 0 */
 }
 
 static gpul_status ring_events(struct json *j, const struct fifo_trace *t, gpul_error *err)

@@ -20,9 +20,9 @@ __asm__(".pushsection .rodata\n"
 	".popsection");
 extern const char gpuload_fifo_trace_ptx[], gpuload_fifo_trace_ptx_end[];
 
-/* The driver is queried for the kernel's end only now and then: it takes a microsecond or two, while triggers wait. */
+/* Interval of cuStreamQuery calls: a call takes one or two microseconds, during which triggers wait. */
 enum { ASK_NS = 100 * 1000, POLLS = 64 };
-static const int64_t GRACE_NS = 5000000000;  /* after the kernel's own time-outs, before the CPU stops waiting */
+static const int64_t GRACE_NS = 5000000000;  /* extra time that the CPU waits after the kernel's time-outs */
 
 /* Everything that a running trace uses. */
 struct tracing {
@@ -35,7 +35,7 @@ struct tracing {
 	gpul_fifo *fifo;
 	CUdeviceptr stamps, results;
 	uint64_t began_ns;
-	int64_t *free_since;         /* per slot: when its last trigger was released */
+	int64_t *free_since;         /* per slot: time when its previous trigger was released */
 };
 
 static int64_t now(const struct tracing *g)
@@ -43,7 +43,7 @@ static int64_t now(const struct tracing *g)
 	return (int64_t)(gpul_clock_ns() - g->began_ns);
 }
 
-/* ---- before: nothing may be loaded or allocated while a kernel waits for this thread --------------------------- */
+/* ---- preparation: nothing may be loaded or allocated while a kernel waits for this thread -------------------- */
 
 static gpul_status allocate_arrays(struct tracing *g, gpul_error *err)
 {
@@ -122,7 +122,7 @@ static gpul_status launch_kernel(struct tracing *g, gpul_error *err)
 
 /* ---- while the kernel runs -------------------------------------------------------------------------------------- */
 
-/* Find the record of a trigger; NULL: not a trigger of this trace, or a repeated one. */
+/* Find the record of a trigger; NULL: not a trigger of this trace, or a trigger that was received before. */
 static struct fifo_trace_trigger *trigger_of(const struct tracing *g, const gpul_fifo_item *item)
 {
 	const struct fifo_trace_request *q = &g->t->ask;
@@ -152,7 +152,7 @@ static gpul_status handle_trigger(struct tracing *g, const gpul_fifo_item *item,
 	if (!of)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
 				 "lane %u, position %" PRIu64 ": %#" PRIx64 " %#" PRIx64
-				 " is not a trigger of this trace, or a repeated one",
+				 " is not a trigger of this trace, or was received before",
 				 item->lane, item->position, item->word[0], item->word[1]);
 	*of = (struct fifo_trace_trigger){ .lane = item->lane, .position = item->position, .batch = t->n_batches,
 					   .room = g->free_since[slot_of(g, item)], .popped = popped };
@@ -187,7 +187,7 @@ static gpul_status handle_batch(struct tracing *g, const gpul_fifo_item *items, 
 	return GPUL_OK;
 }
 
-/* After some time without triggers, check whether the kernel still runs.  *over: it has ended. */
+/* After some time without triggers, check whether the kernel still runs.  *over is set if it has ended. */
 static gpul_status check_kernel(struct tracing *g, int64_t idle_since, bool *over, gpul_error *err)
 {
 	const CUresult r = g->drv->cuStreamQuery(g->stream);
@@ -195,7 +195,7 @@ static gpul_status check_kernel(struct tracing *g, int64_t idle_since, bool *ove
 	*over = r == CUDA_SUCCESS;
 	if (r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY)
 		return gpul_cu_status(g->drv, err, r, "cuStreamQuery(stream)");
-	(void)gpul_fifo_aborted(g->fifo);  /* copies a kernel's abort code to all lanes */
+	(void)gpul_fifo_aborted(g->fifo);  /* called because it copies a kernel's abort code to all lanes */
 	if (!*over && now(g) - idle_since > 2 * (int64_t)g->t->ask.timeout_ns + GRACE_NS)
 		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the kernel neither pushes nor ends; %u of %u triggers were received",
 				 g->t->n_popped, g->t->n_triggers);
@@ -218,9 +218,9 @@ static gpul_status serve_kernel(struct tracing *g, gpul_error *err)
 		} else if (polls % POLLS == 0 && now(g) - (asked > idle_since ? asked : idle_since) > ASK_NS) {
 			st = check_kernel(g, idle_since, &over, err);
 			asked = now(g);
-			n = over;  /* poll once more: it may have pushed before it ended */
+			n = over;  /* poll once more: the kernel may have pushed before it ended */
 		} else if (polls % POLLS == 0) {
-			sched_yield();  /* the software driver may have only this CPU */
+			sched_yield();  /* the software driver may have to run the kernel on this CPU */
 		}
 		if (!st && stop_asked())
 			st = gpul_fail(err, GPUL_ESYS, EINTR, "ended by %s", stop_asked());
@@ -228,7 +228,7 @@ static gpul_status serve_kernel(struct tracing *g, gpul_error *err)
 	return st;
 }
 
-/* ---- after ------------------------------------------------------------------------------------------------------ */
+/* ---- results ---------------------------------------------------------------------------------------------------- */
 
 static gpul_status check_results(struct tracing *g, gpul_error *err)
 {
@@ -284,7 +284,7 @@ static gpul_status run_trace(struct tracing *g, gpul_error *err)
 		return st;
 	st = serve_kernel(g, err);
 	if (st) {
-		gpul_fifo_abort(g->fifo, GPUL_FIFO_CODE_STOPPED);  /* ends the kernel's waits, so that it ends */
+		gpul_fifo_abort(g->fifo, GPUL_FIFO_CODE_STOPPED);  /* end the kernel's waits, so that the kernel ends */
 		(void)g->drv->cuStreamSynchronize(g->stream);
 		return st;
 	}

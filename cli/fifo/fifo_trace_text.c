@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Duration of a step of a trigger; negative: the trigger has no such step.  It can be off by the clocks' error. */
+/* Duration of a step of a trigger; negative: the trigger has no such step.  It can be wrong by the clocks' error. */
 typedef int64_t step_ns(const struct fifo_trace_trigger *of);
 
 static int64_t positive(int64_t ns)
@@ -47,11 +47,11 @@ static const struct step {
 	step_ns *took;
 } steps[] = {
 	{ "push", of_push },
-	{ "  of it, wait for room", of_wait },
+	{ "  wait for room", of_wait },
 	{ "push begun to popped", of_pop },
 	{ "popped to handled", of_handle },
 	{ "handled to released", of_release },
-	{ "push begun to sync seen", of_sync },
+	{ "push begun to synced", of_sync },
 };
 
 static int lesser(const void *a, const void *b)
@@ -90,11 +90,11 @@ static void print_head(const struct fifo_trace *t, struct out *out)
 		 t->ask.slots / t->ask.lanes, t->ask.slots == t->ask.lanes ? "" : "s", t->kind, t->driver);
 	out_text(out, line);
 	snprintf(line, sizeof line,
-		 "the GPU's times are right within %.2f us of the CPU's: round trip %.2f us, clock step %.2f us, drift %.1f ppm\n\n",
+		 "GPU times are accurate to %.2f us: round trip %.2f us, clock step %.2f us, drift %.1f ppm\n\n",
 		 t->relation.bound_ns / 1000, (double)t->relation.shortest_ns / 1000,
 		 (double)t->relation.step_ns / 1000, t->relation.drift * 1e6);
 	out_text(out, line);
-	snprintf(line, sizeof line, "  %-26s %10s %10s %10s %10s\n", "us", "p50", "p90", "p99", "most");
+	snprintf(line, sizeof line, "  %-26s %10s %10s %10s %10s\n", "us", "p50", "p90", "p99", "max");
 	out_text(out, line);
 }
 

@@ -42,11 +42,11 @@ static const struct cli_opt attach_opts[] = {
 
 static const char attach_details[] =
 	"Maps the memory that another process shares, on the first GPU of LIST and, unless it is\n"
-	"device memory, on the CPU; prints a description; does what the options request; detaches.\n"
+	"device memory, on the CPU; prints a description, performs the options, and detaches.\n"
 	"The options can be combined.\n"
 	"\n"
 	"    --sum    adds in an order that depends only on the number of elements: the sums of all\n"
-	"             processes, GPUs and CPUs are the same, bit for bit. Exit status 1 if not\n"
+	"             processes, GPUs and CPUs are the same, bit for bit; otherwise exit status 1\n"
 	"    --dump   a row is one of the last dimension, or 10 elements; 16 bytes if the type is\n"
 	"             unknown\n"
 	"    --save   the file appears only when it is complete\n"
@@ -113,7 +113,7 @@ static gpul_status read_request(const struct cli_args *args, struct attach_reque
 
 /* ---- attach and detach ------------------------------------------------------------- */
 
-/* With --wait, retry if the name does not exist yet, or if its socket is from a dead owner. */
+/* True if --wait must retry: the name does not exist yet, or its socket belongs to a dead owner. */
 static bool may_appear(const gpul_error *why)
 {
 	return why->status == GPUL_ESYS &&
@@ -168,7 +168,7 @@ static gpul_status attach_with_wait(struct attach *a, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Set type and number of elements. */
+/* Set type and number of the elements in *a. */
 static gpul_status set_elements(struct attach *a, gpul_error *err)
 {
 	const gpul_ipc_shape *shape = &a->view->shape;
@@ -288,7 +288,7 @@ static int cmd_attach(const struct cli_args *args, gpul_error *err)
 	struct attach a = { 0 };
 	gpul_status st = read_request(args, &a.ask, err);
 
-	signal(SIGPIPE, SIG_IGN); /* so that `gpuload attach | head` detaches in order */
+	signal(SIGPIPE, SIG_IGN); /* `gpuload attach | head` must detach in order */
 	if (st == GPUL_OK)
 		st = run_attach(&a, err);
 	return cli_exit_code(st);

@@ -24,9 +24,9 @@ struct attach {
 	gpul_ipc_client *client;
 	const gpul_ipc_view *view;
 	gpul_type type;              /* element type: --type or the owner's; NONE: bytes */
-	bool shaped;                 /* type and shape are the owner's */
-	size_t count;                /* number of elements: of the owner's shape, or all that fit */
-	pid_t owner;                 /* 0: of another pid namespace */
+	bool shaped;                 /* the data has the owner's type and shape */
+	size_t count;                /* number of elements: of the owner's shape, or as many as fit */
+	pid_t owner;                 /* 0: the owner is in another pid namespace */
 };
 
 /** Print kind, size, shape and addresses of the attached memory.

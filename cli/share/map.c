@@ -24,7 +24,7 @@ static const char map_details[] =
 	"ranges of the data for its CPU and its GPU, and the UUID of the GPU. Needs no driver and no\n"
 	"GPU.\n";
 
-/* An owner that does not answer within this time is stopped or busy. */
+/* An owner that does not answer within this time is reported as stopped or busy. */
 enum { ANSWER_MS = 1000 };
 
 /* ---- texts ------------------------------------------------------------------------- */

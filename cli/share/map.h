@@ -21,19 +21,19 @@ struct map_process {
 	char cpu[2][MAP_TEXT_BYTES];  /* "CPU 0x7f3a40001000", "  - 0x7f3a44001000" */
 	char gpu[2][MAP_TEXT_BYTES];
 	char device[MAP_TEXT_BYTES];  /* "on GPU-5f3a91c2..0007" */
-	bool has_cpu, has_gpu;        /* an address: the arrow is drawn */
+	bool has_cpu, has_gpu;        /* the process can access the memory: draw the arrow */
 };
 
 struct map_picture {
 	char title[160];              /* "weights: host-numa, 64 MiB of f32 1024x1024, ..." */
-	/* Kind; control page; data, type, mapped bytes, node or GPU. */
+	/* Lines: kind; control page; data; type; mapped bytes; node or GPU. */
 	char band[MAP_BAND_LINES][MAP_TEXT_BYTES];
-	bool control;                 /* there is a control page, described in band[1] */
+	bool control;                 /* the memory has a control page, described in band[1] */
 	size_t n;                     /* number of processes: the owner and the peers */
 	struct map_process process[1 + GPUL_IPC_MAX_PEERS];
 };
 
-/* Write the texts of the picture. */
+/* Fill in the texts of the picture. */
 void map_picture_make(const char *name, const gpul_ipc_share *share, struct map_picture *out);
 
 /* Draw the picture in characters, for a terminal of 80 columns. */

@@ -28,7 +28,7 @@ enum {
 };
 enum { CONTROL_HEIGHT = 34 };
 
-/* Plain colours, because not every viewer knows custom properties; a media query selects dark colours. */
+/* Plain colours, because not every viewer supports CSS custom properties; a media query selects dark colours. */
 /* clang-format off */
 static const char style[] =
 	"<style>\n"

@@ -10,10 +10,10 @@
 #include "cli/share/map.h"
 
 enum { BOX_WIDTH = 26, BAND_WIDTH = 22, ARROW_WIDTH = 3, BOX_LINES = 9, MAX_ROWS = 6 };
-/* Lines of a row: the arrows, and the end of the control page. */
+/* Numbers of the lines of a row that have the arrows, and of the line below the control page. */
 enum { LINE_CPU = 3, LINE_GPU = 5, LINE_CUT = 2 };
 
-/* Draw "┌─ TITLE ────┐", or the same with other corners and without a title. */
+/* Draw an edge of a box, such as "┌─ TITLE ────┐" or "└──────┘". */
 static void draw_edge(struct out *o, const char *left, const char *title, const char *right,
 		 size_t width)
 {
@@ -32,7 +32,7 @@ static void draw_edge(struct out *o, const char *left, const char *title, const 
 	out_text(o, right);
 }
 
-/* "│ TEXT       │" */
+/* Draw a line of a box: "│ TEXT       │". */
 static void draw_text(struct out *o, const char *text, size_t width)
 {
 	size_t n = strlen(text);
@@ -103,7 +103,7 @@ static void draw_row(struct out *o, const struct map_picture *p, size_t row, boo
 	}
 }
 
-/* "pid 4720 python3, peer in slot 7, only reads, CPU 0x7f..., GPU 0x7f..., on GPU-5f3a91c2" */
+/* Print one line: "pid 4720 python3, peer in slot 7, read-only, CPU 0x7f..., GPU 0x7f..., on GPU-5f3a91c2". */
 static void list_process(struct out *o, const struct map_process *p)
 {
 	const char *const words[] = { p->title,  p->role,   p->access,

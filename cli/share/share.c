@@ -29,7 +29,7 @@ static gpul_status fill_host(const struct share_request *q, unsigned char *to, g
 	else if (q->fill)
 		return fill_in_place(q->type, q->fill, q->bytes / gpul_type_bytes(q->type), to,
 				     err);
-	return GPUL_OK; /* new pages are zero */
+	return GPUL_OK; /* new pages contain zeros */
 }
 
 /* Fill device memory; it is zeroed first, because new device memory has old contents. */
@@ -172,7 +172,7 @@ static gpul_status print_ready(const struct share *s, gpul_error *err)
 
 /* ---- serving ----------------------------------------------------------------------- */
 
-/* Handle pending events and print them; a limited number, so that many events do not delay the end. */
+/* Print pending events; at most GPUL_IPC_MAX_PEERS of them, so that many events do not delay --for or a signal. */
 static gpul_status serve_events(struct share *s, gpul_error *err)
 {
 	for (int i = 0; i < GPUL_IPC_MAX_PEERS; i++) {

@@ -32,23 +32,23 @@ struct share_request {
 	struct devices_arg devices;  /* owned: devices_arg_close() */
 	size_t bytes;
 	gpul_ipc_shape shape;
-	gpul_type type;              /* NONE: plain bytes */
+	gpul_type type;              /* GPUL_TYPE_NONE: bytes without a type */
 	const char *fill;            /* how to generate the contents in place; NULL: use data, or zeros */
-	const void *data;            /* contents, in file or in made; NULL: none */
+	const void *data;            /* contents, stored in file or in made; NULL: none */
 	gpul_file file;              /* owned; zeroed: no file */
 	void *made;                  /* owned; generated contents */
 };
 
 /** Parse the command line and read the files that it names.
  *
- * @args  of the command line; must outlive *out
+ * @args  arguments of the command line; must outlive *out
  * @out   owned by the caller: share_request_free(); zeroed on failure
  * Errors  GPUL_EINVAL a wrong option; GPUL_ESYS, GPUL_EFORMAT a file; GPUL_ENOMEM
  * Threads any thread may call
  * Source  - */
 gpul_status share_request_make(const struct cli_args *args, struct share_request *out,
 			       gpul_error *err);
-void share_request_free_contents(struct share_request *q);  /* after they have been copied into the memory */
+void share_request_free_contents(struct share_request *q);  /* call it when the memory has been filled */
 void share_request_free(struct share_request *q);
 
 /* ---- texts (share_text.c) ------------------------------------------------------------ */
@@ -60,7 +60,7 @@ enum {
 	SHARE_COMMAND_BYTES = 32,
 };
 
-/* Each writes a text into buf and returns buf. */
+/* Each of the following functions writes a text into buf and returns buf. */
 const char *share_size_text(size_t bytes, char buf[SHARE_SIZE_BYTES]);  /* "64 MiB", "1.5 KiB", "100 bytes" */
 const char *share_shape_text(const gpul_ipc_shape *shape, char buf[SHARE_SHAPE_BYTES]);  /* "f32 1024x1024", or "bytes" */
 /* "GPU-5f3a91c2..0007": the beginning and the end of the UUID that nvidia-smi -L prints. */

@@ -19,15 +19,15 @@ const struct cli_opt share_opts[] = {
 	[SHARE_KIND] = { "kind", "KIND",
 		"kind of memory (default: auto)", "auto host-numa device memfd shm device-ipc" },
 	[SHARE_FILL] = { "fill", "TYPE=FILL",
-		"contents, see gpuload help run: f32=rand, u8=@FILE", NULL },
+		"contents, such as f32=rand or u8=@FILE; see gpuload help run", NULL },
 	[SHARE_SHAPE] = { "shape", "N[,N...]", "dimensions, sent to processes that attach", NULL },
 	[SHARE_FROM] = { "from", "FILE",
-		"a .npy file with its type and shape, or any bytes", CLI_FILES },
+		"contents: a .npy file with its type and shape, or the bytes of any file", CLI_FILES },
 	[SHARE_NODE] = { "node", "N",
-		"NUMA node of host memory (default: the first GPU's)", NULL },
+		"NUMA node of host memory (default: node of the first GPU)", NULL },
 	[SHARE_DEVICES] = DEVICES_LIST_OPT,
 	[SHARE_READ_ONLY] = { "read-only", NULL, "other processes can only read", NULL },
-	[SHARE_FABRIC] = { "fabric", NULL, "device memory by fabric handle, if supported", NULL },
+	[SHARE_FABRIC] = { "fabric", NULL, "share device memory by fabric handle, if supported", NULL },
 	[SHARE_UNTIL_DETACHED] = { "until-detached", NULL,
 		"end when the last process has detached", NULL },
 	[SHARE_FOR] = { "for", "SECONDS", "end after this time, for example 0.5", NULL },
@@ -55,7 +55,7 @@ const char share_details[] =
 	"\n"
 	"NAME is a socket, NAME.sock, in a folder that only this user can enter:\n"
 	"$GPULOAD_RUNTIME_DIR, else $XDG_RUNTIME_DIR/gpuload, else /tmp/gpuload-UID. A NAME that\n"
-	"contains / is a path. Only the socket has a name: after the death of this process, the\n"
+	"contains / is a path. Only the socket has a name: after the end of this process, the\n"
 	"memory is freed as soon as the last attached process detaches or ends.\n"
 	"\n"
 	"The command prints READY, then one line per event: ATTACHED, DETACHED, PEER_DIED, REFUSED\n"

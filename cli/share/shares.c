@@ -15,19 +15,19 @@ enum { SHARES_VERBOSE, SHARES_NAMES, SHARES_JSON };
 /* clang-format off */
 static const struct cli_opt shares_opts[] = {
 	[SHARES_VERBOSE] = { "verbose", NULL, "print which dead sockets were removed", NULL },
-	[SHARES_NAMES] = { "names", NULL, "only names, dead ones too; without queries", NULL },
+	[SHARES_NAMES] = { "names", NULL, "print only names, including those of dead owners; query no owner", NULL },
 	[SHARES_JSON] = CLI_JSON_OPT,
 	{ 0 },
 };
 /* clang-format on */
 
 static const char shares_details[] =
-	"Queries the owner of each name; an owner that does not answer within 0.2 s is marked. The\n"
+	"Queries the owner of each name; an owner that gives no answer within 0.2 s is marked. The\n"
 	"socket of a dead owner is removed. A process of another pid namespace is printed as -.\n"
 	"Needs no driver and no GPU.\n";
 
 /* An owner that does not answer within ANSWER_MS is stopped or busy.  MAX_THREADS owners are queried at a time, so that 64
- * stopped ones cost only twice the time of one. */
+ * stopped owners take only twice as long as one. */
 enum { ANSWER_MS = 200, MAX_THREADS = 32, PIDS_SHOWN = 4 };
 
 struct row {

@@ -16,11 +16,11 @@ enum {
 
 /* clang-format off */
 static const struct cli_opt mmap_sum_opts[] = {
-	[MMAP_SUM_N] = { "n", "N", "processes, from 1 to 64 (default: 3)", NULL },
+	[MMAP_SUM_N] = { "n", "N", "number of processes, from 1 to 64 (default: 3)", NULL },
 	[MMAP_SUM_BYTES] = { "bytes", "SIZE",
 		"size of the buffer; K, M or G may follow (default: 64M)", NULL },
 	[MMAP_SUM_KIND] = { "kind", "KIND",
-		"kind of memory; auto is host memory that works here (default)", "auto host-numa device memfd shm device-ipc" },
+		"kind of memory (default: auto, in host memory)", "auto host-numa device memfd shm device-ipc" },
 	[MMAP_SUM_FILL] = { "fill", "TYPE=FILL",
 		"contents, as in gpuload run (default: f64=rand)", NULL },
 	[MMAP_SUM_DEVICES] = { "devices", "LIST",
@@ -35,13 +35,13 @@ static const struct cli_opt mmap_sum_opts[] = {
 
 static const char mmap_sum_details[] =
 	"One process, the master, creates the buffer and fills it; the others attach without a copy.\n"
-	"Each process adds it up on its GPU and on its CPU (device memory is copied to the host for\n"
+	"Each process adds up the buffer on its GPU and on its CPU (device memory is copied for\n"
 	"the CPU's sum), and the sums are printed:\n"
 	"\n"
 	"    total sum [master]: 4196125.058501036\n"
 	"    total sum [4711]: 4196125.058501036       of process 4711\n"
 	"\n"
-	"They agree bit for bit, because all processors add in the same order: in pairs, then pairs\n"
+	"The sums agree bit for bit, because all processors add in the same order: in pairs, then pairs\n"
 	"of pairs.  Floats are added up as f64, integers as i64 or u64.\n"
 	"\n"
 	"Memory of kind pinned is refused: no other process can map it.\n"
@@ -142,7 +142,7 @@ static gpul_status parse_request(const struct cli_args *args, struct mmap_sum_re
 
 /* ---- the master ---------------------------------------------------------------------------- */
 
-/* Create and fill the memory.  The numbers are generated first, which fails early if the buffer is too large. */
+/* Create and fill the memory.  The numbers are generated first: this fails early if the buffer is too large. */
 static gpul_status create_filled(const gpul_driver *drv, struct mmap_sum_request *r, gpul_mem **out, gpul_error *err)
 {
 	gpul_mem_desc desc = { .kind = r->kind, .node = GPUL_MEM_NODE_OF_GPU, .devices = r->devices.ordinal,
@@ -179,7 +179,7 @@ static gpul_status offer_to_children(struct mmap_sum_team *team, gpul_ipc_server
 	return st;
 }
 
-/* The children add up while the master does. */
+/* Offer the memory to the children, and add up while they do the same. */
 static gpul_status share_and_sum(const struct mmap_sum_request *r, const gpul_driver *drv, gpul_mem *mem,
 				 struct mmap_sum_team *team, gpul_error *err)
 {

@@ -19,16 +19,16 @@
 
 extern const struct cli_cmd cli_mmap_sum;
 
-enum { MMAP_SUM_MOST = 64 };  /* processes, the master among them */
+enum { MMAP_SUM_MOST = 64 };  /* maximum number of processes, including the master */
 
 struct mmap_sum_request {
-	unsigned n;              /* processes, the master among them */
+	unsigned n;              /* number of processes, including the master */
 	gpul_mem_kind kind;
 	gpul_type type;
 	const char *fill;        /* borrowed */
-	size_t count;            /* elements; 0: as many as the file of the fill holds */
+	size_t count;            /* number of elements; 0: all elements of the file in fill */
 	struct devices_arg devices;
-	int timeout_ms;          /* for the whole command */
+	int timeout_ms;          /* limit for the whole command */
 	bool json;
 };
 
@@ -36,23 +36,23 @@ struct mmap_sum_request {
 struct mmap_sum_report {
 	gpul_error err;          /* status OK: the other fields are valid */
 	struct sum gpu, cpu;
-	uint64_t gpu_ns, cpu_ns; /* duration of the sums; for device memory cpu_ns includes the copy */
+	uint64_t gpu_ns, cpu_ns; /* duration of the sums; for device memory cpu_ns includes the copy to the host */
 	uint64_t gpu_at, cpu_at; /* addresses of the buffer in this process; cpu_at 0: not mapped for the CPU */
 };
 
 struct mmap_sum_member {
 	pid_t pid;
 	int device;              /* ordinal */
-	int socket, pipe;        /* the master's ends; -1: closed */
-	bool running;            /* a child for which waitpid() is still to be called */
+	int socket, pipe;        /* the master's ends of its connections to the child; -1: closed */
+	bool running;            /* a child for which waitpid() has not been called */
 	bool attached, reported;
 	struct mmap_sum_report report;
 };
 
 struct mmap_sum_team {
 	unsigned n;
-	struct mmap_sum_member member[MMAP_SUM_MOST];  /* [0] is the master */
-	uint64_t deadline_ns;    /* gpul_clock_ns() time */
+	struct mmap_sum_member member[MMAP_SUM_MOST];  /* member[0] is the master */
+	uint64_t deadline_ns;    /* a time of gpul_clock_ns() */
 };
 
 /** Compute the GPU's and the CPU's sum of a view, and measure their duration.
@@ -74,7 +74,7 @@ gpul_status mmap_sum_compute(const gpul_ipc_view *view, gpul_type t, int timeout
  * @r    must outlive the team; no driver is open yet
  * @out  end it with mmap_sum_team_end(); no child is left on failure
  * Errors  GPUL_ESYS no more processes or descriptors
- * Threads the only one of the process
+ * Threads the process must have only one thread
  * Source  Linux prctl(2) PR_SET_PDEATHSIG */
 gpul_status mmap_sum_team_start(const struct mmap_sum_request *r, struct mmap_sum_team *out, gpul_error *err);
 
@@ -87,12 +87,12 @@ struct gpul_ipc_server;
  * @reported  true: wait for all reports; false: wait until all have attached
  * Errors  GPUL_ESYS a child died: the message names it and its signal; native = ETIMEDOUT: the message names the late
  *         child; the error that a child reports
- * Threads the only one of the process
+ * Threads the process must have only one thread
  * Source  - */
 gpul_status mmap_sum_team_serve(struct mmap_sum_team *team, struct gpul_ipc_server *s, bool reported,
 				gpul_error *err);
 
-/* Time left until the deadline; 0: it is over. */
+/* Time until the deadline in ms; 0: the deadline has passed. */
 int mmap_sum_left_ms(const struct mmap_sum_team *team);
 
 /* Wait for the children (kill: kill them first), and close all descriptors.  A zeroed team is fine. */

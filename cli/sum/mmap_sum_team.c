@@ -57,7 +57,7 @@ static _Noreturn void run_child(const struct mmap_sum_request *r, const struct m
 {
 	struct mmap_sum_report report = { 0 };
 
-	/* Both checks, because the master may have died before prctl(). */
+	/* Both checks are needed, because the master may have died before prctl(). */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != master)
 		_exit(1);
 	/* Only the master prints which driver is used. */

@@ -59,7 +59,7 @@ static double from_bf16(uint16_t h)
 
 /* ---- rows ---------------------------------------------------------------------------------- */
 
-/* One widened row.  Integers wrap around, so signed and unsigned sums have the same bits. */
+/* One row of widened elements.  Integers wrap around, so signed and unsigned sums have the same bits. */
 union row {
 	double f[SUM_ROW_BYTES / sizeof(uint16_t)];
 	uint64_t i[SUM_ROW_BYTES];
@@ -93,7 +93,7 @@ static void (*const add_two[GPUL_N_TYPES])(const void *rows, size_t n, union row
 
 /* ---- chunks -------------------------------------------------------------------------------- */
 
-enum { LEVELS = 4 };  /* 2 rows, 4, 8, 16 */
+enum { LEVELS = 4 };  /* of the tree of rows: 2, 4, 8, 16 rows */
 static_assert(1 << LEVELS == SUM_ROWS, "rows are added as pairs of pairs");
 
 /* Add up n_rows rows into room[0]; room[1] and the following hold intermediate sums. */
@@ -131,14 +131,14 @@ static void add_chunk(gpul_type t, const void *chunk, union row *room, void *out
 	memcpy(out, room, 8);
 }
 
-/* One step: write the sum of each chunk to out, which may be data. */
+/* One step: write the sum of each chunk to out, which may be the same memory as data. */
 static void add_chunks(gpul_type t, const unsigned char *data, size_t count, union row *room, unsigned char *out)
 {
 	size_t bytes = count * gpul_type_bytes(t);
 
 	for (; bytes >= SUM_CHUNK_BYTES; bytes -= SUM_CHUNK_BYTES, data += SUM_CHUNK_BYTES, out += 8)
 		add_chunk(t, data, room, out);
-	if (bytes) {  /* copy the last chunk behind the room and fill it up with 0 */
+	if (bytes) {  /* copy the last chunk behind the room and pad it with 0 */
 		unsigned char *last = (unsigned char *)(room + LEVELS);
 
 		memcpy(last, data, bytes);

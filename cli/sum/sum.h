@@ -3,7 +3,7 @@
  * Floats become f64 and integers i64 or u64 before they are added; integers wrap around.  The order depends only on the
  * type and the count, not on the driver, the GPU or the kind of memory:
  *
- *     data    ┌────────────┬────────────┬──────┬─ ─   chunks of 64 KiB; the last one is filled up with 0
+ *     data    ┌────────────┬────────────┬──────┬─ ─   chunks of 64 KiB; the last chunk is padded with 0
  *             └─────┬──────┴─────┬──────┴──┬───┴─ ─
  *                   ▼            ▼         ▼
  *     sums    ┌────────────┬────────────┬──────┬─ ─   one per chunk; they are the data of the next step, until one is left
@@ -36,7 +36,7 @@ gpul_type sum_type(gpul_type t);
 /* The number of chunks of count elements, which is the number of sums after one step. */
 size_t sum_chunks(gpul_type t, size_t count);
 
-/** Add up on the CPU.
+/** Add up count elements on the CPU.
  *
  * @t      element type
  * @data   count elements
@@ -52,9 +52,9 @@ struct sum_gpu;
 
 /** Load the kernel.
  *
- * @drv    borrowed; must outlive *out; a context must be current, the same for all calls below
+ * @drv    borrowed; must outlive *out; all calls below need the same current context
  * @t      element type
- * @count  most elements of later sums
+ * @count  maximum number of elements of a sum
  * @out    owned by the caller: sum_gpu_destroy(); untouched on failure
  * Errors  GPUL_ECUDA, GPUL_ENOMEM
  * Threads any thread may call; one object belongs to one thread at a time
@@ -67,16 +67,16 @@ void sum_gpu_destroy(struct sum_gpu *g);  /* NULL is fine */
  * piece to the device (sum_stage.h). */
 enum sum_access { SUM_QUICKEST, SUM_DIRECT, SUM_STAGED };
 
-/* Choose the access, for measurements; the default is SUM_QUICKEST. */
+/* Choose how the kernel reads the data, for measurements; the default is SUM_QUICKEST. */
 void sum_gpu_choose(struct sum_gpu *g, enum sum_access way);
 
-/** Start the sum on the GPU; it is done when the stream has completed.
+/** Start the sum on the GPU; the result is ready when the work in the stream is complete.
  *
  * @g       created for this type and at least count elements
  * @data    GPU address, aligned to 16 bytes, of any memory that the GPU can read
  * @count   at least 1
  * @stream  NULL: the default stream
- * Errors  GPUL_EINVAL not aligned, no or too many elements; GPUL_ECUDA
+ * Errors  GPUL_EINVAL data is not aligned, or count is 0 or too large; GPUL_ECUDA
  * Threads one at a time
  * Source  - */
 gpul_status sum_gpu_start(struct sum_gpu *g, CUdeviceptr data, size_t count, CUstream stream,
@@ -84,7 +84,7 @@ gpul_status sum_gpu_start(struct sum_gpu *g, CUdeviceptr data, size_t count, CUs
 
 /** Wait for a started sum.
  *
- * @g           a sum was started
+ * @g           after sum_gpu_start()
  * @stream      the stream of sum_gpu_start()
  * @timeout_ms  < 0: no limit
  * @out         filled in
@@ -121,10 +121,10 @@ gpul_status sum_on_gpu(const gpul_driver *drv, gpul_type t, CUdeviceptr data, si
 gpul_status sum_of_copy(const gpul_driver *drv, gpul_type t, CUdeviceptr data, size_t count, struct sum *out,
 			gpul_error *err);
 
-/* Are two sums equal bit for bit?  All NaNs are equal. */
+/* True if two sums are equal bit for bit, or if both are NaN. */
 bool sum_equal(const struct sum *a, const struct sum *b);
 
-/* Print with enough digits to be unique; returns buf. */
+/* Print a sum with enough digits to be unique; returns buf. */
 const char *sum_print(const struct sum *s, char buf[VALUE_TEXT_BYTES]);
 
 #endif

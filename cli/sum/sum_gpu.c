@@ -27,7 +27,7 @@ struct sum_gpu {
 	size_t max_count;
 	gpul_module *module;
 	const gpul_kernel *kernel;
-	/* Each step writes its sums behind those of the step before. */
+	/* Each step writes its sums behind those of the previous step. */
 	CUdeviceptr sums;
 	CUdeviceptr last;                  /* address of the result of the last step */
 	enum sum_access way;
@@ -49,7 +49,7 @@ gpul_status sum_gpu_create(const gpul_driver *drv, gpul_type t, size_t count, st
 	st = gpul_module_load_ptx(drv, gpuload_sum_ptx, (size_t)(gpuload_sum_ptx_end - gpuload_sum_ptx),
 				  "sum.ptx", NULL, &g->module, err);
 	st = st ? st : gpul_kernel_find(g->module, "sum_chunks", &g->kernel, err);
-	/* plus room to align the input of up to 8 steps to 16 bytes */
+	/* 8 * 16 bytes: room to align the input of up to 8 steps to 16 bytes */
 	st = st ? st : gpul_cu(drv, err, cuMemAlloc(&g->sums, n_sums * 8 + 8 * 16));
 	if (st) {
 		sum_gpu_destroy(g);

@@ -1,12 +1,12 @@
-/* sum_stage.h — copies host memory to the GPU with its copy engine, a piece ahead of the kernels.
+/* sum_stage.h — copies host memory to the GPU with its copy engine, one piece ahead of the kernels.
  *
  *     copies   ┌ piece 0 ┬ piece 1 ┬ piece 2 ┬ piece 3 ─ ─     a separate stream
  *              └────┬────┴────┬────┴────┬────┘
  *     kernels       └ sum 0   └ sum 1   └ sum 2                the caller's stream
  *
- * A kernel reads host memory in requests of 128 bytes, whatever its loads are; the copy engine uses 256 bytes and so spends
- * less of the bus on headers: 55.3 instead of 51.3 GB/s on PCIe 5.0 x16 (docs/measured.md).  The pieces rotate through
- * three buffers. */
+ * A kernel reads host memory in requests of 128 bytes, whatever the size of its loads.  The copy engine requests
+ * 256 bytes, which costs less bandwidth for headers: 55.3 instead of 51.3 GB/s on PCIe 5.0 x16 (docs/measured.md).
+ * The pieces use three buffers in turn. */
 #ifndef GPULOAD_CLI_SUM_SUM_STAGE_H
 #define GPULOAD_CLI_SUM_SUM_STAGE_H
 
@@ -19,13 +19,13 @@ enum { SUM_PIECE_BYTES = 8 << 20 };
 
 struct sum_stage;
 
-/* Is staging faster?  Yes for host memory of more than one piece on a GPU with separate memory (integrated GPUs and the
- * software driver keep device memory in host memory). */
+/* True if staging is faster: for host memory of more than one piece, on a GPU with separate memory (integrated GPUs and
+ * the software driver keep device memory in host memory). */
 bool sum_stage_pays(const gpul_driver *drv, CUdeviceptr data, size_t bytes);
 
 /** Allocate the buffers.
  *
- * @drv  borrowed; must outlive *out; a context must be current, the same for all calls below
+ * @drv  borrowed; must outlive *out; all calls below need the same current context
  * @out  owned by the caller: sum_stage_destroy(); untouched on failure
  * Errors  GPUL_ENOMEM; GPUL_ECUDA
  * Threads any thread may call; one object belongs to one thread at a time

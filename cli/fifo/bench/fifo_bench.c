@@ -12,7 +12,7 @@
 
 enum { MIN_TRIGGERS = 1000, WARM_UP = 100, LATENCY_TRIGGERS = 20000, LATENCY_EACH = 100, WARP_PUSHES = 1 << 19 };
 
-/* Totals for a driver that interprets kernels, which is far slower. */
+/* Numbers of triggers and pushes for a driver that interprets kernels, which is far slower. */
 enum { SOFT_TRIGGERS = 512, SOFT_EACH = 2, SOFT_WARP_PUSHES = 256 };
 
 static const unsigned warps[FIFO_MOST_WARPS] = { 1, 8, 64 };
@@ -190,7 +190,7 @@ static gpul_status write_output(const char *path, bool force, struct out *o, gpu
 	return st;
 }
 
-/* Checked before the measurement, which would be lost otherwise. */
+/* The file is checked before the measurement, because a later failure would lose the figures. */
 static gpul_status check_plot(const struct fifo_bench_request *r, gpul_error *err)
 {
 	if (r->plot && !r->force && strcmp(r->plot, "-") != 0 && access(r->plot, F_OK) == 0)

@@ -1,7 +1,7 @@
 /* fifo_bench.h — the parts of gpuload fifo bench.
  *
  *     request (fifo_bench_request.c) ──> fifo_bench.c: for each mode, size and number of threads
- *                                             │        a FIFO, and for each kind of push some runs
+ *                                             │        create a FIFO, and run each kind of push several times
  *                                             ▼
  *     kernel (fifo_bench.cu) ──> FIFO ──> fifo_bench_run.c: one run: launch, poll, check, time
  *                                             │
@@ -30,7 +30,7 @@ extern const char *const fifo_mode_names[FIFO_N_MODES];  /* "shared", "lanes" */
 extern const char *const fifo_op_names[FIFO_N_OPS];    /* "push", "push_release", ...: names in kernels and JSON */
 
 struct fifo_config {
-	unsigned size, parallel;  /* slots of all lanes; threads */
+	unsigned size, parallel;  /* total number of slots; number of threads */
 };
 
 struct fifo_bench_request {
@@ -39,12 +39,12 @@ struct fifo_bench_request {
 	bool mode[FIFO_N_MODES];
 	unsigned repeat;
 	uint64_t triggers;           /* per thread; 0: depends on the size */
-	unsigned batch;              /* most triggers between two releases; 0: the default */
+	unsigned batch;              /* maximum number of triggers between two releases; 0: the default */
 	gpul_mem_kind kind;
-	struct devices_arg devices;  /* one */
+	struct devices_arg devices;  /* exactly one device */
 	int cpu;                     /* -1: not pinned */
 	int timeout_ms;
-	const char *plot;            /* NULL: none; borrowed */
+	const char *plot;            /* file of --plot; NULL: no plot; borrowed */
 	bool force, json;
 };
 
@@ -61,7 +61,7 @@ struct fifo_latency {
 };
 
 struct fifo_latencies {
-	uint64_t n;                /* triggers */
+	uint64_t n;                /* number of triggers */
 	struct fifo_latency to_pop, to_sync;
 	double to_pop_bound_ns;    /* largest error of to_pop, which compares the clocks of GPU and CPU */
 };
@@ -93,19 +93,19 @@ struct fifo_bench_result {
 	bool interprets;       /* the kernels ran on the CPU */
 	gpul_mem_kind kind;       /* kind of the FIFO's memory */
 	int node;                 /* NUMA node of that memory; -1: chosen by the driver */
-	unsigned cpu, cpu_node;   /* CPU of this thread at the end */
+	unsigned cpu, cpu_node;   /* CPU of the main thread at the end, and its NUMA node */
 };
 
-/* ---- one FIFO, and runs over it (fifo_bench_run.c) ---- */
+/* ---- one FIFO, and the runs that use it (fifo_bench_run.c) ---- */
 
 struct fifo_bench;  /* driver, module, stream and FIFO of the runs; opaque */
 
 /** Load the kernels and create the stream.
  *
- * @drv         borrowed; must outlive *out; a context is current, the same for all calls below
+ * @drv         borrowed; must outlive *out; all calls below need the same current context
  * @device      ordinal of the GPU
  * @kind        kind of the FIFOs' memory
- * @batch       most triggers between two releases, up to FIFO_MOST_BATCH; 0: the default
+ * @batch       maximum number of triggers between two releases, up to FIFO_MOST_BATCH; 0: the default
  * @timeout_ms  limit of each wait
  * @out         owned by the caller: fifo_bench_destroy(); untouched on failure
  * Errors  GPUL_ECUDA, GPUL_ENOMEM
@@ -166,34 +166,34 @@ gpul_status fifo_bench_warp_push(struct fifo_bench *b, enum fifo_mode mode, unsi
 gpul_status fifo_bench_latency(struct fifo_bench *b, enum fifo_mode mode, unsigned parallel, uint64_t triggers,
 			     struct fifo_latencies *out, gpul_error *err);
 
-/* ---- the rest ---- */
+/* ---- command line, figures, output ---- */
 
 /** Read the command line.
  *
- * @args  parsed
- * @out   filled in; its texts are borrowed from args
+ * @args  the command line, split by cli_parse()
+ * @out   filled in; its strings point into args
  * Errors  GPUL_EINVAL a wrong option; the message gives the allowed values
  * Threads any thread may call
  * Source  - */
 gpul_status fifo_bench_parse(const struct cli_args *args, struct fifo_bench_request *out, gpul_error *err);
 
-/* Median, least and most of n >= 1 rates; sorts them. */
+/* Compute median, minimum and maximum of n >= 1 rates; sorts the array. */
 struct fifo_rate fifo_rate_of(double *per_s, unsigned n);
-/* Percentiles of n >= 1 times (nearest rank); sorts them. */
+/* Compute percentiles of n >= 1 times (nearest rank); sorts the array. */
 void fifo_latency_of(int64_t *ns, uint64_t n, struct fifo_latency *out);
 
-/* Figures of the fastest public FIFO, in million triggers per second, measured once on an H200; 0: not measured.  Its push
- * has release order. */
+/* Figures of the fastest public FIFO, in million triggers per second, measured once on an H200; 0: not measured.  Its
+ * push has release order. */
 struct fifo_peer {
 	struct fifo_config config;
 	double push, push_sync;
 };
 extern const struct fifo_peer fifo_peers[];  /* ends with {0} */
 extern const char fifo_peer_name[], fifo_peer_about[];
-/* The peer's figures for a configuration; NULL: not measured. */
+/* Return the figures of that FIFO (the peer) for a configuration; NULL: not measured. */
 const struct fifo_peer *fifo_peer_of(struct fifo_config config);
 
-/* Append the result as text tables, or as an SVG picture. */
+/* Append the result to *o as text tables, or as an SVG picture. */
 void fifo_bench_text(const struct fifo_bench_request *r, const struct fifo_bench_result *result, struct out *o);
 void fifo_bench_svg(const struct fifo_bench_request *r, const struct fifo_bench_result *result, struct out *o);
 /** Print the result as JSON on stdout.

@@ -1,4 +1,4 @@
-/* fifo_bench_check.c — checks that each trigger comes once and in order.  Its time is part of the measurement. */
+/* fifo_bench_check.c — checks that each trigger arrives once and in order; measured times include the check. */
 #include "cli/fifo/bench/fifo_bench_check.h"
 
 #include <inttypes.h>
@@ -21,13 +21,13 @@ void fifo_check_end(struct fifo_check *c)
 void fifo_check_count(struct fifo_check *c, const gpul_fifo_item *items, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
-		if (items[i].word[0] < c->triggers)  /* the map has no slots for other numbers */
+		if (items[i].word[0] < c->triggers)  /* the map has no room for other numbers */
 			fifo_count_add(c->count, items[i].word[0]);
 		c->sum += items[i].word[1];
 	}
 }
 
-/* Are n triggers consecutive numbers of one block, from next on?  Without branches, so that the compiler vectorises it. */
+/* True if n triggers are from one block and numbered next, next + 1, ...  No branches, so that the loop vectorises. */
 static bool in_sequence(const struct gpul_trigger *triggers, unsigned n, uint64_t lap, uint64_t block, uint64_t next)
 {
 	uint64_t wrong = 0;
@@ -82,7 +82,7 @@ gpul_status fifo_check_result(struct fifo_check *c, const char *kernel, gpul_err
 					 kernel, c->triggers, c->blocks, c->wrong, c->sum, sum);
 		return GPUL_OK;
 	}
-	for (unsigned i = 0; i < c->blocks; i++)  /* per block, because the total can be right by chance */
+	for (unsigned i = 0; i < c->blocks; i++)  /* checked per block, because the total can be right by chance */
 		c->wrong += c->next[i] != c->triggers;
 	if (c->wrong)
 		return gpul_fail(err, GPUL_EFORMAT, 0,

@@ -1,4 +1,4 @@
-/* fifo_bench_check.h — checks that every trigger comes once and in order.
+/* fifo_bench_check.h — checks that every trigger arrives exactly once and in order.
  *
  * Word 0 of a trigger is its number within its block, from 0; word 1 is the number of the block (fifo_bench.cu). */
 #ifndef GPULOAD_CLI_FIFO_BENCH_FIFO_BENCH_CHECK_H
@@ -12,10 +12,10 @@
 struct fifo_check {
 	unsigned blocks;      /* number of blocks that push */
 	uint64_t triggers;    /* expected triggers per block */
-	struct fifo_count *count;  /* fifo_check_count(): cleared for `triggers` keys; borrowed */
-	uint64_t sum;         /* fifo_check_count(): sum of the block numbers */
-	uint64_t *next;       /* order and stamp: the next number of each block; owned */
-	uint64_t *popped_ns;  /* fifo_check_stamp(): gpul_clock_ns() at index block * triggers + number; borrowed */
+	struct fifo_count *count;  /* used by fifo_check_count(); cleared for `triggers` keys; borrowed */
+	uint64_t sum;         /* written by fifo_check_count(): sum of the block numbers */
+	uint64_t *next;       /* used by fifo_check_order() and _stamp(): the next number of each block; owned */
+	uint64_t *popped_ns;  /* fifo_check_stamp() writes arrival times, at block * triggers + number; borrowed */
 	uint64_t wrong;       /* triggers that are wrong, repeated or out of order */
 };
 
@@ -26,12 +26,13 @@ struct fifo_check {
  * Threads one at a time
  * Source  - */
 gpul_status fifo_check_begin(struct fifo_check *c, gpul_error *err);
-void fifo_check_end(struct fifo_check *c);  /* a zeroed one is fine */
+void fifo_check_end(struct fifo_check *c);  /* a zeroed check is fine */
 
-/* Check a batch: count each number in the hash map; or check that each is the next of its block, and record the time. */
+/* Count each number of a batch in the hash map. */
 void fifo_check_count(struct fifo_check *c, const gpul_fifo_item *items, unsigned n);
+/* Check that each trigger of a batch is the next of its block, and record the time. */
 void fifo_check_stamp(struct fifo_check *c, const gpul_fifo_item *items, unsigned n);
-/* Check a run of triggers from warp pushes: each must be the next of its block. */
+/* Check that each trigger of a run, from warp pushes, is the next of its block. */
 void fifo_check_order(struct fifo_check *c, const gpul_fifo_run *run);
 
 /** Evaluate the check after all expected triggers.

@@ -32,7 +32,7 @@ void fifo_latency_of(int64_t *ns, uint64_t n, struct fifo_latency *out)
 {
 	qsort(ns, n, sizeof *ns, by_time);
 	for (int i = 0; i < FIFO_N_PERCENTILES; i++) {
-		/* In integer thousandths, because a product of doubles could be slightly above a whole number. */
+		/* In integer thousandths, because a product of doubles could be slightly above the exact rank. */
 		const uint64_t per_mille = (uint64_t)lround(fifo_percentiles[i] * 10);
 
 		out->ns[i] = ns[(n * per_mille + 999) / 1000 - 1];

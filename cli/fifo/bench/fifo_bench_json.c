@@ -42,7 +42,7 @@ static void add_row(struct json *j, const struct fifo_row *row)
 	json_end(j, '}');
 }
 
-/* The peer's figures were measured on another machine: a separate member, only for results of a GPU. */
+/* The peer's figures get a separate member, because another machine measured them; only results of a GPU have it. */
 static void add_peer(struct json *j)
 {
 	json_begin(j, "measured_elsewhere", '{');

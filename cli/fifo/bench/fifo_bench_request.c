@@ -16,27 +16,27 @@ enum {
 /* clang-format off */
 const struct cli_opt fifo_bench_opts[] = {
 	[OPT_SIZES] = { "sizes", "LIST",
-		"slots of all lanes, powers of two, such as 1,128,512 (default)", NULL },
+		"total number of slots, powers of two, such as 1,128,512 (default)", NULL },
 	[OPT_PARALLEL] = { "parallel", "LIST",
 		"threads that push, each in a separate block, such as 1,8,64", NULL },
 	[OPT_MODE] = { "mode", "MODE",
 		"one queue for all threads, or one lane per thread (default: both)", "shared lanes both" },
 	[OPT_REPEAT] = { "repeat", "N",
-		"the figure is the median of N runs (default: 5)", NULL },
+		"run each measurement N times and print the median (default: 5)", NULL },
 	[OPT_TRIGGERS] = { "triggers", "N",
 		"triggers per thread (default: the larger of 1000 and 10 x size)", NULL },
 	[OPT_PLOT] = { "plot", "FILE",
 		"also draw the throughput as SVG; - is stdout, without the tables", CLI_FILES },
 	[OPT_FORCE] = { "force", NULL, "replace FILE if it exists", NULL },
 	[OPT_BATCH] = { "batch", "N",
-		"most triggers between two releases (default: 64; warp push: 1024)", NULL },
+		"at most N triggers between two releases (default: 64; warp push: 1024)", NULL },
 	[OPT_KIND] = { "kind", "KIND",
 		"kind of host memory (default: auto, the first that works)", "auto host-numa memfd shm pinned" },
-	[OPT_DEVICE] = { "device", "N", "which GPU, from 0 (default: 0)", NULL },
+	[OPT_DEVICE] = { "device", "N", "number of the GPU, from 0 (default: 0)", NULL },
 	[OPT_CPU] = { "cpu", "N",
 		"the CPU that takes the triggers out (default: chosen by the system)", NULL },
 	[OPT_TIMEOUT] = { "timeout", "SECONDS",
-		"fail if no trigger comes for this time (default: 10)", NULL },
+		"fail if no trigger arrives for this time (default: 10)", NULL },
 	[OPT_DRIVER] = CLI_DRIVER_OPT,
 	[OPT_JSON] = CLI_JSON_OPT,
 	{ 0 },
@@ -44,7 +44,7 @@ const struct cli_opt fifo_bench_opts[] = {
 /* clang-format on */
 
 const char fifo_bench_details[] =
-	"P blocks of one thread push triggers; this program's main thread takes them out while the\n"
+	"Blocks of one thread push triggers; this program's main thread takes them out while the\n"
 	"kernel runs and counts each in a hash map. Throughput is the number of triggers over the\n"
 	"time from the launch until the stream is synchronised. All counts are checked.\n"
 	"\n"
@@ -64,7 +64,7 @@ const char fifo_bench_details[] =
 
 enum { DEFAULT_REPEAT = 5, DEFAULT_TIMEOUT_MS = 10000, MOST_NUMBERS = 16, MOST_PARALLEL = 4096 };
 
-/* Default configurations: those of fifo_bench_peer.c. */
+/* The default configurations, which are also those of fifo_bench_peer.c. */
 static const struct fifo_config usual[] = {
 	{ 1, 1 }, { 128, 1 }, { 128, 8 }, { 128, 64 }, { 128, 128 },
 	{ 512, 1 }, { 512, 8 }, { 512, 64 }, { 512, 256 }, { 512, 512 },
@@ -123,7 +123,7 @@ static gpul_status fill_numbers(const char *option, const char *list, const unsi
 	return GPUL_OK;
 }
 
-/* All pairs of sizes and threads, except those with more threads than slots: each thread needs a slot. */
+/* Form all pairs of sizes and threads, except pairs with more threads than slots: each thread needs a slot. */
 static gpul_status parse_configs(const char *sizes, const char *parallel, struct fifo_bench_request *r, gpul_error *err)
 {
 	struct numbers size = { 0 }, threads = { 0 };

@@ -20,10 +20,9 @@ __asm__(".pushsection .rodata\n"
 	".popsection");
 extern const char gpuload_fifo_bench_ptx[], gpuload_fifo_bench_ptx_end[];
 
-/* IDLE_POLLS: empty polls before this thread checks the kernel and yields its CPU.  They take about 10 us; a busy kernel
- * never leaves the ring empty for so long. */
+/* IDLE_POLLS: empty polls (about 10 us) until the kernel is checked; a busy kernel fills the ring much sooner. */
 enum { BATCH = 64, WARP_BATCH = 1024, IDLE_POLLS = 1024, WARP = 32 };
-_Static_assert(WARP_BATCH + 0 <= FIFO_MOST_BATCH + 0, "items has room");
+_Static_assert(WARP_BATCH + 0 <= FIFO_MOST_BATCH + 0, "a batch fits into the items of one poll");
 
 const char *const fifo_mode_names[FIFO_N_MODES] = { "shared", "lanes" };
 const char *const fifo_op_names[FIFO_N_OPS] = { "push", "push_release", "push_sync", "push_release_sync" };
@@ -31,11 +30,11 @@ const char *const fifo_op_names[FIFO_N_OPS] = { "push", "push_release", "push_sy
 struct fifo_bench {
 	const gpul_driver *drv;
 	int device, timeout_ms;
-	unsigned batch;      /* 0: BATCH or WARP_BATCH */
+	unsigned batch;      /* 0: BATCH, or WARP_BATCH for warp pushes */
 	gpul_mem_kind kind;
 	gpul_module *module;
 	CUstream stream;
-	CUdeviceptr failed;  /* gpul_fifo_result of a thread that failed; 0: none */
+	CUdeviceptr failed;  /* word in device memory: gpul_fifo_result of a thread that failed; 0: none */
 	gpul_fifo *fifo;     /* NULL before fifo_bench_create_fifo() */
 	struct fifo_clock *clock;
 	struct fifo_count count;
@@ -100,13 +99,13 @@ struct run {
 	struct fifo_bench *b;
 	char kernel[40];
 	unsigned threads;        /* per block */
-	unsigned batch;          /* most triggers between two releases */
-	uint64_t pushes;         /* calls per thread */
-	CUdeviceptr stamps;      /* 0: the kernel writes no times */
+	unsigned batch;          /* maximum number of triggers between two releases */
+	uint64_t pushes;         /* number of pushes per thread */
+	CUdeviceptr stamps;      /* array in device memory for times; 0: the kernel records no times */
 	struct fifo_check check;
 	/* Checks a batch; NULL: use gpul_fifo_poll_run() and fifo_check_order(). */
 	void (*take)(struct fifo_check *check, const gpul_fifo_item *items, unsigned n);
-	uint64_t total, taken;   /* triggers */
+	uint64_t total, taken;   /* triggers: expected, received */
 	uint64_t ns;             /* duration */
 };
 
@@ -135,8 +134,8 @@ static gpul_status report_abort(const struct run *run, uint32_t code, gpul_error
 			 run->total, gpul_fifo_code_text(code, text));
 }
 
-/* After some time without triggers, check whether more can come.  *ended: the kernel has ended, so the next empty poll is
- * the last one. */
+/* After some time without triggers, check whether more can arrive.  *ended is set when the kernel has ended: the next
+ * empty poll is then the last one. */
 static gpul_status check_kernel_state(const struct run *run, uint64_t idle_since_ns, bool *ended, gpul_error *err)
 {
 	const struct fifo_bench *b = run->b;
@@ -154,7 +153,7 @@ static gpul_status check_kernel_state(const struct run *run, uint64_t idle_since
 				 run->taken, run->total);
 	if (gpul_clock_ns() - idle_since_ns > (uint64_t)b->timeout_ms * 1000000)
 		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
-				 "%s: no trigger came for %d ms, after %" PRIu64 " of %" PRIu64 " (--timeout)",
+				 "%s: no trigger arrived for %d ms, after %" PRIu64 " of %" PRIu64 " (--timeout)",
 				 run->kernel, b->timeout_ms, run->taken, run->total);
 	r = b->drv->cuStreamQuery(b->stream);
 	*ended = r == CUDA_SUCCESS;
@@ -238,7 +237,7 @@ static gpul_status check_kernel(const struct run *run, gpul_error *err)
 	return st;
 }
 
-/* Returns only after the kernel has ended; at the latest its waits time out. */
+/* Launch the kernel and receive its triggers.  Returns after the kernel has ended, at the latest by a time-out. */
 static gpul_status run_kernel(struct run *run, gpul_error *err)
 {
 	const struct fifo_bench *b = run->b;
@@ -292,7 +291,7 @@ gpul_status fifo_bench_warp_push(struct fifo_bench *b, enum fifo_mode mode, unsi
 	return st;
 }
 
-/* stamps: two per trigger.  ns: scratch space, one number per trigger. */
+/* stamps has two times per trigger; ns is scratch space for one time per trigger. */
 static void compute_latencies(const uint64_t *stamps, const uint64_t *popped_ns, const struct fifo_clock_relation *clocks,
 		     int64_t *ns, uint64_t n, struct fifo_latencies *out)
 {

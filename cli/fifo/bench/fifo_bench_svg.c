@@ -2,8 +2,8 @@
  *
  *       LEFT   PANEL      GAP   PANEL      ...
  *             ┌──────────┐     ┌──────────┐
- *      push   │ 1 slot   │     │ 128 slots│      one panel a size; in it threads from left to right and triggers a
- *             └──────────┘     └──────────┘      second from bottom to top, both logarithmic, the same in all panels
+ *      push   │ 1 slot   │     │ 128 slots│      one panel per size; x is the number of threads, y is the rate in
+ *             └──────────┘     └──────────┘      triggers per second; both axes are logarithmic, equal in all panels
  *             ┌──────────┐     ┌──────────┐
  *      + sync │          │     │          │
  *             └──────────┘     └──────────┘     */
@@ -15,8 +15,8 @@
 enum { LEFT = 74, PANEL = 250, GAP = 22, RIGHT = 24, TOP = 124, HEIGHT = 220, ROW = HEIGHT + 62, INSIDE = 18 };
 enum { MOST_SIZES = 16, LEGEND_Y = 66 };
 
-/* Plain colours, because not every viewer knows custom properties; a media query selects dark colours.  The points also
- * differ in shape, for readers who cannot distinguish the colours: squares are shared, discs are lanes. */
+/* Plain colours, because not every viewer supports CSS custom properties; a media query selects dark colours.  For
+ * readers who cannot distinguish colours, points differ in shape, too: squares for shared, discs for lanes. */
 /* clang-format off */
 static const char style[] =
 	"<style>\n"
@@ -52,7 +52,7 @@ static const char style[] =
 	"</style>\n";
 /* clang-format on */
 
-/* The curves of a panel: each mode, relaxed or release, and the peer, which has release order. */
+/* The curves of a panel: each mode with relaxed and with release order, and the peer's, which has release order. */
 enum curve { SHARED_RELAXED, SHARED_RELEASE, LANES_RELAXED, LANES_RELEASE, PEER, N_CURVES };
 
 struct plot {
@@ -60,8 +60,8 @@ struct plot {
 	const struct fifo_bench_result *result;
 	struct out *o;
 	unsigned size[MOST_SIZES], n_sizes;
-	double threads_log[2];  /* log2 of the fewest and the most threads */
-	int decade[2];          /* log10 of the million triggers per second at the bottom and at the top */
+	double threads_log[2];  /* log2 of the smallest and the largest number of threads */
+	int decade[2];          /* log10 of the rate at the bottom and at the top, in million triggers per second */
 };
 
 static const char *class_of(enum curve curve)
@@ -74,7 +74,7 @@ static bool is_relaxed(enum curve curve)
 	return curve == SHARED_RELAXED || curve == LANES_RELAXED;
 }
 
-/* Million triggers per second of a curve at a row; 0: not measured, or the row belongs to another curve. */
+/* Rate of a curve in a row, in million triggers per second; 0: not measured, or the row belongs to another curve. */
 static double value_of(const struct plot *p, const struct fifo_row *row, enum curve curve, bool sync)
 {
 	const struct fifo_peer *peer = fifo_peer_of(row->config);
@@ -115,7 +115,7 @@ static void find_ranges(struct plot *p)
 		p->decade[1]++;
 }
 
-/* ---- places ---------------------------------------------------------------------- */
+/* ---- coordinates ---------------------------------------------------------------------- */
 
 static int panel_x(unsigned s)
 {
@@ -256,14 +256,14 @@ static void add_axes(const struct plot *p, int width)
 	for (int sync = 0; sync < 2; sync++)
 		out_add(p->o,
 			"<text class=\"soft\" text-anchor=\"middle\" transform=\"translate(22 %d) rotate(-90)\">million "
-			"triggers a second</text>\n",
+			"triggers per second</text>\n",
 			panel_y(sync) + HEIGHT / 2);
-	out_add(p->o, "<text class=\"soft\" text-anchor=\"middle\" x=\"%d\" y=\"%d\">threads that push, each in a block of "
-		  "its own</text>\n",
+	out_add(p->o, "<text class=\"soft\" text-anchor=\"middle\" x=\"%d\" y=\"%d\">threads that push, each in a "
+		  "separate block</text>\n",
 		(LEFT + width - RIGHT) / 2, panel_y(true) + HEIGHT + 40);
 }
 
-/* Append the GPU's name with XML characters escaped. */
+/* Append the GPU's name, with '?' for characters that are special in XML or not printable ASCII. */
 static void add_name(struct out *o, const char *name)
 {
 	for (; *name; name++)

@@ -7,7 +7,7 @@ enum { CELL = 12 };
 
 static const char *const about_mode[FIFO_N_MODES] = {
 	"shared: one queue for all threads, in the order of their tickets",
-	"lanes: one ring per thread, each in order; the same number of slots in all",
+	"lanes: one ring per thread, each in order; the same total number of slots",
 };
 
 /* Three significant digits, right-aligned. */
@@ -59,7 +59,7 @@ static void add_throughput(const struct fifo_bench_result *result, enum fifo_mod
 	const bool beside_peer = !result->interprets;
 	bool any = false;
 
-	out_add(o, "\n%s\nmillion triggers a second%*s%*s\n", about_mode[mode], 11, "push",
+	out_add(o, "\n%s\nmillion triggers per second%*s%*s\n", about_mode[mode], 9, "push",
 		beside_peer ? CELL + 33 : 33, "push + sync each");
 	out_add(o, "  slots  threads  each push");
 	for (int i = 0; i < 2; i++) {
@@ -119,7 +119,7 @@ static void add_latency(const struct fifo_bench_result *result, enum fifo_mode m
 static void add_warps(const struct fifo_bench_result *result, struct out *o)
 {
 	out_add(o, "\nwarp push, relaxed: 32 triggers at once into %d slots; each is read and checked\n", FIFO_WARP_SLOTS);
-	out_add(o, "   mode    warps    triggers   million a second\n");
+	out_add(o, "   mode    warps    triggers   million per second\n");
 	for (unsigned i = 0; i < result->n_warps; i++) {
 		const struct fifo_warp_row *row = &result->warp[i];
 

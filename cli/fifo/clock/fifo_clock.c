@@ -1,4 +1,4 @@
-/* fifo_clock.c — relates the GPU's clock to the CPU's: samples taken with a kernel, and a line through them. */
+/* fifo_clock.c — samples the GPU's clock with a kernel, and fits a line that converts GPU times to CPU times. */
 #include "cli/fifo/clock/fifo_clock.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ extern const char gpuload_fifo_clock_ptx[], gpuload_fifo_clock_ptx_end[];
 enum { ROUNDS = 400, POLLS = 256, ANSWERS = 8 /* index of the first answer in the mailbox */, TIMEOUT_MS = 10000 };
 static const uint64_t END = UINT64_MAX;  /* the question that ends the kernel */
 
-/* ---- the line ------------------------------------------------------------------------------------------------ */
+/* ---- fitting the line ---------------------------------------------------------------------------------------- */
 
 static uint64_t round_trip(const struct fifo_clock_sample *s)
 {
@@ -38,7 +38,7 @@ static const struct fifo_clock_sample *shortest(const struct fifo_clock_sample *
 	return best;
 }
 
-/* b - a, which may be negative.  Subtracted as integers, because a double cannot hold nanoseconds since 1970. */
+/* Return b - a, which may be negative.  Subtracted as integers, because a double cannot hold nanoseconds since 1970. */
 static double difference(uint64_t a, uint64_t b)
 {
 	return (double)(int64_t)(b - a);
@@ -50,7 +50,7 @@ static double cpu_offset(const struct fifo_clock_relation *r, uint64_t gpu_ns)
 	return difference(r->gpu_ns, gpu_ns) * (1 + r->drift);
 }
 
-/* How far outside a sample's interval the line passes; 0: through it. */
+/* Distance in ns between the line and a sample's interval; 0: the line passes through the interval. */
 static double distance_outside(const struct fifo_clock_relation *r, const struct fifo_clock_sample *s)
 {
 	double at = cpu_offset(r, s->gpu_ns), half_step = (double)r->step_ns / 2;
@@ -88,7 +88,7 @@ gpul_status fifo_clock_relate(const struct fifo_clock_sample *samples, size_t n,
 	for (size_t i = 0; i < n; i++) {
 		double off = distance_outside(&r, &samples[i]);
 
-		if (off > half + (double)step_ns / 2)  /* impossible while both clocks run evenly */
+		if (off > half + (double)step_ns / 2)  /* impossible if both clocks run at constant speed */
 			r.bound_ns = fmax(r.bound_ns, off + (double)round_trip(&samples[i]));
 	}
 	*out = r;
@@ -110,7 +110,7 @@ struct fifo_clock {
 	const gpul_driver *drv;
 	gpul_module *module;
 	const gpul_kernel *kernel;
-	uint64_t *mailbox;           /* pinned; fifo_clock.ptx draws it */
+	uint64_t *mailbox;           /* pinned memory; drawn in fifo_clock.ptx */
 	CUdeviceptr mailbox_gpu;
 	struct fifo_clock_sample *samples;
 	size_t n_samples;
@@ -173,7 +173,7 @@ static void delay_round(unsigned round)
 		;
 }
 
-/* One round: write a question, wait for the kernel's answer. */
+/* Take one sample: write a question, and wait for the kernel's answer. */
 static gpul_status take_sample(struct fifo_clock *c, unsigned round, struct fifo_clock_sample *out, gpul_error *err)
 {
 	uint64_t *answer = &c->mailbox[ANSWERS + round];
@@ -187,7 +187,7 @@ static gpul_status take_sample(struct fifo_clock *c, unsigned round, struct fifo
 		if (gpul_clock_ns() - out->before_ns > TIMEOUT_MS * UINT64_C(1000000))
 			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
 					 "the clock kernel has not answered for %d s", TIMEOUT_MS / 1000);
-		sched_yield();  /* the software driver may have only this CPU */
+		sched_yield();  /* the software driver may have to run the kernel on this CPU */
 	}
 	out->after_ns = gpul_clock_ns();
 	return GPUL_OK;
@@ -219,7 +219,7 @@ gpul_status fifo_clock_take(struct fifo_clock *c, CUstream stream, gpul_error *e
 		return st;
 	while (!st && round++ < ROUNDS)
 		st = take_sample(c, round, &more[c->n_samples + round - 1], err);
-	/* After a failure the kernel goes on to the next question, which is END. */
+	/* The kernel reads END as its next question, also after a failure, and ends. */
 	__atomic_store_n(&c->mailbox[0], END, __ATOMIC_RELEASE);
 	if (st) {
 		(void)c->drv->cuStreamSynchronize(stream);

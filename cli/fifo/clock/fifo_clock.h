@@ -1,9 +1,9 @@
 /* fifo_clock.h — converts times of the GPU's clock to the CPU's clock.
  *
  *     CPU  before ──────────┬─ after         The GPU reads its clock at an unknown time between before and after, so the
- *               ╲ question ╱ answer          middle is wrong by at most half the round trip.  Of many samples the shortest
- *     GPU        ╲────────╱                  is the best.  One sample before and one after a measurement give a line,
- *                 gpu                        because the two clocks run at slightly different speeds.
+ *               ╲ question ╱ answer          middle is wrong by at most half the round trip.  The sample with the
+ *     GPU        ╲────────╱                  shortest round trip is the best.  One sample before and one after a
+ *                 gpu                        measurement give a line, because the two clocks differ in speed.
  *
  *     fifo_clock_create ─ fifo_clock_take ─ ... the measurement ... ─ fifo_clock_take ─ fifo_clock_fit
  *
@@ -22,7 +22,7 @@ struct fifo_clock_sample {
 	uint64_t gpu_ns;
 };
 
-/* The relation of the clocks: one moment on both, and their relative speed. */
+/* The relation of the clocks: the time of one moment on both clocks, and their relative speed. */
 struct fifo_clock_relation {
 	uint64_t gpu_ns, cpu_ns;
 	double drift;           /* CPU ns per GPU ns, minus 1; 1e-6 is 1 ppm */
@@ -33,8 +33,8 @@ struct fifo_clock_relation {
 
 /** Compute the relation from samples taken before and after a measurement.
  *
- * The line goes through the shortest sample of the first half of the time and that of the second half; its error is half
- * the longer of the two round trips.  A sample that contradicts the line (a clock was set meanwhile) enlarges the bound.
+ * The line goes through two samples, those with the shortest round trip of each half of the time; its error is half the
+ * longer of the two round trips.  A sample that contradicts the line (a clock was set meanwhile) enlarges the bound.
  *
  * @samples  in the order they were taken
  * @n        their number
@@ -54,7 +54,7 @@ struct fifo_clock;
 
 /** Load the kernel onto the device, so that nothing must be loaded while other kernels run.
  *
- * @drv  borrowed; must outlive *out; a context must be current, the same for all calls
+ * @drv  borrowed; must outlive *out; all calls need the same current context
  * @out  owned by the caller: fifo_clock_destroy(); untouched on failure
  * Errors  GPUL_ECUDA, GPUL_ENOMEM
  * Threads one at a time
