@@ -8,7 +8,7 @@ load sharing
 	sleep 0.2
 	share w --kind memfd --fill u32=iota --bytes 4K
 	wait "$waiting"
-	until_says waiting.out "0 1 2 3 4 5 6 7 8 9"
+	wait_for_line waiting.out "0 1 2 3 4 5 6 7 8 9"
 }
 
 @test "without options it prints a description" {
@@ -65,8 +65,8 @@ load sharing
 @test "a process killed during --save leaves no file" {
 	share w --kind memfd --bytes 1M
 	mkdir saved
-	run bash -c 'ulimit -c 0 -f 64; exec gpuload attach w --save saved/f'  # SIGXFSZ after 64 KiB
-	[[ $status -gt 128 ]] || show "it should have been killed"
+	run bash -c 'ulimit -c 0 -f 64; exec gpuload attach w --save saved/f'  # the system sends SIGXFSZ after 64 KiB
+	[[ $status -gt 128 ]] || show "the signal SIGXFSZ should kill it"
 	[[ -z $(ls -A saved) ]] || show "$(ls -A saved)"
 }
 
@@ -74,12 +74,12 @@ load sharing
 	share w --kind memfd --bytes 4K
 	hold peer.out w
 	ends "$peer"
-	until_says peer.out "ENDED *w: SIGTERM"
-	until_says w.out "DETACHED *w: pid $peer"
+	wait_for_line peer.out "ENDED *w: SIGTERM"
+	wait_for_line w.out "DETACHED *w: pid $peer"
 	hold again.out w
 	ends "$owner"
 	wait "$peer"
-	until_says again.out "DETACHED *w: pid $owner"
+	wait_for_line again.out "DETACHED *w: pid $owner"
 }
 
 @test "--hold reports a killed owner and exits with status 1" {
@@ -89,8 +89,8 @@ load sharing
 	local code=0
 	wait "$peer" || code=$?
 	[[ $code == 1 ]]
-	until_says peer.out "OWNER_DIED w: pid $owner"
-	until_says peer.out "the owner of w died"
+	wait_for_line peer.out "OWNER_DIED w: pid $owner"
+	wait_for_line peer.out "the owner of w died"
 }
 
 @test "memory of a killed owner stays readable" {
@@ -132,8 +132,8 @@ load sharing
 @test "it detaches in order behind a closed pipe" {
 	share w --kind memfd --bytes 1M
 	run bash -o pipefail -c 'gpuload attach w --dump --rows 100000 | head -n 1'
-	[[ $status == 1 && ${#lines[@]} == 1 ]] || show "one line, and no complaint"
-	until_says w.out "DETACHED *w: "
+	[[ $status == 1 && ${#lines[@]} == 1 ]] || show "one line on stdout and no error message"
+	wait_for_line w.out "DETACHED *w: "
 }
 
 @test "another GPU can add up device memory only with peer access" {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """check_trace.py FILE — check that a trace of gpuload fifo is valid for Trace Event viewers, and consistent.
 
-Prints how many triggers it shows, and fails on the first thing that is wrong.  Format: "Trace Event Format" of the
+Prints the number of triggers, or a message about the first error.  Format: "Trace Event Format" of the
 Chromium project: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 """
 import bisect, collections, json, sys
@@ -19,9 +19,9 @@ def check(condition, *about):
 
 def required_keys(events):
     for e in events:
-        check(e.get("ph") in NEEDS, "no such phase", e)
+        check(e.get("ph") in NEEDS, "unknown phase in", e)
         for key in ("pid", "tid", "name", *NEEDS[e["ph"]]):
-            check(key in e, "no", key, "in", e)
+            check(key in e, "missing", key, "in", e)
         check(e["ph"] == "M" or isinstance(e["ts"], (int, float)), e)
         check(e.get("dur", 0) >= 0, e)
 
@@ -34,40 +34,40 @@ def tracks(events):
         if e["ph"] == "X":
             by_track[e["pid"], e["tid"]].append(e)
     for track, slices in by_track.items():
-        check(track in named, "no name:", track)
+        check(track in named, "track without a name:", track)
         open_until = []
         for e in sorted(slices, key=lambda e: (e["ts"], -e["dur"])):
             while open_until and open_until[-1] <= e["ts"] + EPS:
                 open_until.pop()
             end = e["ts"] + e["dur"]
-            check(not open_until or end <= open_until[-1] + EPS, "crosses the slice around it:", e)
+            check(not open_until or end <= open_until[-1] + EPS, "ends after the slice around it:", e)
             open_until.append(end)
         starts = [e["ts"] for e in slices if e["name"] in ("push", "batch")]
-        check(starts == sorted(starts), "not in order:", track)
+        check(starts == sorted(starts), "slices not in order of time in track", track)
 
 
 def pairs(events, first, last):
-    """Every arrow, or asynchronous event, has one begin and one end, and goes forwards; {(category, id): its times}"""
+    """Each arrow or asynchronous event has one begin and one later end; returns {(category, id): {phase: time}}."""
     ends = collections.defaultdict(dict)
     for e in events:
         if e["ph"] in (first, last):
             key = e["cat"], e["id"]
-            check(e["ph"] not in ends[key], "twice:", e)
+            check(e["ph"] not in ends[key], "begins or ends twice:", e)
             ends[key][e["ph"]] = e["ts"]
     for key, of in ends.items():
-        check(len(of) == 2, "has one end:", key)
-        check(of[first] <= of[last] + EPS, "goes backwards:", key, of)
+        check(len(of) == 2, "has no begin or no end:", key)
+        check(of[first] <= of[last] + EPS, "ends before it begins:", key, of)
     return ends
 
 
 def slots(events, most):
     count = [e["args"]["slots"] for e in events if e["ph"] == "C"]
     check(all(c >= 0 for c in count) and count[-1] == 0, "slots taken:", count)
-    check(max(count) <= most, max(count), "slots are taken, where there are", most)
+    check(max(count) <= most, max(count), "slots are taken, but the FIFO has", most)
 
 
 def causes(events, about):
-    """Each trigger is pushed once and then handled once; a synced trigger was handled before."""
+    """Each trigger is pushed, handled and, with --sync, synced once, in this order; returns the number of triggers."""
     bound = about["clock_bound_ns"] / 1000 + EPS
     of = collections.defaultdict(dict)
     for e in events:
@@ -84,7 +84,7 @@ def causes(events, about):
     for key, t in of.items():
         check("push" in t and "handle" in t, "not both pushed and handled:", key)
         check(t["handle"]["ts"] >= t["push"]["ts"] - bound, "handled before it was pushed:", key)
-        check(("sync" in t) == about["sync"], "sync:", key)
+        check(("sync" in t) == about["sync"], "sync slice missing or unexpected:", key)
         if about["sync"]:
             check(t["sync"]["ts"] + t["sync"]["dur"] >= t["handle"]["ts"] + t["handle"]["dur"] - bound,
                   "synced before it was handled:", key)
@@ -106,7 +106,7 @@ def main():
 
 
 def n_early(events, about):
-    """How many slots can seem to be taken twice, because GPU times and CPU times differ by the clock error."""
+    """Returns how many slots can appear to be taken twice, because GPU times can be wrong by the clock error."""
     bound = about["clock_bound_ns"] / 1000
     freed = [e["ts"] + e["dur"] for e in events if e["name"] == "release"]
     entered = sorted(e["ts"] for e in events if e["ph"] == "b")

@@ -3,10 +3,10 @@
 load helper
 
 setup_file() {
-	unset GPULOAD_PROBE  # beside the command, as for everybody
+	unset GPULOAD_PROBE  # so that the command uses gpuload-probe of its own folder
 }
 
-# row KIND: that line of the table.
+# row KIND: print the line of the table for KIND.
 row() {
 	grep "^$1 " <<< "$output"
 }
@@ -49,8 +49,8 @@ row() {
 	chmod +x dies
 	GPULOAD_PROBE=$PWD/dies works devices --memory
 	[[ $(row memfd) =~ ^memfd\ +yes\ +no\ .*"in another process: the child was killed by SIGSEGV" ]] || show "memfd"
-	[[ $(row pinned) == *"cannot be shared"* ]] || show "pinned needs no other process"
-	[[ $(row auto) =~ is\ host-numa$ ]] || show "auto: for this process alone"
+	[[ $(row pinned) == *"cannot be shared"* ]] || show "pinned: the crash of the other process changes nothing"
+	[[ $(row auto) =~ is\ host-numa$ ]] || show "auto: host-numa still works in this process"
 }
 
 @test "without gpuload-probe the import is tried in the same process" {
@@ -71,7 +71,7 @@ row() {
 }
 
 @test "a read-only /dev/shm is reported with a hint" {
-	unshare -m true 2> /dev/null || skip "no mount namespaces here"
+	unshare -m true 2> /dev/null || skip "mount namespaces cannot be created"
 	run --separate-stderr unshare -m sh -c 'mount -t tmpfs -o ro none /dev/shm && gpuload devices --memory'
 	[[ $status == 0 ]] || show "should work"
 	[[ $(row shm) =~ ^shm\ +no\ +no\ .*"Read-only" ]] || show "shm"
@@ -86,5 +86,5 @@ row() {
 
 @test "gpuload-probe started by hand prints its purpose" {
 	run --separate-stderr "$(dirname "$(command -v gpuload)")/gpuload-probe" 3>&-
-	[[ $status == 2 && $stderr == *"gpuload devices --memory"* ]] || show "should explain itself"
+	[[ $status == 2 && $stderr == *"gpuload devices --memory"* ]] || show "should print its purpose"
 }

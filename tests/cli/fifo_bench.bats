@@ -24,15 +24,15 @@ load helper
 	[[ $(json 'len(j["rows"]), len(j["warp_push"]), {r["mode"] for r in j["rows"]} == {"lanes", "shared"}') == "(20, 6, True)" ]]
 	[[ $(json 'list(j["rows"][0]["per_s"])') == "['push', 'push_release', 'push_sync', 'push_release_sync']" ]]
 	[[ $(json 'all(p["least"] == p["median"] == p["most"] > 0 for r in j["rows"] for p in r["per_s"].values())') == True ]] ||
-		show "one run has one figure"
+		show "with one run, least, median and most are equal"
 	[[ $(json 'all(r["lanes"] == (1 if r["mode"] == "shared" else r["parallel"]) for r in j["rows"])') == True ]]
-	# Whatever the clocks say: no percentile is below the one before, and a sync is not before its push.
+	# In spite of clock errors: percentiles are sorted, and no sync is before its push.
 	[[ $(json 'all(list(v.values()) == sorted(v.values()) for r in j["rows"] for k, v in r["latency"].items() if k in
 		("push_to_pop_ns", "push_to_sync_ns"))') == True ]] || show "percentiles"
 	[[ $(json 'all(r["latency"]["push_to_sync_ns"]["p50"] >= 0 and r["latency"]["triggers"] == 2 * r["parallel"] and
 		r["latency"]["push_to_pop_ns"]["p50"] >= -r["latency"]["push_to_pop_wrong_by_ns_at_most"] for r in j["rows"])') == True ]] ||
 		show "latencies"
-	[[ $(json 'j["measured_elsewhere"], j["pinned"]') == "(None, False)" ]] || show "nobody else's figures beside an interpreter's"
+	[[ $(json 'j["measured_elsewhere"], j["pinned"]') == "(None, False)" ]] || show "should have no figures of the peer"
 }
 
 @test "works with every kind of host memory" {
@@ -59,12 +59,12 @@ load helper
 	END
 	fails 1 "already exists" fifo bench --plot p.svg
 	works fifo bench --sizes 1 --parallel 1 --triggers 2 --repeat 1 --plot p.svg --force --json
-	[[ $(json 'len(j["rows"])') == 2 && $(<p.svg) == "<svg "* ]] || show "both at once"
+	[[ $(json 'len(j["rows"])') == 2 && $(<p.svg) == "<svg "* ]] || show "--json and --plot together"
 	works fifo bench --sizes 1 --parallel 1 --triggers 2 --repeat 1 --mode shared --plot -
 	[[ $output == "<svg "* ]]
 }
 
-@test "works with batches of 1 and of more than the slots" {
+@test "works with batches of 1 trigger and of more triggers than slots" {
 	for batch in 1 1024; do
 		works fifo bench --sizes 4 --parallel 2 --triggers 9 --repeat 1 --batch $batch
 		says "; batches of $batch;"
@@ -80,12 +80,12 @@ load helper
 
 @test "a time-out on either side prints one line" {
 	run --separate-stderr timeout 60 gpuload fifo bench --sizes 512 --parallel 512 --timeout 0.001
-	[[ $status == 0 && -z $stderr ]] && return  # a machine that is quick enough
+	[[ $status == 0 && -z $stderr ]] && return  # this machine was fast enough
 	[[ $status == 1 && -z $output && ${#stderr_lines[@]} == 1 ]] || show "should fail with one line"
-	[[ $stderr =~ "triggers: a kernel's time-out"$|"no trigger came for 1 ms" ]] || show "should say what timed out"
+	[[ $stderr =~ "triggers: a kernel's time-out"$|"no trigger arrived for 1 ms" ]] || show "should name the side that timed out"
 }
 
-@test "a signal ends the command in order" {
+@test "a signal ends the command with one line and status 1" {
 	gpuload fifo bench --sizes 512 --parallel 512 --triggers 10000 >out 2>err 3>&- &
 	sleep 0.3
 	kill -TERM $!

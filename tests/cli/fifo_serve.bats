@@ -1,20 +1,20 @@
 #!/usr/bin/env bats
-# fifo_serve.bats — gpuload fifo serve and gpuload fifo push: one FIFO, two processes, and their messages when the other one ends.
+# fifo_serve.bats — gpuload fifo serve and gpuload fifo push: two processes share one FIFO, and report the end of the other process.
 load sharing
 
-# serve NAME ARG...: a proxy in the background, ready; what it says in NAME.out, its pid in $owner.
+# serve NAME ARG...: start a proxy in the background and wait for READY; output in NAME.out, pid in $owner.
 serve() {
 	background "$1.out" fifo serve "$@"
 	owner=$pid
-	until_says "$1.out" READY
+	wait_for_line "$1.out" READY
 }
 
-# pushing NAME ARG...: a kernel that pushes for ever, in the background; what it says in push.out, its pid in $peer.
+# pushing NAME ARG...: start a kernel in the background that pushes without end; output in push.out, pid in $peer.
 pushing() {
 	background push.out fifo push "$@" --count 1000000000
 	peer=$pid
-	until_says "$1.out" ATTACHED
-	until catches_sigterm "$peer"; do sleep 0.01; done  # it does so after it has attached
+	wait_for_line "$1.out" ATTACHED
+	until catches_sigterm "$peer"; do sleep 0.01; done  # the handler is installed after attaching
 }
 
 # True if a process has a handler for SIGTERM (signal 15, bit 14 of SigCgt), or has ended.
@@ -24,7 +24,7 @@ catches_sigterm() {
 	[[ -z $mask ]] || (( 16#${mask: -4} & 0x4000 ))
 }
 
-# ended CODE PATTERN: the pushing one ends with CODE and says that in one line.
+# ended CODE TEXT: wait for the end of the pushing process; check its exit status and its one line of output.
 ended() {
 	local code=0
 	wait "$peer" || code=$?
@@ -33,33 +33,33 @@ ended() {
 
 @test "a proxy handles the triggers of another process" {
 	serve jobs --slots 16 --lanes 4 --until-detached
-	until_says jobs.out "READY *jobs: 16 slots in 4 lanes, host-numa"
+	wait_for_line jobs.out "READY *jobs: 16 slots in 4 lanes, host-numa"
 	works fifo push jobs --count 100
 	says "PUSHED     jobs: 4 blocks x 100 triggers, all handled, in "
 	wait "$owner"
-	until_says jobs.out "DETACHED *jobs: pid [0-9]*, 0 attached"
-	until_says jobs.out "HANDLED *jobs: 400 triggers in [0-9.]* ms$"
-	until_says jobs.out "ENDED *jobs: the process has detached"
+	wait_for_line jobs.out "DETACHED *jobs: pid [0-9]*, 0 attached"
+	wait_for_line jobs.out "HANDLED *jobs: 400 triggers in [0-9.]* ms$"
+	wait_for_line jobs.out "ENDED *jobs: the process has detached"
 	[[ ! -e run/jobs.sock ]]
 }
 
 @test "several processes push in turn, in all modes" {
 	serve jobs --kind memfd --slots 8
 	works fifo push jobs --count 50 --blocks 3
-	until_says jobs.out "HANDLED *jobs: 150 triggers"
+	wait_for_line jobs.out "HANDLED *jobs: 150 triggers"
 	works fifo push jobs --count 20 --blocks 20 --sync-each --relaxed --json
 	[[ $(json 'j["pushed"], j["result"], j["blocks"]') == "(400, 'ok', 20)" ]]
-	until_says jobs.out "HANDLED *jobs: 400 triggers"
+	wait_for_line jobs.out "HANDLED *jobs: 400 triggers"
 	works fifo push jobs --count 0
-	until_says jobs.out "HANDLED *jobs: 0 triggers"
+	wait_for_line jobs.out "HANDLED *jobs: 0 triggers"
 	ends "$owner"
-	until_says jobs.out "ENDED *jobs: SIGTERM"
+	wait_for_line jobs.out "ENDED *jobs: SIGTERM"
 }
 
 @test "--print prints lane and position of each trigger" {
 	serve jobs --slots 4 --lanes 2 --print --kind shm
 	works fifo push jobs --count 3
-	until_says jobs.out "TRIGGER *jobs: lane 1, position 2: 0x0000000000000002 0x0800000000000001, kind 1"
+	wait_for_line jobs.out "TRIGGER *jobs: lane 1, position 2: 0x0000000000000002 0x0800000000000001, kind 1"
 	[[ $(grep -c TRIGGER jobs.out) == 6 ]]
 	serve j --slots 1 --lanes 1 --print --json --until-detached
 	works fifo push j --count 2
@@ -70,7 +70,7 @@ ended() {
 		"['0x0000000000000001', '0x0800000000000000'] 1 2" ]]
 }
 
-@test "a killed proxy ends the kernel with one line" {
+@test "if the proxy is killed, push aborts its kernel and prints one line" {
 	serve jobs
 	pushing jobs
 	kill -KILL "$owner"
@@ -78,21 +78,21 @@ ended() {
 	fails 1 "'jobs' is dead" fifo push jobs
 }
 
-@test "a proxy that ends in order ends the kernel" {
+@test "if the proxy ends in order, push aborts its kernel" {
 	serve jobs
 	pushing jobs
 	ends "$owner"
 	ended 1 "gpuload fifo push: the process that serves 'jobs' has ended; "
 }
 
-@test "after a killed pusher the next process begins with an empty FIFO" {
+@test "after a push command was killed, the next process begins with an empty FIFO" {
 	serve jobs --slots 32
 	for _ in 1 2 3; do
 		pushing jobs
 		kill -KILL "$peer"
-		until_says jobs.out "PEER_DIED *jobs: pid $peer"
+		wait_for_line jobs.out "PEER_DIED *jobs: pid $peer"
 		works fifo push jobs --count 7
-		until_says jobs.out "HANDLED *jobs: 56 triggers in [0-9.]* ms$"
+		wait_for_line jobs.out "HANDLED *jobs: 56 triggers in [0-9.]* ms$"
 		: >jobs.out
 	done
 }
@@ -103,20 +103,20 @@ ended() {
 	kill -STOP "$owner"
 	ended 1 "gpuload fifo push: a push waited more than 300 ms for the proxy of 'jobs' (--timeout)"
 	kill -CONT "$owner"
-	until_says jobs.out "HANDLED *jobs: "
+	wait_for_line jobs.out "HANDLED *jobs: "
 	works fifo push jobs --count 10
 }
 
-@test "a signal ends the kernel" {
+@test "a signal to push aborts its kernel" {
 	serve jobs
 	pushing jobs
 	kill -TERM "$peer"
 	ended 1 "gpuload fifo push: ended by SIGTERM"
-	until_says jobs.out "HANDLED *jobs: [0-9]* triggers in [0-9.]* ms, aborted: "
+	wait_for_line jobs.out "HANDLED *jobs: [0-9]* triggers in [0-9.]* ms, aborted: "
 	works fifo push jobs --count 10
 }
 
-@test "one process pushes at a time" {
+@test "a second process cannot push at the same time" {
 	serve jobs
 	pushing jobs
 	fails 1 "the limit of 1 peer is reached" fifo push jobs

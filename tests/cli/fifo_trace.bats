@@ -2,7 +2,7 @@
 # fifo_trace.bats — gpuload fifo trace: the file is valid and consistent.
 load helper
 
-# traces N OPTION...: it works, and the file shows N triggers.
+# traces N OPTION...: check that the command succeeds, and that its file contains N triggers.
 traces() {
 	local n=$1
 	shift
@@ -29,24 +29,24 @@ traces() {
 @test "the text has percentiles of each step and the clock error" {
 	works fifo trace --sync --parallel 2 --triggers 8 --mode shared --size 16
 	says "16 triggers of 2 blocks through 1 lane of 16 slots, "
-	says "the GPU's times are right within "
+	says "GPU times are accurate to "
 	says "push begun to popped"
-	says "push begun to sync seen"
+	says "push begun to synced"
 	says "fifo-trace.json: open it in https://ui.perfetto.dev"
-	[[ -s fifo-trace.json ]] || show "the file is there"
+	[[ -s fifo-trace.json ]] || show "the file should exist"
 }
 
 @test "a full ring appears as wait for room" {
 	works fifo trace --parallel 1 --triggers 16 --size 1 --handler-ns 100K
-	says "of it, wait for room"
-	grep -q '"name":"wait for room"' fifo-trace.json || show "and in the file"
+	says "  wait for room"
+	grep -q '"name":"wait for room"' fifo-trace.json || show "the file should contain it"
 	works fifo trace --parallel 1 --triggers 16 --size 16 --force
 	says_not "wait for room"
 }
 
 @test "-o - writes the trace to stdout and the text to stderr" {
 	works fifo trace -o - --triggers 4
-	[[ $stderr == *"16 triggers of 4 blocks"* ]] || show "text on stderr"
+	[[ $stderr == *"16 triggers of 4 blocks"* ]] || show "the text should be on stderr"
 	[[ $(json 'j["otherData"]["triggers"], j["otherData"]["driver"], j["displayTimeUnit"]') == "(16, 'soft', 'ns')" ]] ||
 		show "one JSON object"
 }
@@ -54,13 +54,13 @@ traces() {
 @test "an existing file is replaced only with --force" {
 	echo mine >t.json
 	fails 1 "t.json already exists; --force replaces it" fifo trace -o t.json --triggers 4
-	[[ $(cat t.json) == mine ]] || show "it stays"
+	[[ $(cat t.json) == mine ]] || show "the file should be unchanged"
 	works fifo trace -o t.json --triggers 4 --force
 	mkfifo pipe
 	cat pipe >piped &
-	works fifo trace -o pipe --triggers 4 --force  # what is no file stays what it is
+	works fifo trace -o pipe --triggers 4 --force  # a pipe is written, not replaced
 	wait $!
-	[[ -p pipe && $(head -c 10 piped) == '{"displayT' ]] || show "a pipe takes it"
+	[[ -p pipe && $(head -c 10 piped) == '{"displayT' ]] || show "the pipe should receive the trace"
 	fails 1 "no/where.json: cannot be written" fifo trace -o no/where.json --triggers 4
 }
 
@@ -77,10 +77,10 @@ traces() {
 	fails 2 "no device 7: the soft driver has 1" fifo trace --device 7
 	fails 2 "no/where" fifo trace --driver no/where
 	fails 1 "could not push or sync" fifo trace --timeout 0.001 --size 1 --handler-ns 50M --sync
-	[[ ! -e fifo-trace.json ]] || show "nothing is left behind"
+	[[ ! -e fifo-trace.json ]] || show "no file should remain"
 }
 
-# catches_term PID: within ten seconds it has a handler for SIGTERM (bit 14).
+# catches_term PID: wait up to ten seconds until the process has a handler for SIGTERM (bit 14 of SigCgt).
 catches_term() {
 	for _ in $(seq 1000); do
 		caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null)
@@ -98,6 +98,6 @@ catches_term() {
 	code=0
 	wait $child || code=$?
 	[[ $code == 1 ]] || show "exit code $code"
-	[[ $(cat err) == "gpuload fifo"*"ended by SIGTERM" ]] || show "one line: $(cat err)"
-	[[ ! -e fifo-trace.json ]] || show "no file"
+	[[ $(cat err) == "gpuload fifo"*"ended by SIGTERM" ]] || show "stderr should be one line: $(cat err)"
+	[[ ! -e fifo-trace.json ]] || show "no file should remain"
 }

@@ -21,7 +21,7 @@ load sharing
 	says "│ GPU $at "
 	local widest
 	widest=$(python3 -c 'import sys; print(max(map(len, sys.argv[1].split("\n"))))' "$output")
-	((widest <= 80)) || show "no line is wider than 80 columns"
+	((widest <= 80)) || show "no line should be wider than 80 columns"
 }
 
 @test "device memory has no CPU range and no CPU arrow" {
@@ -57,7 +57,7 @@ load sharing
 		pids+=("$pid")
 	done
 	for i in {1..14}; do
-		until_says "p$i.out" ATTACHED
+		wait_for_line "p$i.out" ATTACHED
 	done
 	works map w
 	for pid in "${pids[@]}"; do
@@ -73,14 +73,14 @@ load sharing
 }
 
 @test "a process of another pid namespace is shown without a pid" {
-	unshare -pf true 2>/dev/null || skip "no new namespaces here"
+	unshare -pf true 2>/dev/null || skip "pid namespaces cannot be created"
 	share w --kind memfd --bytes 4K
 	run --separate-stderr unshare -pf gpuload map w
 	says "w: memfd, 4 KiB, 0 attached"
 	says "─ other pid namespace ─"
 	run --separate-stderr unshare -pf gpuload shares
-	[[ ${lines[1]} == "w "*" - "*"memfd"* ]] || show "the owner has no number there"
+	[[ ${lines[1]} == "w "*" - "*"memfd"* ]] || show "the owner should have no pid"
 	run --separate-stderr unshare -pf gpuload attach w
-	[[ $status == 0 ]] || show "it can be attached all the same"
-	until_says w.out "ATTACHED *w: pid [0-9]*, 1 attached"  # a namespace sees those within it
+	[[ $status == 0 ]] || show "attach should work"
+	wait_for_line w.out "ATTACHED *w: pid [0-9]*, 1 attached"  # the parent namespace shows pids of its children
 }

@@ -2,7 +2,7 @@
 # mmap_sum.bats — several processes map one buffer, and their sums agree.
 load helper
 
-# The sums of the last command, each once; how many lines there were.
+# sums: print the different sums of the last command.  n_lines: print the number of its sums.
 sums() {
 	sed -n 's/^total sum \[.*\]: //p' <<<"$output" | sort -u
 }
@@ -10,14 +10,14 @@ n_lines() {
 	grep -c '^total sum \[' <<<"$output"
 }
 
-# children_of PID [NAME]: their numbers.  From /proc, as ps and pgrep may not be here.
+# children_of PID [NAME]: print the pids of the children.  Reads /proc, because ps and pgrep may not be installed.
 children_of() {
 	cat /proc/[0-9]*/stat 2>/dev/null |
 		sed -E 's/^([0-9]+) \((.*)\) (.) ([0-9]+) .*/\1 \4 \2/' |
 		awk -v parent="$1" -v name="${2-}" '$2 == parent && (name == "" || $3 == name) { print $1 }'
 }
 
-# begin N [OPTION...]: in the background, until its N - 1 children are there; sets master and children.
+# begin N [OPTION...]: start mmap-sum in the background and wait for its N - 1 children; sets master and children.
 begin() {
 	local n=$1
 	shift
@@ -31,7 +31,7 @@ begin() {
 	false
 }
 
-# gone PID...: within five seconds no such process runs.
+# gone PID...: wait up to five seconds until none of the processes runs.
 gone() {
 	for pid; do
 		for _ in $(seq 500); do
@@ -39,7 +39,7 @@ gone() {
 			grep -qs '^State:.Z' "/proc/$pid/status" && continue 2
 			sleep 0.01
 		done
-		echo "process $pid is still there"
+		echo "process $pid still runs"
 		return 1
 	done
 }
@@ -47,16 +47,16 @@ gone() {
 @test "all processes agree on the sum, for every kind of memory" {
 	for kind in auto host-numa device memfd shm device-ipc; do
 		works mmap-sum -n 3 --bytes 4M --kind $kind
-		[[ $(n_lines) == 3 ]] || show "$kind: three lines"
-		[[ $(sums) == 262068.37744532706 ]] || show "$kind: one sum"
+		[[ $(n_lines) == 3 ]] || show "$kind: should print three lines"
+		[[ $(sums) == 262068.37744532706 ]] || show "$kind: all sums should be equal"
 	done
 }
 
-@test "two GPUs: each process maps the other's memory" {
+@test "processes on two GPUs map the same memory" {
 	export GPULOAD_SOFT_DEVICES=2
 	for kind in host-numa device memfd shm device-ipc; do
 		works mmap-sum -n 3 --bytes 4M --kind $kind --devices 0,1 --json
-		[[ $(json '[p["device"] for p in j["processes"]]') == "[0, 1, 0]" ]] || show "$kind: in turn"
+		[[ $(json '[p["device"] for p in j["processes"]]') == "[0, 1, 0]" ]] || show "$kind: GPUs should be used in turn"
 		[[ $(json '{p["gpu_sum"] for p in j["processes"]}') == "{262068.37744532706}" ]] || show "$kind"
 	done
 }
@@ -66,7 +66,7 @@ gone() {
 		works mmap-sum -n $n --bytes 1M --fill i32=iota
 		[[ $(n_lines) == "$n" ]] || show "$n lines"
 		[[ $(sums) == 34359607296 ]] || show "the sum of 0 ... 262143"
-		[[ ${lines[0]} == "total sum [master]: "* ]] || show "the master comes first"
+		[[ ${lines[0]} == "total sum [master]: "* ]] || show "the first line should be the master's"
 	done
 }
 

@@ -4,13 +4,13 @@ load sharing
 
 @test "an attached process reads the owner's data" {
 	share numbers --kind memfd --fill i32=iota:5:3 --shape 4,20
-	until_says numbers.out "READY *numbers: memfd (--kind), 320 bytes of i32 4x20, .* node 0, .*/run/numbers.sock"
+	wait_for_line numbers.out "READY *numbers: memfd (--kind), 320 bytes of i32 4x20, .* node 0, .*/run/numbers.sock"
 	works attach numbers --dump --rows 2
 	says "[0] 5 8 11 14 17 20 23 26 29 32 ..."
 	says "[20] 65 68"
-	until_says numbers.out "DETACHED *numbers: pid [0-9]*, 0 attached"
+	wait_for_line numbers.out "DETACHED *numbers: pid [0-9]*, 0 attached"
 	ends "$owner"
-	until_says numbers.out "ENDED *numbers: SIGTERM"
+	wait_for_line numbers.out "ENDED *numbers: SIGTERM"
 	[[ ! -e run/numbers.sock && ! -e run/numbers.lock ]]
 }
 
@@ -34,7 +34,7 @@ load sharing
 		open("a.npy", "wb").write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(h)) + h.encode() + struct.pack("<30h", *range(30)))
 	END
 	share cube --kind memfd --from a.npy
-	until_says cube.out "60 bytes of i16 2x3x5"
+	wait_for_line cube.out "60 bytes of i16 2x3x5"
 	works attach cube --save b.npy
 	cmp a.npy b.npy
 	works attach cube --json --dump --rows 2
@@ -56,7 +56,7 @@ load sharing
 	share brief --kind memfd --bytes 4K --until-detached
 	works attach brief
 	wait "$owner"
-	until_says brief.out "ENDED *brief: the last peer has detached"
+	wait_for_line brief.out "ENDED *brief: the last peer has detached"
 	works share short --kind memfd --bytes 4K --for 0.1
 	says "ENDED      short: the time is over"
 }
@@ -73,7 +73,7 @@ load sharing
 	share w --kind memfd --bytes 4K
 	hold peer.out w
 	kill -KILL "$peer"
-	until_says w.out "PEER_DIED *w: pid $peer, 0 attached"
+	wait_for_line w.out "PEER_DIED *w: pid $peer, 0 attached"
 }
 
 @test "it ends when stdout is closed" {
@@ -122,7 +122,7 @@ load sharing
 	fails 1 "no-such-file" share w --from no-such-file
 	fails 2 "no device 7" share w --bytes 4K --devices 7
 	run --separate-stderr gpuload share w --bytes 1000000G --kind memfd
-	[[ $status == 1 && ${#stderr_lines[@]} == 1 ]] || show "more memory than there is"
+	[[ $status == 1 && ${#stderr_lines[@]} == 1 ]] || show "a size beyond the memory should fail with one line"
 	[[ -z $(ls -A run) ]]
 }
 

@@ -1,4 +1,4 @@
-# sharing.bash — helpers for the .bats files of share, attach, shares and map: a private folder for names, owners in the background.
+# sharing.bash — helpers for the .bats files of shared memory: a private folder for names, and owners in the background.
 source "$BATS_TEST_DIRNAME/helper.bash"
 
 eval "$(declare -f setup | sed '1s/setup/helper_setup/')"
@@ -28,8 +28,8 @@ background() {
 	started+=("$pid")
 }
 
-# until_says FILE PATTERN: wait for a matching line in FILE.
-until_says() {
+# wait_for_line FILE PATTERN: wait up to ten seconds until a line of FILE matches.
+wait_for_line() {
 	for _ in {1..500}; do
 		grep -q -- "$2" "$1" 2>/dev/null && return 0
 		sleep 0.02
@@ -43,7 +43,7 @@ until_says() {
 share() {
 	background "$1.out" share "$@"
 	owner=$pid
-	until_says "$1.out" READY
+	wait_for_line "$1.out" READY
 }
 
 # hold FILE NAME ARG...: attach a peer with --hold in the background; output in FILE, pid in $peer.
@@ -52,7 +52,7 @@ hold() {
 	shift
 	background "$file" attach "$@" --hold
 	peer=$pid
-	until_says "$file" ATTACHED
+	wait_for_line "$file" ATTACHED
 }
 
 # ends PID: send SIGTERM and check that the process ends in order.

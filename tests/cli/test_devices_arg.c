@@ -10,7 +10,7 @@
 
 #include "cli/lib/devices_arg.h"
 
-static void reads_a_list_in_its_order(void **state)
+static void keeps_the_order_of_the_device_list(void **state)
 {
 	struct devices_arg d;
 	gpul_error err = { 0 };
@@ -90,7 +90,7 @@ static void unknown_device_leaves_nothing_open(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_a_list_in_its_order),
+		cmocka_unit_test(keeps_the_order_of_the_device_list),
 		cmocka_unit_test(refuses_invalid_device_lists),
 		cmocka_unit_test(context_of_the_first_device_is_current),
 		cmocka_unit_test(unknown_device_leaves_nothing_open),

@@ -19,7 +19,7 @@ static void counts_numbers_in_any_order(void **state)
 	uint64_t seen[700] = { 0 }, random = 1;
 
 	(void)state;
-	for (int again = 0; again < 2; again++) {  /* cleared, it has forgotten all */
+	for (int again = 0; again < 2; again++) {  /* the second time in a cleared map */
 		memset(seen, 0, sizeof seen);
 		assert_int_equal(fifo_count_clear(&c, again ? 350 : 700, NULL), GPUL_OK);
 		for (int i = 0; i < 20000; i++) {
@@ -55,7 +55,7 @@ enum { BLOCKS = 3, TRIGGERS = 5, ALL = BLOCKS * TRIGGERS };
 
 enum how { COUNT, STAMP };
 
-/* All triggers, block by block or in turn. */
+/* Make the triggers of all blocks, block by block, or one trigger of each block in turn. */
 static void make_items(gpul_fifo_item items[ALL], bool in_turn)
 {
 	for (unsigned i = 0; i < ALL; i++)
@@ -102,9 +102,9 @@ static void accepts_all_triggers_in_any_batches(void **state)
 static void finds_one_wrong_trigger_at_any_position(void **state)
 {
 	static const gpul_fifo_item wrong[] = {
-		{ .word = { 0, 0 } },                          /* repeated, where another one is lost */
-		{ .word = { TRIGGERS, 1 } },                   /* a number that none has */
-		{ .word = { 1, BLOCKS } },                     /* a thread that there is not */
+		{ .word = { 0, 0 } },                          /* a repeated trigger instead of another one */
+		{ .word = { TRIGGERS, 1 } },                   /* the number is too large */
+		{ .word = { 1, BLOCKS } },                     /* the block does not exist */
 		{ .word = { INT64_MAX, INT64_MAX } },
 	};
 
@@ -130,7 +130,7 @@ static void finds_two_swapped_triggers_of_a_block(void **state)
 	first = items[4];
 	items[4] = items[10];  /* the same block, two numbers later */
 	items[10] = first;
-	assert_int_equal(check(COUNT, items, 4), GPUL_OK);  /* which looks at no order */
+	assert_int_equal(check(COUNT, items, 4), GPUL_OK);  /* fifo_check_count() does not check the order */
 	assert_int_equal(check(STAMP, items, 4), GPUL_EFORMAT);
 }
 
@@ -139,7 +139,7 @@ static void finds_two_swapped_triggers_of_a_block(void **state)
 enum { PUSHES = 3, WARP = 32, WARP_ALL = BLOCKS * PUSHES * WARP };
 static const uint64_t LAP = 1ull << 63;
 
-/* Three warps' pushes, in turn. */
+/* Make the pushes of three warps, one push of each warp in turn. */
 static void make_warps(struct gpul_trigger slots[WARP_ALL], uint64_t lap)
 {
 	for (unsigned i = 0; i < WARP_ALL; i++)
@@ -205,7 +205,7 @@ static void finds_a_repeated_and_a_missing_warp_push(void **state)
 	memcpy(slots + (BLOCKS + 1) * WARP, slots + WARP, WARP * sizeof *slots);
 	assert_int_equal(check_warps(slots, 0, WARP_ALL), GPUL_EFORMAT);
 	make_warps(slots, 0);
-	for (unsigned i = WARP_ALL - WARP; i < WARP_ALL; i++)  /* or that went on at another warp's cost */
+	for (unsigned i = WARP_ALL - WARP; i < WARP_ALL; i++)  /* the last push comes from the wrong warp */
 		slots[i] = (struct gpul_trigger){ { PUSHES * WARP + i % WARP, 1 } };
 	assert_int_equal(check_warps(slots, 0, WARP_ALL), GPUL_EFORMAT);
 }
@@ -231,7 +231,7 @@ static void percentiles_are_measured_times(void **state)
 
 	(void)state;
 	for (int i = 0; i < 1000; i++)
-		ns[i] = 1 + i * 7 % 1000;  /* each of 1 ... 1000 once */
+		ns[i] = 1 + i * 7 % 1000;  /* each number from 1 to 1000 once */
 	fifo_latency_of(ns, 1000, &latency);
 	for (int i = 0; i < FIFO_N_PERCENTILES; i++)
 		assert_int_equal(latency.ns[i], of_thousand[i]);
@@ -240,9 +240,9 @@ static void percentiles_are_measured_times(void **state)
 		assert_int_equal(latency.ns[i], -7);
 }
 
-/* ---- what is shown beside a GPU's figures ---------------------------------------- */
+/* ---- figures of a GPU and of the peer -------------------------------------------- */
 
-static void a_gpu(struct fifo_bench_request *r, struct fifo_bench_result *result)
+static void make_gpu_result(struct fifo_bench_request *r, struct fifo_bench_result *result)
 {
 	static const struct fifo_config configs[] = { { 1, 1 }, { 128, 8 }, { 128, 16 } };
 
@@ -267,7 +267,7 @@ static void reports_a_cpu_on_another_node_than_the_memory(void **state)
 	static struct fifo_bench_result result;
 
 	(void)state;
-	a_gpu(&r, &result);
+	make_gpu_result(&r, &result);
 	for (unsigned node = 0; node < 2; node++) {
 		struct out o = { 0 };
 
@@ -287,7 +287,7 @@ static struct out show(void (*how)(const struct fifo_bench_request *, const stru
 	static struct fifo_bench_result result;
 	struct out o = { 0 };
 
-	a_gpu(&r, &result);
+	make_gpu_result(&r, &result);
 	result.interprets = interprets;
 	how(&r, &result, &o);
 	out_bytes(&o, "", 1);
@@ -311,7 +311,7 @@ static void tables_show_the_peers_figures_only_on_a_gpu(void **state)
 	(void)state;
 	assert_int_equal(n_times(o.at, "relaxed  release    mscclpp*     relaxed  release    mscclpp*\n"), 2);
 	assert_int_equal(n_times(o.at, "measured on another day"), 2);
-	/* ours: 11 ... 14 times 1.25; theirs: 6.89 and 1.07; where they have no such configuration, none */
+	/* gpuload's figures: 11 ... 14 times 1.25; the peer's: 6.89 and 1.07, or - if it was not measured */
 	assert_int_equal(n_times(o.at, "    128        8       1280        13.8     15.0        6.89        16.2     17.5"
 				       "        1.07\n"), 2);
 	assert_int_equal(n_times(o.at, "    128       16       1280        26.2     27.5           -        28.8     30.0"
@@ -328,7 +328,7 @@ static void plot_shows_the_peers_curve_only_on_a_gpu(void **state)
 	struct out o = show(fifo_bench_svg, false);
 
 	(void)state;
-	assert_int_equal(n_times(o.at, "<path class=\"peer\""), 1 + 2 * 2);  /* legend; two sizes, with sync and without */
+	assert_int_equal(n_times(o.at, "<path class=\"peer\""), 1 + 2 * 2);  /* legend; 2 sizes x (sync, no sync) */
 	assert_int_equal(n_times(o.at, "mscclpp, 128 slots, 8 threads: 6.89 M/s"), 1);
 	assert_int_equal(n_times(o.at, "mscclpp, 128 slots, 8 threads: 1.07 M/s"), 1);
 	assert_int_equal(n_times(o.at, "H&200"), 0);

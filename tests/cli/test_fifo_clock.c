@@ -15,12 +15,12 @@
 #include "driver/context.h"
 #include "tests/fake/fake_runtime.h"
 
-/* ---- made-up clocks ------------------------------------------------------------------------------------------ */
+/* ---- synthetic clocks ---------------------------------------------------------------------------------------- */
 
 enum { N = 400 };
-static const uint64_t CPU_0 = 12345678901234, GPU_0 = 1763668800000000000;  /* a GPU counts since 1970 */
+static const uint64_t CPU_0 = 12345678901234, GPU_0 = 1763668800000000000;  /* GPU clocks count from 1970 */
 
-/* A GPU whose clock is faster by so many parts in a million, and shows multiples of step_ns. */
+/* A GPU clock that is faster than the CPU clock by ppm parts per million, and changes in steps of step_ns. */
 struct clocks {
 	double ppm;
 	uint64_t step_ns;
@@ -33,8 +33,8 @@ static uint64_t gpu_at(const struct clocks *c, double past_ns)
 	return exact - exact % c->step_ns;
 }
 
-/* Round trips of 2 us and more, in two bursts a second apart; where in a round trip the GPU reads its clock is
- * arbitrary. */
+/* Make samples with round trips of 2 us and more, in two bursts one second apart; the GPU reads its clock at a random
+ * time within the round trip. */
 static void make_samples(const struct clocks *c, struct fifo_clock_sample *samples)
 {
 	uint64_t seed = 88172645463325252;
@@ -66,7 +66,7 @@ static void a_converted_time_is_within_the_bound(void **state)
 		assert_int_equal(fifo_clock_relate(samples, N, step, &r, NULL), GPUL_OK);
 		assert_in_range(r.shortest_ns, 2000, 2100);
 		assert_true(r.bound_ns >= 1000 && r.bound_ns < 1200 + (double)step);
-		assert_true(fabs(r.drift * 1e6 + clocks[k].ppm) < 4);  /* 2 us in a second are 2 ppm */
+		assert_true(fabs(r.drift * 1e6 + clocks[k].ppm) < 4);  /* an error of 2 us in a second is 2 ppm */
 		for (double past = 0; past < 1e9; past += 1e7) {
 			double got = (double)(int64_t)(fifo_clock_cpu_ns(&r, gpu_at(&clocks[k], past)) - CPU_0);
 
@@ -97,7 +97,7 @@ static void long_round_trips_are_ignored(void **state)
 	(void)state;
 	make_samples(&c, samples);
 	for (int i = 0; i < N; i += 2)
-		samples[i].after_ns += 1000000;  /* this thread was off its processor */
+		samples[i].after_ns += 1000000;  /* as if this thread had not been scheduled */
 	assert_int_equal(fifo_clock_relate(samples, N, 1, &r, NULL), GPUL_OK);
 	assert_true(r.bound_ns < 1200);
 }
@@ -128,7 +128,7 @@ static void refuses_no_sample_and_a_sample_that_ends_before_it_begins(void **sta
 	assert_int_equal(r.step_ns, 77);
 }
 
-/* ---- the driver's ---------------------------------------------------------------------------------------------- */
+/* ---- the driver's clock ---------------------------------------------------------------------------------------- */
 
 static uint64_t realtime_ns(void)
 {
@@ -138,8 +138,8 @@ static uint64_t realtime_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* %globaltimer of the software driver is CLOCK_REALTIME: what the samples say can be looked up. */
-static void relation_matches_the_drivers_clock(void **state)
+/* %globaltimer of the software driver is CLOCK_REALTIME, so the test can check the relation. */
+static void converted_time_of_the_drivers_clock_is_within_the_bound(void **state)
 {
 	struct fifo_clock_relation r;
 	struct fifo_clock *c;
@@ -160,12 +160,12 @@ static void relation_matches_the_drivers_clock(void **state)
 
 		assert_true((double)cpu + r.bound_ns >= (double)before && (double)cpu <= (double)after + r.bound_ns);
 	}
-	assert_int_equal(fifo_clock_fit(c, &r, NULL), GPUL_EINVAL);  /* they were forgotten */
+	assert_int_equal(fifo_clock_fit(c, &r, NULL), GPUL_EINVAL);  /* the first call has discarded the samples */
 	fifo_clock_destroy(c);
 	gpul_context_close(&context);
 }
 
-/* The fake's kernel answers everything before it was asked. */
+/* The fake driver's kernel writes all answers at launch, before the questions. */
 static void answer_all(void **params)
 {
 	uint64_t *mailbox = *(uint64_t **)params[0];
@@ -206,7 +206,7 @@ int main(void)
 		cmocka_unit_test(long_round_trips_are_ignored),
 		cmocka_unit_test(setting_a_clock_enlarges_the_bound),
 		cmocka_unit_test(refuses_no_sample_and_a_sample_that_ends_before_it_begins),
-		cmocka_unit_test(relation_matches_the_drivers_clock),
+		cmocka_unit_test(converted_time_of_the_drivers_clock_is_within_the_bound),
 		cmocka_unit_test(frees_everything_whichever_call_fails),
 	};
 

@@ -24,8 +24,8 @@ static struct fifo_trace_request request(unsigned slots, unsigned lanes, unsigne
 	return q;
 }
 
-/* One that ran: 20 s were enough, everything came. */
-static struct fifo_trace traced(const struct fifo_trace_request *q)
+/* Run a trace that must succeed and receive all triggers. */
+static struct fifo_trace run_trace(const struct fifo_trace_request *q)
 {
 	struct fifo_trace t;
 	gpul_error err = { 0 };
@@ -42,14 +42,14 @@ static void check_trigger(const struct fifo_trace *t, const struct fifo_trace_tr
 	const int64_t bound = (int64_t)t->relation.bound_ns + 1;
 
 	assert_true(of->begun <= of->pushed);
-	assert_true(of->begun <= of->popped + bound);  /* not taken out before it was pushed */
+	assert_true(of->begun <= of->popped + bound);  /* not popped before the push began */
 	assert_true(of->room <= of->pushed + bound);   /* not pushed before its slot was free */
 	assert_true(of->popped <= of->handling && of->handling <= of->handled && of->handled <= of->released);
 	assert_true(!t->ask.sync || (of->pushed <= of->synced && of->handled <= of->synced + bound));
 	assert_true(of->handled - of->handling >= (int64_t)t->ask.handler_ns);
 }
 
-/* Pushed one after the other; taken out in the order of the lane's positions, which begin at 0. */
+/* Check that each block pushes its triggers in sequence, and that triggers are popped in the order of positions. */
 static void check_order(const struct fifo_trace *t)
 {
 	const unsigned per = t->ask.triggers;
@@ -85,7 +85,7 @@ static void recorded_times_are_consistent_in_each_mode_and_size(void **state)
 	for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++) {
 		const unsigned *s = shapes[i / 2];
 		struct fifo_trace_request q = request(s[0], s[1], s[2], s[3], i % 2);
-		struct fifo_trace t = traced(&q);
+		struct fifo_trace t = run_trace(&q);
 
 		check_order(&t);
 		fifo_trace_free(&t);
@@ -100,7 +100,7 @@ static void slow_handler_makes_the_kernel_wait_for_a_slot(void **state)
 
 	(void)state;
 	q.handler_ns = 200000;
-	t = traced(&q);
+	t = run_trace(&q);
 	check_order(&t);
 	for (unsigned i = 0; i < t.n_triggers; i++)
 		waited += t.triggers[i].room > t.triggers[i].begun;
@@ -119,7 +119,7 @@ static void percentiles_match_the_recorded_times(void **state)
 
 	(void)state;
 	for (int i = 0; i < 200; i++) {
-		const int took = (i * 37) % 200 + 1;  /* 1 ... 200, in no order */
+		const int took = (i * 37) % 200 + 1;  /* each number from 1 to 200 once, unsorted */
 
 		triggers[i] = (struct fifo_trace_trigger){ .begun = 1000000, .pushed = 1000000 + took * 10,
 							   .popped = 1000000 + took * 1000, .handled = 1000000 + took * 1000 + 500,
@@ -131,7 +131,8 @@ static void percentiles_match_the_recorded_times(void **state)
 	assert_non_null(strstr(o.at, "200 triggers of 2 blocks through 2 lanes of 4 slots, memfd memory, soft driver\n"));
 	assert_non_null(strstr(o.at, "push begun to popped           100.00     180.00     198.00     200.00\n"));
 	assert_non_null(strstr(o.at, "popped to handled                0.50       0.50       0.50       0.50\n"));
-	assert_non_null(strstr(o.at, "wait for room           0.01       0.01       0.01       0.01   10 of 200\n"));
+	assert_non_null(strstr(o.at, "wait for room                  0.01       0.01       0.01       0.01  "
+				       " 10 of 200\n"));
 	assert_null(strstr(o.at, "sync"));
 	out_free(&o);
 }
@@ -155,8 +156,8 @@ static void reports_a_kernel_that_timed_out(void **state)
 
 static int n_launches;
 
-/* The fake's kernels have done all their work when the launch returns: first the clock's answers everything that will
- * be asked, then the trace's pushes one trigger, then the clock's again. */
+/* The fake driver runs a kernel within the launch.  The first and the third launch are the clock's kernel, which writes
+ * all answers; the second is the trace's kernel, which pushes one trigger. */
 static void run_kernel(void **params)
 {
 	const uint64_t lap = 1ull << 63;

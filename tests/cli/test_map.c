@@ -10,7 +10,7 @@
 
 #include "cli/share/map.h"
 
-/* A share with n peers whose pids are 100, 101, ... */
+/* Make a share with n peers; their pids are 4000000, 4000001, ... */
 static gpul_ipc_share *share_with(unsigned n)
 {
 	static gpul_ipc_share s;
@@ -89,7 +89,7 @@ static void a_picture_fits_into_80_columns(void **state)
 		s->shape.dim[i] = UINT64_MAX;
 	s->shape.n_dims = GPUL_IPC_MAX_DIMS;
 	o = draw(s, map_draw_text);
-	for (const char *at = strchr(o.at, '\n') + 1; *at;) { /* the first line is a sentence */
+	for (const char *at = strchr(o.at, '\n') + 1; *at;) { /* skip the first line, which may be longer */
 		size_t n = strcspn(at, "\n");
 
 		if (columns(at, n) > 80)
@@ -118,7 +118,7 @@ static void the_data_begins_behind_the_control_page(void **state)
 	out_free(&o);
 }
 
-static void process_without_access_has_no_arrow(void **state)
+static void cpu_without_access_has_no_arrow(void **state)
 {
 	gpul_ipc_share *s = share_with(0);
 	struct out o;
@@ -128,7 +128,7 @@ static void process_without_access_has_no_arrow(void **state)
 	s->kind = GPUL_MEM_DEVICE;
 	o = draw(s, map_draw_text);
 	assert_non_null(strstr(o.at, "│ CPU: no access         │   │"));
-	assert_non_null(strstr(o.at, "│──▶│")); /* the GPU's */
+	assert_non_null(strstr(o.at, "│──▶│")); /* the arrow of the GPU */
 	assert_null(strstr(strstr(o.at, "│──▶│") + 1, "│──▶│"));
 	out_free(&o);
 	o = draw(s, map_draw_svg);
@@ -143,7 +143,7 @@ static void hostile_type_names_do_not_break_the_picture(void **state)
 	struct out o;
 
 	(void)state;
-	memcpy(s->shape.dtype, "<&\"\x1b[2J", 8); /* all 8 bytes: no NUL */
+	memcpy(s->shape.dtype, "<&\"\x1b[2J", 8); /* fills all 8 bytes: no NUL */
 	s->peers[0].pid = 0;
 	o = draw(s, map_draw_svg);
 	assert_null(strstr(o.at, "<&"));
@@ -162,7 +162,7 @@ int main(void)
 		cmocka_unit_test(both_pictures_show_every_peer),
 		cmocka_unit_test(a_picture_fits_into_80_columns),
 		cmocka_unit_test(the_data_begins_behind_the_control_page),
-		cmocka_unit_test(process_without_access_has_no_arrow),
+		cmocka_unit_test(cpu_without_access_has_no_arrow),
 		cmocka_unit_test(hostile_type_names_do_not_break_the_picture),
 	};
 

@@ -1,4 +1,4 @@
-/* test_mmap_sum.c — different sums are found and reported with their process. */
+/* test_mmap_sum.c — gpuload mmap-sum reports a wrong sum with its process. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@ static struct sum number(double f)
 	return s;
 }
 
-static struct mmap_sum_team three(void)
+static struct mmap_sum_team team_of_three(void)
 {
 	struct mmap_sum_team team = { .n = 3 };
 
@@ -30,7 +30,7 @@ static struct mmap_sum_team three(void)
 static void accepts_equal_sums(void **state)
 {
 	struct mmap_sum_request r = { .n = 3, .type = GPUL_F64 };
-	struct mmap_sum_team team = three();
+	struct mmap_sum_team team = team_of_three();
 
 	(void)state;
 	assert_int_equal(mmap_sum_print(&r, NULL, &team, NULL), GPUL_OK);
@@ -42,7 +42,7 @@ static void one_wrong_bit_fails_the_comparison(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
-		struct mmap_sum_team team = three();
+		struct mmap_sum_team team = team_of_three();
 		gpul_error err = { 0 };
 
 		team.member[i].report.gpu.bytes[0] ^= 1;
@@ -57,7 +57,7 @@ static void one_wrong_bit_fails_the_comparison(void **state)
 static void wrong_cpu_sum_fails_the_comparison(void **state)
 {
 	struct mmap_sum_request r = { .n = 3, .type = GPUL_F64 };
-	struct mmap_sum_team team = three();
+	struct mmap_sum_team team = team_of_three();
 	gpul_error err = { 0 };
 
 	(void)state;

@@ -43,7 +43,7 @@ static void shapes_are_printed_with_gpuload_types(void **state)
 	(void)state;
 	assert_string_equal(share_shape_text(&shape, buf), "f32 3x1024");
 	assert_int_equal(share_type(&shape), GPUL_F32);
-	strcpy(shape.dtype, "<c16"); /* NumPy knows more types than GPUs do */
+	strcpy(shape.dtype, "<c16"); /* a type of NumPy that gpuload does not support */
 	assert_string_equal(share_shape_text(&shape, buf), "<c16 3x1024");
 	assert_int_equal(share_type(&shape), GPUL_TYPE_NONE);
 	shape = (gpul_ipc_shape){ .dtype = "<f8", .n_dims = GPUL_IPC_MAX_DIMS };
@@ -64,8 +64,8 @@ static void process_names_match_ps(void **state)
 	assert_string_equal(share_command_text(-1, buf), "-");
 }
 
-/* Read the words of a command line. */
-static gpul_status request(const char **words, struct share_request *q, gpul_error *err)
+/* Parse a command line of gpuload share. */
+static gpul_status parse_request(const char **words, struct share_request *q, gpul_error *err)
 {
 	struct cli_args args;
 	size_t n = 0;
@@ -87,7 +87,7 @@ static void computes_the_size_from_shape_and_type(void **state)
 	gpul_error err = { 0 };
 
 	(void)state;
-	assert_int_equal(request(WORDS("w", "--fill", "f64=ones", "--shape", "3,1K"), &q, &err),
+	assert_int_equal(parse_request(WORDS("w", "--fill", "f64=ones", "--shape", "3,1K"), &q, &err),
 			 GPUL_OK);
 	assert_int_equal(q.bytes, 3 * 1024 * 8);
 	assert_string_equal(q.shape.dtype, "<f8");
@@ -97,13 +97,13 @@ static void computes_the_size_from_shape_and_type(void **state)
 	assert_null(q.data);
 	share_request_free(&q);
 
-	assert_int_equal(request(WORDS("w", "--fill", "u16=iota", "--bytes", "4K"), &q, &err),
+	assert_int_equal(parse_request(WORDS("w", "--fill", "u16=iota", "--bytes", "4K"), &q, &err),
 			 GPUL_OK);
 	assert_int_equal(q.shape.n_dims, 1);
 	assert_int_equal(q.shape.dim[0], 2048);
 	share_request_free(&q);
 
-	assert_int_equal(request(WORDS("w", "--bytes", "3G", "--kind", "device"), &q, &err),
+	assert_int_equal(parse_request(WORDS("w", "--bytes", "3G", "--kind", "device"), &q, &err),
 			 GPUL_OK);
 	assert_int_equal(q.bytes, (size_t)3 << 30);
 	assert_int_equal(q.shape.n_dims, 0);
@@ -125,17 +125,17 @@ static void file_sets_contents_type_and_shape(void **state)
 	assert_int_equal(write(fd, "12345678", 8), 8);
 	close(fd);
 	snprintf(at, sizeof at, "u16=@%s", path);
-	assert_int_equal(request(WORDS("w", "--fill", at), &q, &err), GPUL_OK);
+	assert_int_equal(parse_request(WORDS("w", "--fill", at), &q, &err), GPUL_OK);
 	assert_int_equal(q.bytes, 8);
 	assert_int_equal(q.shape.dim[0], 4);
 	assert_memory_equal(q.data, "12345678", 8);
 	share_request_free(&q);
-	assert_int_equal(request(WORDS("w", "--from", path), &q, &err), GPUL_OK);
+	assert_int_equal(parse_request(WORDS("w", "--from", path), &q, &err), GPUL_OK);
 	assert_int_equal(q.bytes, 8);
 	assert_int_equal(q.shape.n_dims, 0);
 	assert_memory_equal(q.data, "12345678", 8);
 	share_request_free(&q);
-	assert_int_equal(request(WORDS("w", "--from", path, "--bytes", "9"), &q, &err),
+	assert_int_equal(parse_request(WORDS("w", "--from", path, "--bytes", "9"), &q, &err),
 			 GPUL_EINVAL);
 	assert_non_null(strstr(err.text, "8 bytes, but --bytes is 9"));
 	assert_null(q.data);

@@ -1,4 +1,4 @@
-/* test_sum.c — sums of every type: on the CPU as sum.h draws the tree, on the GPU the same bits. */
+/* test_sum.c — sums of every type: the CPU adds in the order of sum.h, and the GPU gives the same bits. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -16,15 +16,15 @@
 #include "tests/fake/fake_driver.h"
 #include "tests/fake/fake_runtime.h"
 
-/* ---- the tree once more, element by element, as sum.h describes it ------------------------------- */
+/* ---- a second implementation of the order of sum.h, element by element ---------------------------- */
 
 struct tree {
 	gpul_type type;
 	const unsigned char *data;
-	size_t count, chunk;  /* the chunk's first element */
+	size_t count, chunk;  /* chunk: index of the chunk's first element */
 };
 
-/* The element that stands at a place, counted down the columns: columns first, then along the row. */
+/* Return the element at a position that counts down the first column, then down the second, and so on. */
 static struct value element(const struct tree *t, size_t place)
 {
 	const size_t columns = SUM_ROW_BYTES / gpul_type_bytes(t->type);
@@ -129,7 +129,7 @@ static void converts_every_16_bit_float_exactly(void **state)
 			double f = value_load(t, &bits).f + 0.0;
 
 			if (k == 0 && h % 64 && (h & 0x7fff) > 0x410 && (h & 0x7fff) < 0x7bc0)
-				continue;  /* each sum costs a chunk: the edges all, of the rest some */
+				continue;  /* slow: test all extreme values, and one in 64 of the others */
 			if (k == 1 && h % 64)
 				continue;
 			memcpy(want.bytes, &f, sizeof f);
@@ -139,7 +139,7 @@ static void converts_every_16_bit_float_exactly(void **state)
 	}
 }
 
-static void result_differs_from_sequential_addition(void **state)
+static void pairwise_sum_differs_from_the_sequential_sum(void **state)
 {
 	const size_t count = 100000;
 	double *data = filled(GPUL_F64, "rand", count), in_turn = 0, pairs;
@@ -172,7 +172,7 @@ static void gpu_and_cpu_sums_are_equal_for_every_type_and_count(void **state)
 		CUdeviceptr gpu;
 
 		assert_int_equal(sum_gpu_create(drv, t, most, &g, NULL), GPUL_OK);
-		/* Exactly as much as there is: the software driver refuses a load beyond it. */
+		/* Allocate exactly the bytes of the data: the software driver then detects loads beyond the end. */
 		for (int i = 0; i < N_COUNTS; i++) {
 			struct sum want, sum;
 
@@ -192,7 +192,7 @@ static void gpu_and_cpu_sums_are_equal_for_every_type_and_count(void **state)
 	gpul_context_close(&context);
 }
 
-/* Four pieces and a bit, so that each buffer is used again: more than the driver needs to be asked. */
+/* The data is longer than four pieces, so that the three buffers are used again. */
 static void staged_pieces_give_the_same_sum(void **state)
 {
 	const size_t count = (4 * (size_t)SUM_PIECE_BYTES + 100) / 4;
@@ -324,7 +324,7 @@ int main(void)
 		cmocka_unit_test(cpu_adds_in_the_documented_order),
 		cmocka_unit_test(many_chunks_are_added_in_steps),
 		cmocka_unit_test(converts_every_16_bit_float_exactly),
-		cmocka_unit_test(result_differs_from_sequential_addition),
+		cmocka_unit_test(pairwise_sum_differs_from_the_sequential_sum),
 		cmocka_unit_test(gpu_and_cpu_sums_are_equal_for_every_type_and_count),
 		cmocka_unit_test(staged_pieces_give_the_same_sum),
 		cmocka_unit_test(gpu_and_cpu_agree_on_infinities_and_nans),
