@@ -46,18 +46,19 @@ static __device__ __noinline__ void load_last(const char *data, i64 left, uint4 
 			((char *)&rows[b / ROW_BYTES])[b % ROW_BYTES] = data[b];
 }
 
-static __device__ __forceinline__ void load_rows(const char *data, u64 bytes, uint4 *rows)
+/* V: a vector type of 16 bytes. */
+template <typename V> static __device__ __forceinline__ void load_rows(const char *data, u64 bytes, V *rows)
 {
 	const u64 at = (u64)blockIdx.x * CHUNK_BYTES + threadIdx.x * VECTOR_BYTES;
 
 	if ((u64)(blockIdx.x + 1) * CHUNK_BYTES <= bytes) {
 #pragma unroll
 		for (int r = 0; r < ROWS; r++)
-			rows[r] = __ldcs((const uint4 *)(data + at + r * ROW_BYTES));
+			rows[r] = __ldcs((const V *)(data + at + r * ROW_BYTES));
 	} else {
-		uint4 last[ROWS];  /* stored in local memory */
+		V last[ROWS];  /* in local memory */
 
-		load_last(data + at, (i64)(bytes - at), last);
+		load_last(data + at, (i64)(bytes - at), (uint4 *)last);
 #pragma unroll
 		for (int r = 0; r < ROWS; r++)
 			rows[r] = last[r];
@@ -103,31 +104,30 @@ static __device__ __forceinline__ u64 add_narrow(uint4 *rows, unsigned type)
 	return add_words<add_32>(rows) - added_32 * words;
 }
 
-static __device__ __forceinline__ u64 add_wide(const uint4 *rows)
+static __device__ __forceinline__ u64 add_wide(const ulonglong2 *rows)
 {
 	u64 sum = 0;
 
 #pragma unroll
-	for (int r = 0; r < ROWS; r++) {
-		const ulonglong2 v = *(const ulonglong2 *)&rows[r];
-
-		sum += v.x + v.y;
-	}
+	for (int r = 0; r < ROWS; r++)
+		sum += rows[r].x + rows[r].y;
 	return sum;
 }
 
 /* ---- floats: neighbouring rows are added in pairs, then neighbouring columns ------------------ */
 
 struct f64 {
+	typedef ulonglong2 vector;
 	enum { COLUMNS = 2 };
-	static __device__ void widen(uint4 v, double *out)
+	static __device__ void widen(ulonglong2 v, double *out)
 	{
-		asm("mov.b64 %0,{%1,%2};" : "=d"(out[0]) : "r"(v.x), "r"(v.y));
-		asm("mov.b64 %0,{%1,%2};" : "=d"(out[1]) : "r"(v.z), "r"(v.w));
+		out[0] = __longlong_as_double((i64)v.x);
+		out[1] = __longlong_as_double((i64)v.y);
 	}
 };
 
 struct f32 {
+	typedef uint4 vector;
 	enum { COLUMNS = 4 };
 	static __device__ void widen(uint4 v, double *out)
 	{
@@ -156,6 +156,7 @@ struct bf16 {
 };
 
 template <typename T> struct halves {
+	typedef uint4 vector;
 	enum { COLUMNS = 8 };
 	static __device__ void widen(uint4 v, double *out)
 	{
@@ -168,7 +169,7 @@ template <typename T> struct halves {
 
 /* Add N rows in pairs, separately for each column of the vector. */
 template <typename T, int N> struct pairs {
-	static __device__ void add(const uint4 *rows, double *out)
+	static __device__ void add(const typename T::vector *rows, double *out)
 	{
 		double second[T::COLUMNS];
 
@@ -180,10 +181,10 @@ template <typename T, int N> struct pairs {
 	}
 };
 template <typename T> struct pairs<T, 1> {
-	static __device__ void add(const uint4 *rows, double *out) { T::widen(rows[0], out); }
+	static __device__ void add(const typename T::vector *rows, double *out) { T::widen(rows[0], out); }
 };
 
-template <typename T> static __device__ double add_floats(const uint4 *rows)
+template <typename T> static __device__ double add_floats(const typename T::vector *rows)
 {
 	double c[T::COLUMNS];
 
@@ -220,18 +221,31 @@ template <typename W> static __device__ void add_threads(W a, void *out)
 	}
 }
 
-/* Write the sum of chunk b to out[b]: a double for floats, else a u64 (i64 has the same bits).  type: a gpul_type. */
+/* Write the sum of chunk b to out[b]: a double for floats, else a u64 (i64 has the same bits).  type: a gpul_type of at
+ * most 32 bits. */
 extern "C" __global__ void __launch_bounds__(THREADS) sum_chunks(const char *data, u64 bytes, void *out, unsigned type)
 {
 	uint4 rows[ROWS];
 
 	load_rows(data, bytes, rows);
 	if (type < GPUL_F16)
-		add_threads(type < GPUL_I64 ? add_narrow(rows, type) : add_wide(rows), out);
+		add_threads(add_narrow(rows, type), out);
 	else
 		add_threads(type == GPUL_F16    ? add_floats<halves<f16>>(rows)
 			    : type == GPUL_BF16 ? add_floats<halves<bf16>>(rows)
-			    : type == GPUL_F32  ? add_floats<f32>(rows)
-						: add_floats<f64>(rows),
+						: add_floats<f32>(rows),
 			    out);
+}
+
+/* sum_chunks for types of 64 bits.  A separate kernel, because an interpreter keeps all registers of a kernel in memory:
+ * with the many of sum_chunks, they would not stay in the cache. */
+extern "C" __global__ void __launch_bounds__(THREADS) sum_chunks_64(const char *data, u64 bytes, void *out, unsigned type)
+{
+	ulonglong2 rows[ROWS];
+
+	load_rows(data, bytes, rows);
+	if (type == GPUL_F64)
+		add_threads(add_floats<f64>(rows), out);
+	else
+		add_threads(add_wide(rows), out);
 }

@@ -26,7 +26,7 @@ struct sum_gpu {
 	gpul_type type;
 	size_t max_count;
 	gpul_module *module;
-	const gpul_kernel *kernel;
+	const gpul_kernel *kernel, *kernel_64;
 	/* Each step writes its sums behind those of the previous step. */
 	CUdeviceptr sums;
 	CUdeviceptr last;                  /* address of the result of the last step */
@@ -49,6 +49,7 @@ gpul_status sum_gpu_create(const gpul_driver *drv, gpul_type t, size_t count, st
 	st = gpul_module_load_ptx(drv, gpuload_sum_ptx, (size_t)(gpuload_sum_ptx_end - gpuload_sum_ptx),
 				  "sum.ptx", NULL, &g->module, err);
 	st = st ? st : gpul_kernel_find(g->module, "sum_chunks", &g->kernel, err);
+	st = st ? st : gpul_kernel_find(g->module, "sum_chunks_64", &g->kernel_64, err);
 	/* 8 * 16 bytes: room to align the input of up to 8 steps to 16 bytes */
 	st = st ? st : gpul_cu(drv, err, cuMemAlloc(&g->sums, n_sums * 8 + 8 * 16));
 	if (st) {
@@ -81,7 +82,7 @@ static gpul_status launch_step(const struct sum_gpu *g, gpul_type t, CUdeviceptr
 	void *args[] = { &data, &n_bytes, &out, &type };
 	const size_t bytes[] = { sizeof data, sizeof n_bytes, sizeof out, sizeof type };
 
-	return gpul_kernel_launch(g->kernel, &config, args, bytes, 4, err);
+	return gpul_kernel_launch(gpul_type_bytes(t) == 8 ? g->kernel_64 : g->kernel, &config, args, bytes, 4, err);
 }
 
 void sum_gpu_choose(struct sum_gpu *g, enum sum_access way)
