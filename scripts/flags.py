@@ -44,6 +44,11 @@ def memory_flags(w):
     return f"-DGPUL_HAVE_NUMA={int(bool(w.have['libnuma'].where))}"
 
 
+def fabric_flags(w):
+    """Macros for rdma: which libraries' headers there are.  The libraries are opened at run time, when first needed."""
+    return " ".join(f"-DGPUL_HAVE_{part.upper()}={int(bool(w.have[part].where))}" for part in ("libibverbs", "libfabric"))
+
+
 def module_flags(w, module):
     """Flags for the files of one folder only, so that a change of these flags rebuilds little."""
     libdir, version = string_macro("GPUL_LIBDIR", f"{w.args.prefix}/lib/gpuload"), string_macro("GPUL_VERSION", VERSION)
@@ -51,6 +56,7 @@ def module_flags(w, module):
         "loader/image": image_flags(w),
         "memalloc": f"{memory_flags(w)} {libdir}",
         "driver": libdir,
+        "rdma": fabric_flags(w),
         "softcuda": "-fvisibility=hidden",
         "cli": f"{version} {string_macro('GPUL_DATE', DATE)}",
         "loader": version,

@@ -17,7 +17,8 @@ MODULES = {                      # folder: folders it may include
     "memalloc":     ["core", "driver"],
     "ipc":          ["core", "driver", "memalloc"],
     "proxy":        ["core", "driver", "memalloc"],
-    "cli":          ["core", "driver", "ptx", "loader/image", "loader", "memalloc", "ipc", "proxy"],
+    "rdma":         ["core", "driver", "memalloc", "proxy"],
+    "cli":          ["core", "driver", "ptx", "loader/image", "loader", "memalloc", "ipc", "proxy", "rdma"],
 }
 
 # The sub-folders of a module, in the order of use: each may use those to its left, and the modules of MODULES.
@@ -29,7 +30,8 @@ SUBFOLDERS = {
     "softcuda":     ["exec", "exec/warp", "exec/run", "exec/decode", "exec/machine",
                      "api/base", "api/stream", "api/vmm", "api/memory", "api/code", "api"],
     "memalloc":     ["", "probe"],
-    "cli":          ["lib", "kernels", "run", "ls", "compile", "devices", "sum", "share", "fifo/clock", "fifo/bench", "fifo", ""],
+    "rdma":         ["protocol", "backend", "oob", "nic", "gpu", "verbs", "ofi", "", "put"],
+    "cli":          ["lib", "kernels", "run", "ls", "compile", "devices", "sum", "share", "fifo/clock", "fifo/bench", "fifo", "rdma", ""],
 }
 LIBRARY = [m for m in MODULES if m not in ("loader/runtime", "softcuda", "cli")]  # the modules of libgpuload
 PROGRAMS = {"gpuload": "cli/main.c", "gpuload-probe": "memalloc/probe/probe_main.c"}  # sources that are not in the library of their folder

@@ -85,6 +85,8 @@ def find(args):
         Part("zstd", library(args, "zstd.h", "zstd"), "no zstd-compressed fatbins"),
         Part("lz4", library(args, "lz4.h", "lz4"), "no LZ4-compressed fatbins"),
         Part("libnuma", library(args, "numa.h", "numa"), "no placement of memory on a NUMA node"),
+        Part("libibverbs", library(args, "infiniband/verbs.h", "ibverbs"), "the send path cannot use RDMA NICs"),
+        Part("libfabric", library(args, "rdma/fabric.h", "fabric"), "the send path needs an RDMA NIC"),
         Part("cmocka", library(args, "cmocka.h", "cmocka"), "the C tests are not built"),
         Part("bats", shutil.which("bats"), "the command line's tests are skipped"),
         Part("ctags", shutil.which("ctags"), "the check of file and function sizes is skipped"),

@@ -1,0 +1,110 @@
+/* backend.h — what the send path needs from a fabric: a table of functions that verbs/ and ofi/ fill.
+ *
+ *     device   an opened NIC or provider: registers memory                     open ─ reg, dereg ─ close
+ *     path     the queue pairs and completion queues of one connection         create_path ─ describe ┄ oob ┄ connect_path
+ *                                                                               ─ post, poll ─ break_path ─ destroy_path
+ *
+ * A backend has no protocol of its own: it posts the operations of protocol/, and reports completions to it. */
+#ifndef GPULOAD_RDMA_BACKEND_BACKEND_H
+#define GPULOAD_RDMA_BACKEND_BACKEND_H
+
+#include "driver/driver.h"
+#include "rdma/protocol/failure.h"
+#include "rdma/protocol/op.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum gpul_rdma_qp_type { GPUL_RDMA_RC, GPUL_RDMA_UC } gpul_rdma_qp_type;
+typedef enum gpul_rdma_flush { GPUL_RDMA_FLUSH_AUTO, GPUL_RDMA_FLUSH_NONE, GPUL_RDMA_FLUSH_READ, GPUL_RDMA_FLUSH_ATOMIC,
+			       GPUL_RDMA_FLUSH_CUDA } gpul_rdma_flush;
+
+/* Wishes of the user; 0 or NULL is a good default in every field. */
+typedef struct gpul_rdma_device_desc {
+	const gpul_driver *drv;     /* for GPU memory; NULL: host memory only */
+	int gpu;                    /* the NIC is chosen by its PCIe distance from this GPU; -1: any NIC */
+	const char *provider;       /* libfabric: "tcp", "shm", "verbs", "efa" ...; NULL: tcp */
+	const char *device;         /* verbs: "mlx5_0"; libfabric: a domain name; NULL: the backend chooses */
+	int port;                   /* verbs: 0: the first active port */
+	int gid_index;              /* verbs: -1: choose */
+	int mtu;                    /* verbs: 256 ... 4096 bytes; 0: the port's active MTU */
+	int timeout, retry;         /* verbs: 4.096 us * 2^timeout before a retry, and the number of retries (at most 6);
+				     * 0: 18 and 6 */
+	int traffic_class;          /* RoCE: DSCP << 2; 0: none */
+	gpul_rdma_qp_type qp_type;
+	bool lossless;              /* the user asserts that the fabric loses no packets (UC over Ethernet) */
+	bool control_datagrams;     /* send slots as UD datagrams instead of RDMA writes */
+	gpul_rdma_flush flush;
+} gpul_rdma_device_desc;
+
+typedef struct gpul_rdma_device_info {
+	char backend[16];           /* "verbs", "libfabric" */
+	char name[64];              /* "mlx5_0 port 1", "tcp;ofi_rxm on 127.0.0.1" */
+	char why[200];              /* why this device and this GID were chosen */
+	uint32_t inline_bytes;      /* most bytes of an INLINE operation */
+	uint32_t max_depth;         /* most operations in flight per queue pair */
+	bool ordered;               /* operations of a queue pair take effect and complete in the order of their posts */
+	bool dmabuf;                /* reg() accepts dmabuf descriptors */
+	unsigned max_qps;
+	uint64_t notice_ns;         /* longest time until a dead path gives an error completion; 0: never reported */
+	char flush[32];             /* how FLUSH is done: "read on a loop-back QP", ... */
+} gpul_rdma_device_info;
+
+enum { GPUL_RDMA_MAX_DESCRIPTION = 1024 };  /* bytes that describe() writes at most */
+
+typedef struct gpul_rdma_memory {  /* what reg() registers */
+	uint64_t at, bytes;         /* local address (CPU or GPU) */
+	int dmabuf_fd;              /* -1: CPU memory; otherwise at is a GPU address, and dmabuf_offset its offset in the dmabuf */
+	uint64_t dmabuf_offset;
+	bool relaxed;               /* relaxed ordering is allowed: for data, never for slots and steps */
+} gpul_rdma_memory;
+
+typedef struct gpul_rdma_backend gpul_rdma_backend;
+
+/* The functions.  A device's functions may be called by any thread; a path belongs to one thread at a time, except
+ * break_path(), which any thread may call at any time between create_path and destroy_path.  A function that returns a
+ * gpul_status explains a failure in its last argument; outputs are untouched on failure. */
+struct gpul_rdma_backend {
+	const char *name;           /* as --provider names it: "verbs", "libfabric" */
+
+	gpul_status (*open)(const gpul_rdma_device_desc *desc, void **device, gpul_error *err);
+	void (*close)(void *device);
+	void (*about)(void *device, gpul_rdma_device_info *out);
+
+	/* Register memory: fills *piece.  *token is passed to dereg(). */
+	gpul_status (*reg)(void *device, const gpul_rdma_memory *memory, gpul_rdma_piece *piece, void **token,
+			   gpul_error *err);
+	void (*dereg)(void *device, void *token);
+
+	/* Create n_qps queue pairs with room for depth operations in flight each, and n_recvs empty receives posted on each. */
+	gpul_status (*create_path)(void *device, unsigned n_qps, unsigned depth, unsigned n_recvs, void **path,
+				   gpul_error *err);
+	/* Write what the peer needs to connect to this path; returns the number of bytes. */
+	size_t (*describe)(void *path, unsigned char out[GPUL_RDMA_MAX_DESCRIPTION]);
+	/* Connect to the peer's path; its description is not trusted.  When it returns, posts may begin. */
+	gpul_status (*connect_path)(void *path, const unsigned char *description, size_t n_bytes, gpul_error *err);
+
+	/* Post operations in order, with one doorbell for each queue pair.  *n_posted: how many were accepted; fewer than n
+	 * without an error when the fabric has no room now.  COPY operations never come here. */
+	gpul_status (*post)(void *path, const gpul_rdma_op *ops, unsigned n, unsigned *n_posted, gpul_rdma_failure *why);
+	/* Read up to max completions; *n_events may be 0.  An error completion fails it, after the events that came before. */
+	gpul_status (*poll)(void *path, gpul_rdma_event *events, unsigned max, unsigned *n_events, gpul_rdma_failure *why);
+
+	/* Stop all transfers: after it returns, no write of the peer changes local memory.  Cannot fail. */
+	void (*break_path)(void *path);
+	void (*destroy_path)(void *path);
+
+	/* Asynchronous events (a port goes down, a QP fails): a descriptor that is readable when there is one, or -1; and a
+	 * function that reads one, and reports whether it ends this path (path NULL: only device events). */
+	int (*async_fd)(void *device);
+	bool (*async_read)(void *device, gpul_rdma_failure *why);
+};
+
+extern const gpul_rdma_backend gpul_rdma_verbs, gpul_rdma_libfabric;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

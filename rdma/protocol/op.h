@@ -1,0 +1,136 @@
+/* op.h — what the protocol's state machine works on: memory regions, operations for a backend, and the two forms in which
+ * the ends talk to each other over the fabric, the clear-to-send slot and the immediate.
+ *
+ *     receiver                                                sender
+ *     irecv ── slot: "write here" ───── RDMA_WRITE ─────────> ring of 256 slots
+ *     buffer <─────────────────────── WRITE_WITH_IMM ──────── isend takes the next slot
+ *              immediate: which slot, how many bytes, last?
+ *
+ * A message longer than the connection's segment size is sent in segments, one slot each. */
+#ifndef GPULOAD_RDMA_PROTOCOL_OP_H
+#define GPULOAD_RDMA_PROTOCOL_OP_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+	GPUL_RDMA_MAX_QPS = 16,
+	GPUL_RDMA_SLOTS = 256,                /* of one direction of a connection: most receives in flight */
+	GPUL_RDMA_MAX_PARTS = 8,              /* buffers of one multi-receive */
+	GPUL_RDMA_MAX_SEGMENT = 4 << 20,      /* most bytes of one slot */
+	GPUL_RDMA_STRIPE_ALIGN = 128,         /* stripes begin at multiples of this, as cache lines and PCIe bursts do */
+	GPUL_RDMA_MAX_PIECES = 8,             /* pieces of one region */
+	GPUL_RDMA_MAX_PUT = 1 << 30,          /* most bytes of one put */
+};
+
+/* A clear-to-send slot, written by the receiver into the sender's memory.
+ *
+ *      0               8               16      20      24      28      32
+ *     ┌───────────────┬───────────────┬───────┬───────┬───────┬───────┐   32 bytes, aligned to 32, so that the slot arrives
+ *     │ address       │ key           │ bytes │ tag   │ order │ seq   │   in one PCIe write; the sequence number comes last.
+ *     └───────────────┴───────────────┴───────┴───────┴───────┴───────┘
+ *     order: bits 0-15 message (number of the receive), 16-19 parts, 20-23 part, 24 end of the buffer
+ *     seq:   the slot's number, from 1; slot n is in element (n - 1) % 256 of the ring */
+typedef struct gpul_rdma_slot {
+	uint64_t address;  /* where the sender writes; an offset, where the fabric counts from the start of the region */
+	uint64_t key;      /* remote key of the receiver's region */
+	uint32_t bytes;    /* room at address */
+	uint32_t tag;
+	uint32_t order;
+	uint32_t sequence;
+} gpul_rdma_slot;
+static_assert(sizeof(gpul_rdma_slot) == 32, "as drawn");
+
+/* The immediate of a WRITE_WITH_IMM: which slot it fills, and the length of the segment.  Each stripe of a segment carries the
+ * same immediate; the receiver computes the number of stripes from the length.
+ *
+ *      31      24 23   22                    0
+ *     ┌──────────┬────┬───────────────────────┐
+ *     │ slot     │last│ bytes of the segment  │   slot: its sequence number, modulo 256
+ *     └──────────┴────┴───────────────────────┘   last: the message ends with this segment */
+#define GPUL_RDMA_IMM(sequence, last, bytes) \
+	((uint32_t)(sequence) << 24 | (uint32_t)((last) != 0) << 23 | (uint32_t)(bytes))
+#define GPUL_RDMA_IMM_SLOT(imm) ((imm) >> 24)
+#define GPUL_RDMA_IMM_LAST(imm) ((imm) >> 23 & 1)
+#define GPUL_RDMA_IMM_BYTES(imm) ((imm) & 0x7fffff)
+static_assert(GPUL_RDMA_MAX_SEGMENT < 1 << 23, "a segment's length fits into the immediate");
+
+/* Registered memory, in one piece or several: a piece is one registration, and pieces need not be neighbours of each other in
+ * the fabric's address space, although their local addresses are. */
+typedef struct gpul_rdma_piece {
+	uint64_t at, bytes;          /* local addresses; CPU or GPU */
+	uint64_t local_key;          /* lkey (verbs) or descriptor (libfabric) */
+	uint64_t remote, remote_key; /* address of `at`, and key, as the peer uses them */
+} gpul_rdma_piece;
+
+typedef struct gpul_rdma_area {
+	gpul_rdma_piece pieces[GPUL_RDMA_MAX_PIECES];  /* sorted, each begins where the one before it ends */
+	unsigned n_pieces;
+	bool staged;   /* the fabric cannot access this (GPU) memory: copy by way of staging buffers; pieces[0] has no keys */
+	bool strict;   /* registered without relaxed ordering */
+	bool flush;    /* GPU memory: after an arrival, a flush makes the data visible to kernels */
+	bool on_device;
+} gpul_rdma_area;
+
+/* Memory of the peer, as the target of puts.  Plain bytes: send it to the peer in any way. */
+typedef struct gpul_rdma_remote {
+	uint64_t address, key, bytes;
+} gpul_rdma_remote;
+
+/* ---- operations: the output of the state machine ------------------------------------------------------------- */
+
+typedef enum gpul_rdma_op_kind {
+	GPUL_RDMA_OP_WRITE,      /* RDMA write */
+	GPUL_RDMA_OP_WRITE_IMM,  /* RDMA write with immediate; may have 0 bytes */
+	GPUL_RDMA_OP_RECV,       /* give `bytes` empty receives back to queue pair qp; has no completion */
+	GPUL_RDMA_OP_FLUSH,      /* make earlier arrivals at [local, local + bytes) visible to the GPU */
+	GPUL_RDMA_OP_COPY_OUT,   /* copy from GPU memory at remote to the staging buffer at local */
+	GPUL_RDMA_OP_COPY_IN,    /* copy from the staging buffer at local to GPU memory at remote */
+	GPUL_RDMA_OP_CONTROL,    /* send the `bytes` at local (slots) as a datagram; has no completion */
+} gpul_rdma_op_kind;
+
+enum gpul_rdma_op_flags {
+	GPUL_RDMA_SIGNALED = 1,  /* the operation needs a completion; it also completes the earlier ones of its queue pair */
+	GPUL_RDMA_INLINE = 2,    /* bytes <= the backend's inline_bytes, and local may be reused after the post */
+};
+
+typedef struct gpul_rdma_op {
+	uint8_t kind, flags;     /* enum gpul_rdma_op_kind, enum gpul_rdma_op_flags */
+	uint16_t qp;             /* queue pair of the connection, from 0 */
+	uint32_t bytes;
+	uint32_t imm;            /* WRITE_IMM */
+	uint32_t reserved;
+	uint64_t id;             /* goes into the completion (wr_id) */
+	uint64_t local, local_key;
+	uint64_t remote, remote_key;
+} gpul_rdma_op;
+static_assert(sizeof(gpul_rdma_op) == 56, "less than a cache line");
+
+/* ---- events: the input, as a backend reports it ----------------------------------------------------------------- */
+
+typedef enum gpul_rdma_event_kind {
+	GPUL_RDMA_EVENT_DONE,     /* operation id has completed */
+	GPUL_RDMA_EVENT_ARRIVED,  /* a WRITE_WITH_IMM of the peer arrived on qp */
+	GPUL_RDMA_EVENT_CONTROL,  /* a datagram with slots arrived: bytes at data, valid until the next poll */
+} gpul_rdma_event_kind;
+
+typedef struct gpul_rdma_event {
+	uint32_t kind;
+	uint32_t qp;
+	uint32_t imm;
+	uint32_t bytes;
+	uint64_t id;
+	const void *data;
+} gpul_rdma_event;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
