@@ -35,7 +35,7 @@ typedef enum gpul_rdma_striping {
 typedef struct gpul_rdma_control {
 	gpul_rdma_slot slots[GPUL_RDMA_SLOTS] __attribute__((aligned(64)));   /* written by the peer: where this end may send */
 	gpul_rdma_slot grants[GPUL_RDMA_SLOTS] __attribute__((aligned(64)));  /* what this end writes into the peer's slots */
-	uint64_t steps[GPUL_RDMA_SLOTS] __attribute__((aligned(64)));         /* values of puts' signals */
+	uint64_t steps[GPUL_RDMA_REQUESTS] __attribute__((aligned(64)));      /* values of puts' signals */
 } gpul_rdma_control;
 
 /* Both ends need the same n_qps, segment_bytes, stripe_bytes and striping: they agree on them when they connect. */
@@ -54,7 +54,7 @@ typedef struct gpul_rdma_link_desc {
 	gpul_rdma_remote peer_slots;   /* the peer's control->slots */
 	void *stages;                  /* 2 * n_stages staging buffers of segment_bytes, registered; NULL: no staged areas */
 	gpul_rdma_piece stages_piece;
-	unsigned n_stages;             /* per direction; at most 64 */
+	unsigned n_stages;             /* per direction; GPUL_RDMA_MAX_PARTS to 64; 0: none */
 } gpul_rdma_link_desc;
 
 /** Create the state of one end.

@@ -22,6 +22,8 @@ extern "C" {
 enum {
 	GPUL_RDMA_MAX_QPS = 16,
 	GPUL_RDMA_SLOTS = 256,                /* of one direction of a connection: most receives in flight */
+	GPUL_RDMA_RECVS = 320,                /* empty receives of each queue pair: the slots, and those not given back yet */
+	GPUL_RDMA_REQUESTS = 1024,            /* requests in flight of one end of a connection */
 	GPUL_RDMA_MAX_PARTS = 8,              /* buffers of one multi-receive */
 	GPUL_RDMA_MAX_SEGMENT = 4 << 20,      /* most bytes of one slot */
 	GPUL_RDMA_STRIPE_ALIGN = 128,         /* stripes begin at multiples of this, as cache lines and PCIe bursts do */

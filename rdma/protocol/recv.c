@@ -1,0 +1,338 @@
+/* recv.c — receives: grant slots for the parts in order, and count what arrives.
+ *
+ *     part:   granted ──────────────┐ segments, in order; at most WINDOW ahead
+ *     slots:  tail ... written ... head          tail: the peer may still use it; written: the peer has it
+ *     arrival: all stripes of a segment ─ staged: copy to the GPU ─ all segments of the message ─> the part has ended
+ *
+ * A message may be shorter than its buffer.  The slots behind its last segment are then RETURNED: the peer skips them when it
+ * takes a later slot, so they can be used again after a later slot has been filled. */
+#include "rdma/protocol/link_internal.h"
+
+#include <errno.h>
+
+/* ---- granting -------------------------------------------------------------------------------- */
+
+static uint64_t in_stage_at(const gpul_rdma_link *l, unsigned stage)
+{
+	return (uint64_t)(uintptr_t)l->desc.stages + (uint64_t)(l->desc.n_stages + stage) * l->desc.segment_bytes;
+}
+
+/* Grant the next segment of a part; false: no slot, no staging buffer, or enough is in flight. */
+static bool grant_segment(gpul_rdma_link *l, struct part *p)
+{
+	const uint32_t at = l->grants_head, sequence = at + 1;
+	struct grant *g = &l->granted[at & SLOT_MASK];
+	gpul_rdma_slot *slot = &l->desc.control->grants[at & SLOT_MASK];
+	const gpul_rdma_piece *piece = piece_of(p->span.area, p->span.at + p->granted_bytes);
+	const uint64_t from = p->span.at + p->granted_bytes, left = p->span.bytes - p->granted_bytes;
+	const uint64_t in_piece = piece->at + piece->bytes - from;
+	uint64_t bytes = left < l->desc.segment_bytes ? left : l->desc.segment_bytes;
+	uint64_t address = from - piece->at + piece->remote, key = piece->remote_key;
+
+	if (bytes > in_piece)
+		bytes = in_piece;
+	if (at - l->grants_tail == GPUL_RDMA_SLOTS || p->granted - p->arrived >= WINDOW ||
+	    (p->span.area->staged && !l->in.n_free))
+		return false;
+	*g = (struct grant){
+		.state = GRANT_OPEN, .stage = NO_STAGE, .part = (uint16_t)(l->parts_grant & SLOT_MASK),
+		.segment = p->granted, .room = (uint32_t)bytes, .offset = p->granted_bytes,
+	};
+	if (p->span.area->staged) {
+		g->stage = l->in.free[--l->in.n_free];
+		l->in_grant[g->stage] = at;
+		address = in_stage_at(l, g->stage) - l->desc.stages_piece.at + l->desc.stages_piece.remote;
+		key = l->desc.stages_piece.remote_key;
+	}
+	*slot = (gpul_rdma_slot){
+		.address = address, .key = key, .bytes = (uint32_t)bytes, .tag = p->tag,
+		.order = (l->parts_grant & 0xffff) | (uint32_t)p->of << 16 | (uint32_t)p->index << 20 |
+			 (uint32_t)(bytes == left) << 24,
+		.sequence = sequence,
+	};
+	p->granted++;
+	p->granted_bytes += bytes;
+	l->grants_head++;
+	l->open_grants++;
+	return true;
+}
+
+static void grant_parts(gpul_rdma_link *l)
+{
+	while (l->parts_grant != l->parts_head) {
+		struct part *p = &l->parts[l->parts_grant & SLOT_MASK];
+
+		if (!p->over && (p->granted == 0 || p->granted_bytes < p->span.bytes) && !grant_segment(l, p))
+			return;
+		if (p->over || p->granted_bytes == p->span.bytes)
+			l->parts_grant++;
+	}
+}
+
+/* Give back the receives that arrivals have used.  This comes before the grants, so that no arrival finds an empty queue. */
+void gpul_rdma_take_receives(gpul_rdma_link *l, struct take *t)
+{
+	for (unsigned i = 0; i < l->desc.n_qps; i++) {
+		struct queue *q = &l->queues[i];
+
+		if (q->recvs_used < RECV_BATCH || t->n == t->max)
+			continue;
+		t->ops[t->n++] = (gpul_rdma_op){ .kind = GPUL_RDMA_OP_RECV, .qp = (uint16_t)i, .bytes = q->recvs_used };
+		q->recvs_used = 0;
+	}
+}
+
+static void take_copies_in(gpul_rdma_link *l, struct take *t)
+{
+	for (; l->in.copies_tail != l->in.copies_head && t->n < t->max; l->in.copies_tail++) {
+		const uint8_t stage = l->in.copies[l->in.copies_tail % MAX_STAGES];
+		const struct grant *g = &l->granted[l->in_grant[stage] & SLOT_MASK];
+
+		t->ops[t->n++] = (gpul_rdma_op){
+			.kind = GPUL_RDMA_OP_COPY_IN,
+			.bytes = g->bytes,
+			.id = MAKE_ID(ID_COPY_IN, 0, stage),
+			.local = in_stage_at(l, stage),
+			.remote = l->parts[g->part].span.at + g->offset,
+		};
+	}
+}
+
+/* Write new grants to the peer, as many as are neighbours in the ring with one operation.  While the peer has enough, a few
+ * grants wait for each other: a write for each of them would cost a packet for every message. */
+void gpul_rdma_take_grants(gpul_rdma_link *l, struct take *t)
+{
+	take_copies_in(l, t);
+	grant_parts(l);
+	for (;;) {
+		const uint32_t at = l->grants_written, index = at & SLOT_MASK;
+		uint32_t n = l->grants_head - at;
+
+		if (!n || t->n == t->max || (n < GRANT_BATCH && (int32_t)(l->open_grants - n) >= ENOUGH_GRANTS) ||
+		    (!l->desc.control_datagrams && !room_of(l, &l->queues[0])))
+			return;
+		if (n > GPUL_RDMA_SLOTS - index)
+			n = GPUL_RDMA_SLOTS - index;
+		if (n > ENOUGH_GRANTS)
+			n = ENOUGH_GRANTS;
+		gpul_rdma_op plain = { .kind = GPUL_RDMA_OP_CONTROL, .bytes = n * (uint32_t)sizeof(gpul_rdma_slot) };
+		gpul_rdma_op *op = l->desc.control_datagrams
+					   ? &t->ops[t->n++]
+					   : gpul_rdma_emit(l, t, GPUL_RDMA_OP_WRITE, 0, NO_REQUEST, NO_STAGE, plain.bytes);
+
+		if (l->desc.control_datagrams)
+			*op = plain;
+		if (op->bytes <= l->desc.inline_bytes)
+			op->flags |= GPUL_RDMA_INLINE;
+		op->local = (uint64_t)(uintptr_t)&l->desc.control->grants[index];
+		op->local_key = l->desc.control_piece.local_key;
+		op->remote = l->desc.peer_slots.address + index * sizeof(gpul_rdma_slot);
+		op->remote_key = l->desc.peer_slots.key;
+		l->grants_written += n;
+	}
+}
+
+/* Datagrams can be lost: when nothing has arrived for a while, write all grants again that the peer may still need, less and
+ * less often. */
+void gpul_rdma_repeat_grants(gpul_rdma_link *l)
+{
+	if (!l->desc.control_datagrams || !l->open_grants || l->now_ns - l->heard_ns < l->repeat_ns)
+		return;
+	l->heard_ns = l->now_ns;
+	if (l->repeat_ns < MOST_REPEATS * l->desc.repeat_ns)
+		l->repeat_ns *= 2;
+	l->grants_written = l->grants_tail;
+}
+
+/* Slots that came as a datagram: put the new ones into the ring, as an RDMA write would. */
+void gpul_rdma_slots_arrived(gpul_rdma_link *l, const void *data, size_t n_bytes)
+{
+	const unsigned char *from = data;
+
+	for (size_t i = 0; i + sizeof(gpul_rdma_slot) <= n_bytes; i += sizeof(gpul_rdma_slot)) {
+		gpul_rdma_slot s, *to;
+
+		__builtin_memcpy(&s, from + i, sizeof s);
+		to = &l->desc.control->slots[(s.sequence - 1) & SLOT_MASK];
+		if (s.sequence - l->next_slot < GPUL_RDMA_SLOTS)  /* else the slot has been passed: a repetition */
+			*to = s;
+	}
+}
+
+/* ---- arrivals ------------------------------------------------------------------------------------ */
+
+static void pass_grants(gpul_rdma_link *l)
+{
+	while (l->grants_tail != l->grants_head) {
+		const struct grant *g = &l->granted[l->grants_tail & SLOT_MASK];
+
+		if (g->state == GRANT_OPEN || g->stage != NO_STAGE || (g->state == GRANT_RETURNED && (int32_t)(l->highest_arrived - l->grants_tail) <= 1))
+			return;
+		l->grants_tail++;
+	}
+}
+
+static void end_part_if_complete(gpul_rdma_link *l, struct part *p)
+{
+	struct request *r = &l->requests[p->request];
+
+	if (p->arrived != p->needed || p->copies_left)
+		return;
+	p->ended = true;
+	r->recv.bytes[p->index] = p->received_bytes;
+	if (--r->parts_left == 0)
+		r->ended = true;
+	while (l->parts_tail != l->parts_grant && l->parts[l->parts_tail & SLOT_MASK].ended)
+		l->parts_tail++;
+}
+
+static void free_stage(gpul_rdma_link *l, struct grant *g)
+{
+	if (g->stage != NO_STAGE)
+		l->in.free[l->in.n_free++] = g->stage;
+	g->stage = NO_STAGE;
+}
+
+/* The message ends with the segment of grant `at`: the grants behind it are not needed. */
+static void end_message(gpul_rdma_link *l, uint32_t at, struct part *p)
+{
+	p->over = true;
+	p->needed = l->granted[at & SLOT_MASK].segment + 1;
+	for (at++; at != l->grants_head; at++) {
+		struct grant *g = &l->granted[at & SLOT_MASK];
+
+		if (&l->parts[g->part] != p)
+			return;
+		if (g->state != GRANT_OPEN)
+			continue;
+		g->state = GRANT_RETURNED;
+		l->open_grants--;
+		free_stage(l, g);
+	}
+}
+
+static void segment_arrived(gpul_rdma_link *l, uint32_t at, struct grant *g)
+{
+	struct part *p = &l->parts[g->part];
+
+	g->state = GRANT_FULL;
+	l->open_grants--;
+	p->arrived++;
+	p->received_bytes += g->bytes;
+	if (g->last)
+		end_message(l, at, p);
+	if (g->stage != NO_STAGE && g->bytes) {
+		p->copies_left++;
+		l->in.copies[l->in.copies_head++ % MAX_STAGES] = g->stage;
+	} else {
+		free_stage(l, g);
+	}
+	end_part_if_complete(l, p);
+	pass_grants(l);
+}
+
+void gpul_rdma_copied_in(gpul_rdma_link *l, unsigned stage)
+{
+	struct grant *g = &l->granted[l->in_grant[stage] & SLOT_MASK];
+	struct part *p = &l->parts[g->part];
+
+	p->copies_left--;
+	free_stage(l, g);
+	end_part_if_complete(l, p);
+	pass_grants(l);
+}
+
+/* True if an immediate can be right for this grant: not more bytes than granted, and the same for each stripe. */
+static bool fits_grant(const gpul_rdma_link *l, const struct grant *g, uint32_t imm)
+{
+	const uint32_t bytes = GPUL_RDMA_IMM_BYTES(imm);
+	const struct part *p = &l->parts[g->part];
+
+	if (g->state != GRANT_OPEN || bytes > g->room)
+		return false;
+	if (g->stripes_left)
+		return g->bytes == bytes && g->last == GPUL_RDMA_IMM_LAST(imm);
+	if (GPUL_RDMA_IMM_LAST(imm))
+		return p->needed == UINT32_MAX && p->received_bytes + bytes <= p->span.bytes;
+	return bytes == g->room && g->offset + g->room < p->span.bytes && (!p->over || g->segment + 1 < p->needed);
+}
+
+void gpul_rdma_arrived(gpul_rdma_link *l, unsigned qp, uint32_t imm)
+{
+	/* The slot of the immediate is one of the 256 from the tail on. */
+	const uint32_t at = l->grants_tail + ((GPUL_RDMA_IMM_SLOT(imm) - 1 - l->grants_tail) & SLOT_MASK);
+	struct grant *g = &l->granted[at & SLOT_MASK];
+	uint32_t stripe_bytes;
+
+	if (qp >= l->desc.n_qps || at - l->grants_tail >= l->grants_head - l->grants_tail || !fits_grant(l, g, imm)) {
+		gpul_rdma_fail(&l->failure, GPUL_EFORMAT, 0, "arrival",
+			       "the peer runs another version, or sends to another connection",
+			       "an arrival of %u bytes for slot %u on queue pair %u matches no granted slot",
+			       GPUL_RDMA_IMM_BYTES(imm), at + 1, qp);
+		return;
+	}
+	l->queues[qp].recvs_used++;
+	l->heard_ns = l->now_ns;
+	l->repeat_ns = l->desc.repeat_ns;
+	if ((int32_t)(at + 1 - l->highest_arrived) > 0)
+		l->highest_arrived = at + 1;
+	if (!g->stripes_left) {
+		g->bytes = GPUL_RDMA_IMM_BYTES(imm);
+		g->last = GPUL_RDMA_IMM_LAST(imm);
+		g->stripes_left = (uint8_t)stripes_of(&l->desc, g->bytes, &stripe_bytes);
+	}
+	if (--g->stripes_left == 0)
+		segment_arrived(l, at, g);
+}
+
+/* ---- the call ---------------------------------------------------------------------------------------- */
+
+static gpul_status check_parts(const gpul_rdma_link *l, const gpul_rdma_span *spans, const uint32_t *tags, unsigned n,
+			       gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	if (n < 1 || n > GPUL_RDMA_MAX_PARTS)
+		return gpul_fail(err, GPUL_EINVAL, 0, "a receive of %u buffers: expected 1 to %d", n, GPUL_RDMA_MAX_PARTS);
+	for (unsigned i = 0; !st && i < n; i++) {
+		st = gpul_rdma_check_span(l, &spans[i], err);
+		if (st || n == 1)
+			continue;
+		if (spans[i].bytes > l->desc.segment_bytes ||
+		    piece_of(spans[i].area, spans[i].at) !=
+			    piece_of(spans[i].area, spans[i].at + spans[i].bytes - !!spans[i].bytes))
+			return gpul_fail(err, GPUL_EINVAL, 0,
+					 "buffer %u of a multi-receive has %llu bytes: expected at most %u (one segment), in one piece "
+					 "of its region", i, (unsigned long long)spans[i].bytes, l->desc.segment_bytes);
+		for (unsigned j = 0; j < i; j++)
+			if (tags[i] == tags[j])
+				return gpul_fail(err, GPUL_EINVAL, 0, "buffers %u and %u of a multi-receive have the same tag %u",
+						 j, i, tags[i]);
+	}
+	return st;
+}
+
+gpul_status gpul_rdma_link_recv(gpul_rdma_link *l, const gpul_rdma_span *spans, const uint32_t *tags, unsigned n,
+				uint64_t deadline_ns, gpul_rdma_request *out, gpul_error *err)
+{
+	const gpul_status st = check_parts(l, spans, tags, n, err);
+	struct request *r;
+
+	if (st)
+		return st;
+	*out = 0;
+	if (l->parts_head - l->parts_tail + n > GPUL_RDMA_SLOTS)
+		return GPUL_OK;
+	r = gpul_rdma_request_new(l, RECV, deadline_ns, out);
+	if (!r)
+		return GPUL_OK;
+	r->span = spans[0];
+	r->tag = tags[0];
+	r->n_parts = r->parts_left = (uint8_t)n;
+	for (unsigned i = 0; i < n; i++)
+		l->parts[l->parts_head++ & SLOT_MASK] = (struct part){
+			.span = spans[i], .request = request_index(l, r), .index = (uint8_t)i, .of = (uint8_t)n,
+			.tag = tags[i], .needed = UINT32_MAX,
+		};
+	return GPUL_OK;
+}

@@ -1,0 +1,292 @@
+/* send.c — sends: take the next slot, divide the segment into stripes, write them with an immediate.
+ *
+ *     a slot ─ whose message? ─┬─ one that has ended: skip it     the peer had granted more than the message needed
+ *                              ├─ the tag is right ──> segment ─┬─ registered: one write for each stripe
+ *                              └─ wrong: fail                   └─ staged: copy to a staging buffer first
+ *
+ * The slots are in memory that the peer writes: each is copied once, and checked. */
+#include "rdma/protocol/link_internal.h"
+
+#include <errno.h>
+
+/* ---- slots ------------------------------------------------------------------------------ */
+
+#define SLOT_MESSAGE(s) ((uint16_t)(s)->order)
+#define SLOT_PARTS(s) ((s)->order >> 16 & 15)
+#define SLOT_PART(s) ((s)->order >> 20 & 15)
+#define SLOT_END(s) ((s)->order >> 24 & 1)
+
+/* Copy a slot if it has arrived.  The sequence number is the last word of a slot, and the last that is written. */
+static bool read_slot(const gpul_rdma_link *l, uint32_t sequence, gpul_rdma_slot *out)
+{
+	const gpul_rdma_slot *s = &l->desc.control->slots[(sequence - 1) & SLOT_MASK];
+
+	if (__atomic_load_n(&s->sequence, __ATOMIC_ACQUIRE) != sequence)
+		return false;
+	*out = *s;
+	return true;
+}
+
+static bool is_plausible(const gpul_rdma_link *l, const gpul_rdma_slot *s)
+{
+	return s->bytes <= l->desc.segment_bytes && SLOT_PARTS(s) >= 1 && SLOT_PARTS(s) <= GPUL_RDMA_MAX_PARTS &&
+	       SLOT_PART(s) < SLOT_PARTS(s) && s->order >> 25 == 0;
+}
+
+static void fail_slot(gpul_rdma_link *l, const gpul_rdma_slot *s)
+{
+	gpul_rdma_fail(&l->failure, GPUL_EFORMAT, 0, "slot", "the peer runs another version, or has overwritten its memory",
+		       "slot %u of the peer is invalid: %u bytes, order 0x%x", l->next_slot, s->bytes, s->order);
+}
+
+/* Find the slot for a message with this tag; 0: it has not arrived, or the link has failed. */
+static uint32_t find_slot(gpul_rdma_link *l, uint32_t tag, gpul_rdma_slot *s)
+{
+	gpul_rdma_slot head;
+
+	for (;; l->next_slot++) {
+		if (!read_slot(l, l->next_slot, &head))
+			return 0;
+		if (!is_plausible(l, &head)) {
+			fail_slot(l, &head);
+			return 0;
+		}
+		if (!l->has_message || l->in_message || l->group_taken || SLOT_MESSAGE(&head) != l->message)
+			break;
+	}
+	const unsigned n = SLOT_PARTS(&head);
+
+	if (l->in_message && (SLOT_MESSAGE(&head) != l->message || n > 1)) {
+		fail_slot(l, &head);
+		return 0;
+	}
+
+	for (unsigned i = 0; i < n; i++) {
+		if (!read_slot(l, l->next_slot + i, s))
+			return 0;
+		if (!is_plausible(l, s) || SLOT_PARTS(s) != n || SLOT_PART(s) != i) {
+			fail_slot(l, s);
+			return 0;
+		}
+		if (s->tag == tag && !(l->group_taken >> i & 1))
+			return l->next_slot + i;
+	}
+	gpul_rdma_fail(&l->failure, GPUL_EINVAL, EBADMSG, "isend", "both sides must send and receive in the same order",
+		       n == 1 ? "the message has tag %u, but the peer's next receive has tag %u"
+			      : "the message has tag %u, which no free buffer of the peer's multi-receive has (its first has %u)",
+		       tag, head.tag);
+	return 0;
+}
+
+/* Go past a slot that has been taken.  The slots of a multi-receive are passed together, when all are taken. */
+static void pass_slot(gpul_rdma_link *l, const gpul_rdma_slot *s, bool more)
+{
+	l->has_message = true;
+	l->in_message = more;
+	l->message = SLOT_MESSAGE(s);
+	if (SLOT_PARTS(s) == 1) {
+		l->next_slot++;
+		return;
+	}
+	l->group_taken |= 1u << SLOT_PART(s);
+	if (l->group_taken + 1 == 1u << SLOT_PARTS(s)) {
+		l->group_taken = 0;
+		l->next_slot += SLOT_PARTS(s);
+	}
+}
+
+/* ---- segments ---------------------------------------------------------------------------- */
+
+/* True if every stripe of a segment finds room in its queue pair and in the take. */
+static bool has_room(const gpul_rdma_link *l, const struct take *t, uint32_t sequence, unsigned n_stripes, unsigned pieces)
+{
+	if (t->max - t->n < n_stripes * pieces)
+		return false;
+	for (unsigned i = 0; i < n_stripes; i++)
+		if (room_of(l, &l->queues[queue_of(l, sequence, i)]) < pieces)
+			return false;
+	return true;
+}
+
+/* Write bytes from `at` to a slot, as stripes; an area of several pieces needs several writes for a stripe, of which the last
+ * has the immediate.  Returns the number of operations. */
+static unsigned emit_segment(gpul_rdma_link *l, struct take *t, const gpul_rdma_area *area, uint64_t at,
+			     const gpul_rdma_slot *slot, uint32_t bytes, bool last, uint16_t request, uint8_t stage)
+{
+	const uint32_t imm = GPUL_RDMA_IMM(slot->sequence, last, bytes);
+	uint32_t stripe_bytes, done = 0;
+	const unsigned n = stripes_of(&l->desc, bytes, &stripe_bytes), before = t->n;
+
+	for (unsigned i = 0; i < n; i++) {
+		const uint32_t end = i + 1 < n ? done + stripe_bytes : bytes;
+
+		do {
+			const gpul_rdma_piece *p = piece_of(area, at + done);
+			const uint64_t left = p->at + p->bytes - (at + done);
+			const uint32_t now = end - done < left ? end - done : (uint32_t)left;
+			gpul_rdma_op *op = gpul_rdma_emit(l, t, done + now == end ? GPUL_RDMA_OP_WRITE_IMM : GPUL_RDMA_OP_WRITE,
+							  queue_of(l, slot->sequence, i), request, stage, now);
+
+			op->imm = imm;
+			op->local = at + done;
+			op->local_key = p->local_key;
+			op->remote = slot->address + done;
+			op->remote_key = slot->key;
+			if (now <= l->desc.inline_bytes && !area->on_device)
+				op->flags |= GPUL_RDMA_INLINE;
+			done += now;
+		} while (done < end);
+	}
+	return t->n - before;
+}
+
+static const gpul_rdma_area *stages_area(const gpul_rdma_link *l, gpul_rdma_area *room)
+{
+	*room = (gpul_rdma_area){ .pieces = { l->desc.stages_piece }, .n_pieces = 1 };
+	return room;
+}
+
+static uint64_t out_stage_at(const gpul_rdma_link *l, unsigned stage)
+{
+	return (uint64_t)(uintptr_t)l->desc.stages + (uint64_t)stage * l->desc.segment_bytes;
+}
+
+/* Give a segment of a staged area a staging buffer, and queue the copy. */
+static void begin_copy(gpul_rdma_link *l, struct request *r, const gpul_rdma_slot *slot, uint32_t bytes, bool last)
+{
+	const uint8_t stage = l->out.free[--l->out.n_free];
+
+	l->out_stages[stage] = (struct out_stage){
+		.slot = *slot, .request = request_index(l, r), .last = last, .bytes = bytes, .offset = r->send.taken,
+	};
+	if (bytes)
+		l->out.copies[l->out.copies_head++ % MAX_STAGES] = stage;
+	else
+		l->ready[l->ready_head++ % MAX_STAGES] = stage;
+	r->ops_left++;
+}
+
+/* Send the next segment of the first send; false: it has to wait, or the link has failed. */
+static bool send_segment(gpul_rdma_link *l, struct take *t, struct request *r)
+{
+	const gpul_rdma_area *area = r->span.area;
+	const uint64_t left = r->span.bytes - r->send.taken;
+	const uint64_t taken = r->send.taken;
+	gpul_rdma_slot slot;
+	const uint32_t sequence = find_slot(l, r->tag, &slot);
+	uint32_t stripe_bytes;
+
+	if (!sequence)
+		return false;
+	const uint32_t bytes = left < slot.bytes ? (uint32_t)left : slot.bytes;
+	const bool last = bytes == left;
+
+	if (!last && (SLOT_END(&slot) || !bytes)) {
+		gpul_rdma_fail(&l->failure, GPUL_EINVAL, EMSGSIZE, "isend", "post a receive of at least the message's size",
+			       "the message of %llu bytes with tag %u is longer than the peer's receive buffer of %llu bytes",
+			       (unsigned long long)r->span.bytes, r->tag, (unsigned long long)(taken + slot.bytes));
+		return false;
+	}
+	if (area->staged) {
+		if (!l->out.n_free)
+			return false;
+		begin_copy(l, r, &slot, bytes, last);
+	} else {
+		const unsigned n = stripes_of(&l->desc, bytes, &stripe_bytes);
+
+		if (!has_room(l, t, sequence, n, area->n_pieces))
+			return false;
+		r->ops_left += emit_segment(l, t, area, r->span.at + taken, &slot, bytes, last, request_index(l, r), NO_STAGE);
+	}
+	r->send.taken += bytes;
+	pass_slot(l, &slot, !last);
+	r->emitted = last;
+	return true;
+}
+
+/* ---- staging --------------------------------------------------------------------------------- */
+
+static void take_copies_out(gpul_rdma_link *l, struct take *t)
+{
+	for (; l->out.copies_tail != l->out.copies_head && t->n < t->max; l->out.copies_tail++) {
+		const uint8_t stage = l->out.copies[l->out.copies_tail % MAX_STAGES];
+		const struct out_stage *o = &l->out_stages[stage];
+
+		t->ops[t->n++] = (gpul_rdma_op){
+			.kind = GPUL_RDMA_OP_COPY_OUT,
+			.bytes = o->bytes,
+			.id = MAKE_ID(ID_COPY_OUT, 0, stage),
+			.local = out_stage_at(l, stage),
+			.remote = l->requests[o->request].span.at + o->offset,
+		};
+	}
+}
+
+static void take_staged(gpul_rdma_link *l, struct take *t)
+{
+	gpul_rdma_area area;
+
+	for (; l->ready_tail != l->ready_head; l->ready_tail++) {
+		const uint8_t stage = l->ready[l->ready_tail % MAX_STAGES];
+		struct out_stage *o = &l->out_stages[stage];
+		uint32_t stripe_bytes;
+
+		if (!has_room(l, t, o->slot.sequence, stripes_of(&l->desc, o->bytes, &stripe_bytes), 1))
+			return;
+		o->ops_left = emit_segment(l, t, stages_area(l, &area), out_stage_at(l, stage), &o->slot, o->bytes, o->last,
+					   o->request, stage);
+	}
+}
+
+void gpul_rdma_copied_out(gpul_rdma_link *l, unsigned stage)
+{
+	l->ready[l->ready_head++ % MAX_STAGES] = (uint8_t)stage;
+}
+
+void gpul_rdma_stage_sent(gpul_rdma_link *l, unsigned stage)
+{
+	struct out_stage *o = &l->out_stages[stage];
+
+	if (--o->ops_left)
+		return;
+	l->out.free[l->out.n_free++] = (uint8_t)stage;
+	gpul_rdma_request_retired(l, &l->requests[o->request]);
+}
+
+/* ---- calls -------------------------------------------------------------------------------------- */
+
+void gpul_rdma_take_sends(gpul_rdma_link *l, struct take *t)
+{
+	take_staged(l, t);
+	while (l->sends_tail != l->sends_head) {
+		struct request *r = &l->requests[l->sends[l->sends_tail & REQUEST_MASK]];
+
+		if (!send_segment(l, t, r))
+			break;
+		if (r->emitted)
+			l->sends_tail++;
+	}
+	take_copies_out(l, t);
+}
+
+gpul_status gpul_rdma_link_send(gpul_rdma_link *l, const gpul_rdma_span *span, uint32_t tag, uint64_t deadline_ns,
+				gpul_rdma_request *out, gpul_error *err)
+{
+	const gpul_status st = gpul_rdma_check_span(l, span, err);
+	struct request *r;
+
+	if (st)
+		return st;
+	if (!l->desc.ordered && piece_of(span->area, span->at) != piece_of(span->area, span->at + span->bytes - !!span->bytes))
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "a message of %llu bytes crosses two pieces of its region: this fabric has no order of writes, so "
+				 "register the memory in one piece", (unsigned long long)span->bytes);
+	r = gpul_rdma_request_new(l, SEND, deadline_ns, out);
+	if (!r)
+		return GPUL_OK;
+	r->span = *span;
+	r->tag = tag;
+	r->send.taken = 0;
+	l->sends[l->sends_head++ & REQUEST_MASK] = request_index(l, r);
+	return GPUL_OK;
+}
