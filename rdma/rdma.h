@@ -1,0 +1,298 @@
+/* rdma.h — messages and puts between processes on different machines, over RDMA NICs (verbs) or any network (libfabric).
+ *
+ *     gpul_rdma            an opened NIC or provider                gpul_rdma_open
+ *       gpul_rdma_region   registered memory, CPU or GPU            gpul_rdma_register ...
+ *       gpul_rdma_listener waits for connections                    gpul_rdma_listen ─ gpul_rdma_accept
+ *       gpul_rdma_conn     a connection to one other process        gpul_rdma_connect
+ *
+ *     receiver:  irecv ────────> test: not yet ... done, 4096 bytes
+ *     sender:           isend ─> test: not yet ... done
+ *
+ * The receiver decides: a send waits until the receiver has posted a receive, and the data goes directly into its buffer.  The
+ * n-th send of one end fills the n-th receive of the other.  A put needs no receive: it writes into memory that the peer has
+ * registered, and then raises a step there.
+ *
+ * Every wait ends: a request has a deadline, and each connection a socket beside the fabric, whose end reports the death of the
+ * peer's process at once.  The first failure ends all requests of a connection with the same record (gpul_rdma_failure); the
+ * connection must then be closed.
+ *
+ * Transfers make progress only inside gpul_rdma_test(), gpul_rdma_wait() and gpul_rdma_progress(): call one of them often. */
+#ifndef GPULOAD_RDMA_RDMA_H
+#define GPULOAD_RDMA_RDMA_H
+
+#include "memalloc/mem.h"
+#include "rdma/backend/backend.h"
+#include "rdma/protocol/link.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gpul_rdma gpul_rdma;                    /* opaque, like the other three: rdma_internal.h */
+typedef struct gpul_rdma_region gpul_rdma_region;
+typedef struct gpul_rdma_listener gpul_rdma_listener;
+typedef struct gpul_rdma_conn gpul_rdma_conn;
+
+/* 0 or NULL is a good default in every field. */
+typedef struct gpul_rdma_desc {
+	const char *backend;             /* "verbs", "libfabric", or NULL: verbs if a usable NIC is there, else libfabric */
+	gpul_rdma_device_desc device;
+	unsigned n_qps;                  /* queue pairs of a connection; 0: 1.  The connecting side decides for both, as for
+					  * the next four fields */
+	unsigned depth;                  /* operations in flight per queue pair; 0: 256 */
+	uint32_t segment_bytes;          /* a longer message is sent in segments; 0: 1 MiB */
+	uint32_t stripe_bytes;           /* a segment is divided only into stripes of at least this size; 0: 16 KiB */
+	gpul_rdma_striping striping;
+	int lease_ms;                    /* a peer that is silent for so long counts as dead; 0: 5000 */
+	size_t cache_bytes;              /* host memory that stays registered after its last use; 0: 1 GiB */
+	unsigned n_stages;               /* staging buffers per direction and connection, for GPU memory that the fabric
+					  * cannot access; 0: 16 */
+} gpul_rdma_desc;
+
+/** Open a NIC or provider.
+ *
+ * The choice and its reason are logged once (info; a notice if no NIC is there and nobody asked for libfabric).
+ *
+ * @desc  copied; NULL: all defaults
+ * @out   owned by the caller: gpul_rdma_close(); untouched on failure
+ * Errors  GPUL_EUNSUPPORTED no such backend or device (the text lists what was tried); GPUL_EINVAL; GPUL_EVERBS, GPUL_ESYS;
+ *         GPUL_ENOMEM
+ * Threads any thread may call
+ * Source  - */
+gpul_status gpul_rdma_open(const gpul_rdma_desc *desc, gpul_rdma **out, gpul_error *err);
+/* Close it, after its connections, listeners and regions.  NULL is fine. */
+void gpul_rdma_close(gpul_rdma *r);
+
+/* What was opened.  Any thread. */
+void gpul_rdma_about(const gpul_rdma *r, gpul_rdma_device_info *out);
+
+/* ---- memory ---------------------------------------------------------------------------------------------- */
+
+/** Register CPU memory.
+ *
+ * Through a cache: registering the same pages again takes less than a microsecond.
+ *
+ * @r      an opened device
+ * @at     start; any address
+ * @bytes  at least 1
+ * @out    owned by the caller: gpul_rdma_unregister(); untouched on failure
+ * Errors  GPUL_EINVAL; GPUL_ENOMEM no memory, or more than RLIMIT_MEMLOCK (the text has the limit); GPUL_EVERBS
+ * Threads any thread may call
+ * Source  ibv_reg_mr(3), fi_mr(3) */
+gpul_status gpul_rdma_register(gpul_rdma *r, void *at, size_t bytes, gpul_rdma_region **out, gpul_error *err);
+
+/** Register memory of memalloc: CPU memory directly, GPU memory by dmabuf, or for staging.
+ *
+ * Whether GPU memory is accessed directly or copied by way of the host is logged (info) with the reason.
+ *
+ * @r    an opened device; for GPU memory with desc.device.drv
+ * @mem  borrowed; must outlive *out
+ * @out  owned by the caller: gpul_rdma_unregister(); untouched on failure
+ * Errors  as gpul_rdma_register(); GPUL_EUNSUPPORTED GPU memory without a driver; GPUL_ECUDA
+ * Threads any thread may call
+ * Source  cuMemGetHandleForAddressRange(), ibv_reg_dmabuf_mr(3) */
+gpul_status gpul_rdma_register_mem(gpul_rdma *r, const gpul_mem *mem, gpul_rdma_region **out, gpul_error *err);
+
+/** Register neighbouring pieces of memory as one region, for example an address range with several physical allocations.
+ *
+ * @r         an opened device
+ * @pieces    sorted; each begins where the one before it ends
+ * @n_pieces  1 to GPUL_RDMA_MAX_PIECES
+ * @on_device true: GPU memory
+ * @out       owned by the caller: gpul_rdma_unregister(); untouched on failure
+ * Errors  as gpul_rdma_register_mem()
+ * Threads any thread may call
+ * Source  - */
+gpul_status gpul_rdma_register_pieces(gpul_rdma *r, const gpul_rdma_memory *pieces, unsigned n_pieces, bool on_device,
+				      gpul_rdma_region **out, gpul_error *err);
+/* Unregister, when no request uses the region.  NULL is fine. */
+void gpul_rdma_unregister(gpul_rdma_region *region);
+
+/* The region's pieces and properties; valid as long as the region.  Any thread. */
+const gpul_rdma_area *gpul_rdma_region_area(const gpul_rdma_region *region);
+
+/** Describe a part of a region for the peer, which may then put there.
+ *
+ * @region  not staged
+ * @at      start, inside one piece of the region
+ * @bytes   inside the same piece
+ * @out     plain bytes, for the peer
+ * Errors  GPUL_EINVAL not inside the region; GPUL_EUNSUPPORTED the region is staged
+ * Threads any thread may call
+ * Source  - */
+gpul_status gpul_rdma_offer(const gpul_rdma_region *region, uint64_t at, uint64_t bytes, gpul_rdma_remote *out,
+			    gpul_error *err);
+
+/* ---- connections ------------------------------------------------------------------------------------------ */
+
+enum { GPUL_RDMA_PORT = 18515 };
+
+/** Listen for connections on a TCP or Unix socket.
+ *
+ * @r        borrowed; must outlive *out
+ * @address  "[HOST][:PORT]" (default port 18515; 0: any free port), or "unix:PATH"; NULL: all addresses
+ * @out      owned by the caller: gpul_rdma_listener_close(); untouched on failure
+ * Errors  GPUL_EINVAL; GPUL_ESYS native = errno: EADDRINUSE ...; GPUL_ENOMEM
+ * Threads any thread may call; a listener belongs to one thread at a time
+ * Source  - */
+gpul_status gpul_rdma_listen(gpul_rdma *r, const char *address, gpul_rdma_listener **out, gpul_error *err);
+void gpul_rdma_listener_close(gpul_rdma_listener *l);  /* NULL is fine */
+
+/* The address for gpul_rdma_connect(), with the port; valid as long as l. */
+const char *gpul_rdma_listener_address(const gpul_rdma_listener *l);
+/* A descriptor that is readable when gpul_rdma_accept() has something to do. */
+int gpul_rdma_listener_fd(const gpul_rdma_listener *l);
+
+/** Wait for the next connection.
+ *
+ * Connections that send rubbish, or nothing for 2 s, are closed and logged; the wait goes on.
+ *
+ * @l           listener
+ * @timeout_ms  < 0: no limit
+ * @out         owned by the caller: gpul_rdma_conn_close(); untouched on failure
+ * Errors  GPUL_ESYS native = ETIMEDOUT, or a system call failed; GPUL_ENOMEM; GPUL_EVERBS
+ * Threads the listener's thread
+ * Source  - */
+gpul_status gpul_rdma_accept(gpul_rdma_listener *l, int timeout_ms, gpul_rdma_conn **out, gpul_error *err);
+
+/** Connect to a listener; repeated while nothing listens there yet.
+ *
+ * @r           borrowed; must outlive *out
+ * @address     as gpul_rdma_listener_address()
+ * @timeout_ms  at least 1; 0: 10000
+ * @out         owned by the caller: gpul_rdma_conn_close(); untouched on failure
+ * Errors  GPUL_ESYS native = errno: ECONNREFUSED, ETIMEDOUT ...; GPUL_EUNSUPPORTED the other side has another backend or
+ *         version; GPUL_EVERBS (the text has both addresses)
+ * Threads any thread may call
+ * Source  - */
+gpul_status gpul_rdma_connect(gpul_rdma *r, const char *address, int timeout_ms, gpul_rdma_conn **out, gpul_error *err);
+
+/** Close a connection: the peer's requests end with "closed by the peer".
+ *
+ * Requests in flight are dropped; after it returns, the peer does not change local memory any more.  NULL is fine. */
+void gpul_rdma_conn_close(gpul_rdma_conn *c);
+
+typedef struct gpul_rdma_conn_info {
+	char peer[64];            /* address, or path, of the peer */
+	char peer_host[64];       /* the name that it gives itself */
+	int peer_pid;
+	unsigned n_qps, depth;
+	uint32_t segment_bytes;
+	uint64_t notice_ns;       /* a dead or unreachable peer gives an error within this time, with or without requests */
+	bool staged;              /* there are staging buffers */
+} gpul_rdma_conn_info;
+
+/* What was agreed.  Any thread. */
+void gpul_rdma_conn_about(const gpul_rdma_conn *c, gpul_rdma_conn_info *out);
+
+/* The failure of a connection; status GPUL_OK: none.  Any thread: a watching thread notices the death of a peer although no
+ * thread calls progress. */
+void gpul_rdma_conn_failed(gpul_rdma_conn *c, gpul_rdma_failure *out);
+/* A descriptor that is readable once the connection has failed; for poll(), not for read().  Valid as long as c. */
+int gpul_rdma_conn_fd(const gpul_rdma_conn *c);
+
+/* ---- requests -------------------------------------------------------------------------------------------------
+ *
+ * A connection belongs to one thread at a time.  Each call starts a request and sets *out to it; *out = 0 with GPUL_OK: too
+ * many are in flight; test some of them, and call again.  timeout_ms: the request fails, and with it the connection, when it
+ * has not ended by then; 0: no limit. */
+
+typedef struct gpul_rdma_buffer {
+	const gpul_rdma_region *region;  /* borrowed until the request has ended */
+	uint64_t at, bytes;              /* inside the region; a GPU address for GPU memory */
+	uint32_t tag;
+} gpul_rdma_buffer;
+
+/** Send a message; the buffer must not change until the request has ended.
+ *
+ * @c           connection
+ * @buffer      message and tag
+ * @timeout_ms  0: no limit
+ * @out         request; 0: try again later
+ * @err         explains a failure
+ * Errors  GPUL_EINVAL not inside the region; the connection's failure
+ * Threads the connection's thread
+ * Source  - */
+gpul_status gpul_rdma_isend(gpul_rdma_conn *c, const gpul_rdma_buffer *buffer, int timeout_ms, gpul_rdma_request *out,
+			    gpul_error *err);
+
+/** Receive a message, or (n > 1) n messages with different tags in any order.
+ *
+ * @c           connection
+ * @buffers     n buffers; with n > 1 of at most one segment each
+ * @n           1 to GPUL_RDMA_MAX_PARTS
+ * @timeout_ms  0: no limit
+ * @out         request; 0: try again later
+ * @err         explains a failure
+ * Errors  GPUL_EINVAL; the connection's failure
+ * Threads the connection's thread
+ * Source  - */
+gpul_status gpul_rdma_irecv(gpul_rdma_conn *c, const gpul_rdma_buffer *buffers, unsigned n, int timeout_ms,
+			    gpul_rdma_request *out, gpul_error *err);
+
+/** Write into the peer's memory, then raise a step there; link.h has the fields.
+ *
+ * @c           connection
+ * @put         copied; put->from.area: gpul_rdma_region_area()
+ * @timeout_ms  0: no limit
+ * @out         request; 0: try again later
+ * @err         explains a failure
+ * Errors  GPUL_EINVAL; GPUL_EUNSUPPORTED a staged region; the connection's failure
+ * Threads the connection's thread
+ * Source  - */
+gpul_status gpul_rdma_put(gpul_rdma_conn *c, const gpul_rdma_put_desc *put, int timeout_ms, gpul_rdma_request *out,
+			  gpul_error *err);
+
+/** Make received data in GPU memory visible to kernels that are already running.
+ *
+ * Kernels that are launched later see it without a flush.  It ends at once for CPU memory and staged memory.
+ *
+ * @c           connection
+ * @buffer      received data; any part of it
+ * @timeout_ms  0: no limit
+ * @out         request; 0: try again later
+ * @err         explains a failure
+ * Errors  GPUL_EINVAL; the connection's failure
+ * Threads the connection's thread
+ * Source  CUDA Driver API: cuFlushGPUDirectRDMAWrites() */
+gpul_status gpul_rdma_iflush(gpul_rdma_conn *c, const gpul_rdma_buffer *buffer, int timeout_ms, gpul_rdma_request *out,
+			     gpul_error *err);
+
+/** Make progress, and ask whether a request has ended; then its number is free.
+ *
+ * @c        connection
+ * @request  of this connection
+ * @done     true: it has ended
+ * @bytes    the bytes of each message, when *done; an array of n for a multi-receive; NULL: not wanted
+ * @err      explains a failure
+ * Errors  GPUL_EINVAL no such request; the connection's failure (gpul_rdma_conn_failed() has the record)
+ * Threads the connection's thread
+ * Source  - */
+gpul_status gpul_rdma_test(gpul_rdma_conn *c, gpul_rdma_request request, bool *done, uint64_t *bytes, gpul_error *err);
+
+/** Make progress until a request has ended; the thread does not sleep.
+ *
+ * @c        connection
+ * @request  of this connection
+ * @bytes    as in gpul_rdma_test()
+ * @err      explains a failure
+ * Errors  as gpul_rdma_test()
+ * Threads the connection's thread
+ * Source  - */
+gpul_status gpul_rdma_wait(gpul_rdma_conn *c, gpul_rdma_request request, uint64_t *bytes, gpul_error *err);
+
+/** Make progress: post what can be posted, read completions, check deadlines.
+ *
+ * @c     connection
+ * @busy  true: requests or operations are in flight; NULL: not wanted
+ * @err   explains a failure
+ * Errors  the connection's failure
+ * Threads the connection's thread
+ * Source  - */
+gpul_status gpul_rdma_progress(gpul_rdma_conn *c, bool *busy, gpul_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
