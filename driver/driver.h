@@ -45,7 +45,8 @@ extern "C" {
 	X(cuMemExportToShareableHandle) X(cuMemImportFromShareableHandle)                       \
 	X(cuMemGetAddressRange) X(cuPointerGetAttribute) X(cuDeviceGetP2PAttribute)             \
 	X(cuIpcGetMemHandle) X(cuIpcOpenMemHandle) X(cuIpcCloseMemHandle)                       \
-	X(cuIpcGetEventHandle) X(cuIpcOpenEventHandle) X(cuCtxRecordEvent)
+	X(cuIpcGetEventHandle) X(cuIpcOpenEventHandle) X(cuCtxRecordEvent)                       \
+	X(cuFlushGPUDirectRDMAWrites)
 
 /* Further entry points that the mini runtime (loader/runtime) calls. */
 #define GPUL_DRIVER_RUNTIME_CALLS(X)                                                            \

@@ -1,0 +1,222 @@
+/* verbs_internal.h — the structures that the files of the verbs backend share.
+ *
+ *     device ── context, protection domain, port, GID            device.c, choose.c; memory.c registers
+ *       path ── one completion queue                              path.c creates, connect.c connects, async.c
+ *         queue pairs 0 .. n-1, to the peer                       post.c, poll.c
+ *         a loop-back queue pair, for FLUSH                       flush.c
+ *         a datagram queue pair, for CONTROL                      datagram.c */
+#ifndef GPULOAD_RDMA_VERBS_VERBS_INTERNAL_H
+#define GPULOAD_RDMA_VERBS_VERBS_INTERNAL_H
+
+#include "rdma/backend/backend.h"
+#include "rdma/verbs/gid.h"
+#include "rdma/verbs/verbs_lib.h"
+
+#if GPUL_HAVE_LIBIBVERBS
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum {
+	GPUL_VERBS_BATCH = 64,        /* work requests of one post, completions of one poll */
+	GPUL_VERBS_FLUSHES = 64,      /* flushes in flight of one path; the protocol has at most 32 */
+	GPUL_VERBS_DATAGRAMS = 64,    /* datagrams in flight of one path, in each direction */
+	GPUL_VERBS_GRH_BYTES = 40,    /* precedes each received datagram */
+	GPUL_VERBS_GRACE_NS = 20000000, /* how long a flushed completion waits for a better reason of the failure */
+	GPUL_VERBS_RNR_TIMER = 18,    /* 5.12 ms before a retry, and 6 retries: the protocol never sends without a receive */
+	GPUL_VERBS_HOPS = 64,
+};
+
+typedef struct gpul_verbs_device {
+	const struct gpul_verbs *v;
+	const gpul_driver *drv;       /* for the CUDA flush; may be NULL */
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_device_attr_ex attr;
+	struct ibv_port_attr port_attr;
+	struct ibv_gid_entry gid;
+	uint8_t port;
+	uint8_t timeout, retry, traffic_class;
+	bool ethernet, uc, control_datagrams;
+	enum ibv_mtu mtu;             /* the smaller of the port's and the user's */
+	gpul_rdma_flush flush;        /* not AUTO */
+	struct ibv_mr *null_mr;       /* flush by ATOMIC: where its result goes */
+	uint64_t scratch;             /* flush by READ: what it reads goes here */
+	struct ibv_mr *scratch_mr;
+	_Atomic uint64_t down_since_ns;  /* when the port went down; 0: it is up */
+	gpul_rdma_device_info info;
+} gpul_verbs_device;
+
+/* A queue pair, and which of its operations have ended.  Positions run freely. */
+typedef struct gpul_verbs_queue {
+	struct ibv_qp *qp;
+	uint32_t psn;
+	uint32_t depth;               /* room of the send queue */
+	uint32_t posted, ended;       /* operations */
+	uint32_t *marks;              /* ring of depth: positions behind the signalled operations */
+	uint32_t marks_head, marks_tail;
+} gpul_verbs_queue;
+
+/* Datagrams: buffers of both directions in one registration. */
+typedef struct gpul_verbs_datagrams {
+	gpul_verbs_queue queue;
+	struct ibv_ah *ah;            /* of the peer */
+	uint32_t peer_qpn, peer_qkey, qkey;
+	uint32_t stride;              /* bytes of one buffer */
+	unsigned char *buffers;       /* GPUL_VERBS_DATAGRAMS to receive, then as many to send */
+	struct ibv_mr *mr;
+	uint16_t used[GPUL_VERBS_DATAGRAMS];  /* receive buffers whose data the last poll returned */
+	unsigned n_used;
+} gpul_verbs_datagrams;
+
+typedef struct gpul_verbs_path {
+	gpul_verbs_device *d;
+	struct ibv_cq *cq;
+	unsigned n_qps, n_recvs;
+	gpul_verbs_queue queues[GPUL_RDMA_MAX_QPS];
+	gpul_verbs_queue loop;        /* .qp NULL: FLUSH needs no queue pair */
+	gpul_verbs_datagrams datagrams;  /* .queue.qp NULL: not used */
+	unsigned last;                /* queue of the last completion */
+	struct ibv_recv_wr recvs[GPUL_VERBS_BATCH];  /* a chain of empty receives */
+	uint64_t flushed[GPUL_VERBS_FLUSHES];        /* ring: flushes that have ended without a queue pair */
+	uint32_t flushed_head, flushed_tail;
+
+	pthread_mutex_t lock;         /* post, poll, break_path */
+	atomic_bool broken;           /* break_path() has been called */
+	gpul_rdma_failure failure;    /* first error of the queue pairs; reported after the events that came before */
+	bool only_flushed;            /* failure is IBV_WC_WR_FLUSH_ERR: a consequence of another error */
+	uint64_t failed_at_ns;
+
+	pthread_mutex_t async_lock;   /* protects async, which another thread writes */
+	gpul_rdma_failure async;      /* asynchronous event of one of the queue pairs */
+	atomic_bool has_async;
+} gpul_verbs_path;
+
+/* ---- error.c: messages ------------------------------------------------------------------------------------------ */
+
+/* Record that a call of libibverbs failed: "ibv_reg_mr of 4096 bytes: Cannot allocate memory (12): advice".  The advice
+ * depends on code; for ENOMEM it has the limit of locked memory and wanted_bytes, unless that is 0. */
+gpul_status gpul_verbs_fail(gpul_error *err, int code, size_t wanted_bytes, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* "IBV_WC_RETRY_EXC_ERR"; "unknown status". */
+const char *gpul_verbs_wc_name(enum ibv_wc_status status);
+const char *gpul_verbs_wc_advice(enum ibv_wc_status status);  /* "": none */
+
+/* ---- choose.c, flush.c: how a device is used ------------------------------------------------------------------------ */
+
+/* Open the device that desc names, or the first usable one, and choose its port, GID and MTU. */
+gpul_status gpul_verbs_choose(gpul_verbs_device *d, const gpul_rdma_device_desc *desc, gpul_error *err);
+
+/* Choose how FLUSH is done, and allocate what it needs in the device; info.flush has the reason. */
+gpul_status gpul_verbs_choose_flush(gpul_verbs_device *d, const gpul_rdma_device_desc *desc, gpul_error *err);
+void gpul_verbs_end_flush(gpul_verbs_device *d);
+
+/* Read the GID table; returns the number of entries, or 0. */
+size_t gpul_verbs_gids(const gpul_verbs_device *d, struct ibv_gid_entry entries[GPUL_VERBS_MAX_GIDS]);
+
+/* ---- queue.c: one queue pair ---------------------------------------------------------------------------------------- */
+
+/* Create a queue pair in state INIT. */
+gpul_status gpul_verbs_queue_create(gpul_verbs_path *p, gpul_verbs_queue *q, enum ibv_qp_type type, unsigned depth,
+				    unsigned n_recvs, unsigned access, gpul_error *err);
+void gpul_verbs_queue_destroy(gpul_verbs_path *p, gpul_verbs_queue *q);
+
+/* The other end of a queue pair. */
+typedef struct gpul_verbs_remote {
+	uint32_t qpn, psn;
+	uint16_t lid;
+	union ibv_gid gid;
+	enum ibv_mtu mtu;
+	bool global;                  /* the way needs a global route header */
+} gpul_verbs_remote;
+
+/* From INIT to RTS. */
+gpul_status gpul_verbs_queue_connect(gpul_verbs_path *p, gpul_verbs_queue *q, enum ibv_qp_type type,
+				     const gpul_verbs_remote *to, gpul_error *err);
+void gpul_verbs_address(const gpul_verbs_device *d, const gpul_verbs_remote *to, struct ibv_ah_attr *out);
+
+/* ---- description.c: what the peer needs to connect --------------------------------------------------------------------- */
+
+typedef struct gpul_verbs_description {
+	uint8_t link_layer, gid_type, mtu, qp_type, n_qps, flags;
+	uint16_t lid;
+	union ibv_gid gid;
+	uint32_t datagram_qpn, datagram_qkey;
+	struct { uint32_t qpn, psn; } qps[GPUL_RDMA_MAX_QPS];
+} gpul_verbs_description;
+
+enum { GPUL_VERBS_DATAGRAM_FLAG = 1, GPUL_VERBS_GLOBAL_FLAG = 2 };
+
+size_t gpul_verbs_description_write(const gpul_verbs_description *in, unsigned char out[GPUL_RDMA_MAX_DESCRIPTION]);
+
+/** Read and check a description.
+ *
+ * @from     untrusted bytes
+ * @n_bytes  their number
+ * @out      every field is in its range
+ * @err      explains a failure
+ * Errors  GPUL_EFORMAT native = byte offset
+ * Threads any thread
+ * Source  description.c has the drawing */
+gpul_status gpul_verbs_description_read(const unsigned char *from, size_t n_bytes, gpul_verbs_description *out, gpul_error *err);
+
+/* ---- the functions of the table; contracts in backend.h ------------------------------------------------------------- */
+
+gpul_status gpul_verbs_reg(void *device, const gpul_rdma_memory *memory, gpul_rdma_piece *piece, void **token, gpul_error *err);
+void gpul_verbs_dereg(void *device, void *token);
+gpul_status gpul_verbs_create_path(void *device, unsigned n_qps, unsigned depth, unsigned n_recvs, void **path, gpul_error *err);
+size_t gpul_verbs_describe(void *path, unsigned char out[GPUL_RDMA_MAX_DESCRIPTION]);
+gpul_status gpul_verbs_connect(void *path, const unsigned char *description, size_t n_bytes, gpul_error *err);
+gpul_status gpul_verbs_post(void *path, const gpul_rdma_op *ops, unsigned n, unsigned *n_posted, gpul_rdma_failure *why);
+gpul_status gpul_verbs_poll(void *path, gpul_rdma_event *events, unsigned max, unsigned *n_events, gpul_rdma_failure *why);
+void gpul_verbs_break(void *path);
+void gpul_verbs_destroy_path(void *path);
+int gpul_verbs_async_fd(void *device);
+bool gpul_verbs_async_read(void *device, gpul_rdma_failure *why);
+
+/* Give n empty receives back. */
+int gpul_verbs_post_recvs(gpul_verbs_path *p, gpul_verbs_queue *q, unsigned n);
+
+/* ---- flush.c, datagram.c: parts of a path --------------------------------------------------------------------------- */
+
+gpul_status gpul_verbs_create_loop(gpul_verbs_path *p, gpul_error *err);
+gpul_status gpul_verbs_create_datagrams(gpul_verbs_path *p, gpul_error *err);
+gpul_status gpul_verbs_connect_datagrams(gpul_verbs_path *p, const gpul_verbs_description *peer,
+					 const gpul_verbs_remote *to, gpul_error *err);
+void gpul_verbs_destroy_datagrams(gpul_verbs_path *p);
+
+/* Start a flush.  *accepted false: no room now. */
+gpul_status gpul_verbs_flush(gpul_verbs_path *p, const gpul_rdma_op *op, bool *accepted, gpul_rdma_failure *why);
+
+/* Send a datagram.  *accepted false: no room now. */
+gpul_status gpul_verbs_send_datagram(gpul_verbs_path *p, const gpul_rdma_op *op, bool *accepted, gpul_rdma_failure *why);
+/* Convert the completion of a receive; returns false if the datagram is not from the peer. */
+bool gpul_verbs_datagram_arrived(gpul_verbs_path *p, const struct ibv_wc *wc, gpul_rdma_event *out);
+/* Give back the buffers whose data the last poll returned.  Returns an errno number. */
+int gpul_verbs_recycle_datagrams(gpul_verbs_path *p);
+
+/* ---- what post.c and poll.c share -------------------------------------------------------------------------------------- */
+
+static inline uint32_t gpul_verbs_room(const gpul_verbs_queue *q)
+{
+	return q->depth - (q->posted - q->ended);
+}
+
+/* One more operation has been posted. */
+static inline void gpul_verbs_count_post(gpul_verbs_queue *q, bool signaled)
+{
+	q->posted++;
+	if (signaled)
+		q->marks[q->marks_head++ % q->depth] = q->posted;
+}
+
+/* A signalled operation has completed: so have the ones before it. */
+static inline void gpul_verbs_count_completion(gpul_verbs_queue *q)
+{
+	if (q->marks_tail != q->marks_head)
+		q->ended = q->marks[q->marks_tail++ % q->depth];
+}
+
+#endif
+#endif
