@@ -43,7 +43,8 @@ extern "C" {
 	X(cuMemSetAccess) X(cuMemGetAccess) X(cuMemRetainAllocationHandle)                      \
 	X(cuMemGetAllocationPropertiesFromHandle)                                               \
 	X(cuMemExportToShareableHandle) X(cuMemImportFromShareableHandle)                       \
-	X(cuMemGetAddressRange) X(cuPointerGetAttribute) X(cuDeviceGetP2PAttribute)             \
+	X(cuMemGetAddressRange) X(cuMemGetHandleForAddressRange)                                \
+	X(cuPointerGetAttribute) X(cuDeviceGetP2PAttribute)                                     \
 	X(cuIpcGetMemHandle) X(cuIpcOpenMemHandle) X(cuIpcCloseMemHandle)                       \
 	X(cuIpcGetEventHandle) X(cuIpcOpenEventHandle) X(cuCtxRecordEvent)                       \
 	X(cuFlushGPUDirectRDMAWrites)
