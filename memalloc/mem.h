@@ -74,13 +74,16 @@ typedef struct gpul_mem_info {
 	unsigned n_devices;
 	int devices[GPUL_MEM_MAX_DEVICES];
 	bool read_only, exportable, imported;
+	bool rdma_capable;           /* device: allocated so that NICs can access it (GPUDirect RDMA); never for host-numa */
 	char why[248];               /* AUTO: why it skipped the kinds before this kind; "": it skipped no kind */
 } gpul_mem_info;
 
 /** Allocate memory and give the GPUs (and, except for device kinds, the CPU) access to it.
  *
  * All pages are allocated when it returns: too little memory is an error here, never a signal later.  AUTO logs the
- * reason for each kind that it skips (core/log, info) and keeps the reasons in gpul_mem_info.why.
+ * reason for each kind that it skips (core/log, info) and keeps the reasons in gpul_mem_info.why.  Device memory is
+ * allocated so that NICs can access it (gpuDirectRDMACapable) where the device supports this; if the driver refuses
+ * nevertheless, it is allocated without (core/log, info), and gpul_mem_info.rdma_capable is false.
  *
  * @drv   borrowed; must outlive *out
  * @desc  copied.  The primary context of each device must be open (gpul_context_open), and that of devices[0]
@@ -92,7 +95,8 @@ typedef struct gpul_mem_info {
  *         both); GPUL_ENOMEM the machine, the container or /dev/shm has too little memory; GPUL_ESYS; GPUL_ECUDA
  *         native = the driver's error, such as CUDA_ERROR_OUT_OF_MEMORY
  * Threads any thread may call; one object belongs to one thread at a time, its getters to all
- * Source  CUDA Driver API, Virtual Memory Management; Linux memfd_create(2), shm_open(3) */
+ * Source  CUDA Driver API, Virtual Memory Management: CUmemAllocationProp,
+ *         CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED; Linux memfd_create(2), shm_open(3) */
 gpul_status gpul_mem_create(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem **out,
 			    gpul_error *err);
 /** Unmap and free the memory.  NULL is fine; cannot fail.  The caller makes sure that no kernel still uses the memory. */

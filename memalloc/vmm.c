@@ -15,6 +15,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "core/log.h"
+
 static const CUmemAllocationHandleType by_fd = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 				       by_fabric = CU_MEM_HANDLE_TYPE_FABRIC;
 
@@ -41,6 +43,7 @@ static CUmemAllocationProp allocation_properties(const gpul_mem *m)
 			(m->about.exportable ? by_fd : CU_MEM_HANDLE_TYPE_NONE) |
 			(m->fabric ? by_fabric : CU_MEM_HANDLE_TYPE_NONE),
 		.location = memory_location(m),
+		.allocFlags.gpuDirectRDMACapable = m->about.rdma_capable,
 	};
 }
 
@@ -103,6 +106,42 @@ free_addresses:
 	return st;
 }
 
+/* Set about.rdma_capable when the device can allocate memory that NICs access. */
+static gpul_status find_rdma(gpul_mem *m, gpul_error *err)
+{
+	int can = 0;
+	gpul_status st = mem_cu(
+		m, err,
+		cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
+				     m->handles[0]));
+
+	m->about.rdma_capable = !st && can;
+	return st;
+}
+
+/* cuMemCreate.  A driver that refuses the flag for NICs, although its device reports it, gets the call without it. */
+static gpul_status create_physical(gpul_mem *m, CUmemAllocationProp *prop, gpul_error *err)
+{
+	const size_t bytes = m->about.mapped_bytes;
+	const CUresult refusal = m->drv->cuMemCreate(&m->physical, bytes, prop, 0);
+	const bool of_request = refusal == CUDA_ERROR_INVALID_VALUE ||
+				refusal == CUDA_ERROR_NOT_SUPPORTED ||
+				refusal == CUDA_ERROR_NOT_PERMITTED;
+	gpul_status st;
+
+	if (!m->about.rdma_capable || !of_request)
+		return gpul_mem_cu_status(m, err, refusal, "cuMemCreate");
+	m->about.rdma_capable = false;
+	prop->allocFlags.gpuDirectRDMACapable = 0;
+	st = mem_cu(m, err, cuMemCreate(&m->physical, bytes, prop, 0));
+	if (!st)
+		gpul_log(GPUL_LOG_INFO, "memalloc",
+			 "device %d: the driver refuses gpuDirectRDMACapable memory of %zu bytes (CUresult %d): "
+			 "NICs cannot access this memory",
+			 m->about.device, bytes, (int)refusal);
+	return st;
+}
+
 static gpul_status create_vmm(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *err)
 {
 	CUmemAllocationProp prop;
@@ -110,15 +149,18 @@ static gpul_status create_vmm(gpul_mem *m, const gpul_mem_desc *desc, gpul_error
 	size_t grain = 0;
 
 	m->fabric = desc->fabric;
-	prop = allocation_properties(m);
-	if (m->about.kind == GPUL_MEM_DEVICE)
+	if (m->about.kind == GPUL_MEM_DEVICE) {
 		st = gpul_mem_check_peers(m, m->handles[0], err);
+		if (!st)
+			st = find_rdma(m, err);
+	}
+	prop = allocation_properties(m);
 	if (!st)
 		st = find_granularity(m, &prop, &grain, err);
 	if (!st)
 		st = gpul_mem_round(m, grain, err);
 	if (!st)
-		st = mem_cu(m, err, cuMemCreate(&m->physical, m->about.mapped_bytes, &prop, 0));
+		st = create_physical(m, &prop, err);
 	if (st)
 		return st;
 	st = map_physical(m, err);
@@ -193,6 +235,7 @@ static gpul_status check_properties(gpul_mem *m, const gpul_mem_offer *offer, gp
 			offer->owner_device, prop.location.id);
 	if (!on_device)
 		m->about.node = prop.location.id;
+	m->about.rdma_capable = on_device && prop.allocFlags.gpuDirectRDMACapable;
 	st = find_granularity(m, &prop, &grain, err);
 	if (!st)
 		st = gpul_mem_accept_size(m, offer, grain, err);

@@ -28,6 +28,10 @@ static int attribute(const fake_behaviour *b, CUdevice_attribute which)
 		return b->max_shared_bytes;
 	case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
 		return b->host_numa_id;
+	case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED:
+		return !b->no_rdma_memory;
+	case CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED:
+		return !b->no_dmabuf;
 	case CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED:
 		return !b->no_read_only_register;
 	default:

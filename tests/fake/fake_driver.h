@@ -28,6 +28,8 @@ typedef struct fake_behaviour {
 	void (*launched)(void **params); /* called by cuLaunchKernel unless NULL */
 	int host_numa_id;                /* the NUMA node of every device */
 	int no_peer_access;              /* not 0: cuDeviceCanAccessPeer returns 0 */
+	int no_rdma_memory;              /* not 0: the device cannot allocate gpuDirectRDMACapable memory */
+	int no_dmabuf;                   /* not 0: the device cannot export dmabufs */
 	int no_read_only_register;       /* not 0: the device cannot register read-only pages */
 	size_t granularity_bytes;        /* granularity that the cuMem calls report; default 65536 */
 	size_t range_bytes;              /* the size that cuMemGetAddressRange returns; default SIZE_MAX / 2 */

@@ -4,12 +4,14 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "core/log.h"
 #include "memalloc/probe.h"
 #include "tests/fake/fake_memory.h"
 #include "tests/memalloc/fresh_fake.h"
@@ -138,6 +140,87 @@ static void names_the_devices_that_lack_peer_access(void **state)
 		gpul_context_close(&c);
 		assert_int_equal(fake_alive(), 0);
 	}
+}
+
+static CUmemAllocationProp created_with;
+static __typeof__(cuMemCreate) *create_of_fake;
+static int n_refusals;  /* how many calls of cuMemCreate are still refused */
+
+static CUresult create_and_keep(CUmemGenericAllocationHandle *out, size_t bytes,
+				const CUmemAllocationProp *prop, unsigned long long flags)
+{
+	created_with = *prop;
+	return n_refusals-- > 0 ? CUDA_ERROR_NOT_SUPPORTED
+				: create_of_fake(out, bytes, prop, flags);
+}
+
+static void device_memory_is_made_for_nics(void **state)
+{
+	static const struct {
+		gpul_mem_kind kind;
+		bool supported;
+		int n_refusals;
+		bool wanted, capable;
+	} cases[] = {
+		{ GPUL_MEM_DEVICE, true, 0, true, true },
+		{ GPUL_MEM_DEVICE, false, 0, false, false },
+		{ GPUL_MEM_DEVICE, true, 1, false, false },  /* created without the flag */
+		{ GPUL_MEM_HOST_NUMA, true, 0, false, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		gpul_context c = { 0 };
+		gpul_driver drv = *fresh_fake(&c);
+		gpul_mem_desc desc = wanted(cases[i].kind, BYTES);
+		gpul_mem *m = NULL;
+
+		create_of_fake = drv.cuMemCreate;
+		drv.cuMemCreate = create_and_keep;
+		n_refusals = cases[i].n_refusals;
+		fake_behave()->no_rdma_memory = !cases[i].supported;
+		assert_int_equal(gpul_mem_create(&drv, &desc, &m, NULL), GPUL_OK);
+		assert_int_equal(created_with.allocFlags.gpuDirectRDMACapable, cases[i].wanted);
+		assert_int_equal(gpul_mem_about(m)->rdma_capable, cases[i].capable);
+		gpul_mem_destroy(m);
+		gpul_context_close(&c);
+		assert_int_equal(fake_alive(), 0);
+	}
+}
+
+static char logged[400];
+
+static void keep_line(void *user, gpul_log_level level, const char *module, const char *line)
+{
+	(void)user, (void)level, (void)module;
+	snprintf(logged, sizeof logged, "%s", line);
+}
+
+static void a_refused_flag_is_logged_and_other_errors_are_returned(void **state)
+{
+	gpul_context c = { 0 };
+	gpul_driver drv = *fresh_fake(&c);
+	gpul_mem_desc desc = wanted(GPUL_MEM_DEVICE, BYTES);
+	gpul_error err = { 0 };
+	gpul_mem *m = NULL;
+
+	(void)state;
+	gpul_log_to(keep_line, NULL);
+	gpul_log_set_level(GPUL_LOG_INFO);
+	create_of_fake = drv.cuMemCreate;
+	drv.cuMemCreate = create_and_keep;
+	n_refusals = 1;
+	assert_int_equal(gpul_mem_create(&drv, &desc, &m, NULL), GPUL_OK);
+	assert_non_null(strstr(logged, "refuses gpuDirectRDMACapable memory"));
+	gpul_mem_destroy(m);
+	n_refusals = 2;
+	m = NULL;
+	assert_int_equal(gpul_mem_create(&drv, &desc, &m, &err), GPUL_EUNSUPPORTED);
+	assert_null(m);
+	gpul_log_to(NULL, NULL);
+	gpul_log_set_level(GPUL_LOG_NOTICE);
+	gpul_context_close(&c);
+	assert_int_equal(fake_alive(), 0);
 }
 
 static void advises_sys_nice_in_a_container(void **state)
@@ -388,6 +471,8 @@ int main(void)
 		cmocka_unit_test(auto_reports_every_kind_when_none_works),
 		cmocka_unit_test(auto_skips_kinds_that_failed_in_a_probe),
 		cmocka_unit_test(names_the_devices_that_lack_peer_access),
+		cmocka_unit_test(device_memory_is_made_for_nics),
+		cmocka_unit_test(a_refused_flag_is_logged_and_other_errors_are_returned),
 		cmocka_unit_test(advises_sys_nice_in_a_container),
 		cmocka_unit_test(uses_node_0_for_a_gpu_without_a_node),
 		cmocka_unit_test(refuses_a_size_that_overflows_when_rounded),
