@@ -1,0 +1,59 @@
+/* lease.h — is the peer alive?  Each end sends a beat now and then, and gives up a peer from which it has heard nothing for
+ * longer than the limit.  No clock inside: the caller supplies the time.
+ *
+ *     begin ──┬── beat_due: send a beat ──┐
+ *             ├── heard: any frame came ──┤ again at next()
+ *             └── tick, expired? ─────────┘──> a failure record
+ *
+ * The fabric alone cannot replace it: an end that waits for a message has no operation in flight that could fail. */
+#ifndef GPULOAD_RDMA_PROTOCOL_LEASE_H
+#define GPULOAD_RDMA_PROTOCOL_LEASE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rdma/protocol/failure.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { GPUL_RDMA_BEATS = 8 };  /* beats in the time of the limit: 7 may be late or lost */
+
+typedef struct gpul_rdma_lease {
+	uint64_t limit_ns;     /* a peer that is silent for longer is considered dead */
+	uint64_t interval_ns;  /* between two beats of this end */
+	uint64_t last_sent_ns, last_heard_ns, last_tick_ns;
+} gpul_rdma_lease;
+
+/* Begin: the peer was heard now, and a beat was sent now.  limit_ns: of this end; peer_limit_ns: of the peer, which beats must
+ * reach in time.  Both at least 1000. */
+gpul_rdma_lease gpul_rdma_lease_begin(uint64_t limit_ns, uint64_t peer_limit_ns, uint64_t now_ns);
+
+/* Something was received from the peer. */
+void gpul_rdma_lease_heard(gpul_rdma_lease *l, uint64_t now_ns);
+
+/* True when a beat must be sent now; counts it as sent. */
+bool gpul_rdma_lease_beat_due(gpul_rdma_lease *l, uint64_t now_ns);
+
+/* Call at least as often as beats are due.  If the last call was long ago, this process was stopped (Ctrl-Z, a debugger): that
+ * time does not count as silence of the peer, which may have been stopped as well. */
+void gpul_rdma_lease_tick(gpul_rdma_lease *l, uint64_t now_ns);
+
+/** Check whether the peer is considered dead.
+ *
+ * @l       lease
+ * @now_ns  the time
+ * @why     receives the failure; unchanged if false
+ * Threads  one thread per lease
+ * Source   - */
+bool gpul_rdma_lease_expired(const gpul_rdma_lease *l, uint64_t now_ns, gpul_rdma_failure *why);
+
+/* The time of the next beat or of the expiry, whichever comes first. */
+uint64_t gpul_rdma_lease_next(const gpul_rdma_lease *l);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
