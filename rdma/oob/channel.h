@@ -1,0 +1,88 @@
+/* channel.h — frames over a TCP or Unix socket.
+ *
+ * A channel never blocks for ever: sends go to the socket's buffer and to a small one of the channel, and fail when both are
+ * full; receives return at once, or wait until a deadline.  Failures are complete records, with the address of the peer. */
+#ifndef GPULOAD_RDMA_OOB_CHANNEL_H
+#define GPULOAD_RDMA_OOB_CHANNEL_H
+
+#include "rdma/oob/address.h"
+#include "rdma/oob/wire.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gpul_rdma_channel gpul_rdma_channel;  /* opaque: channel.c */
+
+/** Connect to a listener.  While it refuses (the server has not started yet), try again until the deadline.
+ *
+ * @to           where; every address of the host is tried
+ * @deadline_ns  absolute, in the time of gpul_clock_ns()
+ * @out          owned by the caller: gpul_rdma_channel_close(); untouched on failure
+ * @err          explains a failure
+ * Errors  GPUL_ESYS the name is unknown, the last reason of connect(), or ETIMEDOUT; GPUL_ENOMEM
+ * Threads any thread may call
+ * Source  Linux connect(2) */
+gpul_status gpul_rdma_channel_connect(const gpul_rdma_address *to, uint64_t deadline_ns, gpul_rdma_channel **out, gpul_error *err);
+
+/** Make a channel of a connected stream socket.
+ *
+ * @socket  becomes the channel's on success; stays the caller's on failure
+ * @out     owned by the caller: gpul_rdma_channel_close(); untouched on failure
+ * @err     explains a failure
+ * Errors  GPUL_ENOMEM
+ * Threads any thread may call
+ * Source  Linux tcp(7): TCP_NODELAY, TCP_USER_TIMEOUT */
+gpul_status gpul_rdma_channel_create(int socket, gpul_rdma_channel **out, gpul_error *err);
+
+/* Close the socket.  What was sent before still reaches a peer that reads.  NULL is fine. */
+void gpul_rdma_channel_close(gpul_rdma_channel *c);
+
+/* Send no more, receive no more: the peer sees the end of the connection, and threads that wait here return.  Any thread. */
+void gpul_rdma_channel_shutdown(gpul_rdma_channel *c);
+
+/* Let the system report a peer that acknowledges nothing for this time.  Only TCP; at first 20 s.  Any thread. */
+void gpul_rdma_channel_set_limit(gpul_rdma_channel *c, uint64_t limit_ns);
+
+/* The socket, for epoll. */
+int gpul_rdma_channel_fd(const gpul_rdma_channel *c);
+/* The address of the peer, "10.9.0.2:40312"; valid as long as c. */
+const char *gpul_rdma_channel_peer(const gpul_rdma_channel *c);
+
+/** Send a frame.
+ *
+ * @c      channel
+ * @frame  copied
+ * @why    receives the failure: the peer does not read (EAGAIN), or the connection is broken
+ * Threads any thread
+ * Source  - */
+gpul_status gpul_rdma_channel_send(gpul_rdma_channel *c, const gpul_rdma_frame *frame, gpul_rdma_failure *why);
+
+/** Receive a frame that has arrived.
+ *
+ * @c    channel
+ * @out  filled if *got: HELLO, WELCOME, READY or BEAT
+ * @got  false: no whole frame has arrived
+ * @why  receives the failure: REFUSED or FAILED (by_peer = 1), BYE (ESHUTDOWN), the end of the peer's process (EPIPE), a
+ *       broken connection (errno), an invalid frame (GPUL_EFORMAT)
+ * Threads one thread at a time
+ * Source  - */
+gpul_status gpul_rdma_channel_receive(gpul_rdma_channel *c, gpul_rdma_frame *out, bool *got, gpul_rdma_failure *why);
+
+/** Wait for a frame of one type; BEATs before it are ignored.
+ *
+ * @c            channel
+ * @type         HELLO, WELCOME or READY
+ * @deadline_ns  absolute, in the time of gpul_clock_ns()
+ * @out          the frame
+ * @why          receives the failure: as gpul_rdma_channel_receive(); another frame (GPUL_EFORMAT); ETIMEDOUT
+ * Threads one thread at a time
+ * Source  - */
+gpul_status gpul_rdma_channel_await(gpul_rdma_channel *c, gpul_rdma_frame_type type, uint64_t deadline_ns, gpul_rdma_frame *out,
+				    gpul_rdma_failure *why);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,36 @@
+/* port.h — a listening socket, TCP or Unix. */
+#ifndef GPULOAD_RDMA_OOB_PORT_H
+#define GPULOAD_RDMA_OOB_PORT_H
+
+#include "rdma/oob/address.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gpul_rdma_port {
+	int fd;                /* non-blocking */
+	int lock_fd;           /* flock on PATH.lock, as long as the Unix socket is ours; -1: TCP */
+	char path[108];        /* "": TCP */
+	unsigned number;       /* TCP port */
+	char name[GPUL_RDMA_ADDRESS_BYTES];  /* "0.0.0.0:18515", "unix:/run/x.sock" */
+} gpul_rdma_port;
+
+/** Listen.
+ *
+ * A Unix socket that a process left behind when it was killed is replaced: its lock is free.
+ *
+ * @address  "": all IPv4 and IPv6 addresses; port 0: the system chooses one
+ * @out      owned by the caller: gpul_rdma_port_close(); untouched on failure
+ * @err      explains a failure
+ * Errors  GPUL_ESYS unknown name, port or path in use (EADDRINUSE), or another system call failed
+ * Threads any thread may call
+ * Source  Linux ipv6(7): IPV6_V6ONLY, unix(7), flock(2) */
+gpul_status gpul_rdma_port_open(const gpul_rdma_address *address, gpul_rdma_port *out, gpul_error *err);
+void gpul_rdma_port_close(gpul_rdma_port *p);  /* also removes the files of a Unix socket */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

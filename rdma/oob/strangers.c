@@ -1,0 +1,339 @@
+/* strangers.c — accept clients, and read their HELLO and READY. */
+#include "rdma/oob/strangers.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "rdma/oob/port.h"
+
+enum { FREE, SILENT, GREETED, WELCOMED, READY };
+enum { LISTENER = GPUL_RDMA_MAX_STRANGERS, WAKE, N_SOURCES };  /* epoll's numbers; below them: strangers */
+enum { HELLO_MS = 2000, READY_MS = 10000 };
+static const uint64_t PAUSE_NS = 100000000;
+
+struct gpul_rdma_strangers {
+	gpul_rdma_port port;
+	int epoll, wake;
+	uint64_t hello_ns, ready_ns;
+	uint64_t paused_until_ns;  /* not 0: no place or no descriptor for another client; the listener is not watched */
+	gpul_rdma_stranger all[GPUL_RDMA_MAX_STRANGERS];
+};
+
+static bool watch_source(gpul_rdma_strangers *s, int fd, unsigned source)
+{
+	struct epoll_event e = { .events = EPOLLIN, .data.u32 = source };
+
+	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &e) == 0;
+}
+
+static void unwatch(gpul_rdma_strangers *s, int fd)
+{
+	(void)epoll_ctl(s->epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
+static unsigned index_of(const gpul_rdma_strangers *s, const gpul_rdma_stranger *who)
+{
+	return (unsigned)(who - s->all);
+}
+
+gpul_status gpul_rdma_strangers_create(const gpul_rdma_strangers_desc *desc, gpul_rdma_strangers **out, gpul_error *err)
+{
+	gpul_rdma_strangers *s = calloc(1, sizeof *s);
+	gpul_status st;
+
+	if (!s)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory: a listener needs %zu bytes", sizeof *s);
+	s->hello_ns = (uint64_t)(desc->hello_ms ? desc->hello_ms : HELLO_MS) * 1000000;
+	s->ready_ns = (uint64_t)(desc->ready_ms ? desc->ready_ms : READY_MS) * 1000000;
+	st = gpul_rdma_port_open(&desc->address, &s->port, err);
+	if (st)
+		goto free_s;
+	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	s->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (s->wake < 0 || s->epoll < 0 || !watch_source(s, s->port.fd, LISTENER) || !watch_source(s, s->wake, WAKE)) {
+		st = gpul_fail(err, GPUL_ESYS, errno, "cannot wait for connections: %s", strerror(errno));
+		goto close_all;
+	}
+	*out = s;
+	return GPUL_OK;
+close_all:
+	if (s->epoll >= 0)
+		close(s->epoll);
+	if (s->wake >= 0)
+		close(s->wake);
+	gpul_rdma_port_close(&s->port);
+free_s:
+	free(s);
+	return st;
+}
+
+void gpul_rdma_strangers_destroy(gpul_rdma_strangers *s)
+{
+	if (!s)
+		return;
+	for (unsigned i = 0; i < GPUL_RDMA_MAX_STRANGERS; i++)
+		gpul_rdma_channel_close(s->all[i].channel);
+	gpul_rdma_port_close(&s->port);
+	close(s->epoll);
+	close(s->wake);
+	free(s);
+}
+
+const char *gpul_rdma_strangers_name(const gpul_rdma_strangers *s)
+{
+	return s->port.name;
+}
+
+unsigned gpul_rdma_strangers_port(const gpul_rdma_strangers *s)
+{
+	return s->port.number;
+}
+
+void gpul_rdma_strangers_wake(gpul_rdma_strangers *s)
+{
+	(void)!write(s->wake, &(uint64_t){ 1 }, sizeof(uint64_t));  /* fails only when it is readable already */
+}
+
+/* ---- one stranger ------------------------------------------------------------------------------------------------- */
+
+gpul_rdma_channel *gpul_rdma_stranger_take(gpul_rdma_strangers *s, gpul_rdma_stranger *who)
+{
+	gpul_rdma_channel *c = who->channel;
+
+	if (who->state == SILENT || who->state == WELCOMED)
+		unwatch(s, gpul_rdma_channel_fd(c));
+	*who = (gpul_rdma_stranger){ .state = FREE };
+	if (s->paused_until_ns)
+		s->paused_until_ns = 1;  /* there is a place now */
+	return c;
+}
+
+/* Close a stranger's connection.  Returns true if the caller must be informed: *out is then the event. */
+static bool drop_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const gpul_rdma_failure *why, gpul_rdma_stranger_event *out)
+{
+	bool known = who->state == WELCOMED;
+	gpul_error line = { 0 };
+
+	(void)gpul_rdma_failure_error(why, &line);
+	gpul_log(GPUL_LOG_INFO, "rdma", "%s: dropped a client: %s", s->port.name, line.text);
+	if (known)
+		*out = (gpul_rdma_stranger_event){ .kind = GPUL_RDMA_STRANGER_GONE, .user = who->user, .why = *why };
+	gpul_rdma_channel_close(gpul_rdma_stranger_take(s, who));
+	return known;
+}
+
+static void describe_late(const gpul_rdma_strangers *s, const gpul_rdma_stranger *who, gpul_rdma_failure *why)
+{
+	bool silent = who->state == SILENT;
+
+	memcpy(why->peer, gpul_rdma_channel_peer(who->channel), sizeof why->peer);
+	(void)gpul_rdma_fail(why, GPUL_ESYS, ETIMEDOUT, "handshake", "check that the peer is gpuload and not stopped",
+			     "the peer sent no %s within %.1f s", silent ? "HELLO" : "READY",
+			     (double)(silent ? s->hello_ns : s->ready_ns) / 1e9);
+}
+
+/* Stop watching it until the caller has answered: a client that goes on sending then costs nothing. */
+static bool report_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, int state, gpul_rdma_stranger_event_kind kind,
+			    gpul_rdma_stranger_event *out)
+{
+	unwatch(s, gpul_rdma_channel_fd(who->channel));
+	who->state = state;
+	*out = (gpul_rdma_stranger_event){ .kind = kind, .who = who, .user = who->user };
+	return true;
+}
+
+/* Read what a stranger has sent.  Returns true if there is an event. */
+static bool read_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, gpul_rdma_stranger_event *out)
+{
+	gpul_rdma_frame frame;
+	gpul_rdma_failure why = { 0 };
+	bool got = false;
+
+	if (who->state != SILENT && who->state != WELCOMED)
+		return false;
+	if (gpul_rdma_channel_receive(who->channel, &frame, &got, &why))
+		return drop_stranger(s, who, &why, out);
+	if (!got)
+		return false;
+	if (who->state == WELCOMED && frame.type == GPUL_RDMA_READY)
+		return report_stranger(s, who, READY, GPUL_RDMA_STRANGER_READY, out);
+	if (who->state == SILENT && frame.type == GPUL_RDMA_HELLO) {
+		who->hello = frame.hello;
+		return report_stranger(s, who, GREETED, GPUL_RDMA_STRANGER_HELLO, out);
+	}
+	memcpy(why.peer, gpul_rdma_channel_peer(who->channel), sizeof why.peer);
+	(void)gpul_rdma_fail(&why, GPUL_EFORMAT, 0, "handshake", NULL, "the peer sent %s instead of %s",
+			     gpul_rdma_frame_name(frame.type), who->state == SILENT ? "HELLO" : "READY");
+	return drop_stranger(s, who, &why, out);
+}
+
+gpul_status gpul_rdma_stranger_welcome(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const gpul_rdma_hello *hello,
+				       gpul_rdma_failure *why)
+{
+	gpul_rdma_frame frame = { .type = GPUL_RDMA_WELCOME, .hello = *hello };
+	gpul_status st = gpul_rdma_channel_send(who->channel, &frame, why);
+
+	if (!st && !watch_source(s, gpul_rdma_channel_fd(who->channel), index_of(s, who)))
+		st = gpul_rdma_fail(why, GPUL_ESYS, errno, "epoll_ctl", NULL, "%s", strerror(errno));
+	if (st) {
+		gpul_rdma_channel_close(gpul_rdma_stranger_take(s, who));
+		return st;
+	}
+	who->state = WELCOMED;
+	who->deadline_ns = gpul_clock_ns() + s->ready_ns;
+	return GPUL_OK;
+}
+
+void gpul_rdma_stranger_refuse(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const gpul_rdma_failure *why)
+{
+	gpul_rdma_frame frame = { .type = GPUL_RDMA_REFUSED, .failure = *why };
+	gpul_rdma_failure ignored = { 0 };  /* the peer has closed the connection */
+
+	(void)gpul_rdma_channel_send(who->channel, &frame, &ignored);
+	gpul_rdma_channel_close(gpul_rdma_stranger_take(s, who));
+}
+
+/* ---- accept --------------------------------------------------------------------------------------------------------- */
+
+/* Find a place for another client: a free one, or that of the oldest that has not sent its HELLO. */
+static gpul_rdma_stranger *find_place(gpul_rdma_strangers *s, gpul_rdma_stranger_event *out)
+{
+	gpul_rdma_stranger *oldest = NULL;
+	gpul_rdma_failure why = { 0 };
+
+	for (gpul_rdma_stranger *who = s->all; who < s->all + GPUL_RDMA_MAX_STRANGERS; who++) {
+		if (who->state == FREE)
+			return who;
+		if (who->state == SILENT && (!oldest || who->since_ns < oldest->since_ns))
+			oldest = who;
+	}
+	if (!oldest)
+		return NULL;
+	memcpy(why.peer, gpul_rdma_channel_peer(oldest->channel), sizeof why.peer);
+	(void)gpul_rdma_fail(&why, GPUL_ESYS, EBUSY, "handshake", NULL, "no HELLO yet, and others wait: %d clients are pending",
+			     GPUL_RDMA_MAX_STRANGERS);
+	(void)drop_stranger(s, oldest, &why, out);  /* a silent one: no event */
+	return oldest;
+}
+
+/* Accept nothing for a moment: epoll would report the waiting clients again and again. */
+static void pause_listener(gpul_rdma_strangers *s)
+{
+	unwatch(s, s->port.fd);
+	s->paused_until_ns = gpul_clock_ns() + PAUSE_NS;
+}
+
+static void resume_listener(gpul_rdma_strangers *s, uint64_t now)
+{
+	if (s->paused_until_ns && now >= s->paused_until_ns)
+		s->paused_until_ns = watch_source(s, s->port.fd, LISTENER) ? 0 : now + PAUSE_NS;
+}
+
+static void accept_one(gpul_rdma_strangers *s, gpul_rdma_stranger_event *out)
+{
+	gpul_rdma_stranger *who = find_place(s, out);
+	gpul_error err = { 0 };
+	int fd;
+
+	if (!who) {
+		pause_listener(s);
+		return;
+	}
+	fd = accept4(s->port.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+		gpul_log(GPUL_LOG_INFO, "rdma", "%s: cannot accept a client now: %s", s->port.name, strerror(errno));
+		pause_listener(s);
+	}
+	if (fd < 0)
+		return;  /* other errors: the client has gone */
+	if (gpul_rdma_channel_create(fd, &who->channel, &err)) {
+		gpul_log(GPUL_LOG_INFO, "rdma", "%s: refused a client: %s", s->port.name, err.text);
+		close(fd);
+		return;
+	}
+	if (!watch_source(s, fd, index_of(s, who))) {
+		gpul_log(GPUL_LOG_INFO, "rdma", "%s: refused a client: %s", s->port.name, strerror(errno));
+		gpul_rdma_channel_close(who->channel);
+		who->channel = NULL;
+		return;
+	}
+	who->state = SILENT;
+	who->since_ns = gpul_clock_ns();
+	who->deadline_ns = who->since_ns + s->hello_ns;
+}
+
+/* ---- wait ----------------------------------------------------------------------------------------------------------- */
+
+/* Drop the strangers whose time is over.  Returns true if there is an event. */
+static bool check_deadlines(gpul_rdma_strangers *s, uint64_t now, gpul_rdma_stranger_event *out)
+{
+	for (gpul_rdma_stranger *who = s->all; who < s->all + GPUL_RDMA_MAX_STRANGERS; who++) {
+		gpul_rdma_failure why = { 0 };
+
+		if ((who->state != SILENT && who->state != WELCOMED) || now < who->deadline_ns)
+			continue;
+		/* This process may have been late itself: what has arrived counts. */
+		if (read_stranger(s, who, out))
+			return true;
+		if (who->state == FREE)
+			continue;
+		describe_late(s, who, &why);
+		if (drop_stranger(s, who, &why, out))
+			return true;
+	}
+	return false;
+}
+
+static int wait_ms(const gpul_rdma_strangers *s, uint64_t now, uint64_t deadline_ns)
+{
+	uint64_t until = deadline_ns;
+
+	if (s->paused_until_ns && s->paused_until_ns < until)
+		until = s->paused_until_ns;
+	for (const gpul_rdma_stranger *who = s->all; who < s->all + GPUL_RDMA_MAX_STRANGERS; who++)
+		if ((who->state == SILENT || who->state == WELCOMED) && who->deadline_ns < until)
+			until = who->deadline_ns;
+	if (until == UINT64_MAX)
+		return -1;
+	until = until > now ? (until - now + 999999) / 1000000 : 0;
+	return until < INT32_MAX ? (int)until : INT32_MAX;
+}
+
+gpul_status gpul_rdma_strangers_next(gpul_rdma_strangers *s, uint64_t deadline_ns, gpul_rdma_stranger_event *out, gpul_error *err)
+{
+	struct epoll_event ready[N_SOURCES];
+	bool may_accept, once = false;
+
+	*out = (gpul_rdma_stranger_event){ .kind = GPUL_RDMA_STRANGER_NONE };
+	for (;; once = true) {
+		uint64_t now = gpul_clock_ns();
+		int n;
+
+		resume_listener(s, now);
+		if (check_deadlines(s, now, out) || (once && now >= deadline_ns))
+			return GPUL_OK;
+		n = epoll_wait(s->epoll, ready, N_SOURCES, wait_ms(s, now, deadline_ns));
+		if (n < 0 && errno != EINTR)
+			return gpul_fail(err, GPUL_ESYS, errno, "epoll_wait: %s", strerror(errno));
+		may_accept = false;
+		for (int i = 0; i < n; i++) {  /* all strangers first: a HELLO that has arrived keeps its sender's place */
+			unsigned source = ready[i].data.u32;
+
+			if (source == WAKE) {
+				(void)!read(s->wake, &(uint64_t){ 0 }, sizeof(uint64_t));
+				return GPUL_OK;
+			}
+			may_accept |= source == LISTENER;
+			if (source < GPUL_RDMA_MAX_STRANGERS && read_stranger(s, &s->all[source], out))
+				return GPUL_OK;
+		}
+		if (may_accept)
+			accept_one(s, out);
+	}
+}

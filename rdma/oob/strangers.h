@@ -1,0 +1,99 @@
+/* strangers.h — the listener's side of the handshake, for up to 64 clients at a time.
+ *
+ *     accept ──> silent ── HELLO ──> greeted ── welcome() ──> welcomed ── READY ──> ready ── take() ──> a connection
+ *                  │                    │ refuse()               │
+ *                  └── 2 s, rubbish ────┴────── its deadline, FAILED, the end of its process ──> gone
+ *
+ * Nothing that a client sends, or does not send, stops the listener or another client. */
+#ifndef GPULOAD_RDMA_OOB_STRANGERS_H
+#define GPULOAD_RDMA_OOB_STRANGERS_H
+
+#include "rdma/oob/channel.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { GPUL_RDMA_MAX_STRANGERS = 64 };
+
+typedef struct gpul_rdma_strangers gpul_rdma_strangers;  /* opaque: strangers.c */
+
+typedef struct gpul_rdma_stranger {
+	gpul_rdma_channel *channel;  /* read only */
+	gpul_rdma_hello hello;       /* read only; valid after its event */
+	void *user;                  /* the caller's; NULL at first */
+	int state;                   /* private, as is the rest */
+	uint64_t since_ns, deadline_ns;
+} gpul_rdma_stranger;
+
+typedef enum gpul_rdma_stranger_event_kind {
+	GPUL_RDMA_STRANGER_NONE,   /* the deadline has passed, or gpul_rdma_strangers_wake() was called */
+	GPUL_RDMA_STRANGER_HELLO,  /* call welcome() or refuse(), now or later */
+	GPUL_RDMA_STRANGER_READY,  /* call take() */
+	GPUL_RDMA_STRANGER_GONE,   /* a welcomed one: release what you created for it; it is already removed */
+} gpul_rdma_stranger_event_kind;
+
+typedef struct gpul_rdma_stranger_event {
+	gpul_rdma_stranger_event_kind kind;
+	gpul_rdma_stranger *who;   /* HELLO, READY; GONE: NULL */
+	void *user;                /* who->user */
+	gpul_rdma_failure why;     /* GONE */
+} gpul_rdma_stranger_event;
+
+typedef struct gpul_rdma_strangers_desc {
+	gpul_rdma_address address;
+	unsigned hello_ms;         /* time for a HELLO after accept; 0: 2000 */
+	unsigned ready_ms;         /* time for a READY after WELCOME; 0: 10000 */
+} gpul_rdma_strangers_desc;
+
+/** Listen.
+ *
+ * @desc  copied
+ * @out   owned by the caller: gpul_rdma_strangers_destroy(); untouched on failure
+ * @err   explains a failure
+ * Errors  GPUL_ENOMEM; as gpul_rdma_port_open()
+ * Threads one thread at a time, except wake
+ * Source  - */
+gpul_status gpul_rdma_strangers_create(const gpul_rdma_strangers_desc *desc, gpul_rdma_strangers **out, gpul_error *err);
+void gpul_rdma_strangers_destroy(gpul_rdma_strangers *s);  /* closes all of them; NULL is fine */
+
+/* Where it listens, "0.0.0.0:18515"; valid as long as s.  The TCP port; 0: a Unix socket. */
+const char *gpul_rdma_strangers_name(const gpul_rdma_strangers *s);
+unsigned gpul_rdma_strangers_port(const gpul_rdma_strangers *s);
+
+/** Wait for the next event.
+ *
+ * @s            strangers
+ * @deadline_ns  absolute, in the time of gpul_clock_ns(); 0: return at once; UINT64_MAX: none
+ * @out          the event
+ * @err          explains a failure
+ * Errors  GPUL_ESYS the system failed to wait; a client's mistakes are events, or only log lines
+ * Threads one thread at a time
+ * Source  Linux epoll(7) */
+gpul_status gpul_rdma_strangers_next(gpul_rdma_strangers *s, uint64_t deadline_ns, gpul_rdma_stranger_event *out, gpul_error *err);
+
+/* Let gpul_rdma_strangers_next() return NONE, now or at its next call.  Any thread; a signal handler may call it. */
+void gpul_rdma_strangers_wake(gpul_rdma_strangers *s);
+
+/** Send WELCOME; the time for READY begins.
+ *
+ * @s      strangers
+ * @who    of a HELLO event
+ * @hello  what this end can do; copied
+ * @why    receives the failure; the stranger is removed, and there is no GONE
+ * Threads one thread at a time
+ * Source  - */
+gpul_status gpul_rdma_stranger_welcome(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const gpul_rdma_hello *hello,
+				       gpul_rdma_failure *why);
+
+/* Send REFUSED with the reason, and remove the stranger; in any state after HELLO. */
+void gpul_rdma_stranger_refuse(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const gpul_rdma_failure *why);
+
+/* Take a ready stranger's channel, which the caller then owns, and remove the stranger. */
+gpul_rdma_channel *gpul_rdma_stranger_take(gpul_rdma_strangers *s, gpul_rdma_stranger *who);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
