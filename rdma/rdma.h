@@ -37,8 +37,8 @@ typedef struct gpul_rdma_conn gpul_rdma_conn;
 typedef struct gpul_rdma_desc {
 	const char *backend;             /* "verbs", "libfabric", or NULL: verbs if a usable NIC is there, else libfabric */
 	gpul_rdma_device_desc device;
-	unsigned n_qps;                  /* queue pairs of a connection; 0: 1.  The connecting side decides for both, as for
-					  * the next four fields */
+	unsigned n_qps;                  /* queue pairs of a connection; 0: 1.  The connecting side's values of this and the
+					  * next four fields are used for both */
 	unsigned depth;                  /* operations in flight per queue pair; 0: 256 */
 	uint32_t segment_bytes;          /* a longer message is sent in segments; 0: 1 MiB */
 	uint32_t stripe_bytes;           /* a segment is divided only into stripes of at least this size; 0: 16 KiB */
@@ -68,18 +68,27 @@ void gpul_rdma_about(const gpul_rdma *r, gpul_rdma_device_info *out);
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */
 
+/* What memory is used for.  Data may be written in relaxed order, which is faster on some machines; the write of a step must not
+ * pass the data before it. */
+typedef enum gpul_rdma_use {
+	GPUL_RDMA_DATA,   /* messages, and the data of puts */
+	GPUL_RDMA_STEPS,  /* also the steps of puts */
+} gpul_rdma_use;
+
 /** Register CPU memory.
  *
- * Through a cache: registering the same pages again takes less than a microsecond.
+ * Data through a cache: registering the same pages again takes less than a microsecond.
  *
  * @r      an opened device
  * @at     start; any address
  * @bytes  at least 1
+ * @use    what for
  * @out    owned by the caller: gpul_rdma_unregister(); untouched on failure
  * Errors  GPUL_EINVAL; GPUL_ENOMEM no memory, or more than RLIMIT_MEMLOCK (the text has the limit); GPUL_EVERBS
  * Threads any thread may call
  * Source  ibv_reg_mr(3), fi_mr(3) */
-gpul_status gpul_rdma_register(gpul_rdma *r, void *at, size_t bytes, gpul_rdma_region **out, gpul_error *err);
+gpul_status gpul_rdma_register(gpul_rdma *r, void *at, size_t bytes, gpul_rdma_use use, gpul_rdma_region **out,
+			       gpul_error *err);
 
 /** Register memory of memalloc: CPU memory directly, GPU memory by dmabuf, or for staging.
  *
@@ -87,11 +96,13 @@ gpul_status gpul_rdma_register(gpul_rdma *r, void *at, size_t bytes, gpul_rdma_r
  *
  * @r    an opened device; for GPU memory with desc.device.drv
  * @mem  borrowed; must outlive *out
+ * @use  what for
  * @out  owned by the caller: gpul_rdma_unregister(); untouched on failure
  * Errors  as gpul_rdma_register(); GPUL_EUNSUPPORTED GPU memory without a driver; GPUL_ECUDA
  * Threads any thread may call
  * Source  cuMemGetHandleForAddressRange(), ibv_reg_dmabuf_mr(3) */
-gpul_status gpul_rdma_register_mem(gpul_rdma *r, const gpul_mem *mem, gpul_rdma_region **out, gpul_error *err);
+gpul_status gpul_rdma_register_mem(gpul_rdma *r, const gpul_mem *mem, gpul_rdma_use use, gpul_rdma_region **out,
+				   gpul_error *err);
 
 /** Register neighbouring pieces of memory as one region, for example an address range with several physical allocations.
  *
@@ -140,8 +151,6 @@ void gpul_rdma_listener_close(gpul_rdma_listener *l);  /* NULL is fine */
 
 /* The address for gpul_rdma_connect(), with the port; valid as long as l. */
 const char *gpul_rdma_listener_address(const gpul_rdma_listener *l);
-/* A descriptor that is readable when gpul_rdma_accept() has something to do. */
-int gpul_rdma_listener_fd(const gpul_rdma_listener *l);
 
 /** Wait for the next connection.
  *
@@ -179,6 +188,8 @@ typedef struct gpul_rdma_conn_info {
 	unsigned n_qps, depth;
 	uint32_t segment_bytes;
 	uint64_t notice_ns;       /* a dead or unreachable peer gives an error within this time, with or without requests */
+	uint64_t fabric_notice_ns;/* a broken path of the fabric, while the socket works, gives an error within this time when
+				   * requests are in flight; 0: only their deadlines do */
 	bool staged;              /* there are staging buffers */
 } gpul_rdma_conn_info;
 

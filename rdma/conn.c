@@ -1,0 +1,186 @@
+/* conn.c — a connection at work: progress carries operations and events between the link and the backend.
+ *
+ *     progress:  poll ──> events ──> link ──> operations ──> post        copies of GPU memory go to the copy engine
+ *                every 8th turn: the clock, for the deadlines
+ *
+ * A failure has three sources: the link (a deadline, a wrong message), the backend (an error completion), and the watching
+ * thread (the socket).  Whichever comes first breaks the path, and is told to the peer. */
+#include "rdma/rdma_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+
+/* ---- failure ----------------------------------------------------------------------------------------- */
+
+void gpul_rdma_conn_fail(gpul_rdma_conn *c, const gpul_rdma_failure *why)
+{
+	const uint64_t one = 1;
+
+	pthread_mutex_lock(&c->lock);
+	if (!c->failure.status) {
+		c->failure = *why;
+		if (!c->failure.peer[0])
+			memcpy(c->failure.peer, c->info.peer, sizeof c->failure.peer);
+		if (!c->failure.after_ns)
+			c->failure.after_ns = gpul_clock_ns() - c->begun_ns;
+		(void)!write(c->failed_fd, &one, sizeof one);  /* an eventfd: cannot block with this value */
+		atomic_store_explicit(&c->failing, true, memory_order_release);
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+void gpul_rdma_conn_failed(gpul_rdma_conn *c, gpul_rdma_failure *out)
+{
+	pthread_mutex_lock(&c->lock);
+	*out = c->failure;
+	pthread_mutex_unlock(&c->lock);
+}
+
+int gpul_rdma_conn_fd(const gpul_rdma_conn *c)
+{
+	return c->failed_fd;
+}
+
+/* On the connection's thread: stop all transfers, and tell the peer why. */
+static gpul_status break_conn(gpul_rdma_conn *c, gpul_error *err)
+{
+	gpul_rdma_failure why;
+
+	gpul_rdma_conn_failed(c, &why);
+	if (!c->broken) {
+		c->broken = true;
+		gpul_rdma_link_fail(c->link, &why);
+		c->r->backend->break_path(c->path);
+		if (c->copies)
+			gpul_rdma_copies_drain(c->copies);
+		gpul_rdma_watch_end(c->watched, &why);
+		gpul_log(GPUL_LOG_INFO, "rdma", "%s: the connection has failed: %s: %s", why.peer, why.call, why.what);
+	}
+	return gpul_rdma_failure_error(&why, err);
+}
+
+/* ---- progress --------------------------------------------------------------------------------------------- */
+
+static gpul_status read_events(gpul_rdma_conn *c, gpul_rdma_failure *why)
+{
+	gpul_rdma_event events[EVENTS_PER_POLL];
+	uint64_t copied[EVENTS_PER_POLL];
+	unsigned n = 0;
+	gpul_status st = c->r->backend->poll(c->path, events, EVENTS_PER_POLL, &n, why);
+
+	for (unsigned i = 0; i < n; i++)
+		gpul_rdma_link_event(c->link, &events[i]);
+	if (st || !c->copies || !gpul_rdma_copies_busy(c->copies))
+		return st;
+	st = gpul_rdma_copies_poll(c->copies, copied, EVENTS_PER_POLL, &n, why);
+	for (unsigned i = 0; !st && i < n; i++)
+		gpul_rdma_link_event(c->link, &(gpul_rdma_event){ .kind = GPUL_RDMA_EVENT_DONE, .id = copied[i] });
+	return st;
+}
+
+static bool is_copy(const gpul_rdma_op *op)
+{
+	return op->kind == GPUL_RDMA_OP_COPY_OUT || op->kind == GPUL_RDMA_OP_COPY_IN;
+}
+
+/* Execute the operations that are there; those for which there is no room stay for the next turn. */
+static gpul_status execute(gpul_rdma_conn *c, gpul_rdma_failure *why)
+{
+	while (c->ops_done < c->n_ops) {
+		const gpul_rdma_op *first = &c->ops[c->ops_done];
+		const bool copy = is_copy(first);
+		unsigned n = 1, posted = 0;
+		gpul_status st;
+
+		while (c->ops_done + n < c->n_ops && is_copy(&first[n]) == copy)
+			n++;
+		st = copy ? gpul_rdma_copies_post(c->copies, first, n, &posted, why)
+			  : c->r->backend->post(c->path, first, n, &posted, why);
+		c->ops_done += posted;
+		if (st || posted < n)
+			return st;
+	}
+	return GPUL_OK;
+}
+
+static gpul_status turn(gpul_rdma_conn *c, gpul_rdma_failure *why)
+{
+	gpul_status st = read_events(c, why);
+
+	if (!st && c->turns-- == 0) {
+		c->turns = TURNS_PER_CLOCK;
+		gpul_rdma_link_tick(c->link, gpul_clock_ns());
+	}
+	for (bool more = true; !st && more;) {
+		st = execute(c, why);
+		more = false;
+		if (!st && c->ops_done == c->n_ops) {
+			c->n_ops = gpul_rdma_link_take(c->link, c->ops, OPS_PER_TURN);
+			c->ops_done = 0;
+			more = c->n_ops > 0;
+		}
+	}
+	return st;
+}
+
+gpul_status gpul_rdma_progress(gpul_rdma_conn *c, bool *busy, gpul_error *err)
+{
+	gpul_rdma_failure why = { 0 };
+
+	if (atomic_load_explicit(&c->failing, memory_order_acquire))
+		return break_conn(c, err);
+	if (turn(c, &why))
+		gpul_rdma_conn_fail(c, &why);
+	else if (gpul_rdma_link_failed(c->link)->status)
+		gpul_rdma_conn_fail(c, gpul_rdma_link_failed(c->link));
+	else {
+		if (busy)
+			*busy = c->n_ops > c->ops_done || gpul_rdma_link_busy(c->link);
+		return GPUL_OK;
+	}
+	return break_conn(c, err);
+}
+
+/* ---- close ----------------------------------------------------------------------------------------------------- */
+
+void gpul_rdma_conn_about(const gpul_rdma_conn *c, gpul_rdma_conn_info *out)
+{
+	*out = c->info;
+}
+
+void gpul_rdma_conn_close(gpul_rdma_conn *c)
+{
+	const gpul_rdma_backend *b;
+
+	if (!c)
+		return;
+	b = c->r->backend;
+	if (c->watched) {
+		gpul_rdma_conn_forget(c);
+		gpul_rdma_watch_end(c->watched, NULL);
+		gpul_rdma_watch_remove(c->watched);
+	}
+	if (c->path) {
+		b->break_path(c->path);
+		if (c->copies)
+			gpul_rdma_copies_drain(c->copies);
+		b->destroy_path(c->path);
+	}
+	gpul_rdma_link_destroy(c->link);
+	if (c->stages_token)
+		b->dereg(c->r->device, c->stages_token);
+	if (c->control_token)
+		b->dereg(c->r->device, c->control_token);
+	gpul_rdma_copies_destroy(c->copies);
+	gpul_rdma_channel_close(c->channel);
+	free(c->control);
+	if (c->failed_fd >= 0)
+		close(c->failed_fd);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}

@@ -1,0 +1,138 @@
+/* listen.c — the listening side: answers each HELLO, and returns a connection when its READY has come. */
+#include "rdma/rdma_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "rdma/oob/strangers.h"
+
+struct gpul_rdma_listener {
+	gpul_rdma *r;
+	gpul_rdma_strangers *strangers;
+	gpul_rdma_conn *pending[GPUL_RDMA_MAX_STRANGERS];  /* of welcomed strangers that are not ready yet */
+};
+
+/* Add a connection to those that are pending, in a free place (was NULL), or take it out (now NULL). */
+static void replace_pending(gpul_rdma_listener *l, const gpul_rdma_conn *was, gpul_rdma_conn *now)
+{
+	for (unsigned i = 0; i < GPUL_RDMA_MAX_STRANGERS; i++) {
+		if (l->pending[i] != was)
+			continue;
+		l->pending[i] = now;
+		return;
+	}
+}
+
+gpul_status gpul_rdma_listen(gpul_rdma *r, const char *address, gpul_rdma_listener **out, gpul_error *err)
+{
+	gpul_rdma_strangers_desc desc = { 0 };
+	gpul_rdma_listener *l;
+	gpul_status st = gpul_rdma_address_parse(address ? address : "", &desc.address, err);
+
+	if (st)
+		return st;
+	l = calloc(1, sizeof *l);
+	if (!l)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a listener");
+	l->r = r;
+	st = gpul_rdma_strangers_create(&desc, &l->strangers, err);
+	if (st)
+		free(l);
+	else
+		*out = l;
+	return st;
+}
+
+const char *gpul_rdma_listener_address(const gpul_rdma_listener *l)
+{
+	return gpul_rdma_strangers_name(l->strangers);
+}
+
+static void refuse(gpul_rdma_listener *l, gpul_rdma_stranger *who, const gpul_error *err)
+{
+	gpul_rdma_failure why = { 0 };
+
+	gpul_rdma_fail(&why, err->status, err->native, "accept", NULL, "%s", err->text);
+	gpul_log(GPUL_LOG_INFO, "rdma", "%s: refused: %s", gpul_rdma_channel_peer(who->channel), err->text);
+	gpul_rdma_stranger_refuse(l->strangers, who, &why);
+}
+
+/* Create the connection that a HELLO asks for. */
+static void answer(gpul_rdma_listener *l, gpul_rdma_stranger *who)
+{
+	gpul_rdma_hello wish = who->hello;
+	gpul_rdma_failure why = { 0 };
+	gpul_rdma_conn *c = NULL;
+	gpul_error err = { 0 };
+
+	if (gpul_rdma_check_peer(l->r, &who->hello, &err) || gpul_rdma_conn_create(l->r, &wish, &c, &err) ||
+	    gpul_rdma_conn_join(c, &who->hello, &err)) {
+		gpul_rdma_conn_close(c);
+		refuse(l, who, &err);
+		return;
+	}
+	who->user = c;
+	if (gpul_rdma_stranger_welcome(l->strangers, who, &c->hello, &why))
+		gpul_rdma_conn_close(c);
+	else
+		replace_pending(l, NULL, c);
+}
+
+/* The client is ready: its channel is the connection's from now on. */
+static gpul_status adopt(gpul_rdma_listener *l, gpul_rdma_stranger *who, gpul_rdma_conn **out, gpul_error *err)
+{
+	gpul_rdma_conn *c = who->user;
+	const gpul_rdma_hello hello = who->hello;
+	gpul_rdma_channel *channel = gpul_rdma_stranger_take(l->strangers, who);
+	const gpul_status st = gpul_rdma_conn_watch(c, channel, &hello, err);
+
+	replace_pending(l, c, NULL);
+	if (!st) {
+		*out = c;
+		return GPUL_OK;
+	}
+	gpul_rdma_conn_close(c);
+	gpul_rdma_channel_close(channel);
+	return st;
+}
+
+gpul_status gpul_rdma_accept(gpul_rdma_listener *l, int timeout_ms, gpul_rdma_conn **out, gpul_error *err)
+{
+	const uint64_t deadline_ns = timeout_ms < 0 ? UINT64_MAX : gpul_clock_ns() + (uint64_t)timeout_ms * 1000000;
+
+	for (;;) {
+		gpul_rdma_stranger_event event = { 0 };
+		const gpul_status st = gpul_rdma_strangers_next(l->strangers, deadline_ns, &event, err);
+
+		if (st)
+			return st;
+		switch (event.kind) {
+		case GPUL_RDMA_STRANGER_HELLO:
+			answer(l, event.who);
+			break;
+		case GPUL_RDMA_STRANGER_READY:
+			return adopt(l, event.who, out, err);
+		case GPUL_RDMA_STRANGER_GONE:
+			replace_pending(l, event.user, NULL);
+			gpul_rdma_conn_close(event.user);
+			break;
+		default:
+			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "%s: no connection within %d ms",
+					 gpul_rdma_strangers_name(l->strangers), timeout_ms);
+		}
+	}
+}
+
+void gpul_rdma_listener_close(gpul_rdma_listener *l)
+{
+	if (!l)
+		return;
+	gpul_rdma_strangers_destroy(l->strangers);
+	for (unsigned i = 0; i < GPUL_RDMA_MAX_STRANGERS; i++)
+		gpul_rdma_conn_close(l->pending[i]);
+	free(l);
+}

@@ -1,0 +1,70 @@
+/* put.h — puts that kernels request through a FIFO: a handler and a progress function for a proxy (proxy/proxy.h).
+ *
+ *     kernel: push "put this span, then raise that step" ──> proxy: gpul_rdma_put_handle ──> gpul_rdma_put
+ *     kernel: sync <── release <── gpul_rdma_put_progress <── the peer's fabric has acknowledged both writes
+ *                                                        peer's kernel: waits until the step has its value
+ *
+ * The proxy needs release_later: a trigger is released when its put has ended, so that a kernel's sync also frees the source.
+ * Triggers of one lane take effect in their order; lanes are independent. */
+#ifndef GPULOAD_RDMA_PUT_PUT_H
+#define GPULOAD_RDMA_PUT_PUT_H
+
+#include "proxy/proxy.h"
+#include "rdma/put/put_layout.h"
+#include "rdma/rdma.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gpul_rdma_putter gpul_rdma_putter;  /* opaque: put.c */
+
+/* Where the puts of one route go. */
+typedef struct gpul_rdma_put_route {
+	gpul_rdma_conn *conn;            /* used only by the proxy's thread from now on */
+	const gpul_rdma_region *from;    /* offsets of sources begin at its start */
+	gpul_rdma_remote to;             /* offsets of destinations begin at its start */
+	gpul_rdma_remote steps;          /* 8-byte words; n_steps of them */
+	unsigned n_steps;                /* at most GPUL_RDMA_PUT_NO_STEP */
+} gpul_rdma_put_route;
+
+/* What happened to a put, for a trace; called on the proxy's thread. */
+typedef struct gpul_rdma_put_event {
+	unsigned lane;
+	uint64_t position;               /* of the trigger, in its lane */
+	uint64_t popped_ns, posted_ns, ended_ns;  /* gpul_clock_ns(): the handler has it; the backend has it; acknowledged */
+} gpul_rdma_put_event;
+typedef void gpul_rdma_put_observer(void *context, const gpul_rdma_put_event *event);
+
+typedef struct gpul_rdma_putter_desc {
+	const gpul_rdma_put_route *routes;  /* copied */
+	unsigned n_routes;                  /* at most GPUL_RDMA_PUT_ROUTES */
+	int timeout_ms;                     /* of each put; 0: none */
+	gpul_rdma_put_observer *observer;   /* NULL: none, and no clock is read */
+	void *observer_context;
+} gpul_rdma_putter_desc;
+
+/** Create the state of the handler.  Steps begin at 0: their words must be 0 before the first put.
+ *
+ * @desc  copied, with its routes
+ * @out   owned by the caller: gpul_rdma_putter_destroy(), after gpul_proxy_stop(); untouched on failure
+ * @err   explains a failure
+ * Errors  GPUL_EINVAL no route, or steps that do not fit into their memory; GPUL_EUNSUPPORTED a staged region; GPUL_ENOMEM
+ * Threads any thread; then it belongs to the proxy's thread
+ * Source  - */
+gpul_status gpul_rdma_putter_create(const gpul_rdma_putter_desc *desc, gpul_rdma_putter **out, gpul_error *err);
+void gpul_rdma_putter_destroy(gpul_rdma_putter *p);  /* NULL is fine */
+
+/* The proxy's functions; context: a gpul_rdma_putter.  A trigger with an unknown route or step, or outside of its regions, and
+ * the failure of a connection end the proxy with that error. */
+gpul_status gpul_rdma_put_handle(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err);
+gpul_status gpul_rdma_put_progress(void *context, bool *busy, gpul_error *err);
+
+/* Puts that have ended since the start. */
+uint64_t gpul_rdma_putter_ended(const gpul_rdma_putter *p);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,102 @@
+/* rdma_internal.h — the objects of rdma.h.
+ *
+ *     rdma.c     open, close: the backend and its device, the cache of registrations, the watching thread
+ *     region.c   registration of CPU and GPU memory
+ *     setup.c    a connection's memory and queue pairs, before and after the exchange of HELLO and WELCOME
+ *     connect.c  the connecting side        listen.c  the listening side
+ *     conn.c     progress, failure, close   request.c  isend, irecv, put, iflush, test, wait */
+#ifndef GPULOAD_RDMA_RDMA_INTERNAL_H
+#define GPULOAD_RDMA_RDMA_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "memalloc/regcache.h"
+#include "rdma/gpu/copies.h"
+#include "rdma/oob/channel.h"
+#include "rdma/oob/watch.h"
+#include "rdma/oob/wire.h"
+#include "rdma/rdma.h"
+
+enum { OPS_PER_TURN = 64, EVENTS_PER_POLL = 64, TURNS_PER_CLOCK = 8 };
+
+struct gpul_rdma {
+	gpul_rdma_desc desc;                /* with the defaults filled in; its strings are not used after open */
+	const gpul_rdma_backend *backend;
+	void *device;
+	gpul_rdma_device_info info;
+	gpul_regcache *cache;               /* of DATA regions in CPU memory */
+	gpul_rdma_watch *watch;
+	gpul_rdma_watched *events;          /* asynchronous events of the device; NULL: it has none */
+	pthread_mutex_t lock;               /* guards conns */
+	gpul_rdma_conn *conns;              /* watched connections, which an event of the device may end */
+};
+
+/* One registration, and the token of the backend. */
+struct registration {
+	gpul_rdma_piece piece;
+	void *token;
+};
+
+struct gpul_rdma_region {
+	gpul_rdma *r;
+	gpul_rdma_area area;
+	const gpul_region *cached;          /* NULL: not from the cache */
+	void *tokens[GPUL_RDMA_MAX_PIECES]; /* NULL: none */
+};
+
+struct gpul_rdma_conn {
+	gpul_rdma *r;
+	gpul_rdma_conn_info info;
+	gpul_rdma_hello hello;              /* what this end has sent: the agreed values */
+	void *path;
+	gpul_rdma_link *link;
+	gpul_rdma_control *control;
+	gpul_rdma_piece control_piece, stages_piece;
+	void *control_token, *stages_token; /* NULL: not registered */
+	gpul_rdma_copies *copies;           /* NULL: no staging */
+	gpul_rdma_channel *channel;         /* the socket: owned, watched from the end of the set-up */
+	gpul_rdma_watched *watched;         /* NULL: not yet */
+	gpul_rdma_conn *next;               /* in r->conns */
+
+	/* Operations that the link has given out and the backend has not accepted yet. */
+	gpul_rdma_op ops[OPS_PER_TURN];
+	unsigned n_ops, ops_done;
+	unsigned turns;                     /* until the next look at the clock */
+	uint64_t begun_ns;
+	bool broken;                        /* the path is broken, and the peer has been told */
+
+	atomic_bool failing;                /* failure is set; read without the lock */
+	pthread_mutex_t lock;               /* guards failure, which the watching thread may set */
+	gpul_rdma_failure failure;
+	int failed_fd;                      /* eventfd, readable after a failure */
+};
+
+/* ---- region.c ---- */
+
+gpul_reg_ops gpul_rdma_reg_ops(gpul_rdma *r);
+
+/* ---- setup.c ---- */
+
+/* Create the local half of a connection, with the values of *wish; fills c->hello.  Nothing is connected yet. */
+gpul_status gpul_rdma_conn_create(gpul_rdma *r, const gpul_rdma_hello *wish, gpul_rdma_conn **out, gpul_error *err);
+/* The values that this device wishes, for the connecting side. */
+void gpul_rdma_wish(const gpul_rdma *r, gpul_rdma_hello *wish);
+/* GPUL_EUNSUPPORTED if the peer's values do not fit this end. */
+gpul_status gpul_rdma_check_peer(const gpul_rdma *r, const gpul_rdma_hello *peer, gpul_error *err);
+/* Connect the queue pairs, and start the state machine. */
+gpul_status gpul_rdma_conn_join(gpul_rdma_conn *c, const gpul_rdma_hello *peer, gpul_error *err);
+/* The last step: the channel becomes c's, and is watched from now on. */
+gpul_status gpul_rdma_conn_watch(gpul_rdma_conn *c, gpul_rdma_channel *channel, const gpul_rdma_hello *peer, gpul_error *err);
+
+/* ---- rdma.c: the list of watched connections ---- */
+
+void gpul_rdma_conn_remember(gpul_rdma_conn *c);
+void gpul_rdma_conn_forget(gpul_rdma_conn *c);
+
+/* ---- conn.c ---- */
+
+/* Record a failure, from any thread; the first one is kept. */
+void gpul_rdma_conn_fail(gpul_rdma_conn *c, const gpul_rdma_failure *why);
+
+#endif

@@ -1,0 +1,237 @@
+/* region.c — registration: CPU memory through the cache, GPU memory by dma-buf or for staging. */
+#include "rdma/rdma_internal.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/log.h"
+#include "driver/context.h"
+#include "rdma/gpu/dmabuf.h"
+
+/* ---- the cache's functions ------------------------------------------------------------------------- */
+
+static gpul_status register_pages(void *user, void *at, size_t bytes, void **token, gpul_error *err)
+{
+	gpul_rdma *r = user;
+	const gpul_rdma_memory memory = { .at = (uint64_t)(uintptr_t)at, .bytes = bytes, .dmabuf_fd = -1, .relaxed = true };
+	struct registration *reg = malloc(sizeof *reg);
+	gpul_status st;
+
+	if (!reg)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a registration");
+	st = r->backend->reg(r->device, &memory, &reg->piece, &reg->token, err);
+	if (st)
+		free(reg);
+	else
+		*token = reg;
+	return st;
+}
+
+static void deregister_pages(void *user, void *at, size_t bytes, void *token)
+{
+	gpul_rdma *r = user;
+	struct registration *reg = token;
+
+	(void)at;
+	(void)bytes;
+	r->backend->dereg(r->device, reg->token);
+	free(reg);
+}
+
+gpul_reg_ops gpul_rdma_reg_ops(gpul_rdma *r)
+{
+	return (gpul_reg_ops){ .reg = register_pages, .dereg = deregister_pages, .may_overlap = true, .user = r };
+}
+
+/* ---- regions -------------------------------------------------------------------------------------------- */
+
+static gpul_rdma_region *new_region(gpul_rdma *r, gpul_error *err)
+{
+	gpul_rdma_region *region = calloc(1, sizeof *region);
+
+	if (region)
+		region->r = r;
+	else
+		gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a region");
+	return region;
+}
+
+void gpul_rdma_unregister(gpul_rdma_region *region)
+{
+	if (!region)
+		return;
+	if (region->cached)
+		gpul_regcache_put(region->r->cache, region->cached);
+	for (unsigned i = 0; i < GPUL_RDMA_MAX_PIECES; i++)
+		if (region->tokens[i])
+			region->r->backend->dereg(region->r->device, region->tokens[i]);
+	free(region);
+}
+
+static gpul_status register_cached(gpul_rdma_region *region, void *at, size_t bytes, gpul_error *err)
+{
+	gpul_rdma_piece *piece = &region->area.pieces[0];
+	const struct registration *reg;
+	gpul_status st = gpul_regcache_get(region->r->cache, at, bytes, &region->cached, err);
+
+	if (st)
+		return st;
+	reg = region->cached->token;
+	*piece = reg->piece;
+	piece->at = (uint64_t)(uintptr_t)at;
+	piece->bytes = bytes;
+	piece->remote += piece->at - reg->piece.at;
+	region->area.n_pieces = 1;
+	return GPUL_OK;
+}
+
+static gpul_status register_pieces(gpul_rdma_region *region, const gpul_rdma_memory *pieces, unsigned n, gpul_error *err)
+{
+	gpul_rdma *r = region->r;
+
+	for (unsigned i = 0; i < n; i++) {
+		const gpul_status st = r->backend->reg(r->device, &pieces[i], &region->area.pieces[i], &region->tokens[i], err);
+
+		if (st)
+			return st;
+		region->area.n_pieces++;
+	}
+	region->area.strict = !pieces[0].relaxed;
+	return GPUL_OK;
+}
+
+gpul_status gpul_rdma_register(gpul_rdma *r, void *at, size_t bytes, gpul_rdma_use use, gpul_rdma_region **out,
+			       gpul_error *err)
+{
+	const gpul_rdma_memory memory = { .at = (uint64_t)(uintptr_t)at, .bytes = bytes, .dmabuf_fd = -1 };
+	gpul_rdma_region *region;
+	gpul_status st;
+
+	if (!bytes || memory.at + bytes < memory.at)
+		return gpul_fail(err, GPUL_EINVAL, 0, "register: %zu bytes at %p are not a range of memory", bytes, at);
+	region = new_region(r, err);
+	if (!region)
+		return GPUL_ENOMEM;
+	st = use == GPUL_RDMA_DATA ? register_cached(region, at, bytes, err) : register_pieces(region, &memory, 1, err);
+	if (st)
+		gpul_rdma_unregister(region);
+	else
+		*out = region;
+	return st;
+}
+
+gpul_status gpul_rdma_register_pieces(gpul_rdma *r, const gpul_rdma_memory *pieces, unsigned n_pieces, bool on_device,
+				      gpul_rdma_region **out, gpul_error *err)
+{
+	gpul_rdma_region *region;
+	gpul_status st;
+
+	if (n_pieces < 1 || n_pieces > GPUL_RDMA_MAX_PIECES)
+		return gpul_fail(err, GPUL_EINVAL, 0, "a region of %u pieces: expected 1 to %d", n_pieces, GPUL_RDMA_MAX_PIECES);
+	for (unsigned i = 0; i < n_pieces; i++)
+		if (!pieces[i].bytes || (i && pieces[i].at != pieces[i - 1].at + pieces[i - 1].bytes))
+			return gpul_fail(err, GPUL_EINVAL, 0, "piece %u of a region does not begin where the one before it ends", i);
+	region = new_region(r, err);
+	if (!region)
+		return GPUL_ENOMEM;
+	region->area.on_device = region->area.flush = on_device;
+	st = register_pieces(region, pieces, n_pieces, err);
+	if (st)
+		gpul_rdma_unregister(region);
+	else
+		*out = region;
+	return st;
+}
+
+/* ---- GPU memory --------------------------------------------------------------------------------------------- */
+
+static gpul_status register_dmabufs(gpul_rdma *r, uint64_t at, uint64_t bytes, gpul_rdma_use use, gpul_rdma_region **out,
+				    gpul_error *err)
+{
+	gpul_rdma_dmabuf bufs[GPUL_RDMA_MAX_PIECES];
+	gpul_rdma_memory pieces[GPUL_RDMA_MAX_PIECES];
+	unsigned n = 0;
+	gpul_status st;
+
+	if (!r->info.dmabuf)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s cannot register GPU memory", r->info.name);
+	st = gpul_rdma_dmabuf_export(r->desc.device.drv, at, bytes, GPUL_RDMA_DMABUF_DEFAULT, bufs, &n, err);
+	if (st)
+		return st;
+	for (unsigned i = 0; i < n; i++)
+		pieces[i] = (gpul_rdma_memory){
+			.at = bufs[i].at, .bytes = bufs[i].bytes, .dmabuf_fd = bufs[i].fd, .dmabuf_offset = bufs[i].offset,
+			.relaxed = use == GPUL_RDMA_DATA,
+		};
+	st = gpul_rdma_register_pieces(r, pieces, n, true, out, err);
+	gpul_rdma_dmabuf_close(bufs, n);
+	return st;
+}
+
+static gpul_status register_device(gpul_rdma *r, const gpul_mem *mem, gpul_rdma_use use, gpul_rdma_region **out,
+				   gpul_error *err)
+{
+	const gpul_mem_info *about = gpul_mem_about(mem);
+	gpul_context context = { 0 };
+	gpul_error why = { 0 };
+	gpul_status st;
+
+	if (!r->desc.device.drv)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "GPU memory cannot be registered: gpul_rdma_desc.device.drv is NULL");
+	st = gpul_context_open(r->desc.device.drv, about->device, &context, err);
+	if (st)
+		return st;
+	st = register_dmabufs(r, gpul_mem_gpu(mem), about->bytes, use, out, &why);
+	gpul_context_close(&context);
+	if (!st) {
+		gpul_log(GPUL_LOG_INFO, "rdma", "GPU memory: registered by dma-buf, %u pieces", (*out)->area.n_pieces);
+		return GPUL_OK;
+	}
+	gpul_log(GPUL_LOG_INFO, "rdma", "GPU memory: copied by way of the host, because %s", why.text);
+	*out = new_region(r, err);
+	if (!*out)
+		return GPUL_ENOMEM;
+	(*out)->area = (gpul_rdma_area){
+		.pieces = { { .at = gpul_mem_gpu(mem), .bytes = about->bytes } }, .n_pieces = 1, .staged = true, .on_device = true,
+	};
+	return GPUL_OK;
+}
+
+gpul_status gpul_rdma_register_mem(gpul_rdma *r, const gpul_mem *mem, gpul_rdma_use use, gpul_rdma_region **out,
+				   gpul_error *err)
+{
+	gpul_rdma_region *region = NULL;
+	gpul_status st;
+
+	if (gpul_mem_cpu(mem))
+		return gpul_rdma_register(r, gpul_mem_cpu(mem), gpul_mem_about(mem)->bytes, use, out, err);
+	st = register_device(r, mem, use, &region, err);
+	if (!st)
+		*out = region;
+	return st;
+}
+
+/* ---- what the user asks --------------------------------------------------------------------------------------- */
+
+const gpul_rdma_area *gpul_rdma_region_area(const gpul_rdma_region *region)
+{
+	return &region->area;
+}
+
+gpul_status gpul_rdma_offer(const gpul_rdma_region *region, uint64_t at, uint64_t bytes, gpul_rdma_remote *out,
+			    gpul_error *err)
+{
+	if (region->area.staged)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "the peer cannot put into GPU memory that the fabric cannot access: use host-NUMA memory, or receives");
+	for (unsigned i = 0; i < region->area.n_pieces; i++) {
+		const gpul_rdma_piece *p = &region->area.pieces[i];
+
+		if (at < p->at || at - p->at > p->bytes || bytes > p->bytes - (at - p->at))
+			continue;
+		*out = (gpul_rdma_remote){ .address = p->remote + (at - p->at), .key = p->remote_key, .bytes = bytes };
+		return GPUL_OK;
+	}
+	return gpul_fail(err, GPUL_EINVAL, 0, "%llu bytes at 0x%llx are not inside one piece of the region",
+			 (unsigned long long)bytes, (unsigned long long)at);
+}

@@ -1,0 +1,70 @@
+/* request.c — isend, irecv, put, iflush, test, wait: the link's calls, with times relative to now, and progress. */
+#include "rdma/rdma_internal.h"
+
+#include "core/clock.h"
+
+/* The absolute deadline; 0: none. */
+static uint64_t deadline_of(int timeout_ms)
+{
+	return timeout_ms > 0 ? gpul_clock_ns() + (uint64_t)timeout_ms * 1000000 : 0;
+}
+
+static gpul_rdma_span span_of(const gpul_rdma_buffer *b)
+{
+	return (gpul_rdma_span){ .at = b->at, .bytes = b->bytes, .area = b->region ? &b->region->area : NULL };
+}
+
+gpul_status gpul_rdma_isend(gpul_rdma_conn *c, const gpul_rdma_buffer *buffer, int timeout_ms, gpul_rdma_request *out,
+			    gpul_error *err)
+{
+	const gpul_rdma_span span = span_of(buffer);
+
+	return gpul_rdma_link_send(c->link, &span, buffer->tag, deadline_of(timeout_ms), out, err);
+}
+
+gpul_status gpul_rdma_irecv(gpul_rdma_conn *c, const gpul_rdma_buffer *buffers, unsigned n, int timeout_ms,
+			    gpul_rdma_request *out, gpul_error *err)
+{
+	gpul_rdma_span spans[GPUL_RDMA_MAX_PARTS];
+	uint32_t tags[GPUL_RDMA_MAX_PARTS];
+
+	for (unsigned i = 0; i < n && i < GPUL_RDMA_MAX_PARTS; i++) {
+		spans[i] = span_of(&buffers[i]);
+		tags[i] = buffers[i].tag;
+	}
+	return gpul_rdma_link_recv(c->link, spans, tags, n, deadline_of(timeout_ms), out, err);
+}
+
+gpul_status gpul_rdma_put(gpul_rdma_conn *c, const gpul_rdma_put_desc *put, int timeout_ms, gpul_rdma_request *out,
+			  gpul_error *err)
+{
+	return gpul_rdma_link_put(c->link, put, deadline_of(timeout_ms), out, err);
+}
+
+gpul_status gpul_rdma_iflush(gpul_rdma_conn *c, const gpul_rdma_buffer *buffer, int timeout_ms, gpul_rdma_request *out,
+			     gpul_error *err)
+{
+	const gpul_rdma_span span = span_of(buffer);
+
+	return gpul_rdma_link_flush(c->link, &span, deadline_of(timeout_ms), out, err);
+}
+
+gpul_status gpul_rdma_test(gpul_rdma_conn *c, gpul_rdma_request request, bool *done, uint64_t *bytes, gpul_error *err)
+{
+	gpul_status st = gpul_rdma_link_test(c->link, request, done, bytes, err);
+
+	if (st || *done)
+		return st;
+	st = gpul_rdma_progress(c, NULL, err);
+	return st ? st : gpul_rdma_link_test(c->link, request, done, bytes, err);
+}
+
+gpul_status gpul_rdma_wait(gpul_rdma_conn *c, gpul_rdma_request request, uint64_t *bytes, gpul_error *err)
+{
+	bool done = false;
+	gpul_status st = GPUL_OK;
+
+	while (!st && !done)
+		st = gpul_rdma_test(c, request, &done, bytes, err);
+	return st;
+}
