@@ -57,7 +57,7 @@ static double measure(unsigned n_qps, uint32_t bytes, unsigned window)
 	for (int i = 0; i < 2; i++)
 		check_status(gpul_rdma_link_create(&(gpul_rdma_link_desc){
 			.n_qps = n_qps, .depth = 512, .segment_bytes = 1 << 20, .stripe_bytes = 4096, .inline_bytes = 220,
-			.ordered = true, .control = &controls[i], .peer_slots = { .bytes = sizeof controls[i].slots },
+			.ordered = true, .completes_in_order = true, .control = &controls[i], .peer_slots = { .bytes = sizeof controls[i].slots },
 		}, &ends[i], &err), &err);
 	begun = gpul_clock_ns();
 	for (unsigned done = 0; done < REQUESTS; done += window) {

@@ -172,17 +172,21 @@ static gpul_status register_device(gpul_rdma *r, const gpul_mem *mem, gpul_rdma_
 				   gpul_error *err)
 {
 	const gpul_mem_info *about = gpul_mem_about(mem);
+	const gpul_driver *drv = r->desc.device.drv;
 	gpul_context context = { 0 };
+	CUcontext before = NULL;
 	gpul_error why = { 0 };
 	gpul_status st;
 
-	if (!r->desc.device.drv)
+	if (!drv)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "GPU memory cannot be registered: gpul_rdma_desc.device.drv is NULL");
-	st = gpul_context_open(r->desc.device.drv, about->device, &context, err);
+	(void)drv->cuCtxGetCurrent(&before);
+	st = gpul_context_open(drv, about->device, &context, err);
 	if (st)
 		return st;
 	st = register_dmabufs(r, gpul_mem_gpu(mem), about->bytes, use, out, &why);
-	gpul_context_close(&context);
+	(void)drv->cuCtxSetCurrent(before);
+	(void)drv->cuDevicePrimaryCtxRelease(context.device);
 	if (!st) {
 		gpul_log(GPUL_LOG_INFO, "rdma", "GPU memory: registered by dma-buf, %u pieces", (*out)->area.n_pieces);
 		return GPUL_OK;

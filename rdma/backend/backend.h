@@ -44,7 +44,8 @@ typedef struct gpul_rdma_device_info {
 	char why[200];              /* why this device and this GID were chosen */
 	uint32_t inline_bytes;      /* most bytes of an INLINE operation */
 	uint32_t max_depth;         /* most operations in flight per queue pair */
-	bool ordered;               /* operations of a queue pair take effect and complete in the order of their posts */
+	bool ordered;               /* operations of a queue pair take effect in the order of their posts */
+	bool completes_in_order;    /* they also complete in this order: a completion is one of all earlier operations */
 	bool dmabuf;                /* reg() accepts dmabuf descriptors */
 	unsigned max_qps;
 	uint64_t notice_ns;         /* longest time until a dead path gives an error completion; 0: never reported */
@@ -62,9 +63,8 @@ typedef struct gpul_rdma_memory {  /* what reg() registers */
 
 typedef struct gpul_rdma_backend gpul_rdma_backend;
 
-/* The functions.  A device's functions may be called by any thread; a path belongs to one thread at a time, except
- * break_path(), which any thread may call at any time between create_path and destroy_path.  A function that returns a
- * gpul_status explains a failure in its last argument; outputs are untouched on failure. */
+/* The functions.  A device's functions may be called by any thread; a path belongs to one thread at a time.  A function
+ * that returns a gpul_status explains a failure in its last argument; outputs are untouched on failure. */
 struct gpul_rdma_backend {
 	const char *name;           /* as --provider names it: "verbs", "libfabric" */
 

@@ -163,7 +163,7 @@ gpul_rdma_op *gpul_rdma_emit(gpul_rdma_link *l, struct take *t, gpul_rdma_op_kin
 	q->unsignaled_bytes += bytes < SIGNAL_BYTES ? bytes : SIGNAL_BYTES;
 	if (request != NO_REQUEST)
 		q->wants_signal = true;
-	if (!l->desc.ordered || q->unsignaled_bytes >= SIGNAL_BYTES || q->unsignaled >= l->desc.depth / 4 ||
+	if (!l->desc.completes_in_order || q->unsignaled_bytes >= SIGNAL_BYTES || q->unsignaled >= l->desc.depth / 4 ||
 	    (q->wants_signal && q->unsignaled >= SIGNAL_OPS))
 		make_signaled(q, op);
 	return op;
@@ -203,7 +203,7 @@ static void retire_one(gpul_rdma_link *l, struct queue *q)
 		gpul_rdma_request_retired(l, &l->requests[f.request]);
 }
 
-/* A completion on an ordered queue pair completes all earlier operations, too. */
+/* Where operations complete in order, a completion completes all earlier operations of its queue pair, too. */
 static bool complete_in_order(gpul_rdma_link *l, struct queue *q, uint32_t position)
 {
 	if (position - q->retired >= q->posted - q->retired)
@@ -248,7 +248,7 @@ static bool complete(gpul_rdma_link *l, uint64_t id)
 	case ID_QUEUE:
 		if (qp >= l->desc.n_qps)
 			return false;
-		return l->desc.ordered ? complete_in_order(l, &l->queues[qp], low) : complete_any(l, &l->queues[qp], low);
+		return l->desc.completes_in_order ? complete_in_order(l, &l->queues[qp], low) : complete_any(l, &l->queues[qp], low);
 	case ID_FLUSH:
 		if (low >= GPUL_RDMA_REQUESTS || l->requests[low].kind != FLUSH || l->requests[low].ended)
 			return false;

@@ -82,7 +82,7 @@ static void fill_info(gpul_verbs_device *d)
 	info->max_depth = 4096;
 	while (info->max_depth > 1 && info->max_depth > (unsigned)most)
 		info->max_depth /= 2;
-	info->ordered = true;
+	info->ordered = info->completes_in_order = true;
 	info->dmabuf = probe_dmabuf(d);
 	info->max_qps = GPUL_RDMA_MAX_QPS;
 	/* IB specification 9.9.2.1.2: the ACK timeout is 4.096 us * 2^timeout (a NIC may take up to 4 times as long). */

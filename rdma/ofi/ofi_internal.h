@@ -1,0 +1,58 @@
+/* ofi_internal.h — the objects of the libfabric backend.
+ *
+ *     device.c   fi_getinfo, fabric, domain; registration
+ *     path.c     endpoints, address vector and completion queue of a connection; break, destroy
+ *     post.c     operations and completions
+ *     ofi.c      the table */
+#ifndef GPULOAD_RDMA_OFI_OFI_INTERNAL_H
+#define GPULOAD_RDMA_OFI_OFI_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+
+#include "rdma/backend/backend.h"
+#include "rdma/ofi/ofi_lib.h"
+
+struct ofi_device {
+	const struct gpul_ofi *ofi;
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	_Atomic uint64_t next_key;       /* for providers that let the user choose the keys */
+	gpul_rdma_device_info about;
+};
+
+struct ofi_path {
+	struct ofi_device *device;
+	unsigned n_eps;                  /* endpoints: one for each queue pair */
+	struct fid_ep *eps[GPUL_RDMA_MAX_QPS];
+	fi_addr_t peers[GPUL_RDMA_MAX_QPS];
+	struct fid_av *av;
+	struct fid_cq *cq;               /* of all endpoints */
+};
+
+/* An error of libfabric, as a GPUL_ESYS: "fi_domain: Invalid argument (22)"; code is negative. */
+gpul_status gpul_ofi_fail(const struct ofi_device *d, gpul_error *err, const char *call, long code);
+
+gpul_status gpul_ofi_device_open(const gpul_rdma_device_desc *desc, void **device, gpul_error *err);
+void gpul_ofi_device_close(void *device);
+void gpul_ofi_device_about(void *device, gpul_rdma_device_info *out);
+gpul_status gpul_ofi_reg(void *device, const gpul_rdma_memory *memory, gpul_rdma_piece *piece, void **token, gpul_error *err);
+void gpul_ofi_dereg(void *device, void *token);
+
+gpul_status gpul_ofi_path_create(void *device, unsigned n_qps, unsigned depth, unsigned n_recvs, void **path, gpul_error *err);
+size_t gpul_ofi_path_describe(void *path, unsigned char out[GPUL_RDMA_MAX_DESCRIPTION]);
+gpul_status gpul_ofi_path_connect(void *path, const unsigned char *description, size_t n_bytes, gpul_error *err);
+void gpul_ofi_path_break(void *path);
+void gpul_ofi_path_destroy(void *path);
+
+gpul_status gpul_ofi_post(void *path, const gpul_rdma_op *ops, unsigned n, unsigned *n_posted, gpul_rdma_failure *why);
+gpul_status gpul_ofi_poll(void *path, gpul_rdma_event *events, unsigned max, unsigned *n_events, gpul_rdma_failure *why);
+
+#endif

@@ -1,0 +1,82 @@
+/* ofi_lib.c — fill the table of libfabric. */
+#include "rdma/ofi/ofi_lib.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/log.h"
+
+static const struct gpul_ofi *of_test;
+
+void gpul_ofi_use(const struct gpul_ofi *table)
+{
+	of_test = table;
+}
+
+#if GPUL_HAVE_LIBFABRIC
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  /* protects the two below */
+static struct gpul_ofi library;
+static bool ready;
+
+/* POSIX lets dlsym() return functions as void *; ISO C has no such conversion, hence memcpy. */
+static bool find_symbol(void *handle, const char *name, void *function)
+{
+	void *symbol = dlsym(handle, name);
+
+	memcpy(function, &symbol, sizeof symbol);
+	return symbol != NULL;
+}
+
+static gpul_status open_library(gpul_error *err)
+{
+	const char *asked = secure_getenv("GPULOAD_LIBFABRIC");
+	const char *path = asked && *asked ? asked : "libfabric.so.1";
+	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	struct gpul_ofi table;
+	const char *lack = NULL;
+
+	if (!handle)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "no libfabric: %.180s", dlerror());
+#define X(fn) if (!find_symbol(handle, #fn, &table.fn)) lack = #fn;
+	GPUL_OFI_CALLS(X)
+#undef X
+	if (lack) {
+		dlclose(handle);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s has no %s: libfabric 1.10 or later is needed", path, lack);
+	}
+	gpul_log(GPUL_LOG_DEBUG, "libfabric", "opened %s", path);
+	library = table;
+	ready = true;
+	return GPUL_OK;
+}
+
+gpul_status gpul_ofi_open(const struct gpul_ofi **out, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	if (of_test) {
+		*out = of_test;
+		return GPUL_OK;
+	}
+	pthread_mutex_lock(&lock);
+	if (!ready)
+		st = open_library(err);
+	pthread_mutex_unlock(&lock);
+	if (!st)
+		*out = &library;
+	return st;
+}
+
+#else
+
+gpul_status gpul_ofi_open(const struct gpul_ofi **out, gpul_error *err)
+{
+	(void)out;
+	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "gpuload was built without libfabric: install libfabric-dev, and build again");
+}
+
+#endif

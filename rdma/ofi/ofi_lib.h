@@ -1,0 +1,36 @@
+/* ofi_lib.h — libfabric as a table of functions, opened when it is first needed.
+ *
+ * The table has the library's exported functions; all others of libfabric's API are inline calls through the objects that
+ * these return, so a test that installs another table controls everything. */
+#ifndef GPULOAD_RDMA_OFI_OFI_LIB_H
+#define GPULOAD_RDMA_OFI_OFI_LIB_H
+
+#include "core/error.h"
+
+#if GPUL_HAVE_LIBFABRIC
+#include <rdma/fabric.h>
+
+#define GPUL_OFI_CALLS(X) X(fi_getinfo) X(fi_freeinfo) X(fi_dupinfo) X(fi_fabric) X(fi_strerror) X(fi_version)
+
+struct gpul_ofi {
+#define X(fn) __typeof__(fn) *fn;
+	GPUL_OFI_CALLS(X)
+#undef X
+};
+#endif
+
+struct gpul_ofi;
+
+/** Open libfabric.so.1 ($GPULOAD_LIBFABRIC: another path), once.
+ *
+ * @out  valid until the process ends
+ * @err  explains a failure
+ * Errors  GPUL_EUNSUPPORTED it is not installed, too old, or gpuload was built without its headers
+ * Threads any thread may call
+ * Source  POSIX dlopen() */
+gpul_status gpul_ofi_open(const struct gpul_ofi **out, gpul_error *err);
+
+/* For tests: use this table from now on; NULL: libfabric's again. */
+void gpul_ofi_use(const struct gpul_ofi *table);
+
+#endif

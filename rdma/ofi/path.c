@@ -1,0 +1,132 @@
+/* path.c — the endpoints of a connection: one reliable datagram endpoint for each queue pair.
+ *
+ *      0          4           8
+ *     ┌──────────┬───────────┬───────────┬───────────┬┄┄   the description: the endpoints' addresses, in the form of the
+ *     │ endpoints│ addr bytes│ address 0 │ address 1 │     provider, each of `addr bytes` bytes
+ *     └──────────┴───────────┴───────────┴───────────┴┄┄ */
+#include "rdma/ofi/ofi_lib.h"
+
+#if GPUL_HAVE_LIBFABRIC
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "rdma/ofi/ofi_internal.h"
+
+enum { HEAD_BYTES = 8 };
+
+static gpul_status create_queues(struct ofi_path *p, unsigned depth, unsigned n_recvs, gpul_error *err)
+{
+	struct ofi_device *d = p->device;
+	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_DATA, .size = (size_t)p->n_eps * (depth + n_recvs) };
+	struct fi_av_attr av = { .type = FI_AV_UNSPEC, .count = p->n_eps };
+	int r = fi_cq_open(d->domain, &cq, &p->cq, NULL);
+
+	if (r)
+		return gpul_ofi_fail(d, err, "fi_cq_open", r);
+	r = fi_av_open(d->domain, &av, &p->av, NULL);
+	return r ? gpul_ofi_fail(d, err, "fi_av_open", r) : GPUL_OK;
+}
+
+static gpul_status create_endpoint(struct ofi_path *p, unsigned i, gpul_error *err)
+{
+	struct ofi_device *d = p->device;
+	int r = fi_endpoint(d->domain, d->info, &p->eps[i], NULL);
+
+	if (r)
+		return gpul_ofi_fail(d, err, "fi_endpoint", r);
+	r = fi_ep_bind(p->eps[i], &p->av->fid, 0);
+	if (r)
+		return gpul_ofi_fail(d, err, "fi_ep_bind", r);
+	r = fi_ep_bind(p->eps[i], &p->cq->fid, FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION);
+	if (r)
+		return gpul_ofi_fail(d, err, "fi_ep_bind", r);
+	r = fi_enable(p->eps[i]);
+	return r ? gpul_ofi_fail(d, err, "fi_enable", r) : GPUL_OK;
+}
+
+gpul_status gpul_ofi_path_create(void *device, unsigned n_qps, unsigned depth, unsigned n_recvs, void **path, gpul_error *err)
+{
+	struct ofi_path *p = calloc(1, sizeof *p);
+	gpul_status st;
+
+	if (!p)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the endpoints of a connection");
+	p->device = device;
+	p->n_eps = n_qps;
+	st = create_queues(p, depth, n_recvs, err);
+	for (unsigned i = 0; !st && i < n_qps; i++)
+		st = create_endpoint(p, i, err);
+	if (st)
+		gpul_ofi_path_destroy(p);
+	else
+		*path = p;
+	return st;
+}
+
+size_t gpul_ofi_path_describe(void *path, unsigned char out[GPUL_RDMA_MAX_DESCRIPTION])
+{
+	struct ofi_path *p = path;
+	uint32_t head[2] = { p->n_eps, 0 };
+	size_t bytes = 0;
+
+	(void)fi_getname(&p->eps[0]->fid, NULL, &bytes);  /* only asks for the size */
+	if (!bytes || HEAD_BYTES + bytes * p->n_eps > GPUL_RDMA_MAX_DESCRIPTION)
+		return 0;
+	head[1] = (uint32_t)bytes;
+	memcpy(out, head, sizeof head);
+	for (unsigned i = 0; i < p->n_eps; i++) {
+		size_t room = bytes;
+
+		if (fi_getname(&p->eps[i]->fid, out + HEAD_BYTES + bytes * i, &room) || room != bytes)
+			return 0;
+	}
+	return HEAD_BYTES + bytes * p->n_eps;
+}
+
+gpul_status gpul_ofi_path_connect(void *path, const unsigned char *description, size_t n_bytes, gpul_error *err)
+{
+	struct ofi_path *p = path;
+	uint32_t head[2] = { 0, 0 };
+
+	if (n_bytes >= HEAD_BYTES)
+		memcpy(head, description, sizeof head);
+	if (head[0] != p->n_eps || !head[1] || head[1] > n_bytes || n_bytes - HEAD_BYTES != (size_t)head[0] * head[1])
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "the peer describes %u endpoints in %zu bytes: expected %u; it uses another version or provider", head[0],
+				 n_bytes, p->n_eps);
+	for (unsigned i = 0; i < p->n_eps; i++) {
+		const int r = fi_av_insert(p->av, description + HEAD_BYTES + (size_t)head[1] * i, 1, &p->peers[i], 0, NULL);
+
+		if (r != 1)
+			return gpul_ofi_fail(p->device, err, "fi_av_insert", r < 0 ? r : -FI_EINVAL);
+	}
+	return GPUL_OK;
+}
+
+void gpul_ofi_path_break(void *path)
+{
+	struct ofi_path *p = path;
+
+	for (unsigned i = 0; i < p->n_eps; i++)
+		if (p->eps[i]) {
+			fi_close(&p->eps[i]->fid);
+			p->eps[i] = NULL;
+		}
+}
+
+void gpul_ofi_path_destroy(void *path)
+{
+	struct ofi_path *p = path;
+
+	gpul_ofi_path_break(p);
+	if (p->av)
+		fi_close(&p->av->fid);
+	if (p->cq)
+		fi_close(&p->cq->fid);
+	free(p);
+}
+
+#else
+typedef int no_libfabric;
+#endif
