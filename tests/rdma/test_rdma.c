@@ -1,0 +1,271 @@
+/* test_rdma.c — the whole send path over a real fabric, both ends in one process: messages of every size class, multi-receive,
+ * puts, wrong use.  $GPULOAD_TEST_BACKEND chooses the fabric. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "tests/rdma/two_ends.h"
+
+enum { ROOM = 5 << 20, SEGMENT = 1 << 20 };
+
+static unsigned char *buffers[2];
+
+static void fill(unsigned char *at, size_t bytes, unsigned seed)
+{
+	for (size_t i = 0; i < bytes; i++)
+		at[i] = (unsigned char)(i * 7 + i / 251 + seed);
+}
+
+static void check(const unsigned char *at, size_t bytes, unsigned seed)
+{
+	for (size_t i = 0; i < bytes; i++)
+		if (at[i] != (unsigned char)(i * 7 + i / 251 + seed))
+			fail_msg("byte %zu of %zu is wrong", i, bytes);
+}
+
+static gpul_rdma_region *region_of(gpul_rdma *r, void *at, size_t bytes, gpul_rdma_use use)
+{
+	gpul_rdma_region *region = NULL;
+	gpul_error err = { 0 };
+
+	if (gpul_rdma_register(r, at, bytes, use, &region, &err))
+		fail_msg("register: %s", err.text);
+	return region;
+}
+
+static gpul_rdma_buffer buffer_of(const gpul_rdma_region *region, const void *at, size_t bytes, uint32_t tag)
+{
+	return (gpul_rdma_buffer){ .region = region, .at = (uint64_t)(uintptr_t)at, .bytes = bytes, .tag = tag };
+}
+
+static void send_one(struct two_ends *e, gpul_rdma_region *const regions[2], int from, size_t offset, size_t bytes,
+		     size_t room)
+{
+	const gpul_rdma_buffer source = buffer_of(regions[from], buffers[from] + offset, bytes, 3);
+	const gpul_rdma_buffer target = buffer_of(regions[!from], buffers[!from] + 3, room, 3);
+	gpul_rdma_request sent = 0, received = 0;
+	uint64_t got = 0;
+	gpul_error err = { 0 };
+
+	fill(buffers[from] + offset, bytes, (unsigned)bytes);
+	memset(buffers[!from], 0, room + 8);
+	assert_int_equal(gpul_rdma_irecv(e->conn[!from], &target, 1, 20000, &received, &err), GPUL_OK);
+	assert_int_equal(gpul_rdma_isend(e->conn[from], &source, 20000, &sent, &err), GPUL_OK);
+	if (two_ends_wait(e->conn, !from, received, &got, &err) || two_ends_wait(e->conn, from, sent, NULL, &err))
+		fail_msg("%zu bytes: %s", bytes, err.text);
+	assert_int_equal(got, bytes);
+	check(buffers[!from] + 3, bytes, (unsigned)bytes);
+	assert_int_equal(buffers[!from][2], 0);
+	assert_int_equal(buffers[!from][3 + bytes], 0);
+}
+
+static void carries_messages_of_every_size(const gpul_rdma_desc *desc)
+{
+	static const size_t sizes[] = { 0, 1, 8, 63, 4095, 4096, 4097, 65536, SEGMENT - 1, SEGMENT, SEGMENT + 1, 4 * SEGMENT + 77 };
+	gpul_rdma_region *regions[2];
+	struct two_ends e;
+
+	two_ends_open(desc, &e);
+	for (int i = 0; i < 2; i++)
+		regions[i] = region_of(e.r[i], buffers[i], ROOM, GPUL_RDMA_DATA);
+	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+		for (int from = 0; from < 2; from++) {
+			send_one(&e, regions, from, i, sizes[i], sizes[i]);
+			send_one(&e, regions, from, 0, sizes[i], ROOM - 16);  /* a larger buffer */
+		}
+	for (int i = 0; i < 2; i++)
+		gpul_rdma_unregister(regions[i]);
+	two_ends_close(&e);
+}
+
+static void carries_messages_over_one_queue_pair(void **state)
+{
+	(void)state;
+	carries_messages_of_every_size(&(gpul_rdma_desc){ .device = { .gpu = -1, .gid_index = -1 } });
+}
+
+static void carries_messages_over_several_queue_pairs(void **state)
+{
+	(void)state;
+	carries_messages_of_every_size(&(gpul_rdma_desc){ .device = { .gpu = -1, .gid_index = -1 }, .n_qps = 4 });
+	carries_messages_of_every_size(&(gpul_rdma_desc){ .device = { .gpu = -1, .gid_index = -1 }, .n_qps = 3,
+							  .striping = GPUL_RDMA_ROUND_ROBIN });
+}
+
+static void matches_a_multi_receive_by_tag(void **state)
+{
+	static const unsigned order[] = { 2, 0, 3, 1 };
+	gpul_rdma_region *regions[2];
+	gpul_rdma_buffer parts[4];
+	gpul_rdma_request received, sent[4];
+	uint64_t got[4];
+	gpul_error err = { 0 };
+	struct two_ends e;
+
+	(void)state;
+	two_ends_open(&(gpul_rdma_desc){ .device = { .gpu = -1, .gid_index = -1 } }, &e);
+	for (int i = 0; i < 2; i++)
+		regions[i] = region_of(e.r[i], buffers[i], ROOM, GPUL_RDMA_DATA);
+	for (unsigned i = 0; i < 4; i++)
+		parts[i] = buffer_of(regions[0], buffers[0] + 10000 * i, 10000, 100 + i);
+	memset(buffers[0], 0, 40000);
+	assert_int_equal(gpul_rdma_irecv(e.conn[0], parts, 4, 20000, &received, &err), GPUL_OK);
+	for (unsigned i = 0; i < 4; i++) {
+		const unsigned n = order[i];
+		const gpul_rdma_buffer b = buffer_of(regions[1], buffers[1] + 10000 * n, 1000 + n, 100 + n);
+
+		fill(buffers[1] + 10000 * n, 1000 + n, n);
+		assert_int_equal(gpul_rdma_isend(e.conn[1], &b, 20000, &sent[i], &err), GPUL_OK);
+	}
+	assert_int_equal(two_ends_wait(e.conn, 0, received, got, &err), GPUL_OK);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(two_ends_wait(e.conn, 1, sent[i], NULL, &err), GPUL_OK);
+		assert_int_equal(got[i], 1000 + i);
+		check(buffers[0] + 10000 * i, 1000 + i, i);
+	}
+	for (int i = 0; i < 2; i++)
+		gpul_rdma_unregister(regions[i]);
+	two_ends_close(&e);
+}
+
+static void puts_raise_their_steps_in_order(void **state)
+{
+	static uint64_t steps[8];
+	gpul_rdma_region *regions[2], *step_region;
+	gpul_rdma_remote to, to_steps;
+	gpul_rdma_request requests[64];
+	gpul_error err = { 0 };
+	struct two_ends e;
+
+	(void)state;
+	two_ends_open(&(gpul_rdma_desc){ .device = { .gpu = -1, .gid_index = -1 }, .n_qps = 2 }, &e);
+	for (int i = 0; i < 2; i++)
+		regions[i] = region_of(e.r[i], buffers[i], ROOM, GPUL_RDMA_DATA);
+	step_region = region_of(e.r[0], steps, sizeof steps, GPUL_RDMA_STEPS);
+	assert_int_equal(gpul_rdma_offer(regions[0], (uint64_t)(uintptr_t)buffers[0], ROOM, &to, &err), GPUL_OK);
+	assert_int_equal(gpul_rdma_offer(step_region, (uint64_t)(uintptr_t)steps, sizeof steps, &to_steps, &err), GPUL_OK);
+	fill(buffers[1], 64 * 4096, 5);
+	for (unsigned i = 0; i < 64; i++) {
+		gpul_rdma_put_desc put = {
+			.from = { .at = (uint64_t)(uintptr_t)buffers[1] + i * 4096, .bytes = 4096, .area = gpul_rdma_region_area(regions[1]) },
+			.to = { .address = to.address + i * 4096, .key = to.key, .bytes = 4096 },
+			.signal = { .address = to_steps.address + (i % 8) * 8, .key = to_steps.key, .bytes = 8 },
+			.signal_value = i / 8 + 1, .lane = i % 8,
+		};
+
+		assert_int_equal(gpul_rdma_put(e.conn[1], &put, 20000, &requests[i], &err), GPUL_OK);
+		assert_int_not_equal(requests[i], 0);
+	}
+	for (unsigned i = 0; i < 64; i++)
+		if (two_ends_wait(e.conn, 1, requests[i], NULL, &err))
+			fail_msg("put %u: %s", i, err.text);
+	for (unsigned i = 0; i < 8; i++)
+		while (__atomic_load_n(&steps[i], __ATOMIC_ACQUIRE) != 8)
+			assert_int_equal(gpul_rdma_progress(e.conn[0], NULL, &err), GPUL_OK);
+	check(buffers[0], 64 * 4096, 5);
+	gpul_rdma_unregister(step_region);
+	for (int i = 0; i < 2; i++)
+		gpul_rdma_unregister(regions[i]);
+	two_ends_close(&e);
+}
+
+/* One end sends, with something wrong; both ends must get a failure that contains the text. */
+static void expect_failure(size_t bytes, size_t room, uint32_t send_tag, uint32_t recv_tag, int timeout_ms, const char *text)
+{
+	gpul_rdma_region *regions[2];
+	gpul_rdma_request sent = 0, received = 0;
+	gpul_rdma_failure why[2];
+	gpul_error err[2] = { 0 };
+	struct two_ends e;
+
+	two_ends_open(&(gpul_rdma_desc){ .device = { .gpu = -1, .gid_index = -1 } }, &e);
+	for (int i = 0; i < 2; i++)
+		regions[i] = region_of(e.r[i], buffers[i], ROOM, GPUL_RDMA_DATA);
+	const gpul_rdma_buffer source = buffer_of(regions[1], buffers[1], bytes, send_tag);
+	const gpul_rdma_buffer target = buffer_of(regions[0], buffers[0], room, recv_tag);
+
+	if (room)
+		assert_int_equal(gpul_rdma_irecv(e.conn[0], &target, 1, 0, &received, &err[0]), GPUL_OK);
+	assert_int_equal(gpul_rdma_isend(e.conn[1], &source, timeout_ms, &sent, &err[1]), GPUL_OK);
+	for (const uint64_t end = gpul_clock_ns() + 20000000000u; gpul_clock_ns() < end;) {
+		const gpul_status a = gpul_rdma_progress(e.conn[0], NULL, &err[0]), b = gpul_rdma_progress(e.conn[1], NULL, &err[1]);
+
+		if (a && b)
+			break;
+	}
+	for (int i = 0; i < 2; i++) {
+		gpul_rdma_conn_failed(e.conn[i], &why[i]);
+		assert_int_not_equal(why[i].status, GPUL_OK);
+		assert_non_null(strstr(err[i].text, text));
+	}
+	assert_int_equal(why[0].by_peer, 1);
+	assert_int_equal(why[1].by_peer, 0);
+	for (int i = 0; i < 2; i++)
+		gpul_rdma_unregister(regions[i]);
+	two_ends_close(&e);
+}
+
+static void both_ends_report_what_is_wrong(void **state)
+{
+	(void)state;
+	expect_failure(100, 50, 7, 7, 0, "longer than the peer's receive buffer of 50 bytes");
+	expect_failure(100, 100, 7, 8, 0, "has tag 7, but the peer's next receive has tag 8");
+	expect_failure(100, 0, 7, 7, 200, "granted no slot");
+}
+
+static void a_closed_peer_ends_requests(void **state)
+{
+	gpul_rdma_region *region;
+	gpul_rdma_request received = 0;
+	gpul_error err = { 0 };
+	struct two_ends e;
+
+	(void)state;
+	two_ends_open(&(gpul_rdma_desc){ .device = { .gpu = -1, .gid_index = -1 } }, &e);
+	region = region_of(e.r[0], buffers[0], ROOM, GPUL_RDMA_DATA);
+	const gpul_rdma_buffer b = buffer_of(region, buffers[0], 100, 1);
+
+	assert_int_equal(gpul_rdma_irecv(e.conn[0], &b, 1, 0, &received, &err), GPUL_OK);
+	gpul_rdma_conn_close(e.conn[1]);
+	e.conn[1] = NULL;
+	assert_int_not_equal(gpul_rdma_wait(e.conn[0], received, NULL, &err), GPUL_OK);
+	assert_non_null(strstr(err.text, "closed"));
+	gpul_rdma_unregister(region);
+	two_ends_close(&e);
+}
+
+static int allocate(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		buffers[i] = malloc(ROOM);
+	return 0;
+}
+
+static int release(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		free(buffers[i]);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(carries_messages_over_one_queue_pair),
+		cmocka_unit_test(carries_messages_over_several_queue_pairs),
+		cmocka_unit_test(matches_a_multi_receive_by_tag),
+		cmocka_unit_test(puts_raise_their_steps_in_order),
+		cmocka_unit_test(both_ends_report_what_is_wrong),
+		cmocka_unit_test(a_closed_peer_ends_requests),
+	};
+
+	return cmocka_run_group_tests(tests, allocate, release);
+}
