@@ -14,6 +14,9 @@ PACKAGES = {  # apt package: a file or program of it
     "libibverbs-dev": "/usr/include/infiniband/verbs.h", "libfabric-dev": "/usr/include/rdma/fabric.h",
     "universal-ctags": "ctags", "bats": "bats", "make": "make", "pkg-config": "pkg-config",
     "mandoc": "mandoc", "spin": "spin",
+    # for the tests in guests, tests/vm
+    "qemu-system-x86": "qemu-system-x86_64", "busybox-static": "busybox", "zstd": "zstd", "iproute2": "/sbin/tc",
+    "ibverbs-providers": "/etc/libibverbs.d/rxe.driver", "ibverbs-utils": "ibv_devinfo", "perftest": "ib_write_bw",
 }
 ESSENTIAL = {"gcc", "libc6-dev", "ninja-build"}  # required for any build; configure.py prints which features need the others
 WHEELS = {  # NVIDIA's wheels on PyPI, all of one CUDA release

@@ -1,0 +1,63 @@
+"""case.py — the classes for tests in guests: the guests boot once for all the tests of a class.
+
+    class Sends(case.OneGuest):
+        def test_a_message_arrives(self):
+            self.check("build/tests/rdma/send_one")
+
+    if __name__ == "__main__":
+        unittest.main()
+
+In a file tests/vm/test_*.py, `ninja check-vm` runs it.
+"""
+import contextlib, os, sys, unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import guest
+
+
+class Guests(unittest.TestCase):
+    """What both kinds of classes have in common."""
+
+    @classmethod
+    def boot(cls, make):
+        """The guests, until the end of the class; a test whose guest cannot be booted here is skipped."""
+        stack = contextlib.ExitStack()
+        cls.addClassCleanup(stack.close)
+        try:
+            return stack.enter_context(make())
+        except guest.Missing as why:
+            raise unittest.SkipTest(str(why)) from None
+
+    def check(self, script, timeout_s=guest.RUN_S, on=None):
+        """Run a script, which must end with status 0, in the first guest or on the one given; returns its output."""
+        status, text = (on or self.a).run(script, timeout_s)
+        self.assertEqual(status, 0, f"{script}\n{text}")
+        return text
+
+
+class OneGuest(Guests):
+    """self.a: a guest whose rxe0 is on 10.9.0.1; both ends of a connection are processes of it."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.a = cls.boot(guest.Guest)
+
+
+class TwoGuests(Guests):
+    """self.a and self.b: 10.9.0.1 and 10.9.0.2; `netem` in a guest disturbs what it sends to the other."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.a, cls.b = cls.boot(guest.pair)
+
+    def check_both(self, server, client, timeout_s=guest.RUN_S, netem="off"):
+        """Run a server in guest b and, when its port is open, a client in guest a; both must succeed.  Returns both outputs."""
+        self.check(f"netem {netem}")
+        job = self.b.start(server, timeout_s)
+        try:
+            text = self.check(client, timeout_s)
+            status, server_text = job.wait()
+            self.assertEqual(status, 0, f"{server}\n{server_text}")
+            return server_text, text
+        finally:
+            self.check("netem off")

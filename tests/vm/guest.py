@@ -1,0 +1,181 @@
+"""guest.py — boot guests under QEMU that have an RDMA device, rdma_rxe, and run scripts in them.
+
+    with Guest() as g:
+        status, text = g.run("ibv_devinfo -d rxe0")
+    with pair() as (a, b):                  # connected by a network of their own: 10.9.0.1 and 10.9.0.2
+        server = b.start("ib_write_bw -d rxe0 -x 1")
+        a.run("netem loss 2%; ib_write_bw -d rxe0 -x 1 10.9.0.2")
+        server.wait()
+
+A script is bash, runs as root in the repository's folder, and sees the host's files read-only at their own paths: a program
+that was built here runs there, with its libraries.  It can write to /tmp (lost at the end) and to /share (g.share on the host).
+Inside: `nobody COMMAND` runs without root's rights, `netem loss 2%` disturbs what the guest sends, see tests/vm/init.
+"""
+import contextlib, ctypes, os, shutil, signal, socket, subprocess, sys, tempfile, time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import kernel
+from kernel import CACHE, ROOT, Missing
+
+QEMU = "qemu-system-x86_64"
+BOOT_S = {"kvm": 15, "tcg": 120}  # several times what a busy machine takes
+RUN_S = 60
+
+
+class Stopped(Exception):
+    """A guest ended, or a script did not end within its time limit; the text includes the end of the output."""
+
+
+def die_with_parent():
+    """In QEMU's process, before it starts: a killed test leaves no guest."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+class Job:
+    """A script that runs in a guest."""
+
+    def __init__(self, guest, number, timeout_s):
+        self.guest, self.number, self.end = guest, number, time.monotonic() + timeout_s
+
+    def output(self):
+        """What the script has printed so far."""
+        with contextlib.suppress(FileNotFoundError), open(f"{self.guest.share}/{self.number}.out", encoding="utf-8", errors="replace") as f:
+            return f.read()
+        return ""
+
+    def wait(self):
+        """(exit status, output).  A script that exceeds its time limit ends the guest: what it left behind is unknown."""
+        done = self.guest.answer(f"done {self.number} ", self.end)
+        if done is None:
+            self.guest.kill()
+            raise Stopped(f"script {self.number} did not end in time\n{self.output()[-4000:]}{self.guest.console()[-2000:]}")
+        return int(done), self.output()
+
+
+class Guest:
+    """One guest.  accel: 'kvm', 'tcg', or None for KVM where it works.  nic: one end of a socket pair, a network card's wire."""
+
+    def __init__(self, accel=None, n_cpus=2, memory_mb=1536, nic=None, address="10.9.0.1"):
+        self.accel = accel or usable_accel()
+        if not shutil.which(QEMU):
+            raise Missing(f"no {QEMU}: install qemu-system-x86")
+        self.vmlinux, self.initramfs = kernel.boot_files()
+        self.n_cpus, self.memory_mb, self.nic, self.address = n_cpus, memory_mb, nic, address
+        self.process, self.n_jobs, self.lines = None, 0, []
+
+    def command(self, control_fd):
+        words = ["root=" + ROOT, "address=" + self.address]
+        files = "local,security_model=none,multidevs=remap"
+        drive = ["-virtfs", f"{files},path=/,mount_tag=host,readonly=on", "-virtfs", f"{files},path={self.share},mount_tag=share"]
+        card = ["-netdev", f"socket,id=n,fd={self.nic.fileno()}", "-device",
+                f"virtio-net-pci,netdev=n,romfile=,mac=52:54:00:09:00:0{self.address[-1]}"] if self.nic else ["-nic", "none"]
+        accel = ["-accel", "kvm", "-cpu", "host,arch-capabilities=off"] if self.accel == "kvm" else ["-accel", "tcg,thread=multi", "-cpu", "max,la57=off"]
+        return [QEMU, "-M", "q35", *accel, "-smp", str(self.n_cpus), "-m", str(self.memory_mb), "-nodefaults", "-no-user-config",
+                "-display", "none", "-no-reboot", "-kernel", self.vmlinux, "-initrd", self.initramfs,
+                "-append", "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on " + " ".join(f"gpul.{w}" for w in words),
+                "-serial", "stdio", "-chardev", f"socket,id=control,fd={control_fd}", "-serial", "chardev:control", *drive, *card]
+
+    def start_qemu(self):
+        """Returns before the guest has booted."""
+        self.folder = tempfile.mkdtemp(prefix="guest-", dir=CACHE)
+        self.share = f"{self.folder}/share"
+        os.mkdir(self.share)
+        os.chmod(self.share, 0o777)  # also for a guest's user without rights
+        self.control, theirs = socket.socketpair()
+        with theirs, open(f"{self.folder}/console", "wb") as console:
+            fds = [theirs.fileno()] + ([self.nic.fileno()] if self.nic else [])
+            self.process = subprocess.Popen(self.command(theirs.fileno()), pass_fds=fds, stdin=subprocess.DEVNULL,
+                                            stdout=console, stderr=console, preexec_fn=die_with_parent)
+
+    def __enter__(self):
+        if not self.process:
+            self.start_qemu()
+        try:
+            if self.answer("ready", time.monotonic() + BOOT_S[self.accel]) is None:
+                raise Stopped(f"the guest did not boot with {self.accel} in {BOOT_S[self.accel]} s\n{self.console()[-4000:]}")
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.kill()
+        self.control.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def console(self):
+        """What the kernel and init, or QEMU, have printed."""
+        with contextlib.suppress(OSError), open(f"{self.folder}/console", encoding="utf-8", errors="replace") as f:
+            return f.read()
+        return ""
+
+    def answer(self, start, end):
+        """The rest of the line from the guest that begins so; None if there is none until `end`."""
+        text = b""
+        while True:
+            for line in self.lines:
+                if line.startswith(start):
+                    self.lines.remove(line)
+                    return line[len(start):]
+            self.control.settimeout(max(end - time.monotonic(), 0.001))
+            try:
+                data = self.control.recv(4096)
+            except TimeoutError:
+                return None
+            if not data:
+                raise Stopped(f"the guest ended\n{self.console()[-4000:]}")
+            text += data
+            *whole, text = text.split(b"\n")
+            self.lines += [l.decode(errors="replace").strip() for l in whole]
+
+    def start(self, script, timeout_s=RUN_S):
+        """Run a bash script in the background; several can run at a time."""
+        self.n_jobs += 1
+        env = {name: value for name, value in os.environ.items() if name.startswith(("GPULOAD_", "ASAN_", "UBSAN_", "LSAN_"))}
+        with open(f"{self.share}/{self.n_jobs}.sh", "w", encoding="utf-8") as f:
+            f.write(f"cd {ROOT!r}\n" + "".join(f"export {n}={v!r}\n" for n, v in env.items()) + script)
+        self.control.sendall(b"%d\n" % self.n_jobs)
+        return Job(self, self.n_jobs, timeout_s)
+
+    def run(self, script, timeout_s=RUN_S):
+        """(exit status, output) of a bash script."""
+        return self.start(script, timeout_s).wait()
+
+
+@contextlib.contextmanager
+def pair(**options):
+    """Two guests with a network cable between them: 10.9.0.1 and 10.9.0.2, rxe0 on each."""
+    ends = socket.socketpair()
+    with ends[0], ends[1]:
+        guests = [Guest(nic=end, address=f"10.9.0.{i}", **options) for i, end in enumerate(ends, 1)]
+        guests[1].start_qemu()  # both boot at the same time
+        with contextlib.closing(guests[1]), guests[0], guests[1]:
+            yield guests
+
+
+def usable_accel():
+    """'kvm' if a guest boots with it: /dev/kvm can be there without carrying one.  The answer is remembered until the host reboots."""
+    forced = os.environ.get("GPULOAD_VM_ACCEL")
+    if forced:
+        return forced
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return "tcg"
+    with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as f:
+        path = f"{CACHE}/accel-{f.read().strip()}"
+    with kernel.locked("accel"):  # tests run in parallel: only one tries
+        if not os.path.exists(path):
+            try:
+                with Guest("kvm"):
+                    found = "kvm"
+            except Stopped:
+                found = "tcg"
+            kernel.replace(path, found.encode())
+    with open(path, encoding="utf-8") as f:
+        return f.read()
