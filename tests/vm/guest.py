@@ -18,6 +18,9 @@ import kernel
 from kernel import CACHE, ROOT, Missing
 
 QEMU = "qemu-system-x86_64"
+# TCG runs `rep movsb` byte by byte: without erms and fsrm the guest copies memory in other ways, which makes rxe 2.5 times faster.
+TCG = ["-accel", "tcg,thread=multi", "-cpu", "max,la57=off,erms=off,fsrm=off"]
+KVM = ["-accel", "kvm", "-cpu", "host,arch-capabilities=off"]
 BOOT_S = {"kvm": 15, "tcg": 120}  # several times what a busy machine takes
 RUN_S = 60
 
@@ -69,8 +72,7 @@ class Guest:
         drive = ["-virtfs", f"{files},path=/,mount_tag=host,readonly=on", "-virtfs", f"{files},path={self.share},mount_tag=share"]
         card = ["-netdev", f"socket,id=n,fd={self.nic.fileno()}", "-device",
                 f"virtio-net-pci,netdev=n,romfile=,mac=52:54:00:09:00:0{self.address[-1]}"] if self.nic else ["-nic", "none"]
-        accel = ["-accel", "kvm", "-cpu", "host,arch-capabilities=off"] if self.accel == "kvm" else ["-accel", "tcg,thread=multi", "-cpu", "max,la57=off"]
-        return [QEMU, "-M", "q35", *accel, "-smp", str(self.n_cpus), "-m", str(self.memory_mb), "-nodefaults", "-no-user-config",
+        return [QEMU, "-M", "q35", *(KVM if self.accel == "kvm" else TCG), "-smp", str(self.n_cpus), "-m", str(self.memory_mb), "-nodefaults", "-no-user-config",
                 "-display", "none", "-no-reboot", "-kernel", self.vmlinux, "-initrd", self.initramfs,
                 "-append", "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on " + " ".join(f"gpul.{w}" for w in words),
                 "-serial", "stdio", "-chardev", f"socket,id=control,fd={control_fd}", "-serial", "chardev:control", *drive, *card]
