@@ -22,7 +22,8 @@ QEMU = "qemu-system-x86_64"
 TCG = ["-accel", "tcg,thread=multi", "-cpu", "max,la57=off,erms=off,fsrm=off"]
 KVM = ["-accel", "kvm", "-cpu", "host,arch-capabilities=off"]
 BOOT_S = {"kvm": 15, "tcg": 120}  # several times what a busy machine takes
-RUN_S = 60
+RUN_S = 100
+GRACE_S = 20
 
 
 class Stopped(Exception):
@@ -38,7 +39,7 @@ class Job:
     """A script that runs in a guest."""
 
     def __init__(self, guest, number, timeout_s):
-        self.guest, self.number, self.end = guest, number, time.monotonic() + timeout_s
+        self.guest, self.number, self.timeout_s, self.end = guest, number, timeout_s, time.monotonic() + timeout_s
 
     def output(self):
         """What the script has printed so far."""
@@ -47,12 +48,13 @@ class Job:
         return ""
 
     def wait(self):
-        """(exit status, output).  A script that exceeds its time limit ends the guest: what it left behind is unknown."""
-        done = self.guest.answer(f"done {self.number} ", self.end)
-        if done is None:
+        """(exit status, output).  A script that exceeds its time limit is killed, and if that takes long, the guest too."""
+        status = self.guest.answer(f"done {self.number} ", self.end + GRACE_S)
+        if status is None:
             self.guest.kill()
-            raise Stopped(f"script {self.number} did not end in time\n{self.output()[-4000:]}{self.guest.console()[-2000:]}")
-        return int(done), self.output()
+        if status in (None, "137"):
+            raise Stopped(f"script {self.number} did not end within {self.timeout_s} s\n{self.output()[-4000:]}{self.guest.console()[-2000:]}")
+        return int(status), self.output()
 
 
 class Guest:
@@ -131,6 +133,8 @@ class Guest:
                 data = self.control.recv(4096)
             except TimeoutError:
                 return None
+            except ConnectionError:
+                data = b""
             if not data:
                 raise Stopped(f"the guest ended\n{self.console()[-4000:]}")
             text += data
@@ -143,7 +147,8 @@ class Guest:
         env = {name: value for name, value in os.environ.items() if name.startswith(("GPULOAD_", "ASAN_", "UBSAN_", "LSAN_"))}
         with open(f"{self.share}/{self.n_jobs}.sh", "w", encoding="utf-8") as f:
             f.write(f"cd {ROOT!r}\n" + "".join(f"export {n}={v!r}\n" for n, v in env.items()) + script)
-        self.control.sendall(b"%d\n" % self.n_jobs)
+        with contextlib.suppress(BrokenPipeError):  # a guest that has ended: wait() reports it
+            self.control.sendall(b"%d %d\n" % (self.n_jobs, timeout_s))
         return Job(self, self.n_jobs, timeout_s)
 
     def run(self, script, timeout_s=RUN_S):
