@@ -37,7 +37,7 @@ gpul_status gpul_rdma_connect(gpul_rdma *r, const char *address, int timeout_ms,
 	if (st)
 		return st;
 	gpul_rdma_wish(r, &wish);
-	st = gpul_rdma_conn_create(r, &wish, &c, err);
+	st = gpul_rdma_conn_create(r, &wish, gpul_rdma_channel_local(channel), &c, err);
 	if (!st)
 		st = shake_hands(c, channel, deadline_ns, err);
 	if (!st) {

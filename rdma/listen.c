@@ -69,7 +69,7 @@ static void answer(gpul_rdma_listener *l, gpul_rdma_stranger *who)
 	gpul_rdma_conn *c = NULL;
 	gpul_error err = { 0 };
 
-	if (gpul_rdma_check_peer(l->r, &who->hello, &err) || gpul_rdma_conn_create(l->r, &wish, &c, &err) ||
+	if (gpul_rdma_check_peer(l->r, &who->hello, &err) || gpul_rdma_conn_create(l->r, &wish, gpul_rdma_channel_local(who->channel), &c, &err) ||
 	    gpul_rdma_conn_join(c, &who->hello, &err)) {
 		gpul_rdma_conn_close(c);
 		refuse(l, who, &err);

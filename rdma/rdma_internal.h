@@ -78,8 +78,10 @@ gpul_reg_ops gpul_rdma_reg_ops(gpul_rdma *r);
 
 /* ---- setup.c ---- */
 
-/* Create the local half of a connection, with the values of *wish; fills c->hello.  Nothing is connected yet. */
-gpul_status gpul_rdma_conn_create(gpul_rdma *r, const gpul_rdma_hello *wish, gpul_rdma_conn **out, gpul_error *err);
+/* Create the local half of a connection, with the values of *wish; fills c->hello.  Nothing is connected yet.  from: this end's
+ * address of the socket. */
+gpul_status gpul_rdma_conn_create(gpul_rdma *r, const gpul_rdma_hello *wish, const struct sockaddr *from, gpul_rdma_conn **out,
+				  gpul_error *err);
 /* The values that this device wishes, for the connecting side. */
 void gpul_rdma_wish(const gpul_rdma *r, gpul_rdma_hello *wish);
 /* GPUL_EUNSUPPORTED if the peer's values do not fit this end. */

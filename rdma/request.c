@@ -1,7 +1,11 @@
 /* request.c — isend, irecv, put, iflush, test, wait: the link's calls, with times relative to now, and progress. */
 #include "rdma/rdma_internal.h"
 
+#include <sched.h>
+
 #include "core/clock.h"
+
+enum { TURNS_PER_YIELD = 64 };
 
 /* The absolute deadline; 0: none. */
 static uint64_t deadline_of(int timeout_ms)
@@ -64,7 +68,10 @@ gpul_status gpul_rdma_wait(gpul_rdma_conn *c, gpul_rdma_request request, uint64_
 	bool done = false;
 	gpul_status st = GPUL_OK;
 
-	while (!st && !done)
+	for (unsigned turns = 1; !st && !done; turns++) {
 		st = gpul_rdma_test(c, request, &done, bytes, err);
+		if (turns % TURNS_PER_YIELD == 0)
+			sched_yield();  /* the peer may need this CPU */
+	}
 	return st;
 }

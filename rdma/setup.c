@@ -96,7 +96,8 @@ static gpul_status create_memory(gpul_rdma_conn *c, gpul_error *err)
 	return register_own(c->r, c->control, sizeof *c->control, &c->control_piece, &c->control_token, err);
 }
 
-gpul_status gpul_rdma_conn_create(gpul_rdma *r, const gpul_rdma_hello *wish, gpul_rdma_conn **out, gpul_error *err)
+gpul_status gpul_rdma_conn_create(gpul_rdma *r, const gpul_rdma_hello *wish, const struct sockaddr *from, gpul_rdma_conn **out,
+				  gpul_error *err)
 {
 	gpul_rdma_conn *c = calloc(1, sizeof *c);
 	gpul_status st;
@@ -112,7 +113,7 @@ gpul_status gpul_rdma_conn_create(gpul_rdma *r, const gpul_rdma_hello *wish, gpu
 	if (!st)
 		st = create_stages(c, err);
 	if (!st)
-		st = r->backend->create_path(r->device, wish->n_qps, wish->depth, GPUL_RDMA_RECVS, &c->path, err);
+		st = r->backend->create_path(r->device, wish->n_qps, wish->depth, GPUL_RDMA_RECVS, from, &c->path, err);
 	if (st) {
 		gpul_rdma_conn_close(c);
 		return st;

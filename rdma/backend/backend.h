@@ -8,6 +8,8 @@
 #ifndef GPULOAD_RDMA_BACKEND_BACKEND_H
 #define GPULOAD_RDMA_BACKEND_BACKEND_H
 
+#include <sys/socket.h>
+
 #include "driver/driver.h"
 #include "rdma/protocol/failure.h"
 #include "rdma/protocol/op.h"
@@ -77,9 +79,10 @@ struct gpul_rdma_backend {
 			   gpul_error *err);
 	void (*dereg)(void *device, void *token);
 
-	/* Create n_qps queue pairs with room for depth operations in flight each, and n_recvs empty receives posted on each. */
-	gpul_status (*create_path)(void *device, unsigned n_qps, unsigned depth, unsigned n_recvs, void **path,
-				   gpul_error *err);
+	/* Create n_qps queue pairs with room for depth operations in flight each, and n_recvs empty receives posted on each.
+	 * from: local address of the socket to the peer, from which a network provider connects as well; NULL: unknown. */
+	gpul_status (*create_path)(void *device, unsigned n_qps, unsigned depth, unsigned n_recvs, const struct sockaddr *from,
+				   void **path, gpul_error *err);
 	/* Write what the peer needs to connect to this path; returns the number of bytes. */
 	size_t (*describe)(void *path, unsigned char out[GPUL_RDMA_MAX_DESCRIPTION]);
 	/* Connect to the peer's path; its description is not trusted.  When it returns, posts may begin. */

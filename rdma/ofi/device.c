@@ -9,7 +9,10 @@
 
 #include "rdma/ofi/ofi_internal.h"
 
-enum { API_MAJOR = 1, API_MINOR = 10, MAX_DEPTH = 1024 };
+enum {
+	API_MAJOR = 1, API_MINOR = 10, MAX_DEPTH = 1024,
+	RECEIVES = 64,  /* no message is received; a provider may allocate a buffer of 16 KiB for each that it has room for */
+};
 
 /* What the backend can give a provider that asks for it. */
 static const uint64_t our_mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
@@ -69,6 +72,7 @@ static struct fi_info *make_hints(const struct ofi_device *d, const gpul_rdma_de
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = (int)our_mr_mode;
 	hints->domain_attr->threading = FI_THREAD_SAFE;
+	hints->rx_attr->size = RECEIVES;
 	hints->fabric_attr->prov_name = strdup(desc->provider ? desc->provider : "tcp");
 	if (desc->device)
 		hints->domain_attr->name = strdup(desc->device);

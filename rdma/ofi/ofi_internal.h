@@ -46,7 +46,8 @@ void gpul_ofi_device_about(void *device, gpul_rdma_device_info *out);
 gpul_status gpul_ofi_reg(void *device, const gpul_rdma_memory *memory, gpul_rdma_piece *piece, void **token, gpul_error *err);
 void gpul_ofi_dereg(void *device, void *token);
 
-gpul_status gpul_ofi_path_create(void *device, unsigned n_qps, unsigned depth, unsigned n_recvs, void **path, gpul_error *err);
+gpul_status gpul_ofi_path_create(void *device, unsigned n_qps, unsigned depth, unsigned n_recvs, const struct sockaddr *from,
+				 void **path, gpul_error *err);
 size_t gpul_ofi_path_describe(void *path, unsigned char out[GPUL_RDMA_MAX_DESCRIPTION]);
 gpul_status gpul_ofi_path_connect(void *path, const unsigned char *description, size_t n_bytes, gpul_error *err);
 void gpul_ofi_path_break(void *path);

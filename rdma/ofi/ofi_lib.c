@@ -31,6 +31,13 @@ static bool find_symbol(void *handle, const char *name, void *function)
 	return symbol != NULL;
 }
 
+/* libfabric's layer over tcp allocates 4,096 buffers of this size for each endpoint, for messages, which we do not receive: by
+ * default that would be 150 MB.  It can only be set by a variable; a value of the user is kept. */
+static void shrink_buffers(void)
+{
+	(void)setenv("FI_OFI_RXM_BUFFER_SIZE", "1024", 0);
+}
+
 static gpul_status open_library(gpul_error *err)
 {
 	const char *asked = secure_getenv("GPULOAD_LIBFABRIC");
@@ -39,6 +46,7 @@ static gpul_status open_library(gpul_error *err)
 	struct gpul_ofi table;
 	const char *lack = NULL;
 
+	shrink_buffers();
 	if (!handle)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "no libfabric: %.180s", dlerror());
 #define X(fn) if (!find_symbol(handle, #fn, &table.fn)) lack = #fn;

@@ -21,7 +21,8 @@ struct gpul_ofi {
 
 struct gpul_ofi;
 
-/** Open libfabric.so.1 ($GPULOAD_LIBFABRIC: another path), once.
+/** Open libfabric.so.1 ($GPULOAD_LIBFABRIC: another path), once.  It takes 0.2 s, because libfabric's providers search for their
+ * hardware.  Sets the environment variable FI_OFI_RXM_BUFFER_SIZE, if it is not set, to save memory.
  *
  * @out  valid until the process ends
  * @err  explains a failure

@@ -8,6 +8,7 @@
 
 #if GPUL_HAVE_LIBFABRIC
 
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,10 +29,29 @@ static gpul_status create_queues(struct ofi_path *p, unsigned depth, unsigned n_
 	return r ? gpul_ofi_fail(d, err, "fi_av_open", r) : GPUL_OK;
 }
 
-static gpul_status create_endpoint(struct ofi_path *p, unsigned i, gpul_error *err)
+/* A provider over a network binds to the first interface, which the peer may not reach; the socket's own address is one that
+ * it does reach.  Returns a copy of the device's entry with that address (NULL: no memory). */
+static struct fi_info *copy_info(const struct ofi_device *d, const struct sockaddr *from)
+{
+	struct fi_info *info = d->ofi->fi_dupinfo(d->info);
+	struct sockaddr_in v4 = { .sin_family = AF_INET };
+
+	if (!info || !from || info->addr_format != FI_SOCKADDR_IN || !info->src_addr || info->src_addrlen != sizeof v4)
+		return info;
+	if (from->sa_family == AF_INET)
+		v4.sin_addr = ((const struct sockaddr_in *)(const void *)from)->sin_addr;
+	else if (from->sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&((const struct sockaddr_in6 *)(const void *)from)->sin6_addr))
+		memcpy(&v4.sin_addr, &((const struct sockaddr_in6 *)(const void *)from)->sin6_addr.s6_addr[12], sizeof v4.sin_addr);
+	else
+		return info;
+	memcpy(info->src_addr, &v4, sizeof v4);
+	return info;
+}
+
+static gpul_status create_endpoint(struct ofi_path *p, struct fi_info *info, unsigned i, gpul_error *err)
 {
 	struct ofi_device *d = p->device;
-	int r = fi_endpoint(d->domain, d->info, &p->eps[i], NULL);
+	int r = fi_endpoint(d->domain, info, &p->eps[i], NULL);
 
 	if (r)
 		return gpul_ofi_fail(d, err, "fi_endpoint", r);
@@ -45,18 +65,23 @@ static gpul_status create_endpoint(struct ofi_path *p, unsigned i, gpul_error *e
 	return r ? gpul_ofi_fail(d, err, "fi_enable", r) : GPUL_OK;
 }
 
-gpul_status gpul_ofi_path_create(void *device, unsigned n_qps, unsigned depth, unsigned n_recvs, void **path, gpul_error *err)
+gpul_status gpul_ofi_path_create(void *device, unsigned n_qps, unsigned depth, unsigned n_recvs, const struct sockaddr *from,
+				 void **path, gpul_error *err)
 {
 	struct ofi_path *p = calloc(1, sizeof *p);
+	struct fi_info *info;
 	gpul_status st;
 
 	if (!p)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the endpoints of a connection");
 	p->device = device;
 	p->n_eps = n_qps;
-	st = create_queues(p, depth, n_recvs, err);
+	info = copy_info(p->device, from);
+	st = info ? create_queues(p, depth, n_recvs, err) : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for libfabric's attributes");
 	for (unsigned i = 0; !st && i < n_qps; i++)
-		st = create_endpoint(p, i, err);
+		st = create_endpoint(p, info, i, err);
+	if (info)
+		p->device->ofi->fi_freeinfo(info);
 	if (st)
 		gpul_ofi_path_destroy(p);
 	else

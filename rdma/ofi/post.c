@@ -44,6 +44,7 @@ static ssize_t write_one(struct ofi_path *p, const gpul_rdma_op *op, uint64_t mo
 
 	return fi_writemsg(p->eps[op->qp], &msg, more | (op->kind == GPUL_RDMA_OP_WRITE_IMM ? FI_REMOTE_CQ_DATA : 0) |
 						 (op->flags & GPUL_RDMA_SIGNALED ? FI_COMPLETION : 0) |
+						 (op->flags & GPUL_RDMA_DELIVERED ? FI_DELIVERY_COMPLETE : 0) |
 						 (op->flags & GPUL_RDMA_INLINE ? FI_INJECT : 0));
 }
 

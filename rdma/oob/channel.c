@@ -20,6 +20,7 @@ struct gpul_rdma_channel {
 	int fd;
 	uint64_t opened_ns;
 	char peer[GPUL_RDMA_ADDRESS_BYTES];
+	struct sockaddr_storage local;
 	size_t n_in;                              /* received bytes that are not decoded yet */
 	unsigned char in[GPUL_RDMA_FRAME_BYTES];
 	pthread_mutex_t lock;                     /* of the rest: any thread may send */
@@ -42,6 +43,7 @@ static void name_peer(gpul_rdma_channel *c)
 gpul_status gpul_rdma_channel_create(int socket, gpul_rdma_channel **out, gpul_error *err)
 {
 	gpul_rdma_channel *c = calloc(1, sizeof *c);
+	socklen_t local_bytes = sizeof c->local;
 	int on = 1;
 
 	if (!c)
@@ -50,6 +52,7 @@ gpul_status gpul_rdma_channel_create(int socket, gpul_rdma_channel **out, gpul_e
 	c->opened_ns = gpul_clock_ns();
 	pthread_mutex_init(&c->lock, NULL);
 	name_peer(c);
+	(void)getsockname(socket, (struct sockaddr *)&c->local, &local_bytes);
 	/* These options fail on a Unix socket, which does not need them. */
 	(void)setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 	(void)setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
@@ -89,6 +92,11 @@ void gpul_rdma_channel_shutdown(gpul_rdma_channel *c)
 int gpul_rdma_channel_fd(const gpul_rdma_channel *c)
 {
 	return c->fd;
+}
+
+const struct sockaddr *gpul_rdma_channel_local(const gpul_rdma_channel *c)
+{
+	return (const struct sockaddr *)&c->local;
 }
 
 const char *gpul_rdma_channel_peer(const gpul_rdma_channel *c)

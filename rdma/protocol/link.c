@@ -145,9 +145,9 @@ gpul_status gpul_rdma_check_span(const gpul_rdma_link *l, const gpul_rdma_span *
 
 static void make_signaled(struct queue *q, gpul_rdma_op *op)
 {
-	op->flags |= GPUL_RDMA_SIGNALED;
+	op->flags |= q->wants_delivery ? GPUL_RDMA_SIGNALED | GPUL_RDMA_DELIVERED : GPUL_RDMA_SIGNALED;
 	q->unsignaled = q->unsignaled_bytes = 0;
-	q->wants_signal = false;
+	q->wants_signal = q->wants_delivery = false;
 }
 
 gpul_rdma_op *gpul_rdma_emit(gpul_rdma_link *l, struct take *t, gpul_rdma_op_kind kind, unsigned qp, uint16_t request,
@@ -161,8 +161,10 @@ gpul_rdma_op *gpul_rdma_emit(gpul_rdma_link *l, struct take *t, gpul_rdma_op_kin
 	q->last_op = (int)t->n++;
 	q->unsignaled++;
 	q->unsignaled_bytes += bytes < SIGNAL_BYTES ? bytes : SIGNAL_BYTES;
-	if (request != NO_REQUEST)
+	if (request != NO_REQUEST) {
 		q->wants_signal = true;
+		q->wants_delivery |= l->requests[request].kind == PUT;  /* no arrival will tell the peer's user */
+	}
 	if (!l->desc.completes_in_order || q->unsignaled_bytes >= SIGNAL_BYTES || q->unsignaled >= l->desc.depth / 4 ||
 	    (q->wants_signal && q->unsignaled >= SIGNAL_OPS))
 		make_signaled(q, op);

@@ -89,6 +89,7 @@ struct queue {
 	uint32_t posted, retired;
 	uint32_t unsignaled, unsignaled_bytes;
 	bool wants_signal;       /* an operation of a request is among the unsignalled ones */
+	bool wants_delivery;     /* an operation of a put */
 	bool put_busy;           /* fabrics without order: a put is in flight */
 	uint32_t recvs_used;
 	int last_op;             /* index in the current take; -1: none */

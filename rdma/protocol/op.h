@@ -100,6 +100,8 @@ typedef enum gpul_rdma_op_kind {
 enum gpul_rdma_op_flags {
 	GPUL_RDMA_SIGNALED = 1,  /* the operation needs a completion; it also completes the earlier ones of its queue pair */
 	GPUL_RDMA_INLINE = 2,    /* bytes <= the backend's inline_bytes, and local may be reused after the post */
+	GPUL_RDMA_DELIVERED = 4, /* with SIGNALED: the completion comes after the data is in the peer's memory, also where the
+				  * fabric would report it earlier; an error of the peer's memory is reported */
 };
 
 typedef struct gpul_rdma_op {

@@ -70,13 +70,15 @@ static gpul_status create_queues(gpul_verbs_path *p, unsigned n_qps, unsigned de
 	return GPUL_OK;
 }
 
-gpul_status gpul_verbs_create_path(void *device, unsigned n_qps, unsigned depth, unsigned n_recvs, void **path, gpul_error *err)
+gpul_status gpul_verbs_create_path(void *device, unsigned n_qps, unsigned depth, unsigned n_recvs, const struct sockaddr *from,
+				   void **path, gpul_error *err)
 {
 	gpul_verbs_device *d = device;
 	gpul_verbs_path *p;
 	gpul_status st = check_sizes(d, n_qps, depth, n_recvs, err);
 	unsigned n_completions;
 
+	(void)from;  /* the GID is the device's */
 	if (st)
 		return st;
 	n_completions = count_completions(d, n_qps, depth, n_recvs);

@@ -165,7 +165,8 @@ gpul_status gpul_verbs_description_read(const unsigned char *from, size_t n_byte
 
 gpul_status gpul_verbs_reg(void *device, const gpul_rdma_memory *memory, gpul_rdma_piece *piece, void **token, gpul_error *err);
 void gpul_verbs_dereg(void *device, void *token);
-gpul_status gpul_verbs_create_path(void *device, unsigned n_qps, unsigned depth, unsigned n_recvs, void **path, gpul_error *err);
+gpul_status gpul_verbs_create_path(void *device, unsigned n_qps, unsigned depth, unsigned n_recvs, const struct sockaddr *from,
+				   void **path, gpul_error *err);
 size_t gpul_verbs_describe(void *path, unsigned char out[GPUL_RDMA_MAX_DESCRIPTION]);
 gpul_status gpul_verbs_connect(void *path, const unsigned char *description, size_t n_bytes, gpul_error *err);
 gpul_status gpul_verbs_post(void *path, const gpul_rdma_op *ops, unsigned n, unsigned *n_posted, gpul_rdma_failure *why);

@@ -51,7 +51,7 @@ static void open_side(struct side *s)
 	if (gpul_rdma_verbs.open(&desc, &s->device, &err) ||
 	    gpul_rdma_verbs.reg(s->device, &(gpul_rdma_memory){ .at = (uintptr_t)s->memory, .bytes = area_bytes(), .dmabuf_fd = -1,
 								.relaxed = true }, &s->piece, &s->token, &err) ||
-	    gpul_rdma_verbs.create_path(s->device, n_qps, DEPTH, RECVS, &s->path, &err))
+	    gpul_rdma_verbs.create_path(s->device, n_qps, DEPTH, RECVS, NULL, &s->path, &err))
 		die(&err);
 }
 

@@ -304,7 +304,7 @@ static void a_path_that_is_too_large_is_refused(void **state)
 	assert_int_equal(gpul_rdma_verbs.open(&desc, &device, &err), GPUL_OK);
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
 		memset(&err, 0, sizeof err);
-		assert_int_equal(gpul_rdma_verbs.create_path(device, wrong[i].n_qps, wrong[i].depth, wrong[i].n_recvs, &path, &err),
+		assert_int_equal(gpul_rdma_verbs.create_path(device, wrong[i].n_qps, wrong[i].depth, wrong[i].n_recvs, NULL, &path, &err),
 				 GPUL_EINVAL);
 		assert_non_null(strstr(err.text, wrong[i].text));
 		assert_null(path);
