@@ -201,7 +201,7 @@ static inline unsigned stripes_of(const gpul_rdma_link_desc *d, uint32_t bytes, 
 
 static inline unsigned queue_of(const gpul_rdma_link *l, uint32_t sequence, unsigned stripe)
 {
-	return (sequence + stripe) % l->desc.n_qps;
+	return l->desc.n_qps == 1 ? 0 : (sequence + stripe) % l->desc.n_qps;
 }
 
 static inline unsigned room_of(const gpul_rdma_link *l, const struct queue *q)

@@ -39,27 +39,19 @@ static void fail_slot(gpul_rdma_link *l, const gpul_rdma_slot *s)
 		       "slot %u of the peer is invalid: %u bytes, order 0x%x", l->next_slot, s->bytes, s->order);
 }
 
-/* Find the slot for a message with this tag; 0: it has not arrived, or the link has failed. */
-static uint32_t find_slot(gpul_rdma_link *l, uint32_t tag, gpul_rdma_slot *s)
+static uint32_t fail_tag(gpul_rdma_link *l, uint32_t tag, unsigned n, uint32_t first_tag)
 {
-	gpul_rdma_slot head;
+	gpul_rdma_fail(&l->failure, GPUL_EINVAL, EBADMSG, "isend", "both sides must send and receive in the same order",
+		       n == 1 ? "the message has tag %u, but the peer's next receive has tag %u"
+			      : "the message has tag %u, which no free buffer of the peer's multi-receive has (its first has %u)",
+		       tag, first_tag);
+	return 0;
+}
 
-	for (;; l->next_slot++) {
-		if (!read_slot(l, l->next_slot, &head))
-			return 0;
-		if (!is_plausible(l, &head)) {
-			fail_slot(l, &head);
-			return 0;
-		}
-		if (!l->has_message || l->in_message || l->group_taken || SLOT_MESSAGE(&head) != l->message)
-			break;
-	}
-	const unsigned n = SLOT_PARTS(&head);
-
-	if (l->in_message && (SLOT_MESSAGE(&head) != l->message || n > 1)) {
-		fail_slot(l, &head);
-		return 0;
-	}
+/* Find the slot with this tag among those of the multi-receive at next_slot, all n of which must have arrived. */
+static uint32_t find_in_group(gpul_rdma_link *l, uint32_t tag, unsigned n, gpul_rdma_slot *s)
+{
+	uint32_t first_tag = 0;
 
 	for (unsigned i = 0; i < n; i++) {
 		if (!read_slot(l, l->next_slot + i, s))
@@ -68,14 +60,37 @@ static uint32_t find_slot(gpul_rdma_link *l, uint32_t tag, gpul_rdma_slot *s)
 			fail_slot(l, s);
 			return 0;
 		}
+		if (i == 0)
+			first_tag = s->tag;
 		if (s->tag == tag && !(l->group_taken >> i & 1))
 			return l->next_slot + i;
 	}
-	gpul_rdma_fail(&l->failure, GPUL_EINVAL, EBADMSG, "isend", "both sides must send and receive in the same order",
-		       n == 1 ? "the message has tag %u, but the peer's next receive has tag %u"
-			      : "the message has tag %u, which no free buffer of the peer's multi-receive has (its first has %u)",
-		       tag, head.tag);
-	return 0;
+	return fail_tag(l, tag, n, first_tag);
+}
+
+/* Find the slot for a message with this tag; 0: it has not arrived, or the link has failed. */
+static uint32_t find_slot(gpul_rdma_link *l, uint32_t tag, gpul_rdma_slot *s)
+{
+	unsigned n;
+
+	for (;; l->next_slot++) {
+		if (!read_slot(l, l->next_slot, s))
+			return 0;
+		if (!is_plausible(l, s)) {
+			fail_slot(l, s);
+			return 0;
+		}
+		if (!l->has_message || l->in_message || l->group_taken || SLOT_MESSAGE(s) != l->message)
+			break;
+	}
+	n = SLOT_PARTS(s);
+	if (l->in_message && (SLOT_MESSAGE(s) != l->message || n > 1)) {
+		fail_slot(l, s);
+		return 0;
+	}
+	if (n > 1)
+		return find_in_group(l, tag, n, s);
+	return s->tag == tag ? l->next_slot : fail_tag(l, tag, 1, s->tag);
 }
 
 /* Go past a slot that has been taken.  The slots of a multi-receive are passed together, when all are taken. */
