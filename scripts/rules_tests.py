@@ -170,7 +170,7 @@ def write_examples(w, stage):
         w.tests.append(("examples", name, f"{name}/test", [built]))
 
 
-FUZZED = {"ptx": "ptx", "ptx_link": "ptx", "cxx_params": "loader", "mangled": "loader", "ipc_wire": "ipc", "ipc_server": "ipc", "fifo": "proxy"}  # the module that a fuzzer tests, if that is not loader/image
+FUZZED = {"ptx": "ptx", "ptx_link": "ptx", "cxx_params": "loader", "mangled": "loader", "ipc_wire": "ipc", "ipc_server": "ipc", "fifo": "proxy", "rdma_oob": "rdma"}  # the module that a fuzzer tests, if that is not loader/image
 FUZZ_HELP = {"ipc_server": ["tests/fake/fake_device.c", "tests/fake/fake_driver.c", "tests/fake/fake_memory.c"]}  # further sources that it links
 FUZZ_FLAGS = "-O2 -g -fsanitize={kind},address,undefined -fno-sanitize-recover=all"
 

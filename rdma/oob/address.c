@@ -73,7 +73,7 @@ void gpul_rdma_address_print(const gpul_rdma_address *address, char out[GPUL_RDM
 	if (address->path[0])
 		snprintf(out, GPUL_RDMA_ADDRESS_BYTES, "unix:%.58s", address->path);
 	else
-		snprintf(out, GPUL_RDMA_ADDRESS_BYTES, "%s%.55s%s:%u", v6 ? "[" : "", address->host, v6 ? "]" : "",
+		snprintf(out, GPUL_RDMA_ADDRESS_BYTES, "%s%.54s%s:%u", v6 ? "[" : "", address->host, v6 ? "]" : "",
 			 address->port & 0xffff);
 }
 
@@ -90,15 +90,15 @@ void gpul_rdma_sockaddr_print(const struct sockaddr *address, socklen_t address_
 	memcpy(&a, address, address_bytes < sizeof a ? address_bytes : sizeof a);
 	if (a.any.sa_family == AF_INET) {
 		inet_ntop(AF_INET, &a.v4.sin_addr, ip, sizeof ip);
-		snprintf(out, GPUL_RDMA_ADDRESS_BYTES, "%s:%u", ip, (unsigned)ntohs(a.v4.sin_port));
+		snprintf(out, GPUL_RDMA_ADDRESS_BYTES, "%.45s:%u", ip, (unsigned)ntohs(a.v4.sin_port));
 	} else if (a.any.sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&a.v6.sin6_addr)) {
 		inet_ntop(AF_INET, &a.v6.sin6_addr.s6_addr[12], ip, sizeof ip);
-		snprintf(out, GPUL_RDMA_ADDRESS_BYTES, "%s:%u", ip, (unsigned)ntohs(a.v6.sin6_port));
+		snprintf(out, GPUL_RDMA_ADDRESS_BYTES, "%.45s:%u", ip, (unsigned)ntohs(a.v6.sin6_port));
 	} else if (a.any.sa_family == AF_INET6) {
 		inet_ntop(AF_INET6, &a.v6.sin6_addr, ip, sizeof ip);
 		if (a.v6.sin6_scope_id)
 			snprintf(zone, sizeof zone, "%%%u", (unsigned)a.v6.sin6_scope_id);
-		snprintf(out, GPUL_RDMA_ADDRESS_BYTES, "[%s%s]:%u", ip, zone, (unsigned)ntohs(a.v6.sin6_port));
+		snprintf(out, GPUL_RDMA_ADDRESS_BYTES, "[%.39s%.11s]:%u", ip, zone, (unsigned)ntohs(a.v6.sin6_port));
 	} else if (a.any.sa_family == AF_UNIX && address_bytes > offsetof(struct sockaddr_un, sun_path)) {
 		snprintf(out, GPUL_RDMA_ADDRESS_BYTES, "unix:%.58s", a.un.sun_path);
 	} else {

@@ -77,6 +77,20 @@ def fifo_acts():
             b"\1\2\0" + b"".join(map(push, range(8))) + b"\x08\3" + one + b"\x08\x40" + release + b"\x08\x40"]
 
 
+def oob_frames():
+    """Inputs of fuzz_rdma_oob: a byte for the type, where the stream is cut (255: at its end), the payload; or 0, the cut, and a stream."""
+    def hello(qps=1, description=b""):
+        return struct.pack("<12I3Q16s64s", 1, qps, 256, 1 << 20, 4096, 0, 0, 1, 5000, 7500, 4711, len(description), 1 << 40, 77, 8192,
+                           b"verbs", b"node1") + description
+    def frame(kind, data=b""):
+        return struct.pack("<4sHH", b"GPUR", kind, len(data)) + data
+    failure = struct.pack("<IiIIQ40s120s64s160s", 7, 12, 0x81, 0, 7520000000, b"completion", b"IBV_WC_RETRY_EXC_ERR", b"10.9.0.2:18515",
+                          b"check the route")
+    return [b"\1\xff" + hello(), b"\2\x80" + hello(16, b"gid" * 100), b"\3\xff" + failure, b"\4\xff", b"\5\x40", b"\6\xfe" + failure, b"\7\xff",
+            b"\0\xff" + frame(1, hello(4, b"x")) + frame(4), b"\0\x20" + frame(5) * 3 + frame(6, failure), b"\0\xff" + frame(7, b"!"),
+            b"\x81\xff" + hello(2, b"long") + b"er", b"\0\xff" + b"GET / HTTP/1.1\r\n\r\n", b"\0\xff" + frame(1, struct.pack("<I", 2) + b"\0" * 200)]
+
+
 def payload(kind, how, data, claimed):
     return bytes([how | kind << 2]) + struct.pack("<H", claimed) + data
 
@@ -104,6 +118,7 @@ def seeds():
     yield "ipc_wire", wire_messages()
     yield "ipc_server", conversations()
     yield "fifo", fifo_acts()
+    yield "rdma_oob", oob_frames()
     yield "mangled", [c.encode() for c in MANGLED]
     yield "cxx_params", [c.encode() for c in CPLUSPLUS]
 
