@@ -18,7 +18,8 @@ static gpul_status parse_port(const char *text, const char *port, unsigned *out,
 	for (size_t i = 0; i < n && value <= 65535; i++)
 		value = value * 10 + (unsigned)(port[i] - '0');
 	if (n == 0 || port[n] || value > 65535)
-		return gpul_fail(err, GPUL_EINVAL, 0, "address '%.80s': the port '%.20s' is not a number from 0 to 65535", text, port);
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "address '%.80s': the port '%.20s' is not a number from 0 to 65535", text, port);
 	*out = value;
 	return GPUL_OK;
 }
@@ -27,8 +28,8 @@ static gpul_status copy_part(const char *text, const char *what, const char *par
 			     gpul_error *err)
 {
 	if (n >= room)
-		return gpul_fail(err, GPUL_EINVAL, 0, "address '%.80s...': the %s has %zu characters; the limit is %zu", text, what, n,
-				 room - 1);
+		return gpul_fail(err, GPUL_EINVAL, 0, "address '%.80s...': the %s has %zu characters; the limit is %zu",
+				 text, what, n, room - 1);
 	memcpy(out, part, n);
 	out[n] = '\0';
 	return GPUL_OK;
@@ -49,7 +50,8 @@ gpul_status gpul_rdma_address_parse(const char *text, gpul_rdma_address *out, gp
 		const char *end = strchr(text, ']');
 
 		if (!end || (end[1] && end[1] != ':'))
-			return gpul_fail(err, GPUL_EINVAL, 0, "address '%.80s': write an IPv6 address and its port as [ADDRESS]:PORT",
+			return gpul_fail(err, GPUL_EINVAL, 0,
+					 "address '%.80s': write an IPv6 address and its port as [ADDRESS]:PORT",
 					 text);
 		host = text + 1;
 		n = (size_t)(end - host);
@@ -114,7 +116,8 @@ static void add_sockaddr(gpul_rdma_resolved *r, const void *at, socklen_t n_byte
 	r->sockaddrs[r->n++].bytes = n_bytes;
 }
 
-gpul_status gpul_rdma_address_resolve(const gpul_rdma_address *address, bool listen, gpul_rdma_resolved *out, gpul_error *err)
+gpul_status gpul_rdma_address_resolve(const gpul_rdma_address *address, bool listen, gpul_rdma_resolved *out,
+				      gpul_error *err)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV }, *found;
 	char port[8];

@@ -54,7 +54,8 @@ typedef struct gpul_rdma_resolved {
  * Errors  GPUL_ESYS the name is unknown
  * Threads any thread may call; waits for the name service, which has time limits of its own
  * Source  POSIX getaddrinfo */
-gpul_status gpul_rdma_address_resolve(const gpul_rdma_address *address, bool listen, gpul_rdma_resolved *out, gpul_error *err);
+gpul_status gpul_rdma_address_resolve(const gpul_rdma_address *address, bool listen, gpul_rdma_resolved *out,
+				      gpul_error *err);
 
 #ifdef __cplusplus
 }

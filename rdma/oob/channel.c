@@ -75,9 +75,10 @@ void gpul_rdma_channel_close(gpul_rdma_channel *c)
 {
 	if (!c)
 		return;
-	/* Closing a socket that has unread bytes sends a reset, which can destroy sent bytes that were lost on their way. */
+	/* Closing a socket that has unread bytes sends a reset, which can destroy sent bytes that were lost on their way.  A peer
+	 * that never stops sending gets the reset. */
 	(void)shutdown(c->fd, SHUT_WR);
-	while (recv(c->fd, c->in, sizeof c->in, MSG_DONTWAIT) > 0)
+	for (int i = 0; i < 16 && recv(c->fd, c->in, sizeof c->in, MSG_DONTWAIT) > 0; i++)
 		;
 	close(c->fd);
 	pthread_mutex_destroy(&c->lock);
@@ -121,7 +122,8 @@ static gpul_status socket_failed(const gpul_rdma_channel *c, const char *call, i
 	if (native == EPIPE || native == ECONNRESET)  /* a reset: it had not read all bytes when it ended */
 		(void)gpul_rdma_fail(why, GPUL_ESYS, native, "socket", ended, "the peer's process has ended");
 	else if (native == ETIMEDOUT)
-		(void)gpul_rdma_fail(why, GPUL_ESYS, native, "socket", "check that the peer's machine runs and the network works",
+		(void)gpul_rdma_fail(why, GPUL_ESYS, native, "socket",
+				     "check that the peer's machine runs and the network works",
 				     "the peer's machine does not answer");
 	else
 		(void)gpul_rdma_fail(why, GPUL_ESYS, native, call, NULL, "%s", strerror(native));
@@ -236,8 +238,8 @@ static void wait_readable(gpul_rdma_channel *c, uint64_t ns)
 	(void)poll(&p, 1, ns / 1000000 < 60000 ? (int)(ns / 1000000) + 1 : 60000);
 }
 
-gpul_status gpul_rdma_channel_await(gpul_rdma_channel *c, gpul_rdma_frame_type type, uint64_t deadline_ns, gpul_rdma_frame *out,
-				    gpul_rdma_failure *why)
+gpul_status gpul_rdma_channel_await(gpul_rdma_channel *c, gpul_rdma_frame_type type, uint64_t deadline_ns,
+				    gpul_rdma_frame *out, gpul_rdma_failure *why)
 {
 	for (;;) {
 		uint64_t now = gpul_clock_ns();
@@ -251,8 +253,9 @@ gpul_status gpul_rdma_channel_await(gpul_rdma_channel *c, gpul_rdma_frame_type t
 					     gpul_rdma_frame_name(out->type), gpul_rdma_frame_name(type));
 			return with_peer(c, why);
 		}
-		if (!got && now >= deadline_ns) {
-			(void)gpul_rdma_fail(why, GPUL_ESYS, ETIMEDOUT, "handshake", "check that the peer is gpuload and not stopped",
+		if (now >= deadline_ns) {  /* also when beats go on arriving */
+			(void)gpul_rdma_fail(why, GPUL_ESYS, ETIMEDOUT, "handshake",
+					     "check that the peer is gpuload and not stopped",
 					     "the peer sent no %s in time", gpul_rdma_frame_name(type));
 			return with_peer(c, why);
 		}

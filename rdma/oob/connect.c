@@ -26,7 +26,8 @@ static bool is_own_end(int fd)
 	socklen_t n_here = sizeof here, n_there = sizeof there;
 
 	return getsockname(fd, (struct sockaddr *)&here, &n_here) == 0 && here.ss_family != AF_UNIX &&
-	       getpeername(fd, (struct sockaddr *)&there, &n_there) == 0 && n_here == n_there && memcmp(&here, &there, n_here) == 0;
+	       getpeername(fd, (struct sockaddr *)&there, &n_there) == 0 && n_here == n_there &&
+	       memcmp(&here, &there, n_here) == 0;
 }
 
 /* Returns 0 when a connection has been made, or errno. */
@@ -84,7 +85,8 @@ static int try_all(const gpul_rdma_resolved *to, uint64_t deadline_ns, int *fd)
 	return reported;
 }
 
-gpul_status gpul_rdma_channel_connect(const gpul_rdma_address *to, uint64_t deadline_ns, gpul_rdma_channel **out, gpul_error *err)
+gpul_status gpul_rdma_channel_connect(const gpul_rdma_address *to, uint64_t deadline_ns, gpul_rdma_channel **out,
+				      gpul_error *err)
 {
 	uint64_t begun = gpul_clock_ns();
 	gpul_rdma_resolved resolved;

@@ -115,7 +115,8 @@ gpul_rdma_channel *gpul_rdma_stranger_take(gpul_rdma_strangers *s, gpul_rdma_str
 }
 
 /* Close a stranger's connection.  Returns true if the caller must be informed: *out is then the event. */
-static bool drop_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const gpul_rdma_failure *why, gpul_rdma_stranger_event *out)
+static bool drop_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const gpul_rdma_failure *why,
+			  gpul_rdma_stranger_event *out)
 {
 	bool known = who->state == WELCOMED;
 	gpul_error line = { 0 };
@@ -216,7 +217,8 @@ static gpul_rdma_stranger *find_place(gpul_rdma_strangers *s, gpul_rdma_stranger
 	if (!oldest)
 		return NULL;
 	memcpy(why.peer, gpul_rdma_channel_peer(oldest->channel), sizeof why.peer);
-	(void)gpul_rdma_fail(&why, GPUL_ESYS, EBUSY, "handshake", NULL, "no HELLO yet, and others wait: %d clients are pending",
+	(void)gpul_rdma_fail(&why, GPUL_ESYS, EBUSY, "handshake", NULL,
+			     "no HELLO yet, and others wait: %d clients are pending",
 			     GPUL_RDMA_MAX_STRANGERS);
 	(void)drop_stranger(s, oldest, &why, out);  /* a silent one: no event */
 	return oldest;
@@ -305,7 +307,8 @@ static int wait_ms(const gpul_rdma_strangers *s, uint64_t now, uint64_t deadline
 	return until < INT32_MAX ? (int)until : INT32_MAX;
 }
 
-gpul_status gpul_rdma_strangers_next(gpul_rdma_strangers *s, uint64_t deadline_ns, gpul_rdma_stranger_event *out, gpul_error *err)
+gpul_status gpul_rdma_strangers_next(gpul_rdma_strangers *s, uint64_t deadline_ns, gpul_rdma_stranger_event *out,
+				     gpul_error *err)
 {
 	struct epoll_event ready[N_SOURCES];
 	bool may_accept, once = false;

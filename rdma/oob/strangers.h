@@ -70,7 +70,8 @@ unsigned gpul_rdma_strangers_port(const gpul_rdma_strangers *s);
  * Errors  GPUL_ESYS the system failed to wait; a client's mistakes are events, or only log lines
  * Threads one thread at a time
  * Source  Linux epoll(7) */
-gpul_status gpul_rdma_strangers_next(gpul_rdma_strangers *s, uint64_t deadline_ns, gpul_rdma_stranger_event *out, gpul_error *err);
+gpul_status gpul_rdma_strangers_next(gpul_rdma_strangers *s, uint64_t deadline_ns, gpul_rdma_stranger_event *out,
+				     gpul_error *err);
 
 /* Let gpul_rdma_strangers_next() return NONE, now or at its next call.  Any thread; a signal handler may call it. */
 void gpul_rdma_strangers_wake(gpul_rdma_strangers *s);

@@ -67,8 +67,9 @@ gpul_status gpul_rdma_watch_add_fd(gpul_rdma_watch *w, int fd, gpul_rdma_on_read
  * still be running.  Only the first call has an effect.  Never blocks.  Any thread, also in a callback. */
 void gpul_rdma_watch_end(gpul_rdma_watched *e, const gpul_rdma_failure *why);
 
-/* Watch it no more: when this returns, its callback is not running and will not be called.  NULL is fine.  Any thread except
- * the watch's. */
+/* Watch it no more: when this returns, its callback is not running and will not be called.  Hold no lock that the callback takes.
+ * Nothing is sent: call gpul_rdma_watch_end() first, or the peer reports that this process has ended.  NULL is fine.  Any thread
+ * except the watch's. */
 void gpul_rdma_watch_remove(gpul_rdma_watched *e);
 
 #ifdef __cplusplus

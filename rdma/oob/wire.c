@@ -111,18 +111,21 @@ static gpul_status check_hello(const char *type, gpul_rdma_hello *h, gpul_error 
 	return h->backend[0] ? GPUL_OK : gpul_fail(err, GPUL_EFORMAT, 0, "%s: the backend has no name", type);
 }
 
-static gpul_status read_hello(const char *type, const unsigned char *payload, size_t n_bytes, gpul_rdma_hello *h, gpul_error *err)
+static gpul_status read_hello(const char *type, const unsigned char *payload, size_t n_bytes, gpul_rdma_hello *h,
+			      gpul_error *err)
 {
 	memset(h, 0, sizeof *h);
 	memcpy(h, payload, n_bytes < HELLO_BYTES ? n_bytes : HELLO_BYTES);
-	if (n_bytes < HELLO_BYTES || h->description_bytes > sizeof h->description || n_bytes != HELLO_BYTES + h->description_bytes)
+	if (n_bytes < HELLO_BYTES || h->description_bytes > sizeof h->description ||
+	    n_bytes != HELLO_BYTES + h->description_bytes)
 		return gpul_fail(err, GPUL_EFORMAT, 0, "%s of %zu bytes, with a description of %u bytes: wrong size", type,
 				 n_bytes, h->description_bytes);
 	memcpy(h->description, payload + HELLO_BYTES, h->description_bytes);
 	return check_hello(type, h, err);
 }
 
-static gpul_status read_failure(const char *type, const unsigned char *payload, size_t n_bytes, gpul_rdma_failure *f, gpul_error *err)
+static gpul_status read_failure(const char *type, const unsigned char *payload, size_t n_bytes, gpul_rdma_failure *f,
+				gpul_error *err)
 {
 	uint32_t status;
 
@@ -146,7 +149,8 @@ static gpul_status check_head(const unsigned char *in, size_t n, unsigned *type,
 
 	for (size_t i = 0; i < sizeof MAGIC && i < n; i++)
 		if (in[i] != MAGIC[i])
-			return gpul_fail(err, GPUL_EFORMAT, 0, "not a frame of gpuload: byte %zu is 0x%02x instead of 0x%02x", i,
+			return gpul_fail(err, GPUL_EFORMAT, 0,
+					 "not a frame of gpuload: byte %zu is 0x%02x instead of 0x%02x", i,
 					 in[i], MAGIC[i]);
 	if (n < GPUL_RDMA_FRAME_HEAD_BYTES)
 		return GPUL_OK;
@@ -156,8 +160,8 @@ static gpul_status check_head(const unsigned char *in, size_t n, unsigned *type,
 	if (*type < GPUL_RDMA_HELLO || *type > GPUL_RDMA_BYE)
 		return gpul_fail(err, GPUL_EFORMAT, 0, "unknown frame type %u", *type);
 	if (*payload_bytes > GPUL_RDMA_MAX_PAYLOAD)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s of %zu bytes: the limit is %d", gpul_rdma_frame_name(*type), *payload_bytes,
-				 GPUL_RDMA_MAX_PAYLOAD);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s of %zu bytes: the limit is %d", gpul_rdma_frame_name(*type),
+				 *payload_bytes, GPUL_RDMA_MAX_PAYLOAD);
 	if (!has_hello(*type) || n < GPUL_RDMA_FRAME_HEAD_BYTES + sizeof version || *payload_bytes < sizeof version)
 		return GPUL_OK;
 	/* Before the size, which another version may have changed. */

@@ -52,5 +52,6 @@ gpul_status gpul_rdma_failure_error(const gpul_rdma_failure *f, gpul_error *err)
 	print_time(f->after_ns, after, sizeof after);
 	return gpul_fail(err, f->status, f->native, "%s%s%s%s: %s%s%s%s%s", f->peer,
 			 f->by_peer ? (f->peer[0] ? " reports: " : "the peer reports: ") : (f->peer[0] ? ": " : ""),
-			 f->call, f->call[0] ? "" : "failure", f->what, numbers, after, f->advice[0] ? ": " : "", f->advice);
+			 f->call, f->call[0] ? "" : "failure", f->what, numbers, after, f->advice[0] ? ": " : "",
+			 f->advice);
 }

@@ -177,11 +177,39 @@ static void waits_until_the_deadline(void **state)
 	(void)state;
 	ends[0] = make_half(&raw);
 	send_raw(raw, "GP", 2);
-	assert_int_equal(gpul_rdma_channel_await(ends[0], GPUL_RDMA_WELCOME, gpul_clock_ns() + 20000000, &f, &why), GPUL_ESYS);
+	assert_int_equal(gpul_rdma_channel_await(ends[0], GPUL_RDMA_WELCOME, gpul_clock_ns() + 20000000, &f, &why),
+			 GPUL_ESYS);
 	assert_int_equal(why.native, ETIMEDOUT);
 	assert_string_equal(why.what, "the peer sent no WELCOME in time");
 	close(raw);
 	gpul_rdma_channel_close(ends[0]);
+}
+
+static void *flood(void *argument)
+{
+	unsigned char beat[GPUL_RDMA_FRAME_BYTES];
+	size_t n = frame_bytes(GPUL_RDMA_BEAT, beat);
+
+	while (send(*(int *)argument, beat, n, MSG_NOSIGNAL) > 0)
+		;
+	return NULL;
+}
+
+static void waits_until_the_deadline_although_beats_go_on_arriving(void **state)
+{
+	gpul_rdma_frame f;
+	gpul_rdma_failure why = { 0 };
+	pthread_t thread;
+	int raw;
+
+	(void)state;
+	ends[0] = make_half(&raw);
+	assert_int_equal(pthread_create(&thread, NULL, flood, &raw), 0);
+	assert_int_equal(gpul_rdma_channel_await(ends[0], GPUL_RDMA_WELCOME, gpul_clock_ns() + 20000000, &f, &why), GPUL_ESYS);
+	assert_int_equal(why.native, ETIMEDOUT);
+	gpul_rdma_channel_close(ends[0]);
+	pthread_join(thread, NULL);
+	close(raw);
 }
 
 static void refuses_unexpected_frames_and_rubbish(void **state)
@@ -427,6 +455,7 @@ int main(void)
 		cmocka_unit_test(survives_sending_to_an_ended_peer),
 		cmocka_unit_test(fails_when_the_peer_does_not_read),
 		cmocka_unit_test(waits_until_the_deadline),
+		cmocka_unit_test(waits_until_the_deadline_although_beats_go_on_arriving),
 		cmocka_unit_test(refuses_unexpected_frames_and_rubbish),
 		cmocka_unit_test(connects_over_each_family),
 		cmocka_unit_test(reports_a_reset),

@@ -188,7 +188,8 @@ static void *serve(void *argument)
 	gpul_rdma_failure why = { 0 };
 
 	(void)argument;
-	while (gpul_rdma_strangers_next(server, UINT64_MAX, &e, NULL) == GPUL_OK && !__atomic_load_n(&stopping, __ATOMIC_ACQUIRE)) {
+	while (gpul_rdma_strangers_next(server, UINT64_MAX, &e, NULL) == GPUL_OK &&
+	       !__atomic_load_n(&stopping, __ATOMIC_ACQUIRE)) {
 		if (e.kind == GPUL_RDMA_STRANGER_HELLO)
 			(void)gpul_rdma_stranger_welcome(server, e.who, &h, &why);
 		else if (e.kind == GPUL_RDMA_STRANGER_READY)

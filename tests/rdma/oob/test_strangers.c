@@ -315,7 +315,8 @@ static void keeps_every_client_that_sent_its_hello(void **state)
 		who[i] = expect(GPUL_RDMA_STRANGER_HELLO);
 	assert_int_equal(next_until(gpul_clock_ns() + 1000000).kind, GPUL_RDMA_STRANGER_NONE);  /* all places are taken */
 	for (int i = 0; i < 300; i++) {
-		gpul_rdma_stranger_refuse(s, who[i % GPUL_RDMA_MAX_STRANGERS], &(gpul_rdma_failure){ .status = GPUL_EINVAL });
+		gpul_rdma_stranger_refuse(s, who[i % GPUL_RDMA_MAX_STRANGERS],
+					  &(gpul_rdma_failure){ .status = GPUL_EINVAL });
 		if (i + GPUL_RDMA_MAX_STRANGERS < 300)
 			who[i % GPUL_RDMA_MAX_STRANGERS] = expect(GPUL_RDMA_STRANGER_HELLO);
 	}
