@@ -2,7 +2,7 @@
 # perftest.sh — what perftest reaches on rxe0, the measure for our own figures of the same run: tests/vm/run tests/vm/perftest.sh
 #
 # Between two processes of one guest.  Each line is a command, its options, the median of $TIMES runs, and the runs, in MiB/s or us.
-TIMES=${TIMES:-5} TOTAL=${TOTAL:-$((64 << 20))}
+TIMES=${TIMES:-5} TOTAL=${TOTAL:-$((64 << 20))} SIZES=${SIZES:-65536 1048576} QPS=${QPS:-1 4}
 
 # one COMMAND COLUMN: the figure in this column of perftest's last row.  perftest compares the CPU's clock with the time of
 # day first, and gives no figure ("Can't produce a report", or inf) if the machine was too busy for that: then once more.
@@ -28,8 +28,8 @@ median() {
 	echo "$1: $(printf '%s\n' "${all[@]}" | sort -g | sed -n "$((TIMES / 2 + 1))p") $3 (${all[*]})"
 }
 
-for size in 65536 1048576; do
-	for qps in 1 4; do
+for size in $SIZES; do
+	for qps in $QPS; do
 		median "ib_write_bw -d rxe0 -x 1 -s $size -q $qps -n $((TOTAL / size / qps))" 4 MiB/s
 	done
 done
