@@ -1,7 +1,5 @@
 #!/usr/bin/env python3
 """The guests themselves: their RDMA device, their limits, and the network between two of them."""
-import unittest
-
 import case, guest  # in this folder
 
 PINGPONG = "ibv_rc_pingpong -d rxe0 -g 1 -m 4096 -s 65536 -n 50 -e -c"  # -e: waits without polling, -c: checks the bytes that arrived
@@ -70,4 +68,4 @@ class TwoGuests(case.TwoGuests):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    case.main()
