@@ -71,7 +71,7 @@ static const struct {
 #define STATUS(name, advice) [IBV_WC_##name] = { "IBV_WC_" #name, advice }
 	STATUS(SUCCESS, ""),
 	STATUS(LOC_LEN_ERR, "a message is longer than the receive or the port's maximum"),
-	STATUS(LOC_QP_OP_ERR, "the queue pair cannot do this operation: an error of gpuload or of the NIC's driver"),
+	STATUS(LOC_QP_OP_ERR, "the NIC cannot do this operation; rxe also reports local memory that is not registered so"),
 	STATUS(LOC_EEC_OP_ERR, ""),
 	STATUS(LOC_PROT_ERR, "the local memory is not registered there (any more): keep it registered until the request has ended"),
 	STATUS(WR_FLUSH_ERR, "the cause was on the other side or on another queue pair: see the peer's error"),
@@ -101,10 +101,12 @@ const char *gpul_verbs_wc_name(enum ibv_wc_status status)
 	return i < sizeof statuses / sizeof statuses[0] && statuses[i].name ? statuses[i].name : "unknown status";
 }
 
-const char *gpul_verbs_wc_advice(enum ibv_wc_status status)
+const char *gpul_verbs_wc_advice(enum ibv_wc_status status, bool of_receive)
 {
 	const size_t i = (size_t)status;
 
+	if (of_receive && (status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_LOC_ACCESS_ERR))
+		return "the peer used a wrong key or address of this side's memory: was it deregistered too early?";
 	return i < sizeof statuses / sizeof statuses[0] && statuses[i].advice ? statuses[i].advice : "";
 }
 

@@ -89,8 +89,9 @@ gpul_status gpul_verbs_create_path(void *device, unsigned n_qps, unsigned depth,
 	p->n_recvs = n_recvs;
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_mutex_init(&p->async_lock, NULL);
-	for (unsigned i = 0; i + 1 < GPUL_VERBS_BATCH; i++)
-		p->recvs[i].next = &p->recvs[i + 1];
+	for (unsigned i = 0; i < GPUL_VERBS_BATCH; i++)
+		p->recvs[i] = (struct ibv_recv_wr){ .wr_id = GPUL_VERBS_RECV_ID,
+						    .next = i + 1 < GPUL_VERBS_BATCH ? &p->recvs[i + 1] : NULL };
 	p->cq = d->v->create_cq(d->ctx, (int)n_completions, p, NULL, 0);
 	st = p->cq ? GPUL_OK
 		   : gpul_verbs_fail(err, errno, (size_t)n_completions * 64, "ibv_create_cq with %u entries", n_completions);

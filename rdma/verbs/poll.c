@@ -32,7 +32,7 @@ static unsigned find_queue(gpul_verbs_path *p, uint32_t qp_num)
 
 static void record_error(gpul_verbs_path *p, const struct ibv_wc *wc)
 {
-	const bool flushed = wc->status == IBV_WC_WR_FLUSH_ERR;
+	const bool flushed = wc->status == IBV_WC_WR_FLUSH_ERR, of_receive = wc->wr_id == GPUL_VERBS_RECV_ID;
 	const unsigned queue = find_queue(p, wc->qp_num);
 	gpul_rdma_failure f = { 0 };
 	char where[48] = "";
@@ -44,8 +44,9 @@ static void record_error(gpul_verbs_path *p, const struct ibv_wc *wc)
 	else if (queue == p->n_qps)
 		snprintf(where, sizeof where, " on the %s queue pair",
 			 p->loop.qp && wc->qp_num == p->loop.qp->qp_num ? "loop-back" : "datagram");
-	gpul_rdma_fail(&f, GPUL_EVERBS, (int)wc->status, "completion", gpul_verbs_wc_advice(wc->status), "%s: %s%s",
-		       gpul_verbs_wc_name(wc->status), p->d->v->wc_status_str(wc->status), where);
+	gpul_rdma_fail(&f, GPUL_EVERBS, (int)wc->status, "completion", gpul_verbs_wc_advice(wc->status, of_receive),
+		       "%s: %s%s%s", gpul_verbs_wc_name(wc->status), p->d->v->wc_status_str(wc->status),
+		       of_receive && !flushed ? " of a receive" : "", where);
 	f.vendor = wc->vendor_err;
 	if (!p->failure.status)
 		p->failed_at_ns = gpul_clock_ns();

@@ -27,6 +27,9 @@ enum {
 	GPUL_VERBS_HOPS = 64,
 };
 
+/* wr_id of every empty receive; no operation has it.  The opcode of a completion with an error is not valid. */
+#define GPUL_VERBS_RECV_ID UINT64_MAX
+
 typedef struct gpul_verbs_device {
 	const struct gpul_verbs *v;
 	const gpul_driver *drv;       /* for the CUDA flush; may be NULL */
@@ -101,7 +104,8 @@ gpul_status gpul_verbs_fail(gpul_error *err, int code, size_t wanted_bytes, cons
 
 /* "IBV_WC_RETRY_EXC_ERR"; "unknown status". */
 const char *gpul_verbs_wc_name(enum ibv_wc_status status);
-const char *gpul_verbs_wc_advice(enum ibv_wc_status status);  /* "": none */
+/* "": none.  of_receive: the completion of a receive, so that the peer's operation has failed. */
+const char *gpul_verbs_wc_advice(enum ibv_wc_status status, bool of_receive);
 
 /* ---- choose.c, flush.c: how a device is used ------------------------------------------------------------------------ */
 
