@@ -215,8 +215,9 @@ gpul_status gpul_verbs_connect(void *path, const unsigned char *description, siz
 	return st;
 }
 
-/* In state ERR a queue pair accepts no packets, but one that is arriving may still be written.  The change to RESET waits for
- * it: a NIC's driver stops the queue in the hardware, and rxe disables its tasks. */
+/* In state ERR a queue pair accepts no packets, but a packet that is arriving might still be written.  The change to RESET waits
+ * for it: a NIC's driver stops the queue in the hardware, and rxe disables its tasks.  (In a guest with rxe, tests/rdma/verbs/
+ * device_faults.c has not seen such a packet with ERR alone, either.) */
 static void stop_queue(gpul_verbs_path *p, struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
