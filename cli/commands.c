@@ -8,6 +8,7 @@
 #include "cli/devices/devices.h"
 #include "cli/fifo/fifo.h"
 #include "cli/ls/ls.h"
+#include "cli/rdma/rdma.h"
 #include "cli/run/run.h"
 #include "cli/share/attach.h"
 #include "cli/share/map.h"
@@ -19,7 +20,7 @@ static const struct cli_cmd cli_help, cli_completion;
 
 cli_table cli_commands = {
 	&cli_run,    &cli_ls,  &cli_extract, &cli_devices, &cli_compile,  &cli_share, &cli_attach,     &cli_shares,
-	&cli_map,    &cli_explain, &cli_cache, &cli_mmap_sum, &cli_fifo, &cli_completion, &cli_help, &cli_version,
+	&cli_map,    &cli_explain, &cli_cache, &cli_mmap_sum, &cli_fifo, &cli_rdma, &cli_completion, &cli_help, &cli_version,
 	NULL,
 };
 

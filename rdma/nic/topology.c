@@ -292,3 +292,22 @@ const gpul_nic *gpul_nic_find(const gpul_nic_topology *t, const char *name)
 			return &t->nics.at[i];
 	return NULL;
 }
+
+enum { NVIDIA = 0x10de };
+
+size_t gpul_nic_gpu_count(const gpul_nic_topology *t)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->gpus.n; i++)
+		n += t->gpus.at[i].vendor == NVIDIA;
+	return n;
+}
+
+const char *gpul_nic_gpu_at(const gpul_nic_topology *t, size_t index)
+{
+	for (size_t i = 0; i < t->gpus.n; i++)
+		if (t->gpus.at[i].vendor == NVIDIA && index-- == 0)
+			return t->gpus.at[i].address;
+	return NULL;
+}

@@ -76,6 +76,10 @@ size_t gpul_nic_count(const gpul_nic_topology *t);
 const gpul_nic *gpul_nic_at(const gpul_nic_topology *t, size_t index);
 const gpul_nic *gpul_nic_find(const gpul_nic_topology *t, const char *name);
 
+/* The PCI addresses of NVIDIA's GPUs in a topology, in ascending order.  Without a NIC they are not listed. */
+size_t gpul_nic_gpu_count(const gpul_nic_topology *t);
+const char *gpul_nic_gpu_at(const gpul_nic_topology *t, size_t index);
+
 /* Write a PCI address as sysfs does, "0000:1b:00.0"; text: also "0000:1B:00.0" (CUDA) and "00000000:1B:00.0"
  * (nvidia-smi).  False: not a PCI address; out is then "". */
 bool gpul_pci_parse(const char *text, char out[GPUL_PCI_TEXT_BYTES]);

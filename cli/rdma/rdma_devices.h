@@ -1,0 +1,61 @@
+/* rdma_devices.h — gpuload rdma devices: the NICs, libfabric's providers, and the distance of each NIC from each GPU.
+ *
+ *     sysfs ──> nic/ ────┐
+ *     libibverbs ────────┼──> struct rdma_devices ──> text or JSON
+ *     the driver's GPUs ─┘ */
+#ifndef GPULOAD_CLI_RDMA_RDMA_DEVICES_H
+#define GPULOAD_CLI_RDMA_RDMA_DEVICES_H
+
+#include "cli/lib/command.h"
+#include "cli/lib/json.h"
+#include "driver/driver.h"
+#include "rdma/nic/topology.h"
+#include "rdma/verbs/verbs_devices.h"
+
+extern const struct cli_cmd cli_rdma_devices;
+
+enum { RDMA_MAX_GPUS = 64 };
+
+struct rdma_gpu {
+	int ordinal;                           /* of the driver; in a recorded tree, its position */
+	char name[128];                        /* "": a recorded tree */
+	char pci[GPUL_PCI_TEXT_BYTES];         /* "": none */
+	const gpul_nic *nic;                   /* the chosen one; NULL: there is none */
+	char why[GPUL_NIC_WHY_BYTES];
+};
+
+struct rdma_row {                          /* a device; one of the two may be NULL */
+	const gpul_nic *nic;                   /* in sysfs */
+	const gpul_verbs_device_info *verbs;   /* of libibverbs */
+};
+
+struct rdma_devices {
+	const char *recorded;                  /* root of a recorded tree; NULL: this machine */
+	gpul_nic_topology *topology;
+	gpul_verbs_devices verbs;
+	char no_verbs[248];                    /* why libibverbs lists nothing; "": it was read */
+	size_t n_rows, n_gpus;
+	struct rdma_row *rows;                 /* sorted by name */
+	struct rdma_gpu gpus[RDMA_MAX_GPUS];
+	char no_gpus[248];                     /* why the driver could not be opened; "": it was */
+	const gpul_nic *nic;                   /* the NIC for host memory; NULL: there is none */
+	char why[GPUL_NIC_WHY_BYTES];
+};
+
+/* The name of a row's device, and the distance of its NIC from a GPU. */
+const char *rdma_row_name(const struct rdma_row *r);
+gpul_nic_distance rdma_row_distance(const struct rdma_devices *d, const struct rdma_row *r, const struct rdma_gpu *gpu);
+
+/** Print as text: tables, or with `all` every attribute and GID.
+ *
+ * @d    filled
+ * @all  print everything
+ * Errors  as out_flush()
+ * Threads one at a time
+ * Source  - */
+gpul_status rdma_devices_print(const struct rdma_devices *d, bool all, gpul_error *err);
+
+/* Everything as one JSON object; the members are described in README.md. */
+void rdma_devices_json(struct json *j, const struct rdma_devices *d);
+
+#endif
