@@ -2,6 +2,7 @@
  *
  *     sysfs ──> nic/ ────┐
  *     libibverbs ────────┼──> struct rdma_devices ──> text or JSON
+ *     libfabric ─────────┤
  *     the driver's GPUs ─┘ */
 #ifndef GPULOAD_CLI_RDMA_RDMA_DEVICES_H
 #define GPULOAD_CLI_RDMA_RDMA_DEVICES_H
@@ -10,6 +11,7 @@
 #include "cli/lib/json.h"
 #include "driver/driver.h"
 #include "rdma/nic/topology.h"
+#include "rdma/ofi/ofi_devices.h"
 #include "rdma/verbs/verbs_devices.h"
 
 extern const struct cli_cmd cli_rdma_devices;
@@ -34,6 +36,8 @@ struct rdma_devices {
 	gpul_nic_topology *topology;
 	gpul_verbs_devices verbs;
 	char no_verbs[248];                    /* why libibverbs lists nothing; "": it was read */
+	gpul_ofi_entries providers;            /* of libfabric */
+	char no_providers[248];                /* why libfabric lists nothing; "": it was read */
 	size_t n_rows, n_gpus;
 	struct rdma_row *rows;                 /* sorted by name */
 	struct rdma_gpu gpus[RDMA_MAX_GPUS];
@@ -41,6 +45,16 @@ struct rdma_devices {
 	const gpul_nic *nic;                   /* the NIC for host memory; NULL: there is none */
 	char why[GPUL_NIC_WHY_BYTES];
 };
+
+/** Collect everything.  A library or driver that is missing is not an error: .no_verbs and so on have the reason.
+ *
+ * @d       .recorded is set, the rest zero; the caller calls rdma_devices_free(), also after a failure
+ * @choice  the driver whose GPUs are listed; it is opened only if there is a NIC
+ * Errors  as gpul_nic_topology_read()
+ * Threads one at a time
+ * Source  - */
+gpul_status rdma_devices_collect(struct rdma_devices *d, gpul_driver_choice choice, gpul_error *err);
+void rdma_devices_free(struct rdma_devices *d);  /* accepts a zeroed *d; cannot fail */
 
 /* The name of a row's device, and the distance of its NIC from a GPU. */
 const char *rdma_row_name(const struct rdma_row *r);

@@ -123,6 +123,26 @@ static void add_verbs(struct json *j, const gpul_verbs_device_info *v)
 	json_end(j, '}');
 }
 
+static void add_provider(struct json *j, const gpul_ofi_entry *e)
+{
+	json_begin(j, NULL, '{');
+	json_text(j, "provider", e->provider);
+	json_text(j, "domain", e->domain);
+	json_text(j, "fabric", e->fabric);
+	add_text(j, "address", e->address);
+	json_text(j, "version", e->version);
+	json_text(j, "endpoint", e->endpoint);
+	json_u64(j, "max_message_bytes", e->max_message_bytes);
+	json_u64(j, "inject_bytes", e->inject_bytes);
+	json_u64(j, "remote_data_bytes", e->remote_data_bytes);
+	json_u64(j, "depth", e->depth);
+	json_bool(j, "rma", e->rma);
+	json_bool(j, "gpu_memory", e->gpu_memory);
+	json_bool(j, "usable", e->usable);
+	json_bool(j, "chosen", e->chosen);
+	json_end(j, '}');
+}
+
 static void add_gpu(struct json *j, const struct rdma_devices *d, const struct rdma_gpu *gpu)
 {
 	json_begin(j, NULL, '{');
@@ -151,6 +171,12 @@ void rdma_devices_json(struct json *j, const struct rdma_devices *d)
 	}
 	json_end(j, ']');
 	add_text(j, "no_verbs", d->no_verbs);
+	add_text(j, "libfabric", d->providers.version);
+	json_begin(j, "providers", '[');
+	for (size_t i = 0; i < d->providers.n; i++)
+		add_provider(j, &d->providers.at[i]);
+	json_end(j, ']');
+	add_text(j, "no_providers", d->no_providers);
 	add_text(j, "nic", d->nic ? d->nic->name : "");
 	json_text(j, "why", d->why);
 	json_begin(j, "gpus", '[');

@@ -138,6 +138,72 @@ static void add_ports(struct out *o, const struct rdma_devices *d)
 	}
 }
 
+/* "1 GiB", "64 KiB", "17 B"; "any" for a limit that is none. */
+static void write_bytes(uint64_t bytes, char *text, size_t text_bytes)
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+	size_t unit = 0;
+
+	if (bytes >= UINT64_MAX / 2) {
+		snprintf(text, text_bytes, "any");
+		return;
+	}
+	for (; bytes && bytes % 1024 == 0 && unit + 1 < sizeof units / sizeof *units; unit++)
+		bytes /= 1024;
+	snprintf(text, text_bytes, "%llu %s", (unsigned long long)bytes, units[unit]);
+}
+
+static void add_provider(struct out *o, const gpul_ofi_entry *e, bool all)
+{
+	char text[64];
+
+	add_column(o, e->provider, 14);
+	add_column(o, e->domain, 12);
+	write_bytes(e->max_message_bytes, text, sizeof text);
+	add_column(o, text, 11);
+	write_bytes(e->inject_bytes, text, sizeof text);
+	add_column(o, text, 7);
+	write_bytes(e->remote_data_bytes, text, sizeof text);
+	add_column(o, text, 11);
+	snprintf(text, sizeof text, "%llu", (unsigned long long)e->depth);
+	add_column(o, text, 5);
+	if (all) {
+		add_column(o, e->endpoint, 8);
+		add_column(o, e->rma ? "yes" : "no", 3);
+		add_column(o, e->gpu_memory ? "yes" : "no", 3);
+		add_column(o, e->version, 7);
+		add_column(o, e->chosen ? "used" : e->usable ? "yes" : "no", 6);
+	}
+	add_column(o, or_dash(e->address), 0);
+	end_line(o);
+}
+
+static void add_providers(struct out *o, const struct rdma_devices *d, bool all)
+{
+	static const struct { const char *title; size_t width; bool details; } columns[] = {
+		{ "provider", 14, false }, { "domain", 12, false }, { "max message", 11, false }, { "inject", 7, false },
+		{ "remote data", 11, false }, { "depth", 5, false }, { "endpoint", 8, true }, { "RMA", 3, true }, { "GPU", 3, true },
+		{ "version", 7, true }, { "usable", 6, true }, { "address", 0, false },
+	};
+
+	if (d->recorded)
+		return;
+	out_text(o, "\n");
+	if (d->no_providers[0]) {
+		out_add(o, "libfabric cannot be used: %s\n", d->no_providers);
+		return;
+	}
+	for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
+		if (all || !columns[i].details)
+			add_column(o, columns[i].title, columns[i].width);
+	end_line(o);
+	for (size_t i = 0; i < d->providers.n; i++)
+		if (all || d->providers.at[i].chosen)
+			add_provider(o, &d->providers.at[i], all);
+	if (all)
+		out_add(o, "libfabric %s\n", d->providers.version);
+}
+
 static void add_distances(struct out *o, const struct rdma_devices *d)
 {
 	char title[24];
@@ -254,14 +320,15 @@ gpul_status rdma_devices_print(const struct rdma_devices *d, bool all, gpul_erro
 	bool has_reason = d->no_verbs[0] && !d->recorded;
 
 	if (!d->n_rows)
-		out_add(&o, "no RDMA NIC%s%s%s: messages go over libfabric, provider tcp\n", has_reason ? " (" : "",
-			has_reason ? d->no_verbs : "", has_reason ? ")" : "");
+		out_add(&o, "no RDMA NIC%s%s%s: messages %s\n", has_reason ? " (" : "", has_reason ? d->no_verbs : "",
+			has_reason ? ")" : "", d->no_providers[0] && !d->recorded ? "cannot be sent" : "go over libfabric, provider tcp");
 	else
 		add_ports(&o, d);
 	if (d->n_rows && has_reason)
 		out_add(&o, "the NICs cannot be used: %s\n", d->no_verbs);
 	for (size_t i = 0; all && i < d->n_rows; i++)
 		add_details(&o, &d->rows[i]);
+	add_providers(&o, d, all);
 	if (d->n_rows && d->n_gpus)
 		add_distances(&o, d);
 	if (d->n_rows && all)

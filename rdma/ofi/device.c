@@ -9,10 +9,7 @@
 
 #include "rdma/ofi/ofi_internal.h"
 
-enum {
-	API_MAJOR = 1, API_MINOR = 10, MAX_DEPTH = 1024,
-	RECEIVES = 64,  /* no message is received; a provider may allocate a buffer of 16 KiB for each that it has room for */
-};
+enum { MAX_DEPTH = 1024 };
 
 /* What the backend can give a provider that asks for it. */
 static const uint64_t our_mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
@@ -45,14 +42,19 @@ static bool is_loopback(const struct fi_info *i)
 	return i->addr_format == FI_SOCKADDR_IN && v4 && v4[4] == 127;
 }
 
-/* The first usable entry of the provider's own order, IPv4 before IPv6; the loop-back interface only if there is no other. */
+int gpul_ofi_rank(const struct fi_info *i)
+{
+	return !is_usable(i) ? 0 : is_loopback(i) ? 1 : i->addr_format == FI_SOCKADDR_IN6 ? 2 : 3;
+}
+
+/* The first of the best entries, in the provider's own order. */
 static struct fi_info *choose_info(const struct ofi_device *d, struct fi_info *list)
 {
 	struct fi_info *best = NULL;
 	int best_rank = 0;
 
 	for (struct fi_info *i = list; i; i = i->next) {
-		const int rank = !is_usable(i) ? 0 : is_loopback(i) ? 1 : i->addr_format == FI_SOCKADDR_IN6 ? 2 : 3;
+		const int rank = gpul_ofi_rank(i);
 
 		if (rank <= best_rank)
 			continue;
@@ -62,9 +64,9 @@ static struct fi_info *choose_info(const struct ofi_device *d, struct fi_info *l
 	return best ? d->ofi->fi_dupinfo(best) : NULL;
 }
 
-static struct fi_info *make_hints(const struct ofi_device *d, const gpul_rdma_device_desc *desc)
+struct fi_info *gpul_ofi_hints(const struct gpul_ofi *ofi, const char *provider, const char *domain)
 {
-	struct fi_info *hints = d->ofi->fi_dupinfo(NULL);
+	struct fi_info *hints = ofi->fi_dupinfo(NULL);
 
 	if (!hints)
 		return NULL;
@@ -72,22 +74,22 @@ static struct fi_info *make_hints(const struct ofi_device *d, const gpul_rdma_de
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = (int)our_mr_mode;
 	hints->domain_attr->threading = FI_THREAD_SAFE;
-	hints->rx_attr->size = RECEIVES;
-	hints->fabric_attr->prov_name = strdup(desc->provider ? desc->provider : "tcp");
-	if (desc->device)
-		hints->domain_attr->name = strdup(desc->device);
+	if (provider)
+		hints->fabric_attr->prov_name = strdup(provider);
+	if (domain)
+		hints->domain_attr->name = strdup(domain);
 	return hints;
 }
 
 static gpul_status find_info(struct ofi_device *d, const gpul_rdma_device_desc *desc, gpul_error *err)
 {
 	const char *provider = desc->provider ? desc->provider : "tcp";
-	struct fi_info *hints = make_hints(d, desc), *list = NULL;
+	struct fi_info *hints = gpul_ofi_hints(d->ofi, provider, desc->device), *list = NULL;
 	int r;
 
 	if (!hints)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for libfabric's hints");
-	r = d->ofi->fi_getinfo(FI_VERSION(API_MAJOR, API_MINOR), NULL, NULL, 0, hints, &list);
+	r = d->ofi->fi_getinfo(GPUL_OFI_VERSION, NULL, NULL, 0, hints, &list);
 	d->ofi->fi_freeinfo(hints);
 	if (!r)
 		d->info = choose_info(d, list);

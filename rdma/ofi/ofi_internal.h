@@ -19,6 +19,8 @@
 #include "rdma/backend/backend.h"
 #include "rdma/ofi/ofi_lib.h"
 
+#define GPUL_OFI_VERSION FI_VERSION(1, 10)  /* the API that the backend is written for */
+
 struct ofi_device {
 	const struct gpul_ofi *ofi;
 	struct fi_info *info;
@@ -39,6 +41,11 @@ struct ofi_path {
 
 /* An error of libfabric, as a GPUL_ESYS: "fi_domain: Invalid argument (22)"; code is negative. */
 gpul_status gpul_ofi_fail(const struct ofi_device *d, gpul_error *err, const char *call, long code);
+
+/* What the backend needs, for fi_getinfo(); provider, domain: NULL: any.  The caller frees it by fi_freeinfo(); NULL: no memory. */
+struct fi_info *gpul_ofi_hints(const struct gpul_ofi *ofi, const char *provider, const char *domain);
+/* How good an entry of fi_getinfo() is: 0: the backend cannot use it; IPv4 before IPv6, the loop-back interface last. */
+int gpul_ofi_rank(const struct fi_info *i);
 
 gpul_status gpul_ofi_device_open(const gpul_rdma_device_desc *desc, void **device, gpul_error *err);
 void gpul_ofi_device_close(void *device);

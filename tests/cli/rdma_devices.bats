@@ -111,3 +111,23 @@ row() {
 	says "mlx5_3      cannot be used: libibverbs has no provider for it"
 	[[ $(row mlx5_0) =~ 400\ Gb/s\ +4096\ +0\ +0000:18:00.0\ +0\ +fe80::506b:4b03:a1:b2c3\ +ibp24s0$ ]] || show "joined"
 }
+
+@test "each usable provider of libfabric has a line, and --all prints every entry" {
+	works rdma devices --json
+	[[ $(json 'j["no_providers"]') == None ]] || skip "no libfabric"
+	[[ $(json 'any(p["provider"].startswith("tcp") and p["chosen"] and p["usable"] for p in j["providers"])') == True ]] || show "tcp"
+	[[ $(json 'max(sum(q["chosen"] for q in j["providers"] if q["provider"] == p["provider"]) for p in j["providers"])') == 1 ]] || show "one of each"
+	entries=$(json 'len(j["providers"])')
+	chosen=$(json 'sum(p["chosen"] for p in j["providers"])')
+	works rdma devices
+	[[ $(sed '1,/^provider /d' <<< "$output" | wc -l) == "$chosen" ]] || show "lines"
+	works rdma devices --all
+	says "libfabric "
+	[[ $(sed '1,/^provider /d; /^libfabric /d' <<< "$output" | wc -l) == "$entries" ]] || show "all lines"
+}
+
+@test "without libfabric and without a NIC no message can be sent" {
+	GPULOAD_LIBFABRIC=/nonexistent.so works rdma devices
+	says "messages cannot be sent"
+	says "libfabric cannot be used: no libfabric: "
+}
