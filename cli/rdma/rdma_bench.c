@@ -1,0 +1,199 @@
+/* rdma_bench.c — gpuload rdma bench: starts a peer if there is no HOST, measures in a thread, and prints the result. */
+#include "cli/rdma/rdma_bench.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "cli/lib/json.h"
+#include "cli/lib/new_file.h"
+#include "cli/lib/progress.h"
+#include "cli/lib/stop.h"
+
+enum { LOOK_MS = 100 };
+
+/* The measuring thread.  The main thread shows the progress and waits for signals. */
+struct measurement {
+	struct rdma_bench_request *q;
+	struct rdma_bench_result *result;
+	const char *address;
+	struct rdma_watch watch;
+	int end_fd;       /* readable when the thread has ended */
+	gpul_status status;
+	gpul_error err;
+};
+
+static void *measure(void *context)
+{
+	struct measurement *m = context;
+	const uint64_t one = 1;
+
+	m->status = rdma_bench_measure(m->q, m->address, &m->watch, m->result, &m->err);
+	while (write(m->end_fd, &one, sizeof one) < 0 && errno == EINTR)
+		;
+	return NULL;
+}
+
+static bool has_ended(const struct measurement *m)
+{
+	uint64_t n;
+
+	return read(m->end_fd, &n, sizeof n) == sizeof n;
+}
+
+static gpul_status watch_measurement(struct measurement *m, gpul_error *err)
+{
+	struct progress p;
+	gpul_status st = GPUL_OK;
+
+	progress_begin(&p, "rdma bench");
+	while (!has_ended(m)) {
+		const uint64_t done = atomic_load(&m->watch.row) * 1000ull + atomic_load(&m->watch.permille);
+
+		p.hook.tell(p.hook.context, done, m->q->n_sizes * 1000ull);
+		if (!st)
+			st = stop_wait(m->end_fd, LOOK_MS, err);
+		if (st || stop_asked())
+			atomic_store(&m->watch.stop, true);
+		if (st)
+			poll(NULL, 0, LOOK_MS);
+	}
+	progress_wipe(&p);
+	return st;
+}
+
+static gpul_status run_measurement(struct rdma_bench_request *q, const char *address, struct rdma_bench_result *result, gpul_error *err)
+{
+	struct measurement m = { .q = q, .address = address, .result = result, .end_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
+	pthread_t thread;
+	gpul_status st = stop_begin(err);
+
+	if (!st && m.end_fd < 0)
+		st = gpul_fail(err, GPUL_ESYS, errno, "eventfd: %s", strerror(errno));
+	if (!st && pthread_create(&thread, NULL, measure, &m))
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "cannot start a thread");
+	if (st)
+		goto close_fd;
+	st = watch_measurement(&m, err);
+	pthread_join(thread, NULL);
+	if (!st && m.status && stop_asked())
+		st = gpul_fail(err, GPUL_ESYS, ECANCELED, "stopped: %s", stop_asked());
+	else if (!st && m.status)
+		st = gpul_fail(err, m.status, m.err.native, "%s", m.err.text);
+close_fd:
+	if (m.end_fd >= 0)
+		close(m.end_fd);
+	return st;
+}
+
+/* ---- output --------------------------------------------------------------------------------------------- */
+
+static gpul_status write_output(const char *path, bool force, struct out *o, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	if (o->failed)
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the output");
+	else if (path && strcmp(path, "-") != 0)
+		st = new_file_write(path, NULL, 0, o->at, o->n, force, err);
+	else
+		st = out_flush(o, err);
+	out_free(o);
+	return st;
+}
+
+static gpul_status print_result(const struct rdma_bench_request *q, const struct rdma_bench_result *result, gpul_error *err)
+{
+	struct json j = { 0 };
+	struct out text = { 0 }, svg = { 0 };
+	gpul_status st = GPUL_OK;
+
+	if (q->setup.json) {
+		rdma_bench_json(result, &j);
+		st = json_print(&j, err);
+	} else if (!q->plot || strcmp(q->plot, "-") != 0) {
+		rdma_bench_text(result, &text);
+		st = write_output(NULL, false, &text, err);
+	}
+	if (st || !q->plot)
+		return st;
+	rdma_bench_svg(result, &svg);
+	return write_output(q->plot, q->force, &svg, err);
+}
+
+/* The file is checked before the measurement, because a later failure would lose the figures. */
+static gpul_status check_plot(const struct rdma_bench_request *q, gpul_error *err)
+{
+	if (q->plot && !q->force && strcmp(q->plot, "-") != 0 && access(q->plot, F_OK) == 0)
+		return gpul_fail(err, GPUL_ESYS, EEXIST, "%.180s already exists; --force replaces it", q->plot);
+	return GPUL_OK;
+}
+
+/* ---- the command ------------------------------------------------------------------------------------------ */
+
+static gpul_status find_server(const struct rdma_bench_request *q, struct rdma_child *child, char address[RDMA_ADDRESS_BYTES],
+			       gpul_error *err)
+{
+	const char *colon;
+	gpul_status st;
+
+	if (!q->host) {
+		st = rdma_child_start(&q->setup, child, err);
+		snprintf(address, RDMA_ADDRESS_BYTES, "%s", child->address);
+		return st;
+	}
+	if (strlen(q->host) > RDMA_ADDRESS_BYTES - 16)
+		return gpul_fail(err, GPUL_EINVAL, 0, "HOST is too long");
+	colon = strchr(q->host, ':');
+	if (!strncmp(q->host, "unix:", 5) || strstr(q->host, "]:") || (colon && !strchr(colon + 1, ':')))
+		snprintf(address, RDMA_ADDRESS_BYTES, "%s", q->host);  /* complete */
+	else if (colon && q->host[0] != '[')
+		snprintf(address, RDMA_ADDRESS_BYTES, "[%s]:%u", q->host, q->setup.port);  /* IPv6 */
+	else
+		snprintf(address, RDMA_ADDRESS_BYTES, "%s:%u", q->host, q->setup.port);
+	return GPUL_OK;
+}
+
+static gpul_status run_benchmark(struct rdma_bench_request *q, struct rdma_bench_result *result, gpul_error *err)
+{
+	struct rdma_child child = { 0 };
+	char address[RDMA_ADDRESS_BYTES] = "";
+	gpul_status st = find_server(q, &child, address, err);  /* starts the child before a driver is opened */
+	const bool uses_driver = q->setup.memory != RDMA_HOST;
+
+	if (!st && uses_driver)
+		st = devices_arg_open(&q->setup.devices, err);
+	if (!st && uses_driver)
+		q->setup.rdma.device.drv = q->setup.devices.drv;
+	st = st ? st : run_measurement(q, address, result, err);
+	devices_arg_close(&q->setup.devices);
+	rdma_child_end(&child, st != GPUL_OK);
+	return st;
+}
+
+static int cmd_rdma_bench(const struct cli_args *args, gpul_error *err)
+{
+	struct rdma_bench_request *q = calloc(1, sizeof *q);
+	struct rdma_bench_result *result = calloc(1, sizeof *result);
+	gpul_status st = GPUL_OK;
+
+	if (!q || !result)
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a benchmark");
+	st = st ? st : rdma_bench_parse(args, q, err);
+	st = st ? st : check_plot(q, err);
+	st = st ? st : run_benchmark(q, result, err);
+	st = st ? st : print_result(q, result, err);
+	free(result);
+	free(q);
+	return cli_exit_code(st);
+}
+
+const struct cli_cmd cli_rdma_bench = {
+	"rdma bench", "[HOST]", "measure throughput and latency of messages and puts by size",
+	rdma_bench_details, rdma_bench_opts, cmd_rdma_bench, NULL, NULL,
+};

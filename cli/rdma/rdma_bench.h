@@ -1,0 +1,233 @@
+/* rdma_bench.h — the parts of gpuload rdma bench and gpuload rdma serve.
+ *
+ *     bench: rdma_bench.c                                       serve: rdma_serve.c, or a child (rdma_bench_child.c)
+ *     options: rdma_bench_request.c                                    │
+ *             ▼                                                        ▼
+ *     rdma_bench_client.c  ── hello, plans ──────────────────>  rdma_bench_server.c
+ *             │            <──────────── welcome, answers ────         │            rdma_bench_wire.h
+ *             ▼                                                        ▼
+ *     rdma_bench_run.c     ── messages or puts ──────────────>  rdma_bench_run.c    rdma_bench_memory.h: buffers, patterns
+ *             │
+ *     result ──> rdma_bench_text.c, rdma_bench_json.c, rdma_bench_svg.c */
+#ifndef GPULOAD_CLI_RDMA_RDMA_BENCH_H
+#define GPULOAD_CLI_RDMA_RDMA_BENCH_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/lib/command.h"
+#include "cli/lib/devices_arg.h"
+#include "cli/lib/out.h"
+#include "rdma/rdma.h"
+
+extern const struct cli_cmd cli_rdma_bench, cli_rdma_serve;
+
+enum {
+	RDMA_MOST_FLOWS = 64,
+	RDMA_MOST_ROWS = 64,
+	RDMA_MOST_REQUESTS = 256,   /* --nreq */
+	RDMA_MOST_RING = 512,       /* messages in flight of one flow: --nreq x --nmsg */
+	RDMA_MOST_THREADS = 64,
+	RDMA_ADDRESS_BYTES = 280,   /* "HOST:PORT" */
+	RDMA_NAME_BYTES = 64,
+};
+
+enum rdma_mode { RDMA_TPT, RDMA_BI, RDMA_LAT, RDMA_PUT, RDMA_PUT_LAT, RDMA_BASIC, RDMA_N_MODES };
+extern const char *const rdma_mode_names[RDMA_N_MODES];  /* "tpt", "bi" ... */
+
+/* The memory of the messages: "host", "host-numa" or "device" on the command line. */
+enum rdma_memory { RDMA_HOST, RDMA_HOST_NUMA, RDMA_DEVICE, RDMA_N_MEMORIES };
+extern const char *const rdma_memory_names[RDMA_N_MEMORIES];
+
+/* ---- the command line (rdma_bench_request.c) -------------------------------------------------------- */
+
+/* Options of both commands; each option table begins with these rows. */
+enum {
+	RDMA_OPT_PORT, RDMA_OPT_BACKEND, RDMA_OPT_PROVIDER, RDMA_OPT_DEVICE, RDMA_OPT_GID, RDMA_OPT_TIMEOUT, RDMA_OPT_RETRY,
+	RDMA_OPT_UC, RDMA_OPT_LOSSLESS, RDMA_OPT_MEMORY, RDMA_OPT_GPU, RDMA_OPT_THREADS, RDMA_OPT_DRIVER, RDMA_OPT_JSON,
+	RDMA_N_COMMON_OPTS
+};
+/* clang-format off */
+#define RDMA_COMMON_OPTS \
+	[RDMA_OPT_PORT] = { "port", "N", "TCP port of the server (default: 18515)", NULL }, \
+	[RDMA_OPT_BACKEND] = { "backend", "NAME", \
+		"verbs, libfabric, or auto: verbs if a usable NIC is there (default)", "auto verbs libfabric" }, \
+	[RDMA_OPT_PROVIDER] = { "provider", "NAME", \
+		"libfabric's provider: tcp, shm, verbs, efa ... (selects libfabric); or verbs' NIC driver: verbs", NULL }, \
+	[RDMA_OPT_DEVICE] = { "device", "NAME", "NIC, such as mlx5_0, or domain (default: chosen)", NULL }, \
+	[RDMA_OPT_GID] = { "gid", "N", "verbs: index of the GID (default: RoCE v2 with IPv4 first)", NULL }, \
+	[RDMA_OPT_TIMEOUT] = { "timeout", "N", \
+		"verbs: 4.096 us x 2^N before a retransmission, 1 to 31 (default: 18)", NULL }, \
+	[RDMA_OPT_RETRY] = { "retry", "N", "verbs: number of retransmissions, 1 to 6 (default: 6)", NULL }, \
+	[RDMA_OPT_UC] = { "uc", NULL, "verbs: unreliable connections; the fabric must be lossless", NULL }, \
+	[RDMA_OPT_LOSSLESS] = { "lossless", NULL, "assert that an Ethernet fabric loses no packets (--uc)", NULL }, \
+	[RDMA_OPT_MEMORY] = { "memory", "KIND", \
+		"memory of the messages: host (default), host-numa or device", "host host-numa device" }, \
+	[RDMA_OPT_GPU] = { "gpu", "N", "GPU of --memory host-numa and device, from 0 (default: 0)", NULL }, \
+	[RDMA_OPT_THREADS] = { "threads", "N", "threads that share the flows (default: 1)", NULL }, \
+	[RDMA_OPT_DRIVER] = CLI_DRIVER_OPT, \
+	[RDMA_OPT_JSON] = CLI_JSON_OPT
+/* clang-format on */
+
+/* What both commands need to open a device and the memory. */
+struct rdma_setup {
+	gpul_rdma_desc rdma;         /* its strings are borrowed from the command line */
+	enum rdma_memory memory;
+	struct devices_arg devices;  /* exactly one device */
+	unsigned port, n_threads;
+	bool json;
+};
+
+/* What the client wants from both ends. */
+struct rdma_shape {
+	enum rdma_mode mode;
+	unsigned n_flows;            /* connections */
+	unsigned n_parts;            /* messages of one multi-receive */
+	unsigned n_requests;         /* receives, or groups of sends, in flight per flow */
+	bool flush;
+	uint64_t buffer_bytes;       /* of each flow and direction */
+};
+
+struct rdma_bench_request {
+	struct rdma_setup setup;
+	struct rdma_shape shape;
+	const char *host;            /* NULL: start a peer */
+	uint64_t bytes[RDMA_MOST_ROWS];  /* sizes of the messages */
+	unsigned n_sizes;
+	uint64_t iterations;         /* per size and flow; 0: by time */
+	int time_ms;                 /* per size */
+	int wait_ms;                 /* for the server */
+	const char *plot;            /* file of --plot; NULL: none; borrowed */
+	bool force;
+};
+
+extern const struct cli_opt rdma_bench_opts[];
+extern const char rdma_bench_details[];
+
+/** Parse the options that both commands have.
+ *
+ * @args  parsed with an option table that begins with RDMA_COMMON_OPTS
+ * @out   filled; its strings are borrowed
+ * Errors  GPUL_EINVAL
+ * Threads any thread may call
+ * Source  - */
+gpul_status rdma_setup_parse(const struct cli_args *args, struct rdma_setup *out, gpul_error *err);
+
+/** Parse the command line of gpuload rdma bench.
+ *
+ * @args  parsed with rdma_bench_opts
+ * @out   filled; its strings are borrowed
+ * Errors  GPUL_EINVAL
+ * Threads any thread may call
+ * Source  - */
+gpul_status rdma_bench_parse(const struct cli_args *args, struct rdma_bench_request *out, gpul_error *err);
+
+/* The number of groups in flight for messages of this size: n_requests, or fewer if the buffer is too small for them. */
+unsigned rdma_bench_window(const struct rdma_shape *shape, uint64_t bytes, unsigned n_parts);
+/* The number of messages of one group: n_parts, but 1 if a message is longer than a segment. */
+unsigned rdma_bench_parts(const struct rdma_shape *shape, uint64_t bytes, uint32_t segment_bytes);
+
+/* ---- the result ------------------------------------------------------------------------------------------- */
+
+/* What one end has measured for one size. */
+struct rdma_figures {
+	uint64_t messages, bytes;    /* sent and received in ns */
+	uint64_t ns;
+	uint64_t p50_ns, p99_ns;     /* latency; 0: not measured */
+};
+
+struct rdma_row {
+	uint64_t bytes;
+	uint64_t iterations;         /* groups per flow */
+	unsigned window, n_parts;    /* groups in flight per flow, messages per group */
+	struct rdma_figures here, there;
+	uint64_t checked;            /* bytes that were compared with the expected pattern, at both ends */
+};
+
+/* One end, as it describes itself. */
+struct rdma_end {
+	char backend[16], device[RDMA_NAME_BYTES], why[200], host[RDMA_NAME_BYTES], memory[16];
+	int pid;
+};
+
+struct rdma_bench_result {
+	struct rdma_end here, there;
+	gpul_rdma_conn_info conn;    /* of flow 0 */
+	struct rdma_shape shape;
+	unsigned n_threads;
+	bool client;                 /* false: these are the figures of a server */
+	struct rdma_row row[RDMA_MOST_ROWS];
+	unsigned n_rows;
+};
+
+/* Append the result as a table.  A client has the figures of both ends, a server only its own. */
+void rdma_bench_text(const struct rdma_bench_result *result, struct out *o);
+/* Append one JSON object, without a newline. */
+struct json;
+void rdma_bench_json(const struct rdma_bench_result *result, struct json *j);
+/* Append the picture. */
+void rdma_bench_svg(const struct rdma_bench_result *result, struct out *o);
+
+/* ---- the two ends ------------------------------------------------------------------------------------------ */
+
+/* Shared by a measuring thread and the thread that waits for it. */
+struct rdma_watch {
+	atomic_bool stop;            /* request: end soon, with GPUL_ESYS and native ECANCELED */
+	atomic_uint row;             /* the row that is being measured, and 1/1000 of it that are done */
+	atomic_uint permille;
+};
+
+/** Measure: connect to a server, run all sizes, and check the data.
+ *
+ * @q        the request
+ * @address  of the server
+ * @watch    progress, and a request to stop
+ * @out      filled
+ * Errors  GPUL_ESYS, GPUL_EVERBS, GPUL_EUNSUPPORTED, GPUL_ENOMEM, GPUL_ECUDA; GPUL_EFORMAT wrong data
+ * Threads any thread may call
+ * Source  - */
+gpul_status rdma_bench_measure(struct rdma_bench_request *q, const char *address, struct rdma_watch *watch,
+			       struct rdma_bench_result *out, gpul_error *err);
+
+/* How a server runs. */
+struct rdma_serve_request {
+	struct rdma_setup setup;
+	const char *address;         /* to listen at */
+	bool once;                   /* end after the first client */
+	int ready_fd;                /* of a child: receives a struct rdma_ready; nothing is printed.  -1: none */
+};
+
+/* A child's first and only report: it listens, or it has failed. */
+struct rdma_ready {
+	gpul_error err;
+	char address[RDMA_ADDRESS_BYTES];
+};
+
+/** Serve clients until a signal, or until the first has ended (once).
+ *
+ * @q    the request
+ * @err  explains a failure
+ * Errors  GPUL_ESYS, GPUL_EVERBS, GPUL_EUNSUPPORTED, GPUL_ENOMEM, GPUL_ECUDA; with once, the failure of the client's session
+ * Threads the main thread
+ * Source  - */
+gpul_status rdma_serve(struct rdma_serve_request *q, gpul_error *err);
+
+/* A peer that bench has started. */
+struct rdma_child {
+	int pid;                     /* 0: none */
+	char address[RDMA_ADDRESS_BYTES];
+};
+
+/** Start a server as a child process; it dies with this process.
+ *
+ * @setup  options; no driver may be open yet
+ * @out    rdma_child_end() ends it; untouched on failure
+ * Errors  GPUL_ESYS; the child's error
+ * Threads the main thread
+ * Source  fork(2), prctl(2) PR_SET_PDEATHSIG */
+gpul_status rdma_child_start(const struct rdma_setup *setup, struct rdma_child *out, gpul_error *err);
+/* Wait for its end; kill it when it does not end by itself soon, or at once.  Accepts a zeroed child. */
+void rdma_child_end(struct rdma_child *child, bool at_once);
+
+#endif

@@ -1,0 +1,93 @@
+/* rdma_bench_child.c — the peer of gpuload rdma bench without HOST: a server in a child process, for one client.
+ *
+ * Drivers and fabrics do not work after a fork: the child is forked before the parent opens either. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/rdma/rdma_bench.h"
+#include "core/clock.h"
+#include "core/io.h"
+#include "core/log.h"
+
+enum { START_MS = 60000, END_MS = 2000, LOOK_MS = 5 };
+
+static _Noreturn void run_child(const struct rdma_setup *setup, int pipe, pid_t parent)
+{
+	struct rdma_serve_request q = { .setup = *setup, .address = "127.0.0.1:0", .once = true, .ready_fd = pipe };
+	struct rdma_ready ready = { 0 };
+
+	/* Both checks are needed, because the parent may have died before prctl(). */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
+		_exit(1);
+	signal(SIGINT, SIG_IGN);  /* Ctrl-C reaches both processes; the parent ends the connection */
+	if (!gpul_log_shows(GPUL_LOG_INFO))
+		gpul_log_set_level(GPUL_LOG_OFF);  /* only the parent prints notices */
+	if (rdma_serve(&q, &ready.err))  /* no reader, or an earlier report: the write does not matter */
+		_exit(write(pipe, &ready, sizeof ready) < 0 ? 2 : 1);
+	_exit(0);
+}
+
+/* Read the child's report. */
+static gpul_status await_ready(int pipe, struct rdma_child *child, gpul_error *err)
+{
+	struct pollfd p = { .fd = pipe, .events = POLLIN };
+	struct rdma_ready ready = { 0 };
+
+	while (poll(&p, 1, START_MS) < 0 && errno == EINTR)
+		;
+	if (!p.revents)
+		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the peer process does not listen after %d s", START_MS / 1000);
+	if (!gpul_read_all(pipe, &ready, sizeof ready))
+		return gpul_fail(err, GPUL_ESYS, ECHILD, "the peer process ended before it listened");
+	if (ready.err.status)
+		return gpul_fail(err, ready.err.status, ready.err.native, "%s", ready.err.text);
+	snprintf(child->address, sizeof child->address, "%s", ready.address);
+	return GPUL_OK;
+}
+
+gpul_status rdma_child_start(const struct rdma_setup *setup, struct rdma_child *out, gpul_error *err)
+{
+	struct rdma_child child = { 0 };
+	int fds[2];
+	const pid_t parent = getpid();
+	gpul_status st;
+
+	fflush(NULL);  /* otherwise the child would also write the buffered output */
+	if (pipe2(fds, O_CLOEXEC))
+		return gpul_fail(err, GPUL_ESYS, errno, "cannot create a pipe: %s", strerror(errno));
+	child.pid = fork();
+	if (child.pid == 0) {
+		close(fds[0]);
+		run_child(setup, fds[1], parent);
+	}
+	close(fds[1]);
+	st = child.pid < 0 ? gpul_fail(err, GPUL_ESYS, errno, "cannot start the peer process: %s", strerror(errno)) :
+			     await_ready(fds[0], &child, err);
+	close(fds[0]);
+	if (st && child.pid > 0)
+		rdma_child_end(&child, true);
+	else if (!st)
+		*out = child;
+	return st;
+}
+
+void rdma_child_end(struct rdma_child *child, bool at_once)
+{
+	const uint64_t until_ns = gpul_clock_ns() + (at_once ? 0 : END_MS * 1000000ull);
+
+	if (!child->pid)
+		return;
+	while (waitpid(child->pid, NULL, WNOHANG) == 0) {
+		if (gpul_clock_ns() >= until_ns)
+			kill(child->pid, SIGKILL);
+		poll(NULL, 0, LOOK_MS);
+	}
+	child->pid = 0;
+}

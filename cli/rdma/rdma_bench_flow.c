@@ -1,0 +1,116 @@
+/* rdma_bench_flow.c — the control messages of a flow, and the histogram of latencies. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/rdma/rdma_bench_run.h"
+#include "core/clock.h"
+
+enum { PAGE = 4096, SPIN_NS = 200000, NAP_NS = 50000 };
+
+/* ---- latencies ------------------------------------------------------------------------------------------ */
+
+/* Values below 64 have a bucket each; above, the 6 bits behind the highest bit select one of 64 buckets. */
+static unsigned bucket_of(uint64_t ns)
+{
+	const unsigned octave = ns < 64 ? 0 : 58 - (unsigned)__builtin_clzll(ns);
+	const unsigned i = ns < 64 ? (unsigned)ns : octave * 64 + (unsigned)(ns >> (octave - 1)) - 64;
+
+	return i < RDMA_BUCKETS ? i : RDMA_BUCKETS - 1;
+}
+
+/* The middle of a bucket. */
+static uint64_t bucket_ns(unsigned i)
+{
+	const unsigned octave = i / 64;
+
+	return octave == 0 ? i : ((64ull + i % 64) << (octave - 1)) + ((1ull << (octave - 1)) >> 1);
+}
+
+void rdma_histogram_add(struct rdma_histogram *h, uint64_t ns)
+{
+	h->n++;
+	h->count[bucket_of(ns)]++;
+}
+
+void rdma_histogram_merge(struct rdma_histogram *h, const struct rdma_histogram *other)
+{
+	h->n += other->n;
+	for (unsigned i = 0; i < RDMA_BUCKETS; i++)
+		h->count[i] += other->count[i];
+}
+
+uint64_t rdma_histogram_at(const struct rdma_histogram *h, double part)
+{
+	const double wanted = part * (double)h->n;
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < RDMA_BUCKETS && h->n; i++) {
+		n += h->count[i];
+		if ((double)n >= wanted && n)
+			return bucket_ns(i);
+	}
+	return 0;
+}
+
+/* ---- a flow ----------------------------------------------------------------------------------------------- */
+
+gpul_status rdma_flow_open(gpul_rdma *r, struct rdma_flow *f, gpul_error *err)
+{
+	gpul_rdma_conn_info info;
+
+	f->mail = aligned_alloc(PAGE, (sizeof *f->mail + PAGE - 1) / PAGE * PAGE);
+	if (!f->mail)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a connection");
+	memset(f->mail, 0, sizeof *f->mail);
+	gpul_rdma_conn_about(f->conn, &info);
+	f->n_lanes = info.n_qps < RDMA_MAX_LANES ? info.n_qps : RDMA_MAX_LANES;
+	return gpul_rdma_register(r, f->mail, sizeof *f->mail, GPUL_RDMA_STEPS, &f->mail_region, err);
+}
+
+void rdma_flow_close(struct rdma_flow *f)
+{
+	gpul_rdma_conn_close(f->conn);
+	gpul_rdma_unregister(f->mail_region);
+	free(f->mail);
+	*f = (struct rdma_flow){ 0 };
+}
+
+/* ---- control messages ---------------------------------------------------------------------------------------- */
+
+/* Start the send or the receive; *request 0: try again later. */
+static gpul_status start_control(struct rdma_flow *f, void *at, uint64_t bytes, bool send, int timeout_ms, gpul_rdma_request *request,
+				 gpul_error *err)
+{
+	const gpul_rdma_buffer b = { .region = f->mail_region, .at = (uint64_t)(uintptr_t)at, .bytes = bytes, .tag = RDMA_TAG_CONTROL };
+
+	return send ? gpul_rdma_isend(f->conn, &b, timeout_ms, request, err) : gpul_rdma_irecv(f->conn, &b, 1, timeout_ms, request, err);
+}
+
+gpul_status rdma_control(const struct rdma_session *s, struct rdma_flow *f, void *at, uint64_t bytes, int timeout_ms,
+			 uint64_t *got, gpul_error *err)
+{
+	static const struct timespec nap = { .tv_nsec = NAP_NS };
+	const uint64_t begun_ns = gpul_clock_ns();
+	gpul_rdma_request request = 0;
+	bool done = false;
+	gpul_status st = GPUL_OK;
+
+	while (!st && !done) {
+		if (atomic_load(&s->watch->stop))
+			return gpul_fail(err, GPUL_ESYS, ECANCELED, "stopped");
+		if (!request)
+			st = start_control(f, at, bytes, !got, timeout_ms, &request, err);
+		/* the other end may need acknowledgements on all flows before it can answer on this one */
+		for (unsigned i = 0; !st && s->flow && i < s->shape.n_flows; i++)
+			st = gpul_rdma_progress(s->flow[i].conn, NULL, err);
+		if (!st && request)
+			st = gpul_rdma_test(f->conn, request, &done, got, err);
+		else if (!st)
+			st = gpul_rdma_progress(f->conn, NULL, err);
+		if (!st && !done && gpul_clock_ns() - begun_ns > SPIN_NS)
+			nanosleep(&nap, NULL);  /* the other end may need this CPU, for example to check its data */
+	}
+	return st;
+}

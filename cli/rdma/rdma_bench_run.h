@@ -1,0 +1,104 @@
+/* rdma_bench_run.h — one phase of the benchmark at one end: a number of messages or puts of one size on all flows.
+ *
+ * Each flow is a small state machine; a thread steps its flows in turn until all have finished:
+ *
+ *     tpt, bi, basic   client: isend ... test oldest       server: irecv ... test oldest ─ iflush ─ irecv again
+ *     lat              isend ─ irecv for later rounds ─ test receive ─ next round; the server answers
+ *     put              client: put ... test oldest         server: progress until the last signal is raised
+ *     put-lat          put ─ watch the own signal word ─ next round; the server answers
+ *
+ * Requests end in the order in which they began, or nearly so: only the oldest is tested. */
+#ifndef GPULOAD_CLI_RDMA_RDMA_BENCH_RUN_H
+#define GPULOAD_CLI_RDMA_RDMA_BENCH_RUN_H
+
+#include "cli/rdma/rdma_bench_memory.h"
+#include "cli/rdma/rdma_bench_wire.h"
+
+/* Latencies, with an error below 1 %: 64 buckets for each power of two. */
+enum { RDMA_BUCKETS = 64 * 40 };
+struct rdma_histogram {
+	uint64_t n, count[RDMA_BUCKETS];
+};
+
+void rdma_histogram_add(struct rdma_histogram *h, uint64_t ns);
+void rdma_histogram_merge(struct rdma_histogram *h, const struct rdma_histogram *other);
+/* The value that a part of all values does not exceed; 0 if there are none. */
+uint64_t rdma_histogram_at(const struct rdma_histogram *h, double part);
+
+/* Requests in flight; element i of the ring is number i modulo the ring's size. */
+struct rdma_ring {
+	gpul_rdma_request request[RDMA_MOST_RING];
+	uint64_t begun_ns[RDMA_MOST_RING];
+	uint64_t posted, done;
+};
+
+struct rdma_flow {
+	gpul_rdma_conn *conn;
+	gpul_rdma_region *mail_region;
+	struct rdma_mail *mail;
+	unsigned number, n_lanes;
+	gpul_rdma_remote peer_in, peer_signals;
+	uint64_t put_base, arrived_base;      /* values of the signals before this phase: ours at the peer, the peer's here */
+	struct rdma_ring send, recv, flush;   /* puts use send; recv counts groups */
+	bool waiting, finished;               /* waiting: for the other end's message (lat, put-lat) */
+	uint64_t sent_ns;                     /* lat, put-lat: start of this round */
+	uint64_t first_ns, last_ns, n_first;  /* first and last end of a request or arrival; messages of the first */
+};
+
+struct rdma_phase {
+	enum rdma_mode mode;
+	enum rdma_plan_kind kind;
+	uint64_t number, bytes, count;
+	unsigned window, n_parts;
+	bool flush;
+};
+
+struct rdma_session {
+	bool client;
+	gpul_rdma *r;                         /* borrowed, as setup and watch */
+	const struct rdma_setup *setup;
+	struct rdma_watch *watch;
+	struct rdma_shape shape;
+	struct rdma_buffers buffers;
+	struct rdma_flow *flow;               /* shape.n_flows */
+	unsigned n_threads;
+	int deadline_ms;                      /* of each request */
+};
+
+/* Allocate and register the memory for the control messages of a flow, whose connection is open; rdma_flow_close() frees both. */
+gpul_status rdma_flow_open(gpul_rdma *r, struct rdma_flow *f, gpul_error *err);
+void rdma_flow_close(struct rdma_flow *f);  /* accepts a zeroed flow; closes the connection */
+
+/** Send, or receive, a control message and wait until it has ended.
+ *
+ * @s           session; of a server's main thread: only the watch is used
+ * @f           flow
+ * @at          inside f->mail
+ * @bytes       size of the message
+ * @timeout_ms  0: no limit
+ * @got         received bytes; NULL: send
+ * @err         explains a failure
+ * Errors  GPUL_ESYS native = ECANCELED: a request to stop, ETIMEDOUT; the connection's failure
+ * Threads the thread of the connection
+ * Source  - */
+gpul_status rdma_control(const struct rdma_session *s, struct rdma_flow *f, void *at, uint64_t bytes, int timeout_ms,
+			 uint64_t *got, gpul_error *err);
+
+/* Write the pattern into what this end sends and clear what it receives (CHECK); make the flows ready for the phase. */
+gpul_status rdma_phase_prepare(struct rdma_session *s, const struct rdma_phase *p, gpul_error *err);
+
+/** Run a phase, on the session's threads.
+ *
+ * @s    session
+ * @p    phase; the other end runs the same
+ * @out  what this end has measured
+ * Errors  the failure of a connection; GPUL_ESYS native = ECANCELED a request to stop; GPUL_EFORMAT messages in wrong order
+ *         or of wrong size; GPUL_ENOMEM
+ * Threads the session's thread
+ * Source  - */
+gpul_status rdma_phase_run(struct rdma_session *s, const struct rdma_phase *p, struct rdma_figures *out, gpul_error *err);
+
+/* Compare what this end has received in a CHECK phase; *checked: number of bytes. */
+gpul_status rdma_phase_check(const struct rdma_session *s, const struct rdma_phase *p, uint64_t *checked, gpul_error *err);
+
+#endif

@@ -1,0 +1,33 @@
+/* rdma_bench_session.h — the flows and buffers of one client, at either end. */
+#ifndef GPULOAD_CLI_RDMA_RDMA_BENCH_SESSION_H
+#define GPULOAD_CLI_RDMA_RDMA_BENCH_SESSION_H
+
+#include "cli/rdma/rdma_bench_run.h"
+
+/* Fill *s, without connections and buffers; setup and watch are borrowed.  rdma_session_close() frees it, also after a failure.
+ * Errors: GPUL_ENOMEM */
+gpul_status rdma_session_open(struct rdma_session *s, const struct rdma_setup *setup, const struct rdma_shape *shape,
+			      struct rdma_watch *watch, bool client, gpul_error *err);
+/* Close the connections and the buffers, not the device. */
+void rdma_session_close(struct rdma_session *s);
+
+/* Describe this end. */
+void rdma_session_describe(const struct rdma_session *s, struct rdma_end *out);
+
+/* Describe the memory of a flow for the peer's puts; zeros in modes without puts.  Errors: as gpul_rdma_offer() */
+gpul_status rdma_session_offer(const struct rdma_session *s, const struct rdma_flow *f, gpul_rdma_remote *in,
+			       gpul_rdma_remote *signals, gpul_error *err);
+
+/** Serve the client of a session until it ends.
+ *
+ * @s       session; s->r is opened, the flows are connected, and their peer_in and peer_signals are set
+ * @client  as the client describes itself
+ * @out     the figures of this end
+ * @err     explains a failure
+ * Errors  as rdma_bench_measure()
+ * Threads any thread, which must have nothing else to do
+ * Source  - */
+gpul_status rdma_session_serve(struct rdma_session *s, const struct rdma_end *client, struct rdma_bench_result *out,
+			       gpul_error *err);
+
+#endif

@@ -1,0 +1,72 @@
+/* rdma_bench_wire.h — what a client and a server of gpuload rdma bench send to each other, over the connection itself.
+ *
+ *     client                                server
+ *     hello, on each connection ─────────>            first the checks; the flows of one client have the same id
+ *            <──────────────────────────── welcome    on each connection: accepted, or why not; where puts may go
+ *     plan, on flow 0 ───────────────────>            one phase: size, count
+ *            <──────────────────────────── answer     ready
+ *     messages or puts, on all flows <───>
+ *            <──────────────────────────── answer     what the server has measured
+ *     ...
+ *     plan: end ─────────────────────────>
+ *
+ * The structs are sent as they are in memory: a host with another byte order sends another magic number.  Neither end trusts
+ * the other: the wire_check functions check all fields. */
+#ifndef GPULOAD_CLI_RDMA_RDMA_BENCH_WIRE_H
+#define GPULOAD_CLI_RDMA_RDMA_BENCH_WIRE_H
+
+#include "cli/rdma/rdma_bench.h"
+
+#define RDMA_WIRE_MAGIC 0x31686362616d6472u  /* "rdmabch1" */
+
+enum { RDMA_MAX_LANES = GPUL_RDMA_MAX_QPS, RDMA_TAG_CONTROL = 0x636f6e74 };
+
+struct rdma_hello {
+	uint64_t magic, id;            /* id: random, the same for all flows of a client */
+	uint64_t buffer_bytes;
+	uint32_t flow, n_flows, mode, n_parts, n_requests, flush;
+	gpul_rdma_remote in, signals;  /* where the server may put (modes put and put-lat; otherwise 0) */
+	struct rdma_end client;
+};
+
+struct rdma_welcome {
+	uint64_t magic;
+	gpul_error err;                /* status GPUL_OK: accepted */
+	gpul_rdma_remote in, signals;  /* where the client may put */
+	struct rdma_end server;
+};
+
+enum rdma_plan_kind { RDMA_PLAN_WARM, RDMA_PLAN_MEASURE, RDMA_PLAN_CHECK, RDMA_PLAN_END };
+
+struct rdma_plan {
+	uint64_t magic, number;        /* number: of the plan, from 1 */
+	uint64_t bytes, count;         /* size of a message; groups of messages per flow */
+	uint32_t kind, window, n_parts, reserved;
+};
+
+struct rdma_answer {
+	uint64_t magic, number;        /* of the plan */
+	gpul_error err;
+	struct rdma_figures figures;
+	uint64_t checked;
+	uint32_t ran, reserved;        /* 0: ready; 1: the phase has ended */
+};
+
+/* Memory for the control messages of one flow, registered for the fabric; the peer's puts raise the words of signals. */
+struct rdma_mail {
+	struct rdma_hello hello;
+	struct rdma_welcome welcome;
+	struct rdma_plan plan;
+	struct rdma_answer answer;
+	uint64_t signals[RDMA_MAX_LANES] __attribute__((aligned(64)));
+};
+
+/* Check a message of the other end; bytes is the length that arrived.  Texts get a final NUL.
+ * Errors: GPUL_EFORMAT what is wrong; rdma_wire_check_welcome and _answer: also the error that the server reports. */
+gpul_status rdma_wire_check_hello(struct rdma_hello *h, uint64_t bytes, gpul_error *err);
+gpul_status rdma_wire_check_welcome(struct rdma_welcome *w, uint64_t bytes, gpul_error *err);
+gpul_status rdma_wire_check_plan(const struct rdma_plan *p, uint64_t bytes, uint64_t number, const struct rdma_shape *shape,
+				 gpul_error *err);
+gpul_status rdma_wire_check_answer(struct rdma_answer *a, uint64_t bytes, uint64_t number, bool ran, gpul_error *err);
+
+#endif
