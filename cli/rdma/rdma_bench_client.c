@@ -9,7 +9,7 @@
 #include "cli/rdma/rdma_bench_session.h"
 #include "core/clock.h"
 
-enum { WELCOME_MS = 30000, WARM_NS = 20000000, MOST_TRIALS = 12 };
+enum { WELCOME_MS = 30000, WARM_NS = 20000000, MOST_TRIALS = 12, CHECK_BYTES = 64 << 20 };
 
 struct client {
 	struct rdma_session s;
@@ -142,6 +142,14 @@ static gpul_status choose_count(struct client *c, struct rdma_row *row, uint64_t
 	return st;
 }
 
+/* Groups of a CHECK phase: one window, or fewer if they have many bytes. */
+static uint64_t check_count(const struct rdma_row *row)
+{
+	const uint64_t group = row->bytes * row->n_parts, fit = group ? CHECK_BYTES / group : row->window;
+
+	return fit < 1 ? 1 : fit < row->window ? fit : row->window;
+}
+
 /* Measure one size, then check the data of one window. */
 static gpul_status measure_row(struct client *c, struct rdma_row *row, gpul_error *err)
 {
@@ -151,7 +159,7 @@ static gpul_status measure_row(struct client *c, struct rdma_row *row, gpul_erro
 	row->checked = 0;
 	st = st ? st : run_phase(c, RDMA_PLAN_MEASURE, row, row->iterations, err);
 	check = *row;
-	st = st ? st : run_phase(c, RDMA_PLAN_CHECK, &check, row->window, err);
+	st = st ? st : run_phase(c, RDMA_PLAN_CHECK, &check, check_count(row), err);
 	row->checked = check.checked;
 	return st;
 }

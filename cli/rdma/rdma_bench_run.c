@@ -4,12 +4,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/clock.h"
 
-enum { LOOK_EVERY = 64 };  /* turns between two looks at the request to stop */
+enum { LOOK_EVERY = 64, IDLE_TURNS = 1000 };  /* turns between two looks at the request to stop; until the thread yields */
 
 /* One thread, with the flows whose number modulo n_threads is its index. */
 struct worker {
@@ -17,6 +18,7 @@ struct worker {
 	const struct rdma_phase *p;
 	unsigned index;
 	uint64_t begun_ns;
+	uint64_t n_events;   /* posts and ends of requests, and arrivals of puts */
 	struct rdma_histogram latency;
 	gpul_error wrong;    /* first message of wrong order or size; the phase goes on, so that the other end can finish, too */
 	gpul_error err;      /* why the thread ended early */
@@ -121,6 +123,7 @@ static gpul_status send_next(struct worker *w, struct rdma_flow *f, bool *sent)
 	note_begin(f, now_ns, 0);
 	f->send.begun_ns[i] = now_ns;
 	f->send.posted++;
+	w->n_events++;
 	return GPUL_OK;
 }
 
@@ -148,6 +151,7 @@ static gpul_status take_sends(struct worker *w, struct rdma_flow *f, bool measur
 		if (st || !done)
 			return st;
 		f->send.done++;
+		w->n_events++;
 		f->last_ns = gpul_clock_ns();
 		if (measure)
 			rdma_histogram_add(&w->latency, f->last_ns - f->send.begun_ns[i]);
@@ -229,6 +233,7 @@ static gpul_status take_receives(struct worker *w, struct rdma_flow *f, bool mea
 		for (unsigned part = 0; part < p->n_parts; part++)
 			check_message(w, f, f->recv.done * p->n_parts + part, bytes[part]);
 		f->recv.done++;
+		w->n_events++;
 		f->last_ns = gpul_clock_ns();
 		if (measure)
 			rdma_histogram_add(&w->latency, f->last_ns - f->recv.begun_ns[i]);
@@ -330,6 +335,7 @@ static gpul_status put_next(struct worker *w, struct rdma_flow *f, bool *sent)
 	note_begin(f, now_ns, 0);
 	f->send.begun_ns[i] = now_ns;
 	f->send.posted++;
+	w->n_events++;
 	return GPUL_OK;
 }
 
@@ -368,6 +374,7 @@ static gpul_status step_put(struct worker *w, struct rdma_flow *f)
 		f->last_ns = gpul_clock_ns();
 		note_begin(f, n < p->count ? f->last_ns : w->begun_ns, n < p->count ? n : 0);
 		f->recv.done = n;
+		w->n_events++;
 	}
 	f->finished = f->recv.done >= p->count;
 	return st;
@@ -395,6 +402,7 @@ static gpul_status step_put_latency(struct worker *w, struct rdma_flow *f)
 	st = gpul_rdma_progress(f->conn, NULL, &w->err);
 	if (!st && f->waiting && n_arrived(w, f) > f->recv.done) {
 		f->recv.done++;
+		w->n_events++;
 		end_round(w, f);
 	} else if (!st && !f->waiting && f->send.posted == p->count) {
 		st = take_sends(w, f, false);  /* after the last round */
@@ -437,7 +445,9 @@ static gpul_status step_flows(struct worker *w)
 	gpul_status st = GPUL_OK;
 	unsigned left;
 
-	for (unsigned turn = 0;; turn++) {
+	for (unsigned turn = 0, idle = 0;; turn++) {
+		const uint64_t before = w->n_events;
+
 		left = 0;
 		for (unsigned i = w->index; !st && i < w->s->shape.n_flows; i += w->s->n_threads) {
 			if (!w->s->flow[i].finished)
@@ -450,6 +460,10 @@ static gpul_status step_flows(struct worker *w)
 			return st;
 		if (turn % LOOK_EVERY == 0)
 			st = look_up(w);
+		/* Where more threads than CPUs spin, the other end may wait for this CPU; otherwise a yield costs 1 us or less. */
+		idle = w->n_events > before ? 0 : idle + 1;
+		if (idle > IDLE_TURNS)
+			sched_yield();
 	}
 }
 
@@ -466,7 +480,6 @@ static void *run_worker(void *context)
 
 gpul_status rdma_phase_prepare(struct rdma_session *s, const struct rdma_phase *p, gpul_error *err)
 {
-	const unsigned ring = p->window * p->n_parts;
 	gpul_status st = GPUL_OK;
 
 	for (unsigned i = 0; i < s->shape.n_flows; i++) {
@@ -476,7 +489,7 @@ gpul_status rdma_phase_prepare(struct rdma_session *s, const struct rdma_phase *
 		f->finished = false;
 		f->waiting = !s->client;
 		f->sent_ns = f->first_ns = f->last_ns = f->n_first = 0;
-		for (unsigned place = 0; !st && p->kind == RDMA_PLAN_CHECK && place < ring; place++) {
+		for (unsigned place = 0; !st && p->kind == RDMA_PLAN_CHECK && place < n_messages(p); place++) {
 			const struct rdma_pattern pattern = { p->number, !s->client, i, place };
 			const uint64_t out = rdma_buffers_at(&s->buffers, i, false) + place_offset(p, place, false);
 			const uint64_t in = rdma_buffers_at(&s->buffers, i, true) + place_offset(p, place, true);
