@@ -11,24 +11,14 @@
 #include <stdio.h>
 
 #include "cli/fifo/bench/fifo_bench.h"
+#include "cli/lib/svg.h"
 
 enum { LEFT = 74, PANEL = 250, GAP = 22, RIGHT = 24, TOP = 124, HEIGHT = 220, ROW = HEIGHT + 62, INSIDE = 18 };
 enum { MOST_SIZES = 16, LEGEND_Y = 66 };
 
-/* Plain colours, because not every viewer supports CSS custom properties; a media query selects dark colours.  For
- * readers who cannot distinguish colours, points differ in shape, too: squares for shared, discs for lanes. */
+/* For readers who cannot distinguish colours, points differ in shape, too: squares for shared, discs for lanes. */
 /* clang-format off */
 static const char style[] =
-	"<style>\n"
-	"  text { font: 13px system-ui, sans-serif; fill: #1f2328; }\n"
-	"  .head { font-weight: bold; font-size: 15px; }\n"
-	"  .panel { font-weight: bold; }\n"
-	"  .soft { fill: #59636e; }\n"
-	"  .tick { font-size: 11px; }\n"
-	"  .paper { fill: #ffffff; }\n"
-	"  .frame { fill: #f6f8fa; stroke: #d1d9e0; }\n"
-	"  .grid { stroke: #d1d9e0; }\n"
-	"  path { fill: none; stroke-width: 2; }\n"
 	"  path.relaxed { stroke-width: 1.3; stroke-dasharray: 6 4; }\n"
 	"  path.peer { stroke: #6e7781; stroke-dasharray: 2 4; }\n"
 	"  path.shared { stroke: #0550ae; }\n"
@@ -37,19 +27,13 @@ static const char style[] =
 	"  .dot.lanes { fill: #bc4c00; }\n"
 	"  .dot.peer { fill: #6e7781; }\n"
 	"  @media (prefers-color-scheme: dark) {\n"
-	"    text { fill: #e6edf3; }\n"
-	"    .soft { fill: #9198a1; }\n"
-	"    .paper { fill: #0d1117; }\n"
-	"    .frame { fill: #161b22; stroke: #3d444d; }\n"
-	"    .grid { stroke: #3d444d; }\n"
 	"    path.peer { stroke: #9198a1; }\n"
 	"    path.shared { stroke: #79c0ff; }\n"
 	"    path.lanes { stroke: #ffa657; }\n"
 	"    .dot.shared { fill: #79c0ff; }\n"
 	"    .dot.lanes { fill: #ffa657; }\n"
 	"    .dot.peer { fill: #9198a1; }\n"
-	"  }\n"
-	"</style>\n";
+	"  }\n";
 /* clang-format on */
 
 /* The curves of a panel: each mode with relaxed and with release order, and the peer's, which has release order. */
@@ -154,7 +138,7 @@ static void add_frame(const struct plot *p, unsigned s, bool sync)
 	for (int d = p->decade[0]; d <= p->decade[1]; d++) {
 		const double at = y_of(p, sync, pow(10, d));
 
-		out_add(p->o, "<path class=\"grid\" style=\"stroke-width: 1\" d=\"M%d %.1f h%d\"/>\n", x, at, PANEL);
+		out_add(p->o, "<path class=\"grid\" d=\"M%d %.1f h%d\"/>\n", x, at, PANEL);
 		if (s == 0)
 			out_add(p->o, "<text class=\"soft\" text-anchor=\"end\" x=\"%d\" y=\"%.1f\">%.*f</text>\n", x - 8,
 				at + 4, d < 0 ? -d : 0, pow(10, d));
@@ -263,31 +247,19 @@ static void add_axes(const struct plot *p, int width)
 		(LEFT + width - RIGHT) / 2, panel_y(true) + HEIGHT + 40);
 }
 
-/* Append the GPU's name, with '?' for characters that are special in XML or not printable ASCII. */
-static void add_name(struct out *o, const char *name)
-{
-	for (; *name; name++)
-		out_bytes(o, *name < ' ' || *name > '~' || *name == '<' || *name == '&' ? "?" : name, 1);
-}
-
 void fifo_bench_svg(const struct fifo_bench_request *r, const struct fifo_bench_result *result, struct out *o)
 {
 	struct plot p = { .r = r, .result = result, .o = o };
+	char title[sizeof result->gpu + 32];
 	int width, height = panel_y(true) + HEIGHT + 58;
 
 	find_ranges(&p);
 	width = panel_x(p.n_sizes) - GAP + RIGHT;
 	width = width < 860 ? 860 : width;
-	out_add(o, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\">\n",
-		width, height, width, height);
-	out_text(o, "<title>gpuload fifo bench: ");
-	add_name(o, result->gpu);
-	out_text(o, "</title>\n");
-	out_text(o, style);
-	out_add(o, "<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n<text class=\"head\" x=\"%d\" y=\"34\">From GPU threads "
-	       "to a CPU thread: ",
-		width, height, LEFT);
-	add_name(o, result->gpu);
+	snprintf(title, sizeof title, "gpuload fifo bench: %s", result->gpu);
+	svg_begin(o, width, height, title, style);
+	out_add(o, "<text class=\"head\" x=\"%d\" y=\"34\">From GPU threads to a CPU thread: ", LEFT);
+	svg_name(o, result->gpu);
 	out_add(o, ", %s memory, median of %u</text>\n", gpul_mem_kind_name(result->kind), r->repeat);
 	add_legend(&p);
 	for (unsigned s = 0; s < 2 * p.n_sizes; s++) {
