@@ -17,35 +17,6 @@
 
 /* ---- failure ----------------------------------------------------------------------------------------- */
 
-void gpul_rdma_conn_fail(gpul_rdma_conn *c, const gpul_rdma_failure *why)
-{
-	const uint64_t one = 1;
-
-	pthread_mutex_lock(&c->lock);
-	if (!c->failure.status) {
-		c->failure = *why;
-		if (!c->failure.peer[0])
-			memcpy(c->failure.peer, c->info.peer, sizeof c->failure.peer);
-		if (!c->failure.after_ns)
-			c->failure.after_ns = gpul_clock_ns() - c->begun_ns;
-		(void)!write(c->failed_fd, &one, sizeof one);  /* an eventfd: cannot block with this value */
-		atomic_store_explicit(&c->failing, true, memory_order_release);
-	}
-	pthread_mutex_unlock(&c->lock);
-}
-
-void gpul_rdma_conn_failed(gpul_rdma_conn *c, gpul_rdma_failure *out)
-{
-	pthread_mutex_lock(&c->lock);
-	*out = c->failure;
-	pthread_mutex_unlock(&c->lock);
-}
-
-int gpul_rdma_conn_fd(const gpul_rdma_conn *c)
-{
-	return c->failed_fd;
-}
-
 /* On the connection's thread: stop all transfers, and tell the peer why. */
 static gpul_status break_conn(gpul_rdma_conn *c, gpul_error *err)
 {

@@ -59,25 +59,6 @@ static gpul_status open_auto(gpul_rdma *r, gpul_error *err)
 
 /* ---- asynchronous events ------------------------------------------------------------------------------- */
 
-void gpul_rdma_conn_remember(gpul_rdma_conn *c)
-{
-	pthread_mutex_lock(&c->r->lock);
-	c->next = c->r->conns;
-	c->r->conns = c;
-	pthread_mutex_unlock(&c->r->lock);
-}
-
-void gpul_rdma_conn_forget(gpul_rdma_conn *c)
-{
-	gpul_rdma_conn **at = &c->r->conns;
-
-	pthread_mutex_lock(&c->r->lock);
-	while (*at != c)
-		at = &(*at)->next;
-	*at = c->next;
-	pthread_mutex_unlock(&c->r->lock);
-}
-
 /* An event that the device cannot work with ends all its connections. */
 static void on_event(void *context)
 {

@@ -4,7 +4,8 @@
  *     region.c   registration of CPU and GPU memory
  *     setup.c    a connection's memory and queue pairs, before and after the exchange of HELLO and WELCOME
  *     connect.c  the connecting side        listen.c  the listening side
- *     conn.c     progress, failure, close   request.c  isend, irecv, put, iflush, test, wait */
+ *     conn.c     progress, close            request.c  isend, irecv, put, iflush, test, wait
+ *     conns.c    the failure of a connection, the connections of a device */
 #ifndef GPULOAD_RDMA_RDMA_INTERNAL_H
 #define GPULOAD_RDMA_RDMA_INTERNAL_H
 
@@ -91,12 +92,11 @@ gpul_status gpul_rdma_conn_join(gpul_rdma_conn *c, const gpul_rdma_hello *peer, 
 /* The last step: the channel becomes c's, and is watched from now on. */
 gpul_status gpul_rdma_conn_watch(gpul_rdma_conn *c, gpul_rdma_channel *channel, const gpul_rdma_hello *peer, gpul_error *err);
 
-/* ---- rdma.c: the list of watched connections ---- */
+/* ---- conns.c ---- */
 
+/* The list of watched connections of a device. */
 void gpul_rdma_conn_remember(gpul_rdma_conn *c);
 void gpul_rdma_conn_forget(gpul_rdma_conn *c);
-
-/* ---- conn.c ---- */
 
 /* Record a failure, from any thread; the first one is kept. */
 void gpul_rdma_conn_fail(gpul_rdma_conn *c, const gpul_rdma_failure *why);

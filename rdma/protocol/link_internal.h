@@ -1,10 +1,10 @@
 /* link_internal.h — the state of one end, which link.c, send.c, recv.c and put.c share.
  *
- *     requests    1,024 entries: what the user asked for             link.c
+ *     requests    1,024 entries: what the user asked for             request.c
  *     sends       queue of requests that wait for slots              send.c
  *     parts       ring of 256: a buffer that a message will fill     recv.c
  *     granted     ring of 256: a slot that this end has granted      recv.c
- *     queues      per queue pair: a ring of operations in flight     link.c
+ *     queues      per queue pair: a ring of operations in flight     request.c (emit), link.c (completions)
  *     stages      staging buffers, two sets                          send.c (out), recv.c (in)
  *
  * Counters run freely (uint32_t); the index is the counter modulo the size of its ring. */
@@ -209,7 +209,7 @@ static inline unsigned room_of(const gpul_rdma_link *l, const struct queue *q)
 	return l->desc.depth - (q->posted - q->retired);
 }
 
-/* ---- link.c: requests and operations ------------------------------------------------------- */
+/* ---- request.c ------------------------------------------------------------------------------------- */
 
 /* Take a free request; NULL: none is free. */
 struct request *gpul_rdma_request_new(gpul_rdma_link *l, enum request_kind kind, uint64_t deadline_ns, gpul_rdma_request *out);
@@ -221,6 +221,10 @@ static inline uint16_t request_index(const gpul_rdma_link *l, const struct reque
 /* Add an operation of queue pair qp; the caller has checked that there is room. */
 gpul_rdma_op *gpul_rdma_emit(gpul_rdma_link *l, struct take *t, gpul_rdma_op_kind kind, unsigned qp, uint16_t request,
 			     uint8_t stage, uint32_t bytes);
+/* Let an operation have a completion, which is one of all operations of its queue pair so far. */
+void gpul_rdma_make_signaled(struct queue *q, gpul_rdma_op *op);
+/* One operation of a SEND or PUT has ended. */
+void gpul_rdma_request_retired(gpul_rdma_link *l, struct request *r);
 /* GPUL_EINVAL unless the span is inside its area. */
 gpul_status gpul_rdma_check_span(const gpul_rdma_link *l, const gpul_rdma_span *span, gpul_error *err);
 
@@ -235,7 +239,6 @@ void gpul_rdma_slots_arrived(gpul_rdma_link *l, const void *data, size_t n_bytes
 void gpul_rdma_stage_sent(gpul_rdma_link *l, unsigned stage);
 void gpul_rdma_copied_out(gpul_rdma_link *l, unsigned stage);
 void gpul_rdma_copied_in(gpul_rdma_link *l, unsigned stage);
-void gpul_rdma_request_retired(gpul_rdma_link *l, struct request *r);  /* one operation of a SEND or PUT has ended */
 void gpul_rdma_repeat_grants(gpul_rdma_link *l);
 
 #endif

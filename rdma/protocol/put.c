@@ -94,19 +94,6 @@ void gpul_rdma_take_puts(gpul_rdma_link *l, struct take *t)
 			return;
 }
 
-void gpul_rdma_request_retired(gpul_rdma_link *l, struct request *r)
-{
-	if (--r->ops_left)
-		return;
-	if (r->kind == PUT && r->put.signal_left) {
-		l->signals[l->signals_head++ & REQUEST_MASK] = request_index(l, r);
-		return;
-	}
-	if (r->kind == PUT)
-		l->queues[r->put.qp].put_busy = false;
-	r->ended = r->emitted;
-}
-
 gpul_status gpul_rdma_link_put(gpul_rdma_link *l, const gpul_rdma_put_desc *put, uint64_t deadline_ns,
 			       gpul_rdma_request *out, gpul_error *err)
 {

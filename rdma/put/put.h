@@ -55,9 +55,26 @@ typedef struct gpul_rdma_putter_desc {
 gpul_status gpul_rdma_putter_create(const gpul_rdma_putter_desc *desc, gpul_rdma_putter **out, gpul_error *err);
 void gpul_rdma_putter_destroy(gpul_rdma_putter *p);  /* NULL is fine */
 
-/* The proxy's functions; context: a gpul_rdma_putter.  A trigger with an unknown route or step, or outside of its regions, and
- * the failure of a connection end the proxy with that error. */
+/** Start the puts of triggers: the proxy's handler of their kind.
+ *
+ * @context  a gpul_rdma_putter
+ * @fifo     as in gpul_proxy_handler
+ * @items    triggers of put_layout.h
+ * @n        number of items
+ * @err      explains a failure
+ * Errors  GPUL_EINVAL an unknown route or step, or a span outside of its region; the failure of a connection
+ * Threads the proxy's thread
+ * Source  - */
 gpul_status gpul_rdma_put_handle(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err);
+
+/** Make progress on the connections of all routes, and release the triggers whose puts have ended: the proxy's progress.
+ *
+ * @context  a gpul_rdma_putter
+ * @busy     set to true while puts are in flight
+ * @err      explains a failure
+ * Errors  the failure of a connection
+ * Threads the proxy's thread
+ * Source  - */
 gpul_status gpul_rdma_put_progress(void *context, bool *busy, gpul_error *err);
 
 /* Puts that have ended since the start. */

@@ -1,0 +1,113 @@
+/* request.c — the table of requests, and the operations in flight that belong to them. */
+#include "rdma/protocol/link_internal.h"
+
+#include <string.h>
+
+/* ---- requests ------------------------------------------------------------------------------------- */
+
+/* A handle is the generation and the index, plus one, so that 0 is no request. */
+static gpul_rdma_request handle_of(const gpul_rdma_link *l, const struct request *r)
+{
+	return (r->generation << 10 | request_index(l, r)) + 1;
+}
+
+struct request *gpul_rdma_request_new(gpul_rdma_link *l, enum request_kind kind, uint64_t deadline_ns, gpul_rdma_request *out)
+{
+	struct request *r;
+
+	*out = 0;
+	if (!l->n_free_requests)
+		return NULL;
+	r = &l->requests[l->free_requests[--l->n_free_requests]];
+	r->kind = (uint8_t)kind;
+	r->ended = r->emitted = false;
+	r->ops_left = 0;
+	r->deadline_ns = deadline_ns;
+	r->begun_ns = l->now_ns;
+	if (deadline_ns && deadline_ns < l->next_deadline_ns)
+		l->next_deadline_ns = deadline_ns;
+	*out = handle_of(l, r);
+	return r;
+}
+
+static struct request *find_request(gpul_rdma_link *l, gpul_rdma_request handle)
+{
+	struct request *r = &l->requests[(handle - 1) & REQUEST_MASK];
+
+	return handle && r->kind != FREE && handle_of(l, r) == handle ? r : NULL;
+}
+
+gpul_status gpul_rdma_link_test(gpul_rdma_link *l, gpul_rdma_request request, bool *done, uint64_t *bytes, gpul_error *err)
+{
+	struct request *r = find_request(l, request);
+
+	*done = false;
+	if (!r)
+		return gpul_fail(err, GPUL_EINVAL, 0, "request 0x%x does not exist, or a test has reported its end", request);
+	if (!r->ended)
+		return l->failure.status ? gpul_rdma_failure_error(&l->failure, err) : GPUL_OK;
+	*done = true;
+	if (bytes && r->kind == RECV)
+		memcpy(bytes, r->recv.bytes, r->n_parts * sizeof *bytes);
+	else if (bytes)
+		*bytes = r->span.bytes;
+	r->kind = FREE;
+	r->generation = (r->generation + 1) & 0x3fffff;
+	l->free_requests[l->n_free_requests++] = request_index(l, r);
+	return GPUL_OK;
+}
+
+gpul_status gpul_rdma_check_span(const gpul_rdma_link *l, const gpul_rdma_span *span, gpul_error *err)
+{
+	if (l->failure.status)
+		return gpul_rdma_failure_error(&l->failure, err);
+	if (!span->area || !span->area->n_pieces || !inside(span->area, span->at, span->bytes))
+		return gpul_fail(err, GPUL_EINVAL, 0, "%llu bytes at 0x%llx are not inside the registered region",
+				 (unsigned long long)span->bytes, (unsigned long long)span->at);
+	if (span->area->staged && !l->desc.n_stages)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "this connection has no staging buffers for GPU memory");
+	return GPUL_OK;
+}
+
+/* ---- operations ------------------------------------------------------------------------------------------ */
+
+void gpul_rdma_make_signaled(struct queue *q, gpul_rdma_op *op)
+{
+	op->flags |= q->wants_delivery ? GPUL_RDMA_SIGNALED | GPUL_RDMA_DELIVERED : GPUL_RDMA_SIGNALED;
+	q->unsignaled = q->unsignaled_bytes = 0;
+	q->wants_signal = q->wants_delivery = false;
+}
+
+gpul_rdma_op *gpul_rdma_emit(gpul_rdma_link *l, struct take *t, gpul_rdma_op_kind kind, unsigned qp, uint16_t request,
+			     uint8_t stage, uint32_t bytes)
+{
+	struct queue *q = &l->queues[qp];
+	gpul_rdma_op *op = &t->ops[t->n];
+
+	*op = (gpul_rdma_op){ .kind = (uint8_t)kind, .qp = (uint16_t)qp, .bytes = bytes, .id = MAKE_ID(ID_QUEUE, qp, q->posted) };
+	q->flights[q->posted++ & l->depth_mask] = (struct flight){ .request = request, .stage = stage };
+	q->last_op = (int)t->n++;
+	q->unsignaled++;
+	q->unsignaled_bytes += bytes < SIGNAL_BYTES ? bytes : SIGNAL_BYTES;
+	if (request != NO_REQUEST) {
+		q->wants_signal = true;
+		q->wants_delivery |= l->requests[request].kind == PUT;  /* no arrival will tell the peer's user */
+	}
+	if (!l->desc.completes_in_order || q->unsignaled_bytes >= SIGNAL_BYTES || q->unsignaled >= l->desc.depth / 4 ||
+	    (q->wants_signal && q->unsignaled >= SIGNAL_OPS))
+		gpul_rdma_make_signaled(q, op);
+	return op;
+}
+
+void gpul_rdma_request_retired(gpul_rdma_link *l, struct request *r)
+{
+	if (--r->ops_left)
+		return;
+	if (r->kind == PUT && r->put.signal_left) {
+		l->signals[l->signals_head++ & REQUEST_MASK] = request_index(l, r);
+		return;
+	}
+	if (r->kind == PUT)
+		l->queues[r->put.qp].put_busy = false;
+	r->ended = r->emitted;
+}
