@@ -1,0 +1,229 @@
+/* test_link.c — the contract of a link: wrong use, handles, deadlines, failures.  The simulation (../sim) tests the transfers. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "rdma/protocol/link.h"
+
+enum { ROOM = 1 << 16 };
+
+static gpul_rdma_control control;
+static unsigned char memory[ROOM];
+static gpul_rdma_area area;
+
+static gpul_rdma_link_desc good(void)
+{
+	memset(&control, 0, sizeof control);
+	area = (gpul_rdma_area){ .pieces = { { .at = (uintptr_t)memory, .bytes = ROOM } }, .n_pieces = 1 };
+	return (gpul_rdma_link_desc){
+		.n_qps = 2, .depth = 64, .segment_bytes = 4096, .stripe_bytes = 1024, .inline_bytes = 64, .ordered = true,
+		.completes_in_order = true, .control = &control, .peer_slots = { .bytes = sizeof control.slots },
+	};
+}
+
+static gpul_rdma_link *create_good(void)
+{
+	const gpul_rdma_link_desc d = good();
+	gpul_rdma_link *l = NULL;
+
+	assert_int_equal(gpul_rdma_link_create(&d, &l, NULL), GPUL_OK);
+	return l;
+}
+
+static gpul_rdma_span span_of(size_t offset, uint64_t bytes)
+{
+	return (gpul_rdma_span){ .at = (uintptr_t)memory + offset, .bytes = bytes, .area = &area };
+}
+
+static void expect_refused(gpul_rdma_link_desc d, const char *text)
+{
+	gpul_rdma_link *l = NULL;
+	gpul_error err = { 0 };
+
+	assert_int_equal(gpul_rdma_link_create(&d, &l, &err), GPUL_EINVAL);
+	assert_non_null(strstr(err.text, text));
+	assert_null(l);
+}
+
+static void refuses_wrong_descriptions(void **state)
+{
+	gpul_rdma_link_desc d;
+
+	(void)state;
+	d = good(), d.n_qps = 0, expect_refused(d, "0 queue pairs: expected 1 to 16");
+	d = good(), d.n_qps = 17, expect_refused(d, "17 queue pairs");
+	d = good(), d.depth = 100, expect_refused(d, "depth of 100");
+	d = good(), d.depth = 8192, expect_refused(d, "depth of 8192");
+	d = good(), d.segment_bytes = 4000, expect_refused(d, "segment of 4000 bytes");
+	d = good(), d.segment_bytes = 4097, expect_refused(d, "segment of 4097 bytes");
+	d = good(), d.segment_bytes = GPUL_RDMA_MAX_SEGMENT + 128, expect_refused(d, "segment of");
+	d = good(), d.stripe_bytes = 1, expect_refused(d, "stripes of 1 bytes");
+	d = good(), d.n_stages = 7, d.stages = memory, expect_refused(d, "7 staging buffers");
+	d = good(), d.peer_slots.bytes = 32, expect_refused(d, "ring of slots has 32 bytes");
+}
+
+static void refuses_spans_outside_of_the_region(void **state)
+{
+	gpul_rdma_link *l = create_good();
+	const uint32_t tag = 1, tags[2] = { 1, 1 };
+	gpul_rdma_request r = 9;
+	gpul_error err = { 0 };
+	const struct { size_t offset; uint64_t bytes; } wrong[] = {
+		{ ROOM, 1 }, { 0, ROOM + 1 }, { ROOM - 1, 2 }, { 1, UINT64_MAX }, { ROOM + 1, 0 }, { (size_t)-1, 1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		const gpul_rdma_span s = span_of(wrong[i].offset, wrong[i].bytes);
+
+		assert_int_equal(gpul_rdma_link_send(l, &s, tag, 0, &r, &err), GPUL_EINVAL);
+		assert_int_equal(gpul_rdma_link_recv(l, &s, &tag, 1, 0, &r, &err), GPUL_EINVAL);
+		assert_int_equal(gpul_rdma_link_flush(l, &s, 0, &r, &err), GPUL_EINVAL);
+	}
+	const gpul_rdma_span pair[2] = { span_of(0, 10), span_of(10, 10) }, none = { .at = 1 };
+
+	assert_int_equal(gpul_rdma_link_send(l, &none, tag, 0, &r, &err), GPUL_EINVAL);
+	assert_int_equal(gpul_rdma_link_recv(l, pair, tags, 0, 0, &r, &err), GPUL_EINVAL);
+	assert_int_equal(gpul_rdma_link_recv(l, pair, tags, 9, 0, &r, &err), GPUL_EINVAL);
+	memset(&err, 0, sizeof err);
+	assert_int_equal(gpul_rdma_link_recv(l, pair, tags, 2, 0, &r, &err), GPUL_EINVAL);
+	assert_non_null(strstr(err.text, "same tag"));
+	assert_false(gpul_rdma_link_busy(l));
+	gpul_rdma_link_destroy(l);
+}
+
+static void a_handle_is_good_for_one_end(void **state)
+{
+	gpul_rdma_link *l = create_good();
+	const gpul_rdma_span s = span_of(0, 8);
+	gpul_rdma_request first = 0, second = 0;
+	gpul_error err = { 0 };
+	bool done;
+
+	(void)state;  /* a flush of CPU memory ends at once */
+	assert_int_equal(gpul_rdma_link_flush(l, &s, 0, &first, NULL), GPUL_OK);
+	assert_int_equal(gpul_rdma_link_test(l, first, &done, NULL, NULL), GPUL_OK);
+	assert_true(done);
+	assert_int_equal(gpul_rdma_link_test(l, first, &done, NULL, &err), GPUL_EINVAL);
+	assert_int_equal(gpul_rdma_link_flush(l, &s, 0, &second, NULL), GPUL_OK);
+	assert_int_not_equal(first, second);
+	assert_int_equal(gpul_rdma_link_test(l, first, &done, NULL, NULL), GPUL_EINVAL);
+	assert_int_equal(gpul_rdma_link_test(l, 0, &done, NULL, NULL), GPUL_EINVAL);
+	assert_int_equal(gpul_rdma_link_test(l, UINT32_MAX, &done, NULL, NULL), GPUL_EINVAL);
+	gpul_rdma_link_destroy(l);
+}
+
+static void too_many_requests_are_refused_for_now(void **state)
+{
+	gpul_rdma_link *l = create_good();
+	const gpul_rdma_span s = span_of(0, 8);
+	const uint32_t tag = 1;
+	gpul_rdma_request r;
+
+	(void)state;
+	for (unsigned i = 0; i < GPUL_RDMA_SLOTS; i++) {
+		assert_int_equal(gpul_rdma_link_recv(l, &s, &tag, 1, 0, &r, NULL), GPUL_OK);
+		assert_int_not_equal(r, 0);
+	}
+	assert_int_equal(gpul_rdma_link_recv(l, &s, &tag, 1, 0, &r, NULL), GPUL_OK);
+	assert_int_equal(r, 0);
+	for (unsigned i = GPUL_RDMA_SLOTS; i < GPUL_RDMA_REQUESTS; i++) {
+		assert_int_equal(gpul_rdma_link_send(l, &s, tag, 0, &r, NULL), GPUL_OK);
+		assert_int_not_equal(r, 0);
+	}
+	assert_int_equal(gpul_rdma_link_send(l, &s, tag, 0, &r, NULL), GPUL_OK);
+	assert_int_equal(r, 0);
+	gpul_rdma_link_destroy(l);
+}
+
+static void a_deadline_names_what_was_waited_for(void **state)
+{
+	gpul_rdma_link *l = create_good();
+	const gpul_rdma_span s = span_of(0, 8);
+	gpul_rdma_request first, second;
+	gpul_error err = { 0 };
+	bool done;
+
+	(void)state;
+	gpul_rdma_link_tick(l, 1000);
+	assert_int_equal(gpul_rdma_link_send(l, &s, 7, 5000, &first, NULL), GPUL_OK);
+	assert_int_equal(gpul_rdma_link_send(l, &s, 8, 3000, &second, NULL), GPUL_OK);
+	gpul_rdma_link_tick(l, 2999);
+	assert_int_equal(gpul_rdma_link_failed(l)->status, GPUL_OK);
+	gpul_rdma_link_tick(l, 3000);
+	assert_int_equal(gpul_rdma_link_failed(l)->status, GPUL_ESYS);
+	assert_int_equal(gpul_rdma_link_failed(l)->native, ETIMEDOUT);
+	assert_int_equal(gpul_rdma_link_failed(l)->after_ns, 2000);
+	assert_non_null(strstr(gpul_rdma_link_failed(l)->what, "granted no slot for a send (tag 8, 8 bytes)"));
+	assert_int_equal(gpul_rdma_link_test(l, first, &done, NULL, &err), GPUL_ESYS);
+	assert_false(done);
+	assert_int_equal(gpul_rdma_link_send(l, &s, 7, 0, &first, NULL), GPUL_ESYS);
+	gpul_rdma_link_destroy(l);
+}
+
+static void refuses_events_that_cannot_be(void **state)
+{
+	const gpul_rdma_event wrong[] = {
+		{ .kind = GPUL_RDMA_EVENT_DONE, .id = 0 },
+		{ .kind = GPUL_RDMA_EVENT_DONE, .id = UINT64_MAX },
+		{ .kind = GPUL_RDMA_EVENT_DONE, .id = (uint64_t)1 << 48 | 5 },
+		{ .kind = GPUL_RDMA_EVENT_DONE, .id = (uint64_t)2 << 48 },
+		{ .kind = GPUL_RDMA_EVENT_DONE, .id = (uint64_t)3 << 48 | 63 },
+		{ .kind = GPUL_RDMA_EVENT_ARRIVED, .imm = GPUL_RDMA_IMM(1, 1, 8) },
+		{ .kind = GPUL_RDMA_EVENT_ARRIVED, .qp = 99 },
+		{ .kind = 77 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		gpul_rdma_link *l = create_good();
+		gpul_rdma_op op;
+
+		gpul_rdma_link_event(l, &wrong[i]);
+		assert_int_equal(gpul_rdma_link_failed(l)->status, GPUL_EFORMAT);
+		assert_int_equal(gpul_rdma_link_take(l, &op, 1), 0);
+		gpul_rdma_link_destroy(l);
+	}
+}
+
+static void one_write_carries_several_grants(void **state)
+{
+	gpul_rdma_link *l = create_good();
+	const gpul_rdma_span s = span_of(0, 8);
+	const uint32_t tag = 3;
+	gpul_rdma_request r;
+	gpul_rdma_op ops[8];
+
+	(void)state;
+	for (unsigned i = 0; i < 5; i++)
+		assert_int_equal(gpul_rdma_link_recv(l, &s, &tag, 1, 0, &r, NULL), GPUL_OK);
+	assert_int_equal(gpul_rdma_link_take(l, ops, 8), 1);
+	assert_int_equal(ops[0].kind, GPUL_RDMA_OP_WRITE);
+	assert_int_equal(ops[0].bytes, 5 * sizeof(gpul_rdma_slot));
+	assert_int_equal(ops[0].flags & GPUL_RDMA_SIGNALED, 0);
+	for (unsigned i = 0; i < 5; i++) {
+		assert_int_equal(control.grants[i].sequence, i + 1);
+		assert_int_equal(control.grants[i].tag, 3);
+		assert_int_equal(control.grants[i].bytes, 8);
+	}
+	gpul_rdma_link_destroy(l);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(refuses_wrong_descriptions),
+		cmocka_unit_test(refuses_spans_outside_of_the_region),
+		cmocka_unit_test(a_handle_is_good_for_one_end),
+		cmocka_unit_test(too_many_requests_are_refused_for_now),
+		cmocka_unit_test(a_deadline_names_what_was_waited_for),
+		cmocka_unit_test(refuses_events_that_cannot_be),
+		cmocka_unit_test(one_write_carries_several_grants),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
