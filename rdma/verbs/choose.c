@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rdma/nic/topology.h"
-
 size_t gpul_verbs_gids(const gpul_verbs_device *d, struct ibv_gid_entry entries[GPUL_VERBS_MAX_GIDS])
 {
 	const ssize_t n = d->v->query_gid_table(d->ctx, entries, GPUL_VERBS_MAX_GIDS, 0);
@@ -86,9 +84,8 @@ static gpul_status check_transport(const gpul_verbs_device *d, const gpul_rdma_d
 	return GPUL_OK;
 }
 
-/* Open one device and choose what is in it.  device_why: why this device. */
-static gpul_status open_device(gpul_verbs_device *d, struct ibv_device *device, const gpul_rdma_device_desc *desc,
-			       const char *device_why, gpul_error *err)
+/* Open one device and choose what is in it. */
+static gpul_status open_device(gpul_verbs_device *d, struct ibv_device *device, const gpul_rdma_device_desc *desc, gpul_error *err)
 {
 	const char *name = d->v->get_device_name(device);
 	char gid_why[120] = "";
@@ -117,47 +114,25 @@ static gpul_status open_device(gpul_verbs_device *d, struct ibv_device *device, 
 	if (desc->mtu && mtu_from_bytes(desc->mtu) < d->mtu)
 		d->mtu = mtu_from_bytes(desc->mtu);
 	snprintf(d->info.name, sizeof d->info.name, "%.48s port %u", name, d->port);
-	snprintf(d->info.why, sizeof d->info.why, "%.80s, %s; %.80s", desc->device ? "chosen by the user" : device_why,
+	snprintf(d->info.why, sizeof d->info.why, "%s, %s; %.110s", desc->device ? "chosen by the user" : "first usable device",
 		 desc->port ? "port chosen by the user" : "first active port", gid_why);
 	return GPUL_OK;
 }
 
-/* The NIC that is nearest to the user's GPU; false: no GPU was named, or the machine does not tell. */
-static bool find_nearest(const gpul_rdma_device_desc *desc, char name[64], char why[GPUL_NIC_WHY_BYTES])
-{
-	char gpu[GPUL_PCI_TEXT_BYTES];
-	gpul_nic_topology *t = NULL;
-	const gpul_nic *nic = NULL;
-
-	if (desc->device || desc->gpu < 0 || !desc->drv || !gpul_nic_gpu_address(desc->drv, desc->gpu, gpu) ||
-	    gpul_nic_topology_read(NULL, &t, NULL))
-		return false;
-	nic = gpul_nic_choose(t, gpu, NULL, 0, why);
-	if (nic)
-		memcpy(name, nic->name, sizeof nic->name);
-	gpul_nic_topology_free(t);
-	return nic != NULL;
-}
-
 gpul_status gpul_verbs_choose(gpul_verbs_device *d, const gpul_rdma_device_desc *desc, gpul_error *err)
 {
-	char nearest[64] = "", near_why[GPUL_NIC_WHY_BYTES] = "first usable device";
 	gpul_error why = { 0 };
 	gpul_status st = GPUL_EUNSUPPORTED;
 	int n = 0;
-	const bool near = find_nearest(desc, nearest, near_why);
 	struct ibv_device **list = d->v->get_device_list(&n);
 
 	if (!list && errno != ENOSYS)
 		return gpul_verbs_fail(err, errno, 0, "ibv_get_device_list");
 	if (!list || n == 0)
 		gpul_fail(&why, st, 0, "this machine has no RDMA device%s", list ? "" : " (the kernel module ib_uverbs is not loaded)");
-	for (int i = 0; i < n && st && near; i++)
-		if (strcmp(d->v->get_device_name(list[i]), nearest) == 0)
-			st = open_device(d, list[i], desc, near_why, &why);
 	for (int i = 0; i < n && st; i++)
 		if (!desc->device || strcmp(d->v->get_device_name(list[i]), desc->device) == 0)
-			st = open_device(d, list[i], desc, "first usable device", &why);  /* the first reason is kept */
+			st = open_device(d, list[i], desc, &why);  /* the first reason is kept */
 	if (list)
 		d->v->free_device_list(list);
 	if (st && !why.status)
