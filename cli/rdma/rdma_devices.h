@@ -26,7 +26,7 @@ struct rdma_gpu {
 	char why[GPUL_NIC_WHY_BYTES];
 };
 
-struct rdma_row {                          /* a device; one of the two may be NULL */
+struct rdma_device_row {                          /* a device; one of the two may be NULL */
 	const gpul_nic *nic;                   /* in sysfs */
 	const gpul_verbs_device_info *verbs;   /* of libibverbs */
 };
@@ -39,7 +39,7 @@ struct rdma_devices {
 	gpul_ofi_entries providers;            /* of libfabric */
 	char no_providers[248];                /* why libfabric lists nothing; "": it was read */
 	size_t n_rows, n_gpus;
-	struct rdma_row *rows;                 /* sorted by name */
+	struct rdma_device_row *rows;                 /* sorted by name */
 	struct rdma_gpu gpus[RDMA_MAX_GPUS];
 	char no_gpus[248];                     /* why the driver could not be opened; "": it was */
 	const gpul_nic *nic;                   /* the NIC for host memory; NULL: there is none */
@@ -57,8 +57,8 @@ gpul_status rdma_devices_collect(struct rdma_devices *d, gpul_driver_choice choi
 void rdma_devices_free(struct rdma_devices *d);  /* accepts a zeroed *d; cannot fail */
 
 /* The name of a row's device, and the distance of its NIC from a GPU. */
-const char *rdma_row_name(const struct rdma_row *r);
-gpul_nic_distance rdma_row_distance(const struct rdma_devices *d, const struct rdma_row *r, const struct rdma_gpu *gpu);
+const char *rdma_device_name(const struct rdma_device_row *r);
+gpul_nic_distance rdma_device_distance(const struct rdma_devices *d, const struct rdma_device_row *r, const struct rdma_gpu *gpu);
 
 /** Print as text: tables, or with `all` every attribute and GID.
  *

@@ -153,7 +153,7 @@ static void add_gpu(struct json *j, const struct rdma_devices *d, const struct r
 	json_text(j, "why", gpu->why);
 	json_begin(j, "distances", '{');
 	for (size_t i = 0; i < d->n_rows; i++)
-		json_text(j, rdma_row_name(&d->rows[i]), gpul_nic_distance_name(rdma_row_distance(d, &d->rows[i], gpu)));
+		json_text(j, rdma_device_name(&d->rows[i]), gpul_nic_distance_name(rdma_device_distance(d, &d->rows[i], gpu)));
 	json_end(j, '}');
 	json_end(j, '}');
 }
@@ -164,7 +164,7 @@ void rdma_devices_json(struct json *j, const struct rdma_devices *d)
 	json_begin(j, "devices", '[');
 	for (size_t i = 0; i < d->n_rows; i++) {
 		json_begin(j, NULL, '{');
-		json_text(j, "name", rdma_row_name(&d->rows[i]));
+		json_text(j, "name", rdma_device_name(&d->rows[i]));
 		add_sysfs(j, d->rows[i].nic);
 		add_verbs(j, d->rows[i].verbs);
 		json_end(j, '}');

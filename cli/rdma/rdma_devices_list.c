@@ -5,12 +5,12 @@
 
 #include "cli/rdma/rdma_devices.h"
 
-const char *rdma_row_name(const struct rdma_row *r)
+const char *rdma_device_name(const struct rdma_device_row *r)
 {
 	return r->verbs ? r->verbs->name : r->nic->name;
 }
 
-gpul_nic_distance rdma_row_distance(const struct rdma_devices *d, const struct rdma_row *r, const struct rdma_gpu *gpu)
+gpul_nic_distance rdma_device_distance(const struct rdma_devices *d, const struct rdma_device_row *r, const struct rdma_gpu *gpu)
 {
 	return r->nic ? gpul_nic_measure(d->topology, gpu->pci, r->nic) : GPUL_NIC_UNKNOWN;
 }
@@ -34,11 +34,11 @@ static gpul_status merge_lists(struct rdma_devices *d, gpul_error *err)
 	for (size_t i = 0; i < n_nics; i++) {
 		const gpul_nic *nic = gpul_nic_at(d->topology, i);
 
-		d->rows[d->n_rows++] = (struct rdma_row){ nic, find_verbs(&d->verbs, nic->name) };
+		d->rows[d->n_rows++] = (struct rdma_device_row){ nic, find_verbs(&d->verbs, nic->name) };
 	}
 	for (size_t i = 0; i < d->verbs.n; i++)
 		if (!gpul_nic_find(d->topology, d->verbs.at[i].name))
-			d->rows[d->n_rows++] = (struct rdma_row){ NULL, &d->verbs.at[i] };
+			d->rows[d->n_rows++] = (struct rdma_device_row){ NULL, &d->verbs.at[i] };
 	return GPUL_OK;
 }
 

@@ -43,7 +43,7 @@ struct port {
 	const gpul_verbs_port_info *verbs;
 };
 
-static struct port find_port(const struct rdma_row *r, size_t index)
+static struct port find_port(const struct rdma_device_row *r, size_t index)
 {
 	struct port p = { 0 };
 
@@ -58,7 +58,7 @@ static struct port find_port(const struct rdma_row *r, size_t index)
 	return p;
 }
 
-static size_t count_ports(const struct rdma_row *r)
+static size_t count_ports(const struct rdma_device_row *r)
 {
 	size_t n = r->nic ? r->nic->n_ports : 0;
 
@@ -84,7 +84,7 @@ static void write_gid(const struct port *p, char *text, size_t text_bytes)
 		snprintf(text, text_bytes, "%s", p->verbs && !p->verbs->error[0] ? "none usable" : "-");
 }
 
-static void add_port(struct out *o, const struct rdma_row *r, const struct port *p)
+static void add_port(struct out *o, const struct rdma_device_row *r, const struct port *p)
 {
 	double gbps = p->verbs && p->verbs->gbps > 0 ? p->verbs->gbps : p->nic ? p->nic->gbps : 0;
 	char number[12], rate[24] = "-", mtu[12] = "-", gid[64], node[12] = "-";
@@ -98,7 +98,7 @@ static void add_port(struct out *o, const struct rdma_row *r, const struct port 
 	write_gid(p, gid, sizeof gid);
 	if (r->nic && r->nic->node >= 0)
 		snprintf(node, sizeof node, "%d", r->nic->node);
-	add_column(o, rdma_row_name(r), 10);
+	add_column(o, rdma_device_name(r), 10);
 	add_column(o, number, 4);
 	add_column(o, verbs ? p->verbs->state : p->nic ? or_dash(p->nic->state) : "-", 6);
 	add_column(o, verbs ? p->verbs->link_layer : p->nic ? or_dash(p->nic->link_layer) : "-", 10);
@@ -122,7 +122,7 @@ static void add_ports(struct out *o, const struct rdma_devices *d)
 		add_column(o, columns[i].title, columns[i].width);
 	end_line(o);
 	for (size_t i = 0; i < d->n_rows; i++) {
-		const struct rdma_row *r = &d->rows[i];
+		const struct rdma_device_row *r = &d->rows[i];
 
 		for (size_t p = 0; p < count_ports(r); p++) {
 			struct port port = find_port(r, p);
@@ -130,11 +130,11 @@ static void add_ports(struct out *o, const struct rdma_devices *d)
 			add_port(o, r, &port);
 		}
 		if (r->verbs && r->verbs->error[0])
-			out_add(o, "%-10s  cannot be used: %s\n", rdma_row_name(r), r->verbs->error);
+			out_add(o, "%-10s  cannot be used: %s\n", rdma_device_name(r), r->verbs->error);
 		else if (!r->verbs && !d->recorded && !d->no_verbs[0])
-			out_add(o, "%-10s  cannot be used: libibverbs has no provider for it\n", rdma_row_name(r));
+			out_add(o, "%-10s  cannot be used: libibverbs has no provider for it\n", rdma_device_name(r));
 		else if (r->verbs && !r->verbs->usable)
-			out_add(o, "%-10s  cannot be used: it is not RoCE or InfiniBand\n", rdma_row_name(r));
+			out_add(o, "%-10s  cannot be used: it is not RoCE or InfiniBand\n", rdma_device_name(r));
 	}
 }
 
@@ -216,9 +216,9 @@ static void add_distances(struct out *o, const struct rdma_devices *d)
 	}
 	end_line(o);
 	for (size_t i = 0; i < d->n_rows; i++) {
-		add_column(o, rdma_row_name(&d->rows[i]), 10);
+		add_column(o, rdma_device_name(&d->rows[i]), 10);
 		for (size_t g = 0; g < d->n_gpus; g++) {
-			const char *name = gpul_nic_distance_name(rdma_row_distance(d, &d->rows[i], &d->gpus[g]));
+			const char *name = gpul_nic_distance_name(rdma_device_distance(d, &d->rows[i], &d->gpus[g]));
 
 			snprintf(title, sizeof title, "%s%s", name, d->rows[i].nic && d->gpus[g].nic == d->rows[i].nic ? "*" : "");
 			add_column(o, title, 6);
@@ -293,10 +293,10 @@ static void add_attributes(struct out *o, const gpul_verbs_device_info *v)
 	}
 }
 
-static void add_details(struct out *o, const struct rdma_row *r)
+static void add_details(struct out *o, const struct rdma_device_row *r)
 {
 	out_text(o, "\n");
-	out_name(o, rdma_row_name(r), strlen(rdma_row_name(r)));
+	out_name(o, rdma_device_name(r), strlen(rdma_device_name(r)));
 	out_text(o, "\n");
 	if (r->nic && r->nic->pci[0])
 		out_add(o, "  PCI %s%s%s, %s, NUMA node %d, CPUs %s\n", r->nic->pci, r->nic->virtual_function ? " (virtual function)" : "",

@@ -5,7 +5,7 @@ load helper
 @test "help lists the commands and describes each" {
 	works help
 	says "gpuload run kernel.ptx"
-	for command in run ls extract devices share attach shares map mmap-sum fifo compile cache completion help version; do
+	for command in run ls extract devices share attach shares map mmap-sum fifo rdma compile cache completion help version; do
 		works help $command
 		says "usage: gpuload $command"
 		works $command --help
@@ -55,7 +55,7 @@ load helper
 @test "the completion script completes commands, options and values" {
 	works completion bash
 	eval "$output"
-	COMP_WORDS=(gpuload r) COMP_CWORD=1
+	COMP_WORDS=(gpuload ru) COMP_CWORD=1
 	_gpuload
 	[[ ${COMPREPLY[*]} == run ]]
 	COMP_WORDS=(gpuload run --gr) COMP_CWORD=2
