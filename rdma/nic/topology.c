@@ -247,12 +247,15 @@ static int by_address(const void *a, const void *b)
 gpul_status gpul_nic_topology_read(const char *sysfs, gpul_nic_topology **out, gpul_error *err)
 {
 	gpul_nic_topology *t = calloc(1, sizeof *t);
+	const char *copy = secure_getenv("GPULOAD_SYSFS");
 	gpul_status st = GPUL_OK;
 
+	if (!sysfs)
+		sysfs = copy && *copy ? copy : "/sys";
 	if (!t)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the list of NICs");
-	if (!realpath(sysfs ? sysfs : "/sys", t->root))
-		st = gpul_fail(err, GPUL_ESYS, errno, "%s: %s", sysfs ? sysfs : "/sys", strerror(errno));
+	if (!realpath(sysfs, t->root))
+		st = gpul_fail(err, GPUL_ESYS, errno, "%s: %s", sysfs, strerror(errno));
 	else if (!gpul_sysfs_each(t->root, add_nic, t, "class/infiniband") ||
 		 (t->nics.n && !gpul_sysfs_each(t->root, add_gpu, t, "bus/pci/devices")))
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the list of NICs");

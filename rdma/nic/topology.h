@@ -62,7 +62,7 @@ typedef struct gpul_nic_topology gpul_nic_topology;  /* opaque: topology_interna
  *
  * A file that is missing or that has unexpected contents makes one value unknown; it is not an error.
  *
- * @sysfs  where sysfs is mounted, or a recorded copy of it; NULL: "/sys"
+ * @sysfs  where sysfs is mounted, or a recorded copy of it; NULL: $GPULOAD_SYSFS, else "/sys"
  * @out    owned by the caller: gpul_nic_topology_free(); sorted by name, mlx5_2 before mlx5_10; no NICs if the
  *         machine has none; untouched on failure
  * Errors  GPUL_ENOMEM; GPUL_ESYS sysfs does not exist

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rdma/nic/topology.h"
+
 size_t gpul_verbs_gids(const gpul_verbs_device *d, struct ibv_gid_entry entries[GPUL_VERBS_MAX_GIDS])
 {
 	const ssize_t n = d->v->query_gid_table(d->ctx, entries, GPUL_VERBS_MAX_GIDS, 0);
@@ -85,7 +87,8 @@ static gpul_status check_transport(const gpul_verbs_device *d, const gpul_rdma_d
 }
 
 /* Open one device and choose what is in it. */
-static gpul_status open_device(gpul_verbs_device *d, struct ibv_device *device, const gpul_rdma_device_desc *desc, gpul_error *err)
+static gpul_status open_device(gpul_verbs_device *d, struct ibv_device *device, const gpul_rdma_device_desc *desc,
+			       const char *reason, gpul_error *err)
 {
 	const char *name = d->v->get_device_name(device);
 	char gid_why[120] = "";
@@ -114,9 +117,50 @@ static gpul_status open_device(gpul_verbs_device *d, struct ibv_device *device, 
 	if (desc->mtu && mtu_from_bytes(desc->mtu) < d->mtu)
 		d->mtu = mtu_from_bytes(desc->mtu);
 	snprintf(d->info.name, sizeof d->info.name, "%.48s port %u", name, d->port);
-	snprintf(d->info.why, sizeof d->info.why, "%s, %s; %.110s", desc->device ? "chosen by the user" : "first usable device",
+	snprintf(d->info.why, sizeof d->info.why, "%.104s, %s; %.64s", reason,
 		 desc->port ? "port chosen by the user" : "first active port", gid_why);
 	return GPUL_OK;
+}
+
+/* The index of the device that is nearest to the GPU of the description, or, without a GPU, of the fastest; -1: sysfs lists none
+ * of them. */
+static int find_nearest(const gpul_verbs_device *d, struct ibv_device *const *list, int n, const gpul_rdma_device_desc *desc,
+			char reason[GPUL_NIC_WHY_BYTES])
+{
+	const char **names = calloc((size_t)n + 1, sizeof *names);
+	gpul_nic_topology *topology = NULL;
+	char gpu[GPUL_PCI_TEXT_BYTES] = "";
+	const gpul_nic *nic = NULL;
+	size_t n_names = 0;
+	int found = -1;
+
+	if (desc->drv && desc->gpu >= 0)
+		gpul_nic_gpu_address(desc->drv, desc->gpu, gpu);
+	for (int i = 0; names && i < n; i++)
+		if (list[i]->transport_type == IBV_TRANSPORT_IB)
+			names[n_names++] = d->v->get_device_name(list[i]);
+	if (n_names && !gpul_nic_topology_read(NULL, &topology, NULL))
+		nic = gpul_nic_choose(topology, gpu, names, n_names, reason);
+	for (int i = 0; nic && found < 0 && i < n; i++)
+		if (!strcmp(d->v->get_device_name(list[i]), nic->name))
+			found = i;
+	gpul_nic_topology_free(topology);
+	free(names);
+	return found;
+}
+
+/* Open the nearest device; if it cannot be used, the first of the others that can. */
+static gpul_status open_nearest(gpul_verbs_device *d, struct ibv_device *const *list, int n, const gpul_rdma_device_desc *desc,
+				gpul_error *err)
+{
+	char reason[GPUL_NIC_WHY_BYTES] = "";
+	int nearest = find_nearest(d, list, n, desc, reason);
+	gpul_status st = nearest < 0 ? GPUL_EUNSUPPORTED : open_device(d, list[nearest], desc, reason, err);
+
+	for (int i = 0; i < n && st; i++)
+		if (i != nearest)
+			st = open_device(d, list[i], desc, nearest < 0 ? "first usable device" : "the nearest NIC cannot be used", err);
+	return st;
 }
 
 gpul_status gpul_verbs_choose(gpul_verbs_device *d, const gpul_rdma_device_desc *desc, gpul_error *err)
@@ -130,9 +174,11 @@ gpul_status gpul_verbs_choose(gpul_verbs_device *d, const gpul_rdma_device_desc 
 		return gpul_verbs_fail(err, errno, 0, "ibv_get_device_list");
 	if (!list || n == 0)
 		gpul_fail(&why, st, 0, "this machine has no RDMA device%s", list ? "" : " (the kernel module ib_uverbs is not loaded)");
-	for (int i = 0; i < n && st; i++)
-		if (!desc->device || strcmp(d->v->get_device_name(list[i]), desc->device) == 0)
-			st = open_device(d, list[i], desc, &why);  /* the first reason is kept */
+	else if (!desc->device)
+		st = open_nearest(d, list, n, desc, &why);  /* the first reason is kept */
+	for (int i = 0; desc->device && i < n && st; i++)
+		if (strcmp(d->v->get_device_name(list[i]), desc->device) == 0)
+			st = open_device(d, list[i], desc, "chosen by the user", &why);
 	if (list)
 		d->v->free_device_list(list);
 	if (st && !why.status)
