@@ -1,6 +1,7 @@
 /* pump.c — the verbs backend on a real device (or rxe): two paths in one process, messages with immediates, checked byte for byte.
  *
  *     pump [--qps N] [--bytes N] [--count N] [--batch N] [--uc] [--flush none|read|atomic] [--datagrams] [--timeout N]
+ *          [--slots N]   messages of different memory; 1: all from and to the same bytes, as ib_write_bw does
  *
  * Prints one line: what the device is, and MiB/s.  Exits 77 where there is no device. */
 #include <getopt.h>
@@ -19,7 +20,7 @@ struct side {
 	gpul_rdma_piece piece;
 };
 
-static unsigned n_qps = 1, n_bytes = 65536, count = 1000, batch = 16;
+static unsigned n_qps = 1, n_bytes = 65536, count = 1000, batch = 16, slots = WINDOW;
 static gpul_rdma_device_desc desc = { .gpu = -1, .gid_index = -1 };
 
 static void die(const gpul_error *err)
@@ -39,7 +40,7 @@ static void die_of(const gpul_rdma_failure *why)
 
 static size_t area_bytes(void)
 {
-	return (size_t)(n_bytes ? n_bytes : 1) * WINDOW;
+	return (size_t)(n_bytes ? n_bytes : 1) * slots;
 }
 
 static void open_side(struct side *s)
@@ -98,13 +99,13 @@ static unsigned poll_side(struct side *s, gpul_rdma_event *events, unsigned max)
 
 static unsigned char *message(const struct side *s, unsigned i)
 {
-	return s->memory + (size_t)(i % WINDOW) * n_bytes;
+	return s->memory + (size_t)(i % slots) * n_bytes;
 }
 
 /* The bytes of message i begin and end with its number; the rest is checked at the end. */
 static void mark(struct side *s, unsigned i)
 {
-	if (n_bytes >= 8) {
+	if (n_bytes >= 8 && slots == WINDOW) {
 		memcpy(message(s, i), &i, 4);
 		memcpy(message(s, i) + n_bytes - 4, &i, 4);
 	}
@@ -112,7 +113,7 @@ static void mark(struct side *s, unsigned i)
 
 static void check_mark(const struct side *s, unsigned i)
 {
-	if (n_bytes >= 8 && (memcmp(message(s, i), &i, 4) || memcmp(message(s, i) + n_bytes - 4, &i, 4))) {
+	if (n_bytes >= 8 && slots == WINDOW && (memcmp(message(s, i), &i, 4) || memcmp(message(s, i) + n_bytes - 4, &i, 4))) {
 		fprintf(stderr, "pump: message %u has wrong data\n", i);
 		exit(1);
 	}
@@ -125,7 +126,7 @@ static void send_batch(struct side *a, const struct side *b, unsigned sent, unsi
 
 	for (unsigned i = 0; i < n; i++) {
 		const unsigned m = sent + i;
-		const uint64_t offset = (size_t)(m % WINDOW) * n_bytes;
+		const uint64_t offset = (size_t)(m % slots) * n_bytes;
 
 		mark(a, m);
 		ops[i] = (gpul_rdma_op){
@@ -198,7 +199,8 @@ static void parse(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "qps", 1, NULL, 'q' }, { "bytes", 1, NULL, 's' }, { "count", 1, NULL, 'n' }, { "batch", 1, NULL, 'b' },
-		{ "uc", 0, NULL, 'u' }, { "flush", 1, NULL, 'f' }, { "datagrams", 0, NULL, 'd' }, { "timeout", 1, NULL, 't' }, { 0 },
+		{ "uc", 0, NULL, 'u' }, { "flush", 1, NULL, 'f' }, { "datagrams", 0, NULL, 'd' }, { "timeout", 1, NULL, 't' },
+		{ "slots", 1, NULL, 'w' }, { 0 },
 	};
 	int c;
 
@@ -213,6 +215,7 @@ static void parse(int argc, char **argv)
 		case 'u': desc.qp_type = GPUL_RDMA_UC; desc.lossless = true; break;
 		case 'd': desc.control_datagrams = true; break;
 		case 't': desc.timeout = (int)value; break;
+		case 'w': slots = value; break;
 		case 'f':
 			desc.flush = strcmp(optarg, "read") == 0 ? GPUL_RDMA_FLUSH_READ
 				     : strcmp(optarg, "atomic") == 0 ? GPUL_RDMA_FLUSH_ATOMIC : GPUL_RDMA_FLUSH_NONE;
@@ -220,7 +223,7 @@ static void parse(int argc, char **argv)
 		default: exit(2);
 		}
 	}
-	if (!n_qps || !batch || batch > WINDOW)
+	if (!n_qps || !batch || batch > WINDOW || !slots || slots > WINDOW)
 		exit(2);
 }
 
