@@ -57,6 +57,11 @@ gpul_status gpul_rdma_link_test(gpul_rdma_link *l, gpul_rdma_request request, bo
 	return GPUL_OK;
 }
 
+bool gpul_rdma_link_emitted(const gpul_rdma_link *l, gpul_rdma_request request)
+{
+	return l->requests[(request - 1) & REQUEST_MASK].emitted;
+}
+
 gpul_status gpul_rdma_check_span(const gpul_rdma_link *l, const gpul_rdma_span *span, gpul_error *err)
 {
 	if (l->failure.status)

@@ -6,13 +6,14 @@
  * routes of its puts. */
 #include "rdma/put/put.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "core/clock.h"
 #include "rdma/rdma_internal.h"
 
-enum { QUEUE = 4096, QUEUE_MASK = QUEUE - 1 };
+enum { QUEUE = 4096, QUEUE_MASK = QUEUE - 1, TURNS_PER_LOOK = 64 };
 
 struct flying {
 	gpul_rdma_conn *conn;
@@ -31,6 +32,8 @@ struct route {
 struct gpul_rdma_putter {
 	gpul_rdma_putter_desc desc;
 	struct route *routes;
+	gpul_rdma_conn **conns;    /* of the routes, each once */
+	unsigned n_conns;
 	struct flying queue[QUEUE];
 	uint32_t head, tail;
 	uint32_t posted;           /* puts up to here have been posted, for the trace */
@@ -49,7 +52,19 @@ static gpul_status check_route(const gpul_rdma_put_route *route, unsigned i, gpu
 	if (route->n_steps > GPUL_RDMA_PUT_NO_STEP || route->n_steps * sizeof(uint64_t) > route->steps.bytes)
 		return gpul_fail(err, GPUL_EINVAL, 0, "route %u: %u steps of 8 bytes do not fit into %llu bytes (at most %d steps)", i,
 				 route->n_steps, (unsigned long long)route->steps.bytes, GPUL_RDMA_PUT_NO_STEP);
+	if (route->n_steps && route->steps.address % sizeof(uint64_t))
+		return gpul_fail(err, GPUL_EINVAL, 0, "route %u: the steps are at 0x%llx: expected a multiple of 8", i,
+				 (unsigned long long)route->steps.address);
 	return GPUL_OK;
+}
+
+/* Add a connection to the list, unless another route uses it, too. */
+static void add_conn(gpul_rdma_putter *p, gpul_rdma_conn *conn)
+{
+	for (unsigned i = 0; i < p->n_conns; i++)
+		if (p->conns[i] == conn)
+			return;
+	p->conns[p->n_conns++] = conn;
 }
 
 gpul_status gpul_rdma_putter_create(const gpul_rdma_putter_desc *desc, gpul_rdma_putter **out, gpul_error *err)
@@ -65,11 +80,16 @@ gpul_status gpul_rdma_putter_create(const gpul_rdma_putter_desc *desc, gpul_rdma
 			return st;
 	}
 	p = calloc(1, sizeof *p);
-	if (p)
-		p->routes = calloc(desc->n_routes, sizeof *p->routes);
-	if (!p || !p->routes)
+	if (!p)
 		goto no_memory;
 	p->desc = *desc;
+	p->desc.routes = NULL;  /* the caller may free its array: p->routes has the copies */
+	if (!p->desc.timeout_ms)
+		p->desc.timeout_ms = GPUL_RDMA_PUT_TIMEOUT_MS;
+	p->routes = calloc(desc->n_routes, sizeof *p->routes);
+	p->conns = calloc(desc->n_routes, sizeof *p->conns);
+	if (!p->routes || !p->conns)
+		goto no_memory;
 	for (unsigned i = 0; i < desc->n_routes; i++) {
 		struct route *r = &p->routes[i];
 
@@ -78,6 +98,7 @@ gpul_status gpul_rdma_putter_create(const gpul_rdma_putter_desc *desc, gpul_rdma
 		r->steps = calloc(r->to.n_steps + 1, sizeof *r->steps);
 		if (!r->steps)
 			goto no_memory;
+		add_conn(p, r->to.conn);
 	}
 	*out = p;
 	return GPUL_OK;
@@ -93,6 +114,7 @@ void gpul_rdma_putter_destroy(gpul_rdma_putter *p)
 	for (unsigned i = 0; p->routes && i < p->desc.n_routes; i++)
 		free(p->routes[i].steps);
 	free(p->routes);
+	free(p->conns);
 	free(p);
 }
 
@@ -138,28 +160,45 @@ static gpul_status release_ended(gpul_rdma_putter *p, gpul_error *err)
 	return st;
 }
 
+/* Note the time for the puts whose operations the backend has taken since the last turn. */
+static void stamp_posted(gpul_rdma_putter *p)
+{
+	const uint64_t now_ns = gpul_clock_ns();
+
+	for (; p->posted != p->head; p->posted++) {
+		struct flying *f = &p->queue[p->posted & QUEUE_MASK];
+
+		if (!gpul_rdma_link_emitted(f->conn->link, f->request))
+			return;
+		f->posted_ns = now_ns;
+	}
+}
+
 gpul_status gpul_rdma_put_progress(void *context, bool *busy, gpul_error *err)
 {
 	gpul_rdma_putter *p = context;
 
-	for (unsigned i = 0; i < p->desc.n_routes; i++) {
+	for (unsigned i = 0; i < p->n_conns; i++) {
 		bool conn_busy = false;
-		gpul_status st;
+		const gpul_status st = gpul_rdma_progress(p->conns[i], &conn_busy, err);
 
-		if (i && p->routes[i].to.conn == p->routes[i - 1].to.conn)
-			continue;
-		st = gpul_rdma_progress(p->routes[i].to.conn, &conn_busy, err);
 		if (st)
 			return st;
 		*busy |= conn_busy;
 	}
 	if (p->desc.observer && p->posted != p->head)
-		for (const uint64_t now = gpul_clock_ns(); p->posted != p->head; p->posted++)
-			p->queue[p->posted & QUEUE_MASK].posted_ns = now;
+		stamp_posted(p);
 	return release_ended(p, err);
 }
 
 /* ---- new puts -------------------------------------------------------------------------------------------------- */
+
+static uint64_t area_bytes(const gpul_rdma_area *a)
+{
+	const gpul_rdma_piece *last = &a->pieces[a->n_pieces - 1];
+
+	return last->at + last->bytes - a->pieces[0].at;
+}
 
 static gpul_status fill_put(gpul_rdma_putter *p, const gpul_fifo_item *item, gpul_rdma_put_desc *put, struct route **route,
 			    gpul_error *err)
@@ -176,6 +215,9 @@ static gpul_status fill_put(gpul_rdma_putter *p, const gpul_fifo_item *item, gpu
 	if (step != GPUL_RDMA_PUT_NO_STEP && step >= r->to.n_steps)
 		return gpul_fail(err, GPUL_EINVAL, (int)step, "a put of lane %u raises step %u, but route %u has %u", item->lane, step,
 				 index, r->to.n_steps);
+	if (from > area_bytes(r->from) || bytes > area_bytes(r->from) - from)
+		return gpul_fail(err, GPUL_EINVAL, 0, "a put of lane %u: %llu bytes at offset %llu are not inside the region of %llu bytes",
+				 item->lane, (unsigned long long)bytes, (unsigned long long)from, (unsigned long long)area_bytes(r->from));
 	if (to > r->to.to.bytes || bytes > r->to.to.bytes - to)
 		return gpul_fail(err, GPUL_EINVAL, 0, "a put of lane %u: %llu bytes at offset %llu are not inside the peer's %llu bytes",
 				 item->lane, (unsigned long long)bytes, (unsigned long long)to, (unsigned long long)r->to.to.bytes);
@@ -193,7 +235,20 @@ static gpul_status fill_put(gpul_rdma_putter *p, const gpul_fifo_item *item, gpu
 	return GPUL_OK;
 }
 
-/* Start a put; when too many are in flight, make progress first. */
+/* Too many puts are in flight: make progress.  The proxy does not run meanwhile, so this looks for the abort of a kernel. */
+static gpul_status make_room(gpul_rdma_putter *p, gpul_fifo *fifo, unsigned turn, gpul_error *err)
+{
+	bool busy = false;
+
+	if (turn % TURNS_PER_LOOK == 0 && gpul_fifo_aborted(fifo)) {
+		char text[64];
+
+		return gpul_fail(err, GPUL_ESYS, ECANCELED, "the FIFO was aborted, with %u puts in flight: %s", p->head - p->tail,
+				 gpul_fifo_code_text(gpul_fifo_aborted(fifo), text));
+	}
+	return gpul_rdma_put_progress(p, &busy, err);
+}
+
 static gpul_status start_put(gpul_rdma_putter *p, gpul_fifo *fifo, const gpul_fifo_item *item, uint64_t now_ns,
 			     gpul_error *err)
 {
@@ -202,14 +257,14 @@ static gpul_status start_put(gpul_rdma_putter *p, gpul_fifo *fifo, const gpul_fi
 	gpul_rdma_put_desc put;
 	gpul_rdma_request request = 0;
 	struct route *route = NULL;
-	bool busy;
 	gpul_status st = fill_put(p, item, &put, &route, err);
 
-	while (!st && !request) {
+	for (unsigned turn = 1; !st; turn++) {
 		if (p->head - p->tail < QUEUE)
 			st = gpul_rdma_link_put(route->to.conn->link, &put, deadline_ns, &request, err);
-		if (!st && !request)
-			st = gpul_rdma_put_progress(p, &busy, err);
+		if (st || request)
+			break;
+		st = make_room(p, fifo, turn, err);
 	}
 	if (st)
 		return st;
@@ -224,7 +279,7 @@ static gpul_status start_put(gpul_rdma_putter *p, gpul_fifo *fifo, const gpul_fi
 gpul_status gpul_rdma_put_handle(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
 {
 	gpul_rdma_putter *p = context;
-	const uint64_t now_ns = p->desc.timeout_ms > 0 || p->desc.observer ? gpul_clock_ns() : 0;
+	const uint64_t now_ns = gpul_clock_ns();  /* once for the batch: 25 ns */
 	gpul_status st = GPUL_OK;
 
 	for (unsigned i = 0; !st && i < n; i++)

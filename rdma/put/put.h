@@ -5,7 +5,8 @@
  *                                                        peer's kernel: waits until the step has its value
  *
  * The proxy needs release_later: a trigger is released when its put has ended, so that a kernel's sync also frees the source.
- * Triggers of one lane take effect in their order; lanes are independent. */
+ * Triggers of one lane that name the same route take effect in their order.  Triggers are released in the order in which the
+ * proxy took them out, so a slow peer of one route delays the release of puts to the others. */
 #ifndef GPULOAD_RDMA_PUT_PUT_H
 #define GPULOAD_RDMA_PUT_PUT_H
 
@@ -19,7 +20,10 @@ extern "C" {
 
 typedef struct gpul_rdma_putter gpul_rdma_putter;  /* opaque: put.c */
 
-/* Where the puts of one route go. */
+enum { GPUL_RDMA_PUT_TIMEOUT_MS = 30000 };
+
+/* Where the puts of one route go.  The words of steps belong to this route, and each of them to one lane if the connection
+ * has several queue pairs: writes of two queue pairs to one word would have no order. */
 typedef struct gpul_rdma_put_route {
 	gpul_rdma_conn *conn;            /* used only by the proxy's thread from now on */
 	const gpul_rdma_region *from;    /* offsets of sources begin at its start */
@@ -39,8 +43,8 @@ typedef void gpul_rdma_put_observer(void *context, const gpul_rdma_put_event *ev
 typedef struct gpul_rdma_putter_desc {
 	const gpul_rdma_put_route *routes;  /* copied */
 	unsigned n_routes;                  /* at most GPUL_RDMA_PUT_ROUTES */
-	int timeout_ms;                     /* of each put; 0: none */
-	gpul_rdma_put_observer *observer;   /* NULL: none, and no clock is read */
+	int timeout_ms;                     /* of each put; 0: GPUL_RDMA_PUT_TIMEOUT_MS; < 0: none */
+	gpul_rdma_put_observer *observer;   /* NULL: none */
 	void *observer_context;
 } gpul_rdma_putter_desc;
 
@@ -49,7 +53,8 @@ typedef struct gpul_rdma_putter_desc {
  * @desc  copied, with its routes
  * @out   owned by the caller: gpul_rdma_putter_destroy(), after gpul_proxy_stop(); untouched on failure
  * @err   explains a failure
- * Errors  GPUL_EINVAL no route, or steps that do not fit into their memory; GPUL_EUNSUPPORTED a staged region; GPUL_ENOMEM
+ * Errors  GPUL_EINVAL no route, or steps that do not fit into their memory, or are not aligned to 8 bytes; GPUL_EUNSUPPORTED a
+ *         staged region; GPUL_ENOMEM
  * Threads any thread; then it belongs to the proxy's thread
  * Source  - */
 gpul_status gpul_rdma_putter_create(const gpul_rdma_putter_desc *desc, gpul_rdma_putter **out, gpul_error *err);
