@@ -12,7 +12,7 @@ from scripts.writer import has_main, words
 # Further folders that the tests of a folder link.
 TESTS_ALSO_LINK = {"proxy": ["ipc"]}  # the proxy's tests share the FIFO between processes
 # Helpers of other folders that the tests of a folder use.
-TESTS_ALSO_HELP = {"tests/proxy": ["tests/ipc"], "tests/fault": ["tests/proxy"]}
+TESTS_ALSO_HELP = {"tests/proxy": ["tests/ipc"], "tests/fault": ["tests/proxy"], "tests/rdma/put": ["tests/rdma"]}
 # Files that a source embeds with .incbin: these dependencies are not in the compiler's .d files.
 TESTS_EMBED = {"tests/proxy/ends.c": "cli/kernels/fifo_push.ptx"}
 
