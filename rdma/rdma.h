@@ -33,7 +33,7 @@ typedef struct gpul_rdma_region gpul_rdma_region;
 typedef struct gpul_rdma_listener gpul_rdma_listener;
 typedef struct gpul_rdma_conn gpul_rdma_conn;
 
-/* 0 or NULL is a good default in every field. */
+/* 0 or NULL is a good default in every field, but device.gpu and device.gid_index, where it is -1. */
 typedef struct gpul_rdma_desc {
 	const char *backend;             /* "verbs", "libfabric", or NULL: verbs if a usable NIC is there, else libfabric */
 	gpul_rdma_device_desc device;

@@ -22,7 +22,7 @@ typedef enum gpul_rdma_qp_type { GPUL_RDMA_RC, GPUL_RDMA_UC } gpul_rdma_qp_type;
 typedef enum gpul_rdma_flush { GPUL_RDMA_FLUSH_AUTO, GPUL_RDMA_FLUSH_NONE, GPUL_RDMA_FLUSH_READ, GPUL_RDMA_FLUSH_ATOMIC,
 			       GPUL_RDMA_FLUSH_CUDA } gpul_rdma_flush;
 
-/* Wishes of the user; 0 or NULL is a good default in every field. */
+/* Wishes of the user.  Good defaults: -1 for gpu and gid_index, 0 or NULL in every other field. */
 typedef struct gpul_rdma_device_desc {
 	const gpul_driver *drv;     /* for GPU memory; NULL: host memory only */
 	int gpu;                    /* the NIC is chosen by its PCIe distance from this GPU; -1: any NIC */
