@@ -216,6 +216,9 @@ typedef struct gpul_rdma_buffer {
 
 /** Send a message; the buffer must not change until the request has ended.
  *
+ * GPU memory is read by the NIC, or by streams of the send path: the kernels and copies that write it must have ended (a stream
+ * or context synchronization), also a cuMemcpyHtoD() of a few bytes, which may return before its data has arrived.
+ *
  * @c           connection
  * @buffer      message and tag
  * @timeout_ms  0: no limit

@@ -121,8 +121,12 @@ static void make_words(const struct rdma_pattern *p, uint64_t first, uint64_t *w
 /* Write a chunk to the buffers, or read it from them. */
 static gpul_status copy_to(const struct rdma_buffers *b, uint64_t at, const void *from, size_t bytes, gpul_error *err)
 {
-	if (!b->cpu)
-		return gpul_cu(b->setup->devices.drv, err, cuMemcpyHtoD(at, from, bytes));
+	if (!b->cpu) {
+		const gpul_status st = gpul_cu(b->setup->devices.drv, err, cuMemcpyHtoD(at, from, bytes));
+
+		/* A small copy from pageable memory may still be under way; the copies of the send path are in other streams. */
+		return st ? st : gpul_cu(b->setup->devices.drv, err, cuCtxSynchronize());
+	}
 	memcpy(b->cpu + (at - b->at), from, bytes);
 	return GPUL_OK;
 }
