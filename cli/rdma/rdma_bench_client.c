@@ -9,7 +9,7 @@
 #include "cli/rdma/rdma_bench_session.h"
 #include "core/clock.h"
 
-enum { WELCOME_MS = 30000, WARM_NS = 20000000, MOST_TRIALS = 12, CHECK_BYTES = 64 << 20 };
+enum { WELCOME_MS = 30000, GOODBYE_MS = 2000, WARM_NS = 20000000, MOST_TRIALS = 12, CHECK_BYTES = 64 << 20 };
 
 struct client {
 	struct rdma_session s;
@@ -47,6 +47,18 @@ static gpul_status await_welcome(struct client *c, struct rdma_flow *f, gpul_err
 	return st;
 }
 
+/* A hello that does not arrive: the fabric between the two ends does not work, for which the peer has no better explanation. */
+static gpul_status greet_server(struct client *c, struct rdma_flow *f, uint64_t id, gpul_error *err)
+{
+	gpul_error why = { 0 };
+	const gpul_status st = say_hello(c, f, id, &why);
+
+	if (!st || why.native == ECANCELED)
+		return st ? gpul_fail(err, st, why.native, "%s", why.text) : st;
+	return gpul_fail(err, st, why.native, "%.150s; the first message did not arrive: is it gpuload rdma serve, with the same provider?",
+			 why.text);
+}
+
 /* Open all connections, then say hello on each; the server answers when it has the hello of each. */
 static gpul_status connect_flows(struct client *c, const char *address, gpul_error *err)
 {
@@ -62,7 +74,7 @@ static gpul_status connect_flows(struct client *c, const char *address, gpul_err
 			return gpul_fail(err, GPUL_ESYS, ECANCELED, "stopped");
 		st = gpul_rdma_connect(s->r, address, c->q->wait_ms, &s->flow[i].conn, err);
 		st = st ? st : rdma_flow_open(s->r, &s->flow[i], err);
-		st = st ? st : say_hello(c, &s->flow[i], id, err);
+		st = st ? st : greet_server(c, &s->flow[i], id, err);
 	}
 	for (unsigned i = 0; !st && i < s->shape.n_flows; i++)
 		st = await_welcome(c, &s->flow[i], err);
@@ -187,7 +199,20 @@ static gpul_status measure_rows(struct client *c, gpul_error *err)
 		st = shape->mode == RDMA_BASIC ? check_row(c, row, err) : measure_row(c, row, err);
 		c->out->n_rows += !st;
 	}
-	return st ? st : send_plan(c, RDMA_PLAN_END, NULL, 0, err);
+	return st;
+}
+
+/* Tell the server that this is the end, and wait until it has read that: it closes the connection. */
+static gpul_status say_goodbye(struct client *c, gpul_error *err)
+{
+	struct rdma_answer answer;
+	gpul_error closed = { 0 };
+	const gpul_status st = send_plan(c, RDMA_PLAN_END, NULL, 0, err);
+
+	c->s.deadline_ms = GOODBYE_MS;
+	if (!st)
+		(void)await_answer(c, false, &answer, &closed);
+	return st;
 }
 
 gpul_status rdma_bench_measure(struct rdma_bench_request *q, const char *address, struct rdma_watch *watch,
@@ -207,6 +232,7 @@ gpul_status rdma_bench_measure(struct rdma_bench_request *q, const char *address
 	}
 	st = st ? st : connect_flows(&c, address, err);
 	st = st ? st : measure_rows(&c, err);
+	st = st ? st : say_goodbye(&c, err);
 	rdma_session_close(&c.s);
 	gpul_rdma_close(c.s.r);
 	return st;

@@ -14,6 +14,7 @@
 #include "cli/lib/json.h"
 #include "cli/lib/stop.h"
 #include "cli/rdma/rdma_bench_session.h"
+#include "cli/share/share.h"
 #include "core/clock.h"
 
 enum { MOST_GUESTS = 64, MOST_SESSIONS = 16, HELLO_MS = 2000, JOIN_MS = 10000, REFUSE_MS = 1000, LOOK_MS = 20, GREET_MS = 1 };
@@ -70,7 +71,7 @@ static gpul_status flush_text(struct out *o, gpul_error *err)
 	const gpul_status st = out_flush(o, err);
 
 	out_free(o);
-	return st;
+	return st ? st : share_flush(err);
 }
 
 static gpul_status print_event(const struct server *v, const char *event, const char *key, const char *text, gpul_error *err)
@@ -88,7 +89,7 @@ static gpul_status print_event(const struct server *v, const char *event, const 
 	json_text(&j, "event", event);
 	json_text(&j, key, text);
 	json_end(&j, '}');
-	return json_print(&j, err);
+	return share_json_print(&j, err);
 }
 
 static gpul_status print_client(const struct server *v, const struct rdma_bench_result *result, gpul_error *err)
@@ -104,7 +105,7 @@ static gpul_status print_client(const struct server *v, const struct rdma_bench_
 		return flush_text(&o, err);
 	}
 	rdma_bench_json(result, &j);
-	return json_print(&j, err);
+	return share_json_print(&j, err);
 }
 
 /* Report that the server listens: to the user, or to the parent. */
@@ -243,6 +244,7 @@ static void seat_guest(struct server *v, unsigned i, uint64_t bytes)
 	struct rdma_flow *f = &v->guest[i]->flow;
 	struct rdma_hello h = f->mail->hello;  /* the peer could change the original */
 	struct served *d = NULL;
+	char text[200];
 	gpul_error why = { 0 };
 	gpul_status st = rdma_wire_check_hello(&h, bytes, &why);
 
@@ -261,6 +263,9 @@ static void seat_guest(struct server *v, unsigned i, uint64_t bytes)
 	v->guest[i] = NULL;
 	if (++d->n_joined < d->s.shape.n_flows)
 		return;
+	snprintf(text, sizeof text, "client %s, pid %d: mode %s, %u flow%s", d->client.host, d->client.pid, rdma_mode_names[d->s.shape.mode],
+		 d->s.shape.n_flows, d->s.shape.n_flows == 1 ? "" : "s");
+	(void)print_event(v, "SERVING", "text", text, &d->err);
 	d->running = pthread_create(&d->thread, NULL, serve_session, d) == 0;
 	if (!d->running) {
 		gpul_fail(&d->err, GPUL_ENOMEM, 0, "cannot start a thread");
@@ -281,9 +286,13 @@ static unsigned greet_guests(struct server *v)
 
 		if (!g)
 			continue;
-		if (gpul_rdma_test(g->flow.conn, g->request, &done, &bytes, &err) || (!done && gpul_clock_ns() > g->deadline_ns))
+		if (!gpul_rdma_test(g->flow.conn, g->request, &done, &bytes, &err) && !done && gpul_clock_ns() > g->deadline_ns)
+			gpul_fail(&err, GPUL_ESYS, ETIMEDOUT, "a client has sent nothing within %d ms: do both ends use the same provider?",
+				  HELLO_MS);
+		if (err.status) {
+			(void)print_event(v, "REFUSED", "error", err.text, NULL);
 			free_guest(v, i);
-		else if (done)
+		} else if (done)
 			seat_guest(v, i, bytes);
 		n += v->guest[i] != NULL;
 	}
