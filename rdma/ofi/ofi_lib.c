@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,11 +39,28 @@ static void shrink_buffers(void)
 	(void)setenv("FI_OFI_RXM_BUFFER_SIZE", "1024", 0);
 }
 
+/* Open the library without its signal handlers: libpsm_infinipath, a provider of Debian's build, takes these signals over when it
+ * is loaded, prints a backtrace on each of them and calls exit(), also on Ctrl-C. */
+static void *open_without_handlers(const char *path)
+{
+	static const int signals[] = { SIGINT, SIGILL, SIGABRT, SIGBUS, SIGSEGV, SIGTERM };
+	enum { N = sizeof signals / sizeof *signals };
+	struct sigaction before[N];
+	void *handle;
+
+	for (unsigned i = 0; i < N; i++)
+		sigaction(signals[i], NULL, &before[i]);
+	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	for (unsigned i = 0; i < N; i++)
+		sigaction(signals[i], &before[i], NULL);
+	return handle;
+}
+
 static gpul_status open_library(gpul_error *err)
 {
 	const char *asked = secure_getenv("GPULOAD_LIBFABRIC");
 	const char *path = asked && *asked ? asked : "libfabric.so.1";
-	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	void *handle = open_without_handlers(path);
 	struct gpul_ofi table;
 	const char *lack = NULL;
 
