@@ -1,0 +1,20 @@
+#!/usr/bin/env python3
+"""The six programs of examples/08-rdma-send, on an RDMA device: the same script as on the host, where steps 1 to 4 are skipped."""
+import os, unittest
+
+import case  # in this folder
+
+BUILD = os.environ.get("GPULOAD_BUILD", "build")
+
+
+class Lesson(case.OneGuest):
+    def test_the_steps_of_the_rdma_lesson_work(self):
+        if not os.path.exists(f"{BUILD}/examples/08-rdma-send/4_clear_to_send"):
+            self.skipTest("the lesson was not built: libibverbs-dev is missing")
+        text = self.check("LESSON_NEEDS=rdma examples/08-rdma-send/test")
+        self.assertNotIn("skipped:", text)
+        self.assertIn("fabric: verbs, rxe0 port 1", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
