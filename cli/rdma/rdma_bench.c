@@ -19,7 +19,8 @@ enum { LOOK_MS = 100 };
 
 /* The measuring thread.  The main thread shows the progress and waits for signals. */
 struct measurement {
-	struct rdma_bench_request *q;
+	const struct rdma_bench_request *q;
+	gpul_rdma *r;
 	struct rdma_bench_result *result;
 	const char *address;
 	struct rdma_watch watch;
@@ -33,7 +34,7 @@ static void *measure(void *context)
 	struct measurement *m = context;
 	const uint64_t one = 1;
 
-	m->status = rdma_bench_measure(m->q, m->address, &m->watch, m->result, &m->err);
+	m->status = rdma_bench_measure(m->q, m->r, m->address, &m->watch, m->result, &m->err);
 	while (write(m->end_fd, &one, sizeof one) < 0 && errno == EINTR)
 		;
 	return NULL;
@@ -67,9 +68,10 @@ static gpul_status watch_measurement(struct measurement *m, gpul_error *err)
 	return st;
 }
 
-static gpul_status run_measurement(struct rdma_bench_request *q, const char *address, struct rdma_bench_result *result, gpul_error *err)
+static gpul_status run_measurement(const struct rdma_bench_request *q, gpul_rdma *r, const char *address,
+				   struct rdma_bench_result *result, gpul_error *err)
 {
-	struct measurement m = { .q = q, .address = address, .result = result, .end_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
+	struct measurement m = { .q = q, .r = r, .address = address, .result = result, .end_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
 	pthread_t thread;
 	gpul_status st = stop_begin(err);
 
@@ -162,6 +164,7 @@ static gpul_status find_server(const struct rdma_bench_request *q, struct rdma_c
 static gpul_status run_benchmark(struct rdma_bench_request *q, struct rdma_bench_result *result, gpul_error *err)
 {
 	struct rdma_child child = { 0 };
+	gpul_rdma *r = NULL;
 	char address[RDMA_ADDRESS_BYTES] = "";
 	gpul_status st = find_server(q, &child, address, err);  /* starts the child before a driver is opened */
 	const bool uses_driver = q->setup.memory != RDMA_HOST;
@@ -170,9 +173,12 @@ static gpul_status run_benchmark(struct rdma_bench_request *q, struct rdma_bench
 		st = devices_arg_open(&q->setup.devices, err);
 	if (!st && uses_driver)
 		q->setup.rdma.device.drv = q->setup.devices.drv;
-	st = st ? st : run_measurement(q, address, result, err);
+	/* The device is opened before signals are caught: until then a signal simply ends this process, and with it the child. */
+	st = st ? st : gpul_rdma_open(&q->setup.rdma, &r, err);
+	st = st ? st : run_measurement(q, r, address, result, err);
+	gpul_rdma_close(r);
 	devices_arg_close(&q->setup.devices);
-	rdma_child_end(&child, st != GPUL_OK);
+	rdma_child_end(&child, err);
 	return st;
 }
 

@@ -181,13 +181,14 @@ struct rdma_watch {
 /** Measure: connect to a server, run all sizes, and check the data.
  *
  * @q        the request
+ * @r        opened device
  * @address  of the server
  * @watch    progress, and a request to stop
  * @out      filled
  * Errors  GPUL_ESYS, GPUL_EVERBS, GPUL_EUNSUPPORTED, GPUL_ENOMEM, GPUL_ECUDA; GPUL_EFORMAT wrong data
  * Threads any thread may call
  * Source  - */
-gpul_status rdma_bench_measure(struct rdma_bench_request *q, const char *address, struct rdma_watch *watch,
+gpul_status rdma_bench_measure(const struct rdma_bench_request *q, gpul_rdma *r, const char *address, struct rdma_watch *watch,
 			       struct rdma_bench_result *out, gpul_error *err);
 
 /* How a server runs. */
@@ -216,6 +217,7 @@ gpul_status rdma_serve(struct rdma_serve_request *q, gpul_error *err);
 /* A peer that bench has started. */
 struct rdma_child {
 	int pid;                     /* 0: none */
+	int fd;                      /* its report, when it has failed after it was ready */
 	char address[RDMA_ADDRESS_BYTES];
 };
 
@@ -227,7 +229,8 @@ struct rdma_child {
  * Threads the main thread
  * Source  fork(2), prctl(2) PR_SET_PDEATHSIG */
 gpul_status rdma_child_start(const struct rdma_setup *setup, struct rdma_child *out, gpul_error *err);
-/* Wait for its end; kill it when it does not end by itself soon, or at once.  Accepts a zeroed child. */
-void rdma_child_end(struct rdma_child *child, bool at_once);
+/* Wait for its end; kill it when it does not end by itself soon.  failed: an error of this process, which is replaced by the
+ * child's death or error when that is the cause.  Accepts a zeroed child. */
+void rdma_child_end(struct rdma_child *child, gpul_error *failed);
 
 #endif

@@ -16,7 +16,7 @@
 #include "core/io.h"
 #include "core/log.h"
 
-enum { START_MS = 60000, END_MS = 2000, LOOK_MS = 5 };
+enum { START_MS = 60000, END_MS = 2000, FAILED_MS = 300, LOOK_MS = 5 };
 
 static _Noreturn void run_child(const struct rdma_setup *setup, int pipe, pid_t parent)
 {
@@ -70,24 +70,48 @@ gpul_status rdma_child_start(const struct rdma_setup *setup, struct rdma_child *
 	close(fds[1]);
 	st = child.pid < 0 ? gpul_fail(err, GPUL_ESYS, errno, "cannot start the peer process: %s", strerror(errno)) :
 			     await_ready(fds[0], &child, err);
-	close(fds[0]);
-	if (st && child.pid > 0)
-		rdma_child_end(&child, true);
-	else if (!st)
+	child.fd = fds[0];
+	if (!st)
 		*out = child;
+	else if (child.pid > 0)
+		rdma_child_end(&child, NULL);
+	else
+		close(child.fd);
 	return st;
 }
 
-void rdma_child_end(struct rdma_child *child, bool at_once)
+/* Replace the error of a broken connection by the child's, which broke it. */
+static void explain_end(const struct rdma_child *child, int status, gpul_error *failed)
 {
-	const uint64_t until_ns = gpul_clock_ns() + (at_once ? 0 : END_MS * 1000000ull);
+	struct pollfd p = { .fd = child->fd, .events = POLLIN };
+	struct rdma_ready last = { 0 };
+
+	if (WIFSIGNALED(status)) {
+		*failed = (gpul_error){ 0 };
+		gpul_fail(failed, GPUL_ESYS, ECHILD, "the peer process %d was killed by signal %d (%s)", child->pid, WTERMSIG(status),
+			  strsignal(WTERMSIG(status)));
+	} else if (failed->native == ESHUTDOWN && poll(&p, 1, 0) == 1 && gpul_read_all(child->fd, &last, sizeof last) &&
+		   last.err.native != ESHUTDOWN && last.err.status) {
+		*failed = (gpul_error){ 0 };
+		gpul_fail(failed, last.err.status, last.err.native, "the peer process: %.220s", last.err.text);
+	}
+}
+
+void rdma_child_end(struct rdma_child *child, gpul_error *failed)
+{
+	const uint64_t until_ns = gpul_clock_ns() + (failed && failed->status ? FAILED_MS : END_MS) * 1000000ull;
+	bool killed = false;
+	int status = 0;
 
 	if (!child->pid)
 		return;
-	while (waitpid(child->pid, NULL, WNOHANG) == 0) {
+	while (waitpid(child->pid, &status, WNOHANG) == 0) {
 		if (gpul_clock_ns() >= until_ns)
-			kill(child->pid, SIGKILL);
+			killed = kill(child->pid, SIGKILL) == 0;
 		poll(NULL, 0, LOOK_MS);
 	}
+	if (!killed && failed && failed->status && failed->native != ECANCELED)
+		explain_end(child, status, failed);
+	close(child->fd);
 	child->pid = 0;
 }

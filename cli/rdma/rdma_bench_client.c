@@ -214,7 +214,7 @@ static void say_goodbye(struct client *c)
 		(void)await_answer(c, false, &answer, &closed);
 }
 
-gpul_status rdma_bench_measure(struct rdma_bench_request *q, const char *address, struct rdma_watch *watch,
+gpul_status rdma_bench_measure(const struct rdma_bench_request *q, gpul_rdma *r, const char *address, struct rdma_watch *watch,
 			       struct rdma_bench_result *out, gpul_error *err)
 {
 	struct client c = { .q = q, .out = out };
@@ -222,9 +222,8 @@ gpul_status rdma_bench_measure(struct rdma_bench_request *q, const char *address
 
 	*out = (struct rdma_bench_result){ .client = true, .shape = q->shape };
 	st = rdma_session_open(&c.s, &q->setup, &q->shape, watch, true, err);
-	if (!st)
-		st = gpul_rdma_open(&q->setup.rdma, &c.s.r, err);
 	if (!st) {
+		c.s.r = r;
 		rdma_session_describe(&c.s, &out->here);
 		out->n_threads = c.s.n_threads;
 		st = rdma_buffers_open(c.s.r, &q->setup, &q->shape, &c.s.buffers, err);
@@ -234,6 +233,5 @@ gpul_status rdma_bench_measure(struct rdma_bench_request *q, const char *address
 	if (!st)
 		say_goodbye(&c);
 	rdma_session_close(&c.s);
-	gpul_rdma_close(c.s.r);
 	return st;
 }
