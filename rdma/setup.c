@@ -119,6 +119,10 @@ gpul_status gpul_rdma_conn_create(gpul_rdma *r, const gpul_rdma_hello *wish, con
 		return st;
 	}
 	c->hello.description_bytes = (uint32_t)r->backend->describe(c->path, c->hello.description);
+	if (!c->hello.description_bytes) {
+		gpul_rdma_conn_close(c);
+		return gpul_fail(err, GPUL_ESYS, 0, "%s: no address of the new queue pairs for the peer", r->info.name);
+	}
 	c->hello.slots = (gpul_rdma_remote){
 		.address = c->control_piece.remote + offsetof(gpul_rdma_control, slots), .key = c->control_piece.remote_key,
 		.bytes = sizeof c->control->slots,

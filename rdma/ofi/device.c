@@ -24,15 +24,22 @@ gpul_status gpul_ofi_fail(const struct ofi_device *d, gpul_error *err, const cha
 
 /* ---- choosing a provider ------------------------------------------------------------------------------ */
 
-static bool is_usable(const struct fi_info *i)
+/* Why the backend cannot use an entry; NULL: it can. */
+static const char *why_unusable(const struct fi_info *i)
 {
 	const unsigned char *v6 = i->src_addr;
 
-	/* An IPv6 link-local address would need a scope on the other side. */
-	if (i->addr_format == FI_SOCKADDR_IN6 && i->src_addr && v6[8] == 0xfe && (v6[9] & 0xc0) == 0x80)
-		return false;
-	return !((uint64_t)i->domain_attr->mr_mode & ~our_mr_mode) && i->domain_attr->cq_data_size >= 4 && !(i->mode & FI_CONTEXT) &&
-	       !(i->mode & FI_CONTEXT2) && !(i->mode & FI_RX_CQ_DATA);
+	if (i->addr_format == FI_SOCKADDR_IN6 && v6 && v6[8] == 0xfe && (v6[9] & 0xc0) == 0x80)
+		return "has only an IPv6 link-local address, which has no meaning on another machine";
+	if ((uint64_t)i->domain_attr->mr_mode & ~our_mr_mode)
+		return "needs memory to be registered in a way that gpuload does not support";
+	if (i->domain_attr->cq_data_size < sizeof(uint32_t))
+		return "does not carry 4 bytes of remote completion data";
+	if (i->mode & (FI_CONTEXT | FI_CONTEXT2))
+		return "needs memory of its own (FI_CONTEXT) for each operation";
+	if (i->mode & FI_RX_CQ_DATA)
+		return "needs a receive (FI_RX_CQ_DATA) for each write with data";
+	return NULL;
 }
 
 static bool is_loopback(const struct fi_info *i)
@@ -44,16 +51,16 @@ static bool is_loopback(const struct fi_info *i)
 
 int gpul_ofi_rank(const struct fi_info *i)
 {
-	return !is_usable(i) ? 0 : is_loopback(i) ? 1 : i->addr_format == FI_SOCKADDR_IN6 ? 2 : 3;
+	return why_unusable(i) ? 0 : is_loopback(i) ? 1 : i->addr_format == FI_SOCKADDR_IN6 ? 2 : 3;
 }
 
-/* The first of the best entries, in the provider's own order. */
-static struct fi_info *choose_info(const struct ofi_device *d, struct fi_info *list)
+/* A copy of the first of the best entries, in the provider's own order; NULL: no memory, or (*why not NULL) none is usable. */
+static struct fi_info *choose_info(const struct ofi_device *d, const struct fi_info *list, const char **why)
 {
-	struct fi_info *best = NULL;
+	const struct fi_info *best = NULL;
 	int best_rank = 0;
 
-	for (struct fi_info *i = list; i; i = i->next) {
+	for (const struct fi_info *i = list; i; i = i->next) {
 		const int rank = gpul_ofi_rank(i);
 
 		if (rank <= best_rank)
@@ -61,6 +68,7 @@ static struct fi_info *choose_info(const struct ofi_device *d, struct fi_info *l
 		best = i;
 		best_rank = rank;
 	}
+	*why = best ? NULL : why_unusable(list);
 	return best ? d->ofi->fi_dupinfo(best) : NULL;
 }
 
@@ -81,25 +89,79 @@ struct fi_info *gpul_ofi_hints(const struct gpul_ofi *ofi, const char *provider,
 	return hints;
 }
 
-static gpul_status find_info(struct ofi_device *d, const gpul_rdma_device_desc *desc, gpul_error *err)
+/* Ask for the entries of a provider; some order the writes of an endpoint only if the caller wishes it. */
+static int list_entries(struct ofi_device *d, const gpul_rdma_device_desc *desc, uint64_t order, struct fi_info **list)
 {
-	const char *provider = desc->provider ? desc->provider : "tcp";
-	struct fi_info *hints = gpul_ofi_hints(d->ofi, provider, desc->device), *list = NULL;
+	struct fi_info *hints = gpul_ofi_hints(d->ofi, desc->provider ? desc->provider : "tcp", desc->device);
 	int r;
 
 	if (!hints)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for libfabric's hints");
-	r = d->ofi->fi_getinfo(GPUL_OFI_VERSION, NULL, NULL, 0, hints, &list);
+		return -FI_ENOMEM;
+	hints->tx_attr->msg_order = hints->rx_attr->msg_order = order;
+	r = d->ofi->fi_getinfo(GPUL_OFI_VERSION, NULL, NULL, 0, hints, list);
 	d->ofi->fi_freeinfo(hints);
-	if (!r)
-		d->info = choose_info(d, list);
-	d->ofi->fi_freeinfo(list);
+	return r;
+}
+
+static bool has_name(const struct fi_info *i, const char *provider)
+{
+	const char *name = i->fabric_attr->prov_name;
+	const size_t n = strlen(provider);
+
+	return !strncmp(name, provider, n) && (!name[n] || name[n] == ';');  /* "tcp" is "tcp;ofi_rxm", too */
+}
+
+/* Nothing fits: find out whether the provider exists, and which ones do. */
+static gpul_status explain_lack(const struct ofi_device *d, const gpul_rdma_device_desc *desc, int code, gpul_error *err)
+{
+	const char *provider = desc->provider ? desc->provider : "tcp";
+	struct fi_info *all = NULL;
+	char names[120] = "";
+	size_t used = 0;
+	bool exists = false;
+
+	if (code != -FI_ENODATA)
+		return gpul_fail(err, code == -FI_ENOMEM ? GPUL_ENOMEM : GPUL_ESYS, -code, "fi_getinfo (%.40s): %s (%d)", provider,
+				 d->ofi->fi_strerror(-code), -code);
+	if (d->ofi->fi_getinfo(GPUL_OFI_VERSION, NULL, NULL, 0, NULL, &all))
+		all = NULL;
+	for (const struct fi_info *i = all, *before = NULL; i; before = i, i = i->next) {
+		const char *name = i->fabric_attr->prov_name;
+
+		exists |= has_name(i, provider);
+		if ((!before || strcmp(before->fabric_attr->prov_name, name)) && used + strlen(name) + 3 < sizeof names)
+			used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", name);
+	}
+	if (all)
+		d->ofi->fi_freeinfo(all);
+	if (exists)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, FI_ENODATA, "libfabric's provider '%.40s'%s%.40s has no reliable endpoints that "
+				 "write into memory of the peer", provider, desc->device ? " on " : "", desc->device ? desc->device : "");
+	return gpul_fail(err, GPUL_EUNSUPPORTED, FI_ENODATA, "libfabric has no provider '%.40s'; it has %s", provider,
+			 *names ? names : "none");
+}
+
+static gpul_status find_info(struct ofi_device *d, const gpul_rdma_device_desc *desc, gpul_error *err)
+{
+	struct fi_info *list = NULL;
+	const char *why;
+	int r = list_entries(d, desc, FI_ORDER_WAW | FI_ORDER_RMA_WAW, &list);
+	gpul_status st;
+
+	if (r == -FI_ENODATA)
+		r = list_entries(d, desc, 0, &list);
+	if (r)
+		return explain_lack(d, desc, r, err);
+	d->info = choose_info(d, list, &why);
 	if (d->info)
-		return GPUL_OK;
-	return gpul_fail(err, GPUL_EUNSUPPORTED, -r,
-			 "libfabric has no provider '%.40s'%s%.40s that writes with remote completion data%s%s: try --provider tcp, or fi_info "
-			 "for a list", provider, desc->device ? " on " : "", desc->device ? desc->device : "", r ? ": " : "",
-			 r ? d->ofi->fi_strerror(-r) : "");
+		st = GPUL_OK;
+	else if (!why)
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for libfabric's attributes");
+	else
+		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "libfabric's provider '%.40s' on %.40s %s", list->fabric_attr->prov_name,
+			       list->domain_attr->name, why);
+	d->ofi->fi_freeinfo(list);
+	return st;
 }
 
 /* ---- the device ------------------------------------------------------------------------------------------- */
@@ -117,10 +179,9 @@ static void describe_device(struct ofi_device *d)
 			 v4[7]);
 	else
 		snprintf(a->name, sizeof a->name, "%.20s on %.30s", provider, i->domain_attr->name);
-	snprintf(a->why, sizeof a->why, "the first usable entry of fi_getinfo() for this provider");
-	/* ofi_rxm of libfabric 1.17 crashes when an endpoint is closed while injected writes wait for the peer: rxm_flush_msg_cq()
-	 * reads the context of their error entries, which is NULL. */
-	a->inline_bytes = strstr(provider, "ofi_rxm") ? 0 : (uint32_t)i->tx_attr->inject_size;
+	snprintf(a->why, sizeof a->why, "the best entry of fi_getinfo() for this provider%s",
+		 i->addr_format == FI_SOCKADDR_IN ? "; a connection uses the address of its socket" : "");
+	a->inline_bytes = (uint32_t)i->tx_attr->inject_size;
 	a->max_depth = i->tx_attr->size < MAX_DEPTH ? (uint32_t)i->tx_attr->size : MAX_DEPTH;
 	a->ordered = (i->tx_attr->msg_order & FI_ORDER_RMA_WAW) && i->ep_attr->max_order_waw_size >= GPUL_RDMA_MAX_PUT;
 	/* tcp does not promise an order of completions, but takes the operations of a connection from one queue. */

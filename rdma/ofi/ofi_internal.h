@@ -3,6 +3,7 @@
  *     device.c   fi_getinfo, fabric, domain; registration
  *     path.c     endpoints, address vector and completion queue of a connection; break, destroy
  *     post.c     operations and completions
+ *     reach.c    why an endpoint accepts no writes
  *     ofi.c      the table */
 #ifndef GPULOAD_RDMA_OFI_OFI_INTERNAL_H
 #define GPULOAD_RDMA_OFI_OFI_INTERNAL_H
@@ -30,6 +31,14 @@ struct ofi_device {
 	gpul_rdma_device_info about;
 };
 
+/* A test whether the peer's endpoint can be reached at all: see reach.c. */
+struct ofi_probe {
+	uint64_t since_ns;               /* of the first write that was not accepted; 0: none */
+	uint64_t begun_ns;
+	int fd;                          /* -1: no test is running */
+	bool ended;
+};
+
 struct ofi_path {
 	struct ofi_device *device;
 	unsigned n_eps;                  /* endpoints: one for each queue pair */
@@ -37,6 +46,10 @@ struct ofi_path {
 	fi_addr_t peers[GPUL_RDMA_MAX_QPS];
 	struct fid_av *av;
 	struct fid_cq *cq;               /* of all endpoints */
+	size_t address_bytes;            /* of an endpoint's address; 0: not described yet */
+	uint32_t reached;                /* bit i: endpoint i has accepted a write */
+	struct ofi_probe probe;          /* of an endpoint that accepts none */
+	unsigned char addresses[GPUL_RDMA_MAX_DESCRIPTION];  /* of the peer's endpoints */
 };
 
 /* An error of libfabric, as a GPUL_ESYS: "fi_domain: Invalid argument (22)"; code is negative. */
@@ -59,6 +72,10 @@ size_t gpul_ofi_path_describe(void *path, unsigned char out[GPUL_RDMA_MAX_DESCRI
 gpul_status gpul_ofi_path_connect(void *path, const unsigned char *description, size_t n_bytes, gpul_error *err);
 void gpul_ofi_path_break(void *path);
 void gpul_ofi_path_destroy(void *path);
+
+/* An endpoint has not accepted its first write yet: GPUL_OK: try again; else its peer cannot be reached. */
+gpul_status gpul_ofi_check_reach(struct ofi_path *p, unsigned qp, gpul_rdma_failure *why);
+void gpul_ofi_end_probe(struct ofi_path *p);
 
 gpul_status gpul_ofi_post(void *path, const gpul_rdma_op *ops, unsigned n, unsigned *n_posted, gpul_rdma_failure *why);
 gpul_status gpul_ofi_poll(void *path, gpul_rdma_event *events, unsigned max, unsigned *n_events, gpul_rdma_failure *why);

@@ -76,6 +76,7 @@ gpul_status gpul_ofi_path_create(void *device, unsigned n_qps, unsigned depth, u
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the endpoints of a connection");
 	p->device = device;
 	p->n_eps = n_qps;
+	p->probe.fd = -1;
 	info = copy_info(p->device, from);
 	st = info ? create_queues(p, depth, n_recvs, err) : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for libfabric's attributes");
 	for (unsigned i = 0; !st && i < n_qps; i++)
@@ -98,6 +99,7 @@ size_t gpul_ofi_path_describe(void *path, unsigned char out[GPUL_RDMA_MAX_DESCRI
 	(void)fi_getname(&p->eps[0]->fid, NULL, &bytes);  /* only asks for the size */
 	if (!bytes || HEAD_BYTES + bytes * p->n_eps > GPUL_RDMA_MAX_DESCRIPTION)
 		return 0;
+	p->address_bytes = bytes;
 	head[1] = (uint32_t)bytes;
 	memcpy(out, head, sizeof head);
 	for (unsigned i = 0; i < p->n_eps; i++) {
@@ -109,19 +111,43 @@ size_t gpul_ofi_path_describe(void *path, unsigned char out[GPUL_RDMA_MAX_DESCRI
 	return HEAD_BYTES + bytes * p->n_eps;
 }
 
-gpul_status gpul_ofi_path_connect(void *path, const unsigned char *description, size_t n_bytes, gpul_error *err)
+/* The peer's description is not trusted: libfabric takes the length of an address from its family. */
+static gpul_status check_description(const struct ofi_path *p, const unsigned char *description, size_t n_bytes, gpul_error *err)
 {
-	struct ofi_path *p = path;
+	const uint32_t format = p->device->info->addr_format;
+	const size_t bytes = p->address_bytes;
 	uint32_t head[2] = { 0, 0 };
+	sa_family_t family;
 
 	if (n_bytes >= HEAD_BYTES)
 		memcpy(head, description, sizeof head);
-	if (head[0] != p->n_eps || !head[1] || head[1] > n_bytes || n_bytes - HEAD_BYTES != (size_t)head[0] * head[1])
+	if (head[0] != p->n_eps || head[1] != bytes || n_bytes != HEAD_BYTES + p->n_eps * bytes)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "the peer describes %u endpoints in %zu bytes: expected %u; it uses another version or provider", head[0],
-				 n_bytes, p->n_eps);
+				 "the peer describes %u endpoints with addresses of %u bytes in %zu bytes: expected %u with %zu; it uses "
+				 "another version or provider", head[0], head[1], n_bytes, p->n_eps, bytes);
 	for (unsigned i = 0; i < p->n_eps; i++) {
-		const int r = fi_av_insert(p->av, description + HEAD_BYTES + (size_t)head[1] * i, 1, &p->peers[i], 0, NULL);
+		const unsigned char *address = description + HEAD_BYTES + bytes * i;
+
+		memcpy(&family, address, sizeof family);
+		if ((format == FI_SOCKADDR_IN && family != AF_INET) || (format == FI_SOCKADDR_IN6 && family != AF_INET6))
+			return gpul_fail(err, GPUL_EFORMAT, 0, "the address of the peer's endpoint %u has family %u: expected IPv%d", i,
+					 family, format == FI_SOCKADDR_IN ? 4 : 6);
+		if (format == FI_ADDR_STR && !memchr(address, 0, bytes))
+			return gpul_fail(err, GPUL_EFORMAT, 0, "the name of the peer's endpoint %u has no end", i);
+	}
+	return GPUL_OK;
+}
+
+gpul_status gpul_ofi_path_connect(void *path, const unsigned char *description, size_t n_bytes, gpul_error *err)
+{
+	struct ofi_path *p = path;
+	const gpul_status st = check_description(p, description, n_bytes, err);
+
+	if (st)
+		return st;
+	memcpy(p->addresses, description + HEAD_BYTES, n_bytes - HEAD_BYTES);
+	for (unsigned i = 0; i < p->n_eps; i++) {
+		const int r = fi_av_insert(p->av, p->addresses + p->address_bytes * i, 1, &p->peers[i], 0, NULL);
 
 		if (r != 1)
 			return gpul_ofi_fail(p->device, err, "fi_av_insert", r < 0 ? r : -FI_EINVAL);
@@ -133,6 +159,7 @@ void gpul_ofi_path_break(void *path)
 {
 	struct ofi_path *p = path;
 
+	gpul_ofi_end_probe(p);
 	for (unsigned i = 0; i < p->n_eps; i++)
 		if (p->eps[i]) {
 			fi_close(&p->eps[i]->fid);

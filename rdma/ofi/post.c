@@ -11,24 +11,38 @@
 
 enum { ENTRIES = 64 };
 
+static const char *const PEER_GONE = "the peer's process has ended, or has closed the connection: see its messages";
+static const char *const WRONG_KEY = "the key or the range of the peer's memory is wrong: offer the memory again, and keep it registered";
+
 static const char *advice_for(int error)
 {
 	switch (error) {
 	case FI_EACCES:
 	case FI_EPERM:
-		return "the key or the range of the peer's memory is wrong: offer the memory again";
+	case FI_EKEYREJECTED:
+	case FI_ENOKEY:
+		return WRONG_KEY;
+	case FI_ENOTCONN:
+	case FI_ECONNRESET:
+	case FI_ECONNABORTED:
+	case FI_ESHUTDOWN:
+		return PEER_GONE;
 	case FI_ECONNREFUSED:
 	case FI_EHOSTUNREACH:
 	case FI_ENETUNREACH:
+	case FI_ETIMEDOUT:
 		return "check that the peer's interface is reachable from here (choose one with --device), and its firewall";
+	case FI_ENOMEM:
+	case FI_ENOBUFS:
+		return "lower --nreq, or the depth of the connection";
 	default:
 		return "check that the peer's process runs, and the network between the machines";
 	}
 }
 
-static gpul_status fail_post(const struct ofi_path *p, long code, gpul_rdma_failure *why)
+static gpul_status fail_call(const struct ofi_path *p, const char *call, long code, gpul_rdma_failure *why)
 {
-	return gpul_rdma_fail(why, GPUL_ESYS, (int)-code, "fi_writemsg", advice_for((int)-code), "%s",
+	return gpul_rdma_fail(why, GPUL_ESYS, (int)-code, call, advice_for((int)-code), "%s",
 			      p->device->ofi->fi_strerror((int)-code));
 }
 
@@ -51,6 +65,7 @@ static ssize_t write_one(struct ofi_path *p, const gpul_rdma_op *op, uint64_t mo
 gpul_status gpul_ofi_post(void *path, const gpul_rdma_op *ops, unsigned n, unsigned *n_posted, gpul_rdma_failure *why)
 {
 	struct ofi_path *p = path;
+	gpul_status st = GPUL_OK;
 	unsigned i;
 
 	for (i = 0; i < n; i++) {
@@ -59,29 +74,59 @@ gpul_status gpul_ofi_post(void *path, const gpul_rdma_op *ops, unsigned n, unsig
 		if (ops[i].kind == GPUL_RDMA_OP_RECV)  /* libfabric's writes with data need no receives */
 			continue;
 		r = write_one(p, &ops[i], i + 1 < n && ops[i + 1].qp == ops[i].qp && ops[i + 1].kind != GPUL_RDMA_OP_RECV ? FI_MORE : 0);
-		if (r == -FI_EAGAIN)
+		if (r == -FI_EAGAIN) {
+			st = p->reached >> ops[i].qp & 1 ? GPUL_OK : gpul_ofi_check_reach(p, ops[i].qp, why);
 			break;
-		if (r) {
-			*n_posted = i;
-			return fail_post(p, r, why);
 		}
+		if (r)
+			return fail_call(p, "fi_writemsg", r, why);
+		p->reached |= 1u << ops[i].qp;
 	}
-	*n_posted = i;
-	return GPUL_OK;
+	if (!st)
+		*n_posted = i;
+	return st;
+}
+
+/* libfabric's layer over tcp (and others that are built on connections) ends the writes of a connection with ECANCELED; the
+ * provider's number is the errno with which the connection has ended.  Measured with 1.17: ENOTCONN: the peer is gone; ENOENT: it
+ * has refused the key or the range. */
+static void explain_cancel(const struct fi_cq_err_entry *e, char *detail, size_t detail_bytes, const char **advice)
+{
+	if (e->err != FI_ECANCELED)
+		return;
+	switch (e->prov_errno) {
+	case FI_ENOTCONN:
+	case FI_ECONNRESET:
+	case EPIPE:
+		snprintf(detail, detail_bytes, "the connection to the peer has ended");
+		*advice = PEER_GONE;
+		break;
+	case FI_ENOENT:
+		snprintf(detail, detail_bytes, "the peer has refused the key or the range of a write");
+		*advice = WRONG_KEY;
+		break;
+	default:
+		break;
+	}
 }
 
 static gpul_status read_error(struct ofi_path *p, gpul_rdma_failure *why)
 {
 	struct fi_cq_err_entry e = { 0 };
 	const ssize_t r = fi_cq_readerr(p->cq, &e, 0);
+	const char *advice;
 	char detail[80] = "";
 	gpul_status st;
 
+	if (r == -FI_EAGAIN)
+		return GPUL_OK;
 	if (r < 0)
-		return gpul_rdma_fail(why, GPUL_ESYS, (int)-r, "fi_cq_readerr", NULL, "%s", p->device->ofi->fi_strerror((int)-r));
+		return fail_call(p, "fi_cq_readerr", r, why);
 	fi_cq_strerror(p->cq, e.prov_errno, e.err_data, detail, sizeof detail);
-	st = gpul_rdma_fail(why, GPUL_ESYS, e.err, "completion", advice_for(e.err), "%s%s%s",
-			    p->device->ofi->fi_strerror(e.err), *detail ? ": " : "", detail);
+	advice = advice_for(e.err);
+	explain_cancel(&e, detail, sizeof detail, &advice);
+	st = gpul_rdma_fail(why, GPUL_ESYS, e.err, "completion", advice, "%s%s%s", p->device->ofi->fi_strerror(e.err), *detail ? ": " : "",
+			    detail);
 	why->vendor = (uint32_t)e.prov_errno;
 	return st;
 }
@@ -98,7 +143,7 @@ gpul_status gpul_ofi_poll(void *path, gpul_rdma_event *events, unsigned max, uns
 	if (n == -FI_EAVAIL)
 		return read_error(p, why);
 	if (n < 0)
-		return gpul_rdma_fail(why, GPUL_ESYS, (int)-n, "fi_cq_read", NULL, "%s", p->device->ofi->fi_strerror((int)-n));
+		return fail_call(p, "fi_cq_read", n, why);
 	for (ssize_t i = 0; i < n; i++) {
 		const bool arrival = (entries[i].flags & FI_REMOTE_CQ_DATA) != 0;
 
