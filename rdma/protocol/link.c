@@ -137,13 +137,12 @@ static bool complete_any(gpul_rdma_link *l, struct queue *q, uint32_t position)
 	return true;
 }
 
-static bool is_copy(const struct stages *s, unsigned stage, unsigned n_stages)
+/* False if no copy of this staging buffer is in flight. */
+static bool end_copy(struct stages *s, uint32_t stage)
 {
-	if (stage >= n_stages)
+	if (stage >= MAX_STAGES || !(s->copying >> stage & 1))
 		return false;
-	for (unsigned i = 0; i < s->n_free; i++)
-		if (s->free[i] == stage)
-			return false;
+	s->copying &= ~(1ull << stage);
 	return true;
 }
 
@@ -158,18 +157,19 @@ static bool complete(gpul_rdma_link *l, uint64_t id)
 			return false;
 		return l->desc.completes_in_order ? complete_in_order(l, &l->queues[qp], low) : complete_any(l, &l->queues[qp], low);
 	case ID_FLUSH:
-		if (low >= GPUL_RDMA_REQUESTS || l->requests[low].kind != FLUSH || l->requests[low].ended)
+		if (low >= GPUL_RDMA_REQUESTS || l->requests[low].kind != FLUSH || l->requests[low].ended ||
+		    !l->requests[low].emitted)
 			return false;
 		l->requests[low].ended = true;
 		l->flushes_in_flight--;
 		return true;
 	case ID_COPY_OUT:
-		if (!is_copy(&l->out, low, l->desc.n_stages))
+		if (!end_copy(&l->out, low))
 			return false;
 		gpul_rdma_copied_out(l, low);
 		return true;
 	case ID_COPY_IN:
-		if (!is_copy(&l->in, low, l->desc.n_stages))
+		if (!end_copy(&l->in, low))
 			return false;
 		gpul_rdma_copied_in(l, low);
 		return true;

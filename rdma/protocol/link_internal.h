@@ -35,7 +35,7 @@ enum request_kind { FREE, SEND, RECV, PUT, FLUSH };
 struct request {
 	uint8_t kind;            /* enum request_kind */
 	bool ended;
-	bool emitted;            /* SEND, PUT: all its operations have been taken */
+	bool emitted;            /* SEND, PUT, FLUSH: all its operations have been taken */
 	uint8_t n_parts;         /* RECV */
 	uint8_t parts_left;      /* RECV: parts that have not ended */
 	uint32_t generation;     /* upper bits of the handle */
@@ -112,6 +112,7 @@ struct stages {
 	unsigned n_free;
 	uint8_t copies[MAX_STAGES];      /* ring: copies to start */
 	uint32_t copies_head, copies_tail;
+	uint64_t copying;                /* bit i: the copy of buffer i has been taken, and has not ended */
 };
 
 struct gpul_rdma_link {

@@ -63,8 +63,9 @@ static void take_flushes(gpul_rdma_link *l, struct take *t)
 {
 	while (l->flushes_tail != l->flushes_head && l->flushes_in_flight < MAX_FLUSHES && t->n < t->max) {
 		const uint16_t index = l->flushes[l->flushes_tail++ & REQUEST_MASK];
-		const struct request *r = &l->requests[index];
+		struct request *r = &l->requests[index];
 
+		r->emitted = true;
 		t->ops[t->n++] = (gpul_rdma_op){
 			.kind = GPUL_RDMA_OP_FLUSH,
 			.flags = GPUL_RDMA_SIGNALED,

@@ -88,6 +88,7 @@ static void take_copies_in(gpul_rdma_link *l, struct take *t)
 		const uint8_t stage = l->in.copies[l->in.copies_tail % MAX_STAGES];
 		const struct grant *g = &l->granted[l->in_grant[stage] & SLOT_MASK];
 
+		l->in.copying |= 1ull << stage;
 		t->ops[t->n++] = (gpul_rdma_op){
 			.kind = GPUL_RDMA_OP_COPY_IN,
 			.bytes = g->bytes,

@@ -227,6 +227,7 @@ static void take_copies_out(gpul_rdma_link *l, struct take *t)
 		const uint8_t stage = l->out.copies[l->out.copies_tail % MAX_STAGES];
 		const struct out_stage *o = &l->out_stages[stage];
 
+		l->out.copying |= 1ull << stage;
 		t->ops[t->n++] = (gpul_rdma_op){
 			.kind = GPUL_RDMA_OP_COPY_OUT,
 			.bytes = o->bytes,
