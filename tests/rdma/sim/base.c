@@ -188,6 +188,7 @@ uint32_t new_flying(struct sim *s)
 		s->free_flying = grow(s->free_flying, &room, sizeof *s->free_flying);
 		for (uint32_t n = s->flying_room; n-- > before;) {
 			s->flying[n].used = false;
+			s->flying[n].captured = NULL;
 			s->free_flying[s->n_free_flying++] = n;
 		}
 	}
@@ -201,6 +202,8 @@ uint32_t new_flying(struct sim *s)
 void end_flying(struct sim *s, uint32_t i)
 {
 	s->flying[i].used = false;
+	free(s->flying[i].captured);
+	s->flying[i].captured = NULL;
 	s->free_flying[s->n_free_flying++] = i;
 }
 

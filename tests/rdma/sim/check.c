@@ -38,9 +38,12 @@ struct buffer *find_buffer(const struct sim *s, unsigned end, uint64_t at, uint6
 struct registration *find_registration(struct sim *s, unsigned end, uint64_t key, uint64_t remote, uint64_t bytes)
 {
 	struct end *e = &s->ends[end];
-	struct registration *r = &e->registered[key & 0xff];
+	struct registration *r;
 
-	if ((key & 0xff) >= e->n_registered || r->piece.remote_key != key || remote < r->piece.remote ||
+	if ((key & 0xff) >= e->n_registered)
+		return NULL;
+	r = &e->registered[key & 0xff];
+	if (r->piece.remote_key != key || remote < r->piece.remote ||
 	    remote - r->piece.remote > r->piece.bytes || bytes > r->piece.bytes - (remote - r->piece.remote))
 		return NULL;
 	return r;
@@ -97,12 +100,13 @@ void check_taken(struct sim *s, struct end *e, const gpul_rdma_op *op)
 void check_local(struct sim *s, unsigned end, const gpul_rdma_op *op)
 {
 	const struct end *e = &s->ends[end];
-	const struct registration *r = &e->registered[op->local_key & 0xff];
+	const unsigned index = op->local_key & 0xff;
+	const struct registration *r = &e->registered[index < e->n_registered ? index : 0];
 	const struct buffer *b;
 
 	if (!op->bytes)
 		return;
-	if ((op->local_key & 0xff) >= e->n_registered || r->piece.local_key != op->local_key || op->local < r->piece.at ||
+	if (r->piece.local_key != op->local_key || op->local < r->piece.at ||
 	    op->local - r->piece.at > r->piece.bytes || op->bytes > r->piece.bytes - (op->local - r->piece.at)) {
 		wrong(s, "%c: operation %llx reads %u bytes outside the registration of its key", "AB"[end],
 		      (unsigned long long)op->id, op->bytes);

@@ -12,6 +12,18 @@ static uint64_t later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+/* An operation's completion, with or without an error. */
+static void complete(struct sim *s, uint32_t i, uint64_t ns, bool error, int wc_status)
+{
+	const struct flying *f = &s->flying[i];
+	const struct inbox_item item = {
+		.event = { .kind = GPUL_RDMA_EVENT_DONE, .qp = f->op.qp, .id = f->op.id, .bytes = f->op.bytes },
+		.error = error, .wc_status = wc_status, .flying = i,
+	};
+
+	happen(s, ns, DELIVER, f->end, new_item(s, &item));
+}
+
 /* ---- take and post --------------------------------------------------------------------------- */
 
 static void start_copy(struct sim *s, struct end *e, uint32_t i)
@@ -43,6 +55,27 @@ static void post_datagram(struct sim *s, struct end *e, const gpul_rdma_op *op)
 	}
 }
 
+static bool is_early(const struct sim *s, const struct flying *f)
+{
+	return s->p.early && !(f->op.flags & GPUL_RDMA_DELIVERED);
+}
+
+/* A fabric that keeps the bytes of a write, and completes it before it has landed. */
+static void capture(struct sim *s, uint32_t i)
+{
+	uint32_t twin;
+
+	s->flying[i].captured = malloc(s->flying[i].op.bytes + 1);
+	memcpy(s->flying[i].captured, (const void *)(uintptr_t)s->flying[i].op.local, s->flying[i].op.bytes);
+	if (!is_early(s, &s->flying[i]) || !(s->flying[i].op.flags & GPUL_RDMA_SIGNALED) || s->flying[i].error)
+		return;
+	twin = new_flying(s);
+	s->flying[twin].op = s->flying[i].op;
+	s->flying[twin].end = s->flying[i].end;
+	s->flying[twin].number = s->flying[i].number;
+	complete(s, twin, s->now + delay(&s->rng, s->p.ack_ns), false, 0);
+}
+
 static void post_write(struct sim *s, struct end *e, uint32_t i)
 {
 	struct flying *f = &s->flying[i];
@@ -53,6 +86,10 @@ static void post_write(struct sim *s, struct end *e, uint32_t i)
 	if (f->op.flags & GPUL_RDMA_INLINE)
 		memcpy(f->inlined, (const void *)(uintptr_t)f->op.local, f->op.bytes);
 	f->error = s->p.fault == ERROR_COMPLETION && e->index == s->p.victim && e->n_writes++ == s->p.at_op;
+	if (s->p.early) {
+		capture(s, i);
+		f = &s->flying[i];  /* the array may have moved */
+	}
 	if (s->p.ordered)
 		ns = q->last_lands = later(ns, q->last_lands);
 	if (f->op.bytes > 32 && s->p.in_parts && chance(&s->rng, s->p.in_parts) && !f->error) {
@@ -127,17 +164,6 @@ void take_operations(struct sim *s, struct end *e)
 
 /* ---- landing ----------------------------------------------------------------------------------- */
 
-static void complete(struct sim *s, uint32_t i, uint64_t ns, bool error, int wc_status)
-{
-	const struct flying *f = &s->flying[i];
-	const struct inbox_item item = {
-		.event = { .kind = GPUL_RDMA_EVENT_DONE, .qp = f->op.qp, .id = f->op.id, .bytes = f->op.bytes },
-		.error = error, .wc_status = wc_status, .flying = i,
-	};
-
-	happen(s, ns, DELIVER, f->end, new_item(s, &item));
-}
-
 /* The bytes do not arrive: the sender has an error completion, now or when the fabric gives up. */
 static void lose(struct sim *s, uint32_t i, bool at_once)
 {
@@ -157,10 +183,17 @@ static void land_flush(struct sim *s, uint32_t i)
 	complete(s, i, s->now + delay(&s->rng, s->p.ack_ns), false, 0);
 }
 
+static const unsigned char *source_of(const struct flying *f)
+{
+	if (f->captured)
+		return f->captured;
+	return f->op.flags & GPUL_RDMA_INLINE ? f->inlined : (const unsigned char *)(uintptr_t)f->op.local;
+}
+
 /* Store bytes [from, upto) of a write; device memory may show them later. */
 static void store(struct sim *s, const struct flying *f, const struct registration *r, uint64_t at, uint32_t from, uint32_t upto)
 {
-	const unsigned char *source = f->op.flags & GPUL_RDMA_INLINE ? f->inlined : (const unsigned char *)(uintptr_t)f->op.local;
+	const unsigned char *source = source_of(f);
 	const unsigned to = !f->end;
 
 	if (r->control || r->stages || !s->ends[to].areas[r->area].small_writes_wait) {
@@ -218,7 +251,8 @@ void land_part(struct sim *s, uint32_t i)
 	if (!r)
 		return;
 	at = r->piece.at + (f->op.remote - r->piece.remote);
-	check_local(s, f->end, &f->op);
+	if (!f->captured)
+		check_local(s, f->end, &f->op);
 	check_write(s, to->index, r, at, &f->op);
 	if (s->reason[0])
 		return;
@@ -235,12 +269,13 @@ static void land_bytes(struct sim *s, uint32_t i, const struct registration *r)
 	const uint64_t at = r->piece.at + (f->op.remote - r->piece.remote);
 	unsigned char signal[8];
 
-	check_local(s, f->end, &f->op);
+	if (!f->captured)
+		check_local(s, f->end, &f->op);
 	check_write(s, to, r, at, &f->op);
 	if (s->reason[0])
 		return;
 	if (f->op.bytes == 8)
-		memcpy(signal, f->op.flags & GPUL_RDMA_INLINE ? f->inlined : (const unsigned char *)(uintptr_t)f->op.local, 8);
+		memcpy(signal, source_of(f), 8);
 	if (!r->control && !r->stages)
 		put_landed(s, to, at, signal, f->op.bytes);
 	store(s, f, r, at, f->landed_bytes, f->op.bytes);
@@ -287,7 +322,7 @@ static void land_write(struct sim *s, uint32_t i)
 		done = q->last_done = later(done, q->last_done);
 	if (f->error)
 		q->in_error = true;
-	if (f->error || f->op.flags & GPUL_RDMA_SIGNALED)
+	if (f->error || (f->op.flags & GPUL_RDMA_SIGNALED && !is_early(s, f)))
 		complete(s, i, done, f->error, s->p.wc_status);
 	else
 		end_flying(s, i);

@@ -110,8 +110,7 @@ static void clean_up(struct sim *s)
 	}
 	s->n_free_flying = 0;
 	for (uint32_t i = s->flying_room; i-- > 0;) {
-		s->flying[i].used = false;
-		s->free_flying[s->n_free_flying++] = i;
+		end_flying(s, i);
 	}
 }
 

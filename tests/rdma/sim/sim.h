@@ -120,6 +120,7 @@ struct params {
 	unsigned in_parts;          /* per mille of the writes that land in two parts */
 	unsigned naps;              /* per mille of the threads' steps after which they are away for long */
 	bool eager;                 /* requests start without pauses */
+	bool early;                 /* completions come before the data lands, except DELIVERED ones */
 	bool offsets;               /* remote addresses count from the start of the piece */
 	bool strictly_checked;      /* also the costly checks */
 
@@ -214,6 +215,7 @@ struct flying {
 	uint32_t number;            /* in its queue pair */
 	uint32_t landed_bytes;      /* of a write that lands in two parts */
 	unsigned char inlined[256];
+	unsigned char *captured;    /* the bytes of a write that completes before it lands */
 };
 
 enum happening { RUN, LAND, LAND_PART, DELIVER, COPIED, SETTLE, FAULT, SOCKET_FAILED, SOCKET_EOF, SOCKET_BEAT, SOCKET_TICK, WAKE,
