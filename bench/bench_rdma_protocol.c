@@ -2,8 +2,8 @@
  *
  *     bench_rdma_protocol [--runs N]
  *
- * The operations of one end become events of the other at once: slots are copied, data is not.  A request is one receive and
- * the send that fills it, from their calls to the tests that report their ends.  The best of the runs. */
+ * The operations of one end become events of the other at once: slots are copied, data is not.  A message is two requests, a
+ * receive and the send that fills it, each from its call to the test that reports its end.  The best of the runs. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "core/clock.h"
 #include "rdma/protocol/link.h"
 
-enum { REQUESTS = 2000000, MAX_OPS = 128 };
+enum { MESSAGES = 2000000, MAX_OPS = 128 };
 
 static gpul_rdma_control controls[2];
 static char data[1 << 16];
@@ -60,7 +60,7 @@ static double measure(unsigned n_qps, uint32_t bytes, unsigned window)
 			.ordered = true, .completes_in_order = true, .control = &controls[i], .peer_slots = { .bytes = sizeof controls[i].slots },
 		}, &ends[i], &err), &err);
 	begun = gpul_clock_ns();
-	for (unsigned done = 0; done < REQUESTS; done += window) {
+	for (unsigned done = 0; done < MESSAGES; done += window) {
 		bool ended = false;
 
 		for (unsigned i = 0; i < window; i++)
@@ -83,7 +83,7 @@ static double measure(unsigned n_qps, uint32_t bytes, unsigned window)
 
 	gpul_rdma_link_destroy(ends[0]);
 	gpul_rdma_link_destroy(ends[1]);
-	return REQUESTS / ns * 1e3;
+	return MESSAGES / ns * 1e3;
 }
 
 int main(int argc, char **argv)
@@ -99,7 +99,7 @@ int main(int argc, char **argv)
 			return 2;
 		runs = atoi(optarg);
 	}
-	printf("%6s %8s %8s %12s\n", "QPs", "bytes", "window", "M requests/s");
+	printf("%6s %8s %8s %14s %14s\n", "QPs", "bytes", "window", "M messages/s", "M requests/s");
 	for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
 		double best = 0;
 
@@ -108,7 +108,7 @@ int main(int argc, char **argv)
 
 			best = now > best ? now : best;
 		}
-		printf("%6u %8u %8u %12.2f\n", shapes[i].n_qps, shapes[i].bytes, shapes[i].window, best);
+		printf("%6u %8u %8u %14.2f %14.2f\n", shapes[i].n_qps, shapes[i].bytes, shapes[i].window, best, 2 * best);
 	}
 	return 0;
 }

@@ -57,8 +57,10 @@ gpul_status gpul_rdma_link_create(const gpul_rdma_link_desc *desc, gpul_rdma_lin
 		l->queues[i] = (struct queue){ .last_op = -1, .flights = flights + (size_t)i * desc->depth };
 	fill_stages(&l->out, desc->n_stages);
 	fill_stages(&l->in, desc->n_stages);
-	for (unsigned i = 0; i < GPUL_RDMA_REQUESTS; i++)  /* request 0 is taken first */
-		l->free_requests[l->n_free_requests++] = (uint16_t)(GPUL_RDMA_REQUESTS - 1 - i);
+	for (unsigned i = 0; i < GPUL_RDMA_REQUESTS; i++) {
+		l->requests[i].index = (uint16_t)i;
+		l->free_requests[l->n_free_requests++] = (uint16_t)(GPUL_RDMA_REQUESTS - 1 - i);  /* request 0 is taken first */
+	}
 	*out = l;
 	return GPUL_OK;
 free_all:
@@ -91,7 +93,7 @@ unsigned gpul_rdma_link_take(gpul_rdma_link *l, gpul_rdma_op *ops, unsigned max)
 		struct queue *q = &l->queues[i];
 
 		if (q->wants_signal && q->last_op >= 0)
-			gpul_rdma_make_signaled(q, &ops[q->last_op]);
+			make_signaled(q, &ops[q->last_op]);
 		q->last_op = -1;
 	}
 	return t.n;

@@ -4,7 +4,7 @@
  *     sends       queue of requests that wait for slots              send.c
  *     parts       ring of 256: a buffer that a message will fill     recv.c
  *     granted     ring of 256: a slot that this end has granted      recv.c
- *     queues      per queue pair: a ring of operations in flight     request.c (emit), link.c (completions)
+ *     queues      per queue pair: a ring of operations in flight     emit_op below, link.c (completions)
  *     stages      staging buffers, two sets                          send.c (out), recv.c (in)
  *
  * Counters run freely (uint32_t); the index is the counter modulo the size of its ring. */
@@ -38,6 +38,7 @@ struct request {
 	bool emitted;            /* SEND, PUT, FLUSH: all its operations have been taken */
 	uint8_t n_parts;         /* RECV */
 	uint8_t parts_left;      /* RECV: parts that have not ended */
+	uint16_t index;          /* in the table */
 	uint32_t generation;     /* upper bits of the handle */
 	uint32_t ops_left;       /* SEND, PUT: operations and copies in flight */
 	uint32_t tag;
@@ -210,20 +211,43 @@ static inline unsigned room_of(const gpul_rdma_link *l, const struct queue *q)
 	return l->desc.depth - (q->posted - q->retired);
 }
 
+/* ---- operations; inline, because there is one for each message ----------------------------------------- */
+
+/* Let an operation have a completion, which is one of all operations of its queue pair so far. */
+static inline void make_signaled(struct queue *q, gpul_rdma_op *op)
+{
+	op->flags |= q->wants_delivery ? GPUL_RDMA_SIGNALED | GPUL_RDMA_DELIVERED : GPUL_RDMA_SIGNALED;
+	q->unsignaled = q->unsignaled_bytes = 0;
+	q->wants_signal = q->wants_delivery = false;
+}
+
+/* Add an operation of queue pair qp; the caller has checked that there is room. */
+static inline gpul_rdma_op *emit_op(gpul_rdma_link *l, struct take *t, gpul_rdma_op_kind kind, unsigned qp, uint16_t request,
+				    uint8_t stage, uint32_t bytes)
+{
+	struct queue *q = &l->queues[qp];
+	gpul_rdma_op *op = &t->ops[t->n];
+
+	*op = (gpul_rdma_op){ .kind = (uint8_t)kind, .qp = (uint16_t)qp, .bytes = bytes, .id = MAKE_ID(ID_QUEUE, qp, q->posted) };
+	q->flights[q->posted++ & l->depth_mask] = (struct flight){ .request = request, .stage = stage };
+	q->last_op = (int)t->n++;
+	q->unsignaled++;
+	q->unsignaled_bytes += bytes < SIGNAL_BYTES ? bytes : SIGNAL_BYTES;
+	if (request != NO_REQUEST) {
+		q->wants_signal = true;
+		q->wants_delivery |= l->requests[request].kind == PUT;  /* no arrival will tell the peer's user */
+	}
+	if (!l->desc.completes_in_order || q->unsignaled_bytes >= SIGNAL_BYTES || q->unsignaled >= l->desc.depth / 4 ||
+	    (q->wants_signal && q->unsignaled >= SIGNAL_OPS))
+		make_signaled(q, op);
+	return op;
+}
+
 /* ---- request.c ------------------------------------------------------------------------------------- */
 
 /* Take a free request; NULL: none is free. */
 struct request *gpul_rdma_request_new(gpul_rdma_link *l, enum request_kind kind, uint64_t deadline_ns, gpul_rdma_request *out);
-static inline uint16_t request_index(const gpul_rdma_link *l, const struct request *r)
-{
-	return (uint16_t)(r - l->requests);
-}
 
-/* Add an operation of queue pair qp; the caller has checked that there is room. */
-gpul_rdma_op *gpul_rdma_emit(gpul_rdma_link *l, struct take *t, gpul_rdma_op_kind kind, unsigned qp, uint16_t request,
-			     uint8_t stage, uint32_t bytes);
-/* Let an operation have a completion, which is one of all operations of its queue pair so far. */
-void gpul_rdma_make_signaled(struct queue *q, gpul_rdma_op *op);
 /* One operation of a SEND or PUT has ended. */
 void gpul_rdma_request_retired(gpul_rdma_link *l, struct request *r);
 /* GPUL_EINVAL unless the span is inside its area. */

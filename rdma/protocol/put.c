@@ -13,7 +13,7 @@ static void emit_data(gpul_rdma_link *l, struct take *t, struct request *r)
 		const gpul_rdma_piece *p = piece_of(area, r->span.at + done);
 		const uint64_t left = p->at + p->bytes - (r->span.at + done);
 		const uint32_t now = (uint32_t)(r->span.bytes - done < left ? r->span.bytes - done : left);
-		gpul_rdma_op *op = gpul_rdma_emit(l, t, GPUL_RDMA_OP_WRITE, r->put.qp, request_index(l, r), NO_STAGE, now);
+		gpul_rdma_op *op = emit_op(l, t, GPUL_RDMA_OP_WRITE, r->put.qp, r->index, NO_STAGE, now);
 
 		op->local = r->span.at + done;
 		op->local_key = p->local_key;
@@ -28,8 +28,8 @@ static void emit_data(gpul_rdma_link *l, struct take *t, struct request *r)
 
 static void emit_signal(gpul_rdma_link *l, struct take *t, struct request *r)
 {
-	const uint64_t at = (uint64_t)(uintptr_t)&l->desc.control->steps[request_index(l, r)];
-	gpul_rdma_op *op = gpul_rdma_emit(l, t, GPUL_RDMA_OP_WRITE, r->put.qp, request_index(l, r), NO_STAGE, sizeof(uint64_t));
+	const uint64_t at = (uint64_t)(uintptr_t)&l->desc.control->steps[r->index];
+	gpul_rdma_op *op = emit_op(l, t, GPUL_RDMA_OP_WRITE, r->put.qp, r->index, NO_STAGE, sizeof(uint64_t));
 
 	op->local = at;
 	op->local_key = l->desc.control_piece.local_key;
@@ -127,8 +127,8 @@ gpul_status gpul_rdma_link_put(gpul_rdma_link *l, const gpul_rdma_put_desc *put,
 	r->put.signal = put->signal;
 	r->put.qp = (uint16_t)(put->lane % l->desc.n_qps);
 	r->put.signal_left = put->signal.bytes != 0;
-	l->desc.control->steps[request_index(l, r)] = put->signal_value;
-	l->puts[l->puts_head++ & REQUEST_MASK] = request_index(l, r);
+	l->desc.control->steps[r->index] = put->signal_value;
+	l->puts[l->puts_head++ & REQUEST_MASK] = r->index;
 	return GPUL_OK;
 }
 
@@ -147,6 +147,6 @@ gpul_status gpul_rdma_link_flush(gpul_rdma_link *l, const gpul_rdma_span *span, 
 	if (span->area->staged || !span->area->on_device || !span->area->flush)
 		r->ended = true;  /* copies end with their request, and the CPU sees its own memory */
 	else
-		l->flushes[l->flushes_head++ & REQUEST_MASK] = request_index(l, r);
+		l->flushes[l->flushes_head++ & REQUEST_MASK] = r->index;
 	return GPUL_OK;
 }

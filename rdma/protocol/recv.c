@@ -119,7 +119,7 @@ void gpul_rdma_take_grants(gpul_rdma_link *l, struct take *t)
 		gpul_rdma_op plain = { .kind = GPUL_RDMA_OP_CONTROL, .bytes = n * (uint32_t)sizeof(gpul_rdma_slot) };
 		gpul_rdma_op *op = l->desc.control_datagrams
 					   ? &t->ops[t->n++]
-					   : gpul_rdma_emit(l, t, GPUL_RDMA_OP_WRITE, 0, NO_REQUEST, NO_STAGE, plain.bytes);
+					   : emit_op(l, t, GPUL_RDMA_OP_WRITE, 0, NO_REQUEST, NO_STAGE, plain.bytes);
 
 		if (l->desc.control_datagrams)
 			*op = plain;
@@ -332,7 +332,7 @@ gpul_status gpul_rdma_link_recv(gpul_rdma_link *l, const gpul_rdma_span *spans, 
 	r->n_parts = r->parts_left = (uint8_t)n;
 	for (unsigned i = 0; i < n; i++)
 		l->parts[l->parts_head++ & SLOT_MASK] = (struct part){
-			.span = spans[i], .request = request_index(l, r), .index = (uint8_t)i, .of = (uint8_t)n,
+			.span = spans[i], .request = r->index, .index = (uint8_t)i, .of = (uint8_t)n,
 			.tag = tags[i], .needed = UINT32_MAX,
 		};
 	return GPUL_OK;

@@ -1,14 +1,12 @@
-/* request.c — the table of requests, and the operations in flight that belong to them. */
+/* request.c — the table of requests. */
 #include "rdma/protocol/link_internal.h"
 
 #include <string.h>
 
-/* ---- requests ------------------------------------------------------------------------------------- */
-
 /* A handle is the generation and the index, plus one, so that 0 is no request. */
-static gpul_rdma_request handle_of(const gpul_rdma_link *l, const struct request *r)
+static gpul_rdma_request handle_of(const struct request *r)
 {
-	return (r->generation << 10 | request_index(l, r)) + 1;
+	return (r->generation << 10 | r->index) + 1;
 }
 
 struct request *gpul_rdma_request_new(gpul_rdma_link *l, enum request_kind kind, uint64_t deadline_ns, gpul_rdma_request *out)
@@ -26,7 +24,7 @@ struct request *gpul_rdma_request_new(gpul_rdma_link *l, enum request_kind kind,
 	r->begun_ns = l->now_ns;
 	if (deadline_ns && deadline_ns < l->next_deadline_ns)
 		l->next_deadline_ns = deadline_ns;
-	*out = handle_of(l, r);
+	*out = handle_of(r);
 	return r;
 }
 
@@ -34,7 +32,7 @@ static struct request *find_request(gpul_rdma_link *l, gpul_rdma_request handle)
 {
 	struct request *r = &l->requests[(handle - 1) & REQUEST_MASK];
 
-	return handle && r->kind != FREE && handle_of(l, r) == handle ? r : NULL;
+	return handle && r->kind != FREE && handle_of(r) == handle ? r : NULL;
 }
 
 gpul_status gpul_rdma_link_test(gpul_rdma_link *l, gpul_rdma_request request, bool *done, uint64_t *bytes, gpul_error *err)
@@ -53,7 +51,7 @@ gpul_status gpul_rdma_link_test(gpul_rdma_link *l, gpul_rdma_request request, bo
 		*bytes = r->span.bytes;
 	r->kind = FREE;
 	r->generation = (r->generation + 1) & 0x3fffff;
-	l->free_requests[l->n_free_requests++] = request_index(l, r);
+	l->free_requests[l->n_free_requests++] = r->index;
 	return GPUL_OK;
 }
 
@@ -74,42 +72,12 @@ gpul_status gpul_rdma_check_span(const gpul_rdma_link *l, const gpul_rdma_span *
 	return GPUL_OK;
 }
 
-/* ---- operations ------------------------------------------------------------------------------------------ */
-
-void gpul_rdma_make_signaled(struct queue *q, gpul_rdma_op *op)
-{
-	op->flags |= q->wants_delivery ? GPUL_RDMA_SIGNALED | GPUL_RDMA_DELIVERED : GPUL_RDMA_SIGNALED;
-	q->unsignaled = q->unsignaled_bytes = 0;
-	q->wants_signal = q->wants_delivery = false;
-}
-
-gpul_rdma_op *gpul_rdma_emit(gpul_rdma_link *l, struct take *t, gpul_rdma_op_kind kind, unsigned qp, uint16_t request,
-			     uint8_t stage, uint32_t bytes)
-{
-	struct queue *q = &l->queues[qp];
-	gpul_rdma_op *op = &t->ops[t->n];
-
-	*op = (gpul_rdma_op){ .kind = (uint8_t)kind, .qp = (uint16_t)qp, .bytes = bytes, .id = MAKE_ID(ID_QUEUE, qp, q->posted) };
-	q->flights[q->posted++ & l->depth_mask] = (struct flight){ .request = request, .stage = stage };
-	q->last_op = (int)t->n++;
-	q->unsignaled++;
-	q->unsignaled_bytes += bytes < SIGNAL_BYTES ? bytes : SIGNAL_BYTES;
-	if (request != NO_REQUEST) {
-		q->wants_signal = true;
-		q->wants_delivery |= l->requests[request].kind == PUT;  /* no arrival will tell the peer's user */
-	}
-	if (!l->desc.completes_in_order || q->unsignaled_bytes >= SIGNAL_BYTES || q->unsignaled >= l->desc.depth / 4 ||
-	    (q->wants_signal && q->unsignaled >= SIGNAL_OPS))
-		gpul_rdma_make_signaled(q, op);
-	return op;
-}
-
 void gpul_rdma_request_retired(gpul_rdma_link *l, struct request *r)
 {
 	if (--r->ops_left)
 		return;
 	if (r->kind == PUT && r->put.signal_left) {
-		l->signals[l->signals_head++ & REQUEST_MASK] = request_index(l, r);
+		l->signals[l->signals_head++ & REQUEST_MASK] = r->index;
 		return;
 	}
 	if (r->kind == PUT)

@@ -139,7 +139,7 @@ static unsigned emit_segment(gpul_rdma_link *l, struct take *t, const gpul_rdma_
 			const gpul_rdma_piece *p = piece_of(area, at + done);
 			const uint64_t left = p->at + p->bytes - (at + done);
 			const uint32_t now = end - done < left ? end - done : (uint32_t)left;
-			gpul_rdma_op *op = gpul_rdma_emit(l, t, done + now == end ? GPUL_RDMA_OP_WRITE_IMM : GPUL_RDMA_OP_WRITE,
+			gpul_rdma_op *op = emit_op(l, t, done + now == end ? GPUL_RDMA_OP_WRITE_IMM : GPUL_RDMA_OP_WRITE,
 							  queue_of(l, slot->sequence, i), request, stage, now);
 
 			op->imm = imm;
@@ -172,7 +172,7 @@ static void begin_copy(gpul_rdma_link *l, struct request *r, const gpul_rdma_slo
 	const uint8_t stage = l->out.free[--l->out.n_free];
 
 	l->out_stages[stage] = (struct out_stage){
-		.slot = *slot, .request = request_index(l, r), .last = last, .bytes = bytes, .offset = r->send.taken,
+		.slot = *slot, .request = r->index, .last = last, .bytes = bytes, .offset = r->send.taken,
 	};
 	if (bytes)
 		l->out.copies[l->out.copies_head++ % MAX_STAGES] = stage;
@@ -211,7 +211,7 @@ static bool send_segment(gpul_rdma_link *l, struct take *t, struct request *r)
 
 		if (!has_room(l, t, sequence, n, area->n_pieces))
 			return false;
-		r->ops_left += emit_segment(l, t, area, r->span.at + taken, &slot, bytes, last, request_index(l, r), NO_STAGE);
+		r->ops_left += emit_segment(l, t, area, r->span.at + taken, &slot, bytes, last, r->index, NO_STAGE);
 	}
 	r->send.taken += bytes;
 	pass_slot(l, &slot, !last);
@@ -303,6 +303,6 @@ gpul_status gpul_rdma_link_send(gpul_rdma_link *l, const gpul_rdma_span *span, u
 	r->span = *span;
 	r->tag = tag;
 	r->send.taken = 0;
-	l->sends[l->sends_head++ & REQUEST_MASK] = request_index(l, r);
+	l->sends[l->sends_head++ & REQUEST_MASK] = r->index;
 	return GPUL_OK;
 }
