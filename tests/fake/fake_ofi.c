@@ -139,11 +139,11 @@ static struct fi_info *make_info(const fake_ofi_entry *e)
 /* "tcp" names "tcp;ofi_rxm", too. */
 static bool is_wanted(const fake_ofi_entry *e, const struct fi_info *hints)
 {
-	const char *provider = hints->fabric_attr->prov_name, *domain = hints->domain_attr->name;
+	const char *provider = hints ? hints->fabric_attr->prov_name : NULL, *domain = hints ? hints->domain_attr->name : NULL;
 	const size_t n = provider ? strlen(provider) : 0;
 
-	return (!provider || (!strncmp(e->provider, provider, n) && (!e->provider[n] || e->provider[n] == ';'))) &&
-	       (!domain || !strcmp(domain, e->domain)) && (hints->tx_attr->msg_order & ~e->msg_order) == 0;
+	return !hints || ((!provider || (!strncmp(e->provider, provider, n) && (!e->provider[n] || e->provider[n] == ';'))) &&
+			  (!domain || !strcmp(domain, e->domain)) && (hints->tx_attr->msg_order & ~e->msg_order) == 0);
 }
 
 static int getinfo(uint32_t version, const char *node, const char *service, uint64_t flags, const struct fi_info *hints,
