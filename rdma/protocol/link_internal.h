@@ -91,6 +91,7 @@ struct queue {
 	uint32_t unsignaled, unsignaled_bytes;
 	bool wants_signal;       /* an operation of a request is among the unsignalled ones */
 	bool wants_delivery;     /* an operation of a put */
+	uint32_t delivery_until; /* behind the last DELIVERED operation */
 	bool put_busy;           /* fabrics without order: a put is in flight */
 	uint32_t recvs_used;
 	int last_op;             /* index in the current take; -1: none */
