@@ -26,10 +26,10 @@ static gpul_status break_conn(gpul_rdma_conn *c, gpul_error *err)
 	if (!c->broken) {
 		c->broken = true;
 		gpul_rdma_link_fail(c->link, &why);
+		gpul_rdma_watch_end(c->watched, &why);  /* first: else the peer sees the broken path before the cause */
 		c->r->backend->break_path(c->path);
 		if (c->copies)
 			gpul_rdma_copies_drain(c->copies);
-		gpul_rdma_watch_end(c->watched, &why);
 		gpul_log(GPUL_LOG_INFO, "rdma", "%s: the connection has failed: %s: %s", why.peer, why.call, why.what);
 	}
 	return gpul_rdma_failure_error(&why, err);

@@ -49,6 +49,8 @@ struct ofi_path {
 	size_t address_bytes;            /* of an endpoint's address; 0: not described yet */
 	uint32_t reached;                /* bit i: endpoint i has accepted a write */
 	struct ofi_probe probe;          /* of an endpoint that accepts none */
+	gpul_rdma_failure gone;          /* a completion says that the peer has gone; reported when gone_ns is long ago */
+	uint64_t gone_ns;
 	unsigned char addresses[GPUL_RDMA_MAX_DESCRIPTION];  /* of the peer's endpoints */
 };
 

@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "rdma/ofi/ofi_internal.h"
 
 enum { ENTRIES = 64 };
+static const uint64_t GRACE_NS = 50000000;
 
 static const char *const PEER_GONE = "the peer's process has ended, or has closed the connection: see its messages";
 static const char *const WRONG_KEY = "the key or the range of the peer's memory is wrong: offer the memory again, and keep it registered";
@@ -68,7 +70,7 @@ gpul_status gpul_ofi_post(void *path, const gpul_rdma_op *ops, unsigned n, unsig
 	gpul_status st = GPUL_OK;
 	unsigned i;
 
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n && !p->gone.status; i++) {
 		ssize_t r;
 
 		if (ops[i].kind == GPUL_RDMA_OP_RECV)  /* libfabric's writes with data need no receives */
@@ -87,6 +89,17 @@ gpul_status gpul_ofi_post(void *path, const gpul_rdma_op *ops, unsigned n, unsig
 	return st;
 }
 
+/* The peer has closed its endpoint, usually because it has failed: its record, or the end of its process, comes by way of the
+ * socket, and tells more than this completion, which often comes first. */
+static gpul_status report_gone(const struct ofi_path *p, gpul_rdma_failure *why)
+{
+	if (gpul_clock_ns() - p->gone_ns < GRACE_NS)
+		return GPUL_OK;
+	if (!why->status)
+		*why = p->gone;
+	return why->status;
+}
+
 /* libfabric's layer over tcp (and others that are built on connections) ends the writes of a connection with ECANCELED; the
  * provider's number is the errno with which the connection has ended.  Measured with 1.17: ENOTCONN: the peer is gone; ENOENT: it
  * has refused the key or the range. */
@@ -97,6 +110,7 @@ static void explain_cancel(const struct fi_cq_err_entry *e, char *detail, size_t
 	switch (e->prov_errno) {
 	case FI_ENOTCONN:
 	case FI_ECONNRESET:
+	case FI_ECONNABORTED:
 	case EPIPE:
 		snprintf(detail, detail_bytes, "the connection to the peer has ended");
 		*advice = PEER_GONE;
@@ -108,6 +122,13 @@ static void explain_cancel(const struct fi_cq_err_entry *e, char *detail, size_t
 	default:
 		break;
 	}
+}
+
+static bool is_gone(const struct fi_cq_err_entry *e)
+{
+	const int number = e->err == FI_ECANCELED ? e->prov_errno : e->err;
+
+	return number == FI_ENOTCONN || number == FI_ECONNRESET || number == FI_ECONNABORTED || number == EPIPE;
 }
 
 static gpul_status read_error(struct ofi_path *p, gpul_rdma_failure *why)
@@ -128,16 +149,24 @@ static gpul_status read_error(struct ofi_path *p, gpul_rdma_failure *why)
 	st = gpul_rdma_fail(why, GPUL_ESYS, e.err, "completion", advice, "%s%s%s", p->device->ofi->fi_strerror(e.err), *detail ? ": " : "",
 			    detail);
 	why->vendor = (uint32_t)e.prov_errno;
-	return st;
+	if (!is_gone(&e))
+		return st;
+	p->gone = *why;
+	p->gone_ns = gpul_clock_ns();
+	*why = (gpul_rdma_failure){ .status = GPUL_OK };
+	return GPUL_OK;
 }
 
 gpul_status gpul_ofi_poll(void *path, gpul_rdma_event *events, unsigned max, unsigned *n_events, gpul_rdma_failure *why)
 {
 	struct ofi_path *p = path;
 	struct fi_cq_data_entry entries[ENTRIES];
-	const ssize_t n = fi_cq_read(p->cq, entries, max < ENTRIES ? max : ENTRIES);
+	ssize_t n;
 
 	*n_events = 0;
+	if (p->gone.status)
+		return report_gone(p, why);
+	n = fi_cq_read(p->cq, entries, max < ENTRIES ? max : ENTRIES);
 	if (n == -FI_EAGAIN)
 		return GPUL_OK;
 	if (n == -FI_EAVAIL)

@@ -251,7 +251,7 @@ static void each_completion_may_be_an_error(void **state)
 				assert_true(why[i].advice[0] && why[i].what[0] && why[i].peer[0] && why[i].after_ns);
 			}
 			if (!fine)
-				assert_int_equal(why[0].by_peer + why[1].by_peer, 1);
+				assert_true(why[0].by_peer + why[1].by_peer <= 1);  /* both may see it themselves */
 			close_all();
 			assert_int_equal(f->alive(), 0);
 			assert_true(n < 100);
@@ -268,8 +268,9 @@ static void a_cut_network_ends_at_the_deadline(void **state)
 		f->cut();
 		assert_int_equal(start_transfers(200), GPUL_OK);
 		finish_transfers();
-		assert_non_null(strstr(x.err[0].text, "deadline"));
-		assert_non_null(strstr(x.err[1].text, "deadline"));
+		for (int i = 0; i < 2; i++)
+			if (!strstr(x.err[i].text, "deadline"))
+				fail_msg("%s: side %d: %s", f->backend, i, x.err[i].text);
 		close_all();
 		assert_int_equal(f->alive(), 0);
 	}

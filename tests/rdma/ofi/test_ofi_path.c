@@ -50,9 +50,12 @@ static gpul_rdma_failure failure_of(struct ofi_end *e)
 	gpul_rdma_failure why = { 0 };
 	gpul_rdma_event events[8];
 
-	for (unsigned i = 0, n; i < 100; i++)
+	for (const uint64_t end = gpul_clock_ns() + 10000000000; gpul_clock_ns() < end;) {
+		unsigned n;
+
 		if (gpul_rdma_libfabric.poll(e->path, events, 8, &n, &why))
 			return why;
+	}
 	fail_msg("the path has not failed");
 	return why;
 }
