@@ -95,6 +95,7 @@ struct rdma_bench_request {
 	const char *host;            /* NULL: start a peer */
 	uint64_t bytes[RDMA_MOST_ROWS];  /* sizes of the messages */
 	unsigned n_sizes;
+	unsigned n_buffers;          /* messages of a flow that have different buffers; 0: all that are in flight */
 	uint64_t iterations;         /* per size and flow; 0: by time */
 	int time_ms;                 /* per size */
 	int wait_ms;                 /* for the server */

@@ -96,13 +96,21 @@ static gpul_status await_answer(struct client *c, bool ran, struct rdma_answer *
 	return st ? st : rdma_wire_check_answer(out, got, c->n_plans, ran, err);
 }
 
+/* Places of messages in each buffer: one for each message in flight, unless --buffers wants fewer. */
+static unsigned n_places(const struct client *c, enum rdma_plan_kind kind, const struct rdma_row *row)
+{
+	const unsigned all = row->window * row->n_parts, wanted = c->q->n_buffers;
+
+	return kind == RDMA_PLAN_CHECK || !wanted || wanted > all ? all : wanted;
+}
+
 static gpul_status send_plan(struct client *c, enum rdma_plan_kind kind, const struct rdma_row *row, uint64_t count, gpul_error *err)
 {
 	struct rdma_flow *f = &c->s.flow[0];
 
 	f->mail->plan = (struct rdma_plan){ .magic = RDMA_WIRE_MAGIC, .number = ++c->n_plans, .kind = (uint32_t)kind,
 					    .bytes = row ? row->bytes : 0, .count = count, .window = row ? row->window : 0,
-					    .n_parts = row ? row->n_parts : 0 };
+					    .n_parts = row ? row->n_parts : 0, .n_places = row ? n_places(c, kind, row) : 0 };
 	return rdma_control(&c->s, f, &f->mail->plan, sizeof f->mail->plan, c->s.deadline_ms, NULL, err);
 }
 
@@ -116,7 +124,7 @@ static gpul_status run_phase(struct client *c, enum rdma_plan_kind kind, struct 
 	gpul_status st = send_plan(c, kind, row, count, err);
 
 	p = (struct rdma_phase){ .mode = c->s.shape.mode, .kind = kind, .number = c->n_plans, .bytes = row->bytes, .count = count,
-				 .window = row->window, .n_parts = row->n_parts, .flush = c->s.shape.flush };
+				 .window = row->window, .n_parts = row->n_parts, .n_places = n_places(c, kind, row), .flush = c->s.shape.flush };
 	st = st ? st : rdma_phase_prepare(&c->s, &p, err);
 	st = st ? st : await_answer(c, false, &answer, err);
 	st = st ? st : rdma_phase_run(&c->s, &p, &row->here, err);

@@ -9,7 +9,7 @@
 #include "cli/rdma/rdma_bench_memory.h"
 
 enum {
-	OPT_MODE = RDMA_N_COMMON_OPTS, OPT_SIZES, OPT_NFLOW, OPT_NMSG, OPT_NREQ, OPT_ITERATIONS, OPT_TIME, OPT_FLUSH, OPT_QPS,
+	OPT_MODE = RDMA_N_COMMON_OPTS, OPT_SIZES, OPT_NFLOW, OPT_NMSG, OPT_NREQ, OPT_BUFFERS, OPT_ITERATIONS, OPT_TIME, OPT_FLUSH, OPT_QPS,
 	OPT_STRIPE, OPT_SEGMENT, OPT_WAIT, OPT_PLOT, OPT_FORCE,
 };
 
@@ -25,6 +25,8 @@ const struct cli_opt rdma_bench_opts[] = {
 	[OPT_NFLOW] = { "nflow", "N", "number of connections (default: 1)", NULL },
 	[OPT_NMSG] = { "nmsg", "N", "messages that one receive takes, in any order, 1 to 8 (default: 1)", NULL },
 	[OPT_NREQ] = { "nreq", "N", "receives or puts in flight per connection (default: 8; put: 64)", NULL },
+	[OPT_BUFFERS] = { "buffers", "N",
+		"buffers of the messages in flight (default: one each; ib_write_bw and fi_rma_bw have one for all)", NULL },
 	[OPT_ITERATIONS] = { "iterations", "N", "receives or puts per size and connection (default: by --time)", NULL },
 	[OPT_TIME] = { "time", "SECONDS", "time per size (default: 0.5)", NULL },
 	[OPT_FLUSH] = { "flush", NULL, "flush each received message, as a kernel that already runs needs it", NULL },
@@ -328,6 +330,7 @@ gpul_status rdma_bench_parse(const struct cli_args *args, struct rdma_bench_requ
 	st = st ? st : parse_shape(args, out, err);
 	st = st ? st : parse_path(args, &out->setup.rdma, err);
 	st = st ? st : parse_sizes(cli_value(args, OPT_SIZES), out, err);
+	st = st ? st : parse_unsigned("buffers", cli_value(args, OPT_BUFFERS), 1, RDMA_MOST_RING, &out->n_buffers, err);
 	st = st ? st : parse_number("iterations", cli_value(args, OPT_ITERATIONS), 1, 1ull << 32, &out->iterations, err);
 	st = st ? st : parse_time("time", cli_value(args, OPT_TIME), &out->time_ms, err);
 	st = st ? st : parse_time("wait", cli_value(args, OPT_WAIT), &out->wait_ms, err);

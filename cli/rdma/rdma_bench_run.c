@@ -53,17 +53,20 @@ static uint64_t place_offset(const struct rdma_phase *p, unsigned place, bool in
 
 static uint64_t place_at(const struct worker *w, const struct rdma_flow *f, uint64_t message, bool in)
 {
-	const unsigned place = (unsigned)(message % (w->p->window * w->p->n_parts));
+	const unsigned place = (unsigned)(message % w->p->n_places);
 
 	return rdma_buffers_at(&w->s->buffers, f->number, in) + place_offset(w->p, place, in);
 }
 
-/* The CPU's address of a message whose first 8 bytes carry its number; NULL: this phase has none. */
+/* The CPU's address of a message whose first 8 bytes carry its number; NULL: they do not, or other messages in flight have the
+ * same place. */
 static unsigned char *stamp_of(const struct worker *w, uint64_t at)
 {
 	const struct rdma_buffers *b = &w->s->buffers;
 
-	return w->p->kind == RDMA_PLAN_CHECK || w->p->bytes < 8 || !b->cpu ? NULL : b->cpu + (at - b->at);
+	if (w->p->kind == RDMA_PLAN_CHECK || w->p->n_places < w->p->window * w->p->n_parts)
+		return NULL;
+	return w->p->bytes < 8 || !b->cpu ? NULL : b->cpu + (at - b->at);
 }
 
 static void stamp_message(const struct worker *w, uint64_t at, uint64_t message)
@@ -322,7 +325,7 @@ static gpul_status put_next(struct worker *w, struct rdma_flow *f, bool *sent)
 	const uint64_t bytes = p->mode == RDMA_PUT_LAT && p->bytes <= 8 ? 0 : p->bytes;
 	const gpul_rdma_put_desc put = {
 		.from = { .at = place_at(w, f, message, false), .bytes = bytes, .area = gpul_rdma_region_area(w->s->buffers.region) },
-		.to = { f->peer_in.address + place_offset(p, i, true), f->peer_in.key, bytes },
+		.to = { f->peer_in.address + place_offset(p, (unsigned)(message % p->n_places), true), f->peer_in.key, bytes },
 		.signal = { f->peer_signals.address + lane * sizeof(uint64_t), f->peer_signals.key, sizeof(uint64_t) },
 		.signal_value = f->put_base + message + 1,
 		.lane = lane,

@@ -49,7 +49,7 @@ struct rdma_phase {
 	enum rdma_mode mode;
 	enum rdma_plan_kind kind;
 	uint64_t number, bytes, count;
-	unsigned window, n_parts;
+	unsigned window, n_parts, n_places;   /* n_places: of messages in a buffer; at most window x n_parts */
 	bool flush;
 };
 

@@ -90,7 +90,7 @@ static gpul_status serve_plan(struct rdma_session *s, const struct rdma_plan *pl
 {
 	const struct rdma_phase p = { .mode = s->shape.mode, .kind = (enum rdma_plan_kind)plan->kind, .number = plan->number,
 				      .bytes = plan->bytes, .count = plan->count, .window = plan->window, .n_parts = plan->n_parts,
-				      .flush = s->shape.flush };
+				      .n_places = plan->n_places, .flush = s->shape.flush };
 	struct rdma_answer answer = { .number = plan->number };
 	gpul_status st = rdma_phase_prepare(s, &p, &answer.err), sent;
 

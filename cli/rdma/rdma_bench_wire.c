@@ -55,7 +55,8 @@ gpul_status rdma_wire_check_plan(const struct rdma_plan *p, uint64_t bytes, uint
 	if (p->count < 1 || p->count > 1ull << 40 || p->window < 1 || p->window > RDMA_MOST_REQUESTS || p->n_parts < 1 ||
 	    p->n_parts > shape->n_parts || p->window * p->n_parts > RDMA_MOST_RING ||
 	    p->bytes > GPUL_RDMA_MAX_PUT || rdma_memory_stride(p->bytes) > shape->buffer_bytes / (p->window * p->n_parts) ||
-	    (p->kind == RDMA_PLAN_CHECK && p->count > p->window))
+	    p->n_places < 1 || p->n_places > p->window * p->n_parts ||
+	    (p->kind == RDMA_PLAN_CHECK && (p->count > p->window || p->n_places < p->window * p->n_parts)))
 		return gpul_fail(err, GPUL_EFORMAT, 0, "plan %llu of the client: %u x %u messages of %llu bytes do not fit",
 				 (unsigned long long)number, p->window, p->n_parts, (unsigned long long)p->bytes);
 	return GPUL_OK;

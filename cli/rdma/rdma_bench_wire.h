@@ -41,7 +41,7 @@ enum rdma_plan_kind { RDMA_PLAN_WARM, RDMA_PLAN_MEASURE, RDMA_PLAN_CHECK, RDMA_P
 struct rdma_plan {
 	uint64_t magic, number;        /* number: of the plan, from 1 */
 	uint64_t bytes, count;         /* size of a message; groups of messages per flow */
-	uint32_t kind, window, n_parts, reserved;
+	uint32_t kind, window, n_parts, n_places;
 };
 
 struct rdma_answer {
