@@ -31,7 +31,7 @@ SUBFOLDERS = {
                      "api/base", "api/stream", "api/vmm", "api/memory", "api/code", "api"],
     "memalloc":     ["", "probe"],
     "rdma":         ["protocol", "backend", "oob", "nic", "gpu", "verbs", "ofi", "", "put"],
-    "cli":          ["lib", "kernels", "run", "ls", "compile", "devices", "sum", "share", "fifo/clock", "fifo/bench", "fifo", "rdma", ""],
+    "cli":          ["lib", "kernels", "run", "ls", "compile", "devices", "sum", "share", "fifo/clock", "fifo/bench", "fifo/put", "fifo", "rdma", ""],
 }
 LIBRARY = [m for m in MODULES if m not in ("loader/runtime", "softcuda", "cli")]  # the modules of libgpuload
 PROGRAMS = {"gpuload": "cli/main.c", "gpuload-probe": "memalloc/probe/probe_main.c"}  # sources that are not in the library of their folder

@@ -29,7 +29,7 @@ VECTORS = {"cli/sum/sum.c", "cli/fifo/bench/fifo_bench_check.c"}
 EMBEDS = {"cli/fifo/bench/fifo_bench_run.c": "cli/kernels/fifo_bench.ptx", "cli/sum/sum_gpu.c": "cli/kernels/sum.ptx",
           "cli/fifo/clock/fifo_clock.c": "cli/kernels/fifo_clock.ptx",
           "cli/fifo/fifo_push.c": "cli/kernels/fifo_push.ptx",
-          "cli/fifo/fifo_trace_run.c": "cli/kernels/fifo_trace.ptx"}
+          "cli/fifo/fifo_trace_run.c": "cli/kernels/fifo_trace.ptx", "cli/fifo/put/fifo_put_end.c": "cli/kernels/fifo_put.ptx"}
 
 # Tests that work with every driver: tests/gpu/run runs them on a GPU.
 GPU_TESTS = ("memalloc/test_mem", "memalloc/test_numa", "memalloc/test_regcache_threads", "ipc/test_control",

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/fifo/put/fifo_put.h"
 #include "cli/lib/new_file.h"
 #include "cli/lib/stop.h"
 #include "cli/lib/value.h"
@@ -14,11 +15,11 @@
 
 static const char default_path[] = "fifo-trace.json";
 enum { DEFAULT_SLOTS = 32, DEFAULT_BLOCKS = 4, DEFAULT_TRIGGERS = 64, DEFAULT_HANDLER_NS = 500, DEFAULT_SECONDS = 10,
-       MOST_HANDLER_NS = 100 * 1000 * 1000 };
+       MOST_HANDLER_NS = 100 * 1000 * 1000, DEFAULT_BYTES = 64, MOST_BYTES = 65536 };
 
 enum {
 	OPT_OUT, OPT_FORCE, OPT_SIZE, OPT_PARALLEL, OPT_MODE, OPT_TRIGGERS, OPT_SYNC, OPT_HANDLER_NS, OPT_KIND, OPT_DEVICE,
-	OPT_TIMEOUT, OPT_DRIVER,
+	OPT_TIMEOUT, OPT_PUT, OPT_BYTES, OPT_BACKEND, OPT_PROVIDER, OPT_PEER, OPT_DRIVER,
 };
 
 static const struct cli_opt trace_opts[] = {
@@ -39,6 +40,11 @@ static const struct cli_opt trace_opts[] = {
 	[OPT_DEVICE] = { "device", "N", "number of the GPU, from 0 (default: 0)", NULL },
 	[OPT_TIMEOUT] = { "timeout", "SECONDS",
 		"longest wait of a push or a sync (default: 10)", NULL },
+	[OPT_PUT] = { "put", NULL, "trace puts to a kernel of another process", NULL },
+	[OPT_BYTES] = { "bytes", "N", "with --put: size of a put (default: 64)", NULL },
+	[OPT_BACKEND] = { "backend", "NAME", "with --put: verbs or libfabric (default: verbs if there is a NIC)", "auto verbs libfabric" },
+	[OPT_PROVIDER] = { "provider", "NAME", "with --put: libfabric's provider (default: tcp)", "tcp shm verbs efa" },
+	[OPT_PEER] = { "peer-device", "N", "with --put: GPU of the other process (default: --device)", NULL },
 	[OPT_DRIVER] = CLI_DRIVER_OPT,
 	{ 0 },
 };
@@ -55,6 +61,11 @@ static const char trace_details[] =
 	"Arrows lead from each push to its handle and, with --sync, on to its sync. GPU times can be\n"
 	"wrong by half the shortest round trip between the two clocks; this bound is printed with the\n"
 	"percentiles of each step (on stderr with -o -), and is part of FILE.\n"
+	"\n"
+	"With --put, each trigger is a message: the proxy writes --bytes into the memory of a second\n"
+	"process, which this command starts, and raises a step there. Each block waits until its put is\n"
+	"acknowledged. FILE then has four processes on one clock: the kernel that pushes; the proxy, with\n"
+	"post and in flight; the receiver's CPU, with flush; the receiver's kernel, with wait for step.\n"
 	"\n"
 	"At most 100000 triggers. Mode lanes has one lane per block, but at most one per slot.\n";
 
@@ -170,17 +181,17 @@ static gpul_status parse_request(const struct cli_args *args, struct fifo_trace_
 /* ---- output ----------------------------------------------------------------------------------------------------- */
 
 /* Write the trace to its file and the text to stdout, or with -o - the trace to stdout and the text to stderr. */
-static gpul_status write_trace(const struct fifo_trace *t, struct out *json, struct out *text, gpul_error *err)
+static gpul_status write_trace(const struct fifo_trace_request *q, struct out *json, struct out *text, gpul_error *err)
 {
-	const bool to_stdout = !strcmp(t->ask.path, "-");
+	const bool to_stdout = !strcmp(q->path, "-");
 	gpul_status st = to_stdout ? out_flush(json, err)
-				   : new_file_write(t->ask.path, NULL, 0, json->at, json->n, t->ask.force, err);
+				   : new_file_write(q->path, NULL, 0, json->at, json->n, q->force, err);
 
 	if (st)
 		return st;
 	if (!to_stdout) {
 		out_text(text, "\n");
-		out_name(text, t->ask.path, strlen(t->ask.path));
+		out_name(text, q->path, strlen(q->path));
 		out_text(text, ": open it in https://ui.perfetto.dev or in chrome://tracing\n");
 		return out_flush(text, err);
 	}
@@ -197,18 +208,87 @@ static gpul_status trace_and_write(const struct fifo_trace_request *q, gpul_erro
 	st = st ? st : fifo_trace_run(q, &t, err);
 	st = st ? st : fifo_trace_json(&t, &json, err);
 	st = st ? st : fifo_trace_text(&t, &text, err);
-	st = st ? st : write_trace(&t, &json, &text, err);
+	st = st ? st : write_trace(q, &json, &text, err);
 	out_free(&json);
 	out_free(&text);
 	fifo_trace_free(&t);
 	return st;
 }
 
+/* ---- --put ------------------------------------------------------------------------------------------------------ */
+
+/* Options that have no meaning together. */
+static gpul_status check_options(const struct cli_args *args, gpul_error *err)
+{
+	static const int only_put[] = { OPT_BYTES, OPT_BACKEND, OPT_PROVIDER, OPT_PEER };
+	static const int never_put[] = { OPT_SIZE, OPT_MODE, OPT_SYNC, OPT_HANDLER_NS };
+
+	for (int i = 0; i < 4; i++) {
+		if (cli_value(args, OPT_PUT) && cli_value(args, never_put[i]))
+			return gpul_fail(err, GPUL_EINVAL, 0, "--%s is not an option of traces with --put", trace_opts[never_put[i]].name);
+		if (!cli_value(args, OPT_PUT) && cli_value(args, only_put[i]))
+			return gpul_fail(err, GPUL_EINVAL, 0, "--%s is an option of traces with --put", trace_opts[only_put[i]].name);
+	}
+	return GPUL_OK;
+}
+
+static gpul_status parse_fabric(const struct cli_args *args, struct fifo_put_request *p, gpul_error *err)
+{
+	const char *backend = cli_value(args, OPT_BACKEND);
+
+	if (backend && strcmp(backend, "auto") && strcmp(backend, "verbs") && strcmp(backend, "libfabric"))
+		return gpul_fail(err, GPUL_EINVAL, 0, "--backend must be auto, verbs or libfabric, not '%.40s'", backend);
+	p->backend = backend && strcmp(backend, "auto") ? backend : NULL;
+	p->provider = cli_value(args, OPT_PROVIDER);
+	if (p->provider && p->backend && !strcmp(p->backend, "verbs"))
+		return gpul_fail(err, GPUL_EINVAL, 0, "--provider %.40s selects libfabric, but --backend is verbs", p->provider);
+	if (p->provider)
+		p->backend = "libfabric";
+	return GPUL_OK;
+}
+
+static gpul_status parse_put(const struct cli_args *args, const struct fifo_trace_request *q, struct fifo_put_request *p,
+			     gpul_error *err)
+{
+	uint64_t bytes = 0, peer = 0;
+	gpul_status st = parse_number(args, OPT_BYTES, "bytes", 8, MOST_BYTES, DEFAULT_BYTES, &bytes, err);
+
+	*p = (struct fifo_put_request){ .blocks = q->blocks, .puts = q->triggers, .timeout_ns = q->timeout_ns, .kind = q->kind,
+					.devices = q->devices };
+	st = st ? st : parse_number(args, OPT_PEER, "peer-device", 0, INT_MAX, (uint64_t)q->devices.ordinal[0], &peer, err);
+	if (!st && bytes % 8)
+		st = gpul_fail(err, GPUL_EINVAL, 0, "--bytes must be a multiple of 8, not %" PRIu64, bytes);
+	p->bytes = (unsigned)bytes;
+	p->peer_device = (int)peer;
+	return st ? st : parse_fabric(args, p, err);
+}
+
+static gpul_status trace_puts(const struct fifo_put_request *p, const struct fifo_trace_request *q, gpul_error *err)
+{
+	struct fifo_put_trace t = { 0 };
+	struct out json = { 0 }, text = { 0 };
+	gpul_status st = fifo_put_run(p, &t, err);
+
+	st = st ? st : fifo_put_json(&t, &json, err);
+	st = st ? st : fifo_put_text(&t, &text, err);
+	st = st ? st : write_trace(q, &json, &text, err);
+	out_free(&json);
+	out_free(&text);
+	fifo_put_free(&t);
+	return st;
+}
+
 static int cmd_fifo_trace(const struct cli_args *args, gpul_error *err)
 {
 	struct fifo_trace_request q;
-	gpul_status st = parse_request(args, &q, err);
+	struct fifo_put_request p;
+	gpul_status st = check_options(args, err);
 
+	st = st ? st : parse_request(args, &q, err);
+	if (!st && cli_value(args, OPT_PUT)) {
+		st = parse_put(args, &q, &p, err);
+		return cli_exit_code(st ? st : trace_puts(&p, &q, err));
+	}
 	return cli_exit_code(st ? st : trace_and_write(&q, err));
 }
 

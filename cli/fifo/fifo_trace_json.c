@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/lib/json.h"
+#include "cli/lib/trace_events.h"
 
 enum { GPU = 1, CPU = 2, RING = 3 };
 
@@ -25,71 +25,6 @@ static int64_t lesser(int64_t a, int64_t b)
 static int64_t greater(int64_t a, int64_t b)
 {
 	return a > b ? a : b;
-}
-
-/* ---- parts of an event ------------------------------------------------------------------------------------------ */
-
-static void begin_event(struct json *j, const char *phase, unsigned process, unsigned track, const char *name)
-{
-	json_begin(j, NULL, '{');
-	json_text(j, "ph", phase);
-	json_u64(j, "pid", process);
-	json_u64(j, "tid", track);
-	json_text(j, "name", name);
-}
-
-static void add_time(struct json *j, int64_t ns)
-{
-	json_double(j, "ts", (double)ns / 1000);
-}
-
-static void begin_slice(struct json *j, unsigned process, unsigned track, const char *name, int64_t from, int64_t to)
-{
-	begin_event(j, "X", process, track, name);
-	add_time(j, from);
-	json_double(j, "dur", (double)greater(to - from, 0) / 1000);
-}
-
-static void add_slice(struct json *j, unsigned process, unsigned track, const char *name, int64_t from, int64_t to)
-{
-	begin_slice(j, process, track, name, from, to);
-	json_end(j, '}');
-}
-
-/* One end of an arrow ("s", "f") or of an asynchronous event ("b", "e"). */
-static void add_endpoint(struct json *j, const char *phase, unsigned process, unsigned track, const char *name,
-		    uint64_t id, int64_t ns)
-{
-	begin_event(j, phase, process, track, name);
-	json_text(j, "cat", name);
-	json_u64(j, "id", id);
-	add_time(j, ns);
-	if (phase[0] == 'f')
-		json_text(j, "bp", "e");  /* bind the arrow to the enclosing slice, not to the next one */
-	json_end(j, '}');
-}
-
-static void name_process(struct json *j, unsigned process, const char *name)
-{
-	begin_event(j, "M", process, 0, "process_name");
-	json_begin(j, "args", '{');
-	json_text(j, "name", name);
-	json_end(j, '}');
-	json_end(j, '}');
-	begin_event(j, "M", process, 0, "process_sort_index");
-	json_begin(j, "args", '{');
-	json_u64(j, "sort_index", process);
-	json_end(j, '}');
-	json_end(j, '}');
-}
-
-static void name_track(struct json *j, unsigned process, unsigned track, const char *name)
-{
-	begin_event(j, "M", process, track, "thread_name");
-	json_begin(j, "args", '{');
-	json_text(j, "name", name);
-	json_end(j, '}');
-	json_end(j, '}');
 }
 
 /* ---- the tracks ------------------------------------------------------------------------------------------------- */
@@ -117,7 +52,7 @@ static void gpu_events(struct json *j, const struct fifo_trace *t, unsigned inde
 	const struct fifo_trace_trigger *of = &t->triggers[index];
 	const unsigned track = index / t->ask.triggers + 1;
 
-	begin_slice(j, GPU, track, "push", of->begun, of->pushed);
+	trace_begin_slice(j, GPU, track, "push", of->begun, of->pushed);
 	json_begin(j, "args", '{');
 	json_u64(j, "trigger", index % t->ask.triggers);
 	json_u64(j, "lane", of->lane);
@@ -125,11 +60,11 @@ static void gpu_events(struct json *j, const struct fifo_trace *t, unsigned inde
 	json_end(j, '}');
 	json_end(j, '}');
 	if (of->room > of->begun)
-		add_slice(j, GPU, track, "wait for room", of->begun, lesser(of->room, of->pushed));
-	add_endpoint(j, "s", GPU, track, "pushed", index, leaves_push(of));
+		trace_add_slice(j, GPU, track, "wait for room", of->begun, lesser(of->room, of->pushed));
+	trace_add_endpoint(j, "s", GPU, track, "pushed", index, leaves_push(of));
 	if (t->ask.sync) {
-		add_slice(j, GPU, track, "sync", of->pushed, of->synced);
-		add_endpoint(j, "f", GPU, track, "done", index, enters_sync(of));
+		trace_add_slice(j, GPU, track, "sync", of->pushed, of->synced);
+		trace_add_endpoint(j, "f", GPU, track, "done", index, enters_sync(of));
 	}
 }
 
@@ -140,7 +75,7 @@ static void cpu_events(struct json *j, const struct fifo_trace *t)
 	for (unsigned b = 0; b < t->n_batches; b++) {
 		const struct fifo_trace_batch *batch = &t->batches[b];
 
-		begin_slice(j, CPU, 1, "batch", batch->popped, batch->released);
+		trace_begin_slice(j, CPU, 1, "batch", batch->popped, batch->released);
 		json_begin(j, "args", '{');
 		json_u64(j, "triggers", batch->n);
 		json_end(j, '}');
@@ -149,17 +84,17 @@ static void cpu_events(struct json *j, const struct fifo_trace *t)
 			const unsigned index = t->order[next];
 			const struct fifo_trace_trigger *of = &t->triggers[index];
 
-			begin_slice(j, CPU, 1, "handle", of->handling, of->handled);
+			trace_begin_slice(j, CPU, 1, "handle", of->handling, of->handled);
 			json_begin(j, "args", '{');
 			json_u64(j, "block", index / t->ask.triggers);
 			json_u64(j, "trigger", index % t->ask.triggers);
 			json_end(j, '}');
 			json_end(j, '}');
-			add_endpoint(j, "f", CPU, 1, "pushed", index, of->handling);
+			trace_add_endpoint(j, "f", CPU, 1, "pushed", index, of->handling);
 			if (t->ask.sync)
-				add_endpoint(j, "s", CPU, 1, "done", index, lesser(of->handling, enters_sync(of)));
+				trace_add_endpoint(j, "s", CPU, 1, "done", index, lesser(of->handling, enters_sync(of)));
 		}
-		add_slice(j, CPU, 1, "release", batch->handled, batch->released);
+		trace_add_slice(j, CPU, 1, "release", batch->handled, batch->released);
 	}
 }
 
@@ -187,16 +122,16 @@ static gpul_status ring_events(struct json *j, const struct fifo_trace *t, gpul_
 	for (unsigned i = 0; i < t->n_popped; i++) {
 		const struct fifo_trace_trigger *of = &t->triggers[t->order[i]];
 
-		add_endpoint(j, "b", RING, 1, "in the ring", t->order[i], stored(of));
-		add_endpoint(j, "e", RING, 1, "in the ring", t->order[i], of->popped);
+		trace_add_endpoint(j, "b", RING, 1, "in the ring", t->order[i], stored(of));
+		trace_add_endpoint(j, "e", RING, 1, "in the ring", t->order[i], of->popped);
 		changes[2 * i] = (struct change){ .ns = stored(of), .by = 1 };
 		changes[2 * i + 1] = (struct change){ .ns = of->released, .by = -1 };
 	}
 	qsort(changes, 2 * (size_t)t->n_popped, sizeof *changes, compare_changes);
 	for (size_t i = 0; i < 2 * (size_t)t->n_popped; i++) {
 		taken += changes[i].by;
-		begin_event(j, "C", RING, 1, "slots taken");
-		add_time(j, changes[i].ns);
+		trace_begin_event(j, "C", RING, 1, "slots taken");
+		trace_add_time(j, changes[i].ns);
 		json_begin(j, "args", '{');
 		json_i64(j, "slots", taken);
 		json_end(j, '}');
@@ -233,14 +168,14 @@ static void add_names(struct json *j, const struct fifo_trace *t)
 	char text[sizeof t->device + 16];
 
 	snprintf(text, sizeof text, "GPU: %s", t->device);
-	name_process(j, GPU, text);
+	trace_name_process(j, GPU, text);
 	for (unsigned b = 0; b < t->ask.blocks; b++) {
 		snprintf(text, sizeof text, "block %u", b);
-		name_track(j, GPU, b + 1, text);
+		trace_name_track(j, GPU, b + 1, text);
 	}
-	name_process(j, CPU, "CPU proxy");
-	name_track(j, CPU, 1, "takes out, handles, releases");
-	name_process(j, RING, "ring");
+	trace_name_process(j, CPU, "CPU proxy");
+	trace_name_track(j, CPU, 1, "takes out, handles, releases");
+	trace_name_process(j, RING, "ring");
 }
 
 gpul_status fifo_trace_json(const struct fifo_trace *t, struct out *out, gpul_error *err)

@@ -1,0 +1,78 @@
+/* fifo_put_end.h — what both processes of gpuload fifo trace --put have: a device with a kernel and a clock, memory that the
+ * fabric can access, a connection; and the socket between them.
+ *
+ *     child:   open ─ listen ─ "address" ──> parent: open ─ connect
+ *              accept ─ "offers" ──────────>
+ *              clock ─ 'c' ────────────────>  clock
+ *              launch <──────────── 'g' ─────
+ *              ─ 'l' ──────────────────────>  launch ... the messages ...
+ *              ─ 'r' all are received ─────>  clock
+ *              clock <───────────── 'c' ─────
+ *              ─ 'd' the times are in the shared memory */
+#ifndef GPULOAD_CLI_FIFO_PUT_FIFO_PUT_END_H
+#define GPULOAD_CLI_FIFO_PUT_FIFO_PUT_END_H
+
+#include "cli/fifo/put/fifo_put.h"
+#include "loader/loader.h"
+#include "rdma/rdma.h"
+
+enum { FIFO_PUT_ADDRESS_BYTES = 128, FIFO_PUT_GRACE_MS = 5000 };
+
+/* What the child tells the parent beside the words on the socket. */
+struct fifo_put_shared {
+	gpul_error err;                     /* why the child failed; status OK: it has not, or only because the parent ended */
+	struct fifo_clock_relation relation;
+	char device[96];
+	struct { uint64_t seen, flushed, kernel_seen; } times[];  /* gpul_clock_ns() times */
+};
+
+struct fifo_put_end {
+	const struct fifo_put_request *ask;
+	struct devices_arg devices;
+	const gpul_driver *drv;
+	int socket;
+	gpul_module *module;
+	const gpul_kernel *kernel;
+	CUstream stream;
+	struct fifo_clock *clock;
+	gpul_mem *data, *words;             /* words: the child's steps, one for each block, then the abort word */
+	CUdeviceptr stamps, results;        /* what the kernel writes: stamps_bytes for each put, 4 bytes for each block */
+	gpul_rdma *rdma;
+	gpul_rdma_region *region;
+	gpul_rdma_conn *conn;
+	size_t stamps_bytes;
+};
+
+/* Bytes from one message to the next. */
+static inline unsigned fifo_put_stride(const struct fifo_put_request *q)
+{
+	return (q->bytes + 15) / 16 * 16;
+}
+
+/** Open the device, load a kernel, allocate and register memory.
+ *
+ * @ask           borrowed
+ * @socket        connected to the other process; borrowed
+ * @ordinal       of the GPU
+ * @kernel        its name
+ * @stamps_bytes  that the kernel writes for each put
+ * @out           fifo_put_end_close(), also after a failure
+ * Errors  as fifo_put_run()
+ * Threads the main thread
+ * Source  - */
+gpul_status fifo_put_end_open(const struct fifo_put_request *ask, int socket, int ordinal, const char *kernel, size_t stamps_bytes,
+			      struct fifo_put_end *out, gpul_error *err);
+void fifo_put_end_close(struct fifo_put_end *e);
+
+/* Send bytes, or receive exactly n bytes within the request's time; a signal or the end of the other process ends the wait
+ * (native = EINTR, EPIPE). */
+gpul_status fifo_put_tell(const struct fifo_put_end *e, const void *bytes, size_t n_bytes, gpul_error *err);
+gpul_status fifo_put_hear(const struct fifo_put_end *e, void *out, size_t n_bytes, gpul_error *err);
+/* One letter of the dialogue. */
+gpul_status fifo_put_say(const struct fifo_put_end *e, char letter, gpul_error *err);
+gpul_status fifo_put_expect(const struct fifo_put_end *e, char letter, gpul_error *err);
+
+/* The child: serve until the parent has all messages, or fails; returns the exit status. */
+int fifo_put_serve(const struct fifo_put_request *ask, int socket, struct fifo_put_shared *shared);
+
+#endif

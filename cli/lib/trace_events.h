@@ -1,0 +1,29 @@
+/* trace_events.h — writes events that trace viewers draw: the Trace Event Format of the Chromium project.
+ *
+ *     process ─ track ─ slice [from, to)                "X"
+ *                       arrow from slice to slice       "s" ... "f", by category and id
+ *                       asynchronous event              "b" ... "e", by category and id
+ *
+ * Times are in ns from any origin; the file has microseconds.  A viewer draws arrows only forwards. */
+#ifndef GPULOAD_CLI_LIB_TRACE_EVENTS_H
+#define GPULOAD_CLI_LIB_TRACE_EVENTS_H
+
+#include "cli/lib/json.h"
+
+/* Begin an event; the caller adds members, and ends the object. */
+void trace_begin_event(struct json *j, const char *phase, unsigned process, unsigned track, const char *name);
+void trace_add_time(struct json *j, int64_t ns);
+
+/* A slice; with begin, the caller adds args, and ends the object. */
+void trace_begin_slice(struct json *j, unsigned process, unsigned track, const char *name, int64_t from, int64_t to);
+void trace_add_slice(struct json *j, unsigned process, unsigned track, const char *name, int64_t from, int64_t to);
+
+/* One end of an arrow ("s", "f") or of an asynchronous event ("b", "e"); the name is the category, too. */
+void trace_add_endpoint(struct json *j, const char *phase, unsigned process, unsigned track, const char *name, uint64_t id,
+			int64_t ns);
+
+/* Processes are sorted by their numbers. */
+void trace_name_process(struct json *j, unsigned process, const char *name);
+void trace_name_track(struct json *j, unsigned process, unsigned track, const char *name);
+
+#endif
