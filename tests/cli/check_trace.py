@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """check_trace.py FILE — check that a trace of gpuload fifo is valid for Trace Event viewers, and consistent.
 
-Prints the number of triggers, or a message about the first error.  Format: "Trace Event Format" of the
+Prints the number of triggers (with --put: of messages), or a message about the first error.  Format: "Trace Event Format" of the
 Chromium project: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 """
 import bisect, collections, json, sys
@@ -91,12 +91,49 @@ def causes(events, about):
     return len(of)
 
 
+PUT_STEPS = {"push": 1, "sync": 1, "post": 2, "in flight": 2, "flush": 3, "wait for step": 4}
+PUT_ARROWS = {"pushed": ("push", "post"), "arrived": ("in flight", "flush"), "seen": ("in flight", "wait for step"), "done": ("in flight", "sync")}
+
+
+def put_messages(events, about):
+    """The slices of each message of a trace with --put, once each, in the right process, in the order of causes."""
+    near, far = about["clock_bound_ns"] / 1000 + EPS, about["peer_clock_bound_ns"] / 1000 + EPS
+    of = collections.defaultdict(dict)
+    for e in events:
+        if e["ph"] == "X":
+            mine = of[e["args"]["message"]]
+            check(e["name"] in PUT_STEPS and e["pid"] == PUT_STEPS[e["name"]], "unexpected slice:", e)
+            check(e["name"] not in mine, "twice:", e)
+            mine[e["name"]] = e
+    for key, t in of.items():
+        check(len(t) == len(PUT_STEPS), "message", key, "has only", sorted(t))
+        check(len({e["tid"] for e in t.values()}) == 1, "message", key, "is in tracks of several blocks")
+        start, end = ({name: e["ts"] for name, e in t.items()}, {name: e["ts"] + e["dur"] for name, e in t.items()})
+        check(start["post"] >= start["push"] - near, "popped before it was pushed:", key)
+        check(abs(end["post"] - start["in flight"]) <= EPS and abs(end["push"] - start["sync"]) <= EPS, "a gap:", key)
+        check(start["flush"] >= start["post"] - EPS, "seen by the peer before it was popped:", key)
+        check(end["wait for step"] >= start["post"] - far, "seen by the peer's kernel before it was popped:", key)
+        check(end["sync"] >= end["in flight"] - near, "synced before it was acknowledged:", key)
+    return of
+
+
+def check_puts(events, about):
+    of, arrows = put_messages(events, about), pairs(events, "s", "f")
+    check(len(of) == about["puts"] and sorted(of) == list(range(about["puts"])), len(of), "messages of", about["puts"])
+    check(len(arrows) == len(PUT_ARROWS) * len(of), len(arrows), "arrows")
+    for (name, message), _ in arrows.items():
+        check(name in PUT_ARROWS and message in of, "unexpected arrow:", name, message)
+    print(len(of))
+
+
 def main():
     with open(sys.argv[1], encoding="utf-8") as f:
         trace = json.load(f)
     events, about = trace["traceEvents"], trace["otherData"]
     required_keys(events)
     tracks(events)
+    if "puts" in about:
+        return check_puts(events, about)
     arrows, rings = pairs(events, "s", "f"), pairs(events, "b", "e")
     n = causes(events, about)
     check(n == about["triggers"] == len(rings), n, "triggers of", about["triggers"], "and", len(rings), "in the ring")
