@@ -1,0 +1,178 @@
+/* exchange.h — two processes that send each other messages and puts, and check every byte.
+ *
+ *     exchange serve            exchange HOST                     exchange.c   command line, threads
+ *       accept ──────────────── connect                           session.c    a connection: memory, notes, rounds
+ *       note: plan    <──────── note: plan
+ *       messages, puts <──────> messages, puts   (a round)        messages.c, puts.c, items.c, pattern.c
+ *       note: checked  ───────> note: plan of the next round ...
+ *       a planned fault <─────> the same fault                    faults.c
+ *
+ * Both ends know the plan, so both can compute the size, the place and the bytes of every message.  The connecting side
+ * decides; the serving side learns the plan from the first note. */
+#ifndef GPULOAD_TESTS_RDMA_EXCHANGE_EXCHANGE_H
+#define GPULOAD_TESTS_RDMA_EXCHANGE_EXCHANGE_H
+
+#include <stdatomic.h>
+
+#include "rdma/rdma.h"
+
+enum {
+	WINDOW = 4,              /* items in flight, in each direction */
+	PUT_SLOTS = 8, LANES = 4,
+	PAD = 256,               /* between neighbouring buffers */
+	SPARE = 70000,           /* a buffer may be larger than its message by so much */
+	MULTI_BYTES = 65536,     /* most bytes of a buffer of a multi-receive */
+	PUT_BYTES = 65536,
+	NOTE_TAG = 0x6e6f7465,
+};
+
+/* ---- pattern.c: bytes that depend on their place ------------------------------------------------------------------ */
+
+void pattern_fill(unsigned char *at, uint64_t bytes, uint64_t seed);
+/* The index of the first wrong byte, or `bytes`. */
+uint64_t pattern_check(const unsigned char *at, uint64_t bytes, uint64_t seed);
+uint64_t mix(uint64_t x);
+
+/* ---- items.c: which messages a round has -------------------------------------------------------------------------- */
+
+/* What a round does, the same in both directions. */
+typedef struct plan {
+	uint64_t seed;
+	uint32_t connection, round, n_items, n_puts;
+	uint64_t max_bytes;      /* of a message */
+	uint64_t segment_bytes;  /* of the connection: most bytes of a message of a multi-receive */
+} plan;
+
+typedef struct part {
+	uint64_t bytes, room;    /* of the message, of its buffer */
+	uint64_t offset;         /* of the buffer in its slot; the same in both ends, but see the next two */
+	uint32_t from, to;       /* added to the offset by the sender, by the receiver: the alignment */
+	uint32_t tag;
+	uint64_t seed;           /* of the bytes */
+} part;
+
+/* One receive: a message, or the messages of a multi-receive. */
+typedef struct item {
+	unsigned n;
+	part parts[GPUL_RDMA_MAX_PARTS];
+	unsigned order[GPUL_RDMA_MAX_PARTS];  /* in which the messages are sent */
+} item;
+
+/* Item k of the direction from the client (0) or from the server (1). */
+void item_make(const plan *p, unsigned direction, uint32_t k, item *out);
+/* Bytes that a slot for any item needs. */
+uint64_t slot_bytes(uint64_t max_bytes);
+/* Put k: its bytes, its alignment (0 to 63), the seed of its bytes. */
+uint64_t put_make(const plan *p, unsigned direction, uint64_t k, uint32_t *align, uint64_t *seed);
+
+/* ---- session.c: one connection -------------------------------------------------------------------------------------- */
+
+typedef enum note_kind { NOTE_HELLO = 1, NOTE_ROUND, NOTE_FAULT, NOTE_CHECKED, NOTE_END } note_kind;
+
+/* A control message, plain bytes. */
+typedef struct note {
+	uint32_t kind, deadline_ms;
+	plan plan;                        /* NOTE_HELLO: connection and max_bytes; NOTE_ROUND */
+	gpul_rdma_remote puts, words;     /* NOTE_HELLO: where the peer may put */
+	uint32_t fault, outstanding;      /* NOTE_FAULT */
+} note;
+
+/* Words that the peer raises. */
+typedef struct words {
+	uint64_t steps[LANES];            /* puts that have arrived */
+	uint64_t checked;                 /* own puts that the peer has checked */
+	uint64_t kill;                    /* 1: this process must kill itself */
+} words;
+
+typedef struct memory {
+	unsigned char *at;
+	size_t bytes;
+	gpul_rdma_region *region;
+} memory;
+
+typedef struct totals {
+	uint64_t messages, puts, bytes;   /* sent */
+} totals;
+
+typedef struct session {
+	gpul_rdma *r;
+	gpul_rdma_conn *conn;
+	gpul_rdma_conn_info info;
+	bool serving;
+	int deadline_ms;
+	uint32_t connection;
+	memory notes, out, in;            /* out, in: WINDOW slots, then PUT_SLOTS of puts */
+	memory word_memory;
+	words *words;                     /* in word_memory */
+	gpul_rdma_remote peer_puts, peer_words;
+	uint64_t slot;                    /* bytes of a slot */
+	uint64_t puts_sent, puts_checked; /* since the beginning of the connection */
+	totals totals;
+} session;
+
+/* What an end that connects wants. */
+typedef struct wishes {
+	uint64_t seed, max_bytes;
+	uint32_t n_items, n_puts, rounds;
+	double seconds;                   /* repeat rounds for so long; 0: see rounds */
+	int deadline_ms;                  /* of each request */
+	int fault;                        /* index of a fault; -1: none */
+	unsigned outstanding;
+	void (*begun)(void);              /* called before the first round; NULL: none */
+} wishes;
+
+/* Each returns the first failure, explained in *err. */
+gpul_status session_client(session *s, const wishes *w, gpul_error *err);
+gpul_status session_server(session *s, const wishes *w, gpul_error *err);
+void session_close(session *s);
+
+/* Send a note; receive the next one, which must be of this kind (0: any). */
+gpul_status session_tell(session *s, const note *n, gpul_error *err);
+gpul_status session_hear(session *s, note_kind kind, note *out, gpul_error *err);
+/* A buffer inside memory. */
+gpul_rdma_buffer buffer_in(const memory *m, uint64_t offset, uint64_t bytes, uint32_t tag);
+/* Give up the CPU now and then, because the peer may need it. */
+void relax(unsigned *turns, bool idle);
+
+/* ---- messages.c, puts.c: what runs at the same time in a round -------------------------------------------------- */
+
+typedef struct sends {
+	uint32_t begun, ended;            /* items */
+	gpul_rdma_request requests[WINDOW][GPUL_RDMA_MAX_PARTS];
+	unsigned n_requests[WINDOW];      /* posted so far, of the item in that slot */
+	unsigned n_ended[WINDOW];
+} sends;
+
+typedef struct receives {
+	uint32_t begun, ended;
+	gpul_rdma_request requests[WINDOW];
+} receives;
+
+/* Do what is possible now; *did: something was. */
+gpul_status sends_step(session *s, const plan *p, sends *x, bool *did, gpul_error *err);
+gpul_status receives_step(session *s, const plan *p, receives *x, bool *did, gpul_error *err);
+
+typedef struct put_stream {
+	uint64_t until;                   /* number of the last put of this round */
+	gpul_rdma_request requests[PUT_SLOTS];
+	uint64_t posted, ended;           /* as session.puts_sent */
+	gpul_rdma_request acknowledgement;
+	uint64_t acknowledged;            /* as session.puts_checked */
+	uint64_t waits_since_ns;
+} put_stream;
+
+void puts_begin(session *s, const plan *p, put_stream *x);
+gpul_status puts_step(session *s, const plan *p, put_stream *x, bool *did, gpul_error *err);
+bool puts_done(const session *s, const put_stream *x);
+
+/* ---- faults.c ------------------------------------------------------------------------------------------------------- */
+
+int fault_find(const char *name);         /* -1: no such fault */
+void fault_list(char *out, size_t out_bytes);
+int outstanding_find(const char *name);   /* -1: no such word */
+/* The connecting side begins a fault, of which session_server() learns by the note.  GPUL_OK: both the text and the time of the
+ * failure were as expected. */
+gpul_status fault_client(session *s, const wishes *w, gpul_error *err);
+gpul_status fault_server(session *s, const note *n, gpul_error *err);
+
+#endif
