@@ -184,10 +184,8 @@ static void describe_device(struct ofi_device *d)
 	a->inline_bytes = (uint32_t)i->tx_attr->inject_size;
 	a->max_depth = i->tx_attr->size < MAX_DEPTH ? (uint32_t)i->tx_attr->size : MAX_DEPTH;
 	a->ordered = (i->tx_attr->msg_order & FI_ORDER_RMA_WAW) && i->ep_attr->max_order_waw_size >= GPUL_RDMA_MAX_PUT;
-	/* tcp does not promise an order of completions, but takes the operations of a connection from one queue.  Those that wait for
-	 * the peer's acknowledgement complete later than the others. */
+	/* tcp does not promise an order of completions, but takes the operations of a connection from one queue. */
 	a->completes_in_order = (i->tx_attr->comp_order & FI_ORDER_STRICT) || !strncmp(provider, "tcp", 3);
-	a->delivers_late = !(i->tx_attr->comp_order & FI_ORDER_STRICT);
 	a->max_qps = GPUL_RDMA_MAX_QPS;
 	strcpy(a->flush, "none: GPU memory is copied");
 }

@@ -128,7 +128,7 @@ unsigned gpul_rdma_link_take(gpul_rdma_link *l, gpul_rdma_op *ops, unsigned max)
 		struct queue *q = &l->queues[i];
 
 		if (q->wants_signal && q->last_op >= 0)
-			gpul_rdma_make_signaled(l, q, &ops[q->last_op]);
+			make_signaled(q, &ops[q->last_op]);
 		q->last_op = -1;
 	}
 	return t.n;
@@ -158,51 +158,19 @@ static bool complete_in_order(gpul_rdma_link *l, struct queue *q, uint32_t posit
 	return true;
 }
 
-static void end_flight(gpul_rdma_link *l, struct flight *f)
-{
-	f->done = true;
-	if (f->request != NO_REQUEST && f->stage != NO_STAGE)
-		gpul_rdma_stage_sent(l, f->stage);
-	else if (f->request != NO_REQUEST)
-		gpul_rdma_request_retired(l, &l->requests[f->request]);
-}
-
-static void retire_done(const gpul_rdma_link *l, struct queue *q)
-{
-	while (q->retired != q->posted && q->flights[q->retired & l->depth_mask].done)
-		q->retired++;
-}
-
-/* Where the peer's acknowledgements come late, only they complete the operations of puts. */
-static bool needs_acknowledgement(const gpul_rdma_link *l, const struct flight *f)
-{
-	return f->delivered || (f->request != NO_REQUEST && l->requests[f->request].kind == PUT);
-}
-
-static bool complete_late(gpul_rdma_link *l, struct queue *q, uint32_t position)
-{
-	const struct flight *last = &q->flights[position & l->depth_mask];
-
-	if (position - q->retired >= q->posted - q->retired || last->done)
-		return false;
-	for (uint32_t at = q->retired; at != position + 1; at++) {
-		struct flight *f = &q->flights[at & l->depth_mask];
-
-		if (!f->done && (last->delivered || !needs_acknowledgement(l, f)))
-			end_flight(l, f);
-	}
-	retire_done(l, q);
-	return true;
-}
-
 static bool complete_any(gpul_rdma_link *l, struct queue *q, uint32_t position)
 {
 	struct flight *f = &q->flights[position & l->depth_mask];
 
 	if (position - q->retired >= q->posted - q->retired || f->done)
 		return false;
-	end_flight(l, f);
-	retire_done(l, q);
+	f->done = true;
+	if (f->request != NO_REQUEST && f->stage != NO_STAGE)
+		gpul_rdma_stage_sent(l, f->stage);
+	else if (f->request != NO_REQUEST)
+		gpul_rdma_request_retired(l, &l->requests[f->request]);
+	while (q->retired != q->posted && q->flights[q->retired & l->depth_mask].done)
+		q->retired++;
 	return true;
 }
 
@@ -215,13 +183,6 @@ static bool end_copy(struct stages *s, uint32_t stage)
 	return true;
 }
 
-static bool complete_queue(gpul_rdma_link *l, struct queue *q, uint32_t position)
-{
-	if (!l->desc.completes_in_order)
-		return complete_any(l, q, position);
-	return l->desc.delivers_late ? complete_late(l, q, position) : complete_in_order(l, q, position);
-}
-
 static bool complete(gpul_rdma_link *l, uint64_t id)
 {
 	const unsigned qp = (unsigned)(id >> 32 & 0xffff);
@@ -229,7 +190,9 @@ static bool complete(gpul_rdma_link *l, uint64_t id)
 
 	switch (id >> 48) {
 	case ID_QUEUE:
-		return qp < l->desc.n_qps && complete_queue(l, &l->queues[qp], low);
+		if (qp >= l->desc.n_qps)
+			return false;
+		return l->desc.completes_in_order ? complete_in_order(l, &l->queues[qp], low) : complete_any(l, &l->queues[qp], low);
 	case ID_FLUSH:
 		if (low >= GPUL_RDMA_REQUESTS || l->requests[low].kind != FLUSH || l->requests[low].ended ||
 		    !l->requests[low].emitted)

@@ -83,8 +83,7 @@ struct grant {
 struct flight {
 	uint16_t request;        /* NO_REQUEST: a grant */
 	uint8_t stage;           /* staging buffer that it reads; NO_STAGE: none */
-	bool done;               /* completed before an earlier one */
-	bool delivered;          /* DELIVERED: its completion means that the peer has it, and all that was posted before it */
+	bool done;               /* fabrics without order: completed before an earlier one */
 };
 
 struct queue {
@@ -250,11 +249,6 @@ static inline gpul_rdma_op *emit_op(gpul_rdma_link *l, struct take *t, gpul_rdma
 /* Take a free request; NULL: none is free. */
 struct request *gpul_rdma_request_new(gpul_rdma_link *l, enum request_kind kind, uint64_t deadline_ns, gpul_rdma_request *out);
 
-/* Add an operation of queue pair qp; the caller has checked that there is room. */
-gpul_rdma_op *gpul_rdma_emit(gpul_rdma_link *l, struct take *t, gpul_rdma_op_kind kind, unsigned qp, uint16_t request,
-			     uint8_t stage, uint32_t bytes);
-/* Let an operation have a completion, which is one of all operations of its queue pair so far. */
-void gpul_rdma_make_signaled(const gpul_rdma_link *l, struct queue *q, gpul_rdma_op *op);
 /* One operation of a SEND or PUT has ended. */
 void gpul_rdma_request_retired(gpul_rdma_link *l, struct request *r);
 /* GPUL_EINVAL unless the span is inside its area. */

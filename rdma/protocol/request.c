@@ -72,37 +72,6 @@ gpul_status gpul_rdma_check_span(const gpul_rdma_link *l, const gpul_rdma_span *
 	return GPUL_OK;
 }
 
-/* ---- operations ------------------------------------------------------------------------------------------ */
-
-void gpul_rdma_make_signaled(const gpul_rdma_link *l, struct queue *q, gpul_rdma_op *op)
-{
-	op->flags |= q->wants_delivery ? GPUL_RDMA_SIGNALED | GPUL_RDMA_DELIVERED : GPUL_RDMA_SIGNALED;
-	q->flights[(uint32_t)op->id & l->depth_mask].delivered = q->wants_delivery;
-	q->unsignaled = q->unsignaled_bytes = 0;
-	q->wants_signal = q->wants_delivery = false;
-}
-
-gpul_rdma_op *gpul_rdma_emit(gpul_rdma_link *l, struct take *t, gpul_rdma_op_kind kind, unsigned qp, uint16_t request,
-			     uint8_t stage, uint32_t bytes)
-{
-	struct queue *q = &l->queues[qp];
-	gpul_rdma_op *op = &t->ops[t->n];
-
-	*op = (gpul_rdma_op){ .kind = (uint8_t)kind, .qp = (uint16_t)qp, .bytes = bytes, .id = MAKE_ID(ID_QUEUE, qp, q->posted) };
-	q->flights[q->posted++ & l->depth_mask] = (struct flight){ .request = request, .stage = stage };
-	q->last_op = (int)t->n++;
-	q->unsignaled++;
-	q->unsignaled_bytes += bytes < SIGNAL_BYTES ? bytes : SIGNAL_BYTES;
-	if (request != NO_REQUEST) {
-		q->wants_signal = true;
-		q->wants_delivery |= l->requests[request].kind == PUT;  /* no arrival will tell the peer's user */
-	}
-	if (!l->desc.completes_in_order || q->unsignaled_bytes >= SIGNAL_BYTES || q->unsignaled >= l->desc.depth / 4 ||
-	    (q->wants_signal && q->unsignaled >= SIGNAL_OPS))
-		gpul_rdma_make_signaled(l, q, op);
-	return op;
-}
-
 void gpul_rdma_request_retired(gpul_rdma_link *l, struct request *r)
 {
 	if (--r->ops_left)

@@ -190,51 +190,6 @@ static void refuses_events_that_cannot_be(void **state)
 	}
 }
 
-static bool is_done(gpul_rdma_link *l, gpul_rdma_request r)
-{
-	bool done = false;
-
-	assert_int_equal(gpul_rdma_link_test(l, r, &done, NULL, NULL), GPUL_OK);
-	return done;
-}
-
-/* A send behind a put has the put's completion, which is an acknowledgement; the next send completes before it. */
-static void acknowledgements_of_puts_may_come_late(void **state)
-{
-	gpul_rdma_link_desc d = good();
-	const gpul_rdma_span s = span_of(0, 8);
-	const gpul_rdma_put_desc put = { .from = s, .to = { .address = 64, .bytes = 8 } };
-	gpul_rdma_request requests[3];
-	gpul_rdma_link *l = NULL;
-	gpul_rdma_op ops[3];
-
-	(void)state;
-	d.n_qps = 1;
-	d.delivers_late = true;
-	assert_int_equal(gpul_rdma_link_create(&d, &l, NULL), GPUL_OK);
-	for (uint32_t i = 0; i < 2; i++)
-		control.slots[i] = (gpul_rdma_slot){ .bytes = 64, .tag = 1, .order = i | 1u << 16 | 1u << 24, .sequence = i + 1 };
-	assert_int_equal(gpul_rdma_link_put(l, &put, 0, &requests[0], NULL), GPUL_OK);
-	assert_int_equal(gpul_rdma_link_send(l, &s, 1, 0, &requests[1], NULL), GPUL_OK);
-	assert_int_equal(gpul_rdma_link_take(l, ops, 2), 2);
-	assert_int_equal(ops[1].flags & (GPUL_RDMA_SIGNALED | GPUL_RDMA_DELIVERED), GPUL_RDMA_SIGNALED | GPUL_RDMA_DELIVERED);
-	assert_int_equal(gpul_rdma_link_send(l, &s, 1, 0, &requests[2], NULL), GPUL_OK);
-	assert_int_equal(gpul_rdma_link_take(l, &ops[2], 1), 1);
-	assert_int_equal(ops[2].flags & GPUL_RDMA_DELIVERED, 0);
-
-	gpul_rdma_link_event(l, &(gpul_rdma_event){ .kind = GPUL_RDMA_EVENT_DONE, .id = ops[2].id });
-	assert_true(is_done(l, requests[2]));
-	assert_false(is_done(l, requests[0]));
-	assert_false(is_done(l, requests[1]));
-	gpul_rdma_link_event(l, &(gpul_rdma_event){ .kind = GPUL_RDMA_EVENT_DONE, .id = ops[1].id });
-	assert_true(is_done(l, requests[0]));
-	assert_true(is_done(l, requests[1]));
-	assert_int_equal(gpul_rdma_link_failed(l)->status, GPUL_OK);
-	gpul_rdma_link_event(l, &(gpul_rdma_event){ .kind = GPUL_RDMA_EVENT_DONE, .id = ops[1].id });
-	assert_int_not_equal(gpul_rdma_link_failed(l)->status, GPUL_OK);
-	gpul_rdma_link_destroy(l);
-}
-
 static void one_write_carries_several_grants(void **state)
 {
 	gpul_rdma_link *l = create_good();
@@ -267,7 +222,6 @@ int main(void)
 		cmocka_unit_test(too_many_requests_are_refused_for_now),
 		cmocka_unit_test(a_deadline_names_what_was_waited_for),
 		cmocka_unit_test(refuses_events_that_cannot_be),
-		cmocka_unit_test(acknowledgements_of_puts_may_come_late),
 		cmocka_unit_test(one_write_carries_several_grants),
 	};
 
