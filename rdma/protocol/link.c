@@ -79,41 +79,6 @@ void gpul_rdma_link_destroy(gpul_rdma_link *l)
 
 /* ---- operations ------------------------------------------------------------------------------------- */
 
-/* A completion also completes all earlier operations, so none may overtake one that comes after the delivery. */
-static void make_signaled(struct queue *q, gpul_rdma_op *op)
-{
-	op->flags |= GPUL_RDMA_SIGNALED;
-	if (q->wants_delivery || (int32_t)(q->delivery_until - q->retired) > 0) {
-		op->flags |= GPUL_RDMA_DELIVERED;
-		q->delivery_until = q->posted;
-	} else {
-		q->delivery_until = q->retired;
-	}
-	q->unsignaled = q->unsignaled_bytes = 0;
-	q->wants_signal = q->wants_delivery = false;
-}
-
-gpul_rdma_op *gpul_rdma_emit(gpul_rdma_link *l, struct take *t, gpul_rdma_op_kind kind, unsigned qp, uint16_t request,
-			     uint8_t stage, uint32_t bytes)
-{
-	struct queue *q = &l->queues[qp];
-	gpul_rdma_op *op = &t->ops[t->n];
-
-	*op = (gpul_rdma_op){ .kind = (uint8_t)kind, .qp = (uint16_t)qp, .bytes = bytes, .id = MAKE_ID(ID_QUEUE, qp, q->posted) };
-	q->flights[q->posted++ & l->depth_mask] = (struct flight){ .request = request, .stage = stage };
-	q->last_op = (int)t->n++;
-	q->unsignaled++;
-	q->unsignaled_bytes += bytes < SIGNAL_BYTES ? bytes : SIGNAL_BYTES;
-	if (request != NO_REQUEST) {
-		q->wants_signal = true;
-		q->wants_delivery |= l->requests[request].kind == PUT;  /* no arrival will tell the peer's user */
-	}
-	if (!l->desc.completes_in_order || q->unsignaled_bytes >= SIGNAL_BYTES || q->unsignaled >= l->desc.depth / 4 ||
-	    (q->wants_signal && q->unsignaled >= SIGNAL_OPS))
-		make_signaled(q, op);
-	return op;
-}
-
 unsigned gpul_rdma_link_take(gpul_rdma_link *l, gpul_rdma_op *ops, unsigned max)
 {
 	struct take t = { .ops = ops, .max = max };

@@ -214,10 +214,17 @@ static inline unsigned room_of(const gpul_rdma_link *l, const struct queue *q)
 
 /* ---- operations; inline, because there is one for each message ----------------------------------------- */
 
-/* Let an operation have a completion, which is one of all operations of its queue pair so far. */
+/* Let an operation have a completion, which is one of all operations of its queue pair so far.  The completion of a DELIVERED
+ * operation can come late; until then the operations behind it wait for the delivery, too, so that none overtakes it. */
 static inline void make_signaled(struct queue *q, gpul_rdma_op *op)
 {
-	op->flags |= q->wants_delivery ? GPUL_RDMA_SIGNALED | GPUL_RDMA_DELIVERED : GPUL_RDMA_SIGNALED;
+	op->flags |= GPUL_RDMA_SIGNALED;
+	if (q->wants_delivery || (int32_t)(q->delivery_until - q->retired) > 0) {
+		op->flags |= GPUL_RDMA_DELIVERED;
+		q->delivery_until = q->posted;
+	} else {
+		q->delivery_until = q->retired;
+	}
 	q->unsignaled = q->unsignaled_bytes = 0;
 	q->wants_signal = q->wants_delivery = false;
 }
