@@ -63,6 +63,8 @@ static bool is_early(const struct sim *s, const struct flying *f)
 /* A fabric that keeps the bytes of a write, and completes it before it has landed. */
 static void capture(struct sim *s, uint32_t i)
 {
+	struct sent_queue *q = &s->ends[s->flying[i].end].queues[s->flying[i].op.qp];
+	uint64_t done = s->now + delay(&s->rng, s->p.ack_ns);
 	uint32_t twin;
 
 	s->flying[i].captured = malloc(s->flying[i].op.bytes + 1);
@@ -73,7 +75,9 @@ static void capture(struct sim *s, uint32_t i)
 	s->flying[twin].op = s->flying[i].op;
 	s->flying[twin].end = s->flying[i].end;
 	s->flying[twin].number = s->flying[i].number;
-	complete(s, twin, s->now + delay(&s->rng, s->p.ack_ns), false, 0);
+	if (s->p.completes_in_order)
+		done = q->last_early_done = later(done, q->last_early_done);
+	complete(s, twin, done, false, 0);
 }
 
 static void post_write(struct sim *s, struct end *e, uint32_t i)
@@ -85,6 +89,7 @@ static void post_write(struct sim *s, struct end *e, uint32_t i)
 
 	if (f->op.flags & GPUL_RDMA_INLINE)
 		memcpy(f->inlined, (const void *)(uintptr_t)f->op.local, f->op.bytes);
+	f->earlier_done_ns = q->last_early_done;
 	f->error = s->p.fault == ERROR_COMPLETION && e->index == s->p.victim && e->n_writes++ == s->p.at_op;
 	if (s->p.early) {
 		capture(s, i);
@@ -319,7 +324,7 @@ static void land_write(struct sim *s, uint32_t i)
 	f->landed = true;
 	done = s->now + delay(&s->rng, s->p.ack_ns);
 	if (s->p.completes_in_order)
-		done = q->last_done = later(done, q->last_done);
+		done = q->last_done = later(later(done, q->last_done), f->earlier_done_ns);
 	if (f->error)
 		q->in_error = true;
 	if (f->error || (f->op.flags & GPUL_RDMA_SIGNALED && !is_early(s, f)))

@@ -58,7 +58,7 @@ static void plan_params(struct sim *s)
 	p->in_parts = chance(r, 300) ? below(r, 500) : 0;
 	p->naps = chance(r, 200) ? below(r, 40) : 0;
 	p->eager = chance(r, 300);
-	p->early = !p->completes_in_order && chance(r, 500);
+	p->early = chance(r, 300);
 	p->offsets = chance(r, 250);
 	p->strictly_checked = s->seed % 8 == 0;
 	plan_shape(s);

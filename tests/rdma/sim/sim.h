@@ -161,7 +161,7 @@ struct inbox_item {
 };
 
 struct sent_queue {                 /* one queue pair */
-	uint64_t last_lands, last_done, last_arrived;  /* times: the order of an ordered fabric */
+	uint64_t last_lands, last_done, last_early_done, last_arrived;  /* times: the order of an ordered fabric */
 	uint32_t taken, retired;    /* operations */
 	int recvs;
 	bool in_error;
@@ -215,6 +215,7 @@ struct flying {
 	uint32_t number;            /* in its queue pair */
 	uint32_t landed_bytes;      /* of a write that lands in two parts */
 	unsigned char inlined[256];
+	uint64_t earlier_done_ns;   /* when the earlier writes that complete early have completed */
 	unsigned char *captured;    /* the bytes of a write that completes before it lands */
 };
 
