@@ -57,7 +57,7 @@ static void takes_an_interface_with_a_route_before_the_loopback_one(void **state
 	(void)state;
 	assert_string_equal(about.name, "tcp;ofi_rxm on eth0 (10.9.0.1)");
 	assert_string_equal(about.backend, "libfabric");
-	assert_int_equal(about.inline_bytes, 64);
+	assert_int_equal(about.inline_bytes, 0);  /* ofi_rxm crashes when injected writes are in flight at its close */
 	assert_true(about.ordered && about.completes_in_order && !about.dmabuf);
 	about = opened(&(gpul_rdma_device_desc){ .gpu = -1, .device = "eth1" });
 	assert_string_equal(about.name, "tcp;ofi_rxm on eth1 (10.9.1.1)");
