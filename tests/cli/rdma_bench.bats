@@ -214,7 +214,7 @@ print([sum(e.get("event") == w for e in j) for w in ("READY", "SERVING", "ENDED"
 	fails 1 "host 'no-such-host.invalid'" rdma bench no-such-host.invalid --provider tcp --wait 0.1
 	fails 1 "has no provider 'nonsense'" rdma bench --provider nonsense
 	serve s.out
-	fails 1 "the same provider" rdma bench 127.0.0.1:"$port" --provider shm
+	fails 1 "127.0.0.1:$port reports: " rdma bench 127.0.0.1:"$port" --provider shm
 	bench 127.0.0.1:"$port" --sizes 8
 	ends "$owner"
 }
