@@ -307,6 +307,21 @@ static int wait_ms(const gpul_rdma_strangers *s, uint64_t now, uint64_t deadline
 	return until < INT32_MAX ? (int)until : INT32_MAX;
 }
 
+/* Read the strangers that are ready, those that were welcomed first: their own leases run already, while an answer to a HELLO
+ * takes long.  Returns true if there is an event. */
+static bool read_ready(gpul_rdma_strangers *s, const struct epoll_event *ready, int n, gpul_rdma_stranger_event *out)
+{
+	for (int pass = 0; pass < 2; pass++)
+		for (int i = 0; i < n; i++) {
+			const unsigned source = ready[i].data.u32;
+
+			if (source < GPUL_RDMA_MAX_STRANGERS && (s->all[source].state == WELCOMED) == (pass == 0) &&
+			    read_stranger(s, &s->all[source], out))
+				return true;
+		}
+	return false;
+}
+
 gpul_status gpul_rdma_strangers_next(gpul_rdma_strangers *s, uint64_t deadline_ns, gpul_rdma_stranger_event *out,
 				     gpul_error *err)
 {
@@ -325,7 +340,7 @@ gpul_status gpul_rdma_strangers_next(gpul_rdma_strangers *s, uint64_t deadline_n
 		if (n < 0 && errno != EINTR)
 			return gpul_fail(err, GPUL_ESYS, errno, "epoll_wait: %s", strerror(errno));
 		may_accept = false;
-		for (int i = 0; i < n; i++) {  /* all strangers first: a HELLO that has arrived keeps its sender's place */
+		for (int i = 0; i < n; i++) {
 			unsigned source = ready[i].data.u32;
 
 			if (source == WAKE) {
@@ -333,9 +348,9 @@ gpul_status gpul_rdma_strangers_next(gpul_rdma_strangers *s, uint64_t deadline_n
 				return GPUL_OK;
 			}
 			may_accept |= source == LISTENER;
-			if (source < GPUL_RDMA_MAX_STRANGERS && read_stranger(s, &s->all[source], out))
-				return GPUL_OK;
 		}
+		if (read_ready(s, ready, n, out))  /* before accept: a HELLO that has arrived keeps its sender's place */
+			return GPUL_OK;
 		if (may_accept)
 			accept_one(s, out);
 	}

@@ -133,6 +133,27 @@ static void serves_clients_one_after_the_other_and_interleaved(void **state)
 	stop_listening();
 }
 
+/* An answer to a HELLO takes long: with many clients, the first would give up. */
+static void a_welcomed_client_comes_before_new_ones(void **state)
+{
+	int first, second;
+
+	(void)state;
+	listen_with(60000, 60000);
+	first = client();
+	send_frame(first, GPUL_RDMA_HELLO);
+	welcome(expect(GPUL_RDMA_STRANGER_HELLO));
+	second = client();
+	assert_int_equal(next_until(gpul_clock_ns() + 50000000).kind, GPUL_RDMA_STRANGER_NONE);  /* accepts it */
+	send_frame(second, GPUL_RDMA_HELLO);
+	send_frame(first, GPUL_RDMA_READY);
+	gpul_rdma_channel_close(gpul_rdma_stranger_take(s, expect(GPUL_RDMA_STRANGER_READY)));
+	(void)expect(GPUL_RDMA_STRANGER_HELLO);
+	close(first);
+	close(second);
+	stop_listening();
+}
+
 static void returns_at_the_deadline_and_when_woken(void **state)
 {
 	(void)state;
@@ -373,6 +394,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(serves_clients_one_after_the_other_and_interleaved),
+		cmocka_unit_test(a_welcomed_client_comes_before_new_ones),
 		cmocka_unit_test(returns_at_the_deadline_and_when_woken),
 		cmocka_unit_test(refuses_with_a_reason_that_the_client_receives),
 		cmocka_unit_test(drops_silent_and_slow_clients_after_their_time),
