@@ -19,7 +19,7 @@
 #include "rdma/oob/wire.h"
 #include "rdma/rdma.h"
 
-enum { OPS_PER_TURN = 64, EVENTS_PER_POLL = 64, TURNS_PER_CLOCK = 8 };
+enum { OPS_PER_TURN = GPUL_RDMA_MAX_QPS * GPUL_RDMA_MAX_PIECES, EVENTS_PER_POLL = 64, TURNS_PER_CLOCK = 8 };
 
 struct gpul_rdma {
 	gpul_rdma_desc desc;                /* with the defaults filled in; its strings are not used after open */

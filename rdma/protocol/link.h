@@ -165,7 +165,8 @@ gpul_status gpul_rdma_link_test(gpul_rdma_link *l, gpul_rdma_request request, bo
 /* True when all operations of a send or put have been taken, for a trace; the request has not been freed. */
 bool gpul_rdma_link_emitted(const gpul_rdma_link *l, gpul_rdma_request request);
 
-/* Write the operations that are possible now to ops, at most max; the caller must execute them in this order, each once.
+/* Write the operations that are possible now to ops, at most max (at least GPUL_RDMA_MAX_QPS * GPUL_RDMA_MAX_PIECES, so that a
+ * segment with that many writes fits); the caller must execute them in this order, each once.
  * Returns their number; 0 after a failure. */
 unsigned gpul_rdma_link_take(gpul_rdma_link *l, gpul_rdma_op *ops, unsigned max);
 

@@ -167,7 +167,8 @@ static void pass_grants(gpul_rdma_link *l)
 	while (l->grants_tail != l->grants_head) {
 		const struct grant *g = &l->granted[l->grants_tail & SLOT_MASK];
 
-		if (g->state == GRANT_OPEN || g->stage != NO_STAGE || (g->state == GRANT_RETURNED && (int32_t)(l->highest_arrived - l->grants_tail) <= 1))
+		if (g->state == GRANT_OPEN || g->stage != NO_STAGE ||
+		    (g->state == GRANT_RETURNED && (int32_t)(l->highest_arrived - l->grants_tail) <= 1))
 			return;
 		l->grants_tail++;
 	}
