@@ -2,9 +2,11 @@
 #include "tests/rdma/sim/sim.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -191,6 +193,7 @@ static int run_jobs(uint64_t first, uint64_t last, unsigned n_jobs, uint64_t mos
 		pids[i] = fork();
 		if (!pids[i]) {
 			free(pids);
+			prctl(PR_SET_PDEATHSIG, SIGKILL);  /* a job ends with its parent */
 			run_job(&jobs[i], first + i, last, n_jobs, most_failures);
 			exit(0);
 		}
