@@ -44,7 +44,13 @@ void rdma_buffers_close(struct rdma_buffers *b);  /* accepts zeroed buffers */
 /* The address of a flow's out (in false) or in buffer. */
 uint64_t rdma_buffers_at(const struct rdma_buffers *b, unsigned flow, bool in);
 
-/* Make the context of GPU memory current on this thread. */
+/** Make the context of GPU memory current on this thread.
+ *
+ * @b    opened buffers
+ * @err  explains a failure
+ * Errors  GPUL_ECUDA
+ * Threads any thread
+ * Source  CUDA Driver API: cuCtxSetCurrent() */
 gpul_status rdma_buffers_use(const struct rdma_buffers *b, gpul_error *err);
 
 /* Which pattern: the phase, the direction, the flow and the place in the ring. */

@@ -4,8 +4,17 @@
 
 #include "cli/rdma/rdma_bench_run.h"
 
-/* Fill *s, without connections and buffers; setup and watch are borrowed.  rdma_session_close() frees it, also after a failure.
- * Errors: GPUL_ENOMEM */
+/** Fill a session, without connections and buffers.
+ *
+ * @s       filled; rdma_session_close() frees it, also after a failure
+ * @setup   borrowed
+ * @shape   copied
+ * @watch   borrowed
+ * @client  true: this end connects
+ * @err     explains a failure
+ * Errors  GPUL_ENOMEM
+ * Threads the session's thread
+ * Source  - */
 gpul_status rdma_session_open(struct rdma_session *s, const struct rdma_setup *setup, const struct rdma_shape *shape,
 			      struct rdma_watch *watch, bool client, gpul_error *err);
 /* Close the connections and the buffers, not the device. */
@@ -14,7 +23,16 @@ void rdma_session_close(struct rdma_session *s);
 /* Describe this end. */
 void rdma_session_describe(const struct rdma_session *s, struct rdma_end *out);
 
-/* Describe the memory of a flow for the peer's puts; zeros in modes without puts.  Errors: as gpul_rdma_offer() */
+/** Describe the memory of a flow for the peer's puts.
+ *
+ * @s        session
+ * @f        flow
+ * @in       receives the memory of the data; zeros in modes without puts
+ * @signals  receives the memory of the signals
+ * @err      explains a failure
+ * Errors  as gpul_rdma_offer()
+ * Threads the session's thread
+ * Source  - */
 gpul_status rdma_session_offer(const struct rdma_session *s, const struct rdma_flow *f, gpul_rdma_remote *in,
 			       gpul_rdma_remote *signals, gpul_error *err);
 

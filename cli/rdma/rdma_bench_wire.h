@@ -61,12 +61,46 @@ struct rdma_mail {
 	uint64_t signals[RDMA_MAX_LANES] __attribute__((aligned(64)));
 };
 
-/* Check a message of the other end; bytes is the length that arrived.  Texts get a final NUL.
- * Errors: GPUL_EFORMAT what is wrong; rdma_wire_check_welcome and _answer: also the error that the server reports. */
+/** Check the first message of a client.
+ *
+ * @h      the message; its texts get a final NUL
+ * @bytes  the length that arrived
+ * @err    explains a failure
+ * Errors  GPUL_EFORMAT what is wrong
+ * Threads any thread
+ * Source  - */
 gpul_status rdma_wire_check_hello(struct rdma_hello *h, uint64_t bytes, gpul_error *err);
+/** Check the server's answer to the first message.
+ *
+ * @w      the message; its texts get a final NUL
+ * @bytes  the length that arrived
+ * @err    explains a failure
+ * Errors  GPUL_EFORMAT what is wrong; the error that the server reports
+ * Threads any thread
+ * Source  - */
 gpul_status rdma_wire_check_welcome(struct rdma_welcome *w, uint64_t bytes, gpul_error *err);
+/** Check the plan of a phase.
+ *
+ * @p       the message
+ * @bytes   the length that arrived
+ * @number  of the plan that must come
+ * @shape   what both ends have agreed
+ * @err     explains a failure
+ * Errors  GPUL_EFORMAT what is wrong
+ * Threads any thread
+ * Source  - */
 gpul_status rdma_wire_check_plan(const struct rdma_plan *p, uint64_t bytes, uint64_t number, const struct rdma_shape *shape,
 				 gpul_error *err);
+/** Check the server's figures of a phase.
+ *
+ * @a       the message; its texts get a final NUL
+ * @bytes   the length that arrived
+ * @number  of the plan
+ * @ran     true: a phase was measured
+ * @err     explains a failure
+ * Errors  GPUL_EFORMAT what is wrong; the error that the server reports
+ * Threads any thread
+ * Source  - */
 gpul_status rdma_wire_check_answer(struct rdma_answer *a, uint64_t bytes, uint64_t number, bool ran, gpul_error *err);
 
 #endif

@@ -64,12 +64,43 @@ gpul_status fifo_put_end_open(const struct fifo_put_request *ask, int socket, in
 			      struct fifo_put_end *out, gpul_error *err);
 void fifo_put_end_close(struct fifo_put_end *e);
 
-/* Send bytes, or receive exactly n bytes within the request's time; a signal or the end of the other process ends the wait
- * (native = EINTR, EPIPE). */
+/** Send bytes to the other process.
+ *
+ * @e        the end of the dialogue
+ * @bytes    what to send
+ * @n_bytes  their number
+ * @err      explains a failure
+ * Errors  GPUL_ESYS native = EPIPE: the other process has ended
+ * Threads one at a time
+ * Source  - */
 gpul_status fifo_put_tell(const struct fifo_put_end *e, const void *bytes, size_t n_bytes, gpul_error *err);
+/** Receive exactly n bytes within the request's time.
+ *
+ * @e        the end of the dialogue
+ * @out      room for them
+ * @n_bytes  their number
+ * @err      explains a failure
+ * Errors  GPUL_ESYS native = EINTR: a signal, EPIPE: the other process has ended, ETIMEDOUT
+ * Threads one at a time
+ * Source  - */
 gpul_status fifo_put_hear(const struct fifo_put_end *e, void *out, size_t n_bytes, gpul_error *err);
-/* One letter of the dialogue. */
+/** Send one letter of the dialogue.
+ *
+ * @e       the end of the dialogue
+ * @letter  the letter
+ * @err     explains a failure
+ * Errors  as fifo_put_tell()
+ * Threads one at a time
+ * Source  - */
 gpul_status fifo_put_say(const struct fifo_put_end *e, char letter, gpul_error *err);
+/** Receive one letter of the dialogue.
+ *
+ * @e       the end of the dialogue
+ * @letter  the letter that must come
+ * @err     explains a failure
+ * Errors  as fifo_put_hear(); GPUL_EFORMAT another letter
+ * Threads one at a time
+ * Source  - */
 gpul_status fifo_put_expect(const struct fifo_put_end *e, char letter, gpul_error *err);
 
 /* The child: serve until the parent has all messages, or fails; returns the exit status. */
