@@ -7,9 +7,13 @@
  *     kernel   64 blocks ─ FIFO ─ proxy: 64 triggers ─ progress   ┴──> the same connection ──> a child process
  *
  * Each put writes 64 bytes and raises a step.  Both have the same batch and the same number of puts in flight.  The runs
- * alternate; the ratio is that of the medians.  Only installed headers are used. */
+ * alternate; the ratio is that of the medians.  Only installed headers are used.
+ *
+ * A GPU takes no CPU time.  The software GPU does: its threads, and the child, get the first CPU, and the thread that posts, or
+ * the proxy, gets the others; with one CPU, or with a real GPU, all threads run anywhere. */
 #include <errno.h>
 #include <getopt.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +36,7 @@ struct bench {
 	gpul_rdma_desc desc;
 	gpul_driver_choice driver;
 	bool pin;
+	cpu_set_t first_cpu, other_cpus;  /* for the software GPU */
 	const gpul_driver *drv;
 	gpul_context context;
 	CUlibrary library;
@@ -45,6 +50,7 @@ struct bench {
 	gpul_rdma_remote to, to_steps;
 	uint64_t *steps;             /* the value of each step so far */
 	double direct[MOST_RUNS], kernels[MOST_RUNS];  /* puts per second */
+	double direct_cpu_us, kernels_cpu_us;          /* CPU time of the posting thread for each put, in the last run */
 };
 
 /* ---- the target, in a child ------------------------------------------------------------------------------ */
@@ -53,42 +59,67 @@ struct offers {
 	gpul_rdma_remote to, steps;
 };
 
-/* Offer memory, and make progress until the parent closes the socket. */
+/* Make progress until the parent closes the socket.  A NIC writes without the help of this thread, which then sleeps, so that it
+ * takes no CPU away from the sender. */
+static gpul_status make_progress(gpul_rdma *r, gpul_rdma_conn *conn, int socket, gpul_error *err)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	gpul_rdma_device_info info;
+	unsigned char byte;
+	gpul_status st = GPUL_OK;
+
+	gpul_rdma_about(r, &info);
+	const bool sleeps = !strcmp(info.backend, "verbs");
+
+	for (unsigned turn = 1; !st; turn++) {
+		st = gpul_rdma_progress(conn, NULL, err);
+		if (sleeps)
+			nanosleep(&pause, NULL);
+		if ((sleeps || turn % 1024 == 0) && recv(socket, &byte, 1, MSG_DONTWAIT) == 0)
+			break;
+	}
+	return st;
+}
+
+/* Offer memory, and let the parent put there. */
 static gpul_status serve_puts(const struct bench *b, int socket, gpul_error *err)
 {
-	const size_t data_bytes = b->blocks * b->bytes + 4096, step_bytes = b->blocks * sizeof(uint64_t);
-	unsigned char *data = aligned_alloc(4096, (data_bytes + step_bytes + 4095) / 4096 * 4096), byte;
+	const size_t data_bytes = b->blocks * b->bytes, step_bytes = b->blocks * sizeof(uint64_t);
+	unsigned char *data = aligned_alloc(4096, (data_bytes + 4095) / 4096 * 4096);
+	uint64_t *words = aligned_alloc(4096, (step_bytes + 4095) / 4096 * 4096);
 	gpul_rdma_region *region = NULL, *steps = NULL;
 	gpul_rdma_listener *listener = NULL;
 	gpul_rdma_conn *conn = NULL;
 	gpul_rdma *r = NULL;
 	struct offers offers;
 	char address[128] = "";
-	gpul_status st = gpul_rdma_open(&b->desc, &r, err);
-	uint64_t *step_words = (uint64_t *)(void *)(data + (data_bytes + 63) / 64 * 64 - 64);
+	gpul_status st;
 
-	memset(step_words, 0, step_bytes);
-	st = st ? st : gpul_rdma_register(r, data, data_bytes - 4096, GPUL_RDMA_DATA, &region, err);
-	st = st ? st : gpul_rdma_register(r, step_words, step_bytes, GPUL_RDMA_STEPS, &steps, err);
+	if (!data || !words) {
+		free(data);
+		free(words);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu bytes", data_bytes + step_bytes);
+	}
+	memset(words, 0, step_bytes);
+	st = gpul_rdma_open(&b->desc, &r, err);
+	st = st ? st : gpul_rdma_register(r, data, data_bytes, GPUL_RDMA_DATA, &region, err);
+	st = st ? st : gpul_rdma_register(r, words, step_bytes, GPUL_RDMA_STEPS, &steps, err);
 	st = st ? st : gpul_rdma_listen(r, "127.0.0.1:0", &listener, err);
-	st = st ? st : gpul_rdma_offer(region, (uintptr_t)data, data_bytes - 4096, &offers.to, err);
-	st = st ? st : gpul_rdma_offer(steps, (uintptr_t)step_words, step_bytes, &offers.steps, err);
+	st = st ? st : gpul_rdma_offer(region, (uintptr_t)data, data_bytes, &offers.to, err);
+	st = st ? st : gpul_rdma_offer(steps, (uintptr_t)words, step_bytes, &offers.steps, err);
 	if (!st)
 		snprintf(address, sizeof address, "%s", gpul_rdma_listener_address(listener));
 	if (!st && (write(socket, address, sizeof address) != sizeof address || write(socket, &offers, sizeof offers) != sizeof offers))
 		st = gpul_fail(err, GPUL_ESYS, errno, "write: %s", strerror(errno));
 	st = st ? st : gpul_rdma_accept(listener, CONNECT_MS, &conn, err);
-	for (unsigned turn = 1; !st; turn++) {
-		st = gpul_rdma_progress(conn, NULL, err);
-		if (turn % 1024 == 0 && recv(socket, &byte, 1, MSG_DONTWAIT) == 0)
-			break;
-	}
+	st = st ? st : make_progress(r, conn, socket, err);
 	gpul_rdma_conn_close(conn);
 	gpul_rdma_listener_close(listener);
 	gpul_rdma_unregister(steps);
 	gpul_rdma_unregister(region);
 	gpul_rdma_close(r);
 	free(data);
+	free(words);
 	return st;
 }
 
@@ -115,7 +146,43 @@ static pid_t start_target(const struct bench *b, int *socket)
 	return child;
 }
 
+/* ---- the CPUs ------------------------------------------------------------------------------------------------------ */
+
+static void divide_cpus(struct bench *b)
+{
+	bool first = true;
+
+	if (sched_getaffinity(0, sizeof b->other_cpus, &b->other_cpus) || CPU_COUNT(&b->other_cpus) < 2)
+		return;
+	for (size_t i = 0; i < CPU_SETSIZE && first; i++)
+		if (CPU_ISSET(i, &b->other_cpus)) {
+			CPU_SET(i, &b->first_cpu);
+			CPU_CLR(i, &b->other_cpus);
+			first = false;
+		}
+}
+
+/* This thread, and those that it starts from now on, run on these CPUs. */
+static void use_cpus(const struct bench *b, const cpu_set_t *cpus)
+{
+	if (CPU_COUNT(&b->first_cpu) && b->driver == GPUL_DRIVER_SOFT)
+		(void)sched_setaffinity(0, sizeof *cpus, cpus);
+}
+
 /* ---- preparation --------------------------------------------------------------------------------------------- */
+
+/* Let each block push `count` puts, and wait for the kernel. */
+static gpul_status run_kernel(const struct bench *b, uint64_t count, gpul_error *err)
+{
+	struct gpul_fifo_device fifo = *gpul_fifo_gpu_param(gpul_fifo_gpu_of(b->fifo));
+	uint64_t timeout_ns = (uint64_t)TIMEOUT_MS * 1000000;
+	unsigned bytes = (unsigned)b->bytes, stride = bytes;
+	CUdeviceptr results = gpul_mem_gpu(b->results);
+	void *args[] = { &fifo, &count, &bytes, &stride, &timeout_ns, &results };
+	gpul_status st = gpul_cu(b->drv, err, cuLaunchKernel(b->kernel, (unsigned)b->blocks, 1, 1, 1, 1, 1, 0, b->stream, args, NULL));
+
+	return st ? st : gpul_cu(b->drv, err, cuStreamSynchronize(b->stream));
+}
 
 static gpul_status open_gpu(struct bench *b, gpul_error *err)
 {
@@ -126,8 +193,10 @@ static gpul_status open_gpu(struct bench *b, gpul_error *err)
 	CUkernel kernel;
 	gpul_file ptx;
 	int registers;
-	gpul_status st = gpul_driver_open(b->driver, &b->drv, err);
+	gpul_status st;
 
+	use_cpus(b, &b->first_cpu);
+	st = gpul_driver_open(b->driver, &b->drv, err);
 	while (shape.lanes < b->blocks)
 		shape.lanes *= 2;
 	shape.slots = shape.lanes * SLOTS_PER_LANE;
@@ -143,7 +212,10 @@ static gpul_status open_gpu(struct bench *b, gpul_error *err)
 	st = st ? st : gpul_cu(b->drv, err, cuStreamCreate(&b->stream, CU_STREAM_NON_BLOCKING));
 	st = st ? st : gpul_fifo_create(b->drv, GPUL_MEM_AUTO, 0, &shape, &b->fifo, err);
 	st = st ? st : gpul_mem_create(b->drv, &desc, &b->source, err);
-	return st ? st : gpul_mem_create(b->drv, &desc, &b->results, err);
+	st = st ? st : gpul_mem_create(b->drv, &desc, &b->results, err);
+	st = st ? st : run_kernel(b, 0, err);  /* starts the threads of the software GPU */
+	use_cpus(b, &b->other_cpus);
+	return st;
 }
 
 static gpul_status open_connection(struct bench *b, int socket, gpul_error *err)
@@ -190,8 +262,17 @@ static gpul_status post_one(struct bench *b, struct window *w, gpul_error *err)
 	return st;
 }
 
+static uint64_t thread_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
 static gpul_status run_direct(struct bench *b, double *rate, gpul_error *err)
 {
+	const uint64_t cpu = thread_ns();
 	const uint64_t most = b->blocks * SLOTS_PER_LANE < 1024 ? b->blocks * SLOTS_PER_LANE : 1024, begun = gpul_clock_ns();
 	struct window w = { .posted = 0 };
 	gpul_status st = GPUL_OK;
@@ -206,6 +287,7 @@ static gpul_status run_direct(struct bench *b, double *rate, gpul_error *err)
 		}
 	}
 	*rate = (double)b->puts * 1e9 / (double)(gpul_clock_ns() - begun);
+	b->direct_cpu_us = (double)(thread_ns() - cpu) / 1e3 / (double)b->puts;
 	return st;
 }
 
@@ -213,14 +295,8 @@ static gpul_status run_direct(struct bench *b, double *rate, gpul_error *err)
 
 static gpul_status launch_and_wait(struct bench *b, gpul_proxy *proxy, gpul_error *err)
 {
-	struct gpul_fifo_device fifo = *gpul_fifo_gpu_param(gpul_fifo_gpu_of(b->fifo));
-	uint64_t count = b->puts / b->blocks, timeout_ns = (uint64_t)TIMEOUT_MS * 1000000;
-	unsigned bytes = (unsigned)b->bytes, stride = bytes;
-	CUdeviceptr results = gpul_mem_gpu(b->results);
-	void *args[] = { &fifo, &count, &bytes, &stride, &timeout_ns, &results };
-	gpul_status st = gpul_cu(b->drv, err, cuLaunchKernel(b->kernel, (unsigned)b->blocks, 1, 1, 1, 1, 1, 0, b->stream, args, NULL));
+	gpul_status st = run_kernel(b, b->puts / b->blocks, err);
 
-	st = st ? st : gpul_cu(b->drv, err, cuStreamSynchronize(b->stream));
 	for (unsigned i = 0; !st && i < b->blocks; i++)
 		if (((const unsigned *)gpul_mem_cpu(b->results))[i]) {
 			st = gpul_proxy_failed(proxy, err);
@@ -236,6 +312,7 @@ static gpul_status run_kernels(struct bench *b, double *rate, gpul_error *err)
 	const gpul_rdma_putter_desc desc = { .routes = &route, .n_routes = 1, .timeout_ms = TIMEOUT_MS };
 	gpul_rdma_putter *putter = NULL;
 	gpul_proxy *proxy = NULL;
+	gpul_proxy_stats stats;
 	gpul_status st = gpul_rdma_putter_create(&desc, &putter, err), stopped;
 	const gpul_proxy_desc how = { .fifos = &b->fifo, .n_fifos = 1, .kinds = { { gpul_rdma_put_handle, putter } }, .batch = BATCH,
 				      .progress = gpul_rdma_put_progress, .progress_context = putter, .release_later = true,
@@ -246,7 +323,9 @@ static gpul_status run_kernels(struct bench *b, double *rate, gpul_error *err)
 	if (!st) {
 		begun = gpul_clock_ns();
 		st = launch_and_wait(b, proxy, err);
-		*rate = (double)(b->puts / b->blocks * b->blocks) * 1e9 / (double)(gpul_clock_ns() - begun);
+		*rate = (double)b->puts * 1e9 / (double)(gpul_clock_ns() - begun);
+		gpul_proxy_get_stats(proxy, &stats);
+		b->kernels_cpu_us = (double)stats.cpu_ns / 1e3 / (double)b->puts;
 	}
 	stopped = gpul_proxy_stop(proxy, st ? NULL : err);
 	gpul_rdma_putter_destroy(putter);
@@ -285,7 +364,8 @@ static gpul_status run_all(struct bench *b, int socket, gpul_error *err)
 		st = run_direct(b, &b->direct[i], err);
 		st = st ? st : run_kernels(b, &b->kernels[i], err);
 		if (!st)
-			printf("run %2llu: direct %9.0f puts/s, kernels %9.0f puts/s\n", (unsigned long long)i + 1, b->direct[i], b->kernels[i]);
+			printf("run %2llu: direct %9.0f puts/s, CPU %6.2f us a put; kernels %9.0f puts/s, CPU %6.2f us a put\n",
+			       (unsigned long long)i + 1, b->direct[i], b->direct_cpu_us, b->kernels[i], b->kernels_cpu_us);
 		fflush(stdout);
 	}
 	if (st)
@@ -352,6 +432,8 @@ int main(int argc, char **argv)
 				"                      [--provider NAME] [--device NAME] [--driver auto|nvidia|soft] [--pin]\n");
 		return 2;
 	}
+	divide_cpus(&b);
+	use_cpus(&b, &b.first_cpu);
 	target = start_target(&b, &socket);
 	if (target < 0) {
 		perror("bench_rdma_put");
