@@ -1,7 +1,7 @@
 """rdma.py — the steps of `run` for the send path.
 
 The parameter s of each step is run's Suite."""
-import os, re
+import os, re, sys, tempfile
 
 
 def rdma_programs(s):
@@ -20,4 +20,29 @@ def rdma_programs(s):
                       if line.startswith(("staging copies by", "device 0 of the", "one dma-buf", "mapping by PCIe")) and ": " in line]
 
 
-STEPS = [rdma_programs]
+def rdma_puts(s):
+    """Puts from the kernel of one process to the kernel of another; the errors of both ends; the time of each step."""
+    way = s.tool("tests/rdma/put/whole_way")
+    if not os.path.exists(way):
+        return s.result("skip", "rdma/put/whole_way", "not built")
+    options = [way, "--driver", s.args.driver, "--backend", "libfabric", "--window", "64"]
+    r = s.run(*options, "--puts", str(s.args.puts or (10 ** 7 if s.args.driver == "nvidia" else 20000)), "--timeout", "120", timeout=560)
+    if r[0] == 77:
+        return s.result("skip", "rdma/put/whole_way", r[2].strip())
+    s.counted("whole way of puts", r)
+    s.figures += [("whole way of puts", line) for line in r[1].splitlines() if "puts/s" in line]
+    for what in ("data", "sender", "receiver"):
+        s.counted(f"whole way of puts --break {what}", s.run(*options, "--puts", "100000", "--break", what))
+    with tempfile.TemporaryDirectory() as d:
+        status, out, err = s.run(s.tool("gpuload"), "fifo", "trace", "--put", "--provider", "tcp", "--parallel", "1", "--triggers", "500",
+                                 "-o", f"{d}/t.json", "--driver", s.args.driver)
+        if status == 0:
+            status, _, err = s.run(sys.executable, "tests/cli/check_trace.py", f"{d}/t.json")
+    s.check("gpuload fifo trace --put", status == 0, f"exit status {status}: {err}")
+    for line in out.splitlines():
+        cells = re.split(r"  +", line.strip())
+        if len(cells) >= 5 and cells[1][0].isdigit():
+            s.figures.append((f"`fifo trace --put`: {cells[0]}", f"{cells[1]} us, 99 of 100 within {cells[3]} us"))
+
+
+STEPS = [rdma_programs, rdma_puts]
