@@ -154,7 +154,7 @@ const char *gpul_rdma_listener_address(const gpul_rdma_listener *l);
 
 /** Wait for the next connection.
  *
- * Connections that send rubbish, or nothing for 2 s, are closed and logged; the wait goes on.
+ * Connections that send rubbish, or nothing for 10 s, are closed and logged; the wait goes on.
  *
  * @l           listener
  * @timeout_ms  < 0: no limit

@@ -14,7 +14,7 @@
 
 enum { FREE, SILENT, GREETED, WELCOMED, READY };
 enum { LISTENER = GPUL_RDMA_MAX_STRANGERS, WAKE, N_SOURCES };  /* epoll's numbers; below them: strangers */
-enum { HELLO_MS = 2000, READY_MS = 10000 };
+enum { HELLO_MS = 10000, READY_MS = 10000 };
 static const uint64_t PAUSE_NS = 100000000;
 
 struct gpul_rdma_strangers {

@@ -2,7 +2,7 @@
  *
  *     accept ──> silent ── HELLO ──> greeted ── welcome() ──> welcomed ── READY ──> ready ── take() ──> a connection
  *                  │                    │ refuse()               │
- *                  └── 2 s, rubbish ────┴────── its deadline, FAILED, the end of its process ──> gone
+ *                  └── 10 s, rubbish ───┴────── its deadline, FAILED, the end of its process ──> gone
  *
  * Nothing that a client sends, or does not send, stops the listener or another client. */
 #ifndef GPULOAD_RDMA_OOB_STRANGERS_H
@@ -42,7 +42,7 @@ typedef struct gpul_rdma_stranger_event {
 
 typedef struct gpul_rdma_strangers_desc {
 	gpul_rdma_address address;
-	unsigned hello_ms;         /* time for a HELLO after accept; 0: 2000 */
+	unsigned hello_ms;         /* time for a HELLO after accept; 0: 10000 */
 	unsigned ready_ms;         /* time for a READY after WELCOME; 0: 10000 */
 } gpul_rdma_strangers_desc;
 

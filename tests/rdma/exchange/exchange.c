@@ -262,7 +262,7 @@ static int serve_all(gpul_error *err)
 	while (!st && (n < set.connections || !set.connections)) {
 		gpul_rdma_conn *c = NULL;
 
-		st = gpul_rdma_accept(listener, -1, &c, err);
+		st = gpul_rdma_accept(listener, set.connections ? 2 * set.connect_ms : -1, &c, err);
 		if (!st && pthread_create(&threads[n++], NULL, server_main, c))
 			abort();
 		if (!st && !set.connections)
