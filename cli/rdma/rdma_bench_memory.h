@@ -46,10 +46,9 @@ uint64_t rdma_buffers_at(const struct rdma_buffers *b, unsigned flow, bool in);
 
 /** Make the context of GPU memory current on this thread.
  *
- * @b    opened buffers
- * @err  explains a failure
+ * @b  buffers
  * Errors  GPUL_ECUDA
- * Threads any thread
+ * Threads any thread may call
  * Source  CUDA Driver API: cuCtxSetCurrent() */
 gpul_status rdma_buffers_use(const struct rdma_buffers *b, gpul_error *err);
 

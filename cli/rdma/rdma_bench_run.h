@@ -65,13 +65,12 @@ struct rdma_session {
 	int deadline_ms;                      /* of each request */
 };
 
-/** Allocate and register the memory for the control messages of a flow, whose connection is open.
+/** Allocate and register the memory for the control messages of a flow.
  *
- * @r    the opened device
- * @f    flow with a connection; rdma_flow_close() frees the memory, also after a failure
- * @err  explains a failure
+ * @r  opened device
+ * @f  f->conn is open; rdma_flow_close() frees both, also after a failure
  * Errors  GPUL_ENOMEM; as gpul_rdma_register()
- * Threads one per flow
+ * Threads the thread of the connection
  * Source  - */
 gpul_status rdma_flow_open(gpul_rdma *r, struct rdma_flow *f, gpul_error *err);
 void rdma_flow_close(struct rdma_flow *f);  /* accepts a zeroed flow; closes the connection */
@@ -91,12 +90,11 @@ void rdma_flow_close(struct rdma_flow *f);  /* accepts a zeroed flow; closes the
 gpul_status rdma_control(const struct rdma_session *s, struct rdma_flow *f, void *at, uint64_t bytes, int timeout_ms,
 			 uint64_t *got, gpul_error *err);
 
-/** Make the flows ready for a phase; in a CHECK phase, write the pattern into what this end sends, and clear what it receives.
+/** Make the flows ready for a phase; CHECK: write the pattern into what this end sends, and clear what it receives.
  *
- * @s    session
- * @p    phase
- * @err  explains a failure
- * Errors  GPUL_ECUDA; the failure of a connection
+ * @s  session
+ * @p  phase
+ * Errors  GPUL_ECUDA
  * Threads the session's thread
  * Source  - */
 gpul_status rdma_phase_prepare(struct rdma_session *s, const struct rdma_phase *p, gpul_error *err);
@@ -112,13 +110,12 @@ gpul_status rdma_phase_prepare(struct rdma_session *s, const struct rdma_phase *
  * Source  - */
 gpul_status rdma_phase_run(struct rdma_session *s, const struct rdma_phase *p, struct rdma_figures *out, gpul_error *err);
 
-/** Compare what this end has received in a CHECK phase with the pattern.
+/** Compare what this end has received in a CHECK phase with its pattern.
  *
  * @s        session
  * @p        phase
- * @checked  receives the number of bytes that were compared
- * @err      explains a failure
- * Errors  GPUL_EFORMAT the first wrong byte; GPUL_ECUDA
+ * @checked  number of bytes
+ * Errors  GPUL_EFORMAT wrong data; GPUL_ECUDA
  * Threads the session's thread
  * Source  - */
 gpul_status rdma_phase_check(const struct rdma_session *s, const struct rdma_phase *p, uint64_t *checked, gpul_error *err);

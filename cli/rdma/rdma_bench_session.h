@@ -4,16 +4,15 @@
 
 #include "cli/rdma/rdma_bench_run.h"
 
-/** Fill a session, without connections and buffers.
+/** Fill *s, without connections and buffers.
  *
  * @s       filled; rdma_session_close() frees it, also after a failure
  * @setup   borrowed
  * @shape   copied
  * @watch   borrowed
- * @client  true: this end connects
- * @err     explains a failure
+ * @client  which end
  * Errors  GPUL_ENOMEM
- * Threads the session's thread
+ * Threads any thread may call
  * Source  - */
 gpul_status rdma_session_open(struct rdma_session *s, const struct rdma_setup *setup, const struct rdma_shape *shape,
 			      struct rdma_watch *watch, bool client, gpul_error *err);
@@ -25,11 +24,10 @@ void rdma_session_describe(const struct rdma_session *s, struct rdma_end *out);
 
 /** Describe the memory of a flow for the peer's puts.
  *
- * @s        session
- * @f        flow
- * @in       receives the memory of the data; zeros in modes without puts
- * @signals  receives the memory of the signals
- * @err      explains a failure
+ * @s        session with buffers
+ * @f        one of its flows
+ * @in       where the peer's messages go; untouched in modes without puts, like signals
+ * @signals  the words that the peer raises
  * Errors  as gpul_rdma_offer()
  * Threads the session's thread
  * Source  - */

@@ -11,7 +11,7 @@
  *     plan: end ─────────────────────────>
  *
  * The structs are sent as they are in memory: a host with another byte order sends another magic number.  Neither end trusts
- * the other: the wire_check functions check all fields. */
+ * the other: each message is copied and checked. */
 #ifndef GPULOAD_CLI_RDMA_RDMA_BENCH_WIRE_H
 #define GPULOAD_CLI_RDMA_RDMA_BENCH_WIRE_H
 
@@ -61,45 +61,44 @@ struct rdma_mail {
 	uint64_t signals[RDMA_MAX_LANES] __attribute__((aligned(64)));
 };
 
-/** Check the first message of a client.
+/** Check a client's hello.
  *
- * @h      the message; its texts get a final NUL
- * @bytes  the length that arrived
- * @err    explains a failure
- * Errors  GPUL_EFORMAT what is wrong
- * Threads any thread
+ * @h      a copy, which the other end cannot change; its texts get a final NUL
+ * @bytes  length that arrived
+ * Errors  GPUL_EFORMAT what is wrong; GPUL_ENOMEM more buffers than this machine wants to give
+ * Threads any thread may call
  * Source  - */
 gpul_status rdma_wire_check_hello(struct rdma_hello *h, uint64_t bytes, gpul_error *err);
-/** Check the server's answer to the first message.
+
+/** Check a server's welcome.
  *
- * @w      the message; its texts get a final NUL
- * @bytes  the length that arrived
- * @err    explains a failure
+ * @w      a copy, which the other end cannot change; its texts get a final NUL
+ * @bytes  length that arrived
  * Errors  GPUL_EFORMAT what is wrong; the error that the server reports
- * Threads any thread
+ * Threads any thread may call
  * Source  - */
 gpul_status rdma_wire_check_welcome(struct rdma_welcome *w, uint64_t bytes, gpul_error *err);
-/** Check the plan of a phase.
+
+/** Check a client's plan.
  *
- * @p       the message
- * @bytes   the length that arrived
- * @number  of the plan that must come
- * @shape   what both ends have agreed
- * @err     explains a failure
+ * @p      a copy, which the other end cannot change; its texts get a final NUL
+ * @bytes  length that arrived
+ * @number expected number
+ * @shape  what the client has said in its hello
  * Errors  GPUL_EFORMAT what is wrong
- * Threads any thread
+ * Threads any thread may call
  * Source  - */
 gpul_status rdma_wire_check_plan(const struct rdma_plan *p, uint64_t bytes, uint64_t number, const struct rdma_shape *shape,
 				 gpul_error *err);
-/** Check the server's figures of a phase.
+
+/** Check a server's answer.
  *
- * @a       the message; its texts get a final NUL
- * @bytes   the length that arrived
- * @number  of the plan
- * @ran     true: a phase was measured
- * @err     explains a failure
+ * @a      a copy, which the other end cannot change; its texts get a final NUL
+ * @bytes  length that arrived
+ * @number expected number
+ * @ran    expected: the phase has ended
  * Errors  GPUL_EFORMAT what is wrong; the error that the server reports
- * Threads any thread
+ * Threads any thread may call
  * Source  - */
 gpul_status rdma_wire_check_answer(struct rdma_answer *a, uint64_t bytes, uint64_t number, bool ran, gpul_error *err);
 

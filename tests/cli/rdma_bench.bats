@@ -186,7 +186,7 @@ print([sum(e.get("event") == w for e in j) for w in ("READY", "SERVING", "ENDED"
 
 @test "if the server ends in order, bench prints one line" {
 	serve s.out
-	long_bench c.out 127.0.0.1:"$port"
+	long_bench c.out 127.0.0.1:"$port" --mode lat --sizes 8
 	wait_for_line s.out "^SERVING"
 	ends "$owner"
 	ended "$client" 1 "gpuload rdma bench: 127.0.0.1:$port: " c.out
