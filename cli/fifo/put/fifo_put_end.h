@@ -66,40 +66,39 @@ void fifo_put_end_close(struct fifo_put_end *e);
 
 /** Send bytes to the other process.
  *
- * @e        the end of the dialogue
+ * @e        an end
  * @bytes    what to send
  * @n_bytes  their number
- * @err      explains a failure
  * Errors  GPUL_ESYS native = EPIPE: the other process has ended
- * Threads one at a time
+ * Threads the main thread
  * Source  - */
 gpul_status fifo_put_tell(const struct fifo_put_end *e, const void *bytes, size_t n_bytes, gpul_error *err);
+
 /** Receive exactly n bytes within the request's time.
  *
- * @e        the end of the dialogue
- * @out      room for them
+ * @e        an end
+ * @out      filled in
  * @n_bytes  their number
- * @err      explains a failure
- * Errors  GPUL_ESYS native = EINTR: a signal, EPIPE: the other process has ended, ETIMEDOUT
- * Threads one at a time
+ * Errors  GPUL_ESYS native = EPIPE: the other process has ended; EINTR: a signal; ETIMEDOUT
+ * Threads the main thread
  * Source  - */
 gpul_status fifo_put_hear(const struct fifo_put_end *e, void *out, size_t n_bytes, gpul_error *err);
+
 /** Send one letter of the dialogue.
  *
- * @e       the end of the dialogue
- * @letter  the letter
- * @err     explains a failure
+ * @e       an end
+ * @letter  as drawn above
  * Errors  as fifo_put_tell()
- * Threads one at a time
+ * Threads the main thread
  * Source  - */
 gpul_status fifo_put_say(const struct fifo_put_end *e, char letter, gpul_error *err);
+
 /** Receive one letter of the dialogue.
  *
- * @e       the end of the dialogue
- * @letter  the letter that must come
- * @err     explains a failure
+ * @e       an end
+ * @letter  as drawn above
  * Errors  as fifo_put_hear(); GPUL_EFORMAT another letter
- * Threads one at a time
+ * Threads the main thread
  * Source  - */
 gpul_status fifo_put_expect(const struct fifo_put_end *e, char letter, gpul_error *err);
 
