@@ -160,6 +160,7 @@ def write_examples(w, stage):
     for makefile in sorted(glob.glob("examples/*/Makefile")):
         name = os.path.dirname(makefile)
         out, sources = f"{w.dir}/{name}", [f for f in glob.glob(f"{name}/*") if os.path.isfile(f)]
+        # -B, because the Makefiles do not name the library's headers, which define the layout of its tables.
         # make runs in the example's folder; relative paths work whatever the name of the checkout's folder is.
         variables = {"O": os.path.relpath(out, name), "PKG_CONFIG": f"pkg-config {prefix}", "CC": words(w.args.cc),
                      "NVCC": nvcc and words(nvcc), "CUDA": words(os.path.dirname(cuda)),
@@ -167,7 +168,7 @@ def write_examples(w, stage):
                      "LDFLAGS": f"{ld} {words('-Wl,-rpath,$ORIGIN/../../stage/lib')}"}
         built = w.build(f"{out}.ok", "sh", needs=[stage, *sorted(sources)], command=(
             f"mkdir -p {words(out)} && PKG_CONFIG_PATH={words(os.path.relpath(f'{w.dir}/stage/lib/pkgconfig', name))} "
-            f"make -s -C {name} {' '.join(f'{v}={for_make(text)}' for v, text in variables.items())} && touch {words(out + '.ok')}"))
+            f"make -s -B -C {name} {' '.join(f'{v}={for_make(text)}' for v, text in variables.items())} && touch {words(out + '.ok')}"))
         w.programs.append(built)
         w.tests.append(("examples", name, f"{name}/test", [built]))
 

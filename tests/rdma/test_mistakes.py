@@ -48,7 +48,7 @@ MISTAKES = [Mistake(*m) for m in (
      "\t\tl->in.copies[l->in.copies_head++ % MAX_STAGES] = g->stage;\n",
      "\t\tl->in.copies[l->in.copies_head++ % MAX_STAGES] = g->stage;\n\t\tl->in.free[l->in.n_free++] = g->stage;\n"),
     ("a slot is granted again while its staging buffer is copied",
-     "g->stage != NO_STAGE || (g->state", "(g->state"),
+     "g->stage != NO_STAGE ||\n", "false ||\n"),
     ("a completion of a copy is accepted twice",
      "s->copying &= ~(1ull << stage);", ""),
     ("slots behind a short message are not skipped",
