@@ -79,14 +79,11 @@ static gpul_status execute(gpul_rdma_conn *c, gpul_rdma_failure *why)
 	return GPUL_OK;
 }
 
-static gpul_status turn(gpul_rdma_conn *c, gpul_rdma_failure *why)
+/* Post what the link wants posted. */
+static gpul_status post_all(gpul_rdma_conn *c, gpul_rdma_failure *why)
 {
-	gpul_status st = read_events(c, why);
+	gpul_status st = GPUL_OK;
 
-	if (!st && c->turns-- == 0) {
-		c->turns = TURNS_PER_CLOCK;
-		gpul_rdma_link_tick(c->link, gpul_clock_ns());
-	}
 	for (bool more = true; !st && more;) {
 		st = execute(c, why);
 		more = false;
@@ -97,6 +94,19 @@ static gpul_status turn(gpul_rdma_conn *c, gpul_rdma_failure *why)
 		}
 	}
 	return st;
+}
+
+/* New requests are posted before the poll, which may cost a system call. */
+static gpul_status turn(gpul_rdma_conn *c, gpul_rdma_failure *why)
+{
+	gpul_status st = post_all(c, why);
+
+	st = st ? st : read_events(c, why);
+	if (!st && c->turns-- == 0) {
+		c->turns = TURNS_PER_CLOCK;
+		gpul_rdma_link_tick(c->link, gpul_clock_ns());
+	}
+	return st ? st : post_all(c, why);
 }
 
 gpul_status gpul_rdma_progress(gpul_rdma_conn *c, bool *busy, gpul_error *err)
