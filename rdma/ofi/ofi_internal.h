@@ -27,6 +27,7 @@ struct ofi_device {
 	struct fi_info *info;
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
+	bool splits;                     /* a write with an immediate is two writes: see describe_device() */
 	_Atomic uint64_t next_key;       /* for providers that let the user choose the keys */
 	gpul_rdma_device_info about;
 };
@@ -48,6 +49,7 @@ struct ofi_path {
 	struct fid_cq *cq;               /* of all endpoints */
 	size_t address_bytes;            /* of an endpoint's address; 0: not described yet */
 	uint32_t reached;                /* bit i: endpoint i has accepted a write */
+	uint32_t half;                   /* bit i: endpoint i has accepted the data of a split write, but not its immediate */
 	struct ofi_probe probe;          /* of an endpoint that accepts none */
 	gpul_rdma_failure gone;          /* a completion says that the peer has gone; reported when gone_ns is long ago */
 	uint64_t gone_ns;

@@ -48,20 +48,41 @@ static gpul_status fail_call(const struct ofi_path *p, const char *call, long co
 			      p->device->ofi->fi_strerror((int)-code));
 }
 
-static ssize_t write_one(struct ofi_path *p, const gpul_rdma_op *op, uint64_t more)
+static ssize_t write_bytes(const struct ofi_path *p, const gpul_rdma_op *op, uint32_t bytes, uint64_t flags)
 {
-	struct iovec from = { .iov_base = (void *)(uintptr_t)op->local, .iov_len = op->bytes };
-	struct fi_rma_iov to = { .addr = op->remote, .len = op->bytes, .key = op->remote_key };
+	struct iovec from = { .iov_base = (void *)(uintptr_t)op->local, .iov_len = bytes };
+	struct fi_rma_iov to = { .addr = op->remote, .len = bytes, .key = op->remote_key };
 	void *desc = (void *)(uintptr_t)op->local_key;
 	const struct fi_msg_rma msg = {
 		.msg_iov = &from, .desc = &desc, .iov_count = 1, .addr = p->peers[op->qp], .rma_iov = &to, .rma_iov_count = 1,
 		.context = (void *)(uintptr_t)op->id, .data = op->imm,
 	};
 
-	return fi_writemsg(p->eps[op->qp], &msg, more | (op->kind == GPUL_RDMA_OP_WRITE_IMM ? FI_REMOTE_CQ_DATA : 0) |
-						 (op->flags & GPUL_RDMA_SIGNALED ? FI_COMPLETION : 0) |
-						 (op->flags & GPUL_RDMA_DELIVERED ? FI_DELIVERY_COMPLETE : 0) |
-						 (op->flags & GPUL_RDMA_INLINE ? FI_INJECT : 0));
+	return fi_writemsg(p->eps[op->qp], &msg, flags);
+}
+
+/* Where a device splits its writes, the data goes first, and then the immediate with a write of 0 bytes. */
+static ssize_t write_one(struct ofi_path *p, const gpul_rdma_op *op, uint64_t more)
+{
+	const uint64_t flags = more | (op->kind == GPUL_RDMA_OP_WRITE_IMM ? FI_REMOTE_CQ_DATA : 0) |
+			       (op->flags & GPUL_RDMA_SIGNALED ? FI_COMPLETION : 0) |
+			       (op->flags & GPUL_RDMA_DELIVERED ? FI_DELIVERY_COMPLETE : 0) |
+			       (op->flags & GPUL_RDMA_INLINE ? FI_INJECT : 0);
+	const uint32_t bit = 1u << op->qp;
+	ssize_t r;
+
+	if (!p->device->splits || op->kind != GPUL_RDMA_OP_WRITE_IMM || !op->bytes)
+		return write_bytes(p, op, op->bytes, flags);
+	if (!(p->half & bit)) {
+		r = write_bytes(p, op, op->bytes, FI_MORE);
+		if (r)
+			return r;
+		p->half |= bit;
+	}
+	r = write_bytes(p, op, 0, flags);
+	if (!r)
+		p->half &= ~bit;
+	return r;
 }
 
 gpul_status gpul_ofi_post(void *path, const gpul_rdma_op *ops, unsigned n, unsigned *n_posted, gpul_rdma_failure *why)
