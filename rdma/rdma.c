@@ -19,8 +19,6 @@ static void fill_defaults(gpul_rdma_desc *d)
 		d->stripe_bytes = 16 << 10;
 	if (!d->lease_ms)
 		d->lease_ms = 5000;
-	if (!d->cache_bytes)
-		d->cache_bytes = (size_t)1 << 30;
 	if (!d->n_stages)
 		d->n_stages = 16;
 }
@@ -107,7 +105,8 @@ gpul_status gpul_rdma_open(const gpul_rdma_desc *desc, gpul_rdma **out, gpul_err
 	r->backend->about(r->device, &r->info);
 	gpul_log(GPUL_LOG_INFO, "rdma", "%s: %s (%s); flush: %s", r->info.backend, r->info.name, r->info.why, r->info.flush);
 	ops = gpul_rdma_reg_ops(r);
-	st = gpul_regcache_create(&ops, r->desc.cache_bytes, &r->cache, err);
+	if (r->desc.cache_bytes)
+		st = gpul_regcache_create(&ops, r->desc.cache_bytes, &r->cache, err);
 	if (st)
 		goto close_device;
 	pthread_mutex_init(&r->lock, NULL);

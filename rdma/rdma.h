@@ -44,7 +44,8 @@ typedef struct gpul_rdma_desc {
 	uint32_t stripe_bytes;           /* a segment is divided only into stripes of at least this size; 0: 16 KiB */
 	gpul_rdma_striping striping;
 	int lease_ms;                    /* a peer that is silent for so long counts as dead; 0: 5000 */
-	size_t cache_bytes;              /* host memory that stays registered after its last use; 0: 1 GiB */
+	size_t cache_bytes;              /* CPU memory that stays registered after gpul_rdma_unregister(), for a later
+					  * registration; 0: none.  See gpul_rdma_forget() */
 	unsigned n_stages;               /* staging buffers per direction and connection, for GPU memory that the fabric
 					  * cannot access; 0: 16 */
 } gpul_rdma_desc;
@@ -77,7 +78,7 @@ typedef enum gpul_rdma_use {
 
 /** Register CPU memory.
  *
- * Data through a cache: registering the same pages again takes less than a microsecond.
+ * With desc.cache_bytes, data is registered through a cache: registering the same pages again takes less than a microsecond.
  *
  * @r      an opened device
  * @at     start; any address
@@ -118,6 +119,10 @@ gpul_status gpul_rdma_register_pieces(gpul_rdma *r, const gpul_rdma_memory *piec
 				      gpul_rdma_region **out, gpul_error *err);
 /* Unregister, when no request uses the region.  NULL is fine. */
 void gpul_rdma_unregister(gpul_rdma_region *region);
+
+/* With desc.cache_bytes: take CPU memory out of the cache.  Call it before cached memory is unmapped or freed; otherwise new memory at
+ * the same address finds the old registration, and the NIC uses pages that are no longer there.  Any thread. */
+void gpul_rdma_forget(gpul_rdma *r, void *at, size_t bytes);
 
 /* The region's pieces and properties; valid as long as the region.  Any thread. */
 const gpul_rdma_area *gpul_rdma_region_area(const gpul_rdma_region *region);

@@ -26,7 +26,7 @@ struct gpul_rdma {
 	const gpul_rdma_backend *backend;
 	void *device;
 	gpul_rdma_device_info info;
-	gpul_regcache *cache;               /* of DATA regions in CPU memory */
+	gpul_regcache *cache;               /* of DATA regions in CPU memory; NULL: none */
 	gpul_rdma_watch *watch;
 	gpul_rdma_watched *events;          /* asynchronous events of the device; NULL: it has none */
 	pthread_mutex_t lock;               /* guards conns */

@@ -1,4 +1,4 @@
-/* region.c — registration: CPU memory through the cache, GPU memory by dma-buf or for staging. */
+/* region.c — registration: CPU memory directly or through the cache, GPU memory by dma-buf or for staging. */
 #include "rdma/rdma_internal.h"
 
 #include <stdlib.h>
@@ -68,6 +68,12 @@ void gpul_rdma_unregister(gpul_rdma_region *region)
 	free(region);
 }
 
+void gpul_rdma_forget(gpul_rdma *r, void *at, size_t bytes)
+{
+	if (r->cache)
+		(void)gpul_regcache_invalidate(r->cache, at, bytes);
+}
+
 static gpul_status register_cached(gpul_rdma_region *region, void *at, size_t bytes, gpul_error *err)
 {
 	gpul_rdma_piece *piece = &region->area.pieces[0];
@@ -103,7 +109,8 @@ static gpul_status register_pieces(gpul_rdma_region *region, const gpul_rdma_mem
 gpul_status gpul_rdma_register(gpul_rdma *r, void *at, size_t bytes, gpul_rdma_use use, gpul_rdma_region **out,
 			       gpul_error *err)
 {
-	const gpul_rdma_memory memory = { .at = (uint64_t)(uintptr_t)at, .bytes = bytes, .dmabuf_fd = -1 };
+	const gpul_rdma_memory memory = { .at = (uint64_t)(uintptr_t)at, .bytes = bytes, .dmabuf_fd = -1,
+					  .relaxed = use == GPUL_RDMA_DATA };
 	gpul_rdma_region *region;
 	gpul_status st;
 
@@ -112,7 +119,8 @@ gpul_status gpul_rdma_register(gpul_rdma *r, void *at, size_t bytes, gpul_rdma_u
 	region = new_region(r, err);
 	if (!region)
 		return GPUL_ENOMEM;
-	st = use == GPUL_RDMA_DATA ? register_cached(region, at, bytes, err) : register_pieces(region, &memory, 1, err);
+	st = r->cache && use == GPUL_RDMA_DATA ? register_cached(region, at, bytes, err)
+					       : register_pieces(region, &memory, 1, err);
 	if (st)
 		gpul_rdma_unregister(region);
 	else

@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""The send path between two guests, over a network that loses, repeats, damages and delays packets, or carries none at all."""
+import os, unittest
+
+import case  # in this folder
+
+BUILD = os.environ.get("GPULOAD_BUILD", "build")
+EXCHANGE = f"{BUILD}/tests/rdma/exchange/exchange"
+# A retransmission after 4.096 us x 2^15 = 134 ms, and 6 of them: a black hole of 400 ms ends in time, one for ever is an error.
+TIMES = "--timeout 15 --retry 6 --lease 3000"
+
+
+class Exchanges(case.TwoGuests):
+    def both(self, client, server="", netem="off"):
+        """Run the two ends; both must succeed."""
+        return self.check_both(f"{EXCHANGE} serve --backend verbs --listen 10.9.0.2 {TIMES} {server}",
+                               f"{EXCHANGE} 10.9.0.2 --backend verbs {TIMES} {client}", netem=netem)
+
+    def test_data_is_right_in_spite_of_the_network(self):
+        small = "--messages 3 --puts 3 --max 70000"
+        for netem in ("loss 0.5%", "loss 2%", "loss 10%", "duplicate 5%", "corrupt 1%"):
+            self.both(small, netem=netem)
+        self.both("--messages 1 --puts 1 --max 5000", netem="delay 5ms reorder 25%")
+
+    def test_a_black_hole_of_400_ms_is_overcome(self):
+        self.both("--messages 3 --puts 3 --max 70000 --rounds 3 --disturb 'netem loss 100%; sleep 0.4; netem off'")
+
+    def test_a_black_hole_for_ever_is_an_error_on_both_sides(self):
+        self.addCleanup(self.check, "netem off", on=self.b)
+        hole = "--fails --disturb 'netem loss 100%'"
+        self.both(f"--messages 3 --puts 3 --max 70000 --rounds 1000 {hole}", hole)
+
+    def test_killed_processes_are_noticed(self):
+        for fault in ("kill-server", "kill-client"):
+            for outstanding in ("none", "send"):
+                self.kill(fault, outstanding)
+
+    def kill(self, fault, outstanding):
+        """One end kills itself; the other must end with status 0, because it has noticed that in time."""
+        job = self.b.start(f"{EXCHANGE} serve --backend verbs --listen 10.9.0.2 {TIMES}; echo status $?", 60)
+        _, text = self.a.run(f"{EXCHANGE} 10.9.0.2 --backend verbs {TIMES} --fault {fault} --outstanding {outstanding} "
+                             "--messages 2 --puts 2 --max 5000; echo status $?", 60)
+        _, server_text = job.wait()
+        killed, survivor = (server_text, text) if fault == "kill-server" else (text, server_text)
+        self.assertIn("status 137", killed)
+        self.assertIn("status 0", survivor, f"{fault}, {outstanding}")
+
+
+if __name__ == "__main__":
+    case.main()
