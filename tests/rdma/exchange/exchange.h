@@ -106,6 +106,7 @@ typedef struct session {
 	words *words;                     /* in word_memory */
 	gpul_rdma_remote peer_puts, peer_words;
 	uint64_t slot;                    /* bytes of a slot */
+	uint32_t n_slots;                 /* WINDOW, or the number of items in a round, if that is smaller */
 	uint64_t puts_sent, puts_checked; /* since the beginning of the connection */
 	totals totals;
 } session;

@@ -29,7 +29,7 @@ static gpul_status send_part(session *s, const part *x, uint32_t slot, sends *al
 
 static gpul_status begin_send(session *s, const plan *p, sends *x, bool *did, gpul_error *err)
 {
-	const uint32_t slot = x->begun % WINDOW;
+	const uint32_t slot = x->begun % s->n_slots;
 	gpul_status st = GPUL_OK;
 	bool posted = true;
 	item i;
@@ -47,11 +47,11 @@ static gpul_status begin_send(session *s, const plan *p, sends *x, bool *did, gp
 
 gpul_status sends_step(session *s, const plan *p, sends *x, bool *did, gpul_error *err)
 {
-	const uint32_t slot = x->ended % WINDOW;
+	const uint32_t slot = x->ended % s->n_slots;
 	bool done = true;
 	gpul_status st = GPUL_OK;
 
-	if (x->begun < p->n_items && x->begun - x->ended < WINDOW)
+	if (x->begun < p->n_items && x->begun - x->ended < s->n_slots)
 		st = begin_send(s, p, x, did, err);
 	if (st || x->begun == x->ended)
 		return st;
@@ -71,13 +71,13 @@ gpul_status sends_step(session *s, const plan *p, sends *x, bool *did, gpul_erro
 
 static unsigned char *target_of(const session *s, uint32_t k, const part *x)
 {
-	return s->in.at + k % WINDOW * s->slot + x->offset + x->to;
+	return s->in.at + k % s->n_slots * s->slot + x->offset + x->to;
 }
 
 static gpul_status begin_receive(session *s, const plan *p, receives *x, bool *did, gpul_error *err)
 {
 	gpul_rdma_buffer buffers[GPUL_RDMA_MAX_PARTS];
-	gpul_rdma_request *r = &x->requests[x->begun % WINDOW];
+	gpul_rdma_request *r = &x->requests[x->begun % s->n_slots];
 	gpul_status st;
 	item i;
 
@@ -129,11 +129,11 @@ gpul_status receives_step(session *s, const plan *p, receives *x, bool *did, gpu
 	gpul_status st = GPUL_OK;
 	item i;
 
-	if (x->begun < p->n_items && x->begun - x->ended < WINDOW)
+	if (x->begun < p->n_items && x->begun - x->ended < s->n_slots)
 		st = begin_receive(s, p, x, did, err);
 	if (st || x->begun == x->ended)
 		return st;
-	st = gpul_rdma_test(s->conn, x->requests[x->ended % WINDOW], &done, got, err);
+	st = gpul_rdma_test(s->conn, x->requests[x->ended % s->n_slots], &done, got, err);
 	if (st || !done)
 		return st;
 	*did = true;

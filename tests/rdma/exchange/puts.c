@@ -34,7 +34,7 @@ static gpul_status post_put(session *s, const plan *p, put_stream *x, bool *did,
 	const uint64_t k = x->posted, slot = k % PUT_SLOTS * PUT_ROOM;
 	uint32_t align;
 	uint64_t seed;
-	const uint64_t bytes = put_make(p, s->serving, k, &align, &seed), at = WINDOW * s->slot + slot + (63 - align);
+	const uint64_t bytes = put_make(p, s->serving, k, &align, &seed), at = s->n_slots * s->slot + slot + (63 - align);
 	const gpul_rdma_put_desc put = {
 		.from = { .at = (uint64_t)(uintptr_t)(s->out.at + at), .bytes = bytes, .area = gpul_rdma_region_area(s->out.region) },
 		.to = { .address = s->peer_puts.address + slot + align, .key = s->peer_puts.key, .bytes = PUT_BYTES },
@@ -57,7 +57,7 @@ static gpul_status post_put(session *s, const plan *p, put_stream *x, bool *did,
 static gpul_status check_put(session *s, const plan *p, bool *did, gpul_error *err)
 {
 	const uint64_t k = s->puts_checked;
-	const unsigned char *slot = s->in.at + WINDOW * s->slot + k % PUT_SLOTS * PUT_ROOM;
+	const unsigned char *slot = s->in.at + s->n_slots * s->slot + k % PUT_SLOTS * PUT_ROOM;
 	uint64_t seed, bytes, wrong;
 	uint32_t align;
 

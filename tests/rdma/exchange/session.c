@@ -38,15 +38,17 @@ static void memory_destroy(memory *m)
 	*m = (memory){ 0 };
 }
 
-static gpul_status create_buffers(session *s, uint64_t max_bytes, gpul_error *err)
+static gpul_status create_buffers(session *s, const plan *p, gpul_error *err)
 {
 	const uint64_t all_puts = PUT_SLOTS * (uint64_t)(PUT_BYTES + PAD);
 	gpul_status st;
 
-	s->slot = slot_bytes(max_bytes);
-	st = memory_create(s->r, WINDOW * s->slot + all_puts, GPUL_RDMA_DATA, &s->out, err);
+	s->slot = slot_bytes(p->max_bytes);
+	s->n_slots = p->n_items < WINDOW ? p->n_items : WINDOW;
+	s->n_slots += !s->n_slots;
+	st = memory_create(s->r, s->n_slots * s->slot + all_puts, GPUL_RDMA_DATA, &s->out, err);
 	if (!st)
-		st = memory_create(s->r, WINDOW * s->slot + all_puts, GPUL_RDMA_DATA, &s->in, err);
+		st = memory_create(s->r, s->n_slots * s->slot + all_puts, GPUL_RDMA_DATA, &s->in, err);
 	if (!st)
 		st = memory_create(s->r, sizeof(words), GPUL_RDMA_STEPS, &s->word_memory, err);
 	s->words = (words *)(void *)s->word_memory.at;
@@ -56,7 +58,7 @@ static gpul_status create_buffers(session *s, uint64_t max_bytes, gpul_error *er
 /* Offer the memory for puts to the peer. */
 static gpul_status write_offers(const session *s, note *out, gpul_error *err)
 {
-	const uint64_t puts = (uint64_t)(uintptr_t)(s->in.at + WINDOW * s->slot);
+	const uint64_t puts = (uint64_t)(uintptr_t)(s->in.at + s->n_slots * s->slot);
 	gpul_status st = gpul_rdma_offer(s->in.region, puts, PUT_SLOTS * (uint64_t)(PUT_BYTES + PAD), &out->puts, err);
 
 	return st ? st : gpul_rdma_offer(s->word_memory.region, (uint64_t)(uintptr_t)s->words, sizeof(words), &out->words, err);
@@ -129,9 +131,9 @@ static gpul_status begin_client(session *s, const wishes *w, gpul_error *err)
 	note hello = { .kind = NOTE_HELLO, .deadline_ms = (uint32_t)w->deadline_ms }, answer;
 	gpul_status st = memory_create(s->r, 2 * NOTE_ROOM, GPUL_RDMA_DATA, &s->notes, err);
 
-	hello.plan = (plan){ .connection = s->connection, .max_bytes = w->max_bytes };
+	hello.plan = (plan){ .connection = s->connection, .max_bytes = w->max_bytes, .n_items = w->n_items };
 	if (!st)
-		st = create_buffers(s, w->max_bytes, err);
+		st = create_buffers(s, &hello.plan, err);
 	if (!st)
 		st = write_offers(s, &hello, err);
 	if (!st)
@@ -187,7 +189,7 @@ static gpul_status begin_server(session *s, gpul_error *err)
 	s->connection = hello.plan.connection;
 	s->peer_puts = hello.puts;
 	s->peer_words = hello.words;
-	st = create_buffers(s, hello.plan.max_bytes, err);
+	st = create_buffers(s, &hello.plan, err);
 	if (!st)
 		st = write_offers(s, &hello, err);
 	return st ? st : session_tell(s, &hello, err);
