@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -175,6 +176,38 @@ static void puts_raise_their_steps_in_order(void **state)
 	two_ends_close(&e);
 }
 
+/* Memory that is freed, and other memory at the same address: the NIC must not write to the old pages. */
+static void new_memory_at_an_old_address_is_registered_anew(size_t cache_bytes)
+{
+	enum { BYTES = 1 << 16 };
+	unsigned char *old = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *own = buffers[0];
+	gpul_rdma_region *regions[2];
+	struct two_ends e;
+
+	two_ends_open(&(gpul_rdma_desc){ .device = { .gpu = -1, .gid_index = -1 }, .cache_bytes = cache_bytes }, &e);
+	regions[1] = region_of(e.r[1], buffers[1], ROOM, GPUL_RDMA_DATA);
+	gpul_rdma_unregister(region_of(e.r[0], old, BYTES, GPUL_RDMA_DATA));
+	if (cache_bytes)
+		gpul_rdma_forget(e.r[0], old, BYTES);
+	munmap(old, BYTES);
+	buffers[0] = mmap(old, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	assert_ptr_equal(buffers[0], old);
+	regions[0] = region_of(e.r[0], buffers[0], BYTES, GPUL_RDMA_DATA);
+	send_one(&e, regions, 1, 0, 5000, 5000);
+	for (int i = 0; i < 2; i++)
+		gpul_rdma_unregister(regions[i]);
+	two_ends_close(&e);
+	munmap(old, BYTES);
+	buffers[0] = own;
+}
+
+static void registers_new_memory_at_an_old_address(void **state)
+{
+	(void)state;
+	new_memory_at_an_old_address_is_registered_anew(0);
+	new_memory_at_an_old_address_is_registered_anew(1 << 20);
+}
+
 /* One end sends, with something wrong; both ends must get a failure that contains the text. */
 static void expect_failure(size_t bytes, size_t room, uint32_t send_tag, uint32_t recv_tag, int timeout_ms, const char *text)
 {
@@ -263,6 +296,7 @@ int main(void)
 		cmocka_unit_test(carries_messages_over_several_queue_pairs),
 		cmocka_unit_test(matches_a_multi_receive_by_tag),
 		cmocka_unit_test(puts_raise_their_steps_in_order),
+		cmocka_unit_test(registers_new_memory_at_an_old_address),
 		cmocka_unit_test(both_ends_report_what_is_wrong),
 		cmocka_unit_test(a_closed_peer_ends_requests),
 	};
