@@ -22,7 +22,7 @@ enum {
 	GPUL_VERBS_FLUSHES = 64,      /* flushes in flight of one path; the protocol has at most 32 */
 	GPUL_VERBS_DATAGRAMS = 64,    /* datagrams in flight of one path, in each direction */
 	GPUL_VERBS_GRH_BYTES = 40,    /* precedes each received datagram */
-	GPUL_VERBS_GRACE_NS = 20000000, /* how long a flushed completion waits for a better reason of the failure */
+	GPUL_VERBS_GRACE_NS = 250000000,/* how long a flushed completion waits for a better reason of the failure */
 	GPUL_VERBS_RNR_TIMER = 18,    /* 5.12 ms before a retry, and 6 retries: the protocol never sends without a receive */
 	GPUL_VERBS_HOPS = 64,
 };

@@ -209,6 +209,19 @@ static gpul_status await_close(session *s, gpul_error *err)
 	return GPUL_OK;
 }
 
+/* Answer the last note.  The client closes when it has the answer, which may be before this end knows that it has arrived. */
+static gpul_status end_server(session *s, gpul_error *err)
+{
+	gpul_error why = { 0 };
+	const gpul_status st = session_tell(s, &(note){ .kind = NOTE_CHECKED }, &why);
+	gpul_rdma_failure failure;
+
+	if (!st)
+		return await_close(s, err);
+	gpul_rdma_conn_failed(s->conn, &failure);
+	return failure.native == ESHUTDOWN ? GPUL_OK : gpul_fail(err, st, why.native, "%s", why.text);
+}
+
 gpul_status session_server(session *s, const wishes *w, gpul_error *err)
 {
 	note n = { .kind = NOTE_CHECKED };
@@ -224,12 +237,12 @@ gpul_status session_server(session *s, const wishes *w, gpul_error *err)
 		st = session_hear(s, 0, &n, err);
 		if (!st && n.kind == NOTE_FAULT)
 			return fault_server(s, &n, err);
+		if (!st && n.kind == NOTE_END)
+			return end_server(s, err);
 		if (!st && n.kind == NOTE_ROUND)
 			st = run_round(s, &n.plan, err);
 		if (!st)
 			st = session_tell(s, &(note){ .kind = NOTE_CHECKED }, err);
-		if (!st && n.kind == NOTE_END)
-			return await_close(s, err);
 	}
 	return st;
 }
