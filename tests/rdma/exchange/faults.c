@@ -239,8 +239,11 @@ static gpul_status run_fault(session *s, enum fault f, enum outstanding what, gp
 gpul_status fault_client(session *s, const wishes *w, gpul_error *err)
 {
 	const note n = { .kind = NOTE_FAULT, .fault = (uint32_t)w->fault, .outstanding = w->outstanding };
-	const gpul_status st = session_tell(s, &n, err);
+	note answer;
+	gpul_status st = session_tell(s, &n, err);
 
+	if (!st)
+		st = session_hear(s, NOTE_CHECKED, &answer, err);
 	return st ? st : run_fault(s, (enum fault)n.fault, (enum outstanding)n.outstanding, err);
 }
 

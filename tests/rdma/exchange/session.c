@@ -235,8 +235,11 @@ gpul_status session_server(session *s, const wishes *w, gpul_error *err)
 		w->begun();
 	while (!st) {
 		st = session_hear(s, 0, &n, err);
-		if (!st && n.kind == NOTE_FAULT)
+		if (!st && n.kind == NOTE_FAULT) {
+			/* The client waits for this, so that its failure does not come before its note. */
+			(void)session_tell(s, &(note){ .kind = NOTE_CHECKED }, NULL);
 			return fault_server(s, &n, err);
+		}
 		if (!st && n.kind == NOTE_END)
 			return end_server(s, err);
 		if (!st && n.kind == NOTE_ROUND)
