@@ -67,11 +67,13 @@ static uint64_t window_base(const struct warp_state *s, unsigned flags, uint64_t
 	}
 }
 
+/* Of a .shared address, only the lower 32 bits count; of a .local address, all 64: measured on an H200. */
 HANDLER(TO_GENERIC)
 {
 	uint64_t stride, base = window_base(state_of(w), i->flags, &stride);
+	const uint64_t keep = (i->flags & SPACE_MASK) == SPACE_SHARED ? UINT32_MAX : UINT64_MAX;
 
-	SET_LANES(w, U64(w, i->d), U64(w, i->a)[l] + base + l * stride);
+	SET_LANES(w, U64(w, i->d), (U64(w, i->a)[l] & keep) + base + l * stride);
 	return i + 1;
 }
 

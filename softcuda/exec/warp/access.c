@@ -1,15 +1,6 @@
 /* access.c — checks memory accesses lane by lane, for the cases that access_internal.h does not cover at once. */
 #include "softcuda/exec/warp/access_internal.h"
 
-static uint64_t lane_address(const struct warp_state *s, const struct insn *i, unsigned l)
-{
-	uint64_t a = i->flags & FLAG_ADDRESS_32 ? U32(&s->w, i->a)[l] : U64(&s->w, i->a)[l];
-
-	if (i->flags & FLAG_FRAME)
-		a += s->frame->local_offset;
-	return a + (uint64_t)i->imm;
-}
-
 /* True: [at, at + bytes) is inside [0, size). */
 static bool inside(uint64_t at, uint64_t bytes, uint64_t size)
 {

@@ -33,22 +33,46 @@ static inline uint64_t choose_by_bit(uint32_t mask, unsigned l, uint64_t on, uin
 	return mask >> l & 1 ? on : off;
 }
 
-/* The addresses of all lanes as 64 bits; inactive lanes get the address of an active one. */
+/* True: addresses have 32 bits and wrap, whatever the width of the register: .shared, .local and .param, as on an H200. */
+static inline bool wraps_at_32_bits(const struct insn *i)
+{
+	_Static_assert(SPACE_GLOBAL < SPACE_SHARED && SPACE_GENERIC < SPACE_SHARED, "the windows are last");
+	return (i->flags & SPACE_MASK) >= SPACE_SHARED;
+}
+
+/* The constant part of an instruction's addresses. */
+static inline uint64_t address_offset(const struct warp_state *s, const struct insn *i)
+{
+	return (uint64_t)i->imm + (i->flags & FLAG_FRAME ? s->frame->local_offset : 0);
+}
+
+static inline uint64_t lane_address(const struct warp_state *s, const struct insn *i, unsigned l)
+{
+	uint64_t a = (i->flags & FLAG_ADDRESS_32 ? U32(&s->w, i->a)[l] : U64(&s->w, i->a)[l]) + address_offset(s, i);
+
+	return wraps_at_32_bits(i) ? (uint32_t)a : a;
+}
+
+/* The addresses of all lanes, less *offset, as 64 bits; inactive lanes get the address of an active one. */
 static inline const uint64_t *lane_addresses(const struct warp_state *s, const struct insn *i,
-					     uint64_t room[restrict LANES])
+					     uint64_t room[restrict LANES], uint64_t *offset)
 {
 	const uint64_t *wide = U64(&s->w, i->a);
 	const uint32_t *narrow = U32(&s->w, i->a), mask = s->w.mask;
-	unsigned first = first_lane(mask);
+	const unsigned first = first_lane(mask);
+	const uint64_t add = address_offset(s, i), keep = wraps_at_32_bits(i) ? UINT32_MAX : UINT64_MAX;
 
-	if (i->flags & FLAG_ADDRESS_32)
+	*offset = 0;
+	if (i->flags & FLAG_ADDRESS_32) {
 		for (unsigned l = 0; l < LANES; l++)
-			room[l] = choose_by_bit(mask, l, narrow[l], narrow[first]);
-	else if (mask != ALL_LANES)
+			room[l] = (choose_by_bit(mask, l, narrow[l], narrow[first]) + add) & keep;
+	} else if (mask != ALL_LANES || wraps_at_32_bits(i)) {
 		for (unsigned l = 0; l < LANES; l++)
-			room[l] = choose_by_bit(mask, l, wide[l], wide[first]);
-	else
+			room[l] = (choose_by_bit(mask, l, wide[l], wide[first]) + add) & keep;
+	} else {
+		*offset = add;
 		return wide;
+	}
 	return room;
 }
 
@@ -140,11 +164,9 @@ static inline enum shape resolve_one(struct warp_state *s, const struct insn *i,
 				     struct access *x)
 {
 	const unsigned l = first_lane(s->w.mask);
-	uint64_t at = (i->flags & FLAG_ADDRESS_32 ? U32(&s->w, i->a)[l] : U64(&s->w, i->a)[l]) + (uint64_t)i->imm;
+	const uint64_t at = lane_address(s, i, l);
 	uint8_t *host;
 
-	if (i->flags & FLAG_FRAME)
-		at += s->frame->local_offset;
 	if ((i->flags & SPACE_MASK) == SPACE_GENERIC && in_own_local(s, l, at, bytes) && !(at & (bytes - 1))) {
 		x->each[l] = at;
 		return SHAPE_EACH;
@@ -159,12 +181,10 @@ static inline enum shape resolve_one(struct warp_state *s, const struct insn *i,
 static inline enum shape resolve_any(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
 				     struct access *x)
 {
-	uint64_t room[LANES], stride = 0, lo, hi, odd = 0, offset = (uint64_t)i->imm;
+	uint64_t room[LANES], stride = 0, lo, hi, odd = 0, offset;
 	const unsigned first = first_lane(s->w.mask);
-	const uint64_t *a = lane_addresses(s, i, room);
+	const uint64_t *a = lane_addresses(s, i, room, &offset);
 
-	if (i->flags & FLAG_FRAME)
-		offset += s->frame->local_offset;
 	if ((i->flags & SPACE_MASK) == SPACE_GENERIC && in_own_local(s, first, a[first] + offset, bytes) &&
 	    all_in_own_local(s, a, offset, bytes, x))
 		return SHAPE_GATHER;

@@ -159,8 +159,9 @@ const struct insn *gpul_fault_access(struct warp_state *s, const struct insn *i,
 				     uint64_t address, unsigned bytes, bool write)
 {
 	static const char *const spaces[] = { "global ", "", "shared ", "local ", "param " };
-	bool misaligned = address & (bytes - 1);
-	gpul_exec_fault f = { .kind = misaligned ? GPUL_EXEC_MISALIGNED
+	/* of an H200's .shared addresses, those behind its window of 16 MiB are not addresses at all */
+	const bool misaligned = address & (bytes - 1), no_address = (i->flags & SPACE_MASK) == SPACE_SHARED && address >> 24;
+	gpul_exec_fault f = { .kind = misaligned ? GPUL_EXEC_MISALIGNED : no_address ? GPUL_EXEC_ILLEGAL_INSTRUCTION
 						 : GPUL_EXEC_ILLEGAL_ADDRESS,
 			      .address = address };
 	char what[200], why[140];
