@@ -99,6 +99,7 @@ void gpul_exec_program_destroy(gpul_exec_program *p);  /* NULL is fine; all its 
 size_t gpul_exec_n_kernels(const gpul_exec_program *p);
 const gpul_exec_kernel *gpul_exec_kernel_at(const gpul_exec_program *p, size_t i);
 const gpul_exec_kernel *gpul_exec_find_kernel(const gpul_exec_program *p, const char *name);
+size_t gpul_exec_kernel_index(const gpul_exec_program *p, const gpul_exec_kernel *k);  /* for gpul_exec_kernel_at */
 const gpul_exec_kernel_info *gpul_exec_kernel_info_of(const gpul_exec_kernel *k);
 /** Address and size of a module-scope variable; false: no variable has that name. */
 bool gpul_exec_find_variable(const gpul_exec_program *p, const char *name, uint64_t *address, size_t *bytes);

@@ -1,14 +1,14 @@
-/* memory.c — the table of ranges that kernels may access: a sorted array, read often, changed rarely. */
+/* memory.c — the table of ranges that kernels may access, with a lock; it is read much more often than changed. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "softcuda/exec/memory_internal.h"
+#include "softcuda/exec/ranges_internal.h"
 
 struct gpul_exec_memory {
 	pthread_rwlock_t lock;
-	gpul_exec_range *ranges;   /* sorted by base */
-	size_t n_ranges, capacity;
+	struct range_table table;
 	_Atomic uint64_t generation;
 };
 
@@ -30,57 +30,26 @@ void gpul_exec_memory_destroy(gpul_exec_memory *m)
 	if (!m)
 		return;
 	pthread_rwlock_destroy(&m->lock);
-	free(m->ranges);
+	gpul_ranges_free(&m->table);
 	free(m);
-}
-
-/* The number of ranges that begin at or before address. */
-static size_t rank_of(const gpul_exec_memory *m, uint64_t address)
-{
-	size_t lo = 0, hi = m->n_ranges;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (m->ranges[mid].base <= address)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
-static bool grow_table(gpul_exec_memory *m)
-{
-	size_t capacity = m->capacity ? 2 * m->capacity : 16;
-	gpul_exec_range *ranges;
-
-	if (m->n_ranges < m->capacity)
-		return true;
-	ranges = realloc(m->ranges, capacity * sizeof *ranges);
-	if (!ranges)
-		return false;
-	m->ranges = ranges;
-	m->capacity = capacity;
-	return true;
 }
 
 static gpul_status insert_range(gpul_exec_memory *m, const gpul_exec_range *range, gpul_error *err)
 {
-	size_t at = rank_of(m, range->base);
+	struct range_place at, behind;
+	const gpul_exec_range *before = gpul_ranges_find(&m->table, range->base, &at), *after;
 
-	if ((at > 0 && m->ranges[at - 1].base + m->ranges[at - 1].bytes > range->base) ||
-	    (at < m->n_ranges && range->base + range->bytes > m->ranges[at].base))
+	behind = at;
+	after = gpul_ranges_next(&m->table, &behind);
+	if ((before && before->base + before->bytes > range->base) ||
+	    (after && range->base + range->bytes > after->base))
 		return gpul_fail(
 			err, GPUL_EINVAL, 0,
 			"device memory at 0x%llx, %llu bytes, overlaps a range that is in the table",
 			(unsigned long long)range->base, (unsigned long long)range->bytes);
-	if (!grow_table(m))
+	if (!gpul_ranges_insert(&m->table, at, range))
 		return gpul_fail(err, GPUL_ENOMEM, 0,
 				 "no memory for the table of device memory");
-	memmove(&m->ranges[at + 1], &m->ranges[at], (m->n_ranges - at) * sizeof *m->ranges);
-	m->ranges[at] = *range;
-	m->n_ranges++;
 	return GPUL_OK;
 }
 
@@ -103,16 +72,15 @@ gpul_status gpul_exec_memory_add(gpul_exec_memory *m, const gpul_exec_range *ran
 
 bool gpul_exec_memory_remove(gpul_exec_memory *m, uint64_t base)
 {
-	size_t at;
+	struct range_place at;
+	const gpul_exec_range *r;
 	bool found;
 
 	pthread_rwlock_wrlock(&m->lock);
-	at = rank_of(m, base);
-	found = at > 0 && m->ranges[at - 1].base == base;
+	r = gpul_ranges_find(&m->table, base, &at);
+	found = r && r->base == base;
 	if (found) {
-		memmove(&m->ranges[at - 1], &m->ranges[at],
-			(m->n_ranges - at) * sizeof *m->ranges);
-		m->n_ranges--;
+		gpul_ranges_remove(&m->table, at);
 		atomic_fetch_add(&m->generation, 1);
 	}
 	pthread_rwlock_unlock(&m->lock);
@@ -122,14 +90,15 @@ bool gpul_exec_memory_remove(gpul_exec_memory *m, uint64_t base)
 bool gpul_memory_nearest(const gpul_exec_memory *m, uint64_t address, gpul_exec_range *out)
 {
 	gpul_exec_memory *lockable = (gpul_exec_memory *)m;  /* a reader changes the lock, but not the table */
-	size_t at;
+	struct range_place at;
+	const gpul_exec_range *r;
 
 	pthread_rwlock_rdlock(&lockable->lock);
-	at = rank_of(m, address);
-	if (at > 0)
-		*out = m->ranges[at - 1];
+	r = gpul_ranges_find(&m->table, address, &at);
+	if (r)
+		*out = *r;
 	pthread_rwlock_unlock(&lockable->lock);
-	return at > 0;
+	return r;
 }
 
 bool gpul_exec_memory_find(const gpul_exec_memory *m, uint64_t address, gpul_exec_range *out)
@@ -145,32 +114,32 @@ bool gpul_exec_memory_find(const gpul_exec_memory *m, uint64_t address, gpul_exe
 bool gpul_exec_memory_next(const gpul_exec_memory *m, uint64_t address, gpul_exec_range *out)
 {
 	gpul_exec_memory *lockable = (gpul_exec_memory *)m;
-	size_t at;
-	bool found;
+	struct range_place at;
+	const gpul_exec_range *r;
 
 	pthread_rwlock_rdlock(&lockable->lock);
-	at = rank_of(m, address);
-	if (at > 0 && address - m->ranges[at - 1].base < m->ranges[at - 1].bytes)
-		at--;
-	found = at < m->n_ranges;
-	if (found)
-		*out = m->ranges[at];
+	r = gpul_ranges_find(&m->table, address, &at);
+	if (!r || address - r->base >= r->bytes)
+		r = gpul_ranges_next(&m->table, &at);
+	if (r)
+		*out = *r;
 	pthread_rwlock_unlock(&lockable->lock);
-	return found;
+	return r;
 }
 
 bool gpul_exec_memory_set_rights(gpul_exec_memory *m, uint64_t base, uint32_t denied,
 				 uint32_t unwritable)
 {
-	size_t at;
+	struct range_place at;
+	gpul_exec_range *r;
 	bool found;
 
 	pthread_rwlock_wrlock(&m->lock);
-	at = rank_of(m, base);
-	found = at > 0 && m->ranges[at - 1].base == base;
+	r = gpul_ranges_find(&m->table, base, &at);
+	found = r && r->base == base;
 	if (found) {
-		m->ranges[at - 1].denied = denied;
-		m->ranges[at - 1].unwritable = unwritable;
+		r->denied = denied;
+		r->unwritable = unwritable;
 		atomic_fetch_add(&m->generation, 1);
 	}
 	pthread_rwlock_unlock(&m->lock);
@@ -198,17 +167,15 @@ static bool find_span(const gpul_exec_memory *m, uint64_t at, uint64_t bytes, un
 		      struct range_slot *out)
 {
 	uint32_t bit = 1u << device;
-	size_t rank = rank_of(m, at);
-	const gpul_exec_range *r = rank ? &m->ranges[rank - 1] : NULL;
+	struct range_place place;
+	const gpul_exec_range *r = gpul_ranges_find(&m->table, at, &place);
 
 	if (!r || at - r->base >= r->bytes || r->denied & bit)
 		return false;
 	*out = (struct range_slot){ r->base, r->base + r->bytes, is_read_only(r, bit) };
 	while (bytes > out->end - at) {
-		if (rank == m->n_ranges)
-			return false;
-		r = &m->ranges[rank++];
-		if (r->base != out->end || r->denied & bit ||
+		r = gpul_ranges_next(&m->table, &place);
+		if (!r || r->base != out->end || r->denied & bit ||
 		    is_read_only(r, bit) != out->read_only)
 			return false;
 		out->end += r->bytes;

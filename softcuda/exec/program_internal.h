@@ -53,7 +53,7 @@ struct func_code {
 	uint32_t *var_offset;        /* by row of ptx->vars: offset of a .local, .param or .shared variable */
 	uint64_t *var_address;       /* by row of ptx->vars: address of a .global or .const variable */
 	uint32_t own_shared_bytes;   /* end of the .shared variables that this function declares; 0: none */
-	uint32_t depth_bytes;        /* local memory of the deepest call chain; 0: not computed or not bounded */
+	uint32_t depth_bytes;        /* local memory of the deepest call chain; 0: not computed; UINT32_MAX: not bounded */
 	bool calls_pointer, visited;
 };
 
@@ -101,6 +101,12 @@ struct const_pool {
 	size_t n_entries, table_size;
 };
 
+struct name_table {              /* names.c: a hash table of the names of the rows of another table */
+	const char **name;           /* by row */
+	uint32_t n_names, mask;
+	uint32_t *slot;              /* mask + 1 slots: row + 1; 0: free */
+};
+
 struct gpul_exec_program {
 	uint64_t id;                 /* unique in the process */
 	gpul_exec_memory *memory;    /* borrowed */
@@ -110,6 +116,8 @@ struct gpul_exec_program {
 	struct gpul_exec_kernel *kernels;
 	uint32_t n_kernels;
 	struct variable *variables;  /* one for each row of module->vars */
+	struct name_table kernel_names, global_names;
+	uint32_t *global_row;        /* rows of variables that the host can look up, in the order of global_names */
 	void **blocks;               /* allocations freed with the program: variables, call sites, tables */
 	size_t n_blocks, blocks_capacity;
 	struct const_pool consts;

@@ -189,19 +189,16 @@ EXPORT CUresult cuLibraryUnload(CUlibrary handle)
 EXPORT CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary handle, const char *name)
 {
 	struct library *l;
+	const gpul_exec_kernel *k;
 	CUresult r = enter_library(handle, &l);
 
 	if (r)
 		return r;
-	r = out && name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; r == CUDA_ERROR_NOT_FOUND && i < l->n_kernels; i++) {
-		const gpul_exec_kernel *k = gpul_exec_kernel_at(l->code->program, i);
-
-		if (strcmp(gpul_exec_kernel_info_of(k)->name, name) == 0) {
-			*out = l->kernels[i].handle;
-			r = CUDA_SUCCESS;
-		}
-	}
+	k = out && name ? gpul_exec_find_kernel(l->code->program, name) : NULL;
+	if (k)
+		*out = l->kernels[gpul_exec_kernel_index(l->code->program, k)].handle;
+	else
+		r = out && name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
 	soft_unlock();
 	return r;
 }

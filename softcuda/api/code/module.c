@@ -265,17 +265,16 @@ static CUresult enter_module(CUmodule handle, struct module **out)
 EXPORT CUresult cuModuleGetFunction(CUfunction *out, CUmodule handle, const char *name)
 {
 	struct module *m;
+	const gpul_exec_kernel *k;
 	CUresult r = enter_module(handle, &m);
 
 	if (r)
 		return r;
-	r = out && name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; r == CUDA_ERROR_NOT_FOUND && i < m->n_functions; i++) {
-		if (strcmp(m->functions[i].info->name, name) == 0) {
-			*out = m->functions[i].handle;
-			r = CUDA_SUCCESS;
-		}
-	}
+	k = out && name ? gpul_exec_find_kernel(m->code->program, name) : NULL;
+	if (k)
+		*out = m->functions[gpul_exec_kernel_index(m->code->program, k)].handle;
+	else
+		r = out && name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
 	soft_unlock();
 	return r;
 }

@@ -53,6 +53,9 @@ uint32_t gpul_consts_broadcast(struct const_pool *c, uint64_t bits, unsigned byt
 uint32_t gpul_consts_list(struct const_pool *c, const opref *list, unsigned n);
 void gpul_consts_free(struct const_pool *c);
 
+/* names.c: the tables for gpul_exec_find_kernel and gpul_exec_find_variable; the kernels and variables exist. */
+gpul_status gpul_names_create(struct gpul_exec_program *p, gpul_error *err);
+
 /* layout.c: addresses and offsets of variables. */
 gpul_status gpul_layout_variables(struct gpul_exec_program *p, gpul_error *err);
 gpul_status gpul_layout_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err);

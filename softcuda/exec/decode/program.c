@@ -27,9 +27,9 @@ static uint32_t call_depth_bytes(struct func_code *code)
 		deepest = below > deepest ? below : deepest;
 	}
 	code->visited = false;
-	if (deepest == UINT32_MAX || code->local_bytes > UINT32_MAX / 2 - deepest)
-		return UINT32_MAX;
 	code->depth_bytes = deepest + code->local_bytes;
+	if (deepest == UINT32_MAX || code->local_bytes > UINT32_MAX / 2 - deepest)
+		code->depth_bytes = UINT32_MAX;  /* stored, too: otherwise each path to a recursion is walked */
 	return code->depth_bytes;
 }
 
@@ -85,7 +85,7 @@ static uint32_t thread_limit(const gpul_ptx_tuning *t)
 }
 
 static gpul_status describe_kernel(struct gpul_exec_program *p, struct func_code *code,
-			    gpul_exec_kernel *k, gpul_error *err)
+			    uint32_t const_bytes, gpul_exec_kernel *k, gpul_error *err)
 {
 	const gpul_ptx_func *f = code->ptx;
 	uint32_t depth = call_depth_bytes(code);
@@ -106,7 +106,7 @@ static gpul_status describe_kernel(struct gpul_exec_program *p, struct func_code
 		.param_bytes = code->param_bytes,
 		.n_regs = count_registers(f),
 		.local_bytes = code->local_bytes,
-		.const_bytes = constant_bytes(p->module),
+		.const_bytes = const_bytes,
 		.max_threads = thread_limit(&f->tuning),
 		.shared_bytes = code->own_shared_bytes      ? code->own_shared_bytes
 				: names_module_shared(p, f) ? p->module_shared_bytes
@@ -120,6 +120,8 @@ static gpul_status describe_kernel(struct gpul_exec_program *p, struct func_code
 
 static gpul_status describe_kernels(struct gpul_exec_program *p, gpul_error *err)
 {
+	const uint32_t const_bytes = constant_bytes(p->module);
+
 	p->kernels = gpul_program_alloc(p, (p->module->n_funcs + 1) * sizeof *p->kernels, err);
 	if (!p->kernels)
 		return GPUL_ENOMEM;
@@ -129,7 +131,7 @@ static gpul_status describe_kernels(struct gpul_exec_program *p, gpul_error *err
 		if (p->module->funcs[k].kind != GPUL_PTX_FUNC_ENTRY ||
 		    !p->module->funcs[k].has_body)
 			continue;
-		st = describe_kernel(p, &p->code[k], &p->kernels[p->n_kernels], err);
+		st = describe_kernel(p, &p->code[k], const_bytes, &p->kernels[p->n_kernels], err);
 		if (st)
 			return st;
 		p->n_kernels++;
@@ -181,7 +183,9 @@ static gpul_status build_program(struct gpul_exec_program *p, gpul_error *err)
 	for (uint32_t k = 0; !st && k < m->n_funcs; k++)
 		if (m->funcs[k].has_body && m->funcs[k].kind != GPUL_PTX_FUNC_PROTOTYPE)
 			st = gpul_decode_function(p, &p->code[k], err);
-	return st ? st : describe_kernels(p, err);
+	if (!st)
+		st = describe_kernels(p, err);
+	return st ? st : gpul_names_create(p, err);
 }
 
 gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *module,
@@ -250,49 +254,7 @@ const gpul_exec_kernel *gpul_exec_kernel_at(const gpul_exec_program *p, size_t i
 	return i < p->n_kernels ? &p->kernels[i] : NULL;
 }
 
-const gpul_exec_kernel *gpul_exec_find_kernel(const gpul_exec_program *p, const char *name)
-{
-	for (uint32_t k = 0; k < p->n_kernels; k++)
-		if (!strcmp(p->kernels[k].info.name, name))
-			return &p->kernels[k];
-	return NULL;
-}
-
 const gpul_exec_kernel_info *gpul_exec_kernel_info_of(const gpul_exec_kernel *k)
 {
 	return &k->info;
-}
-
-bool gpul_exec_find_variable(const gpul_exec_program *p, const char *name, uint64_t *address,
-			     size_t *bytes)
-{
-	for (uint32_t k = 0; k < p->module->n_vars; k++)
-		if (p->variables[k].global && !strcmp(p->variables[k].name, name)) {
-			*address = p->variables[k].address;
-			*bytes = p->variables[k].bytes;
-			return true;
-		}
-	return false;
-}
-
-size_t gpul_exec_n_variables(const gpul_exec_program *p)
-{
-	size_t n = 0;
-
-	for (uint32_t k = 0; k < p->module->n_vars; k++)
-		n += p->variables[k].global;
-	return n;
-}
-
-bool gpul_exec_variable_at(const gpul_exec_program *p, size_t i, const char **name,
-			   uint64_t *address, size_t *bytes)
-{
-	for (uint32_t k = 0; k < p->module->n_vars; k++)
-		if (p->variables[k].global && i-- == 0) {
-			*name = p->variables[k].name;
-			*address = p->variables[k].address;
-			*bytes = p->variables[k].bytes;
-			return true;
-		}
-	return false;
 }

@@ -2,6 +2,7 @@
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,67 @@ static void finds_functions_and_variables_by_name(void **state)
 	fails(cuFuncGetName(&name, g), CUDA_ERROR_INVALID_HANDLE);
 	fails(cuModuleGetFunction(&f, module, "vecadd"), CUDA_ERROR_INVALID_HANDLE);
 	fails(cuMemcpyDtoH(&value, address, 4), CUDA_ERROR_INVALID_VALUE);
+}
+
+/* Add text at *at, which moves. */
+static void __attribute__((format(printf, 2, 3))) append(char **at, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	*at += vsprintf(*at, fmt, ap);
+	va_end(ap);
+}
+
+/* When a step of loading, looking up or unloading takes time in proportion to the number of the other
+ * variables or kernels, this test exceeds its time limit. */
+static void loads_a_module_with_many_variables_and_kernels(void **state)
+{
+	enum { VARIABLES = 400000, KERNELS = 20000, LINE = 80 };
+	char *text = malloc((size_t)(VARIABLES + KERNELS + 1) * LINE), *at = text, name[LINE];
+	CUmodule module;
+	CUdeviceptr address;
+	CUfunction f;
+	size_t bytes;
+
+	(void)state;
+	assert_non_null(text);
+	append(&at, ".version 7.5\n.target sm_75\n.address_size 64\n");
+	for (int i = 0; i < VARIABLES; i++)
+		append(&at, ".visible .%s .b8 variable_%d[%d];\n", i % 4 ? "global" : "const", i, i % 3 + 1);
+	for (int i = 0; i < KERNELS; i++)
+		append(&at, ".visible .entry kernel_%d() { ret; }\n", i);
+	ok(cuModuleLoadData(&module, text));
+	for (int i = 0; i < VARIABLES; i++) {
+		snprintf(name, sizeof name, "variable_%d", i);
+		ok(cuModuleGetGlobal(&address, &bytes, module, name));
+		assert_int_equal(bytes, i % 3 + 1);
+	}
+	for (int i = 0; i < KERNELS; i++) {
+		snprintf(name, sizeof name, "kernel_%d", i);
+		ok(cuModuleGetFunction(&f, module, name));
+	}
+	fails(cuModuleGetFunction(&f, module, "variable_1"), CUDA_ERROR_NOT_FOUND);
+	fails(cuModuleGetGlobal(&address, &bytes, module, name), CUDA_ERROR_NOT_FOUND);
+	ok(cuModuleUnload(module));
+	free(text);
+}
+
+/* Each of 40 functions calls the next one twice, and the last calls itself: there are 2^40 paths to the recursion. */
+static void loads_functions_with_many_paths_to_a_recursion(void **state)
+{
+	enum { FUNCTIONS = 40 };
+	char text[FUNCTIONS * 128 + 256], *at = text;
+	CUmodule module;
+
+	(void)state;
+	append(&at, ".version 7.5\n.target sm_75\n.address_size 64\n");
+	for (int i = FUNCTIONS - 1; i >= 0; i--)
+		append(&at, ".func f%d()\n{\n\tcall f%d;\n\tcall f%d;\n\tret;\n}\n", i,
+		       i + 1 < FUNCTIONS ? i + 1 : i, i + 1 < FUNCTIONS ? i + 1 : i);
+	append(&at, ".visible .entry k()\n{\n\tcall f0;\n\tret;\n}\n");
+	ok(cuModuleLoadData(&module, text));
+	ok(cuModuleUnload(module));
 }
 
 /* Load the image, which must fail; return the JIT's error log. */
@@ -406,6 +468,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_functions_and_variables_by_name),
+		cmocka_unit_test(loads_a_module_with_many_variables_and_kernels),
+		cmocka_unit_test(loads_functions_with_many_paths_to_a_recursion),
 		cmocka_unit_test(reports_the_line_of_an_error_in_ptx),
 		cmocka_unit_test(explains_why_an_image_cannot_be_loaded),
 		cmocka_unit_test(loads_ptx_of_any_target),

@@ -147,12 +147,77 @@ static void settle_waits_for_instructions_and_not_for_kernels(void **state)
 	rig_close(r);
 }
 
+/* The answer of gpul_exec_memory_next, from a plain list. */
+static const gpul_exec_range *first_after(const gpul_exec_range *all, size_t n, uint64_t address)
+{
+	for (size_t i = 0; i < n; i++)
+		if (all[i].bytes && all[i].base + all[i].bytes > address)
+			return &all[i];
+	return NULL;
+}
+
+static void the_table_agrees_with_a_plain_list_after_random_changes(void **state)
+{
+	enum { PLACES = 1500, PITCH = 16, CHANGES = 60000 };
+	static gpul_exec_range all[PLACES];  /* place i: an address from i * PITCH on; bytes 0: not in the table */
+	gpul_exec_memory *m;
+	uint32_t random = 1;
+
+	(void)state;
+	assert_int_equal(gpul_exec_memory_create(&m, NULL), GPUL_OK);
+	for (unsigned change = 0; change < CHANGES; change++) {
+		/* Grow and shrink by turns, so that leaves are split, joined and emptied. */
+		bool add = (random = random * 1664525 + 1013904223) >> 24 < (change / 10000 % 2 ? 40 : 216);
+		unsigned place = (random = random * 1664525 + 1013904223) % 65521 % PLACES;
+		gpul_exec_range *r = &all[place], found, want = { .base = 4096 + place * PITCH, .bytes = 1 + change % PITCH };
+		const gpul_exec_range *next;
+		uint64_t at = 4096 + (random >> 8) % (PLACES * PITCH);
+
+		if (add) {
+			assert_int_equal(gpul_exec_memory_add(m, &want, NULL), r->bytes ? GPUL_EINVAL : GPUL_OK);
+			if (!r->bytes)
+				*r = want;
+		} else {
+			assert_int_equal(gpul_exec_memory_remove(m, want.base), r->bytes != 0);
+			r->bytes = 0;
+		}
+		next = first_after(all, PLACES, at);
+		assert_int_equal(gpul_exec_memory_next(m, at, &found), next != NULL);
+		if (next)
+			assert_int_equal(found.base, next->base);
+		assert_int_equal(gpul_exec_memory_find(m, at, &found), next && next->base <= at);
+	}
+	gpul_exec_memory_destroy(m);
+}
+
+/* When a removal moves all later ranges, this test exceeds its time limit. */
+static void removing_one_of_many_ranges_does_not_move_the_others(void **state)
+{
+	enum { N = 500000, STRIDE = 7919 };  /* STRIDE: coprime to N, so that every range is removed */
+	gpul_exec_memory *m;
+	gpul_exec_range found;
+
+	(void)state;
+	assert_int_equal(gpul_exec_memory_create(&m, NULL), GPUL_OK);
+	for (uint64_t i = 1; i <= N; i++) {
+		gpul_exec_range range = { .base = i * 4096, .bytes = 4096 };
+
+		assert_int_equal(gpul_exec_memory_add(m, &range, NULL), GPUL_OK);
+	}
+	for (uint64_t i = 0; i < N; i++)
+		assert_true(gpul_exec_memory_remove(m, (i * STRIDE % N + 1) * 4096));
+	assert_false(gpul_exec_memory_next(m, 0, &found));
+	gpul_exec_memory_destroy(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_device_has_its_own_rights),
 		cmocka_unit_test(adjacent_ranges_are_joined),
 		cmocka_unit_test(finds_the_next_range),
+		cmocka_unit_test(the_table_agrees_with_a_plain_list_after_random_changes),
+		cmocka_unit_test(removing_one_of_many_ranges_does_not_move_the_others),
 		cmocka_unit_test(settle_waits_for_instructions_and_not_for_kernels),
 	};
 
