@@ -16,7 +16,8 @@ static void parse_version(ptx_parser *p)
 	const char *at = t.text, *end = t.text + t.bytes;
 	uint32_t part[2] = { 0, 0 };
 
-	ptx_expect(p, PTX_TOK_F64, ".version");
+	if (!ptx_accept(p, PTX_TOK_F64))
+		ptx_fail_expected(p, "a version such as 8.4", ".version");
 	if (p->status)
 		return;
 	for (int i = 0; i < 2; i++, at++)

@@ -99,6 +99,30 @@ static void parse_function_attributes(ptx_parser *p)
 	p->func.has_unified = true;
 }
 
+/* Check that the parameters of a kernel fit into its parameter space; ptxas has the same limits. */
+static void check_param_space(ptx_parser *p, const ptx_token *where, const gpul_ptx_func *f)
+{
+	bool large = p->module.version_major > 8 ||
+		     (p->module.version_major == 8 && p->module.version_minor >= 1);
+	uint64_t limit = large ? 32764 : 4352, end = 0;
+
+	for (uint32_t i = 0; i < f->n_params && !p->status; i++) {
+		const gpul_ptx_var *v = &f->params[i];
+		uint64_t own = (uint64_t)gpul_ptx_type_bytes(v->type) * v->vector;
+		uint64_t align = v->align ? v->align : own ? own : 1;
+
+		if (v->n_dims && !v->bytes)
+			ptx_fail_at(p, where, "parameter %u is an array without a size", i);
+		end = (end + align - 1) / align * align; /* no overflow: end <= limit, align is 32 bits */
+		if (v->bytes > limit || end + v->bytes > limit)
+			ptx_fail_at(p, where,
+				    "the parameters of '%.*s' need more than %llu bytes, the limit of PTX %u.%u",
+				    (int)where->bytes, where->text, (unsigned long long)limit,
+				    p->module.version_major, p->module.version_minor);
+		end += v->bytes;
+	}
+}
+
 /* Parse a kernel or function; the current token is .entry or .func. */
 void ptx_parse_function(ptx_parser *p, gpul_ptx_linkage linkage)
 {
@@ -124,6 +148,8 @@ void ptx_parse_function(ptx_parser *p, gpul_ptx_linkage linkage)
 		ptx_bind_params(p, &p->params, PTX_IS_PARAM);
 		f->params = ptx_keep(p, p->params, &f->n_params);
 	}
+	if (entry)
+		check_param_space(p, &where, f);
 	ptx_parse_tuning(p, &f->tuning);
 	if (p->status)
 		return;

@@ -131,7 +131,10 @@ static const char *kind_text(int kind, char buf[4])
 		return "an integer";
 	case PTX_TOK_STRING:
 		return "a string";
-	default:
+	case PTX_TOK_F32:
+	case PTX_TOK_F64:
+		return "a floating-point number";
+	default: /* tokens of one character; no caller expects another kind */
 		snprintf(buf, 4, "'%c'", kind);
 		return buf;
 	}
