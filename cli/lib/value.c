@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fenv.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -148,10 +149,28 @@ struct value value_load(gpul_type t, const void *bytes)
 
 /* ---- text -------------------------------------------------------------------------- */
 
+/* strtod(), rounded to odd: a number between two doubles becomes the one whose last bit is 1.  Such a double shows on
+ * which side of every narrower number the text is, so that rounding it to a narrower type rounds only once.
+ * Source: Boldo and Melquiond, Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to odd. */
+static double parse_round_to_odd(const char *text, char **end)
+{
+	int mode = fegetround();
+	double low, high;
+	uint64_t bits;
+
+	fesetround(FE_DOWNWARD);
+	low = strtod(text, end);
+	fesetround(FE_UPWARD);
+	high = strtod(text, end);
+	fesetround(mode);
+	memcpy(&bits, &low, sizeof bits);
+	return low < high && !(bits & 1) ? high : low;
+}
+
 static gpul_status parse_float(gpul_type t, const char *text, void *out, gpul_error *err)
 {
 	char *end;
-	double f = strtod(text, &end);
+	double f = t == GPUL_F64 ? strtod(text, &end) : parse_round_to_odd(text, &end);
 
 	if (end == text || *end || isspace((unsigned char)*text))
 		return gpul_fail(err, GPUL_EINVAL, 0, "'%s' is not a number (%s)", text,
@@ -256,7 +275,7 @@ static int digits_needed(gpul_type t, const void *bytes, double f)
 
 	do {
 		snprintf(text, sizeof text, "%.*g", ++digits, f);
-		value_store_float(t, strtod(text, NULL), again);
+		value_store_float(t, t == GPUL_F64 ? strtod(text, NULL) : parse_round_to_odd(text, NULL), again);
 	} while (digits < 17 && memcmp(again, bytes, gpul_type_bytes(t)));
 	return digits;
 }

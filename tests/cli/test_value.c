@@ -17,7 +17,8 @@ static void expect_text(gpul_type t, const char *text, const char *printed)
 
 	if (value_parse(t, text, bytes, &err))
 		fail_msg("%s=%s: %s", gpul_type_name(t), text, err.text);
-	assert_string_equal(value_print(t, bytes, buf), printed);
+	if (strcmp(value_print(t, bytes, buf), printed))
+		fail_msg("%s=%s is printed as %s", gpul_type_name(t), text, buf);
 }
 
 static void expect_refused(gpul_type t, const char *text, const char *why)
@@ -129,6 +130,24 @@ static void rounds_to_16_bits_once_and_to_even(void **state)
 	}
 }
 
+/* Each text is just above or below the middle of two numbers, but its nearest double is the middle. */
+static void rounds_decimal_text_to_a_narrow_type_once(void **state)
+{
+	(void)state;
+	expect_text(GPUL_F32, "1.0000000596046447753906251", "1.0000001");
+	expect_text(GPUL_F32, "1.00000005960464477539062500", "1");
+	expect_text(GPUL_F32, "1.0000001788139343261718749", "1.0000001");
+	expect_text(GPUL_F32, "-1.0000000596046447753906251", "-1.0000001");
+	expect_text(GPUL_F32, "0x1.000001000000000000001p0", "1.0000001");
+	expect_text(GPUL_F16, "1.00048828125000000000000001", "1.001");
+	expect_text(GPUL_F16, "1.00048828125", "1");
+	expect_text(GPUL_BF16, "1.00390625000000000000000001", "1.01");
+	expect_text(GPUL_F32, "7.0064923216240853546186479164495806564013097093825788587853e-46", "0");
+	expect_text(GPUL_F32, "7.0064923216240853546186479164495806564013097093825788587854e-46", "1e-45");
+	expect_refused(GPUL_F32, "3.4028235677973366163753939545815e38", "out of the range of f32");
+	expect_text(GPUL_F32, "3.4028235677973366163753939545813e38", "3.4028235e+38");
+}
+
 static void all_16_bit_floats_survive_a_round_trip(void **state)
 {
 	static const gpul_type types[] = { GPUL_F16, GPUL_BF16 };
@@ -174,6 +193,7 @@ int main(void)
 		cmocka_unit_test(refuses_text_that_is_not_a_number),
 		cmocka_unit_test(prints_the_shortest_text_that_parses_back_to_the_number),
 		cmocka_unit_test(rounds_to_16_bits_once_and_to_even),
+		cmocka_unit_test(rounds_decimal_text_to_a_narrow_type_once),
 		cmocka_unit_test(all_16_bit_floats_survive_a_round_trip),
 		cmocka_unit_test(parses_sizes_with_suffixes),
 	};
