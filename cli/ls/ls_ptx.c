@@ -46,13 +46,16 @@ static void print_param(size_t i, const gpul_param *p)
 	       role_names[p->role], *access_name(p) ? ", " : "", access_name(p));
 }
 
-static void print_kernel(const struct ls_kernel *k, const struct cxx_name *name)
+static gpul_status print_kernel(const struct ls_kernel *k, const struct cxx_name *name,
+				gpul_error *err)
 {
 	const gpul_signature *s = k->signature;
-	char text[1024];
+	char *text = gpul_signature_text(s);
 
-	gpul_signature_print(s, text, sizeof text);
+	if (!text)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a signature");
 	printf("\n%s\n", text);
+	free(text);
 	if (name && name->demangled)
 		printf("  C++        %s\n", name->demangled);
 	printf("  registers  %u of 32 bits, %u of 64, %u of 16, %u predicates (virtual, as "
@@ -69,6 +72,7 @@ static void print_kernel(const struct ls_kernel *k, const struct cxx_name *name)
 		print_param(i, &s->params[i]);
 	if (!s->complete)
 		printf("  not known  %s\n", s->why_not);
+	return GPUL_OK;
 }
 
 /* ---- JSON -------------------------------------------------------------------------- */
@@ -136,14 +140,16 @@ static gpul_status add_kernel(struct json *j, const struct ls_kernel *k,
 {
 	const gpul_signature *s = k->signature;
 	gpul_kernel_param *params = calloc(s->n_params + 1, sizeof *params);
+	char *text = gpul_signature_text(s);
 	gpul_kernel_info info;
-	char text[1024];
 
-	if (!params)
+	if (!params || !text) {
+		free(params);
+		free(text);
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu parameters",
 				 s->n_params);
+	}
 	info = kernel_info(k, params);
-	gpul_signature_print(s, text, sizeof text);
 	ls_json_kernel(j, &info, name);
 	json_text(j, "signature", text);
 	add_registers(j, &k->registers);
@@ -154,6 +160,7 @@ static gpul_status add_kernel(struct json *j, const struct ls_kernel *k,
 		json_text(j, "why_not", s->why_not);
 	json_end(j, '}');
 	free(params);
+	free(text);
 	return GPUL_OK;
 }
 
@@ -226,7 +233,7 @@ gpul_status ls_ptx(struct ls *ls, const char *path, const char *text, const gpul
 		printf("%s: PTX %u.%u for %s, %zu kernel%s\n", path, m->version_major, m->version_minor,
 		       gpul_ptx_name(m, m->target), n, n == 1 ? "" : "s");
 	for (size_t i = 0; st == GPUL_OK && !ls->json && i < n; i++)
-		print_kernel(&rows[i], cxx_names_get(ls->names, rows[i].signature->kernel));
+		st = print_kernel(&rows[i], cxx_names_get(ls->names, rows[i].signature->kernel), err);
 	while (n > 0)
 		ls_kernel_free(&rows[--n]);
 	free(rows);

@@ -56,7 +56,8 @@ gpul_status run_work(struct run *r, gpul_error *err)
 	if (st)
 		return st;
 	run_check_all(r);
-	return run_save_all(r, err);
+	run_save_all(r, &r->save_error);
+	return GPUL_OK;
 }
 
 /* A running kernel cannot be stopped, and the normal exit would wait for it in the driver. */
@@ -81,20 +82,26 @@ void run_clean_up(struct run *r)
 	run_request_free(&r->ask);
 }
 
-/* Print the result, also if a check failed. */
+/* Print the result, also if a check failed or a file could not be written. */
 static int print_result(const struct run *r, gpul_error *err)
 {
 	char text[sizeof err->text];
 	size_t n_failed = run_explain_checks(r, text, sizeof text);
+	const gpul_error *save = &r->save_error;
 
 	if (!r->ask.json)
 		run_print_text(r);
 	else if (run_print_json(r, err))
 		return CLI_FAILED;
-	if (n_failed == 0)
-		return CLI_DONE;
-	gpul_fail(err, GPUL_EFORMAT, 0, "not as expected: %s", text);
-	return CLI_FAILED;
+	if (n_failed && save->status) {
+		fflush(stdout);
+		fprintf(stderr, "gpuload run: %s\n", save->text);
+	}
+	if (n_failed)
+		gpul_fail(err, GPUL_EFORMAT, 0, "not as expected: %s", text);
+	else if (save->status)
+		gpul_fail(err, save->status, save->native, "%s", save->text);
+	return n_failed || save->status ? CLI_FAILED : CLI_DONE;
 }
 
 static int cmd_run(const struct cli_args *args, gpul_error *err)

@@ -124,12 +124,14 @@ struct run {
 	CUdeviceptr *device;         /* address of each buffer argument; 0 for other arguments */
 	double *times_ms;            /* time of each launch, in order */
 	struct run_check *checks;    /* one check for each element of ask.expects */
+	gpul_error save_error;       /* why a --save failed; reported after the results */
 	bool still_running;          /* --timeout expired while the kernel runs: do not wait for the kernel */
 };
 
 /** Load the files, find the kernel, plan, launch, check and save.
  *
- * @r  ask and drv are set; the caller calls run_clean_up(), also after a failure
+ * @r  ask and drv are set; the caller calls run_clean_up(), also after a failure; save_error is set if a
+ *     --save failed
  * Errors  those of the functions below
  * Threads any thread; run_clean_up() must be called on the same thread
  * Source  - */

@@ -60,7 +60,8 @@ gpul_status run_fit(const gpul_signature *s, const struct arg *args, size_t n_ar
 {
 	char signature[120], want[80];
 
-	gpul_signature_print(s, signature, sizeof signature);
+	if (gpul_signature_print(s, signature, sizeof signature) >= sizeof signature)
+		memcpy(signature + sizeof signature - 5, "...)", 5);
 	if (n_args != s->n_params)
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "%s takes %zu argument%s, but %zu %s given", signature,

@@ -131,7 +131,9 @@ gpul_status run_print_json(const struct run *r, gpul_error *err)
 		ok = ok && r->checks[i].ok;
 	}
 	json_end(&j, ']');
-	json_bool(&j, "ok", ok);
+	if (r->save_error.status)
+		json_text(&j, "save_error", r->save_error.text);
+	json_bool(&j, "ok", ok && !r->save_error.status);
 	json_end(&j, '}');
 	return json_print(&j, err);
 }

@@ -145,10 +145,12 @@ static char *format_command_line(const struct run *r, char (*texts)[64], size_t 
 static gpul_status ask_for_args(const struct run *r, const char *line, const char *why,
 				gpul_error *err)
 {
-	char signature[RUN_NAME_BYTES * 2];
+	char *signature = gpul_signature_text(gpul_kernel_signature(r->kernel));
 
-	gpul_signature_print(gpul_kernel_signature(r->kernel), signature, sizeof signature);
+	if (!signature)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a signature");
 	printf("%s\n%s\n", signature, line);
+	free(signature);
 	return gpul_fail(
 		err, GPUL_EINVAL, 0,
 		"no arguments given, and the code of %.100s does not show all of them: %s",
@@ -216,7 +218,7 @@ static bool find_given_count(const gpul_signature *s, const struct arg *args, ui
  * warps, so that barriers and shuffles work; the count keeps the extra threads in bounds. */
 static void shrink_block(const struct run *r, uint64_t n, bool counted, uint32_t block[3])
 {
-	if (counted)
+	if (counted && n < block[0])
 		n = (n + 31) / 32 * 32;
 	if (!r->ask.block[0] && !gpul_kernel_signature(r->kernel)->reqntid[0] && n < block[0])
 		block[0] = (uint32_t)(n ? n : 1);
@@ -243,7 +245,7 @@ static gpul_status choose_grid(const struct run *r, const gpul_signature *s,
 		shrink_block(r, n, counted, c->block);
 	for (unsigned d = 0; d < 3; d++) {
 		uint64_t blocks =
-			d < dims && s->reads_ctaid ? (n + c->block[d] - 1) / c->block[d] : 1;
+			d < dims && s->reads_ctaid ? n / c->block[d] + (n % c->block[d] != 0) : 1;
 		uint64_t limit = d == 0 ? INT32_MAX : UINT16_MAX;
 
 		/* With fewer blocks than needed, a kernel with a grid-stride loop still works; other kernels leave

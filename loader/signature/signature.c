@@ -137,3 +137,13 @@ size_t gpul_signature_print(const gpul_signature *s, char *buf, size_t buf_bytes
 	append(&t, ")");
 	return t.wanted;
 }
+
+char *gpul_signature_text(const gpul_signature *s)
+{
+	size_t n_bytes = gpul_signature_print(s, NULL, 0) + 1;
+	char *text = malloc(n_bytes);
+
+	if (text)
+		gpul_signature_print(s, text, n_bytes);
+	return text;
+}

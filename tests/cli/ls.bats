@@ -180,3 +180,12 @@ inputs() {
 	run --separate-stderr bash -c "trap '' PIPE; exec 4<> pipe 5> pipe 4>&-; gpuload ls $vecadd >&5"
 	[[ $status == 1 && -z $stderr ]] || show "a closed pipe"
 }
+
+@test "ls prints signatures of any length" {
+	long=$(printf 'k%.0s' {1..3000})
+	sed "s/vecadd/$long/" "$vecadd" >long.ptx
+	works ls long.ptx
+	says "$long(f64 *, f64 *, f64 *, i32)"
+	works ls --json long.ptx
+	[[ $(json 'len(j["images"][0]["kernels"][0]["signature"])') == $((3000 + 26)) ]] || show "JSON"
+}

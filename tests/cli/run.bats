@@ -79,6 +79,15 @@ load helper
 	works run "$vecadd" "f64[]=@c.npy" "f64[]=@c.raw" "out:f64[16]" i32=16 --expect 2=iota:2:2 --expect 0=@c.npy
 }
 
+@test "a --save that fails hides neither the results nor the verdict of --expect" {
+	fails 1 "none/c.raw: cannot be written" run "$vecadd" "f64[16]=iota" "f64[16]=ones" "out:f64[16]" i32=16 --save 2=none/c.raw --expect 2=iota:1
+	says "arg 2     out:f64[16]: 1 2 3 4"
+	says "yes, all of 16 elements"
+	run --separate-stderr gpuload run "$vecadd" "f64[16]=iota" "f64[16]=ones" "out:f64[16]" i32=16 --save 2=none/c.raw --expect 2=zeros --json
+	[[ $status == 1 && $stderr == *"none/c.raw: cannot be written"*"not as expected"* ]] || show "both errors"
+	[[ $(json 'j["arguments"][2]["first"][1], j["expect"][0]["ok"], j["ok"], "none/c.raw" in j["save_error"]') == "(2, False, False, True)" ]]
+}
+
 @test "--json prints the launch, the times, the arguments and the checks" {
 	works run "$vecadd" "f64[1024]=iota" "f64[1024]=iota" "out:f64[1024]" i32=1024 --json --repeat 3 --expect 2=iota:0:2
 	[[ $(json 'j["kernel"], j["grid"], j["block"], len(j["times_ms"]), j["ok"]') == "('vecadd', [4, 1, 1], [256, 1, 1], 3, True)" ]]

@@ -10,6 +10,8 @@
 #include "cli/run/run.h"
 #include "tests/fake/fake_driver.h"
 
+static uint32_t last_grid; /* the grid's first dimension in the last run */
+
 /* Run a command line on drv, and release everything afterwards. */
 static gpul_status run(const gpul_driver *drv, const char **words, gpul_error *err)
 {
@@ -26,6 +28,7 @@ static gpul_status run(const gpul_driver *drv, const char **words, gpul_error *e
 	st = run_request_make(&args, &r.ask, err);
 	if (st == GPUL_OK)
 		st = run_work(&r, err);
+	last_grid = r.config.grid[0];
 	run_clean_up(&r);
 	cli_args_free(&args);
 	return st;
@@ -107,10 +110,24 @@ static void invents_arguments_if_none_are_given(void **state)
 	assert_int_equal(fake_alive(), 0);
 }
 
+static void the_grid_for_a_huge_count_is_the_largest_grid(void **state)
+{
+	gpul_error err = { 0 };
+
+	(void)state;
+	if (run(fake_driver(0),
+		WORDS("tests/corpus/ptx/hist.sm_75.ptx", "u8[8]=iota", "inout:u32[256]=zeros",
+		      "u64=0xffffffffffffffff"),
+		&err))
+		fail_msg("%s", err.text);
+	assert_int_equal(last_grid, INT32_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(releases_everything_whichever_driver_call_fails),
+		cmocka_unit_test(the_grid_for_a_huge_count_is_the_largest_grid),
 		cmocka_unit_test(repeats_the_launch_and_restores_written_buffers),
 		cmocka_unit_test(invents_arguments_if_none_are_given),
 	};
