@@ -106,22 +106,22 @@ struct ls_registers { uint32_t b16, b32, b64, b128, predicates; };
 
 struct ls_kernel {
 	const gpul_ptx_func *func;
+	const gpul_kernel_info *info; /* borrowed: what ls prints for PTX in a container, too */
 	gpul_signature *signature;    /* owned */
 	struct ls_registers registers;
-	/* Bytes of the variables in the body, and of the module variables that the body uses. */
-	uint64_t shared_bytes, local_bytes, const_bytes;
 };
 
 /** Collect the properties of one kernel that ls prints.
  *
  * @m     borrowed; must outlive *out
  * @f     a kernel of m with a body
+ * @info  the same kernel in the table of gpul_kernels_read(); borrowed; must outlive *out
  * @out   owned by the caller: ls_kernel_free(), also after a failure
  * Errors  GPUL_ENOMEM
  * Threads any thread may call
  * Source  PTX ISA 9.0, 5.1 (state spaces) */
-gpul_status ls_kernel(const gpul_ptx_module *m, const gpul_ptx_func *f, struct ls_kernel *out,
-		      gpul_error *err);
+gpul_status ls_kernel(const gpul_ptx_module *m, const gpul_ptx_func *f,
+		      const gpul_kernel_info *info, struct ls_kernel *out, gpul_error *err);
 void ls_kernel_free(struct ls_kernel *k);
 
 #endif

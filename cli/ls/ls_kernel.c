@@ -1,8 +1,5 @@
-/* ls_kernel.c — collect the registers, the memory and the signature of a kernel in a PTX file. */
+/* ls_kernel.c — collect the registers and the signature of a kernel in a PTX file. */
 #include "cli/ls/ls.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 static void count_registers(const gpul_ptx_func *f, struct ls_registers *out)
 {
@@ -29,37 +26,11 @@ static void count_registers(const gpul_ptx_func *f, struct ls_registers *out)
 	}
 }
 
-static void add_var(const gpul_ptx_var *v, struct ls_kernel *out)
+gpul_status ls_kernel(const gpul_ptx_module *m, const gpul_ptx_func *f,
+		      const gpul_kernel_info *info, struct ls_kernel *out, gpul_error *err)
 {
-	if (v->space == GPUL_PTX_MOD_SHARED)
-		out->shared_bytes += v->bytes;
-	else if (v->space == GPUL_PTX_MOD_LOCAL)
-		out->local_bytes += v->bytes;
-	else if (v->space == GPUL_PTX_MOD_CONST)
-		out->const_bytes += v->bytes;
-}
-
-gpul_status ls_kernel(const gpul_ptx_module *m, const gpul_ptx_func *f, struct ls_kernel *out,
-		      gpul_error *err)
-{
-	bool *seen = calloc(m->n_vars + 1u, sizeof *seen);
-
-	if (!seen)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %u variables", m->n_vars);
-	*out = (struct ls_kernel){ .func = f };
+	*out = (struct ls_kernel){ .func = f, .info = info };
 	count_registers(f, &out->registers);
-	for (uint32_t i = 0; i < f->n_vars; i++)
-		add_var(&f->vars[i], out);
-	for (uint32_t i = 0; i < f->n_operands; i++) {
-		const gpul_ptx_operand *o = &f->operands[i];
-
-		if (o->kind == GPUL_PTX_OP_SYMBOL && o->ref_kind == GPUL_PTX_REF_MODULE_VAR &&
-		    !seen[o->index]) {
-			seen[o->index] = true;
-			add_var(&m->vars[o->index], out);
-		}
-	}
-	free(seen);
 	return gpul_signature_infer(m, f, &out->signature, err);
 }
 

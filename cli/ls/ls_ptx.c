@@ -1,7 +1,6 @@
 /* ls_ptx.c — list the kernels of a PTX file: their declarations, and the use of each parameter, found by analysis. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/ls/ls.h"
 
@@ -22,8 +21,11 @@ static const char *access_name(const gpul_param *p)
 
 /* ---- text -------------------------------------------------------------------------- */
 
-static void print_block_limits(const gpul_signature *s)
+static void print_block_limits(const struct ls_kernel *k)
 {
+	const gpul_signature *s = k->signature;
+	const uint32_t *cluster = k->info->cluster;
+
 	if (s->reqntid[0])
 		printf("  block      must be %u,%u,%u\n", s->reqntid[0],
 		       s->reqntid[1] ? s->reqntid[1] : 1, s->reqntid[2] ? s->reqntid[2] : 1);
@@ -31,6 +33,9 @@ static void print_block_limits(const gpul_signature *s)
 		printf("  block      at most %u threads\n",
 		       s->maxntid[0] * (s->maxntid[1] ? s->maxntid[1] : 1) *
 			       (s->maxntid[2] ? s->maxntid[2] : 1));
+	if (cluster[0])
+		printf("  cluster    %u,%u,%u\n", cluster[0], cluster[1] ? cluster[1] : 1,
+		       cluster[2] ? cluster[2] : 1);
 }
 
 static void print_param(size_t i, const gpul_param *p)
@@ -61,11 +66,9 @@ static gpul_status print_kernel(const struct ls_kernel *k, const struct cxx_name
 	printf("  registers  %u of 32 bits, %u of 64, %u of 16, %u predicates (virtual, as "
 	       "declared)\n",
 	       k->registers.b32, k->registers.b64, k->registers.b16, k->registers.predicates);
-	printf("  memory     %llu bytes shared%s, %llu local, %llu const\n",
-	       (unsigned long long)k->shared_bytes,
-	       s->uses_dynamic_shared ? " plus dynamic shared memory" : "",
-	       (unsigned long long)k->local_bytes, (unsigned long long)k->const_bytes);
-	print_block_limits(s);
+	printf("  memory     %u bytes shared%s\n", k->info->shared_bytes,
+	       s->uses_dynamic_shared ? " plus dynamic shared memory" : "");
+	print_block_limits(k);
 	if (s->n_params)
 		printf("  param  offset  bytes  type    use\n");
 	for (size_t i = 0; i < s->n_params; i++)
@@ -76,33 +79,6 @@ static gpul_status print_kernel(const struct ls_kernel *k, const struct cxx_name
 }
 
 /* ---- JSON -------------------------------------------------------------------------- */
-
-/* Fill in, from the PTX, the members that the JSON object of every kernel has. */
-static gpul_kernel_info kernel_info(const struct ls_kernel *k, gpul_kernel_param *params)
-{
-	const gpul_signature *s = k->signature;
-	const gpul_ptx_tuning *t = &k->func->tuning;
-	gpul_kernel_info info = { .name = s->kernel,
-				  .is_static = k->func->linkage == GPUL_PTX_STATIC,
-				  .params = params,
-				  .n_params = (uint32_t)s->n_params,
-				  .registers = GPUL_NOT_RECORDED,
-				  .shared_bytes = (uint32_t)k->shared_bytes,
-				  .local_bytes = (uint32_t)k->local_bytes,
-				  .const_bytes = (uint32_t)k->const_bytes,
-				  .barriers = GPUL_NOT_RECORDED };
-
-	for (size_t i = 0; i < s->n_params; i++)
-		params[i] = (gpul_kernel_param){ s->params[i].offset, s->params[i].bytes,
-						 k->func->params[i].type };
-	memcpy(info.max_threads, s->maxntid, sizeof info.max_threads);
-	memcpy(info.required_threads, s->reqntid, sizeof info.required_threads);
-	for (size_t i = 0; i < 3 && t->reqnctapercluster[0] > 0; i++)
-		info.cluster[i] = t->reqnctapercluster[i] > 0
-					  ? (uint32_t)t->reqnctapercluster[i]
-					  : 1;
-	return info;
-}
 
 static void add_uses(struct json *j, const gpul_signature *s)
 {
@@ -139,18 +115,12 @@ static gpul_status add_kernel(struct json *j, const struct ls_kernel *k,
 			      const struct cxx_name *name, gpul_error *err)
 {
 	const gpul_signature *s = k->signature;
-	gpul_kernel_param *params = calloc(s->n_params + 1, sizeof *params);
 	char *text = gpul_signature_text(s);
-	gpul_kernel_info info;
 
-	if (!params || !text) {
-		free(params);
-		free(text);
+	if (!text)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu parameters",
 				 s->n_params);
-	}
-	info = kernel_info(k, params);
-	ls_json_kernel(j, &info, name);
+	ls_json_kernel(j, k->info, name);
 	json_text(j, "signature", text);
 	add_registers(j, &k->registers);
 	json_bool(j, "dynamic_shared", s->uses_dynamic_shared);
@@ -159,26 +129,30 @@ static gpul_status add_kernel(struct json *j, const struct ls_kernel *k,
 	if (!s->complete)
 		json_text(j, "why_not", s->why_not);
 	json_end(j, '}');
-	free(params);
 	free(text);
 	return GPUL_OK;
 }
 
 /* ---- the file ---------------------------------------------------------------------- */
 
-/* Fill rows[] with the selected kernels; rows[] has room for every function. */
-static gpul_status collect_kernels(struct ls *ls, const gpul_ptx_module *m, struct ls_kernel *rows,
-			   size_t *n, gpul_error *err)
+/* Fill rows[] with the selected kernels; rows[] has room for every function.  The table has the kernels of the module in
+ * the same order. */
+static gpul_status collect_kernels(struct ls *ls, const gpul_ptx_module *m,
+				   const gpul_kernel_table *table, struct ls_kernel *rows,
+				   size_t *n, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
+	size_t kernel = 0;
 
 	for (uint32_t i = 0; st == GPUL_OK && i < m->n_funcs; i++) {
 		const gpul_ptx_func *f = &m->funcs[i];
 		const char *name = gpul_ptx_name(m, f->name);
 
-		if (f->kind == GPUL_PTX_FUNC_ENTRY && f->has_body &&
-		    cxx_name_matches(ls->filter.match, name, cxx_names_get(ls->names, name)))
-			st = ls_kernel(m, f, &rows[(*n)++], err);
+		if (f->kind != GPUL_PTX_FUNC_ENTRY || !f->has_body || kernel >= table->n)
+			continue;
+		if (cxx_name_matches(ls->filter.match, name, cxx_names_get(ls->names, name)))
+			st = ls_kernel(m, f, &table->at[kernel], &rows[(*n)++], err);
+		kernel++;
 	}
 	return st;
 }
@@ -216,15 +190,18 @@ gpul_status ls_ptx(struct ls *ls, const char *path, const char *text, const gpul
 		   gpul_error *err)
 {
 	gpul_ptx_module *m = NULL;
+	gpul_kernel_table table = { 0 };
 	struct ls_kernel *rows = NULL;
 	size_t n = 0;
 	gpul_status st = gpul_ptx_parse(text, image->bytes, path, &m, err);
 
 	if (st)
 		return st;
+	st = gpul_kernels_read(image, text, image->bytes, &table, err);
 	rows = calloc(m->n_funcs + 1u, sizeof *rows);
-	st = rows ? collect_kernels(ls, m, rows, &n, err)
-		  : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %u kernels", m->n_funcs);
+	if (st == GPUL_OK)
+		st = rows ? collect_kernels(ls, m, &table, rows, &n, err)
+			  : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %u kernels", m->n_funcs);
 	if (st == GPUL_OK && n == 0)
 		ls_report_no_match(ls, path);
 	if (st == GPUL_OK && ls->json)
@@ -237,6 +214,7 @@ gpul_status ls_ptx(struct ls *ls, const char *path, const char *text, const gpul
 	while (n > 0)
 		ls_kernel_free(&rows[--n]);
 	free(rows);
+	gpul_kernel_table_free(&table);
 	gpul_ptx_module_destroy(m);
 	return st;
 }

@@ -33,14 +33,34 @@ const gpul_dataflow_func *gpul_dataflow_callee(const gpul_dataflow *p,
 	return f ? find_func(p, f) : NULL;
 }
 
+/* A row for one more function; NULL: no memory.  The table doubles when its length is a power of two.  It starts small,
+ * because most kernels call nothing and a module may have a hundred thousand functions. */
+static gpul_dataflow_func *next_row(gpul_dataflow *p)
+{
+	size_t n = p->n_funcs;
+
+	if ((n & (n - 1)) == 0) {
+		gpul_dataflow_func *rows = realloc(p->funcs, (n ? 2 * n : 1) * sizeof *rows);
+
+		if (!rows)
+			return NULL;
+		p->funcs = rows;
+	}
+	p->funcs[n] = (gpul_dataflow_func){ 0 };
+	return &p->funcs[n];
+}
+
 /* Append f and give its tables the next free nodes; *too_many is set if MAX_NODES is exceeded. */
 static bool add_func(gpul_dataflow *p, const gpul_ptx_func *f, bool *too_many)
 {
-	gpul_dataflow_func *row = &p->funcs[p->n_funcs];
+	gpul_dataflow_func *row;
 	uint64_t end;
 
 	*too_many = f->n_flat_regs > MAX_NODES; /* checked before memory for the registers is allocated */
-	if (*too_many || !gpul_ssa_open(f, &row->ssa))
+	if (*too_many)
+		return false;
+	row = next_row(p);
+	if (!row || !gpul_ssa_open(f, &row->ssa))
 		return false;
 	p->n_funcs++; /* from here on gpul_dataflow_close() releases row->ssa */
 	end = (uint64_t)p->n_nodes + row->ssa.n_values + f->n_params + f->n_rets + f->n_vars;
@@ -62,15 +82,15 @@ static bool collect_funcs(gpul_dataflow *p, const gpul_ptx_func *kernel, bool *t
 	if (!add_func(p, kernel, too_many))
 		return false;
 	for (size_t i = 0; i < p->n_funcs; i++) {
-		const gpul_dataflow_func *fn = &p->funcs[i];
+		const gpul_ptx_func *f = p->funcs[i].f; /* add_func() moves the rows */
 
-		for (uint32_t k = 0; k < fn->f->n_insts; k++) {
-			const gpul_ptx_inst *in = &fn->f->insts[k];
+		for (uint32_t k = 0; k < f->n_insts; k++) {
+			const gpul_ptx_inst *in = &f->insts[k];
 			const gpul_ptx_func *to;
 
 			if (in->opcode != GPUL_PTX_CALL)
 				continue;
-			to = find_definition(p->m, gpul_inst_call_parts(fn->f, in).target);
+			to = find_definition(p->m, gpul_inst_call_parts(f, in).target);
 			if (to && !find_func(p, to) && !add_func(p, to, too_many))
 				return false;
 		}
@@ -87,10 +107,6 @@ gpul_status gpul_dataflow_init(const gpul_ptx_module *m, const gpul_ptx_func *ke
 	bool too_many = false;
 
 	*out = (gpul_dataflow){ 0 };
-	p.funcs = calloc(m->n_funcs, sizeof *p.funcs);
-	if (!p.funcs)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a table of %u functions",
-				 m->n_funcs);
 	if (collect_funcs(&p, kernel, &too_many))
 		p.values = calloc(p.n_nodes, sizeof *p.values);
 	if (too_many) {

@@ -32,6 +32,49 @@ inputs() {
 	[[ $(json '[p["type"] for p in j["images"][0]["kernels"][0]["params"]]') == "['double*', 'float']" ]]
 }
 
+@test "ls says the same of a PTX file and of the same PTX in an archive" {
+	cat > same.ptx <<-'END'
+		.version 8.4
+		.target sm_90
+		.address_size 64
+		.shared .align 8 .b8 outer[24];
+		.extern .shared .align 16 .b8 dynamic[];
+		.visible .entry tile(.param .u64 a, .param .align 16 .b8 b[20], .param .u8 c)
+		.reqntid 128, 2
+		.reqnctapercluster 2
+		{
+			.shared .align 4 .b8 odd[9956];
+			.local .align 8 .b8 stack[40];
+			.reg .b64 %rd<3>;
+			mov.u64 %rd1, outer;
+			mov.u64 %rd2, odd;
+			ret;
+		}
+		.entry hidden() .maxntid 64 { ret; }
+	END
+	ar rc same.a same.ptx
+	works ls --json same.ptx same.a
+	python3 - "${lines[@]}" <<-'END'
+		import json, sys
+		file, archive = [json.loads(line)["images"][0]["kernels"] for line in sys.argv[1:]]
+		assert len(file) == 2 and file[0]["shared_bytes"] % 16 == 0 and file[0]["shared_bytes"] > 9956 + 24, file
+		assert file[0]["cluster"] == [2, 1, 1] and file[0]["local_bytes"] is None, file
+		for a, b in zip(file, archive):
+		    assert b == {key: a[key] for key in b}, (a, b)
+	END
+}
+
+@test "ls lists 200,000 kernels of one PTX file" {
+	python3 - <<-'END' > many.ptx
+		print(".version 8.4\n.target sm_90\n.address_size 64")
+		for i in range(200000):
+		    print(f".global .u32 g{i};\n.visible .entry k{i}() {{ ret; }}")
+	END
+	ulimit -t 20 # seconds of CPU time: the time is proportional to the number of kernels, about 2 s
+	run bash -c 'gpuload ls many.ptx | head -1'
+	says "200000 kernels"
+}
+
 @test "ls reports files without device code" {
 	fails 1 "no device code found" ls "$(command -v gpuload)"
 	: > kernel.cu
