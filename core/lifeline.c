@@ -6,11 +6,12 @@
  * Unlike the list of a robust pthread mutex, this list is not in shared memory, so other processes cannot corrupt it. */
 #include "core/lifeline.h"
 
+#include "core/thread.h"
+
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,19 +54,6 @@ static void *hold_word(void *arg)
 	return NULL;
 }
 
-/* Start the thread with all signals blocked, so that the program's own threads receive them. */
-static int start_thread(gpul_lifeline *l)
-{
-	sigset_t all, before;
-	int e;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	e = pthread_create(&l->thread, NULL, hold_word, l);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return e;
-}
-
 gpul_status gpul_lifeline_hold(uint32_t *word, gpul_lifeline **out, gpul_error *err)
 {
 	gpul_lifeline *l = calloc(1, sizeof(*l));
@@ -76,7 +64,7 @@ gpul_status gpul_lifeline_hold(uint32_t *word, gpul_lifeline **out, gpul_error *
 	l->word = word;
 	sem_init(&l->held, 0, 0);
 	sem_init(&l->end, 0, 0);
-	e = start_thread(l);
+	e = gpul_thread_start(&l->thread, NULL, "gpul-lifeline", hold_word, l);
 	if (e) {
 		free(l);
 		return gpul_fail(err, GPUL_ESYS, e, "cannot create the thread of a lifeline: %s", strerror(e));

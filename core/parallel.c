@@ -2,6 +2,10 @@
 #include "core/parallel.h"
 
 #include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "core/thread.h"
 
 unsigned gpul_cpus(void)
 {
@@ -14,7 +18,12 @@ unsigned gpul_cpus(void)
 static void *team_main(void *argument)
 {
 	const gpul_team *team = argument;
+	sigset_t bus;
 
+	/* A caller that reads a mapped file may handle SIGBUS, which the kernel sends to the thread that reads. */
+	sigemptyset(&bus);
+	sigaddset(&bus, SIGBUS);
+	pthread_sigmask(SIG_UNBLOCK, &bus, NULL);
 	team->work(team->context);
 	return NULL;
 }
@@ -25,7 +34,7 @@ void gpul_team_start(gpul_team *team, unsigned n_threads, void (*work)(void *con
 	team->context = context;
 	team->n_threads = 0;
 	while (team->n_threads < n_threads && team->n_threads < GPUL_TEAM_MAX &&
-	       pthread_create(&team->threads[team->n_threads], NULL, team_main, team) == 0)
+	       gpul_thread_start(&team->threads[team->n_threads], NULL, "gpul-team", team_main, team) == 0)
 		team->n_threads++;
 }
 

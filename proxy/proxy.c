@@ -2,7 +2,6 @@
 #include "proxy/proxy_internal.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -11,6 +10,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "core/thread.h"
 #include "proxy/cpu_internal.h"
 #include "proxy/fifo_internal.h"
 
@@ -108,12 +108,10 @@ static void init_lock(gpul_proxy *p)
 	pthread_condattr_destroy(&monotonic);
 }
 
-/* The affinity is set before the thread runs, so that its stack is on the right node.  All signals are blocked in it, so that
- * the program's signal handlers do not run on the proxy's thread. */
+/* The affinity is set before the thread runs, so that its stack is on the right node.  */
 static gpul_status create_thread(gpul_proxy *p, gpul_error *err)
 {
 	pthread_attr_t attr;
-	sigset_t all, before;
 	cpu_set_t one;
 	int failed;
 
@@ -123,18 +121,14 @@ static gpul_status create_thread(gpul_proxy *p, gpul_error *err)
 		CPU_SET((size_t)p->cpu, &one);
 		pthread_attr_setaffinity_np(&attr, sizeof one, &one);
 	}
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
 	p->started_ns = gpul_clock_ns();
-	failed = pthread_create(&p->thread, &attr, gpul_proxy_loop, p);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	failed = gpul_thread_start(&p->thread, &attr, "gpul-proxy", gpul_proxy_loop, p);
 	pthread_attr_destroy(&attr);
 	if (failed == EINVAL && p->cpu >= 0)
 		return gpul_fail(err, GPUL_EINVAL, p->cpu,
 				 "CPU %d does not exist, or is not allowed for this process (cgroup, cpuset)", p->cpu);
 	if (failed)
 		return gpul_fail(err, GPUL_ESYS, failed, "pthread_create: %s", strerror(failed));
-	pthread_setname_np(p->thread, "gpul-proxy");
 	return GPUL_OK;
 }
 

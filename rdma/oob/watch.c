@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/thread.h"
 #include "rdma/protocol/lease.h"
 
 struct gpul_rdma_watched {
@@ -191,21 +191,6 @@ static void wake_thread(gpul_rdma_watch *w)
 	(void)!write(w->wake, &(uint64_t){ 1 }, sizeof(uint64_t));  /* fails only when it is readable already */
 }
 
-/* Start the thread with all signals blocked.  Returns 0 or errno. */
-static int start_thread(gpul_rdma_watch *w)
-{
-	sigset_t all, before;
-	int error;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&w->thread, NULL, watch_main, w);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!error)
-		pthread_setname_np(w->thread, "gpul-rdma-watch");
-	return error;
-}
-
 gpul_status gpul_rdma_watch_create(gpul_rdma_watch **out, gpul_error *err)
 {
 	gpul_rdma_watch *w = calloc(1, sizeof *w);
@@ -218,7 +203,8 @@ gpul_status gpul_rdma_watch_create(gpul_rdma_watch **out, gpul_error *err)
 	pthread_cond_init(&w->idle, NULL);
 	w->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	w->epoll = epoll_create1(EPOLL_CLOEXEC);
-	error = w->wake < 0 || w->epoll < 0 || epoll_ctl(w->epoll, EPOLL_CTL_ADD, w->wake, &e) ? errno : start_thread(w);
+	error = w->wake < 0 || w->epoll < 0 || epoll_ctl(w->epoll, EPOLL_CTL_ADD, w->wake, &e) ? errno
+		: gpul_thread_start(&w->thread, NULL, "gpul-rdma-watch", watch_main, w);
 	if (!error) {
 		*out = w;
 		return GPUL_OK;
