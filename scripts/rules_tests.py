@@ -13,6 +13,8 @@ from scripts.writer import has_main, words
 TESTS_ALSO_LINK = {"proxy": ["ipc"]}  # the proxy's tests share the FIFO between processes
 # Helpers of other folders that the tests of a folder use.
 TESTS_ALSO_HELP = {"tests/proxy": ["tests/ipc"], "tests/fault": ["tests/proxy"], "tests/rdma/put": ["tests/rdma"]}
+# Programs that are linked with further flags.  With -ffast-math, start-up code of gcc makes the CPU treat subnormal numbers as 0.
+TESTS_LINK_FLAGS = {"tests/softcuda/api/test_fast_math.c": "-ffast-math"}
 # Files that a source embeds with .incbin: these dependencies are not in the compiler's .d files.
 TESTS_EMBED = {"tests/proxy/ends.c": "cli/kernels/fifo_push.ptx"}
 
@@ -87,7 +89,7 @@ def write_test(w, c, helpers, opened, inputs, products):
     extra = [helpers[h] for h in (folder, f"{folder}/image", *also, "tests/fake") if h in helpers]
     link, needs = test_link(w, folder)
     exe = w.build(f"{w.dir}/{c[:-2]}", "link", w.obj(c, test_flags(w, folder)), [*extra, *needs],
-                  flags=f"{words(extra)} {link} {'-lcmocka' if cmocka else ''}")
+                  flags=f"{words(extra)} {link} {'-lcmocka' if cmocka else ''} {TESTS_LINK_FLAGS.get(c, '')}")
     if os.path.basename(c).startswith("test_"):
         # The test of a library folder needs only itself; others run the command or open the software driver.
         alone = owner(folder.removeprefix("tests/")) in set([*LIBRARY, "softcuda"]) - {"memalloc", "ipc", "proxy", "rdma"}

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/thread.h"
+
 enum { WORD = 1, DIGIT = 2, START = 4, HEX = 8 };
 
 /* The classes of all ASCII characters, 16 in a row.  START: the character may begin a word. */
@@ -191,6 +193,7 @@ static void create_c_locale(void)
 static void read_decimal_float(ptx_lexer *l, ptx_token *t, size_t bytes)
 {
 	char copy[512];   /* a copy, because strtod() needs a NUL */
+	fenv_t callers;
 	double d;
 
 	if (bytes >= sizeof copy) {
@@ -200,7 +203,9 @@ static void read_decimal_float(ptx_lexer *l, ptx_token *t, size_t bytes)
 	memcpy(copy, l->at, bytes);
 	copy[bytes] = 0;
 	pthread_once(&once, create_c_locale);
+	gpul_float_default(&callers);  /* strtod() rounds as the caller has chosen by fesetround() */
 	d = strtod_l(copy, NULL, c_locale);
+	gpul_float_restore(&callers);
 	memcpy(&t->value, &d, sizeof d);
 	t->kind = PTX_TOK_F64;
 	l->at += bytes;

@@ -5,6 +5,7 @@
 #include "softcuda/api/stream/event_internal.h"
 
 #include "core/clock.h"
+#include "core/thread.h"
 
 #include <stdlib.h>
 
@@ -238,7 +239,7 @@ static void run_await(struct op *op)
 
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	failed = pthread_create(&thread, &attributes, await_record, op);
+	failed = gpul_thread_start(&thread, &attributes, "gpul-event", await_record, op);
 	pthread_attr_destroy(&attributes);
 	if (failed)
 		soft_op_finish(op, CUDA_ERROR_OPERATING_SYSTEM);

@@ -16,6 +16,8 @@
 
 #include <stdlib.h>
 
+#include "core/thread.h"
+
 struct edge {
 	struct edge *next;
 	struct op *op;
@@ -218,7 +220,7 @@ static bool have_callback_thread(void)
 	pthread_t thread;
 
 	if (!callback_thread_runs &&
-	    pthread_create(&thread, NULL, run_host_calls, NULL) == 0) {
+	    gpul_thread_start(&thread, NULL, "gpul-callback", run_host_calls, NULL) == 0) {
 		pthread_detach(thread);
 		callback_thread_runs = true;
 	}

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/thread.h"
 #include "softcuda/exec/decode/decode_internal.h"
 
 enum { STACK_BYTES = 32 << 10, MAX_THREADS = 1024 };  /* STACK_BYTES: for recursion and calls through pointers */
@@ -194,6 +195,7 @@ gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *
 {
 	static _Atomic uint64_t ids;
 	gpul_exec_program *p = calloc(1, sizeof *p);
+	fenv_t callers;
 	gpul_status st;
 
 	if (!p) {
@@ -204,8 +206,10 @@ gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *
 	p->memory = memory;
 	p->module = module;
 	p->file_name = strdup(file_name ? file_name : "PTX");
+	gpul_float_default(&callers);  /* literals are converted to the types of their instructions and variables */
 	st = p->file_name ? build_program(p, err)
 			  : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a program");
+	gpul_float_restore(&callers);
 	if (st) {
 		gpul_exec_program_destroy(p);
 		return st;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/parallel.h"
+#include "core/thread.h"
 #include "softcuda/exec/warp/warp_internal.h"
 
 enum {
@@ -54,13 +55,15 @@ static gpul_status start_workers(gpul_exec_machine *m, gpul_error *err)
 	m->workers = calloc(m->n_workers, sizeof *m->workers);
 	for (; m->workers && n < m->n_workers; n++) {
 		struct worker *k = &m->workers[n];
+		char name[32];
 
 		k->machine = m;
 		k->index = n;
 		k->scratch = aligned_alloc(64, SCRATCH_BYTES);
 		for (unsigned d = 0; d < GPUL_EXEC_MAX_DEVICES; d++)
 			gpul_range_cache_init(&k->cache[d], m->memory, d);
-		if (!k->scratch || pthread_create(&k->thread, NULL, gpul_worker_main, k)) {
+		snprintf(name, sizeof name, "gpul-worker-%u", n);
+		if (!k->scratch || gpul_thread_start(&k->thread, NULL, name, gpul_worker_main, k)) {
 			free(k->scratch);
 			break;
 		}
