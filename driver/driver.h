@@ -77,7 +77,8 @@ typedef struct gpul_driver {
 	const char *const *open_env; /* NULL-terminated "NAME=value" list: a process with these settings in its
 	                              * environment opens the same driver; NULL: no other process can */
 
-	const char *(*last_fault)(void);   /* reason of the last kernel fault, or ""; NULL: not supported */
+	const char *(*last_fault)(void);   /* reason of the last kernel fault, or why the last refused kernel
+	                                    * cannot run; or ""; NULL: not supported */
 	void (*name_images)(const char *); /* sets the name, for fault messages, of images that this thread loads next;
 	                                    * NULL: not supported */
 #ifdef __cplusplus                         /* in C++ the name of the member hides the function, hence :: */

@@ -76,6 +76,13 @@ static _Bool is_kernel_fault(CUresult r)
 	       r == CUDA_ERROR_INVALID_ADDRESS_SPACE || r == CUDA_ERROR_HARDWARE_STACK_ERROR;
 }
 
+/* The software driver refuses a function that contains an instruction which is not interpreted. */
+static _Bool is_refused_kernel(CUresult r, const char *function)
+{
+	return r == CUDA_ERROR_NOT_SUPPORTED && (strcmp(function, "cuKernelGetFunction") == 0 ||
+						 strcmp(function, "cuModuleGetFunction") == 0);
+}
+
 gpul_status gpul_cu_status(const gpul_driver *drv, gpul_error *err, CUresult r,
 			   const char *call)
 {
@@ -96,7 +103,8 @@ gpul_status gpul_cu_status(const gpul_driver *drv, gpul_error *err, CUresult r,
 		name = "an unknown CUresult";
 	if (drv->cuGetErrorString(r, &meaning) != CUDA_SUCCESS || !meaning)
 		meaning = "no explanation";
-	if (is_kernel_fault(r) && drv->last_fault && *drv->last_fault())
+	if ((is_kernel_fault(r) || is_refused_kernel(r, function)) && drv->last_fault &&
+	    *drv->last_fault())
 		return gpul_fail(err, GPUL_ECUDA, (int)r, "%.*s: %s (%d)", FAULT_CHARS,
 				 drv->last_fault(), name, (int)r);
 	return gpul_fail(err, GPUL_ECUDA, (int)r, "%s: %s (%d), %s%s%s", function, name, (int)r, meaning,

@@ -83,13 +83,15 @@ typedef struct gpul_exec_kernel_info {
 
 /** Decode every function of a module and give its variables addresses.
  *
+ * An instruction that is not interpreted does not fail the call: gpul_exec_kernel_refusal() reports the kernels
+ * that reach it.
+ *
  * @memory     borrowed; the module's .global and .const variables are added to this table
  * @module     owned by the program from now on, also on failure
  * @file_name  for messages
  * @out        owned by the caller: gpul_exec_program_destroy(); untouched on failure
- * Errors  GPUL_EUNSUPPORTED an instruction that is not interpreted, with its line:
- *         "kernel.ptx:12: wgmma.mma_async.sync: wgmma is not interpreted"; GPUL_EFORMAT
- *         an operand of the wrong kind or width, an undefined extern; GPUL_ENOMEM
+ * Errors  GPUL_EUNSUPPORTED .address_size 32; GPUL_EFORMAT an operand of the wrong kind or width, an undefined extern,
+ *         with the line; GPUL_ENOMEM
  * Threads any thread may call
  * Source  PTX ISA 9.0, chapters 5 and 9 */
 gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *module,
@@ -101,6 +103,10 @@ const gpul_exec_kernel *gpul_exec_kernel_at(const gpul_exec_program *p, size_t i
 const gpul_exec_kernel *gpul_exec_find_kernel(const gpul_exec_program *p, const char *name);
 size_t gpul_exec_kernel_index(const gpul_exec_program *p, const gpul_exec_kernel *k);  /* for gpul_exec_kernel_at */
 const gpul_exec_kernel_info *gpul_exec_kernel_info_of(const gpul_exec_kernel *k);
+/** Why a kernel cannot run: it reaches an instruction that is not interpreted, by calls or through a function whose
+ * address the module takes and whose parameters match an indirect call.  NULL: the kernel can run.
+ * "kernel.ptx:12: wgmma.fence.sync.aligned: wgmma is not interpreted; kernel gemm reaches it"; belongs to the program. */
+const char *gpul_exec_kernel_refusal(const gpul_exec_kernel *k);
 /** Address and size of a module-scope variable; false: no variable has that name. */
 bool gpul_exec_find_variable(const gpul_exec_program *p, const char *name, uint64_t *address, size_t *bytes);
 size_t gpul_exec_n_variables(const gpul_exec_program *p);
@@ -179,7 +185,7 @@ typedef struct gpul_exec_launch_config {
  * @m       borrowed
  * @config  copied; the kernel's program must exist until the launch has ended
  * @out     owned by the caller: gpul_exec_launch_release(); untouched on failure
- * Errors   GPUL_EINVAL a dimension of 0, more than 1024 threads per block (or more than the kernel's
+ * Errors   GPUL_EUNSUPPORTED gpul_exec_kernel_refusal() is not NULL; GPUL_EINVAL a dimension of 0, more than 1024 threads per block (or more than the kernel's
  *          .maxntid), a grid beyond 2^31-1 x 65535 x 65535, shared memory beyond 227 KiB, or a
  *          cooperative launch with more blocks than can be resident; GPUL_ENOMEM
  * Threads  any thread may call

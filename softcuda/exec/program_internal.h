@@ -43,7 +43,8 @@ struct local_slot { uint32_t offset, bytes; };  /* offset from the frame's local
 struct func_code {
 	const gpul_ptx_func *ptx;
 	struct gpul_exec_program *program;
-	struct insn *insns;          /* NULL: no body */
+	struct insn *insns;          /* NULL: no body, or refused */
+	const char *refusal;         /* why the function cannot be executed; NULL: it can (decode/reach.c) */
 	uint32_t n_insns;
 	uint32_t frame_bytes;        /* size of a frame: all registers, 32 lanes wide */
 	uint32_t local_bytes;        /* local memory of one thread: variables, parameters and results */
@@ -92,6 +93,7 @@ struct gpul_exec_kernel {
 	gpul_exec_param *params;
 	uint32_t dynamic_align;      /* alignment of its dynamic shared memory */
 	uint32_t stack_bytes;        /* local memory of a thread, including called functions */
+	const char *refusal;         /* why the kernel cannot run; NULL: it can */
 };
 
 struct const_pool {

@@ -46,7 +46,8 @@ void soft_report_fault(const char *text)
 		fprintf(stderr, "gpuload soft driver: %s\n", text);
 }
 
-/* Return the text of the newest kernel fault of this process, "" when there was none.  Each thread has its
+/* Return the text of the newest fault of a kernel of this process, or of the newest refusal of a kernel; "" when there
+ * was none.  Each thread has its
  * own buffer, which its next call overwrites. */
 const char *gpuloadSoftLastFault(void)
 {

@@ -138,7 +138,8 @@ void soft_handle_free(const void *handle);                   /* NULL is fine */
 
 /* Return r; log the reason at level info. */
 CUresult soft_refuse(CUresult r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Store the text of a kernel's fault for gpuloadSoftLastFault; print it, unless GPULOAD_SOFT_QUIET=1. */
+/* Store the text of a kernel's fault, or why a kernel cannot run, for gpuloadSoftLastFault; print it, unless
+ * GPULOAD_SOFT_QUIET=1. */
 void soft_report_fault(const char *text);
 /* The name that messages use for an image in memory: see gpuloadSoftNameImages. */
 const char *soft_image_name(void);

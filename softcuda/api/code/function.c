@@ -320,9 +320,11 @@ EXPORT CUresult cuKernelGetFunction(CUfunction *out, CUkernel handle)
 
 	if (r)
 		return r;
-	*out = f->handle;
+	r = soft_check_kernel(f->kernel);
+	if (!r)
+		*out = f->handle;
 	soft_unlock();
-	return CUDA_SUCCESS;
+	return r;
 }
 
 /* Functions are decoded together with their module, so every function is always loaded. */
@@ -343,7 +345,9 @@ EXPORT CUresult cuFuncLoad(CUfunction handle)
 	struct function *f;
 	CUresult r = soft_enter_function(handle, &f);
 
-	if (!r)
-		soft_unlock();
+	if (r)
+		return r;
+	r = soft_check_kernel(f->kernel);
+	soft_unlock();
 	return r;
 }

@@ -251,6 +251,8 @@ static CUresult queue_launch(CUfunction handle, gpul_exec_launch_config *c, CUst
 				"%s: its module and the stream belong to different contexts",
 				f->info->name);
 	if (!r)
+		r = soft_check_kernel(f->kernel);
+	if (!r)
 		r = check_launch(f, c);
 	if (!r && !(op = soft_op_new(s, &launch_kind)))
 		r = CUDA_ERROR_OUT_OF_MEMORY;

@@ -59,6 +59,7 @@ static CUresult load_text(CUlibrary *out, const struct soft_image *image, const 
 			  const struct jit_log *log)
 {
 	struct library *l = calloc(1, sizeof *l);
+	char refused[2048];
 	CUresult r;
 
 	if (!l)
@@ -76,10 +77,9 @@ static CUresult load_text(CUlibrary *out, const struct soft_image *image, const 
 	} else {
 		list_append(&soft.libraries, &l->link);
 		*out = l->handle;
+		soft_jit_done(log, soft_refused_kernels(l->code->program, refused, sizeof refused));
 	}
 	soft_unlock();
-	if (!r)
-		soft_jit_done(log, "");
 	return r;
 }
 

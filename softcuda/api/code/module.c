@@ -8,7 +8,7 @@
 /* ---- code: a decoded program, independent of contexts --------------------------------------------------- */
 
 /* Refuse a newer PTX version before decoding.  The target does not matter: an interpreter needs no hardware, and an
- * instruction that is not implemented is refused by its name. */
+ * instruction that is not implemented is refused by its name, with the kernels that reach it. */
 static CUresult check_version(const gpul_ptx_module *m, const struct jit_log *log)
 {
 	char why[160];
@@ -149,7 +149,7 @@ static CUresult load_module(CUmodule *out, const void *image, size_t n_bytes, co
 	struct module *m;
 	struct code *code;
 	struct soft_image found;
-	char why[256];
+	char why[256], refused[2048];
 	CUresult r = soft_enter(&ctx);
 
 	if (r)
@@ -167,10 +167,11 @@ static CUresult load_module(CUmodule *out, const void *image, size_t n_bytes, co
 	soft_lock();
 	r = soft_module_create(ctx, code, &m);
 	soft_code_unref(code);
-	if (!r)
+	if (!r) {
 		*out = m->handle;
+		soft_jit_done(log, soft_refused_kernels(m->code->program, refused, sizeof refused));
+	}
 	soft_unlock();
-	soft_jit_done(log, "");
 	return r;
 }
 
@@ -272,9 +273,11 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *out, CUmodule handle, const char
 		return r;
 	k = out && name ? gpul_exec_find_kernel(m->code->program, name) : NULL;
 	if (k)
-		*out = m->functions[gpul_exec_kernel_index(m->code->program, k)].handle;
+		r = soft_check_kernel(k);
 	else
 		r = out && name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
+	if (!r)
+		*out = m->functions[gpul_exec_kernel_index(m->code->program, k)].handle;
 	soft_unlock();
 	return r;
 }

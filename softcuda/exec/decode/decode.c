@@ -225,39 +225,60 @@ static bool decode_body(struct decoder *d)
 	return gpul_emit(d, OP_RET, NULL);  /* so that execution cannot run past the end */
 }
 
-gpul_status gpul_decode_function(struct gpul_exec_program *p, struct func_code *code,
-				 gpul_error *err)
+/* Decode the function into d->code. */
+static gpul_status decode_into(struct decoder *d)
 {
-	const gpul_ptx_func *f = code->ptx;
-	gpul_error own = { 0 };
-	struct decoder d = {
-		.p = p, .code = code, .m = p->module, .f = f, .err = err ? err : &own
-	};
+	const gpul_ptx_func *f = d->f;
+	const char *name = gpul_ptx_name(d->m, f->name);
 	gpul_status st = GPUL_OK;
 
 	for (unsigned k = 0; k < 3; k++)
 		if (f->tuning.reqnctapercluster[k] > 1)
-			return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-					 "%.60s: kernel %.60s requires clusters of more than "
+			return gpul_fail(d->err, GPUL_EUNSUPPORTED, 0,
+					 "%.60s:%u: kernel %.60s requires clusters of more than "
 					 "one block, which are not supported",
-					 p->file_name, gpul_ptx_name(p->module, f->name));
-	d.reg_offset = malloc((f->n_flat_regs + 1) * sizeof *d.reg_offset);
-	d.first_insn = calloc(f->n_insts + 1, sizeof *d.first_insn);
-	if (!d.reg_offset || !d.first_insn) {
-		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory to decode %s",
-			       gpul_ptx_name(p->module, f->name));
+					 d->p->file_name, f->line, name);
+	d->reg_offset = malloc((f->n_flat_regs + 1) * sizeof *d->reg_offset);
+	d->first_insn = calloc(f->n_insts + 1, sizeof *d->first_insn);
+	if (!d->reg_offset || !d->first_insn) {
+		st = gpul_fail(d->err, GPUL_ENOMEM, 0, "no memory to decode %s", name);
 		goto done;
 	}
-	memset(d.reg_offset, 0xff, (f->n_flat_regs + 1) * sizeof *d.reg_offset);
-	if (decode_body(&d)) {
-		resolve_branches(&d);
+	memset(d->reg_offset, 0xff, (f->n_flat_regs + 1) * sizeof *d->reg_offset);
+	if (decode_body(d)) {
+		resolve_branches(d);
 	} else {
-		free(d.insns);
-		st = d.err->status;
+		free(d->insns);
+		st = d->err->status;
 	}
 done:
-	free(d.reg_offset);
-	free(d.first_insn);
-	free(d.patches);
+	free(d->reg_offset);
+	free(d->first_insn);
+	free(d->patches);
 	return st;
+}
+
+static gpul_status refuse_function(struct gpul_exec_program *p, struct func_code *code,
+				   const char *why, gpul_error *err)
+{
+	char *copy = gpul_program_alloc(p, strlen(why) + 1, err);
+
+	if (!copy)
+		return GPUL_ENOMEM;
+	code->refusal = strcpy(copy, why);
+	return GPUL_OK;
+}
+
+gpul_status gpul_decode_function(struct gpul_exec_program *p, struct func_code *code,
+				 gpul_error *err)
+{
+	gpul_error why = { 0 };
+	struct decoder d = {
+		.p = p, .code = code, .m = p->module, .f = code->ptx, .err = &why
+	};
+	gpul_status st = decode_into(&d);
+
+	if (st == GPUL_EUNSUPPORTED)
+		return refuse_function(p, code, why.text, err);
+	return st ? gpul_fail(err, st, why.native, "%s", why.text) : GPUL_OK;
 }

@@ -112,8 +112,12 @@ decode_fn gpul_decode_bra, gpul_decode_brx, gpul_decode_call, gpul_decode_barrie
 decode_fn gpul_decode_shfl, gpul_decode_vote, gpul_decode_match, gpul_decode_redux, gpul_decode_elect, gpul_decode_activemask;
 decode_fn gpul_decode_cp, gpul_decode_mbarrier, gpul_decode_mapa, gpul_decode_getctarank;
 
-/* decode.c: decode a function, after the layout of all variables. */
+/* decode.c: decode a function, after the layout of all variables.  A function with an instruction that is not interpreted
+ * is no error: code->refusal receives the reason. */
 gpul_status gpul_decode_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err);
+
+/* reach.c: mark the functions that reach a refused function, directly or through a pointer, as refused. */
+gpul_status gpul_spread_refusals(struct gpul_exec_program *p, gpul_error *err);
 
 /* decode_memory.c: store the address operand [base + offset] in i->a, i->imm and i->flags; space: SPACE_... */
 bool gpul_decode_address(struct decoder *d, const gpul_ptx_operand *o, unsigned space, struct insn *i);

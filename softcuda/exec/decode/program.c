@@ -98,6 +98,7 @@ static gpul_status describe_kernel(struct gpul_exec_program *p, struct func_code
 		k->params[n] =
 			(gpul_exec_param){ code->params[n].offset, code->params[n].bytes };
 	k->code = code;
+	k->refusal = code->refusal;
 	k->dynamic_align = p->dynamic_align;
 	k->stack_bytes = depth == UINT32_MAX ? code->local_bytes + STACK_BYTES : depth;
 	k->info = (gpul_exec_kernel_info){
@@ -185,6 +186,8 @@ static gpul_status build_program(struct gpul_exec_program *p, gpul_error *err)
 		if (m->funcs[k].has_body && m->funcs[k].kind != GPUL_PTX_FUNC_PROTOTYPE)
 			st = gpul_decode_function(p, &p->code[k], err);
 	if (!st)
+		st = gpul_spread_refusals(p, err);
+	if (!st)
 		st = describe_kernels(p, err);
 	return st ? st : gpul_names_create(p, err);
 }
@@ -261,4 +264,9 @@ const gpul_exec_kernel *gpul_exec_kernel_at(const gpul_exec_program *p, size_t i
 const gpul_exec_kernel_info *gpul_exec_kernel_info_of(const gpul_exec_kernel *k)
 {
 	return &k->info;
+}
+
+const char *gpul_exec_kernel_refusal(const gpul_exec_kernel *k)
+{
+	return k->refusal;
 }

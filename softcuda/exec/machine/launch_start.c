@@ -72,7 +72,9 @@ static gpul_status create_workspace(gpul_exec_launch *l, gpul_error *err)
 gpul_status gpul_exec_launch_start(gpul_exec_machine *m, const gpul_exec_launch_config *config,
 				   gpul_exec_launch **out, gpul_error *err)
 {
-	gpul_status st = check_launch_shape(m, config, err);
+	const char *refusal = config->kernel->refusal;
+	gpul_status st = refusal ? gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s", refusal)
+				 : check_launch_shape(m, config, err);
 	gpul_exec_launch *l;
 
 	if (st)

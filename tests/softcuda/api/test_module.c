@@ -2,6 +2,7 @@
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
+#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -187,13 +188,73 @@ static void loads_ptx_of_any_target(void **state)
 			 ".visible .entry k()\n{\n\tret;\n}\n", targets[k]);
 		ok(load(text, log, sizeof log));
 	}
-	fails(load(".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k()\n{\n"
-		   "\ttcgen05.wait::ld.sync.aligned;\n\tret;\n}\n", log, sizeof log),
-	      CUDA_ERROR_INVALID_PTX);
-	assert_non_null(strstr(log, "<ptx>:6"));
-	assert_non_null(strstr(log, "tcgen05.wait"));
 	fails(load(".version 10.0\n.target sm_90\n.address_size 64\n", log, sizeof log),
 	      CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+}
+
+/* k reaches an instruction that is not interpreted, other does not. */
+static const char partly_ptx[] =
+	".version 9.0\n.target sm_100a\n.address_size 64\n.func helper()\n{\n"
+	"\ttcgen05.wait::ld.sync.aligned;\n\tret;\n}\n"
+	".visible .entry k() { call helper; ret; }\n.visible .entry other() { ret; }\n";
+
+static const char *last_fault(void)
+{
+	const char *(*call)(void);
+	void *symbol = dlsym(RTLD_DEFAULT, "gpuloadSoftLastFault");
+
+	assert_non_null(symbol);
+	memcpy(&call, &symbol, sizeof symbol);
+	return call();
+}
+
+static void refuses_only_the_kernels_that_reach_an_unsupported_instruction(void **state)
+{
+	char info[512] = "";
+	CUjit_option options[] = { CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES };
+	void *values[] = { info, (void *)sizeof info };
+	CUmodule module;
+	CUfunction f = NULL, both[2];
+	int threads;
+
+	(void)state;
+	if (!on_software_driver())
+		skip();
+	ok(cuModuleLoadDataEx(&module, partly_ptx, 2, options, values));
+	assert_non_null(strstr(info, "<ptx>:6: tcgen05.wait"));
+	fails(cuModuleGetFunction(&f, module, "k"), CUDA_ERROR_NOT_SUPPORTED);
+	assert_null(f);
+	assert_string_equal(last_fault(), info);
+	assert_non_null(strstr(info, "kernel k "));
+	ok(cuModuleEnumerateFunctions(both, 2, module));
+	ok(cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, both[0]));
+	fails(cuFuncLoad(both[0]), CUDA_ERROR_NOT_SUPPORTED);
+	fails(cuLaunchKernel(both[0], 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_NOT_SUPPORTED);
+	ok(cuModuleGetFunction(&f, module, "other"));
+	launch(f, 1, 1, NULL, NULL);
+	ok(cuCtxSynchronize());
+	ok(cuModuleUnload(module));
+}
+
+static void refuses_a_kernel_of_a_library_when_its_function_is_needed(void **state)
+{
+	CUlibrary library;
+	CUkernel k, other;
+	CUfunction f = NULL;
+
+	(void)state;
+	if (!on_software_driver())
+		skip();
+	ok(cuLibraryLoadData(&library, partly_ptx, NULL, NULL, 0, NULL, NULL, 0));
+	ok(cuLibraryGetKernel(&k, library, "k"));
+	ok(cuLibraryGetKernel(&other, library, "other"));
+	fails(cuKernelGetFunction(&f, k), CUDA_ERROR_NOT_SUPPORTED);
+	assert_null(f);
+	fails(cuLaunchKernel((CUfunction)k, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_NOT_SUPPORTED);
+	ok(cuKernelGetFunction(&f, other));
+	launch(f, 1, 1, NULL, NULL);
+	ok(cuCtxSynchronize());
+	ok(cuLibraryUnload(library));
 }
 
 static void loads_the_ptx_of_a_fat_binary(void **state)
@@ -473,6 +534,8 @@ int main(void)
 		cmocka_unit_test(reports_the_line_of_an_error_in_ptx),
 		cmocka_unit_test(explains_why_an_image_cannot_be_loaded),
 		cmocka_unit_test(loads_ptx_of_any_target),
+		cmocka_unit_test(refuses_only_the_kernels_that_reach_an_unsupported_instruction),
+		cmocka_unit_test(refuses_a_kernel_of_a_library_when_its_function_is_needed),
 		cmocka_unit_test(loads_the_ptx_of_a_fat_binary),
 		cmocka_unit_test(links_the_ptx_of_a_wrapper_of_nvcc_dlink),
 		cmocka_unit_test(loads_a_file),

@@ -63,6 +63,26 @@ static inline gpul_status rig_load(struct rig *r, const char *ptx, gpul_error *e
 	return st ? st : gpul_exec_program_create(r->memory, m, "test.ptx", &r->program, err);
 }
 
+/* Load PTX whose kernel cannot run; return a copy of the reason, which the caller frees. */
+static inline char *rig_refusal(const char *ptx, const char *kernel)
+{
+	struct rig r = { 0 };
+	gpul_error err = { 0 };
+	const char *why;
+	char *copy;
+
+	assert_int_equal(gpul_exec_memory_create(&r.memory, NULL), GPUL_OK);
+	if (rig_load(&r, ptx, &err))
+		fail_msg("%s", err.text);
+	assert_non_null(gpul_exec_find_kernel(r.program, kernel));
+	why = gpul_exec_kernel_refusal(gpul_exec_find_kernel(r.program, kernel));
+	assert_non_null(why);
+	copy = strdup(why);
+	gpul_exec_program_destroy(r.program);
+	gpul_exec_memory_destroy(r.memory);
+	return copy;
+}
+
 static inline struct rig *rig_open_with(const char *ptx, unsigned n_workers, unsigned max_resident)
 {
 	struct rig *r = calloc(1, sizeof *r);
