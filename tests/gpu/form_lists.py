@@ -81,6 +81,10 @@ def carry():
                     f"{t} {t}", f"{t} {t} {t}")
             yield f(f"mad.{half}.cc.{t} {{d}}, {{a}}, {{b}}, {{c}}; madc.{half}.cc.{t} {{q}}, {{a}}, {{c}}, {{b}}; "
                     f"addc.{t} {{d}}, {{a}}, {{c}}", f"{t} {t}", f"{t} {t} {t}", name=f"madc.{half}.cc.{t}")
+        for first, second in (("sub", "addc"), ("add", "subc"), ("sub", "madc.lo"), ("mad.lo", "subc")):  # a subtraction's carry
+            one, two = (", {c}" if x.startswith("mad") else "" for x in (first, second))
+            yield f(f"{first}.cc.{t} {{d}}, {{a}}, {{b}}{one}; {second}.{t} {{q}}, {{c}}, {{a}}{two}", f"{t} {t}", f"{t} {t} {t}",
+                    name=f"{first}.cc.{t} {second}")
 
 
 def bits():

@@ -447,6 +447,41 @@ static void the_carry_propagates_through_a_chain(void **state)
 				}
 }
 
+/* A subtraction adds the complement, so its carry is 1 without a borrow: addc after sub.cc, subc after add.cc.  An H200
+ * gives these results for memory operands and for constants. */
+static void sums_and_differences_share_one_carry(void **state)
+{
+	static const struct {
+		unsigned first, second;
+		uint32_t a, b, c, d, want;      /* a op b sets the carry, c op d reads it */
+	} rows[] = {
+		{ OP_SUBC_32, OP_ADDC_32, 0, 0, 5, 9, 15 },  /* no borrow */
+		{ OP_SUBC_32, OP_ADDC_32, 0, 1, 5, 9, 14 },
+		{ OP_SUBC_32, OP_SUBC_32, 5, 1, 9, 5, 4 },
+		{ OP_SUBC_32, OP_SUBC_32, 1, 5, 9, 5, 3 },
+		{ OP_ADDC_32, OP_SUBC_32, 0, 0, 9, 5, 3 },
+		{ OP_ADDC_32, OP_SUBC_32, UINT32_MAX, 1, 9, 5, 4 },
+		{ OP_ADDC_32, OP_ADDC_32, UINT32_MAX, 1, 9, 5, 15 },
+		{ OP_SUBC_32, OP_MADC_LO_32, 7, 7, 9, 5, 46 },
+		{ OP_SUBC_32, OP_MADC_LO_32, 7, 8, 9, 5, 45 },
+	};
+
+	(void)state;
+	for (const struct rig_build *b = rig_builds(); b->name; b++)
+		for (unsigned k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+			struct rig *r = rig_reset(1);
+
+			rig_set(r, SLOT_C, 0, 32, 0);
+			rig_set(r, SLOT_A, 0, 32, rows[k].a);
+			rig_set(r, SLOT_B, 0, 32, rows[k].b);
+			rig_run(r, b, rows[k].first, CARRY_OUT, 0, 0);
+			rig_set(r, SLOT_A, 0, 32, rows[k].c);
+			rig_set(r, SLOT_B, 0, 32, rows[k].d);
+			rig_run(r, b, rows[k].second, CARRY_IN, 0, 0);
+			assert_int_equal(rig_get(r, SLOT_D, 0, 32), rows[k].want);
+		}
+}
+
 /* 64 x 64 -> 128 bits from 32-bit halves, with the instructions that nvcc uses: mad.lo.cc, madc.hi. */
 static void madc_multiplies_wide_numbers(void **state)
 {
@@ -489,6 +524,7 @@ int main(void)
 		cmocka_unit_test(bit_fields_follow_the_isa_beyond_the_top),
 		cmocka_unit_test(dot_products_mix_signs),
 		cmocka_unit_test(the_carry_propagates_through_a_chain),
+		cmocka_unit_test(sums_and_differences_share_one_carry),
 		cmocka_unit_test(madc_multiplies_wide_numbers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
