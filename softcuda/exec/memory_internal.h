@@ -10,7 +10,9 @@
 
 #include "softcuda/exec/exec.h"
 
-enum { RANGE_SLOTS = 16 };  /* a power of two */
+/* A power of two.  Instructions whose rows differ by a multiple of it share a slot, and evict each other's range if they
+ * access different buffers; so it is more than the rows of most loops. */
+enum { RANGE_SLOTS = 128 };
 
 struct range_slot {
 	uint64_t base, end;     /* [base, end); both 0: empty */

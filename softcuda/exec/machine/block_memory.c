@@ -119,6 +119,26 @@ static uint64_t block_special(const struct block *b, unsigned special)
 	}
 }
 
+/* Write a special register that is equal in all lanes.  No instruction writes special registers, so memory that is not
+ * fresh still has the value of the block before, in all lanes. */
+static void write_equal(uint8_t *slot, unsigned bytes, uint64_t value, bool fresh)
+{
+	typedef uint32_t four __attribute__((vector_size(16), may_alias));
+	four *row = __builtin_assume_aligned(slot, 64);
+	const uint32_t v = (uint32_t)value;
+
+	if (bytes == 4 && !fresh && row[0][0] == v)
+		return;
+	if (bytes == 4) {
+#pragma GCC unroll 8
+		for (unsigned k = 0; k < LANES / 4; k++)
+			row[k] = (four){ v, v, v, v };
+		return;
+	}
+	for (unsigned l = 0; l < LANES; l++)
+		memcpy(slot + l * bytes, &value, bytes);
+}
+
 /* Write the special registers of all warps; those fixed by the shape only if the memory is fresh. */
 static void write_specials(struct block *b, bool fresh)
 {
@@ -133,14 +153,12 @@ static void write_specials(struct block *b, bool fresh)
 			struct warp_state *s = &b->warps[n];
 			uint8_t *slot = s->w.bank[BANK_SPECIALS] + r->offset;
 
-			if (r->bytes == 4 && !fixed) {
-				for (unsigned l = 0; l < LANES; l++)
-					((uint32_t *)(void *)slot)[l] = (uint32_t)value;
+			if (!fixed) {
+				write_equal(slot, r->bytes, value, fresh);
 				continue;
 			}
 			for (unsigned l = 0; l < LANES; l++) {
-				if (fixed)
-					value = fixed_special(s, r->special, l);
+				value = fixed_special(s, r->special, l);
 				memcpy(slot + l * r->bytes, &value, r->bytes);
 			}
 		}

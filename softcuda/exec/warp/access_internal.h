@@ -177,13 +177,40 @@ static inline enum shape resolve_one(struct warp_state *s, const struct insn *i,
 	return SHAPE_EACH;
 }
 
+/* The addresses as offsets from the first, if each differs from it by less than 1 GiB; odd: the bits that are set in one
+ * of them.  Without 64-bit comparisons, which most CPUs lack for vectors. */
+static inline bool addresses_are_near(const uint64_t *a, int32_t offset[restrict LANES], int32_t *lo, int32_t *hi,
+				      uint64_t *odd)
+{
+	const uint64_t first = a[0];
+	uint64_t far = 0, bits = 0;
+	int32_t least = 0, most = 0;
+
+	for (unsigned l = 0; l < LANES; l++) {
+		const uint64_t distance = a[l] - first;
+
+		far |= distance + (1u << 30);
+		bits |= a[l];
+		offset[l] = (int32_t)distance;
+	}
+	for (unsigned l = 0; l < LANES; l++) {
+		least = offset[l] < least ? offset[l] : least;
+		most = offset[l] > most ? offset[l] : most;
+	}
+	*lo = least;
+	*hi = most;
+	*odd = bits;
+	return !(far >> 31);
+}
+
 /* bytes: size of one lane's access, a power of two and so also its alignment. */
 static inline enum shape resolve_any(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
 				     struct access *x)
 {
-	uint64_t room[LANES], stride = 0, lo, hi, odd = 0, offset;
+	uint64_t room[LANES], stride = 0, odd, offset;
 	const unsigned first = first_lane(s->w.mask);
 	const uint64_t *a = lane_addresses(s, i, room, &offset);
+	int32_t lo, hi;
 
 	if ((i->flags & SPACE_MASK) == SPACE_GENERIC && in_own_local(s, first, a[first] + offset, bytes) &&
 	    all_in_own_local(s, a, offset, bytes, x))
@@ -193,22 +220,14 @@ static inline enum shape resolve_any(struct warp_state *s, const struct insn *i,
 	else if (s->w.mask == ALL_LANES && !((a[0] + offset) & (bytes - 1)) && addresses_are_a_row(a, bytes) &&
 		 span_allowed(s, i, a[0] + offset, (uint64_t)bytes * LANES, write, &x->at))
 		return SHAPE_ROW;
-	lo = hi = a[0];
-	for (unsigned l = 0; l < LANES; l++) {
-		lo = a[l] < lo ? a[l] : lo;
-		hi = a[l] > hi ? a[l] : hi;
-		odd |= a[l];
-	}
-	if ((odd | offset) & (bytes - 1) || hi - lo > INT32_MAX / 2 ||
-	    !span_allowed(s, i, lo + offset, hi - lo + bytes, write, &x->at))
+	if (!addresses_are_near(a, x->offset, &lo, &hi, &odd) || (odd | offset) & (bytes - 1) ||
+	    !span_allowed(s, i, a[0] + (uint64_t)(int64_t)lo + offset, (uint64_t)(hi - lo) + bytes, write, &x->at))
 		return gpul_access_slow(s, i, bytes, write, x);
+	x->at -= lo;  /* the host address of lane 0's access */
 	if (lo == hi && !stride && !write)
 		return SHAPE_SAME;
-	for (unsigned l = 0; l < LANES; l++)
-		x->offset[l] = (int32_t)(a[l] - lo);
-	if (stride)
-		for (unsigned l = 0; l < LANES; l++)
-			x->offset[l] += (int32_t)(l * stride);
+	for (unsigned l = 0; stride && l < LANES; l++)
+		x->offset[l] += (int32_t)(l * stride);
 	return SHAPE_GATHER;
 }
 

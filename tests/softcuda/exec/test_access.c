@@ -1,4 +1,6 @@
 /* test_access.c — loads and stores: widths, vectors, address spaces, faults. */
+#include <sys/mman.h>
+
 #include "tests/softcuda/exec/engine_rig.h"
 
 #include <cmocka.h>
@@ -254,6 +256,41 @@ static void initialisers_fill_variables_in_order(void **state)
 	rig_close(r);
 }
 
+/* Offsets of lanes have 32 bits; addresses of which some are more than 1 GiB apart take another way. */
+static void lanes_access_memory_at_any_distance(void **state)
+{
+	enum { STEP_BITS = 27 };
+	static const uint64_t steps[] = { 4, 1 << 20, 1 << 24, 1 << 25, 1ull << 26, 1ull << STEP_BITS };
+	const size_t bytes = 32ull << STEP_BITS;  /* 4 GiB of addresses, of which some pages are touched */
+	uint8_t *far = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	const gpul_exec_range range = { .base = (uintptr_t)far, .bytes = bytes, .label = "cuMemAlloc" };
+
+	(void)state;
+	assert_true(far != MAP_FAILED);
+	for (unsigned k = 0; k < 2 * sizeof steps / sizeof steps[0]; k++) {
+		/* lane 31 first: the other lanes' addresses are below the first one's */
+		struct rig *r = open_body("", k % 2 ? "xor.b32 %r1, %t, 31; cvt.u64.u32 %d1, %r1; ld.global.u64 %d2, [%o+256];\n"
+						      "mad.lo.u64 %d1, %d1, %d2, %x; st.global.u32 [%d1], %t;\n"
+						      "ld.global.u32 %r2, [%d1]; st.global.u32 [%mine], %r2;"
+						    : "cvt.u64.u32 %d1, %t; ld.global.u64 %d2, [%o+256];\n"
+						      "mad.lo.u64 %d1, %d1, %d2, %x; st.global.u32 [%d1], %t;\n"
+						      "ld.global.u32 %r2, [%d1]; st.global.u32 [%mine], %r2;");
+		uint32_t *out = rig_memory(r, 32 * 4 + 256);
+		const uint64_t step = steps[k / 2];
+
+		memcpy((uint8_t *)out + 256, &step, 8);
+		assert_int_equal(gpul_exec_memory_add(r->memory, &range, NULL), GPUL_OK);
+		rig_expect_ok(r, "k", 1, 32, out, (uintptr_t)far);
+		for (unsigned l = 0; l < 32; l++) {
+			assert_int_equal(out[l], l);
+			assert_int_equal(*(uint32_t *)(void *)(far + step * (k % 2 ? 31 - l : l)), l);
+		}
+		gpul_exec_memory_remove(r->memory, (uintptr_t)far);
+		rig_close(r);
+	}
+	munmap(far, bytes);
+}
+
 /* ---- faults -------------------------------------------------------------------------------------- */
 
 static void a_fault_past_the_end_of_an_allocation_reports_the_distance(void **state)
@@ -354,6 +391,7 @@ int main(void)
 		cmocka_unit_test(pointers_to_local_memory_access_the_lanes_own_memory),
 		cmocka_unit_test(dynamic_shared_memory_follows_static_shared_memory),
 		cmocka_unit_test(initialisers_fill_variables_in_order),
+		cmocka_unit_test(lanes_access_memory_at_any_distance),
 		cmocka_unit_test(a_fault_past_the_end_of_an_allocation_reports_the_distance),
 		cmocka_unit_test(each_kind_of_invalid_access_has_a_message),
 		cmocka_unit_test(inactive_lanes_access_no_memory),
