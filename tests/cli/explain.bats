@@ -24,3 +24,18 @@ load helper
 	fails 1 "no such file" explain missing.log
 	fails 2 "accepts one LOG" explain log log
 }
+
+# The logs are the output of nvcc, ptxas, nvlink, NVRTC, nvJitLink and host linkers for small mistakes.  Each begins with
+# "# expect:" lines: the advice on it.
+@test "explains the errors in real logs of compilers and linkers" {
+	count=0
+	for log in "$BATS_TEST_DIRNAME"/logs/*.log; do
+		grep -v '^# expect: ' "$log" >log
+		works explain log
+		while read -r advice; do
+			says "    $advice"
+		done < <(sed -n 's/^# expect: //p' "$log")
+		count=$((count + 1))
+	done
+	((count >= 50)) || show "only $count logs"
+}
