@@ -165,7 +165,7 @@ gpul_status gpul_ofi_entries_read(gpul_ofi_entries *out, gpul_error *err)
 	if (any) {  /* as fi_info(1) asks: every mode is acceptable */
 		any->mode = ~0ULL;
 		any->domain_attr->mode = ~0ULL;
-		any->domain_attr->mr_mode = (int)~(unsigned)(FI_MR_BASIC | FI_MR_SCALABLE);
+		any->domain_attr->mr_mode = (int)~(unsigned)(GPUL_OFI_MR_BASIC | GPUL_OFI_MR_SCALABLE);
 	}
 	if (!st)
 		st = add_answer(ofi, any, &all, false, err);

@@ -22,6 +22,9 @@
 
 #define GPUL_OFI_VERSION FI_VERSION(1, 10)  /* the API that the backend is written for */
 
+/* FI_MR_BASIC, FI_MR_SCALABLE and FI_ORDER_STRICT of that API: libfabric 2 has the same values, but warns where the names are used. */
+enum { GPUL_OFI_MR_BASIC = 1 << 0, GPUL_OFI_MR_SCALABLE = 1 << 1, GPUL_OFI_ORDER_STRICT = 0x1ff };
+
 struct ofi_device {
 	const struct gpul_ofi *ofi;
 	struct fi_info *info;

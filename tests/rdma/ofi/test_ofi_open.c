@@ -133,7 +133,7 @@ static void asks_for_order_and_works_without(void **state)
 	e->comp_order = 0;
 	about = opened(&(gpul_rdma_device_desc){ .gpu = -1, .provider = "efa" });
 	assert_false(about.ordered || about.completes_in_order);
-	e->comp_order = FI_ORDER_STRICT;
+	e->comp_order = 0x1ff;  /* FI_ORDER_STRICT */
 	e->msg_order = FI_ORDER_WAW | FI_ORDER_RMA_WAW;
 	about = opened(&(gpul_rdma_device_desc){ .gpu = -1, .provider = "efa" });
 	assert_true(about.ordered && about.completes_in_order);
