@@ -90,9 +90,11 @@ void ls_text_head(struct out *o, const struct ls *ls, const char *path,
 		  const gpul_images *images);
 /* Write one line: "image 3: cubin sm_90, .nv_fatbin, registered, zstd, 512 of 2048 bytes". */
 void ls_text_image(struct out *o, const gpul_images *images, const gpul_image *image);
-#define LS_TABLE_HEAD "  regs  shared  local  const  threads  cluster  kernel\n"
+#define LS_TABLE_HEAD "  regs  shared  stack  frame  const  threads  cluster  kernel\n"
 /* Write the lines of one kernel in a table. */
 void ls_text_kernel(struct out *o, const gpul_kernel_info *k, const struct cxx_name *name);
+/* Write one line with the version and the options of ptxas, if they are known. */
+void ls_text_build(struct out *o, const gpul_kernel_table *t);
 /* Write a kernel as a paragraph, for a file that is a single image. */
 void ls_text_page(struct out *o, const gpul_kernel_info *k, const struct cxx_name *name);
 

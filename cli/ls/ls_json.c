@@ -85,7 +85,8 @@ void ls_json_kernel(struct json *j, const gpul_kernel_info *k, const struct cxx_
 	add_number(j, "registers", k->registers);
 	json_u64(j, "shared_bytes", k->shared_bytes);
 	add_params(j, k, name);
-	add_number(j, "local_bytes", k->local_bytes);
+	add_number(j, "stack_bytes", k->stack_bytes);
+	add_number(j, "frame_bytes", k->frame_bytes);
 	add_number(j, "const_bytes", k->const_bytes);
 	add_number(j, "barriers", k->barriers);
 	add_dims(j, "max_threads", k->max_threads);

@@ -47,6 +47,20 @@ static void report_damaged(struct listing *l, const gpul_image *image, const gpu
 
 /* ---- one image --------------------------------------------------------------------- */
 
+static void add_table_head(struct listing *l, const gpul_image *image, const gpul_kernel_table *t)
+{
+	struct out *o = &l->json.out;
+
+	if (!l->page) {
+		out_text(o, "\n");
+		ls_text_image(o, l->images, image);
+		out_text(o, "\n");
+	}
+	ls_text_build(o, t);
+	if (!l->page)
+		out_text(o, LS_TABLE_HEAD);
+}
+
 static void add_text(struct listing *l, const gpul_image *image, const gpul_kernel_table *t,
 		     const gpul_error *failed)
 {
@@ -58,17 +72,12 @@ static void add_text(struct listing *l, const gpul_image *image, const gpul_kern
 
 		if (!cxx_name_matches(l->ls->filter.match, t->at[i].name, name))
 			continue;
-		if (l->page) {
+		if (n++ == 0)
+			add_table_head(l, image, t);
+		if (l->page)
 			ls_text_page(o, &t->at[i], name);
-		} else {
-			if (n == 0) {
-				out_text(o, "\n");
-				ls_text_image(o, l->images, image);
-				out_text(o, "\n" LS_TABLE_HEAD);
-			}
+		else
 			ls_text_kernel(o, &t->at[i], name);
-		}
-		n++;
 	}
 	l->n_kernels += n;
 	if (n || l->page || l->ls->filter.match)
@@ -112,6 +121,10 @@ static void add_json(struct listing *l, const gpul_image *image, const gpul_kern
 	json_end(j, ']');
 	if (failed)
 		json_text(j, "damaged", failed->text);
+	if (t->ptxas_version)
+		json_text(j, "ptxas_version", t->ptxas_version);
+	if (t->ptxas_options)
+		json_text(j, "ptxas_options", t->ptxas_options);
 	ls_json_image_end(j, l->images, image);
 }
 

@@ -63,6 +63,17 @@ void ls_text_image(struct out *o, const gpul_images *images, const gpul_image *i
 	out_text(o, " bytes");
 }
 
+void ls_text_build(struct out *o, const gpul_kernel_table *t)
+{
+	if (!t->ptxas_version)
+		return;
+	out_text(o, "compiled by ptxas ");
+	out_name(o, t->ptxas_version, strlen(t->ptxas_version));
+	out_text(o, " ");
+	out_name(o, t->ptxas_options, strlen(t->ptxas_options));
+	out_text(o, "\n");
+}
+
 /* Format dimensions as "2,1,1". */
 static void format_dims(char buf[40], const uint32_t d[3])
 {
@@ -155,7 +166,8 @@ void ls_text_kernel(struct out *o, const gpul_kernel_info *k, const struct cxx_n
 		format_dims(cluster, k->cluster);
 	out_number(o, k->registers, 6);
 	out_right(o, k->shared_bytes, 8);
-	out_number(o, k->local_bytes, 7);
+	out_number(o, k->stack_bytes, 7);
+	out_number(o, k->frame_bytes, 7);
 	out_number(o, k->const_bytes, 7);
 	out_threads(o, k);
 	out_word(o, cluster, 9);
@@ -226,8 +238,10 @@ void ls_text_page(struct out *o, const gpul_kernel_info *k, const struct cxx_nam
 	out_text(o, "\n  memory     ");
 	out_u64(o, k->shared_bytes);
 	out_text(o, " bytes shared, ");
-	out_number(o, k->local_bytes, 1);
-	out_text(o, " local, ");
+	out_number(o, k->stack_bytes, 1);
+	out_text(o, " stack, ");
+	out_number(o, k->frame_bytes, 1);
+	out_text(o, " frame, ");
 	out_number(o, k->const_bytes, 1);
 	out_text(o, " const\n");
 	out_page_limits(o, k);

@@ -133,8 +133,8 @@ static void print_kernel(const struct found *f)
 	if (k->registers != GPUL_NOT_RECORDED)
 		printf("  %u registers a thread, ", k->registers);
 	printf("%u bytes of shared memory, ", k->shared_bytes);
-	if (k->local_bytes != GPUL_NOT_RECORDED)
-		printf("%u bytes of stack, ", k->local_bytes);
+	if (k->stack_bytes != GPUL_NOT_RECORDED)
+		printf("%u bytes of stack, ", k->stack_bytes);
 	if (k->max_threads[0])
 		printf("blocks of %u threads at most\n", k->max_threads[0]);
 	else

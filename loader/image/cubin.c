@@ -1,4 +1,4 @@
-/* cubin.c — the headers, sections and attributes of a cubin, and the GPU that it is for. */
+/* cubin.c — the headers, sections and attributes of a cubin. */
 #include "loader/image/cubin_internal.h"
 
 #include <limits.h>
@@ -9,9 +9,6 @@
 #define EM_NVIDIA       190  /* NVIDIA CUDA, as in the ELF registry of machines */
 #define OSABI_CUDA_13   0x41 /* EI_OSABI since CUDA 13; before that, 0x33 */
 #define OSABI_CUDA      0x33
-#define ACCELERATORS    0x800 /* e_flags of the older ABI: the "a" of sm_90a */
-#define ACCELERATORS_12 0x8   /* e_flags of ABI version 8 as CUDA 12 wrote it, for sm_100 and up */
-#define COMPAT_SPECIFIC 9     /* .nv.compat: 1 is the "a" of sm_90a */
 
 static gpul_status damaged(uint64_t at, gpul_error *err, const char *what, uint64_t number,
 			   size_t n_bytes)
@@ -151,40 +148,4 @@ uint16_t gpul_attribute_u16(const gpul_attribute *a, unsigned i)
 	if (a->format != 4 || a->value < (i + 1) * 2)
 		return 0;
 	return (uint16_t)(p[0] | p[1] << 8);
-}
-
-static bool is_arch_specific(const gpul_cubin *c)
-{
-	const bool flag = c->header.e_flags & ACCELERATORS_12;
-
-	for (uint32_t i = 1; i < c->n_sections; i++) {
-		Elf64_Shdr s = gpul_cubin_section(c, i);
-		const unsigned char *p;
-		gpul_attribute one;
-
-		if (!gpul_cubin_is_named(c, &s, ".nv.compat") ||
-		    !(p = gpul_cubin_bytes(c, &s)))
-			continue;
-		for (gpul_attributes a = { p, p + s.sh_size }; gpul_attribute_next(&a, &one);)
-			if (one.id == COMPAT_SPECIFIC)
-				return one.value == 1;
-		return flag; /* only the first such section is read, to bound the work */
-	}
-	return flag;
-}
-
-gpul_status gpul_cubin_target(const void *bytes, size_t n_bytes, uint16_t *sm, char *suffix,
-			      bool *relocatable, gpul_error *err)
-{
-	gpul_cubin c;
-	gpul_status st = gpul_cubin_open(bytes, n_bytes, (gpul_cubin_gap){ 0 }, &c, err);
-
-	if (st)
-		return st;
-	*sm = c.sm;
-	*suffix = (c.older ? c.header.e_flags & ACCELERATORS : is_arch_specific(&c)) ? 'a' : 0;
-	if (c.sm < 90) /* before sm_90 the bit has another meaning: it is set in cubins for sm_60 */
-		*suffix = 0;
-	*relocatable = c.relocatable;
-	return GPUL_OK;
 }

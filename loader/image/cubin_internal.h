@@ -89,4 +89,18 @@ bool gpul_attribute_next(gpul_attributes *a, gpul_attribute *out);
 uint32_t gpul_attribute_u32(const gpul_attribute *a, unsigned i);
 uint16_t gpul_attribute_u16(const gpul_attribute *a, unsigned i);
 
+/* ---- notes: .note.nv.tkinfo, one note for each tool that contributed to the cubin ----------- */
+
+typedef struct gpul_cubin_build { /* how ptxas compiled the code; borrowed from the image */
+	const char *version, *options; /* "13.0.88", "-arch sm_100f -m 64"; not NUL-terminated; NULL: not recorded */
+	size_t version_bytes, options_bytes;
+} gpul_cubin_build;
+
+/* True if this is the section of notes about the tools. */
+bool gpul_cubin_is_tool_note(const gpul_cubin *c, const Elf64_Shdr *s);
+/* The first note of ptxas in that section; in linked code, it is about the first object.  {NULL ...}: there is none. */
+gpul_cubin_build gpul_cubin_build_of(const gpul_cubin *c, const Elf64_Shdr *s);
+/* True if the architecture in these options has this suffix: 'f' of "-arch sm_100f". */
+bool gpul_cubin_build_is_for(const gpul_cubin_build *b, char suffix);
+
 #endif

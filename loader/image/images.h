@@ -103,7 +103,7 @@ gpul_status gpul_image_extent(const void *image, const void **bytes, size_t *n, 
  * @bytes    a cubin
  * @n_bytes  its length
  * @sm       set to 90 of sm_90
- * @suffix   set to 'a' or 0
+ * @suffix   set to 'a', 'f' or 0
  * @relocatable  set to true for ET_REL, which must be linked before it is loaded
  * Errors  GPUL_EFORMAT not a cubin
  * Threads any thread may call

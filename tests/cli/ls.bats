@@ -58,7 +58,7 @@ inputs() {
 		import json, sys
 		file, archive = [json.loads(line)["images"][0]["kernels"] for line in sys.argv[1:]]
 		assert len(file) == 2 and file[0]["shared_bytes"] % 16 == 0 and file[0]["shared_bytes"] > 9956 + 24, file
-		assert file[0]["cluster"] == [2, 1, 1] and file[0]["local_bytes"] is None, file
+		assert file[0]["cluster"] == [2, 1, 1] and file[0]["stack_bytes"] is None, file
 		for a, b in zip(file, archive):
 		    assert b == {key: a[key] for key in b}, (a, b)
 	END
@@ -113,7 +113,9 @@ inputs() {
 	says "vec.many.fatbin: 7 images: 6 cubin, 1 ptx; sm_75 sm_80 sm_90 sm_90a sm_100"
 	says "image 0: ptx sm_75, registered, zstd, "
 	says "image 4: cubin sm_90a, registered, "
-	says "  regs  shared  local  const  threads  cluster  kernel"
+	says "  regs  shared  stack  frame  const  threads  cluster  kernel"
+	says "compiled by ptxas "
+	says " -arch sm_100 -m 64"
 	says "shapes::inside(shapes::box, float const*, unsigned int*, unsigned int)"
 	says "takes 0:32 shapes::box, 32:8 float const*, 40:8 unsigned int*, 48:4 unsigned int"
 	says "takes 0:8 .u64, 8:8 .u64, 16:8 .u64, 24:4 .u32"

@@ -1,24 +1,28 @@
 #!/usr/bin/env python3
 """cuobjdump.py — compares `gpuload ls` with NVIDIA's cuobjdump, kernel by kernel.
 
-    tests/gpu/cuobjdump.py LIBRARY...
+    tests/gpu/cuobjdump.py [--images] FILE...
 
-Compares the registered machine code: for each kernel its architecture, name, registers, stack (local_bytes in
-gpuload) and static shared memory.  cuobjdump does not search for embedded images.  Use it for libraries of
-whole-program code: for linked relocatable code (NCCL) cuobjdump also lists device functions, and adds the stack
-of all callees.  Needs no GPU; exits with status 77 if cuobjdump is not installed.
+Compares the registered machine code: for each kernel its architecture, name, registers, stack and static shared memory.
+cuobjdump also lists the device functions of linked relocatable code; they are left out: a kernel has a constant bank 0.
+It prints a stack of 0 for code that is not linked yet, where gpuload prints no stack.  It does not list the relocatable
+images that a library still contains, nor embedded images.  So --images writes each image to a file and gives these files
+to cuobjdump; use it for cubins, too.
+
+Needs no GPU; exits with status 77 if cuobjdump is not installed.
 """
-import collections, json, os, re, shutil, subprocess, sys
+import collections, json, os, re, shutil, subprocess, sys, tempfile
 
 BUILD = os.environ.get("GPULOAD_BUILD", "build")
-ARCH = re.compile(r"arch = (sm_\w+)")
+ARCH = re.compile(r"arch = (sm_\d+)")
 USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+)")
 
 
-def theirs(path):
+def cuobjdump(path, arch=None):
     """A multiset of (arch, kernel, registers, stack, shared), read from cuobjdump's output."""
-    bag, arch, name = collections.Counter(), None, None
-    with subprocess.Popen(["cuobjdump", "-res-usage", path], stdout=subprocess.PIPE, text=True) as p:
+    bag, name = collections.Counter(), None
+    with subprocess.Popen(["cuobjdump", "-res-usage", path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          text=True) as p:
         for line in p.stdout:
             if m := ARCH.search(line):
                 arch = m[1]
@@ -28,26 +32,43 @@ def theirs(path):
                 reg, stack, shared = map(int, m.groups())
                 if int(re.search(r"\d+", arch)[0]) >= 90 and shared >= 1024:
                     shared -= 1024  # reserved by the system; ptxas -v does not include it
-                bag[(arch, name, reg, stack, shared)] += 1
+                if "CONSTANT[0]:" in line:
+                    bag[(arch, name, reg, stack, shared)] += 1
                 name = None
     return bag
 
 
-def ours(path):
-    bag = collections.Counter()
-    out = subprocess.run([f"{BUILD}/gpuload", "ls", "--json", path], stdout=subprocess.PIPE, check=True).stdout
+def gpuload(path, embedded):
+    """The same multiset from gpuload, and its kernels without registers or, in linked code, without stack."""
+    bag, unknown = collections.Counter(), 0
+    out = subprocess.run([f"{BUILD}/gpuload", "ls", "--json", path], stdout=subprocess.PIPE).stdout  # status 1: no device code
     for image in json.loads(out)["images"]:
-        if image["kind"] == "cubin" and image["origin"] == "registered":
+        if image["kind"] == "cubin" and (
+                embedded or (image["origin"] == "registered" and image["section"] != "__nv_relfatbin")):
+            arch = re.match(r"sm_\d+", image["arch"])[0]
             for k in image["kernels"]:
-                bag[(image["arch"], k["name"], k["registers"], k["local_bytes"], k["shared_bytes"])] += 1
+                unknown += k["registers"] is None or (k["stack_bytes"] is None and not image["relocatable"])
+                bag[(arch, k["name"], k["registers"], k["stack_bytes"] or 0, k["shared_bytes"])] += 1
+    return bag, unknown
+
+
+def cuobjdump_images(path):
+    """The kernels of each image of a file, written to a file of its own."""
+    bag = collections.Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([f"{BUILD}/gpuload", "extract", "--kind", "cubin", path, "-o", folder], stdout=subprocess.DEVNULL)
+        for name in os.listdir(folder):
+            bag += cuobjdump(os.path.join(folder, name), re.search(r"\.(sm_\d+)", name)[1])
+            os.unlink(os.path.join(folder, name))
     return bag
 
 
-def compare(path):
-    a, b = theirs(path), ours(path)
+def compare(path, images):
+    a = cuobjdump_images(path) if images else cuobjdump(path)
+    b, unknown = gpuload(path, images)
     missing, invented = a - b, b - a
     print(f"{os.path.basename(path)}: cuobjdump {sum(a.values())} kernels, gpuload {sum(b.values())}, "
-          f"{sum(missing.values())} missing, {sum(invented.values())} invented")
+          f"{sum(missing.values())} missing, {sum(invented.values())} invented, {unknown} without a number", flush=True)
     for what, bag in ("missing", missing), ("invented", invented):
         for row in list(bag)[:5]:
             print(f"  {what}: {' '.join(map(str, row))}")
@@ -58,4 +79,5 @@ if __name__ == "__main__":
     if not shutil.which("cuobjdump"):
         print("skipped: cuobjdump is not installed")
         sys.exit(77)
-    sys.exit(0 if all([compare(p) for p in sys.argv[1:]]) else 1)
+    files = [a for a in sys.argv[1:] if a != "--images"]
+    sys.exit(0 if all([compare(p, "--images" in sys.argv) for p in files]) else 1)

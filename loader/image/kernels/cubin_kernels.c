@@ -5,7 +5,9 @@
  *     .nv.info.<kernel>      parameters, limits, cluster
  *     .nv.shared.<kernel>    its size is the static shared memory
  *     .nv.constant0.<kernel> its size is the constant bank
- *     .text.<kernel>         the sections above give its index in sh_info, so no names are compared
+ *     .text.<kernel>         the sections above give its index in sh_info, so no names are compared;
+ *                            some older cubins have the registers in its own sh_info
+ *     .note.nv.tkinfo        version and options of ptxas (since CUDA 12.8)
  *
  * Seen so in cubins of ptxas 11.8, 12.4 and 13.0 for sm_75 to sm_120, linked and relocatable.  That
  * sh_info and the names agree was checked for each kernel of CUDA 13.0's libraries and cuDNN 9. */
@@ -35,6 +37,7 @@ enum { /* attributes of .nv.info.<kernel> */
 
 enum { /* attributes of .nv.info, {u32 symbol; u32 value} */
 	ATTR_FRAME_BYTES = 0x11,
+	ATTR_STACK_BYTES = 0x12, /* with the functions that the kernel calls; ptxas -c does not write it */
 	ATTR_REGISTERS = 0x2f,
 };
 
@@ -215,6 +218,8 @@ static gpul_status read_section(reader *r, uint32_t i, gpul_error *err)
 	} else if (gpul_cubin_is_named(&r->c, &s, ".text.")) {
 		if (r->c.older && r->facts[i].info.barriers == 0)
 			r->facts[i].info.barriers = (uint32_t)(s.sh_flags >> 20 & 0x7f);
+		if (r->c.older)
+			r->facts[i].info.registers = s.sh_info >> 24;
 	} else if (gpul_cubin_is_named(&r->c, &s, ".nv.shared.")) {
 		f->info.shared_bytes = static_shared(r, &s);
 	} else if (gpul_cubin_is_named(&r->c, &s, ".nv.constant0.")) {
@@ -223,6 +228,8 @@ static gpul_status read_section(reader *r, uint32_t i, gpul_error *err)
 		return f == r->facts ? GPUL_OK : read_info(r, &s, f, err);
 	} else if (s.sh_type != SHT_NOBITS && gpul_cubin_is_named(&r->c, &s, ".nv.info")) {
 		r->info = s;
+	} else if (!r->rows.build.version && gpul_cubin_is_tool_note(&r->c, &s)) {
+		r->rows.build = gpul_cubin_build_of(&r->c, &s);
 	}
 	return GPUL_OK;
 }
@@ -295,7 +302,9 @@ static gpul_status add_kernel(reader *r, const Elf64_Sym *s, uint32_t section, g
 	if (r->n_params > r->c.n_bytes / 16)
 		return damaged(r->symtab.sh_offset, err, "too many kernels with the same code");
 	row->info = f->info;
-	row->info.registers = row->info.local_bytes = GPUL_NOT_RECORDED;
+	if (row->info.registers == 0)
+		row->info.registers = GPUL_NOT_RECORDED;
+	row->info.stack_bytes = row->info.frame_bytes = GPUL_NOT_RECORDED;
 	row->info.is_static = ELF64_ST_BIND(s->st_info) == STB_LOCAL;
 	row->first_param = f->first_param;
 	row->name_at = s->st_name;
@@ -391,14 +400,28 @@ static gpul_status read_registers(reader *r, gpul_error *err)
 	while (gpul_attribute_next(&a, &one)) {
 		gpul_kernel_row *row = NULL;
 
-		if (one.id == ATTR_REGISTERS || one.id == ATTR_FRAME_BYTES)
+		if (one.id == ATTR_REGISTERS || one.id == ATTR_FRAME_BYTES || one.id == ATTR_STACK_BYTES)
 			row = row_of(r, gpul_attribute_u32(&one, 0));
 		if (row && one.id == ATTR_REGISTERS)
 			row->info.registers = gpul_attribute_u32(&one, 1);
+		else if (row && one.id == ATTR_FRAME_BYTES)
+			row->info.frame_bytes = gpul_attribute_u32(&one, 1);
 		else if (row)
-			row->info.local_bytes = gpul_attribute_u32(&one, 1);
+			row->info.stack_bytes = gpul_attribute_u32(&one, 1);
 	}
 	return end_attributes(r, &a, err);
+}
+
+/* The libraries' hand-written linked kernels call nothing and have no attribute of the stack: their frame is the stack,
+ * and without a frame there is none. */
+static void complete_stacks(reader *r)
+{
+	for (size_t i = 0; i < r->rows.kernels.n && !r->c.relocatable; i++) {
+		gpul_kernel_info *k = &r->rows.kernels.at[i].info;
+
+		if (k->stack_bytes == GPUL_NOT_RECORDED)
+			k->stack_bytes = k->frame_bytes == GPUL_NOT_RECORDED ? 0 : k->frame_bytes;
+	}
 }
 
 gpul_status gpul_kernels_of_cubin(const void *bytes, size_t n_bytes, gpul_cubin_gap gap,
@@ -413,6 +436,7 @@ gpul_status gpul_kernels_of_cubin(const void *bytes, size_t n_bytes, gpul_cubin_
 		st = read_symbols(&r, err);
 	if (!st)
 		st = read_registers(&r, err);
+	complete_stacks(&r);
 	if (!st)
 		st = gpul_kernel_rows_finish(&r.rows, out, err);
 	free(r.symbols);

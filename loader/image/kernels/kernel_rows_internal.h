@@ -18,6 +18,7 @@ typedef struct gpul_kernel_rows {
 	GPUL_ARRAY(gpul_kernel_param) params;
 	const char *names; /* names of all kernels; each ends in NUL or at names_bytes */
 	size_t names_bytes;
+	gpul_cubin_build build; /* zeroed: not recorded */
 } gpul_kernel_rows;
 
 /* Add a row whose numbers are NOT_RECORDED or 0; NULL: no memory. */

@@ -26,7 +26,9 @@ typedef struct gpul_kernel_info {
 	uint32_t n_params;
 	uint32_t registers;    /* per thread; PTX: NOT_RECORDED */
 	uint32_t shared_bytes; /* static, per block; PTX: the arrays that the kernel's body declares or names */
-	uint32_t local_bytes;  /* per thread: the kernel's stack frame with spills, without the frames of
+	uint32_t stack_bytes;  /* per thread: the stack that the kernel and the functions that it calls need, as
+				* the linker counted it; NOT_RECORDED: code that is not linked yet, PTX */
+	uint32_t frame_bytes;  /* per thread: the kernel's own stack frame with spills, without the frames of
 				* functions that it calls; PTX: NOT_RECORDED */
 	uint32_t const_bytes;  /* size of the kernel's constant bank 0, with the parameters; PTX: NOT_RECORDED */
 	uint32_t barriers;     /* NOT_RECORDED: unknown */
@@ -39,7 +41,9 @@ typedef struct gpul_kernel_info {
 typedef struct gpul_kernel_table {
 	const gpul_kernel_info *at;
 	size_t n;
-	void *owned; /* names and parameters */
+	const char *ptxas_version; /* that compiled the cubin, such as "13.0.88"; owned by the table; NULL: not recorded */
+	const char *ptxas_options; /* its command line, such as "-arch sm_90 -m 64"; likewise */
+	void *owned; /* names, parameters and texts */
 } gpul_kernel_table;
 
 /** The kernels of one unpacked image, in the order of its symbol table or text.

@@ -1,6 +1,6 @@
 /* print_kernels.c — print the kernels of all images of a file, one per line, for test_ptxas.py.
  *
- *     NAME REGISTERS SHARED LOCAL BARRIERS */
+ *     NAME REGISTERS SHARED FRAME BARRIERS */
 #include <stdio.h>
 
 #include "loader/image/kernels/kernels.h"
@@ -16,7 +16,7 @@ static gpul_status print(const gpul_image *image, const gpul_kernel_table *table
 	for (size_t i = 0; i < table->n; i++) {
 		const gpul_kernel_info *k = &table->at[i];
 
-		printf("%s %u %u %u %u\n", k->name, k->registers, k->shared_bytes, k->local_bytes,
+		printf("%s %u %u %u %u\n", k->name, k->registers, k->shared_bytes, k->frame_bytes,
 		       k->barriers);
 	}
 	return GPUL_OK;

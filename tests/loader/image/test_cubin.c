@@ -29,7 +29,8 @@ static void make_one(bool older, unsigned sm, bool relocatable)
 	info = forge_section(&made, ".nv.info", NV_INFO, 0, 0);
 	forge_numbers(&made, info, 0x2f, 2, (uint32_t[]){ symbol, 13 });
 	forge_numbers(&made, info, 0x11, 2, (uint32_t[]){ symbol, 64 });
-	forge_numbers(&made, info, 0x12, 2, (uint32_t[]){ symbol, 64 });
+	if (!relocatable)
+		forge_numbers(&made, info, 0x12, 2, (uint32_t[]){ symbol, 1736 });
 	info = forge_section(&made, ".nv.info._Z3addPfi", NV_INFO, text, 0);
 	forge_numbers(&made, info, 0x17, 3, second);
 	forge_numbers(&made, info, 0x17, 3, first);
@@ -58,7 +59,7 @@ static gpul_status read_made(gpul_kernel_table *t, gpul_error *err)
 	return st;
 }
 
-static void check_one(void)
+static void check_one(bool relocatable)
 {
 	gpul_kernel_table t = { 0 };
 	gpul_error err = { 0 };
@@ -74,7 +75,10 @@ static void check_one(void)
 	assert_int_equal(k->params[1].offset, 8);
 	assert_int_equal(k->params[1].bytes, 4);
 	assert_int_equal(k->registers, 13);
-	assert_int_equal(k->local_bytes, 64);
+	assert_int_equal(k->frame_bytes, 64);
+	assert_int_equal(k->stack_bytes, relocatable ? GPUL_NOT_RECORDED : 1736);
+	assert_null(t.ptxas_version);
+	assert_null(t.ptxas_options);
 	assert_int_equal(k->shared_bytes, 1200);
 	assert_int_equal(k->const_bytes, 540);
 	assert_int_equal(k->barriers, 3);
@@ -94,9 +98,100 @@ static void reads_a_kernel_of_both_abi_versions(void **state)
 
 			for (size_t i = 0; i < 4; i++) {
 				make_one(older, sms[i], relocatable);
-				check_one();
+				check_one(relocatable);
 			}
 		}
+}
+
+/* Hand-written kernels and cubins of older tools have no attributes 0x2f and 0x12. */
+static void reads_registers_and_stack_of_cubins_without_their_attributes(void **state)
+{
+	const uint32_t infos[] = { 3, 28u << 24 | 3, 255u << 24 };
+	const uint32_t registers[] = { GPUL_NOT_RECORDED, 28, 255 };
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		gpul_kernel_table t = { 0 };
+		unsigned symbol, text, info;
+
+		forge_start(&made, true, 70, false);
+		text = forge_kernel(&made, "k", &symbol);
+		made.sections[text].sh_info = infos[i];
+		info = forge_section(&made, ".nv.info", NV_INFO, 0, 0);
+		if (i)
+			forge_numbers(&made, info, 0x11, 2, (uint32_t[]){ symbol, 24 });
+		forge_finish(&made);
+		assert_int_equal(read_made(&t, NULL), GPUL_OK);
+		assert_int_equal(t.at[0].registers, registers[i]);
+		assert_int_equal(t.at[0].stack_bytes, i ? 24 : 0);
+		gpul_kernel_table_free(&t);
+	}
+}
+
+/* Append a note of a tool as ptxas and nvlink 13.0 write it; returns its length. */
+static size_t put_note(unsigned char *to, const char *tool, const char *version, const char *options)
+{
+	uint32_t tool_at = 1, version_at = tool_at + (uint32_t)strlen(tool) + 1;
+	uint32_t options_at = version_at + (uint32_t)strlen(version) + 1;
+	uint32_t n_texts = options_at + (uint32_t)strlen(options) + 1;
+	uint32_t head[] = { 12, 24 + n_texts, 2000 };
+	uint32_t description[] = { 2, 0, tool_at, version_at, 0, options_at };
+
+	memcpy(to, head, sizeof head);
+	memcpy(to + 12, "NVIDIA Corp", 12);
+	memcpy(to + 24, description, sizeof description);
+	memset(to + 48, 0, n_texts + 3);
+	memcpy(to + 48 + tool_at, tool, strlen(tool));
+	memcpy(to + 48 + version_at, version, strlen(version));
+	memcpy(to + 48 + options_at, options, strlen(options));
+	return (48 + n_texts + 3) / 4 * 4;
+}
+
+/* A cubin for sm_100 with one kernel and the n bytes of notes. */
+static void make_noted(const unsigned char *notes, size_t n)
+{
+	unsigned symbol, section;
+
+	forge_start(&made, false, 100, false);
+	forge_kernel(&made, "k", &symbol);
+	section = forge_section(&made, ".note.nv.tkinfo", SHT_NOTE, 0, n);
+	made.content[section] = notes;
+	forge_finish(&made);
+}
+
+static void reads_how_ptxas_was_called(void **state)
+{
+	unsigned char notes[512];
+	size_t first = put_note(notes, "nvlink", "Cuda, V13.1.2", "-arch sm_100 -report-arch");
+	size_t n = first + put_note(notes + first, "ptxas", "Cuda compilation tools, release 13.0, V13.0.88",
+				    " -arch sm_100f -m 64  ");
+	gpul_kernel_table t = { 0 };
+	bool relocatable;
+	uint16_t sm = 0;
+	char suffix = '?';
+
+	(void)state;
+	make_noted(notes, n);
+	assert_int_equal(read_made(&t, NULL), GPUL_OK);
+	assert_string_equal(t.ptxas_version, "13.0.88");
+	assert_string_equal(t.ptxas_options, "-arch sm_100f -m 64");
+	assert_string_equal(t.at[0].name, "k");
+	gpul_kernel_table_free(&t);
+	assert_int_equal(gpul_cubin_target(made.bytes, made.n_bytes, &sm, &suffix, &relocatable, NULL), GPUL_OK);
+	assert_true(sm == 100 && suffix == 'f');
+	for (size_t cut = 0; cut < n; cut++) { /* a damaged note is ignored: the kernels are still listed */
+		unsigned char damaged[512];
+
+		make_noted(notes, cut);
+		assert_int_equal(read_made(&t, NULL), GPUL_OK);
+		assert_null(t.ptxas_version);
+		gpul_kernel_table_free(&t);
+		memcpy(damaged, notes, n);
+		damaged[cut] = 0xff;
+		make_noted(damaged, n);
+		assert_int_equal(read_made(&t, NULL), GPUL_OK);
+		gpul_kernel_table_free(&t);
+	}
 }
 
 /* The suffix of a cubin with these e_flags and, if compat is not 0, with attribute 9 = compat. */
@@ -412,6 +507,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_a_kernel_of_both_abi_versions),
+		cmocka_unit_test(reads_registers_and_stack_of_cubins_without_their_attributes),
+		cmocka_unit_test(reads_how_ptxas_was_called),
 		cmocka_unit_test(lists_kernels_but_no_device_functions),
 		cmocka_unit_test(reads_parameters_beyond_4_kilobytes),
 		cmocka_unit_test(refuses_parameters_that_are_not_numbered_from_0),

@@ -71,7 +71,7 @@ static void reads_limits_and_leaves_machine_code_numbers_unknown(void **state)
 	assert_memory_equal(t.at[1].required_threads, ((uint32_t[]){ 32, 1, 3 }), 12);
 	assert_int_equal(t.at[1].shared_bytes, 16);
 	assert_int_equal(t.at[1].registers, GPUL_NOT_RECORDED);
-	assert_int_equal(t.at[1].local_bytes, GPUL_NOT_RECORDED);
+	assert_int_equal(t.at[1].frame_bytes, GPUL_NOT_RECORDED);
 	assert_int_equal(t.at[1].const_bytes, GPUL_NOT_RECORDED);
 	assert_int_equal(t.at[1].barriers, GPUL_NOT_RECORDED);
 	gpul_kernel_table_free(&t);
