@@ -14,7 +14,7 @@ def arguments(argv=None):
     a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     a.add_argument("--install-deps", action="store_true",
                    help="first install missing apt packages, and, if there is no CUDA toolkit, NVIDIA's Python "
-                        "wheels into build/cuda-wheels; never prompts; a second run changes nothing")
+                        "wheels into build/cuda-wheels; prompts only for sudo's password, on a terminal; a second run changes nothing")
     a.add_argument("--cc", default=os.environ.get("CC", "cc"), help="C compiler (default: cc)")
     a.add_argument("--cuda", metavar="DIR", help="CUDA toolkit, a folder with include/cuda.h (default: $CUDA_HOME, "
                                                  "/usr/local/cuda, build/cuda-wheels, /usr)")
@@ -38,6 +38,7 @@ def main():
     for name, path in (("the folder", os.getcwd()), ("--out", args.out), ("--prefix", args.prefix), ("--cuda", args.cuda or "")):
         if re.search(r"[|\r\n]", path):
             sys.exit(f"configure.py: {name} {path!r}: ninja accepts neither '|' nor a line end in a path")
+    args.prefix = os.path.abspath(os.path.expanduser(args.prefix))
     if args.install_deps:
         install_deps.run(args)
     have = parts.find(args)

@@ -9,7 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
+
+#include "core/own_folder.h"
+
+#ifndef GPUL_LIBDIR
+#define GPUL_LIBDIR "/usr/local/lib/gpuload"
+#endif
 
 /* Called for each place where a library may be, in order; true ends the search.  dlopen() searches for a path without a
  * slash by its own rules. */
@@ -43,21 +48,23 @@ static bool try_toolkit(const char *home, const char *const *names, visitor *vis
 	return false;
 }
 
-/* Try the folder cuda-wheels in each parent folder of the program, for example build/cuda-wheels. */
+/* Try cuda-wheels in each parent folder of this program or library, for example build/cuda-wheels, and below lib/gpuload
+ * there, for example /usr/local/lib/gpuload/cuda-wheels. */
 static bool try_beside_program(const char *const *names, visitor *visit, void *found)
 {
-	char path[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", path, sizeof path - sizeof "/cuda-wheels");
+	static const char *const places[] = { "/cuda-wheels", "/lib/gpuload/cuda-wheels" };
+	char parent[PATH_MAX], path[PATH_MAX];
 
-	if (n <= 0)
+	if (!gpul_own_folder(parent, sizeof parent))
 		return false;
-	path[n] = 0;
-	for (char *slash = strrchr(path, '/'); slash && slash > path;
-	     slash = strrchr(path, '/')) {
-		memcpy(slash, "/cuda-wheels", sizeof "/cuda-wheels");
-		if (try_toolkit(path, names, visit, found))
-			return true;
-		*slash = 0;
+	while (*parent) {
+		for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+			int n = snprintf(path, sizeof path, "%s%s", parent, places[i]);
+
+			if (n > 0 && (size_t)n < sizeof path && try_toolkit(path, names, visit, found))
+				return true;
+		}
+		*strrchr(parent, '/') = '\0';
 	}
 	return false;
 }
@@ -70,7 +77,8 @@ static bool try_places(const char *asked, const char *const *names, visitor *vis
 		return visit(asked, found) || try_folder(asked, names, visit, found);
 	return (home && *home && try_toolkit(home, names, visit, found)) ||
 	       try_toolkit("/usr/local/cuda", names, visit, found) ||
-	       try_folder("", names, visit, found) || try_beside_program(names, visit, found);
+	       try_folder("", names, visit, found) || try_beside_program(names, visit, found) ||
+	       try_toolkit(GPUL_LIBDIR "/cuda-wheels", names, visit, found);
 }
 
 static bool open_candidate(const char *path, void *found)

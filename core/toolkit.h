@@ -5,8 +5,10 @@
  *     an environment variable    the path of the file or of its folder; if it is set, nothing else is searched
  *     $CUDA_HOME, /usr/local/cuda
  *     the loader's own path      LD_LIBRARY_PATH, ldconfig
- *     cuda-wheels                beside the running program (configure.py --install-deps downloads it to
- *                                build/cuda-wheels) */
+ *     cuda-wheels                in a parent folder of this program or library, or in lib/gpuload there:
+ *                                configure.py --install-deps downloads it to build/cuda-wheels, and ninja install
+ *                                copies it to <prefix>/lib/gpuload/cuda-wheels
+ *     <prefix>/lib/gpuload       the prefix that configure.py was given, for programs that link libgpuload.a */
 #ifndef GPULOAD_CORE_TOOLKIT_H
 #define GPULOAD_CORE_TOOLKIT_H
 

@@ -23,6 +23,11 @@ def flags(args):
     return f"{c} {args.cflags}".strip(), f"{ld} {args.ldflags}".strip()
 
 
+def cuda_home(w):
+    """The toolkit: the folder of include/cuda.h."""
+    return os.path.dirname(os.path.dirname(w.have["cuda.h"].where))
+
+
 def cuda_flags(w):
     """-isystem and the folder of cuda.h; nothing for /usr/include, because -isystem would change the search order."""
     folder = os.path.dirname(w.have["cuda.h"].where)
@@ -56,6 +61,7 @@ def module_flags(w, module):
         "loader/image": image_flags(w),
         "memalloc": f"{memory_flags(w)} {libdir}",
         "driver": libdir,
+        "core": libdir,
         "rdma": fabric_flags(w),
         "softcuda": "-fvisibility=hidden",
         "cli": f"{version} {string_macro('GPUL_DATE', DATE)}",

@@ -7,39 +7,46 @@
     lib/gpuload/gpuload-probe            a helper process of libgpuload; users do not start it
     lib/gpuload/libcuda-soft.so          the software driver, and a symbolic link libcuda.so.1 to it: run a program with
                                          LD_LIBRARY_PATH=<prefix>/lib/gpuload to use it
+    lib/gpuload/cuda-wheels              NVIDIA's compiler and headers, if configure.py --install-deps downloaded them
     lib/pkgconfig/gpuload.pc             compiler and linker flags for programs; gpuload-rt.pc: for the runtime
     include/gpuload/<folder>/*.h         the headers; *.cuh: headers for device code; *.ptx: PTX to link with
     share/man, share/bash-completion, share/doc/gpuload
-"""
-import argparse, glob, os, shutil, sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+The installed files do not need the build folder.
+"""
+import argparse, filecmp, glob, os, re, shutil, subprocess, sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, ROOT)
 from scripts.modules import LIBRARY, VERSION, files
 
+WHEELS = "lib/gpuload/cuda-wheels"
+WHEELS_LIST = "wheels.txt"  # install_deps.py writes it into the folder of the wheels: their names and versions
 PKGCONFIG = """\
 prefix={prefix}
 libdir=${{prefix}}/lib
 includedir=${{prefix}}/include/gpuload
-cudaincludedir={cuda}
+cudahome={cuda}
 
 Name: gpuload
 Description: loads and runs GPU kernels through the CUDA Driver API
 Version: {version}
-Libs: "-L${{libdir}}" -lgpuload
+Libs: "-L${{libdir}}" {rpath}-lgpuload
 Libs.private: -ldl -lpthread -lm {libraries}
-Cflags: "-I${{includedir}}" "-I${{cudaincludedir}}"
+Cflags: "-I${{includedir}}" "-I${{cudahome}}/include"
 """
 RT_PKGCONFIG = """\
 prefix={prefix}
 libdir=${{prefix}}/lib
-cudaincludedir={cuda}
+cudahome={cuda}
 
 Name: gpuload-rt
 Description: a small CUDA runtime, for programs that nvcc compiles with -cudart none
 Version: {version}
 Libs: "-L${{libdir}}" -lgpuload-rt -lstdc++ -ldl -lpthread
-Cflags: "-I${{cudaincludedir}}"
+Cflags: "-I${{cudahome}}/include"
 """
+RPATH = '"-Wl,-rpath,${libdir}" '
 
 
 class Place:
@@ -59,6 +66,19 @@ class Place:
         shutil.copyfile(source, path + ".new")
         os.chmod(path + ".new", mode)
         os.replace(path + ".new", path)
+
+    def copy_tree(self, source, name, same):
+        """Copy a folder, unless its file `same` is equal to the one that is installed."""
+        path = self.path(name)
+        if os.path.exists(f"{source}/{same}") and os.path.exists(f"{path}/{same}") and \
+                filecmp.cmp(f"{source}/{same}", f"{path}/{same}", shallow=False):
+            return
+        shutil.rmtree(path + ".new", ignore_errors=True)
+        shutil.copytree(source, path + ".new", symlinks=True)
+        if os.path.islink(path):
+            os.remove(path)
+        shutil.rmtree(path, ignore_errors=True)
+        os.rename(path + ".new", path)
 
     def link(self, name, target):
         path = self.path(name)
@@ -80,7 +100,21 @@ def device_headers():
     return [h for m in LIBRARY for end in (".cuh", ".ptx") for h in files(m, end)]
 
 
-def install(build, prefix, destdir, cuda, libraries):
+def install_cuda(to, build, cuda, link):
+    """Returns the value of cudahome in the pkg-config files.  A toolkit in the checkout or the build folder is copied, or linked
+    for use beside the build, because these folders may be removed."""
+    ours = tuple(os.path.realpath(folder) + "/" for folder in (ROOT, build))
+    real, given = os.path.realpath(cuda), os.path.abspath(cuda)
+    if not real.startswith(ours):
+        return real if given.startswith(ours) else given
+    if link:
+        to.link(WHEELS, given)
+    else:
+        to.copy_tree(cuda, WHEELS, WHEELS_LIST)
+    return f"${{prefix}}/{WHEELS}"
+
+
+def install(build, prefix, destdir, cuda, libraries, link=False):
     to = Place(f"{destdir}{prefix}")
     so, major = f"libgpuload.so.{VERSION}", VERSION.split(".")[0]
     to.copy(f"{build}/gpuload", "bin/gpuload", 0o755)
@@ -93,9 +127,10 @@ def install(build, prefix, destdir, cuda, libraries):
     to.copy(f"{build}/softcuda/libcuda-soft.so", "lib/gpuload/libcuda-soft.so", 0o755)
     for name in ("libcuda.so.1", "libcuda.so"):
         to.link(f"lib/gpuload/{name}", "libcuda-soft.so")
+    home = install_cuda(to, build, cuda, link)
     for name, text in (("gpuload", PKGCONFIG), ("gpuload-rt", RT_PKGCONFIG)):
-        to.write(f"lib/pkgconfig/{name}.pc", text.format(prefix=prefix, cuda=os.path.abspath(cuda), version=VERSION,
-                                                      libraries=libraries))
+        to.write(f"lib/pkgconfig/{name}.pc", text.format(prefix=prefix, cuda=home, version=VERSION, libraries=libraries,
+                                                      rpath="" if prefix == "/usr" else RPATH))
     for h in public_headers() + device_headers():
         to.copy(h, f"include/gpuload/{h}")
     for page in glob.glob(f"{glob.escape(build)}/man/man*/*"):
@@ -105,19 +140,76 @@ def install(build, prefix, destdir, cuda, libraries):
         to.copy(text, f"share/doc/gpuload/{text}")
 
 
+def first_unwritable(root):
+    """A folder that must be written below root, and cannot be; None: all can."""
+    for name in ("", "bin", "lib", "lib/gpuload", "lib/pkgconfig", "include", "share", "share/doc", "share/man/man1"):
+        folder = f"{root}/{name}".rstrip("/") or "/"
+        while not os.path.exists(folder):
+            folder = os.path.dirname(folder) or "."
+        if not os.access(folder, os.W_OK | os.X_OK):
+            return folder
+    return None
+
+
+def ninja(build):
+    return "ninja" if build == "build" else f"ninja -f {build}/build.ninja"
+
+
+def give_back(build):
+    """Files that this run of ninja as root wrote into the build folder get the folder's owner, who can then build again."""
+    owner = os.stat(build)
+    if os.geteuid() != 0 or owner.st_uid == 0:
+        return
+    for folder, folders, names in os.walk(build):
+        for path in (f"{folder}/{name}" for name in folders + names):
+            if os.lstat(path).st_uid == 0:
+                os.lchown(path, owner.st_uid, owner.st_gid)
+
+
+def update_loader_cache(lib):
+    """Programs that are linked with -lgpuload alone, without pkg-config's -rpath, find the library in the cache of ldconfig."""
+    ldconfig = "/sbin/ldconfig"
+    if os.geteuid() == 0 and os.path.exists(ldconfig):
+        searched = subprocess.run([ldconfig, "-NXv"], capture_output=True, text=True).stdout
+        if re.search(rf"^{re.escape(lib)}:", searched, re.M):
+            subprocess.run([ldconfig], check=False)
+
+
+def hints(prefix):
+    """Lines with what the shell and pkg-config must be told to find the installed files."""
+    if shutil.which("gpuload") != f"{prefix}/bin/gpuload":
+        yield f"for the shell:      export PATH={prefix}/bin:$PATH"
+    if shutil.which("pkg-config"):
+        path = subprocess.run(["pkg-config", "--variable=pc_path", "pkg-config"], capture_output=True, text=True).stdout
+        path = f"{path.strip()}:{os.environ.get('PKG_CONFIG_PATH', '')}"
+        if f"{prefix}/lib/pkgconfig" not in path.split(":"):
+            yield f"for pkg-config:     export PKG_CONFIG_PATH={prefix}/lib/pkgconfig"
+
+
 def main():
     a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     a.add_argument("--build", default="build")
     a.add_argument("--prefix", default="/usr/local")
     a.add_argument("--destdir", default=os.environ.get("DESTDIR", ""))
-    a.add_argument("--cuda", required=True, help="the folder of cuda.h, for the pkg-config file")
+    a.add_argument("--cuda", required=True, help="the CUDA toolkit, for the pkg-config file")
+    a.add_argument("--link-cuda", action="store_true", help="link to a toolkit in the checkout instead of copying it")
     a.add_argument("--libraries", default="", help="further libraries that libgpuload.a needs, for the pkg-config file")
     args = a.parse_args()
+    os.umask(0o022)
+    refused = first_unwritable(f"{args.destdir}{args.prefix}")
+    if refused:
+        sys.exit(f"install.py: no permission to write to {refused}: run  sudo {ninja(args.build)} install  or choose another "
+                 f"folder:  ./configure.py --prefix ~/.local && {ninja(args.build)} install")
     try:
-        install(args.build, args.prefix, args.destdir, args.cuda, args.libraries)
+        install(args.build, args.prefix, args.destdir, args.cuda, args.libraries, args.link_cuda)
+        give_back(args.build)
     except OSError as e:
         sys.exit(f"install.py: {e.filename}: {e.strerror}: the files after it were not installed")
     print(f"installed to {args.destdir}{args.prefix}")
+    if args.destdir:
+        return
+    update_loader_cache(f"{args.prefix}/lib")
+    print("".join(f"{line}\n" for line in hints(args.prefix)), end="")
 
 
 if __name__ == "__main__":

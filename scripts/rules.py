@@ -9,7 +9,7 @@
 """
 import glob, os, sys
 
-from scripts.flags import WARNINGS, cuda_flags, flags, module_flags, part_libraries
+from scripts.flags import WARNINGS, cuda_flags, cuda_home, flags, module_flags, part_libraries
 from scripts.modules import LIBRARY, MODULES, PROGRAMS, TESTS_MAY_USE, VERSION, closure, files, library_sources, owner
 from scripts import parts, rules_tests
 from scripts.install import device_headers, public_headers
@@ -172,11 +172,11 @@ def write_install(w, products):
     if not (os.path.exists("cli/main.c") and w.objects["softcuda"]):
         return None
     stage = f"{w.dir}/stage"
-    install = [w.python, "scripts/install.py", "--build", w.dir, "--cuda", os.path.dirname(w.have["cuda.h"].where),
+    install = [w.python, "scripts/install.py", "--build", w.dir, "--cuda", cuda_home(w),
                f"--libraries={part_libraries(w)}"]
     w.build("install", "console", needs=products, command=words(install, "--prefix", w.args.prefix))
     return w.build(f"{stage}.ok", "sh", needs=[*products, "scripts/install.py", *public_headers(), *device_headers()],
-                   command=(f"rm -rf {words(stage)} && {words(install, '--prefix', '', '--destdir', stage)} "
+                   command=(f"rm -rf {words(stage)} && {words(install, '--link-cuda', '--prefix', '', '--destdir', stage)} "
                             f"&& touch {words(stage + '.ok')}"))
 
 

@@ -4,7 +4,7 @@ A test links only the folders that its folder may use, so that an error in anoth
 """
 import glob, os, re
 
-from scripts.flags import WARNINGS, cuda_flags, fabric_flags, flags, image_flags, memory_flags, module_flags, part_libraries
+from scripts.flags import WARNINGS, cuda_flags, cuda_home, fabric_flags, flags, image_flags, memory_flags, module_flags, part_libraries
 from scripts.modules import LIBRARY, MODULES, closure, files, library_sources, owner
 from scripts.writer import has_main, words
 
@@ -109,8 +109,8 @@ def write_runtime_programs(w):
     if not nvcc:
         return w.tests.append(("loader-runtime", "loader/runtime programs", "sh -c 'echo no nvcc; exit 77'", []))
     runtime, library = f"{w.dir}/libgpuload-rt.a", f"{w.dir}/softcuda/libcuda-soft.so"
-    ld, home = flags(w.args)[1], os.path.dirname(os.path.dirname(w.have["cuda.h"].where))
-    cudart = next(iter(glob.glob(f"{glob.escape(home)}/lib*/libcudart_static.a")), None)
+    ld = flags(w.args)[1]
+    cudart = next(iter(glob.glob(f"{glob.escape(cuda_home(w))}/lib*/libcudart_static.a")), None)
     for program in sorted(glob.glob(f"{here}/*.cu") + glob.glob(f"{here}/*/")):
         sources = [program] if program.endswith(".cu") else sorted(glob.glob(f"{program}*.cu"))
         if not sources:
@@ -155,7 +155,7 @@ def write_examples(w, stage):
         return
     if re.search(r"[\s$:#%]", w.dir):
         return w.tests.append(("examples", "examples", "sh -c 'echo make cannot use this name of the build folder; exit 77'", []))
-    cuda, (c, ld) = os.path.abspath(os.path.dirname(w.have["cuda.h"].where)), flags(w.args)
+    cuda, (c, ld) = os.path.abspath(cuda_home(w)), flags(w.args)
     nvcc = os.path.abspath(w.have["nvcc"].where) if w.have["nvcc"].where else ""
     warnings = WARNINGS.replace("-Wpedantic ", "")  # -Wpedantic forbids function pointers as void *, which POSIX and CUDA use
     prefix = words(f"--define-variable=prefix={os.path.abspath(w.dir)}/stage")
@@ -165,8 +165,8 @@ def write_examples(w, stage):
         # -B, because the Makefiles do not name the library's headers, which define the layout of its tables.
         # make runs in the example's folder; relative paths work whatever the name of the checkout's folder is.
         variables = {"O": os.path.relpath(out, name), "PKG_CONFIG": f"pkg-config {prefix}", "CC": words(w.args.cc),
-                     "NVCC": nvcc and words(nvcc), "CUDA": words(os.path.dirname(cuda)),
-                     "CFLAGS": f"-D_GNU_SOURCE {c} {warnings} {words('-isystem', cuda)}",
+                     "NVCC": nvcc and words(nvcc), "CUDA": words(cuda),
+                     "CFLAGS": f"-D_GNU_SOURCE {c} {warnings} {words('-isystem', cuda + '/include')}",
                      "LDFLAGS": f"{ld} {words('-Wl,-rpath,$ORIGIN/../../stage/lib')}"}
         built = w.build(f"{out}.ok", "sh", needs=[stage, *sorted(sources)], command=(
             f"mkdir -p {words(out)} && PKG_CONFIG_PATH={words(os.path.relpath(f'{w.dir}/stage/lib/pkgconfig', name))} "
@@ -236,6 +236,8 @@ def write_check(w, products, headers):
         w.tests.append((test_group(os.path.dirname(t)), t[6:-5], words("bats", t), everything))
     with open(f"{w.dir}/tests.list", "w", encoding="utf-8") as f:
         f.writelines("\t".join(t[:3]) + "\n" for t in w.tests)
+    with open(f"{w.dir}/tests.path", "w", encoding="utf-8") as f:  # where the tests find nvcc and ptxas, unless PATH has them
+        f.write(os.path.abspath(os.path.dirname(w.have["nvcc"].where)) if w.have["nvcc"].where else "")
     run = [w.python, "tests/run.py", "--build", w.dir]
     needs = {}
     for group, _, _, need in w.tests:

@@ -39,12 +39,22 @@ def count_cases(r):
     return tuple(n)
 
 
+def toolkit_programs(build):
+    """The folder of nvcc and ptxas that configure.py found; "": none."""
+    try:
+        with open(f"{build}/tests.path", encoding="utf-8") as f:
+            return f.read()
+    except FileNotFoundError:
+        return ""
+
+
 def environment(build):
-    """The environment of a test: the software driver of this build, and no cache in the user's home."""
+    """The environment of a test: the command and the software driver of this build, the toolkit's programs, and no cache in the
+    user's home."""
     soft = os.path.abspath(f"{build}/softcuda/libcuda-soft.so")
     probe = os.path.abspath(f"{build}/gpuload-probe")
     return dict(os.environ, GPULOAD_BUILD=build, GPULOAD_SOFT_DRIVER=soft, GPULOAD_PROBE=probe, GPULOAD_DRIVER="soft", GPULOAD_CACHE="off",
-                PATH=os.path.abspath(build) + os.pathsep + os.environ["PATH"])
+                PATH=os.pathsep.join(filter(None, [os.path.abspath(build), os.environ["PATH"], toolkit_programs(build)])))
 
 
 def run_test(test, build, limit_s):

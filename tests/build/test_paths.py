@@ -51,7 +51,7 @@ class Paths(unittest.TestCase):
         line = next(l for l in self.ninja("-t", "commands", "install").splitlines() if "install.py" in l)
         words = shlex.split(line)
         self.assertEqual(words[words.index("--prefix") + 1], f"/opt/{ODD}")
-        self.assertEqual(words[words.index("--cuda") + 1], f"{self.home}/cuda {ODD}/include")
+        self.assertEqual(words[words.index("--cuda") + 1], f"{self.home}/cuda {ODD}")
         self.assertEqual(words[words.index("--build") + 1], f"out {ODD}")
 
     def test_the_library_contains_the_prefix(self):
@@ -72,11 +72,11 @@ class PkgConfig(unittest.TestCase):
         with tempfile.TemporaryDirectory() as d:
             for name, text in (("gpuload", install.PKGCONFIG), ("gpuload-rt", install.RT_PKGCONFIG)):
                 with open(f"{d}/{name}.pc", "w", encoding="utf-8") as f:
-                    f.write(text.format(prefix="/opt/a b", cuda="/opt/c'd e", version="1", libraries="-lelf"))
+                    f.write(text.format(prefix="/opt/a b", cuda="/opt/c'd e", version="1", libraries="-lelf", rpath=install.RPATH))
                 out = subprocess.run(["pkg-config", "--cflags", "--libs", name], capture_output=True, text=True, check=True,
                                      env={**os.environ, "PKG_CONFIG_PATH": d}).stdout
                 self.assertIn("-L/opt/a b/lib", shlex.split(out))
-                self.assertIn("-I/opt/c'd e", shlex.split(out))
+                self.assertIn("-I/opt/c'd e/include", shlex.split(out))
 
 
 if __name__ == "__main__":

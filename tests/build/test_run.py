@@ -36,8 +36,10 @@ class Counting(unittest.TestCase):
 
 
 class Running(unittest.TestCase):
-    def check(self, *tests, limit="5"):
+    def check(self, *tests, limit="5", tools=""):
         with tempfile.TemporaryDirectory() as d:
+            with open(f"{d}/tests.path", "w", encoding="utf-8") as f:
+                f.write(tools)
             with open(f"{d}/tests.list", "w", encoding="utf-8") as f:
                 f.writelines(f"g\t{i}\t{t}\n" for i, t in enumerate(tests))
             r = subprocess.run([sys.executable, f"{ROOT}/tests/run.py", "--build", d, "--limit", limit],
@@ -55,6 +57,11 @@ class Running(unittest.TestCase):
         status, lines = self.check("sh -c 'sleep 60 & sleep 60'", limit="1")
         self.assertEqual(status, 1)
         self.assertIn("    stopped: time limit of 1 s exceeded", lines)
+
+    def test_a_test_finds_the_toolkits_programs_that_configure_found(self):
+        with tempfile.TemporaryDirectory() as tools:
+            os.symlink("/bin/true", f"{tools}/a-tool-of-the-toolkit")
+            self.assertEqual(self.check("sh -c 'a-tool-of-the-toolkit'", tools=tools)[0], 0)
 
     def test_names_the_signal_that_ended_a_test(self):
         _, lines = self.check("sh -c 'kill -SEGV $$'")

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """Install below a temporary DESTDIR, then build and run programs against the installed files."""
-import glob, os, shlex, shutil, subprocess, sys, tempfile, unittest
+import contextlib, glob, io, os, shlex, shutil, subprocess, sys, tempfile, unittest
+from unittest import mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, ROOT)
+from scripts import install
 BUILD = os.path.abspath(os.environ.get("GPULOAD_BUILD", "build"))
 PREFIX = "/opt/gpu load"
 # The installed files must use each other, not the files of the build.
@@ -22,10 +25,12 @@ def sanitized():
     return "san_init" in subprocess.run(["nm", "-D", f"{BUILD}/libgpuload.so"], capture_output=True, text=True).stdout
 
 
-class Install(unittest.TestCase):
+class Installed(unittest.TestCase):
+    CUDA = []  # further options of the install command
+
     @classmethod
     def setUpClass(cls):
-        cls.dest = tempfile.mkdtemp()
+        cls.dest = tempfile.mkdtemp(dir=BUILD)  # not /tmp, which may be too small for a toolkit
         cls.home = cls.dest + PREFIX
         cls.install()
 
@@ -35,7 +40,7 @@ class Install(unittest.TestCase):
 
     @classmethod
     def install(cls):
-        subprocess.run([*install_command(), "--prefix", PREFIX, "--destdir", cls.dest],
+        subprocess.run([*install_command(), *cls.CUDA, "--prefix", PREFIX, "--destdir", cls.dest],
                        cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
     def output(self, *cmd, **env):
@@ -47,10 +52,12 @@ class Install(unittest.TestCase):
         return shlex.split(self.output("pkg-config", f"--define-variable=prefix={self.home}", *what, package,
                                        PKG_CONFIG_PATH=f"{self.home}/lib/pkgconfig"))
 
+
+class Install(Installed):
     def test_a_program_builds_against_the_shared_library_and_runs(self):
         self.output("cc", "-std=c11", f"{ROOT}/tests/install/user.c", "-o", "user",
                     *self.pkg_config("--cflags", "--libs"))
-        self.assertEqual(self.output("./user", LD_LIBRARY_PATH=f"{self.home}/lib"), "42\n")
+        self.assertEqual(self.output("./user"), "42\n")  # pkg-config's flags have the library's folder for the loader
 
     def test_a_program_builds_against_the_static_library_and_runs(self):
         libs = self.pkg_config("--libs", "--static")
@@ -112,6 +119,90 @@ class Install(unittest.TestCase):
         before = sorted(os.walk(self.home))
         self.install()
         self.assertEqual(before, sorted(os.walk(self.home)))
+
+
+class Wheels(Installed):
+    """A toolkit in the build folder, as --install-deps makes it, is carried along."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.toolkit = tempfile.mkdtemp(dir=BUILD)
+        cls.CUDA = ["--cuda", cls.toolkit]
+        for name, text in (("include/cuda.h", "#define CARRIED_ALONG 42\n"), ("bin/nvcc", "#!/bin/sh\necho nvcc\n"), ("lib/libold.so", ""),
+                           ("wheels.txt", "nvidia-a==1\n")):
+            cls.change(name, text)
+        os.chmod(f"{cls.toolkit}/bin/nvcc", 0o755)
+        os.symlink("lib", f"{cls.toolkit}/lib64")
+        subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", f"{cls.toolkit}/lib/libgpuload-toolkit-test.so"], check=True,
+                       input="int answer(void); int answer(void) { return 42; }", text=True)
+        super().setUpClass()
+        os.rename(cls.toolkit, cls.toolkit + ".away")
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        shutil.rmtree(cls.toolkit + ".away")
+
+    @classmethod
+    def change(cls, name, text):
+        os.makedirs(os.path.dirname(f"{cls.toolkit}/{name}"), exist_ok=True)
+        with open(f"{cls.toolkit}/{name}", "w", encoding="utf-8") as f:
+            f.write(text)
+
+    def setUp(self):
+        self.carried = f"{self.home}/lib/gpuload/cuda-wheels"
+
+    def test_the_pkg_config_files_name_the_installed_headers_and_nvcc(self):
+        for package in ("gpuload", "gpuload-rt"):
+            flags = self.pkg_config("--cflags", package=package)
+            out = subprocess.run(["cc", *flags, "-E", "-"], input="#include <cuda.h>\nvalue CARRIED_ALONG", capture_output=True, text=True)
+            self.assertIn("value 42", out.stdout, package)
+        home = self.output("pkg-config", f"--define-variable=prefix={self.home}", "--variable=cudahome", "gpuload",
+                           PKG_CONFIG_PATH=f"{self.home}/lib/pkgconfig").strip()
+        self.assertEqual(self.output(f"{home}/bin/nvcc"), "nvcc\n")
+
+    def test_a_program_of_the_library_finds_the_installed_toolkit(self):
+        self.output("cc", "-std=c11", f"{ROOT}/tests/install/toolkit_user.c", "-o", "toolkit-user", f"-I{self.home}/include/gpuload",
+                    f"-L{self.home}/lib", f"-Wl,-rpath,{self.home}/lib", "-lgpuload")
+        self.assertEqual(self.output("./toolkit-user"), f"42 from {os.path.realpath(self.carried)}/lib/libgpuload-toolkit-test.so\n")
+
+    def test_it_is_copied_again_only_if_its_wheels_have_changed(self):
+        os.rename(self.toolkit + ".away", self.toolkit)
+        self.addCleanup(os.rename, self.toolkit, self.toolkit + ".away")
+        before = os.stat(f"{self.carried}/bin/nvcc")
+        self.install()
+        self.assertEqual(os.stat(f"{self.carried}/bin/nvcc"), before)
+        self.change("wheels.txt", "nvidia-a==2\n")
+        os.remove(f"{self.toolkit}/lib/libold.so")
+        self.install()
+        self.assertEqual(os.readlink(f"{self.carried}/lib64"), "lib")
+        self.assertFalse(os.path.exists(f"{self.carried}/lib/libold.so"))
+
+
+class Permission(unittest.TestCase):
+    def run_install(self, *arguments):
+        with mock.patch.object(sys, "argv", ["install.py", "--cuda", "/usr", *arguments]), \
+             contextlib.redirect_stdout(io.StringIO()):
+            install.main()
+
+    def test_one_line_gives_the_commands_if_the_prefix_is_not_writable(self):
+        with mock.patch.object(install, "install", side_effect=AssertionError("files were written")), \
+             mock.patch.object(os, "access", lambda path, mode: path != "/usr/local"):
+            self.assertRaisesRegex(SystemExit, r"^install.py: no permission to write to /usr/local: run  sudo ninja install  or choose another "
+                                               r"folder:  \./configure.py --prefix ~/.local && ninja install$", self.run_install)
+            self.assertRaisesRegex(SystemExit, "sudo ninja -f out/build.ninja install", self.run_install, "--build", "out")
+
+    @unittest.skipIf(os.geteuid(), "needs root")
+    def test_files_that_root_wrote_into_the_build_folder_get_its_owner(self):
+        with tempfile.TemporaryDirectory() as d:
+            for folder, owner in ((d, 0), (f"{d}/build", 1000), (f"{d}/build/obj", 0)):
+                os.makedirs(folder, exist_ok=True)
+                os.chown(folder, owner, owner)
+            with open(f"{d}/build/.ninja_log", "w", encoding="utf-8"):
+                pass
+            install.give_back(f"{d}/build")
+            self.assertEqual({os.stat(f"{d}/build/{name}").st_uid for name in ("obj", ".ninja_log")}, {1000})
+            self.assertEqual(os.stat(d).st_uid, 0)
 
 
 if __name__ == "__main__":
