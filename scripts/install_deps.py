@@ -1,10 +1,13 @@
-"""install_deps.py — install on Debian or Ubuntu the packages that configure.py searches for.
+"""install_deps.py — install on Debian or Ubuntu the packages that configure.py searches for, and NVIDIA's wheels.
 
-It never prompts, installs only missing packages, and does nothing when run again.
+It first prints everything that is missing, with sizes.  It prompts only for sudo's password, and only on a terminal.  It installs
+only what is missing, so a second run does nothing and needs no network.
 """
-import glob, os, shutil, subprocess, sys, zipfile
+import glob, os, re, shutil, subprocess, sys, tempfile, time, zipfile
 
 from scripts import parts
+from scripts.install import WHEELS_LIST
+from scripts.progress import Progress
 
 PACKAGES = {  # apt package: a file or program of it
     "gcc": "cc", "g++": "c++", "libc6-dev": "/usr/include/stdio.h", "ninja-build": "ninja",
@@ -19,16 +22,21 @@ PACKAGES = {  # apt package: a file or program of it
     "ibverbs-providers": "/etc/libibverbs.d/rxe.driver", "ibverbs-utils": "ibv_devinfo", "perftest": "ib_write_bw",
 }
 ESSENTIAL = {"gcc", "libc6-dev", "ninja-build"}  # required for any build; configure.py prints which features need the others
-WHEELS = {  # NVIDIA's wheels on PyPI, all of one CUDA release
-    "nvidia-cuda-runtime": "13.0.96",  # cuda.h and the runtime library
-    "nvidia-cuda-crt": "13.0.88",      # headers that nvcc and NVRTC users include
-    "nvidia-cuda-cccl": "13.0.85",     # cuda::atomic and other C++ headers
-    "nvidia-cuda-nvrtc": "13.0.88",    # CUDA C++ to PTX
-    "nvidia-nvjitlink": "13.0.88",     # linking of device code
-    "nvidia-cuda-nvcc": "13.0.88",     # nvcc and ptxas
-    "nvidia-nvvm": "13.0.88",          # cicc, which nvcc runs
+WHEELS = {  # NVIDIA's wheels on PyPI, all of one CUDA release: (version, MB to download)
+    "nvidia-cuda-runtime": ("13.0.96", 2),  # cuda.h and the runtime library
+    "nvidia-cuda-crt": ("13.0.88", 1),      # headers that nvcc and NVRTC users include
+    "nvidia-cuda-cccl": ("13.0.85", 3),     # cuda::atomic and other C++ headers
+    "nvidia-cuda-nvrtc": ("13.0.88", 90),   # CUDA C++ to PTX
+    "nvidia-nvjitlink": ("13.0.88", 41),    # linking of device code
+    "nvidia-cuda-nvcc": ("13.0.88", 37),    # nvcc and ptxas
+    "nvidia-nvvm": ("13.0.88", 62),         # cicc, which nvcc runs
 }
+UNUSED = re.compile(r"/lib/(lib\w+[.-]?\w*\.alt\.so|libnvvm\.so)")  # large libraries of the wheels that no program here opens
 HOME = "build/cuda-wheels"
+
+
+class Unable(Exception):
+    """Something cannot be installed; the text is one line with the reason, and what to do."""
 
 
 def missing_packages():
@@ -36,32 +44,95 @@ def missing_packages():
             if not (os.path.exists(sign) if sign.startswith("/") else shutil.which(sign))]
 
 
-class Unable(Exception):
-    """A package cannot be installed; the text is one line with the reason."""
+def missing_wheels(args):
+    """All wheels or none, because they are unpacked together."""
+    return {} if parts.cuda_home(args) else WHEELS
+
+
+def pip_command():
+    """The command of a working pip; None: this machine has none."""
+    for python in (sys.executable, "/usr/bin/python3"):
+        if os.path.exists(python) and not subprocess.run([python, "-m", "pip", "--version"], capture_output=True).returncode:
+            return [python, "-m", "pip"]
+    return None
+
+
+def apt_mb(packages):
+    """How many MB apt would download, with all dependencies, by its present lists; None: unknown."""
+    if not shutil.which("apt-get"):
+        return None
+    r = subprocess.run(["apt-get", "-qqy", "--print-uris", "install", "--no-install-recommends", *packages], capture_output=True,
+                       text=True, stdin=subprocess.DEVNULL)
+    sizes = re.findall(r"^'\S+' \S+ (\d+) ", r.stdout, re.M)
+    return sum(map(int, sizes)) // 1000000 if r.returncode == 0 and sizes else None
+
+
+def announce(packages, wheels):
+    """Print all that is missing, before anything is changed."""
+    if packages:
+        mb = apt_mb(packages)
+        size = f", {mb} MB to download with their dependencies" if mb is not None else ""
+        print(f"missing Debian packages{size}:\n    {' '.join(packages)}")
+    if wheels:
+        print(f"no CUDA toolkit found: NVIDIA's wheels, {sum(mb for _, mb in wheels.values())} MB to download into {HOME}:")
+        for name, (version, mb) in wheels.items():
+            print(f"    {name} {version}, {mb} MB")
+    sys.stdout.flush()
+
+
+def root_command(what):
+    """The words that run a command as root; `what` is the command for the message, if it cannot be run."""
+    if os.geteuid() == 0:
+        return []
+    if not shutil.which("sudo"):
+        raise Unable(f"not root, and there is no sudo: as root, run: {what}")
+    if subprocess.run(["sudo", "-n", "true"], capture_output=True).returncode == 0:
+        return ["sudo", "-n"]
+    if not sys.stdin.isatty():
+        raise Unable(f"sudo needs a password, and there is no terminal to ask for it: run: sudo {what}")
+    return ["sudo", "-p", "password of %p, for sudo to install these packages: "]
 
 
 def apt(packages):
-    wanted = " ".join(packages)
+    """Install packages; prints apt's progress, and its whole output if it fails."""
+    what = f"apt-get install {' '.join(packages)}"
     if not shutil.which("apt-get"):
-        raise Unable(f"no apt-get: install the equivalents of these Debian packages: {wanted}")
-    root = [] if os.geteuid() == 0 else ["sudo", "-n"]
-    if root and (not shutil.which("sudo") or subprocess.run([*root, "true"], capture_output=True).returncode):
-        raise Unable(f"neither root nor password-less sudo: as root, run: apt-get install {wanted}")
-    print(f"installing {wanted}", flush=True)
-    env = [*root, "env", "DEBIAN_FRONTEND=noninteractive"]
-    quiet = dict(stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    subprocess.run([*env, "apt-get", "-q", "update"], check=False, **quiet)  # if a failure matters, the installation below fails
-    if subprocess.run([*env, "apt-get", "-qy", "install", "--no-install-recommends", *packages], **quiet).returncode:
-        raise Unable(f"apt-get could not install {wanted}: its own message is above")
+        raise Unable(f"no apt-get: install the equivalents of these Debian packages: {' '.join(packages)}")
+    root = root_command(what)
+    # One command, so that sudo asks once.  If a failure of the update matters, the installation fails too.
+    script = "apt-get -q update; exec apt-get -qy -o APT::Status-Fd=1 install --no-install-recommends \"$@\""
+    p = subprocess.Popen([*root, "env", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8", "sh", "-c", script, "apt", *packages],
+                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace")
+    printed, progress = [], Progress()
+    for line in p.stdout:
+        status = re.match(r"(dl|pm)status:[^:]*:([\d.]+):(.*)", line)
+        if status:
+            progress.show("downloading packages" if status[1] == "dl" else "installing packages", f"{float(status[2]):.0f} %", status[3])
+        else:
+            printed.append(line)
+    progress.end()
+    if p.wait():
+        print("".join(printed[-20:]), end="", flush=True)
+        raise Unable(f"apt-get failed (its messages are above): as root, run: {what}")
 
 
-def pip():
-    """The command of a working pip; pip is installed by apt if this Python has none."""
-    cmd = [sys.executable, "-m", "pip"]
-    if subprocess.run([*cmd, "--version"], capture_output=True).returncode:
-        apt(["python3-pip"])
-        cmd = ["/usr/bin/python3", "-m", "pip"]
-    return cmd
+def download(pip, name, version, mb, folder, progress):
+    """Download one wheel into folder/whl; does nothing if an earlier run has downloaded it."""
+    if glob.glob(f"{folder}/whl/{name.replace('-', '_')}-{version}-*.whl"):
+        return
+    with tempfile.TemporaryDirectory(dir=folder) as part:  # pip writes the incomplete file here, and its growth is the progress
+        p = subprocess.Popen([*pip, "download", "--quiet", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--dest", f"{part}/whl",
+                              f"{name}=={version}"], stdin=subprocess.DEVNULL, env={**os.environ, "TMPDIR": os.path.abspath(part)})
+        while p.poll() is None:
+            files = [f for f in glob.glob(f"{part}/**/*", recursive=True) if os.path.isfile(f)]
+            done = max((os.path.getsize(f) for f in files if os.path.exists(f)), default=0) / 1e6
+            progress.show(f"downloading {name} {version}, {mb} MB", f"{min(done, mb):.0f} MB")
+            time.sleep(0.1)
+        if p.returncode:
+            raise Unable(f"pip could not download {name} {version} (its messages are above): run the command again, which downloads "
+                         f"only the wheels that are still missing")
+        for wheel in glob.glob(f"{part}/whl/*.whl"):
+            os.rename(wheel, f"{folder}/whl/{os.path.basename(wheel)}")
 
 
 def unpack(wheel, home):
@@ -69,7 +140,7 @@ def unpack(wheel, home):
     with zipfile.ZipFile(wheel) as z:
         for item in z.infolist():
             parts_of = item.filename.split("/")
-            if parts_of[0] != "nvidia" or item.is_dir() or len(parts_of) < 3:
+            if parts_of[0] != "nvidia" or item.is_dir() or len(parts_of) < 3 or UNUSED.search(item.filename):
                 continue
             target = os.path.join(home, *parts_of[2:])
             os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -79,32 +150,34 @@ def unpack(wheel, home):
                 os.chmod(target, 0o755)
 
 
-def cuda_wheels():
+def cuda_wheels(wheels):
     """Download NVIDIA's wheels and unpack them as a toolkit."""
-    print(f"no CUDA toolkit found: downloading NVIDIA's wheels into {HOME}", flush=True)
-    tmp = f"{HOME}.tmp"
-    shutil.rmtree(tmp, ignore_errors=True)
-    os.makedirs(tmp)
-    subprocess.run([*pip(), "download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest", f"{tmp}/whl",
-                    *(f"{name}=={version}" for name, version in WHEELS.items())],
-                   check=True, stdin=subprocess.DEVNULL)
-    for wheel in sorted(glob.glob(f"{tmp}/whl/*.whl")):
-        unpack(wheel, tmp)
-    shutil.rmtree(f"{tmp}/whl")
-    os.symlink("lib", f"{tmp}/lib64")
-    for so in glob.glob(f"{tmp}/lib/*.so.*"):  # the links of a toolkit's installer: libx.so -> libx.so.13
+    pip = pip_command()
+    if not pip:
+        raise Unable("no pip: install python3-pip, or a CUDA toolkit")
+    tmp, progress = f"{HOME}.tmp", Progress()
+    os.makedirs(f"{tmp}/whl", exist_ok=True)
+    for name, (version, mb) in wheels.items():
+        download(pip, name, version, mb, tmp, progress)
+    progress.end()
+    home = f"{tmp}/home"
+    shutil.rmtree(home, ignore_errors=True)
+    for name, (version, _) in wheels.items():
+        unpack(glob.glob(f"{tmp}/whl/{name.replace('-', '_')}-{version}-*.whl")[0], home)
+    os.symlink("lib", f"{home}/lib64")
+    for so in glob.glob(f"{home}/lib/*.so.*"):  # the links of a toolkit's installer: libx.so -> libx.so.13
         plain = so[:so.index(".so") + 3]
         if not os.path.exists(plain):
             os.symlink(os.path.basename(so), plain)
+    with open(f"{home}/{WHEELS_LIST}", "w", encoding="utf-8") as f:
+        f.writelines(f"{name}=={version}\n" for name, (version, _) in wheels.items())
     shutil.rmtree(HOME, ignore_errors=True)
-    os.rename(tmp, HOME)  # last, so that an interrupted download leaves no incomplete toolkit
+    os.rename(home, HOME)  # last, so that an interrupted download leaves no incomplete toolkit
+    shutil.rmtree(tmp)
 
 
-def packages():
+def packages(missing):
     """Install missing packages.  A failure stops the script only if an essential package is missing."""
-    missing = missing_packages()
-    if not missing:
-        return
     try:
         apt(missing)
     except Unable as why:
@@ -114,11 +187,15 @@ def packages():
 
 
 def run(args):
+    missing, wheels = missing_packages(), missing_wheels(args)
+    if wheels and not pip_command():
+        missing.append("python3-pip")
     try:
-        packages()
-        if not parts.cuda_home(args):
-            cuda_wheels()
+        if missing or wheels:
+            announce(missing, wheels)
+        if missing:
+            packages(missing)
+        if wheels:
+            cuda_wheels(wheels)
     except Unable as why:
         sys.exit(f"configure.py: {why}")
-    except subprocess.CalledProcessError as e:
-        sys.exit(f"configure.py: {' '.join(map(str, e.cmd))} failed ({e.returncode}); its own message is above")
