@@ -79,6 +79,9 @@ typedef struct gpul_driver {
 
 	const char *(*last_fault)(void);   /* reason of the last kernel fault, or why the last refused kernel
 	                                    * cannot run; or ""; NULL: not supported */
+	const char *(*last_fault_line)(void); /* line of CUDA C++ that caused it, or ""; NULL: not supported */
+	void (*print_faults)(int);         /* 1: the driver prints faults of kernels on stderr; 0 (set by gpul_driver_open()):
+	                                    * gpul_cu_status() reports them; NULL: not supported */
 	void (*name_images)(const char *); /* sets the name, for fault messages, of images that this thread loads next;
 	                                    * NULL: not supported */
 #ifdef __cplusplus                         /* in C++ the name of the member hides the function, hence :: */
@@ -89,6 +92,9 @@ typedef struct gpul_driver {
 	GPUL_DRIVER_CALLS(X)
 #undef X
 } gpul_driver;
+
+/* The notice of AUTO on a machine without NVIDIA's driver begins with this text; other reasons are explained. */
+#define GPUL_NO_NVIDIA_DRIVER "no NVIDIA driver is installed"
 
 typedef enum gpul_driver_choice {
 	GPUL_DRIVER_AUTO, GPUL_DRIVER_NVIDIA, GPUL_DRIVER_SOFT

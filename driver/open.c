@@ -22,6 +22,7 @@ struct opened {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  /* protects the variables below */
 static struct opened nvidia, soft;
 static const gpul_driver *chosen_by_auto;
+static bool nvidia_is_absent;  /* not installed, as opposed to broken or without a device */
 
 static const char *const choice_names[] = { "auto", "nvidia", "soft" };
 
@@ -115,6 +116,7 @@ static gpul_status open_nvidia(gpul_error *err)
 	}
 	if (nvidia.ready)
 		return GPUL_OK;
+	nvidia_is_absent = shadowed || strstr(why, "No such file") != NULL;
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "no NVIDIA driver: %s",
 			 shadowed ? "libcuda.so.1 on the library path is the software driver"
 				  : why);
@@ -180,7 +182,11 @@ static gpul_status open_auto(gpul_error *err)
 				 "no CUDA driver. %.110s; %.110s", why_not.text,
 				 why_neither.text);
 	chosen_by_auto = &soft.table;
-	gpul_log(GPUL_LOG_NOTICE, "driver", "%s; using the software driver", why_not.text);
+	/* A machine without NVIDIA's driver is no surprise to its user: a short notice, and the message of dlopen() for the log. */
+	if (nvidia_is_absent)
+		gpul_log(GPUL_LOG_INFO, "driver", "%s", why_not.text);
+	gpul_log(GPUL_LOG_NOTICE, "driver", "%s; using the software driver",
+		 nvidia_is_absent ? GPUL_NO_NVIDIA_DRIVER : why_not.text);
 	return GPUL_OK;
 }
 

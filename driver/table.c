@@ -90,13 +90,12 @@ gpul_status gpul_driver_fill(void *handle, const char *path, gpul_driver *out, g
 	out->runs_machine_code = p == NULL;
 	p = dlsym(handle, "gpuloadSoftNameImages");
 	memcpy(&out->name_images, &p, sizeof p);
+	p = dlsym(handle, "gpuloadSoftLastFaultLine");
+	memcpy(&out->last_fault_line, &p, sizeof p);
 	p = dlsym(handle, "gpuloadSoftPrintFaults");
-	if (p) {  /* gpul_cu_status() reports faults, so the driver need not print them */
-		void (*print_faults)(int);
-
-		memcpy(&print_faults, &p, sizeof p);
-		print_faults(0);
-	}
+	memcpy(&out->print_faults, &p, sizeof p);
+	if (p)  /* gpul_cu_status() reports faults, so the driver need not print them */
+		out->print_faults(0);
 	return GPUL_OK;
 }
 

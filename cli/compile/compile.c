@@ -7,13 +7,14 @@
 
 #include "cli/lib/new_file.h"
 #include "cli/lib/nvrtc_args.h"
+#include "cli/lib/tell.h"
 #include "core/file.h"
 #include "loader/advice/advice.h"
 #include "loader/cache/compile.h"
 
 enum {
 	COMPILE_OUT, COMPILE_ARCH, COMPILE_PTX, COMPILE_CUBIN, COMPILE_INCLUDE, COMPILE_DEFINE,
-	COMPILE_STD, COMPILE_NO_CACHE,
+	COMPILE_STD, COMPILE_LINEINFO, COMPILE_NO_CACHE,
 };
 
 /* clang-format off */  /* a table with one row per option */
@@ -28,6 +29,7 @@ static const struct cli_opt compile_opts[] = {
 	[COMPILE_INCLUDE] = NVRTC_INCLUDE_OPT,
 	[COMPILE_DEFINE] = NVRTC_DEFINE_OPT,
 	[COMPILE_STD] = NVRTC_STD_OPT,
+	[COMPILE_LINEINFO] = { "lineinfo", NULL, "record source lines in the result, so that a fault names the line of FILE.cu", NULL },
 	[COMPILE_NO_CACHE] = { "no-cache", NULL, "do not use the cache of compiled code (see gpuload help cache)", NULL },
 	{ 0 },
 };
@@ -91,15 +93,12 @@ static gpul_status compile(const struct cli_args *args, const struct nvrtc_args 
 	st = gpul_compile_cached(source.bytes, path, (const char *const *)options->words, arch,
 				 cli_value(args, COMPILE_NO_CACHE) != NULL, &result, err);
 	gpul_file_close(&source);
-	/* Print the warnings, or all errors, because err contains only the first error. */
-	if (result.log && *result.log)
-		fprintf(stderr, "%s%s", result.log,
-			result.log[strlen(result.log) - 1] == '\n' ? "" : "\n");
 	if (st)
 		gpul_advise(err);
-	else if (!strcmp(out, "-"))
+	cli_tell_log(result.log, path, st ? err : NULL);
+	if (!st && !strcmp(out, "-"))
 		fwrite(result.image, 1, result.image_bytes, stdout); /* main.c reports if stdout cannot be written */
-	else
+	else if (!st)
 		st = file_overwrite(out, NULL, 0, result.image, result.image_bytes, err);
 	gpul_nvrtc_result_free(&result);
 	return st;
@@ -128,6 +127,8 @@ static int cmd_compile(const struct cli_args *args, gpul_error *err)
 	}
 	if (st == GPUL_OK)
 		st = nvrtc_args_add(&options, args, rows, err);
+	if (st == GPUL_OK && cli_value(args, COMPILE_LINEINFO))
+		st = nvrtc_args_append(&options, "-lineinfo", err);
 	if (st == GPUL_OK)
 		st = compile(args, &options, arch, out, err);
 	nvrtc_args_free(&options);

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static gpul_status no_memory(gpul_error *err)
 {
@@ -33,6 +34,21 @@ gpul_status nvrtc_args_add(struct nvrtc_args *a, const struct cli_args *from,
 		}
 		words[++a->n_words] = NULL;
 	}
+	return GPUL_OK;
+}
+
+gpul_status nvrtc_args_append(struct nvrtc_args *a, const char *option, gpul_error *err)
+{
+	char **words = realloc(a->words, (a->n_words + 2) * sizeof *words), *word = strdup(option);
+
+	if (words)
+		a->words = words;
+	if (!words || !word) {
+		free(word);
+		return no_memory(err);
+	}
+	words[a->n_words++] = word;
+	words[a->n_words] = NULL;
 	return GPUL_OK;
 }
 

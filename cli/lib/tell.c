@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 void cli_tell(const char *command, const char *fmt, ...)
 {
@@ -22,4 +23,14 @@ void cli_tell(const char *command, const char *fmt, ...)
 		n < 0 ? "no memory for a message" : text);
 	if (n >= 0)
 		free(text);
+}
+
+void cli_tell_log(const char *log, const char *file, gpul_error *err)
+{
+	if (!log || !*log)
+		return;
+	fflush(stdout);
+	fprintf(stderr, "%s%s", log, log[strlen(log) - 1] == '\n' ? "" : "\n");
+	if (err)
+		snprintf(err->text, sizeof err->text, "%.160s was not compiled: the compiler's messages are above", file);
 }

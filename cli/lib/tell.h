@@ -2,10 +2,20 @@
 #ifndef GPULOAD_CLI_LIB_TELL_H
 #define GPULOAD_CLI_LIB_TELL_H
 
+#include "core/error.h"
+
 /** Flush stdout, then write "gpuload COMMAND: ..." and a newline to stderr; the arguments are as for printf.
  *
  * Control characters except newline and tab become '?', because a message may contain text from a file, and such text
  * must not control the terminal.  command NULL: "gpuload: ...".  One thread at a time. */
 void cli_tell(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/** Print a compiler's messages on stderr, as the compiler wrote them.
+ *
+ * @log   the messages; NULL or "": none
+ * @file  the file that was compiled
+ * @err   NULL: it was compiled.  Otherwise the failure: its text, which is the first of the errors, is replaced by a reference
+ *        to the messages */
+void cli_tell_log(const char *log, const char *file, gpul_error *err);
 
 #endif

@@ -23,6 +23,7 @@ struct arg {
 	enum arg_kind { ARG_SCALAR, ARG_BUFFER, ARG_BYTES, ARG_FUNCTION } kind;
 	gpul_type type;          /* SCALAR: its type; BUFFER: type of the elements */
 	bool in, out;            /* BUFFER: the kernel reads it; the kernel writes it */
+	bool changed;            /* BUFFER that is only read, as given: the kernel wrote it (set by run_launch()) */
 	size_t count;            /* BUFFER: number of elements */
 	size_t bytes;            /* size of data */
 	unsigned char *data;     /* the value, or the contents of the buffer; owned */

@@ -3,7 +3,11 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "cli/lib/capture.h"
+#include "core/log.h"
 
 /* Print a line of --explain; on stderr, because stdout is for the result. */
 static void print_explanation(void *context, const char *line)
@@ -24,6 +28,8 @@ static gpul_status load_kernel(struct run *r, gpul_error *err)
 		.link_args = r->ask.link_args,
 		.no_cache = r->ask.no_cache,
 		.explain = r->ask.explain ? print_explanation : NULL,
+		.compiler_log = run_keep_compiler_log,
+		.compiler_log_context = r,
 	};
 	gpul_status st = gpul_context_open(r->drv, r->ask.device, &r->context, err);
 
@@ -35,12 +41,41 @@ static gpul_status load_kernel(struct run *r, gpul_error *err)
 	return st;
 }
 
+/* With --json, stdout is for the object: keep a command line to fill in as its advice. */
+static gpul_status plan(struct run *r, gpul_error *err)
+{
+	struct capture c;
+	size_t n_bytes;
+	gpul_status st;
+
+	if (!r->ask.json)
+		return run_plan(r, err);
+	capture_begin(&c);
+	st = run_plan(r, err);
+	r->advice = capture_end(&c, &n_bytes);
+	return st;
+}
+
+/* With --json, keep what the kernel prints. */
+static gpul_status launch(struct run *r, gpul_error *err)
+{
+	struct capture c;
+	gpul_status st;
+
+	if (!r->ask.json)
+		return run_launch(r, err);
+	capture_begin(&c);
+	st = run_launch(r, err);
+	r->printed = capture_end(&c, &r->printed_bytes);
+	return st;
+}
+
 gpul_status run_work(struct run *r, gpul_error *err)
 {
 	gpul_status st = load_kernel(r, err);
 
 	if (st == GPUL_OK)
-		st = run_plan(r, err);
+		st = plan(r, err);
 	if (st == GPUL_OK)
 		st = run_functions(r, err);
 	if (st == GPUL_OK)
@@ -52,7 +87,7 @@ gpul_status run_work(struct run *r, gpul_error *err)
 		printf("assumed   %s\n", r->assumed);
 		fflush(stdout);
 	}
-	st = run_launch(r, err);
+	st = launch(r, err);
 	if (st)
 		return st;
 	run_check_all(r);
@@ -76,6 +111,9 @@ void run_clean_up(struct run *r)
 	gpul_module_unload(r->module);
 	gpul_context_close(&r->context);
 	free(r->assumed);
+	free(r->compiler_log);
+	free(r->printed);
+	free(r->advice);
 	free(r->device);
 	free(r->times_ms);
 	run_check_free(r);
@@ -104,17 +142,29 @@ static int print_result(const struct run *r, gpul_error *err)
 	return n_failed || save->status ? CLI_FAILED : CLI_DONE;
 }
 
+/* The result names the driver, so the notice that NVIDIA's driver is not installed would repeat it. */
+static void print_log_line(void *user, gpul_log_level level, const char *module, const char *line)
+{
+	(void)user;
+	if (level == GPUL_LOG_NOTICE && !strncmp(line, GPUL_NO_NVIDIA_DRIVER, strlen(GPUL_NO_NVIDIA_DRIVER)))
+		return;
+	fprintf(stderr, level == GPUL_LOG_NOTICE ? "gpuload%.0s: %s\n" : "gpuload %s: %s\n", module, line);
+}
+
 static int cmd_run(const struct cli_args *args, gpul_error *err)
 {
 	struct run r = { 0 };
 	gpul_status st = run_request_make(args, &r.ask, err);
 	int code;
 
+	gpul_log_to(print_log_line, NULL);
 	if (st == GPUL_OK)
 		st = gpul_driver_open(r.ask.driver, &r.drv, err);
 	if (st == GPUL_OK)
 		st = run_work(&r, err);
 	code = st ? cli_exit_code(st) : print_result(&r, err);
+	if (st)
+		run_report_failure(&r, args->n_operands ? args->operands[0] : NULL, run_wants_json(args), err);
 
 	if (r.still_running)
 		leave_at_once(err);

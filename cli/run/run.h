@@ -9,7 +9,8 @@
  *                     ├─ run_function.c  read fn: arguments from the loaded module
  *                     ├─ run_launch.c    copy to the device, launch and time, copy back
  *                     ├─ run_check.c     --expect and --save
- *                     └─ run_report.c, run_json.c   print the result */
+ *                     ├─ run_direction.c compare the directions of the arguments with what the kernel did
+ *                     └─ run_report.c, run_json.c   print the result;  run_failure.c   or the failure */
 #ifndef GPULOAD_CLI_RUN_RUN_H
 #define GPULOAD_CLI_RUN_RUN_H
 
@@ -125,6 +126,10 @@ struct run {
 	double *times_ms;            /* time of each launch, in order */
 	struct run_check *checks;    /* one check for each element of ask.expects */
 	gpul_error save_error;       /* why a --save failed; reported after the results */
+	char *compiler_log;          /* owned; messages of the compiler, if CUDA C++ does not compile; else NULL */
+	char *printed;               /* owned; with --json: what the kernel printed; NULL: nothing */
+	size_t printed_bytes;
+	char *advice;                /* owned; with --json: what run_plan() printed; NULL: nothing */
 	bool still_running;          /* --timeout expired while the kernel runs: do not wait for the kernel */
 };
 
@@ -200,6 +205,29 @@ struct run_times run_times(const struct run *r);
 
 /** Describe the first failed check in one line; returns the number of failed checks. */
 size_t run_explain_checks(const struct run *r, char *buf, size_t buf_bytes);
+
+/** Describe a direction (in, out, inout) of argument `index` that contradicts what the kernel does, in one sentence.
+ *
+ * The kernel's code shows what it does; and arg.changed, after run_launch().  Returns buf; NULL: no contradiction. */
+const char *run_direction_note(const struct run *r, size_t index, char *buf, size_t buf_bytes);
+#define RUN_NOTE_BYTES 320
+
+/** For gpul_load_options.compiler_log: keep the messages in r->compiler_log; context is the struct run. */
+void run_keep_compiler_log(void *context, const char *log);
+
+/** Report a failure: the compiler's messages, or the fault with its line of source; with json an object on stdout.
+ *
+ * @r     as far as it got
+ * @file  the file of the kernel; NULL: unknown
+ * @json  as --json
+ * @err   the failure; its status becomes GPUL_OK if the whole message was printed on stderr
+ * Errors  none
+ * Threads the main thread
+ * Source  - */
+void run_report_failure(const struct run *r, const char *file, bool json, gpul_error *err);
+
+/** True when a command line has --json, also if the rest of it is wrong. */
+bool run_wants_json(const struct cli_args *args);
 
 void run_print_text(const struct run *r);
 

@@ -61,7 +61,7 @@ static void add_elements(struct json *j, const struct arg *a)
 		json_u64(j, "unwritten", n_unwritten);
 }
 
-static void add_arg(struct json *j, const struct arg *a)
+static void add_arg(struct json *j, const struct run *r, size_t index)
 {
 	static const char *const kinds[] = {
 		[ARG_SCALAR] = "scalar",
@@ -69,6 +69,9 @@ static void add_arg(struct json *j, const struct arg *a)
 		[ARG_BYTES] = "bytes",
 		[ARG_FUNCTION] = "function",
 	};
+
+	const struct arg *a = &r->ask.args[index];
+	char note[RUN_NOTE_BYTES];
 
 	json_begin(j, NULL, '{');
 	json_text(j, "text", a->text);
@@ -80,7 +83,11 @@ static void add_arg(struct json *j, const struct arg *a)
 	if (a->kind == ARG_BUFFER) {
 		json_text(j, "direction", a->in && a->out ? "inout" : a->in ? "in" : "out");
 		json_u64(j, "count", a->count);
+		if (!a->out)
+			json_bool(j, "changed", a->changed);
 		add_elements(j, a);
+		if (run_direction_note(r, index, note, sizeof note))
+			json_text(j, "note", note);
 	} else {
 		json_u64(j, "bytes", a->bytes);
 	}
@@ -123,7 +130,7 @@ gpul_status run_print_json(const struct run *r, gpul_error *err)
 		json_text(&j, "assumed", r->assumed);
 	json_begin(&j, "arguments", '[');
 	for (size_t i = 0; i < r->ask.n_args; i++)
-		add_arg(&j, &r->ask.args[i]);
+		add_arg(&j, r, i);
 	json_end(&j, ']');
 	json_begin(&j, "expect", '[');
 	for (size_t i = 0; i < r->ask.n_expects; i++) {
@@ -131,6 +138,8 @@ gpul_status run_print_json(const struct run *r, gpul_error *err)
 		ok = ok && r->checks[i].ok;
 	}
 	json_end(&j, ']');
+	if (r->printed)
+		json_chars(&j, "printf", r->printed, r->printed_bytes);
 	if (r->save_error.status)
 		json_text(&j, "save_error", r->save_error.text);
 	json_bool(&j, "ok", ok && !r->save_error.status);

@@ -43,28 +43,39 @@ static gpul_status set_buffers(const struct run *r, bool first, gpul_error *err)
 	return st;
 }
 
-static bool is_target(const struct run_target *t, size_t n, size_t arg)
-{
-	for (size_t i = 0; i < n; i++)
-		if (t[i].arg == arg)
-			return true;
-	return false;
-}
 
-/* Copy back the buffers that are printed (out: and inout:), checked or saved; args[].data then contains the result. */
-static gpul_status fetch_buffers(struct run *r, gpul_error *err)
+/* Compare a buffer that was given as input with its initial contents, in pieces; a->data gets what the kernel wrote. */
+static gpul_status fetch_changes(const struct run *r, struct arg *a, CUdeviceptr from, gpul_error *err)
 {
-	const struct run_request *q = &r->ask;
+	enum { PIECE_BYTES = 4 << 20 };
+	unsigned char *piece = malloc(a->bytes < PIECE_BYTES ? a->bytes + 1 : PIECE_BYTES);
 	gpul_status st = GPUL_OK;
 
-	for (size_t i = 0; st == GPUL_OK && i < q->n_args; i++) {
-		struct arg *a = &q->args[i];
+	if (!piece)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to compare a buffer with its initial contents");
+	for (size_t at = 0, n; st == GPUL_OK && at < a->bytes; at += n) {
+		n = a->bytes - at < PIECE_BYTES ? a->bytes - at : PIECE_BYTES;
+		st = gpul_cu(r->drv, err, cuMemcpyDtoH(piece, from + at, n));
+		if (st == GPUL_OK && memcmp(piece, a->data + at, n) != 0) {
+			memcpy(a->data + at, piece, n);
+			a->changed = true;
+		}
+	}
+	free(piece);
+	return st;
+}
 
-		if (a->kind == ARG_BUFFER &&
-		    (a->out || is_target(q->expects, q->n_expects, i) ||
-		     is_target(q->saves, q->n_saves, i)))
-			st = gpul_cu(r->drv, err,
-				     cuMemcpyDtoH(a->data, r->device[i], a->bytes));
+/* Copy back all buffers; args[].data then contains the result. */
+static gpul_status fetch_buffers(struct run *r, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	for (size_t i = 0; st == GPUL_OK && i < r->ask.n_args; i++) {
+		struct arg *a = &r->ask.args[i];
+
+		if (a->kind == ARG_BUFFER)
+			st = a->out ? gpul_cu(r->drv, err, cuMemcpyDtoH(a->data, r->device[i], a->bytes))
+				    : fetch_changes(r, a, r->device[i], err);
 	}
 	return st;
 }

@@ -120,12 +120,17 @@ static void print_check(const struct run *r, const struct run_check *c)
 
 void run_print_text(const struct run *r)
 {
+	char note[RUN_NOTE_BYTES];
+
 	print_launch(r);
 	print_times(r);
 	run_print_functions(r);
 	for (size_t i = 0; i < r->ask.n_args; i++)
-		if (r->ask.args[i].kind == ARG_BUFFER && r->ask.args[i].out)
+		if (r->ask.args[i].kind == ARG_BUFFER && (r->ask.args[i].out || r->ask.args[i].changed))
 			print_buffer(i, &r->ask.args[i]);
+	for (size_t i = 0; i < r->ask.n_args; i++)
+		if (run_direction_note(r, i, note, sizeof note))
+			printf("note      %s\n", note);
 	for (size_t i = 0; i < r->ask.n_expects; i++)
 		print_check(r, &r->checks[i]);
 }

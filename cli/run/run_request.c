@@ -431,7 +431,7 @@ gpul_status run_request_make(const struct cli_args *args, struct run_request *ou
 	if (st)
 		goto done;
 	out->kernel = option_value(&s, RUN_KERNEL);
-	out->json = cli_value(args, RUN_JSON) != NULL;
+	out->json = run_wants_json(args);
 	st = parse_numbers(&s, out, err);
 	if (st == GPUL_OK)
 		st = parse_args(&s, out, err);
@@ -444,6 +444,11 @@ done:
 	if (st)
 		run_request_free(out);
 	return st;
+}
+
+bool run_wants_json(const struct cli_args *args)
+{
+	return cli_value(args, RUN_JSON) != NULL;
 }
 
 void run_request_free(struct run_request *q)

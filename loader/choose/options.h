@@ -25,6 +25,10 @@ typedef struct gpul_load_options {
 	 * sentence; NULL: no report. */
 	void (*explain)(void *context, const char *line);
 	void *explain_context;
+	/* Called when CUDA C++ does not compile, with all messages of the compiler: each error has its source line, as the
+	 * compiler shows it.  NULL: only the first error is reported, in the gpul_error. */
+	void (*compiler_log)(void *context, const char *log);
+	void *compiler_log_context;
 } gpul_load_options;
 
 #ifdef __cplusplus

@@ -61,6 +61,8 @@ static cudaError_t open_driver(const gpul_driver **out)
 
 	if (gpul_driver_open(GPUL_DRIVER_AUTO, out, &err))
 		return fail_open_driver(&err);
+	if ((*out)->print_faults) /* the program sees only a number, which many programs do not check */
+		(*out)->print_faults(1);
 	if (atomic_compare_exchange_strong(&driver, &none, *out))
 		atexit(at_exit);
 	return cudaSuccess;

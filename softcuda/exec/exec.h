@@ -158,11 +158,17 @@ typedef enum gpul_exec_fault_kind {
 	GPUL_EXEC_ABORTED,             /* by gpul_exec_launch_abort or gpul_exec_machine_destroy */
 } gpul_exec_fault_kind;
 
+#define GPUL_EXEC_PATH_BYTES 512
+
 typedef struct gpul_exec_fault {
 	gpul_exec_fault_kind kind;
 	uint32_t block[3], thread[3];
 	uint64_t address;              /* ILLEGAL_ADDRESS, MISALIGNED */
 	char text[320];                /* one line: file:line, the access or instruction, the cause, block and thread */
+	char source[GPUL_EXEC_PATH_BYTES]; /* the CUDA C++ file of the instruction, as its PTX names it; "": unknown */
+	const char *image;             /* name of the image with the instruction, valid as long as its program; NULL: none */
+	uint32_t source_line;
+	uint64_t source_timestamp, source_bytes; /* of that file when it was compiled; 0: not recorded */
 } gpul_exec_fault;
 
 typedef struct gpul_exec_launch_config {

@@ -114,7 +114,8 @@ load helper
 	[[ $stderr != *"no libnvrtc"* ]] || skip "no NVRTC here"
 	[[ $status == 1 && $stderr == *'bad.cu(1)'*'"y" is undefined'* ]] || show "should quote the error"
 	[[ ${stderr_lines[-1]} == "gpuload compile: "* ]] || show "the last line should come from gpuload"
-	fails 1 '"y" is undefined' run bad.cu
+	run --separate-stderr gpuload run bad.cu
+	[[ $status == 1 && ${stderr_lines[0]} == 'bad.cu(1): error: identifier "y" is undefined' ]] || show "should quote the error"
 	fails 2 "--arch needs sm_ or compute_" compile bad.cu --arch 90
 	fails 2 "--ptx and --cubin exclude each other" compile bad.cu --ptx --cubin
 	fails 2 "needs one FILE.cu" compile

@@ -141,6 +141,11 @@ CUresult soft_refuse(CUresult r, const char *fmt, ...) __attribute__((format(pri
 /* Store the text of a kernel's fault, or why a kernel cannot run, for gpuloadSoftLastFault; print it, unless
  * GPULOAD_SOFT_QUIET=1. */
 void soft_report_fault(const char *text);
+/* The same for a kernel's fault, with the line of CUDA C++ below it. */
+void soft_report_kernel_fault(const gpul_exec_fault *fault);
+/* source_line.c: write the line of CUDA C++ of a fault, without its newline; "" when it is unknown or the file has changed.
+ * loaded: when images were loaded, in seconds since 1970. */
+void soft_source_line(const gpul_exec_fault *fault, int64_t loaded, char *buf, size_t buf_bytes);
 /* The name that messages use for an image in memory: see gpuloadSoftNameImages. */
 const char *soft_image_name(void);
 

@@ -158,7 +158,7 @@ static void launch_done(void *user, const gpul_exec_fault *fault)
 
 	soft_lock();
 	if (r && !op->ctx->fault)
-		soft_report_fault(fault->text);
+		soft_report_kernel_fault(fault);
 	soft_op_finish(op, r);
 	soft_unlock();
 }

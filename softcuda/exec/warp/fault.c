@@ -23,29 +23,69 @@ static void thread_index(const struct warp_state *s, unsigned lane, uint32_t thr
 	thread[2] = t / (block[0] * block[1]);
 }
 
-/* Write the source position: "kernel.ptx:31" and, if the PTX has .loc directives, " (kernel.cu:7)". */
-static void source_position(const struct warp_state *s, const struct insn *i, char *buf, size_t bytes)
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static const gpul_ptx_file *find_file(const gpul_ptx_module *m, uint32_t number)
+{
+	for (uint32_t k = 0; k < m->n_files; k++)
+		if (m->files[k].number == number)
+			return &m->files[k];
+	return NULL;
+}
+
+static bool is_source(const gpul_ptx_module *m, const char *name)
+{
+	for (uint32_t k = 0; k < m->n_files; k++)
+		if (!strcmp(base_name(gpul_ptx_name(m, m->files[k].path)), name))
+			return true;
+	return false;
+}
+
+/* Set the line of CUDA C++ in f, and write it as "kernel.cu:7", with the call that was inlined, if any. */
+static void cuda_position(const gpul_ptx_module *m, const gpul_ptx_loc *loc, gpul_exec_fault *f, char *buf,
+			  size_t bytes)
+{
+	const gpul_ptx_file *file = find_file(m, loc->file), *at = loc->at_line ? find_file(m, loc->at_file) : NULL;
+	const char *path = file ? gpul_ptx_name(m, file->path) : "";
+	int n;
+
+	if (!*path)
+		return;
+	snprintf(f->source, sizeof f->source, "%s", path);
+	f->source_line = loc->line;
+	f->source_timestamp = file->timestamp;
+	f->source_bytes = file->bytes;
+	n = snprintf(buf, bytes, "%.40s:%u", base_name(path), loc->line);
+	if (at && (size_t)n < bytes)
+		snprintf(buf + n, bytes - (size_t)n, ", inlined at %.40s:%u", base_name(gpul_ptx_name(m, at->path)),
+			 loc->at_line);
+}
+
+/* Write the position of an instruction: "kernel.ptx:31"; if the PTX has .loc directives, "kernel.ptx:31 (kernel.cu:7)".
+ * PTX that gpuload compiled has the name of its source, and the user has never seen its lines: "dir/kernel.cu:7". */
+static void source_position(const struct warp_state *s, const struct insn *i, gpul_exec_fault *f, char *buf,
+			    size_t bytes)
 {
 	const struct func_code *code = s->frame->code;
 	const gpul_ptx_module *m = code->program->module;
-	const gpul_ptx_inst *in =
-		i->src < code->ptx->n_insts ? &code->ptx->insts[i->src] : NULL;
-	const char *path = NULL;
-	int n;
+	const gpul_ptx_inst *in = i->src < code->ptx->n_insts ? &code->ptx->insts[i->src] : NULL;
+	const char *name = code->program->file_name;
+	char cuda[120] = "";
 
-	n = snprintf(buf, bytes, "%.60s:%u", code->program->file_name,
-		     in ? in->line : code->ptx->line);
-	if (!in || in->loc == GPUL_PTX_NONE || n < 0 || (size_t)n >= bytes)
-		return;
-	for (uint32_t k = 0; k < m->n_files; k++)
-		if (m->files[k].number == m->locs[in->loc].file)
-			path = gpul_ptx_name(m, m->files[k].path);
-	if (path) {
-		const char *slash = strrchr(path, '/');
-
-		snprintf(buf + n, bytes - (size_t)n, " (%.40s:%u)", slash ? slash + 1 : path,
-			 m->locs[in->loc].line);
-	}
+	if (in && in->loc != GPUL_PTX_NONE)
+		cuda_position(m, &m->locs[in->loc], f, cuda, sizeof cuda);
+	if (*cuda && !strcmp(base_name(name), base_name(f->source)))
+		snprintf(buf, bytes, "%.60s%s", name, strchr(cuda, ':'));
+	else if (*cuda && is_source(m, base_name(name)))
+		snprintf(buf, bytes, "%s", cuda);
+	else
+		snprintf(buf, bytes, "%.60s:%u%s%s%s", name, in ? in->line : code->ptx->line, *cuda ? " (" : "", cuda,
+			 *cuda ? ")" : "");
 }
 
 /* Write an index as "5", "5,1" or "5,1,2", by the number of the launch's dimensions. */
@@ -62,13 +102,17 @@ static const struct insn *record_fault(struct warp_state *s, const struct insn *
 				 gpul_exec_fault *f, const char *what)
 {
 	const struct gpul_exec_launch *l = s->block->launch;
-	char place[128], block[40], thread[40];
+	char place[200], block[40], thread[40];
+	const char *colon = ": ";
 	int n;
 
-	source_position(s, i, place, sizeof place);
+	f->image = s->frame->code->program->file_name;
+	source_position(s, i, f, place, sizeof place);
+	if (f->kind == GPUL_EXEC_ASSERT && strstr(what, place)) /* the text of an assertion begins with its line */
+		*place = '\0', colon = "";
 	memcpy(f->block, s->block->index, sizeof f->block);
 	thread_index(s, lane, f->thread);
-	n = snprintf(f->text, sizeof f->text, "%s: %.160s; %.40s, block %s, thread %s", place,
+	n = snprintf(f->text, sizeof f->text, "%s%s%.160s; %.40s, block %s, thread %s", place, colon,
 		     what, l->kernel->info.name, index_text(f->block, l->grid, block),
 		     index_text(f->thread, l->block, thread));
 	if (n < 0)

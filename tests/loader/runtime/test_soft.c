@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -296,6 +297,28 @@ static void a_reset_clears_a_fault(void **state)
 	__cudaUnregisterFatBinary(handle);
 }
 
+/* A program need not check for errors: the fault's sentence is on stderr, once. */
+static void a_fault_is_printed_once(void **state)
+{
+	void **handle = registered();
+	char text[1024] = "";
+	int saved = dup(STDERR_FILENO), file = memfd_create("stderr", 0);
+
+	(void)state;
+	assert_true(saved >= 0 && file >= 0 && dup2(file, STDERR_FILENO) >= 0);
+	assert_int_equal(add((unsigned *)16), cudaSuccess);
+	assert_int_equal(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+	assert_int_equal(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	assert_true(pread(file, text, sizeof text - 1, 0) > 0);
+	close(file);
+	assert_non_null(strstr(text, "4-byte global load at 0x10 is a NULL pointer; add, block 0, thread 0\n"));
+	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);  /* one line */
+	assert_int_equal(cudaDeviceReset(), cudaSuccess);
+	__cudaUnregisterFatBinary(handle);
+}
+
 static void peer_devices_access_each_others_memory(void **state)
 {
 	void **handle = registered();
@@ -400,6 +423,7 @@ int main(void)
 		cmocka_unit_test(several_threads_may_make_the_first_call_at_once),
 		cmocka_unit_test(a_reset_affects_the_other_threads),
 		cmocka_unit_test(a_reset_clears_a_fault),
+		cmocka_unit_test(a_fault_is_printed_once),
 	};
 
 	setenv("GPULOAD_SOFT_DEVICES", "2", 1);
