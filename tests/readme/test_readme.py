@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""The README's commands work and print the output shown there; the guides' commands work.
+"""The README's commands work and print the output shown there; so do the guides' commands.
 
-A ```console block contains commands after `$ ` and their output: each command is run, and its output must be
-equal except for times and addresses.  An indented line is a command too.  Commands that begin with `build/`
+A ```console block contains commands after `$ ` and their output (console.py): each command is run, and its output must
+be equal except for times and addresses; in the guides, except for numbers.  An indented line is a command too.  Commands that begin with `build/`
 are run and must exit with status 0; OTHERS lists the other commands and the tests that run them.  In docs/,
 the indented commands begin with `gpuload`.
 """
 import glob, os, re, subprocess, tempfile, unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import console  # in this folder
+from console import ROOT, read
+
 BUILD = os.environ.get("GPULOAD_BUILD", "build")
 OTHERS = {   # start of a command: the test that runs it
     "git clone": "not tested: the tests run in a cloned folder",
@@ -21,11 +23,6 @@ OTHERS = {   # start of a command: the test that runs it
 SOCKETS = tempfile.TemporaryDirectory()  # for the sockets of shared memory, instead of the user's folder
 
 
-def read(path):
-    with open(path, encoding="utf-8") as f:
-        return f.read()
-
-
 def readme():
     return read(f"{ROOT}/README.md")
 
@@ -36,19 +33,19 @@ def indented(text):
     return [line.split("  #")[0].rstrip() for line in re.findall(r"^    (\S.*)$", text, re.M)]
 
 
-def sessions():
-    """(command, output) pairs of the console blocks."""
-    for block in re.findall(r"^```console\n(.*?)^```", readme(), re.M | re.S):
-        for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
-            command, _, printed = part.partition("\n")
-            yield command, printed
-
-
 def run_command(command, folder=ROOT):
     env = dict(os.environ, GPULOAD_DRIVER="soft", GPULOAD_RUNTIME_DIR=SOCKETS.name)
     command = re.sub(r"(^|\s)build/", lambda m: f"{m[1]}{os.path.abspath(f'{ROOT}/{BUILD}')}/", command)
     r = subprocess.run(["bash", "-c", command], cwd=folder, env=env, capture_output=True, text=True)
     return r.returncode, r.stdout + r.stderr
+
+
+def write_weights(path):
+    """A file of NumPy: 4096 x 1024 f32."""
+    header = "{'descr': '<f4', 'fortran_order': False, 'shape': (4096, 1024), }"
+    header += " " * (127 - 10 - len(header)) + "\n"
+    with open(path, "wb") as f:
+        f.write(b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header.encode() + b"\0\0\0?" * (4096 * 1024))
 
 
 def remove_varying(text):
@@ -61,9 +58,9 @@ def remove_varying(text):
 
 class Readme(unittest.TestCase):
     def test_console_blocks_show_the_real_output(self):
-        shown = list(sessions())
+        shown = list(console.sessions(readme()))
         self.assertGreaterEqual(len(shown), 4)
-        for command, printed in shown:
+        for [command], [printed] in shown:
             with self.subTest(command=command):
                 self.assertEqual(remove_varying(run_command(command)[1]), remove_varying(printed))
 
@@ -83,6 +80,24 @@ class Readme(unittest.TestCase):
             if not command.startswith(tuple(OTHERS)):
                 self.assertIn("gpuload ", command, f"no test runs this command: {command}")
                 self.check_command(re.sub(r"(^|\s)gpuload ", r"\1build/gpuload ", command))
+
+    def test_the_guides_show_the_real_output(self):
+        env = dict(os.environ, GPULOAD_DRIVER="soft", GPULOAD_RUNTIME_DIR=SOCKETS.name)
+        env["PATH"] = f"{os.path.abspath(f'{ROOT}/{BUILD}')}:{env['PATH']}"
+        n_shown = 0
+        for guide in glob.glob(f"{ROOT}/docs/*.md"):
+            for commands, outputs in console.sessions(read(guide)):
+                n_shown += 1
+                with self.subTest(guide=os.path.basename(guide), commands=commands), tempfile.TemporaryDirectory() as folder:
+                    for name in ("demo", "examples", "tests"):
+                        os.symlink(f"{ROOT}/{name}", f"{folder}/{name}")
+                    write_weights(f"{folder}/weights.npy")
+                    printed = console.run_pair(commands, outputs, folder, env) if len(commands) == 2 \
+                        else [console.run_one(commands[0], folder, env)[1]]
+                    for shown, output in zip(outputs, printed):
+                        output = "\n".join(line for line in output.splitlines() if not line.startswith("gpuload: no "))
+                        self.assertIsNone(console.first_difference(shown, output), output)
+        self.assertGreaterEqual(n_shown, 2)
 
     def check_command(self, command):
         """The command exits with status 0 in a new folder with links to its inputs."""

@@ -15,6 +15,11 @@ class Lesson(case.OneGuest):
         self.assertNotIn("skipped:", text)
         self.assertIn("fabric: verbs, rxe0 port 1", text)
 
+    def test_the_lessons_page_shows_the_output(self):
+        if not os.path.exists(f"{BUILD}/examples/08-rdma-send/4_clear_to_send"):
+            self.skipTest("the lesson was not built: libibverbs-dev is missing")
+        self.check("LESSON=08-rdma-send python3 tests/readme/test_lessons.py")
+
 
 if __name__ == "__main__":
     unittest.main()
