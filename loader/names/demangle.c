@@ -38,7 +38,9 @@ char *gpul_demangle(const char *name)
 
 	if (strncmp(name, "_Z", 2) != 0)
 		return NULL;
-	if (strlen(name) > SHORT_BYTES && gpul_mangled_length(name) > MAX_BYTES)
+	/* The demangler recurses for each operator of an expression, so the length of the name itself is limited, too. */
+	if (strlen(name) > MAX_BYTES ||
+	    (strlen(name) > SHORT_BYTES && gpul_mangled_length(name) > MAX_BYTES))
 		return NULL;
 	pthread_once(&once, find_demangler);
 	return demangle ? demangle(name, NULL, NULL, &status) : NULL;

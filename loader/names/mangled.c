@@ -84,6 +84,8 @@ static uint64_t parse_value(walk *w)
 	uint64_t n = 0;
 
 	skip_char(w, 0); /* L or X */
+	if (++w->depth > MAX_DEPTH)
+		return MAX_LENGTH;
 	while (*w->p && *w->p != 'E') {
 		const char *before = w->p;
 
@@ -91,9 +93,10 @@ static uint64_t parse_value(walk *w)
 				      : *w->p == 'I' || *w->p == 'J'    ? parse_arguments(w)
 				      : strchr("TSNPRK", *w->p) != NULL ? parse_type(w)
 									: skip_char(w, 4));
-		if (w->p == before || w->depth > MAX_DEPTH)
+		if (w->p == before)
 			break;
 	}
+	w->depth--;
 	return skip_char(w, n);
 }
 

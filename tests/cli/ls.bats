@@ -234,3 +234,15 @@ inputs() {
 	works ls --json long.ptx
 	[[ $(json 'len(j["images"][0]["kernels"][0]["signature"])') == $((3000 + 26)) ]] || show "JSON"
 }
+
+@test "ls reads names that are nested 300,000 levels deep" {
+	for unit in L LX P ad; do
+		python3 - $unit <<-'END' > deep.ptx
+			import sys
+			print(".version 8.0\n.target sm_80\n.address_size 64")
+			print(".visible .entry _Z1fI" + sys.argv[1] * (300000 // len(sys.argv[1])) + "() { ret; }")
+		END
+		gpuload ls deep.ptx > out # not run: a failure would print the name
+		[[ $(wc -c < out) -gt 300000 ]]
+	done
+}

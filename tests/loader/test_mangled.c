@@ -61,18 +61,28 @@ static void does_not_demangle_a_name_that_would_expand_to_gigabytes(void **state
 
 static void terminates_for_truncated_and_deeply_nested_names(void **state)
 {
-	char name[1024], deep[6001] = "_Z1f";
+	enum { DEEP = 400000 }; /* one stack frame for each character would need more than 8 MiB */
+	static const char *const units[] = { "P", "I", "J", "N", "F", "L", "X", "A", "S", "U", "Z", "D", "1", "M", "T", "Ul",
+					     "LX", "XL", "ad", "cv", "DT", "Dp", "A1_", "Dv1_", "Xad", "IL", "IX", "NI" };
+	char name[1024], *deep = malloc(DEEP + 16);
 
 	(void)state;
+	assert_non_null(deep);
 	make_bomb(name, sizeof name, 30);
 	for (size_t n = strlen(name); n; n--) {
 		name[n] = '\0';
 		assert_true(gpul_mangled_length(name) > 0);
 	}
-	for (const char *c = "PIJNFLXASUZD1"; *c; c++) {
-		memset(deep + 4, *c, sizeof deep - 5);
-		assert_true(gpul_mangled_length(deep) > 0);
-	}
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+		for (int in_list = 0; in_list < 2; in_list++) {
+			size_t n = (size_t)snprintf(deep, 16, in_list ? "_Z1fIX" : "_Z1f");
+
+			for (; n < DEEP; n += strlen(units[i]))
+				strcpy(deep + n, units[i]);
+			assert_true(gpul_mangled_length(deep) > 0);
+			assert_null(gpul_demangle(deep));
+		}
+	free(deep);
 }
 
 int main(void)

@@ -6,24 +6,29 @@
 #include "core/thread.h"
 #include "softcuda/exec/decode/decode_internal.h"
 
-enum { STACK_BYTES = 32 << 10, MAX_THREADS = 1024 };  /* STACK_BYTES: for recursion and calls through pointers */
+enum {
+	STACK_BYTES = 32 << 10, /* for recursion and calls through pointers */
+	MAX_THREADS = 1024,
+	MAX_LEVELS = 4096,      /* of calls, as in warp/call.c */
+};
 
 /* ---- the local memory that calls need ----------------------------------------------------------------- */
 
-/* Local memory of the deepest call chain from this function; UINT32_MAX: recursion or calls through pointers. */
-static uint32_t call_depth_bytes(struct func_code *code)
+/* Local memory of the deepest call chain from this function, which is itself called at this level; UINT32_MAX: recursion,
+ * calls through pointers, or a chain of more than MAX_LEVELS, which this function could not walk on its own stack. */
+static uint32_t call_depth_bytes(struct func_code *code, unsigned level)
 {
 	uint32_t deepest = 0;
 
 	if (code->depth_bytes)
 		return code->depth_bytes;
-	if (code->visited || code->calls_pointer)
+	if (code->visited || code->calls_pointer || level > MAX_LEVELS)
 		return UINT32_MAX;
 	code->visited = true;
 	for (uint32_t k = 0; k < code->n_insns; k++) {
 		const struct insn *i = &code->insns[k];
 		const struct call_site *site = i->op == OP_CALL ? i->object : NULL;
-		uint32_t below = site ? call_depth_bytes((struct func_code *)(uintptr_t)site->callee) : 0;
+		uint32_t below = site ? call_depth_bytes((struct func_code *)(uintptr_t)site->callee, level + 1) : 0;
 
 		deepest = below > deepest ? below : deepest;
 	}
@@ -89,7 +94,7 @@ static gpul_status describe_kernel(struct gpul_exec_program *p, struct func_code
 			    uint32_t const_bytes, gpul_exec_kernel *k, gpul_error *err)
 {
 	const gpul_ptx_func *f = code->ptx;
-	uint32_t depth = call_depth_bytes(code);
+	uint32_t depth = call_depth_bytes(code, 0);
 
 	k->params = gpul_program_alloc(p, (f->n_params + 1) * sizeof *k->params, err);
 	if (!k->params)

@@ -155,6 +155,27 @@ static void a_function_may_call_itself(void **state)
 	rig_close(r);
 }
 
+/* Each of 200,000 functions calls the one before it; the kernels call the last one, and one in the middle. */
+static void loads_a_call_chain_of_any_length(void **state)
+{
+	enum { CHAIN = 200000, EACH = 64 };
+	char *text = malloc(sizeof PTX_HEADER + (size_t)CHAIN * EACH + 2 * EACH), *end = text;
+	struct rig *r;
+
+	(void)state;
+	assert_non_null(text);
+	end += sprintf(end, PTX_HEADER ".func f0() { ret; }\n");
+	for (unsigned i = 1; i < CHAIN; i++)
+		end += sprintf(end, ".func f%u() { call f%u; ret; }\n", i, i - 1);
+	end += sprintf(end, ".entry far() { call f%u; ret; }\n", CHAIN - 1);
+	sprintf(end, ".entry near() { call f100; ret; }\n");
+	r = rig_open(text);
+	assert_int_equal(rig_run(r, "near", 1, 32, NULL, 0), GPUL_EXEC_OK);
+	assert_int_equal(rig_run(r, "far", 1, 1, NULL, 0), GPUL_EXEC_STACK);
+	rig_close(r);
+	free(text);
+}
+
 static void unlimited_recursion_is_a_fault(void **state)
 {
 	struct rig *r = rig_open(recursive);
@@ -285,6 +306,7 @@ int main(void)
 		cmocka_unit_test(brx_sends_each_lane_to_its_own_target),
 		cmocka_unit_test(a_guard_restricts_one_instruction),
 		cmocka_unit_test(a_function_may_call_itself),
+		cmocka_unit_test(loads_a_call_chain_of_any_length),
 		cmocka_unit_test(unlimited_recursion_is_a_fault),
 		cmocka_unit_test(each_lane_calls_the_function_of_its_pointer),
 		cmocka_unit_test(registers_may_be_arguments_and_results),
