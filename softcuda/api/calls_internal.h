@@ -9,12 +9,14 @@
 #define GPULOAD_SOFTCUDA_API_CALLS_INTERNAL_H
 
 #define SOFT_CALLS(CALL, PTDS) \
+	CALL(cuCtxAttach, 2000, cuCtxAttach) \
 	CALL(cuCtxCreate, 2000, cuCtxCreate) \
 	CALL(cuCtxCreate, 3020, cuCtxCreate_v2) \
 	CALL(cuCtxCreate, 11040, cuCtxCreate_v3) \
 	CALL(cuCtxCreate, 12050, cuCtxCreate_v4) \
 	CALL(cuCtxDestroy, 2000, cuCtxDestroy) \
 	CALL(cuCtxDestroy, 4000, cuCtxDestroy_v2) \
+	CALL(cuCtxDetach, 2000, cuCtxDetach) \
 	CALL(cuCtxDisablePeerAccess, 4000, cuCtxDisablePeerAccess) \
 	CALL(cuCtxEnablePeerAccess, 4000, cuCtxEnablePeerAccess) \
 	CALL(cuCtxGetApiVersion, 3020, cuCtxGetApiVersion) \
@@ -48,6 +50,8 @@
 	CALL(cuDeviceGetByPCIBusId, 4010, cuDeviceGetByPCIBusId) \
 	CALL(cuDeviceGetCount, 2000, cuDeviceGetCount) \
 	CALL(cuDeviceGetDefaultMemPool, 11020, cuDeviceGetDefaultMemPool) \
+	CALL(cuDeviceGetExecAffinitySupport, 11040, cuDeviceGetExecAffinitySupport) \
+	CALL(cuDeviceGetGraphMemAttribute, 11040, cuDeviceGetGraphMemAttribute) \
 	CALL(cuDeviceGetMemPool, 11020, cuDeviceGetMemPool) \
 	CALL(cuDeviceGetName, 2000, cuDeviceGetName) \
 	CALL(cuDeviceGetP2PAttribute, 8000, cuDeviceGetP2PAttribute) \
@@ -55,6 +59,7 @@
 	CALL(cuDeviceGetProperties, 2000, cuDeviceGetProperties) \
 	CALL(cuDeviceGetUuid, 9020, cuDeviceGetUuid) \
 	CALL(cuDeviceGetUuid, 11040, cuDeviceGetUuid_v2) \
+	CALL(cuDeviceGraphMemTrim, 11040, cuDeviceGraphMemTrim) \
 	CALL(cuDevicePrimaryCtxGetState, 7000, cuDevicePrimaryCtxGetState) \
 	CALL(cuDevicePrimaryCtxRelease, 7000, cuDevicePrimaryCtxRelease) \
 	CALL(cuDevicePrimaryCtxRelease, 11000, cuDevicePrimaryCtxRelease_v2) \
@@ -63,6 +68,7 @@
 	CALL(cuDevicePrimaryCtxRetain, 7000, cuDevicePrimaryCtxRetain) \
 	CALL(cuDevicePrimaryCtxSetFlags, 7000, cuDevicePrimaryCtxSetFlags) \
 	CALL(cuDevicePrimaryCtxSetFlags, 11000, cuDevicePrimaryCtxSetFlags_v2) \
+	CALL(cuDeviceSetGraphMemAttribute, 11040, cuDeviceSetGraphMemAttribute) \
 	CALL(cuDeviceSetMemPool, 11020, cuDeviceSetMemPool) \
 	CALL(cuDeviceTotalMem, 3020, cuDeviceTotalMem_v2) \
 	CALL(cuDriverGetVersion, 2020, cuDriverGetVersion) \
@@ -83,13 +89,15 @@
 	CALL(cuFuncIsLoaded, 12040, cuFuncIsLoaded) \
 	CALL(cuFuncLoad, 12040, cuFuncLoad) \
 	CALL(cuFuncSetAttribute, 9000, cuFuncSetAttribute) \
+	CALL(cuFuncSetBlockShape, 2000, cuFuncSetBlockShape) \
 	CALL(cuFuncSetCacheConfig, 3000, cuFuncSetCacheConfig) \
 	CALL(cuFuncSetSharedMemConfig, 4020, cuFuncSetSharedMemConfig) \
+	CALL(cuFuncSetSharedSize, 2000, cuFuncSetSharedSize) \
 	CALL(cuGetErrorName, 6000, cuGetErrorName) \
 	CALL(cuGetErrorString, 6000, cuGetErrorString) \
 	CALL(cuGetExportTable, 3000, cuGetExportTable) \
-	CALL(cuGetProcAddress, 11030, cuGetProcAddress) \
-	CALL(cuGetProcAddress, 12000, cuGetProcAddress_v2) \
+	PTDS(cuGetProcAddress, 11030, cuGetProcAddress, cuGetProcAddress_ptsz) \
+	PTDS(cuGetProcAddress, 12000, cuGetProcAddress_v2, cuGetProcAddress_v2_ptsz) \
 	CALL(cuInit, 2000, cuInit) \
 	CALL(cuIpcCloseMemHandle, 4010, cuIpcCloseMemHandle) \
 	CALL(cuIpcGetEventHandle, 4010, cuIpcGetEventHandle) \
@@ -104,8 +112,11 @@
 	CALL(cuKernelGetParamInfo, 12040, cuKernelGetParamInfo) \
 	CALL(cuKernelSetAttribute, 12000, cuKernelSetAttribute) \
 	CALL(cuKernelSetCacheConfig, 12000, cuKernelSetCacheConfig) \
+	CALL(cuLaunch, 2000, cuLaunch) \
 	PTDS(cuLaunchCooperativeKernel, 9000, \
 	     cuLaunchCooperativeKernel, cuLaunchCooperativeKernel_ptsz) \
+	CALL(cuLaunchGrid, 2000, cuLaunchGrid) \
+	CALL(cuLaunchGridAsync, 2000, cuLaunchGridAsync) \
 	PTDS(cuLaunchHostFunc, 10000, cuLaunchHostFunc, cuLaunchHostFunc_ptsz) \
 	PTDS(cuLaunchKernel, 4000, cuLaunchKernel, cuLaunchKernel_ptsz) \
 	PTDS(cuLaunchKernelEx, 11060, cuLaunchKernelEx, cuLaunchKernelEx_ptsz) \
@@ -139,8 +150,10 @@
 	CALL(cuMemGetAddressRange, 3020, cuMemGetAddressRange_v2) \
 	CALL(cuMemGetAllocationGranularity, 10020, cuMemGetAllocationGranularity) \
 	CALL(cuMemGetAllocationPropertiesFromHandle, 10020, cuMemGetAllocationPropertiesFromHandle) \
+	CALL(cuMemGetDefaultMemPool, 13000, cuMemGetDefaultMemPool) \
 	CALL(cuMemGetHandleForAddressRange, 11070, cuMemGetHandleForAddressRange) \
 	CALL(cuMemGetInfo, 3020, cuMemGetInfo_v2) \
+	CALL(cuMemGetMemPool, 13000, cuMemGetMemPool) \
 	CALL(cuMemHostAlloc, 2020, cuMemHostAlloc) \
 	CALL(cuMemHostGetDevicePointer, 3020, cuMemHostGetDevicePointer_v2) \
 	CALL(cuMemHostGetFlags, 2030, cuMemHostGetFlags) \
@@ -150,11 +163,14 @@
 	CALL(cuMemImportFromShareableHandle, 10020, cuMemImportFromShareableHandle) \
 	CALL(cuMemMap, 10020, cuMemMap) \
 	CALL(cuMemPoolGetAccess, 11020, cuMemPoolGetAccess) \
+	CALL(cuMemPoolGetAttribute, 11020, cuMemPoolGetAttribute) \
 	CALL(cuMemPoolSetAccess, 11020, cuMemPoolSetAccess) \
+	CALL(cuMemPoolSetAttribute, 11020, cuMemPoolSetAttribute) \
 	CALL(cuMemPoolTrimTo, 11020, cuMemPoolTrimTo) \
 	CALL(cuMemRelease, 10020, cuMemRelease) \
 	CALL(cuMemRetainAllocationHandle, 11000, cuMemRetainAllocationHandle) \
 	CALL(cuMemSetAccess, 10020, cuMemSetAccess) \
+	CALL(cuMemSetMemPool, 13000, cuMemSetMemPool) \
 	CALL(cuMemUnmap, 10020, cuMemUnmap) \
 	PTDS(cuMemcpy, 4000, cuMemcpy, cuMemcpy_ptds) \
 	PTDS(cuMemcpy2D, 3020, cuMemcpy2D_v2, cuMemcpy2D_v2_ptds) \
@@ -204,15 +220,27 @@
 	CALL(cuOccupancyMaxPotentialBlockSize, 6050, cuOccupancyMaxPotentialBlockSize) \
 	CALL(cuOccupancyMaxPotentialBlockSizeWithFlags, 7000, \
 	     cuOccupancyMaxPotentialBlockSizeWithFlags) \
+	CALL(cuParamSetSize, 2000, cuParamSetSize) \
+	CALL(cuParamSetf, 2000, cuParamSetf) \
+	CALL(cuParamSeti, 2000, cuParamSeti) \
+	CALL(cuParamSetv, 2000, cuParamSetv) \
 	CALL(cuPointerGetAttribute, 4000, cuPointerGetAttribute) \
 	CALL(cuPointerGetAttributes, 7000, cuPointerGetAttributes) \
 	CALL(cuPointerSetAttribute, 6000, cuPointerSetAttribute) \
+	CALL(cuProfilerStart, 4000, cuProfilerStart) \
+	CALL(cuProfilerStop, 4000, cuProfilerStop) \
 	PTDS(cuStreamAddCallback, 5000, cuStreamAddCallback, cuStreamAddCallback_ptsz) \
 	CALL(cuStreamCreate, 2000, cuStreamCreate) \
 	CALL(cuStreamCreateWithPriority, 5050, cuStreamCreateWithPriority) \
 	CALL(cuStreamDestroy, 2000, cuStreamDestroy) \
 	CALL(cuStreamDestroy, 4000, cuStreamDestroy_v2) \
+	PTDS(cuStreamGetCaptureInfo, 10010, cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_ptsz) \
+	PTDS(cuStreamGetCaptureInfo, 11030, \
+	     cuStreamGetCaptureInfo_v2, cuStreamGetCaptureInfo_v2_ptsz) \
+	PTDS(cuStreamGetCaptureInfo, 12030, \
+	     cuStreamGetCaptureInfo_v3, cuStreamGetCaptureInfo_v3_ptsz) \
 	PTDS(cuStreamGetCtx, 9020, cuStreamGetCtx, cuStreamGetCtx_ptsz) \
+	PTDS(cuStreamGetCtx, 12050, cuStreamGetCtx_v2, cuStreamGetCtx_v2_ptsz) \
 	PTDS(cuStreamGetDevice, 12080, cuStreamGetDevice, cuStreamGetDevice_ptsz) \
 	PTDS(cuStreamGetFlags, 5050, cuStreamGetFlags, cuStreamGetFlags_ptsz) \
 	PTDS(cuStreamGetId, 12000, cuStreamGetId, cuStreamGetId_ptsz) \
@@ -220,6 +248,7 @@
 	PTDS(cuStreamIsCapturing, 10000, cuStreamIsCapturing, cuStreamIsCapturing_ptsz) \
 	PTDS(cuStreamQuery, 2000, cuStreamQuery, cuStreamQuery_ptsz) \
 	PTDS(cuStreamSynchronize, 2000, cuStreamSynchronize, cuStreamSynchronize_ptsz) \
-	PTDS(cuStreamWaitEvent, 3020, cuStreamWaitEvent, cuStreamWaitEvent_ptsz)
+	PTDS(cuStreamWaitEvent, 3020, cuStreamWaitEvent, cuStreamWaitEvent_ptsz) \
+	CALL(cuThreadExchangeStreamCaptureMode, 10010, cuThreadExchangeStreamCaptureMode)
 
 #endif

@@ -161,6 +161,40 @@ EXPORT CUresult cuCtxDestroy(CUcontext ctx)
 	return cuCtxDestroy_v2(ctx);
 }
 
+/* Deprecated since CUDA 4.0: counts the users of the current context, which began with cuCtxCreate's. */
+EXPORT CUresult cuCtxAttach(CUcontext *out, unsigned int flags)
+{
+	struct context *ctx;
+	CUresult r = out && !flags ? soft_enter(&ctx) : CUDA_ERROR_INVALID_VALUE;
+
+	if (r)
+		return r;
+	ctx->n_attached++;
+	*out = ctx->handle;
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+/* The last user destroys the context. */
+EXPORT CUresult cuCtxDetach(CUcontext handle)
+{
+	struct context *ctx;
+	CUresult r = handle ? soft_enter_after_fault(&ctx) : CUDA_ERROR_INVALID_VALUE;
+	bool is_last;
+
+	if (r)
+		return r;
+	if (ctx->handle != (void *)handle) {
+		soft_unlock();
+		return soft_refuse(CUDA_ERROR_INVALID_CONTEXT, "cuCtxDetach: the context is not current to this thread");
+	}
+	is_last = !ctx->n_attached;
+	if (!is_last)
+		ctx->n_attached--;
+	soft_unlock();
+	return is_last ? cuCtxDestroy_v2(handle) : CUDA_SUCCESS;
+}
+
 /* ---- the current context -------------------------------------------------------------------- */
 
 EXPORT CUresult cuCtxPushCurrent_v2(CUcontext handle)

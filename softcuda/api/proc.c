@@ -1,6 +1,7 @@
 /* proc.c — cuGetProcAddress: find the symbol of a call with the interface of a CUDA version. */
 #include "softcuda/api/base/state_internal.h"
 #include "softcuda/api/calls_internal.h"
+#include "softcuda/api/refused_calls_internal.h"
 
 #include <string.h>
 
@@ -15,6 +16,12 @@ static const struct row {
 #define PTDS(name, since, symbol, per_thread)                                                  \
 	{ #name, since, (entry_point)symbol, (entry_point)per_thread },
 	SOFT_CALLS(CALL, PTDS)
+#undef CALL
+#undef PTDS
+#define CALL(name, since, symbol, why) { #name, since, (entry_point)soft_refused_##symbol, NULL },
+#define PTDS(name, since, symbol, per_thread, why)                                              \
+	{ #name, since, (entry_point)soft_refused_##symbol, (entry_point)soft_refused_##per_thread },
+	SOFT_REFUSED(CALL, PTDS)
 #undef CALL
 #undef PTDS
 };
@@ -57,7 +64,7 @@ EXPORT CUresult cuGetProcAddress_v2(const char *name, void **out, int version, c
 			  : known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
 				  : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 	if (!row)  /* CUDA Driver API: success with *out NULL; *status gives the reason */
-		return soft_refuse(CUDA_SUCCESS, "cuGetProcAddress: %s of CUDA %d.%d is not implemented",
+		return soft_refuse(CUDA_SUCCESS, "cuGetProcAddress: there is no %s in CUDA %d.%d",
 				   name, version / 1000, version % 1000 / 10);
 	call = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM && row->per_thread
 		       ? row->per_thread
@@ -66,9 +73,23 @@ EXPORT CUresult cuGetProcAddress_v2(const char *name, void **out, int version, c
 	return CUDA_SUCCESS;
 }
 
+/* For programs with per-thread default streams; a flag chooses the other kind, too. */
+EXPORT CUresult cuGetProcAddress_v2_ptsz(const char *name, void **out, int version, cuuint64_t flags,
+					 CUdriverProcAddressQueryResult *status)
+{
+	if (flags == CU_GET_PROC_ADDRESS_DEFAULT)
+		flags = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+	return cuGetProcAddress_v2(name, out, version, flags, status);
+}
+
 EXPORT CUresult cuGetProcAddress(const char *name, void **out, int version, cuuint64_t flags)
 {
 	return cuGetProcAddress_v2(name, out, version, flags, NULL);
+}
+
+EXPORT CUresult cuGetProcAddress_ptsz(const char *name, void **out, int version, cuuint64_t flags)
+{
+	return cuGetProcAddress_v2_ptsz(name, out, version, flags, NULL);
 }
 
 /* NVIDIA's private interfaces, by UUID, are not implemented.  The call itself must exist, because NVRTC uses it when

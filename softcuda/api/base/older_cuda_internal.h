@@ -9,6 +9,13 @@
 #endif
 #include <cuda.h>
 
+/* <cuda.h> has these two only as macros: cuGetProcAddress of programs with per-thread default streams. */
+CUresult cuGetProcAddress_ptsz(const char *name, void **out, int version, cuuint64_t flags);
+CUresult cuGetProcAddress_v2_ptsz(const char *name, void **out, int version, cuuint64_t flags,
+				  CUdriverProcAddressQueryResult *status);
+CUresult cuProfilerStart(void);  /* cudaProfiler.h, which some toolkits lack */
+CUresult cuProfilerStop(void);
+
 #if CUDA_VERSION < 12050
 typedef struct CUctxCreateParams_st {
 	CUexecAffinityParam *execAffinityParams;
@@ -20,6 +27,8 @@ CUresult cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params, unsigned int 
 CUresult cuKernelGetLibrary(CUlibrary *out, CUkernel kernel);
 CUresult cuCtxRecordEvent(CUcontext ctx, CUevent event);
 CUresult cuCtxWaitEvent(CUcontext ctx, CUevent event);
+CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext *out, CUgreenCtx *green);
+CUresult cuStreamGetCtx_v2_ptsz(CUstream stream, CUcontext *out, CUgreenCtx *green);
 #endif
 
 #if CUDA_VERSION < 12080
@@ -31,6 +40,9 @@ CUresult cuStreamGetDevice_ptsz(CUstream stream, CUdevice *out);
 #if CUDA_VERSION < 13000
 CUresult cuCtxGetDevice_v2(CUdevice *out, CUcontext ctx);
 CUresult cuCtxSynchronize_v2(CUcontext ctx);
+CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *location, CUmemAllocationType type);
+CUresult cuMemGetMemPool(CUmemoryPool *out, CUmemLocation *location, CUmemAllocationType type);
+CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool);
 #endif
 
 #endif

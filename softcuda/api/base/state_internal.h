@@ -59,6 +59,10 @@ struct device {
 	struct context *primary;     /* created by the first cuDevicePrimaryCtxRetain, then kept */
 	void *pool;                  /* handle of the default memory pool */
 	uint32_t pool_readers, pool_writers;  /* bit d: device d may use the pool's memory, too */
+	int pool_no_reuse[3];        /* not 0: a setting for reuse is off (memory/pool_attribute.c) */
+	uint64_t pool_threshold;     /* CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
+	uint64_t pool_bytes;         /* allocated from the pool now */
+	uint64_t pool_high[2];       /* the most bytes since the attributes RESERVED_MEM_HIGH, USED_MEM_HIGH were set to 0 */
 	uint64_t allocated_bytes;
 };
 
@@ -70,6 +74,7 @@ struct context {
 	unsigned n_peers;
 	unsigned flags;
 	bool is_primary, active;     /* active: usable; a primary context can be activated again */
+	unsigned n_attached;         /* calls of cuCtxAttach without cuCtxDetach */
 	unsigned n_retained;         /* reference count of a primary context */
 	CUresult fault;              /* not 0: a kernel has failed, and every later call returns this error */
 	CUfunc_cache cache_config;

@@ -21,6 +21,7 @@ struct function {
 	const gpul_exec_kernel_info *info;
 	int max_dynamic_shared;      /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
 	int carveout;
+	struct old_launch *old;      /* old_launch.c; NULL: those calls were not used */
 };
 
 struct module {

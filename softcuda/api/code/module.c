@@ -130,8 +130,10 @@ CUresult soft_module_create(struct context *ctx, struct code *code, struct modul
 
 void soft_module_destroy(struct module *m)
 {
-	for (size_t i = 0; m->functions && i < m->n_functions; i++)
+	for (size_t i = 0; m->functions && i < m->n_functions; i++) {
 		soft_handle_free(m->functions[i].handle);
+		free(m->functions[i].old);
+	}
 	free(m->functions);
 	soft_handle_free(m->handle);
 	list_remove(&m->link);

@@ -114,6 +114,8 @@ CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsign
 	list_append(&ctx->allocations, &a->link);
 	if (is_counted(a))
 		ctx->device->allocated_bytes += a->bytes;
+	if (a->kind == ALLOC_ASYNC)
+		soft_pool_count(a->device, a->bytes);
 	return CUDA_SUCCESS;
 }
 
@@ -207,6 +209,8 @@ void soft_allocation_free(struct allocation *a)
 	list_remove(&a->link);
 	if (is_counted(a))
 		a->ctx->device->allocated_bytes -= a->bytes;
+	if (a->kind == ALLOC_ASYNC)
+		a->device->pool_bytes -= a->bytes;
 	free_pages(a);
 	free(a);
 }

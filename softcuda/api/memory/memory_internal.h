@@ -49,6 +49,13 @@ struct allocation *soft_allocation_at(uint64_t address);
 /* peer.c: remove the context from all peer relations; the caller holds the lock. */
 void soft_peer_forget(struct context *ctx);
 
+/* ---- pool_attribute.c -------------------------------------------------------------------- */
+
+/* Find the device of a pool's handle. */
+CUresult soft_pool_find(CUmemoryPool handle, struct device **out);
+/* Count bytes that were allocated from the device's pool; the caller holds the lock. */
+void soft_pool_count(struct device *d, size_t bytes);
+
 /* ---- move.c: the operations of copies and fills ------------------------------------------ */
 
 struct copy {                        /* in up to three dimensions; pitches are in bytes */

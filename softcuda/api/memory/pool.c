@@ -36,25 +36,13 @@ EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *out, CUdevice dev)
 	return cuDeviceGetDefaultMemPool(out, dev);
 }
 
-static CUresult find_pool(CUmemoryPool handle, struct device **out)
-{
-	CUresult r = soft_check_initialised();
-
-	if (r)
-		return r;
-	soft_lock();
-	*out = soft_handle_find(HANDLE_POOL, handle);
-	soft_unlock();
-	return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
 EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 {
 	struct device *d, *of_pool;
 	CUresult r = soft_find_device(dev, &d);
 
 	if (!r)
-		r = find_pool(pool, &of_pool);
+		r = soft_pool_find(pool, &of_pool);
 	if (!r && of_pool != d)
 		r = CUDA_ERROR_INVALID_VALUE;
 	return r;
@@ -65,7 +53,46 @@ EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes)
 	struct device *d;
 
 	(void)bytes;  /* nothing to trim: the pool caches nothing */
-	return find_pool(pool, &d);
+	return soft_pool_find(pool, &d);
+}
+
+/* ---- pools by location (CUDA 13.0) ------------------------------------------------------- */
+
+/* The device of a location; only memory of a device has a pool here. */
+static CUresult check_location(const CUmemLocation *location, CUmemAllocationType type, struct device **out)
+{
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	if (!location || type == CU_MEM_ALLOCATION_TYPE_INVALID)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED)
+		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED,
+				   "only devices have memory pools here, and only of pinned memory: location type %d, memory type %d",
+				   (int)location->type, (int)type);
+	return soft_find_device(location->id, out);
+}
+
+EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *location, CUmemAllocationType type)
+{
+	struct device *d;
+	CUresult r = check_location(location, type, &d);
+
+	return r ? r : cuDeviceGetDefaultMemPool(out, d->ordinal);
+}
+
+EXPORT CUresult cuMemGetMemPool(CUmemoryPool *out, CUmemLocation *location, CUmemAllocationType type)
+{
+	return cuMemGetDefaultMemPool(out, location, type);
+}
+
+EXPORT CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
+{
+	struct device *d;
+	CUresult r = check_location(location, type, &d);
+
+	return r ? r : cuDeviceSetMemPool(d->ordinal, pool);
 }
 
 /* ---- other devices ---------------------------------------------------------------------- */
@@ -103,7 +130,7 @@ static void set_pool_access(struct device *owner, const CUmemAccessDesc *d)
 EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *list, size_t count)
 {
 	struct device *owner;
-	CUresult r = find_pool(pool, &owner);
+	CUresult r = soft_pool_find(pool, &owner);
 
 	if (r)
 		return r;
@@ -130,7 +157,7 @@ EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool,
 				   CUmemLocation *location)
 {
 	struct device *owner, *user;
-	CUresult r = find_pool(pool, &owner);
+	CUresult r = soft_pool_find(pool, &owner);
 	uint32_t bit;
 
 	if (r)
@@ -175,7 +202,7 @@ EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t bytes, CUmemory
 					CUstream stream)
 {
 	struct device *d;
-	CUresult r = find_pool(pool, &d);
+	CUresult r = soft_pool_find(pool, &d);
 
 	return r ? r : cuMemAllocAsync(out, bytes, stream);
 }

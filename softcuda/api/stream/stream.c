@@ -310,17 +310,3 @@ EXPORT CUresult cuStreamGetDevice(CUstream handle, CUdevice *out)
 	soft_unlock();
 	return CUDA_SUCCESS;
 }
-
-/* No stream ever captures, because graphs are not implemented. */
-EXPORT CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status)
-{
-	struct context *ctx;
-	struct stream *s;
-	CUresult r = status ? soft_enter_stream(handle, &ctx, &s) : CUDA_ERROR_INVALID_VALUE;
-
-	if (r)
-		return r;
-	*status = CU_STREAM_CAPTURE_STATUS_NONE;
-	soft_unlock();
-	return CUDA_SUCCESS;
-}
