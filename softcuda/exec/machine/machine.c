@@ -2,7 +2,9 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
+#include "core/clock.h"
 #include "core/parallel.h"
 #include "core/thread.h"
 #include "softcuda/exec/warp/warp_internal.h"
@@ -21,6 +23,34 @@ static void print_to_stdout(void *user, const char *text, size_t text_bytes)
 	fwrite(text, 1, text_bytes, stdout);
 }
 
+/* ---- %globaltimer -----------------------------------------------------------------------------------
+ *
+ * It begins with the wall-clock time, as on a GPU, then runs with the monotonic clock, so that a kernel's time-out is right
+ * when the wall clock is set.  All machines of a process have the same offset. */
+
+static uint64_t wall_minus_monotonic;
+static pthread_once_t wall_once = PTHREAD_ONCE_INIT;
+
+/* Read the wall clock between two reads of the monotonic clock.  Of several trials the shortest is the most accurate: in
+ * the others the thread may have been interrupted. */
+static void read_wall_clock(void)
+{
+	uint64_t shortest = UINT64_MAX;
+
+	for (int trial = 0; trial < 8; trial++) {
+		uint64_t before = gpul_clock_ns(), wall, between;
+		struct timespec t;
+
+		clock_gettime(CLOCK_REALTIME, &t);
+		wall = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+		between = gpul_clock_ns() - before;
+		if (between < shortest) {
+			shortest = between;
+			wall_minus_monotonic = wall - (before + between / 2);
+		}
+	}
+}
+
 gpul_status gpul_exec_machine_create(gpul_exec_memory *memory,
 				     const gpul_exec_machine_options *options,
 				     gpul_exec_machine **out, gpul_error *err)
@@ -29,6 +59,8 @@ gpul_status gpul_exec_machine_create(gpul_exec_memory *memory,
 
 	if (!m)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the machine");
+	pthread_once(&wall_once, read_wall_clock);
+	m->globaltimer_offset = wall_minus_monotonic;
 	m->memory = memory;
 	if (options)
 		m->options = *options;

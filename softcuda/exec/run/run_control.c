@@ -1,7 +1,7 @@
 /* run_control.c — handlers of control flow: guards, branches, calls, exit, barriers, fences, clocks. */
 #include "softcuda/exec/run/run_internal.h"
 
-#include <time.h>
+#include "core/clock.h"
 
 HANDLER(GUARD)
 {
@@ -168,36 +168,27 @@ HANDLER(FENCE_SC)
 	return i + 1;
 }
 
-static uint64_t nanoseconds(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* Update a clock register before it is read; e: the register, n: its width in bytes.  A read counts as a poll, because a
  * loop that reads the clock is usually waiting. */
 HANDLER(READ_CLOCK)
 {
 	struct warp_state *s = state_of(w);
-	uint64_t now;
+	uint64_t now = gpul_clock_ns();
 
 	s->block->polls = true;
 	s->back_edges -= POLL_COST;
 	switch (i->e) {
 	case GPUL_PTX_SREG_GLOBALTIMER:
 	case GPUL_PTX_SREG_GLOBALTIMER_LO:
-		now = nanoseconds(CLOCK_REALTIME);
+		now += s->block->launch->machine->globaltimer_offset;
 		break;
 	case GPUL_PTX_SREG_GLOBALTIMER_HI:
-		now = nanoseconds(CLOCK_REALTIME) >> 32;
+		now = (now + s->block->launch->machine->globaltimer_offset) >> 32;
 		break;
 	case GPUL_PTX_SREG_CLOCK_HI:
-		now = nanoseconds(CLOCK_MONOTONIC) >> 32;
+		now >>= 32;
 		break;
 	default:
-		now = nanoseconds(CLOCK_MONOTONIC);
 		break;
 	}
 	if (i->n == 8)

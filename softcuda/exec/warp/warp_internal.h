@@ -276,6 +276,7 @@ struct gpul_exec_machine {
 	unsigned n_workers, n_sleeping;
 	bool started;
 	struct heap *heap;               /* created by the first device malloc */
+	uint64_t globaltimer_offset;     /* %globaltimer minus gpul_clock_ns() */
 	_Atomic bool stops;              /* a listed launch was stopped: a worker must end it */
 	_Atomic bool quits;              /* workers abort all launches and exit */
 	_Atomic bool paused;             /* workers begin no turn (gpul_exec_machine_pause) */
