@@ -151,6 +151,11 @@ static const struct job jobs[] = {
 	  "mandel",
 	  setup_mandel,
 	  { { 32, 32, 1 }, { 16, 16, 1 } } },
+	{ "split warp",
+	  "bench/kernels/split.ptx",
+	  "split",
+	  setup_fmaloop,
+	  { { 256, 1, 1 }, { 256, 1, 1 } } },
 	{ "nbody 4096", KERNELS, "nbody", setup_nbody, { { 16, 1, 1 }, { 256, 1, 1 } } },
 };
 

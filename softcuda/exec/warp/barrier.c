@@ -47,6 +47,7 @@ static void complete_barrier(struct block *b, unsigned id)
 		for (unsigned n = 0; n < s->n_splits; n++)
 			if (s->splits[n].state == SPLIT_BARRIER && s->splits[n].barrier == id)
 				release_split(s, &s->splits[n], r);
+		gpul_split_merge_released(s);
 	}
 	memset(r, 0, sizeof *r);
 }

@@ -136,24 +136,42 @@ static bool choose_split(struct warp_state *s)
 	return best;
 }
 
+static bool have_met(const struct split *a, const struct split *b)
+{
+	return a->pc == b->pc && a->frame == b->frame && can_merge(a) && can_merge(b);
+}
+
+/* Move the lanes of split k to `me`. */
+static void merge_split(struct warp_state *s, struct split *me, unsigned k)
+{
+	const struct split *p = &s->splits[k];
+
+	if (p->state == SPLIT_SYNC || me->state == SPLIT_SYNC)
+		me->state = SPLIT_READY;  /* executes its *.sync again, with more lanes */
+	me->mask |= p->mask;
+	me->back_edges = p->back_edges < me->back_edges ? p->back_edges : me->back_edges;
+	remove_split(s, k);
+}
+
 /* The current split stopped at pc: merge it with another split at the same pc and frame. */
 static void merge_current_split(struct warp_state *s)
 {
 	struct split *me = &s->splits[s->current];
 
-	for (unsigned k = 0; k < s->n_splits; k++) {
-		struct split *p = &s->splits[k];
+	for (unsigned k = 0; k < s->n_splits; k++)
+		if (k != s->current && have_met(me, &s->splits[k])) {
+			merge_split(s, me, k);
+			return;
+		}
+}
 
-		if (k == s->current || p->pc != me->pc || p->frame != me->frame || !can_merge(p))
-			continue;
-		if (p->state == SPLIT_SYNC || me->state == SPLIT_SYNC)
-			me->state = SPLIT_READY;  /* executes its *.sync again, with more lanes */
-		me->mask |= p->mask;
-		me->back_edges =
-			p->back_edges < me->back_edges ? p->back_edges : me->back_edges;
-		remove_split(s, k);
-		return;
-	}
+/* A barrier is complete: splits that waited at the same instruction continue as one split. */
+void gpul_split_merge_released(struct warp_state *s)
+{
+	for (unsigned k = 0; k < s->n_splits; k++)
+		for (unsigned n = s->n_splits - 1; n > k; n--)
+			if (have_met(&s->splits[k], &s->splits[n]))
+				merge_split(s, &s->splits[k], n);
 }
 
 static uint32_t parked_lanes(const struct warp_state *s, uint32_t need, bool any_need)

@@ -10,7 +10,7 @@
  * split has an unlimited window, so converged code has no overhead.  The scheduler runs the split with the deepest
  * frame, then with the lowest pc: diverged lanes reconverge there soonest.  A split that has looped for
  * long, or sleeps, waits until the other splits have had a turn, so that a lane can wait for another
- * lane of its own warp.
+ * lane of its own warp.  Splits that waited at the same barrier instruction merge when the barrier is complete.
  *
  * Handlers return the next instruction, or s->limit after setting s->event. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_WARP_WARP_INTERNAL_H
@@ -204,6 +204,7 @@ const struct insn *gpul_split_diverge(struct warp_state *s, const struct insn *i
 const struct insn *gpul_split_scatter(struct warp_state *s, const struct insn *const target[LANES],
 				      struct frame *const frame[LANES]);
 const struct insn *gpul_split_exit(struct warp_state *s);
+void gpul_split_merge_released(struct warp_state *s);
 void gpul_split_start(struct warp_state *s, const struct insn *entry, struct frame *frame, uint32_t mask);
 /* Run until the warp ends, waits, or all its splits have had a turn. */
 enum warp_result { WARP_DONE, WARP_WAITS, WARP_YIELDS, WARP_FAULT } gpul_warp_run(struct warp_state *s);

@@ -103,6 +103,7 @@ struct printer {
 	const struct random_program *p;
 	FILE *out;
 	int labels; /* number of labels used so far; mask and counter registers have the same numbers */
+	int detours; /* number of detours to the end of the kernel */
 };
 
 static void put(struct printer *w, const char *format, ...)
@@ -207,6 +208,27 @@ static void print_call_either(struct printer *w, const struct node *n, int mask)
 	put(w, "call (%%v%u), %%f, (%%v%u, %%v%u, %%t), PROTOTYPE;", n->dst, n->a, n->b);
 }
 
+/* The lanes arrive at the next instruction in up to three groups, one after the other: two groups branch to the end of the
+ * function and back. */
+static void print_detour(struct printer *w, const struct node *n)
+{
+	int label = w->detours++;
+
+	put(w, "and.b32 %%t, %%v%u, 3;", n->b);
+	put(w, "setp.eq.u32 %%p, %%t, 0;");
+	put(w, "@%%p bra AWAY%d;", label);
+	put(w, "setp.eq.u32 %%p, %%t, 1;");
+	put(w, "@%%p bra FAR%d;", label);
+	fprintf(w->out, "BACK%d:\n", label);
+}
+
+static void print_ends_of_detours(struct printer *w)
+{
+	for (int label = 0; label < w->detours; label++)
+		fprintf(w->out, "AWAY%d:\n\tadd.u32 %%t, %%t, 1;\n\tbra BACK%d;\nFAR%d:\n\tbra BACK%d;\n", label, label, label,
+			label);
+}
+
 /* Every thread stores a value and reads another thread's; the second barrier keeps the slots until all
  * threads have read. */
 static void print_exchange(struct printer *w, const struct node *n)
@@ -215,13 +237,16 @@ static void print_exchange(struct printer *w, const struct node *n)
 	put(w, "mov.u32 %%u, slots;");
 	put(w, "mad.lo.u32 %%u, %%t, 4, %%u;");
 	put(w, "st.shared.u32 [%%u], %%v%u;", n->a);
+	print_detour(w, n);
 	put(w, "bar.sync 0;");
+	put(w, "mov.u32 %%t, %%tid.x;");
 	put(w, "mad.lo.u32 %%t, %%t, %u, %u;", n->k, n->b);
 	put(w, "mov.u32 %%u, %%ntid.x;");
 	put(w, "rem.u32 %%t, %%t, %%u;");
 	put(w, "mov.u32 %%u, slots;");
 	put(w, "mad.lo.u32 %%u, %%t, 4, %%u;");
 	put(w, "ld.shared.u32 %%v%u, [%%u];", n->dst);
+	print_detour(w, n);
 	put(w, "bar.sync 0;");
 }
 
@@ -318,6 +343,7 @@ static void print_kernel(struct printer *w)
 	for (int v = 0; v < RANDOM_VARS; v++)
 		put(w, "st.global.u32 [%%a+%d], %%v%d;", v * 4, v);
 	put(w, "ret;");
+	print_ends_of_detours(w);
 	fprintf(w->out, "}\n");
 }
 

@@ -118,6 +118,100 @@ static void lanes_that_wait_for_each_other_at_different_barriers_fault(void **st
 	rig_close(r);
 }
 
+/* Four groups of lanes go separate ways to the label MEET and arrive there one after the other, because the instructions
+ * of these ways follow the rest of the kernel. */
+#define SEPARATE_WAYS                                                                                     \
+	"and.b32 %r1, %t, 3; setp.eq.u32 %p1, %r1, 1; @%p1 bra WAY1; setp.eq.u32 %p1, %r1, 2; @%p1 bra WAY2;\n" \
+	"setp.eq.u32 %p1, %r1, 3; @%p1 bra WAY3;\n"
+#define END_OF_WAYS                                                                                       \
+	"mad.lo.u32 %r2, %r2, 100, %r5; st.global.u32 [%mine], %r2; ret;\n"                               \
+	"WAY1: add.u32 %r5, %r5, 0; bra MEET; WAY2: add.u32 %r5, %r5, 0; bra MEET; WAY3: add.u32 %r5, %r5, 0; bra MEET; }"
+
+static void lanes_that_arrive_apart_continue_together(void **state)
+{
+	static const struct { const char *barrier; unsigned result;
+	} rows[] = {
+		{ "bar.sync 0;", 0 },
+		{ "barrier.sync 3;", 0 },
+		{ "barrier.sync 1, 64;", 0 },
+		{ "bar.red.popc.u32 %r5, 0, %p5;", 40 },
+		{ "barrier.red.popc.u32 %r5, 2, 64, %p5;", 40 },
+		{ "bar.red.or.pred %p6, 0, %p5; @%p6 mov.u32 %r5, 7;", 7 },
+		{ "bar.red.and.pred %p6, 0, %p5; @%p6 mov.u32 %r5, 7;", 0 },
+		{ "bar.arrive 4, 64; bar.sync 0;", 0 },
+		{ "barrier.cluster.arrive; barrier.cluster.wait;", 0 },
+	};
+
+	(void)state;
+	for (unsigned k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+		char text[4096];
+		struct rig *r;
+		uint32_t *out;
+
+		snprintf(text, sizeof text, "%s%s%s%s",
+			 PTX_HEADER KERNEL_OUT("k") "mov.u32 %r5, 0; setp.lt.u32 %p5, %t, 40;\n" SEPARATE_WAYS "MEET: ",
+			 rows[k].barrier, " activemask.b32 %r2; popc.b32 %r2, %r2;\n", END_OF_WAYS);
+		r = rig_open(text);
+		out = rig_memory(r, 64 * 4);
+		rig_expect_ok(r, "k", 1, 64, out, 0);
+		for (unsigned n = 0; n < 64; n++)
+			if (out[n] != 3200 + rows[k].result)
+				fail_msg("%s: thread %u: %u lanes, result %u", rows[k].barrier, n, out[n] / 100, out[n] % 100);
+		rig_close(r);
+	}
+}
+
+/* Warp 1 exits while warp 0 waits: its exit releases the barrier. */
+static void an_exit_releases_lanes_that_arrived_apart_together(void **state)
+{
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
+		"mov.u32 %r5, 0; setp.lt.u32 %p2, %t, 32; @%p2 bra STAY;\n"
+		"L: nanosleep.u32 10; add.u32 %r5, %r5, 1; setp.lt.u32 %p3, %r5, 20; @%p3 bra L; exit;\n"
+		"STAY:" SEPARATE_WAYS "MEET: bar.sync 0; activemask.b32 %r2; popc.b32 %r2, %r2;\n" END_OF_WAYS);
+	uint32_t *out = rig_memory(r, 64 * 4);
+
+	(void)state;
+	rig_expect_ok(r, "k", 1, 64, out, 0);
+	for (unsigned n = 0; n < 64; n++)
+		assert_int_equal(out[n], n < 32 ? 3200 : 0);
+	rig_close(r);
+}
+
+/* The lower lanes of both warps wait behind the barrier, at the instruction where the released lanes continue. */
+static void released_lanes_meet_lanes_that_did_not_need_the_barrier(void **state)
+{
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
+		"mov.u32 %r5, 0; and.b32 %r1, %t, 16; setp.eq.u32 %p1, %r1, 0; @%p1 bra BEHIND;\n"
+		"barrier.sync 1, 32;\n"
+		"BEHIND: bar.warp.sync -1; activemask.b32 %r2; popc.b32 %r2, %r2; st.global.u32 [%mine], %r2; ret; }");
+	uint32_t *out = rig_memory(r, 64 * 4);
+
+	(void)state;
+	rig_expect_ok(r, "k", 1, 64, out, 0);
+	for (unsigned n = 0; n < 64; n++)
+		assert_int_equal(out[n], 32);
+	rig_close(r);
+}
+
+/* Each thread counts at the barrier instruction that it executes: the same barrier at two instructions. */
+static void diverged_lanes_arrive_at_different_instructions(void **state)
+{
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
+		"mov.u32 %r5, 0; setp.lt.u32 %p5, %t, 50; and.b32 %r1, %t, 3; setp.eq.u32 %p1, %r1, 0; @%p1 bra OTHER;\n"
+		"barrier.red.popc.u32 %r5, 1, %p5; bra DONE;\n"
+		"OTHER: barrier.red.popc.u32 %r5, 1, !%p5; add.u32 %r5, %r5, 1000;\n"
+		"DONE: activemask.b32 %r2; popc.b32 %r2, %r2; mad.lo.u32 %r5, %r2, 10000, %r5; st.global.u32 [%mine], %r5; ret; }");
+	uint32_t *out = rig_memory(r, 64 * 4), yes = 0;
+
+	(void)state;
+	for (unsigned n = 0; n < 64; n++)
+		yes += n % 4 ? n < 50 : n >= 50;
+	rig_expect_ok(r, "k", 1, 64, out, 0);
+	for (unsigned n = 0; n < 64; n++)
+		assert_int_equal(out[n], 320000 + yes + (n % 4 ? 0 : 1000));
+	rig_close(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -128,6 +222,10 @@ int main(void)
 		cmocka_unit_test(a_barrier_that_cannot_complete_is_a_fault),
 		cmocka_unit_test(diverged_lanes_synchronise_at_different_instructions),
 		cmocka_unit_test(lanes_that_wait_for_each_other_at_different_barriers_fault),
+		cmocka_unit_test(lanes_that_arrive_apart_continue_together),
+		cmocka_unit_test(an_exit_releases_lanes_that_arrived_apart_together),
+		cmocka_unit_test(released_lanes_meet_lanes_that_did_not_need_the_barrier),
+		cmocka_unit_test(diverged_lanes_arrive_at_different_instructions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
