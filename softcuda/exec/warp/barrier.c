@@ -52,6 +52,31 @@ static void complete_barrier(struct block *b, unsigned id)
 	memset(r, 0, sizeof *r);
 }
 
+/* The lanes of mask whose operand differs from the first lane's. */
+static uint32_t lanes_that_differ(const struct warp_state *s, opref operand, uint32_t mask)
+{
+	const uint32_t *value = U32(&s->w, operand), first = value[first_lane(mask)];
+	uint32_t differ = 0;
+
+	if ((operand & 3) == BANK_CONSTS)  /* the usual case */
+		return 0;
+	for (unsigned l = 0; l < LANES; l++)
+		differ |= (uint32_t)(value[l] != first) << l;
+	return differ & mask;
+}
+
+/* Each lane names its own barrier and thread count: lanes that name others execute the instruction after the first lane's. */
+static void leave_other_lanes(struct warp_state *s, struct split *me, const struct insn *i)
+{
+	uint32_t others = lanes_that_differ(s, i->a, me->mask) | (i->n ? lanes_that_differ(s, i->b, me->mask) : 0);
+
+	if (!others)
+		return;
+	me->mask &= ~others;
+	s->n_instructions -= count_lanes(others);  /* it has counted the instruction for all lanes */
+	gpul_split_add(s, me->frame, i, others);
+}
+
 /* The current split executed a barrier instruction: count its lanes; park it, except for bar.arrive. */
 void gpul_barrier_arrive(struct warp_state *s)
 {
@@ -61,8 +86,8 @@ void gpul_barrier_arrive(struct warp_state *s)
 	struct barrier *r;
 	uint32_t yes;
 
-	id = i->op == OP_BAR_CLUSTER ? CLUSTER_BARRIER
-				     : U32(&s->w, i->a)[lane] % CLUSTER_BARRIER;
+	id = i->op == OP_BAR_CLUSTER ? CLUSTER_BARRIER : U32(&s->w, i->a)[lane];
+	leave_other_lanes(s, me, i);
 	r = &s->block->barriers[id];
 	if (!r->in_use)
 		*r = (struct barrier){ .in_use = true, .all = true, .expected = i->n ? U32(&s->w, i->b)[lane] : 0 };

@@ -50,8 +50,8 @@ static void join_split(struct split *p, uint32_t mask)
 		p->state = SPLIT_READY;
 }
 
-static void add_lanes(struct warp_state *s, struct frame *frame, const struct insn *pc,
-		      uint32_t mask)
+/* Add the lanes of mask, which are no longer of the current split, to the split at pc, or make a split of them. */
+void gpul_split_add(struct warp_state *s, struct frame *frame, const struct insn *pc, uint32_t mask)
 {
 	for (unsigned k = 0; k < s->n_splits; k++) {
 		struct split *p = &s->splits[k];
@@ -79,7 +79,7 @@ const struct insn *gpul_split_diverge(struct warp_state *s, const struct insn *i
 		 high_mask = s->w.mask & ~low_mask;
 
 	count_run(s, i, low);
-	add_lanes(s, s->frame, high, high_mask);
+	gpul_split_add(s, s->frame, high, high_mask);
 	s->w.mask = low_mask;
 	s->splits[s->current].mask = low_mask;
 	if (high < s->limit)
@@ -100,7 +100,7 @@ const struct insn *gpul_split_scatter(struct warp_state *s,
 	s->current = LANES;  /* no split is the current one */
 	s->back_edges--;     /* a target may be a backward branch */
 	EACH_ACTIVE(l, &s->w)
-		add_lanes(s, frame[l], target[l], 1u << l);
+		gpul_split_add(s, frame[l], target[l], 1u << l);
 	return raise_event(s, EVENT_EXIT, s->run_start);
 }
 

@@ -204,6 +204,7 @@ const struct insn *gpul_split_diverge(struct warp_state *s, const struct insn *i
 const struct insn *gpul_split_scatter(struct warp_state *s, const struct insn *const target[LANES],
 				      struct frame *const frame[LANES]);
 const struct insn *gpul_split_exit(struct warp_state *s);
+void gpul_split_add(struct warp_state *s, struct frame *frame, const struct insn *pc, uint32_t mask);
 void gpul_split_merge_released(struct warp_state *s);
 void gpul_split_start(struct warp_state *s, const struct insn *entry, struct frame *frame, uint32_t mask);
 /* Run until the warp ends, waits, or all its splits have had a turn. */

@@ -212,6 +212,50 @@ static void diverged_lanes_arrive_at_different_instructions(void **state)
 	rig_close(r);
 }
 
+static void a_barrier_number_beyond_15_is_a_fault(void **state)
+{
+	static const char *const barriers[] = { "barrier.sync %r1;", "barrier.sync %r1, 32;", "barrier.arrive %r1, 64;",
+						"barrier.red.popc.u32 %r2, %r1, %p2;", "barrier.red.or.pred %p3, %r1, 32, %p2;",
+						"barrier.red.and.pred %p3, %r1, %p2;", "bar.sync %r1;" };
+
+	(void)state;
+	for (unsigned k = 0; k < sizeof barriers / sizeof barriers[0]; k++) {
+		char text[2048];
+		struct rig *r;
+
+		/* lane 9 names barrier x, the others barrier 15 */
+		snprintf(text, sizeof text, "%s%s ret; }",
+			 PTX_HEADER KERNEL_OUT("k") "cvt.u32.u64 %r3, %x; setp.eq.u32 %p2, %t, 9; selp.u32 %r1, %r3, 15, %p2;",
+			 barriers[k]);
+		r = rig_open(text);
+		assert_int_equal(rig_run(r, "k", 1, 32, NULL, 17), GPUL_EXEC_ILLEGAL_INSTRUCTION);
+		assert_non_null(strstr(r->fault.text, "barrier number 17: a block has the barriers 0 to 15"));
+		assert_int_equal(r->fault.thread[0], 9);
+		assert_int_equal(rig_run(r, "k", 1, 32, NULL, 16), GPUL_EXEC_ILLEGAL_INSTRUCTION);
+		assert_int_equal(rig_run(r, "k", 1, 32, NULL, 0xffffffff), GPUL_EXEC_ILLEGAL_INSTRUCTION);
+		if (strstr(barriers[k], "arrive") || !strstr(barriers[k], "32"))
+			rig_expect_ok(r, "k", 1, 32, NULL, 15);
+		rig_close(r);
+	}
+}
+
+/* Even lanes count at barrier 1 or 3, of 32 threads each, and odd lanes at barrier 2, of 64 threads. */
+static void each_lane_names_its_own_barrier(void **state)
+{
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
+		"and.b32 %r1, %t, 1; add.u32 %r2, %r1, 1; setp.lt.u32 %p2, %t, 20; setp.eq.u32 %p3, %r1, 0;\n"
+		"setp.ge.u32 %p4, %t, 64; and.pred %p4, %p4, %p3; @%p4 mov.u32 %r2, 3;\n"
+		"selp.u32 %r3, 32, 64, %p3; barrier.red.popc.u32 %r4, %r2, %r3, %p2;\n"
+		"bar.sync 0; st.global.u32 [%mine], %r4; ret; }");
+	uint32_t *out = rig_memory(r, 128 * 4);
+
+	(void)state;
+	rig_expect_ok(r, "k", 1, 128, out, 0);
+	for (unsigned n = 0; n < 128; n++)
+		assert_int_equal(out[n], n % 2 || n < 64 ? 10 : 0);
+	rig_close(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -226,6 +270,8 @@ int main(void)
 		cmocka_unit_test(an_exit_releases_lanes_that_arrived_apart_together),
 		cmocka_unit_test(released_lanes_meet_lanes_that_did_not_need_the_barrier),
 		cmocka_unit_test(diverged_lanes_arrive_at_different_instructions),
+		cmocka_unit_test(a_barrier_number_beyond_15_is_a_fault),
+		cmocka_unit_test(each_lane_names_its_own_barrier),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
