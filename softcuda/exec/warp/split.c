@@ -1,14 +1,8 @@
-/* split.c — divergence and reconvergence: creates, schedules and merges the splits of a warp (warp_internal.h). */
+/* split.c — divergence and reconvergence: creates and schedules the splits of a warp (warp_internal.h). */
 #include "softcuda/exec/warp/warp_internal.h"
 
 /* The limit of an unlimited window: not the address of any instruction. */
 #define NO_LIMIT ((const struct insn *)(UINTPTR_MAX & ~(uintptr_t)63))
-
-/* Lanes must not join a split that is already counted at a barrier, or whose *.sync was released. */
-static bool can_merge(const struct split *p)
-{
-	return p->state != SPLIT_BARRIER && !p->released;
-}
 
 static void set_window(struct warp_state *s)
 {
@@ -19,7 +13,7 @@ static void set_window(struct warp_state *s)
 	for (unsigned k = 0; k < s->n_splits; k++) {
 		const struct split *p = &s->splits[k];
 
-		if (k == s->current || p->frame != me->frame || !can_merge(p))
+		if (k == s->current || p->frame != me->frame || !split_can_merge(p))
 			continue;
 		if (p->pc > me->pc && p->pc < s->limit)
 			s->limit = p->pc;
@@ -35,39 +29,6 @@ void gpul_split_start(struct warp_state *s, const struct insn *entry, struct fra
 	s->n_splits = 1;
 	s->current = 0;
 	s->splits[0] = (struct split){ .pc = entry, .frame = frame, .mask = mask };
-}
-
-static void remove_split(struct warp_state *s, unsigned k)
-{
-	s->splits[k] = s->splits[--s->n_splits];
-}
-
-/* Add lanes to split p.  If p waits for lanes of its warp, it executes its instruction again: they may have arrived. */
-static void join_split(struct split *p, uint32_t mask)
-{
-	p->mask |= mask;
-	if (p->state == SPLIT_SYNC)
-		p->state = SPLIT_READY;
-}
-
-/* Add the lanes of mask, which are no longer of the current split, to the split at pc, or make a split of them. */
-void gpul_split_add(struct warp_state *s, struct frame *frame, const struct insn *pc, uint32_t mask)
-{
-	for (unsigned k = 0; k < s->n_splits; k++) {
-		struct split *p = &s->splits[k];
-
-		if (k != s->current && p->pc == pc && p->frame == frame && can_merge(p)) {
-			join_split(p, mask);
-			return;
-		}
-	}
-	s->splits[s->n_splits++] = (struct split){
-		.pc = pc,
-		.frame = frame,
-		.mask = mask,
-		.back_edges = s->back_edges,
-		.state = (uint8_t)(s->back_edges < 0 ? SPLIT_PASSED : SPLIT_READY)
-	};
 }
 
 const struct insn *gpul_split_diverge(struct warp_state *s, const struct insn *i,
@@ -96,7 +57,7 @@ const struct insn *gpul_split_scatter(struct warp_state *s,
 				      const struct insn *const target[LANES],
 				      struct frame *const frame[LANES])
 {
-	remove_split(s, s->current);
+	gpul_split_remove(s, s->current);
 	s->current = LANES;  /* no split is the current one */
 	s->back_edges--;     /* a target may be a backward branch */
 	EACH_ACTIVE(l, &s->w)
@@ -110,9 +71,9 @@ const struct insn *gpul_split_exit(struct warp_state *s)
 
 	s->w.live &= ~mask;
 	gpul_frame_leave(s->block->worker, s->frame, mask);
-	remove_split(s, s->current);
+	gpul_split_remove(s, s->current);
 	for (unsigned k = 0; k < s->n_splits; k++)
-		join_split(&s->splits[k], 0);
+		gpul_split_join(&s->splits[k], 0);
 	gpul_block_lanes_ended(s, mask);
 	return raise_event(s, EVENT_EXIT, s->run_start);
 }
@@ -134,44 +95,6 @@ static bool choose_split(struct warp_state *s)
 		}
 	}
 	return best;
-}
-
-static bool have_met(const struct split *a, const struct split *b)
-{
-	return a->pc == b->pc && a->frame == b->frame && can_merge(a) && can_merge(b);
-}
-
-/* Move the lanes of split k to `me`. */
-static void merge_split(struct warp_state *s, struct split *me, unsigned k)
-{
-	const struct split *p = &s->splits[k];
-
-	if (p->state == SPLIT_SYNC || me->state == SPLIT_SYNC)
-		me->state = SPLIT_READY;  /* executes its *.sync again, with more lanes */
-	me->mask |= p->mask;
-	me->back_edges = p->back_edges < me->back_edges ? p->back_edges : me->back_edges;
-	remove_split(s, k);
-}
-
-/* The current split stopped at pc: merge it with another split at the same pc and frame. */
-static void merge_current_split(struct warp_state *s)
-{
-	struct split *me = &s->splits[s->current];
-
-	for (unsigned k = 0; k < s->n_splits; k++)
-		if (k != s->current && have_met(me, &s->splits[k])) {
-			merge_split(s, me, k);
-			return;
-		}
-}
-
-/* A barrier is complete: splits that waited at the same instruction continue as one split. */
-void gpul_split_merge_released(struct warp_state *s)
-{
-	for (unsigned k = 0; k < s->n_splits; k++)
-		for (unsigned n = s->n_splits - 1; n > k; n--)
-			if (have_met(&s->splits[k], &s->splits[n]))
-				merge_split(s, &s->splits[k], n);
 }
 
 static uint32_t parked_lanes(const struct warp_state *s, uint32_t need, bool any_need)
@@ -247,19 +170,19 @@ static bool handle_event(struct warp_state *s)
 	switch (s->event) {
 	case EVENT_YIELD:
 		me->state = SPLIT_PASSED;
-		merge_current_split(s);
+		gpul_split_merge_current(s);
 		break;
 	case EVENT_SYNC:
 		me->state = SPLIT_SYNC;
 		me->need = s->need;
-		merge_current_split(s);
+		gpul_split_merge_current(s);
 		release_gathered(s, false);
 		break;
 	case EVENT_BARRIER:
 		gpul_barrier_arrive(s);
 		break;
 	default:
-		merge_current_split(s);
+		gpul_split_merge_current(s);
 		break;
 	}
 	return true;

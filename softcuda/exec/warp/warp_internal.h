@@ -198,14 +198,25 @@ static inline void count_run(struct warp_state *s, const struct insn *last, cons
 	s->run_start = next;
 }
 
+/* Lanes must not join a split that is already counted at a barrier, or whose *.sync was released. */
+static inline bool split_can_merge(const struct split *p)
+{
+	return p->state != SPLIT_BARRIER && !p->released;
+}
+
+/* split_list.c */
+void gpul_split_remove(struct warp_state *s, unsigned k);
+void gpul_split_join(struct split *p, uint32_t mask);
+void gpul_split_add(struct warp_state *s, struct frame *frame, const struct insn *pc, uint32_t mask);
+void gpul_split_merge_current(struct warp_state *s);
+void gpul_split_merge_released(struct warp_state *s);
+
 /* split.c */
 const struct insn *gpul_split_diverge(struct warp_state *s, const struct insn *i, const struct insn *target,
 				      uint32_t taken);
 const struct insn *gpul_split_scatter(struct warp_state *s, const struct insn *const target[LANES],
 				      struct frame *const frame[LANES]);
 const struct insn *gpul_split_exit(struct warp_state *s);
-void gpul_split_add(struct warp_state *s, struct frame *frame, const struct insn *pc, uint32_t mask);
-void gpul_split_merge_released(struct warp_state *s);
 void gpul_split_start(struct warp_state *s, const struct insn *entry, struct frame *frame, uint32_t mask);
 /* Run until the warp ends, waits, or all its splits have had a turn. */
 enum warp_result { WARP_DONE, WARP_WAITS, WARP_YIELDS, WARP_FAULT } gpul_warp_run(struct warp_state *s);
