@@ -32,12 +32,33 @@ static void find_demangler(void)
 	}
 }
 
-char *gpul_demangle(const char *name)
+/* The name of a static kernel as it was before nvlink, the linker of device code, made it unique; another name unchanged.
+ *
+ *     __nv_static_32__b4148644_10_onerank_cu_fdf47990__ZN...    prefix, length, "_", this many bytes, "_", name
+ *
+ * Seen in libnccl 2.18 to 2.32. */
+static const char *name_before_linking(const char *name)
 {
+	static const char prefix[] = "__nv_static_";
+	const char *at = name + sizeof prefix - 1;
+	size_t n = 0;
+
+	if (strncmp(name, prefix, sizeof prefix - 1) != 0)
+		return name;
+	for (; *at >= '0' && *at <= '9' && n < MAX_BYTES; at++)
+		n = n * 10 + (size_t)(*at - '0');
+	if (n == 0 || *at != '_' || strnlen(at + 1, n + 2) < n + 2 || at[n + 1] != '_')
+		return name;
+	return at + n + 2;
+}
+
+char *gpul_demangle(const char *linked_name)
+{
+	const char *name = name_before_linking(linked_name);
 	int status = 0;
 
 	if (strncmp(name, "_Z", 2) != 0)
-		return NULL;
+		return name == linked_name ? NULL : strdup(name);
 	/* The demangler recurses for each operator of an expression, so the length of the name itself is limited, too. */
 	if (strlen(name) > MAX_BYTES ||
 	    (strlen(name) > SHORT_BYTES && gpul_mangled_length(name) > MAX_BYTES))

@@ -7,7 +7,8 @@ extern "C" {
 #endif
 
 /** Demangle "_Z6vecaddPKdS0_Pdi" to "vecadd(double const*, double const*, double*, int)"; owned:
- * free().  NULL: the name is not mangled, this machine has no C++ runtime to demangle it, or the
+ * free().  A prefix "__nv_static_..." is removed first: the linker of device code adds it to the names of static kernels.
+ * NULL: the name is not mangled, this machine has no C++ runtime to demangle it, or the
  * result would be too long (mangled.c).  Any thread. */
 char *gpul_demangle(const char *name);
 

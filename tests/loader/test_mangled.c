@@ -85,10 +85,28 @@ static void terminates_for_truncated_and_deeply_nested_names(void **state)
 	free(deep);
 }
 
+static void demangles_names_that_the_device_linker_made_unique(void **state)
+{
+	char *text = gpul_demangle("__nv_static_32__b4148644_10_onerank_cu_fdf47990__Z13oneRankReducePvm");
+
+	(void)state;
+	assert_null(gpul_demangle("__nv_static_32__b4148644_10_onerank_cu_fdf47990"));
+	assert_null(gpul_demangle("__nv_static_99999999999999999999__a__Z1fv"));
+	assert_null(gpul_demangle("__nv_static_"));
+	if (!text)
+		skip(); /* no C++ runtime on this machine */
+	assert_string_equal(text, "oneRankReduce(void*, unsigned long)");
+	free(text);
+	text = gpul_demangle("__nv_static_4__a_b_reduce");
+	assert_string_equal(text, "reduce");
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(estimates_the_length_of_real_names_within_a_factor_of_three),
+		cmocka_unit_test(demangles_names_that_the_device_linker_made_unique),
 		cmocka_unit_test(does_not_demangle_a_name_that_would_expand_to_gigabytes),
 		cmocka_unit_test(terminates_for_truncated_and_deeply_nested_names),
 	};
