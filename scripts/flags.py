@@ -7,7 +7,7 @@ import os, shlex
 from scripts.modules import DATE, VERSION
 
 WARNINGS = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Werror"
-IMAGE_PARTS = {"libelf": "elf", "zstd": "zstd", "lz4": "lz4"}  # part: library that loader/image reads files with
+IMAGE_PARTS = {"libelf": "elf", "zstd": "zstd", "lz4": "lz4", "zlib": "z"}  # part: library that loader/image reads files with
 
 
 def flags(args):

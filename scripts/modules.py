@@ -25,7 +25,7 @@ MODULES = {                      # folder: folders it may include
 # "" is the folder of the module itself.
 SUBFOLDERS = {
     "ptx":          ["", "parse", "link", "nvrtc"],
-    "loader/image": ["", "kernels"],
+    "loader/image": ["", "kernels", "package"],
     "loader":       ["signature", "names", "advice", "cache", "choose", "link", "", "symbol"],
     "softcuda":     ["exec", "exec/warp", "exec/run", "exec/decode", "exec/machine",
                      "api/base", "api/stream", "api/vmm", "api/memory", "api/code", "api"],

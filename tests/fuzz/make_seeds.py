@@ -3,7 +3,7 @@
 
     tests/fuzz/make_seeds.py FOLDER        write the seeds of each target to a folder in FOLDER
 """
-import os, struct, sys
+import gzip, io, os, struct, sys, tarfile, zipfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "loader", "malformed"))
@@ -106,6 +106,7 @@ def seeds():
     archives += [forge.archive(forge.member("//", b"a_long_name_of_a_member.o/\n"), forge.member("/0", forge.cubin())),
                  forge.archive(forge.member("#1/8", b"name.ptx" + TINY_PTX), forge.member("/", b"\0" * 4))]
     yield "images", [fatbin, small, *objects, *archives, forge.cubin(), forge.cubin(7), PTX]
+    yield "package", packages()
     yield "archive", [a[8:] for a in archives]
     yield "fatbin", [*entries, b"".join(entries[:4])]
     yield "elf", [o[24:] for o in objects]
@@ -121,6 +122,24 @@ def seeds():
     yield "rdma_oob", oob_frames()
     yield "mangled", [c.encode() for c in MANGLED]
     yield "cxx_params", [c.encode() for c in CPLUSPLUS]
+
+
+def packages():
+    """Zip and tar files with a PTX file: stored and deflated, in each tar format, and compressed."""
+    tars = []
+    for format in tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT:
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w", format=format) as t:
+            for name in "k.ptx", "f/" * (40 if format == tarfile.USTAR_FORMAT else 90) + "k.ptx":
+                member = tarfile.TarInfo(name)
+                member.size = len(TINY_PTX)
+                t.addfile(member, io.BytesIO(TINY_PTX))
+        tars.append(out.getvalue())
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as z:
+        z.writestr(zipfile.ZipInfo("k.ptx"), TINY_PTX)
+        z.writestr("f/k.ptx", TINY_PTX, zipfile.ZIP_DEFLATED)
+    return [out.getvalue(), *tars, gzip.compress(tars[0], mtime=0)]
 
 
 def main():

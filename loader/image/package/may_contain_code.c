@@ -1,0 +1,17 @@
+/* may_contain_code.c — which files in a package or folder are worth reading. */
+#include "loader/image/package/package.h"
+#include "loader/image/recognise.h"
+
+bool gpul_may_contain_code(const void *bytes, size_t n_bytes, const char *name)
+{
+	switch (gpul_recognise(bytes, n_bytes, name).kind) {
+	case GPUL_CONTENT_PTX:
+	case GPUL_CONTENT_CUBIN:
+	case GPUL_CONTENT_HOST_ELF:
+	case GPUL_CONTENT_ARCHIVE:
+	case GPUL_CONTENT_FATBIN:
+		return true;
+	default:
+		return false;
+	}
+}
