@@ -83,7 +83,7 @@ static struct entry *create_entry(const char *mangled, size_t n, uint64_t hash)
 		return NULL;
 	e->hash = hash;
 	memcpy(e->mangled, mangled, n);
-	e->name = (struct cxx_name){ .n_params = GPUL_CXX_NO_LIST };
+	e->name = (struct cxx_name){ .mangled = e->mangled, .n_params = GPUL_CXX_NO_LIST };
 	e->name.demangled = gpul_demangle(e->mangled);
 	if (e->name.demangled) {
 		e->name.n_demangled = strlen(e->name.demangled);

@@ -9,6 +9,7 @@
 #include "loader/image/kernels/kernels.h"
 
 struct cxx_name {
+	const char *mangled;
 	const char *demangled; /* NULL: not a C++ name, or this machine has no demangler */
 	size_t n_demangled;    /* its length in bytes */
 	size_t n_params;       /* GPUL_CXX_NO_LIST: the name has no parameter list */

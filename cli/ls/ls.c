@@ -2,18 +2,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/lib/command.h"
 #include "cli/ls/ls.h"
+#include "cli/ls/ls_rows.h"
 #include "cli/lib/nvrtc_args.h"
 #include "cli/lib/progress.h"
 #include "cli/lib/tell.h"
 #include "loader/advice/advice.h"
 #include "loader/cache/compile.h"
+#include "loader/image/package/package.h"
 #include "loader/image/source.h"
 
 enum {
-	LS_IMAGES, LS_SM, LS_KIND, LS_MATCH, LS_JSON, LS_INCLUDE, LS_DEFINE, LS_STD,
+	LS_IMAGES, LS_SM, LS_KIND, LS_MATCH, LS_KERNEL, LS_GROUP, LS_SORT, LS_DIFF, LS_SASS, LS_JSON,
+	LS_INCLUDE, LS_DEFINE, LS_STD,
 };
 
 /* clang-format off */  /* a table with one row per option */
@@ -22,6 +26,12 @@ static const struct cli_opt ls_opts[] = {
 	[LS_SM] = IMAGE_SM_OPT,
 	[LS_KIND] = IMAGE_KIND_OPT,
 	[LS_MATCH] = { "match", "GLOB", "list only kernels whose name matches GLOB", NULL },
+	[LS_KERNEL] = { "kernel", "NAME", "list only kernels with this mangled or C++ name", NULL },
+	[LS_GROUP] = { "group", "kernel", "one entry per kernel, with the range of its values over all images", "kernel" },
+	[LS_SORT] = { "sort", "KEY", "one list, sorted by registers, shared, stack (largest first) or name",
+		"registers shared stack name" },
+	[LS_DIFF] = { "diff", NULL, "compare two files: kernels that are gone, new or changed", NULL },
+	[LS_SASS] = { "sass", NULL, "with --kernel or --match: also the machine code, disassembled by nvdisasm", NULL },
 	[LS_JSON] = { "json", NULL, "print one JSON object per FILE, one per line", NULL },
 	[LS_INCLUDE] = NVRTC_INCLUDE_OPT,
 	[LS_DEFINE] = NVRTC_DEFINE_OPT,
@@ -32,8 +42,10 @@ static const struct cli_opt ls_opts[] = {
 
 static const char ls_details[] =
 	"Lists the device code in each FILE: its images and their kernels. FILE is PTX, CUDA C++\n"
-	"(.cu), a cubin, a fatbin, an object, an archive, a shared library or a program. No driver\n"
-	"and no GPU are needed. A .cu file is compiled to PTX first, for the architecture of --sm\n"
+	"(.cu), a cubin, a fatbin, an object, an archive, a shared library or a program. FILE can\n"
+	"also be a folder, a wheel (.whl), a zip file or a tar file (.tar, .tar.gz, .tar.zst): then\n"
+	"each file in it that has device code is listed in one line, or with its kernels if --match,\n"
+	"--kernel, --group, --sort or --json is given. No driver and no GPU are needed. A .cu file is compiled to PTX first, for the architecture of --sm\n"
 	"(default: sm_75).\n"
 	"\n"
 	"An image is one piece of device code: machine code for one architecture (cubin), PTX, or\n"
@@ -44,7 +56,8 @@ static const char ls_details[] =
 	"\n"
 	"    regs     registers per thread\n"
 	"    shared   bytes of static shared memory per block\n"
-	"    local    bytes of local memory per thread\n"
+	"    stack    bytes of stack per thread, with the functions that the kernel calls\n"
+	"    frame    bytes of stack per thread of the kernel alone\n"
 	"    const    bytes of constant memory, including the parameters\n"
 	"    threads  largest number of threads per block; with =, the required number\n"
 	"    cluster  blocks per cluster\n"
@@ -57,6 +70,11 @@ static const char ls_details[] =
 	"GLOB is a shell pattern. It must match the whole mangled name, the whole C++ name, or the\n"
 	"C++ name without return type and parameters: '*reduce*' matches every kernel with \"reduce\"\n"
 	"in its name.\n"
+	"\n"
+	"--diff OLD NEW compares the kernels of two files by name, kind and architecture. The exit\n"
+	"status does not depend on the differences.\n"
+	"\n"
+	"--sass needs nvdisasm of the CUDA toolkit, in PATH, $CUDA_HOME/bin or /usr/local/cuda/bin.\n"
 	"\n"
 	"A damaged image is reported on stderr, and the other images are listed. Exit status: 0 all\n"
 	"listed; 1 an image is damaged, a file cannot be read or has no device code, or nothing\n"
@@ -102,7 +120,8 @@ static void report_no_images(struct ls *ls, gpul_source *source, const gpul_imag
 
 	for (size_t i = 0; i < n; i++)
 		n_wanted += image_filter_takes(&ls->filter, &all[i]);
-	if (n_wanted)
+	ls->n_files += n > 0;
+	if (n_wanted || ls->many)
 		return;
 	ls->failed = true;
 	advice = n == 0 ? gpul_advice_file(source, buf) : NULL;
@@ -125,6 +144,23 @@ static bool is_ptx_file(const gpul_images *images)
 	       !gpul_images_place(images, all)->member;
 }
 
+/* In a folder or package: one line for each file? */
+static bool is_brief(const struct ls *ls)
+{
+	return !ls->json && !ls->group && !ls->sort && !ls->sass && !ls_selects_kernels(ls);
+}
+
+static gpul_status print_head(const struct ls *ls, const char *path, const gpul_images *images, gpul_error *err)
+{
+	struct out o = { 0 };
+	gpul_status st;
+
+	ls_text_head(&o, ls, path, images);
+	st = out_flush(&o, err);
+	out_free(&o);
+	return st;
+}
+
 static gpul_status list_images(struct ls *ls, gpul_source *source, const gpul_images *images,
 			       gpul_error *err)
 {
@@ -133,10 +169,17 @@ static gpul_status list_images(struct ls *ls, gpul_source *source, const gpul_im
 	const gpul_image *all = gpul_images_all(images, &n);
 
 	report_no_images(ls, source, images);
-	if (n == 0 && !ls->json)
+	if (n == 0 && (!ls->json || ls->many))
 		return GPUL_OK;
-	if (ls->images_only)
-		return ls_images(ls, path, images, err);
+	if (ls->images_only || (ls->many && is_brief(ls))) {
+		ls->n_matched++;
+		return ls->images_only ? ls_images(ls, path, images, err) : print_head(ls, path, images, err);
+	}
+	if (ls->sass)
+		return ls_sass(ls, path, images, err);
+	if (ls->group || ls->sort || (ls->many && !ls->json))
+		return ls_sorted(ls, path, images, err);
+	ls->n_matched++;
 	if (is_ptx_file(images) && image_filter_takes(&ls->filter, all)) {
 		gpul_unpacked text = { 0 };
 		gpul_status st = gpul_image_unpack(all, &text, err);
@@ -166,7 +209,12 @@ static gpul_status list_source(struct ls *ls, gpul_source *source, gpul_error *e
 {
 	const gpul_images *images;
 	struct progress progress;
+	size_t n;
+	const void *bytes = gpul_source_bytes(source, &n);
 	gpul_status st;
+
+	if (gpul_is_package(bytes, n))
+		return ls_package(ls, source, list_source, err);
 
 	if (gpul_source_content(source) == GPUL_CONTENT_CUDA)
 		return list_compiled(ls, source, err);
@@ -175,7 +223,7 @@ static gpul_status list_source(struct ls *ls, gpul_source *source, gpul_error *e
 	progress_wipe(&progress);
 	if (st == GPUL_OK)
 		st = list_images(ls, source, images, err);
-	if (st == GPUL_OK && !ls->json && !ls->images_only)
+	if (st == GPUL_OK && !ls->json && !ls->images_only && !ls->many)
 		print_advice(source, images);
 	return st;
 }
@@ -183,8 +231,12 @@ static gpul_status list_source(struct ls *ls, gpul_source *source, gpul_error *e
 static gpul_status list_file(struct ls *ls, const char *path, gpul_error *err)
 {
 	gpul_source *source = NULL;
-	gpul_status st = gpul_source_open(path, &source, err);
+	struct stat s;
+	gpul_status st;
 
+	if (stat(path, &s) == 0 && S_ISDIR(s.st_mode))
+		return ls_folder(ls, path, list_source, err);
+	st = gpul_source_open(path, &source, err);
 	if (st == GPUL_OK)
 		st = list_source(ls, source, err);
 	gpul_source_close(source);
@@ -214,25 +266,69 @@ static gpul_status list_files(struct ls *ls, const struct cli_args *args, gpul_e
 	return GPUL_OK;
 }
 
+/* The value of --sort; LS_UNSORTED: not given. */
+static gpul_status parse_sort(const char *text, enum ls_sort *out, gpul_error *err)
+{
+	static const char *const keys[] = {
+		[LS_BY_REGISTERS] = "registers", [LS_BY_SHARED] = "shared", [LS_BY_STACK] = "stack", [LS_BY_NAME] = "name",
+	};
+
+	*out = LS_UNSORTED;
+	for (size_t i = LS_BY_REGISTERS; text && i < sizeof keys / sizeof *keys; i++)
+		if (strcmp(text, keys[i]) == 0)
+			*out = (enum ls_sort)i;
+	if (text && *out == LS_UNSORTED)
+		return gpul_fail(err, GPUL_EINVAL, 0, "--sort must be registers, shared, stack or name, not '%s'", text);
+	return GPUL_OK;
+}
+
+/* Refuse options that contradict each other. */
+static gpul_status check_options(const struct ls *ls, const struct cli_args *args, gpul_error *err)
+{
+	const char *group = cli_value(args, LS_GROUP);
+	bool diff = cli_value(args, LS_DIFF) != NULL;
+
+	if (args->n_operands == 0)
+		return gpul_fail(err, GPUL_EINVAL, 0, "ls needs a FILE: gpuload ls FILE...");
+	if (ls->images_only && (ls_selects_kernels(ls) || ls->group || ls->sort || ls->sass || diff))
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s cannot be combined with --images, which does not read the kernels",
+				 ls->filter.match ? "--match" : ls->kernel ? "--kernel" : ls->group ? "--group"
+				 : ls->sort ? "--sort" : ls->sass ? "--sass" : "--diff");
+	if (group && strcmp(group, "kernel") != 0)
+		return gpul_fail(err, GPUL_EINVAL, 0, "--group must be kernel, not '%s'", group);
+	if (ls->sass && !ls_selects_kernels(ls))
+		return gpul_fail(err, GPUL_EINVAL, 0, "--sass needs --kernel NAME or --match GLOB");
+	if (ls->sass && (ls->group || ls->sort))
+		return gpul_fail(err, GPUL_EINVAL, 0, "--sass cannot be combined with --group and --sort");
+	if (diff && (ls->group || ls->sort || ls->sass))
+		return gpul_fail(err, GPUL_EINVAL, 0, "--diff cannot be combined with --group, --sort and --sass");
+	if (diff && args->n_operands != 2)
+		return gpul_fail(err, GPUL_EINVAL, 0, "--diff needs two files: gpuload ls --diff OLD NEW");
+	return GPUL_OK;
+}
+
+static gpul_status parse_options(const struct cli_args *args, struct ls *ls, gpul_error *err)
+{
+	gpul_status st = image_filter_parse(cli_value(args, LS_SM), cli_value(args, LS_KIND),
+					    cli_value(args, LS_MATCH), &ls->filter, err);
+
+	ls->json = cli_value(args, LS_JSON) != NULL;
+	ls->images_only = cli_value(args, LS_IMAGES) != NULL;
+	ls->kernel = cli_value(args, LS_KERNEL);
+	ls->group = cli_value(args, LS_GROUP) != NULL;
+	ls->sass = cli_value(args, LS_SASS) != NULL;
+	if (st == GPUL_OK)
+		st = parse_sort(cli_value(args, LS_SORT), &ls->sort, err);
+	return st ? st : check_options(ls, args, err);
+}
+
 static int cmd_ls(const struct cli_args *args, gpul_error *err)
 {
 	const struct nvrtc_rows rows = { LS_INCLUDE, LS_DEFINE, LS_STD };
 	struct nvrtc_args nvrtc = { 0 };
-	struct ls ls = { .json = cli_value(args, LS_JSON) != NULL,
-			 .images_only = cli_value(args, LS_IMAGES) != NULL };
-	gpul_status st;
+	struct ls ls = { 0 };
+	gpul_status st = parse_options(args, &ls, err);
 
-	if (args->n_operands == 0) {
-		gpul_fail(err, GPUL_EINVAL, 0, "ls needs a FILE: gpuload ls FILE...");
-		return CLI_USAGE;
-	}
-	if (ls.images_only && cli_value(args, LS_MATCH)) {
-		gpul_fail(err, GPUL_EINVAL, 0,
-			  "--match cannot be combined with --images, which does not read the kernels");
-		return CLI_USAGE;
-	}
-	st = image_filter_parse(cli_value(args, LS_SM), cli_value(args, LS_KIND),
-				cli_value(args, LS_MATCH), &ls.filter, err);
 	if (st)
 		return cli_exit_code(st);
 	st = nvrtc_args_add(&nvrtc, args, rows, err);
@@ -240,7 +336,9 @@ static int cmd_ls(const struct cli_args *args, gpul_error *err)
 	ls.names = cxx_names_create();
 	if (st == GPUL_OK && !ls.names)
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for names");
-	if (st == GPUL_OK)
+	if (st == GPUL_OK && cli_value(args, LS_DIFF))
+		st = ls_diff(&ls, args->operands[0], args->operands[1], err);
+	else if (st == GPUL_OK)
 		st = list_files(&ls, args, err);
 	cxx_names_destroy(ls.names);
 	nvrtc_args_free(&nvrtc);

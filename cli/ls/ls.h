@@ -4,6 +4,11 @@
  *          ── every other file ───────────────> ls_kernels.c  kernels, from the tables of the images
  *          ── with --images ──────────────────> ls_images.c   the images only, not unpacked
  *
+ *          ── folder, wheel, zip, tar ─────> ls_paths.c    each file in it
+ *          ── with --group, --sort ────────> ls_rows.c     the kernels of all images in one list
+ *          ── with --diff ─────────────────> ls_diff.c     two files compared
+ *          ── with --sass ─────────────────> ls_sass.c     machine code, by nvdisasm
+ *
  * ls_text.c and ls_json.c write one image or one kernel as text or JSON. */
 #ifndef GPULOAD_CLI_LS_LS_H
 #define GPULOAD_CLI_LS_LS_H
@@ -17,14 +22,21 @@
 #include "cli/lib/out.h"
 #include "loader/image/images.h"
 #include "loader/image/kernels/kernels.h"
+#include "loader/image/source.h"
 #include "loader/signature/signature.h"
 #include "ptx/module.h"
 
 extern const struct cli_cmd cli_ls, cli_extract;
 
+enum ls_sort { LS_UNSORTED, LS_BY_REGISTERS, LS_BY_SHARED, LS_BY_STACK, LS_BY_NAME };
+
 struct ls { /* a parsed command line */
 	struct image_filter filter;
-	bool json, images_only;
+	const char *kernel; /* the name of the only kernel that is listed; NULL: any */
+	bool json, images_only, group, sass;
+	enum ls_sort sort;
+	bool many; /* a folder or a package is being listed: files without device code are not mentioned */
+	size_t n_files, n_matched; /* files of the folder that have device code; that were listed */
 	struct cxx_names *names;
 	const char *const *nvrtc_args; /* for .cu files; NULL-terminated; NULL: no options */
 	bool failed;                   /* an error was reported on stderr: the exit status is 1 */
@@ -66,7 +78,48 @@ gpul_status ls_kernels(struct ls *ls, const char *path, const gpul_images *image
 gpul_status ls_ptx(struct ls *ls, const char *path, const char *text, const gpul_image *image,
 		   gpul_error *err);
 
-/* With --match: report on stderr that no kernel matches, and set ls->failed. */
+/* Lists one source, which is not a folder; ls_package() and ls_folder() call it for each file. */
+typedef gpul_status ls_lister(struct ls *ls, gpul_source *source, gpul_error *err);
+
+/** List each file in a package (package.h).  Errors of one file are reported on stderr, and the others are listed.
+ *
+ * @ls      the command line; .failed is set if a file cannot be listed, or if none has device code
+ * @source  the package
+ * @list    lists one file
+ * Errors  GPUL_EFORMAT a damaged package; GPUL_EUNSUPPORTED; GPUL_ENOMEM
+ * Threads one at a time
+ * Source  - */
+gpul_status ls_package(struct ls *ls, gpul_source *source, ls_lister *list, gpul_error *err);
+
+/** List each file in a folder and its sub-folders, as ls_package() does.
+ *
+ * @ls    the command line; .failed is set if a file cannot be listed, or if none has device code
+ * @path  the folder
+ * @list  lists one file
+ * Errors  GPUL_ESYS the folder cannot be read (native = errno)
+ * Threads one at a time
+ * Source  - */
+gpul_status ls_folder(struct ls *ls, const char *path, ls_lister *list, gpul_error *err);
+
+/** List the selected kernels with their machine code, disassembled by nvdisasm.
+ *
+ * @ls      the command line
+ * @path    of the file
+ * @images  of the file
+ * Errors  GPUL_EUNSUPPORTED nvdisasm is not installed; GPUL_ESYS it failed; GPUL_EFORMAT no machine code, or damaged; GPUL_ENOMEM;
+ *         as out_flush()
+ * Threads one at a time
+ * Source  nvdisasm --help of CUDA 13 */
+gpul_status ls_sass(struct ls *ls, const char *path, const gpul_images *images, gpul_error *err);
+
+/* Do --match and --kernel select this kernel?  Is one of them given? */
+bool ls_takes_kernel(const struct ls *ls, const char *mangled, const struct cxx_name *name);
+static inline bool ls_selects_kernels(const struct ls *ls)
+{
+	return ls->filter.match || ls->kernel;
+}
+
+/* With --match or --kernel: report on stderr that no kernel matches, and set ls->failed. */
 void ls_report_no_match(struct ls *ls, const char *path);
 
 /* ---- an image ---------------------------------------------------------------------- */

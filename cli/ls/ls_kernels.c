@@ -70,7 +70,7 @@ static void add_text(struct listing *l, const gpul_image *image, const gpul_kern
 	for (size_t i = 0; i < t->n; i++) {
 		const struct cxx_name *name = cxx_names_get(l->ls->names, t->at[i].name);
 
-		if (!cxx_name_matches(l->ls->filter.match, t->at[i].name, name))
+		if (!ls_takes_kernel(l->ls, t->at[i].name, name))
 			continue;
 		if (n++ == 0)
 			add_table_head(l, image, t);
@@ -80,7 +80,7 @@ static void add_text(struct listing *l, const gpul_image *image, const gpul_kern
 			ls_text_kernel(o, &t->at[i], name);
 	}
 	l->n_kernels += n;
-	if (n || l->page || l->ls->filter.match)
+	if (n || l->page || ls_selects_kernels(l->ls))
 		return;
 	ls_text_image(o, l->images, image);
 	out_text(o, failed ? ": damaged\n" : image->kind == GPUL_IMAGE_LTO ?
@@ -98,9 +98,9 @@ static void add_json(struct listing *l, const gpul_image *image, const gpul_kern
 
 		if (i < t->n) {
 			name = cxx_names_get(l->ls->names, t->at[i].name);
-			if (!cxx_name_matches(l->ls->filter.match, t->at[i].name, name))
+			if (!ls_takes_kernel(l->ls, t->at[i].name, name))
 				continue;
-		} else if (l->ls->filter.match) {
+		} else if (ls_selects_kernels(l->ls)) {
 			break;
 		}
 		if (!begun) {

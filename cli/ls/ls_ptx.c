@@ -150,7 +150,7 @@ static gpul_status collect_kernels(struct ls *ls, const gpul_ptx_module *m,
 
 		if (f->kind != GPUL_PTX_FUNC_ENTRY || !f->has_body || kernel >= table->n)
 			continue;
-		if (cxx_name_matches(ls->filter.match, name, cxx_names_get(ls->names, name)))
+		if (ls_takes_kernel(ls, name, cxx_names_get(ls->names, name)))
 			st = ls_kernel(m, f, &table->at[kernel], &rows[(*n)++], err);
 		kernel++;
 	}

@@ -4,6 +4,7 @@
 
 #include "cli/lib/tell.h"
 #include "cli/ls/ls.h"
+#include "loader/names/names.h"
 
 #define TYPE_SHOWN 60 /* limit of a printed type in columns; types of nested templates may have thousands */
 
@@ -21,10 +22,21 @@ const char *ls_ptx_type(const gpul_kernel_param *p, char buf[24])
 
 void ls_report_no_match(struct ls *ls, const char *path)
 {
-	if (!ls->filter.match)
+	if (!ls_selects_kernels(ls) || ls->many)
 		return;
 	ls->failed = true;
-	cli_tell("ls", "%s: no kernel matches '%s'", path, ls->filter.match);
+	if (ls->kernel)
+		cli_tell("ls", "%s: no kernel is named '%s'", path, ls->kernel);
+	else
+		cli_tell("ls", "%s: no kernel matches '%s'", path, ls->filter.match);
+}
+
+bool ls_takes_kernel(const struct ls *ls, const char *mangled, const struct cxx_name *name)
+{
+	if (ls->kernel && strcmp(ls->kernel, mangled) != 0 &&
+	    !(name && name->demangled && gpul_name_matches(name->demangled, ls->kernel)))
+		return false;
+	return cxx_name_matches(ls->filter.match, mangled, name);
 }
 
 void ls_text_image(struct out *o, const gpul_images *images, const gpul_image *image)
