@@ -71,7 +71,7 @@ static bool try_beside_program(const char *const *names, visitor *visit, void *f
 
 static bool try_places(const char *asked, const char *const *names, visitor *visit, void *found)
 {
-	const char *home = getenv("CUDA_HOME");
+	const char *home = secure_getenv("CUDA_HOME");
 
 	if (asked && *asked)
 		return visit(asked, found) || try_folder(asked, names, visit, found);
@@ -103,7 +103,7 @@ bool gpul_toolkit_locate(const gpul_toolkit_library *l, char path[PATH_MAX])
 {
 	char found[PATH_MAX] = "";
 
-	if (!try_places(getenv(l->variable), l->names, locate_candidate, found) || !*found)
+	if (!try_places(secure_getenv(l->variable), l->names, locate_candidate, found) || !*found)
 		return false;
 	strcpy(path, found);
 	return true;
@@ -111,7 +111,7 @@ bool gpul_toolkit_locate(const gpul_toolkit_library *l, char path[PATH_MAX])
 
 static gpul_status open_library(const gpul_toolkit_library *l, void **handle, gpul_error *err)
 {
-	const char *asked = getenv(l->variable);
+	const char *asked = secure_getenv(l->variable);
 	int stem = (int)strcspn(l->names[0], ".");
 
 	if (try_places(asked, l->names, open_candidate, handle))

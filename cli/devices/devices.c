@@ -65,7 +65,7 @@ static gpul_status open_driver(const char *wanted, const gpul_driver **out, stru
 			       gpul_error *err)
 {
 	gpul_driver_choice choice = GPUL_DRIVER_AUTO;
-	const char *env = getenv("GPULOAD_DRIVER");
+	const char *env = secure_getenv("GPULOAD_DRIVER");
 	gpul_status st;
 
 	if (wanted && !gpul_driver_choice_parse(wanted, &choice))

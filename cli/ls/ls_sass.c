@@ -35,7 +35,7 @@ static bool is_program(char **path)
 /* The path of nvdisasm, owned by the caller; NULL: not found. */
 static char *find_nvdisasm(void)
 {
-	const char *folders = getenv("PATH"), *home = getenv("CUDA_HOME");
+	const char *folders = secure_getenv("PATH"), *home = secure_getenv("CUDA_HOME");
 	char *path = NULL;
 
 	for (; folders && *folders; folders += strcspn(folders, ":"), folders += *folders == ':')

@@ -9,12 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/array.h"
 #include "loader/names/demangle.h"
 #include "loader/names/names.h"
 
 /* ---- the search for a kernel ------------------------------------------------------------- */
 
 #define NAMES_BYTES 170 /* room for kernel names in a message */
+enum { MAX_SEEN = 256 };
 
 struct search {
 	const gpul_choice *c;
@@ -24,10 +26,10 @@ struct search {
 	const char *wanted;     /* kernel name; NULL: any kernel */
 	char part[128];         /* a mangled name that matches wanted contains this */
 	gpul_chosen found;
-	char *found_name;       /* mangled; owned */
+	GPUL_ARRAY(char *) seen; /* mangled names of kernels that were counted, at most MAX_SEEN; owned */
 	bool enough;            /* the rest of the search cannot change the result */
 	bool full;              /* no more names fit in names */
-	size_t n_found;         /* kernels with different names; wanted NULL: images with kernels */
+	size_t n_found;         /* kernels with different names; wanted NULL: images with kernels that no earlier image has */
 	char names[NAMES_BYTES]; /* names of the kernels found: "a, b" */
 	gpul_error damage;      /* why the first damaged image could not be read */
 };
@@ -70,16 +72,29 @@ static bool is_searched(const gpul_image *image, void *context)
 	       gpul_choice_links(s->c, s->input, i) == s->linkable;
 }
 
+/* False: a kernel of that name was counted before, because another unit has it, too (inline, template).  Beyond MAX_SEEN
+ * kernels each is new: then only the number in a message is too high. */
+static bool is_new_kernel(struct search *s, const char *name)
+{
+	char **seen;
+
+	for (size_t i = 0; i < s->seen.n; i++)
+		if (strcmp(s->seen.at[i], name) == 0)
+			return false;
+	seen = s->seen.n < MAX_SEEN ? gpul_array_push(&s->seen) : NULL;
+	if (seen && !(*seen = strdup(name)))
+		s->seen.n--;
+	return true;
+}
+
 /* Record a kernel that matches; demangled may be NULL. */
 static void add_match(struct search *s, const gpul_image *image, const char *name,
 		 const char *demangled)
 {
-	if (s->found_name && strcmp(s->found_name, name) == 0)
-		return; /* another unit has the same kernel (inline, template): use the first one */
-	if (s->n_found++ == 0) {
+	if (!is_new_kernel(s, name))
+		return; /* use the first one */
+	if (s->n_found++ == 0)
 		s->found = (gpul_chosen){ s->input, image };
-		s->found_name = strdup(name);
-	}
 	add_name(s, demangled ? demangled : name);
 }
 
@@ -104,15 +119,20 @@ static void check_name(struct search *s, const gpul_image *image, const char *na
 static void add_all_kernels(struct search *s, const gpul_image *image,
 			const gpul_kernel_table *table)
 {
-	if (table->n == 0)
-		return;
-	if (s->n_found++ == 0)
-		s->found = (gpul_chosen){ s->input, image };
+	bool counted = false; /* an image without a new kernel is not counted */
+
 	for (size_t i = 0; i < table->n && !s->enough; i++) {
-		char *demangled = gpul_demangle(table->at[i].name);
-		const char *name = demangled ? demangled : table->at[i].name;
+		char *demangled;
+		const char *name;
 		char brief[NAMES_BYTES];
 
+		if (!is_new_kernel(s, table->at[i].name))
+			continue;
+		if (!counted && s->n_found++ == 0)
+			s->found = (gpul_chosen){ s->input, image };
+		counted = true;
+		demangled = gpul_demangle(table->at[i].name);
+		name = demangled ? demangled : table->at[i].name;
 		snprintf(brief, sizeof brief, "%.*s", (int)gpul_name_before_params(name), name);
 		add_name(s, brief);
 		free(demangled);
@@ -251,6 +271,8 @@ gpul_status gpul_choice_find(gpul_choice *c, gpul_chosen *out, gpul_error *err)
 		st = consider_linking(c, &s, &n, err);
 	if (!st)
 		st = report_result(c, &s, &n, out, err);
-	free(s.found_name);
+	for (size_t i = 0; i < s.seen.n; i++)
+		free(s.seen.at[i]);
+	gpul_array_free(&s.seen);
 	return st;
 }

@@ -28,8 +28,23 @@ struct head {
 
 /* ---- the child ---------------------------------------------------------------------------- */
 
+/* Close all descriptors but the standard ones and fd.  The child has copies of the ends of other threads' pipes and sockets:
+ * while it holds them, their readers get no end of file. */
+static void close_others(int fd)
+{
+	struct rlimit limit = { 0 };
+	const int first = STDERR_FILENO + 1;
+
+	if ((fd <= first || close_range(first, (unsigned)fd - 1, 0) == 0) && close_range((unsigned)fd + 1, ~0u, 0) == 0)
+		return;
+	getrlimit(RLIMIT_NOFILE, &limit);  /* before Linux 5.9 */
+	for (int other = first; (rlim_t)other < limit.rlim_cur; other++)
+		if (other != fd)
+			close(other);
+}
+
 /* A crash of nvJitLink must not run the program's signal handlers, dump core, or print. */
-static void isolate_child(void)
+static void isolate_child(int fd)
 {
 	static const int fatal[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGPIPE };
 	int null = open("/dev/null", O_RDWR);
@@ -38,10 +53,10 @@ static void isolate_child(void)
 		signal(fatal[i], SIG_DFL);
 	setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (null >= 0) {
-		dup2(null, STDOUT_FILENO);
-		dup2(null, STDERR_FILENO);
-	}
+	for (int standard = STDIN_FILENO; null >= 0 && standard <= STDERR_FILENO; standard++)
+		if (standard != fd)
+			dup2(null, standard);
+	close_others(fd);
 }
 
 static _Noreturn void run_child(const struct nvjitlink_task *task, int fd)
@@ -49,7 +64,7 @@ static _Noreturn void run_child(const struct nvjitlink_task *task, int fd)
 	struct nvjitlink_outcome o = { 0 };
 	struct head h;
 
-	isolate_child();
+	isolate_child(fd);
 	nvjitlink_run(task, &o);
 	h = (struct head){ o.created, o.completed, o.errors ? strlen(o.errors) : 0,
 			   o.info ? strlen(o.info) : 0, o.result_bytes };

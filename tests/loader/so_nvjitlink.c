@@ -1,6 +1,8 @@
 /* so_nvjitlink.c — a fake nvJitLink; the text of its input selects what it does: "die" aborts, "complain" logs an error
- * but succeeds, "fail" and "mute" fail with and without a log.  For other inputs the result is the last input. */
+ * but succeeds, "fail" and "mute" fail with and without a log, "descriptors" logs how many are open.  For other inputs the result is the last input. */
+#include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +24,7 @@ int nvJitLinkVersion(unsigned *major, unsigned *minor);
 static const void *input;
 static size_t input_bytes;
 static const char *errors = "";
+static char counted[80];
 
 int nvJitLinkCreate(void **handle, uint32_t n, const char *const *options)
 {
@@ -55,6 +58,14 @@ int nvJitLinkComplete(void *handle)
 	(void)handle;
 	if (input_is("die"))
 		abort();
+	if (input_is("descriptors")) {
+		int n = 0;
+
+		for (int fd = 3; fd < 1000; fd++)
+			n += fcntl(fd, F_GETFD) >= 0;
+		snprintf(counted, sizeof counted, "error   : descriptors other than the standard ones: %d\n", n);
+		errors = counted;
+	}
 	if (input_is("complain"))
 		errors = "error   : Multiple definition of '_Z1fi' in 'b.o', first defined in 'a.o'\n";
 	if (input_is("fail"))

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -53,6 +54,18 @@ static void names_an_undefined_symbol_as_in_cpp_and_the_input_that_refers_to_it(
 	refuses("fail", 90, GPUL_EFORMAT, "which no input defines: add the file that does");
 	refuses("fail lto", 90, GPUL_EFORMAT, "the code refers to ");
 	refuses("mute", 90, GPUL_EFORMAT, "failed with result 5 and an empty log");
+}
+
+/* A copy of another pipe's writing end would keep its reader waiting until the linker ends. */
+static void the_linker_inherits_only_the_pipe_to_its_parent(void **state)
+{
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	refuses("descriptors", 90, GPUL_EFORMAT, "descriptors other than the standard ones: 1");
+	close(ends[0]);
+	close(ends[1]);
 }
 
 static void refuses_a_device_that_the_linker_does_not_support(void **state)
@@ -164,6 +177,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(reports_a_crash_of_the_linker),
 		cmocka_unit_test(a_logged_error_is_a_failure_even_if_the_linker_reports_success),
 		cmocka_unit_test(names_an_undefined_symbol_as_in_cpp_and_the_input_that_refers_to_it),
+		cmocka_unit_test(the_linker_inherits_only_the_pipe_to_its_parent),
 		cmocka_unit_test(refuses_a_device_that_the_linker_does_not_support),
 		cmocka_unit_test(refuses_a_result_without_a_kernel),
 		cmocka_unit_test(refuses_code_that_is_not_relocatable),

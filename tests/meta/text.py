@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fail on text that must not be committed: paths of one machine, whitespace at line ends, files that are not UTF-8."""
+"""Fail on text that must not be committed: paths of one machine, getenv() in the library, whitespace at line ends, files that are not UTF-8."""
 import os, re, subprocess, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -7,6 +7,8 @@ os.chdir(ROOT)
 
 # Split, so that this file does not match the expression itself.
 MACHINE = re.compile(r"(?<![\w.$}])/(" + "home" + r"|" + "root" + r"|" + "work" + r"|Users)/\w")
+# A program that runs with more rights than its caller must not take a path from the caller's environment.
+UNSAFE = re.compile(r"(?<![\w])getenv\(")
 BINARY = (".npy", ".bin", ".raw", ".cubin", ".fatbin", ".png")
 
 
@@ -31,6 +33,8 @@ def complaints(path):
     for n, line in enumerate(text.split("\n"), 1):
         if MACHINE.search(line):
             yield f"{path}:{n}: a path that exists on one machine only: {line.strip()[:80]}"
+        if UNSAFE.search(line) and path.endswith((".c", ".h")) and not path.startswith(("tests/", "examples/", "bench/", "demo/")):
+            yield f"{path}:{n}: getenv: write secure_getenv"
         if path.endswith((".c", ".h", ".py", ".md", ".bats", ".cu", ".cuh")) and line != line.rstrip():
             yield f"{path}:{n}: whitespace at the end of the line"
     if path.endswith((".c", ".h", ".py", ".md")) and text and not text.endswith("\n"):

@@ -43,7 +43,7 @@ CUresult soft_refuse(CUresult r, const char *fmt, ...)
 
 static void keep_and_print_fault(const char *text, const char *line)
 {
-	const char *quiet = getenv("GPULOAD_SOFT_QUIET");
+	const char *quiet = secure_getenv("GPULOAD_SOFT_QUIET");
 
 	pthread_mutex_lock(&fault_lock);
 	snprintf(last_fault, sizeof last_fault, "%s", text);

@@ -58,7 +58,7 @@ static void uuid_text(int physical, char out[48])
 /* The number of devices of the machine: GPULOAD_SOFT_DEVICES, else 1. */
 static int count_physical(void)
 {
-	const char *text = getenv("GPULOAD_SOFT_DEVICES");
+	const char *text = secure_getenv("GPULOAD_SOFT_DEVICES");
 	long n = text ? strtol(text, NULL, 10) : 1;
 
 	return n < 0 ? 0 : n > MAX_DEVICES ? MAX_DEVICES : (int)n;
@@ -137,7 +137,7 @@ static CUresult choose_listed(const char *list, int n_physical)
 
 CUresult soft_choose_devices(void)
 {
-	const char *list = getenv("CUDA_VISIBLE_DEVICES");
+	const char *list = secure_getenv("CUDA_VISIBLE_DEVICES");
 	int n_physical = count_physical();
 	CUresult r = CUDA_SUCCESS;
 

@@ -38,7 +38,7 @@ static bool cpu_supports(const char *name)
 /* The best build that the CPU supports, or the one in GPULOAD_SOFT_ISA=base|v3|v4 if the CPU supports that one. */
 static void choose_build(void)
 {
-	const char *wish = getenv("GPULOAD_SOFT_ISA");
+	const char *wish = secure_getenv("GPULOAD_SOFT_ISA");
 
 	for (int k = N_BUILDS; k-- > 0;)
 		if (cpu_supports(builds[k].name))
