@@ -65,7 +65,7 @@ def module_flags(w, module):
         "rdma": fabric_flags(w),
         "softcuda": "-fvisibility=hidden",
         "cli": f"{version} {string_macro('GPUL_DATE', DATE)}",
-        "loader": version,
+        "loader": f"{version} {libdir} {string_macro('GPUL_NVCC', w.have['nvcc'].where or '')}",
     }.get(module, "")
 
 

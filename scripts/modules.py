@@ -26,7 +26,7 @@ MODULES = {                      # folder: folders it may include
 SUBFOLDERS = {
     "ptx":          ["", "parse", "link", "nvrtc"],
     "loader/image": ["", "kernels", "package"],
-    "loader":       ["signature", "names", "advice", "cache", "choose", "link", "", "symbol"],
+    "loader":       ["signature", "names", "advice", "cache", "choose", "link", "", "symbol", "program"],
     "softcuda":     ["exec", "exec/warp", "exec/run", "exec/decode", "exec/machine",
                      "api/base", "api/stream", "api/vmm", "api/memory", "api/code", "api"],
     "memalloc":     ["", "probe"],

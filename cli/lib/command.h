@@ -42,6 +42,7 @@ struct cli_args {  /* a parsed command line; its strings are borrowed */
 	size_t n_given;
 	const char **operands;
 	size_t n_operands;
+	size_t n_before_dashes;        /* operands before `--`; n_operands if it is not given */
 	bool help;                     /* --help or -h was given */
 };
 

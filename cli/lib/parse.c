@@ -92,13 +92,17 @@ gpul_status cli_parse(const struct cli_opt *opts, char *const *words, size_t n_w
 
 		if (options_end || w[0] != '-' || !w[1])
 			out->operands[out->n_operands++] = w;
-		else if (!strcmp(w, "--"))
+		else if (!strcmp(w, "--")) {
 			options_end = true;
+			out->n_before_dashes = out->n_operands;
+		}
 		else if (!strcmp(w, "--help") || !strcmp(w, "-h"))
 			out->help = true;
 		else
 			st = parse_option(opts, words, n_words, &i, out, err);
 	}
+	if (!options_end)
+		out->n_before_dashes = out->n_operands;
 	if (st)
 		cli_args_free(out);
 	return st;

@@ -154,9 +154,12 @@ static void print_log_line(void *user, gpul_log_level level, const char *module,
 static int cmd_run(const struct cli_args *args, gpul_error *err)
 {
 	struct run r = { 0 };
-	gpul_status st = run_request_make(args, &r.ask, err);
+	gpul_status st;
 	int code;
 
+	if (run_program_wanted(args))
+		return cli_exit_code(run_program(args, err));
+	st = run_request_make(args, &r.ask, err);
 	gpul_log_to(print_log_line, NULL);
 	if (st == GPUL_OK)
 		st = gpul_driver_open(r.ask.driver, &r.drv, err);

@@ -35,6 +35,39 @@ extern const char run_details[];
 #define RUN_SHOWN 10         /* elements printed per buffer */
 #define RUN_NAME_BYTES 256
 
+/* Options of gpuload run that also apply to a program. */
+struct run_program_options {
+	gpul_driver_choice driver;
+	int device;
+	bool no_cache;
+	struct nvrtc_args nvcc;     /* owned: -I, -D and --std, which nvcc and NVRTC spell alike */
+};
+
+/** Read the options of a program.
+ *
+ * @args  a parsed command line
+ * @out   nvcc is owned by the caller: nvrtc_args_free(), also after a failure
+ * Errors  GPUL_EINVAL an invalid option; GPUL_ENOMEM
+ * Threads any thread may call
+ * Source  - */
+gpul_status run_program_options(const struct cli_args *args, struct run_program_options *out, gpul_error *err);
+/** True when every option of the command line applies to a program, too: none is about a kernel. */
+bool run_program_has_options_only(const struct cli_args *args);
+/** True when a file has a `// gpuload run:` line: its author wants a kernel to be run. */
+bool run_program_has_line(const char *path);
+
+/** True when the command line asks to run FILE.cu as a program: it has main(), and neither options nor arguments of a kernel
+ * were given.  Without nvcc, says on stderr that the kernel is run alone. */
+bool run_program_wanted(const struct cli_args *args);
+
+/** Build FILE.cu and replace this process by it; arguments after `--` are passed to the program.
+ *
+ * @args  a parsed command line for which run_program_wanted() is true
+ * Errors  it returns only after a failure: of gpul_driver_open(), gpul_program_build(); GPUL_ESYS
+ * Threads the main thread
+ * Source  POSIX.1-2017 fexecve() */
+gpul_status run_program(const struct cli_args *args, gpul_error *err);
+
 /* The words of the `// gpuload run:` line of a file. */
 struct run_line {
 	char *text;          /* owned; NUL-terminated words */

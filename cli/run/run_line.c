@@ -134,3 +134,17 @@ gpul_status run_line_find(gpul_source *source, const char *kernel, struct run_li
 		return GPUL_OK;
 	}
 }
+
+bool run_program_has_line(const char *path)
+{
+	struct run_line line = { 0 };
+	gpul_source *source;
+	bool found;
+
+	if (gpul_source_open(path, &source, NULL))
+		return false;
+	found = run_line_find(source, NULL, &line, NULL) || line.number;
+	run_line_free(&line);
+	gpul_source_close(source);
+	return found;
+}

@@ -90,6 +90,10 @@ const char run_details[] =
 	"same. If the code does not show how the kernel uses a parameter, gpuload prints the\n"
 	"signature of the kernel and a command line to fill in.\n"
 	"\n"
+	"PROGRAMS. A .cu with main() is built by nvcc, linked with libgpuload-rt, and run; words after\n"
+	"-- are its arguments. Its <<<>>> run on the selected driver. The result is kept in the cache.\n"
+	"With ARGs, --kernel or another option of a kernel, or without nvcc, a kernel is run alone.\n"
+	"\n"
 	"CHECKS. --expect compares a buffer after the last launch with a FILL, with the contents of\n"
 	"a file (@FILE), or its sum with a number (sum:VALUE). --rtol and --atol allow differences\n"
 	"between floats: at most ATOL + RTOL x |expected value|.\n"
@@ -97,6 +101,7 @@ const char run_details[] =
 	"EXAMPLES\n"
 	"\n"
 	"    gpuload run saxpy.cu f32=2 'f32[1M]=iota' 'inout:f32[1M]=1' i32=1048576\n"
+	"    gpuload run program.cu -- 1000 --verbose\n"
 	"    gpuload run libkernels.so --kernel scale 'inout:f32[1K]=ones' f32=3 --expect 0=3\n"
 	"\n"
 	"Exit status: 0 done; 1 failed, or a buffer is not as expected; 2 the command line is wrong.\n";
@@ -288,12 +293,19 @@ static void split_operands(const struct cli_args *args, struct run_request *q)
 	}
 }
 
+static gpul_status parse_driver(const char *text, gpul_driver_choice *out, gpul_error *err)
+{
+	*out = GPUL_DRIVER_AUTO;
+	if (text && !gpul_driver_choice_parse(text, out))
+		return gpul_fail(err, GPUL_EINVAL, 0, "--driver must be auto, nvidia or soft, not '%.40s'", text);
+	return GPUL_OK;
+}
+
 /* Collect the options for compiling, linking and selecting code; -D and -I of the gpuload run: line come first. */
 static gpul_status collect_load_options(const struct sources *s, struct run_request *q, gpul_error *err)
 {
 	const struct nvrtc_rows rows = { RUN_INCLUDE, RUN_DEFINE, RUN_STD };
 	const struct cli_args *args = s->command;
-	const char *driver = cli_value(args, RUN_DRIVER);
 	size_t n = 0;
 	gpul_status st = nvrtc_args_add(&q->nvrtc, &s->file, rows, err);
 
@@ -301,9 +313,9 @@ static gpul_status collect_load_options(const struct sources *s, struct run_requ
 		st = nvrtc_args_add(&q->nvrtc, args, rows, err);
 	if (st)
 		return st;
-	q->driver = GPUL_DRIVER_AUTO;
-	if (driver && !gpul_driver_choice_parse(driver, &q->driver))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--driver must be auto, nvidia or soft, not '%.40s'", driver);
+	st = parse_driver(cli_value(args, RUN_DRIVER), &q->driver, err);
+	if (st)
+		return st;
 	q->no_cache = cli_value(args, RUN_NO_CACHE) != NULL;
 	q->explain = cli_value(args, RUN_EXPLAIN) != NULL;
 	q->link_args = calloc(args->n_given + 1, sizeof *q->link_args);
@@ -314,6 +326,35 @@ static gpul_status collect_load_options(const struct sources *s, struct run_requ
 			q->link_args[n++] = args->given[i].value;
 	return image_filter_parse(cli_value(args, RUN_SM), cli_value(args, RUN_KIND), NULL,
 				  &q->only, err);
+}
+
+/* ---- programs ---------------------------------------------------------------------- */
+
+gpul_status run_program_options(const struct cli_args *args, struct run_program_options *out, gpul_error *err)
+{
+	const struct nvrtc_rows rows = { RUN_INCLUDE, RUN_DEFINE, RUN_STD };
+	uint32_t device = 0;
+	gpul_status st;
+
+	*out = (struct run_program_options){ .no_cache = cli_value(args, RUN_NO_CACHE) != NULL };
+	st = parse_driver(cli_value(args, RUN_DRIVER), &out->driver, err);
+	if (!st)
+		st = parse_u32("device", cli_value(args, RUN_DEVICE), 0, &device, err);
+	out->device = (int)device;
+	return st ? st : nvrtc_args_add(&out->nvcc, args, rows, err);
+}
+
+bool run_program_has_options_only(const struct cli_args *args)
+{
+	static const bool applies[RUN_N_OPTS] = {
+		[RUN_DRIVER] = true, [RUN_DEVICE] = true, [RUN_INCLUDE] = true,
+		[RUN_DEFINE] = true, [RUN_STD] = true,	  [RUN_NO_CACHE] = true,
+	};
+
+	for (size_t i = 0; i < args->n_given; i++)
+		if (!applies[args->given[i].opt])
+			return false;
+	return true;
 }
 
 /* ---- the request ------------------------------------------------------------------- */

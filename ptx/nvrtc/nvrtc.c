@@ -46,7 +46,7 @@ static bool collect_options(struct options *o, const struct ptx_nvrtc *lib,
 
 	while (more && more[n_more])
 		n_more++;
-	*o = (struct options){ .words = calloc(n_more + MAX_OWN_OPTIONS, sizeof *o->words) };
+	*o = (struct options){ .words = calloc(n_more + MAX_OWN_OPTIONS + 1, sizeof *o->words) };
 	if (!o->words || !add_own_option(o, "--gpu-architecture=", arch))
 		return false;
 	/* nvcc enables __int128 by default since CUDA 11.5; NVRTC needs the option. */
@@ -133,16 +133,59 @@ static gpul_status compile_program(const struct ptx_nvrtc *lib, void *program, c
 	return GPUL_OK;
 }
 
+static gpul_status compile_text(const struct ptx_nvrtc *lib, const char *source, const char *name, const struct options *o,
+				bool device_only, const char *arch, gpul_nvrtc_result *out, gpul_error *err)
+{
+	const char *names[PTX_NVRTC_MAX_HEADERS], *texts[PTX_NVRTC_MAX_HEADERS];
+	int n_headers = ptx_nvrtc_headers(device_only, names, texts);
+	void *program = NULL;
+	int result = lib->nvrtcCreateProgram(&program, source, name, n_headers, texts, names);
+	gpul_status st;
+
+	if (result)
+		return fail_compilation(lib, result, name, arch, NULL, err);
+	st = compile_program(lib, program, name, arch, o, out, err);
+	lib->nvrtcDestroyProgram(&program);
+	return st;
+}
+
+/* Compile again without the host code.  A function without annotation that remains is one for the device, too.  If that fails, a
+ * program's errors are those of its device code; for other files, the first errors tell which annotation is missing. */
+static gpul_status compile_device_code(const struct ptx_nvrtc *lib, const char *source, const char *name, struct options *o,
+				       const char *arch, gpul_nvrtc_result *out, gpul_error *why)
+{
+	char *kernels = ptx_nvrtc_without_host_code(source);
+	gpul_nvrtc_result again = { 0 };
+	gpul_error why_again = { 0 };
+	gpul_status st;
+
+	o->words[o->n++] = "-default-device";
+	st = compile_text(lib, kernels ? kernels : source, name, o, true, arch, &again, &why_again);
+	free(kernels);
+	if (st && !gpul_nvrtc_main_line(source) && !strstr(out->log, "cannot open source file")) {
+		gpul_nvrtc_result_free(&again);
+		return st;
+	}
+	gpul_nvrtc_result_free(out);
+	*out = again;
+	*why = why_again;
+	return st;
+}
+
+/* True when a compilation failed because NVRTC cannot compile host code or does not have its headers. */
+static bool failed_by_host_code(const char *log)
+{
+	return log && (strstr(log, "not allowed in JIT mode") || strstr(log, "cannot open source file") || strstr(log, "cuda") ||
+		       strstr(log, "\"std\""));
+}
+
 gpul_status gpul_nvrtc_compile(const char *source, const char *name, const char *const *options,
 			       const char *arch, gpul_nvrtc_result *out, gpul_error *err)
 {
 	const struct ptx_nvrtc *lib;
-	const char *names[PTX_NVRTC_MAX_HEADERS], *texts[PTX_NVRTC_MAX_HEADERS];
-	int n_headers = ptx_nvrtc_headers(names, texts);
 	struct options o = { 0 };
-	void *program = NULL;
+	gpul_error why = { 0 };
 	gpul_status st;
-	int result;
 
 	*out = (gpul_nvrtc_result){ 0 };
 	st = ptx_nvrtc_open(&lib, err);
@@ -153,13 +196,11 @@ gpul_status gpul_nvrtc_compile(const char *source, const char *name, const char 
 			       name);
 		goto free_o;
 	}
-	result = lib->nvrtcCreateProgram(&program, source, name, n_headers, texts, names);
-	if (result) {
-		st = fail_compilation(lib, result, name, arch, NULL, err);
-		goto free_o;
-	}
-	st = compile_program(lib, program, name, arch, &o, out, err);
-	lib->nvrtcDestroyProgram(&program);
+	st = compile_text(lib, source, name, &o, false, arch, out, &why);
+	if (st && failed_by_host_code(out->log))
+		st = compile_device_code(lib, source, name, &o, arch, out, &why);
+	if (st)
+		st = gpul_fail(err, st, why.native, "%s", why.text);
 free_o:
 	free_options(&o);
 	return st;

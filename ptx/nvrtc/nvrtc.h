@@ -24,6 +24,9 @@ typedef struct gpul_nvrtc_result {
 
 /** Compile CUDA C++.
  *
+ * NVRTC compiles device code only.  If the text has host code too (functions without __device__ or __global__, headers such as
+ * <vector>) and does not compile, it is compiled again without this code.
+ *
  * @source   the program's text, NUL-terminated
  * @name     its file name, for messages and #line; not opened
  * @options  NULL-terminated list of further options for NVRTC, one string each ("-Idir", "-DN=4", "--std=c++17");
@@ -38,6 +41,10 @@ typedef struct gpul_nvrtc_result {
 gpul_status gpul_nvrtc_compile(const char *source, const char *name, const char *const *options,
 			       const char *arch, gpul_nvrtc_result *out, gpul_error *err);
 void gpul_nvrtc_result_free(gpul_nvrtc_result *r);   /* accepts an empty result; cannot fail */
+
+/** The line of CUDA C++ text, from 1, in which main() is declared at the outermost level; 0: there is none.  Comments and strings
+ * are skipped; lines that the preprocessor would skip are not.  Any thread. */
+unsigned gpul_nvrtc_main_line(const char *text);
 
 /** Path and version of the libnvrtc in use.
  *

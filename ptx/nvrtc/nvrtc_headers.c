@@ -75,17 +75,30 @@ static const struct { const char *name, *text; } rows[] = {
 	{ "cstddef", NOTHING },	     { "stdbool.h", NOTHING },
 };
 
-_Static_assert(sizeof rows / sizeof *rows <= (size_t)PTX_NVRTC_MAX_HEADERS,
+/* Headers of the C++ library that device code cannot use; they declare the namespace for `using namespace std`. */
+static const char host_text[] = "#pragma once\nnamespace std {}\n";
+static const char *const host_headers[] = {
+	"algorithm", "atomic", "bitset", "chrono", "condition_variable", "deque", "exception", "filesystem", "fstream", "functional",
+	"future", "getopt.h", "iomanip", "ios", "iostream", "iterator", "list", "map", "memory", "mutex", "numeric", "omp.h",
+	"optional", "ostream", "queue", "random", "set", "sstream", "stdexcept", "string", "string_view", "strings.h", "sys/time.h",
+	"thread", "time.h", "ctime", "unistd.h", "unordered_map", "unordered_set", "vector",
+};
+
+_Static_assert(sizeof rows / sizeof *rows + sizeof host_headers / sizeof *host_headers <= (size_t)PTX_NVRTC_MAX_HEADERS,
 	       "the arrays of the caller must hold all headers");
 
-int ptx_nvrtc_headers(const char *names[PTX_NVRTC_MAX_HEADERS],
+int ptx_nvrtc_headers(bool device_only, const char *names[PTX_NVRTC_MAX_HEADERS],
 		      const char *texts[PTX_NVRTC_MAX_HEADERS])
 {
-	const int n = sizeof rows / sizeof *rows;
+	const int n = sizeof rows / sizeof *rows, n_host = sizeof host_headers / sizeof *host_headers;
 
 	for (int i = 0; i < n; i++) {
 		names[i] = rows[i].name;
 		texts[i] = rows[i].text;
 	}
-	return n;
+	for (int i = 0; device_only && i < n_host; i++) {
+		names[n + i] = host_headers[i];
+		texts[n + i] = host_text;
+	}
+	return device_only ? n + n_host : n;
 }

@@ -3,6 +3,7 @@
 #define GPULOAD_PTX_NVRTC_NVRTC_INTERNAL_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/error.h"
@@ -31,9 +32,14 @@ struct ptx_nvrtc {
 	char include[PATH_MAX], cccl[PATH_MAX];   /* folders of its headers; "": not found */
 };
 
-enum { PTX_NVRTC_MAX_HEADERS = 32 };
-/* Names and texts of the headers that every program gets; returns their number. */
-int ptx_nvrtc_headers(const char *names[PTX_NVRTC_MAX_HEADERS], const char *texts[PTX_NVRTC_MAX_HEADERS]);
+enum { PTX_NVRTC_MAX_HEADERS = 80 };
+/* Names and texts of the headers that a program gets; returns their number.  device_only: also empty texts for headers of the C++
+ * library that are useful to host code only. */
+int ptx_nvrtc_headers(bool device_only, const char *names[PTX_NVRTC_MAX_HEADERS], const char *texts[PTX_NVRTC_MAX_HEADERS]);
+
+/* host_code.c: a copy of a text in which host code is replaced by blanks, with the same lines; owned.  NULL: it has no such
+ * code, or no memory. */
+char *ptx_nvrtc_without_host_code(const char *text);
 
 /* Open libnvrtc at the first call; later calls return the same library or the same failure.  Any thread. */
 gpul_status ptx_nvrtc_open(const struct ptx_nvrtc **out, gpul_error *err);

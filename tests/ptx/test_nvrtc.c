@@ -67,6 +67,78 @@ static void reports_the_first_error_of_a_program(void **state)
 	gpul_nvrtc_result_free(&r);
 }
 
+static void finds_main_at_the_outermost_level(void **state)
+{
+	(void)state;
+	assert_int_equal(gpul_nvrtc_main_line("int main()\n{ }\n"), 1);
+	assert_int_equal(gpul_nvrtc_main_line("// main()\n/* main(\n*/ #if 1\n int\nmain (void) {}"), 5);
+	assert_int_equal(gpul_nvrtc_main_line("const char *s = \"main()\";\n#define m main()\nvoid f() { main(); }"), 0);
+	assert_int_equal(gpul_nvrtc_main_line("int main_loop(); struct s { int main(); }; int domain();"), 0);
+	assert_int_equal(gpul_nvrtc_main_line(""), 0);
+	assert_int_equal(gpul_nvrtc_main_line("{ \"open"), 0);
+}
+
+/* A program as it is usually written; its kernel is in line 22. */
+static const char program[] =
+	"#include <cstdio>\n#include <vector>\n#include <chrono>\nusing namespace std;\n"
+	"#define CHECK(x) do { if (x) { std::printf(\"%s\", cudaGetErrorString(x)); exit(1); } } while (0)\n"
+	"#define BOTH __host__ __device__\n"
+	"struct options { std::vector<int> sizes; };\nstruct pair { float a, b; float sum() const { return a + b; } };\n"
+	"static std::vector<float> results;\ncudaStream_t stream;\n"
+	"BOTH float square(float x) { return x * x; }\n"
+	"__constant__ float factors[2] = { 2, 3 };\nconst int n_factors = 2;\n"
+	"template <typename T> __device__ T twice(T x) { return x + x; }\n"
+	"namespace inner { __device__ inline float one() { return 1; } void host_only() { std::vector<int> v; } }\n"
+	"static double now()\n{\n\treturn std::chrono::duration<double>(std::chrono::steady_clock::now()\n"
+	"\t\t.time_since_epoch()).count();\n}\n\n"
+	"extern \"C\" __global__ void k(float *p, pair q) { *p = twice(square(q.sum())) * factors[n_factors - 1] + inner::one(); }\n"
+	"template <typename T> void launch(T *p)\n{\n\tk<<<1, 1>>>(p, pair{ 1, 2 });\n\tCHECK(cudaGetLastError());\n}\n"
+	"int main(int argc, char **argv)\n{\n\tstd::vector<float> v(argc);\n\tlaunch(v.data());\n\treturn now() > 0 ? '}' : '{';\n}\n";
+
+static void compiles_the_kernels_of_a_program(void **state)
+{
+	gpul_nvrtc_result r;
+	gpul_ptx_module *m = NULL;
+	gpul_error err = { 0 };
+
+	(void)state;
+	if (gpul_nvrtc_compile(program, "program.cu", NULL, "compute_80", &r, &err))
+		fail_msg("%s\n%s", err.text, r.log);
+	assert_int_equal(gpul_ptx_parse(r.image, r.image_bytes, "program.ptx", &m, &err), GPUL_OK);
+	assert_non_null(gpul_ptx_find_func(m, "k"));
+	assert_null(gpul_ptx_find_func(m, "main"));
+	gpul_ptx_module_destroy(m);
+	gpul_nvrtc_result_free(&r);
+}
+
+static void errors_in_the_kernels_of_a_program_keep_their_lines(void **state)
+{
+	char wrong[sizeof program + 16];
+	const char *call = strstr(program, "twice(square");
+	gpul_nvrtc_result r;
+	gpul_error err = { 0 };
+
+	(void)state;
+	snprintf(wrong, sizeof wrong, "%.*s%s", (int)(call - program), program, "thrice(square");
+	strcat(wrong, call + strlen("twice(square"));
+	assert_int_equal(gpul_nvrtc_compile(wrong, "program.cu", NULL, "compute_80", &r, &err), GPUL_EFORMAT);
+	assert_memory_equal(err.text, "program.cu(22): error: ", 23);
+	assert_non_null(strstr(err.text, "thrice"));
+	gpul_nvrtc_result_free(&r);
+}
+
+static void tells_which_annotation_is_missing(void **state)
+{
+	static const char text[] = "float half(float x) { return x / 2; }\n__global__ void k(float *p) { *p = half(*p); }\n";
+	gpul_nvrtc_result r;
+	gpul_error err = { 0 };
+
+	(void)state;
+	assert_int_equal(gpul_nvrtc_compile(text, "k.cu", NULL, "compute_80", &r, &err), GPUL_EFORMAT);
+	assert_memory_equal(err.text, "k.cu(1): error: A function without execution space annotations", 40);
+	gpul_nvrtc_result_free(&r);
+}
+
 static void names_an_unknown_architecture_or_option(void **state)
 {
 	static const char *const options[] = { "--no-such-option", NULL };
@@ -143,6 +215,10 @@ int main(int argc, char **argv)
 		cmocka_unit_test(compiles_to_ptx_that_parses),
 		cmocka_unit_test(compiles_to_machine_code_in_an_elf_file),
 		cmocka_unit_test(reports_the_first_error_of_a_program),
+		cmocka_unit_test(finds_main_at_the_outermost_level),
+		cmocka_unit_test(compiles_the_kernels_of_a_program),
+		cmocka_unit_test(errors_in_the_kernels_of_a_program_keep_their_lines),
+		cmocka_unit_test(tells_which_annotation_is_missing),
 		cmocka_unit_test(names_an_unknown_architecture_or_option),
 		cmocka_unit_test(provides_the_headers_that_kernels_include),
 		cmocka_unit_test(names_the_folder_that_lacks_the_library),

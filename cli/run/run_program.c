@@ -1,0 +1,157 @@
+/* run_program.c — gpuload run of a .cu with main(): built by nvcc, linked with libgpuload-rt, and executed. */
+#include "cli/run/run.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cli/lib/tell.h"
+#include "core/file.h"
+#include "loader/program/program.h"
+#include "ptx/nvrtc/nvrtc.h"
+
+extern char **environ;
+
+static bool ends_in_cu(const char *path)
+{
+	size_t n = strlen(path);
+
+	return n > 3 && !strcmp(path + n - 3, ".cu");
+}
+
+/* The line of main() in a .cu; 0: the file is something else, or cannot be read, which the caller will report. */
+static unsigned main_line(const char *path)
+{
+	gpul_file file;
+	unsigned line;
+
+	if (!ends_in_cu(path) || gpul_file_open(path, &file, NULL))
+		return 0;
+	line = gpul_nvrtc_main_line(file.bytes);
+	gpul_file_close(&file);
+	return line;
+}
+
+bool run_program_wanted(const struct cli_args *args)
+{
+	char nvcc[GPUL_PROGRAM_PATH_BYTES];
+	const char *path = args->n_operands ? args->operands[0] : NULL;
+	bool for_program = args->n_operands > 1 && args->n_before_dashes == 1;
+	unsigned line;
+
+	/* Arguments or options of a kernel ask for a kernel. */
+	if (!path || args->n_before_dashes != 1 || !run_program_has_options_only(args))
+		return false;
+	line = main_line(path);
+	if (line == 0 || (!for_program && run_program_has_line(path)))
+		return false;
+	if (for_program || gpul_program_find_nvcc(nvcc))
+		return true;
+	cli_tell("run", "%s is a program (main() in line %u), and nvcc, which could build it, was not found: running its kernel alone. "
+		 "To run the program, install the CUDA toolkit or set GPULOAD_NVCC", path, line);
+	return false;
+}
+
+/* Let the program use the driver and the device that the options of gpuload select. */
+static gpul_status set_environment(const gpul_driver *drv, int device, gpul_error *err)
+{
+	char number[16];
+
+	snprintf(number, sizeof number, "%d", device);
+	for (size_t i = 0; drv->open_env && drv->open_env[i]; i++) {
+		char *setting = strdup(drv->open_env[i]), *equals = setting ? strchr(setting, '=') : NULL;
+
+		if (!equals)
+			return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the environment of the program");
+		*equals = '\0';
+		setenv(setting, equals + 1, 1);
+		free(setting);
+	}
+	if (device > 0)
+		setenv("CUDA_VISIBLE_DEVICES", number, 1);
+	return GPUL_OK;
+}
+
+static gpul_status write_all(int file, const char *bytes, size_t n_bytes, gpul_error *err)
+{
+	while (n_bytes > 0) {
+		ssize_t n = write(file, bytes, n_bytes);
+
+		if (n < 0 && errno != EINTR)
+			return gpul_fail(err, GPUL_ESYS, errno, "cannot write the program to memory: %s", strerror(errno));
+		bytes += n > 0 ? n : 0;
+		n_bytes -= n > 0 ? (size_t)n : 0;
+	}
+	return GPUL_OK;
+}
+
+/* Replace this process by the program; returns only after a failure.  The program's name is that of the .cu. */
+static gpul_status execute(const void *program, size_t n_bytes, const struct cli_args *args, gpul_error *err)
+{
+	const char *path = args->operands[0];
+	char **argv = calloc(args->n_operands + 1, sizeof *argv);
+	int file = memfd_create("program", MFD_CLOEXEC);
+	gpul_status st = GPUL_OK;
+
+	if (file < 0)
+		st = gpul_fail(err, GPUL_ESYS, errno, "cannot create a file in memory: %s", strerror(errno));
+	else if (!argv || asprintf(&argv[0], "%.*s", (int)(strlen(path) - 3), path) < 0)
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the arguments of the program");
+	else
+		st = write_all(file, program, n_bytes, err);
+	for (size_t i = 1; !st && i < args->n_operands; i++)
+		argv[i] = (char *)(uintptr_t)args->operands[i];
+	if (!st) {
+		fflush(stdout);
+		fexecve(file, argv, environ);
+		st = gpul_fail(err, GPUL_ESYS, errno, "cannot execute the program: %s", strerror(errno));
+	}
+	if (argv)
+		free(argv[0]);
+	free(argv);
+	if (file >= 0)
+		close(file);
+	return st;
+}
+
+static gpul_status device_cc(const gpul_driver *drv, int device, uint32_t *cc, gpul_error *err)
+{
+	int major = 0, minor = 0;
+	CUdevice handle = 0;
+	gpul_status st = gpul_cu(drv, err, cuDeviceGet(&handle, device));
+
+	if (!st)
+		st = gpul_cu(drv, err, cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, handle));
+	if (!st)
+		st = gpul_cu(drv, err, cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, handle));
+	*cc = (uint32_t)(major * 10 + minor);
+	return st;
+}
+
+gpul_status run_program(const struct cli_args *args, gpul_error *err)
+{
+	struct run_program_options o = { 0 };
+	const gpul_driver *drv;
+	void *program = NULL;
+	size_t n_bytes = 0;
+	uint32_t cc = 0;
+	gpul_status st = run_program_options(args, &o, err);
+
+	if (!st)
+		st = gpul_driver_open(o.driver, &drv, err);
+	if (!st)
+		st = device_cc(drv, o.device, &cc, err);
+	if (!st)
+		st = gpul_program_build(args->operands[0], (const char *const *)o.nvcc.words, cc, o.no_cache, &program, &n_bytes,
+					err);
+	if (!st)
+		st = set_environment(drv, o.device, err);
+	if (!st)
+		st = execute(program, n_bytes, args, err);
+	free(program);
+	nvrtc_args_free(&o.nvcc);
+	return st;
+}

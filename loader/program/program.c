@@ -1,0 +1,245 @@
+/* program.c — run nvcc, and keep its result in the cache.
+ *
+ * The key of a program does not contain its headers, because only nvcc knows them.  So the result is kept with a list of the
+ * files that it was made from, as `nvcc -MD` reports them, each with size and time; a change of one makes it invalid. */
+#include "loader/program/program.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "core/log.h"
+#include "loader/cache/cache_internal.h"
+
+extern char **environ;
+
+struct tools {
+	char nvcc[GPUL_PROGRAM_PATH_BYTES], runtime[GPUL_PROGRAM_PATH_BYTES];
+};
+
+static gpul_status find_tools(struct tools *t, gpul_error *err)
+{
+	if (!gpul_program_find_nvcc(t->nvcc))
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "nvcc was not found: install the CUDA toolkit, or set GPULOAD_NVCC");
+	if (!gpul_program_find_runtime(t->runtime))
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "libgpuload-rt.a is neither beside this program nor installed, and GPULOAD_RT is not set");
+	return GPUL_OK;
+}
+
+/* ---- the cache ----------------------------------------------------------------------------- */
+
+/* Append "SIZE TIME PATH\n"; false: the file cannot be examined. */
+static bool print_file(FILE *to, const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st))
+		return false;
+	fprintf(to, "%jd %jd.%09ld %s\n", (intmax_t)st.st_size, (intmax_t)st.st_mtim.tv_sec, st.st_mtim.tv_nsec, path);
+	return true;
+}
+
+/* The list of the files in a make rule "program: a.cu \<newline> b.h ..."; owned; NULL: no memory, or a file is missing. */
+static char *list_files(char *rule)
+{
+	char *text = NULL, *colon = strstr(rule, ": ");
+	size_t n_bytes;
+	FILE *to = colon ? open_memstream(&text, &n_bytes) : NULL;
+	bool ok = to != NULL;
+
+	for (char *at = colon ? colon + 2 : NULL; ok && *at;) {
+		char word[GPUL_PROGRAM_PATH_BYTES];
+		size_t n = 0;
+
+		at += strspn(at, " \t\r\n");
+		for (; *at && !strchr(" \t\r\n", *at) && n + 1 < sizeof word; at++) {
+			if (at[0] == '\\' && at[1] == ' ') /* a space in a name */
+				at++;
+			word[n++] = *at;
+		}
+		word[n] = '\0';
+		ok = n == 0 || !strcmp(word, "\\") || print_file(to, word);
+	}
+	if (to && (fclose(to) || !ok)) {
+		free(text);
+		text = NULL;
+	}
+	return text;
+}
+
+/* True when each file of a list is as it was. */
+static bool files_are_unchanged(const char *list)
+{
+	bool same = *list != '\0';
+
+	while (same && *list) {
+		size_t n = strcspn(list, "\n"), now_bytes;
+		char *line = strndup(list, n), *now = NULL, *path = line ? strchr(line, ' ') : NULL;
+		FILE *to = open_memstream(&now, &now_bytes);
+
+		path = path ? strchr(path + 1, ' ') : NULL;
+		same = to && path && print_file(to, path + 1);
+		same = to && fclose(to) == 0 && same && now_bytes == n + 1 && !memcmp(now, list, n);
+		free(now);
+		free(line);
+		list += n + (list[n] == '\n');
+	}
+	return same;
+}
+
+static gpul_cache_key *create_key(const char *source, const char *const *options, uint32_t cc, const struct tools *t)
+{
+	gpul_cache_key *key = gpul_cache_key_create("program");
+	char *folder = getcwd(NULL, 0);
+
+	gpul_cache_key_add_text(key, folder);
+	free(folder);
+	gpul_cache_key_add_text(key, source);
+	gpul_cache_key_add(key, &cc, sizeof cc);
+	for (size_t i = 0; options && options[i]; i++)
+		gpul_cache_key_add_text(key, options[i]);
+	if (key && gpul_cache_key_add_tool(key, t->nvcc) && gpul_cache_key_add_tool(key, t->runtime))
+		return key;
+	gpul_cache_key_destroy(key);
+	return NULL;
+}
+
+/* ---- nvcc ---------------------------------------------------------------------------------- */
+
+/* Run nvcc with stdout as stderr, because stdout is for the program that will run. */
+static gpul_status run_nvcc(const char *const *argv, gpul_error *err)
+{
+	posix_spawn_file_actions_t actions;
+	int status = 0, e;
+	pid_t pid;
+
+	e = posix_spawn_file_actions_init(&actions);
+	if (e)
+		return gpul_fail(err, GPUL_ESYS, e, "cannot start %.160s: %s", argv[0], strerror(e));
+	posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+	e = posix_spawn(&pid, argv[0], &actions, NULL, (char *const *)argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	if (e)
+		return gpul_fail(err, GPUL_ESYS, e, "cannot start %.160s: %s", argv[0], strerror(e));
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return gpul_fail(err, GPUL_ESYS, errno, "cannot wait for nvcc: %s", strerror(errno));
+	if (status)
+		return gpul_fail(err, GPUL_EFORMAT, status, "the program was not built: the messages of nvcc are above");
+	return GPUL_OK;
+}
+
+static gpul_status compile(const char *source, const char *const *options, uint32_t cc, const struct tools *t,
+			   const char *exe, const char *rule, gpul_error *err)
+{
+	char arch[64];
+	const char *const first[] = { t->nvcc, "-cudart", "none", "-lineinfo", "-Wno-deprecated-gpu-targets", "-gencode", arch,
+				      "-MD", "-MF", rule, "-o", exe, source, t->runtime, "-ldl", "-lpthread" };
+	size_t n_first = sizeof first / sizeof *first, n = 0;
+	const char **argv;
+	gpul_status st;
+
+	while (options && options[n])
+		n++;
+	argv = calloc(n_first + n + 1, sizeof *argv);
+	if (!argv)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the options of nvcc");
+	snprintf(arch, sizeof arch, "arch=compute_%u,code=compute_%u", cc, cc);
+	memcpy(argv, first, sizeof first);
+	for (size_t i = 0; i < n; i++)
+		argv[n_first + i] = options[i];
+	gpul_log(GPUL_LOG_INFO, "loader", "building %s with %s", source, t->nvcc);
+	st = run_nvcc(argv, err);
+	free(argv);
+	return st;
+}
+
+/* Read the program and, for the cache, the list of its files. */
+static gpul_status fetch(const char *exe, const char *rule, gpul_cache_key *key, void **out, size_t *out_bytes, gpul_error *err)
+{
+	gpul_file program, text;
+	char *list = NULL;
+	gpul_status st = gpul_file_open(exe, &program, err);
+
+	if (st)
+		return st;
+	*out = malloc(program.n_bytes);
+	if (*out) {
+		memcpy(*out, program.bytes, program.n_bytes);
+		*out_bytes = program.n_bytes;
+	} else {
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a program of %zu bytes", program.n_bytes);
+	}
+	if (!st && key && !gpul_file_open(rule, &text, NULL)) {
+		char *copy = strndup(text.bytes, text.n_bytes);
+
+		list = copy ? list_files(copy) : NULL;
+		free(copy);
+		gpul_file_close(&text);
+	}
+	if (list)
+		gpul_cache_store_image(key, *out, *out_bytes, list);
+	free(list);
+	gpul_file_close(&program);
+	return st;
+}
+
+static gpul_status build(const char *source, const char *const *options, uint32_t cc, const struct tools *t, gpul_cache_key *key,
+			 void **out, size_t *out_bytes, gpul_error *err)
+{
+	const char *temporary = secure_getenv("TMPDIR");
+	char *folder, *exe = NULL, *rule = NULL;
+	gpul_status st;
+
+	if (asprintf(&folder, "%s/gpuload-XXXXXX", temporary && *temporary ? temporary : "/tmp") < 0)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a path");
+	if (!mkdtemp(folder)) {
+		st = gpul_fail(err, GPUL_ESYS, errno, "cannot create %.160s: %s", folder, strerror(errno));
+		goto free_folder;
+	}
+	if (asprintf(&exe, "%s/program", folder) < 0 || asprintf(&rule, "%s/program.d", folder) < 0) {
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a path");
+		goto remove_folder;
+	}
+	st = compile(source, options, cc, t, exe, rule, err);
+	if (!st)
+		st = fetch(exe, rule, key, out, out_bytes, err);
+	unlink(exe);
+	unlink(rule);
+remove_folder:
+	rmdir(folder);
+free_folder:
+	free(exe);
+	free(rule);
+	free(folder);
+	return st;
+}
+
+gpul_status gpul_program_build(const char *source, const char *const *options, uint32_t cc, bool no_cache, void **out,
+			       size_t *out_bytes, gpul_error *err)
+{
+	struct tools tools;
+	gpul_cache_key *key;
+	char *list = NULL;
+	gpul_status st = find_tools(&tools, err);
+
+	if (st)
+		return st;
+	key = no_cache ? NULL : create_key(source, options, cc, &tools);
+	if (!key || !gpul_cache_find_image(key, out, out_bytes, &list) || !files_are_unchanged(list)) {
+		if (list)
+			free(*out);
+		st = build(source, options, cc, &tools, key, out, out_bytes, err);
+	}
+	free(list);
+	gpul_cache_key_destroy(key);
+	return st;
+}

@@ -1,0 +1,48 @@
+/* program.h — build a program from CUDA C++ with nvcc, so that it runs on NVIDIA's driver and on the software driver.
+ *
+ *     program.cu ── nvcc -cudart none ──┐
+ *     libgpuload-rt.a ──────────────────┴──> program, kept in the cache (loader/cache/cache.h) */
+#ifndef GPULOAD_LOADER_PROGRAM_PROGRAM_H
+#define GPULOAD_LOADER_PROGRAM_PROGRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { GPUL_PROGRAM_PATH_BYTES = 4096 };
+
+/** Find nvcc: $GPULOAD_NVCC, $CUDA_HOME/bin, the nvcc that configure.py found, $PATH, /usr/local/cuda/bin, the toolkit of NVRTC.
+ * False: not found.  Any thread. */
+bool gpul_program_find_nvcc(char path[GPUL_PROGRAM_PATH_BYTES]);
+
+/** Find libgpuload-rt.a: $GPULOAD_RT, beside this program or library, in the lib folder of its prefix.
+ * False: not found.  Any thread. */
+bool gpul_program_find_runtime(char path[GPUL_PROGRAM_PATH_BYTES]);
+
+/** Build a program, or find it in the cache: it is the same if the source, its headers, the options, the device, nvcc and
+ * libgpuload-rt.a are.
+ *
+ * @source     path of the .cu
+ * @options    for nvcc, such as "-Idir", then NULL; NULL: none
+ * @cc         compute capability of the device: 90
+ * @no_cache   build, and do not use the cache
+ * @out        the bytes of the program; owned by the caller: free(); untouched on failure
+ * @out_bytes  their number
+ * Errors  GPUL_EUNSUPPORTED no nvcc or no libgpuload-rt.a; GPUL_EFORMAT nvcc reported errors, on stderr; GPUL_ESYS a temporary
+ *         folder or file, or nvcc cannot be used; GPUL_ENOMEM
+ * Threads any thread may call
+ * Source  nvcc manual: -cudart none, -MD */
+gpul_status gpul_program_build(const char *source, const char *const *options, uint32_t cc, bool no_cache, void **out,
+			       size_t *out_bytes, gpul_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,101 @@
+#!/usr/bin/env bats
+# program.bats — gpuload run of a .cu with main() and <<<>>>.
+load helper
+
+needs_nvcc() {
+	[[ -x ${GPULOAD_NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)} ]] || skip "no nvcc"
+}
+
+write_program() {
+	cat > program.cu <<-'END'
+		#include <cstdio>
+		#include <cstdlib>
+		#include <vector>
+		#include "value.h"
+
+		__global__ void add(float *p, int n)
+		{
+			if (threadIdx.x < n)
+				p[threadIdx.x] += VALUE;
+		}
+
+		int main(int argc, char **argv)
+		{
+			std::vector<float> v(32, 1.0f);
+			float *p;
+
+			cudaMalloc(&p, sizeof(float) * v.size());
+			cudaMemcpy(p, v.data(), sizeof(float) * v.size(), cudaMemcpyHostToDevice);
+			add<<<1, 64>>>(p, argc > 1 ? atoi(argv[1]) : 32);
+			cudaMemcpy(v.data(), p, sizeof(float) * v.size(), cudaMemcpyDeviceToHost);
+			printf("%s: %d arguments, %g\n", argv[0], argc - 1, v[31]);
+			return cudaDeviceSynchronize() ? 1 : 7;
+		}
+	END
+	echo "#define VALUE 2" > value.h
+	export GPULOAD_CACHE=$PWD/cache
+}
+
+@test "a program is built and run with its arguments" {
+	needs_nvcc
+	write_program
+	run --separate-stderr gpuload run program.cu
+	[[ $status == 7 && $output == "program: 0 arguments, 3" && -z $stderr ]] || show "should run"
+	run --separate-stderr gpuload run program.cu -- 16 --json
+	[[ $status == 7 && $output == "program: 2 arguments, 1" ]] || show "should pass the arguments"
+}
+
+@test "a program is built again only if it, a header, or an option has changed" {
+	needs_nvcc
+	write_program
+	run --separate-stderr gpuload run program.cu
+	[[ $output == "program: 0 arguments, 3" ]] || show "should run"
+	export GPULOAD_LOG=info
+	run --separate-stderr gpuload run program.cu
+	[[ $output == "program: 0 arguments, 3" && $stderr != *"building program.cu"* ]] || show "should be in the cache"
+	echo "#define VALUE 40" > value.h
+	run --separate-stderr gpuload run program.cu
+	[[ $output == "program: 0 arguments, 41" && $stderr == *"building program.cu"* ]] || show "should be built again"
+}
+
+@test "a fault in a program is printed on stderr with its line" {
+	needs_nvcc
+	[[ $GPULOAD_DRIVER == soft ]] || skip "only the software driver knows the line of a fault"
+	write_program
+	run --separate-stderr gpuload run program.cu -- 64
+	[[ $status == 1 && $stderr == *"(program.cu:9): 4-byte global load at "* ]] || show "should name the line"
+	[[ ${stderr_lines[1]} == *"p[threadIdx.x] += VALUE;" ]] || show "should show the line"
+	[[ ${#stderr_lines[@]} == 2 ]] || show "should be printed once"
+}
+
+@test "the errors of nvcc are shown" {
+	needs_nvcc
+	write_program
+	echo "int x = y;" >> program.cu
+	run --separate-stderr gpuload run program.cu
+	[[ $status == 1 && $stderr == *'program.cu(24): error: identifier "y" is undefined'* ]] || show "should show the error"
+	[[ ${stderr_lines[-1]} == "gpuload run: the program was not built"* && -z $output ]] || show "the last line should be gpuload's"
+}
+
+@test "without nvcc, the kernel of a program is run alone" {
+	gpuload version | grep -q "^NVRTC  *[0-9]" || skip "no libnvrtc"
+	write_program
+	export GPULOAD_NVCC=/nonexistent
+	run --separate-stderr gpuload run program.cu
+	[[ $status == 0 && $stderr == "gpuload run: program.cu is a program (main() in line 12), and nvcc"*" was not found: running its kernel alone."* ]] ||
+		show "should say what it does"
+	says "kernel    _Z3addPfi"
+	says "inout:f32[1024]=iota: 2 3 4"
+	works run program.cu "inout:f32[4]=1" i32=4 --expect 0=3
+	fails 1 "nvcc was not found" run program.cu -- 16
+}
+
+@test "with the arguments or options of a kernel, the kernel of a program is run" {
+	gpuload version | grep -q "^NVRTC  *[0-9]" || skip "no libnvrtc"
+	write_program
+	works run program.cu "inout:f32[4]=1" i32=4 --expect 0=3
+	works run program.cu --kernel add --expect 0=iota:2
+	sed -i '1i // gpuload run: inout:f32[4]=5 i32=4 --expect 0=7' program.cu
+	works run program.cu
+	says "expect    arg 0 = 7: yes"
+}
