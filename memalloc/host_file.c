@@ -10,7 +10,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/sysinfo.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -21,46 +20,6 @@
 /* Call fallocate() for at most this size at a time, because a signal makes it start over: a periodic timer could block
  * one large call forever. */
 enum { ALLOCATE_STEP = 64 << 20 };
-
-/* Sizes below this are not checked against the container's memory limit. */
-enum { CONTAINER_CHECK_BYTES = 64 << 20 };
-
-/* Parse text, the content of /proc/meminfo: the value of a field in bytes; 0: no such field. */
-static unsigned long long meminfo_bytes(const char *text, const char *name)
-{
-	const char *at = strstr(text, name);
-	unsigned long long kib = 0;
-
-	return at && sscanf(at + strlen(name), ": %llu", &kib) == 1 ? kib * 1024 : 0;
-}
-
-/* The available memory of the machine; 0: unknown.  tmpfs has no limit, so an allocation of too much memory does not
- * fail, but starts the OOM killer.  If the free memory is less than wanted, use the kernel's estimate, which includes
- * memory that it can free. */
-static unsigned long long available_bytes(size_t wanted)
-{
-	struct sysinfo s;
-	char text[2048];
-
-	/* Try sysinfo() first, because reading /proc/meminfo takes longer. */
-	if (sysinfo(&s) == 0 && wanted <= (unsigned long long)s.freeram * s.mem_unit)
-		return (unsigned long long)s.freeram * s.mem_unit;
-	if (!gpul_mem_read_text("/proc/meminfo", text, sizeof text))
-		return 0;
-	return meminfo_bytes(text, "MemAvailable") + meminfo_bytes(text, "SwapFree");
-}
-
-/* The container's memory limit (cgroup v2); 0: none, or unknown. */
-static unsigned long long container_bytes(size_t wanted)
-{
-	char text[64];
-	unsigned long long limit = 0;
-
-	if (wanted < CONTAINER_CHECK_BYTES ||
-	    !gpul_mem_read_text("/sys/fs/cgroup/memory.max", text, sizeof text))
-		return 0;
-	return sscanf(text, "%llu", &limit) == 1 ? limit : 0;  /* the text "max" means no limit */
-}
 
 static int allocate_pages(int fd, size_t bytes)
 {
@@ -86,24 +45,12 @@ static void populate_pages(void *memory, size_t bytes)
 		p[at] = p[at];
 }
 
-/* Check limits that would kill the process instead of failing a call: the OOM killer, SIGXFSZ. */
-static gpul_status check_limits(const gpul_mem *m, gpul_error *err)
+/* Check the limit that would end the process by SIGXFSZ. */
+static gpul_status check_file_size(const gpul_mem *m, gpul_error *err)
 {
 	const size_t bytes = m->about.mapped_bytes;
-	const unsigned long long available = available_bytes(bytes);
-	const unsigned long long container = container_bytes(bytes);
-	const char *name = gpul_mem_kind_name(m->about.kind);
 	struct rlimit files = { RLIM_INFINITY, RLIM_INFINITY };
 
-	if (bytes > PTRDIFF_MAX || (available && bytes > available))
-		return gpul_fail(err, GPUL_ENOMEM, ENOMEM,
-				 "%s memory: %zu bytes requested, but this machine has only %llu available",
-				 name, bytes, available);
-	if (container && bytes > container)
-		return gpul_fail(err, GPUL_ENOMEM, ENOMEM,
-				 "%s memory: %zu bytes requested, but this container is limited to %llu "
-				 "(memory.max)",
-				 name, bytes, container);
 	(void)getrlimit(RLIMIT_FSIZE, &files);
 	if (files.rlim_cur != RLIM_INFINITY && bytes > files.rlim_cur)
 		return gpul_mem_sys_status(m, err, EFBIG, "ftruncate", "ulimit -f");
@@ -127,7 +74,7 @@ static gpul_status map_file(gpul_mem *m, int fd, gpul_error *err)
 gpul_status gpul_mem_file_fill(gpul_mem *m, const char *advice, gpul_error *err)
 {
 	const size_t bytes = m->about.mapped_bytes;
-	gpul_status st = check_limits(m, err);
+	gpul_status st = check_file_size(m, err);
 	int failed;
 
 	if (st)

@@ -1,9 +1,12 @@
 /* mem.c — memory objects: check their description, call the operations of their kind, and export them. */
 #include "memalloc/mem_internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "core/memory_left.h"
 
 /* The operations of each kind. */
 static const struct mem_ops *const kinds[GPUL_MEM_N_KINDS] = {
@@ -120,6 +123,17 @@ static void find_alignment(gpul_mem *m)
 	m->about.alignment_bytes = (size_t)(both & -both);
 }
 
+/* Host memory is allocated at once: too much of it would get the process killed.  Device memory is the driver's business. */
+static gpul_status check_memory_left(const gpul_mem *m, gpul_error *err)
+{
+	char what[32];
+
+	if (!m->ops->on_host && m->about.kind != GPUL_MEM_PINNED)
+		return GPUL_OK;
+	snprintf(what, sizeof what, "%s memory", gpul_mem_kind_name(m->about.kind));
+	return gpul_memory_check(what, m->about.bytes, err);
+}
+
 gpul_status gpul_mem_create_kind(const gpul_driver *drv, const gpul_mem_desc *desc,
 				 gpul_mem_kind kind, gpul_mem **out, gpul_error *err)
 {
@@ -135,6 +149,8 @@ gpul_status gpul_mem_create_kind(const gpul_driver *drv, const gpul_mem_desc *de
 	m->about.exportable = desc->exportable || desc->fabric;
 	if (m->ops->on_host)
 		st = gpul_mem_find_node(m, desc->node, err);
+	if (!st)
+		st = check_memory_left(m, err);
 	if (!st)
 		st = m->ops->create(m, desc, err);
 	if (st) {

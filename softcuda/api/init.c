@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "core/memory_left.h"
 #include "core/parallel.h"
 
 /* A child of fork() has no worker threads, so the driver cannot be used there: calls return
@@ -18,6 +19,7 @@ static void forget_in_child(void)
 static CUresult start_driver(void)
 {
 	gpul_error err = { 0 };
+	gpul_memory_left left;
 	CUresult r = soft_choose_devices();
 
 	if (r)
@@ -26,6 +28,9 @@ static CUresult start_driver(void)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	soft.n_processors = (int)gpul_cpus();
 	soft.memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	soft.in_group = gpul_memory_find_left("", &left) && !left.is_machine && left.limit_bytes < soft.memory_bytes;
+	if (soft.in_group)
+		soft.memory_bytes = left.limit_bytes;
 	soft.heap_bytes = 8 << 20;
 	list_init(&soft.libraries);
 	list_init(&soft.contexts);

@@ -91,7 +91,8 @@ struct context {
 struct soft_state {
 	bool initialised;
 	int n_devices, n_processors;
-	uint64_t memory_bytes;       /* memory size of each device: that of the host */
+	uint64_t memory_bytes;       /* memory size of each device: that of the host, or the limit of the process */
+	bool in_group;               /* memory_bytes is the limit of a control group */
 	struct device device[MAX_DEVICES];
 	struct link libraries, contexts;
 	gpul_exec_memory *memory;    /* one table for all devices, because a device address is a host address */

@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/memory_left.h"
+
 enum { HOST_ALIGN = 512, PITCH_ALIGN = 512 };
 
 static const char *call_name(enum allocation_kind kind)
@@ -175,8 +177,11 @@ CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t by
 		       unsigned flags, struct allocation **out)
 {
 	struct allocation *a;
+	gpul_error err = { 0 };
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
 
+	if (soft.in_group && gpul_memory_check(call_name(kind), bytes, &err))
+		return soft_refuse(r, "%s", err.text);
 	if (bytes > soft.memory_bytes ||
 	    ctx->device->allocated_bytes > soft.memory_bytes - bytes)
 		return soft_refuse(
@@ -358,6 +363,7 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
 EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 {
 	struct context *ctx;
+	gpul_memory_left left;
 	CUresult r;
 
 	if (!free_bytes || !total_bytes)
@@ -368,6 +374,9 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 	*total_bytes = (size_t)soft.memory_bytes;
 	*free_bytes = (size_t)(soft.memory_bytes - ctx->device->allocated_bytes);
 	soft_unlock();
+	/* The program's own memory counts in a control group, too. */
+	if (soft.in_group && gpul_memory_find_left("", &left) && left.left_bytes < *free_bytes)
+		*free_bytes = (size_t)left.left_bytes;
 	return CUDA_SUCCESS;
 }
 

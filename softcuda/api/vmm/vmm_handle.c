@@ -13,8 +13,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
+
+#include "core/memory_left.h"
 
 void soft_memory_unref(struct memory *m)
 {
@@ -104,32 +105,6 @@ static CUresult check_request(size_t bytes, const CUmemAllocationProp *p, unsign
 
 /* ---- the pages -------------------------------------------------------------------------- */
 
-/* The memory and swap that the system can provide without killing a process. */
-static uint64_t available_bytes(void)
-{
-	char line[128];
-	unsigned long long kib = 0, found = 0;
-	FILE *f = fopen("/proc/meminfo", "re");
-
-	if (!f)
-		return UINT64_MAX;
-	while (fgets(line, sizeof line, f))
-		if (sscanf(line, "MemAvailable: %llu", &kib) == 1 ||
-		    sscanf(line, "SwapFree: %llu", &kib) == 1)
-			found += kib;
-	fclose(f);
-	return (uint64_t)found << 10;
-}
-
-static bool fits_in_memory(size_t bytes)
-{
-	struct sysinfo s;
-
-	if (sysinfo(&s) == 0 && bytes < (uint64_t)s.freeram * s.mem_unit / 2)
-		return true; /* the usual case: one system call is enough */
-	return bytes <= soft.memory_bytes && bytes <= available_bytes();
-}
-
 /* mbind() needs a mapping, but the policy belongs to the file and so applies to every process that maps it. */
 static CUresult place_on_node(int fd, size_t bytes, int node)
 {
@@ -157,11 +132,12 @@ static CUresult place_on_node(int fd, size_t bytes, int node)
 
 static CUresult fill_host_file(int fd, size_t bytes, const CUmemAllocationProp *p)
 {
+	gpul_error err = { 0 };
 	CUresult r = CUDA_SUCCESS;
 
-	if (!fits_in_memory(bytes))
-		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
-				   "cuMemCreate: the host does not have %zu bytes of free memory", bytes);
+	if (bytes > soft.memory_bytes || gpul_memory_check("cuMemCreate", bytes, &err))
+		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "%s",
+				   *err.text ? err.text : "cuMemCreate: more than the memory of the device");
 	if (p->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA)
 		r = place_on_node(fd, bytes, p->location.id);
 	if (!r && fallocate(fd, 0, 0, (off_t)bytes))
@@ -206,10 +182,13 @@ close_fd:
 static CUresult count_bytes(const CUmemAllocationProp *p, size_t bytes)
 {
 	struct device *d;
+	gpul_error err = { 0 };
 	CUresult r = CUDA_SUCCESS;
 
 	if (p->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_SUCCESS;
+	if (soft.in_group && gpul_memory_check("cuMemCreate", bytes, &err))
+		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "%s", err.text);
 	soft_lock();
 	d = &soft.device[p->location.id];
 	if (bytes > soft.memory_bytes || d->allocated_bytes > soft.memory_bytes - bytes)
