@@ -3,7 +3,7 @@
 MODULES gives the link order.  tests/meta/layers.py checks every #include and every symbol against it, and
 tests/meta/readme.py the folder map of README.md, so that the documentation, the build and the code agree.
 """
-import glob
+import functools, glob
 
 VERSION, DATE = "0.1.0", "2026-11-20"
 MODULES = {                      # folder: folders it may include
@@ -49,9 +49,10 @@ def subfolder(path):
     return max((s for s in SUBFOLDERS.get(owner(path), []) if inside.startswith(f"{s}/")), key=len, default="")
 
 
+@functools.cache
 def files(folder, ext):
     """The files of a module (not of one nested in it), or of any folder below tests/."""
-    return sorted(f for f in glob.glob(f"{folder}/**/*{ext}", recursive=True) if owner(f) == owner(folder))
+    return tuple(sorted(f for f in glob.glob(f"{folder}/**/*{ext}", recursive=True) if owner(f) == owner(folder)))
 
 
 def library_sources(module):
