@@ -7,11 +7,21 @@
 
 #include "core/thread.h"
 
+enum { MAX_CPUS = 1 << 16 };
+
 unsigned gpul_cpus(void)
 {
-	cpu_set_t cpus;
-	int n = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
+	int n = 0;
 
+	/* The call fails with EINVAL if the set is smaller than the kernel's: cpu_set_t has 1,024 CPUs. */
+	for (size_t size = CPU_SETSIZE; !n && size <= MAX_CPUS; size *= 2) {
+		const size_t bytes = CPU_ALLOC_SIZE(size);
+		cpu_set_t *cpus = CPU_ALLOC(size);
+
+		if (cpus && sched_getaffinity(0, bytes, cpus) == 0)
+			n = CPU_COUNT_S(bytes, cpus);
+		CPU_FREE(cpus);
+	}
 	return n > 0 ? (unsigned)n : 1;
 }
 

@@ -119,9 +119,11 @@ typedef struct gpul_exec_launch gpul_exec_launch;
 
 typedef struct gpul_exec_machine_options {
 	unsigned n_workers;            /* threads; 0: one for each CPU this process may run on */
-	unsigned max_resident_blocks;  /* per worker; also the most blocks of a cooperative launch; 0: 256 */
+	unsigned max_resident_blocks;  /* of one launch, on all workers; 0: see gpul_exec_max_resident_blocks() */
 	uint64_t heap_bytes;           /* size of the heap for device malloc; 0: 8 MiB */
 	unsigned turn;                 /* backward branches before a split yields to others; 0: 1000 */
+	unsigned stuck_ms;             /* log a notice when all resident blocks of a launch have only waited for so long,
+	                                  and other blocks cannot start; 0: 10 s */
 	void (*print)(void *user, const char *text, size_t text_bytes);  /* receives device printf; NULL: stdout */
 	void *print_user;
 } gpul_exec_machine_options;
@@ -203,7 +205,21 @@ gpul_status gpul_exec_launch_start(gpul_exec_machine *m, const gpul_exec_launch_
 bool gpul_exec_launch_wait(gpul_exec_launch *l, int timeout_ms, gpul_exec_fault *fault);
 void gpul_exec_launch_abort(gpul_exec_launch *l);    /* request: the launch ends soon, with GPUL_EXEC_ABORTED */
 void gpul_exec_launch_release(gpul_exec_launch *l);  /* NULL is fine; a running launch continues */
-unsigned gpul_exec_max_resident_blocks(const gpul_exec_machine *m);
+
+/* What one multiprocessor of the GPU holds that the interpreter models. */
+enum {
+	GPUL_EXEC_SM_THREADS = 2048,
+	GPUL_EXEC_SM_BLOCKS = 32,
+	GPUL_EXEC_SM_SHARED_BYTES = 228 * 1024,
+	GPUL_EXEC_RESERVED_SHARED_BYTES = 1024,  /* of each block, used by the multiprocessor itself */
+};
+/** Blocks of this size that are resident on one multiprocessor at once; 0: it cannot hold one.  Registers are no limit,
+ * because PTX registers are virtual. */
+unsigned gpul_exec_blocks_per_sm(uint32_t threads, uint32_t shared_bytes);
+/** Blocks of one launch that can be resident at once, which is also the limit of a cooperative launch.  By default those
+ * of a GPU with a multiprocessor for each worker, but at least 132 multiprocessors (H200).  A machine starts blocks beyond
+ * its workers only while the resident blocks wait, so that a block can wait for one that starts later. */
+unsigned gpul_exec_max_resident_blocks(const gpul_exec_machine *m, uint32_t threads, uint32_t shared_bytes);
 /** Instructions that an ended launch executed, times the active lanes of each. */
 uint64_t gpul_exec_launch_instructions(const gpul_exec_launch *l);
 

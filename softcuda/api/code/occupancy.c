@@ -1,5 +1,5 @@
-/* occupancy.c — how many blocks fit on a multiprocessor: the arithmetic of a GPU, limited by the number of blocks
- * that the interpreter keeps resident, so that a cooperative grid of this size can be launched. */
+/* occupancy.c — how many blocks fit on a multiprocessor: the arithmetic of a GPU.  The interpreter keeps as many blocks
+ * resident, so that a cooperative grid of this size can be launched. */
 #include "softcuda/api/code/code_internal.h"
 
 static size_t smaller_of(size_t value, size_t limit)
@@ -7,21 +7,11 @@ static size_t smaller_of(size_t value, size_t limit)
 	return value < limit ? value : limit;
 }
 
-/* Registers are no limit, because PTX registers are virtual. */
 int soft_blocks_per_sm(const struct function *f, int block_threads, size_t dynamic_shared_bytes)
 {
-	size_t warps = ((size_t)block_threads + WARP_THREADS - 1) / WARP_THREADS;
-	size_t shared = f->info->shared_bytes + dynamic_shared_bytes + RESERVED_SHARED_BYTES;
-	/* The number of blocks that the interpreter keeps resident; before the first launch, its default number. */
-	size_t resident = soft.machine ? gpul_exec_max_resident_blocks(soft.machine) : 256;
-	size_t n = smaller_of(SM_BLOCKS, resident / (size_t)soft.n_processors);
-
-	if ((unsigned)block_threads > f->info->max_threads ||
-	    dynamic_shared_bytes > (size_t)f->max_dynamic_shared)
+	if ((unsigned)block_threads > f->info->max_threads || dynamic_shared_bytes > (size_t)f->max_dynamic_shared)
 		return 0;
-	n = smaller_of(n, SM_THREADS / (warps * WARP_THREADS));
-	n = smaller_of(n, SM_SHARED_BYTES / shared);
-	return (int)n;
+	return (int)gpul_exec_blocks_per_sm((uint32_t)block_threads, f->info->shared_bytes + (uint32_t)dynamic_shared_bytes);
 }
 
 EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(

@@ -63,6 +63,7 @@ gpul_exec_launch *gpul_launch_create(gpul_exec_machine *m, const gpul_exec_launc
 	l->device = c->device;
 	l->cooperative = c->cooperative;
 	l->n_blocks = (uint64_t)c->grid[0] * c->grid[1] * c->grid[2];
+	l->max_resident = gpul_exec_max_resident_blocks(m, c->block[0] * c->block[1] * c->block[2], l->shared_bytes);
 	l->done = c->done;
 	l->done_user = c->done_user;
 	atomic_init(&l->refs, 2);  /* one of the caller, and one of the machine until the launch has ended */

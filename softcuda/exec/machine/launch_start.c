@@ -10,6 +10,7 @@ static gpul_status check_launch_shape(const gpul_exec_machine *m, const gpul_exe
 {
 	const gpul_exec_kernel_info *info = &c->kernel->info;
 	uint64_t threads = (uint64_t)c->block[0] * c->block[1] * c->block[2], shared, blocks;
+	unsigned resident;
 
 	for (int d = 0; d < 3; d++)
 		if (!c->grid[d] || !c->block[d])
@@ -46,12 +47,12 @@ static gpul_status check_launch_shape(const gpul_exec_machine *m, const gpul_exe
 				 info->name, info->shared_bytes, c->dynamic_shared_bytes,
 				 MAX_SHARED);
 	blocks = (uint64_t)c->grid[0] * c->grid[1] * c->grid[2];
-	if (c->cooperative && blocks > gpul_exec_max_resident_blocks(m))
+	resident = gpul_exec_max_resident_blocks(m, (uint32_t)threads, (uint32_t)shared);
+	if (c->cooperative && blocks > resident)
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "cooperative launch of %s: %llu blocks, but only %u can be "
 				 "resident at once",
-				 info->name, (unsigned long long)blocks,
-				 gpul_exec_max_resident_blocks(m));
+				 info->name, (unsigned long long)blocks, resident);
 	return GPUL_OK;
 }
 

@@ -10,9 +10,9 @@
 #include "softcuda/exec/warp/warp_internal.h"
 
 enum {
-	DEFAULT_RESIDENT = 256,
 	DEFAULT_HEAP = 8 << 20,
 	DEFAULT_TURN = 1000,
+	DEFAULT_STUCK_MS = 10000,
 	MAX_TURN = 1 << 30,
 	SCRATCH_BYTES = 4 * 512
 };
@@ -64,15 +64,17 @@ gpul_status gpul_exec_machine_create(gpul_exec_memory *memory,
 	m->memory = memory;
 	if (options)
 		m->options = *options;
-	if (!m->options.max_resident_blocks)
-		m->options.max_resident_blocks = DEFAULT_RESIDENT;
 	if (!m->options.heap_bytes)
 		m->options.heap_bytes = DEFAULT_HEAP;
 	if (!m->options.turn || m->options.turn > MAX_TURN)
 		m->options.turn = DEFAULT_TURN;
+	if (!m->options.stuck_ms)
+		m->options.stuck_ms = DEFAULT_STUCK_MS;
 	if (!m->options.print)
 		m->options.print = print_to_stdout;
-	m->n_workers = m->options.n_workers ? m->options.n_workers : gpul_cpus();
+	if (!m->options.n_workers)
+		m->options.n_workers = gpul_cpus();
+	m->n_workers = m->options.n_workers;
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_cond_init(&m->work, NULL);
 	*out = m;
@@ -124,6 +126,8 @@ gpul_status gpul_machine_list(gpul_exec_machine *m, gpul_exec_launch *l, gpul_er
 			m->first = l;
 		m->last = l;
 		l->listed = true;
+		atomic_fetch_add(&l->refs, 1);  /* unlist_launch() drops it */
+		atomic_fetch_add(&m->n_listed, 1);
 		if (m->n_sleeping && l->n_blocks == 1)
 			pthread_cond_signal(&m->work);
 		else if (m->n_sleeping)
@@ -191,9 +195,4 @@ void gpul_exec_machine_destroy(gpul_exec_machine *m)
 	pthread_cond_destroy(&m->work);
 	free(m->workers);
 	free(m);
-}
-
-unsigned gpul_exec_max_resident_blocks(const gpul_exec_machine *m)
-{
-	return m->options.max_resident_blocks;
 }

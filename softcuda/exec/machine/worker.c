@@ -1,7 +1,8 @@
 /* worker.c — a thread that executes blocks.
  *
  * A worker has some resident blocks and runs them in turns.  It starts another block when it has none, and
- * when its blocks only poll: they may wait for a block that has not started.
+ * when its blocks only poll: they may wait for a block that has not started.  A launch has no more resident blocks than a GPU
+ * holds (residency.c).
  * When all its blocks have polled without progress for several rounds, it yields the CPU, because they may wait for
  * another thread on the same CPU. */
 #include <sched.h>
@@ -12,16 +13,19 @@
 
 /* IDLE_ROUNDS: rounds without progress before sched_yield().  Measured with IDLE_ROUNDS 64 and 4 on one core: a
  * FIFO push and its acknowledgement took 7.5 and 2.5 us with one block, 4.7 and 1.0 us with 16 blocks; on two
- * cores there was no difference.  PATIENCE: rounds without progress before another block is started. */
-enum { IDLE_ROUNDS = 4, PATIENCE = 256 };
+ * cores there was no difference.  PATIENCE: rounds without progress before another block is started.  SOON: the number
+ * of blocks up to which a worker starts another block in each round in which all of them poll; beyond, it starts blocks every
+ * GROWTH_ROUNDS rounds only, because the blocks usually wait for the CPU, and a round of more blocks takes longer. */
+enum { IDLE_ROUNDS = 4, PATIENCE = 256, SOON = 256, GROWTH_ROUNDS = 64 };
 
-/* Remove a launch from the list; the caller holds the lock. */
+/* Remove a launch from the list; the caller holds the lock and a reference. */
 static void unlist_launch(gpul_exec_machine *m, gpul_exec_launch *l)
 {
 	gpul_exec_launch *before = NULL;
 
 	if (!l->listed)
 		return;
+	atomic_fetch_sub(&l->refs, 1);  /* the list's; not the last one, because the caller has one */
 	for (gpul_exec_launch *at = m->first; at != l; at = at->next)
 		before = at;
 	if (before)
@@ -34,16 +38,21 @@ static void unlist_launch(gpul_exec_machine *m, gpul_exec_launch *l)
 	l->listed = false;
 }
 
+/* The launch stays in the list, because it has blocks to start later. */
+static void leave_current_launch(struct worker *k)
+{
+	gpul_launch_unref(k->current);
+	k->current = NULL;
+}
+
 static void drop_current_launch(struct worker *k)
 {
 	gpul_exec_machine *m = k->machine;
-	gpul_exec_launch *l = k->current;
 
 	pthread_mutex_lock(&m->lock);
-	unlist_launch(m, l);
+	unlist_launch(m, k->current);
 	pthread_mutex_unlock(&m->lock);
-	k->current = NULL;
-	gpul_launch_unref(l);
+	leave_current_launch(k);
 }
 
 /* End launches that were stopped before all their blocks had started. */
@@ -73,15 +82,27 @@ static void end_stopped_launches(gpul_exec_machine *m)
 	} while (l);
 }
 
-/* The index of the next block to start, of k->current or the next launch; false: no launch has blocks to start. */
+/* The caller holds the lock. */
+static gpul_exec_launch *launch_with_room(gpul_exec_machine *m)
+{
+	gpul_exec_launch *l = m->first;
+
+	while (l && !gpul_launch_has_room(l))
+		l = l->next;
+	return l;
+}
+
+/* The index of the next block to start, of k->current or another launch; false: no launch has a block that may start. */
 static bool next_block(struct worker *k, uint64_t *index)
 {
 	gpul_exec_machine *m = k->machine;
 
 	for (;;) {
+		if (k->current && !gpul_launch_has_room(k->current))
+			leave_current_launch(k);
 		if (!k->current) {
 			pthread_mutex_lock(&m->lock);
-			k->current = m->first;
+			k->current = launch_with_room(m);
 			if (k->current)
 				atomic_fetch_add(&k->current->refs, 1);
 			pthread_mutex_unlock(&m->lock);
@@ -120,10 +141,12 @@ static bool start_block(struct worker *k)
 	};
 	gpul_exec_launch *l;
 	struct block *b;
-	uint64_t index;
+	uint64_t index, n_listed = atomic_load(&k->machine->n_listed);
 
-	if (!next_block(k, &index))
+	if (!next_block(k, &index)) {
+		k->tried = n_listed;
 		return false;
+	}
 	l = k->current;
 	b = room_for_resident(k) ? gpul_block_create(k, l, index) : NULL;
 	if (b) {
@@ -143,13 +166,14 @@ static void end_block(struct worker *k, unsigned n, bool faulted)
 
 	gpul_block_release(b);
 	k->resident[n] = k->resident[--k->n_resident];
+	k->tried = 0;  /* there may be room now */
 	if (faulted)
 		gpul_launch_skip_rest(l);
 	gpul_launch_blocks_ended(l, 1);
 }
 
-/* The result of one turn of every resident block. */
-struct round { bool progressed, polls; };
+/* The result of one turn of every resident block.  waits: each of them polled and had no progress. */
+struct round { bool progressed, polls, waits; };
 
 static enum block_result run_turn(struct worker *k, struct block *b)
 {
@@ -170,7 +194,7 @@ static enum block_result run_turn(struct worker *k, struct block *b)
 
 static struct round run_residents(struct worker *k)
 {
-	struct round round = { false, false };
+	struct round round = { .waits = true };
 
 	for (unsigned n = 0; n < k->n_resident;) {
 		struct block *b = k->resident[n];
@@ -180,9 +204,11 @@ static struct round run_residents(struct worker *k)
 		if (r == BLOCK_YIELDS) {
 			round.progressed |= b->progressed;
 			round.polls |= b->polls;
+			round.waits &= b->polls && !b->progressed;
 			n++;
 		} else {
 			round.progressed = true;
+			round.waits = false;
 			end_block(k, n, r == BLOCK_FAULT);
 		}
 	}
@@ -202,7 +228,7 @@ static void stop_residents(struct worker *k)
 static bool wait_for_work(struct worker *k)
 {
 	gpul_exec_machine *m = k->machine;
-	bool quits;
+	bool quits, full;
 
 	pthread_mutex_lock(&m->lock);
 	while (!m->first && !atomic_load(&m->quits) && !atomic_load(&m->stops)) {
@@ -211,8 +237,28 @@ static bool wait_for_work(struct worker *k)
 		m->n_sleeping--;
 	}
 	quits = atomic_load(&m->quits) && !m->first;
+	full = m->first && !launch_with_room(m);
 	pthread_mutex_unlock(&m->lock);
+	if (full)  /* the blocks that may end are those of other workers, which start the next ones themselves */
+		usleep(1000);
 	return !quits;
+}
+
+/* Start blocks beside the resident ones, if these have had no progress for some rounds.  False: no block was started. */
+static bool start_more_blocks(struct worker *k, const struct round *round, unsigned rounds)
+{
+	const bool waits = round->polls && !round->progressed, late = rounds % GROWTH_ROUNDS == GROWTH_ROUNDS - 1;
+	unsigned n;
+
+	if (k->tried == atomic_load(&k->machine->n_listed) && !late)
+		return false;
+	if (!waits && rounds % PATIENCE != PATIENCE - 1)
+		return false;
+	n = k->n_resident < SOON ? 1 : waits && late ? k->n_resident / 2 : 0;
+	for (unsigned i = 0; i < n; i++)
+		if (!start_block(k))
+			return i;
+	return n;
 }
 
 void *gpul_worker_main(void *worker)
@@ -236,9 +282,11 @@ void *gpul_worker_main(void *worker)
 		}
 		round = run_residents(k);
 		rounds = round.progressed ? 0 : rounds + 1;
-		if (k->n_resident && k->n_resident < m->options.max_resident_blocks &&
-		    ((round.polls && !round.progressed) || rounds % PATIENCE == PATIENCE - 1) &&
-		    start_block(k))
+		if (!round.waits)
+			atomic_fetch_add_explicit(&k->n_active_rounds, 1, memory_order_relaxed);
+		else if (rounds % GROWTH_ROUNDS == 0)
+			gpul_worker_check_stuck(k);
+		if (k->n_resident && start_more_blocks(k, &round, rounds))
 			continue;
 		idle = round.progressed ? 0 : idle + 1;
 		if (idle >= IDLE_ROUNDS) {

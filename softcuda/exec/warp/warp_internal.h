@@ -134,10 +134,11 @@ struct gpul_exec_launch {
 	bool cooperative, listed;
 	uint8_t *params;
 	uint8_t *workspace;              /* cooperative launches: %envreg1 and %envreg2 are its address */
-	uint64_t n_blocks;
+	uint64_t n_blocks, max_resident;
 	_Atomic uint64_t next_block, n_ended, n_instructions;
 	_Atomic bool stop;               /* faulted or aborted: workers end its blocks */
 	_Atomic int refs;
+	_Atomic bool stuck_reported;
 	pthread_mutex_t lock;            /* protects the members below */
 	pthread_cond_t ended_cond;
 	bool ended;
@@ -157,6 +158,9 @@ struct worker {
 	struct block **resident;
 	unsigned n_resident, resident_capacity;
 	struct gpul_exec_launch *current;    /* the worker starts blocks of this launch; holds a reference */
+	uint64_t tried;                      /* machine.n_listed when the worker last found no block to start */
+	_Atomic uint64_t n_active_rounds;    /* rounds in which not all resident blocks waited */
+	uint64_t seen_active, seen_ns;       /* sum of all workers' n_active_rounds, and since when it has this value */
 	struct frame *free_frames[33];       /* lists by size class, linked by parent */
 	uint8_t *scratch;                    /* bank 3 */
 };
@@ -278,6 +282,10 @@ void gpul_launch_unref(struct gpul_exec_launch *l);
 void gpul_launch_skip_rest(struct gpul_exec_launch *l);  /* blocks that have not started count as ended */
 void gpul_launch_blocks_ended(struct gpul_exec_launch *l, uint64_t n);  /* the last block ends the launch */
 
+/* residency.c */
+bool gpul_launch_has_room(struct gpul_exec_launch *l);  /* true: another block may be started, or none is left */
+void gpul_worker_check_stuck(struct worker *k);         /* call while all blocks of the worker wait */
+
 /* machine.c, worker.c */
 struct gpul_exec_machine {
 	gpul_exec_memory *memory;
@@ -288,6 +296,7 @@ struct gpul_exec_machine {
 	struct worker *workers;
 	unsigned n_workers, n_sleeping;
 	bool started;
+	_Atomic uint64_t n_listed;       /* launches listed so far */
 	struct heap *heap;               /* created by the first device malloc */
 	uint64_t globaltimer_offset;     /* %globaltimer minus gpul_clock_ns() */
 	_Atomic bool stops;              /* a listed launch was stopped: a worker must end it */

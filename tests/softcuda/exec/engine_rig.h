@@ -83,19 +83,24 @@ static inline char *rig_refusal(const char *ptx, const char *kernel)
 	return copy;
 }
 
-static inline struct rig *rig_open_with(const char *ptx, unsigned n_workers, unsigned max_resident)
+static inline struct rig *rig_open_options(const char *ptx, gpul_exec_machine_options options)
 {
 	struct rig *r = calloc(1, sizeof *r);
 	gpul_error err = { 0 };
-	gpul_exec_machine_options options = { .n_workers = n_workers, .max_resident_blocks = max_resident,
-					      .print = rig_print, .print_user = r };
 
+	options.print = rig_print;
+	options.print_user = r;
 	assert_non_null(r);
 	assert_int_equal(gpul_exec_memory_create(&r->memory, &err), GPUL_OK);
 	if (rig_load(r, ptx, &err))
 		fail_msg("%s", err.text);
 	assert_int_equal(gpul_exec_machine_create(r->memory, &options, &r->machine, &err), GPUL_OK);
 	return r;
+}
+
+static inline struct rig *rig_open_with(const char *ptx, unsigned n_workers, unsigned max_resident)
+{
+	return rig_open_options(ptx, (gpul_exec_machine_options){ .n_workers = n_workers, .max_resident_blocks = max_resident });
 }
 
 static inline struct rig *rig_open(const char *ptx)

@@ -206,7 +206,9 @@ static void launches_beyond_the_limits_are_refused(void **state)
 		{ "number", { 1, 1, 1 }, { 32, 1, 1 }, 227 * 1024 + 1, false, "shared memory" },
 		{ "small", { 1, 1, 1 }, { 65, 1, 1 }, 0, false, "at most 64" },
 		{ "exact", { 1, 1, 1 }, { 64, 1, 1 }, 0, false, ".reqntid" },
-		{ "number", { 257, 1, 1 }, { 32, 1, 1 }, 0, true, "resident" },
+		{ "number", { 132 * 32 + 1, 1, 1 }, { 32, 1, 1 }, 0, true, "only 4224 can be resident" },
+		{ "number", { 132 * 2 + 1, 1, 1 }, { 1024, 1, 1 }, 0, true, "only 264 can be resident" },
+		{ "number", { 132 + 1, 1, 1 }, { 32, 1, 1 }, 200 * 1024, true, "only 132 can be resident" },
 	};
 	struct rig *r = rig_open(kernels);
 	uint64_t params[2] = { 0 };

@@ -1,0 +1,74 @@
+/* residency.c — how many blocks may be resident at once, and the notice when that is too few. */
+#include "core/clock.h"
+#include "core/log.h"
+#include "softcuda/exec/warp/warp_internal.h"
+
+enum { LEAST_SMS = 132 };
+
+unsigned gpul_exec_blocks_per_sm(uint32_t threads, uint32_t shared_bytes)
+{
+	unsigned by_threads = GPUL_EXEC_SM_THREADS / ((threads + LANES - 1) / LANES * LANES);
+	unsigned by_shared = GPUL_EXEC_SM_SHARED_BYTES / (shared_bytes + GPUL_EXEC_RESERVED_SHARED_BYTES);
+	unsigned n = by_threads < by_shared ? by_threads : by_shared;
+
+	return n < GPUL_EXEC_SM_BLOCKS ? n : GPUL_EXEC_SM_BLOCKS;
+}
+
+unsigned gpul_exec_max_resident_blocks(const gpul_exec_machine *m, uint32_t threads, uint32_t shared_bytes)
+{
+	unsigned sms = m->options.n_workers > LEAST_SMS ? m->options.n_workers : LEAST_SMS;
+	unsigned n = gpul_exec_blocks_per_sm(threads, shared_bytes);
+
+	if (m->options.max_resident_blocks)
+		return m->options.max_resident_blocks;
+	return sms * (n ? n : 1);
+}
+
+static uint64_t count_resident(struct gpul_exec_launch *l)
+{
+	uint64_t ended = atomic_load(&l->n_ended), started = atomic_load(&l->next_block);
+
+	if (started > l->n_blocks)  /* workers that found no block left have counted on */
+		started = l->n_blocks;
+	return started - ended;
+}
+
+bool gpul_launch_has_room(struct gpul_exec_launch *l)
+{
+	return atomic_load(&l->next_block) >= l->n_blocks || count_resident(l) < l->max_resident;
+}
+
+/* The caller holds the machine's lock. */
+static void report_stuck_launches(struct gpul_exec_machine *m)
+{
+	for (struct gpul_exec_launch *l = m->first; l; l = l->next) {
+		uint64_t next = atomic_load(&l->next_block);
+
+		if (gpul_launch_has_room(l) || next >= l->n_blocks || atomic_exchange(&l->stuck_reported, true))
+			continue;
+		gpul_log(GPUL_LOG_NOTICE, "softcuda",
+			 "kernel %s: all %llu resident blocks have only waited for %g s, and %llu blocks have not started; if "
+			 "the resident blocks wait for those, the kernel never ends, as on a GPU that holds no more blocks",
+			 l->kernel->info.name, (unsigned long long)count_resident(l), m->options.stuck_ms / 1e3,
+			 (unsigned long long)(l->n_blocks - next));
+	}
+}
+
+/* Nothing has moved if no worker has had an active round since seen_ns: the sum of the counters is the same. */
+void gpul_worker_check_stuck(struct worker *k)
+{
+	struct gpul_exec_machine *m = k->machine;
+	uint64_t active = 0, now = gpul_clock_ns();
+
+	for (unsigned n = 0; n < m->n_workers; n++)
+		active += atomic_load_explicit(&m->workers[n].n_active_rounds, memory_order_relaxed);
+	if (active != k->seen_active || !k->seen_ns) {
+		k->seen_active = active;
+		k->seen_ns = now;
+	} else if (now - k->seen_ns >= m->options.stuck_ms * (uint64_t)1000000) {
+		k->seen_ns = now;
+		pthread_mutex_lock(&m->lock);
+		report_stuck_launches(m);
+		pthread_mutex_unlock(&m->lock);
+	}
+}
