@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { FIRST_READ_BYTES = 64 * 1024 };
+#include "core/file_guard_internal.h"
+
+enum {
+	FIRST_READ_BYTES = 64 * 1024,
+	MAP_FROM_BYTES = 256 * 1024, /* smaller files are read: this is as fast, and later writes cannot change the bytes */
+	WRITER_MS = 2000,            /* how long a named pipe may have no writer */
+};
 static const uint64_t MAX_STREAM_BYTES = (uint64_t)4 << 30;  /* limit for streams without an end, such as /dev/zero */
 
 static gpul_status no_memory(const char *path, gpul_error *err)
@@ -19,31 +26,74 @@ static gpul_status no_memory(const char *path, gpul_error *err)
 	return gpul_fail(err, GPUL_ENOMEM, ENOMEM, "%s: out of memory", path);
 }
 
-/* A NUL must follow the bytes.  If the size is a multiple of the page size, the NUL needs one more page: reserve zeroed
- * pages for the file and the NUL, then map the file over the first pages. */
-static gpul_status map_file(int fd, const char *path, size_t n_bytes, gpul_file *out,
-		       gpul_error *err)
+static gpul_status was_cut(const char *path, size_t n_bytes, gpul_error *err)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	size_t room = (n_bytes / page + 1) * page;
-	void *base = mmap(NULL, room, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return gpul_fail(err, GPUL_ESYS, EIO, "%s was cut while it was read (it had %zu bytes); try again when it is "
+			 "complete", path, n_bytes);
+}
 
-	if (base == MAP_FAILED)
-		return no_memory(path, err);
-	if (mmap(base, n_bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED) {
-		int why = errno;
+/* Read n bytes at an offset; false: an error, or the file is shorter. */
+static bool read_at(int fd, void *to, size_t n, size_t offset)
+{
+	while (n) {
+		ssize_t got = pread(fd, to, n, (off_t)offset);
 
-		munmap(base, room);
-		return gpul_fail(err, GPUL_ESYS, why, "%s: cannot map the file: %s", path,
-				 strerror(why));
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return false;
+		to = (char *)to + got;
+		offset += (size_t)got;
+		n -= (size_t)got;
 	}
-	*out = (gpul_file){
-		.bytes = base, .n_bytes = n_bytes, .mapped = true, .mapped_bytes = room, .fd = fd
-	};
+	return true;
+}
+
+static gpul_status read_small(int fd, const char *path, size_t n_bytes, gpul_file *out, gpul_error *err)
+{
+	char *text = malloc(n_bytes + 1);
+
+	if (!text)
+		return no_memory(path, err);
+	if (!read_at(fd, text, n_bytes, 0)) {
+		free(text);
+		return was_cut(path, n_bytes, err);
+	}
+	text[n_bytes] = '\0';
+	*out = (gpul_file){ .bytes = text, .n_bytes = n_bytes };
 	return GPUL_OK;
 }
 
-static gpul_status read_stream(int fd, const char *path, gpul_file *out, gpul_error *err)
+/*     ├── whole pages: the file, mapped ──┼─ the rest, read, and zeros ─┤
+ *
+ * A NUL must follow the bytes, also when the file grows later: so the last page is not a page of the file. */
+static gpul_status map_file(int fd, const char *path, size_t n_bytes, gpul_file *out,
+		       gpul_error *err)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = n_bytes / page * page, room = whole + page;
+	char *base = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	gpul_file f = { .bytes = base, .n_bytes = n_bytes, .mapped = true, .mapped_bytes = room, .fd = fd };
+	gpul_status st = GPUL_OK;
+
+	if (base == MAP_FAILED)
+		return no_memory(path, err);
+	if (mmap(base, whole, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED)
+		st = gpul_fail(err, GPUL_ESYS, errno, "%s: cannot map the file: %s", path, strerror(errno));
+	else if (!read_at(fd, base + whole, n_bytes - whole, whole))
+		st = was_cut(path, n_bytes, err);
+	else if (!(f.guard = gpul_file_guard_add(base, whole)))
+		st = no_memory(path, err);
+	if (st) {
+		munmap(base, room);
+		return st;
+	}
+	mprotect(base + whole, page, PROT_READ);
+	*out = f;
+	return GPUL_OK;
+}
+
+/* Read to the end; first is a byte that was read already, or -1. */
+static gpul_status read_stream(int fd, const char *path, int first, gpul_file *out, gpul_error *err)
 {
 	size_t room = FIRST_READ_BYTES, n = 0;
 	char *text = malloc(room), *more;
@@ -51,6 +101,8 @@ static gpul_status read_stream(int fd, const char *path, gpul_file *out, gpul_er
 
 	if (!text)
 		return no_memory(path, err);
+	if (first >= 0)
+		text[n++] = (char)first;
 	while ((got = read(fd, text + n, room - n - 1)) != 0) {
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -80,6 +132,49 @@ static gpul_status read_stream(int fd, const char *path, gpul_file *out, gpul_er
 	return GPUL_OK;
 }
 
+/* Wait for data in a pipe that was opened non-blocking; a pipe without a writer has neither data nor an end.  The test
+ * may read a byte: *first. */
+static gpul_status wait_for_writer(int fd, const char *path, int *first, gpul_error *err)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	unsigned char c;
+	ssize_t got;
+
+	if (poll(&p, 1, WRITER_MS) != 0)
+		return GPUL_OK;
+	got = read(fd, &c, 1); /* 0: no writer; EAGAIN: a writer that has written nothing yet */
+	if (got == 0)
+		return gpul_fail(err, GPUL_ESYS, ENXIO, "%s is a pipe that no process writes to", path);
+	if (got > 0)
+		*first = c;
+	return GPUL_OK;
+}
+
+/* Devices such as /dev/zero have no end; a terminal has one, and so has /dev/null. */
+static gpul_status check_device(int fd, const char *path, gpul_error *err)
+{
+	char c;
+
+	if (isatty(fd) || read(fd, &c, 1) == 0)
+		return GPUL_OK;
+	return gpul_fail(err, GPUL_ESYS, ENODEV, "%s is a device, not a file", path);
+}
+
+static gpul_status load_stream(int fd, const char *path, mode_t mode, gpul_file *out, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+	int first = -1;
+
+	if (S_ISCHR(mode) || S_ISBLK(mode))
+		st = check_device(fd, path, err);
+	else if (S_ISFIFO(mode))
+		st = wait_for_writer(fd, path, &first, err);
+	if (st)
+		return st;
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+	return read_stream(fd, path, first, out, err);
+}
+
 static gpul_status load_file(int fd, const char *path, bool regular, gpul_file *out, gpul_error *err)
 {
 	struct stat s;
@@ -90,16 +185,18 @@ static gpul_status load_file(int fd, const char *path, bool regular, gpul_file *
 		return gpul_fail(err, GPUL_ESYS, EISDIR, "%s is a directory, not a file", path);
 	if (regular && !S_ISREG(s.st_mode))
 		return gpul_fail(err, GPUL_ESYS, EINVAL, "%s is not a regular file", path);
-	/* Files in /proc and /sys are regular with size 0, but have content. */
-	if (!S_ISREG(s.st_mode) || s.st_size == 0)
-		return read_stream(fd, path, out, err);
-	return map_file(fd, path, (size_t)s.st_size, out, err);
+	if (!S_ISREG(s.st_mode))
+		return load_stream(fd, path, s.st_mode, out, err);
+	if (s.st_size == 0) /* files in /proc and /sys are regular with size 0, but have content */
+		return read_stream(fd, path, -1, out, err);
+	return (size_t)s.st_size < MAP_FROM_BYTES ? read_small(fd, path, (size_t)s.st_size, out, err)
+						  : map_file(fd, path, (size_t)s.st_size, out, err);
 }
 
 static gpul_status open_file(const char *path, bool regular, gpul_file *out, gpul_error *err)
 {
 	/* Without O_NONBLOCK, opening a pipe waits for its writer. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | (regular ? O_NONBLOCK | O_NOCTTY : 0));
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	gpul_status st;
 
 	if (fd < 0 && errno == ENOENT)
@@ -113,9 +210,24 @@ static gpul_status open_file(const char *path, bool regular, gpul_file *out, gpu
 	return st;
 }
 
+/* Standard input: a file that nothing was read from is mapped; everything else is read from here to its end. */
+static gpul_status open_stdin(gpul_file *out, gpul_error *err)
+{
+	int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	gpul_status st;
+
+	if (fd < 0)
+		return gpul_fail(err, GPUL_ESYS, errno, "stdin: %s", strerror(errno));
+	st = lseek(fd, 0, SEEK_CUR) == 0 ? load_file(fd, "stdin", false, out, err)
+					  : read_stream(fd, "stdin", -1, out, err);
+	if (st || !out->mapped)
+		close(fd);
+	return st;
+}
+
 gpul_status gpul_file_open(const char *path, gpul_file *out, gpul_error *err)
 {
-	return open_file(path, false, out, err);
+	return strcmp(path, "-") == 0 ? open_stdin(out, err) : open_file(path, false, out, err);
 }
 
 gpul_status gpul_file_open_regular(const char *path, gpul_file *out, gpul_error *err)
@@ -128,12 +240,23 @@ void gpul_file_close(gpul_file *f)
 	if (!f)
 		return;
 	if (f->mapped) {
+		gpul_file_guard_remove(f->guard);
 		munmap((void *)(uintptr_t)f->bytes, f->mapped_bytes);
 		close(f->fd);
 	} else {
 		free((void *)(uintptr_t)f->bytes);
 	}
 	*f = (gpul_file){ 0 };
+}
+
+gpul_status gpul_file_check(const gpul_file *f, const char *path, gpul_error *err)
+{
+	struct stat s;
+
+	/* The bytes between the new end and the end of its page are zeros without a signal, so the size is compared, too. */
+	if (f->mapped && (gpul_file_guard_tripped(f->guard) || fstat(f->fd, &s) || (size_t)s.st_size < f->n_bytes))
+		return was_cut(path, f->n_bytes, err);
+	return GPUL_OK;
 }
 
 /* Call madvise() for the pages that are entirely inside the n_bytes at `at`, because a release must not affect the

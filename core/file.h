@@ -17,17 +17,20 @@ typedef struct gpul_file {
 	bool mapped;        /* true: mapped; false: allocated.  Private to file.c */
 	size_t mapped_bytes;
 	int fd;             /* descriptor of a mapped file, open for gpul_file_read() */
+	struct gpul_file_guard *guard; /* of a mapped file; private to file.c */
 } gpul_file;
 
-/** Map a file, or read it if it cannot be mapped (a pipe, /dev/stdin).
+/** Map a large file; read a small one, a pipe or standard input.
  *
- * Later writes to a mapped file may change the bytes; writes to a file that was read do not.  Truncating a mapped file
- * while it is used ends the process with SIGBUS, as for every mapping.
+ * Later writes to a mapped file may change the bytes; writes to a file that was read do not.  When another process cuts
+ * a mapped file while it is used, zeros are read behind its new end, and gpul_file_check() fails.  For this, the process
+ * has a handler of SIGBUS while a file is mapped; it passes on every other SIGBUS to the handler that was there before.
  *
- * @path  for open(); at most 4 GiB are read from a file that is not regular
+ * @path  for open(), or "-" for standard input; at most 4 GiB are read from a file that is not regular
  * @out   owned by the caller: gpul_file_close(); untouched on failure
- * Errors  GPUL_ESYS native = errno: missing, a directory, no permission; GPUL_EFORMAT empty;
- *         GPUL_ENOMEM
+ * Errors  GPUL_ESYS native = errno: missing, a directory, no permission; ENODEV a device that is not a terminal;
+ *         ENXIO a pipe that no process opened for writing within 2 seconds; EIO cut while it was read; GPUL_EFORMAT
+ *         empty; GPUL_ENOMEM
  * Threads any thread may call
  * Source  POSIX open(), mmap() */
 gpul_status gpul_file_open(const char *path, gpul_file *out, gpul_error *err);
@@ -42,6 +45,17 @@ gpul_status gpul_file_open(const char *path, gpul_file *out, gpul_error *err);
  * Source  POSIX open(), mmap() */
 gpul_status gpul_file_open_regular(const char *path, gpul_file *out, gpul_error *err);
 void gpul_file_close(gpul_file *f);  /* accepts a zeroed file; cannot fail */
+
+/** Fail if the file was cut since it was opened, so that zeros may have been read in place of its end.
+ *
+ * Call this after the last use of the bytes, before the result is used.
+ *
+ * @f     an open file
+ * @path  for the message
+ * Errors  GPUL_ESYS (native = EIO) the file was cut, or its disk could not be read
+ * Threads any thread may call
+ * Source  POSIX fstat(), mmap() */
+gpul_status gpul_file_check(const gpul_file *f, const char *path, gpul_error *err);
 
 /* Hints about the n_bytes at `at` in f, for large files.  Fetch: the caller will soon read all of them.  Release: their
  * memory may be freed; the next access loads them again.  No effect if f is not mapped.  Any thread. */

@@ -179,11 +179,17 @@ gpul_status gpul_module_load_sources(const gpul_driver *drv, gpul_source *const 
 {
 	const gpul_load_options *o = options ? options : &defaults;
 	gpul_module *m = NULL;
-	gpul_status st = gpul_module_create(drv, o, &m, err);
+	gpul_error why = { 0 };
+	gpul_status st = gpul_module_create(drv, o, &m, err), cut = GPUL_OK;
 
 	if (st)
 		return st;
-	st = n == 1 ? fill_from_one(m, sources[0], o, err) : fill_from_sources(m, sources, n, o, err);
+	st = n == 1 ? fill_from_one(m, sources[0], o, &why) : fill_from_sources(m, sources, n, o, &why);
+	for (size_t i = 0; i < n && !cut; i++)
+		cut = gpul_source_check(sources[i], err); /* the cause of any other error */
+	if (st && !cut)
+		gpul_fail(err, st, why.native, "%s", why.text);
+	st = cut ? cut : st;
 	if (st) {
 		gpul_module_unload(m);
 		return st;

@@ -29,8 +29,14 @@ gpul_status fill_read_file(const char *path, const char *dir, void **out, size_t
 		return st;
 	bytes = malloc(file.n_bytes);
 	if (bytes) {
-		*out = memcpy(bytes, file.bytes, file.n_bytes);
-		*n_bytes = file.n_bytes;
+		memcpy(bytes, file.bytes, file.n_bytes);
+		st = gpul_file_check(&file, path, err);
+		if (st) {
+			free(bytes);
+		} else {
+			*out = bytes;
+			*n_bytes = file.n_bytes;
+		}
 	} else {
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "%s: no memory for the %zu bytes of the file", path,
 			       file.n_bytes);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/lib/command.h"
 #include "cli/ls/ls.h"
@@ -28,7 +29,8 @@ static const struct cli_opt extract_opts[] = {
 /* clang-format on */
 
 static const char extract_details[] =
-	"Writes every selected image of FILE as a separate file into DIR. The file name is\n"
+	"Writes every selected image of FILE (- is standard input) as a separate file into DIR. The\n"
+	"file name is\n"
 	"NAME.INDEX.ARCH.KIND, such as libx.3.sm_90.cubin:\n"
 	"\n"
 	"    NAME    the name of FILE up to its first dot\n"
@@ -49,6 +51,7 @@ struct extract {
 	struct image_filter filter;
 	bool replace;
 	struct json *json; /* NULL: text */
+	const gpul_source *source;
 	const gpul_images *images;
 	struct cxx_names *names;
 	bool *wanted; /* for each image of the file; owned */
@@ -167,28 +170,44 @@ static void report_written(const struct extract *x, const gpul_image *image, con
 	out_free(&o);
 }
 
-static gpul_status extract_image(struct extract *x, const gpul_image *image, gpul_unpacked *u,
-				 gpul_error *err)
+static gpul_status write_image(struct extract *x, const gpul_image *image, const gpul_unpacked *u, const char *name,
+			       gpul_error *err)
 {
-	char *name = file_name(x, image);
 	struct out head = { 0 };
-	gpul_error damaged = { 0 };
-	gpul_status st = GPUL_OK;
+	gpul_status st;
 
-	if (!name)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a file name");
-	if (gpul_image_unpack(image, u, &damaged)) {
-		report_damaged(x, image, &damaged);
-		goto free_name;
-	}
 	out_options_line(image, &head);
 	st = head.failed ? gpul_fail(err, GPUL_ENOMEM, 0, "no memory for ptxas options")
 			 : new_file_write(name, head.at, head.n, u->bytes, u->n_bytes,
 					  x->replace, err);
-	if (st == GPUL_OK)
-		report_written(x, image, name);
 	out_free(&head);
-free_name:
+	return st;
+}
+
+static gpul_status extract_image(struct extract *x, const gpul_image *image, gpul_unpacked *u,
+				 gpul_error *err)
+{
+	char *name = file_name(x, image);
+	gpul_error why = { 0 };
+	gpul_status st = GPUL_OK;
+	bool damaged;
+
+	if (!name)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a file name");
+	damaged = gpul_image_unpack(image, u, &why) != GPUL_OK;
+	if (!damaged)
+		st = write_image(x, image, u, name, &why);
+	if (gpul_source_check(x->source, err)) { /* the cause of any other error */
+		if (!damaged && st == GPUL_OK)
+			unlink(name);
+		st = GPUL_ESYS;
+	} else if (damaged) {
+		report_damaged(x, image, &why);
+	} else if (st) {
+		gpul_fail(err, st, why.native, "%s", why.text);
+	} else {
+		report_written(x, image, name);
+	}
 	free(name);
 	return st;
 }
@@ -220,6 +239,8 @@ static gpul_status extract_file(struct extract *x, gpul_error *err)
 
 	if (st)
 		return st;
+	x->source = source;
+	x->path = gpul_source_name(source);
 	progress_begin(&progress, x->path);
 	st = gpul_source_images(source, &progress.hook, &x->images, err);
 	progress_wipe(&progress);

@@ -46,7 +46,7 @@ static const char ls_details[] =
 	"also be a folder, a wheel (.whl), a zip file or a tar file (.tar, .tar.gz, .tar.zst): then\n"
 	"each file in it that has device code is listed in one line, or with its kernels if --match,\n"
 	"--kernel, --group, --sort or --json is given. No driver and no GPU are needed. A .cu file is compiled to PTX first, for the architecture of --sm\n"
-	"(default: sm_75).\n"
+	"(default: sm_75). A FILE of - is standard input.\n"
 	"\n"
 	"An image is one piece of device code: machine code for one architecture (cubin), PTX, or\n"
 	"LTO code. A registered image is registered with the CUDA runtime by the program; an\n"
@@ -231,16 +231,21 @@ static gpul_status list_source(struct ls *ls, gpul_source *source, gpul_error *e
 static gpul_status list_file(struct ls *ls, const char *path, gpul_error *err)
 {
 	gpul_source *source = NULL;
+	gpul_error why = { 0 };
 	struct stat s;
-	gpul_status st;
+	gpul_status st, cut;
 
 	if (stat(path, &s) == 0 && S_ISDIR(s.st_mode))
 		return ls_folder(ls, path, list_source, err);
 	st = gpul_source_open(path, &source, err);
-	if (st == GPUL_OK)
-		st = list_source(ls, source, err);
+	if (st)
+		return st;
+	st = list_source(ls, source, &why);
+	cut = gpul_source_check(source, err); /* the cause of any other error */
+	if (st && !cut)
+		gpul_fail(err, st, why.native, "%s", why.text);
 	gpul_source_close(source);
-	return st;
+	return cut ? cut : st;
 }
 
 /* ---- the command ------------------------------------------------------------------- */

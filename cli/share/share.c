@@ -24,9 +24,11 @@ struct share {
 /* Fill memory that the CPU can access, in place. */
 static gpul_status fill_host(const struct share_request *q, unsigned char *to, gpul_error *err)
 {
-	if (q->data)
+	if (q->data) {
 		memcpy(to, q->data, q->bytes);
-	else if (q->fill)
+		return gpul_file_check(&q->file, "the file of --from", err);
+	}
+	if (q->fill)
 		return fill_in_place(q->type, q->fill, q->bytes / gpul_type_bytes(q->type), to,
 				     err);
 	return GPUL_OK; /* new pages contain zeros */
@@ -46,6 +48,8 @@ static gpul_status fill_device(const struct share_request *q, CUdeviceptr to, gp
 		st = gpul_cu(drv, err, cuMemcpyHtoD(to, made ? made : q->data, q->bytes));
 	if (st == GPUL_OK)
 		st = gpul_cu(drv, err, cuCtxSynchronize());
+	if (st == GPUL_OK && q->data)
+		st = gpul_file_check(&q->file, "the file of --from", err);
 	free(made);
 	return st;
 }

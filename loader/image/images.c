@@ -47,6 +47,7 @@ gpul_status gpul_images_list(const gpul_source *source, const gpul_progress *pro
 {
 	gpul_images *list = calloc(1, sizeof *list);
 	gpul_span content = { source->file.bytes, source->file.n_bytes };
+	gpul_error why = { 0 };
 	gpul_status st;
 
 	if (list)
@@ -59,8 +60,12 @@ gpul_status gpul_images_list(const gpul_source *source, const gpul_progress *pro
 		list->source = source->file;
 	st = read_content(&(gpul_walk){ .list = list, .read_member = read_member, .progress = progress,
 					.file = content, .source = list->source,
-					.here = { .file = list->name, .section = "" }, .err = err },
+					.here = { .file = list->name, .section = "" }, .err = &why },
 			  content, source->content);
+	if (gpul_images_check(list, err)) /* the cause of any other error */
+		st = GPUL_ESYS;
+	else if (st)
+		gpul_fail(err, st, why.native, "%s", why.text);
 	if (st) {
 		gpul_images_close(list);
 		return st;

@@ -89,6 +89,8 @@ gpul_status gpul_walk_data(const gpul_walk *w, gpul_span s, size_t from, size_t 
 gpul_status gpul_images_list(const gpul_source *source, const gpul_progress *progress,
 			     gpul_images **out, gpul_error *err);
 void gpul_images_close(gpul_images *images); /* accepts NULL */
+/* Fail if the file, or the file of a member, was cut since it was opened: gpul_source_check(). */
+gpul_status gpul_images_check(const gpul_images *images, gpul_error *err);
 
 /* The length of the cubin at the start of the span; 0: there is no complete cubin. */
 size_t gpul_cubin_extent(gpul_span s);

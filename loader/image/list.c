@@ -155,6 +155,15 @@ void gpul_images_release_pages(const gpul_images *list, const void *from, const 
 		release_pages_of_file(&list->more.at[i], (uintptr_t)from, (uintptr_t)end);
 }
 
+gpul_status gpul_images_check(const gpul_images *images, gpul_error *err)
+{
+	gpul_status st = gpul_file_check(&images->source, images->name, err);
+
+	for (size_t i = 0; i < images->more.n && !st; i++)
+		st = gpul_file_check(&images->more.at[i], images->name, err);
+	return st;
+}
+
 const gpul_image *gpul_images_all(const gpul_images *images, size_t *n)
 {
 	*n = images->images.n;

@@ -33,7 +33,7 @@ gpul_status gpul_source_open(const char *path, gpul_source **out, gpul_error *er
 
 	if (st)
 		return st;
-	st = create_source(&file, false, path, out, err);
+	st = create_source(&file, false, strcmp(path, "-") == 0 ? "stdin" : path, out, err);
 	if (st)
 		gpul_file_close(&file);
 	return st;
@@ -67,6 +67,13 @@ const char *gpul_source_name(const gpul_source *s)
 gpul_content gpul_source_content(const gpul_source *s)
 {
 	return s->content;
+}
+
+gpul_status gpul_source_check(const gpul_source *s, gpul_error *err)
+{
+	if (s->images)
+		return gpul_images_check(s->images, err);
+	return s->borrowed ? GPUL_OK : gpul_file_check(&s->file, s->name, err);
 }
 
 const void *gpul_source_bytes(const gpul_source *s, size_t *n_bytes)

@@ -22,9 +22,9 @@ typedef struct gpul_source gpul_source; /* opaque: mapping, kind of content, lis
 
 /** Open and map a file, or read a pipe to its end, and recognise the content.
  *
- * @path  any file; relative paths are relative to the current folder
+ * @path  any file; relative paths are relative to the current folder; "-" is standard input
  * @out   owned by the caller: gpul_source_close(); untouched on failure
- * Errors  GPUL_ESYS cannot be opened or read (native = errno); GPUL_EFORMAT empty; GPUL_ENOMEM
+ * Errors  GPUL_ESYS cannot be opened or read, or is a device (native = errno); GPUL_EFORMAT empty; GPUL_ENOMEM
  * Threads any thread may call; only one thread at a time may use a source
  * Source  POSIX open(), mmap() */
 gpul_status gpul_source_open(const char *path, gpul_source **out, gpul_error *err);
@@ -43,6 +43,17 @@ gpul_status gpul_source_of(const void *bytes, size_t n_bytes, const char *name, 
 
 /** Free the list of images and unmap the file.  Accepts NULL; cannot fail. */
 void gpul_source_close(gpul_source *s);
+
+/** Fail if a file of the source was cut since it was opened, so that zeros may have been read in place of its end.
+ *
+ * The functions that list images and kernels and load modules call this themselves.  Call it after other uses of the
+ * content, before the result is used.
+ *
+ * @s     the source
+ * Errors  GPUL_ESYS (native = EIO) the file, or a member of its thin archive, was cut
+ * Threads one at a time for each source
+ * Source  POSIX fstat() */
+gpul_status gpul_source_check(const gpul_source *s, gpul_error *err);
 
 /** The path or name with which the source was opened; borrowed from the source. */
 const char *gpul_source_name(const gpul_source *s);
@@ -65,7 +76,7 @@ gpul_status gpul_source_text(gpul_source *s, const char **text, gpul_error *err)
  * @s         the source
  * @progress  is called during a long search; NULL: no reports
  * @out       borrowed from the source; untouched on failure
- * Errors  GPUL_ESYS a member of a thin archive cannot be read; GPUL_EFORMAT cannot hold device code, or is
+ * Errors  GPUL_ESYS a member of a thin archive cannot be read, or the file was cut; GPUL_EFORMAT cannot hold device code, or is
  *         damaged: where (native = byte offset), and what was expected; GPUL_ENOMEM
  * Threads one at a time for each source
  * Source  - */

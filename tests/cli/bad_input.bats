@@ -181,3 +181,44 @@ faults() {
 	run --separate-stderr bash -c "gpuload help > /dev/full"
 	[[ $status == 1 && $stderr == "gpuload help: the output could not be written" ]] || show "should fail"
 }
+
+@test "a file that is cut while it is read is reported in one line" {
+	python3 - "$vecadd" <<-'END'
+		import sys
+		ptx = open(sys.argv[1], "rb").read().ljust(20000)
+		member = b"%-16s%-32s%-10d`\n" % (b"k.ptx/", b"0", len(ptx)) + ptx
+		open("whole.a", "wb").write(b"!<arch>\n" + 1500 * member)
+	END
+	for i in {1..12}; do
+		cp whole.a cut.a
+		(sleep "0.0$i"; truncate -s 100000 cut.a) &
+		run --separate-stderr gpuload ls --json cut.a
+		wait
+		[[ $status == 0 || ($status == 1 && ${#stderr_lines[@]} == 1) ]] || show "round $i" # 0: read before the cut
+		cp whole.a cut.a
+		(sleep "0.0$i"; truncate -s 100000 cut.a) &
+		run --separate-stderr gpuload extract cut.a -o out --force
+		wait
+		[[ $status == 0 || ($status == 1 && ${#stderr_lines[@]} == 1) ]] || show "round $i"
+	done
+}
+
+@test "devices, and pipes without a writer, are refused" {
+	mkfifo pipe
+	for command in ls run "extract -o out"; do
+		fails 1 "/dev/zero is a device" $command /dev/zero
+		fails 1 "/dev/full is a device" $command /dev/full
+		fails 1 "no process writes to" $command pipe
+	done
+}
+
+@test "ls, extract and run read standard input" {
+	run --separate-stderr bash -c "cat '$vecadd' | gpuload ls -"
+	[[ $status == 0 && ${lines[0]} == "stdin: PTX"* ]] || show "ls"
+	run --separate-stderr bash -c "gpuload ls --json - < '$vecadd'"
+	[[ $status == 0 && $output == *'"file":"stdin"'* ]] || show "ls of a file"
+	run --separate-stderr bash -c "cat '$vecadd' | gpuload extract - -o out"
+	[[ $status == 0 && -s $(echo out/stdin.0.*.ptx) ]] || show "extract"
+	run --separate-stderr bash -c "cat '$vecadd' | gpuload run - ${three[*]} i32=1024"
+	[[ $status == 0 ]] || show "run"
+}

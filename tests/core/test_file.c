@@ -4,10 +4,14 @@
 #include <stdint.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -32,7 +36,7 @@ static void make_file(char path[64], size_t n)
 static void the_bytes_are_followed_by_a_nul_at_every_size(void **state)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	const size_t sizes[] = { 1, 17, page - 1, page, page + 1, 3 * page };
+	const size_t sizes[] = { 1, 17, page - 1, page, page + 1, 3 * page, 1 << 20, (1 << 20) + 17 };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -141,11 +145,227 @@ static void open_regular_refuses_directories_pipes_and_devices(void **state)
 	unlink(path);
 }
 
+/* ---- files that change ----------------------------------------------------------------- */
+
+enum { LARGE = (1 << 20) + 10, KEPT = 8192 + 100 }; /* LARGE: such a file is mapped */
+
+static void open_large(char path[64], gpul_file *f)
+{
+	make_file(path, LARGE);
+	assert_int_equal(gpul_file_open(path, f, NULL), GPUL_OK);
+	assert_int_equal(gpul_file_check(f, path, NULL), GPUL_OK);
+}
+
+static void *count_zeros(void *argument)
+{
+	const gpul_file *f = argument;
+	const volatile char *bytes = f->bytes;
+	size_t n = 0;
+
+	for (size_t i = f->n_bytes; i > 0; i--)
+		n += bytes[i - 1] == 0;
+	return (void *)(uintptr_t)n;
+}
+
+static void a_file_that_is_cut_reads_as_zeros_and_is_reported(void **state)
+{
+	gpul_error err = { 0 };
+	pthread_t threads[4];
+	char path[64];
+	gpul_file f;
+
+	(void)state;
+	open_large(path, &f);
+	assert_int_equal(truncate(path, KEPT), 0);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, count_zeros, &f), 0);
+	for (int i = 0; i < 4; i++) {
+		void *zeros;
+
+		pthread_join(threads[i], &zeros);
+		assert_true((uintptr_t)zeros > LARGE - KEPT - 4096 && (uintptr_t)zeros <= LARGE - KEPT);
+	}
+	assert_int_equal(truncate(path, LARGE), 0); /* the size is right again, but zeros were read */
+	assert_int_equal(gpul_file_check(&f, path, &err), GPUL_ESYS);
+	assert_int_equal(err.native, EIO);
+	assert_non_null(strstr(err.text, "was cut while it was read"));
+	gpul_file_close(&f);
+	unlink(path);
+}
+
+static void a_cut_within_a_page_is_reported(void **state)
+{
+	char path[64];
+	gpul_file f;
+
+	(void)state;
+	open_large(path, &f);
+	assert_int_equal(truncate(path, LARGE - 1), 0);
+	assert_int_equal(gpul_file_check(&f, path, NULL), GPUL_ESYS);
+	gpul_file_close(&f);
+	unlink(path);
+}
+
+static void a_nul_follows_the_bytes_of_a_file_that_grows(void **state)
+{
+	char path[64], more[8192];
+	gpul_file f;
+	int fd;
+
+	(void)state;
+	open_large(path, &f);
+	memset(more, 'y', sizeof more);
+	fd = open(path, O_WRONLY | O_APPEND);
+	assert_int_equal(write(fd, more, sizeof more), sizeof more);
+	close(fd);
+	assert_int_equal(strlen(f.bytes), LARGE);
+	assert_int_equal(gpul_file_check(&f, path, NULL), GPUL_OK);
+	gpul_file_close(&f);
+	unlink(path);
+}
+
+static sigjmp_buf after_fault;
+static volatile sig_atomic_t n_faults;
+
+static void count_fault(int signal)
+{
+	(void)signal;
+	n_faults++;
+	siglongjmp(after_fault, 1);
+}
+
+/* Read a page behind the end of a file that is mapped without gpul_file. */
+static void read_foreign_page(void)
+{
+	char path[64];
+	volatile const char *bytes;
+	int fd;
+
+	make_file(path, 1);
+	fd = open(path, O_RDONLY);
+	bytes = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE, fd, 0);
+	assert_true(bytes != MAP_FAILED);
+	if (sigsetjmp(after_fault, 1) == 0)
+		(void)bytes[4096];
+	munmap((void *)(uintptr_t)bytes, 8192);
+	close(fd);
+	unlink(path);
+}
+
+static void other_bus_errors_go_to_the_handler_of_the_program(void **state)
+{
+	struct sigaction own = { .sa_handler = count_fault }, before, now;
+	char path[64];
+	gpul_file f;
+
+	(void)state;
+	sigaction(SIGBUS, &own, &before);
+	open_large(path, &f);
+	n_faults = 0;
+	read_foreign_page();
+	assert_int_equal(n_faults, 1);
+	gpul_file_close(&f);
+	sigaction(SIGBUS, NULL, &now);
+	assert_ptr_equal(now.sa_handler, count_fault); /* restored */
+	open_large(path, &f);
+	sigaction(SIGBUS, &own, NULL); /* installed over the library's handler: stays */
+	gpul_file_close(&f);
+	sigaction(SIGBUS, NULL, &now);
+	assert_ptr_equal(now.sa_handler, count_fault);
+	sigaction(SIGBUS, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
+	unlink(path);
+	a_file_that_is_cut_reads_as_zeros_and_is_reported(state); /* with a new handler of the library */
+	sigaction(SIGBUS, &before, NULL);
+	unlink(path);
+}
+
+/* ---- pipes and devices ------------------------------------------------------------------ */
+
+static void refuses_devices_without_an_end_at_once(void **state)
+{
+	(void)state;
+	expect_failure("/dev/zero", GPUL_ESYS, ENODEV, "is a device");
+	expect_failure("/dev/full", GPUL_ESYS, ENODEV, "is a device");
+}
+
+static void *write_late(void *path)
+{
+	const struct timespec nap = { .tv_nsec = 200000000 };
+	int fd;
+
+	nanosleep(&nap, NULL);
+	fd = open(path, O_WRONLY);
+	nanosleep(&nap, NULL);
+	assert_int_equal(write(fd, "late", 4), 4);
+	close(fd);
+	return NULL;
+}
+
+static void waits_for_the_writer_of_a_named_pipe_but_not_forever(void **state)
+{
+	char path[64];
+	pthread_t thread;
+	gpul_file f;
+
+	(void)state;
+	make_file(path, 1);
+	unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(pthread_create(&thread, NULL, write_late, path), 0);
+	assert_int_equal(gpul_file_open(path, &f, NULL), GPUL_OK);
+	pthread_join(thread, NULL);
+	assert_string_equal(f.bytes, "late");
+	gpul_file_close(&f);
+	expect_failure(path, GPUL_ESYS, ENXIO, "no process writes to");
+	unlink(path);
+}
+
+static void expect_stdin(int fd, size_t n_bytes)
+{
+	int before = dup(STDIN_FILENO);
+	gpul_file f;
+
+	dup2(fd, STDIN_FILENO);
+	assert_int_equal(gpul_file_open("-", &f, NULL), GPUL_OK);
+	dup2(before, STDIN_FILENO);
+	close(before);
+	assert_int_equal(f.n_bytes, n_bytes);
+	assert_int_equal(strlen(f.bytes), n_bytes);
+	gpul_file_close(&f);
+}
+
+static void a_dash_is_standard_input(void **state)
+{
+	char path[64], c;
+	int ends[2], fd;
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(write(ends[1], "abc", 3), 3);
+	close(ends[1]);
+	expect_stdin(ends[0], 3);
+	close(ends[0]);
+	make_file(path, LARGE);
+	fd = open(path, O_RDONLY);
+	expect_stdin(fd, LARGE);
+	assert_int_equal(read(fd, &c, 1), 1); /* the rest of a file that was read in part */
+	expect_stdin(fd, LARGE - 1);
+	close(fd);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_bytes_are_followed_by_a_nul_at_every_size),
 		cmocka_unit_test(reads_a_pipe_to_its_end),
+		cmocka_unit_test(a_file_that_is_cut_reads_as_zeros_and_is_reported),
+		cmocka_unit_test(a_cut_within_a_page_is_reported),
+		cmocka_unit_test(a_nul_follows_the_bytes_of_a_file_that_grows),
+		cmocka_unit_test(other_bus_errors_go_to_the_handler_of_the_program),
+		cmocka_unit_test(refuses_devices_without_an_end_at_once),
+		cmocka_unit_test(waits_for_the_writer_of_a_named_pipe_but_not_forever),
+		cmocka_unit_test(a_dash_is_standard_input),
 		cmocka_unit_test(reads_a_file_whose_reported_size_is_zero),
 		cmocka_unit_test(explains_in_one_line_why_a_file_cannot_be_read),
 		cmocka_unit_test(reports_a_file_without_read_permission),

@@ -79,7 +79,7 @@ typedef gpul_status gpul_kernel_visitor(const gpul_image *image, const gpul_kern
  * @visit     called for each image; a status other than GPUL_OK ends the walk and is returned
  * @context   passed to wanted and visit
  * @progress  NULL: no reports
- * Errors  what visit returned; GPUL_ENOMEM
+ * Errors  what visit returned; GPUL_ESYS the file was cut while it was read (gpul_source_check()); GPUL_ENOMEM
  * Threads any thread may call
  * Source  - */
 gpul_status gpul_kernels_visit(const gpul_images *images, gpul_image_filter *wanted,

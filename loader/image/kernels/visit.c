@@ -246,7 +246,9 @@ static gpul_status deliver(visitor *v, const gpul_image *image, slot *s, gpul_er
 	const gpul_error *failed = s->failed.status ? &s->failed : NULL;
 	gpul_status st;
 
-	if (s->failed.status == GPUL_ENOMEM) /* the image is not damaged */
+	if (failed && gpul_images_check(v->list, err)) /* the image is not damaged, but the file was cut */
+		st = GPUL_ESYS;
+	else if (s->failed.status == GPUL_ENOMEM) /* likewise */
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "%s", s->failed.text);
 	else
 		st = v->visit(image, &s->table, failed, v->context, err);
@@ -282,7 +284,7 @@ static gpul_status deliver_all(walk *w, visitor *v, gpul_error *err)
 	}
 	pthread_mutex_unlock(&w->lock);
 	gpul_unpacked_free(&u);
-	return st;
+	return st ? st : gpul_images_check(v->list, err);
 }
 
 /* ---- the walk -------------------------------------------------------------------------------- */

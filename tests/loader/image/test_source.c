@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "loader/image/kernels/kernels.h"
 #include "loader/image/source.h"
 
 static const char ptx[] = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry k() { ret; }\n";
@@ -101,6 +102,72 @@ static void refuses_empty_and_missing_files(void **state)
 	gpul_source_close(NULL);
 }
 
+/* An archive of PTX that is large enough to be mapped; the caller unlinks it. */
+static gpul_source *open_archive(char path[64])
+{
+	enum { MEMBERS = 4000 };
+	gpul_source *s = NULL;
+	FILE *f;
+
+	snprintf(path, 64, P_tmpdir "/gpuload-test-XXXXXX");
+	f = fdopen(mkstemp(path), "w");
+	assert_non_null(f);
+	fputs("!<arch>\n", f);
+	for (int i = 0; i < MEMBERS; i++)
+		fprintf(f, "%-16s%-32s%-10zu`\n%s%s", "k.ptx/", "0", sizeof ptx - 1, ptx, sizeof ptx % 2 ? "" : "\n");
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(gpul_source_open(path, &s, NULL), GPUL_OK);
+	return s;
+}
+
+static gpul_status count_kernels(const gpul_image *image, const gpul_kernel_table *table, const gpul_error *failed,
+				 void *context, gpul_error *err)
+{
+	(void)image;
+	(void)failed;
+	(void)err;
+	*(size_t *)context += table->n;
+	return GPUL_OK;
+}
+
+static void expect_cut(const gpul_error *err, const char *path)
+{
+	assert_int_equal(err->status, GPUL_ESYS);
+	assert_int_equal(err->native, EIO);
+	assert_non_null(strstr(err->text, path));
+	assert_non_null(strstr(err->text, "was cut while it was read"));
+}
+
+static void a_file_that_is_cut_is_reported_by_each_step(void **state)
+{
+	const gpul_images *images = NULL;
+	gpul_error err = { 0 };
+	size_t n_kernels = 0;
+	char path[64];
+	gpul_source *s = open_archive(path);
+
+	(void)state;
+	assert_int_equal(truncate(path, 5000), 0); /* before its images are listed */
+	assert_int_equal(gpul_source_images(s, NULL, &images, &err), GPUL_ESYS);
+	expect_cut(&err, path);
+	gpul_source_close(s);
+	unlink(path);
+
+	s = open_archive(path);
+	assert_int_equal(gpul_source_images(s, NULL, &images, NULL), GPUL_OK);
+	assert_int_equal(gpul_kernels_visit(images, NULL, count_kernels, &n_kernels, NULL, NULL), GPUL_OK);
+	assert_int_equal(n_kernels, 4000);
+	assert_int_equal(truncate(path, 5000), 0); /* before its kernels are read */
+	err = (gpul_error){ 0 };
+	assert_int_equal(gpul_kernels_visit(images, NULL, count_kernels, &n_kernels, NULL, &err), GPUL_ESYS);
+	expect_cut(&err, path);
+	err = (gpul_error){ 0 };
+	assert_int_equal(gpul_source_check(s, &err), GPUL_ESYS);
+	expect_cut(&err, path);
+	gpul_source_close(s);
+	unlink(path);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -109,6 +176,7 @@ int main(void)
 		cmocka_unit_test(a_pipe_is_read_to_its_end),
 		cmocka_unit_test(the_name_distinguishes_cuda_from_other_text),
 		cmocka_unit_test(refuses_empty_and_missing_files),
+		cmocka_unit_test(a_file_that_is_cut_is_reported_by_each_step),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
