@@ -59,22 +59,31 @@ const struct cli_cmd *cli_find_verb(const struct cli_cmd *cmd, const char *verb,
 	return find_row(cmd->verbs, strlen(of), verb, of, err);
 }
 
-enum { HELP_MAN };
+enum { HELP_MAN, HELP_NAMES };
 static const struct cli_opt help_opts[] = {
-	[HELP_MAN] = { "man", NULL, "print the manual page of all commands (roff)", NULL },
+	[HELP_MAN] = { "man", NULL, "print the manual page, of gpuload or of COMMAND (roff)", NULL },
+	[HELP_NAMES] = { "names", NULL, "print the names of the commands, one in a line", NULL },
 	{ 0 },
 };
 
 static int cmd_help(const struct cli_args *args, gpul_error *err)
 {
-	const struct cli_cmd *cmd = NULL;
+	const bool man = cli_value(args, HELP_MAN);
+	const struct cli_cmd *cmd;
 
-	if (cli_value(args, HELP_MAN)) {
-		cli_print_man(cli_commands);
+	for (size_t k = 0; cli_value(args, HELP_NAMES) && cli_commands[k]; k++)
+		puts(cli_commands[k]->name);
+	if (cli_value(args, HELP_NAMES))
+		return CLI_DONE;
+	if (args->n_operands == 0) {
+		if (man)
+			cli_print_man(cli_commands);
+		else
+			cli_print_usage(cli_commands);
 		return CLI_DONE;
 	}
-	if (args->n_operands == 0) {
-		cli_print_usage(cli_commands);
+	if (!man && !strcmp(args->operands[0], "environment")) {
+		cli_print_environment();
 		return CLI_DONE;
 	}
 	cmd = cli_find(args->operands[0], err);
@@ -82,26 +91,42 @@ static int cmd_help(const struct cli_args *args, gpul_error *err)
 		cmd = cli_find_verb(cmd, args->operands[1], err);
 	if (!cmd)
 		return CLI_USAGE;
-	cli_print_help(cmd);
+	if (man)
+		cli_print_man_of(cmd);
+	else
+		cli_print_help(cmd);
 	return CLI_DONE;
 }
 
 static const struct cli_cmd cli_help = {
-	"help", "[COMMAND]", "list the commands, or describe a command", NULL, help_opts, cmd_help, CLI_COMMANDS, NULL,
+	"help", "[COMMAND]", "list the commands, or describe a command",
+	"gpuload help environment describes the environment variables.\n", help_opts, cmd_help, CLI_COMMANDS, NULL,
 };
 
 static int cmd_completion(const struct cli_args *args, gpul_error *err)
 {
-	if (args->n_operands != 1 || strcmp(args->operands[0], "bash")) {
-		gpul_fail(err, GPUL_EINVAL, 0, "the shell must be bash: gpuload completion bash");
-		return CLI_USAGE;
+	static const struct {
+		const char *shell;
+		void (*print)(cli_table commands);
+	} shells[] = { { "bash", cli_print_bash_completion },
+		       { "zsh", cli_print_zsh_completion },
+		       { "fish", cli_print_fish_completion } };
+
+	for (size_t k = 0; args->n_operands == 1 && k < sizeof shells / sizeof *shells; k++) {
+		if (!strcmp(args->operands[0], shells[k].shell)) {
+			shells[k].print(cli_commands);
+			return CLI_DONE;
+		}
 	}
-	cli_print_bash_completion(cli_commands);
-	return CLI_DONE;
+	gpul_fail(err, GPUL_EINVAL, 0, "the shell must be bash, zsh or fish: gpuload completion bash");
+	return CLI_USAGE;
 }
 
 static const struct cli_cmd cli_completion = {
-	"completion", "bash", "print a script that completes command lines in bash",
-	"To use it in the current shell:  source <(gpuload completion bash)\n",
-	cli_no_opts, cmd_completion, "bash", NULL,
+	"completion", "bash|zsh|fish", "print a script that completes command lines",
+	"To use it in the current shell:\n\n"
+	"    bash    source <(gpuload completion bash)\n"
+	"    zsh     source <(gpuload completion zsh)\n"
+	"    fish    gpuload completion fish | source\n",
+	cli_no_opts, cmd_completion, "bash zsh fish", NULL,
 };

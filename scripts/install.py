@@ -10,7 +10,7 @@
     lib/gpuload/cuda-wheels              NVIDIA's compiler and headers, if configure.py --install-deps downloaded them
     lib/pkgconfig/gpuload.pc             compiler and linker flags for programs; gpuload-rt.pc: for the runtime
     include/gpuload/<folder>/*.h         the headers; *.cuh: headers for device code; *.ptx: PTX to link with
-    share/man, share/bash-completion, share/doc/gpuload
+    share/man, share/bash-completion, share/zsh, share/fish, share/doc/gpuload
 
 The installed files do not need the build folder.
 """
@@ -135,7 +135,9 @@ def install(build, prefix, destdir, cuda, libraries, link=False):
         to.copy(h, f"include/gpuload/{h}")
     for page in glob.glob(f"{glob.escape(build)}/man/man*/*"):
         to.copy(page, f"share/{os.path.relpath(page, build)}")
-    to.copy(f"{build}/completion.bash", "share/bash-completion/completions/gpuload")
+    for shell, place in (("bash", "bash-completion/completions/gpuload"), ("zsh", "zsh/site-functions/_gpuload"),
+                         ("fish", "fish/vendor_completions.d/gpuload.fish")):
+        to.copy(f"{build}/completion.{shell}", f"share/{place}")
     for text in ("LICENSE", "README.md", "CHANGELOG.md"):
         to.copy(text, f"share/doc/gpuload/{text}")
 

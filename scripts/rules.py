@@ -162,8 +162,12 @@ def write_documents(w):
     documents = [w.build(f"{pages}.ok", "sh", needs=["scripts/man.py", "configure.py", *headers], command=(
         f"rm -rf {words(pages)} && {words(w.python, 'scripts/man.py', pages, headers)} && touch {words(pages + '.ok')}"))]
     if os.path.exists("cli/main.c"):
-        documents += [made_by(w, f"{w.dir}/man/man1/gpuload.1", [cli, "help", "--man"], cli),
-                      made_by(w, f"{w.dir}/completion.bash", [cli, "completion", "bash"], cli)]
+        man = f"{w.dir}/man/man1"  # gpuload.1, and a page for each command
+        documents += [w.build(f"{man}.ok", "sh", needs=cli, command=(
+            f"rm -rf {words(man)} && mkdir -p {words(man)} && {words(cli)} help --man > {words(man)}/gpuload.1 && "
+            f"for c in $({words(cli)} help --names); do {words(cli)} help --man $c > {words(man)}/gpuload-$c.1 || exit 1; done && "
+            f"touch {words(man + '.ok')}"))]
+        documents += [made_by(w, f"{w.dir}/completion.{shell}", [cli, "completion", shell], cli) for shell in ("bash", "zsh", "fish")]
     return documents
 
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/lib/locale.h"
+
 #define FIRST_ROOM 4096
 
 bool out_reserve(struct out *o, size_t n)
@@ -49,6 +51,29 @@ void out_add(struct out *o, const char *fmt, ...)
 	vsnprintf(buf, sizeof buf, fmt, args);
 	va_end(args);
 	out_text(o, buf);
+}
+
+void out_drawing(struct out *o, const char *text)
+{
+	static const char *const glyphs[] = { "▶", ">", "◀", "<", "│", "|", "─", "-", "┌", "+", "┐", "+",
+					      "└", "+", "┘", "+", "├", "+", "┤", "+" };
+	enum { N = sizeof glyphs / sizeof *glyphs };
+
+	if (locale_has_utf8()) {
+		out_text(o, text);
+		return;
+	}
+	while (*text) {
+		size_t k = 0;
+
+		while (k < N && strncmp(text, glyphs[k], strlen(glyphs[k])) != 0)
+			k += 2;
+		if (k < N)
+			out_text(o, glyphs[k + 1]);
+		else
+			out_bytes(o, text, 1);
+		text += k < N ? strlen(glyphs[k]) : 1;
+	}
 }
 
 void out_u64(struct out *o, uint64_t value)

@@ -38,6 +38,8 @@ static inline void out_text(struct out *o, const char *text)
 {
 	out_bytes(o, text, strlen(text));
 }
+/* Append characters of drawings, such as "┌─" or "──▶": in UTF-8, or in ASCII ("+-", "-->") if the locale has no UTF-8. */
+void out_drawing(struct out *o, const char *text);
 /* Append a decimal number. */
 void out_u64(struct out *o, uint64_t value);
 /* Append formatted text as printf does, cut off at 511 bytes; slow, so only for rare text. */

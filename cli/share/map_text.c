@@ -19,17 +19,17 @@ static void draw_edge(struct out *o, const char *left, const char *title, const 
 {
 	size_t n = strlen(title), used = 2;
 
-	out_text(o, left);
+	out_drawing(o, left);
 	if (n) {
 		n = n > width - 6 ? width - 6 : n;
-		out_text(o, "─ ");
+		out_drawing(o, "─ ");
 		out_name(o, title, n);
-		out_text(o, " ");
+		out_drawing(o, " ");
 		used += n + 3;
 	}
 	for (; used < width; used++)
-		out_text(o, "─");
-	out_text(o, right);
+		out_drawing(o, "─");
+	out_drawing(o, right);
 }
 
 /* Draw a line of a box: "│ TEXT       │". */
@@ -38,10 +38,10 @@ static void draw_text(struct out *o, const char *text, size_t width)
 	size_t n = strlen(text);
 
 	n = n > width - 4 ? width - 4 : n;
-	out_text(o, "│ ");
+	out_drawing(o, "│ ");
 	out_name(o, text, n);
 	out_repeat(o, ' ', width - 4 - n);
-	out_text(o, " │");
+	out_drawing(o, " │");
 }
 
 static const char *box_text(const struct map_process *p, size_t line)
@@ -92,9 +92,9 @@ static void draw_row(struct out *o, const struct map_picture *p, size_t row, boo
 
 	for (size_t line = 0; line < BOX_LINES; line++) {
 		box_line(o, left, line);
-		out_text(o, has_arrow(left, line) ? "──▶" : "   ");
+		out_drawing(o, has_arrow(left, line) ? "──▶" : "   ");
 		band_line(o, p, row, line, last);
-		out_text(o, has_arrow(right, line) ? "◀──" : "   ");
+		out_drawing(o, has_arrow(right, line) ? "◀──" : "   ");
 		if (right)
 			box_line(o, right, line);
 		while (o->n && o->at[o->n - 1] == ' ')

@@ -78,18 +78,73 @@ load helper
 	COMP_WORDS=(gpuload run ker) COMP_CWORD=2
 	_gpuload
 	[[ ${COMPREPLY[*]} == kernel.ptx ]]
-	fails 2 "the shell must be bash" completion zsh
+	fails 2 "the shell must be bash, zsh or fish" completion tcsh
 }
 
-@test "the manual page is complete and groff accepts it" {
+@test "fish completes commands, verbs, options, values and files" {
+	command -v fish || skip "no fish"
+	touch kernel.ptx
+	gpuload completion fish > gpuload.fish
+	complete_in_fish() { fish -c "source gpuload.fish; complete -C '$1'" 2>&1 | cut -f1; }
+	complete_in_fish 'gpuload ru' | grep -qx run
+	complete_in_fish 'gpuload fifo b' | grep -qx bench
+	complete_in_fish 'gpuload run --gr' | grep -qx -- --grid
+	[[ $(complete_in_fish 'gpuload run --driver s') == soft ]]
+	complete_in_fish 'gpuload fifo bench --mode l' | grep -qx lanes
+	complete_in_fish 'gpuload run ker' | grep -qx kernel.ptx
+	[[ -z $(complete_in_fish 'gpuload fifo bench --dtype') ]]
+}
+
+@test "zsh completes commands, verbs, options, values and files" {
+	command -v zsh || skip "no zsh"
+	touch kernel.ptx
+	gpuload completion zsh > _gpuload
+	cat > session.zsh <<-'END'
+		zmodload zsh/zpty
+		zpty shell zsh -f -i
+		zpty -w shell 'PS1=; autoload -Uz compinit; compinit -u -d dump; source ./_gpuload; print READY$((1+1))'
+		zpty -r shell out '*READY2*'
+		zpty -w shell 'gpuload() { print -r -- GOT "$@" END }; print READY$((2+1))'
+		zpty -r shell out '*READY3*'
+		for line in 'ru' 'fifo ben' 'run --gri' 'run --driver sof' 'fifo bench --mode lan' 'run kern'; do
+			zpty -w -n shell "gpuload $line"$'\t\C-m'
+			zpty -r shell out '*GOT*END*'
+			print -r -- "$out"
+		done
+	END
+	timeout 60 zsh -f session.zsh > out.txt 2>&1 || true
+	grep -aq 'GOT run END' out.txt
+	grep -aq 'GOT fifo bench END' out.txt
+	grep -aq 'GOT run --grid *=* *END' out.txt
+	grep -aq 'GOT run --driver soft END' out.txt
+	grep -aq 'GOT fifo bench --mode lanes END' out.txt
+	grep -aq 'GOT run kernel.ptx END' out.txt
+}
+
+@test "no line of help is longer than 79 columns" {
+	for command in $(gpuload help --names) "" environment "fifo bench" "fifo trace" "fifo serve" "fifo push" "rdma devices" "rdma serve" "rdma bench"; do
+		LC_ALL=C.UTF-8 gpuload help $command > help.txt
+		[[ -s help.txt ]]
+		! LC_ALL=C.UTF-8 grep -nE '^.{80}' help.txt || show "too long: help $command"
+	done
+}
+
+@test "the manual pages are complete and groff accepts them" {
 	works help --man
 	says ".TH GPULOAD 1"
-	says '.SS "gpuload fifo bench [OPTION...]"'
+	says '.BR gpuload\-fifo (1)'
+	says '.B GPULOAD_SOFT_DEVICES'
+	works help --man fifo
+	says '.TH GPULOAD\-FIFO 1'
+	says '.SH "GPULOAD fifo bench"'
+	works help --man run
 	says '.B \-\-expect ARG=WHAT'
 	command -v groff || skip "no groff"
-	gpuload help --man > gpuload.1
-	run groff -man -Tutf8 -ww -z gpuload.1
-	[[ $status == 0 && -z $output ]] || show "groff reports errors"
+	for command in "" $(gpuload help --names); do
+		gpuload help --man $command > gpuload.1
+		run groff -man -Tutf8 -ww -z gpuload.1
+		[[ $status == 0 && -z $output ]] || show "groff reports errors: $command"
+	done
 }
 
 @test "compile turns CUDA C++ into PTX or machine code" {

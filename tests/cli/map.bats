@@ -2,6 +2,20 @@
 # map.bats — gpuload map: a picture of the processes that map a shared memory.
 load sharing
 
+@test "a locale without UTF-8 gets a picture in ASCII" {
+	share numbers --kind memfd --bytes 4K
+	LC_ALL=C works map numbers
+	! LC_ALL=C grep -qP '[^\x00-\x7F]' <<< "$output" || show "not ASCII"
+	says "+- "
+	says "-->"
+	LC_ALL=C.UTF-8 works map numbers
+	says "┌─ "
+	LC_ALL=C works help run
+	says "gpuload run - run a kernel"
+	LC_ALL=C.UTF-8 works help run
+	says "gpuload run — run a kernel"
+}
+
 @test "the picture shows every process, its addresses and the memory" {
 	share w --kind memfd --fill f32=ones --shape 32,32
 	hold one.out w

@@ -158,6 +158,7 @@ static void hostile_type_names_do_not_break_the_picture(void **state)
 
 int main(void)
 {
+	setenv("LC_ALL", "C.UTF-8", 1);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(both_pictures_show_every_peer),
 		cmocka_unit_test(a_picture_fits_into_80_columns),

@@ -1,7 +1,6 @@
-/* completion.c — write a bash completion script from the table of commands. */
-#include "cli/commands.h"
+/* completion_bash.c — write a bash completion script from the table of commands. */
+#include "cli/help/help.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* Print the bash statement that completes the names of rows; n_prefix bytes of each name ("fifo ") are skipped. */

@@ -1,0 +1,43 @@
+/* environment.c — the environment variables that gpuload, its libraries and the software driver read. */
+#include "cli/help/help.h"
+
+#include <string.h>
+
+const struct cli_variable cli_environment[] = {
+	{ "GPULOAD_DRIVER", "auto, nvidia or soft: the driver if --driver is not given" },
+	{ "GPULOAD_LOG", "off, notice, info or debug: which messages are printed on stderr" },
+	{ "GPULOAD_CACHE", "the folder of the cache of compiled and linked code, or off: see gpuload cache" },
+	{ "GPULOAD_CACHE_MAX_BYTES", "the largest size of that cache in bytes; K, M or G may follow (default: 256M)" },
+	{ "GPULOAD_RUNTIME_DIR", "the folder of the sockets of shared memory (default: $XDG_RUNTIME_DIR/gpuload, else "
+				 "/tmp/gpuload-UID)" },
+	{ "GPULOAD_SOFT_DRIVER", "the path of the software driver, libcuda-soft.so" },
+	{ "GPULOAD_SOFT_DEVICES", "the number of devices of the software driver, 1 to 16 (default: 1)" },
+	{ "GPULOAD_SOFT_ISA", "base, v3 or v4: the build of the interpreter, for plain x86-64, AVX2 or AVX-512 (default: the best "
+			      "that the CPU can run)" },
+	{ "GPULOAD_SOFT_QUIET", "1: the software driver does not print the faults of kernels" },
+	{ "GPULOAD_PROBE", "the path of gpuload-probe, which tries kinds of memory" },
+	{ "GPULOAD_NVRTC", "the path of NVRTC, libnvrtc.so" },
+	{ "GPULOAD_NVJITLINK", "the path of nvJitLink, libnvJitLink.so" },
+	{ "GPULOAD_IBVERBS", "the path of a library that is used instead of libibverbs.so.1" },
+	{ "GPULOAD_LIBFABRIC", "the path of a library that is used instead of libfabric.so.1" },
+	{ "GPULOAD_SYSFS", "a folder that is read instead of /sys, for the distance of NICs and GPUs" },
+	{ "GPULOAD_NVCC", "the path of nvcc, which builds programs with <<<>>>" },
+	{ "GPULOAD_RT", "the path of libgpuload-rt.a, which such programs are linked with" },
+	{ "CUDA_HOME", "the folder of the CUDA toolkit, for NVRTC, its headers and nvJitLink" },
+	{ "CUDA_VISIBLE_DEVICES", "which devices a driver reports, NVIDIA's and the software driver alike" },
+	{ "PATH", "where nvcc and the C++ compiler are searched for" },
+	{ "TMPDIR", "the folder of temporary files (default: /tmp)" },
+	{ "HOME", "the folder of the user: the cache is in its .cache unless XDG_CACHE_HOME is set" },
+	{ "XDG_CACHE_HOME", "the folder of caches" },
+	{ "XDG_RUNTIME_DIR", "the folder of sockets" },
+	{ 0 },
+};
+
+void cli_print_environment(void)
+{
+	printf("The environment variables of gpuload, its libraries and the software driver:\n\n");
+	for (const struct cli_variable *v = cli_environment; v->name; v++) {
+		printf("  %-23s ", v->name);
+		cli_fill(v->what, strlen(v->what), 26, 26);
+	}
+}
