@@ -1,10 +1,12 @@
 /* main.c — the gpuload program: find the command, parse its options, run it, report an error. */
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "cli/lib/stop.h"
 #include "cli/lib/tell.h"
 
 static int run_command(const struct cli_cmd *cmd, char **words, size_t n_words, gpul_error *err)
@@ -75,5 +77,6 @@ int main(int argc, char **argv)
 		return CLI_USAGE;
 	}
 	code = run_command(cmd, argv + n_words, (size_t)(argc - n_words), &err);
-	return finish_output(cmd->name, &err, argc > 1 ? code : CLI_USAGE);
+	code = finish_output(cmd->name, &err, argc > 1 ? code : CLI_USAGE);
+	return stop_signal() == SIGINT ? CLI_INTERRUPTED : code;
 }

@@ -13,8 +13,9 @@
 #include "core/error.h"
 
 /* The exit status of the program.  USAGE: the command line is wrong (an unknown option, an argument that does not fit
- * the kernel, a block of 2048 threads).  FAILED: every other failure. */
-enum cli_exit { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
+ * the kernel, a block of 2048 threads).  FAILED: every other failure.  INTERRUPTED: the command closed what it had to
+ * close after Ctrl-C; a shell reports the same status for a program that SIGINT killed. */
+enum cli_exit { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 130 };
 
 /* How bash completes a value: these constants, or a list of words such as "auto nvidia soft". */
 #define CLI_FILES "@files"

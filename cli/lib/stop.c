@@ -60,6 +60,11 @@ gpul_status stop_wait(int fd, int timeout_ms, gpul_error *err)
 	return GPUL_OK;
 }
 
+int stop_signal(void)
+{
+	return caught_signal;
+}
+
 const char *stop_asked(void)
 {
 	switch (caught_signal) {

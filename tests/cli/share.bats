@@ -14,6 +14,20 @@ load sharing
 	[[ ! -e run/numbers.sock && ! -e run/numbers.lock ]]
 }
 
+@test "Ctrl-C ends with status 130, after everything is closed" {
+	# a background process of a script ignores SIGINT, so python3 starts the owner
+	python3 - <<-'END'
+		import signal, subprocess
+		owner = subprocess.Popen(["gpuload", "share", "numbers", "--kind", "memfd", "--fill", "i32=iota", "--bytes", "4K"], stdout=subprocess.PIPE,
+		                         text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+		assert owner.stdout.readline().startswith("READY")
+		owner.send_signal(signal.SIGINT)
+		assert owner.communicate()[0].endswith("SIGINT\n")
+		assert owner.returncode == 130, owner.returncode
+	END
+	[[ ! -e run/numbers.sock ]]
+}
+
 @test "every kind of memory can be shared with its contents" {
 	for kind in auto host-numa device memfd shm device-ipc; do
 		share "$kind" --kind "$kind" --fill f64=rand --bytes 1M --devices 0
