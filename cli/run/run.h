@@ -122,6 +122,7 @@ struct run_request {
 	size_t n_args;
 	struct run_target *expects, *saves; /* owned */
 	size_t n_expects, n_saves;
+	bool force;             /* --save replaces a file that exists */
 	struct run_line line;               /* owned; other members may point into it */
 	char *dir;                          /* owned; folder of the first file */
 };

@@ -2,9 +2,11 @@
 #include "cli/run/run.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define MOST_ELEMENTS (1u << 24) /* limit for an invented buffer */
 
@@ -331,6 +333,19 @@ static gpul_status check_targets(const struct run *r, const struct run_target *t
 	return GPUL_OK;
 }
 
+/* Before the launch, so that a long run does not end with a result that cannot be saved. */
+static gpul_status check_new_files(const struct run *r, gpul_error *err)
+{
+	for (size_t i = 0; i < r->ask.n_saves && !r->ask.force; i++) {
+		const char *path = r->ask.saves[i].what;
+		struct stat there;
+
+		if (stat(path, &there) == 0 && S_ISREG(there.st_mode))
+			return gpul_fail(err, GPUL_ESYS, EEXIST, "--save: %s already exists; --force replaces it", path);
+	}
+	return GPUL_OK;
+}
+
 gpul_status run_plan(struct run *r, gpul_error *err)
 {
 	const gpul_signature *s = gpul_kernel_signature(r->kernel);
@@ -353,5 +368,7 @@ gpul_status run_plan(struct run *r, gpul_error *err)
 		st = check_targets(r, r->ask.expects, r->ask.n_expects, err);
 	if (st == GPUL_OK)
 		st = check_targets(r, r->ask.saves, r->ask.n_saves, err);
+	if (st == GPUL_OK)
+		st = check_new_files(r, err);
 	return st;
 }

@@ -11,7 +11,7 @@
 
 enum {
 	RUN_KERNEL, RUN_GRID, RUN_BLOCK, RUN_SHARED, RUN_REPEAT, RUN_EXPECT, RUN_RTOL, RUN_ATOL,
-	RUN_SAVE, RUN_TIMEOUT, RUN_DRIVER, RUN_DEVICE, RUN_JSON, RUN_INCLUDE, RUN_DEFINE,
+	RUN_SAVE, RUN_FORCE, RUN_TIMEOUT, RUN_DRIVER, RUN_DEVICE, RUN_JSON, RUN_INCLUDE, RUN_DEFINE,
 	RUN_STD, RUN_SM, RUN_KIND, RUN_LINK_ARG, RUN_NO_CACHE, RUN_EXPLAIN, RUN_N_OPTS,
 };
 
@@ -29,6 +29,7 @@ const struct cli_opt run_opts[] = {
 	[RUN_ATOL] = { "atol", "X", "absolute tolerance for --expect with floats (default: 0)", NULL },
 	[RUN_SAVE] = { "save", "ARG=FILE",
 		"write buffer number ARG to FILE: as a NumPy array if FILE ends in .npy, otherwise the raw bytes", NULL },
+	[RUN_FORCE] = { "force", NULL, "let --save replace a file that exists", NULL },
 	[RUN_TIMEOUT] = { "timeout", "SECONDS", "fail if the kernel runs longer than SECONDS, such as 0.5 (default: no limit)", NULL },
 	[RUN_DRIVER] = CLI_DRIVER_OPT,
 	[RUN_DEVICE] = { "device", "N", "number of the GPU, from 0 (default: 0)", NULL },
@@ -102,7 +103,8 @@ const char run_details[] =
 	"\n"
 	"    gpuload run saxpy.cu f32=2 'f32[1M]=iota' 'inout:f32[1M]=1' i32=1048576\n"
 	"    gpuload run program.cu -- 1000 --verbose\n"
-	"    gpuload run libkernels.so --kernel scale 'inout:f32[1K]=ones' f32=3 --expect 0=3\n"
+	"    gpuload run libkernels.so --kernel scale 'inout:f32[1K]=ones' f32=3 \\\n"
+	"        --expect 0=3\n"
 	"\n"
 	"Exit status: 0 done; 1 failed, or a buffer is not as expected; 2 the command line is wrong.\n";
 
@@ -239,6 +241,7 @@ static gpul_status parse_targets(const struct sources *s, struct run_request *q,
 
 	q->expects = calloc(room, sizeof *q->expects);
 	q->saves = calloc(room, sizeof *q->saves);
+	q->force = cli_value(s->command, RUN_FORCE) || cli_value(&s->file, RUN_FORCE);
 	if (!q->expects || !q->saves)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu options", room);
 	for (int k = 0; k < 2; k++)

@@ -79,6 +79,17 @@ load helper
 	works run "$vecadd" "f64[]=@c.npy" "f64[]=@c.raw" "out:f64[16]" i32=16 --expect 2=iota:2:2 --expect 0=@c.npy
 }
 
+@test "--save does not replace a file unless --force is given" {
+	works run "$vecadd" "f64[16]=iota" "f64[16]=ones" "out:f64[16]" i32=16 --save 2=c.raw
+	cp c.raw before.raw
+	fails 1 "c.raw already exists; --force replaces it" run "$vecadd" "f64[16]=zeros" "f64[16]=ones" "out:f64[16]" i32=16 --save 2=c.raw
+	[[ -z $output ]]  # the kernel was not launched
+	cmp c.raw before.raw
+	works run "$vecadd" "f64[16]=zeros" "f64[16]=ones" "out:f64[16]" i32=16 --save 2=c.raw --force
+	! cmp -s c.raw before.raw
+	works run "$vecadd" "f64[16]=zeros" "f64[16]=ones" "out:f64[16]" i32=16 --save 2=/dev/null
+}
+
 @test "a --save that fails hides neither the results nor the verdict of --expect" {
 	fails 1 "none/c.raw: cannot be written" run "$vecadd" "f64[16]=iota" "f64[16]=ones" "out:f64[16]" i32=16 --save 2=none/c.raw --expect 2=iota:1
 	says "arg 2     out:f64[16]: 1 2 3 4"
