@@ -173,8 +173,13 @@ static gpul_status judge_failure(const session *s, gpul_status st, const gpul_er
 	gpul_rdma_conn_failed(s->conn, &why);
 	if (!st)
 		return gpul_fail(err, GPUL_EFORMAT, 0, "no error, but one was expected");
-	if (!why.status || !since || !strstr(seen->text, s->info.peer))
+	/* On a busy machine the client's disturbance can end the connection before the server has finished its own. */
+	if (!why.status || (!since && !s->serving) || !strstr(seen->text, s->info.peer))
 		return gpul_fail(err, st, seen->native, "not the expected error: %.200s", seen->text);
+	if (!since) {
+		printf("server: noticed before its own disturbance: %s\n", seen->text);
+		return GPUL_OK;
+	}
 	printf("%s: noticed %.0f ms after the disturbance (announced: %.0f ms): %s\n", s->serving ? "server" : "client",
 	       (double)(now - since) * 1e-6, (double)s->info.notice_ns * 1e-6, seen->text);
 	/* Twice, because this machine may be busy. */
