@@ -8,7 +8,8 @@ The output of a failed test is printed, and the other tests continue.
 """
 import argparse, collections, concurrent.futures, os, re, shlex, signal, subprocess, sys, time
 
-LIMIT_S = 300
+LIMIT_S = 900  # several times what the longest test takes on a slow machine: it ends only a test that hangs
+ONE_AT_A_TIME = {"vm"}  # groups of tests that need all CPUs, or mostly wait: one such test runs beside the others
 TOTAL_LINE = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.M)
 CMOCKA = {k: re.compile(rf"^\[  {word} \] (\d+) test", re.M)
           for k, word in (("passed", "PASSED "), ("failed", "FAILED "), ("skipped", "SKIPPED"))}
@@ -83,6 +84,15 @@ def report_result(r):
     return passed, failed, skipped
 
 
+def run_all(tests, args):
+    """The tests' futures, as they complete.  The list begins with short programs, so it is started from its end: a long test that
+    starts last would run alone."""
+    with concurrent.futures.ThreadPoolExecutor(args.j) as pool, concurrent.futures.ThreadPoolExecutor(1) as one:
+        lane = one if args.j > 1 else pool
+        yield from concurrent.futures.as_completed([(lane if t[0] in ONE_AT_A_TIME else pool).submit(run_test, t, args.build, args.limit)
+                                                    for t in reversed(tests)])
+
+
 def main():
     a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     a.add_argument("--build", default="build")
@@ -94,9 +104,8 @@ def main():
         tests = [tuple(l.rstrip("\n").split("\t")) for l in f]
     tests = [t for t in tests if args.only in (None, t[0])]
     total = [0, 0, 0]
-    with concurrent.futures.ThreadPoolExecutor(args.j) as pool:
-        for done in concurrent.futures.as_completed([pool.submit(run_test, t, args.build, args.limit) for t in tests]):
-            total = [x + y for x, y in zip(total, report_result(done.result()))]
+    for done in run_all(tests, args):
+        total = [x + y for x, y in zip(total, report_result(done.result()))]
     print("{} passed, {} failed, {} skipped".format(*total), flush=True)
     return 1 if total[1] or not tests else 0
 

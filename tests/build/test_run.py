@@ -36,13 +36,13 @@ class Counting(unittest.TestCase):
 
 
 class Running(unittest.TestCase):
-    def check(self, *tests, limit="5", tools=""):
+    def check(self, *tests, limit="5", tools="", group="g", j="2"):
         with tempfile.TemporaryDirectory() as d:
             with open(f"{d}/tests.path", "w", encoding="utf-8") as f:
                 f.write(tools)
             with open(f"{d}/tests.list", "w", encoding="utf-8") as f:
-                f.writelines(f"g\t{i}\t{t}\n" for i, t in enumerate(tests))
-            r = subprocess.run([sys.executable, f"{ROOT}/tests/run.py", "--build", d, "--limit", limit],
+                f.writelines(f"{group}\t{i}\t{t}\n" for i, t in enumerate(tests))
+            r = subprocess.run([sys.executable, f"{ROOT}/tests/run.py", "--build", d, "--limit", limit, "-j", j],
                                capture_output=True, text=True)
         return r.returncode, r.stdout.splitlines()
 
@@ -62,6 +62,11 @@ class Running(unittest.TestCase):
         with tempfile.TemporaryDirectory() as tools:
             os.symlink("/bin/true", f"{tools}/a-tool-of-the-toolkit")
             self.assertEqual(self.check("sh -c 'a-tool-of-the-toolkit'", tools=tools)[0], 0)
+
+    def test_tests_in_guests_run_one_at_a_time(self):
+        with tempfile.TemporaryDirectory() as d:
+            test = f"sh -c 'mkdir {d}/alone && sleep 0.2 && rmdir {d}/alone'"
+            self.assertEqual(self.check(test, test, test, group="vm", j="4")[0], 0)
 
     def test_names_the_signal_that_ended_a_test(self):
         _, lines = self.check("sh -c 'kill -SEGV $$'")
