@@ -143,8 +143,8 @@ static void *open_first_candidate(char *const paths[], int n, const char **path,
 		}
 	}
 	gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-		  "no software driver: libcuda-soft.so is neither beside this "
-		  "program nor installed, and GPULOAD_SOFT_DRIVER is not set");
+		  "no software driver: set GPULOAD_SOFT_DRIVER to the path of libcuda-soft.so, in softcuda/ of gpuload's build folder or "
+		  "in lib/gpuload/ of its prefix");
 	return NULL;
 }
 
@@ -178,8 +178,8 @@ static gpul_status open_auto(gpul_error *err)
 		return GPUL_OK;
 	}
 	if (open_soft(&why_neither) != GPUL_OK)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, why_not.native,
-				 "no CUDA driver. %.110s; %.110s", why_not.text,
+		return gpul_fail(err, GPUL_EUNSUPPORTED, why_not.native, "no CUDA driver. %.*s; %.170s",
+				 nvidia_is_absent ? 50 : 110, nvidia_is_absent ? GPUL_NO_NVIDIA_DRIVER : why_not.text,
 				 why_neither.text);
 	chosen_by_auto = &soft.table;
 	/* A machine without NVIDIA's driver is no surprise to its user: a short notice, and the message of dlopen() for the log. */

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 
 #include "core/own_folder.h"
 
@@ -16,6 +17,11 @@ static bool add_candidate(char *paths[], int *n, const char *folder, const char 
 	return *n < GPUL_MAX_CANDIDATES && asprintf(&paths[*n], "%s%s", folder, below) >= 0 &&
 	       ++*n;
 }
+
+/* The software driver of the build that this code is from: a program that is linked with its archives may be anywhere. */
+#ifndef GPUL_BUILT_DRIVER
+#define GPUL_BUILT_DRIVER ""
+#endif
 
 int gpul_driver_soft_candidates(char *paths[GPUL_MAX_CANDIDATES])
 {
@@ -35,6 +41,8 @@ int gpul_driver_soft_candidates(char *paths[GPUL_MAX_CANDIDATES])
 		add_candidate(paths, &n, folder, "/libcuda-soft.so");
 	}
 	add_candidate(paths, &n, GPUL_LIBDIR, "/libcuda-soft.so");
+	if (*GPUL_BUILT_DRIVER && !getauxval(AT_SECURE))
+		add_candidate(paths, &n, GPUL_BUILT_DRIVER, "");
 	add_candidate(paths, &n, "libcuda-soft.so", "");
 	return n;
 }

@@ -60,7 +60,7 @@ def module_flags(w, module):
     return {
         "loader/image": image_flags(w),
         "memalloc": f"{memory_flags(w)} {libdir}",
-        "driver": libdir,
+        "driver": f"{libdir} {string_macro('GPUL_BUILT_DRIVER', os.path.abspath(w.dir) + '/softcuda/libcuda-soft.so')}",
         "core": libdir,
         "rdma": fabric_flags(w),
         "softcuda": "-fvisibility=hidden",

@@ -38,10 +38,14 @@ static void at_exit(void)
 	atomic_store(&exiting, 1);
 }
 
+/* The program gets only a number, which many programs do not print: print the reason once. */
 static cudaError_t fail_open_driver(const gpul_error *err)
 {
+	static atomic_flag printed = ATOMIC_FLAG_INIT;
 	int native = err->native;
 
+	if (!atomic_flag_test_and_set(&printed))
+		gpul_log(GPUL_LOG_NOTICE, "runtime", "%s", err->text);
 	if (err->status == GPUL_EUNSUPPORTED)
 		return gpul_rt_fail(native == CUDA_ERROR_NO_DEVICE
 					    ? cudaErrorNoDevice
