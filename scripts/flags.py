@@ -56,6 +56,7 @@ def fabric_flags(w):
 
 def module_flags(w, module):
     """Flags for the files of one folder only, so that a change of these flags rebuilds little."""
+    nvcc = os.path.abspath(w.have["nvcc"].where) if w.have["nvcc"].where else ""
     libdir, version = string_macro("GPUL_LIBDIR", f"{w.args.prefix}/lib/gpuload"), string_macro("GPUL_VERSION", VERSION)
     return {
         "loader/image": image_flags(w),
@@ -65,7 +66,7 @@ def module_flags(w, module):
         "rdma": fabric_flags(w),
         "softcuda": "-fvisibility=hidden",
         "cli": f"{version} {string_macro('GPUL_DATE', DATE)}",
-        "loader": f"{version} {libdir} {string_macro('GPUL_NVCC', w.have['nvcc'].where or '')}",
+        "loader": f"{version} {libdir} {string_macro('GPUL_NVCC', nvcc)}",
     }.get(module, "")
 
 

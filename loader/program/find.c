@@ -42,6 +42,20 @@ static bool search_path(char path[GPUL_PROGRAM_PATH_BYTES])
 	return false;
 }
 
+/* The nvcc of NVIDIA's wheels, which configure.py --install-deps downloads and ninja install copies. */
+static bool find_in_wheels(char path[GPUL_PROGRAM_PATH_BYTES])
+{
+	char folder[PATH_MAX];
+
+	/* Layouts: a build folder; an installed program; an installed library. */
+	if (gpul_own_folder(folder, sizeof folder) &&
+	    (try_file(path, folder, "/cuda-wheels/bin/nvcc", X_OK) ||
+	     try_file(path, folder, "/../lib/gpuload/cuda-wheels/bin/nvcc", X_OK) ||
+	     try_file(path, folder, "/gpuload/cuda-wheels/bin/nvcc", X_OK)))
+		return true;
+	return try_file(path, GPUL_LIBDIR, "/cuda-wheels/bin/nvcc", X_OK);
+}
+
 bool gpul_program_find_nvcc(char path[GPUL_PROGRAM_PATH_BYTES])
 {
 	const char *chosen = secure_getenv("GPULOAD_NVCC"), *home = secure_getenv("CUDA_HOME");
@@ -50,7 +64,7 @@ bool gpul_program_find_nvcc(char path[GPUL_PROGRAM_PATH_BYTES])
 	if (chosen && *chosen) /* the user gave a path, so this is the only candidate */
 		return try_file(path, chosen, "", X_OK);
 	if ((home && try_file(path, home, "/bin/nvcc", X_OK)) || try_file(path, GPUL_NVCC, "", X_OK) || search_path(path) ||
-	    try_file(path, "/usr/local/cuda", "/bin/nvcc", X_OK))
+	    find_in_wheels(path) || try_file(path, "/usr/local/cuda", "/bin/nvcc", X_OK))
 		return true;
 	if (!gpul_nvrtc_locate(nvrtc) || !(slash = strrchr(nvrtc, '/')))
 		return false;

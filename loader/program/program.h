@@ -17,8 +17,8 @@ extern "C" {
 
 enum { GPUL_PROGRAM_PATH_BYTES = 4096 };
 
-/** Find nvcc: $GPULOAD_NVCC, $CUDA_HOME/bin, the nvcc that configure.py found, $PATH, /usr/local/cuda/bin, the toolkit of NVRTC.
- * False: not found.  Any thread. */
+/** Find nvcc: $GPULOAD_NVCC, $CUDA_HOME/bin, the nvcc that configure.py found, $PATH, the wheels that ninja install has
+ * copied, /usr/local/cuda/bin, the toolkit of NVRTC.  False: not found.  Any thread. */
 bool gpul_program_find_nvcc(char path[GPUL_PROGRAM_PATH_BYTES]);
 
 /** Find libgpuload-rt.a: $GPULOAD_RT, beside this program or library, in the lib folder of its prefix.

@@ -166,6 +166,13 @@ class Wheels(Installed):
                     f"-L{self.home}/lib", f"-Wl,-rpath,{self.home}/lib", "-lgpuload")
         self.assertEqual(self.output("./toolkit-user"), f"42 from {os.path.realpath(self.carried)}/lib/libgpuload-toolkit-test.so\n")
 
+    @unittest.skipIf(shutil.which("nvcc", path="/usr/bin:/bin"), "nvcc of the system comes first")
+    def test_a_program_of_the_library_finds_the_installed_nvcc(self):
+        self.output("cc", "-std=c11", "-D_GNU_SOURCE", f"{ROOT}/tests/install/nvcc_user.c", f"{ROOT}/loader/program/find.c", "-o", "nvcc-user",
+                    f"-I{ROOT}", f"-L{self.home}/lib", f"-Wl,-rpath,{self.home}/lib", "-lgpuload")
+        self.assertEqual(os.path.realpath(self.output("./nvcc-user", PATH="/usr/bin:/bin", CUDA_HOME="").strip()),
+                         os.path.realpath(f"{self.carried}/bin/nvcc"))
+
     def test_it_is_copied_again_only_if_its_wheels_have_changed(self):
         os.rename(self.toolkit + ".away", self.toolkit)
         self.addCleanup(os.rename, self.toolkit, self.toolkit + ".away")
