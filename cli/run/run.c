@@ -16,12 +16,23 @@ static void print_explanation(void *context, const char *line)
 	fprintf(stderr, "gpuload run: %s\n", line);
 }
 
+/* fn:NAME reads a variable that the kernel need not refer to. */
+static bool has_function_argument(const struct run_request *q)
+{
+	for (size_t i = 0; i < q->n_args; i++)
+		if (q->args[i].kind == ARG_FUNCTION)
+			return true;
+	return false;
+}
+
 static gpul_status load_kernel(struct run *r, gpul_error *err)
 {
 	gpul_load_options options = {
 		.device = r->ask.device,
 		.nvrtc_args = (const char *const *)r->ask.nvrtc.words,
 		.kernel = r->ask.kernel,
+		.kernel_only = !has_function_argument(&r->ask),
+		.link_all = r->ask.link_all,
 		.only_sm = r->ask.only.sm,
 		.only_suffix = r->ask.only.suffix,
 		.only_kind = (uint32_t)r->ask.only.kind,

@@ -107,7 +107,7 @@ struct run_request {
 	const char *kernel;                 /* NULL: the only kernel of the files */
 	struct image_filter only;           /* which images may be loaded */
 	const char **link_args;             /* owned; NULL-terminated */
-	bool no_cache, explain;
+	bool no_cache, explain, link_all;
 	uint32_t grid[3], block[3];         /* [0] == 0: not given */
 	uint32_t shared_bytes;
 	uint32_t repeat;

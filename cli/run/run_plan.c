@@ -122,13 +122,15 @@ static char *format_command_line(const struct run *r, char (*texts)[64], size_t 
 	fputs("gpuload run", out);
 	for (size_t i = 0; i < r->ask.n_files; i++)
 		put_word(out, r->ask.files[i]);
-	if (gpul_module_n_kernels(r->module) > 1) {
+	if (r->ask.kernel || gpul_module_n_kernels(r->module) > 1) {
 		fputs(" --kernel", out);
 		put_word(out, gpul_kernel_name(r->kernel));
 	}
 	for (size_t i = 0; i < r->ask.nvrtc.n_words; i++)
 		put_word(out, r->ask.nvrtc.words[i]);
 	put_filter(out, &r->ask.only);
+	if (r->ask.link_all)
+		fputs(" --link-all", out);
 	for (size_t i = 0; r->ask.link_args && r->ask.link_args[i]; i++) {
 		fputs(" --link-arg", out);
 		put_word(out, r->ask.link_args[i]);

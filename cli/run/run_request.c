@@ -12,7 +12,7 @@
 enum {
 	RUN_KERNEL, RUN_GRID, RUN_BLOCK, RUN_SHARED, RUN_REPEAT, RUN_EXPECT, RUN_RTOL, RUN_ATOL,
 	RUN_SAVE, RUN_FORCE, RUN_TIMEOUT, RUN_DRIVER, RUN_DEVICE, RUN_JSON, RUN_INCLUDE, RUN_DEFINE,
-	RUN_STD, RUN_SM, RUN_KIND, RUN_LINK_ARG, RUN_NO_CACHE, RUN_EXPLAIN, RUN_N_OPTS,
+	RUN_STD, RUN_SM, RUN_KIND, RUN_LINK_ARG, RUN_LINK_ALL, RUN_NO_CACHE, RUN_EXPLAIN, RUN_N_OPTS,
 };
 
 /* clang-format off */  /* a table with one row per option */
@@ -40,6 +40,8 @@ const struct cli_opt run_opts[] = {
 	[RUN_SM] = IMAGE_SM_OPT,
 	[RUN_KIND] = IMAGE_KIND_OPT,
 	[RUN_LINK_ARG] = { "link-arg", "OPTION", "pass OPTION to nvJitLink, such as -maxrregcount=64", NULL },
+	[RUN_LINK_ALL] = { "link-all", NULL,
+		"software driver: also link functions that only a table refers to, if they are larger than 16 MB", NULL },
 	[RUN_NO_CACHE] = { "no-cache", NULL, "do not use the cache of compiled and linked code (see gpuload help cache)", NULL },
 	[RUN_EXPLAIN] = { "explain", NULL, "print on stderr for each image in FILE why it was selected or not", NULL },
 	[RUN_N_OPTS] = { 0 },
@@ -319,6 +321,7 @@ static gpul_status collect_load_options(const struct sources *s, struct run_requ
 	st = parse_driver(cli_value(args, RUN_DRIVER), &q->driver, err);
 	if (st)
 		return st;
+	q->link_all = cli_value(args, RUN_LINK_ALL) != NULL;
 	q->no_cache = cli_value(args, RUN_NO_CACHE) != NULL;
 	q->explain = cli_value(args, RUN_EXPLAIN) != NULL;
 	q->link_args = calloc(args->n_given + 1, sizeof *q->link_args);

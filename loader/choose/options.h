@@ -16,6 +16,10 @@ typedef struct gpul_load_options {
 	const char *kernel;    /* the kernel that the caller will look up: if the file has several units
 	                        * (select.h), the unit with this kernel is loaded.  NULL: exactly one unit
 	                        * may have kernels, unless all are to be linked */
+	/* Link only what `kernel` (NULL: any kernel) reaches, if code is linked to PTX: link.h.  The module then lacks other kernels and
+	 * the variables that they use. */
+	bool kernel_only;
+	bool link_all;         /* with kernel_only: also link large functions that only a table refers to */
 	uint32_t only_sm;      /* consider images for this architecture only; 0: all that suit the device */
 	char only_suffix;      /* used with only_sm: suffix 'a' or 'f'; 0: any suffix or none */
 	uint32_t only_kind;    /* consider images of this enum gpul_image_kind only; 0: any */

@@ -13,7 +13,9 @@
 #include "loader/names/demangle.h"
 #include "loader/image/kernels/kernels.h"
 #include "loader/link/nvjitlink_internal.h"
+#include "loader/names/names.h"
 #include "ptx/link/link.h"
+#include "ptx/link/prune.h"
 
 /* ---- inputs ------------------------------------------------------------------------- */
 
@@ -95,25 +97,99 @@ static gpul_status link_modules(const gpul_ptx_link_input *list, size_t n, gpul_
 	return GPUL_OK;
 }
 
-/* lto, ptx and list are scratch arrays of n elements. */
+/* ---- leaving out code that no kernel reaches ---------------------------------------------------- */
+
+enum { TABLE_BYTES = 16 << 20 };  /* as gpul_ptx_prune_options.table_bytes; linking this much takes about a second */
+
+static bool is_wanted(void *context, const char *kernel)
+{
+	const gpul_link_options *o = context;
+	char *demangled;
+	bool wanted;
+
+	if (!o->kernel || !strcmp(kernel, o->kernel))
+		return true;
+	demangled = gpul_demangle(kernel);
+	wanted = demangled && gpul_name_matches(demangled, o->kernel);
+	free(demangled);
+	return wanted;
+}
+
+/* Prune the inputs.  *texts is owned by the caller: free_texts(); NULL: link the inputs as they are.  *failing is PTX to link too, or
+ * NULL. */
+static gpul_status prune_inputs(const gpul_link_input *inputs, size_t n, const gpul_link_options *options, gpul_ptx_text **texts,
+				const char **failing, gpul_linked *out, gpul_error *err)
+{
+	const gpul_ptx_prune_options how = { is_wanted, (void *)(uintptr_t)options, options->link_all ? SIZE_MAX : TABLE_BYTES };
+	gpul_ptx_prune_result result = { 0 };
+	gpul_status st;
+
+	*texts = NULL;
+	*failing = NULL;
+	if (!options->prune)
+		return GPUL_OK;
+	for (size_t i = 0; i < n; i++)
+		if (inputs[i].kind != GPUL_IMAGE_PTX)
+			return GPUL_OK;
+	*texts = calloc(n, sizeof **texts);
+	if (!*texts)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to link %zu inputs", n);
+	for (size_t i = 0; i < n; i++)
+		(*texts)[i] = (gpul_ptx_text){ .text = inputs[i].bytes, .n_bytes = inputs[i].n_bytes };
+	st = gpul_ptx_prune(*texts, n, &how, &result, NULL);
+	if (st == GPUL_ENOMEM)
+		return gpul_fail(err, st, 0, "no memory to find what a kernel reaches");
+	if (st) { /* not PTX, or no such kernel: linking explains it */
+		free(*texts);
+		*texts = NULL;
+		return GPUL_OK;
+	}
+	*failing = result.failing;
+	out->n_left_out = result.n_left_out;
+	out->n_failing = result.n_failing;
+	return GPUL_OK;
+}
+
+static void free_texts(gpul_ptx_text *texts, size_t n)
+{
+	for (size_t i = 0; texts && i < n; i++)
+		free(texts[i].pruned);
+	free(texts);
+}
+
+/* Parse one more PTX module. */
+static gpul_status add_module(const void *text, size_t n_bytes, const char *name, struct ptx_input *ptx,
+			      gpul_ptx_link_input *list, size_t *n_ptx, gpul_error *err)
+{
+	gpul_status st = gpul_ptx_parse(text, n_bytes, name, &ptx[*n_ptx].module, err);
+
+	list[*n_ptx] = (gpul_ptx_link_input){ ptx[*n_ptx].module, name };
+	++*n_ptx;
+	return st;
+}
+
+/* lto has n elements, ptx and list have n + 1: scratch arrays. */
 static gpul_status link_ptx_and_lto(const gpul_link_input *inputs, size_t n,
 			      const gpul_link_options *options, gpul_link_input *lto,
 			      struct ptx_input *ptx, gpul_ptx_link_input *list, gpul_linked *out,
 			      gpul_error *err)
 {
 	size_t n_ptx = 0, n_lto = 0;
-	gpul_status st = GPUL_OK;
+	gpul_ptx_text *texts;
+	const char *failing;
+	gpul_status st = prune_inputs(inputs, n, options, &texts, &failing, out, err);
 
 	for (size_t i = 0; !st && i < n; i++) {
-		if (inputs[i].kind == GPUL_IMAGE_LTO) {
+		if (inputs[i].kind == GPUL_IMAGE_LTO)
 			lto[n_lto++] = inputs[i];
-			continue;
-		}
-		st = gpul_ptx_parse(inputs[i].bytes, inputs[i].n_bytes, inputs[i].name,
-				    &ptx[n_ptx].module, err);
-		list[n_ptx] = (gpul_ptx_link_input){ ptx[n_ptx].module, inputs[i].name };
-		n_ptx++;
+		else if (!texts)
+			st = add_module(inputs[i].bytes, inputs[i].n_bytes, inputs[i].name, ptx, list, &n_ptx, err);
+		else if (texts[i].pruned)
+			st = add_module(texts[i].pruned, texts[i].pruned_bytes, inputs[i].name, ptx, list, &n_ptx, err);
 	}
+	if (!st && failing)
+		st = add_module(failing, strlen(failing), "gpuload", ptx, list, &n_ptx, err);
+	free_texts(texts, n);
 	if (!st && n_lto) {
 		st = lto_to_ptx(lto, n_lto, options, &ptx[n_ptx], &out->log, err);
 		list[n_ptx] = (gpul_ptx_link_input){ ptx[n_ptx].module, lto[0].name };
@@ -127,15 +203,15 @@ static gpul_status link_to_ptx(const gpul_link_input *inputs, size_t n,
 			       gpul_error *err)
 {
 	gpul_link_input *lto = calloc(n, sizeof *lto);
-	struct ptx_input *ptx = calloc(n, sizeof *ptx);
-	gpul_ptx_link_input *list = calloc(n, sizeof *list);
+	struct ptx_input *ptx = calloc(n + 1, sizeof *ptx);
+	gpul_ptx_link_input *list = calloc(n + 1, sizeof *list);
 	gpul_status st;
 
 	if (lto && ptx && list)
 		st = link_ptx_and_lto(inputs, n, options, lto, ptx, list, out, err);
 	else
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory to link %zu inputs", n);
-	for (size_t i = 0; ptx && i < n; i++) {
+	for (size_t i = 0; ptx && i < n + 1; i++) {
 		gpul_ptx_module_destroy(ptx[i].module);
 		gpul_linked_free(&ptx[i].made);
 	}

@@ -26,6 +26,7 @@ typedef struct gpul_linked {
 	void *bytes;          /* if PTX: a NUL follows, not counted in n_bytes */
 	size_t n_bytes;
 	char *log;            /* the linker's log; NULL: empty */
+	size_t n_left_out, n_failing; /* functions that prune left out, and those that fail if they are called */
 } gpul_linked;
 
 typedef struct gpul_link_options {
@@ -34,6 +35,10 @@ typedef struct gpul_link_options {
 	bool to_ptx;          /* for a driver that runs PTX only: inputs must be PTX or LTO */
 	const char *const *arguments; /* more options for nvJitLink, then NULL; NULL: none */
 	bool no_cache;        /* do not use the cache (cache.h) */
+	/* Leave out of PTX what no wanted kernel reaches (ptx/link/prune.h); not if an input is LTO code. */
+	bool prune;
+	const char *kernel;   /* as a user may write it (loader/names/names.h); NULL: all kernels are wanted */
+	bool link_all;        /* with prune: link functions that only a table refers to, however large they are */
 } gpul_link_options;
 
 /** Link n inputs to one image with at least one kernel.

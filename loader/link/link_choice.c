@@ -108,6 +108,11 @@ static void explain_link(const gpul_choice *c, size_t n, const gpul_linked *l)
 	snprintf(line, sizeof line, "linked %zu images to %zu bytes of %s", n, l->n_bytes,
 		 l->kind == GPUL_IMAGE_PTX ? "PTX" : "machine code");
 	c->options->explain(c->options->explain_context, line);
+	if (!l->n_left_out && !l->n_failing)
+		return;
+	snprintf(line, sizeof line, "left out %zu functions that the kernel does not reach, and %zu that only a table refers to",
+		 l->n_left_out, l->n_failing);
+	c->options->explain(c->options->explain_context, line);
 }
 
 static gpul_status link_inputs(const struct inputs *in, const gpul_choice *c, gpul_linked *out,
@@ -121,6 +126,9 @@ static gpul_status link_inputs(const struct inputs *in, const gpul_choice *c, gp
 		.to_ptx = !c->target.machine_code,
 		.arguments = words,
 		.no_cache = c->options->no_cache,
+		.prune = c->options->kernel_only,
+		.kernel = c->options->kernel,
+		.link_all = c->options->link_all,
 	};
 	gpul_status st;
 

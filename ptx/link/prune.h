@@ -1,0 +1,57 @@
+/* prune.h — leave out of relocatable PTX what a kernel does not reach, before it is parsed and linked.
+ *
+ *     kernel k ── body names ──> function f ── body names ──> variable table ── initializer names ──> functions g1, g2 ...
+ *
+ * Only declarations are parsed; of bodies and initializers, only the names are read.  What is left out keeps its lines, as empty
+ * lines, so that messages stay true.
+ *
+ * A table can refer to functions of 100 MB, as in NCCL, of which a launch calls one.  If the functions that only initializers refer
+ * to have more than table_bytes in all, each gets a body that fails with a message when it is called. */
+#ifndef GPULOAD_PTX_LINK_PRUNE_H
+#define GPULOAD_PTX_LINK_PRUNE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gpul_ptx_text {
+	const char *text;      /* borrowed */
+	size_t n_bytes;
+	char *pruned;          /* set by gpul_ptx_prune(): what is left; owned by the caller: free(); NULL: nothing is */
+	size_t pruned_bytes;
+} gpul_ptx_text;
+
+typedef struct gpul_ptx_prune_options {
+	bool (*is_root)(void *context, const char *kernel);   /* true: this kernel, by its mangled name, is wanted */
+	void *context;
+	size_t table_bytes;    /* as above; SIZE_MAX: link such functions in any case */
+} gpul_ptx_prune_options;
+
+typedef struct gpul_ptx_prune_result {
+	size_t n_functions, n_left_out, n_failing;   /* functions and kernels with a body; those left out; those that fail if called */
+	const char *failing;   /* PTX of a function that the failing ones call; link it too; static; NULL: none fails */
+} gpul_ptx_prune_result;
+
+/** Find what the wanted kernels reach in all texts together.
+ *
+ * @texts    n of them; their pruned members are set on success, and untouched on failure
+ * @n        at least 1
+ * @options  borrowed
+ * @out      filled in on success
+ * Errors  GPUL_EFORMAT a text cannot be divided into declarations, or no text has a wanted kernel: link the texts as they are;
+ *         GPUL_ENOMEM
+ * Threads any thread may call
+ * Source  PTX ISA 9.0, Linking Directives */
+gpul_status gpul_ptx_prune(gpul_ptx_text *texts, size_t n, const gpul_ptx_prune_options *options,
+			   gpul_ptx_prune_result *out, gpul_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

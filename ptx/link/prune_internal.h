@@ -1,0 +1,38 @@
+/* prune_internal.h — the declarations of all texts, as prune_scan.c finds them and prune.c follows them. */
+#ifndef GPULOAD_PTX_LINK_PRUNE_INTERNAL_H
+#define GPULOAD_PTX_LINK_PRUNE_INTERNAL_H
+
+#include "core/array.h"
+#include "ptx/arena_internal.h"
+#include "ptx/link/prune.h"
+#include "ptx/names_internal.h"
+
+/* By which path a declaration is reached; a function that is only IN_TABLE may get a failing body. */
+typedef enum ptx_reached { PTX_NOT_REACHED, PTX_IN_TABLE, PTX_REACHED } ptx_reached;
+
+typedef struct ptx_prune_item {
+	enum { PTX_ITEM_KERNEL, PTX_ITEM_FUNCTION, PTX_ITEM_VARIABLE, PTX_ITEM_ALIAS } kind;
+	uint32_t text;           /* index of texts */
+	uint32_t next;           /* the previous item of this name in any text; GPUL_PTX_NONE: none */
+	const char *start, *end; /* the whole declaration */
+	const char *body;        /* its '{'; NULL: no body */
+	const char *name;
+	uint32_t name_bytes;
+	bool is_private;         /* defined without .visible, .weak, .extern or .common */
+	ptx_reached reached;
+} ptx_prune_item;
+
+typedef struct ptx_pruner {
+	gpul_ptx_text *texts;
+	uint32_t n_texts;
+	ptx_arena arena;
+	ptx_names names;         /* bound to the last item of each name */
+	GPUL_ARRAY(ptx_prune_item) items;   /* in the order of the texts */
+	GPUL_ARRAY(uint32_t) todo;          /* rows of items that were reached and must be followed */
+	gpul_error *err;
+} ptx_pruner;
+
+/* Find the items of a text. */
+gpul_status ptx_prune_scan(ptx_pruner *p, uint32_t text);
+
+#endif
