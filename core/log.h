@@ -1,8 +1,8 @@
 /* log.h — log lines: a level, a module, one line of text.
  *
  * Errors are returned, not logged.  By default only notices are printed, on stderr; the library has one notice, "no NVIDIA driver;
- * using the software driver"; the software driver has one, "all resident blocks have only waited".  GPULOAD_LOG=off|notice|info|debug sets the level; gpul_log_to() sends the lines to a
- * program's own log. */
+ * using the software driver", and the software driver another, when blocks wait for blocks that cannot start.
+ * GPULOAD_LOG=off|notice|info|debug sets the level; gpul_log_to() sends the lines to a program's own log. */
 #ifndef GPULOAD_CORE_LOG_H
 #define GPULOAD_CORE_LOG_H
 
