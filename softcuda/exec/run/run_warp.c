@@ -152,14 +152,20 @@ HANDLER(ACTIVEMASK)
 /* d|p: d = the lowest lane of the member mask a; p is true in that lane. */
 HANDLER(ELECT)
 {
-	uint32_t leader;
+	const uint32_t *member = U32(w, i->a);
+	uint32_t leader[LANES], leads = 0;
 
 	if (!members_have_arrived(state_of(w), i->a))
 		return raise_event(state_of(w), EVENT_SYNC, i);
-	leader = first_lane(named_lanes(w, i->a) & w->mask ? named_lanes(w, i->a) & w->mask
-							   : w->mask);
-	SET_LANES(w, U32(w, i->d), leader);
-	set_predicate(w, i->d2, 1u << leader);
+	EACH_ACTIVE(l, w) {
+		uint32_t who = member[l] & w->mask;
+
+		leader[l] = first_lane(who ? who : w->mask);
+		leads |= (uint32_t)(leader[l] == l) << l;
+	}
+	EACH_ACTIVE(l, w)
+		U32(w, i->d)[l] = leader[l];
+	set_predicate(w, i->d2, leads);
 	return i + 1;
 }
 

@@ -365,6 +365,46 @@ static void each_kind_of_invalid_access_has_a_message(void **state)
 	}
 }
 
+/* With all lanes, with some, and with one; with 32-bit and 64-bit addresses; one lane's address is odd. */
+static void a_misaligned_access_to_shared_memory_is_a_fault(void **state)
+{
+	static const struct { const char *access; unsigned bytes;
+	} rows[] = {
+		{ "ld.shared.u16 %h1, [%a];", 2 }, { "st.shared.u16 [%a], %h1;", 2 },
+		{ "ld.shared.u32 %r9, [%a];", 4 }, { "st.shared.u32 [%a], %r9;", 4 },
+		{ "ld.shared.u64 %d9, [%a];", 8 }, { "st.shared.u64 [%a], %d9;", 8 },
+		{ "ld.shared.v2.u32 {%r8, %r9}, [%a];", 8 }, { "st.shared.v4.u32 [%a], {%r8, %r9, %r8, %r9};", 16 },
+		{ "ld.volatile.shared.u32 %r9, [%a];", 4 }, { "atom.shared.add.u32 %r9, [%a], 1;", 4 },
+		{ "atom.shared.add.u64 %d9, [%a], 1;", 8 }, { "red.shared.add.f32 [%a], %f1;", 4 },
+		{ "atom.shared.cas.b32 %r9, [%a], 1, 2;", 4 }, { "ld.shared.u32 %r9, [%a+2];", 0 },
+		{ "st.shared.u64 [%a+4], %d9;", 0 },
+	};
+	static const char *const lanes[] = { "setp.lt.u32 %p1, %t, 32;", "setp.ge.u32 %p1, %t, 9;", "setp.eq.u32 %p1, %t, 9;" };
+
+	(void)state;
+	for (unsigned n = 0; n < 6 * sizeof rows / sizeof rows[0]; n++) {
+		const unsigned bytes = rows[n / 6].bytes;
+		const bool wide = n % 2;
+		char body[1024], want[64];
+		struct rig *r;
+
+		/* bytes 0: the offset of the instruction is odd; else lane 9's address */
+		snprintf(body, sizeof body,
+			 ".shared .align 16 .b8 s[1024]; .reg .b%d %%a; mov.u%d %%a, s; %s\n"
+			 "setp.eq.u32 %%p2, %%t, 9; mul.lo.u32 %%r1, %%t, 16; @%%p2 add.u32 %%r1, %%r1, %u;\n"
+			 "%s @!%%p1 bra END; %s END:",
+			 wide ? 64 : 32, wide ? 64 : 32, lanes[n / 2 % 3], bytes / 2,
+			 wide ? "cvt.u64.u32 %d1, %r1; add.u64 %a, %a, %d1;" : "add.u32 %a, %a, %r1;", rows[n / 6].access);
+		snprintf(want, sizeof want, "is not a multiple of %u", bytes ? bytes : strstr(rows[n / 6].access, "64") ? 8 : 4);
+		r = open_body("", body);
+		if (rig_run(r, "k", 1, 32, NULL, 0) != GPUL_EXEC_MISALIGNED || !strstr(r->fault.text, want))
+			fail_msg("%s, lanes %u, wide %d: %s", rows[n / 6].access, n / 2 % 3, wide, r->fault.text);
+		if (bytes)
+			assert_int_equal(r->fault.thread[0], 9);
+		rig_close(r);
+	}
+}
+
 static void inactive_lanes_access_no_memory(void **state)
 {
 	struct rig *r =
@@ -394,6 +434,7 @@ int main(void)
 		cmocka_unit_test(lanes_access_memory_at_any_distance),
 		cmocka_unit_test(a_fault_past_the_end_of_an_allocation_reports_the_distance),
 		cmocka_unit_test(each_kind_of_invalid_access_has_a_message),
+		cmocka_unit_test(a_misaligned_access_to_shared_memory_is_a_fault),
 		cmocka_unit_test(inactive_lanes_access_no_memory),
 	};
 

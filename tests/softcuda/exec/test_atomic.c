@@ -55,6 +55,41 @@ static unsigned bytes_of(const char *type)
 	return strstr(type, "64") ? 8 : strstr(type, "16") && !strstr(type, "x2") ? 2 : 4;
 }
 
+/* PTX ISA 9.7.13.5: additions of f32 treat subnormal numbers as 0 in global memory, and keep them in shared memory.  With all
+ * lanes, with some, and with one; atom and red. */
+static void additions_keep_subnormal_numbers_in_shared_memory_only(void **state)
+{
+	static const char *const additions[] = { "atom.%s.add.f32 %%f2, [%%a], %%f1;", "red.%s.add.f32 [%%a], %%f1;" };
+	static const struct { const char *lanes; uint32_t mask;
+	} groups[] = { { "setp.lt.u32 %p1, %t, 32;", 0xffffffff }, { "setp.gt.u32 %p1, %t, 20;", 0xffe00000 },
+		     { "setp.eq.u32 %p1, %t, 3;", 8 } };
+
+	(void)state;
+	for (unsigned n = 0; n < 2 * 2 * 3; n++) {
+		const bool shared = n % 2;
+		const uint32_t mask = groups[n / 4].mask;
+		char addition[128], text[2048];
+		struct rig *r;
+		uint32_t *out;
+
+		snprintf(addition, sizeof addition, additions[n / 2 % 2], shared ? "shared" : "global");
+		snprintf(text, sizeof text,
+			 "%s .shared .u32 s[32]; .reg .b32 %%s; .reg .b%d %%a;\n"
+			 "mov.u32 %%s, s; mad.lo.u32 %%s, %%t, 4, %%s; mov.b32 %%f1, 3; mov.b32 %%f2, 5; %s %%a, %s; st.%s.f32 [%%a], %%f2;\n"
+			 "%s @!%%p1 bra END; %s\n"
+			 "END: ld.%s.f32 %%f3, [%%a]; st.global.f32 [%%mine], %%f3; ret; }",
+			 PTX_HEADER KERNEL_OUT("k"), shared ? 32 : 64, shared ? "mov.u32" : "mov.u64", shared ? "%s" : "%mine",
+			 shared ? "shared" : "global", groups[n / 4].lanes, addition, shared ? "shared" : "global");
+		r = rig_open(text);
+		out = rig_memory(r, 32 * 4);
+		rig_expect_ok(r, "k", 1, 32, out, 0);
+		for (unsigned l = 0; l < 32; l++)
+			if (out[l] != (!(mask >> l & 1) ? 5u : shared ? 8u : 0u))
+				fail_msg("%s lane %u of %#x has %#x", addition, l, mask, out[l]);
+		rig_close(r);
+	}
+}
+
 static void atom_and_red_work_in_every_space(void **state)
 {
 	static const char *const spaces[] = { "global", "shared", "" };
@@ -215,6 +250,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(atom_and_red_work_in_every_space),
+		cmocka_unit_test(additions_keep_subnormal_numbers_in_shared_memory_only),
 		cmocka_unit_test(each_atomic_operation_stores_its_result),
 		cmocka_unit_test(concurrent_additions_of_two_workers_are_all_counted),
 		cmocka_unit_test(compare_and_swap_works_in_every_width),

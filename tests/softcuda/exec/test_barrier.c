@@ -212,6 +212,25 @@ static void diverged_lanes_arrive_at_different_instructions(void **state)
 	rig_close(r);
 }
 
+/* Lanes 16 to 31 skip the barrier, and come back to the instruction behind it while lanes 0 to 15 wait there. */
+static void lanes_that_wait_at_a_barrier_are_not_joined_by_others(void **state)
+{
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") ".shared .u32 s;\n"
+		"mov.u32 %r5, 0; st.shared.u32 [s], 7; bar.sync 0; setp.ge.u32 %p1, %t, 32; @%p1 bra PRODUCE;\n"
+		"setp.ge.u32 %p1, %t, 16; @%p1 bra AWAY; barrier.sync 1;\n"
+		"BEHIND: ld.shared.u32 %r1, [s]; st.global.u32 [%mine], %r1; ret;\n"
+		"AWAY: add.u32 %r5, %r5, 1; bra BEHIND;\n"
+		"PRODUCE: nanosleep.u32 10; add.u32 %r5, %r5, 1; setp.lt.u32 %p3, %r5, 20; @%p3 bra PRODUCE;\n"
+		"st.shared.u32 [s], 42; barrier.sync 1; st.global.u32 [%mine], 1; ret; }");
+	uint32_t *out = rig_memory(r, 64 * 4);
+
+	(void)state;
+	rig_expect_ok(r, "k", 1, 64, out, 0);
+	for (unsigned n = 0; n < 64; n++)
+		assert_int_equal(out[n], n < 16 ? 42 : n < 32 ? 7 : 1);
+	rig_close(r);
+}
+
 static void a_barrier_number_beyond_15_is_a_fault(void **state)
 {
 	static const char *const barriers[] = { "barrier.sync %r1;", "barrier.sync %r1, 32;", "barrier.arrive %r1, 64;",
@@ -270,6 +289,7 @@ int main(void)
 		cmocka_unit_test(an_exit_releases_lanes_that_arrived_apart_together),
 		cmocka_unit_test(released_lanes_meet_lanes_that_did_not_need_the_barrier),
 		cmocka_unit_test(diverged_lanes_arrive_at_different_instructions),
+		cmocka_unit_test(lanes_that_wait_at_a_barrier_are_not_joined_by_others),
 		cmocka_unit_test(a_barrier_number_beyond_15_is_a_fault),
 		cmocka_unit_test(each_lane_names_its_own_barrier),
 	};

@@ -162,6 +162,81 @@ static void reductions_include_all_lanes_of_the_mask(void **state)
 	}
 }
 
+/* Two groups of lanes, with the member masks 0xffff and 0xffff0000, execute an instruction together.  Lane l of a group has
+ * the value x[l]; lanes 4 to 7 and 20 to 23 have another predicate than the others. */
+static void groups_of_lanes_with_their_own_masks_exchange_no_data(void **state)
+{
+	static const struct { const char *body; uint32_t low, high;
+	} rows[] = {
+		{ "redux.sync.add.u32 %r9, %r1, %r8;", 120, 376 },
+		{ "redux.sync.min.u32 %r9, %r1, %r8;", 0, 16 },
+		{ "redux.sync.max.u32 %r9, %r1, %r8;", 15, 31 },
+		{ "redux.sync.min.s32 %r9, %r2, %r8;", (uint32_t)-15, (uint32_t)-31 },
+		{ "redux.sync.max.s32 %r9, %r2, %r8;", 0, (uint32_t)-16 },
+		{ "redux.sync.and.b32 %r9, %r3, %r8;", 0x100, 0x200 },
+		{ "redux.sync.or.b32 %r9, %r3, %r8;", 0x10f, 0x20f },
+		{ "redux.sync.xor.b32 %r9, %r4, %r8;", 0, 0 },
+		{ "match.all.sync.b32 %r9|%p2, %r5, %r8; @!%p2 mov.u32 %r9, 1;", 0xffff, 0xffff0000 },
+		{ "match.all.sync.b32 %r9|%p2, %r6, %r8; @!%p2 add.u32 %r9, %r9, 1;", 1, 0xffff0000 },
+		{ "match.all.sync.b64 %r9|%p2, %d5, %r8; @!%p2 mov.u32 %r9, 1;", 0xffff, 0xffff0000 },
+		{ "match.any.sync.b32 %r9, 5, %r8;", 0xffff, 0xffff0000 },
+		{ "match.any.sync.b64 %r9, 5, %r8;", 0xffff, 0xffff0000 },
+		{ "vote.sync.ballot.b32 %r9, %p1, %r8;", 0xf0, 0xf00000 },
+		{ "vote.sync.all.pred %p2, %p3, %r8; selp.u32 %r9, 1, 0, %p2;", 1, 0 },
+		{ "vote.sync.any.pred %p2, %p3, %r8; selp.u32 %r9, 1, 0, %p2;", 1, 0 },
+		{ "vote.sync.uni.pred %p2, %p3, %r8; selp.u32 %r9, 1, 0, %p2;", 1, 1 },
+		{ "elect.sync %r9|%p2, %r8;", 0, 16 },
+	};
+	uint32_t got[32];
+
+	(void)state;
+	for (unsigned k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+		char body[1024];
+
+		snprintf(body, sizeof body,
+			 "setp.lt.u32 %%p3, %%t, 16; selp.b32 %%r8, 0xffff, 0xffff0000, %%p3; and.b32 %%r7, %%t, 12;\n"
+			 "setp.eq.u32 %%p1, %%r7, 4; mov.u32 %%r1, %%t; neg.s32 %%r2, %%t; and.b32 %%r3, %%t, 15;\n"
+			 "selp.b32 %%r5, 0x100, 0x200, %%p3; or.b32 %%r3, %%r3, %%r5; and.b32 %%r4, %%t, 1;\n"
+			 "cvt.u64.u32 %%d5, %%r5; shl.b64 %%d5, %%d5, 32; min.u32 %%r6, %%t, 9; selp.b32 %%r6, %%r6, 3, %%p3;\n%s",
+			 rows[k].body);
+		run(body, 32, got);
+		for (unsigned l = 0; l < 32; l++)
+			if (got[l] != (l < 16 ? rows[k].low : rows[k].high))
+				fail_msg("%s lane %u has %#x", rows[k].body, l, got[l]);
+	}
+	/* Each group elects a lane: p is true in lanes 0 and 16. */
+	run("and.b32 %r1, %t, 16; setp.eq.u32 %p3, %r1, 0; selp.b32 %r8, 0xffff, 0xffff0000, %p3;\n"
+	    "elect.sync %r1|%p1, %r8; selp.u32 %r9, 1, 0, %p1;", 32, got);
+	for (unsigned l = 0; l < 32; l++)
+		assert_int_equal(got[l], l % 16 == 0);
+}
+
+/* Lanes 0 to 7 (A) wait in a vote for lanes 8 to 15 (B), which execute one in a function.  When B arrives, A may go on, but
+ * other lanes of the warp reach A's instruction first: lanes 17, 19, 21 and 23 of C, which wait for the rest of C and for D. */
+static void lanes_do_not_join_lanes_whose_vote_is_complete(void **state)
+{
+	static const char ptx[] = PTX_HEADER
+		".func function(.reg .b32 %member) { .reg .b32 %r; .reg .pred %p; setp.eq.u32 %p, %member, %member;\n"
+		"vote.sync.ballot.b32 %r, %p, %member; ret; }\n"
+		KERNEL_OUT("k") "mov.u32 %r9, 0; setp.lt.u32 %p1, %t, 16; selp.b32 %r8, 0xffff, 0xffff0000, %p1; shr.u32 %r1, %t, 3;\n"
+		"setp.ne.u32 %p5, %t, 99; and.b32 %r2, %t, 1; setp.eq.u32 %p6, %r2, 1;\n"
+		"setp.eq.u32 %p1, %r1, 1; @%p1 bra B; setp.eq.u32 %p1, %r1, 2; @%p1 bra C; setp.eq.u32 %p1, %r1, 3; @%p1 bra D;\n"
+		"bra VOTE;\n"
+		"B: nanosleep.u32 10; call function, (%r8); bra END;\n"
+		"C: nanosleep.u32 10; add.u32 %r3, %r3, 1; @%p6 bra VOTE; add.u32 %r3, %r3, 1;\n"
+		"VOTE: vote.sync.ballot.b32 %r9, %p5, %r8;\n"
+		"END: st.global.u32 [%mine], %r9; ret;\n"
+		"D: nanosleep.u32 10; nanosleep.u32 10; nanosleep.u32 10; bra VOTE; }";
+	struct rig *r = rig_open(ptx);
+	uint32_t *out = rig_memory(r, 32 * 4);
+
+	(void)state;
+	rig_expect_ok(r, "k", 1, 32, out, 0);
+	for (unsigned n = 16; n < 32; n++)
+		assert_int_equal(out[n], 0xffff0000);
+	rig_close(r);
+}
+
 static void one_lane_is_elected(void **state)
 {
 	uint32_t got[32];
@@ -202,6 +277,8 @@ int main(void)
 		cmocka_unit_test(a_sync_does_not_wait_for_exited_lanes),
 		cmocka_unit_test(matches_find_equal_values),
 		cmocka_unit_test(reductions_include_all_lanes_of_the_mask),
+		cmocka_unit_test(groups_of_lanes_with_their_own_masks_exchange_no_data),
+		cmocka_unit_test(lanes_do_not_join_lanes_whose_vote_is_complete),
 		cmocka_unit_test(one_lane_is_elected),
 		cmocka_unit_test(special_registers_contain_the_position_of_the_lane),
 	};
