@@ -382,6 +382,19 @@ static void parse_dims(ptx_parser *p, gpul_ptx_var *v)
 	}
 }
 
+/* Skip an initializer in braces if the size of the variable is known without it; false: nothing was read. */
+static bool skip_initializer(ptx_parser *p, const gpul_ptx_var *v)
+{
+	unsigned depth = 0;
+
+	if (p->tok.kind != '{' || (v->n_dims && !p->dims.at[v->first_dim]))
+		return false;
+	ptx_lexer_skip_body(&p->lexer, &depth);
+	ptx_next(p);
+	ptx_expect(p, '}', "an initializer");
+	return true;
+}
+
 /* Set the size in bytes; n_elements is the number of elements of a [] with an initializer. */
 static void set_bytes(ptx_parser *p, const ptx_token *where, gpul_ptx_var *v,
 		      uint64_t n_elements)
@@ -465,7 +478,7 @@ static void parse_variable(ptx_parser *p, const struct prefix *x, gpul_ptx_linka
 		if (v.type == GPUL_PTX_MOD_TEXREF || v.type == GPUL_PTX_MOD_SAMPLERREF ||
 		    v.type == GPUL_PTX_MOD_SURFREF)
 			parse_properties(p);
-		else
+		else if (!p->heads_only || !skip_initializer(p, &v))
 			parse_initializer(p, &v, 0, &n_outer);
 		v.n_inits = PTX_N(p->inits) - v.first_init;
 	}
