@@ -7,6 +7,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+/* glibc's answer, because __builtin_cpu_supports() adds code to the start of every program that runs CPUID a dozen times,
+ * and in a virtual machine each CPUID is an exit to the host. */
+#if defined(__x86_64__) && __has_include(<sys/platform/x86.h>)
+#include <sys/platform/x86.h>
+#define HAS_AVX2() CPU_FEATURE_ACTIVE(AVX2)
+#elif defined(__x86_64__)
+#define HAS_AVX2() __builtin_cpu_supports("avx2")
+#endif
 
 #define LINE  128  /* bytes that are tested at once */
 #define AHEAD 4096 /* bytes to prefetch ahead */
@@ -88,7 +96,7 @@ bool gpul_magic_is(const unsigned char *bytes, size_t n, size_t at)
 size_t gpul_magic_find(const unsigned char *bytes, size_t n, size_t from, size_t to)
 {
 #if defined(__x86_64__)
-	if (__builtin_cpu_supports("avx2"))
+	if (HAS_AVX2())
 		return find_by_avx2(bytes, n, from, to);
 #endif
 	return find_anywhere(bytes, n, from, to);
