@@ -113,4 +113,7 @@ void gpul_mem_unregister(gpul_mem *m);
 /* The last step of an import: map and register the checked file. */
 gpul_status gpul_mem_file_adopt(gpul_mem *m, int fd, gpul_error *err);
 
+/* mbind(2): the preferred nodes of pages.  -1: failed, see errno. */
+long gpul_mem_mbind(void *at, size_t bytes, int policy, const unsigned long *mask, unsigned long n_bits, unsigned flags);
+
 #endif

@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#if GPUL_HAVE_NUMA
-#include <numaif.h>
-#endif
+#include <linux/mempolicy.h>
 
 #include "core/log.h"
 
@@ -90,7 +88,6 @@ gpul_status gpul_mem_find_node(gpul_mem *m, int wanted, gpul_error *err)
 	return GPUL_OK;
 }
 
-#if GPUL_HAVE_NUMA
 static int bind_pages(void *at, size_t bytes, int node)
 {
 	unsigned long mask[MAX_NODES / (8 * sizeof(unsigned long))] = { 0 };
@@ -101,15 +98,8 @@ static int bind_pages(void *at, size_t bytes, int node)
 	mask[(unsigned)node / bits] = 1UL << ((unsigned)node % bits);
 	/* MPOL_PREFERRED, not MPOL_BIND: a full node must not start the OOM killer while other nodes have free
 	 * memory. */
-	return mbind(at, bytes, MPOL_PREFERRED, mask, MAX_NODES + 1, 0) ? errno : 0;
+	return gpul_mem_mbind(at, bytes, MPOL_PREFERRED, mask, MAX_NODES + 1, 0) ? errno : 0;
 }
-#else
-static int bind_pages(void *at, size_t bytes, int node)
-{
-	(void)at, (void)bytes, (void)node;
-	return ENOSYS;
-}
-#endif
 
 void gpul_mem_bind(gpul_mem *m, void *at, size_t bytes)
 {

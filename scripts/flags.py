@@ -44,11 +44,6 @@ def image_flags(w):
     return " ".join(f"-DGPUL_HAVE_{part.upper()}={int(bool(w.have[part].where))}" for part in IMAGE_PARTS)
 
 
-def memory_flags(w):
-    """The macro that enables placement on NUMA nodes in memalloc."""
-    return f"-DGPUL_HAVE_NUMA={int(bool(w.have['libnuma'].where))}"
-
-
 def fabric_flags(w):
     """Macros for rdma: which libraries' headers there are.  The libraries are opened at run time, when first needed."""
     return " ".join(f"-DGPUL_HAVE_{part.upper()}={int(bool(w.have[part].where))}" for part in ("libibverbs", "libfabric"))
@@ -60,7 +55,7 @@ def module_flags(w, module):
     libdir, version = string_macro("GPUL_LIBDIR", f"{w.args.prefix}/lib/gpuload"), string_macro("GPUL_VERSION", VERSION)
     return {
         "loader/image": image_flags(w),
-        "memalloc": f"{memory_flags(w)} {libdir}",
+        "memalloc": libdir,
         "driver": f"{libdir} {string_macro('GPUL_BUILT_DRIVER', os.path.abspath(w.dir) + '/softcuda/libcuda-soft.so')}",
         "core": libdir,
         "rdma": fabric_flags(w),
@@ -72,5 +67,4 @@ def module_flags(w, module):
 
 def part_libraries(w):
     """Linker flags for every optional library that was found."""
-    parts = {**IMAGE_PARTS, "libnuma": "numa"}
-    return " ".join(f"-l{library}" for part, library in parts.items() if w.have[part].where)
+    return " ".join(f"-l{library}" for part, library in IMAGE_PARTS.items() if w.have[part].where)

@@ -13,7 +13,7 @@ PACKAGES = {  # apt package: a file or program of it
     "gcc": "cc", "g++": "c++", "libc6-dev": "/usr/include/stdio.h", "ninja-build": "ninja",
     "libcmocka-dev": "/usr/include/cmocka.h",
     "libelf-dev": "/usr/include/libelf.h", "libzstd-dev": "/usr/include/zstd.h",
-    "liblz4-dev": "/usr/include/lz4.h", "zlib1g-dev": "/usr/include/zlib.h", "libnuma-dev": "/usr/include/numa.h",
+    "liblz4-dev": "/usr/include/lz4.h", "zlib1g-dev": "/usr/include/zlib.h",
     "libibverbs-dev": "/usr/include/infiniband/verbs.h", "libfabric-dev": "/usr/include/rdma/fabric.h",
     "universal-ctags": "ctags", "bats": "bats", "make": "make", "pkg-config": "pkg-config",
     "mandoc": "mandoc", "spin": "spin",

@@ -85,7 +85,6 @@ def find(args):
         Part("zstd", library(args, "zstd.h", "zstd"), "no zstd-compressed fatbins"),
         Part("lz4", library(args, "lz4.h", "lz4"), "no LZ4-compressed fatbins"),
         Part("zlib", library(args, "zlib.h", "z"), "no wheels, zip files and .tar.gz"),
-        Part("libnuma", library(args, "numa.h", "numa"), "no placement of memory on a NUMA node"),
         Part("libibverbs", library(args, "infiniband/verbs.h", "ibverbs"), "the send path cannot use RDMA NICs"),
         Part("libfabric", library(args, "rdma/fabric.h", "fabric"), "the send path needs an RDMA NIC"),
         Part("cmocka", library(args, "cmocka.h", "cmocka"), "the C tests are not built"),

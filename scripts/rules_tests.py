@@ -4,7 +4,7 @@ A test links only the folders that its folder may use, so that an error in anoth
 """
 import glob, os, re
 
-from scripts.flags import WARNINGS, cuda_flags, cuda_home, fabric_flags, flags, image_flags, memory_flags, module_flags, part_libraries
+from scripts.flags import WARNINGS, cuda_flags, cuda_home, fabric_flags, flags, image_flags, module_flags, part_libraries
 from scripts.modules import LIBRARY, MODULES, closure, files, library_sources, owner
 from scripts.writer import has_main, words
 
@@ -74,9 +74,7 @@ def write_tests(w, products):
 def test_flags(w, folder):
     if folder.startswith("tests/loader/image"):
         return image_flags(w)
-    if folder.startswith(("tests/rdma", "tests/fake")):
-        return fabric_flags(w)
-    return memory_flags(w) if folder.startswith("tests/memalloc") else ""
+    return fabric_flags(w) if folder.startswith(("tests/rdma", "tests/fake")) else ""
 
 
 def write_test(w, c, helpers, opened, inputs, products):

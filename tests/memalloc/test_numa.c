@@ -41,12 +41,6 @@ static void unmap(const gpul_mem *m)
 	munmap(m->cpu, m->about.mapped_bytes);
 }
 
-static void skip_without_libnuma(void)
-{
-	if (!GPUL_HAVE_NUMA)
-		skip();
-}
-
 static size_t sum_nodes(const gpul_mem_numa *n)
 {
 	size_t sum = 0;
@@ -63,7 +57,6 @@ static void every_accessed_page_is_on_a_node(void **state)
 	gpul_error err = { 0 };
 
 	(void)state;
-	skip_without_libnuma();
 	memset(m.cpu, 1, m.about.bytes);
 	if (gpul_mem_verify_numa(&m, 1, &numa, &err))
 		fail_msg("%s", err.text);
@@ -86,7 +79,6 @@ static void finds_pages_that_another_process_allocated(void **state)
 	pid_t pid;
 
 	(void)state;
-	skip_without_libnuma();
 	pid = fork();
 	if (pid == 0) {
 		memset(m.cpu, 1, m.about.bytes);
@@ -107,7 +99,6 @@ static void counts_unmapped_pages_as_not_there(void **state)
 	gpul_mem_numa numa = { 0 };
 
 	(void)state;
-	skip_without_libnuma();
 	assert_int_equal(mprotect(m.cpu, m.about.bytes, PROT_NONE), 0);
 	assert_int_equal(gpul_mem_verify_numa(&m, 1, &numa, NULL), GPUL_OK);
 	assert_int_equal(numa.not_there, PAGES);
@@ -126,7 +117,6 @@ static void always_samples_the_first_and_the_last_page(void **state)
 	};
 
 	(void)state;
-	skip_without_libnuma();
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		gpul_mem m = map_pages(rows[i].pages);
 		size_t page_bytes = m.about.bytes / rows[i].pages;
@@ -181,7 +171,6 @@ static void advises_sys_nice_in_a_container(void **state)
 	pid_t pid;
 
 	(void)state;
-	skip_without_libnuma();
 	pid = fork();
 	if (pid == 0) {
 		gpul_mem m = map_pages(1);
@@ -210,7 +199,6 @@ static void host_memory_is_on_the_reported_node(void **state)
 	const gpul_driver *drv = open_driver(&context);
 
 	(void)state;
-	skip_without_libnuma();
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
 		gpul_mem_desc desc = wanted(kinds[i], 4 << 20);
 		gpul_mem_numa numa = { 0 };

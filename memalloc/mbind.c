@@ -1,0 +1,10 @@
+/* mbind.c — the system call mbind(2), in a file of its own, so that a test can replace it. */
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "memalloc/mem_internal.h"
+
+long gpul_mem_mbind(void *at, size_t bytes, int policy, const unsigned long *mask, unsigned long n_bits, unsigned flags)
+{
+	return syscall(SYS_mbind, at, bytes, policy, mask, n_bits, flags);
+}
