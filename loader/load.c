@@ -144,6 +144,8 @@ static gpul_status refuse_content(const gpul_source *source, gpul_error *err)
 
 	if (content == GPUL_CONTENT_BITCODE)
 		advice = "expected PTX: compile it with llc or nvcc -ptx first";
+	if (content == GPUL_CONTENT_HIP || content == GPUL_CONTENT_HSACO)
+		advice = "expected code for NVIDIA GPUs";
 	return gpul_fail(err, GPUL_EFORMAT, 0, "%.100s is %s: %s", gpul_source_name(source),
 			 gpul_content_text(content), advice);
 }
@@ -164,6 +166,7 @@ static gpul_status fill_from_one(gpul_module *m, gpul_source *source,
 		break;
 	case GPUL_CONTENT_CUBIN:
 	case GPUL_CONTENT_FATBIN:
+	case GPUL_CONTENT_OFFLOAD:
 	case GPUL_CONTENT_HOST_ELF:
 	case GPUL_CONTENT_ARCHIVE:
 		break;

@@ -246,6 +246,8 @@ static gpul_status extract_file(struct extract *x, gpul_error *err)
 	progress_wipe(&progress);
 	if (st)
 		goto close;
+	if (ls_report_damaged("extract", x->images))
+		x->failed = true;
 	if (x->json) {
 		json_begin(x->json, NULL, '{');
 		json_text(x->json, "file", x->path);

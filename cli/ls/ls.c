@@ -168,6 +168,8 @@ static gpul_status list_images(struct ls *ls, gpul_source *source, const gpul_im
 	size_t n;
 	const gpul_image *all = gpul_images_all(images, &n);
 
+	if (ls_report_damaged("ls", images))
+		ls->failed = true;
 	report_no_images(ls, source, images);
 	if (n == 0 && (!ls->json || ls->many))
 		return GPUL_OK;

@@ -122,6 +122,9 @@ static inline bool ls_selects_kernels(const struct ls *ls)
 /* With --match or --kernel: report on stderr that no kernel matches, and set ls->failed. */
 void ls_report_no_match(struct ls *ls, const char *path);
 
+/* Report on stderr, one line each, the parts of the file that could not be read; false: there are none. */
+bool ls_report_damaged(const char *command, const gpul_images *images);
+
 /* ---- an image ---------------------------------------------------------------------- */
 
 /* The index of an image in the list of the file, from 0; extract uses it in file names. */

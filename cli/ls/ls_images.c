@@ -2,9 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/lib/tell.h"
 #include "cli/ls/ls.h"
 
 #define BLOCK_BYTES 262144 /* the text is written to stdout in blocks of about this size */
+#define DAMAGED_SHOWN 10   /* limit of messages about damaged parts of a file */
 
 /* ---- the first line ---------------------------------------------------------------------- */
 
@@ -205,4 +207,16 @@ gpul_status ls_images(const struct ls *ls, const char *path, const gpul_images *
 		      gpul_error *err)
 {
 	return ls->json ? print_json(ls, path, images, err) : print_table(ls, path, images, err);
+}
+
+bool ls_report_damaged(const char *command, const gpul_images *images)
+{
+	size_t n;
+	const gpul_error *damaged = gpul_images_damaged(images, &n);
+
+	for (size_t i = 0; i < n && i < DAMAGED_SHOWN; i++)
+		cli_tell(command, "%s", damaged[i].text);
+	if (n > DAMAGED_SHOWN)
+		cli_tell(command, "%zu more parts of the file are damaged", n - DAMAGED_SHOWN);
+	return n != 0;
 }

@@ -127,10 +127,13 @@ const char *gpul_advice_file(gpul_source *source, char buf[GPUL_ADVICE_BYTES])
 		       "__cudaRegisterLinkedBinary_...";
 	if (bytes > MAX_BYTES || !gpul_host_read(file, file_bytes, &o))
 		return NULL;
-	if (n == 0 && o.linked)
+	if (n == 0 && o.has_hip_code)
+		return "its section .hip_fatbin has code for AMD GPUs";
+	/* libcudart.so, or a linked-in runtime that opens libcuda.so: other programs, such as /bin/ls, lack no code. */
+	if (n == 0 && o.linked && memmem(file, file_bytes, "libcuda", 7))
 		return "the host linker takes only those objects of an archive, with their device code, that "
 			 "the program refers to; -Wl,--whole-archive adds the others";
-	else if (n)
+	if (n)
 		return advise_on_host_file(images, &o, buf);
 	return NULL;
 }

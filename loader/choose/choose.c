@@ -248,6 +248,19 @@ static gpul_status report_result(const gpul_choice *c, const struct search *s,
 	return gpul_fail(err, GPUL_EFORMAT, 0, "%.160s has no kernels for this device", path);
 }
 
+/* A part of the files that could not be read: the kernel may be in it. */
+static gpul_error first_damage(const gpul_choice *c)
+{
+	for (size_t k = 0; k < c->n_inputs; k++) {
+		size_t n = 0;
+		const gpul_error *damaged = c->inputs[k].images ? gpul_images_damaged(c->inputs[k].images, &n) : NULL;
+
+		if (n)
+			return damaged[0];
+	}
+	return (gpul_error){ 0 };
+}
+
 gpul_status gpul_choice_find(gpul_choice *c, gpul_chosen *out, gpul_error *err)
 {
 	struct search s = { .c = c, .wanted = c->options->kernel };
@@ -264,6 +277,7 @@ gpul_status gpul_choice_find(gpul_choice *c, gpul_chosen *out, gpul_error *err)
 	}
 	if (s.wanted)
 		last_identifier(s.wanted, s.part, sizeof s.part);
+	s.damage = first_damage(c);
 	st = search_inputs(c, &s, GPUL_ORIGIN_REGISTERED, err);
 	if (!st && s.n_found == 0 && n.linkable == 0)
 		st = search_inputs(c, &s, GPUL_ORIGIN_EMBEDDED, err);

@@ -102,7 +102,8 @@ static bool read_name(archive *a, const char name[16], member *m)
 		if (a->thin || !read_number(name + 3, 13, &n) || !read_bsd_name(n, m))
 			return false;
 	} else if (name[0] == '/') {
-		if (!read_number(name + 1, 15, &n) || !read_long_name(a, n, m))
+		/* Thin archives have another slash behind the number of a member whose base name has 15 characters. */
+		if (!read_number(name + 1, name[15] == '/' ? 14 : 15, &n) || !read_long_name(a, n, m))
 			return false;
 	} else {
 		set_member_name(m, name, name_length(name));
@@ -185,23 +186,35 @@ static gpul_status read_thin_member(const gpul_walk *w, const member *m)
 	return w->read_member(&inner, inner.file);
 }
 
+/* Read a member's content; its name is appended to the name of the archive that contains this one. */
+static gpul_status read_member(const gpul_walk *w, const member *m, bool thin)
+{
+	gpul_walk inner = *w;
+	char name[512];
+
+	snprintf(name, sizeof name, "%s%s%s%s", w->here.member ? w->here.member : "", w->here.member ? "(" : "", m->name,
+		 w->here.member ? ")" : "");
+	inner.depth++;
+	inner.here.member = name;
+	return thin ? read_thin_member(&inner, m) : w->read_member(&inner, m->content);
+}
+
 gpul_status gpul_walk_archive(const gpul_walk *w, gpul_span s)
 {
 	archive a = { .rest = { s.at + SARMAG, s.n - SARMAG },
 		      .thin = memcmp(s.at, ARMAG, SARMAG) != 0 };
 
+	if (a.thin && w->depth) /* it could contain itself */
+		return gpul_walk_fail(w, s.at, "a thin archive inside an archive: give it as a file");
 	while (a.rest.n) {
-		gpul_walk inner = *w;
 		member m = { 0 };
 		gpul_status st = read_next_header(w, &a, &m);
 
-		if (st)
-			return st;
+		if (st) /* the next header cannot be found */
+			return gpul_walk_skip_damage(w, st);
 		if (!m.has_content || m.content.n == 0)
 			continue;
-		inner.in_archive = true;
-		inner.here.member = m.name;
-		st = m.content.at ? w->read_member(&inner, m.content) : read_thin_member(&inner, &m);
+		st = gpul_walk_skip_damage(w, read_member(w, &m, !m.content.at));
 		if (st)
 			return st;
 	}

@@ -14,6 +14,7 @@
 
 #define MOST_HEADER  65536 /* bytes; 64 to 144 were observed, but the options in a header may have any length */
 #define MOST_SM      9999
+#define MOST_DAMAGED 1000 /* damaged fatbins in one section, each of which may have many entries */
 #define STARTS_IN    96 /* stored bytes that contain the ELF header, even compressed: LZ4 expands data only slightly */
 
 enum { /* bits of fatbin_entry.flags; other bits are ignored */
@@ -235,8 +236,19 @@ gpul_status gpul_walk_fatbin(const gpul_walk *w, gpul_span s, size_t *taken)
 	return GPUL_OK;
 }
 
+/* The offset of the next fatbin's magic number behind the start of s; s.n: there is none. */
+static size_t next_fatbin(gpul_span s)
+{
+	const uint32_t magic = GPUL_FATBIN_MAGIC;
+	const unsigned char *p = s.n > sizeof magic ? memmem(s.at + 1, s.n - 1, &magic, sizeof magic) : NULL;
+
+	return p ? (size_t)(p - s.at) : s.n;
+}
+
 gpul_status gpul_walk_fatbins(const gpul_walk *w, gpul_span s)
 {
+	int64_t damaged_left = MOST_DAMAGED;
+
 	while (s.n) {
 		gpul_status st;
 		size_t taken;
@@ -246,6 +258,12 @@ gpul_status gpul_walk_fatbins(const gpul_walk *w, gpul_span s)
 			continue;
 		}
 		st = gpul_walk_fatbin(w, s, &taken);
+		if (st && (damaged_left-- == 0 || !gpul_can_unpack_all(w->list, 0, 0)))
+			return st;
+		if (st) { /* continue at the next fatbin */
+			st = gpul_walk_skip_damage(w, st);
+			taken = next_fatbin(s);
+		}
 		if (st)
 			return st;
 		s = after(s, taken);

@@ -4,6 +4,7 @@
  *     __nv_relfatbin      fatbins of nvcc -dc: relocatable, not device-linked yet
  *     .nvFatBinSegment    24-byte wrappers that point to these fatbins; not read, because in an object they are still
  *                         relocations, and strip may remove them
+ *     .llvm.offloading    offload binaries of clang -fgpu-rdc or --offload-new-driver
  *     any other data      may contain code that the library loads by itself: searched */
 #include "loader/image/images_internal.h"
 #include "loader/image/stripped_internal.h"
@@ -49,12 +50,18 @@ static bool is_data(const GElf_Shdr *sh)
 	       !(sh->sh_flags & (SHF_EXECINSTR | SHF_COMPRESSED));
 }
 
+/* The section of clang's offload binaries, which the device linker reads from an object; it has a type of LLVM. */
+static bool is_offload(const GElf_Shdr *sh, const char *name)
+{
+	return strcmp(name, ".llvm.offloading") == 0 && sh->sh_type != SHT_NOBITS && !(sh->sh_flags & SHF_COMPRESSED);
+}
+
 static gpul_status add_section(const gpul_walk *w, host_elf *e, const char *name,
 			       const GElf_Shdr *sh)
 {
 	gpul_region *r;
 
-	if (!is_data(sh) || is_compiler_data(name))
+	if (is_compiler_data(name) || (!is_data(sh) && !is_offload(sh, name)))
 		return GPUL_OK;
 	r = gpul_array_push(&e->regions);
 	if (!r)
@@ -65,7 +72,8 @@ static gpul_status add_section(const gpul_walk *w, host_elf *e, const char *name
 	r->section = name;
 	r->relocatable = strcmp(name, "__nv_relfatbin") == 0;
 	r->fatbins = r->relocatable || strcmp(name, ".nv_fatbin") == 0;
-	r->origin = r->fatbins ? GPUL_ORIGIN_REGISTERED : GPUL_ORIGIN_EMBEDDED;
+	r->offload = is_offload(sh, name);
+	r->origin = r->fatbins || r->offload ? GPUL_ORIGIN_REGISTERED : GPUL_ORIGIN_EMBEDDED;
 	return GPUL_OK;
 }
 

@@ -21,15 +21,17 @@ static gpul_status read_content(const gpul_walk *w, gpul_span s, gpul_content co
 		return gpul_walk_cubin(w, s);
 	case GPUL_CONTENT_FATBIN:
 		return gpul_walk_fatbins(&few_images, s);
+	case GPUL_CONTENT_OFFLOAD:
+		return gpul_walk_offload(&few_images, s);
 	case GPUL_CONTENT_HOST_ELF:
 		return gpul_walk_elf(w, s);
 	case GPUL_CONTENT_ARCHIVE:
-		if (w->in_archive)
-			return gpul_walk_fail(w, s.at, "an archive inside an archive: extract "
-						       "it (ar x) and give it as a file");
+		if (w->depth >= GPUL_MAX_CONTAINERS)
+			return gpul_walk_fail(w, s.at, "archives in archives, more than %d levels deep: extract "
+						       "it (ar x) and give it as a file", GPUL_MAX_CONTAINERS);
 		return gpul_walk_archive(w, s);
 	default:
-		if (w->in_archive)  /* a member without device code: a linker script, an index, bitcode */
+		if (w->depth) /* a member without device code: a linker script, an index, bitcode */
 			return GPUL_OK;
 		return gpul_walk_fail(w, s.at, "%s: expected PTX, a cubin, a fatbin, or an "
 					       "object, archive, library or program with device code",
@@ -62,6 +64,10 @@ gpul_status gpul_images_list(const gpul_source *source, const gpul_progress *pro
 					.file = content, .source = list->source,
 					.here = { .file = list->name, .section = "" }, .err = &why },
 			  content, source->content);
+	if (!st && list->images.n == 0 && list->damaged.n) { /* nothing but damage */
+		why = list->damaged.at[0];
+		st = why.status;
+	}
 	if (gpul_images_check(list, err)) /* the cause of any other error */
 		st = GPUL_ESYS;
 	else if (st)

@@ -85,6 +85,12 @@ const gpul_image *gpul_images_all(const gpul_images *images, size_t *n);
 /** The location of an image of the list; borrowed from the list. */
 const gpul_place *gpul_images_place(const gpul_images *images, const gpul_image *image);
 
+/** The parts of the file that could not be read: a damaged member of an archive, a member of a thin archive that is
+ * missing, a damaged fatbin among others.  The images of the other parts are listed.  Each error names its part and the
+ * reason; *n is their number, of which the first GPUL_DAMAGED_MAX are kept.  Borrowed from the list. */
+#define GPUL_DAMAGED_MAX 64
+const gpul_error *gpul_images_damaged(const gpul_images *images, size_t *n);
+
 /** Get the length of device code that is given as an address without a length, from its own headers.
  *
  * The headers are trusted, as in the driver's load calls.  Only for trusted memory, such as a program's own registered

@@ -18,6 +18,8 @@
 #include "loader/image/source.h"
 #include "loader/image/images.h"
 
+#define GPUL_MAX_CONTAINERS 8 /* levels of archives in archives */
+
 /* The advice at the end of messages about a damaged file. */
 #define GPUL_AGAIN "; copy or build it again"
 
@@ -28,6 +30,8 @@ struct gpul_images {
 	GPUL_ARRAY(gpul_image) images;
 	GPUL_ARRAY(gpul_place) places;
 	GPUL_ARRAY(char *) strings;
+	GPUL_ARRAY(gpul_error) damaged; /* at most GPUL_DAMAGED_MAX */
+	size_t n_damaged;
 	uint32_t n_units;
 	uint64_t packed_bytes, unpacked_bytes; /* sums over all compressed images */
 };
@@ -55,7 +59,7 @@ typedef struct gpul_walk {
 				* the member's own file */
 	gpul_place here;       /* member and section may be short-lived strings: copied into the list when needed */
 	gpul_file source;      /* the mapping of file; zeroed: the caller's memory */
-	bool in_archive;
+	unsigned depth;        /* of containers in containers: members of archives, offload binaries */
 	gpul_origin origin;
 	bool relocatable;      /* true: the section contains relocatable images */
 	bool section_known;    /* relocatable is valid; false: read the ELF type from each cubin's header */
@@ -69,14 +73,16 @@ typedef struct gpul_walk {
 /* Return n readable bytes from `at` on, in the mapping or in the window; valid until the next call. */
 const unsigned char *gpul_walk_see(const gpul_walk *w, const unsigned char *at, size_t n);
 
-/* Each reader adds the images of a span to the list, or fails at the first damage. */
+/* Each reader adds the images of a span to the list.  It fails at the first damage; containers of several parts leave out
+ * the damaged parts (gpul_walk_skip_damage()). */
 gpul_status gpul_walk_archive(const gpul_walk *w, gpul_span archive);
 gpul_status gpul_walk_elf(const gpul_walk *w, gpul_span elf);
 gpul_status gpul_walk_cubin(const gpul_walk *w, gpul_span cubin);
 gpul_status gpul_walk_ptx(const gpul_walk *w, gpul_span text);
+gpul_status gpul_walk_offload(const gpul_walk *w, gpul_span binaries);
 /* Reads the fatbin at the start of the span; *taken is set to its length. */
 gpul_status gpul_walk_fatbin(const gpul_walk *w, gpul_span s, size_t *taken);
-/* Reads a span that contains only fatbins, with zeros between them. */
+/* Reads a span that contains only fatbins, with zeros between them; a damaged fatbin is left out. */
 gpul_status gpul_walk_fatbins(const gpul_walk *w, gpul_span s);
 /* Search arbitrary data for fatbins and cubins that start in [from, to) and are complete and valid.
  *
@@ -100,6 +106,7 @@ typedef struct gpul_region {
 	const char *section; /* section name, "" without section headers; must stay valid during the search */
 	gpul_span bytes;
 	bool fatbins;        /* true: read with gpul_walk_fatbins(); false: with gpul_walk_data() */
+	bool offload;        /* true: read with gpul_walk_offload() */
 	bool relocatable;
 	gpul_origin origin;
 } gpul_region;
@@ -127,5 +134,10 @@ gpul_image *gpul_walk_add(const gpul_walk *w, uint32_t unit);
 gpul_status gpul_walk_fail(const gpul_walk *w, const void *at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 gpul_status gpul_walk_no_memory(const gpul_walk *w);
+/* After a failed read of a part: keep its error in the list, so that the walk continues with the next part, and clear
+ * w->err.  Returns GPUL_OK, or st if it is not damage. */
+gpul_status gpul_walk_skip_damage(const gpul_walk *w, gpul_status st);
+/* Append a part's error to the list. */
+gpul_status gpul_walk_add_damage(const gpul_walk *w, const gpul_error *why);
 
 #endif

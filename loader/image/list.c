@@ -85,6 +85,36 @@ gpul_status gpul_walk_no_memory(const gpul_walk *w)
 			 w->here.file);
 }
 
+gpul_status gpul_walk_add_damage(const gpul_walk *w, const gpul_error *why)
+{
+	gpul_images *list = w->list;
+	gpul_error *kept = list->damaged.n < GPUL_DAMAGED_MAX ? gpul_array_push(&list->damaged) : NULL;
+
+	if (!kept && list->damaged.n < GPUL_DAMAGED_MAX)
+		return gpul_walk_no_memory(w);
+	if (kept)
+		*kept = *why;
+	list->n_damaged++;
+	return GPUL_OK;
+}
+
+gpul_status gpul_walk_skip_damage(const gpul_walk *w, gpul_status st)
+{
+	gpul_error why;
+
+	if ((st != GPUL_EFORMAT && st != GPUL_ESYS) || !w->err)
+		return st;
+	why = *w->err;
+	*w->err = (gpul_error){ 0 };
+	return gpul_walk_add_damage(w, &why);
+}
+
+const gpul_error *gpul_images_damaged(const gpul_images *images, size_t *n)
+{
+	*n = images->n_damaged;
+	return images->damaged.at;
+}
+
 gpul_status gpul_walk_fail(const gpul_walk *w, const void *at, const char *fmt, ...)
 {
 	const unsigned char *byte = at;
@@ -128,6 +158,7 @@ void gpul_images_close(gpul_images *images)
 	for (size_t i = 0; i < images->more.n; i++)
 		gpul_file_close(&images->more.at[i]);
 	gpul_array_free(&images->strings);
+	gpul_array_free(&images->damaged);
 	gpul_array_free(&images->more);
 	gpul_array_free(&images->places);
 	gpul_array_free(&images->images);

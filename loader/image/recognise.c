@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#define EM_AMDGPU   224
 #define EM_NVIDIA   190   /* NVIDIA CUDA, as in the ELF registry of machines */
 #define ABI_CUDA_13 0x41  /* EI_OSABI of cubins since CUDA 13 (seen on 13.0.88); 0x33 before */
 #define LOOK_AT     65536 /* bytes that are examined to decide whether a file is text */
@@ -18,8 +19,8 @@ static bool starts_with(const unsigned char *p, size_t n, const char *magic, siz
 /* True if the bytes contain no control characters but white space; bytes above 127 are allowed (UTF-8). */
 static bool is_text(const unsigned char *p, size_t n)
 {
-	if (n && p[n - 1] == 0)
-		n--; /* PTX that is stored for the driver ends in NUL */
+	while (n && p[0] && p[n - 1] == 0)
+		n--; /* PTX that is stored for the driver ends in NUL, and is padded by NULs */
 	for (size_t i = 0; i < n && i < LOOK_AT; i++)
 		if (p[i] < 32 && !isspace(p[i]))
 			return false;
@@ -85,6 +86,8 @@ static gpul_recognised elf(const unsigned char *p, size_t n)
 	if (n < sizeof h || p[EI_CLASS] != ELFCLASS64)
 		return image;
 	memcpy(&h, p, sizeof h);
+	if (h.e_machine == EM_AMDGPU)
+		image.kind = GPUL_CONTENT_HSACO;
 	if (h.e_machine != EM_NVIDIA)
 		return image;
 	image.kind = GPUL_CONTENT_CUBIN;
@@ -106,6 +109,9 @@ gpul_recognised gpul_recognise(const void *bytes, size_t n_bytes, const char *na
 		{ "!<thin>\n", 8, GPUL_CONTENT_ARCHIVE },
 		{ "\x50\xed\x55\xba", 4, GPUL_CONTENT_FATBIN },
 		{ "\xb1\x43\x62\x46", 4, GPUL_CONTENT_FATBIN_WRAPPER },
+		{ "\x10\xff\x10\xad", 4, GPUL_CONTENT_OFFLOAD },
+		{ "__CLANG_OFFLOAD_BUNDLE__", 24, GPUL_CONTENT_HIP },
+		{ "CCOB", 4, GPUL_CONTENT_HIP }, /* compressed */
 		{ "BC\xc0\xde", 4, GPUL_CONTENT_BITCODE },
 		{ "\xde\xc0\x17\x0b", 4, GPUL_CONTENT_BITCODE }, /* with LLVM's wrapper */
 	};
@@ -145,6 +151,12 @@ const char *gpul_content_text(gpul_content kind)
 		return "a fatbin";
 	case GPUL_CONTENT_FATBIN_WRAPPER:
 		return "a fatbin wrapper without its fatbin";
+	case GPUL_CONTENT_OFFLOAD:
+		return "an offload binary of clang";
+	case GPUL_CONTENT_HIP:
+		return "a HIP fatbin (code for AMD GPUs)";
+	case GPUL_CONTENT_HSACO:
+		return "an AMD code object (hsaco, machine code for AMD GPUs)";
 	case GPUL_CONTENT_BITCODE:
 		return "LLVM bitcode";
 	case GPUL_CONTENT_UNKNOWN:

@@ -6,6 +6,8 @@
  *             21 3c 61 72 63 68 3e    ar archive, "!<arch>"
  *             50 ed 55 ba             fatbin
  *             b1 43 62 46             the 24-byte wrapper that points to a fatbin
+ *             10 ff 10 ad             clang's offload binary
+ *             __CLANG_OFFLOAD_BUNDLE__, CCOB, ELF of e_machine 224: code for AMD GPUs
  *             42 43 c0 de, 42 43 ...  LLVM bitcode (NVVM, LTO) */
 #ifndef GPULOAD_LOADER_IMAGE_RECOGNISE_H
 #define GPULOAD_LOADER_IMAGE_RECOGNISE_H
@@ -27,6 +29,9 @@ typedef enum gpul_content {
 	GPUL_CONTENT_ARCHIVE,
 	GPUL_CONTENT_FATBIN,
 	GPUL_CONTENT_FATBIN_WRAPPER,
+	GPUL_CONTENT_OFFLOAD,  /* clang's container of device code */
+	GPUL_CONTENT_HIP,      /* for AMD GPUs: a bundle of clang, compressed or not */
+	GPUL_CONTENT_HSACO,    /* for AMD GPUs: machine code */
 	GPUL_CONTENT_BITCODE,
 	GPUL_CONTENT_UNKNOWN, /* anything else */
 } gpul_content;

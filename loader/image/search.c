@@ -58,8 +58,9 @@ static void search_block(const search *s, block *b)
 	w.err = &b->err;
 	w.n_searched = &n_searched;
 	w.window = all.n >= SPARSE_BYTES ? &window : NULL;
-	b->st = b->region->fatbins ? gpul_walk_fatbins(&w, all)
-				   : gpul_walk_data(&w, all, b->from, b->to, b->covered);
+	b->st = b->region->offload   ? gpul_walk_offload(&w, all)
+		: b->region->fatbins ? gpul_walk_fatbins(&w, all)
+				     : gpul_walk_data(&w, all, b->from, b->to, b->covered);
 	/* The pages of a searched block are not needed soon.  Small blocks keep them, because releasing pages
 	 * interrupts the other threads. */
 	if (s->n_bytes > THREAD_BYTES && n_searched > RELEASE_BYTES)
@@ -111,7 +112,7 @@ static void search_in_parallel(search *s)
 
 static bool cut_into_blocks(search *s, const gpul_region *r)
 {
-	size_t step = r->fatbins ? r->bytes.n : BLOCK_BYTES;
+	size_t step = r->fatbins || r->offload ? r->bytes.n : BLOCK_BYTES;
 
 	for (size_t from = 0; from < r->bytes.n; from += step) {
 		block *b = gpul_array_push(&s->blocks);
@@ -185,6 +186,12 @@ static gpul_status merge_region(search *s, size_t first, size_t end)
 	for (; first < end; first++) {
 		const block *b = &s->blocks.at[first];
 
+		for (size_t i = 0; i < b->found.n_damaged; i++) {
+			gpul_status st = gpul_walk_add_damage(&w, &b->found.damaged.at[i < b->found.damaged.n ? i : 0]);
+
+			if (st)
+				return st;
+		}
 		for (size_t i = 0, next; i < b->found.images.n; i = next) {
 			gpul_span e = unit_extent(&b->found.images.at[i]);
 			gpul_status st;
@@ -229,6 +236,7 @@ static void free_blocks(search *s)
 		for (size_t k = 0; k < found->strings.n; k++)
 			free(found->strings.at[k]);
 		gpul_array_free(&found->strings);
+		gpul_array_free(&found->damaged);
 		gpul_array_free(&found->places);
 		gpul_array_free(&found->images);
 	}

@@ -71,7 +71,8 @@ const void *gpul_source_bytes(const gpul_source *s, size_t *n_bytes);
  * Source  - */
 gpul_status gpul_source_text(gpul_source *s, const char **text, gpul_error *err);
 
-/** The images in the file, listed at the first call (gpul_images_all() describes the list).
+/** The images in the file, listed at the first call (gpul_images_all() describes the list).  Parts that are damaged are
+ * left out, and gpul_images_damaged() returns them; the call fails if nothing else is left.
  *
  * @s         the source
  * @progress  is called during a long search; NULL: no reports

@@ -84,6 +84,8 @@ static void read_sections(gpul_host_object *o)
 			o->shared = false; /* the file is a position-independent program */
 		else if (strcmp(name, ".nv_fatbin") == 0)
 			o->has_device_code = true;
+		else if (strcmp(name, ".hip_fatbin") == 0)
+			o->has_hip_code = true;
 		else if (strcmp(name, "__nv_relfatbin") == 0)
 			o->relocatable_only = true; /* cleared later if .nv_fatbin exists too */
 	}

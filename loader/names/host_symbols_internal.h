@@ -18,6 +18,7 @@ typedef struct gpul_host_object {
 	gpul_host_table all, dynamic; /* .symtab and .dynsym; all zeros if the file lacks it */
 	size_t n_symbols;             /* of .symtab */
 	bool has_device_code;         /* the file has a section of device code */
+	bool has_hip_code;            /* the file has a section of code for AMD GPUs */
 	bool relocatable_only;        /* all device code still needs a device link */
 	bool device_linked;           /* the file has a fatbin from nvcc -dlink */
 	bool linked;                  /* the file is a program or a library, not an object */

@@ -246,3 +246,22 @@ inputs() {
 		[[ $(wc -c < out) -gt 300000 ]]
 	done
 }
+
+@test "ls lists the members around a damaged one, and names code for other GPUs" {
+	printf '\x50\xed\x55\xba junk' > bad.fatbin
+	cp "$vecadd" good.ptx
+	ar rc inner.a good.ptx
+	ar rc mixed.a bad.fatbin inner.a good.ptx
+	run --separate-stderr gpuload ls mixed.a
+	[[ $status == 1 && ${#stderr_lines[@]} == 1 && $stderr == *"mixed.a(bad.fatbin)"* ]] || show "stderr"
+	says "2 kernels in 2 images"
+	says "inner.a(good.ptx)"
+	run --separate-stderr gpuload extract mixed.a -o out
+	[[ $status == 1 && ${#stderr_lines[@]} == 1 && ${#lines[@]} == 2 ]] || show "extract"
+	works run mixed.a f64[8]=iota f64[8]=iota f64[8]=iota i32=8
+	printf '__CLANG_OFFLOAD_BUNDLE__\x01\x00' > a.hipfb
+	fails 1 "code for AMD GPUs" ls a.hipfb
+	fails 1 "code for AMD GPUs" run a.hipfb
+	fails 1 "no device code found" ls /bin/ls
+	[[ $stderr != *whole-archive* ]] || show "advice"
+}

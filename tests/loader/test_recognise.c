@@ -54,6 +54,10 @@ static void recognises_containers_by_their_magic_number(void **state)
 	assert_int_equal(kind_of("\xb1\x43\x62\x46\1\0\0\0", 8, "a"),
 			 GPUL_CONTENT_FATBIN_WRAPPER);
 	assert_int_equal(kind_of("BC\xc0\xde\x35\x14\0\0", 8, "a"), GPUL_CONTENT_BITCODE);
+	assert_int_equal(kind_of("\x10\xff\x10\xad\1\0\0\0", 8, "a"), GPUL_CONTENT_OFFLOAD);
+	assert_int_equal(kind_of("__CLANG_OFFLOAD_BUNDLE__\1\0", 26, "a"), GPUL_CONTENT_HIP);
+	assert_int_equal(kind_of("CCOB\2\0\1\0", 8, "a"), GPUL_CONTENT_HIP);
+	assert_int_equal(kind_of(".version 8.0\n\0\0\0", 16, "a"), GPUL_CONTENT_PTX);
 	assert_int_equal(kind_of("\x50\xed\x55", 3, "a"),
 			 GPUL_CONTENT_TEXT); /* a truncated fatbin could also be Latin-1 text */
 }

@@ -68,6 +68,12 @@ static CUresult from_fatbin(const void *fatbin, size_t n_bytes, struct soft_imag
 
 	if (!st)
 		st = gpul_source_images(out->source, NULL, &list, &err);
+	if (!st) { /* a driver refuses an image that is damaged in part */
+		const gpul_error *damaged = gpul_images_damaged(list, &n);
+
+		if (n)
+			st = gpul_fail(&err, damaged->status, damaged->native, "%s", damaged->text);
+	}
 	if (!st) {
 		all = gpul_images_all(list, &n);
 		best = soft_best_ptx(all, n);

@@ -88,17 +88,41 @@ static void refuses_invalid_numbers_in_a_fatbin(void **state)
 	}
 }
 
+static void expect_damaged(const gpul_images *list, size_t i, size_t n, const char *words)
+{
+	size_t n_damaged;
+	const gpul_error *damaged = gpul_images_damaged(list, &n_damaged);
+
+	assert_int_equal(n_damaged, n);
+	if (!strstr(damaged[i].text, words))
+		fail_msg("\"%s\" does not contain \"%s\"", damaged[i].text, words);
+}
+
 static void reports_the_place_of_junk_between_fatbins(void **state)
 {
 	pack data = { 0 }, p = { 0 };
 
 	(void)state;
-	pack_fatbin_of(&data, &(pack_of){ 2, 90, 0, NULL }, "code", 4);
-	pack_zeros(&data, 8);
-	pack_bytes(&data, "junk", 4);
-	pack_zeros(&data, 60);
-	pack_elf(&p, (pack_section[]){ { ".nv_fatbin", 0, 0, data.at, data.n } }, 1);
-	pack_expect_refused(&p, GPUL_EFORMAT, "test, .nv_fatbin: no fatbin at byte ");
+	for (int in_section = 0; in_section < 2; in_section++) {
+		const gpul_images *list;
+
+		data.n = p.n = 0;
+		pack_fatbin_of(&data, &(pack_of){ 2, 90, 0, NULL }, "code", 4);
+		pack_zeros(&data, 8);
+		pack_bytes(&data, "junk", 4);
+		pack_zeros(&data, 60);
+		pack_fatbin_of(&data, &(pack_of){ 2, 80, 0, NULL }, "code", 4);
+		pack_bytes(&data, "more junk", 9);
+		if (in_section)
+			pack_elf(&p, (pack_section[]){ { ".nv_fatbin", 0, 0, data.at, data.n } }, 1);
+		else
+			pack_bytes(&p, data.at, data.n);
+		list = pack_open(&p); /* the images around the junk are listed */
+		assert_int_equal(pack_count(list), 2);
+		expect_damaged(list, 0, 2, in_section ? "test, .nv_fatbin: no fatbin at byte " : "test: no fatbin at byte ");
+		expect_damaged(list, 1, 2, "fatbin");
+		pack_images_close(list);
+	}
 	pack_free(&p);
 	pack_free(&data);
 }
@@ -168,7 +192,122 @@ static void refuses_invalid_member_names(void **state)
 	expect_member_refused("/7", ptx, sizeof ptx, "an invalid name"); /* no long names */
 	expect_member_refused("#1/999", ptx, sizeof ptx, "an invalid name");
 	expect_member_refused("#1/", ptx, sizeof ptx, "an invalid name");
-	expect_member_refused("a.a/", "!<arch>\n", 8, "test(a.a): an archive inside an archive");
+}
+
+static void lists_the_members_around_damaged_ones(void **state)
+{
+	const gpul_images *list;
+	pack inner = { 0 }, p = { 0 };
+
+	(void)state;
+	pack_archive(&inner, false);
+	pack_member(&inner, "in.ptx/", ptx, sizeof ptx);
+	pack_member(&inner, "#1/999", ptx, sizeof ptx);
+	pack_archive(&p, false);
+	pack_member(&p, "bad.fatbin/", "\x50\xed\x55\xba junk", 9);
+	pack_member(&p, "a.ptx/", ptx, sizeof ptx);
+	pack_member(&p, "inner.a/", inner.at, inner.n);
+	pack_member(&p, "b.ptx/", ptx, sizeof ptx);
+	pack_bytes(&p, "cut off", 7);
+	list = pack_open(&p);
+	assert_int_equal(pack_count(list), 3);
+	assert_string_equal(gpul_images_place(list, gpul_images_all(list, &(size_t){ 0 }) + 1)->member, "inner.a(in.ptx)");
+	expect_damaged(list, 0, 3, "test(bad.fatbin): ");
+	expect_damaged(list, 1, 3, "test(inner.a): the member at byte ");
+	expect_damaged(list, 2, 3, "the archive is cut off");
+	pack_images_close(list);
+	pack_free(&inner);
+	pack_free(&p);
+}
+
+static void limits_archives_in_archives(void **state)
+{
+	(void)state;
+	for (int levels = 7; levels < 2000; levels = levels == 7 ? 8 : 10 * levels) {
+		pack inner = { 0 };
+
+		pack_bytes(&inner, ptx, sizeof ptx);
+		for (int i = 0; i <= levels; i++) {
+			pack outer = { 0 };
+
+			pack_archive(&outer, false);
+			pack_member(&outer, "a/", inner.at, inner.n);
+			pack_free(&inner);
+			inner = outer;
+		}
+		if (levels < 8) {
+			const gpul_images *list = pack_open(&inner);
+
+			assert_string_equal(gpul_images_place(list, pack_only(list))->member, "a(a)(a)(a)(a)(a)(a)(a)");
+			pack_images_close(list);
+		} else {
+			pack_expect_refused(&inner, GPUL_EFORMAT, "more than 8 levels deep");
+		}
+		pack_free(&inner);
+	}
+}
+
+static void put_offload_binary(pack *p, unsigned version, const void *image, size_t n)
+{
+	size_t start = p->n, at = 72;
+
+	pack_bytes(p, "\x10\xff\x10\xad", 4);
+	pack_u32(p, version);
+	pack_zeros(p, 64);
+	pack_bytes(p, image, n);
+	pack_align(p, 8);
+	pack_set(p, start + 8, p->n - start, 8);
+	pack_set(p, start + 16, 32, 8);                    /* the entry */
+	pack_set(p, start + 24, version == 1 ? 40 : 1, 8); /* its size, or the number of entries */
+	pack_set(p, start + 32 + 24, at, 8);
+	pack_set(p, start + 32 + 32, n, 8);
+}
+
+static void lists_the_images_in_offload_binaries_of_clang(void **state)
+{
+	pack data = { 0 }, p = { 0 };
+	const gpul_images *list;
+	size_t n;
+
+	(void)state;
+	put_offload_binary(&data, 1, ptx, sizeof ptx - 1);
+	put_offload_binary(&data, 1, "BC\xc0\xde bitcode", 12);
+	put_offload_binary(&data, 2, ptx, sizeof ptx - 1);
+	put_offload_binary(&data, 1, "\x50\xed\x55\xba junk", 9);
+	pack_elf(&p, (pack_section[]){ { ".llvm.offloading", 0x6fff4c0b, 0, data.at, data.n } }, 1);
+	for (int in_file = 0; in_file < 2; in_file++) {
+		list = pack_open(in_file ? &data : &p);
+		assert_int_equal(pack_count(list), 2);
+		assert_int_equal(gpul_images_all(list, &n)[1].sm, 80);
+		assert_int_equal(gpul_images_all(list, &n)[1].bytes, sizeof ptx - 1);
+		expect_damaged(list, 0, 1, "fatbin");
+		pack_images_close(list);
+	}
+	p.n = 0;
+	put_offload_binary(&p, 2, (char[400]){ 0 }, 400); /* two entries with the same image */
+	pack_set(&p, 24, 2, 8);
+	memcpy(p.at + 72, p.at + 32, 40);
+	pack_expect_refused(&p, GPUL_EFORMAT, "images overlap");
+	for (int i = 0; i < 1000; i++) { /* an offload binary in an offload binary, 1000 levels deep */
+		pack outer = { 0 };
+
+		put_offload_binary(&outer, 1, p.at, p.n);
+		pack_free(&p);
+		p = outer;
+	}
+	pack_expect_refused(&p, GPUL_EFORMAT, "more than 8 levels deep");
+	for (size_t cut = 1; cut < 72 + sizeof ptx - 1; cut++) {
+		pack part = { 0 };
+
+		pack_bytes(&part, data.at, cut);
+		if (cut < 4)
+			pack_expect_refused(&part, GPUL_EFORMAT, "");
+		else
+			pack_expect_refused(&part, GPUL_EFORMAT, "offload binary");
+		pack_free(&part);
+	}
+	pack_free(&data);
+	pack_free(&p);
 }
 
 static void expect_unpack_refused(const pack *p, const char *words)
@@ -251,7 +390,7 @@ static void reads_members_of_a_thin_archive_from_its_folder(void **state)
 	assert_non_null(mkdtemp(folder));
 	pack_archive(&p, true);
 	pack_member(&p, "//", "a_name_longer_than_sixteen.ptx/\n", 32);
-	pack_member(&p, "/0", NULL, sizeof ptx - 1);
+	pack_member(&p, "/0             /", NULL, sizeof ptx - 1); /* as ar writes a base name of 15 characters */
 	snprintf(path, sizeof path, "%s/lib.a", folder);
 	write_file(folder, "lib.a", p.at, p.n);
 	pack_expect_refused(&p, GPUL_EFORMAT, "a thin archive in memory");
@@ -264,6 +403,12 @@ static void reads_members_of_a_thin_archive_from_its_folder(void **state)
 	assert_int_equal(pack_only(list)->offset, 0);
 	assert_string_equal(gpul_images_place(list, pack_only(list))->member,
 			    "a_name_longer_than_sixteen.ptx");
+	pack_images_close(list);
+	pack_member(&p, "missing.ptx/", NULL, 100); /* the other member is still listed */
+	write_file(folder, "lib.a", p.at, p.n);
+	assert_int_equal(pack_images_open(path, NULL, &list, NULL), GPUL_OK);
+	assert_int_equal(pack_only(list)->sm, 80);
+	expect_damaged(list, 0, 1, "missing.ptx: no such file");
 	pack_images_close(list);
 
 	unlink(path);
@@ -289,7 +434,7 @@ static void refuses_a_thin_archive_that_contains_itself(void **state)
 	assert_int_equal(write(fd, p.at, p.n), p.n);
 	close(fd);
 	assert_int_equal(pack_images_open(path, NULL, &list, &err), GPUL_EFORMAT);
-	assert_non_null(strstr(err.text, "an archive inside an archive"));
+	assert_non_null(strstr(err.text, "a thin archive inside an archive"));
 	unlink(path);
 	pack_free(&p);
 }
@@ -338,6 +483,9 @@ int main(void)
 		cmocka_unit_test(refuses_sections_beyond_the_end_of_the_file),
 		cmocka_unit_test(refuses_an_archive_truncated_at_any_byte),
 		cmocka_unit_test(refuses_invalid_member_names),
+		cmocka_unit_test(lists_the_members_around_damaged_ones),
+		cmocka_unit_test(limits_archives_in_archives),
+		cmocka_unit_test(lists_the_images_in_offload_binaries_of_clang),
 		cmocka_unit_test(refuses_payloads_with_a_wrong_length),
 		cmocka_unit_test(damaged_payloads_cause_no_access_out_of_bounds),
 		cmocka_unit_test(reads_members_of_a_thin_archive_from_its_folder),

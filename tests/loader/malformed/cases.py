@@ -3,6 +3,7 @@
 A case is a tuple: the name of the file, its bytes, the damaged part, a word of the error message.  The damaged part:
 
     container   the headers: every command fails
+    part        one of several parts: every command reports it but `run`, which uses the others
     payload     the data of an image: `ls --images`, which unpacks nothing, works
     kernels     a kernel table: `ls --images` and `extract`, which read no kernel table, work
     fine        nothing; the file is unusual but valid: only `run` may fail, because the file has no PTX or wrong PTX
@@ -226,9 +227,9 @@ def hosts():
     yield "host_section_of_zeros.so", host(b"\0" * 4096), "container", ""
     yield "host_section_of_junk.so", host(b"junk" * 999), "container", ""
     yield "host_section_nobits.so", host(GOOD_FATBIN, kind=3, **{"size": 2 ** 40}), "container", ""
-    yield "host_junk_after.so", host(GOOD_FATBIN + b"junk" * 999), "container", ""
-    yield "host_junk_between.so", host(GOOD_FATBIN + b"junk" * 99 + GOOD_FATBIN), "container", ""
-    yield "host_second_cut.so", host(GOOD_FATBIN + GOOD_FATBIN[:-100]), "container", ""
+    yield "host_junk_after.so", host(GOOD_FATBIN + b"junk" * 999), "part", ""
+    yield "host_junk_between.so", host(GOOD_FATBIN + b"junk" * 99 + GOOD_FATBIN), "part", ""
+    yield "host_second_cut.so", host(GOOD_FATBIN + GOOD_FATBIN[:-100]), "part", ""
     yield "host_no_device_code.so", host(b"", section=".text"), "container", ""
     # A search that starts at every magic number in these files would take quadratic time.
     yield "host_many_half_fatbins.so", host(half_fatbins(1 << 20), section=".rodata"), "container", ""
@@ -250,7 +251,7 @@ def archives():
                        ("size_hex", "0x10"), ("size_one_more", str(len(o) + 1000))]:
         yield f"{name}.a", archive(member("x.o/", o, size=size)), "container", ""
     yield "no_end_of_header.a", archive(member("x.o/", o, end=b"xx")), "container", ""
-    yield "cut_in_second.a", archive(member("x.o/", o), member("y.o/", o))[:-100], "container", ""
+    yield "cut_in_second.a", archive(member("x.o/", o), member("y.o/", o))[:-100], "part", ""
     yield "long_name_outside.a", archive(member("//", b"long_name.o/\n"), member("/4711", o)), "container", ""
     yield "long_name_without_table.a", archive(member("/0", o)), "container", ""
     yield "long_name_negative.a", archive(member("//", b"long_name.o/\n"), member("/-7", o)), "container", ""
@@ -258,7 +259,7 @@ def archives():
     yield "long_names_twice.a", archive(member("//", b"a.o/\n"), member("//", b"/0\n/0"), member("/0", o)), "fine", ""
     yield "bsd_name_outside.a", archive(member("#1/99999999", o)), "container", ""
     yield "bsd_name_negative.a", archive(member("#1/-5", o)), "container", ""
-    yield "in_itself.a", archive(member("inner.a/", archive(member("x.o/", o)))), "container", ""
+    yield "in_itself.a", archive(member("inner.a/", archive(member("x.o/", o)))), "fine", ""
     yield "member_cut.a", archive(member("x.o/", o[:300])), "container", "cut off"
     for name, target in [("itself", "itself.a/"), ("parent", "../../../../etc/passwd/"), ("missing", "missing.o/"),
                          ("folder", "folder/"), ("fifo", "fifo/"), ("device", "/dev/zero/"), ("empty_name", "/")]:
