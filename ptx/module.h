@@ -35,7 +35,8 @@ typedef uint32_t gpul_ptx_str;         /* an index into the module's names; 0 is
 
 typedef enum gpul_ptx_operand_kind {
 	GPUL_PTX_OP_REG,      /* index: flat register number within the function; for a vector register the number
-	                       * of the selected element (v.y), or of the first element (v) */
+	                       * of the selected element (v.y), or of the first element (v); value.i: an integer
+	                       * that is added to its value (r+1), unless the selector uses value.i */
 	GPUL_PTX_OP_SPECIAL,  /* index: gpul_ptx_special (%tid.x ...) */
 	GPUL_PTX_OP_INT,      /* value.i: 64-bit two's complement, as written */
 	GPUL_PTX_OP_F32,      /* value.f32: 0f3F800000 */

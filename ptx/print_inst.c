@@ -123,6 +123,8 @@ static void put_register(ptx_out *o, const gpul_ptx_operand *op)
 											: "-");
 	put_register_name(o, op->index);
 	put_selector(o, op);
+	if (op->selector != GPUL_PTX_SEL_BYTES && op->selector != GPUL_PTX_SEL_HALVES)
+		ptx_put_offset(o, op->value.i);
 }
 
 static gpul_ptx_str symbol_name(const ptx_out *o, const gpul_ptx_operand *op)

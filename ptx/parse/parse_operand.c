@@ -318,6 +318,8 @@ static void parse_name_operand(ptx_parser *p, unsigned labels, gpul_ptx_operand 
 		return;
 	}
 	parse_name(p, labels, o);
+	if (o->kind == GPUL_PTX_OP_REG && p->tok.kind == '+' && !o->value.i)
+		o->value.i = parse_offset(p);  /* ptxas accepts r+1, though not r-1 */
 	if (o->kind != GPUL_PTX_OP_SYMBOL)
 		return;
 	if (p->tok.kind == '[')

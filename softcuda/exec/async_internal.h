@@ -18,11 +18,15 @@
  * instructions. */
 struct async_copy {
 	struct insn to, from, barrier;
+	struct insn step;        /* reducing copies: the atomic operation on one element, whose value is in step.b */
+	uint8_t element_bytes;   /* reducing copies */
 	bool has_barrier;
 	bool has_source_bytes;   /* cp.async: source_bytes bytes are copied, the rest of `to` is set to zero */
 	bool ignores;            /* cp.async: source_bytes is a predicate: if true nothing is read, `to` is set to zero */
 	opref source_bytes;      /* bulk copies: the number of bytes */
 };
+
+enum { REDUCE_VALUE_AT = 512 };  /* in the scratch bank: the values of the element that a reducing copy adds */
 
 enum {  /* bits of insn->n of OP_MBAR_ARRIVE */
 	MBAR_ARRIVES = 1,        /* the lane arrives; without this bit only the byte count changes */

@@ -56,6 +56,7 @@ struct func_code {
 	uint32_t own_shared_bytes;   /* end of the .shared variables that this function declares; 0: none */
 	uint32_t depth_bytes;        /* local memory of the deepest call chain; 0: not computed; UINT32_MAX: not bounded */
 	bool calls_pointer, visited;
+	bool uses_stack;             /* alloca */
 };
 
 enum builtin { BUILTIN_NONE, BUILTIN_VPRINTF, BUILTIN_MALLOC, BUILTIN_FREE, BUILTIN_ASSERTFAIL };
@@ -67,6 +68,11 @@ struct call_argument {
 	bool in_register;            /* in register reg; else in local memory, at slot */
 	struct local_slot slot;      /* slot.bytes is also the register's width */
 	opref reg;
+};
+
+struct address_ranges {          /* insn->object of ISSPACEP_CONST */
+	uint32_t n;
+	struct { uint64_t begin, end; } at[];
 };
 
 struct call_site {               /* insn->object of the CALL operations */
@@ -128,6 +134,7 @@ struct gpul_exec_program {
 	uint32_t module_shared_bytes;   /* .shared variables of module scope and of device functions */
 	uint32_t *shared_offset;        /* of .shared variables, by row of module->vars */
 	uint32_t dynamic_align;
+	const struct address_ranges *const_ranges;  /* of .const variables; NULL: no isspacep.const so far */
 };
 
 #endif

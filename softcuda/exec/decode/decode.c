@@ -10,7 +10,7 @@ static bool alu_dest(struct decoder *d, const struct selection *s, struct insn *
 	const gpul_ptx_operand *o = &d->operand[0];
 
 	i->d = i->d2 = OPREF(BANK_SCRATCH, 0);
-	if (o->kind == GPUL_PTX_OP_VECTOR)
+	if (gpul_operand_is_list(d->f, o))
 		return gpul_operand_list(d, o, s->d_type, true, &i->d, &i->n);
 	return gpul_operand_pair(d, o, s->d_type, s->d2_type, s->narrow_ok, &i->d, &i->d2);
 }
@@ -29,7 +29,7 @@ static bool alu_sources(struct decoder *d, const struct selection *s, unsigned f
 			return gpul_decode_fail(d, GPUL_EFORMAT, "operand %u is missing",
 						at + 1);
 		o = &d->operand[at];
-		if (o->kind == GPUL_PTX_OP_VECTOR) {
+		if (gpul_operand_is_list(d->f, o)) {
 			if (!gpul_operand_list(d, o, s->source_type[k], false, source[k],
 					       &i->n))
 				return false;
@@ -63,6 +63,8 @@ static bool decode_alu(struct decoder *d)
 /* mov also computes the address of a variable. */
 static bool decode_mov(struct decoder *d)
 {
+	if (gpul_vector_mod(d->in) > 1)
+		return gpul_decode_mov_vector(d);
 	return d->operand[1].kind == GPUL_PTX_OP_SYMBOL ? gpul_decode_mov_symbol(d) : decode_alu(d);
 }
 
@@ -107,6 +109,11 @@ static const struct decoder_row {
 	[GPUL_PTX_ACTIVEMASK] = { .decode = gpul_decode_activemask },
 	[GPUL_PTX_CP] = { .decode = gpul_decode_cp },
 	[GPUL_PTX_MBARRIER] = { .decode = gpul_decode_mbarrier, .skips = true },
+	[GPUL_PTX_ALLOCA] = { .decode = gpul_decode_alloca },
+	[GPUL_PTX_STACKSAVE] = { .decode = gpul_decode_stack },
+	[GPUL_PTX_STACKRESTORE] = { .decode = gpul_decode_stack },
+	[GPUL_PTX_CREATEPOLICY] = { .decode = gpul_decode_createpolicy },
+	[GPUL_PTX_CLUSTERLAUNCHCONTROL] = { .decode = gpul_decode_launch_control },
 	[GPUL_PTX_MAPA] = { .decode = gpul_decode_mapa },
 	[GPUL_PTX_GETCTARANK] = { .decode = gpul_decode_getctarank },
 };

@@ -80,6 +80,32 @@ static bool decode_bulk(struct decoder *d)
 	return gpul_emit(d, OP_CP_BULK, &(struct insn){ .object = c });
 }
 
+/* cp.reduce.async.bulk.TO.FROM...  [to], [from], bytes{, [mbarrier]}{, cache policy} */
+static bool decode_reduce(struct decoder *d)
+{
+	const unsigned type = gpul_type_mod(d->in), to_mod = d->in->n_mods > 3 ? d->in->mods[3] : 0;
+	const bool barrier = has_mod(d, GPUL_PTX_MOD_MBARRIER__COMPLETE_TX__BYTES);
+	const int op = gpul_atomic_op(d->in, type);
+	struct async_copy *c;
+
+	if (op < 0 || d->in->n_operands < 3u + barrier || (!barrier && !has_mod(d, GPUL_PTX_MOD_BULK_GROUP)))
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this reducing copy is not interpreted");
+	c = new_copy(d, to_mod == GPUL_PTX_MOD_GLOBAL ? SPACE_GLOBAL : SPACE_SHARED, SPACE_SHARED);
+	if (!c || !gpul_operand_source(d, &d->operand[2], GPUL_PTX_MOD_U32, false, &c->source_bytes))
+		return false;
+	c->has_barrier = barrier;
+	c->barrier.n = MBAR_COMPLETES;
+	if (barrier && !gpul_decode_address(d, &d->operand[3], SPACE_SHARED, &c->barrier))
+		return false;
+	c->element_bytes = (uint8_t)gpul_ptx_type_bytes(type);
+	c->step = c->to;
+	c->step.op = (uint16_t)op;
+	c->step.run = gpul_handler((enum op)op);
+	c->step.d = c->step.c = OPREF(BANK_SCRATCH, 0);
+	c->step.b = OPREF(BANK_SCRATCH, REDUCE_VALUE_AT);
+	return gpul_emit(d, OP_CP_REDUCE, &(struct insn){ .object = c });
+}
+
 /* cp.async.mbarrier.arrive [m]: all copies are complete, so .noinc arrives at once; without .noinc the increment and the
  * arrival cancel out. */
 static bool decode_copy_arrive(struct decoder *d)
@@ -100,10 +126,10 @@ static bool decode_copy_arrive(struct decoder *d)
 
 bool gpul_decode_cp(struct decoder *d)
 {
-	if (!has_mod(d, GPUL_PTX_MOD_ASYNC) || has_mod(d, GPUL_PTX_MOD_REDUCE) ||
-	    has_mod(d, GPUL_PTX_MOD_TENSOR))
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
-					"tensor and reducing copies are not interpreted");
+	if (!has_mod(d, GPUL_PTX_MOD_ASYNC) || has_mod(d, GPUL_PTX_MOD_TENSOR))
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "tensor copies are not interpreted");
+	if (has_mod(d, GPUL_PTX_MOD_REDUCE))
+		return decode_reduce(d);
 	if (has_mod(d, GPUL_PTX_MOD_COMMIT_GROUP) || has_mod(d, GPUL_PTX_MOD_WAIT_GROUP) ||
 	    has_mod(d, GPUL_PTX_MOD_WAIT_ALL))
 		return gpul_emit(d, OP_NOP, NULL);
@@ -199,6 +225,46 @@ bool gpul_decode_mbarrier(struct decoder *d)
 	}
 }
 
+/* ---- clusterlaunchcontrol ------------------------------------------------------------------ */
+
+enum { RESPONSE_BYTES = 16 };
+
+/* try_cancel [response], [mbarrier]: the cancellation fails always, as PTX allows: each block runs. */
+static bool decode_try_cancel(struct decoder *d)
+{
+	for (unsigned at = 0; at < RESPONSE_BYTES; at += 8) {
+		struct insn made = { 0 };
+
+		if (!gpul_decode_address(d, &d->operand[0], SPACE_SHARED, &made) ||
+		    !gpul_operand_const(d, 0, 8, &made.b))
+			return false;
+		made.imm += at;
+		if (!gpul_emit(d, OP_ST_64_64, &made))
+			return false;
+	}
+	return gpul_decode_complete_bytes(d, &d->operand[1], RESPONSE_BYTES);
+}
+
+/* query_cancel.is_canceled d, response: false.  get_first_ctaid: undefined by PTX after a failed cancellation, here 0. */
+bool gpul_decode_launch_control(struct decoder *d)
+{
+	const gpul_ptx_operand *o = &d->operand[0];
+	const unsigned type = has_mod(d, GPUL_PTX_MOD_IS_CANCELED) ? GPUL_PTX_MOD_PRED : GPUL_PTX_MOD_B32;
+
+	if (has_mod(d, GPUL_PTX_MOD_TRY_CANCEL))
+		return decode_try_cancel(d);
+	for (unsigned k = 0; k < gpul_operand_elements(d->f, o); k++) {
+		const gpul_ptx_operand one = gpul_operand_is_list(d->f, o) ? gpul_operand_element(d, o, k) : *o;
+		struct insn made = { 0 };
+
+		if (!gpul_operand_dest(d, &one, type, false, &made.d) ||
+		    !gpul_operand_const(d, 0, gpul_container_bytes(type), &made.a) ||
+		    !gpul_emit(d, type == GPUL_PTX_MOD_PRED ? OP_MOV_PRED : OP_MOV_32, &made))
+			return false;
+	}
+	return true;
+}
+
 /* ---- clusters of one block ----------------------------------------------------------------- */
 
 /* mapa d, a, rank: the result is address a itself, because the cluster has only this block. */
@@ -208,8 +274,7 @@ bool gpul_decode_mapa(struct decoder *d)
 	struct insn made = { 0 };
 
 	if (d->operand[1].kind == GPUL_PTX_OP_SYMBOL)
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
-					"mapa of a variable's name is not interpreted");
+		return gpul_decode_mov_symbol(d);
 	return gpul_operand_dest(d, &d->operand[0], type, false, &made.d) &&
 	       gpul_operand_source(d, &d->operand[1], type, false, &made.a) &&
 	       gpul_emit(d, gpul_container_bytes(type) == 8 ? OP_ADDR_64 : OP_ADDR_32,

@@ -60,9 +60,7 @@ static bool decode_call_argument(struct decoder *d, const gpul_ptx_operand *o,
 		out->in_register = true;
 		out->reg = gpul_reg_ref(d, o->index, &bytes);
 		out->slot.bytes = bytes;
-		return bytes ? true
-			     : gpul_decode_fail(d, GPUL_EFORMAT,
-						"a predicate cannot be an argument");
+		return true;
 	case GPUL_PTX_OP_SINK:
 		out->in_register = true;
 		out->reg = OPREF(BANK_SCRATCH, 0);

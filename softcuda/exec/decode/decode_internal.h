@@ -3,6 +3,8 @@
  *     decode.c           a function: the table from opcode to decoder, guards, branch targets
  *     decode_memory.c    ld st atom red cvta isspacep, mov of an address
  *     decode_control.c   bra brx call trap bar fence
+ *     decode_vector.c    mov.v2 mov.v4
+ *     decode_stack.c     alloca stacksave stackrestore createpolicy
  *     decode_warp.c      shfl vote match redux elect activemask
  *     decode_async.c     cp.async mbarrier mapa getctarank
  *     select.c           arithmetic (form_internal.h)
@@ -74,6 +76,9 @@ bool gpul_decode_patch(struct decoder *d, uint32_t insn, uint32_t label);
 /* decode_operand.c.  *bytes is the width of a register: 2, 4, 8 or 16; 0: a predicate. */
 unsigned gpul_container_bytes(unsigned type);
 opref gpul_reg_ref(struct decoder *d, uint32_t flat, unsigned *bytes);
+unsigned gpul_operand_elements(const gpul_ptx_func *f, const gpul_ptx_operand *o);  /* of {a, b} or a vector register; else 1 */
+bool gpul_operand_is_list(const gpul_ptx_func *f, const gpul_ptx_operand *o);  /* {a, b}, also {a}; or a whole vector register */
+gpul_ptx_operand gpul_operand_element(struct decoder *d, const gpul_ptx_operand *o, unsigned element);  /* of a list */
 bool gpul_operand_register(struct decoder *d, const gpul_ptx_operand *o, unsigned element, opref *out, unsigned *bytes);
 bool gpul_operand_source(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool narrow_ok, opref *out);
 bool gpul_operand_dest(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool narrow_ok, opref *out);
@@ -81,6 +86,7 @@ bool gpul_operand_list(struct decoder *d, const gpul_ptx_operand *o, unsigned ty
 bool gpul_operand_pair(struct decoder *d, const gpul_ptx_operand *o, unsigned type, unsigned type2, bool narrow_ok,
 		       opref *out, opref *out2);
 bool gpul_operand_const(struct decoder *d, uint64_t bits, unsigned bytes, opref *out);
+bool gpul_operand_temporary(struct decoder *d, unsigned bytes, opref *out);  /* until the next instruction */
 bool gpul_operand_emit_pending(struct decoder *d);
 
 /* Queries of the instruction's modifiers. */
@@ -110,6 +116,8 @@ typedef bool decode_fn(struct decoder *d);
 decode_fn gpul_decode_ld, gpul_decode_st, gpul_decode_atomic, gpul_decode_mov_symbol, gpul_decode_cvta, gpul_decode_isspacep;
 decode_fn gpul_decode_bra, gpul_decode_brx, gpul_decode_call, gpul_decode_barrier, gpul_decode_fence, gpul_decode_trap;
 decode_fn gpul_decode_shfl, gpul_decode_vote, gpul_decode_match, gpul_decode_redux, gpul_decode_elect, gpul_decode_activemask;
+decode_fn gpul_decode_mov_vector, gpul_decode_createpolicy, gpul_decode_alloca, gpul_decode_stack;
+decode_fn gpul_decode_launch_control;
 decode_fn gpul_decode_cp, gpul_decode_mbarrier, gpul_decode_mapa, gpul_decode_getctarank;
 
 /* decode.c: decode a function, after the layout of all variables.  A function with an instruction that is not interpreted
@@ -119,6 +127,10 @@ gpul_status gpul_decode_function(struct gpul_exec_program *p, struct func_code *
 /* reach.c: mark the functions that reach a refused function, directly or through a pointer, as refused. */
 gpul_status gpul_spread_refusals(struct gpul_exec_program *p, gpul_error *err);
 
+/* decode_memory.c: emit complete_tx of this number of bytes, for the mbarrier operand of st.async and others. */
+bool gpul_decode_complete_bytes(struct decoder *d, const gpul_ptx_operand *mbarrier, unsigned bytes);
+/* decode_memory.c: the operation of atom, red or cp.reduce with this type; -1: there is none. */
+int gpul_atomic_op(const gpul_ptx_inst *in, unsigned type);
 /* decode_memory.c: store the address operand [base + offset] in i->a, i->imm and i->flags; space: SPACE_... */
 bool gpul_decode_address(struct decoder *d, const gpul_ptx_operand *o, unsigned space, struct insn *i);
 

@@ -1,4 +1,5 @@
 /* decode_memory.c — decodes memory accesses (ld, st, atom, red) and instructions that compute addresses. */
+#include "softcuda/exec/async_internal.h"
 #include "softcuda/exec/decode/decode_internal.h"
 
 /* ---- addresses ---------------------------------------------------------------------------------------- */
@@ -83,6 +84,14 @@ bool gpul_decode_address(struct decoder *d, const gpul_ptx_operand *o, unsigned 
 	}
 }
 
+bool gpul_decode_complete_bytes(struct decoder *d, const gpul_ptx_operand *mbarrier, unsigned bytes)
+{
+	struct insn made = { .d = OPREF(BANK_SCRATCH, 0), .n = MBAR_COMPLETES };
+
+	return gpul_decode_address(d, mbarrier, SPACE_SHARED, &made) && gpul_operand_const(d, 1, 4, &made.b) &&
+	       gpul_operand_const(d, bytes, 4, &made.c) && gpul_emit(d, OP_MBAR_ARRIVE, &made);
+}
+
 /* ---- ld and st ---------------------------------------------------------------------------------------- */
 
 /* The row of GPUL_LOAD_KINDS for these sizes in bytes; -1: there is no such load. */
@@ -135,7 +144,7 @@ static bool add_data_element(struct decoder *d, const gpul_ptx_operand *o, unsig
 	unsigned bytes = gpul_container_bytes(type);
 	opref ref = OPREF(BANK_SCRATCH, 0);
 
-	if (o->kind == GPUL_PTX_OP_REG) {
+	if (o->kind == GPUL_PTX_OP_REG && !o->value.i) {
 		if (!gpul_operand_register(d, o, element, &ref, &bytes))
 			return false;
 	} else if (o->kind != GPUL_PTX_OP_SINK &&
@@ -237,8 +246,8 @@ bool gpul_decode_st(struct decoder *d)
 	struct data data;
 	int kind;
 
-	if (has_mod(d, GPUL_PTX_MOD_ASYNC) || has_mod(d, GPUL_PTX_MOD_BULK))
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "asynchronous stores are not interpreted");
+	if (has_mod(d, GPUL_PTX_MOD_BULK))
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "bulk stores are not interpreted");
 	if (!read_data_operand(d, &d->operand[1], type, &data) ||
 	    !gpul_decode_address(d, &d->operand[0], space_mod(d->in), &made) || !set_data(d, &data, &made.b, &made.n))
 		return false;
@@ -253,7 +262,9 @@ bool gpul_decode_st(struct decoder *d)
 			   is_ordered(d->in) ? OP_STO
 			   : made.n          ? OP_STV
 					     : (enum op)(OP_ST_8_16 + kind),
-			   &made);
+			   &made) &&
+	       (!has_mod(d, GPUL_PTX_MOD_ASYNC) ||
+		gpul_decode_complete_bytes(d, &d->operand[2], data.n * data.memory_bytes));
 }
 
 /* ---- atom and red --------------------------------------------------------------------------------------- */
@@ -293,14 +304,21 @@ static int find_atomic(const gpul_ptx_inst *in, unsigned type)
 	return -1;
 }
 
-bool gpul_decode_atomic(struct decoder *d)
+int gpul_atomic_op(const gpul_ptx_inst *in, unsigned type)
+{
+	const int k = find_atomic(in, type);
+
+	return k < 0 ? -1 : atomics[k].op;
+}
+
+static bool decode_atomic(struct decoder *d)
 {
 	unsigned type = gpul_type_mod(d->in), first = d->in->opcode == GPUL_PTX_ATOM;
 	int k = find_atomic(d->in, type);
 	bool cas = k >= 0 && atomics[k].mod == GPUL_PTX_MOD_CAS;
 	struct insn made = { .d = OPREF(BANK_SCRATCH, 0), .c = OPREF(BANK_SCRATCH, 0) };
 
-	if (k < 0 || has_mod(d, GPUL_PTX_MOD_ASYNC))
+	if (k < 0)
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
 					"this atomic operation is not supported");
 	if (d->in->n_operands < first + 2 + cas)
@@ -332,6 +350,14 @@ bool gpul_decode_atomic(struct decoder *d)
 	    (cas && !gpul_operand_source(d, &d->operand[first + 2], type, false, &made.c)))
 		return false;
 	return gpul_emit(d, atomics[k].op, &made);
+}
+
+/* red.async [a], b, [mbarrier] is executed at once, like st.async and copies. */
+bool gpul_decode_atomic(struct decoder *d)
+{
+	return decode_atomic(d) &&
+	       (!has_mod(d, GPUL_PTX_MOD_ASYNC) ||
+		gpul_decode_complete_bytes(d, &d->operand[2], gpul_ptx_type_bytes(gpul_type_mod(d->in))));
 }
 
 /* ---- addresses as values -------------------------------------------------------------------------------- */
@@ -398,14 +424,37 @@ bool gpul_decode_cvta(struct decoder *d)
 		&made);
 }
 
+/* The addresses of the program's .const variables, which are part of global memory here; NULL: no memory. */
+static const struct address_ranges *const_ranges(struct decoder *d)
+{
+	struct address_ranges *r;
+
+	if (d->p->const_ranges)
+		return d->p->const_ranges;
+	r = gpul_program_alloc(d->p, sizeof *r + d->m->n_vars * sizeof r->at[0], d->err);
+	for (uint32_t k = 0; r && k < d->m->n_vars; k++) {
+		const struct variable *v = &d->p->variables[k];
+
+		if (d->m->vars[k].space != GPUL_PTX_MOD_CONST || !v->address)
+			continue;
+		r->at[r->n].begin = v->address;
+		r->at[r->n++].end = v->address + v->bytes;
+	}
+	d->p->const_ranges = r;
+	return r;
+}
+
 bool gpul_decode_isspacep(struct decoder *d)
 {
 	struct insn made = { .flags = (uint8_t)space_mod(d->in) };
+	const bool constant = has_mod(d, GPUL_PTX_MOD_CONST);
 
-	if (has_mod(d, GPUL_PTX_MOD_CONST))
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
-					"isspacep.const is not interpreted: constant memory is part of global memory");
+	if (constant) {
+		made.object = const_ranges(d);
+		if (!made.object)
+			return false;
+	}
 	return gpul_operand_dest(d, &d->operand[0], GPUL_PTX_MOD_PRED, false, &made.d) &&
 	       gpul_operand_source(d, &d->operand[1], GPUL_PTX_MOD_U64, false, &made.a) &&
-	       gpul_emit(d, OP_ISSPACEP, &made);
+	       gpul_emit(d, constant ? OP_ISSPACEP_CONST : OP_ISSPACEP, &made);
 }

@@ -59,7 +59,7 @@ opref gpul_reg_ref(struct decoder *d, uint32_t flat, unsigned *bytes)
 	return OPREF(BANK_REGS, d->reg_offset[flat]);
 }
 
-static bool take_temporary(struct decoder *d, unsigned bytes, opref *out)
+bool gpul_operand_temporary(struct decoder *d, unsigned bytes, opref *out)
 {
 	unsigned k = 0;
 
@@ -78,17 +78,39 @@ static bool take_temporary(struct decoder *d, unsigned bytes, opref *out)
 	return true;
 }
 
-/* The elements .x .y .z .w of a vector register are separate, consecutive registers. */
+unsigned gpul_operand_elements(const gpul_ptx_func *f, const gpul_ptx_operand *o)
+{
+	if (o->kind == GPUL_PTX_OP_VECTOR)
+		return o->n_children;
+	return o->kind == GPUL_PTX_OP_REG && !o->selector ? gpul_ptx_reg_row(f, o->index)->vector : 1;
+}
+
+bool gpul_operand_is_list(const gpul_ptx_func *f, const gpul_ptx_operand *o)
+{
+	return o->kind == GPUL_PTX_OP_VECTOR || gpul_operand_elements(f, o) > 1;
+}
+
+/* The elements .x .y .z .w of a vector register are separate, consecutive registers; o->index is the selected one. */
 bool gpul_operand_register(struct decoder *d, const gpul_ptx_operand *o, unsigned element,
 			   opref *out, unsigned *bytes)
 {
-	if (o->selector >= GPUL_PTX_SEL_X && o->selector <= GPUL_PTX_SEL_W)
-		element += (unsigned)(o->selector - GPUL_PTX_SEL_X);
-	if (element && element >= gpul_ptx_reg_row(d->f, o->index)->vector)
+	if (element && element >= gpul_operand_elements(d->f, o))
 		return gpul_decode_fail(d, GPUL_EFORMAT, "the register has no element %u",
 					element);
 	*out = gpul_reg_ref(d, o->index + element, bytes);
 	return true;
+}
+
+gpul_ptx_operand gpul_operand_element(struct decoder *d, const gpul_ptx_operand *o, unsigned element)
+{
+	gpul_ptx_operand one;
+
+	if (o->kind == GPUL_PTX_OP_VECTOR)
+		return *child(d, o, element);
+	one = *o;
+	one.index += element;
+	one.selector = (uint8_t)(GPUL_PTX_SEL_X + element);
+	return one;
 }
 
 static enum op cut_op(unsigned from, unsigned to)
@@ -120,23 +142,44 @@ static bool width_error(struct decoder *d, unsigned have, unsigned want)
 				8 * have);
 }
 
+/* r+1: a temporary with the sum. */
+static bool add_offset(struct decoder *d, const gpul_ptx_operand *o, unsigned bytes, opref *ref)
+{
+	const enum op op = bytes == 2 ? OP_ADD_16 : bytes == 4 ? OP_ADD_32 : OP_ADD_64;
+	struct insn made = { .a = *ref };
+
+	if (bytes < 2 || bytes > 8)
+		return gpul_decode_fail(d, GPUL_EFORMAT, "nothing can be added to this register");
+	if (!gpul_operand_const(d, (uint64_t)o->value.i, bytes, &made.b) ||
+	    !gpul_operand_temporary(d, bytes, &made.d))
+		return false;
+	*ref = made.d;
+	return gpul_emit(d, op, &made);
+}
+
+static bool has_offset(const gpul_ptx_operand *o)
+{
+	return o->value.i && o->selector != GPUL_PTX_SEL_BYTES && o->selector != GPUL_PTX_SEL_HALVES;
+}
+
 static bool reg_source(struct decoder *d, const gpul_ptx_operand *o, unsigned type,
 		       bool narrow_ok, opref *out)
 {
 	unsigned have, want = gpul_container_bytes(type);
 	opref ref, cut;
 
-	if (!gpul_operand_register(d, o, 0, &ref, &have))
+	if (!gpul_operand_register(d, o, 0, &ref, &have) ||
+	    (has_offset(o) && !add_offset(d, o, have, &ref)))
 		return false;
 	if (have == want && !(o->negated && !have)) {
 		*out = ref;
 		return true;
 	}
 	if (!want && !have)
-		return take_temporary(d, 0, out) && gpul_emit(d, OP_NOT_PRED, &(struct insn){ .d = *out, .a = ref });
+		return gpul_operand_temporary(d, 0, out) && gpul_emit(d, OP_NOT_PRED, &(struct insn){ .d = *out, .a = ref });
 	if (!narrow_ok || cut_op(have, want) == OP_NOP)
 		return width_error(d, have, want);
-	if (!take_temporary(d, want, &cut))
+	if (!gpul_operand_temporary(d, want, &cut))
 		return false;
 	*out = cut;
 	return gpul_emit(d, cut_op(have, want), &(struct insn){ .d = cut, .a = ref });
@@ -384,7 +427,7 @@ bool gpul_operand_dest(struct decoder *d, const gpul_ptx_operand *o, unsigned ty
 	}
 	if (!narrow_ok || extend_op(want, have, false) == OP_NOP || d->n_pending == MAX_PENDING)
 		return width_error(d, have, want);
-	if (!take_temporary(d, want, out))
+	if (!gpul_operand_temporary(d, want, out))
 		return false;
 	d->pending[d->n_pending++] =
 		(struct pending){ *out, ref, extend_op(want, have, is_signed(type)) };
@@ -407,21 +450,24 @@ bool gpul_operand_list(struct decoder *d, const gpul_ptx_operand *o, unsigned ty
 	opref list[MAX_VECTOR];
 	uint32_t at;
 
-	if (!o->n_children || o->n_children > MAX_VECTOR)
+	const unsigned n_elements = gpul_operand_elements(d->f, o);
+
+	if (!n_elements || n_elements > MAX_VECTOR)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "the vector has %u elements; from 1 to %d are supported",
-					o->n_children, MAX_VECTOR);
-	for (uint32_t k = 0; k < o->n_children; k++) {
-		bool ok = dest ? gpul_operand_dest(d, child(d, o, k), type, true, &list[k])
-			       : gpul_operand_source(d, child(d, o, k), type, true, &list[k]);
+					n_elements, MAX_VECTOR);
+	for (unsigned k = 0; k < n_elements; k++) {
+		const gpul_ptx_operand one = gpul_operand_element(d, o, k);
+		bool ok = dest ? gpul_operand_dest(d, &one, type, true, &list[k])
+			       : gpul_operand_source(d, &one, type, true, &list[k]);
 
 		if (!ok)
 			return false;
 	}
-	at = gpul_consts_list(&d->p->consts, list, o->n_children);
+	at = gpul_consts_list(&d->p->consts, list, n_elements);
 	if (at == UINT32_MAX)
 		return gpul_decode_fail(d, GPUL_ENOMEM, "no memory for constants");
 	*out = OPREF(BANK_CONSTS, at);
-	*n = (uint8_t)o->n_children;
+	*n = (uint8_t)n_elements;
 	return true;
 }
 

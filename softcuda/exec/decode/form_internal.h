@@ -19,6 +19,7 @@ enum form_bit {
 	N_FORM_BITS
 };
 _Static_assert(N_FORM_BITS <= 64, "form.set has 64 bits");
+#define FORM_BIT_OOB FORM_BIT_PO  /* .oob is only for fma, .po only for vmad */
 #define HAS(name) ((uint64_t)1 << FORM_BIT_##name)
 
 enum { MAX_FORM_TYPES = 3 };

@@ -22,7 +22,7 @@ static uint32_t call_depth_bytes(struct func_code *code, unsigned level)
 
 	if (code->depth_bytes)
 		return code->depth_bytes;
-	if (code->visited || code->calls_pointer || level > MAX_LEVELS)
+	if (code->visited || code->calls_pointer || code->uses_stack || level > MAX_LEVELS)
 		return UINT32_MAX;
 	code->visited = true;
 	for (uint32_t k = 0; k < code->n_insns; k++) {

@@ -10,6 +10,7 @@ static const uint8_t form_bits[GPUL_PTX_N_MODS] = {
 #define X(name) [GPUL_PTX_MOD_##name] = FORM_BIT_##name + 1,
 	FORM_BITS(X)
 #undef X
+	[GPUL_PTX_MOD_OOB] = FORM_BIT_OOB + 1,
 	[GPUL_PTX_MOD_NaN] = FORM_BIT_NAN + 1,  /* .NaN of min and max; .nan of setp is a different modifier */
 };
 

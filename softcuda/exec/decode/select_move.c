@@ -1,4 +1,5 @@
 /* select_move.c — selects the operations of mov (with packing and unpacking of vectors), setp and set. */
+#include "softcuda/exec/decode/decode_internal.h"
 #include "softcuda/exec/decode/form_internal.h"
 
 /* ---- mov ------------------------------------------------------------------------------------------- */
@@ -16,12 +17,11 @@ static const struct {
 };
 
 /* mov.b64 d, {x, y} (pack) or mov.b64 {x, y}, d (unpack). */
-static bool select_vector(const struct form *form, const gpul_ptx_operand *list, bool pack,
-			  struct selection *out)
+static bool select_vector(const struct form *form, unsigned n_parts, bool pack, struct selection *out)
 {
 	const unsigned bytes = gpul_ptx_type_bytes(form->type[0]);
 	for (unsigned k = 0; k < sizeof(vector_moves) / sizeof(vector_moves[0]); k++) {
-		if (vector_moves[k].parts != list->n_children ||
+		if (vector_moves[k].parts != n_parts ||
 		    vector_moves[k].parts * vector_moves[k].part_bytes != bytes)
 			continue;
 		out->op = pack ? vector_moves[k].pack : vector_moves[k].unpack;
@@ -30,18 +30,17 @@ static bool select_vector(const struct form *form, const gpul_ptx_operand *list,
 		out->n_sources = 1;
 		return true;
 	}
-	return gpul_form_refuse(form, "%u bytes do not split into %u parts", bytes,
-				list->n_children);
+	return gpul_form_refuse(form, "%u bytes do not split into %u parts", bytes, n_parts);
 }
 
 bool gpul_select_mov(const struct form *form, struct selection *out)
 {
 	if (form->inst->n_operands != 2 || form->n_types != 1 || form->set)
 		return gpul_form_refuse(form, "mov needs one type and two operands");
-	if (form->operands[0].kind == GPUL_PTX_OP_VECTOR)
-		return select_vector(form, &form->operands[0], false, out);
-	if (form->operands[1].kind == GPUL_PTX_OP_VECTOR)
-		return select_vector(form, &form->operands[1], true, out);
+	for (unsigned k = 0; k < 2; k++)
+		if (gpul_operand_is_list(form->func, &form->operands[k]))
+			return select_vector(form, gpul_operand_elements(form->func, &form->operands[k]),
+					     k == 1, out);
 	switch (gpul_ptx_type_bytes(form->type[0])) {
 	case 0: out->op = OP_MOV_PRED; break;
 	case 2: out->op = OP_MOV_16; break;

@@ -111,6 +111,8 @@ static const struct rule fma_rules[] = {
 	FLOATS(FMA, "f=fff", "g=ggg", "d=ddd"),
 	HALVES(FMA, HAS(RN) | HAS(FTZ) | HAS(SAT) | HAS(RELU), HAS(RN) | HAS(RELU), "x=xxx",
 	       "y=yyy", "w=www"),
+#define OOB_RULE(type, sig) { OP_FMA_OOB_##type, { T(type) }, HAS(OOB) | HAS(RN), HAS(RELU), sig, 0, 0 }
+	OOB_RULE(F16, "x=xxx"), OOB_RULE(F16X2, "w=www"), OOB_RULE(BF16, "y=yyy"), OOB_RULE(BF16X2, "w=www"),
 	MIXED(FMA, "f=xxf", "f=yyf"),
 };
 

@@ -120,3 +120,17 @@ HANDLER(ISSPACEP)
 	set_predicate(w, i->d, is);
 	return i + 1;
 }
+
+HANDLER(ISSPACEP_CONST)
+{
+	const struct address_ranges *r = i->object;
+	const uint64_t *a = U64(w, i->a);
+	uint32_t is = 0;
+
+	EACH_ACTIVE(l, w)
+		for (uint32_t k = 0; k < r->n; k++)
+			if (a[l] >= r->at[k].begin && a[l] < r->at[k].end)
+				is |= 1u << l;
+	set_predicate(w, i->d, is);
+	return i + 1;
+}

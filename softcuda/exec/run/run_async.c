@@ -192,17 +192,11 @@ HANDLER(CP_ASYNC)
 	return stop ? stop : i + 1;
 }
 
-static const struct insn *bulk_copy(struct warp_state *s, const struct async_copy *c,
-				    uint32_t bytes)
+/* Report the bytes to the mbarrier, if the copy has one. */
+static const struct insn *complete_bytes(struct warp_state *s, const struct async_copy *c, uint32_t bytes)
 {
 	struct access x;
 
-	for (uint32_t k = 0; k < bytes; k += 16) {
-		const struct insn *stop = copy_piece(s, c, 16, k);
-
-		if (stop)
-			return stop;
-	}
 	if (!c->has_barrier)
 		return NULL;
 	if (resolve_each(s, &c->barrier, 8, true, &x))
@@ -212,7 +206,42 @@ static const struct insn *bulk_copy(struct warp_state *s, const struct async_cop
 	return NULL;
 }
 
-HANDLER(CP_BULK)
+static const struct insn *bulk_copy(struct warp_state *s, const struct async_copy *c,
+				    uint32_t bytes)
+{
+	for (uint32_t k = 0; k < bytes; k += 16) {
+		const struct insn *stop = copy_piece(s, c, 16, k);
+
+		if (stop)
+			return stop;
+	}
+	return complete_bytes(s, c, bytes);
+}
+
+/* One lane: add (or another operation) each element of the source to the destination. */
+static const struct insn *bulk_reduce(struct warp_state *s, const struct async_copy *c, uint32_t bytes)
+{
+	const unsigned lane = first_lane(s->w.mask), n = c->element_bytes;
+	uint8_t *value = (uint8_t *)opptr(&s->w, c->step.b) + lane * n;
+	struct access x;
+
+	for (uint32_t k = 0; k < bytes; k += n) {
+		struct insn from = c->from, step = c->step;
+
+		from.imm += k;
+		step.imm += k;
+		if (resolve_each(s, &from, n, false, &x))
+			return x.stop;
+		memcpy(value, (const void *)(uintptr_t)x.each[lane], n);
+		if (step.run(&s->w, &step) != &step + 1)
+			return s->limit;
+	}
+	return complete_bytes(s, c, bytes);
+}
+
+static const struct insn *run_bulk(struct warp *w, const struct insn *i,
+				   const struct insn *(*one_lane)(struct warp_state *, const struct async_copy *,
+								  uint32_t))
 {
 	const struct async_copy *c = i->object;
 	const uint32_t mask = w->mask;
@@ -228,8 +257,18 @@ HANDLER(CP_BULK)
 				state_of(w), i, GPUL_EXEC_ILLEGAL_INSTRUCTION, lane,
 				"cp.async.bulk: %u bytes are not a multiple of 16", bytes);
 		else
-			stop = bulk_copy(state_of(w), c, bytes);
+			stop = one_lane(state_of(w), c, bytes);
 	}
 	w->mask = mask;
 	return stop ? stop : i + 1;
+}
+
+HANDLER(CP_BULK)
+{
+	return run_bulk(w, i, bulk_copy);
+}
+
+HANDLER(CP_REDUCE)
+{
+	return run_bulk(w, i, bulk_reduce);
 }

@@ -14,11 +14,32 @@ static uint8_t *argument_address(const struct warp_state *s, const struct frame 
 	return (bank == BANK_REGS ? f->regs : s->w.bank[bank]) + (a->reg & ~3u) + lane * a->slot.bytes;
 }
 
+/* A predicate register is one word for 32 lanes. */
+static void copy_predicate(const struct warp_state *s, uint32_t mask, const struct frame *to_frame,
+		       const struct call_argument *to, const struct frame *from_frame,
+		       const struct call_argument *from)
+{
+	uint32_t *t = (uint32_t *)(void *)argument_address(s, to_frame, to, 0);
+	const uint32_t *f = (const uint32_t *)(const void *)argument_address(s, from_frame, from, 0);
+
+	*t = (*t & ~mask) | (*f & mask);
+}
+
+static bool is_predicate(const struct call_argument *a)
+{
+	return a->in_register && !a->slot.bytes;
+}
+
 static void copy_argument(const struct warp_state *s, uint32_t mask, const struct frame *to_frame,
 		       const struct call_argument *to, const struct frame *from_frame,
 		       const struct call_argument *from)
 {
 	const uint32_t bytes = to->slot.bytes < from->slot.bytes ? to->slot.bytes : from->slot.bytes;
+
+	if (is_predicate(to) && is_predicate(from)) {
+		copy_predicate(s, mask, to_frame, to, from_frame, from);
+		return;
+	}
 	/* in both frames the distance from lane to lane is constant */
 	uint8_t *t = argument_address(s, to_frame, to, 0);
 	const uint8_t *f = argument_address(s, from_frame, from, 0);
@@ -69,7 +90,7 @@ static struct frame *enter_function(struct warp_state *s, const struct insn *i,
 			   const struct func_code *callee, uint32_t mask)
 {
 	struct frame *parent = s->frame, *f = frame_of_same_call(s, i, callee);
-	uint64_t offset = parent->local_offset + (uint64_t)parent->code->local_bytes;
+	uint64_t offset = parent->local_offset + (uint64_t)parent->code->local_bytes + parent->alloca_bytes;
 
 	if (f) {
 		f->lanes |= mask;

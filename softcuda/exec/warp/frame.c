@@ -36,6 +36,7 @@ struct frame *gpul_frame_create(struct worker *k, const struct func_code *code)
 	f->return_to = NULL;
 	f->lanes = 0;
 	f->local_offset = 0;
+	f->alloca_bytes = 0;
 	f->depth = 0;
 	return f;
 }

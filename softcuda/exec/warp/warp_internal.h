@@ -31,6 +31,7 @@ struct frame {
 	const struct insn *return_to;    /* the instruction after the call, in the parent's code */
 	uint32_t lanes;                  /* lanes in this call, or in calls from it */
 	uint32_t local_offset;           /* offset of its variables in each lane's local memory */
+	uint32_t alloca_bytes;           /* local memory of alloca, behind the variables */
 	uint32_t depth;                  /* number of parents */
 	uint32_t size_class;             /* log2 of the size of regs */
 	uint8_t *regs;

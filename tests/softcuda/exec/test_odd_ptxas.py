@@ -1,0 +1,28 @@
+#!/usr/bin/env python3
+"""ptxas accepts every file of odd/, so the software driver must, too (test_odd.c).  Skipped without ptxas."""
+import glob, os, re, shutil, subprocess, sys
+
+FOLDER = "tests/softcuda/exec/odd"
+
+
+def main():
+    ptxas = shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
+    if not os.path.exists(ptxas):
+        print("ptxas is not installed")
+        return 77
+    paths, bad = sorted(glob.glob(f"{FOLDER}/*.ptx")), 0
+    for path in paths:
+        with open(path, encoding="utf-8") as f:
+            target = re.search(r"^\.target (\w+)", f.read(), re.M)[1]
+        r = subprocess.run([ptxas, f"-arch={target}", path, "-o", os.devnull], capture_output=True, text=True)
+        if "is not defined for option 'gpu-name'" in r.stderr or "Unsupported .version" in r.stderr:
+            print(f"{path}: this ptxas is too old for {target}")
+        elif r.returncode:
+            print(f"{path}: {r.stderr.strip().splitlines()[0]}")
+            bad += 1
+    print(f"{len(paths)} files, {bad} refused")
+    return 1 if bad or not paths else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
