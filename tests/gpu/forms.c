@@ -1,8 +1,10 @@
 /* forms.c — runs one kernel for each instruction form, and compares the results of two drivers.
  *
- *     forms run FOLDER --driver nvidia|soft --out DUMP
+ *     forms run FOLDER --driver nvidia|soft --out DUMP [--write-hashes FILE]
  *     forms compare FOLDER REFERENCE OTHER
+ *     forms check FOLDER FILE DUMP
  *
+ * --write-hashes writes the results as the text of form_oracle.h; check compares a dump with such a text.
  * README.md in this folder describes the format of the files.  For each form, a dump contains a line
  * "NAME ok BYTES" followed by this number of bytes of output, or a line "NAME refused 0: the driver's
  * error".  compare skips a form that the reference refused; a form that only OTHER refused fails. */
@@ -14,6 +16,7 @@
 
 #include "core/file.h"
 #include "driver/context.h"
+#include "tests/gpu/form_oracle.h"
 #include "tests/gpu/forms.h"
 
 enum { BLOCK = 256, POISON = 0xcd };
@@ -24,7 +27,7 @@ enum { BLOCK = 256, POISON = 0xcd };
 struct runner {
 	const gpul_driver *drv;
 	gpul_context context;
-	FILE *dump;
+	FILE *dump, *oracle;  /* oracle NULL: not wanted */
 	unsigned ran, refused;
 };
 
@@ -92,6 +95,8 @@ static int run_one(const struct form *f, void *user)
 	if (result && run_form(r->drv, f, result, &err) == GPUL_OK) {
 		fprintf(r->dump, "%s ok %zu\n", f->name, bytes);
 		fwrite(result, 1, bytes, r->dump);
+		if (r->oracle)
+			form_oracle_write(r->oracle, f, result);
 		r->ran++;
 	} else {
 		write_refused(r->dump, f, &err);
@@ -104,7 +109,25 @@ static int run_one(const struct form *f, void *user)
 	return 0;
 }
 
-static int run(const char *folder, gpul_driver_choice driver, const char *out)
+/* Open the file of hashes, and write where they come from. */
+static FILE *open_oracle(const struct runner *r, const char *path)
+{
+	FILE *f = fopen(path, "w");
+	char name[96] = "?";
+
+	if (!f)
+		return NULL;
+	r->drv->cuDeviceGetName(name, sizeof name, 0);
+	fprintf(f,
+		"# The results of every instruction form on a GPU: see form_oracle.h.\n"
+		"# %s, driver for CUDA %d.%d\n"
+		"# tests/gpu/make_forms.py FORMS && build/tests/gpu/forms run FORMS --driver %s --out DUMP "
+		"--write-hashes FILE\n",
+		name, r->drv->version / 1000, r->drv->version % 1000 / 10, r->drv->name);
+	return f;
+}
+
+static int run(const char *folder, gpul_driver_choice driver, const char *out, const char *hashes)
 {
 	struct runner r = { 0 };
 	gpul_error err = { 0 };
@@ -119,8 +142,13 @@ static int run(const char *folder, gpul_driver_choice driver, const char *out)
 		perror(out);
 		return 1;
 	}
+	if (hashes && !(r.oracle = open_oracle(&r, hashes))) {
+		perror(hashes);
+		fclose(r.dump);
+		return 1;
+	}
 	int bad = forms_each(folder, run_one, &r);
-	if (fclose(r.dump))
+	if (fclose(r.dump) || (r.oracle && fclose(r.oracle)))
 		bad = 1;
 	gpul_context_close(&r.context);
 	fprintf(stderr, "forms: %u ran, %u refused on %s\n", r.ran, r.refused, r.drv->name);
@@ -194,28 +222,85 @@ static int compare(const char *folder, const char *reference, const char *other)
 	return bad;
 }
 
+/* ---- check: a dump and the committed results of a GPU
+ * ---------------------------------------------------- */
+
+struct checking {
+	const char *oracle;
+	struct form_dump dump;
+	unsigned passed, failed, without;  /* without: forms that the file does not have */
+};
+
+static int check_one(const struct form *f, void *user)
+{
+	struct checking *c = user;
+	struct form_result result = form_dump_find(&c->dump, f->name);
+	const form_verdict v = result.bytes ? form_oracle_compare(c->oracle, f, result.bytes) : FORM_DIFFERS;
+
+	if (v == FORM_OUTDATED || v == FORM_UNKNOWN) {
+		printf("skip %s: %s\n", f->title,
+		       v == FORM_UNKNOWN ? "not in the file" : "the form has changed since the run on a GPU");
+		c->without++;
+	} else if (!result.bytes || v == FORM_DIFFERS) {
+		printf("FAIL %s (%s): %s\n", f->title, f->name,
+		       result.bytes ? "differs from the GPU" : "the driver refused it");
+		c->failed++;
+	} else {
+		c->passed++;
+	}
+	return 0;
+}
+
+static int check(const char *folder, const char *file, const char *dump)
+{
+	struct checking c = { 0 };
+	gpul_error err = { 0 };
+	gpul_file text;
+	int bad = 1;
+
+	if (gpul_file_open(file, &text, &err)) {
+		fprintf(stderr, "forms: %s\n", err.text);
+		return 1;
+	}
+	c.oracle = text.bytes;
+	if (form_dump_open(dump, &c.dump, &err))
+		fprintf(stderr, "forms: %s\n", err.text);
+	else
+		bad = forms_each(folder, check_one, &c) || c.failed || c.passed == 0;
+	form_dump_close(&c.dump);
+	gpul_file_close(&text);
+	printf("%u passed, %u failed, %u skipped\n", c.passed, c.failed, c.without);
+	return bad;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option known[] = { { "driver", required_argument, NULL, 'd' },
 					       { "out", required_argument, NULL, 'o' },
+					       { "write-hashes", required_argument, NULL, 'w' },
 					       { NULL, 0, NULL, 0 } };
 	gpul_driver_choice driver = GPUL_DRIVER_AUTO;
-	const char *out = NULL;
+	const char *out = NULL, *hashes = NULL;
 	int usage = 0;
 
 	for (int opt; (opt = getopt_long(argc, argv, "", known, NULL)) != -1;) {
 		if (opt == 'o')
 			out = optarg;
+		else if (opt == 'w')
+			hashes = optarg;
 		else
 			usage |= opt != 'd' || !gpul_driver_choice_parse(optarg, &driver);
 	}
 	argc -= optind;
 	argv += optind;
 	if (!usage && argc == 2 && !strcmp(argv[0], "run") && out)
-		return run(argv[1], driver, out);
+		return run(argv[1], driver, out, hashes);
 	if (!usage && argc == 4 && !strcmp(argv[0], "compare"))
 		return compare(argv[1], argv[2], argv[3]);
-	fprintf(stderr, "usage: forms run FOLDER --driver nvidia|soft --out DUMP\n"
-			"       forms compare FOLDER REFERENCE OTHER\n");
+	if (!usage && argc == 4 && !strcmp(argv[0], "check"))
+		return check(argv[1], argv[2], argv[3]);
+	fprintf(stderr, "usage: forms run FOLDER --driver nvidia|soft --out DUMP [--write-hashes FILE]\n"
+			"       forms compare FOLDER REFERENCE OTHER\n"
+			"       forms check FOLDER FILE DUMP\n");
 	return 2;
 }

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "tests/gpu/forms.h"
+#include "tests/gpu/form_oracle.h"
 
 static bool agrees(form_check check, double bound, uint64_t a, uint64_t b, size_t bytes)
 {
@@ -84,6 +84,41 @@ static void finds_each_form_in_a_dump_by_its_whole_name(void **state)
 	unlink(path);
 }
 
+/* Write a form's line, change it, and compare the result with it. */
+static void compares_a_result_with_the_line_of_a_gpu(void **state)
+{
+	static const uint32_t operands[4] = { 1, 2, 3, 1 };  /* the last row repeats row 0 */
+	uint32_t result[4] = { 0x3f800000, 0x40000000, 0x40400000, 0x3f800000 };
+	struct form f = { .name = "rcp", .rows = 4, .in_bytes = 4, .out_bytes = 4, .check = FORM_BITS,
+			  .ptx = { .bytes = "ptx", .n_bytes = 3 }, .in = { .bytes = operands, .n_bytes = 16 } };
+	char *text = NULL;
+	size_t n;
+
+	(void)state;
+	for (f.check = FORM_BITS; f.check <= FORM_F32; f.check += FORM_F32) {
+		FILE *to = open_memstream(&text, &n);
+
+		f.bound = 1;
+		fputs("# comment\nrcp_ 0 bits 0\n", to);
+		form_oracle_write(to, &f, result);
+		fclose(to);
+		assert_int_equal(form_oracle_compare(text, &f, result), FORM_AGREES);
+		result[1] ^= 1;  /* one ULP */
+		assert_int_equal(form_oracle_compare(text, &f, result),
+				 f.check == FORM_BITS ? FORM_DIFFERS : FORM_AGREES);
+		result[1] ^= 3;  /* two ULP and more */
+		assert_int_equal(form_oracle_compare(text, &f, result), FORM_DIFFERS);
+		result[1] ^= 2;
+		f.in.n_bytes = 12;
+		assert_int_equal(form_oracle_compare(text, &f, result), FORM_OUTDATED);
+		f.in.n_bytes = 16;
+		assert_int_equal(form_oracle_compare("# comment\nrcp_ 0 bits 0\n", &f, result), FORM_UNKNOWN);
+		text[n - 3] = text[n - 3] == '0' ? 'f' : '0';
+		assert_int_equal(form_oracle_compare(text, &f, result), FORM_DIFFERS);
+		free(text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -92,6 +127,7 @@ int main(void)
 		cmocka_unit_test(nan_equals_nan_and_infinity_equals_itself),
 		cmocka_unit_test(compares_with_an_absolute_bound),
 		cmocka_unit_test(finds_each_form_in_a_dump_by_its_whole_name),
+		cmocka_unit_test(compares_a_result_with_the_line_of_a_gpu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
