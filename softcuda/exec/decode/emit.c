@@ -16,6 +16,15 @@ static void print_opcode(const struct decoder *d, char *buf, size_t bytes)
 					 gpul_ptx_mod_text(d->m, d->in->mods[k]));
 }
 
+/* A modifier that vocabulary.h lacks: the instruction may have a form of a newer PTX, with other operands. */
+static bool has_unknown_modifier(const gpul_ptx_inst *in)
+{
+	for (unsigned k = 0; k < in->n_mods; k++)
+		if (in->mods[k] >= GPUL_PTX_MOD_EXTRA)
+			return true;
+	return false;
+}
+
 bool gpul_decode_fail(struct decoder *d, gpul_status status, const char *fmt, ...)
 {
 	char inst[80] = "", what[140];
@@ -25,6 +34,8 @@ bool gpul_decode_fail(struct decoder *d, gpul_status status, const char *fmt, ..
 	vsnprintf(what, sizeof what, fmt, ap);
 	va_end(ap);
 	print_opcode(d, inst, sizeof inst);
+	if (status == GPUL_EFORMAT && has_unknown_modifier(d->in))
+		status = GPUL_EUNSUPPORTED;
 	gpul_fail(d->err, status, 0, "%.60s:%u: %s: %s", d->p->file_name, d->in->line, inst,
 		  what);
 	return false;

@@ -81,6 +81,19 @@ static void calltargets_limit_what_a_pointer_reaches(void **state)
 	       refusal_of_k);
 }
 
+/* cp.async.bulk with .ignore_oob (PTX 9.2) has two more operands. */
+static void an_unknown_modifier_refuses_only_its_kernel(void **state)
+{
+	char *why = rig_refusal(PTX_HEADER KERNEL_OUT("k")
+				"cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.ignore_oob "
+				"[%r1], [%o], 16, 0, 4, [%r2]; ret; }\n",
+				"k");
+
+	(void)state;
+	assert_non_null(strstr(why, ".ignore_oob"));
+	free(why);
+}
+
 static void a_refused_kernel_cannot_be_launched(void **state)
 {
 	struct rig *r =
@@ -104,6 +117,7 @@ int main(void)
 		cmocka_unit_test(a_kernel_is_refused_for_what_its_calls_reach),
 		cmocka_unit_test(a_pointer_reaches_functions_of_its_prototype),
 		cmocka_unit_test(calltargets_limit_what_a_pointer_reaches),
+		cmocka_unit_test(an_unknown_modifier_refuses_only_its_kernel),
 		cmocka_unit_test(a_refused_kernel_cannot_be_launched),
 	};
 
