@@ -200,8 +200,8 @@ def main():
     os.umask(0o022)
     refused = first_unwritable(f"{args.destdir}{args.prefix}")
     if refused:
-        sys.exit(f"install.py: no permission to write to {refused}: run  sudo {ninja(args.build)} install  or choose another "
-                 f"folder:  ./configure.py --prefix ~/.local && {ninja(args.build)} install")
+        sys.exit(f"install.py: no permission to write to {refused}: run 'sudo {ninja(args.build)} install', or choose "
+                 f"another folder: './configure.py --prefix ~/.local && {ninja(args.build)} install'")
     try:
         install(args.build, args.prefix, args.destdir, args.cuda, args.libraries, args.link_cuda)
         give_back(args.build)

@@ -195,8 +195,8 @@ class Permission(unittest.TestCase):
     def test_one_line_gives_the_commands_if_the_prefix_is_not_writable(self):
         with mock.patch.object(install, "install", side_effect=AssertionError("files were written")), \
              mock.patch.object(os, "access", lambda path, mode: path != "/usr/local"):
-            self.assertRaisesRegex(SystemExit, r"^install.py: no permission to write to /usr/local: run  sudo ninja install  or choose another "
-                                               r"folder:  \./configure.py --prefix ~/.local && ninja install$", self.run_install)
+            self.assertRaisesRegex(SystemExit, r"^install.py: no permission to write to /usr/local: run 'sudo ninja install', or choose "
+                                               r"another folder: '\./configure.py --prefix ~/.local && ninja install'$", self.run_install)
             self.assertRaisesRegex(SystemExit, "sudo ninja -f out/build.ninja install", self.run_install, "--build", "out")
 
     @unittest.skipIf(os.geteuid(), "needs root")
