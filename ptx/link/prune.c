@@ -163,6 +163,11 @@ static void put(struct out *o, const char *from, const char *to)
 	o->at += to - from;
 }
 
+static void put_text(struct out *o, const char *text)
+{
+	put(o, text, text + strlen(text));
+}
+
 static void put_lines(struct out *o, const char *from, const char *to)
 {
 	while (from < to && (from = memchr(from, '\n', (size_t)(to - from)))) {
@@ -195,10 +200,10 @@ static bool write_text(gpul_ptx_text *t, const ptx_prune_item *items, size_t n_i
 		at = i->end;
 		if (is_failing(i)) {
 			if (!declared)
-				put(&o, DECLARE_NOT_LINKED, DECLARE_NOT_LINKED + strlen(DECLARE_NOT_LINKED));
+				put_text(&o, DECLARE_NOT_LINKED);
 			declared = true;
 			put(&o, i->start, i->body);
-			put(&o, CALL_NOT_LINKED, CALL_NOT_LINKED + strlen(CALL_NOT_LINKED));
+			put_text(&o, CALL_NOT_LINKED);
 			put_lines(&o, i->body, i->end);
 		} else if (i->reached) {
 			put(&o, i->start, i->end);
