@@ -324,6 +324,31 @@ static void mixed_precision_adds_in_f32(void **state)
 	}
 }
 
+/* For every NaN in one operand, the others 1: the results of an H200.  Its out-of-bounds NaN count in a and b only. */
+static void oob_nan_makes_a_product_zero(void **state)
+{
+	static const struct {
+		unsigned op, one, least_nan;
+	} rows[] = { { OP_FMA_OOB_F16, 0x3c00, 0x7c01 }, { OP_FMA_OOB_BF16, 0x3f80, 0x7f81 } };
+
+	(void)state;
+	for (const struct rig_build *b = rig_builds(); b->name; b++)
+		for (unsigned k = 0; k < 2; k++)
+			for (unsigned h = rows[k].least_nan; h < 0x10000; h++) {
+				struct rig *r = rig_reset(1);
+
+				if ((h & 0x7fff) < rows[k].least_nan)
+					continue;
+				for (unsigned slot = SLOT_A; slot <= SLOT_C; slot++) {
+					for (unsigned s = SLOT_A; s <= SLOT_C; s++)
+						rig_set(r, s, 0, 16, s == slot ? h : rows[k].one);
+					rig_run(r, b, rows[k].op, 0, 0, 0);
+					assert_int_equal(rig_get(r, SLOT_D, 0, 16),
+							 (h & 0x7fff) == 0x7ff7 && slot != SLOT_C ? 0 : 0x7fff);
+				}
+			}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -335,6 +360,7 @@ int main(void)
 		cmocka_unit_test(comparisons_set_predicates_and_words),
 		cmocka_unit_test(packed_comparisons_write_one_predicate_per_half),
 		cmocka_unit_test(mixed_precision_adds_in_f32),
+		cmocka_unit_test(oob_nan_makes_a_product_zero),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
