@@ -189,6 +189,27 @@ static void finds_shared_arrays_of_the_module_by_name(void **state)
 	}
 }
 
+static void skips_initializers(void **state)
+{
+	const char *text = HEAD ".global .b8 a[2][2] = {{1, 2}, /* } */ {3, 4}}, b = 5, c[] = {6, 7, 8};\n"
+				".const .f32 d[1] = {0f3F800000}; // }\n"
+				".shared .b32 s[6];\n"
+				".entry k() { mov.u64 %rd1, s; ret; }\n";
+	gpul_error err = { 0 };
+	gpul_ptx_module *m = heads_of(text, &err), *cut = NULL;
+	static const uint64_t bytes[] = { 4, 1, 3, 4, 24 };
+
+	(void)state;
+	assert_non_null(m);
+	assert_int_equal(m->n_vars, 5);
+	for (uint32_t i = 0; i < m->n_vars; i++)
+		assert_int_equal(m->vars[i].bytes, bytes[i]);
+	assert_int_equal(m->funcs[0].n_vars, 1);
+	gpul_ptx_module_destroy(m);
+	text = HEAD ".global .b8 a[2] = {1, 2";
+	assert_int_equal(gpul_ptx_parse_heads(text, strlen(text), "k.ptx", &cut, &err), GPUL_EFORMAT);
+}
+
 static void reports_a_body_that_is_cut_short(void **state)
 {
 	static const char *const bad[] = {
@@ -223,6 +244,7 @@ int main(void)
 		cmocka_unit_test(agrees_with_the_whole_parser_on_the_corpus),
 		cmocka_unit_test(ignores_braces_and_directives_in_comments_and_strings_of_bodies),
 		cmocka_unit_test(finds_shared_arrays_of_the_module_by_name),
+		cmocka_unit_test(skips_initializers),
 		cmocka_unit_test(reports_a_body_that_is_cut_short),
 	};
 
