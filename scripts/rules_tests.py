@@ -218,7 +218,7 @@ def write_fuzzers(w):
         w.build(exe, "sh", inputs, command=f"clang {FUZZ_FLAGS.format(kind='fuzzer')} {words(inputs, '-o', exe)} -ldl -lpthread "
                                            f"-lm -Wl,--as-needed {part_libraries(w)}")
         w.build(f"fuzz-{name}", "console", needs=[exe, seeds],
-                command=f"mkdir -p {words(found)} && {words(exe, dictionary, '-max_len=4096', found, folders)}")
+                command=f"mkdir -p {words(found)} && {words(exe, dictionary, '-max_len=65536', found, folders)}")
         w.tests.append(("fuzz", f"fuzz/{name} over its corpus", words(exe, "-runs=0", folders), [exe, seeds]))
 
 

@@ -30,6 +30,24 @@ MANGLED = ["6vecaddPKdS0_Pdi", "4axpyIdEvT_PKS0_PS0_i", "N6shapes6insideENS_3box
            "3runIZ4mainEUlfE_EvT_PfMN1a1bEFvA4_iE", "1fIJifdEEvDpT_St4pairIKSsSaIcEE", "1gIXadL_Z1hIiEvT_EEDv4_fEvS0_Dn"]
 
 
+DEEP = ["L", "X", "LX", "I", "N", "P", "ad", "cv", "Ul"]  # units of names that nest deeply
+
+
+def offload(image, version=1):
+    """An offload binary of clang with one image."""
+    n_bytes = (72 + len(image) + 7) // 8 * 8
+    return (b"\x10\xff\x10\xad" + struct.pack("<IQQQ", version, n_bytes, 32, 40 if version == 1 else 1)
+            + struct.pack("<HHIQQQQ", 0, 0, 0, 72, 0, 72, len(image)) + image).ljust(n_bytes, b"\0")
+
+
+def note(tool=b"ptxas", version=b"Cuda compilation tools, release 13.0, V13.0.88", options=b"-arch sm_100f -m 64 "):
+    """A note about a tool, as in the section .note.nv.tkinfo."""
+    texts = b"\0" + tool + b"\0" + version + b"\0" + options + b"\0"
+    at = 2 + len(tool)
+    desc = struct.pack("<6I", 2, 0, 1, at, 0, at + len(version) + 1) + texts
+    return struct.pack("<III", 12, len(desc), 2000) + b"NVIDIA Corp\0" + desc.ljust((len(desc) + 3) // 4 * 4, b"\0")
+
+
 def cubin(**how):
     """An input of fuzz_cubin: one byte that selects the ABI, and the bytes after e_version."""
     whole = forge.cubin(**how)
@@ -105,12 +123,16 @@ def seeds():
     archives = [forge.archive(forge.member("a.o/", o)) for o in objects[:2]]
     archives += [forge.archive(forge.member("//", b"a_long_name_of_a_member.o/\n"), forge.member("/0", forge.cubin())),
                  forge.archive(forge.member("#1/8", b"name.ptx" + TINY_PTX), forge.member("/", b"\0" * 4))]
-    yield "images", [fatbin, small, *objects, *archives, forge.cubin(), forge.cubin(7), PTX]
+    nested = forge.archive(forge.member("in.a/", archives[0]), forge.member("k.ptx/", TINY_PTX))
+    clang = [offload(TINY_PTX), offload(small, 2) + offload(forge.cubin()), forge.host(offload(TINY_PTX), section=".llvm.offloading")]
+    yield "images", [fatbin, small, *objects, *archives, forge.cubin(), forge.cubin(7), PTX, PTX + b"\0\0", nested, *clang,
+                     small + b"junk" + small, forge.archive(*[forge.member("k.ptx/", TINY_PTX)] * 200)]
     yield "package", packages()
-    yield "archive", [a[8:] for a in archives]
+    yield "archive", [a[8:] for a in (*archives, nested, forge.archive(forge.member("x/", b"\x7fELF junk"), forge.member("y/", PTX)))]
     yield "fatbin", [*entries, b"".join(entries[:4])]
-    yield "elf", [o[24:] for o in objects]
-    yield "cubin", [cubin(), cubin(abi=7), cubin(relocatable=True), cubin(params=[]),
+    yield "elf", [o[24:] for o in (*objects, clang[2])]
+    notes = forge.Section(".note.nv.tkinfo", note(b"nvlink") + note(), kind=7)
+    yield "cubin", [cubin(), cubin(abi=7), cubin(sections=[*forge.cubin_sections(), notes]), cubin(relocatable=True), cubin(params=[]),
                     cubin(info=forge.attribute(0x45, struct.pack("<IHHHH", 0, 0, 0, 8000, 0)) + forge.attribute(0x3D, b"\2\0\0\0" * 3))]
     yield "ptx_kernels", [PTX, TINY_PTX]
     yield "ptx_link", ["\x01".join(modules).encode() for modules in TO_LINK]
@@ -120,7 +142,7 @@ def seeds():
     yield "ipc_server", conversations()
     yield "fifo", fifo_acts()
     yield "rdma_oob", oob_frames()
-    yield "mangled", [c.encode() for c in MANGLED]
+    yield "mangled", [c.encode() for c in MANGLED] + [("1fIX" + unit * (20000 // len(unit))).encode() for unit in DEEP]
     yield "cxx_params", [c.encode() for c in CPLUSPLUS]
 
 
