@@ -6,7 +6,7 @@
  *     .nv.shared.<kernel>    its size is the static shared memory
  *     .nv.constant0.<kernel> its size is the constant bank
  *     .text.<kernel>         the sections above give its index in sh_info, so no names are compared;
- *                            some older cubins have the registers in its own sh_info
+ *                            hand-written ones have the registers in its own sh_info
  *     .note.nv.tkinfo        version and options of ptxas (since CUDA 12.8)
  *
  * Seen so in cubins of ptxas 11.8, 12.4 and 13.0 for sm_75 to sm_120, linked and relocatable.  That
@@ -218,8 +218,7 @@ static gpul_status read_section(reader *r, uint32_t i, gpul_error *err)
 	} else if (gpul_cubin_is_named(&r->c, &s, ".text.")) {
 		if (r->c.older && r->facts[i].info.barriers == 0)
 			r->facts[i].info.barriers = (uint32_t)(s.sh_flags >> 20 & 0x7f);
-		if (r->c.older)
-			r->facts[i].info.registers = s.sh_info >> 24;
+		r->facts[i].info.registers = s.sh_info >> 24;
 	} else if (gpul_cubin_is_named(&r->c, &s, ".nv.shared.")) {
 		f->info.shared_bytes = static_shared(r, &s);
 	} else if (gpul_cubin_is_named(&r->c, &s, ".nv.constant0.")) {
