@@ -19,11 +19,11 @@ static const char kernels[] = PTX_HEADER
 			      "L: ld.acquire.gpu.global.u32 %r1, [%x]; setp.eq.u32 %p1, %r1, 0; @%p1 bra L;\n"
 			      "st.global.u32 [%mine], %r1; ret; }\n";
 
-/* As many blocks as an H200 holds can wait for one of them. */
+/* More blocks than a worker starts soon (256) can wait for one of them. */
 static void many_blocks_may_wait_for_the_last_one(void **state)
 {
 	static const struct { unsigned workers, blocks, threads;
-	} rows[] = { { 1, 600, 32 }, { 2, 600, 32 }, { 2, 4224, 1 }, { 2, 264, 1024 } };
+	} rows[] = { { 1, 600, 32 }, { 2, 600, 32 }, { 2, 2000, 1 } };
 
 	(void)state;
 	for (unsigned k = 0; k < sizeof rows / sizeof rows[0]; k++) {
@@ -31,7 +31,10 @@ static void many_blocks_may_wait_for_the_last_one(void **state)
 		struct rig *r = rig_open_with(kernels, rows[k].workers, 0);
 		uint32_t *out = rig_memory(r, n * 4), *flag = rig_memory(r, 4);
 
-		rig_expect_ok(r, "gathers", rows[k].blocks, rows[k].threads, out, (uintptr_t)flag);
+		gpul_exec_launch *l = rig_start(r, "gathers", rows[k].blocks, rows[k].threads, 0, out, (uintptr_t)flag);
+
+		gpul_exec_launch_wait(l, 200000, NULL);  /* rig_finish() waits 20 s only, too little for ThreadSanitizer */
+		assert_int_equal(rig_finish(r, l), GPUL_EXEC_OK);
 		for (unsigned i = 0; i < n; i++)
 			assert_int_equal(out[i], 7);
 		rig_close(r);
