@@ -223,10 +223,11 @@ static void lanes_do_not_join_lanes_whose_vote_is_complete(void **state)
 		"setp.eq.u32 %p1, %r1, 1; @%p1 bra B; setp.eq.u32 %p1, %r1, 2; @%p1 bra C; setp.eq.u32 %p1, %r1, 3; @%p1 bra D;\n"
 		"bra VOTE;\n"
 		"B: nanosleep.u32 10; call function, (%r8); bra END;\n"
-		"C: nanosleep.u32 10; add.u32 %r3, %r3, 1; @%p6 bra VOTE; add.u32 %r3, %r3, 1;\n"
+		"C: nanosleep.u32 10; add.u32 %r3, %r3, 1; @%p6 bra VOTE; bra FAR;\n"
 		"VOTE: vote.sync.ballot.b32 %r9, %p5, %r8;\n"
 		"END: st.global.u32 [%mine], %r9; ret;\n"
-		"D: nanosleep.u32 10; nanosleep.u32 10; nanosleep.u32 10; bra VOTE; }";
+		"D: nanosleep.u32 10; nanosleep.u32 10; nanosleep.u32 10; bra VOTE;\n"
+		"FAR: add.u32 %r3, %r3, 1; bra VOTE; }";
 	struct rig *r = rig_open(ptx);
 	uint32_t *out = rig_memory(r, 32 * 4);
 
