@@ -52,10 +52,24 @@ load helper
 		root = tree.fromstring(raw)
 		paths = [p.get("class") for p in root.iter("{http://www.w3.org/2000/svg}path")]
 		for curve in ("shared", "shared relaxed", "lanes", "lanes relaxed"):
-		    assert paths.count(curve) == 1 + 2 * 2, (curve, paths)  # legend; two sizes, with and without sync
+		    assert paths.count(curve) == 1 + 2 * (2 if 'relaxed' in curve else 3), (curve, paths)  # legend; two sizes
 		titles = [t.text for t in root.iter("{http://www.w3.org/2000/svg}title")]
-		assert sum("4 slots, 4 threads" in t for t in titles) == 8, titles
+		assert sum("4 slots, 4 threads" in t for t in titles) == 10, titles
 		assert "peer" not in paths and "<script" not in raw and "prefers-color-scheme: dark" in raw
+	END
+	works fifo bench --sizes 1,2,4,8,16 --parallel 1 --triggers 2 --repeat 2 --plot wide.svg
+	python3 - <<-'END'
+		import xml.etree.ElementTree as E
+		svg = "{http://www.w3.org/2000/svg}"
+		root = E.parse("wide.svg").getroot()
+		assert int(root.get("width")) < 1300, "more than four panels side by side"
+		texts = [t.text for t in root.iter(svg + "text")]
+		for size in (1, 2, 4, 8, 16):
+			for kind in ("push", "push + sync each", "latency, push to sync"):
+				assert f"{kind}, {size} slot{'s' * (size > 1)}" in texts, (kind, size)
+		marks = {(e.tag[len(svg):], e.get("class")) for e in root.iter() if "dot" in (e.get("class") or "").split()}
+		assert marks == {("rect", "dot shared"), ("rect", "dot shared relaxed"), ("circle", "dot lanes"), ("circle", "dot lanes relaxed")}, marks
+		assert any("spread" in (p.get("class") or "") for p in root.iter(svg + "path"))
 	END
 	fails 1 "already exists" fifo bench --plot p.svg
 	works fifo bench --sizes 1 --parallel 1 --triggers 2 --repeat 1 --plot p.svg --force --json

@@ -237,7 +237,7 @@ static void percentiles_are_measured_times(void **state)
 		assert_int_equal(latency.ns[i], of_thousand[i]);
 	fifo_latency_of(&one, 1, &latency);
 	for (int i = 0; i < FIFO_N_PERCENTILES; i++)
-		assert_int_equal(latency.ns[i], -7);
+		assert_int_equal(latency.ns[i], 0);  /* the error of two clocks, not a time */
 }
 
 /* ---- figures of a GPU and of the peer -------------------------------------------- */

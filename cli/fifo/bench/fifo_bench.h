@@ -179,7 +179,8 @@ gpul_status fifo_bench_parse(const struct cli_args *args, struct fifo_bench_requ
 
 /* Compute median, minimum and maximum of n >= 1 rates; sorts the array. */
 struct fifo_rate fifo_rate_of(double *per_s, unsigned n);
-/* Compute percentiles of n >= 1 times (nearest rank); sorts the array. */
+/* Compute percentiles of n >= 1 times (nearest rank); sorts the array.  A time below 0, which the error of two clocks can
+ * cause, counts as 0. */
 void fifo_latency_of(int64_t *ns, uint64_t n, struct fifo_latency *out);
 
 /* Figures of the fastest public FIFO, in million triggers per second, measured once on an H200; 0: not measured.  Its

@@ -35,6 +35,8 @@ void fifo_latency_of(int64_t *ns, uint64_t n, struct fifo_latency *out)
 		/* In integer thousandths, because a product of doubles could be slightly above the exact rank. */
 		const uint64_t per_mille = (uint64_t)lround(fifo_percentiles[i] * 10);
 
-		out->ns[i] = ns[(n * per_mille + 999) / 1000 - 1];
+		const int64_t value = ns[(n * per_mille + 999) / 1000 - 1];
+
+		out->ns[i] = value > 0 ? value : 0;
 	}
 }

@@ -26,7 +26,7 @@ const struct cli_opt fifo_bench_opts[] = {
 	[OPT_TRIGGERS] = { "triggers", "N",
 		"triggers per thread (default: the larger of 1000 and 10 x size)", NULL },
 	[OPT_PLOT] = { "plot", "FILE",
-		"also draw the throughput as SVG; - is stdout, without the tables", CLI_FILES },
+		"also draw throughput and latency as SVG; - is stdout, without the tables", CLI_FILES },
 	[OPT_FORCE] = { "force", NULL, "replace FILE if it exists", NULL },
 	[OPT_BATCH] = { "batch", "N",
 		"at most N triggers between two releases (default: 64; warp push: 1024)", NULL },

@@ -1,12 +1,15 @@
-/* fifo_bench_svg.c — the throughput of gpuload fifo bench as an SVG file.
+/* fifo_bench_svg.c — throughput and latency of gpuload fifo bench as an SVG file.
  *
  *       LEFT   PANEL      GAP   PANEL      ...
- *             ┌──────────┐     ┌──────────┐
- *      push   │ 1 slot   │     │ 128 slots│      one panel per size; x is the number of threads, y is the rate in
- *             └──────────┘     └──────────┘      triggers per second; both axes are logarithmic, equal in all panels
- *             ┌──────────┐     ┌──────────┐
- *      + sync │          │     │          │
- *             └──────────┘     └──────────┘     */
+ *              ┌──────────┐     ┌──────────┐
+ *      push    │ 1 slot   │     │ 128 slots│     one column of panels per size, ACROSS columns side by side, then the next
+ *              └──────────┘     └──────────┘     sizes below; x is the number of threads; y is the rate in triggers per
+ *              ┌──────────┐     ┌──────────┐     second, or the latency; the axes are logarithmic, equal in all panels of
+ *      + sync  │          │     │          │     a kind
+ *              └──────────┘     └──────────┘
+ *              ┌──────────┐     ┌──────────┐     a vertical bar is the spread: from the slowest to the fastest run; of
+ *      latency │          │     │          │     the latency, from the median to the 99th percentile
+ *              └──────────┘     └──────────┘     */
 #include <math.h>
 #include <stdio.h>
 
@@ -14,25 +17,33 @@
 #include "cli/lib/svg.h"
 
 enum { LEFT = 74, PANEL = 250, GAP = 22, RIGHT = 24, TOP = 124, HEIGHT = 220, ROW = HEIGHT + 62, INSIDE = 18 };
-enum { MOST_SIZES = 16, LEGEND_Y = 66 };
+enum { MOST_SIZES = 16, ACROSS = 4, LEGEND_Y = 66 };
 
-/* For readers who cannot distinguish colours, points differ in shape, too: squares for shared, discs for lanes. */
+/* The panels of a size, from top to bottom. */
+enum metric { PUSH, PUSH_SYNC, LATENCY, N_METRICS };
+
+/* For readers who cannot distinguish colours, points differ in shape, too: squares for shared, circles for lanes, filled for
+ * release order; a triangle for the peer. */
 /* clang-format off */
 static const char style[] =
 	"  path.relaxed { stroke-width: 1.3; stroke-dasharray: 6 4; }\n"
 	"  path.peer { stroke: #6e7781; stroke-dasharray: 2 4; }\n"
 	"  path.shared { stroke: #0550ae; }\n"
 	"  path.lanes { stroke: #bc4c00; }\n"
-	"  .dot.shared { fill: #0550ae; }\n"
-	"  .dot.lanes { fill: #bc4c00; }\n"
-	"  .dot.peer { fill: #6e7781; }\n"
+	"  path.spread { stroke-width: 1; stroke-dasharray: none; opacity: 0.7; }\n"
+	"  .dot { stroke-width: 1.4; }\n"
+	"  .dot.shared { fill: #0550ae; stroke: #0550ae; }\n"
+	"  .dot.lanes { fill: #bc4c00; stroke: #bc4c00; }\n"
+	"  .dot.peer { fill: #6e7781; stroke: #6e7781; }\n"
+	"  .dot.relaxed { fill: #ffffff; }\n"
 	"  @media (prefers-color-scheme: dark) {\n"
 	"    path.peer { stroke: #9198a1; }\n"
 	"    path.shared { stroke: #79c0ff; }\n"
 	"    path.lanes { stroke: #ffa657; }\n"
-	"    .dot.shared { fill: #79c0ff; }\n"
-	"    .dot.lanes { fill: #ffa657; }\n"
-	"    .dot.peer { fill: #9198a1; }\n"
+	"    .dot.shared { fill: #79c0ff; stroke: #79c0ff; }\n"
+	"    .dot.lanes { fill: #ffa657; stroke: #ffa657; }\n"
+	"    .dot.peer { fill: #9198a1; stroke: #9198a1; }\n"
+	"    .dot.relaxed { fill: #0d1117; }\n"
 	"  }\n";
 /* clang-format on */
 
@@ -45,8 +56,11 @@ struct plot {
 	struct out *o;
 	unsigned size[MOST_SIZES], n_sizes;
 	double threads_log[2];  /* log2 of the smallest and the largest number of threads */
-	int decade[2];          /* log10 of the rate at the bottom and at the top, in million triggers per second */
+	int decade[2][2];       /* log10 of the bottom and the top: of the rates in M/s, of the latency in us */
 };
+
+/* A point of a curve: the value and its spread; value 0: there is none. */
+struct point { double value, least, most; };
 
 static const char *class_of(enum curve curve)
 {
@@ -58,22 +72,50 @@ static bool is_relaxed(enum curve curve)
 	return curve == SHARED_RELAXED || curve == LANES_RELAXED;
 }
 
-/* Rate of a curve in a row, in million triggers per second; 0: not measured, or the row belongs to another curve. */
-static double value_of(const struct plot *p, const struct fifo_row *row, enum curve curve, bool sync)
+/* The point of a curve in a row; none if it was not measured, or the row belongs to another curve. */
+static struct point point_of(const struct plot *p, const struct fifo_row *row, enum curve curve, enum metric metric)
 {
 	const struct fifo_peer *peer = fifo_peer_of(row->config);
 	const enum fifo_mode mode = curve < LANES_RELAXED ? FIFO_SHARED : FIFO_LANES;
-	const enum fifo_op relaxed = sync ? FIFO_PUSH_SYNC : FIFO_PUSH;
+	const enum fifo_op op = (metric == PUSH ? FIFO_PUSH : FIFO_PUSH_SYNC) + (is_relaxed(curve) ? 0 : 1);
+	const struct fifo_rate *rate = &row->rate[op];
+	const int64_t *ns = row->latency.to_sync.ns;
+	double known;
 
-	if (curve == PEER)
-		return p->result->interprets || !peer ? 0 : sync ? peer->push_sync : peer->push;
-	return row->mode != mode ? 0 : row->rate[is_relaxed(curve) ? relaxed : relaxed + 1].median / 1e6;
+	if (curve == PEER) {
+		known = p->result->interprets || !peer || metric == LATENCY ? 0 : metric == PUSH ? peer->push : peer->push_sync;
+		return (struct point){ known, known, known };
+	}
+	if (row->mode != mode || (metric == LATENCY && is_relaxed(curve)))
+		return (struct point){ 0 };
+	if (metric == LATENCY)
+		return (struct point){ (double)ns[0] / 1e3, (double)ns[0] / 1e3, (double)ns[2] / 1e3 };
+	return (struct point){ rate->median / 1e6, rate->least / 1e6, rate->most / 1e6 };
+}
+
+/* The decades around the points of the metrics from `first` to `last`. */
+static void find_decades(const struct plot *p, enum metric first, enum metric last, int decade[2])
+{
+	double least = INFINITY, most = 0;
+
+	for (unsigned i = 0; i < p->result->n_rows; i++) {
+		for (int curve = 0; curve < N_CURVES * N_METRICS; curve++) {
+			const enum metric metric = (enum metric)(curve % N_METRICS);
+			const struct point at = point_of(p, &p->result->row[i], (enum curve)(curve / N_METRICS), metric);
+
+			if (metric < first || metric > last || at.value <= 0)
+				continue;
+			least = fmin(least, at.least > 0 ? at.least : at.value);
+			most = fmax(most, at.most);
+		}
+	}
+	decade[0] = most > 0 ? (int)floor(log10(least)) : 0;
+	decade[1] = most > 0 ? (int)ceil(log10(most)) : 1;
+	decade[1] += decade[1] == decade[0];
 }
 
 static void find_ranges(struct plot *p)
 {
-	double least = INFINITY, most = 0;
-
 	p->threads_log[0] = INFINITY;
 	for (unsigned i = 0; i < p->result->n_rows; i++) {
 		const struct fifo_row *row = &p->result->row[i];
@@ -86,29 +128,21 @@ static void find_ranges(struct plot *p)
 			p->size[p->n_sizes++] = row->config.size;
 		p->threads_log[0] = fmin(p->threads_log[0], threads);
 		p->threads_log[1] = fmax(p->threads_log[1], threads);
-		for (int curve = 0; curve < 2 * N_CURVES; curve++) {
-			const double value = value_of(p, row, (enum curve)(curve / 2), curve % 2);
-
-			least = value > 0 ? fmin(least, value) : least;
-			most = fmax(most, value);
-		}
 	}
-	p->decade[0] = (int)floor(log10(least));
-	p->decade[1] = (int)ceil(log10(most));
-	if (p->decade[1] == p->decade[0])
-		p->decade[1]++;
+	find_decades(p, PUSH, PUSH_SYNC, p->decade[0]);
+	find_decades(p, LATENCY, LATENCY, p->decade[1]);
 }
 
 /* ---- coordinates ---------------------------------------------------------------------- */
 
 static int panel_x(unsigned s)
 {
-	return LEFT + (int)s * (PANEL + GAP);
+	return LEFT + (int)(s % ACROSS) * (PANEL + GAP);
 }
 
-static int panel_y(bool sync)
+static int panel_y(unsigned s, enum metric metric)
 {
-	return TOP + (sync ? ROW : 0);
+	return TOP + ((int)(s / ACROSS) * N_METRICS + (int)metric) * ROW;
 }
 
 static double x_of(const struct plot *p, unsigned s, unsigned threads)
@@ -119,34 +153,36 @@ static double x_of(const struct plot *p, unsigned s, unsigned threads)
 	return panel_x(s) + INSIDE + part * (PANEL - 2 * INSIDE);
 }
 
-static double y_of(const struct plot *p, bool sync, double millions)
+static double y_of(const struct plot *p, unsigned s, enum metric metric, double value)
 {
-	const double part = (log10(millions) - p->decade[0]) / (p->decade[1] - p->decade[0]);
+	const int *decade = p->decade[metric == LATENCY];
+	const double part = (log10(value) - decade[0]) / (decade[1] - decade[0]);
 
-	return panel_y(sync) + HEIGHT * (1 - part);
+	return panel_y(s, metric) + HEIGHT * (1 - fmax(part, 0));
 }
 
 /* ---- drawing --------------------------------------------------------------------- */
 
-static void add_frame(const struct plot *p, unsigned s, bool sync)
+static void add_frame(const struct plot *p, unsigned s, enum metric metric)
 {
-	const int x = panel_x(s), y = panel_y(sync);
+	static const char *const titles[] = { "push", "push + sync each", "latency, push to sync" };
+	const int x = panel_x(s), y = panel_y(s, metric), *decade = p->decade[metric == LATENCY];
 
 	out_add(p->o, "<rect class=\"frame\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n", x, y, PANEL, HEIGHT);
-	out_add(p->o, "<text class=\"panel\" x=\"%d\" y=\"%d\">%s, %u slot%s</text>\n", x, y - 8,
-		sync ? "push + sync each" : "push", p->size[s], p->size[s] == 1 ? "" : "s");
-	for (int d = p->decade[0]; d <= p->decade[1]; d++) {
-		const double at = y_of(p, sync, pow(10, d));
+	out_add(p->o, "<text class=\"panel\" x=\"%d\" y=\"%d\">%s, %u slot%s</text>\n", x, y - 8, titles[metric], p->size[s],
+		p->size[s] == 1 ? "" : "s");
+	for (int d = decade[0]; d <= decade[1]; d++) {
+		const double at = y_of(p, s, metric, pow(10, d));
 
 		out_add(p->o, "<path class=\"grid\" d=\"M%d %.1f h%d\"/>\n", x, at, PANEL);
-		if (s == 0)
+		if (s % ACROSS == 0)
 			out_add(p->o, "<text class=\"soft\" text-anchor=\"end\" x=\"%d\" y=\"%.1f\">%.*f</text>\n", x - 8,
 				at + 4, d < 0 ? -d : 0, pow(10, d));
 	}
 }
 
 /* Axis labels below a panel: the thread counts of its rows, each once. */
-static void add_threads(const struct plot *p, unsigned s, bool sync)
+static void add_threads(const struct plot *p, unsigned s, enum metric metric)
 {
 	double last = -INFINITY;
 
@@ -157,18 +193,23 @@ static void add_threads(const struct plot *p, unsigned s, bool sync)
 		if (row->mode != p->result->row[0].mode || row->config.size != p->size[s] || fabs(x - last) < 22)
 			continue;
 		out_add(p->o, "<text class=\"soft tick\" text-anchor=\"middle\" x=\"%.1f\" y=\"%d\">%u</text>\n", x,
-			panel_y(sync) + HEIGHT + 17, row->config.parallel);
+			panel_y(s, metric) + HEIGHT + 17, row->config.parallel);
 		last = x;
 	}
 }
 
-static void add_dot(const struct plot *p, enum curve curve, double x, double y)
+static void add_dot(const struct plot *p, enum curve curve, double x, double y, const char *title)
 {
-	if (class_of(curve)[0] == 's')
-		out_add(p->o, "<rect class=\"dot shared\" x=\"%.1f\" y=\"%.1f\" width=\"6\" height=\"6\">", x - 3, y - 3);
+	const char *relaxed = is_relaxed(curve) ? " relaxed" : "";
+
+	if (curve == PEER)
+		out_add(p->o, "<path class=\"dot peer\" d=\"M%.1f %.1f l3.6 6.4 h-7.2 z\">", x, y - 4);
+	else if (curve < LANES_RELAXED)
+		out_add(p->o, "<rect class=\"dot shared%s\" x=\"%.1f\" y=\"%.1f\" width=\"6\" height=\"6\">", relaxed, x - 3,
+			y - 3);
 	else
-		out_add(p->o, "<circle class=\"dot %s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%s\">", class_of(curve), x, y,
-			curve == PEER ? "2.5" : "3.4");
+		out_add(p->o, "<circle class=\"dot lanes%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.4\">", relaxed, x, y);
+	out_add(p->o, "<title>%s</title></%s>\n", title, curve == PEER ? "path" : curve < LANES_RELAXED ? "rect" : "circle");
 }
 
 static const char *name_of(enum curve curve)
@@ -182,35 +223,55 @@ static const char *name_of(enum curve curve)
 	}
 }
 
-/* Draw one curve.  Rows are sorted by mode and then by threads; the peer's curve uses the rows of the first measured mode. */
-static void add_curve(const struct plot *p, unsigned s, bool sync, enum curve curve)
+/* True: the row has a point of this curve in the panels of size s.  The peer's curve uses the rows of the first mode. */
+static bool point_in_panel(const struct plot *p, const struct fifo_row *row, unsigned s, enum curve curve, enum metric metric,
+			   struct point *at)
 {
-	const char *end = curve == PEER || curve >= LANES_RELAXED ? "</circle>\n" : "</rect>\n";
+	*at = point_of(p, row, curve, metric);
+	return row->config.size == p->size[s] && at->value > 0 && !(curve == PEER && row->mode != p->result->row[0].mode);
+}
+
+/* The line of a curve, and the spread of each point.  Rows are sorted by mode and then by threads. */
+static void add_line(const struct plot *p, unsigned s, enum metric metric, enum curve curve)
+{
+	const char *relaxed = is_relaxed(curve) ? " relaxed" : "";
+	struct point at;
 	bool begun = false;
 
-	for (int dots = 0; dots < 2; dots++) {
-		for (unsigned i = 0; i < p->result->n_rows; i++) {
-			const struct fifo_row *row = &p->result->row[i];
-			const double value = value_of(p, row, curve, sync);
-			const double x = x_of(p, s, row->config.parallel);
+	for (unsigned i = 0; i < p->result->n_rows; i++) {
+		if (!point_in_panel(p, &p->result->row[i], s, curve, metric, &at))
+			continue;
+		if (!begun)
+			out_add(p->o, "<path class=\"%s%s\" d=\"M", class_of(curve), relaxed);
+		begun = true;
+		out_add(p->o, " %.1f %.1f", x_of(p, s, p->result->row[i].config.parallel), y_of(p, s, metric, at.value));
+	}
+	if (begun)
+		out_text(p->o, "\"/>\n");
+	for (unsigned i = 0; i < p->result->n_rows; i++)
+		if (point_in_panel(p, &p->result->row[i], s, curve, metric, &at) && at.most > at.least && at.least > 0)
+			out_add(p->o, "<path class=\"spread %s\" d=\"M%.1f %.1f V%.1f\"/>\n", class_of(curve),
+				x_of(p, s, p->result->row[i].config.parallel), y_of(p, s, metric, at.least),
+				y_of(p, s, metric, at.most));
+}
 
-			if (row->config.size != p->size[s] || value <= 0 ||
-			    (curve == PEER && row->mode != p->result->row[0].mode))
-				continue;
-			if (dots) {
-				add_dot(p, curve, x, y_of(p, sync, value));
-				out_add(p->o, "<title>%s, %u slots, %u threads: %.3g M/s</title>%s", name_of(curve),
-					row->config.size, row->config.parallel, value, end);
-			} else if (!begun) {
-				begun = true;
-				out_add(p->o, "<path class=\"%s%s\" d=\"M", class_of(curve),
-					is_relaxed(curve) ? " relaxed" : "");
-			}
-			if (!dots)
-				out_add(p->o, " %.1f %.1f", x, y_of(p, sync, value));
-		}
-		if (!dots && begun)
-			out_text(p->o, "\"/>\n");
+static void add_dots(const struct plot *p, unsigned s, enum metric metric, enum curve curve)
+{
+	char title[200];
+	struct point at;
+
+	for (unsigned i = 0; i < p->result->n_rows; i++) {
+		const struct fifo_row *row = &p->result->row[i];
+
+		if (!point_in_panel(p, row, s, curve, metric, &at))
+			continue;
+		if (metric == LATENCY)
+			snprintf(title, sizeof title, "%s, %u slots, %u threads: median %.3g us, 99 %% %.3g us", name_of(curve),
+				 row->config.size, row->config.parallel, at.value, at.most);
+		else
+			snprintf(title, sizeof title, "%s, %u slots, %u threads: %.3g M/s (%.3g to %.3g)", name_of(curve),
+				 row->config.size, row->config.parallel, at.value, at.least, at.most);
+		add_dot(p, curve, x_of(p, s, row->config.parallel), y_of(p, s, metric, at.value), title);
 	}
 }
 
@@ -226,47 +287,53 @@ static void add_legend(const struct plot *p)
 			continue;
 		out_add(p->o, "<path class=\"%s%s\" d=\"M%d %d h30\"/>\n", class_of((enum curve)curve),
 			is_relaxed((enum curve)curve) ? " relaxed" : "", x, LEGEND_Y);
-		add_dot(p, (enum curve)curve, x + 15, LEGEND_Y);
-		out_text(p->o, curve == PEER || curve >= LANES_RELAXED ? "</circle>\n" : "</rect>\n");
+		add_dot(p, (enum curve)curve, x + 15, LEGEND_Y, name_of((enum curve)curve));
 		out_add(p->o, "<text x=\"%d\" y=\"%d\">%s</text>\n", x + 37, LEGEND_Y + 4, name_of((enum curve)curve));
 		x += 150;
 	}
-	if (!p->result->interprets)
-		out_add(p->o, "<text class=\"soft\" x=\"%d\" y=\"%d\">%s</text>\n", LEFT, LEGEND_Y + 20, fifo_peer_about);
+	out_add(p->o, "<text class=\"soft\" x=\"%d\" y=\"%d\">Bars: the slowest to the fastest of %u runs; latency: the median to "
+		  "the 99th percentile.%s%s</text>\n",
+		LEFT, LEGEND_Y + 20, p->r->repeat, p->result->interprets ? "" : " ", p->result->interprets ? "" : fifo_peer_about);
 }
 
 static void add_axes(const struct plot *p, int width)
 {
-	for (int sync = 0; sync < 2; sync++)
-		out_add(p->o,
-			"<text class=\"soft\" text-anchor=\"middle\" transform=\"translate(22 %d) rotate(-90)\">million "
-			"triggers per second</text>\n",
-			panel_y(sync) + HEIGHT / 2);
+	for (unsigned s = 0; s < p->n_sizes; s += ACROSS)
+		for (int metric = 0; metric < N_METRICS; metric++)
+			out_add(p->o, "<text class=\"soft\" text-anchor=\"middle\" transform=\"translate(22 %d) rotate(-90)\">%s</text>\n",
+				panel_y(s, (enum metric)metric) + HEIGHT / 2,
+				metric == LATENCY ? "microseconds" : "million triggers per second");
 	out_add(p->o, "<text class=\"soft\" text-anchor=\"middle\" x=\"%d\" y=\"%d\">threads that push, each in a "
 		  "separate block</text>\n",
-		(LEFT + width - RIGHT) / 2, panel_y(true) + HEIGHT + 40);
+		(LEFT + width - RIGHT) / 2, panel_y(p->n_sizes - 1, LATENCY) + HEIGHT + 40);
 }
 
 void fifo_bench_svg(const struct fifo_bench_request *r, const struct fifo_bench_result *result, struct out *o)
 {
 	struct plot p = { .r = r, .result = result, .o = o };
 	char title[sizeof result->gpu + 32];
-	int width, height = panel_y(true) + HEIGHT + 58;
+	int width, height;
 
 	find_ranges(&p);
-	width = panel_x(p.n_sizes) - GAP + RIGHT;
+	width = LEFT + (int)(p.n_sizes < ACROSS ? p.n_sizes : ACROSS) * (PANEL + GAP) - GAP + RIGHT;
 	width = width < 860 ? 860 : width;
+	height = panel_y(p.n_sizes - 1, LATENCY) + HEIGHT + 58;
 	snprintf(title, sizeof title, "gpuload fifo bench: %s", result->gpu);
 	svg_begin(o, width, height, title, style);
 	out_add(o, "<text class=\"head\" x=\"%d\" y=\"34\">From GPU threads to a CPU thread: ", LEFT);
 	svg_name(o, result->gpu);
 	out_add(o, ", %s memory, median of %u</text>\n", gpul_mem_kind_name(result->kind), r->repeat);
 	add_legend(&p);
-	for (unsigned s = 0; s < 2 * p.n_sizes; s++) {
-		add_frame(&p, s / 2, s % 2);
-		add_threads(&p, s / 2, s % 2);
+	for (unsigned k = 0; k < N_METRICS * p.n_sizes; k++) {
+		const unsigned s = k / N_METRICS;
+		const enum metric metric = (enum metric)(k % N_METRICS);
+
+		add_frame(&p, s, metric);
+		add_threads(&p, s, metric);
 		for (int curve = N_CURVES; curve-- > 0;)
-			add_curve(&p, s / 2, s % 2, (enum curve)curve);
+			add_line(&p, s, metric, (enum curve)curve);
+		for (int curve = N_CURVES; curve-- > 0;)
+			add_dots(&p, s, metric, (enum curve)curve);
 	}
 	add_axes(&p, width);
 	out_text(o, "</svg>\n");
