@@ -65,8 +65,8 @@ load helper
 		assert int(root.get("width")) < 1300, "more than four panels side by side"
 		texts = [t.text for t in root.iter(svg + "text")]
 		for size in (1, 2, 4, 8, 16):
-			for kind in ("push", "push + sync each", "latency, push to sync"):
-				assert f"{kind}, {size} slot{'s' * (size > 1)}" in texts, (kind, size)
+		    for kind in ("push", "push + sync each", "latency, push to sync"):
+		        assert f"{kind}, {size} slot{'s' * (size > 1)}" in texts, (kind, size)
 		marks = {(e.tag[len(svg):], e.get("class")) for e in root.iter() if "dot" in (e.get("class") or "").split()}
 		assert marks == {("rect", "dot shared"), ("rect", "dot shared relaxed"), ("circle", "dot lanes"), ("circle", "dot lanes relaxed")}, marks
 		assert any("spread" in (p.get("class") or "") for p in root.iter(svg + "path"))
