@@ -157,6 +157,7 @@ def write_examples(w, stage):
     nvcc = os.path.abspath(w.have["nvcc"].where) if w.have["nvcc"].where else ""
     warnings = WARNINGS.replace("-Wpedantic ", "")  # -Wpedantic forbids function pointers as void *, which POSIX and CUDA use
     prefix = words(f"--define-variable=prefix={os.path.abspath(w.dir)}/stage")
+    lessons = []
     for makefile in sorted(glob.glob("examples/*/Makefile")):
         name = os.path.dirname(makefile)
         out, sources = f"{w.dir}/{name}", [f for f in glob.glob(f"{name}/*") if os.path.isfile(f)]
@@ -169,8 +170,10 @@ def write_examples(w, stage):
         built = w.build(f"{out}.ok", "sh", needs=[stage, *sorted(sources)], command=(
             f"mkdir -p {words(out)} && PKG_CONFIG_PATH={words(os.path.relpath(f'{w.dir}/stage/lib/pkgconfig', name))} "
             f"make -s -B -C {name} {' '.join(f'{v}={for_make(text)}' for v, text in variables.items())} && touch {words(out + '.ok')}"))
+        lessons.append(built)
         w.programs.append(built)
         w.tests.append(("examples", name, f"{name}/test", [built]))
+    w.build("lessons", "phony", lessons)
 
 
 FUZZED = {"ptx": "ptx", "ptx_link": "ptx", "cxx_params": "loader", "mangled": "loader", "ipc_wire": "ipc", "ipc_server": "ipc", "fifo": "proxy", "rdma_oob": "rdma"}  # the module that a fuzzer tests, if that is not loader/image

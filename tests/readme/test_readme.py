@@ -64,6 +64,12 @@ class Readme(unittest.TestCase):
             with self.subTest(command=command):
                 self.assertEqual(remove_varying(run_command(command)[1]), remove_varying(printed))
 
+    def test_the_paths_of_the_build_exist(self):
+        paths = set(re.findall(r"\bbuild/[\w./-]*\w", readme()))
+        self.assertGreaterEqual(len(paths), 5)
+        for path in paths:
+            self.assertTrue(os.path.exists(f"{ROOT}/{BUILD}/{path[6:]}"), path)
+
     def test_indented_commands_work(self):
         commands = indented(readme())
         self.assertGreaterEqual(len(commands), 6)
