@@ -13,7 +13,7 @@ static gpul_status not_an_arg(const char *text, gpul_error *err)
 	return gpul_fail(err, GPUL_EINVAL, 0,
 			 "'%.80s' is not an argument; expected TYPE=NUMBER, TYPE[COUNT]=FILL, "
 			 "out:TYPE[COUNT], "
-			 "inout:TYPE[COUNT]=FILL, bytes=@FILE, hex:BYTES or fn:VARIABLE",
+			 "inout:TYPE[COUNT]=FILL, bytes=@FILE, hex:BYTES, struct[BYTES]{OFFSET:ARG;...} or fn:VARIABLE",
 			 text);
 }
 
@@ -173,6 +173,66 @@ static gpul_status parse_buffer(const char *text, const char *bracket, const cha
 	return fill_buffer(close[1] ? close + 2 : NULL, dir, out, err);
 }
 
+static gpul_status not_a_struct(const char *text, gpul_error *err)
+{
+	return gpul_fail(err, GPUL_EINVAL, 0,
+			 "'%.80s' is not a struct; expected struct[BYTES]{OFFSET:ARG;OFFSET:ARG}, such as "
+			 "struct[16]{0:f32[8]=iota;8:i32=8}",
+			 text);
+}
+
+/* Parse OFFSET:ARG, and copy a value into the bytes of the struct. */
+static gpul_status parse_member(const char *text, const char *dir, struct arg *out, struct arg *m,
+				gpul_error *err)
+{
+	const char *colon = strchr(text, ':');
+	size_t offset = 0, bytes;
+	gpul_status st;
+
+	if (!colon || value_parse_size(text, (size_t)(colon - text), &offset, NULL))
+		return not_a_struct(out->text, err);
+	st = arg_parse(colon + 1, dir, m, err);
+	if (st)
+		return st;
+	m->offset = offset;
+	if (m->kind == ARG_FUNCTION || m->kind == ARG_STRUCT)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "'%.60s': a member of a struct must be a scalar, a buffer, bytes= or hex:", text);
+	bytes = m->kind == ARG_BUFFER ? sizeof m->address : m->bytes;
+	if (offset > out->bytes || bytes > out->bytes - offset)
+		return gpul_fail(err, GPUL_EINVAL, 0, "'%.60s' ends outside of the struct of %zu bytes", text,
+				 out->bytes);
+	if (m->kind != ARG_BUFFER)
+		memcpy(out->data + offset, m->data, m->bytes);
+	return GPUL_OK;
+}
+
+/* Parse [BYTES]{OFFSET:ARG;...}; text is behind "struct". */
+static gpul_status parse_struct(const char *text, const char *dir, struct arg *out, gpul_error *err)
+{
+	const char *close = strchr(text, ']');
+	size_t n = strlen(text);
+	gpul_status st = GPUL_OK;
+	char *members, *rest = NULL;
+
+	out->kind = ARG_STRUCT;
+	if (!close || close[1] != '{' || text[n - 1] != '}' ||
+	    value_parse_size(text + 1, (size_t)(close - text - 1), &out->bytes, NULL) ||
+	    out->bytes == 0 || out->bytes > UINT16_MAX)
+		return not_a_struct(out->text, err);
+	members = strndup(close + 2, n - (size_t)(close + 2 - text) - 1);
+	out->data = calloc(1, out->bytes);
+	out->members = calloc(n, sizeof *out->members); /* more than there are members */
+	if (!members || !out->data || !out->members) {
+		free(members);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a struct");
+	}
+	for (char *m = strtok_r(members, ";", &rest); st == GPUL_OK && m; m = strtok_r(NULL, ";", &rest))
+		st = parse_member(m, dir, out, &out->members[out->n_members++], err);
+	free(members);
+	return st;
+}
+
 gpul_status arg_parse(const char *text, const char *dir, struct arg *out, gpul_error *err)
 {
 	size_t name_bytes = strcspn(text, "=[");
@@ -185,6 +245,8 @@ gpul_status arg_parse(const char *text, const char *dir, struct arg *out, gpul_e
 		st = parse_hex(text + 4, out, err);
 	else if (!strncmp(text, "bytes=", 6))
 		st = parse_bytes(text + 6, dir, out, err);
+	else if (!strncmp(text, "struct[", 7))
+		st = parse_struct(text + 6, dir, out, err);
 	else if (!strncmp(text, "fn:", 3))
 		st = parse_function(text + 3, out, err);
 	else if (text[name_bytes] == '[')
@@ -200,6 +262,9 @@ gpul_status arg_parse(const char *text, const char *dir, struct arg *out, gpul_e
 
 void arg_free(struct arg *a)
 {
+	for (size_t i = 0; i < a->n_members; i++)
+		arg_free(&a->members[i]);
+	free(a->members);
 	free(a->data);
 	free(a->text);
 	free(a->variable);

@@ -5,12 +5,15 @@
  *     out:f64[1024]                            a buffer that the kernel writes; poisoned before the launch
  *     inout:f32[1M]=FILL                       a buffer that the kernel reads and writes
  *     bytes=@FILE   hex:00ff1234               a struct passed by value, as its bytes
+ *     struct[24]{0:f32[1024]=iota;8:i32=5}     a struct of 24 bytes by its members, each an ARG at its offset;
+ *                                              other bytes are 0
  *     fn:NAME   fn:NAME[3]                     the function pointer in a __device__ variable or array */
 #ifndef GPULOAD_CLI_RUN_ARG_H
 #define GPULOAD_CLI_RUN_ARG_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core/error.h"
 #include "loader/signature/signature.h"
@@ -20,7 +23,7 @@
 #define ARG_POISON 0xA5
 
 struct arg {
-	enum arg_kind { ARG_SCALAR, ARG_BUFFER, ARG_BYTES, ARG_FUNCTION } kind;
+	enum arg_kind { ARG_SCALAR, ARG_BUFFER, ARG_BYTES, ARG_FUNCTION, ARG_STRUCT } kind;
 	gpul_type type;          /* SCALAR: its type; BUFFER: type of the elements */
 	bool in, out;            /* BUFFER: the kernel reads it; the kernel writes it */
 	bool changed;            /* BUFFER that is only read, as given: the kernel wrote it (set by run_launch()) */
@@ -30,6 +33,10 @@ struct arg {
 	char *text;              /* the ARG as the user wrote it; owned */
 	char *variable;          /* FUNCTION: name of the variable that contains the pointer; owned */
 	size_t index;            /* FUNCTION: index in the variable; run_functions() sets data after the load */
+	struct arg *members;     /* STRUCT: owned; n_members scalars, buffers or bytes */
+	size_t n_members;
+	size_t offset;           /* of a member: its offset in the struct, in bytes */
+	uint64_t address;        /* of a BUFFER that is a member: its device address; 0: not allocated */
 };
 
 /** Parse one ARG and create its contents.

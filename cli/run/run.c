@@ -118,9 +118,15 @@ static _Noreturn void leave_at_once(const gpul_error *err)
 
 void run_clean_up(struct run *r)
 {
-	for (size_t i = 0; r->device && i < r->ask.n_args; i++)
+	for (size_t i = 0; r->device && i < r->ask.n_args; i++) {
+		const struct arg *a = &r->ask.args[i];
+
 		if (r->device[i])
 			r->drv->cuMemFree(r->device[i]);
+		for (size_t k = 0; k < a->n_members; k++)
+			if (a->members[k].address)
+				r->drv->cuMemFree(a->members[k].address);
+	}
 	gpul_module_unload(r->module);
 	gpul_context_close(&r->context);
 	free(r->assumed);

@@ -14,7 +14,8 @@ static const char *describe_param(const gpul_param *p, char *buf, size_t buf_byt
 	else if (p->role == GPUL_ROLE_FUNCTION)
 		snprintf(buf, buf_bytes, "a function: fn:VARIABLE");
 	else if (p->role == GPUL_ROLE_STRUCT)
-		snprintf(buf, buf_bytes, "a struct of %u bytes: bytes=@FILE or hex:", p->bytes);
+		snprintf(buf, buf_bytes, "a struct of %u bytes: struct[%u]{...}, bytes=@FILE or hex:",
+			 p->bytes, p->bytes);
 	else if (p->type)
 		snprintf(buf, buf_bytes, "a value: %s=NUMBER", gpul_type_name(p->type));
 	else
@@ -31,6 +32,8 @@ static bool kind_fits(const gpul_param *p, const struct arg *a)
 		return p->bytes == sizeof(CUdeviceptr) && may_be_address;
 	if (a->bytes != p->bytes)
 		return false;
+	if (a->kind == ARG_STRUCT)
+		return p->role == GPUL_ROLE_STRUCT;
 	if (a->kind == ARG_FUNCTION)
 		return p->role == GPUL_ROLE_FUNCTION || p->role == GPUL_ROLE_UNKNOWN ||
 		       p->role == GPUL_ROLE_SCALAR;
@@ -49,7 +52,7 @@ static bool arg_fits(const gpul_param *p, const struct arg *a)
 	 * integers at once, so the size of integers is not checked; a u8 buffer may contain any type. */
 	if (a->kind == ARG_BUFFER)
 		return !is_float || a->type == GPUL_U8 || gpul_type_bytes(a->type) == gpul_type_bytes(p->type);
-	if (a->kind == ARG_BYTES || a->kind == ARG_FUNCTION || p->role == GPUL_ROLE_BUFFER)
+	if (a->kind == ARG_BYTES || a->kind == ARG_FUNCTION || a->kind == ARG_STRUCT || p->role == GPUL_ROLE_BUFFER)
 		return true;
 	/* False for i32=1 if the parameter is a float: the kernel would read 1.4e-45. hex: can still pass any bits. */
 	return !p->type || is_float == value_type_is_float(a->type);

@@ -61,17 +61,16 @@ static void add_elements(struct json *j, const struct arg *a)
 		json_u64(j, "unwritten", n_unwritten);
 }
 
-static void add_arg(struct json *j, const struct run *r, size_t index)
+/* Open the object of an argument, or of a member of a struct; the caller closes it. */
+static void begin_arg(struct json *j, const struct arg *a)
 {
 	static const char *const kinds[] = {
 		[ARG_SCALAR] = "scalar",
 		[ARG_BUFFER] = "buffer",
 		[ARG_BYTES] = "bytes",
 		[ARG_FUNCTION] = "function",
+		[ARG_STRUCT] = "struct",
 	};
-
-	const struct arg *a = &r->ask.args[index];
-	char note[RUN_NOTE_BYTES];
 
 	json_begin(j, NULL, '{');
 	json_text(j, "text", a->text);
@@ -86,11 +85,28 @@ static void add_arg(struct json *j, const struct run *r, size_t index)
 		if (!a->out)
 			json_bool(j, "changed", a->changed);
 		add_elements(j, a);
-		if (run_direction_note(r, index, note, sizeof note))
-			json_text(j, "note", note);
 	} else {
 		json_u64(j, "bytes", a->bytes);
 	}
+}
+
+static void add_arg(struct json *j, const struct run *r, size_t index)
+{
+	const struct arg *a = &r->ask.args[index];
+	char note[RUN_NOTE_BYTES];
+
+	begin_arg(j, a);
+	if (run_direction_note(r, index, note, sizeof note))
+		json_text(j, "note", note);
+	if (a->kind == ARG_STRUCT)
+		json_begin(j, "members", '[');
+	for (size_t k = 0; k < a->n_members; k++) {
+		begin_arg(j, &a->members[k]);
+		json_u64(j, "offset", a->members[k].offset);
+		json_end(j, '}');
+	}
+	if (a->kind == ARG_STRUCT)
+		json_end(j, ']');
 	json_end(j, '}');
 }
 

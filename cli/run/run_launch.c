@@ -10,6 +10,24 @@
 
 /* ---- buffers ----------------------------------------------------------------------- */
 
+/* Allocate the buffers that are members of a struct, and write their addresses into its bytes. */
+static gpul_status alloc_members(const struct run *r, struct arg *a, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	for (size_t k = 0; st == GPUL_OK && k < a->n_members; k++) {
+		struct arg *m = &a->members[k];
+		CUdeviceptr address = 0;
+
+		if (m->kind != ARG_BUFFER)
+			continue;
+		st = gpul_cu(r->drv, err, cuMemAlloc(&address, m->bytes));
+		m->address = address;
+		memcpy(a->data + m->offset, &m->address, sizeof m->address);
+	}
+	return st;
+}
+
 static gpul_status alloc_buffers(struct run *r, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
@@ -22,7 +40,19 @@ static gpul_status alloc_buffers(struct run *r, gpul_error *err)
 		if (r->ask.args[i].kind == ARG_BUFFER)
 			st = gpul_cu(r->drv, err,
 				     cuMemAlloc(&r->device[i], r->ask.args[i].bytes));
+		else
+			st = alloc_members(r, &r->ask.args[i], err);
 	return st;
+}
+
+static gpul_status set_buffer(const struct run *r, const struct arg *a, CUdeviceptr at, bool first,
+			      gpul_error *err)
+{
+	if (a->kind != ARG_BUFFER || (!first && !a->out))
+		return GPUL_OK;
+	if (a->in)
+		return gpul_cu(r->drv, err, cuMemcpyHtoD(at, a->data, a->bytes));
+	return gpul_cu(r->drv, err, cuMemsetD8Async(at, ARG_POISON, a->bytes, r->config.stream));
 }
 
 /* Write the initial contents or the poison into the device buffers: into all of them before the first launch, and
@@ -34,15 +64,12 @@ static gpul_status set_buffers(const struct run *r, bool first, gpul_error *err)
 	for (size_t i = 0; st == GPUL_OK && i < r->ask.n_args; i++) {
 		const struct arg *a = &r->ask.args[i];
 
-		if (a->kind != ARG_BUFFER || (!first && !a->out))
-			continue;
-		st = a->in ? gpul_cu(r->drv, err, cuMemcpyHtoD(r->device[i], a->data, a->bytes))
-			   : gpul_cu(r->drv, err,
-				     cuMemsetD8Async(r->device[i], ARG_POISON, a->bytes, r->config.stream));
+		st = set_buffer(r, a, r->device[i], first, err);
+		for (size_t k = 0; st == GPUL_OK && k < a->n_members; k++)
+			st = set_buffer(r, &a->members[k], a->members[k].address, first, err);
 	}
 	return st;
 }
-
 
 /* Compare a buffer that was given as input with its initial contents, in pieces; a->data gets what the kernel wrote. */
 static gpul_status fetch_changes(const struct run *r, struct arg *a, CUdeviceptr from, gpul_error *err)
@@ -65,6 +92,14 @@ static gpul_status fetch_changes(const struct run *r, struct arg *a, CUdeviceptr
 	return st;
 }
 
+static gpul_status fetch_buffer(const struct run *r, struct arg *a, CUdeviceptr from, gpul_error *err)
+{
+	if (a->kind != ARG_BUFFER)
+		return GPUL_OK;
+	return a->out ? gpul_cu(r->drv, err, cuMemcpyDtoH(a->data, from, a->bytes))
+		      : fetch_changes(r, a, from, err);
+}
+
 /* Copy back all buffers; args[].data then contains the result. */
 static gpul_status fetch_buffers(struct run *r, gpul_error *err)
 {
@@ -73,9 +108,9 @@ static gpul_status fetch_buffers(struct run *r, gpul_error *err)
 	for (size_t i = 0; st == GPUL_OK && i < r->ask.n_args; i++) {
 		struct arg *a = &r->ask.args[i];
 
-		if (a->kind == ARG_BUFFER)
-			st = a->out ? gpul_cu(r->drv, err, cuMemcpyDtoH(a->data, r->device[i], a->bytes))
-				    : fetch_changes(r, a, r->device[i], err);
+		st = fetch_buffer(r, a, r->device[i], err);
+		for (size_t k = 0; st == GPUL_OK && k < a->n_members; k++)
+			st = fetch_buffer(r, &a->members[k], a->members[k].address, err);
 	}
 	return st;
 }

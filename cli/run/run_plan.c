@@ -42,37 +42,84 @@ static const uint32_t *block_of(const gpul_signature *s)
 
 /* ---- arguments --------------------------------------------------------------------- */
 
-/* Write an ARG for parameter p of s, or a placeholder if the code of the kernel does not show the use of p.  If the
- * use of any parameter is unknown, scalars are placeholders, too, because they may be its size or its stride. */
-static void invent_text(const gpul_signature *s, const gpul_param *p, const struct shape *shape,
-			char *buf, size_t buf_bytes)
+/* Write an ARG for a BUFFER. */
+static void put_buffer(FILE *out, const gpul_signature *s, const gpul_param *p, const struct shape *shape)
 {
-	const char *type = gpul_type_name(p->type);
 	unsigned long long elements =
-		(unsigned long long)shape->elements * (p->vector > 1 ? p->vector : 1) +
-		p->beyond;
+		(unsigned long long)shape->elements * (p->vector > 1 ? p->vector : 1) + p->beyond;
 
-	if (p->role == GPUL_ROLE_BUFFER && p->type && p->loaded)
-		snprintf(buf, buf_bytes, "%s%s[%llu]=iota", p->stored ? "inout:" : "", type,
-			 elements);
-	else if (p->role == GPUL_ROLE_BUFFER && p->type)
-		snprintf(buf, buf_bytes, "out:%s[%llu]", type, elements);
-	else if (p->role == GPUL_ROLE_COUNT && p->type)
-		snprintf(buf, buf_bytes, "%s=%u", type, shape->count);
-	else if (p->role == GPUL_ROLE_SCALAR && p->type && !s->complete)
-		snprintf(buf, buf_bytes, "%s=NUMBER", type);
-	else if (p->role == GPUL_ROLE_SCALAR && p->type)
-		snprintf(buf, buf_bytes, "%s=%d", type, value_type_is_float(p->type) ? 2 : 1);
-	else if (p->role == GPUL_ROLE_UNKNOWN && p->type) /* the kernel never uses it */
-		snprintf(buf, buf_bytes, "%s=0", type);
-	else if (p->role == GPUL_ROLE_STRUCT)
-		snprintf(buf, buf_bytes, "bytes=@FILE");
-	else if (p->role == GPUL_ROLE_FUNCTION)
-		snprintf(buf, buf_bytes, "fn:VARIABLE");
-	else if (p->role == GPUL_ROLE_BUFFER)
-		snprintf(buf, buf_bytes, "TYPE[%llu]=FILL", elements);
+	if (s->assumed)
+		elements = p->elements;
+	if (!p->type)
+		fprintf(out, "TYPE[%llu]=FILL", elements);
+	else if (p->loaded)
+		fprintf(out, "%s%s[%llu]=%s", p->stored ? "inout:" : "", gpul_type_name(p->type), elements,
+			p->zeros ? "zeros" : "iota");
 	else
-		snprintf(buf, buf_bytes, p->bytes == 8 ? "BUFFER-OR-VALUE" : "TYPE=NUMBER");
+		fprintf(out, "out:%s[%llu]", gpul_type_name(p->type), elements);
+}
+
+/* Write an ARG for a value; if the use of any parameter is unknown, it is a placeholder, because it may be a size or
+ * a stride. */
+static void put_value(FILE *out, const gpul_signature *s, const gpul_param *p, const struct shape *shape)
+{
+	long long value = s->assumed ? p->value : p->role == GPUL_ROLE_COUNT ? shape->count : 1;
+
+	if (p->role == GPUL_ROLE_UNKNOWN) /* the kernel never uses it */
+		fprintf(out, "%s=0", gpul_type_name(p->type));
+	else if (!s->complete && p->role == GPUL_ROLE_SCALAR)
+		fprintf(out, "%s=NUMBER", gpul_type_name(p->type));
+	else if (value_type_is_float(p->type))
+		fprintf(out, "%s=2", gpul_type_name(p->type));
+	else
+		fprintf(out, "%s=%lld", gpul_type_name(p->type), value);
+}
+
+/* Write an ARG for parameter p of s, or a placeholder if the code of the kernel does not show the use of p. */
+static void put_arg(FILE *out, const gpul_signature *s, const gpul_param *p, const struct shape *shape)
+{
+	if (p->role == GPUL_ROLE_BUFFER) {
+		put_buffer(out, s, p, shape);
+	} else if (p->role == GPUL_ROLE_FUNCTION) {
+		fputs("fn:VARIABLE", out);
+	} else if (p->role == GPUL_ROLE_STRUCT && (s->complete || p->members)) {
+		fprintf(out, "struct[%u]{", p->bytes);
+		for (uint32_t i = 0; i < p->n_members; i++) {
+			fprintf(out, "%s%u:", i ? ";" : "", p->members[i].offset);
+			put_arg(out, s, &p->members[i], shape);
+		}
+		fputc('}', out);
+	} else if (p->role == GPUL_ROLE_STRUCT) {
+		fputs("bytes=@FILE", out);
+	} else if (p->type) {
+		put_value(out, s, p, shape);
+	} else {
+		fputs(p->bytes == 8 ? "BUFFER-OR-VALUE" : "TYPE=NUMBER", out);
+	}
+}
+
+/* One ARG for each parameter; owned, also the array; NULL: no memory. */
+static char **invent_texts(const gpul_signature *s, const struct shape *shape)
+{
+	char **texts = calloc(s->n_params + 1, sizeof *texts);
+	size_t n_bytes;
+
+	for (size_t i = 0; texts && i < s->n_params; i++) {
+		FILE *out = open_memstream(&texts[i], &n_bytes);
+
+		if (!out)
+			break;
+		put_arg(out, s, &s->params[i], shape);
+		fclose(out);
+	}
+	return texts;
+}
+
+static void free_texts(char **texts, size_t n)
+{
+	for (size_t i = 0; texts && i < n; i++)
+		free(texts[i]);
+	free(texts);
 }
 
 /* Write a word of a command line, in quotes if the shell would change it. */
@@ -111,7 +158,7 @@ static void put_filter(FILE *out, const struct image_filter *f)
 }
 
 /* The command line with all invented values; texts[] has one ARG per parameter.  Owned; NULL: no memory. */
-static char *format_command_line(const struct run *r, char (*texts)[64], size_t n)
+static char *format_command_line(const struct run *r, char **texts, size_t n)
 {
 	char *line = NULL;
 	size_t n_bytes;
@@ -161,7 +208,7 @@ static gpul_status ask_for_args(const struct run *r, const char *line, const cha
 		gpul_kernel_name(r->kernel), why);
 }
 
-static gpul_status parse_invented_args(struct run *r, char (*texts)[64], size_t n, gpul_error *err)
+static gpul_status parse_invented_args(struct run *r, char **texts, size_t n, gpul_error *err)
 {
 	free(r->ask.args);
 	r->ask.args = calloc(n + 1, sizeof *r->ask.args);
@@ -272,10 +319,11 @@ static void apply_given_launch(const struct run_request *q, gpul_launch_config *
 
 /* ---- the plan ---------------------------------------------------------------------- */
 
-static bool has_count_param(const gpul_signature *s)
+static bool has_count_param(const gpul_param *params, size_t n)
 {
-	for (size_t i = 0; i < s->n_params; i++)
-		if (s->params[i].role == GPUL_ROLE_COUNT)
+	for (size_t i = 0; i < n; i++)
+		if (params[i].role == GPUL_ROLE_COUNT ||
+		    has_count_param(params[i].members, params[i].n_members))
 			return true;
 	return false;
 }
@@ -296,30 +344,51 @@ static void invent_launch(const gpul_signature *s, struct shape *shape,
 		threads *= (uint64_t)c->grid[d] * c->block[d];
 	if (s->reads_tid && !s->reads_ctaid && s->grid_dims == 1 && threads < shape->count)
 		shape->count = shape->elements = (unsigned)threads;
-	if (!has_count_param(s) && threads > shape->elements && threads <= MOST_ELEMENTS)
+	if (!has_count_param(s->params, s->n_params) && threads > shape->elements && threads <= MOST_ELEMENTS)
 		shape->elements = (unsigned)threads;
+}
+
+/* The launch for which the arguments are known; another one cannot be used without arguments. */
+static gpul_status take_assumed_launch(struct run *r, const gpul_signature *s, gpul_error *err)
+{
+	for (int d = 0; d < 3; d++)
+		if ((r->ask.grid[0] && r->ask.grid[d] != s->grid[d]) ||
+		    (r->ask.block[0] && r->ask.block[d] != s->block[d]))
+			return gpul_fail(
+				err, GPUL_EINVAL, 0,
+				"the code of %.80s shows its arguments only for --grid %u,%u,%u --block "
+				"%u,%u,%u: give the arguments, or leave out --grid and --block",
+				s->kernel, s->grid[0], s->grid[1], s->grid[2], s->block[0], s->block[1],
+				s->block[2]);
+	memcpy(r->config.grid, s->grid, sizeof s->grid);
+	memcpy(r->config.block, s->block, sizeof s->block);
+	return GPUL_OK;
 }
 
 static gpul_status invent_args_and_launch(struct run *r, const gpul_signature *s, gpul_error *err)
 {
 	struct shape shape = *shape_of(s);
-	char(*texts)[64] = calloc(s->n_params + 1, sizeof *texts);
-	gpul_status st;
+	char **texts = NULL;
+	gpul_status st = GPUL_OK;
 
-	if (!texts)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu arguments",
-				 s->n_params);
 	invent_launch(s, &shape, &r->ask, &r->config);
-	for (size_t i = 0; i < s->n_params; i++)
-		invent_text(s, &s->params[i], &shape, texts[i], sizeof texts[i]);
-	r->assumed = format_command_line(r, texts, s->n_params);
+	if (s->assumed)
+		st = take_assumed_launch(r, s, err);
+	if (st)
+		return st;
+	texts = invent_texts(s, &shape);
+	for (size_t i = 0; texts && i < s->n_params; i++)
+		if (!texts[i])
+			st = GPUL_ENOMEM;
+	if (st == GPUL_OK && texts)
+		r->assumed = format_command_line(r, texts, s->n_params);
 	if (!r->assumed)
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a command line");
 	else if (!s->complete)
 		st = ask_for_args(r, r->assumed, s->why_not, err);
 	else
 		st = parse_invented_args(r, texts, s->n_params, err);
-	free(texts);
+	free_texts(texts, s->n_params);
 	return st;
 }
 

@@ -14,16 +14,15 @@ static int compare_doubles(const void *a, const void *b)
 }
 
 /* The least number of bytes that one launch transfers: each buffer is read once, written once, or both. */
-static double bytes_moved(const struct run *r)
+static double bytes_moved(const struct arg *args, size_t n_args)
 {
 	double bytes = 0;
 
-	for (size_t i = 0; i < r->ask.n_args; i++) {
-		const struct arg *a = &r->ask.args[i];
-
-		if (a->kind == ARG_BUFFER)
-			bytes += (double)a->bytes * (a->in + a->out);
-	}
+	for (size_t i = 0; i < n_args; i++)
+		if (args[i].kind == ARG_BUFFER)
+			bytes += (double)args[i].bytes * (args[i].in + args[i].out);
+		else
+			bytes += bytes_moved(args[i].members, args[i].n_members);
 	return bytes;
 }
 
@@ -40,7 +39,7 @@ struct run_times run_times(const struct run *r)
 	t.min_ms = sorted[0];
 	t.median_ms = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
 	if (t.median_ms > 0)
-		t.bytes_per_s = bytes_moved(r) / (t.median_ms / 1000);
+		t.bytes_per_s = bytes_moved(r->ask.args, r->ask.n_args) / (t.median_ms / 1000);
 	free(sorted);
 	return t;
 }
@@ -81,12 +80,13 @@ static void print_times(const struct run *r)
 	putchar('\n');
 }
 
-static void print_buffer(size_t index, const struct arg *a)
+/* name: "2", or "2+8" for the member at 8 of struct 2. */
+static void print_buffer(const char *name, const struct arg *a)
 {
 	char text[VALUE_TEXT_BYTES];
 	size_t bytes = gpul_type_bytes(a->type), n_unwritten = 0;
 
-	printf("arg %-5zu %s:", index, a->text);
+	printf("arg %-5s %s:", name, a->text);
 	for (size_t i = 0; i < a->count; i++) {
 		bool unwritten = arg_unwritten(a, a->data, i);
 
@@ -101,6 +101,21 @@ static void print_buffer(size_t index, const struct arg *a)
 	if (n_unwritten)
 		printf(" (%zu of %zu unwritten)", n_unwritten, a->count);
 	putchar('\n');
+}
+
+/* Print a buffer, or the buffers that are members of a struct, if the kernel wrote them. */
+static void print_buffers(size_t index, const struct arg *a)
+{
+	char name[48];
+
+	snprintf(name, sizeof name, "%zu", index);
+	if (a->kind == ARG_BUFFER && (a->out || a->changed))
+		print_buffer(name, a);
+	for (size_t k = 0; k < a->n_members; k++) {
+		snprintf(name, sizeof name, "%zu+%zu", index, a->members[k].offset);
+		if (a->members[k].kind == ARG_BUFFER && (a->members[k].out || a->members[k].changed))
+			print_buffer(name, &a->members[k]);
+	}
 }
 
 static void print_check(const struct run *r, const struct run_check *c)
@@ -126,8 +141,7 @@ void run_print_text(const struct run *r)
 	print_times(r);
 	run_print_functions(r);
 	for (size_t i = 0; i < r->ask.n_args; i++)
-		if (r->ask.args[i].kind == ARG_BUFFER && (r->ask.args[i].out || r->ask.args[i].changed))
-			print_buffer(i, &r->ask.args[i]);
+		print_buffers(i, &r->ask.args[i]);
 	for (size_t i = 0; i < r->ask.n_args; i++)
 		if (run_direction_note(r, i, note, sizeof note))
 			printf("note      %s\n", note);

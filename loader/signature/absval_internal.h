@@ -34,7 +34,7 @@ enum absval_flag {
 #define AV_LAUNCH  (AV_INDEX | AV_SIZES)
 #define AV_ADDRESS (AV_LOCAL | AV_SHARED | AV_VARIABLE)
 
-/* An abstract value.  The first four fields are sets of parameters: bit k is parameter k of the kernel. */
+/* An abstract value.  The first four fields are sets of parameters: bit k is leaf k of the kernel's parameters. */
 typedef struct gpul_absval {
 	uint64_t base;         /* parameters into whose buffer the value may point */
 	uint64_t bound;        /* parameters that the value may equal, up to an added constant */

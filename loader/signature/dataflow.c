@@ -157,6 +157,22 @@ static uint32_t cell_of(const gpul_dataflow *p, const gpul_dataflow_func *fn,
 								    : GPUL_PTX_NONE;
 }
 
+/* A ld.param that loads members of a struct: {a, b} are two members. */
+static void transfer_members(gpul_dataflow *p, const gpul_dataflow_func *fn,
+			     const gpul_inst_access *a)
+{
+	const gpul_ptx_operand *to = a->result;
+	bool vector = to->kind == GPUL_PTX_OP_VECTOR;
+
+	for (uint32_t i = 0; i < (vector ? to->n_children : 1); i++) {
+		const gpul_leaf *leaf = gpul_leaf_of_access(p, fn, a, i);
+
+		if (leaf)
+			join_operand(p, fn, vector ? &fn->f->operands[to->first_child + i] : to,
+				     p->values[leaf->node]);
+	}
+}
+
 static void transfer_access(gpul_dataflow *p, const gpul_dataflow_func *fn,
 			    const gpul_inst_access *a)
 {
@@ -168,6 +184,10 @@ static void transfer_access(gpul_dataflow *p, const gpul_dataflow_func *fn,
 
 	if (!address.defined)
 		return;
+	if (a->result && gpul_leaf_of_access(p, fn, a, 0)) {
+		transfer_members(p, fn, a);
+		return;
+	}
 	cell = cell_of(p, fn, a, address.flags);
 	if (a->stores && a->value)
 		join_node(p, cell, gpul_absval_of(p, fn, a->value));
@@ -328,18 +348,16 @@ static void init_params(gpul_dataflow *p)
 
 	for (uint32_t i = 0; i < p->n_nodes; i++)
 		p->values[i] = (gpul_absval){ 0 };
-	for (uint32_t i = 0; i < fn->f->n_params; i++) {
-		const gpul_ptx_var *v = &fn->f->params[i];
+	for (uint32_t i = 0; i < fn->f->n_params; i++) /* a struct that is used as a whole */
+		p->values[fn->params + i] =
+			(gpul_absval){ .defined = true, .flags = AV_OPAQUE };
+	for (uint32_t i = 0; i < p->n_leaves; i++) {
 		uint64_t bit = (uint64_t)1 << i;
-		gpul_absval f = { .defined = true, .linear = bit };
+		gpul_absval f = { .defined = true, .linear = bit, .bound = bit };
 
-		if (v->n_dims || v->vector > 1)
-			f.flags = AV_OPAQUE; /* a struct: its members are not analysed separately */
-		else
-			f.bound = bit;
-		if (!f.flags && v->bytes * 8 == p->m->address_size)
+		if (p->leaves[i].bytes * 8 == p->m->address_size)
 			f.base = bit;
-		p->values[fn->params + i] = f;
+		p->values[p->leaves[i].node] = f;
 	}
 }
 
@@ -400,9 +418,8 @@ gpul_status gpul_dataflow_open(const gpul_ptx_module *m, const gpul_ptx_func *ke
 
 	if (st || *why_not)
 		return st;
-	for (uint32_t i = 0; i < kernel->n_params; i++)
-		if (kernel->params[i].ptr_space || kernel->params[i].ptr_align)
-			out->pointers |= (uint64_t)1 << i;
+	for (uint32_t i = 0; i < out->n_leaves; i++)
+		out->pointers |= (uint64_t)out->leaves[i].ptr << i;
 	for (;;) { /* the loop terminates, because the set of pointers only grows */
 		uint64_t pointers;
 

@@ -14,7 +14,16 @@
 #include "loader/signature/signature.h"
 #include "loader/signature/ssa_internal.h"
 
-#define DATAFLOW_MAX_PARAMS 64 /* because a set of parameters has 64 bits */
+#define DATAFLOW_MAX_LEAVES 64 /* because a set of leaves has 64 bits */
+
+/* A kernel parameter, or a member of a parameter that is a struct, as the code loads it. */
+typedef struct gpul_leaf {
+	uint32_t param;         /* index of the parameter */
+	uint32_t offset, bytes; /* position in the parameter */
+	uint32_t node;
+	uint16_t type;          /* gpul_ptx_mod, as declared or as loaded */
+	bool ptr;               /* declared as a pointer (.ptr) */
+} gpul_leaf;
 
 /* A function that the kernel can call, and the first node of each of its tables. */
 typedef struct gpul_dataflow_func {
@@ -31,6 +40,9 @@ typedef struct gpul_dataflow {
 	uint32_t local_cell;  /* the node of .local memory: the join of all values stored there */
 	uint32_t shared_cell; /* the node of .shared memory: the join of all values stored there */
 	gpul_absval *values;  /* index: node */
+	gpul_leaf leaves[DATAFLOW_MAX_LEAVES];
+	uint32_t n_leaves;
+	uint64_t opaque; /* set of parameters: structs that the code uses by other means than their members */
 	uint64_t pointers;    /* parameters known to be addresses */
 	bool changed;         /* an abstract value changed in this round */
 } gpul_dataflow;
@@ -39,9 +51,23 @@ typedef struct gpul_dataflow {
 gpul_status gpul_dataflow_init(const gpul_ptx_module *m, const gpul_ptx_func *kernel,
 			       gpul_dataflow *out, const char **why_not, gpul_error *err);
 
+/* Find the leaves of the kernel's parameters, sorted by position; false: there are too many. */
+bool gpul_dataflow_find_leaves(gpul_dataflow *p, const gpul_ptx_func *kernel);
+
+/* The leaf at [param + offset] with the given size, or NULL. */
+const gpul_leaf *gpul_dataflow_leaf(const gpul_dataflow *p, uint32_t param, int64_t offset,
+				    uint32_t bytes);
+
+/* The leaf that element i of a ld.param loads, if its function is the kernel; else NULL. */
+const gpul_leaf *gpul_leaf_of_access(const gpul_dataflow *p, const gpul_dataflow_func *fn,
+				     const gpul_inst_access *a, uint32_t i);
+
+/* True for a member of a struct, false for a whole parameter. */
+bool gpul_leaf_is_member(const gpul_dataflow *p, const gpul_leaf *leaf);
+
 /* Run the analysis.
  *
- * kernel has a body and at most DATAFLOW_MAX_PARAMS parameters.  Release *out with gpul_dataflow_close(); it is
+ * kernel has a body.  Release *out with gpul_dataflow_close(); it is
  * zeroed on failure.  If the program is too big to analyse, *why_not
  * is set to one phrase, *out is empty, and the status is OK.  Fails with GPUL_ENOMEM only. */
 gpul_status gpul_dataflow_open(const gpul_ptx_module *m, const gpul_ptx_func *kernel,

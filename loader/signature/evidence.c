@@ -223,6 +223,21 @@ static bool is_private(const gpul_dataflow *p, const gpul_dataflow_func *fn,
 		gpul_absval_of(p, fn, a->address).flags & (AV_LOCAL | AV_SHARED));
 }
 
+static void unify_members(const gpul_dataflow *p, gpul_evidence *e, const gpul_dataflow_func *fn,
+			  const gpul_inst_access *a)
+{
+	const gpul_ptx_operand *to = a->result;
+	bool vector = to->kind == GPUL_PTX_OP_VECTOR;
+
+	for (uint32_t i = 0; i < (vector ? to->n_children : 1); i++) {
+		const gpul_leaf *leaf = gpul_leaf_of_access(p, fn, a, i);
+		const gpul_ptx_operand *o = vector ? &fn->f->operands[to->first_child + i] : to;
+
+		if (leaf)
+			unify(e, leaf->node, gpul_operand_node(fn, o));
+	}
+}
+
 static void collect_access(const gpul_dataflow *p, gpul_evidence *e,
 			   const gpul_dataflow_func *fn, const gpul_ptx_inst *in,
 			   const gpul_inst_access *a)
@@ -234,7 +249,9 @@ static void collect_access(const gpul_dataflow *p, gpul_evidence *e,
 
 	if (a->atomic && !ordered)
 		mask = either_sign(mask);
-	if (a->space == GPUL_PTX_MOD_PARAM && value && value->kind == GPUL_PTX_OP_REG &&
+	if (a->result && gpul_leaf_of_access(p, fn, a, 0))
+		unify_members(p, e, fn, a);
+	else if (a->space == GPUL_PTX_MOD_PARAM && value && value->kind == GPUL_PTX_OP_REG &&
 	    fn->f->operands[a->address->first_child].kind == GPUL_PTX_OP_SYMBOL)
 		unify(e, gpul_operand_node(fn, a->address), gpul_operand_node(fn, value));
 	if (a->atomic || mask & EVIDENCE_FLOAT)

@@ -6,11 +6,33 @@
  * SCALAR.  For every access, infer.c also checks whether a buffer of COUNT elements, or of one
  * element per thread, is big enough.  If the code does not show a fact, the signature is incomplete; why_not is the
  * first such reason. */
+#include <stdio.h>
 #include <stdlib.h>
 
-#include "loader/signature/infer_internal.h"
+#include "loader/signature/launch_internal.h"
 
 #define MAX_VECTOR 64 /* elements per thread; a larger stride is taken as a matrix row */
+
+/* ---- names ----------------------------------------------------------------------- */
+
+static void name_leaves(gpul_inference *i)
+{
+	for (uint32_t k = 0; k < i->p->n_leaves; k++) {
+		const gpul_leaf *leaf = &i->p->leaves[k];
+		char *name = i->names[k];
+
+		if (gpul_leaf_is_member(i->p, leaf))
+			snprintf(name, sizeof i->names[k], "the member at %u of parameter %u",
+				 leaf->offset, leaf->param);
+		else
+			snprintf(name, sizeof i->names[k], "parameter %u", leaf->param);
+	}
+}
+
+const char *gpul_leaf_name(const gpul_inference *i, uint64_t set)
+{
+	return set ? i->names[gpul_first_param(set)] : "another value";
+}
 
 /* ---- accesses -------------------------------------------------------------------- */
 
@@ -18,26 +40,26 @@
 static bool index_is_unknown(gpul_inference *i, const gpul_absval *a)
 {
 	uint64_t others = a->linear & ~a->base;
-	int k = gpul_first_param(a->base);
+	const char *name = gpul_leaf_name(i, a->base);
 
 	if (a->flags & AV_TWO_BASES)
-		gpul_incomplete(
-			i->s, "an address is the sum of parameter %d and another parameter", k);
+		gpul_unsized(
+			i->s, "an address is the sum of %s and another parameter", name);
 	else if (a->loaded_from || a->flags & (AV_LOADED | AV_EXTERNAL))
-		gpul_incomplete(i->s, "an index into parameter %d is read from memory", k);
+		gpul_unsized(i->s, "an index into %s is read from memory", name);
 	else if (others)
-		gpul_incomplete(i->s, "an index into parameter %d depends on parameter %d", k,
-				gpul_first_param(others));
+		gpul_unsized(i->s, "an index into %s depends on %s", name,
+				gpul_leaf_name(i, others));
 	else if (a->flags & AV_OPAQUE)
-		gpul_incomplete(i->s,
-				"an index into parameter %d is computed by an operation "
+		gpul_unsized(i->s,
+				"an index into %s is computed by an operation "
 				"that is not analysed",
-				k);
+				name);
 	else if (a->flags & AV_QUADRATIC)
-		gpul_incomplete(i->s, "an index into parameter %d grows with the square of the launch size", k);
+		gpul_unsized(i->s, "an index into %s grows with the square of the launch size", name);
 	else if (a->stride == AV_UNBOUNDED || a->block_stride == AV_UNBOUNDED ||
 		 a->outer_stride == AV_UNBOUNDED)
-		gpul_incomplete(i->s, "an index into parameter %d has an unknown stride", k);
+		gpul_unsized(i->s, "an index into %s has an unknown stride", name);
 	else
 		return false;
 	return true;
@@ -52,14 +74,14 @@ static void check_extent(gpul_inference *i, const gpul_absval *a, uint64_t eleme
 		element;
 
 	if (step > MAX_VECTOR)
-		gpul_incomplete(i->s, "each thread accesses a row of %llu elements",
+		gpul_unsized(i->s, "each thread accesses a row of %llu elements",
 				(unsigned long long)step);
 	else if (step > facts->vector)
 		facts->vector = (uint32_t)step;
 	if (a->offset == AV_UNBOUNDED)
 		i->unbounded_loop = true;
 	else if (!(a->flags & AV_INDEX) && a->offset / element >= INVENTED_ELEMENTS)
-		gpul_incomplete(i->s, "a buffer is accessed at element %llu",
+		gpul_unsized(i->s, "a buffer is accessed at element %llu",
 				(unsigned long long)(a->offset / element));
 	else if (a->flags & AV_INDEX && a->offset / element >= facts->vector) {
 		i->needs_count = "threads access elements beyond their own";
@@ -68,7 +90,7 @@ static void check_extent(gpul_inference *i, const gpul_absval *a, uint64_t eleme
 		i->negative_index |= (a->flags & AV_NEGATIVE) != 0;
 	}
 	if (a->outer_stride > element * facts->vector && !i->s->s.reqntid[0])
-		gpul_incomplete(i->s, "each block accesses a row of %llu elements",
+		gpul_unsized(i->s, "each block accesses a row of %llu elements",
 				(unsigned long long)(a->outer_stride / element));
 }
 
@@ -88,6 +110,7 @@ static void note_access(gpul_inference *i, const gpul_dataflow_func *fn,
 	else if (value)
 		mask = gpul_evidence_of(&i->e, gpul_operand_node(fn, value));
 	i->in_index |= address->linear & ~address->base;
+	i->read_indexes |= address->loaded_from;
 	for (uint64_t set = address->base; set; set &= set - 1) {
 		param_facts *facts = &i->facts[gpul_first_param(set)];
 
@@ -95,8 +118,8 @@ static void note_access(gpul_inference *i, const gpul_dataflow_func *fn,
 		if (a->synchronizes)
 			gpul_incomplete(i->s,
 					"the kernel may wait for another thread to write "
-					"to the buffer of parameter %d",
-					gpul_first_param(set));
+					"to the buffer of %s",
+					gpul_leaf_name(i, set));
 		facts->loaded |= a->loads;
 		facts->stored |= a->stores;
 		facts->evidence |= mask;
@@ -146,8 +169,8 @@ static void check_access(gpul_inference *i, const gpul_dataflow_func *fn,
 	if (address.base)
 		note_access(i, fn, a, &address);
 	else if (address.loaded_from && !(address.flags & AV_ADDRESS))
-		gpul_incomplete(i->s, "parameter %d points to pointers",
-				gpul_first_param(address.loaded_from));
+		gpul_incomplete(i->s, "%s points to pointers",
+				gpul_leaf_name(i, address.loaded_from));
 	else if (!(address.flags & (AV_ADDRESS | AV_EXTERNAL)))
 		gpul_incomplete(i->s, "an address does not come from a parameter");
 }
@@ -167,8 +190,8 @@ static void check_other_inst(gpul_inference *i, const gpul_dataflow_func *fn,
 		for (; base; base &= base - 1) {
 			i->facts[gpul_first_param(base)].accessed = true;
 			gpul_incomplete(
-				i->s, "parameter %d is used by %s, which is not analysed",
-				gpul_first_param(base), gpul_ptx_opcode_text(in->opcode));
+				i->s, "%s is used by %s, which is not analysed",
+				gpul_leaf_name(i, base), gpul_ptx_opcode_text(in->opcode));
 		}
 	}
 }
@@ -186,8 +209,8 @@ static void note_call(gpul_inference *i, const gpul_dataflow_func *fn, const gpu
 		target = gpul_absval_of(i->p, fn, c.target);
 	if (target.loaded_from)
 		gpul_incomplete(i->s,
-				"a function pointer in the buffer of parameter %d is called",
-				gpul_first_param(target.loaded_from));
+				"a function pointer in the buffer of %s is called",
+				gpul_leaf_name(i, target.loaded_from));
 	for (; target.base; target.base &= target.base - 1)
 		i->facts[gpul_first_param(target.base)].called = true;
 	for (uint32_t k = 0; c.args && k < c.args->n_children; k++) {
@@ -352,10 +375,7 @@ gpul_status gpul_signature_infer(const gpul_ptx_module *m, const gpul_ptx_func *
 	st = gpul_signature_declared(m, f, &s, err);
 	if (st)
 		return st;
-	if (s->s.n_params > DATAFLOW_MAX_PARAMS)
-		why_not = "the kernel has more than 64 parameters";
-	else
-		st = gpul_dataflow_open(m, f, &p, &why_not, err);
+	st = gpul_dataflow_open(m, f, &p, &why_not, err);
 	if (st)
 		goto destroy;
 	if (why_not) {
@@ -370,6 +390,7 @@ gpul_status gpul_signature_infer(const gpul_ptx_module *m, const gpul_ptx_func *
 	}
 	i->p = &p;
 	i->s = s;
+	name_leaves(i);
 	st = gpul_evidence_open(&p, &i->e, err);
 	if (st)
 		goto free_i;
@@ -379,8 +400,11 @@ gpul_status gpul_signature_infer(const gpul_ptx_module *m, const gpul_ptx_func *
 			note_operand(&s->s, m, &p.funcs[k].f->operands[o]);
 		scan_func(i, &p.funcs[k]);
 	}
-	gpul_inference_assign_roles(i);
-	*out = &s->s;
+	st = gpul_inference_assign_roles(i, err);
+	if (st == GPUL_OK)
+		gpul_assume_launch(i);
+	if (st == GPUL_OK)
+		*out = &s->s;
 	gpul_evidence_close(&i->e);
 free_i:
 	free(i);

@@ -17,19 +17,22 @@ typedef struct param_facts {
 	bool is_end; /* compared with an address: the end of a buffer */
 } param_facts;
 
-/* In the sets bit k is parameter k. */
+/* In the sets bit k is leaf k: a parameter, or a member of a struct. */
 typedef struct gpul_inference {
 	const gpul_dataflow *p;
 	gpul_evidence e;
 	gpul_signature_owned *s;
-	param_facts facts[DATAFLOW_MAX_PARAMS];
+	param_facts facts[DATAFLOW_MAX_LEAVES];
 	uint64_t index_bounds;   /* set of parameters that are compared with a thread index */
 	uint64_t loop_bounds;    /* set of parameters that are compared with a loop counter */
 	uint64_t in_index;       /* set of parameters that an address depends on, except its base */
 	uint64_t bound_offset;   /* the largest constant added to an index bound */
+	uint64_t floats;         /* set of leaves: values of a floating-point type */
+	uint64_t read_indexes;   /* set of leaves: buffers from which an index is loaded */
 	bool negative_index;     /* a thread accesses an address below its own element */
 	bool index_checked;      /* an index is compared with a constant, as in i > 0 */
 	bool unbounded_loop;     /* a loop advances an address by constants */
+	char names[DATAFLOW_MAX_LEAVES][48]; /* "parameter 2", for messages */
 	const char *needs_count; /* NULL, or why the buffers are big enough only if there is a COUNT */
 } gpul_inference;
 
@@ -39,7 +42,13 @@ static inline int gpul_first_param(uint64_t set)
 	return set ? __builtin_ctzll(set) : -1;
 }
 
+/* The name of the first leaf in a set, for a message. */
+const char *gpul_leaf_name(const gpul_inference *i, uint64_t set);
+
+/* The parameter, or member of a struct, of a leaf. */
+gpul_param *gpul_leaf_param(const gpul_inference *i, uint32_t leaf);
+
 /* Set the role and type of every parameter in i->s, or record why the signature is incomplete. */
-void gpul_inference_assign_roles(gpul_inference *i);
+gpul_status gpul_inference_assign_roles(gpul_inference *i, gpul_error *err);
 
 #endif

@@ -95,6 +95,12 @@ static bool collect_funcs(gpul_dataflow *p, const gpul_ptx_func *kernel, bool *t
 				return false;
 		}
 	}
+	for (uint32_t i = 0; i < p->n_leaves; i++) {
+		const gpul_ptx_var *v = &kernel->params[p->leaves[i].param];
+		bool whole = !v->n_dims && v->vector <= 1;
+
+		p->leaves[i].node = whole ? p->funcs[0].params + p->leaves[i].param : p->n_nodes++;
+	}
 	p->local_cell = p->n_nodes++;
 	p->shared_cell = p->n_nodes++;
 	return true;
@@ -107,6 +113,11 @@ gpul_status gpul_dataflow_init(const gpul_ptx_module *m, const gpul_ptx_func *ke
 	bool too_many = false;
 
 	*out = (gpul_dataflow){ 0 };
+	if (!gpul_dataflow_find_leaves(&p, kernel)) {
+		*why_not = "the kernel has more than 64 parameters and members of structs";
+		gpul_dataflow_close(&p);
+		return GPUL_OK;
+	}
 	if (collect_funcs(&p, kernel, &too_many))
 		p.values = calloc(p.n_nodes, sizeof *p.values);
 	if (too_many) {

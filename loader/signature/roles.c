@@ -1,4 +1,6 @@
 /* roles.c — turns the facts that infer.c collected into roles and types. */
+#include <stdlib.h>
+
 #include "loader/signature/infer_internal.h"
 
 static void assign_buffer(gpul_inference *i, gpul_param *param, const param_facts *facts,
@@ -11,17 +13,17 @@ static void assign_buffer(gpul_inference *i, gpul_param *param, const param_fact
 	param->stored = facts->stored;
 	param->vector = facts->vector ? facts->vector : 1;
 	if (facts->escapes)
-		gpul_incomplete(i->s, "pointer parameter %u escapes", k);
+		gpul_incomplete(i->s, "the pointer in %s escapes", i->names[k]);
 	if (width & (width - 1)) {
-		gpul_incomplete(i->s, "parameter %u is accessed in elements of several sizes",
-				k);
+		gpul_incomplete(i->s, "%s is accessed in elements of several sizes",
+				i->names[k]);
 		return;
 	}
 	param->type = gpul_evidence_type(facts->evidence, facts->fallback, width);
 	if (param->type == GPUL_TYPE_NONE)
 		gpul_incomplete(i->s,
-				"the element type of parameter %u is unknown (%u bytes each)",
-				k, width);
+				"the element type of %s is unknown (%u bytes each)",
+				i->names[k], width);
 	else
 		param->vector *= width / (uint32_t)gpul_type_bytes(param->type); /* f16x2 */
 	param->beyond = (uint32_t)(i->bound_offset < INVENTED_ELEMENTS ? i->bound_offset : 0) *
@@ -33,17 +35,17 @@ static void assign_buffer(gpul_inference *i, gpul_param *param, const param_fact
 static void assign_value(gpul_inference *i, gpul_param *param, const param_facts *facts,
 			 unsigned k)
 {
-	const gpul_dataflow_func *kernel = &i->p->funcs[0];
-	uint16_t evidence = gpul_evidence_of(&i->e, kernel->params + k);
-	uint16_t declared = gpul_evidence_of_type(kernel->f->params[k].type);
+	const gpul_leaf *leaf = &i->p->leaves[k];
+	uint16_t evidence = gpul_evidence_of(&i->e, leaf->node);
+	uint16_t declared = gpul_evidence_of_type(leaf->type);
 	uint64_t bit = (uint64_t)1 << k;
 
 	if (facts->called || (facts->escapes && !(evidence & ~EVIDENCE_VIA_MEMORY) &&
 			      param->bytes * 8 == i->p->m->address_size)) {
 		gpul_incomplete(i->s,
-				facts->called ? "parameter %u is a function pointer"
-					      : "parameter %u may be a pointer, and escapes",
-				k);
+				facts->called ? "%s is a function pointer"
+					      : "%s may be a pointer, and escapes",
+				i->names[k]);
 		if (facts->called && !facts->escapes)
 			param->role = GPUL_ROLE_FUNCTION;
 		return;
@@ -51,8 +53,8 @@ static void assign_value(gpul_inference *i, gpul_param *param, const param_facts
 	if (facts->is_end) {
 		gpul_incomplete(
 			i->s,
-			"parameter %u is compared with addresses: it is the end of a buffer",
-			k);
+			"%s is compared with addresses: it is the end of a buffer",
+			i->names[k]);
 		return;
 	}
 	param->role = GPUL_ROLE_SCALAR;
@@ -64,7 +66,7 @@ static void assign_value(gpul_inference *i, gpul_param *param, const param_facts
 	    param->bytes >= 4 && param->type >= GPUL_I32 && param->type <= GPUL_U64)
 		param->role = GPUL_ROLE_COUNT;
 	if (param->type == GPUL_TYPE_NONE)
-		gpul_incomplete(i->s, "the type of parameter %u is unknown (%u bytes)", k,
+		gpul_incomplete(i->s, "the type of %s is unknown (%u bytes)", i->names[k],
 				param->bytes);
 }
 
@@ -78,37 +80,76 @@ static void bound_loops(gpul_inference *i)
 		return;
 	if (k < 0 || i->loop_bounds & (i->loop_bounds - 1) || i->in_index & i->loop_bounds ||
 	    i->facts[k].accessed)
-		gpul_incomplete(i->s, "a loop advances through a buffer without a known limit");
+		gpul_unsized(i->s, "a loop advances through a buffer without a known limit");
 	else
 		i->index_bounds |= i->loop_bounds;
 }
 
-void gpul_inference_assign_roles(gpul_inference *i)
+/* Create the members of each struct; the code loads every one of them. */
+static gpul_status add_members(gpul_inference *i, gpul_error *err)
+{
+	gpul_signature *s = &i->s->s;
+
+	for (uint32_t k = 0; k < i->p->n_leaves; k++) {
+		const gpul_leaf *leaf = &i->p->leaves[k];
+		gpul_param *param = &s->params[leaf->param];
+
+		if (param->role != GPUL_ROLE_STRUCT)
+			continue;
+		if (!param->members)
+			param->members = calloc(i->p->n_leaves, sizeof *param->members);
+		if (!param->members)
+			return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the members of a struct");
+		param->members[param->n_members++] =
+			(gpul_param){ .offset = leaf->offset, .bytes = leaf->bytes, .align = leaf->bytes };
+	}
+	return GPUL_OK;
+}
+
+gpul_param *gpul_leaf_param(const gpul_inference *i, uint32_t k)
+{
+	const gpul_leaf *leaf = &i->p->leaves[k];
+	gpul_param *param = &i->s->s.params[leaf->param];
+	uint32_t n = 0;
+
+	if (!param->members)
+		return param;
+	while (param->members[n].offset != leaf->offset)
+		n++;
+	return &param->members[n];
+}
+
+gpul_status gpul_inference_assign_roles(gpul_inference *i, gpul_error *err)
 {
 	gpul_signature *s = &i->s->s;
 	bool has_count = false;
+	gpul_status st = add_members(i, err);
 
+	if (st)
+		return st;
 	bound_loops(i);
 	if (i->bound_offset >= INVENTED_ELEMENTS)
-		gpul_incomplete(i->s, "the bound of an index is a parameter plus %llu",
+		gpul_unsized(i->s, "the bound of an index is a parameter plus %llu",
 				(unsigned long long)i->bound_offset);
 	if (i->negative_index && !i->index_checked)
-		gpul_incomplete(i->s, "threads access elements before their own");
-	for (unsigned k = 0; k < s->n_params; k++) {
-		gpul_param *param = &s->params[k];
+		gpul_unsized(i->s, "threads access elements before their own");
+	for (unsigned k = 0; k < i->p->n_leaves; k++) {
+		gpul_param *param = gpul_leaf_param(i, k);
 
-		if (param->role == GPUL_ROLE_STRUCT)
-			gpul_incomplete(i->s, "parameter %u is a struct of %u bytes", k,
-					param->bytes);
-		else if (i->facts[k].accessed)
+		if (i->facts[k].accessed)
 			assign_buffer(i, param, &i->facts[k], k);
 		else
 			assign_value(i, param, &i->facts[k], k);
 		has_count |= param->role == GPUL_ROLE_COUNT;
 	}
+	for (unsigned k = 0; k < s->n_params; k++)
+		if (i->p->opaque >> k & 1)
+			gpul_incomplete(i->s, "parameter %u is a struct of %u bytes", k,
+					s->params[k].bytes);
 	if (i->needs_count && !has_count)
-		gpul_incomplete(i->s, "%s, and the index is not bounded by one parameter",
+		gpul_unsized(i->s, "%s, and the index is not bounded by one parameter",
 				i->needs_count);
 	if (s->uses_dynamic_shared)
 		gpul_incomplete(i->s, "the kernel uses dynamic shared memory of unknown size");
+	return GPUL_OK;
 }

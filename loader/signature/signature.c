@@ -28,21 +28,38 @@ void gpul_signature_destroy(gpul_signature *s)
 {
 	if (!s)
 		return;
+	for (size_t i = 0; i < s->n_params; i++)
+		free(s->params[i].members);
 	free(s->params);
 	free(s); /* frees the gpul_signature_owned, because s is its first member */
+}
+
+static void keep_reason(gpul_signature_owned *s, const char *fmt, va_list ap)
+{
+	if (!s->s.complete)
+		return;
+	vsnprintf(s->why_not, sizeof s->why_not, fmt, ap);
+	s->s.complete = false;
+	s->s.why_not = s->why_not;
 }
 
 void gpul_incomplete(gpul_signature_owned *s, const char *fmt, ...)
 {
 	va_list ap;
 
-	if (!s->s.complete)
-		return;
+	s->blocked = true;
 	va_start(ap, fmt);
-	vsnprintf(s->why_not, sizeof s->why_not, fmt, ap);
+	keep_reason(s, fmt, ap);
 	va_end(ap);
-	s->s.complete = false;
-	s->s.why_not = s->why_not;
+}
+
+void gpul_unsized(gpul_signature_owned *s, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	keep_reason(s, fmt, ap);
+	va_end(ap);
 }
 
 /* Dimensions that .maxntid or .reqntid does not give are 1. */
@@ -105,39 +122,54 @@ __attribute__((format(printf, 2, 3))) static void append(struct text *t, const c
 	t->wanted += n > 0 ? (size_t)n : 0;
 }
 
+static void append_param(struct text *t, const gpul_param *param);
+
+/* "struct of 24 bytes {0: f32 *, 8: i32}", with the members that the code loads. */
+static void append_struct(struct text *t, const gpul_param *param)
+{
+	append(t, "struct of %u bytes", param->bytes);
+	for (uint32_t i = 0; i < param->n_members; i++) {
+		append(t, "%s%u: ", i ? ", " : " {", param->members[i].offset);
+		append_param(t, &param->members[i]);
+	}
+	append(t, param->n_members ? "}" : "");
+}
+
+static void append_param(struct text *t, const gpul_param *param)
+{
+	switch (param->role) {
+	case GPUL_ROLE_BUFFER:
+		append(t, "%s *", gpul_type_name(param->type));
+		break;
+	case GPUL_ROLE_STRUCT:
+		append_struct(t, param);
+		break;
+	case GPUL_ROLE_FUNCTION:
+		append(t, "function");
+		break;
+	case GPUL_ROLE_UNKNOWN:
+	case GPUL_ROLE_SCALAR:
+	case GPUL_ROLE_COUNT:
+		if (param->type != GPUL_TYPE_NONE)
+			append(t, "%s", gpul_type_name(param->type));
+		else
+			append(t, "%u bytes", param->bytes);
+		break;
+	}
+}
+
 size_t gpul_signature_print(const gpul_signature *s, char *buf, size_t buf_bytes)
 {
 	struct text t = { buf, buf_bytes, 0 };
 
 	append(&t, "%s(", s->kernel);
 	for (size_t i = 0; i < s->n_params; i++) {
-		const gpul_param *param = &s->params[i];
-
 		append(&t, "%s", i ? ", " : "");
-		switch (param->role) {
-		case GPUL_ROLE_BUFFER:
-			append(&t, "%s *", gpul_type_name(param->type));
-			break;
-		case GPUL_ROLE_STRUCT:
-			append(&t, "struct of %u bytes", param->bytes);
-			break;
-		case GPUL_ROLE_FUNCTION:
-			append(&t, "function");
-			break;
-		case GPUL_ROLE_UNKNOWN:
-		case GPUL_ROLE_SCALAR:
-		case GPUL_ROLE_COUNT:
-			if (param->type != GPUL_TYPE_NONE)
-				append(&t, "%s", gpul_type_name(param->type));
-			else
-				append(&t, "%u bytes", param->bytes);
-			break;
-		}
+		append_param(&t, &s->params[i]);
 	}
 	append(&t, ")");
 	return t.wanted;
 }
-
 char *gpul_signature_text(const gpul_signature *s)
 {
 	size_t n_bytes = gpul_signature_print(s, NULL, 0) + 1;

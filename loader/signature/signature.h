@@ -38,6 +38,9 @@ size_t gpul_type_bytes(gpul_type t);
 /** The type called name ("f32"), or GPUL_TYPE_NONE. */
 gpul_type gpul_type_find(const char *name);
 
+/* No buffer of an assumed launch needs more bytes. */
+#define GPUL_ASSUMED_BYTES_MAX ((int64_t)64 << 20)
+
 typedef enum gpul_param_role {
 	GPUL_ROLE_UNKNOWN, /* a pointer or a value; if it has a type, it is unused */
 	GPUL_ROLE_SCALAR,  /* a value, or unused and too small for an address */
@@ -48,7 +51,7 @@ typedef enum gpul_param_role {
 } gpul_param_role;
 
 typedef struct gpul_param {
-	uint32_t offset, bytes, align; /* position in the parameter buffer, in bytes */
+	uint32_t offset, bytes, align; /* position in the parameter buffer, or of a member in its struct, in bytes */
 	gpul_param_role role;
 	gpul_type type;      /* type of the value, or of a BUFFER's elements; NONE: unknown */
 	bool loaded, stored; /* BUFFER: the kernel loads from it, stores to it; an atomic does both */
@@ -56,6 +59,12 @@ typedef struct gpul_param {
 	 * need N * vector elements. */
 	uint32_t vector;
 	uint32_t beyond; /* BUFFER: elements accessed past those N * vector: 1 for a[i + 1] */
+	/* STRUCT: the members that the code loads, by position; NULL: none is known.  Other bytes are not used. */
+	struct gpul_param *members;
+	uint32_t n_members;
+	uint64_t elements; /* if the launch is assumed: elements that a BUFFER needs */
+	bool zeros;        /* if the launch is assumed: the elements of the BUFFER must be 0 */
+	int64_t value;     /* if the launch is assumed: the value of a COUNT or integer SCALAR */
 } gpul_param;
 
 typedef struct gpul_signature {
@@ -66,6 +75,10 @@ typedef struct gpul_signature {
 	 * (without a COUNT: threads * vector) are big enough, so that a caller can generate arguments. */
 	bool complete;
 	const char *why_not; /* not complete: the reason, one phrase; else NULL */
+	/* True: the code does not show the sizes for every launch.  It is complete for this launch only, with
+	 * the elements, zeros and values in params[]. */
+	bool assumed;
+	uint32_t grid[3], block[3];
 	uint32_t grid_dims;  /* 1 to 3: the highest dimension of %tid or %ctaid that the code reads */
 	/* Whether the code reads %tid, and whether it reads %ctaid.  If it does not read %ctaid, every block does
 	 * the same work, so one block is enough. */

@@ -8,6 +8,7 @@
 typedef struct gpul_signature_owned {
 	gpul_signature s; /* first: gpul_signature_destroy() receives its address */
 	char why_not[160];
+	bool blocked; /* not complete for another reason than unknown sizes of buffers */
 } gpul_signature_owned;
 
 /** A signature from the kernel's declaration alone: offsets, sizes, structs, launch bounds;
@@ -27,6 +28,10 @@ gpul_signature_owned *gpul_signature_blank(const char *kernel, size_t n_params);
 
 /* Mark a signature as incomplete; the first reason given is kept. */
 void gpul_incomplete(gpul_signature_owned *s, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Mark a signature as incomplete, because the size of a buffer is unknown; an assumed launch may show the size. */
+void gpul_unsized(gpul_signature_owned *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 #endif

@@ -114,7 +114,7 @@ static void exclude_registers(numbering *n)
 
 /* ---- numbering ------------------------------------------------------------------- */
 
-static void add_phi(numbering *n, uint32_t inst, uint32_t to, uint32_t from)
+static void add_phi(numbering *n, uint32_t inst, uint32_t to, uint32_t from, uint32_t pred)
 {
 	if (n->v.n_phis == n->phis_room) {
 		size_t room = n->phis_room ? n->phis_room * 2 : 64;
@@ -127,7 +127,7 @@ static void add_phi(numbering *n, uint32_t inst, uint32_t to, uint32_t from)
 		n->v.phis = more;
 		n->phis_room = room;
 	}
-	n->v.phis[n->v.n_phis++] = (gpul_phi){ inst, to, from };
+	n->v.phis[n->v.n_phis++] = (gpul_phi){ inst, to, from, pred };
 }
 
 /* The value at the start of a block; resolve_entries() adds its phi. */
@@ -151,7 +151,7 @@ static void resolve_entries(numbering *n)
 			uint32_t from = n->exit[pred] != GPUL_PTX_NONE ? n->exit[pred]
 								       : entry_value(n, pred);
 
-			add_phi(n, n->cfg.first[block], n->entry[block], from);
+			add_phi(n, n->cfg.first[block], n->entry[block], from, pred);
 		}
 	}
 }
@@ -182,7 +182,7 @@ static void number_register(numbering *n, const reg_use *first, const reg_use *e
 		if (current == GPUL_PTX_NONE && (!p->written || keeps_old_value(n, p)))
 			current = entry_value(n, block);
 		if (p->written && keeps_old_value(n, p))
-			add_phi(n, p->inst, n->v.of[p->operand], current);
+			add_phi(n, p->inst, n->v.of[p->operand], current, GPUL_PTX_NONE);
 		if (p->written)
 			current = n->v.of[p->operand];
 		else

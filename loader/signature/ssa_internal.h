@@ -16,6 +16,7 @@
 typedef struct gpul_phi {  /* one operand of a phi */
 	uint32_t inst;     /* the phi is placed before this instruction */
 	uint32_t to, from; /* value `to` may be value `from` */
+	uint32_t pred;     /* block from which value `from` arrives; GPUL_PTX_NONE: the instruction keeps it */
 } gpul_phi;
 
 /* The numbers of all values.  A register with one assignment has its register number as the number of its value. */

@@ -1,0 +1,68 @@
+/* launch_internal.h — interval analysis of a kernel in one launch: how far its threads access each buffer.
+ *
+ *     an assumed launch: grid, block, values of the scalars ── intervals.c: the range of every SSA value
+ *         ── branches.c: what a branch says about the values behind it ── assume.c: sizes of the buffers
+ *
+ * signature.h's facts hold for every launch.  Where they do not give the size of each buffer, assume.c chooses a launch
+ * and the values of the scalars, and the intervals show which bytes the launch can access. */
+#ifndef GPULOAD_LOADER_SIGNATURE_LAUNCH_INTERNAL_H
+#define GPULOAD_LOADER_SIGNATURE_LAUNCH_INTERNAL_H
+
+#include "loader/signature/cfg_internal.h"
+#include "loader/signature/infer_internal.h"
+#include "loader/signature/range_internal.h"
+
+typedef struct gpul_interval {
+	enum { INTERVAL_NONE, INTERVAL_NUMBER, INTERVAL_POINTER, INTERVAL_VARIABLE } kind;
+	uint8_t n_growths;
+	uint64_t base; /* POINTER: set of leaves, into one of whose buffers it points; r is the offset in bytes */
+	gpul_range r;
+} gpul_interval;
+
+typedef struct gpul_assumed_launch {
+	uint32_t grid[3], block[3];
+	int64_t value[DATAFLOW_MAX_LEAVES]; /* index: leaf; the value of a scalar */
+	uint64_t zeros;                     /* set of leaves: buffers whose elements are 0, and only loaded */
+} gpul_assumed_launch;
+
+typedef struct gpul_intervals {
+	const gpul_inference *i;
+	const gpul_dataflow_func *fn; /* the kernel */
+	const gpul_assumed_launch *launch;
+	gpul_cfg cfg;
+	gpul_interval *values;  /* index: SSA value */
+	uint32_t *def;          /* index: SSA value; the only instruction that writes it, or NONE */
+	bool *compared;         /* index: SSA value; a branch may depend on it */
+	uint32_t *idom;         /* index: block; its immediate dominator, or NONE */
+	uint32_t *order;        /* index: block; its place in reverse postorder, or NONE: not reachable */
+	bool *executed;         /* index: block; some thread may get there */
+	bool changed, descending;
+} gpul_intervals;
+
+/* Compute the dominators; false: no memory. */
+bool gpul_branches_open(gpul_intervals *v);
+
+/* 1: the guard of an instruction holds, 0: it does not, -1: unknown.  No guard holds. */
+int gpul_guard_holds(const gpul_intervals *v, uint32_t inst);
+
+/* Whether control can pass from one block to the next block `to`. */
+bool gpul_edge_is_taken(const gpul_intervals *v, uint32_t from, uint32_t to);
+
+/* The range of a value where instruction inst reads it: what dominating branches and its guard say is used. */
+gpul_range gpul_range_at(const gpul_intervals *v, uint32_t value, uint32_t inst);
+/* The range of a value that passes along an edge. */
+gpul_range gpul_range_on_edge(const gpul_intervals *v, uint32_t value, uint32_t from, uint32_t to);
+
+/* The interval of an operand where instruction inst reads it; inst NONE: anywhere. */
+gpul_interval gpul_interval_of(const gpul_intervals *v, const gpul_ptx_operand *o, uint32_t inst);
+
+/* Run the analysis of the kernel in one launch; release *out with gpul_intervals_close().
+ *
+ * False: there is no memory, or the analysis does not end; *out is empty. */
+bool gpul_intervals_open(const gpul_inference *i, const gpul_assumed_launch *launch, gpul_intervals *out);
+void gpul_intervals_close(gpul_intervals *v);
+
+/* Complete a signature that lacks only sizes of buffers, if an assumed launch shows them. */
+void gpul_assume_launch(gpul_inference *i);
+
+#endif
