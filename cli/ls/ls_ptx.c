@@ -80,13 +80,15 @@ static gpul_status print_kernel(const struct ls_kernel *k, const struct cxx_name
 
 /* ---- JSON -------------------------------------------------------------------------- */
 
-static void add_uses(struct json *j, const gpul_signature *s)
+static void add_uses(struct json *j, const char *name, const gpul_param *params, size_t n, bool members)
 {
-	json_begin(j, "uses", '[');
-	for (size_t i = 0; i < s->n_params; i++) {
-		const gpul_param *p = &s->params[i];
+	json_begin(j, name, '[');
+	for (size_t i = 0; i < n; i++) {
+		const gpul_param *p = &params[i];
 
 		json_begin(j, NULL, '{');
+		if (members)
+			json_u64(j, "offset", p->offset);
 		json_text(j, "role", role_names[p->role]);
 		if (p->type)
 			json_text(j, "type", gpul_type_name(p->type));
@@ -95,6 +97,8 @@ static void add_uses(struct json *j, const gpul_signature *s)
 			json_bool(j, "stored", p->stored);
 			json_u64(j, "vector", p->vector);
 		}
+		if (p->n_members)
+			add_uses(j, "members", p->members, p->n_members, true);
 		json_end(j, '}');
 	}
 	json_end(j, ']');
@@ -124,8 +128,10 @@ static gpul_status add_kernel(struct json *j, const struct ls_kernel *k,
 	json_text(j, "signature", text);
 	add_registers(j, &k->registers);
 	json_bool(j, "dynamic_shared", s->uses_dynamic_shared);
-	add_uses(j, s);
+	add_uses(j, "uses", s->params, s->n_params, false);
 	json_bool(j, "complete", s->complete);
+	if (s->assumed)
+		json_bool(j, "assumed", true);
 	if (!s->complete)
 		json_text(j, "why_not", s->why_not);
 	json_end(j, '}');

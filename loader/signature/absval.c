@@ -12,6 +12,8 @@ static uint64_t product(uint64_t a, uint64_t b)
 {
 	uint64_t r;
 
+	if (a == AV_UNBOUNDED || b == AV_UNBOUNDED)
+		return a && b ? AV_UNBOUNDED : 0;
 	return __builtin_mul_overflow(a, b, &r) ? AV_UNBOUNDED : r;
 }
 
@@ -51,6 +53,7 @@ gpul_absval gpul_absval_join(gpul_absval a, gpul_absval b)
 	a.block_stride = max(a.block_stride, b.block_stride);
 	a.outer_stride = max(a.outer_stride, b.outer_stride);
 	a.offset = max(a.offset, b.offset);
+	a.growth = max(a.growth, b.growth);
 	a.array_bytes = smaller_array(a.array_bytes, b.array_bytes);
 	return a;
 }
@@ -113,6 +116,7 @@ gpul_absval gpul_absval_add(uint64_t pointers, gpul_absval a, gpul_absval b, boo
 	r.block_stride = saturating_add(a.block_stride, b.block_stride);
 	r.outer_stride = saturating_add(a.outer_stride, b.outer_stride);
 	r.offset = saturating_add(a.offset, b.offset);
+	r.growth = saturating_add(a.growth, b.growth);
 	r.array_bytes = smaller_array(a.array_bytes, b.array_bytes);
 	return r;
 }
@@ -127,6 +131,7 @@ static gpul_absval multiply_by_constant(gpul_absval a, uint64_t factor)
 	a.block_stride = product(a.block_stride, factor);
 	a.outer_stride = product(a.outer_stride, factor);
 	a.offset = product(a.offset, factor);
+	a.growth = product(a.growth, factor);
 	return a;
 }
 
@@ -147,6 +152,7 @@ gpul_absval gpul_absval_mul(gpul_absval a, gpul_absval b)
 	r.linear = a.linear | b.linear;
 	r.loaded_from = a.loaded_from | b.loaded_from;
 	r.offset = product(a.offset, b.offset);
+	r.growth = max(product(a.growth, max(b.offset, 1)), product(b.growth, max(a.offset, 1)));
 	if ((a.flags & AV_TID && b.flags & AV_LAUNCH) ||
 	    (b.flags & AV_TID && a.flags & AV_LAUNCH))
 		r.flags |= AV_QUADRATIC;
@@ -207,6 +213,7 @@ gpul_absval gpul_absval_divide(gpul_absval a, gpul_absval b)
 	a.block_stride = quotient(a.block_stride, b.offset);
 	a.outer_stride = quotient(a.outer_stride, b.offset);
 	a.offset = quotient(a.offset, b.offset);
+	a.growth = quotient(a.growth, b.offset);
 	return a;
 }
 

@@ -44,6 +44,7 @@ typedef struct gpul_absval {
 	uint64_t block_stride; /* how much it changes when %ctaid * %ntid, the block's first index, grows by one */
 	uint64_t outer_stride; /* how much the value changes when an AV_OUTER index grows by one */
 	uint64_t offset;       /* the largest sum of constants that is added in the value */
+	uint64_t growth;       /* by how much the offset grows in one iteration of a loop */
 	uint64_t array_bytes;  /* size of the smallest .shared array that the value may point into; 0: none */
 	uint32_t flags;        /* enum absval_flag */
 	bool defined;          /* false: no definition was visited yet (bottom); the other fields are 0 */

@@ -3,6 +3,8 @@
 
 #include "loader/signature/launch_internal.h"
 
+#define ALIGNED_STRIDE 256 /* rows of so many bytes keep every access aligned */
+
 static bool is_float(gpul_type t)
 {
 	return t == GPUL_F16 || t == GPUL_BF16 || t == GPUL_F32 || t == GPUL_F64;
@@ -29,8 +31,9 @@ static void choose_block(const gpul_signature *s, uint32_t block[3])
 		}
 }
 
-/* The values of scalars: count for a COUNT, which bounds an index, else 1. */
-static void choose_values(gpul_inference *i, gpul_assumed_launch *l, int64_t count)
+/* The values of scalars: count for a COUNT, which bounds an index; stride for an integer from which an index is
+ * computed, such as the pitch of an image; else 1. */
+static void choose_values(gpul_inference *i, gpul_assumed_launch *l, int64_t count, int64_t stride)
 {
 	for (uint32_t k = 0; k < i->p->n_leaves; k++) {
 		const gpul_param *param = gpul_leaf_param(i, k);
@@ -40,7 +43,7 @@ static void choose_values(gpul_inference *i, gpul_assumed_launch *l, int64_t cou
 		if (param->role == GPUL_ROLE_COUNT)
 			l->value[k] = count;
 		else if (param->role == GPUL_ROLE_SCALAR)
-			l->value[k] = 1;
+			l->value[k] = i->in_index >> k & 1 && param->bytes >= 4 ? stride : 1;
 	}
 }
 
@@ -73,12 +76,11 @@ static bool note_extent(const gpul_intervals *v, const gpul_inst_access *a, uint
 	gpul_interval address = gpul_interval_of(v, a->address, inst);
 	int64_t bytes = (int64_t)gpul_ptx_type_bytes(a->type) * a->vector;
 
-	if (a->space == GPUL_PTX_MOD_PARAM || a->space == GPUL_PTX_MOD_CONST ||
-	    a->space == GPUL_PTX_MOD_LOCAL || a->space == GPUL_PTX_MOD_SHARED)
+	if (a->space == GPUL_PTX_MOD_PARAM)
 		return true;
 	if (address.kind == INTERVAL_VARIABLE)
-		return true;
-	if (address.kind != INTERVAL_POINTER || address.r.lo < 0 ||
+		return address.r.lo >= 0 && address.r.hi <= address.size - bytes;
+	if (address.kind != INTERVAL_POINTER || address.r.lo < 0 || (int64_t)1 << address.zeros < bytes ||
 	    address.r.hi > GPUL_ASSUMED_BYTES_MAX - bytes)
 		return false;
 	for (uint64_t set = address.base; set; set &= set - 1) {
@@ -137,6 +139,10 @@ static void keep_launch(gpul_inference *i, const gpul_assumed_launch *l, const s
 void gpul_assume_launch(gpul_inference *i)
 {
 	static const int64_t counts[4] = { 1024, 1024, 32, 10 };
+	static const struct {
+		bool one; /* every count is 1 */
+		int64_t stride;
+	} tries[] = { { false, 1 }, { false, ALIGNED_STRIDE }, { true, 1 }, { true, ALIGNED_STRIDE } };
 	const gpul_signature *s = &i->s->s;
 	gpul_assumed_launch l;
 	struct extents e;
@@ -144,11 +150,12 @@ void gpul_assume_launch(gpul_inference *i)
 	if (s->complete || i->s->blocked || i->p->n_funcs > 1)
 		return;
 	choose_launch(i, &l);
-	choose_values(i, &l, counts[s->grid_dims <= 3 ? s->grid_dims : 0]);
-	if (!try_launch(i, &l, &e)) {
-		choose_values(i, &l, 1);
-		if (!try_launch(i, &l, &e))
+	for (unsigned k = 0; k < sizeof tries / sizeof *tries; k++) {
+		choose_values(i, &l, tries[k].one ? 1 : counts[s->grid_dims <= 3 ? s->grid_dims : 0],
+			      tries[k].stride);
+		if (try_launch(i, &l, &e)) {
+			keep_launch(i, &l, &e);
 			return;
+		}
 	}
-	keep_launch(i, &l, &e);
 }

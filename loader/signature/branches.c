@@ -234,7 +234,7 @@ static gpul_range refine_by_setp(const gpul_intervals *v, uint32_t value, const 
 		b = t;
 		op = swapped(op);
 	}
-	other = gpul_interval_of(v, b, GPUL_PTX_NONE); /* without refining it again, so that this ends */
+	other = gpul_interval_anywhere(v, b); /* not refined again, so that this ends */
 	if (other.kind != INTERVAL_NUMBER && (other.kind != INTERVAL_POINTER || other.base & (other.base - 1) ||
 					      v->values[value].base != other.base))
 		return r;

@@ -31,13 +31,16 @@ static void join_node(gpul_dataflow *p, uint32_t node, gpul_absval in)
 	to->stride = widen(to, was.stride, to->stride);
 	to->block_stride = widen(to, was.block_stride, to->block_stride);
 	to->outer_stride = widen(to, was.outer_stride, to->outer_stride);
+	if (to->offset > was.offset && to->offset != AV_UNBOUNDED && to->offset - was.offset > to->growth)
+		to->growth = to->offset - was.offset;
+	to->growth = widen(to, was.growth, to->growth);
 	to->offset = widen(to, was.offset, to->offset);
 	p->changed |= to->base != was.base || to->bound != was.bound ||
 		      to->linear != was.linear || to->loaded_from != was.loaded_from ||
 		      to->flags != was.flags || to->constant != was.constant ||
 		      to->stride != was.stride || to->block_stride != was.block_stride ||
 		      to->outer_stride != was.outer_stride || to->offset != was.offset ||
-		      to->array_bytes != was.array_bytes;
+		      to->growth != was.growth || to->array_bytes != was.array_bytes;
 }
 
 /* Join the value `in` into a destination operand, which may also be {a, b} or p|q. */

@@ -11,7 +11,6 @@
 
 #include "loader/signature/launch_internal.h"
 
-#define MAX_VECTOR 64 /* elements per thread; a larger stride is taken as a matrix row */
 
 /* ---- names ----------------------------------------------------------------------- */
 
@@ -66,9 +65,10 @@ static bool index_is_unknown(gpul_inference *i, const gpul_absval *a)
 }
 
 /* Record how many elements the buffer must have for this access. */
-static void check_extent(gpul_inference *i, const gpul_absval *a, uint64_t element,
+static void check_extent(gpul_inference *i, const gpul_absval *a, uint64_t element, unsigned vector,
 			 param_facts *facts)
 {
+	uint64_t last = a->offset + element * (vector - 1); /* of the elements of a vector access */
 	uint64_t step =
 		((a->stride > a->block_stride ? a->stride : a->block_stride) + element - 1) /
 		element;
@@ -78,15 +78,20 @@ static void check_extent(gpul_inference *i, const gpul_absval *a, uint64_t eleme
 				(unsigned long long)step);
 	else if (step > facts->vector)
 		facts->vector = (uint32_t)step;
-	if (a->offset == AV_UNBOUNDED)
+	if (a->offset == AV_UNBOUNDED) {
 		i->unbounded_loop = true;
-	else if (!(a->flags & AV_INDEX) && a->offset / element >= INVENTED_ELEMENTS)
+		if (a->growth > facts->growth)
+			facts->growth = a->growth;
+	} else if (last > GPUL_ASSUMED_BYTES_MAX) {
+		gpul_unsized(i->s, "a buffer is accessed at element %llu, and would need more than 64 MiB",
+			     (unsigned long long)(last / element));
+	} else if (!(a->flags & AV_INDEX) && last / element >= INVENTED_ELEMENTS) {
 		gpul_unsized(i->s, "a buffer is accessed at element %llu",
-				(unsigned long long)(a->offset / element));
-	else if (a->flags & AV_INDEX && a->offset / element >= facts->vector) {
+			     (unsigned long long)(last / element));
+	} else if (a->flags & AV_INDEX && last / element >= facts->vector) {
 		i->needs_count = "threads access elements beyond their own";
-		if (a->offset > facts->offset)
-			facts->offset = a->offset;
+		if (last > facts->offset)
+			facts->offset = last;
 		i->negative_index |= (a->flags & AV_NEGATIVE) != 0;
 	}
 	if (a->outer_stride > element * facts->vector && !i->s->s.reqntid[0])
@@ -128,7 +133,7 @@ static void note_access(gpul_inference *i, const gpul_dataflow_func *fn,
 		if (a->vector > facts->vector)
 			facts->vector = a->vector;
 		if (!unknown && bytes)
-			check_extent(i, address, bytes, facts);
+			check_extent(i, address, bytes, a->vector, facts);
 	}
 }
 
@@ -227,6 +232,14 @@ static void note_call(gpul_inference *i, const gpul_dataflow_func *fn, const gpu
 	}
 }
 
+/* A loop counter that advances by growth is compared with the parameters in bound. */
+static void note_loop(gpul_inference *i, uint64_t bound, uint64_t growth)
+{
+	if (bound && (!i->counter_growth || growth < i->counter_growth))
+		i->counter_growth = growth;
+	i->loop_bounds |= bound;
+}
+
 /* Record the facts that a comparison of a with b shows, if one is a thread index or loop counter and the other is a
  * parameter. */
 static void note_comparison(gpul_inference *i, const gpul_absval *a, const gpul_absval *b)
@@ -243,9 +256,9 @@ static void note_comparison(gpul_inference *i, const gpul_absval *a, const gpul_
 	} else if (a->flags & AV_INDEX && b->constant)
 		i->index_bounds |= a->linear & ~a->base; /* i - n < 0 */
 	else if (b->offset == AV_UNBOUNDED)
-		i->loop_bounds |= a->bound;
+		note_loop(i, a->bound, b->growth);
 	else if (a->offset == AV_UNBOUNDED && b->constant)
-		i->loop_bounds |= a->bound; /* a counter that counts from -n up to 0 */
+		note_loop(i, a->bound, a->growth); /* a counter that counts from -n up to 0 */
 	if (b->flags & AV_INDEX && a->linear & ~a->bound & ~a->base)
 		i->needs_count = "the bound of an index is computed from several parameters";
 }

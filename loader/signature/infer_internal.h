@@ -7,12 +7,15 @@
 
 #define INVENTED_ELEMENTS 1024 /* gpuload run gives a buffer this many elements by default */
 
+#define MAX_VECTOR 64 /* elements per thread; a larger stride is taken as a matrix row */
+
 typedef struct param_facts {
 	uint32_t widths;   /* the bitwise or of the access widths in bytes: 1, 2, 4, 8, 16 */
 	uint16_t evidence; /* evidence of the types of the values loaded and stored */
 	uint16_t fallback; /* evidence in the accesses themselves: f32 for ld.f32 */
 	uint32_t vector;
 	uint64_t offset; /* bytes past its own element that a thread accesses */
+	uint64_t growth; /* bytes by which a loop advances its address in one iteration */
 	bool accessed, loaded, stored, escapes, called;
 	bool is_end; /* compared with an address: the end of a buffer */
 } param_facts;
@@ -25,6 +28,7 @@ typedef struct gpul_inference {
 	param_facts facts[DATAFLOW_MAX_LEAVES];
 	uint64_t index_bounds;   /* set of parameters that are compared with a thread index */
 	uint64_t loop_bounds;    /* set of parameters that are compared with a loop counter */
+	uint64_t counter_growth; /* the smallest step of a loop counter; 0: there is none */
 	uint64_t in_index;       /* set of parameters that an address depends on, except its base */
 	uint64_t bound_offset;   /* the largest constant added to an index bound */
 	uint64_t floats;         /* set of leaves: values of a floating-point type */

@@ -8,318 +8,25 @@
 #define NARROW_ROUNDS 4
 #define MAX_GROWTHS   4 /* an end of a range that moved more often moves in a loop: it is taken as unbounded */
 
-static gpul_interval number(gpul_range r)
-{
-	return (gpul_interval){ .kind = INTERVAL_NUMBER, .r = r };
-}
-
-static unsigned bits_of(uint16_t type)
-{
-	unsigned bits = 8 * gpul_ptx_type_bytes(type);
-
-	return type == GPUL_PTX_MOD_PRED ? 1 : bits ? bits : 64;
-}
-
-static bool is_unsigned_type(uint16_t type)
-{
-	return type == GPUL_PTX_MOD_U8 || type == GPUL_PTX_MOD_U16 || type == GPUL_PTX_MOD_U32 ||
-	       type == GPUL_PTX_MOD_U64;
-}
-
-static bool is_float_type(uint16_t type)
-{
-	return type >= GPUL_PTX_MOD_F16 && type <= GPUL_PTX_MOD_F32X2;
-}
-
-static gpul_interval join(gpul_interval a, gpul_interval b)
-{
-	if (a.kind == INTERVAL_NONE || b.kind == INTERVAL_NONE)
-		return a.kind == INTERVAL_NONE ? b : a;
-	if (a.kind != b.kind) { /* a null pointer is never accessed */
-		const gpul_interval *n = a.kind == INTERVAL_NUMBER ? &a : &b;
-
-		if (n->kind == INTERVAL_NUMBER && n->r.lo == 0 && n->r.hi == 0)
-			return n == &a ? b : a;
-		return number(gpul_range_full(64));
-	}
-	a.base |= b.base;
-	a.r = gpul_range_join(a.r, b.r);
-	return a;
-}
-
 /* ---- operands -------------------------------------------------------------------- */
-
-static gpul_interval special_register(const gpul_assumed_launch *l, uint32_t which)
-{
-	uint32_t x = GPUL_PTX_SREG_TID_X, threads = l->block[0] * l->block[1] * l->block[2];
-
-	if (which >= x && which <= GPUL_PTX_SREG_TID_Z)
-		return number(gpul_range_of(0, l->block[which - x] - 1));
-	x = GPUL_PTX_SREG_NTID_X;
-	if (which >= x && which <= GPUL_PTX_SREG_NTID_Z)
-		return number(gpul_range_of(l->block[which - x], l->block[which - x]));
-	x = GPUL_PTX_SREG_CTAID_X;
-	if (which >= x && which <= GPUL_PTX_SREG_CTAID_Z)
-		return number(gpul_range_of(0, l->grid[which - x] - 1));
-	x = GPUL_PTX_SREG_NCTAID_X;
-	if (which >= x && which <= GPUL_PTX_SREG_NCTAID_Z)
-		return number(gpul_range_of(l->grid[which - x], l->grid[which - x]));
-	if (which == GPUL_PTX_SREG_LANEID)
-		return number(gpul_range_of(0, 31));
-	if (which == GPUL_PTX_SREG_WARPID)
-		return number(gpul_range_of(0, (threads + 31) / 32 - 1));
-	return number(gpul_range_full(64));
-}
 
 gpul_interval gpul_interval_of(const gpul_intervals *v, const gpul_ptx_operand *o, uint32_t inst)
 {
-	const gpul_ptx_operand *child = &v->fn->f->operands[o->first_child];
+	gpul_range offset = gpul_range_of(o->value.i, o->value.i);
 	gpul_interval r;
-	uint32_t value;
 
-	switch (o->kind) {
-	case GPUL_PTX_OP_REG:
-		value = gpul_ssa_value(v->fn->f, &v->fn->ssa, o);
-		r = v->values[value];
-		if (inst != GPUL_PTX_NONE && r.kind != INTERVAL_NONE)
-			r.r = gpul_range_at(v, value, inst);
-		if (o->negated && r.kind == INTERVAL_NUMBER)
-			r.r = gpul_range_of(1 - (r.r.hi != 0), 1 - (r.r.lo != 0)); /* !p */
-		return r;
-	case GPUL_PTX_OP_SPECIAL:
-		return special_register(v->launch, o->index);
-	case GPUL_PTX_OP_INT:
-		return number(gpul_range_wrap(gpul_range_of(o->value.i, o->value.i), 64));
-	case GPUL_PTX_OP_SYMBOL:
-		return (gpul_interval){ .kind = INTERVAL_VARIABLE };
-	case GPUL_PTX_OP_ADDRESS:
+	if (o->kind == GPUL_PTX_OP_ADDRESS) {
 		if (!o->n_children)
-			return number(gpul_range_of(o->value.i, o->value.i));
-		r = gpul_interval_of(v, child, inst);
-		r.r = gpul_range_add(r.r, gpul_range_of(o->value.i, o->value.i));
-		return r;
-	default:
-		return number(gpul_range_full(64));
-	}
-}
-
-/* ---- arithmetic ------------------------------------------------------------------ */
-
-static gpul_interval add(gpul_interval a, gpul_interval b, bool subtract, unsigned bits)
-{
-	bool same = a.kind == INTERVAL_POINTER && b.kind == INTERVAL_POINTER && a.base == b.base &&
-		    !(a.base & (a.base - 1));
-
-	if (subtract) {
-		if (b.kind != INTERVAL_NUMBER && !same)
-			return number(gpul_range_full(bits));
-		b.r = gpul_range_negate(b.r);
-	} else if (a.kind == INTERVAL_NUMBER) {
-		gpul_interval t = a;
-
-		a = b;
-		b = t;
-	}
-	a.r = gpul_range_add(a.r, b.r);
-	if (same && subtract)
-		return number(a.r);
-	if (b.kind != INTERVAL_NUMBER)
-		return number(gpul_range_full(bits));
-	if (a.kind == INTERVAL_NUMBER)
-		a.r = gpul_range_wrap(a.r, bits);
-	else if (bits < 64 && a.kind == INTERVAL_POINTER)
-		return number(gpul_range_full(bits));
-	return a;
-}
-
-static gpul_range multiply(const gpul_ptx_inst *in, gpul_range a, gpul_range b, unsigned bits)
-{
-	bool is_unsigned = is_unsigned_type(gpul_inst_type(in, 0));
-
-	if (!gpul_ptx_has_mod(in, GPUL_PTX_MOD_WIDE) && !gpul_ptx_has_mod(in, GPUL_PTX_MOD_HI)) {
-		gpul_range r = gpul_range_wrap(gpul_range_multiply(a, b), bits);
-		gpul_range full = gpul_range_full(bits);
-
-		if (r.lo != full.lo || r.hi != full.hi)
+			return gpul_interval_number(offset);
+		r = gpul_interval_of(v, &v->fn->f->operands[o->first_child], inst);
+		if (r.kind == INTERVAL_NONE)
 			return r;
-		a = gpul_range_unsigned(a, bits);
-		b = gpul_range_unsigned(b, bits);
-		return gpul_range_wrap(gpul_range_multiply(a, b), bits);
+		return gpul_interval_add(r, gpul_interval_number(offset), false, 64);
 	}
-	a = is_unsigned ? gpul_range_unsigned(a, bits) : gpul_range_signed(a, bits);
-	b = is_unsigned ? gpul_range_unsigned(b, bits) : gpul_range_signed(b, bits);
-	if (gpul_ptx_has_mod(in, GPUL_PTX_MOD_WIDE))
-		return gpul_range_multiply(a, b);
-	if (bits == 32) {
-		gpul_range r = gpul_range_multiply(a, b);
-
-		if (r.lo > -RANGE_END && r.hi < RANGE_END)
-			return gpul_range_of(r.lo >> 32, r.hi >> 32);
-	}
-	return gpul_range_full(bits);
-}
-
-/* The interval of a compared, combined or shifted value: an aligned pointer behaves as its offset in the lowest bits. */
-static gpul_interval bitwise(const gpul_ptx_inst *in, gpul_interval a, gpul_interval b, unsigned bits)
-{
-	gpul_interval r = { .kind = INTERVAL_NUMBER };
-
-	if (in->opcode == GPUL_PTX_AND && a.kind == INTERVAL_NUMBER && b.kind != INTERVAL_NUMBER)
-		return bitwise(in, b, a, bits);
-	if (in->opcode == GPUL_PTX_AND && a.kind == INTERVAL_POINTER && b.kind == INTERVAL_NUMBER) {
-		if (b.r.lo == b.r.hi && b.r.lo < 0 && b.r.lo >= -256) { /* buffers are aligned to 256 bytes */
-			a.r = gpul_range_and(a.r, b.r, bits);
-			return a;
-		}
-		return number(gpul_range_and(gpul_range_full(bits), b.r, bits));
-	}
-	if (a.kind != INTERVAL_NUMBER || b.kind != INTERVAL_NUMBER)
-		return number(gpul_range_full(bits));
-	if (in->opcode == GPUL_PTX_AND)
-		r.r = gpul_range_and(a.r, b.r, bits);
-	else
-		r.r = gpul_range_or(gpul_range_unsigned(a.r, bits), gpul_range_unsigned(b.r, bits),
-				    in->opcode == GPUL_PTX_XOR, bits);
+	r = gpul_interval_anywhere(v, o);
+	if (o->kind == GPUL_PTX_OP_REG && !o->negated && r.kind != INTERVAL_NONE)
+		r.r = gpul_range_at(v, gpul_ssa_value(v->fn->f, &v->fn->ssa, o), inst);
 	return r;
-}
-
-static gpul_interval convert(const gpul_ptx_inst *in, gpul_interval a)
-{
-	uint16_t to = gpul_inst_type(in, 0), from = gpul_inst_type(in, 1);
-	unsigned bits = bits_of(to), from_bits = bits_of(from);
-	gpul_range full = gpul_range_full(bits);
-
-	if (is_float_type(to) || is_float_type(from) || a.kind != INTERVAL_NUMBER) {
-		if (a.kind != INTERVAL_NUMBER && bits == 64 && from_bits == 64)
-			return a;
-		return number(is_unsigned_type(to) ? gpul_range_unsigned(full, bits) : gpul_range_signed(full, bits));
-	}
-	a.r = is_unsigned_type(from) ? gpul_range_unsigned(a.r, from_bits) : gpul_range_signed(a.r, from_bits);
-	a.r = gpul_range_wrap(a.r, bits);
-	return a;
-}
-
-static gpul_interval compare(const gpul_ptx_inst *in, gpul_interval a, gpul_interval b)
-{
-	static const uint16_t ops[] = { GPUL_PTX_MOD_LT, GPUL_PTX_MOD_LE, GPUL_PTX_MOD_GT, GPUL_PTX_MOD_GE,
-					GPUL_PTX_MOD_EQ, GPUL_PTX_MOD_NE };
-	uint16_t type = gpul_inst_type(in, 0);
-	unsigned bits = bits_of(type);
-	int result = -1;
-
-	if (is_float_type(type) || in->n_operands != 3)
-		return number(gpul_range_of(0, 1));
-	if (a.kind == INTERVAL_POINTER && b.kind == INTERVAL_NUMBER && b.r.lo == 0 && b.r.hi == 0)
-		result = gpul_ptx_has_mod(in, GPUL_PTX_MOD_EQ)   ? 0
-			 : gpul_ptx_has_mod(in, GPUL_PTX_MOD_NE) ? 1
-								 : -1;
-	if (a.kind == INTERVAL_NUMBER && b.kind == INTERVAL_NUMBER)
-		for (unsigned k = 0; k < sizeof ops / sizeof *ops; k++)
-			if (gpul_ptx_has_mod(in, ops[k]))
-				result = is_unsigned_type(type)
-						 ? gpul_range_compare(ops[k], gpul_range_unsigned(a.r, bits),
-								      gpul_range_unsigned(b.r, bits))
-						 : gpul_range_compare(ops[k], gpul_range_signed(a.r, bits),
-								      gpul_range_signed(b.r, bits));
-	return number(gpul_range_of(result == 1, result != 0));
-}
-
-static gpul_interval select_value(gpul_interval a, gpul_interval b, gpul_interval p)
-{
-	if (p.kind == INTERVAL_NUMBER && p.r.lo == p.r.hi)
-		return p.r.lo ? a : b;
-	return join(a, b);
-}
-
-/* Instructions whose operands are all numbers. */
-static gpul_range evaluate_numbers(const gpul_ptx_inst *in, gpul_range a, gpul_range b, unsigned bits)
-{
-	bool is_unsigned = is_unsigned_type(gpul_inst_type(in, 0));
-	gpul_range x = is_unsigned ? gpul_range_unsigned(a, bits) : gpul_range_signed(a, bits),
-		   y = is_unsigned ? gpul_range_unsigned(b, bits) : gpul_range_signed(b, bits);
-
-	switch (in->opcode) {
-	case GPUL_PTX_DIV:
-		return gpul_range_divide(x, y, bits);
-	case GPUL_PTX_REM:
-		return gpul_range_remainder(x, y, bits);
-	case GPUL_PTX_SHL:
-		return gpul_range_wrap(gpul_range_shift_left(a, gpul_range_unsigned(b, 32), bits), bits);
-	case GPUL_PTX_SHR:
-		x = gpul_ptx_type_bytes(gpul_inst_type(in, 0)) && !is_unsigned &&
-				    gpul_inst_type(in, 0) >= GPUL_PTX_MOD_B8 &&
-				    gpul_inst_type(in, 0) <= GPUL_PTX_MOD_B64
-			    ? gpul_range_unsigned(a, bits)
-			    : x;
-		return gpul_range_shift_right(x, gpul_range_unsigned(b, 32), bits);
-	case GPUL_PTX_MIN:
-	case GPUL_PTX_MAX:
-		return gpul_range_min_max(x, y, in->opcode == GPUL_PTX_MAX);
-	case GPUL_PTX_NEG:
-		return gpul_range_wrap(gpul_range_negate(a), bits);
-	case GPUL_PTX_NOT:
-		return bits == 1 ? gpul_range_of(1 - a.hi, 1 - a.lo)
-				 : gpul_range_wrap(gpul_range_add(gpul_range_negate(a), gpul_range_of(-1, -1)), bits);
-	case GPUL_PTX_ABS:
-		x = gpul_range_signed(a, bits);
-		return gpul_range_of(x.lo > 0 ? x.lo : 0, -x.lo > x.hi ? -x.lo : x.hi);
-	case GPUL_PTX_POPC:
-	case GPUL_PTX_CLZ:
-		return gpul_range_of(0, 64);
-	case GPUL_PTX_BFIND:
-		return gpul_range_of(-1, 63);
-	default:
-		return gpul_range_full(bits);
-	}
-}
-
-/* The result of an instruction with the sources s. */
-static gpul_interval evaluate(const gpul_ptx_inst *in, const gpul_interval s[3])
-{
-	uint16_t type = gpul_inst_type(in, 0);
-	unsigned bits = bits_of(type);
-	gpul_interval r = s[0];
-
-	switch (in->opcode) {
-	case GPUL_PTX_MOV:
-	case GPUL_PTX_CVTA:
-	case GPUL_PTX_SHFL:
-		return r;
-	case GPUL_PTX_SELP:
-		return select_value(s[0], s[1], s[2]);
-	case GPUL_PTX_SLCT:
-		return join(s[0], s[1]);
-	case GPUL_PTX_SETP:
-		return compare(in, s[0], s[1]);
-	case GPUL_PTX_CVT:
-		return convert(in, r);
-	default:
-		break;
-	}
-	if (is_float_type(type))
-		return number(gpul_range_full(bits));
-	switch (in->opcode) {
-	case GPUL_PTX_ADD:
-	case GPUL_PTX_SUB:
-		return add(s[0], s[1], in->opcode == GPUL_PTX_SUB, bits);
-	case GPUL_PTX_AND:
-	case GPUL_PTX_OR:
-	case GPUL_PTX_XOR:
-		return bitwise(in, s[0], s[1], bits);
-	default:
-		break;
-	}
-	if (s[0].kind != INTERVAL_NUMBER || (in->n_operands > 2 && s[1].kind != INTERVAL_NUMBER))
-		return number(gpul_range_full(bits == 1 ? 1 : 64));
-	if (in->opcode == GPUL_PTX_MUL)
-		return number(multiply(in, s[0].r, s[1].r, bits));
-	if (in->opcode == GPUL_PTX_MAD) {
-		if (gpul_ptx_has_mod(in, GPUL_PTX_MOD_HI) && gpul_ptx_has_mod(in, GPUL_PTX_MOD_WIDE))
-			return number(gpul_range_full(64));
-		r = number(multiply(in, s[0].r, s[1].r, bits));
-		return add(r, s[2], false, gpul_ptx_has_mod(in, GPUL_PTX_MOD_WIDE) ? 2 * bits : bits);
-	}
-	return number(evaluate_numbers(in, s[0].r, s[1].r, bits));
 }
 
 /* ---- memory ---------------------------------------------------------------------- */
@@ -329,17 +36,17 @@ static gpul_interval of_leaf(const gpul_intervals *v, const gpul_leaf *leaf)
 	uint32_t k = (uint32_t)(leaf - v->i->p->leaves);
 
 	if (v->i->facts[k].accessed)
-		return (gpul_interval){ .kind = INTERVAL_POINTER, .base = (uint64_t)1 << k };
-	if (is_float_type(leaf->type) || v->i->floats >> k & 1)
-		return number(gpul_range_full(8 * leaf->bytes));
-	return number(gpul_range_of(v->launch->value[k], v->launch->value[k]));
+		return (gpul_interval){ .kind = INTERVAL_POINTER, .base = (uint64_t)1 << k, .zeros = 8 };
+	if (gpul_type_is_float(leaf->type) || v->i->floats >> k & 1)
+		return gpul_interval_number(gpul_range_full(8 * leaf->bytes));
+	return gpul_interval_number(gpul_range_of(v->launch->value[k], v->launch->value[k]));
 }
 
 static gpul_interval loaded_value(const gpul_intervals *v, const gpul_inst_access *a, uint32_t inst,
 				  uint32_t element)
 {
 	gpul_interval address = gpul_interval_of(v, a->address, inst);
-	unsigned bits = bits_of(a->type);
+	unsigned bits = gpul_type_bits(a->type);
 	gpul_range full = gpul_range_full(bits);
 
 	if (a->space == GPUL_PTX_MOD_PARAM) {
@@ -350,11 +57,11 @@ static gpul_interval loaded_value(const gpul_intervals *v, const gpul_inst_acces
 		    a->address->value.i == 0)
 			leaf = gpul_dataflow_leaf(v->i->p, symbol->index, 0,
 						  gpul_ptx_type_bytes(a->type));
-		return leaf ? of_leaf(v, leaf) : number(full);
+		return leaf ? of_leaf(v, leaf) : gpul_interval_number(full);
 	}
 	if (!a->atomic && address.kind == INTERVAL_POINTER && (address.base & ~v->launch->zeros) == 0)
-		return number(gpul_range_of(0, 0));
-	return number(is_unsigned_type(a->type) ? gpul_range_unsigned(full, bits) : full);
+		return gpul_interval_number(gpul_range_of(0, 0));
+	return gpul_interval_number(gpul_type_is_unsigned(a->type) ? gpul_range_unsigned(full, bits) : full);
 }
 
 /* ---- the fixpoint ---------------------------------------------------------------- */
@@ -367,7 +74,7 @@ static void set_value(gpul_intervals *v, uint32_t value, gpul_interval to, bool 
 	if (to.kind == INTERVAL_NONE)
 		return;
 	if (joins)
-		to = join(was, to);
+		to = gpul_interval_join(was, to);
 	to.n_growths = was.n_growths;
 	if (!v->descending && joins && was.kind != INTERVAL_NONE && was.kind == to.kind &&
 	    (to.r.lo < was.r.lo || to.r.hi > was.r.hi) && ++to.n_growths > MAX_GROWTHS) {
@@ -376,7 +83,8 @@ static void set_value(gpul_intervals *v, uint32_t value, gpul_interval to, bool 
 		if (to.r.hi > was.r.hi)
 			to.r.hi = to.r.hi < (int64_t)1 << 31 && was.kind == INTERVAL_NUMBER ? ((int64_t)1 << 31) - 1 : RANGE_END;
 	}
-	v->changed |= to.kind != was.kind || to.base != was.base || to.r.lo != was.r.lo ||
+	v->changed |= to.kind != was.kind || to.base != was.base || to.zeros != was.zeros ||
+		      to.size != was.size || to.r.lo != was.r.lo ||
 		      to.r.hi != was.r.hi;
 	*at = to;
 }
@@ -390,7 +98,7 @@ static void set_operand(gpul_intervals *v, const gpul_ptx_operand *o, gpul_inter
 		if (to.kind == INTERVAL_NUMBER && type == GPUL_PTX_MOD_PRED)
 			to.r = gpul_range_of(to.r.lo == 1, to.r.hi != 0);
 		else if (to.kind == INTERVAL_NUMBER)
-			to.r = gpul_range_wrap(to.r, bits_of(type));
+			to.r = gpul_range_wrap(to.r, gpul_type_bits(type));
 		set_value(v, value, to, v->def[value] == GPUL_PTX_NONE);
 	} else if (o->kind == GPUL_PTX_OP_VECTOR || o->kind == GPUL_PTX_OP_PAIR)
 		for (uint32_t k = 0; k < o->n_children; k++)
@@ -426,13 +134,13 @@ static void transfer(gpul_intervals *v, uint32_t inst)
 		return;
 	to = gpul_inst_operand(v->fn->f, in, 0);
 	for (unsigned k = 0; k < 3; k++)
-		s[k] = number(gpul_range_of(0, 0));
+		s[k] = gpul_interval_number(gpul_range_of(0, 0));
 	for (unsigned k = 0; k < 3 && k + 1 < in->n_operands; k++) {
 		s[k] = gpul_interval_of(v, gpul_inst_operand(v->fn->f, in, k + 1), inst);
 		if (s[k].kind == INTERVAL_NONE)
 			return; /* not computed yet */
 	}
-	r = evaluate(in, s);
+	r = gpul_interval_evaluate(in, s);
 	if (to->kind == GPUL_PTX_OP_PAIR && in->opcode == GPUL_PTX_SETP && to->n_children == 2) {
 		set_operand(v, &v->fn->f->operands[to->first_child], r);
 		r.r = gpul_range_of(1 - r.r.hi, 1 - r.r.lo);
@@ -440,7 +148,7 @@ static void transfer(gpul_intervals *v, uint32_t inst)
 		return;
 	}
 	if (to->kind != GPUL_PTX_OP_REG)
-		r = number(gpul_range_full(64));
+		r = gpul_interval_number(gpul_range_full(64));
 	set_operand(v, to, r);
 }
 

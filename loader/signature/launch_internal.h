@@ -15,9 +15,24 @@
 typedef struct gpul_interval {
 	enum { INTERVAL_NONE, INTERVAL_NUMBER, INTERVAL_POINTER, INTERVAL_VARIABLE } kind;
 	uint8_t n_growths;
+	uint8_t zeros; /* the number, or the offset, is a multiple of 2^zeros */
+	int64_t size;  /* VARIABLE: bytes of the smallest variable into which it may point */
 	uint64_t base; /* POINTER: set of leaves, into one of whose buffers it points; r is the offset in bytes */
-	gpul_range r;
+	gpul_range r;  /* NUMBER: its range; else the range of the offset in bytes */
 } gpul_interval;
+
+/* The interval of a number with a range. */
+gpul_interval gpul_interval_number(gpul_range r);
+gpul_interval gpul_interval_join(gpul_interval a, gpul_interval b);
+/* a + b, or a - b, in a register of so many bits. */
+gpul_interval gpul_interval_add(gpul_interval a, gpul_interval b, bool subtract, unsigned bits);
+/* The result of an instruction with the sources s; sources that it does not have are 0. */
+gpul_interval gpul_interval_evaluate(const gpul_ptx_inst *in, const gpul_interval s[3]);
+
+/* Bits of a register of a type; 64 for a type without a size. */
+unsigned gpul_type_bits(uint16_t type);
+bool gpul_type_is_unsigned(uint16_t type);
+bool gpul_type_is_float(uint16_t type);
 
 typedef struct gpul_assumed_launch {
 	uint32_t grid[3], block[3];
@@ -53,7 +68,9 @@ gpul_range gpul_range_at(const gpul_intervals *v, uint32_t value, uint32_t inst)
 /* The range of a value that passes along an edge. */
 gpul_range gpul_range_on_edge(const gpul_intervals *v, uint32_t value, uint32_t from, uint32_t to);
 
-/* The interval of an operand where instruction inst reads it; inst NONE: anywhere. */
+/* The interval of an operand that is not an address, wherever it is read. */
+gpul_interval gpul_interval_anywhere(const gpul_intervals *v, const gpul_ptx_operand *o);
+/* The interval of an operand where instruction inst reads it. */
 gpul_interval gpul_interval_of(const gpul_intervals *v, const gpul_ptx_operand *o, uint32_t inst);
 
 /* Run the analysis of the kernel in one launch; release *out with gpul_intervals_close().

@@ -3,6 +3,19 @@
 
 #include "loader/signature/infer_internal.h"
 
+/* A loop that advances an address by several elements, as for a[2 * k], needs as many per iteration. */
+static void bound_vector(gpul_inference *i, gpul_param *param, const param_facts *facts, uint32_t width)
+{
+	uint64_t step = i->counter_growth && i->counter_growth != AV_UNBOUNDED ? i->counter_growth : 1;
+	uint64_t per_step = facts->growth / step + (facts->growth % step != 0);
+	uint64_t elements = per_step / width + (per_step % width != 0);
+
+	if (facts->growth == AV_UNBOUNDED || elements > MAX_VECTOR)
+		gpul_unsized(i->s, "a loop advances through a buffer by rows");
+	else if (elements > param->vector)
+		param->vector = (uint32_t)elements;
+}
+
 static void assign_buffer(gpul_inference *i, gpul_param *param, const param_facts *facts,
 			  unsigned k)
 {
@@ -26,9 +39,11 @@ static void assign_buffer(gpul_inference *i, gpul_param *param, const param_fact
 				i->names[k], width);
 	else
 		param->vector *= width / (uint32_t)gpul_type_bytes(param->type); /* f16x2 */
+	if (facts->growth && width)
+		bound_vector(i, param, facts, width);
 	param->beyond = (uint32_t)(i->bound_offset < INVENTED_ELEMENTS ? i->bound_offset : 0) *
 			param->vector;
-	if (facts->offset)
+	if (facts->offset && facts->offset / width + 1 > param->vector) /* else another access needs more elements per thread */
 		param->beyond += (uint32_t)(facts->offset / width + 1 - param->vector);
 }
 

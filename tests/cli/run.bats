@@ -90,6 +90,22 @@ load helper
 	works run "$vecadd" "f64[16]=zeros" "f64[16]=ones" "out:f64[16]" i32=16 --save 2=/dev/null
 }
 
+@test "a struct is given by its members, and members are inferred" {
+	works run "$ptx/struct.ptx" 'struct[24]{0:out:f32[12];8:u64=16;16:i32=3}' i32=3 --grid 1 --block 4,4
+	says "arg 0+0   out:f32[12]: 0 1 2 unwritten 1 2 3 unwritten 2 3 ... (3 of 12 unwritten)"
+	works run "$ptx/struct.ptx" --json
+	[[ $(json '[m["offset"] for m in j["arguments"][0]["members"]], j["arguments"][0]["members"][0]["direction"], j["ok"]') == "([0, 8, 16], 'out', True)" ]]
+	[[ $(json '"{0:out:f32[" in j["assumed"]') == True ]]
+	works run "$ptx/struct.ptx"
+	line=$(sed -n 's/^assumed *//p' <<<"$output")
+	run --separate-stderr bash -c "$line"
+	[[ $status == 0 ]] || show "$line"
+	fails 2 "only for --grid" run "$ptx/struct.ptx" --grid 100
+	fails 2 "is not a struct; expected struct[BYTES]" run "$ptx/struct.ptx" 'struct[24]{0:f32[1]=1' i32=3
+	fails 2 "ends outside of the struct of 4 bytes" run "$ptx/struct.ptx" 'struct[4]{0:f32[1]=1}' i32=3
+	fails 2 "must be a struct of 24 bytes" run "$ptx/struct.ptx" 'struct[16]{0:f32[1]=1}' i32=3
+}
+
 @test "a --save that fails hides neither the results nor the verdict of --expect" {
 	fails 1 "none/c.raw: cannot be written" run "$vecadd" "f64[16]=iota" "f64[16]=ones" "out:f64[16]" i32=16 --save 2=none/c.raw --expect 2=iota:1
 	says "arg 2     out:f64[16]: 1 2 3 4"
@@ -119,9 +135,10 @@ load helper
 }
 
 @test "prints a command line to fill in if the code does not show all arguments" {
-	fails 2 "no arguments given" run "$faults" --kernel by_value
-	says "by_value("
-	says "gpuload run $faults --kernel by_value"
+	big=$BATS_TEST_DIRNAME/../corpus/ptx/const.sm_80.ptx
+	fails 2 "no arguments given" run "$big" --kernel bigparam
+	says "bigparam("
+	says "gpuload run $big --kernel bigparam"
 	says "bytes=@FILE"
 	fails 2 "dynamic shared memory" run "$faults" --kernel shared_user
 	says "--shared BYTES"
