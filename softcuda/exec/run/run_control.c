@@ -147,29 +147,12 @@ static const struct insn *stop_at_barrier(struct warp *w, const struct insn *i)
 	return raise_event(state_of(w), EVENT_BARRIER, i + 1);
 }
 
-/* PTX ISA 9.7.13.1: the barriers of a block have the numbers 0 to 15. */
-static const struct insn *stop_at_numbered_barrier(struct warp *w, const struct insn *i)
-{
-	const uint32_t *number = U32(w, i->a);
-	uint32_t bits = 0;
-
-	FOR_LANES(l, w, bits |= number[l]);
-	if (bits < CLUSTER_BARRIER)
-		return stop_at_barrier(w, i);
-	EACH_ACTIVE(l, w)
-		if (number[l] >= CLUSTER_BARRIER)
-			return gpul_fault_text(state_of(w), i, GPUL_EXEC_ILLEGAL_INSTRUCTION, l,
-					       "barrier number %u: a block has the barriers 0 to %d", number[l],
-					       CLUSTER_BARRIER - 1);
-	return stop_at_barrier(w, i);
-}
-
-HANDLER(BAR_SYNC) { return stop_at_numbered_barrier(w, i); }
+HANDLER(BAR_SYNC) { return stop_at_barrier(w, i); }
 HANDLER(BAR_CLUSTER) { return stop_at_barrier(w, i); }
-HANDLER(BAR_RED_POPC) { return stop_at_numbered_barrier(w, i); }
-HANDLER(BAR_RED_AND) { return stop_at_numbered_barrier(w, i); }
-HANDLER(BAR_RED_OR) { return stop_at_numbered_barrier(w, i); }
-HANDLER(BAR_ARRIVE) { return stop_at_numbered_barrier(w, i); }
+HANDLER(BAR_RED_POPC) { return stop_at_barrier(w, i); }
+HANDLER(BAR_RED_AND) { return stop_at_barrier(w, i); }
+HANDLER(BAR_RED_OR) { return stop_at_barrier(w, i); }
+HANDLER(BAR_ARRIVE) { return stop_at_barrier(w, i); }
 
 HANDLER(FENCE)
 {

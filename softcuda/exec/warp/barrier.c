@@ -1,4 +1,7 @@
 /* barrier.c — barriers of a block: arrivals, completion, results of bar.red. */
+#include <stdatomic.h>
+
+#include "core/log.h"
 #include "softcuda/exec/warp/warp_internal.h"
 
 /* ---- barriers: PTX ISA 9.7.13.1 ------------------------------------------------------------------
@@ -52,8 +55,8 @@ static void complete_barrier(struct block *b, unsigned id)
 	memset(r, 0, sizeof *r);
 }
 
-/* The lanes of mask whose operand differs from the first lane's. */
-static uint32_t lanes_that_differ(const struct warp_state *s, opref operand, uint32_t mask)
+/* The lanes of mask whose operand differs from the first lane's in the bits of `bits`. */
+static uint32_t lanes_that_differ(const struct warp_state *s, opref operand, uint32_t bits, uint32_t mask)
 {
 	const uint32_t *value = U32(&s->w, operand), first = value[first_lane(mask)];
 	uint32_t differ = 0;
@@ -61,20 +64,34 @@ static uint32_t lanes_that_differ(const struct warp_state *s, opref operand, uin
 	if ((operand & 3) == BANK_CONSTS)  /* the usual case */
 		return 0;
 	for (unsigned l = 0; l < LANES; l++)
-		differ |= (uint32_t)(value[l] != first) << l;
+		differ |= (uint32_t)((value[l] & bits) != (first & bits)) << l;
 	return differ & mask;
 }
 
 /* Each lane names its own barrier and thread count: lanes that name others execute the instruction after the first lane's. */
 static void leave_other_lanes(struct warp_state *s, struct split *me, const struct insn *i)
 {
-	uint32_t others = lanes_that_differ(s, i->a, me->mask) | (i->n ? lanes_that_differ(s, i->b, me->mask) : 0);
+	uint32_t others = lanes_that_differ(s, i->a, CLUSTER_BARRIER - 1, me->mask);
+
+	others |= i->n ? lanes_that_differ(s, i->b, UINT32_MAX, me->mask) : 0;
 
 	if (!others)
 		return;
 	me->mask &= ~others;
 	s->n_instructions -= count_lanes(others);  /* it has counted the instruction for all lanes */
 	gpul_split_add(s, me->frame, i, others);
+}
+
+/* PTX ISA 9.7.13.1: the barriers of a block have the numbers 0 to 15.  ptxas refuses another constant; of a number in a
+ * register, an H200 uses the lower four bits. */
+static unsigned barrier_number(uint32_t number)
+{
+	static atomic_flag told = ATOMIC_FLAG_INIT;
+
+	if (number >= CLUSTER_BARRIER && !atomic_flag_test_and_set(&told))
+		gpul_log(GPUL_LOG_NOTICE, "softcuda", "a kernel names barrier %u: the barriers of a block have the numbers 0 to %d, and a GPU uses "
+			 "the lower four bits, barrier %u", number, CLUSTER_BARRIER - 1, number % CLUSTER_BARRIER);
+	return number % CLUSTER_BARRIER;
 }
 
 /* The current split executed a barrier instruction: count its lanes; park it, except for bar.arrive. */
@@ -86,7 +103,7 @@ void gpul_barrier_arrive(struct warp_state *s)
 	struct barrier *r;
 	uint32_t yes;
 
-	id = i->op == OP_BAR_CLUSTER ? CLUSTER_BARRIER : U32(&s->w, i->a)[lane];
+	id = i->op == OP_BAR_CLUSTER ? CLUSTER_BARRIER : barrier_number(U32(&s->w, i->a)[lane]);
 	leave_other_lanes(s, me, i);
 	r = &s->block->barriers[id];
 	if (!r->in_use)

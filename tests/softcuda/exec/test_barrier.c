@@ -231,29 +231,26 @@ static void lanes_that_wait_at_a_barrier_are_not_joined_by_others(void **state)
 	rig_close(r);
 }
 
-static void a_barrier_number_beyond_15_is_a_fault(void **state)
+/* As on an H200: 26 cases of odd barrier operands were tried there. */
+static void the_lower_four_bits_of_a_barrier_number_count(void **state)
 {
-	static const char *const barriers[] = { "barrier.sync %r1;", "barrier.sync %r1, 32;", "barrier.arrive %r1, 64;",
-						"barrier.red.popc.u32 %r2, %r1, %p2;", "barrier.red.or.pred %p3, %r1, 32, %p2;",
-						"barrier.red.and.pred %p3, %r1, %p2;", "bar.sync %r1;" };
+	static const char *const barriers[] = { "barrier.sync %r1;", "barrier.sync %r1, 64;", "barrier.red.popc.u32 %r2, %r1, %p2;",
+						"barrier.red.or.pred %p3, %r1, 64, %p2;", "bar.sync %r1;" };
 
 	(void)state;
 	for (unsigned k = 0; k < sizeof barriers / sizeof barriers[0]; k++) {
 		char text[2048];
 		struct rig *r;
 
-		/* lane 9 names barrier x, the others barrier 15 */
+		/* lane 9 of each warp names barrier x, the others barrier 1: all 64 threads meet at one barrier or wait for ever */
 		snprintf(text, sizeof text, "%s%s ret; }",
-			 PTX_HEADER KERNEL_OUT("k") "cvt.u32.u64 %r3, %x; setp.eq.u32 %p2, %t, 9; selp.u32 %r1, %r3, 15, %p2;",
+			 PTX_HEADER KERNEL_OUT("k") "cvt.u32.u64 %r3, %x; and.b32 %r4, %t, 31; setp.eq.u32 %p2, %r4, 9;\n"
+						    "selp.u32 %r1, %r3, 1, %p2;",
 			 barriers[k]);
 		r = rig_open(text);
-		assert_int_equal(rig_run(r, "k", 1, 32, NULL, 17), GPUL_EXEC_ILLEGAL_INSTRUCTION);
-		assert_non_null(strstr(r->fault.text, "barrier number 17: a block has the barriers 0 to 15"));
-		assert_int_equal(r->fault.thread[0], 9);
-		assert_int_equal(rig_run(r, "k", 1, 32, NULL, 16), GPUL_EXEC_ILLEGAL_INSTRUCTION);
-		assert_int_equal(rig_run(r, "k", 1, 32, NULL, 0xffffffff), GPUL_EXEC_ILLEGAL_INSTRUCTION);
-		if (strstr(barriers[k], "arrive") || !strstr(barriers[k], "32"))
-			rig_expect_ok(r, "k", 1, 32, NULL, 15);
+		rig_expect_ok(r, "k", 1, 64, NULL, 17);
+		rig_expect_ok(r, "k", 1, 64, NULL, 0xfffffff1);
+		rig_expect_ok(r, "k", 1, 64, NULL, 1);
 		rig_close(r);
 	}
 }
@@ -290,7 +287,7 @@ int main(void)
 		cmocka_unit_test(released_lanes_meet_lanes_that_did_not_need_the_barrier),
 		cmocka_unit_test(diverged_lanes_arrive_at_different_instructions),
 		cmocka_unit_test(lanes_that_wait_at_a_barrier_are_not_joined_by_others),
-		cmocka_unit_test(a_barrier_number_beyond_15_is_a_fault),
+		cmocka_unit_test(the_lower_four_bits_of_a_barrier_number_count),
 		cmocka_unit_test(each_lane_names_its_own_barrier),
 	};
 
