@@ -203,6 +203,14 @@ static inline bool addresses_are_near(const uint64_t *a, int32_t offset[restrict
 	return !(far >> 31);
 }
 
+/* True: the addresses are a row, and all of it may be accessed. */
+static inline bool resolve_row(struct warp_state *s, const struct insn *i, const uint64_t *a, uint64_t offset,
+			       unsigned bytes, bool write, struct access *x)
+{
+	return !((a[0] + offset) & (bytes - 1)) && addresses_are_a_row(a, bytes) &&
+	       span_allowed(s, i, a[0] + offset, (uint64_t)bytes * LANES, write, &x->at);
+}
+
 /* bytes: size of one lane's access, a power of two and so also its alignment. */
 static inline enum shape resolve_any(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
 				     struct access *x)
@@ -217,8 +225,8 @@ static inline enum shape resolve_any(struct warp_state *s, const struct insn *i,
 		return SHAPE_GATHER;
 	if ((i->flags & SPACE_MASK) == SPACE_LOCAL)
 		stride = s->local_stride;
-	else if (s->w.mask == ALL_LANES && !((a[0] + offset) & (bytes - 1)) && addresses_are_a_row(a, bytes) &&
-		 span_allowed(s, i, a[0] + offset, (uint64_t)bytes * LANES, write, &x->at))
+	else if ((i->flags & (SPACE_MASK | FLAG_ADDRESS_32)) != SPACE_GLOBAL && s->w.mask == ALL_LANES &&
+		 resolve_row(s, i, a, offset, bytes, write, x))
 		return SHAPE_ROW;
 	if (!addresses_are_near(a, x->offset, &lo, &hi, &odd) || (odd | offset) & (bytes - 1) ||
 	    !span_allowed(s, i, a[0] + (uint64_t)(int64_t)lo + offset, (uint64_t)(hi - lo) + bytes, write, &x->at))
@@ -236,6 +244,10 @@ static inline enum shape resolve(struct warp_state *s, const struct insn *i, uns
 {
 	if ((i->flags & (SPACE_MASK | FLAG_ADDRESS_32)) == (SPACE_SHARED | FLAG_ADDRESS_32) && s->w.mask == ALL_LANES)
 		return resolve_shared(s, i, bytes, write, x);
+	/* first, because it is the usual case: a whole warp accesses a row of global memory by 64-bit addresses */
+	if ((i->flags & (SPACE_MASK | FLAG_ADDRESS_32)) == SPACE_GLOBAL && s->w.mask == ALL_LANES &&
+	    resolve_row(s, i, U64(&s->w, i->a), (uint64_t)i->imm, bytes, write, x))
+		return SHAPE_ROW;
 	if (!(s->w.mask & (s->w.mask - 1)))
 		return resolve_one(s, i, bytes, write, x);
 	return resolve_any(s, i, bytes, write, x);
