@@ -115,7 +115,7 @@ inputs() {
 	says "image 4: cubin sm_90a, registered, "
 	says "  regs  shared  stack  frame  const  threads  cluster  kernel"
 	says "compiled by ptxas "
-	says " -arch sm_100 -m 64"
+	says " -arch sm_100"
 	says "shapes::inside(shapes::box, float const*, unsigned int*, unsigned int)"
 	says "takes 0:32 shapes::box, 32:8 float const*, 40:8 unsigned int*, 48:4 unsigned int"
 	says "takes 0:8 .u64, 8:8 .u64, 16:8 .u64, 24:4 .u32"
@@ -128,7 +128,7 @@ inputs() {
 	works ls "$inputs/vec.sm_90.cubin"
 	says "vec.sm_90.cubin: 1 image: 1 cubin; sm_90"
 	says "symbol     _Z4axpyIfEvT_PKS0_PS0_i"
-	says "memory     512 bytes shared, 0 local"
+	says "memory     512 bytes shared, 0 stack, 0 frame"
 	says "block      at most 128 threads"
 }
 

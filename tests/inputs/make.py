@@ -59,7 +59,7 @@ STEPS = [
     ("vec.cu", [], "cp {source}/vec.cu {out}", "vec", None),
     ("vec.ptx", [], "{nvcc} -ptx -arch=compute_75 {source}/vec.cu -o {out}", "vec", [image("ptx", "sm_75")]),
     *[(f"vec.sm_{sm}.cubin", ["vec.ptx"], f"{{ptxas}} -arch=sm_{sm} vec.ptx -o {{out}}", "vec",
-       [image("cubin", f"sm_{sm.rstrip('f')}")]) for sm in MANY],
+       [image("cubin", f"sm_{sm}")]) for sm in MANY],
     *[(f"vec.{mode}.fatbin", ["vec.ptx", "vec.sm_90.cubin"], f"{PACK} --compress-mode={mode}", "vec",
        [image("cubin", "sm_90", cubin), image("ptx", "sm_75", ptx)])
       for mode, cubin, ptx in [("none", "none", "none"), ("balance", "none", "zstd"), ("speed", "none", "lz4"),
