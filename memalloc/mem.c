@@ -123,12 +123,13 @@ static void find_alignment(gpul_mem *m)
 	m->about.alignment_bytes = (size_t)(both & -both);
 }
 
-/* Host memory is allocated at once: too much of it would get the process killed.  Device memory is the driver's business. */
+/* Host memory is allocated at once: too much of it would get the process killed.  Device memory is the driver's business, and a
+ * size that overflows when it is rounded is refused by create(). */
 static gpul_status check_memory_left(const gpul_mem *m, gpul_error *err)
 {
 	char what[32];
 
-	if (!m->ops->on_host && m->about.kind != GPUL_MEM_PINNED)
+	if ((!m->ops->on_host && m->about.kind != GPUL_MEM_PINNED) || m->about.bytes > PTRDIFF_MAX)
 		return GPUL_OK;
 	snprintf(what, sizeof what, "%s memory", gpul_mem_kind_name(m->about.kind));
 	return gpul_memory_check(what, m->about.bytes, err);
