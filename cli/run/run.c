@@ -170,8 +170,26 @@ static void print_log_line(void *user, gpul_log_level level, const char *module,
 	fprintf(stderr, level == GPUL_LOG_NOTICE ? "gpuload%.0s: %s\n" : "gpuload %s: %s\n", module, line);
 }
 
-static int cmd_run(const struct cli_args *args, gpul_error *err)
+/* After `--` before the first FILE, as in `run -- -x.cu -- ARGUMENTS`, cli_parse() took the second `--` for an operand: remove
+ * it, as if the first one had not been given. */
+static struct cli_args without_leading_dashes(const struct cli_args *given)
 {
+	struct cli_args args = *given;
+	size_t i = 1;
+
+	if (args.n_before_dashes || !args.n_operands)
+		return args;
+	while (i < args.n_operands && strcmp(args.operands[i], "--") != 0)
+		i++;
+	args.n_before_dashes = i;
+	if (i < args.n_operands)
+		memmove(&args.operands[i], &args.operands[i + 1], (--args.n_operands - i) * sizeof *args.operands);
+	return args;
+}
+
+static int cmd_run(const struct cli_args *given, gpul_error *err)
+{
+	const struct cli_args own = without_leading_dashes(given), *args = &own;
 	struct run r = { 0 };
 	gpul_status st;
 	int code;

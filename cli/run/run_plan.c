@@ -167,8 +167,15 @@ static char *format_command_line(const struct run *r, char **texts, size_t n)
 	if (!out)
 		return NULL;
 	fputs("gpuload run", out);
-	for (size_t i = 0; i < r->ask.n_files; i++)
-		put_word(out, r->ask.files[i]);
+	for (size_t i = 0; i < r->ask.n_files; i++) {
+		const char *file = r->ask.files[i];
+		char *path = NULL; /* -x.cu is written as ./-x.cu, because options follow */
+
+		if (*file == '-' && file[1] && asprintf(&path, "./%s", file) > 0)
+			file = path;
+		put_word(out, file);
+		free(path);
+	}
 	if (r->ask.kernel || gpul_module_n_kernels(r->module) > 1) {
 		fputs(" --kernel", out);
 		put_word(out, gpul_kernel_name(r->kernel));

@@ -140,9 +140,10 @@ static gpul_status run_nvcc(const char *const *argv, gpul_error *err)
 static gpul_status compile(const char *source, const char *const *options, uint32_t cc, const struct tools *t,
 			   const char *exe, const char *rule, gpul_error *err)
 {
-	char arch[64];
+	char arch[64], *path = NULL; /* nvcc would take -x.cu for an option, so it gets ./-x.cu */
+	bool dash = *source == '-' && asprintf(&path, "./%s", source) > 0;
 	const char *const first[] = { t->nvcc, "-cudart", "none", "-lineinfo", "-Wno-deprecated-gpu-targets", "-gencode", arch,
-				      "-MD", "-MF", rule, "-o", exe, source, t->runtime, "-ldl", "-lpthread" };
+				      "-MD", "-MF", rule, "-o", exe, dash ? path : source, t->runtime, "-ldl", "-lpthread" };
 	size_t n_first = sizeof first / sizeof *first, n = 0;
 	const char **argv;
 	gpul_status st;
@@ -150,8 +151,10 @@ static gpul_status compile(const char *source, const char *const *options, uint3
 	while (options && options[n])
 		n++;
 	argv = calloc(n_first + n + 1, sizeof *argv);
-	if (!argv)
+	if (!argv) {
+		free(path);
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the options of nvcc");
+	}
 	snprintf(arch, sizeof arch, "arch=compute_%u,code=compute_%u", cc, cc);
 	memcpy(argv, first, sizeof first);
 	for (size_t i = 0; i < n; i++)
@@ -159,6 +162,7 @@ static gpul_status compile(const char *source, const char *const *options, uint3
 	gpul_log(GPUL_LOG_INFO, "loader", "building %s with %s", source, t->nvcc);
 	st = run_nvcc(argv, err);
 	free(argv);
+	free(path);
 	return st;
 }
 

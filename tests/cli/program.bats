@@ -99,3 +99,13 @@ write_program() {
 	works run program.cu
 	says "expect    arg 0 = 7: yes"
 }
+
+@test "after --, the name of a program may begin with a dash, and the next -- begins its arguments" {
+	needs_nvcc
+	write_program
+	mv program.cu ./-x.cu
+	run --separate-stderr gpuload run -- -x.cu
+	[[ $status == 7 && $output == "-x: 0 arguments, 3" && -z $stderr ]] || show "should run"
+	run --separate-stderr gpuload run -- -x.cu -- 16 -- --json
+	[[ $status == 7 && $output == "-x: 3 arguments, 1" ]] || show "should pass the arguments"
+}

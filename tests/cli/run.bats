@@ -165,3 +165,14 @@ load helper
 	fails 1 "partly.ptx:4: wgmma.fence.sync.aligned: wgmma is not interpreted; kernel bad reaches it: CUDA_ERROR_NOT_SUPPORTED" \
 		run "$BATS_TEST_TMPDIR/partly.ptx" --kernel bad "out:u32[1]" --grid 1 --block 1
 }
+
+@test "after --, the name of a FILE may begin with a dash" {
+	sed "/gpuload run:/d" "$vecadd" > -v.ptx
+	fails 2 "unknown option -v.ptx" run -v.ptx
+	works run --expect 2=iota:0:2 -- -v.ptx "f64[8]=iota" "f64[8]=iota" "out:f64[8]" i32=8
+	works run -- -v.ptx -- "f64[8]=iota" "f64[8]=iota" "out:f64[8]" i32=8
+	says "arg 2     out:f64[8]: 0 2 4 6"
+	works run -- -v.ptx
+	says "assumed   gpuload run ./-v.ptx --grid 4"
+	fails 2 "run needs a FILE" run --
+}
