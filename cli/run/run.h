@@ -32,7 +32,7 @@ extern const struct cli_cmd cli_run;
 extern const struct cli_opt run_opts[];  /* options and help text are in run_request.c */
 extern const char run_details[];
 
-#define RUN_SHOWN 10         /* elements printed per buffer */
+#define RUN_SHOWN 10         /* elements printed per buffer, unless --show is given */
 #define RUN_NAME_BYTES 256
 
 /* Options of gpuload run that also apply to a program. */
@@ -122,6 +122,7 @@ struct run_request {
 	size_t n_args;
 	struct run_target *expects, *saves; /* owned */
 	size_t n_expects, n_saves;
+	size_t n_shown;         /* elements printed per buffer; SIZE_MAX: all */
 	bool force;             /* --save replaces a file that exists */
 	struct run_line line;               /* owned; other members may point into it */
 	char *dir;                          /* owned; folder of the first file */

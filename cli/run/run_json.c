@@ -42,7 +42,7 @@ static void add_times(struct json *j, const struct run *r)
 		json_double(j, "bytes_per_s", t.bytes_per_s);
 }
 
-static void add_elements(struct json *j, const struct arg *a)
+static void add_elements(struct json *j, const struct arg *a, size_t n_shown)
 {
 	size_t bytes = gpul_type_bytes(a->type), n_unwritten = 0;
 
@@ -51,9 +51,9 @@ static void add_elements(struct json *j, const struct arg *a)
 		bool unwritten = arg_unwritten(a, a->data, i);
 
 		n_unwritten += unwritten;
-		if (i < RUN_SHOWN && unwritten)
+		if (i < n_shown && unwritten)
 			json_null(j, NULL);
-		else if (i < RUN_SHOWN)
+		else if (i < n_shown)
 			json_element(j, NULL, a->type, a->data + i * bytes);
 	}
 	json_end(j, ']');
@@ -62,7 +62,7 @@ static void add_elements(struct json *j, const struct arg *a)
 }
 
 /* Open the object of an argument, or of a member of a struct; the caller closes it. */
-static void begin_arg(struct json *j, const struct arg *a)
+static void begin_arg(struct json *j, const struct run *r, const struct arg *a)
 {
 	static const char *const kinds[] = {
 		[ARG_SCALAR] = "scalar",
@@ -84,7 +84,7 @@ static void begin_arg(struct json *j, const struct arg *a)
 		json_u64(j, "count", a->count);
 		if (!a->out)
 			json_bool(j, "changed", a->changed);
-		add_elements(j, a);
+		add_elements(j, a, r->ask.n_shown);
 	} else {
 		json_u64(j, "bytes", a->bytes);
 	}
@@ -95,13 +95,13 @@ static void add_arg(struct json *j, const struct run *r, size_t index)
 	const struct arg *a = &r->ask.args[index];
 	char note[RUN_NOTE_BYTES];
 
-	begin_arg(j, a);
+	begin_arg(j, r, a);
 	if (run_direction_note(r, index, note, sizeof note))
 		json_text(j, "note", note);
 	if (a->kind == ARG_STRUCT)
 		json_begin(j, "members", '[');
 	for (size_t k = 0; k < a->n_members; k++) {
-		begin_arg(j, &a->members[k]);
+		begin_arg(j, r, &a->members[k]);
 		json_u64(j, "offset", a->members[k].offset);
 		json_end(j, '}');
 	}

@@ -81,7 +81,7 @@ static void print_times(const struct run *r)
 }
 
 /* name: "2", or "2+8" for the member at 8 of struct 2. */
-static void print_buffer(const char *name, const struct arg *a)
+static void print_buffer(const char *name, const struct arg *a, size_t n_shown)
 {
 	char text[VALUE_TEXT_BYTES];
 	size_t bytes = gpul_type_bytes(a->type), n_unwritten = 0;
@@ -91,12 +91,12 @@ static void print_buffer(const char *name, const struct arg *a)
 		bool unwritten = arg_unwritten(a, a->data, i);
 
 		n_unwritten += unwritten;
-		if (i < RUN_SHOWN)
+		if (i < n_shown)
 			printf(" %s",
 			       unwritten ? "unwritten"
 					 : value_print(a->type, a->data + i * bytes, text));
 	}
-	if (a->count > RUN_SHOWN)
+	if (a->count > n_shown)
 		printf(" ...");
 	if (n_unwritten)
 		printf(" (%zu of %zu unwritten)", n_unwritten, a->count);
@@ -104,17 +104,17 @@ static void print_buffer(const char *name, const struct arg *a)
 }
 
 /* Print a buffer, or the buffers that are members of a struct, if the kernel wrote them. */
-static void print_buffers(size_t index, const struct arg *a)
+static void print_buffers(size_t index, const struct arg *a, size_t n_shown)
 {
 	char name[48];
 
 	snprintf(name, sizeof name, "%zu", index);
 	if (a->kind == ARG_BUFFER && (a->out || a->changed))
-		print_buffer(name, a);
+		print_buffer(name, a, n_shown);
 	for (size_t k = 0; k < a->n_members; k++) {
 		snprintf(name, sizeof name, "%zu+%zu", index, a->members[k].offset);
 		if (a->members[k].kind == ARG_BUFFER && (a->members[k].out || a->members[k].changed))
-			print_buffer(name, &a->members[k]);
+			print_buffer(name, &a->members[k], n_shown);
 	}
 }
 
@@ -141,7 +141,7 @@ void run_print_text(const struct run *r)
 	print_times(r);
 	run_print_functions(r);
 	for (size_t i = 0; i < r->ask.n_args; i++)
-		print_buffers(i, &r->ask.args[i]);
+		print_buffers(i, &r->ask.args[i], r->ask.n_shown);
 	for (size_t i = 0; i < r->ask.n_args; i++)
 		if (run_direction_note(r, i, note, sizeof note))
 			printf("note      %s\n", note);

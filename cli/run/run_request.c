@@ -11,7 +11,7 @@
 
 enum {
 	RUN_KERNEL, RUN_GRID, RUN_BLOCK, RUN_SHARED, RUN_REPEAT, RUN_EXPECT, RUN_RTOL, RUN_ATOL,
-	RUN_SAVE, RUN_FORCE, RUN_TIMEOUT, RUN_DRIVER, RUN_DEVICE, RUN_JSON, RUN_INCLUDE, RUN_DEFINE,
+	RUN_SAVE, RUN_FORCE, RUN_SHOW, RUN_TIMEOUT, RUN_DRIVER, RUN_DEVICE, RUN_JSON, RUN_INCLUDE, RUN_DEFINE,
 	RUN_STD, RUN_SM, RUN_KIND, RUN_LINK_ARG, RUN_LINK_ALL, RUN_NO_CACHE, RUN_EXPLAIN, RUN_N_OPTS,
 };
 
@@ -30,6 +30,7 @@ const struct cli_opt run_opts[] = {
 	[RUN_SAVE] = { "save", "ARG=FILE",
 		"write buffer number ARG to FILE: as a NumPy array if FILE ends in .npy, otherwise the raw bytes", NULL },
 	[RUN_FORCE] = { "force", NULL, "let --save replace a file that exists", NULL },
+	[RUN_SHOW] = { "show", "N", "print the first N elements of each buffer, or all (default: 10)", "0 10 100 all" },
 	[RUN_TIMEOUT] = { "timeout", "SECONDS", "fail if the kernel runs longer than SECONDS, such as 0.5 (default: no limit)", NULL },
 	[RUN_DRIVER] = CLI_DRIVER_OPT,
 	[RUN_DEVICE] = { "device", "N", "number of the GPU, from 0 (default: 0)", NULL },
@@ -183,6 +184,16 @@ static gpul_status parse_double(const char *name, const char *text, double *out,
 	return GPUL_OK;
 }
 
+static gpul_status parse_show(const char *text, size_t *out, gpul_error *err)
+{
+	*out = RUN_SHOWN;
+	if (text && !strcmp(text, "all"))
+		*out = SIZE_MAX;
+	else if (text && value_parse_size(text, strlen(text), out, NULL))
+		return gpul_fail(err, GPUL_EINVAL, 0, "--show needs a number of elements or 'all', not '%.40s'", text);
+	return GPUL_OK;
+}
+
 static gpul_status parse_numbers(const struct sources *s, struct run_request *q,
 				 gpul_error *err)
 {
@@ -206,6 +217,8 @@ static gpul_status parse_numbers(const struct sources *s, struct run_request *q,
 		st = parse_double("atol", option_value(s, RUN_ATOL), &q->atol, err);
 	if (st == GPUL_OK)
 		st = parse_double("timeout", option_value(s, RUN_TIMEOUT), &seconds, err);
+	if (st == GPUL_OK)
+		st = parse_show(option_value(s, RUN_SHOW), &q->n_shown, err);
 	q->device = (int)device;
 	q->timeout_ms = seconds < 0     ? -1
 			: seconds > 1e9 ? INT64_C(1000000000000)
@@ -374,7 +387,7 @@ bool run_program_has_options_only(const struct cli_args *args)
 /* The options that a file's own line may contain.  A file chooses how its kernel is run; it does not write files or
  * choose the driver, so that a file from elsewhere can be run safely. */
 static const bool allowed_in_file[RUN_N_OPTS] = {
-	[RUN_KERNEL] = true, [RUN_GRID] = true, [RUN_BLOCK] = true, [RUN_SHARED] = true,  [RUN_REPEAT] = true, [RUN_EXPECT] = true,
+	[RUN_KERNEL] = true, [RUN_GRID] = true, [RUN_BLOCK] = true, [RUN_SHARED] = true,  [RUN_REPEAT] = true, [RUN_EXPECT] = true, [RUN_SHOW] = true,
 	[RUN_RTOL] = true,   [RUN_ATOL] = true, [RUN_INCLUDE] = true, [RUN_DEFINE] = true, [RUN_STD] = true,
 };
 

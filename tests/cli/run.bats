@@ -176,3 +176,19 @@ load helper
 	says "assumed   gpuload run ./-v.ptx --grid 4"
 	fails 2 "run needs a FILE" run --
 }
+
+@test "--show selects how many elements are printed, as text and as JSON" {
+	works run "$vecadd" "f64[12]=iota" "f64[12]=ones" "out:f64[12]" i32=12 --show 3
+	says "arg 2     out:f64[12]: 1 2 3 ..."
+	says_not "1 2 3 4"
+	works run "$vecadd" "f64[12]=iota" "f64[12]=ones" "out:f64[12]" i32=12 --show all
+	says "arg 2     out:f64[12]: 1 2 3 4 5 6 7 8 9 10 11 12"
+	says_not "..."
+	works run "$vecadd" "f64[12]=iota" "f64[12]=ones" "out:f64[12]" i32=12 --show 0
+	says "arg 2     out:f64[12]: ..."
+	works run "$vecadd" "f64[12]=iota" "f64[12]=ones" "out:f64[12]" i32=12 --show all --json
+	[[ $(json 'len(j["arguments"][2]["first"])') == 12 ]]
+	works run "$vecadd" "f64[12]=iota" "f64[12]=ones" "out:f64[12]" i32=12 --show 0 --json
+	[[ $(json 'j["arguments"][2]["first"]') == "[]" ]]
+	fails 2 "--show needs a number of elements or 'all', not 'most'" run "$vecadd" --show most
+}
