@@ -93,6 +93,10 @@ gpul_status run_line_find(gpul_source *source, const char *kernel, struct run_li
 			  gpul_error *err);
 void run_line_free(struct run_line *l);
 
+/** Report on stderr the first comment of a file that was probably meant as a `// gpuload run:` line, such as
+ * `//gpuload-run: f32=2` or `// gpuload run f32=2`; nothing if there is none.  For a file without such a line. */
+void run_line_tell_misspelt(gpul_source *source);
+
 struct run_target {          /* the ARG=WHAT of an option --expect or --save */
 	size_t arg;
 	const char *what;    /* borrowed */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/lib/tell.h"
 #include "loader/image/source.h"
 
 static const char marker[] = "gpuload run:";
@@ -132,6 +133,73 @@ gpul_status run_line_find(gpul_source *source, const char *kernel, struct run_li
 		return find_line(bytes, n_bytes, gpul_source_name(source), kernel, out, err);
 	default: /* binary files have no such line, and a search may read hundreds of megabytes */
 		return GPUL_OK;
+	}
+}
+
+/* ---- misspelt lines ------------------------------------------------------------------- */
+
+/* Skip the letters of word, in either case and with blanks or punctuation between them; NULL: other letters.  *colon becomes
+ * true if a colon was skipped. */
+static const char *skip_letters(const char *at, const char *end, const char *word, bool *colon)
+{
+	for (; *word; word++, at++) {
+		for (; at < end && *at && strchr(" \t:-_=", *at); at++)
+			*colon |= *at == ':';
+		if (at == end || tolower((unsigned char)*at) != *word)
+			return NULL;
+	}
+	return at;
+}
+
+/* True for a comment that was meant as a `// gpuload run:` line: after "gpuload run" in some spelling follows a colon, or
+ * a word that looks like an argument or an option.  A sentence ("gpuload run k.ptx runs it") is not. */
+static bool is_misspelt(const char *line, const char *end)
+{
+	bool colon_between = false;
+	const char *word;
+
+	while (line < end && (*line == ' ' || *line == '\t'))
+		line++;
+	if (end - line < 2 || line[0] != '/' || (line[1] != '/' && line[1] != '*'))
+		return false;
+	while (line < end && (*line == '/' || *line == '*'))
+		line++;
+	line = skip_letters(line, end, "gpuloadrun", &colon_between);
+	if (!line || (line < end && (isalnum((unsigned char)*line) || *line == '_')))
+		return false;
+	for (word = line; word < end && isspace((unsigned char)*word); word++)
+		;
+	if (word == end)
+		return colon_between;
+	if (*word == ':' || (end - word > 2 && word[0] == '-' && word[1] == '-'))
+		return true;
+	for (; word < end && !isspace((unsigned char)*word); word++)
+		if (*word == '=' || *word == '[')
+			return true;
+	return false;
+}
+
+void run_line_tell_misspelt(gpul_source *source)
+{
+	const gpul_content content = gpul_source_content(source);
+	const char *text, *next;
+	unsigned number = 1;
+	size_t n_bytes;
+
+	if (content != GPUL_CONTENT_PTX && content != GPUL_CONTENT_CUDA && content != GPUL_CONTENT_TEXT)
+		return;
+	text = gpul_source_bytes(source, &n_bytes);
+	for (const char *line = text, *end = text + n_bytes; line < end; line = next, number++) {
+		const char *newline = memchr(line, '\n', (size_t)(end - line));
+
+		next = newline ? newline + 1 : end;
+		if (after_marker(line, next)) /* a line for another kernel: the author knows the spelling */
+			return;
+		if (!is_misspelt(line, next))
+			continue;
+		cli_tell("run", "%s:%u: this comment is not used; the arguments of a kernel are written as `// %s ARG...`",
+			 gpul_source_name(source), number, marker);
+		return;
 	}
 }
 

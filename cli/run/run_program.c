@@ -138,8 +138,13 @@ gpul_status run_program(const struct cli_args *args, gpul_error *err)
 	void *program = NULL;
 	size_t n_bytes = 0;
 	uint32_t cc = 0;
+	gpul_source *source;
 	gpul_status st = run_program_options(args, &o, err);
 
+	if (!st && args->n_operands == 1 && !gpul_source_open(args->operands[0], &source, NULL)) {
+		run_line_tell_misspelt(source); /* its author may have wanted a kernel to be run */
+		gpul_source_close(source);
+	}
 	if (!st)
 		st = gpul_driver_open(o.driver, &drv, err);
 	if (!st)

@@ -446,6 +446,8 @@ static gpul_status read_line(struct sources *s, struct run_request *q, gpul_erro
 	if (s->command->n_operands > q->n_files) /* the command line has ARGs: the line of the file is ignored */
 		return GPUL_OK;
 	st = run_line_find(q->sources[0], kernel, &q->line, err);
+	if (!st && q->line.number == 0)
+		run_line_tell_misspelt(q->sources[0]);
 	if (st || q->line.number == 0)
 		return st;
 	q->dir = folder_of(q->file);

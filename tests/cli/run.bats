@@ -192,3 +192,29 @@ load helper
 	[[ $(json 'j["arguments"][2]["first"]') == "[]" ]]
 	fails 2 "--show needs a number of elements or 'all', not 'most'" run "$vecadd" --show most
 }
+
+@test "a misspelt gpuload run: line is reported with its place and the right spelling" {
+	local spelling
+	sed "/gpuload run:/d" "$vecadd" > plain.ptx
+	for spelling in "// gpuload: run f64=1" "// gpuload run f64[4]=iota" "//gpuload-run: x" "// gpu load run: x" "// gpuload run --grid 4" \
+			"// GPULoad Run: x" "/* gpuload run: x */" "// gpuload run :" "// gpuload: run"; do
+		{ echo "// a comment"; echo "$spelling"; cat plain.ptx; } > k.ptx
+		works run k.ptx
+		[[ $stderr == "gpuload run: k.ptx:2: this comment is not used; the arguments of a kernel are written as \`// gpuload run: ARG...\`" ]] ||
+			show "should report $spelling"
+	done
+	for spelling in "// gpuload runs it: x=1" "// gpuload run k.ptx prints c" "// gpuload: runs" "// Use gpuload run: it prints c" "gpuload"; do
+		{ echo "// ${spelling#// }"; cat plain.ptx; } > k.ptx
+		works run k.ptx
+		[[ -z $stderr ]] || show "should not report $spelling"
+	done
+	{ echo "// gpuload-run: x"; cat plain.ptx; } > k.ptx
+	works run k.ptx "f64[8]=iota" "f64[8]=iota" "out:f64[8]" i32=8
+	[[ -z $stderr ]] || show "a command line with arguments does not need the line"
+	{ echo "// gpuload run: f64[8]=iota f64[8]=iota out:f64[8] i32=8"; echo "// gpuload run f64[8]"; cat plain.ptx; } > k.ptx
+	works run k.ptx
+	[[ -z $stderr ]] || show "the file has a valid line"
+	{ echo "// gpuload run: --kernel other"; cat plain.ptx; } > k.ptx
+	works run k.ptx --kernel vecadd
+	[[ -z $stderr ]] || show "the file has a valid line for another kernel"
+}
