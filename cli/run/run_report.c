@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/lib/units.h"
+
 static int compare_doubles(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -71,12 +73,13 @@ static void print_launch(const struct run *r)
 static void print_times(const struct run *r)
 {
 	struct run_times t = run_times(r);
+	char text[UNITS_TEXT_BYTES];
 
-	printf("time      %.4g ms", t.median_ms);
+	printf("time      %s", units_time(t.median_ms / 1000, text));
 	if (r->ask.repeat > 1)
-		printf(" median, %.4g ms minimum of %u launches", t.min_ms, r->ask.repeat);
+		printf(" median, %s minimum of %u launches", units_time(t.min_ms / 1000, text), r->ask.repeat);
 	if (t.bytes_per_s > 0)
-		printf(", %.3g GB/s", t.bytes_per_s / 1e9);
+		printf(", %s", units_rate(t.bytes_per_s, text));
 	putchar('\n');
 }
 
