@@ -46,8 +46,10 @@ static void print_json(const struct run *r, const char *file, const gpul_error *
 	json_begin(&j, NULL, '{');
 	if (file)
 		json_text(&j, "file", file);
-	if (r->kernel)
+	if (r->kernel) {
 		json_text(&j, "kernel", gpul_kernel_name(r->kernel));
+		json_text(&j, "demangled", gpul_kernel_demangled(r->kernel));
+	}
 	json_begin(&j, "error", '{');
 	json_text(&j, "kind", status_name(err->status));
 	json_i64(&j, "code", err->native);

@@ -136,6 +136,7 @@ gpul_status run_print_json(const struct run *r, gpul_error *err)
 	json_begin(&j, NULL, '{');
 	json_text(&j, "file", r->ask.file);
 	json_text(&j, "kernel", gpul_kernel_name(r->kernel));
+	json_text(&j, "demangled", gpul_kernel_demangled(r->kernel));
 	add_driver(&j, r);
 	add_device(&j, r);
 	json_u32s(&j, "grid", r->config.grid, 3);

@@ -134,7 +134,7 @@ static gpul_status wait_for_event(struct run *r, CUevent event, gpul_error *err)
 			return gpul_fail(
 				err, GPUL_EUNSUPPORTED, 0,
 				"%.120s is still running after %g s (--timeout)",
-				gpul_kernel_name(r->kernel), (double)r->ask.timeout_ms / 1000);
+				gpul_kernel_demangled(r->kernel), (double)r->ask.timeout_ms / 1000);
 		}
 		if (pause_ns < 1000000) /* back-off: short pauses for short kernels; long kernels cost no CPU time */
 			pause_ns += pause_ns / 2;

@@ -212,7 +212,7 @@ static gpul_status ask_for_args(const struct run *r, const char *line, const cha
 	return gpul_fail(
 		err, GPUL_EINVAL, 0,
 		"no arguments given, and the code of %.100s does not show all of them: %s",
-		gpul_kernel_name(r->kernel), why);
+		gpul_kernel_demangled(r->kernel), why);
 }
 
 static gpul_status parse_invented_args(struct run *r, char **texts, size_t n, gpul_error *err)
@@ -295,7 +295,7 @@ static gpul_status choose_grid(const struct run *r, const gpul_signature *s,
 			err, GPUL_EINVAL, 0,
 			"--grid is needed: %.100s reads %u dimensions of the thread index, and no "
 			"argument gives their size",
-			gpul_kernel_name(r->kernel), dims);
+			gpul_kernel_demangled(r->kernel), dims);
 	for (size_t i = 0; !counted && i < r->ask.n_args; i++)
 		if (r->ask.args[i].kind == ARG_BUFFER && r->ask.args[i].count > n)
 			n = r->ask.args[i].count;

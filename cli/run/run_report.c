@@ -61,7 +61,7 @@ static void print_launch(const struct run *r)
 	char device[128] = "a device";
 
 	r->drv->cuDeviceGetName(device, sizeof device, r->context.device);
-	printf("kernel    %s, grid ", gpul_kernel_name(r->kernel));
+	printf("kernel    %s, grid ", gpul_kernel_demangled(r->kernel));
 	print_dims(c->grid);
 	printf(", block ");
 	print_dims(c->block);

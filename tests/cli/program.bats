@@ -84,7 +84,7 @@ write_program() {
 	run --separate-stderr gpuload run program.cu
 	[[ $status == 0 && $stderr == "gpuload run: program.cu is a program (main() in line 12), and nvcc"*" was not found: running its kernel alone."* ]] ||
 		show "should say what it does"
-	says "kernel    _Z3addPfi"
+	says "kernel    add(float*, int), grid"
 	says "inout:f32[1024]=iota: 2 3 4"
 	works run program.cu "inout:f32[4]=1" i32=4 --expect 0=3
 	fails 1 "nvcc was not found" run program.cu -- 16

@@ -217,3 +217,13 @@ load helper
 	works run k.ptx --kernel vecadd
 	[[ -z $stderr ]] || show "the file has a valid line for another kernel"
 }
+
+@test "names of C++ kernels are printed as in C++, and JSON has the mangled name, too" {
+	sed "/gpuload run:/d; s/vecadd/_Z6vecaddPKdS0_Pdi/" "$vecadd" > cxx.ptx
+	works run cxx.ptx
+	says "kernel    vecadd(double const*, double const*, double*, int), grid 4"
+	works run cxx.ptx --json
+	[[ $(json 'j["kernel"] + " " + j["demangled"]') == "_Z6vecaddPKdS0_Pdi vecadd(double const*, double const*, double*, int)" ]]
+	sed "s/endless/_Z7endlessi/" "$faults" > faults.ptx
+	fails 1 "endless(int) is still running after 0.1 s" run faults.ptx --kernel endless --timeout 0.1
+}
