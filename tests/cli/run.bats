@@ -224,6 +224,10 @@ load helper
 	says "kernel    vecadd(double const*, double const*, double*, int), grid 4"
 	works run cxx.ptx --json
 	[[ $(json 'j["kernel"] + " " + j["demangled"]') == "_Z6vecaddPKdS0_Pdi vecadd(double const*, double const*, double*, int)" ]]
+	sed "s/half/_Z4halfPj/" "$faults" > faults.ptx
+	fails 1 "is a NULL pointer; half(unsigned int*), block 0, thread 0" run faults.ptx --kernel half u64=16 --grid 1 --block 1
+	fails 1 "half(unsigned int*), block 0" run faults.ptx --kernel half u64=16 --grid 1 --block 1 --json
+	[[ $(json 'j["error"]["message"]') == *"; _Z4halfPj, block 0"* ]]
 	sed "s/endless/_Z7endlessi/" "$faults" > faults.ptx
 	fails 1 "endless(int) is still running after 0.1 s" run faults.ptx --kernel endless --timeout 0.1
 }
