@@ -111,7 +111,8 @@ def put_messages(events, about):
         start, end = ({name: e["ts"] for name, e in t.items()}, {name: e["ts"] + e["dur"] for name, e in t.items()})
         check(start["post"] >= start["push"] - near, "popped before it was pushed:", key)
         check(abs(end["post"] - start["in flight"]) <= EPS and abs(end["push"] - start["sync"]) <= EPS, "a gap:", key)
-        check(start["flush"] >= start["post"] - EPS, "seen by the peer before it was popped:", key)
+        # Two CPUs of an emulated guest may disagree; far contains the error of the receiving process's clock.
+        check(start["flush"] >= start["post"] - far, "seen by the peer before it was popped:", key, start["flush"] - start["post"])
         check(end["wait for step"] >= start["post"] - far, "seen by the peer's kernel before it was popped:", key)
         check(end["sync"] >= end["in flight"] - near, "synced before it was acknowledged:", key)
     return of

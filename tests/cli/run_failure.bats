@@ -110,7 +110,15 @@ ptx_of() {
 	[[ $status == 1 && $stderr == *trap* ]] || show "should fail"
 	[[ $(json 'j["ok"], j["kernel"], j["error"]["kind"], j["error"]["code"]') == "(False, 'traps', 'cuda', 719)" ]]
 	[[ $stderr == "gpuload run: $(json 'j["error"]["message"]')" ]] || show "should be the message on stderr"
-	run --separate-stderr gpuload run "$faults" --kernel by_value --json
+	cat > table.ptx <<-'END'  # a table of pointers, whose contents gpuload cannot invent
+		.version 8.0
+		.target sm_80
+		.address_size 64
+		.visible .entry table(.param .u64 p) {
+			.reg .b64 %d<3>; ld.param.u64 %d1, [p]; ld.global.u64 %d2, [%d1]; st.global.u32 [%d2], 1; ret;
+		}
+	END
+	run --separate-stderr gpuload run table.ptx --json
 	[[ $status == 2 && $(json 'j["error"]["kind"]') == usage ]]
 	[[ $(json '"gpuload run" in j["error"]["advice"] and "hex:" not in j["error"]["message"]') == True ]]
 	run --separate-stderr gpuload run nothing.ptx --json
