@@ -4,6 +4,7 @@ load helper
 
 needs_nvcc() {
 	[[ -x ${GPULOAD_NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)} ]] || skip "no nvcc"
+	! grep -qaE '__(asan|ubsan|tsan|gcov)_' "$(dirname "$(command -v gpuload)")/libgpuload-rt.a" || skip "the program would need the sanitizer's library"
 }
 
 write_program() {
