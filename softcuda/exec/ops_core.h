@@ -18,7 +18,7 @@
 	X(VOTE_ALL) X(VOTE_ANY) X(VOTE_UNI) X(VOTE_BALLOT) X(ACTIVEMASK) X(ELECT) \
 	X(MATCH_ANY_32) X(MATCH_ANY_64) X(MATCH_ALL_32) X(MATCH_ALL_64) \
 	X(REDUX_ADD) X(REDUX_MIN_U32) X(REDUX_MAX_U32) X(REDUX_MIN_S32) X(REDUX_MAX_S32) \
-	X(REDUX_AND) X(REDUX_OR) X(REDUX_XOR)
+	X(REDUX_AND) X(REDUX_OR) X(REDUX_XOR) X(REDUX_F32)
 
 /* run_address.c.  Width conversions that decoding inserts around an instruction, and addresses. */
 #define GPUL_ADDRESS_OPS(X) \

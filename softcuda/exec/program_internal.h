@@ -63,6 +63,8 @@ enum builtin { BUILTIN_NONE, BUILTIN_VPRINTF, BUILTIN_MALLOC, BUILTIN_FREE, BUIL
 
 /* Barriers 0 to 15 are those of PTX; barrier 16 implements barrier.cluster. */
 enum { CLUSTER_BARRIER = 16 };
+/* The field e of redux.f32: max instead of min, of absolute values, NaN if an operand is NaN. */
+enum { REDUX_MAX = 1, REDUX_ABS = 2, REDUX_NAN = 4 };
 
 struct call_argument {
 	bool in_register;            /* in register reg; else in local memory, at slot */

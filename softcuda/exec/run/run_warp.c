@@ -252,3 +252,36 @@ REDUX(MAX_S32, int32_t, x > r ? x : r)
 REDUX(AND, uint32_t, r & x)
 REDUX(OR, uint32_t, r | x)
 REDUX(XOR, uint32_t, r ^ x)
+
+/* PTX ISA 9.7.14.11: -0.0 is less than +0.0; a NaN counts only with .NaN or if all operands are NaN, and is 0x7fffffff. */
+static uint32_t reduce_f32(uint32_t r, uint32_t x, unsigned how)
+{
+	const uint32_t sign = 0x80000000, canonical = 0x7fffffff;
+	const bool nan_r = (r & ~sign) > 0x7f800000, nan_x = (x & ~sign) > 0x7f800000;
+	const uint32_t key_r = r & sign ? ~r : r | sign, key_x = x & sign ? ~x : x | sign;
+
+	if (nan_r || nan_x)
+		return (nan_r && nan_x) || how & REDUX_NAN ? canonical : nan_r ? x : r;
+	return (key_x > key_r) == !!(how & REDUX_MAX) ? x : r;
+}
+
+HANDLER(REDUX_F32)
+{
+	const uint32_t keep = i->e & REDUX_ABS ? 0x7fffffff : UINT32_MAX;
+	uint32_t result[LANES];
+
+	if (!members_have_arrived(state_of(w), i->b))
+		return raise_event(state_of(w), EVENT_SYNC, i);
+	EACH_ACTIVE(l, w) {
+		const uint32_t who = (U32(w, i->b)[l] & w->mask) | (1u << l);
+		uint32_t r = U32(w, i->a)[first_lane(who)] & keep;
+
+		r = reduce_f32(r, r, i->e);
+		for (uint32_t more = who & (who - 1); more; more &= more - 1)
+			r = reduce_f32(r, U32(w, i->a)[first_lane(more)] & keep, i->e);
+		result[l] = r;
+	}
+	EACH_ACTIVE(l, w)
+		U32(w, i->d)[l] = result[l];
+	return i + 1;
+}

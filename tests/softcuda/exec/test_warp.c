@@ -269,9 +269,48 @@ static void special_registers_contain_the_position_of_the_lane(void **state)
 	assert_int_equal(got[0], 1);
 }
 
+/* redux of f32: lane l has f32 bits value[l % 4]; the member mask is all lanes. */
+static void redux_of_floats_orders_zeros_and_skips_nan(void **state)
+{
+	static const struct { const char *op; uint32_t value[4], want; } rows[] = {
+		{ "max", { 0x3f800000, 0xc0000000, 0x40400000, 0 }, 0x40400000 },                /* 1, -2, 3, 0 */
+		{ "min", { 0x3f800000, 0xc0000000, 0x40400000, 0 }, 0xc0000000 },
+		{ "max.abs", { 0x3f800000, 0xc0800000, 0x40400000, 0 }, 0x40800000 },
+		{ "min.abs", { 0x3f800000, 0xc0800000, 0xc0400000, 0x40000000 }, 0x3f800000 },
+		{ "max", { 0x80000000, 0, 0x80000000, 0x80000000 }, 0 },                         /* -0 is less than +0 */
+		{ "min", { 0x80000000, 0, 0, 0 }, 0x80000000 },
+		{ "max", { 0x7fc00001, 0xbf800000, 0xffc00000, 0xc0000000 }, 0xbf800000 },       /* NaN does not count ... */
+		{ "min", { 0x7fc00001, 0x7fc00001, 0x7fc00001, 0xffc00000 }, 0x7fffffff },       /* unless all are NaN */
+		{ "max.NaN", { 0x3f800000, 0x3f800000, 0x7f800001, 0x3f800000 }, 0x7fffffff },
+		{ "min.abs.NaN", { 0x3f800000, 0xbf000000, 0x40000000, 0x3f800000 }, 0x3f000000 },
+		{ "max", { 0x7f800000, 0x7f7fffff, 0xff800000, 0 }, 0x7f800000 },                /* infinity */
+	};
+
+	(void)state;
+	for (unsigned k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+		char text[1024];
+		struct rig *r;
+		uint32_t *out;
+
+		snprintf(text, sizeof text,
+			 "%sand.b32 %%r1, %%t, 3; mad.wide.u32 %%d1, %%r1, 4, %%o; ld.global.f32 %%f1, [%%d1+128];\n"
+			 "redux.sync.%s.f32 %%f2, %%f1, -1; st.global.f32 [%%mine], %%f2; ret; }",
+			 PTX_HEADER KERNEL_OUT("k"), rows[k].op);
+		r = rig_open(text);
+		out = rig_memory(r, 36 * 4);
+		memcpy(out + 32, rows[k].value, 16);
+		rig_expect_ok(r, "k", 1, 32, out, 0);
+		for (unsigned l = 0; l < 32; l++)
+			if (out[l] != rows[k].want)
+				fail_msg("%s, row %u: lane %u has 0x%08x", rows[k].op, k, l, out[l]);
+		rig_close(r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(redux_of_floats_orders_zeros_and_skips_nan),
 		cmocka_unit_test(a_shuffle_moves_values_as_the_isa_specifies),
 		cmocka_unit_test(a_vote_combines_the_lanes_of_its_mask),
 		cmocka_unit_test(a_sync_vote_waits_for_diverged_lanes),
