@@ -62,10 +62,17 @@ traces() {
 	[[ ! -e fifo-trace.json ]] || show "no file should remain"
 }
 
-# child_of PID: wait up to ten seconds until the process has a child, and print its number.
+# child_of PID: wait up to ten seconds until the process has a child, and print its number.  Reads /proc, because ps and
+# pgrep may not be installed.
 child_of() {
+	local found
 	for _ in $(seq 1000); do
-		pgrep -P "$1" && return
+		found=$(grep -lsE "^PPid:[[:blank:]]*$1$" /proc/[0-9]*/status | head -1)
+		if [[ -n $found ]]; then
+			found=${found#/proc/}
+			echo "${found%/status}"
+			return
+		fi
 		sleep 0.01
 	done
 	false

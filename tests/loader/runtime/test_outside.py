@@ -16,7 +16,7 @@ def rules():
 def nvcc():
     """The nvcc that this build uses; None: there is none."""
     found = re.search(r"command = (\S*/nvcc) ", rules())
-    return found[1] if found else shutil.which("nvcc")
+    return os.path.join(ROOT, found[1]) if found else shutil.which("nvcc")
 
 
 @unittest.skipIf(re.search("^cflags = .*(-fsanitize|--coverage)", rules(), re.M), "the program would need the sanitizer's library")
@@ -36,7 +36,7 @@ class Outside(unittest.TestCase):
 
     def make_c_program(self):
         include = re.search(r"^cflags = .*-isystem ('[^']+'|\S+)", rules(), re.M)
-        where = [f"-I{include[1].strip(chr(39))}"] if include else []
+        where = [f"-I{os.path.join(ROOT, include[1].strip(chr(39)))}"] if include else []
         r = self.run_in_folder("cc", *where, "-c", f"{ROOT}/tests/install/runtime_user.c", "-o", "program.o")
         self.assertEqual(r.returncode, 0, r.stderr)
         self.link("program.o")
