@@ -18,7 +18,8 @@ MODULES = {                      # folder: folders it may include
     "ipc":          ["core", "driver", "memalloc"],
     "proxy":        ["core", "driver", "memalloc"],
     "rdma":         ["core", "driver", "memalloc", "proxy"],
-    "cli":          ["core", "driver", "ptx", "loader/image", "loader", "memalloc", "ipc", "proxy", "rdma"],
+    "comm":         ["core", "driver", "ptx", "loader/image", "loader", "memalloc", "ipc", "proxy", "rdma"],
+    "cli":          ["core", "driver", "ptx", "loader/image", "loader", "memalloc", "ipc", "proxy", "rdma", "comm"],
 }
 
 # The sub-folders of a module, in the order of use: each may use those to its left, and the modules of MODULES.
@@ -31,6 +32,7 @@ SUBFOLDERS = {
                      "api/base", "api/stream", "api/vmm", "api/memory", "api/code", "api"],
     "memalloc":     ["", "probe"],
     "rdma":         ["protocol", "backend", "oob", "nic", "gpu", "verbs", "ofi", "", "put"],
+    "comm":         ["bootstrap", "kernels", ""],
     "cli":          ["lib", "kernels", "run", "ls", "compile", "devices", "sum", "share", "fifo/clock", "fifo/bench", "fifo/put", "fifo", "rdma", ""],
 }
 LIBRARY = [m for m in MODULES if m not in ("loader/runtime", "softcuda", "cli")]  # the modules of libgpuload

@@ -90,7 +90,7 @@ def write_test(w, c, helpers, opened, inputs, products):
                   flags=f"{words(extra)} {link} {'-lcmocka' if cmocka else ''} {TESTS_LINK_FLAGS.get(c, '')}")
     if os.path.basename(c).startswith("test_"):
         # The test of a library folder needs only itself; others run the command or open the software driver.
-        alone = owner(folder.removeprefix("tests/")) in set([*LIBRARY, "softcuda"]) - {"memalloc", "ipc", "proxy", "rdma"}
+        alone = owner(folder.removeprefix("tests/")) in set([*LIBRARY, "softcuda"]) - {"memalloc", "ipc", "proxy", "rdma", "comm"}
         w.tests.append((test_group(folder), c[6:-2], words(exe), [exe, *opened[folder], *inputs, *([] if alone else products)]))
     else:
         w.programs.append(exe)
