@@ -32,6 +32,9 @@ extern "C" {
 	X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventSynchronize)               \
 	X(cuEventQuery) X(cuEventElapsedTime)                                                   \
 	X(cuLaunchKernel) X(cuLaunchCooperativeKernel)                                          \
+	X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuStreamIsCapturing)                    \
+	X(cuThreadExchangeStreamCaptureMode) X(cuGraphInstantiate) X(cuGraphLaunch)             \
+	X(cuGraphGetNodes) X(cuGraphDestroy) X(cuGraphExecDestroy)                              \
 	X(cuOccupancyMaxActiveBlocksPerMultiprocessor)                                          \
 	GPUL_DRIVER_MEMORY_CALLS(X)                                                             \
 	GPUL_DRIVER_RUNTIME_CALLS(X)

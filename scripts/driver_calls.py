@@ -20,7 +20,7 @@ CALLS, REFUSED, TABLE = "softcuda/api/calls_internal.h", "softcuda/api/refused_i
 OLD_ADDRESSES = ("OLD_ADDRESSES", "the interface of CUDA 3.1, with 32-bit addresses and sizes")
 REASONS = [(re.compile(pattern), key, text) for pattern, key, text in (
     ("cuGL|cuWGL|cuEGL|cuVDPAU|EGLSync|cuGraphics", "GRAPHICS", "graphics APIs"),
-    ("cuGraph|GraphMem|Capture|cuUserObject", "GRAPHS", "CUDA graphs and stream capture"),
+    ("cuGraph|GraphMem|Capture|cuUserObject", "GRAPHS", "this part of CUDA graphs"),
     ("cuTensorMap", "TENSOR_MAPS", "tensor maps"),
     ("cuMulticast", "MULTICAST", "multicast objects"),
     ("cuTex|cuSurf|cuArray|cuMipmapped|TexRef|SurfRef|Texture|Memcpy[ADH]to[ADH](Async)?(_v2)?(_|$)(?<!DtoH)(?<!HtoD)(?<!DtoD)|ArrayAsync",

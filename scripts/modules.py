@@ -29,7 +29,7 @@ SUBFOLDERS = {
     "loader/image": ["", "kernels", "package"],
     "loader":       ["signature", "names", "advice", "cache", "choose", "link", "", "symbol", "program"],
     "softcuda":     ["exec", "exec/warp", "exec/run", "exec/decode", "exec/machine",
-                     "api/base", "api/stream", "api/vmm", "api/memory", "api/code", "api"],
+                     "api/base", "api/stream", "api/vmm", "api/memory", "api/code", "api/graph", "api"],
     "memalloc":     ["", "probe"],
     "rdma":         ["protocol", "backend", "oob", "nic", "gpu", "verbs", "ofi", "", "put"],
     "comm":         ["bootstrap", "kernels", ""],

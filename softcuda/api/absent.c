@@ -4,61 +4,6 @@
 
 #include <string.h>
 
-/* ---- stream capture: no stream ever captures, because graphs are not implemented ---------------------------- */
-
-static CUresult report_no_capture(CUstream handle, CUstreamCaptureStatus *status)
-{
-	struct context *ctx;
-	struct stream *s;
-	CUresult r = status ? soft_enter_stream(handle, &ctx, &s) : CUDA_ERROR_INVALID_VALUE;
-
-	if (r)
-		return r;
-	*status = CU_STREAM_CAPTURE_STATUS_NONE;
-	soft_unlock();
-	return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
-{
-	return report_no_capture(stream, status);
-}
-
-EXPORT CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id)
-{
-	(void)id;  /* the other results are only set while the stream captures */
-	return report_no_capture(stream, status);
-}
-
-EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-					  const CUgraphNode **nodes, size_t *n_nodes)
-{
-	(void)id, (void)graph, (void)nodes, (void)n_nodes;
-	return report_no_capture(stream, status);
-}
-
-EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-					  const CUgraphNode **nodes, const CUgraphEdgeData **edges, size_t *n_nodes)
-{
-	(void)id, (void)graph, (void)nodes, (void)edges, (void)n_nodes;
-	return report_no_capture(stream, status);
-}
-
-EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-	static _Thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
-	CUstreamCaptureMode before = current;
-	CUresult r = soft_check_initialised();
-
-	if (r)
-		return r;
-	if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-		return CUDA_ERROR_INVALID_VALUE;
-	current = *mode;
-	*mode = before;
-	return CUDA_SUCCESS;
-}
-
 /* ---- the memory of graphs ----------------------------------------------------------------------------------- */
 
 EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute attribute, void *value)

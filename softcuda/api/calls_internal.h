@@ -98,6 +98,19 @@
 	CALL(cuGetExportTable, 3000, cuGetExportTable) \
 	PTDS(cuGetProcAddress, 11030, cuGetProcAddress, cuGetProcAddress_ptsz) \
 	PTDS(cuGetProcAddress, 12000, cuGetProcAddress_v2, cuGetProcAddress_v2_ptsz) \
+	CALL(cuGraphCreate, 10000, cuGraphCreate) \
+	CALL(cuGraphDestroy, 10000, cuGraphDestroy) \
+	CALL(cuGraphExecDestroy, 10000, cuGraphExecDestroy) \
+	CALL(cuGraphExecGetFlags, 12000, cuGraphExecGetFlags) \
+	CALL(cuGraphGetNodes, 10000, cuGraphGetNodes) \
+	CALL(cuGraphGetRootNodes, 10000, cuGraphGetRootNodes) \
+	CALL(cuGraphInstantiate, 10000, cuGraphInstantiate) \
+	CALL(cuGraphInstantiate, 11000, cuGraphInstantiate_v2) \
+	CALL(cuGraphInstantiateWithFlags, 11040, cuGraphInstantiateWithFlags) \
+	PTDS(cuGraphInstantiateWithParams, 12000, cuGraphInstantiateWithParams, cuGraphInstantiateWithParams_ptsz) \
+	PTDS(cuGraphLaunch, 10000, cuGraphLaunch, cuGraphLaunch_ptsz) \
+	CALL(cuGraphNodeGetType, 10000, cuGraphNodeGetType) \
+	PTDS(cuGraphUpload, 11010, cuGraphUpload, cuGraphUpload_ptsz) \
 	CALL(cuInit, 2000, cuInit) \
 	CALL(cuIpcCloseMemHandle, 4010, cuIpcCloseMemHandle) \
 	CALL(cuIpcGetEventHandle, 4010, cuIpcGetEventHandle) \
@@ -230,10 +243,13 @@
 	CALL(cuProfilerStart, 4000, cuProfilerStart) \
 	CALL(cuProfilerStop, 4000, cuProfilerStop) \
 	PTDS(cuStreamAddCallback, 5000, cuStreamAddCallback, cuStreamAddCallback_ptsz) \
+	PTDS(cuStreamBeginCapture, 10000, cuStreamBeginCapture, cuStreamBeginCapture_ptsz) \
+	PTDS(cuStreamBeginCapture, 10010, cuStreamBeginCapture_v2, cuStreamBeginCapture_v2_ptsz) \
 	CALL(cuStreamCreate, 2000, cuStreamCreate) \
 	CALL(cuStreamCreateWithPriority, 5050, cuStreamCreateWithPriority) \
 	CALL(cuStreamDestroy, 2000, cuStreamDestroy) \
 	CALL(cuStreamDestroy, 4000, cuStreamDestroy_v2) \
+	PTDS(cuStreamEndCapture, 10000, cuStreamEndCapture, cuStreamEndCapture_ptsz) \
 	PTDS(cuStreamGetCaptureInfo, 10010, cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_ptsz) \
 	PTDS(cuStreamGetCaptureInfo, 11030, \
 	     cuStreamGetCaptureInfo_v2, cuStreamGetCaptureInfo_v2_ptsz) \

@@ -306,8 +306,11 @@ EXPORT CUresult cuCtxSynchronize_v2(CUcontext handle)
 
 	if (r)
 		return r;
-	soft_context_wait(ctx);
-	r = ctx->fault;
+	r = soft_capture_refuse_in(ctx, "cuCtxSynchronize");
+	if (!r) {
+		soft_context_wait(ctx);
+		r = ctx->fault;
+	}
 	soft_unlock();
 	return r;
 }

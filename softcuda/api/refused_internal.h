@@ -15,7 +15,7 @@
 	REASON(EXTERNAL, "memory and semaphores of other APIs") \
 	REASON(GPU_DIRECT, "GPUDirect RDMA") \
 	REASON(GRAPHICS, "graphics APIs") \
-	REASON(GRAPHS, "CUDA graphs and stream capture") \
+	REASON(GRAPHS, "this part of CUDA graphs") \
 	REASON(GREEN_CONTEXTS, "green contexts") \
 	REASON(HARDWARE, "a property of hardware that a CPU does not have") \
 	REASON(LOGS, "the log of NVIDIA's driver; set GPULOAD_LOG=info") \
@@ -122,9 +122,7 @@
 	CALL(cuGraphChildGraphNodeGetGraph, 10000, cuGraphChildGraphNodeGetGraph, GRAPHS) \
 	CALL(cuGraphClone, 10000, cuGraphClone, GRAPHS) \
 	CALL(cuGraphConditionalHandleCreate, 12030, cuGraphConditionalHandleCreate, GRAPHS) \
-	CALL(cuGraphCreate, 10000, cuGraphCreate, GRAPHS) \
 	CALL(cuGraphDebugDotPrint, 11030, cuGraphDebugDotPrint, GRAPHS) \
-	CALL(cuGraphDestroy, 10000, cuGraphDestroy, GRAPHS) \
 	CALL(cuGraphDestroyNode, 10000, cuGraphDestroyNode, GRAPHS) \
 	CALL(cuGraphEventRecordNodeGetEvent, 11010, cuGraphEventRecordNodeGetEvent, GRAPHS) \
 	CALL(cuGraphEventRecordNodeSetEvent, 11010, cuGraphEventRecordNodeSetEvent, GRAPHS) \
@@ -132,12 +130,10 @@
 	CALL(cuGraphEventWaitNodeSetEvent, 11010, cuGraphEventWaitNodeSetEvent, GRAPHS) \
 	CALL(cuGraphExecBatchMemOpNodeSetParams, 11070, cuGraphExecBatchMemOpNodeSetParams, GRAPHS) \
 	CALL(cuGraphExecChildGraphNodeSetParams, 11010, cuGraphExecChildGraphNodeSetParams, GRAPHS) \
-	CALL(cuGraphExecDestroy, 10000, cuGraphExecDestroy, GRAPHS) \
 	CALL(cuGraphExecEventRecordNodeSetEvent, 11010, cuGraphExecEventRecordNodeSetEvent, GRAPHS) \
 	CALL(cuGraphExecEventWaitNodeSetEvent, 11010, cuGraphExecEventWaitNodeSetEvent, GRAPHS) \
 	CALL(cuGraphExecExternalSemaphoresSignalNodeSetParams, 11020, cuGraphExecExternalSemaphoresSignalNodeSetParams, GRAPHS) \
 	CALL(cuGraphExecExternalSemaphoresWaitNodeSetParams, 11020, cuGraphExecExternalSemaphoresWaitNodeSetParams, GRAPHS) \
-	CALL(cuGraphExecGetFlags, 12000, cuGraphExecGetFlags, GRAPHS) \
 	CALL(cuGraphExecHostNodeSetParams, 10020, cuGraphExecHostNodeSetParams, GRAPHS) \
 	CALL(cuGraphExecKernelNodeSetParams, 10010, cuGraphExecKernelNodeSetParams, GRAPHS) \
 	CALL(cuGraphExecKernelNodeSetParams, 12000, cuGraphExecKernelNodeSetParams_v2, GRAPHS) \
@@ -152,14 +148,8 @@
 	CALL(cuGraphExternalSemaphoresWaitNodeSetParams, 11020, cuGraphExternalSemaphoresWaitNodeSetParams, GRAPHS) \
 	CALL(cuGraphGetEdges, 10000, cuGraphGetEdges, GRAPHS) \
 	CALL(cuGraphGetEdges, 12030, cuGraphGetEdges_v2, GRAPHS) \
-	CALL(cuGraphGetNodes, 10000, cuGraphGetNodes, GRAPHS) \
-	CALL(cuGraphGetRootNodes, 10000, cuGraphGetRootNodes, GRAPHS) \
 	CALL(cuGraphHostNodeGetParams, 10000, cuGraphHostNodeGetParams, GRAPHS) \
 	CALL(cuGraphHostNodeSetParams, 10000, cuGraphHostNodeSetParams, GRAPHS) \
-	CALL(cuGraphInstantiate, 10000, cuGraphInstantiate, GRAPHS) \
-	CALL(cuGraphInstantiateWithFlags, 11040, cuGraphInstantiateWithFlags, GRAPHS) \
-	PTDS(cuGraphInstantiateWithParams, 12000, cuGraphInstantiateWithParams, cuGraphInstantiateWithParams_ptsz, GRAPHS) \
-	CALL(cuGraphInstantiate, 11000, cuGraphInstantiate_v2, GRAPHS) \
 	CALL(cuGraphKernelNodeCopyAttributes, 11000, cuGraphKernelNodeCopyAttributes, GRAPHS) \
 	CALL(cuGraphKernelNodeGetAttribute, 11000, cuGraphKernelNodeGetAttribute, GRAPHS) \
 	CALL(cuGraphKernelNodeGetParams, 10000, cuGraphKernelNodeGetParams, GRAPHS) \
@@ -167,7 +157,6 @@
 	CALL(cuGraphKernelNodeSetAttribute, 11000, cuGraphKernelNodeSetAttribute, GRAPHS) \
 	CALL(cuGraphKernelNodeSetParams, 10000, cuGraphKernelNodeSetParams, GRAPHS) \
 	CALL(cuGraphKernelNodeSetParams, 12000, cuGraphKernelNodeSetParams_v2, GRAPHS) \
-	PTDS(cuGraphLaunch, 10000, cuGraphLaunch, cuGraphLaunch_ptsz, GRAPHS) \
 	CALL(cuGraphMemAllocNodeGetParams, 11040, cuGraphMemAllocNodeGetParams, GRAPHS) \
 	CALL(cuGraphMemFreeNodeGetParams, 11040, cuGraphMemFreeNodeGetParams, GRAPHS) \
 	CALL(cuGraphMemcpyNodeGetParams, 10000, cuGraphMemcpyNodeGetParams, GRAPHS) \
@@ -180,14 +169,12 @@
 	CALL(cuGraphNodeGetDependentNodes, 10000, cuGraphNodeGetDependentNodes, GRAPHS) \
 	CALL(cuGraphNodeGetDependentNodes, 12030, cuGraphNodeGetDependentNodes_v2, GRAPHS) \
 	CALL(cuGraphNodeGetEnabled, 11060, cuGraphNodeGetEnabled, GRAPHS) \
-	CALL(cuGraphNodeGetType, 10000, cuGraphNodeGetType, GRAPHS) \
 	CALL(cuGraphNodeSetEnabled, 11060, cuGraphNodeSetEnabled, GRAPHS) \
 	CALL(cuGraphNodeSetParams, 12020, cuGraphNodeSetParams, GRAPHS) \
 	CALL(cuGraphReleaseUserObject, 11030, cuGraphReleaseUserObject, GRAPHS) \
 	CALL(cuGraphRemoveDependencies, 10000, cuGraphRemoveDependencies, GRAPHS) \
 	CALL(cuGraphRemoveDependencies, 12030, cuGraphRemoveDependencies_v2, GRAPHS) \
 	CALL(cuGraphRetainUserObject, 11030, cuGraphRetainUserObject, GRAPHS) \
-	PTDS(cuGraphUpload, 11010, cuGraphUpload, cuGraphUpload_ptsz, GRAPHS) \
 	CALL(cuGraphicsEGLRegisterImage, 7000, cuGraphicsEGLRegisterImage, GRAPHICS) \
 	CALL(cuGraphicsGLRegisterBuffer, 3000, cuGraphicsGLRegisterBuffer, GRAPHICS) \
 	CALL(cuGraphicsGLRegisterImage, 3000, cuGraphicsGLRegisterImage, GRAPHICS) \
@@ -305,11 +292,8 @@
 	PTDS(cuStreamAttachMemAsync, 6000, cuStreamAttachMemAsync, cuStreamAttachMemAsync_ptsz, MANAGED) \
 	PTDS(cuStreamBatchMemOp, 8000, cuStreamBatchMemOp, cuStreamBatchMemOp_ptsz, STREAM_VALUES) \
 	PTDS(cuStreamBatchMemOp, 11070, cuStreamBatchMemOp_v2, cuStreamBatchMemOp_v2_ptsz, STREAM_VALUES) \
-	PTDS(cuStreamBeginCapture, 10000, cuStreamBeginCapture, cuStreamBeginCapture_ptsz, GRAPHS) \
 	PTDS(cuStreamBeginCaptureToGraph, 12030, cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph_ptsz, GRAPHS) \
-	PTDS(cuStreamBeginCapture, 10010, cuStreamBeginCapture_v2, cuStreamBeginCapture_v2_ptsz, GRAPHS) \
 	PTDS(cuStreamCopyAttributes, 11000, cuStreamCopyAttributes, cuStreamCopyAttributes_ptsz, STREAM_ATTRIBUTES) \
-	PTDS(cuStreamEndCapture, 10000, cuStreamEndCapture, cuStreamEndCapture_ptsz, GRAPHS) \
 	PTDS(cuStreamGetAttribute, 11000, cuStreamGetAttribute, cuStreamGetAttribute_ptsz, STREAM_ATTRIBUTES) \
 	CALL(cuStreamGetGreenCtx, 12040, cuStreamGetGreenCtx, GREEN_CONTEXTS) \
 	PTDS(cuStreamSetAttribute, 11000, cuStreamSetAttribute, cuStreamSetAttribute_ptsz, STREAM_ATTRIBUTES) \

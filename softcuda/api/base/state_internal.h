@@ -133,8 +133,8 @@ struct device *soft_device_of_uuid(const unsigned char uuid[16]);  /* NULL: this
 enum handle_kind {
 	HANDLE_NONE, HANDLE_CONTEXT, HANDLE_MODULE, HANDLE_FUNCTION, HANDLE_LIBRARY,
 	HANDLE_KERNEL, HANDLE_STREAM, HANDLE_EVENT, HANDLE_POOL, HANDLE_ALLOCATION,
-	HANDLE_LINKER, HANDLE_MEMORY, HANDLE_MAPPING,
-};
+	HANDLE_LINKER, HANDLE_MEMORY, HANDLE_MAPPING, HANDLE_GRAPH, HANDLE_NODE, HANDLE_GRAPH_EXEC,
+};  /* at most 15: handle.c has 4 bits */
 
 void *soft_handle_new(enum handle_kind kind, void *object);  /* NULL: no memory */
 void *soft_handle_find(enum handle_kind kind, const void *handle);

@@ -103,6 +103,23 @@ void soft_code_unref(struct code *c);                                      /* th
 CUresult soft_module_create(struct context *ctx, struct code *code, struct module **out);
 void soft_module_destroy(struct module *m);                                /* the caller holds the lock */
 
+/* ---- launch.c ---------------------------------------------------------------------------- */
+
+struct launch_op {
+	struct op op;
+	gpul_exec_launch_config config;
+	CUfunction handle;           /* as the caller of the launch wrote it */
+	struct code *code;           /* referenced until the launch has ended */
+	gpul_exec_launch *running;   /* NULL: the kernel has not started */
+	void *params;                /* owned */
+};
+
+extern const struct op_kind soft_launch_kind;
+
+/* Check a launch in ctx, and make its operation; s NULL: the work of a graph's node.  The caller holds the lock. */
+CUresult soft_launch_new(struct context *ctx, struct stream *s, CUfunction handle, const gpul_exec_launch_config *c,
+			 void **params, void **extra, struct op **out);
+
 /* ---- library.c, function.c, occupancy.c -------------------------------------------------- */
 
 /* Find or create the library's module in ctx.  The caller holds the lock, which is released while PTX is decoded. */

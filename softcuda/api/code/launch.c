@@ -119,14 +119,6 @@ static CUresult copy_arguments(const struct function *f, void **params, void **e
 
 /* ---- the operation ---------------------------------------------------------------------- */
 
-struct launch_op {
-	struct op op;
-	gpul_exec_launch_config config;
-	struct code *code;           /* referenced until the launch has ended */
-	gpul_exec_launch *running;   /* NULL: the kernel has not started */
-	void *params;                /* owned */
-};
-
 static CUresult fault_result(gpul_exec_fault_kind kind)
 {
 	switch (kind) {
@@ -224,28 +216,41 @@ static void release_launch(struct op *op)
 		soft_code_unref(l->code);
 }
 
-static const struct op_kind launch_kind = {
+static bool copy_launch(struct op *op)
+{
+	struct launch_op *l = CONTAINER(op, struct launch_op, op);
+	size_t bytes = gpul_exec_kernel_info_of(l->config.kernel)->param_bytes + 1;
+	void *params = malloc(bytes);
+
+	if (!params)
+		return false;
+	memcpy(params, l->params, bytes);
+	l->params = params;
+	l->config.params = params;
+	l->code->refs++;
+	return true;
+}
+
+const struct op_kind soft_launch_kind = {
 	.run = run_launch,
 	.stop = stop_launch,
 	.release = release_launch,
+	.copy = copy_launch,
+	.is_node = true,
+	.node_type = CU_GRAPH_NODE_TYPE_KERNEL,
 	.bytes = sizeof(struct launch_op),
 };
 
 /* ---- the calls -------------------------------------------------------------------------- */
 
-static CUresult queue_launch(CUfunction handle, gpul_exec_launch_config *c, CUstream stream,
-		       void **params, void **extra)
+CUresult soft_launch_new(struct context *ctx, struct stream *s, CUfunction handle, const gpul_exec_launch_config *c,
+			 void **params, void **extra, struct op **out)
 {
-	struct context *ctx;
-	struct stream *s;
 	struct function *f;
-	struct op *op = NULL;
 	struct launch_op *l;
-	CUresult r = soft_enter_stream(stream, &ctx, &s);
+	struct op *op;
+	CUresult r = soft_find_function(ctx, handle, &f);
 
-	if (r)
-		return r;
-	r = soft_find_function(ctx, handle, &f);
 	if (!r && f->module->ctx != ctx)
 		r = soft_refuse(CUDA_ERROR_INVALID_HANDLE,
 				"%s: its module and the stream belong to different contexts",
@@ -254,25 +259,45 @@ static CUresult queue_launch(CUfunction handle, gpul_exec_launch_config *c, CUst
 		r = soft_check_kernel(f->kernel);
 	if (!r)
 		r = check_launch(f, c);
-	if (!r && !(op = soft_op_new(s, &launch_kind)))
-		r = CUDA_ERROR_OUT_OF_MEMORY;
 	if (r)
-		goto unlock;
+		return r;
+	op = soft_op_new(s, &soft_launch_kind);
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	l = CONTAINER(op, struct launch_op, op);
 	r = copy_arguments(f, params, extra, &l->params);
-	if (!r) {
-		l->config = *c;
-		l->config.kernel = f->kernel;
-		l->config.device = (unsigned)ctx->device->ordinal;
-		l->config.params = l->params;
-		l->code = f->module->code;
-		l->code->refs++;
-		r = soft_op_submit(op, NULL);
-		if (!r && !op->deferred && op->ended && !l->running)
-			r = op->result;  /* the kernel did not start */
+	if (r) {
+		soft_op_release(op);
+		return r;
 	}
-	soft_op_release(op);
-unlock:
+	l->config = *c;
+	l->config.kernel = f->kernel;
+	l->config.device = (unsigned)ctx->device->ordinal;
+	l->config.params = l->params;
+	l->handle = handle;
+	l->code = f->module->code;
+	l->code->refs++;
+	*out = op;
+	return CUDA_SUCCESS;
+}
+
+static CUresult queue_launch(CUfunction handle, gpul_exec_launch_config *c, CUstream stream,
+		       void **params, void **extra)
+{
+	struct context *ctx;
+	struct stream *s;
+	struct op *op;
+	CUresult r = soft_enter_stream(stream, &ctx, &s);
+
+	if (r)
+		return r;
+	r = soft_launch_new(ctx, s, handle, c, params, extra, &op);
+	if (!r) {
+		r = soft_capture_or_submit(op);
+		if (!r && !op->deferred && op->ended && !CONTAINER(op, struct launch_op, op)->running)
+			r = op->result;  /* the kernel did not start */
+		soft_op_release(op);
+	}
 	soft_unlock();
 	return r;
 }

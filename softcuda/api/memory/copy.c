@@ -62,10 +62,17 @@ static CUresult submit_copy(struct stream *s, const struct copy *c, enum when wh
 		return r;
 	copy = &CONTAINER(op, struct copy_op, op)->copy;
 	*copy = *c;
+	if (s->capture) {  /* the graph reads the source when it is launched, so nothing is staged */
+		r = when == WAITED_FOR ? soft_capture_refuse(s, "a copy that the caller waits for") : soft_capture_or_submit(op);
+		goto release;
+	}
+	if (when == WAITED_FOR && (r = soft_capture_check_unsafe("a copy that the caller waits for")))
+		goto release;
 	if (when == WAITED_FOR || c->src_known || !soft_stream_is_busy(s) || stage_source(copy))
-		r = soft_op_submit(op, NULL);
+		r = soft_capture_or_submit(op);
 	if (!r && (when == WAITED_FOR || !c->dst_known))
 		r = soft_op_wait(op);
+release:
 	soft_op_release(op);
 	return r;
 }

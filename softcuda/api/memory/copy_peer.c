@@ -14,8 +14,10 @@
 static CUresult add_marker(struct context *ctx, struct op *after, struct op **out)
 {
 	struct op *op = soft_op_new(ctx->legacy, &soft_marker);
-	CUresult r = op ? soft_op_submit(op, after) : CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult r = op ? soft_capture_check_legacy(ctx->legacy) : CUDA_ERROR_OUT_OF_MEMORY;
 
+	if (!r)
+		r = soft_op_submit(op, after);
 	if (r && op)
 		soft_op_release(op);
 	else if (!r)

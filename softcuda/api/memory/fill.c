@@ -32,7 +32,7 @@ CUresult soft_fill(CUstream stream, CUdeviceptr dst, size_t pitch, unsigned elem
 		CONTAINER(op, struct fill_op, op)->fill = (struct fill){
 			(char *)(uintptr_t)dst, bytes, width, height, pitch, element_bytes, value
 		};
-		r = soft_op_submit(op, NULL);
+		r = soft_capture_or_submit(op);
 		soft_op_release(op);
 	}
 unlock:

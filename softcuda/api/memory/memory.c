@@ -295,8 +295,9 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
 	r = soft_enter(&ctx);
 	if (r)
 		return r;
-	r = out && bytes ? soft_allocate(ctx, ALLOC_DEVICE, bytes, 0, &a)
-			 : CUDA_ERROR_INVALID_VALUE;
+	r = out && bytes ? soft_capture_check_unsafe("cuMemAlloc") : CUDA_ERROR_INVALID_VALUE;
+	if (!r)
+		r = soft_allocate(ctx, ALLOC_DEVICE, bytes, 0, &a);
 	if (!r)
 		*out = a->base;
 	soft_unlock();
@@ -332,6 +333,9 @@ CUresult soft_free_at(uint64_t address, enum allocation_kind kind,
 
 	if (r)
 		return r;
+	r = soft_capture_check_unsafe("cuMemFree");
+	if (r)
+		goto unlock;
 	a = soft_allocation_at(address);
 	if (a)
 		soft_context_wait(a->ctx);
@@ -343,6 +347,7 @@ CUresult soft_free_at(uint64_t address, enum allocation_kind kind,
 		r = a->ctx->fault;
 	else
 		soft_allocation_free(a);
+unlock:
 	soft_unlock();
 	return r;
 }

@@ -117,6 +117,8 @@ static void free_staged(struct op *op)
 const struct op_kind soft_copy_kind = {
 	.run = run_copy,
 	.release = free_staged,
+	.is_node = true,
+	.node_type = CU_GRAPH_NODE_TYPE_MEMCPY,
 	.bytes = sizeof(struct copy_op),
 };
 
@@ -138,4 +140,5 @@ static void run_fill(struct op *op)
 	soft_op_end(op, CUDA_SUCCESS);
 }
 
-const struct op_kind soft_fill_kind = { .run = run_fill, .bytes = sizeof(struct fill_op) };
+const struct op_kind soft_fill_kind = { .run = run_fill, .is_node = true,
+					.node_type = CU_GRAPH_NODE_TYPE_MEMSET, .bytes = sizeof(struct fill_op) };

@@ -191,7 +191,7 @@ EXPORT CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream stream)
 	r = soft_enter_stream(stream, &ctx, &s);
 	if (r)
 		return r;
-	r = soft_allocate(ctx, ALLOC_ASYNC, bytes, 0, &a);
+	r = s->capture ? soft_capture_refuse(s, "cuMemAllocAsync") : soft_allocate(ctx, ALLOC_ASYNC, bytes, 0, &a);
 	if (!r)
 		*out = a->base;
 	soft_unlock();
@@ -238,7 +238,7 @@ EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!r) {
 		CONTAINER(op, struct free_op, op)->allocation = a;
-		r = soft_op_submit(op, NULL);
+		r = soft_capture_or_submit(op);
 		if (!r && !op->ended)
 			a->free_is_queued = true;
 		soft_op_release(op);

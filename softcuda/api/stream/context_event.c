@@ -54,6 +54,8 @@ EXPORT CUresult cuCtxRecordEvent(CUcontext context, CUevent event)
 	if (e->ctx != ctx)
 		r = CUDA_ERROR_INVALID_HANDLE;
 	else
+		r = soft_capture_refuse_in(ctx, "cuCtxRecordEvent");
+	if (!r)
 		r = soft_stream_create(ctx, CU_STREAM_NON_BLOCKING, 0, &s);
 	if (r)
 		goto unlock;
@@ -74,7 +76,8 @@ EXPORT CUresult cuCtxWaitEvent(CUcontext context, CUevent event)
 
 	if (r)
 		return r;
-	if (!ctx->gate)
+	r = soft_capture_refuse_in(ctx, "cuCtxWaitEvent");
+	if (!r && !ctx->gate)
 		r = soft_stream_create(ctx, CU_STREAM_NON_BLOCKING, 0, &ctx->gate);
 	if (!r)
 		r = soft_stream_wait_event(ctx->gate, e);

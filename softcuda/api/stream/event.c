@@ -2,7 +2,7 @@
  *
  * An event refers to its newest record that has not ended.  Threads and streams that wait for the event wait
  * for that record, even when the event is recorded again meanwhile. */
-#include "softcuda/api/stream/event_internal.h"
+#include "softcuda/api/stream/graph_internal.h"
 
 #include "core/clock.h"
 #include "core/thread.h"
@@ -23,6 +23,7 @@ static void unref_event(struct event *e)
 
 void soft_event_destroy(struct event *e)
 {
+	soft_capture_forget(e);
 	soft_handle_free(e->handle);
 	e->handle = NULL;
 	list_remove(&e->link);
@@ -160,6 +161,7 @@ CUresult soft_event_record(struct event *e, struct stream *s)
 	record = CONTAINER(op, struct record_op, op);
 	record->event = e;
 	e->refs++;  /* release_record() drops this reference */
+	soft_capture_forget(e);
 	e->pending = op;
 	e->recorded = true;
 	if (e->shared)
@@ -189,7 +191,11 @@ EXPORT CUresult cuEventRecordWithFlags(CUevent event, CUstream handle, unsigned 
 		r = CUDA_ERROR_INVALID_HANDLE;
 	else if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
 		r = CUDA_ERROR_INVALID_VALUE;
-	else
+	else if (s->capture && flags)
+		r = soft_capture_refuse(s, "cuEventRecordWithFlags with CU_EVENT_RECORD_EXTERNAL");
+	else if (s->capture)
+		r = soft_capture_record(s, e);
+	else if (!(r = soft_capture_check_legacy(s)))
 		r = soft_event_record(e, s);
 	soft_unlock();
 	return r;
@@ -303,13 +309,25 @@ EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int f
 		r = CUDA_ERROR_INVALID_HANDLE;
 	else if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
 		r = CUDA_ERROR_INVALID_VALUE;
-	else
+	else if (s->capture && flags)
+		r = soft_capture_refuse(s, "cuStreamWaitEvent with CU_EVENT_WAIT_EXTERNAL");
+	else if (s->capture || e->captured)
+		r = soft_capture_wait(s, e);
+	else if (!(r = soft_capture_check_legacy(s)))
 		r = soft_stream_wait_event(s, e);
 	soft_unlock();
 	return r;
 }
 
 /* ---- queries and waits of the host -------------------------------------------------------- */
+
+/* Check that the program may wait for e: no capture forbids it. */
+static CUresult check_host_wait(struct event *e, const char *call)
+{
+	CUresult r = soft_capture_check_event(e);
+
+	return r ? r : soft_capture_check_unsafe(call);
+}
 
 EXPORT CUresult cuEventQuery(CUevent handle)
 {
@@ -318,7 +336,10 @@ EXPORT CUresult cuEventQuery(CUevent handle)
 
 	if (r)
 		return r;
-	if (soft_shared_event_is_remote(e->shared))
+	r = check_host_wait(e, "cuEventQuery");
+	if (r)
+		;  /* refused */
+	else if (soft_shared_event_is_remote(e->shared))
 		r = soft_shared_event_state(e->shared, soft_shared_event_newest(e->shared));
 	else
 		r = e->pending ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
@@ -351,7 +372,10 @@ EXPORT CUresult cuEventSynchronize(CUevent handle)
 	if (r)
 		return r;
 	op = e->pending;
-	if (soft_shared_event_is_remote(e->shared)) {
+	r = check_host_wait(e, "cuEventSynchronize");
+	if (r) {
+		;  /* refused */
+	} else if (soft_shared_event_is_remote(e->shared)) {
 		r = wait_for_record(e);
 	} else if (op) {
 		op->refs++;

@@ -6,6 +6,7 @@
 #include "softcuda/api/stream/queue_internal.h"
 
 struct shared_event;
+struct capture_point;
 
 struct event {
 	struct link link;            /* in context->events */
@@ -14,6 +15,7 @@ struct event {
 	unsigned flags, refs;
 	bool recorded;
 	struct op *pending;          /* the newest record; NULL: it has ended */
+	struct capture_point *captured;  /* the newest record was captured (capture.c); NULL: it was not */
 	struct shared_event *shared; /* the state shared with other processes; NULL: not shared */
 	uint64_t time_ns;
 };

@@ -15,6 +15,7 @@
 #include "softcuda/api/stream/queue_internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/thread.h"
 
@@ -38,11 +39,24 @@ struct op *soft_op_new(struct stream *stream, const struct op_kind *kind)
 		return NULL;
 	op->kind = kind;
 	op->stream = stream;
-	op->ctx = stream->ctx;
+	op->ctx = stream ? stream->ctx : NULL;
 	op->refs = 1;
 	list_init(&op->in_context);
 	list_init(&op->in_ready);
 	return op;
+}
+
+struct op *soft_op_copy(const struct op *from, struct stream *stream)
+{
+	struct op *op = soft_op_new(stream, from->kind);
+
+	if (!op)
+		return NULL;
+	memcpy(op + 1, from + 1, from->kind->bytes - sizeof *op);
+	if (!from->kind->copy || from->kind->copy(op))
+		return op;
+	free(op);
+	return NULL;
 }
 
 void soft_op_release(struct op *op)
@@ -130,6 +144,7 @@ void soft_stream_free_if_done(struct stream *s)
 	if (!s->destroyed || s->n_pending)
 		return;
 	list_remove(&s->link);
+	free(s->tip_handles);
 	free(s);
 }
 
@@ -229,6 +244,14 @@ static bool have_callback_thread(void)
 
 /* ---- submitting and waiting ------------------------------------------------------------- */
 
+static void add_pending(struct op *op)
+{
+	op->refs++;  /* the queue's reference: soft_op_end() drops it */
+	list_append(&op->ctx->pending, &op->in_context);
+	op->stream->last = op;
+	op->stream->n_pending++;
+}
+
 CUresult soft_op_submit(struct op *op, struct op *after)
 {
 	struct stream *s = op->stream;
@@ -240,13 +263,36 @@ CUresult soft_op_submit(struct op *op, struct op *after)
 	if (n && !(spare = new_edges(n)))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	tie_all(s, after, op, &spare);
-	op->refs++;  /* the queue's reference: soft_op_end() drops it */
-	list_append(&op->ctx->pending, &op->in_context);
-	s->last = op;
-	s->n_pending++;
 	op->deferred = n != 0;
+	add_pending(op);
 	if (!op->deferred) {
 		make_ready(op);
+		run_ready();
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult soft_ops_submit(struct op **op, size_t n, const struct op_wait *waits, size_t n_waits,
+			 struct op *after)
+{
+	struct stream *s = op[0]->stream;
+	size_t n_edges = tie_all(s, after, NULL, NULL) + n_waits;
+	struct edge *spare = NULL;
+
+	for (size_t i = 0; i < n; i++)
+		if (op[i]->kind->is_host_call && !have_callback_thread())
+			return CUDA_ERROR_OPERATING_SYSTEM;
+	if (n_edges && !(spare = new_edges(n_edges)))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	tie_all(s, after, op[0], &spare);
+	for (size_t i = 0; i < n_waits; i++)
+		tie(op[waits[i].later], op[waits[i].earlier], &spare);
+	for (size_t i = 0; i < n; i++) {
+		op[i]->deferred = true;  /* a failure can only be reported as a fault of the context */
+		add_pending(op[i]);
+	}
+	if (!op[0]->n_waits) {
+		make_ready(op[0]);
 		run_ready();
 	}
 	return CUDA_SUCCESS;

@@ -5,6 +5,13 @@
 #include "softcuda/api/base/state_internal.h"
 
 struct op;
+struct capture;
+struct node;
+
+struct node_list { /* nodes of one graph, each once */
+	struct node **at;
+	size_t n, room;
+};
 
 struct stream {
 	struct link link;            /* in context->streams */
@@ -18,6 +25,10 @@ struct stream {
 	uint64_t thread;             /* per-thread default stream: number of its thread; others: 0 */
 	struct op *last;             /* the newest operation that has not ended; NULL: idle */
 	unsigned n_pending;
+	struct capture *capture;     /* the capture that the stream takes part in; NULL: its work is run */
+	struct link in_capture;      /* in capture->streams */
+	struct node_list tips;       /* the nodes that the next captured operation waits for */
+	CUgraphNode *tip_handles;    /* of cuStreamGetCaptureInfo; or NULL */
 };
 
 /* The functions of one kind of operations.  The caller of each holds the lock; NULL: nothing to do. */
@@ -28,14 +39,18 @@ struct op_kind {
 	void (*stop)(struct op *op);     /* the context has failed: make running work end soon */
 	void (*ended)(struct op *op);
 	void (*release)(struct op *op);  /* free what the operation owns */
+	/* Give a copy of an operation, whose struct was copied, resources of its own.  False: out of memory. */
+	bool (*copy)(struct op *op);
 	bool is_host_call;               /* the operation can block, so it runs in the callback thread */
+	bool is_node;                    /* a graph can contain such operations, as nodes of node_type */
+	CUgraphNodeType node_type;
 	size_t bytes;                    /* size of the struct whose first member is a struct op */
 };
 
 struct op {
 	const struct op_kind *kind;
-	struct context *ctx;
-	struct stream *stream;
+	struct context *ctx;         /* NULL: the work of a graph's node, which is never queued itself, only copies of it */
+	struct stream *stream;       /* NULL: as ctx */
 	struct link in_context;      /* in context->pending */
 	struct link in_ready;        /* in a ready queue, when the operation can run */
 	struct edge *dependents;     /* operations that wait for this one */
@@ -47,12 +62,22 @@ struct op {
 
 extern const struct op_kind soft_marker;     /* an operation without work, for others to wait for */
 
-/* A zeroed struct of kind->bytes, freed by soft_op_release().  NULL: out of memory. */
+/* A zeroed struct of kind->bytes, freed by soft_op_release().  stream NULL: the work of a graph's node.
+ * NULL: out of memory. */
 struct op *soft_op_new(struct stream *stream, const struct op_kind *kind);
+struct op *soft_op_copy(const struct op *from, struct stream *stream);  /* NULL: out of memory */
 /* Queue op behind its stream's work (and behind `after`, when not NULL), and run all ready operations.
+ * Work that a stream can capture is queued by soft_capture_or_submit() instead.
  * The caller holds the lock, which is released and taken again, and keeps its reference.
  * CUDA_ERROR_OUT_OF_MEMORY: nothing was queued. */
 CUresult soft_op_submit(struct op *op, struct op *after);
+
+struct op_wait { size_t later, earlier; };   /* op[later] waits for op[earlier] */
+
+/* Queue n operations of one stream at once: op[0] behind the stream's work and `after`, the others as waits says; op[n - 1]
+ * must be the last to end.  The rest is as for soft_op_submit(). */
+CUresult soft_ops_submit(struct op **op, size_t n, const struct op_wait *waits, size_t n_waits,
+			 struct op *after);
 /* The caller of each function below holds the lock; the functions that wait release it meanwhile. */
 void soft_op_release(struct op *op);
 void soft_op_end(struct op *op, CUresult result);     /* called by kind->run; drops the queue's reference */
@@ -65,6 +90,16 @@ void soft_context_wait(struct context *ctx);  /* wait until no operation of ctx 
 void soft_context_fail(struct context *ctx, CUresult fault);  /* make every later call in ctx return fault */
 void soft_context_abort(struct context *ctx);  /* stop the context's kernels, drop its queued work, and wait */
 
+/* An operation that calls a function of the program; exactly one of function and callback is set. */
+struct host_call {
+	struct op op;
+	CUhostFn function;
+	CUstreamCallback callback;
+	CUstream handle;
+	void *user;
+};
+extern const struct op_kind soft_host_call_kind;
+
 /* ---- stream.c: the caller holds the lock ------------------------------------------------- */
 
 CUresult soft_stream_create(struct context *ctx, unsigned flags, int priority,
@@ -72,5 +107,20 @@ CUresult soft_stream_create(struct context *ctx, unsigned flags, int priority,
 void soft_stream_destroy(struct stream *s);
 /* Enter the context of a stream handle and find the stream; on success the lock is held. */
 CUresult soft_enter_stream(CUstream handle, struct context **ctx, struct stream **out);
+
+/* ---- capture.c: the caller holds the lock ------------------------------------------------ */
+
+/* Queue op behind its stream's work; if the stream is capturing, make op the work of a new node instead. */
+CUresult soft_capture_or_submit(struct op *op);
+/* Refuse a call that a capture forbids: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and the capture becomes invalid. */
+CUresult soft_capture_refuse(struct stream *s, const char *call);
+/* The same when a stream of ctx is capturing, for calls that wait for all work of a context. */
+CUresult soft_capture_refuse_in(struct context *ctx, const char *call);
+/* Check work for the legacy stream, which includes the work of every blocking stream:
+ * CUDA_ERROR_STREAM_CAPTURE_IMPLICIT when one of them is capturing. */
+CUresult soft_capture_check_legacy(struct stream *s);
+/* Check a call that could wait for a capture, such as cuMemAlloc: the calling thread's capture mode may forbid it. */
+CUresult soft_capture_check_unsafe(const char *call);
+void soft_capture_leave(struct stream *s);           /* the stream's handle is destroyed */
 
 #endif

@@ -25,6 +25,7 @@ CUresult soft_stream_create(struct context *ctx, unsigned flags, int priority,
 	s->priority = priority;
 	s->blocking = !(flags & CU_STREAM_NON_BLOCKING);
 	s->id = ++soft.next_id;
+	list_init(&s->in_capture);
 	list_append(&ctx->streams, &s->link);
 	*out = s;
 	return CUDA_SUCCESS;
@@ -33,6 +34,7 @@ CUresult soft_stream_create(struct context *ctx, unsigned flags, int priority,
 /* Destroy the handle; queued work still runs, and the stream is freed after its last operation. */
 void soft_stream_destroy(struct stream *s)
 {
+	soft_capture_leave(s);
 	soft_handle_free(s->handle);
 	s->handle = NULL;
 	s->destroyed = true;
@@ -136,6 +138,14 @@ EXPORT CUresult cuStreamDestroy(CUstream stream)
 	return cuStreamDestroy_v2(stream);
 }
 
+/* Check that the program may wait for s: no capture forbids it. */
+static CUresult check_wait(struct stream *s, const char *call)
+{
+	CUresult r = s->capture ? soft_capture_refuse(s, call) : soft_capture_check_legacy(s);
+
+	return r ? r : soft_capture_check_unsafe(call);
+}
+
 EXPORT CUresult cuStreamQuery(CUstream handle)
 {
 	struct context *ctx;
@@ -144,8 +154,9 @@ EXPORT CUresult cuStreamQuery(CUstream handle)
 
 	if (r)
 		return r;
+	r = check_wait(s, "cuStreamQuery");
 	/* The legacy stream is idle when its next operation would not have to wait for any blocking stream. */
-	if (s == ctx->legacy ? soft_stream_is_busy(s) : s->last != NULL)
+	if (!r && (s == ctx->legacy ? soft_stream_is_busy(s) : s->last != NULL))
 		r = CUDA_ERROR_NOT_READY;
 	soft_unlock();
 	return r;
@@ -160,6 +171,11 @@ EXPORT CUresult cuStreamSynchronize(CUstream handle)
 
 	if (r)
 		return r;
+	r = check_wait(s, "cuStreamSynchronize");
+	if (r) {
+		soft_unlock();
+		return r;
+	}
 	if (s != ctx->legacy) {
 		soft_stream_wait(s);
 	} else if ((marker = soft_op_new(s, &soft_marker))) {
@@ -177,14 +193,6 @@ EXPORT CUresult cuStreamSynchronize(CUstream handle)
 	return r;
 }
 
-/* An operation that calls a function of the program; exactly one of function and callback is set. */
-struct host_call {
-	struct op op;
-	CUhostFn function;
-	CUstreamCallback callback;
-	CUstream handle;
-	void *user;
-};
 
 /* After a fault of the context, a callback gets the error, but a function of cuLaunchHostFunc is not called. */
 static void run_host_call(struct op *op)
@@ -201,8 +209,9 @@ static void run_host_call(struct op *op)
 	soft_op_end(op, fault);
 }
 
-static const struct op_kind host_call_kind = { .run = run_host_call, .is_host_call = true,
-					       .bytes = sizeof(struct host_call) };
+const struct op_kind soft_host_call_kind = { .run = run_host_call, .is_host_call = true, .is_node = true,
+					     .node_type = CU_GRAPH_NODE_TYPE_HOST,
+					     .bytes = sizeof(struct host_call) };
 
 static CUresult queue_host_call(CUstream handle, CUhostFn function, CUstreamCallback callback,
 				void *user)
@@ -214,7 +223,11 @@ static CUresult queue_host_call(CUstream handle, CUhostFn function, CUstreamCall
 
 	if (r)
 		return r;
-	op = soft_op_new(s, &host_call_kind);
+	if (callback && s->capture) {
+		r = soft_capture_refuse(s, "cuStreamAddCallback");
+		goto unlock;
+	}
+	op = soft_op_new(s, &soft_host_call_kind);
 	r = CUDA_ERROR_OUT_OF_MEMORY;
 	if (op) {
 		struct host_call *h = CONTAINER(op, struct host_call, op);
@@ -223,9 +236,10 @@ static CUresult queue_host_call(CUstream handle, CUhostFn function, CUstreamCall
 		h->callback = callback;
 		h->handle = handle;
 		h->user = user;
-		r = soft_op_submit(op, NULL);
+		r = soft_capture_or_submit(op);
 		soft_op_release(op);
 	}
+unlock:
 	soft_unlock();
 	return r;
 }

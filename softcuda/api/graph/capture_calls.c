@@ -1,0 +1,140 @@
+/* capture_calls.c — the calls that begin, end and query a stream's capture; stream/capture.c has the rules. */
+#include "softcuda/api/graph/graph_calls_internal.h"
+
+#include <stdlib.h>
+
+EXPORT CUresult cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureMode mode)
+{
+	struct context *ctx;
+	struct stream *s;
+	CUresult r = (unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED ? CUDA_ERROR_INVALID_VALUE
+								    : soft_enter_stream(handle, &ctx, &s);
+
+	if (r)
+		return r;
+	r = soft_capture_begin(s, mode);
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuStreamBeginCapture(CUstream stream)
+{
+	return cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+}
+
+EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph *out)
+{
+	struct context *ctx;
+	struct stream *s;
+	struct graph *g = NULL;
+	CUresult r = out ? soft_enter_stream(handle, &ctx, &s) : CUDA_ERROR_INVALID_VALUE;
+
+	if (r)
+		return r;
+	r = soft_capture_end(s, &g);
+	*out = g ? g->handle : NULL;
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+		return CUDA_ERROR_INVALID_VALUE;
+	*mode = soft_capture_exchange_mode(*mode);
+	return CUDA_SUCCESS;
+}
+
+/* ---- queries ------------------------------------------------------------------------------------------ */
+
+static CUstreamCaptureStatus status_of(const struct stream *s)
+{
+	if (!s->capture)
+		return CU_STREAM_CAPTURE_STATUS_NONE;
+	return s->capture->is_invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+/* Find the stream of a query; the lock is held on success. */
+static CUresult enter_query(CUstream handle, CUstreamCaptureStatus *status, struct stream **out)
+{
+	struct context *ctx;
+	CUresult r = status ? soft_enter_stream(handle, &ctx, out) : CUDA_ERROR_INVALID_VALUE;
+
+	if (r)
+		return r;
+	r = soft_capture_check_legacy(*out);
+	if (r)
+		soft_unlock();
+	else
+		*status = status_of(*out);
+	return r;
+}
+
+EXPORT CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
+{
+	struct stream *s;
+	CUresult r = enter_query(stream, status, &s);
+
+	if (!r)
+		soft_unlock();
+	return r;
+}
+
+/* The handles of the nodes that the next operation will wait for; the array is the stream's. */
+static CUresult list_tips(struct stream *s, const CUgraphNode **nodes, size_t *n_nodes)
+{
+	CUgraphNode *list = realloc(s->tip_handles, (s->tips.n + 1) * sizeof *list);
+
+	if (!list)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	s->tip_handles = list;
+	for (size_t i = 0; i < s->tips.n; i++)
+		list[i] = s->tips.at[i]->handle;
+	*nodes = list;
+	if (n_nodes)
+		*n_nodes = s->tips.n;
+	return CUDA_SUCCESS;
+}
+
+/* The results other than *status are set only while the stream is capturing. */
+EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+					  const CUgraphNode **nodes, size_t *n_nodes)
+{
+	struct stream *s;
+	CUresult r = enter_query(stream, status, &s);
+
+	if (r)
+		return r;
+	if (*status == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
+		if (id)
+			*id = s->capture->id;
+		if (graph)
+			*graph = s->capture->graph->handle;
+		if (nodes)
+			r = list_tips(s, nodes, n_nodes);
+		else if (n_nodes)
+			*n_nodes = s->tips.n;
+	}
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id)
+{
+	return cuStreamGetCaptureInfo_v2(stream, status, id, NULL, NULL, NULL);
+}
+
+/* A captured dependency has no data: NULL says that all bytes are 0. */
+EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+					  const CUgraphNode **nodes, const CUgraphEdgeData **edges, size_t *n_nodes)
+{
+	CUresult r = cuStreamGetCaptureInfo_v2(stream, status, id, graph, nodes, n_nodes);
+
+	if (!r && edges)
+		*edges = NULL;
+	return r;
+}

@@ -1,0 +1,140 @@
+/* graph.c — create, copy, query and destroy graphs; nodes that are empty, and the order of nodes. */
+#include "softcuda/api/graph/graph_calls_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+CUresult soft_enter_graph(CUgraph handle, struct graph **out)
+{
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	soft_lock();
+	*out = soft_handle_find(HANDLE_GRAPH, handle);
+	if (*out)
+		return CUDA_SUCCESS;
+	soft_unlock();
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult soft_enter_node(CUgraphNode handle, struct node **out)
+{
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	soft_lock();
+	*out = soft_handle_find(HANDLE_NODE, handle);
+	if (*out)
+		return CUDA_SUCCESS;
+	soft_unlock();
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult soft_enter_node_of(CUgraphNode handle, CUgraphNodeType type, struct node **out)
+{
+	CUresult r = soft_enter_node(handle, out);
+
+	if (r || (*out)->type == type)
+		return r;
+	soft_unlock();
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuGraphCreate(CUgraph *out, unsigned int flags)
+{
+	struct graph *g;
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	if (!out || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	soft_lock();
+	r = soft_graph_new(&g);
+	if (!r)
+		*out = g->handle;
+	soft_unlock();
+	return r;
+}
+
+/* The graph of a node is destroyed with its node, and a graph that is being captured by cuStreamEndCapture's caller. */
+EXPORT CUresult cuGraphDestroy(CUgraph handle)
+{
+	struct graph *g;
+	CUresult r = soft_enter_graph(handle, &g);
+
+	if (r)
+		return r;
+	if (g->is_child || g->is_captured_now)
+		r = CUDA_ERROR_INVALID_VALUE;
+	else
+		soft_graph_free(g);
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType *type)
+{
+	struct node *n;
+	CUresult r = type ? soft_enter_node(handle, &n) : CUDA_ERROR_INVALID_VALUE;
+
+	if (r)
+		return r;
+	*type = n->type;
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+/* ---- lists of nodes ----------------------------------------------------------------------------------- */
+
+/* A list that a call fills: at most `room` handles, then NULL up to `room`. */
+struct filler {
+	CUgraphNode *out;            /* NULL: only count */
+	size_t room, n;
+};
+
+static void fill_in(struct filler *f, const struct node *n)
+{
+	if (f->out && f->n < f->room)
+		f->out[f->n] = n->handle;
+	f->n++;
+}
+
+/* *n_out: before, the number of elements of the caller's list; afterwards, the number of nodes that it got or would get. */
+static void end_list(const struct filler *f, size_t *n_out)
+{
+	for (size_t i = f->n; f->out && i < f->room; i++)
+		f->out[i] = NULL;
+	*n_out = f->out && f->n > f->room ? f->room : f->n;
+}
+
+static CUresult list_nodes(CUgraph handle, CUgraphNode *out, size_t *n_out, bool only_roots)
+{
+	struct graph *g;
+	struct filler f = { out, n_out ? *n_out : 0, 0 };
+	CUresult r = n_out ? soft_enter_graph(handle, &g) : CUDA_ERROR_INVALID_VALUE;
+
+	if (r)
+		return r;
+	for (struct link *i = g->nodes.next; i != &g->nodes; i = i->next) {
+		struct node *n = CONTAINER(i, struct node, link);
+
+		if (!only_roots || !n->waits_for.n)
+			fill_in(&f, n);
+	}
+	end_list(&f, n_out);
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *n_nodes)
+{
+	return list_nodes(graph, nodes, n_nodes, false);
+}
+
+EXPORT CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode *nodes, size_t *n_nodes)
+{
+	return list_nodes(graph, nodes, n_nodes, true);
+}

@@ -1,0 +1,87 @@
+/* graph_internal.h — graphs: nodes of work, and which nodes each one waits for; and captures, which build graphs.
+ *
+ *     stream  ── tips ──┐                        a capture adds a node for each operation; the node waits for the
+ *     capture ── graph ─┴─ node ── work (op)     stream's tips and becomes its only tip
+ *                           └─ waits_for         an event that was recorded in a capture has tips, too
+ *
+ * The work of a node is an operation that is never queued: a launch of the graph queues copies of it. */
+#ifndef GPULOAD_SOFTCUDA_API_STREAM_GRAPH_INTERNAL_H
+#define GPULOAD_SOFTCUDA_API_STREAM_GRAPH_INTERNAL_H
+
+#include "softcuda/api/stream/event_internal.h"
+
+struct graph {
+	void *handle;
+	struct link nodes;           /* in the order of their creation */
+	size_t n_nodes;
+	bool is_child;               /* belongs to a node */
+	bool is_captured_now;        /* a capture adds nodes to it */
+};
+
+struct node {
+	struct link link;            /* in graph->nodes */
+	void *handle;
+	struct graph *graph;
+	CUgraphNodeType type;
+	uint64_t id;                 /* identifies the node in executable graphs */
+	uint64_t cloned_from;        /* id of the node that cuGraphClone copied; 0: none */
+	struct op *work;             /* a reference; NULL: an empty node or a child graph */
+	struct graph *child;         /* owned; NULL: no child graph */
+	struct node_list waits_for;
+	size_t n_dependents;         /* nodes that wait for this one */
+	void **arguments;            /* for cuGraphKernelNodeGetParams; or NULL */
+	size_t first, last;          /* scratch of exec.c */
+	struct node *copy;           /* scratch of soft_graph_clone() */
+	bool is_sorted;              /* scratch of soft_graph_sort() */
+};
+
+struct capture {
+	struct link link;            /* in the list of captures that have not ended */
+	unsigned refs;               /* its streams together: 1; each event that was recorded in it: 1 */
+	bool has_ended;
+	bool is_invalid;             /* an operation was refused: cuStreamEndCapture will fail */
+	struct graph *graph;
+	struct stream *origin;       /* cuStreamBeginCapture's stream */
+	struct link streams;
+	CUstreamCaptureMode mode;
+	uint64_t thread, id;
+};
+
+struct capture_point {           /* where an event was recorded */
+	struct capture *capture;     /* a reference */
+	struct node_list nodes;
+};
+
+/* ---- graph.c: the caller holds the lock -------------------------------------------------- */
+
+bool soft_nodes_add(struct node_list *list, struct node *node);   /* unless it is there; false: out of memory */
+bool soft_nodes_have(const struct node_list *list, const struct node *node);
+void soft_nodes_clear(struct node_list *list);
+
+CUresult soft_graph_new(struct graph **out);
+void soft_graph_free(struct graph *g);
+CUresult soft_graph_clone(const struct graph *g, struct graph **out);
+/* Add a node.  The graph takes over the caller's references to work and child, also on failure. */
+CUresult soft_node_new(struct graph *g, CUgraphNodeType type, struct op *work, struct graph *child,
+		       const struct node_list *waits_for, struct node **out);
+void soft_node_free(struct node *n);
+bool soft_node_wait(struct node *n, struct node *for_node);       /* false: out of memory */
+void soft_node_set_work(struct node *n, struct op *work);         /* takes over the caller's reference */
+/* All nodes, each behind those that it waits for, to be freed by the caller.  CUDA_ERROR_INVALID_VALUE: a cycle. */
+CUresult soft_graph_sort(const struct graph *g, struct node ***out);
+
+/* ---- capture.c: the caller holds the lock ------------------------------------------------ */
+
+CUresult soft_capture_begin(struct stream *s, CUstreamCaptureMode mode);
+CUresult soft_capture_end(struct stream *s, struct graph **out);
+/* Record the event in the capture of s. */
+CUresult soft_capture_record(struct stream *s, struct event *e);
+/* Make s, which is capturing or joins the event's capture, wait for the event. */
+CUresult soft_capture_wait(struct stream *s, struct event *e);
+/* An event that was recorded in a capture cannot be waited for: CUDA_ERROR_CAPTURED_EVENT. */
+CUresult soft_capture_check_event(struct event *e);
+void soft_capture_forget(struct event *e);           /* the event is destroyed, or recorded in a stream that is not capturing */
+/* Change the calling thread's mode, and return the mode before. */
+CUstreamCaptureMode soft_capture_exchange_mode(CUstreamCaptureMode mode);
+
+#endif
