@@ -1,0 +1,120 @@
+/* nccl.h — NCCL as bench_nccl calls it: declarations, one rank, one operation, one measurement.
+ *
+ * The declarations are written here, after NCCL's manual: the program builds without NCCL and opens libnccl.so.2 when it
+ * runs. */
+#ifndef GPULOAD_BENCH_NCCL_H
+#define GPULOAD_BENCH_NCCL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "driver/context.h"
+
+/* NCCL User Guide, "NCCL API": types.  The values are part of its ABI. */
+typedef struct nccl_comm *nccl_comm;
+typedef struct {
+	char bytes[128];
+} nccl_id;
+enum { NCCL_SUM = 0, NCCL_FLOAT32 = 7 };
+
+#define NCCL_CALLS(X)                                                                             \
+	X(GetVersion, (int *))                                                                    \
+	X(GetUniqueId, (nccl_id *))                                                               \
+	X(CommInitRank, (nccl_comm *, int, nccl_id, int))                                         \
+	X(CommDestroy, (nccl_comm))                                                               \
+	X(AllReduce, (const void *, void *, size_t, int, int, nccl_comm, CUstream))               \
+	X(AllGather, (const void *, void *, size_t, int, nccl_comm, CUstream))                    \
+	X(ReduceScatter, (const void *, void *, size_t, int, int, nccl_comm, CUstream))           \
+	X(Broadcast, (const void *, void *, size_t, int, int, nccl_comm, CUstream))               \
+	X(Send, (const void *, size_t, int, int, nccl_comm, CUstream))                            \
+	X(Recv, (void *, size_t, int, int, nccl_comm, CUstream))                                  \
+	X(GroupStart, (void))                                                                     \
+	X(GroupEnd, (void))
+
+struct nccl {
+#define X(name, args) int (*name) args;
+	NCCL_CALLS(X)
+#undef X
+	const char *(*GetErrorString)(int);
+};
+
+/* Entry points for graphs, which the driver table does not have. */
+#define GRAPH_CALLS(X)                                                                      \
+	X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuGraphInstantiateWithFlags)        \
+	X(cuGraphLaunch) X(cuGraphExecDestroy) X(cuGraphDestroy)
+
+struct graph_calls {
+#define X(fn) __typeof__(fn) *fn;
+	GRAPH_CALLS(X)
+#undef X
+};
+
+enum { NCCL_MAX_RANKS = 8 };
+
+/* Shared by the processes. */
+struct nccl_meeting {
+	_Atomic int arrived, generation;
+	nccl_id id;
+	double us[NCCL_MAX_RANKS];
+	size_t n_wrong[NCCL_MAX_RANKS];
+};
+
+struct nccl_request {
+	const char *library, *ops;
+	int ranks;
+	size_t min_bytes, max_bytes, factor;
+	bool plain, graph, json;
+	struct nccl_meeting *meeting;
+};
+
+struct nccl_rank {
+	const struct nccl_request *request;
+	int rank, ranks;
+	const gpul_driver *drv;
+	gpul_context context;
+	struct nccl nccl;
+	struct graph_calls graphs;
+	nccl_comm comm;
+	CUstream stream;
+	CUdeviceptr send, recv;
+	float *host;  /* page-locked, of the largest size */
+};
+
+/* One call of an operation on buffers of `count` elements in the sense of NCCL. */
+struct nccl_call {
+	const struct nccl_op *op;
+	size_t bytes, count;   /* bytes: what nccl-tests calls the size */
+	CUdeviceptr send, recv;
+	bool in_place;
+};
+
+struct nccl_op {
+	const char *name, *shown_op;
+	bool splits;         /* the count is that of a rank's part: bytes / ranks */
+	bool fills_whole;    /* the result has the parts of all ranks */
+	bool in_place;       /* the operation may run in place */
+	double (*bus_factor)(double ranks);
+	int (*queue)(const struct nccl_rank *b, const struct nccl_call *c);
+	float (*expected)(const struct nccl_rank *b, const struct nccl_call *c, size_t i);
+};
+
+/* Open libnccl.so.2, the rank's GPU and its buffers, and join the communicator. */
+gpul_status nccl_open_rank(struct nccl_rank *b, gpul_error *err);
+void nccl_close_rank(struct nccl_rank *b);
+gpul_status nccl_check(const struct nccl_rank *b, int result, const char *what, gpul_error *err);
+
+/* Wait until all ranks are here.  The parent ends all ranks when one fails, so the wait needs no time limit. */
+void nccl_meet(const struct nccl_rank *b);
+
+extern const struct nccl_op nccl_ops[];
+extern const size_t nccl_n_ops;
+/* The element i of the buffer that a rank sends: small integers, so that sums of 8 ranks are exact. */
+float nccl_value(int rank, size_t i);
+
+/* Check one call, then time many: *us is the time of a call on the slowest rank, *n_wrong counts the elements of all ranks
+ * that differ from the expected result. */
+gpul_status nccl_measure(const struct nccl_rank *b, const struct nccl_call *c, bool graph, double *us, size_t *n_wrong,
+			 gpul_error *err);
+
+#endif

@@ -1,0 +1,121 @@
+/* nccl_ops.c — the operations that bench_nccl measures: the call, the size, the expected result. */
+#include "bench/nccl.h"
+
+float nccl_value(int rank, size_t i)
+{
+	return (float)((i * 7 + (size_t)rank * 31 + (i >> 9)) & 255);
+}
+
+static float sum_of(const struct nccl_rank *b, size_t i)
+{
+	float sum = 0;
+
+	for (int r = 0; r < b->ranks; r++)
+		sum += nccl_value(r, i);
+	return sum;
+}
+
+static double factor_one(double ranks)
+{
+	(void)ranks;
+	return 1;
+}
+
+static double factor_part(double ranks)
+{
+	return (ranks - 1) / ranks;
+}
+
+static double factor_allreduce(double ranks)
+{
+	return 2 * (ranks - 1) / ranks;
+}
+
+static int queue_allreduce(const struct nccl_rank *b, const struct nccl_call *c)
+{
+	return b->nccl.AllReduce((void *)c->send, (void *)c->recv, c->count, NCCL_FLOAT32, NCCL_SUM, b->comm, b->stream);
+}
+
+static float expected_allreduce(const struct nccl_rank *b, const struct nccl_call *c, size_t i)
+{
+	(void)c;
+	return sum_of(b, i);
+}
+
+static int queue_reducescatter(const struct nccl_rank *b, const struct nccl_call *c)
+{
+	return b->nccl.ReduceScatter((void *)c->send, (void *)c->recv, c->count, NCCL_FLOAT32, NCCL_SUM, b->comm, b->stream);
+}
+
+static float expected_reducescatter(const struct nccl_rank *b, const struct nccl_call *c, size_t i)
+{
+	return sum_of(b, (size_t)b->rank * c->count + i);
+}
+
+static int queue_allgather(const struct nccl_rank *b, const struct nccl_call *c)
+{
+	return b->nccl.AllGather((void *)c->send, (void *)c->recv, c->count, NCCL_FLOAT32, b->comm, b->stream);
+}
+
+/* In place a rank's part lies in the pattern of the whole buffer. */
+static float expected_allgather(const struct nccl_rank *b, const struct nccl_call *c, size_t i)
+{
+	(void)b;
+	return nccl_value((int)(i / c->count), c->in_place ? i : i % c->count);
+}
+
+static int queue_broadcast(const struct nccl_rank *b, const struct nccl_call *c)
+{
+	return b->nccl.Broadcast((void *)c->send, (void *)c->recv, c->count, NCCL_FLOAT32, 0, b->comm, b->stream);
+}
+
+static float expected_broadcast(const struct nccl_rank *b, const struct nccl_call *c, size_t i)
+{
+	(void)b;
+	(void)c;
+	return nccl_value(0, i);
+}
+
+/* Each rank sends to the next one and receives from the one before. */
+static int queue_sendrecv(const struct nccl_rank *b, const struct nccl_call *c)
+{
+	int next = (b->rank + 1) % b->ranks, before = (b->rank + b->ranks - 1) % b->ranks;
+	int bad = b->nccl.GroupStart();
+
+	bad = bad ? bad : b->nccl.Send((void *)c->send, c->count, NCCL_FLOAT32, next, b->comm, b->stream);
+	bad = bad ? bad : b->nccl.Recv((void *)c->recv, c->count, NCCL_FLOAT32, before, b->comm, b->stream);
+	return bad ? bad : b->nccl.GroupEnd();
+}
+
+static float expected_sendrecv(const struct nccl_rank *b, const struct nccl_call *c, size_t i)
+{
+	(void)c;
+	return nccl_value((b->rank + b->ranks - 1) % b->ranks, i);
+}
+
+static int queue_alltoall(const struct nccl_rank *b, const struct nccl_call *c)
+{
+	size_t part = c->count * sizeof(float);
+	int bad = b->nccl.GroupStart();
+
+	for (int r = 0; !bad && r < b->ranks; r++) {
+		bad = b->nccl.Send((void *)(c->send + (size_t)r * part), c->count, NCCL_FLOAT32, r, b->comm, b->stream);
+		bad = bad ? bad : b->nccl.Recv((void *)(c->recv + (size_t)r * part), c->count, NCCL_FLOAT32, r, b->comm, b->stream);
+	}
+	return bad ? bad : b->nccl.GroupEnd();
+}
+
+static float expected_alltoall(const struct nccl_rank *b, const struct nccl_call *c, size_t i)
+{
+	return nccl_value((int)(i / c->count), (size_t)b->rank * c->count + i % c->count);
+}
+
+const struct nccl_op nccl_ops[] = {
+	{ "allreduce", "sum", false, false, true, factor_allreduce, queue_allreduce, expected_allreduce },
+	{ "reducescatter", "sum", true, false, true, factor_part, queue_reducescatter, expected_reducescatter },
+	{ "allgather", "none", true, true, true, factor_part, queue_allgather, expected_allgather },
+	{ "broadcast", "none", false, false, true, factor_one, queue_broadcast, expected_broadcast },
+	{ "sendrecv", "none", false, false, false, factor_one, queue_sendrecv, expected_sendrecv },
+	{ "alltoall", "none", true, true, false, factor_part, queue_alltoall, expected_alltoall },
+};
+const size_t nccl_n_ops = sizeof nccl_ops / sizeof *nccl_ops;
