@@ -4,7 +4,7 @@
  * a socket file alone does not mean that its owner runs.  Both files are removed while the lock is held; a
  * process that then gets the lock of a removed file notices that the file is no longer at the path, and tries
  * again. */
-#include "ipc/place_internal.h"
+#include "ipc/name.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,12 +22,12 @@
 /* Tries of locking: more than one, because a process that removes an ended owner's files briefly holds the lock. */
 enum { MAX_TRIES = 20, TRY_AGAIN_NS = 1000000 };
 
-static void lock_path(const char *socket, char out[LOCK_PATH_BYTES])
+static void lock_path(const char *socket, char out[GPUL_IPC_LOCK_BYTES])
 {
 	size_t n = strlen(socket),
 	       cut = n > 5 && strcmp(socket + n - 5, ".sock") == 0 ? n - 5 : n;
 
-	snprintf(out, LOCK_PATH_BYTES, "%.*s.lock", (int)cut, socket);
+	snprintf(out, GPUL_IPC_LOCK_BYTES, "%.*s.lock", (int)cut, socket);
 }
 
 static gpul_status report_owner(const char *lock_name, const char *path, gpul_error *err)
@@ -91,7 +91,7 @@ static gpul_status try_lock_file(const char *path, int *out, bool *busy, gpul_er
 	return st;
 }
 
-static gpul_status lock_name(const char path[GPUL_IPC_PATH_BYTES], struct gpul_ipc_lease_name *out,
+static gpul_status lock_name(const char path[GPUL_IPC_PATH_BYTES], struct gpul_ipc_name *out,
 			gpul_error *err)
 {
 	memcpy(out->socket, path, strlen(path) + 1);
@@ -110,7 +110,7 @@ static gpul_status lock_name(const char path[GPUL_IPC_PATH_BYTES], struct gpul_i
 }
 
 gpul_status gpul_ipc_name_take(const char path[GPUL_IPC_PATH_BYTES],
-			       struct gpul_ipc_lease_name *out, gpul_error *err)
+			       struct gpul_ipc_name *out, gpul_error *err)
 {
 	gpul_status st = lock_name(path, out, err);
 	char text[24];
@@ -167,7 +167,7 @@ gpul_status gpul_ipc_socket_remove_dead(const char path[GPUL_IPC_PATH_BYTES], gp
 gpul_status gpul_ipc_place_clear(const char *name, bool *cleared, gpul_error *err)
 {
 	char path[GPUL_IPC_PATH_BYTES];
-	struct gpul_ipc_lease_name dead;
+	struct gpul_ipc_name dead;
 	struct stat there;
 	gpul_error why = { 0 };
 	gpul_status st = gpul_ipc_place(name, false, path, err);
@@ -185,7 +185,7 @@ gpul_status gpul_ipc_place_clear(const char *name, bool *cleared, gpul_error *er
 	return GPUL_OK;
 }
 
-void gpul_ipc_name_release(struct gpul_ipc_lease_name *name)
+void gpul_ipc_name_release(struct gpul_ipc_name *name)
 {
 	if (name->lock_fd < 0)
 		return;

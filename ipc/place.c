@@ -1,5 +1,5 @@
 /* place.c — the path of a socket, the check of its folder, and the list of names. */
-#include "ipc/place_internal.h"
+#include "ipc/place.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -8,7 +8,7 @@
 #define GPULOAD_IPC_SERVER_INTERNAL_H
 
 #include "ipc/here_internal.h"
-#include "ipc/place_internal.h"
+#include "ipc/name.h"
 #include "ipc/server.h"
 #include "ipc/socket_internal.h"
 
@@ -31,7 +31,7 @@ struct peer {
 struct gpul_ipc_server {
 	const gpul_driver *drv;
 	gpul_mem *mem;
-	struct gpul_ipc_lease_name name;
+	struct gpul_ipc_name name;
 	int listener, epoll, timer;
 	uint64_t timer_ns;         /* when the timer expires; 0: not set */
 	uint64_t listen_again_ns;  /* out of descriptors: accept again at this time; 0: accepting */

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "ipc/place_internal.h"
+#include "ipc/name.h"
 
 static char top[64], ours[80];
 
@@ -176,7 +176,7 @@ static void lists_the_names_of_sockets_sorted(void **state)
 
 static void a_second_owner_gets_the_pid_of_the_first(void **state)
 {
-	struct gpul_ipc_lease_name first, second;
+	struct gpul_ipc_name first, second;
 	char path[GPUL_IPC_PATH_BYTES], expected[32];
 	gpul_error err = { 0 };
 
@@ -202,7 +202,7 @@ static void take_repeatedly(const char *path, int counter)
 	int taken = 0;
 
 	while (taken < 200) {
-		struct gpul_ipc_lease_name name;
+		struct gpul_ipc_name name;
 		int inside = 0;
 
 		if (gpul_ipc_name_take(path, &name, NULL))
@@ -248,7 +248,7 @@ static void a_removed_lock_file_does_not_allow_two_owners(void **state)
 
 static void clears_files_of_ended_owners_only(void **state)
 {
-	struct gpul_ipc_lease_name name;
+	struct gpul_ipc_name name;
 	char path[GPUL_IPC_PATH_BYTES];
 	bool cleared = true;
 	int fd;
@@ -272,7 +272,7 @@ static void clears_files_of_ended_owners_only(void **state)
 
 static void does_not_touch_a_lock_file_of_another_type(void **state)
 {
-	struct gpul_ipc_lease_name name;
+	struct gpul_ipc_name name;
 	char path[GPUL_IPC_PATH_BYTES], file[96], lock[128], text[8] = "";
 	gpul_error err = { 0 };
 	int fd;

@@ -1,15 +1,22 @@
-/* place_internal.h — ownership of a name: its lock file and its socket file. */
-#ifndef GPULOAD_IPC_PLACE_INTERNAL_H
-#define GPULOAD_IPC_PLACE_INTERNAL_H
+/* name.h — ownership of a name: its lock file and its socket file.
+ *
+ * The folder of the sockets may contain files of owners that were killed.  The kernel releases the lock of such an owner, so
+ * a process that gets the lock may replace the files. */
+#ifndef GPULOAD_IPC_NAME_H
+#define GPULOAD_IPC_NAME_H
 
 #include "ipc/place.h"
 
-enum { LOCK_PATH_BYTES = GPUL_IPC_PATH_BYTES + 8 };
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { GPUL_IPC_LOCK_BYTES = GPUL_IPC_PATH_BYTES + 8 };
 
 /* A name owned by this process while lock_fd is open: the kernel releases the lock when the process ends. */
-struct gpul_ipc_lease_name {
+struct gpul_ipc_name {
 	char socket[GPUL_IPC_PATH_BYTES];
-	char lock[LOCK_PATH_BYTES];
+	char lock[GPUL_IPC_LOCK_BYTES];
 	int lock_fd;     /* -1: this process does not own the name */
 	bool has_socket; /* true: this process created the socket file, and removes it */
 };
@@ -22,9 +29,9 @@ struct gpul_ipc_lease_name {
  * Threads any thread may call
  * Source  Linux flock(2) */
 gpul_status gpul_ipc_name_take(const char path[GPUL_IPC_PATH_BYTES],
-			       struct gpul_ipc_lease_name *out, gpul_error *err);
+			       struct gpul_ipc_name *out, gpul_error *err);
 /* Remove the socket file (has_socket) and the lock file, then release the lock.  Does nothing if lock_fd is -1. */
-void gpul_ipc_name_release(struct gpul_ipc_lease_name *name);
+void gpul_ipc_name_release(struct gpul_ipc_name *name);
 
 /** Remove a socket file if no process listens on it.
  *
@@ -36,5 +43,9 @@ void gpul_ipc_name_release(struct gpul_ipc_lease_name *name);
  * Threads any thread may call
  * Source  Linux unix(7) */
 gpul_status gpul_ipc_socket_remove_dead(const char path[GPUL_IPC_PATH_BYTES], gpul_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
