@@ -4,6 +4,7 @@ All of it is shell text: a word that holds a path or a string is quoted for the 
 """
 import os, shlex
 
+from scripts import parts
 from scripts.modules import DATE, VERSION
 
 WARNINGS = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Werror"
@@ -49,6 +50,14 @@ def fabric_flags(w):
     return " ".join(f"-DGPUL_HAVE_{part.upper()}={int(bool(w.have[part].where))}" for part in ("libibverbs", "libfabric"))
 
 
+def pmix_flags(w):
+    """Macro and include folders for comm.  libpmix is opened at run time, under mpirun or srun."""
+    if not w.have["libpmix"].where:
+        return "-DGPUL_HAVE_LIBPMIX=0"
+    folders = [f[2:] for f in parts.pkg_config("pmix").split() if f.startswith("-I")]
+    return "-DGPUL_HAVE_LIBPMIX=1" + "".join(f" -isystem {shlex.quote(f)}" for f in folders)
+
+
 def module_flags(w, module):
     """Flags for the files of one folder only, so that a change of these flags rebuilds little."""
     nvcc = os.path.abspath(w.have["nvcc"].where) if w.have["nvcc"].where else ""
@@ -59,6 +68,7 @@ def module_flags(w, module):
         "driver": f"{libdir} {string_macro('GPUL_BUILT_DRIVER', os.path.abspath(w.dir) + '/softcuda/libcuda-soft.so')}",
         "core": libdir,
         "rdma": fabric_flags(w),
+        "comm": pmix_flags(w),
         "softcuda": "-fvisibility=hidden",
         "cli": f"{version} {string_macro('GPUL_DATE', DATE)}",
         "loader": f"{version} {libdir} {string_macro('GPUL_NVCC', nvcc)}",

@@ -38,6 +38,14 @@ def library(args, header, name, flags=""):
         return next((os.path.realpath(l) for l in r.stdout.splitlines() if f"lib{name}." in l), f"-l{name}")
 
 
+def pkg_config(name):
+    """The compiler and linker flags of a package; "" if it or pkg-config is missing."""
+    try:
+        return subprocess.run(["pkg-config", "--cflags", "--libs", name], capture_output=True, text=True).stdout.strip()
+    except FileNotFoundError:
+        return ""
+
+
 def shared_object(pattern, home):
     """A library that is opened at run time: search the toolkit, then the cache of ldconfig."""
     for folder in [f"{home}/lib64", f"{home}/lib"] if home else []:
@@ -87,6 +95,7 @@ def find(args):
         Part("zlib", library(args, "zlib.h", "z"), "no wheels, zip files and .tar.gz"),
         Part("libibverbs", library(args, "infiniband/verbs.h", "ibverbs"), "the send path cannot use RDMA NICs"),
         Part("libfabric", library(args, "rdma/fabric.h", "fabric"), "the send path needs an RDMA NIC"),
+        Part("libpmix", library(args, "pmix.h", "pmix", pkg_config("pmix")), "under mpirun and srun, ranks are found by their variables only"),
         Part("cmocka", library(args, "cmocka.h", "cmocka"), "the C tests are not built"),
         Part("bats", shutil.which("bats"), "the command line's tests are skipped"),
         Part("ctags", shutil.which("ctags"), "the check of file and function sizes is skipped"),

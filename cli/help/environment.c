@@ -20,11 +20,29 @@ const struct cli_variable cli_environment[] = {
 	{ "GPULOAD_NVJITLINK", "the path of nvJitLink, libnvJitLink.so" },
 	{ "GPULOAD_IBVERBS", "the path of a library that is used instead of libibverbs.so.1" },
 	{ "GPULOAD_LIBFABRIC", "the path of a library that is used instead of libfabric.so.1" },
+	{ "GPULOAD_LIBPMIX", "the path of a library that is used instead of libpmix.so.2" },
 	{ "GPULOAD_SYSFS", "a folder that is read instead of /sys, for the distance of NICs and GPUs" },
 	{ "GPULOAD_NVCC", "the path of nvcc, which builds programs with <<<>>>" },
 	{ "GPULOAD_RT", "the path of libgpuload-rt.a, which such programs are linked with" },
 	{ "CUDA_HOME", "the folder of the CUDA toolkit, for NVRTC, its headers and nvJitLink" },
 	{ "CUDA_VISIBLE_DEVICES", "which devices a driver reports, NVIDIA's and the software driver alike" },
+	{ "GPULOAD_COMM_RANK", "the rank of this process; set by gpuload's launcher, as are the next two" },
+	{ "GPULOAD_COMM_SIZE", "the number of ranks" },
+	{ "GPULOAD_COMM_JOB", "the name of the job, under which its ranks meet" },
+	{ "PMIX_RANK", "the rank of this process, set by mpirun and srun" },
+	{ "PMIX_NAMESPACE", "the name of their job" },
+	{ "OMPI_COMM_WORLD_SIZE", "the number of ranks, set by Open MPI's mpirun; used without libpmix" },
+	{ "OMPI_COMM_WORLD_LOCAL_SIZE", "the number of ranks on this machine, set by Open MPI's mpirun" },
+	{ "SLURM_NTASKS", "the number of ranks, set by srun; used without libpmix" },
+	{ "SLURM_STEP_NUM_NODES", "the number of machines, set by srun" },
+	{ "RANK", "the rank of this process, set by torchrun, as are the next seven" },
+	{ "WORLD_SIZE", "the number of ranks" },
+	{ "LOCAL_RANK", "the rank on this machine" },
+	{ "LOCAL_WORLD_SIZE", "the number of ranks on this machine" },
+	{ "MASTER_ADDR", "with the next three, identifies the job" },
+	{ "MASTER_PORT", "see MASTER_ADDR" },
+	{ "TORCHELASTIC_RUN_ID", "see MASTER_ADDR" },
+	{ "TORCHELASTIC_RESTART_COUNT", "see MASTER_ADDR" },
 	{ "PATH", "where nvcc and the C++ compiler are searched for" },
 	{ "TMPDIR", "the folder of temporary files (default: /tmp)" },
 	{ "HOME", "the folder of the user: the cache is in its .cache unless XDG_CACHE_HOME is set" },
@@ -37,7 +55,7 @@ void cli_print_environment(void)
 {
 	printf("The environment variables of gpuload, its libraries and the software driver:\n\n");
 	for (const struct cli_variable *v = cli_environment; v->name; v++) {
-		printf("  %-23s ", v->name);
-		cli_fill(v->what, strlen(v->what), 26, 26);
+		printf("  %-26s ", v->name);
+		cli_fill(v->what, strlen(v->what), 29, 29);
 	}
 }

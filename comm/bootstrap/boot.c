@@ -1,0 +1,102 @@
+/* boot.c — open and close: the life of one rank in its job. */
+#include "comm/bootstrap/boot_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "ipc/place.h"
+
+static void free_boot(gpul_boot *b)
+{
+	gpul_boot_watch_stop(b);
+	for (int r = 0; r < GPUL_COMM_MAX_RANKS; r++) {
+		int fd = atomic_load(&b->socket[r]);
+
+		if (fd >= 0)
+			close(fd);
+	}
+	gpul_roster_unmap(b->roster);
+	if (b->alarm >= 0)
+		close(b->alarm);
+	if (b->stop >= 0)
+		close(b->stop);
+	pthread_mutex_destroy(&b->lock);
+	free(b->packet);
+	free(b);
+}
+
+static gpul_status create_boot(const gpul_comm_job *job, gpul_boot **out, gpul_error *err)
+{
+	gpul_boot *b = calloc(1, sizeof *b);
+
+	if (!b)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for rank %d", job->rank);
+	b->job = *job;
+	pthread_mutex_init(&b->lock, NULL);
+	for (int r = 0; r < GPUL_COMM_MAX_RANKS; r++)
+		atomic_store(&b->socket[r], -1);
+	b->packet = malloc(sizeof *b->packet);
+	b->alarm = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	b->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (!b->packet || b->alarm < 0 || b->stop < 0) {
+		gpul_status st = b->packet ? gpul_fail(err, GPUL_ESYS, errno, "eventfd: %s%s", strerror(errno),
+						       errno == EMFILE ? " (ulimit -n)" : "")
+					   : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for rank %d", job->rank);
+
+		free_boot(b);
+		return st;
+	}
+	*out = b;
+	return GPUL_OK;
+}
+
+gpul_status gpul_boot_open(const gpul_comm_job *job, int timeout_ms, gpul_boot **out, gpul_error *err)
+{
+	char doing[96 + GPUL_COMM_JOB_BYTES], path[GPUL_IPC_PATH_BYTES] = "";
+	struct boot_wait w = { .doing = doing,
+			       .deadline_ns = gpul_boot_deadline(timeout_ms),
+			       .timeout_ms = timeout_ms };
+	gpul_boot *b = NULL;
+	gpul_status st = gpul_comm_job_check(job, err);
+	bool cleared;
+
+	if (!st && job->size > 1)
+		st = gpul_ipc_place(job->name, true, path, err);
+	if (!st)
+		st = create_boot(job, &b, err);
+	if (st)
+		return st;
+	snprintf(doing, sizeof doing, "rank %d, meeting of job %s", job->rank, job->name);
+	st = job->rank == 0 ? gpul_boot_host(b, path, &w, err) : gpul_boot_join(b, path, &w, err);
+	if (st) {
+		free_boot(b);
+		if (job->rank) /* a rank 0 that was killed leaves its socket file */
+			(void)gpul_ipc_place_clear(job->name, &cleared, NULL);
+		return st;
+	}
+	*out = b;
+	return GPUL_OK;
+}
+
+void gpul_boot_close(gpul_boot *b)
+{
+	if (!b)
+		return;
+	/* First the state, then the ends of lifeline and sockets: this is how the others tell an end from a death. */
+	atomic_store(&b->roster->entry[b->job.rank].state, RANK_LEFT);
+	free_boot(b);
+}
+
+int gpul_boot_rank(const gpul_boot *b)
+{
+	return b->job.rank;
+}
+
+int gpul_boot_size(const gpul_boot *b)
+{
+	return b->job.size;
+}

@@ -1,0 +1,91 @@
+/* boot.h — the meeting of the ranks of a job, and what they exchange before they have channels.
+ *
+ *     rank 0                                        ranks 1 ... N-1
+ *     creates the roster, listens on JOB.sock       connect, as soon as rank 0 listens
+ *            │ <──────────────── HELLO ──────────────────── │   version, rank, size, job name
+ *            │ ───────────────── WELCOME ─────────────────> │   the roster's descriptor (or REFUSED + reason)
+ *            │ <──────────────── READY ──────────────────── │   the rank is in the roster and watches the others
+ *     all ready: removes JOB.sock
+ *            │ ───────────────── GO ──────────────────────> │
+ *            ┊                                              ┊
+ *            │ <───────── blocks and descriptors ─────────> │   gpul_boot_allgather(), _barrier(), _exchange_fds()
+ *
+ * The star of sockets is for set-up: its calls take tens of microseconds.  Every wait has a deadline, and its message names
+ * the ranks that have not arrived.  A failed call fails the job: every rank reports the same cause (roster.h). */
+#ifndef GPULOAD_COMM_BOOTSTRAP_BOOT_H
+#define GPULOAD_COMM_BOOTSTRAP_BOOT_H
+
+#include <stddef.h>
+
+#include "comm/bootstrap/job.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gpul_boot gpul_boot;  /* opaque: boot_internal.h */
+
+enum { GPUL_BOOT_MAX_FDS = 64 };  /* descriptors that a rank may offer in one call */
+
+/** Meet the other ranks of the job.  Returns when all ranks have arrived.
+ *
+ * Several ranks may be threads of one process.  A job may meet again, after all its ranks have met, under the same name.
+ *
+ * @job         copied
+ * @timeout_ms  the time that this rank waits for the others; -1: without limit
+ * @out         owned by the caller: gpul_boot_close(); untouched on failure
+ * Errors  GPUL_EINVAL the job is not valid; GPUL_EUNSUPPORTED the folder of the sockets is not safe, two processes have one
+ *         rank, another size or version, a rank ended or failed, or the time is over (the message names the ranks);
+ *         GPUL_ENOMEM; GPUL_ESYS
+ * Threads any thread may call
+ * Source  Linux unix(7), memfd_create(2) */
+gpul_status gpul_boot_open(const gpul_comm_job *job, int timeout_ms, gpul_boot **out, gpul_error *err);
+
+/* Leave the job; the other ranks do not take this for a death.  NULL is fine; cannot fail.  No other thread may use the boot,
+ * and the callback of gpul_boot_watch() must not call this. */
+void gpul_boot_close(gpul_boot *b);
+
+/* This process' rank, and the number of ranks. */
+int gpul_boot_rank(const gpul_boot *b);
+int gpul_boot_size(const gpul_boot *b);
+
+/** Give a block of bytes to all ranks, and get the block of each rank.  All ranks call it, with the same size.
+ *
+ * @b           the same call in all ranks, in the same order
+ * @mine        borrowed: this rank's block
+ * @bytes       size of a block, the same in all ranks; may be 0.  Meant for up to some MiB
+ * @all         size * bytes bytes, filled in the order of the ranks; undefined on failure
+ * @timeout_ms  -1: without limit
+ * Errors  GPUL_EINVAL a call by two threads at once; GPUL_EUNSUPPORTED the ranks make different calls, a rank ended, left or
+ *         failed, or the time is over (the message names the ranks); GPUL_ESYS.  After a failure, all further calls fail
+ * Threads any thread, but one call at a time
+ * Source  - */
+gpul_status gpul_boot_allgather(gpul_boot *b, const void *mine, size_t bytes, void *all, int timeout_ms, gpul_error *err);
+
+/** Wait until all ranks have called this.
+ *
+ * @b           the same call in all ranks, in the same order
+ * @timeout_ms  -1: without limit
+ * Errors  as gpul_boot_allgather()
+ * Threads any thread, but one call at a time
+ * Source  - */
+gpul_status gpul_boot_barrier(gpul_boot *b, int timeout_ms, gpul_error *err);
+
+/** Give descriptors to all ranks, and get those of each rank.  All ranks call it, with the same number.
+ *
+ * @b           the same call in all ranks, in the same order
+ * @mine        borrowed: n_fds descriptors of this rank; -1: no descriptor in this place
+ * @n_fds       number of descriptors of each rank, at most GPUL_BOOT_MAX_FDS
+ * @all         size * n_fds entries: all[rank * n_fds + i] is the i-th of a rank, or -1; owned by the caller, close-on-exec;
+ *              this rank's own are duplicates.  All -1 on failure
+ * @timeout_ms  -1: without limit
+ * Errors  as gpul_boot_allgather(); GPUL_ESYS also: the limit of open files (ulimit -n)
+ * Threads any thread, but one call at a time
+ * Source  Linux unix(7): SCM_RIGHTS */
+gpul_status gpul_boot_exchange_fds(gpul_boot *b, const int *mine, unsigned n_fds, int *all, int timeout_ms, gpul_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,145 @@
+/* boot_internal.h — the state of one rank. */
+#ifndef GPULOAD_COMM_BOOTSTRAP_BOOT_INTERNAL_H
+#define GPULOAD_COMM_BOOTSTRAP_BOOT_INTERNAL_H
+
+#include <poll.h>
+#include <pthread.h>
+
+#include "comm/bootstrap/roster_internal.h"
+#include "comm/bootstrap/wire_internal.h"
+#include "core/lifeline.h"
+
+struct gpul_boot {
+	gpul_comm_job job;
+	struct roster *roster;      /* mapped */
+	gpul_lifeline *lifeline;    /* holds the word of this rank's entry; NULL: the kernel has no robust futexes */
+	struct boot_packet *packet; /* room for received packets */
+	_Atomic int socket[GPUL_COMM_MAX_RANKS];  /* rank 0: to each rank; other ranks: [0] only; -1: none */
+	uint32_t n_calls;           /* number of calls begun */
+	_Atomic bool in_call;
+
+	/* the watch thread, watch.c */
+	pthread_t watcher;
+	bool watching;
+	int stop;                   /* eventfd: readable when the thread shall end */
+	int alarm;                  /* eventfd: readable as soon as the job has failed; part of every poll */
+	pthread_mutex_t lock;       /* of the members below */
+	bool published;             /* this rank's record has been written */
+	bool reported;              /* on_event has been called */
+	gpul_roster_callback *on_event;
+	void *arg;
+	_Atomic uint64_t scanned_ns, moved_ns[GPUL_COMM_MAX_RANKS];  /* last scan; when it last saw a heartbeat move */
+};
+
+/* Points of time in ns of gpul_clock_ns(); a time-out of -1 gives BOOT_NEVER. */
+#define BOOT_NEVER UINT64_MAX
+uint64_t gpul_boot_deadline(int timeout_ms);
+/* The time until the deadline for poll(): rounded up, 0 if it has passed, -1 for BOOT_NEVER. */
+int gpul_boot_left_ms(uint64_t deadline_ns);
+
+/** Start this rank's watch: hold the lifeline, start the thread.
+ *
+ * @b      roster and job are set
+ * Errors  GPUL_ESYS
+ * Threads the thread that opens b
+ * Source  - */
+gpul_status gpul_boot_watch_start(gpul_boot *b, gpul_error *err);
+/* End the thread and let go of the lifeline.  Does nothing if it was not started. */
+void gpul_boot_watch_stop(gpul_boot *b);
+
+/* Publish the end of a rank, after its socket or lifeline has ended; unless the rank has left. */
+void gpul_boot_report_end(gpul_boot *b, int rank);
+
+/** Fail the job because of a wait's end or a wrong message, and return its (first) failure.
+ *
+ * @b        the job
+ * @culprit  rank; -1: unknown
+ * @status   with the text: this rank's failure
+ * @text     see @status
+ * Errors    the status of the job's first failure
+ * Threads   any thread may call
+ * Source    - */
+gpul_status gpul_boot_fail_job(gpul_boot *b, int culprit, gpul_status status, const char *text, gpul_error *err);
+
+/** The connection to a rank has ended: report its death, or that it has left.
+ *
+ * @b        the job
+ * @rank     the rank
+ * @doing    what this rank waited for, for the message
+ * Errors    GPUL_EUNSUPPORTED
+ * Threads   any thread may call
+ * Source    - */
+gpul_status gpul_boot_ended(gpul_boot *b, int rank, const char *doing, gpul_error *err);
+
+/* One wait of a rank: for the message when the time is over. */
+struct boot_wait {
+	const char *doing;      /* "the meeting of job X", "gpul_boot_barrier()" */
+	uint32_t call;          /* its number; 0: the meeting */
+	uint64_t deadline_ns;
+	int timeout_ms;
+};
+
+/** The time is over: fail the job with a message that names the ranks that have not arrived.
+ *
+ * @b        the job
+ * @w        the wait
+ * @pending  mask of the ranks that this rank waits for, used if all ranks have arrived
+ * Errors    GPUL_EUNSUPPORTED
+ * Threads   any thread may call
+ * Source    - */
+gpul_status gpul_boot_timed_out(gpul_boot *b, const struct boot_wait *w, uint32_t pending, gpul_error *err);
+
+/** Poll sockets and the alarm until one is ready.
+ *
+ * @b        the job
+ * @fds      fds[0] is filled in here, for the alarm; the others by the caller
+ * @n_fds    with fds[0]
+ * @w        the wait
+ * @pending  see gpul_boot_timed_out()
+ * Errors    the failure of the job; GPUL_EUNSUPPORTED the time is over; GPUL_ESYS
+ * Threads   any thread may call
+ * Source    Linux poll(2) */
+gpul_status gpul_boot_poll(gpul_boot *b, struct pollfd *fds, nfds_t n_fds, const struct boot_wait *w, uint32_t pending,
+			   gpul_error *err);
+
+/** Send one packet to a rank; waits while its socket is full.
+ *
+ * @b        the job
+ * @rank     the rank
+ * @head     see gpul_boot_send()
+ * @payload @n_bytes @fds @n_fds  as there
+ * @w        the wait
+ * Errors    as gpul_boot_poll()
+ * Threads   any thread may call
+ * Source    - */
+gpul_status gpul_boot_send_to(gpul_boot *b, int rank, struct boot_head *head, const void *payload, size_t n_bytes, const int *fds,
+			      unsigned n_fds, const struct boot_wait *w, gpul_error *err);
+
+/** Wait for one packet of a rank; it is in b->packet.
+ *
+ * @b        the job
+ * @rank     the rank
+ * @w        the wait
+ * Errors    as gpul_boot_poll()
+ * Threads   any thread may call
+ * Source    - */
+gpul_status gpul_boot_receive_from(gpul_boot *b, int rank, const struct boot_wait *w, gpul_error *err);
+
+/** Meet as rank 0, or as another rank.  On success the sockets are connected and the watch runs.
+ *
+ * @b     the job; the caller cleans up on failure
+ * @path  of the socket
+ * @w     the wait
+ * Errors  as gpul_boot_open()
+ * Threads the thread that opens b
+ * Source  - */
+gpul_status gpul_boot_host(gpul_boot *b, const char *path, const struct boot_wait *w, gpul_error *err);
+/** See gpul_boot_host().
+ *
+ * @b @path @w  as there
+ * Errors  as gpul_boot_open()
+ * Threads the thread that opens b
+ * Source  - */
+gpul_status gpul_boot_join(gpul_boot *b, const char *path, const struct boot_wait *w, gpul_error *err);
+
+#endif

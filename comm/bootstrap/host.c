@@ -1,0 +1,238 @@
+/* host.c — rank 0's half of the meeting: it listens, checks each HELLO, and lets everyone go when all are ready. */
+#include "comm/bootstrap/boot_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "ipc/name.h"
+
+/* Connections without a HELLO yet: more than there are ranks, so that a silent stranger does not keep a rank out. */
+enum { MAX_GUESTS = GPUL_COMM_MAX_RANKS + 8 };
+
+struct guest {
+	int fd;
+	pid_t pid; /* 0: in another pid namespace */
+};
+
+struct meeting {
+	gpul_boot *b;
+	const struct boot_wait *wait;
+	struct gpul_ipc_name name;
+	int listener, roster_fd;
+	struct guest guests[MAX_GUESTS]; /* oldest first */
+	int n_guests;
+	uint32_t ready; /* mask of ranks, with 0 */
+};
+
+static gpul_status take_name(struct meeting *m, const char *path, gpul_error *err)
+{
+	gpul_error why = { 0 };
+	gpul_status st = gpul_ipc_name_take(path, &m->name, &why);
+
+	if (st == GPUL_EUNSUPPORTED && why.native > 0)
+		return gpul_fail(err, st, why.native,
+				 "rank 0 of job %s is already process %d: give each process its own rank",
+				 m->b->job.name, why.native);
+	return st ? gpul_fail(err, st, why.native, "%s", why.text) : GPUL_OK;
+}
+
+static gpul_status open_listener(struct meeting *m, const char *path, gpul_error *err)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	gpul_status st = take_name(m, path, err);
+
+	if (!st)
+		st = gpul_ipc_socket_remove_dead(path, err);
+	if (st)
+		return st;
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	m->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (m->listener < 0 || bind(m->listener, (struct sockaddr *)&address, sizeof address))
+		return gpul_fail(err, GPUL_ESYS, errno, "cannot open %s: %s", path, strerror(errno));
+	m->name.has_socket = true;
+	if (chmod(path, 0600) || listen(m->listener, MAX_GUESTS))
+		return gpul_fail(err, GPUL_ESYS, errno, "cannot listen on %s: %s", path, strerror(errno));
+	return GPUL_OK;
+}
+
+/* Send the reason, if the guest reads it, and close. */
+static void refuse_guest(struct meeting *m, int i, const char *why)
+{
+	struct boot_head head = { .type = BOOT_REFUSED };
+
+	(void)gpul_boot_send(m->guests[i].fd, &head, why, strlen(why), NULL, 0, NULL);
+	close(m->guests[i].fd);
+	memmove(&m->guests[i], &m->guests[i + 1], (size_t)(--m->n_guests - i) * sizeof *m->guests);
+}
+
+static gpul_status accept_guests(struct meeting *m, gpul_error *err)
+{
+	for (;;) {
+		int fd = accept4(m->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		gpul_error why = { 0 };
+
+		if (fd < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+			return GPUL_OK;
+		if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
+			continue;
+		if (fd < 0)
+			return gpul_fail(err, GPUL_ESYS, errno, "%s: cannot accept a rank: %s%s", m->wait->doing,
+					 strerror(errno), errno == EMFILE ? " (ulimit -n)" : "");
+		if (m->n_guests == MAX_GUESTS)
+			refuse_guest(m, 0, "too many connections without a HELLO");
+		m->guests[m->n_guests++] = (struct guest){ .fd = fd };
+		if (!gpul_boot_same_user(fd, &m->guests[m->n_guests - 1].pid, &why))
+			refuse_guest(m, m->n_guests - 1, why.text);
+	}
+}
+
+/* Write into text what is wrong with a HELLO; false: nothing. */
+static bool is_contradiction(const struct meeting *m, const struct boot_packet *p, const struct boot_hello *h,
+			     char *text, size_t text_bytes)
+{
+	const gpul_comm_job *job = &m->b->job;
+
+	if (p->head.type != BOOT_HELLO || p->head.bytes != sizeof *h)
+		snprintf(text, text_bytes, "expected a HELLO of %zu bytes, got type %u with %u bytes", sizeof *h,
+			 p->head.type, p->head.bytes);
+	else if (strncmp(h->job, job->name, sizeof h->job) != 0)
+		snprintf(text, text_bytes, "process %d belongs to another job than %s", h->pid, job->name);
+	else if (h->size != job->size)
+		snprintf(text, text_bytes, "process %d (rank %d) expects %d ranks, but rank 0 (pid %ld) expects %d",
+			 h->pid, h->rank, h->size, (long)getpid(), job->size);
+	else if (h->rank < 1 || h->rank >= job->size)
+		snprintf(text, text_bytes, "process %d claims rank %d, expected 1 to %d", h->pid, h->rank,
+			 job->size - 1);
+	else if (atomic_load(&m->b->socket[h->rank]) >= 0)
+		snprintf(text, text_bytes, "processes %ld and %d both claim rank %d",
+			 (long)gpul_boot_pid(m->b, h->rank), h->pid, h->rank);
+	else
+		return false;
+	return true;
+}
+
+/* Read the HELLO of a guest.  A stranger is dropped; a rank that contradicts this one fails the job. */
+static gpul_status greet_guest(struct meeting *m, int i, gpul_error *err)
+{
+	gpul_boot *b = m->b;
+	struct boot_head welcome = { .type = BOOT_WELCOME };
+	struct boot_hello hello;
+	gpul_error why = { 0 };
+	char text[200];
+	boot_got got = gpul_boot_receive(m->guests[i].fd, b->packet, &why);
+
+	if (got == BOOT_GOT_NOTHING)
+		return GPUL_OK;
+	if (got != BOOT_GOT_PACKET) {
+		refuse_guest(m, i, why.text);
+		return why.status == GPUL_EUNSUPPORTED ? gpul_boot_fail_job(b, -1, why.status, why.text, err) : GPUL_OK;
+	}
+	memcpy(&hello, b->packet->payload, sizeof hello);
+	if (is_contradiction(m, b->packet, &hello, text, sizeof text)) {
+		gpul_boot_packet_drop(b->packet);
+		refuse_guest(m, i, text);
+		return gpul_boot_fail_job(b, -1, GPUL_EUNSUPPORTED, text, err);
+	}
+	/* The member's pid comes first: the watch thread uses it as soon as the socket is there. */
+	atomic_store(&b->roster->entry[hello.rank].pid, hello.pid);
+	atomic_store(&b->socket[hello.rank], m->guests[i].fd);
+	memmove(&m->guests[i], &m->guests[i + 1], (size_t)(--m->n_guests - i) * sizeof *m->guests);
+	return gpul_boot_send_to(b, hello.rank, &welcome, NULL, 0, &m->roster_fd, 1, m->wait, err);
+}
+
+/* A member that has got its WELCOME says READY, or its connection ends. */
+static gpul_status hear_member(struct meeting *m, int rank, gpul_error *err)
+{
+	gpul_boot *b = m->b;
+	gpul_error why = { 0 };
+	char text[128];
+
+	switch (gpul_boot_receive(atomic_load(&b->socket[rank]), b->packet, &why)) {
+	case BOOT_GOT_NOTHING:
+		return GPUL_OK;
+	case BOOT_GOT_END:
+		return gpul_boot_ended(b, rank, m->wait->doing, err);
+	case BOOT_GOT_BAD:
+		return gpul_boot_fail_job(b, rank, why.status, why.text, err);
+	case BOOT_GOT_PACKET:
+		break;
+	}
+	gpul_boot_packet_drop(b->packet);
+	if (b->packet->head.type == BOOT_READY) {
+		m->ready |= 1u << rank;
+		return GPUL_OK;
+	}
+	snprintf(text, sizeof text, "rank %d sent a message of type %u, expected READY", rank, b->packet->head.type);
+	return gpul_boot_fail_job(b, rank, GPUL_EFORMAT, text, err);
+}
+
+/* Wait for the next event of the meeting, and handle all that have come. */
+static gpul_status meet_more(struct meeting *m, gpul_error *err)
+{
+	struct pollfd fds[2 + GPUL_COMM_MAX_RANKS + MAX_GUESTS] = { { 0 }, { .fd = m->listener, .events = POLLIN } };
+	uint32_t all = (uint32_t)((1ull << m->b->job.size) - 1);
+	int ranks[GPUL_COMM_MAX_RANKS], n_ranks = 0, n_guests = m->n_guests;
+	gpul_status st;
+
+	for (int r = 1; r < m->b->job.size; r++) {
+		int fd = atomic_load(&m->b->socket[r]);
+
+		if (fd >= 0 && !(m->ready & 1u << r)) {
+			fds[2 + n_ranks] = (struct pollfd){ .fd = fd, .events = POLLIN };
+			ranks[n_ranks++] = r;
+		}
+	}
+	for (int i = 0; i < n_guests; i++)
+		fds[2 + n_ranks + i] = (struct pollfd){ .fd = m->guests[i].fd, .events = POLLIN };
+	st = gpul_boot_poll(m->b, fds, (nfds_t)(2 + n_ranks + n_guests), m->wait, all & ~m->ready, err);
+	for (int i = 0; !st && i < n_ranks; i++)
+		if (fds[2 + i].revents)
+			st = hear_member(m, ranks[i], err);
+	/* From the last to the first, because a guest that is done is removed from the list. */
+	for (int i = n_guests - 1; !st && i >= 0; i--)
+		if (fds[2 + n_ranks + i].revents)
+			st = greet_guest(m, i, err);
+	if (!st && fds[1].revents)
+		st = accept_guests(m, err);
+	return st;
+}
+
+/* Remove the socket before anyone may go, so that a rank that meets again cannot find it. */
+static void close_meeting(struct meeting *m, const char *why)
+{
+	gpul_ipc_name_release(&m->name);
+	if (m->listener >= 0)
+		close(m->listener);
+	while (m->n_guests)
+		refuse_guest(m, m->n_guests - 1, why);
+	close(m->roster_fd);
+}
+
+gpul_status gpul_boot_host(gpul_boot *b, const char *path, const struct boot_wait *w, gpul_error *err)
+{
+	struct meeting m = { .b = b, .wait = w, .name = { .lock_fd = -1 }, .listener = -1, .ready = 1 };
+	struct boot_head go = { .type = BOOT_GO };
+	gpul_error why = { 0 };
+	gpul_status st = gpul_roster_create(b->job.size, &m.roster_fd, &b->roster, err);
+
+	if (st)
+		return st;
+	atomic_store(&b->roster->entry[0].pid, (int32_t)getpid());
+	atomic_store(&b->roster->entry[0].state, RANK_JOINED);
+	st = gpul_boot_watch_start(b, &why);
+	if (!st && b->job.size > 1)
+		st = open_listener(&m, path, &why);
+	while (!st && m.ready != (uint32_t)((1ull << b->job.size) - 1))
+		st = meet_more(&m, &why);
+	if (st)
+		gpul_boot_fail(b, &why, -1);
+	close_meeting(&m, st ? why.text : "the meeting is over: all ranks of the job have arrived");
+	for (int r = 1; !st && r < b->job.size; r++)
+		st = gpul_boot_send_to(b, r, &go, NULL, 0, NULL, 0, w, &why);
+	return st ? gpul_fail(err, st, why.native, "%s", why.text) : GPUL_OK;
+}

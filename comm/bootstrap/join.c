@@ -1,0 +1,133 @@
+/* join.c — the half of the other ranks in the meeting: connect to rank 0, map the roster, wait for GO. */
+#include "comm/bootstrap/boot_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { FIRST_NAP_NS = 500000, LONGEST_NAP_NS = 10000000 };
+
+/* Connect as soon as rank 0 listens.  Until then there is no socket, or one of a rank 0 that was killed. */
+static gpul_status connect_to_host(gpul_boot *b, const char *path, const struct boot_wait *w, gpul_error *err)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct timespec nap = { .tv_nsec = FIRST_NAP_NS };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return gpul_fail(err, GPUL_ESYS, errno, "%s: socket: %s", w->doing, strerror(errno));
+	atomic_store(&b->socket[0], fd);
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	while (connect(fd, (struct sockaddr *)&address, sizeof address)) {
+		if (errno != ENOENT && errno != ECONNREFUSED && errno != EAGAIN && errno != EINTR)
+			return gpul_fail(err, GPUL_ESYS, errno, "%s: connect to %s: %s", w->doing, path,
+					 strerror(errno));
+		if (gpul_boot_left_ms(w->deadline_ns) == 0)
+			return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+					 "%s: rank 0 did not open %s within %d ms: it must run on this machine, as the "
+					 "same user, "
+					 "with the same GPULOAD_RUNTIME_DIR and XDG_RUNTIME_DIR",
+					 w->doing, path, w->timeout_ms);
+		nanosleep(&nap, NULL);
+		nap.tv_nsec = nap.tv_nsec * 2 < LONGEST_NAP_NS ? nap.tv_nsec * 2 : LONGEST_NAP_NS;
+	}
+	return GPUL_OK;
+}
+
+/* Wait for rank 0's answer.  There is no roster yet, so rank 0's end shows only in the socket. */
+static gpul_status await_answer(gpul_boot *b, pid_t host, const struct boot_wait *w, gpul_error *err)
+{
+	struct pollfd ready = { .fd = atomic_load(&b->socket[0]), .events = POLLIN };
+	boot_got got;
+
+	while ((got = gpul_boot_receive(ready.fd, b->packet, err)) == BOOT_GOT_NOTHING) {
+		int n = poll(&ready, 1, gpul_boot_left_ms(w->deadline_ns));
+
+		if (n < 0 && errno != EINTR)
+			return gpul_fail(err, GPUL_ESYS, errno, "%s: poll: %s", w->doing, strerror(errno));
+		if (n == 0)
+			return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s: rank 0 (pid %ld) did not answer within %d ms",
+					 w->doing, (long)host, w->timeout_ms);
+	}
+	if (got == BOOT_GOT_BAD)
+		return err ? err->status : GPUL_EFORMAT;
+	if (got == BOOT_GOT_END)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s: rank 0 (pid %ld) ended before all ranks had met",
+				 w->doing, (long)host);
+	return GPUL_OK;
+}
+
+/* Map the roster of a WELCOME. */
+static gpul_status take_welcome(gpul_boot *b, pid_t host, const struct boot_wait *w, gpul_error *err)
+{
+	struct boot_packet *p = b->packet;
+	gpul_status st;
+
+	if (p->head.type == BOOT_REFUSED)
+		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "rank 0 (pid %ld) refused rank %d: %.*s", (long)host,
+			       b->job.rank, (int)p->head.bytes, (const char *)p->payload);
+	else if (p->head.type != BOOT_WELCOME)
+		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s: rank 0 answered with type %u, expected WELCOME", w->doing,
+			       p->head.type);
+	else
+		st = gpul_roster_map(p->fds[0], b->job.size, &b->roster, err);
+	gpul_boot_packet_drop(p);
+	return st;
+}
+
+static gpul_status say_hello(gpul_boot *b, const struct boot_wait *w, gpul_error *err)
+{
+	struct boot_head head = { .type = BOOT_HELLO };
+	struct boot_hello hello = { .rank = b->job.rank, .size = b->job.size, .pid = (int32_t)getpid() };
+	gpul_error why = { 0 };
+	pid_t host = 0;
+	gpul_status st;
+
+	memcpy(hello.job, b->job.name, sizeof hello.job);
+	if (!gpul_boot_same_user(atomic_load(&b->socket[0]), &host, err))
+		return GPUL_EUNSUPPORTED;
+	/* A new socket has room for a HELLO.  If rank 0 has closed the connection, it may have sent the reason before. */
+	if (gpul_boot_send(atomic_load(&b->socket[0]), &head, &hello, sizeof hello, NULL, 0, &why) == BOOT_GOT_BAD)
+		return gpul_fail(err, why.status, why.native, "%s: %s", w->doing, why.text);
+	st = await_answer(b, host, w, err);
+	return st ? st : take_welcome(b, host, w, err);
+}
+
+static gpul_status await_go(gpul_boot *b, const struct boot_wait *w, gpul_error *err)
+{
+	struct boot_head ready = { .type = BOOT_READY };
+	gpul_status st = gpul_boot_send_to(b, 0, &ready, NULL, 0, NULL, 0, w, err);
+	char text[128];
+
+	if (!st)
+		st = gpul_boot_receive_from(b, 0, w, err);
+	if (st)
+		return st;
+	gpul_boot_packet_drop(b->packet);
+	if (b->packet->head.type == BOOT_GO)
+		return GPUL_OK;
+	snprintf(text, sizeof text, "rank 0 sent a message of type %u, expected GO", b->packet->head.type);
+	return gpul_boot_fail_job(b, 0, GPUL_EFORMAT, text, err);
+}
+
+gpul_status gpul_boot_join(gpul_boot *b, const char *path, const struct boot_wait *w, gpul_error *err)
+{
+	gpul_error why = { 0 };
+	gpul_status st = connect_to_host(b, path, w, err);
+
+	if (!st)
+		st = say_hello(b, w, err);
+	if (st)
+		return st;
+	st = gpul_boot_watch_start(b, &why);
+	if (st) {
+		gpul_boot_fail(b, &why, b->job.rank);
+		return gpul_fail(err, st, why.native, "%s", why.text);
+	}
+	atomic_store(&b->roster->entry[b->job.rank].state, RANK_JOINED);
+	return await_go(b, w, err);
+}

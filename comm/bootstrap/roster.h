@@ -1,0 +1,80 @@
+/* roster.h — who is alive: one entry for each rank in memory that all ranks of the job share.
+ *
+ *     a sealed memfd that rank 0 creates
+ *     ┌────────┬─────────────────────────────────────────────────────────────┐
+ *     │ head   │ winner: the rank whose record is the failure of the job     │
+ *     ├────────┼──────────┬───────┬─────┬───────────┬────────────────────────┤
+ *     │ rank 0 │ lifeline │ state │ pid │ heartbeat │ record of a failure    │
+ *     │ rank 1 │ ...      │       │     │           │                        │
+ *     └────────┴──────────┴───────┴─────┴───────────┴────────────────────────┘
+ *
+ * A thread in each rank raises its heartbeat and reads all entries every 5 ms.  A rank that dies is found by its lifeline
+ * (core/lifeline.h) or by the end of its socket.  Whoever finds it, and a rank that fails, writes a record; the first record
+ * of the job is the one that every rank reports. */
+#ifndef GPULOAD_COMM_BOOTSTRAP_ROSTER_H
+#define GPULOAD_COMM_BOOTSTRAP_ROSTER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "comm/bootstrap/boot.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum gpul_roster_kind {
+	GPUL_RANK_DIED = 1,  /* the process of the rank ended without gpul_boot_close() */
+	GPUL_RANK_FAILED,    /* the rank called gpul_boot_fail(), or one of its calls failed */
+} gpul_roster_kind;
+
+typedef struct gpul_roster_event {
+	gpul_roster_kind kind;
+	int rank;            /* the rank that died or failed */
+	pid_t pid;           /* its process, in its own pid namespace */
+	int culprit;         /* the rank that caused it, which may be the same; -1: unknown */
+	gpul_status status;  /* GPUL_RANK_FAILED: status and code of the failure */
+	int native;
+	char text[200];      /* "rank 3 (pid 4711) died", or the text of the failure */
+} gpul_roster_event;
+
+typedef void gpul_roster_callback(void *arg, const gpul_roster_event *e);
+
+/** Have a function called when the job fails: at the first death or failure of any rank, this one included.
+ *
+ * @b         the job
+ * @on_event  called once, by the watch thread, normally within 10 ms; at once if the job has already failed.  It must not
+ *            call gpul_boot_close()
+ * @arg       passed to on_event
+ * Errors  GPUL_EINVAL a function has been set before
+ * Threads any thread may call
+ * Source  - */
+gpul_status gpul_boot_watch(gpul_boot *b, gpul_roster_callback *on_event, void *arg, gpul_error *err);
+
+/* Report a failure of this rank to all ranks.  culprit: the rank that caused it, -1: unknown.  Only the first failure of the
+ * job counts.  Any thread may call. */
+void gpul_boot_fail(gpul_boot *b, const gpul_error *why, int culprit);
+
+/* True when the job has failed; *out (NULL is fine) is the first failure, the same in all ranks.  Any thread may call. */
+bool gpul_boot_failure(const gpul_boot *b, gpul_roster_event *out);
+
+/** Return the failure of the job as this rank's error: `return gpul_boot_failed(b, err)`.  GPUL_OK if it has not failed.
+ *
+ * @b      the job
+ * Errors  the status of the failure; GPUL_EUNSUPPORTED a rank died
+ * Threads any thread may call
+ * Source  - */
+gpul_status gpul_boot_failed(const gpul_boot *b, gpul_error *err);
+
+/* The rank whose heartbeat has not moved for the longest time, if that is at least for_ms: its process is stopped (SIGSTOP),
+ * or gets no CPU.  -1: no such rank.  Any thread may call. */
+int gpul_boot_stalled(const gpul_boot *b, unsigned for_ms);
+
+/* The process of a rank, in its own pid namespace.  Any thread may call. */
+pid_t gpul_boot_pid(const gpul_boot *b, int rank);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,70 @@
+/* roster_internal.h — the shared memory of the roster. */
+#ifndef GPULOAD_COMM_BOOTSTRAP_ROSTER_INTERNAL_H
+#define GPULOAD_COMM_BOOTSTRAP_ROSTER_INTERNAL_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "comm/bootstrap/roster.h"
+
+enum roster_state { RANK_ABSENT, RANK_JOINED, RANK_LEFT };
+
+/* What a rank publishes, at most once.  The rank writes it before it tries to become the winner, and never again. */
+struct roster_record {
+	int32_t kind;  /* gpul_roster_kind */
+	int32_t rank, pid, culprit, status, native;
+	char text[200];
+};
+
+struct roster_entry {
+	uint32_t lifeline;           /* core/lifeline.h */
+	_Atomic uint32_t state;      /* roster_state */
+	_Atomic int32_t pid;         /* written by rank 0 when the rank arrives */
+	_Atomic uint32_t call;       /* number of calls of gpul_boot_allgather() etc. that the rank has begun */
+	_Atomic uint64_t heartbeat;
+	unsigned char pad[40];       /* to the next cache line */
+	struct roster_record record;
+	unsigned char pad2[32];
+};
+_Static_assert(sizeof(struct roster_entry) == 320, "whole cache lines");
+
+struct roster {
+	uint32_t magic, version, size;
+	_Atomic uint32_t winner;     /* 0: the job has not failed; else 1 + the rank whose record is its failure */
+	unsigned char pad[48];
+	struct roster_entry entry[GPUL_COMM_MAX_RANKS];
+};
+_Static_assert(offsetof(struct roster, entry) == 64, "entries begin on a cache line");
+
+/** Create the memory of a roster.
+ *
+ * @size  number of ranks
+ * @fd    set: the memfd, close-on-exec, of a fixed size; owned by the caller
+ * @out   mapped; gpul_roster_unmap()
+ * Errors  GPUL_ESYS
+ * Threads any thread may call
+ * Source  Linux memfd_create(2) */
+gpul_status gpul_roster_create(int size, int *fd, struct roster **out, gpul_error *err);
+
+/** Map the roster that rank 0 sent.
+ *
+ * @fd    borrowed
+ * @size  number of ranks that the roster must have
+ * @out   mapped; gpul_roster_unmap()
+ * Errors  GPUL_EFORMAT not a sealed roster of this version and size; GPUL_ESYS
+ * Threads any thread may call
+ * Source  Linux fcntl(2): F_GET_SEALS */
+gpul_status gpul_roster_map(int fd, int size, struct roster **out, gpul_error *err);
+void gpul_roster_unmap(struct roster *r);
+
+/* Publish the record of rank `me`, which must not have published one before. */
+void gpul_roster_publish(struct roster *r, int me, const struct roster_record *record);
+
+/* Read the first record of the job; false: there is none. */
+bool gpul_roster_first(const struct roster *r, gpul_roster_event *out);
+
+/* Write "rank 2" or "ranks 2, 3" for the set bits of a mask. */
+void gpul_roster_ranks_text(uint32_t ranks, char *out, size_t out_bytes);
+
+#endif

@@ -1,0 +1,130 @@
+/* wait.c — waits of a rank: each ends with a packet, with the failure of the job, or with a message that names the missing
+ * ranks. */
+#include "comm/bootstrap/boot_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/clock.h"
+
+enum { STALLED_MS = 500, NAP_NS = 1000000 };
+
+uint64_t gpul_boot_deadline(int timeout_ms)
+{
+	return timeout_ms < 0 ? BOOT_NEVER : gpul_clock_ns() + (uint64_t)timeout_ms * 1000000;
+}
+
+int gpul_boot_left_ms(uint64_t deadline_ns)
+{
+	uint64_t now = gpul_clock_ns();
+
+	if (deadline_ns == BOOT_NEVER)
+		return -1;
+	return now >= deadline_ns ? 0 : (int)((deadline_ns - now + 999999) / 1000000);
+}
+
+/* The ranks that have not joined the job yet, or have not begun the call. */
+static uint32_t missing_ranks(const gpul_boot *b, uint32_t call)
+{
+	uint32_t missing = 0;
+
+	for (int r = 0; r < b->job.size; r++) {
+		const struct roster_entry *e = &b->roster->entry[r];
+
+		if (call ? atomic_load(&e->call) < call : atomic_load(&e->state) == RANK_ABSENT)
+			missing |= 1u << r;
+	}
+	return missing;
+}
+
+gpul_status gpul_boot_timed_out(gpul_boot *b, const struct boot_wait *w, uint32_t pending, gpul_error *err)
+{
+	char ranks[128], text[320], stopped[80] = "";
+	uint32_t missing = missing_ranks(b, w->call);
+	int stalled = gpul_boot_stalled(b, STALLED_MS), first;
+
+	if (!missing)
+		missing = pending;
+	first = missing ? __builtin_ctz(missing) : -1;
+	gpul_roster_ranks_text(missing, ranks, sizeof ranks);
+	if (stalled >= 0 && missing & 1u << stalled) {
+		first = stalled;
+		snprintf(stopped, sizeof stopped, " (rank %d, pid %ld, does not run: is it stopped?)", stalled,
+			 (long)gpul_boot_pid(b, stalled));
+	}
+	snprintf(text, sizeof text, "%s: %s of %d did not arrive within %d ms%s", w->doing, ranks, b->job.size,
+		 w->timeout_ms, stopped);
+	return gpul_boot_fail_job(b, first, GPUL_EUNSUPPORTED, text, err);
+}
+
+gpul_status gpul_boot_poll(gpul_boot *b, struct pollfd *fds, nfds_t n_fds, const struct boot_wait *w, uint32_t pending,
+			   gpul_error *err)
+{
+	int n;
+
+	fds[0] = (struct pollfd){ .fd = b->alarm, .events = POLLIN };
+	do
+		n = poll(fds, n_fds, gpul_boot_left_ms(w->deadline_ns));
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return gpul_fail(err, GPUL_ESYS, errno, "%s: poll: %s", w->doing, strerror(errno));
+	if (gpul_boot_failure(b, NULL))
+		return gpul_boot_failed(b, err);
+	return n == 0 ? gpul_boot_timed_out(b, w, pending, err) : GPUL_OK;
+}
+
+gpul_status gpul_boot_send_to(gpul_boot *b, int rank, struct boot_head *head, const void *payload, size_t n_bytes,
+			      const int *fds, unsigned n_fds, const struct boot_wait *w, gpul_error *err)
+{
+	int socket = atomic_load(&b->socket[rank]);
+	gpul_error why = { 0 };
+
+	for (;;) {
+		struct pollfd ready[2] = { { 0 }, { .fd = socket, .events = POLLOUT } };
+		gpul_status st;
+
+		switch (gpul_boot_send(socket, head, payload, n_bytes, fds, n_fds, &why)) {
+		case BOOT_GOT_PACKET:
+			return GPUL_OK;
+		case BOOT_GOT_END:
+			return gpul_boot_ended(b, rank, w->doing, err);
+		case BOOT_GOT_BAD:
+			return gpul_boot_fail_job(b, b->job.rank, why.status, why.text, err);
+		case BOOT_GOT_NOTHING:
+			break;
+		}
+		st = gpul_boot_poll(b, ready, 2, w, 1u << rank, err);
+		if (st)
+			return st;
+		/* Too many descriptors in flight do not show in poll(). */
+		if (n_fds)
+			nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+	}
+}
+
+gpul_status gpul_boot_receive_from(gpul_boot *b, int rank, const struct boot_wait *w, gpul_error *err)
+{
+	int socket = atomic_load(&b->socket[rank]);
+	gpul_error why = { 0 };
+
+	for (;;) {
+		struct pollfd ready[2] = { { 0 }, { .fd = socket, .events = POLLIN } };
+		gpul_status st;
+
+		switch (gpul_boot_receive(socket, b->packet, &why)) {
+		case BOOT_GOT_PACKET:
+			return GPUL_OK;
+		case BOOT_GOT_END:
+			return gpul_boot_ended(b, rank, w->doing, err);
+		case BOOT_GOT_BAD:
+			return gpul_boot_fail_job(b, rank, why.status, why.text, err);
+		case BOOT_GOT_NOTHING:
+			break;
+		}
+		st = gpul_boot_poll(b, ready, 2, w, 1u << rank, err);
+		if (st)
+			return st;
+	}
+}

@@ -1,0 +1,74 @@
+/* wire_internal.h — packets over the sockets between rank 0 and the other ranks.
+ *
+ *      0        8        12      16     20     24     28      32       40       48       56
+ *     ┌────────┬────────┬───────┬──────┬──────┬──────┬───────┬────────┬────────┬────────┬───────────────┐
+ *     │ magic  │version │ type  │ call │ what │ rank │ bytes │ total  │ offset │present │ payload ...   │ + descriptors
+ *     └────────┴────────┴───────┴──────┴──────┴──────┴───────┴────────┴────────┴────────┴───────────────┘
+ *
+ * The magic and the version stay where they are in all versions. */
+#ifndef GPULOAD_COMM_BOOTSTRAP_WIRE_INTERNAL_H
+#define GPULOAD_COMM_BOOTSTRAP_WIRE_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "comm/bootstrap/boot.h"
+
+/* One packet must fit into the default send buffer of a Unix socket, 208 KiB. */
+enum { BOOT_VERSION = 1, BOOT_PAYLOAD_BYTES = 60 << 10 };
+
+enum boot_type { BOOT_HELLO = 1, BOOT_WELCOME, BOOT_REFUSED, BOOT_READY, BOOT_GO, BOOT_DATA, BOOT_FDS };
+enum boot_what { BOOT_NOTHING, BOOT_ALLGATHER, BOOT_BARRIER, BOOT_EXCHANGE_FDS };
+
+struct boot_head {
+	char magic[8];      /* "gpulboot" */
+	uint32_t version;
+	uint32_t type;      /* boot_type */
+	uint32_t call;      /* DATA, FDS: the number of the call, from 1 */
+	uint32_t what;      /* DATA, FDS: boot_what */
+	int32_t rank;       /* whose data: DATA and FDS to rank 0, and FDS from rank 0 */
+	uint32_t bytes;     /* of the payload */
+	uint64_t total;     /* DATA, FDS: bytes or descriptors of each rank */
+	uint64_t offset;    /* DATA: of the payload, in all data that is sent in this direction */
+	uint64_t present;   /* FDS: bit i: the i-th descriptor is in the packet, else it is -1 */
+};
+_Static_assert(sizeof(struct boot_head) == 56, "as drawn");
+
+struct boot_hello {  /* the payload of a HELLO */
+	int32_t rank, size, pid;
+	char job[GPUL_COMM_JOB_BYTES];
+};
+_Static_assert(sizeof(struct boot_hello) == 76, "as drawn");
+
+struct boot_packet {
+	struct boot_head head;
+	unsigned char payload[BOOT_PAYLOAD_BYTES];
+	int fds[GPUL_BOOT_MAX_FDS];
+	unsigned n_fds;     /* owned by the receiver */
+};
+
+typedef enum boot_got {
+	BOOT_GOT_PACKET,
+	BOOT_GOT_NOTHING,  /* no packet has arrived, or it cannot be sent now */
+	BOOT_GOT_END,      /* the other side has closed the connection */
+	BOOT_GOT_BAD,      /* an invalid packet, or a failed system call: err has the reason */
+} boot_got;
+
+/* Send one packet without blocking; head->magic, version and bytes are filled in here.  BOOT_GOT_PACKET: sent. */
+boot_got gpul_boot_send(int socket, struct boot_head *head, const void *payload, size_t n_bytes, const int *fds, unsigned n_fds,
+			gpul_error *err);
+
+/* Receive one packet without blocking.  The head and the number of descriptors have been checked. */
+boot_got gpul_boot_receive(int socket, struct boot_packet *out, gpul_error *err);
+
+/* Close the descriptors of a received packet. */
+void gpul_boot_packet_drop(struct boot_packet *p);
+
+/* The process at the other end of a socket: true if it has the same user; *pid 0: in another pid namespace. */
+bool gpul_boot_same_user(int socket, pid_t *pid, gpul_error *err);
+
+const char *gpul_boot_what_name(uint32_t what);
+
+#endif

@@ -1,0 +1,40 @@
+/* ranks.h — ranks for tests: threads of this process, or forked processes, that share one job. */
+#ifndef GPULOAD_TESTS_COMM_BOOTSTRAP_RANKS_H
+#define GPULOAD_TESTS_COMM_BOOTSTRAP_RANKS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "comm/bootstrap/roster.h"
+
+/* What one rank does; returns GPUL_OK or its failure.  Threads report by the return value, processes by their exit status. */
+typedef gpul_status rank_body(const gpul_comm_job *job, void *arg, gpul_error *err);
+
+/* The result of a rank. */
+struct rank_end {
+	gpul_status status;
+	gpul_error err;
+};
+
+/* A folder of sockets for this test program, removed by ranks_remove_folder(), which fails if a file is left in it. */
+int ranks_make_folder(void **state);
+int ranks_remove_folder(void **state);
+
+/* The number of files in that folder. */
+int ranks_n_files(void);
+
+/* A job with a name that this program has not used yet. */
+gpul_comm_job ranks_job(int rank, int size);
+/* The same job for another rank. */
+gpul_comm_job ranks_of(const gpul_comm_job *job, int rank);
+
+/* Run the ranks [0, size) of a new job as threads, and wait for all of them. */
+void ranks_as_threads(int size, rank_body *body, void *arg, struct rank_end *ends);
+
+/* Start a rank as a forked process.  The result goes to *end, in memory shared with the child (ranks_shared()). */
+pid_t ranks_fork(const gpul_comm_job *job, rank_body *body, void *arg, struct rank_end *end);
+/* Memory that forked processes share with this one, zeroed; ranks_unshare() unmaps it. */
+void *ranks_shared(size_t bytes);
+void ranks_unshare(void *at, size_t bytes);
+
+#endif
