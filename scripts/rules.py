@@ -31,6 +31,12 @@ EMBEDS = {"cli/fifo/bench/fifo_bench_run.c": "cli/kernels/fifo_bench.ptx", "cli/
           "cli/fifo/fifo_push.c": "cli/kernels/fifo_push.ptx",
           "cli/fifo/fifo_trace_run.c": "cli/kernels/fifo_trace.ptx", "cli/fifo/put/fifo_put_end.c": "cli/kernels/fifo_put.ptx"}
 
+
+def embedded(c):
+    """The files that a source embeds; comm/kernels.c embeds all kernels of its module."""
+    return " ".join(sorted(glob.glob("comm/kernels/*.ptx"))) if c == "comm/kernels.c" else EMBEDS.get(c, "")
+
+
 # Tests that work with every driver: tests/gpu/run runs them on a GPU.
 GPU_TESTS = ("memalloc/test_mem", "memalloc/test_numa", "memalloc/test_regcache_threads", "ipc/test_control",
              "proxy/test_device", "proxy/test_two_processes", "proxy/test_proxy_kernel", "proxy/soak/soak", "fault/fault",
@@ -106,7 +112,7 @@ def write_modules(w):
                             for name, march in builds]
             else:
                 vectors = " -O3" if c in VECTORS and not (w.args.sanitize or w.args.coverage) else ""
-                objects.append(w.obj(c, module_flags(w, m) + vectors, needs=EMBEDS.get(c, "")))
+                objects.append(w.obj(c, module_flags(w, m) + vectors, needs=embedded(c)))
             if c in PER_THREAD:
                 objects.append(w.obj(c, "-DGPUL_RT_PER_THREAD", ".per_thread"))
         if m == "softcuda" and objects:

@@ -33,6 +33,7 @@ static const char *status_name(gpul_status st)
 		[GPUL_OK] = "ok",		  [GPUL_EINVAL] = "usage",  [GPUL_ENOMEM] = "memory",
 		[GPUL_EFORMAT] = "format",	  [GPUL_ESYS] = "system",   [GPUL_ECUDA] = "cuda",
 		[GPUL_EUNSUPPORTED] = "unsupported", [GPUL_EVERBS] = "verbs",
+		[GPUL_ECOMM] = "comm",
 	};
 
 	return names[st];

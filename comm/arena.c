@@ -1,0 +1,171 @@
+/* arena.c — the memory that ranks map from each other: its layout, allocation, exchange. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "comm/comm_internal.h"
+
+static uint64_t round_line(uint64_t bytes)
+{
+	return (bytes + GPUL_COMM_LINE_BYTES - 1) / GPUL_COMM_LINE_BYTES * GPUL_COMM_LINE_BYTES;
+}
+
+/* Fill the offsets, from the sizes. */
+void gpul_comm_arena_sizes(gpul_comm_sizes *s)
+{
+	const uint64_t n_channels = (uint64_t)s->n_ranks * s->n_blocks;
+
+	s->data_at = round_line(sizeof(gpul_comm_inbox));
+	s->ll_at = s->data_at + (uint64_t)GPUL_COMM_STEPS * s->slot_bytes;
+	s->ll128_at = s->ll_at + (uint64_t)GPUL_COMM_STEPS * s->ll_bytes;
+	s->inbox_bytes = s->ll128_at + (uint64_t)GPUL_COMM_STEPS * s->ll128_bytes;
+	s->outboxes_at = n_channels * s->inbox_bytes;
+	s->greetings_at = s->outboxes_at + n_channels * sizeof(gpul_comm_outbox);
+	s->goodbyes_at = s->greetings_at + n_channels * sizeof(gpul_comm_greeting);
+	s->scratch_at = s->goodbyes_at + n_channels * sizeof(gpul_comm_goodbye);
+	s->arena_bytes = s->scratch_at + 2 * (uint64_t)s->n_ranks * s->scratch_bytes;
+}
+
+/* What a rank tells about memory that the others are to map. */
+struct memory_offer {
+	uint64_t bytes, mapped_bytes;
+	uint32_t kind;
+	gpul_error failure;   /* the allocation failed */
+};
+
+static gpul_status import_from(gpul_comm *c, int rank, const struct memory_offer *offer, int fd, gpul_mem **out, gpul_error *err)
+{
+	const gpul_mem_offer about = { .kind = (gpul_mem_kind)offer->kind, .bytes = offer->bytes,
+				       .mapped_bytes = offer->mapped_bytes, .owner_device = c->paths[rank].device };
+	const gpul_mem_desc desc = { .devices = &c->device, .n_devices = 1 };
+	gpul_error why = { 0 };
+	const gpul_status st = gpul_mem_import(c->drv, &about, fd, NULL, &desc, out, &why);
+
+	return st ? gpul_fail(err, st, why.native, "rank %d cannot map memory of rank %d: %s", c->rank, rank, why.text) : GPUL_OK;
+}
+
+/* Send my descriptor to all ranks, get theirs, and map them. */
+static gpul_status exchange(gpul_comm *c, const struct memory_offer *offers, const bool *wanted, int my_fd, gpul_mem **theirs,
+			    int timeout_ms, gpul_error *err)
+{
+	int fds[GPUL_COMM_MAX_PEERS];
+	gpul_status st = gpul_boot_exchange_fds(c->boot, &my_fd, 1, fds, timeout_ms, err);
+
+	if (st)
+		return st;
+	for (int r = 0; r < c->n_ranks; r++) {
+		if (!st && r != c->rank && wanted[r])
+			st = import_from(c, r, &offers[r], fds[r], &theirs[r], err);
+		close(fds[r]);
+	}
+	return st;
+}
+
+/* Every rank takes part to the end, also one whose allocation or import failed, so that all return the same failure. */
+gpul_status gpul_comm_map_all(gpul_comm *c, const gpul_mem_desc *desc, const bool *wanted, gpul_mem **mine, gpul_mem **theirs,
+			      int timeout_ms, gpul_error *err)
+{
+	struct memory_offer offer = { 0 }, *offers = calloc((size_t)c->n_ranks, sizeof *offers);
+	gpul_error *results = calloc((size_t)c->n_ranks, sizeof *results), result = { 0 };
+	gpul_status st = GPUL_OK;
+	int fd = -1;
+
+	*mine = NULL;
+	if (!offers || !results) {
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory to exchange descriptors");
+		goto out;
+	}
+	if (!gpul_mem_create(c->drv, desc, mine, &offer.failure) && !gpul_mem_export_fd(*mine, &fd, &offer.failure))
+		offer = (struct memory_offer){ .bytes = gpul_mem_about(*mine)->bytes, .kind = gpul_mem_about(*mine)->kind,
+					       .mapped_bytes = gpul_mem_about(*mine)->mapped_bytes };
+	st = gpul_boot_allgather(c->boot, &offer, sizeof offer, offers, timeout_ms, err);
+	for (int r = 0; !st && r < c->n_ranks; r++)
+		if (offers[r].failure.status)
+			st = gpul_fail(err, offers[r].failure.status, offers[r].failure.native, "rank %d: %s", r,
+				       offers[r].failure.text);
+	if (st)
+		goto out;
+	(void)exchange(c, offers, wanted, fd, theirs, timeout_ms, &result);
+	st = gpul_boot_allgather(c->boot, &result, sizeof result, results, timeout_ms, err);
+	for (int r = 0; !st && r < c->n_ranks; r++)
+		if (results[r].status)
+			st = gpul_fail(err, results[r].status, results[r].native, "%s", results[r].text);
+out:
+	free(offers);
+	free(results);
+	return st;
+}
+
+static gpul_status create_kind(gpul_comm *c, struct arena *arena, gpul_mem_kind kind, int timeout_ms, gpul_error *err)
+{
+	const gpul_mem_desc desc = { .kind = kind, .bytes = c->sizes.arena_bytes, .node = GPUL_MEM_NODE_OF_GPU,
+				     .devices = &c->device, .n_devices = 1, .exportable = true };
+	bool wanted[GPUL_COMM_MAX_PEERS];
+	gpul_status st;
+
+	for (int r = 0; r < c->n_ranks; r++)
+		wanted[r] = (c->paths[r].transport == GPUL_COMM_DEVICE) == (kind == GPUL_MEM_DEVICE);
+	st = gpul_comm_map_all(c, &desc, wanted, &arena->mine, arena->theirs, timeout_ms, err);
+	if (st)
+		return st;
+	return gpul_cu(c->drv, err, cuMemsetD8Async(gpul_mem_gpu(arena->mine), 0, c->sizes.arena_bytes, NULL));
+}
+
+/* Allocate the arenas that any pair of ranks needs; every rank allocates the same kinds.  At the end all of them are zero. */
+gpul_status gpul_comm_arenas_create(gpul_comm *c, int timeout_ms, gpul_error *err)
+{
+	uint8_t needs[2] = { 0, 0 }, all[GPUL_COMM_MAX_PEERS][2];
+	gpul_status st;
+
+	for (int r = 0; r < c->n_ranks; r++)
+		needs[c->paths[r].transport != GPUL_COMM_DEVICE] = 1;
+	st = gpul_boot_allgather(c->boot, needs, sizeof needs, all, timeout_ms, err);
+	if (st)
+		return st;
+	for (int r = 0; r < c->n_ranks; r++)
+		for (int kind = 0; kind < 2; kind++)
+			needs[kind] |= all[r][kind];
+	if (needs[0])
+		st = create_kind(c, &c->device_arena, GPUL_MEM_DEVICE, timeout_ms, err);
+	if (!st && needs[1])
+		st = create_kind(c, &c->host_arena, GPUL_MEM_AUTO, timeout_ms, err);
+	if (!st)
+		st = gpul_cu(c->drv, err, cuStreamSynchronize(NULL));
+	c->direct = !needs[1];
+	return st ? st : gpul_boot_barrier(c->boot, timeout_ms, err);
+}
+
+static void destroy_arena(struct arena *arena, int n_ranks)
+{
+	for (int r = 0; r < n_ranks; r++)
+		gpul_mem_destroy(arena->theirs[r]);
+	gpul_mem_destroy(arena->mine);
+}
+
+void gpul_comm_arenas_destroy(gpul_comm *c)
+{
+	destroy_arena(&c->device_arena, c->n_ranks);
+	destroy_arena(&c->host_arena, c->n_ranks);
+}
+
+/* A device pointer, for the view. */
+static unsigned char *address(const gpul_mem *m)
+{
+	return (unsigned char *)(uintptr_t)gpul_mem_gpu(m);
+}
+
+void gpul_comm_arenas_describe(const gpul_comm *c, gpul_comm_view *view)
+{
+	const gpul_comm_sizes *s = &c->sizes;
+
+	for (int r = 0; r < c->n_ranks; r++) {
+		const struct arena *arena = c->paths[r].transport == GPUL_COMM_DEVICE ? &c->device_arena : &c->host_arena;
+		unsigned char *mine = address(arena->mine), *theirs = r == c->rank ? mine : address(arena->theirs[r]);
+
+		view->peers[r] = (gpul_comm_peer){
+			.inboxes = mine, .their_inboxes = theirs,
+			.outboxes = mine + s->outboxes_at, .their_outboxes = theirs + s->outboxes_at,
+			.desk = mine, .their_desk = theirs,
+		};
+	}
+}

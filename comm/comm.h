@@ -1,0 +1,263 @@
+/* comm.h — collectives and send/recv between the ranks of a job: processes, each with a GPU.
+ *
+ *     gpul_comm_create ──> communicator                       every rank of the job calls it
+ *       gpul_comm_alloc: memory that all ranks map            (optional; makes large transfers faster)
+ *       gpul_comm_allreduce(comm, send, recv, ..., stream)    a kernel on the stream; returns at once
+ *       gpul_comm_wait(comm, stream)                          the stream's work has ended, or a rank has failed
+ *     gpul_comm_destroy
+ *
+ * All ranks call the same collectives in the same order, with the same counts and types.  Each call launches one kernel; the
+ * kernels of the ranks move the data themselves, over memory that they map from each other, and wait for each other by
+ * counters in that memory.  A call can be captured into a CUDA graph; the graph can be launched any number of times.
+ *
+ * Every wait of a kernel ends: by data, by an abort, by the end of another rank's process, or by the time-out.  After the
+ * first failure the communicator is unusable: all later calls return that failure, which names the rank that caused it.
+ *
+ * Calls of one communicator may use several streams.  They run one after another, in the order of the calls. */
+#ifndef GPULOAD_COMM_COMM_H
+#define GPULOAD_COMM_COMM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "comm/bootstrap/job.h"
+#include "comm/types.h"
+#include "driver/driver.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gpul_comm gpul_comm;  /* opaque: comm_internal.h */
+
+/* 0 or NULL is a good default in every field, but device, where it is -1. */
+typedef struct gpul_comm_options {
+	const gpul_comm_job *job;        /* NULL: gpul_comm_job_find() */
+	int device;                      /* ordinal of this rank's GPU; -1: rank modulo the number of devices */
+	gpul_comm_transport transport;   /* AUTO: device memory where both GPUs can access it, else host memory */
+	gpul_comm_algo algo;             /* AUTO: by the table (gpul_comm_plan) */
+	gpul_comm_proto proto;           /* likewise */
+	unsigned n_blocks;               /* blocks of a kernel, at most; 0: by the device */
+	size_t slot_bytes;               /* data of one slot of a channel (layout.h); 0: by the device */
+	int timeout_ms;                  /* time-out of each wait in a kernel; 0: 60 s; < 0: none */
+	int create_timeout_ms;           /* time-out for all ranks to arrive; 0: 60 s */
+	const char *table;               /* file of gpuload comm tune; NULL: $GPULOAD_COMM_TABLE, else the built-in table */
+} gpul_comm_options;
+
+/** Join the job: meet the other ranks, map their memory, choose a transport for each of them.
+ *
+ * Every rank of the job calls it, with the same options except device.  Opens the primary context of the device.
+ *
+ * @drv      borrowed; must outlive *out
+ * @options  copied; NULL: all defaults
+ * @out      owned by the caller: gpul_comm_destroy(); untouched on failure
+ * Errors  GPUL_EINVAL bad options, or options that differ between ranks (the text names both ranks); GPUL_EUNSUPPORTED a
+ *         forced transport that two ranks cannot use (the text has the reason); GPUL_ESYS native = ETIMEDOUT some ranks
+ *         did not arrive (the text lists them); GPUL_ENOMEM; GPUL_ECUDA
+ * Threads any thread may call.  Later calls on *out come from one thread at a time, except where stated
+ * Source  CUDA Driver API, Virtual Memory Management; NCCL's ncclCommInitRank for the shape of the interface */
+gpul_status gpul_comm_create(const gpul_driver *drv, const gpul_comm_options *options, gpul_comm **out,
+			     gpul_error *err);
+/** Leave the job.  Waits until all ranks call it, because kernels of other ranks may still access this rank's memory; after a
+ * failure it waits only for this rank's own kernels.  NULL is fine; cannot fail. */
+void gpul_comm_destroy(gpul_comm *c);
+
+/* Properties; valid as long as c.  Any thread. */
+int gpul_comm_rank(const gpul_comm *c);
+int gpul_comm_size(const gpul_comm *c);
+int gpul_comm_device(const gpul_comm *c);
+CUcontext gpul_comm_context(const gpul_comm *c);  /* of the device; current on the thread that created c */
+
+/* How this rank reaches another one. */
+typedef struct gpul_comm_path {
+	gpul_comm_transport transport;  /* DEVICE or HOST */
+	pid_t pid;
+	int device;                     /* this process' ordinal of the other rank's GPU; -1: not visible here */
+	char reason[160];               /* why this transport, in one sentence */
+} gpul_comm_path;
+
+/* Get the path to a rank; that of the own rank says "itself".  Any thread. */
+void gpul_comm_path_to(const gpul_comm *c, int rank, gpul_comm_path *out);
+
+/* ---- memory ---------------------------------------------------------------------------------------------- */
+
+/** Allocate device memory that all ranks map, if all pairs of ranks can.
+ *
+ * Every rank calls it, in the same order among the other calls.  A collective whose buffers are all in such memory reads and
+ * writes the other ranks' buffers directly; with other memory it copies by way of channels.
+ *
+ * @c      communicator
+ * @bytes  at least 1; may differ between ranks
+ * @out    set; freed by gpul_comm_free() or with c
+ * Errors  GPUL_EINVAL 0 bytes; GPUL_ENOMEM; GPUL_ECUDA; a failure of the communicator
+ * Threads one at a time
+ * Source  CUDA Driver API: cuMemCreate, cuMemImportFromShareableHandle */
+gpul_status gpul_comm_alloc(gpul_comm *c, size_t bytes, CUdeviceptr *out, gpul_error *err);
+/** Free memory of gpul_comm_alloc().  Every rank calls it; it waits for all of them and for the device's work.
+ *
+ * @c   communicator
+ * @at  the address that gpul_comm_alloc() gave; 0 is fine
+ * Errors  GPUL_EINVAL another address; a failure of the communicator
+ * Threads one at a time
+ * Source  - */
+gpul_status gpul_comm_free(gpul_comm *c, CUdeviceptr at, gpul_error *err);
+
+/* ---- collectives: each launches a kernel on a stream ----------------------------------------------------- */
+
+/** Reduce the ranks' send buffers element by element; every rank gets the whole result, the same bits on all of them.
+ *
+ * Order of the operations: fixed by count, type and algorithm, not by timing.  Integers wrap.  AVG divides the sum by the
+ * number of ranks (integers: towards zero).  f16 and bf16 round after each operation.
+ *
+ * @c       communicator
+ * @send    device memory of count elements; any alignment that the type allows
+ * @recv    device memory of count elements; equal to send, or not overlapping it
+ * @count   elements; 0 is fine
+ * @dtype   type of an element
+ * @op      operation
+ * @stream  the kernel is launched on it
+ * Errors  GPUL_EINVAL a bad type, operation or alignment, overlapping buffers; GPUL_ECUDA the launch failed; a failure of
+ *         the communicator.  Failures while the kernel runs are reported by gpul_comm_wait() and gpul_comm_error()
+ * Threads one at a time
+ * Source  NCCL User Guide, Collective Operations */
+gpul_status gpul_comm_allreduce(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv, size_t count, gpul_comm_dtype dtype,
+				gpul_comm_op op, CUstream stream, gpul_error *err);
+/** Reduce like gpul_comm_allreduce(); rank r gets part r of the result.
+ *
+ * @c           communicator
+ * @send        recv_count * size elements
+ * @recv        recv_count elements; in place: send + rank * recv_count elements
+ * @recv_count  elements of one part
+ * @dtype       type of an element
+ * @op          operation
+ * @stream      the kernel is launched on it
+ * Errors  as gpul_comm_allreduce()
+ * Threads one at a time
+ * Source  NCCL User Guide, Collective Operations */
+gpul_status gpul_comm_reducescatter(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv, size_t recv_count,
+				    gpul_comm_dtype dtype, gpul_comm_op op, CUstream stream, gpul_error *err);
+/** Gather the ranks' send buffers, in the order of the ranks, on every rank.
+ *
+ * @c           communicator
+ * @send        send_count elements; in place: recv + rank * send_count elements
+ * @recv        send_count * size elements
+ * @send_count  elements of one rank
+ * @dtype       type of an element
+ * @stream      the kernel is launched on it
+ * Errors  as gpul_comm_allreduce()
+ * Threads one at a time
+ * Source  NCCL User Guide, Collective Operations */
+gpul_status gpul_comm_allgather(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv, size_t send_count,
+				gpul_comm_dtype dtype, CUstream stream, gpul_error *err);
+/** Copy the root's send buffer to every rank's recv buffer.
+ *
+ * @c       communicator
+ * @send    count elements; read on the root only
+ * @recv    count elements; equal to send, or not overlapping it
+ * @count   elements; 0 is fine
+ * @dtype   type of an element
+ * @root    rank
+ * @stream  the kernel is launched on it
+ * Errors  as gpul_comm_allreduce(); GPUL_EINVAL no such root
+ * Threads one at a time
+ * Source  NCCL User Guide, Collective Operations */
+gpul_status gpul_comm_broadcast(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv, size_t count, gpul_comm_dtype dtype,
+				int root, CUstream stream, gpul_error *err);
+/** Send part p of the send buffer to rank p, and receive part p of the recv buffer from rank p, for every rank p.
+ *
+ * @c       communicator
+ * @send    count * size elements
+ * @recv    count * size elements; must not overlap send
+ * @count   elements of one part
+ * @dtype   type of an element
+ * @stream  the kernel is launched on it
+ * Errors  as gpul_comm_allreduce()
+ * Threads one at a time
+ * Source  MPI-4.1, MPI_Alltoall; NCCL User Guide, Point-to-point communication */
+gpul_status gpul_comm_alltoall(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv, size_t count, gpul_comm_dtype dtype,
+			       CUstream stream, gpul_error *err);
+
+/** Send to a rank, which must call gpul_comm_recv() with the same number of bytes.
+ *
+ * Outside of a group the kernel ends only when the data has been put into the channel; a message that does not fit waits for the
+ * receiver.  Two ranks that both send first, and receive afterwards, on the same stream, can therefore wait for each other
+ * for ever: put both calls into one group.
+ *
+ * @c       communicator
+ * @send    count elements
+ * @count   elements; 0 is fine: nothing is sent
+ * @dtype   type of an element
+ * @peer    rank, the own rank only within a group that also receives from it
+ * @stream  the kernel is launched on it
+ * Errors  as gpul_comm_allreduce(); GPUL_EINVAL no such rank
+ * Threads one at a time
+ * Source  NCCL User Guide, Point-to-point communication */
+gpul_status gpul_comm_send(gpul_comm *c, CUdeviceptr send, size_t count, gpul_comm_dtype dtype, int peer,
+			   CUstream stream, gpul_error *err);
+/** Receive from a rank, which must call gpul_comm_send().
+ *
+ * @c       communicator
+ * @recv    count elements
+ * @count   elements
+ * @dtype   type of an element
+ * @peer    rank
+ * @stream  the kernel is launched on it
+ * Errors  as gpul_comm_send().  Another number of bytes than the sender's is a failure of the communicator
+ * Threads one at a time
+ * Source  NCCL User Guide, Point-to-point communication */
+gpul_status gpul_comm_recv(gpul_comm *c, CUdeviceptr recv, size_t count, gpul_comm_dtype dtype, int peer,
+			   CUstream stream, gpul_error *err);
+
+/** Begin a group: gpul_comm_send() and gpul_comm_recv() are collected, and gpul_comm_group_end() launches them together, so
+ * that they progress at the same time.  Collectives within a group are launched by their own call.
+ *
+ * @c  communicator
+ * Errors  GPUL_EINVAL a group has begun already
+ * Threads one at a time
+ * Source  NCCL User Guide, Group Calls */
+gpul_status gpul_comm_group_begin(gpul_comm *c, gpul_error *err);
+/** End a group and launch its sends and receives; all of them used one stream.
+ *
+ * @c  communicator
+ * Errors  GPUL_EINVAL no group has begun, or its calls used different streams; as gpul_comm_send()
+ * Threads one at a time
+ * Source  NCCL User Guide, Group Calls */
+gpul_status gpul_comm_group_end(gpul_comm *c, gpul_error *err);
+
+/* ---- failures -------------------------------------------------------------------------------------------- */
+
+/* What ended a communicator. */
+typedef struct gpul_comm_failure {
+	enum gpul_comm_cause {
+		GPUL_COMM_NO_FAILURE,
+		GPUL_COMM_RANK_DIED,      /* the process of `rank` ended without gpul_comm_destroy() */
+		GPUL_COMM_RANK_STALLED,   /* a wait timed out, and the process of `rank` makes no progress (stopped) */
+		GPUL_COMM_TIMED_OUT,      /* a wait for `rank`, which is alive, timed out */
+		GPUL_COMM_MISMATCH,       /* `rank` has called something else, or with another size */
+		GPUL_COMM_ABORTED,        /* `rank` called gpul_comm_abort() */
+		GPUL_COMM_RANK_FAILED,    /* a driver call or a kernel of `rank` failed */
+	} cause;
+	int rank;                         /* the rank that caused it */
+	char text[200];
+} gpul_comm_failure;
+
+/** Wait until all work of a stream has ended, or the communicator has failed.
+ *
+ * @c       communicator
+ * @stream  stream
+ * Errors  GPUL_ECOMM the communicator has failed; native = the gpul_comm_cause, the text names the rank; GPUL_ECUDA
+ * Threads any thread may call
+ * Source  cuStreamQuery */
+gpul_status gpul_comm_wait(gpul_comm *c, CUstream stream, gpul_error *err);
+/** Returns true, and fills out (may be NULL), if the communicator has failed.  Any thread. */
+bool gpul_comm_failed(const gpul_comm *c, gpul_comm_failure *out);
+/** Abort: running kernels of this communicator end within some milliseconds, on all ranks; later calls fail.  Any thread;
+ * cannot fail. */
+void gpul_comm_abort(gpul_comm *c);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,133 @@
+/* comm_internal.h — the communicator. */
+#ifndef GPULOAD_COMM_COMM_INTERNAL_H
+#define GPULOAD_COMM_COMM_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "comm/bootstrap/roster.h"
+#include "comm/comm.h"
+#include "comm/layout.h"
+#include "comm/plan.h"
+#include "driver/context.h"
+#include "loader/loader.h"
+#include "memalloc/mem.h"
+
+/* What a rank tells the others before memory is allocated. */
+struct rank_info {
+	char driver[8];
+	char device_uuid[16];
+	int pid;
+	uint32_t transport, plan, n_blocks;
+	uint64_t slot_bytes;
+	int64_t timeout_ms;
+	uint64_t table_hash;          /* of the tuning table: the ranks must make the same choices */
+};
+
+/* Memory of gpul_comm_alloc(): mine, and that of the other ranks as this rank maps it. */
+struct window {
+	gpul_mem *mine;               /* NULL: a free entry */
+	gpul_mem *theirs[GPUL_COMM_MAX_PEERS];
+	bool mapped;                  /* all ranks map it */
+};
+
+/* The memory that a pair of ranks uses: device or host. */
+struct arena {
+	gpul_mem *mine;               /* NULL: no pair needs this kind */
+	gpul_mem *theirs[GPUL_COMM_MAX_PEERS];
+};
+
+enum kernel_id {
+	KERNEL_SENDRECV,
+	N_KERNELS
+};
+
+enum { GPUL_COMM_MAX_FILES = 24 };  /* PTX files with kernels */
+
+struct gpul_comm {
+	const gpul_driver *drv;
+	gpul_context ctx;
+	int device;
+	gpul_boot *boot;
+	int rank, n_ranks;
+	gpul_comm_options options;
+	bool interprets;
+	struct rank_info infos[GPUL_COMM_MAX_PEERS];
+	gpul_comm_path paths[GPUL_COMM_MAX_PEERS];
+	bool direct;                  /* all pairs use device memory */
+
+	gpul_comm_sizes sizes;
+	struct arena device_arena, host_arena;
+	gpul_mem *control_mem;
+	gpul_comm_control *control;
+	CUdeviceptr view;             /* gpul_comm_view, in device memory; the counters follow it */
+	gpul_comm_view view_copy;     /* what is in it */
+	struct window windows[GPUL_COMM_MAX_WINDOWS];
+
+	gpul_module *modules[GPUL_COMM_MAX_FILES];
+	CUfunction kernels[N_KERNELS];
+	CUstream last_stream;         /* of the last call; used if has_last */
+	bool has_last;
+	CUevent order;                /* orders calls on different streams */
+
+	bool in_group;
+	CUstream group_stream;
+	gpul_comm_transfers group;
+
+	pthread_t service;            /* watches for reports of the kernels */
+	bool has_service;
+	atomic_bool stop;
+	pthread_mutex_t lock;         /* of failure */
+	gpul_comm_failure failure;
+	atomic_bool failed;
+};
+
+/* ---- view.c ---- */
+gpul_status gpul_comm_view_create(gpul_comm *c, gpul_error *err);
+void gpul_comm_view_destroy(gpul_comm *c);
+/* Copy view_copy to the device. */
+gpul_status gpul_comm_view_upload(gpul_comm *c, gpul_error *err);
+
+/* ---- plan.c ---- */
+uint64_t gpul_comm_table_hash(const gpul_comm *c);
+
+/* ---- paths.c: which memory a pair of ranks uses ---- */
+gpul_status gpul_comm_choose_paths(gpul_comm *c, int timeout_ms, gpul_error *err);
+/* Exchange rank_info, and check that the ranks agree. */
+gpul_status gpul_comm_introduce(gpul_comm *c, int timeout_ms, gpul_error *err);
+
+/* ---- arena.c ---- */
+void gpul_comm_arena_sizes(gpul_comm_sizes *s);
+gpul_status gpul_comm_arenas_create(gpul_comm *c, int timeout_ms, gpul_error *err);
+void gpul_comm_arenas_destroy(gpul_comm *c);
+void gpul_comm_arenas_describe(const gpul_comm *c, gpul_comm_view *view);
+/* Allocate device or host memory on every rank, and map that of all ranks.  wanted: ranks whose memory to map. */
+gpul_status gpul_comm_map_all(gpul_comm *c, const gpul_mem_desc *desc, const bool *wanted, gpul_mem **mine, gpul_mem **theirs,
+			      int timeout_ms, gpul_error *err);
+
+/* ---- window.c ---- */
+void gpul_comm_windows_destroy(gpul_comm *c);
+/* The window that contains n_bytes at an address, and the offset in it; 0: none. */
+uint32_t gpul_comm_window_of(const gpul_comm *c, CUdeviceptr at, size_t n_bytes, uint64_t *offset);
+
+/* ---- kernels.c ---- */
+gpul_status gpul_comm_kernel(gpul_comm *c, enum kernel_id id, CUfunction *out, gpul_error *err);
+void gpul_comm_kernels_unload(gpul_comm *c);
+
+/* ---- enqueue.c ---- */
+/* Launch a kernel with the view and one more argument. */
+gpul_status gpul_comm_enqueue(gpul_comm *c, enum kernel_id id, void *argument, unsigned n_blocks, unsigned n_threads,
+			      CUstream stream, gpul_error *err);
+/* Refuse calls after a failure: the failure. */
+gpul_status gpul_comm_usable(const gpul_comm *c, gpul_error *err);
+
+/* ---- failure.c ---- */
+gpul_status gpul_comm_service_start(gpul_comm *c, gpul_error *err);
+void gpul_comm_service_stop(gpul_comm *c);
+/* Record the first failure, publish it to the other ranks, make the kernels leave. */
+void gpul_comm_fail(gpul_comm *c, enum gpul_comm_cause cause, int rank, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+/* Handle a report of a kernel, if there is one. */
+void gpul_comm_read_report(gpul_comm *c);
+
+#endif

@@ -1,0 +1,147 @@
+/* create.c — joins a job, and leaves it. */
+#include <stdlib.h>
+
+#include "comm/comm_internal.h"
+
+enum { DEFAULT_TIMEOUT_MS = 60 * 1000, MAX_SLOT_BYTES = 4 << 20 };
+
+/* Sizes of channels: large enough that a slot takes longer than its fence and step; the software driver's are small, because
+ * all its ranks share the machine's memory. */
+static gpul_status choose_sizes(gpul_comm *c, gpul_error *err)
+{
+	const bool small = c->interprets;
+	gpul_comm_sizes *s = &c->sizes;
+
+	if (c->options.n_blocks > GPUL_COMM_MAX_BLOCKS)
+		return gpul_fail(err, GPUL_EINVAL, 0, "n_blocks %u: at most %d blocks are possible", c->options.n_blocks,
+				 GPUL_COMM_MAX_BLOCKS);
+	if (c->options.slot_bytes > MAX_SLOT_BYTES || c->options.slot_bytes % GPUL_COMM_LINE_BYTES)
+		return gpul_fail(err, GPUL_EINVAL, 0, "slot_bytes %zu: a multiple of %d, at most %d, is possible",
+				 c->options.slot_bytes, GPUL_COMM_LINE_BYTES, MAX_SLOT_BYTES);
+	*s = (gpul_comm_sizes){
+		.n_ranks = (uint32_t)c->n_ranks,
+		.n_blocks = c->options.n_blocks ? c->options.n_blocks : small ? 2 : 32,
+		.slot_bytes = c->options.slot_bytes ? (uint32_t)c->options.slot_bytes : small ? 16 << 10 : 256 << 10,
+		.ll_bytes = small ? 4 << 10 : 32 << 10,
+		.ll128_bytes = small ? 4 << 10 : 64 << 10,
+		.scratch_bytes = small ? 64 << 10 : 1 << 20,
+	};
+	gpul_comm_arena_sizes(s);
+	return GPUL_OK;
+}
+
+static gpul_status open_device(gpul_comm *c, gpul_error *err)
+{
+	int n_devices = 0;
+	gpul_status st = gpul_cu(c->drv, err, cuDeviceGetCount(&n_devices));
+
+	if (st)
+		return st;
+	c->device = c->options.device >= 0 || n_devices == 0 ? c->options.device : c->rank % n_devices;
+	return gpul_context_open(c->drv, c->device, &c->ctx, err);
+}
+
+/* The steps that need the other ranks. */
+static gpul_status join(gpul_comm *c, const gpul_comm_job *job, gpul_error *err)
+{
+	const int timeout_ms = c->options.create_timeout_ms;
+	gpul_status st = gpul_boot_open(job, timeout_ms, &c->boot, err);
+
+	st = st ? st : open_device(c, err);
+	st = st ? st : choose_sizes(c, err);
+	st = st ? st : gpul_comm_introduce(c, timeout_ms, err);
+	st = st ? st : gpul_comm_choose_paths(c, timeout_ms, err);
+	st = st ? st : gpul_comm_arenas_create(c, timeout_ms, err);
+	st = st ? st : gpul_cu(c->drv, err, cuEventCreate(&c->order, CU_EVENT_DISABLE_TIMING));
+	st = st ? st : gpul_comm_view_create(c, err);
+	st = st ? st : gpul_comm_service_start(c, err);
+	return st ? st : gpul_boot_barrier(c->boot, timeout_ms, err);
+}
+
+static void free_comm(gpul_comm *c)
+{
+	gpul_comm_service_stop(c);
+	gpul_boot_close(c->boot);
+	gpul_comm_kernels_unload(c);
+	gpul_comm_windows_destroy(c);
+	gpul_comm_arenas_destroy(c);
+	if (c->order)
+		(void)c->drv->cuEventDestroy(c->order);
+	gpul_comm_view_destroy(c);
+	gpul_context_close(&c->ctx);
+	(void)pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+gpul_status gpul_comm_create(const gpul_driver *drv, const gpul_comm_options *options, gpul_comm **out, gpul_error *err)
+{
+	gpul_comm *c = calloc(1, sizeof *c);
+	gpul_comm_job job;
+	gpul_error why = { 0 };
+	gpul_status st = GPUL_OK;
+
+	if (!c)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a communicator");
+	(void)pthread_mutex_init(&c->lock, NULL);
+	c->drv = drv;
+	c->interprets = drv->interprets;
+	c->options = options ? *options : (gpul_comm_options){ .device = -1 };
+	if (c->options.timeout_ms == 0)
+		c->options.timeout_ms = DEFAULT_TIMEOUT_MS;
+	if (c->options.create_timeout_ms <= 0)
+		c->options.create_timeout_ms = DEFAULT_TIMEOUT_MS;
+	if (options && options->job)
+		job = *options->job;
+	else
+		st = gpul_comm_job_find(&job, err);
+	if (!st) {
+		c->rank = job.rank;
+		c->n_ranks = job.size;
+		st = join(c, &job, &why);
+	}
+	if (st) {
+		if (c->boot && why.status)  /* the others report it, too */
+			gpul_boot_fail(c->boot, &why, c->rank);
+		free_comm(c);
+		return why.status ? gpul_fail(err, why.status, why.native, "%s", why.text) : st;
+	}
+	*out = c;
+	return GPUL_OK;
+}
+
+void gpul_comm_destroy(gpul_comm *c)
+{
+	if (!c)
+		return;
+	/* No kernel of any rank may run when memory is unmapped; after a failure all kernels leave by the abort word. */
+	(void)c->drv->cuCtxSetCurrent(c->ctx.handle);
+	(void)c->drv->cuCtxSynchronize();
+	if (!gpul_comm_failed(c, NULL))
+		(void)gpul_boot_barrier(c->boot, c->options.create_timeout_ms, NULL);
+	free_comm(c);
+}
+
+int gpul_comm_rank(const gpul_comm *c)
+{
+	return c->rank;
+}
+
+int gpul_comm_size(const gpul_comm *c)
+{
+	return c->n_ranks;
+}
+
+int gpul_comm_device(const gpul_comm *c)
+{
+	return c->device;
+}
+
+CUcontext gpul_comm_context(const gpul_comm *c)
+{
+	return c->ctx.handle;
+}
+
+void gpul_comm_path_to(const gpul_comm *c, int rank, gpul_comm_path *out)
+{
+	*out = c->paths[rank];
+}

@@ -1,0 +1,97 @@
+/* wait.cuh — waits that end: by data, an abort, or the time-out; and blocks whose threads leave together.
+ *
+ *     gpul_comm_spin w = gpul_comm_spin_for(comm, GPUL_COMM_WAITED_FOR_DATA, peer, step);
+ *     bool leave = false;
+ *     while (gpul_load_acquire(tail) <= step && !(leave = gpul_comm_give_up(&w)))
+ *             ;
+ *     if (gpul_comm_any_leaves(leave))       a barrier; the same answer for all threads of the block
+ *             return;
+ *
+ * A poll of the abort word is a round trip to host memory, so it is made at every 1024th poll only (100 us or so).  After a
+ * time-out the thread writes a report for the CPU, and sets the abort word for the other blocks. */
+#ifndef GPULOAD_COMM_DEVICE_WAIT_CUH
+#define GPULOAD_COMM_DEVICE_WAIT_CUH
+
+#include "comm/device/word.cuh"
+
+enum { GPUL_COMM_POLLS_PER_CHECK = 1024 };
+
+struct gpul_comm_spin {
+	const gpul_comm_view *comm;
+	uint64_t start_ns, step;
+	uint32_t polls, what;
+	int32_t peer;
+};
+
+static __device__ __forceinline__ gpul_comm_spin gpul_comm_spin_for(const gpul_comm_view *comm, uint32_t what, int peer,
+								    uint64_t step)
+{
+	gpul_comm_spin w;
+
+	w.comm = comm;
+	w.start_ns = 0;
+	w.step = step;
+	w.polls = 0;
+	w.what = what;
+	w.peer = peer;
+	return w;
+}
+
+/* Report the first problem of this rank's kernels to the CPU, and make all blocks leave. */
+static __device__ __noinline__ void gpul_comm_tell(const gpul_comm_view *comm, uint32_t what, int peer, uint64_t step,
+						   uint64_t expected, uint64_t found)
+{
+	gpul_comm_report *report = &comm->control->report;
+
+	if (atomicCAS_system(&report->state, GPUL_COMM_REPORT_NONE, GPUL_COMM_REPORT_BUSY) == GPUL_COMM_REPORT_NONE) {
+		report->what = what;
+		report->peer = peer;
+		report->block = blockIdx.x;
+		report->step = step;
+		report->expected = expected;
+		report->found = found;
+		gpul_fence_sys();
+		gpul_store_relaxed32(&report->state, GPUL_COMM_REPORT_READY);
+	}
+	gpul_store_relaxed32(&comm->control->abort, 1);
+}
+
+/* Slow part of gpul_comm_give_up(): has the communicator been aborted, or is the time over? */
+static __device__ __noinline__ bool gpul_comm_check(gpul_comm_spin *w)
+{
+	if (gpul_load_relaxed32(&w->comm->control->abort) != 0)
+		return true;
+	const uint64_t now = gpul_globaltimer_ns();
+
+	if (w->start_ns == 0)
+		w->start_ns = now;
+	if (w->comm->timeout_ns == 0 || now - w->start_ns < w->comm->timeout_ns)
+		return false;
+	gpul_comm_tell(w->comm, w->what, w->peer, w->step, 0, 0);
+	return true;
+}
+
+/* After an unsuccessful poll: true, the thread must stop to wait. */
+static __device__ __forceinline__ bool gpul_comm_give_up(gpul_comm_spin *w)
+{
+	return ++w->polls % GPUL_COMM_POLLS_PER_CHECK == 0 && gpul_comm_check(w);
+}
+
+/* A barrier of the block that tells all threads whether any of them leaves.  All threads decide alike, so no thread waits at a
+ * barrier for one that has left. */
+static __device__ __forceinline__ bool gpul_comm_any_leaves(bool leave)
+{
+	uint32_t n_leaving;
+
+	asm volatile("{\n\t"
+		     ".reg .pred leaves;\n\t"
+		     "setp.ne.u32 leaves, %1, 0;\n\t"
+		     "bar.red.popc.u32 %0, 0, leaves;\n\t"
+		     "}"
+		     : "=r"(n_leaving)
+		     : "r"((uint32_t)leave)
+		     : "memory");
+	return n_leaving != 0;
+}
+
+#endif

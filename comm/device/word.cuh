@@ -1,0 +1,61 @@
+/* word.cuh — loads, stores and fences on words that several ranks access.
+ *
+ * PTX ISA, Memory Consistency Model: a release (a fence and a relaxed store) and an acquire that reads its value order the
+ * accesses before the one and after the other, also of other GPUs and of the CPU (scope sys).  A word of 8 bytes is read and
+ * written whole, also as an element of a vector; the order of a vector's elements is not promised. */
+#ifndef GPULOAD_COMM_DEVICE_WORD_CUH
+#define GPULOAD_COMM_DEVICE_WORD_CUH
+
+#include "comm/layout.h"
+
+static __device__ __forceinline__ uint64_t gpul_load_acquire(const uint64_t *at)
+{
+	uint64_t value;
+
+	asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
+	return value;
+}
+
+static __device__ __forceinline__ uint32_t gpul_load_relaxed32(const uint32_t *at)
+{
+	uint32_t value;
+
+	asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+	return value;
+}
+
+static __device__ __forceinline__ void gpul_store_relaxed(uint64_t *at, uint64_t value)
+{
+	asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
+}
+
+static __device__ __forceinline__ void gpul_store_relaxed32(uint32_t *at, uint32_t value)
+{
+	asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+}
+
+static __device__ __forceinline__ void gpul_fence_sys(void)
+{
+	asm volatile("fence.acq_rel.sys;" ::: "memory");
+}
+
+/* Two 8-byte words, each of them whole. */
+static __device__ __forceinline__ void gpul_load_words(const void *at, uint64_t *a, uint64_t *b)
+{
+	asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(*a), "=l"(*b) : "l"(at) : "memory");
+}
+
+static __device__ __forceinline__ void gpul_store_words(void *at, uint64_t a, uint64_t b)
+{
+	asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(at), "l"(a), "l"(b) : "memory");
+}
+
+static __device__ __forceinline__ uint64_t gpul_globaltimer_ns(void)
+{
+	uint64_t ns;
+
+	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+	return ns;
+}
+
+#endif

@@ -1,0 +1,35 @@
+/* enqueue.c — launches a kernel of the communicator on a stream. */
+#include "comm/comm_internal.h"
+
+/* Calls of one communicator run one after another: a stream that is not that of the last call waits for it.  A call that is
+ * captured into a graph cannot wait for work outside of the graph; its order is that of the graph's launches. */
+static gpul_status follow_last_call(gpul_comm *c, CUstream stream, gpul_error *err)
+{
+	CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
+	gpul_status st;
+
+	if (!c->has_last || c->last_stream == stream)
+		return GPUL_OK;
+	st = gpul_cu(c->drv, err, cuStreamIsCapturing(stream, &capturing));
+	if (st || capturing != CU_STREAM_CAPTURE_STATUS_NONE)
+		return st;
+	st = gpul_cu(c->drv, err, cuEventRecord(c->order, c->last_stream));
+	return st ? st : gpul_cu(c->drv, err, cuStreamWaitEvent(stream, c->order, 0));
+}
+
+gpul_status gpul_comm_enqueue(gpul_comm *c, enum kernel_id id, void *argument, unsigned n_blocks, unsigned n_threads,
+			      CUstream stream, gpul_error *err)
+{
+	void *arguments[] = { &c->view, argument };
+	CUfunction kernel;
+	gpul_status st = gpul_comm_usable(c, err);
+
+	st = st ? st : gpul_comm_kernel(c, id, &kernel, err);
+	st = st ? st : follow_last_call(c, stream, err);
+	if (st)
+		return st;
+	st = gpul_cu(c->drv, err, cuLaunchKernel(kernel, n_blocks, 1, 1, n_threads, 1, 1, 0, stream, arguments, NULL));
+	c->last_stream = stream;
+	c->has_last = true;
+	return st;
+}

@@ -1,0 +1,204 @@
+/* layout.h — the memory that ranks share, and what a kernel gets to know: for C and for CUDA C++.
+ *
+ * Each rank has an **arena**, which all other ranks map.  For each other rank and each block of a kernel it contains one end of
+ * two channels:
+ *
+ *     rank S, the sender                                   rank R, the receiver
+ *     outbox of S for R, in S's arena                      inbox of R from S, in R's arena
+ *    ┌───────────────────────────────┐                    ┌───────────────────────────────────────────────┐
+ *    │ head    steps that R has read │ <── R writes       │ tail    steps that S has written              │ <── S writes
+ *    │ offers  one for each slot     │ <── R writes       │ entries {mode, size, offset}, one for each slot│ <── S writes
+ *    └───────────────────────────────┘                    │ data    GPUL_COMM_STEPS slots, for Simple      │ <── S writes
+ *                                                         │ ll      the same for LL                        │ <── S writes
+ *                                                         │ ll128   the same for LL128                     │ <── S writes
+ *                                                         └───────────────────────────────────────────────┘
+ *
+ * Each word is written by one side only; each side polls its own memory, and writes the other's, because a remote write is
+ * posted and a remote read takes a round trip.  Step n uses slot n % GPUL_COMM_STEPS.  S may write step n when
+ * n - head < GPUL_COMM_STEPS (a credit); R may read step n when n < tail (Simple), or when the flags of its words are n + 1
+ * (LL, LL128).  A channel that is used with different protocols counts one sequence of steps for all of them.
+ *
+ * The algorithms that need no channel use the **desk**, the rest of the arena:
+ *
+ *    ┌──────────────────────────────────────────────────────────────┐
+ *    │ greetings [block][rank]  what rank is about to do (LL words)  │
+ *    │ goodbyes  [block][rank]  the number of the call it has done   │
+ *    │ scratch   [call % 2][rank]  data of one-shot calls (LL words) │
+ *    └──────────────────────────────────────────────────────────────┘
+ *
+ * Two halves of scratch suffice: a rank starts call n + 2 only after it has heard from all ranks in call n + 1, hence after all
+ * have finished reading the data of call n.  The numbers of calls and steps are in device memory, not in arguments, because a
+ * kernel of a CUDA graph is launched many times with the same arguments. */
+#ifndef GPULOAD_COMM_LAYOUT_H
+#define GPULOAD_COMM_LAYOUT_H
+
+#include <stdint.h>
+
+enum {
+	GPUL_COMM_STEPS = 8,          /* slots of a channel */
+	GPUL_COMM_LINE_BYTES = 128,   /* words of different writers are in different lines */
+	GPUL_COMM_MAX_PEERS = 32,     /* = GPUL_COMM_MAX_RANKS */
+	GPUL_COMM_MAX_BLOCKS = 64,
+	GPUL_COMM_GREETING_WORDS = 8,
+	GPUL_COMM_MAX_WINDOWS = 64,   /* allocations of gpul_comm_alloc() */
+	GPUL_COMM_MAX_P2P = 64,       /* sends and receives of one kernel */
+};
+
+/* What is in a slot, or where its data is instead. */
+typedef struct gpul_comm_slot {
+	uint16_t mode;                /* gpul_comm_slot_mode */
+	uint16_t window;              /* DIRECT: the window of the receiver's buffer */
+	uint32_t size;                /* bytes of data in this step */
+	uint64_t offset;              /* DATA: of this step's data in the message; DIRECT: of the buffer in its window */
+} gpul_comm_slot;
+
+enum gpul_comm_slot_mode {
+	GPUL_COMM_SLOT_DATA = 0,      /* the data is in the slot */
+	GPUL_COMM_SLOT_DIRECT = 1,    /* the data is in the receiver's buffer */
+};
+
+typedef struct gpul_comm_inbox {
+	uint64_t tail;
+	uint64_t unused[15];
+	gpul_comm_slot entries[GPUL_COMM_STEPS];
+	/* then, at the offsets of gpul_comm_sizes: data, ll, ll128 */
+} gpul_comm_inbox;
+
+typedef struct gpul_comm_outbox {
+	uint64_t head;
+	uint64_t unused[15];
+	uint64_t offered;             /* number of offers that R has made */
+	uint64_t unused2[15];
+	gpul_comm_slot offers[GPUL_COMM_STEPS];
+} gpul_comm_outbox;
+
+/* An LL word: written and read as one 8-byte word. */
+typedef struct gpul_comm_ll {
+	uint32_t data, flag;
+} gpul_comm_ll;
+
+typedef struct gpul_comm_greeting {
+	gpul_comm_ll words[GPUL_COMM_GREETING_WORDS];
+	uint64_t unused[GPUL_COMM_LINE_BYTES / 8 - GPUL_COMM_GREETING_WORDS];
+} gpul_comm_greeting;
+
+typedef struct gpul_comm_goodbye {
+	uint64_t call;
+	uint64_t unused[15];
+} gpul_comm_goodbye;
+
+/* The sizes and offsets of an arena; the same on all ranks. */
+typedef struct gpul_comm_sizes {
+	uint32_t n_ranks, n_blocks;
+	uint32_t slot_bytes;          /* data of one slot, Simple; a multiple of 128 */
+	uint32_t ll_bytes;            /* of one slot, LL: half of it is data; a multiple of 128 */
+	uint32_t ll128_bytes;         /* of one slot, LL128: 15/16 of it are data; a multiple of 128 */
+	uint32_t scratch_bytes;       /* of one rank in one half: half of it is data; a multiple of 128 */
+	uint64_t data_at, ll_at, ll128_at;  /* offsets in an inbox */
+	uint64_t inbox_bytes;         /* of one block; the inbox from rank r for block b is at (r * n_blocks + b) * inbox_bytes */
+	uint64_t outboxes_at;         /* offsets in the arena; the order of the outboxes is that of the inboxes */
+	uint64_t greetings_at, goodbyes_at;  /* [block][rank] */
+	uint64_t scratch_at;          /* [half][rank] */
+	uint64_t arena_bytes;
+} gpul_comm_sizes;
+
+/* What a kernel reports before it leaves early; in host memory. */
+typedef struct gpul_comm_report {
+	uint32_t state;               /* gpul_comm_report_state: the CPU reads the other members when it is READY */
+	uint32_t what;                /* gpul_comm_report_what */
+	int32_t peer;                 /* the rank that the kernel waited for */
+	uint32_t block;
+	uint64_t step;                /* step or call number */
+	uint64_t expected, found;     /* MISMATCH: bytes, or the other rank's call */
+} gpul_comm_report;
+
+enum gpul_comm_report_state { GPUL_COMM_REPORT_NONE, GPUL_COMM_REPORT_BUSY, GPUL_COMM_REPORT_READY };
+enum gpul_comm_report_what {
+	GPUL_COMM_WAITED_FOR_DATA = 1, GPUL_COMM_WAITED_FOR_CREDIT, GPUL_COMM_WAITED_FOR_OFFER, GPUL_COMM_WAITED_FOR_GREETING,
+	GPUL_COMM_WAITED_FOR_GOODBYE, GPUL_COMM_OTHER_SIZE, GPUL_COMM_OTHER_CALL,
+};
+
+/* Words in host memory between the CPU and the kernels of one rank. */
+typedef struct gpul_comm_control {
+	uint32_t abort;               /* set by the CPU: kernels leave */
+	uint32_t unused[31];
+	gpul_comm_report report;
+} gpul_comm_control;
+
+/* The memory that this rank shares with another rank, as this rank maps it.  A pair of ranks uses the arenas in device memory,
+ * or those in host memory; each rank has one or both. */
+typedef struct gpul_comm_peer {
+	unsigned char *inboxes;       /* mine, from that rank, for block 0; that rank writes */
+	unsigned char *their_inboxes; /* that rank's, from me; I write */
+	unsigned char *outboxes;      /* mine, for that rank; it writes */
+	unsigned char *their_outboxes;
+	unsigned char *desk;          /* my arena for that rank: greetings and so on, from all ranks of its kind; it writes */
+	unsigned char *their_desk;    /* that rank's arena; I write */
+} gpul_comm_peer;
+
+/* One of the trace's records: a wait, a step or a copy of one block. */
+typedef struct gpul_comm_event {
+	uint64_t begin_ns, end_ns;    /* %globaltimer */
+	uint32_t kind;                /* gpul_comm_event_kind */
+	int32_t peer;                 /* -1: none */
+	uint64_t step;
+	uint32_t block, bytes;
+} gpul_comm_event;
+
+enum gpul_comm_event_kind {
+	GPUL_COMM_EVENT_KERNEL, GPUL_COMM_EVENT_WAIT_DATA, GPUL_COMM_EVENT_WAIT_CREDIT, GPUL_COMM_EVENT_WAIT_GREETING,
+	GPUL_COMM_EVENT_WAIT_GOODBYE, GPUL_COMM_EVENT_COPY, GPUL_COMM_EVENT_REDUCE, GPUL_COMM_EVENT_SEND, GPUL_COMM_EVENT_RECV,
+};
+
+typedef struct gpul_comm_trace {
+	uint64_t n_events;            /* events recorded so far; those beyond max_events are lost */
+	uint64_t max_events;
+	gpul_comm_event events[];
+} gpul_comm_trace;
+
+/* A rank's communicator, as its kernels see it; in device memory, written once. */
+typedef struct gpul_comm_view {
+	int32_t rank;
+	uint32_t direct;              /* 1: all ranks can access each other's device memory */
+	gpul_comm_sizes sizes;
+	uint64_t timeout_ns;          /* 0: none */
+	gpul_comm_control *control;
+	uint64_t *calls;              /* [n_blocks] calls that have used the desk; all entries are equal between kernels */
+	uint64_t *sent, *received;    /* [rank * n_blocks + block] steps so far */
+	gpul_comm_trace *trace;       /* NULL: off */
+	gpul_comm_peer peers[GPUL_COMM_MAX_PEERS];
+	uint64_t windows[GPUL_COMM_MAX_WINDOWS][GPUL_COMM_MAX_PEERS]; /* where this rank maps each rank's memory of each
+				       * gpul_comm_alloc(); 0: not mapped.  Entry [0] is unused */
+} gpul_comm_view;
+
+/* One call: an argument of a kernel, or an item of a persistent kernel's queue. */
+typedef struct gpul_comm_work {
+	uint64_t send, recv;          /* addresses in this rank */
+	uint64_t send_offset, recv_offset;   /* in their windows */
+	uint32_t send_window, recv_window;   /* 0: the buffer is in no window */
+	uint64_t count;               /* elements (all-gather, all-to-all, reduce-scatter: of one rank's part) */
+	uint32_t call;                /* gpul_comm_call */
+	uint32_t dtype, op;
+	int32_t root;
+	uint32_t n_blocks;            /* blocks that share the work = the grid, at most sizes.n_blocks */
+	uint32_t element_bytes;
+} gpul_comm_work;
+
+/* One send or receive of a group.  Blocks first_block ... share it; block first_block + i uses the channel for block i. */
+typedef struct gpul_comm_transfer {
+	uint64_t at, bytes;
+	uint64_t offset;              /* of at in its window */
+	uint32_t window;              /* 0: none */
+	int32_t peer;
+	uint16_t sends;               /* 1: send, 0: receive */
+	uint16_t n_blocks;            /* the same on both sides, because it is computed from bytes */
+	uint32_t first_block;
+} gpul_comm_transfer;
+
+typedef struct gpul_comm_transfers {
+	uint32_t n;
+	uint32_t unused;
+	gpul_comm_transfer items[GPUL_COMM_MAX_P2P];
+} gpul_comm_transfers;
+
+#endif

@@ -1,0 +1,131 @@
+/* paths.c — introduces the ranks to each other, and chooses the memory that each pair of them uses. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "comm/comm_internal.h"
+
+/* Compare what must be equal on all ranks. */
+static gpul_status check_equal(const gpul_comm *c, int r, gpul_error *err)
+{
+	const struct rank_info *a = &c->infos[0], *b = &c->infos[r];
+	const char *what = strcmp(a->driver, b->driver) != 0		? "the driver"
+			   : a->transport != b->transport		? "options.transport"
+			   : a->n_blocks != b->n_blocks			? "options.n_blocks"
+			   : a->slot_bytes != b->slot_bytes		? "options.slot_bytes"
+			   : a->timeout_ms != b->timeout_ms		? "options.timeout_ms"
+			   : a->plan != b->plan				? "options.algo or options.proto"
+			   : a->table_hash != b->table_hash		? "the tuning table"
+									: NULL;
+
+	return what ? gpul_fail(err, GPUL_EINVAL, 0, "%s of rank 0 and of rank %d differ; all ranks need the same", what, r) : GPUL_OK;
+}
+
+static void describe_self(gpul_comm *c, struct rank_info *info)
+{
+	CUuuid uuid = { { 0 } };
+
+	*info = (struct rank_info){ .pid = getpid(), .transport = c->options.transport, .n_blocks = c->sizes.n_blocks,
+				    .slot_bytes = c->sizes.slot_bytes, .timeout_ms = c->options.timeout_ms,
+				    .plan = (uint32_t)c->options.algo << 8 | c->options.proto,
+				    .table_hash = gpul_comm_table_hash(c) };
+	(void)snprintf(info->driver, sizeof info->driver, "%s", c->drv->name);
+	(void)c->drv->cuDeviceGetUuid(&uuid, c->ctx.device);
+	memcpy(info->device_uuid, uuid.bytes, sizeof info->device_uuid);
+}
+
+gpul_status gpul_comm_introduce(gpul_comm *c, int timeout_ms, gpul_error *err)
+{
+	struct rank_info info;
+	gpul_status st;
+
+	describe_self(c, &info);
+	st = gpul_boot_allgather(c->boot, &info, sizeof info, c->infos, timeout_ms, err);
+	for (int r = 1; !st && r < c->n_ranks; r++)
+		st = check_equal(c, r, err);
+	return st;
+}
+
+/* The ordinal of a GPU in this process; -1: not visible. */
+static int ordinal_of(const gpul_driver *drv, const char uuid[16])
+{
+	int n = 0;
+
+	(void)drv->cuDeviceGetCount(&n);
+	for (int i = 0; i < n; i++) {
+		CUdevice device;
+		CUuuid u;
+
+		if (!drv->cuDeviceGet(&device, i) && !drv->cuDeviceGetUuid(&u, device) && memcmp(u.bytes, uuid, 16) == 0)
+			return i;
+	}
+	return -1;
+}
+
+/* Can this rank's GPU access device memory of that rank?  The reason is for people. */
+static bool reaches(const gpul_comm *c, gpul_comm_path *path, const struct rank_info *info)
+{
+	CUdevice device;
+	int can = 0;
+
+	path->pid = info->pid;
+	path->device = ordinal_of(c->drv, info->device_uuid);
+	if (path->device == c->device) {
+		(void)snprintf(path->reason, sizeof path->reason, "same GPU");
+		return true;
+	}
+	if (path->device < 0) {
+		(void)snprintf(path->reason, sizeof path->reason, "its GPU is not visible in this process");
+		return false;
+	}
+	if (!c->drv->cuDeviceGet(&device, path->device) && !c->drv->cuDeviceCanAccessPeer(&can, c->ctx.device, device) && can) {
+		(void)snprintf(path->reason, sizeof path->reason, "peer access between GPU %d and GPU %d", c->device, path->device);
+		return true;
+	}
+	(void)snprintf(path->reason, sizeof path->reason, "GPU %d cannot access GPU %d's memory", c->device, path->device);
+	return false;
+}
+
+/* Both ends must reach each other; the transport of a pair is the same on both. */
+static gpul_status choose(gpul_comm *c, int r, bool here, bool there, gpul_error *err)
+{
+	gpul_comm_path *path = &c->paths[r];
+
+	if (r == c->rank)
+		(void)snprintf(path->reason, sizeof path->reason, "itself");
+	else if (here && !there)
+		(void)snprintf(path->reason, sizeof path->reason, "rank %d cannot access GPU %d's memory", r, c->device);
+	if (c->options.transport == GPUL_COMM_HOST) {
+		path->transport = GPUL_COMM_HOST;
+		if (r != c->rank)
+			(void)snprintf(path->reason, sizeof path->reason, "requested");
+	} else if (here && there) {
+		path->transport = GPUL_COMM_DEVICE;
+	} else if (c->options.transport == GPUL_COMM_DEVICE) {
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "transport device is not possible between rank %d and rank %d: %s", c->rank,
+				 r, path->reason);
+	} else {
+		path->transport = GPUL_COMM_HOST;
+	}
+	return GPUL_OK;
+}
+
+gpul_status gpul_comm_choose_paths(gpul_comm *c, int timeout_ms, gpul_error *err)
+{
+	uint8_t mine[GPUL_COMM_MAX_PEERS] = { 0 }, all[GPUL_COMM_MAX_PEERS][GPUL_COMM_MAX_PEERS];
+	gpul_error results[GPUL_COMM_MAX_PEERS], result = { 0 };
+	gpul_status st;
+
+	for (int r = 0; r < c->n_ranks; r++)
+		mine[r] = reaches(c, &c->paths[r], &c->infos[r]);
+	st = gpul_boot_allgather(c->boot, mine, sizeof mine, all, timeout_ms, err);
+	if (st)
+		return st;
+	for (int r = 0; r < c->n_ranks && !result.status; r++)
+		(void)choose(c, r, mine[r], all[r][c->rank], &result);
+	st = gpul_boot_allgather(c->boot, &result, sizeof result, results, timeout_ms, err);
+	for (int r = 0; !st && r < c->n_ranks; r++)
+		if (results[r].status)
+			st = gpul_fail(err, results[r].status, results[r].native, "%s", results[r].text);
+	return st;
+}

@@ -1,0 +1,47 @@
+/* types.c — names of types, operations, algorithms, protocols and transports. */
+#include "comm/types.h"
+
+#include <string.h>
+
+static const char *const dtypes[] = { "f16", "bf16", "f32", "f64", "i32", "u8" };
+static const char *const ops[] = { "sum", "prod", "min", "max", "avg" };
+static const char *const calls[] = { "sendrecv", "alltoall", "allreduce", "reducescatter", "allgather", "broadcast" };
+static const char *const algos[] = { "auto", "ring", "oneshot", "direct" };
+static const char *const protos[] = { "auto", "ll", "ll128", "simple" };
+static const char *const transports[] = { "auto", "device", "host" };
+
+size_t gpul_comm_dtype_bytes(gpul_comm_dtype dtype)
+{
+	static const unsigned char bytes[] = { 2, 2, 4, 8, 4, 1 };
+
+	return (unsigned)dtype < GPUL_COMM_N_DTYPES ? bytes[dtype] : 0;
+}
+
+/* Defines NAME_name(), and NAME_parse(), of an enum whose names are in a table. */
+#define NAMES(type, table)                                                              \
+	const char *type##_name(type value)                                             \
+	{                                                                               \
+		return (unsigned)value < sizeof table / sizeof *table ? table[value] : "?"; \
+	}
+#define PARSER(type, table)                                                             \
+	bool type##_parse(const char *text, type *out)                                  \
+	{                                                                               \
+		for (unsigned i = 0; i < sizeof table / sizeof *table; i++)             \
+			if (strcmp(text, table[i]) == 0) {                              \
+				*out = (type)i;                                         \
+				return true;                                            \
+			}                                                               \
+		return false;                                                           \
+	}
+
+NAMES(gpul_comm_dtype, dtypes)
+NAMES(gpul_comm_op, ops)
+NAMES(gpul_comm_call, calls)
+NAMES(gpul_comm_algo, algos)
+NAMES(gpul_comm_proto, protos)
+NAMES(gpul_comm_transport, transports)
+PARSER(gpul_comm_dtype, dtypes)
+PARSER(gpul_comm_op, ops)
+PARSER(gpul_comm_algo, algos)
+PARSER(gpul_comm_proto, protos)
+PARSER(gpul_comm_transport, transports)

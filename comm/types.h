@@ -1,0 +1,73 @@
+/* types.h — element types, operations, algorithms, protocols and transports of comm, and their names. */
+#ifndef GPULOAD_COMM_TYPES_H
+#define GPULOAD_COMM_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The numbers are also known to the kernels (device/reduce.cuh). */
+typedef enum gpul_comm_dtype {
+	GPUL_COMM_F16, GPUL_COMM_BF16, GPUL_COMM_F32, GPUL_COMM_F64, GPUL_COMM_I32, GPUL_COMM_U8, GPUL_COMM_N_DTYPES
+} gpul_comm_dtype;
+
+typedef enum gpul_comm_op {
+	GPUL_COMM_SUM, GPUL_COMM_PROD, GPUL_COMM_MIN, GPUL_COMM_MAX, GPUL_COMM_AVG, GPUL_COMM_N_OPS
+} gpul_comm_op;
+
+typedef enum gpul_comm_call {
+	GPUL_COMM_SENDRECV, GPUL_COMM_ALLTOALL, GPUL_COMM_ALLREDUCE, GPUL_COMM_REDUCESCATTER, GPUL_COMM_ALLGATHER,
+	GPUL_COMM_BROADCAST, GPUL_COMM_N_CALLS
+} gpul_comm_call;
+
+typedef enum gpul_comm_algo {
+	GPUL_COMM_ALGO_AUTO,
+	GPUL_COMM_RING,       /* data passes from rank to rank through channels */
+	GPUL_COMM_ONE_SHOT,   /* all-reduce: each rank sends its data to all others, and reduces all of it */
+	GPUL_COMM_DIRECT,     /* each rank reads or writes the other ranks' buffers, or all channels at once; an all-reduce
+	                       * takes two shots: each rank reduces its part, and writes it to all others */
+	GPUL_COMM_N_ALGOS
+} gpul_comm_algo;
+
+typedef enum gpul_comm_proto {
+	GPUL_COMM_PROTO_AUTO,
+	GPUL_COMM_LL,         /* 8-byte words of 4 bytes data and 4 bytes flag: lowest latency, half the rate */
+	GPUL_COMM_LL128,      /* 128-byte lines of 120 bytes data and 8 bytes flag */
+	GPUL_COMM_SIMPLE,     /* data, a fence, a step counter: full rate */
+	GPUL_COMM_N_PROTOS
+} gpul_comm_proto;
+
+typedef enum gpul_comm_transport {
+	GPUL_COMM_TRANSPORT_AUTO,
+	GPUL_COMM_DEVICE,     /* device memory of the receiving rank's GPU, mapped by the sending rank */
+	GPUL_COMM_HOST,       /* host memory of a NUMA node, mapped by both */
+	GPUL_COMM_N_TRANSPORTS
+} gpul_comm_transport;
+
+/* Bytes of an element; 0: no such type. */
+size_t gpul_comm_dtype_bytes(gpul_comm_dtype dtype);
+
+/* Names, as the command line uses them ("f32", "sum", "allreduce", "ring", "ll128", "device"; "auto" where there is one);
+ * "?" for an unknown number.  Any thread. */
+const char *gpul_comm_dtype_name(gpul_comm_dtype dtype);
+const char *gpul_comm_op_name(gpul_comm_op op);
+const char *gpul_comm_call_name(gpul_comm_call call);
+const char *gpul_comm_algo_name(gpul_comm_algo algo);
+const char *gpul_comm_proto_name(gpul_comm_proto proto);
+const char *gpul_comm_transport_name(gpul_comm_transport transport);
+
+/* Parse such a name; false: unknown. */
+bool gpul_comm_dtype_parse(const char *text, gpul_comm_dtype *out);
+bool gpul_comm_op_parse(const char *text, gpul_comm_op *out);
+bool gpul_comm_algo_parse(const char *text, gpul_comm_algo *out);
+bool gpul_comm_proto_parse(const char *text, gpul_comm_proto *out);
+bool gpul_comm_transport_parse(const char *text, gpul_comm_transport *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,48 @@
+/* view.c — what the kernels of a rank know of the communicator, and the words that they share with the CPU. */
+#include <string.h>
+
+#include "comm/comm_internal.h"
+
+/* In device memory: the view, then the counters that kernels keep. */
+gpul_status gpul_comm_view_create(gpul_comm *c, gpul_error *err)
+{
+	const size_t n_channels = (size_t)c->n_ranks * c->sizes.n_blocks;
+	const size_t n_counters = c->sizes.n_blocks + 2 * n_channels;
+	const gpul_mem_desc control = { .kind = GPUL_MEM_PINNED, .bytes = sizeof(gpul_comm_control), .devices = &c->device,
+					.n_devices = 1 };
+	gpul_comm_view *v = &c->view_copy;
+	gpul_status st = gpul_mem_create(c->drv, &control, &c->control_mem, err);
+	uint64_t *counters;
+
+	if (st)
+		return st;
+	c->control = gpul_mem_cpu(c->control_mem);
+	memset(c->control, 0, sizeof *c->control);
+	st = gpul_cu(c->drv, err, cuMemAlloc(&c->view, sizeof *v + n_counters * sizeof *counters));
+	st = st ? st : gpul_cu(c->drv, err, cuMemsetD8Async(c->view, 0, sizeof *v + n_counters * sizeof *counters, NULL));
+	if (st)
+		return st;
+	counters = (uint64_t *)(uintptr_t)(c->view + sizeof *v);
+	v->rank = c->rank;
+	v->direct = c->direct;
+	v->sizes = c->sizes;
+	v->timeout_ns = c->options.timeout_ms < 0 ? 0 : (uint64_t)c->options.timeout_ms * 1000 * 1000;
+	v->control = (gpul_comm_control *)(uintptr_t)gpul_mem_gpu(c->control_mem);
+	v->calls = counters;
+	v->sent = counters + c->sizes.n_blocks;
+	v->received = v->sent + n_channels;
+	gpul_comm_arenas_describe(c, v);
+	return gpul_comm_view_upload(c, err);
+}
+
+gpul_status gpul_comm_view_upload(gpul_comm *c, gpul_error *err)
+{
+	return gpul_cu(c->drv, err, cuMemcpyHtoD(c->view, &c->view_copy, sizeof c->view_copy));
+}
+
+void gpul_comm_view_destroy(gpul_comm *c)
+{
+	if (c->view)
+		(void)c->drv->cuMemFree(c->view);
+	gpul_mem_destroy(c->control_mem);
+}
