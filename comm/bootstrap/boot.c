@@ -20,6 +20,7 @@ static void free_boot(gpul_boot *b)
 			close(fd);
 	}
 	gpul_roster_unmap(b->roster);
+	gpul_notice_unmap(b->notice);
 	if (b->alarm >= 0)
 		close(b->alarm);
 	if (b->stop >= 0)
@@ -39,6 +40,8 @@ static gpul_status create_boot(const gpul_comm_job *job, gpul_boot **out, gpul_e
 	pthread_mutex_init(&b->lock, NULL);
 	for (int r = 0; r < GPUL_COMM_MAX_RANKS; r++)
 		atomic_store(&b->socket[r], -1);
+	if (job->source && strcmp(job->source, "gpuload") == 0)
+		b->notice = gpul_notice_find();
 	b->packet = malloc(sizeof *b->packet);
 	b->alarm = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	b->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <pthread.h>
 
+#include "comm/bootstrap/notice_internal.h"
 #include "comm/bootstrap/roster_internal.h"
 #include "comm/bootstrap/wire_internal.h"
 #include "core/lifeline.h"
@@ -12,6 +13,7 @@
 struct gpul_boot {
 	gpul_comm_job job;
 	struct roster *roster;      /* mapped */
+	const struct notice *notice;  /* of gpuload's launcher; NULL: none */
 	gpul_lifeline *lifeline;    /* holds the word of this rank's entry; NULL: the kernel has no robust futexes */
 	struct boot_packet *packet; /* room for received packets */
 	_Atomic int socket[GPUL_COMM_MAX_RANKS];  /* rank 0: to each rank; other ranks: [0] only; -1: none */

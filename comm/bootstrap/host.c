@@ -206,8 +206,10 @@ static gpul_status meet_more(struct meeting *m, gpul_error *err)
 static void close_meeting(struct meeting *m, const char *why)
 {
 	gpul_ipc_name_release(&m->name);
-	if (m->listener >= 0)
+	if (m->listener >= 0) {
+		(void)accept_guests(m, NULL); /* those that have connected meanwhile get the reason, too */
 		close(m->listener);
+	}
 	while (m->n_guests)
 		refuse_guest(m, m->n_guests - 1, why);
 	close(m->roster_fd);

@@ -9,7 +9,33 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FIRST_NAP_NS = 500000, LONGEST_NAP_NS = 10000000 };
+enum { FIRST_NAP_NS = 500000, LONGEST_NAP_NS = 10000000, NOTICE_MS = 20, PATIENCE_MS = 1000 };
+
+/* True if the launcher knows that the job cannot meet. */
+static bool has_notice(const gpul_boot *b, gpul_error *err)
+{
+	bool host_ended = b->notice && atomic_load(&b->notice->ended) & 1;
+	gpul_roster_event e;
+
+	if (gpul_notice_read(b->notice, &e) && (e.rank == 0 || !host_ended))
+		gpul_fail(err, e.status, e.native, "%s", e.text);
+	else if (host_ended)
+		gpul_fail(err, GPUL_EUNSUPPORTED, 0, "rank 0 ended before all ranks had met");
+	else
+		return false;
+	return true;
+}
+
+/* Rank 0 has ended or failed: the launcher, if it is gpuload's, will soon know why. */
+static bool awaits_notice(const gpul_boot *b, gpul_error *err)
+{
+	for (int ms = 0; b->notice && ms < PATIENCE_MS; ms++) {
+		if (has_notice(b, err))
+			return true;
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	}
+	return false;
+}
 
 /* Connect as soon as rank 0 listens.  Until then there is no socket, or one of a rank 0 that was killed. */
 static gpul_status connect_to_host(gpul_boot *b, const char *path, const struct boot_wait *w, gpul_error *err)
@@ -26,6 +52,8 @@ static gpul_status connect_to_host(gpul_boot *b, const char *path, const struct 
 		if (errno != ENOENT && errno != ECONNREFUSED && errno != EAGAIN && errno != EINTR)
 			return gpul_fail(err, GPUL_ESYS, errno, "%s: connect to %s: %s", w->doing, path,
 					 strerror(errno));
+		if (has_notice(b, err))
+			return GPUL_EUNSUPPORTED;
 		if (gpul_boot_left_ms(w->deadline_ns) == 0)
 			return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
 					 "%s: rank 0 did not open %s within %d ms: it must run on this machine, as the "
@@ -38,23 +66,27 @@ static gpul_status connect_to_host(gpul_boot *b, const char *path, const struct 
 	return GPUL_OK;
 }
 
-/* Wait for rank 0's answer.  There is no roster yet, so rank 0's end shows only in the socket. */
+/* Wait for rank 0's answer.  There is no roster yet, so rank 0's end shows only in the socket and the launcher's notice. */
 static gpul_status await_answer(gpul_boot *b, pid_t host, const struct boot_wait *w, gpul_error *err)
 {
 	struct pollfd ready = { .fd = atomic_load(&b->socket[0]), .events = POLLIN };
 	boot_got got;
 
 	while ((got = gpul_boot_receive(ready.fd, b->packet, err)) == BOOT_GOT_NOTHING) {
-		int n = poll(&ready, 1, gpul_boot_left_ms(w->deadline_ns));
+		int left = gpul_boot_left_ms(w->deadline_ns);
 
-		if (n < 0 && errno != EINTR)
-			return gpul_fail(err, GPUL_ESYS, errno, "%s: poll: %s", w->doing, strerror(errno));
-		if (n == 0)
+		if (has_notice(b, err))
+			return GPUL_EUNSUPPORTED;
+		if (left == 0)
 			return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s: rank 0 (pid %ld) did not answer within %d ms",
 					 w->doing, (long)host, w->timeout_ms);
+		if (poll(&ready, 1, left < 0 || left > NOTICE_MS ? NOTICE_MS : left) < 0 && errno != EINTR)
+			return gpul_fail(err, GPUL_ESYS, errno, "%s: poll: %s", w->doing, strerror(errno));
 	}
 	if (got == BOOT_GOT_BAD)
 		return err ? err->status : GPUL_EFORMAT;
+	if (got == BOOT_GOT_END && awaits_notice(b, err))
+		return GPUL_EUNSUPPORTED;
 	if (got == BOOT_GOT_END)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s: rank 0 (pid %ld) ended before all ranks had met",
 				 w->doing, (long)host);

@@ -43,8 +43,10 @@ void gpul_boot_report_end(gpul_boot *b, int rank)
 	if (atomic_load(&e->state) == RANK_LEFT)
 		return;
 	record.pid = atomic_load(&e->pid);
-	snprintf(record.text, sizeof record.text, "rank %d (pid %d) %s", rank, (int)record.pid,
-		 atomic_load(&e->state) == RANK_JOINED ? "died" : "ended before all ranks had met");
+	if (atomic_load(&e->state) == RANK_JOINED)
+		snprintf(record.text, sizeof record.text, "rank %d (pid %d) died", rank, (int)record.pid);
+	else
+		snprintf(record.text, sizeof record.text, "rank %d ended before all ranks had met", rank);
 	publish_record(b, &record);
 }
 
@@ -145,6 +147,27 @@ static void scan_entries(gpul_boot *b, struct watched *w)
 	atomic_store(&b->scanned_ns, now);
 }
 
+/* The launcher knows of ranks that ended before they arrived. */
+static void read_notice(gpul_boot *b)
+{
+	uint32_t ended = b->notice ? atomic_load(&b->notice->ended) : 0;
+	gpul_roster_event e;
+
+	if (gpul_notice_read(b->notice, &e)) {
+		struct roster_record record = { .kind = e.kind,
+						.rank = e.rank,
+						.pid = (int32_t)e.pid,
+						.culprit = e.culprit,
+						.status = (int32_t)e.status };
+
+		memcpy(record.text, e.text, sizeof record.text);
+		publish_record(b, &record);
+	}
+	for (int r = 0; r < b->job.size; r++)
+		if (ended & 1u << r && atomic_load(&b->roster->entry[r].state) == RANK_ABSENT)
+			gpul_boot_report_end(b, r);
+}
+
 /* Call on_event, once, without the lock, so that it may call the functions of roster.h. */
 static void deliver_event(gpul_boot *b)
 {
@@ -172,6 +195,7 @@ static void *watch_ranks(void *arg)
 	do {
 		atomic_fetch_add_explicit(&b->roster->entry[b->job.rank].heartbeat, 1, memory_order_relaxed);
 		scan_entries(b, &w);
+		read_notice(b);
 		deliver_event(b);
 	} while (wait_period(b, &w));
 	return NULL;

@@ -1,0 +1,103 @@
+/* notice.c — the launcher's page. */
+#include "comm/bootstrap/notice_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
+#endif
+
+/* Shell scripts use low numbers for their own files. */
+enum { NOTICE_MAGIC = 0x4e544345, LEAST_FD = 100 };
+
+gpul_status gpul_notice_create(int *fd, struct notice **out, gpul_error *err)
+{
+	int file = memfd_create("gpuload-notice", MFD_CLOEXEC | MFD_ALLOW_SEALING), high;
+	struct notice *n = MAP_FAILED;
+
+	if (file >= 0 && !ftruncate(file, sizeof *n))
+		n = mmap(NULL, sizeof *n, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	if (n == MAP_FAILED) {
+		int error = errno;
+
+		if (file >= 0)
+			close(file);
+		return gpul_fail(err, GPUL_ESYS, error, "cannot create the launcher's notice: %s", strerror(error));
+	}
+	n->magic = NOTICE_MAGIC;
+	/* Older kernels lack the last seal: then a rank could write to the page, which harms its own job only. */
+	(void)fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
+	(void)fcntl(file, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
+	high = fcntl(file, F_DUPFD, LEAST_FD);
+	if (high < 0)
+		high = dup(file);
+	close(file);
+	if (high < 0) {
+		gpul_notice_unmap(n);
+		return gpul_fail(err, GPUL_ESYS, errno, "cannot create the launcher's notice: %s", strerror(errno));
+	}
+	*fd = high;
+	*out = n;
+	return GPUL_OK;
+}
+
+void gpul_notice_post(struct notice *n, int rank, pid_t pid, const char *text)
+{
+	if (atomic_load(&n->failed))
+		return;
+	n->pid = (int32_t)pid;
+	strncpy(n->text, text, sizeof n->text - 1);
+	atomic_store(&n->failed, (uint32_t)rank + 1);
+}
+
+/* The descriptor may be another file if a program between launcher and rank has closed it. */
+const struct notice *gpul_notice_find(void)
+{
+	const char *variable = secure_getenv("GPULOAD_COMM_NOTICE");
+	char *end = NULL;
+	long fd = variable ? strtol(variable, &end, 10) : -1;
+	const struct notice *n;
+	struct stat s;
+	int seals;
+
+	if (!variable || end == variable || *end || fd < 0 || fd > INT_MAX)
+		return NULL;
+	seals = fcntl((int)fd, F_GET_SEALS);
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat((int)fd, &s) || s.st_size != (off_t)sizeof *n)
+		return NULL;
+	n = mmap(NULL, sizeof *n, PROT_READ, MAP_SHARED, (int)fd, 0);
+	if (n == MAP_FAILED)
+		return NULL;
+	if (n->magic == NOTICE_MAGIC)
+		return n;
+	gpul_notice_unmap(n);
+	return NULL;
+}
+
+bool gpul_notice_read(const struct notice *n, gpul_roster_event *out)
+{
+	uint32_t failed = n ? atomic_load(&n->failed) : 0;
+
+	if (failed == 0 || failed > GPUL_COMM_MAX_RANKS)
+		return false;
+	*out = (gpul_roster_event){ .kind = GPUL_RANK_DIED,
+				    .rank = (int)failed - 1,
+				    .pid = n->pid,
+				    .culprit = (int)failed - 1,
+				    .status = GPUL_EUNSUPPORTED };
+	memcpy(out->text, n->text, sizeof out->text - 1);
+	return true;
+}
+
+void gpul_notice_unmap(const struct notice *n)
+{
+	if (n)
+		munmap((void *)(uintptr_t)n, sizeof *n);
+}

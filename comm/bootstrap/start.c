@@ -1,0 +1,111 @@
+/* start.c — start the process of one rank. */
+#include "comm/bootstrap/launch_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/io.h"
+
+enum { N_VARIABLES = 4 };
+static const char *const variables[N_VARIABLES] = { "GPULOAD_COMM_RANK=", "GPULOAD_COMM_SIZE=", "GPULOAD_COMM_JOB=",
+						    "GPULOAD_COMM_NOTICE=" };
+
+/* The environment of a rank: this process' and the job's variables.  text holds their values. */
+struct environment {
+	char **all;
+	char text[N_VARIABLES][32 + GPUL_COMM_JOB_BYTES];
+};
+
+static bool is_ours(const char *entry)
+{
+	for (int i = 0; i < N_VARIABLES; i++)
+		if (strncmp(entry, variables[i], strlen(variables[i])) == 0)
+			return true;
+	return false;
+}
+
+static bool make_environment(const gpul_comm_job *job, int notice, struct environment *e)
+{
+	size_t n = 0, kept = 0;
+
+	while (environ[n])
+		n++;
+	e->all = malloc((n + N_VARIABLES + 1) * sizeof *e->all);
+	if (!e->all)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!is_ours(environ[i]))
+			e->all[kept++] = environ[i];
+	snprintf(e->text[0], sizeof e->text[0], "%s%d", variables[0], job->rank);
+	snprintf(e->text[1], sizeof e->text[1], "%s%d", variables[1], job->size);
+	snprintf(e->text[2], sizeof e->text[2], "%s%s", variables[2], job->name);
+	snprintf(e->text[3], sizeof e->text[3], "%s%d", variables[3], notice);
+	for (int i = 0; i < N_VARIABLES; i++)
+		e->all[kept++] = e->text[i];
+	e->all[kept] = NULL;
+	return true;
+}
+
+/* The new process, until exec().  failed: pipe for errno; exec() closes it. */
+static _Noreturn void become_rank(const gpul_comm_launch_options *o, int rank, pid_t launcher, const sigset_t *mask,
+				  char **variables_of_rank, int failed)
+{
+	int error, null;
+
+	/* The signal comes when the thread that started this process ends.  If it has ended already, the parent is
+	 * another process. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != launcher)
+		_exit(126);
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	if (rank) {
+		null = open("/dev/null", O_RDONLY);
+		if (null >= 0 && null != STDIN_FILENO) {
+			dup2(null, STDIN_FILENO);
+			close(null);
+		}
+	}
+	execvpe(o->argv[0], o->argv, variables_of_rank);
+	error = errno;
+	(void)gpul_write_all(failed, &error, sizeof error);
+	_exit(error == ENOENT ? 127 : 126);
+}
+
+gpul_status gpul_launch_start(const gpul_comm_launch_options *o, const gpul_comm_job *job, int notice,
+			      const sigset_t *mask, struct rank_process *out, int *exit_status, gpul_error *err)
+{
+	struct environment e;
+	pid_t launcher = getpid(), child;
+	int failed[2], error = 0;
+
+	*exit_status = 126;
+	if (!make_environment(job, notice, &e))
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the environment of rank %d", job->rank);
+	if (pipe2(failed, O_CLOEXEC)) {
+		free(e.all);
+		return gpul_fail(err, GPUL_ESYS, errno, "cannot start rank %d: pipe: %s", job->rank, strerror(errno));
+	}
+	child = fork();
+	if (child == 0)
+		become_rank(o, job->rank, launcher, mask, e.all, failed[1]);
+	error = child < 0 ? errno : 0;
+	free(e.all);
+	close(failed[1]);
+	if (child > 0 && !gpul_read_all(failed[0], &error, sizeof error))
+		error = 0; /* exec() has closed the pipe */
+	close(failed[0]);
+	if (!error) {
+		*out = (struct rank_process){ .pid = child };
+		return GPUL_OK;
+	}
+	if (child > 0)
+		waitpid(child, NULL, 0);
+	*exit_status = child > 0 && error == ENOENT ? 127 : 126;
+	return gpul_fail(err, GPUL_ESYS, error, "cannot start %s as rank %d: %s", o->argv[0], job->rank,
+			 strerror(error));
+}
