@@ -62,6 +62,7 @@ struct gpul_comm {
 	gpul_comm_control *control;
 	CUdeviceptr view;             /* gpul_comm_view, in device memory; the counters follow it */
 	gpul_comm_view view_copy;     /* what is in it */
+	CUdeviceptr trace;            /* gpul_comm_trace; 0: never started */
 	struct window windows[GPUL_COMM_MAX_WINDOWS];
 
 	gpul_module *modules[GPUL_COMM_MAX_FILES];

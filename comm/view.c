@@ -44,5 +44,7 @@ void gpul_comm_view_destroy(gpul_comm *c)
 {
 	if (c->view)
 		(void)c->drv->cuMemFree(c->view);
+	if (c->trace)
+		(void)c->drv->cuMemFree(c->trace);
 	gpul_mem_destroy(c->control_mem);
 }

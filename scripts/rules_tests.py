@@ -16,7 +16,7 @@ TESTS_ALSO_HELP = {"tests/proxy": ["tests/ipc"], "tests/fault": ["tests/proxy"],
 # Programs that are linked with further flags.  With -ffast-math, start-up code of gcc makes the CPU treat subnormal numbers as 0.
 TESTS_LINK_FLAGS = {"tests/softcuda/api/test_fast_math.c": "-ffast-math"}
 # Files that a source embeds with .incbin: these dependencies are not in the compiler's .d files.
-TESTS_EMBED = {"tests/proxy/ends.c": "cli/kernels/fifo_push.ptx"}
+TESTS_EMBED = {"tests/proxy/ends.c": "cli/kernels/fifo_push.ptx", "tests/comm/test_trace.c": "tests/comm/trace_events.ptx"}
 
 
 def test_link(w, folder):

@@ -1,0 +1,55 @@
+/* trace.c — the memory of a rank's trace. */
+#include "comm/trace.h"
+
+#include "comm/comm_internal.h"
+
+/* Let the kernels that start from now on record, or not. */
+static gpul_status publish_trace(gpul_comm *c, CUdeviceptr trace, gpul_error *err)
+{
+	gpul_status st = gpul_cu(c->drv, err, cuCtxSynchronize());
+
+	c->view_copy.trace = (gpul_comm_trace *)(uintptr_t)trace;
+	return st ? st : gpul_comm_view_upload(c, err);
+}
+
+static gpul_status allocate_trace(gpul_comm *c, size_t max_events, gpul_error *err)
+{
+	const gpul_comm_trace head = { .max_events = max_events };
+	gpul_status st;
+
+	if (c->trace)
+		(void)c->drv->cuMemFree(c->trace);
+	c->trace = 0;
+	st = gpul_cu(c->drv, err, cuMemAlloc(&c->trace, sizeof head + max_events * sizeof(gpul_comm_event)));
+	return st ? st : gpul_cu(c->drv, err, cuMemcpyHtoD(c->trace, &head, sizeof head));
+}
+
+gpul_status gpul_comm_trace_start(gpul_comm *c, size_t max_events, gpul_error *err)
+{
+	gpul_status st;
+
+	if (max_events > SIZE_MAX / sizeof(gpul_comm_event) / 2)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a trace of %zu events", max_events);
+	if (max_events == 0)
+		return c->trace ? publish_trace(c, c->trace, err)
+				: gpul_fail(err, GPUL_EINVAL, 0, "max_events 0 continues a trace, but there is none");
+	st = publish_trace(c, 0, err);
+	st = st ? st : allocate_trace(c, max_events, err);
+	return st ? st : publish_trace(c, c->trace, err);
+}
+
+gpul_status gpul_comm_trace_stop(gpul_comm *c, gpul_error *err)
+{
+	return publish_trace(c, 0, err);
+}
+
+gpul_status gpul_comm_trace_read(gpul_comm *c, gpul_comm_event *out, size_t max, size_t *n, size_t *n_lost, gpul_error *err)
+{
+	gpul_comm_trace head = { 0 };
+	gpul_status st = c->trace ? gpul_cu(c->drv, err, cuMemcpyDtoH(&head, c->trace, sizeof head)) : GPUL_OK;
+	const uint64_t kept = head.n_events < head.max_events ? head.n_events : head.max_events;
+
+	*n = kept < max ? kept : max;
+	*n_lost = head.n_events - *n;
+	return st || *n == 0 ? st : gpul_cu(c->drv, err, cuMemcpyDtoH(out, c->trace + sizeof head, *n * sizeof *out));
+}

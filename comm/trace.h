@@ -1,0 +1,49 @@
+/* trace.h — what the kernels of a rank did, and when: waits, steps, copies.
+ *
+ *     gpul_comm_trace_start ─ calls, gpul_comm_wait ─ gpul_comm_trace_stop ─ gpul_comm_trace_read
+ *
+ * Kernels record events (device/trace.cuh) into device memory of their own GPU, in ns of its %globaltimer.  Ranks with different
+ * GPUs have different clocks; who merges traces converts the times.  A rank without a trace loses no time. */
+#ifndef GPULOAD_COMM_TRACE_H
+#define GPULOAD_COMM_TRACE_H
+
+#include "comm/comm.h"
+#include "comm/layout.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Start to record.  Waits for the device's work first.
+ *
+ * @c           communicator
+ * @max_events  room for events; those beyond it are counted, but lost.  0: continue the last trace, and keep its events
+ * Errors  GPUL_EINVAL 0, and there is no last trace; GPUL_ENOMEM; GPUL_ECUDA
+ * Threads one at a time
+ * Source  - */
+gpul_status gpul_comm_trace_start(gpul_comm *c, size_t max_events, gpul_error *err);
+/** Stop to record; the events are kept until the next start.  Waits for the device's work first.
+ *
+ * @c  communicator
+ * Errors  GPUL_ECUDA
+ * Threads one at a time
+ * Source  - */
+gpul_status gpul_comm_trace_stop(gpul_comm *c, gpul_error *err);
+
+/** Read the events, in the order in which they ended.
+ *
+ * @c       communicator
+ * @out     room for max events
+ * @max     at most that many events are read
+ * @n       set: the number of events read
+ * @n_lost  set: the number of recorded events that are not in out
+ * Errors  GPUL_ECUDA
+ * Threads one at a time
+ * Source  - */
+gpul_status gpul_comm_trace_read(gpul_comm *c, gpul_comm_event *out, size_t max, size_t *n, size_t *n_lost, gpul_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
