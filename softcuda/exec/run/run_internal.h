@@ -24,12 +24,12 @@ static _Atomic int fence_word __attribute__((unused));
 #else
 #define THREAD_FENCE(order) atomic_thread_fence(order)
 #endif
-/* Under ThreadSanitizer, which does not treat a 16-byte move as atomic, each element is one access.  Relaxed
- * accesses become acquire or release, because ThreadSanitizer ignores the order that fences create: it finds
- * races of plain accesses, but no missing fences. */
+/* Ordered loads are acquire and ordered stores are release, whatever the instruction says: the accesses of the lanes
+ * must keep their order (NEXT_ACCESS), and ThreadSanitizer ignores the order that fences create.  It does not
+ * treat a 16-byte move as atomic, so there each element is one access. */
 enum {
-	LOAD_ORDER = UNDER_TSAN ? __ATOMIC_ACQUIRE : __ATOMIC_RELAXED,
-	STORE_ORDER = UNDER_TSAN ? __ATOMIC_RELEASE : __ATOMIC_RELAXED,
+	LOAD_ORDER = __ATOMIC_ACQUIRE,
+	STORE_ORDER = __ATOMIC_RELEASE,
 	WHOLE_BYTES = UNDER_TSAN ? 0 : 16,
 };
 
@@ -52,6 +52,23 @@ enum {
 
 /* 16 bytes, loaded or stored by one move instruction, which is atomic on CPUs with AVX or LSE2. */
 typedef uint64_t vector16 __attribute__((vector_size(16), may_alias));
+
+/* A warp's access to an aligned line of 128 bytes is delivered whole, as on a GPU: if a warp sees the last 8 bytes that
+ * another warp stored to a line by one instruction, it sees all bytes of that store, when it loads the line by one
+ * instruction.  The PTX ISA does not promise it, but NCCL's protocol LL128 relies on it: the last word of each line is its flag.
+ *
+ *     store   word 0, 1, 2, ... 15     ascending addresses
+ *     load    word 15, ... 2, 1, 0     descending addresses: the flag is loaded before the data
+ *
+ * It holds for stores of vectors and for loads and stores with .volatile, .relaxed, .acquire, .release or .mmio, with
+ * elements of up to 8 bytes or vectors of 16 bytes, also between processes.  x86-64 executes loads in the order of the program, and
+ * stores, too; the compiler keeps the order of acquire loads, release stores and volatile accesses.  Other CPUs need a fence
+ * between the lanes. */
+#if defined(__x86_64__)
+#define NEXT_ACCESS(order) ((void)0)
+#else
+#define NEXT_ACCESS(order) THREAD_FENCE(order)
+#endif
 
 /* The cost of one poll in backward branches: a loop that polls memory yields sooner than a loop that computes, after four
  * polls.  Measured with POLL_COST 32 and 250 on one core: a FIFO push and sync took 9.3 and 3.7 us, a push of

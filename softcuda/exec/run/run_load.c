@@ -207,31 +207,51 @@ static void copy_relaxed(void *to, const void *from, unsigned bytes)
 	}
 }
 
-/* d is one register, or a list of i->n; each element is one access, but a vector of 16 bytes is one move. */
+/* Load one lane's element, or its vector of n elements from the last to the first; a vector of 16 bytes in one move. */
+static inline void load_lane(struct warp *w, const struct insn *i, const opref *list, unsigned bytes, unsigned n,
+			     unsigned l, const uint8_t *from)
+{
+	_Alignas(16) uint8_t part[64];
+
+	if (bytes * n == WHOLE_BYTES) {
+		vector16 v = *(const volatile vector16 *)(const void *)from;
+		memcpy(part, &v, 16);
+	} else {
+		for (unsigned e = n; e--;) {
+			copy_relaxed(part + e * bytes, from + e * bytes, bytes);
+			NEXT_ACCESS(memory_order_acquire);
+		}
+	}
+	for (unsigned e = 0; e < n; e++)
+		store_to_lane(w, i->e, list[e], l, part + e * bytes);
+	NEXT_ACCESS(memory_order_acquire);
+}
+
+/* d is one register, or a list of i->n.  Higher addresses first: see NEXT_ACCESS. */
 HANDLER(LDO)
 {
 	struct warp_state *s = state_of(w);
 	unsigned bytes = load_bytes(i->e), n = i->n ? i->n : 1;
 	const opref *list = i->n ? OPLIST(w, i->d) : &i->d;
 	struct access x;
+	enum shape shape;
+	bool ascend;
 
 	s->block->polls = true;
 	s->back_edges -= POLL_COST;
-	if (resolve_each(s, i, bytes * n, false, &x))
+	shape = resolve(s, i, bytes * n, false, &x);
+	if (shape == SHAPE_FAULT)
 		return x.stop;
-	EACH_ACTIVE(l, w) {
-		_Alignas(16) uint8_t part[64];
-		const uint8_t *from = (const uint8_t *)(uintptr_t)x.each[l];
+	ascend = w->mask == ALL_LANES && addresses_ascend(shape, w->mask, &x);
+	shape_to_pointers(shape, bytes * n, &x);
+	if (ascend) {
+		for (unsigned l = LANES; l--;)
+			load_lane(w, i, list, bytes, n, l, (const uint8_t *)(uintptr_t)x.each[l]);
+	} else {
+		uint8_t order[LANES];
 
-		if (bytes * n == WHOLE_BYTES) {
-			vector16 v = *(const volatile vector16 *)(const void *)from;
-			memcpy(part, &v, 16);
-		} else {
-			for (unsigned e = 0; e < n; e++)
-				copy_relaxed(part + e * bytes, from + e * bytes, bytes);
-		}
-		for (unsigned e = 0; e < n; e++)
-			store_to_lane(w, i->e, list[e], l, part + e * bytes);
+		for (unsigned k = lanes_by_address(w->mask, &x, order); k--;)
+			load_lane(w, i, list, bytes, n, order[k], (const uint8_t *)(uintptr_t)x.each[order[k]]);
 	}
 	if (i->flags & FLAG_ACQUIRE)
 		THREAD_FENCE(memory_order_acquire);

@@ -84,49 +84,68 @@ static void store_relaxed(uint8_t *to, const uint8_t *part, unsigned bytes)
 	}
 }
 
-/* Store the vectors of the active lanes: 16 bytes in one move, other sizes element by element. */
-static void store_lanes(struct warp *w, const struct insn *i, const struct access *x,
-			unsigned bytes, unsigned n)
+/* Store one lane's element, or its vector of n elements from the first to the last; a vector of 16 bytes in one move. */
+static inline void store_lane(struct warp *w, const struct insn *i, const opref *list, unsigned bytes, unsigned n,
+			      unsigned l, uint8_t *to)
 {
-	const opref *list = i->n ? OPLIST(w, i->b) : &i->b;
+	_Alignas(16) uint8_t part[64];
 
-	EACH_ACTIVE(l, w) {
-		_Alignas(16) uint8_t part[64];
-		uint8_t *to = (uint8_t *)(uintptr_t)x->each[l];
-
-		for (unsigned e = 0; e < n; e++)
-			load_from_lane(w, i->e, list[e], l, part + e * bytes);
-		if (bytes * n == WHOLE_BYTES) {
-			vector16 v;
-			memcpy(&v, part, 16);
-			*(volatile vector16 *)(void *)to = v;
-		} else {
-			for (unsigned e = 0; e < n; e++)
-				store_relaxed(to + e * bytes, part + e * bytes, bytes);
+	for (unsigned e = 0; e < n; e++)
+		load_from_lane(w, i->e, list[e], l, part + e * bytes);
+	NEXT_ACCESS(memory_order_release);
+	if (bytes * n == WHOLE_BYTES) {
+		vector16 v;
+		memcpy(&v, part, 16);
+		*(volatile vector16 *)(void *)to = v;
+	} else {
+		for (unsigned e = 0; e < n; e++) {
+			store_relaxed(to + e * bytes, part + e * bytes, bytes);
+			NEXT_ACCESS(memory_order_release);
 		}
+	}
+}
+
+/* Store the vectors of the active lanes, lower addresses first: see NEXT_ACCESS. */
+static void store_lanes(struct warp *w, const struct insn *i, enum shape shape, struct access *x)
+{
+	const unsigned bytes = store_bytes(i->e), n = i->n ? i->n : 1;
+	const opref *list = i->n ? OPLIST(w, i->b) : &i->b;
+	const bool ascend = addresses_ascend(shape, w->mask, x);
+
+	shape_to_pointers(shape, bytes * n, x);
+	if (ascend) {
+		EACH_ACTIVE(l, w)
+			store_lane(w, i, list, bytes, n, l, (uint8_t *)(uintptr_t)x->each[l]);
+	} else {
+		uint8_t order[LANES];
+		const unsigned n_lanes = lanes_by_address(w->mask, x, order);
+
+		for (unsigned k = 0; k < n_lanes; k++)
+			store_lane(w, i, list, bytes, n, order[k], (uint8_t *)(uintptr_t)x->each[order[k]]);
 	}
 }
 
 HANDLER(STV)
 {
 	struct access x;
+	enum shape shape = resolve(state_of(w), i, store_bytes(i->e) * i->n, true, &x);
 
-	if (resolve_each(state_of(w), i, store_bytes(i->e) * i->n, true, &x))
+	if (shape == SHAPE_FAULT)
 		return x.stop;
-	store_lanes(w, i, &x, store_bytes(i->e), i->n);
+	store_lanes(w, i, shape, &x);
 	return i + 1;
 }
 
 /* Ordered stores: volatile, relaxed, release. */
 HANDLER(STO)
 {
-	unsigned bytes = store_bytes(i->e), n = i->n ? i->n : 1;
 	struct access x;
+	enum shape shape = resolve(state_of(w), i, store_bytes(i->e) * (i->n ? i->n : 1), true, &x);
 
-	if (resolve_each(state_of(w), i, bytes * n, true, &x))
+	if (shape == SHAPE_FAULT)
 		return x.stop;
 	if (i->flags & FLAG_RELEASE)
 		THREAD_FENCE(memory_order_release);
-	store_lanes(w, i, &x, bytes, n);
+	store_lanes(w, i, shape, &x);
 	return i + 1;
 }

@@ -265,6 +265,39 @@ static inline void shape_to_pointers(enum shape shape, unsigned bytes, struct ac
 						    : (uint64_t)found.offset[l]);
 }
 
+/* True: a higher lane has no lower address.  Called with the result of resolve(), before shape_to_pointers(). */
+static inline bool addresses_ascend(enum shape shape, uint32_t mask, const struct access *x)
+{
+	uint64_t before = 0;
+	bool descend = false;
+
+	if (shape == SHAPE_GATHER)
+		for (unsigned l = 1; l < LANES; l++)
+			descend |= x->offset[l] < x->offset[l - 1];
+	if (shape == SHAPE_EACH)
+		for (uint32_t m = mask; m; m &= m - 1) {
+			descend |= x->each[first_lane(m)] < before;
+			before = x->each[first_lane(m)];
+		}
+	return !descend;
+}
+
+/* Set order to the n active lanes in the ascending order of their addresses x->each, and return n. */
+static inline unsigned lanes_by_address(uint32_t mask, const struct access *x, uint8_t order[LANES])
+{
+	unsigned n = 0;
+
+	for (uint32_t m = mask; m; m &= m - 1) {
+		const unsigned l = first_lane(m);
+		unsigned k = n++;
+
+		for (; k && x->each[order[k - 1]] > x->each[l]; k--)
+			order[k] = order[k - 1];
+		order[k] = (uint8_t)l;
+	}
+	return n;
+}
+
 /* One pointer per active lane, in x->each; true: a fault. */
 static inline bool resolve_each(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
 				struct access *x)
