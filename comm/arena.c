@@ -21,7 +21,7 @@ void gpul_comm_arena_sizes(gpul_comm_sizes *s)
 	s->inbox_bytes = s->ll128_at + (uint64_t)GPUL_COMM_STEPS * s->ll128_bytes;
 	s->outboxes_at = n_channels * s->inbox_bytes;
 	s->greetings_at = s->outboxes_at + n_channels * sizeof(gpul_comm_outbox);
-	s->goodbyes_at = s->greetings_at + n_channels * sizeof(gpul_comm_greeting);
+	s->goodbyes_at = s->greetings_at + 2 * s->n_ranks * sizeof(gpul_comm_greeting);
 	s->scratch_at = s->goodbyes_at + n_channels * sizeof(gpul_comm_goodbye);
 	s->arena_bytes = s->scratch_at + 2 * (uint64_t)s->n_ranks * s->scratch_bytes;
 }

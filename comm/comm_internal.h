@@ -39,6 +39,15 @@ struct arena {
 
 enum kernel_id {
 	KERNEL_SENDRECV,
+	KERNEL_ONESHOT_ALLTOALL_LL,
+	KERNEL_ONESHOT_ALLREDUCE_LL,
+	KERNEL_ONESHOT_REDUCESCATTER_LL,
+	KERNEL_ONESHOT_ALLGATHER_LL,
+	KERNEL_ONESHOT_BROADCAST_LL,
+	KERNEL_DIRECT_ALLREDUCE,
+	KERNEL_DIRECT_REDUCESCATTER,
+	KERNEL_DIRECT_ALLGATHER,
+	KERNEL_DIRECT_BROADCAST,
 	N_KERNELS
 };
 
@@ -113,6 +122,8 @@ uint32_t gpul_comm_window_of(const gpul_comm *c, CUdeviceptr at, size_t n_bytes,
 
 /* ---- kernels.c ---- */
 gpul_status gpul_comm_kernel(gpul_comm *c, enum kernel_id id, CUfunction *out, gpul_error *err);
+/* The kernel of a collective with an algorithm and a protocol; N_KERNELS: there is none. */
+enum kernel_id gpul_comm_kernel_of(gpul_comm_call call, gpul_comm_algo algo, gpul_comm_proto proto);
 void gpul_comm_kernels_unload(gpul_comm *c);
 
 /* ---- enqueue.c ---- */

@@ -75,6 +75,33 @@ static void timed_out(gpul_comm *c, const gpul_comm_report *r)
 			       (int)c->paths[r->peer].pid);
 }
 
+/* Name the call of a greeting's signature (layout.h). */
+static void name_call(uint64_t signature, char *out, size_t out_bytes)
+{
+	const gpul_comm_call call = signature & 0xf;
+	const gpul_comm_op op = signature >> GPUL_COMM_SIGNATURE_OP & 0xff;
+	const unsigned root = signature >> GPUL_COMM_SIGNATURE_ROOT & 0xff;
+	char detail[24] = "";
+
+	if (call == GPUL_COMM_ALLREDUCE || call == GPUL_COMM_REDUCESCATTER)
+		(void)snprintf(detail, sizeof detail, ", %s", gpul_comm_op_name(op));
+	else if (call == GPUL_COMM_BROADCAST)
+		(void)snprintf(detail, sizeof detail, ", root %u", root);
+	(void)snprintf(out, out_bytes, "%s(%llu %s%s)", gpul_comm_call_name(call),
+		       (unsigned long long)(signature >> GPUL_COMM_SIGNATURE_COUNT),
+		       gpul_comm_dtype_name(signature >> GPUL_COMM_SIGNATURE_DTYPE & 0xf), detail);
+}
+
+static void other_call(gpul_comm *c, const gpul_comm_report *r)
+{
+	char expected[72], found[72];
+
+	name_call(r->expected, expected, sizeof expected);
+	name_call(r->found, found, sizeof found);
+	gpul_comm_fail(c, GPUL_COMM_MISMATCH, r->peer, "rank %d called %s where rank %d called %s: all ranks must make the same calls",
+		       (int)r->peer, found, c->rank, expected);
+}
+
 void gpul_comm_read_report(gpul_comm *c)
 {
 	const gpul_comm_report *r = &c->control->report;
@@ -85,8 +112,7 @@ void gpul_comm_read_report(gpul_comm *c)
 		gpul_comm_fail(c, GPUL_COMM_MISMATCH, r->peer, "rank %d sent %llu bytes where rank %d expects %llu", (int)r->peer,
 			       (unsigned long long)r->found, c->rank, (unsigned long long)r->expected);
 	else if (r->what == GPUL_COMM_OTHER_CALL)
-		gpul_comm_fail(c, GPUL_COMM_MISMATCH, r->peer, "rank %d has made another call than rank %d: the ranks must call the same "
-			       "collectives in the same order, with the same count, type, operation and root", (int)r->peer, c->rank);
+		other_call(c, r);
 	else
 		timed_out(c, r);
 }

@@ -11,23 +11,81 @@
 	extern const char gpul_comm_ptx_##name[], gpul_comm_ptx_##name##_end[]
 
 EMBED(sendrecv);
+EMBED(oneshot_alltoall);
+EMBED(oneshot_allreduce);
+EMBED(oneshot_reducescatter);
+EMBED(oneshot_allgather);
+EMBED(oneshot_broadcast);
+EMBED(direct_allreduce);
+EMBED(direct_reducescatter);
+EMBED(direct_allgather);
+EMBED(direct_broadcast);
 
 #define FILE_OF(name) { #name ".ptx", gpul_comm_ptx_##name, gpul_comm_ptx_##name##_end }
 
-enum { FILE_SENDRECV };
+enum {
+	FILE_SENDRECV,
+	FILE_ONESHOT_ALLTOALL,
+	FILE_ONESHOT_ALLREDUCE,
+	FILE_ONESHOT_REDUCESCATTER,
+	FILE_ONESHOT_ALLGATHER,
+	FILE_ONESHOT_BROADCAST,
+	FILE_DIRECT_ALLREDUCE,
+	FILE_DIRECT_REDUCESCATTER,
+	FILE_DIRECT_ALLGATHER,
+	FILE_DIRECT_BROADCAST,
+};
 static const struct ptx_file {
 	const char *name, *begin, *end;
 } files[] = {
 	[FILE_SENDRECV] = FILE_OF(sendrecv),
+	[FILE_ONESHOT_ALLTOALL] = FILE_OF(oneshot_alltoall),
+	[FILE_ONESHOT_ALLREDUCE] = FILE_OF(oneshot_allreduce),
+	[FILE_ONESHOT_REDUCESCATTER] = FILE_OF(oneshot_reducescatter),
+	[FILE_ONESHOT_ALLGATHER] = FILE_OF(oneshot_allgather),
+	[FILE_ONESHOT_BROADCAST] = FILE_OF(oneshot_broadcast),
+	[FILE_DIRECT_ALLREDUCE] = FILE_OF(direct_allreduce),
+	[FILE_DIRECT_REDUCESCATTER] = FILE_OF(direct_reducescatter),
+	[FILE_DIRECT_ALLGATHER] = FILE_OF(direct_allgather),
+	[FILE_DIRECT_BROADCAST] = FILE_OF(direct_broadcast),
 };
 _Static_assert(sizeof files / sizeof *files <= GPUL_COMM_MAX_FILES, "room in struct gpul_comm");
 
 static const struct kernel_source {
 	int file;
 	const char *name;
+	gpul_comm_call call;
+	gpul_comm_algo algo;      /* AUTO: not a collective */
+	gpul_comm_proto proto;
 } kernels[N_KERNELS] = {
-	[KERNEL_SENDRECV] = { FILE_SENDRECV, "gpul_comm_sendrecv" },
+	[KERNEL_SENDRECV] = { FILE_SENDRECV, "gpul_comm_sendrecv", GPUL_COMM_SENDRECV, GPUL_COMM_ALGO_AUTO, GPUL_COMM_SIMPLE },
+	[KERNEL_ONESHOT_ALLTOALL_LL] = { FILE_ONESHOT_ALLTOALL, "gpul_comm_oneshot_alltoall_ll", GPUL_COMM_ALLTOALL, GPUL_COMM_ONE_SHOT,
+		GPUL_COMM_LL },
+	[KERNEL_ONESHOT_ALLREDUCE_LL] = { FILE_ONESHOT_ALLREDUCE, "gpul_comm_oneshot_allreduce_ll", GPUL_COMM_ALLREDUCE, GPUL_COMM_ONE_SHOT,
+		GPUL_COMM_LL },
+	[KERNEL_ONESHOT_REDUCESCATTER_LL] = { FILE_ONESHOT_REDUCESCATTER, "gpul_comm_oneshot_reducescatter_ll", GPUL_COMM_REDUCESCATTER, GPUL_COMM_ONE_SHOT,
+		GPUL_COMM_LL },
+	[KERNEL_ONESHOT_ALLGATHER_LL] = { FILE_ONESHOT_ALLGATHER, "gpul_comm_oneshot_allgather_ll", GPUL_COMM_ALLGATHER, GPUL_COMM_ONE_SHOT,
+		GPUL_COMM_LL },
+	[KERNEL_ONESHOT_BROADCAST_LL] = { FILE_ONESHOT_BROADCAST, "gpul_comm_oneshot_broadcast_ll", GPUL_COMM_BROADCAST, GPUL_COMM_ONE_SHOT,
+		GPUL_COMM_LL },
+	[KERNEL_DIRECT_ALLREDUCE] = { FILE_DIRECT_ALLREDUCE, "gpul_comm_direct_allreduce", GPUL_COMM_ALLREDUCE, GPUL_COMM_DIRECT,
+		GPUL_COMM_SIMPLE },
+	[KERNEL_DIRECT_REDUCESCATTER] = { FILE_DIRECT_REDUCESCATTER, "gpul_comm_direct_reducescatter", GPUL_COMM_REDUCESCATTER, GPUL_COMM_DIRECT,
+		GPUL_COMM_SIMPLE },
+	[KERNEL_DIRECT_ALLGATHER] = { FILE_DIRECT_ALLGATHER, "gpul_comm_direct_allgather", GPUL_COMM_ALLGATHER, GPUL_COMM_DIRECT,
+		GPUL_COMM_SIMPLE },
+	[KERNEL_DIRECT_BROADCAST] = { FILE_DIRECT_BROADCAST, "gpul_comm_direct_broadcast", GPUL_COMM_BROADCAST, GPUL_COMM_DIRECT,
+		GPUL_COMM_SIMPLE },
 };
+
+enum kernel_id gpul_comm_kernel_of(gpul_comm_call call, gpul_comm_algo algo, gpul_comm_proto proto)
+{
+	for (int id = 0; id < N_KERNELS; id++)
+		if (kernels[id].call == call && kernels[id].algo == algo && kernels[id].proto == proto)
+			return (enum kernel_id)id;
+	return N_KERNELS;
+}
 
 gpul_status gpul_comm_kernel(gpul_comm *c, enum kernel_id id, CUfunction *out, gpul_error *err)
 {

@@ -20,15 +20,16 @@
  *
  * The algorithms that need no channel use the **desk**, the rest of the arena:
  *
- *    ┌──────────────────────────────────────────────────────────────┐
- *    │ greetings [block][rank]  what rank is about to do (LL words)  │
- *    │ goodbyes  [block][rank]  the number of the call it has done   │
- *    │ scratch   [call % 2][rank]  data of one-shot calls (LL words) │
- *    └──────────────────────────────────────────────────────────────┘
+ *    ┌───────────────────────────────────────────────────────────────┐
+ *    │ greetings [call % 2][rank]  what rank is about to do (LL words)│
+ *    │ goodbyes  [block][rank]     the number of the call it has done │
+ *    │ scratch   [call % 2][rank]  data of one-shot calls (LL words)  │
+ *    └───────────────────────────────────────────────────────────────┘
  *
- * Two halves of scratch suffice: a rank starts call n + 2 only after it has heard from all ranks in call n + 1, hence after all
- * have finished reading the data of call n.  The numbers of calls and steps are in device memory, not in arguments, because a
- * kernel of a CUDA graph is launched many times with the same arguments. */
+ * Two halves of greetings and of scratch suffice: a kernel ends only after it has read the greetings of all ranks, so a rank
+ * starts call n + 2 only after all ranks have started call n + 1, hence after they have finished reading the data of call n.
+ * The numbers of calls and steps are in device memory, not in arguments, because a kernel of a CUDA graph is launched many
+ * times with the same arguments. */
 #ifndef GPULOAD_COMM_LAYOUT_H
 #define GPULOAD_COMM_LAYOUT_H
 
@@ -77,6 +78,16 @@ typedef struct gpul_comm_ll {
 	uint32_t data, flag;
 } gpul_comm_ll;
 
+/* Three pairs of words, each with 8 bytes of data:
+ *
+ *     63                24 23    16 15     8 7     4 3     0       63                    8 7       0
+ *    ┌────────────────────┬────────┬────────┬───────┬───────┐     ┌───────────────────────┬─────────┐
+ *    │ count              │ root   │ op     │ dtype │ call  │     │ offset in the window  │ window  │  send, then recv
+ *    └────────────────────┴────────┴────────┴───────┴───────┘     └───────────────────────┴─────────┘ */
+enum {
+	GPUL_COMM_SIGNATURE_DTYPE = 4, GPUL_COMM_SIGNATURE_OP = 8, GPUL_COMM_SIGNATURE_ROOT = 16, GPUL_COMM_SIGNATURE_COUNT = 24,
+	GPUL_COMM_PLACE_OFFSET = 8,
+};
 typedef struct gpul_comm_greeting {
 	gpul_comm_ll words[GPUL_COMM_GREETING_WORDS];
 	uint64_t unused[GPUL_COMM_LINE_BYTES / 8 - GPUL_COMM_GREETING_WORDS];
@@ -84,7 +95,8 @@ typedef struct gpul_comm_greeting {
 
 typedef struct gpul_comm_goodbye {
 	uint64_t call;
-	uint64_t unused[15];
+	uint64_t step;                /* within a call */
+	uint64_t unused[14];
 } gpul_comm_goodbye;
 
 /* The sizes and offsets of an arena; the same on all ranks. */
@@ -97,7 +109,8 @@ typedef struct gpul_comm_sizes {
 	uint64_t data_at, ll_at, ll128_at;  /* offsets in an inbox */
 	uint64_t inbox_bytes;         /* of one block; the inbox from rank r for block b is at (r * n_blocks + b) * inbox_bytes */
 	uint64_t outboxes_at;         /* offsets in the arena; the order of the outboxes is that of the inboxes */
-	uint64_t greetings_at, goodbyes_at;  /* [block][rank] */
+	uint64_t greetings_at;        /* [call % 2][rank] */
+	uint64_t goodbyes_at;         /* [block][rank] */
 	uint64_t scratch_at;          /* [half][rank] */
 	uint64_t arena_bytes;
 } gpul_comm_sizes;

@@ -105,7 +105,7 @@ bool gpul_roster_first(const struct roster *r, gpul_roster_event *out)
 		.rank = from->rank,
 		.pid = from->pid,
 		.culprit = from->culprit,
-		.status = from->status > GPUL_OK && from->status <= GPUL_EVERBS ? (gpul_status)from->status
+		.status = from->status > GPUL_OK && from->status <= GPUL_ECOMM ? (gpul_status)from->status
 										: GPUL_EUNSUPPORTED,
 		.native = from->native,
 	};

@@ -16,6 +16,14 @@ static __device__ __forceinline__ uint64_t gpul_load_acquire(const uint64_t *at)
 	return value;
 }
 
+static __device__ __forceinline__ uint64_t gpul_load_relaxed(const uint64_t *at)
+{
+	uint64_t value;
+
+	asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
+	return value;
+}
+
 static __device__ __forceinline__ uint32_t gpul_load_relaxed32(const uint32_t *at)
 {
 	uint32_t value;

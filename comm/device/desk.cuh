@@ -1,0 +1,236 @@
+/* desk.cuh — greetings and goodbyes of a call that uses no channel (layout.h).
+ *
+ *     rank A                                  rank B
+ *     greet: signature, buffers ────────────> greetings[n % 2][A]
+ *     greetings[n % 2][B] <────────────────── greet
+ *     meet: same call?  where are B's buffers?
+ *        ... reads and writes B's buffers ...
+ *     part: fence, n ───────────────────────> goodbyes[block][A]
+ *     goodbyes[block][B] <─────────────────── n
+ *
+ * Block 0 greets for its rank; each block that needs the buffers reads the greetings.  Each block says goodbye to the same
+ * block of the other ranks, so a kernel ends when all ranks have finished with its buffers.
+ *
+ * Numbers of calls whose low half is 0 or 1 are skipped, because an LL flag is the low half: 0 is the flag of memory that was
+ * never written.  Flags return after 2^32 calls, so the last two calls before that clear the scratch. */
+#ifndef GPULOAD_COMM_DEVICE_DESK_CUH
+#define GPULOAD_COMM_DEVICE_DESK_CUH
+
+#include "comm/device/wait.cuh"
+
+/* The addresses of all ranks' buffers, as this rank maps them; in shared memory. */
+struct gpul_desk_buffers {
+	unsigned char *send[GPUL_COMM_MAX_PEERS], *recv[GPUL_COMM_MAX_PEERS];
+};
+
+/* The number of the call that begins.  All threads of the block read it; gpul_desk_end() writes it. */
+static __device__ __forceinline__ uint64_t gpul_desk_number(const gpul_comm_view *comm)
+{
+	const uint64_t number = gpul_load_relaxed(&comm->calls[blockIdx.x]) + 1;
+
+	return (uint32_t)number < 2 ? number + 2 : number;
+}
+
+/* Count the call, for the blocks of the next kernel, which may be more or fewer.  All threads have read the number. */
+static __device__ __forceinline__ void gpul_desk_end(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number)
+{
+	const uint32_t i = blockIdx.x + threadIdx.x * work->n_blocks;
+
+	if (i < comm->sizes.n_blocks)
+		gpul_store_relaxed(&comm->calls[i], number);
+}
+
+static __device__ __forceinline__ gpul_comm_greeting *gpul_desk_greeting(const gpul_comm_view *comm, unsigned char *desk,
+									 uint64_t number, int from)
+{
+	return (gpul_comm_greeting *)(desk + comm->sizes.greetings_at) + (number % 2 * comm->sizes.n_ranks + from);
+}
+
+/* What the ranks must have in common.  failure.c takes it apart again. */
+static __device__ __forceinline__ uint64_t gpul_desk_signature(const gpul_comm_work *work)
+{
+	return work->count << GPUL_COMM_SIGNATURE_COUNT | (uint64_t)work->root << GPUL_COMM_SIGNATURE_ROOT |
+	       (uint64_t)work->op << GPUL_COMM_SIGNATURE_OP | (uint64_t)work->dtype << GPUL_COMM_SIGNATURE_DTYPE | work->call;
+}
+
+static __device__ __forceinline__ uint64_t gpul_desk_place(uint32_t window, uint64_t offset)
+{
+	return offset << GPUL_COMM_PLACE_OFFSET | window;
+}
+
+/* An LL pair: 16 bytes with 8 bytes of data. */
+static __device__ __forceinline__ void gpul_store_ll(void *at, uint64_t data, uint32_t flag)
+{
+	const uint64_t high = (uint64_t)flag << 32;
+
+	gpul_store_words(at, high | (uint32_t)data, high | data >> 32);
+}
+
+/* False: not all of it has arrived. */
+static __device__ __forceinline__ bool gpul_load_ll(const void *at, uint64_t *data, uint32_t flag)
+{
+	uint64_t a, b;
+
+	gpul_load_words(at, &a, &b);
+	*data = (uint32_t)a | b << 32;
+	return (uint32_t)(a >> 32) == flag && (uint32_t)(b >> 32) == flag;
+}
+
+/* Clear the half of this rank's scratch that the next call uses.  No rank writes there before this rank's greeting. */
+static __device__ __noinline__ void gpul_desk_clear_next(const gpul_comm_view *comm, uint64_t number)
+{
+	const uint64_t half_bytes = (uint64_t)comm->sizes.n_ranks * comm->sizes.scratch_bytes;
+
+	for (uint32_t r = 0; r < comm->sizes.n_ranks; r++) {
+		unsigned char *half = comm->peers[r].desk + comm->sizes.scratch_at + (number + 1) % 2 * half_bytes;
+		unsigned char *from_rank = half + (uint64_t)r * comm->sizes.scratch_bytes;
+
+		for (uint32_t at = threadIdx.x * 16; at < comm->sizes.scratch_bytes; at += blockDim.x * 16)
+			gpul_store_words(from_rank + at, 0, 0);
+	}
+	gpul_fence_sys();
+	__syncthreads();
+}
+
+/* A lane for each rank: the last warp, so that the first ones can begin with the data. */
+static __device__ __forceinline__ uint32_t gpul_desk_lane(void)
+{
+	return threadIdx.x - (blockDim.x - 32);
+}
+
+/* Block 0 tells the other ranks what this rank is about to do; other blocks do nothing. */
+static __device__ __forceinline__ void gpul_desk_greet(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number,
+						       bool tells_buffers)
+{
+	const uint32_t peer = gpul_desk_lane();
+
+	if (blockIdx.x != 0)
+		return;
+	if ((uint32_t)(number + 1) == 0 || (uint32_t)number == 2)
+		gpul_desk_clear_next(comm, number);
+	if (peer >= comm->sizes.n_ranks || (int)peer == comm->rank)
+		return;
+	gpul_comm_greeting *to = gpul_desk_greeting(comm, comm->peers[peer].their_desk, number, comm->rank);
+
+	if (tells_buffers) {
+		gpul_fence_sys();  /* the buffers were filled before the greeting */
+		gpul_store_ll(&to->words[2], gpul_desk_place(work->send_window, work->send_offset), (uint32_t)number);
+		gpul_store_ll(&to->words[4], gpul_desk_place(work->recv_window, work->recv_offset), (uint32_t)number);
+	}
+	gpul_store_ll(&to->words[0], gpul_desk_signature(work), (uint32_t)number);
+}
+
+/* Wait for word i of a rank's greeting. */
+static __device__ __forceinline__ bool gpul_desk_hear(const gpul_comm_view *comm, int peer, uint64_t number, uint32_t i,
+						      uint64_t *data)
+{
+	const gpul_comm_greeting *from = gpul_desk_greeting(comm, comm->peers[peer].desk, number, peer);
+	gpul_comm_spin spin = gpul_comm_spin_for(comm, GPUL_COMM_WAITED_FOR_GREETING, peer, number);
+
+	while (!gpul_load_ll(&from->words[i], data, (uint32_t)number))
+		if (gpul_comm_give_up(&spin))
+			return true;
+	return false;
+}
+
+/* Wait for the signatures of all ranks, a lane for each: true, leave.  Only the last warp's threads do something. */
+static __device__ __forceinline__ bool gpul_desk_check(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number)
+{
+	const uint32_t peer = gpul_desk_lane();
+	uint64_t found;
+
+	if (peer >= comm->sizes.n_ranks || (int)peer == comm->rank)
+		return false;
+	if (gpul_desk_hear(comm, (int)peer, number, 0, &found))
+		return true;
+	if (found == gpul_desk_signature(work))
+		return false;
+	gpul_comm_tell(comm, GPUL_COMM_OTHER_CALL, (int)peer, number, gpul_desk_signature(work), found);
+	return true;
+}
+
+static __device__ __forceinline__ unsigned char *gpul_desk_address(const gpul_comm_view *comm, uint32_t peer, uint64_t place)
+{
+	const uint32_t window = place & ((1u << GPUL_COMM_PLACE_OFFSET) - 1);
+	const uint64_t base = window == 0 ? 0 : comm->windows[window % GPUL_COMM_MAX_WINDOWS][peer];
+
+	return base == 0 ? NULL : (unsigned char *)(base + (place >> GPUL_COMM_PLACE_OFFSET));
+}
+
+enum gpul_desk_outcome { GPUL_DESK_LEAVE, GPUL_DESK_DIRECT, GPUL_DESK_FALLBACK };
+
+/* Wait for the greetings of all ranks, and find their buffers; FALLBACK: a rank's buffer is in no window.  All ranks get the
+ * same answer.  A buffer that the call does not have (needs_send, needs_recv) may be anywhere. */
+static __device__ gpul_desk_outcome gpul_desk_meet(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number,
+						   bool needs_send, bool needs_recv, gpul_desk_buffers *buffers)
+{
+	const uint32_t peer = gpul_desk_lane();
+	bool leave = gpul_desk_check(comm, work, number), lacks = false;
+
+	if (!leave && peer < comm->sizes.n_ranks) {
+		uint64_t send = gpul_desk_place(work->send_window, work->send_offset);
+		uint64_t recv = gpul_desk_place(work->recv_window, work->recv_offset);
+
+		if ((int)peer != comm->rank)
+			leave = gpul_desk_hear(comm, (int)peer, number, 2, &send) || gpul_desk_hear(comm, (int)peer, number, 4, &recv);
+		buffers->send[peer] = gpul_desk_address(comm, peer, send);
+		buffers->recv[peer] = gpul_desk_address(comm, peer, recv);
+		lacks = (needs_send && !buffers->send[peer]) || (needs_recv && !buffers->recv[peer]);
+		gpul_fence_sys();  /* partner of the fence in gpul_desk_greet() */
+	}
+	if (gpul_comm_any_leaves(leave))
+		return GPUL_DESK_LEAVE;
+	return gpul_comm_any_leaves(lacks) ? GPUL_DESK_FALLBACK : GPUL_DESK_DIRECT;
+}
+
+/* What block b of a rank has told block b of this one, or this rank's block that one. */
+static __device__ __forceinline__ gpul_comm_goodbye *gpul_desk_goodbye(const gpul_comm_view *comm, unsigned char *desk, int from)
+{
+	return (gpul_comm_goodbye *)(desk + comm->sizes.goodbyes_at) + ((uint64_t)blockIdx.x * comm->sizes.n_ranks + from);
+}
+
+/* The block has finished with all buffers: wait until the same block of the other ranks has, too.  True: leave. */
+static __device__ bool gpul_desk_part(const gpul_comm_view *comm, uint64_t number)
+{
+	const uint32_t peer = threadIdx.x;
+	bool leave = false;
+
+	__syncthreads();
+	if (peer < comm->sizes.n_ranks && (int)peer != comm->rank) {
+		const gpul_comm_goodbye *mine = gpul_desk_goodbye(comm, comm->peers[peer].desk, (int)peer);
+		gpul_comm_spin spin = gpul_comm_spin_for(comm, GPUL_COMM_WAITED_FOR_GOODBYE, (int)peer, number);
+
+		gpul_fence_sys();
+		gpul_store_relaxed(&gpul_desk_goodbye(comm, comm->peers[peer].their_desk, comm->rank)->call, number);
+		while (!leave && gpul_load_acquire(&mine->call) < number)
+			leave = gpul_comm_give_up(&spin);
+	}
+	return gpul_comm_any_leaves(leave);
+}
+
+/* Tell the same block of a rank that the data of a step, which may only rise, is in its buffers. */
+static __device__ __forceinline__ void gpul_desk_signal(const gpul_comm_view *comm, int peer, uint64_t step)
+{
+	__syncthreads();
+	if (threadIdx.x == 0) {
+		gpul_fence_sys();
+		gpul_store_relaxed(&gpul_desk_goodbye(comm, comm->peers[peer].their_desk, comm->rank)->step, step);
+	}
+}
+
+/* Wait for such a step: true, leave. */
+static __device__ __forceinline__ bool gpul_desk_await(const gpul_comm_view *comm, int peer, uint64_t step)
+{
+	bool leave = false;
+
+	if (threadIdx.x == 0) {
+		const gpul_comm_goodbye *mine = gpul_desk_goodbye(comm, comm->peers[peer].desk, peer);
+		gpul_comm_spin spin = gpul_comm_spin_for(comm, GPUL_COMM_WAITED_FOR_DATA, peer, step);
+
+		while (!leave && gpul_load_acquire(&mine->step) < step)
+			leave = gpul_comm_give_up(&spin);
+	}
+	return gpul_comm_any_leaves(leave);
+}
+
+#endif

@@ -1,0 +1,49 @@
+/* direct_allreduce.cuh — all-reduce in two shots over the buffers of all ranks.
+ *
+ *              part 0   part 1   part 2                 part 0   part 1   part 2
+ *     send 0 [   a    │    b   │   c    ]      recv 0 [ a+d+g  │ b+e+h  │ c+f+i  ]
+ *     send 1 [   d    │    e   │   f    ]      recv 1 [ a+d+g  │ b+e+h  │ c+f+i  ]
+ *     send 2 [   g    │    h   │   i    ]      recv 2 [ a+d+g  │ b+e+h  │ c+f+i  ]
+ *                          │                                       ^
+ *                          └────────────── rank 1 ─────────────────┘
+ *
+ * Rank r reads part r of all send buffers, reduces it in the order of the ranks, and writes it into all recv buffers.  Each
+ * direction of a link carries (n - 1) / n of the data twice, the least that is possible.  In place is safe: only rank r reads
+ * part r, and it has read a pack of all ranks before it writes that pack. */
+#ifndef GPULOAD_COMM_KERNELS_DIRECT_ALLREDUCE_CUH
+#define GPULOAD_COMM_KERNELS_DIRECT_ALLREDUCE_CUH
+
+#include "comm/device/direct.cuh"
+
+static __device__ bool gpul_direct_allreduce(const gpul_comm_view *comm, const gpul_comm_work *work)
+{
+	__shared__ gpul_desk_buffers buffers;
+	__shared__ gpul_direct_job job;
+	const uint64_t number = gpul_desk_number(comm);
+	const uint32_t n = comm->sizes.n_ranks;
+
+	gpul_desk_greet(comm, work, number, true);
+	const gpul_desk_outcome outcome = gpul_desk_meet(comm, work, number, true, true, &buffers);
+
+	if (outcome == GPUL_DESK_LEAVE)
+		return true;
+	if (threadIdx.x == 0) {
+		for (uint32_t r = 0; r < n; r++) {
+			job.from[r] = buffers.send[r];
+			job.to[r] = buffers.recv[(comm->rank + 1 + r) % n];
+		}
+		job.n_from = job.n_to = n;
+		job.n_bytes = work->count * work->element_bytes;
+		job.begin = gpul_direct_part(job.n_bytes, comm->rank, n);
+		job.end = gpul_direct_part(job.n_bytes, comm->rank + 1, n);
+		job.aligned = gpul_direct_aligned(&job);
+	}
+	__syncthreads();
+	gpul_direct_combine<true>(&job, work);
+	if (gpul_desk_part(comm, number))
+		return true;
+	gpul_desk_end(comm, work, number);
+	return false;
+}
+
+#endif

@@ -1,0 +1,44 @@
+/* direct_reducescatter.cuh — reduce-scatter: rank r reads part r of all send buffers.
+ *
+ *              part 0   part 1   part 2
+ *     send 0 [   a    │    b   │   c    ]
+ *     send 1 [   d    │    e   │   f    ]      recv of rank 1 = b + e + h, in the order of the ranks
+ *     send 2 [   g    │    h   │   i    ]
+ *
+ * In place (recv is part r of send) is safe: only rank r reads part r. */
+#ifndef GPULOAD_COMM_KERNELS_DIRECT_REDUCESCATTER_CUH
+#define GPULOAD_COMM_KERNELS_DIRECT_REDUCESCATTER_CUH
+
+#include "comm/device/direct.cuh"
+
+static __device__ bool gpul_direct_reducescatter(const gpul_comm_view *comm, const gpul_comm_work *work)
+{
+	__shared__ gpul_desk_buffers buffers;
+	__shared__ gpul_direct_job job;
+	const uint64_t number = gpul_desk_number(comm);
+
+	gpul_desk_greet(comm, work, number, true);
+	const gpul_desk_outcome outcome = gpul_desk_meet(comm, work, number, true, false, &buffers);
+
+	if (outcome == GPUL_DESK_LEAVE)
+		return true;
+	if (threadIdx.x == 0) {
+		job.n_bytes = work->count * work->element_bytes;
+		for (uint32_t r = 0; r < comm->sizes.n_ranks; r++)
+			job.from[r] = buffers.send[r] + comm->rank * job.n_bytes;
+		job.to[0] = (unsigned char *)work->recv;
+		job.n_from = comm->sizes.n_ranks;
+		job.n_to = 1;
+		job.begin = 0;
+		job.end = (job.n_bytes + GPUL_PACK_BYTES - 1) / GPUL_PACK_BYTES;
+		job.aligned = gpul_direct_aligned(&job);
+	}
+	__syncthreads();
+	gpul_direct_combine<true>(&job, work);
+	if (gpul_desk_part(comm, number))
+		return true;
+	gpul_desk_end(comm, work, number);
+	return false;
+}
+
+#endif

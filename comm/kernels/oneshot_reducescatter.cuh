@@ -1,0 +1,39 @@
+/* oneshot_reducescatter.cuh — reduce-scatter of a small message in one round trip.
+ *
+ *     send of rank 0:  [ part 0 │ part 1 │ part 2 ]
+ *                           │       └───────┴───> scratch of rank 1, scratch of rank 2
+ *     recv of rank 0 = part 0 of rank 0 + part 0 of rank 1 + part 0 of rank 2, in the order of the ranks */
+#ifndef GPULOAD_COMM_KERNELS_ONESHOT_REDUCESCATTER_CUH
+#define GPULOAD_COMM_KERNELS_ONESHOT_REDUCESCATTER_CUH
+
+#include "comm/device/oneshot.cuh"
+
+static __device__ bool gpul_oneshot_reducescatter_ll(const gpul_comm_view *comm, const gpul_comm_work *work)
+{
+	const uint64_t number = gpul_desk_number(comm);
+	const int n_ranks = (int)comm->sizes.n_ranks;
+	const uint64_t part_bytes = work->count * work->element_bytes;
+	const uint64_t n_pairs = (part_bytes + GPUL_ONESHOT_BYTES - 1) / GPUL_ONESHOT_BYTES;
+	const uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x, n_threads = work->n_blocks * blockDim.x;
+	const unsigned char *send = (const unsigned char *)work->send;
+	bool leave = false;
+
+	gpul_desk_greet(comm, work, number, false);
+	for (uint64_t i = thread; i < n_pairs; i += n_threads)
+		for (int hop = 1; hop < n_ranks; hop++) {
+			const int peer = (comm->rank + hop) % n_ranks;
+
+			gpul_oneshot_put(comm, number, peer, i, gpul_oneshot_load(send + peer * part_bytes, i, part_bytes));
+		}
+	for (uint64_t i = thread; i < n_pairs && !leave; i += n_threads) {
+		uint64_t sum;
+
+		leave = gpul_oneshot_reduce_all(comm, work, number, i,
+						gpul_oneshot_load(send + comm->rank * part_bytes, i, part_bytes), &sum);
+		if (!leave)
+			gpul_oneshot_store((unsigned char *)work->recv, i, part_bytes, sum);
+	}
+	return gpul_oneshot_end(comm, work, number, leave);
+}
+
+#endif

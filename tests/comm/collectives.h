@@ -1,0 +1,38 @@
+/* collectives.h — one collective with known data and a known result, checked on every rank. */
+#ifndef GPULOAD_TESTS_COMM_COLLECTIVES_H
+#define GPULOAD_TESTS_COMM_COLLECTIVES_H
+
+#include "comm/comm_internal.h"
+#include "tests/comm/ranks.h"
+
+struct collective {
+	gpul_comm_call call;
+	gpul_comm_algo algo;
+	gpul_comm_proto proto;
+	gpul_comm_dtype dtype;
+	gpul_comm_op op;
+	size_t count;                       /* elements of a rank's part */
+	int root;
+	bool in_place;
+	bool in_windows;                    /* memory of gpul_comm_alloc() */
+	size_t send_offset, recv_offset;    /* elements; rank r adds r * offset_of_rank */
+	size_t offset_of_rank;
+	unsigned n_blocks, n_threads;
+};
+
+/* Buffers of a rank, for all collectives that fit. */
+struct buffers {
+	CUdeviceptr send, recv;
+	size_t bytes;
+	bool in_windows;
+};
+
+void new_buffers(struct rank *r, size_t bytes, bool in_windows, struct buffers *out);
+void free_buffers(struct rank *r, struct buffers *b);
+
+/* Run it on one rank, and compare the bytes of recv, and those around it, with the reference; aborts on a difference. */
+void run_collective(struct rank *r, const struct buffers *b, const struct collective *x);
+/* The same without a check of the result, for failures. */
+gpul_status start_collective(struct rank *r, const struct buffers *b, const struct collective *x, gpul_error *err);
+
+#endif
