@@ -1,0 +1,115 @@
+/* channel.cu — a sender and a receiver, each a kernel of one thread in a process of its own.
+ *
+ *     sender                                        receiver
+ *     wait until head == step    <── head ───────   head = step + 1
+ *     slot = message             ─── slot ──────>   read the slot
+ *     tail = step + 1 (release)  ─── tail ──────>   wait until tail > step (acquire)
+ *
+ * channel.ptx is made from this file by `make -B ptx`. */
+#include "channel.h"
+
+static __device__ void store(u64 *p, u64 value)
+{
+	asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+}
+
+static __device__ void store_release(u64 *p, u64 value)
+{
+	asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+}
+
+static __device__ u64 load(const u64 *p)
+{
+	u64 value;
+
+	asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
+	return value;
+}
+
+static __device__ u64 now_ns()
+{
+	u64 ns;
+
+	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+	return ns;
+}
+
+/* Wait until *p >= at_least; false after 10 s. */
+static __device__ bool wait_until(const u64 *p, u64 at_least)
+{
+	const u64 start = now_ns();
+
+	while (load(p) < at_least)
+		if (now_ns() - start > 10000000000ull)
+			return false;
+	return true;
+}
+
+/* Slow motion: after a store, wait until the receiver has polled twice, so that it has seen the store. */
+static __device__ void let_receiver_poll(const struct channel *c, bool slow)
+{
+	if (slow)
+		wait_until(&c->polls, load(&c->polls) + 2);
+}
+
+extern "C" __global__ void sender(struct channel *c, u64 n_messages, unsigned protocol, unsigned slow)
+{
+	for (u64 step = 0; step < n_messages; step++) {
+		if (protocol == RIGHT && !wait_until(&c->head, step))
+			break;
+		if (protocol == TAIL_FIRST) {
+			store(&c->tail, step + 1);
+			let_receiver_poll(c, slow);
+		}
+		store(&c->slot[0], step + 1);
+		let_receiver_poll(c, slow);
+		store(&c->slot[1], step + 1);
+		let_receiver_poll(c, slow);
+		if (protocol != TAIL_FIRST) {
+			store_release(&c->tail, step + 1);
+			let_receiver_poll(c, slow);
+		}
+	}
+	store_release(&c->ended, 1);
+}
+
+/* Add a line to the log if the poll has seen something new; returns whether it has. */
+static __device__ bool keep(struct log *log, const struct record *seen, struct record *last)
+{
+	if (seen->tail == last->tail && seen->slot[0] == last->slot[0] && seen->slot[1] == last->slot[1] && !seen->taken)
+		return false;
+	if (log->n_records < MAX_RECORDS)
+		log->records[log->n_records++] = *seen;
+	*last = *seen;
+	return true;
+}
+
+/* Takes n messages.  A late receiver takes a message only when the sender has put `late` more into the slot, or has stopped
+ * to store. */
+extern "C" __global__ void receiver(struct channel *c, struct log *log, u64 n_messages, unsigned late)
+{
+	struct record last = { 0, { 0, 0 }, 0 };
+	const u64 start = now_ns();
+	unsigned idle = 0;
+
+	for (u64 step = 0, polls = 1; step < n_messages || load(&c->ended) == 0; polls++) {
+		struct record seen;
+
+		seen.tail = load(&c->tail);
+		seen.slot[0] = load(&c->slot[0]);
+		seen.slot[1] = load(&c->slot[1]);
+		seen.taken = 0;
+		if (seen.tail > step && step < n_messages && (late == 0 || seen.tail > step + late || idle > 50)) {
+			seen.taken = ++step;
+			if (seen.slot[0] == step && seen.slot[1] == step)
+				log->n_whole++;
+			else
+				log->n_wrong++;
+			store_release(&c->head, step);
+		}
+		idle = keep(log, &seen, &last) ? 0 : idle + 1;
+		store_release(&c->polls, polls);
+		if (polls % 1024 == 0 && now_ns() - start > 10000000000ull)
+			return;
+	}
+}

@@ -1,0 +1,43 @@
+/* channel.h — the memory that the two processes share; for C and for CUDA C++. */
+#ifndef CHANNEL_H
+#define CHANNEL_H
+
+typedef unsigned long long u64;
+
+enum { LINE = 16 }; /* words of 128 bytes: words of different writers are in different lines */
+
+/* A channel with one slot.  In the receiver's memory. */
+struct channel {
+	u64 tail;            /* the sender writes: number of messages that it has put into the slot */
+	u64 unused[LINE - 1];
+	u64 slot[2];         /* the sender writes: both words contain the number of their message, to show errors */
+	u64 unused2[LINE - 2];
+	u64 head;            /* the receiver writes: number of messages that it has read */
+	u64 unused3[LINE - 1];
+	u64 polls;           /* the receiver writes: the number of its polls (slow motion) */
+	u64 unused4[LINE - 1];
+	u64 ended;           /* the sender writes: 1 after its last message; until then the receiver polls */
+	u64 unused5[LINE - 1];
+};
+
+/* One line of the receiver's log: what a poll has found, if it differs from the poll before. */
+struct record {
+	u64 tail, slot[2];
+	u64 taken;           /* the message that the receiver has taken, 0: none */
+};
+
+enum { MAX_RECORDS = 32 };
+
+struct log {
+	u64 n_records, n_whole, n_wrong;
+	struct record records[MAX_RECORDS];
+};
+
+/* The three protocols. */
+enum {
+	TAIL_FIRST,          /* wrong: the step counter is raised before the data is written */
+	NO_CREDIT,           /* wrong: the sender does not wait until the slot is free */
+	RIGHT,
+};
+
+#endif
