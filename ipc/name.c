@@ -164,16 +164,28 @@ gpul_status gpul_ipc_socket_remove_dead(const char path[GPUL_IPC_PATH_BYTES], gp
 	return GPUL_OK;
 }
 
+/* True if an owner that ended may have left files: a socket, or, if it was killed before it had created the socket, only the
+ * lock file.  Outside the folder of the sockets, a lock file alone may be another program's. */
+static bool has_files(const char *name, const char path[GPUL_IPC_PATH_BYTES])
+{
+	char lock[GPUL_IPC_LOCK_BYTES];
+	struct stat there;
+
+	if (lstat(path, &there) == 0)
+		return S_ISSOCK(there.st_mode);
+	lock_path(path, lock);
+	return !strchr(name, '/') && lstat(lock, &there) == 0 && S_ISREG(there.st_mode);
+}
+
 gpul_status gpul_ipc_place_clear(const char *name, bool *cleared, gpul_error *err)
 {
 	char path[GPUL_IPC_PATH_BYTES];
 	struct gpul_ipc_name dead;
-	struct stat there;
 	gpul_error why = { 0 };
 	gpul_status st = gpul_ipc_place(name, false, path, err);
 
 	*cleared = false;
-	if (st || lstat(path, &there) || !S_ISSOCK(there.st_mode))
+	if (st || !has_files(name, path))
 		return st;
 	st = lock_name(path, &dead, &why);
 	if (st == GPUL_EUNSUPPORTED)

@@ -270,6 +270,31 @@ static void clears_files_of_ended_owners_only(void **state)
 	assert_int_equal(access(name.lock, F_OK), -1);
 }
 
+static void clears_the_lock_of_an_owner_that_ended_before_it_had_a_socket(void **state)
+{
+	struct gpul_ipc_name name;
+	char path[GPUL_IPC_PATH_BYTES], elsewhere[GPUL_IPC_PATH_BYTES];
+	bool cleared = true;
+
+	(void)state;
+	assert_int_equal(gpul_ipc_place("n", true, path, NULL), GPUL_OK);
+	assert_int_equal(gpul_ipc_name_take(path, &name, NULL), GPUL_OK);
+	assert_int_equal(gpul_ipc_place_clear("n", &cleared, NULL), GPUL_OK);
+	assert_false(cleared);
+	assert_int_equal(access(name.lock, F_OK), 0);
+	close(name.lock_fd); /* the end of the process would close it, too */
+	assert_int_equal(gpul_ipc_place_clear("n", &cleared, NULL), GPUL_OK);
+	assert_true(cleared);
+	assert_int_equal(access(name.lock, F_OK), -1);
+
+	snprintf(elsewhere, sizeof elsewhere, "%s/x.sock", top);  /* at a path, x.lock may be another program's */
+	assert_int_equal(gpul_ipc_name_take(elsewhere, &name, NULL), GPUL_OK);
+	close(name.lock_fd);
+	assert_int_equal(gpul_ipc_place_clear(elsewhere, &cleared, NULL), GPUL_OK);
+	assert_false(cleared);
+	assert_int_equal(unlink(name.lock), 0);
+}
+
 static void does_not_touch_a_lock_file_of_another_type(void **state)
 {
 	struct gpul_ipc_name name;
@@ -327,6 +352,7 @@ int main(void)
 		cmocka_unit_test(a_second_owner_gets_the_pid_of_the_first),
 		cmocka_unit_test(a_removed_lock_file_does_not_allow_two_owners),
 		cmocka_unit_test(clears_files_of_ended_owners_only),
+		cmocka_unit_test(clears_the_lock_of_an_owner_that_ended_before_it_had_a_socket),
 		cmocka_unit_test(does_not_touch_a_lock_file_of_another_type),
 	};
 
