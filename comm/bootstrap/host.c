@@ -88,6 +88,8 @@ static gpul_status accept_guests(struct meeting *m, gpul_error *err)
 		m->guests[m->n_guests++] = (struct guest){ .fd = fd };
 		if (!gpul_boot_same_user(fd, &m->guests[m->n_guests - 1].pid, &why))
 			refuse_guest(m, m->n_guests - 1, why.text);
+		if (why.status == GPUL_ESYS)
+			return gpul_fail(err, why.status, why.native, "%s: %s", m->wait->doing, why.text);
 	}
 }
 
@@ -116,7 +118,8 @@ static bool is_contradiction(const struct meeting *m, const struct boot_packet *
 	return true;
 }
 
-/* Read the HELLO of a guest.  A stranger is dropped; a rank that contradicts this one fails the job. */
+/* Read the HELLO of a guest.  A stranger is dropped; a rank that contradicts this one, or has another version, fails the
+ * job. */
 static gpul_status greet_guest(struct meeting *m, int i, gpul_error *err)
 {
 	gpul_boot *b = m->b;
@@ -130,7 +133,9 @@ static gpul_status greet_guest(struct meeting *m, int i, gpul_error *err)
 		return GPUL_OK;
 	if (got != BOOT_GOT_PACKET) {
 		refuse_guest(m, i, why.text);
-		return why.status == GPUL_EUNSUPPORTED ? gpul_boot_fail_job(b, -1, why.status, why.text, err) : GPUL_OK;
+		return why.status == GPUL_EUNSUPPORTED || why.status == GPUL_ESYS
+			       ? gpul_boot_fail_job(b, -1, why.status, why.text, err)
+			       : GPUL_OK;
 	}
 	memcpy(&hello, b->packet->payload, sizeof hello);
 	if (is_contradiction(m, b->packet, &hello, text, sizeof text)) {

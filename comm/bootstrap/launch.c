@@ -212,12 +212,13 @@ static gpul_status make_job(struct launch *l, gpul_error *err)
 
 /* Remove the socket files whose owners were killed, of this job and of jobs whose launcher was killed too.  Files of running
  * jobs are locked, and stay. */
-static void remove_dead_sockets(void)
+static void remove_dead_sockets(const struct launch *l)
 {
 	char **names = NULL;
 	size_t n_names = 0;
 	bool cleared;
 
+	(void)gpul_ipc_place_clear(l->job.name, &cleared, NULL); /* also if there is only a lock file */
 	if (gpul_ipc_places(&names, &n_names, NULL))
 		return;
 	for (size_t i = 0; i < n_names; i++) {
@@ -284,7 +285,7 @@ gpul_status gpul_comm_launch(const gpul_comm_launch_options *o, int *exit_status
 	run_until_all_ended(&l);
 	gpul_launch_end_orphans(&l.orphans);
 	restore_signals(&l);
-	remove_dead_sockets();
+	remove_dead_sockets(&l);
 	st = st ? gpul_fail(err, st, why.native, "%s", why.text) : report_end(&l, exit_status, err);
 free_notice:
 	gpul_notice_unmap(l.notice);

@@ -33,6 +33,24 @@ static void publish_record(gpul_boot *b, const struct roster_record *record)
 	(void)eventfd_write(b->alarm, 1);
 }
 
+/* Publish what gpuload's launcher reports; false: nothing. */
+static bool publish_notice(gpul_boot *b)
+{
+	struct roster_record record = { 0 };
+	gpul_roster_event e;
+
+	if (!gpul_notice_read(b->notice, &e))
+		return false;
+	record.kind = e.kind;
+	record.rank = e.rank;
+	record.pid = (int32_t)e.pid;
+	record.culprit = e.culprit;
+	record.status = (int32_t)e.status;
+	memcpy(record.text, e.text, sizeof record.text);
+	publish_record(b, &record);
+	return true;
+}
+
 void gpul_boot_report_end(gpul_boot *b, int rank)
 {
 	struct roster_entry *e = &b->roster->entry[rank];
@@ -41,6 +59,9 @@ void gpul_boot_report_end(gpul_boot *b, int rank)
 	};
 
 	if (atomic_load(&e->state) == RANK_LEFT)
+		return;
+	/* A rank that has not arrived may have ended because of what the launcher has reported. */
+	if (atomic_load(&e->state) == RANK_ABSENT && publish_notice(b))
 		return;
 	record.pid = atomic_load(&e->pid);
 	if (atomic_load(&e->state) == RANK_JOINED)
@@ -151,18 +172,8 @@ static void scan_entries(gpul_boot *b, struct watched *w)
 static void read_notice(gpul_boot *b)
 {
 	uint32_t ended = b->notice ? atomic_load(&b->notice->ended) : 0;
-	gpul_roster_event e;
 
-	if (gpul_notice_read(b->notice, &e)) {
-		struct roster_record record = { .kind = e.kind,
-						.rank = e.rank,
-						.pid = (int32_t)e.pid,
-						.culprit = e.culprit,
-						.status = (int32_t)e.status };
-
-		memcpy(record.text, e.text, sizeof record.text);
-		publish_record(b, &record);
-	}
+	(void)publish_notice(b);
 	for (int r = 0; r < b->job.size; r++)
 		if (ended & 1u << r && atomic_load(&b->roster->entry[r].state) == RANK_ABSENT)
 			gpul_boot_report_end(b, r);

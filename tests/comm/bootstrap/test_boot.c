@@ -93,11 +93,360 @@ static void thirty_two_ranks_meet(void **state)
 	expect_ok(ends, GPUL_COMM_MAX_RANKS);
 }
 
+/* ---- descriptors ------------------------------------------------------------------------------------------------ */
+
+/* A file whose content is the rank and the place. */
+static int marked_file(int rank, unsigned i)
+{
+	int fd = memfd_create("mark", MFD_CLOEXEC);
+	int mark[2] = { rank, (int)i };
+
+	assert_int_equal(write(fd, mark, sizeof mark), sizeof mark);
+	return fd;
+}
+
+static bool has_mark(int fd, int rank, unsigned i)
+{
+	int mark[2] = { -1, -1 };
+
+	return fd >= 0 && fcntl(fd, F_GETFD) == FD_CLOEXEC && pread(fd, mark, sizeof mark, 0) == sizeof mark &&
+	       mark[0] == rank && mark[1] == (int)i;
+}
+
+/* Exchange n descriptors of each rank.  Every third place is empty. */
+static gpul_status exchange_files(const gpul_comm_job *job, void *arg, gpul_error *err)
+{
+	unsigned n = *(unsigned *)arg;
+	int *mine = calloc(n + 1, sizeof *mine), *all = calloc((size_t)job->size * n + 1, sizeof *all);
+	gpul_boot *b = NULL;
+	gpul_status st = gpul_boot_open(job, LONG_MS, &b, err);
+
+	for (unsigned i = 0; i < n; i++)
+		mine[i] = i % 3 == 2 ? -1 : marked_file(job->rank, i);
+	if (!st)
+		st = gpul_boot_exchange_fds(b, mine, n, all, LONG_MS, err);
+	for (int r = 0; !st && r < job->size; r++)
+		for (unsigned i = 0; i < n; i++) {
+			int fd = all[(unsigned)r * n + i];
+
+			if (i % 3 == 2 ? fd != -1 : !has_mark(fd, r, i) || (r == job->rank && fd == mine[i]))
+				st = gpul_fail(err, GPUL_EFORMAT, 0, "descriptor %u of rank %d is wrong", i, r);
+			if (fd >= 0)
+				close(fd);
+		}
+	for (unsigned i = 0; i < n; i++)
+		if (mine[i] >= 0)
+			close(mine[i]);
+	gpul_boot_close(b);
+	free(mine);
+	free(all);
+	return st;
+}
+
+/* The number of open descriptors of this process. */
+static int n_open(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < 4096; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static void each_rank_gets_the_right_descriptors(void **state)
+{
+	static const unsigned n_fds[] = { 0, 1, 2, 7, GPUL_BOOT_MAX_FDS };
+	static const int jobs[] = { 1, 2, 5 };
+	struct rank_end ends[GPUL_COMM_MAX_RANKS];
+	int before = n_open();
+
+	(void)state;
+	for (size_t j = 0; j < sizeof jobs / sizeof *jobs; j++)
+		for (size_t i = 0; i < sizeof n_fds / sizeof *n_fds; i++) {
+			ranks_as_threads(jobs[j], exchange_files, (void *)(uintptr_t)&n_fds[i], ends);
+			expect_ok(ends, jobs[j]);
+		}
+	assert_int_equal(n_open(), before);
+}
+
+static void too_many_descriptors_are_refused(void **state)
+{
+	gpul_comm_job job = ranks_job(0, 1);
+	gpul_boot *b = NULL;
+	gpul_error err = { 0 };
+	int one = -1;
+
+	(void)state;
+	assert_int_equal(gpul_boot_open(&job, LONG_MS, &b, NULL), GPUL_OK);
+	assert_int_equal(gpul_boot_exchange_fds(b, &one, GPUL_BOOT_MAX_FDS + 1, &one, LONG_MS, &err), GPUL_EINVAL);
+	assert_string_equal(err.text, "65 descriptors of a rank, at most 64 are allowed");
+	assert_int_equal(gpul_boot_barrier(b, LONG_MS, NULL), GPUL_OK); /* the job goes on */
+	gpul_boot_close(b);
+}
+
+/* Rank 1 offers a descriptor that is not open. */
+static gpul_status exchange_closed_file(const gpul_comm_job *job, void *arg, gpul_error *err)
+{
+	int mine = job->rank == 1 ? 4000 : STDIN_FILENO, all[GPUL_COMM_MAX_RANKS];
+	gpul_boot *b = NULL;
+	gpul_status st = gpul_boot_open(job, LONG_MS, &b, err);
+
+	(void)arg;
+	if (!st)
+		st = gpul_boot_exchange_fds(b, &mine, 1, all, LONG_MS, err);
+	for (int r = 0; r < job->size; r++)
+		if (all[r] != -1)
+			st = gpul_fail(NULL, GPUL_EFORMAT, 0, "a descriptor is left");
+	gpul_boot_close(b);
+	return st;
+}
+
+static void a_closed_descriptor_fails_all_ranks(void **state)
+{
+	struct rank_end ends[3];
+	int before = n_open();
+
+	(void)state;
+	ranks_as_threads(3, exchange_closed_file, NULL, ends);
+	for (int r = 0; r < 3; r++) {
+		assert_int_equal(ends[r].status, GPUL_ESYS);
+		assert_non_null(
+			strstr(ends[r].err.text, "cannot duplicate descriptor 4000 of rank 1: Bad file descriptor"));
+	}
+	assert_int_equal(n_open(), before);
+}
+
+/* ---- one name, several meetings --------------------------------------------------------------------------------- */
+
+static gpul_status meet_often(const gpul_comm_job *job, void *arg, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	for (int i = 0; !st && i < *(int *)arg; i++) {
+		gpul_boot *b = NULL;
+
+		st = gpul_boot_open(job, LONG_MS, &b, err);
+		gpul_boot_close(b);
+	}
+	return st;
+}
+
+static void a_job_meets_again_under_the_same_name(void **state)
+{
+	struct rank_end ends[3];
+	int n = 50;
+
+	(void)state;
+	ranks_as_threads(3, meet_often, &n, ends);
+	expect_ok(ends, 3);
+}
+
+/* ---- ranks that do not come, leave, or do something else -------------------------------------------------------- */
+
+/* What the ranks do differently: the kinds of disagreement. */
+struct different {
+	const char *what;
+	const char *text; /* part of each rank's message */
+};
+
+static gpul_status do_differently(const gpul_comm_job *job, void *arg, gpul_error *err)
+{
+	const struct different *d = arg;
+	unsigned char all[GPUL_COMM_MAX_RANKS * 2] = { 0 };
+	gpul_boot *b = NULL;
+	gpul_status st = gpul_boot_open(job, LONG_MS, &b, err);
+	int odd = job->rank == 1;
+
+	if (!st && strcmp(d->what, "size") == 0)
+		st = gpul_boot_allgather(b, "ab", odd ? 2 : 1, all, LONG_MS, err);
+	if (!st && strcmp(d->what, "call") == 0)
+		st = odd ? gpul_boot_barrier(b, LONG_MS, err) : gpul_boot_allgather(b, "", 0, all, LONG_MS, err);
+	if (!st && strcmp(d->what, "order") == 0)
+		st = odd ? gpul_boot_exchange_fds(b, NULL, 0, NULL, LONG_MS, err) : gpul_boot_barrier(b, LONG_MS, err);
+	if (!st && strcmp(d->what, "leave") == 0 && !odd)
+		st = gpul_boot_barrier(b, LONG_MS, err);
+	if (!st && strcmp(d->what, "late") == 0 && !odd)
+		st = gpul_boot_barrier(b, 50, err);
+	while (!st && odd && !gpul_boot_failure(b, NULL) && strcmp(d->what, "leave") != 0)
+		usleep(1000);
+	if (!st && odd)
+		st = gpul_boot_failed(b, err);
+	gpul_boot_close(b);
+	return st;
+}
+
+static void ranks_that_disagree_all_fail_with_one_message(void **state)
+{
+	static const struct different cases[] = {
+		{ "size", "rank 1 is in gpul_boot_allgather() of 2 (call 1), but rank 0 in gpul_boot_allgather() of 1 "
+			  "(call 1)" },
+		{ "call",
+		  "rank 1 is in gpul_boot_barrier() of 0 (call 1), but rank 0 in gpul_boot_allgather() of 0 (call 1)" },
+		{ "order",
+		  "rank 1 is in gpul_boot_exchange_fds() of 0 (call 1), but rank 0 in gpul_boot_barrier() of 0" },
+		{ "leave", "gpul_boot_barrier(): rank 1 (pid" },
+		{ "late", "gpul_boot_barrier(): rank 1 of 3 did not arrive within 50 ms" },
+	};
+	struct rank_end ends[3];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		ranks_as_threads(3, do_differently, (void *)(uintptr_t)&cases[i], ends);
+		for (int r = 0; r < 3; r++) {
+			if (strcmp(cases[i].what, "leave") == 0 && r == 1)
+				continue;
+			if (!ends[r].status || !strstr(ends[r].err.text, cases[i].text))
+				fail_msg("%s, rank %d: %s", cases[i].what, r, ends[r].err.text);
+		}
+		assert_int_equal(ranks_n_files(), 0);
+	}
+}
+
+/* Ranks 1 and 3 of 5 do not come. */
+static gpul_status come_or_not(const gpul_comm_job *job, void *arg, gpul_error *err)
+{
+	gpul_boot *b = NULL;
+	gpul_status st = GPUL_OK;
+
+	if (job->rank != 1 && job->rank != 3)
+		st = gpul_boot_open(job, *(int *)arg, &b, err);
+	gpul_boot_close(b);
+	return st;
+}
+
+static void the_message_names_the_ranks_that_have_not_arrived(void **state)
+{
+	struct rank_end ends[5];
+	int timeout_ms = 1000;
+
+	(void)state;
+	ranks_as_threads(5, come_or_not, &timeout_ms, ends);
+	for (int r = 0; r < 5; r += 2) {
+		assert_int_equal(ends[r].status, GPUL_EUNSUPPORTED);
+		if (!strstr(ends[r].err.text, "ranks 1, 3 of 5 did not arrive within 1000 ms"))
+			fail_msg("rank %d: %s", r, ends[r].err.text);
+	}
+	assert_int_equal(ranks_n_files(), 0);
+}
+
+static void without_rank_0_the_message_says_what_it_needs(void **state)
+{
+	gpul_comm_job job = ranks_job(2, 4);
+	gpul_boot *b = NULL;
+	gpul_error err = { 0 };
+
+	(void)state;
+	assert_int_equal(gpul_boot_open(&job, 20, &b, &err), GPUL_EUNSUPPORTED);
+	assert_null(b);
+	assert_non_null(strstr(err.text, "rank 2, meeting of job "));
+	assert_non_null(strstr(err.text, "did not open /tmp/gpul-comm-"));
+	assert_non_null(strstr(err.text, ".sock within 20 ms: it must run on this machine, as the same user"));
+}
+
+/* ---- the folder and the limits ---------------------------------------------------------------------------------- */
+
+static void expect_no_meeting(int size, gpul_status status, const char *text)
+{
+	gpul_comm_job job = ranks_job(0, size);
+	gpul_boot *b = NULL;
+	gpul_error err = { 0 };
+	int before = n_open();
+
+	assert_int_equal(gpul_boot_open(&job, 50, &b, &err), status);
+	if (!strstr(err.text, text))
+		fail_msg("'%s' is not in: %s", text, err.text);
+	assert_null(b);
+	assert_int_equal(n_open(), before);
+}
+
+static void an_unusable_folder_is_refused(void **state)
+{
+	char *ours = strdup(getenv("GPULOAD_RUNTIME_DIR")), inside[128];
+	gpul_comm_job alone = ranks_job(0, 1);
+	gpul_boot *b = NULL;
+
+	(void)state;
+	chmod(ours, 0755);
+	expect_no_meeting(2, GPUL_EUNSUPPORTED, "is accessible to other users");
+	assert_int_equal(gpul_boot_open(&alone, 50, &b, NULL), GPUL_OK); /* a single rank needs no folder */
+	gpul_boot_close(b);
+	chmod(ours, 0700);
+	snprintf(inside, sizeof inside, "%s/no/such", ours);
+	setenv("GPULOAD_RUNTIME_DIR", inside, 1);
+	expect_no_meeting(2, GPUL_ESYS, "cannot create");
+	setenv("GPULOAD_RUNTIME_DIR", "/dev/null", 1);
+	expect_no_meeting(2, GPUL_EUNSUPPORTED, "not a folder");
+	setenv("GPULOAD_RUNTIME_DIR", ours, 1);
+	free(ours);
+}
+
+static void every_limit_of_open_files_is_an_error(void **state)
+{
+	struct rlimit before, fewer;
+	int n = n_open();
+
+	(void)state;
+	getrlimit(RLIMIT_NOFILE, &before);
+	for (fewer = before;; n++) {
+		gpul_comm_job job = ranks_job(0, 2);
+		gpul_error err = { 0 };
+		gpul_boot *b = NULL;
+		gpul_status st;
+
+		fewer.rlim_cur = (rlim_t)n;
+		setrlimit(RLIMIT_NOFILE, &fewer);
+		st = gpul_boot_open(&job, 10, &b, &err);
+		setrlimit(RLIMIT_NOFILE, &before);
+		assert_int_not_equal(st, GPUL_OK);
+		assert_int_equal(ranks_n_files(), 0);
+		if (strstr(err.text, "did not arrive"))
+			break;
+		if (!strstr(err.text, "Too many open files"))
+			fail_msg("limit %d: %s", n, err.text);
+	}
+}
+
+static void invalid_jobs_are_refused(void **state)
+{
+	static const struct {
+		gpul_comm_job job;
+		const char *text;
+	} cases[] = {
+		{ { .rank = 0, .size = 0, .name = "x" }, "rank 0 of 0: expected 0 to -1" },
+		{ { .rank = 2, .size = 2, .name = "x" }, "rank 2 of 2: expected 0 to 1" },
+		{ { .rank = -1, .size = 2, .name = "x" }, "rank -1 of 2: expected 0 to 1" },
+		{ { .rank = 0, .size = 33, .name = "x" }, "a job of 33 ranks: at most 32 are supported" },
+		{ { .rank = 0, .size = 2, .name = "" }, "invalid job name ''" },
+		{ { .rank = 0, .size = 2, .name = "a/b" }, "invalid job name 'a/b'" },
+		{ { .rank = 0, .size = 2, .name = ".a" }, "invalid job name '.a'" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		gpul_boot *b = NULL;
+		gpul_error err = { 0 };
+
+		assert_int_not_equal(gpul_boot_open(&cases[i].job, LONG_MS, &b, &err), GPUL_OK);
+		if (!strstr(err.text, cases[i].text))
+			fail_msg("expected '%s': %s", cases[i].text, err.text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ranks_gather_blocks_of_any_size),
 		cmocka_unit_test(thirty_two_ranks_meet),
+		cmocka_unit_test(each_rank_gets_the_right_descriptors),
+		cmocka_unit_test(too_many_descriptors_are_refused),
+		cmocka_unit_test(a_closed_descriptor_fails_all_ranks),
+		cmocka_unit_test(a_job_meets_again_under_the_same_name),
+		cmocka_unit_test(ranks_that_disagree_all_fail_with_one_message),
+		cmocka_unit_test(the_message_names_the_ranks_that_have_not_arrived),
+		cmocka_unit_test(without_rank_0_the_message_says_what_it_needs),
+		cmocka_unit_test(an_unusable_folder_is_refused),
+		cmocka_unit_test(every_limit_of_open_files_is_an_error),
+		cmocka_unit_test(invalid_jobs_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, ranks_make_folder, ranks_remove_folder);
