@@ -34,9 +34,7 @@ static __device__ __forceinline__ uint64_t gpul_desk_number(const gpul_comm_view
 /* Count the call, for the blocks of the next kernel, which may be more or fewer.  All threads have read the number. */
 static __device__ __forceinline__ void gpul_desk_end(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number)
 {
-	const uint32_t i = blockIdx.x + threadIdx.x * work->n_blocks;
-
-	if (i < comm->sizes.n_blocks)
+	for (uint32_t i = blockIdx.x + threadIdx.x * work->n_blocks; i < comm->sizes.n_blocks; i += blockDim.x * work->n_blocks)
 		gpul_store_relaxed(&comm->calls[i], number);
 }
 

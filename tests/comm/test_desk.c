@@ -151,18 +151,61 @@ static void grids_of_different_sizes_follow_each_other(void **state)
 	run_ranks(3, &(gpul_comm_options){ .device = -1, .n_blocks = 4, .timeout_ms = 20000 }, calls_of_many_shapes, &n_calls);
 }
 
+/* Every block must have counted the same calls. */
+static void expect_count(struct rank *r, uint64_t number)
+{
+	const uint32_t n = r->comm->sizes.n_blocks;
+	uint64_t calls[GPUL_COMM_MAX_BLOCKS];
+	gpul_error err = { 0 };
+
+	must(gpul_cu(r->drv, &err, cuMemcpyDtoH(calls, (CUdeviceptr)(uintptr_t)r->comm->view_copy.calls, n * sizeof *calls)), &err,
+	     "cuMemcpyDtoH");
+	for (uint32_t i = 0; i < n; i++)
+		if (calls[i] != number) {
+			(void)fprintf(stderr, "block %u has counted %#llx instead of %#llx\n", i, (unsigned long long)calls[i],
+				      (unsigned long long)number);
+			abort();
+		}
+}
+
+/* One warp counts the calls of more blocks than it has threads. */
+static void small_and_large_grids(struct rank *r, void *arg)
+{
+	struct buffers b;
+
+	(void)arg;
+	new_buffers(r, 64 << 10, true, &b);
+	for (unsigned i = 0; i < 6; i++) {
+		struct collective x = oneshot;
+
+		x.count = 3000;
+		x.n_threads = 32;
+		x.n_blocks = i % 2 == 0 ? 1 : 50;
+		run_collective(r, &b, &x);
+	}
+	expect_count(r, 2 + 6);  /* the first call is number 3 */
+	free_buffers(r, &b);
+}
+
+static void a_large_grid_follows_one_warp(void **state)
+{
+	(void)state;
+	run_ranks(2, &(gpul_comm_options){ .device = -1, .n_blocks = 64, .slot_bytes = 1024, .timeout_ms = 20000 },
+		  small_and_large_grids, NULL);
+}
+
 /* Words that an earlier call could have left 2^32 calls ago: flags that the next calls use, in all of the scratch. */
 static void numbers_wrap(struct rank *r, void *arg)
 {
 	const gpul_comm_sizes *s = &r->comm->sizes;
 	const uint64_t number = 0xfffffffdull;   /* of the last call; the next ones: ..fe, ..ff, 1'00000002, 1'00000003 */
-	uint64_t *calls = malloc(s->n_blocks * sizeof *calls);
+	uint64_t calls[GPUL_COMM_MAX_BLOCKS];
 	gpul_comm_ll *words = malloc(2 * s->n_ranks * s->scratch_bytes);
 	struct buffers b;
 	gpul_error err = { 0 };
 
 	(void)arg;
-	if (!calls || !words)
+	if (!words)
 		abort();
 	for (uint32_t i = 0; i < s->n_blocks; i++)
 		calls[i] = number;
@@ -174,15 +217,8 @@ static void numbers_wrap(struct rank *r, void *arg)
 	must(gpul_cu(r->drv, &err, cuMemcpyHtoD((CUdeviceptr)(uintptr_t)(r->comm->view_copy.peers[r->rank].desk + s->scratch_at), words,
 						2 * s->n_ranks * s->scratch_bytes)), &err, "cuMemcpyHtoD");
 	calls_of_many_shapes(r, &(unsigned){ 12 });
-	must(gpul_cu(r->drv, &err, cuMemcpyDtoH(calls, (CUdeviceptr)(uintptr_t)r->comm->view_copy.calls, s->n_blocks * sizeof *calls)),
-	     &err, "cuMemcpyDtoH");
-	for (uint32_t i = 0; i < s->n_blocks; i++)
-		if (calls[i] != number + 12 + 2) {
-			(void)fprintf(stderr, "block %u has counted %#llx\n", i, (unsigned long long)calls[i]);
-			abort();
-		}
+	expect_count(r, number + 12 + 2);
 	free_buffers(r, &b);
-	free(calls);
 	free(words);
 }
 
@@ -199,6 +235,7 @@ int main(void)
 		cmocka_unit_test(a_rank_that_does_not_call_is_named),
 		cmocka_unit_test(an_abort_ends_a_wait_for_a_greeting),
 		cmocka_unit_test(grids_of_different_sizes_follow_each_other),
+		cmocka_unit_test(a_large_grid_follows_one_warp),
 		cmocka_unit_test(old_flags_do_no_harm_after_2_to_the_32_calls),
 	};
 
