@@ -37,6 +37,7 @@ struct arena {
 	gpul_mem *theirs[GPUL_COMM_MAX_PEERS];
 };
 
+/* A ring has three kernels, for the protocols, in their order. */
 enum kernel_id {
 	KERNEL_SENDRECV,
 	KERNEL_ONESHOT_ALLTOALL_LL,
@@ -48,7 +49,11 @@ enum kernel_id {
 	KERNEL_DIRECT_REDUCESCATTER,
 	KERNEL_DIRECT_ALLGATHER,
 	KERNEL_DIRECT_BROADCAST,
-	N_KERNELS
+	KERNEL_RING_ALLREDUCE,
+	KERNEL_RING_REDUCESCATTER = KERNEL_RING_ALLREDUCE + 3,
+	KERNEL_RING_ALLGATHER = KERNEL_RING_REDUCESCATTER + 3,
+	KERNEL_RING_BROADCAST = KERNEL_RING_ALLGATHER + 3,
+	N_KERNELS = KERNEL_RING_BROADCAST + 3
 };
 
 enum { GPUL_COMM_MAX_FILES = 24 };  /* PTX files with kernels */
@@ -148,6 +153,8 @@ void gpul_comm_kernels_unload(gpul_comm *c);
 /* Launch a kernel with the view and one more argument: gpul_comm_transfers for KERNEL_SENDRECV, else gpul_comm_work. */
 gpul_status gpul_comm_enqueue(gpul_comm *c, enum kernel_id id, void *argument, unsigned n_blocks, unsigned n_threads,
 			      CUstream stream, gpul_error *err);
+/* Launch sends, receives and copies: fills their blocks and protocols.  At least one. */
+gpul_status gpul_comm_launch_transfers(gpul_comm *c, gpul_comm_transfers *t, CUstream stream, gpul_error *err);
 /* Refuse calls after a failure: the failure. */
 gpul_status gpul_comm_usable(const gpul_comm *c, gpul_error *err);
 

@@ -1,55 +1,146 @@
 /* group.c — sends and receives, alone or in groups. */
 #include "comm/comm_internal.h"
 
-/* Blocks of a transfer: the same on both sides, because it depends on the plan, which depends on the size. */
-static void place(gpul_comm *c, gpul_comm_transfers *t, const gpul_comm_plan *plan)
+/* Blocks that a rank's transfers may have together, so that all of them run at the same time, in units of sizes.n_blocks. */
+enum { GROUP_BLOCKS = 4 };
+
+/* Fill the protocol and the number of blocks: both sides compute the same, from the size of the transfer. */
+static unsigned choose(gpul_comm *c, gpul_comm_transfer *t)
 {
-	uint32_t next = 0;
+	const gpul_comm_plan plan = gpul_comm_plan_for(c, GPUL_COMM_SENDRECV, t->bytes);
+	const unsigned n_peers = c->n_ranks > 1 ? (unsigned)c->n_ranks - 1 : 1;
+	const unsigned at_most = GROUP_BLOCKS * c->sizes.n_blocks / (2 * n_peers);
 
-	for (uint32_t i = 0; i < t->n; i++) {
-		const gpul_comm_plan own = gpul_comm_plan_for(c, GPUL_COMM_SENDRECV, t->items[i].bytes);
-
-		t->items[i].n_blocks = (uint16_t)own.n_blocks;
-		t->items[i].first_block = next;
-		next += own.n_blocks;
-	}
-	(void)plan;
+	t->proto = (uint8_t)plan.proto;
+	t->n_blocks = (uint16_t)(plan.n_blocks < at_most ? plan.n_blocks : at_most ? at_most : 1);
+	return plan.n_threads;
 }
 
-static gpul_status launch_transfers(gpul_comm *c, gpul_comm_transfers *t, CUstream stream, gpul_error *err)
+static bool same_channel(const gpul_comm_transfer *a, const gpul_comm_transfer *b)
 {
-	gpul_comm_plan plan;
-	const gpul_comm_transfer *last = &t->items[t->n - 1];
+	return a->peer == b->peer && a->kind == b->kind && a->kind != GPUL_COMM_TRANSFER_COPY;
+}
 
-	if (t->n == 0)
-		return GPUL_OK;
-	plan = gpul_comm_plan_for(c, GPUL_COMM_SENDRECV, last->bytes);
-	place(c, t, &plan);
-	return gpul_comm_enqueue(c, KERNEL_SENDRECV, t, last->first_block + last->n_blocks, plan.n_threads, stream, err);
+/* Give each channel blocks of its own.  Returns the number of blocks of all. */
+static unsigned place(gpul_comm_transfers *t)
+{
+	unsigned next = 0;
+
+	for (uint32_t i = 0; i < t->n; i++) {
+		gpul_comm_transfer *item = &t->items[i];
+		unsigned most = item->n_blocks;
+		uint32_t k = 0;
+
+		while (k < i && !same_channel(&t->items[k], item))
+			k++;
+		if (k < i) {
+			item->first_block = t->items[k].first_block;
+			continue;
+		}
+		for (k = i + 1; k < t->n; k++)
+			if (same_channel(&t->items[k], item) && t->items[k].n_blocks > most)
+				most = t->items[k].n_blocks;
+		item->first_block = next;
+		next += most;
+	}
+	return next;
+}
+
+gpul_status gpul_comm_launch_transfers(gpul_comm *c, gpul_comm_transfers *t, CUstream stream, gpul_error *err)
+{
+	unsigned n_blocks, n_threads = 0;
+
+	for (uint32_t i = 0; i < t->n; i++) {
+		const unsigned wanted = choose(c, &t->items[i]);
+
+		n_threads = wanted > n_threads ? wanted : n_threads;
+	}
+	n_blocks = place(t);
+	return gpul_comm_enqueue(c, KERNEL_SENDRECV, t, n_blocks, n_threads, stream, err);
+}
+
+static bool receives_from(const gpul_comm_transfer *t, int rank)
+{
+	return t->kind == GPUL_COMM_TRANSFER_RECV && t->peer == rank;
+}
+
+/* Replace the sends of this rank to itself, and the receives that belong to them, by copies. */
+static gpul_status pair_own(gpul_comm *c, gpul_comm_transfers *t, gpul_error *err)
+{
+	for (uint32_t i = 0; i < t->n; i++) {
+		gpul_comm_transfer *send = &t->items[i];
+		uint32_t k = 0;
+
+		if (send->kind != GPUL_COMM_TRANSFER_SEND || send->peer != c->rank)
+			continue;
+		while (k < t->n && !receives_from(&t->items[k], c->rank))
+			k++;
+		if (k == t->n)
+			return gpul_fail(err, GPUL_EINVAL, 0, "rank %d sends %llu bytes to itself, but the group does not receive them",
+					 c->rank, (unsigned long long)send->bytes);
+		if (t->items[k].bytes != send->bytes)
+			return gpul_fail(err, GPUL_EINVAL, 0, "rank %d sends %llu bytes to itself, but receives %llu", c->rank,
+					 (unsigned long long)send->bytes, (unsigned long long)t->items[k].bytes);
+		send->kind = GPUL_COMM_TRANSFER_COPY;
+		send->offset = t->items[k].at;
+		t->items[k].kind = GPUL_COMM_TRANSFER_COPY;
+		t->items[k].bytes = 0;  /* removed below */
+	}
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < t->n; i++) {
+		if (receives_from(&t->items[i], c->rank))
+			return gpul_fail(err, GPUL_EINVAL, 0, "rank %d receives %llu bytes from itself, but the group does not send them",
+					 c->rank, (unsigned long long)t->items[i].bytes);
+		if (t->items[i].bytes)
+			t->items[n++] = t->items[i];
+	}
+	t->n = n;
+	return GPUL_OK;
+}
+
+static gpul_status launch_group(gpul_comm *c, gpul_comm_transfers *t, CUstream stream, gpul_error *err)
+{
+	const gpul_status st = pair_own(c, t, err);
+
+	return st || t->n == 0 ? st : gpul_comm_launch_transfers(c, t, stream, err);
 }
 
 static gpul_status add(gpul_comm *c, bool sends, CUdeviceptr at, size_t count, gpul_comm_dtype dtype, int peer, CUstream stream,
 		       gpul_error *err)
 {
 	gpul_comm_transfers one = { 0 }, *t = c->in_group ? &c->group : &one;
-	gpul_comm_transfer item = { .at = at, .bytes = count * gpul_comm_dtype_bytes(dtype), .peer = peer, .sends = sends };
+	const size_t element_bytes = gpul_comm_dtype_bytes(dtype);
+	const char *what = sends ? "send" : "recv";
+	gpul_comm_transfer item = { .at = at, .peer = peer, .kind = sends ? GPUL_COMM_TRANSFER_SEND : GPUL_COMM_TRANSFER_RECV };
 	const gpul_status st = gpul_comm_usable(c, err);
 
-	if (st || count == 0)
+	if (st)
 		return st;
-	if (gpul_comm_dtype_bytes(dtype) == 0)
+	if (element_bytes == 0)
 		return gpul_fail(err, GPUL_EINVAL, 0, "%d is not an element type", (int)dtype);
 	if (peer < 0 || peer >= c->n_ranks)
 		return gpul_fail(err, GPUL_EINVAL, 0, "rank %d does not exist: the communicator has ranks 0 to %d", peer,
 				 c->n_ranks - 1);
+	if (count > SIZE_MAX / 2 / element_bytes)
+		return gpul_fail(err, GPUL_EINVAL, 0, "%zu elements of %zu bytes exceed the address space", count, element_bytes);
+	if (count == 0)
+		return GPUL_OK;
+	if (at == 0 || at % element_bytes)
+		return gpul_fail(err, GPUL_EINVAL, 0, "the %s buffer at 0x%llx is NULL or not aligned to the element's %zu bytes", what,
+				 (unsigned long long)at, element_bytes);
 	if (t->n == GPUL_COMM_MAX_P2P)
 		return gpul_fail(err, GPUL_EINVAL, 0, "a group has at most %d sends and receives", GPUL_COMM_MAX_P2P);
 	if (t->n > 0 && c->group_stream != stream)
 		return gpul_fail(err, GPUL_EINVAL, 0, "the calls of a group use different streams");
+	item.bytes = count * element_bytes;
 	item.window = gpul_comm_window_of(c, at, item.bytes, &item.offset);
 	t->items[t->n++] = item;
-	c->group_stream = stream;
-	return c->in_group ? GPUL_OK : launch_transfers(c, t, stream, err);
+	if (c->in_group) {
+		c->group_stream = stream;
+		return GPUL_OK;
+	}
+	return launch_group(c, t, stream, err);
 }
 
 gpul_status gpul_comm_send(gpul_comm *c, CUdeviceptr send, size_t count, gpul_comm_dtype dtype, int peer, CUstream stream,
@@ -78,5 +169,5 @@ gpul_status gpul_comm_group_end(gpul_comm *c, gpul_error *err)
 	if (!c->in_group)
 		return gpul_fail(err, GPUL_EINVAL, 0, "no group has begun");
 	c->in_group = false;
-	return c->group.n ? launch_transfers(c, &c->group, c->group_stream, err) : GPUL_OK;
+	return launch_group(c, &c->group, c->group_stream, err);
 }

@@ -20,6 +20,10 @@ EMBED(direct_allreduce);
 EMBED(direct_reducescatter);
 EMBED(direct_allgather);
 EMBED(direct_broadcast);
+EMBED(ring_allreduce);
+EMBED(ring_reducescatter);
+EMBED(ring_allgather);
+EMBED(ring_broadcast);
 
 #define FILE_OF(name) { #name ".ptx", gpul_comm_ptx_##name, gpul_comm_ptx_##name##_end }
 
@@ -34,6 +38,10 @@ enum {
 	FILE_DIRECT_REDUCESCATTER,
 	FILE_DIRECT_ALLGATHER,
 	FILE_DIRECT_BROADCAST,
+	FILE_RING_ALLREDUCE,
+	FILE_RING_REDUCESCATTER,
+	FILE_RING_ALLGATHER,
+	FILE_RING_BROADCAST,
 };
 static const struct ptx_file {
 	const char *name, *begin, *end;
@@ -48,8 +56,18 @@ static const struct ptx_file {
 	[FILE_DIRECT_REDUCESCATTER] = FILE_OF(direct_reducescatter),
 	[FILE_DIRECT_ALLGATHER] = FILE_OF(direct_allgather),
 	[FILE_DIRECT_BROADCAST] = FILE_OF(direct_broadcast),
+	[FILE_RING_ALLREDUCE] = FILE_OF(ring_allreduce),
+	[FILE_RING_REDUCESCATTER] = FILE_OF(ring_reducescatter),
+	[FILE_RING_ALLGATHER] = FILE_OF(ring_allgather),
+	[FILE_RING_BROADCAST] = FILE_OF(ring_broadcast),
 };
 _Static_assert(sizeof files / sizeof *files <= GPUL_COMM_MAX_FILES, "room in struct gpul_comm");
+
+/* The kernels of a ring. */
+#define EACH_PROTO(id, file, name, call)                                         \
+	[id] = { file, name "_ll", call, GPUL_COMM_RING, GPUL_COMM_LL },         \
+	[id + 1] = { file, name "_ll128", call, GPUL_COMM_RING, GPUL_COMM_LL128 }, \
+	[id + 2] = { file, name "_simple", call, GPUL_COMM_RING, GPUL_COMM_SIMPLE }
 
 static const struct kernel_source {
 	int file;
@@ -77,6 +95,10 @@ static const struct kernel_source {
 		GPUL_COMM_SIMPLE },
 	[KERNEL_DIRECT_BROADCAST] = { FILE_DIRECT_BROADCAST, "gpul_comm_direct_broadcast", GPUL_COMM_BROADCAST, GPUL_COMM_DIRECT,
 		GPUL_COMM_SIMPLE },
+	EACH_PROTO(KERNEL_RING_ALLREDUCE, FILE_RING_ALLREDUCE, "gpul_comm_ring_allreduce", GPUL_COMM_ALLREDUCE),
+	EACH_PROTO(KERNEL_RING_REDUCESCATTER, FILE_RING_REDUCESCATTER, "gpul_comm_ring_reducescatter", GPUL_COMM_REDUCESCATTER),
+	EACH_PROTO(KERNEL_RING_ALLGATHER, FILE_RING_ALLGATHER, "gpul_comm_ring_allgather", GPUL_COMM_ALLGATHER),
+	EACH_PROTO(KERNEL_RING_BROADCAST, FILE_RING_BROADCAST, "gpul_comm_ring_broadcast", GPUL_COMM_BROADCAST),
 };
 
 enum kernel_id gpul_comm_kernel_of(gpul_comm_call call, gpul_comm_algo algo, gpul_comm_proto proto)

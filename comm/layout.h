@@ -7,7 +7,7 @@
  *     outbox of S for R, in S's arena                      inbox of R from S, in R's arena
  *    ┌───────────────────────────────┐                    ┌───────────────────────────────────────────────┐
  *    │ head    steps that R has read │ <── R writes       │ tail    steps that S has written              │ <── S writes
- *    │ offers  one for each slot     │ <── R writes       │ entries {mode, size, offset}, one for each slot│ <── S writes
+ *    │ offers  R's buffer, or none   │ <── R writes       │ entries {mode, size, offset}, one for each slot│ <── S writes
  *    └───────────────────────────────┘                    │ data    GPUL_COMM_STEPS slots, for Simple      │ <── S writes
  *                                                         │ ll      the same for LL                        │ <── S writes
  *                                                         │ ll128   the same for LL128                     │ <── S writes
@@ -48,9 +48,9 @@ enum {
 /* What is in a slot, or where its data is instead. */
 typedef struct gpul_comm_slot {
 	uint16_t mode;                /* gpul_comm_slot_mode */
-	uint16_t window;              /* DIRECT: the window of the receiver's buffer */
+	uint16_t window;              /* of an offer: the window of the receiver's buffer */
 	uint32_t size;                /* bytes of data in this step */
-	uint64_t offset;              /* DATA: of this step's data in the message; DIRECT: of the buffer in its window */
+	uint64_t offset;              /* of an offer: of the buffer in its window; of an entry: the call's signature */
 } gpul_comm_slot;
 
 enum gpul_comm_slot_mode {
@@ -68,7 +68,7 @@ typedef struct gpul_comm_inbox {
 typedef struct gpul_comm_outbox {
 	uint64_t head;
 	uint64_t unused[15];
-	uint64_t offered;             /* number of offers that R has made */
+	uint64_t offered;             /* 1 + the first step of the call that R's last offer is for */
 	uint64_t unused2[15];
 	gpul_comm_slot offers[GPUL_COMM_STEPS];
 } gpul_comm_outbox;
@@ -78,7 +78,7 @@ typedef struct gpul_comm_ll {
 	uint32_t data, flag;
 } gpul_comm_ll;
 
-/* Three pairs of words, each with 8 bytes of data:
+/* Three pairs of words, each with 8 bytes of data.  The first is the signature of the call (of a send: dtype and op 0, count bytes):
  *
  *     63                24 23    16 15     8 7     4 3     0       63                    8 7       0
  *    ┌────────────────────┬────────┬────────┬───────┬───────┐     ┌───────────────────────┬─────────┐
@@ -197,16 +197,22 @@ typedef struct gpul_comm_work {
 	uint32_t element_bytes;
 } gpul_comm_work;
 
-/* One send or receive of a group.  Blocks first_block ... share it; block first_block + i uses the channel for block i. */
+/* One send or receive of a group.  Blocks first_block ... share it; block first_block + i uses the channel for block i.  Transfers
+ * of one rank and direction have the same first_block, and run one after another. */
 typedef struct gpul_comm_transfer {
 	uint64_t at, bytes;
-	uint64_t offset;              /* of at in its window */
+	uint64_t offset;              /* of at in its window; COPY: the address to copy to */
 	uint32_t window;              /* 0: none */
 	int32_t peer;
-	uint16_t sends;               /* 1: send, 0: receive */
-	uint16_t n_blocks;            /* the same on both sides, because it is computed from bytes */
+	uint8_t kind;                 /* gpul_comm_transfer_kind */
+	uint8_t proto;                /* gpul_comm_proto: the same on both sides, like n_blocks, because it depends on bytes only */
+	uint16_t n_blocks;
 	uint32_t first_block;
 } gpul_comm_transfer;
+
+enum gpul_comm_transfer_kind {
+	GPUL_COMM_TRANSFER_RECV, GPUL_COMM_TRANSFER_SEND, GPUL_COMM_TRANSFER_COPY  /* within this rank */
+};
 
 typedef struct gpul_comm_transfers {
 	uint32_t n;

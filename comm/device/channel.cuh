@@ -1,11 +1,11 @@
 /* channel.cuh — the two ends of a channel (layout.h), as one block of threads uses them.
  *
  *     sender                                   receiver
- *     wait_credit: step - head < STEPS          wait_data: step < tail
- *     all threads write the slot                all threads read the slot
- *     post: barrier, fence, tail = step + 1     free: barrier, fence, head = step + 1
+ *     waits for a credit: step - head < STEPS  waits for data: step < tail
+ *     all threads write the slot               all threads read the slot
+ *     posts: barrier, fence, tail = step + 1   frees: barrier, fence, head = step + 1
  *
- * All functions are called by all threads of the block.  Those that return bool return the same to all: true, leave. */
+ * That is the protocol Simple; in LL and LL128, flags in the data take the place of the tail (prims_ll.cuh). */
 #ifndef GPULOAD_COMM_DEVICE_CHANNEL_CUH
 #define GPULOAD_COMM_DEVICE_CHANNEL_CUH
 
@@ -57,71 +57,11 @@ static __device__ __forceinline__ gpul_comm_end gpul_channel_from(const gpul_com
 	return end;
 }
 
-/* Keep the number of steps for the next kernel; after the last step of this one. */
-static __device__ __forceinline__ void gpul_channel_save(const gpul_comm_end *end)
-{
-	if (threadIdx.x == 0)
-		*end->saved = end->step;
-}
-
+/* The data of a slot, Simple. */
 static __device__ __forceinline__ unsigned char *gpul_channel_data(const gpul_comm_end *end)
 {
 	return (unsigned char *)end->inbox + end->comm->sizes.data_at +
 	       end->step % GPUL_COMM_STEPS * end->comm->sizes.slot_bytes;
-}
-
-static __device__ __forceinline__ bool gpul_channel_wait_credit(const gpul_comm_end *end)
-{
-	bool leave = false;
-
-	if (threadIdx.x == 0) {
-		gpul_comm_spin spin = gpul_comm_spin_for(end->comm, GPUL_COMM_WAITED_FOR_CREDIT, end->peer, end->step);
-
-		while (end->step - gpul_load_acquire(&end->outbox->head) >= GPUL_COMM_STEPS &&
-		       !(leave = gpul_comm_give_up(&spin)))
-			;
-	}
-	return gpul_comm_any_leaves(leave);
-}
-
-static __device__ __forceinline__ bool gpul_channel_wait_data(const gpul_comm_end *end)
-{
-	bool leave = false;
-
-	if (threadIdx.x == 0) {
-		gpul_comm_spin spin = gpul_comm_spin_for(end->comm, GPUL_COMM_WAITED_FOR_DATA, end->peer, end->step);
-
-		while (gpul_load_acquire(&end->inbox->tail) <= end->step && !(leave = gpul_comm_give_up(&spin)))
-			;
-	}
-	return gpul_comm_any_leaves(leave);
-}
-
-/* The block has written the slot of this step: tell the receiver. */
-static __device__ __forceinline__ void gpul_channel_post(gpul_comm_end *end, uint32_t size, uint64_t offset)
-{
-	__syncthreads();
-	if (threadIdx.x == 0) {
-		gpul_comm_slot *entry = &end->inbox->entries[end->step % GPUL_COMM_STEPS];
-
-		entry->mode = GPUL_COMM_SLOT_DATA;
-		entry->size = size;
-		entry->offset = offset;
-		gpul_fence_sys();
-		gpul_store_relaxed(&end->inbox->tail, end->step + 1);
-	}
-	end->step++;
-}
-
-/* The block has read the slot of this step: the sender may use it again. */
-static __device__ __forceinline__ void gpul_channel_free(gpul_comm_end *end)
-{
-	__syncthreads();
-	if (threadIdx.x == 0) {
-		gpul_fence_sys();
-		gpul_store_relaxed(&end->outbox->head, end->step + 1);
-	}
-	end->step++;
 }
 
 #endif

@@ -77,21 +77,27 @@ static __device__ __forceinline__ bool gpul_comm_give_up(gpul_comm_spin *w)
 	return ++w->polls % GPUL_COMM_POLLS_PER_CHECK == 0 && gpul_comm_check(w);
 }
 
-/* A barrier of the block that tells all threads whether any of them leaves.  All threads decide alike, so no thread waits at a
- * barrier for one that has left. */
-static __device__ __forceinline__ bool gpul_comm_any_leaves(bool leave)
+/* A barrier of some warps of the block that tells all their threads whether any of them leaves.  All threads decide alike, so no
+ * thread waits at a barrier for one that has left.  Barrier 0 with all threads is that of __syncthreads(). */
+static __device__ __forceinline__ bool gpul_comm_any_leaves_of(uint32_t barrier, uint32_t n_threads, bool leave)
 {
 	uint32_t n_leaving;
 
+	__syncwarp();
 	asm volatile("{\n\t"
 		     ".reg .pred leaves;\n\t"
 		     "setp.ne.u32 leaves, %1, 0;\n\t"
-		     "bar.red.popc.u32 %0, 0, leaves;\n\t"
+		     "bar.red.popc.u32 %0, %2, %3, leaves;\n\t"
 		     "}"
 		     : "=r"(n_leaving)
-		     : "r"((uint32_t)leave)
+		     : "r"((uint32_t)leave), "r"(barrier), "r"(n_threads)
 		     : "memory");
 	return n_leaving != 0;
+}
+
+static __device__ __forceinline__ bool gpul_comm_any_leaves(bool leave)
+{
+	return gpul_comm_any_leaves_of(0, blockDim.x, leave);
 }
 
 #endif

@@ -1,0 +1,138 @@
+/* prims_ll.cuh — the protocol LL: each 4 bytes of data travel with a flag, in one 8-byte word.
+ *
+ *     a slot of step s:   first half                      second half
+ *     16-byte line i:    │ data 0 │ s+1 │ data 1 │ s+1 │ │ data 2 │ s+1 │ data 3 │ s+1 │     words 0 to 3 of pack i
+ *
+ * A word is written and read whole (PTX ISA, Memory Consistency Model), so data with the right flag is the data of this step: no
+ * fence, no counter, one trip over the link.  A vector of two words may arrive in two parts; both flags are checked.  The two
+ * halves keep the lines that neighbouring threads write side by side.  A flag is the low half of the step: a word that nobody
+ * wrote for exactly 2^32 steps of its slot would look new; this is not prevented.
+ *
+ * All threads are workers.  Each polls its own words, and sees credits for itself, so there is no barrier in a step.  Every
+ * GPUL_LL_FREE_STEPS steps the block frees the slots that it has read: a barrier, then a fence and `head` by one thread.  The
+ * sender therefore has at least GPUL_COMM_STEPS - GPUL_LL_FREE_STEPS + 1 = 5 slots.
+ *
+ * A thread that gives up remembers it, stops to wait and to store, and goes on to the next barrier, where all threads learn of it:
+ * a primitive returns true at such barriers only, and gpul_prims_close() is one. */
+#ifndef GPULOAD_COMM_DEVICE_PRIMS_LL_CUH
+#define GPULOAD_COMM_DEVICE_PRIMS_LL_CUH
+
+#include "comm/device/prims_state.cuh"
+
+enum { GPUL_LL_FREE_STEPS = 4 };
+
+/* Wait until this thread may write the slot of the next step, or gives up.  A slow thread may find `head` beyond its own step, when
+ * faster threads have written the whole message and the receiver has read it. */
+static __device__ __forceinline__ void gpul_flag_wait_credit(gpul_prims *p)
+{
+	if (p->leave || p->to.step < p->credits + GPUL_COMM_STEPS)
+		return;
+	gpul_comm_spin spin = gpul_comm_spin_for(p->comm, GPUL_COMM_WAITED_FOR_CREDIT, p->to.peer, p->to.step);
+
+	while (p->to.step >= (p->credits = gpul_load_acquire(&p->to.outbox->head)) + GPUL_COMM_STEPS &&
+	       !(p->leave = gpul_comm_give_up(&spin)))
+		;
+}
+
+/* The block has read one more slot.  True: leave. */
+static __device__ __forceinline__ bool gpul_flag_free(gpul_prims *p)
+{
+	const uint64_t n_read = ++p->from.step;
+
+	if (n_read % GPUL_LL_FREE_STEPS != 0)
+		return false;
+	if (gpul_comm_any_leaves(p->leave))
+		return true;
+	if (threadIdx.x == 0) {
+		gpul_fence_sys();
+		gpul_store_relaxed(&p->from.outbox->head, n_read);
+	}
+	return false;
+}
+
+/* Load a line, and whether both its words have the flag. */
+static __device__ __forceinline__ bool gpul_ll_load(const unsigned char *line, uint32_t flag, uint64_t *data)
+{
+	uint64_t a, b;
+
+	gpul_load_words(line, &a, &b);
+	*data = (uint32_t)a | b << 32;
+	return (uint32_t)(a >> 32) == flag && (uint32_t)(b >> 32) == flag;
+}
+
+static __device__ __forceinline__ void gpul_ll_store(unsigned char *line, uint32_t flag, uint32_t first, uint32_t second)
+{
+	gpul_store_words(line, (uint64_t)flag << 32 | first, (uint64_t)flag << 32 | second);
+}
+
+/* Pack i of the slot of the next step. */
+static __device__ __forceinline__ uint4 gpul_ll_wait_pack(gpul_prims *p, const unsigned char *slot, uint32_t i)
+{
+	const unsigned char *first = slot + i * 16, *second = first + p->comm->sizes.ll_bytes / 2;
+	const uint32_t flag = (uint32_t)p->from.step + 1;
+	uint64_t low, high;
+	bool ready = gpul_ll_load(first, flag, &low) & gpul_ll_load(second, flag, &high);
+
+	if (!ready && !p->leave) {
+		gpul_comm_spin spin = gpul_comm_spin_for(p->comm, GPUL_COMM_WAITED_FOR_DATA, p->from.peer, p->from.step);
+
+		do
+			ready = gpul_ll_load(first, flag, &low) & gpul_ll_load(second, flag, &high);
+		while (!ready && !(p->leave = gpul_comm_give_up(&spin)));
+	}
+	return make_uint4((uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high, (uint32_t)(high >> 32));
+}
+
+static __device__ __forceinline__ void gpul_ll_store_pack(const gpul_prims *p, unsigned char *slot, uint32_t i, uint4 pack)
+{
+	unsigned char *first = slot + i * 16, *second = first + p->comm->sizes.ll_bytes / 2;
+	const uint32_t flag = (uint32_t)p->to.step + 1;
+
+	gpul_ll_store(first, flag, pack.x, pack.y);
+	gpul_ll_store(second, flag, pack.z, pack.w);
+}
+
+static __device__ __forceinline__ unsigned char *gpul_ll_slot(const gpul_comm_end *end)
+{
+	const gpul_comm_sizes *s = &end->comm->sizes;
+
+	return (unsigned char *)end->inbox + s->ll_at + end->step % GPUL_COMM_STEPS * s->ll_bytes;
+}
+
+template <int HOW>
+static __device__ __forceinline__ bool gpul_pass_ll(gpul_prims *p, const unsigned char *src, unsigned char *dst, uint64_t n_bytes)
+{
+	const uint32_t slot_bytes = p->comm->sizes.ll_bytes / 2;
+
+	for (uint64_t at = 0; at < n_bytes; at += slot_bytes) {
+		const uint32_t n = (uint32_t)min((uint64_t)slot_bytes, n_bytes - at);
+		const unsigned char *in = HOW & GPUL_RECV ? gpul_ll_slot(&p->from) : NULL;
+		unsigned char *out = HOW & GPUL_SEND ? gpul_ll_slot(&p->to) : NULL;
+
+		if (HOW & GPUL_SEND)
+			gpul_flag_wait_credit(p);
+		for (uint32_t i = threadIdx.x; i * GPUL_PACK_BYTES < n && !p->leave; i += blockDim.x) {
+			uint4 own = {}, received = {};
+
+			if (HOW & GPUL_SRC)
+				own = gpul_load_pack(src + at, i, n);
+			if (HOW & GPUL_RECV)
+				received = gpul_ll_wait_pack(p, in, i);
+			if (p->leave)
+				break;
+			const uint4 pack = gpul_combine<HOW>(p, received, own);
+
+			if (HOW & GPUL_SEND)
+				gpul_ll_store_pack(p, out, i, pack);
+			if (HOW & GPUL_DST)
+				gpul_store_pack(dst + at, i, n, pack);
+		}
+		if (HOW & GPUL_SEND)
+			p->to.step++;
+		if (HOW & GPUL_RECV && gpul_flag_free(p))
+			return true;
+	}
+	return false;
+}
+
+#endif

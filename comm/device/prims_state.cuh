@@ -1,0 +1,141 @@
+/* prims_state.cuh — what the primitives of all protocols share: the two ends that a block uses, and the part of the data. */
+#ifndef GPULOAD_COMM_DEVICE_PRIMS_STATE_CUH
+#define GPULOAD_COMM_DEVICE_PRIMS_STATE_CUH
+
+#include "comm/device/channel.cuh"
+#include "comm/device/desk.cuh"
+#include "comm/device/reduce.cuh"
+
+/* What a primitive does: prims.cuh. */
+enum {
+	GPUL_RECV = 1, GPUL_SRC = 2, GPUL_SEND = 4, GPUL_DST = 8,
+	GPUL_FINISH = 16,  /* after the operation: the division of AVG */
+	GPUL_DIRECT_IN = 32, GPUL_DIRECT_OUT = 64,  /* the side of `from`, of `to` */
+};
+
+struct gpul_prims {
+	const gpul_comm_view *comm;
+	gpul_comm_end from, to;      /* peer < 0: none */
+	uint32_t dtype, op;
+	uint64_t signature;          /* of the call: the receiver compares it with the sender's */
+	uint64_t first_sent, first_received;  /* steps at the call's begin */
+	uint64_t credits;            /* LL, LL128: the head that this thread has seen */
+	unsigned char *direct_to;    /* the receiver's output, or NULL; known after the first direct send */
+	bool knows_direct_to;
+	bool direct_from;            /* this rank has offered its output */
+	bool leave;                  /* LL, LL128: this thread has given up */
+};
+
+/* received OP own, as far as the primitive has them, finished if it is the last operation. */
+template <int HOW>
+static __device__ __forceinline__ uint4 gpul_combine(const gpul_prims *p, uint4 received, uint4 own)
+{
+	uint4 pack = own;
+
+	if (HOW & GPUL_RECV)
+		pack = HOW & GPUL_SRC ? gpul_reduce(received, own, p->dtype, p->op) : received;
+	if (HOW & GPUL_FINISH && p->op == GPUL_COMM_AVG)
+		pack = gpul_finish(pack, p->dtype, p->op, p->comm->sizes.n_ranks);
+	return pack;
+}
+
+/* The part of n_bytes that block i of n handles: consecutive parts, all but the last multiples of unit. */
+struct gpul_part {
+	uint64_t begin, end;
+};
+
+static __device__ __forceinline__ gpul_part gpul_part_of(uint64_t n_bytes, uint32_t i, uint32_t n, uint32_t unit)
+{
+	const uint64_t n_units = (n_bytes + unit - 1) / unit;
+	const uint64_t part_bytes = (n_units + n - 1) / n * unit;
+	gpul_part part;
+
+	part.begin = min(n_bytes, i * part_bytes);
+	part.end = min(n_bytes, part.begin + part_bytes);
+	return part;
+}
+
+/* Tell the sender where its direct forms may write: in the window's memory, or, window 0, nowhere.  One thread calls it.
+ *
+ *     offers[0]: {mode, window, offset of the output in the window}   offers[1]: {signature of the call}   offered: first step + 1
+ *
+ * The sender reads an offer before the call's first direct step, and the receiver makes the next one after the call's last step,
+ * so one place suffices. */
+static __device__ __forceinline__ void gpul_prims_offer(const gpul_prims *p, uint32_t window, uint64_t offset)
+{
+	gpul_comm_outbox *outbox = p->from.outbox;
+
+	outbox->offers[0].mode = window != 0 ? GPUL_COMM_SLOT_DIRECT : GPUL_COMM_SLOT_DATA;
+	outbox->offers[0].window = (uint16_t)window;
+	outbox->offers[0].offset = offset;
+	outbox->offers[1].offset = p->signature;
+	gpul_fence_sys();
+	gpul_store_relaxed(&outbox->offered, p->from.step + 1);
+}
+
+/* Report that the other rank has made another call, or the same send with another size. */
+static __device__ __noinline__ void gpul_prims_tell_other(const gpul_prims *p, int peer, uint64_t step, uint64_t found)
+{
+	const uint32_t call = (1u << GPUL_COMM_SIGNATURE_DTYPE) - 1;
+
+	if ((p->signature & call) == GPUL_COMM_SENDRECV && (found & call) == GPUL_COMM_SENDRECV)
+		gpul_comm_tell(p->comm, GPUL_COMM_OTHER_SIZE, peer, step, p->signature >> GPUL_COMM_SIGNATURE_COUNT,
+			       found >> GPUL_COMM_SIGNATURE_COUNT);
+	else
+		gpul_comm_tell(p->comm, GPUL_COMM_OTHER_CALL, peer, step, p->signature, found);
+}
+
+/* Begin the steps of a call on a block's channels.
+ *
+ * from, to: ranks, or -1.  signature: of the call (layout.h); an operation or type for reductions is set by the caller. */
+template <int PROTO>
+static __device__ void gpul_prims_open(gpul_prims *p, const gpul_comm_view *comm, uint32_t block, int from, int to,
+				       uint64_t signature)
+{
+	p->comm = comm;
+	p->from.peer = p->to.peer = -1;
+	if (from >= 0)
+		p->from = gpul_channel_from(comm, from, block);
+	if (to >= 0)
+		p->to = gpul_channel_to(comm, to, block);
+	p->dtype = p->op = 0;
+	p->signature = signature;
+	p->first_sent = to >= 0 ? p->to.step : 0;
+	p->first_received = from >= 0 ? p->from.step : 0;
+	p->credits = 0;
+	p->direct_to = NULL;
+	p->knows_direct_to = PROTO != GPUL_COMM_SIMPLE || !comm->direct;
+	p->direct_from = false;
+	p->leave = false;
+}
+
+/* Offer the output buffer, in a call that has direct forms: at offset of window; 0: in no window, data comes through slots.  The
+ * call must receive at least one message that is not empty. */
+template <int PROTO> static __device__ void gpul_prims_receive_at(gpul_prims *p, uint32_t window, uint64_t offset)
+{
+	if (PROTO != GPUL_COMM_SIMPLE || !p->comm->direct || p->from.peer < 0)
+		return;
+	if (window != 0 && p->comm->windows[window][p->from.peer] == 0)
+		window = 0;
+	p->direct_from = window != 0;
+	if (threadIdx.x == blockDim.x - 1)
+		gpul_prims_offer(p, window, offset);
+}
+
+/* End the steps of a call: keep their number, when all threads have read the old one (LL has no barrier before this one), for the
+ * next call, which may be in the same kernel.  True: leave. */
+static __device__ bool gpul_prims_close(gpul_prims *p)
+{
+	if (gpul_comm_any_leaves(p->leave))
+		return true;
+	if (threadIdx.x == 0) {
+		if (p->from.peer >= 0)
+			*p->from.saved = p->from.step;
+		if (p->to.peer >= 0)
+			*p->to.saved = p->to.step;
+	}
+	__syncthreads();
+	return false;
+}
+
+#endif

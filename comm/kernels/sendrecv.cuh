@@ -1,0 +1,100 @@
+/* sendrecv.cuh — the sends and receives of a group, all at once.
+ *
+ *     transfer 0: send to 1     blocks 0 to 3     ── channels 0 to 3 ──>  rank 1
+ *     transfer 1: send to 1     blocks 0 and 1    ── channels 0, 1 ────>  rank 1, after transfer 0
+ *     transfer 2: receive of 1  blocks 4 to 7     <── channels 0 to 3 ──  rank 1
+ *     transfer 3: to itself     block 8           a copy
+ *
+ * Sends and receives, and the transfers of different ranks, have blocks of their own, so a send that waits for a credit does not
+ * hold up a receive: two ranks that send to each other in one group cannot wait for each other for ever.
+ *
+ * The receiver compares the size of the message with its own: in Simple, by the entry of the first slot; in LL and LL128, by a
+ * pack that goes ahead of the message. */
+#ifndef GPULOAD_COMM_KERNELS_SENDRECV_CUH
+#define GPULOAD_COMM_KERNELS_SENDRECV_CUH
+
+#include "comm/device/prims.cuh"
+
+/* Copy within a rank, by all threads of the block. */
+static __device__ void gpul_copy(unsigned char *to, const unsigned char *from, uint64_t n_bytes)
+{
+	for (uint64_t i = threadIdx.x; i * GPUL_PACK_BYTES < n_bytes; i += blockDim.x)
+		gpul_store_pack(to, i, n_bytes, gpul_load_pack(from, i, n_bytes));
+}
+
+/* The type is not known here. */
+static __device__ __forceinline__ uint64_t gpul_transfer_signature(const gpul_comm_transfer *t)
+{
+	return t->bytes << GPUL_COMM_SIGNATURE_COUNT | GPUL_COMM_SENDRECV;
+}
+
+template <int PROTO>
+static __device__ bool gpul_send_part(const gpul_comm_view *comm, const gpul_comm_transfer *t, uint32_t block, gpul_part part)
+{
+	const uint64_t head[2] = { gpul_transfer_signature(t), 0 };
+	gpul_prims p;
+
+	gpul_prims_open<PROTO>(&p, comm, block, -1, t->peer, head[0]);
+	if (PROTO != GPUL_COMM_SIMPLE)
+		(void)gpul_send<PROTO>(&p, (const unsigned char *)head, sizeof head);  /* never true */
+	return gpul_direct_send<PROTO>(&p, (const unsigned char *)t->at + part.begin, part.end - part.begin, part.begin) ||
+	       gpul_prims_close(&p);
+}
+
+template <int PROTO>
+static __device__ bool gpul_receive_part(const gpul_comm_view *comm, const gpul_comm_transfer *t, uint32_t block, gpul_part part)
+{
+	uint64_t head[2] = { gpul_transfer_signature(t), 0 };
+	gpul_prims p;
+
+	gpul_prims_open<PROTO>(&p, comm, block, t->peer, -1, head[0]);
+	gpul_prims_receive_at<PROTO>(&p, t->window, t->offset);
+	if (PROTO != GPUL_COMM_SIMPLE) {  /* thread 0 gets it; the others find what they expect */
+		if (gpul_recv<PROTO>(&p, (unsigned char *)head, sizeof head))
+			return true;
+		if (head[0] != p.signature && !p.leave) {
+			gpul_prims_tell_other(&p, t->peer, p.first_received, head[0]);
+			p.leave = true;
+		}
+		if (PROTO == GPUL_COMM_LL128)
+			p.leave = __any_sync(~0u, p.leave);
+	}
+	return gpul_direct_recv<PROTO>(&p, (unsigned char *)t->at + part.begin, part.end - part.begin) || gpul_prims_close(&p);
+}
+
+template <int PROTO>
+static __device__ bool gpul_transfer_part(const gpul_comm_view *comm, const gpul_comm_transfer *t, uint32_t block, gpul_part part)
+{
+	return t->kind == GPUL_COMM_TRANSFER_SEND ? gpul_send_part<PROTO>(comm, t, block, part)
+					 : gpul_receive_part<PROTO>(comm, t, block, part);
+}
+
+/* The transfers of this block, in their order.  True: leave. */
+static __device__ bool gpul_sendrecv(const gpul_comm_view *comm, const gpul_comm_transfers *transfers)
+{
+	bool leave = false;
+
+	for (uint32_t i = 0; i < transfers->n && !leave; i++) {
+		const gpul_comm_transfer *t = &transfers->items[i];
+		const uint32_t block = blockIdx.x - t->first_block;
+
+		if (blockIdx.x < t->first_block || block >= t->n_blocks)
+			continue;
+		const gpul_part part = gpul_part_of(t->bytes, block, t->n_blocks, GPUL_COMM_LINE_BYTES);
+
+		if (part.begin == part.end)
+			continue;
+		if (t->kind == GPUL_COMM_TRANSFER_COPY)
+			gpul_copy((unsigned char *)t->offset + part.begin, (const unsigned char *)t->at + part.begin,
+				  part.end - part.begin);
+		else if (t->proto == GPUL_COMM_LL)
+			leave = gpul_transfer_part<GPUL_COMM_LL>(comm, t, block, part);
+		else if (t->proto == GPUL_COMM_LL128)
+			leave = gpul_transfer_part<GPUL_COMM_LL128>(comm, t, block, part);
+		else
+			leave = gpul_transfer_part<GPUL_COMM_SIMPLE>(comm, t, block, part);
+	}
+	return leave;
+}
+
+#endif

@@ -1,0 +1,187 @@
+/* comm_random.c — random calls of comm.h, by ranks that are processes; every result is checked.
+ *
+ *     comm_random [--seed S] [--first K] [--cases N] [--ranks MIN:MAX] [--bytes MAX]
+ *                 [--call NAME] [--algo NAME] [--proto NAME] [--transport NAME]
+ *
+ * Case K of seed S is always the same: size, offsets, type, operation, ranks, protocol, algorithm, transport, in place.  The
+ * BATCH_CASES cases from a multiple of BATCH_CASES on share one communicator.  A failure prints the commands that run the case
+ * alone, and with the cases before it. */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/comm/soak/soak.h"
+
+enum { BATCH_TIMEOUT_S = 300 };
+
+struct shared {
+	uint64_t hashes[BATCH_CASES][MAX_SOAK_RANKS];
+};
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Wait for the ranks' processes.  After the first failure, or too long a time, the others get some seconds to end. */
+static bool wait_for_ranks(const pid_t *pids, int n)
+{
+	double deadline = seconds() + BATCH_TIMEOUT_S;
+	bool ended[MAX_SOAK_RANKS] = { false }, good = true;
+
+	for (int left = n; left > 0;) {
+		for (int r = 0; r < n; r++) {
+			int status;
+
+			if (ended[r] || waitpid(pids[r], &status, WNOHANG) != pids[r])
+				continue;
+			ended[r] = true;
+			left--;
+			if (status != 0 && good) {
+				good = false;
+				deadline = seconds() + 5;
+				if (WIFSIGNALED(status))
+					(void)fprintf(stderr, "rank %d ended by signal %d\n", r, WTERMSIG(status));
+			}
+		}
+		for (int r = 0; r < n && seconds() > deadline; r++)
+			if (!ended[r]) {
+				good = false;
+				(void)kill(pids[r], SIGKILL);
+			}
+		(void)nanosleep(&(struct timespec){ .tv_nsec = 1000 * 1000 }, NULL);
+	}
+	return good;
+}
+
+/* All ranks must have the same bits.  Prints the first case in which they differ. */
+static bool hashes_agree(const struct shared *s, const struct batch *b, unsigned long first, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		for (int r = 1; r < b->n_ranks; r++)
+			if (s->hashes[i][r] != s->hashes[i][0]) {
+				(void)fprintf(stderr, "case %lu: ranks 0 and %d have other bits\n", first + i, r);
+				return false;
+			}
+	return true;
+}
+
+static bool run_batch(const struct limits *limits, unsigned long first, unsigned n)
+{
+	gpul_comm_job job = { .source = "test" };
+	struct shared *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t pids[MAX_SOAK_RANKS];
+	struct batch b;
+	bool good;
+
+	if (shared == MAP_FAILED)
+		abort();
+	make_batch(limits, first / BATCH_CASES, &b);
+	job.size = b.n_ranks;
+	(void)snprintf(job.name, sizeof job.name, "random-%d-%lu", (int)getpid(), first);
+	for (job.rank = 0; job.rank < b.n_ranks; job.rank++) {
+		pids[job.rank] = fork();
+		if (pids[job.rank] < 0)
+			abort();
+		if (pids[job.rank] == 0)
+			_exit(play_batch(limits, &b, &job, first, n, shared->hashes));
+	}
+	good = wait_for_ranks(pids, b.n_ranks) && hashes_agree(shared, &b, first, n);
+	(void)munmap(shared, sizeof *shared);
+	return good;
+}
+
+static int find_name(const char *text, const char *(*name)(int), int n)
+{
+	for (int i = 0; i < n; i++)
+		if (strcmp(text, name(i)) == 0)
+			return i;
+	(void)fprintf(stderr, "comm_random: unknown name '%s'\n", text);
+	exit(2);
+}
+
+static const char *call_name(int i) { return gpul_comm_call_name((gpul_comm_call)i); }
+static const char *algo_name(int i) { return gpul_comm_algo_name((gpul_comm_algo)i); }
+static const char *proto_name(int i) { return gpul_comm_proto_name((gpul_comm_proto)i); }
+static const char *transport_name(int i) { return gpul_comm_transport_name((gpul_comm_transport)i); }
+
+static void parse_ranks(const char *text, struct limits *limits)
+{
+	char after;
+
+	if (sscanf(text, "%d:%d%c", &limits->min_ranks, &limits->max_ranks, &after) != 2 || limits->min_ranks < 1 ||
+	    limits->max_ranks < limits->min_ranks || limits->max_ranks > MAX_SOAK_RANKS) {
+		(void)fprintf(stderr, "comm_random: --ranks %s: wanted MIN:MAX, from 1 to %d\n", text, MAX_SOAK_RANKS);
+		exit(2);
+	}
+}
+
+static void parse(int argc, char **argv, struct limits *limits, unsigned long *first, unsigned long *n_cases)
+{
+	static const struct option options[] = {
+		{ "seed", 1, NULL, 's' }, { "first", 1, NULL, 'f' }, { "cases", 1, NULL, 'n' }, { "ranks", 1, NULL, 'r' },
+		{ "bytes", 1, NULL, 'b' }, { "call", 1, NULL, 'c' }, { "algo", 1, NULL, 'a' }, { "proto", 1, NULL, 'p' },
+		{ "transport", 1, NULL, 't' }, { NULL, 0, NULL, 0 },
+	};
+
+	for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;)
+		switch (o) {
+		case 's': limits->seed = strtoull(optarg, NULL, 10); break;
+		case 'f': *first = strtoul(optarg, NULL, 10); break;
+		case 'n': *n_cases = strtoul(optarg, NULL, 10); break;
+		case 'r': parse_ranks(optarg, limits); break;
+		case 'b': limits->max_bytes = strtoull(optarg, NULL, 10); break;
+		case 'c': limits->call = find_name(optarg, call_name, GPUL_COMM_N_CALLS); break;
+		case 'a': limits->algo = find_name(optarg, algo_name, GPUL_COMM_N_ALGOS); break;
+		case 'p': limits->proto = find_name(optarg, proto_name, GPUL_COMM_N_PROTOS); break;
+		case 't': limits->transport = find_name(optarg, transport_name, GPUL_COMM_N_TRANSPORTS); break;
+		default: exit(2);
+		}
+}
+
+/* The options of this run that the case depends on. */
+static void print_replay(int argc, char **argv, unsigned long first, unsigned long n)
+{
+	(void)fprintf(stderr, "  %s", argv[0]);
+	for (int i = 1; i < argc; i++)
+		if (strncmp(argv[i], "--first", 7) == 0 || strncmp(argv[i], "--cases", 7) == 0)
+			i += strchr(argv[i], '=') == NULL;
+		else
+			(void)fprintf(stderr, " %s", argv[i]);
+	(void)fprintf(stderr, " --first %lu --cases %lu\n", first, n);
+}
+
+int main(int argc, char **argv)
+{
+	struct limits limits = { .seed = 1, .min_ranks = 2, .max_ranks = MAX_SOAK_RANKS, .max_bytes = 96 << 10, .call = -1,
+				 .algo = -1, .proto = -1, .transport = -1 };
+	unsigned long first = 0, n_cases = 1000;
+	const double start = seconds();
+
+	parse(argc, argv, &limits, &first, &n_cases);
+	for (unsigned long at = first, end = first + n_cases; at < end;) {
+		const unsigned long next = (at / BATCH_CASES + 1) * BATCH_CASES, stop = next < end ? next : end;
+
+		if (!run_batch(&limits, at, (unsigned)(stop - at))) {
+			(void)fprintf(stderr, "the batch can be run again by\n");
+			print_replay(argc, argv, at, stop - at);
+			(void)fprintf(stderr, "and a case of it alone, by --first CASE --cases 1\n");
+			return 1;
+		}
+		at = stop;
+		if (isatty(2))
+			(void)fprintf(stderr, "\r%lu cases, %.0f s", at - first, seconds() - start);
+	}
+	(void)printf("%lu cases of seed %llu: 0 wrong, %.1f s\n", n_cases, (unsigned long long)limits.seed, seconds() - start);
+	return 0;
+}

@@ -1,0 +1,63 @@
+/* soak.h — random calls of comm.h: what a case is, and how a rank plays it. */
+#ifndef GPULOAD_TESTS_COMM_SOAK_SOAK_H
+#define GPULOAD_TESTS_COMM_SOAK_SOAK_H
+
+#include "comm/comm.h"
+
+enum { BATCH_CASES = 50, MAX_SOAK_RANKS = 8, MAX_MESSAGES = 12, GUARD_BYTES = 256, MAX_SHIFT = 17 };
+
+/* What the command line limits. */
+struct limits {
+	uint64_t seed;
+	int min_ranks, max_ranks;
+	size_t max_bytes;        /* of the larger buffer of a call */
+	int call, algo, proto, transport;  /* -1: any */
+};
+
+/* The communicator of BATCH_CASES cases. */
+struct batch {
+	int n_ranks;
+	gpul_comm_options options;
+};
+
+/* One message of a group, or of sends and receives one after another. */
+struct message {
+	int from, to;
+	size_t count;
+	size_t send_at, recv_at; /* elements from the start of the buffers */
+};
+
+struct random_case {
+	uint64_t seed;           /* of the data */
+	unsigned long number;
+	gpul_comm_call call;
+	gpul_comm_dtype dtype;
+	gpul_comm_op op;
+	gpul_comm_algo algo;
+	gpul_comm_proto proto;
+	size_t count;
+	int root;
+	bool in_place;
+	bool again;              /* make the same call twice, and compare the bits */
+	unsigned n_queued;       /* calls before the wait */
+	uint32_t send_in_window, recv_in_window;  /* a bit for each rank: memory of gpul_comm_alloc() */
+	size_t send_shift[MAX_SOAK_RANKS], recv_shift[MAX_SOAK_RANKS];  /* elements */
+	bool grouped;
+	unsigned n_messages;
+	struct message messages[MAX_MESSAGES];
+};
+
+void make_batch(const struct limits *limits, unsigned long number, struct batch *out);
+void make_case(const struct limits *limits, const struct batch *b, unsigned long number, struct random_case *out);
+/* Elements of the whole buffers of a rank. */
+size_t send_count(const struct random_case *k, int n_ranks);
+size_t recv_count(const struct random_case *k, int n_ranks);
+/* Describe a case in one line. */
+void describe_case(const struct random_case *k, const struct batch *b, char *out, size_t out_bytes);
+
+/* A rank of a batch: plays cases first ... first + n - 1 of it, and stores for each the hash of the result, if all ranks have
+ * the same.  Returns the exit status. */
+int play_batch(const struct limits *limits, const struct batch *b, const gpul_comm_job *job, unsigned long first, unsigned n,
+	       uint64_t (*hashes)[MAX_SOAK_RANKS]);
+
+#endif
