@@ -42,6 +42,7 @@ static bool warp_can_run(const struct warp_state *s)
 enum block_result gpul_block_run(struct block *b)
 {
 	b->polls = b->progressed = false;
+	b->n_yields = 0;
 	for (unsigned turn = 1;; turn++) {
 		bool ran = false, yielded = turn % TURNS == 0;
 
@@ -56,6 +57,7 @@ enum block_result gpul_block_run(struct block *b)
 			if (r == WARP_FAULT)
 				return BLOCK_FAULT;
 			yielded |= r == WARP_YIELDS;
+			b->n_yields += r == WARP_YIELDS;
 			b->progressed |= r != WARP_YIELDS;
 			s->done = r == WARP_DONE;
 			b->n_done += s->done;

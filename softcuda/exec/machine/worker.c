@@ -11,12 +11,14 @@
 
 #include "softcuda/exec/warp/warp_internal.h"
 
-/* IDLE_ROUNDS: rounds without progress before sched_yield().  Measured with IDLE_ROUNDS 64 and 4 on one core: a
- * FIFO push and its acknowledgement took 7.5 and 2.5 us with one block, 4.7 and 1.0 us with 16 blocks; on two
- * cores there was no difference.  PATIENCE: rounds without progress before another block is started.  SOON: the number
+/* IDLE_TURNS: turns of polling warps, in rounds without progress, before sched_yield().  Measured with 64 and 4 rounds on one
+ * core: a FIFO push and its acknowledgement took 7.5 and 2.5 us with one block, 4.7 and 1.0 us with 16 blocks; on two cores
+ * there was no difference.  Turns are counted, not rounds, because a round of many polling warps takes long: a hop in
+ * a ring of 8 processes on two cores (bench_ring), where the 512 threads of each block poll, took 1,090 us with 4 rounds and
+ * 120 us with 4 turns.  PATIENCE: rounds without progress before another block is started.  SOON: the number
  * of blocks up to which a worker starts another block in each round in which all of them poll; beyond, it starts blocks every
  * GROWTH_ROUNDS rounds only, because the blocks usually wait for the CPU, and a round of more blocks takes longer. */
-enum { IDLE_ROUNDS = 4, PATIENCE = 256, SOON = 256, GROWTH_ROUNDS = 64 };
+enum { IDLE_TURNS = 4, PATIENCE = 256, SOON = 256, GROWTH_ROUNDS = 64 };
 
 /* Remove a launch from the list; the caller holds the lock and a reference. */
 static void unlist_launch(gpul_exec_machine *m, gpul_exec_launch *l)
@@ -173,7 +175,10 @@ static void end_block(struct worker *k, unsigned n, bool faulted)
 }
 
 /* The result of one turn of every resident block.  waits: each of them polled and had no progress. */
-struct round { bool progressed, polls, waits; };
+struct round {
+	bool progressed, polls, waits;
+	unsigned n_yields;           /* of warps */
+};
 
 static enum block_result run_turn(struct worker *k, struct block *b)
 {
@@ -204,6 +209,7 @@ static struct round run_residents(struct worker *k)
 		if (r == BLOCK_YIELDS) {
 			round.progressed |= b->progressed;
 			round.polls |= b->polls;
+			round.n_yields += b->n_yields;
 			round.waits &= b->polls && !b->progressed;
 			n++;
 		} else {
@@ -288,8 +294,8 @@ void *gpul_worker_main(void *worker)
 			gpul_worker_check_stuck(k);
 		if (k->n_resident && start_more_blocks(k, &round, rounds))
 			continue;
-		idle = round.progressed ? 0 : idle + 1;
-		if (idle >= IDLE_ROUNDS) {
+		idle = round.progressed ? 0 : idle + round.n_yields;
+		if (idle >= IDLE_TURNS) {
 			sched_yield();
 			idle = 0;
 		}

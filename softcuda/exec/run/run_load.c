@@ -227,32 +227,48 @@ static inline void load_lane(struct warp *w, const struct insn *i, const opref *
 	NEXT_ACCESS(memory_order_acquire);
 }
 
+/* Load 16 bytes for each lane of order, from the last to the first, into n registers of type T. */
+#define LOAD_WHOLE(T, n)                                                                    \
+	do {                                                                                \
+		T *d[n], part[n];                                                           \
+		for (unsigned e = 0; e < (n); e++)                                          \
+			d[e] = opptr(w, list[e]);                                           \
+		for (unsigned k = n_lanes; k--;) {                                          \
+			vector16 v = *(const volatile vector16 *)(uintptr_t)x.each[order[k]]; \
+			NEXT_ACCESS(memory_order_acquire);                                  \
+			memcpy(part, &v, 16);                                               \
+			for (unsigned e = 0; e < (n); e++)                                  \
+				d[e][order[k]] = part[e];                                   \
+		}                                                                           \
+	} while (0)
+
 /* d is one register, or a list of i->n.  Higher addresses first: see NEXT_ACCESS. */
 HANDLER(LDO)
 {
 	struct warp_state *s = state_of(w);
-	unsigned bytes = load_bytes(i->e), n = i->n ? i->n : 1;
+	const unsigned bytes = load_bytes(i->e), n = i->n ? i->n : 1;
 	const opref *list = i->n ? OPLIST(w, i->d) : &i->d;
+	uint8_t order[LANES];
+	unsigned n_lanes;
 	struct access x;
 	enum shape shape;
 	bool ascend;
 
 	s->block->polls = true;
-	s->back_edges -= POLL_COST;
+	s->back_edges -= w->mask & (w->mask - 1) ? WARP_POLL_COST : POLL_COST;
 	shape = resolve(s, i, bytes * n, false, &x);
 	if (shape == SHAPE_FAULT)
 		return x.stop;
-	ascend = w->mask == ALL_LANES && addresses_ascend(shape, w->mask, &x);
+	ascend = addresses_ascend(shape, w->mask, &x);
 	shape_to_pointers(shape, bytes * n, &x);
-	if (ascend) {
-		for (unsigned l = LANES; l--;)
-			load_lane(w, i, list, bytes, n, l, (const uint8_t *)(uintptr_t)x.each[l]);
-	} else {
-		uint8_t order[LANES];
-
-		for (unsigned k = lanes_by_address(w->mask, &x, order); k--;)
+	n_lanes = lanes_by_address(w->mask, ascend, &x, order);
+	if (bytes * n == WHOLE_BYTES && i->e == KIND_U64_64)
+		LOAD_WHOLE(uint64_t, 2);
+	else if (bytes * n == WHOLE_BYTES && i->e == KIND_U32_32)
+		LOAD_WHOLE(uint32_t, 4);
+	else
+		for (unsigned k = n_lanes; k--;)
 			load_lane(w, i, list, bytes, n, order[k], (const uint8_t *)(uintptr_t)x.each[order[k]]);
-	}
 	if (i->flags & FLAG_ACQUIRE)
 		THREAD_FENCE(memory_order_acquire);
 	return i + 1;

@@ -105,24 +105,41 @@ static inline void store_lane(struct warp *w, const struct insn *i, const opref 
 	}
 }
 
+/* Store 16 bytes for each lane of order, from the first to the last, from n registers of type T. */
+#define STORE_WHOLE(T, n)                                                                   \
+	do {                                                                                \
+		const T *b[n];                                                              \
+		T part[n];                                                                  \
+		for (unsigned e = 0; e < (n); e++)                                          \
+			b[e] = opptr(w, list[e]);                                           \
+		for (unsigned k = 0; k < n_lanes; k++) {                                    \
+			vector16 v;                                                         \
+			for (unsigned e = 0; e < (n); e++)                                  \
+				part[e] = b[e][order[k]];                                   \
+			memcpy(&v, part, 16);                                               \
+			NEXT_ACCESS(memory_order_release);                                  \
+			*(volatile vector16 *)(uintptr_t)x->each[order[k]] = v;             \
+		}                                                                           \
+	} while (0)
+
 /* Store the vectors of the active lanes, lower addresses first: see NEXT_ACCESS. */
 static void store_lanes(struct warp *w, const struct insn *i, enum shape shape, struct access *x)
 {
 	const unsigned bytes = store_bytes(i->e), n = i->n ? i->n : 1;
 	const opref *list = i->n ? OPLIST(w, i->b) : &i->b;
 	const bool ascend = addresses_ascend(shape, w->mask, x);
+	uint8_t order[LANES];
+	unsigned n_lanes;
 
 	shape_to_pointers(shape, bytes * n, x);
-	if (ascend) {
-		EACH_ACTIVE(l, w)
-			store_lane(w, i, list, bytes, n, l, (uint8_t *)(uintptr_t)x->each[l]);
-	} else {
-		uint8_t order[LANES];
-		const unsigned n_lanes = lanes_by_address(w->mask, x, order);
-
+	n_lanes = lanes_by_address(w->mask, ascend, x, order);
+	if (bytes * n == WHOLE_BYTES && i->e == KIND_64_64)
+		STORE_WHOLE(uint64_t, 2);
+	else if (bytes * n == WHOLE_BYTES && i->e == KIND_32_32)
+		STORE_WHOLE(uint32_t, 4);
+	else
 		for (unsigned k = 0; k < n_lanes; k++)
 			store_lane(w, i, list, bytes, n, order[k], (uint8_t *)(uintptr_t)x->each[order[k]]);
-	}
 }
 
 HANDLER(STV)

@@ -282,11 +282,18 @@ static inline bool addresses_ascend(enum shape shape, uint32_t mask, const struc
 	return !descend;
 }
 
-/* Set order to the n active lanes in the ascending order of their addresses x->each, and return n. */
-static inline unsigned lanes_by_address(uint32_t mask, const struct access *x, uint8_t order[LANES])
+/* Set order to the n active lanes in the ascending order of their addresses x->each, and return n.  ascend: a higher lane has
+ * no lower address. */
+static inline unsigned lanes_by_address(uint32_t mask, bool ascend, const struct access *x, uint8_t order[LANES])
 {
+	static const uint8_t all[LANES] = { 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
+					    16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31 };
 	unsigned n = 0;
 
+	if (ascend && mask == ALL_LANES) {
+		memcpy(order, all, LANES);
+		return LANES;
+	}
 	for (uint32_t m = mask; m; m &= m - 1) {
 		const unsigned l = first_lane(m);
 		unsigned k = n++;

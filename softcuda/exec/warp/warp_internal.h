@@ -111,6 +111,7 @@ struct block {
 	struct gpul_exec_launch *launch;
 	bool polls;                      /* in its last turn the block polled memory or the clock, or slept */
 	bool progressed;                 /* in the block's last turn a warp ended or reached a barrier */
+	unsigned n_yields;               /* turns of warps in the block's last turn that ended without it */
 	struct block_shape shape;        /* the layout of the memory below is for this shape */
 	uint8_t *memory;
 	size_t memory_bytes;
