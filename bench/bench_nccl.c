@@ -2,9 +2,10 @@
  *
  *     bench_nccl [--ranks 2] [--op allreduce,...] [--bytes 8:256M:2] [--mode plain|graph] [--library FILE] [--json]
  *
- * Each rank is a process with one GPU.  A row is the mean of 20 calls (100 calls below 1 MiB) that are queued on a stream
- * one after the other, after 5 warm-up calls and a barrier of the processes; the slowest rank counts.  In graph mode the
- * calls are nodes of a CUDA graph of 20 calls.  Sizes and bus bandwidths are those of nccl-tests.
+ * Each rank is a process with one GPU.  A row is the mean of 20 calls that are queued on a stream one after the other, after
+ * 5 warm-up calls and a barrier of the processes (below 1 MiB: the median of 5 such means, of 100 calls each); the slowest
+ * rank counts.  In graph mode the calls are nodes of a CUDA graph of 20 calls.  Sizes and bus bandwidths are those of
+ * nccl-tests.
  *
  * NVLink multicast is switched off (NCCL_NVLS_ENABLE=0) unless the variable is set. */
 #include <getopt.h>
@@ -94,6 +95,7 @@ static gpul_status measure_all(const struct nccl_rank *b, gpul_error *err)
 	if (!st && !b->rank && !r->json)
 		printf("# NCCL %d.%d.%d, NCCL_NVLS_ENABLE=%s\n", version / 10000, version / 100 % 100, version % 100,
 		       getenv("NCCL_NVLS_ENABLE"));
+	st = st ? st : nccl_warm_up(b, err);
 	for (int graph = 0; graph < 2; graph++)
 		for (const struct nccl_op *op = nccl_ops; op < nccl_ops + nccl_n_ops; op++) {
 			if (!is_requested(r, op->name) || !(graph ? r->graph : r->plain))

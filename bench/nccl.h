@@ -112,6 +112,9 @@ extern const size_t nccl_n_ops;
 /* The element i of the buffer that a rank sends: small integers, so that sums of 8 ranks are exact. */
 float nccl_value(int rank, size_t i);
 
+/* 50,000 small calls, a third of a second or more: the first milliseconds of a process are slower.  The same on all ranks. */
+gpul_status nccl_warm_up(const struct nccl_rank *b, gpul_error *err);
+
 /* Check one call, then time many: *us is the time of a call on the slowest rank, *n_wrong counts the elements of all ranks
  * that differ from the expected result. */
 gpul_status nccl_measure(const struct nccl_rank *b, const struct nccl_call *c, bool graph, double *us, size_t *n_wrong,
