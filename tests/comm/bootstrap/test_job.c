@@ -1,0 +1,192 @@
+/* test_job.c — the variables of the launchers, and what is wrong with them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "comm/bootstrap/job.h"
+
+/* All variables that are read.  libpmix is not used: its server is not here. */
+static const char *const variables[] = {
+	"GPULOAD_COMM_RANK",
+	"GPULOAD_COMM_SIZE",
+	"GPULOAD_COMM_JOB",
+	"PMIX_RANK",
+	"PMIX_NAMESPACE",
+	"OMPI_COMM_WORLD_SIZE",
+	"OMPI_COMM_WORLD_LOCAL_SIZE",
+	"SLURM_NTASKS",
+	"SLURM_STEP_NUM_NODES",
+	"RANK",
+	"WORLD_SIZE",
+	"LOCAL_RANK",
+	"LOCAL_WORLD_SIZE",
+	"MASTER_ADDR",
+	"MASTER_PORT",
+	"TORCHELASTIC_RUN_ID",
+	"TORCHELASTIC_RESTART_COUNT",
+};
+
+/* Set the variables of "A=1 B=2", and no others. */
+static void set_variables(const char *text)
+{
+	char copy[512], *rest = copy, *one;
+
+	for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+		unsetenv(variables[i]);
+	setenv("GPULOAD_LIBPMIX", "/nowhere/libpmix.so", 1);
+	snprintf(copy, sizeof copy, "%s", text);
+	while ((one = strsep(&rest, " "))) {
+		char *value = strchr(one, '=');
+
+		if (!value)
+			continue;
+		*value = '\0';
+		setenv(one, value + 1, 1);
+	}
+}
+
+#define TORCH   "MASTER_ADDR=localhost MASTER_PORT=29500 TORCHELASTIC_RUN_ID=none "
+#define GPULOAD "GPULOAD_COMM_RANK=1 GPULOAD_COMM_SIZE=2 GPULOAD_COMM_JOB=x-1 "
+
+static void finds_the_job_of_each_launcher(void **state)
+{
+	static const struct {
+		const char *text;
+		int rank, size;
+		const char *source, *name; /* the beginning of the name */
+	} cases[] = {
+		{ "", 0, 1, "single", "single-" },
+		{ GPULOAD, 1, 2, "gpuload", "x-1" },
+		{ GPULOAD "PMIX_RANK=5 RANK=6 WORLD_SIZE=9", 1, 2, "gpuload", "x-1" },
+		{ "PMIX_RANK=3 PMIX_NAMESPACE=prterun-host-12@1 OMPI_COMM_WORLD_SIZE=4", 3, 4, "pmix", "pmix-" },
+		{ "PMIX_RANK=3 PMIX_NAMESPACE=slurm.pmix.7.0 SLURM_NTASKS=32", 3, 32, "pmix", "pmix-" },
+		{ "PMIX_RANK=0 PMIX_NAMESPACE=a SLURM_NTASKS=2 SLURM_STEP_NUM_NODES=1 RANK=1 WORLD_SIZE=5", 0, 2,
+		  "pmix", "pmix-" },
+		{ TORCH "RANK=2 WORLD_SIZE=3", 2, 3, "torchrun", "torchrun-" },
+		{ TORCH "RANK=2 WORLD_SIZE=3 LOCAL_RANK=2 LOCAL_WORLD_SIZE=3", 2, 3, "torchrun", "torchrun-" },
+		{ "RANK=5", 0, 1, "single", "single-" }, /* of something else */
+		{ "PMIX_RANK= WORLD_SIZE=", 0, 1, "single", "single-" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		gpul_comm_job job;
+		gpul_error err = { 0 };
+
+		set_variables(cases[i].text);
+		if (gpul_comm_job_find(&job, &err))
+			fail_msg("%s: %s", cases[i].text, err.text);
+		assert_int_equal(job.rank, cases[i].rank);
+		assert_int_equal(job.size, cases[i].size);
+		assert_string_equal(job.source, cases[i].source);
+		assert_memory_equal(job.name, cases[i].name, strlen(cases[i].name));
+	}
+}
+
+static void names_the_variable_that_is_wrong(void **state)
+{
+	static const struct {
+		const char *text;
+		gpul_status status;
+		const char *message;
+	} cases[] = {
+		{ "GPULOAD_COMM_RANK=0", GPUL_EINVAL, "GPULOAD_COMM_SIZE is not set" },
+		{ "GPULOAD_COMM_SIZE=2", GPUL_EINVAL, "GPULOAD_COMM_RANK is not set" },
+		{ "GPULOAD_COMM_JOB=a", GPUL_EINVAL, "GPULOAD_COMM_RANK is not set" },
+		{ "GPULOAD_COMM_RANK=0 GPULOAD_COMM_SIZE=2", GPUL_EINVAL, "GPULOAD_COMM_JOB is not set" },
+		{ GPULOAD "GPULOAD_COMM_RANK=2", GPUL_EINVAL, "rank 2 of 2: expected 0 to 1" },
+		{ GPULOAD "GPULOAD_COMM_RANK=-1", GPUL_EINVAL, "GPULOAD_COMM_RANK=-1: expected a number from 0" },
+		{ GPULOAD "GPULOAD_COMM_SIZE=0", GPUL_EINVAL, "GPULOAD_COMM_SIZE=0: expected a number from 1" },
+		{ GPULOAD "GPULOAD_COMM_SIZE=2x", GPUL_EINVAL, "GPULOAD_COMM_SIZE=2x: expected a number from 1" },
+		{ GPULOAD "GPULOAD_COMM_SIZE=99999999999", GPUL_EINVAL,
+		  "GPULOAD_COMM_SIZE=99999999999: expected a number" },
+		{ GPULOAD "GPULOAD_COMM_SIZE=33", GPUL_EUNSUPPORTED, "a job of 33 ranks: at most 32 are supported" },
+		{ GPULOAD "GPULOAD_COMM_JOB=a/b", GPUL_EINVAL, "invalid job name 'a/b'" },
+		{ GPULOAD "GPULOAD_COMM_JOB=0123456789012345678901234567890123456789012345678901234567890123",
+		  GPUL_EINVAL, "GPULOAD_COMM_JOB has 64 characters, at most 63 are allowed" },
+		{ "PMIX_RANK=1", GPUL_EINVAL, "PMIX_NAMESPACE is not set, but PMIX_RANK is" },
+		{ "PMIX_RANK=x PMIX_NAMESPACE=a", GPUL_EINVAL, "PMIX_RANK=x: expected a number from 0" },
+		{ "PMIX_RANK=1 PMIX_NAMESPACE=a", GPUL_EUNSUPPORTED,
+		  "the number of ranks is unknown: libpmix.so.2 cannot be used" },
+		{ "PMIX_RANK=1 PMIX_NAMESPACE=a OMPI_COMM_WORLD_SIZE=1", GPUL_EINVAL, "rank 1 of 1" },
+		{ "PMIX_RANK=1 PMIX_NAMESPACE=a OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_SIZE=2", GPUL_EUNSUPPORTED,
+		  "OMPI_COMM_WORLD_LOCAL_SIZE=2, but the number of ranks is 4: all ranks must run on one machine" },
+		{ "PMIX_RANK=1 PMIX_NAMESPACE=a SLURM_NTASKS=4 SLURM_STEP_NUM_NODES=2", GPUL_EUNSUPPORTED,
+		  "SLURM_STEP_NUM_NODES=2, but it must be 1: all ranks must run on one machine" },
+		{ TORCH "RANK=1", GPUL_EINVAL, "WORLD_SIZE is not set" },
+		{ TORCH "WORLD_SIZE=2", GPUL_EINVAL, "RANK is not set" },
+		{ "RANK=0 WORLD_SIZE=2", GPUL_EINVAL, "MASTER_PORT is not set" },
+		{ TORCH "RANK=0 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2", GPUL_EUNSUPPORTED,
+		  "LOCAL_WORLD_SIZE=2, but WORLD_SIZE is 4: all ranks must run on one machine" },
+		{ TORCH "RANK=2 WORLD_SIZE=4 LOCAL_RANK=0", GPUL_EUNSUPPORTED, "LOCAL_RANK=0, but RANK is 2" },
+		{ TORCH "RANK=2 WORLD_SIZE=4 LOCAL_RANK=two", GPUL_EINVAL, "LOCAL_RANK=two: expected a number" },
+		{ TORCH "RANK=4 WORLD_SIZE=4", GPUL_EINVAL, "rank 4 of 4: expected 0 to 3" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		gpul_comm_job job = { .rank = 77 };
+		gpul_error err = { 0 };
+
+		set_variables(cases[i].text);
+		if (gpul_comm_job_find(&job, &err) != cases[i].status || !strstr(err.text, cases[i].message))
+			fail_msg("%s: expected '%s': %s", cases[i].text, cases[i].message, err.text);
+		assert_int_equal(job.rank, 77);
+	}
+}
+
+static void name_of(const char *text, char name[GPUL_COMM_JOB_BYTES])
+{
+	gpul_comm_job job;
+
+	set_variables(text);
+	assert_int_equal(gpul_comm_job_find(&job, NULL), GPUL_OK);
+	memcpy(name, job.name, GPUL_COMM_JOB_BYTES);
+}
+
+static void jobs_have_different_names_and_ranks_the_same(void **state)
+{
+	static const char *const jobs[] = {
+		/* ranks 0 and 1 of each */
+		TORCH "WORLD_SIZE=2",
+		TORCH "WORLD_SIZE=2 MASTER_PORT=29501",
+		TORCH "WORLD_SIZE=2 MASTER_ADDR=other",
+		TORCH "WORLD_SIZE=2 TORCHELASTIC_RUN_ID=run",
+		TORCH "WORLD_SIZE=2 TORCHELASTIC_RESTART_COUNT=1",
+		"PMIX_NAMESPACE=1 OMPI_COMM_WORLD_SIZE=2",
+		"PMIX_NAMESPACE=2 OMPI_COMM_WORLD_SIZE=2",
+	};
+	enum { N = sizeof jobs / sizeof *jobs };
+	char names[N][GPUL_COMM_JOB_BYTES];
+
+	(void)state;
+	for (int i = 0; i < N; i++) {
+		char text[256], other[GPUL_COMM_JOB_BYTES];
+
+		snprintf(text, sizeof text, "%s %s=0", jobs[i], strstr(jobs[i], "PMIX") ? "PMIX_RANK" : "RANK");
+		name_of(text, names[i]);
+		text[strlen(text) - 1] = '1';
+		name_of(text, other);
+		assert_string_equal(names[i], other);
+		for (int j = 0; j < i; j++)
+			assert_string_not_equal(names[i], names[j]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(finds_the_job_of_each_launcher),
+		cmocka_unit_test(names_the_variable_that_is_wrong),
+		cmocka_unit_test(jobs_have_different_names_and_ranks_the_same),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
