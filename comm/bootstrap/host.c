@@ -1,5 +1,6 @@
 /* host.c — rank 0's half of the meeting: it listens, checks each HELLO, and lets everyone go when all are ready. */
 #include "comm/bootstrap/boot_internal.h"
+#include "comm/bootstrap/sockets_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -241,5 +242,8 @@ gpul_status gpul_boot_host(gpul_boot *b, const char *path, const struct boot_wai
 	close_meeting(&m, st ? why.text : "the meeting is over: all ranks of the job have arrived");
 	for (int r = 1; !st && r < b->job.size; r++)
 		st = gpul_boot_send_to(b, r, &go, NULL, 0, NULL, 0, w, &why);
+	/* gpuload's launcher removes the files of killed jobs at its end; other launchers do not know of them. */
+	if (!st && b->job.source && strcmp(b->job.source, "gpuload") != 0 && b->job.size > 1)
+		gpul_boot_remove_dead_sockets();
 	return st ? gpul_fail(err, st, why.native, "%s", why.text) : GPUL_OK;
 }

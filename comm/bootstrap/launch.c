@@ -3,6 +3,7 @@
 
 #include "comm/bootstrap/notice_internal.h"
 #include "comm/bootstrap/roster_internal.h"
+#include "comm/bootstrap/sockets_internal.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -17,12 +18,11 @@
 #include "core/clock.h"
 #include "ipc/place.h"
 
-static const char job_prefix[] = "comm-"; /* of the names of jobs */
-
-enum { KILL_AFTER_MS = 1000 }; /* from SIGTERM to SIGKILL */
+/* From the first failure with an exit status to its announcement; from SIGTERM to SIGKILL. */
+enum { SETTLE_MS = 50, KILL_AFTER_MS = 1000 };
 
 /* What the launcher does next with ranks that still run. */
-enum stage { STAGE_RUNNING, STAGE_GRACE, STAGE_TERMINATED, STAGE_KILLED };
+enum stage { STAGE_RUNNING, STAGE_SETTLING, STAGE_GRACE, STAGE_TERMINATED, STAGE_KILLED };
 
 struct launch {
 	const gpul_comm_launch_options *o;
@@ -31,7 +31,7 @@ struct launch {
 	int n_started;
 	int failed; /* the rank that failed first; -1: none */
 	enum stage stage;
-	uint64_t next_ns; /* when the next stage begins, from STAGE_GRACE on */
+	uint64_t next_ns; /* when the next stage begins, from STAGE_SETTLING on */
 	int signals;      /* signalfd */
 	sigset_t mask_before;
 	struct sigaction child_before;
@@ -62,7 +62,7 @@ static int grace_ms(const struct launch *l)
 
 static void begin_grace(struct launch *l)
 {
-	if (l->stage != STAGE_RUNNING)
+	if (l->stage >= STAGE_GRACE)
 		return;
 	l->stage = STAGE_GRACE;
 	l->next_ns = gpul_clock_ns() + (uint64_t)grace_ms(l) * 1000000;
@@ -72,17 +72,6 @@ static void kill_ranks(struct launch *l)
 {
 	l->stage = STAGE_KILLED;
 	send_signal(l, SIGKILL, true);
-}
-
-static void begin_next_stage(struct launch *l)
-{
-	if (l->stage != STAGE_GRACE) {
-		kill_ranks(l);
-		return;
-	}
-	l->stage = STAGE_TERMINATED;
-	l->next_ns = gpul_clock_ns() + (uint64_t)KILL_AFTER_MS * 1000000;
-	send_signal(l, SIGTERM, true);
 }
 
 static void describe_end(const struct launch *l, int rank, char *text, size_t text_bytes)
@@ -97,20 +86,44 @@ static void describe_end(const struct launch *l, int rank, char *text, size_t te
 			 WTERMSIG(p->status), strsignal(WTERMSIG(p->status)));
 }
 
+/* Tell the ranks which of them failed, and begin the grace. */
+static void announce_failure(struct launch *l)
+{
+	char text[200];
+
+	describe_end(l, l->failed, text, sizeof text);
+	gpul_notice_post(l->notice, l->failed, l->ranks[l->failed].pid, text);
+	begin_grace(l);
+}
+
 /* A rank that a signal killed is the cause, even if others have ended with a status before it could be reaped: they see its
- * death before its memory is freed. */
+ * death before the launcher does.  So the failure of a rank with a status is announced a moment later. */
 static void note_failure(struct launch *l, int rank)
 {
 	const struct rank_process *p = &l->ranks[rank];
-	char text[200];
+	bool killed = WIFSIGNALED(p->status);
 
 	if (!is_failure(p->status) || p->forced)
 		return;
-	if (l->failed < 0 || (WIFSIGNALED(p->status) && WIFEXITED(l->ranks[l->failed].status)))
+	if (l->failed < 0 || (killed && WIFEXITED(l->ranks[l->failed].status)))
 		l->failed = rank;
-	describe_end(l, rank, text, sizeof text);
-	gpul_notice_post(l->notice, rank, p->pid, text);
-	begin_grace(l);
+	if (killed) {
+		announce_failure(l);
+	} else if (l->stage == STAGE_RUNNING) {
+		l->stage = STAGE_SETTLING;
+		l->next_ns = gpul_clock_ns() + (uint64_t)SETTLE_MS * 1000000;
+	}
+}
+
+/* The ranks learn of normal ends at once, and of failures when they are announced. */
+static void publish_ends(struct launch *l)
+{
+	uint32_t ended = 0;
+
+	for (int r = 0; r < l->n_started; r++)
+		if (l->ranks[r].ended && (!is_failure(l->ranks[r].status) || l->stage >= STAGE_GRACE))
+			ended |= 1u << r;
+	atomic_store(&l->notice->ended, ended);
 }
 
 /* Reap the ranks that have ended; returns the number of those that still run. */
@@ -124,11 +137,11 @@ static int reap_ranks(struct launch *l)
 
 		if (got == p->pid) {
 			p->ended = true;
-			atomic_fetch_or(&l->notice->ended, 1u << r);
 			note_failure(l, r);
 		}
 		n_running += !p->ended;
 	}
+	publish_ends(l);
 	return n_running;
 }
 
@@ -137,13 +150,26 @@ static void handle_signal(struct launch *l, const struct signalfd_siginfo *s)
 {
 	if (s->ssi_signo == SIGCHLD)
 		return;
-	if (l->stage != STAGE_RUNNING) {
+	if (l->stage >= STAGE_GRACE) {
 		kill_ranks(l);
 		return;
 	}
 	if (s->ssi_code != SI_KERNEL)
 		send_signal(l, (int)s->ssi_signo, false);
 	begin_grace(l);
+}
+
+static void begin_next_stage(struct launch *l)
+{
+	if (l->stage == STAGE_SETTLING) {
+		announce_failure(l);
+	} else if (l->stage == STAGE_GRACE) {
+		l->stage = STAGE_TERMINATED;
+		l->next_ns = gpul_clock_ns() + (uint64_t)KILL_AFTER_MS * 1000000;
+		send_signal(l, SIGTERM, true);
+	} else {
+		kill_ranks(l);
+	}
 }
 
 static void run_until_all_ended(struct launch *l)
@@ -154,7 +180,7 @@ static void run_until_all_ended(struct launch *l)
 		uint64_t now = gpul_clock_ns();
 		int wait_ms = -1;
 
-		if (l->stage == STAGE_GRACE || l->stage == STAGE_TERMINATED) {
+		if (l->stage != STAGE_RUNNING && l->stage != STAGE_KILLED) {
 			if (now >= l->next_ns) {
 				begin_next_stage(l);
 				continue;
@@ -206,27 +232,17 @@ static gpul_status make_job(struct launch *l, gpul_error *err)
 	if (getrandom(&random, sizeof random, 0) != sizeof random)
 		return gpul_fail(err, GPUL_ESYS, errno, "getrandom: %s", strerror(errno));
 	l->job = (gpul_comm_job){ .size = l->o->n, .source = "gpuload" };
-	snprintf(l->job.name, sizeof l->job.name, "%s%016llx", job_prefix, (unsigned long long)random);
+	snprintf(l->job.name, sizeof l->job.name, "comm-%016llx", (unsigned long long)random);
 	return gpul_comm_job_check(&l->job, err);
 }
 
-/* Remove the socket files whose owners were killed, of this job and of jobs whose launcher was killed too.  Files of running
- * jobs are locked, and stay. */
-static void remove_dead_sockets(const struct launch *l)
+/* Remove the files of this job, if its rank 0 was killed, and those of jobs whose launcher was killed, too. */
+static void remove_files(const struct launch *l)
 {
-	char **names = NULL;
-	size_t n_names = 0;
 	bool cleared;
 
 	(void)gpul_ipc_place_clear(l->job.name, &cleared, NULL); /* also if there is only a lock file */
-	if (gpul_ipc_places(&names, &n_names, NULL))
-		return;
-	for (size_t i = 0; i < n_names; i++) {
-		if (strncmp(names[i], job_prefix, sizeof job_prefix - 1) == 0)
-			(void)gpul_ipc_place_clear(names[i], &cleared, NULL);
-		free(names[i]);
-	}
-	free(names);
+	gpul_boot_remove_dead_sockets();
 }
 
 /* ---- the result ------------------------------------------------------------------------------------------------- */
@@ -285,7 +301,7 @@ gpul_status gpul_comm_launch(const gpul_comm_launch_options *o, int *exit_status
 	run_until_all_ended(&l);
 	gpul_launch_end_orphans(&l.orphans);
 	restore_signals(&l);
-	remove_dead_sockets(&l);
+	remove_files(&l);
 	st = st ? gpul_fail(err, st, why.native, "%s", why.text) : report_end(&l, exit_status, err);
 free_notice:
 	gpul_notice_unmap(l.notice);

@@ -106,7 +106,7 @@ bool gpul_roster_first(const struct roster *r, gpul_roster_event *out)
 		.pid = from->pid,
 		.culprit = from->culprit,
 		.status = from->status > GPUL_OK && from->status <= GPUL_ECOMM ? (gpul_status)from->status
-										: GPUL_EUNSUPPORTED,
+									       : GPUL_EUNSUPPORTED,
 		.native = from->native,
 	};
 	memcpy(out->text, from->text, sizeof out->text - 1);
