@@ -98,18 +98,58 @@
 	CALL(cuGetExportTable, 3000, cuGetExportTable) \
 	PTDS(cuGetProcAddress, 11030, cuGetProcAddress, cuGetProcAddress_ptsz) \
 	PTDS(cuGetProcAddress, 12000, cuGetProcAddress_v2, cuGetProcAddress_v2_ptsz) \
+	CALL(cuGraphAddChildGraphNode, 10000, cuGraphAddChildGraphNode) \
+	CALL(cuGraphAddDependencies, 10000, cuGraphAddDependencies) \
+	CALL(cuGraphAddDependencies, 12030, cuGraphAddDependencies_v2) \
+	CALL(cuGraphAddEmptyNode, 10000, cuGraphAddEmptyNode) \
+	CALL(cuGraphAddHostNode, 10000, cuGraphAddHostNode) \
+	CALL(cuGraphAddKernelNode, 10000, cuGraphAddKernelNode) \
+	CALL(cuGraphAddKernelNode, 12000, cuGraphAddKernelNode_v2) \
+	CALL(cuGraphAddMemcpyNode, 10000, cuGraphAddMemcpyNode) \
+	CALL(cuGraphAddMemsetNode, 10000, cuGraphAddMemsetNode) \
+	CALL(cuGraphChildGraphNodeGetGraph, 10000, cuGraphChildGraphNodeGetGraph) \
+	CALL(cuGraphClone, 10000, cuGraphClone) \
 	CALL(cuGraphCreate, 10000, cuGraphCreate) \
 	CALL(cuGraphDestroy, 10000, cuGraphDestroy) \
+	CALL(cuGraphDestroyNode, 10000, cuGraphDestroyNode) \
 	CALL(cuGraphExecDestroy, 10000, cuGraphExecDestroy) \
 	CALL(cuGraphExecGetFlags, 12000, cuGraphExecGetFlags) \
+	CALL(cuGraphExecHostNodeSetParams, 10020, cuGraphExecHostNodeSetParams) \
+	CALL(cuGraphExecKernelNodeSetParams, 10010, cuGraphExecKernelNodeSetParams) \
+	CALL(cuGraphExecKernelNodeSetParams, 12000, cuGraphExecKernelNodeSetParams_v2) \
+	CALL(cuGraphExecMemcpyNodeSetParams, 10020, cuGraphExecMemcpyNodeSetParams) \
+	CALL(cuGraphExecMemsetNodeSetParams, 10020, cuGraphExecMemsetNodeSetParams) \
+	CALL(cuGraphExecUpdate, 10020, cuGraphExecUpdate) \
+	CALL(cuGraphExecUpdate, 12000, cuGraphExecUpdate_v2) \
+	CALL(cuGraphGetEdges, 10000, cuGraphGetEdges) \
+	CALL(cuGraphGetEdges, 12030, cuGraphGetEdges_v2) \
 	CALL(cuGraphGetNodes, 10000, cuGraphGetNodes) \
 	CALL(cuGraphGetRootNodes, 10000, cuGraphGetRootNodes) \
+	CALL(cuGraphHostNodeGetParams, 10000, cuGraphHostNodeGetParams) \
+	CALL(cuGraphHostNodeSetParams, 10000, cuGraphHostNodeSetParams) \
 	CALL(cuGraphInstantiate, 10000, cuGraphInstantiate) \
 	CALL(cuGraphInstantiate, 11000, cuGraphInstantiate_v2) \
 	CALL(cuGraphInstantiateWithFlags, 11040, cuGraphInstantiateWithFlags) \
 	PTDS(cuGraphInstantiateWithParams, 12000, cuGraphInstantiateWithParams, cuGraphInstantiateWithParams_ptsz) \
+	CALL(cuGraphKernelNodeGetParams, 10000, cuGraphKernelNodeGetParams) \
+	CALL(cuGraphKernelNodeGetParams, 12000, cuGraphKernelNodeGetParams_v2) \
+	CALL(cuGraphKernelNodeSetParams, 10000, cuGraphKernelNodeSetParams) \
+	CALL(cuGraphKernelNodeSetParams, 12000, cuGraphKernelNodeSetParams_v2) \
 	PTDS(cuGraphLaunch, 10000, cuGraphLaunch, cuGraphLaunch_ptsz) \
+	CALL(cuGraphMemcpyNodeGetParams, 10000, cuGraphMemcpyNodeGetParams) \
+	CALL(cuGraphMemcpyNodeSetParams, 10000, cuGraphMemcpyNodeSetParams) \
+	CALL(cuGraphMemsetNodeGetParams, 10000, cuGraphMemsetNodeGetParams) \
+	CALL(cuGraphMemsetNodeSetParams, 10000, cuGraphMemsetNodeSetParams) \
+	CALL(cuGraphNodeFindInClone, 10000, cuGraphNodeFindInClone) \
+	CALL(cuGraphNodeGetDependencies, 10000, cuGraphNodeGetDependencies) \
+	CALL(cuGraphNodeGetDependencies, 12030, cuGraphNodeGetDependencies_v2) \
+	CALL(cuGraphNodeGetDependentNodes, 10000, cuGraphNodeGetDependentNodes) \
+	CALL(cuGraphNodeGetDependentNodes, 12030, cuGraphNodeGetDependentNodes_v2) \
+	CALL(cuGraphNodeGetEnabled, 11060, cuGraphNodeGetEnabled) \
 	CALL(cuGraphNodeGetType, 10000, cuGraphNodeGetType) \
+	CALL(cuGraphNodeSetEnabled, 11060, cuGraphNodeSetEnabled) \
+	CALL(cuGraphRemoveDependencies, 10000, cuGraphRemoveDependencies) \
+	CALL(cuGraphRemoveDependencies, 12030, cuGraphRemoveDependencies_v2) \
 	PTDS(cuGraphUpload, 11010, cuGraphUpload, cuGraphUpload_ptsz) \
 	CALL(cuInit, 2000, cuInit) \
 	CALL(cuIpcCloseMemHandle, 4010, cuIpcCloseMemHandle) \

@@ -100,30 +100,18 @@
 	CALL(cuGLUnmapBufferObjectAsync, 2030, cuGLUnmapBufferObjectAsync, GRAPHICS) \
 	CALL(cuGLUnregisterBufferObject, 2000, cuGLUnregisterBufferObject, GRAPHICS) \
 	CALL(cuGraphAddBatchMemOpNode, 11070, cuGraphAddBatchMemOpNode, GRAPHS) \
-	CALL(cuGraphAddChildGraphNode, 10000, cuGraphAddChildGraphNode, GRAPHS) \
-	CALL(cuGraphAddDependencies, 10000, cuGraphAddDependencies, GRAPHS) \
-	CALL(cuGraphAddDependencies, 12030, cuGraphAddDependencies_v2, GRAPHS) \
-	CALL(cuGraphAddEmptyNode, 10000, cuGraphAddEmptyNode, GRAPHS) \
 	CALL(cuGraphAddEventRecordNode, 11010, cuGraphAddEventRecordNode, GRAPHS) \
 	CALL(cuGraphAddEventWaitNode, 11010, cuGraphAddEventWaitNode, GRAPHS) \
 	CALL(cuGraphAddExternalSemaphoresSignalNode, 11020, cuGraphAddExternalSemaphoresSignalNode, GRAPHS) \
 	CALL(cuGraphAddExternalSemaphoresWaitNode, 11020, cuGraphAddExternalSemaphoresWaitNode, GRAPHS) \
-	CALL(cuGraphAddHostNode, 10000, cuGraphAddHostNode, GRAPHS) \
-	CALL(cuGraphAddKernelNode, 10000, cuGraphAddKernelNode, GRAPHS) \
-	CALL(cuGraphAddKernelNode, 12000, cuGraphAddKernelNode_v2, GRAPHS) \
 	CALL(cuGraphAddMemAllocNode, 11040, cuGraphAddMemAllocNode, GRAPHS) \
 	CALL(cuGraphAddMemFreeNode, 11040, cuGraphAddMemFreeNode, GRAPHS) \
-	CALL(cuGraphAddMemcpyNode, 10000, cuGraphAddMemcpyNode, GRAPHS) \
-	CALL(cuGraphAddMemsetNode, 10000, cuGraphAddMemsetNode, GRAPHS) \
 	CALL(cuGraphAddNode, 12020, cuGraphAddNode, GRAPHS) \
 	CALL(cuGraphAddNode, 12030, cuGraphAddNode_v2, GRAPHS) \
 	CALL(cuGraphBatchMemOpNodeGetParams, 11070, cuGraphBatchMemOpNodeGetParams, GRAPHS) \
 	CALL(cuGraphBatchMemOpNodeSetParams, 11070, cuGraphBatchMemOpNodeSetParams, GRAPHS) \
-	CALL(cuGraphChildGraphNodeGetGraph, 10000, cuGraphChildGraphNodeGetGraph, GRAPHS) \
-	CALL(cuGraphClone, 10000, cuGraphClone, GRAPHS) \
 	CALL(cuGraphConditionalHandleCreate, 12030, cuGraphConditionalHandleCreate, GRAPHS) \
 	CALL(cuGraphDebugDotPrint, 11030, cuGraphDebugDotPrint, GRAPHS) \
-	CALL(cuGraphDestroyNode, 10000, cuGraphDestroyNode, GRAPHS) \
 	CALL(cuGraphEventRecordNodeGetEvent, 11010, cuGraphEventRecordNodeGetEvent, GRAPHS) \
 	CALL(cuGraphEventRecordNodeSetEvent, 11010, cuGraphEventRecordNodeSetEvent, GRAPHS) \
 	CALL(cuGraphEventWaitNodeGetEvent, 11010, cuGraphEventWaitNodeGetEvent, GRAPHS) \
@@ -134,46 +122,18 @@
 	CALL(cuGraphExecEventWaitNodeSetEvent, 11010, cuGraphExecEventWaitNodeSetEvent, GRAPHS) \
 	CALL(cuGraphExecExternalSemaphoresSignalNodeSetParams, 11020, cuGraphExecExternalSemaphoresSignalNodeSetParams, GRAPHS) \
 	CALL(cuGraphExecExternalSemaphoresWaitNodeSetParams, 11020, cuGraphExecExternalSemaphoresWaitNodeSetParams, GRAPHS) \
-	CALL(cuGraphExecHostNodeSetParams, 10020, cuGraphExecHostNodeSetParams, GRAPHS) \
-	CALL(cuGraphExecKernelNodeSetParams, 10010, cuGraphExecKernelNodeSetParams, GRAPHS) \
-	CALL(cuGraphExecKernelNodeSetParams, 12000, cuGraphExecKernelNodeSetParams_v2, GRAPHS) \
-	CALL(cuGraphExecMemcpyNodeSetParams, 10020, cuGraphExecMemcpyNodeSetParams, GRAPHS) \
-	CALL(cuGraphExecMemsetNodeSetParams, 10020, cuGraphExecMemsetNodeSetParams, GRAPHS) \
 	CALL(cuGraphExecNodeSetParams, 12020, cuGraphExecNodeSetParams, GRAPHS) \
-	CALL(cuGraphExecUpdate, 10020, cuGraphExecUpdate, GRAPHS) \
-	CALL(cuGraphExecUpdate, 12000, cuGraphExecUpdate_v2, GRAPHS) \
 	CALL(cuGraphExternalSemaphoresSignalNodeGetParams, 11020, cuGraphExternalSemaphoresSignalNodeGetParams, GRAPHS) \
 	CALL(cuGraphExternalSemaphoresSignalNodeSetParams, 11020, cuGraphExternalSemaphoresSignalNodeSetParams, GRAPHS) \
 	CALL(cuGraphExternalSemaphoresWaitNodeGetParams, 11020, cuGraphExternalSemaphoresWaitNodeGetParams, GRAPHS) \
 	CALL(cuGraphExternalSemaphoresWaitNodeSetParams, 11020, cuGraphExternalSemaphoresWaitNodeSetParams, GRAPHS) \
-	CALL(cuGraphGetEdges, 10000, cuGraphGetEdges, GRAPHS) \
-	CALL(cuGraphGetEdges, 12030, cuGraphGetEdges_v2, GRAPHS) \
-	CALL(cuGraphHostNodeGetParams, 10000, cuGraphHostNodeGetParams, GRAPHS) \
-	CALL(cuGraphHostNodeSetParams, 10000, cuGraphHostNodeSetParams, GRAPHS) \
 	CALL(cuGraphKernelNodeCopyAttributes, 11000, cuGraphKernelNodeCopyAttributes, GRAPHS) \
 	CALL(cuGraphKernelNodeGetAttribute, 11000, cuGraphKernelNodeGetAttribute, GRAPHS) \
-	CALL(cuGraphKernelNodeGetParams, 10000, cuGraphKernelNodeGetParams, GRAPHS) \
-	CALL(cuGraphKernelNodeGetParams, 12000, cuGraphKernelNodeGetParams_v2, GRAPHS) \
 	CALL(cuGraphKernelNodeSetAttribute, 11000, cuGraphKernelNodeSetAttribute, GRAPHS) \
-	CALL(cuGraphKernelNodeSetParams, 10000, cuGraphKernelNodeSetParams, GRAPHS) \
-	CALL(cuGraphKernelNodeSetParams, 12000, cuGraphKernelNodeSetParams_v2, GRAPHS) \
 	CALL(cuGraphMemAllocNodeGetParams, 11040, cuGraphMemAllocNodeGetParams, GRAPHS) \
 	CALL(cuGraphMemFreeNodeGetParams, 11040, cuGraphMemFreeNodeGetParams, GRAPHS) \
-	CALL(cuGraphMemcpyNodeGetParams, 10000, cuGraphMemcpyNodeGetParams, GRAPHS) \
-	CALL(cuGraphMemcpyNodeSetParams, 10000, cuGraphMemcpyNodeSetParams, GRAPHS) \
-	CALL(cuGraphMemsetNodeGetParams, 10000, cuGraphMemsetNodeGetParams, GRAPHS) \
-	CALL(cuGraphMemsetNodeSetParams, 10000, cuGraphMemsetNodeSetParams, GRAPHS) \
-	CALL(cuGraphNodeFindInClone, 10000, cuGraphNodeFindInClone, GRAPHS) \
-	CALL(cuGraphNodeGetDependencies, 10000, cuGraphNodeGetDependencies, GRAPHS) \
-	CALL(cuGraphNodeGetDependencies, 12030, cuGraphNodeGetDependencies_v2, GRAPHS) \
-	CALL(cuGraphNodeGetDependentNodes, 10000, cuGraphNodeGetDependentNodes, GRAPHS) \
-	CALL(cuGraphNodeGetDependentNodes, 12030, cuGraphNodeGetDependentNodes_v2, GRAPHS) \
-	CALL(cuGraphNodeGetEnabled, 11060, cuGraphNodeGetEnabled, GRAPHS) \
-	CALL(cuGraphNodeSetEnabled, 11060, cuGraphNodeSetEnabled, GRAPHS) \
 	CALL(cuGraphNodeSetParams, 12020, cuGraphNodeSetParams, GRAPHS) \
 	CALL(cuGraphReleaseUserObject, 11030, cuGraphReleaseUserObject, GRAPHS) \
-	CALL(cuGraphRemoveDependencies, 10000, cuGraphRemoveDependencies, GRAPHS) \
-	CALL(cuGraphRemoveDependencies, 12030, cuGraphRemoveDependencies_v2, GRAPHS) \
 	CALL(cuGraphRetainUserObject, 11030, cuGraphRetainUserObject, GRAPHS) \
 	CALL(cuGraphicsEGLRegisterImage, 7000, cuGraphicsEGLRegisterImage, GRAPHICS) \
 	CALL(cuGraphicsGLRegisterBuffer, 3000, cuGraphicsGLRegisterBuffer, GRAPHICS) \

@@ -130,7 +130,7 @@ static CUresult append_graph(struct graph_exec *x, const struct graph *g, size_t
 	return r;
 }
 
-static void free_exec(struct graph_exec *x)
+void soft_exec_free(struct graph_exec *x)
 {
 	for (size_t i = 0; i < x->n_steps; i++) {
 		soft_op_release(x->steps[i].work);
@@ -145,8 +145,7 @@ static void free_exec(struct graph_exec *x)
 	free(x);
 }
 
-/* Make an executable graph without a handle. */
-static CUresult new_exec(const struct graph *g, cuuint64_t flags, struct graph_exec **out)
+CUresult soft_exec_new(const struct graph *g, cuuint64_t flags, struct graph_exec **out)
 {
 	struct graph_exec *x = calloc(1, sizeof *x);
 	size_t first, last;
@@ -157,7 +156,7 @@ static CUresult new_exec(const struct graph *g, cuuint64_t flags, struct graph_e
 	x->flags = flags;
 	r = append_graph(x, g, &first, &last);
 	if (r)
-		free_exec(x);
+		soft_exec_free(x);
 	else
 		*out = x;
 	return r;
@@ -178,7 +177,7 @@ EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, uns
 	else if (flags & ~known || g->is_captured_now)
 		r = CUDA_ERROR_INVALID_VALUE;
 	else
-		r = new_exec(g, flags, &x);
+		r = soft_exec_new(g, flags, &x);
 	if (!r) {
 		x->handle = soft_handle_new(HANDLE_GRAPH_EXEC, x);
 		if (x->handle)
@@ -186,7 +185,7 @@ EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, uns
 		else
 			r = CUDA_ERROR_OUT_OF_MEMORY;
 		if (r)
-			free_exec(x);
+			soft_exec_free(x);
 	}
 	soft_unlock();
 	return r;
@@ -234,7 +233,7 @@ EXPORT CUresult cuGraphExecDestroy(CUgraphExec handle)
 
 	if (r)
 		return r;
-	free_exec(x);
+	soft_exec_free(x);
 	soft_unlock();
 	return CUDA_SUCCESS;
 }

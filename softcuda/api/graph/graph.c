@@ -138,3 +138,36 @@ EXPORT CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode *nodes, size_t *n
 {
 	return list_nodes(graph, nodes, n_nodes, true);
 }
+
+/* ---- copies of graphs --------------------------------------------------------------------------------- */
+
+EXPORT CUresult cuGraphClone(CUgraph *out, CUgraph handle)
+{
+	struct graph *g, *copy;
+	CUresult r = out ? soft_enter_graph(handle, &g) : CUDA_ERROR_INVALID_VALUE;
+
+	if (r)
+		return r;
+	r = soft_graph_clone(g, &copy);
+	if (!r)
+		*out = copy->handle;
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuGraphNodeFindInClone(CUgraphNode *out, CUgraphNode original, CUgraph clone)
+{
+	struct graph *g;
+	const struct node *n;
+	CUresult r = out ? soft_enter_graph(clone, &g) : CUDA_ERROR_INVALID_VALUE;
+
+	if (r)
+		return r;
+	n = soft_handle_find(HANDLE_NODE, original);
+	*out = NULL;
+	for (struct link *i = g->nodes.next; n && i != &g->nodes; i = i->next)
+		if (CONTAINER(i, struct node, link)->cloned_from == n->id)
+			*out = CONTAINER(i, struct node, link)->handle;
+	soft_unlock();
+	return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}

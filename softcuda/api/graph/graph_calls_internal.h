@@ -31,6 +31,8 @@ CUresult soft_enter_node(CUgraphNode handle, struct node **out);
 CUresult soft_enter_exec(CUgraphExec handle, struct graph_exec **out);
 /* Like soft_enter_node(), for a node of this type. */
 CUresult soft_enter_node_of(CUgraphNode handle, CUgraphNodeType type, struct node **out);
+CUresult soft_exec_new(const struct graph *g, cuuint64_t flags, struct graph_exec **out);  /* without a handle */
+void soft_exec_free(struct graph_exec *x);
 /* Find the step of a node; NULL: the executable graph was made from another graph. */
 struct exec_step *soft_exec_find(const struct graph_exec *x, CUgraphNode handle, CUgraphNodeType type);
 void soft_exec_set_work(struct exec_step *step, struct op *work);  /* takes over the caller's reference */

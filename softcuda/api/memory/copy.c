@@ -77,6 +77,19 @@ release:
 	return r;
 }
 
+/* Fill in the rest of *c, and check it. */
+static CUresult check_copy(struct copy *c, enum side dst_side, enum side src_side)
+{
+	CUresult r;
+
+	c->dst_bytes = extent(c, c->dst_pitch, c->dst_slice);
+	c->src_bytes = extent(c, c->src_pitch, c->src_slice);
+	c->dst_known = soft_is_known((uintptr_t)c->dst, c->dst_bytes);
+	c->src_known = soft_is_known((uintptr_t)c->src, c->src_bytes);
+	r = check_side("destination", c->dst, c->dst_bytes, dst_side, c->dst_known, true);
+	return r ? r : check_side("source", c->src, c->src_bytes, src_side, c->src_known, false);
+}
+
 static CUresult queue_copy(CUstream handle, struct copy *c, enum side dst_side,
 		      enum side src_side, enum when when)
 {
@@ -88,13 +101,7 @@ static CUresult queue_copy(CUstream handle, struct copy *c, enum side dst_side,
 		return r;
 	if (!c->width_bytes || !c->height || !c->depth)
 		goto unlock;
-	c->dst_bytes = extent(c, c->dst_pitch, c->dst_slice);
-	c->src_bytes = extent(c, c->src_pitch, c->src_slice);
-	c->dst_known = soft_is_known((uintptr_t)c->dst, c->dst_bytes);
-	c->src_known = soft_is_known((uintptr_t)c->src, c->src_bytes);
-	r = check_side("destination", c->dst, c->dst_bytes, dst_side, c->dst_known, true);
-	if (!r)
-		r = check_side("source", c->src, c->src_bytes, src_side, c->src_known, false);
+	r = check_copy(c, dst_side, src_side);
 	if (!r)
 		r = submit_copy(s, c, when);
 unlock:
@@ -212,13 +219,13 @@ static CUresult locate_box(const struct box_end *e, const CUDA_MEMCPY3D_v2 *c, c
 	return CUDA_SUCCESS;
 }
 
-CUresult soft_copy_3d(CUstream stream, const CUDA_MEMCPY3D_v2 *c, enum when when)
+/* Convert the parameters of a copy. */
+static CUresult read_box(const CUDA_MEMCPY3D_v2 *c, struct copy *copy, enum side *dst_side, enum side *src_side)
 {
-	struct copy copy = { 0 };
-	enum side dst_side, src_side;
 	char *src;
 	CUresult r;
 
+	*copy = (struct copy){ 0 };
 	if (!c)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct box_end from = { c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes,
@@ -226,15 +233,47 @@ CUresult soft_copy_3d(CUstream stream, const CUDA_MEMCPY3D_v2 *c, enum when when
 	struct box_end to = { c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes,
 			  c->dstY,          c->dstZ,    c->dstPitch,  c->dstHeight };
 
-	r = locate_box(&from, c, &src, &copy.src_pitch, &copy.src_slice, &src_side);
+	r = locate_box(&from, c, &src, &copy->src_pitch, &copy->src_slice, src_side);
 	if (!r)
-		r = locate_box(&to, c, &copy.dst, &copy.dst_pitch, &copy.dst_slice, &dst_side);
+		r = locate_box(&to, c, &copy->dst, &copy->dst_pitch, &copy->dst_slice, dst_side);
 	if (r)
 		return r;
-	copy.src = src;
-	copy.width_bytes = c->WidthInBytes;
-	copy.height = c->Height;
-	copy.depth = c->Depth;
+	copy->src = src;
+	copy->width_bytes = c->WidthInBytes;
+	copy->height = c->Height;
+	copy->depth = c->Depth;
+	return CUDA_SUCCESS;
+}
+
+CUresult soft_copy_new(const CUDA_MEMCPY3D_v2 *c, struct op **out)
+{
+	struct copy copy;
+	enum side dst_side, src_side;
+	CUresult r = read_box(c, &copy, &dst_side, &src_side);
+	struct op *op;
+
+	if (!r && (!copy.width_bytes || !copy.height || !copy.depth))
+		r = CUDA_ERROR_INVALID_VALUE;
+	if (!r)
+		r = check_copy(&copy, dst_side, src_side);
+	if (r)
+		return r;
+	op = soft_op_new(NULL, &soft_copy_kind);
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CONTAINER(op, struct copy_op, op)->copy = copy;
+	*out = op;
+	return CUDA_SUCCESS;
+}
+
+CUresult soft_copy_3d(CUstream stream, const CUDA_MEMCPY3D_v2 *c, enum when when)
+{
+	struct copy copy;
+	enum side dst_side, src_side;
+	CUresult r = read_box(c, &copy, &dst_side, &src_side);
+
+	if (r)
+		return r;
 	if (when == WAITED_FOR && src_side == SIDE_DEVICE && dst_side == SIDE_DEVICE)
 		when = QUEUED;
 	return queue_copy(stream, &copy, dst_side, src_side, when);

@@ -1,41 +1,52 @@
 /* fill.c — cuMemset and its variants.  The host never waits for a fill, as on a GPU. */
 #include "softcuda/api/memory/memory_internal.h"
 
+CUresult soft_fill_new(struct context *ctx, struct stream *s, const struct fill *f, struct op **out)
+{
+	const uint64_t dst = (uintptr_t)f->dst;
+	size_t row = 0, bytes = 0;
+	struct op *op;
+
+	*out = NULL;
+	if (dst % f->element_bytes || (f->height > 1 && f->pitch % f->element_bytes) ||
+	    __builtin_mul_overflow(f->width, (size_t)f->element_bytes, &row) ||
+	    (f->height > 1 && f->pitch < row) ||
+	    (f->height && __builtin_mul_overflow(f->height - 1, f->pitch, &bytes)) ||
+	    __builtin_add_overflow(bytes, row, &bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!f->width || !f->height)
+		return CUDA_SUCCESS;
+	if (!soft_may_fill(ctx->device, dst, bytes))
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "cuMemset: %zu bytes at %#llx are not within an allocation "
+				   "that device %d may write",
+				   bytes, (unsigned long long)dst, ctx->device->ordinal);
+	op = soft_op_new(s, &soft_fill_kind);
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CONTAINER(op, struct fill_op, op)->fill = *f;
+	CONTAINER(op, struct fill_op, op)->fill.bytes = bytes;
+	*out = op;
+	return CUDA_SUCCESS;
+}
+
 /* Fill height rows of width elements, pitch bytes apart. */
 CUresult soft_fill(CUstream stream, CUdeviceptr dst, size_t pitch, unsigned element_bytes,
 		   uint32_t value, size_t width, size_t height)
 {
+	const struct fill f = { (char *)(uintptr_t)dst, 0, width, height, pitch, element_bytes, value };
 	struct context *ctx;
 	struct stream *s;
-	struct op *op = NULL;
-	size_t row = 0, bytes = 0;
+	struct op *op;
 	CUresult r = soft_enter_stream(stream, &ctx, &s);
 
 	if (r)
 		return r;
-	if (dst % element_bytes || (height > 1 && pitch % element_bytes) ||
-	    __builtin_mul_overflow(width, (size_t)element_bytes, &row) ||
-	    (height > 1 && pitch < row) ||
-	    (height && __builtin_mul_overflow(height - 1, pitch, &bytes)) ||
-	    __builtin_add_overflow(bytes, row, &bytes))
-		r = CUDA_ERROR_INVALID_VALUE;
-	else if (!width || !height)
-		goto unlock;
-	else if (!soft_may_fill(ctx->device, dst, bytes))
-		r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				"cuMemset: %zu bytes at %#llx are not within an allocation "
-				"that device %d may write",
-				bytes, dst, ctx->device->ordinal);
-	else if (!(op = soft_op_new(s, &soft_fill_kind)))
-		r = CUDA_ERROR_OUT_OF_MEMORY;
-	if (!r) {
-		CONTAINER(op, struct fill_op, op)->fill = (struct fill){
-			(char *)(uintptr_t)dst, bytes, width, height, pitch, element_bytes, value
-		};
+	r = soft_fill_new(ctx, s, &f, &op);
+	if (!r && op) {
 		r = soft_capture_or_submit(op);
 		soft_op_release(op);
 	}
-unlock:
 	soft_unlock();
 	return r;
 }

@@ -95,11 +95,16 @@ enum when { QUEUED, WAITED_FOR };
 
 CUresult soft_copy(CUstream stream, uint64_t dst, enum side dst_side, uint64_t src,
 		   enum side src_side, size_t bytes, enum when when);
+/* Check a copy, and make the work of a graph's node; the caller holds the lock. */
+CUresult soft_copy_new(const CUDA_MEMCPY3D_v2 *c, struct op **out);
 CUresult soft_copy_2d(CUstream stream, const CUDA_MEMCPY2D_v2 *c, enum when when);
 CUresult soft_copy_3d(CUstream stream, const CUDA_MEMCPY3D_v2 *c, enum when when);
 CUresult soft_copy_peer(CUstream stream, CUdeviceptr dst, CUcontext dst_context,
 			CUdeviceptr src, CUcontext src_context, size_t bytes);
 CUresult soft_copy_3d_peer(CUstream stream, const CUDA_MEMCPY3D_PEER *c);
+/* Check a fill of device memory in ctx, and make its operation; s NULL: the work of a graph's node.  The caller holds the
+ * lock.  *out NULL: there is nothing to fill. */
+CUresult soft_fill_new(struct context *ctx, struct stream *s, const struct fill *f, struct op **out);
 CUresult soft_fill(CUstream stream, CUdeviceptr dst, size_t pitch, unsigned element_bytes,
 		   uint32_t value, size_t width, size_t height);
 
