@@ -35,8 +35,8 @@ enum { GPUL_BOOT_MAX_FDS = 64 };  /* descriptors that a rank may offer in one ca
  * @timeout_ms  the time that this rank waits for the others; -1: without limit
  * @out         owned by the caller: gpul_boot_close(); untouched on failure
  * Errors  GPUL_EINVAL the job is not valid; GPUL_EUNSUPPORTED the folder of the sockets is not safe, two processes have one
- *         rank, another size or version, a rank ended or failed, or the time is over (the message names the ranks);
- *         GPUL_ENOMEM; GPUL_ESYS
+ *         rank, another size or version, or a rank ended or failed; GPUL_ENOMEM; GPUL_ESYS native = ETIMEDOUT: the time is over (the
+ *         message names the ranks that did not arrive)
  * Threads any thread may call
  * Source  Linux unix(7), memfd_create(2) */
 gpul_status gpul_boot_open(const gpul_comm_job *job, int timeout_ms, gpul_boot **out, gpul_error *err);
@@ -56,8 +56,9 @@ int gpul_boot_size(const gpul_boot *b);
  * @bytes       size of a block, the same in all ranks; may be 0.  Meant for up to some MiB
  * @all         size * bytes bytes, filled in the order of the ranks; undefined on failure
  * @timeout_ms  -1: without limit
- * Errors  GPUL_EINVAL a call by two threads at once; GPUL_EUNSUPPORTED the ranks make different calls, a rank ended, left or
- *         failed, or the time is over (the message names the ranks); GPUL_ESYS.  After a failure, all further calls fail
+ * Errors  GPUL_EINVAL a call by two threads at once; GPUL_EUNSUPPORTED the ranks make different calls, or a rank ended, left or
+ *         failed; GPUL_ESYS native = ETIMEDOUT: the time is over (the message names the ranks).  After a failure, all further
+ *         calls fail
  * Threads any thread, but one call at a time
  * Source  - */
 gpul_status gpul_boot_allgather(gpul_boot *b, const void *mine, size_t bytes, void *all, int timeout_ms, gpul_error *err);
@@ -70,6 +71,15 @@ gpul_status gpul_boot_allgather(gpul_boot *b, const void *mine, size_t bytes, vo
  * Threads any thread, but one call at a time
  * Source  - */
 gpul_status gpul_boot_barrier(gpul_boot *b, int timeout_ms, gpul_error *err);
+
+/** Wait until all ranks have called this, however long they work before they do.
+ *
+ * @b          the same call in all ranks, in the same order
+ * @silent_ms  a rank whose process does not run for that long (SIGSTOP) fails the job; -1: without limit
+ * Errors  as gpul_boot_allgather()
+ * Threads any thread, but one call at a time
+ * Source  - */
+gpul_status gpul_boot_last_barrier(gpul_boot *b, int silent_ms, gpul_error *err);
 
 /** Give descriptors to all ranks, and get those of each rank.  All ranks call it, with the same number.
  *

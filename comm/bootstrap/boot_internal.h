@@ -56,12 +56,13 @@ void gpul_boot_report_end(gpul_boot *b, int rank);
  *
  * @b        the job
  * @culprit  rank; -1: unknown
- * @status   with the text: this rank's failure
+ * @status   with native and text: this rank's failure
+ * @native   see @status
  * @text     see @status
  * Errors    the status of the job's first failure
  * Threads   any thread may call
  * Source    - */
-gpul_status gpul_boot_fail_job(gpul_boot *b, int culprit, gpul_status status, const char *text, gpul_error *err);
+gpul_status gpul_boot_fail_job(gpul_boot *b, int culprit, gpul_status status, int native, const char *text, gpul_error *err);
 
 /** The connection to a rank has ended: report its death, or that it has left.
  *
@@ -79,6 +80,7 @@ struct boot_wait {
 	uint32_t call;          /* its number; 0: the meeting */
 	uint64_t deadline_ns;
 	int timeout_ms;
+	bool for_the_living;    /* no deadline: timeout_ms is the longest silence of a rank that has not begun the call */
 };
 
 /** The time is over: fail the job with a message that names the ranks that have not arrived.
@@ -86,7 +88,7 @@ struct boot_wait {
  * @b        the job
  * @w        the wait
  * @pending  mask of the ranks that this rank waits for, used if all ranks have arrived
- * Errors    GPUL_EUNSUPPORTED
+ * Errors    GPUL_ESYS, native = ETIMEDOUT
  * Threads   any thread may call
  * Source    - */
 gpul_status gpul_boot_timed_out(gpul_boot *b, const struct boot_wait *w, uint32_t pending, gpul_error *err);
@@ -98,7 +100,7 @@ gpul_status gpul_boot_timed_out(gpul_boot *b, const struct boot_wait *w, uint32_
  * @n_fds    with fds[0]
  * @w        the wait
  * @pending  see gpul_boot_timed_out()
- * Errors    the failure of the job; GPUL_EUNSUPPORTED the time is over; GPUL_ESYS
+ * Errors    the failure of the job; GPUL_ESYS, also native = ETIMEDOUT: the time is over
  * Threads   any thread may call
  * Source    Linux poll(2) */
 gpul_status gpul_boot_poll(gpul_boot *b, struct pollfd *fds, nfds_t n_fds, const struct boot_wait *w, uint32_t pending,

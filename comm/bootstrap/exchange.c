@@ -59,7 +59,7 @@ static gpul_status next_packet(struct call *c, int from, enum boot_type type, gp
 		 "same calls",
 		 from, gpul_boot_what_name(h->what), (unsigned long long)h->total, h->call, c->b->job.rank,
 		 gpul_boot_what_name(c->what), (unsigned long long)c->total, c->wait.call);
-	return gpul_boot_fail_job(c->b, from, GPUL_EUNSUPPORTED, text, err);
+	return gpul_boot_fail_job(c->b, from, GPUL_EUNSUPPORTED, 0, text, err);
 }
 
 /* ---- blocks ----------------------------------------------------------------------------------------------------- */
@@ -75,7 +75,7 @@ static gpul_status receive_bytes(struct call *c, int from, unsigned char *to, ui
 		if (st)
 			return st;
 		if (p->head.offset != got || p->head.bytes > n_bytes - got || (n_bytes && !p->head.bytes))
-			return gpul_boot_fail_job(c->b, from, GPUL_EFORMAT, "a rank sent a malformed part of a block",
+			return gpul_boot_fail_job(c->b, from, GPUL_EFORMAT, 0, "a rank sent a malformed part of a block",
 						  err);
 		memcpy(to + got, p->payload, p->head.bytes);
 		got += p->head.bytes;
@@ -138,7 +138,7 @@ gpul_status gpul_boot_allgather(gpul_boot *b, const void *mine, size_t bytes, vo
 	return st;
 }
 
-gpul_status gpul_boot_barrier(gpul_boot *b, int timeout_ms, gpul_error *err)
+static gpul_status meet_all(gpul_boot *b, int timeout_ms, bool for_the_living, gpul_error *err)
 {
 	unsigned char nothing[1];
 	struct call c;
@@ -146,9 +146,20 @@ gpul_status gpul_boot_barrier(gpul_boot *b, int timeout_ms, gpul_error *err)
 
 	if (st)
 		return st;
+	c.wait.for_the_living = for_the_living;
 	st = gather_blocks(&c, NULL, nothing, err);
 	end_call(&c);
 	return st;
+}
+
+gpul_status gpul_boot_barrier(gpul_boot *b, int timeout_ms, gpul_error *err)
+{
+	return meet_all(b, timeout_ms, false, err);
+}
+
+gpul_status gpul_boot_last_barrier(gpul_boot *b, int silent_ms, gpul_error *err)
+{
+	return meet_all(b, silent_ms, true, err);
 }
 
 /* ---- descriptors ------------------------------------------------------------------------------------------------ */
@@ -181,7 +192,7 @@ static gpul_status receive_descriptors(struct call *c, int from, int owner, int 
 		return st;
 	if (p->head.rank != owner || (c->total < 64 && p->head.present >> c->total)) {
 		gpul_boot_packet_drop(p);
-		return gpul_boot_fail_job(c->b, from, GPUL_EFORMAT, "a rank sent a malformed set of descriptors", err);
+		return gpul_boot_fail_job(c->b, from, GPUL_EFORMAT, 0, "a rank sent a malformed set of descriptors", err);
 	}
 	for (unsigned i = 0; i < c->total; i++)
 		fds[i] = p->head.present & 1ull << i ? p->fds[n++] : -1;
@@ -201,7 +212,7 @@ static gpul_status duplicate_mine(struct call *c, const int *mine, int *to, gpul
 			continue;
 		snprintf(text, sizeof text, "cannot duplicate descriptor %d of rank %d: %s%s", mine[i], c->b->job.rank,
 			 strerror(errno), errno == EMFILE ? " (ulimit -n)" : "");
-		return gpul_boot_fail_job(c->b, c->b->job.rank, GPUL_ESYS, text, err);
+		return gpul_boot_fail_job(c->b, c->b->job.rank, GPUL_ESYS, 0, text, err);
 	}
 	return GPUL_OK;
 }

@@ -135,14 +135,14 @@ static gpul_status greet_guest(struct meeting *m, int i, gpul_error *err)
 	if (got != BOOT_GOT_PACKET) {
 		refuse_guest(m, i, why.text);
 		return why.status == GPUL_EUNSUPPORTED || why.status == GPUL_ESYS
-			       ? gpul_boot_fail_job(b, -1, why.status, why.text, err)
+			       ? gpul_boot_fail_job(b, -1, why.status, why.native, why.text, err)
 			       : GPUL_OK;
 	}
 	memcpy(&hello, b->packet->payload, sizeof hello);
 	if (is_contradiction(m, b->packet, &hello, text, sizeof text)) {
 		gpul_boot_packet_drop(b->packet);
 		refuse_guest(m, i, text);
-		return gpul_boot_fail_job(b, -1, GPUL_EUNSUPPORTED, text, err);
+		return gpul_boot_fail_job(b, -1, GPUL_EUNSUPPORTED, 0, text, err);
 	}
 	/* The member's pid comes first: the watch thread uses it as soon as the socket is there. */
 	atomic_store(&b->roster->entry[hello.rank].pid, hello.pid);
@@ -164,7 +164,7 @@ static gpul_status hear_member(struct meeting *m, int rank, gpul_error *err)
 	case BOOT_GOT_END:
 		return gpul_boot_ended(b, rank, m->wait->doing, err);
 	case BOOT_GOT_BAD:
-		return gpul_boot_fail_job(b, rank, why.status, why.text, err);
+		return gpul_boot_fail_job(b, rank, why.status, why.native, why.text, err);
 	case BOOT_GOT_PACKET:
 		break;
 	}
@@ -174,7 +174,7 @@ static gpul_status hear_member(struct meeting *m, int rank, gpul_error *err)
 		return GPUL_OK;
 	}
 	snprintf(text, sizeof text, "rank %d sent a message of type %u, expected READY", rank, b->packet->head.type);
-	return gpul_boot_fail_job(b, rank, GPUL_EFORMAT, text, err);
+	return gpul_boot_fail_job(b, rank, GPUL_EFORMAT, 0, text, err);
 }
 
 /* Wait for the next event of the meeting, and handle all that have come. */

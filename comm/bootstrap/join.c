@@ -55,7 +55,7 @@ static gpul_status connect_to_host(gpul_boot *b, const char *path, const struct 
 		if (has_notice(b, err))
 			return GPUL_EUNSUPPORTED;
 		if (gpul_boot_left_ms(w->deadline_ns) == 0)
-			return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
 					 "%s: rank 0 did not open %s within %d ms: it must run on this machine, as the "
 					 "same user, "
 					 "with the same GPULOAD_RUNTIME_DIR and XDG_RUNTIME_DIR",
@@ -78,7 +78,7 @@ static gpul_status await_answer(gpul_boot *b, pid_t host, const struct boot_wait
 		if (has_notice(b, err))
 			return GPUL_EUNSUPPORTED;
 		if (left == 0)
-			return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s: rank 0 (pid %ld) did not answer within %d ms",
+			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "%s: rank 0 (pid %ld) did not answer within %d ms",
 					 w->doing, (long)host, w->timeout_ms);
 		if (poll(&ready, 1, left < 0 || left > NOTICE_MS ? NOTICE_MS : left) < 0 && errno != EINTR)
 			return gpul_fail(err, GPUL_ESYS, errno, "%s: poll: %s", w->doing, strerror(errno));
@@ -143,7 +143,7 @@ static gpul_status await_go(gpul_boot *b, const struct boot_wait *w, gpul_error 
 	if (b->packet->head.type == BOOT_GO)
 		return GPUL_OK;
 	snprintf(text, sizeof text, "rank 0 sent a message of type %u, expected GO", b->packet->head.type);
-	return gpul_boot_fail_job(b, 0, GPUL_EFORMAT, text, err);
+	return gpul_boot_fail_job(b, 0, GPUL_EFORMAT, 0, text, err);
 }
 
 gpul_status gpul_boot_join(gpul_boot *b, const char *path, const struct boot_wait *w, gpul_error *err)

@@ -19,7 +19,7 @@
 #include "ipc/place.h"
 
 /* From the first failure with an exit status to its announcement; from SIGTERM to SIGKILL. */
-enum { SETTLE_MS = 50, KILL_AFTER_MS = 1000 };
+enum { SETTLE_MS = 300, KILL_AFTER_MS = 1000 };
 
 /* What the launcher does next with ranks that still run. */
 enum stage { STAGE_RUNNING, STAGE_SETTLING, STAGE_GRACE, STAGE_TERMINATED, STAGE_KILLED };

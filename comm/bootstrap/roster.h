@@ -15,6 +15,7 @@
 #define GPULOAD_COMM_BOOTSTRAP_ROSTER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "comm/bootstrap/boot.h"
@@ -69,6 +70,14 @@ gpul_status gpul_boot_failed(const gpul_boot *b, gpul_error *err);
 /* The rank whose heartbeat has not moved for the longest time, if that is at least for_ms: its process is stopped (SIGSTOP),
  * or gets no CPU.  -1: no such rank.  Any thread may call. */
 int gpul_boot_stalled(const gpul_boot *b, unsigned for_ms);
+
+/* The time in ms since the heartbeat of a rank last moved, as this rank's watch thread has seen it.  Any thread may call. */
+unsigned gpul_boot_silent_ms(const gpul_boot *b, int rank);
+
+/* Publish the ranks (a mask) that this rank waits for at present, outside of the calls of boot.h.  Any thread may call. */
+void gpul_boot_set_waits(gpul_boot *b, uint32_t ranks);
+/* The mask that a rank has published.  Any thread may call. */
+uint32_t gpul_boot_waits(const gpul_boot *b, int rank);
 
 /* The process of a rank, in its own pid namespace.  Any thread may call. */
 pid_t gpul_boot_pid(const gpul_boot *b, int rank);

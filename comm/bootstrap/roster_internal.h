@@ -23,7 +23,8 @@ struct roster_entry {
 	_Atomic int32_t pid;         /* written by rank 0 when the rank arrives */
 	_Atomic uint32_t call;       /* number of calls of gpul_boot_allgather() etc. that the rank has begun */
 	_Atomic uint64_t heartbeat;
-	unsigned char pad[40];       /* to the next cache line */
+	_Atomic uint32_t waits;      /* mask of the ranks that this rank waits for */
+	unsigned char pad[36];       /* to the next cache line */
 	struct roster_record record;
 	unsigned char pad2[32];
 };

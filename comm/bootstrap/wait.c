@@ -9,7 +9,7 @@
 
 #include "core/clock.h"
 
-enum { STALLED_MS = 500, NAP_NS = 1000000 };
+enum { STALLED_MS = 500, LOOK_MS = 100, NAP_NS = 1000000 };
 
 uint64_t gpul_boot_deadline(int timeout_ms)
 {
@@ -39,6 +39,17 @@ static uint32_t missing_ranks(const gpul_boot *b, uint32_t call)
 	return missing;
 }
 
+/* True if a rank that keeps this one waiting shows no heartbeat for longer than the time-out. */
+static bool has_stopped(const gpul_boot *b, const struct boot_wait *w, uint32_t pending)
+{
+	const uint32_t missing = missing_ranks(b, w->call) | pending;
+
+	for (int r = 0; w->timeout_ms >= 0 && r < b->job.size; r++)
+		if (missing & 1u << r && gpul_boot_silent_ms(b, r) >= (unsigned)w->timeout_ms)
+			return true;
+	return false;
+}
+
 gpul_status gpul_boot_timed_out(gpul_boot *b, const struct boot_wait *w, uint32_t pending, gpul_error *err)
 {
 	char ranks[128], text[320], stopped[80] = "";
@@ -56,7 +67,7 @@ gpul_status gpul_boot_timed_out(gpul_boot *b, const struct boot_wait *w, uint32_
 	}
 	snprintf(text, sizeof text, "%s: %s of %d did not arrive within %d ms%s", w->doing, ranks, b->job.size,
 		 w->timeout_ms, stopped);
-	return gpul_boot_fail_job(b, first, GPUL_EUNSUPPORTED, text, err);
+	return gpul_boot_fail_job(b, first, GPUL_ESYS, ETIMEDOUT, text, err);
 }
 
 gpul_status gpul_boot_poll(gpul_boot *b, struct pollfd *fds, nfds_t n_fds, const struct boot_wait *w, uint32_t pending,
@@ -66,8 +77,8 @@ gpul_status gpul_boot_poll(gpul_boot *b, struct pollfd *fds, nfds_t n_fds, const
 
 	fds[0] = (struct pollfd){ .fd = b->alarm, .events = POLLIN };
 	do
-		n = poll(fds, n_fds, gpul_boot_left_ms(w->deadline_ns));
-	while (n < 0 && errno == EINTR);
+		n = poll(fds, n_fds, w->for_the_living ? LOOK_MS : gpul_boot_left_ms(w->deadline_ns));
+	while ((n < 0 && errno == EINTR) || (n == 0 && w->for_the_living && !has_stopped(b, w, pending)));
 	if (n < 0)
 		return gpul_fail(err, GPUL_ESYS, errno, "%s: poll: %s", w->doing, strerror(errno));
 	if (gpul_boot_failure(b, NULL))
@@ -91,7 +102,7 @@ gpul_status gpul_boot_send_to(gpul_boot *b, int rank, struct boot_head *head, co
 		case BOOT_GOT_END:
 			return gpul_boot_ended(b, rank, w->doing, err);
 		case BOOT_GOT_BAD:
-			return gpul_boot_fail_job(b, b->job.rank, why.status, why.text, err);
+			return gpul_boot_fail_job(b, b->job.rank, why.status, why.native, why.text, err);
 		case BOOT_GOT_NOTHING:
 			break;
 		}
@@ -119,7 +130,7 @@ gpul_status gpul_boot_receive_from(gpul_boot *b, int rank, const struct boot_wai
 		case BOOT_GOT_END:
 			return gpul_boot_ended(b, rank, w->doing, err);
 		case BOOT_GOT_BAD:
-			return gpul_boot_fail_job(b, rank, why.status, why.text, err);
+			return gpul_boot_fail_job(b, rank, why.status, why.native, why.text, err);
 		case BOOT_GOT_NOTHING:
 			break;
 		}

@@ -102,11 +102,12 @@ gpul_status gpul_boot_failed(const gpul_boot *b, gpul_error *err)
 	return gpul_fail(err, e.status, e.native, "rank %d (pid %ld) failed: %s", e.rank, (long)e.pid, e.text);
 }
 
-gpul_status gpul_boot_fail_job(gpul_boot *b, int culprit, gpul_status status, const char *text, gpul_error *err)
+gpul_status gpul_boot_fail_job(gpul_boot *b, int culprit, gpul_status status, int native, const char *text,
+				gpul_error *err)
 {
 	gpul_error why = { 0 };
 
-	gpul_fail(&why, status, 0, "%s", text);
+	gpul_fail(&why, status, native, "%s", text);
 	gpul_boot_fail(b, &why, culprit);
 	return gpul_boot_failed(b, err);
 }
@@ -120,7 +121,7 @@ gpul_status gpul_boot_ended(gpul_boot *b, int rank, const char *doing, gpul_erro
 		return gpul_boot_failed(b, err);
 	snprintf(text, sizeof text, "%s: rank %d (pid %ld) has left the job", doing, rank,
 		 (long)gpul_boot_pid(b, rank));
-	return gpul_boot_fail_job(b, rank, GPUL_EUNSUPPORTED, text, err);
+	return gpul_boot_fail_job(b, rank, GPUL_EUNSUPPORTED, 0, text, err);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------------------------- */
@@ -254,6 +255,23 @@ gpul_status gpul_boot_watch(gpul_boot *b, gpul_roster_callback *on_event, void *
 	}
 	pthread_mutex_unlock(&b->lock);
 	return st;
+}
+
+unsigned gpul_boot_silent_ms(const gpul_boot *b, int rank)
+{
+	const uint64_t scanned = atomic_load(&b->scanned_ns), moved = atomic_load(&b->moved_ns[rank]);
+
+	return moved && scanned > moved ? (unsigned)((scanned - moved) / 1000000) : 0;
+}
+
+void gpul_boot_set_waits(gpul_boot *b, uint32_t ranks)
+{
+	atomic_store(&b->roster->entry[b->job.rank].waits, ranks);
+}
+
+uint32_t gpul_boot_waits(const gpul_boot *b, int rank)
+{
+	return atomic_load(&b->roster->entry[rank].waits);
 }
 
 int gpul_boot_stalled(const gpul_boot *b, unsigned for_ms)
