@@ -54,7 +54,7 @@ typedef struct gpul_comm_options {
  * @out      owned by the caller: gpul_comm_destroy(); untouched on failure
  * Errors  GPUL_EINVAL bad options, or options that differ between ranks (the text names both ranks); GPUL_EUNSUPPORTED a
  *         forced transport that two ranks cannot use (the text has the reason); GPUL_ESYS native = ETIMEDOUT some ranks
- *         did not arrive (the text lists them); GPUL_ENOMEM; GPUL_ECUDA
+ *         did not arrive (the text lists them); GPUL_ECOMM native = GPUL_COMM_RANK_DIED a rank died; GPUL_ENOMEM; GPUL_ECUDA
  * Threads any thread may call.  Later calls on *out come from one thread at a time, except where stated
  * Source  CUDA Driver API, Virtual Memory Management; NCCL's ncclCommInitRank for the shape of the interface */
 gpul_status gpul_comm_create(const gpul_driver *drv, const gpul_comm_options *options, gpul_comm **out,

@@ -109,6 +109,8 @@ struct gpul_comm {
 
 	pthread_t service;            /* watches for reports of the kernels */
 	bool has_service;
+	uint64_t waits_seen[GPUL_COMM_MAX_BLOCKS];  /* service thread: the words of the kernels' waits */
+	uint64_t waits_ns[GPUL_COMM_MAX_PEERS];     /* service thread: when a word was last written for a rank */
 	atomic_bool stop;
 	pthread_mutex_t lock;         /* of failure */
 	gpul_comm_failure failure;
@@ -163,13 +165,30 @@ CUgraphExec gpul_comm_replay(gpul_comm *c, enum kernel_id id, CUfunction kernel,
 			     CUstream stream);
 void gpul_comm_replay_destroy(gpul_comm *c);
 
-/* ---- failure.c ---- */
+/* ---- report.c ---- */
+/* Start the service thread, and the watch over the other ranks. */
 gpul_status gpul_comm_service_start(gpul_comm *c, gpul_error *err);
 void gpul_comm_service_stop(gpul_comm *c);
+
+/* ---- failure.c ---- */
+/* Hear of failures that other ranks find. */
+gpul_status gpul_comm_watch(gpul_comm *c, gpul_error *err);
 /* Record the first failure, publish it to the other ranks, make the kernels leave. */
 void gpul_comm_fail(gpul_comm *c, enum gpul_comm_cause cause, int rank, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-/* Handle a report of a kernel, if there is one. */
-void gpul_comm_read_report(gpul_comm *c);
+/* The result of a call that the other ranks take part in, whose error is *why: if the job has failed, the failure of the
+ * communicator. */
+gpul_status gpul_comm_explain(gpul_comm *c, gpul_status st, const gpul_error *why, gpul_error *err);
+/* The result of a call that failed on this rank, so that it does not take part in what the other ranks do: a failure of the
+ * communicator, unless the caller only used a stream wrongly. */
+gpul_status gpul_comm_rank_failed(gpul_comm *c, const gpul_error *why, gpul_error *err);
+/* The result of a driver call that has waited for kernels: these can have left early. */
+gpul_status gpul_comm_awaited(gpul_comm *c, CUresult r, const char *call, gpul_error *err);
+
+/* ---- blame.c ---- */
+/* Publish for which ranks this rank's kernels wait.  Service thread only, like the next one. */
+void gpul_comm_publish_waits(gpul_comm *c);
+/* A kernel has reported a time-out: find the cause, and fail. */
+void gpul_comm_timed_out(gpul_comm *c);
 
 #endif

@@ -79,6 +79,7 @@ gpul_status gpul_comm_create(const gpul_driver *drv, const gpul_comm_options *op
 	gpul_comm *c = calloc(1, sizeof *c);
 	gpul_comm_job job;
 	gpul_error why = { 0 };
+	gpul_roster_event first;
 	gpul_status st = GPUL_OK;
 
 	if (!c)
@@ -103,8 +104,12 @@ gpul_status gpul_comm_create(const gpul_driver *drv, const gpul_comm_options *op
 	if (st) {
 		if (c->boot && why.status)  /* the others report it, too */
 			gpul_boot_fail(c->boot, &why, c->rank);
+		if (c->boot && gpul_boot_failure(c->boot, &first) && first.kind == GPUL_RANK_DIED)
+			st = gpul_fail(err, GPUL_ECOMM, GPUL_COMM_RANK_DIED, "%s", first.text);
+		else if (why.status)
+			st = gpul_fail(err, why.status, why.native, "%s", why.text);
 		free_comm(c);
-		return why.status ? gpul_fail(err, why.status, why.native, "%s", why.text) : st;
+		return st;
 	}
 	*out = c;
 	return GPUL_OK;
@@ -112,13 +117,15 @@ gpul_status gpul_comm_create(const gpul_driver *drv, const gpul_comm_options *op
 
 void gpul_comm_destroy(gpul_comm *c)
 {
+	CUresult r;
+
 	if (!c)
 		return;
 	/* No kernel of any rank may run when memory is unmapped; after a failure all kernels leave by the abort word. */
 	(void)c->drv->cuCtxSetCurrent(c->ctx.handle);
-	(void)c->drv->cuCtxSynchronize();
-	if (!gpul_comm_failed(c, NULL))
-		(void)gpul_boot_barrier(c->boot, c->options.create_timeout_ms, NULL);
+	r = c->drv->cuCtxSynchronize();
+	if (!gpul_comm_awaited(c, r, "cuCtxSynchronize()", NULL))
+		(void)gpul_boot_last_barrier(c->boot, c->options.create_timeout_ms, NULL);
 	free_comm(c);
 }
 

@@ -21,21 +21,24 @@ gpul_status gpul_comm_enqueue(gpul_comm *c, enum kernel_id id, void *argument, u
 			      CUstream stream, gpul_error *err)
 {
 	void *arguments[] = { &c->view, argument };
+	gpul_error why = { 0 };
 	CUfunction kernel;
 	CUgraphExec graph = NULL;
 	gpul_status st = gpul_comm_usable(c, err);
 
-	st = st ? st : gpul_comm_kernel(c, id, &kernel, err);
-	st = st ? st : follow_last_call(c, stream, err);
 	if (st)
 		return st;
-	if (id != KERNEL_SENDRECV)
+	st = gpul_comm_kernel(c, id, &kernel, &why);
+	st = st ? st : follow_last_call(c, stream, &why);
+	if (!st && id != KERNEL_SENDRECV)
 		graph = gpul_comm_replay(c, id, kernel, argument, n_threads, stream);
 	if (graph)
-		st = gpul_cu(c->drv, err, cuGraphLaunch(graph, stream));
-	else
-		st = gpul_cu(c->drv, err, cuLaunchKernel(kernel, n_blocks, 1, 1, n_threads, 1, 1, 0, stream, arguments, NULL));
+		st = gpul_cu(c->drv, &why, cuGraphLaunch(graph, stream));
+	else if (!st)
+		st = gpul_cu(c->drv, &why, cuLaunchKernel(kernel, n_blocks, 1, 1, n_threads, 1, 1, 0, stream, arguments, NULL));
+	if (st)
+		return gpul_comm_rank_failed(c, &why, err);
 	c->last_stream = stream;
 	c->has_last = true;
-	return st;
+	return GPUL_OK;
 }

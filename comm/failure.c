@@ -1,8 +1,9 @@
 /* failure.c — the first failure of a communicator: found by a kernel, by the other ranks' processes, or asked for.
  *
- *     kernel: report in host memory ──> service thread ─┐
+ *     kernel: report in host memory ──> report.c ───────┐
  *     another rank dies or fails: watch of the boot ────┼──> failure, abort word ──> kernels leave, calls fail
  *     gpul_comm_abort() ────────────────────────────────┘            └──> the boot publishes it to the other ranks */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,9 +11,8 @@
 
 #include "comm/bootstrap/roster.h"
 #include "comm/comm_internal.h"
-#include "core/thread.h"
 
-enum { PERIOD_NS = 1000 * 1000, STALLED_MS = 500 };
+enum { PERIOD_NS = 2 * 1000 * 1000, FIRST_NAP_NS = 20 * 1000, SPINS = 1000 };
 
 static void record(gpul_comm *c, const gpul_comm_failure *f)
 {
@@ -34,9 +34,14 @@ static void on_event(void *arg, const gpul_roster_event *e)
 
 	if (e->kind == GPUL_RANK_DIED)
 		f.cause = GPUL_COMM_RANK_DIED;
+	else if (e->status == GPUL_ESYS && e->native == ETIMEDOUT)  /* a call of the boot */
+		f.cause = GPUL_COMM_TIMED_OUT;
 	else
 		f.cause = e->status == GPUL_ECOMM ? (enum gpul_comm_cause)e->native : GPUL_COMM_RANK_FAILED;
-	(void)snprintf(f.text, sizeof f.text, "%s", e->text);
+	if (f.cause == GPUL_COMM_RANK_FAILED && e->status != GPUL_ECOMM)
+		(void)snprintf(f.text, sizeof f.text, "rank %d (pid %d): %.160s", e->rank, (int)e->pid, e->text);
+	else
+		(void)snprintf(f.text, sizeof f.text, "%s", e->text);
 	record(c, &f);
 }
 
@@ -54,99 +59,9 @@ void gpul_comm_fail(gpul_comm *c, enum gpul_comm_cause cause, int rank, const ch
 		on_event(c, &first);
 }
 
-/* A wait of this rank's kernel for a rank timed out.  If a process is stopped, that is the cause, else the rank is late. */
-static void timed_out(gpul_comm *c, const gpul_comm_report *r)
+gpul_status gpul_comm_watch(gpul_comm *c, gpul_error *err)
 {
-	static const char *const things[] = {
-		[GPUL_COMM_WAITED_FOR_DATA] = "data", [GPUL_COMM_WAITED_FOR_CREDIT] = "a credit",
-		[GPUL_COMM_WAITED_FOR_OFFER] = "an offer", [GPUL_COMM_WAITED_FOR_GREETING] = "a greeting",
-		[GPUL_COMM_WAITED_FOR_GOODBYE] = "the end of a call",
-	};
-	const char *thing = r->what < sizeof things / sizeof *things && things[r->what] ? things[r->what] : "data";
-	const int stalled = gpul_boot_stalled(c->boot, STALLED_MS);
-
-	if (stalled >= 0 && stalled != c->rank)
-		gpul_comm_fail(c, GPUL_COMM_RANK_STALLED, stalled, "rank %d (pid %d) is stopped or makes no progress: rank %d waited "
-			       "%d ms for %s of rank %d", stalled, (int)c->paths[stalled].pid, c->rank, c->options.timeout_ms, thing,
-			       (int)r->peer);
-	else
-		gpul_comm_fail(c, GPUL_COMM_TIMED_OUT, r->peer, "rank %d waited %d ms for %s of rank %d (pid %d), which runs but has "
-			       "not made the same call", c->rank, c->options.timeout_ms, thing, (int)r->peer,
-			       (int)c->paths[r->peer].pid);
-}
-
-/* Name the call of a greeting's signature (layout.h). */
-static void name_call(uint64_t signature, char *out, size_t out_bytes)
-{
-	const gpul_comm_call call = signature & 0xf;
-	const gpul_comm_op op = signature >> GPUL_COMM_SIGNATURE_OP & 0xff;
-	const unsigned root = signature >> GPUL_COMM_SIGNATURE_ROOT & 0xff;
-	char detail[24] = "";
-
-	if (call == GPUL_COMM_ALLREDUCE || call == GPUL_COMM_REDUCESCATTER)
-		(void)snprintf(detail, sizeof detail, ", %s", gpul_comm_op_name(op));
-	else if (call == GPUL_COMM_BROADCAST)
-		(void)snprintf(detail, sizeof detail, ", root %u", root);
-	(void)snprintf(out, out_bytes, "%s(%llu %s%s)", gpul_comm_call_name(call),
-		       (unsigned long long)(signature >> GPUL_COMM_SIGNATURE_COUNT),
-		       gpul_comm_dtype_name(signature >> GPUL_COMM_SIGNATURE_DTYPE & 0xf), detail);
-}
-
-static void other_call(gpul_comm *c, const gpul_comm_report *r)
-{
-	char expected[72], found[72];
-
-	name_call(r->expected, expected, sizeof expected);
-	name_call(r->found, found, sizeof found);
-	gpul_comm_fail(c, GPUL_COMM_MISMATCH, r->peer, "rank %d called %s where rank %d called %s: all ranks must make the same calls",
-		       (int)r->peer, found, c->rank, expected);
-}
-
-void gpul_comm_read_report(gpul_comm *c)
-{
-	const gpul_comm_report *r = &c->control->report;
-
-	if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != GPUL_COMM_REPORT_READY || atomic_load(&c->failed))
-		return;
-	if (r->what == GPUL_COMM_OTHER_SIZE)
-		gpul_comm_fail(c, GPUL_COMM_MISMATCH, r->peer, "a message between ranks %d and %d has %llu bytes for the one, %llu for "
-			       "the other: send and recv must have the same size", (int)r->peer, c->rank, (unsigned long long)r->found,
-			       (unsigned long long)r->expected);
-	else if (r->what == GPUL_COMM_OTHER_CALL)
-		other_call(c, r);
-	else
-		timed_out(c, r);
-}
-
-static void *service(void *arg)
-{
-	const struct timespec period = { .tv_nsec = PERIOD_NS };
-	gpul_comm *c = arg;
-
-	while (!atomic_load(&c->stop)) {
-		gpul_comm_read_report(c);
-		(void)nanosleep(&period, NULL);
-	}
-	return NULL;
-}
-
-gpul_status gpul_comm_service_start(gpul_comm *c, gpul_error *err)
-{
-	const int failed = gpul_thread_start(&c->service, NULL, "comm", service, c);
-
-	if (failed)
-		return gpul_fail(err, GPUL_ESYS, failed, "cannot start a thread: %s", strerror(failed));
-	c->has_service = true;
 	return gpul_boot_watch(c->boot, on_event, c, err);
-}
-
-void gpul_comm_service_stop(gpul_comm *c)
-{
-	if (!c->has_service)
-		return;
-	atomic_store(&c->stop, true);
-	(void)pthread_join(c->service, NULL);
-	c->has_service = false;
 }
 
 bool gpul_comm_failed(const gpul_comm *c, gpul_comm_failure *out)
@@ -163,6 +78,17 @@ bool gpul_comm_failed(const gpul_comm *c, gpul_comm_failure *out)
 	return true;
 }
 
+gpul_status gpul_comm_explain(gpul_comm *c, gpul_status st, const gpul_error *why, gpul_error *err)
+{
+	gpul_roster_event first;
+
+	if (st && gpul_boot_failure(c->boot, &first)) {
+		on_event(c, &first);
+		return gpul_comm_usable(c, err);
+	}
+	return st ? gpul_fail(err, st, why->native, "%s", why->text) : GPUL_OK;
+}
+
 gpul_status gpul_comm_usable(const gpul_comm *c, gpul_error *err)
 {
 	gpul_comm_failure f;
@@ -176,21 +102,61 @@ void gpul_comm_abort(gpul_comm *c)
 	gpul_comm_fail(c, GPUL_COMM_ABORTED, c->rank, "rank %d called gpul_comm_abort()", c->rank);
 }
 
-gpul_status gpul_comm_wait(gpul_comm *c, CUstream stream, gpul_error *err)
+/* The abort word is set before the failure is known: by a kernel that reports a time-out, which takes a while to explain. */
+static void await_explanation(const gpul_comm *c)
 {
-	const struct timespec nap = { .tv_nsec = 20 * 1000 };
-	gpul_status st;
+	const struct timespec nap = { .tv_nsec = PERIOD_NS };
+
+	while (__atomic_load_n(&c->control->abort, __ATOMIC_ACQUIRE) && !atomic_load(&c->failed))
+		(void)nanosleep(&nap, NULL);
+}
+
+/* Errors that only say that the caller used a stream wrongly. */
+static bool is_misuse(const gpul_error *why)
+{
+	const int r = why->native;
+
+	return why->status == GPUL_ECUDA &&
+	       (r == CUDA_ERROR_INVALID_VALUE || r == CUDA_ERROR_INVALID_CONTEXT || r == CUDA_ERROR_INVALID_HANDLE ||
+		(r >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && r <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD));
+}
+
+gpul_status gpul_comm_rank_failed(gpul_comm *c, const gpul_error *why, gpul_error *err)
+{
+	const gpul_status st = gpul_comm_usable(c, err);  /* an earlier failure is the cause of this one */
+
+	if (!is_misuse(why))
+		gpul_comm_fail(c, GPUL_COMM_RANK_FAILED, c->rank, "rank %d (pid %d): %.150s", c->rank, (int)c->paths[c->rank].pid,
+			       why->text);
+	return st ? st : gpul_fail(err, why->status, why->native, "%s", why->text);
+}
+
+gpul_status gpul_comm_awaited(gpul_comm *c, CUresult r, const char *call, gpul_error *err)
+{
+	gpul_error why = { 0 };
+
+	if (gpul_cu_status(c->drv, &why, r, call))
+		return gpul_comm_rank_failed(c, &why, err);
+	await_explanation(c);
+	return gpul_comm_usable(c, err);
+}
+
+/* Wait for the work of a stream; after a failure the kernels leave, so it ends in any case.  Spinning would take the CPU from
+ * interpreted kernels. */
+static CUresult await_stream(const gpul_comm *c, CUstream stream)
+{
+	struct timespec nap = { .tv_nsec = FIRST_NAP_NS };
 	CUresult r;
 
-	/* After a failure the kernels leave, so the stream's work ends in any case. */
+	if (c->interprets)
+		return c->drv->cuStreamSynchronize(stream);
 	for (unsigned polls = 0; (r = c->drv->cuStreamQuery(stream)) == CUDA_ERROR_NOT_READY; polls++)
-		if (polls >= 1000)
+		if (polls >= SPINS)
 			(void)nanosleep(&nap, NULL);
-	gpul_comm_read_report(c);
-	st = gpul_comm_usable(c, err);
-	if (!st && r)
-		st = gpul_cu_status(c->drv, err, r, "cuStreamQuery(stream)");
-	if (r && !gpul_comm_failed(c, NULL))
-		gpul_comm_fail(c, GPUL_COMM_RANK_FAILED, c->rank, "rank %d: a driver call failed: CUresult %d", c->rank, (int)r);
-	return st;
+	return r;
+}
+
+gpul_status gpul_comm_wait(gpul_comm *c, CUstream stream, gpul_error *err)
+{
+	return gpul_comm_awaited(c, await_stream(c, stream), "waiting for the stream", err);
 }

@@ -136,6 +136,8 @@ typedef struct gpul_comm_control {
 	uint32_t abort;               /* set by the CPU: kernels leave */
 	uint32_t unused[31];
 	gpul_comm_report report;
+	uint64_t waits[GPUL_COMM_MAX_BLOCKS]; /* [block]: time << 8 | rank; written again and again while a block waits long for
+				       * that rank, so a word that does not change belongs to a wait that has ended */
 } gpul_comm_control;
 
 /* The memory that this rank shares with another rank, as this rank maps it.  A pair of ranks uses the arenas in device memory,

@@ -33,17 +33,16 @@ static gpul_status describe_window(gpul_comm *c, int index, gpul_error *err)
 	return gpul_comm_view_upload(c, err);
 }
 
-gpul_status gpul_comm_alloc(gpul_comm *c, size_t bytes, CUdeviceptr *out, gpul_error *err)
+static gpul_status alloc_window(gpul_comm *c, size_t bytes, CUdeviceptr *out, gpul_error *err)
 {
 	const gpul_mem_desc desc = { .kind = GPUL_MEM_DEVICE, .bytes = bytes, .devices = &c->device, .n_devices = 1,
 				     .exportable = true };
 	const int index = free_entry(c);
 	struct window w = { .mapped = c->direct };
 	bool wanted[GPUL_COMM_MAX_PEERS];
-	gpul_status st = gpul_comm_usable(c, err);
+	gpul_error why = { 0 };
+	gpul_status st;
 
-	if (st)
-		return st;
 	if (index == 0)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%d allocations of a communicator are in use; free one first",
 				 GPUL_COMM_MAX_WINDOWS - 1);
@@ -55,20 +54,25 @@ gpul_status gpul_comm_alloc(gpul_comm *c, size_t bytes, CUdeviceptr *out, gpul_e
 		return st;
 	}
 	c->windows[index] = w;
-	st = describe_window(c, index, err);
-	if (st)
-		destroy_window(c, &c->windows[index]);
-	else
-		*out = gpul_mem_gpu(w.mine);
-	return st;
+	st = describe_window(c, index, &why);
+	if (st)  /* the other ranks have the window */
+		return gpul_comm_rank_failed(c, &why, err);
+	*out = gpul_mem_gpu(w.mine);
+	return GPUL_OK;
 }
 
-gpul_status gpul_comm_free(gpul_comm *c, CUdeviceptr at, gpul_error *err)
+gpul_status gpul_comm_alloc(gpul_comm *c, size_t bytes, CUdeviceptr *out, gpul_error *err)
 {
-	gpul_status st = gpul_comm_usable(c, err);
+	gpul_error why = { 0 };
+	const gpul_status st = gpul_comm_usable(c, err);
 
-	if (st || at == 0)
-		return st;
+	return st ? st : gpul_comm_explain(c, alloc_window(c, bytes, out, &why), &why, err);
+}
+
+static gpul_status free_window(gpul_comm *c, CUdeviceptr at, gpul_error *err)
+{
+	gpul_status st;
+
 	for (int i = 1; i < GPUL_COMM_MAX_WINDOWS; i++) {
 		struct window *w = &c->windows[i];
 
@@ -80,6 +84,14 @@ gpul_status gpul_comm_free(gpul_comm *c, CUdeviceptr at, gpul_error *err)
 		return st ? st : describe_window(c, i, err);
 	}
 	return gpul_fail(err, GPUL_EINVAL, 0, "%#llx is not the address of memory of gpul_comm_alloc()", (unsigned long long)at);
+}
+
+gpul_status gpul_comm_free(gpul_comm *c, CUdeviceptr at, gpul_error *err)
+{
+	gpul_error why = { 0 };
+	const gpul_status st = gpul_comm_usable(c, err);
+
+	return st || at == 0 ? st : gpul_comm_explain(c, free_window(c, at, &why), &why, err);
 }
 
 void gpul_comm_windows_destroy(gpul_comm *c)

@@ -7,8 +7,9 @@
  *     if (gpul_comm_any_leaves(leave))       a barrier; the same answer for all threads of the block
  *             return;
  *
- * A poll of the abort word is a round trip to host memory, so it is made at every 1024th poll only (100 us or so).  After a
- * time-out the thread writes a report for the CPU, and sets the abort word for the other blocks. */
+ * A poll of the abort word is a round trip to host memory, so it is made at every 1024th poll only (0.7 ms or so).  Then the
+ * thread also tells the CPU for which rank it waits: the CPUs of all ranks together find out who keeps whom waiting
+ * (comm/blame.c).  After a time-out the thread writes a report, and sets the abort word for the other blocks. */
 #ifndef GPULOAD_COMM_DEVICE_WAIT_CUH
 #define GPULOAD_COMM_DEVICE_WAIT_CUH
 
@@ -65,6 +66,7 @@ static __device__ __noinline__ bool gpul_comm_check(gpul_comm_spin *w)
 
 	if (w->start_ns == 0)
 		w->start_ns = now;
+	gpul_store_relaxed(&w->comm->control->waits[blockIdx.x % GPUL_COMM_MAX_BLOCKS], now << 8 | (uint32_t)w->peer);
 	if (w->comm->timeout_ns == 0 || now - w->start_ns < w->comm->timeout_ns)
 		return false;
 	gpul_comm_tell(w->comm, w->what, w->peer, w->step, 0, 0);

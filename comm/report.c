@@ -1,0 +1,85 @@
+/* report.c — the service thread: it reads what the kernels of this rank report, and for whom they wait. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "comm/comm_internal.h"
+#include "core/thread.h"
+
+enum { PERIOD_NS = 2 * 1000 * 1000 };
+
+/* Name the call of a greeting's signature (layout.h). */
+static void name_call(uint64_t signature, char *out, size_t out_bytes)
+{
+	const gpul_comm_call call = signature & 0xf;
+	const gpul_comm_op op = signature >> GPUL_COMM_SIGNATURE_OP & 0xff;
+	const unsigned root = signature >> GPUL_COMM_SIGNATURE_ROOT & 0xff;
+	char detail[24] = "";
+
+	if (call == GPUL_COMM_ALLREDUCE || call == GPUL_COMM_REDUCESCATTER)
+		(void)snprintf(detail, sizeof detail, ", %s", gpul_comm_op_name(op));
+	else if (call == GPUL_COMM_BROADCAST)
+		(void)snprintf(detail, sizeof detail, ", root %u", root);
+	(void)snprintf(out, out_bytes, "%s(%llu %s%s)", gpul_comm_call_name(call),
+		       (unsigned long long)(signature >> GPUL_COMM_SIGNATURE_COUNT),
+		       gpul_comm_dtype_name(signature >> GPUL_COMM_SIGNATURE_DTYPE & 0xf), detail);
+}
+
+static void other_call(gpul_comm *c, const gpul_comm_report *r)
+{
+	char expected[72], found[72];
+
+	name_call(r->expected, expected, sizeof expected);
+	name_call(r->found, found, sizeof found);
+	gpul_comm_fail(c, GPUL_COMM_MISMATCH, r->peer, "rank %d called %s where rank %d called %s: all ranks must make the same calls",
+		       (int)r->peer, found, c->rank, expected);
+}
+
+/* Handle a report of a kernel, if there is one. */
+static void read_report(gpul_comm *c)
+{
+	const gpul_comm_report *r = &c->control->report;
+
+	if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != GPUL_COMM_REPORT_READY || atomic_load(&c->failed))
+		return;
+	if (r->what == GPUL_COMM_OTHER_SIZE)
+		gpul_comm_fail(c, GPUL_COMM_MISMATCH, r->peer, "a message between ranks %d and %d has %llu bytes for the one, %llu for "
+			       "the other: send and recv must have the same size", (int)r->peer, c->rank, (unsigned long long)r->found,
+			       (unsigned long long)r->expected);
+	else if (r->what == GPUL_COMM_OTHER_CALL)
+		other_call(c, r);
+	else
+		gpul_comm_timed_out(c);
+}
+
+static void *service(void *arg)
+{
+	const struct timespec period = { .tv_nsec = PERIOD_NS };
+	gpul_comm *c = arg;
+
+	while (!atomic_load(&c->stop)) {
+		gpul_comm_publish_waits(c);
+		read_report(c);
+		(void)nanosleep(&period, NULL);
+	}
+	return NULL;
+}
+
+gpul_status gpul_comm_service_start(gpul_comm *c, gpul_error *err)
+{
+	const int failed = gpul_thread_start(&c->service, NULL, "comm", service, c);
+
+	if (failed)
+		return gpul_fail(err, GPUL_ESYS, failed, "cannot start a thread: %s", strerror(failed));
+	c->has_service = true;
+	return gpul_comm_watch(c, err);
+}
+
+void gpul_comm_service_stop(gpul_comm *c)
+{
+	if (!c->has_service)
+		return;
+	atomic_store(&c->stop, true);
+	(void)pthread_join(c->service, NULL);
+	c->has_service = false;
+}
