@@ -12,7 +12,7 @@ from scripts.writer import has_main, words
 # Further folders that the tests of a folder link.
 TESTS_ALSO_LINK = {"proxy": ["ipc"]}  # the proxy's tests share the FIFO between processes
 # Helpers of other folders that the tests of a folder use.
-TESTS_ALSO_HELP = {"tests/proxy": ["tests/ipc"], "tests/fault": ["tests/proxy"], "tests/rdma/put": ["tests/rdma"],
+TESTS_ALSO_HELP = {"tests/proxy": ["tests/ipc"], "tests/fault": ["tests/proxy"], "tests/comm/fault": ["tests/fault"], "tests/rdma/put": ["tests/rdma"],
                    "tests/comm/soak": ["tests/comm"]}
 # Programs that are linked with further flags.  With -ffast-math, start-up code of gcc makes the CPU treat subnormal numbers as 0.
 TESTS_LINK_FLAGS = {"tests/softcuda/api/test_fast_math.c": "-ffast-math"}

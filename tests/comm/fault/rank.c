@@ -1,0 +1,156 @@
+/* rank.c — one rank: works until a call fails, then records the failure and whether anything is left. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "driver/context.h"
+#include "tests/comm/fault/fault.h"
+#include "tests/fault/count.h"
+#include "tests/fault/ledger.h"
+
+static gpul_driver table;      /* a copy whose calls are counted, and of which one can fail */
+static int n_until_failure;    /* of cuMemCreate; 0: none fails */
+static CUresult (*create_below)(CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, unsigned long long);
+
+static CUresult create_or_fail(CUmemGenericAllocationHandle *out, size_t n, const CUmemAllocationProp *p, unsigned long long flags)
+{
+	if (n_until_failure > 0 && --n_until_failure == 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return create_below(out, n, p, flags);
+}
+
+void step(struct worker *w, enum phase phase)
+{
+	const uint32_t n = atomic_fetch_add(&w->o->steps, 1);
+
+	atomic_store(&w->o->phase, phase);
+	if (w->rank != w->s->victim || n < w->s->at_step)
+		return;
+	if (w->s->deed == DEED_KILLS_ITSELF)
+		(void)kill(getpid(), SIGKILL);
+	if (w->s->deed == DEED_EXITS)
+		_exit(0);
+	if (w->s->deed == DEED_NO_WINDOW && phase == PHASE_ALLOC)
+		n_until_failure = 1;
+	if (w->s->deed == DEED_NO_MEMORY && phase == PHASE_CREATE)
+		n_until_failure = 1;
+}
+
+uint64_t draw(struct worker *w, uint64_t limit)
+{
+	w->random = w->random * 6364136223846793005u + 1442695040888963407u;
+	return (w->random >> 33) % limit;
+}
+
+/* A later call must fail with the text of the first failure. */
+static void try_later_calls(struct worker *w)
+{
+	gpul_error errors[3] = { 0 };
+	CUdeviceptr at = 0;
+	const gpul_status results[] = {
+		gpul_comm_alloc(w->comm, 4096, &at, &errors[0]),
+		gpul_comm_send(w->comm, w->send, 1, GPUL_COMM_U8, (w->rank + 1) % w->n_ranks, w->stream, &errors[1]),
+		gpul_comm_wait(w->comm, w->stream, &errors[2]),
+	};
+
+	for (int i = 0; i < 3; i++)
+		if (results[i] != GPUL_ECOMM || strcmp(errors[i].text, w->o->failure.text) != 0)
+			(void)snprintf(w->o->complaint, sizeof w->o->complaint, "call %d after the failure returns %d: %.150s", i,
+				       (int)results[i], errors[i].text);
+}
+
+static gpul_status create(struct worker *w, gpul_error *err)
+{
+	const struct shared *s = w->s;
+	gpul_comm_options o = { .device = -1, .timeout_ms = s->timeout_ms, .create_timeout_ms = s->create_timeout_ms,
+				.transport = s->transport, .algo = s->algo, .proto = s->proto };
+
+	if (s->deed == DEED_OTHER_OPTIONS && w->rank == s->victim)
+		o.slot_bytes = 4096;
+	step(w, PHASE_CREATE);
+	return gpul_comm_create(w->drv, &o, &w->comm, err);
+}
+
+static gpul_status run_cycle(struct worker *w, gpul_error *err)
+{
+	gpul_status st = create(w, err);
+
+	if (st)
+		return st;
+	st = work_open(w, err);
+	if (!st)
+		st = w->s->deed > DEED_EXITS ? work_wrongly(w, err) : work_cycle(w, err);
+	if (gpul_comm_failed(w->comm, &w->o->failure))
+		try_later_calls(w);
+	else if (st && w->s->deed != DEED_NO_WINDOW)
+		(void)snprintf(w->o->complaint, sizeof w->o->complaint, "a call failed, but not the communicator: %.200s", err->text);
+	work_close(w);
+	step(w, PHASE_DESTROY);
+	gpul_comm_destroy(w->comm);
+	return st;
+}
+
+static void find_leaks(struct worker *w, const struct counts *before)
+{
+	char text[FAULT_TEXT];
+
+	if (w->s->deed == DEED_FAULTS && w->rank == w->s->victim)  /* after a kernel's error no memory can be freed */
+		return;
+	if (!w->o->complaint[0] && !counts_same(before, text))
+		(void)snprintf(w->o->complaint, sizeof w->o->complaint, "left: %.300s", text);
+}
+
+/* Open the driver and its context once, because the software driver keeps some descriptors from then on. */
+static gpul_status open_driver(struct worker *w, gpul_error *err)
+{
+	const gpul_driver *drv;
+	gpul_context ctx;
+	CUdeviceptr at;
+	gpul_status st = gpul_driver_open(GPUL_DRIVER_AUTO, &drv, err);
+
+	if (st)
+		return st;
+	table = *drv;
+	ledger_wrap(&table);
+	create_below = table.cuMemCreate;
+	table.cuMemCreate = create_or_fail;
+	w->drv = &table;
+	st = gpul_context_open(w->drv, 0, &ctx, err);
+	if (st)
+		return st;
+	st = gpul_cu(w->drv, err, cuMemAlloc(&at, 1 << 20));
+	if (!st)
+		(void)w->drv->cuMemFree(at);
+	return st;  /* the context stays open, as in a program that uses the GPU besides */
+}
+
+int rank_main(struct shared *s)
+{
+	gpul_comm_job job;
+	gpul_error err = { 0 };
+	struct counts before;
+	gpul_status st = gpul_comm_job_find(&job, &err);
+	struct worker w = { .s = s, .rank = job.rank, .n_ranks = s->n_ranks, .random = s->seed, .o = &s->ranks[job.rank] };
+
+	if (st)
+		return 2;
+	w.o->pid = getpid();
+	step(&w, PHASE_START);
+	while (s->deed == DEED_IS_ABSENT && job.rank == s->victim && !s->others_done)
+		(void)usleep(1000);
+	st = open_driver(&w, &err);
+	counts_take(&before);
+	for (uint32_t i = 0; !st && (s->n_cycles == 0 || i < s->n_cycles); i++) {
+		st = run_cycle(&w, &err);
+		find_leaks(&w, &before);
+	}
+	w.o->status = st;
+	w.o->native = err.native;
+	memcpy(w.o->text, err.text, sizeof w.o->text);
+	w.o->ended_ns = gpul_clock_ns();
+	atomic_store(&w.o->done, 1);
+	return st != GPUL_OK;
+}
