@@ -90,7 +90,7 @@ struct hello {
 	struct boot_hello hello;
 };
 
-enum { HELLO_BYTES = sizeof(struct boot_head) + sizeof(struct boot_hello) };  /* without the padding of the struct */
+enum { HELLO_BYTES = sizeof(struct boot_head) + sizeof(struct boot_hello) }; /* without the padding of the struct */
 
 static struct hello good_hello(const gpul_comm_job *job, int rank)
 {

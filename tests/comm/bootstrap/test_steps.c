@@ -222,15 +222,18 @@ static void check_others(const struct plan *p, const struct rank_end *ends)
 /* Do the victim's first step, then its second, ..., until it completes without reaching one; returns the number of steps. */
 static int each_step(int victim, int error)
 {
-	size_t n_bytes = N_RANKS * sizeof(struct rank_end) + sizeof(char *);
-	struct rank_end *ends = ranks_shared(n_bytes);
-	const char **reached = (const char **)(void *)(ends + N_RANKS);
+	struct {
+		const char *reached;
+		struct rank_end ends[N_RANKS];
+	} *shared = ranks_shared(sizeof *shared);
+	struct rank_end *ends = shared->ends;
+	const char **reached = &shared->reached;
 	int n = 0, status;
 
 	do {
 		struct plan p = { .victim = victim, .nth = ++n, .error = error, .reached = reached };
 
-		memset(ends, 0, n_bytes);
+		memset(shared, 0, sizeof *shared);
 		run_plan(&p, ends, &status);
 		check_others(&p, ends);
 		if (!*reached) {
@@ -249,7 +252,7 @@ static int each_step(int victim, int error)
 			break;
 	} while (n < MAX_STEPS);
 	assert_true(n < MAX_STEPS);
-	ranks_unshare(ends, n_bytes);
+	ranks_unshare(shared, sizeof *shared);
 	return n - 1;
 }
 
