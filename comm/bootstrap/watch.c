@@ -41,7 +41,7 @@ static bool publish_notice(gpul_boot *b)
 
 	if (!gpul_notice_read(b->notice, &e))
 		return false;
-	record.kind = e.kind;
+	record.kind = (int32_t)e.kind;
 	record.rank = e.rank;
 	record.pid = (int32_t)e.pid;
 	record.culprit = e.culprit;
