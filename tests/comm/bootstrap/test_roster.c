@@ -278,8 +278,11 @@ static gpul_status notice_stop(const gpul_comm_job *job, void *arg, gpul_error *
 	if (!st && job->rank == 2)
 		st = gpul_boot_barrier(b, LONG_MS, err);
 	if (!st && job->rank == 0) {
-		while ((s->stalled = gpul_boot_stalled(b, 600)) < 0)
+		int stalled;
+
+		while ((stalled = gpul_boot_stalled(b, 600)) < 0)
 			usleep(1000);
+		s->stalled = stalled;
 		st = gpul_boot_barrier(b, 50, err);
 	}
 	gpul_boot_close(b);
