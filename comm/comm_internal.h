@@ -49,6 +49,7 @@ enum kernel_id {
 	KERNEL_DIRECT_REDUCESCATTER,
 	KERNEL_DIRECT_ALLGATHER,
 	KERNEL_DIRECT_BROADCAST,
+	KERNEL_PERSISTENT,
 	KERNEL_RING_ALLREDUCE,
 	KERNEL_RING_REDUCESCATTER = KERNEL_RING_ALLREDUCE + 3,
 	KERNEL_RING_ALLGATHER = KERNEL_RING_REDUCESCATTER + 3,
@@ -102,6 +103,8 @@ struct gpul_comm {
 	bool has_last;
 	CUevent order;                /* orders calls on different streams */
 	struct replay replay;
+	struct gpul_comm_persistent *persistent;  /* NULL: none has been started */
+	bool persistent_runs;
 
 	bool in_group;
 	CUstream group_stream;
@@ -159,6 +162,11 @@ gpul_status gpul_comm_enqueue(gpul_comm *c, enum kernel_id id, void *argument, u
 gpul_status gpul_comm_launch_transfers(gpul_comm *c, gpul_comm_transfers *t, CUstream stream, gpul_error *err);
 /* Refuse calls after a failure: the failure. */
 gpul_status gpul_comm_usable(const gpul_comm *c, gpul_error *err);
+/* The same, and while a persistent kernel runs. */
+gpul_status gpul_comm_idle(const gpul_comm *c, gpul_error *err);
+
+/* ---- persistent.c ---- */
+void gpul_comm_persistent_destroy(gpul_comm *c);
 
 /* ---- replay.c ---- */
 CUgraphExec gpul_comm_replay(gpul_comm *c, enum kernel_id id, CUfunction kernel, const gpul_comm_work *work, unsigned n_threads,

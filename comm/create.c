@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "comm/comm_internal.h"
+#include "comm/persistent.h"
 
 enum { DEFAULT_TIMEOUT_MS = 60 * 1000, MAX_SLOT_BYTES = 4 << 20 };
 
@@ -62,6 +63,7 @@ static void free_comm(gpul_comm *c)
 {
 	gpul_comm_service_stop(c);
 	gpul_boot_close(c->boot);
+	gpul_comm_persistent_destroy(c);
 	gpul_comm_replay_destroy(c);
 	gpul_comm_kernels_unload(c);
 	gpul_comm_windows_destroy(c);
@@ -123,6 +125,7 @@ void gpul_comm_destroy(gpul_comm *c)
 		return;
 	/* No kernel of any rank may run when memory is unmapped; after a failure all kernels leave by the abort word. */
 	(void)c->drv->cuCtxSetCurrent(c->ctx.handle);
+	(void)gpul_comm_persistent_stop(c->persistent, NULL);
 	r = c->drv->cuCtxSynchronize();
 	if (!gpul_comm_awaited(c, r, "cuCtxSynchronize()", NULL))
 		(void)gpul_boot_last_barrier(c->boot, c->options.create_timeout_ms, NULL);

@@ -24,7 +24,7 @@ gpul_status gpul_comm_enqueue(gpul_comm *c, enum kernel_id id, void *argument, u
 	gpul_error why = { 0 };
 	CUfunction kernel;
 	CUgraphExec graph = NULL;
-	gpul_status st = gpul_comm_usable(c, err);
+	gpul_status st = gpul_comm_idle(c, err);
 
 	if (st)
 		return st;

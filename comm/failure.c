@@ -96,6 +96,15 @@ gpul_status gpul_comm_usable(const gpul_comm *c, gpul_error *err)
 	return gpul_comm_failed(c, &f) ? gpul_fail(err, GPUL_ECOMM, (int)f.cause, "%s", f.text) : GPUL_OK;
 }
 
+gpul_status gpul_comm_idle(const gpul_comm *c, gpul_error *err)
+{
+	gpul_status st = gpul_comm_usable(c, err);
+
+	if (!st && c->persistent_runs)
+		st = gpul_fail(err, GPUL_EINVAL, 0, "a persistent kernel of this communicator is running: post the call to it, or stop it first");
+	return st;
+}
+
 void gpul_comm_abort(gpul_comm *c)
 {
 	__atomic_store_n(&c->control->abort, 1, __ATOMIC_RELEASE);

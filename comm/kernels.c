@@ -24,6 +24,7 @@ EMBED(ring_allreduce);
 EMBED(ring_reducescatter);
 EMBED(ring_allgather);
 EMBED(ring_broadcast);
+EMBED(persistent);
 
 #define FILE_OF(name) { #name ".ptx", gpul_comm_ptx_##name, gpul_comm_ptx_##name##_end }
 
@@ -42,6 +43,7 @@ enum {
 	FILE_RING_REDUCESCATTER,
 	FILE_RING_ALLGATHER,
 	FILE_RING_BROADCAST,
+	FILE_PERSISTENT,
 };
 static const struct ptx_file {
 	const char *name, *begin, *end;
@@ -60,6 +62,7 @@ static const struct ptx_file {
 	[FILE_RING_REDUCESCATTER] = FILE_OF(ring_reducescatter),
 	[FILE_RING_ALLGATHER] = FILE_OF(ring_allgather),
 	[FILE_RING_BROADCAST] = FILE_OF(ring_broadcast),
+	[FILE_PERSISTENT] = FILE_OF(persistent),
 };
 _Static_assert(sizeof files / sizeof *files <= GPUL_COMM_MAX_FILES, "room in struct gpul_comm");
 
@@ -99,6 +102,7 @@ static const struct kernel_source {
 	EACH_PROTO(KERNEL_RING_REDUCESCATTER, FILE_RING_REDUCESCATTER, "gpul_comm_ring_reducescatter", GPUL_COMM_REDUCESCATTER),
 	EACH_PROTO(KERNEL_RING_ALLGATHER, FILE_RING_ALLGATHER, "gpul_comm_ring_allgather", GPUL_COMM_ALLGATHER),
 	EACH_PROTO(KERNEL_RING_BROADCAST, FILE_RING_BROADCAST, "gpul_comm_ring_broadcast", GPUL_COMM_BROADCAST),
+	[KERNEL_PERSISTENT] = { FILE_PERSISTENT, "gpul_comm_persistent", GPUL_COMM_N_CALLS, GPUL_COMM_ALGO_AUTO, GPUL_COMM_PROTO_AUTO },
 };
 
 enum kernel_id gpul_comm_kernel_of(gpul_comm_call call, gpul_comm_algo algo, gpul_comm_proto proto)

@@ -199,6 +199,34 @@ typedef struct gpul_comm_work {
 	uint32_t element_bytes;
 } gpul_comm_work;
 
+/* What a persistent kernel is asked for: a call, and the function that runs it. */
+typedef struct gpul_comm_item {
+	gpul_comm_work work;
+	uint32_t body;                /* gpul_comm_body */
+	uint32_t unused;
+} gpul_comm_item;
+
+enum gpul_comm_body {
+	GPUL_COMM_BODY_STOP, GPUL_COMM_BODY_ONESHOT_ALLREDUCE, GPUL_COMM_BODY_ONESHOT_REDUCESCATTER, GPUL_COMM_BODY_ONESHOT_ALLGATHER,
+	GPUL_COMM_BODY_ONESHOT_BROADCAST, GPUL_COMM_BODY_DIRECT_ALLREDUCE, GPUL_COMM_BODY_DIRECT_REDUCESCATTER,
+	GPUL_COMM_BODY_DIRECT_ALLGATHER, GPUL_COMM_BODY_DIRECT_BROADCAST, GPUL_COMM_N_BODIES
+};
+
+enum { GPUL_COMM_ITEMS = 16, GPUL_COMM_ITEM_WORDS = 32 };
+
+/* The queue of a persistent kernel, in host memory.  Item n (from 1) is in slot n % GPUL_COMM_ITEMS, as LL words with flag n. */
+typedef struct gpul_comm_queue {
+	uint64_t done;                /* items that the kernel has finished */
+	uint64_t unused[15];
+	gpul_comm_ll slots[GPUL_COMM_ITEMS][GPUL_COMM_ITEM_WORDS];
+} gpul_comm_queue;
+
+/* What block 0 and the other blocks of a persistent kernel tell each other, in device memory. */
+typedef struct gpul_comm_relay {
+	gpul_comm_ll item[GPUL_COMM_ITEM_WORDS];
+	uint64_t finished;            /* relayed items that blocks have finished, all blocks together */
+} gpul_comm_relay;
+
 /* One send or receive of a group.  Blocks first_block ... share it; block first_block + i uses the channel for block i.  Transfers
  * of one rank and direction have the same first_block, and run one after another. */
 typedef struct gpul_comm_transfer {

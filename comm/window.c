@@ -64,7 +64,7 @@ static gpul_status alloc_window(gpul_comm *c, size_t bytes, CUdeviceptr *out, gp
 gpul_status gpul_comm_alloc(gpul_comm *c, size_t bytes, CUdeviceptr *out, gpul_error *err)
 {
 	gpul_error why = { 0 };
-	const gpul_status st = gpul_comm_usable(c, err);
+	const gpul_status st = gpul_comm_idle(c, err);
 
 	return st ? st : gpul_comm_explain(c, alloc_window(c, bytes, out, &why), &why, err);
 }
@@ -89,7 +89,7 @@ static gpul_status free_window(gpul_comm *c, CUdeviceptr at, gpul_error *err)
 gpul_status gpul_comm_free(gpul_comm *c, CUdeviceptr at, gpul_error *err)
 {
 	gpul_error why = { 0 };
-	const gpul_status st = gpul_comm_usable(c, err);
+	const gpul_status st = gpul_comm_idle(c, err);
 
 	return st || at == 0 ? st : gpul_comm_explain(c, free_window(c, at, &why), &why, err);
 }

@@ -31,11 +31,15 @@ static __device__ __forceinline__ uint64_t gpul_desk_number(const gpul_comm_view
 	return (uint32_t)number < 2 ? number + 2 : number;
 }
 
-/* Count the call, for the blocks of the next kernel, which may be more or fewer.  All threads have read the number. */
-static __device__ __forceinline__ void gpul_desk_end(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number)
+/* The end of a block's call: count it, for the blocks of the next kernel, which may be more or fewer.  All threads have read the
+ * number.  leave, which is the same for all threads, is returned. */
+static __device__ __forceinline__ bool gpul_desk_end(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number,
+						     bool leave)
 {
-	for (uint32_t i = blockIdx.x + threadIdx.x * work->n_blocks; i < comm->sizes.n_blocks; i += blockDim.x * work->n_blocks)
+	for (uint32_t i = blockIdx.x + threadIdx.x * work->n_blocks; !leave && i < comm->sizes.n_blocks;
+	     i += blockDim.x * work->n_blocks)
 		gpul_store_relaxed(&comm->calls[i], number);
+	return leave;
 }
 
 static __device__ __forceinline__ gpul_comm_greeting *gpul_desk_greeting(const gpul_comm_view *comm, unsigned char *desk,

@@ -162,10 +162,7 @@ static __device__ __forceinline__ bool gpul_oneshot_end(const gpul_comm_view *co
 {
 	if (blockIdx.x == 0 && !leave)
 		leave = gpul_desk_check(comm, work, number);
-	if (gpul_comm_any_leaves(leave))
-		return true;
-	gpul_desk_end(comm, work, number);
-	return false;
+	return gpul_desk_end(comm, work, number, gpul_comm_any_leaves(leave));
 }
 
 #endif

@@ -9,6 +9,7 @@
 #define GPULOAD_COMM_KERNELS_DIRECT_ALLGATHER_CUH
 
 #include "comm/device/direct.cuh"
+#include "comm/kernels/ring_allgather.cuh"
 
 static __device__ bool gpul_direct_allgather(const gpul_comm_view *comm, const gpul_comm_work *work)
 {
@@ -22,6 +23,8 @@ static __device__ bool gpul_direct_allgather(const gpul_comm_view *comm, const g
 
 	if (outcome == GPUL_DESK_LEAVE)
 		return true;
+	if (outcome == GPUL_DESK_FALLBACK)
+		return gpul_desk_end(comm, work, number, gpul_ring_allgather<GPUL_COMM_SIMPLE>(comm, work));
 	if (threadIdx.x == 0) {
 		job.n_bytes = work->count * work->element_bytes;
 		job.from[0] = (const unsigned char *)work->send;
@@ -40,10 +43,7 @@ static __device__ bool gpul_direct_allgather(const gpul_comm_view *comm, const g
 	}
 	__syncthreads();
 	gpul_direct_combine<false>(&job, work);
-	if (gpul_desk_part(comm, number))
-		return true;
-	gpul_desk_end(comm, work, number);
-	return false;
+	return gpul_desk_end(comm, work, number, gpul_desk_part(comm, number));
 }
 
 #endif

@@ -9,11 +9,13 @@
  *
  * Rank r reads part r of all send buffers, reduces it in the order of the ranks, and writes it into all recv buffers.  Each
  * direction of a link carries (n - 1) / n of the data twice, the least that is possible.  In place is safe: only rank r reads
- * part r, and it has read a pack of all ranks before it writes that pack. */
+ * part r, and it has read a pack of all ranks before it writes that pack.  If a buffer is in no window, the kernel falls back
+ * to the ring, which needs no mapped buffers; the greetings make all ranks decide alike. */
 #ifndef GPULOAD_COMM_KERNELS_DIRECT_ALLREDUCE_CUH
 #define GPULOAD_COMM_KERNELS_DIRECT_ALLREDUCE_CUH
 
 #include "comm/device/direct.cuh"
+#include "comm/kernels/ring_allreduce.cuh"
 
 static __device__ bool gpul_direct_allreduce(const gpul_comm_view *comm, const gpul_comm_work *work)
 {
@@ -27,6 +29,8 @@ static __device__ bool gpul_direct_allreduce(const gpul_comm_view *comm, const g
 
 	if (outcome == GPUL_DESK_LEAVE)
 		return true;
+	if (outcome == GPUL_DESK_FALLBACK)
+		return gpul_desk_end(comm, work, number, gpul_ring_allreduce<GPUL_COMM_SIMPLE>(comm, work));
 	if (threadIdx.x == 0) {
 		for (uint32_t r = 0; r < n; r++) {
 			job.from[r] = buffers.send[r];
@@ -40,10 +44,7 @@ static __device__ bool gpul_direct_allreduce(const gpul_comm_view *comm, const g
 	}
 	__syncthreads();
 	gpul_direct_combine<true>(&job, work);
-	if (gpul_desk_part(comm, number))
-		return true;
-	gpul_desk_end(comm, work, number);
-	return false;
+	return gpul_desk_end(comm, work, number, gpul_desk_part(comm, number));
 }
 
 #endif

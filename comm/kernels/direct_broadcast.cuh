@@ -9,6 +9,7 @@
 #define GPULOAD_COMM_KERNELS_DIRECT_BROADCAST_CUH
 
 #include "comm/device/direct.cuh"
+#include "comm/kernels/ring_broadcast.cuh"
 
 enum { GPUL_BROADCAST_TILES = 4, GPUL_BROADCAST_ROUND_BITS = 24 };
 
@@ -112,6 +113,8 @@ static __device__ bool gpul_direct_broadcast(const gpul_comm_view *comm, const g
 
 	if (outcome == GPUL_DESK_LEAVE)
 		return true;
+	if (outcome == GPUL_DESK_FALLBACK)
+		return gpul_desk_end(comm, work, number, gpul_ring_broadcast<GPUL_COMM_SIMPLE>(comm, work));
 	if (threadIdx.x == 0) {
 		job.n_bytes = work->count * work->element_bytes;
 		job.n_from = 1;
@@ -121,10 +124,7 @@ static __device__ bool gpul_direct_broadcast(const gpul_comm_view *comm, const g
 		gpul_broadcast_send(comm, work, number, &buffers, &job);
 	else if (gpul_broadcast_forward(comm, work, number, &buffers, &job))
 		return true;
-	if (gpul_desk_part(comm, number))
-		return true;
-	gpul_desk_end(comm, work, number);
-	return false;
+	return gpul_desk_end(comm, work, number, gpul_desk_part(comm, number));
 }
 
 #endif

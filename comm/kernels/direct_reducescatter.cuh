@@ -10,6 +10,7 @@
 #define GPULOAD_COMM_KERNELS_DIRECT_REDUCESCATTER_CUH
 
 #include "comm/device/direct.cuh"
+#include "comm/kernels/ring_reducescatter.cuh"
 
 static __device__ bool gpul_direct_reducescatter(const gpul_comm_view *comm, const gpul_comm_work *work)
 {
@@ -22,6 +23,8 @@ static __device__ bool gpul_direct_reducescatter(const gpul_comm_view *comm, con
 
 	if (outcome == GPUL_DESK_LEAVE)
 		return true;
+	if (outcome == GPUL_DESK_FALLBACK)
+		return gpul_desk_end(comm, work, number, gpul_ring_reducescatter<GPUL_COMM_SIMPLE>(comm, work));
 	if (threadIdx.x == 0) {
 		job.n_bytes = work->count * work->element_bytes;
 		for (uint32_t r = 0; r < comm->sizes.n_ranks; r++)
@@ -35,10 +38,7 @@ static __device__ bool gpul_direct_reducescatter(const gpul_comm_view *comm, con
 	}
 	__syncthreads();
 	gpul_direct_combine<true>(&job, work);
-	if (gpul_desk_part(comm, number))
-		return true;
-	gpul_desk_end(comm, work, number);
-	return false;
+	return gpul_desk_end(comm, work, number, gpul_desk_part(comm, number));
 }
 
 #endif

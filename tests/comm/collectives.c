@@ -193,7 +193,7 @@ static void check_result(const struct rank *r, const struct collective *x, const
 	free(found);
 }
 
-void run_collective(struct rank *r, const struct buffers *b, const struct collective *x)
+void prepare_collective(struct rank *r, const struct buffers *b, const struct collective *x)
 {
 	const struct shape s = shape_of(r, b, x);
 	unsigned char *data = malloc(s.n_send * s.element_bytes + 1);
@@ -206,8 +206,33 @@ void run_collective(struct rank *r, const struct buffers *b, const struct collec
 	must(gpul_cu(r->drv, &err, cuMemsetD8Async(b->recv, CANARY, b->bytes, r->stream)), &err, "cuMemsetD8Async");
 	must(gpul_cu(r->drv, &err, cuStreamSynchronize(r->stream)), &err, "cuStreamSynchronize");
 	must(gpul_cu(r->drv, &err, cuMemcpyHtoD(s.send, data, s.n_send * s.element_bytes)), &err, "cuMemcpyHtoD");
+	must(gpul_cu(r->drv, &err, cuStreamSynchronize(NULL)), &err, "cuStreamSynchronize");  /* the copy may still run */
+	free(data);
+}
+
+void check_collective(struct rank *r, const struct buffers *b, const struct collective *x)
+{
+	const struct shape s = shape_of(r, b, x);
+
+	check_result(r, x, &s, b);
+}
+
+gpul_status post_collective(gpul_comm_persistent *p, struct rank *r, const struct buffers *b, const struct collective *x,
+			    uint64_t *ticket, gpul_error *err)
+{
+	const struct shape s = shape_of(r, b, x);
+	const gpul_comm_posting posting = { .call = x->call, .send = s.send, .recv = s.recv, .count = x->count, .dtype = x->dtype,
+					    .op = x->op, .root = x->root };
+
+	return gpul_comm_persistent_post(p, &posting, ticket, err);
+}
+
+void run_collective(struct rank *r, const struct buffers *b, const struct collective *x)
+{
+	gpul_error err = { 0 };
+
+	prepare_collective(r, b, x);
 	must(start_collective(r, b, x, &err), &err, "start_collective");
 	must(gpul_comm_wait(r->comm, r->stream, &err), &err, "gpul_comm_wait");
-	check_result(r, x, &s, b);
-	free(data);
+	check_collective(r, b, x);
 }

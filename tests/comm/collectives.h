@@ -3,6 +3,7 @@
 #define GPULOAD_TESTS_COMM_COLLECTIVES_H
 
 #include "comm/comm_internal.h"
+#include "comm/persistent.h"
 #include "tests/comm/ranks.h"
 
 struct collective {
@@ -30,9 +31,17 @@ struct buffers {
 void new_buffers(struct rank *r, size_t bytes, bool in_windows, struct buffers *out);
 void free_buffers(struct rank *r, struct buffers *b);
 
-/* Run it on one rank, and compare the bytes of recv, and those around it, with the reference; aborts on a difference. */
+/* Fill send with the rank's terms, and recv with a pattern. */
+void prepare_collective(struct rank *r, const struct buffers *b, const struct collective *x);
+/* Compare the bytes of recv, and those around it, with the reference; aborts on a difference. */
+void check_collective(struct rank *r, const struct buffers *b, const struct collective *x);
+/* Post it to a persistent kernel; algo, proto, n_blocks and n_threads are not used. */
+gpul_status post_collective(gpul_comm_persistent *p, struct rank *r, const struct buffers *b, const struct collective *x,
+			    uint64_t *ticket, gpul_error *err);
+
+/* Prepare it, run it on one rank, and check it. */
 void run_collective(struct rank *r, const struct buffers *b, const struct collective *x);
-/* The same without a check of the result, for failures. */
+/* Only launch its kernel. */
 gpul_status start_collective(struct rank *r, const struct buffers *b, const struct collective *x, gpul_error *err);
 
 #endif

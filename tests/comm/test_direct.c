@@ -69,11 +69,44 @@ static void every_size_and_alignment_is_right(void **state)
 		run_ranks(n, &(gpul_comm_options){ .device = -1, .timeout_ms = 20000 }, all_sizes, NULL);
 }
 
+/* One rank's buffers, or one of its two, are not in mapped memory: all ranks fall back to the ring. */
+static void some_buffers_in_no_window(struct rank *r, void *arg)
+{
+	struct buffers in_windows, others, b;
+	unsigned n = 0;
+
+	(void)arg;
+	new_buffers(r, BUFFER_BYTES, true, &in_windows);
+	new_buffers(r, BUFFER_BYTES, false, &others);
+	for (int i = 0; i < N_CALLS; i++)
+		for (size_t count = 1; count < 9000; count = count * 5 + 2, n++) {
+			b = (int)n % 3 == r->rank ? others : in_windows;
+			if (n % 2)
+				b.send = in_windows.send;
+			run_collective(r, &b, &(struct collective){
+				.call = calls[i], .algo = GPUL_COMM_DIRECT, .proto = GPUL_COMM_SIMPLE, .dtype = GPUL_COMM_F32,
+				.count = count, .root = (int)n % r->n_ranks, .in_place = n % 4 == 3, .n_blocks = 1 + n % 2,
+				.n_threads = 96 });
+		}
+	free_buffers(r, &in_windows);
+	free_buffers(r, &others);
+}
+
+static void other_memory_is_passed_around_the_ring(void **state)
+{
+	(void)state;
+	for (int n = 2; n <= 4; n++)
+		run_ranks(n, &(gpul_comm_options){ .device = -1, .timeout_ms = 20000 }, some_buffers_in_no_window, NULL);
+	run_ranks(2, &(gpul_comm_options){ .device = -1, .transport = GPUL_COMM_HOST, .timeout_ms = 20000 }, some_buffers_in_no_window,
+		  NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_type_and_operation_is_right),
 		cmocka_unit_test(every_size_and_alignment_is_right),
+		cmocka_unit_test(other_memory_is_passed_around_the_ring),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

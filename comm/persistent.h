@@ -1,0 +1,77 @@
+/* persistent.h — a kernel that stays on the GPU and runs collectives that the CPU posts to it, without a launch for each.
+ *
+ *     gpul_comm_persistent_start ──> kernel on a stream of its own          every rank calls it
+ *       gpul_comm_persistent_post(p, call, &ticket)                         some words into a queue in host memory
+ *       gpul_comm_persistent_wait(p, ticket)                                the kernel has finished that call
+ *     gpul_comm_persistent_stop
+ *
+ * The kernel occupies its blocks' multiprocessors, polling, until it is stopped.  While it runs, the communicator refuses
+ * other calls, gpul_comm_alloc() and gpul_comm_free(); and nothing may wait for the whole device (cuCtxSynchronize, cuMemFree).
+ * The kernel is not ordered with streams: before a post, wait for the work that fills its send buffer. */
+#ifndef GPULOAD_COMM_PERSISTENT_H
+#define GPULOAD_COMM_PERSISTENT_H
+
+#include "comm/comm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gpul_comm_persistent gpul_comm_persistent;  /* opaque: persistent.c */
+
+/* Arguments of a collective, as in comm.h. */
+typedef struct gpul_comm_posting {
+	gpul_comm_call call;           /* ALLREDUCE, REDUCESCATTER, ALLGATHER or BROADCAST */
+	CUdeviceptr send, recv;
+	size_t count;
+	gpul_comm_dtype dtype;
+	gpul_comm_op op;
+	int root;                      /* BROADCAST only */
+} gpul_comm_posting;
+
+/** Start the kernel.
+ *
+ * Every rank calls it, with the same n_blocks, and posts the same calls in the same order.
+ *
+ * @c         communicator; at most one persistent kernel at a time
+ * @n_blocks  blocks of the kernel, at most those of the communicator; 0: by the device
+ * @out       owned by the caller: gpul_comm_persistent_stop(); untouched on failure
+ * Errors  GPUL_EINVAL too many blocks, or one is running already; GPUL_ENOMEM; GPUL_ECUDA; a failure of the communicator
+ * Threads one at a time
+ * Source  CUDA C++ Programming Guide, Page-Locked Host Memory */
+gpul_status gpul_comm_persistent_start(gpul_comm *c, unsigned n_blocks, gpul_comm_persistent **out, gpul_error *err);
+
+/** Post a collective.  Returns at once, unless the queue is full: then it waits until the oldest call has ended.
+ *
+ * @p        persistent kernel
+ * @posting  copied
+ * @ticket   set; for gpul_comm_persistent_wait()
+ * Errors  GPUL_EINVAL bad arguments; GPUL_EUNSUPPORTED a call that the kernel does not have; a failure of the communicator
+ * Threads one at a time
+ * Source  - */
+gpul_status gpul_comm_persistent_post(gpul_comm_persistent *p, const gpul_comm_posting *posting, uint64_t *ticket,
+				      gpul_error *err);
+
+/** Wait until the kernel has finished a call, and all before it.
+ *
+ * @p           persistent kernel
+ * @ticket      of gpul_comm_persistent_post()
+ * @timeout_ms  GPUL_ESYS, native = ETIMEDOUT, after that time; < 0: wait without limit
+ * Errors  GPUL_EINVAL no such ticket; GPUL_ESYS; GPUL_ECOMM as gpul_comm_wait()
+ * Threads any thread may call
+ * Source  - */
+gpul_status gpul_comm_persistent_wait(gpul_comm_persistent *p, uint64_t ticket, int timeout_ms, gpul_error *err);
+
+/** Stop the kernel after the calls that have been posted.  gpul_comm_destroy() does it, too.
+ *
+ * @p  NULL is fine; must not be used any more
+ * Errors  GPUL_ECOMM as gpul_comm_wait(); GPUL_ECUDA
+ * Threads one at a time
+ * Source  - */
+gpul_status gpul_comm_persistent_stop(gpul_comm_persistent *p, gpul_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
