@@ -1,7 +1,7 @@
 /* collective.c — the collectives: checks their arguments, and launches the kernel that the plan chooses.
  *
  *     gpul_comm_allreduce() ... ── check ── plan ── kernel of (call, algorithm, protocol) ── gpul_comm_enqueue()
- *     gpul_comm_alltoall()      ── check ── list of transfers ── gpul_comm_launch_transfers() */
+ *     gpul_comm_alltoall()      ── the same in one shot; else ── check ── list of transfers ── gpul_comm_launch_transfers() */
 #include "comm/comm_internal.h"
 
 /* The arguments of a call, and what they mean in bytes. */
@@ -169,6 +169,8 @@ gpul_status gpul_comm_alltoall(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv,
 		return st;
 	part_bytes = r.send_bytes;
 	r.send_bytes = r.recv_bytes = part_bytes * (size_t)n;
+	if (n > 1 && gpul_comm_plan_for(c, GPUL_COMM_ALLTOALL, r.send_bytes).algo == GPUL_COMM_ONE_SHOT)
+		return launch(c, &r, stream, err);
 	st = check_buffers(&r, err);
 	if (st || count == 0)
 		return st;

@@ -53,7 +53,8 @@ typedef struct gpul_comm_options {
  * @options  copied; NULL: all defaults
  * @out      owned by the caller: gpul_comm_destroy(); untouched on failure
  * Errors  GPUL_EINVAL bad options, or options that differ between ranks (the text names both ranks); GPUL_EUNSUPPORTED a
- *         forced transport that two ranks cannot use (the text has the reason); GPUL_ESYS native = ETIMEDOUT some ranks
+ *         forced transport that two ranks cannot use (the text has the reason), or a table without rows for this device, number
+ *         of ranks and transport; GPUL_EFORMAT a malformed table (the text has the line); GPUL_ESYS native = ETIMEDOUT some ranks
  *         did not arrive (the text lists them); GPUL_ECOMM native = GPUL_COMM_RANK_DIED a rank died; GPUL_ENOMEM; GPUL_ECUDA
  * Threads any thread may call.  Later calls on *out come from one thread at a time, except where stated
  * Source  CUDA Driver API, Virtual Memory Management; NCCL's ncclCommInitRank for the shape of the interface */

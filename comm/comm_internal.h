@@ -9,6 +9,7 @@
 #include "comm/comm.h"
 #include "comm/layout.h"
 #include "comm/plan.h"
+#include "comm/table.h"
 #include "driver/context.h"
 #include "loader/loader.h"
 #include "memalloc/mem.h"
@@ -16,6 +17,7 @@
 /* What a rank tells the others before memory is allocated. */
 struct rank_info {
 	char driver[8];
+	char device_name[64];
 	char device_uuid[16];
 	int pid;
 	uint32_t transport, plan, n_blocks;
@@ -29,6 +31,14 @@ struct window {
 	gpul_mem *mine;               /* NULL: a free entry */
 	gpul_mem *theirs[GPUL_COMM_MAX_PEERS];
 	bool mapped;                  /* all ranks map it */
+};
+
+/* What calls of up to max_bytes use; the last choice of a call is for all sizes. */
+struct choice {
+	uint64_t max_bytes;
+	gpul_comm_algo algo;
+	gpul_comm_proto proto;
+	unsigned n_blocks, n_threads;
 };
 
 /* The memory that a pair of ranks uses: device or host. */
@@ -106,6 +116,15 @@ struct gpul_comm {
 	struct gpul_comm_persistent *persistent;  /* NULL: none has been started */
 	bool persistent_runs;
 
+	gpul_comm_table table;        /* of options.table, all of its rows */
+	char table_path[256];         /* "": no table */
+	const struct choice *choices[GPUL_COMM_N_CALLS];
+	struct choice *measured;      /* the rows of the table for this communicator */
+	bool is_measured[GPUL_COMM_N_CALLS];
+	char measured_reason[256], built_in_reason[160];
+	gpul_comm_plan forced;        /* by gpul_comm_plan_force(), if is_forced */
+	bool is_forced;
+
 	bool in_group;
 	CUstream group_stream;
 	gpul_comm_transfers group;
@@ -127,6 +146,12 @@ void gpul_comm_view_destroy(gpul_comm *c);
 gpul_status gpul_comm_view_upload(gpul_comm *c, gpul_error *err);
 
 /* ---- plan.c ---- */
+/* Read the table that the options or $GPULOAD_COMM_TABLE name, if any; before the ranks introduce themselves. */
+gpul_status gpul_comm_choices_load(gpul_comm *c, gpul_error *err);
+/* Find the choices for the device of rank 0, the number of ranks and the transport; after the arenas are created. */
+gpul_status gpul_comm_choices_select(gpul_comm *c, gpul_error *err);
+void gpul_comm_choices_free(gpul_comm *c);
+/* 0: no table. */
 uint64_t gpul_comm_table_hash(const gpul_comm *c);
 
 /* ---- paths.c: which memory a pair of ranks uses ---- */

@@ -50,9 +50,11 @@ static gpul_status join(gpul_comm *c, const gpul_comm_job *job, gpul_error *err)
 
 	st = st ? st : open_device(c, err);
 	st = st ? st : choose_sizes(c, err);
+	st = st ? st : gpul_comm_choices_load(c, err);
 	st = st ? st : gpul_comm_introduce(c, timeout_ms, err);
 	st = st ? st : gpul_comm_choose_paths(c, timeout_ms, err);
 	st = st ? st : gpul_comm_arenas_create(c, timeout_ms, err);
+	st = st ? st : gpul_comm_choices_select(c, err);
 	st = st ? st : gpul_cu(c->drv, err, cuEventCreate(&c->order, CU_EVENT_DISABLE_TIMING));
 	st = st ? st : gpul_comm_view_create(c, err);
 	st = st ? st : gpul_comm_service_start(c, err);
@@ -71,6 +73,7 @@ static void free_comm(gpul_comm *c)
 	if (c->order)
 		(void)c->drv->cuEventDestroy(c->order);
 	gpul_comm_view_destroy(c);
+	gpul_comm_choices_free(c);
 	gpul_context_close(&c->ctx);
 	(void)pthread_mutex_destroy(&c->lock);
 	free(c);

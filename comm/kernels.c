@@ -113,6 +113,15 @@ enum kernel_id gpul_comm_kernel_of(gpul_comm_call call, gpul_comm_algo algo, gpu
 	return N_KERNELS;
 }
 
+bool gpul_comm_plan_exists(gpul_comm_call call, gpul_comm_algo algo, gpul_comm_proto proto)
+{
+	const bool transfers = algo == GPUL_COMM_DIRECT && (call == GPUL_COMM_SENDRECV || call == GPUL_COMM_ALLTOALL);
+
+	if ((unsigned)call >= GPUL_COMM_N_CALLS || proto == GPUL_COMM_PROTO_AUTO || algo == GPUL_COMM_ALGO_AUTO)
+		return false;
+	return transfers || gpul_comm_kernel_of(call, algo, proto) != N_KERNELS;
+}
+
 gpul_status gpul_comm_kernel(gpul_comm *c, enum kernel_id id, CUfunction *out, gpul_error *err)
 {
 	const struct kernel_source *source = &kernels[id];

@@ -30,6 +30,7 @@ static void describe_self(gpul_comm *c, struct rank_info *info)
 				    .plan = (uint32_t)c->options.algo << 8 | c->options.proto,
 				    .table_hash = gpul_comm_table_hash(c) };
 	(void)snprintf(info->driver, sizeof info->driver, "%s", c->drv->name);
+	(void)c->drv->cuDeviceGetName(info->device_name, sizeof info->device_name, c->ctx.device);
 	(void)c->drv->cuDeviceGetUuid(&uuid, c->ctx.device);
 	memcpy(info->device_uuid, uuid.bytes, sizeof info->device_uuid);
 }

@@ -1,29 +1,310 @@
 /* plan.c — which algorithm, protocol and number of blocks a call uses. */
 #include "comm/plan.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "comm/comm_internal.h"
 
-gpul_comm_plan gpul_comm_plan_for(const gpul_comm *c, gpul_comm_call call, size_t bytes)
-{
-	gpul_comm_plan plan = { .algo = GPUL_COMM_RING, .proto = GPUL_COMM_SIMPLE, .n_blocks = c->sizes.n_blocks,
-				.n_threads = c->interprets ? 96 : 512, .reason = "built-in" };
+enum { WARP = 32, RING_LEAST_THREADS = 3 * WARP /* a waiting, a posting and a working warp: device/prims_simple.cuh */ };
 
-	(void)call;
-	if (c->options.proto != GPUL_COMM_PROTO_AUTO) {
-		plan.proto = c->options.proto;
-		plan.reason = "option proto";
+/* ---- the built-in table ------------------------------------------------------------------------------------------ */
+
+#define MOST UINT64_MAX
+
+/* Measured on two H200s with NVLink. */
+static const struct choice pair_reduction[] = {
+	{ 2 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 128 },
+	{ 8 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 8, 256 },
+	{ 32 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 256 },
+	{ 256 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 256 },
+	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 64, 512 },
+};
+static const struct choice pair_copy[] = {
+	{ 2 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 128 },
+	{ 32 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 8, 256 },
+	{ 256 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 256 },
+	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 32, 512 },
+};
+/* More ranks in device memory: one shot sends each byte n - 1 times, so it ends earlier. */
+static const struct choice many_reduction[] = {
+	{ 2 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 128 },
+	{ 64 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 256 },
+	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 64, 512 },
+};
+static const struct choice many_copy[] = {
+	{ 2 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 128 },
+	{ 128 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 256 },
+	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 32, 512 },
+};
+/* Channels: device or host memory. */
+static const struct choice channels[] = {
+	{ 8 << 10, GPUL_COMM_DIRECT, GPUL_COMM_LL, 1, 256 },
+	{ 256 << 10, GPUL_COMM_DIRECT, GPUL_COMM_LL, 4, 512 },
+	{ 4 << 20, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 16, 512 },
+	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 32, 512 },
+};
+static const struct choice alltoall[] = {
+	{ 4 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 256 },
+	{ 128 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 256 },
+	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 32, 512 },
+};
+static const struct choice host[] = {
+	{ 16 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 4, 256 },
+	{ 256 << 10, GPUL_COMM_RING, GPUL_COMM_LL, 4, 512 },
+	{ 4 << 20, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 8, 512 },
+	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 32, 512 },
+};
+
+/* A driver that interprets kernels: the cost is the number of instructions, of all ranks on all CPUs. */
+static const struct choice soft_channels[] = {
+	{ 512, GPUL_COMM_DIRECT, GPUL_COMM_LL, 1, 96 },
+	{ 32 << 10, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 1, 96 },
+	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 2, 96 },
+};
+static const struct choice soft_alltoall[] = {
+	{ 64 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 64 },
+	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 2, 96 },
+};
+static const struct choice soft_device[] = {
+	{ 2 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 64 },
+	{ 32 << 10, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 1, 64 },
+	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 2, 64 },
+};
+static const struct choice soft_host[] = {
+	{ 2 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 64 },
+	{ 32 << 10, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 1, 96 },
+	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 2, 96 },
+};
+
+static const struct choice *built_in(const gpul_comm *c, gpul_comm_call call)
+{
+	const bool reduces = call == GPUL_COMM_ALLREDUCE || call == GPUL_COMM_REDUCESCATTER;
+
+	if (call == GPUL_COMM_SENDRECV)
+		return c->interprets ? soft_channels : channels;
+	if (call == GPUL_COMM_ALLTOALL)
+		return c->interprets ? soft_alltoall : alltoall;
+	if (c->interprets)
+		return c->direct ? soft_device : soft_host;
+	if (!c->direct)
+		return host;
+	if (c->n_ranks > 2)
+		return reduces ? many_reduction : many_copy;
+	return reduces ? pair_reduction : pair_copy;
+}
+
+/* ---- a table that was measured ------------------------------------------------------------------------------------- */
+
+gpul_status gpul_comm_choices_load(gpul_comm *c, gpul_error *err)
+{
+	const char *path = c->options.table ? c->options.table : secure_getenv("GPULOAD_COMM_TABLE");
+
+	if (!path || !*path)
+		return GPUL_OK;
+	(void)snprintf(c->table_path, sizeof c->table_path, "%s", path);
+	return gpul_comm_table_read(path, &c->table, err);
+}
+
+static bool is_for(const gpul_comm *c, const gpul_comm_table_row *row, const char *device)
+{
+	return row->n_ranks == c->n_ranks && row->transport == (c->direct ? GPUL_COMM_DEVICE : GPUL_COMM_HOST) &&
+	       !strcmp(row->device, device);
+}
+
+gpul_status gpul_comm_choices_select(gpul_comm *c, gpul_error *err)
+{
+	const char *device = c->infos[0].device_name;
+	size_t n = 0;
+
+	for (int call = 0; call < GPUL_COMM_N_CALLS; call++)
+		c->choices[call] = built_in(c, (gpul_comm_call)call);
+	(void)snprintf(c->built_in_reason, sizeof c->built_in_reason, "the built-in table");
+	if (c->table.n_rows == 0 && !*c->table_path)
+		return GPUL_OK;
+	c->measured = calloc(c->table.n_rows + GPUL_COMM_N_CALLS, sizeof *c->measured);
+	if (!c->measured)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a table of %zu rows", c->table.n_rows);
+	for (int call = 0; call < GPUL_COMM_N_CALLS; call++) {
+		const size_t first = n;
+
+		for (size_t i = 0; i < c->table.n_rows; i++) {
+			const gpul_comm_table_row *row = &c->table.rows[i];
+
+			if ((int)row->call != call || !is_for(c, row, device))
+				continue;
+			c->measured[n++] = (struct choice){ row->max_bytes, row->algo, row->proto, row->n_blocks, row->n_threads };
+			(void)snprintf(c->measured_reason, sizeof c->measured_reason, "measured on %s, %s (%.80s)", row->host, row->date,
+				       c->table_path);
+		}
+		if (n == first)
+			continue;
+		c->measured[n - 1].max_bytes = MOST;
+		c->choices[call] = &c->measured[first];
+		c->is_measured[call] = true;
 	}
-	if (plan.proto == GPUL_COMM_LL128 && !c->direct) {
-		plan.proto = GPUL_COMM_SIMPLE;
-		plan.reason = "LL128 needs device memory";
-	}
-	while (plan.n_blocks > 1 && bytes / plan.n_blocks < 16 * 1024)
-		plan.n_blocks /= 2;
-	return plan;
+	(void)snprintf(c->built_in_reason, sizeof c->built_in_reason, "the built-in table, because %.80s has no row for this call",
+		       c->table_path);
+	return n ? GPUL_OK
+		 : gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%.100s has no row for '%s', %d ranks, transport %s; gpuload comm tune -n %d -o FILE "
+			     "measures them", c->table_path, device, c->n_ranks, c->direct ? "device" : "host", c->n_ranks);
+}
+
+void gpul_comm_choices_free(gpul_comm *c)
+{
+	gpul_comm_table_free(&c->table);
+	free(c->measured);
+}
+
+/* FNV-1a. */
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		hash = (hash ^ ((const unsigned char *)bytes)[i]) * UINT64_C(0x100000001b3);
+	return hash;
 }
 
 uint64_t gpul_comm_table_hash(const gpul_comm *c)
 {
-	(void)c;
-	return 0;
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	for (size_t i = 0; i < c->table.n_rows; i++) {
+		const gpul_comm_table_row *row = &c->table.rows[i];
+		const uint64_t numbers[] = { (uint64_t)row->n_ranks, row->transport, row->call, row->max_bytes, row->algo, row->proto,
+					     row->n_blocks, row->n_threads };
+
+		hash = hash_bytes(hash, row->device, strlen(row->device));
+		hash = hash_bytes(hash, numbers, sizeof numbers);
+	}
+	return c->table.n_rows ? hash : 0;
+}
+
+/* ---- the plan -------------------------------------------------------------------------------------------------------- */
+
+static bool uses_channels(gpul_comm_call call, gpul_comm_algo algo)
+{
+	return algo == GPUL_COMM_DIRECT && (call == GPUL_COMM_SENDRECV || call == GPUL_COMM_ALLTOALL);
+}
+
+/* Bytes that each rank writes into the scratch of each other rank in one shot. */
+static size_t shot_bytes(const gpul_comm *c, gpul_comm_call call, size_t bytes)
+{
+	const bool parts = call == GPUL_COMM_ALLTOALL || call == GPUL_COMM_ALLGATHER || call == GPUL_COMM_REDUCESCATTER;
+
+	return parts ? bytes / (size_t)c->n_ranks : bytes;
+}
+
+static const char no_kernel[] = "there is no kernel for this call, algorithm and protocol";
+
+const char *gpul_comm_plan_obstacle(const gpul_comm *c, gpul_comm_call call, gpul_comm_algo algo, gpul_comm_proto proto, size_t bytes)
+{
+	if (!gpul_comm_plan_exists(call, algo, proto))
+		return no_kernel;
+	if (algo == GPUL_COMM_DIRECT && !uses_channels(call, algo) && !c->direct)
+		return "direct needs device memory between all ranks";
+	if (proto == GPUL_COMM_LL128 && !c->direct)
+		return "ll128 needs device memory between all ranks";
+	if (algo == GPUL_COMM_ONE_SHOT && shot_bytes(c, call, bytes) > c->sizes.scratch_bytes / 2)
+		return "the size exceeds the memory for one shot";
+	return NULL;
+}
+
+/* The next best combination that is possible: with the same algorithm, else with the same protocol, else any. */
+static void replace(const gpul_comm *c, gpul_comm_call call, size_t bytes, gpul_comm_plan *plan)
+{
+	static const gpul_comm_proto protos[] = { GPUL_COMM_SIMPLE, GPUL_COMM_LL128, GPUL_COMM_LL };
+	static const gpul_comm_algo algos[] = { GPUL_COMM_DIRECT, GPUL_COMM_RING, GPUL_COMM_ONE_SHOT };
+	const bool algo_first = c->options.algo != GPUL_COMM_ALGO_AUTO || c->options.proto == GPUL_COMM_PROTO_AUTO;
+
+	for (int step = 0; step < 3; step++)
+		for (int i = 0; i < 9; i++) {
+			const gpul_comm_algo algo = algos[i / 3];
+			const gpul_comm_proto proto = protos[i % 3];
+
+			if (step == 2 || ((step == 0) == algo_first ? algo == plan->algo : proto == plan->proto)) {
+				if (gpul_comm_plan_obstacle(c, call, algo, proto, bytes))
+					continue;
+				plan->algo = algo;
+				plan->proto = proto;
+				return;
+			}
+		}
+}
+
+/* Why the options cannot be followed. */
+static const char *explain_options(const gpul_comm *c, gpul_comm_call call, size_t bytes)
+{
+	const gpul_comm_options *o = &c->options;
+
+	for (int i = 0; i < GPUL_COMM_N_ALGOS * GPUL_COMM_N_PROTOS; i++) {
+		const gpul_comm_algo algo = (gpul_comm_algo)(i % GPUL_COMM_N_ALGOS);
+		const gpul_comm_proto proto = (gpul_comm_proto)(i / GPUL_COMM_N_ALGOS);
+
+		if ((o->algo == GPUL_COMM_ALGO_AUTO || o->algo == algo) && (o->proto == GPUL_COMM_PROTO_AUTO || o->proto == proto) &&
+		    gpul_comm_plan_exists(call, algo, proto))
+			return gpul_comm_plan_obstacle(c, call, algo, proto, bytes);
+	}
+	return no_kernel;
+}
+
+static const struct choice *find_choice(const struct choice *choice, size_t bytes)
+{
+	while (choice->max_bytes < bytes)
+		choice++;
+	return choice;
+}
+
+/* Apply the options, which may be impossible for this call. */
+static void apply_options(const gpul_comm *c, gpul_comm_call call, size_t bytes, gpul_comm_plan *plan)
+{
+	const gpul_comm_plan chosen = *plan;
+	const bool algo = c->options.algo != GPUL_COMM_ALGO_AUTO, proto = c->options.proto != GPUL_COMM_PROTO_AUTO;
+	const char *obstacle;
+
+	plan->algo = algo ? c->options.algo : plan->algo;
+	plan->proto = proto ? c->options.proto : plan->proto;
+	obstacle = gpul_comm_plan_obstacle(c, call, plan->algo, plan->proto, bytes);
+	if (obstacle)
+		replace(c, call, bytes, plan);
+	if ((algo && plan->algo != c->options.algo) || (proto && plan->proto != c->options.proto))
+		plan->reason = explain_options(c, call, bytes);
+	else if (obstacle && !algo && !proto)
+		plan->reason = obstacle;
+	else if (plan->algo != chosen.algo || plan->proto != chosen.proto)
+		plan->reason = algo && proto ? "the algorithm and the protocol are options" : algo ? "the algorithm is an option"
+											 : "the protocol is an option";
+}
+
+gpul_comm_plan gpul_comm_plan_for(const gpul_comm *c, gpul_comm_call call, size_t bytes)
+{
+	const struct choice *choice = find_choice(c->choices[call], bytes);
+	gpul_comm_plan plan = { .algo = choice->algo, .proto = choice->proto, .n_blocks = choice->n_blocks,
+				.n_threads = choice->n_threads,
+				.reason = c->is_measured[call] ? c->measured_reason : c->built_in_reason };
+
+	if (c->is_forced) {
+		plan = c->forced;
+		plan.reason = "forced";
+	}
+	apply_options(c, call, bytes, &plan);
+	if (call == GPUL_COMM_ALLTOALL && plan.algo == GPUL_COMM_DIRECT) {  /* sends and receives, each with its own plan */
+		const gpul_comm_plan each = gpul_comm_plan_for(c, GPUL_COMM_SENDRECV, bytes / (size_t)c->n_ranks);
+
+		plan.proto = each.proto;
+		plan.n_blocks = each.n_blocks;
+		plan.n_threads = each.n_threads;
+	}
+	if (plan.n_blocks > c->sizes.n_blocks)
+		plan.n_blocks = c->sizes.n_blocks;
+	if ((plan.algo == GPUL_COMM_RING || uses_channels(call, plan.algo)) && plan.n_threads < RING_LEAST_THREADS)
+		plan.n_threads = RING_LEAST_THREADS;
+	return plan;
+}
+
+void gpul_comm_plan_force(gpul_comm *c, const gpul_comm_plan *plan)
+{
+	c->is_forced = plan != NULL;
+	if (plan)
+		c->forced = *plan;
 }

@@ -1,8 +1,13 @@
-/* plan.h — which algorithm, protocol and number of blocks a call uses, by its size. */
+/* plan.h — which algorithm, protocol and number of blocks a call uses, by its size.
+ *
+ *     table of gpuload comm tune, else the built-in table ─> options.algo, .proto, .n_blocks ─> is it possible here? ─> plan */
 #ifndef GPULOAD_COMM_PLAN_H
 #define GPULOAD_COMM_PLAN_H
 
+#include <stdint.h>
+
 #include "comm/types.h"
+#include "core/error.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -12,7 +17,7 @@ typedef struct gpul_comm_plan {
 	gpul_comm_algo algo;        /* never AUTO */
 	gpul_comm_proto proto;      /* never AUTO */
 	unsigned n_blocks, n_threads;
-	const char *reason;         /* where the choice comes from, in one phrase; static */
+	const char *reason;         /* where the choice comes from, in one phrase; valid as long as the communicator */
 } gpul_comm_plan;
 
 struct gpul_comm;
@@ -23,6 +28,18 @@ struct gpul_comm;
  * call does not have (one-shot broadcast, LL128 over host memory ...) are replaced by the next best; reason says so.
  * Any thread. */
 gpul_comm_plan gpul_comm_plan_for(const struct gpul_comm *c, gpul_comm_call call, size_t bytes);
+
+/* Use this plan for all following calls, to measure it; NULL: the table again.  reason is ignored.  What is not possible is
+ * replaced as in gpul_comm_plan_for().  Every rank must do the same, between calls. */
+void gpul_comm_plan_force(struct gpul_comm *c, const gpul_comm_plan *plan);
+
+/* Is there a kernel for this combination?  Any thread. */
+bool gpul_comm_plan_exists(gpul_comm_call call, gpul_comm_algo algo, gpul_comm_proto proto);
+
+/* Why a combination that exists cannot be used for calls of that many bytes in this communicator, as a phrase; NULL: it can.
+ * Any thread. */
+const char *gpul_comm_plan_obstacle(const struct gpul_comm *c, gpul_comm_call call, gpul_comm_algo algo, gpul_comm_proto proto,
+				    size_t bytes);
 
 #ifdef __cplusplus
 }
