@@ -10,6 +10,7 @@ const struct cli_variable cli_environment[] = {
 	{ "GPULOAD_CACHE_MAX_BYTES", "the largest size of that cache in bytes; K, M or G may follow (default: 256M)" },
 	{ "GPULOAD_RUNTIME_DIR", "the folder of the sockets of shared memory (default: $XDG_RUNTIME_DIR/gpuload, else "
 				 "/tmp/gpuload-UID)" },
+	{ "GPULOAD_COMM_TABLE", "a file that gpuload comm tune has written: the algorithms and protocols of gpul_comm_...()" },
 	{ "GPULOAD_SOFT_DRIVER", "the path of the software driver, libcuda-soft.so" },
 	{ "GPULOAD_SOFT_DEVICES", "the number of devices of the software driver, 1 to 16 (default: 1)" },
 	{ "GPULOAD_SOFT_ISA", "base, v3 or v4: the build of the interpreter, for plain x86-64, AVX2 or AVX-512 (default: the best "

@@ -1,0 +1,25 @@
+/* comm.c — the command gpuload comm and the list of its verbs. */
+#include "cli/comm/comm.h"
+
+#include "cli/comm/comm_bench.h"
+#include "cli/comm/comm_job.h"
+
+static const struct cli_cmd *const verbs[] = {
+	&cli_comm_sendrecv, &cli_comm_alltoall, &cli_comm_allreduce, &cli_comm_reducescatter, &cli_comm_allgather, &cli_comm_broadcast,
+	&cli_comm_launch, NULL,
+};
+
+static int cmd_comm(const struct cli_args *args, gpul_error *err)
+{
+	(void)args;
+	gpul_fail(err, GPUL_EINVAL, 0, "a verb is missing: sendrecv, alltoall, allreduce, reducescatter, allgather, broadcast or launch; "
+		  "see gpuload help comm");
+	return CLI_USAGE;
+}
+
+const struct cli_cmd cli_comm = {
+	"comm", "VERB", "communication between GPUs: allreduce and other collectives, checked and timed",
+	"Several processes, the ranks, each with a GPU, exchange data by kernels that access each other's\n"
+	"memory (comm/README.md). A GPU may serve several ranks.\n",
+	cli_no_opts, cmd_comm, NULL, verbs,
+};

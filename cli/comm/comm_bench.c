@@ -1,0 +1,209 @@
+/* comm_bench.c — the collectives of gpuload comm: the launcher, or a rank that measures and prints. */
+#include "cli/comm/comm_bench.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/comm/comm_job.h"
+#include "cli/comm/comm_run.h"
+#include "cli/lib/json.h"
+#include "cli/lib/new_file.h"
+
+/* ---- the request ------------------------------------------------------------------------------------------- */
+
+/* The files are checked before the measurement, because a later failure would lose the figures. */
+static gpul_status check_file(const char *path, bool force, gpul_error *err)
+{
+	if (path && !force && access(path, F_OK) == 0)
+		return gpul_fail(err, GPUL_ESYS, EEXIST, "%.180s already exists; --force replaces it", path);
+	return GPUL_OK;
+}
+
+/* What depends on the driver: one that interprets kernels takes milliseconds for a call. */
+static void choose_defaults(struct comm_request *q, bool interprets)
+{
+	if (q->iterations < 0)
+		q->iterations = interprets || q->trace ? 3 : 20;
+	if (q->warmups < 0)
+		q->warmups = interprets ? 1 : 5;
+	if (q->max_bytes)
+		return;
+	q->factor = 2;
+	q->min_bytes = 8;
+	q->max_bytes = interprets ? (size_t)1 << 20 : (size_t)256 << 20;
+	if (q->trace)
+		q->min_bytes = q->max_bytes = interprets ? (size_t)64 << 10 : (size_t)1 << 20;
+}
+
+/* ---- output ------------------------------------------------------------------------------------------------- */
+
+static gpul_status print_out(struct out *o, gpul_error *err)
+{
+	gpul_status st = out_flush(o, err);
+
+	out_free(o);
+	return st ? st : fflush(stdout) ? gpul_fail(err, GPUL_ESYS, errno, "the output could not be written") : GPUL_OK;
+}
+
+static gpul_status print_head(const struct comm_result *result, gpul_error *err)
+{
+	struct out o = { 0 };
+
+	if (result->rank || result->q.json)
+		return GPUL_OK;
+	comm_text_head(result, &o);
+	return print_out(&o, err);
+}
+
+static gpul_status write_plot(const struct comm_result *result, gpul_error *err)
+{
+	struct out svg = { 0 };
+	gpul_status st;
+
+	if (!result->q.plot)
+		return GPUL_OK;
+	comm_svg(result, &svg);
+	st = svg.failed ? gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the plot")
+			: new_file_write(result->q.plot, NULL, 0, svg.at, svg.n, result->q.force, err);
+	out_free(&svg);
+	return st;
+}
+
+static gpul_status print_end(const struct comm_result *result, gpul_error *err)
+{
+	const struct comm_request *q = &result->q;
+	struct json j = { 0 };
+	struct out o = { 0 };
+
+	if (q->json) {
+		comm_json(result, &j);
+		return json_print(&j, err);
+	}
+	if (q->explain)
+		comm_text_explain(result, &o);
+	else
+		comm_text_end(result, &o);
+	return print_out(&o, err);
+}
+
+/* ---- a rank -------------------------------------------------------------------------------------------------- */
+
+static gpul_status measure(struct comm_rank *r, struct comm_result *result, gpul_error *err)
+{
+	char what[32];
+	gpul_status st = comm_rank_introduce(r, result->about, err);
+
+	st = st ? st : print_head(result, err);
+	(void)snprintf(what, sizeof what, "comm %s", gpul_comm_call_name(result->q.call));
+	st = st ? st : comm_rank_run(r, what, comm_measure, result, err);
+	if (st || result->rank)
+		return st;
+	st = print_end(result, err);
+	return st ? st : write_plot(result, err);
+}
+
+/* Fill in what is known of the job and the driver. */
+static void describe(const struct comm_rank *r, const struct comm_request *q, struct comm_result *result)
+{
+	*result = (struct comm_result){ .q = *q, .rank = r->job.rank, .n_ranks = r->job.size, .interprets = r->drv->interprets };
+	choose_defaults(&result->q, result->interprets);
+	(void)snprintf(result->driver, sizeof result->driver, "%s", r->drv->name);
+	(void)snprintf(result->launcher, sizeof result->launcher, "%s", r->job.source);
+}
+
+static int run_rank(const struct comm_request *q, const gpul_comm_job *job, gpul_error *err)
+{
+	const gpul_comm_options options = { .algo = q->algo, .proto = q->proto, .n_blocks = q->n_blocks, .table = q->table };
+	struct comm_result *result = calloc(1, sizeof *result);
+	struct comm_rank r = { 0 };
+	gpul_status st;
+	bool wrong = false;
+
+	if (!result) {
+		gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the results");
+		return CLI_FAILED;
+	}
+	st = comm_rank_open(&q->place, &options, job, &r, err);
+	if (!st) {
+		describe(&r, q, result);
+		st = measure(&r, result, err);
+		wrong = comm_result_wrong(result);
+	}
+	comm_rank_close(&r);
+	free(result);
+	if (st == GPUL_ESYS && err->native == ECANCELED)
+		comm_job_quiet(job, err);
+	comm_job_sign(job, err);
+	return st == GPUL_EINVAL ? CLI_USAGE : st || wrong ? CLI_FAILED : CLI_DONE;
+}
+
+/* ---- the commands --------------------------------------------------------------------------------------------- */
+
+static gpul_status check_request(const struct comm_request *q, const gpul_comm_job *job, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	if (q->root >= job->size)
+		st = gpul_fail(err, GPUL_EINVAL, 0, "--root %d: the ranks are 0 to %d", q->root, job->size - 1);
+	if (!st && job->rank == 0)
+		st = check_file(q->plot, q->force, err);
+	return st || job->rank ? st : check_file(q->trace, q->force, err);
+}
+
+static int run_collective(const struct cli_args *args, gpul_comm_call call, gpul_error *err)
+{
+	struct comm_request q;
+	gpul_comm_job job = { 0 };
+	bool launches = false;
+	gpul_status st = comm_request_parse(args, call, &q, err);
+
+	st = st ? st : comm_job_find(q.place.n_ranks, &job, &launches, err);
+	if (!st && launches)
+		job = (gpul_comm_job){ .size = q.place.n_ranks };
+	st = st ? st : check_request(&q, &job, err);
+	if (st) {
+		comm_job_quiet(&job, err);
+		return cli_exit_code(st);
+	}
+	return launches ? comm_job_launch(q.place.n_ranks, err) : run_rank(&q, &job, err);
+}
+
+static const char details[] =
+	"With -n N the command starts N ranks on this machine: processes with the same command line.\n"
+	"Without -n it is one rank of a job that mpirun, srun, torchrun or gpuload comm launch has\n"
+	"started. Rank 0 prints the table of nccl-tests:\n"
+	"\n"
+	"    size     bytes of the larger buffer of a rank\n"
+	"    time     warm-up calls, then the timed calls back to back and one wait; the wall time\n"
+	"             divided by the number of calls, of the slowest rank\n"
+	"    algbw    size / time\n"
+	"    busbw    algbw times the least share of the size that a rank must send or receive:\n"
+	"             2(n-1)/n for allreduce, (n-1)/n for reducescatter, allgather and alltoall,\n"
+	"             1 for broadcast and sendrecv; comparable with the rate of the hardware\n"
+	"    #wrong   elements that differ from what the CPU computes, of all ranks: integers and\n"
+	"             copies exactly, floats by the error bound of any order of the operations\n"
+	"    plan     algorithm/protocol, blocks x threads of a kernel; --explain says why\n"
+	"\n"
+	"All elements are compared, before the calls are timed. The exit status is 1 if one is wrong,\n"
+	"if ranks have different bits in the result of an allreduce, or if a rank failed.\n"
+	"\n"
+	"Default sizes: 8:256M:2, on the software driver 8:1M:2; with --trace, one size.\n";
+
+#define COLLECTIVE(name, call, summary)                                                                           \
+	static int cmd_##name(const struct cli_args *args, gpul_error *err)                                       \
+	{                                                                                                         \
+		return run_collective(args, call, err);                                                           \
+	}                                                                                                         \
+	const struct cli_cmd cli_comm_##name = {                                                                  \
+		"comm " #name, "", summary, details, comm_bench_opts, cmd_##name, NULL, NULL,                     \
+	}
+
+COLLECTIVE(sendrecv, GPUL_COMM_SENDRECV, "each rank sends to the next one");
+COLLECTIVE(alltoall, GPUL_COMM_ALLTOALL, "each rank sends a part to each rank");
+COLLECTIVE(allreduce, GPUL_COMM_ALLREDUCE, "all ranks get the sum of the data of all ranks");
+COLLECTIVE(reducescatter, GPUL_COMM_REDUCESCATTER, "each rank gets a part of the sum");
+COLLECTIVE(allgather, GPUL_COMM_ALLGATHER, "all ranks get the data of all ranks");
+COLLECTIVE(broadcast, GPUL_COMM_BROADCAST, "all ranks get the data of one rank");

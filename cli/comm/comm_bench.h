@@ -1,0 +1,218 @@
+/* comm_bench.h — the parts of gpuload comm allreduce and the other collectives.
+ *
+ *     comm_bench.c      a launcher starts N times the same command line; each of these processes is a rank:
+ *        │
+ *     comm_request.c    options ──> comm_request
+ *     comm_rank.c       opens the driver and the communicator; a thread measures, the main thread waits for signals
+ *     comm_run.c        for each size: warm-up calls, timed calls, and one call whose data is checked (comm_data.h)
+ *        │
+ *     comm_result on rank 0 ──> comm_text.c (rows as they are measured), comm_json.c, comm_svg.c
+ *
+ * The ranks exchange their times through a gpul_boot of their own, not through the collectives that they measure. */
+#ifndef GPULOAD_CLI_COMM_COMM_BENCH_H
+#define GPULOAD_CLI_COMM_COMM_BENCH_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cli/lib/command.h"
+#include "cli/lib/out.h"
+#include "comm/bootstrap/boot.h"
+#include "comm/comm.h"
+#include "comm/plan.h"
+
+extern const struct cli_cmd cli_comm_sendrecv, cli_comm_alltoall, cli_comm_allreduce, cli_comm_reducescatter, cli_comm_allgather,
+	cli_comm_broadcast;
+
+enum { COMM_MOST_ROWS = 64, COMM_MOST_DEVICES = 32, COMM_MOST_ITERATIONS = 1000000 };
+
+/* ---- the command line (comm_request.c) -------------------------------------------------------------------- */
+
+/* Where the ranks run: options of gpuload comm tune, too. */
+struct comm_place {
+	int n_ranks;                  /* -n; 0: not given */
+	gpul_driver_choice driver;
+	int devices[COMM_MOST_DEVICES];  /* rank r uses devices[r % n_devices] */
+	unsigned n_devices;           /* 0: not given */
+	gpul_comm_transport transport;
+	int timeout_ms;               /* as in gpul_comm_options */
+};
+
+struct comm_request {
+	struct comm_place place;
+	gpul_comm_call call;
+	size_t min_bytes, max_bytes, factor;  /* max_bytes 0: chosen by the driver */
+	gpul_comm_dtype dtype;
+	gpul_comm_op op;
+	int root;
+	gpul_comm_algo algo;
+	gpul_comm_proto proto;
+	unsigned n_blocks;
+	const char *table;            /* borrowed; NULL: not given */
+	int iterations, warmups;      /* -1: chosen by the driver */
+	bool out_of_place, in_place;
+	bool graph, no_register, check, json, explain, force;
+	const char *plot, *trace;     /* files; NULL: none; borrowed */
+};
+
+/* The rows of the options that gpuload comm tune has, too; an option table begins with them. */
+enum { COMM_OPT_N, COMM_OPT_DEVICES, COMM_OPT_TRANSPORT, COMM_OPT_TIMEOUT, COMM_OPT_DRIVER, COMM_N_PLACE_OPTS };
+/* clang-format off */
+#define COMM_PLACE_OPTS \
+	[COMM_OPT_N] = { "n", "N", "start N ranks on this machine, 1 to 32", NULL }, \
+	[COMM_OPT_DEVICES] = { "devices", "LIST", \
+		"devices of the ranks in turn, such as 0,1 (default: all)", NULL }, \
+	[COMM_OPT_TRANSPORT] = { "transport", "NAME", \
+		"memory between ranks: auto (default), device or host", "auto device host" }, \
+	[COMM_OPT_TIMEOUT] = { "timeout", "SECONDS", "limit of each wait of a kernel (default: 60; 0: none)", NULL }, \
+	[COMM_OPT_DRIVER] = CLI_DRIVER_OPT
+/* clang-format on */
+
+extern const struct cli_opt comm_bench_opts[];
+
+/** Parse the options of COMM_PLACE_OPTS.
+ *
+ * @args  parsed with an option table that begins with COMM_PLACE_OPTS
+ * @out   filled
+ * Errors  GPUL_EINVAL
+ * Threads any thread may call
+ * Source  - */
+gpul_status comm_place_parse(const struct cli_args *args, struct comm_place *out, gpul_error *err);
+
+/** Parse the command line of a collective.
+ *
+ * @args  parsed with comm_bench_opts
+ * @call  the collective
+ * @out   filled; its strings are borrowed
+ * Errors  GPUL_EINVAL
+ * Threads any thread may call
+ * Source  - */
+gpul_status comm_request_parse(const struct cli_args *args, gpul_comm_call call, struct comm_request *out, gpul_error *err);
+
+/** Parse "8:256M:2", "8:256M" (factor 2) or "1M".
+ *
+ * @text    the value of --bytes
+ * @min     set
+ * @max     set; at least *min
+ * @factor  set; at least 2
+ * Errors  GPUL_EINVAL
+ * Threads any thread may call
+ * Source  - */
+gpul_status comm_parse_bytes(const char *text, size_t *min, size_t *max, size_t *factor, gpul_error *err);
+
+/** Parse a whole number.
+ *
+ * @option  name of the option for the message, such as "--root"
+ * @text    NULL: the option is not given, and *out keeps its value
+ * @least   smallest number
+ * @most    largest number
+ * @out     set
+ * Errors  GPUL_EINVAL
+ * Threads any thread may call
+ * Source  - */
+gpul_status comm_parse_int(const char *option, const char *text, int least, int most, int *out, gpul_error *err);
+
+/* ---- one call ------------------------------------------------------------------------------------------------ */
+
+/* The buffers of one call; nccl-tests defines the sizes. */
+struct comm_shape {
+	gpul_comm_call call;
+	size_t count;                 /* argument of the collective */
+	size_t bytes;                 /* of the larger buffer: the size in the table, and the size of the plan */
+	size_t send_bytes, recv_bytes;
+	bool in_place;                /* possible */
+	size_t send_at, recv_at;      /* in place: offsets in the one buffer */
+};
+
+/* The shape of the call of a rank whose larger buffer has `bytes` bytes, rounded down to whole elements for each rank, but at
+ * least one element. */
+struct comm_shape comm_shape_of(gpul_comm_call call, gpul_comm_dtype dtype, int rank, int n_ranks, size_t bytes);
+
+/* Does the call reduce data (has it an operation)? */
+bool comm_call_reduces(gpul_comm_call call);
+/* Bus bandwidth / algorithm bandwidth: the data that each rank must at least send or receive, per byte of the size.  nccl-tests
+ * explains the factors in PERFORMANCE.md. */
+double comm_bus_factor(gpul_comm_call call, int n_ranks);
+
+/** Enqueue one call on a stream.
+ *
+ * @c       communicator
+ * @s       shape
+ * @q       dtype, op and root
+ * @send    address
+ * @recv    address
+ * @stream  stream
+ * Errors  as the functions of comm/comm.h
+ * Threads as the functions of comm/comm.h
+ * Source  - */
+gpul_status comm_call_enqueue(gpul_comm *c, const struct comm_shape *s, const struct comm_request *q, CUdeviceptr send,
+			      CUdeviceptr recv, CUstream stream, gpul_error *err);
+
+/* ---- the result ---------------------------------------------------------------------------------------------- */
+
+/* Out of place, or in place. */
+struct comm_figures {
+	bool measured;                /* false: not requested, or not possible */
+	double us, least_us, mean_us; /* time of a call: of the slowest rank, of the fastest, mean */
+	double algo_gb_s, bus_gb_s;
+	uint64_t wrong;               /* elements, summed over all ranks */
+	bool differs;                 /* ranks that must have the same result have different bits */
+};
+
+struct comm_row {
+	size_t bytes, count;
+	gpul_comm_plan plan;
+	char reason[200];             /* of the plan */
+	struct comm_figures figures[2];  /* out of place, in place */
+};
+
+/* What a rank tells about itself. */
+struct comm_about {
+	int pid, device;
+	char name[96];                /* of the device */
+	struct comm_about_path {
+		uint32_t transport;
+		char reason[160];
+	} paths[GPUL_COMM_MAX_RANKS];
+};
+
+/* How much of its time a rank has waited: from the trace. */
+struct comm_waiting {
+	uint64_t n_events, n_lost;
+	uint64_t kernel_ns, waiting_ns;  /* sums over all blocks */
+};
+
+struct comm_result {
+	struct comm_request q;        /* with the chosen sizes and numbers */
+	int rank, n_ranks;
+	char driver[16], launcher[16];
+	bool interprets;
+	struct comm_about about[GPUL_COMM_MAX_RANKS];
+	struct comm_row row[COMM_MOST_ROWS];
+	unsigned n_rows;
+	struct comm_waiting waiting[GPUL_COMM_MAX_RANKS];
+	double clock_bound_ns;        /* largest error of a time in the trace */
+};
+
+/* Is anything wrong, or different? */
+bool comm_result_wrong(const struct comm_result *r);
+/* Mean bus bandwidth of all figures, in GB/s; 0 if there are none. */
+double comm_result_mean_bus(const struct comm_result *r);
+/* Append a size as --bytes takes it: 256, 64K, 1M. */
+void comm_add_size(struct out *o, uint64_t bytes);
+
+/* Append the parts of the table. */
+void comm_text_head(const struct comm_result *r, struct out *o);
+void comm_text_row(const struct comm_result *r, const struct comm_row *row, struct out *o);
+void comm_text_end(const struct comm_result *r, struct out *o);
+/* Append the table of --explain. */
+void comm_text_explain(const struct comm_result *r, struct out *o);
+struct json;
+/* Append one JSON object, without a newline. */
+void comm_json(const struct comm_result *r, struct json *j);
+/* Append the picture of --plot. */
+void comm_svg(const struct comm_result *r, struct out *o);
+
+#endif

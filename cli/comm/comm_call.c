@@ -1,0 +1,73 @@
+/* comm_call.c — the buffers of a call, its bandwidth factors, and the call itself. */
+#include "cli/comm/comm_bench.h"
+
+bool comm_call_reduces(gpul_comm_call call)
+{
+	return call == GPUL_COMM_ALLREDUCE || call == GPUL_COMM_REDUCESCATTER;
+}
+
+double comm_bus_factor(gpul_comm_call call, int n_ranks)
+{
+	const double n = n_ranks;
+
+	switch (call) {
+	case GPUL_COMM_ALLREDUCE:
+		return 2 * (n - 1) / n;
+	case GPUL_COMM_REDUCESCATTER:
+	case GPUL_COMM_ALLGATHER:
+	case GPUL_COMM_ALLTOALL:
+		return (n - 1) / n;
+	default:
+		return 1;
+	}
+}
+
+struct comm_shape comm_shape_of(gpul_comm_call call, gpul_comm_dtype dtype, int rank, int n_ranks, size_t bytes)
+{
+	const bool by_parts = call == GPUL_COMM_REDUCESCATTER || call == GPUL_COMM_ALLGATHER || call == GPUL_COMM_ALLTOALL;
+	const size_t element = gpul_comm_dtype_bytes(dtype), parts = by_parts ? (size_t)n_ranks : 1;
+	struct comm_shape s = { .call = call, .count = bytes / element / parts };
+	size_t part;
+
+	if (s.count == 0)
+		s.count = 1;
+	part = s.count * element;
+	s.bytes = part * parts;
+	s.send_bytes = call == GPUL_COMM_ALLGATHER ? part : s.bytes;
+	s.recv_bytes = call == GPUL_COMM_REDUCESCATTER ? part : s.bytes;
+	s.in_place = call != GPUL_COMM_ALLTOALL && call != GPUL_COMM_SENDRECV;
+	s.send_at = call == GPUL_COMM_ALLGATHER ? (size_t)rank * part : 0;
+	s.recv_at = call == GPUL_COMM_REDUCESCATTER ? (size_t)rank * part : 0;
+	return s;
+}
+
+/* Each rank sends to the next one, and receives from the one before it. */
+static gpul_status enqueue_sendrecv(gpul_comm *c, const struct comm_shape *s, gpul_comm_dtype dtype, CUdeviceptr send, CUdeviceptr recv,
+				    CUstream stream, gpul_error *err)
+{
+	const int rank = gpul_comm_rank(c), n = gpul_comm_size(c);
+	gpul_status st = gpul_comm_group_begin(c, err);
+
+	st = st ? st : gpul_comm_send(c, send, s->count, dtype, (rank + 1) % n, stream, err);
+	st = st ? st : gpul_comm_recv(c, recv, s->count, dtype, (rank + n - 1) % n, stream, err);
+	return st ? st : gpul_comm_group_end(c, err);
+}
+
+gpul_status comm_call_enqueue(gpul_comm *c, const struct comm_shape *s, const struct comm_request *q, CUdeviceptr send,
+			      CUdeviceptr recv, CUstream stream, gpul_error *err)
+{
+	switch (s->call) {
+	case GPUL_COMM_SENDRECV:
+		return enqueue_sendrecv(c, s, q->dtype, send, recv, stream, err);
+	case GPUL_COMM_ALLTOALL:
+		return gpul_comm_alltoall(c, send, recv, s->count, q->dtype, stream, err);
+	case GPUL_COMM_ALLREDUCE:
+		return gpul_comm_allreduce(c, send, recv, s->count, q->dtype, q->op, stream, err);
+	case GPUL_COMM_REDUCESCATTER:
+		return gpul_comm_reducescatter(c, send, recv, s->count, q->dtype, q->op, stream, err);
+	case GPUL_COMM_ALLGATHER:
+		return gpul_comm_allgather(c, send, recv, s->count, q->dtype, stream, err);
+	default:
+		return gpul_comm_broadcast(c, send, recv, s->count, q->dtype, q->root, stream, err);
+	}
+}

@@ -1,0 +1,62 @@
+/* comm_data.h — the data of a checked call: what each rank sends, and what a rank must receive.
+ *
+ *     seed, rank r ──> inputs[r]: COMM_DATA_PERIOD elements, repeated        each rank can compute those of all ranks
+ *     inputs of all ranks ──> reduced: the result, repeated likewise         computed here, on the CPU, in another type
+ *
+ * The period is a prime, so data that arrives at a wrong place differs unless it is wrong by a multiple of the period.  Each
+ * checked call has another seed, so that data of an earlier call is not taken for right.
+ *
+ * Integers, minima, maxima and copies must be exact.  Sums and products of floats must be within the error bound that holds for
+ * every order of the operations (N. Higham, Accuracy and Stability of Numerical Algorithms, 4.2: |error| <= gamma(n - 1) times
+ * the sum of the absolute values; gamma(k) = k u / (1 - k u), u the unit roundoff of the type). */
+#ifndef GPULOAD_CLI_COMM_COMM_DATA_H
+#define GPULOAD_CLI_COMM_COMM_DATA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "comm/bootstrap/job.h"
+#include "comm/types.h"
+#include "core/error.h"
+
+enum { COMM_DATA_PERIOD = 65521 };
+
+/* What is checked. */
+struct comm_data_desc {
+	gpul_comm_call call;
+	gpul_comm_dtype dtype;
+	gpul_comm_op op;
+	int rank, n_ranks, root;
+	size_t count;                 /* argument of the collective */
+	uint64_t seed;
+};
+
+struct comm_data {
+	struct comm_data_desc desc;
+	size_t element_bytes, period; /* period: COMM_DATA_PERIOD, or fewer elements if there are not more */
+	unsigned char *inputs[GPUL_COMM_MAX_RANKS];  /* period elements each */
+	unsigned char *reduced;       /* exact results; NULL: not exact, or nothing is reduced */
+	double *value, *bound;        /* results of float sums and products: within value +- bound */
+};
+
+/** Compute the inputs and the results.
+ *
+ * @desc  copied
+ * @out   owned by the caller: comm_data_free(); zeroed on failure
+ * Errors  GPUL_ENOMEM
+ * Threads any thread may call
+ * Source  - */
+gpul_status comm_data_create(const struct comm_data_desc *desc, struct comm_data *out, gpul_error *err);
+void comm_data_free(struct comm_data *d);  /* a zeroed *d is fine */
+
+/* Write elements first ... first + n of this rank's send buffer. */
+void comm_data_fill(const struct comm_data *d, size_t first, size_t n, void *out);
+
+/* Compare elements first ... first + n of this rank's recv buffer; returns the number of wrong ones. */
+uint64_t comm_data_check(const struct comm_data *d, size_t first, size_t n, const void *got);
+
+/* Continue a hash of n_bytes bytes, a multiple of 8 except in the last part; begin with 0. */
+uint64_t comm_data_hash(uint64_t hash, const void *bytes, size_t n_bytes);
+
+#endif

@@ -1,0 +1,33 @@
+/* comm_job.h — what a process of gpuload comm is: the launcher, or a rank.
+ *
+ *     gpuload comm allreduce -n 4        no launcher: this process becomes the launcher of 4 ranks, which run the same command line
+ *     mpirun -n 4 gpuload comm allreduce each process is a rank; so with srun, torchrun and gpuload comm launch */
+#ifndef GPULOAD_CLI_COMM_COMM_JOB_H
+#define GPULOAD_CLI_COMM_COMM_JOB_H
+
+#include <stdbool.h>
+
+#include "cli/lib/command.h"
+#include "comm/bootstrap/job.h"
+
+extern const struct cli_cmd cli_comm_launch;
+
+/** Find out whether this process is a rank.
+ *
+ * @n_ranks  -n; 0: not given
+ * @job      filled if this process is a rank
+ * @launches set: true, this process is to start n_ranks ranks
+ * Errors  GPUL_EINVAL no launcher and no -n, or a launcher with another number of ranks; as gpul_comm_job_find()
+ * Threads one at a time
+ * Source  - */
+gpul_status comm_job_find(int n_ranks, gpul_comm_job *job, bool *launches, gpul_error *err);
+
+/* Start the command line of this process n times, and wait; returns the exit status.  The ranks print their errors; err
+ * gets a text if a rank was killed. */
+int comm_job_launch(int n_ranks, gpul_error *err);
+
+/* The errors of ranks: only rank 0 reports what all of them know, other errors begin with the number of the rank. */
+void comm_job_quiet(const gpul_comm_job *job, gpul_error *err);
+void comm_job_sign(const gpul_comm_job *job, gpul_error *err);
+
+#endif

@@ -1,0 +1,115 @@
+/* comm_run.h — one rank of gpuload comm: what it has open, and how it measures.
+ *
+ *     comm_rank_open ─ comm_rank_measure (a thread measures; Ctrl-C aborts the communicator) ─ comm_rank_close */
+#ifndef GPULOAD_CLI_COMM_COMM_RUN_H
+#define GPULOAD_CLI_COMM_COMM_RUN_H
+
+#include <pthread.h>
+
+#include "cli/comm/comm_bench.h"
+#include "cli/lib/progress.h"
+
+/* The time that the ranks of a command wait for each other between calls: a rank may check much data. */
+enum { COMM_MEET_MS = 300 * 1000 };
+
+struct comm_rank {
+	gpul_comm_job job;
+	gpul_boot *boot;              /* for the command's own data; NULL: not open */
+	const gpul_driver *drv;
+	gpul_comm *comm;
+	CUstream stream;
+	CUdeviceptr send, recv;       /* of buffer_bytes each */
+	size_t buffer_bytes;
+	bool registered;              /* allocated by gpul_comm_alloc() */
+	unsigned char *staging;       /* pinned; STAGING_BYTES */
+	struct comm_tracer *tracer;   /* comm_trace.h; NULL: no --trace */
+
+	atomic_bool stop;             /* request: end soon */
+	atomic_uint permille;         /* of the measurement that are done */
+	struct progress progress;
+	pthread_mutex_t output;       /* of the terminal: the progress and the rows */
+};
+
+/** Open the driver and join the job.
+ *
+ * Returns the same status on all ranks, unless a rank has died: then each rank's error names it.
+ *
+ * @place    devices, transport, time-out
+ * @options  further options of the communicator; job, device, transport and timeout_ms are set here
+ * @job      copied
+ * @out      comm_rank_close(), also on failure
+ * Errors  as gpul_driver_open(), gpul_boot_open(), gpul_comm_create()
+ * Threads the main thread
+ * Source  - */
+gpul_status comm_rank_open(const struct comm_place *place, const gpul_comm_options *options, const gpul_comm_job *job,
+			   struct comm_rank *out, gpul_error *err);
+void comm_rank_close(struct comm_rank *r);
+
+/** Allocate the buffers; all ranks call it.
+ *
+ * @r           opened
+ * @n_bytes     of each of the two buffers
+ * @registered  memory that the other ranks map
+ * Errors  GPUL_ENOMEM, GPUL_ECUDA, GPUL_ECOMM
+ * Threads one at a time
+ * Source  - */
+gpul_status comm_rank_allocate(struct comm_rank *r, size_t n_bytes, bool registered, gpul_error *err);
+
+/** Describe this rank to the others, and get the descriptions of all ranks.
+ *
+ * @r    opened
+ * @all  one for each rank
+ * Errors  as gpul_boot_allgather()
+ * Threads one at a time
+ * Source  - */
+gpul_status comm_rank_introduce(struct comm_rank *r, struct comm_about *all, gpul_error *err);
+
+/** Run a function in a thread, and wait for it; the main thread shows the progress, and passes on signals.
+ *
+ * @r         opened
+ * @what      for the progress line of rank 0
+ * @function  measures; its context is current on the thread
+ * @argument  for the function
+ * Errors  those of the function; GPUL_ESYS native = ECANCELED after a signal
+ * Threads the main thread
+ * Source  - */
+gpul_status comm_rank_run(struct comm_rank *r, const char *what,
+			  gpul_status (*function)(struct comm_rank *r, void *argument, gpul_error *err), void *argument, gpul_error *err);
+
+/** Time calls: warm-up calls, then calls back to back, and one wait; the ranks begin together.
+ *
+ * @r       opened
+ * @s       shape
+ * @q       iterations, warmups, graph
+ * @in      in place
+ * @out     us, least_us and mean_us are set, the same on all ranks
+ * Errors  GPUL_ECOMM, GPUL_ECUDA
+ * Threads one at a time
+ * Source  nccl-tests, src/common.cu: BenchTime */
+gpul_status comm_time_calls(struct comm_rank *r, const struct comm_shape *s, const struct comm_request *q, bool in,
+			    struct comm_figures *out, gpul_error *err);
+
+/** Make one call with new data, and compare the result.
+ *
+ * @r       opened
+ * @s       shape
+ * @q       dtype, op, root, graph
+ * @in      in place
+ * @seed    the same on all ranks, another one for each call
+ * @out     wrong and differs are set, the same on all ranks
+ * Errors  GPUL_ECOMM, GPUL_ECUDA, GPUL_ENOMEM
+ * Threads one at a time
+ * Source  - */
+gpul_status comm_check_call(struct comm_rank *r, const struct comm_shape *s, const struct comm_request *q, bool in, uint64_t seed,
+			    struct comm_figures *out, gpul_error *err);
+
+/** Measure all sizes, or find the plans of all sizes with --explain; on rank 0, print rows as they are measured.
+ *
+ * @r         opened
+ * @argument  the struct comm_result; its q is complete
+ * Errors  as comm_time_calls()
+ * Threads one at a time
+ * Source  - */
+gpul_status comm_measure(struct comm_rank *r, void *argument, gpul_error *err);
+
+#endif

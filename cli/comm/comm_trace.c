@@ -1,0 +1,152 @@
+/* comm_trace.c — records the timed calls, and collects the events of all ranks. */
+#include "cli/comm/comm_trace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/fifo/clock/fifo_clock.h"
+#include "cli/lib/new_file.h"
+#include "comm/trace.h"
+
+gpul_status comm_trace_create(struct comm_rank *r, struct comm_tracer **out, gpul_error *err)
+{
+	struct comm_tracer *t = calloc(1, sizeof *t);
+	gpul_status st;
+
+	*out = NULL;
+	if (!t)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a trace");
+	st = fifo_clock_create(r->drv, &t->clock, err);
+	st = st ? st : fifo_clock_take(t->clock, r->stream, err);
+	if (st) {
+		comm_trace_free(t);
+		return st;
+	}
+	*out = t;
+	return GPUL_OK;
+}
+
+void comm_trace_free(struct comm_tracer *t)
+{
+	if (!t)
+		return;
+	fifo_clock_destroy(t->clock);
+	free(t);
+}
+
+gpul_status comm_trace_resume(struct comm_rank *r, gpul_error *err)
+{
+	gpul_status st;
+
+	if (!r->tracer)
+		return GPUL_OK;
+	st = gpul_comm_trace_start(r->comm, r->tracer->started ? 0 : COMM_TRACE_MOST, err);
+	r->tracer->started = true;
+	return st;
+}
+
+gpul_status comm_trace_pause(struct comm_rank *r, const struct comm_section *section, gpul_error *err)
+{
+	struct comm_tracer *t = r->tracer;
+
+	if (!t)
+		return GPUL_OK;
+	t->sections[t->n_sections++] = *section;
+	return gpul_comm_trace_stop(r->comm, err);
+}
+
+/* ---- collection ------------------------------------------------------------------------------------------------ */
+
+/* Read this rank's events, and convert their times. */
+static gpul_status read_events(struct comm_rank *r, gpul_comm_event *events, size_t *n, struct comm_waiting *waiting, double *bound_ns,
+			       gpul_error *err)
+{
+	struct fifo_clock_relation relation;
+	size_t n_lost = 0;
+	gpul_status st = fifo_clock_take(r->tracer->clock, r->stream, err);
+
+	st = st ? st : fifo_clock_fit(r->tracer->clock, &relation, err);
+	st = st ? st : gpul_comm_trace_read(r->comm, events, COMM_TRACE_MOST, n, &n_lost, err);
+	if (st)
+		return st;
+	for (size_t i = 0; i < *n; i++) {
+		events[i].begin_ns = fifo_clock_cpu_ns(&relation, events[i].begin_ns);
+		events[i].end_ns = fifo_clock_cpu_ns(&relation, events[i].end_ns);
+	}
+	*waiting = comm_trace_waiting(events, *n, n_lost);
+	*bound_ns = relation.bound_ns;
+	return GPUL_OK;
+}
+
+static gpul_status write_file(const struct comm_result *result, const struct comm_rank_trace *ranks, gpul_error *err)
+{
+	struct out o = { 0 };
+	uint64_t origin = UINT64_MAX;
+	gpul_status st;
+
+	for (int r = 0; r < result->n_ranks; r++) {
+		for (size_t i = 0; i < ranks[r].n; i++)
+			origin = ranks[r].events[i].begin_ns < origin ? ranks[r].events[i].begin_ns : origin;
+		for (size_t i = 0; i < ranks[r].n_sections; i++)
+			origin = ranks[r].sections[i].begin_ns < origin ? ranks[r].sections[i].begin_ns : origin;
+	}
+	comm_trace_json(result, ranks, origin, &o);
+	st = o.failed ? gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the trace")
+		      : new_file_write(result->q.trace, NULL, 0, o.at, o.n, result->q.force, err);
+	out_free(&o);
+	return st;
+}
+
+/* What the ranks tell each other before the events: all of them send as many as the one that has most. */
+struct summary {
+	struct comm_waiting waiting;
+	double bound_ns;
+	uint64_t n;
+};
+
+static gpul_status exchange_events(struct comm_rank *r, struct comm_result *result, gpul_comm_event *events, const struct summary *mine,
+				   gpul_error *err)
+{
+	struct summary all[GPUL_COMM_MAX_RANKS] = { 0 };
+	struct comm_rank_trace ranks[GPUL_COMM_MAX_RANKS] = { 0 };
+	const size_t n_ranks = (size_t)r->job.size;
+	struct comm_section *sections = calloc(n_ranks, sizeof r->tracer->sections);
+	gpul_comm_event *everyone = NULL;
+	size_t most = 1;
+	gpul_status st = gpul_boot_allgather(r->boot, mine, sizeof *mine, all, COMM_MEET_MS, err);
+
+	for (size_t k = 0; k < n_ranks; k++)
+		most = all[k].n > most ? all[k].n : most;
+	if (!st)
+		everyone = calloc(n_ranks * most, sizeof *everyone);
+	if (!st && (!everyone || !sections))
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the events of all ranks");
+	st = st ? st : gpul_boot_allgather(r->boot, events, most * sizeof *events, everyone, COMM_MEET_MS, err);
+	st = st ? st : gpul_boot_allgather(r->boot, r->tracer->sections, sizeof r->tracer->sections, sections, COMM_MEET_MS, err);
+	for (size_t k = 0; k < n_ranks; k++) {
+		ranks[k] = (struct comm_rank_trace){ everyone + k * most, all[k].n, sections + k * 2 * COMM_MOST_ROWS, r->tracer->n_sections };
+		result->waiting[k] = all[k].waiting;
+		result->clock_bound_ns = all[k].bound_ns > result->clock_bound_ns ? all[k].bound_ns : result->clock_bound_ns;
+	}
+	if (!st && r->job.rank == 0)
+		st = write_file(result, ranks, err);
+	free(everyone);
+	free(sections);
+	return st;
+}
+
+gpul_status comm_trace_finish(struct comm_rank *r, struct comm_result *result, gpul_error *err)
+{
+	gpul_comm_event *events = calloc(COMM_TRACE_MOST, sizeof *events);
+	struct summary mine = { 0 };
+	size_t n = 0;
+	gpul_status st;
+
+	if (!events)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the events");
+	st = read_events(r, events, &n, &mine.waiting, &mine.bound_ns, err);
+	mine.n = n;
+	st = st ? st : exchange_events(r, result, events, &mine, err);
+	free(events);
+	return st;
+}

@@ -1,0 +1,78 @@
+/* comm_trace.h — gpuload comm --trace: the events of all ranks on one clock, as one file.
+ *
+ *     each rank   sample the GPU's clock ─ timed calls, recorded ─ sample again ─ convert to the CPU's clock ─┐
+ *     rank 0                                                     events of all ranks <── boot ────────────────┘
+ *                                                                └─> Trace Event Format
+ *
+ * All ranks run on one machine, whose CPUs have one clock. */
+#ifndef GPULOAD_CLI_COMM_COMM_TRACE_H
+#define GPULOAD_CLI_COMM_COMM_TRACE_H
+
+#include "cli/comm/comm_run.h"
+#include "comm/layout.h"
+
+enum { COMM_TRACE_MOST = 1 << 16 };  /* events of a rank; trace viewers in a browser cannot open many more */
+
+/* The timed calls of a size. */
+struct comm_section {
+	uint64_t begin_ns, end_ns;    /* CPU */
+	uint64_t bytes;
+	uint32_t in, iterations;
+};
+
+struct comm_tracer {
+	struct fifo_clock *clock;
+	bool started;
+	struct comm_section sections[2 * COMM_MOST_ROWS];
+	uint32_t n_sections;
+};
+
+/** Begin: load the clock's kernel, and sample the GPU's clock.
+ *
+ * @r    its context is current
+ * @out  owned by the caller: comm_trace_free(); NULL on failure
+ * Errors  as fifo_clock_create() and fifo_clock_take()
+ * Threads one at a time
+ * Source  - */
+gpul_status comm_trace_create(struct comm_rank *r, struct comm_tracer **out, gpul_error *err);
+void comm_trace_free(struct comm_tracer *t);  /* NULL is fine */
+
+/** Record from now on; after comm_trace_pause(), continue.
+ *
+ * @r  r->tracer NULL: nothing happens
+ * Errors  as gpul_comm_trace_start()
+ * Threads one at a time
+ * Source  - */
+gpul_status comm_trace_resume(struct comm_rank *r, gpul_error *err);
+/** Stop to record.
+ *
+ * @r        r->tracer NULL: nothing happens
+ * @section  what was recorded
+ * Errors  as gpul_comm_trace_stop()
+ * Threads one at a time
+ * Source  - */
+gpul_status comm_trace_pause(struct comm_rank *r, const struct comm_section *section, gpul_error *err);
+
+/** Collect the events of all ranks, and write the file on rank 0.
+ *
+ * @r       r->tracer is set
+ * @result  q.trace is the file; waiting and clock_bound_ns are set
+ * Errors  as fifo_clock_take(), gpul_comm_trace_read(), gpul_boot_allgather(), new_file_write()
+ * Threads one at a time
+ * Source  Trace Event Format (Chromium project) */
+gpul_status comm_trace_finish(struct comm_rank *r, struct comm_result *result, gpul_error *err);
+
+/* The events of a rank, on the CPU's clock. */
+struct comm_rank_trace {
+	const gpul_comm_event *events;
+	size_t n;
+	const struct comm_section *sections;
+	size_t n_sections;
+};
+
+/* Append the file.  origin_ns: the time that the viewer shows as 0. */
+void comm_trace_json(const struct comm_result *result, const struct comm_rank_trace *ranks, uint64_t origin_ns, struct out *o);
+/* Sum up the events of a rank. */
+struct comm_waiting comm_trace_waiting(const gpul_comm_event *events, size_t n, size_t n_lost);
+
+#endif
