@@ -6,12 +6,15 @@
     tests/proxy/model/test_model.py --only shared    shapes whose name contains the word
     tests/proxy/model/test_model.py --only NAME --trail    the steps to an error
 
-spin translates the model into a C program, pan, that visits every state that any order of threads and memory accesses
-can reach.  A shape is correct if pan has visited all states, no assertion failed, and no thread waits for ever.
+tests/spin.py has the search.
 """
-import argparse, concurrent.futures, os, re, shutil, subprocess, sys, tempfile
+import os, sys
 
-MODEL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fifo.pml")
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(os.path.dirname(HERE)))
+import spin
+
+MODEL = os.path.join(HERE, "fifo.pml")
 
 RIGHT = {  # name: definitions
     "owned, 1 slot": "OWNED PRODUCERS=1 SLOTS=1 PUSHES=5",
@@ -68,71 +71,5 @@ WRONG = {  # name: definitions, expected complaint of pan
 }
 
 
-class Pan:
-    """The model of one shape as a program, in a separate folder."""
-
-    def __init__(self, folder, definitions, optimise):
-        self.folder = folder
-        self.definitions = [f"-D{d}" for d in definitions.split()]
-        self.call("spin", *self.definitions, "-a", MODEL)
-        self.call("cc", optimise, "-w", "-DSAFETY", "-DCOLLAPSE", "-DVECTORSZ=2048", "-o", "pan", "pan.c")
-
-    def call(self, *command):
-        r = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-        if r.returncode:
-            raise RuntimeError(f"{' '.join(command)}: {r.stdout}{r.stderr}")
-        return r.stdout
-
-    def search(self):
-        """(complaint, "" if none; number of states).  An incomplete search is also a complaint."""
-        out = self.call("./pan", "-m2000000")
-        errors, states = re.search(r"errors: (\d+)", out), re.search(r"(\d+) states, stored", out)
-        complaint = re.search(r"^pan:1: (.*)", out, re.M)
-        if not errors or not states or "max search depth too small" in out or "out of memory" in out.lower():
-            return f"the search was cut short: {out}", 0
-        return (complaint[1] if complaint else "" if errors[1] == "0" else out), int(states[1])
-
-    def trail(self):
-        return self.call("spin", *self.definitions, "-t", "-p", "-g", "-l", MODEL)
-
-
-def check(name, definitions, wanted, optimise, trail=False):
-    """(passed, line).  wanted: part of the expected complaint; "" if none is expected."""
-    with tempfile.TemporaryDirectory(prefix="gpuload-model-") as folder:
-        try:
-            pan = Pan(folder, definitions, optimise)
-            said, states = pan.search()
-            shown = pan.trail() if trail and said else ""
-        except RuntimeError as e:
-            said, states, shown = str(e), 0, ""
-    good = wanted in said if wanted else not said
-    found = f", found: {said}" if wanted and good else ""
-    line = f"{'ok' if good else 'FAIL':<5}{name}: {states} states{found}"
-    return good, shown + line + ("" if good else f"\n    {definitions}\n    {said or 'nothing was found'}")
-
-
-def main():
-    a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    a.add_argument("--full", action="store_true", help="larger shapes, too")
-    a.add_argument("--only", default="", help="part of the name")
-    a.add_argument("--trail", action="store_true", help="print the steps that led to the error")
-    a.add_argument("-j", type=int, default=1, help="at a time (default: 1)")
-    args = a.parse_args()
-    missing = [tool for tool in ("spin", "cc") if not shutil.which(tool)]
-    if missing:
-        print(f"skipped: no {' and no '.join(missing)}")
-        return 77
-    jobs = [(n, d, "") for n, d in (RIGHT | LARGE if args.full else RIGHT).items()] + [(n, *w) for n, w in WRONG.items()]
-    jobs = [j for j in jobs if args.only in j[0]]
-    optimise = "-O2" if args.full else "-O0"  # small shapes take longer to compile than to run
-    with concurrent.futures.ThreadPoolExecutor(args.j) as pool:
-        results = []
-        for good, line in pool.map(lambda j: check(*j, optimise, args.trail), jobs):
-            print(line, flush=True)
-            results.append(good)
-    print(f"{results.count(True)} passed, {results.count(False)} failed, 0 skipped")
-    return 1 if False in results or not results else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(spin.main(__doc__.splitlines()[0], [spin.Model(MODEL, RIGHT, LARGE, WRONG)]))

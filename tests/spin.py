@@ -1,0 +1,91 @@
+"""spin.py — check a model in Promela for many shapes, and check that each deliberate error in it is found.
+
+Used by the test_model.py of each folder with models: `sys.exit(spin.main(...))`.
+
+spin translates a model into a C program, pan, that visits every state that any order of threads and memory accesses
+can reach.  A shape is correct if pan has visited all states, no assertion failed, and no thread waits for ever.
+"""
+import argparse, collections, concurrent.futures, os, re, shutil, subprocess, tempfile
+
+# right, large: {name: definitions}; wrong: {name: (definitions, part of the expected complaint of pan)}
+Model = collections.namedtuple("Model", "path right large wrong")
+Job = collections.namedtuple("Job", "path name definitions wanted")
+
+
+class Pan:
+    """The model of one shape as a program, in a separate folder."""
+
+    def __init__(self, folder, job, optimise):
+        self.folder, self.path = folder, job.path
+        self.definitions = [f"-D{d}" for d in job.definitions.split()]
+        self.call("spin", *self.definitions, "-a", self.path)
+        self.call("cc", optimise, "-w", "-DSAFETY", "-DCOLLAPSE", "-DVECTORSZ=2048", "-o", "pan", "pan.c")
+
+    def call(self, *command):
+        r = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        if r.returncode:
+            raise RuntimeError(f"{' '.join(command)}: {r.stdout}{r.stderr}")
+        return r.stdout
+
+    def search(self):
+        """(complaint, "" if none; number of states).  An incomplete search is also a complaint."""
+        out = self.call("./pan", "-m2000000")
+        errors, states = re.search(r"errors: (\d+)", out), re.search(r"(\d+) states, stored", out)
+        complaint = re.search(r"^pan:1: (.*)", out, re.M)
+        if not errors or not states or "max search depth too small" in out or "out of memory" in out.lower():
+            return f"the search was cut short: {out}", 0
+        return (complaint[1] if complaint else "" if errors[1] == "0" else out), int(states[1])
+
+    def trail(self):
+        return self.call("spin", *self.definitions, "-k", f"{os.path.basename(self.path)}.trail", "-p", "-g", "-l", self.path)
+
+
+def check(job, optimise, trail=False):
+    """(passed, line).  job.wanted: part of the expected complaint; "" if none is expected."""
+    with tempfile.TemporaryDirectory(prefix="gpuload-model-") as folder:
+        try:
+            pan = Pan(folder, job, optimise)
+            said, states = pan.search()
+            shown = pan.trail() if trail and said else ""
+        except RuntimeError as e:
+            said, states, shown = str(e), 0, ""
+    good = job.wanted in said if job.wanted else not said
+    found = f", found: {said}" if job.wanted and good else ""
+    line = f"{'ok' if good else 'FAIL':<5}{job.name}: {states} states{found}"
+    return good, shown + line + ("" if good else f"\n    {job.definitions}\n    {said or 'nothing was found'}")
+
+
+def untested_errors(model):
+    """The deliberate errors in a model that no shape contains."""
+    with open(model.path, encoding="utf-8") as f:
+        errors = set(re.findall(r"\bWRONG_[A-Z0-9_]+", f.read()))
+    return sorted(errors - {d for definitions, _ in model.wrong.values() for d in definitions.split()})
+
+
+def main(description, models):
+    a = argparse.ArgumentParser(description=description)
+    a.add_argument("--full", action="store_true", help="larger shapes, too")
+    a.add_argument("--only", default="", help="part of the name")
+    a.add_argument("--trail", action="store_true", help="print the steps that led to the error")
+    a.add_argument("-j", type=int, default=1, help="at a time (default: 1)")
+    args = a.parse_args()
+    missing = [tool for tool in ("spin", "cc") if not shutil.which(tool)]
+    if missing:
+        print(f"skipped: no {' and no '.join(missing)}")
+        return 77
+    results = []
+    for m in models:
+        for error in untested_errors(m):
+            print(f"FAIL {m.path}: no shape contains {error}")
+            results.append(False)
+    jobs = [Job(m.path, *j) for m in models for j in [
+        *((n, d, "") for n, d in (m.right | m.large if args.full else m.right).items()),
+        *((n, *w) for n, w in m.wrong.items())]]
+    jobs = [j for j in jobs if args.only in j.name]
+    optimise = "-O2" if args.full else "-O0"  # small shapes take longer to compile than to run
+    with concurrent.futures.ThreadPoolExecutor(args.j) as pool:
+        for good, line in pool.map(lambda j: check(j, optimise, args.trail), jobs):
+            print(line, flush=True)
+            results.append(good)
+    print(f"{results.count(True)} passed, {results.count(False)} failed, 0 skipped")
+    return 1 if False in results or not jobs else 0
