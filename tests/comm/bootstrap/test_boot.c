@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -192,7 +193,7 @@ static gpul_status exchange_closed_file(const gpul_comm_job *job, void *arg, gpu
 	gpul_status st = gpul_boot_open(job, LONG_MS, &b, err);
 
 	(void)arg;
-	memset(all, -1, sizeof all);  /* rank 1 can fail before the others are open */
+	memset(all, -1, sizeof all); /* rank 1 can fail before the others are open */
 	if (!st)
 		st = gpul_boot_exchange_fds(b, &mine, 1, all, LONG_MS, err);
 	for (int r = 0; r < job->size; r++)
@@ -215,6 +216,51 @@ static void a_closed_descriptor_fails_all_ranks(void **state)
 			strstr(ends[r].err.text, "cannot duplicate descriptor 4000 of rank 1: Bad file descriptor"));
 	}
 	assert_int_equal(n_open(), before);
+}
+
+/* Rank 1 offers nothing, and has no room for the descriptors of the others. */
+static gpul_status receive_without_room(const gpul_comm_job *job, void *arg, gpul_error *err)
+{
+	int mine = job->rank == 1 ? -1 : STDIN_FILENO, all[3];
+	struct rlimit limit;
+	gpul_boot *b = NULL;
+	gpul_status st = gpul_boot_open(job, LONG_MS, &b, err);
+
+	(void)arg;
+	if (!st && job->rank == 1) {
+		int first_free = dup(STDIN_FILENO);
+
+		close(first_free);
+		getrlimit(RLIMIT_NOFILE, &limit);
+		limit.rlim_cur = (rlim_t)first_free;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+	if (!st)
+		st = gpul_boot_exchange_fds(b, &mine, 1, all, LONG_MS, err);
+	if (!st)
+		st = gpul_boot_barrier(b, LONG_MS, err);
+	gpul_boot_close(b);
+	return st;
+}
+
+static void a_rank_without_room_for_descriptors_fails_all_ranks(void **state)
+{
+	gpul_comm_job job = ranks_job(0, 3);
+	struct rank_end *ends = ranks_shared(3 * sizeof *ends);
+	pid_t children[3];
+
+	(void)state;
+	for (int r = 0; r < 3; r++) {
+		gpul_comm_job mine = ranks_of(&job, r);
+
+		children[r] = ranks_fork(&mine, receive_without_room, NULL, &ends[r]);
+	}
+	for (int r = 0; r < 3; r++) {
+		assert_int_equal(waitpid(children[r], NULL, 0), children[r]);
+		if (!strstr(ends[r].err.text, "the limit of open files (ulimit -n) is reached"))
+			fail_msg("rank %d: %s", r, ends[r].err.text);
+	}
+	ranks_unshare(ends, 3 * sizeof *ends);
 }
 
 /* ---- one name, several meetings --------------------------------------------------------------------------------- */
@@ -441,6 +487,7 @@ int main(void)
 		cmocka_unit_test(each_rank_gets_the_right_descriptors),
 		cmocka_unit_test(too_many_descriptors_are_refused),
 		cmocka_unit_test(a_closed_descriptor_fails_all_ranks),
+		cmocka_unit_test(a_rank_without_room_for_descriptors_fails_all_ranks),
 		cmocka_unit_test(a_job_meets_again_under_the_same_name),
 		cmocka_unit_test(ranks_that_disagree_all_fail_with_one_message),
 		cmocka_unit_test(the_message_names_the_ranks_that_have_not_arrived),
