@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The launcher: environment, standard input, exit statuses, signals; nothing is left behind, whoever is killed."""
-import glob, os, random, re, signal, subprocess, sys, tempfile, time, unittest
+import fcntl, glob, os, pty, random, re, signal, subprocess, sys, tempfile, termios, time, unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 RANK = os.path.join(ROOT, os.environ.get("GPULOAD_BUILD", "build"), "tests/comm/bootstrap/rank")
@@ -162,6 +162,22 @@ class Signals(Launcher):
             p.send_signal(number)
             status, out, _ = self.end(p)
             self.assertEqual((status, out), (4, "got\n" * 3))
+
+    def test_control_c_on_a_terminal_reaches_each_rank_once(self):
+        terminal, end = pty.openpty()
+
+        def take_terminal():
+            os.setsid()
+            fcntl.ioctl(end, termios.TIOCSCTTY, 0)
+
+        script = "trap 'echo got' INT; echo ready; i=0; while [ $i -lt 30 ]; do sleep 0.01; i=$((i+1)); done"
+        p = self.start(3, "sh", "-c", script, stdin=end, preexec_fn=take_terminal)
+        self.lines(p, 3)
+        os.write(terminal, b"\x03")
+        status, out, err = self.end(p)
+        os.close(terminal)
+        os.close(end)
+        self.assertEqual((status, out), (0, "got\n" * 3), err)
 
     def test_a_second_signal_kills(self):
         p = self.start(2, "sh", "-c", "trap '' TERM; trap 'echo got' INT; echo ready; while :; do sleep 0.01; done", grace_ms=LONG * 1000)
