@@ -12,7 +12,9 @@
  * One of SIMPLE, LL, LL128.  DIRECT: each step is direct; MIXED: each second one (both with SIMPLE).  ABORTS: S's user
  * may abort at any time.  TIMEOUTS: R's first wait may time out.  DIES: S's
  * process may be killed at any time.  VARIED: each second lap has messages of one word.
- * The data of step n is n + 1.  WRONG_... are deliberate errors, which the check must find. */
+ * The data of step n is n + 1.  In LL and LL128
+ * each thread of S waits for credits itself, and there is no barrier in a step.  WRONG_... are deliberate errors, which the
+ * check must find. */
 
 #ifndef SLOTS
 #define SLOTS 2
@@ -25,6 +27,9 @@
 #endif
 #ifndef DEPTH
 #define DEPTH 6
+#endif
+#ifndef FREE
+#define FREE 1          /* LL, LL128: R gives credits every so many steps */
 #endif
 #if defined(DIRECT) || defined(MIXED)
 #define USER SLOTS      /* places in the user's buffer */
@@ -204,11 +209,15 @@ proctype sender(byte me)
 	do
 	:: step < STEPS ->
 		ok = 1;
+#ifdef SIMPLE
 		if
 		:: me == 0 -> await_credit(step)
 		:: else
 		fi;
 		agree(S);
+#else
+		await_credit(step);     /* each thread for itself, and no barrier */
+#endif
 		if
 		:: !ok -> break
 		:: else
@@ -254,6 +263,9 @@ proctype sender(byte me)
 		step++
 	:: else -> break
 	od;
+#ifndef SIMPLE
+	barrier(S, ok, votes);
+#endif
 	n_ended[S]++
 	END_MORTAL
 }
@@ -314,7 +326,7 @@ inline await_word(c, n)
 proctype receiver(byte me)
 {
 	byte step, tail, offered, votes, ok, loaded;
-	bit turn;
+	bit turn, left;
 
 	do
 	:: step < STEPS ->
@@ -343,25 +355,34 @@ proctype receiver(byte me)
 		give_credit(step);
 #endif
 		if
-		:: me < n_words(step) -> await_word(DATA(place(step), me), step)
+		:: me < n_words(step) && !left -> await_word(DATA(place(step), me), step)
 		:: else
 		fi;
+		left = left || !ok;     /* goes on to the next barrier, where all threads learn of it */
+		ok = !left;
 #endif
 		loaded = 0;
-#if !defined(WRONG_NO_BARRIER_BEFORE_HEAD)
-		agree(R);
 		if
-		:: !ok -> break
-		:: else
-		fi;
+		:: (step + 1) % FREE == 0 ->
+#if !defined(WRONG_NO_BARRIER_BEFORE_HEAD)
+			agree(R);
+			if
+			:: !ok -> break
+			:: else
+			fi;
 #endif
 #ifndef WRONG_CREDIT_TOO_SOON
-		give_credit(step);
+			give_credit(step)
 #endif
+		:: else
+		fi;
 		votes = 0;
 		step++
 	:: else -> break
 	od;
+#ifndef SIMPLE
+	barrier(R, ok, votes);
+#endif
 	n_ended[R]++
 }
 

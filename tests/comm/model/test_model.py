@@ -34,12 +34,14 @@ CHANNEL_RIGHT = {  # name: definitions
     "Simple, a rank is killed": "SIMPLE SLOTS=1 STEPS=3 THREADS=1 DIES",
     "LL, 1 slot": "LL SLOTS=1 STEPS=5",
     "LL, 2 slots": "LL STEPS=5",
-    "LL, 3 slots": "LL SLOTS=3 STEPS=5",
+    "LL, 2 slots, credits every 2 steps": "LL STEPS=6 FREE=2",
+    "LL, 3 slots, credits every 2 steps": "LL SLOTS=3 STEPS=5 FREE=2",
     "LL, messages of 1 and 2 words": "LL VARIED STEPS=6",
     "LL, flags that wrap": "LL VARIED STEPS=6 WRAP=4",
     "LL, aborted": "LL SLOTS=1 STEPS=3 ABORTS",
     "LL, a rank is killed": "LL SLOTS=1 STEPS=3 THREADS=1 DIES",
     "LL128, 2 slots": "LL128 STEPS=5",
+    "LL128, 2 slots, credits every 2 steps": "LL128 STEPS=6 FREE=2",
     "LL128, messages of 1 and 2 lines": "LL128 VARIED STEPS=6",
 }
 CHANNEL_LARGE = {
@@ -54,7 +56,8 @@ CHANNEL_LARGE = {
     "Simple, blocks of 2 threads, a rank is killed": "SIMPLE SLOTS=1 STEPS=2 DIES",
     "LL, blocks of 2 threads, a rank is killed": "LL SLOTS=1 STEPS=2 DIES",
     "LL, blocks of 3 threads": "LL STEPS=4 THREADS=3 DEPTH=8",
-    "LL, aborted, larger": "LL STEPS=5 ABORTS",
+    "LL, aborted, larger": "LL STEPS=4 FREE=2 ABORTS",
+    "LL, 3 slots, larger": "LL SLOTS=3 STEPS=6",
 }
 CHANNEL_WRONG = {  # name: definitions, expected complaint of pan
     "Simple, tail before data": ("SIMPLE STEPS=3 WRONG_FLAG_FIRST", STALE),
@@ -76,6 +79,7 @@ CHANNEL_WRONG = {  # name: definitions, expected complaint of pan
     "LL, step reused a lap early": ("LL STEPS=4 WRONG_LAP_EARLY", OVERWRITTEN),
     "LL, credit before the words are read": ("LL STEPS=4 WRONG_CREDIT_TOO_SOON", OVERWRITTEN),
     "LL, no barrier before head": ("LL STEPS=4 WRONG_NO_BARRIER_BEFORE_HEAD", OVERWRITTEN),
+    "LL, credits for more steps than slots": ("LL STEPS=4 FREE=3", WAITS_FOR_EVER),
     "LL128, lines that arrive in parts": ("LL128 STEPS=3 WRONG_LINE_IN_PARTS", STALE),
     "LL128, data loaded before the flag": ("LL128 STEPS=3 WRONG_READ_IN_PARTS", STALE),
     "Simple, threads that leave by themselves": ("SIMPLE STEPS=2 ABORTS WRONG_LEAVE_ALONE", WAITS_FOR_EVER),
