@@ -16,6 +16,7 @@
 #ifndef GPULOAD_COMM_DEVICE_DESK_CUH
 #define GPULOAD_COMM_DEVICE_DESK_CUH
 
+#include "comm/device/trace.cuh"
 #include "comm/device/wait.cuh"
 
 /* The addresses of all ranks' buffers, as this rank maps them; in shared memory. */
@@ -32,13 +33,14 @@ static __device__ __forceinline__ uint64_t gpul_desk_number(const gpul_comm_view
 }
 
 /* The end of a block's call: count it, for the blocks of the next kernel, which may be more or fewer.  All threads have read the
- * number.  leave, which is the same for all threads, is returned. */
+ * number.  began_ns: of the block, for the trace.  leave, which is the same for all threads, is returned. */
 static __device__ __forceinline__ bool gpul_desk_end(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number,
-						     bool leave)
+						     uint64_t began_ns, bool leave)
 {
 	for (uint32_t i = blockIdx.x + threadIdx.x * work->n_blocks; !leave && i < comm->sizes.n_blocks;
 	     i += blockDim.x * work->n_blocks)
 		gpul_store_relaxed(&comm->calls[i], number);
+	gpul_trace_add(comm, GPUL_COMM_EVENT_KERNEL, began_ns, -1, number, 0);
 	return leave;
 }
 
@@ -167,6 +169,7 @@ static __device__ gpul_desk_outcome gpul_desk_meet(const gpul_comm_view *comm, c
 						   bool needs_send, bool needs_recv, gpul_desk_buffers *buffers)
 {
 	const uint32_t peer = gpul_desk_lane();
+	const uint64_t began = gpul_trace_now(comm);
 	bool leave = gpul_desk_check(comm, work, number), lacks = false;
 
 	if (!leave && peer < comm->sizes.n_ranks) {
@@ -180,7 +183,9 @@ static __device__ gpul_desk_outcome gpul_desk_meet(const gpul_comm_view *comm, c
 		lacks = (needs_send && !buffers->send[peer]) || (needs_recv && !buffers->recv[peer]);
 		gpul_fence_sys();  /* partner of the fence in gpul_desk_greet() */
 	}
-	if (gpul_comm_any_leaves(leave))
+	leave = gpul_comm_any_leaves(leave);
+	gpul_trace_add(comm, GPUL_COMM_EVENT_WAIT_GREETING, began, -1, number, 0);
+	if (leave)
 		return GPUL_DESK_LEAVE;
 	return gpul_comm_any_leaves(lacks) ? GPUL_DESK_FALLBACK : GPUL_DESK_DIRECT;
 }
@@ -198,6 +203,8 @@ static __device__ bool gpul_desk_part(const gpul_comm_view *comm, uint64_t numbe
 	bool leave = false;
 
 	__syncthreads();
+	const uint64_t began = gpul_trace_now(comm);
+
 	if (peer < comm->sizes.n_ranks && (int)peer != comm->rank) {
 		const gpul_comm_goodbye *mine = gpul_desk_goodbye(comm, comm->peers[peer].desk, (int)peer);
 		gpul_comm_spin spin = gpul_comm_spin_for(comm, GPUL_COMM_WAITED_FOR_GOODBYE, (int)peer, number);
@@ -206,7 +213,9 @@ static __device__ bool gpul_desk_part(const gpul_comm_view *comm, uint64_t numbe
 		while (!leave && gpul_load_acquire(&mine->call) < number)
 			leave = gpul_comm_give_up(&spin);
 	}
-	return gpul_comm_any_leaves(leave);
+	leave = gpul_comm_any_leaves(leave);
+	gpul_trace_add(comm, GPUL_COMM_EVENT_WAIT_GOODBYE, began, -1, number, 0);
+	return leave;
 }
 
 /* Tell the same block of a rank that the data of a step, which may only rise, is in its buffers. */
@@ -220,6 +229,7 @@ static __device__ __forceinline__ void gpul_desk_signal(const gpul_comm_view *co
 /* Wait for such a step: true, leave. */
 static __device__ __forceinline__ bool gpul_desk_await(const gpul_comm_view *comm, int peer, uint64_t step)
 {
+	const uint64_t began = gpul_trace_now(comm);
 	bool leave = false;
 
 	if (threadIdx.x == 0) {
@@ -229,6 +239,7 @@ static __device__ __forceinline__ bool gpul_desk_await(const gpul_comm_view *com
 		while (!leave && gpul_load_acquire(&mine->step) < step)
 			leave = gpul_comm_give_up(&spin);
 	}
+	gpul_trace_add(comm, GPUL_COMM_EVENT_WAIT_DATA, began, peer, step, 0);
 	return gpul_comm_any_leaves(leave);
 }
 

@@ -88,9 +88,12 @@ template <bool SUMS> static __device__ __noinline__ void gpul_direct_pack(const 
 		gpul_store_pack(job->to[r], i, job->n_bytes, sum);
 }
 
-/* The share of this block. */
-template <bool SUMS> static __device__ void gpul_direct_combine(const gpul_direct_job *job, const gpul_comm_work *work)
+/* The share of this block; number: of the call. */
+template <bool SUMS>
+static __device__ void gpul_direct_combine(const gpul_comm_view *comm, const gpul_direct_job *job, const gpul_comm_work *work,
+					   uint64_t number)
 {
+	const uint64_t began = gpul_trace_now(comm);
 	const uint64_t n_whole = job->aligned ? min(job->end, job->n_bytes / GPUL_PACK_BYTES) : job->begin;
 	const uint32_t tile = blockDim.x * GPUL_DIRECT_UNROLL;
 	uint64_t i = job->begin + (uint64_t)blockIdx.x * tile;
@@ -100,6 +103,7 @@ template <bool SUMS> static __device__ void gpul_direct_combine(const gpul_direc
 	for (; i < job->end; i += (uint64_t)work->n_blocks * tile)
 		for (uint64_t j = i + threadIdx.x; j < min(i + tile, job->end); j += blockDim.x)
 			gpul_direct_pack<SUMS>(job, work, j);
+	gpul_trace_add(comm, SUMS ? GPUL_COMM_EVENT_REDUCE : GPUL_COMM_EVENT_COPY, began, -1, number, 0);
 }
 
 /* Packs first ... of rank's part, if n_bytes are divided among n ranks in whole lines. */

@@ -76,10 +76,12 @@ static __device__ __forceinline__ bool gpul_oneshot_take_one(const gpul_comm_vie
 {
 	const unsigned char *from = gpul_oneshot_scratch(comm, comm->peers[peer].desk, number, peer) + i * 16;
 	gpul_comm_spin spin = gpul_comm_spin_for(comm, GPUL_COMM_WAITED_FOR_DATA, peer, number);
+	const uint64_t began = gpul_trace_now(comm);
 
 	while (!gpul_load_ll(from, data, (uint32_t)number))
 		if (gpul_comm_give_up(&spin))
 			return true;
+	gpul_trace_add(comm, GPUL_COMM_EVENT_WAIT_DATA, began, peer, number, 0);
 	return false;
 }
 
@@ -89,6 +91,7 @@ static __device__ __forceinline__ bool gpul_oneshot_take(const gpul_comm_view *c
 {
 	const int n_ranks = (int)comm->sizes.n_ranks;
 	const unsigned char *from[GPUL_ONESHOT_AT_ONCE];
+	const uint64_t began = gpul_trace_now(comm);
 	gpul_comm_spin spin = gpul_comm_spin_for(comm, GPUL_COMM_WAITED_FOR_DATA, first, number);
 	bool complete;
 
@@ -108,6 +111,7 @@ static __device__ __forceinline__ bool gpul_oneshot_take(const gpul_comm_view *c
 				spin.peer = first + k;
 			}
 	} while (!complete && !gpul_comm_give_up(&spin));
+	gpul_trace_add(comm, GPUL_COMM_EVENT_WAIT_DATA, began, spin.peer, number, 0);
 	return !complete;
 }
 
@@ -156,13 +160,17 @@ static __device__ __forceinline__ bool gpul_oneshot_receive_all(const gpul_comm_
 	return false;
 }
 
-/* The end of every one-shot call: leave is this thread's answer so far. */
+/* The end of every one-shot call: leave is this thread's answer so far; began_ns: of the block, for the trace. */
 static __device__ __forceinline__ bool gpul_oneshot_end(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number,
-							bool leave)
+							uint64_t began_ns, bool leave)
 {
+	const uint64_t waits = gpul_trace_now(comm);
+
 	if (blockIdx.x == 0 && !leave)
 		leave = gpul_desk_check(comm, work, number);
-	return gpul_desk_end(comm, work, number, gpul_comm_any_leaves(leave));
+	leave = gpul_comm_any_leaves(leave);
+	gpul_trace_add(comm, GPUL_COMM_EVENT_WAIT_GREETING, waits, -1, number, 0);
+	return gpul_desk_end(comm, work, number, began_ns, leave);
 }
 
 #endif

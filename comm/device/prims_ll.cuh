@@ -28,10 +28,12 @@ static __device__ __forceinline__ void gpul_flag_wait_credit(gpul_prims *p)
 	if (p->leave || p->to.step < p->credits + GPUL_COMM_STEPS)
 		return;
 	gpul_comm_spin spin = gpul_comm_spin_for(p->comm, GPUL_COMM_WAITED_FOR_CREDIT, p->to.peer, p->to.step);
+	const uint64_t began = gpul_trace_now(p->comm);
 
 	while (p->to.step >= (p->credits = gpul_load_acquire(&p->to.outbox->head)) + GPUL_COMM_STEPS &&
 	       !(p->leave = gpul_comm_give_up(&spin)))
 		;
+	gpul_trace_add(p->comm, GPUL_COMM_EVENT_WAIT_CREDIT, began, p->to.peer, p->to.step, 0);
 }
 
 /* The block has read one more slot.  True: leave. */
@@ -75,10 +77,12 @@ static __device__ __forceinline__ uint4 gpul_ll_wait_pack(gpul_prims *p, const u
 
 	if (!ready && !p->leave) {
 		gpul_comm_spin spin = gpul_comm_spin_for(p->comm, GPUL_COMM_WAITED_FOR_DATA, p->from.peer, p->from.step);
+		const uint64_t began = gpul_trace_now(p->comm);
 
 		do
 			ready = gpul_ll_load(first, flag, &low) & gpul_ll_load(second, flag, &high);
 		while (!ready && !(p->leave = gpul_comm_give_up(&spin)));
+		gpul_trace_add(p->comm, GPUL_COMM_EVENT_WAIT_DATA, began, p->from.peer, p->from.step, 0);
 	}
 	return make_uint4((uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high, (uint32_t)(high >> 32));
 }
@@ -111,6 +115,9 @@ static __device__ __forceinline__ bool gpul_pass_ll(gpul_prims *p, const unsigne
 
 		if (HOW & GPUL_SEND)
 			gpul_flag_wait_credit(p);
+
+		const uint64_t began = gpul_trace_now(p->comm);
+
 		for (uint32_t i = threadIdx.x; i * GPUL_PACK_BYTES < n && !p->leave; i += blockDim.x) {
 			uint4 own = {}, received = {};
 
@@ -127,6 +134,7 @@ static __device__ __forceinline__ bool gpul_pass_ll(gpul_prims *p, const unsigne
 			if (HOW & GPUL_DST)
 				gpul_store_pack(dst + at, i, n, pack);
 		}
+		gpul_trace_step<HOW>(p, began, n);
 		if (HOW & GPUL_SEND)
 			p->to.step++;
 		if (HOW & GPUL_RECV && gpul_flag_free(p))

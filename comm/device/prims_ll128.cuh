@@ -34,6 +34,7 @@ static __device__ __forceinline__ gpul_ll128_packs gpul_ll128_wait(gpul_prims *p
 	const uint64_t flag = p->from.step + 1;
 	uint64_t a0 = 0, a1 = flag, b0 = 0, b1 = flag;
 	gpul_comm_spin spin;
+	uint64_t began = 0;
 	bool first = true, missing;
 	gpul_ll128_packs packs;
 
@@ -46,14 +47,17 @@ static __device__ __forceinline__ gpul_ll128_packs gpul_ll128_wait(gpul_prims *p
 		missing = has_flag && (a1 != flag || b1 != flag);
 		if (!__any_sync(~0u, missing))
 			break;
-		if (first)
+		if (first) {
 			spin = gpul_comm_spin_for(p->comm, GPUL_COMM_WAITED_FOR_DATA, p->from.peer, p->from.step);
+			began = gpul_trace_now(p->comm);
+		}
 		first = false;
 		if (__any_sync(~0u, gpul_comm_give_up(&spin))) {
 			p->leave = true;
 			break;
 		}
 	}
+	gpul_trace_add(p->comm, GPUL_COMM_EVENT_WAIT_DATA, began, p->from.peer, p->from.step, 0);
 	packs.a = has_flag ? gpul_pack_of(a0, b0) : gpul_pack_of(a0, a1);
 	packs.b = gpul_pack_of(b0, b1);
 	return packs;
@@ -134,7 +138,11 @@ static __device__ __forceinline__ bool gpul_pass_ll128(gpul_prims *p, const unsi
 			gpul_flag_wait_credit(p);
 			p->leave = __any_sync(~0u, p->leave);
 		}
+
+		const uint64_t began = gpul_trace_now(p->comm);
+
 		gpul_ll128_move<HOW>(p, HOW & GPUL_SRC ? src + at : NULL, HOW & GPUL_DST ? dst + at : NULL, n);
+		gpul_trace_step<HOW>(p, began, n);
 		if (HOW & GPUL_SEND)
 			p->to.step++;
 		if (HOW & GPUL_RECV && gpul_flag_free(p))

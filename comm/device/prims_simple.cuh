@@ -87,25 +87,40 @@ static __device__ __noinline__ bool gpul_simple_await_offer(const gpul_prims *p)
 	return true;
 }
 
+/* For the trace: what the waiter has waited for before this step, last.  Neighbouring steps of a block have different words,
+ * whether they receive, send, or both, so the waiter does not overwrite a word that thread 0 has not read. */
+static __device__ __forceinline__ uint32_t *gpul_simple_waited(const gpul_prims *p)
+{
+	__shared__ uint32_t waited[4];
+
+	return &waited[(p->from.step + 2 * p->to.step) % 4];
+}
+
 /* One thread: wait for a credit, the offer and the data, as far as this step needs them.  Data is last, because the others are
  * mostly there already. */
 template <int HOW> static __device__ __forceinline__ bool gpul_simple_wait(gpul_prims *p)
 {
+	uint32_t waited = HOW & GPUL_RECV ? GPUL_COMM_EVENT_WAIT_DATA : GPUL_COMM_EVENT_WAIT_CREDIT;
+
 	if (HOW & GPUL_SEND && p->to.step >= p->credits + GPUL_COMM_STEPS) {
 		gpul_comm_spin spin = gpul_comm_spin_for(p->comm, GPUL_COMM_WAITED_FOR_CREDIT, p->to.peer, p->to.step);
 
-		while (p->to.step >= (p->credits = gpul_load_acquire(&p->to.outbox->head)) + GPUL_COMM_STEPS)
+		while (p->to.step >= (p->credits = gpul_load_acquire(&p->to.outbox->head)) + GPUL_COMM_STEPS) {
+			waited = GPUL_COMM_EVENT_WAIT_CREDIT;
 			if (gpul_comm_give_up(&spin))
 				return true;
+		}
 	}
 	if (HOW & GPUL_DIRECT_OUT && !p->knows_direct_to && gpul_simple_await_offer(p))
 		return true;
 	if (HOW & GPUL_RECV) {
 		gpul_comm_spin spin = gpul_comm_spin_for(p->comm, GPUL_COMM_WAITED_FOR_DATA, p->from.peer, p->from.step);
 
-		while (gpul_load_acquire(&p->from.inbox->tail) <= p->from.step)
+		while (gpul_load_acquire(&p->from.inbox->tail) <= p->from.step) {
+			waited = GPUL_COMM_EVENT_WAIT_DATA;
 			if (gpul_comm_give_up(&spin))
 				return true;
+		}
 		if (p->from.step == p->first_received) {
 			const uint64_t found = p->from.inbox->entries[p->from.step % GPUL_COMM_STEPS].offset;
 
@@ -115,6 +130,8 @@ template <int HOW> static __device__ __forceinline__ bool gpul_simple_wait(gpul_
 			}
 		}
 	}
+	if (p->comm->trace)
+		*gpul_simple_waited(p) = waited;
 	return false;
 }
 
@@ -179,13 +196,24 @@ static __device__ __forceinline__ bool gpul_pass_simple(gpul_prims *p, const uns
 		bool leave = false;
 
 		if (threadIdx.x < n_workers) {
+			uint64_t began = gpul_trace_now(p->comm);
+
 			leave = gpul_comm_any_leaves_of(GPUL_BAR_READY, n_workers + 32, false);
+			if (began && !leave) {
+				const uint32_t waited = *gpul_simple_waited(p);
+				const bool for_data = waited == GPUL_COMM_EVENT_WAIT_DATA;
+
+				gpul_trace_add(p->comm, waited, began, for_data ? p->from.peer : p->to.peer,
+					       for_data ? p->from.step : p->to.step, 0);
+				began = gpul_trace_now(p->comm);
+			}
 			if (HOW & GPUL_DIRECT_OUT && !leave && !p->knows_direct_to)
 				gpul_simple_learn_offer(p);
 			if (!leave)
 				gpul_simple_work<HOW>(p, HOW & GPUL_SRC ? src + at : NULL, HOW & GPUL_DST ? dst + at : NULL, n,
 						      offset + at, n_workers);
 			leave = gpul_comm_any_leaves_of(GPUL_BAR_DONE, n_workers + 32, leave);
+			gpul_trace_step<HOW>(p, began, n);
 		} else if (threadIdx.x < n_workers + 32) {
 			if (threadIdx.x == n_workers)
 				leave = gpul_simple_wait<HOW>(p);

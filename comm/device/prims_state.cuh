@@ -19,6 +19,7 @@ struct gpul_prims {
 	uint32_t dtype, op;
 	uint64_t signature;          /* of the call: the receiver compares it with the sender's */
 	uint64_t first_sent, first_received;  /* steps at the call's begin */
+	uint64_t began_ns;           /* for the trace */
 	uint64_t credits;            /* LL, LL128: the head that this thread has seen */
 	unsigned char *direct_to;    /* the receiver's output, or NULL; known after the first direct send */
 	bool knows_direct_to;
@@ -37,6 +38,18 @@ static __device__ __forceinline__ uint4 gpul_combine(const gpul_prims *p, uint4 
 	if (HOW & GPUL_FINISH && p->op == GPUL_COMM_AVG)
 		pack = gpul_finish(pack, p->dtype, p->op, p->comm->sizes.n_ranks);
 	return pack;
+}
+
+/* What one step of a primitive is in the trace. */
+template <int HOW> static __device__ __forceinline__ void gpul_trace_step(const gpul_prims *p, uint64_t began_ns, uint32_t n_bytes)
+{
+	const uint32_t kind = HOW & GPUL_RECV ? HOW & GPUL_SRC	  ? GPUL_COMM_EVENT_REDUCE
+						: HOW & GPUL_SEND ? GPUL_COMM_EVENT_COPY
+								  : GPUL_COMM_EVENT_RECV
+					      : GPUL_COMM_EVENT_SEND;
+
+	gpul_trace_add(p->comm, kind, began_ns, HOW & GPUL_RECV ? p->from.peer : p->to.peer,
+		       HOW & GPUL_RECV ? p->from.step : p->to.step, n_bytes);
 }
 
 /* The part of n_bytes that block i of n handles: consecutive parts, all but the last multiples of unit. */
@@ -94,6 +107,8 @@ static __device__ void gpul_prims_open(gpul_prims *p, const gpul_comm_view *comm
 {
 	p->comm = comm;
 	p->from.peer = p->to.peer = -1;
+	p->from.step = p->to.step = 0;
+	p->began_ns = gpul_trace_now(comm);
 	if (from >= 0)
 		p->from = gpul_channel_from(comm, from, block);
 	if (to >= 0)
@@ -135,6 +150,7 @@ static __device__ bool gpul_prims_close(gpul_prims *p)
 			*p->to.saved = p->to.step;
 	}
 	__syncthreads();
+	gpul_trace_add(p->comm, GPUL_COMM_EVENT_KERNEL, p->began_ns, p->from.peer >= 0 ? p->from.peer : p->to.peer, p->first_sent, 0);
 	return false;
 }
 

@@ -21,7 +21,7 @@ static __device__ bool gpul_direct_allreduce(const gpul_comm_view *comm, const g
 {
 	__shared__ gpul_desk_buffers buffers;
 	__shared__ gpul_direct_job job;
-	const uint64_t number = gpul_desk_number(comm);
+	const uint64_t began = gpul_trace_now(comm), number = gpul_desk_number(comm);
 	const uint32_t n = comm->sizes.n_ranks;
 
 	gpul_desk_greet(comm, work, number, true);
@@ -30,7 +30,7 @@ static __device__ bool gpul_direct_allreduce(const gpul_comm_view *comm, const g
 	if (outcome == GPUL_DESK_LEAVE)
 		return true;
 	if (outcome == GPUL_DESK_FALLBACK)
-		return gpul_desk_end(comm, work, number, gpul_ring_allreduce<GPUL_COMM_SIMPLE>(comm, work));
+		return gpul_desk_end(comm, work, number, began, gpul_ring_allreduce<GPUL_COMM_SIMPLE>(comm, work));
 	if (threadIdx.x == 0) {
 		for (uint32_t r = 0; r < n; r++) {
 			job.from[r] = buffers.send[r];
@@ -43,8 +43,8 @@ static __device__ bool gpul_direct_allreduce(const gpul_comm_view *comm, const g
 		job.aligned = gpul_direct_aligned(&job);
 	}
 	__syncthreads();
-	gpul_direct_combine<true>(&job, work);
-	return gpul_desk_end(comm, work, number, gpul_desk_part(comm, number));
+	gpul_direct_combine<true>(comm, &job, work, number);
+	return gpul_desk_end(comm, work, number, began, gpul_desk_part(comm, number));
 }
 
 #endif

@@ -67,7 +67,7 @@ static __device__ __forceinline__ void gpul_broadcast_send(const gpul_comm_view 
 				gpul_broadcast_range(job, &cut, round, part);
 			}
 			__syncthreads();
-			gpul_direct_combine<false>(job, work);
+			gpul_direct_combine<false>(comm, job, work, number);
 			if (cut.n_parts > 1)
 				gpul_desk_signal(comm, (int)peer, gpul_broadcast_step(number, round));
 		}
@@ -97,7 +97,7 @@ static __device__ __forceinline__ bool gpul_broadcast_forward(const gpul_comm_vi
 			gpul_broadcast_range(job, &cut, round, part);
 		}
 		__syncthreads();
-		gpul_direct_combine<false>(job, work);
+		gpul_direct_combine<false>(comm, job, work, number);
 	}
 	return false;
 }
@@ -106,7 +106,7 @@ static __device__ bool gpul_direct_broadcast(const gpul_comm_view *comm, const g
 {
 	__shared__ gpul_desk_buffers buffers;
 	__shared__ gpul_direct_job job;
-	const uint64_t number = gpul_desk_number(comm);
+	const uint64_t began = gpul_trace_now(comm), number = gpul_desk_number(comm);
 
 	gpul_desk_greet(comm, work, number, true);
 	const gpul_desk_outcome outcome = gpul_desk_meet(comm, work, number, false, true, &buffers);
@@ -114,7 +114,7 @@ static __device__ bool gpul_direct_broadcast(const gpul_comm_view *comm, const g
 	if (outcome == GPUL_DESK_LEAVE)
 		return true;
 	if (outcome == GPUL_DESK_FALLBACK)
-		return gpul_desk_end(comm, work, number, gpul_ring_broadcast<GPUL_COMM_SIMPLE>(comm, work));
+		return gpul_desk_end(comm, work, number, began, gpul_ring_broadcast<GPUL_COMM_SIMPLE>(comm, work));
 	if (threadIdx.x == 0) {
 		job.n_bytes = work->count * work->element_bytes;
 		job.n_from = 1;
@@ -124,7 +124,7 @@ static __device__ bool gpul_direct_broadcast(const gpul_comm_view *comm, const g
 		gpul_broadcast_send(comm, work, number, &buffers, &job);
 	else if (gpul_broadcast_forward(comm, work, number, &buffers, &job))
 		return true;
-	return gpul_desk_end(comm, work, number, gpul_desk_part(comm, number));
+	return gpul_desk_end(comm, work, number, began, gpul_desk_part(comm, number));
 }
 
 #endif

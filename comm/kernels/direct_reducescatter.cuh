@@ -16,7 +16,7 @@ static __device__ bool gpul_direct_reducescatter(const gpul_comm_view *comm, con
 {
 	__shared__ gpul_desk_buffers buffers;
 	__shared__ gpul_direct_job job;
-	const uint64_t number = gpul_desk_number(comm);
+	const uint64_t began = gpul_trace_now(comm), number = gpul_desk_number(comm);
 
 	gpul_desk_greet(comm, work, number, true);
 	const gpul_desk_outcome outcome = gpul_desk_meet(comm, work, number, true, false, &buffers);
@@ -24,7 +24,7 @@ static __device__ bool gpul_direct_reducescatter(const gpul_comm_view *comm, con
 	if (outcome == GPUL_DESK_LEAVE)
 		return true;
 	if (outcome == GPUL_DESK_FALLBACK)
-		return gpul_desk_end(comm, work, number, gpul_ring_reducescatter<GPUL_COMM_SIMPLE>(comm, work));
+		return gpul_desk_end(comm, work, number, began, gpul_ring_reducescatter<GPUL_COMM_SIMPLE>(comm, work));
 	if (threadIdx.x == 0) {
 		job.n_bytes = work->count * work->element_bytes;
 		for (uint32_t r = 0; r < comm->sizes.n_ranks; r++)
@@ -37,8 +37,8 @@ static __device__ bool gpul_direct_reducescatter(const gpul_comm_view *comm, con
 		job.aligned = gpul_direct_aligned(&job);
 	}
 	__syncthreads();
-	gpul_direct_combine<true>(&job, work);
-	return gpul_desk_end(comm, work, number, gpul_desk_part(comm, number));
+	gpul_direct_combine<true>(comm, &job, work, number);
+	return gpul_desk_end(comm, work, number, began, gpul_desk_part(comm, number));
 }
 
 #endif

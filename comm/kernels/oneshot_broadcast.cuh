@@ -11,7 +11,7 @@
 
 static __device__ bool gpul_oneshot_broadcast_ll(const gpul_comm_view *comm, const gpul_comm_work *work)
 {
-	const uint64_t number = gpul_desk_number(comm);
+	const uint64_t began = gpul_trace_now(comm), number = gpul_desk_number(comm);
 	const int n_ranks = (int)comm->sizes.n_ranks;
 	const uint64_t n_bytes = work->count * work->element_bytes;
 	const uint64_t n_pairs = (n_bytes + GPUL_ONESHOT_BYTES - 1) / GPUL_ONESHOT_BYTES;
@@ -32,7 +32,7 @@ static __device__ bool gpul_oneshot_broadcast_ll(const gpul_comm_view *comm, con
 		if (!leave && (comm->rank != work->root || work->send != work->recv))
 			gpul_oneshot_store((unsigned char *)work->recv, i, n_bytes, data);
 	}
-	return gpul_oneshot_end(comm, work, number, leave);
+	return gpul_oneshot_end(comm, work, number, began, leave);
 }
 
 #endif
