@@ -19,24 +19,24 @@ static const struct choice pair_reduction[] = {
 	{ 8 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 8, 256 },
 	{ 32 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 256 },
 	{ 256 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 256 },
-	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 64, 512 },
+	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 64, 512 },
 };
 static const struct choice pair_copy[] = {
 	{ 2 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 128 },
 	{ 32 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 8, 256 },
 	{ 256 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 256 },
-	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 32, 512 },
+	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 32, 512 },
 };
 /* More ranks in device memory: one shot sends each byte n - 1 times, so it ends earlier. */
 static const struct choice many_reduction[] = {
 	{ 2 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 128 },
 	{ 64 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 256 },
-	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 64, 512 },
+	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 64, 512 },
 };
 static const struct choice many_copy[] = {
 	{ 2 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 128 },
 	{ 128 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 256 },
-	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 32, 512 },
+	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 32, 512 },
 };
 /* Channels: device or host memory. */
 static const struct choice channels[] = {
@@ -69,8 +69,8 @@ static const struct choice soft_alltoall[] = {
 };
 static const struct choice soft_device[] = {
 	{ 2 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 64 },
-	{ 32 << 10, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 1, 64 },
-	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 2, 64 },
+	{ 32 << 10, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 1, 96 },
+	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 2, 96 },
 };
 static const struct choice soft_host[] = {
 	{ 2 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 64 },
@@ -297,7 +297,7 @@ gpul_comm_plan gpul_comm_plan_for(const gpul_comm *c, gpul_comm_call call, size_
 	}
 	if (plan.n_blocks > c->sizes.n_blocks)
 		plan.n_blocks = c->sizes.n_blocks;
-	if ((plan.algo == GPUL_COMM_RING || uses_channels(call, plan.algo)) && plan.n_threads < RING_LEAST_THREADS)
+	if (plan.algo != GPUL_COMM_ONE_SHOT && plan.n_threads < RING_LEAST_THREADS)  /* direct may have to use a ring, too */
 		plan.n_threads = RING_LEAST_THREADS;
 	return plan;
 }

@@ -27,6 +27,14 @@ rows() {
 	done
 }
 
+@test "buffers that the other ranks do not map are right, too" {
+	for verb in allreduce reducescatter allgather broadcast alltoall; do
+		works comm $verb -n 3 --bytes 8:256K:32 --no-register --iters 1
+		says "memory that is not registered"
+		says "# wrong elements: 0 OK"
+	done
+}
+
 @test "every type and operation is right" {
 	for dtype in f16 bf16 f32 f64 i32 u8; do
 		for op in sum prod min max avg; do

@@ -31,7 +31,7 @@ static void check_plan(const gpul_comm *c, gpul_comm_call call, size_t bytes)
 
 	CHECK(!gpul_comm_plan_obstacle(c, call, p.algo, p.proto, bytes));
 	CHECK(p.n_blocks >= 1 && p.n_blocks <= c->sizes.n_blocks);
-	CHECK(p.n_threads >= 32 && p.n_threads <= 1024 && p.n_threads % 32 == 0);
+	CHECK(p.n_threads >= (p.algo == GPUL_COMM_ONE_SHOT ? 32 : 96) && p.n_threads <= 1024 && p.n_threads % 32 == 0);
 	CHECK(p.reason);
 }
 
