@@ -1,0 +1,36 @@
+/* ring.h — the memory of the ring's processes; for C and for CUDA C++. */
+#ifndef RING_H
+#define RING_H
+
+typedef unsigned long long u64;
+
+enum {
+	MAX_RANKS = 8,
+	CHUNK = 32,          /* elements of a chunk: one for each thread */
+	LINE = 16,           /* words of 128 bytes */
+};
+
+/* The channel from the rank before; in the memory of its receiver (lesson 9). */
+struct channel {
+	u64 tail;            /* the sender writes: steps that it has written */
+	u64 unused[LINE - 1];
+	u64 slot[CHUNK];     /* the sender writes */
+	u64 head;            /* the receiver writes: steps that it has read */
+	u64 unused2[LINE - 1];
+};
+
+/* What a rank held after each step: the first element of each chunk. */
+struct record {
+	u64 chunk[MAX_RANKS];
+};
+
+/* Which primitive a step was. */
+enum { START, SEND, RECV_REDUCE_SEND, RECV_REDUCE_COPY_SEND, RECV_COPY_SEND, RECV };
+
+struct log {
+	unsigned n_records, timed_out;
+	unsigned primitive[2 * MAX_RANKS];
+	struct record records[2 * MAX_RANKS];
+};
+
+#endif
