@@ -40,7 +40,8 @@ def embedded(c):
 # Tests that work with every driver: tests/gpu/run runs them on a GPU.
 GPU_TESTS = ("memalloc/test_mem", "memalloc/test_numa", "memalloc/test_regcache_threads", "ipc/test_control",
              "proxy/test_device", "proxy/test_two_processes", "proxy/test_proxy_kernel", "proxy/soak/soak", "fault/fault",
-             "rdma/gpu/test_gpu_memory", "rdma/gpu/test_gpu_copies", "rdma/put/whole_way")
+             "rdma/gpu/test_gpu_memory", "rdma/gpu/test_gpu_copies", "rdma/put/whole_way",
+             "comm/soak/comm_random", "comm/fault/fault")
 
 
 def copy_libraries(w):

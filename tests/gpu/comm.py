@@ -1,0 +1,62 @@
+"""comm.py — the steps of `run` for communication kernels.
+
+Ranks are processes: one for each GPU, at least two; several ranks on one GPU take turns, which is slow, so the sizes are small.
+The parameter s of each step is run's Suite."""
+import json, os
+
+CALLS = ("sendrecv", "alltoall", "allreduce", "reducescatter", "allgather", "broadcast")
+
+
+def n_gpus(s):
+    status, out, _ = s.run(s.tool("gpuload"), "devices", "--driver", s.args.driver, "--json")
+    return len(json.loads(out)["devices"]) if status == 0 else 1
+
+
+def comm_collectives(s):
+    """Every collective with every algorithm, protocol and transport, checked; then the figures of the automatic choice."""
+    gpus = n_gpus(s)
+    ranks, own_gpus = max(2, min(gpus, 8)), gpus > 1
+    size = "8:16M:64" if own_gpus else "8:64K:16"
+    common = ["--driver", s.args.driver, "-n", str(ranks), "--iters", "2", "--warmup", "1", "--json"]
+    for call in CALLS:
+        for choice in ([], ["--transport", "host"], ["--no-register"], ["--graph"], ["--algo", "ring", "--proto", "ll"],
+                       ["--algo", "ring", "--proto", "ll128"], ["--algo", "ring", "--proto", "simple"]):
+            name = f"comm {call} {' '.join(choice)}".strip()
+            status, out, err = s.run(s.tool("gpuload"), "comm", call, "--bytes", size, *choice, *common)
+            try:
+                rows = json.loads(out)["rows"]
+            except (ValueError, KeyError):
+                rows = []
+            s.check(f"{name}: {len(rows)} sizes", status == 0 and rows, f"exit status {status}: {err[-1000:]}")
+    if own_gpus and s.args.driver == "nvidia":
+        for call in CALLS:
+            status, out, err = s.run(s.tool("gpuload"), "comm", call, "-n", str(ranks), "--bytes", "8:256M:8")
+            s.check(f"comm {call}: speed", status == 0, err)
+            print(out)
+
+
+def comm_random(s):
+    """Random calls of all kinds; every result is compared with a reference."""
+    soak = s.tool("tests/comm/soak/comm_random")
+    if not os.path.exists(soak):
+        return s.result("skip", "comm/soak", "not built")
+    gpus = n_gpus(s)
+    if gpus > 1:
+        options = ["--cases", "1000", "--ranks", f"2:{min(gpus, 8)}"]
+    else:
+        options = ["--cases", "60", "--ranks", "2:2", "--bytes", "65536"]
+    status, out, err = s.run(soak, *options, timeout=560)
+    s.check(f"comm: {(out.strip().splitlines() or ['no output'])[-1]}", status == 0, f"exit status {status}: {out[-800:]} {err[-800:]}")
+
+
+def comm_faults(s):
+    """Ranks that are killed, stopped, or call something else: the others end in time, and name the culprit."""
+    fault = s.tool("tests/comm/fault/fault")
+    if not os.path.exists(fault):
+        return s.result("skip", "comm/fault", "not built")
+    status, out, err = s.run(fault, "--only", "kill", "--rounds", "50", "--ranks", "2-4", timeout=400)
+    s.check("comm: 50 ranks killed", status == 0, f"exit status {status}: {out[-1500:]} {err[-800:]}")
+    print(out)
+
+
+STEPS = [comm_collectives, comm_random, comm_faults]
