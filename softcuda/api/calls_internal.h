@@ -304,6 +304,10 @@
 	PTDS(cuStreamIsCapturing, 10000, cuStreamIsCapturing, cuStreamIsCapturing_ptsz) \
 	PTDS(cuStreamQuery, 2000, cuStreamQuery, cuStreamQuery_ptsz) \
 	PTDS(cuStreamSynchronize, 2000, cuStreamSynchronize, cuStreamSynchronize_ptsz) \
+	PTDS(cuStreamUpdateCaptureDependencies, 11030, \
+	     cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies_ptsz) \
+	PTDS(cuStreamUpdateCaptureDependencies, 12030, \
+	     cuStreamUpdateCaptureDependencies_v2, cuStreamUpdateCaptureDependencies_v2_ptsz) \
 	PTDS(cuStreamWaitEvent, 3020, cuStreamWaitEvent, cuStreamWaitEvent_ptsz) \
 	CALL(cuThreadExchangeStreamCaptureMode, 10010, cuThreadExchangeStreamCaptureMode)
 

@@ -138,3 +138,31 @@ EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus
 		*edges = NULL;
 	return r;
 }
+
+/* ---- nodes of the program in a capture ------------------------------------------------------------------ */
+
+EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNode *nodes, const CUgraphEdgeData *data, size_t n,
+						     unsigned int flags)
+{
+	struct node_list list = { 0 };
+	struct context *ctx;
+	struct stream *s;
+	CUresult r = flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES ? CUDA_ERROR_INVALID_VALUE : soft_check_edge_data(data, n);
+
+	if (!r)
+		r = soft_enter_stream(stream, &ctx, &s);
+	if (r)
+		return r;
+	if (s->capture)
+		r = soft_find_nodes(s->capture->graph, nodes, n, &list);
+	if (!r)
+		r = soft_capture_set_tips(s, &list, flags == CU_STREAM_ADD_CAPTURE_DEPENDENCIES);
+	soft_nodes_clear(&list);
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode *nodes, size_t n, unsigned int flags)
+{
+	return cuStreamUpdateCaptureDependencies_v2(stream, nodes, NULL, n, flags);
+}

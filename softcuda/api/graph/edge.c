@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* A dependency here says: wait for all of the earlier node.  Other kinds have bytes that are not 0. */
-static CUresult check_edge_data(const CUgraphEdgeData *data, size_t n)
+CUresult soft_check_edge_data(const CUgraphEdgeData *data, size_t n)
 {
 	static const CUgraphEdgeData plain;
 
@@ -40,7 +40,7 @@ EXPORT CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from
 {
 	struct node *earlier, *later;
 	struct graph *g;
-	CUresult r = n && (!from || !to) ? CUDA_ERROR_INVALID_VALUE : check_edge_data(data, n);
+	CUresult r = n && (!from || !to) ? CUDA_ERROR_INVALID_VALUE : soft_check_edge_data(data, n);
 
 	if (!r)
 		r = soft_enter_graph(graph, &g);
@@ -66,7 +66,7 @@ EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode *f
 {
 	struct node *earlier, *later;
 	struct graph *g;
-	CUresult r = n && (!from || !to) ? CUDA_ERROR_INVALID_VALUE : check_edge_data(data, n);
+	CUresult r = n && (!from || !to) ? CUDA_ERROR_INVALID_VALUE : soft_check_edge_data(data, n);
 
 	if (!r)
 		r = soft_enter_graph(graph, &g);

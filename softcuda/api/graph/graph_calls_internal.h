@@ -31,6 +31,10 @@ CUresult soft_enter_node(CUgraphNode handle, struct node **out);
 CUresult soft_enter_exec(CUgraphExec handle, struct graph_exec **out);
 /* Like soft_enter_node(), for a node of this type. */
 CUresult soft_enter_node_of(CUgraphNode handle, CUgraphNodeType type, struct node **out);
+/* Find nodes of a graph, each once; the caller holds the lock, and clears *out, also on failure. */
+CUresult soft_find_nodes(const struct graph *g, const CUgraphNode *handles, size_t n, struct node_list *out);
+/* CUDA_ERROR_NOT_SUPPORTED: one of the dependencies is not on all of the earlier node.  data may be NULL. */
+CUresult soft_check_edge_data(const CUgraphEdgeData *data, size_t n);
 CUresult soft_exec_new(const struct graph *g, cuuint64_t flags, struct graph_exec **out);  /* without a handle */
 void soft_exec_free(struct graph_exec *x);
 /* Find the step of a node; NULL: the executable graph was made from another graph. */

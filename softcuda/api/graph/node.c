@@ -14,8 +14,7 @@ static CUresult current_context(struct context **out)
 	return r ? r : (*out)->fault;
 }
 
-/* Find the nodes that a new node waits for; the caller clears *out. */
-static CUresult find_nodes(const struct graph *g, const CUgraphNode *handles, size_t n, struct node_list *out)
+CUresult soft_find_nodes(const struct graph *g, const CUgraphNode *handles, size_t n, struct node_list *out)
 {
 	if (n && !handles)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -44,7 +43,7 @@ static CUresult add_node(CUgraphNode *out, CUgraph graph, const CUgraphNode *wai
 
 	if (r)
 		return r;
-	r = find_nodes(g, waits_for, n, &list);
+	r = soft_find_nodes(g, waits_for, n, &list);
 	if (!r && make)
 		r = params ? make(params, ctx, &work) : CUDA_ERROR_INVALID_VALUE;
 	if (!r)
@@ -384,7 +383,7 @@ EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode *out, CUgraph graph, const 
 	if (r)
 		return r;
 	original = soft_handle_find(HANDLE_GRAPH, child);
-	r = original ? find_nodes(g, waits_for, n, &list) : CUDA_ERROR_INVALID_VALUE;
+	r = original ? soft_find_nodes(g, waits_for, n, &list) : CUDA_ERROR_INVALID_VALUE;
 	if (!r)
 		r = soft_graph_clone(original, &copy);
 	if (!r)

@@ -147,16 +147,18 @@ CUresult soft_capture_begin(struct stream *s, CUstreamCaptureMode mode)
 	return CUDA_SUCCESS;
 }
 
-/* Every node without dependents must be a tip of the origin. */
+/* The origin must wait for the work of every other stream: for each tip that no node waits for.  Nodes that the program added
+ * itself need not be joined. */
 static CUresult check_joined(const struct capture *c)
 {
-	for (struct link *i = c->graph->nodes.next; i != &c->graph->nodes; i = i->next) {
-		struct node *n = CONTAINER(i, struct node, link);
+	for (struct link *i = c->streams.next; i != &c->streams; i = i->next) {
+		const struct stream *s = CONTAINER(i, struct stream, in_capture);
 
-		if (!n->n_dependents && !soft_nodes_have(&c->origin->tips, n))
-			return soft_refuse(CUDA_ERROR_STREAM_CAPTURE_UNJOINED,
-					   "cuStreamEndCapture: work of another stream was captured, but the stream that began the "
-					   "capture does not wait for it: record an event behind it and wait for the event");
+		for (size_t k = 0; k < s->tips.n; k++)
+			if (!s->tips.at[k]->n_dependents && !soft_nodes_have(&c->origin->tips, s->tips.at[k]))
+				return soft_refuse(CUDA_ERROR_STREAM_CAPTURE_UNJOINED,
+						   "cuStreamEndCapture: work of another stream was captured, but the stream that began "
+						   "the capture does not wait for it: record an event behind it and wait for the event");
 	}
 	return CUDA_SUCCESS;
 }
@@ -315,6 +317,20 @@ static CUresult check_wait_event(struct stream *s, struct capture *theirs)
 				   "cuStreamWaitEvent: the legacy stream cannot join a capture");
 	}
 	return CUDA_SUCCESS;
+}
+
+CUresult soft_capture_set_tips(struct stream *s, const struct node_list *nodes, bool add)
+{
+	if (!s->capture)
+		return soft_refuse(CUDA_ERROR_ILLEGAL_STATE, "cuStreamUpdateCaptureDependencies: the stream is not capturing");
+	if (s->capture->is_invalid)
+		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	if (!add)
+		s->tips.n = 0;
+	if (add_nodes(&s->tips, nodes))
+		return CUDA_SUCCESS;
+	s->capture->is_invalid = true;
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult soft_capture_wait(struct stream *s, struct event *e)

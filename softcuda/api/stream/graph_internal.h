@@ -78,6 +78,8 @@ CUresult soft_capture_end(struct stream *s, struct graph **out);
 CUresult soft_capture_record(struct stream *s, struct event *e);
 /* Make s, which is capturing or joins the event's capture, wait for the event. */
 CUresult soft_capture_wait(struct stream *s, struct event *e);
+/* Change which nodes the next captured operation of s waits for. */
+CUresult soft_capture_set_tips(struct stream *s, const struct node_list *nodes, bool add);
 /* An event that was recorded in a capture cannot be waited for: CUDA_ERROR_CAPTURED_EVENT. */
 CUresult soft_capture_check_event(struct event *e);
 void soft_capture_forget(struct event *e);           /* the event is destroyed, or recorded in a stream that is not capturing */

@@ -284,6 +284,40 @@ static void a_clone_is_independent(void **state)
 	ok(cuGraphExecDestroy(x));
 }
 
+static void a_node_is_inserted_in_a_capture(void **state)
+{
+	CUgraph captured;
+	const CUgraphNode *tips;
+	CUstreamCaptureStatus status;
+	CUgraphNode node, end;
+	CUgraphExec x;
+	size_t n;
+
+	(void)state;
+	ok(cuGraphDestroy(graph));
+	ok(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+	ok(cuMemsetD32Async(address(word), 3, 1, s));
+	ok(cuStreamGetCaptureInfo(s, &status, NULL, &graph, &tips, NULL, &n));
+	assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+	assert_int_equal(n, 1);
+	node = add_copy(&word[1], &word[0], tips, n);
+	if (on_software_driver())  /* not documented */
+		fails(cuGraphDestroyNode(node), CUDA_ERROR_INVALID_VALUE);
+	ok(cuStreamUpdateCaptureDependencies(s, &node, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+	ok(cuMemcpyDtoDAsync(address(&word[2]), address(&word[1]), 4, s));
+	ok(cuStreamGetCaptureInfo(s, &status, NULL, NULL, &tips, NULL, &n));
+	end = tips[0];
+	add_put(&word[3], 8, &end, 1);  /* nothing waits for this node of the program */
+	ok(cuStreamEndCapture(s, &captured));
+	assert_ptr_equal(captured, graph);
+	x = instantiate();
+	run(x);
+	assert_int_equal(word[2], 3);
+	assert_int_equal(word[3], 8);
+	ok(cuGraphExecDestroy(x));
+	fails(cuStreamUpdateCaptureDependencies(s, &node, NULL, 1, CU_STREAM_ADD_CAPTURE_DEPENDENCIES), CUDA_ERROR_ILLEGAL_STATE);
+}
+
 static void stale_handles_are_refused(void **state)
 {
 	CUgraphExec x = instantiate();
@@ -311,6 +345,7 @@ int main(void)
 		CASE(nodes_of_an_executable_graph_are_disabled),
 		CASE(an_executable_graph_takes_over_the_work_of_another_graph),
 		CASE(a_clone_is_independent),
+		CASE(a_node_is_inserted_in_a_capture),
 		CASE(stale_handles_are_refused),
 	};
 
