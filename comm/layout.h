@@ -178,7 +178,8 @@ typedef struct gpul_comm_view {
 	gpul_comm_sizes sizes;
 	uint64_t timeout_ns;          /* 0: none */
 	gpul_comm_control *control;
-	uint64_t *calls;              /* [n_blocks] calls that have used the desk; all entries are equal between kernels */
+	uint64_t *calls;              /* [n_blocks] calls that have used the desk; all entries are equal between kernels.  They follow
+				       * the view, so that a kernel need not load this pointer first */
 	uint64_t *sent, *received;    /* [rank * n_blocks + block] steps so far */
 	gpul_comm_trace *trace;       /* NULL: off */
 	gpul_comm_peer peers[GPUL_COMM_MAX_PEERS];

@@ -27,7 +27,7 @@ struct gpul_desk_buffers {
 /* The number of the call that begins.  All threads of the block read it; gpul_desk_end() writes it. */
 static __device__ __forceinline__ uint64_t gpul_desk_number(const gpul_comm_view *comm)
 {
-	const uint64_t number = gpul_load_relaxed(&comm->calls[blockIdx.x]) + 1;
+	const uint64_t number = gpul_load_relaxed((const uint64_t *)(comm + 1) + blockIdx.x) + 1;
 
 	return (uint32_t)number < 2 ? number + 2 : number;
 }
@@ -37,10 +37,10 @@ static __device__ __forceinline__ uint64_t gpul_desk_number(const gpul_comm_view
 static __device__ __forceinline__ bool gpul_desk_end(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number,
 						     uint64_t began_ns, bool leave)
 {
+	gpul_trace_add(comm, GPUL_COMM_EVENT_KERNEL, began_ns, -1, number, 0);
 	for (uint32_t i = blockIdx.x + threadIdx.x * work->n_blocks; !leave && i < comm->sizes.n_blocks;
 	     i += blockDim.x * work->n_blocks)
 		gpul_store_relaxed(&comm->calls[i], number);
-	gpul_trace_add(comm, GPUL_COMM_EVENT_KERNEL, began_ns, -1, number, 0);
 	return leave;
 }
 
@@ -70,12 +70,30 @@ static __device__ __forceinline__ void gpul_store_ll(void *at, uint64_t data, ui
 	gpul_store_words(at, high | (uint32_t)data, high | data >> 32);
 }
 
+/* The same, after all that this thread has seen so far. */
+static __device__ __forceinline__ void gpul_store_ll_release(void *at, uint64_t data, uint32_t flag)
+{
+	const uint64_t high = (uint64_t)flag << 32;
+
+	gpul_store_words_release(at, high | (uint32_t)data, high | data >> 32);
+}
+
 /* False: not all of it has arrived. */
 static __device__ __forceinline__ bool gpul_load_ll(const void *at, uint64_t *data, uint32_t flag)
 {
 	uint64_t a, b;
 
 	gpul_load_words(at, &a, &b);
+	*data = (uint32_t)a | b << 32;
+	return (uint32_t)(a >> 32) == flag && (uint32_t)(b >> 32) == flag;
+}
+
+/* Partner of gpul_store_ll_release(). */
+static __device__ __forceinline__ bool gpul_load_ll_acquire(const void *at, uint64_t *data, uint32_t flag)
+{
+	uint64_t a, b;
+
+	gpul_load_words_acquire(at, &a, &b);
 	*data = (uint32_t)a | b << 32;
 	return (uint32_t)(a >> 32) == flag && (uint32_t)(b >> 32) == flag;
 }
@@ -116,25 +134,23 @@ static __device__ __forceinline__ void gpul_desk_greet(const gpul_comm_view *com
 		return;
 	gpul_comm_greeting *to = gpul_desk_greeting(comm, comm->peers[peer].their_desk, number, comm->rank);
 
-	if (tells_buffers) {
-		gpul_fence_sys();  /* the buffers were filled before the greeting */
-		gpul_store_ll(&to->words[2], gpul_desk_place(work->send_window, work->send_offset), (uint32_t)number);
-		gpul_store_ll(&to->words[4], gpul_desk_place(work->recv_window, work->recv_offset), (uint32_t)number);
+	if (!tells_buffers) {
+		gpul_store_ll(&to->words[0], gpul_desk_signature(work), (uint32_t)number);
+		return;
 	}
-	gpul_store_ll(&to->words[0], gpul_desk_signature(work), (uint32_t)number);
+	gpul_store_ll(&to->words[2], gpul_desk_place(work->send_window, work->send_offset), (uint32_t)number);
+	gpul_store_ll(&to->words[4], gpul_desk_place(work->recv_window, work->recv_offset), (uint32_t)number);
+	gpul_store_ll_release(&to->words[0], gpul_desk_signature(work), (uint32_t)number);  /* the buffers have been filled */
 }
 
-/* Wait for word i of a rank's greeting. */
-static __device__ __forceinline__ bool gpul_desk_hear(const gpul_comm_view *comm, int peer, uint64_t number, uint32_t i,
-						      uint64_t *data)
+/* Report a rank that makes another call: true, leave. */
+static __device__ __forceinline__ bool gpul_desk_differs(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number,
+							 int peer, uint64_t found)
 {
-	const gpul_comm_greeting *from = gpul_desk_greeting(comm, comm->peers[peer].desk, number, peer);
-	gpul_comm_spin spin = gpul_comm_spin_for(comm, GPUL_COMM_WAITED_FOR_GREETING, peer, number);
-
-	while (!gpul_load_ll(&from->words[i], data, (uint32_t)number))
-		if (gpul_comm_give_up(&spin))
-			return true;
-	return false;
+	if (found == gpul_desk_signature(work))
+		return false;
+	gpul_comm_tell(comm, GPUL_COMM_OTHER_CALL, peer, number, gpul_desk_signature(work), found);
+	return true;
 }
 
 /* Wait for the signatures of all ranks, a lane for each: true, leave.  Only the last warp's threads do something. */
@@ -145,43 +161,70 @@ static __device__ __forceinline__ bool gpul_desk_check(const gpul_comm_view *com
 
 	if (peer >= comm->sizes.n_ranks || (int)peer == comm->rank)
 		return false;
-	if (gpul_desk_hear(comm, (int)peer, number, 0, &found))
-		return true;
-	if (found == gpul_desk_signature(work))
-		return false;
-	gpul_comm_tell(comm, GPUL_COMM_OTHER_CALL, (int)peer, number, gpul_desk_signature(work), found);
-	return true;
+	const gpul_comm_greeting *from = gpul_desk_greeting(comm, comm->peers[peer].desk, number, (int)peer);
+	gpul_comm_spin spin = gpul_comm_spin_for(comm, GPUL_COMM_WAITED_FOR_GREETING, (int)peer, number);
+
+	while (!gpul_load_ll(&from->words[0], &found, (uint32_t)number))
+		if (gpul_comm_give_up(&spin))
+			return true;
+	return gpul_desk_differs(comm, work, number, (int)peer, found);
 }
 
-static __device__ __forceinline__ unsigned char *gpul_desk_address(const gpul_comm_view *comm, uint32_t peer, uint64_t place)
+/* Wait for all of a rank's greeting: true, leave. */
+static __device__ __forceinline__ bool gpul_desk_hear(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number,
+						      int peer, uint64_t *send, uint64_t *recv)
+{
+	const gpul_comm_greeting *from = gpul_desk_greeting(comm, comm->peers[peer].desk, number, peer);
+	gpul_comm_spin spin = gpul_comm_spin_for(comm, GPUL_COMM_WAITED_FOR_GREETING, peer, number);
+	uint64_t found;
+
+	for (;;) {  /* three loads under way at a time; the first one acquires what the rank has released */
+		const bool heard = gpul_load_ll_acquire(&from->words[0], &found, (uint32_t)number);
+		const bool has_send = gpul_load_ll(&from->words[2], send, (uint32_t)number);
+		const bool has_recv = gpul_load_ll(&from->words[4], recv, (uint32_t)number);
+
+		if (heard && ((has_send && has_recv) || found != gpul_desk_signature(work)))
+			return gpul_desk_differs(comm, work, number, peer, found);
+		if (gpul_comm_give_up(&spin))
+			return true;
+	}
+}
+
+/* Where this rank maps a place of another rank; guess: the window that own_base belongs to, whose base has been loaded before. */
+static __device__ __forceinline__ unsigned char *gpul_desk_address(const gpul_comm_view *comm, uint32_t peer, uint64_t place,
+								   uint32_t guess, uint64_t guessed_base)
 {
 	const uint32_t window = place & ((1u << GPUL_COMM_PLACE_OFFSET) - 1);
-	const uint64_t base = window == 0 ? 0 : comm->windows[window % GPUL_COMM_MAX_WINDOWS][peer];
+	uint64_t base = guessed_base;
 
-	return base == 0 ? NULL : (unsigned char *)(base + (place >> GPUL_COMM_PLACE_OFFSET));
+	if (window != guess)
+		base = comm->windows[window % GPUL_COMM_MAX_WINDOWS][peer];
+	return window == 0 || base == 0 ? NULL : (unsigned char *)(base + (place >> GPUL_COMM_PLACE_OFFSET));
 }
 
 enum gpul_desk_outcome { GPUL_DESK_LEAVE, GPUL_DESK_DIRECT, GPUL_DESK_FALLBACK };
 
 /* Wait for the greetings of all ranks, and find their buffers; FALLBACK: a rank's buffer is in no window.  All ranks get the
  * same answer.  A buffer that the call does not have (needs_send, needs_recv) may be anywhere. */
-static __device__ gpul_desk_outcome gpul_desk_meet(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number,
-						   bool needs_send, bool needs_recv, gpul_desk_buffers *buffers)
+static __device__ __forceinline__ gpul_desk_outcome gpul_desk_meet(const gpul_comm_view *comm, const gpul_comm_work *work,
+								   uint64_t number, bool needs_send, bool needs_recv,
+								   gpul_desk_buffers *buffers)
 {
-	const uint32_t peer = gpul_desk_lane();
 	const uint64_t began = gpul_trace_now(comm);
-	bool leave = gpul_desk_check(comm, work, number), lacks = false;
+	const uint32_t peer = gpul_desk_lane();
+	bool leave = false, lacks = false;
 
-	if (!leave && peer < comm->sizes.n_ranks) {
+	if (peer < comm->sizes.n_ranks) {
+		/* Most programs use the same window on all ranks: load its address while the greeting is under way. */
+		const uint64_t send_base = comm->windows[work->send_window][peer], recv_base = comm->windows[work->recv_window][peer];
 		uint64_t send = gpul_desk_place(work->send_window, work->send_offset);
 		uint64_t recv = gpul_desk_place(work->recv_window, work->recv_offset);
 
 		if ((int)peer != comm->rank)
-			leave = gpul_desk_hear(comm, (int)peer, number, 2, &send) || gpul_desk_hear(comm, (int)peer, number, 4, &recv);
-		buffers->send[peer] = gpul_desk_address(comm, peer, send);
-		buffers->recv[peer] = gpul_desk_address(comm, peer, recv);
+			leave = gpul_desk_hear(comm, work, number, (int)peer, &send, &recv);
+		buffers->send[peer] = gpul_desk_address(comm, peer, send, work->send_window, send_base);
+		buffers->recv[peer] = gpul_desk_address(comm, peer, recv, work->recv_window, recv_base);
 		lacks = (needs_send && !buffers->send[peer]) || (needs_recv && !buffers->recv[peer]);
-		gpul_fence_sys();  /* partner of the fence in gpul_desk_greet() */
 	}
 	leave = gpul_comm_any_leaves(leave);
 	gpul_trace_add(comm, GPUL_COMM_EVENT_WAIT_GREETING, began, -1, number, 0);

@@ -4,8 +4,8 @@
  *     from[1] ─┼─ reduced in this order ──┬─> to[0]
  *     from[2] ─┘                          └─> to[1]
  *
- * A block has every n-th tile of GPUL_DIRECT_UNROLL packs for each thread.  All loads of a tile are under way before the first
- * one is used, because a load over NVLink takes more than a microsecond. */
+ * A block has every n-th tile of GPUL_DIRECT_UNROLL packs for each thread; what is left is divided among all threads.  All loads
+ * of a tile are under way before the first one is used, because a load over NVLink takes more than a microsecond. */
 #ifndef GPULOAD_COMM_DEVICE_DIRECT_CUH
 #define GPULOAD_COMM_DEVICE_DIRECT_CUH
 
@@ -22,10 +22,9 @@ struct gpul_direct_job {
 	uint32_t n_from, n_to;
 	uint64_t begin, end;      /* packs */
 	uint64_t n_bytes;         /* of each buffer; the last pack may be short */
-	bool aligned;             /* all addresses are multiples of 16 */
 };
 
-/* One thread fills the job; all threads call it after a barrier. */
+/* Are all addresses multiples of 16? */
 static __device__ __forceinline__ bool gpul_direct_aligned(const gpul_direct_job *job)
 {
 	uintptr_t all = 0;
@@ -37,41 +36,33 @@ static __device__ __forceinline__ bool gpul_direct_aligned(const gpul_direct_job
 	return all % GPUL_PACK_BYTES == 0;
 }
 
-static __device__ __forceinline__ uint4 gpul_add_f32(uint4 a, uint4 b)
-{
-	return make_uint4(__float_as_uint(__fadd_rn(__uint_as_float(a.x), __uint_as_float(b.x))),
-			  __float_as_uint(__fadd_rn(__uint_as_float(a.y), __uint_as_float(b.y))),
-			  __float_as_uint(__fadd_rn(__uint_as_float(a.z), __uint_as_float(b.z))),
-			  __float_as_uint(__fadd_rn(__uint_as_float(a.w), __uint_as_float(b.w))));
-}
-
-/* Packs i, i + stride ... of all buffers, whole and aligned.  SUMS: from[0] ... are reduced; else there is only from[0]. */
-template <bool SUMS> static __device__ __forceinline__ void gpul_direct_tile(const gpul_direct_job *job, const gpul_comm_work *work, uint64_t i,
+/* N packs i, i + stride ... of all buffers, whole and aligned.  SUMS: from[0] ... are reduced; else there is only from[0]. */
+template <bool SUMS, int N> static __device__ __forceinline__ void gpul_direct_tile(const gpul_direct_job *job, const gpul_comm_work *work, uint64_t i,
 							uint32_t stride)
 {
-	const bool adds_f32 = work->dtype == GPUL_COMM_F32 && (work->op == GPUL_COMM_SUM || work->op == GPUL_COMM_AVG);
-	uint4 sum[GPUL_DIRECT_UNROLL];
+	const bool adds_f32 = gpul_adds_f32(work);
+	uint4 sum[N];
 
 #pragma unroll
-	for (int u = 0; u < GPUL_DIRECT_UNROLL; u++)
+	for (int u = 0; u < N; u++)
 		sum[u] = ((const uint4 *)job->from[0])[i + u * stride];
 	for (uint32_t r = 1; SUMS && r < job->n_from; r++) {
-		uint4 term[GPUL_DIRECT_UNROLL];
+		uint4 term[N];
 
 #pragma unroll
-		for (int u = 0; u < GPUL_DIRECT_UNROLL; u++)
+		for (int u = 0; u < N; u++)
 			term[u] = ((const uint4 *)job->from[r])[i + u * stride];
 #pragma unroll
-		for (int u = 0; u < GPUL_DIRECT_UNROLL; u++)
+		for (int u = 0; u < N; u++)
 			sum[u] = adds_f32 ? gpul_add_f32(sum[u], term[u]) : gpul_reduce(sum[u], term[u], work->dtype, work->op);
 	}
 	if (SUMS && work->op == GPUL_COMM_AVG)
 #pragma unroll
-		for (int u = 0; u < GPUL_DIRECT_UNROLL; u++)
+		for (int u = 0; u < N; u++)
 			sum[u] = gpul_finish(sum[u], work->dtype, work->op, job->n_from);
 	for (uint32_t r = 0; r < job->n_to; r++)
 #pragma unroll
-		for (int u = 0; u < GPUL_DIRECT_UNROLL; u++)
+		for (int u = 0; u < N; u++)
 			((uint4 *)job->to[r])[i + u * stride] = sum[u];
 }
 
@@ -88,21 +79,29 @@ template <bool SUMS> static __device__ __noinline__ void gpul_direct_pack(const 
 		gpul_store_pack(job->to[r], i, job->n_bytes, sum);
 }
 
-/* The share of this block; number: of the call. */
+/* The share of this block in call `number`.  Which packs it has does not depend on the alignment, which may differ between ranks. */
 template <bool SUMS>
-static __device__ void gpul_direct_combine(const gpul_comm_view *comm, const gpul_direct_job *job, const gpul_comm_work *work,
-					   uint64_t number)
+static __device__ __forceinline__ void gpul_direct_combine(const gpul_comm_view *comm, const gpul_direct_job *job,
+							   const gpul_comm_work *work, uint64_t number, bool aligned)
 {
 	const uint64_t began = gpul_trace_now(comm);
-	const uint64_t n_whole = job->aligned ? min(job->end, job->n_bytes / GPUL_PACK_BYTES) : job->begin;
+	const uint64_t n_whole = min(job->end, job->n_bytes / GPUL_PACK_BYTES), n_threads = (uint64_t)work->n_blocks * blockDim.x;
 	const uint32_t tile = blockDim.x * GPUL_DIRECT_UNROLL;
-	uint64_t i = job->begin + (uint64_t)blockIdx.x * tile;
+	uint64_t i = job->begin;
 
-	for (; i + tile <= n_whole; i += (uint64_t)work->n_blocks * tile)
-		gpul_direct_tile<SUMS>(job, work, i + threadIdx.x, blockDim.x);
-	for (; i < job->end; i += (uint64_t)work->n_blocks * tile)
-		for (uint64_t j = i + threadIdx.x; j < min(i + tile, job->end); j += blockDim.x)
-			gpul_direct_pack<SUMS>(job, work, j);
+	for (; i + n_threads * GPUL_DIRECT_UNROLL <= n_whole; i += n_threads * GPUL_DIRECT_UNROLL) {
+		const uint64_t first = i + (uint64_t)blockIdx.x * tile + threadIdx.x;
+
+		if (aligned)
+			gpul_direct_tile<SUMS, GPUL_DIRECT_UNROLL>(job, work, first, blockDim.x);
+		for (uint32_t u = 0; !aligned && u < GPUL_DIRECT_UNROLL; u++)
+			gpul_direct_pack<SUMS>(job, work, first + u * blockDim.x);
+	}
+	for (i += (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < job->end; i += n_threads)
+		if (aligned && i < n_whole)
+			gpul_direct_tile<SUMS, 1>(job, work, i, 0);
+		else
+			gpul_direct_pack<SUMS>(job, work, i);
 	gpul_trace_add(comm, SUMS ? GPUL_COMM_EVENT_REDUCE : GPUL_COMM_EVENT_COPY, began, -1, number, 0);
 }
 

@@ -39,10 +39,11 @@ static __device__ __forceinline__ void gpul_oneshot_store(unsigned char *buffer,
 		gpul_store_short(to, make_uint4((uint32_t)data, (uint32_t)(data >> 32), 0, 0), left < 8 ? (uint32_t)left : 8);
 }
 
+/* The commonest case is inlined: a call of a large function costs a tenth of a small call's time. */
 static __device__ __forceinline__ uint64_t gpul_oneshot_reduce(uint64_t a, uint64_t b, const gpul_comm_work *work)
 {
-	const uint4 sum = gpul_reduce(make_uint4((uint32_t)a, (uint32_t)(a >> 32), 0, 0),
-				      make_uint4((uint32_t)b, (uint32_t)(b >> 32), 0, 0), work->dtype, work->op);
+	const uint4 x = make_uint4((uint32_t)a, (uint32_t)(a >> 32), 0, 0), y = make_uint4((uint32_t)b, (uint32_t)(b >> 32), 0, 0);
+	const uint4 sum = gpul_adds_f32(work) ? gpul_add_f32(x, y) : gpul_reduce(x, y, work->dtype, work->op);
 
 	return (uint64_t)sum.y << 32 | sum.x;
 }
@@ -55,81 +56,147 @@ static __device__ __forceinline__ uint64_t gpul_oneshot_finish(uint64_t a, const
 	return (uint64_t)mean.y << 32 | mean.x;
 }
 
-/* The data of a rank for this call, in a desk. */
-static __device__ __forceinline__ unsigned char *gpul_oneshot_scratch(const gpul_comm_view *comm, unsigned char *desk,
-								      uint64_t number, int from)
+/* What a thread needs for a call, loaded before the number of the call, whose load takes as long. */
+struct gpul_oneshot {
+	const gpul_comm_view *comm;
+	uint64_t number, began_ns;
+	gpul_comm_trace *trace;      /* NULL: off, or not thread 0 */
+	int rank, n_ranks;
+	unsigned char *theirs[GPUL_ONESHOT_AT_ONCE], *mine[GPUL_ONESHOT_AT_ONCE];  /* desks of the ranks first ... */
+	int first;
+	uint64_t scratch_at, scratch_bytes;
+};
+
+static __device__ __forceinline__ void gpul_oneshot_desks(gpul_oneshot *o, int first)
 {
-	return desk + comm->sizes.scratch_at + (number % 2 * comm->sizes.n_ranks + from) * comm->sizes.scratch_bytes;
+#pragma unroll
+	for (int k = 0; k < GPUL_ONESHOT_AT_ONCE; k++) {
+		const bool is_peer = first + k < o->n_ranks && first + k != o->rank;
+
+		o->theirs[k] = is_peer ? o->comm->peers[first + k].their_desk : NULL;
+		o->mine[k] = is_peer ? o->comm->peers[first + k].desk : NULL;
+	}
+	o->first = first;
 }
 
-static __device__ __forceinline__ void gpul_oneshot_put(const gpul_comm_view *comm, uint64_t number, int peer, uint64_t i,
-							uint64_t data)
+/* For the trace; not gpul_trace_now(), which would wait for a load. */
+static __device__ __forceinline__ uint64_t gpul_oneshot_now(const gpul_oneshot *o)
 {
-	unsigned char *to = gpul_oneshot_scratch(comm, comm->peers[peer].their_desk, number, comm->rank);
+	return o->trace ? gpul_globaltimer_ns() | 1 : 0;
+}
 
-	gpul_store_ll(to + i * 16, data, (uint32_t)number);
+static __device__ __forceinline__ void gpul_oneshot_event(const gpul_oneshot *o, uint32_t kind, uint64_t began_ns, int peer)
+{
+	if (o->trace)
+		gpul_trace_write(o->trace, kind, began_ns, peer, o->number, 0);
+}
+
+/* Begin a call: greet, unless the block is not the first. */
+static __device__ __forceinline__ void gpul_oneshot_begin(gpul_oneshot *o, const gpul_comm_view *comm, const gpul_comm_work *work)
+{
+	o->comm = comm;
+	o->rank = comm->rank;
+	o->n_ranks = (int)comm->sizes.n_ranks;
+	o->scratch_at = comm->sizes.scratch_at;
+	o->scratch_bytes = comm->sizes.scratch_bytes;
+	gpul_oneshot_desks(o, 0);
+	o->number = gpul_desk_number(comm);
+	o->trace = threadIdx.x == 0 ? comm->trace : NULL;
+	gpul_desk_greet(comm, work, o->number, false);
+	o->began_ns = gpul_oneshot_now(o);
+}
+
+/* Pair i of a rank's data for this call, in a desk. */
+static __device__ __forceinline__ unsigned char *gpul_oneshot_scratch(const gpul_oneshot *o, unsigned char *desk, int from,
+								      uint64_t i)
+{
+	return desk + o->scratch_at + (o->number % 2 * o->n_ranks + from) * o->scratch_bytes + i * 16;
+}
+
+static __device__ __forceinline__ void gpul_oneshot_put(const gpul_oneshot *o, unsigned char *desk, uint64_t i, uint64_t data)
+{
+	gpul_store_ll(gpul_oneshot_scratch(o, desk, o->rank, i), data, (uint32_t)o->number);
+}
+
+/* Send data as pair i to all other ranks. */
+static __device__ __forceinline__ void gpul_oneshot_put_all(gpul_oneshot *o, uint64_t i, uint64_t data)
+{
+	for (int first = 0; first < o->n_ranks; first += GPUL_ONESHOT_AT_ONCE) {
+		if (first != o->first)
+			gpul_oneshot_desks(o, first);
+#pragma unroll
+		for (int k = 0; k < GPUL_ONESHOT_AT_ONCE; k++)
+			if (o->theirs[k])
+				gpul_oneshot_put(o, o->theirs[k], i, data);
+	}
+}
+
+/* Send pair i of part r of a buffer to rank r, for all other ranks. */
+static __device__ __forceinline__ void gpul_oneshot_put_parts(gpul_oneshot *o, uint64_t i, const unsigned char *send,
+							      uint64_t part_bytes)
+{
+	for (int first = 0; first < o->n_ranks; first += GPUL_ONESHOT_AT_ONCE) {
+		if (first != o->first)
+			gpul_oneshot_desks(o, first);
+#pragma unroll
+		for (int k = 0; k < GPUL_ONESHOT_AT_ONCE; k++)
+			if (o->theirs[k])
+				gpul_oneshot_put(o, o->theirs[k], i, gpul_oneshot_load(send + (first + k) * part_bytes, i, part_bytes));
+	}
 }
 
 /* Wait for pair i of one rank: true, leave. */
-static __device__ __forceinline__ bool gpul_oneshot_take_one(const gpul_comm_view *comm, uint64_t number, int peer, uint64_t i,
-							     uint64_t *data)
+static __device__ __forceinline__ bool gpul_oneshot_take_one(const gpul_oneshot *o, int peer, uint64_t i, uint64_t *data)
 {
-	const unsigned char *from = gpul_oneshot_scratch(comm, comm->peers[peer].desk, number, peer) + i * 16;
-	gpul_comm_spin spin = gpul_comm_spin_for(comm, GPUL_COMM_WAITED_FOR_DATA, peer, number);
-	const uint64_t began = gpul_trace_now(comm);
+	const unsigned char *from = gpul_oneshot_scratch(o, o->comm->peers[peer].desk, peer, i);
+	const uint64_t began = gpul_oneshot_now(o);
+	gpul_comm_spin spin = gpul_comm_spin_for(o->comm, GPUL_COMM_WAITED_FOR_DATA, peer, o->number);
 
-	while (!gpul_load_ll(from, data, (uint32_t)number))
+	while (!gpul_load_ll(from, data, (uint32_t)o->number))
 		if (gpul_comm_give_up(&spin))
 			return true;
-	gpul_trace_add(comm, GPUL_COMM_EVENT_WAIT_DATA, began, peer, number, 0);
+	gpul_oneshot_event(o, GPUL_COMM_EVENT_WAIT_DATA, began, peer);
 	return false;
 }
 
 /* Wait for pair i of up to GPUL_ONESHOT_AT_ONCE ranks at a time, first ... (own data is not waited for): true, leave. */
-static __device__ __forceinline__ bool gpul_oneshot_take(const gpul_comm_view *comm, uint64_t number, int first, uint64_t i,
-							 uint64_t *data)
+static __device__ __forceinline__ bool gpul_oneshot_take(gpul_oneshot *o, int first, uint64_t i, uint64_t *data)
 {
-	const int n_ranks = (int)comm->sizes.n_ranks;
-	const unsigned char *from[GPUL_ONESHOT_AT_ONCE];
-	const uint64_t began = gpul_trace_now(comm);
-	gpul_comm_spin spin = gpul_comm_spin_for(comm, GPUL_COMM_WAITED_FOR_DATA, first, number);
+	const uint64_t began = gpul_oneshot_now(o);
+	gpul_comm_spin spin = gpul_comm_spin_for(o->comm, GPUL_COMM_WAITED_FOR_DATA, first, o->number);
 	bool complete;
 
-#pragma unroll
-	for (int k = 0; k < GPUL_ONESHOT_AT_ONCE; k++) {
-		const int rank = first + k;
-
-		from[k] = rank < n_ranks && rank != comm->rank ?
-			gpul_oneshot_scratch(comm, comm->peers[rank].desk, number, rank) + i * 16 : NULL;
-	}
+	if (first != o->first)
+		gpul_oneshot_desks(o, first);
 	do {
 		complete = true;
 #pragma unroll
 		for (int k = 0; k < GPUL_ONESHOT_AT_ONCE; k++)
-			if (from[k] && !gpul_load_ll(from[k], &data[k], (uint32_t)number)) {
+			if (o->mine[k] &&
+			    !gpul_load_ll(gpul_oneshot_scratch(o, o->mine[k], first + k, i), &data[k], (uint32_t)o->number)) {
 				complete = false;
 				spin.peer = first + k;
 			}
 	} while (!complete && !gpul_comm_give_up(&spin));
-	gpul_trace_add(comm, GPUL_COMM_EVENT_WAIT_DATA, began, spin.peer, number, 0);
+	gpul_oneshot_event(o, GPUL_COMM_EVENT_WAIT_DATA, began, spin.peer);
 	return !complete;
 }
 
 /* Reduce pair i of all ranks; own is this rank's. */
-static __device__ __forceinline__ bool gpul_oneshot_reduce_all(const gpul_comm_view *comm, const gpul_comm_work *work,
-							       uint64_t number, uint64_t i, uint64_t own, uint64_t *out)
+static __device__ __forceinline__ bool gpul_oneshot_reduce_all(gpul_oneshot *o, const gpul_comm_work *work, uint64_t i,
+							       uint64_t own, uint64_t *out)
 {
-	const int n_ranks = (int)comm->sizes.n_ranks;
+	const int n_ranks = o->n_ranks;
 	uint64_t sum = 0;
 
 	for (int first = 0; first < n_ranks; first += GPUL_ONESHOT_AT_ONCE) {
 		uint64_t data[GPUL_ONESHOT_AT_ONCE];
 
-		if (gpul_oneshot_take(comm, number, first, i, data))
+		if (gpul_oneshot_take(o, first, i, data))
 			return true;
 #pragma unroll
 		for (int k = 0; k < GPUL_ONESHOT_AT_ONCE; k++) {
-			const uint64_t term = first + k == comm->rank ? own : data[k];
+			const uint64_t term = first + k == o->rank ? own : data[k];
 
 			if (first + k == 0)
 				sum = term;
@@ -142,35 +209,34 @@ static __device__ __forceinline__ bool gpul_oneshot_reduce_all(const gpul_comm_v
 }
 
 /* Store pair i of all other ranks' parts into a buffer that has a part for each rank. */
-static __device__ __forceinline__ bool gpul_oneshot_receive_all(const gpul_comm_view *comm, uint64_t number, uint64_t i,
-								unsigned char *recv, uint64_t part_bytes)
+static __device__ __forceinline__ bool gpul_oneshot_receive_all(gpul_oneshot *o, uint64_t i, unsigned char *recv,
+								uint64_t part_bytes)
 {
-	const int n_ranks = (int)comm->sizes.n_ranks;
+	const int n_ranks = o->n_ranks;
 
 	for (int first = 0; first < n_ranks; first += GPUL_ONESHOT_AT_ONCE) {
 		uint64_t data[GPUL_ONESHOT_AT_ONCE];
 
-		if (gpul_oneshot_take(comm, number, first, i, data))
+		if (gpul_oneshot_take(o, first, i, data))
 			return true;
 #pragma unroll
 		for (int k = 0; k < GPUL_ONESHOT_AT_ONCE; k++)
-			if (first + k < n_ranks && first + k != comm->rank)
+			if (first + k < n_ranks && first + k != o->rank)
 				gpul_oneshot_store(recv + (first + k) * part_bytes, i, part_bytes, data[k]);
 	}
 	return false;
 }
 
-/* The end of every one-shot call: leave is this thread's answer so far; began_ns: of the block, for the trace. */
-static __device__ __forceinline__ bool gpul_oneshot_end(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number,
-							uint64_t began_ns, bool leave)
+/* The end of every one-shot call: leave is this thread's answer so far. */
+static __device__ __forceinline__ bool gpul_oneshot_end(const gpul_oneshot *o, const gpul_comm_work *work, bool leave)
 {
-	const uint64_t waits = gpul_trace_now(comm);
+	const uint64_t waits = gpul_oneshot_now(o);
 
 	if (blockIdx.x == 0 && !leave)
-		leave = gpul_desk_check(comm, work, number);
+		leave = gpul_desk_check(o->comm, work, o->number);
 	leave = gpul_comm_any_leaves(leave);
-	gpul_trace_add(comm, GPUL_COMM_EVENT_WAIT_GREETING, waits, -1, number, 0);
-	return gpul_desk_end(comm, work, number, began_ns, leave);
+	gpul_oneshot_event(o, GPUL_COMM_EVENT_WAIT_GREETING, waits, -1);
+	return gpul_desk_end(o->comm, work, o->number, o->began_ns, leave);
 }
 
 #endif

@@ -8,6 +8,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "comm/layout.h"
 #include "comm/types.h"
 
 template <class T> struct gpul_vector { T of[16 / sizeof(T)]; };
@@ -63,6 +64,20 @@ static __device__ __noinline__ uint4 gpul_reduce(uint4 a, uint4 b, uint32_t dtyp
 		GPUL_CASES(GPUL_COMM_U8, uint8_t, gpul_u8_add, gpul_u8_mul, gpul_u8_min, gpul_u8_max);
 	}
 	return a;
+}
+
+/* The commonest operation, to be inlined. */
+static __device__ __forceinline__ bool gpul_adds_f32(const gpul_comm_work *work)
+{
+	return work->dtype == GPUL_COMM_F32 && (work->op == GPUL_COMM_SUM || work->op == GPUL_COMM_AVG);
+}
+
+static __device__ __forceinline__ uint4 gpul_add_f32(uint4 a, uint4 b)
+{
+	return make_uint4(__float_as_uint(__fadd_rn(__uint_as_float(a.x), __uint_as_float(b.x))),
+			  __float_as_uint(__fadd_rn(__uint_as_float(a.y), __uint_as_float(b.y))),
+			  __float_as_uint(__fadd_rn(__uint_as_float(a.z), __uint_as_float(b.z))),
+			  __float_as_uint(__fadd_rn(__uint_as_float(a.w), __uint_as_float(b.w))));
 }
 
 #define GPUL_EACH(T, expression)                                                                \

@@ -64,6 +64,17 @@ static __device__ __forceinline__ void gpul_store_words(void *at, uint64_t a, ui
 	asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(at), "l"(a), "l"(b) : "memory");
 }
 
+/* The same as an acquire, and as a release. */
+static __device__ __forceinline__ void gpul_load_words_acquire(const void *at, uint64_t *a, uint64_t *b)
+{
+	asm volatile("ld.acquire.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(*a), "=l"(*b) : "l"(at) : "memory");
+}
+
+static __device__ __forceinline__ void gpul_store_words_release(void *at, uint64_t a, uint64_t b)
+{
+	asm volatile("st.release.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(at), "l"(a), "l"(b) : "memory");
+}
+
 static __device__ __forceinline__ uint64_t gpul_globaltimer_ns(void)
 {
 	uint64_t ns;

@@ -4,7 +4,7 @@
  *             sed 's|^.version .*|.version 7.0|' > comm/kernels/direct_allgather.ptx */
 #include "comm/kernels/direct_allgather.cuh"
 
-extern "C" __global__ void gpul_comm_direct_allgather(const gpul_comm_view *comm, gpul_comm_work work)
+extern "C" __global__ void __launch_bounds__(512) gpul_comm_direct_allgather(const gpul_comm_view *comm, gpul_comm_work work)
 {
 	gpul_direct_allgather(comm, &work);
 }

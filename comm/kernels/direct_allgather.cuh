@@ -15,8 +15,9 @@ static __device__ bool gpul_direct_allgather(const gpul_comm_view *comm, const g
 {
 	__shared__ gpul_desk_buffers buffers;
 	__shared__ gpul_direct_job job;
-	const uint64_t began = gpul_trace_now(comm), number = gpul_desk_number(comm);
+	const uint64_t number = gpul_desk_number(comm), began = gpul_trace_now(comm), n_bytes = work->count * work->element_bytes;
 	const uint32_t n = comm->sizes.n_ranks;
+	bool unaligned = false;
 
 	gpul_desk_greet(comm, work, number, true);
 	const gpul_desk_outcome outcome = gpul_desk_meet(comm, work, number, false, true, &buffers);
@@ -25,24 +26,20 @@ static __device__ bool gpul_direct_allgather(const gpul_comm_view *comm, const g
 		return true;
 	if (outcome == GPUL_DESK_FALLBACK)
 		return gpul_desk_end(comm, work, number, began, gpul_ring_allgather<GPUL_COMM_SIMPLE>(comm, work));
+	if (threadIdx.x < n) {  /* the own buffer is the last one */
+		job.to[threadIdx.x] = buffers.recv[(comm->rank + 1 + threadIdx.x) % n] + comm->rank * n_bytes;
+		unaligned = ((uintptr_t)job.to[threadIdx.x] | work->send) % GPUL_PACK_BYTES != 0;
+	}
 	if (threadIdx.x == 0) {
-		job.n_bytes = work->count * work->element_bytes;
+		job.n_bytes = n_bytes;
 		job.from[0] = (const unsigned char *)work->send;
 		job.n_from = 1;
-		job.n_to = 0;
-		for (uint32_t hop = 1; hop <= n; hop++) {
-			const uint32_t peer = (comm->rank + hop) % n;
-			unsigned char *to = buffers.recv[peer] + comm->rank * job.n_bytes;
-
-			if (to != job.from[0])
-				job.to[job.n_to++] = to;
-		}
+		job.n_to = work->send == work->recv + comm->rank * n_bytes ? n - 1 : n;
 		job.begin = 0;
-		job.end = (job.n_bytes + GPUL_PACK_BYTES - 1) / GPUL_PACK_BYTES;
-		job.aligned = gpul_direct_aligned(&job);
+		job.end = (n_bytes + GPUL_PACK_BYTES - 1) / GPUL_PACK_BYTES;
 	}
-	__syncthreads();
-	gpul_direct_combine<false>(comm, &job, work, number);
+	unaligned = gpul_comm_any_leaves(unaligned);
+	gpul_direct_combine<false>(comm, &job, work, number, !unaligned);
 	return gpul_desk_end(comm, work, number, began, gpul_desk_part(comm, number));
 }
 

@@ -21,8 +21,9 @@ static __device__ bool gpul_direct_allreduce(const gpul_comm_view *comm, const g
 {
 	__shared__ gpul_desk_buffers buffers;
 	__shared__ gpul_direct_job job;
-	const uint64_t began = gpul_trace_now(comm), number = gpul_desk_number(comm);
+	const uint64_t number = gpul_desk_number(comm), began = gpul_trace_now(comm);
 	const uint32_t n = comm->sizes.n_ranks;
+	bool unaligned = false;
 
 	gpul_desk_greet(comm, work, number, true);
 	const gpul_desk_outcome outcome = gpul_desk_meet(comm, work, number, true, true, &buffers);
@@ -31,19 +32,21 @@ static __device__ bool gpul_direct_allreduce(const gpul_comm_view *comm, const g
 		return true;
 	if (outcome == GPUL_DESK_FALLBACK)
 		return gpul_desk_end(comm, work, number, began, gpul_ring_allreduce<GPUL_COMM_SIMPLE>(comm, work));
+	if (threadIdx.x < n) {
+		const uint32_t turned = (comm->rank + 1 + threadIdx.x) % n;  /* not all ranks write to the same one first */
+
+		job.from[threadIdx.x] = buffers.send[threadIdx.x];
+		job.to[threadIdx.x] = buffers.recv[turned];
+		unaligned = ((uintptr_t)buffers.send[threadIdx.x] | (uintptr_t)buffers.recv[turned]) % GPUL_PACK_BYTES != 0;
+	}
 	if (threadIdx.x == 0) {
-		for (uint32_t r = 0; r < n; r++) {
-			job.from[r] = buffers.send[r];
-			job.to[r] = buffers.recv[(comm->rank + 1 + r) % n];
-		}
 		job.n_from = job.n_to = n;
 		job.n_bytes = work->count * work->element_bytes;
 		job.begin = gpul_direct_part(job.n_bytes, comm->rank, n);
 		job.end = gpul_direct_part(job.n_bytes, comm->rank + 1, n);
-		job.aligned = gpul_direct_aligned(&job);
 	}
-	__syncthreads();
-	gpul_direct_combine<true>(comm, &job, work, number);
+	unaligned = gpul_comm_any_leaves(unaligned);
+	gpul_direct_combine<true>(comm, &job, work, number, !unaligned);
 	return gpul_desk_end(comm, work, number, began, gpul_desk_part(comm, number));
 }
 

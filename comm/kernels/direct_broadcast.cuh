@@ -39,7 +39,6 @@ static __device__ __forceinline__ void gpul_broadcast_range(gpul_direct_job *job
 {
 	job->begin = min(cut->n_packs, ((uint64_t)round * cut->n_parts + part) * cut->part_packs);
 	job->end = min(cut->n_packs, job->begin + cut->part_packs);
-	job->aligned = gpul_direct_aligned(job);
 }
 
 static __device__ __forceinline__ uint64_t gpul_broadcast_step(uint64_t number, uint32_t round)
@@ -67,7 +66,7 @@ static __device__ __forceinline__ void gpul_broadcast_send(const gpul_comm_view 
 				gpul_broadcast_range(job, &cut, round, part);
 			}
 			__syncthreads();
-			gpul_direct_combine<false>(comm, job, work, number);
+			gpul_direct_combine<false>(comm, job, work, number, gpul_direct_aligned(job));
 			if (cut.n_parts > 1)
 				gpul_desk_signal(comm, (int)peer, gpul_broadcast_step(number, round));
 		}
@@ -97,7 +96,7 @@ static __device__ __forceinline__ bool gpul_broadcast_forward(const gpul_comm_vi
 			gpul_broadcast_range(job, &cut, round, part);
 		}
 		__syncthreads();
-		gpul_direct_combine<false>(comm, job, work, number);
+		gpul_direct_combine<false>(comm, job, work, number, gpul_direct_aligned(job));
 	}
 	return false;
 }
@@ -106,7 +105,7 @@ static __device__ bool gpul_direct_broadcast(const gpul_comm_view *comm, const g
 {
 	__shared__ gpul_desk_buffers buffers;
 	__shared__ gpul_direct_job job;
-	const uint64_t began = gpul_trace_now(comm), number = gpul_desk_number(comm);
+	const uint64_t number = gpul_desk_number(comm), began = gpul_trace_now(comm);
 
 	gpul_desk_greet(comm, work, number, true);
 	const gpul_desk_outcome outcome = gpul_desk_meet(comm, work, number, false, true, &buffers);

@@ -16,7 +16,8 @@ static __device__ bool gpul_direct_reducescatter(const gpul_comm_view *comm, con
 {
 	__shared__ gpul_desk_buffers buffers;
 	__shared__ gpul_direct_job job;
-	const uint64_t began = gpul_trace_now(comm), number = gpul_desk_number(comm);
+	const uint64_t number = gpul_desk_number(comm), began = gpul_trace_now(comm), n_bytes = work->count * work->element_bytes;
+	bool unaligned = false;
 
 	gpul_desk_greet(comm, work, number, true);
 	const gpul_desk_outcome outcome = gpul_desk_meet(comm, work, number, true, false, &buffers);
@@ -25,19 +26,20 @@ static __device__ bool gpul_direct_reducescatter(const gpul_comm_view *comm, con
 		return true;
 	if (outcome == GPUL_DESK_FALLBACK)
 		return gpul_desk_end(comm, work, number, began, gpul_ring_reducescatter<GPUL_COMM_SIMPLE>(comm, work));
+	if (threadIdx.x < comm->sizes.n_ranks) {
+		job.from[threadIdx.x] = buffers.send[threadIdx.x] + comm->rank * n_bytes;
+		unaligned = ((uintptr_t)job.from[threadIdx.x] | work->recv) % GPUL_PACK_BYTES != 0;
+	}
 	if (threadIdx.x == 0) {
-		job.n_bytes = work->count * work->element_bytes;
-		for (uint32_t r = 0; r < comm->sizes.n_ranks; r++)
-			job.from[r] = buffers.send[r] + comm->rank * job.n_bytes;
+		job.n_bytes = n_bytes;
 		job.to[0] = (unsigned char *)work->recv;
 		job.n_from = comm->sizes.n_ranks;
 		job.n_to = 1;
 		job.begin = 0;
-		job.end = (job.n_bytes + GPUL_PACK_BYTES - 1) / GPUL_PACK_BYTES;
-		job.aligned = gpul_direct_aligned(&job);
+		job.end = (n_bytes + GPUL_PACK_BYTES - 1) / GPUL_PACK_BYTES;
 	}
-	__syncthreads();
-	gpul_direct_combine<true>(comm, &job, work, number);
+	unaligned = gpul_comm_any_leaves(unaligned);
+	gpul_direct_combine<true>(comm, &job, work, number, !unaligned);
 	return gpul_desk_end(comm, work, number, began, gpul_desk_part(comm, number));
 }
 

@@ -14,8 +14,7 @@
 
 static __device__ bool gpul_oneshot_allreduce_ll(const gpul_comm_view *comm, const gpul_comm_work *work)
 {
-	const uint64_t began = gpul_trace_now(comm), number = gpul_desk_number(comm);
-	const int n_ranks = (int)comm->sizes.n_ranks;
+	gpul_oneshot o;
 	const uint64_t n_bytes = work->count * work->element_bytes;
 	const uint64_t n_pairs = (n_bytes + GPUL_ONESHOT_BYTES - 1) / GPUL_ONESHOT_BYTES;
 	const uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x, n_threads = work->n_blocks * blockDim.x;
@@ -23,30 +22,28 @@ static __device__ bool gpul_oneshot_allreduce_ll(const gpul_comm_view *comm, con
 	const uint64_t first = thread < n_pairs ? gpul_oneshot_load(send, thread, n_bytes) : 0;
 	bool leave = false;
 
-	gpul_desk_greet(comm, work, number, false);
-
-	const uint64_t puts = gpul_trace_now(comm);
+	gpul_oneshot_begin(&o, comm, work);
+	const uint64_t puts = gpul_oneshot_now(&o);
 
 	for (uint64_t i = thread; i < n_pairs; i += n_threads) {
 		const uint64_t own = i == thread ? first : gpul_oneshot_load(send, i, n_bytes);
 
-		for (int hop = 1; hop < n_ranks; hop++)
-			gpul_oneshot_put(comm, number, (comm->rank + hop) % n_ranks, i, own);
+		gpul_oneshot_put_all(&o, i, own);
 	}
-	gpul_trace_add(comm, GPUL_COMM_EVENT_SEND, puts, -1, number, 0);
+	gpul_oneshot_event(&o, GPUL_COMM_EVENT_SEND, puts, -1);
 
-	const uint64_t takes = gpul_trace_now(comm);
+	const uint64_t takes = gpul_oneshot_now(&o);
 
 	for (uint64_t i = thread; i < n_pairs && !leave; i += n_threads) {
 		const uint64_t own = i == thread ? first : gpul_oneshot_load(send, i, n_bytes);
 		uint64_t sum;
 
-		leave = gpul_oneshot_reduce_all(comm, work, number, i, own, &sum);
+		leave = gpul_oneshot_reduce_all(&o, work, i, own, &sum);
 		if (!leave)
 			gpul_oneshot_store((unsigned char *)work->recv, i, n_bytes, sum);
 	}
-	gpul_trace_add(comm, GPUL_COMM_EVENT_REDUCE, takes, -1, number, 0);
-	return gpul_oneshot_end(comm, work, number, began, leave);
+	gpul_oneshot_event(&o, GPUL_COMM_EVENT_REDUCE, takes, -1);
+	return gpul_oneshot_end(&o, work, leave);
 }
 
 #endif

@@ -11,8 +11,7 @@
 
 static __device__ bool gpul_oneshot_alltoall_ll(const gpul_comm_view *comm, const gpul_comm_work *work)
 {
-	const uint64_t began = gpul_trace_now(comm), number = gpul_desk_number(comm);
-	const int n_ranks = (int)comm->sizes.n_ranks, rank = comm->rank;
+	gpul_oneshot o;
 	const uint64_t part_bytes = work->count * work->element_bytes;
 	const uint64_t n_pairs = (part_bytes + GPUL_ONESHOT_BYTES - 1) / GPUL_ONESHOT_BYTES;
 	const uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x, n_threads = work->n_blocks * blockDim.x;
@@ -20,27 +19,22 @@ static __device__ bool gpul_oneshot_alltoall_ll(const gpul_comm_view *comm, cons
 	unsigned char *recv = (unsigned char *)work->recv;
 	bool leave = false;
 
-	gpul_desk_greet(comm, work, number, false);
-
-	const uint64_t puts = gpul_trace_now(comm);
+	gpul_oneshot_begin(&o, comm, work);
+	const uint64_t puts = gpul_oneshot_now(&o);
 
 	for (uint64_t i = thread; i < n_pairs; i += n_threads) {
-		for (int hop = 1; hop < n_ranks; hop++) {
-			const int peer = (rank + hop) % n_ranks;
-
-			gpul_oneshot_put(comm, number, peer, i, gpul_oneshot_load(send + peer * part_bytes, i, part_bytes));
-		}
-		gpul_oneshot_store(recv + rank * part_bytes, i, part_bytes,
-				   gpul_oneshot_load(send + rank * part_bytes, i, part_bytes));
+		gpul_oneshot_put_parts(&o, i, send, part_bytes);
+		gpul_oneshot_store(recv + comm->rank * part_bytes, i, part_bytes,
+				   gpul_oneshot_load(send + comm->rank * part_bytes, i, part_bytes));
 	}
-	gpul_trace_add(comm, GPUL_COMM_EVENT_SEND, puts, -1, number, 0);
+	gpul_oneshot_event(&o, GPUL_COMM_EVENT_SEND, puts, -1);
 
-	const uint64_t takes = gpul_trace_now(comm);
+	const uint64_t takes = gpul_oneshot_now(&o);
 
 	for (uint64_t i = thread; i < n_pairs && !leave; i += n_threads)
-		leave = gpul_oneshot_receive_all(comm, number, i, recv, part_bytes);
-	gpul_trace_add(comm, GPUL_COMM_EVENT_RECV, takes, -1, number, 0);
-	return gpul_oneshot_end(comm, work, number, began, leave);
+		leave = gpul_oneshot_receive_all(&o, i, recv, part_bytes);
+	gpul_oneshot_event(&o, GPUL_COMM_EVENT_RECV, takes, -1);
+	return gpul_oneshot_end(&o, work, leave);
 }
 
 #endif

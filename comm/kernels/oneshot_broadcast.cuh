@@ -11,28 +11,26 @@
 
 static __device__ bool gpul_oneshot_broadcast_ll(const gpul_comm_view *comm, const gpul_comm_work *work)
 {
-	const uint64_t began = gpul_trace_now(comm), number = gpul_desk_number(comm);
-	const int n_ranks = (int)comm->sizes.n_ranks;
+	gpul_oneshot o;
 	const uint64_t n_bytes = work->count * work->element_bytes;
 	const uint64_t n_pairs = (n_bytes + GPUL_ONESHOT_BYTES - 1) / GPUL_ONESHOT_BYTES;
 	const uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x, n_threads = work->n_blocks * blockDim.x;
 	bool leave = false;
 
-	gpul_desk_greet(comm, work, number, false);
+	gpul_oneshot_begin(&o, comm, work);
 	for (uint64_t i = thread; i < n_pairs && !leave; i += n_threads) {
 		uint64_t data;
 
 		if (comm->rank == work->root) {
 			data = gpul_oneshot_load((const unsigned char *)work->send, i, n_bytes);
-			for (int hop = 1; hop < n_ranks; hop++)
-				gpul_oneshot_put(comm, number, (comm->rank + hop) % n_ranks, i, data);
+			gpul_oneshot_put_all(&o, i, data);
 		} else {
-			leave = gpul_oneshot_take_one(comm, number, work->root, i, &data);
+			leave = gpul_oneshot_take_one(&o, work->root, i, &data);
 		}
 		if (!leave && (comm->rank != work->root || work->send != work->recv))
 			gpul_oneshot_store((unsigned char *)work->recv, i, n_bytes, data);
 	}
-	return gpul_oneshot_end(comm, work, number, began, leave);
+	return gpul_oneshot_end(&o, work, leave);
 }
 
 #endif

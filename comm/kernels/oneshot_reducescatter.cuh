@@ -10,38 +10,32 @@
 
 static __device__ bool gpul_oneshot_reducescatter_ll(const gpul_comm_view *comm, const gpul_comm_work *work)
 {
-	const uint64_t began = gpul_trace_now(comm), number = gpul_desk_number(comm);
-	const int n_ranks = (int)comm->sizes.n_ranks;
+	gpul_oneshot o;
 	const uint64_t part_bytes = work->count * work->element_bytes;
 	const uint64_t n_pairs = (part_bytes + GPUL_ONESHOT_BYTES - 1) / GPUL_ONESHOT_BYTES;
 	const uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x, n_threads = work->n_blocks * blockDim.x;
 	const unsigned char *send = (const unsigned char *)work->send;
 	bool leave = false;
 
-	gpul_desk_greet(comm, work, number, false);
-
-	const uint64_t puts = gpul_trace_now(comm);
+	gpul_oneshot_begin(&o, comm, work);
+	const uint64_t puts = gpul_oneshot_now(&o);
 
 	for (uint64_t i = thread; i < n_pairs; i += n_threads)
-		for (int hop = 1; hop < n_ranks; hop++) {
-			const int peer = (comm->rank + hop) % n_ranks;
+		gpul_oneshot_put_parts(&o, i, send, part_bytes);
+	gpul_oneshot_event(&o, GPUL_COMM_EVENT_SEND, puts, -1);
 
-			gpul_oneshot_put(comm, number, peer, i, gpul_oneshot_load(send + peer * part_bytes, i, part_bytes));
-		}
-	gpul_trace_add(comm, GPUL_COMM_EVENT_SEND, puts, -1, number, 0);
-
-	const uint64_t takes = gpul_trace_now(comm);
+	const uint64_t takes = gpul_oneshot_now(&o);
 
 	for (uint64_t i = thread; i < n_pairs && !leave; i += n_threads) {
 		uint64_t sum;
 
-		leave = gpul_oneshot_reduce_all(comm, work, number, i,
+		leave = gpul_oneshot_reduce_all(&o, work, i,
 						gpul_oneshot_load(send + comm->rank * part_bytes, i, part_bytes), &sum);
 		if (!leave)
 			gpul_oneshot_store((unsigned char *)work->recv, i, part_bytes, sum);
 	}
-	gpul_trace_add(comm, GPUL_COMM_EVENT_REDUCE, takes, -1, number, 0);
-	return gpul_oneshot_end(comm, work, number, began, leave);
+	gpul_oneshot_event(&o, GPUL_COMM_EVENT_REDUCE, takes, -1);
+	return gpul_oneshot_end(&o, work, leave);
 }
 
 #endif
