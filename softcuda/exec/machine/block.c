@@ -42,7 +42,7 @@ static bool warp_can_run(const struct warp_state *s)
 enum block_result gpul_block_run(struct block *b)
 {
 	b->polls = b->progressed = false;
-	b->n_yields = 0;
+	b->n_repolls = 0;
 	for (unsigned turn = 1;; turn++) {
 		bool ran = false, yielded = turn % TURNS == 0;
 
@@ -53,11 +53,12 @@ enum block_result gpul_block_run(struct block *b)
 			if (s->done || !warp_can_run(s))
 				continue;
 			ran = true;
+			s->repolls = false;
 			r = gpul_warp_run(s);
 			if (r == WARP_FAULT)
 				return BLOCK_FAULT;
 			yielded |= r == WARP_YIELDS;
-			b->n_yields += r == WARP_YIELDS;
+			b->n_repolls += r == WARP_YIELDS && s->repolls;
 			b->progressed |= r != WARP_YIELDS;
 			s->done = r == WARP_DONE;
 			b->n_done += s->done;

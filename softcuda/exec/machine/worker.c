@@ -13,7 +13,7 @@
 
 /* IDLE_TURNS: turns of polling warps, in rounds without progress, before sched_yield().  Measured with 64 and 4 rounds on one
  * core: a FIFO push and its acknowledgement took 7.5 and 2.5 us with one block, 4.7 and 1.0 us with 16 blocks; on two cores
- * there was no difference.  Turns are counted, not rounds, because a round of many polling warps takes long: a hop in
+ * there was no difference.  A round without such turns counts as one.  Turns are counted, not rounds, because a round of many polling warps takes long: a hop in
  * a ring of 8 processes on two cores (bench_ring), where the 512 threads of each block poll, took 1,090 us with 4 rounds and
  * 120 us with 4 turns.  PATIENCE: rounds without progress before another block is started.  SOON: the number
  * of blocks up to which a worker starts another block in each round in which all of them poll; beyond, it starts blocks every
@@ -177,7 +177,7 @@ static void end_block(struct worker *k, unsigned n, bool faulted)
 /* The result of one turn of every resident block.  waits: each of them polled and had no progress. */
 struct round {
 	bool progressed, polls, waits;
-	unsigned n_yields;           /* of warps */
+	unsigned n_repolls;          /* turns of warps that wait for a word */
 };
 
 static enum block_result run_turn(struct worker *k, struct block *b)
@@ -209,7 +209,7 @@ static struct round run_residents(struct worker *k)
 		if (r == BLOCK_YIELDS) {
 			round.progressed |= b->progressed;
 			round.polls |= b->polls;
-			round.n_yields += b->n_yields;
+			round.n_repolls += b->n_repolls;
 			round.waits &= b->polls && !b->progressed;
 			n++;
 		} else {
@@ -294,7 +294,7 @@ void *gpul_worker_main(void *worker)
 			gpul_worker_check_stuck(k);
 		if (k->n_resident && start_more_blocks(k, &round, rounds))
 			continue;
-		idle = round.progressed ? 0 : idle + round.n_yields;
+		idle = round.progressed ? 0 : idle + (round.n_repolls ? round.n_repolls : 1);
 		if (idle >= IDLE_TURNS) {
 			sched_yield();
 			idle = 0;

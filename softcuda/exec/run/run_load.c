@@ -242,6 +242,16 @@ static inline void load_lane(struct warp *w, const struct insn *i, const opref *
 		}                                                                           \
 	} while (0)
 
+/* Shorten the turn of a warp that may wait for the word at this address. */
+static inline void count_poll(struct warp_state *s, uint64_t at)
+{
+	const bool again = at == s->polled, several = s->w.mask & (s->w.mask - 1);
+
+	s->polled = at;
+	s->repolls |= again;
+	s->back_edges -= again && several ? WARP_POLL_COST : POLL_COST;
+}
+
 /* d is one register, or a list of i->n.  Higher addresses first: see NEXT_ACCESS. */
 HANDLER(LDO)
 {
@@ -255,12 +265,12 @@ HANDLER(LDO)
 	bool ascend;
 
 	s->block->polls = true;
-	s->back_edges -= w->mask & (w->mask - 1) ? WARP_POLL_COST : POLL_COST;
 	shape = resolve(s, i, bytes * n, false, &x);
 	if (shape == SHAPE_FAULT)
 		return x.stop;
 	ascend = addresses_ascend(shape, w->mask, &x);
 	shape_to_pointers(shape, bytes * n, &x);
+	count_poll(s, x.each[first_lane(w->mask)]);
 	n_lanes = lanes_by_address(w->mask, ascend, &x, order);
 	if (bytes * n == WHOLE_BYTES && i->e == KIND_U64_64)
 		LOAD_WHOLE(uint64_t, 2);

@@ -71,6 +71,8 @@ struct warp_state {
 	const struct insn *pc;           /* program counter after an event */
 	const struct insn *run_start;    /* first instruction that n_instructions does not include */
 	int back_edges;                  /* of the current split */
+	uint64_t polled;                 /* host address of the first lane's last ordered load */
+	bool repolls;                    /* in its last turn the warp loaded the same word again: it waits for the word */
 	enum event event;
 	unsigned current, n_splits;
 	struct frame *frame;             /* of the current split */
@@ -111,7 +113,7 @@ struct block {
 	struct gpul_exec_launch *launch;
 	bool polls;                      /* in its last turn the block polled memory or the clock, or slept */
 	bool progressed;                 /* in the block's last turn a warp ended or reached a barrier */
-	unsigned n_yields;               /* turns of warps in the block's last turn that ended without it */
+	unsigned n_repolls;              /* turns of warps in the block's last turn that loaded a word again and ended */
 	struct block_shape shape;        /* the layout of the memory below is for this shape */
 	uint8_t *memory;
 	size_t memory_bytes;
