@@ -66,7 +66,8 @@ class Interrupt(unittest.TestCase):
         """Each of them would run for minutes."""
         for arguments, busy in ((["fifo", "bench", "--triggers", "16777216", "--sizes", "64", "--parallel", "8"], computes),
                                 (["share", "w", "--bytes", "4K"], sleeps),
-                                (["mmap-sum", "--bytes", "2G"], computes)):
+                                (["mmap-sum", "--bytes", "2G"], computes),
+                                (["comm", "allreduce", "-n", "2", "--bytes", "1M", "--iters", "1000000"], computes)):
             with self.subTest(arguments=arguments):
                 self.assertEqual(self.interrupt(arguments, busy), 130)
 
