@@ -40,6 +40,8 @@ enum {
 	GPUL_COMM_LINE_BYTES = 128,   /* words of different writers are in different lines */
 	GPUL_COMM_MAX_PEERS = 32,     /* = GPUL_COMM_MAX_RANKS */
 	GPUL_COMM_MAX_BLOCKS = 64,
+	GPUL_COMM_MIN_THREADS = 96,   /* of a block of the channel kernels: one warp moves data, one waits, one posts */
+	GPUL_COMM_MAX_THREADS = 512,  /* of all kernels but those of one shot: they use up to 128 registers */
 	GPUL_COMM_GREETING_WORDS = 8,
 	GPUL_COMM_MAX_WINDOWS = 64,   /* allocations of gpul_comm_alloc() */
 	GPUL_COMM_MAX_P2P = 64,       /* sends and receives of one kernel */

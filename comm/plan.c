@@ -7,7 +7,6 @@
 
 #include "comm/comm_internal.h"
 
-enum { WARP = 32, RING_LEAST_THREADS = 3 * WARP /* a waiting, a posting and a working warp: device/prims_simple.cuh */ };
 
 /* ---- the built-in table ------------------------------------------------------------------------------------------ */
 
@@ -297,8 +296,10 @@ gpul_comm_plan gpul_comm_plan_for(const gpul_comm *c, gpul_comm_call call, size_
 	}
 	if (plan.n_blocks > c->sizes.n_blocks)
 		plan.n_blocks = c->sizes.n_blocks;
-	if (plan.algo != GPUL_COMM_ONE_SHOT && plan.n_threads < RING_LEAST_THREADS)  /* direct may have to use a ring, too */
-		plan.n_threads = RING_LEAST_THREADS;
+	if (plan.algo != GPUL_COMM_ONE_SHOT) {  /* a direct kernel is a ring when a rank's buffer is not mapped by all */
+		plan.n_threads = plan.n_threads < GPUL_COMM_MIN_THREADS ? GPUL_COMM_MIN_THREADS : plan.n_threads;
+		plan.n_threads = plan.n_threads > GPUL_COMM_MAX_THREADS ? GPUL_COMM_MAX_THREADS : plan.n_threads;
+	}
 	return plan;
 }
 

@@ -44,15 +44,53 @@ static __device__ __noinline__ void gpul_store_short(unsigned char *to, uint4 pa
 			((volatile unsigned char *)to)[i] = (unsigned char)(words[i / 4] >> (i % 4 * 8));
 }
 
+/* 16 bytes from an address that is not aligned to 16, with the widest loads that its alignment allows. */
+static __device__ __noinline__ uint4 gpul_load_unaligned(const unsigned char *from)
+{
+	const uint32_t alignment = gpul_alignment(from);
+	uint32_t words[4];
+
+	if (alignment == 8) {
+		const uint64_t low = ((const volatile uint64_t *)from)[0], high = ((const volatile uint64_t *)from)[1];
+
+		return make_uint4((uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high, (uint32_t)(high >> 32));
+	}
+	if (alignment == 1)
+		return gpul_load_short(from, GPUL_PACK_BYTES);
+	for (uint32_t i = 0; i < 4; i++) {
+		const volatile uint16_t *halves = (const volatile uint16_t *)from + 2 * i;
+
+		words[i] = alignment == 4 ? ((const volatile uint32_t *)from)[i] : (uint32_t)halves[0] | (uint32_t)halves[1] << 16;
+	}
+	return make_uint4(words[0], words[1], words[2], words[3]);
+}
+
+static __device__ __noinline__ void gpul_store_unaligned(unsigned char *to, uint4 pack)
+{
+	const uint32_t alignment = gpul_alignment(to), words[4] = { pack.x, pack.y, pack.z, pack.w };
+
+	if (alignment == 1) {
+		gpul_store_short(to, pack, GPUL_PACK_BYTES);
+		return;
+	}
+	for (uint32_t i = 0; i < 4; i++)
+		if (alignment >= 4) {
+			((volatile uint32_t *)to)[i] = words[i];
+		} else {
+			((volatile uint16_t *)to)[2 * i] = (uint16_t)words[i];
+			((volatile uint16_t *)to)[2 * i + 1] = (uint16_t)(words[i] >> 16);
+		}
+}
+
 /* Load pack i of a buffer. */
 static __device__ __forceinline__ uint4 gpul_load_pack(const unsigned char *buffer, uint64_t i, uint64_t buffer_bytes)
 {
 	const unsigned char *from = buffer + i * GPUL_PACK_BYTES;
 	const uint64_t left = buffer_bytes - i * GPUL_PACK_BYTES;
 
-	if (left >= GPUL_PACK_BYTES && gpul_alignment(buffer) == GPUL_PACK_BYTES)
-		return *(const uint4 *)from;
-	return gpul_load_short(from, left < GPUL_PACK_BYTES ? (uint32_t)left : GPUL_PACK_BYTES);
+	if (left < GPUL_PACK_BYTES)
+		return gpul_load_short(from, (uint32_t)left);
+	return gpul_alignment(buffer) == GPUL_PACK_BYTES ? *(const uint4 *)from : gpul_load_unaligned(from);
 }
 
 static __device__ __forceinline__ void gpul_store_pack(unsigned char *buffer, uint64_t i, uint64_t buffer_bytes, uint4 pack)
@@ -60,10 +98,12 @@ static __device__ __forceinline__ void gpul_store_pack(unsigned char *buffer, ui
 	unsigned char *to = buffer + i * GPUL_PACK_BYTES;
 	const uint64_t left = buffer_bytes - i * GPUL_PACK_BYTES;
 
-	if (left >= GPUL_PACK_BYTES && gpul_alignment(buffer) == GPUL_PACK_BYTES)
+	if (left < GPUL_PACK_BYTES)
+		gpul_store_short(to, pack, (uint32_t)left);
+	else if (gpul_alignment(buffer) == GPUL_PACK_BYTES)
 		*(uint4 *)to = pack;
 	else
-		gpul_store_short(to, pack, left < GPUL_PACK_BYTES ? (uint32_t)left : GPUL_PACK_BYTES);
+		gpul_store_unaligned(to, pack);
 }
 
 #endif

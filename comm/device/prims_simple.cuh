@@ -13,7 +13,7 @@
 
 #include "comm/device/prims_state.cuh"
 
-enum { GPUL_BAR_READY = 1, GPUL_BAR_DONE = 2, GPUL_SIMPLE_MIN_THREADS = 96, GPUL_UNROLL = 4, GPUL_HALVED_BYTES = 32 << 10 };
+enum { GPUL_BAR_READY = 1, GPUL_BAR_DONE = 2, GPUL_UNROLL = 4, GPUL_HALVED_BYTES = 32 << 10 };
 
 /* Bytes of each step of a message; both sides compute the same.  A message of less than two slots is cut into halves, so that
  * the receiver can begin to read (and pass on) before the sender has written all of it. */
@@ -73,7 +73,7 @@ static __device__ __forceinline__ void gpul_simple_move(const gpul_prims *p, con
 }
 
 /* Wait for the receiver's offer; an output of another size is not written to. */
-static __device__ __noinline__ bool gpul_simple_await_offer(const gpul_prims *p)
+static __device__ __forceinline__ bool gpul_simple_await_offer(const gpul_prims *p)
 {
 	gpul_comm_spin spin = gpul_comm_spin_for(p->comm, GPUL_COMM_WAITED_FOR_OFFER, p->to.peer, p->first_sent);
 	const gpul_comm_outbox *outbox = p->to.outbox;
@@ -83,7 +83,7 @@ static __device__ __noinline__ bool gpul_simple_await_offer(const gpul_prims *p)
 			return true;
 	if (outbox->offers[1].offset == p->signature)
 		return false;
-	gpul_prims_tell_other(p, p->to.peer, p->to.step, outbox->offers[1].offset);
+	gpul_tell_other(p->comm, p->to.peer, p->to.step, p->signature, outbox->offers[1].offset);
 	return true;
 }
 
@@ -125,7 +125,7 @@ template <int HOW> static __device__ __forceinline__ bool gpul_simple_wait(gpul_
 			const uint64_t found = p->from.inbox->entries[p->from.step % GPUL_COMM_STEPS].offset;
 
 			if (found != p->signature) {
-				gpul_prims_tell_other(p, p->from.peer, p->from.step, found);
+				gpul_tell_other(p->comm, p->from.peer, p->from.step, p->signature, found);
 				return true;
 			}
 		}

@@ -86,23 +86,25 @@ static __device__ __forceinline__ void gpul_prims_offer(const gpul_prims *p, uin
 	gpul_store_relaxed(&outbox->offered, p->from.step + 1);
 }
 
-/* Report that the other rank has made another call, or the same send with another size. */
-static __device__ __noinline__ void gpul_prims_tell_other(const gpul_prims *p, int peer, uint64_t step, uint64_t found)
+/* Report that the other rank has made another call, or the same send with another size.  (A function that is not inlined gets no
+ * pointer to gpul_prims: its members would have to be in memory.) */
+static __device__ __noinline__ void gpul_tell_other(const gpul_comm_view *comm, int peer, uint64_t step, uint64_t expected,
+						    uint64_t found)
 {
 	const uint32_t call = (1u << GPUL_COMM_SIGNATURE_DTYPE) - 1;
 
-	if ((p->signature & call) == GPUL_COMM_SENDRECV && (found & call) == GPUL_COMM_SENDRECV)
-		gpul_comm_tell(p->comm, GPUL_COMM_OTHER_SIZE, peer, step, p->signature >> GPUL_COMM_SIGNATURE_COUNT,
+	if ((expected & call) == GPUL_COMM_SENDRECV && (found & call) == GPUL_COMM_SENDRECV)
+		gpul_comm_tell(comm, GPUL_COMM_OTHER_SIZE, peer, step, expected >> GPUL_COMM_SIGNATURE_COUNT,
 			       found >> GPUL_COMM_SIGNATURE_COUNT);
 	else
-		gpul_comm_tell(p->comm, GPUL_COMM_OTHER_CALL, peer, step, p->signature, found);
+		gpul_comm_tell(comm, GPUL_COMM_OTHER_CALL, peer, step, expected, found);
 }
 
 /* Begin the steps of a call on a block's channels.
  *
  * from, to: ranks, or -1.  signature: of the call (layout.h); an operation or type for reductions is set by the caller. */
 template <int PROTO>
-static __device__ void gpul_prims_open(gpul_prims *p, const gpul_comm_view *comm, uint32_t block, int from, int to,
+static __device__ __forceinline__ void gpul_prims_open(gpul_prims *p, const gpul_comm_view *comm, uint32_t block, int from, int to,
 				       uint64_t signature)
 {
 	p->comm = comm;
@@ -126,7 +128,7 @@ static __device__ void gpul_prims_open(gpul_prims *p, const gpul_comm_view *comm
 
 /* Offer the output buffer, in a call that has direct forms: at offset of window; 0: in no window, data comes through slots.  The
  * call must receive at least one message that is not empty. */
-template <int PROTO> static __device__ void gpul_prims_receive_at(gpul_prims *p, uint32_t window, uint64_t offset)
+template <int PROTO> static __device__ __forceinline__ void gpul_prims_receive_at(gpul_prims *p, uint32_t window, uint64_t offset)
 {
 	if (PROTO != GPUL_COMM_SIMPLE || !p->comm->direct || p->from.peer < 0)
 		return;
@@ -139,7 +141,7 @@ template <int PROTO> static __device__ void gpul_prims_receive_at(gpul_prims *p,
 
 /* End the steps of a call: keep their number, when all threads have read the old one (LL has no barrier before this one), for the
  * next call, which may be in the same kernel.  True: leave. */
-static __device__ bool gpul_prims_close(gpul_prims *p)
+static __device__ __forceinline__ bool gpul_prims_close(gpul_prims *p)
 {
 	if (gpul_comm_any_leaves(p->leave))
 		return true;
