@@ -80,6 +80,7 @@ static gpul_status read_events(struct comm_rank *r, gpul_comm_event *events, siz
 
 static gpul_status write_file(const struct comm_result *result, const struct comm_rank_trace *ranks, gpul_error *err)
 {
+	const size_t n = strlen(result->q.trace);
 	struct out o = { 0 };
 	uint64_t origin = UINT64_MAX;
 	gpul_status st;
@@ -90,7 +91,10 @@ static gpul_status write_file(const struct comm_result *result, const struct com
 		for (size_t i = 0; i < ranks[r].n_sections; i++)
 			origin = ranks[r].sections[i].begin_ns < origin ? ranks[r].sections[i].begin_ns : origin;
 	}
-	comm_trace_json(result, ranks, origin, &o);
+	if (n > 4 && !strcmp(result->q.trace + n - 4, ".svg"))
+		comm_trace_svg(result, ranks, &o);
+	else
+		comm_trace_json(result, ranks, origin, &o);
 	st = o.failed ? gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the trace")
 		      : new_file_write(result->q.trace, NULL, 0, o.at, o.n, result->q.force, err);
 	out_free(&o);

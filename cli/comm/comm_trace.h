@@ -2,7 +2,7 @@
  *
  *     each rank   sample the GPU's clock ─ timed calls, recorded ─ sample again ─ convert to the CPU's clock ─┐
  *     rank 0                                                     events of all ranks <── boot ────────────────┘
- *                                                                └─> Trace Event Format
+ *                                                                └─> Trace Event Format, or FILE.svg: a picture
  *
  * All ranks run on one machine, whose CPUs have one clock. */
 #ifndef GPULOAD_CLI_COMM_COMM_TRACE_H
@@ -72,6 +72,8 @@ struct comm_rank_trace {
 
 /* Append the file.  origin_ns: the time that the viewer shows as 0. */
 void comm_trace_json(const struct comm_result *result, const struct comm_rank_trace *ranks, uint64_t origin_ns, struct out *o);
+/* Append a picture of the last timed call. */
+void comm_trace_svg(const struct comm_result *result, const struct comm_rank_trace *ranks, struct out *o);
 /* Sum up the events of a rank. */
 struct comm_waiting comm_trace_waiting(const gpul_comm_event *events, size_t n, size_t n_lost);
 

@@ -1,0 +1,286 @@
+/* comm_trace_svg.c — the last timed call of gpuload comm --trace as an SVG file: what each block did, and when.
+ *
+ *              │ LEGEND_Y   wait for data ■   send ■ ...
+ *     rank 0   │ block 0  ══▒▒▒══█████══▒▒══           a row of ROW pixels; x: time
+ *              │ block 1  ══▒▒▒▒▒══████══▒══
+ *     rank 1   │ ...
+ *              └──┴──────┴──────┴──────┴─── us
+ *
+ * A call is drawn as a thin bar, its steps and waits are drawn on top of it; a wait within a step covers that part of it.  All
+ * events of a kind are one path, so that a picture of some hundred events remains small. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/comm/comm_trace.h"
+#include "cli/lib/svg.h"
+
+enum { LEFT = 118, WIDTH = 860, RIGHT = 24, TOP = 104, ROW = 20, BAR = 14, GAP = 9, LEGEND_Y = 74, BELOW = 50, MOST_ROWS = 48 };
+
+/* clang-format off */
+static const char style[] =
+	"  path { stroke: none; }\n"
+	"  text.in { font-size: 10px; fill: #ffffff; }\n"
+	"  .kernel { fill: #d1d9e0; }\n"
+	"  .data { fill: #fb8f44; }\n"
+	"  .credit { fill: #d4a72c; }\n"
+	"  .greeting { fill: #c297ff; }\n"
+	"  .goodbye { fill: #ff80c8; }\n"
+	"  .copy { fill: #1a7f37; }\n"
+	"  .reduce { fill: #8250df; }\n"
+	"  .send { fill: #0550ae; }\n"
+	"  .recv { fill: #0a7b83; }\n"
+	"  path.grid { stroke: #d1d9e0; stroke-width: 1; }\n"
+	"  @media (prefers-color-scheme: dark) {\n"
+	"    .kernel { fill: #3d444d; }\n"
+	"    .copy { fill: #57ab5a; }\n"
+	"    .reduce { fill: #a475f9; }\n"
+	"    .send { fill: #539bf5; }\n"
+	"    .recv { fill: #39c5cf; }\n"
+	"    path.grid { stroke: #3d444d; }\n"
+	"  }\n";
+/* clang-format on */
+
+static const struct kind {
+	const char *css, *name;
+} kinds[] = {
+	[GPUL_COMM_EVENT_KERNEL] = { "kernel", "call" },
+	[GPUL_COMM_EVENT_WAIT_DATA] = { "data", "wait for data" },
+	[GPUL_COMM_EVENT_WAIT_CREDIT] = { "credit", "wait for credit" },
+	[GPUL_COMM_EVENT_WAIT_GREETING] = { "greeting", "wait for greeting" },
+	[GPUL_COMM_EVENT_WAIT_GOODBYE] = { "goodbye", "wait for goodbye" },
+	[GPUL_COMM_EVENT_COPY] = { "copy", "copy" },
+	[GPUL_COMM_EVENT_REDUCE] = { "reduce", "reduce" },
+	[GPUL_COMM_EVENT_SEND] = { "send", "send" },
+	[GPUL_COMM_EVENT_RECV] = { "recv", "receive" },
+};
+enum { N_KINDS = sizeof kinds / sizeof *kinds };
+/* What is on top is last. */
+static const uint32_t drawing_order[N_KINDS] = {
+	GPUL_COMM_EVENT_KERNEL, GPUL_COMM_EVENT_SEND, GPUL_COMM_EVENT_RECV, GPUL_COMM_EVENT_COPY, GPUL_COMM_EVENT_REDUCE,
+	GPUL_COMM_EVENT_WAIT_DATA, GPUL_COMM_EVENT_WAIT_CREDIT, GPUL_COMM_EVENT_WAIT_GREETING, GPUL_COMM_EVENT_WAIT_GOODBYE,
+};
+
+struct picture {
+	const struct comm_result *r;
+	const struct comm_rank_trace *ranks;
+	struct out *o;
+	uint64_t call_ns[GPUL_COMM_MAX_RANKS];  /* when the last call began on a rank */
+	uint64_t begin_ns, end_ns;    /* the earliest begin, the latest end */
+	uint32_t n_blocks, n_shown;   /* blocks of a rank */
+};
+
+/* ---- the last call ---------------------------------------------------------------------------------------------- */
+
+static bool is_kernel(const gpul_comm_event *e)
+{
+	return e->kind == GPUL_COMM_EVENT_KERNEL;
+}
+
+/* The begin of the rank's last call: each block has as many KERNEL events in each timed call of a section. */
+static uint64_t last_call(const struct comm_rank_trace *t)
+{
+	const struct comm_section *s = t->n_sections ? &t->sections[t->n_sections - 1] : NULL;
+	uint64_t n_first = 0, nth, begin = UINT64_MAX;
+	uint32_t block = UINT32_MAX;
+
+	for (size_t i = 0; s && i < t->n; i++)
+		if (is_kernel(&t->events[i]) && t->events[i].begin_ns >= s->begin_ns && t->events[i].block < block)
+			block = t->events[i].block;
+	for (size_t i = 0; s && i < t->n; i++)
+		n_first += is_kernel(&t->events[i]) && t->events[i].begin_ns >= s->begin_ns && t->events[i].block == block;
+	nth = s && s->iterations ? n_first - n_first / s->iterations : 0;
+	for (size_t i = 0, n = 0; s && i < t->n; i++) {
+		const gpul_comm_event *e = &t->events[i];
+
+		if (!is_kernel(e) || e->begin_ns < s->begin_ns || e->block != block)
+			continue;
+		if (n++ >= nth && e->begin_ns < begin)
+			begin = e->begin_ns;
+	}
+	return begin;
+}
+
+/* The other blocks of a call can begin some time before the lowest block, but not before the call before it has ended. */
+static uint64_t earliest_begin(const struct comm_rank_trace *t, uint64_t begin)
+{
+	uint64_t ended = 0, earliest = begin;
+
+	for (size_t i = 0; i < t->n; i++)
+		if (is_kernel(&t->events[i]) && t->events[i].begin_ns < begin && t->events[i].end_ns < begin && t->events[i].end_ns > ended)
+			ended = t->events[i].end_ns;
+	for (size_t i = 0; i < t->n; i++)
+		if (is_kernel(&t->events[i]) && t->events[i].begin_ns >= ended && t->events[i].begin_ns < earliest)
+			earliest = t->events[i].begin_ns;
+	return earliest;
+}
+
+static void find_range(struct picture *p)
+{
+	p->begin_ns = UINT64_MAX;
+	for (int r = 0; r < p->r->n_ranks; r++) {
+		const struct comm_rank_trace *t = &p->ranks[r];
+
+		p->call_ns[r] = earliest_begin(t, last_call(t));
+		p->begin_ns = p->call_ns[r] < p->begin_ns ? p->call_ns[r] : p->begin_ns;
+		for (size_t i = 0; i < t->n; i++) {
+			const gpul_comm_event *e = &t->events[i];
+
+			if (e->begin_ns < p->call_ns[r])
+				continue;
+			p->end_ns = e->end_ns > p->end_ns ? e->end_ns : p->end_ns;
+			p->n_blocks = e->block >= p->n_blocks ? e->block + 1 : p->n_blocks;
+		}
+	}
+	if (p->end_ns <= p->begin_ns)
+		p->end_ns = p->begin_ns + 1;
+	p->n_shown = MOST_ROWS / (uint32_t)p->r->n_ranks;
+	p->n_shown = p->n_shown < 1 ? 1 : p->n_shown > p->n_blocks ? p->n_blocks : p->n_shown;
+}
+
+/* ---- drawing ------------------------------------------------------------------------------------------------------ */
+
+static int y_of(const struct picture *p, int rank, uint32_t block)
+{
+	return TOP + rank * ((int)p->n_shown * ROW + GAP) + (int)block * ROW;
+}
+
+static double x_of(const struct picture *p, uint64_t ns)
+{
+	return LEFT + WIDTH * (double)(ns - p->begin_ns) / (double)(p->end_ns - p->begin_ns);
+}
+
+static bool is_shown(const struct picture *p, int rank, const gpul_comm_event *e)
+{
+	return e->begin_ns >= p->call_ns[rank] && e->block < p->n_shown && e->kind < N_KINDS;
+}
+
+static bool add_kind(const struct picture *p, uint32_t kind)
+{
+	const int top = kind == GPUL_COMM_EVENT_KERNEL ? 5 : 0, height = kind == GPUL_COMM_EVENT_KERNEL ? 4 : BAR;
+	bool any = false;
+
+	for (int r = 0; r < p->r->n_ranks; r++)
+		for (size_t i = 0; i < p->ranks[r].n; i++) {
+			const gpul_comm_event *e = &p->ranks[r].events[i];
+			double x, width;
+
+			if (e->kind != kind || !is_shown(p, r, e))
+				continue;
+			if (!any)
+				out_add(p->o, "<path class=\"%s\" d=\"", kinds[kind].css);
+			any = true;
+			x = x_of(p, e->begin_ns);
+			width = fmax(0.3, x_of(p, e->end_ns > e->begin_ns ? e->end_ns : e->begin_ns) - x);
+			out_add(p->o, "M%.1f %dh%.1fv%dh-%.1fz", x, y_of(p, r, e->block) + top, width, height, width);
+		}
+	if (any)
+		out_add(p->o, "\"><title>%s</title></path>\n", kinds[kind].name);
+	return any;
+}
+
+/* The rank that a long wait is for. */
+static void add_peers(const struct picture *p)
+{
+	for (int r = 0; r < p->r->n_ranks; r++)
+		for (size_t i = 0; i < p->ranks[r].n; i++) {
+			const gpul_comm_event *e = &p->ranks[r].events[i];
+
+			if ((e->kind != GPUL_COMM_EVENT_WAIT_DATA && e->kind != GPUL_COMM_EVENT_WAIT_CREDIT) || e->peer < 0 ||
+			    !is_shown(p, r, e) || x_of(p, e->end_ns) - x_of(p, e->begin_ns) < 44)
+				continue;
+			out_add(p->o, "<text class=\"in\" x=\"%.1f\" y=\"%d\">rank %d</text>\n", x_of(p, e->begin_ns) + 4,
+				y_of(p, r, e->block) + 11, (int)e->peer);
+		}
+}
+
+static void add_rows(const struct picture *p)
+{
+	for (int r = 0; r < p->r->n_ranks; r++) {
+		out_add(p->o, "<text class=\"panel\" x=\"8\" y=\"%d\">rank %d</text>\n", y_of(p, r, 0) + 12, r);
+		for (uint32_t b = 0; b < p->n_shown; b++)
+			out_add(p->o, "<text class=\"soft tick\" text-anchor=\"end\" x=\"%d\" y=\"%d\">block %u</text>\n", LEFT - 8,
+				y_of(p, r, b) + 11, b);
+	}
+}
+
+/* 1, 2 or 5 times a power of 10: at most 10 of them in the range. */
+static double tick_us(double range_us)
+{
+	const double decade = pow(10, floor(log10(range_us / 10)));
+	const double n = range_us / 10 / decade;
+
+	return decade * (n <= 1 ? 1 : n <= 2 ? 2 : n <= 5 ? 5 : 10);
+}
+
+static void add_axis(const struct picture *p, int bottom)
+{
+	const double range_us = (double)(p->end_ns - p->begin_ns) / 1e3, step = tick_us(range_us);
+
+	for (int i = 0; i * step <= range_us; i++) {
+		const double x = LEFT + WIDTH * i * step / range_us;
+
+		out_add(p->o, "<path class=\"grid\" d=\"M%.1f %dV%d\"/>\n", x, TOP - 6, bottom);
+		out_add(p->o, "<text class=\"soft tick\" text-anchor=\"middle\" x=\"%.1f\" y=\"%d\">%.*f</text>\n", x, bottom + 16,
+			step < 1 ? 1 : 0, i * step);
+	}
+	out_add(p->o, "<text class=\"soft\" text-anchor=\"middle\" x=\"%d\" y=\"%d\">us", LEFT + WIDTH / 2, bottom + 36);
+	if (p->n_shown < p->n_blocks)
+		out_add(p->o, "; the first %u of %u blocks of each rank", p->n_shown, p->n_blocks);
+	out_text(p->o, "</text>\n");
+}
+
+static void add_legend(struct out *o, const bool present[N_KINDS])
+{
+	int x = LEFT;
+
+	for (uint32_t i = 1; i < N_KINDS; i++) {
+		const uint32_t kind = drawing_order[i];
+
+		if (!present[kind])
+			continue;
+		out_add(o, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"14\" height=\"12\"/>\n", kinds[kind].css, x, LEGEND_Y - 10);
+		out_add(o, "<text x=\"%d\" y=\"%d\">%s</text>\n", x + 19, LEGEND_Y, kinds[kind].name);
+		x += 19 + 7 * (int)strlen(kinds[kind].name) + 22;
+	}
+}
+
+/* The call that is drawn, in two lines. */
+static void add_title(const struct picture *p)
+{
+	const struct comm_result *r = p->r;
+	const struct comm_rank_trace *t = &p->ranks[0];
+	const struct comm_section *s = t->n_sections ? &t->sections[t->n_sections - 1] : NULL;
+	const struct comm_row *row = r->n_rows ? &r->row[r->n_rows - 1] : NULL;
+
+	out_add(p->o, "<text class=\"head\" x=\"8\" y=\"24\">gpuload comm %s: ", gpul_comm_call_name(r->q.call));
+	if (s)
+		comm_add_size(p->o, s->bytes);
+	out_add(p->o, " of %s, %d ranks, ", gpul_comm_dtype_name(r->q.dtype), r->n_ranks);
+	svg_name(p->o, r->about[0].name);
+	out_text(p->o, "</text>\n<text class=\"soft\" x=\"8\" y=\"45\">");
+	if (row && s)
+		out_add(p->o, "algorithm %s, protocol %s, %u block%s of %u threads; the last timed call, %s; ",
+			gpul_comm_algo_name(row->plan.algo), gpul_comm_proto_name(row->plan.proto), row->plan.n_blocks,
+			row->plan.n_blocks == 1 ? "" : "s", row->plan.n_threads, s->in ? "in place" : "out of place");
+	out_add(p->o, "ranks on one clock within %.2g us</text>\n", r->clock_bound_ns / 1e3);
+}
+
+void comm_trace_svg(const struct comm_result *result, const struct comm_rank_trace *ranks, struct out *o)
+{
+	struct picture p = { .r = result, .ranks = ranks, .o = o };
+	bool present[N_KINDS] = { false };
+	int bottom;
+
+	find_range(&p);
+	bottom = y_of(&p, result->n_ranks, 0);
+	svg_begin(o, LEFT + WIDTH + RIGHT, bottom + BELOW, gpul_comm_call_name(result->q.call), style);
+	add_title(&p);
+	add_axis(&p, bottom);
+	add_rows(&p);
+	for (uint32_t i = 0; i < N_KINDS; i++)
+		present[drawing_order[i]] = add_kind(&p, drawing_order[i]);
+	add_peers(&p);
+	add_legend(o, present);
+	out_text(o, "</svg>\n");
+}
