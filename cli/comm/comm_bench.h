@@ -53,6 +53,7 @@ struct comm_request {
 	const char *table;            /* borrowed; NULL: not given */
 	int iterations, warmups;      /* -1: chosen by the driver */
 	bool out_of_place, in_place;
+	bool ungrouped;               /* sends and receives without groups */
 	bool graph, no_register, check, json, explain, force;
 	const char *plot, *trace;     /* files; NULL: none; borrowed */
 };
@@ -122,6 +123,7 @@ struct comm_shape {
 	size_t count;                 /* argument of the collective */
 	size_t bytes;                 /* of the larger buffer: the size in the table, and the size of the plan */
 	size_t send_bytes, recv_bytes;
+	size_t n_parts;               /* of the larger buffer: the number of ranks, or 1 */
 	bool in_place;                /* possible */
 	size_t send_at, recv_at;      /* in place: offsets in the one buffer */
 };

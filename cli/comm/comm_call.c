@@ -26,7 +26,7 @@ struct comm_shape comm_shape_of(gpul_comm_call call, gpul_comm_dtype dtype, int 
 {
 	const bool by_parts = call == GPUL_COMM_REDUCESCATTER || call == GPUL_COMM_ALLGATHER || call == GPUL_COMM_ALLTOALL;
 	const size_t element = gpul_comm_dtype_bytes(dtype), parts = by_parts ? (size_t)n_ranks : 1;
-	struct comm_shape s = { .call = call, .count = bytes / element / parts };
+	struct comm_shape s = { .call = call, .count = bytes / element / parts, .n_parts = parts };
 	size_t part;
 
 	if (s.count == 0)
@@ -42,15 +42,40 @@ struct comm_shape comm_shape_of(gpul_comm_call call, gpul_comm_dtype dtype, int 
 }
 
 /* Each rank sends to the next one, and receives from the one before it. */
-static gpul_status enqueue_sendrecv(gpul_comm *c, const struct comm_shape *s, gpul_comm_dtype dtype, CUdeviceptr send, CUdeviceptr recv,
-				    CUstream stream, gpul_error *err)
+static gpul_status enqueue_sendrecv(gpul_comm *c, const struct comm_shape *s, gpul_comm_dtype dtype, bool grouped, CUdeviceptr send,
+				    CUdeviceptr recv, CUstream stream, gpul_error *err)
 {
 	const int rank = gpul_comm_rank(c), n = gpul_comm_size(c);
-	gpul_status st = gpul_comm_group_begin(c, err);
+	gpul_status st = grouped ? gpul_comm_group_begin(c, err) : GPUL_OK;
 
 	st = st ? st : gpul_comm_send(c, send, s->count, dtype, (rank + 1) % n, stream, err);
 	st = st ? st : gpul_comm_recv(c, recv, s->count, dtype, (rank + n - 1) % n, stream, err);
-	return st ? st : gpul_comm_group_end(c, err);
+	return st || !grouped ? st : gpul_comm_group_end(c, err);
+}
+
+/* All-to-all as programs sometimes write it: all sends, then all receives.  A send waits until its message is in the channel, so
+ * with messages larger than a channel no rank begins to receive. */
+static gpul_status enqueue_ungrouped(gpul_comm *c, const struct comm_shape *s, gpul_comm_dtype dtype, CUdeviceptr send, CUdeviceptr recv,
+				     CUstream stream, gpul_error *err)
+{
+	const int rank = gpul_comm_rank(c), n = gpul_comm_size(c);
+	const size_t part = s->bytes / s->n_parts;
+	gpul_status st = gpul_comm_group_begin(c, err);  /* the own part: a copy */
+
+	st = st ? st : gpul_comm_send(c, send + (size_t)rank * part, s->count, dtype, rank, stream, err);
+	st = st ? st : gpul_comm_recv(c, recv + (size_t)rank * part, s->count, dtype, rank, stream, err);
+	st = st ? st : gpul_comm_group_end(c, err);
+	for (int d = 1; !st && d < n; d++) {
+		const int to = (rank + d) % n;
+
+		st = gpul_comm_send(c, send + (size_t)to * part, s->count, dtype, to, stream, err);
+	}
+	for (int d = 1; !st && d < n; d++) {
+		const int from = (rank + n - d) % n;
+
+		st = gpul_comm_recv(c, recv + (size_t)from * part, s->count, dtype, from, stream, err);
+	}
+	return st;
 }
 
 gpul_status comm_call_enqueue(gpul_comm *c, const struct comm_shape *s, const struct comm_request *q, CUdeviceptr send,
@@ -58,8 +83,10 @@ gpul_status comm_call_enqueue(gpul_comm *c, const struct comm_shape *s, const st
 {
 	switch (s->call) {
 	case GPUL_COMM_SENDRECV:
-		return enqueue_sendrecv(c, s, q->dtype, send, recv, stream, err);
+		return enqueue_sendrecv(c, s, q->dtype, !q->ungrouped || gpul_comm_size(c) == 1, send, recv, stream, err);
 	case GPUL_COMM_ALLTOALL:
+		if (q->ungrouped)
+			return enqueue_ungrouped(c, s, q->dtype, send, recv, stream, err);
 		return gpul_comm_alltoall(c, send, recv, s->count, q->dtype, stream, err);
 	case GPUL_COMM_ALLREDUCE:
 		return gpul_comm_allreduce(c, send, recv, s->count, q->dtype, q->op, stream, err);

@@ -97,6 +97,7 @@ static void add_settings(struct json *j, const struct comm_result *r)
 	json_i64(j, "iters", q->iterations);
 	json_bool(j, "graph", q->graph);
 	json_bool(j, "registered", !q->no_register);
+	json_bool(j, "grouped", !q->ungrouped);
 	json_bool(j, "checked", q->check && !q->explain);
 }
 

@@ -73,6 +73,13 @@ static gpul_status measure_row(struct comm_rank *r, struct comm_result *result, 
 	return st;
 }
 
+/* Without groups, each send has a plan of its own. */
+static gpul_comm_plan plan_of(const struct comm_rank *r, const struct comm_request *q, const struct comm_shape *s)
+{
+	return q->ungrouped ? gpul_comm_plan_for(r->comm, GPUL_COMM_SENDRECV, s->send_bytes / s->n_parts)
+			    : gpul_comm_plan_for(r->comm, q->call, s->bytes);
+}
+
 gpul_status comm_measure(struct comm_rank *r, void *argument, gpul_error *err)
 {
 	struct comm_result *result = argument;
@@ -87,7 +94,7 @@ gpul_status comm_measure(struct comm_rank *r, void *argument, gpul_error *err)
 		const struct comm_shape s = comm_shape_of(q->call, q->dtype, r->job.rank, r->job.size, bytes[i]);
 		struct comm_row *row = &result->row[i];
 
-		*row = (struct comm_row){ .bytes = s.bytes, .count = s.count, .plan = gpul_comm_plan_for(r->comm, q->call, s.bytes) };
+		*row = (struct comm_row){ .bytes = s.bytes, .count = s.count, .plan = plan_of(r, q, &s) };
 		(void)snprintf(row->reason, sizeof row->reason, "%s", row->plan.reason);
 		if (!q->explain)
 			st = measure_row(r, result, row, err);

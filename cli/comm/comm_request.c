@@ -8,7 +8,7 @@
 
 enum {
 	OPT_BYTES = COMM_N_PLACE_OPTS, OPT_DTYPE, OPT_OP, OPT_ROOT, OPT_ALGO, OPT_PROTO, OPT_BLOCKS, OPT_TABLE, OPT_ITERS, OPT_WARMUP,
-	OPT_IN_PLACE, OPT_OUT_OF_PLACE, OPT_GRAPH, OPT_NO_REGISTER, OPT_CHECK, OPT_EXPLAIN, OPT_JSON, OPT_PLOT, OPT_TRACE, OPT_FORCE,
+	OPT_IN_PLACE, OPT_OUT_OF_PLACE, OPT_UNGROUPED, OPT_GRAPH, OPT_NO_REGISTER, OPT_CHECK, OPT_EXPLAIN, OPT_JSON, OPT_PLOT, OPT_TRACE, OPT_FORCE,
 };
 
 /* clang-format off */
@@ -27,13 +27,14 @@ const struct cli_opt comm_bench_opts[] = {
 	[OPT_WARMUP] = { "warmup", "N", "calls before them (default: 5; 1 on the software driver)", NULL },
 	[OPT_IN_PLACE] = { "in-place", NULL, "measure in place only (default: both)", NULL },
 	[OPT_OUT_OF_PLACE] = { "out-of-place", NULL, "measure out of place only", NULL },
+	[OPT_UNGROUPED] = { "ungrouped", NULL, "sendrecv, alltoall: all sends, then all receives; large ones time out", NULL },
 	[OPT_GRAPH] = { "graph", NULL, "capture the timed calls into a CUDA graph, and launch it", NULL },
 	[OPT_NO_REGISTER] = { "no-register", NULL, "buffers that the other ranks do not map", NULL },
 	[OPT_CHECK] = { "check", "on|off", "compare the data with those that the CPU computes (default: on)", "on off" },
 	[OPT_EXPLAIN] = { "explain", NULL, "print the choice for each size, and why, instead of measuring", NULL },
 	[OPT_JSON] = CLI_JSON_OPT,
 	[OPT_PLOT] = { "plot", "FILE", "also draw time and bus bandwidth over the size, as SVG", CLI_FILES },
-	[OPT_TRACE] = { "trace", "FILE", "record the kernels of the timed calls, for ui.perfetto.dev", CLI_FILES },
+	[OPT_TRACE] = { "trace", "FILE", "record the timed calls, for ui.perfetto.dev; FILE.svg: draw the last one", CLI_FILES },
 	[OPT_FORCE] = { "force", NULL, "replace the files of --plot and --trace if they exist", NULL },
 	{ 0 },
 };
@@ -177,6 +178,9 @@ static gpul_status check_outputs(const struct comm_request *q, gpul_error *err)
 {
 	if (q->explain && (q->plot || q->trace || q->graph))
 		return gpul_fail(err, GPUL_EINVAL, 0, "--explain measures nothing; it cannot be combined with --plot, --trace or --graph");
+	if (q->ungrouped && q->call != GPUL_COMM_SENDRECV && q->call != GPUL_COMM_ALLTOALL)
+		return gpul_fail(err, GPUL_EINVAL, 0, "--ungrouped: %s is one call; sendrecv and alltoall consist of sends and receives",
+				 gpul_comm_call_name(q->call));
 	if ((q->plot && !strcmp(q->plot, "-")) || (q->trace && !strcmp(q->trace, "-")))
 		return gpul_fail(err, GPUL_EINVAL, 0, "--plot and --trace need a file, not -");
 	return GPUL_OK;
@@ -189,7 +193,7 @@ gpul_status comm_request_parse(const struct cli_args *args, gpul_comm_call call,
 	*out = (struct comm_request){
 		.call = call, .dtype = GPUL_COMM_F32, .iterations = -1, .warmups = -1,
 		.table = cli_value(args, OPT_TABLE), .plot = cli_value(args, OPT_PLOT), .trace = cli_value(args, OPT_TRACE),
-		.graph = cli_value(args, OPT_GRAPH), .no_register = cli_value(args, OPT_NO_REGISTER),
+		.graph = cli_value(args, OPT_GRAPH), .no_register = cli_value(args, OPT_NO_REGISTER), .ungrouped = cli_value(args, OPT_UNGROUPED),
 		.json = cli_value(args, OPT_JSON), .explain = cli_value(args, OPT_EXPLAIN), .force = cli_value(args, OPT_FORCE),
 	};
 	if (args->n_operands)

@@ -91,8 +91,8 @@ static void add_settings(const struct comm_result *r, struct out *o)
 		out_text(o, "\n");
 		return;
 	}
-	out_add(o, "; %d warm-up call%s, %d timed call%s%s%s, %s\n", q->warmups, q->warmups == 1 ? "" : "s", q->iterations,
-		q->iterations == 1 ? "" : "s", q->graph ? " in a graph" : "", q->no_register ? ", memory that is not registered" : "",
+	out_add(o, "; %d warm-up call%s, %d timed call%s%s%s%s, %s\n", q->warmups, q->warmups == 1 ? "" : "s", q->iterations,
+		q->iterations == 1 ? "" : "s", q->graph ? " in a graph" : "", q->ungrouped ? " without groups" : "", q->no_register ? ", memory that is not registered" : "",
 		q->check ? "data checked" : "data not checked");
 }
 

@@ -221,3 +221,32 @@ rows() {
 	fails 2 "unexpected argument '4'" comm allreduce 4
 	fails 2 "comm tune needs at least 2 ranks" comm tune -n 1
 }
+
+# waits_in_a_circle PATTERN ARG...: gpuload ARG... must end by its time-out; each rank may print a line.
+waits_in_a_circle() {
+	run --separate-stderr gpuload "${@:2}" --ungrouped --timeout 0.5
+	[[ $status == 1 ]] || show "gpuload ${*:2} should fail"
+	[[ $stderr == *"waited 500 ms for $1 of rank "*", which waits in turn: the ranks wait for each other; sends and"* ]] ||
+		show "stderr should say what the ranks wait for: $1"
+	[[ $stderr == *"must be in one group"* ]] || show "stderr should say what to do"
+}
+
+@test "sends without a group: small messages pass, large ones end by the time-out with a message that says what to do" {
+	for verb in sendrecv alltoall; do
+		collective $verb --bytes 1K --proto ll --ungrouped
+		says "without groups"
+		collective $verb --bytes 64K --transport host --ungrouped
+		waits_in_a_circle "an offer" comm $verb -n 3 --bytes 256K
+		waits_in_a_circle "a credit" comm $verb -n 3 --bytes 3M --transport host
+	done
+	fails 2 "--ungrouped: allreduce is one call" comm allreduce -n 2 --ungrouped
+}
+
+@test "--trace FILE.svg draws the last call" {
+	for algo in ring direct oneshot; do
+		works comm allreduce -n 2 --bytes 1K --algo $algo --trace "$BATS_TEST_TMPDIR/$algo.svg"
+		python3 -c "import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])" "$BATS_TEST_TMPDIR/$algo.svg"
+		grep -q "algorithm $algo" "$BATS_TEST_TMPDIR/$algo.svg"
+		grep -q '<path class="reduce"' "$BATS_TEST_TMPDIR/$algo.svg"
+	done
+}
