@@ -144,6 +144,8 @@ rows() {
 		assert [names[p][:7] for p in sorted(names)] == ["rank 0:", "rank 1:", "rank 2:"], names
 		calls = [e for e in t["traceEvents"] if e["name"].startswith("2 calls of allreduce")]
 		assert len(calls) == 6 and {e["pid"] for e in calls} == {1, 2, 3}, calls
+		for kind in ("kernel", "wait for"):
+		    assert {e["pid"] for e in t["traceEvents"] if e["name"].startswith(kind)} == {1, 2, 3}, kind
 		assert max(e["ts"] for e in calls[::2]) < min(e["ts"] + e["dur"] for e in calls[::2]), "at the same time"
 	END
 	fails 1 "t.json already exists" comm allreduce -n 2 --trace t.json
