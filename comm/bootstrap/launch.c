@@ -115,13 +115,13 @@ static void note_failure(struct launch *l, int rank)
 	}
 }
 
-/* The ranks learn of normal ends at once, and of failures when they are announced. */
+/* The ranks learn of normal ends at once; the first failure is announced, and the ends that follow from it do not matter. */
 static void publish_ends(struct launch *l)
 {
 	uint32_t ended = 0;
 
 	for (int r = 0; r < l->n_started; r++)
-		if (l->ranks[r].ended && (!is_failure(l->ranks[r].status) || l->stage >= STAGE_GRACE))
+		if (l->ranks[r].ended && !is_failure(l->ranks[r].status))
 			ended |= 1u << r;
 	atomic_store(&l->notice->ended, ended);
 }
