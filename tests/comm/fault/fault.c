@@ -62,12 +62,11 @@ static void choose_round(struct run *run, const struct scenario *sc)
 	s->place = sc->place;
 	s->n_ranks = least + (int)draw_number(run, (uint64_t)(most - least + 1));
 	s->victim = sc->deed == DEED_NOTHING ? -1 : (int)draw_number(run, (uint64_t)s->n_ranks);
-	s->transport = draw_number(run, 4) == 0 && sc->deed != DEED_NO_MEMORY ?  /* host memory has several kinds */
-		        GPUL_COMM_HOST : GPUL_COMM_TRANSPORT_AUTO;
+	s->transport = draw_number(run, 4) == 0 ? GPUL_COMM_HOST : GPUL_COMM_TRANSPORT_AUTO;
 	s->algo = draw_number(run, 2) ? (gpul_comm_algo)draw_number(run, GPUL_COMM_N_ALGOS) : GPUL_COMM_ALGO_AUTO;
 	s->proto = draw_number(run, 2) ? (gpul_comm_proto)draw_number(run, GPUL_COMM_N_PROTOS) : GPUL_COMM_PROTO_AUTO;
 	s->at_step = sc->deed == DEED_NO_MEMORY || sc->deed == DEED_NO_WINDOW ? 0 : (uint32_t)draw_number(run, MOST_STEPS);
-	s->n_cycles = sc->deed == DEED_NOTHING ? 2 : 0;
+	s->n_cycles = sc->deed == DEED_NOTHING || sc->deed == DEED_NO_MEMORY ? 2 : 0;
 	s->seed = draw_number(run, 1u << 31);
 	s->timeout_ms = sc->timeout_ms;
 	s->create_timeout_ms = sc->create_timeout_ms;

@@ -11,15 +11,45 @@
 #include "tests/fault/count.h"
 #include "tests/fault/ledger.h"
 
-static gpul_driver table;      /* a copy whose calls are counted, and of which one can fail */
-static int n_until_failure;    /* of cuMemCreate; 0: none fails */
-static CUresult (*create_below)(CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, unsigned long long);
+enum { MOST_FAILING = 32 };
 
-static CUresult create_or_fail(CUmemGenericAllocationHandle *out, size_t n, const CUmemAllocationProp *p, unsigned long long flags)
+static gpul_driver table, below;  /* table: a copy whose calls are counted, and of which one can fail */
+static unsigned n_until_failure;  /* the number of the call that fails, of those below; 0: none */
+
+static bool fails_now(void)
 {
-	if (n_until_failure > 0 && --n_until_failure == 0)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	return create_below(out, n, p, flags);
+	return n_until_failure > 0 && --n_until_failure == 0;
+}
+
+#define CAN_FAIL(call, parameters, ...)                                                       \
+	static CUresult call##_or_fail parameters                                             \
+	{                                                                                     \
+		return fails_now() ? CUDA_ERROR_OUT_OF_MEMORY : below.call(__VA_ARGS__);      \
+	}
+CAN_FAIL(cuMemCreate, (CUmemGenericAllocationHandle *out, size_t n, const CUmemAllocationProp *p, unsigned long long f), out, n, p, f)
+CAN_FAIL(cuMemAddressReserve, (CUdeviceptr *out, size_t n, size_t a, CUdeviceptr hint, unsigned long long f), out, n, a, hint, f)
+CAN_FAIL(cuMemMap, (CUdeviceptr at, size_t n, size_t offset, CUmemGenericAllocationHandle h, unsigned long long f), at, n, offset, h, f)
+CAN_FAIL(cuMemSetAccess, (CUdeviceptr at, size_t n, const CUmemAccessDesc *d, size_t count), at, n, d, count)
+CAN_FAIL(cuMemImportFromShareableHandle, (CUmemGenericAllocationHandle *out, void *h, CUmemAllocationHandleType t), out, h, t)
+CAN_FAIL(cuMemAlloc, (CUdeviceptr *out, size_t n), out, n)
+CAN_FAIL(cuMemHostAlloc, (void **out, size_t n, unsigned flags), out, n, flags)
+CAN_FAIL(cuMemcpyHtoD, (CUdeviceptr to, const void *from, size_t n), to, from, n)
+CAN_FAIL(cuEventCreate, (CUevent *out, unsigned flags), out, flags)
+
+static void wrap_calls(const gpul_driver *drv)
+{
+	table = *drv;
+	ledger_wrap(&table);
+	below = table;
+	table.cuMemCreate = cuMemCreate_or_fail;
+	table.cuMemAddressReserve = cuMemAddressReserve_or_fail;
+	table.cuMemMap = cuMemMap_or_fail;
+	table.cuMemSetAccess = cuMemSetAccess_or_fail;
+	table.cuMemImportFromShareableHandle = cuMemImportFromShareableHandle_or_fail;
+	table.cuMemAlloc = cuMemAlloc_or_fail;
+	table.cuMemHostAlloc = cuMemHostAlloc_or_fail;
+	table.cuMemcpyHtoD = cuMemcpyHtoD_or_fail;
+	table.cuEventCreate = cuEventCreate_or_fail;
 }
 
 void step(struct worker *w, enum phase phase)
@@ -36,7 +66,7 @@ void step(struct worker *w, enum phase phase)
 	if (w->s->deed == DEED_NO_WINDOW && phase == PHASE_ALLOC)
 		n_until_failure = 1;
 	if (w->s->deed == DEED_NO_MEMORY && phase == PHASE_CREATE)
-		n_until_failure = 1;
+		n_until_failure = 1 + (unsigned)(w->s->seed % MOST_FAILING);
 }
 
 uint64_t draw(struct worker *w, uint64_t limit)
@@ -67,11 +97,14 @@ static gpul_status create(struct worker *w, gpul_error *err)
 	const struct shared *s = w->s;
 	gpul_comm_options o = { .device = -1, .timeout_ms = s->timeout_ms, .create_timeout_ms = s->create_timeout_ms,
 				.transport = s->transport, .algo = s->algo, .proto = s->proto };
+	gpul_status st;
 
 	if (s->deed == DEED_OTHER_OPTIONS && w->rank == s->victim)
 		o.slot_bytes = 4096;
 	step(w, PHASE_CREATE);
-	return gpul_comm_create(w->drv, &o, &w->comm, err);
+	st = gpul_comm_create(w->drv, &o, &w->comm, err);
+	n_until_failure = 0;
+	return st;
 }
 
 static gpul_status run_cycle(struct worker *w, gpul_error *err)
@@ -113,10 +146,7 @@ static gpul_status open_driver(struct worker *w, gpul_error *err)
 
 	if (st)
 		return st;
-	table = *drv;
-	ledger_wrap(&table);
-	create_below = table.cuMemCreate;
-	table.cuMemCreate = create_or_fail;
+	wrap_calls(drv);
 	w->drv = &table;
 	st = gpul_context_open(w->drv, 0, &ctx, err);
 	if (st)
