@@ -14,9 +14,9 @@
  * interpreted kernel gets the CPU less often.  Short time-outs need a shorter memory. */
 static uint64_t fresh_ms(const gpul_comm *c)
 {
-	const int quarter = c->options.timeout_ms / 4;
+	const int quarter = c->options.timeout_ms / 4, most = c->interprets ? 2000 : 500;
 
-	return quarter < 50 ? 50 : quarter > 500 ? 500 : (uint64_t)quarter;
+	return quarter < 50 ? 50 : quarter > most ? (uint64_t)most : (uint64_t)quarter;
 }
 
 void gpul_comm_publish_waits(gpul_comm *c)

@@ -45,6 +45,7 @@ enum {
 	GPUL_COMM_GREETING_WORDS = 8,
 	GPUL_COMM_MAX_WINDOWS = 64,   /* allocations of gpul_comm_alloc() */
 	GPUL_COMM_MAX_P2P = 64,       /* sends and receives of one kernel */
+	GPUL_COMM_LEAST_POLLS = 32,   /* the number of polls between two checks is a multiple of it */
 };
 
 /* What is in a slot, or where its data is instead. */
@@ -184,6 +185,8 @@ typedef struct gpul_comm_view {
 				       * the view, so that a kernel need not load this pointer first */
 	uint64_t *sent, *received;    /* [rank * n_blocks + block] steps so far */
 	gpul_comm_trace *trace;       /* NULL: off */
+	uint32_t polls_per_check;     /* of the abort word and the time, in a wait (device/wait.cuh) */
+	uint32_t unused;
 	gpul_comm_peer peers[GPUL_COMM_MAX_PEERS];
 	uint64_t windows[GPUL_COMM_MAX_WINDOWS][GPUL_COMM_MAX_PEERS]; /* where this rank maps each rank's memory of each
 				       * gpul_comm_alloc(); 0: not mapped.  Entry [0] is unused */

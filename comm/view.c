@@ -27,6 +27,8 @@ gpul_status gpul_comm_view_create(gpul_comm *c, gpul_error *err)
 	v->direct = c->direct;
 	v->sizes = c->sizes;
 	v->timeout_ns = c->options.timeout_ms < 0 ? 0 : (uint64_t)c->options.timeout_ms * 1000 * 1000;
+	/* On a GPU a check is a round trip to host memory; interpreted polls take so long that the checks must not be rare. */
+	v->polls_per_check = c->interprets ? GPUL_COMM_LEAST_POLLS : 1024;
 	v->control = (gpul_comm_control *)(uintptr_t)gpul_mem_gpu(c->control_mem);
 	v->calls = counters;
 	v->sent = counters + c->sizes.n_blocks;

@@ -7,15 +7,14 @@
  *     if (gpul_comm_any_leaves(leave))       a barrier; the same answer for all threads of the block
  *             return;
  *
- * A poll of the abort word is a round trip to host memory, so it is made at every 1024th poll only (0.7 ms or so).  Then the
- * thread also tells the CPU for which rank it waits: the CPUs of all ranks together find out who keeps whom waiting
- * (comm/blame.c).  After a time-out the thread writes a report, and sets the abort word for the other blocks. */
+ * A poll of the abort word is a round trip to host memory, so it is made at every 1024th poll only, or 0.7 ms; with an
+ * interpreting driver at every 32nd.  Then the thread also tells the CPU for which rank it waits: the CPUs of all ranks together
+ * find out who keeps whom waiting (comm/blame.c).  After a time-out the thread writes a report, and sets the abort word for the
+ * other blocks. */
 #ifndef GPULOAD_COMM_DEVICE_WAIT_CUH
 #define GPULOAD_COMM_DEVICE_WAIT_CUH
 
 #include "comm/device/word.cuh"
-
-enum { GPUL_COMM_POLLS_PER_CHECK = 1024 };
 
 struct gpul_comm_spin {
 	const gpul_comm_view *comm;
@@ -60,6 +59,8 @@ static __device__ __noinline__ void gpul_comm_tell(const gpul_comm_view *comm, u
 /* Slow part of gpul_comm_give_up(): has the communicator been aborted, or is the time over? */
 static __device__ __noinline__ bool gpul_comm_check(gpul_comm_spin *w)
 {
+	if (w->polls % w->comm->polls_per_check != 0)
+		return false;
 	if (gpul_load_relaxed32(&w->comm->control->abort) != 0)
 		return true;
 	const uint64_t now = gpul_globaltimer_ns();
@@ -76,7 +77,7 @@ static __device__ __noinline__ bool gpul_comm_check(gpul_comm_spin *w)
 /* After an unsuccessful poll: true, the thread must stop to wait. */
 static __device__ __forceinline__ bool gpul_comm_give_up(gpul_comm_spin *w)
 {
-	return ++w->polls % GPUL_COMM_POLLS_PER_CHECK == 0 && gpul_comm_check(w);
+	return ++w->polls % GPUL_COMM_LEAST_POLLS == 0 && gpul_comm_check(w);
 }
 
 /* A barrier of some warps of the block that tells all their threads whether any of them leaves.  All threads decide alike, so no
