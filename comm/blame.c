@@ -109,8 +109,8 @@ void gpul_comm_timed_out(gpul_comm *c)
 		gpul_comm_fail(c, GPUL_COMM_RANK_STALLED, culprit, "rank %d (pid %d) does not run: is it stopped, by SIGSTOP or a debugger?  %s",
 			       culprit, (int)c->paths[culprit].pid, wait);
 	else if (culprit < 0)
-		gpul_comm_fail(c, GPUL_COMM_TIMED_OUT, r->peer, "%s (pid %d), which waits in turn: the ranks wait for each other; sends and "
-			       "receives between them must be in one group", wait, (int)c->paths[r->peer].pid);
+		gpul_comm_fail(c, GPUL_COMM_TIMED_OUT, r->peer, "%s (pid %d), which waits, too: they have made different calls, or send "
+			       "before they receive; put such calls into one group", wait, (int)c->paths[r->peer].pid);
 	else if (culprit == r->peer)
 		gpul_comm_fail(c, GPUL_COMM_TIMED_OUT, culprit, "%s (pid %d), which runs, but has not made the same call, or whose GPU is busy",
 			       wait, (int)c->paths[culprit].pid);

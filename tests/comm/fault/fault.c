@@ -235,6 +235,13 @@ static void print_delays(struct run *run)
 	printf("\n");
 }
 
+static void print_outcomes(const struct shared *s)
+{
+	for (int r = 0; r < s->n_ranks; r++)
+		printf("    rank %d, phase %u, step %u: %s\n", r, s->ranks[r].phase, s->ranks[r].steps,
+		       s->ranks[r].done ? s->ranks[r].text : "no result");
+}
+
 /* Returns the number of failed scenarios: 0 or 1. */
 static int run_scenario(struct run *run, const struct scenario *sc)
 {
@@ -254,6 +261,7 @@ static int run_scenario(struct run *run, const struct scenario *sc)
 			printf("FAIL %s: %s: %s\n    %d ranks, victim %d (pid %d); again with --only %s --seed %llu --rounds 1\n", sc->name,
 			       sc->what, text, run->s->n_ranks, run->s->victim,
 			       run->s->victim < 0 ? 0 : (int)run->s->ranks[run->s->victim].pid, sc->name, (unsigned long long)seed);
+			print_outcomes(run->s);
 			return 1;
 		}
 	}

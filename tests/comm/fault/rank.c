@@ -133,7 +133,7 @@ static void find_leaks(struct worker *w, const struct counts *before)
 	if (w->s->deed == DEED_FAULTS && w->rank == w->s->victim)  /* after a kernel's error no memory can be freed */
 		return;
 	if (!w->o->complaint[0] && !counts_same(before, text))
-		(void)snprintf(w->o->complaint, sizeof w->o->complaint, "left: %.300s", text);
+		(void)snprintf(w->o->complaint, sizeof w->o->complaint, "left after '%.160s': %.180s", w->o->failure.text, text);
 }
 
 /* Open the driver and its context once, because the software driver keeps some descriptors from then on. */

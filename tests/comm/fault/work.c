@@ -185,7 +185,7 @@ static void *abort_soon(void *arg)
 	return NULL;
 }
 
-/* The neighbour never sends, so the kernel runs until it is aborted. */
+/* No rank sends, so the kernel runs until it is aborted. */
 static gpul_status abort_own_kernel(struct worker *w, gpul_error *err)
 {
 	struct aborter a = { .comm = w->comm };
@@ -254,7 +254,8 @@ static gpul_status make_wrong_call(struct worker *w, gpul_error *err)
 	case DEED_ABORTS:
 		if (victim)
 			return abort_own_kernel(w, err);
-		break;
+		st = gpul_comm_recv(w->comm, w->recv, 1, GPUL_COMM_U8, w->s->victim, w->stream, err);
+		return st ? st : gpul_comm_wait(w->comm, w->stream, err);
 	case DEED_IS_LATE:
 		return pass_on(w, err);
 	case DEED_SENDS_FIRST:
