@@ -36,7 +36,7 @@ typedef struct gpul_comm_options {
 	const gpul_comm_job *job;        /* NULL: gpul_comm_job_find() */
 	int device;                      /* ordinal of this rank's GPU; -1: rank modulo the number of devices */
 	gpul_comm_transport transport;   /* AUTO: device memory where both GPUs can access it, else host memory */
-	gpul_comm_algo algo;             /* AUTO: by the table (gpul_comm_plan) */
+	gpul_comm_algo algo;             /* AUTO: by the table (plan.h) */
 	gpul_comm_proto proto;           /* likewise */
 	unsigned n_blocks;               /* blocks of a kernel, at most; 0: by the device */
 	size_t slot_bytes;               /* data of one slot of a channel (layout.h); 0: by the device */
@@ -78,7 +78,7 @@ typedef struct gpul_comm_path {
 	char reason[160];               /* why this transport, in one sentence */
 } gpul_comm_path;
 
-/* Get the path to a rank; that of the own rank says "itself".  Any thread. */
+/* Get the path to a rank, 0 to size - 1; that of the own rank says "itself".  Any thread. */
 void gpul_comm_path_to(const gpul_comm *c, int rank, gpul_comm_path *out);
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */
@@ -91,7 +91,8 @@ void gpul_comm_path_to(const gpul_comm *c, int rank, gpul_comm_path *out);
  * @c      communicator
  * @bytes  at least 1; may differ between ranks
  * @out    set; freed by gpul_comm_free() or with c
- * Errors  GPUL_EINVAL 0 bytes; GPUL_ENOMEM; GPUL_ECUDA; a failure of the communicator
+ * Errors  GPUL_EINVAL 0 bytes, or a persistent kernel runs; GPUL_EUNSUPPORTED 63 allocations are in use; GPUL_ENOMEM; GPUL_ECUDA;
+ *         a failure of the communicator
  * Threads one at a time
  * Source  CUDA Driver API: cuMemCreate, cuMemImportFromShareableHandle */
 gpul_status gpul_comm_alloc(gpul_comm *c, size_t bytes, CUdeviceptr *out, gpul_error *err);
@@ -99,7 +100,7 @@ gpul_status gpul_comm_alloc(gpul_comm *c, size_t bytes, CUdeviceptr *out, gpul_e
  *
  * @c   communicator
  * @at  the address that gpul_comm_alloc() gave; 0 is fine
- * Errors  GPUL_EINVAL another address; a failure of the communicator
+ * Errors  GPUL_EINVAL another address, or a persistent kernel runs; GPUL_ECUDA; a failure of the communicator
  * Threads one at a time
  * Source  - */
 gpul_status gpul_comm_free(gpul_comm *c, CUdeviceptr at, gpul_error *err);
@@ -118,8 +119,8 @@ gpul_status gpul_comm_free(gpul_comm *c, CUdeviceptr at, gpul_error *err);
  * @dtype   type of an element
  * @op      operation
  * @stream  the kernel is launched on it
- * Errors  GPUL_EINVAL a bad type, operation or alignment, overlapping buffers; GPUL_ECUDA the launch failed; a failure of
- *         the communicator.  Failures while the kernel runs are reported by gpul_comm_wait() and gpul_comm_error()
+ * Errors  GPUL_EINVAL a bad type, operation or alignment, NULL, overlapping buffers, a count that exceeds the address space, or
+ *         a persistent kernel runs; GPUL_ECUDA the launch failed; a failure of the communicator.  Failures while the kernel runs are reported by gpul_comm_wait() and gpul_comm_failed()
  * Threads one at a time
  * Source  NCCL User Guide, Collective Operations */
 gpul_status gpul_comm_allreduce(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv, size_t count, gpul_comm_dtype dtype,
@@ -191,7 +192,7 @@ gpul_status gpul_comm_alltoall(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv,
  * @dtype   type of an element
  * @peer    rank, the own rank only within a group that also receives from it
  * @stream  the kernel is launched on it
- * Errors  as gpul_comm_allreduce(); GPUL_EINVAL no such rank
+ * Errors  as gpul_comm_allreduce(); GPUL_EINVAL no such rank, more than 64 calls in a group, or calls with different streams
  * Threads one at a time
  * Source  NCCL User Guide, Point-to-point communication */
 gpul_status gpul_comm_send(gpul_comm *c, CUdeviceptr send, size_t count, gpul_comm_dtype dtype, int peer,
@@ -200,9 +201,9 @@ gpul_status gpul_comm_send(gpul_comm *c, CUdeviceptr send, size_t count, gpul_co
  *
  * @c       communicator
  * @recv    count elements
- * @count   elements
+ * @count   elements; 0 is fine: nothing is received
  * @dtype   type of an element
- * @peer    rank
+ * @peer    rank, the own rank only within a group that also sends to it
  * @stream  the kernel is launched on it
  * Errors  as gpul_comm_send().  Another number of bytes than the sender's is a failure of the communicator
  * Threads one at a time

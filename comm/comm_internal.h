@@ -8,6 +8,7 @@
 #include "comm/bootstrap/roster.h"
 #include "comm/comm.h"
 #include "comm/layout.h"
+#include "comm/persistent.h"
 #include "comm/plan.h"
 #include "comm/table.h"
 #include "driver/context.h"
@@ -178,6 +179,18 @@ gpul_status gpul_comm_kernel(gpul_comm *c, enum kernel_id id, CUfunction *out, g
 /* The kernel of a collective with an algorithm and a protocol; N_KERNELS: there is none. */
 enum kernel_id gpul_comm_kernel_of(gpul_comm_call call, gpul_comm_algo algo, gpul_comm_proto proto);
 void gpul_comm_kernels_unload(gpul_comm *c);
+
+/* ---- arguments.c ---- */
+/* The arguments of a collective, and what they mean in bytes. */
+struct comm_request {
+	gpul_comm_work work;            /* n_blocks is not set */
+	size_t send_bytes, recv_bytes;  /* of the whole buffers; 0: this rank does not use it */
+	CUdeviceptr in_place;           /* the one place of send that may overlap recv; 0: none */
+};
+/* Check the arguments of a collective. */
+gpul_status gpul_comm_request(const gpul_comm *c, const gpul_comm_posting *p, struct comm_request *out, gpul_error *err);
+/* Check that a buffer exists, is aligned, and ends before the address space does.  name: "send" or "recv". */
+gpul_status gpul_comm_check_buffer(const char *name, CUdeviceptr at, size_t n_bytes, size_t element_bytes, gpul_error *err);
 
 /* ---- enqueue.c ---- */
 /* Launch a kernel with the view and one more argument: gpul_comm_transfers for KERNEL_SENDRECV, else gpul_comm_work. */

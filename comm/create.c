@@ -6,19 +6,29 @@
 
 enum { DEFAULT_TIMEOUT_MS = 60 * 1000, MAX_SLOT_BYTES = 4 << 20 };
 
+static gpul_status check_options(const gpul_comm_options *o, gpul_error *err)
+{
+	if (o->device < -1)
+		return gpul_fail(err, GPUL_EINVAL, 0, "options.device %d: a device number, or -1, is possible", o->device);
+	if ((unsigned)o->transport >= GPUL_COMM_N_TRANSPORTS || (unsigned)o->algo >= GPUL_COMM_N_ALGOS ||
+	    (unsigned)o->proto >= GPUL_COMM_N_PROTOS)
+		return gpul_fail(err, GPUL_EINVAL, 0, "unknown transport %d, algorithm %d or protocol %d in the options",
+				 (int)o->transport, (int)o->algo, (int)o->proto);
+	if (o->n_blocks > GPUL_COMM_MAX_BLOCKS)
+		return gpul_fail(err, GPUL_EINVAL, 0, "n_blocks %u: at most %d blocks are possible", o->n_blocks, GPUL_COMM_MAX_BLOCKS);
+	if (o->slot_bytes > MAX_SLOT_BYTES || o->slot_bytes % GPUL_COMM_LINE_BYTES)
+		return gpul_fail(err, GPUL_EINVAL, 0, "slot_bytes %zu: a multiple of %d, at most %d, is possible", o->slot_bytes,
+				 GPUL_COMM_LINE_BYTES, MAX_SLOT_BYTES);
+	return GPUL_OK;
+}
+
 /* Sizes of channels: large enough that a slot takes longer than its fence and step; the software driver's are small, because
  * all its ranks share the machine's memory. */
-static gpul_status choose_sizes(gpul_comm *c, gpul_error *err)
+static void choose_sizes(gpul_comm *c)
 {
 	const bool small = c->interprets;
 	gpul_comm_sizes *s = &c->sizes;
 
-	if (c->options.n_blocks > GPUL_COMM_MAX_BLOCKS)
-		return gpul_fail(err, GPUL_EINVAL, 0, "n_blocks %u: at most %d blocks are possible", c->options.n_blocks,
-				 GPUL_COMM_MAX_BLOCKS);
-	if (c->options.slot_bytes > MAX_SLOT_BYTES || c->options.slot_bytes % GPUL_COMM_LINE_BYTES)
-		return gpul_fail(err, GPUL_EINVAL, 0, "slot_bytes %zu: a multiple of %d, at most %d, is possible",
-				 c->options.slot_bytes, GPUL_COMM_LINE_BYTES, MAX_SLOT_BYTES);
 	*s = (gpul_comm_sizes){
 		.n_ranks = (uint32_t)c->n_ranks,
 		.n_blocks = c->options.n_blocks ? c->options.n_blocks : small ? 2 : 32,
@@ -28,7 +38,6 @@ static gpul_status choose_sizes(gpul_comm *c, gpul_error *err)
 		.scratch_bytes = small ? 64 << 10 : 1 << 20,
 	};
 	gpul_comm_arena_sizes(s);
-	return GPUL_OK;
 }
 
 static gpul_status open_device(gpul_comm *c, gpul_error *err)
@@ -48,8 +57,9 @@ static gpul_status join(gpul_comm *c, const gpul_comm_job *job, gpul_error *err)
 	const int timeout_ms = c->options.create_timeout_ms;
 	gpul_status st = gpul_boot_open(job, timeout_ms, &c->boot, err);
 
+	st = st ? st : check_options(&c->options, err);  /* not earlier, so that the other ranks report it, too */
 	st = st ? st : open_device(c, err);
-	st = st ? st : choose_sizes(c, err);
+	choose_sizes(c);
 	st = st ? st : gpul_comm_choices_load(c, err);
 	st = st ? st : gpul_comm_introduce(c, timeout_ms, err);
 	st = st ? st : gpul_comm_choose_paths(c, timeout_ms, err);

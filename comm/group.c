@@ -111,9 +111,8 @@ static gpul_status add(gpul_comm *c, bool sends, CUdeviceptr at, size_t count, g
 {
 	gpul_comm_transfers one = { 0 }, *t = c->in_group ? &c->group : &one;
 	const size_t element_bytes = gpul_comm_dtype_bytes(dtype);
-	const char *what = sends ? "send" : "recv";
 	gpul_comm_transfer item = { .at = at, .peer = peer, .kind = sends ? GPUL_COMM_TRANSFER_SEND : GPUL_COMM_TRANSFER_RECV };
-	const gpul_status st = gpul_comm_usable(c, err);
+	gpul_status st = gpul_comm_usable(c, err);
 
 	if (st)
 		return st;
@@ -126,9 +125,9 @@ static gpul_status add(gpul_comm *c, bool sends, CUdeviceptr at, size_t count, g
 		return gpul_fail(err, GPUL_EINVAL, 0, "%zu elements of %zu bytes exceed the address space", count, element_bytes);
 	if (count == 0)
 		return GPUL_OK;
-	if (at == 0 || at % element_bytes)
-		return gpul_fail(err, GPUL_EINVAL, 0, "the %s buffer at 0x%llx is NULL or not aligned to the element's %zu bytes", what,
-				 (unsigned long long)at, element_bytes);
+	st = gpul_comm_check_buffer(sends ? "send" : "recv", at, count * element_bytes, element_bytes, err);
+	if (st)
+		return st;
 	if (t->n == GPUL_COMM_MAX_P2P)
 		return gpul_fail(err, GPUL_EINVAL, 0, "a group has at most %d sends and receives", GPUL_COMM_MAX_P2P);
 	if (t->n > 0 && c->group_stream != stream)

@@ -21,7 +21,7 @@ struct gpul_comm_persistent {
 	gpul_comm_queue *queue;
 	CUdeviceptr relay;
 	unsigned n_blocks, n_threads;
-	uint64_t n_posted;
+	_Atomic uint64_t n_posted;    /* gpul_comm_persistent_wait() of other threads reads it */
 };
 
 void gpul_comm_persistent_destroy(gpul_comm *c)
@@ -158,7 +158,8 @@ static void choose_body(const gpul_comm_persistent *p, gpul_comm_item *item, siz
 		[GPUL_COMM_ALLREDUCE] = GPUL_COMM_BODY_DIRECT_ALLREDUCE, [GPUL_COMM_REDUCESCATTER] = GPUL_COMM_BODY_DIRECT_REDUCESCATTER,
 		[GPUL_COMM_ALLGATHER] = GPUL_COMM_BODY_DIRECT_ALLGATHER, [GPUL_COMM_BROADCAST] = GPUL_COMM_BODY_DIRECT_BROADCAST,
 	};
-	const bool is_small = n_bytes <= ONESHOT_BYTES && 2 * n_bytes <= p->c->sizes.scratch_bytes;
+	const bool fits = n_bytes <= ONESHOT_BYTES && 2 * n_bytes <= p->c->sizes.scratch_bytes;
+	const bool is_small = fits || p->c->n_ranks == 1;  /* one rank needs no scratch, and cannot be a ring */
 	const size_t wanted = is_small ? n_bytes / 8 / p->n_threads + 1 : p->n_blocks;
 
 	item->body = is_small ? oneshot[item->work.call] : direct[item->work.call];
@@ -168,29 +169,18 @@ static void choose_body(const gpul_comm_persistent *p, gpul_comm_item *item, siz
 gpul_status gpul_comm_persistent_post(gpul_comm_persistent *p, const gpul_comm_posting *posting, uint64_t *ticket,
 				      gpul_error *err)
 {
-	const gpul_comm *c = p->c;
-	const size_t element_bytes = gpul_comm_dtype_bytes(posting->dtype), n = (size_t)c->n_ranks;
-	const size_t part_bytes = posting->count * element_bytes;
-	gpul_comm_item item = { .work = { .send = posting->send, .recv = posting->recv, .count = posting->count, .call = posting->call,
-					  .dtype = posting->dtype, .op = posting->op, .root = posting->root,
-					  .element_bytes = (uint32_t)element_bytes } };
-	gpul_status st = gpul_comm_usable(c, err);
+	gpul_comm_item item = { 0 };
+	struct comm_request r;
+	gpul_status st;
 
-	if (st)
-		return st;
-	if (element_bytes == 0 || (unsigned)posting->op >= GPUL_COMM_N_OPS || posting->root < 0 || posting->root >= c->n_ranks)
-		return gpul_fail(err, GPUL_EINVAL, 0, "unknown type %d, operation %d or root %d", (int)posting->dtype, (int)posting->op,
-				 posting->root);
-	if ((posting->send | posting->recv) % element_bytes)
-		return gpul_fail(err, GPUL_EINVAL, 0, "the buffers are not aligned to the element's %zu bytes", element_bytes);
 	if (posting->call != GPUL_COMM_ALLREDUCE && posting->call != GPUL_COMM_REDUCESCATTER && posting->call != GPUL_COMM_ALLGATHER &&
 	    posting->call != GPUL_COMM_BROADCAST)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "a persistent kernel does not run %s", gpul_comm_call_name(posting->call));
-	item.work.send_window = gpul_comm_window_of(c, posting->send, posting->call == GPUL_COMM_REDUCESCATTER ? n * part_bytes : part_bytes,
-						    &item.work.send_offset);
-	item.work.recv_window = gpul_comm_window_of(c, posting->recv, posting->call == GPUL_COMM_ALLGATHER ? n * part_bytes : part_bytes,
-						    &item.work.recv_offset);
-	choose_body(p, &item, part_bytes);
+	st = gpul_comm_request(p->c, posting, &r, err);
+	if (st)
+		return st;
+	item.work = r.work;
+	choose_body(p, &item, posting->count * r.work.element_bytes);
 	st = push_item(p, &item, err);
 	if (!st)
 		*ticket = p->n_posted;
@@ -199,9 +189,11 @@ gpul_status gpul_comm_persistent_post(gpul_comm_persistent *p, const gpul_comm_p
 
 gpul_status gpul_comm_persistent_wait(gpul_comm_persistent *p, uint64_t ticket, int timeout_ms, gpul_error *err)
 {
-	if (ticket == 0 || ticket > p->n_posted)
+	const uint64_t last = p->n_posted;
+
+	if (ticket == 0 || ticket > last)
 		return gpul_fail(err, GPUL_EINVAL, 0, "ticket %llu: the last posted call has ticket %llu", (unsigned long long)ticket,
-				 (unsigned long long)p->n_posted);
+				 (unsigned long long)last);
 	return wait_done(p, ticket, timeout_ms, err);
 }
 

@@ -46,7 +46,7 @@ gpul_status gpul_comm_persistent_start(gpul_comm *c, unsigned n_blocks, gpul_com
  * @p        persistent kernel
  * @posting  copied
  * @ticket   set; for gpul_comm_persistent_wait()
- * Errors  GPUL_EINVAL bad arguments; GPUL_EUNSUPPORTED a call that the kernel does not have; a failure of the communicator
+ * Errors  GPUL_EINVAL bad arguments, as in comm.h; GPUL_EUNSUPPORTED a call that the kernel does not have; a failure of the communicator
  * Threads one at a time
  * Source  - */
 gpul_status gpul_comm_persistent_post(gpul_comm_persistent *p, const gpul_comm_posting *posting, uint64_t *ticket,

@@ -6,8 +6,12 @@
 /* Let the kernels that start from now on record, or not. */
 static gpul_status publish_trace(gpul_comm *c, CUdeviceptr trace, gpul_error *err)
 {
-	gpul_status st = gpul_cu(c->drv, err, cuCtxSynchronize());
+	gpul_status st;
 
+	if (c->persistent_runs)  /* it would never end */
+		return gpul_fail(err, GPUL_EINVAL, 0, "a persistent kernel of this communicator is running: stop it before a trace begins or "
+				 "ends");
+	st = gpul_cu(c->drv, err, cuCtxSynchronize());
 	c->view_copy.trace = (gpul_comm_trace *)(uintptr_t)trace;
 	return st ? st : gpul_comm_view_upload(c, err);
 }

@@ -18,14 +18,14 @@ extern "C" {
  *
  * @c           communicator
  * @max_events  room for events; those beyond it are counted, but lost.  0: continue the last trace, and keep its events
- * Errors  GPUL_EINVAL 0, and there is no last trace; GPUL_ENOMEM; GPUL_ECUDA
+ * Errors  GPUL_EINVAL 0, and there is no last trace, or a persistent kernel runs; GPUL_ENOMEM; GPUL_ECUDA
  * Threads one at a time
  * Source  - */
 gpul_status gpul_comm_trace_start(gpul_comm *c, size_t max_events, gpul_error *err);
 /** Stop to record; the events are kept until the next start.  Waits for the device's work first.
  *
  * @c  communicator
- * Errors  GPUL_ECUDA
+ * Errors  GPUL_EINVAL a persistent kernel runs; GPUL_ECUDA
  * Threads one at a time
  * Source  - */
 gpul_status gpul_comm_trace_stop(gpul_comm *c, gpul_error *err);

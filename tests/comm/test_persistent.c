@@ -119,6 +119,53 @@ static void the_queue_takes_more_calls_than_it_has_slots(void **state)
 	run_ranks(3, &(gpul_comm_options){ .device = -1, .timeout_ms = LIMIT_MS }, many_posts, NULL);
 }
 
+/* All-reduces in place, of one block, of some blocks, and direct ones, without a wait between them: each begins after all blocks
+ * have ended the one before. */
+static void posts_of_changing_size(struct rank *r, void *arg)
+{
+	enum { MOST = 10000, ROUNDS = 20 };
+	static const size_t counts[] = { 33, 3000, 40, MOST, 700 };
+	enum { N_COUNTS = sizeof counts / sizeof *counts };
+	uint32_t *data = malloc(MOST * sizeof *data);
+	uint64_t ticket = 0;
+	struct buffers b;
+	gpul_comm_persistent *p;
+	gpul_error err = { 0 };
+
+	(void)arg;
+	assert_non_null(data);
+	new_buffers(r, 64 << 10, true, &b);
+	for (uint32_t i = 0; i < MOST; i++)
+		data[i] = i + 1;
+	must(gpul_cu(r->drv, &err, cuMemcpyHtoD(b.send, data, MOST * sizeof *data)), &err, "cuMemcpyHtoD");
+	p = start(r, 3);
+	for (int i = 0; i < ROUNDS * N_COUNTS; i++)
+		must(post_collective(p, r, &b, &(struct collective){ .call = GPUL_COMM_ALLREDUCE, .dtype = GPUL_COMM_I32, .in_place = true,
+								     .count = counts[i % N_COUNTS] }, &ticket, &err), &err,
+		     "gpul_comm_persistent_post");
+	must(gpul_comm_persistent_wait(p, ticket, LIMIT_MS, &err), &err, "gpul_comm_persistent_wait");
+	stop(p);
+	must(gpul_cu(r->drv, &err, cuMemcpyDtoH(data, b.send, MOST * sizeof *data)), &err, "cuMemcpyDtoH");
+	for (uint32_t i = 0; i < MOST; i++) {
+		uint32_t expected = i + 1;
+
+		for (int k = 0; k < ROUNDS * N_COUNTS; k++)
+			expected *= i < counts[k % N_COUNTS] ? (uint32_t)r->n_ranks : 1;
+		if (data[i] != expected) {
+			(void)fprintf(stderr, "rank %d: element %u is %u instead of %u\n", r->rank, i, data[i], expected);
+			abort();
+		}
+	}
+	free_buffers(r, &b);
+	free(data);
+}
+
+static void a_call_begins_after_all_blocks_have_ended_the_one_before(void **state)
+{
+	(void)state;
+	run_ranks(3, &(gpul_comm_options){ .device = -1, .n_blocks = 3, .timeout_ms = LIMIT_MS }, posts_of_changing_size, NULL);
+}
+
 static void expect_refusal(gpul_status st, gpul_status expected, const gpul_error *err, const char *text)
 {
 	if (st == expected && strstr(err->text, text))
@@ -155,7 +202,7 @@ static void refusals(struct rank *r, void *arg)
 	x.call = GPUL_COMM_ALLREDUCE;
 	x.op = GPUL_COMM_N_OPS;
 	err = (gpul_error){ 0 };
-	expect_refusal(post_collective(p, r, &b, &x, &ticket, &err), GPUL_EINVAL, &err, "unknown type");
+	expect_refusal(post_collective(p, r, &b, &x, &ticket, &err), GPUL_EINVAL, &err, "is not an operation");
 	x.op = GPUL_COMM_SUM;
 	if (r->rank == 0) {  /* rank 1 posts later */
 		must(post_collective(p, r, &b, &x, &ticket, &err), &err, "gpul_comm_persistent_post");
@@ -227,6 +274,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(posted_calls_are_right),
 		cmocka_unit_test(the_queue_takes_more_calls_than_it_has_slots),
+		cmocka_unit_test(a_call_begins_after_all_blocks_have_ended_the_one_before),
 		cmocka_unit_test(other_calls_are_refused_while_it_runs),
 		cmocka_unit_test(all_blocks_leave_after_an_abort),
 		cmocka_unit_test(destroying_the_communicator_stops_it),

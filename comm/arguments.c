@@ -1,0 +1,98 @@
+/* arguments.c — checks the arguments of collectives, whether they are launched (collective.c) or posted (persistent.c). */
+#include "comm/comm_internal.h"
+
+static gpul_status check_element(gpul_comm_dtype dtype, gpul_comm_op op, gpul_error *err)
+{
+	if (gpul_comm_dtype_bytes(dtype) == 0)
+		return gpul_fail(err, GPUL_EINVAL, 0, "%d is not an element type", (int)dtype);
+	if ((unsigned)op >= GPUL_COMM_N_OPS)
+		return gpul_fail(err, GPUL_EINVAL, 0, "%d is not an operation of a reduction", (int)op);
+	return GPUL_OK;
+}
+
+gpul_status gpul_comm_check_buffer(const char *name, CUdeviceptr at, size_t n_bytes, size_t element_bytes, gpul_error *err)
+{
+	if (n_bytes == 0)
+		return GPUL_OK;
+	if (at == 0)
+		return gpul_fail(err, GPUL_EINVAL, 0, "the %s buffer is NULL, but has %zu bytes", name, n_bytes);
+	if (at % element_bytes)
+		return gpul_fail(err, GPUL_EINVAL, 0, "the %s buffer at 0x%llx is not aligned to the element's %zu bytes", name,
+				 (unsigned long long)at, element_bytes);
+	if (at + n_bytes < at)
+		return gpul_fail(err, GPUL_EINVAL, 0, "the %s buffer at 0x%llx with %zu bytes exceeds the address space", name,
+				 (unsigned long long)at, n_bytes);
+	return GPUL_OK;
+}
+
+static gpul_status check_buffers(const struct comm_request *r, gpul_error *err)
+{
+	const gpul_comm_work *w = &r->work;
+	gpul_status st = gpul_comm_check_buffer("send", w->send, r->send_bytes, w->element_bytes, err);
+
+	st = st ? st : gpul_comm_check_buffer("recv", w->recv, r->recv_bytes, w->element_bytes, err);
+	if (st || r->send_bytes == 0 || r->recv_bytes == 0 || w->send == r->in_place)
+		return st;
+	if (w->send < w->recv + r->recv_bytes && w->recv < w->send + r->send_bytes)
+		return gpul_fail(err, GPUL_EINVAL, 0, "the send buffer (0x%llx, %zu bytes) and the recv buffer (0x%llx, %zu bytes) overlap%s",
+				 (unsigned long long)w->send, r->send_bytes, (unsigned long long)w->recv, r->recv_bytes,
+				 r->in_place ? "; in place, send must be the rank's own part" : "");
+	return GPUL_OK;
+}
+
+/* The bytes of the buffers, and which place of send is in place. */
+static void measure(const gpul_comm *c, struct comm_request *r)
+{
+	const size_t n = (size_t)c->n_ranks, rank = (size_t)c->rank, part_bytes = r->work.count * r->work.element_bytes;
+
+	r->send_bytes = r->recv_bytes = part_bytes;
+	r->in_place = r->work.recv;
+	switch (r->work.call) {
+	case GPUL_COMM_REDUCESCATTER:
+		r->send_bytes = n * part_bytes;
+		r->in_place = r->work.recv - rank * part_bytes;
+		break;
+	case GPUL_COMM_ALLGATHER:
+		r->recv_bytes = n * part_bytes;
+		r->in_place = r->work.recv + rank * part_bytes;
+		break;
+	case GPUL_COMM_BROADCAST:
+		if (c->rank != r->work.root)
+			r->send_bytes = 0;
+		break;
+	case GPUL_COMM_ALLTOALL:
+		r->send_bytes = r->recv_bytes = n * part_bytes;
+		r->in_place = 0;
+		break;
+	default:
+		break;
+	}
+}
+
+gpul_status gpul_comm_request(const gpul_comm *c, const gpul_comm_posting *p, struct comm_request *out, gpul_error *err)
+{
+	const size_t element_bytes = gpul_comm_dtype_bytes(p->dtype);
+	gpul_status st = gpul_comm_usable(c, err);
+
+	st = st ? st : check_element(p->dtype, p->op, err);
+	if (st)
+		return st;
+	if (p->call == GPUL_COMM_BROADCAST && (p->root < 0 || p->root >= c->n_ranks))
+		return gpul_fail(err, GPUL_EINVAL, 0, "root %d does not exist: the communicator has ranks 0 to %d", p->root,
+				 c->n_ranks - 1);
+	if (p->count > SIZE_MAX / 2 / element_bytes / (size_t)c->n_ranks)
+		return gpul_fail(err, GPUL_EINVAL, 0, "%zu elements of %zu bytes for %d ranks exceed the address space", p->count,
+				 element_bytes, c->n_ranks);
+	*out = (struct comm_request){ .work = { .send = p->send, .recv = p->recv, .count = p->count, .call = p->call,
+						.dtype = p->dtype, .op = p->op, .root = p->root,
+						.element_bytes = (uint32_t)element_bytes } };
+	measure(c, out);
+	st = check_buffers(out, err);
+	if (st)
+		return st;
+	if (out->send_bytes)
+		out->work.send_window = gpul_comm_window_of(c, p->send, out->send_bytes, &out->work.send_offset);
+	if (out->recv_bytes)
+		out->work.recv_window = gpul_comm_window_of(c, p->recv, out->recv_bytes, &out->work.recv_offset);
+	return GPUL_OK;
+}
