@@ -15,8 +15,8 @@
  *
  * Each word is written by one side only; each side polls its own memory, and writes the other's, because a remote write is
  * posted and a remote read takes a round trip.  Step n uses slot n % GPUL_COMM_STEPS.  S may write step n when
- * n - head < GPUL_COMM_STEPS (a credit); R may read step n when n < tail (Simple), or when the flags of its words are n + 1
- * (LL, LL128).  A channel that is used with different protocols counts one sequence of steps for all of them.
+ * n - head < GPUL_COMM_STEPS (a credit); R may read step n when n < tail (Simple), or when the flags of its words are those
+ * of step n (LL, LL128: prims_ll.cuh).  A channel that is used with different protocols counts one sequence of steps for all of them.
  *
  * The algorithms that need no channel use the **desk**, the rest of the arena:
  *

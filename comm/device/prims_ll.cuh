@@ -1,12 +1,14 @@
 /* prims_ll.cuh — the protocol LL: each 4 bytes of data travel with a flag, in one 8-byte word.
  *
- *     a slot of step s:   first half                      second half
- *     16-byte line i:    │ data 0 │ s+1 │ data 1 │ s+1 │ │ data 2 │ s+1 │ data 3 │ s+1 │     words 0 to 3 of pack i
+ *     a slot of step s:   first half                        second half
+ *     16-byte line i:    │ data 0 │ flag │ data 1 │ flag │ │ data 2 │ flag │ data 3 │ flag │     words 0 to 3 of pack i
  *
  * A word is written and read whole (PTX ISA, Memory Consistency Model), so data with the right flag is the data of this step: no
  * fence, no counter, one trip over the link.  A vector of two words may arrive in two parts; both flags are checked.  The two
- * halves keep the lines that neighbouring threads write side by side.  A flag is the low half of the step: a word that nobody
- * wrote for exactly 2^32 steps of its slot would look new; this is not prevented.
+ * halves keep the lines that neighbouring threads write side by side.  Flags are 1 to 2^32 - 1: 0 is that of memory that
+ * nobody has written.  A slot's flags return after 2^35 - 8 steps, a day or so of small calls without a pause: a word that no message
+ * has overwritten for exactly that many steps would look new.  This is not prevented, because messages of all lengths would have to
+ * miss the word all that time, and then one reach it at this very step.
  *
  * All threads are workers.  Each polls its own words, and sees credits for itself, so there is no barrier in a step.  Every
  * GPUL_LL_FREE_STEPS steps the block frees the slots that it has read: a barrier, then a fence and `head` by one thread.  The
@@ -52,6 +54,11 @@ static __device__ __forceinline__ bool gpul_flag_free(gpul_prims *p)
 	return false;
 }
 
+static __device__ __forceinline__ uint32_t gpul_ll_flag(uint64_t step)
+{
+	return (uint32_t)(step % UINT32_MAX) + 1;
+}
+
 /* Load a line, and whether both its words have the flag. */
 static __device__ __forceinline__ bool gpul_ll_load(const unsigned char *line, uint32_t flag, uint64_t *data)
 {
@@ -68,10 +75,9 @@ static __device__ __forceinline__ void gpul_ll_store(unsigned char *line, uint32
 }
 
 /* Pack i of the slot of the next step. */
-static __device__ __forceinline__ uint4 gpul_ll_wait_pack(gpul_prims *p, const unsigned char *slot, uint32_t i)
+static __device__ __forceinline__ uint4 gpul_ll_wait_pack(gpul_prims *p, const unsigned char *slot, uint32_t flag, uint32_t i)
 {
 	const unsigned char *first = slot + i * 16, *second = first + p->comm->sizes.ll_bytes / 2;
-	const uint32_t flag = (uint32_t)p->from.step + 1;
 	uint64_t low, high;
 	bool ready = gpul_ll_load(first, flag, &low) & gpul_ll_load(second, flag, &high);
 
@@ -87,10 +93,10 @@ static __device__ __forceinline__ uint4 gpul_ll_wait_pack(gpul_prims *p, const u
 	return make_uint4((uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high, (uint32_t)(high >> 32));
 }
 
-static __device__ __forceinline__ void gpul_ll_store_pack(const gpul_prims *p, unsigned char *slot, uint32_t i, uint4 pack)
+static __device__ __forceinline__ void gpul_ll_store_pack(const gpul_prims *p, unsigned char *slot, uint32_t flag, uint32_t i,
+							    uint4 pack)
 {
 	unsigned char *first = slot + i * 16, *second = first + p->comm->sizes.ll_bytes / 2;
-	const uint32_t flag = (uint32_t)p->to.step + 1;
 
 	gpul_ll_store(first, flag, pack.x, pack.y);
 	gpul_ll_store(second, flag, pack.z, pack.w);
@@ -112,6 +118,7 @@ static __device__ __forceinline__ bool gpul_pass_ll(gpul_prims *p, const unsigne
 		const uint32_t n = (uint32_t)min((uint64_t)slot_bytes, n_bytes - at);
 		const unsigned char *in = HOW & GPUL_RECV ? gpul_ll_slot(&p->from) : NULL;
 		unsigned char *out = HOW & GPUL_SEND ? gpul_ll_slot(&p->to) : NULL;
+		const uint32_t in_flag = gpul_ll_flag(p->from.step), out_flag = gpul_ll_flag(p->to.step);
 
 		if (HOW & GPUL_SEND)
 			gpul_flag_wait_credit(p);
@@ -124,13 +131,13 @@ static __device__ __forceinline__ bool gpul_pass_ll(gpul_prims *p, const unsigne
 			if (HOW & GPUL_SRC)
 				own = gpul_load_pack(src + at, i, n);
 			if (HOW & GPUL_RECV)
-				received = gpul_ll_wait_pack(p, in, i);
+				received = gpul_ll_wait_pack(p, in, in_flag, i);
 			if (p->leave)
 				break;
 			const uint4 pack = gpul_combine<HOW>(p, received, own);
 
 			if (HOW & GPUL_SEND)
-				gpul_ll_store_pack(p, out, i, pack);
+				gpul_ll_store_pack(p, out, out_flag, i, pack);
 			if (HOW & GPUL_DST)
 				gpul_store_pack(dst + at, i, n, pack);
 		}
