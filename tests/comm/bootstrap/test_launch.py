@@ -247,4 +247,5 @@ if __name__ == "__main__":
     if not os.path.exists(RANK):
         print(f"skipped: {RANK} has not been built")
         sys.exit(77)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job that a shell starts in the background ignores it
     unittest.main()
