@@ -59,34 +59,19 @@ static __device__ __forceinline__ uint32_t gpul_ll_flag(uint64_t step)
 	return (uint32_t)(step % UINT32_MAX) + 1;
 }
 
-/* Load a line, and whether both its words have the flag. */
-static __device__ __forceinline__ bool gpul_ll_load(const unsigned char *line, uint32_t flag, uint64_t *data)
-{
-	uint64_t a, b;
-
-	gpul_load_words(line, &a, &b);
-	*data = (uint32_t)a | b << 32;
-	return (uint32_t)(a >> 32) == flag && (uint32_t)(b >> 32) == flag;
-}
-
-static __device__ __forceinline__ void gpul_ll_store(unsigned char *line, uint32_t flag, uint32_t first, uint32_t second)
-{
-	gpul_store_words(line, (uint64_t)flag << 32 | first, (uint64_t)flag << 32 | second);
-}
-
 /* Pack i of the slot of the next step. */
 static __device__ __forceinline__ uint4 gpul_ll_wait_pack(gpul_prims *p, const unsigned char *slot, uint32_t flag, uint32_t i)
 {
 	const unsigned char *first = slot + i * 16, *second = first + p->comm->sizes.ll_bytes / 2;
 	uint64_t low, high;
-	bool ready = gpul_ll_load(first, flag, &low) & gpul_ll_load(second, flag, &high);
+	bool ready = gpul_load_ll(first, &low, flag) & gpul_load_ll(second, &high, flag);
 
 	if (!ready && !p->leave) {
 		gpul_comm_spin spin = gpul_comm_spin_for(p->comm, GPUL_COMM_WAITED_FOR_DATA, p->from.peer, p->from.step);
 		const uint64_t began = gpul_trace_now(p->comm);
 
 		do
-			ready = gpul_ll_load(first, flag, &low) & gpul_ll_load(second, flag, &high);
+			ready = gpul_load_ll(first, &low, flag) & gpul_load_ll(second, &high, flag);
 		while (!ready && !(p->leave = gpul_comm_give_up(&spin)));
 		gpul_trace_add(p->comm, GPUL_COMM_EVENT_WAIT_DATA, began, p->from.peer, p->from.step, 0);
 	}
@@ -98,8 +83,8 @@ static __device__ __forceinline__ void gpul_ll_store_pack(const gpul_prims *p, u
 {
 	unsigned char *first = slot + i * 16, *second = first + p->comm->sizes.ll_bytes / 2;
 
-	gpul_ll_store(first, flag, pack.x, pack.y);
-	gpul_ll_store(second, flag, pack.z, pack.w);
+	gpul_store_ll(first, pack.x | (uint64_t)pack.y << 32, flag);
+	gpul_store_ll(second, pack.z | (uint64_t)pack.w << 32, flag);
 }
 
 static __device__ __forceinline__ unsigned char *gpul_ll_slot(const gpul_comm_end *end)
