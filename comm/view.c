@@ -37,9 +37,13 @@ gpul_status gpul_comm_view_create(gpul_comm *c, gpul_error *err)
 	return gpul_comm_view_upload(c, err);
 }
 
+/* cuMemcpyHtoD of pageable memory may return before the bytes are in device memory, and the program's streams may not wait for
+ * the default stream. */
 gpul_status gpul_comm_view_upload(gpul_comm *c, gpul_error *err)
 {
-	return gpul_cu(c->drv, err, cuMemcpyHtoD(c->view, &c->view_copy, sizeof c->view_copy));
+	const gpul_status st = gpul_cu(c->drv, err, cuMemcpyHtoD(c->view, &c->view_copy, sizeof c->view_copy));
+
+	return st ? st : gpul_cu(c->drv, err, cuStreamSynchronize(NULL));
 }
 
 void gpul_comm_view_destroy(gpul_comm *c)

@@ -49,7 +49,9 @@ static unsigned char *image_data(const struct buffer *b)
 
 static bool upload(struct player *p, const struct buffer *b, gpul_error *err)
 {
-	return gpul_cu(p->drv, err, cuMemcpyHtoD(b->at - GUARD_BYTES, b->image, b->n_bytes + 2 * GUARD_BYTES)) == GPUL_OK;
+	/* The copy of pageable memory may still run when the call returns, and p->stream does not wait for the default stream. */
+	return gpul_cu(p->drv, err, cuMemcpyHtoD(b->at - GUARD_BYTES, b->image, b->n_bytes + 2 * GUARD_BYTES)) == GPUL_OK &&
+	       gpul_cu(p->drv, err, cuStreamSynchronize(NULL)) == GPUL_OK;
 }
 
 static bool download(struct player *p, const struct buffer *b, gpul_error *err)
