@@ -89,7 +89,7 @@ static const struct round {
 } rounds[] = {
 	{ "slow motion: tail is raised before the slot is written", TAIL_FIRST, 1, 0, SLOW_MESSAGES },
 	{ "slow motion: the slot first, but the sender does not wait for head", NO_CREDIT, 1, 1, SLOW_MESSAGES },
-	{ "slow motion: the sender waits for head", RIGHT, 1, 1, SLOW_MESSAGES },
+	{ "slow motion: the sender waits for head", RIGHT, 1, 0, SLOW_MESSAGES },
 	{ "full speed: tail first", TAIL_FIRST, 0, 0, FAST_MESSAGES },
 	{ "full speed: no waiting for head", NO_CREDIT, 0, 0, FAST_MESSAGES },
 	{ "full speed: right", RIGHT, 0, 0, FAST_MESSAGES },

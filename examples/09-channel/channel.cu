@@ -73,33 +73,31 @@ extern "C" __global__ void sender(struct channel *c, u64 n_messages, unsigned pr
 	store_release(&c->ended, 1);
 }
 
-/* Add a line to the log if the poll has seen something new; returns whether it has. */
-static __device__ bool keep(struct log *log, const struct record *seen, struct record *last)
+/* Add a line to the log if the poll has seen something new. */
+static __device__ void keep(struct log *log, const struct record *seen, struct record *last)
 {
 	if (seen->tail == last->tail && seen->slot[0] == last->slot[0] && seen->slot[1] == last->slot[1] && !seen->taken)
-		return false;
+		return;
 	if (log->n_records < MAX_RECORDS)
 		log->records[log->n_records++] = *seen;
 	*last = *seen;
-	return true;
 }
 
-/* Takes n messages.  A late receiver takes a message only when the sender has put `late` more into the slot, or has stopped
- * to store. */
+/* Takes n messages.  A late receiver takes a message only when the sender has put `late` more into the slot, or has ended. */
 extern "C" __global__ void receiver(struct channel *c, struct log *log, u64 n_messages, unsigned late)
 {
 	struct record last = { 0, { 0, 0 }, 0 };
 	const u64 start = now_ns();
-	unsigned idle = 0;
 
 	for (u64 step = 0, polls = 1; step < n_messages || load(&c->ended) == 0; polls++) {
+		const bool ended = load(&c->ended) != 0;
 		struct record seen;
 
 		seen.tail = load(&c->tail);
 		seen.slot[0] = load(&c->slot[0]);
 		seen.slot[1] = load(&c->slot[1]);
 		seen.taken = 0;
-		if (seen.tail > step && step < n_messages && (late == 0 || seen.tail > step + late || idle > 50)) {
+		if (seen.tail > step && step < n_messages && (seen.tail > step + late || ended)) {
 			seen.taken = ++step;
 			if (seen.slot[0] == step && seen.slot[1] == step)
 				log->n_whole++;
@@ -107,7 +105,7 @@ extern "C" __global__ void receiver(struct channel *c, struct log *log, u64 n_me
 				log->n_wrong++;
 			store_release(&c->head, step);
 		}
-		idle = keep(log, &seen, &last) ? 0 : idle + 1;
+		keep(log, &seen, &last);
 		store_release(&c->polls, polls);
 		if (polls % 1024 == 0 && now_ns() - start > 10000000000ull)
 			return;
