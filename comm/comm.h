@@ -13,6 +13,9 @@
  * Every wait of a kernel ends: by data, by an abort, by the end of another rank's process, or by the time-out.  After the
  * first failure the communicator is unusable: all later calls return that failure, which names the rank that caused it.
  *
+ * A rank is a process.  On NVIDIA's driver, ranks that are threads of one process can wait for each other for ever: a call of the
+ * driver by one of them, such as loading a kernel, may wait for the kernels of the others.  The software driver permits it.
+ *
  * Calls of one communicator may use several streams.  They run one after another, in the order of the calls. */
 #ifndef GPULOAD_COMM_COMM_H
 #define GPULOAD_COMM_COMM_H

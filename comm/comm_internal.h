@@ -113,6 +113,8 @@ struct gpul_comm {
 	CUstream last_stream;         /* of the last call; used if has_last */
 	bool has_last;
 	CUevent order;                /* orders calls on different streams */
+	CUevent pace;                 /* interpreting drivers: of a call some time ago, so that few calls are queued */
+	uint64_t n_calls;
 	struct replay replay;
 	struct gpul_comm_persistent *persistent;  /* NULL: none has been started */
 	bool persistent_runs;

@@ -66,6 +66,7 @@ static gpul_status join(gpul_comm *c, const gpul_comm_job *job, gpul_error *err)
 	st = st ? st : gpul_comm_arenas_create(c, timeout_ms, err);
 	st = st ? st : gpul_comm_choices_select(c, err);
 	st = st ? st : gpul_cu(c->drv, err, cuEventCreate(&c->order, CU_EVENT_DISABLE_TIMING));
+	st = st ? st : gpul_cu(c->drv, err, cuEventCreate(&c->pace, CU_EVENT_DISABLE_TIMING));
 	st = st ? st : gpul_comm_view_create(c, err);
 	st = st ? st : gpul_comm_service_start(c, err);
 	return st ? st : gpul_boot_barrier(c->boot, timeout_ms, err);
@@ -82,6 +83,8 @@ static void free_comm(gpul_comm *c)
 	gpul_comm_arenas_destroy(c);
 	if (c->order)
 		(void)c->drv->cuEventDestroy(c->order);
+	if (c->pace)
+		(void)c->drv->cuEventDestroy(c->pace);
 	gpul_comm_view_destroy(c);
 	gpul_comm_choices_free(c);
 	gpul_context_close(&c->ctx);

@@ -17,6 +17,21 @@ static gpul_status follow_last_call(gpul_comm *c, CUstream stream, gpul_error *e
 	return st ? st : gpul_cu(c->drv, err, cuStreamWaitEvent(stream, c->order, 0));
 }
 
+/* An interpreted kernel takes far longer than its launch.  Without a limit a program queues hundreds of thousands of calls, and
+ * after a failure each of their kernels would start only to leave.  NVIDIA's driver limits its queues by itself. */
+static void keep_pace(gpul_comm *c, CUstream stream)
+{
+	enum { CALLS = 64 };
+	CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
+
+	if (!c->interprets || ++c->n_calls % CALLS != 0 || c->drv->cuStreamIsCapturing(stream, &capturing) ||
+	    capturing != CU_STREAM_CAPTURE_STATUS_NONE)
+		return;
+	if (c->n_calls > CALLS)
+		(void)c->drv->cuEventSynchronize(c->pace);
+	(void)c->drv->cuEventRecord(c->pace, stream);
+}
+
 gpul_status gpul_comm_enqueue(gpul_comm *c, enum kernel_id id, void *argument, unsigned n_blocks, unsigned n_threads,
 			      CUstream stream, gpul_error *err)
 {
@@ -40,5 +55,6 @@ gpul_status gpul_comm_enqueue(gpul_comm *c, enum kernel_id id, void *argument, u
 		return gpul_comm_rank_failed(c, &why, err);
 	c->last_stream = stream;
 	c->has_last = true;
+	keep_pace(c, stream);
 	return GPUL_OK;
 }

@@ -228,9 +228,9 @@ rows() {
 
 # waits_in_a_circle PATTERN ARG...: gpuload ARG... must end by its time-out; each rank may print a line.
 waits_in_a_circle() {
-	run --separate-stderr gpuload "${@:2}" --ungrouped --timeout 0.5
+	run --separate-stderr gpuload "${@:2}" --ungrouped --timeout 2
 	[[ $status == 1 ]] || show "gpuload ${*:2} should fail"
-	[[ $stderr == *"waited 500 ms for $1 of rank "*", which waits, too: "* ]] ||
+	[[ $stderr == *"waited 2000 ms for $1 of rank "*", which waits, too: "* ]] ||
 		show "stderr should say what the ranks wait for: $1"
 	[[ $stderr == *"put such calls into one group"* ]] || show "stderr should say what to do"
 }
