@@ -230,9 +230,10 @@ rows() {
 waits_in_a_circle() {
 	run --separate-stderr gpuload "${@:2}" --ungrouped --timeout 2
 	[[ $status == 1 ]] || show "gpuload ${*:2} should fail"
-	[[ $stderr == *"waited 2000 ms for $1 of rank "*", which waits, too: "* ]] ||
-		show "stderr should say what the ranks wait for: $1"
-	[[ $stderr == *"put such calls into one group"* ]] || show "stderr should say what to do"
+	[[ $stderr == *"waited 2000 ms for $1 of rank "* ]] || show "stderr should say what the ranks wait for: $1"
+	# An interpreted kernel that gets no CPU for some time cannot say that it waits, too.
+	[[ $stderr == *"put such calls into one group"* || $stderr == *"not made the same call, or "*" busy"* ]] ||
+		show "stderr should say what to do"
 }
 
 @test "sends without a group: small messages pass, large ones end by the time-out with a message that says what to do" {
