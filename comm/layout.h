@@ -146,12 +146,12 @@ typedef struct gpul_comm_control {
 /* The memory that this rank shares with another rank, as this rank maps it.  A pair of ranks uses the arenas in device memory,
  * or those in host memory; each rank has one or both. */
 typedef struct gpul_comm_peer {
-	unsigned char *inboxes;       /* mine, from that rank, for block 0; that rank writes */
-	unsigned char *their_inboxes; /* that rank's, from me; I write */
-	unsigned char *outboxes;      /* mine, for that rank; it writes */
-	unsigned char *their_outboxes;
-	unsigned char *desk;          /* my arena for that rank: greetings and so on, from all ranks of its kind; it writes */
-	unsigned char *their_desk;    /* that rank's arena; I write */
+	unsigned char *inboxes;       /* of this rank, for block 0: the other rank writes its data here */
+	unsigned char *their_inboxes; /* of the other rank: this rank writes its data there */
+	unsigned char *outboxes;      /* of this rank: the other rank writes its credits here */
+	unsigned char *their_outboxes; /* of the other rank: this rank writes its credits there */
+	unsigned char *desk;          /* start of this rank's arena: the other rank writes its greetings here */
+	unsigned char *their_desk;    /* start of the other rank's arena: this rank writes its greetings there */
 } gpul_comm_peer;
 
 /* One of the trace's records: a wait, a step or a copy of one block. */

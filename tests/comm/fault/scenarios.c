@@ -169,7 +169,7 @@ static bool all_worked(const struct shared *s, char text[TEXT_BYTES])
 	return s->exit_status == 0 || complain(text, "the launcher returns %d: %.200s", s->exit_status, s->launcher_text);
 }
 
-/* Some calls can fail without harm: there are several kinds of memory. */
+/* The rank whose driver call failed may have used another kind of memory instead; then all ranks work. */
 static bool all_worked_or_had_no_memory(const struct shared *s, char text[TEXT_BYTES])
 {
 	if (all_worked(s, text))
