@@ -21,7 +21,6 @@ struct peer {
 	gpul_rdma_region *step_region;
 	gpul_rdma_listener *listener;
 	unsigned *next;             /* per block: the next message whose step the CPU has not seen */
-	unsigned n_seen;
 };
 
 static gpul_status wait_for_parent(struct peer *p, gpul_error *err)
@@ -72,7 +71,6 @@ static gpul_status note_message(struct peer *p, unsigned message, gpul_error *er
 	if (!st && request)
 		st = gpul_rdma_wait(e->conn, request, NULL, err);
 	p->shared->times[message].flushed = gpul_clock_ns();
-	p->n_seen++;
 	return st;
 }
 
@@ -109,17 +107,13 @@ static gpul_status check_surroundings(const struct peer *p, bool *over, gpul_err
 
 static gpul_status receive_messages(struct peer *p, gpul_error *err)
 {
-	struct fifo_put_end *e = &p->end;
-	const unsigned all = e->ask->blocks * e->ask->puts;
 	uint64_t looked = gpul_clock_ns();
-	bool over = false;
+	bool over = false, found;
 	gpul_status st = GPUL_OK;
 
-	/* A kernel that failed has ended although messages are missing. */
-	for (unsigned idle = 0; !st && (p->n_seen < all || !over); idle++) {
-		bool found = false;
-
-		st = gpul_rdma_progress(e->conn, NULL, err);
+	for (unsigned idle = 0; !st && !over; idle++) {
+		found = false;
+		st = gpul_rdma_progress(p->end.conn, NULL, err);
 		st = st ? st : look_at_steps(p, &found, err);
 		if (found)
 			idle = 0;
@@ -130,10 +124,9 @@ static gpul_status receive_messages(struct peer *p, gpul_error *err)
 			continue;
 		looked = gpul_clock_ns();
 		st = check_surroundings(p, &over, err);
-		if (over && p->n_seen < all && idle > IDLE_POLLS)
-			break;
 	}
-	return st;
+	/* A kernel that succeeded has seen all steps, some perhaps after the last look; one that failed leaves messages missing. */
+	return st ? st : look_at_steps(p, &found, err);
 }
 
 static gpul_status check_results(const struct peer *p, gpul_error *err)
