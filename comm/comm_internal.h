@@ -51,6 +51,7 @@ struct arena {
 /* A ring has three kernels, for the protocols, in their order. */
 enum kernel_id {
 	KERNEL_SENDRECV,
+	KERNEL_SENDRECV_FEW,          /* groups of at most GPUL_COMM_FEW_P2P */
 	KERNEL_ONESHOT_ALLTOALL_LL,
 	KERNEL_ONESHOT_ALLREDUCE_LL,
 	KERNEL_ONESHOT_REDUCESCATTER_LL,
@@ -74,8 +75,11 @@ enum { GPUL_COMM_MAX_FILES = 24 };  /* PTX files with kernels */
 struct repeated {
 	uint64_t used;                /* clock of its last use; 0: a free entry */
 	enum kernel_id id;
-	unsigned n_threads, n_calls;
-	gpul_comm_work work;
+	unsigned n_blocks, n_threads, n_calls;
+	union {
+		gpul_comm_work work;
+		gpul_comm_few_transfers transfers;
+	} argument;
 	CUgraphExec exec;             /* NULL: launch the kernel */
 };
 
@@ -195,7 +199,8 @@ gpul_status gpul_comm_request(const gpul_comm *c, const gpul_comm_posting *p, st
 gpul_status gpul_comm_check_buffer(const char *name, CUdeviceptr at, size_t n_bytes, size_t element_bytes, gpul_error *err);
 
 /* ---- enqueue.c ---- */
-/* Launch a kernel with the view and one more argument: gpul_comm_transfers for KERNEL_SENDRECV, else gpul_comm_work. */
+/* Launch a kernel with the view and one more argument: gpul_comm_transfers for KERNEL_SENDRECV and KERNEL_SENDRECV_FEW, else
+ * gpul_comm_work. */
 gpul_status gpul_comm_enqueue(gpul_comm *c, enum kernel_id id, void *argument, unsigned n_blocks, unsigned n_threads,
 			      CUstream stream, gpul_error *err);
 /* Launch sends, receives and copies: fills their blocks and protocols.  At least one. */
@@ -209,8 +214,13 @@ gpul_status gpul_comm_idle(const gpul_comm *c, gpul_error *err);
 void gpul_comm_persistent_destroy(gpul_comm *c);
 
 /* ---- replay.c ---- */
-CUgraphExec gpul_comm_replay(gpul_comm *c, enum kernel_id id, CUfunction kernel, const gpul_comm_work *work, unsigned n_threads,
-			     CUstream stream);
+struct launch {
+	enum kernel_id id;
+	CUfunction kernel;
+	void *argument;               /* gpul_comm_work; or, by id, gpul_comm_few_transfers */
+	unsigned n_blocks, n_threads;
+};
+CUgraphExec gpul_comm_replay(gpul_comm *c, const struct launch *l, CUstream stream);
 void gpul_comm_replay_destroy(gpul_comm *c);
 
 /* ---- report.c ---- */

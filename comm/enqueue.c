@@ -46,7 +46,7 @@ gpul_status gpul_comm_enqueue(gpul_comm *c, enum kernel_id id, void *argument, u
 	st = gpul_comm_kernel(c, id, &kernel, &why);
 	st = st ? st : follow_last_call(c, stream, &why);
 	if (!st && id != KERNEL_SENDRECV)
-		graph = gpul_comm_replay(c, id, kernel, argument, n_threads, stream);
+		graph = gpul_comm_replay(c, &(struct launch){ id, kernel, argument, n_blocks, n_threads }, stream);
 	if (graph)
 		st = gpul_cu(c->drv, &why, cuGraphLaunch(graph, stream));
 	else if (!st)

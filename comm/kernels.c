@@ -11,6 +11,7 @@
 	extern const char gpul_comm_ptx_##name[], gpul_comm_ptx_##name##_end[]
 
 EMBED(sendrecv);
+EMBED(sendrecv_few);
 EMBED(oneshot_alltoall);
 EMBED(oneshot_allreduce);
 EMBED(oneshot_reducescatter);
@@ -30,6 +31,7 @@ EMBED(persistent);
 
 enum {
 	FILE_SENDRECV,
+	FILE_SENDRECV_FEW,
 	FILE_ONESHOT_ALLTOALL,
 	FILE_ONESHOT_ALLREDUCE,
 	FILE_ONESHOT_REDUCESCATTER,
@@ -49,6 +51,7 @@ static const struct ptx_file {
 	const char *name, *begin, *end;
 } files[] = {
 	[FILE_SENDRECV] = FILE_OF(sendrecv),
+	[FILE_SENDRECV_FEW] = FILE_OF(sendrecv_few),
 	[FILE_ONESHOT_ALLTOALL] = FILE_OF(oneshot_alltoall),
 	[FILE_ONESHOT_ALLREDUCE] = FILE_OF(oneshot_allreduce),
 	[FILE_ONESHOT_REDUCESCATTER] = FILE_OF(oneshot_reducescatter),
@@ -80,6 +83,7 @@ static const struct kernel_source {
 	gpul_comm_proto proto;
 } kernels[N_KERNELS] = {
 	[KERNEL_SENDRECV] = { FILE_SENDRECV, "gpul_comm_sendrecv", GPUL_COMM_SENDRECV, GPUL_COMM_ALGO_AUTO, GPUL_COMM_SIMPLE },
+	[KERNEL_SENDRECV_FEW] = { FILE_SENDRECV_FEW, "gpul_comm_sendrecv_few", GPUL_COMM_SENDRECV, GPUL_COMM_ALGO_AUTO, GPUL_COMM_SIMPLE },
 	[KERNEL_ONESHOT_ALLTOALL_LL] = { FILE_ONESHOT_ALLTOALL, "gpul_comm_oneshot_alltoall_ll", GPUL_COMM_ALLTOALL, GPUL_COMM_ONE_SHOT,
 		GPUL_COMM_LL },
 	[KERNEL_ONESHOT_ALLREDUCE_LL] = { FILE_ONESHOT_ALLREDUCE, "gpul_comm_oneshot_allreduce_ll", GPUL_COMM_ALLREDUCE, GPUL_COMM_ONE_SHOT,

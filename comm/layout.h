@@ -45,6 +45,7 @@ enum {
 	GPUL_COMM_GREETING_WORDS = 8,
 	GPUL_COMM_MAX_WINDOWS = 64,   /* allocations of gpul_comm_alloc() */
 	GPUL_COMM_MAX_P2P = 64,       /* sends and receives of one kernel */
+	GPUL_COMM_FEW_P2P = 4,        /* of the kernel for small groups */
 	GPUL_COMM_LEAST_POLLS = 32,   /* the number of polls between two checks is a multiple of it */
 };
 
@@ -255,5 +256,12 @@ typedef struct gpul_comm_transfers {
 	uint32_t unused;
 	gpul_comm_transfer items[GPUL_COMM_MAX_P2P];
 } gpul_comm_transfers;
+
+/* The begin of gpul_comm_transfers: most groups have few transfers, and an argument of 2.6 KB makes a launch slower. */
+typedef struct gpul_comm_few_transfers {
+	uint32_t n;
+	uint32_t unused;
+	gpul_comm_transfer items[GPUL_COMM_FEW_P2P];
+} gpul_comm_few_transfers;
 
 #endif

@@ -18,15 +18,24 @@ static void forget(gpul_comm *c, struct repeated *r)
 	*r = (struct repeated){ 0 };
 }
 
+/* The bytes of a launch's argument that the kernel reads. */
+static size_t argument_bytes(const struct launch *l)
+{
+	const gpul_comm_few_transfers *few = l->argument;
+
+	return l->id != KERNEL_SENDRECV_FEW ? sizeof(gpul_comm_work) : offsetof(gpul_comm_few_transfers, items) + few->n * sizeof *few->items;
+}
+
 /* The entry with these arguments, which becomes the most recently used one; else a new entry instead of the oldest. */
-static struct repeated *find_entry(gpul_comm *c, enum kernel_id id, const gpul_comm_work *work, unsigned n_threads)
+static struct repeated *find_entry(gpul_comm *c, const struct launch *l)
 {
 	struct repeated *oldest = &c->replay.entries[0];
 
 	for (unsigned i = 0; i < GPUL_COMM_REPLAYS; i++) {
 		struct repeated *r = &c->replay.entries[i];
 
-		if (r->used && r->id == id && r->n_threads == n_threads && memcmp(&r->work, work, sizeof *work) == 0) {
+		if (r->used && r->id == l->id && r->n_blocks == l->n_blocks && r->n_threads == l->n_threads &&
+		    memcmp(&r->argument, l->argument, argument_bytes(l)) == 0) {
 			r->used = ++c->replay.clock;
 			return r;
 		}
@@ -34,16 +43,17 @@ static struct repeated *find_entry(gpul_comm *c, enum kernel_id id, const gpul_c
 			oldest = r;
 	}
 	forget(c, oldest);
-	oldest->id = id;
-	oldest->n_threads = n_threads;
-	oldest->work = *work;
+	oldest->id = l->id;
+	oldest->n_blocks = l->n_blocks;
+	oldest->n_threads = l->n_threads;
+	memcpy(&oldest->argument, l->argument, argument_bytes(l));
 	oldest->used = ++c->replay.clock;
 	return oldest;
 }
 
 static gpul_status make_graph(gpul_comm *c, struct repeated *r, CUfunction kernel, gpul_error *err)
 {
-	void *arguments[] = { &c->view, &r->work };
+	void *arguments[] = { &c->view, &r->argument };
 	CUgraph graph = NULL;
 	gpul_status st = GPUL_OK;
 
@@ -52,7 +62,7 @@ static gpul_status make_graph(gpul_comm *c, struct repeated *r, CUfunction kerne
 	st = st ? st : gpul_cu(c->drv, err, cuStreamBeginCapture(c->replay.capture, CU_STREAM_CAPTURE_MODE_RELAXED));
 	if (st)
 		return st;
-	st = gpul_cu(c->drv, err, cuLaunchKernel(kernel, r->work.n_blocks, 1, 1, r->n_threads, 1, 1, 0, c->replay.capture, arguments,
+	st = gpul_cu(c->drv, err, cuLaunchKernel(kernel, r->n_blocks, 1, 1, r->n_threads, 1, 1, 0, c->replay.capture, arguments,
 						 NULL));
 	if (c->drv->cuStreamEndCapture(c->replay.capture, &graph) == CUDA_SUCCESS && !st)
 		st = gpul_cu(c->drv, err, cuGraphInstantiate(&r->exec, graph, 0));
@@ -62,16 +72,15 @@ static gpul_status make_graph(gpul_comm *c, struct repeated *r, CUfunction kerne
 }
 
 /* The graph for a call; NULL: launch the kernel.  A driver that cannot make one graph is not asked again. */
-CUgraphExec gpul_comm_replay(gpul_comm *c, enum kernel_id id, CUfunction kernel, const gpul_comm_work *work, unsigned n_threads,
-			     CUstream stream)
+CUgraphExec gpul_comm_replay(gpul_comm *c, const struct launch *l, CUstream stream)
 {
 	CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
 	struct repeated *r;
 
 	if (c->replay.off || c->drv->cuStreamIsCapturing(stream, &capturing) || capturing != CU_STREAM_CAPTURE_STATUS_NONE)
 		return NULL;
-	r = find_entry(c, id, work, n_threads);
-	if (r->n_calls++ == 1 && make_graph(c, r, kernel, NULL))
+	r = find_entry(c, l);
+	if (r->n_calls++ == 1 && make_graph(c, r, l->kernel, NULL))
 		c->replay.off = true;
 	return r->exec;
 }

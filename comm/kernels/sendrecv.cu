@@ -7,5 +7,5 @@
 
 extern "C" __global__ void __launch_bounds__(GPUL_COMM_MAX_THREADS) gpul_comm_sendrecv(const gpul_comm_view *comm, gpul_comm_transfers transfers)
 {
-	gpul_sendrecv(comm, &transfers);
+	gpul_sendrecv(comm, transfers.items, transfers.n);
 }

@@ -70,12 +70,12 @@ static __device__ bool gpul_transfer_part(const gpul_comm_view *comm, const gpul
 }
 
 /* The transfers of this block, in their order.  True: leave. */
-static __device__ bool gpul_sendrecv(const gpul_comm_view *comm, const gpul_comm_transfers *transfers)
+static __device__ __forceinline__ bool gpul_sendrecv(const gpul_comm_view *comm, const gpul_comm_transfer *transfers, uint32_t n)
 {
 	bool leave = false;
 
-	for (uint32_t i = 0; i < transfers->n && !leave; i++) {
-		const gpul_comm_transfer *t = &transfers->items[i];
+	for (uint32_t i = 0; i < n && !leave; i++) {
+		const gpul_comm_transfer *t = &transfers[i];
 		const uint32_t block = blockIdx.x - t->first_block;
 
 		if (blockIdx.x < t->first_block || block >= t->n_blocks)

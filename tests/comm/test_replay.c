@@ -56,6 +56,54 @@ static void a_call_that_repeats_becomes_a_graph(void **state)
 	run_ranks(3, &(gpul_comm_options){ .device = -1, .timeout_ms = 20000 }, same_arguments, NULL);
 }
 
+/* A group of n_parts messages to the next rank, and as many from the one before. */
+static void send_around(struct rank *r, CUdeviceptr data, unsigned n_parts, uint32_t value)
+{
+	const int next = (r->rank + 1) % r->n_ranks, before = (r->rank + r->n_ranks - 1) % r->n_ranks;
+	uint32_t words[8];
+	gpul_error err = { 0 };
+
+	for (unsigned i = 0; i < n_parts; i++)
+		words[i] = value + i + 100 * (unsigned)r->rank;
+	must(gpul_cu(r->drv, &err, cuMemcpyHtoD(data, words, n_parts * 4)), &err, "cuMemcpyHtoD");
+	must(gpul_comm_group_begin(r->comm, &err), &err, "gpul_comm_group_begin");
+	for (unsigned i = 0; i < n_parts; i++) {
+		must(gpul_comm_send(r->comm, data + i * 4, 1, GPUL_COMM_I32, next, r->stream, &err), &err, "gpul_comm_send");
+		must(gpul_comm_recv(r->comm, data + 64 + i * 4, 1, GPUL_COMM_I32, before, r->stream, &err), &err, "gpul_comm_recv");
+	}
+	must(gpul_comm_group_end(r->comm, &err), &err, "gpul_comm_group_end");
+	must(gpul_comm_wait(r->comm, r->stream, &err), &err, "gpul_comm_wait");
+	must(gpul_cu(r->drv, &err, cuMemcpyDtoH(words, data + 64, n_parts * 4)), &err, "cuMemcpyDtoH");
+	for (unsigned i = 0; i < n_parts; i++)
+		if (words[i] != value + i + 100 * (unsigned)before) {
+			(void)fprintf(stderr, "rank %d: message %u of %u is %u\n", r->rank, i, n_parts, words[i]);
+			abort();
+		}
+}
+
+static void same_groups(struct rank *r, void *arg)
+{
+	gpul_error err = { 0 };
+	CUdeviceptr data;
+
+	(void)arg;
+	must(gpul_cu(r->drv, &err, cuMemAlloc(&data, 128)), &err, "cuMemAlloc");
+	for (uint32_t i = 0; i < 10; i++) {
+		send_around(r, data, 1, i);
+		send_around(r, data, 2, 1000 * i);
+		expect_graphs(r, i == 0 ? 0 : 2);
+		send_around(r, data, 3, 7 * i);  /* six transfers: more than GPUL_COMM_FEW_P2P */
+	}
+	expect_graphs(r, 2);
+	must(gpul_cu(r->drv, &err, cuMemFree(data)), &err, "cuMemFree");
+}
+
+static void a_small_group_that_repeats_becomes_a_graph(void **state)
+{
+	(void)state;
+	run_ranks(3, &(gpul_comm_options){ .device = -1, .timeout_ms = 20000 }, same_groups, NULL);
+}
+
 static void many_arguments(struct rank *r, void *arg)
 {
 	struct buffers b;
@@ -132,6 +180,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_call_that_repeats_becomes_a_graph),
+		cmocka_unit_test(a_small_group_that_repeats_becomes_a_graph),
 		cmocka_unit_test(more_calls_than_entries_are_right),
 		cmocka_unit_test(a_captured_graph_can_be_launched_a_thousand_times),
 	};
