@@ -1,0 +1,58 @@
+/* mesh.h — connections of the send path (rdma/rdma.h) between the ranks of a job.
+ *
+ *     every rank: open the NIC or provider ─ one listener for each higher rank ─ exchange addresses by the boot
+ *                 ─ connect to the lower ranks, in their order ─ accept the higher ranks, in their order
+ *
+ *     rank 0   accepts 1 ─ accepts 2 ─ accepts 3
+ *     rank 1   connects 0 ────────── accepts 2 ─ accepts 3          the least pair that is not connected can always go on,
+ *     rank 2   ........ connects 0 ─ connects 1 ──── accepts 3      so no circle of waits is possible
+ *     rank 3   .................... connects 0 ─ 1 ─ 2
+ *
+ * A rank that fails, or whose process ends, fails the job (roster.h): the other ranks stop to wait, and report the same cause. */
+#ifndef GPULOAD_COMM_NET_MESH_H
+#define GPULOAD_COMM_NET_MESH_H
+
+#include "comm/bootstrap/roster.h"
+#include "rdma/rdma.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gpul_comm_mesh gpul_comm_mesh;  /* opaque: mesh.c */
+
+typedef struct gpul_comm_mesh_desc {
+	gpul_rdma_desc rdma;      /* how to open the send path; for n_qps and its neighbours the higher rank of a pair decides */
+	const bool *wanted;       /* [size]: the ranks to connect with; a pair is connected if one of the two wants it.  NULL: all
+				   * other ranks */
+	const char *address;      /* of this host, "10.9.0.2", at which the other ranks reach it; NULL: $GPULOAD_COMM_ADDRESS, else
+				   * 127.0.0.1 */
+} gpul_comm_mesh_desc;
+
+/** Open the send path, and connect the pairs of ranks.  All ranks of the job call it.
+ *
+ * @boot        borrowed; must outlive *out
+ * @desc        copied; its strings and wanted are used only during the call
+ * @timeout_ms  for all of it; -1: without limit
+ * @out         owned by the caller: gpul_comm_mesh_destroy(); untouched on failure
+ * Errors  GPUL_EUNSUPPORTED no such backend or device; GPUL_EINVAL; GPUL_ESYS native = ETIMEDOUT: a rank has not connected in time
+ *         (the text names both ranks); GPUL_ENOMEM; the failure of the job
+ * Threads as gpul_boot_allgather()
+ * Source  - */
+gpul_status gpul_comm_mesh_create(gpul_boot *boot, const gpul_comm_mesh_desc *desc, int timeout_ms, gpul_comm_mesh **out,
+				  gpul_error *err);
+/* Close the connections and the send path, after all regions that are registered with it.  The peers' requests end with "closed
+ * by the peer": let all ranks agree (gpul_boot_barrier()) before.  NULL is fine; cannot fail. */
+void gpul_comm_mesh_destroy(gpul_comm_mesh *m);
+
+/* The send path that the connections use: to register memory.  Valid as long as m.  Any thread. */
+gpul_rdma *gpul_comm_mesh_rdma(const gpul_comm_mesh *m);
+/* The connection with a rank; NULL: there is none.  Valid as long as m.  Any thread; the connection belongs to one thread at a
+ * time. */
+gpul_rdma_conn *gpul_comm_mesh_conn(const gpul_comm_mesh *m, int rank);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,178 @@
+/* test_mesh.c — connections between ranks that are threads of one process, over libfabric's tcp on this machine. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "comm/net/mesh.h"
+#include "tests/comm/bootstrap/ranks.h"
+
+enum { LONG_MS = 60000 };  /* no test waits that long unless something is wrong */
+
+static gpul_comm_mesh_desc over_tcp(void)
+{
+	return (gpul_comm_mesh_desc){ .rdma = { .backend = "libfabric",
+						.device = { .gpu = -1, .gid_index = -1, .provider = "tcp" } } };
+}
+
+struct work {
+	int size;
+	bool only_neighbours;
+};
+
+static bool connected(const struct work *w, int a, int b)
+{
+	return a != b && (!w->only_neighbours || a == b + 1 || b == a + 1);
+}
+
+/* Each rank puts its number into the memory of each rank that it is connected with. */
+static gpul_status put_numbers(gpul_boot *b, const gpul_comm_mesh *m, const struct work *w, gpul_error *err)
+{
+	volatile uint64_t inbox[GPUL_COMM_MAX_RANKS] = { 0 };
+	gpul_rdma_remote mine, theirs[GPUL_COMM_MAX_RANKS];
+	gpul_rdma_region *region = NULL;
+	const int rank = gpul_boot_rank(b);
+	gpul_status st = gpul_rdma_register(gpul_comm_mesh_rdma(m), (void *)(uintptr_t)inbox, sizeof inbox, GPUL_RDMA_STEPS, &region, err);
+
+	st = st ? st : gpul_rdma_offer(region, (uintptr_t)inbox, sizeof inbox, &mine, err);
+	st = st ? st : gpul_boot_allgather(b, &mine, sizeof mine, theirs, LONG_MS, err);
+	for (int r = 0; !st && r < w->size; r++) {
+		gpul_rdma_conn *conn = gpul_comm_mesh_conn(m, r);
+		gpul_rdma_put_desc put = { .from = { .area = gpul_rdma_region_area(region), .at = (uintptr_t)inbox },
+					   .signal_value = (uint64_t)rank + 1 };
+		gpul_rdma_request request = 0;
+
+		if ((conn != NULL) != connected(w, rank, r))
+			st = gpul_fail(err, GPUL_EFORMAT, 0, "rank %d: the connection with rank %d is %d", rank, r, conn != NULL);
+		if (!conn || st)
+			continue;
+		put.to = theirs[r];
+		put.signal = (gpul_rdma_remote){ .address = theirs[r].address + (unsigned)rank * 8, .key = theirs[r].key, .bytes = 8 };
+		st = gpul_rdma_put(conn, &put, LONG_MS, &request, err);
+		st = st ? st : gpul_rdma_wait(conn, request, NULL, err);
+	}
+	for (int r = 0; !st && r < w->size; r++)
+		while (!st && connected(w, rank, r) && inbox[r] != (uint64_t)r + 1)
+			st = gpul_rdma_progress(gpul_comm_mesh_conn(m, r), NULL, err);
+	st = st ? st : gpul_boot_barrier(b, LONG_MS, err);
+	gpul_rdma_unregister(region);
+	return st;
+}
+
+static gpul_status meet_and_put(const gpul_comm_job *job, void *arg, gpul_error *err)
+{
+	const struct work *w = arg;
+	gpul_comm_mesh_desc desc = over_tcp();
+	bool wanted[GPUL_COMM_MAX_RANKS] = { false };
+	gpul_comm_mesh *m = NULL;
+	gpul_boot *b = NULL;
+	gpul_status st = gpul_boot_open(job, LONG_MS, &b, err);
+
+	if (w->only_neighbours) {  /* only the lower rank of a pair wants it */
+		if (job->rank + 1 < w->size)
+			wanted[job->rank + 1] = true;
+		desc.wanted = wanted;
+	}
+	st = st ? st : gpul_comm_mesh_create(b, &desc, LONG_MS, &m, err);
+	st = st ? st : put_numbers(b, m, w, err);
+	gpul_comm_mesh_destroy(m);
+	gpul_boot_close(b);
+	return st;
+}
+
+static void all_pairs_are_connected(void **state)
+{
+	struct rank_end ends[GPUL_COMM_MAX_RANKS];
+
+	(void)state;
+	for (int size = 1; size <= 4; size++) {
+		struct work w = { .size = size };
+
+		ranks_as_threads(size, meet_and_put, &w, ends);
+		for (int r = 0; r < size; r++)
+			if (ends[r].status)
+				fail_msg("%d ranks, rank %d: %s", size, r, ends[r].err.text);
+	}
+}
+
+static void a_pair_is_connected_if_one_of_its_ranks_wants_it(void **state)
+{
+	struct rank_end ends[GPUL_COMM_MAX_RANKS];
+	struct work w = { .size = 4, .only_neighbours = true };
+
+	(void)state;
+	ranks_as_threads(w.size, meet_and_put, &w, ends);
+	for (int r = 0; r < w.size; r++)
+		if (ends[r].status)
+			fail_msg("rank %d: %s", r, ends[r].err.text);
+}
+
+static gpul_status cannot_listen(const gpul_comm_job *job, void *arg, gpul_error *err)
+{
+	gpul_comm_mesh_desc desc = over_tcp();
+	gpul_comm_mesh *m = NULL;
+	gpul_boot *b = NULL;
+	gpul_status st = gpul_boot_open(job, LONG_MS, &b, err);
+
+	(void)arg;
+	desc.address = job->rank == 1 ? "192.0.2.1" : NULL;  /* of no machine: RFC 5737 */
+	st = st ? st : gpul_comm_mesh_create(b, &desc, LONG_MS, &m, err);
+	assert_null(m);
+	gpul_boot_close(b);
+	return st;
+}
+
+static void a_rank_that_cannot_listen_is_named_by_all_ranks(void **state)
+{
+	struct rank_end ends[GPUL_COMM_MAX_RANKS];
+
+	(void)state;
+	ranks_as_threads(3, cannot_listen, NULL, ends);
+	for (int r = 0; r < 3; r++) {
+		assert_int_equal(ends[r].status, GPUL_ESYS);
+		assert_non_null(strstr(ends[r].err.text, "rank 1: cannot listen on 192.0.2.1"));
+	}
+}
+
+/* Rank 0 fails before the others have connected. */
+static gpul_status fail_first(const gpul_comm_job *job, void *arg, gpul_error *err)
+{
+	gpul_comm_mesh_desc desc = over_tcp();
+	gpul_comm_mesh *m = NULL;
+	gpul_boot *b = NULL;
+	gpul_status st = gpul_boot_open(job, LONG_MS, &b, err);
+
+	(void)arg;
+	if (!st && job->rank == 0)
+		gpul_boot_fail(b, &(gpul_error){ .status = GPUL_EUNSUPPORTED, .text = "rank 0 has failed" }, 0);
+	st = st ? st : gpul_comm_mesh_create(b, &desc, LONG_MS, &m, err);
+	assert_null(m);
+	gpul_boot_close(b);
+	return st;
+}
+
+static void a_failure_of_the_job_ends_the_wait(void **state)
+{
+	struct rank_end ends[GPUL_COMM_MAX_RANKS];
+
+	(void)state;
+	ranks_as_threads(3, fail_first, NULL, ends);
+	for (int r = 0; r < 3; r++)
+		assert_non_null(strstr(ends[r].err.text, "rank 0 has failed"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_pairs_are_connected),
+		cmocka_unit_test(a_pair_is_connected_if_one_of_its_ranks_wants_it),
+		cmocka_unit_test(a_rank_that_cannot_listen_is_named_by_all_ranks),
+		cmocka_unit_test(a_failure_of_the_job_ends_the_wait),
+	};
+
+	return cmocka_run_group_tests(tests, ranks_make_folder, ranks_remove_folder);
+}
