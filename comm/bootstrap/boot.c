@@ -74,7 +74,7 @@ gpul_status gpul_boot_open(const gpul_comm_job *job, int timeout_ms, gpul_boot *
 	if (st)
 		return st;
 	snprintf(doing, sizeof doing, "rank %d, meeting of job %s", job->rank, job->name);
-	st = job->rank == 0 ? gpul_boot_host(b, path, &w, err) : gpul_boot_join(b, path, &w, err);
+	st = job->rank == 0 ? gpul_boot_lead(b, path, &w, err) : gpul_boot_join(b, path, &w, err);
 	if (st) {
 		free_boot(b);
 		if (job->rank) /* a rank 0 that was killed leaves its socket file */

@@ -49,6 +49,13 @@ void gpul_boot_close(gpul_boot *b);
 int gpul_boot_rank(const gpul_boot *b);
 int gpul_boot_size(const gpul_boot *b);
 
+/* The hosts of the job: their number, and the index of a rank's host, from 0, in the order of the first rank of each.  Ranks of
+ * one host can share memory.  Valid for all ranks, 0 to size - 1. */
+int gpul_boot_n_hosts(const gpul_boot *b);
+int gpul_boot_host(const gpul_boot *b, int rank);
+/* The name of a rank's host; valid as long as b. */
+const char *gpul_boot_host_name(const gpul_boot *b, int rank);
+
 /** Give a block of bytes to all ranks, and get the block of each rank.  All ranks call it, with the same size.
  *
  * @b           the same call in all ranks, in the same order
@@ -81,7 +88,8 @@ gpul_status gpul_boot_barrier(gpul_boot *b, int timeout_ms, gpul_error *err);
  * Source  - */
 gpul_status gpul_boot_last_barrier(gpul_boot *b, int silent_ms, gpul_error *err);
 
-/** Give descriptors to all ranks, and get those of each rank.  All ranks call it, with the same number.
+/** Give descriptors to all ranks of this host, and get those of each of them.  All ranks of the job call it, with the same
+ * number; the places of ranks of other hosts are -1.
  *
  * @b           the same call in all ranks, in the same order
  * @mine        borrowed: n_fds descriptors of this rank; -1: no descriptor in this place

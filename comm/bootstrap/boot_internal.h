@@ -17,6 +17,8 @@ struct gpul_boot {
 	gpul_lifeline *lifeline;    /* holds the word of this rank's entry; NULL: the kernel has no robust futexes */
 	struct boot_packet *packet; /* room for received packets */
 	_Atomic int socket[GPUL_COMM_MAX_RANKS];  /* rank 0: to each rank; other ranks: [0] only; -1: none */
+	int n_hosts, host[GPUL_COMM_MAX_RANKS];   /* index of each rank's host; set when the ranks have met */
+	char host_name[GPUL_COMM_MAX_RANKS][GPUL_COMM_HOST_BYTES];  /* by that index */
 	uint32_t n_calls;           /* number of calls begun */
 	_Atomic bool in_call;
 
@@ -73,6 +75,20 @@ gpul_status gpul_boot_fail_job(gpul_boot *b, int culprit, gpul_status status, in
  * Threads   any thread may call
  * Source    - */
 gpul_status gpul_boot_ended(gpul_boot *b, int rank, const char *doing, gpul_error *err);
+
+/* The machine of this process, and the name that the job gives it. */
+void gpul_boot_machine(const gpul_comm_job *job, struct boot_machine *out);
+/* True if two ranks that have met over a Unix socket share a host: the same name that the job gives, or none. */
+bool gpul_boot_same_machine(const struct boot_machine *a, const struct boot_machine *b);
+/* Rank 0: number the hosts of all ranks, and write them into the roster. */
+void gpul_boot_number_hosts(gpul_boot *b, const struct boot_machine machines[]);
+/** Copy the hosts of all ranks from the roster, where rank 0 has written them.
+ *
+ * @b  the job
+ * Errors  GPUL_EFORMAT the roster contains an impossible number
+ * Threads the thread that opens b
+ * Source  - */
+gpul_status gpul_boot_take_hosts(gpul_boot *b, gpul_error *err);
 
 /* One wait of a rank: for the message when the time is over. */
 struct boot_wait {
@@ -137,8 +153,8 @@ gpul_status gpul_boot_receive_from(gpul_boot *b, int rank, const struct boot_wai
  * Errors  as gpul_boot_open()
  * Threads the thread that opens b
  * Source  - */
-gpul_status gpul_boot_host(gpul_boot *b, const char *path, const struct boot_wait *w, gpul_error *err);
-/** See gpul_boot_host().
+gpul_status gpul_boot_lead(gpul_boot *b, const char *path, const struct boot_wait *w, gpul_error *err);
+/** See gpul_boot_lead().
  *
  * @b @path @w  as there
  * Errors  as gpul_boot_open()

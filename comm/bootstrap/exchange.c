@@ -164,9 +164,10 @@ gpul_status gpul_boot_last_barrier(gpul_boot *b, int silent_ms, gpul_error *err)
 
 /* ---- descriptors ------------------------------------------------------------------------------------------------ */
 
-/* Send one rank's descriptors; those that are -1 are only marked as absent. */
+/* Send one rank's descriptors; those that are -1, or belong to another host, are only marked as absent. */
 static gpul_status send_descriptors(struct call *c, int to, int owner, const int *fds, gpul_error *err)
 {
+	const bool shared = c->b->host[to] == c->b->host[owner] || to == 0; /* rank 0 passes them on */
 	struct boot_head head = {
 		.type = BOOT_FDS, .call = c->wait.call, .what = c->what, .total = c->total, .rank = owner
 	};
@@ -174,7 +175,7 @@ static gpul_status send_descriptors(struct call *c, int to, int owner, const int
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < c->total; i++) {
-		if (fds[i] < 0)
+		if (fds[i] < 0 || !shared)
 			continue;
 		head.present |= 1ull << i;
 		present[n++] = fds[i];
@@ -217,6 +218,15 @@ static gpul_status duplicate_mine(struct call *c, const int *mine, int *to, gpul
 	return GPUL_OK;
 }
 
+static void close_descriptors(int *fds, size_t n_fds)
+{
+	for (size_t i = 0; i < n_fds; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+		fds[i] = -1;
+	}
+}
+
 static gpul_status exchange_descriptors(struct call *c, const int *mine, int *all, gpul_error *err)
 {
 	int rank = c->b->job.rank, size = c->b->job.size;
@@ -236,6 +246,9 @@ static gpul_status exchange_descriptors(struct call *c, const int *mine, int *al
 		for (int r = 1; !st && r < size; r++)
 			if (r != owner)
 				st = send_descriptors(c, r, owner, all + (size_t)owner * c->total, err);
+	for (int r = 1; r < size; r++)
+		if (c->b->host[r] != c->b->host[0])
+			close_descriptors(all + (size_t)r * c->total, c->total);
 	return st;
 }
 
@@ -255,11 +268,8 @@ gpul_status gpul_boot_exchange_fds(gpul_boot *b, const int *mine, unsigned n_fds
 	if (st)
 		return st;
 	st = exchange_descriptors(&c, mine, all, err);
-	for (size_t i = 0; st && i < n_all; i++) {
-		if (all[i] >= 0)
-			close(all[i]);
-		all[i] = -1;
-	}
+	if (st)
+		close_descriptors(all, n_all);
 	end_call(&c);
 	return st;
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -166,10 +167,29 @@ static void find_single(gpul_comm_job *job)
 	snprintf(job->name, sizeof job->name, "single-%ld", (long)getpid());
 }
 
-gpul_status gpul_comm_job_check(const gpul_comm_job *job, gpul_error *err)
+static bool is_name(const char *text, size_t room)
 {
 	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-	size_t n = strnlen(job->name, sizeof job->name);
+	size_t n = strnlen(text, room);
+
+	return n > 0 && n < room && text[0] != '.' && strspn(text, good) == n;
+}
+
+static gpul_status find_host(gpul_comm_job *job, gpul_error *err)
+{
+	const char *name = value_or_null(secure_getenv("GPULOAD_COMM_HOST"));
+
+	if (name && strlen(name) >= sizeof job->host)
+		return gpul_fail(err, GPUL_EINVAL, 0, "GPULOAD_COMM_HOST has %zu characters, at most %zu are allowed", strlen(name),
+				 sizeof job->host - 1);
+	if (name)
+		memcpy(job->host, name, strlen(name) + 1);
+	return GPUL_OK;
+}
+
+gpul_status gpul_comm_job_check(const gpul_comm_job *job, gpul_error *err)
+{
+	const char *const rule = "letters, digits, '.', '_' and '-', not starting with '.'";
 
 	if (job->size > GPUL_COMM_MAX_RANKS)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, job->size, "a job of %d ranks: at most %d are supported",
@@ -177,11 +197,12 @@ gpul_status gpul_comm_job_check(const gpul_comm_job *job, gpul_error *err)
 	if (job->size < 1 || job->rank < 0 || job->rank >= job->size)
 		return gpul_fail(err, GPUL_EINVAL, job->rank, "rank %d of %d: expected 0 to %d", job->rank, job->size,
 				 job->size - 1);
-	if (n == 0 || n == sizeof job->name || job->name[0] == '.' || strspn(job->name, good) != n)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "invalid job name '%.*s': expected up to %zu letters, digits, '.', '_' and '-', not "
-				 "starting with '.'",
-				 (int)n, job->name, sizeof job->name - 1);
+	if (!is_name(job->name, sizeof job->name))
+		return gpul_fail(err, GPUL_EINVAL, 0, "invalid job name '%.*s': expected up to %zu %s", (int)sizeof job->name,
+				 job->name, sizeof job->name - 1, rule);
+	if (job->host[0] && !is_name(job->host, sizeof job->host))
+		return gpul_fail(err, GPUL_EINVAL, 0, "invalid host name '%.*s' (GPULOAD_COMM_HOST): expected up to %zu %s",
+				 (int)sizeof job->host, job->host, sizeof job->host - 1, rule);
 	return GPUL_OK;
 }
 
@@ -205,6 +226,8 @@ gpul_status gpul_comm_job_find(gpul_comm_job *out, gpul_error *err)
 		job.source = "single";
 		find_single(&job);
 	}
+	if (!st)
+		st = find_host(&job, err);
 	if (!st)
 		st = gpul_comm_job_check(&job, err);
 	if (!st)

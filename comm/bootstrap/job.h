@@ -10,11 +10,12 @@
 extern "C" {
 #endif
 
-enum { GPUL_COMM_MAX_RANKS = 32, GPUL_COMM_JOB_BYTES = 64 };
+enum { GPUL_COMM_MAX_RANKS = 32, GPUL_COMM_JOB_BYTES = 64, GPUL_COMM_HOST_BYTES = 64 };
 
 typedef struct gpul_comm_job {
 	int rank, size;                  /* 0 <= rank < size <= GPUL_COMM_MAX_RANKS */
 	char name[GPUL_COMM_JOB_BYTES];  /* equal in all ranks of a job, different between jobs: letters, digits, '.', '_', '-' */
+	char host[GPUL_COMM_HOST_BYTES]; /* name of this rank's host, the same characters; "": the machine that it runs on */
 	const char *source;              /* static: "gpuload", "pmix", "torchrun" or "single" */
 } gpul_comm_job;
 
@@ -26,6 +27,9 @@ typedef struct gpul_comm_job {
  *     torchrun   RANK and WORLD_SIZE; the name is made of MASTER_ADDR, MASTER_PORT, TORCHELASTIC_RUN_ID and
  *                TORCHELASTIC_RESTART_COUNT
  *     single     none is set: one rank
+ *
+ * GPULOAD_COMM_HOST, of any launcher, gives the host a name: ranks with different names do not share memory, even if they run on
+ * one machine (two containers, or a test).
  *
  * @out    filled; untouched on failure
  * Errors  GPUL_EINVAL variables that are missing, malformed or contradict each other (the message names the variable);

@@ -120,6 +120,7 @@ static gpul_status say_hello(gpul_boot *b, const struct boot_wait *w, gpul_error
 	gpul_status st;
 
 	memcpy(hello.job, b->job.name, sizeof hello.job);
+	gpul_boot_machine(&b->job, &hello.machine);
 	if (!gpul_boot_same_user(atomic_load(&b->socket[0]), &host, err))
 		return GPUL_EUNSUPPORTED;
 	/* A new socket has room for a HELLO.  If rank 0 has closed the connection, it may have sent the reason before. */
@@ -141,7 +142,7 @@ static gpul_status await_go(gpul_boot *b, const struct boot_wait *w, gpul_error 
 		return st;
 	gpul_boot_packet_drop(b->packet);
 	if (b->packet->head.type == BOOT_GO)
-		return GPUL_OK;
+		return gpul_boot_take_hosts(b, err);
 	snprintf(text, sizeof text, "rank 0 sent a message of type %u, expected GO", b->packet->head.type);
 	return gpul_boot_fail_job(b, 0, GPUL_EFORMAT, 0, text, err);
 }

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ROSTER_MAGIC = 0x52545352, ROSTER_VERSION = 2 };
+enum { ROSTER_MAGIC = 0x52545352, ROSTER_VERSION = 3 };
 /* Nobody can change the size, so that reading the mapping never raises SIGBUS. */
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 

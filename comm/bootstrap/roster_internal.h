@@ -24,7 +24,8 @@ struct roster_entry {
 	_Atomic uint32_t call;       /* number of calls of gpul_boot_allgather() etc. that the rank has begun */
 	_Atomic uint64_t heartbeat;
 	_Atomic uint32_t waits;      /* mask of the ranks that this rank waits for */
-	unsigned char pad[36];       /* to the next cache line */
+	_Atomic int32_t host;        /* index of its host, in the order of the first rank of each; written by rank 0 */
+	unsigned char pad[32];       /* to the next cache line */
 	struct roster_record record;
 	unsigned char pad2[32];
 };
@@ -35,6 +36,7 @@ struct roster {
 	_Atomic uint32_t winner;     /* 0: the job has not failed; else 1 + the rank whose record is its failure */
 	unsigned char pad[48];
 	struct roster_entry entry[GPUL_COMM_MAX_RANKS];
+	char host_name[GPUL_COMM_MAX_RANKS][GPUL_COMM_HOST_BYTES];  /* by the index of the host */
 };
 _Static_assert(offsetof(struct roster, entry) == 64, "entries begin on a cache line");
 

@@ -17,7 +17,7 @@
 #include "comm/bootstrap/boot.h"
 
 /* One packet must fit into the default send buffer of a Unix socket, 208 KiB. */
-enum { BOOT_VERSION = 1, BOOT_PAYLOAD_BYTES = 60 << 10 };
+enum { BOOT_VERSION = 2, BOOT_PAYLOAD_BYTES = 60 << 10 };
 
 enum boot_type { BOOT_HELLO = 1, BOOT_WELCOME, BOOT_REFUSED, BOOT_READY, BOOT_GO, BOOT_DATA, BOOT_FDS };
 enum boot_what { BOOT_NOTHING, BOOT_ALLGATHER, BOOT_BARRIER, BOOT_EXCHANGE_FDS };
@@ -36,11 +36,17 @@ struct boot_head {
 };
 _Static_assert(sizeof(struct boot_head) == 56, "as drawn");
 
+struct boot_machine {
+	char name[GPUL_COMM_HOST_BYTES];  /* of the job, else of the machine */
+	char id[40];                      /* the boot id of the kernel; "": the job gives the name, which then decides */
+};
+
 struct boot_hello {  /* the payload of a HELLO */
 	int32_t rank, size, pid;
 	char job[GPUL_COMM_JOB_BYTES];
+	struct boot_machine machine;
 };
-_Static_assert(sizeof(struct boot_hello) == 76, "as drawn");
+_Static_assert(sizeof(struct boot_hello) == 180, "without padding");
 
 struct boot_packet {
 	struct boot_head head;

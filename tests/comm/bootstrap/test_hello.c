@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "comm/bootstrap/roster_internal.h"
 #include "comm/bootstrap/wire_internal.h"
 #include "ipc/place.h"
 #include "tests/comm/bootstrap/ranks.h"
@@ -257,8 +258,8 @@ static void contradictions_fail_both_sides(void **state)
 {
 	static const struct wrong cases[] = {
 		{ other_version,
-		  "another version of gpuload: its meeting has version 2, this one 1: use one version in all ranks" },
-		{ other_type, "expected a HELLO of 76 bytes, got type 4 with 76 bytes" },
+		  "another version of gpuload: its meeting has version 3, this one 2: use one version in all ranks" },
+		{ other_type, "expected a HELLO of 180 bytes, got type 4 with 180 bytes" },
 		{ other_job, "belongs to another job than test-" },
 		{ other_size, "process 4711 (rank 2) expects 4 ranks, but rank 0 (pid " },
 		{ rank_0, "process 4711 claims rank 0, expected 1 to 2" },
@@ -370,7 +371,7 @@ static void answers_of_a_wrong_rank_0_are_refused(void **state)
 		assert_int_equal(p->head.type, BOOT_HELLO);
 		file = memfd_create("false", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 		if (cases[i].kind_of_fd == 2)
-			assert_int_equal(ftruncate(file, 64 + 320 * GPUL_COMM_MAX_RANKS), 0);
+			assert_int_equal(ftruncate(file, sizeof(struct roster)), 0);
 		if (cases[i].type)
 			assert_int_equal(gpul_boot_send(guest, &head, NULL, 0, &file, cases[i].kind_of_fd > 0, NULL),
 					 BOOT_GOT_PACKET);

@@ -1,4 +1,4 @@
-/* host.c — rank 0's half of the meeting: it listens, checks each HELLO, and lets everyone go when all are ready. */
+/* lead.c — rank 0's half of the meeting: it listens, checks each HELLO, and lets everyone go when all are ready. */
 #include "comm/bootstrap/boot_internal.h"
 #include "comm/bootstrap/sockets_internal.h"
 
@@ -28,6 +28,7 @@ struct meeting {
 	struct guest guests[MAX_GUESTS]; /* oldest first */
 	int n_guests;
 	uint32_t ready; /* mask of ranks, with 0 */
+	struct boot_machine machines[GPUL_COMM_MAX_RANKS]; /* of the ranks that have arrived */
 };
 
 static gpul_status take_name(struct meeting *m, const char *path, gpul_error *err)
@@ -105,6 +106,8 @@ static bool is_contradiction(const struct meeting *m, const struct boot_packet *
 			 p->head.type, p->head.bytes);
 	else if (strncmp(h->job, job->name, sizeof h->job) != 0)
 		snprintf(text, text_bytes, "process %d belongs to another job than %s", h->pid, job->name);
+	else if (!memchr(h->machine.name, '\0', sizeof h->machine.name) || !memchr(h->machine.id, '\0', sizeof h->machine.id))
+		snprintf(text, text_bytes, "process %d sent a host's name without an end", h->pid);
 	else if (h->size != job->size)
 		snprintf(text, text_bytes, "process %d (rank %d) expects %d ranks, but rank 0 (pid %ld) expects %d",
 			 h->pid, h->rank, h->size, (long)getpid(), job->size);
@@ -146,6 +149,7 @@ static gpul_status greet_guest(struct meeting *m, int i, gpul_error *err)
 	}
 	/* The member's pid comes first: the watch thread uses it as soon as the socket is there. */
 	atomic_store(&b->roster->entry[hello.rank].pid, hello.pid);
+	m->machines[hello.rank] = hello.machine;
 	atomic_store(&b->socket[hello.rank], m->guests[i].fd);
 	memmove(&m->guests[i], &m->guests[i + 1], (size_t)(--m->n_guests - i) * sizeof *m->guests);
 	return gpul_boot_send_to(b, hello.rank, &welcome, NULL, 0, &m->roster_fd, 1, m->wait, err);
@@ -221,7 +225,7 @@ static void close_meeting(struct meeting *m, const char *why)
 	close(m->roster_fd);
 }
 
-gpul_status gpul_boot_host(gpul_boot *b, const char *path, const struct boot_wait *w, gpul_error *err)
+gpul_status gpul_boot_lead(gpul_boot *b, const char *path, const struct boot_wait *w, gpul_error *err)
 {
 	struct meeting m = { .b = b, .wait = w, .name = { .lock_fd = -1 }, .listener = -1, .ready = 1 };
 	struct boot_head go = { .type = BOOT_GO };
@@ -232,6 +236,7 @@ gpul_status gpul_boot_host(gpul_boot *b, const char *path, const struct boot_wai
 		return st;
 	atomic_store(&b->roster->entry[0].pid, (int32_t)getpid());
 	atomic_store(&b->roster->entry[0].state, RANK_JOINED);
+	gpul_boot_machine(&b->job, &m.machines[0]);
 	st = gpul_boot_watch_start(b, &why);
 	if (!st && b->job.size > 1)
 		st = open_listener(&m, path, &why);
@@ -239,6 +244,8 @@ gpul_status gpul_boot_host(gpul_boot *b, const char *path, const struct boot_wai
 		st = meet_more(&m, &why);
 	if (st)
 		gpul_boot_fail(b, &why, -1);
+	if (!st)
+		gpul_boot_number_hosts(b, m.machines);
 	close_meeting(&m, st ? why.text : "the meeting is over: all ranks of the job have arrived");
 	for (int r = 1; !st && r < b->job.size; r++)
 		st = gpul_boot_send_to(b, r, &go, NULL, 0, NULL, 0, w, &why);

@@ -1,0 +1,74 @@
+/* hosts.c — which ranks share a host, and its name. */
+#include "comm/bootstrap/boot_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void gpul_boot_machine(const gpul_comm_job *job, struct boot_machine *out)
+{
+	FILE *f;
+
+	*out = (struct boot_machine){ 0 };
+	if (job->host[0]) {
+		memcpy(out->name, job->host, sizeof out->name - 1);
+		return;
+	}
+	if (gethostname(out->name, sizeof out->name - 1) || !out->name[0])
+		strcpy(out->name, "?");
+	f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	if (!f || !fgets(out->id, sizeof out->id, f) || !out->id[0])
+		strcpy(out->id, "?"); /* a container without /proc: the ranks have met, so it is one machine */
+	if (f)
+		fclose(f);
+}
+
+bool gpul_boot_same_machine(const struct boot_machine *a, const struct boot_machine *b)
+{
+	if (a->id[0] && b->id[0]) /* they have met over a Unix socket; containers may have different host names */
+		return true;
+	return !a->id[0] && !b->id[0] && strcmp(a->name, b->name) == 0;
+}
+
+void gpul_boot_number_hosts(gpul_boot *b, const struct boot_machine machines[])
+{
+	for (int r = 0; r < b->job.size; r++) {
+		int first = 0;
+
+		while (first < r && !gpul_boot_same_machine(&machines[first], &machines[r]))
+			first++;
+		b->host[r] = first < r ? b->host[first] : b->n_hosts++;
+		memcpy(b->host_name[b->host[r]], machines[first].name, GPUL_COMM_HOST_BYTES);
+		atomic_store(&b->roster->entry[r].host, b->host[r]);
+	}
+	memcpy(b->roster->host_name, b->host_name, sizeof b->host_name);
+}
+
+/* The memory belongs to several processes, so numbers are checked and texts are ended here. */
+gpul_status gpul_boot_take_hosts(gpul_boot *b, gpul_error *err)
+{
+	memcpy(b->host_name, b->roster->host_name, sizeof b->host_name);
+	for (int r = 0; r < b->job.size; r++) {
+		b->host[r] = atomic_load(&b->roster->entry[r].host);
+		if (b->host[r] < 0 || b->host[r] > b->n_hosts)
+			return gpul_boot_fail_job(b, 0, GPUL_EFORMAT, 0, "rank 0 sent a malformed list of hosts", err);
+		b->n_hosts += b->host[r] == b->n_hosts;
+		b->host_name[r][GPUL_COMM_HOST_BYTES - 1] = '\0';
+	}
+	return GPUL_OK;
+}
+
+int gpul_boot_n_hosts(const gpul_boot *b)
+{
+	return b->n_hosts;
+}
+
+int gpul_boot_host(const gpul_boot *b, int rank)
+{
+	return b->host[rank];
+}
+
+const char *gpul_boot_host_name(const gpul_boot *b, int rank)
+{
+	return b->host_name[b->host[rank]];
+}
