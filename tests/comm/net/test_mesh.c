@@ -29,11 +29,50 @@ static bool connected(const struct work *w, int a, int b)
 	return a != b && (!w->only_neighbours || a == b + 1 || b == a + 1);
 }
 
+static gpul_status start_put(const gpul_comm_mesh *m, int rank, int to, const gpul_rdma_region *region, uint64_t from,
+			     const gpul_rdma_remote *there, gpul_rdma_request *out, gpul_error *err)
+{
+	const gpul_rdma_put_desc put = {
+		.from = { .area = gpul_rdma_region_area(region), .at = from },
+		.to = *there,
+		.signal = { .address = there->address + (unsigned)rank * 8, .key = there->key, .bytes = 8 },
+		.signal_value = (uint64_t)rank + 1,
+	};
+
+	return gpul_rdma_put(gpul_comm_mesh_conn(m, to), &put, LONG_MS, out, err);
+}
+
+/* Wait until the numbers of the peers have arrived, and the puts have ended.  A provider may acknowledge a write only when the
+ * receiving rank makes progress, so a rank looks after all connections. */
+static gpul_status await_all(const gpul_comm_mesh *m, int rank, const struct work *w, const volatile uint64_t *inbox,
+			     gpul_rdma_request *requests, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	for (int left = 1; !st && left;) {
+		left = 0;
+		for (int r = 0; !st && r < w->size; r++) {
+			bool done = false;
+
+			if (!connected(w, rank, r))
+				continue;
+			if (requests[r])
+				st = gpul_rdma_test(gpul_comm_mesh_conn(m, r), requests[r], &done, NULL, err);
+			else
+				st = gpul_rdma_progress(gpul_comm_mesh_conn(m, r), NULL, err);
+			requests[r] = done ? 0 : requests[r];
+			left += requests[r] || inbox[r] != (uint64_t)r + 1;
+		}
+	}
+	return st;
+}
+
 /* Each rank puts its number into the memory of each rank that it is connected with. */
 static gpul_status put_numbers(gpul_boot *b, const gpul_comm_mesh *m, const struct work *w, gpul_error *err)
 {
 	volatile uint64_t inbox[GPUL_COMM_MAX_RANKS] = { 0 };
 	gpul_rdma_remote mine, theirs[GPUL_COMM_MAX_RANKS];
+	gpul_rdma_request requests[GPUL_COMM_MAX_RANKS] = { 0 };
 	gpul_rdma_region *region = NULL;
 	const int rank = gpul_boot_rank(b);
 	gpul_status st = gpul_rdma_register(gpul_comm_mesh_rdma(m), (void *)(uintptr_t)inbox, sizeof inbox, GPUL_RDMA_STEPS, &region, err);
@@ -41,23 +80,12 @@ static gpul_status put_numbers(gpul_boot *b, const gpul_comm_mesh *m, const stru
 	st = st ? st : gpul_rdma_offer(region, (uintptr_t)inbox, sizeof inbox, &mine, err);
 	st = st ? st : gpul_boot_allgather(b, &mine, sizeof mine, theirs, LONG_MS, err);
 	for (int r = 0; !st && r < w->size; r++) {
-		gpul_rdma_conn *conn = gpul_comm_mesh_conn(m, r);
-		gpul_rdma_put_desc put = { .from = { .area = gpul_rdma_region_area(region), .at = (uintptr_t)inbox },
-					   .signal_value = (uint64_t)rank + 1 };
-		gpul_rdma_request request = 0;
-
-		if ((conn != NULL) != connected(w, rank, r))
-			st = gpul_fail(err, GPUL_EFORMAT, 0, "rank %d: the connection with rank %d is %d", rank, r, conn != NULL);
-		if (!conn || st)
-			continue;
-		put.to = theirs[r];
-		put.signal = (gpul_rdma_remote){ .address = theirs[r].address + (unsigned)rank * 8, .key = theirs[r].key, .bytes = 8 };
-		st = gpul_rdma_put(conn, &put, LONG_MS, &request, err);
-		st = st ? st : gpul_rdma_wait(conn, request, NULL, err);
+		if ((gpul_comm_mesh_conn(m, r) != NULL) != connected(w, rank, r))
+			st = gpul_fail(err, GPUL_EFORMAT, 0, "rank %d: wrong: a connection with rank %d, or none", rank, r);
+		else if (connected(w, rank, r))
+			st = start_put(m, rank, r, region, (uintptr_t)inbox, &theirs[r], &requests[r], err);
 	}
-	for (int r = 0; !st && r < w->size; r++)
-		while (!st && connected(w, rank, r) && inbox[r] != (uint64_t)r + 1)
-			st = gpul_rdma_progress(gpul_comm_mesh_conn(m, r), NULL, err);
+	st = st ? st : await_all(m, rank, w, inbox, requests, err);
 	st = st ? st : gpul_boot_barrier(b, LONG_MS, err);
 	gpul_rdma_unregister(region);
 	return st;
