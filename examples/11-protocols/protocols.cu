@@ -210,10 +210,12 @@ static __device__ void take_slowly(struct wire *w, struct result *result, unsign
 
 	for (u64 message = 1, polls = 1; message <= 2 && now_ns() - start < 10000000000ull; polls++) {
 		const u64 flag = constant_flag ? 1 : message;
+		const u64 step = load(&w->step);                               /* Simple: before the data */
 		const u64 word = load(&w->area[threadIdx.x]);
+		const u64 last = __shfl_sync(~0u, word, LINE_WORDS - 1);       /* LL128: by the same load as the data */
 		const bool arrived = protocol == LL	 ? word >> 32 == flag
-				     : protocol == LL128 ? load(&w->area[LINE_WORDS - 1]) == flag
-							 : load(&w->step) >= message;
+				     : protocol == LL128 ? last == flag
+							 : step >= message;
 		const u64 data = protocol == LL ? (unsigned)word : word;
 		const bool all = __all_sync(~0u, arrived);
 		const unsigned wrong = __ballot_sync(~0u, threadIdx.x < n_words && data != message);
