@@ -23,7 +23,8 @@ teardown() {
 background() {
 	local file=$1
 	shift
-	gpuload "$@" >"$file" 2>&1 3>&- &
+	: >"$file"  # otherwise a wait may find a line of an earlier owner before this one opens the file
+	gpuload "$@" >>"$file" 2>&1 3>&- &
 	pid=$!
 	started+=("$pid")
 }
