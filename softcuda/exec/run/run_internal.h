@@ -53,6 +53,26 @@ enum {
 /* 16 bytes, loaded or stored by one move instruction, which is atomic on CPUs with AVX or LSE2. */
 typedef uint64_t vector16 __attribute__((vector_size(16), may_alias));
 
+/* Four words: of one lane's vector, or of one register in four lanes. */
+typedef uint32_t quad __attribute__((vector_size(16), may_alias));
+
+/* The vectors of four lanes become four registers' words, or the reverse. */
+static inline void transpose_quads(const quad in[4], quad out[4])
+{
+#if __has_builtin(__builtin_shufflevector)  /* not in GCC 11 */
+	const quad low01 = __builtin_shufflevector(in[0], in[1], 0, 4, 1, 5), high01 = __builtin_shufflevector(in[0], in[1], 2, 6, 3, 7);
+	const quad low23 = __builtin_shufflevector(in[2], in[3], 0, 4, 1, 5), high23 = __builtin_shufflevector(in[2], in[3], 2, 6, 3, 7);
+
+	out[0] = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
+	out[1] = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
+	out[2] = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
+	out[3] = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
+#else
+	for (unsigned k = 0; k < 4; k++)
+		out[k] = (quad){ in[0][k], in[1][k], in[2][k], in[3][k] };
+#endif
+}
+
 /* A warp's access to an aligned line of 128 bytes is delivered whole, as on a GPU: if a warp sees the last 8 bytes that
  * another warp stored to a line by one instruction, it sees all bytes of that store, when it loads the line by one
  * instruction.  The PTX ISA does not promise it, but NCCL's protocol LL128 relies on it: the last word of each line is its flag.

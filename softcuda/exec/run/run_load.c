@@ -156,6 +156,23 @@ static void load_element(struct warp *w, const struct insn *i, enum shape shape,
 	}
 }
 
+/* The vectors of four words of all lanes, one after another in memory. */
+static void load_quads(struct warp *w, const opref *list, const quad *from)
+{
+	uint32_t *d[4];
+
+	for (unsigned e = 0; e < 4; e++)
+		d[e] = __builtin_assume_aligned(opptr(w, list[e]), 64);
+	for (unsigned l = 0; l < LANES; l += 4) {
+		const quad in[4] = { from[l], from[l + 1], from[l + 2], from[l + 3] };
+		quad out[4];
+
+		transpose_quads(in, out);
+		for (unsigned e = 0; e < 4; e++)
+			*(quad *)(void *)(d[e] + l) = out[e];
+	}
+}
+
 HANDLER(LDV)
 {
 	const opref *list = OPLIST(w, i->d);
@@ -165,6 +182,10 @@ HANDLER(LDV)
 
 	if (shape == SHAPE_FAULT)
 		return x.stop;
+	if (shape == SHAPE_ROW && i->n == 4 && i->e == KIND_U32_32) {
+		load_quads(w, list, (const void *)x.at);
+		return i + 1;
+	}
 	for (unsigned e = 0; e < i->n; e++) {
 		if (shape != SHAPE_EACH)
 			load_element(w, i, shape, &x, e);

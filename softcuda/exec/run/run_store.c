@@ -142,6 +142,26 @@ static void store_lanes(struct warp *w, const struct insn *i, enum shape shape, 
 			store_lane(w, i, list, bytes, n, order[k], (uint8_t *)(uintptr_t)x->each[order[k]]);
 }
 
+/* The vectors of four words of all lanes, one after another in memory. */
+static void store_quads(struct warp *w, const opref *list, volatile quad *to)
+{
+	const uint32_t *b[4];
+
+	for (unsigned e = 0; e < 4; e++)
+		b[e] = __builtin_assume_aligned(opptr(w, list[e]), 64);
+	for (unsigned l = 0; l < LANES; l += 4) {
+		quad in[4], out[4];
+
+		for (unsigned e = 0; e < 4; e++)
+			in[e] = *(const quad *)(const void *)(b[e] + l);
+		transpose_quads(in, out);
+		for (unsigned k = 0; k < 4; k++) {
+			NEXT_ACCESS(memory_order_release);
+			to[l + k] = out[k];
+		}
+	}
+}
+
 HANDLER(STV)
 {
 	struct access x;
@@ -149,6 +169,10 @@ HANDLER(STV)
 
 	if (shape == SHAPE_FAULT)
 		return x.stop;
+	if (shape == SHAPE_ROW && i->n == 4 && i->e == KIND_32_32 && WHOLE_BYTES) {
+		store_quads(w, OPLIST(w, i->b), (void *)x.at);
+		return i + 1;
+	}
 	store_lanes(w, i, shape, &x);
 	return i + 1;
 }
