@@ -15,8 +15,8 @@ void gpul_comm_arena_sizes(gpul_comm_sizes *s)
 {
 	const uint64_t n_channels = (uint64_t)s->n_ranks * s->n_blocks;
 
-	s->data_at = round_line(sizeof(gpul_comm_inbox));
-	s->ll_at = s->data_at + (uint64_t)GPUL_COMM_STEPS * s->slot_bytes;
+	s->data_at = round_line(sizeof(gpul_comm_inbox)) + GPUL_COMM_LINE_BYTES;
+	s->ll_at = s->data_at + (uint64_t)GPUL_COMM_STEPS * (s->slot_bytes + GPUL_COMM_LINE_BYTES) - GPUL_COMM_LINE_BYTES;
 	s->ll128_at = s->ll_at + (uint64_t)GPUL_COMM_STEPS * s->ll_bytes;
 	s->inbox_bytes = s->ll128_at + (uint64_t)GPUL_COMM_STEPS * s->ll128_bytes;
 	s->outboxes_at = n_channels * s->inbox_bytes;

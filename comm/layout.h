@@ -1,22 +1,7 @@
 /* layout.h — the memory that ranks share, and what a kernel gets to know: for C and for CUDA C++.
  *
  * Each rank has an **arena**, which all other ranks map.  For each other rank and each block of a kernel it contains one end of
- * two channels:
- *
- *     rank S, the sender                                   rank R, the receiver
- *     outbox of S for R, in S's arena                      inbox of R from S, in R's arena
- *    ┌───────────────────────────────┐                    ┌───────────────────────────────────────────────┐
- *    │ head    steps that R has read │ <── R writes       │ tail    steps that S has written              │ <── S writes
- *    │ offers  R's buffer, or none   │ <── R writes       │ entries {mode, size, offset}, one for each slot│ <── S writes
- *    └───────────────────────────────┘                    │ data    GPUL_COMM_STEPS slots, for Simple      │ <── S writes
- *                                                         │ ll      the same for LL                        │ <── S writes
- *                                                         │ ll128   the same for LL128                     │ <── S writes
- *                                                         └───────────────────────────────────────────────┘
- *
- * Each word is written by one side only; each side polls its own memory, and writes the other's, because a remote write is
- * posted and a remote read takes a round trip.  Step n uses slot n % GPUL_COMM_STEPS.  S may write step n when
- * n - head < GPUL_COMM_STEPS (a credit); R may read step n when n < tail (Simple), or when the flags of its words are those
- * of step n (LL, LL128: prims_ll.cuh).  A channel that is used with different protocols counts one sequence of steps for all of them.
+ * two channels, which device/channel_layout.h draws: the inbox from that rank, and the outbox for it.
  *
  * The algorithms that need no channel use the **desk**, the rest of the arena:
  *
@@ -35,9 +20,9 @@
 
 #include <stdint.h>
 
+#include "comm/device/channel_layout.h"
+
 enum {
-	GPUL_COMM_STEPS = 8,          /* slots of a channel */
-	GPUL_COMM_LINE_BYTES = 128,   /* words of different writers are in different lines */
 	GPUL_COMM_MAX_PEERS = 32,     /* = GPUL_COMM_MAX_RANKS */
 	GPUL_COMM_MAX_BLOCKS = 64,
 	GPUL_COMM_MIN_THREADS = 96,   /* of a block of the channel kernels: one warp moves data, one waits, one posts */
@@ -48,34 +33,6 @@ enum {
 	GPUL_COMM_FEW_P2P = 4,        /* of the kernel for small groups */
 	GPUL_COMM_LEAST_POLLS = 32,   /* the number of polls between two checks is a multiple of it */
 };
-
-/* What is in a slot, or where its data is instead. */
-typedef struct gpul_comm_slot {
-	uint16_t mode;                /* gpul_comm_slot_mode */
-	uint16_t window;              /* of an offer: the window of the receiver's buffer */
-	uint32_t size;                /* bytes of data in this step */
-	uint64_t offset;              /* of an offer: of the buffer in its window; of an entry: the call's signature */
-} gpul_comm_slot;
-
-enum gpul_comm_slot_mode {
-	GPUL_COMM_SLOT_DATA = 0,      /* the data is in the slot */
-	GPUL_COMM_SLOT_DIRECT = 1,    /* the data is in the receiver's buffer */
-};
-
-typedef struct gpul_comm_inbox {
-	uint64_t tail;
-	uint64_t unused[15];
-	gpul_comm_slot entries[GPUL_COMM_STEPS];
-	/* then, at the offsets of gpul_comm_sizes: data, ll, ll128 */
-} gpul_comm_inbox;
-
-typedef struct gpul_comm_outbox {
-	uint64_t head;
-	uint64_t unused[15];
-	uint64_t offered;             /* 1 + the first step of the call that R's last offer is for */
-	uint64_t unused2[15];
-	gpul_comm_slot offers[GPUL_COMM_STEPS];
-} gpul_comm_outbox;
 
 /* An LL word: written and read as one 8-byte word. */
 typedef struct gpul_comm_ll {
@@ -110,7 +67,7 @@ typedef struct gpul_comm_sizes {
 	uint32_t ll_bytes;            /* of one slot, LL: half of it is data; a multiple of 128 */
 	uint32_t ll128_bytes;         /* of one slot, LL128: 15/16 of it are data; a multiple of 128 */
 	uint32_t scratch_bytes;       /* of one rank in one half: half of it is data; a multiple of 128 */
-	uint64_t data_at, ll_at, ll128_at;  /* offsets in an inbox */
+	uint64_t data_at, ll_at, ll128_at;  /* offsets in an inbox; data_at: of the data of slot 0 */
 	uint64_t inbox_bytes;         /* of one block; the inbox from rank r for block b is at (r * n_blocks + b) * inbox_bytes */
 	uint64_t outboxes_at;         /* offsets in the arena; the order of the outboxes is that of the inboxes */
 	uint64_t greetings_at;        /* [call % 2][rank] */

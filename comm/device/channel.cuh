@@ -1,4 +1,4 @@
-/* channel.cuh — the two ends of a channel (layout.h), as one block of threads uses them.
+/* channel.cuh — the two ends of a channel (channel_layout.h), as one block of threads uses them.
  *
  *     sender                                   receiver
  *     waits for a credit: step - head < STEPS  waits for data: step < tail
@@ -61,7 +61,13 @@ static __device__ __forceinline__ gpul_comm_end gpul_channel_from(const gpul_com
 static __device__ __forceinline__ unsigned char *gpul_channel_data(const gpul_comm_end *end)
 {
 	return (unsigned char *)end->inbox + end->comm->sizes.data_at +
-	       end->step % GPUL_COMM_STEPS * end->comm->sizes.slot_bytes;
+	       end->step % GPUL_COMM_STEPS * (end->comm->sizes.slot_bytes + GPUL_COMM_LINE_BYTES);
+}
+
+/* The entry of a slot: it lies before the data. */
+static __device__ __forceinline__ gpul_comm_slot *gpul_channel_entry(const gpul_comm_end *end)
+{
+	return (gpul_comm_slot *)gpul_channel_data(end) - 1;
 }
 
 #endif

@@ -122,7 +122,7 @@ template <int HOW> static __device__ __forceinline__ bool gpul_simple_wait(gpul_
 				return true;
 		}
 		if (p->from.step == p->first_received) {
-			const uint64_t found = p->from.inbox->entries[p->from.step % GPUL_COMM_STEPS].offset;
+			const uint64_t found = gpul_channel_entry(&p->from)->offset;
 
 			if (found != p->signature) {
 				gpul_tell_other(p->comm, p->from.peer, p->from.step, p->signature, found);
@@ -155,7 +155,7 @@ template <int HOW> static __device__ __forceinline__ void gpul_simple_post(const
 		entry.window = 0;
 		entry.size = n_bytes;
 		entry.offset = p->signature;
-		p->to.inbox->entries[p->to.step % GPUL_COMM_STEPS] = entry;
+		*gpul_channel_entry(&p->to) = entry;
 	}
 	gpul_fence_sys();
 	if (HOW & GPUL_SEND)

@@ -1,0 +1,57 @@
+/* channel_layout.h — the memory of a channel between two ranks: for C and for CUDA C++.
+ *
+ *     rank S, the sender                                   rank R, the receiver
+ *     outbox of S for R, in S's arena                      inbox of R from S, in R's arena
+ *    ┌───────────────────────────────┐                    ┌────────────────────────────────────────────┐
+ *    │ head    steps that R has read │ <── R writes       │ tail    steps that S has written           │ <── S writes
+ *    │ offers  R's buffer, or none   │ <── R writes       │ slots   GPUL_COMM_STEPS of them, Simple    │ <── S writes
+ *    └───────────────────────────────┘                    │ ll      the same for LL                    │ <── S writes
+ *                                                         │ ll128   the same for LL128                 │ <── S writes
+ *                                                         └────────────────────────────────────────────┘
+ *
+ *    a slot:  │ <── GPUL_COMM_LINE_BYTES ──> │ <── slot_bytes ──────────────────────────────────> │
+ *             │ unused             │ entry   │ data                                               │
+ *                                  │ <── one write over a network ──> │
+ *
+ * Each word is written by one side only; each side polls its own memory, and writes the other's, because a remote write is
+ * posted and a remote read takes a round trip.  Step n uses slot n % GPUL_COMM_STEPS.  S may write step n when
+ * n - head < GPUL_COMM_STEPS (a credit); R may read step n when n < tail (Simple), or when the flags of its words are those
+ * of step n (LL, LL128: prims_ll.cuh).  A channel that is used with different protocols counts one sequence of steps for all of them. */
+#ifndef GPULOAD_COMM_DEVICE_CHANNEL_LAYOUT_H
+#define GPULOAD_COMM_DEVICE_CHANNEL_LAYOUT_H
+
+#include <stdint.h>
+
+enum {
+	GPUL_COMM_STEPS = 8,          /* slots of a channel */
+	GPUL_COMM_LINE_BYTES = 128,   /* words of different writers are in different lines */
+};
+
+/* What is in a slot, or where its data is instead. */
+typedef struct gpul_comm_slot {
+	uint16_t mode;                /* gpul_comm_slot_mode */
+	uint16_t window;              /* of an offer: the window of the receiver's buffer */
+	uint32_t size;                /* bytes of data in this step */
+	uint64_t offset;              /* of an offer: of the buffer in its window; of an entry: the call's signature */
+} gpul_comm_slot;
+
+enum gpul_comm_slot_mode {
+	GPUL_COMM_SLOT_DATA = 0,      /* the data is in the slot */
+	GPUL_COMM_SLOT_DIRECT = 1,    /* the data is in the receiver's buffer */
+};
+
+typedef struct gpul_comm_inbox {
+	uint64_t tail;
+	uint64_t unused[15];
+	/* then, at the offsets of gpul_comm_sizes: slots, ll, ll128 */
+} gpul_comm_inbox;
+
+typedef struct gpul_comm_outbox {
+	uint64_t head;
+	uint64_t unused[15];
+	uint64_t offered;             /* 1 + the first step of the call that R's last offer is for */
+	uint64_t unused2[15];
+	gpul_comm_slot offers[GPUL_COMM_STEPS];
+} gpul_comm_outbox;
+
+#endif
