@@ -21,7 +21,7 @@ struct rank_info {
 	char device_name[64];
 	char device_uuid[16];
 	int pid;
-	uint32_t transport, plan, n_blocks;
+	uint32_t transport, plan, n_blocks, ranks_per_host;
 	uint64_t slot_bytes;
 	int64_t timeout_ms;
 	uint64_t table_hash;          /* of the tuning table: the ranks must make the same choices */
@@ -48,7 +48,7 @@ struct arena {
 	gpul_mem *theirs[GPUL_COMM_MAX_PEERS];
 };
 
-/* A ring has three kernels, for the protocols, in their order. */
+/* A ring and a tree have three kernels, for the protocols, in their order. */
 enum kernel_id {
 	KERNEL_SENDRECV,
 	KERNEL_SENDRECV_FEW,          /* groups of at most GPUL_COMM_FEW_P2P */
@@ -66,10 +66,20 @@ enum kernel_id {
 	KERNEL_RING_REDUCESCATTER = KERNEL_RING_ALLREDUCE + 3,
 	KERNEL_RING_ALLGATHER = KERNEL_RING_REDUCESCATTER + 3,
 	KERNEL_RING_BROADCAST = KERNEL_RING_ALLGATHER + 3,
-	N_KERNELS = KERNEL_RING_BROADCAST + 3
+	KERNEL_TREE_ALLREDUCE = KERNEL_RING_BROADCAST + 3,
+	KERNEL_TWO_LEVEL_ALLREDUCE = KERNEL_TREE_ALLREDUCE + 3,
+	N_KERNELS = KERNEL_TWO_LEVEL_ALLREDUCE + 3
 };
 
 enum { GPUL_COMM_MAX_FILES = 24 };  /* PTX files with kernels */
+
+/* The ranks by host, for the algorithms that treat hosts differently. */
+struct comm_hosts {
+	int n;                                /* hosts */
+	unsigned ranks_per_host;              /* 0: they have different numbers of ranks */
+	int32_t order[GPUL_COMM_MAX_PEERS];   /* the ranks host by host; those of a host in ascending order */
+	unsigned place;                       /* of this rank in order */
+};
 
 /* A call that may come again with the same arguments. */
 struct repeated {
@@ -102,6 +112,7 @@ struct gpul_comm {
 	struct rank_info infos[GPUL_COMM_MAX_PEERS];
 	gpul_comm_path paths[GPUL_COMM_MAX_PEERS];
 	bool direct;                  /* all pairs use device memory */
+	struct comm_hosts hosts;
 
 	gpul_comm_sizes sizes;
 	struct arena device_arena, host_arena;
@@ -165,6 +176,12 @@ uint64_t gpul_comm_table_hash(const gpul_comm *c);
 gpul_status gpul_comm_choose_paths(gpul_comm *c, int timeout_ms, gpul_error *err);
 /* Exchange rank_info, and check that the ranks agree. */
 gpul_status gpul_comm_introduce(gpul_comm *c, int timeout_ms, gpul_error *err);
+
+/* ---- hosts.c ---- */
+/* Find the hosts of the ranks: by the option ranks_per_host, else by the boot. */
+void gpul_comm_hosts_find(gpul_comm *c);
+/* Order the ranks by host: host[rank] is any number, the same for the ranks of a host. */
+void gpul_comm_hosts_order(struct comm_hosts *out, const int *host, int n_ranks, int rank);
 
 /* ---- arena.c ---- */
 void gpul_comm_arena_sizes(gpul_comm_sizes *s);

@@ -19,6 +19,9 @@ static gpul_status check_options(const gpul_comm_options *o, gpul_error *err)
 	if (o->slot_bytes > MAX_SLOT_BYTES || o->slot_bytes % GPUL_COMM_LINE_BYTES)
 		return gpul_fail(err, GPUL_EINVAL, 0, "slot_bytes %zu: a multiple of %d, at most %d, is possible", o->slot_bytes,
 				 GPUL_COMM_LINE_BYTES, MAX_SLOT_BYTES);
+	if (o->ranks_per_host > GPUL_COMM_MAX_RANKS)
+		return gpul_fail(err, GPUL_EINVAL, 0, "ranks_per_host %u: at most %d ranks are possible", o->ranks_per_host,
+				 GPUL_COMM_MAX_RANKS);
 	return GPUL_OK;
 }
 
@@ -62,6 +65,8 @@ static gpul_status join(gpul_comm *c, const gpul_comm_job *job, gpul_error *err)
 	choose_sizes(c);
 	st = st ? st : gpul_comm_choices_load(c, err);
 	st = st ? st : gpul_comm_introduce(c, timeout_ms, err);
+	if (!st)
+		gpul_comm_hosts_find(c);
 	st = st ? st : gpul_comm_choose_paths(c, timeout_ms, err);
 	st = st ? st : gpul_comm_arenas_create(c, timeout_ms, err);
 	st = st ? st : gpul_comm_choices_select(c, err);

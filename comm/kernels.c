@@ -25,6 +25,8 @@ EMBED(ring_allreduce);
 EMBED(ring_reducescatter);
 EMBED(ring_allgather);
 EMBED(ring_broadcast);
+EMBED(tree_allreduce);
+EMBED(twolevel_allreduce);
 EMBED(persistent);
 
 #define FILE_OF(name) { #name ".ptx", gpul_comm_ptx_##name, gpul_comm_ptx_##name##_end }
@@ -45,6 +47,8 @@ enum {
 	FILE_RING_REDUCESCATTER,
 	FILE_RING_ALLGATHER,
 	FILE_RING_BROADCAST,
+	FILE_TREE_ALLREDUCE,
+	FILE_TWO_LEVEL_ALLREDUCE,
 	FILE_PERSISTENT,
 };
 static const struct ptx_file {
@@ -65,15 +69,17 @@ static const struct ptx_file {
 	[FILE_RING_REDUCESCATTER] = FILE_OF(ring_reducescatter),
 	[FILE_RING_ALLGATHER] = FILE_OF(ring_allgather),
 	[FILE_RING_BROADCAST] = FILE_OF(ring_broadcast),
+	[FILE_TREE_ALLREDUCE] = FILE_OF(tree_allreduce),
+	[FILE_TWO_LEVEL_ALLREDUCE] = FILE_OF(twolevel_allreduce),
 	[FILE_PERSISTENT] = FILE_OF(persistent),
 };
 _Static_assert(sizeof files / sizeof *files <= GPUL_COMM_MAX_FILES, "room in struct gpul_comm");
 
-/* The kernels of a ring. */
-#define EACH_PROTO(id, file, name, call)                                         \
-	[id] = { file, name "_ll", call, GPUL_COMM_RING, GPUL_COMM_LL },         \
-	[id + 1] = { file, name "_ll128", call, GPUL_COMM_RING, GPUL_COMM_LL128 }, \
-	[id + 2] = { file, name "_simple", call, GPUL_COMM_RING, GPUL_COMM_SIMPLE }
+/* The kernels of an algorithm on channels. */
+#define EACH_PROTO(id, file, name, call, algo)                             \
+	[id] = { file, name "_ll", call, algo, GPUL_COMM_LL },             \
+	[id + 1] = { file, name "_ll128", call, algo, GPUL_COMM_LL128 },   \
+	[id + 2] = { file, name "_simple", call, algo, GPUL_COMM_SIMPLE }
 
 static const struct kernel_source {
 	int file;
@@ -102,10 +108,13 @@ static const struct kernel_source {
 		GPUL_COMM_SIMPLE },
 	[KERNEL_DIRECT_BROADCAST] = { FILE_DIRECT_BROADCAST, "gpul_comm_direct_broadcast", GPUL_COMM_BROADCAST, GPUL_COMM_DIRECT,
 		GPUL_COMM_SIMPLE },
-	EACH_PROTO(KERNEL_RING_ALLREDUCE, FILE_RING_ALLREDUCE, "gpul_comm_ring_allreduce", GPUL_COMM_ALLREDUCE),
-	EACH_PROTO(KERNEL_RING_REDUCESCATTER, FILE_RING_REDUCESCATTER, "gpul_comm_ring_reducescatter", GPUL_COMM_REDUCESCATTER),
-	EACH_PROTO(KERNEL_RING_ALLGATHER, FILE_RING_ALLGATHER, "gpul_comm_ring_allgather", GPUL_COMM_ALLGATHER),
-	EACH_PROTO(KERNEL_RING_BROADCAST, FILE_RING_BROADCAST, "gpul_comm_ring_broadcast", GPUL_COMM_BROADCAST),
+	EACH_PROTO(KERNEL_RING_ALLREDUCE, FILE_RING_ALLREDUCE, "gpul_comm_ring_allreduce", GPUL_COMM_ALLREDUCE, GPUL_COMM_RING),
+	EACH_PROTO(KERNEL_RING_REDUCESCATTER, FILE_RING_REDUCESCATTER, "gpul_comm_ring_reducescatter", GPUL_COMM_REDUCESCATTER, GPUL_COMM_RING),
+	EACH_PROTO(KERNEL_RING_ALLGATHER, FILE_RING_ALLGATHER, "gpul_comm_ring_allgather", GPUL_COMM_ALLGATHER, GPUL_COMM_RING),
+	EACH_PROTO(KERNEL_RING_BROADCAST, FILE_RING_BROADCAST, "gpul_comm_ring_broadcast", GPUL_COMM_BROADCAST, GPUL_COMM_RING),
+	EACH_PROTO(KERNEL_TREE_ALLREDUCE, FILE_TREE_ALLREDUCE, "gpul_comm_tree_allreduce", GPUL_COMM_ALLREDUCE, GPUL_COMM_TREE),
+	EACH_PROTO(KERNEL_TWO_LEVEL_ALLREDUCE, FILE_TWO_LEVEL_ALLREDUCE, "gpul_comm_twolevel_allreduce", GPUL_COMM_ALLREDUCE,
+		   GPUL_COMM_TWO_LEVEL),
 	[KERNEL_PERSISTENT] = { FILE_PERSISTENT, "gpul_comm_persistent", GPUL_COMM_N_CALLS, GPUL_COMM_ALGO_AUTO, GPUL_COMM_PROTO_AUTO },
 };
 

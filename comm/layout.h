@@ -148,6 +148,9 @@ typedef struct gpul_comm_view {
 	gpul_comm_peer peers[GPUL_COMM_MAX_PEERS];
 	uint64_t windows[GPUL_COMM_MAX_WINDOWS][GPUL_COMM_MAX_PEERS]; /* where this rank maps each rank's memory of each
 				       * gpul_comm_alloc(); 0: not mapped.  Entry [0] is unused */
+	int32_t order[GPUL_COMM_MAX_PEERS]; /* the ranks host by host; those of a host in ascending order */
+	uint32_t place;               /* of this rank in order */
+	uint32_t ranks_per_host;      /* 0: the hosts have different numbers of ranks */
 } gpul_comm_view;
 
 /* One call: an argument of a kernel, or an item of a persistent kernel's queue. */

@@ -15,6 +15,7 @@ static gpul_status check_equal(const gpul_comm *c, int r, gpul_error *err)
 			   : a->slot_bytes != b->slot_bytes		? "options.slot_bytes"
 			   : a->timeout_ms != b->timeout_ms		? "options.timeout_ms"
 			   : a->plan != b->plan				? "options.algo or options.proto"
+			   : a->ranks_per_host != b->ranks_per_host	? "options.ranks_per_host"
 			   : a->table_hash != b->table_hash		? "the tuning table"
 									: NULL;
 
@@ -26,7 +27,7 @@ static void describe_self(gpul_comm *c, struct rank_info *info)
 	CUuuid uuid = { { 0 } };
 
 	*info = (struct rank_info){ .pid = getpid(), .transport = c->options.transport, .n_blocks = c->sizes.n_blocks,
-				    .slot_bytes = c->sizes.slot_bytes, .timeout_ms = c->options.timeout_ms,
+				    .slot_bytes = c->sizes.slot_bytes, .ranks_per_host = c->options.ranks_per_host, .timeout_ms = c->options.timeout_ms,
 				    .plan = (uint32_t)c->options.algo << 8 | c->options.proto,
 				    .table_hash = gpul_comm_table_hash(c) };
 	(void)snprintf(info->driver, sizeof info->driver, "%s", c->drv->name);

@@ -49,6 +49,19 @@ static const struct choice alltoall[] = {
 	{ 128 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 256 },
 	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 32, 512 },
 };
+/* Ranks in host memory: a step costs more there, and a tree has fewer than a ring of 8 ranks. */
+static const struct choice many_host[] = {
+	{ 16 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 4, 256 },
+	{ 256 << 10, GPUL_COMM_TREE, GPUL_COMM_LL, 4, 512 },
+	{ 4 << 20, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 8, 512 },
+	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 32, 512 },
+};
+/* Several hosts: few trips between them for small sizes (a tree), all ranks of a host send at the same time for large ones. */
+static const struct choice hosts_reduction[] = {
+	{ 256 << 10, GPUL_COMM_TREE, GPUL_COMM_LL, 4, 512 },
+	{ 1 << 20, GPUL_COMM_TREE, GPUL_COMM_SIMPLE, 8, 512 },
+	{ MOST, GPUL_COMM_TWO_LEVEL, GPUL_COMM_SIMPLE, 16, 512 },
+};
 static const struct choice host[] = {
 	{ 16 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 4, 256 },
 	{ 256 << 10, GPUL_COMM_RING, GPUL_COMM_LL, 4, 512 },
@@ -77,6 +90,11 @@ static const struct choice soft_host[] = {
 	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 2, 96 },
 };
 
+static const struct choice soft_hosts_reduction[] = {
+	{ 32 << 10, GPUL_COMM_TREE, GPUL_COMM_SIMPLE, 1, 96 },
+	{ MOST, GPUL_COMM_TWO_LEVEL, GPUL_COMM_SIMPLE, 2, 96 },
+};
+
 static const struct choice *built_in(const gpul_comm *c, gpul_comm_call call)
 {
 	const bool reduces = call == GPUL_COMM_ALLREDUCE || call == GPUL_COMM_REDUCESCATTER;
@@ -85,10 +103,12 @@ static const struct choice *built_in(const gpul_comm *c, gpul_comm_call call)
 		return c->interprets ? soft_channels : channels;
 	if (call == GPUL_COMM_ALLTOALL)
 		return c->interprets ? soft_alltoall : alltoall;
+	if (call == GPUL_COMM_ALLREDUCE && c->hosts.n > 1)
+		return c->interprets ? soft_hosts_reduction : hosts_reduction;
 	if (c->interprets)
 		return c->direct ? soft_device : soft_host;
 	if (!c->direct)
-		return host;
+		return call == GPUL_COMM_ALLREDUCE && c->n_ranks >= 8 ? many_host : host;
 	if (c->n_ranks > 2)
 		return reduces ? many_reduction : many_copy;
 	return reduces ? pair_reduction : pair_copy;
@@ -194,6 +214,16 @@ static size_t shot_bytes(const gpul_comm *c, gpul_comm_call call, size_t bytes)
 	return parts ? bytes / (size_t)c->n_ranks : bytes;
 }
 
+/* Why there are no two levels; NULL: there are. */
+static const char *level_obstacle(const gpul_comm *c)
+{
+	if (c->hosts.n < 2)
+		return "twolevel needs ranks on several hosts";
+	if (c->hosts.ranks_per_host == 0)
+		return "twolevel needs the same number of ranks on each host";
+	return c->hosts.ranks_per_host == 1 ? "twolevel needs several ranks on each host" : NULL;
+}
+
 static const char no_kernel[] = "there is no kernel for this call, algorithm and protocol";
 
 const char *gpul_comm_plan_obstacle(const gpul_comm *c, gpul_comm_call call, gpul_comm_algo algo, gpul_comm_proto proto, size_t bytes)
@@ -206,18 +236,21 @@ const char *gpul_comm_plan_obstacle(const gpul_comm *c, gpul_comm_call call, gpu
 		return "ll128 needs device memory between all ranks";
 	if (algo == GPUL_COMM_ONE_SHOT && shot_bytes(c, call, bytes) > c->sizes.scratch_bytes / 2)
 		return "the size exceeds the memory for one shot";
-	return NULL;
+	return algo == GPUL_COMM_TWO_LEVEL ? level_obstacle(c) : NULL;
 }
 
-/* The next best combination that is possible: with the same algorithm, else with the same protocol, else any. */
+/* The next best combination that is possible: with the same algorithm, else with the same protocol, else any.  A ring is next to a tree
+ * and to two levels, because it uses channels, too. */
 static void replace(const gpul_comm *c, gpul_comm_call call, size_t bytes, gpul_comm_plan *plan)
 {
 	static const gpul_comm_proto protos[] = { GPUL_COMM_SIMPLE, GPUL_COMM_LL128, GPUL_COMM_LL };
-	static const gpul_comm_algo algos[] = { GPUL_COMM_DIRECT, GPUL_COMM_RING, GPUL_COMM_ONE_SHOT };
+	static const gpul_comm_algo by_speed[] = { GPUL_COMM_DIRECT, GPUL_COMM_RING, GPUL_COMM_ONE_SHOT, GPUL_COMM_TREE, GPUL_COMM_TWO_LEVEL };
+	static const gpul_comm_algo on_channels[] = { GPUL_COMM_RING, GPUL_COMM_DIRECT, GPUL_COMM_ONE_SHOT, GPUL_COMM_TREE, GPUL_COMM_TWO_LEVEL };
+	const gpul_comm_algo *algos = plan->algo == GPUL_COMM_TREE || plan->algo == GPUL_COMM_TWO_LEVEL ? on_channels : by_speed;
 	const bool algo_first = c->options.algo != GPUL_COMM_ALGO_AUTO || c->options.proto == GPUL_COMM_PROTO_AUTO;
 
 	for (int step = 0; step < 3; step++)
-		for (int i = 0; i < 9; i++) {
+		for (unsigned i = 0; i < 3 * sizeof by_speed / sizeof *by_speed; i++) {
 			const gpul_comm_algo algo = algos[i / 3];
 			const gpul_comm_proto proto = protos[i % 3];
 
@@ -257,7 +290,6 @@ static const struct choice *find_choice(const struct choice *choice, size_t byte
 /* Apply the options, which may be impossible for this call. */
 static void apply_options(const gpul_comm *c, gpul_comm_call call, size_t bytes, gpul_comm_plan *plan)
 {
-	const gpul_comm_plan chosen = *plan;
 	const bool algo = c->options.algo != GPUL_COMM_ALGO_AUTO, proto = c->options.proto != GPUL_COMM_PROTO_AUTO;
 	const char *obstacle;
 
@@ -270,17 +302,31 @@ static void apply_options(const gpul_comm *c, gpul_comm_call call, size_t bytes,
 		plan->reason = explain_options(c, call, bytes);
 	else if (obstacle && !algo && !proto)
 		plan->reason = obstacle;
-	else if (plan->algo != chosen.algo || plan->proto != chosen.proto)
-		plan->reason = algo && proto ? "the algorithm and the protocol are options" : algo ? "the algorithm is an option"
-											 : "the protocol is an option";
+	else if ((algo || proto) && !c->is_forced)
+		plan->reason = algo && proto ? "forced: the algorithm and the protocol are options"
+			       : algo	     ? "forced: the algorithm is an option"
+					     : "forced: the protocol is an option";
+}
+
+/* Where a choice comes from. */
+static const char *reason_of(const gpul_comm *c, gpul_comm_call call, const struct choice *choice)
+{
+	if (c->is_measured[call])
+		return c->measured_reason;
+	if (*c->table_path)
+		return c->built_in_reason;  /* that the table has no row */
+	if (choice->algo == GPUL_COMM_TREE)
+		return "the built-in table: a tree takes fewer trips than a ring";
+	if (choice->algo == GPUL_COMM_TWO_LEVEL)
+		return "the built-in table: all ranks of a host send to other hosts at the same time";
+	return c->built_in_reason;
 }
 
 gpul_comm_plan gpul_comm_plan_for(const gpul_comm *c, gpul_comm_call call, size_t bytes)
 {
 	const struct choice *choice = find_choice(c->choices[call], bytes);
 	gpul_comm_plan plan = { .algo = choice->algo, .proto = choice->proto, .n_blocks = choice->n_blocks,
-				.n_threads = choice->n_threads,
-				.reason = c->is_measured[call] ? c->measured_reason : c->built_in_reason };
+				.n_threads = choice->n_threads, .reason = reason_of(c, call, choice) };
 
 	if (c->is_forced) {
 		plan = c->forced;

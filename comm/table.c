@@ -74,7 +74,7 @@ static gpul_status parse_names(const struct reader *r, char *const *field, gpul_
 	if (!parse_call(field[3], &out->call))
 		return fail_at(r, "call", field[3], "sendrecv, alltoall, allreduce, reducescatter, allgather or broadcast is expected");
 	if (!gpul_comm_algo_parse(field[5], &out->algo) || out->algo == GPUL_COMM_ALGO_AUTO)
-		return fail_at(r, "algorithm", field[5], "ring, oneshot or direct is expected");
+		return fail_at(r, "algorithm", field[5], "ring, oneshot, direct, tree or twolevel is expected");
 	if (!gpul_comm_proto_parse(field[6], &out->proto) || out->proto == GPUL_COMM_PROTO_AUTO)
 		return fail_at(r, "protocol", field[6], "ll, ll128 or simple is expected");
 	if (!gpul_comm_plan_exists(out->call, out->algo, out->proto))

@@ -6,7 +6,7 @@
 static const char *const dtypes[] = { "f16", "bf16", "f32", "f64", "i32", "u8" };
 static const char *const ops[] = { "sum", "prod", "min", "max", "avg" };
 static const char *const calls[] = { "sendrecv", "alltoall", "allreduce", "reducescatter", "allgather", "broadcast" };
-static const char *const algos[] = { "auto", "ring", "oneshot", "direct" };
+static const char *const algos[] = { "auto", "ring", "oneshot", "direct", "tree", "twolevel" };
 static const char *const protos[] = { "auto", "ll", "ll128", "simple" };
 static const char *const transports[] = { "auto", "device", "host" };
 

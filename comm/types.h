@@ -29,6 +29,8 @@ typedef enum gpul_comm_algo {
 	GPUL_COMM_ONE_SHOT,   /* all-reduce: each rank sends its data to all others, and reduces all of it */
 	GPUL_COMM_DIRECT,     /* each rank reads or writes the other ranks' buffers, or all channels at once; an all-reduce
 	                       * takes two shots: each rank reduces its part, and writes it to all others */
+	GPUL_COMM_TREE,       /* all-reduce: sums go up a binary tree of channels, the result comes down */
+	GPUL_COMM_TWO_LEVEL,  /* all-reduce: rings of channels inside the hosts, and across them */
 	GPUL_COMM_N_ALGOS
 } gpul_comm_algo;
 

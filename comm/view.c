@@ -33,6 +33,9 @@ gpul_status gpul_comm_view_create(gpul_comm *c, gpul_error *err)
 	v->calls = counters;
 	v->sent = counters + c->sizes.n_blocks;
 	v->received = v->sent + n_channels;
+	memcpy(v->order, c->hosts.order, sizeof v->order);
+	v->place = c->hosts.place;
+	v->ranks_per_host = c->hosts.ranks_per_host;
 	gpul_comm_arenas_describe(c, v);
 	return gpul_comm_view_upload(c, err);
 }

@@ -38,6 +38,7 @@ struct comm_place {
 	unsigned n_devices;           /* 0: not given */
 	gpul_comm_transport transport;
 	int timeout_ms;               /* as in gpul_comm_options */
+	int ranks_per_host;           /* likewise */
 };
 
 struct comm_request {
@@ -59,7 +60,7 @@ struct comm_request {
 };
 
 /* The rows of the options that gpuload comm tune has, too; an option table begins with them. */
-enum { COMM_OPT_N, COMM_OPT_DEVICES, COMM_OPT_TRANSPORT, COMM_OPT_TIMEOUT, COMM_OPT_DRIVER, COMM_N_PLACE_OPTS };
+enum { COMM_OPT_N, COMM_OPT_DEVICES, COMM_OPT_TRANSPORT, COMM_OPT_TIMEOUT, COMM_OPT_PER_HOST, COMM_OPT_DRIVER, COMM_N_PLACE_OPTS };
 /* clang-format off */
 #define COMM_PLACE_OPTS \
 	[COMM_OPT_N] = { "n", "N", "start N ranks on this machine, 1 to 32", NULL }, \
@@ -68,6 +69,7 @@ enum { COMM_OPT_N, COMM_OPT_DEVICES, COMM_OPT_TRANSPORT, COMM_OPT_TIMEOUT, COMM_
 	[COMM_OPT_TRANSPORT] = { "transport", "NAME", \
 		"memory between ranks: auto (default), device or host", "auto device host" }, \
 	[COMM_OPT_TIMEOUT] = { "timeout", "SECONDS", "limit of each wait of a kernel (default: 60; 0: none)", NULL }, \
+	[COMM_OPT_PER_HOST] = { "ranks-per-host", "N", "as if each N ranks were a host, for tree and twolevel (default: as started)", NULL }, \
 	[COMM_OPT_DRIVER] = CLI_DRIVER_OPT
 /* clang-format on */
 

@@ -19,7 +19,8 @@ const struct cli_opt comm_bench_opts[] = {
 	[OPT_DTYPE] = { "dtype", "TYPE", "type of an element (default: f32)", "f16 bf16 f32 f64 i32 u8" },
 	[OPT_OP] = { "op", "OP", "operation of allreduce and reducescatter (default: sum)", "sum prod min max avg" },
 	[OPT_ROOT] = { "root", "RANK", "rank that broadcast copies from (default: 0)", NULL },
-	[OPT_ALGO] = { "algo", "NAME", "algorithm: auto (default), ring, oneshot or direct", "auto ring oneshot direct" },
+	[OPT_ALGO] = { "algo", "NAME", "algorithm: auto (default), ring, oneshot, direct, tree or twolevel",
+		"auto ring oneshot direct tree twolevel" },
 	[OPT_PROTO] = { "proto", "NAME", "protocol: auto (default), ll, ll128 or simple", "auto ll ll128 simple" },
 	[OPT_BLOCKS] = { "blocks", "N", "blocks of a kernel, 1 to 64 (default: by the size)", NULL },
 	[OPT_TABLE] = { "table", "FILE", "choices that gpuload comm tune has measured (default: $GPULOAD_COMM_TABLE)", CLI_FILES },
@@ -118,7 +119,7 @@ gpul_status comm_place_parse(const struct cli_args *args, struct comm_place *out
 		st = value_parse_seconds("timeout", timeout, &out->timeout_ms, err);
 		out->timeout_ms = out->timeout_ms ? out->timeout_ms : -1;
 	}
-	return st;
+	return st ? st : comm_parse_int("--ranks-per-host", cli_value(args, COMM_OPT_PER_HOST), 1, GPUL_COMM_MAX_RANKS, &out->ranks_per_host, err);
 }
 
 /* ---- a collective ------------------------------------------------------------------------------------------ */
@@ -136,7 +137,7 @@ static gpul_status parse_names(const struct cli_args *args, struct comm_request 
 	if (op && !gpul_comm_op_parse(op, &out->op))
 		return gpul_fail(err, GPUL_EINVAL, 0, "--op must be sum, prod, min, max or avg, not '%.40s'", op);
 	if (algo && !gpul_comm_algo_parse(algo, &out->algo))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--algo must be auto, ring, oneshot or direct, not '%.40s'", algo);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--algo must be auto, ring, oneshot, direct, tree or twolevel, not '%.40s'", algo);
 	if (proto && !gpul_comm_proto_parse(proto, &out->proto))
 		return gpul_fail(err, GPUL_EINVAL, 0, "--proto must be auto, ll, ll128 or simple, not '%.40s'", proto);
 	if (check && strcmp(check, "on") != 0 && strcmp(check, "off") != 0)

@@ -10,6 +10,7 @@
  *     recv                  reads                              writes
  *     recv_copy_send        reads                 writes       writes
  *     recv_reduce_send      reads          reads  writes
+ *     recv_reduce_keep      reads          reads               writes, not finished: a sum that goes on
  *     recv_reduce_copy      reads          reads               writes, finished (AVG divides)
  *     recv_reduce_copy_send reads          reads  writes       writes, finished; both the same bits
  *
@@ -31,7 +32,11 @@
  *     gpul_prims_receive_at<PROTO>(&p, window, offset);    if the call has direct forms
  *     if (gpul_send<PROTO>(&p, src, n_bytes) || gpul_recv<PROTO>(&p, dst, n_bytes))
  *             return true;
- *     return gpul_prims_close(&p); */
+ *     return gpul_prims_close(&p);
+ *
+ * A rank with more neighbours (kernels/tree_allreduce.cuh) opens several gpul_prims, and calls their primitives in turn.  Each end of a
+ * channel belongs to one of them.  What one primitive stores, and the next one loads for a message of the same size, a thread
+ * stores and loads for itself (LL, LL128), or the barriers of the steps lie between (Simple). */
 #ifndef GPULOAD_COMM_DEVICE_PRIMS_CUH
 #define GPULOAD_COMM_DEVICE_PRIMS_CUH
 
@@ -63,6 +68,12 @@ template <int PROTO> static __device__ __forceinline__ bool gpul_recv(gpul_prims
 template <int PROTO> static __device__ __forceinline__ bool gpul_recv_reduce_send(gpul_prims *p, const unsigned char *src, uint64_t n_bytes)
 {
 	return gpul_pass<PROTO, GPUL_RECV | GPUL_SRC | GPUL_SEND>(p, src, NULL, n_bytes, 0);
+}
+
+template <int PROTO>
+static __device__ __forceinline__ bool gpul_recv_reduce_keep(gpul_prims *p, const unsigned char *src, unsigned char *dst, uint64_t n_bytes)
+{
+	return gpul_pass<PROTO, GPUL_RECV | GPUL_SRC | GPUL_DST>(p, src, dst, n_bytes, 0);
 }
 
 template <int PROTO>

@@ -88,12 +88,13 @@ static __device__ __forceinline__ bool gpul_simple_await_offer(const gpul_prims 
 }
 
 /* For the trace: what the waiter has waited for before this step, last.  Neighbouring steps of a block have different words,
- * whether they receive, send, or both, so the waiter does not overwrite a word that thread 0 has not read. */
+ * whether they receive, send, or both, so the waiter does not overwrite a word that thread 0 has not read; several gpul_prims of a
+ * block have words of their own. */
 static __device__ __forceinline__ uint32_t *gpul_simple_waited(const gpul_prims *p)
 {
-	__shared__ uint32_t waited[4];
+	__shared__ uint32_t waited[16];
 
-	return &waited[(p->from.step + 2 * p->to.step) % 4];
+	return &waited[4 * p->lane + (p->from.step + 2 * p->to.step) % 4];
 }
 
 /* One thread: wait for a credit, the offer and the data, as far as this step needs them.  Data is last, because the others are

@@ -25,6 +25,7 @@ struct gpul_prims {
 	bool knows_direct_to;
 	bool direct_from;            /* this rank has offered its output */
 	bool leave;                  /* LL, LL128: this thread has given up */
+	uint32_t lane;               /* for the trace: a number for each of several gpul_prims of a block, 0 to 3 */
 };
 
 /* received OP own, as far as the primitive has them, finished if it is the last operation. */
@@ -124,6 +125,7 @@ static __device__ __forceinline__ void gpul_prims_open(gpul_prims *p, const gpul
 	p->knows_direct_to = PROTO != GPUL_COMM_SIMPLE || !comm->direct;
 	p->direct_from = false;
 	p->leave = false;
+	p->lane = 0;
 }
 
 /* Offer the output buffer, in a call that has direct forms: at offset of window; 0: in no window, data comes through slots.  The
@@ -139,18 +141,33 @@ template <int PROTO> static __device__ __forceinline__ void gpul_prims_receive_a
 		gpul_prims_offer(p, window, offset);
 }
 
+/* ---- several gpul_prims in one block: a rank of a tree or of two rings ---- */
+
+/* LL, LL128: a thread that has given up in one of them gives up in the next one, too, because it must not send data that depend on
+ * what it has not received. */
+static __device__ __forceinline__ void gpul_prims_follow(gpul_prims *next, const gpul_prims *last)
+{
+	next->leave = next->leave || last->leave;
+}
+
+/* Keep the number of steps for the next call.  All threads have read the old one: a barrier lies between gpul_prims_open() and this. */
+static __device__ __forceinline__ void gpul_prims_save(const gpul_prims *p)
+{
+	if (threadIdx.x != 0)
+		return;
+	if (p->from.peer >= 0)
+		*p->from.saved = p->from.step;
+	if (p->to.peer >= 0)
+		*p->to.saved = p->to.step;
+}
+
 /* End the steps of a call: keep their number, when all threads have read the old one (LL has no barrier before this one), for the
  * next call, which may be in the same kernel.  True: leave. */
 static __device__ __forceinline__ bool gpul_prims_close(gpul_prims *p)
 {
 	if (gpul_comm_any_leaves(p->leave))
 		return true;
-	if (threadIdx.x == 0) {
-		if (p->from.peer >= 0)
-			*p->from.saved = p->from.step;
-		if (p->to.peer >= 0)
-			*p->to.saved = p->to.step;
-	}
+	gpul_prims_save(p);
 	__syncthreads();
 	gpul_trace_add(p->comm, GPUL_COMM_EVENT_KERNEL, p->began_ns, p->from.peer >= 0 ? p->from.peer : p->to.peer, p->first_sent, 0);
 	return false;

@@ -26,11 +26,17 @@ template <int PROTO> static __device__ __forceinline__ uint64_t gpul_slot_capaci
 	return comm->sizes.slot_bytes;
 }
 
+/* Chunks are multiples of it, but the last one. */
+template <int PROTO> static __device__ __forceinline__ uint64_t gpul_ring_unit(void)
+{
+	return PROTO == GPUL_COMM_LL128 ? GPUL_PAIR_DATA : PROTO == GPUL_COMM_LL ? GPUL_PACK_BYTES : GPUL_COMM_LINE_BYTES;
+}
+
 template <int PROTO>
 static __device__ __forceinline__ void gpul_ring_next_round(gpul_ring_round *r, const gpul_comm_view *comm, uint64_t at,
 							    uint64_t end)
 {
-	const uint64_t n = comm->sizes.n_ranks, unit = PROTO == GPUL_COMM_LL128 ? GPUL_PAIR_DATA : PROTO == GPUL_COMM_LL ? GPUL_PACK_BYTES : GPUL_COMM_LINE_BYTES;
+	const uint64_t n = comm->sizes.n_ranks, unit = gpul_ring_unit<PROTO>();
 	const uint64_t even = ((end - at + n - 1) / n + unit - 1) / unit * unit;
 
 	r->begin = at;

@@ -81,6 +81,11 @@ rows() {
 	done
 	works comm allreduce -n 2 --bytes 4K --algo ring --proto ll
 	says "  ring/ll, 1 x "
+	works comm allreduce -n 3 --bytes 64K --algo tree --transport host --iters 1
+	says "  tree/simple, 2 x "
+	works comm allreduce -n 4 --bytes 64K --algo twolevel --ranks-per-host 2 --iters 1
+	says "  twolevel/simple, 2 x "
+	says "# wrong elements: 0 OK"
 	works comm allreduce -n 2 --bytes 8:64K:32 --graph
 	says "timed calls in a graph"
 	says "# wrong elements: 0 OK"
@@ -89,6 +94,14 @@ rows() {
 @test "--explain names the source of each choice" {
 	works comm allreduce -n 2 --bytes 8:1M:131072 --explain
 	says "  the built-in table"
+	works comm allreduce -n 2 --bytes 8:1M:131072 --algo ring --explain
+	says "  forced: the algorithm is an option"
+	works comm allreduce -n 4 --bytes 64:1M:16384 --ranks-per-host 2 --explain
+	says "  the built-in table: a tree takes fewer trips than a ring"
+	says "  the built-in table: all ranks of a host send to other hosts at the same time"
+	works comm allreduce -n 3 --bytes 64 --ranks-per-host 2 --algo twolevel --explain
+	says "  ring "
+	says "  twolevel needs the same number of ranks on each host"
 	works comm allreduce -n 2 --bytes 8 --proto ll128 --algo oneshot --explain
 	says "there is no kernel for this call, algorithm and protocol"
 	works comm sendrecv -n 2 --bytes 8 --proto ll128 --transport host --explain
@@ -217,7 +230,7 @@ rows() {
 	fails 2 "--in-place: the buffers of alltoall must not overlap" comm alltoall -n 2 --in-place
 	fails 2 "--devices must be device numbers" comm allreduce -n 2 --devices 0,x
 	fails 2 "--transport must be auto, device or host, not 'tcp'" comm allreduce -n 2 --transport tcp
-	fails 2 "--algo must be auto, ring, oneshot or direct, not 'tree'" comm allreduce -n 2 --algo tree
+	fails 2 "--algo must be auto, ring, oneshot, direct, tree or twolevel, not 'star'" comm allreduce -n 2 --algo star
 	fails 2 "--proto must be auto, ll, ll128 or simple, not 'LL'" comm allreduce -n 2 --proto LL
 	fails 2 "--blocks must be a number from 1 to 64" comm allreduce -n 2 --blocks 65
 	fails 2 "--check must be on or off" comm allreduce -n 2 --check maybe

@@ -60,7 +60,7 @@ static void check_reasons(struct rank *r, void *arg)
 
 	(void)arg;
 	CHECK(p.algo == GPUL_COMM_DIRECT && p.proto == GPUL_COMM_SIMPLE);
-	CHECK(!strcmp(p.reason, "the algorithm is an option"));
+	CHECK(!strcmp(p.reason, "forced: the algorithm is an option"));
 	gpul_comm_plan_force(r->comm, &(gpul_comm_plan){ .algo = GPUL_COMM_DIRECT, .proto = GPUL_COMM_SIMPLE, .n_blocks = 1, .n_threads = 128 });
 	p = gpul_comm_plan_for(c, GPUL_COMM_ALLREDUCE, 8);
 	CHECK(p.n_blocks == 1 && p.n_threads == 128);
@@ -77,7 +77,7 @@ static void check_no_shot(struct rank *r, void *arg)
 	CHECK(p.algo != GPUL_COMM_ONE_SHOT);
 	CHECK(!strcmp(p.reason, "the size exceeds the memory for one shot"));
 	CHECK(gpul_comm_plan_for(r->comm, GPUL_COMM_ALLREDUCE, 32 << 10).algo == GPUL_COMM_ONE_SHOT);
-	CHECK(!strcmp(gpul_comm_plan_for(r->comm, GPUL_COMM_ALLREDUCE, 8).reason, "the built-in table"));  /* it chooses the same */
+	CHECK(!strcmp(gpul_comm_plan_for(r->comm, GPUL_COMM_ALLREDUCE, 8).reason, "forced: the algorithm is an option"));
 	/* Each part of an all-gather goes to each rank. */
 	CHECK(gpul_comm_plan_for(r->comm, GPUL_COMM_ALLGATHER, 64 << 10).algo == GPUL_COMM_ONE_SHOT);
 }
@@ -89,6 +89,46 @@ static void check_host(struct rank *r, void *arg)
 	(void)arg;
 	CHECK(p.proto != GPUL_COMM_LL128);
 	CHECK(!strcmp(p.reason, "ll128 needs device memory between all ranks"));
+}
+
+/* Two levels where they are impossible: a ring, and the reason. */
+static void check_no_levels(struct rank *r, void *arg)
+{
+	const gpul_comm_plan p = gpul_comm_plan_for(r->comm, GPUL_COMM_ALLREDUCE, 1 << 20);
+
+	CHECK(p.algo == GPUL_COMM_RING);
+	CHECK(!strcmp(p.reason, arg));
+	CHECK(gpul_comm_plan_for(r->comm, GPUL_COMM_BROADCAST, 1 << 20).algo == GPUL_COMM_RING);
+}
+
+static void check_levels(struct rank *r, void *arg)
+{
+	const gpul_comm_plan forced = { .algo = GPUL_COMM_TWO_LEVEL, .proto = GPUL_COMM_LL, .n_blocks = 2, .n_threads = 96 };
+	gpul_comm_plan p = gpul_comm_plan_for(r->comm, GPUL_COMM_ALLREDUCE, 64);
+
+	(void)arg;
+	CHECK(p.algo == GPUL_COMM_TREE);
+	CHECK(strstr(p.reason, "a tree takes fewer trips"));
+	p = gpul_comm_plan_for(r->comm, GPUL_COMM_ALLREDUCE, 1 << 20);
+	CHECK(p.algo == GPUL_COMM_TWO_LEVEL);
+	CHECK(strstr(p.reason, "all ranks of a host send"));
+	CHECK(gpul_comm_plan_for(r->comm, GPUL_COMM_BROADCAST, 1 << 20).algo == GPUL_COMM_DIRECT);
+	gpul_comm_plan_force(r->comm, &forced);
+	p = gpul_comm_plan_for(r->comm, GPUL_COMM_ALLREDUCE, 64);
+	CHECK(p.algo == GPUL_COMM_TWO_LEVEL && p.proto == GPUL_COMM_LL);
+	gpul_comm_plan_force(r->comm, NULL);
+}
+
+static void two_levels_need_several_hosts_with_as_many_ranks_each(void **state)
+{
+	static const char one_host[] = "twolevel needs ranks on several hosts", uneven[] = "twolevel needs the same number of ranks on each host";
+	static const char single[] = "twolevel needs several ranks on each host";
+
+	(void)state;
+	run_ranks(4, &(gpul_comm_options){ .device = -1, .ranks_per_host = 2 }, check_levels, NULL);
+	run_ranks(2, &(gpul_comm_options){ .device = -1, .algo = GPUL_COMM_TWO_LEVEL }, check_no_levels, (void *)(uintptr_t)one_host);
+	run_ranks(3, &(gpul_comm_options){ .device = -1, .algo = GPUL_COMM_TWO_LEVEL, .ranks_per_host = 2 }, check_no_levels, (void *)(uintptr_t)uneven);
+	run_ranks(2, &(gpul_comm_options){ .device = -1, .algo = GPUL_COMM_TWO_LEVEL, .ranks_per_host = 1 }, check_no_levels, (void *)(uintptr_t)single);
 }
 
 static void a_reason_says_what_is_an_option_and_what_is_not_possible(void **state)
@@ -162,6 +202,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_plan_is_possible_whatever_the_options),
 		cmocka_unit_test(a_reason_says_what_is_an_option_and_what_is_not_possible),
+		cmocka_unit_test(two_levels_need_several_hosts_with_as_many_ranks_each),
 		cmocka_unit_test(a_table_is_used_for_its_device_and_ranks),
 		cmocka_unit_test(a_table_without_rows_for_this_job_is_refused),
 	};

@@ -68,7 +68,7 @@ static void errors_name_the_file_the_line_and_what_is_expected(void **state)
 		{ "H200,2,device,reduce,8192,oneshot,ll,8,256,4.6,node7,d\n", ":3: call 'reduce': sendrecv, alltoall" },
 		{ "H200,2,device,allreduce,-1,oneshot,ll,8,256,4.6,node7,d\n", ":3: up_to_bytes '-1': a decimal number" },
 		{ "H200,2,device,allreduce,99999999999999999999,oneshot,ll,8,256,4.6,node7,d\n", ":3: up_to_bytes" },
-		{ "H200,2,device,allreduce,9216,auto,ll,8,256,4.6,node7,d\n", ":3: algorithm 'auto': ring, oneshot or direct" },
+		{ "H200,2,device,allreduce,9216,auto,ll,8,256,4.6,node7,d\n", ":3: algorithm 'auto': ring, oneshot, direct, tree or twolevel" },
 		{ "H200,2,device,allreduce,9216,oneshot,LL,8,256,4.6,node7,d\n", ":3: protocol 'LL': ll, ll128 or simple" },
 		{ "H200,2,device,sendrecv,9216,oneshot,ll,8,256,4.6,node7,d\n", ":3: there is no sendrecv with algorithm oneshot and protocol ll" },
 		{ "H200,2,device,allreduce,9216,oneshot,ll,0,256,4.6,node7,d\n", ":3: blocks 0: a number from 1 to 64" },

@@ -147,6 +147,26 @@ SENDRECV_WRONG = {
     "ring, more than a lap ahead": ("RANKS=3 RING AHEAD=3 STEPS=6", WAITS_FOR_EVER),
 }
 
+TREE_RIGHT = {
+    "tree of 2": "RANKS=2",
+    "tree of 4": "RANKS=4",
+    "tree of 5": "RANKS=5",
+    "tree of 4, credits every 2 steps": "RANKS=4 SLOTS=3 FREE=2",
+    "two levels, 2 hosts of 2": "LEVELS",
+        "two levels, 2 hosts of 3": "LEVELS LOCAL=3 ROUNDS=1",
+    "two levels, chunks of 2 steps, credits every 2 steps": "LEVELS CHUNK=2 SLOTS=5 FREE=2 ROUNDS=1",
+}
+TREE_LARGE = {
+    "tree of 7": "RANKS=7 CHUNKS=4",
+    "tree of 6, credits every 2 steps": "RANKS=6 SLOTS=3 FREE=2",
+    "two levels, 3 hosts of 2": "LEVELS HOSTS=3 ROUNDS=1",
+    "two levels, 2 hosts of 3, larger": "LEVELS LOCAL=3",
+}
+TREE_WRONG = {
+    "tree, a rank takes too many chunks up before one down": ("RANKS=3 CHUNKS=12 LAG=9 WRONG_CONSTANT_LAG", WAITS_FOR_EVER),
+    "two levels, chunks of more steps than slots": ("LEVELS CHUNK=3", WAITS_FOR_EVER),
+}
+
 QUEUE_RIGHT = {
     "queue, one block": "SPAN=1 ITEMS=4",
     "queue, two blocks of 1 thread": "THREADS=1",
@@ -187,6 +207,7 @@ MODELS = [spin.Model(os.path.join(HERE, name), right, large, wrong) for name, ri
     ("channel.pml", CHANNEL_RIGHT, CHANNEL_LARGE, CHANNEL_WRONG),
     ("mapped.pml", MAPPED_RIGHT, MAPPED_LARGE, MAPPED_WRONG),
     ("sendrecv.pml", SENDRECV_RIGHT, SENDRECV_LARGE, SENDRECV_WRONG),
+    ("tree.pml", TREE_RIGHT, TREE_LARGE, TREE_WRONG),
     ("queue.pml", QUEUE_RIGHT, QUEUE_LARGE, QUEUE_WRONG),
 )]
 

@@ -1,0 +1,161 @@
+/* twolevel_allreduce.cuh — two rings: one inside each host, and one across the hosts through the ranks with the same local index.
+ *
+ * H hosts with G ranks each.  A round has G H chunks; chunk (h, l) has number h G + l.  Two hosts with two ranks:
+ *
+ *     host A                                        host B
+ *     A0 <────────── inside ──────────> A1          B0 <────────── inside ──────────> B1
+ *     1. reduce-scatter inside, for each h: local rank l has the host's sum of the chunks (h, l)
+ *     A0: (0,0) (1,0)    A1: (0,1) (1,1)            B0: (0,0) (1,0)    B1: (0,1) (1,1)
+ *     2. all-reduce across, a ring of the ranks with the same l: it has the chunks (h, l) as the ring all-reduce has chunk h
+ *     A0 <───────────────────── across ────────────> B0          A1 <───────── across ─────────> B1
+ *     3. all-gather inside, for each h
+ *
+ * Across hosts each rank sends 2 (H - 1) / H of a G-th of the data: a host sends as much as in one ring over all ranks, but by all of its
+ * ranks, and in 2 (H - 1) steps instead of 2 (G H - 1).
+ *
+ * **No deadlock.**  All ranks do the same phases in the same order, and each phase is a ring algorithm on channels of its own ring, in which a rank
+ * sends one chunk before it receives one (ring.cuh).  One order of execution completes: all ranks do step s of a phase before any of them does step s + 1.
+ * A channel then holds at most two chunks, which are at most 4 slots of the 5 (LL, LL128) or 8 (Simple) that fit; and if one
+ * order completes, all do, as tree_allreduce.cuh explains.
+ *
+ * Chunk (h, l) is reduced in a fixed order, inside each host and then across; one rank computes its last sum, which is passed on: all
+ * ranks have the same bits.  The output serves as memory for the sums of the host. */
+#ifndef GPULOAD_COMM_KERNELS_TWOLEVEL_ALLREDUCE_CUH
+#define GPULOAD_COMM_KERNELS_TWOLEVEL_ALLREDUCE_CUH
+
+#include "comm/kernels/ring.cuh"
+
+struct gpul_twolevel {
+	gpul_prims inside, across;
+	uint32_t n_hosts, n_local;    /* H, G: at least 2 */
+	uint32_t host, local;         /* of this rank */
+	const unsigned char *send;
+	unsigned char *recv;
+};
+
+static __device__ __forceinline__ int gpul_twolevel_rank(const gpul_twolevel *t, const gpul_comm_view *comm, uint32_t host, uint32_t local)
+{
+	return comm->order[host % t->n_hosts * t->n_local + local % t->n_local];
+}
+
+template <int PROTO>
+static __device__ __forceinline__ void gpul_twolevel_open(gpul_twolevel *t, const gpul_comm_view *comm, const gpul_comm_work *work,
+							  const gpul_ring_round *first)
+{
+	const uint64_t signature = gpul_desk_signature(work);
+	gpul_part mine;
+
+	t->n_local = comm->ranks_per_host;
+	t->n_hosts = comm->sizes.n_ranks / t->n_local;
+	t->host = comm->place / t->n_local;
+	t->local = comm->place % t->n_local;
+	t->send = (const unsigned char *)work->send;
+	t->recv = (unsigned char *)work->recv;
+	gpul_prims_open<PROTO>(&t->inside, comm, blockIdx.x, gpul_twolevel_rank(t, comm, t->host, t->local + t->n_local - 1),
+			       gpul_twolevel_rank(t, comm, t->host, t->local + 1), signature);
+	gpul_prims_open<PROTO>(&t->across, comm, blockIdx.x, gpul_twolevel_rank(t, comm, t->host + t->n_hosts - 1, t->local),
+			       gpul_twolevel_rank(t, comm, t->host + 1, t->local), signature);
+	t->inside.dtype = t->across.dtype = work->dtype;
+	t->inside.op = t->across.op = work->op;
+	t->across.lane = 1;
+	gpul_prims_receive_at<PROTO>(&t->inside, work->recv_window, work->recv_offset);
+	mine = gpul_ring_chunk(first, t->local);
+	if (mine.begin < mine.end)  /* else nothing crosses for this local index, and an offer would remain for a later call */
+		gpul_prims_receive_at<PROTO>(&t->across, work->recv_window, work->recv_offset);
+}
+
+/* Chunk (h, l); both are taken modulo their number. */
+static __device__ __forceinline__ gpul_part gpul_twolevel_chunk(const gpul_twolevel *t, const gpul_ring_round *r, uint32_t h, uint32_t l)
+{
+	return gpul_ring_chunk(r, h % t->n_hosts * t->n_local + l % t->n_local);
+}
+
+/* Phase 1.  True: leave, like the next two. */
+template <int PROTO> static __device__ __forceinline__ bool gpul_twolevel_scatter(gpul_twolevel *t, const gpul_ring_round *r)
+{
+	const uint32_t n = t->n_local;
+	bool leave = false;
+
+	for (uint32_t h = 0; h < t->n_hosts && !leave; h++) {
+		gpul_part c = gpul_twolevel_chunk(t, r, h, t->local + n - 1);
+
+		leave = gpul_send<PROTO>(&t->inside, t->send + c.begin, c.end - c.begin);
+		for (uint32_t j = 2; j < n && !leave; j++) {
+			c = gpul_twolevel_chunk(t, r, h, t->local + n - j);
+			leave = gpul_recv_reduce_send<PROTO>(&t->inside, t->send + c.begin, c.end - c.begin);
+		}
+		c = gpul_twolevel_chunk(t, r, h, t->local);
+		leave = leave || gpul_recv_reduce_keep<PROTO>(&t->inside, t->send + c.begin, t->recv + c.begin, c.end - c.begin);
+	}
+	return leave;
+}
+
+/* Phase 2: the steps of ring_allreduce.cuh, in place. */
+template <int PROTO> static __device__ __forceinline__ bool gpul_twolevel_cross(gpul_twolevel *t, const gpul_ring_round *r)
+{
+	const uint32_t n = t->n_hosts;
+	gpul_part c = gpul_twolevel_chunk(t, r, t->host + n - 1, t->local);
+	bool leave = gpul_send<PROTO>(&t->across, t->recv + c.begin, c.end - c.begin);
+
+	for (uint32_t j = 2; j < n && !leave; j++) {
+		c = gpul_twolevel_chunk(t, r, t->host + n - j, t->local);
+		leave = gpul_recv_reduce_send<PROTO>(&t->across, t->recv + c.begin, c.end - c.begin);
+	}
+	c = gpul_twolevel_chunk(t, r, t->host, t->local);
+	leave = leave || gpul_recv_reduce_copy_direct_send<PROTO>(&t->across, t->recv + c.begin, t->recv + c.begin, c.end - c.begin, c.begin);
+	for (uint32_t j = 1; j + 1 < n && !leave; j++) {
+		c = gpul_twolevel_chunk(t, r, t->host + n - j, t->local);
+		leave = gpul_direct_recv_copy_send<PROTO>(&t->across, t->recv + c.begin, c.end - c.begin, c.begin);
+	}
+	c = gpul_twolevel_chunk(t, r, t->host + 1, t->local);
+	return leave || gpul_direct_recv<PROTO>(&t->across, t->recv + c.begin, c.end - c.begin);
+}
+
+/* Phase 3. */
+template <int PROTO> static __device__ __forceinline__ bool gpul_twolevel_gather(gpul_twolevel *t, const gpul_ring_round *r)
+{
+	const uint32_t n = t->n_local;
+	bool leave = false;
+
+	for (uint32_t h = 0; h < t->n_hosts && !leave; h++) {
+		gpul_part c = gpul_twolevel_chunk(t, r, h, t->local);
+
+		leave = gpul_direct_send<PROTO>(&t->inside, t->recv + c.begin, c.end - c.begin, c.begin);
+		for (uint32_t j = 1; j + 1 < n && !leave; j++) {
+			c = gpul_twolevel_chunk(t, r, h, t->local + n - j);
+			leave = gpul_direct_recv_copy_send<PROTO>(&t->inside, t->recv + c.begin, c.end - c.begin, c.begin);
+		}
+		c = gpul_twolevel_chunk(t, r, h, t->local + 1);
+		leave = leave || gpul_direct_recv<PROTO>(&t->inside, t->recv + c.begin, c.end - c.begin);
+	}
+	return leave;
+}
+
+/* True: leave. */
+template <int PROTO> static __device__ bool gpul_twolevel_allreduce(const gpul_comm_view *comm, const gpul_comm_work *work)
+{
+	const uint64_t n_bytes = work->count * work->element_bytes;
+	const gpul_part part = gpul_part_of(n_bytes, blockIdx.x, work->n_blocks, GPUL_COMM_LINE_BYTES);
+	gpul_twolevel t;
+	gpul_ring_round r;
+	bool leave = false;
+
+	if (part.begin == part.end)
+		return false;
+	gpul_ring_next_round<PROTO>(&r, comm, part.begin, part.end);
+	gpul_twolevel_open<PROTO>(&t, comm, work, &r);
+	for (uint64_t at = part.begin; at < part.end && !leave; at += comm->sizes.n_ranks * r.chunk_bytes) {
+		gpul_ring_next_round<PROTO>(&r, comm, at, part.end);
+		leave = gpul_twolevel_scatter<PROTO>(&t, &r);
+		gpul_prims_follow(&t.across, &t.inside);
+		leave = leave || gpul_twolevel_cross<PROTO>(&t, &r);
+		gpul_prims_follow(&t.inside, &t.across);
+		leave = leave || gpul_twolevel_gather<PROTO>(&t, &r);
+	}
+	if (leave || gpul_comm_any_leaves(t.inside.leave || t.across.leave))
+		return true;
+	gpul_prims_save(&t.across);
+	return gpul_prims_close(&t.inside);
+}
+
+#endif

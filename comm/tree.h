@@ -1,0 +1,86 @@
+/* tree.h — the two binary trees of the tree all-reduce, as arithmetic on places: for C and for CUDA C++.
+ *
+ * Tree 0 of 8 places.  A place's height is its number of trailing zero bits; place 0 is the root and has one child:
+ *
+ *                         0
+ *                         │
+ *                         4
+ *                    ┌────┴────┐
+ *                    2         6
+ *                  ┌─┴─┐     ┌─┴─┐
+ *                  1   3     5   7
+ *
+ * The even places pass on and add, the odd ones are leaves: they only send and receive.  Tree 1 exchanges the roles, so that with half of
+ * the data in each tree the ranks share the work.  It is tree 0 with the places counted from the end, for an even number of places,
+ * or moved by one:
+ *
+ *     8 places    place in tree 1 = 7 - place        7 places    place in tree 1 = (place + 6) % 7
+ *
+ * Neighbouring places are near each other in both trees: if places are ordered by host, most edges remain inside hosts. */
+#ifndef GPULOAD_COMM_TREE_H
+#define GPULOAD_COMM_TREE_H
+
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define GPUL_TREE_INLINE static __device__ __forceinline__
+#else
+#define GPUL_TREE_INLINE static inline
+#endif
+
+typedef struct gpul_tree_node {
+	int32_t parent;               /* a place; -1: none, like a child */
+	int32_t child[2];             /* child[1] only if there is child[0] */
+	uint32_t depth;               /* edges to the root */
+} gpul_tree_node;
+
+/* The parent of a place in tree 0; -1: of the root. */
+GPUL_TREE_INLINE int32_t gpul_tree_parent(uint32_t place, uint32_t n)
+{
+	const uint32_t bit = place & (0u - place), up = (place ^ bit) | bit << 1;
+
+	if (place == 0)
+		return -1;
+	return (int32_t)(up < n ? up : place ^ bit);
+}
+
+/* A place's neighbours in tree 0 of n places. */
+GPUL_TREE_INLINE gpul_tree_node gpul_tree_node_of(uint32_t place, uint32_t n)
+{
+	gpul_tree_node node = { gpul_tree_parent(place, n), { -1, -1 }, 0 };
+	uint32_t reach = (place & (0u - place)) >> 1;
+
+	if (place == 0) {
+		for (reach = 1; 2 * reach < n; reach *= 2)
+			;
+		node.child[0] = n > 1 ? (int32_t)reach : -1;
+		return node;
+	}
+	if (reach > 0)
+		node.child[0] = (int32_t)(place - reach);
+	while (reach > 0 && place + reach >= n)  /* the right subtree is cut off by the end: its topmost place that exists */
+		reach /= 2;
+	if (reach > 0)
+		node.child[1] = (int32_t)(place + reach);
+	for (int32_t at = (int32_t)place; at > 0; at = gpul_tree_parent((uint32_t)at, n))
+		node.depth++;
+	return node;
+}
+
+/* The place in a tree of a place in the order of ranks. */
+GPUL_TREE_INLINE uint32_t gpul_tree_place(uint32_t tree, uint32_t place, uint32_t n)
+{
+	if (tree == 0)
+		return place;
+	return n % 2 == 0 ? n - 1 - place : (place + n - 1) % n;
+}
+
+/* The inverse: -1 remains -1. */
+GPUL_TREE_INLINE int32_t gpul_tree_place_in_order(uint32_t tree, int32_t place, uint32_t n)
+{
+	if (tree == 0 || place < 0)
+		return place;
+	return (int32_t)(n % 2 == 0 ? n - 1 - (uint32_t)place : ((uint32_t)place + 1) % n);
+}
+
+#endif
