@@ -32,6 +32,6 @@ void gpul_comm_hosts_find(gpul_comm *c)
 	int host[GPUL_COMM_MAX_PEERS];
 
 	for (int r = 0; r < c->n_ranks; r++)
-		host[r] = c->options.ranks_per_host ? r / (int)c->options.ranks_per_host : 0;
+		host[r] = c->options.ranks_per_host ? r / (int)c->options.ranks_per_host : gpul_boot_host(c->boot, r);
 	gpul_comm_hosts_order(&c->hosts, host, c->n_ranks, c->rank);
 }
