@@ -1,24 +1,26 @@
 /* twolevel_allreduce.cuh — two rings: one inside each host, and one across the hosts through the ranks with the same local index.
  *
- * H hosts with G ranks each.  A round has G H chunks; chunk (h, l) has number h G + l.  Two hosts with two ranks:
+ * H hosts with G ranks each.  A round has G parts of H chunks; chunk (l, h) has number l H + h.  Two hosts with two ranks:
  *
  *     host A                                        host B
  *     A0 <────────── inside ──────────> A1          B0 <────────── inside ──────────> B1
- *     1. reduce-scatter inside, for each h: local rank l has the host's sum of the chunks (h, l)
- *     A0: (0,0) (1,0)    A1: (0,1) (1,1)            B0: (0,0) (1,0)    B1: (0,1) (1,1)
- *     2. all-reduce across, a ring of the ranks with the same l: it has the chunks (h, l) as the ring all-reduce has chunk h
+ *     1. reduce-scatter inside: local rank l has the host's sum of part l
+ *     A0: part 0         A1: part 1                 B0: part 0         B1: part 1
+ *     2. all-reduce across, a ring of the ranks with the same l: it has the chunks (l, h) as the ring all-reduce has chunk h
  *     A0 <───────────────────── across ────────────> B0          A1 <───────── across ─────────> B1
- *     3. all-gather inside, for each h
+ *     3. all-gather inside
+ *
+ * Inside, messages are pieces of a part, of at most GPUL_RING_SLOTS slots: phases 1 and 3 are repeated for each piece.
  *
  * Across hosts each rank sends 2 (H - 1) / H of a G-th of the data: a host sends as much as in one ring over all ranks, but by all of its
  * ranks, and in 2 (H - 1) steps instead of 2 (G H - 1).
  *
  * **No deadlock.**  All ranks do the same phases in the same order, and each phase is a ring algorithm on channels of its own ring, in which a rank
- * sends one chunk before it receives one (ring.cuh).  One order of execution completes: all ranks do step s of a phase before any of them does step s + 1.
- * A channel then holds at most two chunks, which are at most 4 slots of the 5 (LL, LL128) or 8 (Simple) that fit; and if one
+ * sends one message before it receives one (ring.cuh).  One order of execution completes: all ranks do step s of a phase before any of them does step s + 1.
+ * A channel then holds at most two messages, which are at most 4 slots of the 5 (LL, LL128) or 8 (Simple) that fit; and if one
  * order completes, all do, as tree_allreduce.cuh explains.
  *
- * Chunk (h, l) is reduced in a fixed order, inside each host and then across; one rank computes its last sum, which is passed on: all
+ * Chunk (l, h) is reduced in a fixed order, inside each host and then across; one rank computes its last sum, which is passed on: all
  * ranks have the same bits.  The output serves as memory for the sums of the host. */
 #ifndef GPULOAD_COMM_KERNELS_TWOLEVEL_ALLREDUCE_CUH
 #define GPULOAD_COMM_KERNELS_TWOLEVEL_ALLREDUCE_CUH
@@ -59,32 +61,53 @@ static __device__ __forceinline__ void gpul_twolevel_open(gpul_twolevel *t, cons
 	t->inside.op = t->across.op = work->op;
 	t->across.lane = 1;
 	gpul_prims_receive_at<PROTO>(&t->inside, work->recv_window, work->recv_offset);
-	mine = gpul_ring_chunk(first, t->local);
+	mine = gpul_ring_chunk(first, t->local * t->n_hosts);
 	if (mine.begin < mine.end)  /* else nothing crosses for this local index, and an offer would remain for a later call */
 		gpul_prims_receive_at<PROTO>(&t->across, work->recv_window, work->recv_offset);
 }
 
-/* Chunk (h, l); both are taken modulo their number. */
-static __device__ __forceinline__ gpul_part gpul_twolevel_chunk(const gpul_twolevel *t, const gpul_ring_round *r, uint32_t h, uint32_t l)
+/* Chunk (l, h); h is taken modulo the number of hosts. */
+static __device__ __forceinline__ gpul_part gpul_twolevel_chunk(const gpul_twolevel *t, const gpul_ring_round *r, uint32_t l, uint32_t h)
 {
-	return gpul_ring_chunk(r, h % t->n_hosts * t->n_local + l % t->n_local);
+	return gpul_ring_chunk(r, l * t->n_hosts + h % t->n_hosts);
+}
+
+/* Bytes of the pieces of a part. */
+template <int PROTO>
+static __device__ __forceinline__ uint64_t gpul_twolevel_piece_bytes(const gpul_twolevel *t, const gpul_comm_view *comm,
+								     const gpul_ring_round *r)
+{
+	return min(gpul_slot_capacity<PROTO>(comm) * GPUL_RING_SLOTS, t->n_hosts * r->chunk_bytes);
+}
+
+/* The piece that begins at offset `at` of part l, which is taken modulo the number of parts. */
+static __device__ __forceinline__ gpul_part gpul_twolevel_piece(const gpul_twolevel *t, const gpul_ring_round *r, uint64_t at,
+								uint64_t piece_bytes, uint32_t l)
+{
+	const uint64_t part_bytes = t->n_hosts * r->chunk_bytes, begin = r->begin + l % t->n_local * part_bytes;
+	gpul_part piece;
+
+	piece.begin = min(r->end, begin + at);
+	piece.end = min(min(r->end, begin + part_bytes), piece.begin + piece_bytes);
+	return piece;
 }
 
 /* Phase 1.  True: leave, like the next two. */
-template <int PROTO> static __device__ __forceinline__ bool gpul_twolevel_scatter(gpul_twolevel *t, const gpul_ring_round *r)
+template <int PROTO>
+static __device__ __forceinline__ bool gpul_twolevel_scatter(gpul_twolevel *t, const gpul_ring_round *r, uint64_t piece_bytes)
 {
 	const uint32_t n = t->n_local;
 	bool leave = false;
 
-	for (uint32_t h = 0; h < t->n_hosts && !leave; h++) {
-		gpul_part c = gpul_twolevel_chunk(t, r, h, t->local + n - 1);
+	for (uint64_t at = 0; at < t->n_hosts * r->chunk_bytes && !leave; at += piece_bytes) {
+		gpul_part c = gpul_twolevel_piece(t, r, at, piece_bytes, t->local + n - 1);
 
 		leave = gpul_send<PROTO>(&t->inside, t->send + c.begin, c.end - c.begin);
 		for (uint32_t j = 2; j < n && !leave; j++) {
-			c = gpul_twolevel_chunk(t, r, h, t->local + n - j);
+			c = gpul_twolevel_piece(t, r, at, piece_bytes, t->local + n - j);
 			leave = gpul_recv_reduce_send<PROTO>(&t->inside, t->send + c.begin, c.end - c.begin);
 		}
-		c = gpul_twolevel_chunk(t, r, h, t->local);
+		c = gpul_twolevel_piece(t, r, at, piece_bytes, t->local);
 		leave = leave || gpul_recv_reduce_keep<PROTO>(&t->inside, t->send + c.begin, t->recv + c.begin, c.end - c.begin);
 	}
 	return leave;
@@ -94,41 +117,48 @@ template <int PROTO> static __device__ __forceinline__ bool gpul_twolevel_scatte
 template <int PROTO> static __device__ __forceinline__ bool gpul_twolevel_cross(gpul_twolevel *t, const gpul_ring_round *r)
 {
 	const uint32_t n = t->n_hosts;
-	gpul_part c = gpul_twolevel_chunk(t, r, t->host + n - 1, t->local);
+	gpul_part c = gpul_twolevel_chunk(t, r, t->local, t->host + n - 1);
 	bool leave = gpul_send<PROTO>(&t->across, t->recv + c.begin, c.end - c.begin);
 
 	for (uint32_t j = 2; j < n && !leave; j++) {
-		c = gpul_twolevel_chunk(t, r, t->host + n - j, t->local);
+		c = gpul_twolevel_chunk(t, r, t->local, t->host + n - j);
 		leave = gpul_recv_reduce_send<PROTO>(&t->across, t->recv + c.begin, c.end - c.begin);
 	}
-	c = gpul_twolevel_chunk(t, r, t->host, t->local);
+	c = gpul_twolevel_chunk(t, r, t->local, t->host);
 	leave = leave || gpul_recv_reduce_copy_direct_send<PROTO>(&t->across, t->recv + c.begin, t->recv + c.begin, c.end - c.begin, c.begin);
 	for (uint32_t j = 1; j + 1 < n && !leave; j++) {
-		c = gpul_twolevel_chunk(t, r, t->host + n - j, t->local);
+		c = gpul_twolevel_chunk(t, r, t->local, t->host + n - j);
 		leave = gpul_direct_recv_copy_send<PROTO>(&t->across, t->recv + c.begin, c.end - c.begin, c.begin);
 	}
-	c = gpul_twolevel_chunk(t, r, t->host + 1, t->local);
+	c = gpul_twolevel_chunk(t, r, t->local, t->host + 1);
 	return leave || gpul_direct_recv<PROTO>(&t->across, t->recv + c.begin, c.end - c.begin);
 }
 
 /* Phase 3. */
-template <int PROTO> static __device__ __forceinline__ bool gpul_twolevel_gather(gpul_twolevel *t, const gpul_ring_round *r)
+template <int PROTO>
+static __device__ __forceinline__ bool gpul_twolevel_gather(gpul_twolevel *t, const gpul_ring_round *r, uint64_t piece_bytes)
 {
 	const uint32_t n = t->n_local;
 	bool leave = false;
 
-	for (uint32_t h = 0; h < t->n_hosts && !leave; h++) {
-		gpul_part c = gpul_twolevel_chunk(t, r, h, t->local);
+	for (uint64_t at = 0; at < t->n_hosts * r->chunk_bytes && !leave; at += piece_bytes) {
+		gpul_part c = gpul_twolevel_piece(t, r, at, piece_bytes, t->local);
 
 		leave = gpul_direct_send<PROTO>(&t->inside, t->recv + c.begin, c.end - c.begin, c.begin);
 		for (uint32_t j = 1; j + 1 < n && !leave; j++) {
-			c = gpul_twolevel_chunk(t, r, h, t->local + n - j);
+			c = gpul_twolevel_piece(t, r, at, piece_bytes, t->local + n - j);
 			leave = gpul_direct_recv_copy_send<PROTO>(&t->inside, t->recv + c.begin, c.end - c.begin, c.begin);
 		}
-		c = gpul_twolevel_chunk(t, r, h, t->local + 1);
+		c = gpul_twolevel_piece(t, r, at, piece_bytes, t->local + 1);
 		leave = leave || gpul_direct_recv<PROTO>(&t->inside, t->recv + c.begin, c.end - c.begin);
 	}
 	return leave;
+}
+
+/* Between two phases: a piece and a chunk are divided differently among the threads, and only Simple has barriers in its steps. */
+template <int PROTO> static __device__ __forceinline__ bool gpul_twolevel_turn(const gpul_twolevel *t)
+{
+	return PROTO != GPUL_COMM_SIMPLE && gpul_comm_any_leaves(t->inside.leave || t->across.leave);
 }
 
 /* True: leave. */
@@ -146,11 +176,11 @@ template <int PROTO> static __device__ bool gpul_twolevel_allreduce(const gpul_c
 	gpul_twolevel_open<PROTO>(&t, comm, work, &r);
 	for (uint64_t at = part.begin; at < part.end && !leave; at += comm->sizes.n_ranks * r.chunk_bytes) {
 		gpul_ring_next_round<PROTO>(&r, comm, at, part.end);
-		leave = gpul_twolevel_scatter<PROTO>(&t, &r);
-		gpul_prims_follow(&t.across, &t.inside);
-		leave = leave || gpul_twolevel_cross<PROTO>(&t, &r);
-		gpul_prims_follow(&t.inside, &t.across);
-		leave = leave || gpul_twolevel_gather<PROTO>(&t, &r);
+		const uint64_t piece_bytes = gpul_twolevel_piece_bytes<PROTO>(&t, comm, &r);
+
+		leave = gpul_twolevel_scatter<PROTO>(&t, &r, piece_bytes) || gpul_twolevel_turn<PROTO>(&t) ||
+			gpul_twolevel_cross<PROTO>(&t, &r) || gpul_twolevel_turn<PROTO>(&t) ||
+			gpul_twolevel_gather<PROTO>(&t, &r, piece_bytes) || gpul_twolevel_turn<PROTO>(&t);
 	}
 	if (leave || gpul_comm_any_leaves(t.inside.leave || t.across.leave))
 		return true;
