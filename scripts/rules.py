@@ -34,7 +34,8 @@ EMBEDS = {"cli/fifo/bench/fifo_bench_run.c": "cli/kernels/fifo_bench.ptx", "cli/
 
 def embedded(c):
     """The files that a source embeds; comm/kernels.c embeds all kernels of its module."""
-    return sorted(glob.glob("comm/kernels/*.ptx")) if c == "comm/kernels.c" else EMBEDS.get(c, "")
+    all_kernels = ("comm/kernels.c", "comm/sparse/gpu.c")
+    return sorted(glob.glob("comm/kernels/*.ptx")) if c in all_kernels else EMBEDS.get(c, "")
 
 
 # Tests that work with every driver: tests/gpu/run runs them on a GPU.
