@@ -29,7 +29,8 @@ VECTORS = {"cli/sum/sum.c", "cli/fifo/bench/fifo_bench_check.c", "comm/sparse/su
 EMBEDS = {"cli/fifo/bench/fifo_bench_run.c": "cli/kernels/fifo_bench.ptx", "cli/sum/sum_gpu.c": "cli/kernels/sum.ptx",
           "cli/fifo/clock/fifo_clock.c": "cli/kernels/fifo_clock.ptx",
           "cli/fifo/fifo_push.c": "cli/kernels/fifo_push.ptx",
-          "cli/fifo/fifo_trace_run.c": "cli/kernels/fifo_trace.ptx", "cli/fifo/put/fifo_put_end.c": "cli/kernels/fifo_put.ptx"}
+          "cli/fifo/fifo_trace_run.c": "cli/kernels/fifo_trace.ptx", "cli/fifo/put/fifo_put_end.c": "cli/kernels/fifo_put.ptx",
+          "comm/netqueue/netqueue.c": "comm/netqueue/unpack.ptx"}
 
 
 def embedded(c):
@@ -42,7 +43,7 @@ def embedded(c):
 GPU_TESTS = ("memalloc/test_mem", "memalloc/test_numa", "memalloc/test_regcache_threads", "ipc/test_control",
              "proxy/test_device", "proxy/test_two_processes", "proxy/test_proxy_kernel", "proxy/soak/soak", "fault/fault",
              "rdma/gpu/test_gpu_memory", "rdma/gpu/test_gpu_copies", "rdma/put/whole_way",
-             "comm/soak/comm_random", "comm/fault/fault")
+             "comm/soak/comm_random", "comm/fault/fault", "comm/netqueue/test_unpack", "comm/netqueue/campaign")
 
 
 def copy_libraries(w):

@@ -1,0 +1,310 @@
+/* unpack.cuh — the kernel of a netqueue: entries are read and checked by the first warp of each block, pieces copied by the others.
+ *
+ *     warp 0, the reader                      batch 0   batch 1 (shared memory)          the other warps, the copiers
+ *     poll 32 entries, lane by lane              │         │
+ *     check each; refuse, or write it into ──> pieces      │
+ *     barrier full[0] ───────────────────────────┼─────────┼───────────────────────────> wait at full[0]
+ *     poll the next entries meanwhile ─────────────────> pieces                          copy units of 4 KiB in turn
+ *     barrier full[1]                         <──┼───────────── n_finished[0] ────────── count: this warp reads batch 0 no more
+ *     all copiers have finished batch 0:                                                 wait at full[1]
+ *     store done[block], a credit
+ *
+ * The reader never waits for a copier while entries may come, and no copier polls.  Large pieces are divided among the warps, and
+ * small ones take a warp each, because all warps of the block take units from the same list.
+ *
+ * Blocks do not wait for each other, but for the CPU, which waits for credits of all blocks: all of them must be resident. */
+#ifndef GPULOAD_COMM_NETQUEUE_UNPACK_CUH
+#define GPULOAD_COMM_NETQUEUE_UNPACK_CUH
+
+#include "comm/device/word.cuh"
+#include "comm/netqueue/copy.cuh"
+#include "comm/netqueue/layout.h"
+
+/* Up to 32 pieces; lane i's is piece i.  A refused entry has no units. */
+struct gpul_netqueue_batch {
+	unsigned char *to[GPUL_NETQUEUE_LANES];
+	const unsigned char *from[GPUL_NETQUEUE_LANES];
+	uint32_t n_bytes[GPUL_NETQUEUE_LANES];
+	uint32_t units_end[GPUL_NETQUEUE_LANES]; /* units of this piece and those before it */
+	uint32_t leave;                 /* 1: there is no batch, nor will there be one */
+};
+
+struct gpul_netqueue_shared {
+	gpul_netqueue_batch batches[2];
+	uint32_t n_finished[2];         /* copiers that have finished batches 0, 2, 4 ..., and 1, 3, 5 ... */
+};
+
+/* ---- checks ---- */
+
+struct gpul_netqueue_refusal {
+	uint32_t field;                 /* gpul_netqueue_field */
+	uint64_t value, limit;
+};
+
+static __device__ __forceinline__ gpul_netqueue_refusal gpul_netqueue_refuse(uint32_t field, uint64_t value, uint64_t limit)
+{
+	gpul_netqueue_refusal r;
+
+	r.field = field;
+	r.value = value;
+	r.limit = limit;
+	return r;
+}
+
+/* No sum overflows: source has 36 bits, destination 56, length 20. */
+static __device__ __forceinline__ gpul_netqueue_refusal gpul_netqueue_check(const gpul_netqueue_view *q, const gpul_netqueue_entry *e)
+{
+	const uint64_t source = gpul_netqueue_source_of(e), destination = gpul_netqueue_destination_of(e);
+	const uint64_t length = gpul_netqueue_length_of(e), slot_end = (source & ~(uint64_t)(q->slot_bytes - 1)) + q->slot_bytes;
+
+	if (length == 0 || length > q->slot_bytes)
+		return gpul_netqueue_refuse(GPUL_NETQUEUE_LENGTH, length, q->slot_bytes);
+	if (source >= q->bounce_bytes)
+		return gpul_netqueue_refuse(GPUL_NETQUEUE_SOURCE, source, q->bounce_bytes);
+	if (source + length > q->bounce_bytes)
+		return gpul_netqueue_refuse(GPUL_NETQUEUE_SOURCE_END, source + length, q->bounce_bytes);
+	if (source + length > slot_end)
+		return gpul_netqueue_refuse(GPUL_NETQUEUE_SLOT_END, source + length, slot_end);
+	if (destination >= q->destination_bytes)
+		return gpul_netqueue_refuse(GPUL_NETQUEUE_DESTINATION, destination, q->destination_bytes);
+	if (destination + length > q->destination_bytes)
+		return gpul_netqueue_refuse(GPUL_NETQUEUE_DESTINATION_END, destination + length, q->destination_bytes);
+	return gpul_netqueue_refuse(GPUL_NETQUEUE_ACCEPTED, 0, 0);
+}
+
+static __device__ __forceinline__ void gpul_netqueue_write_report(gpul_netqueue_report *report, uint64_t entry, const gpul_netqueue_refusal *r)
+{
+	report->entry = entry;
+	report->field = r->field;
+	report->block = blockIdx.x;
+	report->value = r->value;
+	report->limit = r->limit;
+	gpul_store_release(&report->ready, 1);
+}
+
+static __device__ __forceinline__ void gpul_netqueue_report_refusal(const gpul_netqueue_view *q, uint64_t entry, const gpul_netqueue_refusal *r)
+{
+	const uint64_t i = atomicAdd((unsigned long long *)&q->counts->n_refused, 1ull);
+
+	atomicAdd((unsigned long long *)&q->counts->refused[r->field], 1ull);
+	if (i < GPUL_NETQUEUE_MAX_REPORTS)
+		gpul_netqueue_write_report(&q->control->reports[i], entry, r);
+}
+
+/* ---- the reader ---- */
+
+/* What the reader's lanes know; the same in all lanes. */
+struct gpul_netqueue_reader {
+	uint64_t taken;                 /* entries of this block that have been taken from the ring */
+	uint64_t taken_before;          /* the same without the last batch */
+	uint64_t end, abort;            /* as last read */
+	uint64_t start_ns;              /* first check of the time in this wait; 0: none yet */
+	uint64_t n_pieces, n_bytes;     /* of this lane */
+	uint32_t n_batches, n_credited; /* batches filled; those whose entries have been counted in done[] */
+	uint32_t n_copiers, polls;
+};
+
+static __device__ __forceinline__ uint32_t gpul_netqueue_finished(const uint32_t *n_finished)
+{
+	uint32_t n;
+
+	asm volatile("ld.acquire.cta.shared.u32 %0, [%1];" : "=r"(n) : "r"((uint32_t)__cvta_generic_to_shared(n_finished)) : "memory");
+	return n;
+}
+
+/* Return the credits of batches that the copiers have finished.  The acquire in gpul_netqueue_finished() and the release here
+ * order the copiers' loads before the CPU's next receive into these slots; its partner is the load in take_credits() (netqueue.c). */
+static __device__ __forceinline__ void gpul_netqueue_credit(const gpul_netqueue_view *q, gpul_netqueue_shared *s, gpul_netqueue_reader *r,
+							     uint32_t lane)
+{
+	while (r->n_credited < r->n_batches) {
+		const uint32_t odd = r->n_credited % 2, n = lane == 0 ? gpul_netqueue_finished(&s->n_finished[odd]) : 0;
+
+		if (__shfl_sync(~0u, n, 0) != (r->n_credited / 2 + 1) * r->n_copiers)
+			return;
+		r->n_credited++;
+		if (lane == 0)   /* at most two batches are filled: the last one, and the one before it */
+			gpul_store_release(&q->control->done[blockIdx.x], r->n_credited == r->n_batches ? r->taken : r->taken_before);
+	}
+}
+
+/* After a poll without entries: are there no more, or must the block leave? */
+static __device__ __forceinline__ bool gpul_netqueue_give_up(const gpul_netqueue_view *q, gpul_netqueue_reader *r, uint64_t first, uint32_t lane)
+{
+	uint64_t now;
+
+	if (r->abort != 0 || first >= r->end)
+		return true;
+	if (++r->polls % q->polls_per_check != 0 || q->timeout_ns == 0)
+		return false;
+	now = __shfl_sync(~0u, gpul_globaltimer_ns(), 0);
+	if (r->start_ns == 0)
+		r->start_ns = now;
+	if (now - r->start_ns < q->timeout_ns)
+		return false;
+	if (lane == 0 && atomicAdd((unsigned long long *)&q->counts->n_timed_out, 1ull) == 0) {
+		const gpul_netqueue_refusal waited = gpul_netqueue_refuse(GPUL_NETQUEUE_WAITED, now - r->start_ns, q->timeout_ns);
+
+		gpul_netqueue_write_report(&q->control->waited, first, &waited);
+		gpul_store_relaxed(&q->control->abort, 1);
+	}
+	return true;
+}
+
+/* Write lane's entry into the batch, if it is right. */
+static __device__ __forceinline__ void gpul_netqueue_fill(const gpul_netqueue_view *q, gpul_netqueue_batch *b, gpul_netqueue_reader *r,
+							   const gpul_netqueue_entry *e, bool accepted, uint32_t lane)
+{
+	unsigned char *to = q->destination + (accepted ? gpul_netqueue_destination_of(e) : 0);
+	const uint32_t n_bytes = accepted ? gpul_netqueue_length_of(e) : 0, before = (uint32_t)(uintptr_t)to % 16;
+	uint32_t units = n_bytes ? (before + n_bytes + GPUL_NETQUEUE_UNIT_BYTES - 1) / GPUL_NETQUEUE_UNIT_BYTES : 0;
+
+	b->to[lane] = to;
+	b->from[lane] = q->bounce + (accepted ? gpul_netqueue_source_of(e) : 0);
+	b->n_bytes[lane] = n_bytes;
+	r->n_pieces += accepted;
+	r->n_bytes += n_bytes;
+#pragma unroll
+	for (uint32_t step = 1; step < GPUL_NETQUEUE_LANES; step *= 2) {
+		const uint32_t lower = __shfl_up_sync(~0u, units, step);
+
+		units += lane >= step ? lower : 0;
+	}
+	b->units_end[lane] = units;
+	if (lane == 0)
+		b->leave = 0;
+}
+
+/* Poll this block's next 32 entries; take those that are complete, up to the first that is not.  Returns their number.
+ *
+ * A wrong lap is an error in the first of them only: the entry that was at its place before is older than the entry that this
+ * block has taken last, because the ring has at least n_blocks * chunk_entries places, and so has been written.  Behind it, a
+ * lane may read a place before, and its neighbour after the CPU has written a whole lap. */
+static __device__ __forceinline__ uint32_t gpul_netqueue_take(const gpul_netqueue_view *q, gpul_netqueue_batch *b, gpul_netqueue_reader *r,
+							       uint32_t lane)
+{
+	const uint64_t n = gpul_netqueue_entry_of(r->taken + lane, blockIdx.x, gridDim.x, q->chunk_entries);
+	const uint32_t lap = gpul_netqueue_lap(n, q->n_entries), before = (lap + GPUL_NETQUEUE_LAPS - 1) % GPUL_NETQUEUE_LAPS;
+	gpul_netqueue_entry e;
+	gpul_netqueue_refusal refusal = gpul_netqueue_refuse(GPUL_NETQUEUE_ACCEPTED, 0, 0);
+
+	gpul_load_words(&q->control->end, &r->end, &r->abort);   /* before the acquire, so that both loads are in flight together */
+	gpul_load_words_acquire(&q->ring[n & (q->n_entries - 1)], &e.word[0], &e.word[1]);
+	const uint32_t lap0 = (uint32_t)(e.word[0] >> GPUL_NETQUEUE_LAP_SHIFT), lap1 = (uint32_t)(e.word[1] >> GPUL_NETQUEUE_LAP_SHIFT);
+	const bool wrong0 = lap0 != lap && lap0 != before, wrong1 = lap1 != lap && lap1 != before;
+	r->end = __shfl_sync(~0u, r->end, 0);
+	r->abort = __shfl_sync(~0u, r->abort, 0);
+	const bool complete = n < r->end && ((lap0 == lap && lap1 == lap) || (lane == 0 && (wrong0 || wrong1)));
+	const uint32_t incomplete = ~__ballot_sync(~0u, complete);
+	const uint32_t n_taken = incomplete ? (uint32_t)__ffs((int)incomplete) - 1 : GPUL_NETQUEUE_LANES;
+
+	if (n_taken == 0)
+		return 0;
+	if (lane < n_taken)
+		refusal = wrong0 || wrong1 ? gpul_netqueue_refuse(GPUL_NETQUEUE_LAP, wrong0 ? lap0 : lap1, lap) : gpul_netqueue_check(q, &e);
+	if (refusal.field != GPUL_NETQUEUE_ACCEPTED)
+		gpul_netqueue_report_refusal(q, n, &refusal);
+	__syncwarp();
+	gpul_netqueue_fill(q, b, r, &e, lane < n_taken && refusal.field == GPUL_NETQUEUE_ACCEPTED, lane);
+	return n_taken;
+}
+
+/* Barrier 1 or 2: the batch is filled.  The reader passes it at once.  The numbers are constants, otherwise the block would
+ * reserve all 16 barriers. */
+static __device__ __forceinline__ void gpul_netqueue_full(uint32_t odd, bool reader)
+{
+	if (reader && odd)
+		asm volatile("bar.arrive 2, %0;" ::"r"(blockDim.x) : "memory");
+	else if (reader)
+		asm volatile("bar.arrive 1, %0;" ::"r"(blockDim.x) : "memory");
+	else if (odd)
+		asm volatile("bar.sync 2, %0;" ::"r"(blockDim.x) : "memory");
+	else
+		asm volatile("bar.sync 1, %0;" ::"r"(blockDim.x) : "memory");
+}
+
+static __device__ __forceinline__ void gpul_netqueue_read(const gpul_netqueue_view *q, gpul_netqueue_shared *s, uint32_t lane)
+{
+	gpul_netqueue_reader r = {};
+	bool leave = false;
+
+	r.n_copiers = blockDim.x / GPUL_NETQUEUE_LANES - 1;
+	while (!leave) {
+		gpul_netqueue_batch *b = &s->batches[r.n_batches % 2];
+		uint32_t n_taken = 0;
+
+		while (r.n_batches - r.n_credited == 2)   /* the batch before last is still being copied */
+			gpul_netqueue_credit(q, s, &r, lane);
+		r.start_ns = 0;
+		while (!leave && (n_taken = gpul_netqueue_take(q, b, &r, lane)) == 0) {
+			gpul_netqueue_credit(q, s, &r, lane);
+			leave = gpul_netqueue_give_up(q, &r, gpul_netqueue_entry_of(r.taken, blockIdx.x, gridDim.x, q->chunk_entries), lane);
+		}
+		if (leave && lane == 0)
+			b->leave = 1;
+		if (!leave)
+			r.taken_before = r.taken;
+		r.taken += n_taken;
+		__syncwarp();
+		gpul_netqueue_full(r.n_batches % 2, true);
+		r.n_batches += !leave;
+	}
+	while (r.n_credited < r.n_batches)
+		gpul_netqueue_credit(q, s, &r, lane);
+	if (r.n_pieces)
+		atomicAdd((unsigned long long *)&q->counts->n_pieces, (unsigned long long)r.n_pieces);
+	if (r.n_bytes)
+		atomicAdd((unsigned long long *)&q->counts->n_bytes, (unsigned long long)r.n_bytes);
+}
+
+/* ---- the copiers ---- */
+
+/* Copy every n_copiers-th unit of the batch. */
+static __device__ __forceinline__ void gpul_netqueue_copy_batch(const gpul_netqueue_batch *b, uint32_t copier, uint32_t n_copiers, uint32_t lane)
+{
+	const uint32_t units_end = b->units_end[lane], n_units = __shfl_sync(~0u, units_end, GPUL_NETQUEUE_LANES - 1);
+
+	for (uint32_t u = copier; u < n_units; u += n_copiers) {
+		const uint32_t piece = (uint32_t)__popc(__ballot_sync(~0u, units_end <= u));
+		const uint32_t units_before = __shfl_sync(~0u, units_end, (int)(piece + GPUL_NETQUEUE_LANES - 1) % GPUL_NETQUEUE_LANES);
+		const uint32_t part = u - (piece ? units_before : 0), n_bytes = b->n_bytes[piece];
+		unsigned char *to = b->to[piece];
+		/* All units but the first begin at multiples of 16 of the destination. */
+		const uint32_t before = (uint32_t)(uintptr_t)to % 16, begin = part ? part * GPUL_NETQUEUE_UNIT_BYTES - before : 0;
+		const uint32_t behind = (part + 1) * GPUL_NETQUEUE_UNIT_BYTES - before, end = behind < n_bytes ? behind : n_bytes;
+
+		gpul_netqueue_copy(to + begin, b->from[piece] + begin, end - begin, lane);
+	}
+}
+
+static __device__ __forceinline__ void gpul_netqueue_copy_batches(gpul_netqueue_shared *s, uint32_t warp, uint32_t lane)
+{
+	const uint32_t n_copiers = blockDim.x / GPUL_NETQUEUE_LANES - 1;
+
+	for (uint32_t odd = 0;; odd ^= 1) {
+		gpul_netqueue_full(odd, false);
+		if (s->batches[odd].leave)
+			return;
+		gpul_netqueue_copy_batch(&s->batches[odd], warp - 1, n_copiers, lane);
+		__syncwarp();   /* all lanes have read their bytes */
+		if (lane == 0)
+			asm volatile("red.release.cta.shared.add.u32 [%0], 1;" ::"r"((uint32_t)__cvta_generic_to_shared(&s->n_finished[odd]))
+				     : "memory");
+	}
+}
+
+static __device__ __forceinline__ void gpul_netqueue_unpack_block(const gpul_netqueue_view *q)
+{
+	__shared__ gpul_netqueue_shared shared;
+	const uint32_t warp = threadIdx.x / GPUL_NETQUEUE_LANES, lane = threadIdx.x % GPUL_NETQUEUE_LANES;
+
+	if (threadIdx.x < 2)
+		shared.n_finished[threadIdx.x] = 0;
+	__syncthreads();
+	if (warp == 0)
+		gpul_netqueue_read(q, &shared, lane);
+	else
+		gpul_netqueue_copy_batches(&shared, warp, lane);
+}
+
+#endif

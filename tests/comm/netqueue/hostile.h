@@ -1,0 +1,15 @@
+/* hostile.h — entries with wrong or random members. */
+#ifndef GPULOAD_TESTS_COMM_NETQUEUE_HOSTILE_H
+#define GPULOAD_TESTS_COMM_NETQUEUE_HOSTILE_H
+
+#include "tests/comm/netqueue/rig.h"
+
+/* An entry for place n: right, with one wrong member, or random bits; near the limits more often than elsewhere.  Its laps are
+ * never both those of the entry before, which would be an entry that has not been written. */
+gpul_netqueue_entry hostile_entry(struct rig *r, uint64_t n);
+
+/* Run a ring full of such entries, and compare what has been copied, refused and reported with what is right.  Adds the number of
+ * refused entries of each rule.  Returns false after it has printed what is wrong. */
+bool hostile_round(struct rig *r, uint64_t refused[GPUL_NETQUEUE_N_FIELDS]);
+
+#endif
