@@ -104,7 +104,7 @@ static gpul_status create_kind(gpul_comm *c, struct arena *arena, gpul_mem_kind 
 	gpul_status st;
 
 	for (int r = 0; r < c->n_ranks; r++)
-		wanted[r] = (c->paths[r].transport == GPUL_COMM_DEVICE) == (kind == GPUL_MEM_DEVICE);
+		wanted[r] = c->paths[r].transport == (kind == GPUL_MEM_DEVICE ? GPUL_COMM_DEVICE : GPUL_COMM_HOST);
 	st = gpul_comm_map_all(c, &desc, wanted, &arena->mine, arena->theirs, timeout_ms, err);
 	if (st)
 		return st;
@@ -118,7 +118,8 @@ gpul_status gpul_comm_arenas_create(gpul_comm *c, int timeout_ms, gpul_error *er
 	gpul_status st;
 
 	for (int r = 0; r < c->n_ranks; r++)
-		needs[c->paths[r].transport != GPUL_COMM_DEVICE] = 1;
+		if (c->paths[r].transport != GPUL_COMM_NET && (r != c->rank || !c->has_network))
+			needs[c->paths[r].transport != GPUL_COMM_DEVICE] = 1;
 	st = gpul_boot_allgather(c->boot, needs, sizeof needs, all, timeout_ms, err);
 	if (st)
 		return st;
@@ -131,7 +132,7 @@ gpul_status gpul_comm_arenas_create(gpul_comm *c, int timeout_ms, gpul_error *er
 		st = create_kind(c, &c->host_arena, GPUL_MEM_AUTO, timeout_ms, err);
 	if (!st)
 		st = gpul_cu(c->drv, err, cuStreamSynchronize(NULL));
-	c->direct = !needs[1];
+	c->direct = !needs[1] && !c->has_network;
 	return st ? st : gpul_boot_barrier(c->boot, timeout_ms, err);
 }
 
@@ -160,8 +161,12 @@ void gpul_comm_arenas_describe(const gpul_comm *c, gpul_comm_view *view)
 
 	for (int r = 0; r < c->n_ranks; r++) {
 		const struct arena *arena = c->paths[r].transport == GPUL_COMM_DEVICE ? &c->device_arena : &c->host_arena;
-		unsigned char *mine = address(arena->mine), *theirs = r == c->rank ? mine : address(arena->theirs[r]);
+		unsigned char *mine, *theirs;
 
+		if (c->paths[r].transport == GPUL_COMM_NET || !arena->mine)  /* network.c; itself, where no other rank needs an arena */
+			continue;
+		mine = address(arena->mine);
+		theirs = r == c->rank ? mine : address(arena->theirs[r]);
 		view->peers[r] = (gpul_comm_peer){
 			.inboxes = mine, .their_inboxes = theirs,
 			.outboxes = mine + s->outboxes_at, .their_outboxes = theirs + s->outboxes_at,

@@ -34,12 +34,15 @@ extern "C" {
 #endif
 
 typedef struct gpul_comm gpul_comm;  /* opaque: comm_internal.h */
+struct gpul_rdma_desc;
 
 /* 0 or NULL is a good default in every field, but device, where it is -1. */
 typedef struct gpul_comm_options {
 	const gpul_comm_job *job;        /* NULL: gpul_comm_job_find() */
 	int device;                      /* ordinal of this rank's GPU; -1: rank modulo the number of devices */
-	gpul_comm_transport transport;   /* AUTO: device memory where both GPUs can access it, else host memory */
+	gpul_comm_transport transport;   /* AUTO: between machines the network; else device memory where both GPUs can access it,
+					  * else host memory */
+	const struct gpul_rdma_desc *net; /* how to open the network (rdma/rdma.h); used during create only.  NULL: defaults */
 	gpul_comm_algo algo;             /* AUTO: by the table (plan.h) */
 	gpul_comm_proto proto;           /* likewise */
 	unsigned n_blocks;               /* blocks of a kernel, at most; 0: by the device */
@@ -78,7 +81,7 @@ CUcontext gpul_comm_context(const gpul_comm *c);  /* of the device; current on t
 
 /* How this rank reaches another one. */
 typedef struct gpul_comm_path {
-	gpul_comm_transport transport;  /* DEVICE or HOST */
+	gpul_comm_transport transport;  /* DEVICE, HOST or NET */
 	pid_t pid;
 	int device;                     /* this process' ordinal of the other rank's GPU; -1: not visible here */
 	char reason[160];               /* why this transport, in one sentence */

@@ -8,6 +8,8 @@
 #include "comm/bootstrap/roster.h"
 #include "comm/comm.h"
 #include "comm/layout.h"
+#include "comm/net/mesh.h"
+#include "comm/net/proxy.h"
 #include "comm/persistent.h"
 #include "comm/plan.h"
 #include "comm/table.h"
@@ -46,6 +48,21 @@ struct choice {
 struct arena {
 	gpul_mem *mine;               /* NULL: no pair needs this kind */
 	gpul_mem *theirs[GPUL_COMM_MAX_PEERS];
+};
+
+/* The memory of another rank that this rank's proxy writes. */
+struct network_target {
+	gpul_rdma_remote data, tails, heads;
+};
+
+/* The pairs of ranks on different machines: network.c. */
+struct network {
+	gpul_comm_mesh *mesh;         /* NULL: no pair of the job needs it */
+	gpul_mem *memory;             /* NULL: no pair of this rank needs it, like the next three */
+	gpul_rdma_region *data, *words;
+	gpul_comm_proxy *proxy;
+	uint64_t at[GPUL_COMM_MAX_PEERS];  /* of a pair's part of the memory */
+	struct network_target theirs[GPUL_COMM_MAX_PEERS];
 };
 
 /* A ring and a tree have three kernels, for the protocols, in their order. */
@@ -112,10 +129,12 @@ struct gpul_comm {
 	struct rank_info infos[GPUL_COMM_MAX_PEERS];
 	gpul_comm_path paths[GPUL_COMM_MAX_PEERS];
 	bool direct;                  /* all pairs use device memory */
+	bool has_network;             /* a pair of the job uses the network */
 	struct comm_hosts hosts;
 
 	gpul_comm_sizes sizes;
 	struct arena device_arena, host_arena;
+	struct network network;
 	gpul_mem *control_mem;
 	gpul_comm_control *control;
 	CUdeviceptr view;             /* gpul_comm_view, in device memory; the counters follow it */
@@ -191,6 +210,16 @@ void gpul_comm_arenas_describe(const gpul_comm *c, gpul_comm_view *view);
 /* Allocate device or host memory on every rank, and map that of all ranks.  wanted: ranks whose memory to map. */
 gpul_status gpul_comm_map_all(gpul_comm *c, const gpul_mem_desc *desc, const bool *wanted, gpul_mem **mine, gpul_mem **theirs,
 			      int timeout_ms, gpul_error *err);
+
+/* ---- network.c ---- */
+/* Connect the pairs that use the network; then allocate their memory and tell the other ranks; then start the proxy. */
+gpul_status gpul_comm_network_open(gpul_comm *c, int timeout_ms, gpul_error *err);
+gpul_status gpul_comm_network_create(gpul_comm *c, int timeout_ms, gpul_error *err);
+gpul_status gpul_comm_network_start(gpul_comm *c, gpul_error *err);
+/* This rank's kernels have ended; connections that end from now on are no failure. */
+void gpul_comm_network_leave(gpul_comm *c);
+void gpul_comm_network_destroy(gpul_comm *c);
+void gpul_comm_network_describe(const gpul_comm *c, gpul_comm_view *view);
 
 /* ---- window.c ---- */
 void gpul_comm_windows_destroy(gpul_comm *c);

@@ -26,7 +26,7 @@ static gpul_status check_options(const gpul_comm_options *o, gpul_error *err)
 }
 
 /* Sizes of channels: large enough that a slot takes longer than its fence and step; the software driver's are small, because
- * all its ranks share the machine's memory. */
+ * all its ranks share the machine's memory.  With a network only the protocol Simple is used, and no call in one shot. */
 static void choose_sizes(gpul_comm *c)
 {
 	const bool small = c->interprets;
@@ -40,6 +40,8 @@ static void choose_sizes(gpul_comm *c)
 		.ll128_bytes = small ? 4 << 10 : 64 << 10,
 		.scratch_bytes = small ? 64 << 10 : 1 << 20,
 	};
+	if (c->has_network)
+		s->ll_bytes = s->ll128_bytes = s->scratch_bytes = GPUL_COMM_LINE_BYTES;
 	gpul_comm_arena_sizes(s);
 }
 
@@ -62,24 +64,28 @@ static gpul_status join(gpul_comm *c, const gpul_comm_job *job, gpul_error *err)
 
 	st = st ? st : check_options(&c->options, err);  /* not earlier, so that the other ranks report it, too */
 	st = st ? st : open_device(c, err);
-	choose_sizes(c);
 	st = st ? st : gpul_comm_choices_load(c, err);
 	st = st ? st : gpul_comm_introduce(c, timeout_ms, err);
 	if (!st)
 		gpul_comm_hosts_find(c);
 	st = st ? st : gpul_comm_choose_paths(c, timeout_ms, err);
+	choose_sizes(c);
+	st = st ? st : gpul_comm_network_open(c, timeout_ms, err);
+	st = st ? st : gpul_comm_network_create(c, timeout_ms, err);
 	st = st ? st : gpul_comm_arenas_create(c, timeout_ms, err);
 	st = st ? st : gpul_comm_choices_select(c, err);
 	st = st ? st : gpul_cu(c->drv, err, cuEventCreate(&c->order, CU_EVENT_DISABLE_TIMING));
 	st = st ? st : gpul_cu(c->drv, err, cuEventCreate(&c->pace, CU_EVENT_DISABLE_TIMING));
 	st = st ? st : gpul_comm_view_create(c, err);
 	st = st ? st : gpul_comm_service_start(c, err);
+	st = st ? st : gpul_comm_network_start(c, err);
 	return st ? st : gpul_boot_barrier(c->boot, timeout_ms, err);
 }
 
 static void free_comm(gpul_comm *c)
 {
 	gpul_comm_service_stop(c);
+	gpul_comm_network_destroy(c);
 	gpul_boot_close(c->boot);
 	gpul_comm_persistent_destroy(c);
 	gpul_comm_replay_destroy(c);
@@ -148,8 +154,10 @@ void gpul_comm_destroy(gpul_comm *c)
 	(void)c->drv->cuCtxSetCurrent(c->ctx.handle);
 	(void)gpul_comm_persistent_stop(c->persistent, NULL);
 	r = c->drv->cuCtxSynchronize();
-	if (!gpul_comm_awaited(c, r, "cuCtxSynchronize()", NULL))
+	if (!gpul_comm_awaited(c, r, "cuCtxSynchronize()", NULL)) {
+		gpul_comm_network_leave(c);
 		(void)gpul_boot_last_barrier(c->boot, c->options.create_timeout_ms, NULL);
+	}
 	free_comm(c);
 }
 

@@ -26,8 +26,8 @@ static void describe_self(gpul_comm *c, struct rank_info *info)
 {
 	CUuuid uuid = { { 0 } };
 
-	*info = (struct rank_info){ .pid = getpid(), .transport = c->options.transport, .n_blocks = c->sizes.n_blocks,
-				    .slot_bytes = c->sizes.slot_bytes, .ranks_per_host = c->options.ranks_per_host, .timeout_ms = c->options.timeout_ms,
+	*info = (struct rank_info){ .pid = getpid(), .transport = c->options.transport, .n_blocks = c->options.n_blocks,
+				    .slot_bytes = c->options.slot_bytes, .ranks_per_host = c->options.ranks_per_host, .timeout_ms = c->options.timeout_ms,
 				    .plan = (uint32_t)c->options.algo << 8 | c->options.proto,
 				    .table_hash = gpul_comm_table_hash(c) };
 	(void)snprintf(info->driver, sizeof info->driver, "%s", c->drv->name);
@@ -65,12 +65,17 @@ static int ordinal_of(const gpul_driver *drv, const char uuid[16])
 }
 
 /* Can this rank's GPU access device memory of that rank?  The reason is for people. */
-static bool reaches(const gpul_comm *c, gpul_comm_path *path, const struct rank_info *info)
+static bool reaches(gpul_comm *c, int r)
 {
+	const struct rank_info *info = &c->infos[r];
+	gpul_comm_path *path = &c->paths[r];
 	CUdevice device;
 	int can = 0;
 
 	path->pid = info->pid;
+	path->device = -1;
+	if (gpul_boot_host(c->boot, r) != gpul_boot_host(c->boot, c->rank))
+		return false;
 	path->device = ordinal_of(c->drv, info->device_uuid);
 	if (path->device == c->device) {
 		(void)snprintf(path->reason, sizeof path->reason, "same GPU");
@@ -88,27 +93,48 @@ static bool reaches(const gpul_comm *c, gpul_comm_path *path, const struct rank_
 	return false;
 }
 
-/* Both ends must reach each other; the transport of a pair is the same on both. */
+/* The memory or network of a pair is the same on both ends.  here, there: this rank's GPU can access the other one's device
+ * memory, and the other way round. */
 static gpul_status choose(gpul_comm *c, int r, bool here, bool there, gpul_error *err)
 {
+	const gpul_comm_transport wanted = c->options.transport;
+	const bool far = gpul_boot_host(c->boot, r) != gpul_boot_host(c->boot, c->rank);
 	gpul_comm_path *path = &c->paths[r];
 
-	if (r == c->rank)
+	if (r == c->rank) {
 		(void)snprintf(path->reason, sizeof path->reason, "itself");
+		path->transport = wanted == GPUL_COMM_HOST ? GPUL_COMM_HOST : GPUL_COMM_DEVICE;
+		return GPUL_OK;
+	}
+	if (far)
+		(void)snprintf(path->reason, sizeof path->reason, "on host %.40s", gpul_boot_host_name(c->boot, r));
 	else if (here && !there)
 		(void)snprintf(path->reason, sizeof path->reason, "rank %d cannot access GPU %d's memory", r, c->device);
-	if (c->options.transport == GPUL_COMM_HOST) {
-		path->transport = GPUL_COMM_HOST;
-		if (r != c->rank)
+	if ((wanted == GPUL_COMM_DEVICE && !(here && there)) || (wanted == GPUL_COMM_HOST && far))
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "transport %s is not possible between rank %d and rank %d: %s",
+				 gpul_comm_transport_name(wanted), c->rank, r, path->reason);
+	path->transport = far ? GPUL_COMM_NET : here && there ? GPUL_COMM_DEVICE : GPUL_COMM_HOST;
+	if (wanted == GPUL_COMM_HOST || wanted == GPUL_COMM_NET) {
+		path->transport = wanted;
+		if (!far)
 			(void)snprintf(path->reason, sizeof path->reason, "requested");
-	} else if (here && there) {
-		path->transport = GPUL_COMM_DEVICE;
-	} else if (c->options.transport == GPUL_COMM_DEVICE) {
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "transport device is not possible between rank %d and rank %d: %s", c->rank,
-				 r, path->reason);
-	} else {
-		path->transport = GPUL_COMM_HOST;
 	}
+	return GPUL_OK;
+}
+
+/* Options that need memory between all ranks. */
+static gpul_status check_network(const gpul_comm *c, gpul_error *err)
+{
+	const gpul_comm_proto proto = c->options.proto;
+
+	if (!c->has_network)
+		return GPUL_OK;
+	if (proto == GPUL_COMM_LL || proto == GPUL_COMM_LL128)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "protocol %s is not possible: over the network there is only simple",
+				 gpul_comm_proto_name(proto));
+	if (c->options.algo == GPUL_COMM_ONE_SHOT)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "algorithm %s is not possible: it needs memory between all ranks, and some pairs "
+				 "of them use the network", gpul_comm_algo_name(c->options.algo));
 	return GPUL_OK;
 }
 
@@ -116,16 +142,24 @@ gpul_status gpul_comm_choose_paths(gpul_comm *c, int timeout_ms, gpul_error *err
 {
 	uint8_t mine[GPUL_COMM_MAX_PEERS] = { 0 }, all[GPUL_COMM_MAX_PEERS][GPUL_COMM_MAX_PEERS];
 	gpul_error results[GPUL_COMM_MAX_PEERS], result = { 0 };
+	bool needs_network = false, networks[GPUL_COMM_MAX_PEERS];
 	gpul_status st;
 
 	for (int r = 0; r < c->n_ranks; r++)
-		mine[r] = reaches(c, &c->paths[r], &c->infos[r]);
+		mine[r] = reaches(c, r);
 	st = gpul_boot_allgather(c->boot, mine, sizeof mine, all, timeout_ms, err);
 	if (st)
 		return st;
 	for (int r = 0; r < c->n_ranks && !result.status; r++)
 		(void)choose(c, r, mine[r], all[r][c->rank], &result);
-	st = gpul_boot_allgather(c->boot, &result, sizeof result, results, timeout_ms, err);
+	for (int r = 0; r < c->n_ranks; r++)
+		needs_network |= c->paths[r].transport == GPUL_COMM_NET;
+	st = gpul_boot_allgather(c->boot, &needs_network, sizeof needs_network, networks, timeout_ms, err);
+	for (int r = 0; !st && r < c->n_ranks; r++)
+		c->has_network |= networks[r];
+	if (!st && !result.status)
+		(void)check_network(c, &result);
+	st = st ? st : gpul_boot_allgather(c->boot, &result, sizeof result, results, timeout_ms, err);
 	for (int r = 0; !st && r < c->n_ranks; r++)
 		if (results[r].status)
 			st = gpul_fail(err, results[r].status, results[r].native, "%s", results[r].text);

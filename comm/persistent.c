@@ -92,6 +92,9 @@ gpul_status gpul_comm_persistent_start(gpul_comm *c, unsigned n_blocks, gpul_com
 	if (n_blocks > c->sizes.n_blocks)
 		return gpul_fail(err, GPUL_EINVAL, 0, "n_blocks %u: this communicator has at most %u blocks", n_blocks,
 				 c->sizes.n_blocks);
+	if (c->has_network)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "a persistent kernel needs memory between all ranks, and some pairs of them use "
+				 "the network");
 	if (!c->persistent)
 		st = create_persistent(c, err);
 	if (st)

@@ -36,7 +36,7 @@ typedef struct gpul_comm_posting {
  * @c         communicator; at most one persistent kernel at a time
  * @n_blocks  blocks of the kernel, at most those of the communicator; 0: by the device
  * @out       owned by the caller: gpul_comm_persistent_stop(); untouched on failure
- * Errors  GPUL_EINVAL too many blocks, or one is running already; GPUL_ENOMEM; GPUL_ECUDA; a failure of the communicator
+ * Errors  GPUL_EINVAL too many blocks, or one is running already; GPUL_EUNSUPPORTED some ranks use the network; GPUL_ENOMEM; GPUL_ECUDA; a failure of the communicator
  * Threads one at a time
  * Source  CUDA C++ Programming Guide, Page-Locked Host Memory */
 gpul_status gpul_comm_persistent_start(gpul_comm *c, unsigned n_blocks, gpul_comm_persistent **out, gpul_error *err);

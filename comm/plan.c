@@ -95,16 +95,40 @@ static const struct choice soft_hosts_reduction[] = {
 	{ MOST, GPUL_COMM_TWO_LEVEL, GPUL_COMM_SIMPLE, 2, 96 },
 };
 
+/* Channels over the network. */
+static const struct choice net_channels[] = {
+	{ 64 << 10, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 1, 256 },
+	{ 1 << 20, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 2, 512 },
+	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 4, 512 },
+};
+static const struct choice net[] = {
+	{ 64 << 10, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 1, 256 },
+	{ 1 << 20, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 2, 512 },
+	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 4, 512 },
+};
+static const struct choice soft_net_channels[] = {
+	{ 64 << 10, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 1, 96 },
+	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 2, 96 },
+};
+static const struct choice soft_net[] = {
+	{ 64 << 10, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 1, 96 },
+	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 2, 96 },
+};
+
 static const struct choice *built_in(const gpul_comm *c, gpul_comm_call call)
 {
 	const bool reduces = call == GPUL_COMM_ALLREDUCE || call == GPUL_COMM_REDUCESCATTER;
 
+	if (c->has_network && (call == GPUL_COMM_SENDRECV || call == GPUL_COMM_ALLTOALL))
+		return c->interprets ? soft_net_channels : net_channels;
 	if (call == GPUL_COMM_SENDRECV)
 		return c->interprets ? soft_channels : channels;
 	if (call == GPUL_COMM_ALLTOALL)
 		return c->interprets ? soft_alltoall : alltoall;
 	if (call == GPUL_COMM_ALLREDUCE && c->hosts.n > 1)
 		return c->interprets ? soft_hosts_reduction : hosts_reduction;
+	if (c->has_network)
+		return c->interprets ? soft_net : net;
 	if (c->interprets)
 		return c->direct ? soft_device : soft_host;
 	if (!c->direct)
@@ -126,9 +150,15 @@ gpul_status gpul_comm_choices_load(gpul_comm *c, gpul_error *err)
 	return gpul_comm_table_read(path, &c->table, err);
 }
 
+/* The transport that a table's rows are for. */
+static gpul_comm_transport slowest_transport(const gpul_comm *c)
+{
+	return c->has_network ? GPUL_COMM_NET : c->direct ? GPUL_COMM_DEVICE : GPUL_COMM_HOST;
+}
+
 static bool is_for(const gpul_comm *c, const gpul_comm_table_row *row, const char *device)
 {
-	return row->n_ranks == c->n_ranks && row->transport == (c->direct ? GPUL_COMM_DEVICE : GPUL_COMM_HOST) &&
+	return row->n_ranks == c->n_ranks && row->transport == slowest_transport(c) &&
 	       !strcmp(row->device, device);
 }
 
@@ -167,7 +197,7 @@ gpul_status gpul_comm_choices_select(gpul_comm *c, gpul_error *err)
 		       c->table_path);
 	return n ? GPUL_OK
 		 : gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%.100s has no row for '%s', %d ranks, transport %s; gpuload comm tune -n %d -o FILE "
-			     "measures them", c->table_path, device, c->n_ranks, c->direct ? "device" : "host", c->n_ranks);
+			     "measures them", c->table_path, device, c->n_ranks, gpul_comm_transport_name(slowest_transport(c)), c->n_ranks);
 }
 
 void gpul_comm_choices_free(gpul_comm *c)
@@ -230,6 +260,10 @@ const char *gpul_comm_plan_obstacle(const gpul_comm *c, gpul_comm_call call, gpu
 {
 	if (!gpul_comm_plan_exists(call, algo, proto))
 		return no_kernel;
+	if (proto != GPUL_COMM_SIMPLE && c->has_network)
+		return "over the network there is only the protocol simple";
+	if (algo == GPUL_COMM_ONE_SHOT && c->has_network)
+		return "oneshot needs memory between all ranks";
 	if (algo == GPUL_COMM_DIRECT && !uses_channels(call, algo) && !c->direct)
 		return "direct needs device memory between all ranks";
 	if (proto == GPUL_COMM_LL128 && !c->direct)

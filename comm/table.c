@@ -70,7 +70,7 @@ static bool parse_call(const char *text, gpul_comm_call *out)
 static gpul_status parse_names(const struct reader *r, char *const *field, gpul_comm_table_row *out)
 {
 	if (!gpul_comm_transport_parse(field[2], &out->transport) || out->transport == GPUL_COMM_TRANSPORT_AUTO)
-		return fail_at(r, "transport", field[2], "device or host is expected");
+		return fail_at(r, "transport", field[2], "device, host or net is expected");
 	if (!parse_call(field[3], &out->call))
 		return fail_at(r, "call", field[3], "sendrecv, alltoall, allreduce, reducescatter, allgather or broadcast is expected");
 	if (!gpul_comm_algo_parse(field[5], &out->algo) || out->algo == GPUL_COMM_ALGO_AUTO)

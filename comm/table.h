@@ -24,7 +24,7 @@ extern "C" {
 typedef struct gpul_comm_table_row {
 	char device[64];                /* as cuDeviceGetName() reports it */
 	int n_ranks;
-	gpul_comm_transport transport;  /* DEVICE: between all ranks; else HOST */
+	gpul_comm_transport transport;  /* DEVICE: between all ranks; NET: between some; else HOST */
 	gpul_comm_call call;
 	uint64_t max_bytes;
 	gpul_comm_algo algo;

@@ -8,7 +8,7 @@ static const char *const ops[] = { "sum", "prod", "min", "max", "avg" };
 static const char *const calls[] = { "sendrecv", "alltoall", "allreduce", "reducescatter", "allgather", "broadcast" };
 static const char *const algos[] = { "auto", "ring", "oneshot", "direct", "tree", "twolevel" };
 static const char *const protos[] = { "auto", "ll", "ll128", "simple" };
-static const char *const transports[] = { "auto", "device", "host" };
+static const char *const transports[] = { "auto", "device", "host", "net" };
 
 size_t gpul_comm_dtype_bytes(gpul_comm_dtype dtype)
 {

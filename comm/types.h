@@ -46,6 +46,7 @@ typedef enum gpul_comm_transport {
 	GPUL_COMM_TRANSPORT_AUTO,
 	GPUL_COMM_DEVICE,     /* device memory of the receiving rank's GPU, mapped by the sending rank */
 	GPUL_COMM_HOST,       /* host memory of a NUMA node, mapped by both */
+	GPUL_COMM_NET,        /* the send path (rdma/): between machines */
 	GPUL_COMM_N_TRANSPORTS
 } gpul_comm_transport;
 

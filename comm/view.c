@@ -37,6 +37,7 @@ gpul_status gpul_comm_view_create(gpul_comm *c, gpul_error *err)
 	v->place = c->hosts.place;
 	v->ranks_per_host = c->hosts.ranks_per_host;
 	gpul_comm_arenas_describe(c, v);
+	gpul_comm_network_describe(c, v);
 	return gpul_comm_view_upload(c, err);
 }
 

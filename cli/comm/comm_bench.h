@@ -22,6 +22,7 @@
 #include "comm/bootstrap/boot.h"
 #include "comm/comm.h"
 #include "comm/plan.h"
+#include "rdma/rdma.h"
 
 extern const struct cli_cmd cli_comm_sendrecv, cli_comm_alltoall, cli_comm_allreduce, cli_comm_reducescatter, cli_comm_allgather,
 	cli_comm_broadcast;
@@ -39,6 +40,7 @@ struct comm_place {
 	gpul_comm_transport transport;
 	int timeout_ms;               /* as in gpul_comm_options */
 	int ranks_per_host;           /* likewise */
+	gpul_rdma_desc net;           /* how to open the network; its strings are borrowed */
 };
 
 struct comm_request {
@@ -60,16 +62,22 @@ struct comm_request {
 };
 
 /* The rows of the options that gpuload comm tune has, too; an option table begins with them. */
-enum { COMM_OPT_N, COMM_OPT_DEVICES, COMM_OPT_TRANSPORT, COMM_OPT_TIMEOUT, COMM_OPT_PER_HOST, COMM_OPT_DRIVER, COMM_N_PLACE_OPTS };
+enum { COMM_OPT_N, COMM_OPT_DEVICES, COMM_OPT_TRANSPORT, COMM_OPT_TIMEOUT, COMM_OPT_PER_HOST, COMM_OPT_BACKEND,
+       COMM_OPT_PROVIDER, COMM_OPT_NIC, COMM_OPT_QPS, COMM_OPT_DRIVER, COMM_N_PLACE_OPTS };
 /* clang-format off */
 #define COMM_PLACE_OPTS \
 	[COMM_OPT_N] = { "n", "N", "start N ranks on this machine, 1 to 32", NULL }, \
 	[COMM_OPT_DEVICES] = { "devices", "LIST", \
 		"devices of the ranks in turn, such as 0,1 (default: all)", NULL }, \
 	[COMM_OPT_TRANSPORT] = { "transport", "NAME", \
-		"memory between ranks: auto (default), device or host", "auto device host" }, \
+		"between ranks: auto (default), device or host memory, or net, the network", "auto device host net" }, \
 	[COMM_OPT_TIMEOUT] = { "timeout", "SECONDS", "limit of each wait of a kernel (default: 60; 0: none)", NULL }, \
 	[COMM_OPT_PER_HOST] = { "ranks-per-host", "N", "as if each N ranks were a host, for tree and twolevel (default: as started)", NULL }, \
+	[COMM_OPT_BACKEND] = { "backend", "NAME", \
+		"of the network: auto (default: verbs if there is a usable NIC), verbs or libfabric", "auto verbs libfabric" }, \
+	[COMM_OPT_PROVIDER] = { "provider", "NAME", "libfabric's provider: tcp, shm, verbs, efa ... (selects libfabric)", NULL }, \
+	[COMM_OPT_NIC] = { "nic", "NAME", "NIC, such as mlx5_0, or domain (default: chosen)", NULL }, \
+	[COMM_OPT_QPS] = { "qps", "N", "queue pairs of each connection, 1 to 16 (default: 1)", NULL }, \
 	[COMM_OPT_DRIVER] = CLI_DRIVER_OPT
 /* clang-format on */
 

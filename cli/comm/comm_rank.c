@@ -24,6 +24,7 @@ static gpul_status open_comm(const struct comm_place *place, gpul_comm_options o
 	o.job = &r->job;
 	o.device = place->n_devices ? place->devices[(unsigned)r->job.rank % place->n_devices] : -1;
 	o.transport = place->transport;
+	o.net = &place->net;
 	o.timeout_ms = place->timeout_ms;
 	o.ranks_per_host = (unsigned)place->ranks_per_host;
 	st = st ? st : gpul_comm_create(r->drv, &o, &r->comm, err);

@@ -102,6 +102,29 @@ static gpul_status parse_devices(const char *list, struct comm_place *out, gpul_
 	return GPUL_OK;
 }
 
+/* How to open the network, as gpuload rdma bench does. */
+static gpul_status parse_net(const struct cli_args *args, struct comm_place *out, gpul_error *err)
+{
+	const char *backend = cli_value(args, COMM_OPT_BACKEND), *provider = cli_value(args, COMM_OPT_PROVIDER);
+	const bool host = out->transport == GPUL_COMM_DEVICE || out->transport == GPUL_COMM_HOST;
+	int n_qps = 0;
+	gpul_status st = comm_parse_int("--qps", cli_value(args, COMM_OPT_QPS), 1, GPUL_RDMA_MAX_QPS, &n_qps, err);
+
+	if (st)
+		return st;
+	if (backend && strcmp(backend, "auto") && strcmp(backend, "verbs") && strcmp(backend, "libfabric"))
+		return gpul_fail(err, GPUL_EINVAL, 0, "--backend must be auto, verbs or libfabric, not '%.40s'", backend);
+	if (provider && backend && !strcmp(backend, "verbs"))
+		return gpul_fail(err, GPUL_EINVAL, 0, "--provider %.40s selects libfabric, but --backend is verbs", provider);
+	if (host && (backend || provider || n_qps || cli_value(args, COMM_OPT_NIC)))
+		return gpul_fail(err, GPUL_EINVAL, 0, "--backend, --provider, --nic and --qps are for the network, but --transport is %s",
+				 gpul_comm_transport_name(out->transport));
+	out->net = (gpul_rdma_desc){ .backend = provider ? "libfabric" : backend, .n_qps = (unsigned)n_qps,
+				     .device = { .gpu = -1, .gid_index = -1, .provider = provider,
+						 .device = cli_value(args, COMM_OPT_NIC) } };
+	return GPUL_OK;
+}
+
 gpul_status comm_place_parse(const struct cli_args *args, struct comm_place *out, gpul_error *err)
 {
 	const char *driver = cli_value(args, COMM_OPT_DRIVER), *transport = cli_value(args, COMM_OPT_TRANSPORT);
@@ -114,7 +137,8 @@ gpul_status comm_place_parse(const struct cli_args *args, struct comm_place *out
 	if (!st && driver && !gpul_driver_choice_parse(driver, &out->driver))
 		st = gpul_fail(err, GPUL_EINVAL, 0, "--driver must be auto, nvidia or soft, not '%.40s'", driver);
 	if (!st && transport && !gpul_comm_transport_parse(transport, &out->transport))
-		st = gpul_fail(err, GPUL_EINVAL, 0, "--transport must be auto, device or host, not '%.40s'", transport);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "--transport must be auto, device, host or net, not '%.40s'", transport);
+	st = st ? st : parse_net(args, out, err);
 	if (!st && timeout) {
 		st = value_parse_seconds("timeout", timeout, &out->timeout_ms, err);
 		out->timeout_ms = out->timeout_ms ? out->timeout_ms : -1;

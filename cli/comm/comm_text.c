@@ -59,18 +59,22 @@ static void add_rank(const struct comm_result *r, int rank, struct out *o)
 /* The ranks show one path each, the one to the next rank; here: are all others of the same kind? */
 static void add_transports(const struct comm_result *r, struct out *o)
 {
-	unsigned n = 0, n_device = 0;
+	unsigned n = 0, n_device = 0, n_net = 0;
 
 	for (int a = 0; a < r->n_ranks; a++)
 		for (int b = 0; b < r->n_ranks; b++) {
 			n += a != b;
 			n_device += a != b && r->about[a].paths[b].transport == GPUL_COMM_DEVICE;
+			n_net += a != b && r->about[a].paths[b].transport == GPUL_COMM_NET;
 		}
 	if (n == 0)
 		return;
 	out_text(o, "#  transport: ");
-	if (n_device == n || n_device == 0)
-		out_add(o, "%s between all ranks\n", n_device ? "device memory" : "host memory");
+	if (n_device == n || n_net == n || n_device + n_net == 0)
+		out_add(o, "%s between all ranks\n", n_device ? "device memory" : n_net ? "the network" : "host memory");
+	else if (n_net)
+		out_add(o, "the network for %u of %u pairs of ranks, %s for the others; --json lists them\n", n_net / 2, n / 2,
+			n_device + n_net == n ? "device memory" : n_device ? "device or host memory" : "host memory");
 	else
 		out_add(o, "device memory for %u of %u pairs of ranks, host memory for the others; --json lists them\n", n_device / 2, n / 2);
 }

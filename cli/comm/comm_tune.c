@@ -73,13 +73,17 @@ static bool same_choice(const gpul_comm_table_row *a, const gpul_comm_table_row 
 	       a->n_threads == b->n_threads;
 }
 
+/* The transport of a table's rows: the slowest of all pairs. */
 static gpul_comm_transport transport_of(const struct comm_tuning *t, int n_ranks)
 {
+	static const int slowness[GPUL_COMM_N_TRANSPORTS] = { [GPUL_COMM_HOST] = 1, [GPUL_COMM_NET] = 2 };
+	gpul_comm_transport slowest = GPUL_COMM_DEVICE;
+
 	for (int a = 0; a < n_ranks; a++)
 		for (int b = 0; b < n_ranks; b++)
-			if (a != b && t->about[a].paths[b].transport == GPUL_COMM_HOST)
-				return GPUL_COMM_HOST;
-	return GPUL_COMM_DEVICE;
+			if (a != b && slowness[t->about[a].paths[b].transport % GPUL_COMM_N_TRANSPORTS] > slowness[slowest])
+				slowest = (gpul_comm_transport)t->about[a].paths[b].transport;
+	return slowest;
 }
 
 /* Texts of a row must not contain the separator. */

@@ -42,13 +42,20 @@ static void close_listeners(gpul_comm_mesh *m)
 	}
 }
 
+void gpul_comm_mesh_disconnect(gpul_comm_mesh *m)
+{
+	for (int r = 0; m && r < m->size; r++) {
+		gpul_rdma_conn_close(m->conns[r]);
+		m->conns[r] = NULL;
+	}
+}
+
 void gpul_comm_mesh_destroy(gpul_comm_mesh *m)
 {
 	if (!m)
 		return;
 	close_listeners(m);
-	for (int r = 0; r < m->size; r++)
-		gpul_rdma_conn_close(m->conns[r]);
+	gpul_comm_mesh_disconnect(m);
 	gpul_rdma_close(m->rdma);
 	free(m);
 }
@@ -187,10 +194,14 @@ static gpul_status connect_all(gpul_comm_mesh *m, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
-	for (int r = 0; !st && r < m->size; r++)
-		if (m->cards[r].failure.status)
-			st = gpul_fail(err, m->cards[r].failure.status, m->cards[r].failure.native, "rank %d: %.200s", r,
-				       m->cards[r].failure.text);
+	for (int r = 0; !st && r < m->size; r++) {
+		const gpul_error *why = &m->cards[r].failure;
+
+		if (why->status && r == m->rank)
+			st = gpul_fail(err, why->status, why->native, "%s", why->text);
+		else if (why->status)
+			st = gpul_fail(err, why->status, why->native, "rank %d: %.200s", r, why->text);
+	}
 	for (int r = 0; !st && r < m->size; r++) {
 		gpul_error why = { 0 };
 

@@ -41,8 +41,11 @@ typedef struct gpul_comm_mesh_desc {
  * Source  - */
 gpul_status gpul_comm_mesh_create(gpul_boot *boot, const gpul_comm_mesh_desc *desc, int timeout_ms, gpul_comm_mesh **out,
 				  gpul_error *err);
-/* Close the connections and the send path, after all regions that are registered with it.  The peers' requests end with "closed
- * by the peer": let all ranks agree (gpul_boot_barrier()) before.  NULL is fine; cannot fail. */
+/* Close the connections: afterwards no rank changes memory of this one any more.  The peers' requests end with "closed by the
+ * peer": let all ranks agree (gpul_boot_barrier()) before.  NULL is fine; cannot fail. */
+void gpul_comm_mesh_disconnect(gpul_comm_mesh *m);
+/* Close the connections that are left, and the send path; all regions that are registered with it have been unregistered.  NULL
+ * is fine; cannot fail. */
 void gpul_comm_mesh_destroy(gpul_comm_mesh *m);
 
 /* The send path that the connections use: to register memory.  Valid as long as m.  Any thread. */

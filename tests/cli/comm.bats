@@ -61,6 +61,22 @@ rows() {
 	[[ $(json 'j["rows"][0]["out_of_place"]["busbw_gb_per_s"] == j["rows"][0]["out_of_place"]["algbw_gb_per_s"]') == True ]]
 }
 
+@test "every call runs over the network; its options are checked" {
+	for call in sendrecv alltoall allreduce reducescatter allgather broadcast; do
+		works comm $call -n 2 --bytes 20K --iters 2 --transport net --provider tcp --qps 2
+		says "# wrong elements: 0 OK"
+		says "to rank 1: net (requested; libfabric, tcp"
+		says "transport: the network between all ranks"
+		says "simple, 1 x "
+	done
+	fails 1 "protocol ll is not possible: over the network there is only simple" comm allreduce -n 2 --transport net --provider tcp --proto ll
+	fails 1 "algorithm oneshot is not possible" comm allreduce -n 2 --transport net --provider tcp --algo oneshot
+	fails 1 "libfabric has no provider 'carrier-pigeon'" comm allreduce -n 2 --transport net --provider carrier-pigeon
+	fails 2 "--backend must be auto, verbs or libfabric, not 'tcp'" comm allreduce -n 2 --transport net --backend tcp
+	fails 2 "are for the network, but --transport is host" comm allreduce -n 2 --transport host --qps 2
+	fails 2 "--qps must be a number from 1 to 16" comm allreduce -n 2 --qps 17
+}
+
 @test "bus bandwidth has the factors of nccl-tests" {
 	for expected in "allreduce 1.5" "reducescatter 0.75" "allgather 0.75" "alltoall 0.75" "sendrecv 1.0"; do
 		works comm ${expected% *} -n 4 --bytes 64K --iters 1 --warmup 0 --check off --out-of-place --json
@@ -229,7 +245,7 @@ rows() {
 	fails 2 "--root must be a number from 0 to 1, not '2'" comm broadcast -n 2 --root 2
 	fails 2 "--in-place: the buffers of alltoall must not overlap" comm alltoall -n 2 --in-place
 	fails 2 "--devices must be device numbers" comm allreduce -n 2 --devices 0,x
-	fails 2 "--transport must be auto, device or host, not 'tcp'" comm allreduce -n 2 --transport tcp
+	fails 2 "--transport must be auto, device, host or net, not 'tcp'" comm allreduce -n 2 --transport tcp
 	fails 2 "--algo must be auto, ring, oneshot, direct, tree or twolevel, not 'star'" comm allreduce -n 2 --algo star
 	fails 2 "--proto must be auto, ll, ll128 or simple, not 'LL'" comm allreduce -n 2 --proto LL
 	fails 2 "--blocks must be a number from 1 to 64" comm allreduce -n 2 --blocks 65

@@ -49,6 +49,11 @@ static void *start_rank(void *arg)
 
 void run_ranks(int n, const gpul_comm_options *options, void (*run)(struct rank *r, void *arg), void *arg)
 {
+	run_ranks_on_hosts(n, 1, options, run, arg);
+}
+
+void run_ranks_on_hosts(int n, int n_hosts, const gpul_comm_options *options, void (*run)(struct rank *r, void *arg), void *arg)
+{
 	static const gpul_comm_options defaults = { .device = -1 };
 	struct starter *starters = calloc((size_t)n, sizeof *starters);
 	pthread_t *threads = calloc((size_t)n, sizeof *threads);
@@ -59,6 +64,8 @@ void run_ranks(int n, const gpul_comm_options *options, void (*run)(struct rank 
 	for (int i = 0; i < n; i++) {
 		starters[i] = (struct starter){ .options = options ? *options : defaults, .job = job, .run = run, .arg = arg };
 		starters[i].job.rank = i;
+		if (n_hosts > 1)
+			(void)snprintf(starters[i].job.host, sizeof starters[i].job.host, "host%d", i * n_hosts / n);
 		if (pthread_create(&threads[i], NULL, start_rank, &starters[i]))
 			abort();
 	}

@@ -15,6 +15,9 @@ struct rank {
 /* Create a communicator of n ranks, run the function on a thread for each rank, destroy the communicator. */
 void run_ranks(int n, const gpul_comm_options *options, void (*run)(struct rank *r, void *arg), void *arg);
 
+/* The same with the ranks on several hosts, as many on each as possible, in order. */
+void run_ranks_on_hosts(int n, int n_hosts, const gpul_comm_options *options, void (*run)(struct rank *r, void *arg), void *arg);
+
 /* A job with a name of its own; rank is still to be set. */
 gpul_comm_job new_job(int n_ranks);
 

@@ -64,7 +64,7 @@ static void errors_name_the_file_the_line_and_what_is_expected(void **state)
 		{ "H200,two,device,allreduce,8192,oneshot,ll,8,256,4.6,node7,d\n", ":3: ranks 'two': a decimal number" },
 		{ "H200,1,device,allreduce,8192,oneshot,ll,8,256,4.6,node7,d\n", ":3: ranks 1: a number from 2 to 32" },
 		{ "H200,33,device,allreduce,8192,oneshot,ll,8,256,4.6,node7,d\n", ":3: ranks 33: a number from 2 to 32" },
-		{ "H200,2,auto,allreduce,8192,oneshot,ll,8,256,4.6,node7,d\n", ":3: transport 'auto': device or host" },
+		{ "H200,2,auto,allreduce,8192,oneshot,ll,8,256,4.6,node7,d\n", ":3: transport 'auto': device, host or net" },
 		{ "H200,2,device,reduce,8192,oneshot,ll,8,256,4.6,node7,d\n", ":3: call 'reduce': sendrecv, alltoall" },
 		{ "H200,2,device,allreduce,-1,oneshot,ll,8,256,4.6,node7,d\n", ":3: up_to_bytes '-1': a decimal number" },
 		{ "H200,2,device,allreduce,99999999999999999999,oneshot,ll,8,256,4.6,node7,d\n", ":3: up_to_bytes" },

@@ -1,0 +1,321 @@
+/* proxy.c — the proxy's thread: polls the counters of the mirrors, puts slots and credits, makes progress. */
+#include "comm/net/proxy.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "core/clock.h"
+#include "core/thread.h"
+
+enum {
+	FLIGHTS = 512, FLIGHTS_MASK = FLIGHTS - 1,  /* puts in flight of one connection: less than GPUL_RDMA_REQUESTS */
+	SHORTEST_SLEEP_NS = 5000, LONGEST_SLEEP_NS = 200 * 1000,
+	ENTRY_BYTES = sizeof(gpul_comm_slot),
+};
+_Static_assert((int)FLIGHTS < (int)GPUL_RDMA_REQUESTS, "the proxy's ring is full before the connection's requests are");
+
+/* The two directions of a channel: what has been put so far. */
+struct channel {
+	uint64_t sent, credited;
+};
+
+struct flight {
+	gpul_rdma_request request;
+	uint32_t bytes;
+	unsigned block;
+	bool is_slot;
+	uint64_t step, begun_ns;
+};
+
+struct route {
+	gpul_comm_proxy_route to;
+	struct channel *channels;      /* [n_blocks] */
+	struct flight flights[FLIGHTS];
+	uint32_t head, tail;           /* of flights: tail is the oldest */
+	bool failed;
+};
+
+struct gpul_comm_proxy {
+	gpul_comm_proxy_desc desc;
+	const gpul_rdma_area *area;
+	struct route *routes;
+	pthread_t thread;
+	atomic_bool stop, leaving, tracing;
+	_Atomic uint64_t slots, bytes, credits, turns, sleeps;
+};
+
+static void add_count(_Atomic uint64_t *what, uint64_t more)
+{
+	atomic_store_explicit(what, atomic_load_explicit(what, memory_order_relaxed) + more, memory_order_relaxed);
+}
+
+/* ---- failures -------------------------------------------------------------------------------------------------- */
+
+static void fail_route(gpul_comm_proxy *p, struct route *r, const gpul_error *err)
+{
+	gpul_rdma_failure why;
+
+	gpul_rdma_conn_failed(r->to.conn, &why);
+	if (!why.status)  /* a call with wrong arguments does not fail the connection */
+		gpul_rdma_fail(&why, err->status, err->native, "put", NULL, "%s", err->text);
+	r->failed = true;
+	if (!atomic_load(&p->leaving))
+		p->desc.failed(p->desc.context, r->to.rank, &why);
+}
+
+/* ---- puts -------------------------------------------------------------------------------------------------------- */
+
+/* Start a put; false: no room now, or a failure. */
+static bool start_put(gpul_comm_proxy *p, struct route *r, const gpul_rdma_put_desc *put, const struct flight *about)
+{
+	gpul_rdma_request request = 0;
+	gpul_error err = { 0 };
+
+	if (r->head - r->tail == FLIGHTS)
+		return false;
+	if (gpul_rdma_put(r->to.conn, put, 0, &request, &err)) {
+		fail_route(p, r, &err);
+		return false;
+	}
+	if (!request)
+		return false;
+	r->flights[r->head & FLIGHTS_MASK] = *about;
+	r->flights[r->head++ & FLIGHTS_MASK].request = request;
+	return true;
+}
+
+/* The word at an offset of the peer's memory. */
+static gpul_rdma_remote word_at(const gpul_rdma_remote *words, uint64_t offset)
+{
+	return (gpul_rdma_remote){ .address = words->address + offset, .key = words->key, .bytes = sizeof(uint64_t) };
+}
+
+/* Put the next slot of a channel, and raise the tail behind it. */
+static bool put_slot(gpul_comm_proxy *p, struct route *r, unsigned block)
+{
+	struct channel *ch = &r->channels[block];
+	const uint64_t inbox_at = block * p->desc.inbox_bytes;
+	const uint64_t entry_at = inbox_at + p->desc.data_at - ENTRY_BYTES +
+				  ch->sent % GPUL_COMM_STEPS * (p->desc.slot_bytes + GPUL_COMM_LINE_BYTES);
+	const gpul_comm_slot *entry = (const gpul_comm_slot *)(const void *)(r->to.inboxes + entry_at);
+	const uint32_t size = entry->size < p->desc.slot_bytes ? entry->size : p->desc.slot_bytes;
+	const uint64_t n_bytes = ENTRY_BYTES + (uint64_t)size;
+	const gpul_rdma_put_desc put = {
+		.from = { .at = (uintptr_t)r->to.inboxes + entry_at, .bytes = n_bytes, .area = p->area },
+		.to = { .address = r->to.data.address + entry_at, .key = r->to.data.key, .bytes = n_bytes },
+		.signal = word_at(&r->to.tails, inbox_at + offsetof(gpul_comm_inbox, tail)),
+		.signal_value = ch->sent + 1,
+		.lane = block,
+	};
+	const struct flight about = { .is_slot = true, .block = block, .bytes = size, .step = ch->sent,
+				      .begun_ns = atomic_load_explicit(&p->tracing, memory_order_relaxed) ? gpul_clock_ns() : 0 };
+
+	if (!start_put(p, r, &put, &about))
+		return false;
+	ch->sent++;
+	add_count(&p->slots, 1);
+	add_count(&p->bytes, size);
+	return true;
+}
+
+/* Tell the sender how many steps this rank's kernels have read. */
+static bool put_credit(gpul_comm_proxy *p, struct route *r, unsigned block, uint64_t head)
+{
+	const gpul_rdma_put_desc put = {
+		.from = { .area = p->area },
+		.signal = word_at(&r->to.heads, block * sizeof(gpul_comm_outbox) + offsetof(gpul_comm_outbox, head)),
+		.signal_value = head,
+		.lane = block,
+	};
+
+	if (!start_put(p, r, &put, &(struct flight){ .block = block, .step = head }))
+		return false;
+	r->channels[block].credited = head;
+	add_count(&p->credits, 1);
+	return true;
+}
+
+/* Put what the kernels have posted since the last turn.  True: there was something. */
+static bool look_at_mirrors(gpul_comm_proxy *p, struct route *r)
+{
+	bool found = false;
+
+	for (unsigned b = 0; b < p->desc.n_blocks && !r->failed; b++) {
+		const gpul_comm_inbox *inbox = (const gpul_comm_inbox *)(const void *)(r->to.inboxes + b * p->desc.inbox_bytes);
+		const gpul_comm_outbox *outbox = (const gpul_comm_outbox *)(const void *)r->to.outboxes + b;
+		/* Partners: the fence and the store of gpul_simple_post() */
+		const uint64_t head = __atomic_load_n(&outbox->head, __ATOMIC_ACQUIRE);
+		const uint64_t tail = __atomic_load_n(&inbox->tail, __ATOMIC_ACQUIRE);
+
+		if (head != r->channels[b].credited)
+			found |= put_credit(p, r, b, head);
+		while (r->channels[b].sent < tail && put_slot(p, r, b))
+			found = true;
+	}
+	return found;
+}
+
+/* ---- progress ----------------------------------------------------------------------------------------------------- */
+
+static void observe(gpul_comm_proxy *p, const struct route *r, const struct flight *f)
+{
+	const gpul_comm_proxy_event event = { .rank = r->to.rank, .block = f->block, .step = f->step, .bytes = f->bytes,
+					      .begun_ns = f->begun_ns, .ended_ns = gpul_clock_ns() };
+
+	if (f->is_slot && f->begun_ns && p->desc.observer)
+		p->desc.observer(p->desc.context, &event);
+}
+
+/* Make progress, and free the puts that have ended, the oldest first.  True: a put has ended. */
+static bool progress_route(gpul_comm_proxy *p, struct route *r)
+{
+	gpul_error err = { 0 };
+	bool found = false;
+
+	if (r->head == r->tail) {
+		if (gpul_rdma_progress(r->to.conn, NULL, &err))
+			fail_route(p, r, &err);
+		return false;
+	}
+	for (bool done = true; done && r->head != r->tail;) {
+		const struct flight *f = &r->flights[r->tail & FLIGHTS_MASK];
+
+		done = false;
+		if (gpul_rdma_test(r->to.conn, f->request, &done, NULL, &err)) {
+			fail_route(p, r, &err);
+			return false;
+		}
+		if (!done)
+			break;
+		observe(p, r, f);
+		r->tail++;
+		found = true;
+	}
+	return found;
+}
+
+/* One turn.  True: something has happened, or is in flight. */
+static bool turn(gpul_comm_proxy *p)
+{
+	bool found = false;
+
+	for (unsigned i = 0; i < p->desc.n_routes; i++) {
+		struct route *r = &p->routes[i];
+
+		if (r->failed)
+			continue;
+		found |= look_at_mirrors(p, r);
+		if (!r->failed)
+			found |= progress_route(p, r);
+	}
+	return found;
+}
+
+/* A quarter of the time without events, so that a step after a long silence waits for at most a quarter of that. */
+static void rest(gpul_comm_proxy *p, uint64_t idle_ns)
+{
+	const uint64_t quarter_ns = idle_ns / 4 < SHORTEST_SLEEP_NS ? SHORTEST_SLEEP_NS : idle_ns / 4;
+	const struct timespec nap = { .tv_nsec = quarter_ns > LONGEST_SLEEP_NS ? LONGEST_SLEEP_NS : (long)quarter_ns };
+
+	add_count(&p->sleeps, 1);
+	(void)nanosleep(&nap, NULL);
+}
+
+static void *serve(void *arg)
+{
+	gpul_comm_proxy *p = arg;
+	uint64_t idle_since = gpul_clock_ns();
+
+	(void)prctl(PR_SET_TIMERSLACK, 1ul);
+	while (!atomic_load_explicit(&p->stop, memory_order_relaxed)) {
+		add_count(&p->turns, 1);
+		if (turn(p)) {
+			idle_since = 0;
+			continue;
+		}
+		const uint64_t now = gpul_clock_ns();
+
+		if (!idle_since)
+			idle_since = now;
+		if (now - idle_since >= p->desc.spin_ns)
+			rest(p, now - idle_since);
+	}
+	return NULL;
+}
+
+/* ---- create ---------------------------------------------------------------------------------------------------------- */
+
+static void free_proxy(gpul_comm_proxy *p)
+{
+	for (unsigned i = 0; p->routes && i < p->desc.n_routes; i++)
+		free(p->routes[i].channels);
+	free(p->routes);
+	free(p);
+}
+
+gpul_status gpul_comm_proxy_start(const gpul_comm_proxy_desc *desc, gpul_comm_proxy **out, gpul_error *err)
+{
+	gpul_comm_proxy *p = calloc(1, sizeof *p);
+	int failed;
+
+	if (!p)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the proxy of %u ranks", desc->n_routes);
+	p->desc = *desc;
+	p->desc.routes = NULL;  /* the caller may free its array */
+	p->area = gpul_rdma_region_area(desc->region);
+	p->routes = calloc(desc->n_routes + 1, sizeof *p->routes);
+	if (!p->routes)
+		goto no_memory;
+	for (unsigned i = 0; i < desc->n_routes; i++) {
+		p->routes[i].to = desc->routes[i];
+		p->routes[i].channels = calloc(desc->n_blocks + 1, sizeof *p->routes[i].channels);
+		if (!p->routes[i].channels)
+			goto no_memory;
+	}
+	failed = gpul_thread_start(&p->thread, NULL, "comm-net", serve, p);
+	if (failed) {
+		free_proxy(p);
+		return gpul_fail(err, GPUL_ESYS, failed, "cannot start a thread: %s", strerror(failed));
+	}
+	*out = p;
+	return GPUL_OK;
+no_memory:
+	free_proxy(p);
+	return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the proxy of %u ranks", desc->n_routes);
+}
+
+void gpul_comm_proxy_leave(gpul_comm_proxy *p)
+{
+	if (p)
+		atomic_store(&p->leaving, true);
+}
+
+void gpul_comm_proxy_stop(gpul_comm_proxy *p)
+{
+	if (!p)
+		return;
+	atomic_store(&p->leaving, true);
+	atomic_store(&p->stop, true);
+	(void)pthread_join(p->thread, NULL);
+	free_proxy(p);
+}
+
+void gpul_comm_proxy_trace(gpul_comm_proxy *p, bool on)
+{
+	atomic_store(&p->tracing, on);
+}
+
+void gpul_comm_proxy_get_stats(const gpul_comm_proxy *p, gpul_comm_proxy_stats *out)
+{
+	*out = (gpul_comm_proxy_stats){
+		.slots = atomic_load_explicit(&p->slots, memory_order_relaxed),
+		.bytes = atomic_load_explicit(&p->bytes, memory_order_relaxed),
+		.credits = atomic_load_explicit(&p->credits, memory_order_relaxed),
+		.turns = atomic_load_explicit(&p->turns, memory_order_relaxed),
+		.sleeps = atomic_load_explicit(&p->sleeps, memory_order_relaxed),
+	};
+}

@@ -1,0 +1,93 @@
+/* proxy.h — the thread that carries the steps of channels to ranks on other machines.
+ *
+ *     rank S                                                         rank R
+ *     kernel ── entry, data, tail ──> mirror of R's inbox
+ *                                     proxy ═ put of entry + data ══> inbox: slot
+ *                                           ═ its step ═════════════> inbox: tail ── kernel polls it
+ *     kernel polls it ── outbox: head <═════ step of an empty put ═══ proxy of R <── head, in a mirror of S's outbox <── kernel
+ *
+ * A mirror is host memory of the sending rank, laid out like the memory of the other rank (device/channel_layout.h), so a kernel
+ * does the same as with memory that it shares with the other rank: data, fence, counter.  The proxy polls the counters of the
+ * mirrors: it needs no request from the kernel, and a CPU reads a line of its own memory in some nanoseconds.
+ *
+ * A kernel writes a slot of the mirror again when the receiver has freed it, and the receiver frees a slot that has arrived: so
+ * its put has ended.  Writes of one channel take effect in the order of its steps, because they use one queue pair.
+ *
+ * A counter may arrive in parts, its low bytes first, as a stream of TCP does.  The value in between is less than the new one, so
+ * a kernel that polls it only polls again. */
+#ifndef GPULOAD_COMM_NET_PROXY_H
+#define GPULOAD_COMM_NET_PROXY_H
+
+#include "comm/device/channel_layout.h"
+#include "rdma/rdma.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gpul_comm_proxy gpul_comm_proxy;  /* opaque: proxy.c */
+
+/* The channels between this rank and another one, for all blocks. */
+typedef struct gpul_comm_proxy_route {
+	int rank;                        /* the other one */
+	gpul_rdma_conn *conn;            /* used only by the proxy's thread from now on */
+	unsigned char *inboxes;          /* mirror of the rank's inboxes for this rank: n_blocks of inbox_bytes */
+	unsigned char *outboxes;         /* mirror of its outboxes for this rank: n_blocks of sizeof(gpul_comm_outbox) */
+	gpul_rdma_remote data;           /* those inboxes, for data */
+	gpul_rdma_remote tails;          /* the same memory, for steps */
+	gpul_rdma_remote heads;          /* those outboxes, for steps */
+} gpul_comm_proxy_route;
+
+/* What happened to a slot, for a trace; called on the proxy's thread. */
+typedef struct gpul_comm_proxy_event {
+	int rank;
+	unsigned block;
+	uint64_t step;
+	uint32_t bytes;
+	uint64_t begun_ns, ended_ns;     /* gpul_clock_ns(): the proxy has found the step; the fabric has acknowledged it */
+} gpul_comm_proxy_event;
+
+typedef struct gpul_comm_proxy_desc {
+	const gpul_comm_proxy_route *routes;  /* copied */
+	unsigned n_routes, n_blocks;
+	const gpul_rdma_region *region;  /* holds all mirrors */
+	uint64_t inbox_bytes, data_at;   /* as in gpul_comm_sizes */
+	uint32_t slot_bytes;
+	uint64_t spin_ns;                /* after the last event, before the thread sleeps between its polls */
+	/* A connection has failed: called once for each, on the proxy's thread. */
+	void (*failed)(void *context, int rank, const gpul_rdma_failure *why);
+	/* NULL: none.  Called on the proxy's thread, only while gpul_comm_proxy_trace() is on. */
+	void (*observer)(void *context, const gpul_comm_proxy_event *event);
+	void *context;
+} gpul_comm_proxy_desc;
+
+/** Start the thread.  The counters of the mirrors are 0, or as the proxy has left them.
+ *
+ * @desc  copied, with its routes
+ * @out   owned by the caller: gpul_comm_proxy_stop(); untouched on failure
+ * Errors  GPUL_ENOMEM; GPUL_ESYS no thread
+ * Threads any thread may call
+ * Source  - */
+gpul_status gpul_comm_proxy_start(const gpul_comm_proxy_desc *desc, gpul_comm_proxy **out, gpul_error *err);
+/* No failure is reported from now on: the ranks are leaving, and close their connections.  The thread goes on.  NULL is fine. */
+void gpul_comm_proxy_leave(gpul_comm_proxy *p);
+/* End the thread; what is in flight is dropped.  NULL is fine. */
+void gpul_comm_proxy_stop(gpul_comm_proxy *p);
+
+/* Turn the observer on or off.  Any thread. */
+void gpul_comm_proxy_trace(gpul_comm_proxy *p, bool on);
+
+/* Counters since the start. */
+typedef struct gpul_comm_proxy_stats {
+	uint64_t slots, bytes, credits;  /* puts of slots, their data; puts of credits */
+	uint64_t turns, sleeps;
+} gpul_comm_proxy_stats;
+
+/* Copy the counters.  Any thread, at any time. */
+void gpul_comm_proxy_get_stats(const gpul_comm_proxy *p, gpul_comm_proxy_stats *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

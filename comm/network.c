@@ -1,0 +1,228 @@
+/* network.c — pairs of ranks on different machines: their memory, its mirrors, and the proxy between them.
+ *
+ *     host memory of this rank, for each such pair:
+ *
+ *     │ inboxes from the rank │ outboxes for it │ mirror: its inboxes │ mirror: its outboxes │      n_blocks of each
+ *       its proxy writes        its proxy writes   our kernels write      our kernels write
+ *       our kernels read        our kernels read   our proxy reads        our proxy reads
+ *
+ * The kernels of both ranks write and read host memory themselves, so data of a GPU passes the bus once on each side, in slots,
+ * while the slots before it are on their way. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "comm/comm_internal.h"
+
+enum { EXPLANATION_MS = 300, SPIN_NS = 50 * 1000, INTERPRETED_SPIN_NS = 5 * 1000 };
+
+/* What a rank tells another one. */
+struct network_offer {
+	gpul_rdma_remote data, tails, heads;
+};
+
+/* Where the parts of a pair's memory begin. */
+struct network_parts {
+	uint64_t inboxes, outboxes, mirror_inboxes, mirror_outboxes, bytes;
+};
+
+static struct network_parts parts_of(const gpul_comm_sizes *s)
+{
+	const uint64_t inboxes = s->n_blocks * s->inbox_bytes, outboxes = s->n_blocks * sizeof(gpul_comm_outbox);
+
+	return (struct network_parts){ .inboxes = 0, .outboxes = inboxes, .mirror_inboxes = inboxes + outboxes,
+				       .mirror_outboxes = 2 * inboxes + outboxes, .bytes = 2 * (inboxes + outboxes) };
+}
+
+static bool by_network(const gpul_comm *c, int r)
+{
+	return r != c->rank && c->paths[r].transport == GPUL_COMM_NET;
+}
+
+/* ---- the send path ----------------------------------------------------------------------------------------------- */
+
+/* Open the network, and connect the pairs that need it; every rank calls it if any pair does. */
+gpul_status gpul_comm_network_open(gpul_comm *c, int timeout_ms, gpul_error *err)
+{
+	bool wanted[GPUL_COMM_MAX_RANKS] = { false };
+	gpul_comm_mesh_desc desc = { .rdma = { .device = { .gpu = -1, .gid_index = -1 } }, .wanted = wanted };
+	gpul_rdma_device_info info;
+	gpul_status st;
+
+	if (!c->has_network)
+		return GPUL_OK;
+	for (int r = 0; r < c->n_ranks; r++)
+		wanted[r] = by_network(c, r);
+	if (c->options.net)
+		desc.rdma = *c->options.net;
+	st = gpul_comm_mesh_create(c->boot, &desc, timeout_ms, &c->network.mesh, err);
+	if (st)
+		return st;
+	gpul_rdma_about(gpul_comm_mesh_rdma(c->network.mesh), &info);
+	for (int r = 0; r < c->n_ranks; r++) {
+		char why[sizeof c->paths[r].reason];
+
+		if (!by_network(c, r))
+			continue;
+		(void)snprintf(why, sizeof why, "%.60s", c->paths[r].reason);
+		(void)snprintf(c->paths[r].reason, sizeof c->paths[r].reason, "%.60s; %.15s, %.40s, staged in host memory", why, info.backend,
+			       info.name);
+	}
+	return GPUL_OK;
+}
+
+/* ---- memory -------------------------------------------------------------------------------------------------------- */
+
+/* Allocate the memory of all pairs of this rank. */
+static gpul_status allocate(gpul_comm *c, gpul_error *err)
+{
+	const struct network_parts parts = parts_of(&c->sizes);
+	struct network *n = &c->network;
+	gpul_mem_desc desc = { .kind = GPUL_MEM_AUTO, .node = GPUL_MEM_NODE_OF_GPU, .devices = &c->device, .n_devices = 1 };
+	gpul_status st;
+
+	for (int r = 0; r < c->n_ranks; r++)
+		if (by_network(c, r)) {
+			n->at[r] = desc.bytes;
+			desc.bytes += parts.bytes;
+		}
+	if (desc.bytes == 0)
+		return GPUL_OK;
+	st = gpul_mem_create(c->drv, &desc, &n->memory, err);
+	if (st)
+		return st;
+	memset(gpul_mem_cpu(n->memory), 0, desc.bytes);
+	st = gpul_rdma_register_mem(gpul_comm_mesh_rdma(n->mesh), n->memory, GPUL_RDMA_DATA, &n->data, err);
+	return st ? st : gpul_rdma_register_mem(gpul_comm_mesh_rdma(n->mesh), n->memory, GPUL_RDMA_STEPS, &n->words, err);
+}
+
+/* Describe the memory that a rank may write. */
+static gpul_status make_offer(const gpul_comm *c, int r, struct network_offer *out, gpul_error *err)
+{
+	const struct network_parts parts = parts_of(&c->sizes);
+	const struct network *n = &c->network;
+	const uint64_t at = (uintptr_t)gpul_mem_cpu(n->memory) + n->at[r];
+	gpul_status st = gpul_rdma_offer(n->data, at + parts.inboxes, parts.outboxes - parts.inboxes, &out->data, err);
+
+	st = st ? st : gpul_rdma_offer(n->words, at + parts.inboxes, parts.outboxes - parts.inboxes, &out->tails, err);
+	return st ? st : gpul_rdma_offer(n->words, at + parts.outboxes, parts.mirror_inboxes - parts.outboxes, &out->heads, err);
+}
+
+/* Allocate, register and exchange; every rank calls it if any pair needs the network. */
+gpul_status gpul_comm_network_create(gpul_comm *c, int timeout_ms, gpul_error *err)
+{
+	const size_t n_ranks = (size_t)c->n_ranks;
+	struct network *n = &c->network;
+	struct network_offer *all, mine[GPUL_COMM_MAX_PEERS] = { 0 };
+	gpul_status st;
+
+	if (!c->has_network)
+		return GPUL_OK;
+	st = allocate(c, err);
+	for (int r = 0; !st && r < c->n_ranks; r++)
+		if (by_network(c, r))
+			st = make_offer(c, r, &mine[r], err);
+	if (st)
+		return st;
+	all = calloc(n_ranks * n_ranks, sizeof *all);
+	if (!all)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the offers of %zu ranks", n_ranks);
+	st = gpul_boot_allgather(c->boot, mine, n_ranks * sizeof *mine, all, timeout_ms, err);
+	for (int r = 0; !st && r < c->n_ranks; r++) {
+		const struct network_offer *theirs = &all[(size_t)r * n_ranks + (size_t)c->rank];
+
+		n->theirs[r] = (struct network_target){ theirs->data, theirs->tails, theirs->heads };
+	}
+	free(all);
+	return st;
+}
+
+void gpul_comm_network_describe(const gpul_comm *c, gpul_comm_view *view)
+{
+	const gpul_comm_sizes *s = &c->sizes;
+	const struct network_parts parts = parts_of(s);
+
+	for (int r = 0; r < c->n_ranks; r++) {
+		/* The kernels add the place of a rank's channels in an arena, which has those of all ranks. */
+		const uint64_t theirs = (uint64_t)r * s->n_blocks, ours = (uint64_t)c->rank * s->n_blocks;
+		unsigned char *at;
+
+		if (!by_network(c, r))
+			continue;
+		at = (unsigned char *)(uintptr_t)(gpul_mem_gpu(c->network.memory) + c->network.at[r]);
+		view->peers[r] = (gpul_comm_peer){
+			.inboxes = at + parts.inboxes - theirs * s->inbox_bytes,
+			.outboxes = at + parts.outboxes - theirs * sizeof(gpul_comm_outbox),
+			.their_inboxes = at + parts.mirror_inboxes - ours * s->inbox_bytes,
+			.their_outboxes = at + parts.mirror_outboxes - ours * sizeof(gpul_comm_outbox),
+		};
+	}
+}
+
+/* ---- the proxy ------------------------------------------------------------------------------------------------------- */
+
+/* A connection has failed: mostly because of something that another rank reports, too, and better: give it the time. */
+static void connection_failed(void *context, int rank, const gpul_rdma_failure *why)
+{
+	const struct timespec nap = { .tv_nsec = 1000 * 1000 };
+	gpul_comm *c = context;
+
+	for (int ms = 0; ms < EXPLANATION_MS && !atomic_load(&c->failed); ms++) {
+		if (gpul_boot_failure(c->boot, NULL))
+			return;  /* the watch of the boot records it */
+		(void)nanosleep(&nap, NULL);
+	}
+	if (why->native == EPIPE)
+		gpul_comm_fail(c, GPUL_COMM_RANK_DIED, rank, "rank %d (pid %d) has ended: its connection with rank %d was closed", rank,
+			       (int)c->paths[rank].pid, c->rank);
+	else
+		gpul_comm_fail(c, GPUL_COMM_RANK_FAILED, rank, "the connection of rank %d with rank %d (pid %d) failed: %.30s: %.100s", c->rank,
+			       rank, (int)c->paths[rank].pid, why->call, why->what);
+}
+
+gpul_status gpul_comm_network_start(gpul_comm *c, gpul_error *err)
+{
+	const struct network_parts parts = parts_of(&c->sizes);
+	gpul_comm_proxy_route routes[GPUL_COMM_MAX_PEERS];
+	struct network *n = &c->network;
+	gpul_comm_proxy_desc desc = {
+		.routes = routes, .n_blocks = c->sizes.n_blocks, .region = n->data, .inbox_bytes = c->sizes.inbox_bytes,
+		.data_at = c->sizes.data_at, .slot_bytes = c->sizes.slot_bytes,
+		.spin_ns = c->interprets ? INTERPRETED_SPIN_NS : SPIN_NS,
+		.failed = connection_failed, .context = c,
+	};
+
+	for (int r = 0; r < c->n_ranks; r++) {
+		unsigned char *at;
+
+		if (!by_network(c, r))
+			continue;
+		at = (unsigned char *)gpul_mem_cpu(n->memory) + n->at[r];
+		routes[desc.n_routes++] = (gpul_comm_proxy_route){
+			.rank = r, .conn = gpul_comm_mesh_conn(n->mesh, r),
+			.inboxes = at + parts.mirror_inboxes, .outboxes = at + parts.mirror_outboxes,
+			.data = n->theirs[r].data, .tails = n->theirs[r].tails, .heads = n->theirs[r].heads,
+		};
+	}
+	return desc.n_routes ? gpul_comm_proxy_start(&desc, &n->proxy, err) : GPUL_OK;
+}
+
+void gpul_comm_network_leave(gpul_comm *c)
+{
+	gpul_comm_proxy_leave(c->network.proxy);
+}
+
+void gpul_comm_network_destroy(gpul_comm *c)
+{
+	struct network *n = &c->network;
+
+	gpul_comm_proxy_stop(n->proxy);
+	gpul_comm_mesh_disconnect(n->mesh);
+	gpul_rdma_unregister(n->words);
+	gpul_rdma_unregister(n->data);
+	gpul_comm_mesh_destroy(n->mesh);
+	gpul_mem_destroy(n->memory);
+	*n = (struct network){ 0 };
+}

@@ -1,0 +1,196 @@
+/* test_network.c — calls between ranks that are connected by the network, here libfabric's tcp on one machine. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "rdma/rdma.h"
+#include "tests/comm/collectives.h"
+
+enum { BUFFER_BYTES = 256 << 10 };
+
+static const gpul_rdma_desc tcp = { .backend = "libfabric", .device = { .gpu = -1, .gid_index = -1, .provider = "tcp" } };
+static const gpul_rdma_desc tcp_with_queues = { .backend = "libfabric", .n_qps = 3,
+						.device = { .gpu = -1, .gid_index = -1, .provider = "tcp" } };
+static const gpul_comm_call rings[] = { GPUL_COMM_ALLREDUCE, GPUL_COMM_REDUCESCATTER, GPUL_COMM_ALLGATHER, GPUL_COMM_BROADCAST };
+
+/* Slots of 640 bytes: the larger messages take several laps of the slots. */
+static gpul_comm_options over(const gpul_rdma_desc *net)
+{
+	return (gpul_comm_options){ .device = -1, .transport = GPUL_COMM_NET, .net = net, .slot_bytes = 640, .n_blocks = 3,
+				    .timeout_ms = 30000 };
+}
+
+static void all_calls(struct rank *r, void *arg)
+{
+	static const size_t counts[] = { 0, 1, 37, 161, 5000 };
+	struct buffers b;
+	unsigned n = 0;
+
+	(void)arg;
+	new_buffers(r, BUFFER_BYTES, false, &b);
+	for (size_t i = 0; i < sizeof rings / sizeof *rings; i++)
+		for (size_t k = 0; k < sizeof counts / sizeof *counts; k++, n++)
+			run_collective(r, &b, &(struct collective){
+				.call = rings[i], .algo = GPUL_COMM_RING, .proto = GPUL_COMM_SIMPLE, .dtype = n % GPUL_COMM_N_DTYPES,
+				.op = rings[i] == GPUL_COMM_ALLREDUCE ? n % GPUL_COMM_N_OPS : GPUL_COMM_SUM, .count = counts[k],
+				.root = (int)n % r->n_ranks, .in_place = n % 2, .send_offset = n % 5, .recv_offset = n % 7 + 70,
+				.offset_of_rank = n % 2, .n_blocks = 1 + n % 3, .n_threads = 96 });
+	free_buffers(r, &b);
+}
+
+static void every_call_is_right(void **state)
+{
+	const gpul_comm_options options = over(&tcp);
+
+	(void)state;
+	for (int n = 2; n <= 4; n++)
+		run_ranks(n, &options, all_calls, NULL);
+}
+
+static void several_queue_pairs_keep_the_order_of_a_channel(void **state)
+{
+	const gpul_comm_options options = over(&tcp_with_queues);
+
+	(void)state;
+	run_ranks(3, &options, all_calls, NULL);
+}
+
+/* Ranks 0 and 1 share memory, and so do ranks 2 and 3: a ring uses both kinds of pairs. */
+static void mixed_pairs(struct rank *r, void *arg)
+{
+	gpul_comm_path path;
+
+	for (int p = 0; p < r->n_ranks; p++) {
+		gpul_comm_path_to(r->comm, p, &path);
+		assert_int_equal(path.transport == GPUL_COMM_NET, p / 2 != r->rank / 2);
+	}
+	all_calls(r, arg);
+}
+
+static void ranks_of_one_host_use_memory(void **state)
+{
+	gpul_comm_options options = over(&tcp);
+
+	(void)state;
+	options.transport = GPUL_COMM_TRANSPORT_AUTO;
+	run_ranks_on_hosts(4, 2, &options, mixed_pairs, NULL);
+}
+
+/* Calls as the program makes them: the plan chooses, repeated calls become graphs. */
+static void planned_calls(struct rank *r, void *arg)
+{
+	const struct collective sum = { .call = GPUL_COMM_ALLREDUCE, .dtype = GPUL_COMM_I32, .count = 3000 };
+	const struct collective parts = { .call = GPUL_COMM_ALLTOALL, .dtype = GPUL_COMM_I32, .count = 1000 };
+	gpul_error err = { 0 };
+	struct buffers b;
+
+	(void)arg;
+	new_buffers(r, BUFFER_BYTES, true, &b);
+	prepare_collective(r, &b, &sum);
+	for (int i = 0; i < 6; i++)
+		must(gpul_comm_allreduce(r->comm, b.send, b.recv, sum.count, sum.dtype, sum.op, r->stream, &err), &err, "allreduce");
+	must(gpul_comm_wait(r->comm, r->stream, &err), &err, "gpul_comm_wait");
+	check_collective(r, &b, &sum);
+	prepare_collective(r, &b, &parts);
+	for (int i = 0; i < 3; i++)
+		must(gpul_comm_alltoall(r->comm, b.send, b.recv, parts.count, parts.dtype, r->stream, &err), &err, "alltoall");
+	must(gpul_comm_wait(r->comm, r->stream, &err), &err, "gpul_comm_wait");
+	check_collective(r, &b, &parts);
+	free_buffers(r, &b);
+}
+
+static void plans_use_channels_and_the_protocol_simple(void **state)
+{
+	const gpul_comm_options options = over(&tcp);
+
+	(void)state;
+	run_ranks(3, &options, planned_calls, NULL);
+}
+
+static void refused(struct rank *r, void *arg)
+{
+	gpul_comm_persistent *p = NULL;
+	gpul_error err = { 0 };
+
+	(void)arg;
+	assert_int_equal(gpul_comm_persistent_start(r->comm, 1, &p, &err), GPUL_EUNSUPPORTED);
+	assert_non_null(strstr(err.text, "some pairs of them use the network"));
+}
+
+static void a_persistent_kernel_is_refused(void **state)
+{
+	const gpul_comm_options options = over(&tcp);
+
+	(void)state;
+	run_ranks(2, &options, refused, NULL);
+}
+
+/* Rank 1 makes another call: both ranks end with the same failure. */
+static void different_calls(struct rank *r, void *arg)
+{
+	gpul_error err = { 0 };
+	struct buffers b;
+
+	(void)arg;
+	new_buffers(r, BUFFER_BYTES, false, &b);
+	must(gpul_comm_allreduce(r->comm, b.send, b.recv, r->rank ? 999 : 1000, GPUL_COMM_I32, GPUL_COMM_SUM, r->stream, &err), &err,
+	     "allreduce");
+	assert_int_equal(gpul_comm_wait(r->comm, r->stream, &err), GPUL_ECOMM);
+	assert_int_equal(err.native, GPUL_COMM_MISMATCH);
+	free_buffers(r, &b);
+}
+
+static void different_calls_are_reported(void **state)
+{
+	const gpul_comm_options options = over(&tcp);
+
+	(void)state;
+	run_ranks(2, &options, different_calls, NULL);
+}
+
+/* Rank 1 does not call: rank 0 waits for it until the time is over, or rank 1 aborts. */
+static void aborted_call(struct rank *r, void *arg)
+{
+	gpul_error err = { 0 };
+	struct buffers b;
+
+	(void)arg;
+	new_buffers(r, BUFFER_BYTES, false, &b);
+	if (r->rank == 0) {
+		must(gpul_comm_allreduce(r->comm, b.send, b.recv, 1000, GPUL_COMM_I32, GPUL_COMM_SUM, r->stream, &err), &err, "allreduce");
+		assert_int_equal(gpul_comm_wait(r->comm, r->stream, &err), GPUL_ECOMM);
+		assert_int_equal(err.native, GPUL_COMM_ABORTED);
+		assert_non_null(strstr(err.text, "rank 1"));
+	} else {
+		gpul_comm_abort(r->comm);
+	}
+	free_buffers(r, &b);
+}
+
+static void an_abort_ends_the_kernels_of_other_hosts(void **state)
+{
+	const gpul_comm_options options = over(&tcp);
+
+	(void)state;
+	run_ranks(2, &options, aborted_call, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_call_is_right),
+		cmocka_unit_test(several_queue_pairs_keep_the_order_of_a_channel),
+		cmocka_unit_test(ranks_of_one_host_use_memory),
+		cmocka_unit_test(plans_use_channels_and_the_protocol_simple),
+		cmocka_unit_test(a_persistent_kernel_is_refused),
+		cmocka_unit_test(different_calls_are_reported),
+		cmocka_unit_test(an_abort_ends_the_kernels_of_other_hosts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
