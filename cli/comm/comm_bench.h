@@ -212,8 +212,6 @@ struct comm_result {
 bool comm_result_wrong(const struct comm_result *r);
 /* Mean bus bandwidth of all figures, in GB/s; 0 if there are none. */
 double comm_result_mean_bus(const struct comm_result *r);
-/* Append a size as --bytes takes it: 256, 64K, 1M. */
-void comm_add_size(struct out *o, uint64_t bytes);
 
 /* Append the parts of the table. */
 void comm_text_head(const struct comm_result *r, struct out *o);

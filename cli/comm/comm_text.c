@@ -3,19 +3,7 @@
 #include <string.h>
 
 #include "cli/comm/comm_bench.h"
-
-void comm_add_size(struct out *o, uint64_t bytes)
-{
-	static const char units[] = "KMGT";
-	int unit = -1;
-
-	while (bytes >= 1024 && bytes % 1024 == 0 && unit < 3) {
-		bytes /= 1024;
-		unit++;
-	}
-	out_u64(o, bytes);
-	out_bytes(o, &units[unit < 0 ? 0 : unit], unit >= 0);
-}
+#include "cli/lib/plot.h"
 
 bool comm_result_wrong(const struct comm_result *r)
 {
@@ -85,10 +73,10 @@ static void add_settings(const struct comm_result *r, struct out *o)
 
 	out_add(o, "# gpuload comm %s: %d rank%s (%s), %s driver; sizes ", gpul_comm_call_name(q->call), r->n_ranks,
 		r->n_ranks == 1 ? "" : "s", r->launcher, r->driver);
-	comm_add_size(o, q->min_bytes);
+	plot_add_size(o, q->min_bytes);
 	if (q->max_bytes > q->min_bytes) {
 		out_text(o, " to ");
-		comm_add_size(o, q->max_bytes);
+		plot_add_size(o, q->max_bytes);
 		out_add(o, " by factor %zu", q->factor);
 	}
 	if (q->explain) {

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "cli/comm/comm_trace.h"
-#include "cli/lib/svg.h"
+#include "cli/lib/plot.h"
 
 enum { LEFT = 118, WIDTH = 860, RIGHT = 24, TOP = 104, ROW = 20, BAR = 14, GAP = 9, LEGEND_Y = 74, BELOW = 50, MOST_ROWS = 48 };
 
@@ -255,7 +255,7 @@ static void add_title(const struct picture *p)
 
 	out_add(p->o, "<text class=\"head\" x=\"8\" y=\"24\">gpuload comm %s: ", gpul_comm_call_name(r->q.call));
 	if (s)
-		comm_add_size(p->o, s->bytes);
+		plot_add_size(p->o, s->bytes);
 	out_add(p->o, " of %s, %d ranks, ", gpul_comm_dtype_name(r->q.dtype), r->n_ranks);
 	svg_name(p->o, r->about[0].name);
 	out_text(p->o, "</text>\n<text class=\"soft\" x=\"8\" y=\"45\">");
