@@ -13,6 +13,7 @@
 enum {
 	RECEIVE_BYTES = 256 << 10,  /* at most, at once: the kernel copies the first bytes while the next ones arrive */
 	WAIT_MS = 5,                /* for the socket */
+	PUBLISH_ENTRIES = 64,       /* of a large packet with many small pieces */
 	YIELDS = 256,               /* turns without progress before the thread sleeps */
 	SLEEP_NS = 50000,
 	LOOK_NS = 100000,           /* of the calling thread, at the kernel */
@@ -51,8 +52,12 @@ static gpul_status write_entries(struct feeder *f, uint64_t *n)
 			if (f->receiver.alter)
 				f->receiver.alter(f->receiver.alter_context, piece.n, &e);
 			gpul_netqueue_write(f->q, piece.n, &e);
+			if (piece.n % PUBLISH_ENTRIES == 0)
+				gpul_netqueue_publish(f->q, piece.n + 1, false);
 		}
 	}
+	f->ended = gpul_netqueue_ended(&f->producer);
+	gpul_netqueue_publish(f->q, f->producer.n_produced, f->ended);
 	return GPUL_OK;
 }
 
@@ -126,11 +131,8 @@ static void *feed(void *argument)
 		gpul_netqueue_read_done(f->q, f->done);
 		st = gpul_netqueue_credit(&f->producer, f->done, &f->err);
 		st = st ? st : write_entries(f, &n_written);
-		f->ended = !st && gpul_netqueue_ended(&f->producer);
-		if (f->ended)
-			gpul_netqueue_end(f->q, f->producer.n_produced);
-		else
-			st = st ? st : fill_slots(f, &got);
+		if (!st && !f->ended)
+			st = fill_slots(f, &got);
 		if (got || n_written || f->producer.n_done != n_done) {
 			f->moved_ns = gpul_clock_ns();
 			f->n_idle = 0;

@@ -1,6 +1,6 @@
 /* feeder.h — receive a stream into the slots of a netqueue, by a thread that also writes the entries.
  *
- *     feeder thread      ┌> credits ─ room? ─ receive into free slots ─ entries ─┐       the end: gpul_netqueue_end
+ *     feeder thread      ┌> credits ─ room? ─ receive into free slots ─ entries ─┐        then gpul_netqueue_publish
  *                        └───────────────────────────────────────────────────────┘
  *     calling thread     launch ─ wait for the kernel ─ join ─ result */
 #ifndef GPULOAD_COMM_NETQUEUE_FEEDER_H

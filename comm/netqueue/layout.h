@@ -14,20 +14,21 @@
  *      word 1 │ lap     │ destination: offset in the receiver's memory     │  the order of a vector's parts unspecified: an
  *             └─────────┴──────────────────────────────────────────────────┘  entry is complete when BOTH laps are its own.
  *
- * Entry n (from 0) is at place n % n_entries, and its lap is (n / n_entries + 1) % 256; in fresh memory all laps are 0.  A lap
- * that is neither that of the entry nor the one before is an error.
+ * Entry n (from 0) is at place n % n_entries, and its lap is (n / n_entries + 1) % 256; in fresh memory all laps are 0.  The
+ * kernel takes an entry when it is among those that `written` counts, and both laps are right.  An entry that is counted and has
+ * another lap is refused.
  *
  * Each chunk of chunk_entries consecutive entries belongs to one block of the kernel: chunk c to block c % n_blocks.  When a
  * block no longer reads a piece, it counts it in its word of done[]; from these words the CPU computes which entry is the
  * oldest in use, and so which slots it can receive into again (credits).
  *
- *     control, host memory     ┌─────┬───────┐ <── the CPU writes: the number of all entries, or NO_END; abort: leave now
- *                              │ end │ abort │     Both words are read by one 16-byte load
- *                              ├─────┴───────┤
- *                              │ reports     │ <── the kernel writes: the first entries that it refused, or what it waited for
- *                              ├─────────────┤
- *                              │ done[block] │ <── the kernel writes, each block its word
- *                              └─────────────┘ */
+ *     control, host memory   ┌─────────┬───────┐ <── the CPU writes: entries written so far, and whether they are all;
+ *                            │ written │ abort │     abort: leave now.  Both words are read by one 16-byte load
+ *                            ├─────────┴───────┤
+ *                            │ reports         │ <── the kernel writes: the first entries that it refused, what it waited for
+ *                            ├─────────────────┤
+ *                            │ done[block]     │ <── the kernel writes, each block its word
+ *                            └─────────────────┘ */
 #ifndef GPULOAD_COMM_NETQUEUE_LAYOUT_H
 #define GPULOAD_COMM_NETQUEUE_LAYOUT_H
 
@@ -49,7 +50,6 @@ enum {
 };
 #define GPUL_NETQUEUE_SOURCE_MASK ((1ull << GPUL_NETQUEUE_LENGTH_SHIFT) - 1)
 #define GPUL_NETQUEUE_DESTINATION_MASK ((1ull << GPUL_NETQUEUE_LAP_SHIFT) - 1)
-#define GPUL_NETQUEUE_NO_END UINT64_MAX
 
 typedef struct gpul_netqueue_entry {
 	uint64_t word[2];
@@ -58,7 +58,7 @@ typedef struct gpul_netqueue_entry {
 /* Which rule an entry breaks; in this order they are checked. */
 enum gpul_netqueue_field {
 	GPUL_NETQUEUE_ACCEPTED = 0,
-	GPUL_NETQUEUE_LAP,              /* value: the lap that is not the one before, limit: the entry's lap */
+	GPUL_NETQUEUE_LAP,              /* value: the wrong lap; limit: the entry's lap */
 	GPUL_NETQUEUE_LENGTH,           /* value: length; it is 0 or above limit, the bytes of a slot */
 	GPUL_NETQUEUE_SOURCE,           /* value: first byte; limit: bytes of bounce memory */
 	GPUL_NETQUEUE_SOURCE_END,       /* value: end of the piece; limit: bytes of bounce memory */
@@ -80,7 +80,7 @@ typedef struct gpul_netqueue_report {
 
 /* In host memory.  Words of different writers are in different lines. */
 typedef struct gpul_netqueue_control {
-	uint64_t end;                   /* number of all entries; NO_END: not known yet */
+	uint64_t written;               /* entries so far, times 2; plus 1: these are all, blocks leave when they have taken theirs */
 	uint64_t abort;                 /* not 0: blocks leave */
 	uint64_t unused[14];
 	gpul_netqueue_report waited;    /* of the first block that has waited too long */

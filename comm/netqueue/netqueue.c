@@ -175,7 +175,6 @@ void gpul_netqueue_empty(gpul_netqueue *q)
 {
 	memset(q->control, 0, sizeof *q->control);
 	memset(q->ring, 0, q->about.shape.n_entries * sizeof *q->ring);
-	q->control->end = GPUL_NETQUEUE_NO_END;
 }
 
 gpul_status gpul_netqueue_launch(gpul_netqueue *q, CUdeviceptr destination, uint64_t bytes, CUstream stream, gpul_error *err)
@@ -236,9 +235,9 @@ void gpul_netqueue_read_done(const gpul_netqueue *q, uint64_t *done)
 		done[b] = __atomic_load_n(&q->control->done[b], __ATOMIC_ACQUIRE);
 }
 
-void gpul_netqueue_end(gpul_netqueue *q, uint64_t n_entries)
+void gpul_netqueue_publish(gpul_netqueue *q, uint64_t n_entries, bool all)
 {
-	__atomic_store_n(&q->control->end, n_entries, __ATOMIC_RELEASE);
+	__atomic_store_n(&q->control->written, 2 * n_entries + all, __ATOMIC_RELEASE);
 }
 
 void gpul_netqueue_abort(gpul_netqueue *q)

@@ -71,12 +71,13 @@ void gpul_netqueue_empty(gpul_netqueue *q);
  * Source  - */
 gpul_status gpul_netqueue_launch(gpul_netqueue *q, CUdeviceptr destination, uint64_t bytes, CUstream stream, gpul_error *err);
 
-/* Write entry n.  The caller has a credit for it, and has written its piece.  For tests: any words are allowed. */
+/* Write entry n; gpul_netqueue_publish() comes next.  The caller has a credit for it, and has written its piece.  For tests: any
+ * words are allowed. */
 void gpul_netqueue_write(gpul_netqueue *q, uint64_t n, const gpul_netqueue_entry *entry);
 /* Read what the blocks have finished: [n_blocks].  What they have read may be overwritten then. */
 void gpul_netqueue_read_done(const gpul_netqueue *q, uint64_t *done);
-/* Tell the kernel the number of all entries: it ends when it has taken them. */
-void gpul_netqueue_end(gpul_netqueue *q, uint64_t n_entries);
+/* Tell the kernel how many entries have been written, and whether these are all: then it ends when it has taken them. */
+void gpul_netqueue_publish(gpul_netqueue *q, uint64_t n_entries, bool all);
 /* Let the kernel leave.  Any thread may call. */
 void gpul_netqueue_abort(gpul_netqueue *q);
 
@@ -98,7 +99,7 @@ gpul_status gpul_netqueue_poll(gpul_netqueue *q, bool *out, gpul_error *err);
 
 /** Wait for the kernel's end, and read what it has counted.
  *
- * @q    after gpul_netqueue_begin() or gpul_netqueue_launch(); all entries, the end or an abort have been written
+ * @q    after gpul_netqueue_begin() or gpul_netqueue_launch(); all entries have been published, or it was aborted
  * @out  filled, also if entries were refused; untouched if a driver call fails
  * Errors  GPUL_EFORMAT entries were refused: the text explains the first one; GPUL_ESYS native = ETIMEDOUT: no entry came;
  *         GPUL_ECUDA

@@ -20,9 +20,9 @@ gpul_status gpul_netqueue_shape_check(const gpul_netqueue_shape *s, gpul_error *
 				 GPUL_NETQUEUE_MAX_CHUNK);
 	if (s->n_blocks < 1 || s->n_blocks > GPUL_NETQUEUE_MAX_BLOCKS)
 		return gpul_fail(err, GPUL_EINVAL, 0, "%u blocks: expected 1 to %d", s->n_blocks, GPUL_NETQUEUE_MAX_BLOCKS);
-	if (!is_power_of_two(s->n_entries) || s->n_entries > GPUL_NETQUEUE_MAX_ENTRIES || s->n_entries < s->n_blocks * s->chunk_entries)
-		return gpul_fail(err, GPUL_EINVAL, 0, "the ring has %u entries: expected a power of two up to %d, at least %u for %u blocks",
-				 s->n_entries, GPUL_NETQUEUE_MAX_ENTRIES, s->n_blocks * s->chunk_entries, s->n_blocks);
+	if (!is_power_of_two(s->n_entries) || s->n_entries > GPUL_NETQUEUE_MAX_ENTRIES)
+		return gpul_fail(err, GPUL_EINVAL, 0, "the ring has %u entries: expected a power of two up to %d", s->n_entries,
+				 GPUL_NETQUEUE_MAX_ENTRIES);
 	return GPUL_OK;
 }
 

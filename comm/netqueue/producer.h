@@ -37,7 +37,7 @@ enum { GPUL_NETQUEUE_HEADER_BYTES = 16, GPUL_NETQUEUE_PAD_SHIFT = 32, GPUL_NETQU
 /* Sizes of a netqueue.  All but n_blocks are powers of two. */
 typedef struct gpul_netqueue_shape {
 	uint32_t n_slots, slot_bytes;
-	uint32_t n_entries;             /* at least n_blocks * chunk_entries */
+	uint32_t n_entries;             /* of the ring */
 	uint32_t n_blocks, chunk_entries;
 } gpul_netqueue_shape;
 

@@ -97,7 +97,7 @@ static __device__ __forceinline__ void gpul_netqueue_report_refusal(const gpul_n
 struct gpul_netqueue_reader {
 	uint64_t taken;                 /* entries of this block that have been taken from the ring */
 	uint64_t taken_before;          /* the same without the last batch */
-	uint64_t end, abort;            /* as last read */
+	uint64_t written, abort;        /* as last read */
 	uint64_t start_ns;              /* first check of the time in this wait; 0: none yet */
 	uint64_t n_pieces, n_bytes;     /* of this lane */
 	uint32_t n_batches, n_credited; /* batches filled; those whose entries have been counted in done[] */
@@ -133,7 +133,7 @@ static __device__ __forceinline__ bool gpul_netqueue_give_up(const gpul_netqueue
 {
 	uint64_t now;
 
-	if (r->abort != 0 || first >= r->end)
+	if (r->abort != 0 || (r->written % 2 == 1 && first >= r->written / 2))
 		return true;
 	if (++r->polls % q->polls_per_check != 0 || q->timeout_ns == 0)
 		return false;
@@ -175,33 +175,49 @@ static __device__ __forceinline__ void gpul_netqueue_fill(const gpul_netqueue_vi
 		b->leave = 0;
 }
 
+/* Are both laps those of the entry?  If not, *wrong is one that is not. */
+static __device__ __forceinline__ bool gpul_netqueue_laps(const gpul_netqueue_entry *e, uint32_t lap, uint32_t *wrong)
+{
+	const uint32_t lap0 = (uint32_t)(e->word[0] >> GPUL_NETQUEUE_LAP_SHIFT), lap1 = (uint32_t)(e->word[1] >> GPUL_NETQUEUE_LAP_SHIFT);
+
+	*wrong = lap0 != lap ? lap0 : lap1;
+	return lap0 == lap && lap1 == lap;
+}
+
 /* Poll this block's next 32 entries; take those that are complete, up to the first that is not.  Returns their number.
  *
- * A wrong lap is an error in the first of them only: the entry that was at its place before is older than the entry that this
- * block has taken last, because the ring has at least n_blocks * chunk_entries places, and so has been written.  Behind it, a
- * lane may read a place before, and its neighbour after the CPU has written a whole lap. */
+ * The loads of `written` and of the entries are in flight together, so an entry may be read before it is written, although it is
+ * counted.  If the first one's laps are wrong, it is read again behind a fence: then the laps are right, or it is refused. */
 static __device__ __forceinline__ uint32_t gpul_netqueue_take(const gpul_netqueue_view *q, gpul_netqueue_batch *b, gpul_netqueue_reader *r,
 							       uint32_t lane)
 {
 	const uint64_t n = gpul_netqueue_entry_of(r->taken + lane, blockIdx.x, gridDim.x, q->chunk_entries);
-	const uint32_t lap = gpul_netqueue_lap(n, q->n_entries), before = (lap + GPUL_NETQUEUE_LAPS - 1) % GPUL_NETQUEUE_LAPS;
-	gpul_netqueue_entry e;
+	const gpul_netqueue_entry *at = &q->ring[n & (q->n_entries - 1)];
+	const uint32_t lap = gpul_netqueue_lap(n, q->n_entries);
 	gpul_netqueue_refusal refusal = gpul_netqueue_refuse(GPUL_NETQUEUE_ACCEPTED, 0, 0);
+	gpul_netqueue_entry e;
+	uint32_t wrong_lap;
 
-	gpul_load_words(&q->control->end, &r->end, &r->abort);   /* before the acquire, so that both loads are in flight together */
-	gpul_load_words_acquire(&q->ring[n & (q->n_entries - 1)], &e.word[0], &e.word[1]);
-	const uint32_t lap0 = (uint32_t)(e.word[0] >> GPUL_NETQUEUE_LAP_SHIFT), lap1 = (uint32_t)(e.word[1] >> GPUL_NETQUEUE_LAP_SHIFT);
-	const bool wrong0 = lap0 != lap && lap0 != before, wrong1 = lap1 != lap && lap1 != before;
-	r->end = __shfl_sync(~0u, r->end, 0);
+	gpul_load_words(&q->control->written, &r->written, &r->abort);
+	gpul_load_words_acquire(at, &e.word[0], &e.word[1]);
+	r->written = __shfl_sync(~0u, r->written, 0);
 	r->abort = __shfl_sync(~0u, r->abort, 0);
-	const bool complete = n < r->end && ((lap0 == lap && lap1 == lap) || (lane == 0 && (wrong0 || wrong1)));
-	const uint32_t incomplete = ~__ballot_sync(~0u, complete);
+	const bool counted = n < r->written / 2;
+	bool right = gpul_netqueue_laps(&e, lap, &wrong_lap);
+
+	if (lane == 0 && counted && !right) {
+		gpul_fence_sys();
+		gpul_load_words_acquire(at, &e.word[0], &e.word[1]);
+		right = gpul_netqueue_laps(&e, lap, &wrong_lap);
+	}
+	__syncwarp();
+	const uint32_t incomplete = ~__ballot_sync(~0u, counted && (right || lane == 0));
 	const uint32_t n_taken = incomplete ? (uint32_t)__ffs((int)incomplete) - 1 : GPUL_NETQUEUE_LANES;
 
 	if (n_taken == 0)
 		return 0;
 	if (lane < n_taken)
-		refusal = wrong0 || wrong1 ? gpul_netqueue_refuse(GPUL_NETQUEUE_LAP, wrong0 ? lap0 : lap1, lap) : gpul_netqueue_check(q, &e);
+		refusal = right ? gpul_netqueue_check(q, &e) : gpul_netqueue_refuse(GPUL_NETQUEUE_LAP, wrong_lap, lap);
 	if (refusal.field != GPUL_NETQUEUE_ACCEPTED)
 		gpul_netqueue_report_refusal(q, n, &refusal);
 	__syncwarp();

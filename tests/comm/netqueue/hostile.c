@@ -57,9 +57,6 @@ gpul_netqueue_entry hostile_entry(struct rig *r, uint64_t n)
 		e.word[rig_below(r, 2)] ^= 1ull << rig_below(r, 64);
 	if (rig_below(r, 16) == 0)
 		e.word[rig_below(r, 2)] = rig_random(r);
-	for (int w = 0; w < 2; w++)   /* one old lap and one right lap: half written, the kernel waits for the rest */
-		if (e.word[w] >> GPUL_NETQUEUE_LAP_SHIFT == lap - 1)
-			e.word[w] ^= 2ull << GPUL_NETQUEUE_LAP_SHIFT;
 	return e;
 }
 

@@ -4,8 +4,7 @@
 
 #include "tests/comm/netqueue/rig.h"
 
-/* An entry for place n: right, with one wrong member, or random bits; near the limits more often than elsewhere.  Its laps are
- * never both those of the entry before, which would be an entry that has not been written. */
+/* An entry for place n: right, with one wrong member, or random bits; near the limits more often than elsewhere. */
 gpul_netqueue_entry hostile_entry(struct rig *r, uint64_t n);
 
 /* Run a ring full of such entries, and compare what has been copied, refused and reported with what is right.  Adds the number of

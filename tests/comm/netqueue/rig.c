@@ -113,9 +113,11 @@ gpul_status rig_run(struct rig *r, const gpul_netqueue_entry *entries, uint64_t 
 
 	for (uint64_t i = 0; !st && i < n; i++)
 		gpul_netqueue_write(r->queue, i, &entries[i]);
+	if (!st)
+		gpul_netqueue_publish(r->queue, n / 2, false);
 	if (st)
 		return st;
-	gpul_netqueue_end(r->queue, n);
+	gpul_netqueue_publish(r->queue, n, true);
 	st = gpul_netqueue_wait(r->queue, out, err);
 	rig_read(r);
 	return st;

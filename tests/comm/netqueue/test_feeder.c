@@ -186,6 +186,47 @@ static void refuses_the_record_of_a_lying_sender(void **state)
 	rig_close(&r);
 }
 
+static void change_lap(void *context, uint64_t n, gpul_netqueue_entry *e)
+{
+	uint64_t *n_changed = context;
+
+	if (n % 5 == 0) {  /* any other lap: also the one that this place had before, and the next one */
+		e->word[n % 2] += (1 + n / 5 % 255) << GPUL_NETQUEUE_LAP_SHIFT;
+		++*n_changed;
+	}
+}
+
+/* An entry with a wrong lap does not disturb the entries that are at its place in later laps. */
+static void refuses_wrong_laps_in_every_lap(void **state)
+{
+	uint64_t n_changed = 0, n_untouched = 0;
+	gpul_netqueue_received_stream got;
+	gpul_error err = { 0 };
+	struct stream s;
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, &small, BYTES, 0);
+	stream_make(&s, 14, BYTES, 300, true);
+	gpul_netqueue_memory memory = { .bytes = s.bytes, .n_bytes = s.n_bytes, .packet_bytes = 5000 };
+	const gpul_netqueue_receiver receiver = { gpul_netqueue_from_memory(&memory), change_lap, &n_changed };
+
+	assert_int_equal(gpul_netqueue_receive(r.queue, r.destination, BYTES, &receiver, &got, &err), GPUL_EFORMAT);
+	assert_int_equal(got.n_records, s.n_records);
+	assert_int_equal(got.result.counts.refused[GPUL_NETQUEUE_LAP], n_changed);
+	assert_int_equal(got.result.counts.n_refused, n_changed);
+	assert_int_equal(got.result.counts.n_pieces, got.n_entries - n_changed);
+	rig_read(&r);
+	for (uint64_t i = 0; i < BYTES; i++)
+		if (r.was[GUARD_BYTES + i] != s.right[i]) {
+			assert_int_equal(r.was[GUARD_BYTES + i], GUARD);
+			n_untouched++;
+		}
+	assert_true(n_untouched <= BYTES - got.result.counts.n_bytes);  /* the stream contains GUARD, too */
+	stream_free(&s);
+	rig_close(&r);
+}
+
 static void cannot_receive_into_device_memory(void **state)
 {
 	const gpul_netqueue_desc desc = { .kind = GPUL_MEM_DEVICE };
@@ -210,6 +251,7 @@ int main(void)
 		cmocka_unit_test(reports_a_sender_that_stops),
 		cmocka_unit_test(reports_a_malformed_stream),
 		cmocka_unit_test(refuses_the_record_of_a_lying_sender),
+		cmocka_unit_test(refuses_wrong_laps_in_every_lap),
 		cmocka_unit_test(cannot_receive_into_device_memory),
 	};
 
