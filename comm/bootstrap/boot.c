@@ -1,5 +1,5 @@
 /* boot.c — open and close: the life of one rank in its job. */
-#include "comm/bootstrap/boot_internal.h"
+#include "comm/bootstrap/hosts/hosts_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,15 +10,20 @@
 
 #include "ipc/place.h"
 
-static void free_boot(gpul_boot *b)
+/* why: the failure of gpul_boot_open(), NULL: none. */
+static void free_boot(gpul_boot *b, const gpul_error *why)
 {
 	gpul_boot_watch_stop(b);
+	gpul_boot_links_close(b, why);
 	for (int r = 0; r < GPUL_COMM_MAX_RANKS; r++) {
 		int fd = atomic_load(&b->socket[r]);
 
 		if (fd >= 0)
 			close(fd);
+		gpul_boot_stream_destroy(b->stream[r]);
 	}
+	if (b->roster_fd >= 0)
+		close(b->roster_fd);
 	gpul_roster_unmap(b->roster);
 	gpul_notice_unmap(b->notice);
 	if (b->alarm >= 0)
@@ -38,8 +43,12 @@ static gpul_status create_boot(const gpul_comm_job *job, gpul_boot **out, gpul_e
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for rank %d", job->rank);
 	b->job = *job;
 	pthread_mutex_init(&b->lock, NULL);
-	for (int r = 0; r < GPUL_COMM_MAX_RANKS; r++)
+	b->roster_fd = -1;
+	b->local = (uint32_t)((1ull << job->size) - 1);
+	for (int r = 0; r < GPUL_COMM_MAX_RANKS; r++) {
+		b->reach[r] = 1u << r;
 		atomic_store(&b->socket[r], -1);
+	}
 	if (job->source && strcmp(job->source, "gpuload") == 0)
 		b->notice = gpul_notice_find();
 	b->packet = malloc(sizeof *b->packet);
@@ -50,36 +59,54 @@ static gpul_status create_boot(const gpul_comm_job *job, gpul_boot **out, gpul_e
 						       errno == EMFILE ? " (ulimit -n)" : "")
 					   : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for rank %d", job->rank);
 
-		free_boot(b);
+		free_boot(b, NULL);
 		return st;
 	}
 	*out = b;
 	return GPUL_OK;
 }
 
+/* The ranks of this host meet under a name of their own, as several "hosts" can be on one machine. */
+static gpul_status meet_on_host(gpul_boot *b, const struct boot_wait *w, char name[GPUL_COMM_JOB_BYTES + 8],
+				gpul_error *err)
+{
+	char path[GPUL_IPC_PATH_BYTES] = "";
+	gpul_status st = GPUL_OK;
+
+	snprintf(name, GPUL_COMM_JOB_BYTES + 8, b->links ? "%s-h%d" : "%s", b->job.name, b->host[b->job.rank]);
+	if (b->local != 1u << b->job.rank)
+		st = gpul_ipc_place(name, true, path, err);
+	if (st)
+		return st;
+	return b->job.rank == b->leader ? gpul_boot_lead(b, path, w, err) : gpul_boot_join(b, path, w, err);
+}
+
 gpul_status gpul_boot_open(const gpul_comm_job *job, int timeout_ms, gpul_boot **out, gpul_error *err)
 {
-	char doing[96 + GPUL_COMM_JOB_BYTES], path[GPUL_IPC_PATH_BYTES] = "";
+	char doing[96 + GPUL_COMM_JOB_BYTES], name[GPUL_COMM_JOB_BYTES + 8] = "";
 	struct boot_wait w = { .doing = doing,
 			       .deadline_ns = gpul_boot_deadline(timeout_ms),
 			       .timeout_ms = timeout_ms };
 	gpul_boot *b = NULL;
+	gpul_error why = { 0 };
 	gpul_status st = gpul_comm_job_check(job, err);
-	bool cleared;
+	bool cleared, is_leader;
 
-	if (!st && job->size > 1)
-		st = gpul_ipc_place(job->name, true, path, err);
 	if (!st)
 		st = create_boot(job, &b, err);
 	if (st)
 		return st;
 	snprintf(doing, sizeof doing, "rank %d, meeting of job %s", job->rank, job->name);
-	st = job->rank == 0 ? gpul_boot_lead(b, path, &w, err) : gpul_boot_join(b, path, &w, err);
+	if (job->address[0] && job->size > 1)
+		st = job->rank == 0 ? gpul_boot_gate(b, &w, &why) : gpul_boot_enter(b, &w, &why);
+	if (!st)
+		st = meet_on_host(b, &w, name, &why);
 	if (st) {
-		free_boot(b);
-		if (job->rank) /* a rank 0 that was killed leaves its socket file */
-			(void)gpul_ipc_place_clear(job->name, &cleared, NULL);
-		return st;
+		is_leader = job->rank == b->leader;
+		free_boot(b, &why);
+		if (!is_leader && name[0]) /* a leader that was killed leaves its socket file */
+			(void)gpul_ipc_place_clear(name, &cleared, NULL);
+		return gpul_fail(err, st, why.native, "%s", why.text);
 	}
 	*out = b;
 	return GPUL_OK;
@@ -91,7 +118,7 @@ void gpul_boot_close(gpul_boot *b)
 		return;
 	/* First the state, then the ends of lifeline and sockets: this is how the others tell an end from a death. */
 	atomic_store(&b->roster->entry[b->job.rank].state, RANK_LEFT);
-	free_boot(b);
+	free_boot(b, NULL);
 }
 
 int gpul_boot_rank(const gpul_boot *b)

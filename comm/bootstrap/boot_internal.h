@@ -16,7 +16,16 @@ struct gpul_boot {
 	const struct notice *notice;  /* of gpuload's launcher; NULL: none */
 	gpul_lifeline *lifeline;    /* holds the word of this rank's entry; NULL: the kernel has no robust futexes */
 	struct boot_packet *packet; /* room for received packets */
-	_Atomic int socket[GPUL_COMM_MAX_RANKS];  /* rank 0: to each rank; other ranks: [0] only; -1: none */
+	int roster_fd;              /* of the leader, until all have mapped it; -1: none */
+	int leader;                 /* the lowest rank of this host: the others connect to it */
+	uint32_t local;             /* mask of the ranks of this host, which share the roster */
+	uint32_t reach[GPUL_COMM_MAX_RANKS];      /* of a leader: the ranks of its host; ranks of this host: themselves; else 0 */
+	_Atomic int socket[GPUL_COMM_MAX_RANKS];  /* leaders: to each rank of the host; others: to the leader; -1: none */
+	/* Jobs over several hosts (hosts/): rank 0's sockets to the leaders of the other hosts are streams, and theirs to it. */
+	struct boot_stream *stream[GPUL_COMM_MAX_RANKS];
+	struct boot_links *links;   /* NULL: the ranks have met on one machine */
+	char refused[120];          /* the last connection that rank 0 refused, and why; "": none */
+	int32_t pid[GPUL_COMM_MAX_RANKS];         /* of all ranks, as rank 0 has announced them over TCP */
 	int n_hosts, host[GPUL_COMM_MAX_RANKS];   /* index of each rank's host; set when the ranks have met */
 	char host_name[GPUL_COMM_MAX_RANKS][GPUL_COMM_HOST_BYTES];  /* by that index */
 	uint32_t n_calls;           /* number of calls begun */
@@ -51,8 +60,25 @@ gpul_status gpul_boot_watch_start(gpul_boot *b, gpul_error *err);
 /* End the thread and let go of the lifeline.  Does nothing if it was not started. */
 void gpul_boot_watch_stop(gpul_boot *b);
 
+/* Publish what gpuload's launcher reports; false: nothing. */
+bool gpul_boot_publish_notice(gpul_boot *b);
+
 /* Publish the end of a rank, after its socket or lifeline has ended; unless the rank has left. */
 void gpul_boot_report_end(gpul_boot *b, int rank);
+
+/* Publish a record, unless the job has failed already or this rank has published one. */
+void gpul_boot_publish(gpul_boot *b, const struct roster_record *record);
+
+/** Create the roster of a host, with this rank in it.  Does nothing if it exists.
+ *
+ * @b  the job
+ * Errors  GPUL_ESYS
+ * Threads the thread that opens b
+ * Source  - */
+gpul_status gpul_boot_create_roster(gpul_boot *b, gpul_error *err);
+
+/* True if gpuload's launcher, if there is one, knows that the job cannot meet; err explains it. */
+bool gpul_boot_has_notice(const gpul_boot *b, gpul_error *err);
 
 /** Fail the job because of a wait's end or a wrong message, and return its (first) failure.
  *
@@ -75,6 +101,10 @@ gpul_status gpul_boot_fail_job(gpul_boot *b, int culprit, gpul_status status, in
  * Threads   any thread may call
  * Source    - */
 gpul_status gpul_boot_ended(gpul_boot *b, int rank, const char *doing, gpul_error *err);
+
+enum { GPUL_BOOT_PLACE_BYTES = 40 + GPUL_COMM_HOST_BYTES };
+/* Write "rank 3 (pid 4711)", and " on host NAME" if the job has several; returns out. */
+const char *gpul_boot_place(const gpul_boot *b, int rank, char out[GPUL_BOOT_PLACE_BYTES]);
 
 /* The machine of this process, and the name that the job gives it. */
 void gpul_boot_machine(const gpul_comm_job *job, struct boot_machine *out);
@@ -145,10 +175,10 @@ gpul_status gpul_boot_send_to(gpul_boot *b, int rank, struct boot_head *head, co
  * Source    - */
 gpul_status gpul_boot_receive_from(gpul_boot *b, int rank, const struct boot_wait *w, gpul_error *err);
 
-/** Meet as rank 0, or as another rank.  On success the sockets are connected and the watch runs.
+/** Meet the ranks of this host, as its leader or as another rank.  On success the sockets are connected and the watch runs.
  *
  * @b     the job; the caller cleans up on failure
- * @path  of the socket
+ * @path  of the socket of this host; not used if the host has one rank
  * @w     the wait
  * Errors  as gpul_boot_open()
  * Threads the thread that opens b

@@ -1,7 +1,11 @@
-/* exchange.c — allgather, barrier and the exchange of descriptors, through rank 0.
+/* exchange.c — allgather, barrier and the exchange of descriptors, through rank 0, and through the leader of each other host.
  *
- * Rank 0 first receives from all ranks, then sends to all; the other ranks first send, then receive.  So a wait is always for
- * a rank that has not called yet or is slow, never for one that waits in turn. */
+ *     ranks of host B ──> leader of B ──┐
+ *     ranks of host C ──> leader of C ──┼──> rank 0 ──> back the same way, with the blocks of all
+ *     ranks of rank 0's host ───────────┘
+ *
+ * A rank first receives from those below it, sends all of that to the one above it, waits for the answer, and passes it on.  So
+ * a wait is always for a rank that has not called yet or is slow, never for one that waits in turn. */
 #include "comm/bootstrap/boot_internal.h"
 
 #include <errno.h>
@@ -64,7 +68,22 @@ static gpul_status next_packet(struct call *c, int from, enum boot_type type, gp
 
 /* ---- blocks ----------------------------------------------------------------------------------------------------- */
 
-static gpul_status receive_bytes(struct call *c, int from, unsigned char *to, uint64_t n_bytes, gpul_error *err)
+/* The rank above this one; -1: this is rank 0. */
+static int rank_above(const gpul_boot *b)
+{
+	if (b->job.rank != b->leader)
+		return b->leader;
+	return b->job.rank ? 0 : -1;
+}
+
+/* The ranks below this one: those of its host, and for rank 0 the leaders of other hosts. */
+static bool is_below(const gpul_boot *b, int rank)
+{
+	return rank != rank_above(b) && atomic_load(&b->socket[rank]) >= 0;
+}
+
+static gpul_status receive_bytes(struct call *c, int from, int owner, unsigned char *to, uint64_t n_bytes,
+				 gpul_error *err)
 {
 	uint64_t got = 0;
 
@@ -74,7 +93,8 @@ static gpul_status receive_bytes(struct call *c, int from, unsigned char *to, ui
 
 		if (st)
 			return st;
-		if (p->head.offset != got || p->head.bytes > n_bytes - got || (n_bytes && !p->head.bytes))
+		if (p->head.rank != owner || p->head.offset != got || p->head.bytes > n_bytes - got ||
+		    (n_bytes && !p->head.bytes))
 			return gpul_boot_fail_job(c->b, from, GPUL_EFORMAT, 0, "a rank sent a malformed part of a block",
 						  err);
 		memcpy(to + got, p->payload, p->head.bytes);
@@ -83,8 +103,8 @@ static gpul_status receive_bytes(struct call *c, int from, unsigned char *to, ui
 	return GPUL_OK;
 }
 
-/* Send to ranks [first, last), part by part, so that all of them can read at the same time. */
-static gpul_status send_bytes(struct call *c, int first, int last, const unsigned char *from, uint64_t n_bytes,
+/* Send bytes to the ranks of a mask, packet by packet. */
+static gpul_status send_bytes(struct call *c, uint32_t receivers, int owner, const unsigned char *from, uint64_t n_bytes,
 			      gpul_error *err)
 {
 	uint64_t at = 0;
@@ -92,15 +112,17 @@ static gpul_status send_bytes(struct call *c, int first, int last, const unsigne
 	do {
 		size_t n = n_bytes - at < BOOT_PAYLOAD_BYTES ? (size_t)(n_bytes - at) : BOOT_PAYLOAD_BYTES;
 
-		for (int r = first; r < last; r++) {
+		for (int r = 0; r < c->b->job.size; r++) {
 			struct boot_head head = { .type = BOOT_DATA,
 						  .call = c->wait.call,
 						  .what = c->what,
 						  .total = c->total,
-						  .rank = c->b->job.rank,
+						  .rank = owner,
 						  .offset = at };
-			gpul_status st = gpul_boot_send_to(c->b, r, &head, from + at, n, NULL, 0, &c->wait, err);
+			gpul_status st = GPUL_OK;
 
+			if (receivers & 1u << r)
+				st = gpul_boot_send_to(c->b, r, &head, from + at, n, NULL, 0, &c->wait, err);
 			if (st)
 				return st;
 		}
@@ -111,18 +133,28 @@ static gpul_status send_bytes(struct call *c, int first, int last, const unsigne
 
 static gpul_status gather_blocks(struct call *c, const void *mine, unsigned char *all, gpul_error *err)
 {
-	int rank = c->b->job.rank, size = c->b->job.size;
+	const gpul_boot *b = c->b;
+	const int rank = b->job.rank, size = b->job.size, above = rank_above(b);
+	uint32_t gathered = 1u << rank, below = 0;
 	gpul_status st = GPUL_OK;
 
 	if (c->total)
 		memmove(all + (size_t)rank * c->total, mine, c->total);
-	if (rank) {
-		st = send_bytes(c, 0, 1, all + (size_t)rank * c->total, c->total, err);
-		return st ? st : receive_bytes(c, 0, all, c->total * (uint64_t)size, err);
+	for (int from = 0; !st && from < size; from++) {
+		if (!is_below(b, from))
+			continue;
+		below |= 1u << from;
+		gathered |= b->reach[from];
+		for (int r = 0; !st && r < size; r++)
+			if (b->reach[from] & 1u << r)
+				st = receive_bytes(c, from, r, all + (size_t)r * c->total, c->total, err);
 	}
-	for (int r = 1; !st && r < size; r++)
-		st = receive_bytes(c, r, all + (size_t)r * c->total, c->total, err);
-	return st ? st : send_bytes(c, 1, size, all, c->total * (uint64_t)size, err);
+	for (int r = 0; !st && above >= 0 && r < size; r++)
+		if (gathered & 1u << r)
+			st = send_bytes(c, 1u << above, r, all + (size_t)r * c->total, c->total, err);
+	if (!st && above >= 0)
+		st = receive_bytes(c, above, 0, all, c->total * (uint64_t)size, err);
+	return st || !below ? st : send_bytes(c, below, 0, all, c->total * (uint64_t)size, err);
 }
 
 gpul_status gpul_boot_allgather(gpul_boot *b, const void *mine, size_t bytes, void *all, int timeout_ms,
@@ -167,7 +199,7 @@ gpul_status gpul_boot_last_barrier(gpul_boot *b, int silent_ms, gpul_error *err)
 /* Send one rank's descriptors; those that are -1, or belong to another host, are only marked as absent. */
 static gpul_status send_descriptors(struct call *c, int to, int owner, const int *fds, gpul_error *err)
 {
-	const bool shared = c->b->host[to] == c->b->host[owner] || to == 0; /* rank 0 passes them on */
+	const bool shared = c->b->host[to] == c->b->host[owner] || to == c->b->leader; /* which passes them on */
 	struct boot_head head = {
 		.type = BOOT_FDS, .call = c->wait.call, .what = c->what, .total = c->total, .rank = owner
 	};
@@ -229,25 +261,28 @@ static void close_descriptors(int *fds, size_t n_fds)
 
 static gpul_status exchange_descriptors(struct call *c, const int *mine, int *all, gpul_error *err)
 {
-	int rank = c->b->job.rank, size = c->b->job.size;
+	const gpul_boot *b = c->b;
+	const int rank = b->job.rank, size = b->job.size;
+	const uint32_t others = b->local & ~(1u << rank);
 	gpul_status st = duplicate_mine(c, mine, all + (size_t)rank * c->total, err);
 
-	if (rank) {
+	if (rank != b->leader) {
 		if (!st)
-			st = send_descriptors(c, 0, rank, mine, err);
+			st = send_descriptors(c, b->leader, rank, mine, err);
 		for (int r = 0; !st && r < size; r++)
-			if (r != rank)
-				st = receive_descriptors(c, 0, r, all + (size_t)r * c->total, err);
+			if (others & 1u << r)
+				st = receive_descriptors(c, b->leader, r, all + (size_t)r * c->total, err);
 		return st;
 	}
-	for (int r = 1; !st && r < size; r++)
-		st = receive_descriptors(c, r, r, all + (size_t)r * c->total, err);
+	for (int r = 0; !st && r < size; r++)
+		if (others & 1u << r)
+			st = receive_descriptors(c, r, r, all + (size_t)r * c->total, err);
 	for (int owner = 0; !st && owner < size; owner++)
-		for (int r = 1; !st && r < size; r++)
-			if (r != owner)
+		for (int r = 0; !st && b->local & 1u << owner && r < size; r++)
+			if (others & 1u << r && r != owner)
 				st = send_descriptors(c, r, owner, all + (size_t)owner * c->total, err);
-	for (int r = 1; r < size; r++)
-		if (c->b->host[r] != c->b->host[0])
+	for (int r = 0; r < size; r++)
+		if (b->host[r] != b->host[rank])
 			close_descriptors(all + (size_t)r * c->total, c->total);
 	return st;
 }

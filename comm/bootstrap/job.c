@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/sha256.h"
+#include "rdma/oob/address.h"
 
 /* ---- variables -------------------------------------------------------------------------------------------------- */
 
@@ -36,6 +37,8 @@ gpul_status gpul_comm_job_number(const char *variable, const char *value, int le
 	return GPUL_OK;
 }
 
+#define HOW_TO "set GPULOAD_COMM_ADDRESS=HOST:PORT, where rank 0 listens, and GPULOAD_COMM_SECRET in all of them"
+
 /* Check a variable that must have the expected number if it is set. */
 static gpul_status expect_number(const char *variable, const char *value, int expected, const char *meaning,
 				 gpul_error *err)
@@ -45,7 +48,7 @@ static gpul_status expect_number(const char *variable, const char *value, int ex
 
 	if (st || n == expected)
 		return st;
-	return gpul_fail(err, GPUL_EUNSUPPORTED, n, "%s=%d, but %s %d: all ranks must run on one machine", variable, n,
+	return gpul_fail(err, GPUL_EUNSUPPORTED, n, "%s=%d, but %s %d: for ranks on several machines " HOW_TO, variable, n,
 			 meaning, expected);
 }
 
@@ -105,32 +108,62 @@ static gpul_status pmix_size_by_variables(gpul_comm_job *job, gpul_error *err)
 	return st;
 }
 
+/* Without libpmix: the number of ranks on this machine.  0: unknown. */
+static gpul_status pmix_here_by_variables(const gpul_comm_job *job, int *out, gpul_error *err)
+{
+	const char *ompi = value_or_null(secure_getenv("OMPI_COMM_WORLD_LOCAL_SIZE")),
+		   *nodes = value_or_null(secure_getenv("SLURM_STEP_NUM_NODES"));
+	int n_nodes = 1;
+	gpul_status st;
+
+	*out = job->size;
+	if (ompi)
+		return gpul_comm_job_number("OMPI_COMM_WORLD_LOCAL_SIZE", ompi, 1, out, err);
+	st = nodes ? gpul_comm_job_number("SLURM_STEP_NUM_NODES", nodes, 1, &n_nodes, err) : GPUL_OK;
+	if (n_nodes > 1)
+		*out = 0;
+	return st;
+}
+
 static gpul_status find_pmix(gpul_comm_job *job, gpul_error *err)
 {
 	const char *space = value_or_null(secure_getenv("PMIX_NAMESPACE"));
 	gpul_status st = gpul_comm_job_number("PMIX_RANK", secure_getenv("PMIX_RANK"), 0, &job->rank, err);
+	bool has_pmix;
 	int n_here = 0;
+	char secret[GPUL_COMM_SECRET_BYTES];
 
 	if (st)
 		return st;
 	if (!space)
 		return gpul_fail(err, GPUL_EINVAL, 0, "PMIX_NAMESPACE is not set, but PMIX_RANK is");
-	if (gpul_comm_pmix_size(&job->size, &n_here, NULL)) {
-		st = pmix_size_by_variables(job, err);
-		n_here = job->size;
-	}
-	if (st)
-		return st;
-	if (n_here != job->size)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, n_here,
-				 "the job has %d ranks, %d of them on this machine: all ranks must run on one machine",
-				 job->size, n_here);
-	st = expect_number("OMPI_COMM_WORLD_LOCAL_SIZE", secure_getenv("OMPI_COMM_WORLD_LOCAL_SIZE"), job->size,
-			   "the number of ranks is", err);
-	if (!st)
-		st = expect_number("SLURM_STEP_NUM_NODES", secure_getenv("SLURM_STEP_NUM_NODES"), 1, "it must be", err);
 	name_by_hash("pmix", space, job->name);
+	has_pmix = gpul_comm_pmix_size(&job->size, &n_here, NULL) == GPUL_OK;
+	if (!has_pmix)
+		st = pmix_size_by_variables(job, err);
+	if (!st && !has_pmix)
+		st = pmix_here_by_variables(job, &n_here, err);
+	if (st || n_here == job->size || job->address[0])
+		return st;
+	if (!has_pmix)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, n_here,
+				 "the job has %d ranks, not all of them on this machine, and libpmix cannot be used: " HOW_TO, job->size);
+	st = gpul_comm_pmix_share(job->rank, job->interface, job->address, secret, err);
+	if (!st && !job->secret[0])
+		memcpy(job->secret, secret, sizeof secret);
 	return st;
+}
+
+/* torchrun's ranks are on several machines: rank 0 listens beside torchrun's store. */
+static gpul_status torchrun_address(gpul_comm_job *job, const char *address, int port, gpul_error *err)
+{
+	if (!address)
+		return gpul_fail(err, GPUL_EINVAL, 0, "MASTER_ADDR is not set, but the ranks are on several machines");
+	if (port < 1 || port > 65534)
+		return gpul_fail(err, GPUL_EINVAL, port, "MASTER_PORT=%d: expected 1 to 65534, because rank 0 listens on the next port",
+				 port);
+	snprintf(job->address, sizeof job->address, strchr(address, ':') ? "[%.255s]:%d" : "%.255s:%d", address, port + 1);
+	return GPUL_OK;
 }
 
 static gpul_status find_torchrun(gpul_comm_job *job, gpul_error *err)
@@ -139,25 +172,29 @@ static gpul_status find_torchrun(gpul_comm_job *job, gpul_error *err)
 		   *port = value_or_null(secure_getenv("MASTER_PORT"));
 	const char *run = value_or_null(secure_getenv("TORCHELASTIC_RUN_ID")),
 		   *restart = value_or_null(secure_getenv("TORCHELASTIC_RESTART_COUNT"));
+	const char *here = value_or_null(secure_getenv("LOCAL_WORLD_SIZE"));
 	gpul_status st = gpul_comm_job_number("RANK", secure_getenv("RANK"), 0, &job->rank, err);
+	int n_here = 0, port_number = 0;
 	char text[1024];
 
 	if (!st)
 		st = gpul_comm_job_number("WORLD_SIZE", secure_getenv("WORLD_SIZE"), 1, &job->size, err);
-	if (!st)
-		st = expect_number("LOCAL_WORLD_SIZE", secure_getenv("LOCAL_WORLD_SIZE"), job->size, "WORLD_SIZE is",
-				   err);
-	if (!st)
+	if (!st && here)
+		st = gpul_comm_job_number("LOCAL_WORLD_SIZE", here, 1, &n_here, err);
+	if (!st && !job->address[0] && (!here || n_here == job->size))
 		st = expect_number("LOCAL_RANK", secure_getenv("LOCAL_RANK"), job->rank, "RANK is", err);
 	if (st)
 		return st;
 	if (!port)
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "MASTER_PORT is not set, but RANK and WORLD_SIZE are: it tells jobs apart");
+	st = gpul_comm_job_number("MASTER_PORT", port, 0, &port_number, err);
+	if (!st && here && n_here != job->size && !job->address[0])
+		st = torchrun_address(job, address, port_number, err);
 	snprintf(text, sizeof text, "%s %s %s %s", address ? address : "", port, run ? run : "",
 		 restart ? restart : "");
 	name_by_hash("torchrun", text, job->name);
-	return GPUL_OK;
+	return st;
 }
 
 static void find_single(gpul_comm_job *job)
@@ -175,15 +212,62 @@ static bool is_name(const char *text, size_t room)
 	return n > 0 && n < room && text[0] != '.' && strspn(text, good) == n;
 }
 
-static gpul_status find_host(gpul_comm_job *job, gpul_error *err)
+/* Copy a variable; "" if it is not set. */
+static gpul_status copy_variable(const char *variable, char *out, size_t out_bytes, gpul_error *err)
 {
-	const char *name = value_or_null(secure_getenv("GPULOAD_COMM_HOST"));
+	const char *value = value_or_null(secure_getenv(variable));
 
-	if (name && strlen(name) >= sizeof job->host)
-		return gpul_fail(err, GPUL_EINVAL, 0, "GPULOAD_COMM_HOST has %zu characters, at most %zu are allowed", strlen(name),
-				 sizeof job->host - 1);
-	if (name)
-		memcpy(job->host, name, strlen(name) + 1);
+	if (value && strlen(value) >= out_bytes)
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s has %zu characters, at most %zu are allowed", variable, strlen(value),
+				 out_bytes - 1);
+	if (value)
+		memcpy(out, value, strlen(value) + 1);
+	return GPUL_OK;
+}
+
+/* The variables that count with every launcher. */
+static gpul_status find_place(gpul_comm_job *job, gpul_error *err)
+{
+	gpul_status st = copy_variable("GPULOAD_COMM_HOST", job->host, sizeof job->host, err);
+
+	if (!st)
+		st = copy_variable("GPULOAD_COMM_ADDRESS", job->address, sizeof job->address, err);
+	if (!st)
+		st = copy_variable("GPULOAD_COMM_INTERFACE", job->interface, sizeof job->interface, err);
+	if (!st)
+		st = copy_variable("GPULOAD_COMM_SECRET", job->secret, sizeof job->secret, err);
+	return st;
+}
+
+/* "HOST:PORT", "[IPv6]:PORT"; an IPv6 number without brackets has no port. */
+static bool has_port(const char *address)
+{
+	const char *first = strchr(address, ':'), *last = strrchr(address, ':');
+
+	return last && (first == last || last[-1] == ']');
+}
+
+/* The secret must not get into a message. */
+static gpul_status check_address(const gpul_comm_job *job, gpul_error *err)
+{
+	const size_t n = strnlen(job->secret, sizeof job->secret);
+	gpul_rdma_address address;
+	gpul_status st;
+
+	if (strnlen(job->address, sizeof job->address) == sizeof job->address || n == sizeof job->secret ||
+	    strnlen(job->interface, sizeof job->interface) == sizeof job->interface)
+		return gpul_fail(err, GPUL_EINVAL, 0, "the address, interface or secret of the job has no end");
+	st = gpul_rdma_address_parse(job->address, &address, err);
+	if (st)
+		return st;
+	if (!address.host[0] || address.path[0] || !address.port || !has_port(job->address))
+		return gpul_fail(err, GPUL_EINVAL, 0, "GPULOAD_COMM_ADDRESS=%.100s: expected HOST:PORT, where rank 0 listens",
+				 job->address);
+	if (n < GPUL_COMM_LEAST_SECRET)
+		return gpul_fail(err, GPUL_EINVAL, (int)n,
+				 "GPULOAD_COMM_SECRET %s: ranks on several machines need a common secret of at least %d characters, "
+				 "for example from openssl rand -hex 16",
+				 n ? "is too short" : "is not set", GPUL_COMM_LEAST_SECRET);
 	return GPUL_OK;
 }
 
@@ -203,14 +287,16 @@ gpul_status gpul_comm_job_check(const gpul_comm_job *job, gpul_error *err)
 	if (job->host[0] && !is_name(job->host, sizeof job->host))
 		return gpul_fail(err, GPUL_EINVAL, 0, "invalid host name '%.*s' (GPULOAD_COMM_HOST): expected up to %zu %s",
 				 (int)sizeof job->host, job->host, sizeof job->host - 1, rule);
-	return GPUL_OK;
+	return job->address[0] && job->size > 1 ? check_address(job, err) : GPUL_OK;
 }
 
 gpul_status gpul_comm_job_find(gpul_comm_job *out, gpul_error *err)
 {
 	gpul_comm_job job = { 0 };
-	gpul_status st = GPUL_OK;
+	gpul_status st = find_place(&job, err);
 
+	if (st)
+		return st;
 	if (secure_getenv("GPULOAD_COMM_RANK") || secure_getenv("GPULOAD_COMM_SIZE") ||
 	    secure_getenv("GPULOAD_COMM_JOB")) {
 		job.source = "gpuload";
@@ -226,8 +312,6 @@ gpul_status gpul_comm_job_find(gpul_comm_job *out, gpul_error *err)
 		job.source = "single";
 		find_single(&job);
 	}
-	if (!st)
-		st = find_host(&job, err);
 	if (!st)
 		st = gpul_comm_job_check(&job, err);
 	if (!st)

@@ -11,29 +11,39 @@ extern "C" {
 #endif
 
 enum { GPUL_COMM_MAX_RANKS = 32, GPUL_COMM_JOB_BYTES = 64, GPUL_COMM_HOST_BYTES = 64 };
+enum { GPUL_COMM_ADDRESS_BYTES = 264, GPUL_COMM_SECRET_BYTES = 132, GPUL_COMM_LEAST_SECRET = 16 };
 
 typedef struct gpul_comm_job {
 	int rank, size;                  /* 0 <= rank < size <= GPUL_COMM_MAX_RANKS */
 	char name[GPUL_COMM_JOB_BYTES];  /* equal in all ranks of a job, different between jobs: letters, digits, '.', '_', '-' */
 	char host[GPUL_COMM_HOST_BYTES]; /* name of this rank's host, the same characters; "": the machine that it runs on */
+	char address[GPUL_COMM_ADDRESS_BYTES]; /* "HOST:PORT" where rank 0 listens; "": all ranks meet on this machine */
+	char interface[GPUL_COMM_HOST_BYTES];  /* with an address, rank 0: the interface, or the number, to listen on; "": by the address */
+	char secret[GPUL_COMM_SECRET_BYTES];   /* with an address: equal in all ranks, at least 16 characters; never sent */
 	const char *source;              /* static: "gpuload", "pmix", "torchrun" or "single" */
 } gpul_comm_job;
 
 /** Find the job of this process in its environment.  The first launcher of this list whose variables are set counts:
  *
- *     gpuload    GPULOAD_COMM_RANK, _SIZE and _JOB: set by gpul_comm_launch()
+ *     gpuload    GPULOAD_COMM_RANK, _SIZE and _JOB: set by gpul_comm_launch(), or by hand on several hosts
  *     pmix       PMIX_RANK and PMIX_NAMESPACE, set by mpirun and srun: libpmix reports the size; without it
- *                OMPI_COMM_WORLD_SIZE or SLURM_NTASKS
+ *                OMPI_COMM_WORLD_SIZE or SLURM_NTASKS.  If the ranks are on several machines, rank 0 chooses an address and a
+ *                secret and PMIx brings them to the others
  *     torchrun   RANK and WORLD_SIZE; the name is made of MASTER_ADDR, MASTER_PORT, TORCHELASTIC_RUN_ID and
- *                TORCHELASTIC_RESTART_COUNT
+ *                TORCHELASTIC_RESTART_COUNT.  If LOCAL_WORLD_SIZE is smaller than WORLD_SIZE, the address is MASTER_ADDR with port
+ *                MASTER_PORT + 1, because torchrun's own store listens on MASTER_PORT
  *     single     none is set: one rank
+ *
+ * GPULOAD_COMM_ADDRESS=HOST:PORT, of any launcher, is where rank 0 listens and the others connect; they prove to each other that
+ * they know GPULOAD_COMM_SECRET.  GPULOAD_COMM_INTERFACE=NAME or a number: rank 0 listens on that interface only.
  *
  * GPULOAD_COMM_HOST, of any launcher, gives the host a name: ranks with different names do not share memory, even if they run on
  * one machine (two containers, or a test).
  *
  * @out    filled; untouched on failure
  * Errors  GPUL_EINVAL variables that are missing, malformed or contradict each other (the message names the variable);
- *         GPUL_EUNSUPPORTED more than GPUL_COMM_MAX_RANKS ranks, or ranks on several machines
+ *         GPUL_EUNSUPPORTED more than GPUL_COMM_MAX_RANKS ranks, or ranks on several machines without an address;
+ *         GPUL_ESYS PMIx does not bring rank 0's address within 60 s, or rank 0 has no network
  * Threads any thread, while no other thread changes the environment
  * Source  PMIx Standard 4: PMIx_Init, PMIX_JOB_SIZE, PMIX_LOCAL_SIZE; Open MPI mpirun(1); Slurm srun(1); torchrun (Elastic
  *         Launch) */
@@ -42,7 +52,7 @@ gpul_status gpul_comm_job_find(gpul_comm_job *out, gpul_error *err);
 /** Check a job that the program has filled in itself.
  *
  * @job    borrowed
- * Errors  GPUL_EINVAL a rank, size or name outside the limits above
+ * Errors  GPUL_EINVAL a rank, size, name, address or secret outside the limits above
  * Threads any thread may call
  * Source  - */
 gpul_status gpul_comm_job_check(const gpul_comm_job *job, gpul_error *err);

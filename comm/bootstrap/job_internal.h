@@ -24,4 +24,26 @@ gpul_status gpul_comm_job_number(const char *variable, const char *value, int le
  * Source  PMIx Standard 4: PMIx_Init, PMIx_Get, PMIX_JOB_SIZE, PMIX_LOCAL_SIZE */
 gpul_status gpul_comm_pmix_size(int *size, int *n_local, gpul_error *err);
 
+/** Bring rank 0's address and secret to all ranks, through the PMIx server.  All ranks of the job call it; later calls of a
+ * process return what the first one has.
+ *
+ * @rank       of this process
+ * @interface  rank 0: see gpul_comm_reserve_address()
+ * @address    set
+ * @secret     set
+ * Errors  GPUL_EUNSUPPORTED as gpul_comm_pmix_size(); GPUL_ESYS the server does not bring it, or rank 0 has no network
+ * Threads any thread may call
+ * Source  PMIx Standard 4: PMIx_Put, PMIx_Commit, PMIx_Fence, PMIx_Get */
+gpul_status gpul_comm_pmix_share(int rank, const char *interface, char address[GPUL_COMM_ADDRESS_BYTES],
+				 char secret[GPUL_COMM_SECRET_BYTES], gpul_error *err);
+
+/** Choose an address of this machine for rank 0, and reserve a port of it as long as this process runs.
+ *
+ * @interface  its name or number; "": that of the default route, else the first one that is up
+ * @out        "HOST:PORT", in numbers
+ * Errors  GPUL_ESYS no such interface, or none is up
+ * Threads any thread may call
+ * Source  Linux getifaddrs(3), socket(7): SO_REUSEADDR */
+gpul_status gpul_comm_reserve_address(const char *interface, char out[GPUL_COMM_ADDRESS_BYTES], gpul_error *err);
+
 #endif

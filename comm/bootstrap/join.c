@@ -1,5 +1,5 @@
-/* join.c — the half of the other ranks in the meeting: connect to rank 0, map the roster, wait for GO. */
-#include "comm/bootstrap/boot_internal.h"
+/* join.c — the half of the other ranks in the meeting of a host: connect to its leader, map the roster, wait for GO. */
+#include "comm/bootstrap/hosts/hosts_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,34 +11,39 @@
 
 enum { FIRST_NAP_NS = 500000, LONGEST_NAP_NS = 10000000, NOTICE_MS = 20, PATIENCE_MS = 1000 };
 
-/* True if the launcher knows that the job cannot meet. */
-static bool has_notice(const gpul_boot *b, gpul_error *err)
+bool gpul_boot_has_notice(const gpul_boot *b, gpul_error *err)
 {
-	bool host_ended = b->notice && atomic_load(&b->notice->ended) & 1;
+	bool first_ended = b->notice && atomic_load(&b->notice->ended) & 1;
 	gpul_roster_event e;
 
-	if (gpul_notice_read(b->notice, &e) && (e.rank == 0 || !host_ended))
+	if (gpul_notice_read(b->notice, &e) && (e.rank == 0 || !first_ended))
 		gpul_fail(err, e.status, e.native, "%s", e.text);
-	else if (host_ended)
+	else if (first_ended)
 		gpul_fail(err, GPUL_EUNSUPPORTED, 0, "rank 0 ended before all ranks had met");
 	else
 		return false;
 	return true;
 }
 
-/* Rank 0 has ended or failed: the launcher, if it is gpuload's, will soon know why. */
-static bool awaits_notice(const gpul_boot *b, gpul_error *err)
+/* True if the launcher or rank 0 knows that the job cannot meet. */
+static bool has_news(gpul_boot *b, gpul_error *err)
 {
-	for (int ms = 0; b->notice && ms < PATIENCE_MS; ms++) {
-		if (has_notice(b, err))
+	return gpul_boot_has_notice(b, err) || (b->links && gpul_boot_links_news(b, err));
+}
+
+/* The leader has ended or failed: the launcher, if it is gpuload's, or rank 0 will soon know why. */
+static bool awaits_notice(gpul_boot *b, gpul_error *err)
+{
+	for (int ms = 0; (b->notice || b->links) && ms < PATIENCE_MS; ms++) {
+		if (has_news(b, err))
 			return true;
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	}
 	return false;
 }
 
-/* Connect as soon as rank 0 listens.  Until then there is no socket, or one of a rank 0 that was killed. */
-static gpul_status connect_to_host(gpul_boot *b, const char *path, const struct boot_wait *w, gpul_error *err)
+/* Connect as soon as the leader listens.  Until then there is no socket, or one of a leader that was killed. */
+static gpul_status connect_to_leader(gpul_boot *b, const char *path, const struct boot_wait *w, gpul_error *err)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	struct timespec nap = { .tv_nsec = FIRST_NAP_NS };
@@ -46,40 +51,41 @@ static gpul_status connect_to_host(gpul_boot *b, const char *path, const struct 
 
 	if (fd < 0)
 		return gpul_fail(err, GPUL_ESYS, errno, "%s: socket: %s", w->doing, strerror(errno));
-	atomic_store(&b->socket[0], fd);
+	atomic_store(&b->socket[b->leader], fd);
 	memcpy(address.sun_path, path, strlen(path) + 1);
 	while (connect(fd, (struct sockaddr *)&address, sizeof address)) {
 		if (errno != ENOENT && errno != ECONNREFUSED && errno != EAGAIN && errno != EINTR)
 			return gpul_fail(err, GPUL_ESYS, errno, "%s: connect to %s: %s", w->doing, path,
 					 strerror(errno));
-		if (has_notice(b, err))
+		if (has_news(b, err))
 			return GPUL_EUNSUPPORTED;
 		if (gpul_boot_left_ms(w->deadline_ns) == 0)
 			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
-					 "%s: rank 0 did not open %s within %d ms: it must run on this machine, as the "
-					 "same user, "
-					 "with the same GPULOAD_RUNTIME_DIR and XDG_RUNTIME_DIR",
-					 w->doing, path, w->timeout_ms);
+					 "%s: rank %d did not open %s within %d ms: it must run on this machine, as the same user, with the "
+					 "same GPULOAD_RUNTIME_DIR and XDG_RUNTIME_DIR%s",
+					 w->doing, b->leader, path, w->timeout_ms,
+					 b->links ? "; else give the hosts different names (GPULOAD_COMM_HOST)" : "");
 		nanosleep(&nap, NULL);
 		nap.tv_nsec = nap.tv_nsec * 2 < LONGEST_NAP_NS ? nap.tv_nsec * 2 : LONGEST_NAP_NS;
 	}
 	return GPUL_OK;
 }
 
-/* Wait for rank 0's answer.  There is no roster yet, so rank 0's end shows only in the socket and the launcher's notice. */
-static gpul_status await_answer(gpul_boot *b, pid_t host, const struct boot_wait *w, gpul_error *err)
+/* Wait for the leader's answer.  There is no roster yet, so its end shows only in the socket, in the launcher's notice, and in
+ * what rank 0 says. */
+static gpul_status await_answer(gpul_boot *b, pid_t leader, const struct boot_wait *w, gpul_error *err)
 {
-	struct pollfd ready = { .fd = atomic_load(&b->socket[0]), .events = POLLIN };
+	struct pollfd ready = { .fd = atomic_load(&b->socket[b->leader]), .events = POLLIN };
 	boot_got got;
 
 	while ((got = gpul_boot_receive(ready.fd, b->packet, err)) == BOOT_GOT_NOTHING) {
 		int left = gpul_boot_left_ms(w->deadline_ns);
 
-		if (has_notice(b, err))
+		if (has_news(b, err))
 			return GPUL_EUNSUPPORTED;
 		if (left == 0)
-			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "%s: rank 0 (pid %ld) did not answer within %d ms",
-					 w->doing, (long)host, w->timeout_ms);
+			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "%s: rank %d (pid %ld) did not answer within %d ms",
+					 w->doing, b->leader, (long)leader, w->timeout_ms);
 		if (poll(&ready, 1, left < 0 || left > NOTICE_MS ? NOTICE_MS : left) < 0 && errno != EINTR)
 			return gpul_fail(err, GPUL_ESYS, errno, "%s: poll: %s", w->doing, strerror(errno));
 	}
@@ -88,23 +94,23 @@ static gpul_status await_answer(gpul_boot *b, pid_t host, const struct boot_wait
 	if (got == BOOT_GOT_END && awaits_notice(b, err))
 		return GPUL_EUNSUPPORTED;
 	if (got == BOOT_GOT_END)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s: rank 0 (pid %ld) ended before all ranks had met",
-				 w->doing, (long)host);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s: rank %d (pid %ld) ended before all ranks had met",
+				 w->doing, b->leader, (long)leader);
 	return GPUL_OK;
 }
 
 /* Map the roster of a WELCOME. */
-static gpul_status take_welcome(gpul_boot *b, pid_t host, const struct boot_wait *w, gpul_error *err)
+static gpul_status take_welcome(gpul_boot *b, pid_t leader, const struct boot_wait *w, gpul_error *err)
 {
 	struct boot_packet *p = b->packet;
 	gpul_status st;
 
 	if (p->head.type == BOOT_REFUSED)
-		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "rank 0 (pid %ld) refused rank %d: %.*s", (long)host,
+		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "rank %d (pid %ld) refused rank %d: %.*s", b->leader, (long)leader,
 			       b->job.rank, (int)p->head.bytes, (const char *)p->payload);
 	else if (p->head.type != BOOT_WELCOME)
-		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s: rank 0 answered with type %u, expected WELCOME", w->doing,
-			       p->head.type);
+		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s: rank %d answered with type %u, expected WELCOME", w->doing,
+			       b->leader, p->head.type);
 	else
 		st = gpul_roster_map(p->fds[0], b->job.size, &b->roster, err);
 	gpul_boot_packet_drop(p);
@@ -116,41 +122,42 @@ static gpul_status say_hello(gpul_boot *b, const struct boot_wait *w, gpul_error
 	struct boot_head head = { .type = BOOT_HELLO };
 	struct boot_hello hello = { .rank = b->job.rank, .size = b->job.size, .pid = (int32_t)getpid() };
 	gpul_error why = { 0 };
-	pid_t host = 0;
+	pid_t leader = 0;
 	gpul_status st;
 
 	memcpy(hello.job, b->job.name, sizeof hello.job);
 	gpul_boot_machine(&b->job, &hello.machine);
-	if (!gpul_boot_same_user(atomic_load(&b->socket[0]), &host, err))
+	if (!gpul_boot_same_user(atomic_load(&b->socket[b->leader]), &leader, err))
 		return GPUL_EUNSUPPORTED;
-	/* A new socket has room for a HELLO.  If rank 0 has closed the connection, it may have sent the reason before. */
-	if (gpul_boot_send(atomic_load(&b->socket[0]), &head, &hello, sizeof hello, NULL, 0, &why) == BOOT_GOT_BAD)
+	/* A new socket has room for a HELLO.  If the leader has closed the connection, it may have sent the reason before. */
+	if (gpul_boot_send(atomic_load(&b->socket[b->leader]), &head, &hello, sizeof hello, NULL, 0, &why) == BOOT_GOT_BAD)
 		return gpul_fail(err, why.status, why.native, "%s: %s", w->doing, why.text);
-	st = await_answer(b, host, w, err);
-	return st ? st : take_welcome(b, host, w, err);
+	st = await_answer(b, leader, w, err);
+	return st ? st : take_welcome(b, leader, w, err);
 }
 
 static gpul_status await_go(gpul_boot *b, const struct boot_wait *w, gpul_error *err)
 {
 	struct boot_head ready = { .type = BOOT_READY };
-	gpul_status st = gpul_boot_send_to(b, 0, &ready, NULL, 0, NULL, 0, w, err);
+	gpul_status st = gpul_boot_send_to(b, b->leader, &ready, NULL, 0, NULL, 0, w, err);
 	char text[128];
 
 	if (!st)
-		st = gpul_boot_receive_from(b, 0, w, err);
+		st = gpul_boot_receive_from(b, b->leader, w, err);
 	if (st)
 		return st;
 	gpul_boot_packet_drop(b->packet);
 	if (b->packet->head.type == BOOT_GO)
 		return gpul_boot_take_hosts(b, err);
-	snprintf(text, sizeof text, "rank 0 sent a message of type %u, expected GO", b->packet->head.type);
-	return gpul_boot_fail_job(b, 0, GPUL_EFORMAT, 0, text, err);
+	snprintf(text, sizeof text, "rank %d sent a message of type %u, expected GO", b->leader,
+		 b->packet->head.type);
+	return gpul_boot_fail_job(b, b->leader, GPUL_EFORMAT, 0, text, err);
 }
 
 gpul_status gpul_boot_join(gpul_boot *b, const char *path, const struct boot_wait *w, gpul_error *err)
 {
 	gpul_error why = { 0 };
-	gpul_status st = connect_to_host(b, path, w, err);
+	gpul_status st = connect_to_leader(b, path, w, err);
 
 	if (!st)
 		st = say_hello(b, w, err);

@@ -1,5 +1,6 @@
-/* lead.c — rank 0's half of the meeting: it listens, checks each HELLO, and lets everyone go when all are ready. */
-#include "comm/bootstrap/boot_internal.h"
+/* lead.c — the leader's half of the meeting of a host: it listens, checks each HELLO, and lets everyone go when all are ready.
+ * On one machine, rank 0 is the leader of all. */
+#include "comm/bootstrap/hosts/hosts_internal.h"
 #include "comm/bootstrap/sockets_internal.h"
 
 #include <errno.h>
@@ -24,10 +25,10 @@ struct meeting {
 	gpul_boot *b;
 	const struct boot_wait *wait;
 	struct gpul_ipc_name name;
-	int listener, roster_fd;
+	int listener;
 	struct guest guests[MAX_GUESTS]; /* oldest first */
 	int n_guests;
-	uint32_t ready; /* mask of ranks, with 0 */
+	uint32_t ready; /* mask of ranks, with the leader and the ranks of other hosts */
 	struct boot_machine machines[GPUL_COMM_MAX_RANKS]; /* of the ranks that have arrived */
 };
 
@@ -38,8 +39,8 @@ static gpul_status take_name(struct meeting *m, const char *path, gpul_error *er
 
 	if (st == GPUL_EUNSUPPORTED && why.native > 0)
 		return gpul_fail(err, st, why.native,
-				 "rank 0 of job %s is already process %d: give each process its own rank",
-				 m->b->job.name, why.native);
+				 "rank %d of job %s is already process %d: give each process its own rank",
+				 m->b->job.rank, m->b->job.name, why.native);
 	return st ? gpul_fail(err, st, why.native, "%s", why.text) : GPUL_OK;
 }
 
@@ -109,11 +110,14 @@ static bool is_contradiction(const struct meeting *m, const struct boot_packet *
 	else if (!memchr(h->machine.name, '\0', sizeof h->machine.name) || !memchr(h->machine.id, '\0', sizeof h->machine.id))
 		snprintf(text, text_bytes, "process %d sent a host's name without an end", h->pid);
 	else if (h->size != job->size)
-		snprintf(text, text_bytes, "process %d (rank %d) expects %d ranks, but rank 0 (pid %ld) expects %d",
-			 h->pid, h->rank, h->size, (long)getpid(), job->size);
+		snprintf(text, text_bytes, "process %d (rank %d) expects %d ranks, but rank %d (pid %ld) expects %d",
+			 h->pid, h->rank, h->size, job->rank, (long)getpid(), job->size);
 	else if (h->rank < 1 || h->rank >= job->size)
 		snprintf(text, text_bytes, "process %d claims rank %d, expected 1 to %d", h->pid, h->rank,
 			 job->size - 1);
+	else if (h->rank == job->rank || !(m->b->local & 1u << h->rank))
+		snprintf(text, text_bytes, "process %d claims rank %d, which is %s", h->pid, h->rank,
+			 h->rank == job->rank ? "the leader of this host" : "on another host");
 	else if (atomic_load(&m->b->socket[h->rank]) >= 0)
 		snprintf(text, text_bytes, "processes %ld and %d both claim rank %d",
 			 (long)gpul_boot_pid(m->b, h->rank), h->pid, h->rank);
@@ -152,7 +156,7 @@ static gpul_status greet_guest(struct meeting *m, int i, gpul_error *err)
 	m->machines[hello.rank] = hello.machine;
 	atomic_store(&b->socket[hello.rank], m->guests[i].fd);
 	memmove(&m->guests[i], &m->guests[i + 1], (size_t)(--m->n_guests - i) * sizeof *m->guests);
-	return gpul_boot_send_to(b, hello.rank, &welcome, NULL, 0, &m->roster_fd, 1, m->wait, err);
+	return gpul_boot_send_to(b, hello.rank, &welcome, NULL, 0, &b->roster_fd, 1, m->wait, err);
 }
 
 /* A member that has got its WELCOME says READY, or its connection ends. */
@@ -189,7 +193,7 @@ static gpul_status meet_more(struct meeting *m, gpul_error *err)
 	int ranks[GPUL_COMM_MAX_RANKS], n_ranks = 0, n_guests = m->n_guests;
 	gpul_status st;
 
-	for (int r = 1; r < m->b->job.size; r++) {
+	for (int r = 0; r < m->b->job.size; r++) {
 		int fd = atomic_load(&m->b->socket[r]);
 
 		if (fd >= 0 && !(m->ready & 1u << r)) {
@@ -222,35 +226,76 @@ static void close_meeting(struct meeting *m, const char *why)
 	}
 	while (m->n_guests)
 		refuse_guest(m, m->n_guests - 1, why);
-	close(m->roster_fd);
+	close(m->b->roster_fd);
+	m->b->roster_fd = -1;
+}
+
+gpul_status gpul_boot_create_roster(gpul_boot *b, gpul_error *err)
+{
+	struct roster_entry *e;
+	gpul_status st = b->roster ? GPUL_OK : gpul_roster_create(b->job.size, &b->roster_fd, &b->roster, err);
+
+	if (st)
+		return st;
+	e = &b->roster->entry[b->job.rank];
+	atomic_store(&e->pid, (int32_t)getpid());
+	atomic_store(&e->state, RANK_JOINED);
+	return GPUL_OK;
+}
+
+/* All ranks of this host are ready.  The leader of another host reports this to rank 0, which answers when all hosts are. */
+static gpul_status meet_hosts(gpul_boot *b, const struct boot_wait *w, gpul_error *err)
+{
+	const bool is_first = b->job.rank == 0;
+	struct boot_head ready = { .type = BOOT_READY }, go = { .type = BOOT_GO };
+	gpul_status st = GPUL_OK;
+
+	for (int r = 0; !st && r < b->job.size; r++) {
+		if (!b->stream[r])
+			continue;
+		if (!is_first)
+			st = gpul_boot_send_to(b, r, &ready, NULL, 0, NULL, 0, w, err);
+		if (!st)
+			st = gpul_boot_receive_from(b, r, w, err);
+		if (!st && b->packet->head.type != (is_first ? BOOT_READY : BOOT_GO))
+			st = gpul_boot_fail_job(b, r, GPUL_EFORMAT, 0, "the leader of a host sent another message than READY or GO", err);
+	}
+	for (int r = 0; !st && is_first && r < b->job.size; r++)
+		if (b->stream[r])
+			st = gpul_boot_send_to(b, r, &go, NULL, 0, NULL, 0, w, err);
+	return st;
 }
 
 gpul_status gpul_boot_lead(gpul_boot *b, const char *path, const struct boot_wait *w, gpul_error *err)
 {
-	struct meeting m = { .b = b, .wait = w, .name = { .lock_fd = -1 }, .listener = -1, .ready = 1 };
+	const uint32_t all = (uint32_t)((1ull << b->job.size) - 1), others = b->local & ~(1u << b->job.rank);
+	struct meeting m = { .b = b, .wait = w, .name = { .lock_fd = -1 }, .listener = -1, .ready = all & ~others };
 	struct boot_head go = { .type = BOOT_GO };
 	gpul_error why = { 0 };
-	gpul_status st = gpul_roster_create(b->job.size, &m.roster_fd, &b->roster, err);
+	gpul_status st = gpul_boot_create_roster(b, err);
 
 	if (st)
 		return st;
-	atomic_store(&b->roster->entry[0].pid, (int32_t)getpid());
-	atomic_store(&b->roster->entry[0].state, RANK_JOINED);
-	gpul_boot_machine(&b->job, &m.machines[0]);
+	gpul_boot_machine(&b->job, &m.machines[b->job.rank]);
+	if (b->links)
+		gpul_boot_write_hosts(b);
 	st = gpul_boot_watch_start(b, &why);
-	if (!st && b->job.size > 1)
+	if (!st && others)
 		st = open_listener(&m, path, &why);
-	while (!st && m.ready != (uint32_t)((1ull << b->job.size) - 1))
+	while (!st && m.ready != all)
 		st = meet_more(&m, &why);
 	if (st)
 		gpul_boot_fail(b, &why, -1);
-	if (!st)
+	else if (!b->links)
 		gpul_boot_number_hosts(b, m.machines);
 	close_meeting(&m, st ? why.text : "the meeting is over: all ranks of the job have arrived");
-	for (int r = 1; !st && r < b->job.size; r++)
-		st = gpul_boot_send_to(b, r, &go, NULL, 0, NULL, 0, w, &why);
+	if (!st)
+		st = meet_hosts(b, w, &why);
+	for (int r = 0; !st && r < b->job.size; r++)
+		if (others & 1u << r)
+			st = gpul_boot_send_to(b, r, &go, NULL, 0, NULL, 0, w, &why);
 	/* gpuload's launcher removes the files of killed jobs at its end; other launchers do not know of them. */
-	if (!st && b->job.source && strcmp(b->job.source, "gpuload") != 0 && b->job.size > 1)
+	if (!st && b->job.source && strcmp(b->job.source, "gpuload") != 0 && others)
 		gpul_boot_remove_dead_sockets();
 	return st ? gpul_fail(err, st, why.native, "%s", why.text) : GPUL_OK;
 }

@@ -1,4 +1,4 @@
-/* pmix.c — the number of ranks from the PMIx server of mpirun or srun.
+/* pmix.c — the number of ranks from the PMIx server of mpirun or srun, and through it the address of rank 0.
  *
  * libpmix is opened at run time, so that the program does not depend on it. */
 #include "comm/bootstrap/job_internal.h"
@@ -9,14 +9,24 @@
 #if GPUL_HAVE_LIBPMIX
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <pmix.h>
+#include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
+
+enum { SHARE_SECONDS = 60, SECRET_RANDOM_BYTES = 16 };
+#define SHARE_KEY "gpuload.comm.rank0"
 
 struct pmix {
 	__typeof__(PMIx_Init) *init;
 	__typeof__(PMIx_Get) *get;
 	__typeof__(PMIx_Finalize) *finalize;
+	__typeof__(PMIx_Put) *put;
+	__typeof__(PMIx_Commit) *commit;
+	__typeof__(PMIx_Fence) *fence;
 };
 
 /* dlsym() returns a void *; memcpy turns it into a function pointer without a cast. */
@@ -37,8 +47,10 @@ static gpul_status open_pmix(struct pmix *out, gpul_error *err)
 	if (!handle)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s", dlerror());
 	if (!find_entry(handle, "PMIx_Init", &out->init) || !find_entry(handle, "PMIx_Get", &out->get) ||
-	    !find_entry(handle, "PMIx_Finalize", &out->finalize))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "libpmix.so.2 lacks PMIx_Init, PMIx_Get or PMIx_Finalize");
+	    !find_entry(handle, "PMIx_Finalize", &out->finalize) || !find_entry(handle, "PMIx_Put", &out->put) ||
+	    !find_entry(handle, "PMIx_Commit", &out->commit) || !find_entry(handle, "PMIx_Fence", &out->fence))
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "libpmix.so.2 lacks PMIx_Init, PMIx_Get, PMIx_Put, PMIx_Commit, PMIx_Fence or PMIx_Finalize");
 	return GPUL_OK;
 }
 
@@ -76,12 +88,130 @@ gpul_status gpul_comm_pmix_size(int *size, int *n_local, gpul_error *err)
 	return st;
 }
 
+static gpul_status make_secret(char out[GPUL_COMM_SECRET_BYTES], gpul_error *err)
+{
+	unsigned char random[SECRET_RANDOM_BYTES];
+
+	if (getrandom(random, sizeof random, 0) != sizeof random)
+		return gpul_fail(err, GPUL_ESYS, errno, "getrandom: %s", strerror(errno));
+	for (size_t i = 0; i < sizeof random; i++)
+		snprintf(out + 2 * i, 3, "%02x", random[i]);
+	return GPUL_OK;
+}
+
+/* An attribute of a call.  The macros of pmix.h would need more of the library. */
+static pmix_info_t attribute(const char *key, pmix_data_type_t type)
+{
+	pmix_info_t info;
+
+	memset(&info, 0, sizeof info);
+	strncpy(info.key, key, sizeof info.key - 1);
+	info.value.type = type;
+	return info;
+}
+
+/* All ranks: give what rank 0 has put to everyone. */
+static gpul_status fence(const struct pmix *p, gpul_error *err)
+{
+	pmix_info_t options[2] = { attribute(PMIX_COLLECT_DATA, PMIX_BOOL), attribute(PMIX_TIMEOUT, PMIX_INT) };
+	pmix_status_t r;
+
+	options[0].value.data.flag = true;
+	options[1].value.data.integer = SHARE_SECONDS;
+	r = p->fence(NULL, 0, options, 2);
+	if (r == PMIX_SUCCESS)
+		return GPUL_OK;
+	return gpul_fail(err, GPUL_ESYS, r == PMIX_ERR_TIMEOUT ? ETIMEDOUT : r,
+			 "PMIx did not bring the address of rank 0 to all ranks within %d s: PMIx_Fence: status %d", SHARE_SECONDS, r);
+}
+
+/* Rank 0's text: "ADDRESS SECRET". */
+static gpul_status exchange_text(const struct pmix *p, const pmix_proc_t *me, int rank, char *text, size_t text_bytes,
+				 gpul_error *err)
+{
+	pmix_value_t mine = { .type = PMIX_STRING, .data = { .string = text } }, *got = NULL;
+	pmix_proc_t first = *me;
+	pmix_status_t r = PMIX_SUCCESS;
+	gpul_status st;
+
+	if (rank == 0)
+		r = p->put(PMIX_GLOBAL, SHARE_KEY, &mine);
+	if (r == PMIX_SUCCESS)
+		r = p->commit();
+	if (r != PMIX_SUCCESS)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, r, "PMIx_Put, PMIx_Commit: status %d", r);
+	st = fence(p, err);
+	if (st || rank == 0)
+		return st;
+	first.rank = 0;
+	r = p->get(&first, SHARE_KEY, NULL, 0, &got);
+	if (r != PMIX_SUCCESS || !got || got->type != PMIX_STRING || !got->data.string || strlen(got->data.string) >= text_bytes)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, r, "PMIx_Get(" SHARE_KEY "): status %d", r);
+	strcpy(text, got->data.string);
+	return GPUL_OK;
+}
+
+static gpul_status share_once(int rank, const char *interface, char *address, char *secret, gpul_error *err)
+{
+	char text[GPUL_COMM_ADDRESS_BYTES + GPUL_COMM_SECRET_BYTES] = "";
+	struct pmix p = { 0 };
+	pmix_proc_t me;
+	pmix_status_t r;
+	gpul_status st = open_pmix(&p, err);
+
+	if (st)
+		return st;
+	r = p.init(&me, NULL, 0);
+	if (r != PMIX_SUCCESS)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, r, "PMIx_Init: status %d", r);
+	if (rank == 0) {
+		st = gpul_comm_reserve_address(interface, address, err);
+		if (!st)
+			st = make_secret(secret, err);
+		snprintf(text, sizeof text, "%s %s", address, secret);
+	}
+	if (!st)
+		st = exchange_text(&p, &me, rank, text, sizeof text, err);
+	(void)p.finalize(NULL, 0);
+	if (!st && sscanf(text, "%263s %131s", address, secret) != 2)
+		st = gpul_fail(err, GPUL_EFORMAT, 0, "rank 0 published a malformed address by PMIx");
+	return st;
+}
+
+gpul_status gpul_comm_pmix_share(int rank, const char *interface, char address[GPUL_COMM_ADDRESS_BYTES],
+				 char secret[GPUL_COMM_SECRET_BYTES], gpul_error *err)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static char first_address[GPUL_COMM_ADDRESS_BYTES], first_secret[GPUL_COMM_SECRET_BYTES];
+	gpul_status st = GPUL_OK;
+
+	pthread_mutex_lock(&lock);
+	if (!first_address[0])
+		st = share_once(rank, interface, first_address, first_secret, err);
+	if (st)
+		first_address[0] = '\0';
+	memcpy(address, first_address, sizeof first_address);
+	memcpy(secret, first_secret, sizeof first_secret);
+	pthread_mutex_unlock(&lock);
+	return st;
+}
+
 #else
 
 gpul_status gpul_comm_pmix_size(int *size, int *n_local, gpul_error *err)
 {
 	(void)size;
 	(void)n_local;
+	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "this build has no support for libpmix");
+}
+
+gpul_status gpul_comm_pmix_share(int rank, const char *interface, char address[GPUL_COMM_ADDRESS_BYTES],
+				 char secret[GPUL_COMM_SECRET_BYTES], gpul_error *err)
+{
+	(void)rank;
+	(void)interface;
+	(void)address;
+	(void)secret;
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "this build has no support for libpmix");
 }
 

@@ -8,7 +8,8 @@
 
 #include "comm/bootstrap/roster.h"
 
-enum roster_state { RANK_ABSENT, RANK_JOINED, RANK_LEFT };
+/* ARRIVED: connected to rank 0 over TCP, but not in the roster of its host yet. */
+enum roster_state { RANK_ABSENT, RANK_JOINED, RANK_LEFT, RANK_ARRIVED };
 
 /* What a rank publishes, at most once.  The rank writes it before it tries to become the winner, and never again. */
 struct roster_record {

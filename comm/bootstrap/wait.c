@@ -1,6 +1,6 @@
 /* wait.c — waits of a rank: each ends with a packet, with the failure of the job, or with a message that names the missing
  * ranks. */
-#include "comm/bootstrap/boot_internal.h"
+#include "comm/bootstrap/hosts/hosts_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -25,18 +25,21 @@ int gpul_boot_left_ms(uint64_t deadline_ns)
 	return now >= deadline_ns ? 0 : (int)((deadline_ns - now + 999999) / 1000000);
 }
 
-/* The ranks that have not joined the job yet, or have not begun the call. */
+/* The ranks that have not joined the job yet, or have not begun the call.  Those that have reached rank 0 count as missing if
+ * no other ones are. */
 static uint32_t missing_ranks(const gpul_boot *b, uint32_t call)
 {
-	uint32_t missing = 0;
+	uint32_t missing = 0, arrived = 0;
 
 	for (int r = 0; r < b->job.size; r++) {
 		const struct roster_entry *e = &b->roster->entry[r];
 
 		if (call ? atomic_load(&e->call) < call : atomic_load(&e->state) == RANK_ABSENT)
 			missing |= 1u << r;
+		if (!call && atomic_load(&e->state) == RANK_ARRIVED)
+			arrived |= 1u << r;
 	}
-	return missing;
+	return missing ? missing : arrived;
 }
 
 /* True if a rank that keeps this one waiting shows no heartbeat for longer than the time-out. */
@@ -52,7 +55,7 @@ static bool has_stopped(const gpul_boot *b, const struct boot_wait *w, uint32_t 
 
 gpul_status gpul_boot_timed_out(gpul_boot *b, const struct boot_wait *w, uint32_t pending, gpul_error *err)
 {
-	char ranks[128], text[320], stopped[80] = "";
+	char ranks[128], text[440], stopped[80] = "";
 	uint32_t missing = missing_ranks(b, w->call);
 	int stalled = gpul_boot_stalled(b, STALLED_MS), first;
 
@@ -65,8 +68,8 @@ gpul_status gpul_boot_timed_out(gpul_boot *b, const struct boot_wait *w, uint32_
 		snprintf(stopped, sizeof stopped, " (rank %d, pid %ld, does not run: is it stopped?)", stalled,
 			 (long)gpul_boot_pid(b, stalled));
 	}
-	snprintf(text, sizeof text, "%s: %s of %d did not arrive within %d ms%s", w->doing, ranks, b->job.size,
-		 w->timeout_ms, stopped);
+	snprintf(text, sizeof text, "%s: %s of %d did not arrive within %d ms%s%s%s", w->doing, ranks, b->job.size,
+		 w->timeout_ms, stopped, b->refused[0] ? "; refused " : "", b->refused);
 	return gpul_boot_fail_job(b, first, GPUL_ESYS, ETIMEDOUT, text, err);
 }
 
@@ -90,13 +93,26 @@ gpul_status gpul_boot_send_to(gpul_boot *b, int rank, struct boot_head *head, co
 			      const int *fds, unsigned n_fds, const struct boot_wait *w, gpul_error *err)
 {
 	int socket = atomic_load(&b->socket[rank]);
+	struct boot_stream *stream = b->stream[rank];
+	bool taken = false; /* by the stream; the rest of it is still to be sent */
 	gpul_error why = { 0 };
 
 	for (;;) {
 		struct pollfd ready[2] = { { 0 }, { .fd = socket, .events = POLLOUT } };
+		boot_got got;
 		gpul_status st;
 
-		switch (gpul_boot_send(socket, head, payload, n_bytes, fds, n_fds, &why)) {
+		if (!stream)
+			got = gpul_boot_send(socket, head, payload, n_bytes, fds, n_fds, &why);
+		else if (taken)
+			got = gpul_boot_stream_flush(stream, &why);
+		else
+			got = gpul_boot_stream_send(stream, head, payload, n_bytes, &why);
+		if (stream && got == BOOT_GOT_PACKET && !taken) {
+			taken = true;
+			continue;
+		}
+		switch (got) {
 		case BOOT_GOT_PACKET:
 			return GPUL_OK;
 		case BOOT_GOT_END:
@@ -118,13 +134,15 @@ gpul_status gpul_boot_send_to(gpul_boot *b, int rank, struct boot_head *head, co
 gpul_status gpul_boot_receive_from(gpul_boot *b, int rank, const struct boot_wait *w, gpul_error *err)
 {
 	int socket = atomic_load(&b->socket[rank]);
+	struct boot_stream *stream = b->stream[rank];
 	gpul_error why = { 0 };
 
 	for (;;) {
 		struct pollfd ready[2] = { { 0 }, { .fd = socket, .events = POLLIN } };
 		gpul_status st;
 
-		switch (gpul_boot_receive(socket, b->packet, &why)) {
+		switch (stream ? gpul_boot_stream_receive(stream, b->packet, &why) :
+				 gpul_boot_receive(socket, b->packet, &why)) {
 		case BOOT_GOT_PACKET:
 			return GPUL_OK;
 		case BOOT_GOT_END:

@@ -21,6 +21,29 @@ const char *gpul_boot_what_name(uint32_t what)
 	return what < sizeof names / sizeof *names ? names[what] : "an unknown call";
 }
 
+void gpul_boot_head_fill(struct boot_head *head, size_t payload_bytes)
+{
+	memcpy(head->magic, magic, sizeof magic);
+	head->version = BOOT_VERSION;
+	head->bytes = (uint32_t)payload_bytes;
+}
+
+gpul_status gpul_boot_head_check(const unsigned char *bytes, size_t n_bytes, gpul_error *err)
+{
+	uint32_t version = BOOT_VERSION;
+
+	if (memcmp(bytes, magic, n_bytes < sizeof magic ? n_bytes : sizeof magic) != 0)
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "a message of %zu bytes that does not come from a rank of gpuload", n_bytes);
+	if (n_bytes >= offsetof(struct boot_head, type))
+		memcpy(&version, bytes + offsetof(struct boot_head, version), sizeof version);
+	if (version == BOOT_VERSION)
+		return GPUL_OK;
+	return gpul_fail(err, GPUL_EUNSUPPORTED, (int)version,
+			 "another version of gpuload: its meeting has version %u, this one %d: use one version in all ranks",
+			 version, BOOT_VERSION);
+}
+
 boot_got gpul_boot_send(int socket, struct boot_head *head, const void *payload, size_t n_bytes, const int *fds,
 			unsigned n_fds, gpul_error *err)
 {
@@ -32,9 +55,7 @@ boot_got gpul_boot_send(int socket, struct boot_head *head, const void *payload,
 	struct msghdr m = { .msg_iov = parts, .msg_iovlen = n_bytes ? 2 : 1 };
 	ssize_t n;
 
-	memcpy(head->magic, magic, sizeof magic);
-	head->version = BOOT_VERSION;
-	head->bytes = (uint32_t)n_bytes;
+	gpul_boot_head_fill(head, n_bytes);
 	if (n_fds) {
 		struct cmsghdr *c;
 
@@ -87,20 +108,19 @@ static gpul_status check_packet(const struct msghdr *m, size_t n, const struct b
 				gpul_error *err)
 {
 	const struct boot_head *h = &p->head;
+	gpul_status st;
 	unsigned expected;
 
 	if (m->msg_flags & MSG_CTRUNC)
 		return gpul_fail(
 			err, GPUL_ESYS, EMFILE,
 			"descriptors of another rank were dropped: the limit of open files (ulimit -n) is reached");
-	if (n < sizeof *h || memcmp(h->magic, magic, sizeof magic) != 0)
+	if (n < sizeof *h)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
 				 "a message of %zu bytes that does not come from a rank of gpuload", n);
-	if (h->version != BOOT_VERSION)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, (int)h->version,
-				 "another version of gpuload: its meeting has version %u, this one %d: use one version "
-				 "in all ranks",
-				 h->version, BOOT_VERSION);
+	st = gpul_boot_head_check((const unsigned char *)h, n, err);
+	if (st)
+		return st;
 	if (m->msg_flags & MSG_TRUNC || h->bytes != n - sizeof *h || h->type < BOOT_HELLO || h->type > BOOT_FDS)
 		return gpul_fail(err, GPUL_EFORMAT, 0, "a malformed message: type %u with %u bytes, %zu received",
 				 h->type, h->bytes, n);

@@ -17,9 +17,23 @@
 #include "comm/bootstrap/boot.h"
 
 /* One packet must fit into the default send buffer of a Unix socket, 208 KiB. */
-enum { BOOT_VERSION = 2, BOOT_PAYLOAD_BYTES = 60 << 10 };
+enum { BOOT_VERSION = 3, BOOT_PAYLOAD_BYTES = 60 << 10 };
 
-enum boot_type { BOOT_HELLO = 1, BOOT_WELCOME, BOOT_REFUSED, BOOT_READY, BOOT_GO, BOOT_DATA, BOOT_FDS };
+enum boot_type {
+	BOOT_HELLO = 1,
+	BOOT_WELCOME,
+	BOOT_REFUSED,
+	BOOT_READY,
+	BOOT_GO,
+	BOOT_DATA,
+	BOOT_FDS,
+	BOOT_CHALLENGE,  /* this and the others only over TCP: hosts/messages_internal.h */
+	BOOT_PROOF,
+	BOOT_HOSTS,
+	BOOT_BEAT,
+	BOOT_FAILED,
+	BOOT_BYE,
+};
 enum boot_what { BOOT_NOTHING, BOOT_ALLGATHER, BOOT_BARRIER, BOOT_EXCHANGE_FDS };
 
 struct boot_head {
@@ -28,7 +42,7 @@ struct boot_head {
 	uint32_t type;      /* boot_type */
 	uint32_t call;      /* DATA, FDS: the number of the call, from 1 */
 	uint32_t what;      /* DATA, FDS: boot_what */
-	int32_t rank;       /* whose data: DATA and FDS to rank 0, and FDS from rank 0 */
+	int32_t rank;       /* whose data: DATA to rank 0 or a leader, FDS */
 	uint32_t bytes;     /* of the payload */
 	uint64_t total;     /* DATA, FDS: bytes or descriptors of each rank */
 	uint64_t offset;    /* DATA: of the payload, in all data that is sent in this direction */
@@ -61,6 +75,17 @@ typedef enum boot_got {
 	BOOT_GOT_END,      /* the other side has closed the connection */
 	BOOT_GOT_BAD,      /* an invalid packet, or a failed system call: err has the reason */
 } boot_got;
+
+/* Fill in the magic, the version and the size of a head. */
+void gpul_boot_head_fill(struct boot_head *head, size_t payload_bytes);
+/** Check the magic and the version of a head of which n_bytes have arrived.
+ *
+ * @bytes    the head
+ * @n_bytes  may be less than a head
+ * Errors  GPUL_EFORMAT it does not come from gpuload; GPUL_EUNSUPPORTED another version
+ * Threads any thread may call
+ * Source  - */
+gpul_status gpul_boot_head_check(const unsigned char *bytes, size_t n_bytes, gpul_error *err);
 
 /* Send one packet without blocking; head->magic, version and bytes are filled in here.  BOOT_GOT_PACKET: sent. */
 boot_got gpul_boot_send(int socket, struct boot_head *head, const void *payload, size_t n_bytes, const int *fds, unsigned n_fds,

@@ -258,7 +258,7 @@ static void contradictions_fail_both_sides(void **state)
 {
 	static const struct wrong cases[] = {
 		{ other_version,
-		  "another version of gpuload: its meeting has version 3, this one 2: use one version in all ranks" },
+		  "another version of gpuload: its meeting has version 4, this one 3: use one version in all ranks" },
 		{ other_type, "expected a HELLO of 180 bytes, got type 4 with 180 bytes" },
 		{ other_job, "belongs to another job than test-" },
 		{ other_size, "process 4711 (rank 2) expects 4 ranks, but rank 0 (pid " },

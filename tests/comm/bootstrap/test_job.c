@@ -17,6 +17,10 @@ static const char *const variables[] = {
 	"GPULOAD_COMM_RANK",
 	"GPULOAD_COMM_SIZE",
 	"GPULOAD_COMM_JOB",
+	"GPULOAD_COMM_HOST",
+	"GPULOAD_COMM_ADDRESS",
+	"GPULOAD_COMM_INTERFACE",
+	"GPULOAD_COMM_SECRET",
 	"PMIX_RANK",
 	"PMIX_NAMESPACE",
 	"OMPI_COMM_WORLD_SIZE",
@@ -53,6 +57,7 @@ static void set_variables(const char *text)
 }
 
 #define TORCH   "MASTER_ADDR=localhost MASTER_PORT=29500 TORCHELASTIC_RUN_ID=none "
+#define SECRET "GPULOAD_COMM_SECRET=0123456789abcdef "
 #define GPULOAD "GPULOAD_COMM_RANK=1 GPULOAD_COMM_SIZE=2 GPULOAD_COMM_JOB=x-1 "
 
 static void finds_the_job_of_each_launcher(void **state)
@@ -90,6 +95,38 @@ static void finds_the_job_of_each_launcher(void **state)
 	}
 }
 
+static void finds_the_address_of_rank_0(void **state)
+{
+	static const struct {
+		const char *text, *address, *interface, *host;
+	} cases[] = {
+		{ GPULOAD, "", "", "" },
+		{ GPULOAD "GPULOAD_COMM_HOST=b", "", "", "b" },
+		{ GPULOAD SECRET "GPULOAD_COMM_ADDRESS=node7:4000 GPULOAD_COMM_INTERFACE=eth1", "node7:4000", "eth1", "" },
+		{ "PMIX_RANK=3 PMIX_NAMESPACE=a SLURM_NTASKS=4 SLURM_STEP_NUM_NODES=2 " SECRET "GPULOAD_COMM_ADDRESS=[::1]:5", "[::1]:5",
+		  "", "" },
+		{ TORCH "RANK=2 WORLD_SIZE=4 LOCAL_WORLD_SIZE=4", "", "", "" },
+		{ SECRET "MASTER_ADDR=10.0.0.9 MASTER_PORT=29500 RANK=2 WORLD_SIZE=4 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2", "10.0.0.9:29501",
+		  "", "" },
+		{ SECRET "MASTER_ADDR=fd00::9 MASTER_PORT=29500 RANK=2 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2", "[fd00::9]:29501", "", "" },
+		{ SECRET TORCH "RANK=2 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2 GPULOAD_COMM_ADDRESS=c:9", "c:9", "", "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		gpul_comm_job job;
+		gpul_error err = { 0 };
+
+		set_variables(cases[i].text);
+		if (gpul_comm_job_find(&job, &err))
+			fail_msg("%s: %s", cases[i].text, err.text);
+		assert_string_equal(job.address, cases[i].address);
+		assert_string_equal(job.interface, cases[i].interface);
+		assert_string_equal(job.host, cases[i].host);
+		assert_string_equal(job.secret, strstr(cases[i].text, "SECRET") ? "0123456789abcdef" : "");
+	}
+}
+
 static void names_the_variable_that_is_wrong(void **state)
 {
 	static const struct {
@@ -117,14 +154,24 @@ static void names_the_variable_that_is_wrong(void **state)
 		  "the number of ranks is unknown: libpmix.so.2 cannot be used" },
 		{ "PMIX_RANK=1 PMIX_NAMESPACE=a OMPI_COMM_WORLD_SIZE=1", GPUL_EINVAL, "rank 1 of 1" },
 		{ "PMIX_RANK=1 PMIX_NAMESPACE=a OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_SIZE=2", GPUL_EUNSUPPORTED,
-		  "OMPI_COMM_WORLD_LOCAL_SIZE=2, but the number of ranks is 4: all ranks must run on one machine" },
+		  "the job has 4 ranks, not all of them on this machine, and libpmix cannot be used: set "
+		  "GPULOAD_COMM_ADDRESS=HOST:PORT, where rank 0 listens, and GPULOAD_COMM_SECRET in all of them" },
 		{ "PMIX_RANK=1 PMIX_NAMESPACE=a SLURM_NTASKS=4 SLURM_STEP_NUM_NODES=2", GPUL_EUNSUPPORTED,
-		  "SLURM_STEP_NUM_NODES=2, but it must be 1: all ranks must run on one machine" },
+		  "the job has 4 ranks, not all of them on this machine" },
+		{ GPULOAD "GPULOAD_COMM_ADDRESS=a:1", GPUL_EINVAL, "GPULOAD_COMM_SECRET is not set: ranks on several" },
+		{ GPULOAD "GPULOAD_COMM_ADDRESS=a:1 GPULOAD_COMM_SECRET=0123456789abcde", GPUL_EINVAL,
+		  "GPULOAD_COMM_SECRET is too short: ranks on several machines need a common secret of at least 16" },
+		{ GPULOAD SECRET "GPULOAD_COMM_ADDRESS=a", GPUL_EINVAL, "GPULOAD_COMM_ADDRESS=a: expected HOST:PORT" },
+		{ GPULOAD SECRET "GPULOAD_COMM_ADDRESS=:7", GPUL_EINVAL, "GPULOAD_COMM_ADDRESS=:7: expected HOST:PORT" },
+		{ GPULOAD SECRET "GPULOAD_COMM_ADDRESS=a:70000", GPUL_EINVAL, "70000" },
+		{ GPULOAD "GPULOAD_COMM_HOST=-/", GPUL_EINVAL, "invalid host name '-/' (GPULOAD_COMM_HOST)" },
 		{ TORCH "RANK=1", GPUL_EINVAL, "WORLD_SIZE is not set" },
 		{ TORCH "WORLD_SIZE=2", GPUL_EINVAL, "RANK is not set" },
 		{ "RANK=0 WORLD_SIZE=2", GPUL_EINVAL, "MASTER_PORT is not set" },
-		{ TORCH "RANK=0 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2", GPUL_EUNSUPPORTED,
-		  "LOCAL_WORLD_SIZE=2, but WORLD_SIZE is 4: all ranks must run on one machine" },
+		{ TORCH "RANK=0 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2", GPUL_EINVAL, "GPULOAD_COMM_SECRET is not set" },
+		{ SECRET "MASTER_PORT=65535 MASTER_ADDR=a RANK=0 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2", GPUL_EINVAL,
+		  "MASTER_PORT=65535: expected 1 to 65534, because rank 0 listens on the next port" },
+		{ SECRET "MASTER_PORT=5 RANK=0 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2", GPUL_EINVAL, "MASTER_ADDR is not set" },
 		{ TORCH "RANK=2 WORLD_SIZE=4 LOCAL_RANK=0", GPUL_EUNSUPPORTED, "LOCAL_RANK=0, but RANK is 2" },
 		{ TORCH "RANK=2 WORLD_SIZE=4 LOCAL_RANK=two", GPUL_EINVAL, "LOCAL_RANK=two: expected a number" },
 		{ TORCH "RANK=4 WORLD_SIZE=4", GPUL_EINVAL, "rank 4 of 4: expected 0 to 3" },
@@ -184,6 +231,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_the_job_of_each_launcher),
+		cmocka_unit_test(finds_the_address_of_rank_0),
 		cmocka_unit_test(names_the_variable_that_is_wrong),
 		cmocka_unit_test(jobs_have_different_names_and_ranks_the_same),
 	};

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Ranks that another launcher has started: mpirun, torchrun's variables; also in a container without /dev/shm."""
-import os, shutil, subprocess, sys, tempfile, unittest
+import os, shutil, socket, subprocess, sys, tempfile, unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 RANK = os.path.join(ROOT, os.environ.get("GPULOAD_BUILD", "build"), "tests/comm/bootstrap/rank")
@@ -36,11 +36,11 @@ class Launchers(unittest.TestCase):
         root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
         return self.run_command("mpirun", *root, "--oversubscribe", "-n", str(n), *argv, **env)
 
-    def start_torchrun(self, n, ranks, **env):
+    def start_torchrun(self, n, ranks, each=lambda r: {}, **env):
         """Start ranks with the variables of torchrun; [(status, standard output, standard error)]."""
-        job = dict(WORLD_SIZE=str(n), LOCAL_WORLD_SIZE=str(n), MASTER_ADDR="127.0.0.1", MASTER_PORT="29500", TORCHELASTIC_RUN_ID="none",
-                   TORCHELASTIC_RESTART_COUNT="0", **env)
-        started = [subprocess.Popen([RANK, "meet"], env={**self.env, **job, "RANK": str(r), "LOCAL_RANK": str(r)}, text=True,
+        job = {"WORLD_SIZE": str(n), "LOCAL_WORLD_SIZE": str(n), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500",
+               "TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_RESTART_COUNT": "0", **env}
+        started = [subprocess.Popen([RANK, "meet"], env={**self.env, **job, "RANK": str(r), "LOCAL_RANK": str(r), **each(r)}, text=True,
                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL) for r in ranks]
         ends = [p.communicate(timeout=LONG) for p in started]
         return [(p.returncode, *end) for p, end in zip(started, ends)]
@@ -85,10 +85,29 @@ class Torchrun(Launchers):
         self.assertEqual([status for status, _, _ in ends], [0, 0, 0], ends)
         self.assertEqual(sorted(out.strip() for _, out, _ in ends), expected(3, "torchrun"))
 
-    def test_ranks_of_several_machines_are_refused(self):
+    def test_ranks_of_several_machines_need_a_secret(self):
         status, _, err = self.run_command(RANK, "meet", RANK="0", WORLD_SIZE="4", LOCAL_WORLD_SIZE="2", LOCAL_RANK="0", MASTER_ADDR="a",
                                           MASTER_PORT="1")
-        self.assertEqual((status, err), (1, "rank: LOCAL_WORLD_SIZE=2, but WORLD_SIZE is 4: all ranks must run on one machine\n"))
+        self.assertEqual(status, 1)
+        self.assertTrue(err.startswith("rank: GPULOAD_COMM_SECRET is not set: ranks on several machines need a common secret"), err)
+
+    def store_with_a_free_port_beside(self):
+        """A socket that listens as torchrun's own store does, on MASTER_PORT; the next port is free."""
+        while True:
+            with socket.socket() as beside:
+                beside.bind(("127.0.0.1", 0))
+                try:
+                    return socket.create_server(("127.0.0.1", beside.getsockname()[1] - 1))
+                except OSError:
+                    pass
+
+    def test_ranks_of_two_hosts_meet_beside_torchruns_store(self):
+        with self.store_with_a_free_port_beside() as store:
+            port = store.getsockname()[1]
+            env = dict(LOCAL_WORLD_SIZE="2", MASTER_PORT=str(port), GPULOAD_COMM_SECRET="a secret of the tests")
+            ends = self.start_torchrun(4, range(4), each=lambda r: {"GPULOAD_COMM_HOST": "ab"[r // 2], "LOCAL_RANK": str(r % 2)}, **env)
+        self.assertEqual([status for status, _, _ in ends], [0] * 4, ends)
+        self.assertEqual(sorted(out.strip() for _, out, _ in ends), expected(4, "torchrun"))
 
 
 class Containers(Launchers):

@@ -1,5 +1,5 @@
 /* hosts.c — which ranks share a host, and its name. */
-#include "comm/bootstrap/boot_internal.h"
+#include "comm/bootstrap/hosts/hosts_internal.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -48,6 +48,7 @@ void gpul_boot_number_hosts(gpul_boot *b, const struct boot_machine machines[])
 gpul_status gpul_boot_take_hosts(gpul_boot *b, gpul_error *err)
 {
 	memcpy(b->host_name, b->roster->host_name, sizeof b->host_name);
+	b->n_hosts = 0;
 	for (int r = 0; r < b->job.size; r++) {
 		b->host[r] = atomic_load(&b->roster->entry[r].host);
 		if (b->host[r] < 0 || b->host[r] > b->n_hosts)
@@ -56,6 +57,49 @@ gpul_status gpul_boot_take_hosts(gpul_boot *b, gpul_error *err)
 		b->host_name[r][GPUL_COMM_HOST_BYTES - 1] = '\0';
 	}
 	return GPUL_OK;
+}
+
+void gpul_boot_use_hosts(gpul_boot *b, const struct boot_hosts *hosts)
+{
+	const int me = hosts->host[b->job.rank];
+
+	b->local = 0;
+	b->n_hosts = 0;
+	for (int r = b->job.size - 1; r >= 0; r--) {
+		const int host = hosts->host[r];
+
+		b->host[r] = host;
+		b->n_hosts = host >= b->n_hosts ? host + 1 : b->n_hosts;
+		memcpy(b->host_name[host], hosts->name[host], GPUL_COMM_HOST_BYTES);
+		b->pid[r] = hosts->pid[r];
+		b->reach[r] = 0;
+		if (host != me)
+			continue;
+		b->local |= 1u << r;
+		b->reach[r] = 1u << r;
+		b->leader = r; /* at last the lowest */
+	}
+	/* A socket to the leader of another host reaches all ranks of that host. */
+	for (int host = 0, leader = 0; host < b->n_hosts; host++) {
+		for (leader = 0; hosts->host[leader] != host;)
+			leader++;
+		for (int r = leader; host != me && r < b->job.size; r++)
+			b->reach[leader] |= hosts->host[r] == host ? 1u << r : 0;
+	}
+}
+
+void gpul_boot_write_hosts(gpul_boot *b)
+{
+	for (int r = 0; r < b->job.size; r++) {
+		struct roster_entry *e = &b->roster->entry[r];
+
+		atomic_store(&e->host, b->host[r]);
+		if (r != b->job.rank)
+			atomic_store(&e->pid, b->pid[r]);
+		if (atomic_load(&e->state) == RANK_ABSENT)
+			atomic_store(&e->state, RANK_ARRIVED);
+	}
+	memcpy(b->roster->host_name, b->host_name, sizeof b->host_name);
 }
 
 int gpul_boot_n_hosts(const gpul_boot *b)

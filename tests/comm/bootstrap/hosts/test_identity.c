@@ -1,4 +1,4 @@
-/* test_hosts.c — the hosts of ranks: their numbers and names, and what crosses between them. */
+/* test_identity.c — the hosts of ranks that meet on one machine: their numbers and names, and what crosses between them. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

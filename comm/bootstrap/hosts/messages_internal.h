@@ -1,0 +1,106 @@
+/* messages_internal.h — what ranks of several hosts send each other over TCP: packets of wire_internal.h, without descriptors.
+ *
+ *     rank 0 listens at the address of the job           each other rank connects
+ *        │ <─────────────── HELLO ───────────────────── │   boot_visit: rank, size, job, host, a random number
+ *        │ ──────────────── CHALLENGE ────────────────> │   another random number
+ *        │ <─────────────── PROOF ───────────────────── │   HMAC of both numbers and the HELLO, with the secret as key
+ *        │ ──────────────── WELCOME ──────────────────> │   rank 0's HMAC of the same (or REFUSED + reason)
+ *     all ranks have come
+ *        │ ──────────────── HOSTS ────────────────────> │   boot_hosts: the host of each rank
+ *        ┊                                              ┊
+ *        │ <──────────── BEAT, FAILED, BYE ───────────> │   for the rest of the job: links.c
+ *
+ * The secret itself is never sent.  Numbers are little-endian; all texts end with a zero byte. */
+#ifndef GPULOAD_COMM_BOOTSTRAP_HOSTS_MESSAGES_INTERNAL_H
+#define GPULOAD_COMM_BOOTSTRAP_HOSTS_MESSAGES_INTERNAL_H
+
+#include "comm/bootstrap/roster_internal.h"
+#include "comm/bootstrap/wire_internal.h"
+#include "core/sha256.h"
+
+enum { BOOT_NONCE_BYTES = 32, BOOT_SMALL_BYTES = 4096 };  /* BOOT_SMALL_BYTES: of any payload but that of DATA */
+
+/* What a connection is for. */
+enum boot_purpose {
+	BOOT_LINK = 1,  /* each rank has one to rank 0: heartbeats and failures */
+	BOOT_CALLS,     /* the leader of each other host has one: the packets of boot.h */
+};
+
+struct boot_visit {  /* the payload of a HELLO over TCP */
+	int32_t rank, size, pid;
+	uint32_t purpose;
+	char job[GPUL_COMM_JOB_BYTES];
+	struct boot_machine machine;
+	unsigned char nonce[BOOT_NONCE_BYTES];
+};
+_Static_assert(sizeof(struct boot_visit) == 216, "without padding");
+
+struct boot_hosts {  /* of HOSTS */
+	int32_t host[GPUL_COMM_MAX_RANKS], pid[GPUL_COMM_MAX_RANKS];
+	char name[GPUL_COMM_MAX_RANKS][GPUL_COMM_HOST_BYTES];  /* by the index of the host */
+};
+_Static_assert(sizeof(struct boot_hosts) <= BOOT_SMALL_BYTES, "fits");
+
+struct boot_beat {  /* one of the entries of a BEAT */
+	int32_t rank;
+	uint32_t state, call, waits;
+	uint64_t heartbeat;
+};
+_Static_assert(sizeof(struct boot_beat) == 24, "without padding");
+
+/** Read the HELLO of a visitor.
+ *
+ * @p    a packet
+ * @out  checked: texts, purpose.  Not compared with the job
+ * Errors  GPUL_EFORMAT
+ * Threads any thread may call
+ * Source  - */
+gpul_status gpul_boot_parse_visit(const struct boot_packet *p, struct boot_visit *out, gpul_error *err);
+
+/** Read the list of hosts.
+ *
+ * @p     a packet
+ * @size  number of ranks
+ * @out   checked: hosts are numbered by their first ranks, names are texts
+ * Errors  GPUL_EFORMAT
+ * Threads any thread may call
+ * Source  - */
+gpul_status gpul_boot_parse_hosts(const struct boot_packet *p, int size, struct boot_hosts *out, gpul_error *err);
+
+/** Read the entries of a BEAT.
+ *
+ * @p      a packet
+ * @size   number of ranks
+ * @out    room for GPUL_COMM_MAX_RANKS entries, with valid ranks and states
+ * @n_out  their number
+ * Errors  GPUL_EFORMAT
+ * Threads any thread may call
+ * Source  - */
+gpul_status gpul_boot_parse_beats(const struct boot_packet *p, int size, struct boot_beat *out, int *n_out, gpul_error *err);
+
+/** Read the record of a failure.
+ *
+ * @p     a packet
+ * @size  number of ranks
+ * @out   with valid numbers and a printable text that ends
+ * Errors  GPUL_EFORMAT
+ * Threads any thread may call
+ * Source  - */
+gpul_status gpul_boot_parse_record(const struct boot_packet *p, int size, struct roster_record *out, gpul_error *err);
+
+/* Copy a text that another machine sent: unprintable characters become '?', and the text ends. */
+void gpul_boot_copy_text(char *out, size_t out_bytes, const void *text, size_t text_bytes);
+
+/* ---- proof.c ---- */
+
+enum boot_side { BOOT_VISITOR, BOOT_RANK_0 };
+
+/* The proof of one side that it knows the secret, for one HELLO and one CHALLENGE. */
+void gpul_boot_proof(const char *secret, enum boot_side side, const struct boot_visit *hello,
+		     const unsigned char challenge[BOOT_NONCE_BYTES], unsigned char out[GPUL_SHA256_BYTES]);
+/* Compare two proofs, in the same time whatever they contain. */
+bool gpul_boot_same_proof(const unsigned char *a, const unsigned char *b);
+/* Random bytes; false: the kernel has none. */
+bool gpul_boot_nonce(unsigned char out[BOOT_NONCE_BYTES]);
+
+#endif

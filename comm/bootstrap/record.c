@@ -1,0 +1,172 @@
+/* record.c — what a rank publishes in the roster, and reads there: deaths and failures, heartbeats, waits. */
+#include "comm/bootstrap/boot_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+/* From the end of a TCP connection to the link's word why. */
+enum { VERDICT_MS = 1000 };
+
+const char *gpul_boot_place(const gpul_boot *b, int rank, char out[GPUL_BOOT_PLACE_BYTES])
+{
+	if (b->n_hosts > 1)
+		snprintf(out, GPUL_BOOT_PLACE_BYTES, "rank %d (pid %d) on host %.63s", rank, (int)gpul_boot_pid(b, rank),
+			 b->host_name[b->host[rank]]);
+	else
+		snprintf(out, GPUL_BOOT_PLACE_BYTES, "rank %d (pid %d)", rank, (int)gpul_boot_pid(b, rank));
+	return out;
+}
+
+/* Write this rank's record, unless the job has failed already or the rank has written one. */
+void gpul_boot_publish(gpul_boot *b, const struct roster_record *record)
+{
+	pthread_mutex_lock(&b->lock);
+	if (!b->published && !gpul_boot_failure(b, NULL)) {
+		b->published = true;
+		gpul_roster_publish(b->roster, b->job.rank, record);
+	}
+	pthread_mutex_unlock(&b->lock);
+	(void)eventfd_write(b->alarm, 1);
+}
+
+/* Publish what gpuload's launcher reports; false: nothing. */
+bool gpul_boot_publish_notice(gpul_boot *b)
+{
+	struct roster_record record = { 0 };
+	gpul_roster_event e;
+
+	if (!gpul_notice_read(b->notice, &e))
+		return false;
+	record.kind = (int32_t)e.kind;
+	record.rank = e.rank;
+	record.pid = (int32_t)e.pid;
+	record.culprit = e.culprit;
+	record.status = (int32_t)e.status;
+	memcpy(record.text, e.text, sizeof record.text);
+	gpul_boot_publish(b, &record);
+	return true;
+}
+
+void gpul_boot_report_end(gpul_boot *b, int rank)
+{
+	struct roster_entry *e = &b->roster->entry[rank];
+	struct roster_record record = {
+		.kind = GPUL_RANK_DIED, .rank = rank, .culprit = rank, .status = GPUL_EUNSUPPORTED
+	};
+	char place[GPUL_BOOT_PLACE_BYTES];
+
+	if (atomic_load(&e->state) == RANK_LEFT)
+		return;
+	/* A rank that has not arrived may have ended because of what the launcher has reported. */
+	if (atomic_load(&e->state) != RANK_JOINED && gpul_boot_publish_notice(b))
+		return;
+	record.pid = atomic_load(&e->pid);
+	if (atomic_load(&e->state) == RANK_JOINED)
+		snprintf(record.text, sizeof record.text, "%s died", gpul_boot_place(b, rank, place));
+	else if (atomic_load(&e->state) == RANK_ARRIVED)
+		snprintf(record.text, sizeof record.text, "%s ended before all ranks had met", gpul_boot_place(b, rank, place));
+	else
+		snprintf(record.text, sizeof record.text, "rank %d ended before all ranks had met", rank);
+	gpul_boot_publish(b, &record);
+}
+
+void gpul_boot_fail(gpul_boot *b, const gpul_error *why, int culprit)
+{
+	struct roster_record record = { .kind = GPUL_RANK_FAILED,
+					.rank = b->job.rank,
+					.pid = (int32_t)getpid(),
+					.culprit = culprit,
+					.status = (int32_t)why->status,
+					.native = why->native };
+
+	snprintf(record.text, sizeof record.text, "%.*s", (int)sizeof record.text - 1, why->text);
+	gpul_boot_publish(b, &record);
+}
+
+bool gpul_boot_failure(const gpul_boot *b, gpul_roster_event *out)
+{
+	gpul_roster_event unused;
+
+	return gpul_roster_first(b->roster, out ? out : &unused);
+}
+
+gpul_status gpul_boot_failed(const gpul_boot *b, gpul_error *err)
+{
+	char place[GPUL_BOOT_PLACE_BYTES];
+	gpul_roster_event e;
+
+	if (!gpul_boot_failure(b, &e))
+		return GPUL_OK;
+	if (e.kind == GPUL_RANK_DIED || e.rank == b->job.rank)
+		return gpul_fail(err, e.status, e.native, "%s", e.text);
+	return gpul_fail(err, e.status, e.native, "%s failed: %s", gpul_boot_place(b, e.rank, place), e.text);
+}
+
+gpul_status gpul_boot_fail_job(gpul_boot *b, int culprit, gpul_status status, int native, const char *text,
+				gpul_error *err)
+{
+	gpul_error why = { 0 };
+
+	gpul_fail(&why, status, native, "%s", text);
+	gpul_boot_fail(b, &why, culprit);
+	return gpul_boot_failed(b, err);
+}
+
+gpul_status gpul_boot_ended(gpul_boot *b, int rank, const char *doing, gpul_error *err)
+{
+	char text[200], place[GPUL_BOOT_PLACE_BYTES];
+
+	/* Over TCP the link says whether the rank has died or left; it ends at the same time. */
+	for (int ms = 0; b->stream[rank] && ms < VERDICT_MS && !gpul_boot_failure(b, NULL) &&
+			 atomic_load(&b->roster->entry[rank].state) != RANK_LEFT; ms++)
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	gpul_boot_report_end(b, rank);
+	if (gpul_boot_failure(b, NULL))
+		return gpul_boot_failed(b, err);
+	snprintf(text, sizeof text, "%.80s: %s has left the job", doing, gpul_boot_place(b, rank, place));
+	return gpul_boot_fail_job(b, rank, GPUL_EUNSUPPORTED, 0, text, err);
+}
+
+unsigned gpul_boot_silent_ms(const gpul_boot *b, int rank)
+{
+	const uint64_t scanned = atomic_load(&b->scanned_ns), moved = atomic_load(&b->moved_ns[rank]);
+
+	return moved && scanned > moved ? (unsigned)((scanned - moved) / 1000000) : 0;
+}
+
+void gpul_boot_set_waits(gpul_boot *b, uint32_t ranks)
+{
+	atomic_store(&b->roster->entry[b->job.rank].waits, ranks);
+}
+
+uint32_t gpul_boot_waits(const gpul_boot *b, int rank)
+{
+	return atomic_load(&b->roster->entry[rank].waits);
+}
+
+int gpul_boot_stalled(const gpul_boot *b, unsigned for_ms)
+{
+	uint64_t scanned = atomic_load(&b->scanned_ns), longest = (uint64_t)for_ms * 1000000;
+	int stalled = -1;
+
+	for (int r = 0; r < b->job.size; r++) {
+		uint64_t moved = atomic_load(&b->moved_ns[r]);
+
+		if (r == b->job.rank || !moved || scanned < moved ||
+		    atomic_load(&b->roster->entry[r].state) != RANK_JOINED)
+			continue;
+		if (scanned - moved >= longest) {
+			longest = scanned - moved;
+			stalled = r;
+		}
+	}
+	return stalled;
+}
+
+pid_t gpul_boot_pid(const gpul_boot *b, int rank)
+{
+	return atomic_load(&b->roster->entry[rank].pid);
+}

@@ -1,0 +1,324 @@
+/* test_meeting.c — ranks of several hosts meet over TCP, exchange blocks, and fail together. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/comm/bootstrap/hosts/several.h"
+
+static void expect_ok(const struct rank_end *ends, int size)
+{
+	int failed = 0;
+
+	for (int r = 0; r < size; r++) {
+		failed += ends[r].status != GPUL_OK;
+		if (ends[r].status)
+			print_error("rank %d: %s\n", r, ends[r].err.text);
+	}
+	assert_int_equal(failed, 0);
+	assert_int_equal(ranks_n_files(), 0);
+}
+
+static int n_open(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < 4096; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+/* ---- success ---------------------------------------------------------------------------------------------------- */
+
+static unsigned char byte_at(int rank, size_t at)
+{
+	return (unsigned char)(rank * 37 + (int)(at % 251));
+}
+
+static gpul_status gather_once(gpul_boot *b, size_t bytes, gpul_error *err)
+{
+	int rank = gpul_boot_rank(b), size = gpul_boot_size(b);
+	unsigned char *mine = malloc(bytes + 1), *all = malloc(bytes * (size_t)size + 1);
+	gpul_status st;
+
+	for (size_t i = 0; i < bytes; i++)
+		mine[i] = byte_at(rank, i);
+	st = gpul_boot_allgather(b, mine, bytes, all, SEVERAL_LONG_MS, err);
+	for (int r = 0; !st && r < size; r++)
+		for (size_t i = 0; !st && i < bytes; i++)
+			if (all[(size_t)r * bytes + i] != byte_at(r, i))
+				st = gpul_fail(err, GPUL_EFORMAT, 0, "byte %zu of rank %d is wrong", i, r);
+	free(mine);
+	free(all);
+	return st;
+}
+
+static gpul_status gather_sizes(const gpul_comm_job *job, void *arg, gpul_error *err)
+{
+	const size_t *bytes = arg;
+	gpul_boot *b = NULL;
+	gpul_status st = gpul_boot_open(job, SEVERAL_LONG_MS, &b, err);
+
+	for (; !st && *bytes != SIZE_MAX; bytes++)
+		st = gather_once(b, *bytes, err);
+	if (!st)
+		st = gpul_boot_barrier(b, SEVERAL_LONG_MS, err);
+	if (!st)
+		st = gpul_boot_last_barrier(b, SEVERAL_LONG_MS, err);
+	gpul_boot_close(b);
+	return st;
+}
+
+static void ranks_of_several_hosts_gather_blocks_of_any_size(void **state)
+{
+	static const size_t sizes[] = { 0, 1, 7, 4096, 60 << 10, (60 << 10) + 1, 1000003, SIZE_MAX };
+	static const char *const layouts[] = { "a", "aa", "ab", "aabb", "abab", "abcd", "aabbcab" };
+	struct rank_end ends[GPUL_COMM_MAX_RANKS];
+	int before = n_open();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+		several_as_threads(layouts[i], gather_sizes, (void *)(uintptr_t)sizes, ends);
+		expect_ok(ends, (int)strlen(layouts[i]));
+	}
+	assert_in_range(n_open(), before, before + 1); /* the reserved port of several_job() */
+}
+
+static void thirty_two_ranks_of_sixteen_hosts_meet(void **state)
+{
+	static const size_t sizes[] = { 8, 100000, SIZE_MAX };
+	struct rank_end ends[GPUL_COMM_MAX_RANKS];
+
+	(void)state;
+	several_as_threads("abcdefghijklmnopabcdefghijklmnop", gather_sizes, (void *)(uintptr_t)sizes, ends);
+	expect_ok(ends, GPUL_COMM_MAX_RANKS);
+}
+
+static gpul_status check_hosts(const gpul_comm_job *job, void *arg, gpul_error *err)
+{
+	const char *letters = arg;
+	int mine = memfd_create("mark", MFD_CLOEXEC), all[GPUL_COMM_MAX_RANKS];
+	gpul_boot *b = NULL;
+	gpul_status st = gpul_boot_open(job, SEVERAL_LONG_MS, &b, err);
+
+	if (ftruncate(mine, 1000 + job->rank))
+		st = gpul_fail(err, GPUL_ESYS, 0, "ftruncate");
+	for (int r = 0; !st && r < job->size; r++)
+		if (gpul_boot_host_name(b, r)[0] != letters[r] || gpul_boot_host(b, r) != letters[r] - 'a' ||
+		    gpul_boot_pid(b, r) != getpid())
+			st = gpul_fail(err, GPUL_EFORMAT, 0, "rank %d has host %d, %s", r, gpul_boot_host(b, r),
+				       gpul_boot_host_name(b, r));
+	if (!st)
+		st = gpul_boot_exchange_fds(b, &mine, 1, all, SEVERAL_LONG_MS, err);
+	for (int r = 0; !st && r < job->size; r++) {
+		const bool shared = letters[r] == letters[job->rank];
+
+		if (shared ? lseek(all[r], 0, SEEK_END) != 1000 + r : all[r] != -1)
+			st = gpul_fail(err, GPUL_EFORMAT, 0, "rank %d has a wrong descriptor of rank %d", job->rank, r);
+		if (all[r] >= 0)
+			close(all[r]);
+	}
+	if (!st)
+		st = gpul_boot_barrier(b, SEVERAL_LONG_MS, err);
+	close(mine);
+	gpul_boot_close(b);
+	return st;
+}
+
+static void hosts_have_numbers_and_names_and_descriptors_stay_inside(void **state)
+{
+	static const char *const layouts[] = { "aaa", "ab", "aabb", "abcab" };
+	struct rank_end ends[GPUL_COMM_MAX_RANKS];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+		several_as_threads(layouts[i], check_hosts, (void *)(uintptr_t)layouts[i], ends);
+		expect_ok(ends, (int)strlen(layouts[i]));
+	}
+}
+
+static gpul_status meet_often(const gpul_comm_job *job, void *arg, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	for (int i = 0; !st && i < *(int *)arg; i++) {
+		gpul_boot *b = NULL;
+
+		st = gpul_boot_open(job, SEVERAL_LONG_MS, &b, err);
+		gpul_boot_close(b);
+	}
+	return st;
+}
+
+static void a_job_meets_again_at_the_same_address(void **state)
+{
+	struct rank_end ends[4];
+	int n = 10;
+
+	(void)state;
+	several_as_threads("abab", meet_often, &n, ends);
+	expect_ok(ends, 4);
+}
+
+/* ---- ranks that do not come, leave, or do something else -------------------------------------------------------- */
+
+struct different {
+	const char *what;
+	const char *text; /* part of each rank's message */
+};
+
+/* Rank 3, the second rank of host b, does something else. */
+static gpul_status do_differently(const gpul_comm_job *job, void *arg, gpul_error *err)
+{
+	const struct different *d = arg;
+	unsigned char all[GPUL_COMM_MAX_RANKS * 2] = { 0 };
+	gpul_boot *b = NULL;
+	gpul_status st = gpul_boot_open(job, SEVERAL_LONG_MS, &b, err);
+	gpul_error mine = { .status = GPUL_ECUDA, .native = 719, .text = "the kernel failed" };
+	int odd = job->rank == 3;
+
+	if (!st && strcmp(d->what, "size") == 0)
+		st = gpul_boot_allgather(b, "ab", odd ? 2 : 1, all, SEVERAL_LONG_MS, err);
+	if (!st && strcmp(d->what, "call") == 0)
+		st = odd ? gpul_boot_barrier(b, SEVERAL_LONG_MS, err) : gpul_boot_allgather(b, "", 0, all, SEVERAL_LONG_MS, err);
+	if (!st && strcmp(d->what, "leave") == 0 && !odd)
+		st = gpul_boot_barrier(b, SEVERAL_LONG_MS, err);
+	if (!st && strcmp(d->what, "late") == 0 && !odd)
+		st = gpul_boot_barrier(b, 1000, err);
+	if (!st && strcmp(d->what, "fail") == 0 && odd)
+		gpul_boot_fail(b, &mine, 3);
+	if (!st && strcmp(d->what, "fail") == 0)
+		st = gpul_boot_barrier(b, SEVERAL_LONG_MS, err);
+	while (!st && odd && !gpul_boot_failure(b, NULL) && strcmp(d->what, "leave") != 0)
+		usleep(1000);
+	if (!st && odd)
+		st = gpul_boot_failed(b, err);
+	gpul_boot_close(b);
+	return st;
+}
+
+static void ranks_that_disagree_all_fail_with_one_message(void **state)
+{
+	static const struct different cases[] = {
+		{ "size", "rank 3 is in gpul_boot_allgather() of 2 (call 1), but rank 2 in gpul_boot_allgather() of 1 (call 1)" },
+		{ "call", "rank 3 is in gpul_boot_barrier() of 0 (call 1), but rank 2 in gpul_boot_allgather() of 0 (call 1)" },
+		{ "leave", " on host b has left the job" },
+		{ "late", "gpul_boot_barrier(): rank 3 of 5 did not arrive within 1000 ms" },
+		{ "fail", "the kernel failed" },
+	};
+	struct rank_end ends[5];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		several_as_threads("aabbc", do_differently, (void *)(uintptr_t)&cases[i], ends);
+		for (int r = 0; r < 5; r++) {
+			if (strcmp(cases[i].what, "leave") == 0 && r == 3)
+				continue;
+			if (!ends[r].status || !strstr(ends[r].err.text, cases[i].text))
+				fail_msg("%s, rank %d: %s", cases[i].what, r, ends[r].err.text);
+		}
+		assert_int_equal(ranks_n_files(), 0);
+	}
+}
+
+/* Ranks 1 and 3 of 5 do not come. */
+static gpul_status come_or_not(const gpul_comm_job *job, void *arg, gpul_error *err)
+{
+	gpul_boot *b = NULL;
+	gpul_status st = GPUL_OK;
+
+	if (job->rank != 1 && job->rank != 3)
+		st = gpul_boot_open(job, *(int *)arg, &b, err);
+	gpul_boot_close(b);
+	return st;
+}
+
+static void the_message_names_the_ranks_that_have_not_arrived(void **state)
+{
+	struct rank_end ends[5];
+	int timeout_ms = 1000;
+
+	(void)state;
+	several_as_threads("ababc", come_or_not, &timeout_ms, ends);
+	for (int r = 0; r < 5; r += 2) {
+		assert_int_equal(ends[r].status, GPUL_ESYS);
+		if (!strstr(ends[r].err.text, "ranks 1, 3 of 5 did not arrive within 1000 ms"))
+			fail_msg("rank %d: %s", r, ends[r].err.text);
+	}
+}
+
+static void without_rank_0_the_message_has_its_address(void **state)
+{
+	gpul_comm_job job = several_job(2, 4);
+	gpul_boot *b = NULL;
+	gpul_error err = { 0 };
+
+	(void)state;
+	assert_int_equal(gpul_boot_open(&job, 20, &b, &err), GPUL_ESYS);
+	assert_null(b);
+	if (!strstr(err.text, "no meeting with rank 0 at 127.0.0.1:") || !strstr(err.text, "within 20 ms: Connection refused"))
+		fail_msg("%s", err.text);
+}
+
+/* Rank 2 is the leader of host b, and cannot use its folder of sockets. */
+static gpul_status open_in_a_folder(const gpul_comm_job *job, void *arg, gpul_error *err)
+{
+	gpul_boot *b = NULL;
+	gpul_status st;
+
+	if (job->rank >= 2)
+		setenv("GPULOAD_RUNTIME_DIR", "/dev/null", 1);
+	st = gpul_boot_open(job, SEVERAL_LONG_MS, &b, err);
+	(void)arg;
+	gpul_boot_close(b);
+	return st;
+}
+
+static void a_host_that_cannot_meet_fails_the_job(void **state)
+{
+	static const char hosts[] = "aabb";
+	gpul_comm_job job = several_job(0, 4);
+	struct rank_end *ends = ranks_shared(4 * sizeof *ends);
+	pid_t children[4];
+
+	(void)state;
+	for (int r = 0; r < 4; r++) {
+		gpul_comm_job mine = several_of(&job, r, hosts);
+
+		children[r] = ranks_fork(&mine, open_in_a_folder, NULL, &ends[r]);
+	}
+	for (int r = 0; r < 4; r++) {
+		int status;
+
+		assert_int_equal(waitpid(children[r], &status, 0), children[r]);
+		if (!strstr(ends[r].err.text, "/dev/null"))
+			fail_msg("rank %d: %s", r, ends[r].err.text);
+	}
+	ranks_unshare(ends, 4 * sizeof *ends);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ranks_of_several_hosts_gather_blocks_of_any_size),
+		cmocka_unit_test(thirty_two_ranks_of_sixteen_hosts_meet),
+		cmocka_unit_test(hosts_have_numbers_and_names_and_descriptors_stay_inside),
+		cmocka_unit_test(a_job_meets_again_at_the_same_address),
+		cmocka_unit_test(ranks_that_disagree_all_fail_with_one_message),
+		cmocka_unit_test(the_message_names_the_ranks_that_have_not_arrived),
+		cmocka_unit_test(without_rank_0_the_message_has_its_address),
+		cmocka_unit_test(a_host_that_cannot_meet_fails_the_job),
+	};
+
+	return cmocka_run_group_tests(tests, ranks_make_folder, ranks_remove_folder);
+}
