@@ -93,8 +93,8 @@ static void free_calls(const struct calls *c)
 
 /* ---- time ------------------------------------------------------------------------------------------------------ */
 
-/* Wait for a moment that all ranks agree on: they leave a barrier of the boot at moments that differ by more than a call takes. */
-static gpul_status start_together(struct comm_rank *r, gpul_error *err)
+/* The ranks leave a barrier of the boot at moments that differ by more than a call takes. */
+gpul_status comm_start_together(struct comm_rank *r, gpul_error *err)
 {
 	uint64_t now = gpul_clock_ns(), all[GPUL_COMM_MAX_RANKS], start = 0;
 	gpul_status st = gpul_boot_allgather(r->boot, &now, sizeof now, all, COMM_MEET_MS, err);
@@ -106,7 +106,7 @@ static gpul_status start_together(struct comm_rank *r, gpul_error *err)
 	return st;
 }
 
-static gpul_status exchange_times(struct comm_rank *r, double us, struct comm_figures *out, gpul_error *err)
+gpul_status comm_exchange_times(struct comm_rank *r, double us, struct comm_figures *out, gpul_error *err)
 {
 	double all[GPUL_COMM_MAX_RANKS], sum = 0;
 	gpul_status st = gpul_boot_allgather(r->boot, &us, sizeof us, all, COMM_MEET_MS, err);
@@ -136,13 +136,13 @@ gpul_status comm_time_calls(struct comm_rank *r, const struct comm_shape *s, con
 		st = launch_calls(&timed, err);
 	st = st ? st : gpul_comm_wait(r->comm, r->stream, err);
 	st = st ? st : comm_trace_resume(r, err);
-	st = st ? st : start_together(r, err);
+	st = st ? st : comm_start_together(r, err);
 	section.begin_ns = gpul_clock_ns();
 	st = st ? st : launch_calls(&timed, err);
 	st = st ? st : gpul_comm_wait(r->comm, r->stream, err);
 	section.end_ns = gpul_clock_ns();
 	st = st ? st : comm_trace_pause(r, &section, err);
-	st = st ? st : exchange_times(r, (double)(section.end_ns - section.begin_ns) / 1e3 / q->iterations, out, err);
+	st = st ? st : comm_exchange_times(r, (double)(section.end_ns - section.begin_ns) / 1e3 / q->iterations, out, err);
 	free_calls(&timed);
 	return st;
 }

@@ -76,6 +76,24 @@ gpul_status comm_rank_introduce(struct comm_rank *r, struct comm_about *all, gpu
 gpul_status comm_rank_run(struct comm_rank *r, const char *what,
 			  gpul_status (*function)(struct comm_rank *r, void *argument, gpul_error *err), void *argument, gpul_error *err);
 
+/** Wait for a moment that all ranks agree on.
+ *
+ * @r       opened; all ranks call it
+ * Errors  as gpul_boot_allgather()
+ * Threads one at a time
+ * Source  - */
+gpul_status comm_start_together(struct comm_rank *r, gpul_error *err);
+
+/** Exchange the times that the ranks have measured.
+ *
+ * @r       opened; all ranks call it
+ * @us      of this rank
+ * @out     us, least_us and mean_us are set, the same on all ranks
+ * Errors  as gpul_boot_allgather()
+ * Threads one at a time
+ * Source  - */
+gpul_status comm_exchange_times(struct comm_rank *r, double us, struct comm_figures *out, gpul_error *err);
+
 /** Time calls: warm-up calls, then calls back to back, and one wait; the ranks begin together.
  *
  * @r       opened

@@ -10,48 +10,75 @@
  * So dense data costs one read of 16 bytes for each block, and only sparse data is read completely. */
 #include "comm/device/pack.cuh"
 
-enum { LANES = 32, PACKS_PER_VOTE = 4 };
+enum { LANES = 32, WORD_BLOCKS = 32, PACKS_PER_VOTE = 4, BLOCKS_AT_ONCE = 4 };
 
-static __device__ __forceinline__ bool is_set(uint4 pack)
+static __device__ __forceinline__ uint32_t bits_of(uint4 pack)
 {
-	return (pack.x | pack.y | pack.z | pack.w) != 0;
+	return pack.x | pack.y | pack.z | pack.w;
 }
 
-/* The warp reads packs first ... first + n.  True: a bit is set. */
-static __device__ bool any_is_set(const unsigned char *buffer, uint64_t n_bytes, uint64_t first, uint32_t n)
+/* The warp reads packs first ... first + n of a buffer that may be misaligned or end in between.  True: a bit is set. */
+static __device__ __noinline__ bool any_is_set(const unsigned char *buffer, uint64_t n_bytes, uint64_t first, uint32_t n)
 {
 	const uint32_t lane = threadIdx.x % LANES;
-	const bool plain = gpul_alignment(buffer) == GPUL_PACK_BYTES && (first + n) * GPUL_PACK_BYTES <= n_bytes;
-	const uint4 *packs = (const uint4 *)buffer + first;
 
 	for (uint32_t at = 0; at < n; at += PACKS_PER_VOTE * LANES) {
-		bool found = false;
+		uint32_t found = 0;
 
 #pragma unroll
 		for (uint32_t k = 0; k < PACKS_PER_VOTE; k++) {
 			const uint32_t i = at + k * LANES + lane;
 
 			if (i < n && (first + i) * GPUL_PACK_BYTES < n_bytes)
-				found |= is_set(plain ? packs[i] : gpul_load_pack(buffer, first + i, n_bytes));
+				found |= bits_of(gpul_load_pack(buffer, first + i, n_bytes));
 		}
-		if (__any_sync(~0u, found))
+		if (__any_sync(~0u, found != 0))
 			return true;
 	}
 	return false;
+}
+
+/* The commonest case, in few instructions: aligned blocks of PACKS packs, PACKS a multiple of 32, and not more than one of four
+ * blocks known to have a bit: no branch skips it. */
+template <uint32_t PACKS> static __device__ __forceinline__ uint32_t scan(const uint4 *packs)
+{
+	uint32_t bits = 0;
+
+	packs += threadIdx.x % LANES;
+	for (uint32_t i = 0; i < WORD_BLOCKS; i += BLOCKS_AT_ONCE, packs += BLOCKS_AT_ONCE * PACKS)
+#pragma unroll
+		for (uint32_t k = 0; k < BLOCKS_AT_ONCE; k++) {
+			uint32_t found = 0;
+
+#pragma unroll
+			for (uint32_t j = 0; j < PACKS; j += LANES)
+				found |= bits_of(packs[k * PACKS + j]);
+			if (__any_sync(~0u, found != 0))
+				bits |= 1u << (i + k);
+		}
+	return bits;
 }
 
 extern "C" __global__ void __launch_bounds__(1024) gpul_sparse_bitmap(const unsigned char *buffer, uint64_t n_bytes, uint32_t block_bytes,
 								       uint32_t n_blocks, uint32_t *bitmap)
 {
 	const uint32_t lane = threadIdx.x % LANES, n_warps = gridDim.x * (blockDim.x / LANES), packs = block_bytes / GPUL_PACK_BYTES;
+	const bool aligned = gpul_alignment(buffer) == GPUL_PACK_BYTES;
 
-	for (uint32_t word = blockIdx.x * (blockDim.x / LANES) + threadIdx.x / LANES; (uint64_t)word * LANES < n_blocks; word += n_warps) {
-		const uint32_t first = word * LANES, n = min(n_blocks - first, (uint32_t)LANES);
-		uint32_t bits = __ballot_sync(~0u, lane < n && is_set(gpul_load_pack(buffer, (uint64_t)(first + lane) * packs, n_bytes)));
+	for (uint32_t word = blockIdx.x * (blockDim.x / LANES) + threadIdx.x / LANES; (uint64_t)word * WORD_BLOCKS < n_blocks; word += n_warps) {
+		const uint32_t first = word * WORD_BLOCKS, n = min(n_blocks - first, (uint32_t)WORD_BLOCKS);
+		const bool whole = aligned && (uint64_t)(first + WORD_BLOCKS) * block_bytes <= n_bytes;
+		const uint4 *at = (const uint4 *)buffer + (uint64_t)first * packs;
+		uint32_t bits = __ballot_sync(~0u, lane < n && bits_of(gpul_load_pack(buffer, (uint64_t)(first + lane) * packs, n_bytes)) != 0);
 
-		for (uint32_t i = 0; i < n; i++)
-			if (!(bits >> i & 1) && any_is_set(buffer, n_bytes, (uint64_t)(first + i) * packs, packs))
-				bits |= 1u << i;
+		if (whole && packs == 64 && __popc(bits) <= WORD_BLOCKS / 4)
+			bits = scan<64>(at);
+		else if (whole && packs == 32 && __popc(bits) <= WORD_BLOCKS / 4)
+			bits = scan<32>(at);
+		else
+			for (uint32_t i = 0; i < n; i++)
+				if (!(bits >> i & 1) && any_is_set(buffer, n_bytes, (uint64_t)(first + i) * packs, packs))
+					bits |= 1u << i;
 		if (lane == 0)
 			bitmap[word] = bits;
 	}

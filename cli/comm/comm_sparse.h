@@ -1,0 +1,86 @@
+/* comm_sparse.h — gpuload comm sparse-allreduce: a sparse all-reduce beside the dense one, for sizes and densities.
+ *
+ *     comm_sparse.c       options ──> sparse_request; launcher or rank, as for a collective (comm_bench.h)
+ *     comm_sparse_run.c   for each size and density: fill, check, time both
+ *     comm_sparse_data.c  the data: each rank can compute that of all ranks
+ *     comm_sparse_text.c  the table and the JSON */
+#ifndef GPULOAD_CLI_COMM_COMM_SPARSE_H
+#define GPULOAD_CLI_COMM_COMM_SPARSE_H
+
+#include "cli/comm/comm_run.h"
+#include "comm/sparse/sparse.h"
+
+extern const struct cli_cmd cli_comm_sparse;
+
+enum { SPARSE_MOST_DENSITIES = 16, SPARSE_MOST_ROWS = 256 };
+
+struct sparse_request {
+	struct comm_place place;
+	size_t min_bytes, max_bytes, factor;
+	double percent[SPARSE_MOST_DENSITIES];  /* of the blocks of a rank that are not zero */
+	unsigned n_percent;
+	gpul_comm_dtype dtype;
+	gpul_comm_op op;
+	gpul_comm_sparse_options options;       /* block, percent */
+	int iterations, warmups;                /* -1: chosen by the driver */
+	bool check, json;
+};
+
+struct sparse_row {
+	size_t bytes, count;
+	double percent;               /* wanted */
+	gpul_comm_sparse_report report;  /* of rank 0, and sent_bytes the mean of all ranks */
+	struct comm_figures sparse, dense;
+};
+
+struct sparse_result {
+	struct sparse_request q;
+	int rank, n_ranks;
+	char driver[16], launcher[16];
+	char path[200];               /* what the sparse messages use */
+	bool interprets;
+	struct comm_about about[GPUL_COMM_MAX_RANKS];
+	struct sparse_row rows[SPARSE_MOST_ROWS];
+	unsigned n_rows;
+};
+
+/* ---- data ---------------------------------------------------------------------------------------------------------- */
+
+/* What a rank's input is made of. */
+struct sparse_data {
+	uint64_t seed;
+	double percent;
+	uint32_t block;
+	gpul_comm_dtype dtype;
+	gpul_comm_op op;
+	int n_ranks;
+};
+
+/* Write elements first ... first + n of a rank's input: whole numbers from -4 to 4 except 0 in blocks that are not zero, so that
+ * sums are exact in every order. */
+void sparse_data_fill(const struct sparse_data *d, int rank, size_t first, size_t n, void *out);
+/* Compare elements first ... first + n of a result; returns the number of wrong ones. */
+uint64_t sparse_data_check(const struct sparse_data *d, size_t first, size_t n, const void *got);
+
+/* ---- measurement -------------------------------------------------------------------------------------------------- */
+
+/** Measure all rows, and print them on rank 0.
+ *
+ * @r         opened
+ * @argument  the struct sparse_result
+ * Errors  as gpul_comm_mesh_create(), gpul_comm_sparse_allreduce(), comm_time_calls()
+ * Threads one at a time
+ * Source  - */
+gpul_status sparse_measure(struct comm_rank *r, void *argument, gpul_error *err);
+
+/* Is anything wrong, or different? */
+bool sparse_result_wrong(const struct sparse_result *r);
+/* Time of the dense call / time of the sparse one. */
+double sparse_speedup(const struct sparse_row *row);
+
+void sparse_text_head(const struct sparse_result *r, struct out *o);
+void sparse_text_row(const struct sparse_result *r, const struct sparse_row *row, struct out *o);
+void sparse_text_end(const struct sparse_result *r, struct out *o);
+void sparse_json(const struct sparse_result *r, struct json *j);
+
+#endif
