@@ -59,4 +59,24 @@ def comm_faults(s):
     print(out)
 
 
-STEPS = [comm_collectives, comm_random, comm_faults]
+def comm_netqueue(s):
+    """Streams that a kernel unpacks, random pieces and hostile entries; then the rates beside plain copies."""
+    driver = ["--driver", s.args.driver]
+    for options in ([], ["--align", "1"], ["--align", "16", "--source", "memory"], ["--corrupt", "0.01"], ["--pieces", "1:100", "--bytes", "1M"]):
+        status, out, err = s.run(s.tool("gpuload"), "comm", "netqueue", "--check", "--bytes", "16M", *options, *driver)
+        s.check(f"comm netqueue {' '.join(options)}".strip(), status == 0, f"exit status {status}: {out[-800:]} {err[-800:]}")
+    for program, options in (("test_unpack", []), ("campaign", ["--pieces", "20000", "--hostile", "120000"])):
+        path = s.tool(f"tests/comm/netqueue/{program}")
+        if not os.path.exists(path):
+            s.result("skip", f"comm/netqueue/{program}", "not built")
+            continue
+        status, out, err = s.run(path, *options, timeout=400)
+        s.check(f"comm/netqueue/{program}: {(out.strip().splitlines() or [''])[-1]}", status == 0, f"exit status {status}: {out[-800:]} {err[-800:]}")
+    if not os.path.exists(s.tool("bench/bench_netqueue")):
+        return s.result("skip", "bench_netqueue", "not built: run ninja bench-programs")
+    status, out, err = s.run(s.tool("bench/bench_netqueue"), *driver, timeout=400)
+    s.check("bench_netqueue", status == 0, err)
+    print(out)
+
+
+STEPS = [comm_collectives, comm_random, comm_faults, comm_netqueue]
