@@ -26,7 +26,8 @@ static gpul_status check_options(const gpul_comm_options *o, gpul_error *err)
 }
 
 /* Sizes of channels: large enough that a slot takes longer than its fence and step; the software driver's are small, because
- * all its ranks share the machine's memory.  With a network only the protocol Simple is used, and no call in one shot. */
+ * all its ranks share the machine's memory.  With a network only the protocol Simple is used, and no call in one shot; few blocks
+ * suffice, and each slot costs the CPUs a put and a credit, so slots are large. */
 static void choose_sizes(gpul_comm *c)
 {
 	const bool small = c->interprets;
@@ -34,8 +35,9 @@ static void choose_sizes(gpul_comm *c)
 
 	*s = (gpul_comm_sizes){
 		.n_ranks = (uint32_t)c->n_ranks,
-		.n_blocks = c->options.n_blocks ? c->options.n_blocks : small ? 2 : 32,
-		.slot_bytes = c->options.slot_bytes ? (uint32_t)c->options.slot_bytes : small ? 16 << 10 : 256 << 10,
+		.n_blocks = c->options.n_blocks ? c->options.n_blocks : small ? 2 : c->has_network ? 8 : 32,
+		.slot_bytes = c->options.slot_bytes ? (uint32_t)c->options.slot_bytes
+						    : !small ? 256 << 10 : c->has_network ? 128 << 10 : 16 << 10,
 		.ll_bytes = small ? 4 << 10 : 32 << 10,
 		.ll128_bytes = small ? 4 << 10 : 64 << 10,
 		.scratch_bytes = small ? 64 << 10 : 1 << 20,

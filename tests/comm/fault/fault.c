@@ -4,7 +4,7 @@
  *     build/tests/comm/fault/fault --full                     the numbers that gpuload must pass; ranks must end within 2 s
  *     build/tests/comm/fault/fault --only kill --rounds 1000 --seed 7 --ranks 2-8
  *
- * GPULOAD_DRIVER selects the driver. */
+ * --transport net: the network between all ranks.  GPULOAD_DRIVER selects the driver. */
 #include "tests/comm/fault/fault.h"
 
 #include <dirent.h>
@@ -30,6 +30,7 @@ struct options {
 	uint64_t seed;
 	int least, most;    /* ranks */
 	bool full;
+	gpul_comm_transport transport;  /* AUTO: chosen in each round */
 };
 
 struct run {
@@ -65,6 +66,12 @@ static void choose_round(struct run *run, const struct scenario *sc)
 	s->transport = draw_number(run, 4) == 0 ? GPUL_COMM_HOST : GPUL_COMM_TRANSPORT_AUTO;
 	s->algo = draw_number(run, 2) ? (gpul_comm_algo)draw_number(run, GPUL_COMM_N_ALGOS) : GPUL_COMM_ALGO_AUTO;
 	s->proto = draw_number(run, 2) ? (gpul_comm_proto)draw_number(run, GPUL_COMM_N_PROTOS) : GPUL_COMM_PROTO_AUTO;
+	if (run->o->transport != GPUL_COMM_TRANSPORT_AUTO)
+		s->transport = run->o->transport;
+	if (s->transport == GPUL_COMM_NET) {  /* others are refused */
+		s->proto = GPUL_COMM_PROTO_AUTO;
+		s->algo = s->algo == GPUL_COMM_ONE_SHOT || s->algo == GPUL_COMM_TWO_LEVEL ? GPUL_COMM_RING : s->algo;
+	}
 	s->at_step = sc->deed == DEED_NO_MEMORY || sc->deed == DEED_NO_WINDOW ? 0 : (uint32_t)draw_number(run, MOST_STEPS);
 	s->n_cycles = sc->deed == DEED_NOTHING || sc->deed == DEED_NO_MEMORY ? 2 : 0;
 	s->seed = draw_number(run, 1u << 31);
@@ -273,7 +280,8 @@ static int run_scenario(struct run *run, const struct scenario *sc)
 static int parse(int argc, char **argv, struct options *o)
 {
 	static const struct option options[] = { { "only", 1, NULL, 'o' }, { "rounds", 1, NULL, 'r' }, { "seed", 1, NULL, 's' },
-						 { "ranks", 1, NULL, 'n' }, { "full", 0, NULL, 'f' },   { 0 } };
+						 { "ranks", 1, NULL, 'n' }, { "full", 0, NULL, 'f' },
+						 { "transport", 1, NULL, 't' }, { 0 } };
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -287,6 +295,8 @@ static int parse(int argc, char **argv, struct options *o)
 			o->most = o->least;
 		else if (c == 'f')
 			o->full = true;
+		else if (c == 't' && gpul_comm_transport_parse(optarg, &o->transport))
+			continue;
 		else if (c != 'n')
 			return 2;
 	}
@@ -309,7 +319,8 @@ int main(int argc, char **argv)
 	if (argc == 3 && strcmp(argv[1], "--rank") == 0)
 		return be_rank(argv[2]);
 	if (parse(argc, argv, &o)) {
-		fprintf(stderr, "usage: fault [--only SCENARIO] [--rounds N] [--seed N] [--ranks MIN-MAX (2-%d)] [--full]\n", MOST_RANKS);
+		fprintf(stderr, "usage: fault [--only SCENARIO] [--rounds N] [--seed N] [--ranks MIN-MAX (2-%d)] [--transport NAME] [--full]\n",
+			MOST_RANKS);
 		return 2;
 	}
 	run.shared_fd = memfd_create("fault", 0);

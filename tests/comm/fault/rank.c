@@ -8,6 +8,7 @@
 
 #include "core/clock.h"
 #include "driver/context.h"
+#include "rdma/rdma.h"
 #include "tests/comm/fault/fault.h"
 #include "tests/fault/count.h"
 #include "tests/fault/ledger.h"
@@ -137,7 +138,8 @@ static void find_leaks(struct worker *w, const struct counts *before)
 		(void)snprintf(w->o->complaint, sizeof w->o->complaint, "left after '%.160s': %.180s", w->o->failure.text, text);
 }
 
-/* Open the driver and its context once, because the software driver keeps some descriptors from then on. */
+/* Open the driver and its context once, because the software driver keeps some descriptors from then on; and the network, because
+ * libfabric keeps its providers. */
 static gpul_status open_driver(struct worker *w, gpul_error *err)
 {
 	const gpul_driver *drv;
@@ -155,6 +157,12 @@ static gpul_status open_driver(struct worker *w, gpul_error *err)
 	st = gpul_cu(w->drv, err, cuMemAlloc(&at, 1 << 20));
 	if (!st)
 		(void)w->drv->cuMemFree(at);
+	if (!st && w->s->transport == GPUL_COMM_NET) {
+		gpul_rdma *net = NULL;
+
+		st = gpul_rdma_open(NULL, &net, err);
+		gpul_rdma_close(net);
+	}
 	return st;  /* the context stays open, as in a program that uses the GPU besides */
 }
 
