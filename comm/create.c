@@ -35,7 +35,7 @@ static void choose_sizes(gpul_comm *c)
 
 	*s = (gpul_comm_sizes){
 		.n_ranks = (uint32_t)c->n_ranks,
-		.n_blocks = c->options.n_blocks ? c->options.n_blocks : small ? 2 : c->has_network ? 8 : 32,
+		.n_blocks = c->options.n_blocks ? c->options.n_blocks : c->has_network ? (small ? 4 : 8) : small ? 2 : 32,
 		.slot_bytes = c->options.slot_bytes ? (uint32_t)c->options.slot_bytes
 						    : !small ? 256 << 10 : c->has_network ? 128 << 10 : 16 << 10,
 		.ll_bytes = small ? 4 << 10 : 32 << 10,

@@ -108,11 +108,13 @@ static const struct choice net[] = {
 };
 static const struct choice soft_net_channels[] = {
 	{ 64 << 10, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 1, 96 },
-	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 2, 96 },
+	{ 1 << 20, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 2, 96 },
+	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 4, 96 },
 };
 static const struct choice soft_net[] = {
 	{ 64 << 10, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 1, 96 },
-	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 2, 96 },
+	{ 1 << 20, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 2, 96 },
+	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 4, 96 },
 };
 
 static const struct choice *built_in(const gpul_comm *c, gpul_comm_call call)
