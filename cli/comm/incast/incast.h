@@ -1,0 +1,105 @@
+/* incast.h — the parts of gpuload comm incast: all ranks but one have messages for rank 0 at the same time.
+ *
+ *     incast.c           a launcher (incast_net.c: first a private network) starts N times the same command line
+ *        │
+ *     incast_request.c   options ──> incast_request
+ *     incast_rank.c      each rank: connections, memory, one page of counters that all ranks map
+ *     incast_measure.c   round trip and rate ──> window; then each mode
+ *        ├── incast_send.c     a sender: puts as its window permits, or sends as the receiver grants
+ *        └── incast_receive.c  rank 0: arrivals, grants (comm/incast/admission.h), the depth of the queue (incast_queue.c)
+ *     incast_result on rank 0 ──> incast_text.c, incast_json.c, incast_svg.c */
+#ifndef GPULOAD_CLI_COMM_INCAST_INCAST_H
+#define GPULOAD_CLI_COMM_INCAST_INCAST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cli/lib/command.h"
+#include "cli/lib/out.h"
+#include "comm/bootstrap/job.h"
+
+extern const struct cli_cmd cli_comm_incast;
+
+/* Who decides when a message enters the network. */
+enum incast_mode { INCAST_SENDER, INCAST_RECEIVER, INCAST_N_MODES };
+extern const char *const incast_mode_names[INCAST_N_MODES];  /* as --mode takes them */
+
+/* ---- the command line (incast_request.c) -------------------------------------------------------------------- */
+
+enum { INCAST_MOST_MESSAGES = 100000 };
+
+struct incast_request {
+	int n_ranks;                  /* -n; 0: not given */
+	size_t bytes;                 /* of a message */
+	int n_messages;               /* of each sender */
+	bool modes[INCAST_N_MODES];
+	uint64_t rate_bits;           /* per second, of the token bucket; 0: no private network */
+	size_t queue_bytes;           /* room in front of the token bucket */
+	size_t window_bytes;          /* of all senders together, receiver-driven; 0: measured */
+	size_t sender_window_bytes;   /* of each sender: messages that it has handed over and that have not ended */
+	size_t grant_bytes;
+	const char *backend, *provider;  /* as in gpul_rdma_desc; borrowed */
+	bool json, force;
+	const char *plot;             /* file; NULL: none; borrowed */
+};
+
+extern const struct cli_opt incast_opts[];
+
+/** Parse the command line.
+ *
+ * @args  parsed with incast_opts
+ * @out   filled; its strings are borrowed
+ * Errors  GPUL_EINVAL
+ * Threads any thread may call
+ * Source  - */
+gpul_status incast_request_parse(const struct cli_args *args, struct incast_request *out, gpul_error *err);
+
+/* ---- the result ---------------------------------------------------------------------------------------------- */
+
+/* Times of something that happened n times. */
+struct incast_times {
+	uint64_t n, p50_ns, p99_ns, most_ns;
+};
+
+struct incast_sample {
+	uint64_t ns;                  /* since the first message */
+	uint64_t bytes;               /* queued */
+};
+
+struct incast_figures {
+	bool measured;
+	uint64_t ns, bytes;           /* from the first message's start to the last one's end */
+	uint64_t share[GPUL_COMM_MAX_RANKS];  /* bytes of each rank that had arrived when the first sender was done */
+	double fairness;              /* Jain's index of them: 1 equal, 1/n one sender had everything */
+	struct incast_times message;  /* from the call that hands it over to its end at the receiver */
+	struct incast_times probe;    /* 8 bytes beside the transfer, on a connection of their own */
+	uint64_t queue_most, queue_mean;
+	uint64_t drops, retransmissions;  /* with a private network */
+	uint64_t wrong;               /* bytes */
+	struct incast_sample *samples;   /* owned: incast_result_free() */
+	size_t n_samples;
+};
+
+struct incast_result {
+	struct incast_request q;
+	int n_ranks;
+	char launcher[16], device[80], congestion[32];  /* congestion control of TCP */
+	bool private_network;         /* the queue is that of the token bucket; else: bytes between the ends */
+	uint64_t round_trip_ns;       /* of a grant: from the grant to the arrival of its data; 0: not measured */
+	double rate_gb_s;             /* of the token bucket, or measured; 0: neither */
+	uint64_t window_bytes;
+	struct incast_figures figures[INCAST_N_MODES];
+};
+
+void incast_result_free(struct incast_result *r);
+/* Is any byte wrong? */
+bool incast_result_wrong(const struct incast_result *r);
+
+/* Append the table, one JSON object without a newline, and the picture of --plot. */
+void incast_text(const struct incast_result *r, struct out *o);
+struct json;
+void incast_json(const struct incast_result *r, struct json *j);
+void incast_svg(const struct incast_result *r, struct out *o);
+
+#endif

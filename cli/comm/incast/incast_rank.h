@@ -1,0 +1,134 @@
+/* incast_rank.h — one rank of gpuload comm incast: connections, memory, and the page that all ranks map.
+ *
+ *     rank 0, for each sender                                        a sender
+ *    ┌──────────────────────────────────────────┐                   ┌─────────────────────────────────┐
+ *    │ data: n_slots messages                   │ <── puts, or ──── │ data: n_slots messages          │
+ *    │ mail: requested, arrived, probe          │     sends         │ mail: sources of small writes   │
+ *    └──────────────────────────────────────────┘                   └─────────────────────────────────┘
+ *
+ * Message m uses slot m % n_slots at both ends.  The shared page is for measuring only: when a message was handed over, how much was
+ * posted.  What the protocol needs goes through the network: requests to send, clear-to-send slots, arrivals. */
+#ifndef GPULOAD_CLI_COMM_INCAST_INCAST_RANK_H
+#define GPULOAD_CLI_COMM_INCAST_INCAST_RANK_H
+
+#include <stdatomic.h>
+
+#include "cli/comm/incast/incast.h"
+#include "comm/bootstrap/boot.h"
+#include "comm/net/mesh.h"
+
+enum { INCAST_MEET_MS = 60 * 1000, INCAST_WAIT_MS = 60 * 1000, INCAST_TAG = 1 };
+
+/* Words that a sender raises in the receiver's memory by puts. */
+struct incast_mail {
+	_Atomic uint64_t requested;   /* receiver-driven: messages that it wants to send */
+	uint64_t unused[7];
+	_Atomic uint64_t arrived;     /* sender-driven: messages that are in the receiver's memory */
+	uint64_t unused2[7];
+	_Atomic uint64_t probe;       /* time at which it was sent */
+	uint64_t unused3[7];
+};
+
+/* What a rank has in the shared page. */
+struct incast_counters {
+	_Atomic uint64_t posted;      /* bytes that it has handed to the network */
+	_Atomic uint64_t retransmissions;
+	_Atomic uint32_t ended;       /* the last run in which all its requests have ended */
+	uint32_t unused[27];
+};
+
+struct incast_rank {
+	const struct incast_request *q;   /* borrowed */
+	gpul_comm_job job;
+	gpul_boot *boot;
+	gpul_comm_mesh *mesh, *probe_mesh;  /* the latter connects rank 1 with rank 0 */
+	int queue_fd, queue_device;       /* rank 0 in a private network; otherwise -1, 0 */
+
+	unsigned n_slots;
+	size_t slot_bytes;
+	unsigned char *data;              /* rank 0: of all ranks in turn; others: their own */
+	struct incast_mail *mail;         /* likewise */
+	gpul_rdma_region *data_region, *mail_region;
+	gpul_rdma_region *probe_region;   /* of mail, with probe_mesh */
+	gpul_rdma_remote to_data, to_mail, to_probe;  /* of a sender: its part of rank 0's memory */
+
+	struct incast_counters *counters; /* of all ranks; in the shared page */
+	_Atomic uint64_t *handed_ns;      /* [rank][message]: when it was handed over; in the shared page */
+	size_t shared_bytes;
+	uint32_t run;                     /* number of the present run, from 1 */
+};
+
+/* One transfer of all senders: for measuring the round trip or the rate, or a mode. */
+struct incast_run {
+	enum incast_mode mode;
+	size_t bytes;                     /* of a message; at most q->bytes */
+	unsigned n_messages;              /* of each sender; at most q->n_messages */
+	uint64_t window_bytes;            /* receiver-driven */
+	bool recorded;                    /* probes, and samples of the queue */
+};
+
+/** Open a rank: meet the others, connect, allocate, register.
+ *
+ * @q    borrowed; must outlive *out
+ * @job  copied
+ * @out  incast_rank_close(), also after a failure
+ * Errors  as gpul_boot_open(), gpul_comm_mesh_create(); GPUL_EUNSUPPORTED the ranks are on several hosts; GPUL_ENOMEM; GPUL_ESYS
+ * Threads the main thread
+ * Source  - */
+gpul_status incast_rank_open(const struct incast_request *q, const gpul_comm_job *job, struct incast_rank *out, gpul_error *err);
+void incast_rank_close(struct incast_rank *r);
+
+/* A sender's part of rank 0's memory; of a sender's own memory with rank 0. */
+unsigned char *incast_slot(const struct incast_rank *r, int rank, uint64_t message);
+/* When a message of a rank was handed over. */
+_Atomic uint64_t *incast_handed(const struct incast_rank *r, int rank, uint64_t message);
+
+/* Write the content of a message; return the number of bytes that differ from it. */
+void incast_fill(unsigned char *at, size_t n_bytes, int rank, uint64_t message);
+uint64_t incast_count_wrong(const unsigned char *at, size_t n_bytes, int rank, uint64_t message);
+
+/* Pauses of a loop that polls: it spins for a moment, then sleeps between polls, because there may be more ranks than CPUs. */
+struct incast_pace {
+	const struct incast_rank *r;      /* borrowed */
+	uint64_t busy_ns;                 /* the last event */
+	uint64_t checked_ns;              /* the last look at the other ranks */
+};
+
+/** One turn of a loop has ended: sleep, if nothing has happened for a while; look now and then whether the job has failed.
+ *
+ * @p     begins as { .r = r, .busy_ns = now, .checked_ns = now }
+ * @busy  something has happened in this turn
+ * Errors  the failure of the job; GPUL_ESYS native = ETIMEDOUT: nothing has happened for INCAST_WAIT_MS
+ * Threads one at a time
+ * Source  - */
+gpul_status incast_pace_turn(struct incast_pace *p, bool busy, gpul_error *err);
+
+/** A sender's part of a run: hand over all messages, and wait until they have ended.
+ *
+ * @r    opened
+ * @run  the same on all ranks; window_bytes is not used here
+ * Errors  the failure of a connection or of the job; GPUL_ENOMEM
+ * Threads one at a time
+ * Source  - */
+gpul_status incast_send(struct incast_rank *r, const struct incast_run *run, gpul_error *err);
+
+/** The receiver's part of a run: until all messages of all senders have arrived.
+ *
+ * @r    opened; rank 0
+ * @run  the same on all ranks
+ * @f    zeroed; filled, but for measured
+ * Errors  the failure of a connection or of the job; GPUL_ENOMEM; GPUL_ESYS
+ * Threads one at a time
+ * Source  - */
+gpul_status incast_receive(struct incast_rank *r, const struct incast_run *run, struct incast_figures *f, gpul_error *err);
+
+/** Measure everything, on all ranks together.
+ *
+ * @r       opened
+ * @result  on rank 0: filled, but for what incast.c knows
+ * Errors  as incast_send()
+ * Threads one at a time
+ * Source  - */
+gpul_status incast_measure(struct incast_rank *r, struct incast_result *result, gpul_error *err);
+
+#endif
