@@ -76,9 +76,9 @@ extern "C" __global__ void __launch_bounds__(1024) gpul_sparse_bitmap(const unsi
 		else if (whole && packs == 32 && __popc(bits) <= WORD_BLOCKS / 4)
 			bits = scan<32>(at);
 		else
-			for (uint32_t i = 0; i < n; i++)
-				if (!(bits >> i & 1) && any_is_set(buffer, n_bytes, (uint64_t)(first + i) * packs, packs))
-					bits |= 1u << i;
+			for (uint32_t left = ~bits & ~0u >> (WORD_BLOCKS - n); left; left &= left - 1)
+				if (any_is_set(buffer, n_bytes, (uint64_t)(first + __ffs(left) - 1) * packs, packs))
+					bits |= left & (0u - left);
 		if (lane == 0)
 			bitmap[word] = bits;
 	}
