@@ -1,0 +1,33 @@
+/* netqueue.h — the memory of the lesson; for C and for CUDA C++. */
+#ifndef NETQUEUE_H
+#define NETQUEUE_H
+
+typedef unsigned long long u64;
+
+enum {
+	SLOTS = 4, SLOT_BYTES = 64,   /* of the bounce memory; a packet has a slot of its own */
+	ENTRIES = 4,                  /* of the ring: entry n is at place n % ENTRIES, in lap n / ENTRIES + 1 */
+	BOUNCE_BYTES = SLOTS * SLOT_BYTES,
+	MOST_REFUSALS = 8,
+};
+
+/* Where a piece is, and where it belongs.  Both words carry the lap, because a load of 16 bytes may see one of them before the
+ * other.
+ *
+ *            63     56 55          36 35                  0
+ *     word 0 │ lap     │ length       │ source              │
+ *     word 1 │ lap     │ destination                        │ */
+struct entry {
+	u64 word[2];
+};
+
+struct queue {
+	unsigned char bounce[BOUNCE_BYTES];  /* the CPU writes: packets */
+	struct entry ring[ENTRIES];          /* the CPU writes */
+	u64 unused[8];
+	u64 done;                            /* the kernel writes: entries whose slots are free again */
+	u64 n_refused, timed_out;            /* the kernel writes */
+	struct { u64 entry, end, limit; } refusals[MOST_REFUSALS];
+};
+
+#endif
