@@ -1,18 +1,22 @@
 /* fit.c — the costs of a protocol from measured calls: a simplex walks down the error.
  *
- * The four unknowns o, L, g and G are positive and differ by orders of magnitude, so the simplex lives in their logarithms. */
+ * The unknowns o, L, g, G and C are positive and differ by orders of magnitude, so the simplex lives in their logarithms. */
 #include <math.h>
 #include <string.h>
 
 #include "comm/predict/predict.h"
 
-enum { N = 4, ROUNDS = 800 };
+enum { N = 5, ROUNDS = 2000 };
+
+/* What a factor of e away from the guess costs: little, but enough that a parameter that the calls do not determine stays near it. */
+static const double pull = 1e-4;
 
 struct fit {
 	gpul_comm_machine *m;
 	gpul_comm_proto proto;
 	const gpul_comm_point *points;
 	unsigned n_points;
+	double guess[N];
 };
 
 struct corner {
@@ -27,9 +31,10 @@ static void put_costs(const struct fit *f, const double x[N])
 	c->latency_us = exp(x[1]);
 	c->gap_us = exp(x[2]);
 	c->us_per_byte = exp(x[3]);
+	c->reduce_us_per_byte = exp(x[4]);
 }
 
-/* The sum of the squares of log(predicted / measured). */
+/* The sum of the squares of log(predicted / measured), and of the distances from the guess. */
 static void judge(const struct fit *f, struct corner *c)
 {
 	put_costs(f, c->x);
@@ -40,6 +45,8 @@ static void judge(const struct fit *f, struct corner *c)
 
 		c->error += d * d;
 	}
+	for (int k = 0; k < N; k++)
+		c->error += pull * (c->x[k] - f->guess[k]) * (c->x[k] - f->guess[k]);
 }
 
 /* The point at `times` of the way from the worst corner to the middle of the others and beyond. */
@@ -103,9 +110,11 @@ static void move_simplex(const struct fit *f, struct corner *c)
 
 gpul_status gpul_comm_fit(gpul_comm_machine *m, gpul_comm_proto proto, const gpul_comm_point *points, unsigned n, gpul_error *err)
 {
-	const struct fit f = { m, proto, points, n };
 	const gpul_comm_costs *guess = &m->inside[proto];
-	double start[N] = { log(guess->overhead_us), log(guess->latency_us), log(guess->gap_us), log(guess->us_per_byte) };
+	const struct fit f = { m, proto, points, n,
+			       { log(guess->overhead_us), log(guess->latency_us), log(guess->gap_us), log(guess->us_per_byte),
+				 log(guess->reduce_us_per_byte) } };
+	double start[N];
 	struct corner c[N + 1];
 
 	if (n < N)
@@ -114,6 +123,7 @@ gpul_status gpul_comm_fit(gpul_comm_machine *m, gpul_comm_proto proto, const gpu
 		if (!(points[i].us > 0) || gpul_comm_predict(m, points[i].call, points[i].algo, proto, points[i].bytes) <= 0)
 			return gpul_fail(err, GPUL_EINVAL, 0, "measured call %u (%s by %s) has no time or no prediction", i,
 					 gpul_comm_call_name(points[i].call), gpul_comm_algo_name(points[i].algo));
+	memcpy(start, f.guess, sizeof start);
 	for (int again = 0; again < 2; again++) {  /* a second simplex, in case the first one has become flat */
 		for (int i = 0; i <= N; i++) {
 			for (int k = 0; k < N; k++)

@@ -14,9 +14,9 @@
 
 static const gpul_comm_params built_in = {
 	.rows = {
-		ROW(GPUL_COMM_LL, { 3.0, 0.9, 0.1, GB_PER_S(170), 512 << 10 }),
-		ROW(GPUL_COMM_LL128, { 3.0, 0.9, 0.1, GB_PER_S(320), 1920 << 10 }),
-		ROW(GPUL_COMM_SIMPLE, { 3.0, 2.5, 1.0, GB_PER_S(345), 8 << 20 }),
+		ROW(GPUL_COMM_LL, { 3.0, 0.9, 0.1, GB_PER_S(170), GB_PER_S(3000), 512 << 10 }),
+		ROW(GPUL_COMM_LL128, { 3.0, 0.9, 0.1, GB_PER_S(320), GB_PER_S(3000), 1920 << 10 }),
+		ROW(GPUL_COMM_SIMPLE, { 3.0, 2.5, 1.0, GB_PER_S(345), GB_PER_S(3000), 8 << 20 }),
 	},
 	.n_rows = 3,
 };
@@ -99,7 +99,7 @@ void gpul_comm_link_costs(const gpul_comm_link *link, const gpul_comm_costs like
 
 /* ---- files ----------------------------------------------------------------------------------------------------------- */
 
-enum { N_FIELDS = 11, MAX_LINE_BYTES = 512 };
+enum { N_FIELDS = 12, MAX_LINE_BYTES = 512 };
 
 /* Where the reader is. */
 struct reader {
@@ -123,7 +123,7 @@ static gpul_status parse_positive(const struct reader *r, const char *column, co
 
 static gpul_status parse_row(const struct reader *r, char *const *field, gpul_comm_params_row *out)
 {
-	double rate = 1;
+	double rate = 1, reduce_rate = 1;
 	char *end;
 	gpul_status st = GPUL_OK;
 
@@ -138,11 +138,13 @@ static gpul_status parse_row(const struct reader *r, char *const *field, gpul_co
 	st = st ? st : parse_positive(r, "latency_us", field[5], &out->costs.latency_us);
 	st = st ? st : parse_positive(r, "gap_us", field[6], &out->costs.gap_us);
 	st = st ? st : parse_positive(r, "gb_per_s", field[7], &rate);
-	st = st ? st : parse_positive(r, "step_bytes", field[8], &out->costs.step_bytes);
+	st = st ? st : parse_positive(r, "reduce_gb_per_s", field[8], &reduce_rate);
+	st = st ? st : parse_positive(r, "step_bytes", field[9], &out->costs.step_bytes);
 	out->costs.us_per_byte = GB_PER_S(rate);
+	out->costs.reduce_us_per_byte = GB_PER_S(reduce_rate);
 	(void)snprintf(out->device, sizeof out->device, "%s", field[0]);
-	(void)snprintf(out->host, sizeof out->host, "%s", field[9]);
-	(void)snprintf(out->date, sizeof out->date, "%s", field[10]);
+	(void)snprintf(out->host, sizeof out->host, "%s", field[10]);
+	(void)snprintf(out->date, sizeof out->date, "%s", field[11]);
 	return st;
 }
 

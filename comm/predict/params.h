@@ -1,7 +1,7 @@
 /* params.h — the parameters of the model: built-in, by the name of a link, or from a file of gpuload comm plan --measure.
  *
- *     device,transport,protocol,cores,overhead_us,latency_us,gap_us,gb_per_s,step_bytes,host,date
- *     NVIDIA H200,device,simple,0,3.1,2.8,0.9,341,8388608,node7,2026-11-23
+ *     device,transport,protocol,cores,overhead_us,latency_us,gap_us,gb_per_s,reduce_gb_per_s,step_bytes,host,date
+ *     NVIDIA H200,device,simple,0,3.1,2.8,0.9,341,3000,8388608,node7,2026-11-23
  *
  * A row for each transport and protocol.  cores: processors that the ranks of a host share; 0: each rank has its own. */
 #ifndef GPULOAD_COMM_PREDICT_PARAMS_H
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define GPUL_COMM_PARAMS_HEADER "device,transport,protocol,cores,overhead_us,latency_us,gap_us,gb_per_s,step_bytes,host,date"
+#define GPUL_COMM_PARAMS_HEADER "device,transport,protocol,cores,overhead_us,latency_us,gap_us,gb_per_s,reduce_gb_per_s,step_bytes,host,date"
 
 enum { GPUL_COMM_MAX_PARAMS = 64 };
 

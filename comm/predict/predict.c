@@ -1,7 +1,7 @@
 /* predict.c — a formula for each algorithm; docs/comm-plan.md derives them.
  *
- * Names as there: n ranks, H hosts of G ranks, m bytes; b(x) = g + x G is the busy time of a step of x bytes, r the stretch of busy
- * times by shared cores. */
+ * Names as there: n ranks, H hosts of G ranks, m bytes; b(x) = g + x G is the busy time of a step of x bytes, a(x) = b(x) + x C that of one
+ * that adds, r the stretch of busy times by shared cores. */
 #include "comm/predict/predict.h"
 
 #include <math.h>
@@ -85,30 +85,37 @@ static double busy(const gpul_comm_costs *c, double bytes)
 	return c->gap_us + bytes * c->us_per_byte;
 }
 
-/* A message in a ring: k slots, of which the next rank takes the first while the second is written. */
-static double step_on(const struct problem *p, const gpul_comm_costs *c, double bytes)
+static double busy_adding(const gpul_comm_costs *c, double bytes)
 {
-	const double k = fmax(1, ceil(bytes / p->step_bytes)), b = p->stretch * busy(c, bytes / k);
+	return busy(c, bytes) + bytes * c->reduce_us_per_byte;
+}
+
+/* A message in a ring: k slots, of which the next rank takes the first while the second is written. */
+static double step_on(const struct problem *p, const gpul_comm_costs *c, double bytes, bool adds)
+{
+	const double k = fmax(1, ceil(bytes / p->step_bytes)), b = p->stretch * (adds ? busy_adding : busy)(c, bytes / k);
 
 	return fmax(k * b, c->latency_us + b);
 }
 
 /* The slowest link that a ring over all ranks uses. */
-static double step_around(const struct problem *p, double bytes)
+static double step_around(const struct problem *p, double bytes, bool adds)
 {
-	const double inside = p->local > 1 ? step_on(p, p->inside, bytes) : 0;
+	const double inside = p->local > 1 ? step_on(p, p->inside, bytes, adds) : 0;
 
-	return p->hosts > 1 ? fmax(inside, step_on(p, p->across, bytes)) : inside;
+	return p->hosts > 1 ? fmax(inside, step_on(p, p->across, bytes, adds)) : inside;
 }
 
 /* ---- rings ------------------------------------------------------------------------------------------------------------ */
 
-/* n chunks a round, n - 1 steps for each pass. */
-static double ring(const struct problem *p, double bytes, unsigned passes)
+/* n chunks a round, n - 1 steps for the way that adds, and as many for the one that copies. */
+static double ring(const struct problem *p, gpul_comm_call call, double bytes)
 {
-	const double rounds = fmax(1, ceil(bytes / (p->n * RING_SLOTS * p->step_bytes)));
+	const double rounds = fmax(1, ceil(bytes / (p->n * RING_SLOTS * p->step_bytes))), chunk = bytes / (p->n * rounds);
+	const double adding = call == GPUL_COMM_ALLGATHER ? 0 : step_around(p, chunk, true);
+	const double copying = call == GPUL_COMM_REDUCESCATTER ? 0 : step_around(p, chunk, false);
 
-	return rounds * passes * (p->n - 1) * step_around(p, bytes / (p->n * rounds));
+	return rounds * (p->n - 1) * (adding + copying);
 }
 
 /* A chain of n - 1 edges, H - 1 of them between hosts; slices follow each other. */
@@ -129,13 +136,13 @@ static double two_levels(const struct problem *p, double bytes)
 
 	if (p->hosts < 2 || p->local < 2 || fmod(p->n, p->local) > 0)
 		return -1;
-	return rounds * (2 * pieces * (p->local - 1) * step_on(p, p->inside, part / pieces) +
-			 2 * (p->hosts - 1) * step_on(p, p->across, chunk));
+	return rounds * (pieces * (p->local - 1) * (step_on(p, p->inside, part / pieces, true) + step_on(p, p->inside, part / pieces, false)) +
+			 (p->hosts - 1) * (step_on(p, p->across, chunk, true) + step_on(p, p->across, chunk, false)));
 }
 
 /* ---- trees ------------------------------------------------------------------------------------------------------------- */
 
-/* The slowest path from a leaf to the root, one way. */
+/* The slowest path between a leaf and the root, up and down. */
 static double slowest_path(const struct problem *p, double chunk)
 {
 	double slowest = 0;
@@ -149,7 +156,7 @@ static double slowest_path(const struct problem *p, double chunk)
 				for (unsigned two = 0; two < 2; two++) {
 					const gpul_comm_costs *c = across ? p->across : p->inside;
 
-					us += path.edges[across][two] ? path.edges[across][two] * (c->latency_us + (1 + two) * busy(c, chunk)) : 0;
+					us += path.edges[across][two] * (2 * c->latency_us + (1 + two) * (busy_adding(c, chunk) + busy(c, chunk)));
 				}
 			slowest = fmax(slowest, us);
 		}
@@ -161,7 +168,7 @@ static double tree_busy(const struct problem *p, const gpul_comm_costs *c, doubl
 {
 	const double steps = p->n > 3 ? 4 : 2, bytes = (p->n > 3 ? 4 : p->n) * chunk;
 
-	return steps * c->gap_us + bytes * c->us_per_byte;
+	return steps * c->gap_us + bytes * c->us_per_byte + steps / 2 * chunk * c->reduce_us_per_byte;
 }
 
 static double trees(const struct problem *p, double bytes)
@@ -170,13 +177,20 @@ static double trees(const struct problem *p, double bytes)
 	const double most = fmin(p->step_bytes / 2, fmax(half / TREE_CHUNKS, least)), chunk = fmin(half, most);
 	const double chunks = chunk > 0 ? half / chunk : 1;  /* the last one may be a fraction */
 	const double inside = p->local > 1 ? tree_busy(p, p->inside, chunk) : 0, across = p->hosts > 1 ? tree_busy(p, p->across, chunk) : 0;
-	const double us = 2 * slowest_path(p, chunk) + (chunks - 1) * fmax(inside, across);
+	const double us = slowest_path(p, chunk) + (chunks - 1) * fmax(inside, across);
 
-	/* All steps of both trees, by the cores of a host: 3 for each rank and chunk. */
-	return p->stretch > 1 ? fmax(us, p->stretch * chunks * 6 * busy(p->inside, chunk)) : us;
+	/* All steps of both trees, by the cores of a host: for each rank and chunk 3, of which one adds.  A tree has half of the blocks, so half of
+	 * the work of a gap. */
+	return p->stretch > 1 ? fmax(us, p->stretch * chunks * (4 * busy(p->inside, chunk) + 2 * busy_adding(p->inside, chunk) -
+								3 * p->inside->gap_us)) : us;
 }
 
 /* ---- memory of all ranks ------------------------------------------------------------------------------------------------ */
+
+static bool adds(gpul_comm_call call)
+{
+	return call == GPUL_COMM_ALLREDUCE || call == GPUL_COMM_REDUCESCATTER;
+}
 
 static bool has_parts(gpul_comm_call call)
 {
@@ -189,7 +203,7 @@ static double one_shot(const struct problem *p, gpul_comm_call call, double byte
 
 	if (p->hosts > 1 || p->proto != GPUL_COMM_LL || each > MOST_SHOT_BYTES || call == GPUL_COMM_SENDRECV)
 		return -1;
-	return p->inside->latency_us + p->stretch * (p->n - 1) * busy(p->inside, each);
+	return p->inside->latency_us + p->stretch * (p->n - 1) * (adds(call) ? busy_adding : busy)(p->inside, each);
 }
 
 /* Sends and receives, each with a channel of its own. */
@@ -207,14 +221,15 @@ static double direct(const struct problem *p, gpul_comm_call call, double bytes)
 	const double share = (p->n - 1) / p->n * bytes, greet_and_part = 2 * p->inside->latency_us;
 
 	if (call == GPUL_COMM_SENDRECV)
-		return step_around(p, bytes);
+		return step_around(p, bytes, false);
 	if (call == GPUL_COMM_ALLTOALL)
 		return transfers(p, bytes);
 	if (p->hosts > 1 || p->proto != GPUL_COMM_SIMPLE)
 		return -1;
 	if (call == GPUL_COMM_BROADCAST)
 		return greet_and_part + p->inside->latency_us + p->stretch * (p->inside->gap_us + busy(p->inside, bytes));
-	return greet_and_part + p->stretch * (call == GPUL_COMM_ALLREDUCE ? 2 : 1) * busy(p->inside, share);
+	return greet_and_part + p->stretch * ((adds(call) ? busy_adding(p->inside, share) : 0) +
+					      (call == GPUL_COMM_REDUCESCATTER ? 0 : busy(p->inside, share)));
 }
 
 /* ---- all of them ---------------------------------------------------------------------------------------------------------- */
@@ -225,7 +240,7 @@ static double time_of(const struct problem *p, gpul_comm_call call, gpul_comm_al
 	case GPUL_COMM_RING:
 		if (call == GPUL_COMM_BROADCAST)
 			return chain(p, bytes);
-		return call == GPUL_COMM_SENDRECV || call == GPUL_COMM_ALLTOALL ? -1 : ring(p, bytes, call == GPUL_COMM_ALLREDUCE ? 2 : 1);
+		return call == GPUL_COMM_SENDRECV || call == GPUL_COMM_ALLTOALL ? -1 : ring(p, call, bytes);
 	case GPUL_COMM_ONE_SHOT:
 		return one_shot(p, call, bytes);
 	case GPUL_COMM_DIRECT:
@@ -252,7 +267,7 @@ double gpul_comm_predict(const gpul_comm_machine *m, gpul_comm_call call, gpul_c
 	p.step_bytes = one_host ? p.inside->step_bytes : fmin(p.inside->step_bytes, p.across->step_bytes);
 	if (p.step_bytes <= 0)
 		return -1;
-	if (m->cores)
+	if (m->cores > 0)
 		p.stretch = fmax(1, local / m->cores);
 	us = time_of(&p, call, algo, bytes);
 	return us < 0 ? us : us + p.stretch * fmax(p.inside->overhead_us, one_host ? 0 : p.across->overhead_us);

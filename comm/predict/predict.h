@@ -5,7 +5,7 @@
  *     rank B    │ o │           │ g │ x G │           G  time for a byte of data: 1 / bandwidth
  *                                                     L  latency: from the end of a step on one rank to its beginning on the next one
  *
- * A step moves at most S bytes, which is a slot of each block.  Links inside a host and between hosts have costs of their own, for each
+ * A step moves at most S bytes, which is a slot of each block; one that adds the received data to its own takes C more for each byte.  Links inside a host and between hosts have costs of their own, for each
  * protocol.  If the ranks of a host share `cores` processors (the software driver), their busy times are stretched.
  * docs/comm-plan.md derives the formulas. */
 #ifndef GPULOAD_COMM_PREDICT_PREDICT_H
@@ -33,6 +33,7 @@ typedef struct gpul_comm_costs {
 	double latency_us;            /* L */
 	double gap_us;                /* g */
 	double us_per_byte;           /* G */
+	double reduce_us_per_byte;    /* C: of a step that adds, besides G */
 	double step_bytes;            /* S */
 } gpul_comm_costs;
 
@@ -40,7 +41,7 @@ typedef struct gpul_comm_costs {
 typedef struct gpul_comm_machine {
 	uint32_t n_ranks;             /* 2 to GPUL_COMM_PREDICT_MAX_RANKS */
 	uint32_t ranks_per_host;      /* the last host may have fewer */
-	uint32_t cores;               /* processors that the ranks of a host share; 0: each rank has its own (a GPU) */
+	double cores;                 /* processors that the ranks of a host share; 0: each rank has its own (a GPU) */
 	gpul_comm_costs inside[GPUL_COMM_N_PROTOS], across[GPUL_COMM_N_PROTOS];
 	uint64_t paths[GPUL_COMM_PREDICT_PATH_WORDS];  /* of gpul_comm_machine_prepare() */
 } gpul_comm_machine;
@@ -85,12 +86,12 @@ typedef struct gpul_comm_point {
 } gpul_comm_point;
 
 /** Find the costs inside a host of a protocol that agree best with measured calls: least squares of the logarithm of
- * predicted / measured.
+ * predicted / measured.  A parameter that the calls do not determine stays near the guess.
  *
  * @m       prepared, of one host; inside[proto] holds the first guess, with its step_bytes, and is replaced
  * @proto   protocol of all points
  * @points  measured
- * @n       their number, at least 4
+ * @n       their number, at least 5
  * Errors  GPUL_EINVAL fewer points, or a point without time or without prediction
  * Threads any thread may call
  * Source  Nelder and Mead, A simplex method for function minimization, 1965 */

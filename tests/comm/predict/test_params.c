@@ -32,14 +32,14 @@ static void rows_are_read_and_applied(void **state)
 
 	(void)state;
 	write_lines(GPUL_COMM_PARAMS_HEADER "\n"
-		    "soft GPU,device,ll,2,10,3.5,1,0.5,4096,node,2026-11-23\n"
-		    "soft GPU,device,simple,2,11,4,2,0.25,32768,node,2026-11-23\n"
-		    "soft GPU,host,simple,2,12,5,3,0.125,32768,node,2026-11-23\n");
+		    "soft GPU,device,ll,2,10,3.5,1,0.5,3,4096,node,2026-11-23\n"
+		    "soft GPU,device,simple,2,11,4,2,0.25,3,32768,node,2026-11-23\n"
+		    "soft GPU,host,simple,2,12,5,3,0.125,3,32768,node,2026-11-23\n");
 	assert_int_equal(gpul_comm_params_read(path, &p, &err), GPUL_OK);
 	assert_int_equal(p.n_rows, 3);
 	assert_string_equal(p.rows[1].device, "soft GPU");
 	assert_true(gpul_comm_params_apply(&p, GPUL_COMM_DEVICE, &m));
-	assert_int_equal(m.cores, 2);
+	assert_int_equal((int)m.cores, 2);
 	assert_true(fabs(m.inside[GPUL_COMM_SIMPLE].us_per_byte - 4e-3) < 1e-12);
 	assert_true(fabs(m.inside[GPUL_COMM_LL].latency_us - 3.5) < 1e-12);
 	assert_true(m.inside[GPUL_COMM_LL128].step_bytes <= 0);
@@ -51,17 +51,18 @@ static void rows_are_read_and_applied(void **state)
 static void errors_name_the_line_the_column_and_what_is_expected(void **state)
 {
 	static const struct { const char *row, *text; } cases[] = {
-		{ "G,device,ll,2,10,3,1,0.5,4096,node\n", ":2: 10 columns instead of 11" },
-		{ "G,disk,ll,2,10,3,1,0.5,4096,node,d\n", ":2: transport 'disk'" },
-		{ "G,device,l,2,10,3,1,0.5,4096,node,d\n", ":2: protocol 'l': ll, ll128 or simple" },
-		{ "G,device,ll,-2,10,3,1,0.5,4096,node,d\n", ":2: cores '-2'" },
-		{ "G,device,ll,2x,10,3,1,0.5,4096,node,d\n", ":2: cores '2x'" },
-		{ "G,device,ll,2,0,3,1,0.5,4096,node,d\n", ":2: overhead_us '0': a positive number" },
-		{ "G,device,ll,2,1,nan,1,0.5,4096,node,d\n", ":2: latency_us 'nan'" },
-		{ "G,device,ll,2,1,3,-1,0.5,4096,node,d\n", ":2: gap_us '-1'" },
-		{ "G,device,ll,2,1,3,1,inf,4096,node,d\n", ":2: gb_per_s 'inf'" },
-		{ "G,device,ll,2,1,3,1,1,4k,node,d\n", ":2: step_bytes '4k'" },
-		{ "G,device,ll,2,1,3,1,1,4,node,d\nG,device,ll,2,1,3,1,1,4,node,d\n", ":3: a second row for device/ll" },
+		{ "G,device,ll,2,10,3,1,0.5,3,4096,node\n", ":2: 11 columns instead of 12" },
+		{ "G,disk,ll,2,10,3,1,0.5,3,4096,node,d\n", ":2: transport 'disk'" },
+		{ "G,device,l,2,10,3,1,0.5,3,4096,node,d\n", ":2: protocol 'l': ll, ll128 or simple" },
+		{ "G,device,ll,-2,10,3,1,0.5,3,4096,node,d\n", ":2: cores '-2'" },
+		{ "G,device,ll,2x,10,3,1,0.5,3,4096,node,d\n", ":2: cores '2x'" },
+		{ "G,device,ll,2,0,3,1,0.5,3,4096,node,d\n", ":2: overhead_us '0': a positive number" },
+		{ "G,device,ll,2,1,nan,1,0.5,3,4096,node,d\n", ":2: latency_us 'nan'" },
+		{ "G,device,ll,2,1,3,-1,0.5,3,4096,node,d\n", ":2: gap_us '-1'" },
+		{ "G,device,ll,2,1,3,1,inf,3,4096,node,d\n", ":2: gb_per_s 'inf'" },
+		{ "G,device,ll,2,1,3,1,1,0,4096,node,d\n", ":2: reduce_gb_per_s '0'" },
+		{ "G,device,ll,2,1,3,1,1,3,4k,node,d\n", ":2: step_bytes '4k'" },
+		{ "G,device,ll,2,1,3,1,1,3,4,node,d\nG,device,ll,2,1,3,1,1,3,4,node,d\n", ":3: a second row for device/ll" },
 		{ "", "has no parameters" },
 	};
 
@@ -109,7 +110,7 @@ static void links_have_names_or_two_numbers(void **state)
 /* LL has half the rate; Simple in memory waits for its fence, a second trip; a network has Simple only. */
 static void the_costs_of_a_link_follow_from_its_two_numbers(void **state)
 {
-	const gpul_comm_costs like[GPUL_COMM_N_PROTOS] = { { 0 }, { 1, 9, 2, 9, 100 }, { 1, 9, 2, 9, 100 }, { 1, 9, 3, 9, 200 } };
+	const gpul_comm_costs like[GPUL_COMM_N_PROTOS] = { { 0 }, { 1, 9, 2, 9, 0, 100 }, { 1, 9, 2, 9, 0, 100 }, { 1, 9, 3, 9, 0, 200 } };
 	gpul_comm_costs out[GPUL_COMM_N_PROTOS];
 	gpul_comm_link link = { "", 4, 2, true };
 
