@@ -152,15 +152,14 @@ gpul_status gpul_comm_choices_load(gpul_comm *c, gpul_error *err)
 	return gpul_comm_table_read(path, &c->table, err);
 }
 
-/* The transport that a table's rows are for. */
-static gpul_comm_transport slowest_transport(const gpul_comm *c)
+gpul_comm_transport gpul_comm_transport_of(const gpul_comm *c)
 {
 	return c->has_network ? GPUL_COMM_NET : c->direct ? GPUL_COMM_DEVICE : GPUL_COMM_HOST;
 }
 
 static bool is_for(const gpul_comm *c, const gpul_comm_table_row *row, const char *device)
 {
-	return row->n_ranks == c->n_ranks && row->transport == slowest_transport(c) &&
+	return row->n_ranks == c->n_ranks && row->transport == gpul_comm_transport_of(c) &&
 	       !strcmp(row->device, device);
 }
 
@@ -199,7 +198,7 @@ gpul_status gpul_comm_choices_select(gpul_comm *c, gpul_error *err)
 		       c->table_path);
 	return n ? GPUL_OK
 		 : gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%.100s has no row for '%s', %d ranks, transport %s; gpuload comm tune -n %d -o FILE "
-			     "measures them", c->table_path, device, c->n_ranks, gpul_comm_transport_name(slowest_transport(c)), c->n_ranks);
+			     "measures them", c->table_path, device, c->n_ranks, gpul_comm_transport_name(gpul_comm_transport_of(c)), c->n_ranks);
 }
 
 void gpul_comm_choices_free(gpul_comm *c)
@@ -229,6 +228,11 @@ uint64_t gpul_comm_table_hash(const gpul_comm *c)
 		hash = hash_bytes(hash, numbers, sizeof numbers);
 	}
 	return c->table.n_rows ? hash : 0;
+}
+
+size_t gpul_comm_slot_data(const gpul_comm *c, gpul_comm_proto proto)
+{
+	return proto == GPUL_COMM_LL ? c->sizes.ll_bytes / 2 : proto == GPUL_COMM_LL128 ? c->sizes.ll128_bytes / 16 * 15 : c->sizes.slot_bytes;
 }
 
 /* ---- the plan -------------------------------------------------------------------------------------------------------- */

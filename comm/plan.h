@@ -33,6 +33,12 @@ gpul_comm_plan gpul_comm_plan_for(const struct gpul_comm *c, gpul_comm_call call
  * replaced as in gpul_comm_plan_for().  Every rank must do the same, between calls. */
 void gpul_comm_plan_force(struct gpul_comm *c, const gpul_comm_plan *plan);
 
+/* Data bytes of a slot, of one block.  Any thread. */
+size_t gpul_comm_slot_data(const struct gpul_comm *c, gpul_comm_proto proto);
+
+/* The slowest transport between two ranks: NET, else HOST, else DEVICE; the tuning table has rows for it.  Any thread. */
+gpul_comm_transport gpul_comm_transport_of(const struct gpul_comm *c);
+
 /* Is there a kernel for this combination?  Any thread. */
 bool gpul_comm_plan_exists(gpul_comm_call call, gpul_comm_algo algo, gpul_comm_proto proto);
 
