@@ -92,7 +92,8 @@ static const struct choice soft_host[] = {
 
 static const struct choice soft_hosts_reduction[] = {
 	{ 32 << 10, GPUL_COMM_TREE, GPUL_COMM_SIMPLE, 1, 96 },
-	{ MOST, GPUL_COMM_TWO_LEVEL, GPUL_COMM_SIMPLE, 2, 96 },
+	{ 1 << 20, GPUL_COMM_TWO_LEVEL, GPUL_COMM_SIMPLE, 2, 96 },
+	{ MOST, GPUL_COMM_TWO_LEVEL, GPUL_COMM_SIMPLE, 4, 96 },
 };
 
 /* Channels over the network. */

@@ -31,7 +31,7 @@ const struct cli_variable cli_environment[] = {
 	{ "GPULOAD_COMM_SIZE", "the number of ranks" },
 	{ "GPULOAD_COMM_JOB", "the name of the job, under which its ranks meet" },
 	{ "GPULOAD_COMM_HOST", "a name for this rank's host (default: the machine): ranks of different hosts do not share memory" },
-	{ "GPULOAD_COMM_ADDRESS", "the address of this host at which ranks of other hosts connect to this rank (default: 127.0.0.1)" },
+	{ "GPULOAD_COMM_NET_ADDRESS", "this host's address for the network between ranks (default: the one on the way to rank 0)" },
 	{ "GPULOAD_COMM_NOTICE", "the descriptor on which the launcher reports ranks that ended" },
 	{ "PMIX_RANK", "the rank of this process, set by mpirun and srun" },
 	{ "PMIX_NAMESPACE", "the name of their job" },

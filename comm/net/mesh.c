@@ -2,11 +2,14 @@
 #include "comm/net/mesh.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "comm/bootstrap/boot_internal.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "rdma/oob/address.h"
@@ -72,11 +75,48 @@ gpul_rdma_conn *gpul_comm_mesh_conn(const gpul_comm_mesh *m, int rank)
 
 /* ---- listen -------------------------------------------------------------------------------------------------- */
 
-static const char *own_address(const gpul_comm_mesh_desc *desc)
+/* The address of this host on the way to rank 0's.  A UDP socket that is connected sends nothing, but the system has chosen its
+ * address. */
+static gpul_status address_towards(const char *there, char out[GPUL_RDMA_ADDRESS_BYTES], gpul_error *err)
 {
-	const char *set = desc->address ? desc->address : secure_getenv("GPULOAD_COMM_ADDRESS");
+	struct sockaddr_storage here = { 0 };
+	socklen_t bytes = sizeof here;
+	gpul_rdma_address to = { 0 };
+	gpul_rdma_resolved resolved;
+	gpul_status st = gpul_rdma_address_parse(there, &to, err);
+	char *colon;
+	int fd;
 
-	return set && *set ? set : "127.0.0.1";
+	st = st ? st : gpul_rdma_address_resolve(&to, false, &resolved, err);
+	if (st)
+		return st;
+	fd = socket(resolved.sockaddrs[0].at.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (const struct sockaddr *)&resolved.sockaddrs[0].at, resolved.sockaddrs[0].bytes) ||
+	    getsockname(fd, (struct sockaddr *)&here, &bytes))
+		st = gpul_fail(err, GPUL_ESYS, errno, "no route from this host to rank 0's address %.100s: %s", there, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	if (st)
+		return st;
+	gpul_rdma_sockaddr_print((const struct sockaddr *)&here, bytes, out);
+	colon = strrchr(out, ':');
+	if (colon)
+		*colon = '\0';
+	return GPUL_OK;
+}
+
+/* The address of this host for the other ranks. */
+static gpul_status own_address(const gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, char out[GPUL_RDMA_ADDRESS_BYTES],
+			       gpul_error *err)
+{
+	const char *set = desc->address ? desc->address : secure_getenv("GPULOAD_COMM_NET_ADDRESS");
+
+	if ((!set || !*set) && m->boot->job.address[0])
+		return address_towards(m->boot->job.address, out, err);
+	if (set && strlen(set) >= GPUL_RDMA_ADDRESS_BYTES)
+		return gpul_fail(err, GPUL_EINVAL, 0, "'%.60s...': the address of this host is too long", set);
+	strcpy(out, set && *set ? set : "127.0.0.1");
+	return GPUL_OK;
 }
 
 /* The port at the end of "ADDRESS:PORT". */
@@ -92,10 +132,12 @@ static uint16_t port_of(const gpul_rdma_listener *l)
 static gpul_status listen_all(gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, struct card *card, gpul_error *err)
 {
 	gpul_rdma_address at = { 0 };
-	gpul_status st = gpul_rdma_address_parse(own_address(desc), &at, err);
+	char own[GPUL_RDMA_ADDRESS_BYTES] = "";
+	gpul_status st = own_address(m, desc, own, err);
 
+	st = st ? st : gpul_rdma_address_parse(own, &at, err);
 	if (!st && (at.path[0] || at.port != GPUL_RDMA_DEFAULT_PORT || !at.host[0]))
-		st = gpul_fail(err, GPUL_EINVAL, 0, "'%.60s': expected the address of this host, without a port", own_address(desc));
+		st = gpul_fail(err, GPUL_EINVAL, 0, "'%.60s': expected the address of this host, without a port", own);
 	(void)snprintf(card->address, sizeof card->address, "%.60s", at.host);
 	for (int r = m->rank + 1; !st && r < m->size; r++) {
 		char here[GPUL_RDMA_ADDRESS_BYTES + 4];

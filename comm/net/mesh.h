@@ -25,8 +25,8 @@ typedef struct gpul_comm_mesh_desc {
 	gpul_rdma_desc rdma;      /* how to open the send path; for n_qps and its neighbours the higher rank of a pair decides */
 	const bool *wanted;       /* [size]: the ranks to connect with; a pair is connected if one of the two wants it.  NULL: all
 				   * other ranks */
-	const char *address;      /* of this host, "10.9.0.2", at which the other ranks reach it; NULL: $GPULOAD_COMM_ADDRESS, else
-				   * 127.0.0.1 */
+	const char *address;      /* of this host, "10.9.0.2", at which the other ranks reach it; NULL: $GPULOAD_COMM_NET_ADDRESS, else
+				   * the one on the way to the job's address, else 127.0.0.1 */
 } gpul_comm_mesh_desc;
 
 /** Open the send path, and connect the pairs of ranks.  All ranks of the job call it.

@@ -1,13 +1,16 @@
 /* comm_random.c — random calls of comm.h, by ranks that are processes; every result is checked.
  *
  *     comm_random [--seed S] [--first K] [--cases N] [--ranks MIN:MAX] [--bytes MAX]
- *                 [--call NAME] [--algo NAME] [--proto NAME] [--transport NAME]
+ *                 [--call NAME] [--algo NAME] [--proto NAME] [--transport NAME] [--netns A,B --address IP]
  *
  * Case K of seed S is always the same: size, offsets, type, operation, ranks, protocol, algorithm, transport, in place.  The
- * BATCH_CASES cases from a multiple of BATCH_CASES on share one communicator.  A failure prints the commands that run the case
+ * BATCH_CASES cases from a multiple of BATCH_CASES on share one communicator.  With --netns the ranks are on two hosts, network
+ * namespaces of ip-netns(8), in turn; IP is an address of the first one.  A failure prints the commands that run the case
  * alone, and with the cases before it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,6 +67,28 @@ static bool wait_for_ranks(const pid_t *pids, int n)
 	return good;
 }
 
+/* Enter the namespace of a rank, and name its host. */
+static void enter_host(const struct limits *limits, unsigned long first, gpul_comm_job *job)
+{
+	const char *comma = limits->netns ? strchr(limits->netns, ',') : NULL;
+	char path[128];
+	int fd;
+
+	if (!comma)
+		return;
+	(void)snprintf(job->host, sizeof job->host, "%.*s", job->rank % 2 ? 40 : (int)(comma - limits->netns),
+		       job->rank % 2 ? comma + 1 : limits->netns);
+	(void)snprintf(job->address, sizeof job->address, "%s:%lu", limits->address, 21000 + first % 10000);
+	(void)snprintf(job->secret, sizeof job->secret, "a secret of this test");
+	(void)snprintf(path, sizeof path, "/run/netns/%s", job->host);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || setns(fd, CLONE_NEWNET)) {
+		(void)fprintf(stderr, "comm_random: %s: %s\n", path, strerror(errno));
+		_exit(1);
+	}
+	(void)close(fd);
+}
+
 /* All ranks must have the same bits.  Prints the first case in which they differ. */
 static bool hashes_agree(const struct shared *s, const struct batch *b, unsigned long first, unsigned n)
 {
@@ -93,6 +118,8 @@ static bool run_batch(const struct limits *limits, unsigned long first, unsigned
 		pids[job.rank] = fork();
 		if (pids[job.rank] < 0)
 			abort();
+		if (pids[job.rank] == 0)
+			enter_host(limits, first, &job);
 		if (pids[job.rank] == 0)
 			_exit(play_batch(limits, &b, &job, first, n, shared->hashes));
 	}
@@ -131,7 +158,7 @@ static void parse(int argc, char **argv, struct limits *limits, unsigned long *f
 	static const struct option options[] = {
 		{ "seed", 1, NULL, 's' }, { "first", 1, NULL, 'f' }, { "cases", 1, NULL, 'n' }, { "ranks", 1, NULL, 'r' },
 		{ "bytes", 1, NULL, 'b' }, { "call", 1, NULL, 'c' }, { "algo", 1, NULL, 'a' }, { "proto", 1, NULL, 'p' },
-		{ "transport", 1, NULL, 't' }, { NULL, 0, NULL, 0 },
+		{ "transport", 1, NULL, 't' }, { "netns", 1, NULL, 'N' }, { "address", 1, NULL, 'A' }, { NULL, 0, NULL, 0 },
 	};
 
 	for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;)
@@ -145,8 +172,14 @@ static void parse(int argc, char **argv, struct limits *limits, unsigned long *f
 		case 'a': limits->algo = find_name(optarg, algo_name, GPUL_COMM_N_ALGOS); break;
 		case 'p': limits->proto = find_name(optarg, proto_name, GPUL_COMM_N_PROTOS); break;
 		case 't': limits->transport = find_name(optarg, transport_name, GPUL_COMM_N_TRANSPORTS); break;
+		case 'N': limits->netns = optarg; break;
+		case 'A': limits->address = optarg; break;
 		default: exit(2);
 		}
+	if (limits->netns && (!limits->address || !strchr(limits->netns, ','))) {
+		(void)fprintf(stderr, "comm_random: --netns A,B needs --address\n");
+		exit(2);
+	}
 }
 
 /* The options of this run that the case depends on. */

@@ -12,6 +12,7 @@ struct limits {
 	int min_ranks, max_ranks;
 	size_t max_bytes;        /* of the larger buffer of a call */
 	int call, algo, proto, transport;  /* -1: any */
+	const char *netns, *address;       /* NULL: one host */
 };
 
 /* The communicator of BATCH_CASES cases. */
