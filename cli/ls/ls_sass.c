@@ -102,7 +102,7 @@ static gpul_status disassemble(const char *tool, const gpul_unpacked *cubin, uin
 {
 	int ends[2], fd = make_file(cubin), rc = 0, status = 0;
 	char index[24];
-	pid_t child;
+	pid_t child = -1;
 
 	if (fd < 0 || pipe2(ends, O_CLOEXEC)) {
 		rc = errno;

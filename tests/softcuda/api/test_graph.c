@@ -159,7 +159,8 @@ static void edges_are_added_listed_and_removed(void **state)
 	assert_int_equal(n, 1);
 	ok(cuGraphGetEdges(graph, NULL, NULL, NULL, &n));
 	assert_int_equal(n, 0);
-	fails(cuGraphDestroyNode(a), CUDA_ERROR_INVALID_VALUE);
+	if (on_software_driver())  /* the handle of a destroyed node is a dangling pointer in NVIDIA's driver */
+		fails(cuGraphDestroyNode(a), CUDA_ERROR_INVALID_VALUE);
 }
 
 static void a_cycle_cannot_be_instantiated(void **state)
