@@ -13,15 +13,11 @@ enum { FIRST_NAP_NS = 500000, LONGEST_NAP_NS = 10000000, NOTICE_MS = 20, PATIENC
 
 bool gpul_boot_has_notice(const gpul_boot *b, gpul_error *err)
 {
-	bool first_ended = b->notice && atomic_load(&b->notice->ended) & 1;
 	gpul_roster_event e;
 
-	if (gpul_notice_read(b->notice, &e) && (e.rank == 0 || !first_ended))
-		gpul_fail(err, e.status, e.native, "%s", e.text);
-	else if (first_ended)
-		gpul_fail(err, GPUL_EUNSUPPORTED, 0, "rank 0 ended before all ranks had met");
-	else
+	if (!gpul_notice_read(b->notice, ~0u, &e))
 		return false;
+	gpul_fail(err, e.status, e.native, "%s", e.text);
 	return true;
 }
 

@@ -115,20 +115,22 @@ static void note_failure(struct launch *l, int rank)
 	}
 }
 
-/* The ranks learn of normal ends at once; the first failure is announced, and the ends that follow from it do not matter. */
-static void publish_ends(struct launch *l)
+/* The ranks learn of normal ends at once; the first failure is announced, and the ends that follow from it do not matter.  A rank
+ * that ends normally together with one that fails may have caused the failure. */
+static void publish_ends(struct launch *l, bool had_failed)
 {
 	uint32_t ended = 0;
 
 	for (int r = 0; r < l->n_started; r++)
 		if (l->ranks[r].ended && !is_failure(l->ranks[r].status))
 			ended |= 1u << r;
-	atomic_store(&l->notice->ended, ended);
+	gpul_notice_post_ends(l->notice, ended, !had_failed);
 }
 
 /* Reap the ranks that have ended; returns the number of those that still run. */
 static int reap_ranks(struct launch *l)
 {
+	const bool had_failed = l->failed >= 0;
 	int n_running = 0;
 
 	for (int r = 0; r < l->n_started; r++) {
@@ -141,7 +143,7 @@ static int reap_ranks(struct launch *l)
 		}
 		n_running += !p->ended;
 	}
-	publish_ends(l);
+	publish_ends(l, had_failed);
 	return n_running;
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -48,6 +49,13 @@ gpul_status gpul_notice_create(int *fd, struct notice **out, gpul_error *err)
 	return GPUL_OK;
 }
 
+void gpul_notice_post_ends(struct notice *n, uint32_t ended, bool causes)
+{
+	if (ended && causes && !atomic_load(&n->failed) && !atomic_load(&n->first))
+		atomic_store(&n->first, (uint32_t)__builtin_ctz(ended) + 1);
+	atomic_store(&n->ended, ended);
+}
+
 void gpul_notice_post(struct notice *n, int rank, pid_t pid, const char *text)
 {
 	if (atomic_load(&n->failed))
@@ -81,10 +89,20 @@ const struct notice *gpul_notice_find(void)
 	return NULL;
 }
 
-bool gpul_notice_read(const struct notice *n, gpul_roster_event *out)
+/* When a rank ends without a word before the meeting, others fail for that reason: the end is the cause, not their failure. */
+bool gpul_notice_read(const struct notice *n, uint32_t absent, gpul_roster_event *out)
 {
 	uint32_t failed = n ? atomic_load(&n->failed) : 0;
+	uint32_t first = n ? atomic_load(&n->first) : 0;  /* after failed, because the launcher writes it before */
 
+	if (first > 0 && first <= GPUL_COMM_MAX_RANKS && absent & 1u << (first - 1)) {
+		*out = (gpul_roster_event){ .kind = GPUL_RANK_DIED,
+					    .rank = (int)first - 1,
+					    .culprit = (int)first - 1,
+					    .status = GPUL_EUNSUPPORTED };
+		snprintf(out->text, sizeof out->text, "rank %d ended before all ranks had met", out->rank);
+		return true;
+	}
 	if (failed == 0 || failed > GPUL_COMM_MAX_RANKS)
 		return false;
 	*out = (gpul_roster_event){ .kind = GPUL_RANK_DIED,

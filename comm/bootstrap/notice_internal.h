@@ -14,6 +14,7 @@
 struct notice {
 	uint32_t magic;
 	_Atomic uint32_t ended;   /* mask of the ranks that have ended with status 0 */
+	_Atomic uint32_t first;   /* 0: none; else 1 + the first rank that ended with status 0, if none had failed before */
 	_Atomic uint32_t failed;  /* 0: none; else 1 + the first rank that failed, with its pid and text below */
 	int32_t pid;
 	char text[200];           /* "rank 3 (pid 4711) was killed by signal 9 (Killed)" */
@@ -28,14 +29,17 @@ struct notice {
  * Source  Linux memfd_create(2); fcntl(2): F_SEAL_FUTURE_WRITE */
 gpul_status gpul_notice_create(int *fd, struct notice **out, gpul_error *err);
 
+/* Write the ranks (a mask) that have ended with status 0.  causes: one of them can be the cause of what follows. */
+void gpul_notice_post_ends(struct notice *n, uint32_t ended, bool causes);
+
 /* Write the first failure; later ones are ignored. */
 void gpul_notice_post(struct notice *n, int rank, pid_t pid, const char *text);
 
 /* Map the page of this process' launcher.  NULL: there is none, or a program in between has closed the descriptor. */
 const struct notice *gpul_notice_find(void);
 
-/* Read the failure; false: there is none.  n may be NULL. */
-bool gpul_notice_read(const struct notice *n, gpul_roster_event *out);
+/* Read why the job has failed, or cannot meet because one of the absent ranks (a mask) has ended; false: neither.  n may be NULL. */
+bool gpul_notice_read(const struct notice *n, uint32_t absent, gpul_roster_event *out);
 
 void gpul_notice_unmap(const struct notice *n);
 

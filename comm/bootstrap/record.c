@@ -37,8 +37,12 @@ bool gpul_boot_publish_notice(gpul_boot *b)
 {
 	struct roster_record record = { 0 };
 	gpul_roster_event e;
+	uint32_t absent = 0;
 
-	if (!gpul_notice_read(b->notice, &e))
+	for (int r = 0; r < b->job.size; r++)
+		if (atomic_load(&b->roster->entry[r].state) == RANK_ABSENT || atomic_load(&b->roster->entry[r].state) == RANK_ARRIVED)
+			absent |= 1u << r;
+	if (!gpul_notice_read(b->notice, absent, &e))
 		return false;
 	record.kind = (int32_t)e.kind;
 	record.rank = e.rank;

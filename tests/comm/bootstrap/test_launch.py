@@ -153,6 +153,12 @@ class End(Launcher):
             self.assertRegex(err, rf"rank: rank {rank} (\(pid \d+\) )?{text}")
             self.assertNotIn("had to be ended", err)
 
+    def test_a_rank_that_comes_late_names_the_one_that_ended_not_those_that_failed_for_it(self):
+        script = f"case $GPULOAD_COMM_RANK in 1) exit 0;; 2) sleep 1;; esac; exec {RANK} meet"
+        status, _, err = self.sh(3, script, grace_ms=LONG * 1000)
+        self.assertNotEqual(status, 0)
+        self.assertEqual([line for line in err.splitlines() if line.startswith("rank: ")], ["rank: rank 1 ended before all ranks had met"] * 2)
+
 
 class Signals(Launcher):
     def test_a_signal_to_the_launcher_reaches_each_rank(self):

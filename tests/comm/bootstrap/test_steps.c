@@ -194,10 +194,10 @@ static void run_plan(const struct plan *p, struct rank_end *ends, int *victim_st
 		children[r] = ranks_fork(&mine, exchange_all, (void *)(uintptr_t)p, &ends[r]);
 	}
 	assert_int_equal(waitpid(children[p->victim], victim_status, 0), children[p->victim]);
-	atomic_fetch_or(&notice->ended, 1u << p->victim);
 	snprintf(text, sizeof text, "rank %d ended: the launcher's notice", p->victim);
 	if (!WIFEXITED(*victim_status) || WEXITSTATUS(*victim_status))
 		gpul_notice_post(notice, p->victim, children[p->victim], text);
+	gpul_notice_post_ends(notice, 1u << p->victim, true);
 	for (int r = 0; r < N_RANKS; r++)
 		if (r != p->victim)
 			assert_int_equal(waitpid(children[r], NULL, 0), children[r]);
