@@ -2,82 +2,153 @@
  *
  *     rank 3 ──waits for──> rank 2 ──waits for──> rank 1, whose kernels wait for no rank: rank 1 is the cause
  *
- * When a wait times out, the rank that it waited for is often innocent: it waits itself.  So each rank publishes for which ranks
- * its kernels wait at present, and the rank whose wait times out first follows the chain. */
+ * When a wait times out, the rank that it waited for is often innocent: it waits itself.  So the rank whose wait times out first
+ * asks all ranks for whom their kernels wait, collects the answers for a while, and follows the chain.  A kernel that waits says
+ * so again and again (device/wait.cuh): a word that changes after the question belongs to a wait that has not ended.  How long an
+ * answer takes is measured, not assumed: kernels of an interpreting driver on a busy machine get the CPU seldom, so the ranks get
+ * a multiple of the longest time between two words of their kernels. */
 #include <stdio.h>
 #include <time.h>
 
 #include "comm/comm_internal.h"
 #include "core/clock.h"
 
-/* A wait is over when its word has not changed for a while; the kernel writes it once in a millisecond on a GPU, but an
- * interpreted kernel gets the CPU less often.  Short time-outs need a shorter memory. */
-static uint64_t fresh_ms(const gpul_comm *c)
-{
-	const int quarter = c->options.timeout_ms / 4, most = c->interprets ? 2000 : 500;
+/* The word of gpul_boot_set_waits():
+ *
+ *     63          48 47          34  33       32    31                                     0
+ *    ┌──────────────┬──────────────┬─────────┬──────┬───────────────────────────────────────┐  asks: a kernel of this rank has timed
+ *    │ gap in ms    │              │ answers │ asks │ ranks for which this rank's kernels   │  out.  answers: this rank has seen the
+ *    └──────────────┴──────────────┴─────────┴──────┴ have waited since it answers ─────────┘  question.  gap: the longest between words */
+#define ASKS (1ull << 32)
+#define ANSWERS (1ull << 33)
+enum { GAP_SHIFT = 48, LONGEST_GAP_MS = 0xffff };
 
-	return quarter < 50 ? 50 : quarter > most ? (uint64_t)most : (uint64_t)quarter;
+/* The least and the most time for answers: kernels write a word every 0.7 ms on a GPU; interpreted ones may have to wait for the
+ * CPU.  A limit is needed because a rank that does not wait for long counts the time between its waits, too. */
+enum { LEAST_MS = 300, MOST_MS = 3000, INTERPRETED_LEAST_MS = 1000, INTERPRETED_MOST_MS = 15 * 1000, GAPS = 8, NAP_MS = 5 };
+
+static uint64_t least_ms(const gpul_comm *c)
+{
+	return c->interprets ? INTERPRETED_LEAST_MS : LEAST_MS;
 }
 
-void gpul_comm_publish_waits(gpul_comm *c)
+static bool anyone_asks(const gpul_comm *c)
+{
+	for (int r = 0; r < c->n_ranks; r++)
+		if (gpul_boot_waits(c->boot, r) & ASKS)
+			return true;
+	return false;
+}
+
+/* Two periods, because the longest gap of the one period is known at its end only.  Both are shorter than a time-out, so that they
+ * lie within the wait that times out: the time between two waits does not count. */
+static void note_gap(gpul_comm *c, uint64_t gap_ns, uint64_t now)
+{
+	struct wait_watch *w = &c->waits;
+
+	if (now - w->gaps_ns > (uint64_t)(c->options.timeout_ms > 0 ? c->options.timeout_ms : 0) * 1000 * 1000 / 4) {
+		w->gap_ns[0] = w->gap_ns[1];
+		w->gap_ns[1] = 0;
+		w->gaps_ns = now;
+	}
+	if (gap_ns > w->gap_ns[1])
+		w->gap_ns[1] = gap_ns;
+}
+
+static uint64_t longest_gap_ms(const struct wait_watch *w)
+{
+	const uint64_t ms = (w->gap_ns[0] > w->gap_ns[1] ? w->gap_ns[0] : w->gap_ns[1]) / 1000000;
+
+	return ms < LONGEST_GAP_MS ? ms : LONGEST_GAP_MS;
+}
+
+void gpul_comm_watch_waits(gpul_comm *c)
 {
 	const gpul_comm_report *r = &c->control->report;
 	const uint64_t now = gpul_clock_ns();
-	uint32_t waits = 0;
+	struct wait_watch *w = &c->waits;
+	const bool answers = w->asked;  /* else a word that has changed may be older than the question */
 
 	for (int b = 0; b < GPUL_COMM_MAX_BLOCKS; b++) {
 		const uint64_t word = __atomic_load_n(&c->control->waits[b], __ATOMIC_RELAXED);
 
-		if (word != c->waits_seen[b] && (word & 0xff) < (unsigned)c->n_ranks)
-			c->waits_ns[word & 0xff] = now;
-		c->waits_seen[b] = word;
+		if (word == w->seen[b])
+			continue;
+		if (answers && (word & 0xff) < (unsigned)c->n_ranks)
+			w->ranks |= 1u << (word & 0xff);
+		if (w->seen_ns[b])
+			note_gap(c, now - w->seen_ns[b], now);
+		w->seen[b] = word;
+		w->seen_ns[b] = now;
 	}
-	for (int p = 0; p < c->n_ranks; p++)
-		if (c->waits_ns[p] && now - c->waits_ns[p] < fresh_ms(c) * 1000 * 1000)
-			waits |= 1u << p;
+	if (!w->asked && !(w->asked = anyone_asks(c)))
+		return;
 	/* A kernel whose wait has timed out has left, but its rank is not the cause. */
 	if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == GPUL_COMM_REPORT_READY && r->peer >= 0 && r->peer < c->n_ranks)
-		waits |= 1u << r->peer;
-	gpul_boot_set_waits(c->boot, waits & ~(1u << c->rank));
+		w->ranks |= 1u << r->peer;
+	gpul_boot_set_waits(c->boot, (gpul_boot_waits(c->boot, c->rank) & ASKS) | ANSWERS | longest_gap_ms(w) << GAP_SHIFT |
+				     (w->ranks & ~(1u << c->rank)));
 }
 
-/* The end of the chain of waits that begins at a rank: a stopped rank, else one that does not wait; -1: all of them wait. */
-static int end_of_chain(const gpul_comm *c, int first, bool *stopped)
-{
-	const unsigned silent_ms = (unsigned)fresh_ms(c);
-	uint32_t reached = 1u << first, todo = reached;
-	int late = -1;
+/* The end of a chain of waits, as far as the ranks have answered. */
+struct chain {
+	int silent;  /* a rank that has not answered: its process does not run; -1: none */
+	int late;    /* a rank whose kernels wait for no rank; -1: none */
+};
 
-	*stopped = false;
+static struct chain follow_chain(const gpul_comm *c, int first)
+{
+	struct chain end = { -1, -1 };
+	uint32_t reached = 1u << first, todo = reached;
+
 	while (todo) {
 		const int r = __builtin_ctz(todo);
-		uint32_t waits;
+		const uint64_t word = gpul_boot_waits(c->boot, r);
+		const uint32_t waits = (uint32_t)word & (uint32_t)((1ull << c->n_ranks) - 1);
 
 		todo &= todo - 1;
 		if (r == c->rank)  /* its kernel has just waited */
 			continue;
-		if (gpul_boot_silent_ms(c->boot, r) >= silent_ms) {
-			*stopped = true;
-			return r;
-		}
-		waits = gpul_boot_waits(c->boot, r) & (uint32_t)((1ull << c->n_ranks) - 1);
-		if (!waits && late < 0)
-			late = r;
+		if (!(word & ANSWERS) && end.silent < 0)
+			end.silent = r;
+		else if (word & ANSWERS && !waits && end.late < 0)
+			end.late = r;
 		todo |= waits & ~reached;
 		reached |= waits;
 	}
-	return late;
+	return end;
 }
 
-/* Let the ranks find out which waits are over, and which processes are stopped.  False: the communicator has failed meanwhile. */
-static bool let_ranks_look(gpul_comm *c)
+/* The time for answers. */
+static uint64_t patience_ms(const gpul_comm *c)
 {
-	const struct timespec nap = { .tv_nsec = 5 * 1000 * 1000 };
-	const uint64_t until = gpul_clock_ns() + (fresh_ms(c) + 50) * 1000 * 1000;
+	const uint64_t least = least_ms(c), most = c->interprets ? INTERPRETED_MOST_MS : MOST_MS;
+	uint64_t gap_ms = 0, ms;
 
-	while (gpul_clock_ns() < until && !atomic_load(&c->failed) && !atomic_load(&c->stop)) {
-		gpul_comm_publish_waits(c);
+	for (int r = 0; r < c->n_ranks; r++) {
+		ms = gpul_boot_waits(c->boot, r) >> GAP_SHIFT;
+		gap_ms = ms > gap_ms ? ms : gap_ms;
+	}
+	ms = least + GAPS * gap_ms;
+	return ms < most ? ms : most;
+}
+
+/* Ask, and collect answers until all ranks of the chain wait or the time is over.  The time is counted in naps, so that it stands still
+ * while the whole machine is busy or suspended.  False: the communicator has failed meanwhile. */
+static bool ask_ranks(gpul_comm *c, int first, struct chain *end)
+{
+	const struct timespec nap = { .tv_nsec = NAP_MS * 1000 * 1000 };
+
+	gpul_boot_set_waits(c->boot, gpul_boot_waits(c->boot, c->rank) | ASKS);
+	*end = follow_chain(c, first);
+	for (uint64_t ms = 0; !atomic_load(&c->failed) && !atomic_load(&c->stop); ms += NAP_MS) {
+		gpul_comm_watch_waits(c);
 		(void)nanosleep(&nap, NULL);
+		*end = follow_chain(c, first);
+		if ((end->silent < 0 && end->late < 0) || ms >= patience_ms(c))
+			break;
+		if (end->silent >= 0 && ms >= least_ms(c) && gpul_boot_silent_ms(c->boot, end->silent) >= least_ms(c))
+			break;
 	}
 	return !atomic_load(&c->failed);
 }
@@ -97,15 +168,15 @@ void gpul_comm_timed_out(gpul_comm *c)
 {
 	const gpul_comm_report *r = &c->control->report;
 	const int timeout_ms = c->options.timeout_ms;
+	struct chain end;
 	char wait[96];
-	bool stopped;
 	int culprit;
 
-	if (!let_ranks_look(c))
+	if (!ask_ranks(c, r->peer, &end))
 		return;
+	culprit = end.silent >= 0 ? end.silent : end.late;
 	(void)snprintf(wait, sizeof wait, "rank %d waited %d ms for %s of rank %d", c->rank, timeout_ms, thing(r->what), (int)r->peer);
-	culprit = end_of_chain(c, r->peer, &stopped);
-	if (stopped)
+	if (end.silent >= 0)
 		gpul_comm_fail(c, GPUL_COMM_RANK_STALLED, culprit, "rank %d (pid %d) does not run: is it stopped, by SIGSTOP or a debugger?  %s",
 			       culprit, (int)c->paths[culprit].pid, wait);
 	else if (culprit < 0)

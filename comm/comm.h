@@ -64,7 +64,8 @@ typedef struct gpul_comm_options {
  * Errors  GPUL_EINVAL bad options, or options that differ between ranks (the text names both ranks); GPUL_EUNSUPPORTED a
  *         forced transport that two ranks cannot use (the text has the reason), or a table without rows for this device, number
  *         of ranks and transport; GPUL_EFORMAT a malformed table (the text has the line); GPUL_ESYS native = ETIMEDOUT some ranks
- *         did not arrive (the text lists them); GPUL_ECOMM native = GPUL_COMM_RANK_DIED a rank died; GPUL_ENOMEM; GPUL_ECUDA
+ *         did not arrive (the text lists them); GPUL_ECOMM native = GPUL_COMM_RANK_DIED a rank died,
+ *         another cause: a rank that joined earlier has failed; GPUL_ENOMEM; GPUL_ECUDA
  * Threads any thread may call.  Later calls on *out come from one thread at a time, except where stated
  * Source  CUDA Driver API, Virtual Memory Management; NCCL's ncclCommInitRank for the shape of the interface */
 gpul_status gpul_comm_create(const gpul_driver *drv, const gpul_comm_options *options, gpul_comm **out,

@@ -110,6 +110,14 @@ struct repeated {
 	CUgraphExec exec;             /* NULL: launch the kernel */
 };
 
+/* blame.c: the words by which the kernels say for whom they wait. */
+struct wait_watch {
+	uint64_t seen[GPUL_COMM_MAX_BLOCKS], seen_ns[GPUL_COMM_MAX_BLOCKS];  /* the words, and when they last changed */
+	uint64_t gap_ns[2], gaps_ns;  /* the longest time between two changes of a word, in the periods before and since gaps_ns */
+	bool asked;                   /* a kernel of some rank has timed out */
+	uint32_t ranks;               /* since then: the ranks for which kernels of this rank waited */
+};
+
 enum { GPUL_COMM_REPLAYS = 16 };
 struct replay {
 	struct repeated entries[GPUL_COMM_REPLAYS];
@@ -168,8 +176,7 @@ struct gpul_comm {
 
 	pthread_t service;            /* watches for reports of the kernels */
 	bool has_service;
-	uint64_t waits_seen[GPUL_COMM_MAX_BLOCKS];  /* service thread: the words of the kernels' waits */
-	uint64_t waits_ns[GPUL_COMM_MAX_PEERS];     /* service thread: when a word was last written for a rank */
+	struct wait_watch waits;      /* service thread only */
 	atomic_bool stop;
 	pthread_mutex_t lock;         /* of failure */
 	gpul_comm_failure failure;
@@ -290,8 +297,9 @@ gpul_status gpul_comm_rank_failed(gpul_comm *c, const gpul_error *why, gpul_erro
 gpul_status gpul_comm_awaited(gpul_comm *c, CUresult r, const char *call, gpul_error *err);
 
 /* ---- blame.c ---- */
-/* Publish for which ranks this rank's kernels wait.  Service thread only, like the next one. */
-void gpul_comm_publish_waits(gpul_comm *c);
+/* Read for which ranks this rank's kernels wait; once a kernel of any rank has timed out, publish it.  Service thread only, like the
+ * next one. */
+void gpul_comm_watch_waits(gpul_comm *c);
 /* A kernel has reported a time-out: find the cause, and fail. */
 void gpul_comm_timed_out(gpul_comm *c);
 

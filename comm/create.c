@@ -112,6 +112,7 @@ gpul_status gpul_comm_create(const gpul_driver *drv, const gpul_comm_options *op
 	gpul_error why = { 0 };
 	gpul_roster_event first;
 	gpul_status st = GPUL_OK;
+	bool failed;
 
 	if (!c)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a communicator");
@@ -135,8 +136,11 @@ gpul_status gpul_comm_create(const gpul_driver *drv, const gpul_comm_options *op
 	if (st) {
 		if (c->boot && why.status)  /* the others report it, too */
 			gpul_boot_fail(c->boot, &why, c->rank);
-		if (c->boot && gpul_boot_failure(c->boot, &first) && first.kind == GPUL_RANK_DIED)
+		failed = c->boot && gpul_boot_failure(c->boot, &first);
+		if (failed && first.kind == GPUL_RANK_DIED)
 			st = gpul_fail(err, GPUL_ECOMM, GPUL_COMM_RANK_DIED, "%s", first.text);
+		else if (failed && first.status == GPUL_ECOMM)  /* a rank that has joined already uses its communicator */
+			st = gpul_fail(err, GPUL_ECOMM, first.native, "%s", first.text);
 		else if (why.status)
 			st = gpul_fail(err, why.status, why.native, "%s", why.text);
 		free_comm(c);

@@ -34,6 +34,8 @@ static void on_event(void *arg, const gpul_roster_event *e)
 
 	if (e->kind == GPUL_RANK_DIED)
 		f.cause = GPUL_COMM_RANK_DIED;
+	else if (e->kind == GPUL_RANK_STALLED)
+		f.cause = GPUL_COMM_RANK_STALLED;
 	else if (e->status == GPUL_ESYS && e->native == ETIMEDOUT)  /* a call of the boot */
 		f.cause = GPUL_COMM_TIMED_OUT;
 	else

@@ -58,7 +58,7 @@ static void *service(void *arg)
 	gpul_comm *c = arg;
 
 	while (!atomic_load(&c->stop)) {
-		gpul_comm_publish_waits(c);
+		gpul_comm_watch_waits(c);
 		read_report(c);
 		(void)nanosleep(&period, NULL);
 	}

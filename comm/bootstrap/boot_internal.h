@@ -80,6 +80,9 @@ gpul_status gpul_boot_create_roster(gpul_boot *b, gpul_error *err);
 /* True if gpuload's launcher, if there is one, knows that the job cannot meet; err explains it. */
 bool gpul_boot_has_notice(const gpul_boot *b, gpul_error *err);
 
+/* Publish that a wait is over because the process of a rank does not run.  why: the text names the rank. */
+void gpul_boot_report_stalled(gpul_boot *b, int rank, const gpul_error *why);
+
 /** Fail the job because of a wait's end or a wrong message, and return its (first) failure.
  *
  * @b        the job

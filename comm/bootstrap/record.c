@@ -77,17 +77,27 @@ void gpul_boot_report_end(gpul_boot *b, int rank)
 	gpul_boot_publish(b, &record);
 }
 
-void gpul_boot_fail(gpul_boot *b, const gpul_error *why, int culprit)
+static void publish_failure(gpul_boot *b, gpul_roster_kind kind, int rank, pid_t pid, int culprit, const gpul_error *why)
 {
-	struct roster_record record = { .kind = GPUL_RANK_FAILED,
-					.rank = b->job.rank,
-					.pid = (int32_t)getpid(),
+	struct roster_record record = { .kind = (int32_t)kind,
+					.rank = rank,
+					.pid = (int32_t)pid,
 					.culprit = culprit,
 					.status = (int32_t)why->status,
 					.native = why->native };
 
 	snprintf(record.text, sizeof record.text, "%.*s", (int)sizeof record.text - 1, why->text);
 	gpul_boot_publish(b, &record);
+}
+
+void gpul_boot_fail(gpul_boot *b, const gpul_error *why, int culprit)
+{
+	publish_failure(b, GPUL_RANK_FAILED, b->job.rank, getpid(), culprit, why);
+}
+
+void gpul_boot_report_stalled(gpul_boot *b, int rank, const gpul_error *why)
+{
+	publish_failure(b, GPUL_RANK_STALLED, rank, gpul_boot_pid(b, rank), rank, why);
 }
 
 bool gpul_boot_failure(const gpul_boot *b, gpul_roster_event *out)
@@ -104,7 +114,7 @@ gpul_status gpul_boot_failed(const gpul_boot *b, gpul_error *err)
 
 	if (!gpul_boot_failure(b, &e))
 		return GPUL_OK;
-	if (e.kind == GPUL_RANK_DIED || e.rank == b->job.rank)
+	if (e.kind != GPUL_RANK_FAILED || e.rank == b->job.rank)
 		return gpul_fail(err, e.status, e.native, "%s", e.text);
 	return gpul_fail(err, e.status, e.native, "%s failed: %s", gpul_boot_place(b, e.rank, place), e.text);
 }
@@ -141,17 +151,17 @@ unsigned gpul_boot_silent_ms(const gpul_boot *b, int rank)
 	return moved && scanned > moved ? (unsigned)((scanned - moved) / 1000000) : 0;
 }
 
-void gpul_boot_set_waits(gpul_boot *b, uint32_t ranks)
+void gpul_boot_set_waits(gpul_boot *b, uint64_t waits)
 {
-	atomic_store(&b->roster->entry[b->job.rank].waits, ranks);
+	atomic_store(&b->roster->entry[b->job.rank].waits, waits);
 }
 
-uint32_t gpul_boot_waits(const gpul_boot *b, int rank)
+uint64_t gpul_boot_waits(const gpul_boot *b, int rank)
 {
 	return atomic_load(&b->roster->entry[rank].waits);
 }
 
-int gpul_boot_stalled(const gpul_boot *b, unsigned for_ms)
+int gpul_boot_stalled(const gpul_boot *b, uint32_t ranks, unsigned for_ms)
 {
 	uint64_t scanned = atomic_load(&b->scanned_ns), longest = (uint64_t)for_ms * 1000000;
 	int stalled = -1;
@@ -159,7 +169,7 @@ int gpul_boot_stalled(const gpul_boot *b, unsigned for_ms)
 	for (int r = 0; r < b->job.size; r++) {
 		uint64_t moved = atomic_load(&b->moved_ns[r]);
 
-		if (r == b->job.rank || !moved || scanned < moved ||
+		if (!(ranks & 1u << r) || r == b->job.rank || !moved || scanned < moved ||
 		    atomic_load(&b->roster->entry[r].state) != RANK_JOINED)
 			continue;
 		if (scanned - moved >= longest) {

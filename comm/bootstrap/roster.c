@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ROSTER_MAGIC = 0x52545352, ROSTER_VERSION = 3 };
+enum { ROSTER_MAGIC = 0x52545352, ROSTER_VERSION = 4 };
 /* Nobody can change the size, so that reading the mapping never raises SIGBUS. */
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
@@ -101,7 +101,8 @@ bool gpul_roster_first(const struct roster *r, gpul_roster_event *out)
 		return false;
 	from = &r->entry[winner - 1].record;
 	*out = (gpul_roster_event){
-		.kind = from->kind == GPUL_RANK_DIED ? GPUL_RANK_DIED : GPUL_RANK_FAILED,
+		.kind = from->kind == GPUL_RANK_DIED || from->kind == GPUL_RANK_STALLED ? (gpul_roster_kind)from->kind
+											: GPUL_RANK_FAILED,
 		.rank = from->rank,
 		.pid = from->pid,
 		.culprit = from->culprit,

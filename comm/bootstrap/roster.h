@@ -27,14 +27,15 @@ extern "C" {
 typedef enum gpul_roster_kind {
 	GPUL_RANK_DIED = 1,  /* the process of the rank ended without gpul_boot_close() */
 	GPUL_RANK_FAILED,    /* the rank called gpul_boot_fail(), or one of its calls failed */
+	GPUL_RANK_STALLED,   /* a call of boot.h timed out, because the process of the rank does not run (SIGSTOP) */
 } gpul_roster_kind;
 
 typedef struct gpul_roster_event {
 	gpul_roster_kind kind;
-	int rank;            /* the rank that died or failed */
+	int rank;            /* the rank that died, failed or does not run */
 	pid_t pid;           /* its process, in its own pid namespace */
 	int culprit;         /* the rank that caused it, which may be the same; -1: unknown */
-	gpul_status status;  /* GPUL_RANK_FAILED: status and code of the failure */
+	gpul_status status;  /* GPUL_RANK_FAILED, GPUL_RANK_STALLED: status and code of the failure */
 	int native;
 	char text[200];      /* "rank 3 (pid 4711) died", or the text of the failure */
 } gpul_roster_event;
@@ -67,17 +68,18 @@ bool gpul_boot_failure(const gpul_boot *b, gpul_roster_event *out);
  * Source  - */
 gpul_status gpul_boot_failed(const gpul_boot *b, gpul_error *err);
 
-/* The rank whose heartbeat has not moved for the longest time, if that is at least for_ms: its process is stopped (SIGSTOP),
- * or gets no CPU.  -1: no such rank.  Any thread may call. */
-int gpul_boot_stalled(const gpul_boot *b, unsigned for_ms);
+/* The rank, of those in a mask, whose heartbeat has not moved for the longest time, if that is at least for_ms: its process is
+ * stopped (SIGSTOP), or gets no CPU.  -1: no such rank.  Any thread may call. */
+int gpul_boot_stalled(const gpul_boot *b, uint32_t ranks, unsigned for_ms);
 
 /* The time in ms since the heartbeat of a rank last moved, as this rank's watch thread has seen it.  Any thread may call. */
 unsigned gpul_boot_silent_ms(const gpul_boot *b, int rank);
 
-/* Publish the ranks (a mask) that this rank waits for at present, outside of the calls of boot.h.  Any thread may call. */
-void gpul_boot_set_waits(gpul_boot *b, uint32_t ranks);
-/* The mask that a rank has published.  Any thread may call. */
-uint32_t gpul_boot_waits(const gpul_boot *b, int rank);
+/* Publish for which ranks this rank waits outside of the calls of boot.h; the caller defines the word (comm/blame.c).  Any
+ * thread may call. */
+void gpul_boot_set_waits(gpul_boot *b, uint64_t waits);
+/* The word that a rank has published; 0: none.  Any thread may call. */
+uint64_t gpul_boot_waits(const gpul_boot *b, int rank);
 
 /* The process of a rank, in its own pid namespace.  Any thread may call. */
 pid_t gpul_boot_pid(const gpul_boot *b, int rank);

@@ -24,9 +24,9 @@ struct roster_entry {
 	_Atomic int32_t pid;         /* written by rank 0 when the rank arrives */
 	_Atomic uint32_t call;       /* number of calls of gpul_boot_allgather() etc. that the rank has begun */
 	_Atomic uint64_t heartbeat;
-	_Atomic uint32_t waits;      /* mask of the ranks that this rank waits for */
+	_Atomic uint64_t waits;      /* see gpul_boot_set_waits() */
 	_Atomic int32_t host;        /* index of its host, in the order of the first rank of each; written by rank 0 */
-	unsigned char pad[32];       /* to the next cache line */
+	unsigned char pad[28];       /* to the next cache line */
 	struct roster_record record;
 	unsigned char pad2[32];
 };

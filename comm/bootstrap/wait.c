@@ -55,22 +55,27 @@ static bool has_stopped(const gpul_boot *b, const struct boot_wait *w, uint32_t 
 
 gpul_status gpul_boot_timed_out(gpul_boot *b, const struct boot_wait *w, uint32_t pending, gpul_error *err)
 {
-	char ranks[128], text[440], stopped[80] = "";
+	char ranks[128], place[GPUL_BOOT_PLACE_BYTES];
+	gpul_error why = { 0 };
 	uint32_t missing = missing_ranks(b, w->call);
-	int stalled = gpul_boot_stalled(b, STALLED_MS), first;
+	int stalled;
 
 	if (!missing)
 		missing = pending;
-	first = missing ? __builtin_ctz(missing) : -1;
+	stalled = gpul_boot_stalled(b, missing, STALLED_MS);
 	gpul_roster_ranks_text(missing, ranks, sizeof ranks);
-	if (stalled >= 0 && missing & 1u << stalled) {
-		first = stalled;
-		snprintf(stopped, sizeof stopped, " (rank %d, pid %ld, does not run: is it stopped?)", stalled,
-			 (long)gpul_boot_pid(b, stalled));
+	if (stalled < 0) {
+		gpul_fail(&why, GPUL_ESYS, ETIMEDOUT, "%s: %s of %d did not arrive within %d ms%s%s", w->doing, ranks,
+			  b->job.size, w->timeout_ms, b->refused[0] ? "; refused " : "", b->refused);
+		gpul_boot_fail(b, &why, missing ? __builtin_ctz(missing) : -1);
+	} else {
+		gpul_fail(&why, GPUL_ESYS, ETIMEDOUT,
+			  "%s does not run: is it stopped, by SIGSTOP or a debugger?  %s: %s of %d did not arrive within "
+			  "%d ms",
+			  gpul_boot_place(b, stalled, place), w->doing, ranks, b->job.size, w->timeout_ms);
+		gpul_boot_report_stalled(b, stalled, &why);
 	}
-	snprintf(text, sizeof text, "%s: %s of %d did not arrive within %d ms%s%s%s", w->doing, ranks, b->job.size,
-		 w->timeout_ms, stopped, b->refused[0] ? "; refused " : "", b->refused);
-	return gpul_boot_fail_job(b, first, GPUL_ESYS, ETIMEDOUT, text, err);
+	return gpul_boot_failed(b, err);
 }
 
 gpul_status gpul_boot_poll(gpul_boot *b, struct pollfd *fds, nfds_t n_fds, const struct boot_wait *w, uint32_t pending,

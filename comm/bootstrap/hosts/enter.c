@@ -220,7 +220,7 @@ static gpul_status await_hosts(struct entrance *e, gpul_error *err)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "rank 0 at %s ended before all ranks had met", e->b->job.address);
 	if (p->head.type == BOOT_FAILED && !gpul_boot_parse_record(p, e->b->job.size, &record, err))
 		return gpul_fail(err, (gpul_status)record.status, record.native, "%s%s",
-				 record.kind == GPUL_RANK_DIED ? "" : "rank 0 failed: ", record.text);
+				 record.kind != GPUL_RANK_FAILED ? "" : "rank 0 failed: ", record.text);
 	st = gpul_boot_parse_hosts(p, e->b->job.size, &hosts, err);
 	if (!st)
 		gpul_boot_use_hosts(e->b, &hosts);

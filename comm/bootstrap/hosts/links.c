@@ -187,7 +187,7 @@ bool gpul_boot_links_news(gpul_boot *b, gpul_error *err)
 			continue;
 		if (gpul_boot_parse_record(&b->links->packet, b->job.size, &record, &why))
 			got = BOOT_GOT_BAD;
-		else if (record.kind == GPUL_RANK_DIED)
+		else if (record.kind != GPUL_RANK_FAILED)
 			gpul_fail(err, (gpul_status)record.status, record.native, "%s", record.text);
 		else
 			gpul_fail(err, (gpul_status)record.status, record.native, "rank %d (pid %d) failed: %s", record.rank,

@@ -43,10 +43,10 @@ _Static_assert(sizeof(struct boot_hosts) <= BOOT_SMALL_BYTES, "fits");
 
 struct boot_beat {  /* one of the entries of a BEAT */
 	int32_t rank;
-	uint32_t state, call, waits;
-	uint64_t heartbeat;
+	uint32_t state, call, unused;
+	uint64_t waits, heartbeat;
 };
-_Static_assert(sizeof(struct boot_beat) == 24, "without padding");
+_Static_assert(sizeof(struct boot_beat) == 32, "without padding");
 
 /** Read the HELLO of a visitor.
  *
