@@ -87,10 +87,17 @@ static bool all_others_done(const struct shared *s)
 	return true;
 }
 
-/* Wait until the launcher has ended or, with the limit NULL, only look. */
 static bool has_ended(pid_t launcher, int *status)
 {
 	return waitpid(launcher, status, WNOHANG) == launcher;
+}
+
+/* The launcher has ended, but still is a zombie: kill() does not tell. */
+static bool is_zombie(pid_t launcher)
+{
+	siginfo_t info = { 0 };
+
+	return waitid(P_PID, (id_t)launcher, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == launcher;
 }
 
 /* Send a signal to the victim, at the chosen step or at any time; returns the time of the signal. */
@@ -102,7 +109,7 @@ static uint64_t strike(struct run *run, pid_t launcher, int signal)
 	const uint64_t until = gpul_clock_ns() + (uint64_t)HANGS_MS * 1000000;
 	uint64_t now;
 
-	while (atomic_load(&victim->steps) <= (by_time ? 0 : run->s->at_step) && gpul_clock_ns() < until && kill(launcher, 0) == 0)
+	while (atomic_load(&victim->steps) <= (by_time ? 0 : run->s->at_step) && gpul_clock_ns() < until && !is_zombie(launcher))
 		(void)usleep(50);
 	(void)usleep((useconds_t)delay_us);
 	if (victim->pid == 0)

@@ -43,13 +43,16 @@ static bool is_right(const struct shared *s, int r, bool right, char text[TEXT_B
 				 (int)o->failure.cause, o->failure.rank, o->text);
 }
 
+/* A rank may still be in gpul_comm_create() when the failure comes; then it has no communicator to question. */
 static bool all_others_blame(const struct shared *s, enum gpul_comm_cause cause, const char *part, char text[TEXT_BYTES])
 {
 	for (int r = 0; r < s->n_ranks; r++) {
 		const struct outcome *o = &s->ranks[r];
+		const bool in_create = o->phase == PHASE_CREATE && o->failure.cause == GPUL_COMM_NO_FAILURE;
+		const bool blames = in_create || (o->failure.cause == cause && o->failure.rank == s->victim);
 
-		if (r != s->victim && !is_right(s, r, o->status == GPUL_ECOMM && o->native == (int)cause && o->failure.cause == cause &&
-							      o->failure.rank == s->victim && strstr(o->text, part), text))
+		if (r != s->victim && !is_right(s, r, blames && o->status == GPUL_ECOMM && o->native == (int)cause && contains(o->text, "rank %d ", s->victim) &&
+							      strstr(o->text, part), text))
 			return false;
 	}
 	return true;
@@ -76,7 +79,7 @@ static bool victim_was_killed(const struct shared *s, char text[TEXT_BYTES])
 	return victim_died(s, text);
 }
 
-/* The others wait for the victim in a kernel, or in a call of the boot.  The victim itself ends after SIGCONT. */
+/* The others wait for the victim in a kernel, in a call of the boot, or in the meeting.  The victim itself ends after SIGCONT. */
 static bool victim_was_stopped(const struct shared *s, char text[TEXT_BYTES])
 {
 	for (int r = 0; r < s->n_ranks; r++) {
@@ -85,8 +88,8 @@ static bool victim_was_stopped(const struct shared *s, char text[TEXT_BYTES])
 		if (r == s->victim) {
 			if (!is_right(s, r, o->status != GPUL_OK, text))
 				return false;
-		} else if (o->failure.cause == GPUL_COMM_RANK_STALLED) {
-			if (!is_right(s, r, o->failure.rank == s->victim && names_victim(s, o->text), text))
+		} else if (o->failure.cause != GPUL_COMM_NO_FAILURE) {
+			if (!is_right(s, r, o->failure.cause == GPUL_COMM_RANK_STALLED && o->failure.rank == s->victim && names_victim(s, o->text), text))
 				return false;
 		} else if (!is_right(s, r, o->status && contains(o->text, "rank %d ", s->victim), text)) {
 			return false;
