@@ -177,7 +177,7 @@ class Signals(Launcher):
             fcntl.ioctl(end, termios.TIOCSCTTY, 0)
 
         script = "trap 'echo got' INT; echo ready; i=0; while [ $i -lt 30 ]; do sleep 0.01; i=$((i+1)); done"
-        p = self.start(3, "sh", "-c", script, stdin=end, preexec_fn=take_terminal)
+        p = self.start(3, "sh", "-c", script, stdin=end, preexec_fn=take_terminal, grace_ms=LONG * 1000)
         self.lines(p, 3)
         os.write(terminal, b"\x03")
         status, out, err = self.end(p)
