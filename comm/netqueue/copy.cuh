@@ -17,6 +17,7 @@ enum {
 	GPUL_NETQUEUE_LANES = 32,
 	GPUL_NETQUEUE_ROWS = 4,               /* 16-byte loads that a lane has in flight */
 	GPUL_NETQUEUE_UNIT_BYTES = 4096,      /* what one warp copies at a time: a part of a piece */
+	GPUL_NETQUEUE_REST_BYTES = 512,       /* a shorter rest belongs to the last unit: it would cost a warp as much time as one */
 };
 
 /* 16 bytes of bounce memory.  They are read once: evict them first.  Not ld.global.nc, because the CPU writes the slot again. */

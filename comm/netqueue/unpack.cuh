@@ -157,7 +157,8 @@ static __device__ __forceinline__ void gpul_netqueue_fill(const gpul_netqueue_vi
 {
 	unsigned char *to = q->destination + (accepted ? gpul_netqueue_destination_of(e) : 0);
 	const uint32_t n_bytes = accepted ? gpul_netqueue_length_of(e) : 0, before = (uint32_t)(uintptr_t)to % 16;
-	uint32_t units = n_bytes ? (before + n_bytes + GPUL_NETQUEUE_UNIT_BYTES - 1) / GPUL_NETQUEUE_UNIT_BYTES : 0;
+	const uint32_t whole = (before + n_bytes + GPUL_NETQUEUE_UNIT_BYTES - GPUL_NETQUEUE_REST_BYTES) / GPUL_NETQUEUE_UNIT_BYTES;
+	uint32_t units = n_bytes == 0 ? 0 : whole == 0 ? 1 : whole;
 
 	b->to[lane] = to;
 	b->from[lane] = q->bounce + (accepted ? gpul_netqueue_source_of(e) : 0);
@@ -283,11 +284,12 @@ static __device__ __forceinline__ void gpul_netqueue_copy_batch(const gpul_netqu
 	for (uint32_t u = copier; u < n_units; u += n_copiers) {
 		const uint32_t piece = (uint32_t)__popc(__ballot_sync(~0u, units_end <= u));
 		const uint32_t units_before = __shfl_sync(~0u, units_end, (int)(piece + GPUL_NETQUEUE_LANES - 1) % GPUL_NETQUEUE_LANES);
+		const bool last = u + 1 == __shfl_sync(~0u, units_end, (int)piece);
 		const uint32_t part = u - (piece ? units_before : 0), n_bytes = b->n_bytes[piece];
 		unsigned char *to = b->to[piece];
-		/* All units but the first begin at multiples of 16 of the destination. */
+		/* All units but the first begin at multiples of 16 of the destination; the last one takes the rest. */
 		const uint32_t before = (uint32_t)(uintptr_t)to % 16, begin = part ? part * GPUL_NETQUEUE_UNIT_BYTES - before : 0;
-		const uint32_t behind = (part + 1) * GPUL_NETQUEUE_UNIT_BYTES - before, end = behind < n_bytes ? behind : n_bytes;
+		const uint32_t end = last ? n_bytes : (part + 1) * GPUL_NETQUEUE_UNIT_BYTES - before;
 
 		gpul_netqueue_copy(to + begin, b->from[piece] + begin, end - begin, lane);
 	}

@@ -32,7 +32,7 @@ static void run_and_compare(struct rig *r, uint64_t n)
 
 static void copies_every_pair_of_alignments(void **state)
 {
-	static const uint32_t lengths[] = { 1, 2, 14, 15, 16, 17, 29, 31, 33, 47, 500, 2065, 4096 + 40 };
+	static const uint32_t lengths[] = { 1, 2, 14, 15, 16, 17, 29, 31, 33, 47, 500, 2065, 4096 + 511, 4096 + 512, 2 * 4096 + 513 };
 	const gpul_netqueue_desc desc = { .device = 0 };
 	struct rig r;
 
