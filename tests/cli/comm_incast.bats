@@ -76,6 +76,7 @@ mode() {
 	fails 2 "--backend must be auto, verbs or libfabric, not 'tcp'" comm incast -n 2 --backend tcp
 	fails 2 "--provider tcp selects libfabric, but --backend is verbs" comm incast -n 2 --backend verbs --provider tcp
 	fails 2 "--rate needs --backend libfabric" comm incast -n 2 --backend verbs --rate 1G
+	fails 2 "--congestion cubic needs --rate" comm incast -n 2 --congestion cubic
 	fails 1 "libfabric has no provider 'nosuch'" comm incast -n 2 --provider nosuch
 	fails 2 "unexpected operand 'x'" comm incast -n 2 x
 }
@@ -87,6 +88,7 @@ mode() {
 
 @test "a private network: the queue is the kernel's, and its limit holds" {
 	private -n 3 --rate 200M --queue 512K --messages 12 --json
+	[[ $(json 'j["congestion_control"]') == reno ]] || show "congestion control"
 	[[ $(json 'j["queue_source"], j["rate_bits_per_s"], j["queue_bytes"], j["ok"], j["device"]') == \
 "('token bucket', 200000000, 524288, True, 'libfabric tcp;ofi_rxm on eth0 (10.73.2.2)')" ]] || show "network"
 	[[ $(json 'all(m["wrong"] == 0 and m["bytes"] == 24 * 262144 and m["queue"]["max_bytes"] <= 524288 for m in j["modes"])') == True ]] || show "modes"
@@ -96,6 +98,11 @@ mode() {
 	[[ $(mode sender 'm["queue"]["max_bytes"] > 65536') == True ]] || show "the sender-driven queue should be deep"
 	# Packets have heads; on a busy machine TCP sends some of them twice, and late senders have credits beyond the window.
 	[[ $(mode receiver 'm["queue"]["max_bytes"]') -le $((2 * $(json 'j["window_bytes"]') + 65536)) ]] || show "the receiver-driven queue exceeds the window"
+}
+
+@test "an unknown congestion control is one line" {
+	private -n 2 --rate 500M --messages 1 --mode receiver
+	fails 1 "--congestion: a network namespace cannot use 'nosuch'" comm incast -n 2 --rate 1G --congestion nosuch
 }
 
 @test "the private network ends with the command, also after SIGKILL" {

@@ -124,7 +124,7 @@ static int cmd_incast(const struct cli_args *args, gpul_error *err)
 	st = st ? st : comm_job_find(q.n_ranks, &job, &launches, err);
 	st = st ? st : check_request(&q, &job, launches, err);
 	if (!st && launches && q.rate_bits)
-		st = incast_net_create(q.rate_bits, q.queue_bytes, err);
+		st = incast_net_create(q.rate_bits, q.queue_bytes, q.congestion, err);
 	if (st) {
 		comm_job_quiet(&job, err);
 		return cli_exit_code(st);

@@ -36,6 +36,7 @@ struct incast_request {
 	bool modes[INCAST_N_MODES];
 	uint64_t rate_bits;           /* per second, of the token bucket; 0: no private network */
 	size_t queue_bytes;           /* room in front of the token bucket */
+	const char *congestion;       /* TCP's congestion control in the private network; NULL without one; borrowed */
 	size_t window_bytes;          /* of all senders together, receiver-driven; 0: measured */
 	size_t sender_window_bytes;   /* of each sender: messages that it has handed over and that have not ended */
 	size_t grant_bytes;

@@ -242,11 +242,14 @@ static gpul_status wait_for_link(const char *name, gpul_error *err)
 	return running ? GPUL_OK : gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "--rate: the link %s of the private network does not come up", name);
 }
 
-/* What no command sets: the switch forwards, nobody uses IPv6, all links run. */
-static gpul_status finish_place(enum place place, int fd, gpul_error *err)
+/* What no command sets: congestion control, the switch forwards, nobody uses IPv6, all links run. */
+static gpul_status finish_place(enum place place, int fd, const char *congestion, gpul_error *err)
 {
 	gpul_status st = enter_place(fd, err);
 
+	if (!st && write_file("/proc/sys/net/ipv4/tcp_congestion_control", congestion, NULL))
+		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "--congestion: a network namespace cannot use '%.40s'; sysctl net.ipv4.tcp_allowed_congestion_control "
+			       "lists what it can use", congestion);
 	if (!st && access("/proc/sys/net/ipv6", F_OK) == 0)
 		st = write_file("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1", err);
 	if (!st && place == SWITCH)
@@ -254,7 +257,7 @@ static gpul_status finish_place(enum place place, int fd, gpul_error *err)
 	return st ? st : wait_for_link(place == SWITCH ? "rx0" : "eth0", err);
 }
 
-gpul_status incast_net_create(uint64_t rate_bits, size_t queue_bytes, gpul_error *err)
+gpul_status incast_net_create(uint64_t rate_bits, size_t queue_bytes, const char *congestion, gpul_error *err)
 {
 	int fds[N_PLACES];
 	char value[64];
@@ -262,7 +265,7 @@ gpul_status incast_net_create(uint64_t rate_bits, size_t queue_bytes, gpul_error
 
 	st = st ? st : connect_namespaces(fds, rate_bits, queue_bytes, err);
 	for (int i = 0; !st && i < N_PLACES; i++)  /* the senders' is the last one */
-		st = finish_place((enum place)i, fds[i], err);
+		st = finish_place((enum place)i, fds[i], congestion, err);
 	if (st)
 		return st;
 	(void)snprintf(value, sizeof value, "%d:%d", fds[RECEIVER], fds[SWITCH]);

@@ -26,10 +26,12 @@
  *
  * @rate_bits    per second
  * @queue_bytes  room in front of the token bucket; what does not fit is dropped
- * Errors  GPUL_EUNSUPPORTED the system does not permit it, or the programs ip and tc are missing (the text says which); GPUL_ESYS
+ * @congestion   TCP's congestion control, such as "reno"
+ * Errors  GPUL_EUNSUPPORTED the system does not permit it, has no such congestion control, or no ip and tc (the text says which);
+ *         GPUL_ESYS
  * Threads the main thread of a process with one thread
  * Source  Linux network_namespaces(7), user_namespaces(7), tc-tbf(8) */
-gpul_status incast_net_create(uint64_t rate_bits, size_t queue_bytes, gpul_error *err);
+gpul_status incast_net_create(uint64_t rate_bits, size_t queue_bytes, const char *congestion, gpul_error *err);
 
 /* Has the launcher of this process made a private network? */
 bool incast_net_exists(void);

@@ -7,7 +7,7 @@
 #include "cli/lib/value.h"
 
 enum {
-	OPT_N, OPT_BYTES, OPT_MESSAGES, OPT_MODE, OPT_RATE, OPT_QUEUE, OPT_WINDOW, OPT_SENDER_WINDOW, OPT_GRANT, OPT_BACKEND, OPT_PROVIDER, OPT_JSON,
+	OPT_N, OPT_BYTES, OPT_MESSAGES, OPT_MODE, OPT_RATE, OPT_QUEUE, OPT_CONGESTION, OPT_WINDOW, OPT_SENDER_WINDOW, OPT_GRANT, OPT_BACKEND, OPT_PROVIDER, OPT_JSON,
 	OPT_PLOT, OPT_FORCE,
 };
 
@@ -23,6 +23,7 @@ const struct cli_opt incast_opts[] = {
 	[OPT_MODE] = { "mode", "MODE", "who decides when to send: sender, receiver or both (default)", "sender receiver both" },
 	[OPT_RATE] = { "rate", "RATE", "in private network namespaces, over a link of RATE bit/s, such as 1G", NULL },
 	[OPT_QUEUE] = { "queue", "BYTES", "room of the queue in front of that link (default: 512K)", NULL },
+	[OPT_CONGESTION] = { "congestion", "NAME", "with --rate: TCP's congestion control, such as bbr (default: reno)", NULL },
 	[OPT_WINDOW] = { "window", "BYTES", "receiver-driven: limit of granted bytes in flight, of all senders together\n"
 		"(default: rate times round trip, measured, and two grants)", NULL },
 	[OPT_SENDER_WINDOW] = { "sender-window", "BYTES", "limit of each sender's messages that are not acknowledged (default: 1M)", NULL },
@@ -103,7 +104,7 @@ gpul_status incast_request_parse(const struct cli_args *args, struct incast_requ
 	gpul_status st = GPUL_OK;
 
 	*out = (struct incast_request){ .bytes = 256 << 10, .n_messages = 64, .queue_bytes = 512 << 10, .sender_window_bytes = 1 << 20,
-					.json = cli_value(args, OPT_JSON), .plot = cli_value(args, OPT_PLOT),
+					.congestion = cli_value(args, OPT_CONGESTION), .json = cli_value(args, OPT_JSON), .plot = cli_value(args, OPT_PLOT),
 					.force = cli_value(args, OPT_FORCE) };
 	if (args->n_operands)
 		st = gpul_fail(err, GPUL_EINVAL, 0, "unexpected operand '%.60s'; see gpuload help comm incast", args->operands[0]);
@@ -116,6 +117,10 @@ gpul_status incast_request_parse(const struct cli_args *args, struct incast_requ
 	st = st ? st : parse_size(args, OPT_GRANT, LEAST_GRANT, MOST_GRANT, &out->grant_bytes, err);
 	st = st ? st : parse_mode(cli_value(args, OPT_MODE), out->modes, err);
 	st = st ? st : parse_rate(cli_value(args, OPT_RATE), &out->rate_bits, err);
+	if (!st && out->congestion && !out->rate_bits)
+		st = gpul_fail(err, GPUL_EINVAL, 0, "--congestion %.40s needs --rate: it is set in the private network only", out->congestion);
+	if (!st && !out->congestion && out->rate_bits)
+		out->congestion = "reno";  /* every system has it, and a namespace can always use it */
 	if (!st && !out->grant_bytes)
 		out->grant_bytes = out->rate_bits ? 16 << 10 : 128 << 10;
 	if (!st && out->grant_bytes > out->bytes)
