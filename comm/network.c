@@ -16,7 +16,7 @@
 
 #include "comm/comm_internal.h"
 
-enum { EXPLANATION_MS = 300, SPIN_NS = 50 * 1000, INTERPRETED_SPIN_NS = 5 * 1000 };
+enum { EXPLANATION_MS = 1000, CLOSED_EXPLANATION_MS = 5000, SPIN_NS = 50 * 1000, INTERPRETED_SPIN_NS = 5 * 1000 };
 
 /* What a rank tells another one. */
 struct network_offer {
@@ -163,13 +163,15 @@ void gpul_comm_network_describe(const gpul_comm *c, gpul_comm_view *view)
 
 /* ---- the proxy ------------------------------------------------------------------------------------------------------- */
 
-/* A connection has failed: mostly because of something that another rank reports, too, and better: give it the time. */
+/* A connection has failed: mostly because of something that another rank reports, too, and better: give it the time.  A rank
+ * closes its connections after it has learned of a failure, which may take a while longer to come here. */
 static void connection_failed(void *context, int rank, const gpul_rdma_failure *why)
 {
+	const int limit_ms = why->native == ESHUTDOWN ? CLOSED_EXPLANATION_MS : EXPLANATION_MS;
 	const struct timespec nap = { .tv_nsec = 1000 * 1000 };
 	gpul_comm *c = context;
 
-	for (int ms = 0; ms < EXPLANATION_MS && !atomic_load(&c->failed); ms++) {
+	for (int ms = 0; ms < limit_ms && !atomic_load(&c->failed); ms++) {
 		if (gpul_boot_failure(c->boot, NULL))
 			return;  /* the watch of the boot records it */
 		(void)nanosleep(&nap, NULL);

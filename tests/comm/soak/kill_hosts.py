@@ -4,7 +4,7 @@
     tests/comm/soak/kill_hosts.py [--rounds 500] [--ranks 4] [--limit 2] [--seed N] [--build build]
 
 Half of the ranks runs in each of two namespaces, which a veth pair connects; ranks of one namespace share memory, the others use the
-network (libfabric, tcp).  Each round kills a rank at a random moment of `gpuload comm allreduce`.  Needs root, ip.
+network (libfabric, tcp).  Each round kills a rank at a random moment of `gpuload comm allreduce`, after all ranks have joined.  Needs root, ip.
 """
 import argparse, os, random, signal, statistics, subprocess, sys, time
 
@@ -43,7 +43,7 @@ def start(a, number):
                    GPULOAD_COMM_ADDRESS=f"{ADDRESSES[0]}:{20000 + number % 10000}", GPULOAD_COMM_SECRET="a secret of this test")
         ranks.append(subprocess.Popen(["ip", "netns", "exec", NAMES[k], f"{a.build}/gpuload", "comm", "allreduce", "--provider", "tcp", "--bytes",
                                        "8:1M:8", "--iters", "1000", "--check", "off"], env=env, text=True, stdin=subprocess.DEVNULL,
-                                      stdout=subprocess.DEVNULL, stderr=subprocess.PIPE))
+                                      stdout=subprocess.PIPE if r == 0 else subprocess.DEVNULL, stderr=subprocess.PIPE))
     return ranks
 
 
@@ -51,7 +51,8 @@ def kill_one(a, chance, number):
     """(seconds until the last one has ended, what is wrong)."""
     ranks = start(a, number)
     victim = chance.randrange(a.ranks)
-    time.sleep(chance.uniform(0.3, 2.5))
+    ranks[0].stdout.readline()  # all ranks have joined
+    time.sleep(chance.uniform(0, 1.5))
     if any(rank.poll() is not None for rank in ranks):
         wrong = "a rank ended before the kill: " + " | ".join(str(rank.communicate()[1])[-300:] for rank in ranks if rank.poll() is not None)
         for rank in ranks:
