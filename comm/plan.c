@@ -90,6 +90,16 @@ static const struct choice soft_host[] = {
 	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 2, 96 },
 };
 
+/* The same if there are no two levels: each host has one rank, or the hosts have different numbers of ranks. */
+static const struct choice uneven_reduction[] = {
+	{ 256 << 10, GPUL_COMM_TREE, GPUL_COMM_LL, 4, 512 },
+	{ 1 << 20, GPUL_COMM_TREE, GPUL_COMM_SIMPLE, 8, 512 },
+	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 16, 512 },
+};
+static const struct choice soft_uneven_reduction[] = {
+	{ 32 << 10, GPUL_COMM_TREE, GPUL_COMM_SIMPLE, 1, 96 },
+	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 2, 96 },
+};
 static const struct choice soft_hosts_reduction[] = {
 	{ 32 << 10, GPUL_COMM_TREE, GPUL_COMM_SIMPLE, 1, 96 },
 	{ 1 << 20, GPUL_COMM_TWO_LEVEL, GPUL_COMM_SIMPLE, 2, 96 },
@@ -128,8 +138,10 @@ static const struct choice *built_in(const gpul_comm *c, gpul_comm_call call)
 		return c->interprets ? soft_channels : channels;
 	if (call == GPUL_COMM_ALLTOALL)
 		return c->interprets ? soft_alltoall : alltoall;
-	if (call == GPUL_COMM_ALLREDUCE && c->hosts.n > 1)
+	if (call == GPUL_COMM_ALLREDUCE && c->hosts.n > 1 && c->hosts.ranks_per_host > 1)
 		return c->interprets ? soft_hosts_reduction : hosts_reduction;
+	if (call == GPUL_COMM_ALLREDUCE && c->hosts.n > 1)
+		return c->interprets ? soft_uneven_reduction : uneven_reduction;
 	if (c->has_network)
 		return c->interprets ? soft_net : net;
 	if (c->interprets)

@@ -119,6 +119,16 @@ static void check_levels(struct rank *r, void *arg)
 	gpul_comm_plan_force(r->comm, NULL);
 }
 
+static void check_uneven(struct rank *r, void *arg)
+{
+	gpul_comm_plan p = gpul_comm_plan_for(r->comm, GPUL_COMM_ALLREDUCE, 64);
+
+	(void)arg;
+	CHECK(p.algo == GPUL_COMM_TREE && strstr(p.reason, "a tree takes fewer trips"));
+	p = gpul_comm_plan_for(r->comm, GPUL_COMM_ALLREDUCE, 1 << 20);
+	CHECK(p.algo == GPUL_COMM_RING && !strcmp(p.reason, "the built-in table"));
+}
+
 static void two_levels_need_several_hosts_with_as_many_ranks_each(void **state)
 {
 	static const char one_host[] = "twolevel needs ranks on several hosts", uneven[] = "twolevel needs the same number of ranks on each host";
@@ -126,6 +136,8 @@ static void two_levels_need_several_hosts_with_as_many_ranks_each(void **state)
 
 	(void)state;
 	run_ranks(4, &(gpul_comm_options){ .device = -1, .ranks_per_host = 2 }, check_levels, NULL);
+	run_ranks(3, &(gpul_comm_options){ .device = -1, .ranks_per_host = 2 }, check_uneven, NULL);
+	run_ranks(2, &(gpul_comm_options){ .device = -1, .ranks_per_host = 1 }, check_uneven, NULL);
 	run_ranks(2, &(gpul_comm_options){ .device = -1, .algo = GPUL_COMM_TWO_LEVEL }, check_no_levels, (void *)(uintptr_t)one_host);
 	run_ranks(3, &(gpul_comm_options){ .device = -1, .algo = GPUL_COMM_TWO_LEVEL, .ranks_per_host = 2 }, check_no_levels, (void *)(uintptr_t)uneven);
 	run_ranks(2, &(gpul_comm_options){ .device = -1, .algo = GPUL_COMM_TWO_LEVEL, .ranks_per_host = 1 }, check_no_levels, (void *)(uintptr_t)single);
