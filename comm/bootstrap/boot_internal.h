@@ -105,6 +105,10 @@ gpul_status gpul_boot_fail_job(gpul_boot *b, int culprit, gpul_status status, in
  * Source    - */
 gpul_status gpul_boot_ended(gpul_boot *b, int rank, const char *doing, gpul_error *err);
 
+/* Mask of the ranks whose entries in the roster are current.  Entries of other hosts come through rank 0: if it has been silent
+ * for that long, they say nothing. */
+uint32_t gpul_boot_current(const gpul_boot *b, unsigned for_ms);
+
 enum { GPUL_BOOT_PLACE_BYTES = 40 + GPUL_COMM_HOST_BYTES };
 /* Write "rank 3 (pid 4711)", and " on host NAME" if the job has several; returns out. */
 const char *gpul_boot_place(const gpul_boot *b, int rank, char out[GPUL_BOOT_PLACE_BYTES]);

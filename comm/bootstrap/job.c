@@ -129,29 +129,33 @@ static gpul_status find_pmix(gpul_comm_job *job, gpul_error *err)
 {
 	const char *space = value_or_null(secure_getenv("PMIX_NAMESPACE"));
 	gpul_status st = gpul_comm_job_number("PMIX_RANK", secure_getenv("PMIX_RANK"), 0, &job->rank, err);
-	bool has_pmix;
+	struct gpul_comm_pmix pmix;
+	gpul_error why = { 0 };
 	int n_here = 0;
-	char secret[GPUL_COMM_SECRET_BYTES];
 
 	if (st)
 		return st;
 	if (!space)
 		return gpul_fail(err, GPUL_EINVAL, 0, "PMIX_NAMESPACE is not set, but PMIX_RANK is");
 	name_by_hash("pmix", space, job->name);
-	has_pmix = gpul_comm_pmix_size(&job->size, &n_here, NULL) == GPUL_OK;
-	if (!has_pmix)
-		st = pmix_size_by_variables(job, err);
-	if (!st && !has_pmix)
+	st = gpul_comm_pmix_ask(job->rank, job->interface, !job->address[0], &pmix, &why);
+	if (!st) {
+		job->size = pmix.size;
+		if (!job->address[0])
+			memcpy(job->address, pmix.address, sizeof job->address);
+		if (!job->secret[0])
+			memcpy(job->secret, pmix.secret, sizeof job->secret);
+		return GPUL_OK;
+	}
+	if (st != GPUL_EUNSUPPORTED)
+		return gpul_fail(err, st, why.native, "%s", why.text);
+	st = pmix_size_by_variables(job, err);
+	if (!st)
 		st = pmix_here_by_variables(job, &n_here, err);
 	if (st || n_here == job->size || job->address[0])
 		return st;
-	if (!has_pmix)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, n_here,
-				 "the job has %d ranks, not all of them on this machine, and libpmix cannot be used: " HOW_TO, job->size);
-	st = gpul_comm_pmix_share(job->rank, job->interface, job->address, secret, err);
-	if (!st && !job->secret[0])
-		memcpy(job->secret, secret, sizeof secret);
-	return st;
+	return gpul_fail(err, GPUL_EUNSUPPORTED, n_here,
+			 "the job has %d ranks, not all of them on this machine, and libpmix cannot be used: " HOW_TO, job->size);
 }
 
 /* torchrun's ranks are on several machines: rank 0 listens beside torchrun's store. */

@@ -2,6 +2,8 @@
 #ifndef GPULOAD_COMM_BOOTSTRAP_JOB_INTERNAL_H
 #define GPULOAD_COMM_BOOTSTRAP_JOB_INTERNAL_H
 
+#include <stdbool.h>
+
 #include "comm/bootstrap/job.h"
 
 /** Parse the number in a variable.
@@ -15,27 +17,24 @@
  * Source  - */
 gpul_status gpul_comm_job_number(const char *variable, const char *value, int least, int *out, gpul_error *err);
 
-/** Ask the PMIx server of this process' launcher for the number of ranks.
- *
- * @size     set: in the job
- * @n_local  set: on this machine
- * Errors  GPUL_EUNSUPPORTED built without libpmix, libpmix.so.2 was not found, or the server does not answer
- * Threads any thread may call
- * Source  PMIx Standard 4: PMIx_Init, PMIx_Get, PMIX_JOB_SIZE, PMIX_LOCAL_SIZE */
-gpul_status gpul_comm_pmix_size(int *size, int *n_local, gpul_error *err);
+/* What the PMIx server of this process' launcher knows. */
+struct gpul_comm_pmix {
+	int size, n_here;  /* ranks of the job, and of them on this machine */
+	char address[GPUL_COMM_ADDRESS_BYTES], secret[GPUL_COMM_SECRET_BYTES];  /* of rank 0, if the ranks are on several machines */
+};
 
-/** Bring rank 0's address and secret to all ranks, through the PMIx server.  All ranks of the job call it; later calls of a
- * process return what the first one has.
+/** Ask the PMIx server for the number of ranks.  If they are on several machines, all ranks call this: rank 0 chooses an address
+ * and a secret, and the server brings them to the others.  Later calls of a process return what the first one has.
  *
  * @rank       of this process
  * @interface  rank 0: see gpul_comm_reserve_address()
- * @address    set
- * @secret     set
- * Errors  GPUL_EUNSUPPORTED as gpul_comm_pmix_size(); GPUL_ESYS the server does not bring it, or rank 0 has no network
+ * @share      false: an address and a secret are known already
+ * @out        set
+ * Errors  GPUL_EUNSUPPORTED built without libpmix, libpmix.so.2 was not found, or the server does not answer; GPUL_ESYS it does not
+ *         bring the address within 60 s, or rank 0 has no network
  * Threads any thread may call
- * Source  PMIx Standard 4: PMIx_Put, PMIx_Commit, PMIx_Fence, PMIx_Get */
-gpul_status gpul_comm_pmix_share(int rank, const char *interface, char address[GPUL_COMM_ADDRESS_BYTES],
-				 char secret[GPUL_COMM_SECRET_BYTES], gpul_error *err);
+ * Source  PMIx Standard 4: PMIx_Init, PMIX_JOB_SIZE, PMIX_LOCAL_SIZE; PMIx_Put, PMIx_Commit, PMIx_Fence, PMIx_Get */
+gpul_status gpul_comm_pmix_ask(int rank, const char *interface, bool share, struct gpul_comm_pmix *out, gpul_error *err);
 
 /** Choose an address of this machine for rank 0, and reserve a port of it as long as this process runs.
  *

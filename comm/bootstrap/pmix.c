@@ -69,25 +69,6 @@ static gpul_status get_number(const struct pmix *p, const pmix_proc_t *me, const
 	return GPUL_OK;
 }
 
-gpul_status gpul_comm_pmix_size(int *size, int *n_local, gpul_error *err)
-{
-	struct pmix p = { 0 };
-	pmix_proc_t me;
-	pmix_status_t r;
-	gpul_status st = open_pmix(&p, err);
-
-	if (st)
-		return st;
-	r = p.init(&me, NULL, 0);
-	if (r != PMIX_SUCCESS)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, r, "PMIx_Init: status %d", r);
-	st = get_number(&p, &me, PMIX_JOB_SIZE, size, err);
-	if (!st)
-		st = get_number(&p, &me, PMIX_LOCAL_SIZE, n_local, err);
-	(void)p.finalize(NULL, 0);
-	return st;
-}
-
 static gpul_status make_secret(char out[GPUL_COMM_SECRET_BYTES], gpul_error *err)
 {
 	unsigned char random[SECRET_RANDOM_BYTES];
@@ -139,21 +120,40 @@ static gpul_status exchange_text(const struct pmix *p, const pmix_proc_t *me, in
 	if (r == PMIX_SUCCESS)
 		r = p->commit();
 	if (r != PMIX_SUCCESS)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, r, "PMIx_Put, PMIx_Commit: status %d", r);
+		return gpul_fail(err, GPUL_ESYS, r, "PMIx_Put, PMIx_Commit: status %d", r);
 	st = fence(p, err);
 	if (st || rank == 0)
 		return st;
 	first.rank = 0;
 	r = p->get(&first, SHARE_KEY, NULL, 0, &got);
 	if (r != PMIX_SUCCESS || !got || got->type != PMIX_STRING || !got->data.string || strlen(got->data.string) >= text_bytes)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, r, "PMIx_Get(" SHARE_KEY "): status %d", r);
+		return gpul_fail(err, GPUL_ESYS, r, "PMIx_Get(" SHARE_KEY "): status %d", r);
 	strcpy(text, got->data.string);
 	return GPUL_OK;
 }
 
-static gpul_status share_once(int rank, const char *interface, char *address, char *secret, gpul_error *err)
+static gpul_status share_address(const struct pmix *p, const pmix_proc_t *me, int rank, const char *interface,
+				 struct gpul_comm_pmix *out, gpul_error *err)
 {
 	char text[GPUL_COMM_ADDRESS_BYTES + GPUL_COMM_SECRET_BYTES] = "";
+	gpul_status st = GPUL_OK;
+
+	if (rank == 0) {
+		st = gpul_comm_reserve_address(interface, out->address, err);
+		if (!st)
+			st = make_secret(out->secret, err);
+		snprintf(text, sizeof text, "%s %s", out->address, out->secret);
+	}
+	if (!st)
+		st = exchange_text(p, me, rank, text, sizeof text, err);
+	if (!st && sscanf(text, "%263s %131s", out->address, out->secret) != 2)
+		st = gpul_fail(err, GPUL_EFORMAT, 0, "rank 0 published a malformed address by PMIx");
+	return st;
+}
+
+/* One session for everything: some versions of the library are slow to begin a second one. */
+static gpul_status ask_once(int rank, const char *interface, bool share, struct gpul_comm_pmix *out, gpul_error *err)
+{
 	struct pmix p = { 0 };
 	pmix_proc_t me;
 	pmix_status_t r;
@@ -164,54 +164,41 @@ static gpul_status share_once(int rank, const char *interface, char *address, ch
 	r = p.init(&me, NULL, 0);
 	if (r != PMIX_SUCCESS)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, r, "PMIx_Init: status %d", r);
-	if (rank == 0) {
-		st = gpul_comm_reserve_address(interface, address, err);
-		if (!st)
-			st = make_secret(secret, err);
-		snprintf(text, sizeof text, "%s %s", address, secret);
-	}
+	st = get_number(&p, &me, PMIX_JOB_SIZE, &out->size, err);
 	if (!st)
-		st = exchange_text(&p, &me, rank, text, sizeof text, err);
+		st = get_number(&p, &me, PMIX_LOCAL_SIZE, &out->n_here, err);
+	if (!st && share && out->size != out->n_here)
+		st = share_address(&p, &me, rank, interface, out, err);
 	(void)p.finalize(NULL, 0);
-	if (!st && sscanf(text, "%263s %131s", address, secret) != 2)
-		st = gpul_fail(err, GPUL_EFORMAT, 0, "rank 0 published a malformed address by PMIx");
 	return st;
 }
 
-gpul_status gpul_comm_pmix_share(int rank, const char *interface, char address[GPUL_COMM_ADDRESS_BYTES],
-				 char secret[GPUL_COMM_SECRET_BYTES], gpul_error *err)
+gpul_status gpul_comm_pmix_ask(int rank, const char *interface, bool share, struct gpul_comm_pmix *out, gpul_error *err)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static char first_address[GPUL_COMM_ADDRESS_BYTES], first_secret[GPUL_COMM_SECRET_BYTES];
+	static struct gpul_comm_pmix first; /* size 0: not asked yet */
 	gpul_status st = GPUL_OK;
 
+	*out = (struct gpul_comm_pmix){ 0 };
 	pthread_mutex_lock(&lock);
-	if (!first_address[0])
-		st = share_once(rank, interface, first_address, first_secret, err);
-	if (st)
-		first_address[0] = '\0';
-	memcpy(address, first_address, sizeof first_address);
-	memcpy(secret, first_secret, sizeof first_secret);
+	if (first.size == 0 || (share && first.size != first.n_here && !first.address[0])) {
+		st = ask_once(rank, interface, share, out, err);
+		if (!st)
+			first = *out;
+	}
+	*out = first;
 	pthread_mutex_unlock(&lock);
 	return st;
 }
 
 #else
 
-gpul_status gpul_comm_pmix_size(int *size, int *n_local, gpul_error *err)
-{
-	(void)size;
-	(void)n_local;
-	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "this build has no support for libpmix");
-}
-
-gpul_status gpul_comm_pmix_share(int rank, const char *interface, char address[GPUL_COMM_ADDRESS_BYTES],
-				 char secret[GPUL_COMM_SECRET_BYTES], gpul_error *err)
+gpul_status gpul_comm_pmix_ask(int rank, const char *interface, bool share, struct gpul_comm_pmix *out, gpul_error *err)
 {
 	(void)rank;
 	(void)interface;
-	(void)address;
-	(void)secret;
+	(void)share;
+	*out = (struct gpul_comm_pmix){ 0 };
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "this build has no support for libpmix");
 }
 

@@ -161,15 +161,23 @@ uint64_t gpul_boot_waits(const gpul_boot *b, int rank)
 	return atomic_load(&b->roster->entry[rank].waits);
 }
 
+uint32_t gpul_boot_current(const gpul_boot *b, unsigned for_ms)
+{
+	const bool hears_others = !b->links || b->job.rank == 0 || gpul_boot_silent_ms(b, 0) < for_ms;
+
+	return hears_others ? UINT32_MAX : b->local | 1;
+}
+
 int gpul_boot_stalled(const gpul_boot *b, uint32_t ranks, unsigned for_ms)
 {
+	const uint32_t current = gpul_boot_current(b, for_ms);
 	uint64_t scanned = atomic_load(&b->scanned_ns), longest = (uint64_t)for_ms * 1000000;
 	int stalled = -1;
 
 	for (int r = 0; r < b->job.size; r++) {
 		uint64_t moved = atomic_load(&b->moved_ns[r]);
 
-		if (!(ranks & 1u << r) || r == b->job.rank || !moved || scanned < moved ||
+		if (!(ranks & current & 1u << r) || r == b->job.rank || !moved || scanned < moved ||
 		    atomic_load(&b->roster->entry[r].state) != RANK_JOINED)
 			continue;
 		if (scanned - moved >= longest) {

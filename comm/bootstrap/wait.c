@@ -57,7 +57,7 @@ gpul_status gpul_boot_timed_out(gpul_boot *b, const struct boot_wait *w, uint32_
 {
 	char ranks[128], place[GPUL_BOOT_PLACE_BYTES];
 	gpul_error why = { 0 };
-	uint32_t missing = missing_ranks(b, w->call);
+	uint32_t missing = missing_ranks(b, w->call) & gpul_boot_current(b, STALLED_MS);
 	int stalled;
 
 	if (!missing)

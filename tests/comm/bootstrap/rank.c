@@ -11,7 +11,15 @@
 #include "comm/bootstrap/launch.h"
 #include "comm/bootstrap/roster.h"
 
-enum { TIMEOUT_MS = 20000 };
+enum { MEET_MS = 60000 };
+
+/* The time-out of each exchange. */
+static int timeout_ms(void)
+{
+	const char *text = getenv("RANK_TIMEOUT_MS");
+
+	return text ? atoi(text) : 20000;
+}
 
 static int complain(const gpul_error *err)
 {
@@ -22,7 +30,7 @@ static int complain(const gpul_error *err)
 static gpul_status add_ranks(gpul_boot *b, int *sum, gpul_error *err)
 {
 	int rank = gpul_boot_rank(b), all[GPUL_COMM_MAX_RANKS];
-	gpul_status st = gpul_boot_allgather(b, &rank, sizeof rank, all, TIMEOUT_MS, err);
+	gpul_status st = gpul_boot_allgather(b, &rank, sizeof rank, all, timeout_ms(), err);
 
 	*sum = 0;
 	for (int r = 0; !st && r < gpul_boot_size(b); r++)
@@ -39,7 +47,7 @@ static int run_rank(int stay)
 	int sum = 0;
 
 	if (!st)
-		st = gpul_boot_open(&job, TIMEOUT_MS, &b, &err);
+		st = gpul_boot_open(&job, MEET_MS, &b, &err);
 	if (!st)
 		st = add_ranks(b, &sum, &err);
 	if (!st && stay) {

@@ -1,0 +1,74 @@
+"""namespaces.py — two network namespaces with a wire between them, as two hosts: "a" and "b"."""
+import os, shutil, subprocess, tempfile
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../../.."))
+RANK = os.path.join(ROOT, os.environ.get("GPULOAD_BUILD", "build"), "tests/comm/bootstrap/rank")
+OURS = ("GPULOAD_COMM", "GPULOAD_LIBPMIX", "PMIX", "OMPI", "SLURM", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCHELASTIC")
+SECRET = "a secret of the tests"
+
+
+def ip(*argv):
+    """Run ip; its standard error is part of the exception."""
+    r = subprocess.run(["ip", *argv], capture_output=True, text=True)
+    if r.returncode:
+        raise OSError(f"ip {' '.join(argv)}: {r.stderr.strip()}")
+
+
+class TwoHosts:
+    """with TwoHosts() as hosts: hosts.start("b", ...).  Raises OSError where namespaces are not permitted."""
+
+    def __init__(self):
+        self.tag = f"gpul{os.getpid() % 100000}"
+        self.space = {h: f"{self.tag}{h}" for h in "ab"}
+        self.address = {"a": "10.99.77.1", "b": "10.99.77.2"}
+        self.started = []
+
+    def __enter__(self):
+        if os.geteuid() or not shutil.which("ip"):
+            raise OSError("namespaces need root and the command ip")
+        self.folder = tempfile.TemporaryDirectory()
+        try:
+            for h in "ab":
+                os.makedirs(f"{self.folder.name}/{h}/tmp")
+                ip("netns", "add", self.space[h])
+            ip("link", "add", "wire", "netns", self.space["a"], "type", "veth", "peer", "name", "wire", "netns", self.space["b"])
+            for h in "ab":
+                ip("-n", self.space[h], "addr", "add", f"{self.address[h]}/24", "dev", "wire")
+                ip("-n", self.space[h], "link", "set", "lo", "up")
+                ip("-n", self.space[h], "link", "set", "wire", "up")
+        except OSError:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for p in self.started:
+            if p.poll() is None:
+                p.kill()
+            p.communicate()
+        for h in "ab":
+            subprocess.run(["ip", "netns", "del", self.space[h]], capture_output=True)
+        self.folder.cleanup()
+
+    def environment(self, host, **more):
+        """The variables of a process of a host: both hosts are one machine, so they need folders and a name of their own."""
+        env = {k: v for k, v in os.environ.items() if not k.startswith(OURS)}
+        return {**env, "GPULOAD_COMM_HOST": host, "GPULOAD_RUNTIME_DIR": f"{self.folder.name}/{host}/run",
+                "XDG_RUNTIME_DIR": f"{self.folder.name}/{host}/tmp", "TMPDIR": f"{self.folder.name}/{host}/tmp", **more}
+
+    def start(self, host, argv, **more):
+        """Start a process on a host; its pid is that of the program."""
+        p = subprocess.Popen(["ip", "netns", "exec", self.space[host], *argv], env=self.environment(host, **more), text=True,
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.started.append(p)
+        return p
+
+    def start_job(self, layout, argv, port=29600, **more):
+        """Start a rank for each letter of a layout such as "aabb"."""
+        job = dict(GPULOAD_COMM_SIZE=str(len(layout)), GPULOAD_COMM_JOB=f"comm-{self.tag}-{port}", GPULOAD_COMM_SECRET=SECRET,
+                   GPULOAD_COMM_ADDRESS=f"{self.address[layout[0]]}:{port}", **more)
+        return [self.start(h, argv, GPULOAD_COMM_RANK=str(r), **job) for r, h in enumerate(layout)]
+
+    def set_wire(self, host, state):
+        """Cut the wire at a host ("down"), or mend it ("up"): packets disappear without a word."""
+        ip("-n", self.space[host], "link", "set", "wire", state)
