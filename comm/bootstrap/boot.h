@@ -10,6 +10,9 @@
  *            ┊                                              ┊
  *            │ <───────── blocks and descriptors ─────────> │   gpul_boot_allgather(), _barrier(), _exchange_fds()
  *
+ * Over several hosts (hosts/), the leader of each host, its lowest rank, plays rank 0 for its host, and the leaders are
+ * connected to rank 0 over TCP.
+ *
  * The star of sockets is for set-up: its calls take tens of microseconds.  Every wait has a deadline, and its message names
  * the ranks that have not arrived.  A failed call fails the job: every rank reports the same cause (roster.h). */
 #ifndef GPULOAD_COMM_BOOTSTRAP_BOOT_H
@@ -35,13 +38,14 @@ enum { GPUL_BOOT_MAX_FDS = 64 };  /* descriptors that a rank may offer in one ca
  * @timeout_ms  the time that this rank waits for the others; -1: without limit
  * @out         owned by the caller: gpul_boot_close(); untouched on failure
  * Errors  GPUL_EINVAL the job is not valid; GPUL_EUNSUPPORTED the folder of the sockets is not safe, two processes have one
- *         rank, another size or version, or a rank ended or failed; GPUL_ENOMEM; GPUL_ESYS native = ETIMEDOUT: the time is over (the
+ *         rank, another size, version or secret, or a rank ended or failed; GPUL_ENOMEM; GPUL_ESYS native = ETIMEDOUT: the time is over (the
  *         message names the ranks that did not arrive)
  * Threads any thread may call
- * Source  Linux unix(7), memfd_create(2) */
+ * Source  Linux unix(7), memfd_create(2), tcp(7) */
 gpul_status gpul_boot_open(const gpul_comm_job *job, int timeout_ms, gpul_boot **out, gpul_error *err);
 
-/* Leave the job; the other ranks do not take this for a death.  NULL is fine; cannot fail.  No other thread may use the boot,
+/* Leave the job; the other ranks do not take this for a death.  Over several hosts, it may wait up to a second for a network
+ * that does not take the farewell.  NULL is fine; cannot fail.  No other thread may use the boot,
  * and the callback of gpul_boot_watch() must not call this. */
 void gpul_boot_close(gpul_boot *b);
 

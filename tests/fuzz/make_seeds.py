@@ -109,6 +109,19 @@ def oob_frames():
             b"\x81\xff" + hello(2, b"long") + b"er", b"\0\xff" + b"GET / HTTP/1.1\r\n\r\n", b"\0\xff" + frame(1, struct.pack("<I", 2) + b"\0" * 200)]
 
 
+def boot_packets():
+    """Inputs of fuzz_boot_tcp: a byte for the type, where the stream is cut (255: at its end), the payload; or 0, the cut, and a stream."""
+    def packet(kind, data=b"", version=3):
+        return struct.pack("<8sIIIIiIQQQ", b"gpulboot", version, kind, 0, 0, 0, len(data), 0, 0, 0) + data
+    hello = struct.pack("<iiiI64s64s40s32s", 1, 4, 4711, 1, b"comm-1", b"node7", b"2b0a1f3e", b"n" * 32)
+    hosts = struct.pack("<32i32i", 0, 0, 1, 1, 2, *[0] * 27, *range(100, 132)) + b"".join(struct.pack("64s", h) for h in (b"a", b"b", b"c", *[b""] * 29))
+    beats = b"".join(struct.pack("<iIIIQ", r, 1, 7, 2, 900) for r in range(4))
+    failed = struct.pack("<6i200s", 1, 3, 4711, 3, 6, 0, b"rank 3 (pid 4711) on host b died")
+    return [b"\1\xff" + hello, b"\2\x80" + b"p" * 32, b"\3\xff" + b"another job", b"\x08\xff" + b"c" * 32, b"\x0a\xff" + hosts, b"\x0b\xff" + beats,
+            b"\x0c\x40" + failed, b"\x0d\xff", b"\0\xff" + packet(1, hello) + packet(13), b"\0\x30" + packet(11, beats) * 2,
+            b"\0\xff" + packet(1, hello, 4), b"\0\xff" + b"GET / HTTP/1.1\r\n\r\n"]
+
+
 def payload(kind, how, data, claimed):
     return bytes([how | kind << 2]) + struct.pack("<H", claimed) + data
 
@@ -142,6 +155,7 @@ def seeds():
     yield "ipc_server", conversations()
     yield "fifo", fifo_acts()
     yield "rdma_oob", oob_frames()
+    yield "boot_tcp", boot_packets()
     yield "mangled", [c.encode() for c in MANGLED] + [("1fIX" + unit * (20000 // len(unit))).encode() for unit in DEEP]
     yield "cxx_params", [c.encode() for c in CPLUSPLUS]
 
