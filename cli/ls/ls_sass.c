@@ -102,7 +102,7 @@ static gpul_status disassemble(const char *tool, const gpul_unpacked *cubin, uin
 {
 	int ends[2], fd = make_file(cubin), rc = 0, status = 0;
 	char index[24];
-	pid_t child = -1;
+	pid_t child;
 
 	if (fd < 0 || pipe2(ends, O_CLOEXEC)) {
 		rc = errno;
@@ -195,7 +195,7 @@ static gpul_status print_kernel(struct sass *s, const gpul_image *image, const g
 				const gpul_kernel_info *k, const struct cxx_name *name, gpul_error *err)
 {
 	struct out text = { 0 };
-	uint64_t symbol;
+	uint64_t symbol = 0;
 	char arch[16];
 	gpul_status st = find_symbol(cubin, k->name, &symbol)
 				 ? disassemble(s->tool, cubin, symbol, &text, err)
