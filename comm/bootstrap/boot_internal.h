@@ -26,7 +26,7 @@ struct gpul_boot {
 	struct boot_links *links;   /* NULL: the ranks have met on one machine */
 	char refused[120];          /* the last connection that rank 0 refused, and why; "": none */
 	int32_t pid[GPUL_COMM_MAX_RANKS];         /* of all ranks, as rank 0 has announced them over TCP */
-	int n_hosts, host[GPUL_COMM_MAX_RANKS];   /* index of each rank's host; set when the ranks have met */
+	int n_hosts, host[GPUL_COMM_MAX_RANKS];   /* index of each rank's host; set when the ranks have met, with the lock */
 	char host_name[GPUL_COMM_MAX_RANKS][GPUL_COMM_HOST_BYTES];  /* by that index */
 	uint32_t n_calls;           /* number of calls begun */
 	_Atomic bool in_call;

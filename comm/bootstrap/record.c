@@ -12,11 +12,15 @@ enum { VERDICT_MS = 1000 };
 
 const char *gpul_boot_place(const gpul_boot *b, int rank, char out[GPUL_BOOT_PLACE_BYTES])
 {
+	gpul_boot *lockable = (gpul_boot *)(uintptr_t)b;
+
+	(void)pthread_mutex_lock(&lockable->lock);  /* the watch thread may report an end while the ranks still meet */
 	if (b->n_hosts > 1)
 		snprintf(out, GPUL_BOOT_PLACE_BYTES, "rank %d (pid %d) on host %.63s", rank, (int)gpul_boot_pid(b, rank),
 			 b->host_name[b->host[rank]]);
 	else
 		snprintf(out, GPUL_BOOT_PLACE_BYTES, "rank %d (pid %d)", rank, (int)gpul_boot_pid(b, rank));
+	(void)pthread_mutex_unlock(&lockable->lock);
 	return out;
 }
 

@@ -32,6 +32,7 @@ bool gpul_boot_same_machine(const struct boot_machine *a, const struct boot_mach
 
 void gpul_boot_number_hosts(gpul_boot *b, const struct boot_machine machines[])
 {
+	(void)pthread_mutex_lock(&b->lock);
 	for (int r = 0; r < b->job.size; r++) {
 		int first = 0;
 
@@ -42,27 +43,34 @@ void gpul_boot_number_hosts(gpul_boot *b, const struct boot_machine machines[])
 		atomic_store(&b->roster->entry[r].host, b->host[r]);
 	}
 	memcpy(b->roster->host_name, b->host_name, sizeof b->host_name);
+	(void)pthread_mutex_unlock(&b->lock);
 }
 
 /* The memory belongs to several processes, so numbers are checked and texts are ended here. */
 gpul_status gpul_boot_take_hosts(gpul_boot *b, gpul_error *err)
 {
+	bool malformed = false;
+
+	(void)pthread_mutex_lock(&b->lock);
 	memcpy(b->host_name, b->roster->host_name, sizeof b->host_name);
 	b->n_hosts = 0;
 	for (int r = 0; r < b->job.size; r++) {
-		b->host[r] = atomic_load(&b->roster->entry[r].host);
-		if (b->host[r] < 0 || b->host[r] > b->n_hosts)
-			return gpul_boot_fail_job(b, 0, GPUL_EFORMAT, 0, "rank 0 sent a malformed list of hosts", err);
-		b->n_hosts += b->host[r] == b->n_hosts;
+		const int host = atomic_load(&b->roster->entry[r].host);
+
+		malformed |= host < 0 || host > b->n_hosts;
+		b->host[r] = malformed ? 0 : host;
+		b->n_hosts += !malformed && host == b->n_hosts;
 		b->host_name[r][GPUL_COMM_HOST_BYTES - 1] = '\0';
 	}
-	return GPUL_OK;
+	(void)pthread_mutex_unlock(&b->lock);
+	return malformed ? gpul_boot_fail_job(b, 0, GPUL_EFORMAT, 0, "rank 0 sent a malformed list of hosts", err) : GPUL_OK;
 }
 
 void gpul_boot_use_hosts(gpul_boot *b, const struct boot_hosts *hosts)
 {
 	const int me = hosts->host[b->job.rank];
 
+	(void)pthread_mutex_lock(&b->lock);
 	b->local = 0;
 	b->n_hosts = 0;
 	for (int r = b->job.size - 1; r >= 0; r--) {
@@ -86,6 +94,7 @@ void gpul_boot_use_hosts(gpul_boot *b, const struct boot_hosts *hosts)
 		for (int r = leader; host != me && r < b->job.size; r++)
 			b->reach[leader] |= hosts->host[r] == host ? 1u << r : 0;
 	}
+	(void)pthread_mutex_unlock(&b->lock);
 }
 
 void gpul_boot_write_hosts(gpul_boot *b)

@@ -15,6 +15,12 @@
 
 enum { MOST_FAILING = 32 };
 
+#if defined(__SANITIZE_THREAD__)
+static const bool has_thread_sanitizer = true;
+#else
+static const bool has_thread_sanitizer = false;
+#endif
+
 static gpul_driver table, below;  /* table: a copy whose calls are counted, and of which one can fail */
 static unsigned n_until_failure;  /* the number of the call that fails, of those below; 0: none */
 
@@ -182,8 +188,9 @@ int rank_main(struct shared *s)
 		(void)usleep(1000);
 	st = open_driver(&w, &err);
 	counts_take(&before);
-	if (!st && !w.drv->interprets)
-		before.n_mapped_files = INT_MAX;  /* NVIDIA's driver maps more of its device files when it first needs them */
+	/* NVIDIA's driver maps more of its device files when it first needs them, ThreadSanitizer more of its own. */
+	if (!st && (!w.drv->interprets || has_thread_sanitizer))
+		before.n_mapped_files = INT_MAX;
 	if (s->transport == GPUL_COMM_NET)
 		before.n_fds += s->n_ranks - 1;  /* libfabric 1.17 keeps the socket of a killed peer whose request it has not read */
 	for (uint32_t i = 0; !st && (s->n_cycles == 0 || i < s->n_cycles); i++) {
