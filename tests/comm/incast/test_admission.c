@@ -209,6 +209,42 @@ static void credits_of_a_late_sender_do_not_count(void **state)
 	gpul_admission_destroy(a);
 }
 
+static void a_sender_that_was_idle_has_no_arrears(void **state)
+{
+	gpul_admission *a = create(2, 100, 100);
+
+	(void)state;
+	for (unsigned i = 0; i < 50; i++) {
+		assert_true(gpul_admission_request(a, 0, 100));
+		expect(a, 0, i, 0, 100, true);
+		gpul_admission_arrived(a, 0, 100);
+	}
+	assert_true(gpul_admission_request(a, 0, 400));
+	assert_true(gpul_admission_request(a, 1, 400));
+	for (unsigned i = 0; i < 3; i++) {  /* in turn, not 5,000 bytes for sender 1 first */
+		expect(a, 1, 0, 100 * i, 100, false);
+		gpul_admission_arrived(a, 1, 100);
+		expect(a, 0, 50, 100 * i, 100, false);
+		gpul_admission_arrived(a, 0, 100);
+	}
+	gpul_admission_destroy(a);
+}
+
+static void time_without_credits_makes_no_sender_late(void **state)
+{
+	gpul_admission *a = create(1, 100, 100);
+
+	(void)state;
+	gpul_admission_tick(a, 10000);
+	assert_true(gpul_admission_request(a, 0, 100));
+	expect(a, 0, 0, 0, 100, true);
+	gpul_admission_tick(a, 10999);
+	assert_false(gpul_admission_is_late(a, 0));
+	gpul_admission_tick(a, 11000);
+	assert_true(gpul_admission_is_late(a, 0));
+	gpul_admission_destroy(a);
+}
+
 static void a_silent_sender_cannot_collect_the_window(void **state)
 {
 	gpul_admission *a = create(4, 400, 50);
@@ -259,6 +295,8 @@ int main(void)
 		cmocka_unit_test(refuses_requests_beyond_the_ring_and_after_the_end),
 		cmocka_unit_test(a_sender_that_leaves_gives_its_credits_back),
 		cmocka_unit_test(credits_of_a_late_sender_do_not_count),
+		cmocka_unit_test(a_sender_that_was_idle_has_no_arrears),
+		cmocka_unit_test(time_without_credits_makes_no_sender_late),
 		cmocka_unit_test(a_silent_sender_cannot_collect_the_window),
 		cmocka_unit_test(refuses_bad_descriptions),
 	};
