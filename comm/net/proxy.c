@@ -23,18 +23,10 @@ struct channel {
 	uint64_t sent, credited;
 };
 
-struct flight {
-	gpul_rdma_request request;
-	uint32_t bytes;
-	unsigned block;
-	bool is_slot;
-	uint64_t step, begun_ns;
-};
-
 struct route {
 	gpul_comm_proxy_route to;
 	struct channel *channels;      /* [n_blocks] */
-	struct flight flights[FLIGHTS];
+	gpul_rdma_request flights[FLIGHTS];
 	uint32_t head, tail;           /* of flights: tail is the oldest */
 	bool failed;
 };
@@ -44,14 +36,8 @@ struct gpul_comm_proxy {
 	const gpul_rdma_area *area;
 	struct route *routes;
 	pthread_t thread;
-	atomic_bool stop, leaving, tracing;
-	_Atomic uint64_t slots, bytes, credits, turns, sleeps;
+	atomic_bool stop, leaving;
 };
-
-static void add_count(_Atomic uint64_t *what, uint64_t more)
-{
-	atomic_store_explicit(what, atomic_load_explicit(what, memory_order_relaxed) + more, memory_order_relaxed);
-}
 
 /* ---- failures -------------------------------------------------------------------------------------------------- */
 
@@ -70,7 +56,7 @@ static void fail_route(gpul_comm_proxy *p, struct route *r, const gpul_error *er
 /* ---- puts -------------------------------------------------------------------------------------------------------- */
 
 /* Start a put; false: no room now, or a failure. */
-static bool start_put(gpul_comm_proxy *p, struct route *r, const gpul_rdma_put_desc *put, const struct flight *about)
+static bool start_put(gpul_comm_proxy *p, struct route *r, const gpul_rdma_put_desc *put)
 {
 	gpul_rdma_request request = 0;
 	gpul_error err = { 0 };
@@ -83,8 +69,7 @@ static bool start_put(gpul_comm_proxy *p, struct route *r, const gpul_rdma_put_d
 	}
 	if (!request)
 		return false;
-	r->flights[r->head & FLIGHTS_MASK] = *about;
-	r->flights[r->head++ & FLIGHTS_MASK].request = request;
+	r->flights[r->head++ & FLIGHTS_MASK] = request;
 	return true;
 }
 
@@ -111,14 +96,10 @@ static bool put_slot(gpul_comm_proxy *p, struct route *r, unsigned block)
 		.signal_value = ch->sent + 1,
 		.lane = block,
 	};
-	const struct flight about = { .is_slot = true, .block = block, .bytes = size, .step = ch->sent,
-				      .begun_ns = atomic_load_explicit(&p->tracing, memory_order_relaxed) ? gpul_clock_ns() : 0 };
 
-	if (!start_put(p, r, &put, &about))
+	if (!start_put(p, r, &put))
 		return false;
 	ch->sent++;
-	add_count(&p->slots, 1);
-	add_count(&p->bytes, size);
 	return true;
 }
 
@@ -132,10 +113,9 @@ static bool put_credit(gpul_comm_proxy *p, struct route *r, unsigned block, uint
 		.lane = block,
 	};
 
-	if (!start_put(p, r, &put, &(struct flight){ .block = block, .step = head }))
+	if (!start_put(p, r, &put))
 		return false;
 	r->channels[block].credited = head;
-	add_count(&p->credits, 1);
 	return true;
 }
 
@@ -161,15 +141,6 @@ static bool look_at_mirrors(gpul_comm_proxy *p, struct route *r)
 
 /* ---- progress ----------------------------------------------------------------------------------------------------- */
 
-static void observe(gpul_comm_proxy *p, const struct route *r, const struct flight *f)
-{
-	const gpul_comm_proxy_event event = { .rank = r->to.rank, .block = f->block, .step = f->step, .bytes = f->bytes,
-					      .begun_ns = f->begun_ns, .ended_ns = gpul_clock_ns() };
-
-	if (f->is_slot && f->begun_ns && p->desc.observer)
-		p->desc.observer(p->desc.context, &event);
-}
-
 /* Make progress, and free the puts that have ended, the oldest first.  True: a put has ended. */
 static bool progress_route(gpul_comm_proxy *p, struct route *r)
 {
@@ -182,16 +153,13 @@ static bool progress_route(gpul_comm_proxy *p, struct route *r)
 		return false;
 	}
 	for (bool done = true; done && r->head != r->tail;) {
-		const struct flight *f = &r->flights[r->tail & FLIGHTS_MASK];
-
 		done = false;
-		if (gpul_rdma_test(r->to.conn, f->request, &done, NULL, &err)) {
+		if (gpul_rdma_test(r->to.conn, r->flights[r->tail & FLIGHTS_MASK], &done, NULL, &err)) {
 			fail_route(p, r, &err);
 			return false;
 		}
 		if (!done)
 			break;
-		observe(p, r, f);
 		r->tail++;
 		found = true;
 	}
@@ -216,12 +184,11 @@ static bool turn(gpul_comm_proxy *p)
 }
 
 /* A quarter of the time without events, so that a step after a long silence waits for at most a quarter of that. */
-static void rest(gpul_comm_proxy *p, uint64_t idle_ns)
+static void rest(uint64_t idle_ns)
 {
 	const uint64_t quarter_ns = idle_ns / 4 < SHORTEST_SLEEP_NS ? SHORTEST_SLEEP_NS : idle_ns / 4;
 	const struct timespec nap = { .tv_nsec = quarter_ns > LONGEST_SLEEP_NS ? LONGEST_SLEEP_NS : (long)quarter_ns };
 
-	add_count(&p->sleeps, 1);
 	(void)nanosleep(&nap, NULL);
 }
 
@@ -232,7 +199,6 @@ static void *serve(void *arg)
 
 	(void)prctl(PR_SET_TIMERSLACK, 1ul);
 	while (!atomic_load_explicit(&p->stop, memory_order_relaxed)) {
-		add_count(&p->turns, 1);
 		if (turn(p)) {
 			idle_since = 0;
 			continue;
@@ -242,7 +208,7 @@ static void *serve(void *arg)
 		if (!idle_since)
 			idle_since = now;
 		if (now - idle_since >= p->desc.spin_ns)
-			rest(p, now - idle_since);
+			rest(now - idle_since);
 	}
 	return NULL;
 }
@@ -302,20 +268,4 @@ void gpul_comm_proxy_stop(gpul_comm_proxy *p)
 	atomic_store(&p->stop, true);
 	(void)pthread_join(p->thread, NULL);
 	free_proxy(p);
-}
-
-void gpul_comm_proxy_trace(gpul_comm_proxy *p, bool on)
-{
-	atomic_store(&p->tracing, on);
-}
-
-void gpul_comm_proxy_get_stats(const gpul_comm_proxy *p, gpul_comm_proxy_stats *out)
-{
-	*out = (gpul_comm_proxy_stats){
-		.slots = atomic_load_explicit(&p->slots, memory_order_relaxed),
-		.bytes = atomic_load_explicit(&p->bytes, memory_order_relaxed),
-		.credits = atomic_load_explicit(&p->credits, memory_order_relaxed),
-		.turns = atomic_load_explicit(&p->turns, memory_order_relaxed),
-		.sleeps = atomic_load_explicit(&p->sleeps, memory_order_relaxed),
-	};
 }

@@ -38,15 +38,6 @@ typedef struct gpul_comm_proxy_route {
 	gpul_rdma_remote heads;          /* those outboxes, for steps */
 } gpul_comm_proxy_route;
 
-/* What happened to a slot, for a trace; called on the proxy's thread. */
-typedef struct gpul_comm_proxy_event {
-	int rank;
-	unsigned block;
-	uint64_t step;
-	uint32_t bytes;
-	uint64_t begun_ns, ended_ns;     /* gpul_clock_ns(): the proxy has found the step; the fabric has acknowledged it */
-} gpul_comm_proxy_event;
-
 typedef struct gpul_comm_proxy_desc {
 	const gpul_comm_proxy_route *routes;  /* copied */
 	unsigned n_routes, n_blocks;
@@ -56,8 +47,6 @@ typedef struct gpul_comm_proxy_desc {
 	uint64_t spin_ns;                /* after the last event, before the thread sleeps between its polls */
 	/* A connection has failed: called once for each, on the proxy's thread. */
 	void (*failed)(void *context, int rank, const gpul_rdma_failure *why);
-	/* NULL: none.  Called on the proxy's thread, only while gpul_comm_proxy_trace() is on. */
-	void (*observer)(void *context, const gpul_comm_proxy_event *event);
 	void *context;
 } gpul_comm_proxy_desc;
 
@@ -73,18 +62,6 @@ gpul_status gpul_comm_proxy_start(const gpul_comm_proxy_desc *desc, gpul_comm_pr
 void gpul_comm_proxy_leave(gpul_comm_proxy *p);
 /* End the thread; what is in flight is dropped.  NULL is fine. */
 void gpul_comm_proxy_stop(gpul_comm_proxy *p);
-
-/* Turn the observer on or off.  Any thread. */
-void gpul_comm_proxy_trace(gpul_comm_proxy *p, bool on);
-
-/* Counters since the start. */
-typedef struct gpul_comm_proxy_stats {
-	uint64_t slots, bytes, credits;  /* puts of slots, their data; puts of credits */
-	uint64_t turns, sleeps;
-} gpul_comm_proxy_stats;
-
-/* Copy the counters.  Any thread, at any time. */
-void gpul_comm_proxy_get_stats(const gpul_comm_proxy *p, gpul_comm_proxy_stats *out);
 
 #ifdef __cplusplus
 }
