@@ -175,7 +175,7 @@ static int cmd_sparse(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_comm_sparse = {
-	"comm sparse-allreduce", "", "all ranks get the sum; only blocks that are not zero are sent",
+	"comm sparse-allreduce", "", "all ranks get the sum; blocks of zeros are not sent",
 	"A kernel finds the blocks that are not zero; only these are sent, over RDMA or libfabric, to\n"
 	"the ranks that sum them, and from these to all ranks (docs/sparse-allreduce.md). Each row also\n"
 	"measures the dense all-reduce of the same data, over --transport (default: net):\n"

@@ -18,6 +18,10 @@
  * the listening rank drops the first attempt. */
 enum { ACCEPT_SLICE_MS = 50, CONNECT_SLICE_MS = 2000 };
 
+/* The job's own watch notices a dead rank at once and a lost host within ten seconds, and names them.  The lease of a connection is longer,
+ * so that this comes first, and so that a machine which stands still for some seconds does not end the job. */
+enum { LEASE_MS = 15000 };
+
 /* What a rank tells the others. */
 struct card {
 	int32_t pid;
@@ -153,13 +157,16 @@ static gpul_status listen_all(gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc
 /* Open the send path and the listeners.  A failure goes to the others with the card. */
 static void open_own(gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, struct card *card)
 {
+	gpul_rdma_desc rdma = desc->rdma;
 	gpul_error why = { 0 };
 	gpul_status st;
 
+	if (rdma.lease_ms == 0)
+		rdma.lease_ms = LEASE_MS;
 	card->pid = getpid();
 	for (int r = 0; r < m->size; r++)
 		card->wanted[r] = r != m->rank && (!desc->wanted || desc->wanted[r]);
-	st = gpul_rdma_open(&desc->rdma, &m->rdma, &why);
+	st = gpul_rdma_open(&rdma, &m->rdma, &why);
 	st = st ? st : listen_all(m, desc, card, &why);
 	if (st)
 		card->failure = why;

@@ -44,14 +44,21 @@ static const char *why_unusable(const struct fi_info *i)
 
 static bool is_loopback(const struct fi_info *i)
 {
-	const unsigned char *v4 = i->src_addr;
+	static const unsigned char one[16] = { [15] = 1 };
+	const unsigned char *at = i->src_addr;
 
-	return i->addr_format == FI_SOCKADDR_IN && v4 && v4[4] == 127;
+	if (i->addr_format == FI_SOCKADDR_IN6)
+		return at && memcmp(at + 8, one, sizeof one) == 0;
+	return i->addr_format == FI_SOCKADDR_IN && at && at[4] == 127;
 }
 
+/* A loopback entry may be the only one while an interface waits for its carrier.  With IPv4 it can still be used between machines: a
+ * connection uses the address of its socket. */
 int gpul_ofi_rank(const struct fi_info *i)
 {
-	return why_unusable(i) ? 0 : is_loopback(i) ? 1 : i->addr_format == FI_SOCKADDR_IN6 ? 2 : 3;
+	const bool v6 = i->addr_format == FI_SOCKADDR_IN6;
+
+	return why_unusable(i) ? 0 : is_loopback(i) ? (v6 ? 1 : 2) : v6 ? 3 : 4;
 }
 
 /* A copy of the first of the best entries, in the provider's own order; NULL: no memory, or (*why not NULL) none is usable. */

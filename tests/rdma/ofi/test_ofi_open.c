@@ -64,6 +64,12 @@ static void takes_an_interface_with_a_route_before_the_loopback_one(void **state
 	fake_ofi_behave()->n_entries = 1;
 	about = opened(&(gpul_rdma_device_desc){ .gpu = -1 });
 	assert_string_equal(about.name, "tcp;ofi_rxm on lo (127.0.0.1)");
+	/* No interface is up yet: IPv4, because a connection then uses the address of its socket. */
+	fake_ofi_behave()->entries[1] = fake_ofi_behave()->entries[0];
+	fake_ofi_behave()->entries[0].address = "::1";
+	fake_ofi_behave()->n_entries = 2;
+	about = opened(&(gpul_rdma_device_desc){ .gpu = -1 });
+	assert_string_equal(about.name, "tcp;ofi_rxm on lo (127.0.0.1)");
 	fake_ofi(0);
 	fake_ofi_behave()->entries[2].address = "fd00::2";
 	about = opened(&(gpul_rdma_device_desc){ .gpu = -1, .device = "eth0" });

@@ -5,6 +5,11 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../../.."))
 RANK = os.path.join(ROOT, os.environ.get("GPULOAD_BUILD", "build"), "tests/comm/bootstrap/rank")
 OURS = ("GPULOAD_COMM", "GPULOAD_LIBPMIX", "PMIX", "OMPI", "SLURM", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCHELASTIC")
 SECRET = "a secret of the tests"
+AGENT = """#!/bin/sh
+# Open MPI calls this instead of ssh: HOST COMMAND...
+shift
+exec ip netns exec {space} env {variables} sh -c "$*"
+"""
 
 
 def ip(*argv):
@@ -68,6 +73,20 @@ class TwoHosts:
         job = dict(GPULOAD_COMM_SIZE=str(len(layout)), GPULOAD_COMM_JOB=f"comm-{self.tag}-{port}", GPULOAD_COMM_SECRET=SECRET,
                    GPULOAD_COMM_ADDRESS=f"{self.address[layout[0]]}:{port}", **more)
         return [self.start(h, argv, GPULOAD_COMM_RANK=str(r), **job) for r, h in enumerate(layout)]
+
+    def mpirun(self, n_per_host, argv):
+        """Start ranks on both hosts by Open MPI, whose own daemons connect the hosts."""
+        agent, b = f"{self.folder.name}/agent", self.environment("b")
+        with open(agent, "w", encoding="utf-8") as f:
+            own = ("GPULOAD_COMM_HOST", "GPULOAD_RUNTIME_DIR", "XDG_RUNTIME_DIR", "TMPDIR")
+            f.write(AGENT.format(space=self.space["b"], variables=" ".join(f"{k}={b[k]}" for k in own)))
+        os.chmod(agent, 0o755)
+        # Some kernels let ranks of another session starve for many seconds while those of this one poll.  Without the last options, Open
+        # MPI spends half a minute on names that the namespaces cannot resolve.
+        return self.start("a", ["mpirun", "--allow-run-as-root", "--oversubscribe", "--leave-session-attached", "--mca", "plm_rsh_agent", agent, "--host",
+                                ",".join(f"{self.address[h]}:{n_per_host}" for h in "ab"), "--mca", "plm_rsh_no_tree_spawn", "1",
+                                "--mca", "oob_tcp_if_include", "10.99.77.0/24", "--mca", "routed", "direct",
+                                "-n", str(2 * n_per_host), *argv])
 
     def set_wire(self, host, state):
         """Cut the wire at a host ("down"), or mend it ("up"): packets disappear without a word."""

@@ -6,11 +6,6 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from namespaces import RANK, TwoHosts
 
 LONG = 120  # seconds; nothing takes that long unless something is wrong
-AGENT = """#!/bin/sh
-# Open MPI calls this instead of ssh: HOST COMMAND...
-shift
-exec ip netns exec {space} env {variables} sh -c "$*"
-"""
 
 
 class Namespaces(unittest.TestCase):
@@ -70,16 +65,7 @@ class Namespaces(unittest.TestCase):
     def test_mpirun_starts_ranks_on_both_hosts(self):
         if not shutil.which("mpirun"):
             self.skipTest("no mpirun")
-        agent, b = f"{self.hosts.folder.name}/agent", self.hosts.environment("b")
-        with open(agent, "w", encoding="utf-8") as f:
-            own = ("GPULOAD_COMM_HOST", "GPULOAD_RUNTIME_DIR", "XDG_RUNTIME_DIR", "TMPDIR")
-            f.write(AGENT.format(space=self.hosts.space["b"], variables=" ".join(f"{k}={b[k]}" for k in own)))
-        os.chmod(agent, 0o755)
-        # Without the last options, Open MPI spends half a minute on names that the namespaces cannot resolve.
-        p = self.hosts.start("a", ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "plm_rsh_agent", agent, "--host",
-                                   ",".join(f"{self.hosts.address[h]}:2" for h in "ab"), "--mca", "plm_rsh_no_tree_spawn", "1",
-                                   "--mca", "oob_tcp_if_include", "10.99.77.0/24", "--mca", "routed", "direct", "-n", "4",
-                                   "sh", "-c", f"echo on $GPULOAD_COMM_HOST; exec {RANK} meet"])
+        p = self.hosts.mpirun(2, ["sh", "-c", f"echo on $GPULOAD_COMM_HOST; exec {RANK} meet"])
         status, out, err = self.end(p)
         self.assertEqual(status, 0, err)
         self.assertEqual(sorted(out.splitlines()), ["on a"] * 2 + ["on b"] * 2 + [f"rank {r} of 4 by pmix: sum 6" for r in range(4)], err)
