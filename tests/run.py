@@ -58,11 +58,16 @@ def environment(build):
                 PATH=os.pathsep.join(filter(None, [os.path.abspath(build), os.environ["PATH"], toolkit_programs(build)])))
 
 
+# A test and its children get a process group, to end them together.  They stay in one session: some kernels let a session starve
+# for half a minute while the processes of another one poll.
+OWN_GROUP = {"process_group": 0} if sys.version_info >= (3, 11) else {"preexec_fn": os.setpgrp}
+
+
 def run_test(test, build, limit_s):
     group, name, command = test
     start = time.monotonic()
     p = subprocess.Popen(shlex.split(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                         env=environment(build), start_new_session=True)
+                         env=environment(build), **OWN_GROUP)
     try:
         text, status = p.communicate(timeout=limit_s)[0], p.returncode
     except subprocess.TimeoutExpired:
