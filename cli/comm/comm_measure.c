@@ -21,21 +21,6 @@ static unsigned list_sizes(const struct comm_request *q, int n_ranks, size_t byt
 	return n;
 }
 
-/* Print text without the progress line in between. */
-static gpul_status print_text(struct comm_rank *r, struct out *o, gpul_error *err)
-{
-	gpul_status st;
-
-	(void)pthread_mutex_lock(&r->output);
-	progress_wipe(&r->progress);
-	st = out_flush(o, err);
-	if (!st && fflush(stdout) != 0)
-		st = gpul_fail(err, GPUL_ESYS, 0, "the output could not be written");
-	(void)pthread_mutex_unlock(&r->output);
-	out_free(o);
-	return st;
-}
-
 static gpul_status print_row(struct comm_rank *r, const struct comm_result *result, const struct comm_row *row, gpul_error *err)
 {
 	struct out o = { 0 };
@@ -43,7 +28,7 @@ static gpul_status print_row(struct comm_rank *r, const struct comm_result *resu
 	if (r->job.rank || result->q.json || result->q.explain)
 		return GPUL_OK;
 	comm_text_row(result, row, &o);
-	return print_text(r, &o, err);
+	return comm_rank_print(r, &o, err);
 }
 
 static void add_rates(const struct comm_result *result, const struct comm_row *row, struct comm_figures *f)

@@ -1,5 +1,6 @@
 /* comm_run.c — warm-up calls, timed calls, and one call whose data is compared, for each size. */
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/comm/comm_data.h"
@@ -228,4 +229,18 @@ gpul_status comm_check_call(struct comm_rank *r, const struct comm_shape *s, con
 	free_calls(&one);
 	comm_data_free(&data);
 	return st ? st : exchange_checks(r, s, wrong, hash, out, err);
+}
+
+gpul_status comm_rank_print(struct comm_rank *r, struct out *o, gpul_error *err)
+{
+	gpul_status st;
+
+	(void)pthread_mutex_lock(&r->output);
+	progress_wipe(&r->progress);
+	st = out_flush(o, err);
+	if (!st && fflush(stdout) != 0)
+		st = gpul_fail(err, GPUL_ESYS, 0, "the output could not be written");
+	(void)pthread_mutex_unlock(&r->output);
+	out_free(o);
+	return st;
 }

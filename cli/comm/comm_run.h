@@ -45,6 +45,15 @@ gpul_status comm_rank_open(const struct comm_place *place, const gpul_comm_optio
 			   struct comm_rank *out, gpul_error *err);
 void comm_rank_close(struct comm_rank *r);
 
+/** Print text without the progress line in between.
+ *
+ * @r  opened
+ * @o  freed, also on failure
+ * Errors  GPUL_ESYS the output could not be written; GPUL_ENOMEM
+ * Threads any thread of the command
+ * Source  - */
+gpul_status comm_rank_print(struct comm_rank *r, struct out *o, gpul_error *err);
+
 /** Allocate the buffers; all ranks call it.
  *
  * @r           opened

@@ -133,21 +133,6 @@ static gpul_status measure_row(const struct bench *b, struct sparse_row *row, gp
 
 /* ---- all rows --------------------------------------------------------------------------------------------------------- */
 
-/* Print text without the progress line in between. */
-static gpul_status print_text(struct comm_rank *r, struct out *o, gpul_error *err)
-{
-	gpul_status st;
-
-	(void)pthread_mutex_lock(&r->output);
-	progress_wipe(&r->progress);
-	st = out_flush(o, err);
-	if (!st && fflush(stdout) != 0)
-		st = gpul_fail(err, GPUL_ESYS, 0, "the output could not be written");
-	(void)pthread_mutex_unlock(&r->output);
-	out_free(o);
-	return st;
-}
-
 /* The head of the table, or a row of it. */
 static gpul_status print(struct comm_rank *r, const struct sparse_result *result, const struct sparse_row *row, gpul_error *err)
 {
@@ -159,7 +144,7 @@ static gpul_status print(struct comm_rank *r, const struct sparse_result *result
 		sparse_text_row(result, row, &o);
 	else
 		sparse_text_head(result, &o);
-	return print_text(r, &o, err);
+	return comm_rank_print(r, &o, err);
 }
 
 /* The rows, without their figures. */
