@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""kill_hosts.py — SIGKILL of a random rank of a job over two network namespaces: the others end in time, and name it.
+"""kill_collectives.py — SIGKILL of a random rank of a job over two network namespaces: the others end in time, and name it.
 
-    tests/comm/soak/kill_hosts.py [--rounds 500] [--ranks 4] [--limit 2] [--seed N] [--build build]
+    tests/comm/soak/kill_collectives.py [--rounds 500] [--ranks 4] [--limit 2] [--seed N] [--build build]
 
 Half of the ranks runs in each of two namespaces, which a veth pair connects; ranks of one namespace share memory, the others use the
 network (libfabric, tcp).  Each round kills a rank at a random moment of `gpuload comm allreduce`, after all ranks have joined.  Needs root, ip.
@@ -14,7 +14,7 @@ NAMES, ADDRESSES = ("gpul-kill-a", "gpul-kill-b"), ("10.79.0.1", "10.79.0.2")
 def run(*command):
     r = subprocess.run(command, capture_output=True, text=True)
     if r.returncode:
-        sys.exit(f"kill_hosts.py: {' '.join(command)}: {r.stderr.strip()}")
+        sys.exit(f"kill_collectives.py: {' '.join(command)}: {r.stderr.strip()}")
 
 
 def connect():
