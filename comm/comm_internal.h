@@ -267,12 +267,14 @@ gpul_status gpul_comm_idle(const gpul_comm *c, gpul_error *err);
 void gpul_comm_persistent_destroy(gpul_comm *c);
 
 /* ---- replay.c ---- */
+/* What enqueue.c is about to launch. */
 struct launch {
 	enum kernel_id id;
 	CUfunction kernel;
 	void *argument;               /* gpul_comm_work; or, by id, gpul_comm_few_transfers */
 	unsigned n_blocks, n_threads;
 };
+/* The graph of a launch that repeats; NULL: launch the kernel. */
 CUgraphExec gpul_comm_replay(gpul_comm *c, const struct launch *l, CUstream stream);
 void gpul_comm_replay_destroy(gpul_comm *c);
 

@@ -264,7 +264,7 @@ gpul_status incast_net_create(uint64_t rate_bits, size_t queue_bytes, const char
 	gpul_status st = make_namespaces(fds, err);
 
 	st = st ? st : connect_namespaces(fds, rate_bits, queue_bytes, err);
-	for (int i = 0; !st && i < N_PLACES; i++)  /* the senders' is the last one */
+	for (int i = 0; !st && i < N_PLACES; i++)  /* ends in the senders' namespace */
 		st = finish_place((enum place)i, fds[i], congestion, err);
 	if (st)
 		return st;
