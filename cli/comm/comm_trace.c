@@ -36,12 +36,16 @@ void comm_trace_free(struct comm_tracer *t)
 
 gpul_status comm_trace_resume(struct comm_rank *r, gpul_error *err)
 {
+	struct comm_tracer *t = r->tracer;
+	size_t none = 0, n_events = 0;
 	gpul_status st;
 
-	if (!r->tracer)
+	if (!t)
 		return GPUL_OK;
-	st = gpul_comm_trace_start(r->comm, r->tracer->started ? 0 : COMM_TRACE_MOST, err);
-	r->tracer->started = true;
+	st = gpul_comm_trace_start(r->comm, t->started ? 0 : COMM_TRACE_MOST, err);
+	t->started = true;
+	st = st ? st : gpul_comm_trace_read(r->comm, NULL, 0, &none, &n_events, err);
+	t->resumed_at = n_events;
 	return st;
 }
 
@@ -51,7 +55,8 @@ gpul_status comm_trace_pause(struct comm_rank *r, const struct comm_section *sec
 
 	if (!t)
 		return GPUL_OK;
-	t->sections[t->n_sections++] = *section;
+	t->sections[t->n_sections] = *section;
+	t->sections[t->n_sections++].first_event = t->resumed_at;
 	return gpul_comm_trace_stop(r->comm, err);
 }
 
@@ -128,7 +133,8 @@ static gpul_status exchange_events(struct comm_rank *r, struct comm_result *resu
 	st = st ? st : gpul_boot_allgather(r->boot, events, most * sizeof *events, everyone, COMM_MEET_MS, err);
 	st = st ? st : gpul_boot_allgather(r->boot, r->tracer->sections, sizeof r->tracer->sections, sections, COMM_MEET_MS, err);
 	for (size_t k = 0; k < n_ranks; k++) {
-		ranks[k] = (struct comm_rank_trace){ everyone + k * most, all[k].n, sections + k * 2 * COMM_MOST_ROWS, r->tracer->n_sections };
+		ranks[k] = (struct comm_rank_trace){ everyone + k * most, all[k].n, sections + k * 2 * COMM_MOST_ROWS, r->tracer->n_sections,
+						     all[k].waiting.n_lost };
 		result->waiting[k] = all[k].waiting;
 		result->clock_bound_ns = all[k].bound_ns > result->clock_bound_ns ? all[k].bound_ns : result->clock_bound_ns;
 	}

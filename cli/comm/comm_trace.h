@@ -18,11 +18,13 @@ struct comm_section {
 	uint64_t begin_ns, end_ns;    /* CPU */
 	uint64_t bytes;
 	uint32_t in, iterations;
+	uint64_t first_event;         /* the number of events that the rank's trace had before */
 };
 
 struct comm_tracer {
 	struct fifo_clock *clock;
 	bool started;
+	uint64_t resumed_at;          /* events so far */
 	struct comm_section sections[2 * COMM_MOST_ROWS];
 	uint32_t n_sections;
 };
@@ -68,7 +70,19 @@ struct comm_rank_trace {
 	size_t n;
 	const struct comm_section *sections;
 	size_t n_sections;
+	uint64_t n_lost;
 };
+
+/* The last timed call that all ranks have recorded in full. */
+struct comm_last_call {
+	const struct comm_section *section;  /* of rank 0; NULL: there is no such call */
+	bool is_last;                 /* of the section; false: the trace has lost events of later ones */
+	unsigned char *events[GPUL_COMM_MAX_RANKS];  /* [n] of each rank: 1: the event belongs to the call */
+};
+/* Find it, by the order of the events: a block records those of one call after those of the call before, and its KERNEL events last.
+ * False: no memory.  The caller calls comm_last_call_free(), also then. */
+bool comm_last_call_find(const struct comm_rank_trace *ranks, int n_ranks, struct comm_last_call *out);
+void comm_last_call_free(struct comm_last_call *last);
 
 /* Append the file.  origin_ns: the time that the viewer shows as 0. */
 void comm_trace_json(const struct comm_result *result, const struct comm_rank_trace *ranks, uint64_t origin_ns, struct out *o);

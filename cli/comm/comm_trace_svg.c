@@ -65,55 +65,12 @@ struct picture {
 	const struct comm_result *r;
 	const struct comm_rank_trace *ranks;
 	struct out *o;
-	uint64_t call_ns[GPUL_COMM_MAX_RANKS];  /* when the last call began on a rank */
+	struct comm_last_call last;
 	uint64_t begin_ns, end_ns;    /* the earliest begin, the latest end */
 	uint32_t n_blocks, n_shown;   /* blocks of a rank */
 };
 
-/* ---- the last call ---------------------------------------------------------------------------------------------- */
-
-static bool is_kernel(const gpul_comm_event *e)
-{
-	return e->kind == GPUL_COMM_EVENT_KERNEL;
-}
-
-/* The begin of the rank's last call: each block has as many KERNEL events in each timed call of a section. */
-static uint64_t last_call(const struct comm_rank_trace *t)
-{
-	const struct comm_section *s = t->n_sections ? &t->sections[t->n_sections - 1] : NULL;
-	uint64_t n_first = 0, nth, begin = UINT64_MAX;
-	uint32_t block = UINT32_MAX;
-
-	for (size_t i = 0; s && i < t->n; i++)
-		if (is_kernel(&t->events[i]) && t->events[i].begin_ns >= s->begin_ns && t->events[i].block < block)
-			block = t->events[i].block;
-	for (size_t i = 0; s && i < t->n; i++)
-		n_first += is_kernel(&t->events[i]) && t->events[i].begin_ns >= s->begin_ns && t->events[i].block == block;
-	nth = s && s->iterations ? n_first - n_first / s->iterations : 0;
-	for (size_t i = 0, n = 0; s && i < t->n; i++) {
-		const gpul_comm_event *e = &t->events[i];
-
-		if (!is_kernel(e) || e->begin_ns < s->begin_ns || e->block != block)
-			continue;
-		if (n++ >= nth && e->begin_ns < begin)
-			begin = e->begin_ns;
-	}
-	return begin;
-}
-
-/* The other blocks of a call can begin some time before the lowest block, but not before the call before it has ended. */
-static uint64_t earliest_begin(const struct comm_rank_trace *t, uint64_t begin)
-{
-	uint64_t ended = 0, earliest = begin;
-
-	for (size_t i = 0; i < t->n; i++)
-		if (is_kernel(&t->events[i]) && t->events[i].begin_ns < begin && t->events[i].end_ns < begin && t->events[i].end_ns > ended)
-			ended = t->events[i].end_ns;
-	for (size_t i = 0; i < t->n; i++)
-		if (is_kernel(&t->events[i]) && t->events[i].begin_ns >= ended && t->events[i].begin_ns < earliest)
-			earliest = t->events[i].begin_ns;
-	return earliest;
-}
+/* ---- what is drawn ---------------------------------------------------------------------------------------------- */
 
 static void find_range(struct picture *p)
 {
@@ -121,17 +78,18 @@ static void find_range(struct picture *p)
 	for (int r = 0; r < p->r->n_ranks; r++) {
 		const struct comm_rank_trace *t = &p->ranks[r];
 
-		p->call_ns[r] = earliest_begin(t, last_call(t));
-		p->begin_ns = p->call_ns[r] < p->begin_ns ? p->call_ns[r] : p->begin_ns;
 		for (size_t i = 0; i < t->n; i++) {
 			const gpul_comm_event *e = &t->events[i];
 
-			if (e->begin_ns < p->call_ns[r])
+			if (!p->last.events[r][i])
 				continue;
+			p->begin_ns = e->begin_ns < p->begin_ns ? e->begin_ns : p->begin_ns;
 			p->end_ns = e->end_ns > p->end_ns ? e->end_ns : p->end_ns;
 			p->n_blocks = e->block >= p->n_blocks ? e->block + 1 : p->n_blocks;
 		}
 	}
+	if (p->begin_ns == UINT64_MAX)
+		p->begin_ns = 0;
 	if (p->end_ns <= p->begin_ns)
 		p->end_ns = p->begin_ns + 1;
 	p->n_shown = MOST_ROWS / (uint32_t)p->r->n_ranks;
@@ -150,9 +108,11 @@ static double x_of(const struct picture *p, uint64_t ns)
 	return LEFT + WIDTH * (double)(ns - p->begin_ns) / (double)(p->end_ns - p->begin_ns);
 }
 
-static bool is_shown(const struct picture *p, int rank, const gpul_comm_event *e)
+static bool is_shown(const struct picture *p, int rank, size_t i)
 {
-	return e->begin_ns >= p->call_ns[rank] && e->block < p->n_shown && e->kind < N_KINDS;
+	const gpul_comm_event *e = &p->ranks[rank].events[i];
+
+	return p->last.events[rank][i] && e->block < p->n_shown && e->kind < N_KINDS;
 }
 
 static bool add_kind(const struct picture *p, uint32_t kind)
@@ -165,7 +125,7 @@ static bool add_kind(const struct picture *p, uint32_t kind)
 			const gpul_comm_event *e = &p->ranks[r].events[i];
 			double x, width;
 
-			if (e->kind != kind || !is_shown(p, r, e))
+			if (e->kind != kind || !is_shown(p, r, i))
 				continue;
 			if (!any)
 				out_add(p->o, "<path class=\"%s\" d=\"", kinds[kind].css);
@@ -187,7 +147,7 @@ static void add_peers(const struct picture *p)
 			const gpul_comm_event *e = &p->ranks[r].events[i];
 
 			if ((e->kind != GPUL_COMM_EVENT_WAIT_DATA && e->kind != GPUL_COMM_EVENT_WAIT_CREDIT) || e->peer < 0 ||
-			    !is_shown(p, r, e) || x_of(p, e->end_ns) - x_of(p, e->begin_ns) < 44)
+			    !is_shown(p, r, i) || x_of(p, e->end_ns) - x_of(p, e->begin_ns) < 44)
 				continue;
 			out_add(p->o, "<text class=\"in\" x=\"%.1f\" y=\"%d\">rank %d</text>\n", x_of(p, e->begin_ns) + 4,
 				y_of(p, r, e->block) + 11, (int)e->peer);
@@ -249,10 +209,11 @@ static void add_legend(struct out *o, const bool present[N_KINDS])
 static void add_title(const struct picture *p)
 {
 	const struct comm_result *r = p->r;
-	const struct comm_rank_trace *t = &p->ranks[0];
-	const struct comm_section *s = t->n_sections ? &t->sections[t->n_sections - 1] : NULL;
-	const struct comm_row *row = r->n_rows ? &r->row[r->n_rows - 1] : NULL;
+	const struct comm_section *s = p->last.section;
+	const struct comm_row *row = NULL;
 
+	for (unsigned i = 0; s && i < r->n_rows; i++)
+		row = r->row[i].bytes == s->bytes ? &r->row[i] : row;
 	out_add(p->o, "<text class=\"head\" x=\"8\" y=\"24\">gpuload comm %s: ", gpul_comm_call_name(r->q.call));
 	if (s)
 		plot_add_size(p->o, s->bytes);
@@ -260,9 +221,10 @@ static void add_title(const struct picture *p)
 	svg_name(p->o, r->about[0].name);
 	out_text(p->o, "</text>\n<text class=\"soft\" x=\"8\" y=\"45\">");
 	if (row && s)
-		out_add(p->o, "algorithm %s, protocol %s, %u block%s of %u threads; the last timed call, %s; ",
+		out_add(p->o, "algorithm %s, protocol %s, %u block%s of %u threads; the last %s call, %s; ",
 			gpul_comm_algo_name(row->plan.algo), gpul_comm_proto_name(row->plan.proto), row->plan.n_blocks,
-			row->plan.n_blocks == 1 ? "" : "s", row->plan.n_threads, s->in ? "in place" : "out of place");
+			row->plan.n_blocks == 1 ? "" : "s", row->plan.n_threads,
+			p->last.is_last ? "timed" : "recorded", s->in ? "in place" : "out of place");
 	out_add(p->o, "ranks on one clock within %.2g us</text>\n", r->clock_bound_ns / 1e3);
 }
 
@@ -272,6 +234,11 @@ void comm_trace_svg(const struct comm_result *result, const struct comm_rank_tra
 	bool present[N_KINDS] = { false };
 	int bottom;
 
+	if (!comm_last_call_find(ranks, result->n_ranks, &p.last)) {
+		comm_last_call_free(&p.last);
+		o->failed = true;
+		return;
+	}
 	find_range(&p);
 	bottom = y_of(&p, result->n_ranks, 0);
 	svg_begin(o, LEFT + WIDTH + RIGHT, bottom + BELOW, gpul_comm_call_name(result->q.call), style);
@@ -283,4 +250,5 @@ void comm_trace_svg(const struct comm_result *result, const struct comm_rank_tra
 	add_peers(&p);
 	add_legend(o, present);
 	out_text(o, "</svg>\n");
+	comm_last_call_free(&p.last);
 }

@@ -62,11 +62,12 @@ static int begin(void **state)
 	result = calloc(1, sizeof *result);
 	for (int r = 0; r < RANKS; r++) {
 		events[r] = calloc(MOST_EVENTS, sizeof *events[r]);
-		ranks[r] = (struct comm_rank_trace){ events[r], 0, &section, 1 };
+		ranks[r] = (struct comm_rank_trace){ events[r], 0, &section, 1, 0 };
 	}
 	result->n_ranks = RANKS;
 	result->q.call = GPUL_COMM_ALLREDUCE;
 	result->n_rows = 1;
+	result->row[0].bytes = section.bytes;
 	result->row[0].plan = (gpul_comm_plan){ .algo = GPUL_COMM_RING, .proto = GPUL_COMM_SIMPLE, .n_blocks = 2, .n_threads = 96 };
 	return 0;
 }
@@ -98,6 +99,57 @@ static void the_last_call_is_drawn_to_scale(void **state)
 	free(svg);
 }
 
+/* A bad sample of a GPU's clock moves all of a rank's times; here, to before the begin of the section. */
+static void a_wrong_clock_does_not_change_which_call_is_drawn(void **state)
+{
+	char *svg;
+
+	(void)state;
+	add_calls(2);
+	for (size_t i = 0; i < ranks[1].n; i++) {
+		events[1][i].begin_ns -= 1999;
+		events[1][i].end_ns -= 1999;
+	}
+	svg = draw();
+	assert_int_equal(count(svg, "<path class=\"reduce\""), 1);
+	assert_int_equal(count(svg, "v14h"), 2 * RANKS * 2);            /* wait and reduction of each block, once */
+	assert_non_null(strstr(svg, "the last timed call"));
+	free(svg);
+}
+
+/* Each block makes two sends in a call: two KERNEL events; and the blocks of a call may end in any order. */
+static void a_call_may_have_several_kernel_events_of_a_block(void **state)
+{
+	char *svg;
+
+	(void)state;
+	for (int r = 0; r < RANKS; r++)
+		for (uint64_t i = 0; i < (uint64_t)2 * CALLS; i++) {
+			const uint64_t at = 2000 + i * 1000;
+
+			add_event(r, GPUL_COMM_EVENT_SEND, at, at + 500, (uint32_t)r, 1 - r);
+			add_event(r, GPUL_COMM_EVENT_KERNEL, at, at + 600, (uint32_t)r, -1);
+		}
+	svg = draw();
+	assert_int_equal(count(svg, "v14h"), 2 * RANKS);
+	assert_int_equal(count(svg, "v4h"), 2 * RANKS);
+	free(svg);
+}
+
+static void a_trace_that_has_lost_events_shows_the_last_recorded_call(void **state)
+{
+	char *svg;
+
+	(void)state;
+	add_calls(2);
+	ranks[1].n -= 5;  /* the last block's last call, and a part of the other's */
+	ranks[1].n_lost = 5;
+	svg = draw();
+	assert_int_equal(count(svg, "v14h"), 2 * RANKS * 2);
+	assert_non_null(strstr(svg, "the last recorded call"));
+	free(svg);
+}
+
 static void too_many_blocks_are_left_out_and_counted(void **state)
 {
 	char *svg;
@@ -122,6 +174,7 @@ static void a_rank_without_events_has_a_row(void **state)
 	ranks[0].n = 0;
 	svg = draw();
 	assert_int_equal(count(svg, "</svg>"), 1);
+	assert_int_equal(count(svg, "class=\"data\""), 0);
 	free(svg);
 }
 
@@ -129,6 +182,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(the_last_call_is_drawn_to_scale, begin, end),
+		cmocka_unit_test_setup_teardown(a_wrong_clock_does_not_change_which_call_is_drawn, begin, end),
+		cmocka_unit_test_setup_teardown(a_call_may_have_several_kernel_events_of_a_block, begin, end),
+		cmocka_unit_test_setup_teardown(a_trace_that_has_lost_events_shows_the_last_recorded_call, begin, end),
 		cmocka_unit_test_setup_teardown(too_many_blocks_are_left_out_and_counted, begin, end),
 		cmocka_unit_test_setup_teardown(a_rank_without_events_has_a_row, begin, end),
 	};
