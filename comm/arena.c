@@ -5,21 +5,17 @@
 
 #include "comm/comm_internal.h"
 
-static uint64_t round_line(uint64_t bytes)
-{
-	return (bytes + GPUL_COMM_LINE_BYTES - 1) / GPUL_COMM_LINE_BYTES * GPUL_COMM_LINE_BYTES;
-}
-
 /* Fill the offsets, from the sizes. */
 void gpul_comm_arena_sizes(gpul_comm_sizes *s)
 {
 	const uint64_t n_channels = (uint64_t)s->n_ranks * s->n_blocks;
 
-	s->data_at = round_line(sizeof(gpul_comm_inbox)) + GPUL_COMM_LINE_BYTES;
+	s->data_at = GPUL_COMM_LINE_BYTES;
 	s->ll_at = s->data_at + (uint64_t)GPUL_COMM_STEPS * (s->slot_bytes + GPUL_COMM_LINE_BYTES) - GPUL_COMM_LINE_BYTES;
 	s->ll128_at = s->ll_at + (uint64_t)GPUL_COMM_STEPS * s->ll_bytes;
-	s->inbox_bytes = s->ll128_at + (uint64_t)GPUL_COMM_STEPS * s->ll128_bytes;
-	s->outboxes_at = n_channels * s->inbox_bytes;
+	s->slots_bytes = s->ll128_at + (uint64_t)GPUL_COMM_STEPS * s->ll128_bytes;
+	s->inboxes_at = n_channels * s->slots_bytes;
+	s->outboxes_at = s->inboxes_at + n_channels * sizeof(gpul_comm_inbox);
 	s->greetings_at = s->outboxes_at + n_channels * sizeof(gpul_comm_outbox);
 	s->goodbyes_at = s->greetings_at + 2 * s->n_ranks * sizeof(gpul_comm_greeting);
 	s->scratch_at = s->goodbyes_at + n_channels * sizeof(gpul_comm_goodbye);
@@ -168,7 +164,8 @@ void gpul_comm_arenas_describe(const gpul_comm *c, gpul_comm_view *view)
 		mine = address(arena->mine);
 		theirs = r == c->rank ? mine : address(arena->theirs[r]);
 		view->peers[r] = (gpul_comm_peer){
-			.inboxes = mine, .their_inboxes = theirs,
+			.inboxes = mine + s->inboxes_at, .their_inboxes = theirs + s->inboxes_at,
+			.slots = mine, .their_slots = theirs,
 			.outboxes = mine + s->outboxes_at, .their_outboxes = theirs + s->outboxes_at,
 			.desk = mine, .their_desk = theirs,
 		};

@@ -58,10 +58,10 @@ struct network_target {
 /* The pairs of ranks on different machines: network.c. */
 struct network {
 	gpul_comm_mesh *mesh;         /* NULL: no pair of the job needs it */
-	gpul_mem *memory;             /* NULL: no pair of this rank needs it, like the next three */
-	gpul_rdma_region *data, *words;
+	gpul_mem *counters, *slots;   /* NULL: no pair of this rank needs it, like the next three */
+	gpul_rdma_region *words, *data;    /* the same memory, registered */
 	gpul_comm_proxy *proxy;
-	uint64_t at[GPUL_COMM_MAX_PEERS];  /* of a pair's part of the memory */
+	uint64_t counters_at[GPUL_COMM_MAX_PEERS], slots_at[GPUL_COMM_MAX_PEERS];  /* offsets of a pair's part */
 	struct network_target theirs[GPUL_COMM_MAX_PEERS];
 };
 

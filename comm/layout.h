@@ -1,7 +1,7 @@
 /* layout.h — the memory that ranks share, and what a kernel gets to know: for C and for CUDA C++.
  *
  * Each rank has an **arena**, which all other ranks map.  For each other rank and each block of a kernel it contains one end of
- * two channels, which device/channel_layout.h draws: the inbox from that rank, and the outbox for it.
+ * two channels, which device/channel_layout.h draws: the inbox from that rank with its slots, and the outbox for it.
  *
  * The algorithms that need no channel use the **desk**, the rest of the arena:
  *
@@ -67,9 +67,9 @@ typedef struct gpul_comm_sizes {
 	uint32_t ll_bytes;            /* of one slot, LL: half of it is data; a multiple of 128 */
 	uint32_t ll128_bytes;         /* of one slot, LL128: 15/16 of it are data; a multiple of 128 */
 	uint32_t scratch_bytes;       /* of one rank in one half: half of it is data; a multiple of 128 */
-	uint64_t data_at, ll_at, ll128_at;  /* offsets in an inbox; data_at: of the data of slot 0 */
-	uint64_t inbox_bytes;         /* of one block; the inbox from rank r for block b is at (r * n_blocks + b) * inbox_bytes */
-	uint64_t outboxes_at;         /* offsets in the arena; the order of the outboxes is that of the inboxes */
+	uint64_t data_at, ll_at, ll128_at;  /* offsets in the slots of an inbox; data_at: of the data of the first one */
+	uint64_t slots_bytes;         /* of one inbox; the slots from rank r for block b are at (r * n_blocks + b) * slots_bytes */
+	uint64_t inboxes_at, outboxes_at;   /* offsets in the arena; their order is that of the slots */
 	uint64_t greetings_at;        /* [call % 2][rank] */
 	uint64_t goodbyes_at;         /* [block][rank] */
 	uint64_t scratch_at;          /* [half][rank] */
@@ -104,8 +104,10 @@ typedef struct gpul_comm_control {
 /* The memory that this rank shares with another rank, as this rank maps it.  A pair of ranks uses the arenas in device memory,
  * or those in host memory; each rank has one or both. */
 typedef struct gpul_comm_peer {
-	unsigned char *inboxes;       /* of this rank, for block 0: the other rank writes its data here */
-	unsigned char *their_inboxes; /* of the other rank: this rank writes its data there */
+	unsigned char *inboxes;       /* of this rank, for block 0: the other rank writes its steps here */
+	unsigned char *their_inboxes; /* of the other rank: this rank writes its steps there */
+	unsigned char *slots;         /* of this rank's inboxes: the other rank writes its data here */
+	unsigned char *their_slots;   /* of the other rank's: this rank writes its data there */
 	unsigned char *outboxes;      /* of this rank: the other rank writes its credits here */
 	unsigned char *their_outboxes; /* of the other rank: this rank writes its credits there */
 	unsigned char *desk;          /* start of this rank's arena: the other rank writes its greetings here */

@@ -1,10 +1,12 @@
 /* network.c — pairs of ranks on different machines: their memory, its mirrors, and the proxy between them.
  *
- *     host memory of this rank, for each such pair:
+ *     memory of this rank, for each such pair:
  *
- *     │ inboxes from the rank │ outboxes for it │ mirror: its inboxes │ mirror: its outboxes │      n_blocks of each
- *       its proxy writes        its proxy writes   our kernels write      our kernels write
- *       our kernels read        our kernels read   our proxy reads        our proxy reads
+ *                │ inboxes from the rank │ outboxes for it │ mirror: its inboxes │ mirror: its outboxes │      n_blocks of each
+ *     counters   │ tail                  │ head            │ tail, sizes         │ head                 │
+ *     slots      │ slots                 │                 │ slots               │                      │
+ *                  its proxy writes        its proxy writes   our kernels write     our kernels write
+ *                  our kernels read        our kernels read   our proxy reads       our proxy reads
  *
  * The kernels of both ranks write and read host memory themselves, so data of a GPU passes the bus once on each side, in slots,
  * while the slots before it are on their way. */
@@ -23,17 +25,20 @@ struct network_offer {
 	gpul_rdma_remote data, tails, heads;
 };
 
-/* Where the parts of a pair's memory begin. */
+/* Where the parts of a pair's memory begin: counters, and slots. */
 struct network_parts {
-	uint64_t inboxes, outboxes, mirror_inboxes, mirror_outboxes, bytes;
+	uint64_t inboxes, outboxes, mirror_inboxes, mirror_outboxes, counter_bytes;
+	uint64_t slots, mirror_slots, slot_bytes;
 };
 
 static struct network_parts parts_of(const gpul_comm_sizes *s)
 {
-	const uint64_t inboxes = s->n_blocks * s->inbox_bytes, outboxes = s->n_blocks * sizeof(gpul_comm_outbox);
+	const uint64_t inboxes = s->n_blocks * sizeof(gpul_comm_inbox), outboxes = s->n_blocks * sizeof(gpul_comm_outbox);
+	const uint64_t slots = s->n_blocks * s->slots_bytes;
 
 	return (struct network_parts){ .inboxes = 0, .outboxes = inboxes, .mirror_inboxes = inboxes + outboxes,
-				       .mirror_outboxes = 2 * inboxes + outboxes, .bytes = 2 * (inboxes + outboxes) };
+				       .mirror_outboxes = 2 * inboxes + outboxes, .counter_bytes = 2 * (inboxes + outboxes),
+				       .slots = 0, .mirror_slots = slots, .slot_bytes = 2 * slots };
 }
 
 static bool by_network(const gpul_comm *c, int r)
@@ -80,22 +85,35 @@ static gpul_status allocate(gpul_comm *c, gpul_error *err)
 {
 	const struct network_parts parts = parts_of(&c->sizes);
 	struct network *n = &c->network;
-	gpul_mem_desc desc = { .kind = GPUL_MEM_AUTO, .node = GPUL_MEM_NODE_OF_GPU, .devices = &c->device, .n_devices = 1 };
+	gpul_mem_desc counters = { .kind = GPUL_MEM_AUTO, .node = GPUL_MEM_NODE_OF_GPU, .devices = &c->device, .n_devices = 1 };
+	gpul_mem_desc slots = counters;
 	gpul_status st;
 
 	for (int r = 0; r < c->n_ranks; r++)
 		if (by_network(c, r)) {
-			n->at[r] = desc.bytes;
-			desc.bytes += parts.bytes;
+			n->counters_at[r] = counters.bytes;
+			n->slots_at[r] = slots.bytes;
+			counters.bytes += parts.counter_bytes;
+			slots.bytes += parts.slot_bytes;
 		}
-	if (desc.bytes == 0)
+	if (counters.bytes == 0)
 		return GPUL_OK;
-	st = gpul_mem_create(c->drv, &desc, &n->memory, err);
+	st = gpul_mem_create(c->drv, &counters, &n->counters, err);
 	if (st)
 		return st;
-	memset(gpul_mem_cpu(n->memory), 0, desc.bytes);
-	st = gpul_rdma_register_mem(gpul_comm_mesh_rdma(n->mesh), n->memory, GPUL_RDMA_DATA, &n->data, err);
-	return st ? st : gpul_rdma_register_mem(gpul_comm_mesh_rdma(n->mesh), n->memory, GPUL_RDMA_STEPS, &n->words, err);
+	memset(gpul_mem_cpu(n->counters), 0, counters.bytes);
+	st = gpul_rdma_register_mem(gpul_comm_mesh_rdma(n->mesh), n->counters, GPUL_RDMA_STEPS, &n->words, err);
+	st = st ? st : gpul_mem_create(c->drv, &slots, &n->slots, err);
+	return st ? st : gpul_rdma_register_mem(gpul_comm_mesh_rdma(n->mesh), n->slots, GPUL_RDMA_DATA, &n->data, err);
+}
+
+/* Where the connections access the slots of a pair. */
+static uint64_t slots_address(const gpul_comm *c, int r)
+{
+	const struct network *n = &c->network;
+	void *cpu = gpul_mem_cpu(n->slots);
+
+	return (cpu ? (uintptr_t)cpu : (uint64_t)gpul_mem_gpu(n->slots)) + n->slots_at[r];
 }
 
 /* Describe the memory that a rank may write. */
@@ -103,8 +121,8 @@ static gpul_status make_offer(const gpul_comm *c, int r, struct network_offer *o
 {
 	const struct network_parts parts = parts_of(&c->sizes);
 	const struct network *n = &c->network;
-	const uint64_t at = (uintptr_t)gpul_mem_cpu(n->memory) + n->at[r];
-	gpul_status st = gpul_rdma_offer(n->data, at + parts.inboxes, parts.outboxes - parts.inboxes, &out->data, err);
+	const uint64_t at = (uintptr_t)gpul_mem_cpu(n->counters) + n->counters_at[r];
+	gpul_status st = gpul_rdma_offer(n->data, slots_address(c, r) + parts.slots, parts.mirror_slots - parts.slots, &out->data, err);
 
 	st = st ? st : gpul_rdma_offer(n->words, at + parts.inboxes, parts.outboxes - parts.inboxes, &out->tails, err);
 	return st ? st : gpul_rdma_offer(n->words, at + parts.outboxes, parts.mirror_inboxes - parts.outboxes, &out->heads, err);
@@ -147,16 +165,19 @@ void gpul_comm_network_describe(const gpul_comm *c, gpul_comm_view *view)
 	for (int r = 0; r < c->n_ranks; r++) {
 		/* The kernels add the place of a rank's channels in an arena, which has those of all ranks. */
 		const uint64_t theirs = (uint64_t)r * s->n_blocks, ours = (uint64_t)c->rank * s->n_blocks;
-		unsigned char *at;
+		unsigned char *at, *slots;
 
 		if (!by_network(c, r))
 			continue;
-		at = (unsigned char *)(uintptr_t)(gpul_mem_gpu(c->network.memory) + c->network.at[r]);
+		at = (unsigned char *)(uintptr_t)(gpul_mem_gpu(c->network.counters) + c->network.counters_at[r]);
+		slots = (unsigned char *)(uintptr_t)(gpul_mem_gpu(c->network.slots) + c->network.slots_at[r]);
 		view->peers[r] = (gpul_comm_peer){
-			.inboxes = at + parts.inboxes - theirs * s->inbox_bytes,
+			.inboxes = at + parts.inboxes - theirs * sizeof(gpul_comm_inbox),
 			.outboxes = at + parts.outboxes - theirs * sizeof(gpul_comm_outbox),
-			.their_inboxes = at + parts.mirror_inboxes - ours * s->inbox_bytes,
+			.their_inboxes = at + parts.mirror_inboxes - ours * sizeof(gpul_comm_inbox),
 			.their_outboxes = at + parts.mirror_outboxes - ours * sizeof(gpul_comm_outbox),
+			.slots = slots + parts.slots - theirs * s->slots_bytes,
+			.their_slots = slots + parts.mirror_slots - ours * s->slots_bytes,
 		};
 	}
 }
@@ -190,21 +211,22 @@ gpul_status gpul_comm_network_start(gpul_comm *c, gpul_error *err)
 	gpul_comm_proxy_route routes[GPUL_COMM_MAX_PEERS];
 	struct network *n = &c->network;
 	gpul_comm_proxy_desc desc = {
-		.routes = routes, .n_blocks = c->sizes.n_blocks, .region = n->data, .inbox_bytes = c->sizes.inbox_bytes,
+		.routes = routes, .n_blocks = c->sizes.n_blocks, .region = n->data, .slots_bytes = c->sizes.slots_bytes,
 		.data_at = c->sizes.data_at, .slot_bytes = c->sizes.slot_bytes,
 		.spin_ns = c->interprets ? INTERPRETED_SPIN_NS : SPIN_NS,
 		.failed = connection_failed, .context = c,
 	};
 
 	for (int r = 0; r < c->n_ranks; r++) {
-		unsigned char *at;
+		const unsigned char *at;
 
 		if (!by_network(c, r))
 			continue;
-		at = (unsigned char *)gpul_mem_cpu(n->memory) + n->at[r];
+		at = (const unsigned char *)gpul_mem_cpu(n->counters) + n->counters_at[r];
 		routes[desc.n_routes++] = (gpul_comm_proxy_route){
 			.rank = r, .conn = gpul_comm_mesh_conn(n->mesh, r),
-			.inboxes = at + parts.mirror_inboxes, .outboxes = at + parts.mirror_outboxes,
+			.inboxes = (const void *)(at + parts.mirror_inboxes), .outboxes = (const void *)(at + parts.mirror_outboxes),
+			.slots = slots_address(c, r) + parts.mirror_slots,
 			.data = n->theirs[r].data, .tails = n->theirs[r].tails, .heads = n->theirs[r].heads,
 		};
 	}
@@ -225,6 +247,7 @@ void gpul_comm_network_destroy(gpul_comm *c)
 	gpul_rdma_unregister(n->words);
 	gpul_rdma_unregister(n->data);
 	gpul_comm_mesh_destroy(n->mesh);
-	gpul_mem_destroy(n->memory);
+	gpul_mem_destroy(n->slots);
+	gpul_mem_destroy(n->counters);
 	*n = (struct network){ 0 };
 }

@@ -15,6 +15,7 @@
 struct gpul_comm_end {
 	const gpul_comm_view *comm;
 	gpul_comm_inbox *inbox;   /* the receiver's */
+	unsigned char *slots;     /* of the inbox */
 	gpul_comm_outbox *outbox; /* the sender's */
 	uint64_t step;            /* the next one */
 	uint64_t *saved;          /* where the number of steps is kept between kernels */
@@ -34,7 +35,8 @@ static __device__ __forceinline__ gpul_comm_end gpul_channel_to(const gpul_comm_
 	gpul_comm_end end;
 
 	end.comm = comm;
-	end.inbox = (gpul_comm_inbox *)(comm->peers[peer].their_inboxes + theirs * comm->sizes.inbox_bytes);
+	end.inbox = (gpul_comm_inbox *)(comm->peers[peer].their_inboxes + theirs * sizeof(gpul_comm_inbox));
+	end.slots = comm->peers[peer].their_slots + theirs * comm->sizes.slots_bytes;
 	end.outbox = (gpul_comm_outbox *)(comm->peers[peer].outboxes + mine * sizeof(gpul_comm_outbox));
 	end.saved = comm->sent + mine;
 	end.step = *end.saved;
@@ -49,7 +51,8 @@ static __device__ __forceinline__ gpul_comm_end gpul_channel_from(const gpul_com
 	gpul_comm_end end;
 
 	end.comm = comm;
-	end.inbox = (gpul_comm_inbox *)(comm->peers[peer].inboxes + mine * comm->sizes.inbox_bytes);
+	end.inbox = (gpul_comm_inbox *)(comm->peers[peer].inboxes + mine * sizeof(gpul_comm_inbox));
+	end.slots = comm->peers[peer].slots + mine * comm->sizes.slots_bytes;
 	end.outbox = (gpul_comm_outbox *)(comm->peers[peer].their_outboxes + theirs * sizeof(gpul_comm_outbox));
 	end.saved = comm->received + mine;
 	end.step = *end.saved;
@@ -60,8 +63,7 @@ static __device__ __forceinline__ gpul_comm_end gpul_channel_from(const gpul_com
 /* The data of a slot, Simple. */
 static __device__ __forceinline__ unsigned char *gpul_channel_data(const gpul_comm_end *end)
 {
-	return (unsigned char *)end->inbox + end->comm->sizes.data_at +
-	       end->step % GPUL_COMM_STEPS * (end->comm->sizes.slot_bytes + GPUL_COMM_LINE_BYTES);
+	return end->slots + end->comm->sizes.data_at + end->step % GPUL_COMM_STEPS * (end->comm->sizes.slot_bytes + GPUL_COMM_LINE_BYTES);
 }
 
 /* The entry of a slot: it lies before the data. */

@@ -4,10 +4,17 @@
  *     outbox of S for R, in S's arena                      inbox of R from S, in R's arena
  *    ┌───────────────────────────────┐                    ┌────────────────────────────────────────────┐
  *    │ head    steps that R has read │ <── R writes       │ tail    steps that S has written           │ <── S writes
- *    │ offers  R's buffer, or none   │ <── R writes       │ slots   GPUL_COMM_STEPS of them, Simple    │ <── S writes
- *    └───────────────────────────────┘                    │ ll      the same for LL                    │ <── S writes
+ *    │ offers  R's buffer, or none   │ <── R writes       │ sizes   of the data in the slots of Simple │ <── S writes
+ *    └───────────────────────────────┘                    └────────────────────────────────────────────┘
+ *                                                          its slots
+ *                                                         ┌────────────────────────────────────────────┐
+ *                                                         │ GPUL_COMM_STEPS slots of Simple            │ <── S writes
+ *                                                         │ ll      the same for LL                    │ <── S writes
  *                                                         │ ll128   the same for LL128                 │ <── S writes
  *                                                         └────────────────────────────────────────────┘
+ *
+ * The slots are apart from the counters, because over a network the slots can be in device memory, while the counters are in host
+ * memory, where the CPU reads and writes them, too (../network.c).
  *
  *    a slot:  │ <── GPUL_COMM_LINE_BYTES ──> │ <── slot_bytes ──────────────────────────────────> │
  *             │ unused             │ entry   │ data                                               │
@@ -31,7 +38,7 @@ enum {
 typedef struct gpul_comm_slot {
 	uint16_t mode;                /* gpul_comm_slot_mode */
 	uint16_t window;              /* of an offer: the window of the receiver's buffer */
-	uint32_t size;                /* bytes of data in this step */
+	uint32_t unused;
 	uint64_t offset;              /* of an offer: of the buffer in its window; of an entry: the call's signature */
 } gpul_comm_slot;
 
@@ -42,8 +49,8 @@ enum gpul_comm_slot_mode {
 
 typedef struct gpul_comm_inbox {
 	uint64_t tail;
-	uint64_t unused[15];
-	/* then, at the offsets of gpul_comm_sizes: slots, ll, ll128 */
+	uint32_t sizes[GPUL_COMM_STEPS];  /* bytes of data in each slot of Simple */
+	uint64_t unused[11];
 } gpul_comm_inbox;
 
 typedef struct gpul_comm_outbox {

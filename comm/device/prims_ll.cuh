@@ -91,7 +91,7 @@ static __device__ __forceinline__ unsigned char *gpul_ll_slot(const gpul_comm_en
 {
 	const gpul_comm_sizes *s = &end->comm->sizes;
 
-	return (unsigned char *)end->inbox + s->ll_at + end->step % GPUL_COMM_STEPS * s->ll_bytes;
+	return end->slots + s->ll_at + end->step % GPUL_COMM_STEPS * s->ll_bytes;
 }
 
 template <int HOW>

@@ -84,7 +84,7 @@ static __device__ __forceinline__ unsigned char *gpul_ll128_slot(const gpul_comm
 {
 	const gpul_comm_sizes *s = &end->comm->sizes;
 
-	return (unsigned char *)end->inbox + s->ll128_at + end->step % GPUL_COMM_STEPS * s->ll128_bytes;
+	return end->slots + s->ll128_at + end->step % GPUL_COMM_STEPS * s->ll128_bytes;
 }
 
 /* One slot. */

@@ -154,9 +154,10 @@ template <int HOW> static __device__ __forceinline__ void gpul_simple_post(const
 
 		entry.mode = HOW & GPUL_DIRECT_OUT && p->direct_to ? GPUL_COMM_SLOT_DIRECT : GPUL_COMM_SLOT_DATA;
 		entry.window = 0;
-		entry.size = n_bytes;
+		entry.unused = 0;
 		entry.offset = p->signature;
 		*gpul_channel_entry(&p->to) = entry;
+		p->to.inbox->sizes[p->to.step % GPUL_COMM_STEPS] = n_bytes;
 	}
 	gpul_fence_sys();
 	if (HOW & GPUL_SEND)

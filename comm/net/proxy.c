@@ -83,16 +83,15 @@ static gpul_rdma_remote word_at(const gpul_rdma_remote *words, uint64_t offset)
 static bool put_slot(gpul_comm_proxy *p, struct route *r, unsigned block)
 {
 	struct channel *ch = &r->channels[block];
-	const uint64_t inbox_at = block * p->desc.inbox_bytes;
-	const uint64_t entry_at = inbox_at + p->desc.data_at - ENTRY_BYTES +
-				  ch->sent % GPUL_COMM_STEPS * (p->desc.slot_bytes + GPUL_COMM_LINE_BYTES);
-	const gpul_comm_slot *entry = (const gpul_comm_slot *)(const void *)(r->to.inboxes + entry_at);
-	const uint32_t size = entry->size < p->desc.slot_bytes ? entry->size : p->desc.slot_bytes;
-	const uint64_t n_bytes = ENTRY_BYTES + (uint64_t)size;
+	const unsigned slot = ch->sent % GPUL_COMM_STEPS;
+	const uint64_t entry_at = block * p->desc.slots_bytes + p->desc.data_at - ENTRY_BYTES +
+				  (uint64_t)slot * (p->desc.slot_bytes + GPUL_COMM_LINE_BYTES);
+	const uint32_t size = r->to.inboxes[block].sizes[slot];
+	const uint64_t n_bytes = ENTRY_BYTES + (uint64_t)(size < p->desc.slot_bytes ? size : p->desc.slot_bytes);
 	const gpul_rdma_put_desc put = {
-		.from = { .at = (uintptr_t)r->to.inboxes + entry_at, .bytes = n_bytes, .area = p->area },
+		.from = { .at = r->to.slots + entry_at, .bytes = n_bytes, .area = p->area },
 		.to = { .address = r->to.data.address + entry_at, .key = r->to.data.key, .bytes = n_bytes },
-		.signal = word_at(&r->to.tails, inbox_at + offsetof(gpul_comm_inbox, tail)),
+		.signal = word_at(&r->to.tails, block * sizeof(gpul_comm_inbox) + offsetof(gpul_comm_inbox, tail)),
 		.signal_value = ch->sent + 1,
 		.lane = block,
 	};
@@ -125,11 +124,9 @@ static bool look_at_mirrors(gpul_comm_proxy *p, struct route *r)
 	bool found = false;
 
 	for (unsigned b = 0; b < p->desc.n_blocks && !r->failed; b++) {
-		const gpul_comm_inbox *inbox = (const gpul_comm_inbox *)(const void *)(r->to.inboxes + b * p->desc.inbox_bytes);
-		const gpul_comm_outbox *outbox = (const gpul_comm_outbox *)(const void *)r->to.outboxes + b;
 		/* Partners: the fence and the store of gpul_simple_post() */
-		const uint64_t head = __atomic_load_n(&outbox->head, __ATOMIC_ACQUIRE);
-		const uint64_t tail = __atomic_load_n(&inbox->tail, __ATOMIC_ACQUIRE);
+		const uint64_t head = __atomic_load_n(&r->to.outboxes[b].head, __ATOMIC_ACQUIRE);
+		const uint64_t tail = __atomic_load_n(&r->to.inboxes[b].tail, __ATOMIC_ACQUIRE);
 
 		if (head != r->channels[b].credited)
 			found |= put_credit(p, r, b, head);

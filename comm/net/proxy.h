@@ -31,18 +31,19 @@ typedef struct gpul_comm_proxy gpul_comm_proxy;  /* opaque: proxy.c */
 typedef struct gpul_comm_proxy_route {
 	int rank;                        /* the other one */
 	gpul_rdma_conn *conn;            /* used only by the proxy's thread from now on */
-	unsigned char *inboxes;          /* mirror of the rank's inboxes for this rank: n_blocks of inbox_bytes */
-	unsigned char *outboxes;         /* mirror of its outboxes for this rank: n_blocks of sizeof(gpul_comm_outbox) */
-	gpul_rdma_remote data;           /* those inboxes, for data */
-	gpul_rdma_remote tails;          /* the same memory, for steps */
-	gpul_rdma_remote heads;          /* those outboxes, for steps */
+	const gpul_comm_inbox *inboxes;  /* mirror of the rank's inboxes for this rank: n_blocks of them */
+	const gpul_comm_outbox *outboxes; /* mirror of its outboxes for this rank, likewise */
+	uint64_t slots;                  /* mirror of the inboxes' slots, n_blocks of slots_bytes: where it is registered */
+	gpul_rdma_remote data;           /* the rank's slots for this rank */
+	gpul_rdma_remote tails;          /* the inboxes */
+	gpul_rdma_remote heads;          /* the outboxes */
 } gpul_comm_proxy_route;
 
 typedef struct gpul_comm_proxy_desc {
 	const gpul_comm_proxy_route *routes;  /* copied */
 	unsigned n_routes, n_blocks;
-	const gpul_rdma_region *region;  /* holds all mirrors */
-	uint64_t inbox_bytes, data_at;   /* as in gpul_comm_sizes */
+	const gpul_rdma_region *region;  /* holds the slots of all mirrors */
+	uint64_t slots_bytes, data_at;   /* as in gpul_comm_sizes */
 	uint32_t slot_bytes;
 	uint64_t spin_ns;                /* after the last event, before the thread sleeps between its polls */
 	/* A connection has failed: called once for each, on the proxy's thread. */
