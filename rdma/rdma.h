@@ -33,6 +33,14 @@ typedef struct gpul_rdma_region gpul_rdma_region;
 typedef struct gpul_rdma_listener gpul_rdma_listener;
 typedef struct gpul_rdma_conn gpul_rdma_conn;
 
+/* How GPU memory is accessed. */
+typedef enum gpul_rdma_gpu_direct {
+	GPUL_RDMA_GPU_DIRECT_AUTO,       /* by the fabric itself, by dma-buf, where it can; else staged */
+	GPUL_RDMA_GPU_DIRECT_YES,        /* by the fabric itself: a registration fails where it cannot, and there are no staging
+					  * buffers.  The software driver's device memory is CPU memory, which every fabric accesses */
+	GPUL_RDMA_GPU_DIRECT_NO,         /* staged */
+} gpul_rdma_gpu_direct;
+
 /* 0 or NULL is a good default in every field, but device.gpu and device.gid_index, where it is -1. */
 typedef struct gpul_rdma_desc {
 	const char *backend;             /* "verbs", "libfabric", or NULL: verbs if a usable NIC is there, else libfabric */
@@ -48,6 +56,7 @@ typedef struct gpul_rdma_desc {
 					  * registration; 0: none.  See gpul_rdma_forget() */
 	unsigned n_stages;               /* staging buffers per direction and connection, for GPU memory that the fabric
 					  * cannot access; 0: 16 */
+	gpul_rdma_gpu_direct gpu_direct;
 } gpul_rdma_desc;
 
 /** Open a NIC or provider.
@@ -99,7 +108,8 @@ gpul_status gpul_rdma_register(gpul_rdma *r, void *at, size_t bytes, gpul_rdma_u
  * @mem  borrowed; must outlive *out
  * @use  what for
  * @out  owned by the caller: gpul_rdma_unregister(); untouched on failure
- * Errors  as gpul_rdma_register(); GPUL_EUNSUPPORTED GPU memory without a driver; GPUL_ECUDA
+ * Errors  as gpul_rdma_register(); GPUL_EUNSUPPORTED GPU memory without a driver, or, with GPUL_RDMA_GPU_DIRECT_YES, GPU memory
+ *         that the fabric cannot access; GPUL_ECUDA
  * Threads any thread may call
  * Source  cuMemGetHandleForAddressRange(), ibv_reg_dmabuf_mr(3) */
 gpul_status gpul_rdma_register_mem(gpul_rdma *r, const gpul_mem *mem, gpul_rdma_use use, gpul_rdma_region **out,

@@ -176,6 +176,22 @@ static gpul_status register_dmabufs(gpul_rdma *r, uint64_t at, uint64_t bytes, g
 	return st;
 }
 
+/* So that the fabric accesses it. */
+static gpul_status register_direct(gpul_rdma *r, uint64_t at, uint64_t bytes, gpul_rdma_use use, gpul_rdma_region **out, gpul_error *err)
+{
+	const gpul_rdma_memory memory = { .at = at, .bytes = bytes, .dmabuf_fd = -1, .relaxed = use == GPUL_RDMA_DATA };
+	gpul_status st;
+
+	if (r->desc.gpu_direct == GPUL_RDMA_GPU_DIRECT_NO)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the user has chosen it");
+	if (r->desc.gpu_direct == GPUL_RDMA_GPU_DIRECT_AUTO || !r->desc.device.drv->interprets)
+		return register_dmabufs(r, at, bytes, use, out, err);
+	st = gpul_rdma_register_pieces(r, &memory, 1, true, out, err);
+	if (!st)
+		(*out)->area.flush = false;  /* kernels see CPU memory as the CPU does */
+	return st;
+}
+
 static gpul_status register_device(gpul_rdma *r, const gpul_mem *mem, gpul_rdma_use use, gpul_rdma_region **out,
 				   gpul_error *err)
 {
@@ -192,13 +208,16 @@ static gpul_status register_device(gpul_rdma *r, const gpul_mem *mem, gpul_rdma_
 	st = gpul_context_open(drv, about->device, &context, err);
 	if (st)
 		return st;
-	st = register_dmabufs(r, gpul_mem_gpu(mem), about->bytes, use, out, &why);
+	st = register_direct(r, gpul_mem_gpu(mem), about->bytes, use, out, &why);
 	(void)drv->cuCtxSetCurrent(before);
 	(void)drv->cuDevicePrimaryCtxRelease(context.device);
 	if (!st) {
-		gpul_log(GPUL_LOG_INFO, "rdma", "GPU memory: registered by dma-buf, %u pieces", (*out)->area.n_pieces);
+		gpul_log(GPUL_LOG_INFO, "rdma", "GPU memory: registered %s, %u pieces", drv->interprets ? "as CPU memory" : "by dma-buf",
+			 (*out)->area.n_pieces);
 		return GPUL_OK;
 	}
+	if (r->desc.gpu_direct == GPUL_RDMA_GPU_DIRECT_YES)
+		return gpul_fail(err, why.status, why.native, "%s", why.text);
 	gpul_log(GPUL_LOG_INFO, "rdma", "GPU memory: copied by way of the host, because %s", why.text);
 	*out = new_region(r, err);
 	if (!*out)

@@ -74,7 +74,7 @@ static gpul_status create_stages(gpul_rdma_conn *c, gpul_error *err)
 	const int gpu = r->desc.device.gpu < 0 ? 0 : r->desc.device.gpu;
 	gpul_status st;
 
-	if (!drv || r->info.dmabuf)
+	if (!drv || r->desc.gpu_direct == GPUL_RDMA_GPU_DIRECT_YES || (r->info.dmabuf && r->desc.gpu_direct == GPUL_RDMA_GPU_DIRECT_AUTO))
 		return GPUL_OK;
 	st = gpul_rdma_copies_create(drv, gpu, r->desc.n_stages, c->hello.segment_bytes, &c->copies, err);
 	if (st)
