@@ -1,8 +1,6 @@
 /* job.c — rank, size and name of the job, from the variables of the launcher. */
 #include "comm/bootstrap/job_internal.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,22 +17,6 @@
 static const char *value_or_null(const char *value)
 {
 	return value && *value ? value : NULL;
-}
-
-gpul_status gpul_comm_job_number(const char *variable, const char *value, int least, int *out, gpul_error *err)
-{
-	char *end;
-	long n;
-
-	if (!value_or_null(value))
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s is not set, but other variables of the same launcher are",
-				 variable);
-	errno = 0;
-	n = strtol(value, &end, 10);
-	if (errno || end == value || *end || n < least || n > INT_MAX)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s=%.40s: expected a number from %d", variable, value, least);
-	*out = (int)n;
-	return GPUL_OK;
 }
 
 #define HOW_TO "set GPULOAD_COMM_ADDRESS=HOST:PORT, where rank 0 listens, and GPULOAD_COMM_SECRET in all of them"
@@ -305,13 +287,16 @@ gpul_status gpul_comm_job_find(gpul_comm_job *out, gpul_error *err)
 	    secure_getenv("GPULOAD_COMM_JOB")) {
 		job.source = "gpuload";
 		st = find_gpuload(&job, err);
-	} else if (value_or_null(secure_getenv("PMIX_RANK"))) {
+	} else if (value_or_null(secure_getenv("PMIX_RANK")) && !value_or_null(secure_getenv("TORCHELASTIC_RUN_ID"))) {
 		job.source = "pmix";
 		st = find_pmix(&job, err);
 	} else if (value_or_null(secure_getenv("WORLD_SIZE")) ||
 		   (value_or_null(secure_getenv("RANK")) && value_or_null(secure_getenv("MASTER_ADDR")))) {
 		job.source = "torchrun";
 		st = find_torchrun(&job, err);
+	} else if (gpul_comm_slurm_started_this()) {
+		job.source = "srun";
+		st = gpul_comm_slurm_find(&job, err);
 	} else {
 		job.source = "single";
 		find_single(&job);

@@ -20,7 +20,7 @@ typedef struct gpul_comm_job {
 	char address[GPUL_COMM_ADDRESS_BYTES]; /* "HOST:PORT" where rank 0 listens; "": all ranks meet on this machine */
 	char interface[GPUL_COMM_HOST_BYTES];  /* with an address, rank 0: the interface, or the number, to listen on; "": by the address */
 	char secret[GPUL_COMM_SECRET_BYTES];   /* with an address: equal in all ranks, at least 16 characters; never sent */
-	const char *source;              /* static: "gpuload", "pmix", "torchrun" or "single" */
+	const char *source;              /* static: "gpuload", "pmix", "torchrun", "srun" or "single" */
 } gpul_comm_job;
 
 /** Find the job of this process in its environment.  The first launcher of this list whose variables are set counts:
@@ -31,7 +31,10 @@ typedef struct gpul_comm_job {
  *                secret and PMIx brings them to the others
  *     torchrun   RANK and WORLD_SIZE; the name is made of MASTER_ADDR, MASTER_PORT, TORCHELASTIC_RUN_ID and
  *                TORCHELASTIC_RESTART_COUNT.  If LOCAL_WORLD_SIZE is smaller than WORLD_SIZE, the address is MASTER_ADDR with port
- *                MASTER_PORT + 1, because torchrun's own store listens on MASTER_PORT
+ *                MASTER_PORT + 1, because torchrun's own store listens on MASTER_PORT.  With TORCHELASTIC_RUN_ID it counts before
+ *                pmix: srun has started torchrun then, and torchrun the ranks
+ *     srun       SLURM_PROCID, SLURM_STEP_NUM_TASKS (at least 2), SLURM_JOB_ID and SLURM_STEP_ID, set by srun without PMIx.  On several
+ *                nodes, the address is the first node of SLURM_STEP_NODELIST, with port 20000 + (job * 16 + step) % 12000
  *     single     none is set: one rank
  *
  * GPULOAD_COMM_ADDRESS=HOST:PORT, of any launcher, is where rank 0 listens and the others connect; they prove to each other that
@@ -45,7 +48,7 @@ typedef struct gpul_comm_job {
  *         GPUL_EUNSUPPORTED more than GPUL_COMM_MAX_RANKS ranks, or ranks on several machines without an address;
  *         GPUL_ESYS PMIx does not bring rank 0's address within 60 s, or rank 0 has no network
  * Threads any thread, while no other thread changes the environment
- * Source  PMIx Standard 4: PMIx_Init, PMIX_JOB_SIZE, PMIX_LOCAL_SIZE; Open MPI mpirun(1); Slurm srun(1); torchrun (Elastic
+ * Source  PMIx Standard 4: PMIx_Init, PMIX_JOB_SIZE, PMIX_LOCAL_SIZE; Open MPI mpirun(1); Slurm srun(1), output environment variables; torchrun (Elastic
  *         Launch) */
 gpul_status gpul_comm_job_find(gpul_comm_job *out, gpul_error *err);
 

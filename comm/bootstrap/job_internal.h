@@ -1,10 +1,14 @@
-/* job_internal.h — the parts of job.c: numbers in variables, and the size from libpmix. */
+/* job_internal.h — the parts of job.c: variables, and what libpmix and Slurm say. */
 #ifndef GPULOAD_COMM_BOOTSTRAP_JOB_INTERNAL_H
 #define GPULOAD_COMM_BOOTSTRAP_JOB_INTERNAL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "comm/bootstrap/job.h"
+
+/* The value of a variable; NULL: not set, or empty. */
+const char *gpul_comm_variable(const char *name);
 
 /** Parse the number in a variable.
  *
@@ -35,6 +39,20 @@ struct gpul_comm_pmix {
  * Threads any thread may call
  * Source  PMIx Standard 4: PMIx_Init, PMIX_JOB_SIZE, PMIX_LOCAL_SIZE; PMIx_Put, PMIx_Commit, PMIx_Fence, PMIx_Get */
 gpul_status gpul_comm_pmix_ask(int rank, const char *interface, bool share, struct gpul_comm_pmix *out, gpul_error *err);
+
+/* True if srun has started this process as one of several ranks; false in the shell of salloc, and in the script of sbatch. */
+bool gpul_comm_slurm_started_this(void);
+
+/** Find rank, size, name and address of a process that srun has started without PMIx.
+ *
+ * @job  its address, if it has one, stays
+ * Errors  GPUL_EINVAL variables that are missing or malformed
+ * Threads any thread, while no other thread changes the environment
+ * Source  Slurm srun(1), output environment variables */
+gpul_status gpul_comm_slurm_find(gpul_comm_job *job, gpul_error *err);
+
+/* Write the first node of a list such as "node[07-09,12],big3"; false: it is malformed, or too long. */
+bool gpul_comm_slurm_first_node(const char *list, char *out, size_t out_bytes);
 
 /** Choose an address of this machine for rank 0, and reserve a port of it as long as this process runs.
  *

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "comm/bootstrap/job.h"
+#include "comm/bootstrap/job_internal.h"
 
 /* All variables that are read.  libpmix is not used: its server is not here. */
 static const char *const variables[] = {
@@ -27,6 +27,11 @@ static const char *const variables[] = {
 	"OMPI_COMM_WORLD_LOCAL_SIZE",
 	"SLURM_NTASKS",
 	"SLURM_STEP_NUM_NODES",
+	"SLURM_PROCID",
+	"SLURM_STEP_NUM_TASKS",
+	"SLURM_STEP_NODELIST",
+	"SLURM_JOB_ID",
+	"SLURM_STEP_ID",
 	"RANK",
 	"WORLD_SIZE",
 	"LOCAL_RANK",
@@ -58,6 +63,7 @@ static void set_variables(const char *text)
 
 #define TORCH   "MASTER_ADDR=localhost MASTER_PORT=29500 TORCHELASTIC_RUN_ID=none "
 #define SECRET "GPULOAD_COMM_SECRET=0123456789abcdef "
+#define SLURM "SLURM_PROCID=3 SLURM_STEP_NUM_TASKS=4 SLURM_JOB_ID=812 SLURM_STEP_ID=2 "
 #define GPULOAD "GPULOAD_COMM_RANK=1 GPULOAD_COMM_SIZE=2 GPULOAD_COMM_JOB=x-1 "
 
 static void finds_the_job_of_each_launcher(void **state)
@@ -78,6 +84,14 @@ static void finds_the_job_of_each_launcher(void **state)
 		{ TORCH "RANK=2 WORLD_SIZE=3 LOCAL_RANK=2 LOCAL_WORLD_SIZE=3", 2, 3, "torchrun", "torchrun-" },
 		{ "RANK=5", 0, 1, "single", "single-" }, /* of something else */
 		{ "PMIX_RANK= WORLD_SIZE=", 0, 1, "single", "single-" },
+		{ SLURM, 3, 4, "srun", "slurm-812.2" },
+		{ SLURM "PMIX_RANK=1 PMIX_NAMESPACE=slurm.pmix.812.2 SLURM_NTASKS=4", 1, 4, "pmix", "pmix-" },
+		{ SLURM TORCH "RANK=2 WORLD_SIZE=3", 2, 3, "torchrun", "torchrun-" },
+		{ TORCH "RANK=2 WORLD_SIZE=3 PMIX_RANK=1 PMIX_NAMESPACE=a", 2, 3, "torchrun", "torchrun-" }, /* srun torchrun */
+		/* srun --pty bash; the script of sbatch; the shell of salloc */
+		{ "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 SLURM_JOB_ID=812 SLURM_STEP_ID=2", 0, 1, "single", "single-" },
+		{ "SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_JOB_ID=812", 0, 1, "single", "single-" },
+		{ "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=4 SLURM_JOB_ID=812 SLURM_STEP_ID=4294967290", 0, 1, "single", "single-" },
 	};
 
 	(void)state;
@@ -110,6 +124,9 @@ static void finds_the_address_of_rank_0(void **state)
 		  "", "" },
 		{ SECRET "MASTER_ADDR=fd00::9 MASTER_PORT=29500 RANK=2 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2", "[fd00::9]:29501", "", "" },
 		{ SECRET TORCH "RANK=2 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2 GPULOAD_COMM_ADDRESS=c:9", "c:9", "", "" },
+		{ SLURM "SLURM_STEP_NUM_NODES=1 SLURM_STEP_NODELIST=n1", "", "", "" },
+		{ SLURM SECRET "SLURM_STEP_NUM_NODES=2 SLURM_STEP_NODELIST=n[07-08]", "n07:20994", "", "" }, /* 20000 + (812 * 16 + 2) % 12000 */
+		{ SLURM SECRET "SLURM_STEP_NUM_NODES=2 SLURM_STEP_NODELIST=n[07-08] GPULOAD_COMM_ADDRESS=c:9", "c:9", "", "" },
 	};
 
 	(void)state;
@@ -175,6 +192,10 @@ static void names_the_variable_that_is_wrong(void **state)
 		{ TORCH "RANK=2 WORLD_SIZE=4 LOCAL_RANK=0", GPUL_EUNSUPPORTED, "LOCAL_RANK=0, but RANK is 2" },
 		{ TORCH "RANK=2 WORLD_SIZE=4 LOCAL_RANK=two", GPUL_EINVAL, "LOCAL_RANK=two: expected a number" },
 		{ TORCH "RANK=4 WORLD_SIZE=4", GPUL_EINVAL, "rank 4 of 4: expected 0 to 3" },
+		{ SLURM "SLURM_STEP_NUM_NODES=2 SLURM_STEP_NODELIST=a,b", GPUL_EINVAL, "GPULOAD_COMM_SECRET is not set" },
+		{ SLURM "SLURM_STEP_NUM_NODES=2", GPUL_EINVAL, "SLURM_STEP_NODELIST is not set, but the ranks are on several machines" },
+		{ SLURM "SLURM_STEP_NUM_NODES=2 SLURM_STEP_NODELIST=a[", GPUL_EINVAL, "SLURM_STEP_NODELIST=a[: cannot find the first node" },
+		{ SLURM "SLURM_PROCID=x", GPUL_EINVAL, "SLURM_PROCID=x: expected a number" },
 	};
 
 	(void)state;
@@ -187,6 +208,35 @@ static void names_the_variable_that_is_wrong(void **state)
 			fail_msg("%s: expected '%s': %s", cases[i].text, cases[i].message, err.text);
 		assert_int_equal(job.rank, 77);
 	}
+}
+
+static void finds_the_first_node_of_a_list(void **state)
+{
+	static const struct {
+		const char *list, *first; /* NULL: malformed */
+	} cases[] = {
+		{ "a", "a" },
+		{ "a,b[1-2]", "a" },
+		{ "node[07-09,12],big3", "node07" },
+		{ "node[7]", "node7" },
+		{ "r[1-2].rack4,x", "r1.rack4" },
+		{ "10.1.2.3,10.1.2.4", "10.1.2.3" },
+		{ "", NULL },
+		{ "n[", NULL },
+		{ "n[]", NULL },
+		{ "n[x]", NULL },
+		{ "n[1-2]m[3-4]", NULL }, /* Slurm's lists with two dimensions */
+	};
+	char out[16];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const bool found = gpul_comm_slurm_first_node(cases[i].list, out, sizeof out);
+
+		if (found != !!cases[i].first || (found && strcmp(out, cases[i].first)))
+			fail_msg("%s: %s", cases[i].list, found ? out : "malformed");
+	}
+	assert_false(gpul_comm_slurm_first_node("a-name-of-16-long", out, sizeof out));
 }
 
 static void name_of(const char *text, char name[GPUL_COMM_JOB_BYTES])
@@ -233,6 +283,7 @@ int main(void)
 		cmocka_unit_test(finds_the_job_of_each_launcher),
 		cmocka_unit_test(finds_the_address_of_rank_0),
 		cmocka_unit_test(names_the_variable_that_is_wrong),
+		cmocka_unit_test(finds_the_first_node_of_a_list),
 		cmocka_unit_test(jobs_have_different_names_and_ranks_the_same),
 	};
 
