@@ -32,7 +32,7 @@ SUBFOLDERS = {
                      "api/base", "api/stream", "api/vmm", "api/memory", "api/code", "api/graph", "api"],
     "memalloc":     ["", "probe"],
     "rdma":         ["protocol", "backend", "oob", "nic", "gpu", "verbs", "ofi", "", "put"],
-    "comm":         ["bootstrap", "device", "net", "kernels", "", "predict", "sparse", "netqueue", "incast"],
+    "comm":         ["bootstrap", "device", "incast", "net", "kernels", "", "predict", "sparse", "netqueue"],
     "cli":          ["lib", "kernels", "run", "ls", "compile", "devices", "sum", "share", "fifo/clock", "fifo/bench", "fifo/put", "fifo", "rdma", "comm/netqueue", "comm", ""],
 }
 LIBRARY = [m for m in MODULES if m not in ("loader/runtime", "softcuda", "cli")]  # the modules of libgpuload

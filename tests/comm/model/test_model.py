@@ -200,6 +200,24 @@ QUEUE_WRONG = {
         "THREADS=1 TOGETHER ABORTS WRONG_MEETS_WITHOUT_ABORT", WAITS_FOR_EVER),
 }
 
+GRANTS_RIGHT = {
+    "grants, one slot": "",
+    "grants, two slots": "WINDOW=2 STEPS=4",
+    "grants and free slots": "FREE=1",
+    "grants, a sender that waits for the other": "DEPENDS",
+    "grants and free slots, a sender that waits for the other": "DEPENDS FREE=1",
+    "grants, a sender is killed": "DIES STEPS=2",
+}
+GRANTS_LARGE = {
+    "grants and free slots, larger": "FREE=1 WINDOW=2 STEPS=4",
+    "grants and free slots, a sender is killed": "DIES FREE=1 WINDOW=2",
+}
+GRANTS_WRONG = {
+    "grants, room that is free when a kernel has read": ("WRONG_FREED_WHEN_READ", WAITS_FOR_EVER),
+    "grants, in advance": ("DEPENDS WRONG_GRANTED_IN_ADVANCE", WAITS_FOR_EVER),
+    "grants, a dead sender keeps them": ("DIES WRONG_DEAD_HOLDS", WAITS_FOR_EVER),
+}
+
 with open(os.path.join(HERE, "README.md"), encoding="utf-8") as f:
     README = f.read()
 
@@ -209,6 +227,7 @@ MODELS = [spin.Model(os.path.join(HERE, name), right, large, wrong) for name, ri
     ("sendrecv.pml", SENDRECV_RIGHT, SENDRECV_LARGE, SENDRECV_WRONG),
     ("tree.pml", TREE_RIGHT, TREE_LARGE, TREE_WRONG),
     ("queue.pml", QUEUE_RIGHT, QUEUE_LARGE, QUEUE_WRONG),
+    ("grants.pml", GRANTS_RIGHT, GRANTS_LARGE, GRANTS_WRONG),
 )]
 
 if __name__ == "__main__":
