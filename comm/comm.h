@@ -36,6 +36,8 @@ extern "C" {
 typedef struct gpul_comm gpul_comm;  /* opaque: comm_internal.h */
 struct gpul_rdma_desc;
 
+#define GPUL_COMM_NO_WINDOW SIZE_MAX
+
 /* 0 or NULL is a good default in every field, but device, where it is -1. */
 typedef struct gpul_comm_options {
 	const gpul_comm_job *job;        /* NULL: gpul_comm_job_find() */
@@ -43,6 +45,8 @@ typedef struct gpul_comm_options {
 	gpul_comm_transport transport;   /* AUTO: between machines the network; else device memory where both GPUs can access it,
 					  * else host memory */
 	const struct gpul_rdma_desc *net; /* how to open the network (rdma/rdma.h); used during create only.  NULL: defaults */
+	size_t net_window;               /* most bytes on their way to this rank over the network, from all ranks together (net/grants.h);
+					  * GPUL_COMM_NO_WINDOW: no limit; 0: $GPULOAD_COMM_NET_WINDOW, else 8 slots */
 	gpul_comm_algo algo;             /* AUTO: by the table (plan.h) */
 	gpul_comm_proto proto;           /* likewise */
 	unsigned n_blocks;               /* blocks of a kernel, at most; 0: by the device */

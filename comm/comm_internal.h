@@ -52,7 +52,8 @@ struct arena {
 
 /* The memory of another rank that this rank's proxy writes. */
 struct network_target {
-	gpul_rdma_remote data, tails, heads;
+	gpul_rdma_remote data, tails, heads, asks, grants;
+	uint64_t free_bytes;
 };
 
 /* The pairs of ranks on different machines: network.c. */
@@ -61,6 +62,7 @@ struct network {
 	gpul_mem *counters, *slots;   /* NULL: no pair of this rank needs it, like the next three */
 	gpul_rdma_region *words, *data;    /* the same memory, registered */
 	gpul_comm_proxy *proxy;
+	uint64_t window_bytes;        /* of slots that may be on their way to this rank; 0: no limit */
 	uint64_t counters_at[GPUL_COMM_MAX_PEERS], slots_at[GPUL_COMM_MAX_PEERS];  /* offsets of a pair's part */
 	struct network_target theirs[GPUL_COMM_MAX_PEERS];
 };

@@ -2,11 +2,11 @@
  *
  *     memory of this rank, for each such pair:
  *
- *                │ inboxes from the rank │ outboxes for it │ mirror: its inboxes │ mirror: its outboxes │      n_blocks of each
- *     counters   │ tail                  │ head            │ tail, sizes         │ head                 │
- *     slots      │ slots                 │                 │ slots               │                      │
- *                  its proxy writes        its proxy writes   our kernels write     our kernels write
- *                  our kernels read        our kernels read   our proxy reads       our proxy reads
+ *                │ inboxes from the rank │ outboxes for it │ asks, grants   │ mirror: its inboxes │ mirror: its outboxes │  n_blocks of each
+ *     counters   │ tail                  │ head            │ asks, grants   │ tail, sizes         │ head                 │
+ *     slots      │ slots                 │                 │                │ slots               │                      │
+ *                  its proxy writes        its proxy writes  its proxy writes our kernels write     our kernels write
+ *                  our kernels read        our kernels read  our proxy reads  our proxy reads       our proxy reads
  *
  * The kernels of both ranks write and read host memory themselves, so data of a GPU passes the bus once on each side, in slots,
  * while the slots before it are on their way. */
@@ -17,33 +17,80 @@
 #include <time.h>
 
 #include "comm/comm_internal.h"
+#include "comm/net/grants.h"
 
-enum { EXPLANATION_MS = 1000, CLOSED_EXPLANATION_MS = 5000, SPIN_NS = 50 * 1000, INTERPRETED_SPIN_NS = 5 * 1000 };
+enum { EXPLANATION_MS = 1000, CLOSED_EXPLANATION_MS = 5000, SPIN_NS = 50 * 1000, INTERPRETED_SPIN_NS = 5 * 1000, WINDOW_SLOTS = 8 };
 
 /* What a rank tells another one. */
 struct network_offer {
-	gpul_rdma_remote data, tails, heads;
+	gpul_rdma_remote data, tails, heads, asks, grants;
+	uint64_t free_bytes;          /* of slots that may be on their way without a grant */
 };
 
 /* Where the parts of a pair's memory begin: counters, and slots. */
 struct network_parts {
-	uint64_t inboxes, outboxes, mirror_inboxes, mirror_outboxes, counter_bytes;
+	uint64_t inboxes, outboxes, asks, grants, mirror_inboxes, mirror_outboxes, counter_bytes;
 	uint64_t slots, mirror_slots, slot_bytes;
 };
 
 static struct network_parts parts_of(const gpul_comm_sizes *s)
 {
 	const uint64_t inboxes = s->n_blocks * sizeof(gpul_comm_inbox), outboxes = s->n_blocks * sizeof(gpul_comm_outbox);
+	const uint64_t words = (s->n_blocks * sizeof(uint64_t) + GPUL_COMM_LINE_BYTES - 1) / GPUL_COMM_LINE_BYTES * GPUL_COMM_LINE_BYTES;
 	const uint64_t slots = s->n_blocks * s->slots_bytes;
+	struct network_parts p = { .outboxes = inboxes, .asks = inboxes + outboxes, .slots = 0, .mirror_slots = slots, .slot_bytes = 2 * slots };
 
-	return (struct network_parts){ .inboxes = 0, .outboxes = inboxes, .mirror_inboxes = inboxes + outboxes,
-				       .mirror_outboxes = 2 * inboxes + outboxes, .counter_bytes = 2 * (inboxes + outboxes),
-				       .slots = 0, .mirror_slots = slots, .slot_bytes = 2 * slots };
+	p.grants = p.asks + words;
+	p.mirror_inboxes = p.grants + words;
+	p.mirror_outboxes = p.mirror_inboxes + inboxes;
+	p.counter_bytes = p.mirror_outboxes + outboxes;
+	return p;
 }
 
 static bool by_network(const gpul_comm *c, int r)
 {
 	return r != c->rank && c->paths[r].transport == GPUL_COMM_NET;
+}
+
+/* ---- the window: comm/net/grants.h ------------------------------------------------------------------------------- */
+
+static unsigned n_routes_of(const gpul_comm *c)
+{
+	unsigned n = 0;
+
+	for (int r = 0; r < c->n_ranks; r++)
+		n += by_network(c, r);
+	return n;
+}
+
+/* The bytes that may be on their way to this rank; 0: no limit.  The default is several slots, so that each of two senders has one
+ * on its way while another one arrives; for slots of 256 KiB it is the bandwidth-delay product of 400 Gbit/s and 40 us. */
+static gpul_status window_bytes(const gpul_comm *c, uint64_t *out, gpul_error *err)
+{
+	const char *set = c->options.net_window ? NULL : secure_getenv("GPULOAD_COMM_NET_WINDOW");
+	char *end = NULL;
+
+	if (c->options.net_window) {
+		*out = c->options.net_window == GPUL_COMM_NO_WINDOW ? 0 : c->options.net_window;
+		return GPUL_OK;
+	}
+	*out = (uint64_t)WINDOW_SLOTS * c->sizes.slot_bytes;
+	if (!set || !*set)
+		return GPUL_OK;
+	if (strcmp(set, "off") == 0)
+		*out = 0;
+	else if (*set < '1' || *set > '9' || (*out = strtoull(set, &end, 10), *end))
+		return gpul_fail(err, GPUL_EINVAL, 0, "GPULOAD_COMM_NET_WINDOW is '%.40s': expected a number of bytes, or off", set);
+	return GPUL_OK;
+}
+
+/* Some bytes of each sender need no grant.  One sender alone never needs one. */
+static uint64_t free_bytes(const gpul_comm *c)
+{
+	const gpul_comm_grants_desc desc = { .n_routes = n_routes_of(c), .slot_bytes = c->sizes.slot_bytes,
+					     .window_bytes = c->network.window_bytes };
+
+	return desc.window_bytes && desc.n_routes > 1 ? gpul_comm_grants_free_bytes(&desc) : UINT64_MAX;
 }
 
 /* ---- the send path ----------------------------------------------------------------------------------------------- */
@@ -124,8 +171,11 @@ static gpul_status make_offer(const gpul_comm *c, int r, struct network_offer *o
 	const uint64_t at = (uintptr_t)gpul_mem_cpu(n->counters) + n->counters_at[r];
 	gpul_status st = gpul_rdma_offer(n->data, slots_address(c, r) + parts.slots, parts.mirror_slots - parts.slots, &out->data, err);
 
+	out->free_bytes = free_bytes(c);
 	st = st ? st : gpul_rdma_offer(n->words, at + parts.inboxes, parts.outboxes - parts.inboxes, &out->tails, err);
-	return st ? st : gpul_rdma_offer(n->words, at + parts.outboxes, parts.mirror_inboxes - parts.outboxes, &out->heads, err);
+	st = st ? st : gpul_rdma_offer(n->words, at + parts.outboxes, parts.asks - parts.outboxes, &out->heads, err);
+	st = st ? st : gpul_rdma_offer(n->words, at + parts.asks, parts.grants - parts.asks, &out->asks, err);
+	return st ? st : gpul_rdma_offer(n->words, at + parts.grants, parts.mirror_inboxes - parts.grants, &out->grants, err);
 }
 
 /* Allocate, register and exchange; every rank calls it if any pair needs the network. */
@@ -138,7 +188,8 @@ gpul_status gpul_comm_network_create(gpul_comm *c, int timeout_ms, gpul_error *e
 
 	if (!c->has_network)
 		return GPUL_OK;
-	st = allocate(c, err);
+	st = window_bytes(c, &n->window_bytes, err);
+	st = st ? st : allocate(c, err);
 	for (int r = 0; !st && r < c->n_ranks; r++)
 		if (by_network(c, r))
 			st = make_offer(c, r, &mine[r], err);
@@ -151,7 +202,8 @@ gpul_status gpul_comm_network_create(gpul_comm *c, int timeout_ms, gpul_error *e
 	for (int r = 0; !st && r < c->n_ranks; r++) {
 		const struct network_offer *theirs = &all[(size_t)r * n_ranks + (size_t)c->rank];
 
-		n->theirs[r] = (struct network_target){ theirs->data, theirs->tails, theirs->heads };
+		n->theirs[r] = (struct network_target){ theirs->data, theirs->tails, theirs->heads, theirs->asks, theirs->grants,
+							theirs->free_bytes };
 	}
 	free(all);
 	return st;
@@ -213,6 +265,7 @@ gpul_status gpul_comm_network_start(gpul_comm *c, gpul_error *err)
 	gpul_comm_proxy_desc desc = {
 		.routes = routes, .n_blocks = c->sizes.n_blocks, .region = n->data, .slots_bytes = c->sizes.slots_bytes,
 		.data_at = c->sizes.data_at, .slot_bytes = c->sizes.slot_bytes,
+		.window_bytes = n->window_bytes,
 		.spin_ns = c->interprets ? INTERPRETED_SPIN_NS : SPIN_NS,
 		.failed = connection_failed, .context = c,
 	};
@@ -228,6 +281,9 @@ gpul_status gpul_comm_network_start(gpul_comm *c, gpul_error *err)
 			.inboxes = (const void *)(at + parts.mirror_inboxes), .outboxes = (const void *)(at + parts.mirror_outboxes),
 			.slots = slots_address(c, r) + parts.mirror_slots,
 			.data = n->theirs[r].data, .tails = n->theirs[r].tails, .heads = n->theirs[r].heads,
+			.arrived = (const void *)(at + parts.inboxes), .asks = (const void *)(at + parts.asks),
+			.grants = (const void *)(at + parts.grants),
+			.to_asks = n->theirs[r].asks, .to_grants = n->theirs[r].grants, .free_bytes = n->theirs[r].free_bytes,
 		};
 	}
 	return desc.n_routes ? gpul_comm_proxy_start(&desc, &n->proxy, err) : GPUL_OK;

@@ -116,7 +116,8 @@ static void describe(const struct comm_rank *r, const struct comm_request *q, st
 
 static int run_rank(const struct comm_request *q, const gpul_comm_job *job, gpul_error *err)
 {
-	const gpul_comm_options options = { .algo = q->algo, .proto = q->proto, .n_blocks = q->n_blocks, .table = q->table };
+	const gpul_comm_options options = { .algo = q->algo, .proto = q->proto, .n_blocks = q->n_blocks, .net_window = q->window,
+					    .table = q->table };
 	struct comm_result *result = calloc(1, sizeof *result);
 	struct comm_rank r = { 0 };
 	gpul_status st;

@@ -53,6 +53,7 @@ struct comm_request {
 	gpul_comm_algo algo;
 	gpul_comm_proto proto;
 	unsigned n_blocks;
+	size_t window;                /* as net_window of gpul_comm_options */
 	const char *table;            /* borrowed; NULL: not given */
 	int iterations, warmups;      /* -1: chosen by the driver */
 	bool out_of_place, in_place;

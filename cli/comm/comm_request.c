@@ -7,7 +7,7 @@
 #include "cli/lib/value.h"
 
 enum {
-	OPT_BYTES = COMM_N_PLACE_OPTS, OPT_DTYPE, OPT_OP, OPT_ROOT, OPT_ALGO, OPT_PROTO, OPT_BLOCKS, OPT_TABLE, OPT_ITERS, OPT_WARMUP,
+	OPT_BYTES = COMM_N_PLACE_OPTS, OPT_DTYPE, OPT_OP, OPT_ROOT, OPT_ALGO, OPT_PROTO, OPT_BLOCKS, OPT_WINDOW, OPT_TABLE, OPT_ITERS, OPT_WARMUP,
 	OPT_IN_PLACE, OPT_OUT_OF_PLACE, OPT_UNGROUPED, OPT_GRAPH, OPT_NO_REGISTER, OPT_CHECK, OPT_EXPLAIN, OPT_JSON, OPT_PLOT, OPT_TRACE, OPT_FORCE,
 };
 
@@ -23,6 +23,8 @@ const struct cli_opt comm_bench_opts[] = {
 		"auto ring oneshot direct tree twolevel" },
 	[OPT_PROTO] = { "proto", "NAME", "protocol: auto (default), ll, ll128 or simple", "auto ll ll128 simple" },
 	[OPT_BLOCKS] = { "blocks", "N", "blocks of a kernel, 1 to 64 (default: by the size)", NULL },
+	[OPT_WINDOW] = { "window", "SIZE|off",
+		"bytes on their way to a rank over the network, from all ranks together (default: $GPULOAD_COMM_NET_WINDOW, else 8 slots)", "off" },
 	[OPT_TABLE] = { "table", "FILE", "choices that gpuload comm tune has measured (default: $GPULOAD_COMM_TABLE)", CLI_FILES },
 	[OPT_ITERS] = { "iters", "N", "timed calls (default: 20; 3 on the software driver)", NULL },
 	[OPT_WARMUP] = { "warmup", "N", "calls before them (default: 5; 1 on the software driver)", NULL },
@@ -199,6 +201,22 @@ static gpul_status parse_numbers(const struct cli_args *args, struct comm_reques
 	return st;
 }
 
+static gpul_status parse_window(const char *text, struct comm_request *out, gpul_error *err)
+{
+	if (!text)
+		return GPUL_OK;
+	if (strcmp(text, "off") == 0) {
+		out->window = GPUL_COMM_NO_WINDOW;
+		return GPUL_OK;
+	}
+	if (value_parse_size(text, strlen(text), &out->window, NULL) || out->window == 0)
+		return gpul_fail(err, GPUL_EINVAL, 0, "--window must be a size, such as 512K, or off, not '%.40s'", text);
+	if (out->place.transport == GPUL_COMM_DEVICE || out->place.transport == GPUL_COMM_HOST)
+		return gpul_fail(err, GPUL_EINVAL, 0, "--window is for the network, but --transport is %s",
+				 gpul_comm_transport_name(out->place.transport));
+	return GPUL_OK;
+}
+
 static gpul_status check_outputs(const struct comm_request *q, gpul_error *err)
 {
 	if (q->explain && (q->plot || q->trace || q->graph))
@@ -228,5 +246,6 @@ gpul_status comm_request_parse(const struct cli_args *args, gpul_comm_call call,
 	st = st ? st : parse_names(args, out, err);
 	st = st ? st : parse_places(args, out, err);
 	st = st ? st : parse_numbers(args, out, err);
+	st = st ? st : parse_window(cli_value(args, OPT_WINDOW), out, err);
 	return st ? st : check_outputs(out, err);
 }

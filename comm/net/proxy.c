@@ -1,4 +1,4 @@
-/* proxy.c — the proxy's thread: polls the counters of the mirrors, puts slots and credits, makes progress. */
+/* proxy.c — the proxy's thread: polls the counters of the mirrors, puts slots, credits and grants, makes progress. */
 #include "comm/net/proxy.h"
 
 #include <pthread.h>
@@ -8,26 +8,34 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "comm/net/grants.h"
 #include "core/clock.h"
 #include "core/thread.h"
 
 enum {
 	FLIGHTS = 512, FLIGHTS_MASK = FLIGHTS - 1,  /* puts in flight of one connection: less than GPUL_RDMA_REQUESTS */
 	SHORTEST_SLEEP_NS = 5000, LONGEST_SLEEP_NS = 200 * 1000,
-	ENTRY_BYTES = sizeof(gpul_comm_slot),
+	ENTRY_BYTES = sizeof(gpul_comm_slot), LATE_NS = 100 * 1000 * 1000,
 };
 _Static_assert((int)FLIGHTS < (int)GPUL_RDMA_REQUESTS, "the proxy's ring is full before the connection's requests are");
 
 /* The two directions of a channel: what has been put so far. */
 struct channel {
-	uint64_t sent, credited;
+	uint64_t sent, asked;          /* to the other rank */
+	uint64_t credited, granted;    /* for its steps */
+};
+
+struct flight {
+	gpul_rdma_request request;
+	uint32_t free_bytes;           /* of a slot that had no grant */
 };
 
 struct route {
 	gpul_comm_proxy_route to;
 	struct channel *channels;      /* [n_blocks] */
-	gpul_rdma_request flights[FLIGHTS];
+	struct flight flights[FLIGHTS];
 	uint32_t head, tail;           /* of flights: tail is the oldest */
+	uint64_t free_in_flight;       /* their free bytes */
 	bool failed;
 };
 
@@ -35,6 +43,7 @@ struct gpul_comm_proxy {
 	gpul_comm_proxy_desc desc;
 	const gpul_rdma_area *area;
 	struct route *routes;
+	gpul_comm_grants *grants;      /* of this rank for all others; NULL: it has no window */
 	pthread_t thread;
 	atomic_bool stop, leaving;
 };
@@ -49,6 +58,8 @@ static void fail_route(gpul_comm_proxy *p, struct route *r, const gpul_error *er
 	if (!why.status)  /* a call with wrong arguments does not fail the connection */
 		gpul_rdma_fail(&why, err->status, err->native, "put", NULL, "%s", err->text);
 	r->failed = true;
+	if (p->grants)
+		gpul_comm_grants_leave(p->grants, (unsigned)(r - p->routes));
 	if (!atomic_load(&p->leaving))
 		p->desc.failed(p->desc.context, r->to.rank, &why);
 }
@@ -56,7 +67,7 @@ static void fail_route(gpul_comm_proxy *p, struct route *r, const gpul_error *er
 /* ---- puts -------------------------------------------------------------------------------------------------------- */
 
 /* Start a put; false: no room now, or a failure. */
-static bool start_put(gpul_comm_proxy *p, struct route *r, const gpul_rdma_put_desc *put)
+static bool start_put(gpul_comm_proxy *p, struct route *r, const gpul_rdma_put_desc *put, uint32_t free_bytes)
 {
 	gpul_rdma_request request = 0;
 	gpul_error err = { 0 };
@@ -69,7 +80,8 @@ static bool start_put(gpul_comm_proxy *p, struct route *r, const gpul_rdma_put_d
 	}
 	if (!request)
 		return false;
-	r->flights[r->head++ & FLIGHTS_MASK] = request;
+	r->flights[r->head++ & FLIGHTS_MASK] = (struct flight){ request, free_bytes };
+	r->free_in_flight += free_bytes;
 	return true;
 }
 
@@ -79,15 +91,34 @@ static gpul_rdma_remote word_at(const gpul_rdma_remote *words, uint64_t offset)
 	return (gpul_rdma_remote){ .address = words->address + offset, .key = words->key, .bytes = sizeof(uint64_t) };
 }
 
-/* Put the next slot of a channel, and raise the tail behind it. */
-static bool put_slot(gpul_comm_proxy *p, struct route *r, unsigned block)
+/* Set a word of the peer; false: no room now, or a failure. */
+static bool put_word(gpul_comm_proxy *p, struct route *r, unsigned block, gpul_rdma_remote word, uint64_t value)
+{
+	const gpul_rdma_put_desc put = { .from = { .area = p->area }, .signal = word, .signal_value = value, .lane = block };
+
+	return start_put(p, r, &put, 0);
+}
+
+/* May the next slot of a channel be on its way? */
+static bool slot_may_go(const struct route *r, unsigned block, uint32_t n_bytes, uint32_t *free_bytes)
+{
+	const uint64_t granted = __atomic_load_n(&r->to.grants[block], __ATOMIC_ACQUIRE);
+
+	if (r->to.free_bytes == UINT64_MAX)
+		n_bytes = 0;
+	return gpul_comm_grants_may_go(r->channels[block].sent, granted, r->to.free_bytes - r->free_in_flight, n_bytes, free_bytes);
+}
+
+/* Put the next slot of a channel, and raise the tail behind it; or ask for all slots that are posted. */
+static bool put_slot(gpul_comm_proxy *p, struct route *r, unsigned block, uint64_t posted)
 {
 	struct channel *ch = &r->channels[block];
 	const unsigned slot = ch->sent % GPUL_COMM_STEPS;
 	const uint64_t entry_at = block * p->desc.slots_bytes + p->desc.data_at - ENTRY_BYTES +
 				  (uint64_t)slot * (p->desc.slot_bytes + GPUL_COMM_LINE_BYTES);
-	const uint32_t size = r->to.inboxes[block].sizes[slot];
-	const uint64_t n_bytes = ENTRY_BYTES + (uint64_t)(size < p->desc.slot_bytes ? size : p->desc.slot_bytes);
+	const uint32_t posted_bytes = r->to.inboxes[block].sizes[slot];
+	const uint32_t size = posted_bytes < p->desc.slot_bytes ? posted_bytes : p->desc.slot_bytes;
+	const uint64_t n_bytes = ENTRY_BYTES + (uint64_t)size;
 	const gpul_rdma_put_desc put = {
 		.from = { .at = r->to.slots + entry_at, .bytes = n_bytes, .area = p->area },
 		.to = { .address = r->to.data.address + entry_at, .key = r->to.data.key, .bytes = n_bytes },
@@ -95,24 +126,23 @@ static bool put_slot(gpul_comm_proxy *p, struct route *r, unsigned block)
 		.signal_value = ch->sent + 1,
 		.lane = block,
 	};
+	uint32_t free_bytes;
 
-	if (!start_put(p, r, &put))
-		return false;
-	ch->sent++;
-	return true;
+	if (slot_may_go(r, block, size, &free_bytes)) {
+		if (!start_put(p, r, &put, free_bytes))
+			return false;
+		ch->sent++;
+		return true;
+	}
+	if (ch->asked < posted && put_word(p, r, block, word_at(&r->to.to_asks, block * sizeof(uint64_t)), posted))
+		ch->asked = posted;
+	return false;
 }
 
 /* Tell the sender how many steps this rank's kernels have read. */
 static bool put_credit(gpul_comm_proxy *p, struct route *r, unsigned block, uint64_t head)
 {
-	const gpul_rdma_put_desc put = {
-		.from = { .area = p->area },
-		.signal = word_at(&r->to.heads, block * sizeof(gpul_comm_outbox) + offsetof(gpul_comm_outbox, head)),
-		.signal_value = head,
-		.lane = block,
-	};
-
-	if (!start_put(p, r, &put))
+	if (!put_word(p, r, block, word_at(&r->to.heads, block * sizeof(gpul_comm_outbox) + offsetof(gpul_comm_outbox, head)), head))
 		return false;
 	r->channels[block].credited = head;
 	return true;
@@ -130,8 +160,59 @@ static bool look_at_mirrors(gpul_comm_proxy *p, struct route *r)
 
 		if (head != r->channels[b].credited)
 			found |= put_credit(p, r, b, head);
-		while (r->channels[b].sent < tail && put_slot(p, r, b))
+		while (r->channels[b].sent < tail && put_slot(p, r, b, tail))
 			found = true;
+	}
+	return found;
+}
+
+/* ---- grants: comm/net/grants.h ------------------------------------------------------------------------------------- */
+
+/* Read what a rank asks for, and what has arrived from it. */
+static void hear_route(gpul_comm_proxy *p, const struct route *r)
+{
+	const unsigned route = (unsigned)(r - p->routes);
+
+	for (unsigned b = 0; b < p->desc.n_blocks; b++) {
+		const uint64_t asked = __atomic_load_n(&r->to.asks[b], __ATOMIC_ACQUIRE);
+		const bool asks = asked > gpul_comm_grants_asked_for(p->grants, route, b);
+
+		if (asks || gpul_comm_grants_watches(p->grants, route, b))
+			gpul_comm_grants_arrived(p->grants, route, b, __atomic_load_n(&r->to.arrived[b].tail, __ATOMIC_ACQUIRE));
+		if (asks)
+			gpul_comm_grants_asked(p->grants, route, b, asked);
+	}
+}
+
+/* Grant what the window has room for.  True: there was something. */
+static bool grant_steps(gpul_comm_proxy *p)
+{
+	unsigned route, block;
+	bool found = false;
+
+	for (unsigned i = 0; i < p->desc.n_routes; i++)
+		if (!p->routes[i].failed)
+			hear_route(p, &p->routes[i]);
+	if (gpul_comm_grants_in_flight(p->grants))
+		gpul_comm_grants_tick(p->grants, gpul_clock_ns());
+	while (gpul_comm_grants_next(p->grants, &route, &block))
+		found = true;
+	return found;
+}
+
+/* Tell a rank what has been granted. */
+static bool put_grants(gpul_comm_proxy *p, struct route *r)
+{
+	bool found = false;
+
+	for (unsigned b = 0; b < p->desc.n_blocks && !r->failed; b++) {
+		const uint64_t granted = gpul_comm_grants_granted(p->grants, (unsigned)(r - p->routes), b);
+
+		if (granted == r->channels[b].granted ||
+		    !put_word(p, r, b, word_at(&r->to.to_grants, b * sizeof(uint64_t)), granted))
+			continue;
+		r->channels[b].granted = granted;
+		found = true;
 	}
 	return found;
 }
@@ -150,13 +231,16 @@ static bool progress_route(gpul_comm_proxy *p, struct route *r)
 		return false;
 	}
 	for (bool done = true; done && r->head != r->tail;) {
+		const struct flight *oldest = &r->flights[r->tail & FLIGHTS_MASK];
+
 		done = false;
-		if (gpul_rdma_test(r->to.conn, r->flights[r->tail & FLIGHTS_MASK], &done, NULL, &err)) {
+		if (gpul_rdma_test(r->to.conn, oldest->request, &done, NULL, &err)) {
 			fail_route(p, r, &err);
 			return false;
 		}
 		if (!done)
 			break;
+		r->free_in_flight -= oldest->free_bytes;
 		r->tail++;
 		found = true;
 	}
@@ -166,13 +250,15 @@ static bool progress_route(gpul_comm_proxy *p, struct route *r)
 /* One turn.  True: something has happened, or is in flight. */
 static bool turn(gpul_comm_proxy *p)
 {
-	bool found = false;
+	bool found = p->grants && grant_steps(p);
 
 	for (unsigned i = 0; i < p->desc.n_routes; i++) {
 		struct route *r = &p->routes[i];
 
 		if (r->failed)
 			continue;
+		if (p->grants)
+			found |= put_grants(p, r);
 		found |= look_at_mirrors(p, r);
 		if (!r->failed)
 			found |= progress_route(p, r);
@@ -212,17 +298,28 @@ static void *serve(void *arg)
 
 /* ---- create ---------------------------------------------------------------------------------------------------------- */
 
+/* One route is one sender, which needs no grants. */
+static gpul_status create_grants(gpul_comm_proxy *p, gpul_error *err)
+{
+	const gpul_comm_grants_desc desc = { .n_routes = p->desc.n_routes, .n_blocks = p->desc.n_blocks, .slot_bytes = p->desc.slot_bytes,
+					     .window_bytes = p->desc.window_bytes, .late_ns = LATE_NS };
+
+	return p->desc.window_bytes && p->desc.n_routes > 1 ? gpul_comm_grants_create(&desc, &p->grants, err) : GPUL_OK;
+}
+
 static void free_proxy(gpul_comm_proxy *p)
 {
 	for (unsigned i = 0; p->routes && i < p->desc.n_routes; i++)
 		free(p->routes[i].channels);
 	free(p->routes);
+	gpul_comm_grants_destroy(p->grants);
 	free(p);
 }
 
 gpul_status gpul_comm_proxy_start(const gpul_comm_proxy_desc *desc, gpul_comm_proxy **out, gpul_error *err)
 {
 	gpul_comm_proxy *p = calloc(1, sizeof *p);
+	gpul_status st;
 	int failed;
 
 	if (!p)
@@ -238,6 +335,11 @@ gpul_status gpul_comm_proxy_start(const gpul_comm_proxy_desc *desc, gpul_comm_pr
 		p->routes[i].channels = calloc(desc->n_blocks + 1, sizeof *p->routes[i].channels);
 		if (!p->routes[i].channels)
 			goto no_memory;
+	}
+	st = create_grants(p, err);
+	if (st) {
+		free_proxy(p);
+		return st;
 	}
 	failed = gpul_thread_start(&p->thread, NULL, "comm-net", serve, p);
 	if (failed) {

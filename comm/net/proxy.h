@@ -13,6 +13,8 @@
  * A kernel writes a slot of the mirror again when the receiver has freed it, and the receiver frees a slot that has arrived: so
  * its put has ended.  Writes of one channel take effect in the order of its steps, because they use one queue pair.
  *
+ * The receiver can limit what is on its way to it: then a slot waits for a grant of the other proxy (grants.h).
+ *
  * A counter may arrive in parts, its low bytes first, as a stream of TCP does.  The value in between is less than the new one, so
  * a kernel that polls it only polls again. */
 #ifndef GPULOAD_COMM_NET_PROXY_H
@@ -37,6 +39,10 @@ typedef struct gpul_comm_proxy_route {
 	gpul_rdma_remote data;           /* the rank's slots for this rank */
 	gpul_rdma_remote tails;          /* the inboxes */
 	gpul_rdma_remote heads;          /* the outboxes */
+	const gpul_comm_inbox *arrived;  /* this rank's inboxes from the rank: n_blocks of them, for their tails */
+	const uint64_t *asks, *grants;   /* [n_blocks] words that the rank writes here: what it asks for, what it has granted */
+	gpul_rdma_remote to_asks, to_grants;  /* the same words of the rank, for steps */
+	uint64_t free_bytes;             /* of slots that may be on their way to the rank without a grant; UINT64_MAX: no limit */
 } gpul_comm_proxy_route;
 
 typedef struct gpul_comm_proxy_desc {
@@ -45,6 +51,7 @@ typedef struct gpul_comm_proxy_desc {
 	const gpul_rdma_region *region;  /* holds the slots of all mirrors */
 	uint64_t slots_bytes, data_at;   /* as in gpul_comm_sizes */
 	uint32_t slot_bytes;
+	uint64_t window_bytes;           /* of slots that may be on their way here; 0: no limit, nothing is granted */
 	uint64_t spin_ns;                /* after the last event, before the thread sleeps between its polls */
 	/* A connection has failed: called once for each, on the proxy's thread. */
 	void (*failed)(void *context, int rank, const gpul_rdma_failure *why);

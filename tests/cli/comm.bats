@@ -75,6 +75,8 @@ rows() {
 	fails 2 "--backend must be auto, verbs or libfabric, not 'tcp'" comm allreduce -n 2 --transport net --backend tcp
 	fails 2 "are for the network, but --transport is host" comm allreduce -n 2 --transport host --qps 2
 	fails 2 "--qps must be a number from 1 to 16" comm allreduce -n 2 --qps 17
+	fails 2 "--window must be a size, such as 512K, or off, not '0'" comm alltoall -n 2 --window 0
+	fails 2 "--window is for the network, but --transport is host" comm alltoall -n 2 --transport host --window 1M
 }
 
 @test "bus bandwidth has the factors of nccl-tests" {

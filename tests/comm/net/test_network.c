@@ -60,6 +60,16 @@ static void several_queue_pairs_keep_the_order_of_a_channel(void **state)
 	run_ranks(3, &options, all_calls, NULL);
 }
 
+/* Two slots for all senders together: each step of more than 213 bytes waits for a grant. */
+static void every_call_is_right_in_the_smallest_window(void **state)
+{
+	gpul_comm_options options = over(&tcp);
+
+	(void)state;
+	options.net_window = 1;
+	run_ranks(4, &options, all_calls, NULL);
+}
+
 /* Ranks 0 and 1 share memory, and so do ranks 2 and 3: a ring uses both kinds of pairs. */
 static void mixed_pairs(struct rank *r, void *arg)
 {
@@ -185,6 +195,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_call_is_right),
 		cmocka_unit_test(several_queue_pairs_keep_the_order_of_a_channel),
+		cmocka_unit_test(every_call_is_right_in_the_smallest_window),
 		cmocka_unit_test(ranks_of_one_host_use_memory),
 		cmocka_unit_test(plans_use_channels_and_the_protocol_simple),
 		cmocka_unit_test(a_persistent_kernel_is_refused),
