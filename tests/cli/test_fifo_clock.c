@@ -75,6 +75,33 @@ static void a_converted_time_is_within_the_bound(void **state)
 	}
 }
 
+/* The first samples are taken slowly, because the machine is busy, so most of the time has passed before the measurement begins. */
+static void a_slow_burst_before_a_short_measurement_does_not_move_the_line(void **state)
+{
+	const struct clocks c = { 20, 1 };
+	struct fifo_clock_sample samples[N];
+	struct fifo_clock_relation r;
+	double begin, end;
+
+	(void)state;
+	make_samples(&c, samples);
+	for (int i = 0; i < N; i++) {
+		const double start = i < N / 2 ? 1e6 * i : 1e6 * N / 2 + 2e6 + 1e4 * (i - N / 2), trip = i % 50 ? 90000 : 20000;
+
+		samples[i] = (struct fifo_clock_sample){
+			.before_ns = CPU_0 + (uint64_t)start,
+			.after_ns = CPU_0 + (uint64_t)(start + trip),
+			.gpu_ns = gpu_at(&c, start + (i / 50 % 2 ? trip : 0)),
+		};
+	}
+	assert_int_equal(fifo_clock_relate(samples, N, 1, &r, NULL), GPUL_OK);
+	assert_true(r.bound_ns < 10100);
+	begin = (double)(samples[N / 2 - 1].after_ns - CPU_0);
+	end = (double)(samples[N / 2].before_ns - CPU_0);
+	for (double past = begin; past <= end; past += 1e5)
+		assert_true(fabs((double)(int64_t)(fifo_clock_cpu_ns(&r, gpu_at(&c, past)) - CPU_0) - past) <= r.bound_ns + 1);
+}
+
 static void one_sample_is_enough_for_an_offset(void **state)
 {
 	struct fifo_clock_sample s = { .before_ns = 1000, .after_ns = 3000, .gpu_ns = 500000 };
@@ -202,6 +229,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_converted_time_is_within_the_bound),
+		cmocka_unit_test(a_slow_burst_before_a_short_measurement_does_not_move_the_line),
 		cmocka_unit_test(one_sample_is_enough_for_an_offset),
 		cmocka_unit_test(long_round_trips_are_ignored),
 		cmocka_unit_test(setting_a_clock_enlarges_the_bound),

@@ -65,17 +65,14 @@ gpul_status fifo_clock_relate(const struct fifo_clock_sample *samples, size_t n,
 {
 	struct fifo_clock_relation r = { .step_ns = step_ns };
 	const struct fifo_clock_sample *a, *b;
+	const size_t first = n - n / 2;
 	double half;
-	size_t first = 0;
 
 	if (n == 0)
 		return gpul_fail(err, GPUL_EINVAL, 0, "cannot relate the GPU's clock to the CPU's without a sample");
 	for (size_t i = 0; i < n; i++)
 		if (samples[i].after_ns < samples[i].before_ns)
 			return gpul_fail(err, GPUL_EINVAL, 0, "sample %zu of the GPU's clock ends before it begins", i);
-	while (first < n && samples[first].before_ns - samples[0].before_ns <=
-				    (samples[n - 1].before_ns - samples[0].before_ns) / 2)
-		first++;
 	a = shortest(samples, first);
 	b = first < n ? shortest(samples + first, n - first) : a;
 	half = (double)round_trip(round_trip(a) < round_trip(b) ? b : a) / 2;

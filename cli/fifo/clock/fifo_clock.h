@@ -33,8 +33,8 @@ struct fifo_clock_relation {
 
 /** Compute the relation from samples taken before and after a measurement.
  *
- * The line goes through two samples, those with the shortest round trip of each half of the time; its error is half the
- * longer of the two round trips.  A sample that contradicts the line (a clock was set meanwhile) enlarges the bound.
+ * The line goes through two samples, those with the shortest round trip of each half of the samples; between them, its error is at
+ * most half the longer of the two round trips.  So as many samples must be taken before the measurement as after it.  A sample that contradicts the line (a clock was set meanwhile) enlarges the bound.
  *
  * @samples  in the order they were taken
  * @n        their number
