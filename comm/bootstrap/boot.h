@@ -8,7 +8,7 @@
  *     all ready: removes JOB.sock
  *            │ ───────────────── GO ──────────────────────> │
  *            ┊                                              ┊
- *            │ <───────── blocks and descriptors ─────────> │   gpul_boot_allgather(), _barrier(), _exchange_fds()
+ *            │ <───────── blocks and descriptors ─────────> │   gpul_boot_allgather(), _barrier(), _exchange_fds() ...
  *
  * Over several hosts (hosts/), the leader of each host, its lowest rank, plays rank 0 for its host, and the leaders are
  * connected to rank 0 over TCP.
@@ -73,6 +73,25 @@ const char *gpul_boot_host_name(const gpul_boot *b, int rank);
  * Threads any thread, but one call at a time
  * Source  - */
 gpul_status gpul_boot_allgather(gpul_boot *b, const void *mine, size_t bytes, void *all, int timeout_ms, gpul_error *err);
+
+/* One round trip between rank 0 and the first rank of another host: times of gpul_clock_ns() of both hosts. */
+typedef struct gpul_boot_stamp {
+	uint64_t before_ns, after_ns;  /* rank 0: before the question, after the answer */
+	uint64_t there_ns;             /* of the other host, at an unknown moment in between */
+} gpul_boot_stamp;
+
+/** Compare the clocks of the hosts: rank 0 asks the first rank of each other host for its time, again and again.  All ranks call
+ * it; those that are not asked return at once.
+ *
+ * @b           the same call in all ranks, in the same order
+ * @n_rounds    round trips with each host, the same in all ranks
+ * @out         rank 0: gpul_boot_n_hosts() * n_rounds stamps, in the order of the hosts; those of its own host are 0.  Not used by
+ *              the other ranks
+ * @timeout_ms  -1: without limit
+ * Errors  as gpul_boot_allgather()
+ * Threads any thread, but one call at a time
+ * Source  F. Cristian, Probabilistic clock synchronization, 1989 */
+gpul_status gpul_boot_clocks(gpul_boot *b, unsigned n_rounds, gpul_boot_stamp *out, int timeout_ms, gpul_error *err);
 
 /** Wait until all ranks have called this.
  *

@@ -136,6 +136,36 @@ struct boot_wait {
 	bool for_the_living;    /* no deadline: timeout_ms is the longest silence of a rank that has not begun the call */
 };
 
+/* One call of boot.h: what all ranks must agree on. */
+struct boot_call {
+	gpul_boot *b;
+	uint32_t what;
+	uint64_t total;         /* bytes of a block, descriptors of a rank, or rounds of the clocks */
+	struct boot_wait wait;
+};
+
+/** Begin a call: it gets a number, and no other thread may begin one.
+ *
+ * @b           the job
+ * @what        boot_what
+ * @total       see struct boot_call
+ * @timeout_ms  -1: without limit
+ * @out         gpul_boot_call_end()
+ * Errors    the failure of the job; GPUL_EINVAL another thread is in a call
+ * Threads   any thread may call
+ * Source    - */
+gpul_status gpul_boot_call_begin(gpul_boot *b, uint32_t what, uint64_t total, int timeout_ms, struct boot_call *out, gpul_error *err);
+void gpul_boot_call_end(struct boot_call *c);
+/** Wait for the next packet of a rank, which must belong to the same call; it is in b->packet.
+ *
+ * @c     begun
+ * @from  the rank
+ * @type  of the packet
+ * Errors    as gpul_boot_poll(); GPUL_EUNSUPPORTED the rank makes another call
+ * Threads   any thread may call
+ * Source    - */
+gpul_status gpul_boot_call_receive(struct boot_call *c, int from, enum boot_type type, gpul_error *err);
+
 /** The time is over: fail the job with a message that names the ranks that have not arrived.
  *
  * @b        the job

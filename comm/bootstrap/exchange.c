@@ -14,16 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One call: what all ranks must agree on. */
-struct call {
-	gpul_boot *b;
-	uint32_t what;
-	uint64_t total; /* bytes of a block, or descriptors of a rank */
-	struct boot_wait wait;
-};
-
-static gpul_status begin_call(gpul_boot *b, uint32_t what, uint64_t total, int timeout_ms, struct call *out,
-			      gpul_error *err)
+gpul_status gpul_boot_call_begin(gpul_boot *b, uint32_t what, uint64_t total, int timeout_ms, struct boot_call *out,
+				 gpul_error *err)
 {
 	gpul_status st = gpul_boot_failed(b, err);
 
@@ -32,7 +24,7 @@ static gpul_status begin_call(gpul_boot *b, uint32_t what, uint64_t total, int t
 	if (atomic_exchange(&b->in_call, true))
 		return gpul_fail(err, GPUL_EINVAL, 0, "%s: another thread of rank %d is in such a call",
 				 gpul_boot_what_name(what), b->job.rank);
-	*out = (struct call){ .b = b, .what = what, .total = total };
+	*out = (struct boot_call){ .b = b, .what = what, .total = total };
 	out->wait = (struct boot_wait){ .doing = gpul_boot_what_name(what),
 					.call = ++b->n_calls,
 					.deadline_ns = gpul_boot_deadline(timeout_ms),
@@ -41,13 +33,12 @@ static gpul_status begin_call(gpul_boot *b, uint32_t what, uint64_t total, int t
 	return GPUL_OK;
 }
 
-static void end_call(struct call *c)
+void gpul_boot_call_end(struct boot_call *c)
 {
 	atomic_store(&c->b->in_call, false);
 }
 
-/* Wait for the next packet of a rank, which must belong to the same call. */
-static gpul_status next_packet(struct call *c, int from, enum boot_type type, gpul_error *err)
+gpul_status gpul_boot_call_receive(struct boot_call *c, int from, enum boot_type type, gpul_error *err)
 {
 	const struct boot_head *h = &c->b->packet->head;
 	gpul_status st = gpul_boot_receive_from(c->b, from, &c->wait, err);
@@ -82,14 +73,14 @@ static bool is_below(const gpul_boot *b, int rank)
 	return rank != rank_above(b) && atomic_load(&b->socket[rank]) >= 0;
 }
 
-static gpul_status receive_bytes(struct call *c, int from, int owner, unsigned char *to, uint64_t n_bytes,
+static gpul_status receive_bytes(struct boot_call *c, int from, int owner, unsigned char *to, uint64_t n_bytes,
 				 gpul_error *err)
 {
 	uint64_t got = 0;
 
 	do {
 		const struct boot_packet *p = c->b->packet;
-		gpul_status st = next_packet(c, from, BOOT_DATA, err);
+		gpul_status st = gpul_boot_call_receive(c, from, BOOT_DATA, err);
 
 		if (st)
 			return st;
@@ -104,7 +95,7 @@ static gpul_status receive_bytes(struct call *c, int from, int owner, unsigned c
 }
 
 /* Send bytes to the ranks of a mask, packet by packet. */
-static gpul_status send_bytes(struct call *c, uint32_t receivers, int owner, const unsigned char *from, uint64_t n_bytes,
+static gpul_status send_bytes(struct boot_call *c, uint32_t receivers, int owner, const unsigned char *from, uint64_t n_bytes,
 			      gpul_error *err)
 {
 	uint64_t at = 0;
@@ -131,7 +122,7 @@ static gpul_status send_bytes(struct call *c, uint32_t receivers, int owner, con
 	return GPUL_OK;
 }
 
-static gpul_status gather_blocks(struct call *c, const void *mine, unsigned char *all, gpul_error *err)
+static gpul_status gather_blocks(struct boot_call *c, const void *mine, unsigned char *all, gpul_error *err)
 {
 	const gpul_boot *b = c->b;
 	const int rank = b->job.rank, size = b->job.size, above = rank_above(b);
@@ -160,27 +151,27 @@ static gpul_status gather_blocks(struct call *c, const void *mine, unsigned char
 gpul_status gpul_boot_allgather(gpul_boot *b, const void *mine, size_t bytes, void *all, int timeout_ms,
 				gpul_error *err)
 {
-	struct call c;
-	gpul_status st = begin_call(b, BOOT_ALLGATHER, bytes, timeout_ms, &c, err);
+	struct boot_call c;
+	gpul_status st = gpul_boot_call_begin(b, BOOT_ALLGATHER, bytes, timeout_ms, &c, err);
 
 	if (st)
 		return st;
 	st = gather_blocks(&c, mine, all, err);
-	end_call(&c);
+	gpul_boot_call_end(&c);
 	return st;
 }
 
 static gpul_status meet_all(gpul_boot *b, int timeout_ms, bool for_the_living, gpul_error *err)
 {
 	unsigned char nothing[1];
-	struct call c;
-	gpul_status st = begin_call(b, BOOT_BARRIER, 0, timeout_ms, &c, err);
+	struct boot_call c;
+	gpul_status st = gpul_boot_call_begin(b, BOOT_BARRIER, 0, timeout_ms, &c, err);
 
 	if (st)
 		return st;
 	c.wait.for_the_living = for_the_living;
 	st = gather_blocks(&c, NULL, nothing, err);
-	end_call(&c);
+	gpul_boot_call_end(&c);
 	return st;
 }
 
@@ -197,7 +188,7 @@ gpul_status gpul_boot_last_barrier(gpul_boot *b, int silent_ms, gpul_error *err)
 /* ---- descriptors ------------------------------------------------------------------------------------------------ */
 
 /* Send one rank's descriptors; those that are -1, or belong to another host, are only marked as absent. */
-static gpul_status send_descriptors(struct call *c, int to, int owner, const int *fds, gpul_error *err)
+static gpul_status send_descriptors(struct boot_call *c, int to, int owner, const int *fds, gpul_error *err)
 {
 	const bool shared = c->b->host[to] == c->b->host[owner] || to == c->b->leader; /* which passes them on */
 	struct boot_head head = {
@@ -215,10 +206,10 @@ static gpul_status send_descriptors(struct call *c, int to, int owner, const int
 	return gpul_boot_send_to(c->b, to, &head, NULL, 0, present, n, &c->wait, err);
 }
 
-static gpul_status receive_descriptors(struct call *c, int from, int owner, int *fds, gpul_error *err)
+static gpul_status receive_descriptors(struct boot_call *c, int from, int owner, int *fds, gpul_error *err)
 {
 	struct boot_packet *p = c->b->packet;
-	gpul_status st = next_packet(c, from, BOOT_FDS, err);
+	gpul_status st = gpul_boot_call_receive(c, from, BOOT_FDS, err);
 	unsigned n = 0;
 
 	if (st)
@@ -233,7 +224,7 @@ static gpul_status receive_descriptors(struct call *c, int from, int owner, int 
 	return GPUL_OK;
 }
 
-static gpul_status duplicate_mine(struct call *c, const int *mine, int *to, gpul_error *err)
+static gpul_status duplicate_mine(struct boot_call *c, const int *mine, int *to, gpul_error *err)
 {
 	for (unsigned i = 0; i < c->total; i++) {
 		char text[128];
@@ -259,7 +250,7 @@ static void close_descriptors(int *fds, size_t n_fds)
 	}
 }
 
-static gpul_status exchange_descriptors(struct call *c, const int *mine, int *all, gpul_error *err)
+static gpul_status exchange_descriptors(struct boot_call *c, const int *mine, int *all, gpul_error *err)
 {
 	const gpul_boot *b = c->b;
 	const int rank = b->job.rank, size = b->job.size;
@@ -291,7 +282,7 @@ gpul_status gpul_boot_exchange_fds(gpul_boot *b, const int *mine, unsigned n_fds
 				   gpul_error *err)
 {
 	size_t n_all = (size_t)b->job.size * n_fds;
-	struct call c;
+	struct boot_call c;
 	gpul_status st;
 
 	if (n_fds > GPUL_BOOT_MAX_FDS)
@@ -299,12 +290,12 @@ gpul_status gpul_boot_exchange_fds(gpul_boot *b, const int *mine, unsigned n_fds
 				 n_fds, GPUL_BOOT_MAX_FDS);
 	for (size_t i = 0; i < n_all; i++)
 		all[i] = -1;
-	st = begin_call(b, BOOT_EXCHANGE_FDS, n_fds, timeout_ms, &c, err);
+	st = gpul_boot_call_begin(b, BOOT_EXCHANGE_FDS, n_fds, timeout_ms, &c, err);
 	if (st)
 		return st;
 	st = exchange_descriptors(&c, mine, all, err);
 	if (st)
 		close_descriptors(all, n_all);
-	end_call(&c);
+	gpul_boot_call_end(&c);
 	return st;
 }

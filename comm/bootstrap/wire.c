@@ -16,7 +16,7 @@ static const char magic[8] = { 'g', 'p', 'u', 'l', 'b', 'o', 'o', 't' };
 const char *gpul_boot_what_name(uint32_t what)
 {
 	static const char *const names[] = { "nothing", "gpul_boot_allgather()", "gpul_boot_barrier()",
-					     "gpul_boot_exchange_fds()" };
+					     "gpul_boot_exchange_fds()", "gpul_boot_clocks()" };
 
 	return what < sizeof names / sizeof *names ? names[what] : "an unknown call";
 }

@@ -17,7 +17,7 @@
 #include "comm/bootstrap/boot.h"
 
 /* One packet must fit into the default send buffer of a Unix socket, 208 KiB. */
-enum { BOOT_VERSION = 3, BOOT_PAYLOAD_BYTES = 60 << 10 };
+enum { BOOT_VERSION = 4, BOOT_PAYLOAD_BYTES = 60 << 10 };
 
 enum boot_type {
 	BOOT_HELLO = 1,
@@ -34,7 +34,7 @@ enum boot_type {
 	BOOT_FAILED,
 	BOOT_BYE,
 };
-enum boot_what { BOOT_NOTHING, BOOT_ALLGATHER, BOOT_BARRIER, BOOT_EXCHANGE_FDS };
+enum boot_what { BOOT_NOTHING, BOOT_ALLGATHER, BOOT_BARRIER, BOOT_EXCHANGE_FDS, BOOT_CLOCKS };
 
 struct boot_head {
 	char magic[8];      /* "gpulboot" */

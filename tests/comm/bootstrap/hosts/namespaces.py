@@ -68,11 +68,11 @@ class TwoHosts:
         self.started.append(p)
         return p
 
-    def start_job(self, layout, argv, port=29600, **more):
-        """Start a rank for each letter of a layout such as "aabb"."""
+    def start_job(self, layout, argv, port=29600, wrap=None, **more):
+        """Start a rank for each letter of a layout such as "aabb".  wrap: the beginning of the command by host, such as {"b": ["nice"]}."""
         job = dict(GPULOAD_COMM_SIZE=str(len(layout)), GPULOAD_COMM_JOB=f"comm-{self.tag}-{port}", GPULOAD_COMM_SECRET=SECRET,
                    GPULOAD_COMM_ADDRESS=f"{self.address[layout[0]]}:{port}", **more)
-        return [self.start(h, argv, GPULOAD_COMM_RANK=str(r), **job) for r, h in enumerate(layout)]
+        return [self.start(h, [*(wrap or {}).get(h, []), *argv], GPULOAD_COMM_RANK=str(r), **job) for r, h in enumerate(layout)]
 
     def mpirun(self, n_per_host, argv):
         """Start ranks on both hosts by Open MPI, whose own daemons connect the hosts."""
