@@ -184,6 +184,8 @@ struct comm_row {
 /* What a rank tells about itself. */
 struct comm_about {
 	int pid, device;
+	int host;                     /* index in the hosts of the job */
+	char host_name[GPUL_COMM_HOST_BYTES];
 	char name[96];                /* of the device */
 	struct comm_about_path {
 		uint32_t transport;
@@ -197,6 +199,14 @@ struct comm_waiting {
 	uint64_t kernel_ns, waiting_ns;  /* sums over all blocks */
 };
 
+/* The clock of a host, from the trace: all 0 for the host of rank 0. */
+struct comm_host {
+	int64_t offset_ns;            /* rank 0's clock minus this one, at the begin */
+	double drift_ppm, drift_bound_ppm;  /* how much faster rank 0's clock runs, and the largest error of that */
+	double bound_ns;              /* largest error of a time of this host's CPUs, on rank 0's clock */
+	uint64_t round_trip_ns;       /* the shortest */
+};
+
 struct comm_result {
 	struct comm_request q;        /* with the chosen sizes and numbers */
 	int rank, n_ranks;
@@ -206,7 +216,10 @@ struct comm_result {
 	struct comm_row row[COMM_MOST_ROWS];
 	unsigned n_rows;
 	struct comm_waiting waiting[GPUL_COMM_MAX_RANKS];
-	double clock_bound_ns;        /* largest error of a time in the trace */
+	int n_hosts;
+	struct comm_host host[GPUL_COMM_MAX_RANKS];
+	double rank_bound_ns[GPUL_COMM_MAX_RANKS];  /* largest error of a time of a rank's kernels in the trace */
+	double clock_bound_ns;        /* the largest of them */
 };
 
 /* Is anything wrong, or different? */
@@ -223,6 +236,8 @@ void comm_text_explain(const struct comm_result *r, struct out *o);
 struct json;
 /* Append one JSON object, without a newline. */
 void comm_json(const struct comm_result *r, struct json *j);
+/* Append the hosts and their clocks, as member "hosts". */
+void comm_json_hosts(const struct comm_result *r, struct json *j);
 /* Append the picture of --plot. */
 void comm_svg(const struct comm_result *r, struct out *o);
 

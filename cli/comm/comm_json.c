@@ -34,6 +34,7 @@ static void add_rank(struct json *j, const struct comm_result *r, int rank)
 	json_i64(j, "pid", a->pid);
 	json_i64(j, "device", a->device);
 	json_text(j, "name", a->name);
+	json_text(j, "host", a->host_name);
 	json_begin(j, "paths", '[');
 	for (int k = 0; k < r->n_ranks; k++) {
 		if (k == rank)
@@ -51,6 +52,7 @@ static void add_rank(struct json *j, const struct comm_result *r, int rank)
 		json_u64(j, "lost", w->n_lost);
 		json_double(j, "kernels_us", (double)w->kernel_ns / 1e3);
 		json_double(j, "waiting_us", (double)w->waiting_ns / 1e3);
+		json_double(j, "clock_bound_us", r->rank_bound_ns[rank] / 1e3);
 		json_end(j, '}');
 	} else {
 		json_null(j, "trace");
@@ -101,6 +103,31 @@ static void add_settings(struct json *j, const struct comm_result *r)
 	json_bool(j, "checked", q->check && !q->explain);
 }
 
+/* The name of a host: that of its first rank. */
+static const char *host_name(const struct comm_result *r, int host)
+{
+	for (int k = 0; k < r->n_ranks; k++)
+		if (r->about[k].host == host)
+			return r->about[k].host_name;
+	return "";
+}
+
+void comm_json_hosts(const struct comm_result *r, struct json *j)
+{
+	json_begin(j, "hosts", '[');
+	for (int h = 0; h < r->n_hosts; h++) {
+		json_begin(j, NULL, '{');
+		json_text(j, "name", host_name(r, h));
+		json_i64(j, "clock_offset_ns", r->host[h].offset_ns);
+		json_double(j, "clock_drift_ppm", r->host[h].drift_ppm);
+		json_double(j, "clock_drift_bound_ppm", r->host[h].drift_bound_ppm);
+		json_double(j, "clock_bound_ns", r->host[h].bound_ns);
+		json_u64(j, "clock_round_trip_ns", r->host[h].round_trip_ns);
+		json_end(j, '}');
+	}
+	json_end(j, ']');
+}
+
 void comm_json(const struct comm_result *r, struct json *j)
 {
 	json_begin(j, NULL, '{');
@@ -114,10 +141,13 @@ void comm_json(const struct comm_result *r, struct json *j)
 		add_row(j, r, &r->row[i]);
 	json_end(j, ']');
 	json_double(j, "busbw_mean_gb_per_s", comm_result_mean_bus(r));
-	if (r->q.trace)
+	if (r->q.trace) {
 		json_double(j, "clock_bound_us", r->clock_bound_ns / 1e3);
-	else
+		comm_json_hosts(r, j);
+	} else {
 		json_null(j, "clock_bound_us");
+		json_null(j, "hosts");
+	}
 	json_bool(j, "ok", !comm_result_wrong(r));
 	json_end(j, '}');
 }

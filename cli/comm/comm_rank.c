@@ -76,13 +76,15 @@ void comm_rank_close(struct comm_rank *r)
 
 gpul_status comm_rank_introduce(struct comm_rank *r, struct comm_about *all, gpul_error *err)
 {
-	struct comm_about mine = { .pid = (int)getpid(), .device = gpul_comm_device(r->comm) };
+	struct comm_about mine = { .pid = (int)getpid(), .device = gpul_comm_device(r->comm),
+				   .host = gpul_boot_host(r->boot, r->job.rank) };
 	CUdevice device;
 	gpul_status st = gpul_cu(r->drv, err, cuDeviceGet(&device, mine.device));
 
 	st = st ? st : gpul_cu(r->drv, err, cuDeviceGetName(mine.name, sizeof mine.name, device));
 	if (st)
 		return st;
+	(void)snprintf(mine.host_name, sizeof mine.host_name, "%s", gpul_boot_host_name(r->boot, r->job.rank));
 	for (int k = 0; k < r->job.size; k++) {
 		gpul_comm_path path;
 

@@ -94,14 +94,16 @@ static void free_calls(const struct calls *c)
 
 /* ---- time ------------------------------------------------------------------------------------------------------ */
 
-/* The ranks leave a barrier of the boot at moments that differ by more than a call takes. */
+/* The ranks leave a barrier of the boot at moments that differ by more than a call takes, so those of a host agree on a moment.  Another host has
+ * another clock, which began to count when that host was started. */
 gpul_status comm_start_together(struct comm_rank *r, gpul_error *err)
 {
 	uint64_t now = gpul_clock_ns(), all[GPUL_COMM_MAX_RANKS], start = 0;
 	gpul_status st = gpul_boot_allgather(r->boot, &now, sizeof now, all, COMM_MEET_MS, err);
 
 	for (int k = 0; !st && k < r->job.size; k++)
-		start = all[k] > start ? all[k] : start;
+		if (gpul_boot_host(r->boot, k) == gpul_boot_host(r->boot, r->job.rank))
+			start = all[k] > start ? all[k] : start;
 	while (!st && gpul_clock_ns() < start + START_NS)
 		;
 	return st;

@@ -85,7 +85,8 @@ gpul_status comm_rank_introduce(struct comm_rank *r, struct comm_about *all, gpu
 gpul_status comm_rank_run(struct comm_rank *r, const char *what,
 			  gpul_status (*function)(struct comm_rank *r, void *argument, gpul_error *err), void *argument, gpul_error *err);
 
-/** Wait for a moment that all ranks agree on.
+/** Wait for a moment that all ranks of this host agree on; the hosts begin when the last rank has called this, one trip of the network
+ * apart.
  *
  * @r       opened; all ranks call it
  * Errors  as gpul_boot_allgather()

@@ -174,6 +174,20 @@ static void add_waiting(const struct comm_result *r, struct out *o)
 	out_text(o, "\n");
 }
 
+/* The clocks of the other hosts. */
+static void add_hosts(const struct comm_result *r, struct out *o)
+{
+	for (int h = 1; h < r->n_hosts; h++) {
+		int first = 0;
+
+		while (r->about[first].host != h)
+			first++;
+		out_add(o, "# trace: host %s: its clock plus %.9f s is that of host %s within %.2g us; drift %.1f +- %.1f ppm, shortest round trip %.1f us\n",
+			r->about[first].host_name, (double)r->host[h].offset_ns / 1e9, r->about[0].host_name, r->host[h].bound_ns / 1e3,
+			r->host[h].drift_ppm, r->host[h].drift_bound_ppm, (double)r->host[h].round_trip_ns / 1e3);
+	}
+}
+
 void comm_text_end(const struct comm_result *r, struct out *o)
 {
 	uint64_t wrong = 0;
@@ -190,8 +204,10 @@ void comm_text_end(const struct comm_result *r, struct out *o)
 	if (differs)
 		out_text(o, "# FAILED: ranks have different bits in a result that must be the same on all of them\n");
 	out_add(o, "# average bus bandwidth: %.4g GB/s\n", comm_result_mean_bus(r));
-	if (r->q.trace)
+	if (r->q.trace) {
 		add_waiting(r, o);
+		add_hosts(r, o);
+	}
 }
 
 /* ---- --explain --------------------------------------------------------------------------------------------- */

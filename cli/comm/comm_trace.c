@@ -18,6 +18,7 @@ gpul_status comm_trace_create(struct comm_rank *r, struct comm_tracer **out, gpu
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a trace");
 	st = fifo_clock_create(r->drv, &t->clock, err);
 	st = st ? st : fifo_clock_take(t->clock, r->stream, err);
+	st = st ? st : comm_clocks_create(r->boot, &t->hosts, err);
 	if (st) {
 		comm_trace_free(t);
 		return st;
@@ -31,6 +32,7 @@ void comm_trace_free(struct comm_tracer *t)
 	if (!t)
 		return;
 	fifo_clock_destroy(t->clock);
+	comm_clocks_destroy(t->hosts);
 	free(t);
 }
 
@@ -52,12 +54,14 @@ gpul_status comm_trace_resume(struct comm_rank *r, gpul_error *err)
 gpul_status comm_trace_pause(struct comm_rank *r, const struct comm_section *section, gpul_error *err)
 {
 	struct comm_tracer *t = r->tracer;
+	gpul_status st;
 
 	if (!t)
 		return GPUL_OK;
 	t->sections[t->n_sections] = *section;
 	t->sections[t->n_sections++].first_event = t->resumed_at;
-	return gpul_comm_trace_stop(r->comm, err);
+	st = gpul_comm_trace_stop(r->comm, err);
+	return st ? st : comm_clocks_check(t->hosts, err);
 }
 
 /* ---- collection ------------------------------------------------------------------------------------------------ */
@@ -106,6 +110,30 @@ static gpul_status write_file(const struct comm_result *result, const struct com
 	return st;
 }
 
+/* Convert the times of a rank to the clock of rank 0's host. */
+static void convert_times(const struct fifo_clock_relation *host, gpul_comm_event *events, size_t n, struct comm_section *sections,
+			  size_t n_sections)
+{
+	for (size_t i = 0; i < n; i++) {
+		events[i].begin_ns = fifo_clock_cpu_ns(host, events[i].begin_ns);
+		events[i].end_ns = fifo_clock_cpu_ns(host, events[i].end_ns);
+	}
+	for (size_t i = 0; i < n_sections; i++) {
+		sections[i].begin_ns = fifo_clock_cpu_ns(host, sections[i].begin_ns);
+		sections[i].end_ns = fifo_clock_cpu_ns(host, sections[i].end_ns);
+	}
+}
+
+static void describe_hosts(const struct comm_rank *r, const struct comm_host_clock *hosts, struct comm_result *result)
+{
+	result->n_hosts = gpul_boot_n_hosts(r->boot);
+	for (int h = 1; h < result->n_hosts; h++)
+		result->host[h] = (struct comm_host){ .offset_ns = hosts[h].offset_ns, .drift_ppm = hosts[h].relation.drift * 1e6,
+						      .drift_bound_ppm = hosts[h].drift_bound * 1e6,
+						      .bound_ns = hosts[h].relation.bound_ns,
+						      .round_trip_ns = hosts[h].relation.shortest_ns };
+}
+
 /* What the ranks tell each other before the events: all of them send as many as the one that has most. */
 struct summary {
 	struct comm_waiting waiting;
@@ -113,8 +141,8 @@ struct summary {
 	uint64_t n;
 };
 
-static gpul_status exchange_events(struct comm_rank *r, struct comm_result *result, gpul_comm_event *events, const struct summary *mine,
-				   gpul_error *err)
+static gpul_status exchange_events(struct comm_rank *r, struct comm_result *result, const struct comm_host_clock *hosts,
+				   gpul_comm_event *events, const struct summary *mine, gpul_error *err)
 {
 	struct summary all[GPUL_COMM_MAX_RANKS] = { 0 };
 	struct comm_rank_trace ranks[GPUL_COMM_MAX_RANKS] = { 0 };
@@ -136,8 +164,14 @@ static gpul_status exchange_events(struct comm_rank *r, struct comm_result *resu
 		ranks[k] = (struct comm_rank_trace){ everyone + k * most, all[k].n, sections + k * 2 * COMM_MOST_ROWS, r->tracer->n_sections,
 						     all[k].waiting.n_lost };
 		result->waiting[k] = all[k].waiting;
-		result->clock_bound_ns = all[k].bound_ns > result->clock_bound_ns ? all[k].bound_ns : result->clock_bound_ns;
+		result->rank_bound_ns[k] = all[k].bound_ns + result->host[gpul_boot_host(r->boot, (int)k)].bound_ns;
+		if (result->rank_bound_ns[k] > result->clock_bound_ns)
+			result->clock_bound_ns = result->rank_bound_ns[k];
 	}
+	for (size_t k = 0; !st && r->job.rank == 0 && k < n_ranks; k++)
+		if (gpul_boot_host(r->boot, (int)k) != 0)
+			convert_times(&hosts[gpul_boot_host(r->boot, (int)k)].relation, everyone + k * most, all[k].n,
+				      sections + k * 2 * COMM_MOST_ROWS, r->tracer->n_sections);
 	if (!st && r->job.rank == 0)
 		st = write_file(result, ranks, err);
 	free(everyone);
@@ -148,6 +182,7 @@ static gpul_status exchange_events(struct comm_rank *r, struct comm_result *resu
 gpul_status comm_trace_finish(struct comm_rank *r, struct comm_result *result, gpul_error *err)
 {
 	gpul_comm_event *events = calloc(COMM_TRACE_MOST, sizeof *events);
+	struct comm_host_clock hosts[GPUL_COMM_MAX_RANKS] = { 0 };
 	struct summary mine = { 0 };
 	size_t n = 0;
 	gpul_status st;
@@ -156,7 +191,9 @@ gpul_status comm_trace_finish(struct comm_rank *r, struct comm_result *result, g
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the events");
 	st = read_events(r, events, &n, &mine.waiting, &mine.bound_ns, err);
 	mine.n = n;
-	st = st ? st : exchange_events(r, result, events, &mine, err);
+	st = st ? st : comm_clocks_finish(r->tracer->hosts, hosts, err);
+	describe_hosts(r, hosts, result);
+	st = st ? st : exchange_events(r, result, hosts, events, &mine, err);
 	free(events);
 	return st;
 }

@@ -1,13 +1,12 @@
 /* comm_trace.h — gpuload comm --trace: the events of all ranks on one clock, as one file.
  *
  *     each rank   sample the GPU's clock ─ timed calls, recorded ─ sample again ─ convert to the CPU's clock ─┐
- *     rank 0                                                     events of all ranks <── boot ────────────────┘
- *                                                                └─> Trace Event Format, or FILE.svg: a picture
- *
- * All ranks run on one machine, whose CPUs have one clock. */
+ *     rank 0   compare the clocks of the hosts (comm_clock.h)    events of all ranks <── boot ────────────────┘
+ *                                  convert to the clock of rank 0's host ─> Trace Event Format, or FILE.svg: a picture */
 #ifndef GPULOAD_CLI_COMM_COMM_TRACE_H
 #define GPULOAD_CLI_COMM_COMM_TRACE_H
 
+#include "cli/comm/comm_clock.h"
 #include "cli/comm/comm_run.h"
 #include "comm/layout.h"
 
@@ -22,18 +21,19 @@ struct comm_section {
 };
 
 struct comm_tracer {
-	struct fifo_clock *clock;
+	struct fifo_clock *clock;     /* of this rank's GPU */
+	struct comm_clocks *hosts;
 	bool started;
 	uint64_t resumed_at;          /* events so far */
 	struct comm_section sections[2 * COMM_MOST_ROWS];
 	uint32_t n_sections;
 };
 
-/** Begin: load the clock's kernel, and sample the GPU's clock.
+/** Begin: load the clock's kernel, sample the GPU's clock, and compare the clocks of the hosts.  All ranks call it, and the next three.
  *
  * @r    its context is current
  * @out  owned by the caller: comm_trace_free(); NULL on failure
- * Errors  as fifo_clock_create() and fifo_clock_take()
+ * Errors  as fifo_clock_create(), fifo_clock_take() and comm_clocks_create()
  * Threads one at a time
  * Source  - */
 gpul_status comm_trace_create(struct comm_rank *r, struct comm_tracer **out, gpul_error *err);
@@ -50,7 +50,7 @@ gpul_status comm_trace_resume(struct comm_rank *r, gpul_error *err);
  *
  * @r        r->tracer NULL: nothing happens
  * @section  what was recorded
- * Errors  as gpul_comm_trace_stop()
+ * Errors  as gpul_comm_trace_stop() and comm_clocks_check()
  * Threads one at a time
  * Source  - */
 gpul_status comm_trace_pause(struct comm_rank *r, const struct comm_section *section, gpul_error *err);
@@ -58,13 +58,13 @@ gpul_status comm_trace_pause(struct comm_rank *r, const struct comm_section *sec
 /** Collect the events of all ranks, and write the file on rank 0.
  *
  * @r       r->tracer is set
- * @result  q.trace is the file; waiting and clock_bound_ns are set
- * Errors  as fifo_clock_take(), gpul_comm_trace_read(), gpul_boot_allgather(), new_file_write()
+ * @result  q.trace is the file; waiting, the hosts and the bounds are set
+ * Errors  as fifo_clock_take(), comm_clocks_finish(), gpul_comm_trace_read(), gpul_boot_allgather(), new_file_write()
  * Threads one at a time
  * Source  Trace Event Format (Chromium project) */
 gpul_status comm_trace_finish(struct comm_rank *r, struct comm_result *result, gpul_error *err);
 
-/* The events of a rank, on the CPU's clock. */
+/* The events of a rank, on the clock of rank 0's host. */
 struct comm_rank_trace {
 	const gpul_comm_event *events;
 	size_t n;

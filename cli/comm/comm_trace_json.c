@@ -3,7 +3,7 @@
  *     process r + 1  rank r       track 1: the calls, as the CPU has launched them and waited for them
  *                                 track b + 2: block b of the kernels; inside a kernel its waits, steps and copies
  *
- * Times are in microseconds on the CPU's clock; those of the GPU can be wrong by otherData.clock_bound_ns. */
+ * Times are in microseconds on the clock of the CPUs of rank 0's host; those of a rank's GPU can be wrong by its clock_bound_ns. */
 #include <stdio.h>
 
 #include "cli/comm/comm_trace.h"
@@ -88,9 +88,13 @@ static void add_names(struct json *j, const struct comm_result *result, int rank
 {
 	const struct comm_about *a = &result->about[rank];
 	uint32_t n_blocks = 0;
-	char name[160];
+	char name[240];
 
-	(void)snprintf(name, sizeof name, "rank %d: device %d, %s, pid %d", rank, a->device, a->name, a->pid);
+	if (result->n_hosts > 1)
+		(void)snprintf(name, sizeof name, "rank %d: host %s, device %d, %.40s, pid %d, within %.2g us", rank, a->host_name, a->device,
+			       a->name, a->pid, result->rank_bound_ns[rank] / 1e3);
+	else
+		(void)snprintf(name, sizeof name, "rank %d: device %d, %s, pid %d", rank, a->device, a->name, a->pid);
 	trace_name_process(j, (unsigned)rank + 1, name);
 	trace_name_track(j, (unsigned)rank + 1, CALLS, "calls");
 	for (size_t i = 0; i < t->n; i++)
@@ -99,6 +103,20 @@ static void add_names(struct json *j, const struct comm_result *result, int rank
 		(void)snprintf(name, sizeof name, "block %u", b);
 		trace_name_track(j, (unsigned)rank + 1, b + BLOCKS, name);
 	}
+}
+
+static void add_clocks(struct json *j, const struct comm_result *r)
+{
+	json_begin(j, "ranks_on_hosts", '[');
+	for (int k = 0; k < r->n_ranks; k++) {
+		json_begin(j, NULL, '{');
+		json_i64(j, "rank", k);
+		json_text(j, "host", r->about[k].host_name);
+		json_double(j, "clock_bound_ns", r->rank_bound_ns[k]);
+		json_end(j, '}');
+	}
+	json_end(j, ']');
+	comm_json_hosts(r, j);
 }
 
 static void add_metadata(struct json *j, const struct comm_result *r)
@@ -115,6 +133,7 @@ static void add_metadata(struct json *j, const struct comm_result *r)
 	json_text(j, "dtype", gpul_comm_dtype_name(r->q.dtype));
 	json_u64(j, "lost_events", n_lost);
 	json_double(j, "clock_bound_ns", r->clock_bound_ns);
+	add_clocks(j, r);
 	json_end(j, '}');
 }
 

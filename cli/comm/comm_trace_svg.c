@@ -15,7 +15,8 @@
 #include "cli/comm/comm_trace.h"
 #include "cli/lib/plot.h"
 
-enum { LEFT = 118, WIDTH = 860, RIGHT = 24, TOP = 104, ROW = 20, BAR = 14, GAP = 9, LEGEND_Y = 74, BELOW = 50, MOST_ROWS = 48 };
+enum { LEFT = 118, WIDTH = 860, RIGHT = 24, TOP = 104, ROW = 20, BAR = 14, GAP = 9, LEGEND_Y = 74, BELOW = 50, MOST_ROWS = 48,
+       MOST_HOSTS = 6 };
 
 /* clang-format off */
 static const char style[] =
@@ -226,6 +227,16 @@ static void add_title(const struct picture *p)
 			row->plan.n_blocks == 1 ? "" : "s", row->plan.n_threads,
 			p->last.is_last ? "timed" : "recorded", s->in ? "in place" : "out of place");
 	out_add(p->o, "ranks on one clock within %.2g us</text>\n", r->clock_bound_ns / 1e3);
+	if (r->n_hosts < 2)
+		return;
+	out_text(p->o, "<text class=\"soft\" x=\"8\" y=\"60\">");
+	for (int k = 0; k < r->n_ranks && k < MOST_HOSTS; k++) {
+		out_add(p->o, "%srank %d on host ", k ? ", " : "", k);
+		svg_name(p->o, r->about[k].host_name);
+		if (r->about[k].host)
+			out_add(p->o, " (within %.2g us)", r->rank_bound_ns[k] / 1e3);
+	}
+	out_text(p->o, r->n_ranks > MOST_HOSTS ? ", ...</text>\n" : "</text>\n");
 }
 
 void comm_trace_svg(const struct comm_result *result, const struct comm_rank_trace *ranks, struct out *o)

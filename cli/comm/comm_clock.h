@@ -1,0 +1,68 @@
+/* comm_clock.h — the clocks of several hosts: converts times of each host to the clock of rank 0's host.
+ *
+ *     rank 0   ││││ burst        │ check        │ check       ││││ burst      a burst: many round trips with each host
+ *              └── timed calls ──┴──────────────┴── ... ──────┘               a check: a few, after the calls of each size
+ *
+ * The line goes through the shortest round trip of each burst.  A moment between the bursts is converted with an error of at most half
+ * the longer of the two round trips, plus what the two clocks drift apart from a line: a quartz changes its rate with its temperature, and
+ * NTP corrects it.  The bound assumes that this is at most COMM_CLOCK_WANDER; a check that contradicts the line enlarges it. */
+#ifndef GPULOAD_CLI_COMM_COMM_CLOCK_H
+#define GPULOAD_CLI_COMM_COMM_CLOCK_H
+
+#include "cli/fifo/clock/fifo_clock.h"
+#include "comm/bootstrap/boot.h"
+
+enum { COMM_CLOCK_BURST = 200, COMM_CLOCK_CHECK = 8 };
+
+/* Change of the relative rate of two clocks during a run: 1 ppm. */
+#define COMM_CLOCK_WANDER 1e-6
+
+/* The clock of a host. */
+struct comm_host_clock {
+	struct fifo_clock_relation relation;  /* of the host's clock, in place of a GPU's, to that of rank 0's host */
+	int64_t offset_ns;            /* rank 0's time minus the host's, at the first burst */
+	double drift_bound;           /* largest error of relation.drift */
+};
+
+/** Compute the relation of a host's clock to rank 0's.
+ *
+ * @stamps  of the host, in the order they were taken
+ * @n       their number: at least 2 n_burst
+ * @n_burst the first and the last of them, which make the line; those in between check it
+ * @out     filled in
+ * Errors  GPUL_EINVAL fewer than 2 n_burst, or n_burst 0, or a stamp that ends before it begins
+ * Threads any thread may call
+ * Source  F. Cristian, Probabilistic clock synchronization, 1989 */
+gpul_status comm_clock_relate(const gpul_boot_stamp *stamps, size_t n, size_t n_burst, struct comm_host_clock *out, gpul_error *err);
+
+/* The stamps of all hosts. */
+struct comm_clocks;
+
+/** Make room for stamps, and take the first burst.  All ranks of the job call this and the next two.
+ *
+ * @boot  borrowed; must outlive *out
+ * @out   owned by the caller: comm_clocks_destroy(); untouched on failure
+ * Errors  as gpul_boot_clocks(); GPUL_ENOMEM
+ * Threads one at a time
+ * Source  - */
+gpul_status comm_clocks_create(gpul_boot *boot, struct comm_clocks **out, gpul_error *err);
+void comm_clocks_destroy(struct comm_clocks *c);  /* NULL is fine */
+
+/** Take a check.
+ *
+ * @c  borrowed
+ * Errors  as gpul_boot_clocks(); GPUL_ENOMEM
+ * Threads one at a time
+ * Source  - */
+gpul_status comm_clocks_check(struct comm_clocks *c, gpul_error *err);
+
+/** Take the last burst, and compute the relations.
+ *
+ * @c    borrowed
+ * @out  rank 0: GPUL_COMM_MAX_RANKS entries, by the number of the host; not used by the other ranks
+ * Errors  as gpul_boot_clocks() and comm_clock_relate(); GPUL_ENOMEM
+ * Threads one at a time
+ * Source  - */
+gpul_status comm_clocks_finish(struct comm_clocks *c, struct comm_host_clock *out, gpul_error *err);
+
+#endif
