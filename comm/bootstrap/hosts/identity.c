@@ -17,7 +17,9 @@ void gpul_boot_machine(const gpul_comm_job *job, struct boot_machine *out)
 	if (gethostname(out->name, sizeof out->name - 1) || !out->name[0])
 		strcpy(out->name, "?");
 	f = fopen("/proc/sys/kernel/random/boot_id", "re");
-	if (!f || !fgets(out->id, sizeof out->id, f) || !out->id[0])
+	if (f && fgets(out->id, sizeof out->id, f))
+		out->id[strcspn(out->id, "\n")] = '\0';
+	if (!out->id[0])
 		strcpy(out->id, "?"); /* a container without /proc: the ranks have met, so it is one machine */
 	if (f)
 		fclose(f);

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "comm/bootstrap/boot_internal.h"
 #include "comm/bootstrap/hosts/messages_internal.h"
 #include "comm/bootstrap/hosts/stream_internal.h"
 
@@ -152,6 +153,25 @@ static struct boot_packet *packet_with(enum boot_type type, const void *payload,
 	return p;
 }
 
+/* Most machines do not set GPULOAD_COMM_HOST: they are known by their name and the kernel's boot_id. */
+static void a_machine_without_a_given_name_can_introduce_itself(void **state)
+{
+	const gpul_comm_job job = { .size = 2 };
+	struct boot_packet *p = calloc(1, sizeof *p);
+	struct boot_visit sent = visit_of_rank(1), got;
+	gpul_error err = { 0 };
+
+	(void)state;
+	assert_non_null(p);
+	gpul_boot_machine(&job, &sent.machine);
+	p->head = (struct boot_head){ .type = BOOT_HELLO, .bytes = sizeof sent };
+	memcpy(p->payload, &sent, sizeof sent);
+	assert_int_equal(gpul_boot_parse_visit(p, &got, &err), GPUL_OK);
+	assert_true(got.machine.name[0] && got.machine.id[0]);
+	assert_memory_equal(&got, &sent, sizeof got);
+	free(p);
+}
+
 static void payloads_with_impossible_numbers_are_refused(void **state)
 {
 	struct boot_visit v = visit_of_rank(1), v_out;
@@ -199,6 +219,7 @@ int main(void)
 		cmocka_unit_test(proofs_differ_in_any_bit),
 		cmocka_unit_test(packets_may_be_cut_anywhere),
 		cmocka_unit_test(a_slow_reader_gets_each_packet_once),
+		cmocka_unit_test(a_machine_without_a_given_name_can_introduce_itself),
 		cmocka_unit_test(payloads_with_impossible_numbers_are_refused),
 		cmocka_unit_test(texts_become_printable),
 	};
