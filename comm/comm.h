@@ -66,7 +66,8 @@ typedef struct gpul_comm_options {
  * @options  copied; NULL: all defaults
  * @out      owned by the caller: gpul_comm_destroy(); untouched on failure
  * Errors  GPUL_EINVAL bad options, or options that differ between ranks (the text names both ranks); GPUL_EUNSUPPORTED a
- *         forced transport that two ranks cannot use (the text has the reason), or a table without rows for this device, number
+ *         forced transport that two ranks cannot use, or GPU-direct that is forced by net->gpu_direct and not possible (the text has
+ *         the reason), or a table without rows for this device, number
  *         of ranks and transport; GPUL_EFORMAT a malformed table (the text has the line); GPUL_ESYS native = ETIMEDOUT some ranks
  *         did not arrive (the text lists them); GPUL_ECOMM native = GPUL_COMM_RANK_DIED a rank died,
  *         another cause: a rank that joined earlier has failed; GPUL_ENOMEM; GPUL_ECUDA
@@ -89,7 +90,7 @@ typedef struct gpul_comm_path {
 	gpul_comm_transport transport;  /* DEVICE, HOST or NET */
 	pid_t pid;
 	int device;                     /* this process' ordinal of the other rank's GPU; -1: not visible here */
-	char reason[160];               /* why this transport, in one sentence */
+	char reason[256];               /* why this transport, in one sentence */
 } gpul_comm_path;
 
 /* Get the path to a rank, 0 to size - 1; that of the own rank says "itself".  Any thread. */

@@ -52,14 +52,18 @@ struct arena {
 
 /* The memory of another rank that this rank's proxy writes. */
 struct network_target {
-	gpul_rdma_remote data, tails, heads, asks, grants;
-	uint64_t free_bytes;
+	gpul_rdma_remote data, steps, heads, asks, grants;
+	uint32_t step_stride;
+	bool direct;                  /* its slots are in device memory */
+	uint64_t free_bytes;          /* of slots that may be on their way without a grant */
 };
 
 /* The pairs of ranks on different machines: network.c. */
 struct network {
 	gpul_comm_mesh *mesh;         /* NULL: no pair of the job needs it */
 	gpul_mem *counters, *slots;   /* NULL: no pair of this rank needs it, like the next three */
+	bool direct;                  /* slots is device memory */
+	char why_staged[80];          /* if it is not */
 	gpul_rdma_region *words, *data;    /* the same memory, registered */
 	gpul_comm_proxy *proxy;
 	uint64_t window_bytes;        /* of slots that may be on their way to this rank; 0: no limit */

@@ -2,14 +2,17 @@
  *
  *     memory of this rank, for each such pair:
  *
- *                │ inboxes from the rank │ outboxes for it │ asks, grants   │ mirror: its inboxes │ mirror: its outboxes │  n_blocks of each
- *     counters   │ tail                  │ head            │ asks, grants   │ tail, sizes         │ head                 │
+ *                │ inboxes from the rank │ outboxes for it │ words          │ mirror: its inboxes │ mirror: its outboxes │  n_blocks of each
+ *     counters   │ tail                  │ head            │ asks, grants,  │ tail, sizes         │ head                 │
+ *                │                       │                 │ announced      │                     │                      │
  *     slots      │ slots                 │                 │                │ slots               │                      │
  *                  its proxy writes        its proxy writes  its proxy writes our kernels write     our kernels write
  *                  our kernels read        our kernels read  our proxy reads  our proxy reads       our proxy reads
  *
- * The kernels of both ranks write and read host memory themselves, so data of a GPU passes the bus once on each side, in slots,
- * while the slots before it are on their way. */
+ * The counters are in host memory.  The slots are in device memory if the NIC can access it (GPU-direct): data goes from GPU to GPU,
+ * and the proxy of the receiver raises the tail after a flush (net/arrivals.h).  Otherwise they are in host memory (staged): the
+ * kernels of both ranks write and read them there themselves, so data of a GPU passes the bus once on each side, in slots, while
+ * the slots before it are on their way.  The two ranks of a pair may differ. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,15 +24,9 @@
 
 enum { EXPLANATION_MS = 1000, CLOSED_EXPLANATION_MS = 5000, SPIN_NS = 50 * 1000, INTERPRETED_SPIN_NS = 5 * 1000, WINDOW_SLOTS = 8 };
 
-/* What a rank tells another one. */
-struct network_offer {
-	gpul_rdma_remote data, tails, heads, asks, grants;
-	uint64_t free_bytes;          /* of slots that may be on their way without a grant */
-};
-
 /* Where the parts of a pair's memory begin: counters, and slots. */
 struct network_parts {
-	uint64_t inboxes, outboxes, asks, grants, mirror_inboxes, mirror_outboxes, counter_bytes;
+	uint64_t inboxes, outboxes, asks, grants, announced, mirror_inboxes, mirror_outboxes, counter_bytes;
 	uint64_t slots, mirror_slots, slot_bytes;
 };
 
@@ -41,7 +38,8 @@ static struct network_parts parts_of(const gpul_comm_sizes *s)
 	struct network_parts p = { .outboxes = inboxes, .asks = inboxes + outboxes, .slots = 0, .mirror_slots = slots, .slot_bytes = 2 * slots };
 
 	p.grants = p.asks + words;
-	p.mirror_inboxes = p.grants + words;
+	p.announced = p.grants + words;
+	p.mirror_inboxes = p.announced + words;
 	p.mirror_outboxes = p.mirror_inboxes + inboxes;
 	p.counter_bytes = p.mirror_outboxes + outboxes;
 	return p;
@@ -95,37 +93,92 @@ static uint64_t free_bytes(const gpul_comm *c)
 
 /* ---- the send path ----------------------------------------------------------------------------------------------- */
 
+/* Whether to try device memory: not with a driver whose device memory is host memory, unless the user wants it. */
+static bool tries_direct(const gpul_comm *c)
+{
+	const gpul_rdma_gpu_direct wanted = c->options.net ? c->options.net->gpu_direct : GPUL_RDMA_GPU_DIRECT_AUTO;
+
+	return wanted == GPUL_RDMA_GPU_DIRECT_YES || (wanted == GPUL_RDMA_GPU_DIRECT_AUTO && !c->interprets);
+}
+
+/* How to open the send path.  It has no staging buffers in any case: this folder has its own way of staging. */
+static void describe_rdma(const gpul_comm *c, gpul_rdma_desc *out)
+{
+	if (c->options.net)
+		*out = *c->options.net;
+	out->device.drv = tries_direct(c) ? c->drv : NULL;
+	if (tries_direct(c) && out->device.gpu < 0)
+		out->device.gpu = c->device;
+	out->gpu_direct = GPUL_RDMA_GPU_DIRECT_YES;
+}
+
 /* Open the network, and connect the pairs that need it; every rank calls it if any pair does. */
 gpul_status gpul_comm_network_open(gpul_comm *c, int timeout_ms, gpul_error *err)
 {
 	bool wanted[GPUL_COMM_MAX_RANKS] = { false };
 	gpul_comm_mesh_desc desc = { .rdma = { .device = { .gpu = -1, .gid_index = -1 } }, .wanted = wanted };
-	gpul_rdma_device_info info;
-	gpul_status st;
 
 	if (!c->has_network)
 		return GPUL_OK;
 	for (int r = 0; r < c->n_ranks; r++)
 		wanted[r] = by_network(c, r);
-	if (c->options.net)
-		desc.rdma = *c->options.net;
-	st = gpul_comm_mesh_create(c->boot, &desc, timeout_ms, &c->network.mesh, err);
-	if (st)
-		return st;
-	gpul_rdma_about(gpul_comm_mesh_rdma(c->network.mesh), &info);
-	for (int r = 0; r < c->n_ranks; r++) {
-		char why[sizeof c->paths[r].reason];
+	describe_rdma(c, &desc.rdma);
+	return gpul_comm_mesh_create(c->boot, &desc, timeout_ms, &c->network.mesh, err);
+}
 
-		if (!by_network(c, r))
-			continue;
-		(void)snprintf(why, sizeof why, "%.60s", c->paths[r].reason);
-		(void)snprintf(c->paths[r].reason, sizeof c->paths[r].reason, "%.60s; %.15s, %.40s, staged in host memory", why, info.backend,
-			       info.name);
-	}
-	return GPUL_OK;
+/* The path to a rank, with the memory of the slots at both ends. */
+static void describe_path(gpul_comm *c, int r)
+{
+	const struct network *n = &c->network;
+	const bool there = n->theirs[r].direct;
+	char why[61], memory[130];
+	gpul_rdma_device_info info;
+
+	gpul_rdma_about(gpul_comm_mesh_rdma(n->mesh), &info);
+	if (n->direct)
+		(void)snprintf(memory, sizeof memory, "GPU-direct%s", there ? "" : " here, staged in host memory there");
+	else
+		(void)snprintf(memory, sizeof memory, "%sstaged in host memory: %s", there ? "GPU-direct there, here " : "", n->why_staged);
+	(void)snprintf(why, sizeof why, "%.60s", c->paths[r].reason);
+	(void)snprintf(c->paths[r].reason, sizeof c->paths[r].reason, "%s; %.15s, %.40s, %s", why, info.backend, info.name, memory);
 }
 
 /* ---- memory -------------------------------------------------------------------------------------------------------- */
+
+static gpul_status register_slots(gpul_comm *c, const gpul_mem_desc *desc, gpul_error *err)
+{
+	struct network *n = &c->network;
+	gpul_status st = gpul_mem_create(c->drv, desc, &n->slots, err);
+
+	st = st ? st : gpul_rdma_register_mem(gpul_comm_mesh_rdma(n->mesh), n->slots, GPUL_RDMA_DATA, &n->data, err);
+	if (st) {
+		gpul_mem_destroy(n->slots);
+		n->slots = NULL;
+	}
+	return st;
+}
+
+/* In device memory, if it can be registered; else in host memory. */
+static gpul_status allocate_slots(gpul_comm *c, uint64_t n_bytes, gpul_error *err)
+{
+	gpul_mem_desc desc = { .kind = GPUL_MEM_DEVICE, .bytes = n_bytes, .node = GPUL_MEM_NODE_OF_GPU, .devices = &c->device, .n_devices = 1 };
+	struct network *n = &c->network;
+	gpul_error why = { 0 };
+
+	if (tries_direct(c)) {
+		n->direct = !register_slots(c, &desc, &why);
+		if (n->direct)
+			return GPUL_OK;
+		if (c->options.net && c->options.net->gpu_direct == GPUL_RDMA_GPU_DIRECT_YES)
+			return gpul_fail(err, why.status, why.native, "GPU-direct is not possible: %.170s; staging in host memory is", why.text);
+		(void)snprintf(n->why_staged, sizeof n->why_staged, "%.79s", why.text);
+	} else {
+		(void)snprintf(n->why_staged, sizeof n->why_staged, "%s",
+			       c->options.net && c->options.net->gpu_direct ? "requested" : "this driver's device memory is host memory");
+	}
+	desc.kind = GPUL_MEM_AUTO;
+	return register_slots(c, &desc, err);
+}
 
 /* Allocate the memory of all pairs of this rank. */
 static gpul_status allocate(gpul_comm *c, gpul_error *err)
@@ -133,15 +186,15 @@ static gpul_status allocate(gpul_comm *c, gpul_error *err)
 	const struct network_parts parts = parts_of(&c->sizes);
 	struct network *n = &c->network;
 	gpul_mem_desc counters = { .kind = GPUL_MEM_AUTO, .node = GPUL_MEM_NODE_OF_GPU, .devices = &c->device, .n_devices = 1 };
-	gpul_mem_desc slots = counters;
+	uint64_t n_slot_bytes = 0;
 	gpul_status st;
 
 	for (int r = 0; r < c->n_ranks; r++)
 		if (by_network(c, r)) {
 			n->counters_at[r] = counters.bytes;
-			n->slots_at[r] = slots.bytes;
+			n->slots_at[r] = n_slot_bytes;
 			counters.bytes += parts.counter_bytes;
-			slots.bytes += parts.slot_bytes;
+			n_slot_bytes += parts.slot_bytes;
 		}
 	if (counters.bytes == 0)
 		return GPUL_OK;
@@ -150,8 +203,7 @@ static gpul_status allocate(gpul_comm *c, gpul_error *err)
 		return st;
 	memset(gpul_mem_cpu(n->counters), 0, counters.bytes);
 	st = gpul_rdma_register_mem(gpul_comm_mesh_rdma(n->mesh), n->counters, GPUL_RDMA_STEPS, &n->words, err);
-	st = st ? st : gpul_mem_create(c->drv, &slots, &n->slots, err);
-	return st ? st : gpul_rdma_register_mem(gpul_comm_mesh_rdma(n->mesh), n->slots, GPUL_RDMA_DATA, &n->data, err);
+	return st ? st : allocate_slots(c, n_slot_bytes, err);
 }
 
 /* Where the connections access the slots of a pair. */
@@ -164,7 +216,7 @@ static uint64_t slots_address(const gpul_comm *c, int r)
 }
 
 /* Describe the memory that a rank may write. */
-static gpul_status make_offer(const gpul_comm *c, int r, struct network_offer *out, gpul_error *err)
+static gpul_status make_offer(const gpul_comm *c, int r, struct network_target *out, gpul_error *err)
 {
 	const struct network_parts parts = parts_of(&c->sizes);
 	const struct network *n = &c->network;
@@ -172,10 +224,15 @@ static gpul_status make_offer(const gpul_comm *c, int r, struct network_offer *o
 	gpul_status st = gpul_rdma_offer(n->data, slots_address(c, r) + parts.slots, parts.mirror_slots - parts.slots, &out->data, err);
 
 	out->free_bytes = free_bytes(c);
-	st = st ? st : gpul_rdma_offer(n->words, at + parts.inboxes, parts.outboxes - parts.inboxes, &out->tails, err);
+	out->direct = n->direct;
+	out->step_stride = n->direct ? sizeof(uint64_t) : sizeof(gpul_comm_inbox);
+	if (n->direct)
+		st = st ? st : gpul_rdma_offer(n->words, at + parts.announced, parts.mirror_inboxes - parts.announced, &out->steps, err);
+	else
+		st = st ? st : gpul_rdma_offer(n->words, at + parts.inboxes, parts.outboxes - parts.inboxes, &out->steps, err);
 	st = st ? st : gpul_rdma_offer(n->words, at + parts.outboxes, parts.asks - parts.outboxes, &out->heads, err);
 	st = st ? st : gpul_rdma_offer(n->words, at + parts.asks, parts.grants - parts.asks, &out->asks, err);
-	return st ? st : gpul_rdma_offer(n->words, at + parts.grants, parts.mirror_inboxes - parts.grants, &out->grants, err);
+	return st ? st : gpul_rdma_offer(n->words, at + parts.grants, parts.announced - parts.grants, &out->grants, err);
 }
 
 /* Allocate, register and exchange; every rank calls it if any pair needs the network. */
@@ -183,7 +240,7 @@ gpul_status gpul_comm_network_create(gpul_comm *c, int timeout_ms, gpul_error *e
 {
 	const size_t n_ranks = (size_t)c->n_ranks;
 	struct network *n = &c->network;
-	struct network_offer *all, mine[GPUL_COMM_MAX_PEERS] = { 0 };
+	struct network_target *all, mine[GPUL_COMM_MAX_PEERS] = { 0 };
 	gpul_status st;
 
 	if (!c->has_network)
@@ -200,10 +257,9 @@ gpul_status gpul_comm_network_create(gpul_comm *c, int timeout_ms, gpul_error *e
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the offers of %zu ranks", n_ranks);
 	st = gpul_boot_allgather(c->boot, mine, n_ranks * sizeof *mine, all, timeout_ms, err);
 	for (int r = 0; !st && r < c->n_ranks; r++) {
-		const struct network_offer *theirs = &all[(size_t)r * n_ranks + (size_t)c->rank];
-
-		n->theirs[r] = (struct network_target){ theirs->data, theirs->tails, theirs->heads, theirs->asks, theirs->grants,
-							theirs->free_bytes };
+		n->theirs[r] = all[(size_t)r * n_ranks + (size_t)c->rank];
+		if (by_network(c, r))
+			describe_path(c, r);
 	}
 	free(all);
 	return st;
@@ -261,29 +317,37 @@ gpul_status gpul_comm_network_start(gpul_comm *c, gpul_error *err)
 {
 	const struct network_parts parts = parts_of(&c->sizes);
 	gpul_comm_proxy_route routes[GPUL_COMM_MAX_PEERS];
+	gpul_comm_arrivals_desc arrivals[GPUL_COMM_MAX_PEERS];
 	struct network *n = &c->network;
 	gpul_comm_proxy_desc desc = {
 		.routes = routes, .n_blocks = c->sizes.n_blocks, .region = n->data, .slots_bytes = c->sizes.slots_bytes,
 		.data_at = c->sizes.data_at, .slot_bytes = c->sizes.slot_bytes,
 		.window_bytes = n->window_bytes,
 		.spin_ns = c->interprets ? INTERPRETED_SPIN_NS : SPIN_NS,
+		.drv = n->direct ? c->drv : NULL, .gpu = c->ctx.handle,
 		.failed = connection_failed, .context = c,
 	};
 
 	for (int r = 0; r < c->n_ranks; r++) {
-		const unsigned char *at;
+		unsigned char *at;
 
 		if (!by_network(c, r))
 			continue;
-		at = (const unsigned char *)gpul_mem_cpu(n->counters) + n->counters_at[r];
+		at = (unsigned char *)gpul_mem_cpu(n->counters) + n->counters_at[r];
+		arrivals[r] = (gpul_comm_arrivals_desc){
+			.conn = gpul_comm_mesh_conn(n->mesh, r), .announced = (const void *)(at + parts.announced),
+			.inboxes = (void *)(at + parts.inboxes), .n_blocks = desc.n_blocks,
+			.slots = { .region = n->data, .at = slots_address(c, r) + parts.slots, .bytes = parts.mirror_slots - parts.slots },
+		};
 		routes[desc.n_routes++] = (gpul_comm_proxy_route){
-			.rank = r, .conn = gpul_comm_mesh_conn(n->mesh, r),
+			.rank = r, .conn = arrivals[r].conn,
 			.inboxes = (const void *)(at + parts.mirror_inboxes), .outboxes = (const void *)(at + parts.mirror_outboxes),
 			.slots = slots_address(c, r) + parts.mirror_slots,
-			.data = n->theirs[r].data, .tails = n->theirs[r].tails, .heads = n->theirs[r].heads,
+			.data = n->theirs[r].data, .steps = n->theirs[r].steps, .step_stride = n->theirs[r].step_stride,
+			.heads = n->theirs[r].heads,
 			.arrived = (const void *)(at + parts.inboxes), .asks = (const void *)(at + parts.asks),
-			.grants = (const void *)(at + parts.grants),
-			.to_asks = n->theirs[r].asks, .to_grants = n->theirs[r].grants, .free_bytes = n->theirs[r].free_bytes,
+			.grants = (const void *)(at + parts.grants), .to_asks = n->theirs[r].asks, .to_grants = n->theirs[r].grants,
+			.free_bytes = n->theirs[r].free_bytes, .arrivals = n->direct ? &arrivals[r] : NULL,
 		};
 	}
 	return desc.n_routes ? gpul_comm_proxy_start(&desc, &n->proxy, err) : GPUL_OK;

@@ -189,7 +189,7 @@ struct comm_about {
 	char name[96];                /* of the device */
 	struct comm_about_path {
 		uint32_t transport;
-		char reason[160];
+		char reason[256];
 	} paths[GPUL_COMM_MAX_RANKS];
 };
 

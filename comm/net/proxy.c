@@ -33,6 +33,7 @@ struct flight {
 struct route {
 	gpul_comm_proxy_route to;
 	struct channel *channels;      /* [n_blocks] */
+	gpul_comm_arrivals *arrivals;  /* NULL: the slots of this rank are in host memory */
 	struct flight flights[FLIGHTS];
 	uint32_t head, tail;           /* of flights: tail is the oldest */
 	uint64_t free_in_flight;       /* their free bytes */
@@ -50,13 +51,13 @@ struct gpul_comm_proxy {
 
 /* ---- failures -------------------------------------------------------------------------------------------------- */
 
-static void fail_route(gpul_comm_proxy *p, struct route *r, const gpul_error *err)
+static void fail_route(gpul_comm_proxy *p, struct route *r, const char *call, const gpul_error *err)
 {
 	gpul_rdma_failure why;
 
 	gpul_rdma_conn_failed(r->to.conn, &why);
 	if (!why.status)  /* a call with wrong arguments does not fail the connection */
-		gpul_rdma_fail(&why, err->status, err->native, "put", NULL, "%s", err->text);
+		gpul_rdma_fail(&why, err->status, err->native, call, NULL, "%s", err->text);
 	r->failed = true;
 	if (p->grants)
 		gpul_comm_grants_leave(p->grants, (unsigned)(r - p->routes));
@@ -75,7 +76,7 @@ static bool start_put(gpul_comm_proxy *p, struct route *r, const gpul_rdma_put_d
 	if (r->head - r->tail == FLIGHTS)
 		return false;
 	if (gpul_rdma_put(r->to.conn, put, 0, &request, &err)) {
-		fail_route(p, r, &err);
+		fail_route(p, r, "put", &err);
 		return false;
 	}
 	if (!request)
@@ -122,7 +123,7 @@ static bool put_slot(gpul_comm_proxy *p, struct route *r, unsigned block, uint64
 	const gpul_rdma_put_desc put = {
 		.from = { .at = r->to.slots + entry_at, .bytes = n_bytes, .area = p->area },
 		.to = { .address = r->to.data.address + entry_at, .key = r->to.data.key, .bytes = n_bytes },
-		.signal = word_at(&r->to.tails, block * sizeof(gpul_comm_inbox) + offsetof(gpul_comm_inbox, tail)),
+		.signal = word_at(&r->to.steps, (uint64_t)block * r->to.step_stride),
 		.signal_value = ch->sent + 1,
 		.lane = block,
 	};
@@ -227,7 +228,7 @@ static bool progress_route(gpul_comm_proxy *p, struct route *r)
 
 	if (r->head == r->tail) {
 		if (gpul_rdma_progress(r->to.conn, NULL, &err))
-			fail_route(p, r, &err);
+			fail_route(p, r, "progress", &err);
 		return false;
 	}
 	for (bool done = true; done && r->head != r->tail;) {
@@ -235,7 +236,7 @@ static bool progress_route(gpul_comm_proxy *p, struct route *r)
 
 		done = false;
 		if (gpul_rdma_test(r->to.conn, oldest->request, &done, NULL, &err)) {
-			fail_route(p, r, &err);
+			fail_route(p, r, "put", &err);
 			return false;
 		}
 		if (!done)
@@ -245,6 +246,17 @@ static bool progress_route(gpul_comm_proxy *p, struct route *r)
 		found = true;
 	}
 	return found;
+}
+
+/* Show the kernels what has arrived in device memory.  True: there was something. */
+static bool look_at_arrivals(gpul_comm_proxy *p, struct route *r)
+{
+	gpul_error err = { 0 };
+	bool busy = false;
+
+	if (r->arrivals && gpul_comm_arrivals_poll(r->arrivals, &busy, &err))
+		fail_route(p, r, "flush", &err);
+	return busy;
 }
 
 /* One turn.  True: something has happened, or is in flight. */
@@ -262,6 +274,8 @@ static bool turn(gpul_comm_proxy *p)
 		found |= look_at_mirrors(p, r);
 		if (!r->failed)
 			found |= progress_route(p, r);
+		if (!r->failed)
+			found |= look_at_arrivals(p, r);
 	}
 	return found;
 }
@@ -281,6 +295,8 @@ static void *serve(void *arg)
 	uint64_t idle_since = gpul_clock_ns();
 
 	(void)prctl(PR_SET_TIMERSLACK, 1ul);
+	if (p->desc.drv)
+		(void)p->desc.drv->cuCtxSetCurrent(p->desc.gpu);  /* for a flush by the driver, which reports it if this has failed */
 	while (!atomic_load_explicit(&p->stop, memory_order_relaxed)) {
 		if (turn(p)) {
 			idle_since = 0;
@@ -309,8 +325,10 @@ static gpul_status create_grants(gpul_comm_proxy *p, gpul_error *err)
 
 static void free_proxy(gpul_comm_proxy *p)
 {
-	for (unsigned i = 0; p->routes && i < p->desc.n_routes; i++)
+	for (unsigned i = 0; p->routes && i < p->desc.n_routes; i++) {
+		gpul_comm_arrivals_destroy(p->routes[i].arrivals);
 		free(p->routes[i].channels);
+	}
 	free(p->routes);
 	gpul_comm_grants_destroy(p->grants);
 	free(p);
@@ -334,6 +352,8 @@ gpul_status gpul_comm_proxy_start(const gpul_comm_proxy_desc *desc, gpul_comm_pr
 		p->routes[i].to = desc->routes[i];
 		p->routes[i].channels = calloc(desc->n_blocks + 1, sizeof *p->routes[i].channels);
 		if (!p->routes[i].channels)
+			goto no_memory;
+		if (desc->routes[i].arrivals && gpul_comm_arrivals_create(desc->routes[i].arrivals, &p->routes[i].arrivals, NULL))
 			goto no_memory;
 	}
 	st = create_grants(p, err);

@@ -3,12 +3,13 @@
  *     rank S                                                         rank R
  *     kernel ── entry, data, tail ──> mirror of R's inbox
  *                                     proxy ═ put of entry + data ══> inbox: slot
- *                                           ═ its step ═════════════> inbox: tail ── kernel polls it
+ *                                           ═ its step ═════════════> inbox: tail ── kernel polls it (slots in device memory: arrivals.h)
  *     kernel polls it ── outbox: head <═════ step of an empty put ═══ proxy of R <── head, in a mirror of S's outbox <── kernel
  *
- * A mirror is host memory of the sending rank, laid out like the memory of the other rank (device/channel_layout.h), so a kernel
- * does the same as with memory that it shares with the other rank: data, fence, counter.  The proxy polls the counters of the
- * mirrors: it needs no request from the kernel, and a CPU reads a line of its own memory in some nanoseconds.
+ * A mirror is memory of the sending rank, laid out like the memory of the other rank (device/channel_layout.h), so a kernel does
+ * the same as with memory that it shares with the other rank: data, fence, counter.  The proxy polls the counters of the mirrors:
+ * it needs no request from the kernel, and a CPU reads a line of its own memory in some nanoseconds.  The slots of mirrors and
+ * inboxes are in host memory, or in device memory that the NIC accesses; each rank chooses for itself.
  *
  * A kernel writes a slot of the mirror again when the receiver has freed it, and the receiver frees a slot that has arrived: so
  * its put has ended.  Writes of one channel take effect in the order of its steps, because they use one queue pair.
@@ -21,6 +22,7 @@
 #define GPULOAD_COMM_NET_PROXY_H
 
 #include "comm/device/channel_layout.h"
+#include "comm/net/arrivals.h"
 #include "rdma/rdma.h"
 
 #ifdef __cplusplus
@@ -37,12 +39,16 @@ typedef struct gpul_comm_proxy_route {
 	const gpul_comm_outbox *outboxes; /* mirror of its outboxes for this rank, likewise */
 	uint64_t slots;                  /* mirror of the inboxes' slots, n_blocks of slots_bytes: where it is registered */
 	gpul_rdma_remote data;           /* the rank's slots for this rank */
-	gpul_rdma_remote tails;          /* the inboxes */
+	gpul_rdma_remote steps;          /* the words that steps raise there, a word every step_stride bytes: the tails of the
+					  * inboxes; slots in device memory: announced (arrivals.h) */
+	uint32_t step_stride;
 	gpul_rdma_remote heads;          /* the outboxes */
 	const gpul_comm_inbox *arrived;  /* this rank's inboxes from the rank: n_blocks of them, for their tails */
 	const uint64_t *asks, *grants;   /* [n_blocks] words that the rank writes here: what it asks for, what it has granted */
 	gpul_rdma_remote to_asks, to_grants;  /* the same words of the rank, for steps */
 	uint64_t free_bytes;             /* of slots that may be on their way to the rank without a grant; UINT64_MAX: no limit */
+	const gpul_comm_arrivals_desc *arrivals;  /* of this rank's inboxes, whose slots are in device memory; NULL: they are not.
+					  * Used only during gpul_comm_proxy_start() */
 } gpul_comm_proxy_route;
 
 typedef struct gpul_comm_proxy_desc {
@@ -53,6 +59,8 @@ typedef struct gpul_comm_proxy_desc {
 	uint32_t slot_bytes;
 	uint64_t window_bytes;           /* of slots that may be on their way here; 0: no limit, nothing is granted */
 	uint64_t spin_ns;                /* after the last event, before the thread sleeps between its polls */
+	const gpul_driver *drv;          /* NULL: all slots are in host memory */
+	CUcontext gpu;                   /* of drv: current on the thread */
 	/* A connection has failed: called once for each, on the proxy's thread. */
 	void (*failed)(void *context, int rank, const gpul_rdma_failure *why);
 	void *context;

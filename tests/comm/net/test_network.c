@@ -1,4 +1,5 @@
 /* test_network.c — calls between ranks that are connected by the network, here libfabric's tcp on one machine. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +17,8 @@ enum { BUFFER_BYTES = 256 << 10 };
 static const gpul_rdma_desc tcp = { .backend = "libfabric", .device = { .gpu = -1, .gid_index = -1, .provider = "tcp" } };
 static const gpul_rdma_desc tcp_with_queues = { .backend = "libfabric", .n_qps = 3,
 						.device = { .gpu = -1, .gid_index = -1, .provider = "tcp" } };
+static const gpul_rdma_desc tcp_direct = { .backend = "libfabric", .n_qps = 2, .gpu_direct = GPUL_RDMA_GPU_DIRECT_YES,
+					   .device = { .gpu = -1, .gid_index = -1, .provider = "tcp" } };
 static const gpul_comm_call rings[] = { GPUL_COMM_ALLREDUCE, GPUL_COMM_REDUCESCATTER, GPUL_COMM_ALLGATHER, GPUL_COMM_BROADCAST };
 
 /* Slots of 640 bytes: the larger messages take several laps of the slots. */
@@ -68,6 +71,95 @@ static void every_call_is_right_in_the_smallest_window(void **state)
 	(void)state;
 	options.net_window = 1;
 	run_ranks(4, &options, all_calls, NULL);
+}
+
+static void calls_with_slots_in_device_memory(struct rank *r, void *arg)
+{
+	gpul_comm_path path;
+
+	gpul_comm_path_to(r->comm, (r->rank + 1) % r->n_ranks, &path);
+	assert_non_null(strstr(path.reason, ", GPU-direct"));
+	assert_null(strstr(path.reason, "staged"));
+	all_calls(r, arg);
+}
+
+static void every_call_is_right_with_slots_in_device_memory(void **state)
+{
+	const gpul_comm_options options = over(&tcp_direct);
+
+	(void)state;
+	for (int n = 2; n <= 4; n++)
+		run_ranks(n, &options, calls_with_slots_in_device_memory, NULL);
+}
+
+/* A rank whose driver does not say that device memory is CPU memory; and libfabric cannot register a GPU's memory. */
+struct gpu_rank {
+	gpul_comm_job job;
+	gpul_comm_options options;
+	gpul_comm_path path;
+	gpul_status status;
+	gpul_error err;
+};
+
+static void *join_as_gpu(void *arg)
+{
+	struct gpu_rank *g = arg;
+	const gpul_driver *drv = NULL;
+	gpul_comm *comm = NULL;
+	gpul_driver gpu;
+
+	must(gpul_driver_open(GPUL_DRIVER_AUTO, &drv, &g->err), &g->err, "gpul_driver_open");
+	gpu = *drv;
+	gpu.interprets = false;
+	g->options.job = &g->job;
+	g->status = gpul_comm_create(&gpu, &g->options, &comm, &g->err);
+	if (!g->status)
+		gpul_comm_path_to(comm, !g->job.rank, &g->path);
+	gpul_comm_destroy(comm);
+	return NULL;
+}
+
+static void join_two_gpus(gpul_rdma_gpu_direct gpu_direct, struct gpu_rank ranks[2])
+{
+	const gpul_rdma_desc net = { .backend = "libfabric", .gpu_direct = gpu_direct,
+				     .device = { .gpu = -1, .gid_index = -1, .provider = "tcp" } };
+	const gpul_comm_job job = new_job(2);
+	pthread_t threads[2];
+
+	for (int i = 0; i < 2; i++) {
+		ranks[i] = (struct gpu_rank){ .job = job, .options = over(&net) };
+		ranks[i].job.rank = i;
+		assert_int_equal(pthread_create(&threads[i], NULL, join_as_gpu, &ranks[i]), 0);
+	}
+	for (int i = 0; i < 2; i++)
+		(void)pthread_join(threads[i], NULL);
+}
+
+static void a_gpu_whose_memory_the_fabric_cannot_access_is_staged_and_says_why(void **state)
+{
+	struct gpu_rank ranks[2];
+
+	(void)state;
+	join_two_gpus(GPUL_RDMA_GPU_DIRECT_AUTO, ranks);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(ranks[i].status, GPUL_OK);
+		assert_non_null(strstr(ranks[i].path.reason, "staged in host memory: tcp"));
+		assert_non_null(strstr(ranks[i].path.reason, "cannot register GPU memory"));
+	}
+	join_two_gpus(GPUL_RDMA_GPU_DIRECT_NO, ranks);
+	assert_non_null(strstr(ranks[0].path.reason, "staged in host memory: requested"));
+}
+
+static void gpu_direct_that_is_impossible_is_an_error(void **state)
+{
+	struct gpu_rank ranks[2];
+
+	(void)state;
+	join_two_gpus(GPUL_RDMA_GPU_DIRECT_YES, ranks);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(ranks[i].status, GPUL_EUNSUPPORTED);
+		assert_non_null(strstr(ranks[i].err.text, "GPU-direct is not possible: tcp"));
+	}
 }
 
 /* Ranks 0 and 1 share memory, and so do ranks 2 and 3: a ring uses both kinds of pairs. */
@@ -196,6 +288,9 @@ int main(void)
 		cmocka_unit_test(every_call_is_right),
 		cmocka_unit_test(several_queue_pairs_keep_the_order_of_a_channel),
 		cmocka_unit_test(every_call_is_right_in_the_smallest_window),
+		cmocka_unit_test(every_call_is_right_with_slots_in_device_memory),
+		cmocka_unit_test(a_gpu_whose_memory_the_fabric_cannot_access_is_staged_and_says_why),
+		cmocka_unit_test(gpu_direct_that_is_impossible_is_an_error),
 		cmocka_unit_test(ranks_of_one_host_use_memory),
 		cmocka_unit_test(plans_use_channels_and_the_protocol_simple),
 		cmocka_unit_test(a_persistent_kernel_is_refused),

@@ -38,6 +38,7 @@ void make_batch(const struct limits *limits, unsigned long number, struct batch 
 		.slot_bytes = slots[below(&r, sizeof slots / sizeof *slots)],
 		.timeout_ms = 20000,
 	};
+	out->direct = limits->gpu_direct < 0 ? (uint32_t)below(&r, 1u << MAX_SOAK_RANKS) : limits->gpu_direct ? ~0u : 0;
 }
 
 /* Small ones, those beside a border of packs, lines or slots, and any. */
@@ -127,10 +128,10 @@ size_t recv_count(const struct random_case *k, int n_ranks)
 
 void describe_case(const struct random_case *k, const struct batch *b, char *out, size_t out_bytes)
 {
-	(void)snprintf(out, out_bytes, "%s %s %s, %zu elements, %s %s over %s, %d ranks (%u a host), %u blocks, slots of %zu bytes%s%s",
+	(void)snprintf(out, out_bytes, "%s %s %s, %zu elements, %s %s over %s, %d ranks (%u a host), %u blocks, slots of %zu bytes, GPU-direct %#x%s%s",
 		       gpul_comm_call_name(k->call), gpul_comm_dtype_name(k->dtype), gpul_comm_op_name(k->op),
 		       k->n_messages ? recv_count(k, b->n_ranks) : k->count, gpul_comm_algo_name(k->algo),
 		       gpul_comm_proto_name(k->proto), gpul_comm_transport_name(b->options.transport), b->n_ranks,
-		       b->options.ranks_per_host ? b->options.ranks_per_host : (unsigned)b->n_ranks, b->options.n_blocks, b->options.slot_bytes, k->in_place ? ", in place" : "",
-		       k->grouped ? ", grouped" : "");
+		       b->options.ranks_per_host ? b->options.ranks_per_host : (unsigned)b->n_ranks, b->options.n_blocks, b->options.slot_bytes, b->direct,
+		       k->in_place ? ", in place" : "", k->grouped ? ", grouped" : "");
 }

@@ -1,7 +1,7 @@
 /* comm_random.c — random calls of comm.h, by ranks that are processes; every result is checked.
  *
  *     comm_random [--seed S] [--first K] [--cases N] [--ranks MIN:MAX] [--bytes MAX]
- *                 [--call NAME] [--algo NAME] [--proto NAME] [--transport NAME] [--netns A,B --address IP]
+ *                 [--call NAME] [--algo NAME] [--proto NAME] [--transport NAME] [--gpu-direct yes|no] [--netns A,B --address IP]
  *
  * Case K of seed S is always the same: size, offsets, type, operation, ranks, protocol, algorithm, transport, in place.  The
  * BATCH_CASES cases from a multiple of BATCH_CASES on share one communicator.  With --netns the ranks are on two hosts, network
@@ -142,6 +142,8 @@ static const char *algo_name(int i) { return gpul_comm_algo_name((gpul_comm_algo
 static const char *proto_name(int i) { return gpul_comm_proto_name((gpul_comm_proto)i); }
 static const char *transport_name(int i) { return gpul_comm_transport_name((gpul_comm_transport)i); }
 
+static const char *no_or_yes(int i) { return i ? "yes" : "no"; }
+
 static void parse_ranks(const char *text, struct limits *limits)
 {
 	char after;
@@ -158,7 +160,7 @@ static void parse(int argc, char **argv, struct limits *limits, unsigned long *f
 	static const struct option options[] = {
 		{ "seed", 1, NULL, 's' }, { "first", 1, NULL, 'f' }, { "cases", 1, NULL, 'n' }, { "ranks", 1, NULL, 'r' },
 		{ "bytes", 1, NULL, 'b' }, { "call", 1, NULL, 'c' }, { "algo", 1, NULL, 'a' }, { "proto", 1, NULL, 'p' },
-		{ "transport", 1, NULL, 't' }, { "netns", 1, NULL, 'N' }, { "address", 1, NULL, 'A' }, { NULL, 0, NULL, 0 },
+		{ "transport", 1, NULL, 't' }, { "gpu-direct", 1, NULL, 'g' }, { "netns", 1, NULL, 'N' }, { "address", 1, NULL, 'A' }, { NULL, 0, NULL, 0 },
 	};
 
 	for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;)
@@ -172,6 +174,7 @@ static void parse(int argc, char **argv, struct limits *limits, unsigned long *f
 		case 'a': limits->algo = find_name(optarg, algo_name, GPUL_COMM_N_ALGOS); break;
 		case 'p': limits->proto = find_name(optarg, proto_name, GPUL_COMM_N_PROTOS); break;
 		case 't': limits->transport = find_name(optarg, transport_name, GPUL_COMM_N_TRANSPORTS); break;
+		case 'g': limits->gpu_direct = find_name(optarg, no_or_yes, 2); break;
 		case 'N': limits->netns = optarg; break;
 		case 'A': limits->address = optarg; break;
 		default: exit(2);
@@ -197,7 +200,7 @@ static void print_replay(int argc, char **argv, unsigned long first, unsigned lo
 int main(int argc, char **argv)
 {
 	struct limits limits = { .seed = 1, .min_ranks = 2, .max_ranks = MAX_SOAK_RANKS, .max_bytes = 96 << 10, .call = -1,
-				 .algo = -1, .proto = -1, .transport = -1 };
+				 .algo = -1, .proto = -1, .transport = -1, .gpu_direct = -1 };
 	unsigned long first = 0, n_cases = 1000;
 	const double start = seconds();
 

@@ -234,10 +234,18 @@ static bool play_case(struct player *p, const struct random_case *k, uint64_t *s
 static bool create_player(struct player *p, const struct limits *limits, const struct batch *b, const gpul_comm_job *job,
 			  gpul_error *err)
 {
+	gpul_rdma_desc net = { .device = { .gpu = -1, .gid_index = -1 } };
 	gpul_comm_options options = b->options;
 
 	options.job = job;
-	return !gpul_driver_open(GPUL_DRIVER_AUTO, &p->drv, err) && !gpul_comm_create(p->drv, &options, &p->comm, err) &&
+	options.net = &net;
+	if (gpul_driver_open(GPUL_DRIVER_AUTO, &p->drv, err))
+		return false;
+	if (!(b->direct >> job->rank & 1))
+		net.gpu_direct = GPUL_RDMA_GPU_DIRECT_NO;
+	else if (p->drv->interprets || limits->gpu_direct > 0)  /* on a GPU, only where the NIC can */
+		net.gpu_direct = GPUL_RDMA_GPU_DIRECT_YES;
+	return !gpul_comm_create(p->drv, &options, &p->comm, err) &&
 	       !gpul_cu(p->drv, err, cuStreamCreate(&p->stream, CU_STREAM_NON_BLOCKING)) &&
 	       create_buffer(p, &p->send, limits->max_bytes, err) && create_buffer(p, &p->recv, limits->max_bytes, err);
 }

@@ -12,6 +12,7 @@ struct limits {
 	int min_ranks, max_ranks;
 	size_t max_bytes;        /* of the larger buffer of a call */
 	int call, algo, proto, transport;  /* -1: any */
+	int gpu_direct;          /* 1, 0: all ranks, no rank; -1: each rank one of both */
 	const char *netns, *address;       /* NULL: one host */
 };
 
@@ -19,6 +20,7 @@ struct limits {
 struct batch {
 	int n_ranks;
 	gpul_comm_options options;
+	uint32_t direct;         /* a bit for each rank: over the network, its slots are in device memory */
 };
 
 /* One message of a group, or of sends and receives one after another. */

@@ -1,0 +1,79 @@
+/* arrivals.c — polls announced steps, flushes, raises tails. */
+#include "comm/net/arrivals.h"
+
+#include <stdlib.h>
+
+enum { FLUSHED_BYTES = 8 };
+
+struct gpul_comm_arrivals {
+	gpul_comm_arrivals_desc desc;
+	gpul_rdma_request flush;  /* 0: none is in flight */
+	bool waiting;             /* steps have been seen that no flush covers yet */
+	uint64_t seen[];          /* [n_blocks] steps that the flush in flight, or else the next one, covers */
+};
+
+gpul_status gpul_comm_arrivals_create(const gpul_comm_arrivals_desc *desc, gpul_comm_arrivals **out, gpul_error *err)
+{
+	gpul_comm_arrivals *a = calloc(1, sizeof *a + desc->n_blocks * sizeof *a->seen);
+
+	if (!a)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the arrivals of %u blocks", desc->n_blocks);
+	a->desc = *desc;
+	if (a->desc.slots.bytes > FLUSHED_BYTES)
+		a->desc.slots.bytes = FLUSHED_BYTES;  /* any part of the memory */
+	for (unsigned b = 0; b < desc->n_blocks; b++)
+		a->seen[b] = desc->inboxes[b].tail;
+	*out = a;
+	return GPUL_OK;
+}
+
+void gpul_comm_arrivals_destroy(gpul_comm_arrivals *a)
+{
+	free(a);
+}
+
+/* A word that arrives in parts, its low bytes first, is less than its new value, and may be less than its old one. */
+static void look(gpul_comm_arrivals *a)
+{
+	for (unsigned b = 0; b < a->desc.n_blocks; b++) {
+		const uint64_t announced = __atomic_load_n(&a->desc.announced[b], __ATOMIC_ACQUIRE);
+
+		if (announced > a->seen[b]) {
+			a->seen[b] = announced;
+			a->waiting = true;
+		}
+	}
+}
+
+static void raise_tails(gpul_comm_arrivals *a)
+{
+	for (unsigned b = 0; b < a->desc.n_blocks; b++) {
+		gpul_comm_inbox *inbox = &a->desc.inboxes[b];
+
+		if (inbox->tail != a->seen[b])
+			__atomic_store_n(&inbox->tail, a->seen[b], __ATOMIC_RELEASE);  /* partner: gpul_simple_wait() */
+	}
+}
+
+gpul_status gpul_comm_arrivals_poll(gpul_comm_arrivals *a, bool *busy, gpul_error *err)
+{
+	bool done = false;
+	gpul_status st = GPUL_OK;
+
+	if (!a->flush) {
+		look(a);
+		*busy = a->waiting;
+		if (a->waiting)
+			st = gpul_rdma_iflush(a->desc.conn, &a->desc.slots, 0, &a->flush, err);
+		if (st || !a->flush)
+			return st;
+		a->waiting = false;
+	}
+	*busy = true;
+	st = gpul_rdma_test(a->desc.conn, a->flush, &done, NULL, err);
+	if (st || !done)
+		return st;
+	a->flush = 0;
+	raise_tails(a);
+	return GPUL_OK;
+}

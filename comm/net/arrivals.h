@@ -1,0 +1,57 @@
+/* arrivals.h — steps that arrive in device memory: announced, flushed, and only then shown to the kernel.
+ *
+ *     rank S                               rank R
+ *     proxy ═ put of entry + data ═══════> slot, in device memory
+ *           ═ its step ══════════════════> announced[block], in host memory ── polled by the proxy of R
+ *                                          flush ─ has ended ─> inbox: tail, in host memory ── polled by the kernel
+ *
+ * A NIC's writes to device memory and to host memory take different ways.  The CPU, or a kernel that polls host memory, may see
+ * the step while the data is on its way to the device.  A flush ends when the data that has arrived before is visible to kernels
+ * that run (rdma.h), so the tail follows it.
+ *
+ * One flush is in flight at a time, for all blocks: it covers the steps that were announced when it began, and what arrives during
+ * it waits for the next one.  So there are few flushes when there are many steps. */
+#ifndef GPULOAD_COMM_NET_ARRIVALS_H
+#define GPULOAD_COMM_NET_ARRIVALS_H
+
+#include "comm/device/channel_layout.h"
+#include "rdma/rdma.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gpul_comm_arrivals gpul_comm_arrivals;  /* opaque: arrivals.c */
+
+typedef struct gpul_comm_arrivals_desc {
+	gpul_rdma_conn *conn;          /* over which the steps arrive */
+	const uint64_t *announced;     /* [n_blocks] that the other rank raises; 0, or as the last user has left them */
+	gpul_comm_inbox *inboxes;      /* [n_blocks] whose tails are raised; no one else writes the tails */
+	unsigned n_blocks;
+	gpul_rdma_buffer slots;        /* of these inboxes */
+} gpul_comm_arrivals_desc;
+
+/** Create the arrivals of one connection.
+ *
+ * @desc  copied; its memory is borrowed
+ * @out   owned by the caller: gpul_comm_arrivals_destroy(); untouched on failure
+ * Errors  GPUL_ENOMEM
+ * Threads the object belongs to the connection's thread
+ * Source  - */
+gpul_status gpul_comm_arrivals_create(const gpul_comm_arrivals_desc *desc, gpul_comm_arrivals **out, gpul_error *err);
+void gpul_comm_arrivals_destroy(gpul_comm_arrivals *a);  /* NULL is fine */
+
+/** Look for new steps, and raise the tails of those whose flush has ended.
+ *
+ * @a     arrivals
+ * @busy  true: a flush is in flight, or tails have been raised
+ * Errors  the connection's failure; no tail is raised any more
+ * Threads the connection's thread
+ * Source  PCI Express Base Specification, Transaction Ordering: a read does not pass posted writes */
+gpul_status gpul_comm_arrivals_poll(gpul_comm_arrivals *a, bool *busy, gpul_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
