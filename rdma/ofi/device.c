@@ -61,21 +61,31 @@ int gpul_ofi_rank(const struct fi_info *i)
 	return why_unusable(i) ? 0 : is_loopback(i) ? (v6 ? 1 : 2) : v6 ? 3 : 4;
 }
 
-/* A copy of the first of the best entries, in the provider's own order; NULL: no memory, or (*why not NULL) none is usable. */
-static struct fi_info *choose_info(const struct ofi_device *d, const struct fi_info *list, const char **why)
+/* Layers over a provider (ofi_rxm of 1.17) do not look at the domain of the hints. */
+static bool is_wanted(const struct fi_info *i, const char *domain)
+{
+	return !domain || (i->domain_attr->name && strcmp(i->domain_attr->name, domain) == 0);
+}
+
+/* A copy of the first of the best entries of a domain, in the provider's own order; NULL: no memory, or (*why not NULL) none is usable. */
+static struct fi_info *choose_info(const struct ofi_device *d, const struct fi_info *list, const char *domain, const char **why)
 {
 	const struct fi_info *best = NULL;
+	const char *reason = NULL;
 	int best_rank = 0;
 
 	for (const struct fi_info *i = list; i; i = i->next) {
 		const int rank = gpul_ofi_rank(i);
 
+		if (!is_wanted(i, domain))
+			continue;
+		reason = reason ? reason : why_unusable(i);
 		if (rank <= best_rank)
 			continue;
 		best = i;
 		best_rank = rank;
 	}
-	*why = best ? NULL : why_unusable(list);
+	*why = best ? NULL : reason;
 	return best ? d->ofi->fi_dupinfo(best) : NULL;
 }
 
@@ -148,9 +158,24 @@ static gpul_status explain_lack(const struct ofi_device *d, const gpul_rdma_devi
 			 *names ? names : "none");
 }
 
+/* The domain is not among those of the provider. */
+static gpul_status explain_domain(const struct fi_info *list, const gpul_rdma_device_desc *desc, gpul_error *err)
+{
+	char names[120] = "";
+	size_t used = 0;
+
+	for (const struct fi_info *i = list, *before = NULL; i; before = i, i = i->next)
+		if (i->domain_attr->name && (!before || strcmp(before->domain_attr->name, i->domain_attr->name)) &&
+		    used + strlen(i->domain_attr->name) + 3 < sizeof names)
+			used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", i->domain_attr->name);
+	return gpul_fail(err, GPUL_EUNSUPPORTED, FI_ENODATA, "libfabric's provider '%.40s' has no domain '%.40s'; it has %s",
+			 list->fabric_attr->prov_name, desc->device, names);
+}
+
 static gpul_status find_info(struct ofi_device *d, const gpul_rdma_device_desc *desc, gpul_error *err)
 {
 	struct fi_info *list = NULL;
+	bool has_domain = false;
 	const char *why;
 	int r = list_entries(d, desc, FI_ORDER_WAW | FI_ORDER_RMA_WAW, &list);
 	gpul_status st;
@@ -159,9 +184,13 @@ static gpul_status find_info(struct ofi_device *d, const gpul_rdma_device_desc *
 		r = list_entries(d, desc, 0, &list);
 	if (r)
 		return explain_lack(d, desc, r, err);
-	d->info = choose_info(d, list, &why);
+	for (const struct fi_info *i = list; i; i = i->next)
+		has_domain |= is_wanted(i, desc->device);
+	d->info = choose_info(d, list, desc->device, &why);
 	if (d->info)
 		st = GPUL_OK;
+	else if (!has_domain)
+		st = explain_domain(list, desc, err);
 	else if (!why)
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for libfabric's attributes");
 	else

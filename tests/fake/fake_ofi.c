@@ -143,7 +143,7 @@ static bool is_wanted(const fake_ofi_entry *e, const struct fi_info *hints)
 	const size_t n = provider ? strlen(provider) : 0;
 
 	return !hints || ((!provider || (!strncmp(e->provider, provider, n) && (!e->provider[n] || e->provider[n] == ';'))) &&
-			  (!domain || !strcmp(domain, e->domain)) && (hints->tx_attr->msg_order & ~e->msg_order) == 0);
+			  (!domain || behaviour.ignores_domains || !strcmp(domain, e->domain)) && (hints->tx_attr->msg_order & ~e->msg_order) == 0);
 }
 
 static int getinfo(uint32_t version, const char *node, const char *service, uint64_t flags, const struct fi_info *hints,

@@ -34,6 +34,7 @@ typedef struct fake_ofi_behaviour {
 	unsigned room;                   /* writes under way from one endpoint, beyond which a write is refused; default 64 */
 	unsigned connect_posts;          /* so many first writes of an endpoint are refused, as while it connects; default 1 */
 	bool reverse;                    /* writes take effect, and completions are read, in reverse order */
+	bool ignores_domains;            /* in the hints, as ofi_rxm of 1.17 does */
 	bool deaf;                       /* writes are taken, nothing happens: the network is cut */
 } fake_ofi_behaviour;
 

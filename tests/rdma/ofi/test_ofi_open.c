@@ -101,6 +101,19 @@ static void says_which_providers_there_are(void **state)
 	assert_string_equal(err.text, "libfabric has no provider 'tcp'; it has none");
 }
 
+static void finds_the_domain_where_the_provider_does_not_look(void **state)
+{
+	gpul_rdma_device_info about;
+	gpul_error err;
+
+	(void)state;
+	fake_ofi_behave()->ignores_domains = true;
+	about = opened(&(gpul_rdma_device_desc){ .gpu = -1, .device = "eth1" });
+	assert_non_null(strstr(about.name, "on eth1"));
+	err = refused(&(gpul_rdma_device_desc){ .gpu = -1, .device = "eth7" }, GPUL_EUNSUPPORTED);
+	assert_non_null(strstr(err.text, "libfabric's provider 'tcp;ofi_rxm' has no domain 'eth7'; it has lo, eth0, eth1"));
+}
+
 static void refuses_an_entry_with_the_reason(void **state)
 {
 	static const struct { fake_ofi_entry entry; const char *reason; } bad[] = {
@@ -255,6 +268,7 @@ int main(void)
 		cmocka_unit_test_setup(takes_an_interface_with_a_route_before_the_loopback_one, reset),
 		cmocka_unit_test_setup(takes_shm_only_by_name, reset),
 		cmocka_unit_test_setup(says_which_providers_there_are, reset),
+		cmocka_unit_test_setup(finds_the_domain_where_the_provider_does_not_look, reset),
 		cmocka_unit_test_setup(refuses_an_entry_with_the_reason, reset),
 		cmocka_unit_test_setup(asks_for_order_and_works_without, reset),
 		cmocka_unit_test_setup(undoes_everything_whichever_call_fails, reset),
