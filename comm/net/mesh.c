@@ -2,6 +2,7 @@
 #include "comm/net/mesh.h"
 
 #include <errno.h>
+#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,41 +21,45 @@ enum { ACCEPT_SLICE_MS = 50, CONNECT_SLICE_MS = 2000 };
 
 /* The job's own watch notices a dead rank at once and a lost host within ten seconds, and names them.  The lease of a connection is longer,
  * so that this comes first, and so that a machine which stands still for some seconds does not end the job. */
-enum { LEASE_MS = 15000 };
+enum { LEASE_MS = 15000, NIC_BYTES = 64 };
 
 /* What a rank tells the others. */
 struct card {
 	int32_t pid;
 	uint8_t wanted[GPUL_COMM_MAX_RANKS];
-	uint16_t port[GPUL_COMM_MAX_RANKS];  /* of its listener for that rank; 0: none */
-	char address[GPUL_RDMA_ADDRESS_BYTES];
+	uint32_t n_nics;
+	uint16_t port[GPUL_COMM_MAX_NICS][GPUL_COMM_MAX_RANKS];  /* of its listener for that rank; 0: none */
+	char address[GPUL_COMM_MAX_NICS][GPUL_RDMA_ADDRESS_BYTES], nic[GPUL_COMM_MAX_NICS][NIC_BYTES];
 	gpul_error failure;                  /* nothing could be opened */
 };
 
 struct gpul_comm_mesh {
 	gpul_boot *boot;
 	int rank, size;
-	gpul_rdma *rdma;
-	gpul_rdma_conn *conns[GPUL_COMM_MAX_RANKS];
-	gpul_rdma_listener *listeners[GPUL_COMM_MAX_RANKS];  /* of higher ranks; only during create */
+	unsigned n_nics;
+	gpul_rdma *nics[GPUL_COMM_MAX_NICS];
+	gpul_rdma_conn *conns[GPUL_COMM_MAX_RANKS][GPUL_COMM_MAX_NICS];
+	gpul_rdma_listener *listeners[GPUL_COMM_MAX_NICS][GPUL_COMM_MAX_RANKS];  /* of higher ranks; only during create */
 	struct card cards[GPUL_COMM_MAX_RANKS];
 	uint64_t deadline_ns;                /* UINT64_MAX: none */
 };
 
 static void close_listeners(gpul_comm_mesh *m)
 {
-	for (int r = 0; r < m->size; r++) {
-		gpul_rdma_listener_close(m->listeners[r]);
-		m->listeners[r] = NULL;
-	}
+	for (int k = 0; k < GPUL_COMM_MAX_NICS; k++)
+		for (int r = 0; r < m->size; r++) {
+			gpul_rdma_listener_close(m->listeners[k][r]);
+			m->listeners[k][r] = NULL;
+		}
 }
 
 void gpul_comm_mesh_disconnect(gpul_comm_mesh *m)
 {
-	for (int r = 0; m && r < m->size; r++) {
-		gpul_rdma_conn_close(m->conns[r]);
-		m->conns[r] = NULL;
-	}
+	for (int r = 0; m && r < m->size; r++)
+		for (int i = 0; i < GPUL_COMM_MAX_NICS; i++) {
+			gpul_rdma_conn_close(m->conns[r][i]);
+			m->conns[r][i] = NULL;
+		}
 }
 
 void gpul_comm_mesh_destroy(gpul_comm_mesh *m)
@@ -63,18 +68,51 @@ void gpul_comm_mesh_destroy(gpul_comm_mesh *m)
 		return;
 	close_listeners(m);
 	gpul_comm_mesh_disconnect(m);
-	gpul_rdma_close(m->rdma);
+	for (int k = 0; k < GPUL_COMM_MAX_NICS; k++)
+		gpul_rdma_close(m->nics[k]);
 	free(m);
+}
+
+unsigned gpul_comm_mesh_n_nics(const gpul_comm_mesh *m)
+{
+	return m->n_nics;
+}
+
+gpul_rdma *gpul_comm_mesh_nic(const gpul_comm_mesh *m, unsigned nic)
+{
+	return m->nics[nic];
+}
+
+const char *gpul_comm_mesh_nic_name(const gpul_comm_mesh *m, int rank, unsigned nic)
+{
+	return m->cards[rank].nic[nic];
+}
+
+unsigned gpul_comm_mesh_n_conns(const gpul_comm_mesh *m, int rank)
+{
+	const unsigned theirs = m->cards[rank].n_nics;
+
+	return !m->conns[rank][0] ? 0 : theirs > m->n_nics ? theirs : m->n_nics;
+}
+
+unsigned gpul_comm_mesh_nic_of(const gpul_comm_mesh *m, int rank, unsigned i)
+{
+	return i % m->cards[rank].n_nics;
+}
+
+gpul_rdma_conn *gpul_comm_mesh_conn_at(const gpul_comm_mesh *m, int rank, unsigned i)
+{
+	return m->conns[rank][i];
 }
 
 gpul_rdma *gpul_comm_mesh_rdma(const gpul_comm_mesh *m)
 {
-	return m->rdma;
+	return m->nics[0];
 }
 
 gpul_rdma_conn *gpul_comm_mesh_conn(const gpul_comm_mesh *m, int rank)
 {
-	return m->conns[rank];
+	return m->conns[rank][0];
 }
 
 /* ---- listen -------------------------------------------------------------------------------------------------- */
@@ -109,17 +147,64 @@ static gpul_status address_towards(const char *there, char out[GPUL_RDMA_ADDRESS
 	return GPUL_OK;
 }
 
-/* The address of this host for the other ranks. */
-static gpul_status own_address(const gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, char out[GPUL_RDMA_ADDRESS_BYTES],
+/* The address of a network interface, IPv4 before IPv6; false: there is no such interface, or it has none. */
+static bool address_of_interface(const char *name, char out[GPUL_RDMA_ADDRESS_BYTES])
+{
+	const sa_family_t families[] = { AF_INET, AF_INET6 };
+	struct ifaddrs *all;
+	bool found = false;
+	char *end;
+
+	if (!*name || getifaddrs(&all))
+		return false;
+	for (int i = 0; i < 2 && !found; i++)
+		for (const struct ifaddrs *a = all; a && !found; a = a->ifa_next) {
+			const struct sockaddr_in6 *v6 = (const void *)a->ifa_addr;
+
+			found = a->ifa_addr && a->ifa_addr->sa_family == families[i] && !strcmp(a->ifa_name, name) &&
+				!(i == 1 && IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr));
+			if (found)
+				gpul_rdma_sockaddr_print(a->ifa_addr, i ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in), out);
+		}
+	freeifaddrs(all);
+	end = found ? strrchr(out, ':') : NULL;
+	if (end)
+		*end = '\0';
+	return found;
+}
+
+/* Part k of a list "a,b", or its only part; false: it has other parts, or one is too long. */
+static bool part_of(const char *list, unsigned k, unsigned n, char *out, size_t out_bytes)
+{
+	size_t n_bytes = strcspn(list, ",");
+
+	if (list[n_bytes])
+		for (unsigned i = 0; i < n; i++) {
+			list += i ? n_bytes + 1 : 0;
+			n_bytes = strcspn(list, ",");
+			if ((list[n_bytes] == ',') != (i + 1 < n))
+				return false;
+			if (i == k)
+				break;
+		}
+	(void)snprintf(out, out_bytes, "%.*s", (int)n_bytes, list);
+	return n_bytes < out_bytes;
+}
+
+/* The address of this host for the other ranks, for one of its NICs. */
+static gpul_status own_address(const gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, unsigned nic, char out[GPUL_RDMA_ADDRESS_BYTES],
 			       gpul_error *err)
 {
 	const char *set = desc->address ? desc->address : secure_getenv("GPULOAD_COMM_NET_ADDRESS");
 
-	if ((!set || !*set) && m->boot->job.address[0])
+	if (set && *set)
+		return part_of(set, nic, m->n_nics, out, GPUL_RDMA_ADDRESS_BYTES) ? GPUL_OK :
+			gpul_fail(err, GPUL_EINVAL, 0, "'%.60s': expected the address of this host, or one for each of its %u NICs", set, m->n_nics);
+	if (desc->rdma.device.device && address_of_interface(m->cards[m->rank].nic[nic], out))
+		return GPUL_OK;
+	if (m->boot->job.address[0])
 		return address_towards(m->boot->job.address, out, err);
-	if (set && strlen(set) >= GPUL_RDMA_ADDRESS_BYTES)
-		return gpul_fail(err, GPUL_EINVAL, 0, "'%.60s...': the address of this host is too long", set);
-	strcpy(out, set && *set ? set : "127.0.0.1");
+	strcpy(out, "127.0.0.1");
 	return GPUL_OK;
 }
 
@@ -133,41 +218,85 @@ static uint16_t port_of(const gpul_rdma_listener *l)
 
 /* Listen for each higher rank at a port of its own, so that the port tells who connects.  Whether the pair is wanted is known
  * only later. */
-static gpul_status listen_all(gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, struct card *card, gpul_error *err)
+static gpul_status listen_all(gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, unsigned nic, struct card *card, gpul_error *err)
 {
 	gpul_rdma_address at = { 0 };
 	char own[GPUL_RDMA_ADDRESS_BYTES] = "";
-	gpul_status st = own_address(m, desc, own, err);
+	gpul_status st = own_address(m, desc, nic, own, err);
 
 	st = st ? st : gpul_rdma_address_parse(own, &at, err);
 	if (!st && (at.path[0] || at.port != GPUL_RDMA_DEFAULT_PORT || !at.host[0]))
 		st = gpul_fail(err, GPUL_EINVAL, 0, "'%.60s': expected the address of this host, without a port", own);
-	(void)snprintf(card->address, sizeof card->address, "%.60s", at.host);
+	(void)snprintf(card->address[nic], sizeof card->address[nic], "%.60s", at.host);
 	for (int r = m->rank + 1; !st && r < m->size; r++) {
 		char here[GPUL_RDMA_ADDRESS_BYTES + 4];
 
-		(void)snprintf(here, sizeof here, strchr(at.host, ':') ? "[%s]:0" : "%s:0", card->address);
-		st = gpul_rdma_listen(m->rdma, here, &m->listeners[r], err);
+		(void)snprintf(here, sizeof here, strchr(at.host, ':') ? "[%s]:0" : "%s:0", card->address[nic]);
+		st = gpul_rdma_listen(m->nics[nic], here, &m->listeners[nic][r], err);
 		if (!st)
-			card->port[r] = port_of(m->listeners[r]);
+			card->port[nic][r] = port_of(m->listeners[nic][r]);
 	}
 	return st;
 }
 
-/* Open the send path and the listeners.  A failure goes to the others with the card. */
-static void open_own(gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, struct card *card)
+/* Open a NIC, by the name in *card if there is one. */
+static gpul_status open_nic(gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, unsigned nic, struct card *card, gpul_error *err)
 {
 	gpul_rdma_desc rdma = desc->rdma;
+	gpul_rdma_device_info info;
 	gpul_error why = { 0 };
 	gpul_status st;
 
 	if (rdma.lease_ms == 0)
 		rdma.lease_ms = LEASE_MS;
+	rdma.device.device = rdma.device.device ? card->nic[nic] : NULL;
+	st = gpul_rdma_open(&rdma, &m->nics[nic], &why);
+	if (st && rdma.device.device)
+		return gpul_fail(err, st, why.native, "NIC '%s': %.200s", rdma.device.device, why.text);
+	if (st)
+		return gpul_fail(err, st, why.native, "%s", why.text);
+	gpul_rdma_about(m->nics[nic], &info);
+	if (!rdma.device.device)
+		(void)snprintf(card->nic[nic], NIC_BYTES, "%s", info.name);
+	return GPUL_OK;
+}
+
+/* Count the NICs of the list, and write their names to *card. */
+static gpul_status name_nics(gpul_comm_mesh *m, const char *list, struct card *card, gpul_error *err)
+{
+	m->n_nics = 1;
+	for (const char *c = list; c && *c; c++)
+		m->n_nics += *c == ',';
+	card->n_nics = m->n_nics;
+	if (m->n_nics > GPUL_COMM_MAX_NICS) {
+		m->n_nics = card->n_nics = 1;
+		return gpul_fail(err, GPUL_EINVAL, 0, "'%.60s' lists more than %d NICs", list, GPUL_COMM_MAX_NICS);
+	}
+	for (unsigned k = 0; list && k < m->n_nics; k++) {
+		if (!part_of(list, k, m->n_nics, card->nic[k], NIC_BYTES) || !card->nic[k][0])
+			return gpul_fail(err, GPUL_EINVAL, 0, "'%.100s': expected the name of a NIC, or several, such as mlx5_0,mlx5_1", list);
+		for (unsigned other = 0; other < k; other++)
+			if (strcmp(card->nic[other], card->nic[k]) == 0)
+				return gpul_fail(err, GPUL_EINVAL, 0, "'%.100s' lists the NIC %s twice", list, card->nic[k]);
+	}
+	return GPUL_OK;
+}
+
+/* Open the NICs and the listeners.  A failure goes to the others with the card. */
+static void open_own(gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, struct card *card)
+{
+	gpul_error why = { 0 };
+	gpul_status st;
+
 	card->pid = getpid();
 	for (int r = 0; r < m->size; r++)
 		card->wanted[r] = r != m->rank && (!desc->wanted || desc->wanted[r]);
-	st = gpul_rdma_open(&rdma, &m->rdma, &why);
-	st = st ? st : listen_all(m, desc, card, &why);
+	st = name_nics(m, desc->rdma.device.device, card, &why);
+	memcpy(m->cards[m->rank].nic, card->nic, sizeof card->nic);
+	for (unsigned k = 0; !st && k < m->n_nics; k++) {
+		st = open_nic(m, desc, k, card, &why);
+		st = st ? st : listen_all(m, desc, k, card, &why);
+	}
 	if (st)
 		card->failure = why;
 }
@@ -193,9 +322,10 @@ static bool is_timeout(const gpul_error *why)
 }
 
 /* One slice of the wait for the connection with a rank.  A stranger that has found the port is dropped. */
-static gpul_status try_pair(gpul_comm_mesh *m, int r, int limit_ms, gpul_error *err)
+static gpul_status try_pair(gpul_comm_mesh *m, int r, unsigned i, int limit_ms, gpul_error *err)
 {
 	const struct card *card = &m->cards[r];
+	const unsigned here = gpul_comm_mesh_nic_of(m, m->rank, i), there = gpul_comm_mesh_nic_of(m, r, i);
 	gpul_rdma_conn_info info;
 	gpul_rdma_conn *conn;
 	gpul_status st;
@@ -203,11 +333,11 @@ static gpul_status try_pair(gpul_comm_mesh *m, int r, int limit_ms, gpul_error *
 	if (r < m->rank) {
 		char at[GPUL_RDMA_ADDRESS_BYTES + 16];
 
-		(void)snprintf(at, sizeof at, strchr(card->address, ':') ? "[%s]:%u" : "%s:%u", card->address,
-			       card->port[m->rank]);
-		st = gpul_rdma_connect(m->rdma, at, limit_ms < CONNECT_SLICE_MS ? limit_ms : CONNECT_SLICE_MS, &conn, err);
+		(void)snprintf(at, sizeof at, strchr(card->address[there], ':') ? "[%s]:%u" : "%s:%u", card->address[there],
+			       card->port[there][m->rank]);
+		st = gpul_rdma_connect(m->nics[here], at, limit_ms < CONNECT_SLICE_MS ? limit_ms : CONNECT_SLICE_MS, &conn, err);
 	} else {
-		st = gpul_rdma_accept(m->listeners[r], limit_ms < ACCEPT_SLICE_MS ? limit_ms : ACCEPT_SLICE_MS, &conn, err);
+		st = gpul_rdma_accept(m->listeners[here][r], limit_ms < ACCEPT_SLICE_MS ? limit_ms : ACCEPT_SLICE_MS, &conn, err);
 	}
 	if (st)
 		return st;
@@ -216,11 +346,11 @@ static gpul_status try_pair(gpul_comm_mesh *m, int r, int limit_ms, gpul_error *
 		gpul_rdma_conn_close(conn);
 		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "process %d at %.60s is not rank %d", info.peer_pid, info.peer, r);
 	}
-	m->conns[r] = conn;
+	m->conns[r][i] = conn;
 	return GPUL_OK;
 }
 
-static gpul_status connect_pair(gpul_comm_mesh *m, int r, gpul_error *err)
+static gpul_status connect_pair(gpul_comm_mesh *m, int r, unsigned i, gpul_error *err)
 {
 	for (;;) {
 		const int left_ms = slice_ms(m, CONNECT_SLICE_MS);
@@ -229,13 +359,14 @@ static gpul_status connect_pair(gpul_comm_mesh *m, int r, gpul_error *err)
 
 		if (st)
 			return st;
-		st = left_ms ? try_pair(m, r, left_ms, &why) : gpul_fail(&why, GPUL_ESYS, ETIMEDOUT, "the time is over");
+		st = left_ms ? try_pair(m, r, i, left_ms, &why) : gpul_fail(&why, GPUL_ESYS, ETIMEDOUT, "the time is over");
 		if (!st)
 			return GPUL_OK;
 		if (left_ms && is_timeout(&why))
 			continue;
-		return gpul_fail(err, why.status, why.native, "rank %d and rank %d (at %.60s) cannot connect: %.140s", m->rank, r,
-				 m->cards[r].address, why.text);
+		return gpul_fail(err, why.status, why.native, "rank %d (NIC %.30s) and rank %d (NIC %.30s at %.60s) cannot connect: %.100s", m->rank,
+				 m->cards[m->rank].nic[gpul_comm_mesh_nic_of(m, m->rank, i)], r,
+				 m->cards[r].nic[gpul_comm_mesh_nic_of(m, r, i)], m->cards[r].address[gpul_comm_mesh_nic_of(m, r, i)], why.text);
 	}
 }
 
@@ -256,7 +387,8 @@ static gpul_status connect_all(gpul_comm_mesh *m, gpul_error *err)
 
 		if (!is_wanted(m, r))
 			continue;
-		st = connect_pair(m, r, &why);
+		for (unsigned i = 0; !st && (i < m->n_nics || i < m->cards[r].n_nics); i++)
+			st = connect_pair(m, r, i, &why);
 		if (!st)
 			continue;
 		gpul_boot_fail(m->boot, &why, m->rank);  /* the others stop to wait */
@@ -292,8 +424,10 @@ gpul_status gpul_comm_mesh_create(gpul_boot *boot, const gpul_comm_mesh_desc *de
 		gpul_comm_mesh_destroy(m);
 		return st;
 	}
-	gpul_rdma_about(m->rdma, &info);
-	gpul_log(GPUL_LOG_INFO, "comm", "rank %d: connections over %s, %s", m->rank, info.backend, info.name);
+	for (unsigned k = 0; k < m->n_nics; k++) {
+		gpul_rdma_about(m->nics[k], &info);
+		gpul_log(GPUL_LOG_INFO, "comm", "rank %d: connections over %s, %s", m->rank, info.backend, info.name);
+	}
 	*out = m;
 	return GPUL_OK;
 }

@@ -8,6 +8,12 @@
  *     rank 2   ........ connects 0 ─ connects 1 ──── accepts 3      so no circle of waits is possible
  *     rank 3   .................... connects 0 ─ 1 ─ 2
  *
+ * A rank can use several NICs.  A pair of ranks then has as many connections as the rank with more NICs has of them; connection i uses NIC
+ * i modulo the number of NICs on each side:
+ *
+ *     rank 0: NIC a ─── connection 0 ─── NIC x :rank 1         rank 0: NIC a ─── connection 0 ─── NIC x :rank 2
+ *             NIC b ─── connection 1 ─── NIC y                         NIC b ─── connection 1 ─────┘
+ *
  * A rank that fails, or whose process ends, fails the job (roster.h): the other ranks stop to wait, and report the same cause. */
 #ifndef GPULOAD_COMM_NET_MESH_H
 #define GPULOAD_COMM_NET_MESH_H
@@ -19,15 +25,19 @@
 extern "C" {
 #endif
 
+enum { GPUL_COMM_MAX_NICS = 8 };  /* of a rank */
+
 typedef struct gpul_comm_mesh gpul_comm_mesh;  /* opaque: mesh.c */
 
 typedef struct gpul_comm_mesh_desc {
-	gpul_rdma_desc rdma;      /* how to open the send path; for n_qps and its neighbours the higher rank of a pair decides;
+	gpul_rdma_desc rdma;      /* how to open the send path; device.device may name several NICs, "mlx5_0,mlx5_1".  For n_qps and its neighbours the higher rank of a pair decides;
 				   * lease_ms 0: 15000 */
 	const bool *wanted;       /* [size]: the ranks to connect with; a pair is connected if one of the two wants it.  NULL: all
 				   * other ranks */
-	const char *address;      /* of this host, "10.9.0.2", at which the other ranks reach it; NULL: $GPULOAD_COMM_NET_ADDRESS, else
-				   * the one on the way to the job's address, else 127.0.0.1 */
+	const char *address;      /* of this host, "10.9.0.2", at which the other ranks reach it; with several NICs one address for all, or
+				   * one for each, "10.9.0.2,10.9.1.2".  NULL: $GPULOAD_COMM_NET_ADDRESS, else that of the NIC, if it
+				   * is named and a network interface with an address, else the one on the way to the job's
+				   * address, else 127.0.0.1 */
 } gpul_comm_mesh_desc;
 
 /** Open the send path, and connect the pairs of ranks.  All ranks of the job call it.
@@ -49,10 +59,21 @@ void gpul_comm_mesh_disconnect(gpul_comm_mesh *m);
  * is fine; cannot fail. */
 void gpul_comm_mesh_destroy(gpul_comm_mesh *m);
 
-/* The send path that the connections use: to register memory.  Valid as long as m.  Any thread. */
+/* The NICs of this rank, at least one.  Memory is registered with each NIC whose connections access it.  Valid as long as m.  Any
+ * thread. */
+unsigned gpul_comm_mesh_n_nics(const gpul_comm_mesh *m);
+gpul_rdma *gpul_comm_mesh_nic(const gpul_comm_mesh *m, unsigned nic);
+/* The name of a NIC of a rank. */
+const char *gpul_comm_mesh_nic_name(const gpul_comm_mesh *m, int rank, unsigned nic);
+/* The connections with a rank; 0: there is none. */
+unsigned gpul_comm_mesh_n_conns(const gpul_comm_mesh *m, int rank);
+/* The NIC that a rank uses for its connection i. */
+unsigned gpul_comm_mesh_nic_of(const gpul_comm_mesh *m, int rank, unsigned i);
+/* Connection i with a rank; NULL: there is none.  It belongs to one thread at a time. */
+gpul_rdma_conn *gpul_comm_mesh_conn_at(const gpul_comm_mesh *m, int rank, unsigned i);
+
+/* The same for the first NIC, and for connection 0. */
 gpul_rdma *gpul_comm_mesh_rdma(const gpul_comm_mesh *m);
-/* The connection with a rank; NULL: there is none.  Valid as long as m.  Any thread; the connection belongs to one thread at a
- * time. */
 gpul_rdma_conn *gpul_comm_mesh_conn(const gpul_comm_mesh *m, int rank);
 
 #ifdef __cplusplus

@@ -166,6 +166,50 @@ static void a_rank_that_cannot_listen_is_named_by_all_ranks(void **state)
 	}
 }
 
+struct refusal {
+	const char *nics, *address, *expected;
+};
+
+static gpul_status cannot_open(const gpul_comm_job *job, void *arg, gpul_error *err)
+{
+	const struct refusal *what = arg;
+	gpul_comm_mesh_desc desc = over_tcp();
+	gpul_comm_mesh *m = NULL;
+	gpul_boot *b = NULL;
+	gpul_status st = gpul_boot_open(job, LONG_MS, &b, err);
+
+	desc.rdma.device.device = job->rank ? what->nics : NULL;
+	desc.address = job->rank ? what->address : NULL;
+	st = st ? st : gpul_comm_mesh_create(b, &desc, LONG_MS, &m, err);
+	assert_null(m);
+	gpul_boot_close(b);
+	return st;
+}
+
+static void wrong_lists_of_nics_are_refused_by_name(void **state)
+{
+	static const struct refusal all[] = {
+		{ "lo,lo", NULL, "'lo,lo' lists the NIC lo twice" },
+		{ "lo,", NULL, "'lo,': expected the name of a NIC, or several" },
+		{ ",lo", NULL, "',lo': expected the name of a NIC, or several" },
+		{ "a,b,c,d,e,f,g,h,i", NULL, "lists more than 8 NICs" },
+		{ "carrier-pigeon", NULL, "NIC 'carrier-pigeon': " },
+		{ "carrier-pigeon,lo", "127.0.0.1", "NIC 'carrier-pigeon': " },
+		{ NULL, "127.0.0.1,127.0.0.1", "'127.0.0.1,127.0.0.1': expected the address of this host, or one for each of its 1 NICs" },
+	};
+	struct rank_end ends[GPUL_COMM_MAX_RANKS];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		struct refusal what = all[i];
+
+		ranks_as_threads(2, cannot_open, &what, ends);
+		for (int r = 0; r < 2; r++)
+			if (!ends[r].status || !strstr(ends[r].err.text, what.expected))
+				fail_msg("%s, rank %d: %s", what.nics ? what.nics : what.address, r, ends[r].err.text);
+	}
+}
+
 /* Rank 0 fails before the others have connected. */
 static gpul_status fail_first(const gpul_comm_job *job, void *arg, gpul_error *err)
 {
@@ -199,6 +243,7 @@ int main(void)
 		cmocka_unit_test(all_pairs_are_connected),
 		cmocka_unit_test(a_pair_is_connected_if_one_of_its_ranks_wants_it),
 		cmocka_unit_test(a_rank_that_cannot_listen_is_named_by_all_ranks),
+		cmocka_unit_test(wrong_lists_of_nics_are_refused_by_name),
 		cmocka_unit_test(a_failure_of_the_job_ends_the_wait),
 	};
 
