@@ -64,7 +64,7 @@ struct comm_request {
 
 /* The rows of the options that gpuload comm tune has, too; an option table begins with them. */
 enum { COMM_OPT_N, COMM_OPT_DEVICES, COMM_OPT_TRANSPORT, COMM_OPT_TIMEOUT, COMM_OPT_PER_HOST, COMM_OPT_BACKEND,
-       COMM_OPT_PROVIDER, COMM_OPT_NIC, COMM_OPT_QPS, COMM_OPT_DRIVER, COMM_N_PLACE_OPTS };
+       COMM_OPT_PROVIDER, COMM_OPT_NIC, COMM_OPT_QPS, COMM_OPT_GPU_DIRECT, COMM_OPT_DRIVER, COMM_N_PLACE_OPTS };
 /* clang-format off */
 #define COMM_PLACE_OPTS \
 	[COMM_OPT_N] = { "n", "N", "start N ranks on this machine, 1 to 32", NULL }, \
@@ -79,6 +79,8 @@ enum { COMM_OPT_N, COMM_OPT_DEVICES, COMM_OPT_TRANSPORT, COMM_OPT_TIMEOUT, COMM_
 	[COMM_OPT_PROVIDER] = { "provider", "NAME", "libfabric's provider: tcp, shm, verbs, efa ... (selects libfabric)", NULL }, \
 	[COMM_OPT_NIC] = { "nic", "NAME", "NIC, such as mlx5_0, or domain (default: chosen)", NULL }, \
 	[COMM_OPT_QPS] = { "qps", "N", "queue pairs of each connection, 1 to 16 (default: 1)", NULL }, \
+	[COMM_OPT_GPU_DIRECT] = { "gpu-direct", "WHEN", \
+		"the NIC accesses GPU memory: auto (default: if it can), yes, or no, by way of host memory", "auto yes no" }, \
 	[COMM_OPT_DRIVER] = CLI_DRIVER_OPT
 /* clang-format on */
 

@@ -104,24 +104,39 @@ static gpul_status parse_devices(const char *list, struct comm_place *out, gpul_
 	return GPUL_OK;
 }
 
+static gpul_status parse_gpu_direct(const char *text, gpul_rdma_gpu_direct *out, gpul_error *err)
+{
+	static const char *const names[] = { "auto", "yes", "no" };
+
+	for (unsigned i = 0; text && i < sizeof names / sizeof *names; i++)
+		if (strcmp(text, names[i]) == 0) {
+			*out = (gpul_rdma_gpu_direct)i;
+			return GPUL_OK;
+		}
+	return text ? gpul_fail(err, GPUL_EINVAL, 0, "--gpu-direct must be auto, yes or no, not '%.40s'", text) : GPUL_OK;
+}
+
 /* How to open the network, as gpuload rdma bench does. */
 static gpul_status parse_net(const struct cli_args *args, struct comm_place *out, gpul_error *err)
 {
 	const char *backend = cli_value(args, COMM_OPT_BACKEND), *provider = cli_value(args, COMM_OPT_PROVIDER);
 	const bool host = out->transport == GPUL_COMM_DEVICE || out->transport == GPUL_COMM_HOST;
+	const char *gpu_direct = cli_value(args, COMM_OPT_GPU_DIRECT);
+	gpul_rdma_gpu_direct direct = GPUL_RDMA_GPU_DIRECT_AUTO;
 	int n_qps = 0;
 	gpul_status st = comm_parse_int("--qps", cli_value(args, COMM_OPT_QPS), 1, GPUL_RDMA_MAX_QPS, &n_qps, err);
 
+	st = st ? st : parse_gpu_direct(gpu_direct, &direct, err);
 	if (st)
 		return st;
 	if (backend && strcmp(backend, "auto") && strcmp(backend, "verbs") && strcmp(backend, "libfabric"))
 		return gpul_fail(err, GPUL_EINVAL, 0, "--backend must be auto, verbs or libfabric, not '%.40s'", backend);
 	if (provider && backend && !strcmp(backend, "verbs"))
 		return gpul_fail(err, GPUL_EINVAL, 0, "--provider %.40s selects libfabric, but --backend is verbs", provider);
-	if (host && (backend || provider || n_qps || cli_value(args, COMM_OPT_NIC)))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--backend, --provider, --nic and --qps are for the network, but --transport is %s",
-				 gpul_comm_transport_name(out->transport));
-	out->net = (gpul_rdma_desc){ .backend = provider ? "libfabric" : backend, .n_qps = (unsigned)n_qps,
+	if (host && (backend || provider || n_qps || gpu_direct || cli_value(args, COMM_OPT_NIC)))
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--backend, --provider, --nic, --qps and --gpu-direct are for the network, but --transport is %s", gpul_comm_transport_name(out->transport));
+	out->net = (gpul_rdma_desc){ .backend = provider ? "libfabric" : backend, .n_qps = (unsigned)n_qps, .gpu_direct = direct,
 				     .device = { .gpu = -1, .gid_index = -1, .provider = provider,
 						 .device = cli_value(args, COMM_OPT_NIC) } };
 	return GPUL_OK;

@@ -61,6 +61,18 @@ rows() {
 	[[ $(json 'j["rows"][0]["out_of_place"]["busbw_gb_per_s"] == j["rows"][0]["out_of_place"]["algbw_gb_per_s"]') == True ]]
 }
 
+@test "--gpu-direct puts the slots of channels into device memory, and --explain shows it" {
+	works comm allreduce -n 2 --bytes 20K --iters 2 --transport net --provider tcp --gpu-direct yes
+	says "# wrong elements: 0 OK"
+	says ", GPU-direct)"
+	works comm alltoall -n 2 --bytes 20K --transport net --provider tcp --gpu-direct yes --explain
+	says ", GPU-direct)"
+	works comm alltoall -n 2 --bytes 20K --transport net --provider tcp --gpu-direct no --explain
+	says ", staged in host memory: requested)"
+	works comm alltoall -n 2 --bytes 20K --transport net --provider tcp --explain --json
+	[[ $(json 'all("staged in host memory" in p["reason"] for r in j["ranks"] for p in r["paths"])') == True ]] || show "reason"
+}
+
 @test "every call runs over the network; its options are checked" {
 	for call in sendrecv alltoall allreduce reducescatter allgather broadcast; do
 		works comm $call -n 2 --bytes 20K --iters 2 --transport net --provider tcp --qps 2
@@ -75,6 +87,7 @@ rows() {
 	fails 2 "--backend must be auto, verbs or libfabric, not 'tcp'" comm allreduce -n 2 --transport net --backend tcp
 	fails 2 "are for the network, but --transport is host" comm allreduce -n 2 --transport host --qps 2
 	fails 2 "--qps must be a number from 1 to 16" comm allreduce -n 2 --qps 17
+	fails 2 "--gpu-direct must be auto, yes or no, not 'maybe'" comm allreduce -n 2 --gpu-direct maybe
 	fails 2 "--window must be a size, such as 512K, or off, not '0'" comm alltoall -n 2 --window 0
 	fails 2 "--window is for the network, but --transport is host" comm alltoall -n 2 --transport host --window 1M
 }

@@ -15,6 +15,13 @@ class Collectives(case.OneGuest):
             self.assertIn("verbs, rxe0", text)
             self.assertIn("# wrong elements: 0 OK", text)
 
+    def test_slots_in_device_memory_are_right_over_verbs(self):
+        for qps in (1, 3):
+            text = self.check(f"{SOFT}{BUILD}/gpuload comm allreduce -n 2 --bytes 40K --iters 2 --transport net --backend verbs --qps {qps} "
+                              "--gpu-direct yes")
+            self.assertIn(", GPU-direct)", text)
+            self.assertIn("# wrong elements: 0 OK", text)
+
 
 if __name__ == "__main__":
     unittest.main()
