@@ -50,12 +50,14 @@ struct arena {
 	gpul_mem *theirs[GPUL_COMM_MAX_PEERS];
 };
 
-/* The memory of another rank that this rank's proxy writes. */
+/* The memory of another rank that this rank's proxy writes, for each connection with it. */
 struct network_target {
-	gpul_rdma_remote data, steps, heads, asks, grants;
+	struct network_memory {
+		gpul_rdma_remote data, steps, heads, asks, grants;
+		uint64_t free_bytes;  /* of slots that may be on their way without a grant */
+	} conns[GPUL_COMM_MAX_NICS];
 	uint32_t step_stride;
 	bool direct;                  /* its slots are in device memory */
-	uint64_t free_bytes;          /* of slots that may be on their way without a grant */
 };
 
 /* The pairs of ranks on different machines: network.c. */
@@ -64,9 +66,9 @@ struct network {
 	gpul_mem *counters, *slots;   /* NULL: no pair of this rank needs it, like the next three */
 	bool direct;                  /* slots is device memory */
 	char why_staged[80];          /* if it is not */
-	gpul_rdma_region *words, *data;    /* the same memory, registered */
+	gpul_rdma_region *words[GPUL_COMM_MAX_NICS], *data[GPUL_COMM_MAX_NICS];  /* the same memory, registered with each NIC */
 	gpul_comm_proxy *proxy;
-	uint64_t window_bytes;        /* of slots that may be on their way to this rank; 0: no limit */
+	uint64_t window_bytes;        /* of slots that may be on their way to this rank, by each NIC; 0: no limit */
 	uint64_t counters_at[GPUL_COMM_MAX_PEERS], slots_at[GPUL_COMM_MAX_PEERS];  /* offsets of a pair's part */
 	struct network_target theirs[GPUL_COMM_MAX_PEERS];
 };

@@ -52,17 +52,20 @@ static bool by_network(const gpul_comm *c, int r)
 
 /* ---- the window: comm/net/grants.h ------------------------------------------------------------------------------- */
 
-static unsigned n_routes_of(const gpul_comm *c)
+/* The connections that use a NIC of this rank. */
+static unsigned n_routes_of(const gpul_comm *c, unsigned nic)
 {
+	const gpul_comm_mesh *m = c->network.mesh;
 	unsigned n = 0;
 
 	for (int r = 0; r < c->n_ranks; r++)
-		n += by_network(c, r);
+		for (unsigned i = 0; by_network(c, r) && i < gpul_comm_mesh_n_conns(m, r); i++)
+			n += gpul_comm_mesh_nic_of(m, c->rank, i) == nic;
 	return n;
 }
 
 /* The bytes that may be on their way to this rank; 0: no limit.  The default is several slots, so that each of two senders has one
- * on its way while another one arrives; for slots of 256 KiB it is the bandwidth-delay product of 400 Gbit/s and 40 us. */
+ * on its way while another one arrives; for slots of 256 KiB, 2 MiB, it is the bandwidth-delay product of 400 Gbit/s and 40 us. */
 static gpul_status window_bytes(const gpul_comm *c, uint64_t *out, gpul_error *err)
 {
 	const char *set = c->options.net_window ? NULL : secure_getenv("GPULOAD_COMM_NET_WINDOW");
@@ -83,9 +86,9 @@ static gpul_status window_bytes(const gpul_comm *c, uint64_t *out, gpul_error *e
 }
 
 /* Some bytes of each sender need no grant.  One sender alone never needs one. */
-static uint64_t free_bytes(const gpul_comm *c)
+static uint64_t free_bytes(const gpul_comm *c, unsigned nic)
 {
-	const gpul_comm_grants_desc desc = { .n_routes = n_routes_of(c), .slot_bytes = c->sizes.slot_bytes,
+	const gpul_comm_grants_desc desc = { .n_routes = n_routes_of(c, nic), .slot_bytes = c->sizes.slot_bytes,
 					     .window_bytes = c->network.window_bytes };
 
 	return desc.window_bytes && desc.n_routes > 1 ? gpul_comm_grants_free_bytes(&desc) : UINT64_MAX;
@@ -126,32 +129,67 @@ gpul_status gpul_comm_network_open(gpul_comm *c, int timeout_ms, gpul_error *err
 	return gpul_comm_mesh_create(c->boot, &desc, timeout_ms, &c->network.mesh, err);
 }
 
+/* The NICs of the connections with a rank, "eth0 - eth0, eth1 - eth0": this rank's, then the other's. */
+static void describe_nics(const gpul_comm_mesh *m, int rank, int r, char *out, size_t out_bytes)
+{
+	size_t used = 0;
+
+	*out = '\0';
+	for (unsigned i = 0; i < gpul_comm_mesh_n_conns(m, r) && used < out_bytes; i++)
+		used += (size_t)snprintf(out + used, out_bytes - used, "%s%.16s - %.16s", i ? ", " : "",
+					 gpul_comm_mesh_nic_name(m, rank, gpul_comm_mesh_nic_of(m, rank, i)),
+					 gpul_comm_mesh_nic_name(m, r, gpul_comm_mesh_nic_of(m, r, i)));
+}
+
 /* The path to a rank, with the memory of the slots at both ends. */
 static void describe_path(gpul_comm *c, int r)
 {
 	const struct network *n = &c->network;
 	const bool there = n->theirs[r].direct;
-	char why[61], memory[130];
+	char why[61], memory[130], nics[80];
 	gpul_rdma_device_info info;
 
 	gpul_rdma_about(gpul_comm_mesh_rdma(n->mesh), &info);
+	if (gpul_comm_mesh_n_conns(n->mesh, r) > 1)
+		describe_nics(n->mesh, c->rank, r, nics, sizeof nics);
+	else
+		(void)snprintf(nics, sizeof nics, "%.40s", info.name);
 	if (n->direct)
 		(void)snprintf(memory, sizeof memory, "GPU-direct%s", there ? "" : " here, staged in host memory there");
 	else
 		(void)snprintf(memory, sizeof memory, "%sstaged in host memory: %s", there ? "GPU-direct there, here " : "", n->why_staged);
 	(void)snprintf(why, sizeof why, "%.60s", c->paths[r].reason);
-	(void)snprintf(c->paths[r].reason, sizeof c->paths[r].reason, "%s; %.15s, %.40s, %s", why, info.backend, info.name, memory);
+	(void)snprintf(c->paths[r].reason, sizeof c->paths[r].reason, "%s; %.15s, %s, %s", why, info.backend, nics, memory);
 }
 
 /* ---- memory -------------------------------------------------------------------------------------------------------- */
+
+/* Register memory with all NICs. */
+static gpul_status register_all(const gpul_comm *c, const gpul_mem *mem, gpul_rdma_use use, gpul_rdma_region **out, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	for (unsigned k = 0; !st && k < gpul_comm_mesh_n_nics(c->network.mesh); k++)
+		st = gpul_rdma_register_mem(gpul_comm_mesh_nic(c->network.mesh, k), mem, use, &out[k], err);
+	return st;
+}
+
+static void unregister_all(gpul_rdma_region **regions)
+{
+	for (int k = 0; k < GPUL_COMM_MAX_NICS; k++) {
+		gpul_rdma_unregister(regions[k]);
+		regions[k] = NULL;
+	}
+}
 
 static gpul_status register_slots(gpul_comm *c, const gpul_mem_desc *desc, gpul_error *err)
 {
 	struct network *n = &c->network;
 	gpul_status st = gpul_mem_create(c->drv, desc, &n->slots, err);
 
-	st = st ? st : gpul_rdma_register_mem(gpul_comm_mesh_rdma(n->mesh), n->slots, GPUL_RDMA_DATA, &n->data, err);
+	st = st ? st : register_all(c, n->slots, GPUL_RDMA_DATA, n->data, err);
 	if (st) {
+		unregister_all(n->data);
 		gpul_mem_destroy(n->slots);
 		n->slots = NULL;
 	}
@@ -202,7 +240,7 @@ static gpul_status allocate(gpul_comm *c, gpul_error *err)
 	if (st)
 		return st;
 	memset(gpul_mem_cpu(n->counters), 0, counters.bytes);
-	st = gpul_rdma_register_mem(gpul_comm_mesh_rdma(n->mesh), n->counters, GPUL_RDMA_STEPS, &n->words, err);
+	st = register_all(c, n->counters, GPUL_RDMA_STEPS, n->words, err);
 	return st ? st : allocate_slots(c, n_slot_bytes, err);
 }
 
@@ -215,24 +253,35 @@ static uint64_t slots_address(const gpul_comm *c, int r)
 	return (cpu ? (uintptr_t)cpu : (uint64_t)gpul_mem_gpu(n->slots)) + n->slots_at[r];
 }
 
-/* Describe the memory that a rank may write. */
-static gpul_status make_offer(const gpul_comm *c, int r, struct network_target *out, gpul_error *err)
+/* Describe the memory that a rank may write over one connection. */
+static gpul_status offer_memory(const gpul_comm *c, int r, unsigned nic, struct network_memory *out, gpul_error *err)
 {
 	const struct network_parts parts = parts_of(&c->sizes);
 	const struct network *n = &c->network;
 	const uint64_t at = (uintptr_t)gpul_mem_cpu(n->counters) + n->counters_at[r];
-	gpul_status st = gpul_rdma_offer(n->data, slots_address(c, r) + parts.slots, parts.mirror_slots - parts.slots, &out->data, err);
+	const gpul_rdma_region *words = n->words[nic];
+	gpul_status st = gpul_rdma_offer(n->data[nic], slots_address(c, r) + parts.slots, parts.mirror_slots - parts.slots, &out->data, err);
 
-	out->free_bytes = free_bytes(c);
+	out->free_bytes = free_bytes(c, nic);
+	if (n->direct)
+		st = st ? st : gpul_rdma_offer(words, at + parts.announced, parts.mirror_inboxes - parts.announced, &out->steps, err);
+	else
+		st = st ? st : gpul_rdma_offer(words, at + parts.inboxes, parts.outboxes - parts.inboxes, &out->steps, err);
+	st = st ? st : gpul_rdma_offer(words, at + parts.outboxes, parts.asks - parts.outboxes, &out->heads, err);
+	st = st ? st : gpul_rdma_offer(words, at + parts.asks, parts.grants - parts.asks, &out->asks, err);
+	return st ? st : gpul_rdma_offer(words, at + parts.grants, parts.announced - parts.grants, &out->grants, err);
+}
+
+static gpul_status make_offer(const gpul_comm *c, int r, struct network_target *out, gpul_error *err)
+{
+	const struct network *n = &c->network;
+	gpul_status st = GPUL_OK;
+
 	out->direct = n->direct;
 	out->step_stride = n->direct ? sizeof(uint64_t) : sizeof(gpul_comm_inbox);
-	if (n->direct)
-		st = st ? st : gpul_rdma_offer(n->words, at + parts.announced, parts.mirror_inboxes - parts.announced, &out->steps, err);
-	else
-		st = st ? st : gpul_rdma_offer(n->words, at + parts.inboxes, parts.outboxes - parts.inboxes, &out->steps, err);
-	st = st ? st : gpul_rdma_offer(n->words, at + parts.outboxes, parts.asks - parts.outboxes, &out->heads, err);
-	st = st ? st : gpul_rdma_offer(n->words, at + parts.asks, parts.grants - parts.asks, &out->asks, err);
-	return st ? st : gpul_rdma_offer(n->words, at + parts.grants, parts.announced - parts.grants, &out->grants, err);
+	for (unsigned i = 0; !st && i < gpul_comm_mesh_n_conns(n->mesh, r); i++)
+		st = offer_memory(c, r, gpul_comm_mesh_nic_of(n->mesh, c->rank, i), &out->conns[i], err);
+	return st;
 }
 
 /* Allocate, register and exchange; every rank calls it if any pair needs the network. */
@@ -294,12 +343,17 @@ void gpul_comm_network_describe(const gpul_comm *c, gpul_comm_view *view)
 
 /* A connection has failed: mostly because of something that another rank reports, too, and better: give it the time.  A rank
  * closes its connections after it has learned of a failure, which may take a while longer to come here. */
-static void connection_failed(void *context, int rank, const gpul_rdma_failure *why)
+static void connection_failed(void *context, int rank, unsigned conn, const gpul_rdma_failure *why)
 {
 	const int limit_ms = why->native == ESHUTDOWN ? CLOSED_EXPLANATION_MS : EXPLANATION_MS;
 	const struct timespec nap = { .tv_nsec = 1000 * 1000 };
 	gpul_comm *c = context;
+	const gpul_comm_mesh *m = c->network.mesh;
+	char nic[60] = "";
 
+	if (gpul_comm_mesh_n_conns(m, rank) > 1)
+		(void)snprintf(nic, sizeof nic, " over NIC %.20s (there %.20s)", gpul_comm_mesh_nic_name(m, c->rank, gpul_comm_mesh_nic_of(m, c->rank, conn)),
+			       gpul_comm_mesh_nic_name(m, rank, gpul_comm_mesh_nic_of(m, rank, conn)));
 	for (int ms = 0; ms < limit_ms && !atomic_load(&c->failed); ms++) {
 		if (gpul_boot_failure(c->boot, NULL))
 			return;  /* the watch of the boot records it */
@@ -309,18 +363,42 @@ static void connection_failed(void *context, int rank, const gpul_rdma_failure *
 		gpul_comm_fail(c, GPUL_COMM_RANK_DIED, rank, "rank %d (pid %d) has ended: its connection with rank %d was closed", rank,
 			       (int)c->paths[rank].pid, c->rank);
 	else
-		gpul_comm_fail(c, GPUL_COMM_RANK_FAILED, rank, "the connection of rank %d with rank %d (pid %d) failed: %.30s: %.100s", c->rank,
-			       rank, (int)c->paths[rank].pid, why->call, why->what);
+		gpul_comm_fail(c, GPUL_COMM_RANK_FAILED, rank, "the connection of rank %d with rank %d (pid %d)%s failed: %.30s: %.100s",
+			       c->rank, rank, (int)c->paths[rank].pid, nic, why->call, why->what);
+}
+
+/* What a connection carries between this rank and another one. */
+static void describe_route(gpul_comm *c, int r, unsigned i, gpul_comm_arrivals_desc *arrivals, gpul_comm_proxy_route *out)
+{
+	const struct network_parts parts = parts_of(&c->sizes);
+	struct network *n = &c->network;
+	const struct network_memory *theirs = &n->theirs[r].conns[i];
+	const unsigned nic = gpul_comm_mesh_nic_of(n->mesh, c->rank, i), n_conns = gpul_comm_mesh_n_conns(n->mesh, r);
+	unsigned char *at = (unsigned char *)gpul_mem_cpu(n->counters) + n->counters_at[r];
+
+	*arrivals = (gpul_comm_arrivals_desc){
+		.conn = gpul_comm_mesh_conn_at(n->mesh, r, i), .announced = (const void *)(at + parts.announced),
+		.inboxes = (void *)(at + parts.inboxes), .n_blocks = c->sizes.n_blocks, .first_block = i, .block_step = n_conns,
+		.slots = { .region = n->data[nic], .at = slots_address(c, r) + parts.slots, .bytes = parts.mirror_slots - parts.slots },
+	};
+	*out = (gpul_comm_proxy_route){
+		.rank = r, .nic = nic, .first_block = i, .block_step = n_conns, .region = n->data[nic], .conn = arrivals->conn,
+		.inboxes = (const void *)(at + parts.mirror_inboxes), .outboxes = (const void *)(at + parts.mirror_outboxes),
+		.slots = slots_address(c, r) + parts.mirror_slots,
+		.data = theirs->data, .steps = theirs->steps, .step_stride = n->theirs[r].step_stride, .heads = theirs->heads,
+		.arrived = (const void *)(at + parts.inboxes), .asks = (const void *)(at + parts.asks),
+		.grants = (const void *)(at + parts.grants), .to_asks = theirs->asks, .to_grants = theirs->grants,
+		.free_bytes = theirs->free_bytes, .arrivals = n->direct ? arrivals : NULL,
+	};
 }
 
 gpul_status gpul_comm_network_start(gpul_comm *c, gpul_error *err)
 {
-	const struct network_parts parts = parts_of(&c->sizes);
-	gpul_comm_proxy_route routes[GPUL_COMM_MAX_PEERS];
-	gpul_comm_arrivals_desc arrivals[GPUL_COMM_MAX_PEERS];
+	gpul_comm_proxy_route routes[GPUL_COMM_MAX_PEERS * GPUL_COMM_MAX_NICS];
+	gpul_comm_arrivals_desc arrivals[GPUL_COMM_MAX_PEERS * GPUL_COMM_MAX_NICS];
 	struct network *n = &c->network;
 	gpul_comm_proxy_desc desc = {
-		.routes = routes, .n_blocks = c->sizes.n_blocks, .region = n->data, .slots_bytes = c->sizes.slots_bytes,
+		.routes = routes, .n_blocks = c->sizes.n_blocks, .slots_bytes = c->sizes.slots_bytes,
 		.data_at = c->sizes.data_at, .slot_bytes = c->sizes.slot_bytes,
 		.window_bytes = n->window_bytes,
 		.spin_ns = c->interprets ? INTERPRETED_SPIN_NS : SPIN_NS,
@@ -328,28 +406,9 @@ gpul_status gpul_comm_network_start(gpul_comm *c, gpul_error *err)
 		.failed = connection_failed, .context = c,
 	};
 
-	for (int r = 0; r < c->n_ranks; r++) {
-		unsigned char *at;
-
-		if (!by_network(c, r))
-			continue;
-		at = (unsigned char *)gpul_mem_cpu(n->counters) + n->counters_at[r];
-		arrivals[r] = (gpul_comm_arrivals_desc){
-			.conn = gpul_comm_mesh_conn(n->mesh, r), .announced = (const void *)(at + parts.announced),
-			.inboxes = (void *)(at + parts.inboxes), .n_blocks = desc.n_blocks,
-			.slots = { .region = n->data, .at = slots_address(c, r) + parts.slots, .bytes = parts.mirror_slots - parts.slots },
-		};
-		routes[desc.n_routes++] = (gpul_comm_proxy_route){
-			.rank = r, .conn = arrivals[r].conn,
-			.inboxes = (const void *)(at + parts.mirror_inboxes), .outboxes = (const void *)(at + parts.mirror_outboxes),
-			.slots = slots_address(c, r) + parts.mirror_slots,
-			.data = n->theirs[r].data, .steps = n->theirs[r].steps, .step_stride = n->theirs[r].step_stride,
-			.heads = n->theirs[r].heads,
-			.arrived = (const void *)(at + parts.inboxes), .asks = (const void *)(at + parts.asks),
-			.grants = (const void *)(at + parts.grants), .to_asks = n->theirs[r].asks, .to_grants = n->theirs[r].grants,
-			.free_bytes = n->theirs[r].free_bytes, .arrivals = n->direct ? &arrivals[r] : NULL,
-		};
-	}
+	for (int r = 0; r < c->n_ranks; r++)
+		for (unsigned i = 0; by_network(c, r) && i < gpul_comm_mesh_n_conns(n->mesh, r); i++, desc.n_routes++)
+			describe_route(c, r, i, &arrivals[desc.n_routes], &routes[desc.n_routes]);
 	return desc.n_routes ? gpul_comm_proxy_start(&desc, &n->proxy, err) : GPUL_OK;
 }
 
@@ -364,8 +423,8 @@ void gpul_comm_network_destroy(gpul_comm *c)
 
 	gpul_comm_proxy_stop(n->proxy);
 	gpul_comm_mesh_disconnect(n->mesh);
-	gpul_rdma_unregister(n->words);
-	gpul_rdma_unregister(n->data);
+	unregister_all(n->words);
+	unregister_all(n->data);
 	gpul_comm_mesh_destroy(n->mesh);
 	gpul_mem_destroy(n->slots);
 	gpul_mem_destroy(n->counters);

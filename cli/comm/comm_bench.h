@@ -77,7 +77,7 @@ enum { COMM_OPT_N, COMM_OPT_DEVICES, COMM_OPT_TRANSPORT, COMM_OPT_TIMEOUT, COMM_
 	[COMM_OPT_BACKEND] = { "backend", "NAME", \
 		"of the network: auto (default: verbs if there is a usable NIC), verbs or libfabric", "auto verbs libfabric" }, \
 	[COMM_OPT_PROVIDER] = { "provider", "NAME", "libfabric's provider: tcp, shm, verbs, efa ... (selects libfabric)", NULL }, \
-	[COMM_OPT_NIC] = { "nic", "NAME", "NIC, such as mlx5_0, or domain (default: chosen)", NULL }, \
+	[COMM_OPT_NIC] = { "nic", "NAME,...", "NIC, such as mlx5_0, or domain; several share the blocks (default: one is chosen)", NULL }, \
 	[COMM_OPT_QPS] = { "qps", "N", "queue pairs of each connection, 1 to 16 (default: 1)", NULL }, \
 	[COMM_OPT_GPU_DIRECT] = { "gpu-direct", "WHEN", \
 		"the NIC accesses GPU memory: auto (default: if it can), yes, or no, by way of host memory", "auto yes no" }, \

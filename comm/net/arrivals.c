@@ -19,6 +19,7 @@ gpul_status gpul_comm_arrivals_create(const gpul_comm_arrivals_desc *desc, gpul_
 	if (!a)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the arrivals of %u blocks", desc->n_blocks);
 	a->desc = *desc;
+	a->desc.block_step = desc->block_step ? desc->block_step : 1;
 	if (a->desc.slots.bytes > FLUSHED_BYTES)
 		a->desc.slots.bytes = FLUSHED_BYTES;  /* any part of the memory */
 	for (unsigned b = 0; b < desc->n_blocks; b++)
@@ -35,7 +36,7 @@ void gpul_comm_arrivals_destroy(gpul_comm_arrivals *a)
 /* A word that arrives in parts, its low bytes first, is less than its new value, and may be less than its old one. */
 static void look(gpul_comm_arrivals *a)
 {
-	for (unsigned b = 0; b < a->desc.n_blocks; b++) {
+	for (unsigned b = a->desc.first_block; b < a->desc.n_blocks; b += a->desc.block_step) {
 		const uint64_t announced = __atomic_load_n(&a->desc.announced[b], __ATOMIC_ACQUIRE);
 
 		if (announced > a->seen[b]) {
@@ -47,7 +48,7 @@ static void look(gpul_comm_arrivals *a)
 
 static void raise_tails(gpul_comm_arrivals *a)
 {
-	for (unsigned b = 0; b < a->desc.n_blocks; b++) {
+	for (unsigned b = a->desc.first_block; b < a->desc.n_blocks; b += a->desc.block_step) {
 		gpul_comm_inbox *inbox = &a->desc.inboxes[b];
 
 		if (inbox->tail != a->seen[b])

@@ -28,6 +28,7 @@ typedef struct gpul_comm_arrivals_desc {
 	const uint64_t *announced;     /* [n_blocks] that the other rank raises; 0, or as the last user has left them */
 	gpul_comm_inbox *inboxes;      /* [n_blocks] whose tails are raised; no one else writes the tails */
 	unsigned n_blocks;
+	unsigned first_block, block_step;  /* the connection has every block_step-th block from the first one on; 0: all blocks */
 	gpul_rdma_buffer slots;        /* of these inboxes */
 } gpul_comm_arrivals_desc;
 

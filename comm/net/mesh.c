@@ -256,8 +256,11 @@ static gpul_status open_nic(gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, 
 	if (st)
 		return gpul_fail(err, st, why.native, "%s", why.text);
 	gpul_rdma_about(m->nics[nic], &info);
-	if (!rdma.device.device)
-		(void)snprintf(card->nic[nic], NIC_BYTES, "%s", info.name);
+	if (!rdma.device.device) {  /* of "mlx5_0 port 1" or "tcp on eth0 (10.9.0.1)" */
+		const char *on = strstr(info.name, " on "), *name = on ? on + 4 : info.name;
+
+		(void)snprintf(card->nic[nic], NIC_BYTES, "%.*s", (int)strcspn(name, " "), name);
+	}
 	return GPUL_OK;
 }
 

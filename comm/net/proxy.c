@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "comm/net/grants.h"
+#include "comm/net/mesh.h"
 #include "core/clock.h"
 #include "core/thread.h"
 
@@ -32,7 +33,10 @@ struct flight {
 
 struct route {
 	gpul_comm_proxy_route to;
+	const gpul_rdma_area *area;
 	struct channel *channels;      /* [n_blocks] */
+	gpul_comm_grants *grants;      /* for what arrives by this route's NIC; NULL: it has no window */
+	unsigned sender;               /* of grants */
 	gpul_comm_arrivals *arrivals;  /* NULL: the slots of this rank are in host memory */
 	struct flight flights[FLIGHTS];
 	uint32_t head, tail;           /* of flights: tail is the oldest */
@@ -42,9 +46,8 @@ struct route {
 
 struct gpul_comm_proxy {
 	gpul_comm_proxy_desc desc;
-	const gpul_rdma_area *area;
 	struct route *routes;
-	gpul_comm_grants *grants;      /* of this rank for all others; NULL: it has no window */
+	gpul_comm_grants *grants[GPUL_COMM_MAX_NICS];  /* NULL: the NIC has no window */
 	pthread_t thread;
 	atomic_bool stop, leaving;
 };
@@ -59,10 +62,10 @@ static void fail_route(gpul_comm_proxy *p, struct route *r, const char *call, co
 	if (!why.status)  /* a call with wrong arguments does not fail the connection */
 		gpul_rdma_fail(&why, err->status, err->native, call, NULL, "%s", err->text);
 	r->failed = true;
-	if (p->grants)
-		gpul_comm_grants_leave(p->grants, (unsigned)(r - p->routes));
+	if (r->grants)
+		gpul_comm_grants_leave(r->grants, r->sender);
 	if (!atomic_load(&p->leaving))
-		p->desc.failed(p->desc.context, r->to.rank, &why);
+		p->desc.failed(p->desc.context, r->to.rank, r->to.first_block, &why);
 }
 
 /* ---- puts -------------------------------------------------------------------------------------------------------- */
@@ -95,7 +98,7 @@ static gpul_rdma_remote word_at(const gpul_rdma_remote *words, uint64_t offset)
 /* Set a word of the peer; false: no room now, or a failure. */
 static bool put_word(gpul_comm_proxy *p, struct route *r, unsigned block, gpul_rdma_remote word, uint64_t value)
 {
-	const gpul_rdma_put_desc put = { .from = { .area = p->area }, .signal = word, .signal_value = value, .lane = block };
+	const gpul_rdma_put_desc put = { .from = { .area = r->area }, .signal = word, .signal_value = value, .lane = block };
 
 	return start_put(p, r, &put, 0);
 }
@@ -121,7 +124,7 @@ static bool put_slot(gpul_comm_proxy *p, struct route *r, unsigned block, uint64
 	const uint32_t size = posted_bytes < p->desc.slot_bytes ? posted_bytes : p->desc.slot_bytes;
 	const uint64_t n_bytes = ENTRY_BYTES + (uint64_t)size;
 	const gpul_rdma_put_desc put = {
-		.from = { .at = r->to.slots + entry_at, .bytes = n_bytes, .area = p->area },
+		.from = { .at = r->to.slots + entry_at, .bytes = n_bytes, .area = r->area },
 		.to = { .address = r->to.data.address + entry_at, .key = r->to.data.key, .bytes = n_bytes },
 		.signal = word_at(&r->to.steps, (uint64_t)block * r->to.step_stride),
 		.signal_value = ch->sent + 1,
@@ -154,7 +157,7 @@ static bool look_at_mirrors(gpul_comm_proxy *p, struct route *r)
 {
 	bool found = false;
 
-	for (unsigned b = 0; b < p->desc.n_blocks && !r->failed; b++) {
+	for (unsigned b = r->to.first_block; b < p->desc.n_blocks && !r->failed; b += r->to.block_step) {
 		/* Partners: the fence and the store of gpul_simple_post() */
 		const uint64_t head = __atomic_load_n(&r->to.outboxes[b].head, __ATOMIC_ACQUIRE);
 		const uint64_t tail = __atomic_load_n(&r->to.inboxes[b].tail, __ATOMIC_ACQUIRE);
@@ -170,34 +173,36 @@ static bool look_at_mirrors(gpul_comm_proxy *p, struct route *r)
 /* ---- grants: comm/net/grants.h ------------------------------------------------------------------------------------- */
 
 /* Read what a rank asks for, and what has arrived from it. */
-static void hear_route(gpul_comm_proxy *p, const struct route *r)
+static void hear_route(const gpul_comm_proxy *p, const struct route *r)
 {
-	const unsigned route = (unsigned)(r - p->routes);
-
-	for (unsigned b = 0; b < p->desc.n_blocks; b++) {
+	for (unsigned b = r->to.first_block; b < p->desc.n_blocks; b += r->to.block_step) {
 		const uint64_t asked = __atomic_load_n(&r->to.asks[b], __ATOMIC_ACQUIRE);
-		const bool asks = asked > gpul_comm_grants_asked_for(p->grants, route, b);
+		const bool asks = asked > gpul_comm_grants_asked_for(r->grants, r->sender, b);
 
-		if (asks || gpul_comm_grants_watches(p->grants, route, b))
-			gpul_comm_grants_arrived(p->grants, route, b, __atomic_load_n(&r->to.arrived[b].tail, __ATOMIC_ACQUIRE));
+		if (asks || gpul_comm_grants_watches(r->grants, r->sender, b))
+			gpul_comm_grants_arrived(r->grants, r->sender, b, __atomic_load_n(&r->to.arrived[b].tail, __ATOMIC_ACQUIRE));
 		if (asks)
-			gpul_comm_grants_asked(p->grants, route, b, asked);
+			gpul_comm_grants_asked(r->grants, r->sender, b, asked);
 	}
 }
 
-/* Grant what the window has room for.  True: there was something. */
+/* Grant what the windows have room for.  True: there was something. */
 static bool grant_steps(gpul_comm_proxy *p)
 {
-	unsigned route, block;
+	unsigned sender, block;
 	bool found = false;
 
 	for (unsigned i = 0; i < p->desc.n_routes; i++)
-		if (!p->routes[i].failed)
+		if (p->routes[i].grants && !p->routes[i].failed)
 			hear_route(p, &p->routes[i]);
-	if (gpul_comm_grants_in_flight(p->grants))
-		gpul_comm_grants_tick(p->grants, gpul_clock_ns());
-	while (gpul_comm_grants_next(p->grants, &route, &block))
-		found = true;
+	for (unsigned k = 0; k < GPUL_COMM_MAX_NICS; k++) {
+		if (!p->grants[k])
+			continue;
+		if (gpul_comm_grants_in_flight(p->grants[k]))
+			gpul_comm_grants_tick(p->grants[k], gpul_clock_ns());
+		while (gpul_comm_grants_next(p->grants[k], &sender, &block))
+			found = true;
+	}
 	return found;
 }
 
@@ -206,8 +211,8 @@ static bool put_grants(gpul_comm_proxy *p, struct route *r)
 {
 	bool found = false;
 
-	for (unsigned b = 0; b < p->desc.n_blocks && !r->failed; b++) {
-		const uint64_t granted = gpul_comm_grants_granted(p->grants, (unsigned)(r - p->routes), b);
+	for (unsigned b = r->to.first_block; b < p->desc.n_blocks && !r->failed; b += r->to.block_step) {
+		const uint64_t granted = gpul_comm_grants_granted(r->grants, r->sender, b);
 
 		if (granted == r->channels[b].granted ||
 		    !put_word(p, r, b, word_at(&r->to.to_grants, b * sizeof(uint64_t)), granted))
@@ -262,14 +267,14 @@ static bool look_at_arrivals(gpul_comm_proxy *p, struct route *r)
 /* One turn.  True: something has happened, or is in flight. */
 static bool turn(gpul_comm_proxy *p)
 {
-	bool found = p->grants && grant_steps(p);
+	bool found = grant_steps(p);
 
 	for (unsigned i = 0; i < p->desc.n_routes; i++) {
 		struct route *r = &p->routes[i];
 
 		if (r->failed)
 			continue;
-		if (p->grants)
+		if (r->grants)
 			found |= put_grants(p, r);
 		found |= look_at_mirrors(p, r);
 		if (!r->failed)
@@ -314,13 +319,24 @@ static void *serve(void *arg)
 
 /* ---- create ---------------------------------------------------------------------------------------------------------- */
 
-/* One route is one sender, which needs no grants. */
+/* Give each NIC of this rank a window.  One route is one sender, which needs no grants. */
 static gpul_status create_grants(gpul_comm_proxy *p, gpul_error *err)
 {
-	const gpul_comm_grants_desc desc = { .n_routes = p->desc.n_routes, .n_blocks = p->desc.n_blocks, .slot_bytes = p->desc.slot_bytes,
-					     .window_bytes = p->desc.window_bytes, .late_ns = LATE_NS };
+	gpul_comm_grants_desc desc = { .n_blocks = p->desc.n_blocks, .slot_bytes = p->desc.slot_bytes, .window_bytes = p->desc.window_bytes,
+				       .late_ns = LATE_NS };
+	unsigned n_routes[GPUL_COMM_MAX_NICS] = { 0 };
+	gpul_status st = GPUL_OK;
 
-	return p->desc.window_bytes && p->desc.n_routes > 1 ? gpul_comm_grants_create(&desc, &p->grants, err) : GPUL_OK;
+	for (unsigned i = 0; i < p->desc.n_routes; i++)
+		p->routes[i].sender = n_routes[p->routes[i].to.nic]++;
+	for (unsigned k = 0; !st && k < GPUL_COMM_MAX_NICS; k++) {
+		desc.n_routes = n_routes[k];
+		if (desc.window_bytes && desc.n_routes > 1)
+			st = gpul_comm_grants_create(&desc, &p->grants[k], err);
+	}
+	for (unsigned i = 0; i < p->desc.n_routes; i++)
+		p->routes[i].grants = p->grants[p->routes[i].to.nic];
+	return st;
 }
 
 static void free_proxy(gpul_comm_proxy *p)
@@ -330,7 +346,8 @@ static void free_proxy(gpul_comm_proxy *p)
 		free(p->routes[i].channels);
 	}
 	free(p->routes);
-	gpul_comm_grants_destroy(p->grants);
+	for (unsigned k = 0; k < GPUL_COMM_MAX_NICS; k++)
+		gpul_comm_grants_destroy(p->grants[k]);
 	free(p);
 }
 
@@ -344,12 +361,13 @@ gpul_status gpul_comm_proxy_start(const gpul_comm_proxy_desc *desc, gpul_comm_pr
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the proxy of %u ranks", desc->n_routes);
 	p->desc = *desc;
 	p->desc.routes = NULL;  /* the caller may free its array */
-	p->area = gpul_rdma_region_area(desc->region);
 	p->routes = calloc(desc->n_routes + 1, sizeof *p->routes);
 	if (!p->routes)
 		goto no_memory;
 	for (unsigned i = 0; i < desc->n_routes; i++) {
 		p->routes[i].to = desc->routes[i];
+		p->routes[i].to.block_step = desc->routes[i].block_step ? desc->routes[i].block_step : 1;
+		p->routes[i].area = gpul_rdma_region_area(desc->routes[i].region);
 		p->routes[i].channels = calloc(desc->n_blocks + 1, sizeof *p->routes[i].channels);
 		if (!p->routes[i].channels)
 			goto no_memory;

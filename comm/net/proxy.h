@@ -31,9 +31,13 @@ extern "C" {
 
 typedef struct gpul_comm_proxy gpul_comm_proxy;  /* opaque: proxy.c */
 
-/* The channels between this rank and another one, for all blocks. */
+/* The channels between this rank and another one that use one connection.  A channel's puts stay on its connection, so that they keep
+ * their order; with several connections the blocks take turns. */
 typedef struct gpul_comm_proxy_route {
 	int rank;                        /* the other one */
+	unsigned nic;                    /* of this rank: those that arrive by the same one share a window */
+	unsigned first_block, block_step; /* every block_step-th block from the first one on; 0: all blocks */
+	const gpul_rdma_region *region;  /* holds the slots of the mirrors, for this connection */
 	gpul_rdma_conn *conn;            /* used only by the proxy's thread from now on */
 	const gpul_comm_inbox *inboxes;  /* mirror of the rank's inboxes for this rank: n_blocks of them */
 	const gpul_comm_outbox *outboxes; /* mirror of its outboxes for this rank, likewise */
@@ -54,15 +58,14 @@ typedef struct gpul_comm_proxy_route {
 typedef struct gpul_comm_proxy_desc {
 	const gpul_comm_proxy_route *routes;  /* copied */
 	unsigned n_routes, n_blocks;
-	const gpul_rdma_region *region;  /* holds the slots of all mirrors */
 	uint64_t slots_bytes, data_at;   /* as in gpul_comm_sizes */
 	uint32_t slot_bytes;
-	uint64_t window_bytes;           /* of slots that may be on their way here; 0: no limit, nothing is granted */
+	uint64_t window_bytes;           /* of slots that may be on their way here, by each NIC; 0: no limit, nothing is granted */
 	uint64_t spin_ns;                /* after the last event, before the thread sleeps between its polls */
 	const gpul_driver *drv;          /* NULL: all slots are in host memory */
 	CUcontext gpu;                   /* of drv: current on the thread */
-	/* A connection has failed: called once for each, on the proxy's thread. */
-	void (*failed)(void *context, int rank, const gpul_rdma_failure *why);
+	/* A connection has failed: called once for each, on the proxy's thread.  conn: the first_block of its route. */
+	void (*failed)(void *context, int rank, unsigned conn, const gpul_rdma_failure *why);
 	void *context;
 } gpul_comm_proxy_desc;
 

@@ -111,8 +111,9 @@ static void put_in_front(gpul_rdma *r)
 
 /* ---- two ends --------------------------------------------------------------------------------------------------------- */
 
-static void failed(void *context, int rank, const gpul_rdma_failure *why)
+static void failed(void *context, int rank, unsigned conn, const gpul_rdma_failure *why)
 {
+	(void)conn;
 	struct end *e = context;
 
 	(void)rank;
@@ -156,7 +157,7 @@ static void start_proxy(struct end *e, const struct end *there, gpul_rdma_conn *
 		.slots = { .region = e->data, .at = (uintptr_t)e->slots, .bytes = BLOCKS * SLOTS_BYTES },
 	};
 	const gpul_comm_proxy_route route = {
-		.rank = (int)(there - end), .conn = conn, .inboxes = e->m->mirror_inboxes, .outboxes = e->m->mirror_outboxes,
+		.rank = (int)(there - end), .region = e->data, .conn = conn, .inboxes = e->m->mirror_inboxes, .outboxes = e->m->mirror_outboxes,
 		.slots = (uintptr_t)e->slots + BLOCKS * SLOTS_BYTES,
 		.data = offered(there->data, there->slots, BLOCKS * SLOTS_BYTES),
 		.steps = there->direct ? offered(there->words, there->m->announced, sizeof there->m->announced)
@@ -169,7 +170,7 @@ static void start_proxy(struct end *e, const struct end *there, gpul_rdma_conn *
 		.free_bytes = UINT64_MAX, .arrivals = e->direct ? &arrivals : NULL,
 	};
 	const gpul_comm_proxy_desc desc = {
-		.routes = &route, .n_routes = 1, .n_blocks = BLOCKS, .region = e->data, .slots_bytes = SLOTS_BYTES,
+		.routes = &route, .n_routes = 1, .n_blocks = BLOCKS, .slots_bytes = SLOTS_BYTES,
 		.data_at = GPUL_COMM_LINE_BYTES, .slot_bytes = SLOT_BYTES, .spin_ns = 20000, .failed = failed, .context = e,
 	};
 	gpul_error err = { 0 };

@@ -2,11 +2,12 @@
  *
  *     comm_random [--seed S] [--first K] [--cases N] [--ranks MIN:MAX] [--bytes MAX]
  *                 [--call NAME] [--algo NAME] [--proto NAME] [--transport NAME] [--gpu-direct yes|no] [--netns A,B --address IP]
+ *                 [--nic NAME,...]
  *
  * Case K of seed S is always the same: size, offsets, type, operation, ranks, protocol, algorithm, transport, in place.  The
  * BATCH_CASES cases from a multiple of BATCH_CASES on share one communicator.  With --netns the ranks are on two hosts, network
- * namespaces of ip-netns(8), in turn; IP is an address of the first one.  A failure prints the commands that run the case
- * alone, and with the cases before it. */
+ * namespaces of ip-netns(8), in turn; IP is an address of the first one.  --nic: the NICs of all ranks.  A failure prints the
+ * commands that run the case alone, and with the cases before it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -160,7 +161,8 @@ static void parse(int argc, char **argv, struct limits *limits, unsigned long *f
 	static const struct option options[] = {
 		{ "seed", 1, NULL, 's' }, { "first", 1, NULL, 'f' }, { "cases", 1, NULL, 'n' }, { "ranks", 1, NULL, 'r' },
 		{ "bytes", 1, NULL, 'b' }, { "call", 1, NULL, 'c' }, { "algo", 1, NULL, 'a' }, { "proto", 1, NULL, 'p' },
-		{ "transport", 1, NULL, 't' }, { "gpu-direct", 1, NULL, 'g' }, { "netns", 1, NULL, 'N' }, { "address", 1, NULL, 'A' }, { NULL, 0, NULL, 0 },
+		{ "transport", 1, NULL, 't' }, { "gpu-direct", 1, NULL, 'g' }, { "netns", 1, NULL, 'N' }, { "address", 1, NULL, 'A' }, { "nic", 1, NULL, 'i' },
+		{ NULL, 0, NULL, 0 },
 	};
 
 	for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;)
@@ -177,6 +179,7 @@ static void parse(int argc, char **argv, struct limits *limits, unsigned long *f
 		case 'g': limits->gpu_direct = find_name(optarg, no_or_yes, 2); break;
 		case 'N': limits->netns = optarg; break;
 		case 'A': limits->address = optarg; break;
+		case 'i': limits->nics = optarg; break;
 		default: exit(2);
 		}
 	if (limits->netns && (!limits->address || !strchr(limits->netns, ','))) {

@@ -237,6 +237,10 @@ static bool create_player(struct player *p, const struct limits *limits, const s
 	gpul_rdma_desc net = { .device = { .gpu = -1, .gid_index = -1 } };
 	gpul_comm_options options = b->options;
 
+	if (limits->nics) {
+		net.backend = "libfabric";
+		net.device.device = limits->nics;
+	}
 	options.job = job;
 	options.net = &net;
 	if (gpul_driver_open(GPUL_DRIVER_AUTO, &p->drv, err))

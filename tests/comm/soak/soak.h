@@ -14,6 +14,7 @@ struct limits {
 	int call, algo, proto, transport;  /* -1: any */
 	int gpu_direct;          /* 1, 0: all ranks, no rank; -1: each rank one of both */
 	const char *netns, *address;       /* NULL: one host */
+	const char *nics;                  /* of all ranks, over libfabric's tcp; NULL: chosen */
 };
 
 /* The communicator of BATCH_CASES cases. */

@@ -1,5 +1,5 @@
 """namespaces.py — two network namespaces with a wire between them, as two hosts: "a" and "b"."""
-import os, shutil, subprocess, tempfile
+import json, os, shutil, subprocess, tempfile, time
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../../.."))
 RANK = os.path.join(ROOT, os.environ.get("GPULOAD_BUILD", "build"), "tests/comm/bootstrap/rank")
@@ -54,6 +54,29 @@ class TwoHosts:
         for h in "ab":
             subprocess.run(["ip", "netns", "del", self.space[h]], capture_output=True)
         self.folder.cleanup()
+
+    def add_wire(self, name, network):
+        """Add one more wire, such as add_wire("wire2", "10.99.78"): host a has address .1, b .2."""
+        ip("link", "add", name, "netns", self.space["a"], "type", "veth", "peer", "name", name, "netns", self.space["b"])
+        for k, h in enumerate("ab", 1):
+            ip("-n", self.space[h], "addr", "add", f"{network}.{k}/24", "dev", name)
+            ip("-n", self.space[h], "link", "set", name, "up")
+
+    def await_wires(self, *wires):
+        """Wait until the wires can be used: libfabric lists an interface only then."""
+        deadline = time.monotonic() + 60
+        while any(self.link(h, w)["operstate"] != "UP" for h in "ab" for w in wires):
+            if time.monotonic() > deadline:
+                raise OSError(f"{' and '.join(wires)} do not come up")
+            time.sleep(0.05)
+
+    def link(self, host, wire):
+        r = subprocess.run(["ip", "-n", self.space[host], "-s", "-j", "link", "show", wire], capture_output=True, text=True, check=True)
+        return json.loads(r.stdout)[0]
+
+    def sent_bytes(self, host, wire):
+        """What a host has sent over a wire so far."""
+        return self.link(host, wire)["stats64"]["tx"]["bytes"]
 
     def environment(self, host, **more):
         """The variables of a process of a host: both hosts are one machine, so they need folders and a name of their own."""
