@@ -19,6 +19,7 @@
 #define GPULOAD_COMM_BOOTSTRAP_BOOT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "comm/bootstrap/job.h"
 
