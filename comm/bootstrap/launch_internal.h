@@ -1,34 +1,25 @@
-/* launch_internal.h — the processes of a launch. */
+/* launch_internal.h — the processes of a launch, and the stages of its end. */
 #ifndef GPULOAD_COMM_BOOTSTRAP_LAUNCH_INTERNAL_H
 #define GPULOAD_COMM_BOOTSTRAP_LAUNCH_INTERNAL_H
 
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "comm/bootstrap/launch.h"
+#include "comm/bootstrap/notice_internal.h"
 
 struct rank_process {
+	bool started;
 	pid_t pid;
 	int status;   /* of waitpid(), once ended */
 	bool ended;
 	bool forced;  /* the launcher has sent it SIGTERM or SIGKILL */
+	bool elsewhere;    /* the launcher of another host has started it, and reports its end */
+	const char *host;  /* for messages; NULL: the ranks are on one host */
 };
-
-/** Start one rank; returns after its exec().
- *
- * @o     the program
- * @job   rank, size and name, for the environment
- * @notice  the descriptor of the launcher's page, which the process inherits
- * @mask  the signal mask of the new process
- * @out   filled
- * @exit_status  set on failure: 127 the program does not exist, else 126
- * Errors  GPUL_ESYS
- * Threads as gpul_comm_launch()
- * Source  Linux prctl(2): PR_SET_PDEATHSIG */
-gpul_status gpul_launch_start(const gpul_comm_launch_options *o, const gpul_comm_job *job, int notice,
-			      const sigset_t *mask, struct rank_process *out, int *exit_status, gpul_error *err);
 
 /* The children that this process has before the launch, so that only processes of the ranks are killed at the end. */
 struct orphans {
@@ -37,6 +28,80 @@ struct orphans {
 	size_t n_killed;  /* in the current round */
 	int was_subreaper;
 };
+
+/* What the launcher does next with ranks that still run. */
+enum stage { STAGE_RUNNING, STAGE_SETTLING, STAGE_GRACE, STAGE_TERMINATED, STAGE_KILLED };
+
+struct launch {
+	gpul_comm_job job;
+	int grace_ms;
+	struct rank_process ranks[GPUL_COMM_MAX_RANKS];
+	int failed;           /* the rank that failed first; -1: none */
+	char failed_text[200]; /* what happened to it; "": its status says it */
+	enum stage stage;
+	uint64_t next_ns;     /* when the next stage begins, from STAGE_SETTLING on */
+	int signals;          /* signalfd */
+	sigset_t mask_before;
+	struct sigaction child_before;
+	struct orphans orphans;
+	struct notice *notice;  /* NULL: this process has started no ranks */
+	int notice_fd;
+};
+
+/* What a rank writes to and reads from; -1: what the launcher does, but /dev/null is the input of other ranks than 0. */
+struct rank_files {
+	int in, out, err;
+};
+
+/** Start one rank; returns after its exec().
+ *
+ * @argv  the program
+ * @files of the rank
+ * @job   rank, size and name, for the environment
+ * @notice  the descriptor of the launcher's page, which the process inherits
+ * @mask  the signal mask of the new process
+ * @out   filled
+ * @exit_status  set on failure: 127 the program does not exist, else 126
+ * Errors  GPUL_ESYS
+ * Threads as gpul_comm_launch()
+ * Source  Linux prctl(2): PR_SET_PDEATHSIG */
+gpul_status gpul_launch_start(char *const *argv, const struct rank_files *files, const gpul_comm_job *job, int notice,
+			      const sigset_t *mask, struct rank_process *out, int *exit_status, gpul_error *err);
+
+/* ---- stages.c ---- */
+
+/** Block the signals that are passed on, and SIGCHLD; they are read from l->signals.  An ignored signal stays ignored (nohup).
+ *
+ * @l  the launch
+ * Errors  GPUL_ESYS
+ * Threads as gpul_comm_launch()
+ * Source  Linux signalfd(2) */
+gpul_status gpul_launch_take_signals(struct launch *l, gpul_error *err);
+void gpul_launch_restore_signals(struct launch *l);
+
+/* Handle the end of a rank.  text: what happened; "": the status of waitpid() says it. */
+void gpul_launch_note_end(struct launch *l, int rank, int status, const char *text);
+/* Reap the ranks of this host that have ended; returns the number of those that still run. */
+int gpul_launch_reap(struct launch *l);
+/* Begin the stages that are due; returns the time until the next one for poll(): -1: there is none. */
+int gpul_launch_next_stage(struct launch *l);
+/* Pass a signal on.  The first one begins the grace, the second one kills.  from_terminal: it has reached the ranks already. */
+void gpul_launch_pass_signal(struct launch *l, int signal, bool from_terminal);
+void gpul_launch_kill(struct launch *l);
+/* Write what happened to a rank that has ended. */
+void gpul_launch_describe_end(const struct launch *l, int rank, char *text, size_t text_bytes);
+
+/** The result of a launch whose ranks have all ended.
+ *
+ * @l            the launch
+ * @exit_status  as gpul_comm_launch()
+ * Errors  GPUL_EUNSUPPORTED a rank failed, or had to be ended
+ * Threads as gpul_comm_launch()
+ * Source  - */
+gpul_status gpul_launch_result(const struct launch *l, int *exit_status, gpul_error *err);
+/* Remove the files of a job, if its ranks were killed. */
+void gpul_launch_remove_files(const char *job);
+
 
 /* From now on, processes whose parent is a rank that ended become children of this process. */
 void gpul_launch_adopt(struct orphans *o);

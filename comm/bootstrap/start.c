@@ -53,7 +53,7 @@ static bool make_environment(const gpul_comm_job *job, int notice, struct enviro
 }
 
 /* The new process, until exec().  failed: pipe for errno; exec() closes it. */
-static _Noreturn void become_rank(const gpul_comm_launch_options *o, int rank, pid_t launcher, const sigset_t *mask,
+static _Noreturn void become_rank(char *const *argv, const struct rank_files *files, int rank, pid_t launcher, const sigset_t *mask,
 				  char **variables_of_rank, int failed)
 {
 	int error, null;
@@ -63,20 +63,24 @@ static _Noreturn void become_rank(const gpul_comm_launch_options *o, int rank, p
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != launcher)
 		_exit(126);
 	sigprocmask(SIG_SETMASK, mask, NULL);
-	if (rank) {
+	if (files->out >= 0 && (dup2(files->out, STDOUT_FILENO) < 0 || dup2(files->err, STDERR_FILENO) < 0))
+		_exit(126);
+	if (files->in >= 0) {
+		dup2(files->in, STDIN_FILENO);
+	} else if (rank) {
 		null = open("/dev/null", O_RDONLY);
 		if (null >= 0 && null != STDIN_FILENO) {
 			dup2(null, STDIN_FILENO);
 			close(null);
 		}
 	}
-	execvpe(o->argv[0], o->argv, variables_of_rank);
+	execvpe(argv[0], argv, variables_of_rank);
 	error = errno;
 	(void)gpul_write_all(failed, &error, sizeof error);
 	_exit(error == ENOENT ? 127 : 126);
 }
 
-gpul_status gpul_launch_start(const gpul_comm_launch_options *o, const gpul_comm_job *job, int notice,
+gpul_status gpul_launch_start(char *const *argv, const struct rank_files *files, const gpul_comm_job *job, int notice,
 			      const sigset_t *mask, struct rank_process *out, int *exit_status, gpul_error *err)
 {
 	struct environment e;
@@ -92,7 +96,7 @@ gpul_status gpul_launch_start(const gpul_comm_launch_options *o, const gpul_comm
 	}
 	child = fork();
 	if (child == 0)
-		become_rank(o, job->rank, launcher, mask, e.all, failed[1]);
+		become_rank(argv, files, job->rank, launcher, mask, e.all, failed[1]);
 	error = child < 0 ? errno : 0;
 	free(e.all);
 	close(failed[1]);
@@ -100,12 +104,12 @@ gpul_status gpul_launch_start(const gpul_comm_launch_options *o, const gpul_comm
 		error = 0; /* exec() has closed the pipe */
 	close(failed[0]);
 	if (!error) {
-		*out = (struct rank_process){ .pid = child };
+		*out = (struct rank_process){ .started = true, .pid = child };
 		return GPUL_OK;
 	}
 	if (child > 0)
 		waitpid(child, NULL, 0);
 	*exit_status = child > 0 && error == ENOENT ? 127 : 126;
-	return gpul_fail(err, GPUL_ESYS, error, "cannot start %s as rank %d: %s", o->argv[0], job->rank,
+	return gpul_fail(err, GPUL_ESYS, error, "cannot start %s as rank %d: %s", argv[0], job->rank,
 			 strerror(error));
 }
