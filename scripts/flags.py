@@ -68,7 +68,7 @@ def module_flags(w, module):
         "driver": f"{libdir} {string_macro('GPUL_BUILT_DRIVER', os.path.abspath(w.dir) + '/softcuda/libcuda-soft.so')}",
         "core": libdir,
         "rdma": fabric_flags(w),
-        "comm": pmix_flags(w),
+        "comm": f"{version} {pmix_flags(w)}",
         "softcuda": "-fvisibility=hidden",
         "cli": f"{version} {string_macro('GPUL_DATE', DATE)}",
         "loader": f"{version} {libdir} {string_macro('GPUL_NVCC', nvcc)}",

@@ -161,7 +161,7 @@ static int run_collective(const struct cli_args *args, gpul_comm_call call, gpul
 	bool launches = false;
 	gpul_status st = comm_request_parse(args, call, &q, err);
 
-	st = st ? st : comm_job_find(q.place.n_ranks, &job, &launches, err);
+	st = st ? st : comm_job_find(q.place.n_ranks, q.place.hosts.n > 0, &job, &launches, err);
 	if (!st && launches)
 		job = (gpul_comm_job){ .size = q.place.n_ranks };
 	st = st ? st : check_request(&q, &job, err);
@@ -169,7 +169,7 @@ static int run_collective(const struct cli_args *args, gpul_comm_call call, gpul
 		comm_job_quiet(&job, err);
 		return cli_exit_code(st);
 	}
-	return launches ? comm_job_launch(q.place.n_ranks, err) : run_rank(&q, &job, err);
+	return launches ? comm_job_launch(q.place.n_ranks, &q.place.hosts, q.place.agent, err) : run_rank(&q, &job, err);
 }
 
 static const char details[] =

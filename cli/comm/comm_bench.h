@@ -19,6 +19,7 @@
 
 #include "cli/lib/command.h"
 #include "cli/lib/out.h"
+#include "comm/bootstrap/agents/hostlist.h"
 #include "comm/bootstrap/boot.h"
 #include "comm/comm.h"
 #include "comm/plan.h"
@@ -33,7 +34,9 @@ enum { COMM_MOST_ROWS = 64, COMM_MOST_DEVICES = 32, COMM_MOST_ITERATIONS = 10000
 
 /* Where the ranks run: options of gpuload comm tune, too. */
 struct comm_place {
-	int n_ranks;                  /* -n; 0: not given */
+	int n_ranks;                  /* -n, or the sum of the hosts; 0: not given */
+	gpul_comm_hosts hosts;        /* --hosts; n 0: not given */
+	const char *agent;            /* --agent; NULL: not given; borrowed */
 	gpul_driver_choice driver;
 	int devices[COMM_MOST_DEVICES];  /* rank r uses devices[r % n_devices] */
 	unsigned n_devices;           /* 0: not given */
@@ -63,11 +66,14 @@ struct comm_request {
 };
 
 /* The rows of the options that gpuload comm tune has, too; an option table begins with them. */
-enum { COMM_OPT_N, COMM_OPT_DEVICES, COMM_OPT_TRANSPORT, COMM_OPT_TIMEOUT, COMM_OPT_PER_HOST, COMM_OPT_BACKEND,
+enum { COMM_OPT_N, COMM_OPT_HOSTS, COMM_OPT_AGENT, COMM_OPT_DEVICES, COMM_OPT_TRANSPORT, COMM_OPT_TIMEOUT, COMM_OPT_PER_HOST, COMM_OPT_BACKEND,
        COMM_OPT_PROVIDER, COMM_OPT_NIC, COMM_OPT_QPS, COMM_OPT_GPU_DIRECT, COMM_OPT_DRIVER, COMM_N_PLACE_OPTS };
 /* clang-format off */
 #define COMM_PLACE_OPTS \
 	[COMM_OPT_N] = { "n", "N", "start N ranks on this machine, 1 to 32", NULL }, \
+	[COMM_OPT_HOSTS] = { "hosts", "LIST", "start ranks on several machines, such as node1:2,node2:2", NULL }, \
+	[COMM_OPT_AGENT] = { "agent", "COMMAND", \
+		"with --hosts: COMMAND HOST ... runs a command there (default: $GPULOAD_COMM_AGENT or ssh)", NULL }, \
 	[COMM_OPT_DEVICES] = { "devices", "LIST", \
 		"devices of the ranks in turn, such as 0,1 (default: all)", NULL }, \
 	[COMM_OPT_TRANSPORT] = { "transport", "NAME", \
@@ -127,6 +133,17 @@ gpul_status comm_parse_bytes(const char *text, size_t *min, size_t *max, size_t 
  * Threads any thread may call
  * Source  - */
 gpul_status comm_parse_int(const char *option, const char *text, int least, int most, int *out, gpul_error *err);
+
+/** Parse --hosts or --hostfile.
+ *
+ * @list     value of --hosts; NULL: not given
+ * @file     value of --hostfile; NULL: not given
+ * @n_ranks  -n, 0: not given; set to the sum of the ranks
+ * @out      n 0: neither was given
+ * Errors  GPUL_EINVAL as gpul_comm_hosts_parse(), or -n is another number; GPUL_ESYS the file
+ * Threads any thread may call
+ * Source  - */
+gpul_status comm_parse_hosts(const char *list, const char *file, int *n_ranks, gpul_comm_hosts *out, gpul_error *err);
 
 /* ---- one call ------------------------------------------------------------------------------------------------ */
 

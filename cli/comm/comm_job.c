@@ -7,11 +7,12 @@
 #include <unistd.h>
 
 #include "cli/comm/comm_bench.h"
+#include "comm/bootstrap/agents/launch_hosts.h"
 #include "comm/bootstrap/launch.h"
 
 enum { SIGNALED = 128 };  /* the exit status of a process that signal s killed is 128 + s */
 
-gpul_status comm_job_find(int n_ranks, gpul_comm_job *job, bool *launches, gpul_error *err)
+gpul_status comm_job_find(int n_ranks, bool hosts, gpul_comm_job *job, bool *launches, gpul_error *err)
 {
 	gpul_status st = gpul_comm_job_find(job, err);
 	const bool alone = !st && !strcmp(job->source, "single");
@@ -20,12 +21,12 @@ gpul_status comm_job_find(int n_ranks, gpul_comm_job *job, bool *launches, gpul_
 	if (st)
 		return st;
 	if (alone && n_ranks == 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "-n is missing: the number of ranks to start here; or start the ranks with mpirun, srun or "
-				 "torchrun");
+		return gpul_fail(err, GPUL_EINVAL, 0, "-n is missing: the number of ranks to start here; or start the ranks with --hosts, mpirun, "
+				 "srun or torchrun");
 	if (!alone && n_ranks && n_ranks != job->size)
 		return gpul_fail(err, GPUL_EINVAL, 0, "-n %d contradicts the launcher (%s), which has started %d ranks", n_ranks, job->source,
 				 job->size);
-	*launches = alone && n_ranks > 1;
+	*launches = alone && (n_ranks > 1 || hosts);
 	return GPUL_OK;
 }
 
@@ -85,26 +86,46 @@ static char **split_command_line(char *text, size_t n_bytes, char *program)
 	return argv;
 }
 
-static int launch(int n_ranks, char *const *argv, gpul_error *err)
+/* Start a program here, or on hosts.  o: hosts and how to reach them; hosts.n 0: here. */
+static int launch(int n_ranks, char *const *argv, gpul_comm_launch_hosts_options *o, gpul_error *err)
 {
-	const gpul_comm_launch_options o = { .argv = argv, .n = n_ranks };
-	int exit_status;
+	static char words[][8] = { "comm", "launch", "--part" };
+	const gpul_comm_launch_options here = { .argv = argv, .n = n_ranks };
+	char program[4096] = "";
+	char *const part[] = { program, words[0], words[1], words[2], NULL };
+	int exit_status = CLI_FAILED;
 
-	(void)gpul_comm_launch(&o, &exit_status, err);
+	if (!o->hosts.n) {
+		(void)gpul_comm_launch(&here, &exit_status, err);
+		return exit_status;
+	}
+	if (readlink("/proc/self/exe", program, sizeof program - 1) <= 0) {
+		gpul_fail(err, GPUL_ESYS, 0, "cannot read the path of this program in /proc/self, to start it on other hosts");
+		return exit_status;
+	}
+	o->argv = argv;
+	o->part = part;
+	o->agent = o->agent ? o->agent : secure_getenv("GPULOAD_COMM_AGENT");
+	o->address = secure_getenv("GPULOAD_COMM_ADDRESS");
+	o->interface = secure_getenv("GPULOAD_COMM_INTERFACE");
+	(void)gpul_comm_launch_hosts(o, &exit_status, err);
 	return exit_status;
 }
 
-int comm_job_launch(int n_ranks, gpul_error *err)
+int comm_job_launch(int n_ranks, const gpul_comm_hosts *hosts, const char *agent, gpul_error *err)
 {
+	gpul_comm_launch_hosts_options o = { .agent = agent };
 	char program[4096] = "";
 	size_t n_bytes;
 	char *text = read_command_line(&n_bytes);
 	char **argv = text && readlink("/proc/self/exe", program, sizeof program - 1) > 0 ? split_command_line(text, n_bytes, program) : NULL;
 	int exit_status = CLI_FAILED;
 
+	if (hosts)
+		o.hosts = *hosts;
 	if (argv) {
-		exit_status = launch(n_ranks, argv, err);
-		if (exit_status < SIGNALED || exit_status == CLI_INTERRUPTED)
+		exit_status = launch(n_ranks, argv, &o, err);
+		if (!strncmp(err->text, "rank ", 5) && (exit_status < SIGNALED || exit_status == CLI_INTERRUPTED))
 			*err = (gpul_error){ 0 };  /* the ranks have printed their errors */
 		if (exit_status > SIGNALED && exit_status != CLI_INTERRUPTED)
 			exit_status = CLI_FAILED;
@@ -118,24 +139,63 @@ int comm_job_launch(int n_ranks, gpul_error *err)
 
 /* ---- gpuload comm launch ------------------------------------------------------------------------------------- */
 
-enum { OPT_N };
+enum { OPT_N, OPT_HOSTS, OPT_HOSTFILE, OPT_AGENT, OPT_TAG, OPT_START, OPT_PART };
 static const struct cli_opt launch_opts[] = {
 	[OPT_N] = { "n", "N", "number of ranks, 1 to 32", NULL },
+	[OPT_HOSTS] = { "hosts", "LIST", "machines and their ranks, such as node1:2,node2:2", NULL },
+	[OPT_HOSTFILE] = { "hostfile", "FILE", "the same from a file: lines such as node1 slots=2", CLI_FILES },
+	[OPT_AGENT] = { "agent", "COMMAND", "COMMAND HOST ... runs a command there (default: $GPULOAD_COMM_AGENT or ssh)", NULL },
+	[OPT_TAG] = { "tag-output", NULL, "begin each line of a rank with its number: [3]", NULL },
+	[OPT_START] = { "start-timeout", "SECONDS", "time for all machines to answer (default: 30)", NULL },
+	[OPT_PART] = { "part", NULL, "what --agent starts on each machine; takes its orders from standard input", NULL },
 	{ 0 },
 };
 
+static int run_part(gpul_error *err)
+{
+	int exit_status;
+
+	(void)gpul_comm_launch_part(&exit_status, err);
+	return exit_status;
+}
+
+/* The options, but for the program. */
+static gpul_status parse_launch(const struct cli_args *args, int *n_ranks, gpul_comm_launch_hosts_options *o, gpul_error *err)
+{
+	const char *list = cli_value(args, OPT_HOSTS), *file = cli_value(args, OPT_HOSTFILE);
+	int start_s = 0;
+	gpul_status st = comm_parse_int("-n", cli_value(args, OPT_N), 1, GPUL_COMM_MAX_RANKS, n_ranks, err);
+
+	st = st ? st : comm_parse_int("--start-timeout", cli_value(args, OPT_START), 1, 3600, &start_s, err);
+	o->tag = cli_value(args, OPT_TAG);
+	if (!st && o->tag && !list && !file && *n_ranks) {  /* the ranks of this machine get pipes, too */
+		o->hosts = (gpul_comm_hosts){ .at = { { "localhost", *n_ranks } }, .n = 1, .n_ranks = *n_ranks };
+		return GPUL_OK;
+	}
+	st = st ? st : comm_parse_hosts(list, file, n_ranks, &o->hosts, err);
+	o->agent = cli_value(args, OPT_AGENT);
+	o->start_ms = start_s * 1000;
+	if (!st && (o->agent || start_s) && !o->hosts.n)
+		st = gpul_fail(err, GPUL_EINVAL, 0, "--agent and --start-timeout are for --hosts or --hostfile, which is missing");
+	if (!st && !*n_ranks)
+		st = gpul_fail(err, GPUL_EINVAL, 0, "-n is missing: the number of ranks; or --hosts");
+	return st;
+}
+
 static int cmd_launch(const struct cli_args *args, gpul_error *err)
 {
+	gpul_comm_launch_hosts_options o = { .argv = NULL };
 	char **argv;
 	int n_ranks = 0, exit_status;
-	gpul_status st = comm_parse_int("-n", cli_value(args, OPT_N), 1, GPUL_COMM_MAX_RANKS, &n_ranks, err);
+	gpul_status st = GPUL_OK;
 
-	if (!st && !n_ranks)
-		st = gpul_fail(err, GPUL_EINVAL, 0, "-n is missing: the number of ranks");
+	if (cli_value(args, OPT_PART))
+		return run_part(err);
+	st = parse_launch(args, &n_ranks, &o, err);
 	if (!st && args->n_operands == 0)
 		st = gpul_fail(err, GPUL_EINVAL, 0, "a program is missing: gpuload comm launch -n N -- PROGRAM ARGUMENTS");
 	if (st)
-		return CLI_USAGE;
+		return cli_exit_code(st);
 	argv = calloc(args->n_operands + 1, sizeof *argv);
 	if (!argv) {
 		gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the arguments");
@@ -143,16 +203,22 @@ static int cmd_launch(const struct cli_args *args, gpul_error *err)
 	}
 	for (size_t i = 0; i < args->n_operands; i++)
 		argv[i] = (char *)(uintptr_t)args->operands[i];
-	exit_status = launch(n_ranks, argv, err);
+	exit_status = launch(n_ranks, argv, &o, err);
 	free(argv);
 	return exit_status;
 }
 
 const struct cli_cmd cli_comm_launch = {
 	"comm launch", "-- PROGRAM [ARGUMENT...]", "start a program as several ranks",
-	"Starts PROGRAM N times on this machine, as the ranks of a new job: in each process\n"
-	"gpul_comm_job_find() finds its rank, and gpul_comm_create() meets the other ranks. When a rank\n"
-	"fails or is killed, the others are ended, too, and the exit status is that of the rank that\n"
-	"failed first (128 plus the signal that killed it).\n",
+	"Starts PROGRAM N times on this machine, or on several machines (--hosts), as the ranks of a new\n"
+	"job: in each process gpul_comm_job_find() finds its rank, and gpul_comm_create() meets the other\n"
+	"ranks. When a rank fails or is killed, the others are ended, too, and the exit status is that of\n"
+	"the rank that failed first (128 plus the signal that killed it).\n"
+	"\n"
+	"With --hosts, an agent such as ssh starts gpuload on each other machine, under the same path as\n"
+	"here; ssh must not ask for a password. The agent's arguments are the machine and a command for a\n"
+	"shell. gpuload makes a secret for the job, hands it over by standard input, and chooses an address\n"
+	"on the first machine, where rank 0 listens (GPULOAD_COMM_INTERFACE and GPULOAD_COMM_ADDRESS choose\n"
+	"others). The ranks start in the same folder, with this process' variables GPULOAD_*.\n",
 	launch_opts, cmd_launch, CLI_FILES, NULL,
 };

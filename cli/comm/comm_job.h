@@ -1,5 +1,6 @@
 /* comm_job.h — what a process of gpuload comm is: the launcher, or a rank.
  *
+ *     gpuload comm allreduce --hosts a:2,b:2  likewise, by way of an agent such as ssh
  *     gpuload comm allreduce -n 4        no launcher: this process becomes the launcher of 4 ranks, which run the same command line
  *     mpirun -n 4 gpuload comm allreduce each process is a rank; so with srun, torchrun and gpuload comm launch */
 #ifndef GPULOAD_CLI_COMM_COMM_JOB_H
@@ -8,23 +9,24 @@
 #include <stdbool.h>
 
 #include "cli/lib/command.h"
-#include "comm/bootstrap/job.h"
+#include "comm/bootstrap/agents/hostlist.h"
 
 extern const struct cli_cmd cli_comm_launch;
 
 /** Find out whether this process is a rank.
  *
- * @n_ranks  -n; 0: not given
+ * @n_ranks  -n, or the sum of the hosts; 0: not given
+ * @hosts    --hosts was given
  * @job      filled if this process is a rank
  * @launches set: true, this process is to start n_ranks ranks
  * Errors  GPUL_EINVAL no launcher and no -n, or a launcher with another number of ranks; as gpul_comm_job_find()
  * Threads one at a time
  * Source  - */
-gpul_status comm_job_find(int n_ranks, gpul_comm_job *job, bool *launches, gpul_error *err);
+gpul_status comm_job_find(int n_ranks, bool hosts, gpul_comm_job *job, bool *launches, gpul_error *err);
 
-/* Start the command line of this process n times, and wait; returns the exit status.  The ranks print their errors; err
- * gets a text if a rank was killed. */
-int comm_job_launch(int n_ranks, gpul_error *err);
+/* Start the command line of this process n times, or on hosts (NULL, or n 0: here), and wait; returns the exit status.  The ranks print
+ * their errors; err gets a text if a rank was killed or a host cannot be reached.  agent: NULL: the default. */
+int comm_job_launch(int n_ranks, const gpul_comm_hosts *hosts, const char *agent, gpul_error *err);
 
 /* The errors of ranks: only rank 0 reports what all of them know, other errors begin with the number of the rank. */
 void comm_job_quiet(const gpul_comm_job *job, gpul_error *err);

@@ -88,6 +88,23 @@ gpul_status comm_parse_bytes(const char *text, size_t *min, size_t *max, size_t 
 
 /* ---- where the ranks run ---------------------------------------------------------------------------------- */
 
+gpul_status comm_parse_hosts(const char *list, const char *file, int *n_ranks, gpul_comm_hosts *out, gpul_error *err)
+{
+	gpul_status st;
+
+	*out = (gpul_comm_hosts){ .n = 0 };
+	if (!list && !file)
+		return GPUL_OK;
+	if (list && file)
+		return gpul_fail(err, GPUL_EINVAL, 0, "--hosts and --hostfile: expected one of them");
+	st = list ? gpul_comm_hosts_parse(list, out, err) : gpul_comm_hosts_read(file, out, err);
+	if (!st && *n_ranks && *n_ranks != out->n_ranks)
+		st = gpul_fail(err, GPUL_EINVAL, 0, "-n %d, but %s has %d ranks", *n_ranks, list ? "--hosts" : "--hostfile", out->n_ranks);
+	if (!st)
+		*n_ranks = out->n_ranks;
+	return st;
+}
+
 static gpul_status parse_devices(const char *list, struct comm_place *out, gpul_error *err)
 {
 	for (const char *at = list; at; at = *at == ',' ? at + 1 : NULL) {
@@ -150,6 +167,10 @@ gpul_status comm_place_parse(const struct cli_args *args, struct comm_place *out
 
 	*out = (struct comm_place){ .driver = GPUL_DRIVER_AUTO };
 	st = comm_parse_int("-n", cli_value(args, COMM_OPT_N), 1, GPUL_COMM_MAX_RANKS, &out->n_ranks, err);
+	st = st ? st : comm_parse_hosts(cli_value(args, COMM_OPT_HOSTS), NULL, &out->n_ranks, &out->hosts, err);
+	out->agent = cli_value(args, COMM_OPT_AGENT);
+	if (!st && out->agent && !out->hosts.n)
+		st = gpul_fail(err, GPUL_EINVAL, 0, "--agent is for --hosts, which is missing");
 	st = st ? st : parse_devices(cli_value(args, COMM_OPT_DEVICES), out, err);
 	if (!st && driver && !gpul_driver_choice_parse(driver, &out->driver))
 		st = gpul_fail(err, GPUL_EINVAL, 0, "--driver must be auto, nvidia or soft, not '%.40s'", driver);

@@ -166,12 +166,12 @@ static int cmd_sparse(const struct cli_args *args, gpul_error *err)
 	bool launches = false;
 	gpul_status st = parse(args, &q, err);
 
-	st = st ? st : comm_job_find(q.place.n_ranks, &job, &launches, err);
+	st = st ? st : comm_job_find(q.place.n_ranks, q.place.hosts.n > 0, &job, &launches, err);
 	if (st) {
 		comm_job_quiet(&job, err);
 		return cli_exit_code(st);
 	}
-	return launches ? comm_job_launch(q.place.n_ranks, err) : run_rank(&q, &job, err);
+	return launches ? comm_job_launch(q.place.n_ranks, &q.place.hosts, q.place.agent, err) : run_rank(&q, &job, err);
 }
 
 const struct cli_cmd cli_comm_sparse = {

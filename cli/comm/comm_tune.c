@@ -279,14 +279,14 @@ static int cmd_tune(const struct cli_args *args, gpul_error *err)
 	gpul_status st = t ? parse_tuning(args, t, err) : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a table");
 	int code;
 
-	st = st ? st : comm_job_find(t->place.n_ranks, &job, &launches, err);
+	st = st ? st : comm_job_find(t->place.n_ranks, t->place.hosts.n > 0, &job, &launches, err);
 	if (!st && (launches ? t->place.n_ranks : job.size) < 2)
 		st = gpul_fail(err, GPUL_EINVAL, 0, "comm tune needs at least 2 ranks");
 	if (!st && job.rank == 0)
 		st = check_file(t, err);
 	if (st)
 		comm_job_quiet(&job, err);
-	code = st ? cli_exit_code(st) : launches ? comm_job_launch(t->place.n_ranks, err) : run_rank(t, &job, err);
+	code = st ? cli_exit_code(st) : launches ? comm_job_launch(t->place.n_ranks, &t->place.hosts, t->place.agent, err) : run_rank(t, &job, err);
 	free(t);
 	return code;
 }

@@ -34,6 +34,7 @@ const struct cli_variable cli_environment[] = {
 	{ "GPULOAD_COMM_ADDRESS", "HOST:PORT where rank 0 listens, if ranks are on several machines" },
 	{ "GPULOAD_COMM_SECRET", "equal in all ranks of several machines, at least 16 characters; it is never sent" },
 	{ "GPULOAD_COMM_INTERFACE", "the network interface of rank 0, or its number, if it has several" },
+	{ "GPULOAD_COMM_AGENT", "the command that runs a command on another machine, with --hosts (default: ssh)" },
 	{ "GPULOAD_COMM_LOST_MS", "after this silence a machine is taken for lost (default: 8000, at least 1000)" },
 	{ "GPULOAD_COMM_NET_ADDRESS", "this host's address for the network between ranks, or one for each NIC (default: the NIC's, or the one on the way to rank 0)" },
 	{ "GPULOAD_COMM_NET_WINDOW", "bytes on their way to a rank over the network, from all ranks together, or off (default: 8 slots)" },

@@ -63,4 +63,12 @@ bool gpul_comm_slurm_first_node(const char *list, char *out, size_t out_bytes);
  * Source  Linux getifaddrs(3), socket(7): SO_REUSEADDR */
 gpul_status gpul_comm_reserve_address(const char *interface, char out[GPUL_COMM_ADDRESS_BYTES], gpul_error *err);
 
+/** Make a secret for a job.
+ *
+ * @out  random hexadecimal digits
+ * Errors  GPUL_ESYS the kernel has no random numbers
+ * Threads any thread may call
+ * Source  Linux getrandom(2) */
+gpul_status gpul_comm_make_secret(char out[GPUL_COMM_SECRET_BYTES], gpul_error *err);
+
 #endif

@@ -35,6 +35,7 @@ enum stage { STAGE_RUNNING, STAGE_SETTLING, STAGE_GRACE, STAGE_TERMINATED, STAGE
 struct launch {
 	gpul_comm_job job;
 	int grace_ms;
+	int report_ms;        /* added to it for reports of the launchers of other hosts */
 	struct rank_process ranks[GPUL_COMM_MAX_RANKS];
 	int failed;           /* the rank that failed first; -1: none */
 	char failed_text[200]; /* what happened to it; "": its status says it */

@@ -15,9 +15,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
-enum { SHARE_SECONDS = 60, SECRET_RANDOM_BYTES = 16 };
+enum { SHARE_SECONDS = 60 };
 #define SHARE_KEY "gpuload.comm.rank0"
 
 struct pmix {
@@ -66,17 +65,6 @@ static gpul_status get_number(const struct pmix *p, const pmix_proc_t *me, const
 	if (r != PMIX_SUCCESS || !value || value->type != PMIX_UINT32 || value->data.uint32 > INT_MAX)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, r, "PMIx_Get(%s): status %d", key, r);
 	*out = (int)value->data.uint32;
-	return GPUL_OK;
-}
-
-static gpul_status make_secret(char out[GPUL_COMM_SECRET_BYTES], gpul_error *err)
-{
-	unsigned char random[SECRET_RANDOM_BYTES];
-
-	if (getrandom(random, sizeof random, 0) != sizeof random)
-		return gpul_fail(err, GPUL_ESYS, errno, "getrandom: %s", strerror(errno));
-	for (size_t i = 0; i < sizeof random; i++)
-		snprintf(out + 2 * i, 3, "%02x", random[i]);
 	return GPUL_OK;
 }
 
@@ -141,7 +129,7 @@ static gpul_status share_address(const struct pmix *p, const pmix_proc_t *me, in
 	if (rank == 0) {
 		st = gpul_comm_reserve_address(interface, out->address, err);
 		if (!st)
-			st = make_secret(out->secret, err);
+			st = gpul_comm_make_secret(out->secret, err);
 		snprintf(text, sizeof text, "%s %s", out->address, out->secret);
 	}
 	if (!st)

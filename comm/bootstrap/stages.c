@@ -37,7 +37,7 @@ static void begin_grace(struct launch *l)
 	if (l->stage >= STAGE_GRACE)
 		return;
 	l->stage = STAGE_GRACE;
-	l->next_ns = gpul_clock_ns() + (uint64_t)l->grace_ms * 1000000;
+	l->next_ns = gpul_clock_ns() + (uint64_t)(l->grace_ms + l->report_ms) * 1000000;
 }
 
 void gpul_launch_kill(struct launch *l)

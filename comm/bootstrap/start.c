@@ -63,6 +63,8 @@ static _Noreturn void become_rank(char *const *argv, const struct rank_files *fi
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != launcher)
 		_exit(126);
 	sigprocmask(SIG_SETMASK, mask, NULL);
+	if (files->out >= 0)
+		(void)signal(SIGPIPE, SIG_DFL); /* the part of a launch on a host ignores it */
 	if (files->out >= 0 && (dup2(files->out, STDOUT_FILENO) < 0 || dup2(files->err, STDERR_FILENO) < 0))
 		_exit(126);
 	if (files->in >= 0) {

@@ -121,7 +121,7 @@ static int cmd_incast(const struct cli_args *args, gpul_error *err)
 	bool launches = false;
 	gpul_status st = incast_request_parse(args, &q, err);
 
-	st = st ? st : comm_job_find(q.n_ranks, &job, &launches, err);
+	st = st ? st : comm_job_find(q.n_ranks, false, &job, &launches, err);
 	st = st ? st : check_request(&q, &job, launches, err);
 	if (!st && launches && q.rate_bits)
 		st = incast_net_create(q.rate_bits, q.queue_bytes, q.congestion, err);
@@ -129,7 +129,7 @@ static int cmd_incast(const struct cli_args *args, gpul_error *err)
 		comm_job_quiet(&job, err);
 		return cli_exit_code(st);
 	}
-	return launches ? comm_job_launch(q.n_ranks, err) : run_rank(&q, &job, err);
+	return launches ? comm_job_launch(q.n_ranks, NULL, NULL, err) : run_rank(&q, &job, err);
 }
 
 const struct cli_cmd cli_comm_incast = {

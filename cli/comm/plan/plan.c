@@ -198,13 +198,13 @@ static int run_plan(const struct cli_args *args, struct plan_result *result, gpu
 	launched = !st && strcmp(job.source, "single") != 0;
 	st = st ? st : check_request(args, &result->q, launched, err);
 	if (!st && result->q.measure)
-		st = comm_job_find(result->q.place.n_ranks, &job, &launches, err);
+		st = comm_job_find(result->q.place.n_ranks, result->q.place.hosts.n > 0, &job, &launches, err);
 	if (st) {
 		comm_job_quiet(&job, err);
 		return cli_exit_code(st);
 	}
 	if (result->q.measure)
-		return launches ? comm_job_launch(result->q.place.n_ranks, err) : run_rank(result, &job, err);
+		return launches ? comm_job_launch(result->q.place.n_ranks, &result->q.place.hosts, result->q.place.agent, err) : run_rank(result, &job, err);
 	return cli_exit_code(finish(result, err));
 }
 

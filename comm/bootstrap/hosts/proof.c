@@ -1,10 +1,13 @@
 /* proof.c — the proof that a connection comes from the same job: HMAC-SHA256 with the job's secret as key. */
 #include "comm/bootstrap/hosts/messages_internal.h"
+#include "comm/bootstrap/job_internal.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
-enum { BLOCK_BYTES = 64 }; /* of SHA-256 */
+enum { BLOCK_BYTES = 64 /* of SHA-256 */, SECRET_RANDOM_BYTES = 16 };
 
 /* RFC 2104: H(key ^ outer, H(key ^ inner, text)). */
 static void begin_hmac(const unsigned char key[BLOCK_BYTES], unsigned char pad, gpul_sha256 *out)
@@ -62,4 +65,15 @@ bool gpul_boot_same_proof(const unsigned char *a, const unsigned char *b)
 bool gpul_boot_nonce(unsigned char out[BOOT_NONCE_BYTES])
 {
 	return getrandom(out, BOOT_NONCE_BYTES, 0) == BOOT_NONCE_BYTES;
+}
+
+gpul_status gpul_comm_make_secret(char out[GPUL_COMM_SECRET_BYTES], gpul_error *err)
+{
+	unsigned char random[SECRET_RANDOM_BYTES];
+
+	if (getrandom(random, sizeof random, 0) != sizeof random)
+		return gpul_fail(err, GPUL_ESYS, errno, "getrandom: %s", strerror(errno));
+	for (size_t i = 0; i < sizeof random; i++)
+		snprintf(out + 2 * i, 3, "%02x", random[i]);
+	return GPUL_OK;
 }

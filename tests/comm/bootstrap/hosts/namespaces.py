@@ -6,8 +6,9 @@ RANK = os.path.join(ROOT, os.environ.get("GPULOAD_BUILD", "build"), "tests/comm/
 OURS = ("GPULOAD_COMM", "GPULOAD_LIBPMIX", "PMIX", "OMPI", "SLURM", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCHELASTIC")
 SECRET = "a secret of the tests"
 AGENT = """#!/bin/sh
-# Open MPI calls this instead of ssh: HOST COMMAND...
+# A launcher calls this instead of ssh: HOST COMMAND...
 shift
+{begin}
 exec ip netns exec {space} env {variables} sh -c "$*"
 """
 
@@ -97,13 +98,18 @@ class TwoHosts:
                    GPULOAD_COMM_ADDRESS=f"{self.address[layout[0]]}:{port}", **more)
         return [self.start(h, [*(wrap or {}).get(h, []), *argv], GPULOAD_COMM_RANK=str(r), **job) for r, h in enumerate(layout)]
 
+    def agent(self, begin=""):
+        """A program that runs a command on host b, as ssh would; begin: what its shell does before."""
+        agent, b = f"{self.folder.name}/agent", self.environment("b")
+        own = ("GPULOAD_COMM_HOST", "GPULOAD_RUNTIME_DIR", "XDG_RUNTIME_DIR", "TMPDIR")
+        with open(agent, "w", encoding="utf-8") as f:
+            f.write(AGENT.format(space=self.space["b"], variables=" ".join(f"{k}={b[k]}" for k in own), begin=begin))
+        os.chmod(agent, 0o755)
+        return agent
+
     def mpirun(self, n_per_host, argv):
         """Start ranks on both hosts by Open MPI, whose own daemons connect the hosts."""
-        agent, b = f"{self.folder.name}/agent", self.environment("b")
-        with open(agent, "w", encoding="utf-8") as f:
-            own = ("GPULOAD_COMM_HOST", "GPULOAD_RUNTIME_DIR", "XDG_RUNTIME_DIR", "TMPDIR")
-            f.write(AGENT.format(space=self.space["b"], variables=" ".join(f"{k}={b[k]}" for k in own)))
-        os.chmod(agent, 0o755)
+        agent = self.agent()
         # Some kernels let ranks of another session starve for many seconds while those of this one poll.  Without the last options, Open
         # MPI spends half a minute on names that the namespaces cannot resolve.
         return self.start("a", ["mpirun", "--allow-run-as-root", "--oversubscribe", "--leave-session-attached", "--mca", "plm_rsh_agent", agent, "--host",

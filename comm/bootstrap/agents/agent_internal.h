@@ -1,0 +1,40 @@
+/* agent_internal.h — the process that brings the launcher to a host. */
+#ifndef GPULOAD_COMM_BOOTSTRAP_AGENTS_AGENT_INTERNAL_H
+#define GPULOAD_COMM_BOOTSTRAP_AGENTS_AGENT_INTERNAL_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "comm/bootstrap/agents/launch_hosts.h"
+
+struct agent {
+	pid_t pid;         /* also the number of its process group; 0: not started */
+	int to, from, err; /* its standard input, output and error; -1: closed */
+	bool ended;
+	int status;        /* of waitpid() */
+};
+
+/** Start the agent of a host, or without an agent the part itself.  Both are in a process group of their own, so that a signal of the terminal
+ * reaches them by way of the launcher only.
+ *
+ * @o     agent and part
+ * @host  name
+ * @here  true: no agent
+ * @mask  the signal mask of the new process
+ * @out   filled
+ * Errors  GPUL_ESYS it cannot be started; GPUL_ENOMEM
+ * Threads as gpul_comm_launch()
+ * Source  - */
+gpul_status gpul_agent_start(const gpul_comm_launch_hosts_options *o, const char *host, bool here, const sigset_t *mask,
+			     struct agent *out, gpul_error *err);
+/* Has it ended?  Does not wait. */
+bool gpul_agent_has_ended(struct agent *a);
+/* Close its input and output, and kill its process group. */
+void gpul_agent_end(struct agent *a);
+/* Write "ended with status 255", or the signal. */
+void gpul_agent_describe_end(const struct agent *a, char *text, size_t text_bytes);
+/* True if a host is this machine: "localhost", its name, or the number of one of its addresses. */
+bool gpul_agent_is_here(const char *host);
+
+#endif

@@ -1,0 +1,64 @@
+/* launch_hosts_internal.h — the state of a launcher over several hosts. */
+#ifndef GPULOAD_COMM_BOOTSTRAP_AGENTS_LAUNCH_HOSTS_INTERNAL_H
+#define GPULOAD_COMM_BOOTSTRAP_AGENTS_LAUNCH_HOSTS_INTERNAL_H
+
+#include "comm/bootstrap/agents/agent_internal.h"
+#include "comm/bootstrap/agents/frames_internal.h"
+#include "comm/bootstrap/launch_internal.h"
+
+enum { HELD_BYTES = 1024, LINE_BYTES = 4096 };
+
+/* Output that is passed on line by line, so that the lines of several ranks are not mixed. */
+struct line {
+	size_t n;
+	char at[LINE_BYTES];
+};
+
+/* One host, as the launcher sees it. */
+struct host_part {
+	const char *name;
+	int first, n;        /* its ranks */
+	bool here;           /* no agent */
+	struct agent agent;
+	struct frame_reader in;
+	bool greeted, ready, done, lost;
+	uint64_t heard_ns;
+	size_t n_held;       /* what the agent wrote to standard error before the part answered */
+	char held[HELD_BYTES];
+	char address[GPUL_COMM_ADDRESS_BYTES], no_address[200];
+};
+
+struct hosts_launch {
+	const gpul_comm_launch_hosts_options *o;
+	struct launch l;     /* all its ranks are elsewhere */
+	struct host_part *parts;
+	int n_parts;
+	struct line lines[GPUL_COMM_MAX_RANKS][2];  /* of standard output and error */
+	gpul_error why;      /* what ended the launch, if not a rank */
+	int exit_status;     /* then */
+	uint64_t beat_ns;
+	unsigned char payload[FRAME_BYTES];
+};
+
+/* ---- relay.c: the output of the ranks and agents ---- */
+
+void gpul_relay_rank(struct hosts_launch *h, int rank, bool is_error, const void *bytes, size_t n_bytes);
+/* Write the last line of a rank, which has no newline. */
+void gpul_relay_rest(struct hosts_launch *h, int rank);
+/* Pass on what an agent writes to standard error; before the host is ready, hold it, because it may be the reason of a failure. */
+void gpul_relay_agent(struct host_part *p, const char *bytes, size_t n_bytes);
+/* The host is ready: write what was held. */
+void gpul_relay_held(struct host_part *p);
+/* The last line that was held, for a message; "": none. */
+void gpul_relay_last_line(const struct host_part *p, char *text, size_t text_bytes);
+
+/* ---- hear.c: what the parts report ---- */
+
+/* Record what ended the launch, unless something has already. */
+void gpul_hosts_fail(struct hosts_launch *h, int exit_status, gpul_status status, int native, const char *text);
+/* Read what has arrived from a part, and handle it. */
+void gpul_hosts_hear(struct hosts_launch *h, struct host_part *p);
+/* A host is lost: its ranks count as ended. */
+void gpul_hosts_lose(struct hosts_launch *h, struct host_part *p, const char *what);
+
+#endif
