@@ -108,6 +108,7 @@ gpul_status gpul_boot_open(const gpul_comm_job *job, int timeout_ms, gpul_boot *
 			(void)gpul_ipc_place_clear(name, &cleared, NULL);
 		return gpul_fail(err, st, why.native, "%s", why.text);
 	}
+	atomic_store(&b->met, true);
 	*out = b;
 	return GPUL_OK;
 }

@@ -30,6 +30,7 @@ struct gpul_boot {
 	char host_name[GPUL_COMM_MAX_RANKS][GPUL_COMM_HOST_BYTES];  /* by that index */
 	uint32_t n_calls;           /* number of calls begun */
 	_Atomic bool in_call;
+	_Atomic bool met;           /* gpul_boot_open() has succeeded: all ranks have met */
 
 	/* the watch thread, watch.c */
 	pthread_t watcher;
@@ -59,6 +60,9 @@ int gpul_boot_left_ms(uint64_t deadline_ns);
 gpul_status gpul_boot_watch_start(gpul_boot *b, gpul_error *err);
 /* End the thread and let go of the lifeline.  Does nothing if it was not started. */
 void gpul_boot_watch_stop(gpul_boot *b);
+
+/* True if a rank has not met the others yet.  The states of other hosts' ranks come late; once this rank has met them, they have met, too. */
+bool gpul_boot_is_missing(const gpul_boot *b, int rank);
 
 /* Publish what gpuload's launcher reports; false: nothing. */
 bool gpul_boot_publish_notice(gpul_boot *b);

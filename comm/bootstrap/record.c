@@ -37,6 +37,13 @@ void gpul_boot_publish(gpul_boot *b, const struct roster_record *record)
 }
 
 /* Publish what gpuload's launcher reports; false: nothing. */
+bool gpul_boot_is_missing(const gpul_boot *b, int rank)
+{
+	const uint32_t state = atomic_load(&b->roster->entry[rank].state);
+
+	return !atomic_load(&b->met) && (state == RANK_ABSENT || state == RANK_ARRIVED);
+}
+
 bool gpul_boot_publish_notice(gpul_boot *b)
 {
 	struct roster_record record = { 0 };
@@ -44,7 +51,7 @@ bool gpul_boot_publish_notice(gpul_boot *b)
 	uint32_t absent = 0;
 
 	for (int r = 0; r < b->job.size; r++)
-		if (atomic_load(&b->roster->entry[r].state) == RANK_ABSENT || atomic_load(&b->roster->entry[r].state) == RANK_ARRIVED)
+		if (gpul_boot_is_missing(b, r))
 			absent |= 1u << r;
 	if (!gpul_notice_read(b->notice, absent, &e))
 		return false;
@@ -69,10 +76,10 @@ void gpul_boot_report_end(gpul_boot *b, int rank)
 	if (atomic_load(&e->state) == RANK_LEFT)
 		return;
 	/* A rank that has not arrived may have ended because of what the launcher has reported. */
-	if (atomic_load(&e->state) != RANK_JOINED && gpul_boot_publish_notice(b))
+	if (gpul_boot_is_missing(b, rank) && gpul_boot_publish_notice(b))
 		return;
 	record.pid = atomic_load(&e->pid);
-	if (atomic_load(&e->state) == RANK_JOINED)
+	if (!gpul_boot_is_missing(b, rank))
 		snprintf(record.text, sizeof record.text, "%s died", gpul_boot_place(b, rank, place));
 	else if (atomic_load(&e->state) == RANK_ARRIVED)
 		snprintf(record.text, sizeof record.text, "%s ended before all ranks had met", gpul_boot_place(b, rank, place));

@@ -72,8 +72,7 @@ static void read_notice(gpul_boot *b)
 
 	(void)gpul_boot_publish_notice(b);
 	for (int r = 0; r < b->job.size; r++)
-		if (ended & 1u << r && (atomic_load(&b->roster->entry[r].state) == RANK_ABSENT ||
-					atomic_load(&b->roster->entry[r].state) == RANK_ARRIVED))
+		if (ended & 1u << r && gpul_boot_is_missing(b, r))
 			gpul_boot_report_end(b, r);
 }
 

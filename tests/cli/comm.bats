@@ -219,6 +219,13 @@ rows() {
 	[[ $status == 3 && $stderr == *"rank 1 (pid "*") ended with status 3"* ]] || show "status of rank 1"
 	fails 2 "-n is missing" comm launch -- true
 	fails 2 "a program is missing" comm launch -n 2
+	fails 2 "-n 3, but --hosts has 2 ranks" comm launch -n 3 --hosts localhost:2 -- true
+	fails 2 "'0' ranks on host a: expected 1 to 32" comm launch --hosts a:0 -- true
+	fails 1 "/nowhere: No such file or directory" comm launch --hostfile /nowhere -- true
+	fails 2 "--agent and --start-timeout are for --hosts or --hostfile, which is missing" comm launch -n 2 --agent ssh -- true
+	fails 2 "--agent is for --hosts, which is missing" comm allreduce -n 2 --agent ssh
+	run --separate-stderr gpuload comm launch -n 2 --tag-output -- sh -c 'echo "of $GPULOAD_COMM_SIZE"'
+	[[ $status == 0 && $(sort <<<"$output") == $'[0] of 2\n[1] of 2' ]] || show "launch --tag-output"
 	works comm launch -n 2 -- gpuload comm allreduce --bytes 64
 	says "2 ranks (gpuload)"
 }
