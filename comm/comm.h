@@ -46,7 +46,7 @@ typedef struct gpul_comm_options {
 					  * else host memory */
 	const struct gpul_rdma_desc *net; /* how to open the network (rdma/rdma.h); used during create only.  NULL: defaults */
 	size_t net_window;               /* most bytes on their way to this rank over the network, from all ranks together (net/grants.h);
-					  * GPUL_COMM_NO_WINDOW: no limit; 0: $GPULOAD_COMM_NET_WINDOW, else 8 slots */
+					  * GPUL_COMM_NO_WINDOW: no limit; 0: $GPULOAD_COMM_NET_WINDOW, else 8 slots, or 4 with the software driver */
 	gpul_comm_algo algo;             /* AUTO: by the table (plan.h) */
 	gpul_comm_proto proto;           /* likewise */
 	unsigned n_blocks;               /* blocks of a kernel, at most; 0: by the device */

@@ -22,7 +22,8 @@
 #include "comm/comm_internal.h"
 #include "comm/net/grants.h"
 
-enum { EXPLANATION_MS = 1000, CLOSED_EXPLANATION_MS = 5000, SPIN_NS = 50 * 1000, INTERPRETED_SPIN_NS = 5 * 1000, WINDOW_SLOTS = 8 };
+enum { EXPLANATION_MS = 1000, CLOSED_EXPLANATION_MS = 5000, SPIN_NS = 50 * 1000, INTERPRETED_SPIN_NS = 5 * 1000, WINDOW_SLOTS = 8,
+       INTERPRETED_WINDOW_SLOTS = 4 };
 
 /* Where the parts of a pair's memory begin: counters, and slots. */
 struct network_parts {
@@ -75,7 +76,7 @@ static gpul_status window_bytes(const gpul_comm *c, uint64_t *out, gpul_error *e
 		*out = c->options.net_window == GPUL_COMM_NO_WINDOW ? 0 : c->options.net_window;
 		return GPUL_OK;
 	}
-	*out = (uint64_t)WINDOW_SLOTS * c->sizes.slot_bytes;
+	*out = (uint64_t)(c->interprets ? INTERPRETED_WINDOW_SLOTS : WINDOW_SLOTS) * c->sizes.slot_bytes;
 	if (!set || !*set)
 		return GPUL_OK;
 	if (strcmp(set, "off") == 0)

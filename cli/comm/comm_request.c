@@ -24,7 +24,7 @@ const struct cli_opt comm_bench_opts[] = {
 	[OPT_PROTO] = { "proto", "NAME", "protocol: auto (default), ll, ll128 or simple", "auto ll ll128 simple" },
 	[OPT_BLOCKS] = { "blocks", "N", "blocks of a kernel, 1 to 64 (default: by the size)", NULL },
 	[OPT_WINDOW] = { "window", "SIZE|off",
-		"bytes on their way to a rank over the network, from all ranks together (default: $GPULOAD_COMM_NET_WINDOW, else 8 slots)", "off" },
+		"bytes on their way to a rank over the network, from all ranks together (default: $GPULOAD_COMM_NET_WINDOW, else some slots)", "off" },
 	[OPT_TABLE] = { "table", "FILE", "choices that gpuload comm tune has measured (default: $GPULOAD_COMM_TABLE)", CLI_FILES },
 	[OPT_ITERS] = { "iters", "N", "timed calls (default: 20; 3 on the software driver)", NULL },
 	[OPT_WARMUP] = { "warmup", "N", "calls before them (default: 5; 1 on the software driver)", NULL },

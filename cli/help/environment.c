@@ -37,7 +37,7 @@ const struct cli_variable cli_environment[] = {
 	{ "GPULOAD_COMM_AGENT", "the command that runs a command on another machine, with --hosts (default: ssh)" },
 	{ "GPULOAD_COMM_LOST_MS", "after this silence a machine is taken for lost (default: 8000, at least 1000)" },
 	{ "GPULOAD_COMM_NET_ADDRESS", "this host's address for the network between ranks, or one for each NIC (default: the NIC's, or the one on the way to rank 0)" },
-	{ "GPULOAD_COMM_NET_WINDOW", "bytes on their way to a rank over the network, from all ranks together, or off (default: 8 slots)" },
+	{ "GPULOAD_COMM_NET_WINDOW", "bytes on their way to a rank over the network, from all ranks together, or off (default: some slots)" },
 	{ "GPULOAD_COMM_NOTICE", "the descriptor on which the launcher reports ranks that ended" },
 	{ "PMIX_RANK", "the rank of this process, set by mpirun and srun" },
 	{ "PMIX_NAMESPACE", "the name of their job" },
