@@ -126,6 +126,7 @@ typedef struct gpul_comm_event {
 enum gpul_comm_event_kind {
 	GPUL_COMM_EVENT_KERNEL, GPUL_COMM_EVENT_WAIT_DATA, GPUL_COMM_EVENT_WAIT_CREDIT, GPUL_COMM_EVENT_WAIT_GREETING,
 	GPUL_COMM_EVENT_WAIT_GOODBYE, GPUL_COMM_EVENT_COPY, GPUL_COMM_EVENT_REDUCE, GPUL_COMM_EVENT_SEND, GPUL_COMM_EVENT_RECV,
+	GPUL_COMM_EVENT_POST,         /* Simple: peer and step of what a REDUCE or COPY, the event before it, sends on */
 };
 
 typedef struct gpul_comm_trace {

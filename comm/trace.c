@@ -28,23 +28,45 @@ static gpul_status allocate_trace(gpul_comm *c, size_t max_events, gpul_error *e
 	return st ? st : gpul_cu(c->drv, err, cuMemcpyHtoD(c->trace, &head, sizeof head));
 }
 
+static gpul_status start_net(gpul_comm *c, size_t max_events, gpul_error *err)
+{
+	gpul_comm_net_trace *net = gpul_comm_proxy_trace(c->network.proxy);
+
+	return net ? gpul_net_trace_start(net, max_events, err) : GPUL_OK;
+}
+
 gpul_status gpul_comm_trace_start(gpul_comm *c, size_t max_events, gpul_error *err)
 {
 	gpul_status st;
 
 	if (max_events > SIZE_MAX / sizeof(gpul_comm_event) / 2)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a trace of %zu events", max_events);
-	if (max_events == 0)
-		return c->trace ? publish_trace(c, c->trace, err)
-				: gpul_fail(err, GPUL_EINVAL, 0, "max_events 0 continues a trace, but there is none");
-	st = publish_trace(c, 0, err);
-	st = st ? st : allocate_trace(c, max_events, err);
-	return st ? st : publish_trace(c, c->trace, err);
+	if (max_events == 0 && !c->trace)
+		return gpul_fail(err, GPUL_EINVAL, 0, "max_events 0 continues a trace, but there is none");
+	st = max_events ? publish_trace(c, 0, err) : GPUL_OK;
+	if (max_events)
+		st = st ? st : allocate_trace(c, max_events, err);
+	st = st ? st : publish_trace(c, c->trace, err);
+	return st ? st : start_net(c, max_events, err);
 }
 
 gpul_status gpul_comm_trace_stop(gpul_comm *c, gpul_error *err)
 {
-	return publish_trace(c, 0, err);
+	gpul_comm_net_trace *net = gpul_comm_proxy_trace(c->network.proxy);
+	gpul_status st = publish_trace(c, 0, err);
+
+	if (net)
+		gpul_net_trace_stop(net);
+	return st;
+}
+
+void gpul_comm_trace_read_net(gpul_comm *c, gpul_comm_net_event *out, size_t max, size_t *n, size_t *n_lost)
+{
+	gpul_comm_net_trace *net = gpul_comm_proxy_trace(c->network.proxy);
+
+	*n = *n_lost = 0;
+	if (net)
+		gpul_net_trace_read(net, out, max, n, n_lost);
 }
 
 gpul_status gpul_comm_trace_read(gpul_comm *c, gpul_comm_event *out, size_t max, size_t *n, size_t *n_lost, gpul_error *err)

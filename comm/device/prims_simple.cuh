@@ -216,6 +216,8 @@ static __device__ __forceinline__ bool gpul_pass_simple(gpul_prims *p, const uns
 						      offset + at, n_workers);
 			leave = gpul_comm_any_leaves_of(GPUL_BAR_DONE, n_workers + 32, leave);
 			gpul_trace_step<HOW>(p, began, n);
+			if (HOW & GPUL_RECV && HOW & GPUL_SEND)
+				gpul_trace_add(p->comm, GPUL_COMM_EVENT_POST, began, p->to.peer, p->to.step, n);
 		} else if (threadIdx.x < n_workers + 32) {
 			if (threadIdx.x == n_workers)
 				leave = gpul_simple_wait<HOW>(p);

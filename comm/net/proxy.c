@@ -48,6 +48,7 @@ struct gpul_comm_proxy {
 	gpul_comm_proxy_desc desc;
 	struct route *routes;
 	gpul_comm_grants *grants[GPUL_COMM_MAX_NICS];  /* NULL: the NIC has no window */
+	gpul_comm_net_trace trace;
 	pthread_t thread;
 	atomic_bool stop, leaving;
 };
@@ -70,9 +71,11 @@ static void fail_route(gpul_comm_proxy *p, struct route *r, const char *call, co
 
 /* ---- puts -------------------------------------------------------------------------------------------------------- */
 
-/* Start a put; false: no room now, or a failure. */
-static bool start_put(gpul_comm_proxy *p, struct route *r, const gpul_rdma_put_desc *put, uint32_t free_bytes)
+/* Start a put; false: no room now, or a failure.  kind, step, bytes: for the trace. */
+static bool start_put(gpul_comm_proxy *p, struct route *r, const gpul_rdma_put_desc *put, uint32_t free_bytes, uint32_t kind,
+		      uint64_t step, uint32_t bytes)
 {
+	const uint64_t began = gpul_net_trace_now(&p->trace);
 	gpul_rdma_request request = 0;
 	gpul_error err = { 0 };
 
@@ -84,6 +87,9 @@ static bool start_put(gpul_comm_proxy *p, struct route *r, const gpul_rdma_put_d
 	}
 	if (!request)
 		return false;
+	gpul_net_trace_put(&p->trace, (unsigned)(r - p->routes), r->head,
+			   (gpul_comm_net_event){ .begin_ns = began, .step = step, .kind = kind, .peer = r->to.rank,
+						  .channel = (uint32_t)put->lane, .bytes = bytes });
 	r->flights[r->head++ & FLIGHTS_MASK] = (struct flight){ request, free_bytes };
 	r->free_in_flight += free_bytes;
 	return true;
@@ -95,12 +101,12 @@ static gpul_rdma_remote word_at(const gpul_rdma_remote *words, uint64_t offset)
 	return (gpul_rdma_remote){ .address = words->address + offset, .key = words->key, .bytes = sizeof(uint64_t) };
 }
 
-/* Set a word of the peer; false: no room now, or a failure. */
-static bool put_word(gpul_comm_proxy *p, struct route *r, unsigned block, gpul_rdma_remote word, uint64_t value)
+/* Set a word of the peer; false: no room now, or a failure.  kind: for the trace. */
+static bool put_word(gpul_comm_proxy *p, struct route *r, unsigned block, gpul_rdma_remote word, uint64_t value, uint32_t kind)
 {
 	const gpul_rdma_put_desc put = { .from = { .area = r->area }, .signal = word, .signal_value = value, .lane = block };
 
-	return start_put(p, r, &put, 0);
+	return start_put(p, r, &put, 0, kind, value, 0);
 }
 
 /* May the next slot of a channel be on its way? */
@@ -133,12 +139,12 @@ static bool put_slot(gpul_comm_proxy *p, struct route *r, unsigned block, uint64
 	uint32_t free_bytes;
 
 	if (slot_may_go(r, block, size, &free_bytes)) {
-		if (!start_put(p, r, &put, free_bytes))
+		if (!start_put(p, r, &put, free_bytes, GPUL_COMM_NET_SLOT, ch->sent, size))
 			return false;
 		ch->sent++;
 		return true;
 	}
-	if (ch->asked < posted && put_word(p, r, block, word_at(&r->to.to_asks, block * sizeof(uint64_t)), posted))
+	if (ch->asked < posted && put_word(p, r, block, word_at(&r->to.to_asks, block * sizeof(uint64_t)), posted, GPUL_COMM_NET_GRANT))
 		ch->asked = posted;
 	return false;
 }
@@ -146,7 +152,8 @@ static bool put_slot(gpul_comm_proxy *p, struct route *r, unsigned block, uint64
 /* Tell the sender how many steps this rank's kernels have read. */
 static bool put_credit(gpul_comm_proxy *p, struct route *r, unsigned block, uint64_t head)
 {
-	if (!put_word(p, r, block, word_at(&r->to.heads, block * sizeof(gpul_comm_outbox) + offsetof(gpul_comm_outbox, head)), head))
+	if (!put_word(p, r, block, word_at(&r->to.heads, block * sizeof(gpul_comm_outbox) + offsetof(gpul_comm_outbox, head)), head,
+		      GPUL_COMM_NET_CREDIT))
 		return false;
 	r->channels[block].credited = head;
 	return true;
@@ -215,7 +222,7 @@ static bool put_grants(gpul_comm_proxy *p, struct route *r)
 		const uint64_t granted = gpul_comm_grants_granted(r->grants, r->sender, b);
 
 		if (granted == r->channels[b].granted ||
-		    !put_word(p, r, b, word_at(&r->to.to_grants, b * sizeof(uint64_t)), granted))
+		    !put_word(p, r, b, word_at(&r->to.to_grants, b * sizeof(uint64_t)), granted, GPUL_COMM_NET_GRANT))
 			continue;
 		r->channels[b].granted = granted;
 		found = true;
@@ -246,6 +253,7 @@ static bool progress_route(gpul_comm_proxy *p, struct route *r)
 		}
 		if (!done)
 			break;
+		gpul_net_trace_ended(&p->trace, (unsigned)(r - p->routes), r->tail);
 		r->free_in_flight -= oldest->free_bytes;
 		r->tail++;
 		found = true;
@@ -304,6 +312,8 @@ static void *serve(void *arg)
 		(void)p->desc.drv->cuCtxSetCurrent(p->desc.gpu);  /* for a flush by the driver, which reports it if this has failed */
 	while (!atomic_load_explicit(&p->stop, memory_order_relaxed)) {
 		if (turn(p)) {
+			if (idle_since)
+				gpul_net_trace_waited(&p->trace, idle_since);
 			idle_since = 0;
 			continue;
 		}
@@ -348,6 +358,7 @@ static void free_proxy(gpul_comm_proxy *p)
 	free(p->routes);
 	for (unsigned k = 0; k < GPUL_COMM_MAX_NICS; k++)
 		gpul_comm_grants_destroy(p->grants[k]);
+	gpul_net_trace_free(&p->trace);
 	free(p);
 }
 
@@ -361,6 +372,7 @@ gpul_status gpul_comm_proxy_start(const gpul_comm_proxy_desc *desc, gpul_comm_pr
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the proxy of %u ranks", desc->n_routes);
 	p->desc = *desc;
 	p->desc.routes = NULL;  /* the caller may free its array */
+	gpul_net_trace_init(&p->trace, desc->n_routes, FLIGHTS);
 	p->routes = calloc(desc->n_routes + 1, sizeof *p->routes);
 	if (!p->routes)
 		goto no_memory;
@@ -389,6 +401,11 @@ gpul_status gpul_comm_proxy_start(const gpul_comm_proxy_desc *desc, gpul_comm_pr
 no_memory:
 	free_proxy(p);
 	return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the proxy of %u ranks", desc->n_routes);
+}
+
+gpul_comm_net_trace *gpul_comm_proxy_trace(gpul_comm_proxy *p)
+{
+	return p ? &p->trace : NULL;
 }
 
 void gpul_comm_proxy_leave(gpul_comm_proxy *p)

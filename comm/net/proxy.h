@@ -23,6 +23,7 @@
 
 #include "comm/device/channel_layout.h"
 #include "comm/net/arrivals.h"
+#include "comm/net/trace.h"
 #include "rdma/rdma.h"
 
 #ifdef __cplusplus
@@ -77,6 +78,8 @@ typedef struct gpul_comm_proxy_desc {
  * Threads any thread may call
  * Source  - */
 gpul_status gpul_comm_proxy_start(const gpul_comm_proxy_desc *desc, gpul_comm_proxy **out, gpul_error *err);
+/* Its trace, which is off; valid as long as the proxy.  NULL: p is NULL. */
+gpul_comm_net_trace *gpul_comm_proxy_trace(gpul_comm_proxy *p);
 /* No failure is reported from now on: the ranks are leaving, and close their connections.  The thread goes on.  NULL is fine. */
 void gpul_comm_proxy_leave(gpul_comm_proxy *p);
 /* End the thread; what is in flight is dropped.  NULL is fine. */
