@@ -215,6 +215,7 @@ struct comm_about {
 /* How much of its time a rank has waited: from the trace. */
 struct comm_waiting {
 	uint64_t n_events, n_lost;
+	uint64_t n_net, n_net_lost;   /* events of the proxy of the network */
 	uint64_t kernel_ns, waiting_ns;  /* sums over all blocks */
 };
 

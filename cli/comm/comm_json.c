@@ -50,6 +50,8 @@ static void add_rank(struct json *j, const struct comm_result *r, int rank)
 		json_begin(j, "trace", '{');
 		json_u64(j, "events", w->n_events);
 		json_u64(j, "lost", w->n_lost);
+		json_u64(j, "network_events", w->n_net);
+		json_u64(j, "network_lost", w->n_net_lost);
 		json_double(j, "kernels_us", (double)w->kernel_ns / 1e3);
 		json_double(j, "waiting_us", (double)w->waiting_ns / 1e3);
 		json_double(j, "clock_bound_us", r->rank_bound_ns[rank] / 1e3);

@@ -156,13 +156,16 @@ void comm_text_row(const struct comm_result *r, const struct comm_row *row, stru
 
 static void add_waiting(const struct comm_result *r, struct out *o)
 {
-	uint64_t n = 0, n_lost = 0;
+	uint64_t n = 0, n_lost = 0, n_net = 0;
 
 	for (int k = 0; k < r->n_ranks; k++) {
 		n += r->waiting[k].n_events;
-		n_lost += r->waiting[k].n_lost;
+		n_net += r->waiting[k].n_net;
+		n_lost += r->waiting[k].n_lost + r->waiting[k].n_net_lost;
 	}
 	out_add(o, "# trace: %llu events", (unsigned long long)n);
+	if (n_net)
+		out_add(o, " of kernels, %llu of the network", (unsigned long long)n_net);
 	if (n_lost)
 		out_add(o, ", %llu more were lost", (unsigned long long)n_lost);
 	out_add(o, "; times on one clock within %.2g us; share of the kernels' time that is waiting:", r->clock_bound_ns / 1e3);

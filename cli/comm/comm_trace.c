@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/comm/comm_trace_net.h"
 #include "cli/fifo/clock/fifo_clock.h"
 #include "cli/lib/new_file.h"
-#include "comm/trace.h"
 
 gpul_status comm_trace_create(struct comm_rank *r, struct comm_tracer **out, gpul_error *err)
 {
@@ -99,6 +99,8 @@ static gpul_status write_file(const struct comm_result *result, const struct com
 			origin = ranks[r].events[i].begin_ns < origin ? ranks[r].events[i].begin_ns : origin;
 		for (size_t i = 0; i < ranks[r].n_sections; i++)
 			origin = ranks[r].sections[i].begin_ns < origin ? ranks[r].sections[i].begin_ns : origin;
+		for (size_t i = 0; i < ranks[r].n_net; i++)
+			origin = ranks[r].net[i].begin_ns < origin ? ranks[r].net[i].begin_ns : origin;
 	}
 	if (n > 4 && !strcmp(result->q.trace + n - 4, ".svg"))
 		comm_trace_svg(result, ranks, &o);
@@ -149,6 +151,7 @@ static gpul_status exchange_events(struct comm_rank *r, struct comm_result *resu
 	const size_t n_ranks = (size_t)r->job.size;
 	struct comm_section *sections = calloc(n_ranks, sizeof r->tracer->sections);
 	gpul_comm_event *everyone = NULL;
+	gpul_comm_net_event *net = NULL;
 	size_t most = 1;
 	gpul_status st = gpul_boot_allgather(r->boot, mine, sizeof *mine, all, COMM_MEET_MS, err);
 
@@ -162,7 +165,7 @@ static gpul_status exchange_events(struct comm_rank *r, struct comm_result *resu
 	st = st ? st : gpul_boot_allgather(r->boot, r->tracer->sections, sizeof r->tracer->sections, sections, COMM_MEET_MS, err);
 	for (size_t k = 0; k < n_ranks; k++) {
 		ranks[k] = (struct comm_rank_trace){ everyone + k * most, all[k].n, sections + k * 2 * COMM_MOST_ROWS, r->tracer->n_sections,
-						     all[k].waiting.n_lost };
+						     all[k].waiting.n_lost, NULL, 0 };
 		result->waiting[k] = all[k].waiting;
 		result->rank_bound_ns[k] = all[k].bound_ns + result->host[gpul_boot_host(r->boot, (int)k)].bound_ns;
 		if (result->rank_bound_ns[k] > result->clock_bound_ns)
@@ -172,8 +175,10 @@ static gpul_status exchange_events(struct comm_rank *r, struct comm_result *resu
 		if (gpul_boot_host(r->boot, (int)k) != 0)
 			convert_times(&hosts[gpul_boot_host(r->boot, (int)k)].relation, everyone + k * most, all[k].n,
 				      sections + k * 2 * COMM_MOST_ROWS, r->tracer->n_sections);
+	st = st ? st : comm_trace_net_collect(r, hosts, result, ranks, &net, err);
 	if (!st && r->job.rank == 0)
 		st = write_file(result, ranks, err);
+	free(net);
 	free(everyone);
 	free(sections);
 	return st;

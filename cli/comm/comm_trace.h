@@ -9,6 +9,7 @@
 #include "cli/comm/comm_clock.h"
 #include "cli/comm/comm_run.h"
 #include "comm/layout.h"
+#include "comm/trace.h"
 
 enum { COMM_TRACE_MOST = 1 << 16 };  /* events of a rank; trace viewers in a browser cannot open many more */
 
@@ -71,6 +72,8 @@ struct comm_rank_trace {
 	const struct comm_section *sections;
 	size_t n_sections;
 	uint64_t n_lost;
+	const gpul_comm_net_event *net;  /* of the proxy */
+	size_t n_net;
 };
 
 /* The last timed call that all ranks have recorded in full. */

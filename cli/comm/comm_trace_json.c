@@ -2,11 +2,12 @@
  *
  *     process r + 1  rank r       track 1: the calls, as the CPU has launched them and waited for them
  *                                 track b + 2: block b of the kernels; inside a kernel its waits, steps and copies
+ *                                 further tracks: the proxy of the network (comm_trace_net.h)
  *
  * Times are in microseconds on the clock of the CPUs of rank 0's host; those of a rank's GPU can be wrong by its clock_bound_ns. */
 #include <stdio.h>
 
-#include "cli/comm/comm_trace.h"
+#include "cli/comm/comm_trace_net.h"
 #include "cli/lib/trace_events.h"
 
 enum { CALLS = 1, BLOCKS = 2 };
@@ -56,6 +57,10 @@ static void add_events(struct json *j, int rank, const struct comm_rank_trace *t
 
 	for (size_t i = 0; i < t->n; i++) {
 		const gpul_comm_event *e = &t->events[i];
+
+		if (e->kind == GPUL_COMM_EVENT_POST)  /* what the slice before it sends: an arrow */
+			continue;
+
 		const int64_t from = (int64_t)(e->begin_ns - origin_ns), to = (int64_t)(e->end_ns - origin_ns);
 
 		name_event(e, name, sizeof name);
@@ -121,10 +126,12 @@ static void add_clocks(struct json *j, const struct comm_result *r)
 
 static void add_metadata(struct json *j, const struct comm_result *r)
 {
-	uint64_t n_lost = 0;
+	uint64_t n_lost = 0, n_net_lost = 0;
 
-	for (int k = 0; k < r->n_ranks; k++)
+	for (int k = 0; k < r->n_ranks; k++) {
 		n_lost += r->waiting[k].n_lost;
+		n_net_lost += r->waiting[k].n_net_lost;
+	}
 	json_begin(j, "otherData", '{');
 	json_text(j, "made_by", "gpuload comm " GPUL_VERSION);
 	json_text(j, "collective", gpul_comm_call_name(r->q.call));
@@ -132,6 +139,7 @@ static void add_metadata(struct json *j, const struct comm_result *r)
 	json_text(j, "driver", r->driver);
 	json_text(j, "dtype", gpul_comm_dtype_name(r->q.dtype));
 	json_u64(j, "lost_events", n_lost);
+	json_u64(j, "lost_network_events", n_net_lost);
 	json_double(j, "clock_bound_ns", r->clock_bound_ns);
 	add_clocks(j, r);
 	json_end(j, '}');
@@ -140,6 +148,7 @@ static void add_metadata(struct json *j, const struct comm_result *r)
 void comm_trace_json(const struct comm_result *result, const struct comm_rank_trace *ranks, uint64_t origin_ns, struct out *o)
 {
 	struct json j = { .out = *o };
+	uint64_t n_left_out;
 
 	json_begin(&j, NULL, '{');
 	json_text(&j, "displayTimeUnit", "ns");
@@ -150,7 +159,9 @@ void comm_trace_json(const struct comm_result *result, const struct comm_rank_tr
 		add_calls(&j, result, rank, &ranks[rank], origin_ns);
 		add_events(&j, rank, &ranks[rank], origin_ns);
 	}
+	n_left_out = comm_trace_net_json(result, ranks, BLOCKS, origin_ns, &j);
 	json_end(&j, ']');
+	json_u64(&j, "arrowsLeftOut", n_left_out);
 	json_end(&j, '}');
 	out_text(&j.out, "\n");
 	*o = j.out;

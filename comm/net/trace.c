@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { LEAST_WAIT_NS = 5000, STOP_NAPS = 200, NAP_NS = 1000 * 1000 };
+enum { LEAST_WAIT_NS = 5000, STOP_NAPS = 3000, NAP_NS = 1000 * 1000 };
 
 struct gpul_comm_net_pending {
 	gpul_comm_net_event event;

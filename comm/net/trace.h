@@ -65,7 +65,7 @@ void gpul_net_trace_free(gpul_comm_net_trace *t);
  * Threads any thread but the proxy's
  * Source  - */
 gpul_status gpul_net_trace_start(gpul_comm_net_trace *t, size_t max_events, gpul_error *err);
-/* Stop, when the calls of all ranks have ended: what the proxy begins afterwards is not recorded.  Waits up to a fifth of a second for the puts in flight.  Those that have not ended by then are lost. */
+/* Stop, when the calls of all ranks have ended: what the proxy begins afterwards is not recorded.  Waits up to three seconds for the puts in flight.  Those that have not ended by then are lost. */
 void gpul_net_trace_stop(gpul_comm_net_trace *t);
 /* Copy up to max events, in the order in which they ended, to out.  n_lost: those that are not in out. */
 void gpul_net_trace_read(gpul_comm_net_trace *t, gpul_comm_net_event *out, size_t max, size_t *n, size_t *n_lost);

@@ -70,6 +70,44 @@ class TraceOverHosts(unittest.TestCase):
             these = [e for e in calls if e["name"].endswith(place)]
             self.assertLess(max(e["ts"] for e in these), min(e["ts"] + e["dur"] for e in these))
 
+    def test_the_work_of_the_proxies_is_linked_to_the_steps_of_the_kernels(self):
+        self.run_job("ab", "allreduce", f"{self.file}.json", "--bytes", "256K", "--iters", "2", "--algo", "ring", "--out-of-place", "--json")
+        with open(f"{self.file}.json", encoding="utf-8") as f:
+            trace = json.load(f)
+        self.assertEqual([trace["otherData"][k] for k in ("lost_events", "lost_network_events")], [0, 0])
+        slices = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+        puts = [e for e in slices if e["name"].startswith("put to rank")]
+        key = lambda e: (e["pid"], e["args"]["peer"], e["args"]["channel"], e["args"]["step"])
+        self.assertEqual(len(set(map(key, puts))), len(puts), "a put is recorded twice")
+        self.assertEqual({(e["pid"], e["args"]["peer"]) for e in puts}, {(1, 1), (2, 0)})
+        self.assertTrue(any(e["name"].startswith("credit to rank 1, up to") for e in slices if e["pid"] == 1))
+        self.assertTrue(all(0 < e["args"]["bytes"] <= 1 << 20 for e in puts))
+        n = {kind: sum(e["name"].startswith(kind + ",") for e in slices) for kind in ("send", "reduce", "copy", "recv")}
+        self.assertGreater(n["send"], 0)
+        # Each step that is sent has a put, and each put ends in a step that reads it; a bad clock can leave arrows out, but counts them.
+        arrows = {(e["cat"], e["id"]): {} for e in trace["traceEvents"] if e["ph"] in "sf"}
+        for e in trace["traceEvents"]:
+            if e["ph"] in "sf":
+                arrows[e["cat"], e["id"]][e["ph"]] = e
+        expected = n["send"] + 2 * (n["reduce"] + n["copy"]) + n["recv"]
+        self.assertEqual(len(arrows) + trace["arrowsLeftOut"], expected)
+        for (cat, _), a in arrows.items():
+            self.assertLessEqual(a["s"]["ts"], a["f"]["ts"])
+            self.check_ends(cat, a["s"], a["f"], slices)
+
+    def check_ends(self, cat, start, finish, slices):
+        """An arrow begins and ends at slices of the same step."""
+        def around(e):
+            return [s for s in slices if (s["pid"], s["tid"]) == (e["pid"], e["tid"]) and s["name"] != "kernel"
+                    and s["ts"] - 0.002 <= e["ts"] <= s["ts"] + s["dur"] + 0.002]
+
+        put, step = (around(finish), around(start)) if cat == "posted" else (around(start), around(finish))
+        put = [s for s in put if s["name"].startswith("put to")]
+        self.assertTrue(put and step, cat)
+        self.assertEqual(cat == "arrived", start["pid"] != finish["pid"])
+        if cat == "arrived":
+            self.assertIn(put[0]["args"]["step"], [s["args"]["step"] for s in step])
+
     def test_the_picture_names_the_hosts(self):
         self.run_job("ab", "broadcast", f"{self.file}.svg", "--bytes", "4K", "--iters", "1")
         with open(f"{self.file}.svg", encoding="utf-8") as f:

@@ -62,7 +62,7 @@ static int begin(void **state)
 	result = calloc(1, sizeof *result);
 	for (int r = 0; r < RANKS; r++) {
 		events[r] = calloc(MOST_EVENTS, sizeof *events[r]);
-		ranks[r] = (struct comm_rank_trace){ events[r], 0, &section, 1, 0 };
+		ranks[r] = (struct comm_rank_trace){ .events = events[r], .sections = &section, .n_sections = 1 };
 	}
 	result->n_ranks = RANKS;
 	result->q.call = GPUL_COMM_ALLREDUCE;
