@@ -167,18 +167,26 @@ static void list_rows(struct sparse_result *result)
 static gpul_status open_sparse(struct bench *b, gpul_error *err)
 {
 	struct comm_rank *r = b->r;
-	const gpul_comm_mesh_desc desc = { .rdma = b->result->q.place.net };
+	gpul_comm_mesh_desc desc = { .rdma = b->result->q.place.net };
 	gpul_comm_sparse_options options = b->result->q.options;
 	gpul_rdma_device_info about;
-	gpul_status st = gpul_comm_mesh_create(r->boot, &desc, COMM_MEET_MS, &b->mesh, err);
+	gpul_status st;
 
 	options.comm = r->comm;
 	options.timeout_ms = b->result->q.place.timeout_ms;
+	options.gpu_direct = desc.rdma.gpu_direct;
+	if (options.gpu_direct != GPUL_RDMA_GPU_DIRECT_NO) {
+		desc.rdma.device.drv = r->drv;
+		desc.rdma.device.gpu = gpul_comm_device(r->comm);
+	}
+	desc.rdma.gpu_direct = GPUL_RDMA_GPU_DIRECT_YES;  /* staging is that of comm/sparse */
+	st = gpul_comm_mesh_create(r->boot, &desc, COMM_MEET_MS, &b->mesh, err);
+	st = st ? st : gpul_comm_sparse_create(r->drv, gpul_comm_device(r->comm), r->boot, b->mesh, &options, &b->sparse, err);
 	if (st)
 		return st;
 	gpul_rdma_about(gpul_comm_mesh_rdma(b->mesh), &about);
-	(void)snprintf(b->result->path, sizeof b->result->path, "%s, %s", about.backend, about.name);
-	return gpul_comm_sparse_create(r->drv, gpul_comm_device(r->comm), r->boot, b->mesh, &options, &b->sparse, err);
+	(void)snprintf(b->result->path, sizeof b->result->path, "%s, %.60s, %s", about.backend, about.name, gpul_comm_sparse_memory(b->sparse));
+	return GPUL_OK;
 }
 
 gpul_status sparse_measure(struct comm_rank *r, void *argument, gpul_error *err)

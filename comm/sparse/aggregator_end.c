@@ -40,7 +40,7 @@ static const void *block_at(const gpul_comm_sparse *s, uint32_t slot, uint32_t r
 	if (n < 0)
 		return NULL;
 	if (rank == s->rank)
-		return s->packed.cpu + (size_t)(t->first + t->contribution.first + (uint32_t)n) * s->block_bytes;
+		return s->packed[t->packed].cpu + gpul_sparse_packed_at(s, t, t->contribution.first + (uint32_t)n);
 	return s->area.cpu + gpul_sparse_inbox_at(s, slot, rank) + s->layout.contribution_head + (size_t)n * s->block_bytes;
 }
 

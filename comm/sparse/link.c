@@ -79,7 +79,7 @@ gpul_status gpul_sparse_put(gpul_comm_sparse *s, uint32_t rank, const struct mem
 	struct link *l = &s->links[rank];
 	const struct addresses *a = &l->theirs;
 	const gpul_rdma_put_desc put = {
-		.from = { .at = (uintptr_t)m->cpu + from, .bytes = n_bytes, .area = gpul_rdma_region_area(m->region) },
+		.from = { .at = m->at + from, .bytes = n_bytes, .area = gpul_rdma_region_area(m->region) },
 		.to = { .address = a->area.address + to, .key = a->area.key, .bytes = a->area.bytes - to },
 		.signal = { .address = a->steps.address + signal, .key = a->steps.key, .bytes = value ? sizeof(uint64_t) : 0 },
 		.signal_value = value,

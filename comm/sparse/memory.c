@@ -54,6 +54,7 @@ gpul_status gpul_sparse_memory(gpul_comm_sparse *s, size_t n_bytes, bool registe
 		return st;
 	m.cpu = gpul_mem_cpu(m.mem);
 	m.gpu = gpul_mem_gpu(m.mem);
+	m.at = (uintptr_t)m.cpu;
 	memset(m.cpu, 0, n_bytes);
 	if (registered)
 		st = gpul_rdma_register_mem(s->rdma, m.mem, GPUL_RDMA_DATA, &m.region, err);
@@ -72,15 +73,16 @@ void gpul_sparse_memory_free(struct memory *m)
 	*m = (struct memory){ 0 };
 }
 
-/* What this rank tells the others; why.status is set if it has failed. */
-static void describe(gpul_comm_sparse *s, struct addresses *mine)
+/* What this rank tells the others; why.status is set if it has failed, or had failed before. */
+static void describe(gpul_comm_sparse *s, const gpul_error *before, struct addresses *mine)
 {
 	gpul_error *why = &mine->why;
 	void *steps = NULL;
 	gpul_status st;
 
-	*mine = (struct addresses){ .block = s->options.block, .percent = s->options.percent };
-	st = gpul_sparse_memory(s, s->layout.area_bytes, true, &s->area, why);
+	*mine = (struct addresses){ .block = s->options.block, .percent = s->options.percent, .why = *before };
+	st = before->status;
+	st = st ? st : gpul_sparse_memory(s, s->layout.area_bytes, true, &s->area, why);
 	if (!st && posix_memalign(&steps, 4096, sizeof *s->steps))
 		st = gpul_fail(why, GPUL_ENOMEM, 0, "no memory for the steps of a sparse all-reduce");
 	s->steps = steps;
@@ -93,14 +95,14 @@ static void describe(gpul_comm_sparse *s, struct addresses *mine)
 		(void)gpul_rdma_offer(s->steps_region, (uintptr_t)s->steps, sizeof *s->steps, &mine->steps, why);
 }
 
-gpul_status gpul_sparse_share(gpul_comm_sparse *s, gpul_error *err)
+gpul_status gpul_sparse_share(gpul_comm_sparse *s, const gpul_error *before, gpul_error *err)
 {
 	struct addresses mine, *all = calloc(s->n_ranks, sizeof *all);
 	gpul_status st;
 
 	if (!all)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the addresses of %u ranks", s->n_ranks);
-	describe(s, &mine);
+	describe(s, before, &mine);
 	st = gpul_boot_allgather(s->boot, &mine, sizeof mine, all, MEET_MS, err);
 	for (uint32_t r = 0; !st && r < s->n_ranks; r++) {
 		s->links[r].theirs = all[r];
@@ -147,22 +149,5 @@ gpul_status gpul_sparse_room_for_tables(gpul_comm_sparse *s, gpul_error *err)
 	s->jobs = (gpul_sparse_job *)(void *)(m.cpu + jobs_at);
 	s->flags = (_Atomic uint64_t *)(void *)(m.cpu + flags_at);
 	s->lists = (uint32_t *)(void *)(m.cpu + lists_at);
-	return GPUL_OK;
-}
-
-/* At least twice as much as before, so that calls with a few more blocks each do not register memory again and again. */
-gpul_status gpul_sparse_room_for_packed(gpul_comm_sparse *s, gpul_error *err)
-{
-	const size_t wanted = (size_t)s->n_non_zero * s->block_bytes, least = s->packed.n_bytes ? 2 * s->packed.n_bytes : 1 << 20;
-	struct memory m;
-	gpul_status st;
-
-	if (wanted <= s->packed.n_bytes)
-		return GPUL_OK;
-	st = gpul_sparse_memory(s, wanted > least ? wanted : least, true, &m, err);
-	if (st)
-		return st;
-	gpul_sparse_memory_free(&s->packed);
-	s->packed = m;
 	return GPUL_OK;
 }

@@ -34,6 +34,7 @@ gpul_status gpul_comm_sparse_create(const gpul_driver *drv, int device, gpul_boo
 {
 	const gpul_comm_sparse_options o = options ? *options : (gpul_comm_sparse_options){ 0 };
 	gpul_comm_sparse *s;
+	gpul_error why = { 0 };
 	gpul_status st = check_options(&o, err);
 
 	if (st)
@@ -50,7 +51,10 @@ gpul_status gpul_comm_sparse_create(const gpul_driver *drv, int device, gpul_boo
 		s->links[r].conn = r == s->rank ? NULL : gpul_comm_mesh_conn(mesh, (int)r);
 	choose_sizes(s);
 	st = gpul_sparse_gpu_open(s, err);
-	st = st ? st : gpul_sparse_share(s, err);
+	if (!st) {
+		(void)gpul_sparse_choose_packed(s, &why);
+		st = gpul_sparse_share(s, &why, err);
+	}
 	if (st) {
 		gpul_comm_sparse_destroy(s);
 		return st;
@@ -59,13 +63,19 @@ gpul_status gpul_comm_sparse_create(const gpul_driver *drv, int device, gpul_boo
 	return GPUL_OK;
 }
 
+const char *gpul_comm_sparse_memory(const gpul_comm_sparse *s)
+{
+	return s->where;
+}
+
 void gpul_comm_sparse_destroy(gpul_comm_sparse *s)
 {
 	if (!s)
 		return;
 	gpul_sparse_gpu_close(s);
 	gpul_sparse_memory_free(&s->area);
-	gpul_sparse_memory_free(&s->packed);
+	for (unsigned i = 0; i < N_PACKED; i++)
+		gpul_sparse_memory_free(&s->packed[i]);
 	gpul_sparse_memory_free(&s->tables);
 	gpul_rdma_unregister(s->steps_region);
 	free(s->steps);

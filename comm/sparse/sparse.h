@@ -30,6 +30,10 @@ typedef struct gpul_comm_sparse_options {
 	uint32_t percent;       /* dense data: more than so many percent of the bytes that a dense ring sends would be sent; 0:
 				 * GPUL_COMM_SPARSE_PERCENT */
 	int timeout_ms;         /* time-out of each wait for another rank; 0: 60 s; < 0: none */
+	gpul_rdma_gpu_direct gpu_direct; /* blocks are packed in device memory, from which the NIC sends them: AUTO: where it can,
+				 * but not with a driver whose device memory is host memory; YES: a failure where it cannot; NO: in
+				 * host memory.  Each rank chooses for itself.  Other than NO, the mesh has been opened with a driver and
+				 * GPUL_RDMA_GPU_DIRECT_YES; without, it cannot */
 } gpul_comm_sparse_options;
 
 /** Allocate and register the buffers, and exchange their addresses.  All ranks call it, with the same options.
@@ -40,14 +44,17 @@ typedef struct gpul_comm_sparse_options {
  * @mesh     borrowed: connections between all ranks; no other thread uses them during a call
  * @options  copied; NULL: all defaults
  * @out      owned by the caller: gpul_comm_sparse_destroy(); untouched on failure
- * Errors  GPUL_EINVAL bad options, or options that differ between ranks; GPUL_ENOMEM; GPUL_ECUDA; as gpul_rdma_register_mem() and
- *         gpul_boot_allgather()
+ * Errors  GPUL_EINVAL bad options, or options that differ between ranks; GPUL_EUNSUPPORTED gpu_direct is YES and not possible (the
+ *         text has the reason); GPUL_ENOMEM; GPUL_ECUDA; as gpul_rdma_register_mem() and gpul_boot_allgather()
  * Threads one at a time
  * Source  - */
 gpul_status gpul_comm_sparse_create(const gpul_driver *drv, int device, gpul_boot *boot, gpul_comm_mesh *mesh,
 				    const gpul_comm_sparse_options *options, gpul_comm_sparse **out, gpul_error *err);
 /* Before the mesh is destroyed.  NULL is fine; cannot fail. */
 void gpul_comm_sparse_destroy(gpul_comm_sparse *s);
+
+/* Where this rank packs blocks: "GPU-direct", or "staged in host memory: " and why.  Valid until the next call on s. */
+const char *gpul_comm_sparse_memory(const gpul_comm_sparse *s);
 
 /* What a call has done on this rank. */
 typedef struct gpul_comm_sparse_report {

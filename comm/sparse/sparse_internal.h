@@ -1,6 +1,6 @@
 /* sparse_internal.h — the state of a sparse all-reduce.
  *
- *     sparse.c   create, destroy; memory.c: buffers and their registration, shared with all ranks
+ *     sparse.c   create, destroy; memory.c: buffers and their registration, shared with all ranks; packed.c: packed blocks
  *     call.c     a call: check, bitmap, hellos, dense or sparse, the loop
  *     blocks.c   bitmap ──> the streams' lists of blocks, and the jobs of the pack kernel
  *     worker_end.c, aggregator_end.c: messages between the state machines of protocol.h and the connections
@@ -58,14 +58,19 @@ struct hello {
 
 /* ---- memory -------------------------------------------------------------------------------------------------------- */
 
-/* Host memory that the GPU and the connections access.  gpu - cpu is the same for all addresses. */
+/* Memory that the GPU and the connections access.  gpu - cpu is the same for all addresses. */
 struct memory {
 	gpul_mem *mem;
 	gpul_rdma_region *region; /* NULL: not registered */
-	unsigned char *cpu;
+	unsigned char *cpu;       /* NULL: device memory */
 	CUdeviceptr gpu;
+	uint64_t at;              /* where it is registered: cpu, else gpu */
 	size_t n_bytes;
 };
+
+/* Packed blocks are sent, or this rank's CPU sums them up.  Staged, both kinds are in one memory; GPU-direct, those to be sent are in
+ * device memory. */
+enum { PACKED_SENT, PACKED_OWN, N_PACKED };
 
 /* Offsets in the area, the same on all ranks. */
 struct layout {
@@ -105,6 +110,7 @@ struct stream {
 	uint32_t aggregator, slot;
 	uint32_t end;            /* blocks of the stream */
 	uint32_t first, n;       /* its non-zero blocks in the lists of all streams */
+	uint32_t packed, place;  /* in which memory they are packed, and the number of blocks before them there */
 	uint32_t first_flag;     /* of its jobs */
 	gpul_sparse_worker worker;
 	gpul_sparse_contribution contribution;
@@ -136,7 +142,9 @@ struct gpul_comm_sparse {
 	gpul_error failure;
 
 	struct layout layout;
-	struct memory area, packed, tables;
+	struct memory area, packed[N_PACKED], tables;
+	bool direct;             /* packed[PACKED_SENT] is device memory */
+	char where[120];         /* gpul_comm_sparse_memory() */
 	struct steps *steps;
 	gpul_rdma_region *steps_region;
 	struct link links[GPUL_COMM_MAX_RANKS];
@@ -174,16 +182,24 @@ struct gpul_comm_sparse {
 
 /* ---- memory.c ---- */
 void gpul_sparse_layout(gpul_comm_sparse *s);
+/* Host memory of n_bytes. */
 gpul_status gpul_sparse_memory(gpul_comm_sparse *s, size_t n_bytes, bool registered, struct memory *out, gpul_error *err);
 void gpul_sparse_memory_free(struct memory *m);
-/* Allocate what all calls use, and exchange the addresses. */
-gpul_status gpul_sparse_share(gpul_comm_sparse *s, gpul_error *err);
-/* Room for a call's tables, and for its packed blocks. */
+/* Allocate what all calls use, and exchange the addresses, or the failure that this rank had before. */
+gpul_status gpul_sparse_share(gpul_comm_sparse *s, const gpul_error *before, gpul_error *err);
+/* Room for a call's tables. */
 gpul_status gpul_sparse_room_for_tables(gpul_comm_sparse *s, gpul_error *err);
-gpul_status gpul_sparse_room_for_packed(gpul_comm_sparse *s, gpul_error *err);
 /* Offsets in the area. */
 size_t gpul_sparse_inbox_at(const gpul_comm_sparse *s, uint32_t slot, uint32_t rank);
 size_t gpul_sparse_result_at(const gpul_comm_sparse *s, uint32_t stream, uint32_t round);
+
+/* ---- packed.c ---- */
+/* Choose the memory of packed blocks, before the first call. */
+gpul_status gpul_sparse_choose_packed(gpul_comm_sparse *s, gpul_error *err);
+/* Room for the packed blocks of this call; gives each stream its place. */
+gpul_status gpul_sparse_room_for_packed(gpul_comm_sparse *s, gpul_error *err);
+/* Offset of the n-th packed block of a stream in its memory. */
+size_t gpul_sparse_packed_at(const gpul_comm_sparse *s, const struct stream *t, uint32_t n);
 
 /* ---- blocks.c ---- */
 /* Divide the non-zero blocks among the streams. */

@@ -32,6 +32,13 @@ sparse() {
 	[[ $(json '[j["ok"], j["rows"][0]["fell_back_to_dense"], j["rows"][0]["n_blocks_summed"]]') == "[True, False, 256]" ]] || show "forced"
 }
 
+@test "--gpu-direct packs in device memory, and the path says so" {
+	works comm sparse-allreduce -n 2 --bytes 64K --density 5,60 --iters 1 --provider tcp --gpu-direct yes --json
+	[[ $(json 'j["sparse_path"].endswith(", GPU-direct"), [r["sparse"]["wrong"] for r in j["rows"]]') == "(True, [0, 0])" ]] || show "GPU-direct"
+	works comm sparse-allreduce -n 2 --bytes 64K --density 5 --iters 1 --provider tcp --gpu-direct no
+	says ", staged in host memory: requested"
+}
+
 @test "a rank that is killed is named, and ends the others" {
 	gpuload comm sparse-allreduce -n 3 --bytes 1M --density 20 --dense-above 1000 --iters 1000000 >out.txt 2>err.txt &
 	launcher=$!

@@ -122,18 +122,32 @@ static void with_sparse(struct rank *r, void *arg)
 	struct test *t = arg;
 	gpul_comm_job job = t->job;
 	gpul_comm_sparse_options options = t->options;
-	gpul_comm_mesh_desc desc = { .rdma = { .backend = "libfabric", .device = { .gpu = -1, .gid_index = -1 } } };
+	gpul_comm_mesh_desc desc = { .rdma = { .backend = "libfabric", .device = { .gpu = 0, .gid_index = -1 },
+					       .gpu_direct = GPUL_RDMA_GPU_DIRECT_YES } };
 	gpul_comm_mesh *mesh;
-	gpul_comm_sparse *s;
+	gpul_driver gpu = *r->drv;
+	gpul_comm_sparse *s = NULL;
 	gpul_boot *boot;
 	gpul_error err = { 0 };
+	gpul_status st;
 
+	gpu.interprets = r->drv->interprets && !t->as_gpu;
+	desc.rdma.device.drv = &gpu;
 	job.rank = r->rank;
 	options.comm = t->falls_back ? r->comm : NULL;
+	if (t->direct >> r->rank & 1)
+		options.gpu_direct = GPUL_RDMA_GPU_DIRECT_YES;
 	must(gpul_boot_open(&job, MEET_MS, &boot, &err), &err, "gpul_boot_open");
 	must(gpul_comm_mesh_create(boot, &desc, MEET_MS, &mesh, &err), &err, "gpul_comm_mesh_create");
-	must(gpul_comm_sparse_create(r->drv, gpul_comm_device(r->comm), boot, mesh, &options, &s, &err), &err, "gpul_comm_sparse_create");
-	t->run(r, s, t);
+	st = gpul_comm_sparse_create(&gpu, gpul_comm_device(r->comm), boot, mesh, &options, &s, &err);
+	if (!t->refused)
+		must(st, &err, "gpul_comm_sparse_create");
+	else if (!st || !strstr(err.text, t->refused))
+		must(GPUL_EINVAL, &err, "no refusal by gpul_comm_sparse_create");
+	else
+		err = (gpul_error){ 0 };
+	if (s)
+		t->run(r, s, t);
 	must(gpul_boot_barrier(boot, MEET_MS, &err), &err, "gpul_boot_barrier");
 	gpul_comm_sparse_destroy(s);
 	gpul_comm_mesh_destroy(mesh);

@@ -20,6 +20,9 @@ struct test {
 	gpul_comm_job job;
 	gpul_comm_sparse_options options;
 	bool falls_back;           /* with a communicator */
+	uint32_t direct;           /* a bit for each rank: it packs in device memory */
+	bool as_gpu;               /* as if device memory were that of a GPU, which libfabric cannot access */
+	const char *refused;       /* not NULL: gpul_comm_sparse_create() fails with it */
 	void (*run)(struct rank *r, gpul_comm_sparse *s, struct test *t);
 };
 

@@ -1,7 +1,7 @@
 /* sparse_random.c — random calls, by hand: sparse_random [CASES [SEED]].
  *
  * 2 to 5 ranks, 50 cases for each communicator, one after another in the same buffers.  A case: any size up to 100,000 elements, type,
- * alignment, density, in or out of place, sum or mean; blocks of 16 to 1024 elements, contributions of 1 to 64 blocks with them. */
+ * alignment, density, in or out of place, packed in device or host memory, sum or mean; blocks of 16 to 1024 elements, contributions of 1 to 64 blocks with them. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -35,7 +35,8 @@ int main(int argc, char **argv)
 	for (uint64_t done = 0; done < n; done += n_cases) {
 		seed = first + done;
 		n_cases = n - done < CASES_OF_ONE ? n - done : CASES_OF_ONE;
-		run_sparse(2 + (int)(mix(seed, 1000) % 4), (struct test){ .run = run_cases, .options = { .block = blocks[mix(seed, 1001) % 4] } });
+		run_sparse(2 + (int)(mix(seed, 1000) % 4), (struct test){ .run = run_cases, .options = { .block = blocks[mix(seed, 1001) % 4] },
+								  .direct = (uint32_t)mix(seed, 1002) });
 	}
 	printf("%llu cases: 0 wrong\n", (unsigned long long)n);
 	return 0;

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,6 +92,46 @@ static void blocks_of_zeros_are_not_sent(void **state)
 	run_sparse(2, (struct test){ .run = nothing_is_sent_for_zeros });
 }
 
+/* assert_*() of cmocka must not fail on another thread. */
+static void expect_where(const gpul_comm_sparse *s, const char *text)
+{
+	if (strstr(gpul_comm_sparse_memory(s), text))
+		return;
+	(void)fprintf(stderr, "packed %s, expected: %s\n", gpul_comm_sparse_memory(s), text);
+	abort();
+}
+
+static void packs_on_device(struct rank *r, gpul_comm_sparse *s, struct test *t)
+{
+	const bool direct = t->direct >> r->rank & 1;
+
+	expect_where(s, direct ? "GPU-direct" : "staged in host memory: this driver's device memory is host memory");
+	for (unsigned i = 0; i < 6; i++)  /* the buffers grow */
+		run_call(r, s, &(struct call){ .dtype = GPUL_COMM_F32, .count = 3000u << i, .send_offset = i, .recv_offset = 2, .block = t->options.block,
+					       .per_mille = 400, .in_place = i % 2, .seed = 90 + i });
+}
+
+static void blocks_are_packed_in_device_memory_by_the_ranks_that_can(void **state)
+{
+	(void)state;
+	run_sparse(2, (struct test){ .run = packs_on_device, .direct = 3, .options = { .block = 256 } });
+	run_sparse(3, (struct test){ .run = packs_on_device, .direct = 5, .options = { .block = 64 } });
+}
+
+static void is_staged(struct rank *r, gpul_comm_sparse *s, struct test *t)
+{
+	expect_where(s, "staged in host memory: ");
+	expect_where(s, "cannot register GPU memory");
+	run_call(r, s, &(struct call){ .dtype = GPUL_COMM_F32, .count = 5000, .block = t->options.block, .per_mille = 300, .seed = 7 });
+}
+
+static void a_gpu_whose_memory_the_fabric_cannot_access_is_staged_and_says_why(void **state)
+{
+	(void)state;
+	run_sparse(2, (struct test){ .run = is_staged, .as_gpu = true, .options = { .block = 64 } });
+	run_sparse(2, (struct test){ .as_gpu = true, .direct = 3, .refused = "GPU-direct is not possible: " });
+}
+
 static void mistakes(struct rank *r, gpul_comm_sparse *s, struct test *t)
 {
 	gpul_error err[4] = { 0 };
@@ -120,6 +161,8 @@ int main(void)
 		cmocka_unit_test(every_size_and_alignment_is_right),
 		cmocka_unit_test(dense_data_goes_to_the_dense_all_reduce),
 		cmocka_unit_test(blocks_of_zeros_are_not_sent),
+		cmocka_unit_test(blocks_are_packed_in_device_memory_by_the_ranks_that_can),
+		cmocka_unit_test(a_gpu_whose_memory_the_fabric_cannot_access_is_staged_and_says_why),
 		cmocka_unit_test(wrong_arguments_are_refused_and_do_no_harm),
 	};
 
