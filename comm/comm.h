@@ -76,7 +76,8 @@ typedef struct gpul_comm_options {
 gpul_status gpul_comm_create(const gpul_driver *drv, const gpul_comm_options *options, gpul_comm **out,
 			     gpul_error *err);
 /** Leave the job.  Waits until all ranks call it, because kernels of other ranks may still access this rank's memory; after a
- * failure it waits only for this rank's own kernels.  NULL is fine; cannot fail. */
+ * failure it waits only for this rank's own kernels.  Over several hosts, failures travel by way of rank 0: a process that dies after rank 0 has
+ * left is not reported to other hosts any more, but by then all ranks have called this.  NULL is fine; cannot fail. */
 void gpul_comm_destroy(gpul_comm *c);
 
 /* Properties; valid as long as c.  Any thread. */

@@ -102,6 +102,17 @@ class Start(Hosts):
         self.assertEqual((status, len(out.split()), err), (0, 80000, ""))
 
 
+    def test_a_collective_starts_itself_on_both_hosts(self):
+        name, value = self.marker.split("=")
+        p = self.space.start("a", [GPULOAD, "comm", "allreduce", "--hosts", "10.99.77.1:1,10.99.77.2:2", "--driver", "soft", "--bytes", "64K", "--iters", "1"],
+                             **{name: value, "GPULOAD_COMM_AGENT": self.space.agent()})
+        status, out, err = self.end(p)
+        self.assertEqual(status, 0, err)
+        self.assertIn("3 ranks (gpuload)", out)
+        self.assertIn("# wrong elements: 0 OK", out)
+        self.assertRegex(out, r"to ranks? [^;]*: net \(")
+
+
 class Failures(Hosts):
     def expect_line(self, result, status, text):
         got, out, err = result
