@@ -96,7 +96,7 @@ static void add_names(struct json *j, const struct comm_result *result, int rank
 	char name[240];
 
 	if (result->n_hosts > 1)
-		(void)snprintf(name, sizeof name, "rank %d: host %s, device %d, %.40s, pid %d, within %.2g us", rank, a->host_name, a->device,
+		(void)snprintf(name, sizeof name, "rank %d: host %s, device %d, %.40s, pid %d, within %.4g us", rank, a->host_name, a->device,
 			       a->name, a->pid, result->rank_bound_ns[rank] / 1e3);
 	else
 		(void)snprintf(name, sizeof name, "rank %d: device %d, %s, pid %d", rank, a->device, a->name, a->pid);

@@ -226,7 +226,7 @@ static void add_title(const struct picture *p)
 			gpul_comm_algo_name(row->plan.algo), gpul_comm_proto_name(row->plan.proto), row->plan.n_blocks,
 			row->plan.n_blocks == 1 ? "" : "s", row->plan.n_threads,
 			p->last.is_last ? "timed" : "recorded", s->in ? "in place" : "out of place");
-	out_add(p->o, "ranks on one clock within %.2g us</text>\n", r->clock_bound_ns / 1e3);
+	out_add(p->o, "ranks on one clock within %.4g us</text>\n", r->clock_bound_ns / 1e3);
 	if (r->n_hosts < 2)
 		return;
 	out_text(p->o, "<text class=\"soft\" x=\"8\" y=\"60\">");
@@ -234,7 +234,7 @@ static void add_title(const struct picture *p)
 		out_add(p->o, "%srank %d on host ", k ? ", " : "", k);
 		svg_name(p->o, r->about[k].host_name);
 		if (r->about[k].host)
-			out_add(p->o, " (within %.2g us)", r->rank_bound_ns[k] / 1e3);
+			out_add(p->o, " (within %.4g us)", r->rank_bound_ns[k] / 1e3);
 	}
 	out_text(p->o, r->n_ranks > MOST_HOSTS ? ", ...</text>\n" : "</text>\n");
 }
