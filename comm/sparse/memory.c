@@ -81,8 +81,7 @@ static void describe(gpul_comm_sparse *s, const gpul_error *before, struct addre
 	gpul_status st;
 
 	*mine = (struct addresses){ .block = s->options.block, .percent = s->options.percent, .why = *before };
-	st = before->status;
-	st = st ? st : gpul_sparse_memory(s, s->layout.area_bytes, true, &s->area, why);
+	st = before->status ? before->status : gpul_sparse_memory(s, s->layout.area_bytes, true, &s->area, why);
 	if (!st && posix_memalign(&steps, 4096, sizeof *s->steps))
 		st = gpul_fail(why, GPUL_ENOMEM, 0, "no memory for the steps of a sparse all-reduce");
 	s->steps = steps;

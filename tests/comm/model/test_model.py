@@ -218,6 +218,26 @@ GRANTS_WRONG = {
     "grants, a dead sender keeps them": ("DIES WRONG_DEAD_HOLDS", WAITS_FOR_EVER),
 }
 
+ARRIVALS_RIGHT = {
+    "arrivals, 1 slot": "SLOTS=1 STEPS=3",
+    "arrivals, 2 slots": "STEPS=3",
+    "arrivals, staged": "STAGED STEPS=4",
+}
+ARRIVALS_LARGE = {
+    "arrivals, 2 slots, larger": "STEPS=5",
+    "arrivals, 3 slots": "SLOTS=3 STEPS=5",
+}
+ARRIVALS_WRONG = {
+    "arrivals, no flush": ("STEPS=2 WRONG_NO_FLUSH", STALE),
+    "arrivals, the tail when the flush begins": ("STEPS=2 WRONG_TAIL_BEFORE_END", STALE),
+    "arrivals, the tail of steps that came during the flush": ("STEPS=2 WRONG_COVERS_LATER", STALE),
+    "arrivals, the sender raises the tail": ("STEPS=2 WRONG_STEP_TO_TAIL", STALE),
+    "arrivals, no fence before the tail of the mirror": ("STEPS=3 WRONG_NO_FENCE", STALE),
+    "arrivals, no acquire of the tail": ("STEPS=3 WRONG_NO_ACQUIRE", STALE),
+    "arrivals, no credits": ("STEPS=3 WRONG_NO_CREDIT", OVERWRITTEN),
+    "arrivals, staged, the tail before the data": ("STAGED STEPS=2 WRONG_STEP_BEFORE_DATA", STALE),
+}
+
 with open(os.path.join(HERE, "README.md"), encoding="utf-8") as f:
     README = f.read()
 
@@ -228,6 +248,7 @@ MODELS = [spin.Model(os.path.join(HERE, name), right, large, wrong) for name, ri
     ("tree.pml", TREE_RIGHT, TREE_LARGE, TREE_WRONG),
     ("queue.pml", QUEUE_RIGHT, QUEUE_LARGE, QUEUE_WRONG),
     ("grants.pml", GRANTS_RIGHT, GRANTS_LARGE, GRANTS_WRONG),
+    ("arrivals.pml", ARRIVALS_RIGHT, ARRIVALS_LARGE, ARRIVALS_WRONG),
 )]
 
 if __name__ == "__main__":
