@@ -36,9 +36,19 @@ static void note_end(struct hosts_launch *h, const struct host_part *p, int rank
 	spread_end(h, p, rank, e);
 }
 
-void gpul_hosts_lose(struct hosts_launch *h, struct host_part *p, const char *what)
+/* The ranks of a host count as failed, so that those of the others have the grace. */
+static void fail_ranks(struct hosts_launch *h, const struct host_part *p, const char *text)
 {
 	struct frame_end e = { .status = 1 << 8 };
+
+	snprintf(e.text, sizeof e.text, "%.190s", text);
+	for (int r = p->first; r < p->first + p->n; r++)
+		if (h->l.ranks[r].started && !h->l.ranks[r].ended)
+			note_end(h, p, r, &e);
+}
+
+void gpul_hosts_lose(struct hosts_launch *h, struct host_part *p, const char *what)
+{
 	char last[120], text[sizeof h->why.text], held[140] = "";
 
 	if (p->lost || p->done)
@@ -50,10 +60,7 @@ void gpul_hosts_lose(struct hosts_launch *h, struct host_part *p, const char *wh
 	snprintf(text, sizeof text, "host %.60s: %s%s", p->name, what, held);
 	if (h->l.stage == STAGE_RUNNING || !p->ready)
 		gpul_hosts_fail(h, 1, GPUL_EUNSUPPORTED, 0, text);
-	snprintf(e.text, sizeof e.text, "%.190s", text);
-	for (int r = p->first; r < p->first + p->n; r++)
-		if (h->l.ranks[r].started && !h->l.ranks[r].ended)
-			note_end(h, p, r, &e);
+	fail_ranks(h, p, text);
 	gpul_agent_end(&p->agent);
 }
 
@@ -84,13 +91,15 @@ static void hear_frame(struct hosts_launch *h, struct host_part *p, const struct
 		hear_ready(h, p, head->n_bytes);
 	} else if ((head->type == FRAME_OUT || head->type == FRAME_ERR) && is_rank) {
 		gpul_relay_rank(h, rank, head->type == FRAME_ERR, h->payload, head->n_bytes);
-	} else if (head->type == FRAME_END && is_rank && head->n_bytes == sizeof e && !h->l.ranks[rank].ended) {
+	} else if (head->type == FRAME_END && is_rank && head->n_bytes == sizeof e) {
 		memcpy(&e, h->payload, sizeof e);
 		e.text[sizeof e.text - 1] = '\0';
-		note_end(h, p, rank, &e);
+		if (!h->l.ranks[rank].ended)
+			note_end(h, p, rank, &e);
 	} else if (head->type == FRAME_FAILED) {
 		snprintf(text, sizeof text, "host %.60s: %.*s", p->name, (int)(head->n_bytes < 180 ? head->n_bytes : 180), (const char *)h->payload);
 		gpul_hosts_fail(h, head->number, GPUL_ESYS, 0, text);
+		fail_ranks(h, p, text);
 	} else if (head->type == FRAME_DONE) {
 		p->done = true;
 	} else if (head->type != FRAME_BEAT) {

@@ -142,6 +142,17 @@ class Failures(Hosts):
         self.assertEqual(status, 127)
         self.assertRegex(err, r"\Agpuload comm launch: host 10\.99\.77\.[12]: cannot start no-such-program as rank [02]: No such file or directory\n\Z")
 
+    def test_a_program_that_exists_on_one_host_only(self):
+        folder = f"{self.space.folder.name}/bin"
+        os.makedirs(folder, exist_ok=True)
+        if not os.path.exists(f"{folder}/only-here"):
+            os.symlink(RANK, f"{folder}/only-here")
+        os.environ["PATH"] += f":{folder}"
+        status, _, err = self.end(self.start("only-here", "meet", agent=self.space.agent("PATH=/usr/bin:/bin:/usr/sbin:/sbin")))
+        self.assertEqual(status, 127)
+        reason = r"host 10\.99\.77\.2: cannot start only-here as rank 2: No such file or directory"
+        self.assertRegex(err, rf"\A(rank: (rank [01] \(pid \d+\) failed: )?{reason}\n){{0,2}}gpuload comm launch: {reason}\n\Z")
+
     def test_the_status_is_that_of_the_rank_that_failed(self):
         script = f"[ $GPULOAD_COMM_RANK != 3 ] || exit 5; exec {RANK} meet"
         status, _, err = self.sh(script)
