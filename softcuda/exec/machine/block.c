@@ -41,7 +41,10 @@ static bool warp_can_run(const struct warp_state *s)
 
 enum block_result gpul_block_run(struct block *b)
 {
-	b->polls = b->progressed = false;
+	bool polled = false;  /* by an earlier warp of this turn of the block */
+
+	b->progressed = false;
+	b->quiet = true;
 	b->n_repolls = 0;
 	for (unsigned turn = 1;; turn++) {
 		bool ran = false, yielded = turn % TURNS == 0;
@@ -53,8 +56,10 @@ enum block_result gpul_block_run(struct block *b)
 			if (s->done || !warp_can_run(s))
 				continue;
 			ran = true;
-			s->repolls = false;
+			s->repolls = s->stirs = b->polls = false;
 			r = gpul_warp_run(s);
+			b->quiet &= r == WARP_YIELDS && b->polls && !s->stirs;
+			b->polls = polled |= b->polls;
 			if (r == WARP_FAULT)
 				return BLOCK_FAULT;
 			yielded |= r == WARP_YIELDS;

@@ -4,9 +4,9 @@
  * when its blocks only poll: they may wait for a block that has not started.  A launch has no more resident blocks than a GPU
  * holds (residency.c).
  * When all its blocks have polled without progress for several rounds, it yields the CPU, because they may wait for
- * another thread on the same CPU. */
-#include <sched.h>
+ * another thread on the same CPU.  When all of them only poll words that stay the same, it sleeps between the rounds (rest.c). */
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "softcuda/exec/warp/warp_internal.h"
@@ -174,9 +174,10 @@ static void end_block(struct worker *k, unsigned n, bool faulted)
 	gpul_launch_blocks_ended(l, 1);
 }
 
-/* The result of one turn of every resident block.  waits: each of them polled and had no progress. */
+/* The result of one turn of every resident block.  waits: each of them polled and had no progress; quiet: and polled only words
+ * that stayed the same. */
 struct round {
-	bool progressed, polls, waits;
+	bool progressed, polls, waits, quiet;
 	unsigned n_repolls;          /* turns of warps that wait for a word */
 };
 
@@ -199,7 +200,7 @@ static enum block_result run_turn(struct worker *k, struct block *b)
 
 static struct round run_residents(struct worker *k)
 {
-	struct round round = { .waits = true };
+	struct round round = { .waits = true, .quiet = true };
 
 	for (unsigned n = 0; n < k->n_resident;) {
 		struct block *b = k->resident[n];
@@ -211,10 +212,11 @@ static struct round run_residents(struct worker *k)
 			round.polls |= b->polls;
 			round.n_repolls += b->n_repolls;
 			round.waits &= b->polls && !b->progressed;
+			round.quiet &= b->quiet;
 			n++;
 		} else {
 			round.progressed = true;
-			round.waits = false;
+			round.waits = round.quiet = false;
 			end_block(k, n, r == BLOCK_FAULT);
 		}
 	}
@@ -273,6 +275,7 @@ void *gpul_worker_main(void *worker)
 	gpul_exec_machine *m = k->machine;
 	unsigned idle = 0, rounds = 0;
 
+	prctl(PR_SET_TIMERSLACK, 1);  /* else a nap takes 50 us more */
 	for (;;) {
 		struct round round;
 
@@ -294,9 +297,11 @@ void *gpul_worker_main(void *worker)
 			gpul_worker_check_stuck(k);
 		if (k->n_resident && start_more_blocks(k, &round, rounds))
 			continue;
+		if (!round.quiet)
+			k->quiet_ns = 0;
 		idle = round.progressed ? 0 : idle + (round.n_repolls ? round.n_repolls : 1);
 		if (idle >= IDLE_TURNS) {
-			sched_yield();
+			gpul_worker_rest(k, round.quiet);
 			idle = 0;
 		}
 	}

@@ -16,6 +16,7 @@
 		const unsigned n = i->n ? i->n : 1;                                         \
 		const opref *bs = i->n ? OPLIST(w, i->b) : &i->b, *ds = i->n ? OPLIST(w, i->d) : &i->d; \
 		struct access x;                                                            \
+		state_of(w)->stirs = true;                                                  \
 		state_of(w)->block->polls |= !shared;                                       \
 		if (resolve_each(state_of(w), i, (unsigned)sizeof(cell) * n, true, &x))                               \
 			return x.stop;                                                      \
@@ -56,6 +57,7 @@
 		const type *b = opptr(w, i->b);                                             \
 		struct access x;                                                            \
 		enum shape shape = resolve(state_of(w), i, sizeof(cell), true, &x);         \
+		state_of(w)->stirs = true;                                                  \
 		if (shape == SHAPE_FAULT)                                                   \
 			return x.stop;                                                      \
 		if (shared && shape == SHAPE_GATHER) {                                      \
@@ -197,7 +199,7 @@ static inline const struct insn *atomic_wide(struct warp *w, const struct insn *
 {
 	struct access x;
 
-	state_of(w)->block->polls = true;
+	state_of(w)->stirs = state_of(w)->block->polls = true;
 	if (resolve_each(state_of(w), i, 16, true, &x))
 		return x.stop;
 	EACH_ACTIVE(l, w) {

@@ -269,8 +269,30 @@ static inline void count_poll(struct warp_state *s, uint64_t at)
 	const bool again = at == s->polled, several = s->w.mask & (s->w.mask - 1);
 
 	s->polled = at;
+	watch_word(s, at);
 	s->repolls |= again;
 	s->back_edges -= again && several ? WARP_POLL_COST : POLL_COST;
+}
+
+/* The registers of one lane, mixed into one number. */
+static inline uint64_t lane_digest(const struct warp *w, uint32_t kind, const opref *list, unsigned n, unsigned l)
+{
+	uint64_t digest = 0;
+
+	for (unsigned e = 0; e < n; e++) {
+		uint64_t v = 0;
+
+		switch (kind) {
+#define X(name, memory, reg)                                                                \
+		case KIND_##name:                                                           \
+			memcpy(&v, (const reg *)opptr(w, list[e]) + l, sizeof(reg));        \
+			break;
+			GPUL_LOAD_KINDS(X)
+#undef X
+		}
+		digest = digest * 0x9e3779b97f4a7c15u + v;
+	}
+	return digest;
 }
 
 /* d is one register, or a list of i->n.  Higher addresses first: see NEXT_ACCESS. */
@@ -283,6 +305,7 @@ HANDLER(LDO)
 	unsigned n_lanes;
 	struct access x;
 	enum shape shape;
+	uint64_t before;
 	bool ascend;
 
 	s->block->polls = true;
@@ -292,6 +315,7 @@ HANDLER(LDO)
 	ascend = addresses_ascend(shape, w->mask, &x);
 	shape_to_pointers(shape, bytes * n, &x);
 	count_poll(s, x.each[first_lane(w->mask)]);
+	before = lane_digest(w, i->e, list, n, first_lane(w->mask));
 	n_lanes = lanes_by_address(w->mask, ascend, &x, order);
 	if (bytes * n == WHOLE_BYTES && i->e == KIND_U64_64)
 		LOAD_WHOLE(uint64_t, 2);
@@ -302,6 +326,7 @@ HANDLER(LDO)
 			load_lane(w, i, list, bytes, n, order[k], (const uint8_t *)(uintptr_t)x.each[order[k]]);
 	if (i->flags & FLAG_ACQUIRE)
 		THREAD_FENCE(memory_order_acquire);
+	s->stirs |= lane_digest(w, i->e, list, n, first_lane(w->mask)) != before;
 	return i + 1;
 }
 

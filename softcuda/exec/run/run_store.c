@@ -2,6 +2,17 @@
 #include "softcuda/exec/run/run_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
 
+/* A warp that stores does more than wait.  resolve() takes that back if the store is to local memory, where the counters of a
+ * waiting loop may be. */
+static inline struct warp_state *begin_store(struct warp *w)
+{
+	struct warp_state *s = state_of(w);
+
+	s->stirred = s->stirs;
+	s->stirs = true;
+	return s;
+}
+
 #define STORE(name, memory, reg)                                                            \
 	HANDLER(ST_##name)                                                                  \
 	{                                                                                   \
@@ -9,7 +20,7 @@
 		const reg *b = __builtin_assume_aligned(opptr(w, i->b), 64);                \
 		cell *at;                                                                   \
 		struct access x;                                                            \
-		switch (resolve(state_of(w), i, sizeof(cell), true, &x)) {                  \
+		switch (resolve(begin_store(w), i, sizeof(cell), true, &x)) {                  \
 		case SHAPE_ROW:                                                             \
 			at = (void *)x.at;                                                  \
 			for (unsigned l = 0; l < LANES; l++)                                \
@@ -165,7 +176,7 @@ static void store_quads(struct warp *w, const opref *list, volatile quad *to)
 HANDLER(STV)
 {
 	struct access x;
-	enum shape shape = resolve(state_of(w), i, store_bytes(i->e) * i->n, true, &x);
+	enum shape shape = resolve(begin_store(w), i, store_bytes(i->e) * i->n, true, &x);
 
 	if (shape == SHAPE_FAULT)
 		return x.stop;
@@ -181,12 +192,16 @@ HANDLER(STV)
 HANDLER(STO)
 {
 	struct access x;
-	enum shape shape = resolve(state_of(w), i, store_bytes(i->e) * (i->n ? i->n : 1), true, &x);
+	enum shape shape;
+
+	state_of(w)->stirred = state_of(w)->stirs;  /* watch_word() decides */
+	shape = resolve(state_of(w), i, store_bytes(i->e) * (i->n ? i->n : 1), true, &x);
 
 	if (shape == SHAPE_FAULT)
 		return x.stop;
 	if (i->flags & FLAG_RELEASE)
 		THREAD_FENCE(memory_order_release);
 	store_lanes(w, i, shape, &x);
+	watch_word(state_of(w), x.each[first_lane(w->mask)]);
 	return i + 1;
 }

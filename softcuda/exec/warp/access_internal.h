@@ -167,7 +167,10 @@ static inline enum shape resolve_one(struct warp_state *s, const struct insn *i,
 	const uint64_t at = lane_address(s, i, l);
 	uint8_t *host;
 
+	if (write && (i->flags & SPACE_MASK) == SPACE_LOCAL)
+		s->stirs = s->stirred;
 	if ((i->flags & SPACE_MASK) == SPACE_GENERIC && in_own_local(s, l, at, bytes) && !(at & (bytes - 1))) {
+		s->stirs = write ? s->stirred : s->stirs;
 		x->each[l] = at;
 		return SHAPE_EACH;
 	}
@@ -221,13 +224,17 @@ static inline enum shape resolve_any(struct warp_state *s, const struct insn *i,
 	int32_t lo, hi;
 
 	if ((i->flags & SPACE_MASK) == SPACE_GENERIC && in_own_local(s, first, a[first] + offset, bytes) &&
-	    all_in_own_local(s, a, offset, bytes, x))
+	    all_in_own_local(s, a, offset, bytes, x)) {
+		s->stirs = write ? s->stirred : s->stirs;
 		return SHAPE_GATHER;
-	if ((i->flags & SPACE_MASK) == SPACE_LOCAL)
+	}
+	if ((i->flags & SPACE_MASK) == SPACE_LOCAL) {
 		stride = s->local_stride;
-	else if ((i->flags & (SPACE_MASK | FLAG_ADDRESS_32)) != SPACE_GLOBAL && s->w.mask == ALL_LANES &&
-		 resolve_row(s, i, a, offset, bytes, write, x))
+		s->stirs = write ? s->stirred : s->stirs;
+	} else if ((i->flags & (SPACE_MASK | FLAG_ADDRESS_32)) != SPACE_GLOBAL && s->w.mask == ALL_LANES &&
+		   resolve_row(s, i, a, offset, bytes, write, x)) {
 		return SHAPE_ROW;
+	}
 	if (!addresses_are_near(a, x->offset, &lo, &hi, &odd) || (odd | offset) & (bytes - 1) ||
 	    !span_allowed(s, i, a[0] + (uint64_t)(int64_t)lo + offset, (uint64_t)(hi - lo) + bytes, write, &x->at))
 		return gpul_access_slow(s, i, bytes, write, x);

@@ -22,7 +22,7 @@
 #include "softcuda/exec/memory_internal.h"
 #include "softcuda/exec/program_internal.h"
 
-enum { RESERVED_SMEM_BYTES = 1024, N_BARRIERS = CLUSTER_BARRIER + 1, BACK_EDGES = 1000 };
+enum { RESERVED_SMEM_BYTES = 1024, N_BARRIERS = CLUSTER_BARRIER + 1, BACK_EDGES = 1000, N_WATCHED = 8 };
 
 struct frame {
 	struct frame *parent;            /* the caller's frame; NULL: this is the kernel's frame */
@@ -73,6 +73,8 @@ struct warp_state {
 	int back_edges;                  /* of the current split */
 	uint64_t polled;                 /* host address of the first lane's last ordered load */
 	bool repolls;                    /* in its last turn the warp loaded the same word again: it waits for the word */
+	bool stirs;                      /* in its last turn the warp did more than to poll words that stay the same */
+	bool stirred;                    /* stirs before the current store */
 	enum event event;
 	unsigned current, n_splits;
 	struct frame *frame;             /* of the current split */
@@ -91,6 +93,8 @@ struct warp_state {
 	bool done;
 	uint32_t arrived[N_BARRIERS];    /* lanes that have arrived at each barrier */
 	struct split splits[LANES];
+	uint64_t watched[N_WATCHED];     /* host addresses of its last ordered accesses, each once, the oldest at next_watched */
+	uint8_t next_watched;
 };
 
 struct barrier {
@@ -113,6 +117,7 @@ struct block {
 	struct gpul_exec_launch *launch;
 	bool polls;                      /* in its last turn the block polled memory or the clock, or slept */
 	bool progressed;                 /* in the block's last turn a warp ended or reached a barrier */
+	bool quiet;                      /* in the block's last turn each warp that ran only polled words that stayed the same */
 	unsigned n_repolls;              /* turns of warps in the block's last turn that loaded a word again and ended */
 	struct block_shape shape;        /* the layout of the memory below is for this shape */
 	uint8_t *memory;
@@ -164,6 +169,9 @@ struct worker {
 	struct gpul_exec_launch *current;    /* the worker starts blocks of this launch; holds a reference */
 	uint64_t tried;                      /* machine.n_listed when the worker last found no block to start */
 	_Atomic uint64_t n_active_rounds;    /* rounds in which not all resident blocks waited */
+	uint64_t pressure_ns, stalled_us;    /* when the worker last read for how long threads have waited for CPUs, and that time */
+	bool cpus_short;
+	uint64_t quiet_ns;                   /* since when all resident blocks only poll words that stay the same; 0: they do not */
 	uint64_t seen_active, seen_ns;       /* sum of all workers' n_active_rounds, and since when it has this value */
 	struct frame *free_frames[33];       /* lists by size class, linked by parent */
 	uint8_t *scratch;                    /* bank 3 */
@@ -204,6 +212,21 @@ static inline void count_run(struct warp_state *s, const struct insn *last, cons
 {
 	s->n_instructions += count_lanes(s->w.mask) * (uint64_t)(last - s->run_start + 1);
 	s->run_start = next;
+}
+
+/* An ordered access of a word that is not among the last ones means that the warp moves data.  A warp that waits accesses a
+ * few words: those that it polls, and one that tells others that it waits. */
+static inline void watch_word(struct warp_state *s, uint64_t at)
+{
+	bool known = false;
+
+	for (unsigned k = 0; k < N_WATCHED; k++)
+		known |= s->watched[k] == at;
+	if (known)
+		return;
+	s->stirs = true;
+	s->watched[s->next_watched] = at;
+	s->next_watched = (uint8_t)((s->next_watched + 1) % N_WATCHED);
 }
 
 /* Lanes must not join a split that is already counted at a barrier, or whose *.sync was released. */
@@ -289,6 +312,9 @@ void gpul_launch_blocks_ended(struct gpul_exec_launch *l, uint64_t n);  /* the l
 /* residency.c */
 bool gpul_launch_has_room(struct gpul_exec_launch *l);  /* true: another block may be started, or none is left */
 void gpul_worker_check_stuck(struct worker *k);         /* call while all blocks of the worker wait */
+
+/* rest.c: yield the CPU, or sleep for a moment; quiet: the blocks only poll words that stay the same. */
+void gpul_worker_rest(struct worker *k, bool quiet);
 
 /* machine.c, worker.c */
 struct gpul_exec_machine {
