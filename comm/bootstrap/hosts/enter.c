@@ -43,7 +43,7 @@ static gpul_status may_go_on(struct entrance *e, int patience_ms, gpul_error *er
 	if (w->deadline_ns == BOOT_NEVER || gpul_boot_left_ms(w->deadline_ns + (uint64_t)patience_ms * 1000000))
 		return GPUL_OK;
 	return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "%s: no meeting with rank 0 at %s within %d ms%s%s", w->doing, e->b->job.address,
-			 w->timeout_ms, e->failed[0] ? ": " : "", e->failed);
+			 w->timeout_ms, e->failed[0] || patience_ms ? ": " : "", e->failed[0] ? e->failed : patience_ms ? "it does not answer" : "");
 }
 
 /* Start a connection to one address; false: it cannot be reached, e->failed says why. */
@@ -215,7 +215,7 @@ static gpul_status await_hosts(struct entrance *e, gpul_error *err)
 	if (st)
 		return gpul_fail(err, st, why.native, "%s", why.text);
 	if (got == BOOT_GOT_BAD)
-		return gpul_fail(err, why.status, why.native, "%s: rank 0 at %s sent %s", e->wait->doing, e->b->job.address, why.text);
+		return gpul_boot_explain_stream(&e->b->job, &why, err);
 	if (got == BOOT_GOT_END || p->head.type == BOOT_BYE)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "rank 0 at %s ended before all ranks had met", e->b->job.address);
 	if (p->head.type == BOOT_FAILED && !gpul_boot_parse_record(p, e->b->job.size, &record, err))

@@ -62,6 +62,8 @@ void gpul_boot_links_hear(gpul_boot *b, int rank);
 int gpul_boot_links_poll(const gpul_boot *b, struct pollfd *fds, int *ranks);
 /* While this rank has no roster: true if rank 0 reports a failure, or has ended; err explains it. */
 bool gpul_boot_links_news(gpul_boot *b, gpul_error *err);
+/* Explain why a rank cannot read what rank 0 sends: the network, or malformed packets.  Returns why->status. */
+gpul_status gpul_boot_explain_stream(const gpul_comm_job *job, const gpul_error *why, gpul_error *err);
 /* Say farewell and close the links, after the watch thread has ended: at most one second.  why: the failure of gpul_boot_open(),
  * for the other ranks; NULL: none. */
 void gpul_boot_links_close(gpul_boot *b, const gpul_error *why);

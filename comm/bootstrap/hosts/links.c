@@ -173,6 +173,14 @@ int gpul_boot_links_poll(const gpul_boot *b, struct pollfd *fds, int *ranks)
 	return n;
 }
 
+gpul_status gpul_boot_explain_stream(const gpul_comm_job *job, const gpul_error *why, gpul_error *err)
+{
+	if (why->status == GPUL_ESYS)  /* the kernel has given up the connection */
+		return gpul_fail(err, why->status, why->native, "rank 0 at %s no longer answers (%.40s): its host or the network is down",
+				 job->address, strerror(why->native));
+	return gpul_fail(err, why->status, why->native, "rank 0 at %s sent %s", job->address, why->text);
+}
+
 bool gpul_boot_links_news(gpul_boot *b, gpul_error *err)
 {
 	struct link *l = &b->links->to[0];
@@ -198,7 +206,7 @@ bool gpul_boot_links_news(gpul_boot *b, gpul_error *err)
 	if (got == BOOT_GOT_NOTHING)
 		return false;
 	if (got == BOOT_GOT_BAD)
-		gpul_fail(err, why.status, why.native, "rank 0 at %s: %s", b->job.address, why.text);
+		(void)gpul_boot_explain_stream(&b->job, &why, err);
 	gpul_fail(err, GPUL_EUNSUPPORTED, 0, "rank 0 at %s ended before all ranks had met", b->job.address); /* unless set */
 	return true;
 }

@@ -1,4 +1,5 @@
 /* test_messages.c — what crosses between hosts: proofs, packets cut anywhere, payloads that are not what they should be. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,9 +12,7 @@
 
 #include <cmocka.h>
 
-#include "comm/bootstrap/boot_internal.h"
-#include "comm/bootstrap/hosts/messages_internal.h"
-#include "comm/bootstrap/hosts/stream_internal.h"
+#include "comm/bootstrap/hosts/hosts_internal.h"
 
 static struct boot_visit visit_of_rank(int rank)
 {
@@ -172,6 +171,21 @@ static void a_machine_without_a_given_name_can_introduce_itself(void **state)
 	free(p);
 }
 
+static void a_dead_network_is_told_from_a_malformed_packet(void **state)
+{
+	const gpul_comm_job job = { .address = "node1:29500" };
+	const gpul_error dead = { .status = GPUL_ESYS, .native = ETIMEDOUT, .text = "recv: Connection timed out" };
+	const gpul_error malformed = { .status = GPUL_EFORMAT, .text = "a malformed message" };
+	gpul_error err = { 0 };
+
+	(void)state;
+	assert_int_equal(gpul_boot_explain_stream(&job, &dead, &err), GPUL_ESYS);
+	assert_string_equal(err.text, "rank 0 at node1:29500 no longer answers (Connection timed out): its host or the network is down");
+	err = (gpul_error){ 0 };
+	assert_int_equal(gpul_boot_explain_stream(&job, &malformed, &err), GPUL_EFORMAT);
+	assert_string_equal(err.text, "rank 0 at node1:29500 sent a malformed message");
+}
+
 static void payloads_with_impossible_numbers_are_refused(void **state)
 {
 	struct boot_visit v = visit_of_rank(1), v_out;
@@ -220,6 +234,7 @@ int main(void)
 		cmocka_unit_test(packets_may_be_cut_anywhere),
 		cmocka_unit_test(a_slow_reader_gets_each_packet_once),
 		cmocka_unit_test(a_machine_without_a_given_name_can_introduce_itself),
+		cmocka_unit_test(a_dead_network_is_told_from_a_malformed_packet),
 		cmocka_unit_test(payloads_with_impossible_numbers_are_refused),
 		cmocka_unit_test(texts_become_printable),
 	};
