@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "comm/bootstrap/boot_internal.h"
+#include "comm/bootstrap/hosts/hosts_internal.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "rdma/oob/address.h"
@@ -19,9 +19,9 @@
  * the listening rank drops the first attempt. */
 enum { ACCEPT_SLICE_MS = 50, CONNECT_SLICE_MS = 2000 };
 
-/* The job's own watch notices a dead rank at once and a lost host within ten seconds, and names them.  The lease of a connection is longer,
- * so that this comes first, and so that a machine which stands still for some seconds does not end the job. */
-enum { LEASE_MS = 15000, NIC_BYTES = 64 };
+/* The job's own watch notices a dead rank at once and a host that falls silent after gpul_boot_lost_ms(), and names them.  The lease of
+ * a connection is longer, so that this comes first, and so that a machine which stands still for some seconds does not end the job. */
+enum { LEASE_BEYOND_MS = 7000, NIC_BYTES = 64 };
 
 /* What a rank tells the others. */
 struct card {
@@ -239,6 +239,11 @@ static gpul_status listen_all(gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc
 	return st;
 }
 
+static int lease_ms_of(const gpul_comm_mesh_desc *desc)
+{
+	return desc->rdma.lease_ms ? desc->rdma.lease_ms : gpul_boot_lost_ms() + LEASE_BEYOND_MS;
+}
+
 /* Open a NIC, by the name in *card if there is one. */
 static gpul_status open_nic(gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, unsigned nic, struct card *card, gpul_error *err)
 {
@@ -247,8 +252,7 @@ static gpul_status open_nic(gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, 
 	gpul_error why = { 0 };
 	gpul_status st;
 
-	if (rdma.lease_ms == 0)
-		rdma.lease_ms = LEASE_MS;
+	rdma.lease_ms = lease_ms_of(desc);
 	rdma.device.device = rdma.device.device ? card->nic[nic] : NULL;
 	st = gpul_rdma_open(&rdma, &m->nics[nic], &why);
 	if (st && rdma.device.device)
@@ -429,7 +433,8 @@ gpul_status gpul_comm_mesh_create(gpul_boot *boot, const gpul_comm_mesh_desc *de
 	}
 	for (unsigned k = 0; k < m->n_nics; k++) {
 		gpul_rdma_about(m->nics[k], &info);
-		gpul_log(GPUL_LOG_INFO, "comm", "rank %d: connections over %s, %s", m->rank, info.backend, info.name);
+		gpul_log(GPUL_LOG_INFO, "comm", "rank %d: connections over %s, %s; a host that falls silent is lost after %.1f s, a broken path "
+			 "between two ranks after %.1f s", m->rank, info.backend, info.name, gpul_boot_lost_ms() * 1e-3, lease_ms_of(desc) * 1e-3);
 	}
 	*out = m;
 	return GPUL_OK;

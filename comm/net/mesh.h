@@ -31,7 +31,7 @@ typedef struct gpul_comm_mesh gpul_comm_mesh;  /* opaque: mesh.c */
 
 typedef struct gpul_comm_mesh_desc {
 	gpul_rdma_desc rdma;      /* how to open the send path; device.device may name several NICs, "mlx5_0,mlx5_1".  For n_qps and its neighbours the higher rank of a pair decides;
-				   * lease_ms 0: 15000 */
+				   * lease_ms 0: GPULOAD_COMM_LOST_MS and 7000 */
 	const bool *wanted;       /* [size]: the ranks to connect with; a pair is connected if one of the two wants it.  NULL: all
 				   * other ranks */
 	const char *address;      /* of this host, "10.9.0.2", at which the other ranks reach it; with several NICs one address for all, or
