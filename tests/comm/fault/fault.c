@@ -68,7 +68,8 @@ static void choose_round(struct run *run, const struct scenario *sc)
 	s->proto = draw_number(run, 2) ? (gpul_comm_proto)draw_number(run, GPUL_COMM_N_PROTOS) : GPUL_COMM_PROTO_AUTO;
 	if (run->o->transport != GPUL_COMM_TRANSPORT_AUTO)
 		s->transport = run->o->transport;
-	if (s->transport == GPUL_COMM_NET) {  /* others are refused */
+	s->has_network = s->transport == GPUL_COMM_NET;
+	if (s->has_network) {  /* others are refused */
 		s->proto = GPUL_COMM_PROTO_AUTO;
 		s->algo = s->algo == GPUL_COMM_ONE_SHOT || s->algo == GPUL_COMM_TWO_LEVEL ? GPUL_COMM_RING : s->algo;
 	}

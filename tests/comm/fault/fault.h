@@ -67,6 +67,7 @@ struct shared {
 	enum place place;
 	int n_ranks, victim;
 	gpul_comm_transport transport;
+	bool has_network;            /* between some of the ranks */
 	gpul_comm_algo algo;
 	gpul_comm_proto proto;
 	uint32_t at_step;            /* of the victim's deed */

@@ -163,7 +163,7 @@ static gpul_status open_driver(struct worker *w, gpul_error *err)
 	st = gpul_cu(w->drv, err, cuMemAlloc(&at, 1 << 20));
 	if (!st)
 		(void)w->drv->cuMemFree(at);
-	if (!st && w->s->transport == GPUL_COMM_NET) {
+	if (!st && w->s->has_network) {
 		gpul_rdma *net = NULL;
 
 		st = gpul_rdma_open(NULL, &net, err);
@@ -191,7 +191,7 @@ int rank_main(struct shared *s)
 	/* NVIDIA's driver maps more of its device files when it first needs them, ThreadSanitizer more of its own. */
 	if (!st && (!w.drv->interprets || has_thread_sanitizer))
 		before.n_mapped_files = INT_MAX;
-	if (s->transport == GPUL_COMM_NET)
+	if (s->has_network)
 		before.n_fds += s->n_ranks - 1;  /* libfabric 1.17 keeps the socket of a killed peer whose request it has not read */
 	for (uint32_t i = 0; !st && (s->n_cycles == 0 || i < s->n_cycles); i++) {
 		st = run_cycle(&w, &err);

@@ -1,8 +1,10 @@
-"""namespaces.py — two network namespaces with a wire between them, as two hosts: "a" and "b"."""
+"""namespaces.py — two network namespaces with a wire between them, as two hosts: "a" and "b"; the wire can lose and delay packets (wire.c)."""
 import json, os, shutil, subprocess, tempfile, time
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../../.."))
-RANK = os.path.join(ROOT, os.environ.get("GPULOAD_BUILD", "build"), "tests/comm/bootstrap/rank")
+BUILD = os.path.join(ROOT, os.environ.get("GPULOAD_BUILD", "build"))
+RANK = f"{BUILD}/tests/comm/bootstrap/rank"
+WIRE = f"{BUILD}/tests/comm/bootstrap/hosts/wire"
 OURS = ("GPULOAD_COMM", "GPULOAD_LIBPMIX", "PMIX", "OMPI", "SLURM", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCHELASTIC")
 SECRET = "a secret of the tests"
 AGENT = """#!/bin/sh
@@ -21,9 +23,12 @@ def ip(*argv):
 
 
 class TwoHosts:
-    """with TwoHosts() as hosts: hosts.start("b", ...).  Raises OSError where namespaces are not permitted."""
+    """with TwoHosts() as hosts: hosts.start("b", ...).  Raises OSError where namespaces are not permitted.
 
-    def __init__(self):
+    With a seed, the wire is a program, and disturb() says what it does to packets."""
+
+    def __init__(self, seed=None):
+        self.seed, self.wire = seed, None
         self.tag = f"gpul{os.getpid() % 100000}"
         self.space = {h: f"{self.tag}{h}" for h in "ab"}
         self.address = {"a": "10.99.77.1", "b": "10.99.77.2"}
@@ -37,7 +42,14 @@ class TwoHosts:
             for h in "ab":
                 os.makedirs(f"{self.folder.name}/{h}/tmp")
                 ip("netns", "add", self.space[h])
-            ip("link", "add", "wire", "netns", self.space["a"], "type", "veth", "peer", "name", "wire", "netns", self.space["b"])
+            if self.seed is None:
+                ip("link", "add", "wire", "netns", self.space["a"], "type", "veth", "peer", "name", "wire", "netns", self.space["b"])
+            else:
+                if not os.path.exists(WIRE):
+                    raise OSError(f"{WIRE} has not been built")
+                self.wire = subprocess.Popen([WIRE, self.space["a"], self.space["b"], str(self.seed)], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                if self.wire.stdout.readline() != "ready\n":
+                    raise OSError("the wire between the namespaces did not start")
             for h in "ab":
                 ip("-n", self.space[h], "addr", "add", f"{self.address[h]}/24", "dev", "wire")
                 ip("-n", self.space[h], "link", "set", "lo", "up")
@@ -52,6 +64,8 @@ class TwoHosts:
             if p.poll() is None:
                 p.kill()
             p.communicate()
+        if self.wire:
+            self.wire.communicate()
         for h in "ab":
             subprocess.run(["ip", "netns", "del", self.space[h]], capture_output=True)
         self.folder.cleanup()
@@ -120,3 +134,18 @@ class TwoHosts:
     def set_wire(self, host, state):
         """Cut the wire at a host ("down"), or mend it ("up"): packets disappear without a word."""
         ip("-n", self.space[host], "link", "set", "wire", state)
+
+    def disturb(self, host, loss=0, delay_ms=0, reorder=0):
+        """Of the packets that a host sends, `loss` % are lost; the others arrive delay_ms later, but `reorder` % of them at once."""
+        self.wire.stdin.write(f"{host} {loss} {delay_ms} {reorder}\n")
+        self.wire.stdin.flush()
+        if self.wire.stdout.readline() != "set\n":
+            raise OSError("the wire between the namespaces has ended")
+
+    def left(self, host):
+        """What the ranks have left on a host: processes, sockets that listen or are connected, files."""
+        run = ["ip", "netns", "exec", self.space[host]]
+        sockets = subprocess.run([*run, "ss", "-Htan", "state", "listening", "state", "established"], capture_output=True, text=True)
+        found = [f"process {pid}" for pid in subprocess.run(["ip", "netns", "pids", self.space[host]], capture_output=True, text=True).stdout.split()]
+        found += sockets.stdout.splitlines()
+        return found + [os.path.join(at, name) for at, _, names in os.walk(f"{self.folder.name}/{host}") for name in names]
