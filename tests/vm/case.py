@@ -42,10 +42,11 @@ class OneGuest(Guests):
 
 class TwoGuests(Guests):
     """self.a and self.b: 10.9.0.1 and 10.9.0.2; `netem` in a guest disturbs what it sends to the other."""
+    n_cpus = 2  # of each guest
 
     @classmethod
     def setUpClass(cls):
-        cls.a, cls.b = cls.boot(guest.pair())
+        cls.a, cls.b = cls.boot(guest.pair(n_cpus=cls.n_cpus))
 
     def check_both(self, server, client, timeout_s=guest.RUN_S, netem="off"):
         """Run a server in guest b and, when its port is open, a client in guest a; both must succeed.  Returns both outputs."""

@@ -1,19 +1,43 @@
 #!/usr/bin/env python3
-"""Collectives over real verbs in a guest: every call, and ranks whose connection is over rxe."""
-import os, unittest
+"""Collectives over real verbs between two guests, also over a network that loses packets; comm_guests.py is the long run."""
+import case, hosts  # in this folder
 
-import case  # in this folder
-
-BUILD = os.environ.get("GPULOAD_BUILD", "build")
-SOFT = f"export GPULOAD_DRIVER=soft GPULOAD_BUILD={BUILD} GPULOAD_SOFT_DRIVER={BUILD}/softcuda/libcuda-soft.so GPULOAD_COMM_NET_ADDRESS=10.9.0.1; "
+GPULOAD, RANDOM = f"{hosts.BUILD}/gpuload", f"{hosts.BUILD}/tests/comm/soak/comm_random"
 
 
-class Collectives(case.OneGuest):
-    def test_every_call_runs_over_verbs(self):
-        for call in ("allreduce", "sendrecv"):
-            text = self.check(f"{SOFT}{BUILD}/gpuload comm {call} -n 2 --bytes 40K --iters 2 --transport net --backend verbs --qps 2")
-            self.assertIn("verbs, rxe0", text)
-            self.assertIn("# wrong elements: 0 OK", text)
+class Collectives(case.TwoGuests):
+    n_cpus = 1  # each emulated CPU costs a busy machine more than it gives
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.hosts = hosts.Hosts((cls.a, cls.b))
+
+    def disturb(self, **how):
+        for host in "ab":
+            self.hosts.disturb(host, **how)
+
+    def outputs(self, ranks):
+        """All ranks succeed."""
+        texts = [r.communicate()[0] for r in ranks]
+        self.assertEqual([r.returncode for r in ranks], [0] * len(ranks), texts)
+        return texts
+
+    def random_cases(self, n):
+        for text in self.outputs([self.hosts.start(h, [RANDOM, "--host", str(i), "--address", hosts.ADDRESS["a"], "--cases", str(n), "--ranks", "2:3",
+                                                       "--seed", "300"]) for i, h in enumerate("ab")]):
+            self.assertIn(f"{n} cases of seed 300: 0 wrong", text)
+
+    def test_a_call_is_right_over_verbs(self):
+        ranks = self.hosts.start_job("ab", [GPULOAD, "comm", "allreduce", "--bytes", "40K", "--iters", "1", "--backend", "verbs", "--qps", "2"])
+        text = self.outputs(ranks)[0]
+        self.assertIn("verbs, rxe0", text)
+        self.assertIn("# wrong elements: 0 OK", text)
+
+    def test_random_cases_are_right_in_spite_of_loss(self):
+        self.disturb(loss=1)
+        self.addCleanup(self.disturb)
+        self.random_cases(6)
 
     def test_slots_in_device_memory_are_right_over_verbs(self):
         for qps in (1, 3):
@@ -24,4 +48,4 @@ class Collectives(case.OneGuest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    case.main()

@@ -32,7 +32,7 @@ void make_batch(const struct limits *limits, unsigned long number, struct batch 
 	out->options = (gpul_comm_options){
 		.ranks_per_host = n_hosts > 1 ? ((unsigned)out->n_ranks + n_hosts - 1) / n_hosts : 0,
 		.device = -1,
-		.transport = limits->netns ? GPUL_COMM_TRANSPORT_AUTO :
+		.transport = limits->address ? GPUL_COMM_TRANSPORT_AUTO :
 			     (gpul_comm_transport)choose(&r, limits->transport, GPUL_COMM_DEVICE, GPUL_COMM_N_TRANSPORTS),
 		.n_blocks = (unsigned)below(&r, 5),
 		.slot_bytes = slots[below(&r, sizeof slots / sizeof *slots)],

@@ -7,6 +7,8 @@
 #include "tests/comm/reference.h"
 #include "tests/comm/soak/soak.h"
 
+enum { HASHES_MS = 60 * 1000 };
+
 /* A buffer: GUARD_BYTES before and after the data, which begins at a shift. */
 struct buffer {
 	CUdeviceptr plain, window;   /* room */
@@ -254,10 +256,30 @@ static bool create_player(struct player *p, const struct limits *limits, const s
 	       create_buffer(p, &p->send, limits->max_bytes, err) && create_buffer(p, &p->recv, limits->max_bytes, err);
 }
 
-int play_batch(const struct limits *limits, const struct batch *b, const gpul_comm_job *job, unsigned long first, unsigned n,
-	       uint64_t (*hashes)[MAX_SOAK_RANKS])
+/* All ranks must have the same bits.  Prints the first case in which they differ. */
+static bool hashes_agree(struct player *p, const uint64_t *mine, unsigned long first, unsigned n, gpul_error *err)
+{
+	uint64_t all[MAX_SOAK_RANKS * BATCH_CASES];
+
+	if (gpul_boot_allgather(p->comm->boot, mine, n * sizeof *mine, all, HASHES_MS, err)) {
+		(void)fprintf(stderr, "rank %d: %s\n", p->rank, err->text);
+		return false;
+	}
+	for (unsigned i = 0; i < n; i++)
+		for (unsigned r = 1; r < (unsigned)p->n_ranks; r++)
+			if (all[r * n + i] != all[i]) {
+				if (p->rank == 0)
+					(void)fprintf(stderr, "case %lu: ranks 0 and %u have other bits\n", first + i, r);
+				return false;
+			}
+	return true;
+}
+
+int play_batch(const struct limits *limits, const struct batch *b, const gpul_comm_job *job, unsigned long first, unsigned n)
 {
 	struct player p = { .rank = job->rank, .n_ranks = b->n_ranks };
+	uint64_t hashes[BATCH_CASES];
+	bool good;
 	gpul_error err = { 0 };
 
 	if (!create_player(&p, limits, b, job, &err)) {
@@ -269,13 +291,14 @@ int play_batch(const struct limits *limits, const struct batch *b, const gpul_co
 		char about[256];
 
 		make_case(limits, b, first + i, &k);
-		if (play_case(&p, &k, &hashes[i][p.rank], &err))
+		if (play_case(&p, &k, &hashes[i], &err))
 			continue;
 		describe_case(&k, b, about, sizeof about);
 		(void)fprintf(stderr, "case %lu, rank %d: %s: %s\n", k.number, p.rank, about, p.what[0] ? p.what : err.text);
 		gpul_comm_abort(p.comm);
 		return 1;
 	}
+	good = hashes_agree(&p, hashes, first, n, &err);
 	gpul_comm_destroy(p.comm);
-	return 0;
+	return good ? 0 : 1;
 }

@@ -13,6 +13,7 @@ struct limits {
 	size_t max_bytes;        /* of the larger buffer of a call */
 	int call, algo, proto, transport;  /* -1: any */
 	int gpu_direct;          /* 1, 0: all ranks, no rank; -1: each rank one of both */
+	int host;                /* 0 or 1: this program starts the even or the odd ranks only; -1: all */
 	const char *netns, *address;       /* NULL: one host */
 	const char *nics;                  /* of all ranks, over libfabric's tcp; NULL: chosen */
 };
@@ -59,9 +60,8 @@ size_t recv_count(const struct random_case *k, int n_ranks);
 /* Describe a case in one line. */
 void describe_case(const struct random_case *k, const struct batch *b, char *out, size_t out_bytes);
 
-/* A rank of a batch: plays cases first ... first + n - 1 of it, and stores for each the hash of the result, if all ranks have
- * the same.  Returns the exit status. */
-int play_batch(const struct limits *limits, const struct batch *b, const gpul_comm_job *job, unsigned long first, unsigned n,
-	       uint64_t (*hashes)[MAX_SOAK_RANKS]);
+/* A rank of a batch: plays cases first ... first + n - 1 of it, then compares the bits of results that all ranks have with theirs.
+ * Returns the exit status. */
+int play_batch(const struct limits *limits, const struct batch *b, const gpul_comm_job *job, unsigned long first, unsigned n);
 
 #endif
