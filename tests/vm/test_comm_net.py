@@ -40,9 +40,10 @@ class Collectives(case.TwoGuests):
         self.random_cases(6)
 
     def test_slots_in_device_memory_are_right_over_verbs(self):
-        for qps in (1, 3):
-            text = self.check(f"{SOFT}{BUILD}/gpuload comm allreduce -n 2 --bytes 40K --iters 2 --transport net --backend verbs --qps {qps} "
-                              "--gpu-direct yes")
+        for qps in ("1", "3"):
+            ranks = self.hosts.start_job("ab", [GPULOAD, "comm", "allreduce", "--bytes", "40K", "--iters", "2", "--transport", "net", "--backend", "verbs",
+                                                "--qps", qps, "--gpu-direct", "yes"])
+            text = self.outputs(ranks)[0]
             self.assertIn(", GPU-direct)", text)
             self.assertIn("# wrong elements: 0 OK", text)
 
