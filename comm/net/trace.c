@@ -57,7 +57,7 @@ gpul_status gpul_net_trace_start(gpul_comm_net_trace *t, size_t max_events, gpul
 		memset(t->pending, 0, (size_t)t->n_routes * t->n_flights * sizeof *t->pending);
 		t->n_pending = 0;
 		t->started_ns = gpul_clock_ns();
-		atomic_store(&t->on, true);
+		__atomic_store_n(&t->on, true, __ATOMIC_SEQ_CST);
 	}
 	(void)pthread_mutex_unlock(&t->lock);
 	return st;
@@ -76,7 +76,7 @@ void gpul_net_trace_stop(gpul_comm_net_trace *t)
 			(void)nanosleep(&nap, NULL);
 	}
 	(void)pthread_mutex_lock(&t->lock);
-	if (atomic_exchange(&t->on, false))
+	if (__atomic_exchange_n(&t->on, false, __ATOMIC_SEQ_CST))
 		t->n_lost += t->n_pending;
 	t->n_pending = 0;
 	(void)pthread_mutex_unlock(&t->lock);

@@ -12,7 +12,6 @@
 #define GPULOAD_COMM_NET_TRACE_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -43,7 +42,7 @@ typedef struct gpul_comm_net_event {
 
 /* Members belong to trace.c; the proxy tests `on`. */
 typedef struct gpul_comm_net_trace {
-	atomic_bool on;
+	bool on;                      /* read and written by __atomic functions */
 	pthread_mutex_t lock;         /* of all that follows; nobody takes it while the trace is off */
 	unsigned n_routes, n_flights;
 	struct gpul_comm_net_pending *pending;  /* [n_routes][n_flights]: puts that have not ended */
@@ -65,7 +64,8 @@ void gpul_net_trace_free(gpul_comm_net_trace *t);
  * Threads any thread but the proxy's
  * Source  - */
 gpul_status gpul_net_trace_start(gpul_comm_net_trace *t, size_t max_events, gpul_error *err);
-/* Stop, when the calls of all ranks have ended: what the proxy begins afterwards is not recorded.  Waits up to three seconds for the puts in flight.  Those that have not ended by then are lost. */
+/* Stop, when the calls of all ranks have ended: what the proxy begins afterwards is not recorded.  Waits up to three seconds for the
+ * puts in flight; those that have not ended by then are lost. */
 void gpul_net_trace_stop(gpul_comm_net_trace *t);
 /* Copy up to max events, in the order in which they ended, to out.  n_lost: those that are not in out. */
 void gpul_net_trace_read(gpul_comm_net_trace *t, gpul_comm_net_event *out, size_t max, size_t *n, size_t *n_lost);
@@ -75,7 +75,7 @@ void gpul_net_trace_read(gpul_comm_net_trace *t, gpul_comm_net_event *out, size_
 /* May the hooks record? */
 static inline bool gpul_net_trace_is_on(const gpul_comm_net_trace *t)
 {
-	return atomic_load_explicit(&t->on, memory_order_relaxed);
+	return __atomic_load_n(&t->on, __ATOMIC_RELAXED);
 }
 
 /* The time; 0: the trace is off. */
