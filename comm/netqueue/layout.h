@@ -45,7 +45,7 @@ enum {
 	GPUL_NETQUEUE_MAX_BLOCKS = 1024,
 	GPUL_NETQUEUE_MAX_CHUNK = 32,        /* a warp reads so many entries at once */
 	GPUL_NETQUEUE_MIN_THREADS = 64,      /* one warp reads entries, at least one copies */
-	GPUL_NETQUEUE_MAX_THREADS = 384,  /* so that a thread has 80 registers, with two blocks on a multiprocessor */
+	GPUL_NETQUEUE_MAX_THREADS = 768,  /* so that a thread has 80 registers */
 	GPUL_NETQUEUE_MAX_REPORTS = 64,      /* further refusals are counted only */
 };
 #define GPUL_NETQUEUE_SOURCE_MASK ((1ull << GPUL_NETQUEUE_LENGTH_SHIFT) - 1)

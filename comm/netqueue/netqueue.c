@@ -18,9 +18,9 @@ __asm__(".pushsection .rodata\n"
 extern const char gpul_netqueue_ptx[], gpul_netqueue_ptx_end[];
 
 enum {
-	DEFAULT_SLOTS = 64, DEFAULT_SLOT_BYTES = 64 << 10, DEFAULT_ENTRIES = 8192, DEFAULT_CHUNK = 8, DEFAULT_TIMEOUT_MS = 10000,
-	HOST_BLOCKS = 16,           /* more than the bus needs: 16 x 11 warps have 360 KiB of loads in flight */
-	BLOCKS_PER_MULTIPROCESSOR = 2,
+	DEFAULT_SLOTS = 64, DEFAULT_SLOT_BYTES = 64 << 10, DEFAULT_ENTRIES = 8192, DEFAULT_TIMEOUT_MS = 10000,
+	HOST_BLOCKS = 16, HOST_THREADS = 384, HOST_CHUNK = 8,  /* more than the bus needs: 16 x 11 warps have 360 KiB of loads in flight */
+	DEVICE_CHUNK = 32,          /* in device memory a block for each multiprocessor, which reads longer stretches at a time */
 	INTERPRETED_BLOCKS = 2, INTERPRETED_THREADS = 96,
 	POLLS_PER_CHECK = 1024, INTERPRETED_POLLS_PER_CHECK = 32,
 };
@@ -48,13 +48,13 @@ static uint32_t or_default(uint32_t n, uint32_t otherwise)
 static void set_defaults(gpul_netqueue *q)
 {
 	gpul_netqueue_desc *d = &q->about;
-	const bool interprets = q->drv->interprets;
+	const bool interprets = q->drv->interprets, device = d->kind == GPUL_MEM_DEVICE;
 
 	d->shape.n_slots = or_default(d->shape.n_slots, DEFAULT_SLOTS);
 	d->shape.slot_bytes = or_default(d->shape.slot_bytes, DEFAULT_SLOT_BYTES);
 	d->shape.n_entries = or_default(d->shape.n_entries, DEFAULT_ENTRIES);
-	d->shape.chunk_entries = or_default(d->shape.chunk_entries, DEFAULT_CHUNK);
-	d->n_threads = or_default(d->n_threads, interprets ? INTERPRETED_THREADS : GPUL_NETQUEUE_MAX_THREADS);
+	d->shape.chunk_entries = or_default(d->shape.chunk_entries, device && !interprets ? DEVICE_CHUNK : HOST_CHUNK);
+	d->n_threads = or_default(d->n_threads, interprets ? INTERPRETED_THREADS : device ? GPUL_NETQUEUE_MAX_THREADS : HOST_THREADS);
 	d->timeout_ms = d->timeout_ms ? d->timeout_ms : DEFAULT_TIMEOUT_MS;
 }
 
@@ -81,7 +81,7 @@ static gpul_status choose_blocks(gpul_netqueue *q, gpul_error *err)
 	st = st ? st : gpul_cu(q->drv, err, cuOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, function, (int)d->n_threads, 0));
 	if (st)
 		return st;
-	const uint32_t most = (uint32_t)(n_processors * per_processor), on_device = (uint32_t)n_processors * BLOCKS_PER_MULTIPROCESSOR;
+	const uint32_t most = (uint32_t)(n_processors * per_processor), on_device = (uint32_t)n_processors;
 	const uint32_t wanted = d->shape.n_blocks ? d->shape.n_blocks : q->drv->interprets ? INTERPRETED_BLOCKS :
 				d->kind == GPUL_MEM_DEVICE ? on_device : HOST_BLOCKS;
 

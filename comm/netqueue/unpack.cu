@@ -4,7 +4,7 @@
  *             sed '/used_bytes_mask/d; s|^.version .*|.version 7.0|' > comm/netqueue/unpack.ptx */
 #include "comm/netqueue/unpack.cuh"
 
-extern "C" __global__ void __launch_bounds__(384, 2) gpul_netqueue_unpack(gpul_netqueue_view queue)
+extern "C" __global__ void __launch_bounds__(768, 1) gpul_netqueue_unpack(gpul_netqueue_view queue)
 {
 	gpul_netqueue_unpack_block(&queue);
 }
