@@ -245,6 +245,9 @@ uint32_t gpul_comm_window_of(const gpul_comm *c, CUdeviceptr at, size_t n_bytes,
 gpul_status gpul_comm_kernel(gpul_comm *c, enum kernel_id id, CUfunction *out, gpul_error *err);
 /* The kernel of a collective with an algorithm and a protocol; N_KERNELS: there is none. */
 enum kernel_id gpul_comm_kernel_of(gpul_comm_call call, gpul_comm_algo algo, gpul_comm_proto proto);
+/* Load all of them now if ranks are threads of this process, because NVIDIA's driver may wait for running kernels when it loads
+ * one, and these wait for the rank that loads. */
+gpul_status gpul_comm_kernels_load(gpul_comm *c, gpul_error *err);
 void gpul_comm_kernels_unload(gpul_comm *c);
 
 /* ---- arguments.c ---- */

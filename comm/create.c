@@ -78,6 +78,7 @@ static gpul_status join(gpul_comm *c, const gpul_comm_job *job, gpul_error *err)
 	st = st ? st : gpul_comm_choices_select(c, err);
 	st = st ? st : gpul_cu(c->drv, err, cuEventCreate(&c->order, CU_EVENT_DISABLE_TIMING));
 	st = st ? st : gpul_cu(c->drv, err, cuEventCreate(&c->pace, CU_EVENT_DISABLE_TIMING));
+	st = st ? st : gpul_comm_kernels_load(c, err);
 	st = st ? st : gpul_comm_view_create(c, err);
 	st = st ? st : gpul_comm_service_start(c, err);
 	st = st ? st : gpul_comm_network_start(c, err);

@@ -1,4 +1,6 @@
 /* kernels.c — the kernels of comm/kernels, embedded as PTX, each file loaded when its first kernel is used. */
+#include <unistd.h>
+
 #include "comm/comm_internal.h"
 
 /* The assembler embeds a PTX file; the path is relative to the folder in which the compiler runs. */
@@ -152,6 +154,27 @@ gpul_status gpul_comm_kernel(gpul_comm *c, enum kernel_id id, CUfunction *out, g
 		st = st ? st : gpul_kernel_function(k, &c->kernels[id], err);
 	}
 	*out = c->kernels[id];
+	return st;
+}
+
+/* Does another rank run as a thread of this process? */
+static bool shares_process(const gpul_comm *c)
+{
+	bool shares = false;
+
+	for (int r = 0; r < c->n_ranks; r++)
+		shares |= r != c->rank && gpul_boot_host(c->boot, r) == gpul_boot_host(c->boot, c->rank) && c->paths[r].pid == getpid();
+	return shares;
+}
+
+gpul_status gpul_comm_kernels_load(gpul_comm *c, gpul_error *err)
+{
+	CUfunction unused;
+	gpul_status st = GPUL_OK;
+
+	for (int id = 0; !st && id < N_KERNELS && !c->interprets && shares_process(c); id++)
+		if (id != KERNEL_PERSISTENT)
+			st = gpul_comm_kernel(c, (enum kernel_id)id, &unused, err);
 	return st;
 }
 
