@@ -114,8 +114,9 @@ static void describe(const struct comm_rank *r, const struct comm_request *q, st
 	(void)snprintf(result->launcher, sizeof result->launcher, "%s", r->job.source);
 }
 
-static int run_rank(const struct comm_request *q, const gpul_comm_job *job, gpul_error *err)
+static int run_rank(const void *request, const gpul_comm_job *job, gpul_error *err)
 {
+	const struct comm_request *q = request;
 	const gpul_comm_options options = { .algo = q->algo, .proto = q->proto, .n_blocks = q->n_blocks, .net_window = q->window,
 					    .table = q->table };
 	struct comm_result *result = calloc(1, sizeof *result);
@@ -162,6 +163,8 @@ static int run_collective(const struct cli_args *args, gpul_comm_call call, gpul
 	gpul_status st = comm_request_parse(args, call, &q, err);
 
 	st = st ? st : comm_job_find(q.place.n_ranks, q.place.hosts.n > 0, &job, &launches, err);
+	if (!st && q.threads && (!launches || q.place.hosts.n > 0))
+		st = gpul_fail(err, GPUL_EINVAL, 0, "--threads needs -n with at least 2 ranks, without --hosts or a launcher");
 	if (!st && launches)
 		job = (gpul_comm_job){ .size = q.place.n_ranks };
 	st = st ? st : check_request(&q, &job, err);
@@ -169,11 +172,15 @@ static int run_collective(const struct cli_args *args, gpul_comm_call call, gpul
 		comm_job_quiet(&job, err);
 		return cli_exit_code(st);
 	}
+	if (launches && q.threads)
+		return comm_job_threads(q.place.n_ranks, run_rank, &q, err);
 	return launches ? comm_job_launch(q.place.n_ranks, &q.place.hosts, q.place.agent, err) : run_rank(&q, &job, err);
 }
 
 static const char details[] =
 	"With -n N the command starts N ranks on this machine: processes with the same command line.\n"
+	"Processes that share a GPU take turns on it, a few milliseconds each, and every message waits\n"
+	"for a turn; --threads makes the ranks threads of one process, whose kernels run at once.\n"
 	"Without -n it is one rank of a job that mpirun, srun, torchrun or gpuload comm launch has\n"
 	"started. Rank 0 prints the table of nccl-tests:\n"
 	"\n"

@@ -62,6 +62,7 @@ struct comm_request {
 	bool out_of_place, in_place;
 	bool ungrouped;               /* sends and receives without groups */
 	bool graph, no_register, check, json, explain, force;
+	bool threads;                 /* the ranks are threads of this process */
 	const char *plot, *trace;     /* files; NULL: none; borrowed */
 };
 

@@ -1,6 +1,7 @@
 /* comm_job.c — the launcher of gpuload comm, and the command gpuload comm launch. */
 #include "cli/comm/comm_job.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "cli/comm/comm_bench.h"
 #include "comm/bootstrap/agents/launch_hosts.h"
 #include "comm/bootstrap/launch.h"
+#include "core/thread.h"
 
 enum { SIGNALED = 128 };  /* the exit status of a process that signal s killed is 128 + s */
 
@@ -134,6 +136,58 @@ int comm_job_launch(int n_ranks, const gpul_comm_hosts *hosts, const char *agent
 	}
 	free(argv);
 	free(text);
+	return exit_status;
+}
+
+/* ---- ranks as threads ------------------------------------------------------------------------------------------ */
+
+struct rank_thread {
+	gpul_comm_job job;
+	int (*run)(const void *what, const gpul_comm_job *job, gpul_error *err);
+	const void *what;
+	pthread_t thread;
+	bool started;
+	int exit_status;
+	gpul_error err;
+};
+
+static void *run_rank_thread(void *argument)
+{
+	struct rank_thread *t = argument;
+
+	t->exit_status = t->run(t->what, &t->job, &t->err);
+	return NULL;
+}
+
+int comm_job_threads(int n_ranks, int (*run)(const void *what, const gpul_comm_job *job, gpul_error *err), const void *what, gpul_error *err)
+{
+	struct rank_thread *ranks = calloc((size_t)n_ranks, sizeof *ranks);
+	int exit_status = CLI_DONE, failed = ranks ? 0 : ENOMEM;
+
+	(void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);  /* a first launch that loads code would wait for kernels of other ranks */
+	for (int r = 0; r < n_ranks && !failed; r++) {
+		struct rank_thread *t = &ranks[r];
+
+		*t = (struct rank_thread){ .job = { .rank = r, .size = n_ranks, .source = "threads" }, .run = run, .what = what };
+		(void)snprintf(t->job.name, sizeof t->job.name, "threads-%d", (int)getpid());
+		failed = gpul_thread_start(&t->thread, NULL, "rank", run_rank_thread, t);
+		t->started = !failed;
+	}
+	for (int r = n_ranks - 1; ranks && r >= 0; r--) {
+		if (!ranks[r].started)
+			continue;
+		(void)pthread_join(ranks[r].thread, NULL);  /* the others wait at most OPEN_MS for one that was not started */
+		if (ranks[r].exit_status != CLI_DONE) {
+			exit_status = ranks[r].exit_status;
+			if (ranks[r].err.status)
+				*err = ranks[r].err;
+		}
+	}
+	free(ranks);
+	if (failed) {
+		gpul_fail(err, GPUL_ESYS, failed, "cannot start %d threads: %s", n_ranks, strerror(failed));
+		exit_status = CLI_FAILED;
+	}
 	return exit_status;
 }
 

@@ -28,6 +28,17 @@ gpul_status comm_job_find(int n_ranks, bool hosts, gpul_comm_job *job, bool *lau
  * their errors; err gets a text if a rank was killed or a host cannot be reached.  agent: NULL: the default. */
 int comm_job_launch(int n_ranks, const gpul_comm_hosts *hosts, const char *agent, gpul_error *err);
 
+/** Run n ranks as threads of this process, and wait.  Their kernels can run at once on one GPU; processes take turns there.
+ *
+ * @n_ranks  2 to GPUL_COMM_MAX_RANKS
+ * @run      one rank, on a thread of its own; returns its exit status
+ * @what     for run
+ * @err      of the rank with the lowest number that has failed
+ * Returns the exit status of that rank, or CLI_DONE
+ * Threads the main thread
+ * Source  - */
+int comm_job_threads(int n_ranks, int (*run)(const void *what, const gpul_comm_job *job, gpul_error *err), const void *what, gpul_error *err);
+
 /* The errors of ranks: only rank 0 reports what all of them know, other errors begin with the number of the rank. */
 void comm_job_quiet(const gpul_comm_job *job, gpul_error *err);
 void comm_job_sign(const gpul_comm_job *job, gpul_error *err);

@@ -49,8 +49,8 @@ gpul_status comm_rank_open(const struct comm_place *place, const gpul_comm_optio
 	gpul_error mine = { 0 };
 	gpul_status st;
 
-	if (job->rank && !gpul_log_shows(GPUL_LOG_INFO))
-		gpul_log_set_level(GPUL_LOG_OFF);  /* rank 0 prints the same notices */
+	if (job->rank && strcmp(job->source, "threads") != 0 && !gpul_log_shows(GPUL_LOG_INFO))
+		gpul_log_set_level(GPUL_LOG_OFF);  /* rank 0 prints the same notices; the level is the process' */
 	*out = (struct comm_rank){ .job = *job, .output = PTHREAD_MUTEX_INITIALIZER };
 	st = gpul_boot_open(job, OPEN_MS, &out->boot, err);
 	if (st)

@@ -7,7 +7,8 @@
 #include "cli/lib/value.h"
 
 enum {
-	OPT_BYTES = COMM_N_PLACE_OPTS, OPT_DTYPE, OPT_OP, OPT_ROOT, OPT_ALGO, OPT_PROTO, OPT_BLOCKS, OPT_WINDOW, OPT_TABLE, OPT_ITERS, OPT_WARMUP,
+	OPT_BYTES = COMM_N_PLACE_OPTS, OPT_THREADS, OPT_DTYPE, OPT_OP, OPT_ROOT, OPT_ALGO, OPT_PROTO, OPT_BLOCKS, OPT_WINDOW, OPT_TABLE, OPT_ITERS,
+	OPT_WARMUP,
 	OPT_IN_PLACE, OPT_OUT_OF_PLACE, OPT_UNGROUPED, OPT_GRAPH, OPT_NO_REGISTER, OPT_CHECK, OPT_EXPLAIN, OPT_JSON, OPT_PLOT, OPT_TRACE, OPT_FORCE,
 };
 
@@ -16,6 +17,7 @@ const struct cli_opt comm_bench_opts[] = {
 	COMM_PLACE_OPTS,
 	[OPT_BYTES] = { "bytes", "MIN:MAX:FACTOR",
 		"sizes, such as 8:256M:2 or 1M; K, M and G are powers of 1024 (default: by the driver)", NULL },
+	[OPT_THREADS] = { "threads", NULL, "the ranks are threads of one process: those on one GPU run at once", NULL },
 	[OPT_DTYPE] = { "dtype", "TYPE", "type of an element (default: f32)", "f16 bf16 f32 f64 i32 u8" },
 	[OPT_OP] = { "op", "OP", "operation of allreduce and reducescatter (default: sum)", "sum prod min max avg" },
 	[OPT_ROOT] = { "root", "RANK", "rank that broadcast copies from (default: 0)", NULL },
@@ -273,6 +275,7 @@ gpul_status comm_request_parse(const struct cli_args *args, gpul_comm_call call,
 		.call = call, .dtype = GPUL_COMM_F32, .iterations = -1, .warmups = -1,
 		.table = cli_value(args, OPT_TABLE), .plot = cli_value(args, OPT_PLOT), .trace = cli_value(args, OPT_TRACE),
 		.graph = cli_value(args, OPT_GRAPH), .no_register = cli_value(args, OPT_NO_REGISTER), .ungrouped = cli_value(args, OPT_UNGROUPED),
+		.threads = cli_value(args, OPT_THREADS),
 		.json = cli_value(args, OPT_JSON), .explain = cli_value(args, OPT_EXPLAIN), .force = cli_value(args, OPT_FORCE),
 	};
 	if (args->n_operands)

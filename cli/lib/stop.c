@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <signal.h>
 #include <stdint.h>
@@ -28,7 +29,7 @@ static void on_signal(int number)
 	errno = saved;
 }
 
-gpul_status stop_begin(gpul_error *err)
+static gpul_status begin(gpul_error *err)
 {
 	static const int caught[] = { SIGINT, SIGTERM, SIGHUP };
 	struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND },
@@ -43,6 +44,17 @@ gpul_status stop_begin(gpul_error *err)
 			sigaction(caught[i], &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	return GPUL_OK;
+}
+
+gpul_status stop_begin(gpul_error *err)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	gpul_status st;
+
+	(void)pthread_mutex_lock(&lock);
+	st = wake_fd < 0 ? begin(err) : GPUL_OK;
+	(void)pthread_mutex_unlock(&lock);
+	return st;
 }
 
 gpul_status stop_wait(int fd, int timeout_ms, gpul_error *err)

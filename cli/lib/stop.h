@@ -9,11 +9,11 @@
 
 #include "core/error.h"
 
-/** Start to catch the signals; call once per process, and only when there is something to close: until then a
- * signal may kill the process.
+/** Start to catch the signals; call it only when there is something to close: until then a signal may kill the
+ * process.  Further calls do nothing.
  *
  * Errors  GPUL_ESYS too many open descriptors
- * Threads the main thread
+ * Threads any thread
  * Source  Linux eventfd(2), POSIX sigaction() */
 gpul_status stop_begin(gpul_error *err);
 
@@ -22,7 +22,7 @@ gpul_status stop_begin(gpul_error *err);
  * @fd          borrowed
  * @timeout_ms  below 0: no time-out
  * Errors  GPUL_ESYS
- * Threads the main thread, after stop_begin()
+ * Threads any thread, after stop_begin()
  * Source  POSIX poll() */
 gpul_status stop_wait(int fd, int timeout_ms, gpul_error *err);
 

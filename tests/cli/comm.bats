@@ -287,6 +287,19 @@ waits_in_a_circle() {
 		show "stderr should say what to do"
 }
 
+@test "ranks as threads of one process: every collective is right, over the network, too" {
+	for verb in allreduce reducescatter allgather broadcast sendrecv alltoall; do
+		works comm $verb -n 3 --threads --bytes 8:64K:64
+		says "# gpuload comm $verb: 3 ranks (threads), soft driver"
+		says "# wrong elements: 0 OK"
+	done
+	works comm allreduce -n 2 --threads --transport net --provider tcp --bytes 4K --json
+	[[ $(json 'j["launcher"], j["ok"], len({r["pid"] for r in j["ranks"]})') == "('threads', True, 1)" ]] || show "one process"
+	fails 2 "--threads needs -n with at least 2 ranks" comm allreduce -n 1 --threads
+	fails 2 "--threads needs -n with at least 2 ranks" comm allreduce -n 2 --threads --hosts localhost:2
+	fails 2 "no device 7" comm allreduce -n 2 --threads --devices 7
+}
+
 @test "sends without a group: small messages pass, large ones end by the time-out with a message that says what to do" {
 	for verb in sendrecv alltoall; do
 		collective $verb --bytes 1K --proto ll --ungrouped
