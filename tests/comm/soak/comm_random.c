@@ -1,17 +1,19 @@
-/* comm_random.c — random calls of comm.h, by ranks that are processes; every result is checked.
+/* comm_random.c — random calls of comm.h, by ranks that are processes or threads; every result is checked.
  *
  *     comm_random [--seed S] [--first K] [--cases N] [--ranks MIN:MAX] [--bytes MAX]
- *                 [--call NAME] [--algo NAME] [--proto NAME] [--transport NAME] [--gpu-direct yes|no] [--netns A,B --address IP]
- *                 [--nic NAME,...] [--host 0|1 --address IP]
+ *                 [--call NAME] [--algo NAME] [--proto NAME] [--transport NAME] [--gpu-direct yes|no] [--nic NAME,...]
+ *                 [--threads | --netns A,B --address IP | --host 0|1 --address IP]
  *
  * Case K of seed S is always the same: size, offsets, type, operation, ranks, protocol, algorithm, transport, in place.  The
  * BATCH_CASES cases from a multiple of BATCH_CASES on share one communicator.  With --netns the ranks are on two hosts, network
  * namespaces of ip-netns(8), in turn; IP is an address of the first one.  --nic: the NICs of all ranks.  With --host 0 this
  * program starts the even ranks only; another one, on another machine, starts the others by --host 1, with the same options else; IP is an
- * address of the first one.  A failure prints the commands that run the case alone, and with the cases before it. */
+ * address of the first one.  With --threads the ranks are threads of this process, whose kernels run at once on one GPU.  A failure
+ * prints the commands that run the case alone, and with the cases before it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -89,6 +91,42 @@ static void enter_host(const struct limits *limits, unsigned long first, gpul_co
 	(void)close(fd);
 }
 
+struct rank_thread {
+	const struct limits *limits;
+	const struct batch *batch;
+	gpul_comm_job job;
+	unsigned long first;
+	unsigned n;
+	pthread_t thread;
+	int exit_status;
+};
+
+static void *play_on_thread(void *argument)
+{
+	struct rank_thread *t = argument;
+
+	t->exit_status = play_batch(t->limits, t->batch, &t->job, t->first, t->n);
+	return NULL;
+}
+
+static bool play_by_threads(const struct limits *limits, const struct batch *b, const gpul_comm_job *job, unsigned long first, unsigned n)
+{
+	struct rank_thread ranks[MAX_SOAK_RANKS];
+	bool good = true;
+
+	for (int r = 0; r < b->n_ranks; r++) {
+		ranks[r] = (struct rank_thread){ .limits = limits, .batch = b, .job = *job, .first = first, .n = n };
+		ranks[r].job.rank = r;
+		if (pthread_create(&ranks[r].thread, NULL, play_on_thread, &ranks[r]))
+			abort();
+	}
+	for (int r = 0; r < b->n_ranks; r++) {
+		(void)pthread_join(ranks[r].thread, NULL);
+		good = good && ranks[r].exit_status == 0;
+	}
+	return good;
+}
+
 static bool run_batch(const struct limits *limits, unsigned long first, unsigned n)
 {
 	gpul_comm_job job = { .source = "test" };
@@ -99,6 +137,8 @@ static bool run_batch(const struct limits *limits, unsigned long first, unsigned
 	make_batch(limits, first / BATCH_CASES, &b);
 	job.size = b.n_ranks;
 	(void)snprintf(job.name, sizeof job.name, "random-%d-%lu", limits->host < 0 ? (int)getpid() : 0, first);
+	if (limits->threads)
+		return play_by_threads(limits, &b, &job, first, n);
 	for (job.rank = 0; job.rank < b.n_ranks; job.rank++) {
 		if (limits->host >= 0 && job.rank % 2 != limits->host)
 			continue;
@@ -146,9 +186,8 @@ static void parse(int argc, char **argv, struct limits *limits, unsigned long *f
 	static const struct option options[] = {
 		{ "seed", 1, NULL, 's' }, { "first", 1, NULL, 'f' }, { "cases", 1, NULL, 'n' }, { "ranks", 1, NULL, 'r' },
 		{ "bytes", 1, NULL, 'b' }, { "call", 1, NULL, 'c' }, { "algo", 1, NULL, 'a' }, { "proto", 1, NULL, 'p' },
-		{ "transport", 1, NULL, 't' }, { "gpu-direct", 1, NULL, 'g' }, { "netns", 1, NULL, 'N' }, { "address", 1, NULL, 'A' }, { "nic", 1, NULL, 'i' },
-		{ "host", 1, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
+		{ "transport", 1, NULL, 't' }, { "gpu-direct", 1, NULL, 'g' }, { "netns", 1, NULL, 'N' }, { "address", 1, NULL, 'A' },
+		{ "nic", 1, NULL, 'i' }, { "host", 1, NULL, 'h' }, { "threads", 0, NULL, 'T' }, { NULL, 0, NULL, 0 },
 	};
 
 	for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;)
@@ -167,8 +206,13 @@ static void parse(int argc, char **argv, struct limits *limits, unsigned long *f
 		case 'A': limits->address = optarg; break;
 		case 'h': limits->host = atoi(optarg) & 1; break;
 		case 'i': limits->nics = optarg; break;
+		case 'T': limits->threads = true; break;
 		default: exit(2);
 		}
+	if (limits->threads && limits->address) {
+		(void)fprintf(stderr, "comm_random: the threads of a process are on one host: --threads or --address, not both\n");
+		exit(2);
+	}
 	if ((limits->netns && !strchr(limits->netns, ',')) || (limits->netns || limits->host >= 0) != (limits->address != NULL)) {
 		(void)fprintf(stderr, "comm_random: --netns A,B and --host K need --address, and it needs one of them\n");
 		exit(2);
@@ -195,6 +239,8 @@ int main(int argc, char **argv)
 	const double start = seconds();
 
 	parse(argc, argv, &limits, &first, &n_cases);
+	if (limits.threads)
+		(void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 	for (unsigned long at = first, end = first + n_cases; at < end;) {
 		const unsigned long next = (at / BATCH_CASES + 1) * BATCH_CASES, stop = next < end ? next : end;
 

@@ -275,6 +275,19 @@ static bool hashes_agree(struct player *p, const uint64_t *mine, unsigned long f
 	return true;
 }
 
+static void destroy_player(struct player *p)
+{
+	struct buffer *const buffers[] = { &p->send, &p->recv };
+
+	for (size_t i = 0; i < 2; i++) {
+		(void)p->drv->cuMemFree(buffers[i]->plain);
+		free(buffers[i]->image);
+		free(buffers[i]->back);
+	}
+	(void)p->drv->cuStreamDestroy(p->stream);
+	gpul_comm_destroy(p->comm);  /* last: it may end the context */
+}
+
 int play_batch(const struct limits *limits, const struct batch *b, const gpul_comm_job *job, unsigned long first, unsigned n)
 {
 	struct player p = { .rank = job->rank, .n_ranks = b->n_ranks };
@@ -299,6 +312,6 @@ int play_batch(const struct limits *limits, const struct batch *b, const gpul_co
 		return 1;
 	}
 	good = hashes_agree(&p, hashes, first, n, &err);
-	gpul_comm_destroy(p.comm);
+	destroy_player(&p);
 	return good ? 0 : 1;
 }

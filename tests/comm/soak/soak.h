@@ -16,6 +16,7 @@ struct limits {
 	int host;                /* 0 or 1: this program starts the even or the odd ranks only; -1: all */
 	const char *netns, *address;       /* NULL: one host */
 	const char *nics;                  /* of all ranks, over libfabric's tcp; NULL: chosen */
+	bool threads;            /* the ranks are threads of this process */
 };
 
 /* The communicator of BATCH_CASES cases. */
