@@ -81,8 +81,12 @@ void gpul_comm_watch_waits(gpul_comm *c)
 		w->seen[b] = word;
 		w->seen_ns[b] = now;
 	}
-	if (!w->asked && !(w->asked = anyone_asks(c)))
-		return;
+	if (!w->asked) {
+		w->asked = anyone_asks(c);
+		if (!w->asked)
+			return;
+		gpul_comm_network_tell(c);
+	}
 	/* A kernel whose wait has timed out has left, but its rank is not the cause. */
 	if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == GPUL_COMM_REPORT_READY && r->peer >= 0 && r->peer < c->n_ranks)
 		w->ranks |= 1u << r->peer;

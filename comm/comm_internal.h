@@ -231,6 +231,8 @@ gpul_status gpul_comm_map_all(gpul_comm *c, const gpul_mem_desc *desc, const boo
 gpul_status gpul_comm_network_open(gpul_comm *c, int timeout_ms, gpul_error *err);
 gpul_status gpul_comm_network_create(gpul_comm *c, int timeout_ms, gpul_error *err);
 gpul_status gpul_comm_network_start(gpul_comm *c, gpul_error *err);
+/* A kernel has waited too long: log what the proxy knows. */
+void gpul_comm_network_tell(gpul_comm *c);
 /* This rank's kernels have ended; connections that end from now on are no failure. */
 void gpul_comm_network_leave(gpul_comm *c);
 void gpul_comm_network_destroy(gpul_comm *c);

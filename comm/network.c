@@ -387,7 +387,7 @@ static void describe_route(gpul_comm *c, int r, unsigned i, gpul_comm_arrivals_d
 		.inboxes = (const void *)(at + parts.mirror_inboxes), .outboxes = (const void *)(at + parts.mirror_outboxes),
 		.slots = slots_address(c, r) + parts.mirror_slots,
 		.data = theirs->data, .steps = theirs->steps, .step_stride = n->theirs[r].step_stride, .heads = theirs->heads,
-		.arrived = (const void *)(at + parts.inboxes), .asks = (const void *)(at + parts.asks),
+		.freed = (const void *)(at + parts.outboxes), .arrived = (const void *)(at + parts.inboxes), .asks = (const void *)(at + parts.asks),
 		.grants = (const void *)(at + parts.grants), .to_asks = theirs->asks, .to_grants = theirs->grants,
 		.free_bytes = theirs->free_bytes, .arrivals = n->direct ? arrivals : NULL,
 	};
@@ -411,6 +411,11 @@ gpul_status gpul_comm_network_start(gpul_comm *c, gpul_error *err)
 		for (unsigned i = 0; by_network(c, r) && i < gpul_comm_mesh_n_conns(n->mesh, r); i++, desc.n_routes++)
 			describe_route(c, r, i, &arrivals[desc.n_routes], &routes[desc.n_routes]);
 	return desc.n_routes ? gpul_comm_proxy_start(&desc, &n->proxy, err) : GPUL_OK;
+}
+
+void gpul_comm_network_tell(gpul_comm *c)
+{
+	gpul_comm_proxy_tell(c->network.proxy);
 }
 
 void gpul_comm_network_leave(gpul_comm *c)

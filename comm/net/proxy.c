@@ -11,6 +11,7 @@
 #include "comm/net/grants.h"
 #include "comm/net/mesh.h"
 #include "core/clock.h"
+#include "core/log.h"
 #include "core/thread.h"
 
 enum {
@@ -50,7 +51,7 @@ struct gpul_comm_proxy {
 	gpul_comm_grants *grants[GPUL_COMM_MAX_NICS];  /* NULL: the NIC has no window */
 	gpul_comm_net_trace trace;
 	pthread_t thread;
-	atomic_bool stop, leaving;
+	atomic_bool stop, leaving, tell;
 };
 
 /* ---- failures -------------------------------------------------------------------------------------------------- */
@@ -302,6 +303,25 @@ static void rest(uint64_t idle_ns)
 	(void)nanosleep(&nap, NULL);
 }
 
+/* Say what each channel waits for. */
+static void log_routes(const gpul_comm_proxy *p)
+{
+	for (unsigned i = 0; i < p->desc.n_routes; i++) {
+		const struct route *r = &p->routes[i];
+
+		for (unsigned b = r->to.first_block; b < p->desc.n_blocks; b += r->to.block_step)
+			gpul_log(GPUL_LOG_DEBUG, "comm",
+				 "to rank %d, block %u: %llu steps posted, %llu put, %llu freed by the rank; from it: %llu arrived, %llu read, "
+				 "%llu credited; %u puts in flight", r->to.rank, b,
+				 (unsigned long long)__atomic_load_n(&r->to.inboxes[b].tail, __ATOMIC_RELAXED),
+				 (unsigned long long)r->channels[b].sent,
+				 (unsigned long long)__atomic_load_n(&r->to.freed[b].head, __ATOMIC_RELAXED),
+				 (unsigned long long)__atomic_load_n(&r->to.arrived[b].tail, __ATOMIC_RELAXED),
+				 (unsigned long long)__atomic_load_n(&r->to.outboxes[b].head, __ATOMIC_RELAXED),
+				 (unsigned long long)r->channels[b].credited, r->head - r->tail);
+	}
+}
+
 static void *serve(void *arg)
 {
 	gpul_comm_proxy *p = arg;
@@ -321,8 +341,11 @@ static void *serve(void *arg)
 
 		if (!idle_since)
 			idle_since = now;
-		if (now - idle_since >= p->desc.spin_ns)
-			rest(now - idle_since);
+		if (now - idle_since < p->desc.spin_ns)
+			continue;
+		if (atomic_exchange_explicit(&p->tell, false, memory_order_relaxed))
+			log_routes(p);
+		rest(now - idle_since);
 	}
 	return NULL;
 }
@@ -412,6 +435,12 @@ void gpul_comm_proxy_leave(gpul_comm_proxy *p)
 {
 	if (p)
 		atomic_store(&p->leaving, true);
+}
+
+void gpul_comm_proxy_tell(gpul_comm_proxy *p)
+{
+	if (p)
+		atomic_store(&p->tell, true);
 }
 
 void gpul_comm_proxy_stop(gpul_comm_proxy *p)

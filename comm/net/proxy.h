@@ -48,6 +48,7 @@ typedef struct gpul_comm_proxy_route {
 					  * inboxes; slots in device memory: announced (arrivals.h) */
 	uint32_t step_stride;
 	gpul_rdma_remote heads;          /* the outboxes */
+	const gpul_comm_outbox *freed;   /* this rank's outboxes for the rank: n_blocks of them, for the log */
 	const gpul_comm_inbox *arrived;  /* this rank's inboxes from the rank: n_blocks of them, for their tails */
 	const uint64_t *asks, *grants;   /* [n_blocks] words that the rank writes here: what it asks for, what it has granted */
 	gpul_rdma_remote to_asks, to_grants;  /* the same words of the rank, for steps */
@@ -82,6 +83,9 @@ gpul_status gpul_comm_proxy_start(const gpul_comm_proxy_desc *desc, gpul_comm_pr
 gpul_comm_net_trace *gpul_comm_proxy_trace(gpul_comm_proxy *p);
 /* No failure is reported from now on: the ranks are leaving, and close their connections.  The thread goes on.  NULL is fine. */
 void gpul_comm_proxy_leave(gpul_comm_proxy *p);
+/* A kernel has waited too long: write what each channel has posted, put and got to the log (debug), as soon as the thread has nothing
+ * else to do.  NULL is fine. */
+void gpul_comm_proxy_tell(gpul_comm_proxy *p);
 /* End the thread; what is in flight is dropped.  NULL is fine. */
 void gpul_comm_proxy_stop(gpul_comm_proxy *p);
 
