@@ -1,6 +1,7 @@
 """comm.py — the steps of `run` for communication kernels.
 
-Ranks are processes: one for each GPU, at least two; several ranks on one GPU take turns, which is slow, so the sizes are small.
+Ranks are processes: one for each GPU, at least two; several on one GPU take turns, which is slow, so the sizes are small.  In
+comm_threads they are threads, whose kernels run at once on one GPU.
 The parameter s of each step is run's Suite."""
 import json, os
 
@@ -49,6 +50,38 @@ def comm_random(s):
     s.check(f"comm: {(out.strip().splitlines() or ['no output'])[-1]}", status == 0, f"exit status {status}: {out[-800:]} {err[-800:]}")
 
 
+def comm_threads(s):
+    """Two ranks as threads on one GPU: every collective in memory and over the network, with its figures; random calls."""
+    common = ["--driver", s.args.driver, "-n", "2", "--threads", "--timeout", "20", "--json"]
+    most = {"nvidia": "16M", "soft": "64K"}[s.args.driver]
+    for call in CALLS:
+        for choice in ([], ["--transport", "host"], ["--transport", "net", "--provider", "tcp"]):
+            name = f"comm {call} --threads {' '.join(choice)}".strip()
+            status, out, err = s.run(s.tool("gpuload"), "comm", call, "--bytes", f"8:{most}:8", *choice, *common)
+            try:
+                rows = json.loads(out)["rows"]
+            except (ValueError, KeyError):
+                rows = []
+            s.check(f"{name}: {len(rows)} sizes", status == 0 and rows, f"exit status {status}: {err[-1000:]}")
+            if rows:
+                times = ", ".join(f"{r['bytes']} {r['out_of_place']['time_us']:.1f}" for r in rows)
+                s.figures.append((f"`{name}`, 2 ranks on one GPU: us of a size", times))
+                s.figures.append((f"`{name}`: bus bandwidth of the largest", f"{rows[-1]['out_of_place']['busbw_gb_per_s']:.2f} GB/s"))
+    for mode, sizes in (("bi", "256K:16M:4"), ("tpt", "256K:16M:4"), ("lat", "8:4K:8")):
+        status, out, err = s.run(s.tool("gpuload"), "rdma", "bench", "--provider", "tcp", "--driver", s.args.driver, "--mode", mode, "--sizes",
+                                 sizes, "--time", "1")
+        s.check(f"rdma bench --mode {mode}", status == 0, err)
+        print(out)
+    soak = s.tool("tests/comm/soak/comm_random")
+    if not os.path.exists(soak):
+        return s.result("skip", "comm/soak --threads", "not built")
+    n = "500" if s.args.driver == "nvidia" else "100"
+    for options in (["--cases", n], ["--cases", n, "--transport", "net"]):
+        status, out, err = s.run(soak, "--threads", "--ranks", "2:4", *options, timeout=120)
+        s.check(f"comm --threads {' '.join(options)}: {(out.strip().splitlines() or ['no output'])[-1]}", status == 0,
+                f"exit status {status}: {out[-800:]} {err[-800:]}")
+
+
 def comm_faults(s):
     """Ranks that are killed, stopped, or call something else: the others end in time, and name the culprit."""
     fault = s.tool("tests/comm/fault/fault")
@@ -79,4 +112,4 @@ def comm_netqueue(s):
     print(out)
 
 
-STEPS = [comm_collectives, comm_random, comm_faults, comm_netqueue]
+STEPS = [comm_collectives, comm_random, comm_threads, comm_faults, comm_netqueue]
