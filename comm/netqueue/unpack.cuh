@@ -3,7 +3,6 @@
  *     warp 0, the reader                      batch 0   batch 1 (shared memory)          the other warps, the copiers
  *     poll 32 entries, lane by lane              │         │
  *     check each; refuse, or write it into ──> pieces      │
- *     four times, as long as entries are there   │         │
  *     barrier full[0] ───────────────────────────┼─────────┼───────────────────────────> wait at full[0]
  *     poll the next entries meanwhile ─────────────────> pieces                          copy units of 4 KiB in turn
  *     barrier full[1]                         <──┼───────────── n_finished[0] ────────── count: this warp reads batch 0 no more
@@ -21,17 +20,12 @@
 #include "comm/netqueue/copy.cuh"
 #include "comm/netqueue/layout.h"
 
-/* Groups of 32 entries, one for each lane.  The copiers wait for each other at the end of a batch, so it has many more units than
- * there are copiers, if so many entries are there. */
-enum { GPUL_NETQUEUE_GROUPS = 4, GPUL_NETQUEUE_BATCH = GPUL_NETQUEUE_GROUPS * GPUL_NETQUEUE_LANES, GPUL_NETQUEUE_ENOUGH_UNITS = 256 };
-
-/* A refused entry is a piece without units. */
+/* Up to 32 pieces; lane i's is piece i.  A refused entry has no units. */
 struct gpul_netqueue_batch {
-	unsigned char *to[GPUL_NETQUEUE_BATCH];
-	const unsigned char *from[GPUL_NETQUEUE_BATCH];
-	uint32_t n_bytes[GPUL_NETQUEUE_BATCH];
-	uint32_t units_end[GPUL_NETQUEUE_BATCH]; /* units of this piece and those before it */
-	uint32_t n_groups, n_units;
+	unsigned char *to[GPUL_NETQUEUE_LANES];
+	const unsigned char *from[GPUL_NETQUEUE_LANES];
+	uint32_t n_bytes[GPUL_NETQUEUE_LANES];
+	uint32_t units_end[GPUL_NETQUEUE_LANES]; /* units of this piece and those before it */
 	uint32_t leave;                 /* 1: there is no batch, nor will there be one */
 };
 
@@ -107,7 +101,6 @@ struct gpul_netqueue_reader {
 	uint64_t start_ns;              /* first check of the time in this wait; 0: none yet */
 	uint64_t n_pieces, n_bytes;     /* of this lane */
 	uint32_t n_batches, n_credited; /* batches filled; those whose entries have been counted in done[] */
-	uint32_t n_units;               /* of the batch that is being filled */
 	uint32_t n_copiers, polls;
 };
 
@@ -158,19 +151,18 @@ static __device__ __forceinline__ bool gpul_netqueue_give_up(const gpul_netqueue
 	return true;
 }
 
-/* Write lane's entry into a group of the batch, if it is right. */
+/* Write lane's entry into the batch, if it is right. */
 static __device__ __forceinline__ void gpul_netqueue_fill(const gpul_netqueue_view *q, gpul_netqueue_batch *b, gpul_netqueue_reader *r,
-							   const gpul_netqueue_entry *e, bool accepted, uint32_t group, uint32_t lane)
+							   const gpul_netqueue_entry *e, bool accepted, uint32_t lane)
 {
 	unsigned char *to = q->destination + (accepted ? gpul_netqueue_destination_of(e) : 0);
 	const uint32_t n_bytes = accepted ? gpul_netqueue_length_of(e) : 0, before = (uint32_t)(uintptr_t)to % 16;
 	const uint32_t whole = (before + n_bytes + GPUL_NETQUEUE_UNIT_BYTES - GPUL_NETQUEUE_REST_BYTES) / GPUL_NETQUEUE_UNIT_BYTES;
-	const uint32_t at = group * GPUL_NETQUEUE_LANES + lane;
 	uint32_t units = n_bytes == 0 ? 0 : whole == 0 ? 1 : whole;
 
-	b->to[at] = to;
-	b->from[at] = q->bounce + (accepted ? gpul_netqueue_source_of(e) : 0);
-	b->n_bytes[at] = n_bytes;
+	b->to[lane] = to;
+	b->from[lane] = q->bounce + (accepted ? gpul_netqueue_source_of(e) : 0);
+	b->n_bytes[lane] = n_bytes;
 	r->n_pieces += accepted;
 	r->n_bytes += n_bytes;
 #pragma unroll
@@ -179,9 +171,9 @@ static __device__ __forceinline__ void gpul_netqueue_fill(const gpul_netqueue_vi
 
 		units += lane >= step ? lower : 0;
 	}
-	units += r->n_units;
-	b->units_end[at] = units;
-	r->n_units = __shfl_sync(~0u, units, GPUL_NETQUEUE_LANES - 1);
+	b->units_end[lane] = units;
+	if (lane == 0)
+		b->leave = 0;
 }
 
 /* Are both laps those of the entry?  If not, *wrong is one that is not. */
@@ -203,14 +195,13 @@ static __device__ __forceinline__ void gpul_netqueue_look(const gpul_netqueue_vi
 	r->abort = __shfl_sync(~0u, r->abort, 0);
 }
 
-/* Poll this block's next 32 entries; take those that are complete, up to the first that is not, as a group of the batch.  Returns
- * their number.
+/* Poll this block's next 32 entries; take those that are complete, up to the first that is not.  Returns their number.
  *
  * Entries that an earlier look has counted are only loaded.  Otherwise the loads of `written` and of the entries are in flight
  * together, so an entry may be read before it is written, although it is counted.  If the first one's laps are wrong, it is read
  * again behind a fence: then the laps are right, or it is refused. */
 static __device__ __forceinline__ uint32_t gpul_netqueue_take(const gpul_netqueue_view *q, gpul_netqueue_batch *b, gpul_netqueue_reader *r,
-							       uint32_t group, uint32_t lane)
+							       uint32_t lane)
 {
 	const uint64_t n = gpul_netqueue_entry_of(r->taken + lane, blockIdx.x, gridDim.x, q->chunk_entries);
 	const gpul_netqueue_entry *at = &q->ring[n & (q->n_entries - 1)];
@@ -242,28 +233,8 @@ static __device__ __forceinline__ uint32_t gpul_netqueue_take(const gpul_netqueu
 	if (refusal.field != GPUL_NETQUEUE_ACCEPTED)
 		gpul_netqueue_report_refusal(q, n, &refusal);
 	__syncwarp();
-	gpul_netqueue_fill(q, b, r, &e, lane < n_taken && refusal.field == GPUL_NETQUEUE_ACCEPTED, group, lane);
-	r->taken += n_taken;
+	gpul_netqueue_fill(q, b, r, &e, lane < n_taken && refusal.field == GPUL_NETQUEUE_ACCEPTED, lane);
 	return n_taken;
-}
-
-/* Fill a batch with what is there.  False: there is no entry. */
-static __device__ __forceinline__ bool gpul_netqueue_gather(const gpul_netqueue_view *q, gpul_netqueue_batch *b, gpul_netqueue_reader *r,
-							     uint32_t lane)
-{
-	uint32_t group = 0, n_taken = GPUL_NETQUEUE_LANES;
-
-	r->n_units = 0;
-	while (group < GPUL_NETQUEUE_GROUPS && n_taken == GPUL_NETQUEUE_LANES && r->n_units < GPUL_NETQUEUE_ENOUGH_UNITS) {
-		n_taken = gpul_netqueue_take(q, b, r, group, lane);
-		group += n_taken != 0;
-	}
-	if (lane == 0) {
-		b->n_groups = group;
-		b->n_units = r->n_units;
-		b->leave = 0;
-	}
-	return group != 0;
 }
 
 /* Barrier 1 or 2: the batch is filled.  The reader passes it at once.  The numbers are constants, otherwise the block would
@@ -288,19 +259,20 @@ static __device__ __forceinline__ void gpul_netqueue_read(const gpul_netqueue_vi
 	r.n_copiers = blockDim.x / GPUL_NETQUEUE_LANES - 1;
 	while (!leave) {
 		gpul_netqueue_batch *b = &s->batches[r.n_batches % 2];
-		const uint64_t taken = r.taken;
+		uint32_t n_taken = 0;
 
 		while (r.n_batches - r.n_credited == 2)   /* the batch before last is still being copied */
 			gpul_netqueue_credit(q, s, &r, lane);
 		r.start_ns = 0;
-		while (!leave && !gpul_netqueue_gather(q, b, &r, lane)) {
+		while (!leave && (n_taken = gpul_netqueue_take(q, b, &r, lane)) == 0) {
 			gpul_netqueue_credit(q, s, &r, lane);
 			leave = gpul_netqueue_give_up(q, &r, gpul_netqueue_entry_of(r.taken, blockIdx.x, gridDim.x, q->chunk_entries), lane);
 		}
 		if (leave && lane == 0)
 			b->leave = 1;
 		if (!leave)
-			r.taken_before = taken;
+			r.taken_before = r.taken;
+		r.taken += n_taken;
 		__syncwarp();
 		gpul_netqueue_full(r.n_batches % 2, true);
 		r.n_batches += !leave;
@@ -318,21 +290,13 @@ static __device__ __forceinline__ void gpul_netqueue_read(const gpul_netqueue_vi
 /* Copy every n_copiers-th unit of the batch. */
 static __device__ __forceinline__ void gpul_netqueue_copy_batch(const gpul_netqueue_batch *b, uint32_t copier, uint32_t n_copiers, uint32_t lane)
 {
-	const uint32_t n_units = b->n_units, n_groups = b->n_groups;
-	uint32_t units_end[GPUL_NETQUEUE_GROUPS];   /* of this lane's pieces */
+	const uint32_t units_end = b->units_end[lane], n_units = __shfl_sync(~0u, units_end, GPUL_NETQUEUE_LANES - 1);
 
-#pragma unroll
-	for (uint32_t g = 0; g < GPUL_NETQUEUE_GROUPS; g++)
-		units_end[g] = g < n_groups ? b->units_end[g * GPUL_NETQUEUE_LANES + lane] : 0;
 	for (uint32_t u = copier; u < n_units; u += n_copiers) {
-		uint32_t piece = 0;   /* the first one that ends behind u */
-
-#pragma unroll
-		for (uint32_t g = 0; g < GPUL_NETQUEUE_GROUPS; g++)
-			if (g < n_groups)
-				piece += (uint32_t)__popc(__ballot_sync(~0u, units_end[g] <= u));
-		const bool last = u + 1 == b->units_end[piece];
-		const uint32_t part = u - (piece ? b->units_end[piece - 1] : 0), n_bytes = b->n_bytes[piece];
+		const uint32_t piece = (uint32_t)__popc(__ballot_sync(~0u, units_end <= u));
+		const uint32_t units_before = __shfl_sync(~0u, units_end, (int)(piece + GPUL_NETQUEUE_LANES - 1) % GPUL_NETQUEUE_LANES);
+		const bool last = u + 1 == __shfl_sync(~0u, units_end, (int)piece);
+		const uint32_t part = u - (piece ? units_before : 0), n_bytes = b->n_bytes[piece];
 		unsigned char *to = b->to[piece];
 		/* All units but the first begin at multiples of 16 of the destination; the last one takes the rest. */
 		const uint32_t before = (uint32_t)(uintptr_t)to % 16, begin = part ? part * GPUL_NETQUEUE_UNIT_BYTES - before : 0;
