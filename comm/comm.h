@@ -13,10 +13,11 @@
  * Every wait of a kernel ends: by data, by an abort, by the end of another rank's process, or by the time-out.  After the
  * first failure the communicator is unusable: all later calls return that failure, which names the rank that caused it.
  *
- * A rank is a process, or a thread of one.  Processes that share a GPU take turns on it, and each message waits for a turn; kernels
- * of threads run at once.  But NVIDIA's driver makes some calls of a thread wait for all kernels of the process, which may wait for
- * that thread for ever.  Loading a kernel is such a call: a communicator whose ranks share a process loads all its kernels when it is
- * created, and the program sets CUDA_MODULE_LOADING=EAGER before it opens the driver.  cuMemFree() is another.
+ * A rank is a process.  Processes that share a GPU take turns on it, and each message waits for a turn.  Ranks can also be threads of
+ * one process, whose kernels run at once on one GPU; but NVIDIA's driver makes some calls of a thread wait for all kernels of the
+ * process, and these may wait for that thread until the time-out.  Loading a kernel is such a call, and so are cuMemFree() and the
+ * instantiation of a graph.  A communicator whose ranks share a process therefore loads all its kernels when it is created, and makes
+ * no graphs; the program sets CUDA_MODULE_LOADING=EAGER before it opens the driver.  The software driver needs none of this.
  *
  * Calls of one communicator may use several streams.  They run one after another, in the order of the calls. */
 #ifndef GPULOAD_COMM_COMM_H

@@ -172,7 +172,10 @@ gpul_status gpul_comm_kernels_load(gpul_comm *c, gpul_error *err)
 	CUfunction unused;
 	gpul_status st = GPUL_OK;
 
-	for (int id = 0; !st && id < N_KERNELS && !c->interprets && shares_process(c); id++)
+	if (c->interprets || !shares_process(c))
+		return GPUL_OK;
+	c->replay.off = true;  /* the driver may also wait when it makes a graph */
+	for (int id = 0; !st && id < N_KERNELS; id++)
 		if (id != KERNEL_PERSISTENT)
 			st = gpul_comm_kernel(c, (enum kernel_id)id, &unused, err);
 	return st;
