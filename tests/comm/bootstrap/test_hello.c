@@ -215,6 +215,15 @@ struct wrong {
 	const char *text;
 };
 
+static const char *other_version_text(void)
+{
+	static char text[160];
+
+	(void)snprintf(text, sizeof text, "another version of gpuload: its meeting has version %d, this one %d: use one version in all ranks",
+		       BOOT_VERSION + 1, BOOT_VERSION);
+	return text;
+}
+
 static void other_version(struct hello *h)
 {
 	h->head.version = BOOT_VERSION + 1;
@@ -256,9 +265,8 @@ static void rank_too_high(struct hello *h)
 
 static void contradictions_fail_both_sides(void **state)
 {
-	static const struct wrong cases[] = {
-		{ other_version,
-		  "another version of gpuload: its meeting has version 4, this one 3: use one version in all ranks" },
+	const struct wrong cases[] = {
+		{ other_version, other_version_text() },
 		{ other_type, "expected a HELLO of 180 bytes, got type 4 with 180 bytes" },
 		{ other_job, "belongs to another job than test-" },
 		{ other_size, "process 4711 (rank 2) expects 4 ranks, but rank 0 (pid " },
