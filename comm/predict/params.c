@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/file.h"
+#include "core/rows.h"
 
 /* ---- built-in -------------------------------------------------------------------------------------------------------- */
 
@@ -99,47 +99,31 @@ void gpul_comm_link_costs(const gpul_comm_link *link, const gpul_comm_costs like
 
 /* ---- files ----------------------------------------------------------------------------------------------------------- */
 
-enum { N_FIELDS = 12, MAX_LINE_BYTES = 512 };
-
-/* Where the reader is. */
-struct reader {
-	const char *path;
-	unsigned line;
-	gpul_error *err;
-};
-
-static gpul_status fail_at(const struct reader *r, const char *column, const char *found, const char *expected)
+static gpul_status parse_positive(const gpul_rows *r, const char *column, const char *text, double *out)
 {
-	return gpul_fail(r->err, GPUL_EFORMAT, 0, "%.100s:%u: %s '%.40s': %s", r->path, r->line, column, found, expected);
+	const gpul_status st = gpul_rows_decimal(r, column, text, out);
+
+	return st || *out > 0 ? st : gpul_rows_fail(r, column, text, "a positive number is expected");
 }
 
-static gpul_status parse_positive(const struct reader *r, const char *column, const char *text, double *out)
-{
-	char *end = NULL;
-
-	*out = *text >= '0' && *text <= '9' ? strtod(text, &end) : 0;
-	return *out > 0 && *out < 1e15 && !*end ? GPUL_OK : fail_at(r, column, text, "a positive number is expected");
-}
-
-static gpul_status parse_row(const struct reader *r, char *const *field, gpul_comm_params_row *out)
+static gpul_status parse_row(const gpul_rows *r, char *const *field, gpul_comm_params_row *out)
 {
 	double rate = 1, reduce_rate = 1;
-	char *end;
-	gpul_status st = GPUL_OK;
+	uint64_t cores = 0;
+	gpul_status st;
 
 	if (!gpul_comm_transport_parse(field[1], &out->transport) || out->transport == GPUL_COMM_TRANSPORT_AUTO)
-		return fail_at(r, "transport", field[1], "the name of a transport is expected, such as device");
+		return gpul_rows_fail(r, "transport", field[1], "the name of a transport is expected, such as device");
 	if (!gpul_comm_proto_parse(field[2], &out->proto) || out->proto == GPUL_COMM_PROTO_AUTO)
-		return fail_at(r, "protocol", field[2], "ll, ll128 or simple is expected");
-	out->cores = *field[3] >= '0' && *field[3] <= '9' ? (unsigned)strtoul(field[3], &end, 10) : 1u << 30;
-	if (out->cores > 1u << 20 || *end)
-		return fail_at(r, "cores", field[3], "a number of processors is expected, 0 for GPUs");
-	st = parse_positive(r, "overhead_us", field[4], &out->costs.overhead_us);
+		return gpul_rows_fail(r, "protocol", field[2], "ll, ll128 or simple is expected");
+	st = gpul_rows_number(r, "cores", field[3], 0, 1u << 20, &cores);  /* 0: GPUs */
+	st = st ? st : parse_positive(r, "overhead_us", field[4], &out->costs.overhead_us);
 	st = st ? st : parse_positive(r, "latency_us", field[5], &out->costs.latency_us);
 	st = st ? st : parse_positive(r, "gap_us", field[6], &out->costs.gap_us);
 	st = st ? st : parse_positive(r, "gb_per_s", field[7], &rate);
 	st = st ? st : parse_positive(r, "reduce_gb_per_s", field[8], &reduce_rate);
 	st = st ? st : parse_positive(r, "step_bytes", field[9], &out->costs.step_bytes);
+	out->cores = (unsigned)cores;
 	out->costs.us_per_byte = GB_PER_S(rate);
 	out->costs.reduce_us_per_byte = GB_PER_S(reduce_rate);
 	(void)snprintf(out->device, sizeof out->device, "%s", field[0]);
@@ -148,26 +132,7 @@ static gpul_status parse_row(const struct reader *r, char *const *field, gpul_co
 	return st;
 }
 
-/* Cut a line at its commas. */
-static gpul_status split_line(const struct reader *r, char *line, char **field)
-{
-	unsigned n = 0;
-
-	for (char *at = line; at; n++) {
-		char *comma = strchr(at, ',');
-
-		if (comma)
-			*comma = 0;
-		if (n < N_FIELDS)
-			field[n] = at;
-		at = comma ? comma + 1 : NULL;
-	}
-	return n == N_FIELDS ? GPUL_OK
-			     : gpul_fail(r->err, GPUL_EFORMAT, 0, "%.100s:%u: %u columns instead of %d: " GPUL_COMM_PARAMS_HEADER, r->path,
-					 r->line, n, N_FIELDS);
-}
-
-static gpul_status add_row(const struct reader *r, const gpul_comm_params_row *row, gpul_comm_params *out)
+static gpul_status add_row(const gpul_rows *r, const gpul_comm_params_row *row, gpul_comm_params *out)
 {
 	for (unsigned i = 0; i < out->n_rows; i++)
 		if (out->rows[i].transport == row->transport && out->rows[i].proto == row->proto)
@@ -179,45 +144,22 @@ static gpul_status add_row(const struct reader *r, const gpul_comm_params_row *r
 	return GPUL_OK;
 }
 
-static gpul_status read_line(const struct reader *r, const char *at, size_t n, gpul_comm_params *out)
+static gpul_status take_row(const gpul_rows *r, char *const *field, void *context)
 {
-	char line[MAX_LINE_BYTES], *field[N_FIELDS];
 	gpul_comm_params_row row = { 0 };
-	gpul_status st;
+	gpul_status st = parse_row(r, field, &row);
 
-	if (n >= sizeof line || memchr(at, 0, n))
-		return gpul_fail(r->err, GPUL_EFORMAT, 0, "%.100s:%u: not a line of parameters", r->path, r->line);
-	memcpy(line, at, n);
-	line[n] = 0;
-	if (r->line == 1)
-		return strcmp(line, GPUL_COMM_PARAMS_HEADER) == 0
-			       ? GPUL_OK
-			       : gpul_fail(r->err, GPUL_EFORMAT, 0, "%.100s:1: the first line must be " GPUL_COMM_PARAMS_HEADER, r->path);
-	st = split_line(r, line, field);
-	st = st ? st : parse_row(r, field, &row);
-	return st ? st : add_row(r, &row, out);
+	return st ? st : add_row(r, &row, context);
 }
 
 gpul_status gpul_comm_params_read(const char *path, gpul_comm_params *out, gpul_error *err)
 {
-	struct reader r = { .path = path, .err = err };
-	gpul_file f;
-	gpul_status st = gpul_file_open(path, &f, err);
+	gpul_status st;
 
 	*out = (gpul_comm_params){ .n_rows = 0 };
-	if (st)
-		return st;
-	for (size_t at = 0; !st && at < f.n_bytes;) {
-		const char *line = (const char *)f.bytes + at, *end = memchr(line, '\n', f.n_bytes - at);
-		const size_t n = end ? (size_t)(end - line) : f.n_bytes - at;
-
-		r.line++;
-		st = read_line(&r, line, n, out);
-		at += n + 1;
-	}
+	st = gpul_rows_read(path, GPUL_COMM_PARAMS_HEADER, take_row, out, err);
 	if (!st && out->n_rows == 0)
 		st = gpul_fail(err, GPUL_EFORMAT, 0, "%.100s has no parameters; gpuload comm plan --measure -n 2 -o FILE writes some", path);
-	gpul_file_close(&f);
 	if (st)
 		out->n_rows = 0;
 	return st;

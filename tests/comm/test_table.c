@@ -74,8 +74,8 @@ static void errors_name_the_file_the_line_and_what_is_expected(void **state)
 		{ "H200,2,device,allreduce,9216,oneshot,ll,0,256,4.6,node7,d\n", ":3: blocks 0: a number from 1 to 64" },
 		{ "H200,2,device,allreduce,9216,oneshot,ll,8,1056,4.6,node7,d\n", ":3: threads 1056: a number from 32 to 1024" },
 		{ "H200,2,device,allreduce,9216,oneshot,ll,8,100,4.6,node7,d\n", ":3: threads '100': a multiple of 32" },
-		{ "H200,2,device,allreduce,9216,oneshot,ll,8,256,-4,node7,d\n", ":3: us '-4': a time in microseconds" },
-		{ "H200,2,device,allreduce,9216,oneshot,ll,8,256,4us,node7,d\n", ":3: us '4us': a time in microseconds" },
+		{ "H200,2,device,allreduce,9216,oneshot,ll,8,256,-4,node7,d\n", ":3: us '-4': a number that is not negative" },
+		{ "H200,2,device,allreduce,9216,oneshot,ll,8,256,4us,node7,d\n", ":3: us '4us': a number that is not negative" },
 		{ "H200,2,device,allreduce,9216,oneshot,ll,8,256,4.6,,d\n", ":3: host '': a text is missing" },
 		{ "H200,2,device,allreduce,9216,oneshot,ll,8,256,4.6,x,23rd of November\n", ":3: date '23rd of November': the text is too long" },
 		{ ROW, ":3: up_to_bytes 8192 of allreduce is not greater than the 8192 of an earlier row" },
@@ -105,12 +105,12 @@ static void other_files_are_refused(void **state)
 	(void)state;
 	memset(big, 'x', sizeof big);
 	assert_int_equal(read_text(big, sizeof big, &t, &err), GPUL_EFORMAT);
-	assert_non_null(strstr(err.text, ":1: not a line of a table"));
+	assert_non_null(strstr(err.text, ":1: not a line of text"));
 	assert_int_equal(read_text("a,b\n", 4, &t, &err), GPUL_EFORMAT);
 	assert_non_null(strstr(err.text, ":1: the first line must be device,ranks,"));
 	memcpy(big, line, sizeof line);  /* with the NUL */
 	assert_int_equal(read_text(big, sizeof line + 9, &t, &err), GPUL_EFORMAT);
-	assert_non_null(strstr(err.text, ":3: not a line of a table"));
+	assert_non_null(strstr(err.text, ":3: not a line of text"));
 	assert_int_equal(read_text("", 0, &t, &err), GPUL_EFORMAT);
 	assert_int_equal(gpul_comm_table_read("/no/such/file", &t, &err), GPUL_ESYS);
 }

@@ -1,0 +1,55 @@
+/* rows.h — read a text file of rows with columns between commas, such as the tables that gpuload writes.
+ *
+ *     gpul_rows_read(path, "name,ranks,us", add, context, err)
+ *         first line: must be the header         each further line ──> add(): fields as texts ─ gpul_rows_number() ...
+ *
+ * There are no quotes: a field has no comma.  Every message begins with the file and the line. */
+#ifndef GPULOAD_CORE_ROWS_H
+#define GPULOAD_CORE_ROWS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { GPUL_ROWS_MAX_COLUMNS = 32, GPUL_ROWS_MAX_LINE = 511 };
+
+/* Where the reader is. */
+typedef struct gpul_rows {
+	const char *path;
+	unsigned line;                /* from 1 */
+	gpul_error *err;
+} gpul_rows;
+
+/* Takes the fields of a row, as many as the header has; they are valid during the call. */
+typedef gpul_status gpul_row_fn(const gpul_rows *r, char *const *field, void *context);
+
+/** Read a file, and call a function for each of its rows.
+ *
+ * @path     as for gpul_file_open()
+ * @header   the first line: the names of the columns, at most GPUL_ROWS_MAX_COLUMNS
+ * @row      called for each further line; its failure ends the reading
+ * @context  for row
+ * Errors  those of gpul_file_open() and of row; GPUL_EFORMAT another header, a line with other columns, one that is too long
+ * Threads any thread may call
+ * Source  - */
+gpul_status gpul_rows_read(const char *path, const char *header, gpul_row_fn *row, void *context, gpul_error *err);
+
+/* Fail with GPUL_EFORMAT: the place, the column, what was found there, and what was expected. */
+gpul_status gpul_rows_fail(const gpul_rows *r, const char *column, const char *found, const char *expected);
+
+/* Parse a field; GPUL_EFORMAT if it is something else.  Number: a whole one from least to most.  Decimal: at least 0, below 1e15.
+ * Text: copied; neither empty nor longer than out_bytes - 1. */
+gpul_status gpul_rows_number(const gpul_rows *r, const char *column, const char *text, uint64_t least, uint64_t most, uint64_t *out);
+gpul_status gpul_rows_decimal(const gpul_rows *r, const char *column, const char *text, double *out);
+gpul_status gpul_rows_text(const gpul_rows *r, const char *column, const char *text, char *out, size_t out_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
