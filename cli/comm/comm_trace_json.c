@@ -161,7 +161,7 @@ void comm_trace_json(const struct comm_result *result, const struct comm_rank_tr
 	}
 	n_left_out = comm_trace_net_json(result, ranks, BLOCKS, origin_ns, &j);
 	json_end(&j, ']');
-	json_u64(&j, "arrowsLeftOut", n_left_out);
+	json_u64(&j, "arrows_left_out", n_left_out);
 	json_end(&j, '}');
 	out_text(&j.out, "\n");
 	*o = j.out;

@@ -90,7 +90,7 @@ class TraceOverHosts(unittest.TestCase):
             if e["ph"] in "sf":
                 arrows[e["cat"], e["id"]][e["ph"]] = e
         expected = n["send"] + 2 * (n["reduce"] + n["copy"]) + n["recv"]
-        self.assertEqual(len(arrows) + trace["arrowsLeftOut"], expected)
+        self.assertEqual(len(arrows) + trace["arrows_left_out"], expected)
         for (cat, _), a in arrows.items():
             self.assertLessEqual(a["s"]["ts"], a["f"]["ts"])
             self.check_ends(cat, a["s"], a["f"], slices)
