@@ -2,6 +2,7 @@
 #include "tests/comm/bootstrap/ranks.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <setjmp.h>
@@ -76,18 +77,92 @@ static void *run_rank(void *arg)
 	return NULL;
 }
 
-void ranks_as_threads(int size, rank_body *body, void *arg, struct rank_end *ends)
+void ranks_run(const gpul_comm_job *jobs, int n, rank_body *body, void *arg, struct rank_end *ends)
 {
 	struct rank_thread threads[GPUL_COMM_MAX_RANKS];
-	gpul_comm_job job = ranks_job(0, size);
 
-	for (int r = 0; r < size; r++) {
-		threads[r] =
-			(struct rank_thread){ .job = ranks_of(&job, r), .body = body, .arg = arg, .end = &ends[r] };
+	for (int r = 0; r < n; r++) {
+		threads[r] = (struct rank_thread){ .job = jobs[r], .body = body, .arg = arg, .end = &ends[r] };
 		assert_int_equal(pthread_create(&threads[r].thread, NULL, run_rank, &threads[r]), 0);
 	}
-	for (int r = 0; r < size; r++)
+	for (int r = 0; r < n; r++)
 		pthread_join(threads[r].thread, NULL);
+}
+
+void ranks_as_threads(int size, rank_body *body, void *arg, struct rank_end *ends)
+{
+	gpul_comm_job jobs[GPUL_COMM_MAX_RANKS];
+	const gpul_comm_job job = ranks_job(0, size);
+
+	for (int r = 0; r < size; r++)
+		jobs[r] = ranks_of(&job, r);
+	ranks_run(jobs, size, body, arg, ends);
+}
+
+void ranks_expect_ok(const struct rank_end *ends, int size)
+{
+	int failed = 0;
+
+	for (int r = 0; r < size; r++) {
+		failed += ends[r].status != GPUL_OK;
+		if (ends[r].status)
+			print_error("rank %d: %s\n", r, ends[r].err.text);
+	}
+	assert_int_equal(failed, 0);
+	assert_int_equal(ranks_n_files(), 0);
+}
+
+int ranks_n_open(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < 4096; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+/* The byte at a place of a rank's block. */
+static unsigned char byte_at(int rank, size_t at)
+{
+	return (unsigned char)(rank * 37 + (int)(at % 251));
+}
+
+static gpul_status gather_once(gpul_boot *b, size_t bytes, gpul_error *err)
+{
+	int rank = gpul_boot_rank(b), size = gpul_boot_size(b);
+	unsigned char *mine = malloc(bytes + 1), *all = malloc(bytes * (size_t)size + 1);
+	gpul_status st;
+
+	if (!mine || !all)
+		abort();
+	for (size_t i = 0; i < bytes; i++)
+		mine[i] = byte_at(rank, i);
+	st = gpul_boot_allgather(b, mine, bytes, all, RANKS_LONG_MS, err);
+	for (int r = 0; !st && r < size; r++)
+		for (size_t i = 0; !st && i < bytes; i++)
+			if (all[(size_t)r * bytes + i] != byte_at(r, i))
+				st = gpul_fail(err, GPUL_EFORMAT, 0, "byte %zu of rank %d is wrong", i, r);
+	free(mine);
+	free(all);
+	return st;
+}
+
+gpul_status ranks_gather_sizes(const gpul_comm_job *job, void *arg, gpul_error *err)
+{
+	const size_t *bytes = arg;
+	gpul_boot *b = NULL;
+	gpul_status st = gpul_boot_open(job, RANKS_LONG_MS, &b, err);
+
+	if (!st && (gpul_boot_rank(b) != job->rank || gpul_boot_size(b) != job->size))
+		st = gpul_fail(err, GPUL_EFORMAT, 0, "wrong rank or size");
+	for (; !st && *bytes != SIZE_MAX; bytes++)
+		st = gather_once(b, *bytes, err);
+	if (!st)
+		st = gpul_boot_barrier(b, RANKS_LONG_MS, err);
+	if (!st)
+		st = gpul_boot_last_barrier(b, RANKS_LONG_MS, err);
+	gpul_boot_close(b);
+	return st;
 }
 
 pid_t ranks_fork(const gpul_comm_job *job, rank_body *body, void *arg, struct rank_end *end)

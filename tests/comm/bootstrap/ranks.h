@@ -22,14 +22,24 @@ int ranks_remove_folder(void **state);
 
 /* The number of files in that folder. */
 int ranks_n_files(void);
+/* The number of open descriptors of this process. */
+int ranks_n_open(void);
 
 /* A job with a name that this program has not used yet. */
 gpul_comm_job ranks_job(int rank, int size);
 /* The same job for another rank. */
 gpul_comm_job ranks_of(const gpul_comm_job *job, int rank);
 
-/* Run the ranks [0, size) of a new job as threads, and wait for all of them. */
+/* Run the ranks of these jobs as threads, and wait for all of them. */
+void ranks_run(const gpul_comm_job *jobs, int n, rank_body *body, void *arg, struct rank_end *ends);
+/* The same for the ranks [0, size) of a new job. */
 void ranks_as_threads(int size, rank_body *body, void *arg, struct rank_end *ends);
+/* All of them have ended well, and no file is left. */
+void ranks_expect_ok(const struct rank_end *ends, int size);
+
+/* A rank_body: meet, gather blocks of each size of arg (up to SIZE_MAX) and check their bytes, meet again at the end. */
+gpul_status ranks_gather_sizes(const gpul_comm_job *job, void *arg, gpul_error *err);
+enum { RANKS_LONG_MS = 60000 };  /* no test waits that long unless something is wrong */
 
 /* Start a rank as a forked process.  The result goes to *end, in memory shared with the child (ranks_shared()). */
 pid_t ranks_fork(const gpul_comm_job *job, rank_body *body, void *arg, struct rank_end *end);

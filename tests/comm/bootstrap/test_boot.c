@@ -19,57 +19,7 @@
 
 #include "tests/comm/bootstrap/ranks.h"
 
-enum { LONG_MS = 60000 }; /* no test waits that long unless something is wrong */
-
 /* ---- success ---------------------------------------------------------------------------------------------------- */
-
-/* The byte at a place of a rank's block. */
-static unsigned char byte_at(int rank, size_t at)
-{
-	return (unsigned char)(rank * 37 + (int)(at % 251));
-}
-
-static gpul_status gather_once(gpul_boot *b, size_t bytes, gpul_error *err)
-{
-	int rank = gpul_boot_rank(b), size = gpul_boot_size(b);
-	unsigned char *mine = malloc(bytes + 1), *all = malloc(bytes * (size_t)size + 1);
-	gpul_status st;
-
-	for (size_t i = 0; i < bytes; i++)
-		mine[i] = byte_at(rank, i);
-	st = gpul_boot_allgather(b, mine, bytes, all, LONG_MS, err);
-	for (int r = 0; !st && r < size; r++)
-		for (size_t i = 0; !st && i < bytes; i++)
-			if (all[(size_t)r * bytes + i] != byte_at(r, i))
-				st = gpul_fail(err, GPUL_EFORMAT, 0, "byte %zu of rank %d is wrong", i, r);
-	free(mine);
-	free(all);
-	return st;
-}
-
-static gpul_status gather_sizes(const gpul_comm_job *job, void *arg, gpul_error *err)
-{
-	const size_t *bytes = arg;
-	gpul_boot *b = NULL;
-	gpul_status st = gpul_boot_open(job, LONG_MS, &b, err);
-
-	if (!st && (gpul_boot_rank(b) != job->rank || gpul_boot_size(b) != job->size))
-		st = gpul_fail(err, GPUL_EFORMAT, 0, "wrong rank or size");
-	for (; !st && *bytes != SIZE_MAX; bytes++)
-		st = gather_once(b, *bytes, err);
-	if (!st)
-		st = gpul_boot_barrier(b, LONG_MS, err);
-	gpul_boot_close(b);
-	return st;
-}
-
-static void expect_ok(const struct rank_end *ends, int size)
-{
-	for (int r = 0; r < size; r++)
-		if (ends[r].status)
-			fail_msg("rank %d: %s", r, ends[r].err.text);
-	assert_int_equal(ranks_n_files(), 0);
-}
 
 static void ranks_gather_blocks_of_any_size(void **state)
 {
@@ -79,8 +29,8 @@ static void ranks_gather_blocks_of_any_size(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
-		ranks_as_threads(jobs[i], gather_sizes, (void *)(uintptr_t)sizes, ends);
-		expect_ok(ends, jobs[i]);
+		ranks_as_threads(jobs[i], ranks_gather_sizes, (void *)(uintptr_t)sizes, ends);
+		ranks_expect_ok(ends, jobs[i]);
 	}
 }
 
@@ -90,8 +40,8 @@ static void thirty_two_ranks_meet(void **state)
 	struct rank_end ends[GPUL_COMM_MAX_RANKS];
 
 	(void)state;
-	ranks_as_threads(GPUL_COMM_MAX_RANKS, gather_sizes, (void *)(uintptr_t)sizes, ends);
-	expect_ok(ends, GPUL_COMM_MAX_RANKS);
+	ranks_as_threads(GPUL_COMM_MAX_RANKS, ranks_gather_sizes, (void *)(uintptr_t)sizes, ends);
+	ranks_expect_ok(ends, GPUL_COMM_MAX_RANKS);
 }
 
 /* ---- descriptors ------------------------------------------------------------------------------------------------ */
@@ -120,12 +70,12 @@ static gpul_status exchange_files(const gpul_comm_job *job, void *arg, gpul_erro
 	unsigned n = *(unsigned *)arg;
 	int *mine = calloc(n + 1, sizeof *mine), *all = calloc((size_t)job->size * n + 1, sizeof *all);
 	gpul_boot *b = NULL;
-	gpul_status st = gpul_boot_open(job, LONG_MS, &b, err);
+	gpul_status st = gpul_boot_open(job, RANKS_LONG_MS, &b, err);
 
 	for (unsigned i = 0; i < n; i++)
 		mine[i] = i % 3 == 2 ? -1 : marked_file(job->rank, i);
 	if (!st)
-		st = gpul_boot_exchange_fds(b, mine, n, all, LONG_MS, err);
+		st = gpul_boot_exchange_fds(b, mine, n, all, RANKS_LONG_MS, err);
 	for (int r = 0; !st && r < job->size; r++)
 		for (unsigned i = 0; i < n; i++) {
 			int fd = all[(unsigned)r * n + i];
@@ -144,30 +94,20 @@ static gpul_status exchange_files(const gpul_comm_job *job, void *arg, gpul_erro
 	return st;
 }
 
-/* The number of open descriptors of this process. */
-static int n_open(void)
-{
-	int n = 0;
-
-	for (int fd = 0; fd < 4096; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
-}
-
 static void each_rank_gets_the_right_descriptors(void **state)
 {
 	static const unsigned n_fds[] = { 0, 1, 2, 7, GPUL_BOOT_MAX_FDS };
 	static const int jobs[] = { 1, 2, 5 };
 	struct rank_end ends[GPUL_COMM_MAX_RANKS];
-	int before = n_open();
+	int before = ranks_n_open();
 
 	(void)state;
 	for (size_t j = 0; j < sizeof jobs / sizeof *jobs; j++)
 		for (size_t i = 0; i < sizeof n_fds / sizeof *n_fds; i++) {
 			ranks_as_threads(jobs[j], exchange_files, (void *)(uintptr_t)&n_fds[i], ends);
-			expect_ok(ends, jobs[j]);
+			ranks_expect_ok(ends, jobs[j]);
 		}
-	assert_int_equal(n_open(), before);
+	assert_int_equal(ranks_n_open(), before);
 }
 
 static void too_many_descriptors_are_refused(void **state)
@@ -178,10 +118,10 @@ static void too_many_descriptors_are_refused(void **state)
 	int one = -1;
 
 	(void)state;
-	assert_int_equal(gpul_boot_open(&job, LONG_MS, &b, NULL), GPUL_OK);
-	assert_int_equal(gpul_boot_exchange_fds(b, &one, GPUL_BOOT_MAX_FDS + 1, &one, LONG_MS, &err), GPUL_EINVAL);
+	assert_int_equal(gpul_boot_open(&job, RANKS_LONG_MS, &b, NULL), GPUL_OK);
+	assert_int_equal(gpul_boot_exchange_fds(b, &one, GPUL_BOOT_MAX_FDS + 1, &one, RANKS_LONG_MS, &err), GPUL_EINVAL);
 	assert_string_equal(err.text, "65 descriptors of a rank, at most 64 are allowed");
-	assert_int_equal(gpul_boot_barrier(b, LONG_MS, NULL), GPUL_OK); /* the job goes on */
+	assert_int_equal(gpul_boot_barrier(b, RANKS_LONG_MS, NULL), GPUL_OK); /* the job goes on */
 	gpul_boot_close(b);
 }
 
@@ -190,12 +130,12 @@ static gpul_status exchange_closed_file(const gpul_comm_job *job, void *arg, gpu
 {
 	int mine = job->rank == 1 ? 4000 : STDIN_FILENO, all[GPUL_COMM_MAX_RANKS];
 	gpul_boot *b = NULL;
-	gpul_status st = gpul_boot_open(job, LONG_MS, &b, err);
+	gpul_status st = gpul_boot_open(job, RANKS_LONG_MS, &b, err);
 
 	(void)arg;
 	memset(all, -1, sizeof all); /* rank 1 can fail before the others are open */
 	if (!st)
-		st = gpul_boot_exchange_fds(b, &mine, 1, all, LONG_MS, err);
+		st = gpul_boot_exchange_fds(b, &mine, 1, all, RANKS_LONG_MS, err);
 	for (int r = 0; r < job->size; r++)
 		if (all[r] != -1)
 			st = gpul_fail(NULL, GPUL_EFORMAT, 0, "a descriptor is left");
@@ -206,7 +146,7 @@ static gpul_status exchange_closed_file(const gpul_comm_job *job, void *arg, gpu
 static void a_closed_descriptor_fails_all_ranks(void **state)
 {
 	struct rank_end ends[3];
-	int before = n_open();
+	int before = ranks_n_open();
 
 	(void)state;
 	ranks_as_threads(3, exchange_closed_file, NULL, ends);
@@ -215,7 +155,7 @@ static void a_closed_descriptor_fails_all_ranks(void **state)
 		assert_non_null(
 			strstr(ends[r].err.text, "cannot duplicate descriptor 4000 of rank 1: Bad file descriptor"));
 	}
-	assert_int_equal(n_open(), before);
+	assert_int_equal(ranks_n_open(), before);
 }
 
 /* Rank 1 offers nothing, and has no room for the descriptors of the others. */
@@ -224,7 +164,7 @@ static gpul_status receive_without_room(const gpul_comm_job *job, void *arg, gpu
 	int mine = job->rank == 1 ? -1 : STDIN_FILENO, all[3];
 	struct rlimit limit;
 	gpul_boot *b = NULL;
-	gpul_status st = gpul_boot_open(job, LONG_MS, &b, err);
+	gpul_status st = gpul_boot_open(job, RANKS_LONG_MS, &b, err);
 
 	(void)arg;
 	if (!st && job->rank == 1) {
@@ -236,9 +176,9 @@ static gpul_status receive_without_room(const gpul_comm_job *job, void *arg, gpu
 		setrlimit(RLIMIT_NOFILE, &limit);
 	}
 	if (!st)
-		st = gpul_boot_exchange_fds(b, &mine, 1, all, LONG_MS, err);
+		st = gpul_boot_exchange_fds(b, &mine, 1, all, RANKS_LONG_MS, err);
 	if (!st)
-		st = gpul_boot_barrier(b, LONG_MS, err);
+		st = gpul_boot_barrier(b, RANKS_LONG_MS, err);
 	gpul_boot_close(b);
 	return st;
 }
@@ -272,7 +212,7 @@ static gpul_status meet_often(const gpul_comm_job *job, void *arg, gpul_error *e
 	for (int i = 0; !st && i < *(int *)arg; i++) {
 		gpul_boot *b = NULL;
 
-		st = gpul_boot_open(job, LONG_MS, &b, err);
+		st = gpul_boot_open(job, RANKS_LONG_MS, &b, err);
 		gpul_boot_close(b);
 	}
 	return st;
@@ -285,7 +225,7 @@ static void a_job_meets_again_under_the_same_name(void **state)
 
 	(void)state;
 	ranks_as_threads(3, meet_often, &n, ends);
-	expect_ok(ends, 3);
+	ranks_expect_ok(ends, 3);
 }
 
 /* ---- ranks that do not come, leave, or do something else -------------------------------------------------------- */
@@ -301,17 +241,17 @@ static gpul_status do_differently(const gpul_comm_job *job, void *arg, gpul_erro
 	const struct different *d = arg;
 	unsigned char all[GPUL_COMM_MAX_RANKS * 2] = { 0 };
 	gpul_boot *b = NULL;
-	gpul_status st = gpul_boot_open(job, LONG_MS, &b, err);
+	gpul_status st = gpul_boot_open(job, RANKS_LONG_MS, &b, err);
 	int odd = job->rank == 1;
 
 	if (!st && strcmp(d->what, "size") == 0)
-		st = gpul_boot_allgather(b, "ab", odd ? 2 : 1, all, LONG_MS, err);
+		st = gpul_boot_allgather(b, "ab", odd ? 2 : 1, all, RANKS_LONG_MS, err);
 	if (!st && strcmp(d->what, "call") == 0)
-		st = odd ? gpul_boot_barrier(b, LONG_MS, err) : gpul_boot_allgather(b, "", 0, all, LONG_MS, err);
+		st = odd ? gpul_boot_barrier(b, RANKS_LONG_MS, err) : gpul_boot_allgather(b, "", 0, all, RANKS_LONG_MS, err);
 	if (!st && strcmp(d->what, "order") == 0)
-		st = odd ? gpul_boot_exchange_fds(b, NULL, 0, NULL, LONG_MS, err) : gpul_boot_barrier(b, LONG_MS, err);
+		st = odd ? gpul_boot_exchange_fds(b, NULL, 0, NULL, RANKS_LONG_MS, err) : gpul_boot_barrier(b, RANKS_LONG_MS, err);
 	if (!st && strcmp(d->what, "leave") == 0 && !odd)
-		st = gpul_boot_barrier(b, LONG_MS, err);
+		st = gpul_boot_barrier(b, RANKS_LONG_MS, err);
 	if (!st && strcmp(d->what, "late") == 0 && !odd)
 		st = gpul_boot_barrier(b, 50, err);
 	while (!st && odd && !gpul_boot_failure(b, NULL) && strcmp(d->what, "leave") != 0)
@@ -397,13 +337,13 @@ static void expect_no_meeting(int size, gpul_status status, const char *text)
 	gpul_comm_job job = ranks_job(0, size);
 	gpul_boot *b = NULL;
 	gpul_error err = { 0 };
-	int before = n_open();
+	int before = ranks_n_open();
 
 	assert_int_equal(gpul_boot_open(&job, 50, &b, &err), status);
 	if (!strstr(err.text, text))
 		fail_msg("'%s' is not in: %s", text, err.text);
 	assert_null(b);
-	assert_int_equal(n_open(), before);
+	assert_int_equal(ranks_n_open(), before);
 }
 
 static void an_unusable_folder_is_refused(void **state)
@@ -430,7 +370,7 @@ static void an_unusable_folder_is_refused(void **state)
 static void every_limit_of_open_files_is_an_error(void **state)
 {
 	struct rlimit before, fewer;
-	int n = n_open();
+	int n = ranks_n_open();
 
 	(void)state;
 	getrlimit(RLIMIT_NOFILE, &before);
@@ -473,7 +413,7 @@ static void invalid_jobs_are_refused(void **state)
 		gpul_boot *b = NULL;
 		gpul_error err = { 0 };
 
-		assert_int_not_equal(gpul_boot_open(&cases[i].job, LONG_MS, &b, &err), GPUL_OK);
+		assert_int_not_equal(gpul_boot_open(&cases[i].job, RANKS_LONG_MS, &b, &err), GPUL_OK);
 		if (!strstr(err.text, cases[i].text))
 			fail_msg("expected '%s': %s", cases[i].text, err.text);
 	}

@@ -151,22 +151,12 @@ static void expect_refusal(int fd, const char *text)
 	close(fd);
 }
 
-/* The number of open descriptors of this process. */
-static int n_open(void)
-{
-	int n = 0;
-
-	for (int fd = 0; fd < 4096; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
-}
-
 /* ---- strangers: dropped, and the meeting goes on ---------------------------------------------------------------- */
 
 static void strangers_do_not_disturb_the_meeting(void **state)
 {
 	gpul_comm_job job = ranks_job(0, 2);
-	int before = n_open(), silent[60];
+	int before = ranks_n_open(), silent[60];
 	struct real_rank zero, one;
 	unsigned char garbage[200] = { 1, 2, 3 }, *large = calloc(1, 100000);
 	struct hello h = good_hello(&job, 1);
@@ -204,7 +194,7 @@ static void strangers_do_not_disturb_the_meeting(void **state)
 	for (size_t i = 0; i < sizeof silent / sizeof *silent; i++)
 		close(silent[i]);
 	free(large);
-	assert_int_equal(n_open(), before);
+	assert_int_equal(ranks_n_open(), before);
 	assert_int_equal(ranks_n_files(), 0);
 }
 
@@ -280,7 +270,7 @@ static void contradictions_fail_both_sides(void **state)
 		gpul_comm_job job = ranks_job(0, 3);
 		struct hello h = good_hello(&job, 2);
 		struct real_rank zero;
-		int before = n_open(), fd;
+		int before = ranks_n_open(), fd;
 
 		start_rank(&zero, &job, 0);
 		fd = connect_to(&job);
@@ -288,7 +278,7 @@ static void contradictions_fail_both_sides(void **state)
 		send_raw(fd, &h, HELLO_BYTES, 0);
 		expect_refusal(fd, cases[i].text);
 		expect_failure(&zero, cases[i].text);
-		assert_int_equal(n_open(), before);
+		assert_int_equal(ranks_n_open(), before);
 		assert_int_equal(ranks_n_files(), 0);
 	}
 }
@@ -366,7 +356,7 @@ static void answers_of_a_wrong_rank_0_are_refused(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		gpul_comm_job job = ranks_job(0, 2);
 		struct sockaddr_un address = address_of(&job);
-		int before = n_open(), listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), guest, file;
+		int before = ranks_n_open(), listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), guest, file;
 		struct boot_head head = { .type = cases[i].type };
 		struct boot_packet *p = malloc(sizeof *p);
 		struct real_rank one;
@@ -389,7 +379,7 @@ static void answers_of_a_wrong_rank_0_are_refused(void **state)
 		close(listener);
 		unlink(address.sun_path);
 		free(p);
-		assert_int_equal(n_open(), before);
+		assert_int_equal(ranks_n_open(), before);
 	}
 	assert_int_equal(ranks_n_files(), 0);
 }

@@ -38,37 +38,15 @@ gpul_comm_job several_of(const gpul_comm_job *job, int rank, const char *hosts)
 	return other;
 }
 
-struct rank_thread {
-	pthread_t thread;
-	gpul_comm_job job;
-	rank_body *body;
-	void *arg;
-	struct rank_end *end;
-};
-
-static void *run_rank(void *arg)
-{
-	struct rank_thread *t = arg;
-
-	t->end->err = (gpul_error){ 0 };
-	t->end->status = t->body(&t->job, t->arg, &t->end->err);
-	return NULL;
-}
-
 void several_as_threads(const char *hosts, rank_body *body, void *arg, struct rank_end *ends)
 {
-	struct rank_thread threads[GPUL_COMM_MAX_RANKS];
+	gpul_comm_job jobs[GPUL_COMM_MAX_RANKS];
 	const int size = (int)strlen(hosts);
-	gpul_comm_job job = several_job(0, size);
+	const gpul_comm_job job = several_job(0, size);
 
-	for (int r = 0; r < size; r++) {
-		threads[r] = (struct rank_thread){
-			.job = several_of(&job, r, hosts), .body = body, .arg = arg, .end = &ends[r]
-		};
-		assert_int_equal(pthread_create(&threads[r].thread, NULL, run_rank, &threads[r]), 0);
-	}
 	for (int r = 0; r < size; r++)
-		pthread_join(threads[r].thread, NULL);
+		jobs[r] = several_of(&job, r, hosts);
+	ranks_run(jobs, size, body, arg, ends);
 }
 
 int several_connect(const gpul_comm_job *job)

@@ -16,82 +16,21 @@
 
 #include "tests/comm/bootstrap/hosts/several.h"
 
-static void expect_ok(const struct rank_end *ends, int size)
-{
-	int failed = 0;
-
-	for (int r = 0; r < size; r++) {
-		failed += ends[r].status != GPUL_OK;
-		if (ends[r].status)
-			print_error("rank %d: %s\n", r, ends[r].err.text);
-	}
-	assert_int_equal(failed, 0);
-	assert_int_equal(ranks_n_files(), 0);
-}
-
-static int n_open(void)
-{
-	int n = 0;
-
-	for (int fd = 0; fd < 4096; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
-}
-
 /* ---- success ---------------------------------------------------------------------------------------------------- */
-
-static unsigned char byte_at(int rank, size_t at)
-{
-	return (unsigned char)(rank * 37 + (int)(at % 251));
-}
-
-static gpul_status gather_once(gpul_boot *b, size_t bytes, gpul_error *err)
-{
-	int rank = gpul_boot_rank(b), size = gpul_boot_size(b);
-	unsigned char *mine = malloc(bytes + 1), *all = malloc(bytes * (size_t)size + 1);
-	gpul_status st;
-
-	for (size_t i = 0; i < bytes; i++)
-		mine[i] = byte_at(rank, i);
-	st = gpul_boot_allgather(b, mine, bytes, all, SEVERAL_LONG_MS, err);
-	for (int r = 0; !st && r < size; r++)
-		for (size_t i = 0; !st && i < bytes; i++)
-			if (all[(size_t)r * bytes + i] != byte_at(r, i))
-				st = gpul_fail(err, GPUL_EFORMAT, 0, "byte %zu of rank %d is wrong", i, r);
-	free(mine);
-	free(all);
-	return st;
-}
-
-static gpul_status gather_sizes(const gpul_comm_job *job, void *arg, gpul_error *err)
-{
-	const size_t *bytes = arg;
-	gpul_boot *b = NULL;
-	gpul_status st = gpul_boot_open(job, SEVERAL_LONG_MS, &b, err);
-
-	for (; !st && *bytes != SIZE_MAX; bytes++)
-		st = gather_once(b, *bytes, err);
-	if (!st)
-		st = gpul_boot_barrier(b, SEVERAL_LONG_MS, err);
-	if (!st)
-		st = gpul_boot_last_barrier(b, SEVERAL_LONG_MS, err);
-	gpul_boot_close(b);
-	return st;
-}
 
 static void ranks_of_several_hosts_gather_blocks_of_any_size(void **state)
 {
 	static const size_t sizes[] = { 0, 1, 7, 4096, 60 << 10, (60 << 10) + 1, 1000003, SIZE_MAX };
 	static const char *const layouts[] = { "a", "aa", "ab", "aabb", "abab", "abcd", "aabbcab" };
 	struct rank_end ends[GPUL_COMM_MAX_RANKS];
-	int before = n_open();
+	int before = ranks_n_open();
 
 	(void)state;
 	for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
-		several_as_threads(layouts[i], gather_sizes, (void *)(uintptr_t)sizes, ends);
-		expect_ok(ends, (int)strlen(layouts[i]));
+		several_as_threads(layouts[i], ranks_gather_sizes, (void *)(uintptr_t)sizes, ends);
+		ranks_expect_ok(ends, (int)strlen(layouts[i]));
 	}
-	assert_in_range(n_open(), before, before + 1); /* the reserved port of several_job() */
+	assert_in_range(ranks_n_open(), before, before + 1); /* the reserved port of several_job() */
 }
 
 static void thirty_two_ranks_of_sixteen_hosts_meet(void **state)
@@ -100,8 +39,8 @@ static void thirty_two_ranks_of_sixteen_hosts_meet(void **state)
 	struct rank_end ends[GPUL_COMM_MAX_RANKS];
 
 	(void)state;
-	several_as_threads("abcdefghijklmnopabcdefghijklmnop", gather_sizes, (void *)(uintptr_t)sizes, ends);
-	expect_ok(ends, GPUL_COMM_MAX_RANKS);
+	several_as_threads("abcdefghijklmnopabcdefghijklmnop", ranks_gather_sizes, (void *)(uintptr_t)sizes, ends);
+	ranks_expect_ok(ends, GPUL_COMM_MAX_RANKS);
 }
 
 static gpul_status check_hosts(const gpul_comm_job *job, void *arg, gpul_error *err)
@@ -143,7 +82,7 @@ static void hosts_have_numbers_and_names_and_descriptors_stay_inside(void **stat
 	(void)state;
 	for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
 		several_as_threads(layouts[i], check_hosts, (void *)(uintptr_t)layouts[i], ends);
-		expect_ok(ends, (int)strlen(layouts[i]));
+		ranks_expect_ok(ends, (int)strlen(layouts[i]));
 	}
 }
 
@@ -167,7 +106,7 @@ static void a_job_meets_again_at_the_same_address(void **state)
 
 	(void)state;
 	several_as_threads("abab", meet_often, &n, ends);
-	expect_ok(ends, 4);
+	ranks_expect_ok(ends, 4);
 }
 
 /* ---- ranks that do not come, leave, or do something else -------------------------------------------------------- */
