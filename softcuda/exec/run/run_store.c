@@ -2,15 +2,16 @@
 #include "softcuda/exec/run/run_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
 
-/* A warp that stores does more than wait.  resolve() takes that back if the store is to local memory, where the counters of a
- * waiting loop may be. */
-static inline struct warp_state *begin_store(struct warp *w)
+/* A warp that stores does more than wait, unless it stores to local memory, where the counters of a waiting loop may be. */
+static inline enum shape resolve_store(struct warp *w, const struct insn *i, unsigned bytes, struct access *x)
 {
-	struct warp_state *s = state_of(w);
+	enum shape shape;
 
-	s->stirred = s->stirs;
-	s->stirs = true;
-	return s;
+	x->own_local = false;
+	shape = resolve(state_of(w), i, bytes, true, x);
+	if (!x->own_local)
+		state_of(w)->stirs = true;
+	return shape;
 }
 
 #define STORE(name, memory, reg)                                                            \
@@ -20,7 +21,7 @@ static inline struct warp_state *begin_store(struct warp *w)
 		const reg *b = __builtin_assume_aligned(opptr(w, i->b), 64);                \
 		cell *at;                                                                   \
 		struct access x;                                                            \
-		switch (resolve(begin_store(w), i, sizeof(cell), true, &x)) {                  \
+		switch (resolve_store(w, i, sizeof(cell), &x)) {                            \
 		case SHAPE_ROW:                                                             \
 			at = (void *)x.at;                                                  \
 			for (unsigned l = 0; l < LANES; l++)                                \
@@ -176,7 +177,7 @@ static void store_quads(struct warp *w, const opref *list, volatile quad *to)
 HANDLER(STV)
 {
 	struct access x;
-	enum shape shape = resolve(begin_store(w), i, store_bytes(i->e) * i->n, true, &x);
+	enum shape shape = resolve_store(w, i, store_bytes(i->e) * i->n, &x);
 
 	if (shape == SHAPE_FAULT)
 		return x.stop;
@@ -192,16 +193,14 @@ HANDLER(STV)
 HANDLER(STO)
 {
 	struct access x;
-	enum shape shape;
-
-	state_of(w)->stirred = state_of(w)->stirs;  /* watch_word() decides */
-	shape = resolve(state_of(w), i, store_bytes(i->e) * (i->n ? i->n : 1), true, &x);
+	enum shape shape = resolve(state_of(w), i, store_bytes(i->e) * (i->n ? i->n : 1), true, &x);
 
 	if (shape == SHAPE_FAULT)
 		return x.stop;
 	if (i->flags & FLAG_RELEASE)
 		THREAD_FENCE(memory_order_release);
 	store_lanes(w, i, shape, &x);
+	/* The word decides whether the warp does more than wait. */
 	watch_word(state_of(w), x.each[first_lane(w->mask)]);
 	return i + 1;
 }

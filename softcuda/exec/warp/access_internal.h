@@ -17,6 +17,7 @@ enum shape { SHAPE_FAULT, SHAPE_ROW, SHAPE_SAME, SHAPE_GATHER, SHAPE_EACH };
 struct access {
 	uint8_t *at;
 	const struct insn *stop;
+	bool own_local;                  /* only stores set and read it: the access is to local memory */
 	union {
 		int32_t offset[LANES];
 		uint64_t each[LANES];
@@ -168,9 +169,10 @@ static inline enum shape resolve_one(struct warp_state *s, const struct insn *i,
 	uint8_t *host;
 
 	if (write && (i->flags & SPACE_MASK) == SPACE_LOCAL)
-		s->stirs = s->stirred;
+		x->own_local = true;
 	if ((i->flags & SPACE_MASK) == SPACE_GENERIC && in_own_local(s, l, at, bytes) && !(at & (bytes - 1))) {
-		s->stirs = write ? s->stirred : s->stirs;
+		if (write)
+			x->own_local = true;
 		x->each[l] = at;
 		return SHAPE_EACH;
 	}
@@ -225,12 +227,14 @@ static inline enum shape resolve_any(struct warp_state *s, const struct insn *i,
 
 	if ((i->flags & SPACE_MASK) == SPACE_GENERIC && in_own_local(s, first, a[first] + offset, bytes) &&
 	    all_in_own_local(s, a, offset, bytes, x)) {
-		s->stirs = write ? s->stirred : s->stirs;
+		if (write)
+			x->own_local = true;
 		return SHAPE_GATHER;
 	}
 	if ((i->flags & SPACE_MASK) == SPACE_LOCAL) {
 		stride = s->local_stride;
-		s->stirs = write ? s->stirred : s->stirs;
+		if (write)
+			x->own_local = true;
 	} else if ((i->flags & (SPACE_MASK | FLAG_ADDRESS_32)) != SPACE_GLOBAL && s->w.mask == ALL_LANES &&
 		   resolve_row(s, i, a, offset, bytes, write, x)) {
 		return SHAPE_ROW;

@@ -74,7 +74,6 @@ struct warp_state {
 	uint64_t polled;                 /* host address of the first lane's last ordered load */
 	bool repolls;                    /* in its last turn the warp loaded the same word again: it waits for the word */
 	bool stirs;                      /* in its last turn the warp did more than to poll words that stay the same */
-	bool stirred;                    /* stirs before the current store */
 	enum event event;
 	unsigned current, n_splits;
 	struct frame *frame;             /* of the current split */
