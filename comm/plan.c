@@ -98,7 +98,7 @@ static const struct choice uneven_reduction[] = {
 };
 static const struct choice soft_uneven_reduction[] = {
 	{ 32 << 10, GPUL_COMM_TREE, GPUL_COMM_SIMPLE, 1, 96 },
-	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 2, 96 },
+	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 4, 96 },
 };
 static const struct choice soft_hosts_reduction[] = {
 	{ 32 << 10, GPUL_COMM_TREE, GPUL_COMM_SIMPLE, 1, 96 },
