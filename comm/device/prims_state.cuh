@@ -34,8 +34,12 @@ static __device__ __forceinline__ uint4 gpul_combine(const gpul_prims *p, uint4 
 {
 	uint4 pack = own;
 
-	if (HOW & GPUL_RECV)
-		pack = HOW & GPUL_SRC ? gpul_reduce(received, own, p->dtype, p->op) : received;
+	if (HOW & GPUL_RECV && HOW & GPUL_SRC)  /* the sum of floats, the usual case, without the call of a function */
+		pack = p->dtype == GPUL_COMM_F32 && (p->op == GPUL_COMM_SUM || p->op == GPUL_COMM_AVG)
+			       ? gpul_add_f32(received, own)
+			       : gpul_reduce(received, own, p->dtype, p->op);
+	else if (HOW & GPUL_RECV)
+		pack = received;
 	if (HOW & GPUL_FINISH && p->op == GPUL_COMM_AVG)
 		pack = gpul_finish(pack, p->dtype, p->op, p->comm->sizes.n_ranks);
 	return pack;
