@@ -1,8 +1,9 @@
-/* comm_job.h — what a process of gpuload comm is: the launcher, or a rank.
+/* comm_job.h — what a process of gpuload comm is: the launcher, a rank, or with --threads all ranks.
  *
+ *     gpuload comm allreduce -n 4             no launcher: this process becomes the launcher of 4 ranks, which run the same command line
  *     gpuload comm allreduce --hosts a:2,b:2  likewise, by way of an agent such as ssh
- *     gpuload comm allreduce -n 4        no launcher: this process becomes the launcher of 4 ranks, which run the same command line
- *     mpirun -n 4 gpuload comm allreduce each process is a rank; so with srun, torchrun and gpuload comm launch */
+ *     gpuload comm allreduce -n 4 --threads   this process is all ranks
+ *     mpirun -n 4 gpuload comm allreduce      each process is a rank; so with srun, torchrun and gpuload comm launch */
 #ifndef GPULOAD_CLI_COMM_COMM_JOB_H
 #define GPULOAD_CLI_COMM_COMM_JOB_H
 
