@@ -70,7 +70,7 @@ gpul_status gpul_driver_fill(void *handle, const char *path, gpul_driver *out, g
 {
 	any_function missing = (any_function)missing_entry;
 	CUresult (CUDAAPI *version)(int *);
-	void *p = dlsym(handle, "cuDriverGetVersion");
+	void *p = dlsym(handle, "cuDriverGetVersion"), *q;
 
 	if (!p || !dlsym(handle, "cuInit") || !dlsym(handle, "cuDeviceGetCount"))
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
@@ -94,6 +94,8 @@ gpul_status gpul_driver_fill(void *handle, const char *path, gpul_driver *out, g
 	memcpy(&out->last_fault_line, &p, sizeof p);
 	p = dlsym(handle, "gpuloadSoftPrintFaults");
 	memcpy(&out->print_faults, &p, sizeof p);
+	q = dlsym(handle, "gpuloadSoftFinishTools");
+	memcpy(&out->finish_tools, &q, sizeof q);
 	if (p)  /* gpul_cu_status() reports faults, so the driver need not print them */
 		out->print_faults(0);
 	return GPUL_OK;

@@ -1,10 +1,14 @@
 /* init.c — cuInit and cuDriverGetVersion. */
 #include "softcuda/api/base/state_internal.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
 #include "core/memory_left.h"
 #include "core/parallel.h"
+#include "softcuda/tools/tool_internal.h"
+
+EXPORT int gpuloadSoftFinishTools(void);
 
 /* A child of fork() has no worker threads, so the driver cannot be used there: calls return
  * CUDA_ERROR_NOT_INITIALIZED, as on a GPU. */
@@ -26,6 +30,12 @@ static CUresult start_driver(void)
 		return r;
 	if (gpul_exec_memory_create(&soft.memory, &err))
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (gpul_tools_start(soft.memory, &err)) {
+		fprintf(stderr, "gpuload soft driver: GPULOAD_SOFT_TOOLS: %s\n", err.text);
+		gpul_exec_memory_destroy(soft.memory);
+		soft.memory = NULL;
+		return CUDA_ERROR_INVALID_VALUE;
+	}
 	soft.n_processors = (int)gpul_cpus();
 	soft.memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 	soft.in_group = gpul_memory_find_left("", &left) && !left.is_machine && left.limit_bytes < soft.memory_bytes;
@@ -54,6 +64,13 @@ EXPORT CUresult cuInit(unsigned int flags)
 		soft.initialised = forked = true;
 	soft_unlock();
 	return r;
+}
+
+/* Let the tools of GPULOAD_SOFT_TOOLS write what they still have to write; to be called when no kernel runs.  Returns the number of
+ * errors that they have found.  Without this call it happens at the exit of the process. */
+int gpuloadSoftFinishTools(void)
+{
+	return gpul_tools_finish();
 }
 
 EXPORT CUresult cuDriverGetVersion(int *version)

@@ -4,12 +4,14 @@
 #include <string.h>
 
 #include "softcuda/exec/memory_internal.h"
+#include "softcuda/exec/observer_internal.h"
 #include "softcuda/exec/ranges_internal.h"
 
 struct gpul_exec_memory {
 	pthread_rwlock_t lock;
 	struct range_table table;
 	_Atomic uint64_t generation;
+	struct observer *observers;
 };
 
 gpul_status gpul_exec_memory_create(gpul_exec_memory **out, gpul_error *err)
@@ -33,6 +35,37 @@ void gpul_exec_memory_destroy(gpul_exec_memory *m)
 	gpul_ranges_free(&m->table);
 	free(m);
 }
+
+/* ---- observers ----------------------------------------------------------------------------- */
+
+gpul_status gpul_exec_memory_observe(gpul_exec_memory *m, struct observer *o, gpul_error *err)
+{
+	struct observer **end = &m->observers;
+	unsigned n = 0;
+
+	for (; *end; end = &(*end)->next)
+		n++;
+	if (n == MAX_OBSERVERS)
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s: at most %d tools can observe kernels at once", o->name, MAX_OBSERVERS);
+	o->bit = 1u << n;
+	o->next = NULL;
+	*end = o;
+	return GPUL_OK;
+}
+
+struct observer *gpul_exec_memory_observers(const gpul_exec_memory *m)
+{
+	return m->observers;
+}
+
+void gpul_exec_memory_written(gpul_exec_memory *m, uint64_t to, uint64_t from, uint64_t bytes)
+{
+	for (struct observer *o = m->observers; o; o = o->next)
+		if (o->host_writes && bytes)
+			o->host_writes(o, to, from, bytes);
+}
+
+/* ---- ranges ---------------------------------------------------------------------------------- */
 
 static gpul_status insert_range(gpul_exec_memory *m, const gpul_exec_range *range, gpul_error *err)
 {
@@ -67,6 +100,9 @@ gpul_status gpul_exec_memory_add(gpul_exec_memory *m, const gpul_exec_range *ran
 	if (!st)
 		atomic_fetch_add(&m->generation, 1);
 	pthread_rwlock_unlock(&m->lock);
+	for (struct observer *o = m->observers; o && !st; o = o->next)
+		if (o->range_added)
+			o->range_added(o, range);
 	return st;
 }
 
@@ -74,16 +110,21 @@ bool gpul_exec_memory_remove(gpul_exec_memory *m, uint64_t base)
 {
 	struct range_place at;
 	const gpul_exec_range *r;
+	gpul_exec_range removed;
 	bool found;
 
 	pthread_rwlock_wrlock(&m->lock);
 	r = gpul_ranges_find(&m->table, base, &at);
 	found = r && r->base == base;
 	if (found) {
+		removed = *r;
 		gpul_ranges_remove(&m->table, at);
 		atomic_fetch_add(&m->generation, 1);
 	}
 	pthread_rwlock_unlock(&m->lock);
+	for (struct observer *o = m->observers; o && found; o = o->next)
+		if (o->range_removed)
+			o->range_removed(o, &removed);
 	return found;
 }
 

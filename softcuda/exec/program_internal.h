@@ -14,6 +14,7 @@
 #define GPULOAD_SOFTCUDA_EXEC_PROGRAM_INTERNAL_H
 
 #include "softcuda/exec/engine_internal.h"
+#include "softcuda/exec/observer_internal.h"
 
 /* Special registers that only the interpreter has, after those of PTX. */
 enum {
@@ -38,6 +39,11 @@ enum insn_flags {          /* insn->flags of instructions that access memory */
 	FLAG_RELEASE = 64,
 };
 
+struct observed_insn {           /* of an instruction that an observer wants (observer_internal.h) */
+	op_fn *run;                  /* its handler: insn->run is gpul_observed() */
+	uint32_t observers;          /* the bits of those that want it; 0: none, insn->run is its handler */
+};
+
 struct local_slot { uint32_t offset, bytes; };  /* offset from the frame's local memory */
 
 struct func_code {
@@ -46,6 +52,7 @@ struct func_code {
 	struct insn *insns;          /* NULL: no body, or refused */
 	const char *refusal;         /* why the function cannot be executed; NULL: it can (decode/reach.c) */
 	uint32_t n_insns;
+	struct observed_insn *observed;  /* one for each of insns; NULL: there are no observers */
 	uint32_t frame_bytes;        /* size of a frame: all registers, 32 lanes wide */
 	uint32_t local_bytes;        /* local memory of one thread: variables, parameters and results */
 	uint32_t param_bytes;        /* kernels: size of the parameter buffer */

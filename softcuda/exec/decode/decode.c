@@ -1,5 +1,6 @@
 /* decode.c — decodes a function, instruction by instruction: the table of decoders, guards, branch targets. */
 #include "softcuda/exec/decode/decode_internal.h"
+#include "softcuda/exec/warp/observe_internal.h"
 
 #include <stdlib.h>
 
@@ -232,6 +233,28 @@ static bool decode_body(struct decoder *d)
 	return gpul_emit(d, OP_RET, NULL);  /* so that execution cannot run past the end */
 }
 
+/* Give the instructions that observers want the handler that calls them. */
+static bool observe(struct decoder *d)
+{
+	struct observer *first = gpul_exec_memory_observers(d->p->memory);
+	struct observed_insn *row;
+
+	if (!first)
+		return true;
+	row = gpul_program_alloc(d->p, d->n * sizeof *row, d->err);
+	d->code->observed = row;
+	for (uint32_t k = 0; row && k < d->n; k++) {
+		struct insn *i = &d->insns[k];
+
+		for (struct observer *o = first; o; o = o->next)
+			row[k].observers |= !o->wants || o->wants(o, d->code, i) ? o->bit : 0;
+		row[k].run = i->run;
+		if (row[k].observers)
+			i->run = gpul_observed;
+	}
+	return row;
+}
+
 /* Decode the function into d->code. */
 static gpul_status decode_into(struct decoder *d)
 {
@@ -254,6 +277,7 @@ static gpul_status decode_into(struct decoder *d)
 	memset(d->reg_offset, 0xff, (f->n_flat_regs + 1) * sizeof *d->reg_offset);
 	if (decode_body(d)) {
 		resolve_branches(d);
+		st = observe(d) ? GPUL_OK : GPUL_ENOMEM;
 	} else {
 		free(d->insns);
 		st = d->err->status;

@@ -71,6 +71,8 @@ enum block_result gpul_block_run(struct block *b)
 		if (b->n_done == b->n_warps)
 			return BLOCK_DONE;
 		if (!ran) {
+			EACH_OBSERVER(o, b->launch->machine, deadlock)
+			o->deadlock(o, b);
 			report_deadlock(b);
 			return BLOCK_FAULT;
 		}

@@ -82,6 +82,8 @@ static void end_launch(gpul_exec_launch *l)
 	pthread_mutex_lock(&l->lock);
 	fault = l->fault;
 	pthread_mutex_unlock(&l->lock);
+	EACH_OBSERVER(o, l->machine, launch_ends)
+	o->launch_ends(o, l, &fault);
 	if (l->done)
 		l->done(l->done_user, &fault);
 	pthread_mutex_lock(&l->lock);

@@ -86,8 +86,11 @@ gpul_status gpul_exec_launch_start(gpul_exec_machine *m, const gpul_exec_launch_
 				 config->kernel->info.name);
 	if (config->cooperative)
 		st = create_workspace(l, err);
-	if (!st)
+	if (!st) {
+		EACH_OBSERVER(o, m, launch_begins)
+		o->launch_begins(o, l);
 		st = gpul_machine_list(m, l, err);
+	}
 	if (st) {
 		gpul_launch_destroy(l);
 		return st;

@@ -74,6 +74,9 @@ gpul_status gpul_exec_machine_create(gpul_exec_memory *memory,
 		m->options.print = print_to_stdout;
 	if (!m->options.n_workers)
 		m->options.n_workers = gpul_cpus();
+	for (struct observer *o = gpul_exec_memory_observers(memory); o; o = o->next)
+		if (o->serial)
+			m->options.n_workers = 1;
 	m->n_workers = m->options.n_workers;
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_cond_init(&m->work, NULL);

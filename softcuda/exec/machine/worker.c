@@ -153,6 +153,8 @@ static bool start_block(struct worker *k)
 	b = room_for_resident(k) ? gpul_block_create(k, l, index) : NULL;
 	if (b) {
 		k->resident[k->n_resident++] = b;
+		EACH_OBSERVER(o, k->machine, block_begins)
+		o->block_begins(o, b);
 		return true;
 	}
 	gpul_launch_fault(l, &fault);
@@ -166,6 +168,8 @@ static void end_block(struct worker *k, unsigned n, bool faulted)
 	struct block *b = k->resident[n];
 	gpul_exec_launch *l = b->launch;
 
+	EACH_OBSERVER(o, k->machine, block_ends)
+	o->block_ends(o, b);
 	gpul_block_release(b);
 	k->resident[n] = k->resident[--k->n_resident];
 	k->tried = 0;  /* there may be room now */

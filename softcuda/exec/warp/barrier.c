@@ -41,6 +41,8 @@ static void complete_barrier(struct block *b, unsigned id)
 {
 	struct barrier *r = &b->barriers[id];
 
+	EACH_OBSERVER(o, b->launch->machine, barrier_completes)
+	o->barrier_completes(o, b, id);
 	for (unsigned k = 0; k < b->n_warps; k++) {
 		struct warp_state *s = &b->warps[k];
 

@@ -2,7 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "softcuda/exec/warp/warp_internal.h"
+#include "softcuda/exec/warp/observe_internal.h"
 
 void gpul_launch_fault(struct gpul_exec_launch *l, const gpul_exec_fault *fault)
 {
@@ -13,7 +13,7 @@ void gpul_launch_fault(struct gpul_exec_launch *l, const gpul_exec_fault *fault)
 	atomic_store(&l->stop, true);
 }
 
-static void thread_index(const struct warp_state *s, unsigned lane, uint32_t thread[3])
+void gpul_lane_thread(const struct warp_state *s, unsigned lane, uint32_t thread[3])
 {
 	const uint32_t *block = s->block->launch->block;
 	uint32_t t = s->index * LANES + lane;
@@ -68,15 +68,15 @@ static void cuda_position(const gpul_ptx_module *m, const gpul_ptx_loc *loc, gpu
 
 /* Write the position of an instruction: "kernel.ptx:31"; if the PTX has .loc directives, "kernel.ptx:31 (kernel.cu:7)".
  * PTX that gpuload compiled has the name of its source, and the user has never seen its lines: "dir/kernel.cu:7". */
-static void source_position(const struct warp_state *s, const struct insn *i, gpul_exec_fault *f, char *buf,
-			    size_t bytes)
+void gpul_insn_place(const struct func_code *code, const struct insn *i, gpul_exec_fault *f, char *buf, size_t bytes)
 {
-	const struct func_code *code = s->frame->code;
 	const gpul_ptx_module *m = code->program->module;
-	const gpul_ptx_inst *in = i->src < code->ptx->n_insts ? &code->ptx->insts[i->src] : NULL;
+	const gpul_ptx_inst *in = gpul_insn_ptx(code, i);
 	const char *name = code->program->file_name;
+	gpul_exec_fault unused = { 0 };
 	char cuda[120] = "";
 
+	f = f ? f : &unused;
 	if (in && in->loc != GPUL_PTX_NONE)
 		cuda_position(m, &m->locs[in->loc], f, cuda, sizeof cuda);
 	if (*cuda && !strcmp(base_name(name), base_name(f->source)))
@@ -107,11 +107,11 @@ static const struct insn *record_fault(struct warp_state *s, const struct insn *
 	int n;
 
 	f->image = s->frame->code->program->file_name;
-	source_position(s, i, f, place, sizeof place);
+	gpul_insn_place(s->frame->code, i, f, place, sizeof place);
 	if (f->kind == GPUL_EXEC_ASSERT && strstr(what, place)) /* the text of an assertion begins with its line */
 		*place = '\0', colon = "";
 	memcpy(f->block, s->block->index, sizeof f->block);
-	thread_index(s, lane, f->thread);
+	gpul_lane_thread(s, lane, f->thread);
 	n = snprintf(f->text, sizeof f->text, "%s%s%.160s; %.40s, block %s, thread %s", place, colon,
 		     what, l->kernel->info.name, index_text(f->block, l->grid, block),
 		     index_text(f->thread, l->block, thread));

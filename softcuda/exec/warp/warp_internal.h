@@ -176,6 +176,12 @@ struct worker {
 	uint8_t *scratch;                    /* bank 3 */
 };
 
+/* ---- observers: each macro calls a hook of all of them ------------------------------------------ */
+
+#define EACH_OBSERVER(o, machine, hook) \
+	for (struct observer *o = gpul_exec_memory_observers((machine)->memory); o; o = o->next) \
+		if (o->hook)
+
 /* ---- for handlers ---------------------------------------------------------------------------- */
 
 static inline struct warp_state *state_of(struct warp *w)

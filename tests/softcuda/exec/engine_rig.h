@@ -83,7 +83,12 @@ static inline char *rig_refusal(const char *ptx, const char *kernel)
 	return copy;
 }
 
-static inline struct rig *rig_open_options(const char *ptx, gpul_exec_machine_options options)
+struct observer;
+gpul_status gpul_exec_memory_observe(gpul_exec_memory *m, struct observer *o, gpul_error *err);  /* observer_internal.h */
+
+/* observers: n_observers of them watch everything that happens in the rig. */
+static inline struct rig *rig_open_observed(const char *ptx, gpul_exec_machine_options options, struct observer *const *observers,
+					    unsigned n_observers)
 {
 	struct rig *r = calloc(1, sizeof *r);
 	gpul_error err = { 0 };
@@ -92,10 +97,17 @@ static inline struct rig *rig_open_options(const char *ptx, gpul_exec_machine_op
 	options.print_user = r;
 	assert_non_null(r);
 	assert_int_equal(gpul_exec_memory_create(&r->memory, &err), GPUL_OK);
+	for (unsigned k = 0; k < n_observers; k++)
+		assert_int_equal(gpul_exec_memory_observe(r->memory, observers[k], &err), GPUL_OK);
 	if (rig_load(r, ptx, &err))
 		fail_msg("%s", err.text);
 	assert_int_equal(gpul_exec_machine_create(r->memory, &options, &r->machine, &err), GPUL_OK);
 	return r;
+}
+
+static inline struct rig *rig_open_options(const char *ptx, gpul_exec_machine_options options)
+{
+	return rig_open_observed(ptx, options, NULL, 0);
 }
 
 static inline struct rig *rig_open_with(const char *ptx, unsigned n_workers, unsigned max_resident)

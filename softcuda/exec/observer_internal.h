@@ -1,0 +1,85 @@
+/* observer_internal.h — what a tool (softcuda/tools) can see while kernels run, and what it may do.
+ *
+ *     cuInit ── gpul_exec_memory_observe() ──> the observers of the process, before the first module is decoded
+ *     decode ── wants() ──> an instruction that some observer wants gets gpul_observed() as its handler; all others, and all
+ *                           instructions of a process without observers, run exactly the code that they run without this file
+ *     run    ── before() ── the handler ── after()
+ *
+ * Instructions are those of the interpreter (struct insn); a PTX instruction may be several of them, with the same src, because
+ * decoding inserts conversions, and a branch around guarded instructions that wait: see gpul_insn_begins().
+ *
+ * Hooks run on worker threads, in the middle of a turn: several at once, unless the observer is serial.  They may take
+ * locks of their own, but must not call gpul_exec_* functions that wait for kernels.  All pointers are borrowed. */
+#ifndef GPULOAD_SOFTCUDA_EXEC_OBSERVER_INTERNAL_H
+#define GPULOAD_SOFTCUDA_EXEC_OBSERVER_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "softcuda/exec/exec.h"
+
+struct warp_state;
+struct block;
+struct insn;
+struct func_code;
+struct observer;
+
+enum { MAX_OBSERVERS = 8 };
+
+/* What gpul_observed() does with the instruction; if observers disagree, the last value of this list among theirs. */
+enum observed {
+	OBSERVED_RUN,
+	OBSERVED_SKIP,       /* do not run it; it writes no register; the warp continues behind it */
+	OBSERVED_YIELD,      /* the split ends its turn here; before() is called again when it has the next one */
+	OBSERVED_FAULT,      /* the observer has called gpul_fault_text() */
+};
+
+/* A hook that is NULL is not called. */
+struct observer {
+	const char *name;
+	/* One worker runs all blocks, in an order that depends only on the kernels and their data, as long as they do not
+	 * read clocks, and the program waits for each launch. */
+	bool serial;
+
+	/* True: before() and after() are called for this instruction.  Called once, when its function has been decoded. */
+	bool (*wants)(struct observer *o, const struct func_code *code, const struct insn *i);
+	/* on: the lanes that execute it: the active lanes whose guard is true; may be 0.  Registers have their old values. */
+	enum observed (*before)(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on);
+	/* waits: it was not executed, because lanes of its *.sync are missing: before() will be called again.  After an exit, a
+	 * return or a call, s->frame is not the frame in which i was executed, and may be no frame at all. */
+	void (*after)(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on, bool waits);
+
+	/* All threads of barrier `id` have arrived, and none has gone on: warps[k].arrived[id] has the lanes. */
+	void (*barrier_completes)(struct observer *o, struct block *b, unsigned id);
+	/* No warp of the block can run again.  Called before the driver's own report, which ends the launch. */
+	void (*deadlock)(struct observer *o, struct block *b);
+	void (*block_begins)(struct observer *o, struct block *b);
+	void (*block_ends)(struct observer *o, struct block *b);  /* also after a fault */
+	/* Called by the thread that starts the launch, before its first block; and by the worker that ends its last block,
+	 * before any later launch of its stream begins.  *fault: kind is GPUL_EXEC_OK if there was none. */
+	void (*launch_begins)(struct observer *o, gpul_exec_launch *l);
+	void (*launch_ends)(struct observer *o, gpul_exec_launch *l, const gpul_exec_fault *fault);
+
+	/* Memory: called by the thread that changes the table, after the change. */
+	void (*range_added)(struct observer *o, const gpul_exec_range *r);
+	void (*range_removed)(struct observer *o, const gpul_exec_range *r);
+	/* The driver copies or fills memory for a call of the program: from == 0: values from outside the table, such as a fill. */
+	void (*host_writes)(struct observer *o, uint64_t to, uint64_t from, uint64_t bytes);
+
+	struct observer *next;   /* of the same process */
+	unsigned bit;            /* 1 << its number; set by gpul_exec_memory_observe() */
+};
+
+/** Add an observer of all programs and machines of this table.
+ *
+ * @m  no program has been created with it
+ * @o  borrowed until the table is destroyed
+ * Errors  GPUL_EINVAL more than MAX_OBSERVERS
+ * Threads one thread, before any other uses the table
+ * Source  - */
+gpul_status gpul_exec_memory_observe(gpul_exec_memory *m, struct observer *o, gpul_error *err);
+struct observer *gpul_exec_memory_observers(const gpul_exec_memory *m);  /* the first of the list; NULL: none */
+/** Tell the observers that the driver writes memory for the program.  Call it after the bytes have been written. */
+void gpul_exec_memory_written(gpul_exec_memory *m, uint64_t to, uint64_t from, uint64_t bytes);
+
+#endif

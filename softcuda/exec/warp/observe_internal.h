@@ -1,0 +1,50 @@
+/* observe_internal.h — the handler of observed instructions, and what tools ask about an instruction and its accesses. */
+#ifndef GPULOAD_SOFTCUDA_EXEC_WARP_OBSERVE_INTERNAL_H
+#define GPULOAD_SOFTCUDA_EXEC_WARP_OBSERVE_INTERNAL_H
+
+#include "softcuda/exec/warp/warp_internal.h"
+
+op_fn gpul_observed;
+
+/* The lanes of mask that execute an instruction of the current frame: all of them, or those whose guard is true. */
+uint32_t gpul_insn_lanes(const struct warp_state *s, const struct insn *i, uint32_t mask);
+/* The PTX instruction; NULL: i is the return behind the last one. */
+const gpul_ptx_inst *gpul_insn_ptx(const struct func_code *code, const struct insn *i);
+/* True: i is the first, or the last, of the instructions that a PTX instruction was decoded to. */
+bool gpul_insn_begins(const struct func_code *code, const struct insn *i);
+bool gpul_insn_ends(const struct func_code *code, const struct insn *i);
+/* Where it was written: "kernel.ptx:31 (kernel.cu:7)", as in faults; fills in the members source... of *f, if f is not NULL. */
+void gpul_insn_place(const struct func_code *code, const struct insn *i, gpul_exec_fault *f, char *buf, size_t bytes);
+/* %tid of a lane. */
+void gpul_lane_thread(const struct warp_state *s, unsigned lane, uint32_t thread[3]);
+
+/* ---- accesses ------------------------------------------------------------------------------------------------ */
+
+enum access_kind { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_ATOMIC = 3 };
+enum access_order { ORDER_WEAK, ORDER_VOLATILE, ORDER_RELAXED, ORDER_ACQUIRE, ORDER_RELEASE, ORDER_ACQ_REL };
+enum access_scope { SCOPE_CTA, SCOPE_CLUSTER, SCOPE_GPU, SCOPE_SYS };
+
+/* One access of an instruction by each of its lanes. */
+struct lane_accesses {
+	enum access_kind kind;
+	enum access_order order;     /* of PTX's memory model; ORDER_WEAK: none */
+	enum access_scope scope;     /* of an access that is not weak */
+	bool async;                  /* of cp.async, cp.async.bulk, st.async: complete only when the program has waited for it */
+	bool mbarrier;               /* to an mbarrier object, by an instruction for mbarriers */
+	uint32_t lanes;
+	uint32_t bytes[LANES];       /* of a lane's access; 0: it accesses nothing */
+	uint8_t space[LANES];        /* SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_PARAM: of a generic address its window's */
+	uint64_t at[LANES];          /* a global address, or an offset in shared memory, the lane's local memory, the parameters */
+};
+enum { MAX_INSN_ACCESSES = 4 };
+
+/* True: the instruction may access memory by an address; gpul_insn_accesses() describes how. */
+bool gpul_insn_accesses_memory(const struct insn *i);
+/** Describe the accesses that lanes `on` are about to make: call it before the instruction is executed.  Nothing is checked: the
+ * addresses may be wrong.  Reads of kernel parameters by name, printf and device malloc are not described.  Returns their
+ * number. */
+unsigned gpul_insn_accesses(struct warp_state *s, const struct insn *i, uint32_t on, struct lane_accesses out[MAX_INSN_ACCESSES]);
+/* The host address of a lane's access, which need not be accessible. */
+uint8_t *gpul_access_host(const struct warp_state *s, unsigned lane, unsigned space, uint64_t at);
+
+#endif

@@ -1,0 +1,86 @@
+/* report.c — what tools print on stderr, and how many errors they have found. */
+#include "softcuda/tools/tool_internal.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { TEXT_BYTES = 4096 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct count { const char *tool; unsigned n; } counts[MAX_OBSERVERS];
+
+/* The caller holds the lock. */
+static struct count *count_of(const char *tool)
+{
+	unsigned k = 0;
+
+	while (k + 1 < MAX_OBSERVERS && counts[k].tool && strcmp(counts[k].tool, tool) != 0)
+		k++;
+	counts[k].tool = tool;
+	return &counts[k];
+}
+
+/* "gpuload TOOL: first line", and the other lines behind as many blanks. */
+static void print_lines(const char *tool, char *text)
+{
+	char *rest = text, *line = strsep(&rest, "\n");
+
+	fprintf(stderr, "gpuload %s: %s\n", tool, line);
+	while ((line = strsep(&rest, "\n")))
+		fprintf(stderr, "    %s\n", line);
+}
+
+void gpul_tool_report(const char *tool, const char *fmt, ...)
+{
+	char text[TEXT_BYTES];
+	struct count *c;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	pthread_mutex_lock(&lock);
+	c = count_of(tool);
+	if (c->n++ < REPORTED_MOST)
+		print_lines(tool, text);
+	else if (c->n == REPORTED_MOST + 1)
+		fprintf(stderr, "gpuload %s: there are more errors; they are counted, but not printed\n", tool);
+	pthread_mutex_unlock(&lock);
+}
+
+void gpul_tool_say(const char *tool, const char *fmt, ...)
+{
+	char text[TEXT_BYTES];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	pthread_mutex_lock(&lock);
+	print_lines(tool, text);
+	pthread_mutex_unlock(&lock);
+}
+
+unsigned gpul_tool_n_reported(const char *tool)
+{
+	unsigned n = 0;
+
+	pthread_mutex_lock(&lock);
+	for (unsigned k = 0; k < MAX_OBSERVERS && counts[k].tool; k++)
+		if (!tool || !strcmp(counts[k].tool, tool))
+			n += counts[k].n;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+void gpul_tool_sum_up(const char *tool)
+{
+	const unsigned n = gpul_tool_n_reported(tool);
+
+	if (n)
+		gpul_tool_say(tool, "%u error%s", n, n == 1 ? "" : "s");
+	else
+		gpul_tool_say(tool, "no errors");
+}

@@ -1,0 +1,69 @@
+/* tool_internal.h — a tool: an observer of kernels with a name, options, and a report.
+ *
+ * A tool is a folder or a file here, and a row in tools.c.  create() makes its observer; from then on everything happens in the hooks
+ * (softcuda/exec/observer_internal.h).  What it finds goes to gpul_tool_report(); files that it writes are complete after
+ * finish(), which is called once, when no kernel runs any more: at the exit of the process, or by gpuloadSoftFinishTools().
+ *
+ * In a process without tools nothing here runs, except gpul_tools_start() once. */
+#ifndef GPULOAD_SOFTCUDA_TOOLS_TOOL_INTERNAL_H
+#define GPULOAD_SOFTCUDA_TOOLS_TOOL_INTERNAL_H
+
+#include "softcuda/exec/observer_internal.h"
+
+enum { MAX_TOOL_OPTIONS = 16 };
+
+struct tool_options {
+	unsigned n;
+	struct tool_option { const char *key, *value; } option[MAX_TOOL_OPTIONS];  /* value "": none was given */
+	bool used[MAX_TOOL_OPTIONS];
+};
+
+struct tool {
+	const char *name, *summary;  /* summary: one line for GPULOAD_SOFT_TOOLS=help, with its options */
+	/** Create the observer; options that are not read are refused by the caller.
+	 *
+	 * @memory  borrowed; exists as long as the process
+	 * @out     belongs to the tool, as long as the process exists
+	 * Errors   GPUL_EINVAL an option is wrong; GPUL_ENOMEM; GPUL_ESYS a file
+	 * Threads  one thread, in cuInit
+	 * Source   - */
+	gpul_status (*create)(struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err);
+	/* Print and write what is left, such as a summary; NULL: nothing is.  No kernel runs. */
+	void (*finish)(struct observer *o);
+};
+
+/* ---- options: for create() ---------------------------------------------------------------------------------- */
+
+/* The value of an option; NULL: it was not given. */
+const char *gpul_tool_option(struct tool_options *o, const char *key);
+/* A number of at least `least`; *out is untouched if the option was not given.  Errors: GPUL_EINVAL. */
+gpul_status gpul_tool_number(struct tool_options *o, const char *tool, const char *key, uint64_t least, uint64_t *out, gpul_error *err);
+
+/* ---- report.c ------------------------------------------------------------------------------------------------- */
+
+/* Report an error of a kernel on stderr, at once: "gpuload memcheck: TEXT"; further lines of TEXT are indented.  Counted; after
+ * REPORTED_MOST of a tool they are only counted.  Any thread may call. */
+enum { REPORTED_MOST = 100 };
+void gpul_tool_report(const char *tool, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Print a line that is no error, such as a file's name: "gpuload trace: TEXT". */
+void gpul_tool_say(const char *tool, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The number of errors that a tool has reported; NULL: all tools. */
+unsigned gpul_tool_n_reported(const char *tool);
+/* Print "gpuload memcheck: no errors", or their number: for finish(). */
+void gpul_tool_sum_up(const char *tool);
+
+/* ---- tools.c: for softcuda/api ---------------------------------------------------------------------------------- */
+
+/** Start the tools that GPULOAD_SOFT_TOOLS names, if it is set.
+ *
+ *     NAME[:KEY[=VALUE]]...[,NAME...]     a backslash quotes the next character of a VALUE
+ *
+ * @memory  the table of the process, still without programs; borrowed
+ * Errors   GPUL_EINVAL an unknown tool or option; those of create()
+ * Threads  one thread, in cuInit
+ * Source   - */
+gpul_status gpul_tools_start(gpul_exec_memory *memory, gpul_error *err);
+/* Call finish() of all tools, once; returns the number of errors that they have reported. */
+int gpul_tools_finish(void);
+
+#endif

@@ -1,0 +1,150 @@
+/* tools.c — the list of tools, and those that this process uses: GPULOAD_SOFT_TOOLS. */
+#include "softcuda/tools/tool_internal.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Ends with NULL. */
+static const struct tool *const tools[] = {
+	NULL,
+};
+
+static struct { const struct tool *tool; struct observer *observer; } started[MAX_OBSERVERS];
+static unsigned n_started;
+static pthread_once_t finished = PTHREAD_ONCE_INIT;
+
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+const char *gpul_tool_option(struct tool_options *o, const char *key)
+{
+	for (unsigned k = 0; k < o->n; k++) {
+		if (!strcmp(o->option[k].key, key)) {
+			o->used[k] = true;
+			return o->option[k].value;
+		}
+	}
+	return NULL;
+}
+
+gpul_status gpul_tool_number(struct tool_options *o, const char *tool, const char *key, uint64_t least, uint64_t *out, gpul_error *err)
+{
+	const char *text = gpul_tool_option(o, key);
+	unsigned long long n;
+	char *end;
+
+	if (!text)
+		return GPUL_OK;
+	n = strtoull(text, &end, 0);
+	if (!*text || *end || *text == '-' || n < least)
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s: %s needs a number of at least %llu, not '%.40s'", tool, key, (unsigned long long)least,
+				 text);
+	*out = n;
+	return GPUL_OK;
+}
+
+/* Cut the next word off *text, in place, up to one of `ends`, which becomes *end; backslashes are removed. */
+static char *cut_word(char **text, const char *ends, char *end)
+{
+	char *word = *text, *to = word, *from = word;
+
+	for (; *from && !strchr(ends, *from); from++) {
+		if (*from == '\\' && from[1])
+			from++;
+		*to++ = *from;
+	}
+	*end = *from;
+	*text = *from ? from + 1 : from;
+	*to = '\0';
+	return word;
+}
+
+/* ---- starting ---------------------------------------------------------------------------------------------------- */
+
+static void print_help(void)
+{
+	fprintf(stderr, "GPULOAD_SOFT_TOOLS=NAME[:KEY=VALUE ...][,NAME ...]\n");
+	for (const struct tool *const *t = tools; *t; t++)
+		fprintf(stderr, "    %-12s %s\n", (*t)->name, (*t)->summary);
+}
+
+static gpul_status start_tool(const char *name, struct tool_options *options, gpul_exec_memory *memory, gpul_error *err)
+{
+	const struct tool *tool = NULL;
+	struct observer *observer;
+	gpul_status st;
+
+	for (const struct tool *const *t = tools; *t; t++)
+		if (!strcmp((*t)->name, name))
+			tool = *t;
+	if (!tool)
+		return gpul_fail(err, GPUL_EINVAL, 0, "there is no tool '%.40s': GPULOAD_SOFT_TOOLS=help lists them", name);
+	for (unsigned k = 0; k < n_started; k++)
+		if (started[k].tool == tool)
+			return gpul_fail(err, GPUL_EINVAL, 0, "the tool %s is given twice", name);
+	if (n_started == MAX_OBSERVERS)
+		return gpul_fail(err, GPUL_EINVAL, 0, "at most %d tools can be used at once", MAX_OBSERVERS);
+	st = tool->create(options, memory, &observer, err);
+	for (unsigned k = 0; !st && k < options->n; k++)
+		if (!options->used[k])
+			st = gpul_fail(err, GPUL_EINVAL, 0, "%s has no option '%.40s': GPULOAD_SOFT_TOOLS=help lists them", name,
+				       options->option[k].key);
+	st = st ? st : gpul_exec_memory_observe(memory, observer, err);
+	if (st)
+		return st;
+	started[n_started].tool = tool;
+	started[n_started++].observer = observer;
+	return GPUL_OK;
+}
+
+static void finish_at_exit(void)
+{
+	(void)gpul_tools_finish();
+}
+
+gpul_status gpul_tools_start(gpul_exec_memory *memory, gpul_error *err)
+{
+	const char *given = secure_getenv("GPULOAD_SOFT_TOOLS");
+	char *text, *rest;
+	gpul_status st = GPUL_OK;
+
+	if (!given || !*given)
+		return GPUL_OK;
+	if (!strcmp(given, "help"))
+		return print_help(), GPUL_OK;
+	text = rest = strdup(given);  /* never freed: the tools keep pointers to it */
+	if (!text)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the tools");
+	while (!st && *rest) {
+		struct tool_options options = { 0 };
+		char end;
+		const char *name = cut_word(&rest, ":,", &end);
+
+		while (end == ':') {
+			struct tool_option *o = &options.option[options.n];
+
+			if (options.n++ == MAX_TOOL_OPTIONS)
+				return gpul_fail(err, GPUL_EINVAL, 0, "%s: more than %d options", name, MAX_TOOL_OPTIONS);
+			o->key = cut_word(&rest, "=:,", &end);
+			o->value = end == '=' ? cut_word(&rest, ":,", &end) : "";
+		}
+		st = start_tool(name, &options, memory, err);
+	}
+	if (!st && atexit(finish_at_exit))
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the tools");
+	return st;
+}
+
+static void finish_all(void)
+{
+	for (unsigned k = 0; k < n_started; k++)
+		if (started[k].tool->finish)
+			started[k].tool->finish(started[k].observer);
+}
+
+int gpul_tools_finish(void)
+{
+	pthread_once(&finished, finish_all);
+	return (int)gpul_tool_n_reported(NULL);
+}

@@ -1,0 +1,248 @@
+/* test_observer.c — what observers of kernels see: instructions with their lanes, accesses, barriers, blocks, launches, memory. */
+#include "tests/softcuda/exec/engine_rig.h"
+
+#include <cmocka.h>
+
+#include "softcuda/exec/warp/observe_internal.h"
+
+enum { MAX_SEEN = 4096 };
+
+/* Everything that an observer has seen, as lines of text. */
+struct recorder {
+	struct observer o;
+	char lines[MAX_SEEN][120];
+	unsigned n;
+	bool addresses;              /* record accesses only */
+	unsigned n_yields;           /* so many times still, a load gives up its turn */
+	const char *skip;            /* instructions of this opcode are not executed */
+};
+
+__attribute__((format(printf, 2, 3))) static void see(struct recorder *r, const char *fmt, ...)
+{
+	va_list ap;
+
+	assert_true(r->n < MAX_SEEN);
+	va_start(ap, fmt);
+	vsnprintf(r->lines[r->n++], sizeof r->lines[0], fmt, ap);
+	va_end(ap);
+}
+
+static bool has_line(const struct recorder *r, const char *line)
+{
+	for (unsigned k = 0; k < r->n; k++)
+		if (!strcmp(r->lines[k], line))
+			return true;
+	for (unsigned k = 0; k < r->n; k++)
+		print_message("%s\n", r->lines[k]);
+	return false;
+}
+
+static unsigned count_lines(const struct recorder *r, const char *line)
+{
+	unsigned n = 0;
+
+	for (unsigned k = 0; k < r->n; k++)
+		n += !strcmp(r->lines[k], line);
+	return n;
+}
+
+static const char *opcode_of(const struct warp_state *s, const struct insn *i)
+{
+	const gpul_ptx_inst *in = gpul_insn_ptx(s->frame->code, i);
+
+	return in ? gpul_ptx_opcode_text((gpul_ptx_opcode)in->opcode) : "end";
+}
+
+static enum observed before(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on)
+{
+	static const char *const kinds[] = { "", "read", "write", "atomic" }, *const spaces[] = { "global", "?", "shared", "local", "param" };
+	struct recorder *r = (struct recorder *)o;
+	struct lane_accesses a[MAX_INSN_ACCESSES];
+	const unsigned n = gpul_insn_accesses(s, i, on, a);
+
+	if (gpul_insn_begins(s->frame->code, i) && !r->addresses)
+		see(r, "%s %08x", opcode_of(s, i), on);
+	for (unsigned k = 0; k < n; k++)
+		EACH_LANE_OF(l, a[k].lanes)
+			see(r, "%s %s +%llu %u lane %u order %d scope %d", kinds[a[k].kind], spaces[a[k].space[l]],
+			    a[k].space[l] == SPACE_GLOBAL ? 0 : (unsigned long long)a[k].at[l], a[k].bytes[l], l, a[k].order, a[k].scope);
+	if (n && r->n_yields) {
+		r->n_yields--;
+		return OBSERVED_YIELD;
+	}
+	return r->skip && !strcmp(r->skip, opcode_of(s, i)) ? OBSERVED_SKIP : OBSERVED_RUN;
+}
+
+static void after(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on, bool waits)
+{
+	(void)s, (void)i;
+	if (waits)
+		see((struct recorder *)o, "waits %08x", on);
+}
+
+static void barrier_completes(struct observer *o, struct block *b, unsigned id)
+{
+	see((struct recorder *)o, "barrier %u, warp 1: %08x", id, b->warps[1].arrived[id]);
+}
+
+static void deadlock(struct observer *o, struct block *b)
+{
+	see((struct recorder *)o, "deadlock of block %u", b->index[0]);
+}
+
+static void block_begins(struct observer *o, struct block *b)
+{
+	see((struct recorder *)o, "block %u begins", b->index[0]);
+}
+
+static void block_ends(struct observer *o, struct block *b)
+{
+	see((struct recorder *)o, "block %u ends", b->index[0]);
+}
+
+static void launch_begins(struct observer *o, gpul_exec_launch *l)
+{
+	see((struct recorder *)o, "launch of %u begins", l->grid[0]);
+}
+
+static void launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_exec_fault *fault)
+{
+	see((struct recorder *)o, "launch of %u ends: %d", l->grid[0], fault->kind);
+}
+
+static void range_added(struct observer *o, const gpul_exec_range *range)
+{
+	see((struct recorder *)o, "added %llu of %s", (unsigned long long)range->bytes, range->label);
+}
+
+static void range_removed(struct observer *o, const gpul_exec_range *range)
+{
+	see((struct recorder *)o, "removed %llu of %s", (unsigned long long)range->bytes, range->label);
+}
+
+static struct recorder *new_recorder(void)
+{
+	struct recorder *r = calloc(1, sizeof *r);
+
+	assert_non_null(r);
+	r->o = (struct observer){ .name = "test", .serial = true, .before = before, .after = after, .barrier_completes = barrier_completes,
+				  .deadlock = deadlock, .block_begins = block_begins, .block_ends = block_ends, .launch_begins = launch_begins,
+				  .launch_ends = launch_ends, .range_added = range_added, .range_removed = range_removed };
+	return r;
+}
+
+static struct rig *open_watched(const char *ptx, struct recorder *r)
+{
+	struct observer *const list[] = { &r->o };
+
+	return rig_open_observed(ptx, (gpul_exec_machine_options){ .n_workers = 2 }, list, 1);
+}
+
+/* Lanes 0 to 7 add, the others do not; a guarded store; a barrier. */
+#define KERNEL                                                                             \
+	PTX_HEADER KERNEL_OUT("k") ".shared .b8 s[512];"                                        \
+	"mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 8; shl.b32 %r2, %r1, 2; mov.u32 %r3, s; add.u32 %r2, %r2, %r3;" \
+	"st.shared.u32 [%r2], %r1; bar.sync 0; @!%p1 bra skip; add.u32 %r1, %r1, 1; skip: @%p1 st.global.u32 [%mine], %r1;" \
+	"atom.acq_rel.cta.global.add.u32 %r4, [%o], 1; ret; }"
+
+static void sees_instructions_lanes_and_accesses(void **state)
+{
+	struct recorder *r = new_recorder();
+	struct rig *g = open_watched(KERNEL, r);
+	uint32_t *out = rig_memory(g, 64 * 4);
+
+	(void)state;
+	assert_int_equal(rig_run(g, "k", 1, 64, out, 0), GPUL_EXEC_OK);
+	assert_true(has_line(r, "added 256 of cuMemAlloc"));
+	assert_true(has_line(r, "launch of 1 begins"));
+	assert_true(has_line(r, "block 0 begins"));
+	assert_true(has_line(r, "setp ffffffff"));
+	assert_true(has_line(r, "add 000000ff"));
+	assert_true(has_line(r, "st 000000ff"));       /* the guarded store of warp 0 */
+	assert_true(has_line(r, "st 00000000"));       /* and of warp 1 */
+	assert_true(has_line(r, "write shared +128 4 lane 0 order 0 scope 2"));  /* warp 1 */
+	assert_true(has_line(r, "write global +0 4 lane 7 order 0 scope 2"));
+	assert_int_equal(count_lines(r, "write global +0 4 lane 7 order 0 scope 2"), 1);
+	assert_int_equal(count_lines(r, "write global +0 4 lane 8 order 0 scope 2"), 0);
+	assert_true(has_line(r, "atomic global +0 4 lane 31 order 5 scope 0"));
+	assert_int_equal(count_lines(r, "barrier 0, warp 1: ffffffff"), 1);
+	assert_true(has_line(r, "block 0 ends"));
+	assert_true(has_line(r, "launch of 1 ends: 0"));
+	assert_true(gpul_exec_memory_remove(g->memory, (uintptr_t)out));
+	assert_true(has_line(r, "removed 256 of cuMemAlloc"));
+	rig_close(g);
+	free(r);
+}
+
+static void a_load_that_gives_up_its_turn_is_done_later(void **state)
+{
+	struct recorder *r = new_recorder();
+	struct rig *g = open_watched(KERNEL, r);
+	uint32_t *out = rig_memory(g, 64 * 4);
+
+	(void)state;
+	r->addresses = true;
+	r->n_yields = 5;
+	assert_int_equal(rig_run(g, "k", 1, 64, out, 0), GPUL_EXEC_OK);
+	assert_int_equal(out[0], 65);
+	assert_int_equal(out[7], 8);
+	assert_int_equal(r->n_yields, 0);
+	rig_close(g);
+	free(r);
+}
+
+static void an_instruction_can_be_skipped(void **state)
+{
+	struct recorder *r = new_recorder();
+	struct rig *g = open_watched(KERNEL, r);
+	uint32_t *out = rig_memory(g, 64 * 4);
+
+	(void)state;
+	r->skip = "atom";
+	assert_int_equal(rig_run(g, "k", 1, 64, out, 0), GPUL_EXEC_OK);
+	assert_int_equal(out[0], 1);
+	rig_close(g);
+	free(r);
+}
+
+static void sees_a_deadlock_before_the_launch_fails(void **state)
+{
+	struct recorder *r = new_recorder();
+	struct rig *g = open_watched(PTX_HEADER KERNEL_OUT("k") "setp.lt.u32 %p1, %t, 32; @%p1 bra end; bar.sync 1, 64; end: ret; }", r);
+
+	(void)state;
+	assert_int_equal(rig_run(g, "k", 1, 64, NULL, 0), GPUL_EXEC_TRAP);
+	assert_true(has_line(r, "deadlock of block 0"));
+	assert_true(has_line(r, "block 0 ends"));
+	assert_true(has_line(r, "launch of 1 ends: 4"));
+	rig_close(g);
+	free(r);
+}
+
+static void sees_lanes_that_wait_for_others_of_their_warp(void **state)
+{
+	struct recorder *r = new_recorder();
+	struct rig *g = open_watched(PTX_HEADER KERNEL_OUT("k") "setp.lt.u32 %p1, %t, 4; @%p1 bra low; bar.warp.sync -1; bra end;"
+					    "low: bar.warp.sync -1; end: st.global.u32 [%mine], %t; ret; }", r);
+	uint32_t *out = rig_memory(g, 32 * 4);
+
+	(void)state;
+	assert_int_equal(rig_run(g, "k", 1, 32, out, 0), GPUL_EXEC_OK);
+	assert_true(has_line(r, "waits fffffff0"));
+	assert_int_equal(out[31], 31);
+	rig_close(g);
+	free(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sees_instructions_lanes_and_accesses),
+		cmocka_unit_test(a_load_that_gives_up_its_turn_is_done_later),
+		cmocka_unit_test(an_instruction_can_be_skipped),
+		cmocka_unit_test(sees_a_deadlock_before_the_launch_fails),
+		cmocka_unit_test(sees_lanes_that_wait_for_others_of_their_warp),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
