@@ -60,6 +60,9 @@ struct observer {
 	void (*launch_begins)(struct observer *o, gpul_exec_launch *l);
 	void (*launch_ends)(struct observer *o, gpul_exec_launch *l, const gpul_exec_fault *fault);
 
+	/* A program is about to be destroyed: its code, and all pointers to it, become invalid.  Called by the thread that does it. */
+	void (*program_ends)(struct observer *o, const gpul_exec_program *p);
+
 	/* Memory: called by the thread that changes the table, after the change. */
 	void (*range_added)(struct observer *o, const gpul_exec_range *r);
 	void (*range_removed)(struct observer *o, const gpul_exec_range *r);

@@ -53,6 +53,7 @@ struct func_code {
 	const char *refusal;         /* why the function cannot be executed; NULL: it can (decode/reach.c) */
 	uint32_t n_insns;
 	struct observed_insn *observed;  /* one for each of insns; NULL: there are no observers */
+	uint32_t *reg_offset;        /* in the frame, by flat register number; UINT32_MAX: not used; NULL: there are no observers */
 	uint32_t frame_bytes;        /* size of a frame: all registers, 32 lanes wide */
 	uint32_t local_bytes;        /* local memory of one thread: variables, parameters and results */
 	uint32_t param_bytes;        /* kernels: size of the parameter buffer */

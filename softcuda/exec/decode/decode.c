@@ -243,6 +243,10 @@ static bool observe(struct decoder *d)
 		return true;
 	row = gpul_program_alloc(d->p, d->n * sizeof *row, d->err);
 	d->code->observed = row;
+	d->code->reg_offset = gpul_program_alloc(d->p, (d->f->n_flat_regs + 1) * sizeof *d->code->reg_offset, d->err);
+	if (!d->code->reg_offset)
+		return false;
+	memcpy(d->code->reg_offset, d->reg_offset, d->f->n_flat_regs * sizeof *d->reg_offset);
 	for (uint32_t k = 0; row && k < d->n; k++) {
 		struct insn *i = &d->insns[k];
 

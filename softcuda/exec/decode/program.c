@@ -242,6 +242,9 @@ void gpul_exec_program_destroy(gpul_exec_program *p)
 {
 	if (!p)
 		return;
+	for (struct observer *o = gpul_exec_memory_observers(p->memory); o; o = o->next)
+		if (o->program_ends)
+			o->program_ends(o, p);
 	remove_variables(p);
 	for (uint32_t k = 0; p->code && k < p->module->n_funcs; k++)
 		free(p->code[k].insns);

@@ -14,6 +14,7 @@ struct recorder {
 	unsigned n;
 	bool addresses;              /* record accesses only */
 	unsigned n_yields;           /* so many times still, a load gives up its turn */
+	const char *reg;             /* at a return, the values of these registers */
 	const char *skip;            /* instructions of this opcode are not executed */
 };
 
@@ -53,6 +54,25 @@ static const char *opcode_of(const struct warp_state *s, const struct insn *i)
 	return in ? gpul_ptx_opcode_text((gpul_ptx_opcode)in->opcode) : "end";
 }
 
+static void watch_register(struct recorder *r, const struct warp_state *s, const struct insn *i)
+{
+	unsigned bytes;
+	const uint32_t *lanes;
+
+	if (!r->reg || !gpul_insn_begins(s->frame->code, i) || strcmp(opcode_of(s, i), "ret") != 0)
+		return;
+	for (uint32_t flat = 0; flat < s->frame->code->ptx->n_flat_regs; flat++) {
+		const gpul_ptx_regs *row = gpul_ptx_reg_row(s->frame->code->ptx, flat);
+		const char *name = gpul_ptx_name(s->frame->code->program->module, row->name);
+
+		if (strcmp(name, r->reg) != 0)
+			continue;
+		lanes = gpul_frame_register(s->frame, flat, &bytes);
+		if (lanes)
+			see(r, "%s%u: %u bytes, warp %u, %u %u", name, flat - row->first, bytes, s->index, lanes[0], bytes ? lanes[9] : 0);
+	}
+}
+
 static enum observed before(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on)
 {
 	static const char *const kinds[] = { "", "read", "write", "atomic" }, *const spaces[] = { "global", "?", "shared", "local", "param" };
@@ -66,6 +86,7 @@ static enum observed before(struct observer *o, struct warp_state *s, const stru
 		EACH_LANE_OF(l, a[k].lanes)
 			see(r, "%s %s +%llu %u lane %u order %d scope %d", kinds[a[k].kind], spaces[a[k].space[l]],
 			    a[k].space[l] == SPACE_GLOBAL ? 0 : (unsigned long long)a[k].at[l], a[k].bytes[l], l, a[k].order, a[k].scope);
+	watch_register(r, s, i);
 	if (n && r->n_yields) {
 		r->n_yields--;
 		return OBSERVED_YIELD;
@@ -120,6 +141,11 @@ static void range_removed(struct observer *o, const gpul_exec_range *range)
 	see((struct recorder *)o, "removed %llu of %s", (unsigned long long)range->bytes, range->label);
 }
 
+static void program_ends(struct observer *o, const gpul_exec_program *p)
+{
+	see((struct recorder *)o, "program ends: %u kernels", (unsigned)gpul_exec_n_kernels(p));
+}
+
 static struct recorder *new_recorder(void)
 {
 	struct recorder *r = calloc(1, sizeof *r);
@@ -127,7 +153,7 @@ static struct recorder *new_recorder(void)
 	assert_non_null(r);
 	r->o = (struct observer){ .name = "test", .serial = true, .before = before, .after = after, .barrier_completes = barrier_completes,
 				  .deadlock = deadlock, .block_begins = block_begins, .block_ends = block_ends, .launch_begins = launch_begins,
-				  .launch_ends = launch_ends, .range_added = range_added, .range_removed = range_removed };
+				  .launch_ends = launch_ends, .range_added = range_added, .range_removed = range_removed, .program_ends = program_ends };
 	return r;
 }
 
@@ -205,6 +231,25 @@ static void an_instruction_can_be_skipped(void **state)
 	free(r);
 }
 
+static void sees_registers_and_the_end_of_the_program(void **state)
+{
+	struct recorder *r = new_recorder();
+	struct rig *g = open_watched(KERNEL, r);
+	uint32_t *out = rig_memory(g, 64 * 4);
+
+	(void)state;
+	r->reg = "%r";
+	assert_int_equal(rig_run(g, "k", 1, 64, out, 0), GPUL_EXEC_OK);
+	assert_true(has_line(r, "%r1: 4 bytes, warp 0, 1 9"));   /* lanes 0 to 7 have added 1 */
+	assert_true(has_line(r, "%r1: 4 bytes, warp 1, 32 41"));
+	r->reg = "%p";
+	assert_int_equal(rig_run(g, "k", 1, 64, out, 0), GPUL_EXEC_OK);
+	assert_true(has_line(r, "%p1: 0 bytes, warp 0, 255 0"));
+	rig_close(g);
+	assert_true(has_line(r, "program ends: 1 kernels"));
+	free(r);
+}
+
 static void sees_a_deadlock_before_the_launch_fails(void **state)
 {
 	struct recorder *r = new_recorder();
@@ -240,6 +285,7 @@ int main(void)
 		cmocka_unit_test(sees_instructions_lanes_and_accesses),
 		cmocka_unit_test(a_load_that_gives_up_its_turn_is_done_later),
 		cmocka_unit_test(an_instruction_can_be_skipped),
+		cmocka_unit_test(sees_registers_and_the_end_of_the_program),
 		cmocka_unit_test(sees_a_deadlock_before_the_launch_fails),
 		cmocka_unit_test(sees_lanes_that_wait_for_others_of_their_warp),
 	};
