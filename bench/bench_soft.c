@@ -1,10 +1,14 @@
 /* bench_soft.c — the time that the interpreter takes for one instruction of one thread.
  *
- *     bench_soft [--runs N] [--only KERNEL]
+ *     bench_soft [--runs N] [--only KERNEL] [--tool NAME[:OPTIONS]]
  *
  * Each kernel runs with one worker, and with one worker for each CPU.  "ns" is the wall-clock time of the fastest
- * run divided by the thread-instructions: one for each active lane of each executed instruction. */
+ * run divided by the thread-instructions: one for each active lane of each executed instruction.
+ *
+ * With --tool each kernel runs without and with a tool of softcuda/tools, in turn; the table has the CPU time of the fastest
+ * run of each, and at the end the geometric mean of their ratios. */
 #include <getopt.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,14 +200,80 @@ static _Bool measure_job(const struct job *j, unsigned n_workers, int runs)
 	return s.err.status == GPUL_OK;
 }
 
+/* ---- the cost of a tool ------------------------------------------------------------------------------------------ */
+
+/* Run the kernel once, and return its CPU time in ms; -1: it failed. */
+static double run_once(struct session *s, const struct job *j)
+{
+	const double cpu = cpu_ms();
+
+	session_finish(s, session_start(s, &j->shape));
+	return s->err.status ? -1 : cpu_ms() - cpu;
+}
+
+/* Add the logarithm of the ratio to *sum. */
+static _Bool measure_tool(const struct job *j, unsigned n_workers, int runs, double *sum)
+{
+	struct session s[2];
+	double least[2] = { 1e30, 1e30 };
+	_Bool ok = session_open(&s[0], j->path, j->kernel, n_workers);
+
+	ok &= session_open_watched(&s[1], j->path, j->kernel, n_workers);
+	for (int k = 0; ok && k < 2; k++)
+		j->setup(&s[k]);
+	for (int i = -1; ok && i < runs; i++)  /* -1: a warm-up run */
+		for (int k = 0; k < 2; k++) {
+			const double ms = run_once(&s[k], j);
+
+			ok &= ms >= 0;
+			least[k] = i >= 0 && ms < least[k] ? ms : least[k];
+		}
+	for (int k = 0; k < 2; k++) {
+		if (s[k].err.status)
+			fprintf(stderr, "bench_soft: %s: %s\n", j->name, s[k].err.text);
+		session_close(&s[k]);
+	}
+	if (!ok)
+		return 0;
+	printf("| %-16s | %7s | %10.2f | %9.2f | %6.2f |\n", j->name, n_workers ? "1" : "all", least[0], least[1], least[1] / least[0]);
+	fflush(stdout);
+	*sum += log(least[1] / least[0]);
+	return 1;
+}
+
+static int measure_cost(const char *tool, const char *only, int runs)
+{
+	double sum[2] = { 0 };
+	int failed = 0, n = 0;
+	gpul_error err = { 0 };
+
+	if (session_start_tools(tool, &err)) {
+		fprintf(stderr, "bench_soft: --tool %s: %s\n", tool, err.text);
+		return 1;
+	}
+	printf("| kernel           | workers | ms without | ms with   | ratio  |   %s\n", tool);
+	puts("|------------------|--------:|-----------:|----------:|-------:|");
+	for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
+		if (only && !strstr(jobs[i].name, only))
+			continue;
+		n++;
+		for (unsigned workers = 2; workers-- > 0;)
+			failed |= !measure_tool(&jobs[i], workers, runs, &sum[workers]);
+	}
+	if (n && !failed)
+		printf("geometric mean: %.2f with 1 worker, %.2f with one for each CPU\n", exp(sum[1] / n), exp(sum[0] / n));
+	return failed;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option known[] = {
 		{ "runs", required_argument, NULL, 'r' },
 		{ "only", required_argument, NULL, 'o' },
+		{ "tool", required_argument, NULL, 't' },
 		{ NULL, 0, NULL, 0 },
 	};
-	const char *only = NULL;
+	const char *only = NULL, *tool = NULL;
 	int runs = 9, failed = 0;
 
 	for (int opt; (opt = getopt_long(argc, argv, "", known, NULL)) != -1;) {
@@ -211,12 +281,16 @@ int main(int argc, char **argv)
 			runs = atoi(optarg);
 		else if (opt == 'o')
 			only = optarg;
+		else if (opt == 't')
+			tool = optarg;
 		if (opt == '?' || runs < 1 || runs > MAX_RUNS) {
-			fprintf(stderr, "usage: bench_soft [--runs 1..%d] [--only KERNEL]\n",
+			fprintf(stderr, "usage: bench_soft [--runs 1..%d] [--only KERNEL] [--tool NAME[:OPTIONS]]\n",
 				MAX_RUNS);
 			return 2;
 		}
 	}
+	if (tool)
+		return measure_cost(tool, only, runs);
 	puts("| kernel           | workers | thread-instr |   min ms | median ms | ns wall | "
 	     "ns CPU  |");
 	puts("|------------------|--------:|-------------:|---------:|----------:|--------:|---"

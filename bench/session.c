@@ -6,6 +6,8 @@
 #include <time.h>
 
 #include "core/file.h"
+#include "softcuda/exec/observer_internal.h"
+#include "softcuda/tools/tool_internal.h"
 
 static double read_ms(clockid_t clock)
 {
@@ -38,15 +40,12 @@ static gpul_status load_program(struct session *s, const char *path)
 		  : gpul_exec_program_create(s->memory, module, path, &s->program, &s->err);
 }
 
-_Bool session_open(struct session *s, const char *ptx_path, const char *kernel,
-		   unsigned n_workers)
+static _Bool open_in(struct session *s, gpul_exec_memory *memory, const char *ptx_path, const char *kernel, unsigned n_workers)
 {
 	gpul_exec_machine_options options = { .n_workers = n_workers };
 
-	*s = (struct session){ 0 };
-	if (gpul_exec_memory_create(&s->memory, &s->err) ||
-	    gpul_exec_machine_create(s->memory, &options, &s->machine, &s->err) ||
-	    load_program(s, ptx_path))
+	s->memory = memory;
+	if (gpul_exec_machine_create(s->memory, &options, &s->machine, &s->err) || load_program(s, ptx_path))
 		return 0;
 	s->kernel = gpul_exec_find_kernel(s->program, kernel);
 	if (!s->kernel)
@@ -54,13 +53,41 @@ _Bool session_open(struct session *s, const char *ptx_path, const char *kernel,
 	return s->kernel != NULL;
 }
 
+_Bool session_open(struct session *s, const char *ptx_path, const char *kernel,
+		   unsigned n_workers)
+{
+	gpul_exec_memory *memory;
+
+	*s = (struct session){ 0 };
+	return !gpul_exec_memory_create(&memory, &s->err) && open_in(s, memory, ptx_path, kernel, n_workers);
+}
+
+/* The table of the sessions that tools watch: a tool exists once, and as long as the process. */
+static gpul_exec_memory *watched;
+
+gpul_status session_start_tools(const char *tools, gpul_error *err)
+{
+	if (setenv("GPULOAD_SOFT_TOOLS", tools, 1))
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the tools");
+	return gpul_exec_memory_create(&watched, err) || gpul_tools_start(watched, err) ? err->status : GPUL_OK;
+}
+
+_Bool session_open_watched(struct session *s, const char *ptx_path, const char *kernel, unsigned n_workers)
+{
+	*s = (struct session){ .watched = 1 };
+	return open_in(s, watched, ptx_path, kernel, n_workers);
+}
+
 void session_close(struct session *s)
 {
 	gpul_exec_machine_destroy(s->machine);
 	gpul_exec_program_destroy(s->program);
-	gpul_exec_memory_destroy(s->memory);
-	while (s->n_buffers)
-		free(s->buffers[--s->n_buffers]);
+	while (s->n_buffers) {
+		gpul_exec_memory_remove(s->memory, (uintptr_t)s->buffers[--s->n_buffers]);
+		free(s->buffers[s->n_buffers]);
+	}
+	if (!s->watched)
+		gpul_exec_memory_destroy(s->memory);
 }
 
 void session_param(struct session *s, const void *value, uint32_t bytes, uint32_t align)
@@ -83,7 +110,7 @@ void session_param_i32(struct session *s, int32_t v)
 
 void *session_buffer(struct session *s, size_t bytes)
 {
-	gpul_exec_range range = { .bytes = bytes, .label = "buffer" };
+	gpul_exec_range range = { .bytes = bytes, .label = "cuMemAlloc" };
 	void *p = s->n_buffers < SESSION_MAX_BUFFERS
 			  ? aligned_alloc(256, (bytes + 255) / 256 * 256)
 			  : NULL;
@@ -95,7 +122,8 @@ void *session_buffer(struct session *s, size_t bytes)
 	memset(p, 0, bytes);
 	s->buffers[s->n_buffers++] = p;
 	range.base = (uintptr_t)p;
-	gpul_exec_memory_add(s->memory, &range, &s->err);
+	if (!gpul_exec_memory_add(s->memory, &range, &s->err))
+		gpul_exec_memory_written(s->memory, range.base, 0, bytes);
 	return p;
 }
 

@@ -14,6 +14,7 @@ enum { SESSION_MAX_BUFFERS = 8, SESSION_PARAM_BYTES = 256 };
 
 struct session {
 	gpul_exec_memory *memory;
+	_Bool watched;                /* by tools: memory is that of all sessions that are */
 	gpul_exec_machine *machine;
 	gpul_exec_program *program;
 	const gpul_exec_kernel *kernel;
@@ -27,6 +28,9 @@ struct session {
 /* n_workers 0: one worker for each CPU that this process may use.  Returns false on failure, with s->err set. */
 _Bool session_open(struct session *s, const char *ptx_path, const char *kernel,
 		   unsigned n_workers);
+/* Start tools, once: "memcheck,trace:file=x" as in GPULOAD_SOFT_TOOLS.  They watch the sessions of session_open_watched(). */
+gpul_status session_start_tools(const char *tools, gpul_error *err);
+_Bool session_open_watched(struct session *s, const char *ptx_path, const char *kernel, unsigned n_workers);
 void session_close(struct session *s);
 
 /* Append one parameter with the alignment of the ABI. */
