@@ -73,6 +73,10 @@ struct observer {
 	unsigned bit;            /* 1 << its number; set by gpul_exec_memory_observe() */
 };
 
+/* Run a launch again, from its first block: for hooks of a serial observer.  From launch_ends, at once; from other hooks, at the end of
+ * the turn, which before() should end by OBSERVED_YIELD: the running blocks are then abandoned.  The hooks see block_ends,
+ * launch_ends (with GPUL_EXEC_ABORTED) and launch_begins.  Memory and what the kernel has printed stay as they are. */
+void gpul_launch_again(gpul_exec_launch *l);
 /** Add an observer of all programs and machines of this table.
  *
  * @m  no program has been created with it

@@ -75,6 +75,49 @@ gpul_exec_launch *gpul_launch_create(gpul_exec_machine *m, const gpul_exec_launc
 	return l;
 }
 
+void gpul_launch_list(gpul_exec_launch *l)
+{
+	gpul_exec_machine *m = l->machine;
+
+	if (m->last)
+		m->last->next = l;
+	else
+		m->first = l;
+	m->last = l;
+	l->listed = true;
+	atomic_fetch_add(&l->refs, 1);  /* unlist_launch() in worker.c drops it */
+	atomic_fetch_add(&m->n_listed, 1);
+}
+
+void gpul_launch_again(gpul_exec_launch *l)
+{
+	atomic_store(&l->again, true);
+}
+
+/* None of its blocks is resident.  Its worker is the only one, because the observer that asked for it is serial. */
+void gpul_launch_begin_again(gpul_exec_launch *l, bool abandoned)
+{
+	const gpul_exec_fault fault = { .kind = GPUL_EXEC_ABORTED, .text = "the launch begins again" };
+
+	if (abandoned)
+		EACH_OBSERVER(o, l->machine, launch_ends)
+		o->launch_ends(o, l, &fault);
+	pthread_mutex_lock(&l->lock);
+	l->fault = (gpul_exec_fault){ 0 };
+	pthread_mutex_unlock(&l->lock);
+	atomic_store(&l->again, false);
+	atomic_store(&l->stop, false);
+	atomic_store(&l->n_ended, 0);
+	atomic_store(&l->n_instructions, 0);
+	EACH_OBSERVER(o, l->machine, launch_begins)
+	o->launch_begins(o, l);
+	atomic_store(&l->next_block, 0);
+	pthread_mutex_lock(&l->machine->lock);
+	if (!l->listed)
+		gpul_launch_list(l);
+	pthread_mutex_unlock(&l->machine->lock);
+}
+
 static void end_launch(gpul_exec_launch *l)
 {
 	gpul_exec_fault fault;
@@ -84,6 +127,10 @@ static void end_launch(gpul_exec_launch *l)
 	pthread_mutex_unlock(&l->lock);
 	EACH_OBSERVER(o, l->machine, launch_ends)
 	o->launch_ends(o, l, &fault);
+	if (atomic_load(&l->again) && !atomic_load(&l->machine->quits)) {
+		gpul_launch_begin_again(l, false);
+		return;
+	}
 	if (l->done)
 		l->done(l->done_user, &fault);
 	pthread_mutex_lock(&l->lock);

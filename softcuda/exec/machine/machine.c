@@ -123,14 +123,7 @@ gpul_status gpul_machine_list(gpul_exec_machine *m, gpul_exec_launch *l, gpul_er
 	if (!m->started)
 		st = start_workers(m, err);
 	if (!st) {
-		if (m->last)
-			m->last->next = l;
-		else
-			m->first = l;
-		m->last = l;
-		l->listed = true;
-		atomic_fetch_add(&l->refs, 1);  /* unlist_launch() drops it */
-		atomic_fetch_add(&m->n_listed, 1);
+		gpul_launch_list(l);
 		if (m->n_sleeping && l->n_blocks == 1)
 			pthread_cond_signal(&m->work);
 		else if (m->n_sleeping)

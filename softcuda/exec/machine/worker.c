@@ -178,6 +178,25 @@ static void end_block(struct worker *k, unsigned n, bool faulted)
 	gpul_launch_blocks_ended(l, 1);
 }
 
+/* Abandon the blocks of a launch that an observer wants to begin again. */
+static void begin_again(struct worker *k, gpul_exec_launch *l)
+{
+	for (unsigned n = 0; n < k->n_resident;) {
+		struct block *b = k->resident[n];
+
+		if (b->launch != l) {
+			n++;
+			continue;
+		}
+		EACH_OBSERVER(o, k->machine, block_ends)
+		o->block_ends(o, b);
+		gpul_block_release(b);
+		k->resident[n] = k->resident[--k->n_resident];
+	}
+	k->tried = 0;
+	gpul_launch_begin_again(l, true);
+}
+
 /* The result of one turn of every resident block.  waits: each of them polled and had no progress; quiet: and polled only words
  * that stayed the same. */
 struct round {
@@ -211,7 +230,11 @@ static struct round run_residents(struct worker *k)
 		bool stopped = atomic_load_explicit(&b->launch->stop, memory_order_relaxed);
 		enum block_result r = stopped ? BLOCK_FAULT : run_turn(k, b);
 
-		if (r == BLOCK_YIELDS) {
+		if (atomic_load_explicit(&b->launch->again, memory_order_relaxed) && !atomic_load(&k->machine->quits)) {
+			begin_again(k, b->launch);
+			round.progressed = true;
+			n = 0;
+		} else if (r == BLOCK_YIELDS) {
 			round.progressed |= b->progressed;
 			round.polls |= b->polls;
 			round.n_repolls += b->n_repolls;

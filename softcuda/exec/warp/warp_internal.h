@@ -144,6 +144,7 @@ struct gpul_exec_launch {
 	uint8_t *workspace;              /* cooperative launches: %envreg1 and %envreg2 are its address */
 	uint64_t n_blocks, max_resident;
 	_Atomic uint64_t next_block, n_ended, n_instructions;
+	_Atomic bool again;              /* an observer wants it to begin again */
 	_Atomic bool stop;               /* faulted or aborted: workers end its blocks */
 	_Atomic int refs;
 	_Atomic bool stuck_reported;
@@ -313,6 +314,8 @@ void gpul_launch_destroy(struct gpul_exec_launch *l);
 void gpul_launch_unref(struct gpul_exec_launch *l);
 void gpul_launch_skip_rest(struct gpul_exec_launch *l);  /* blocks that have not started count as ended */
 void gpul_launch_blocks_ended(struct gpul_exec_launch *l, uint64_t n);  /* the last block ends the launch */
+void gpul_launch_list(struct gpul_exec_launch *l);  /* append it to the machine's list; the caller holds the machine's lock */
+void gpul_launch_begin_again(struct gpul_exec_launch *l, bool abandoned);  /* abandoned: it has not ended */
 
 /* residency.c */
 bool gpul_launch_has_room(struct gpul_exec_launch *l);  /* true: another block may be started, or none is left */

@@ -15,6 +15,8 @@ struct recorder {
 	bool addresses;              /* record accesses only */
 	unsigned n_yields;           /* so many times still, a load gives up its turn */
 	const char *reg;             /* at a return, the values of these registers */
+	int n_again_inside, n_again_after;   /* begin the launch again so often: at its 20th instruction, at its end */
+	unsigned n_seen;             /* instructions since it began */
 	const char *skip;            /* instructions of this opcode are not executed */
 };
 
@@ -87,6 +89,11 @@ static enum observed before(struct observer *o, struct warp_state *s, const stru
 			see(r, "%s %s +%llu %u lane %u order %d scope %d", kinds[a[k].kind], spaces[a[k].space[l]],
 			    a[k].space[l] == SPACE_GLOBAL ? 0 : (unsigned long long)a[k].at[l], a[k].bytes[l], l, a[k].order, a[k].scope);
 	watch_register(r, s, i);
+	if (r->n_again_inside && ++r->n_seen >= 20) {
+		if (r->n_seen == 20)
+			gpul_launch_again(s->block->launch);
+		return OBSERVED_YIELD;
+	}
 	if (n && r->n_yields) {
 		r->n_yields--;
 		return OBSERVED_YIELD;
@@ -123,12 +130,23 @@ static void block_ends(struct observer *o, struct block *b)
 
 static void launch_begins(struct observer *o, gpul_exec_launch *l)
 {
-	see((struct recorder *)o, "launch of %u begins", l->grid[0]);
+	struct recorder *r = (struct recorder *)o;
+
+	see(r, "launch of %u begins", l->grid[0]);
+	r->n_seen = 0;
 }
 
 static void launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_exec_fault *fault)
 {
-	see((struct recorder *)o, "launch of %u ends: %d", l->grid[0], fault->kind);
+	struct recorder *r = (struct recorder *)o;
+
+	see(r, "launch of %u ends: %d", l->grid[0], fault->kind);
+	if (r->n_again_inside) {
+		r->n_again_inside--;
+	} else if (r->n_again_after) {
+		r->n_again_after--;
+		gpul_launch_again(l);
+	}
 }
 
 static void range_added(struct observer *o, const gpul_exec_range *range)
@@ -250,6 +268,34 @@ static void sees_registers_and_the_end_of_the_program(void **state)
 	free(r);
 }
 
+/* Three blocks of two warps: the launch is abandoned twice, then run three times. */
+static void a_launch_can_begin_again(void **state)
+{
+	struct recorder *r = new_recorder();
+	struct rig *g = open_watched(KERNEL, r);
+	uint32_t *out = rig_memory(g, 192 * 4), once[192];
+
+	(void)state;
+	assert_int_equal(rig_run(g, "k", 3, 64, out, 0), GPUL_EXEC_OK);
+	memcpy(once, out, sizeof once);
+	memset(out, 0, sizeof once);
+	r->n = 0;
+	r->n_again_inside = 2;
+	r->n_again_after = 2;
+	assert_int_equal(rig_run(g, "k", 3, 64, out, 0), GPUL_EXEC_OK);
+	assert_int_equal(count_lines(r, "launch of 3 begins"), 5);
+	assert_int_equal(count_lines(r, "launch of 3 ends: 8"), 2);
+	assert_int_equal(count_lines(r, "launch of 3 ends: 0"), 3);
+	assert_int_equal(count_lines(r, "block 0 begins"), 5);
+	assert_int_equal(count_lines(r, "block 0 begins") + count_lines(r, "block 1 begins") + count_lines(r, "block 2 begins"),
+			 count_lines(r, "block 0 ends") + count_lines(r, "block 1 ends") + count_lines(r, "block 2 ends"));
+	assert_int_equal(count_lines(r, "block 2 ends"), 3);
+	assert_memory_equal(out, once, sizeof once);  /* word 0 is stored before it is counted */
+	assert_int_equal(rig_run(g, "k", 3, 64, out, 0), GPUL_EXEC_OK);
+	rig_close(g);
+	free(r);
+}
+
 static void sees_a_deadlock_before_the_launch_fails(void **state)
 {
 	struct recorder *r = new_recorder();
@@ -286,6 +332,7 @@ int main(void)
 		cmocka_unit_test(a_load_that_gives_up_its_turn_is_done_later),
 		cmocka_unit_test(an_instruction_can_be_skipped),
 		cmocka_unit_test(sees_registers_and_the_end_of_the_program),
+		cmocka_unit_test(a_launch_can_begin_again),
 		cmocka_unit_test(sees_a_deadlock_before_the_launch_fails),
 		cmocka_unit_test(sees_lanes_that_wait_for_others_of_their_warp),
 	};
