@@ -54,6 +54,8 @@ struct observer {
 	/* No warp of the block can run again.  Called before the driver's own report, which ends the launch. */
 	void (*deadlock)(struct observer *o, struct block *b);
 	void (*block_begins)(struct observer *o, struct block *b);
+	/* The block has ended its turn; other blocks run now.  The hook may end the launch by gpul_launch_fault(). */
+	void (*block_yields)(struct observer *o, struct block *b);
 	void (*block_ends)(struct observer *o, struct block *b);  /* also after a fault */
 	/* Called by the thread that starts the launch, before its first block; and by the worker that ends its last block,
 	 * before any later launch of its stream begins.  *fault: kind is GPUL_EXEC_OK if there was none. */

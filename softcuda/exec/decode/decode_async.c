@@ -203,8 +203,8 @@ bool gpul_decode_mbarrier(struct decoder *d)
 		       gpul_operand_source(d, &d->operand[1], GPUL_PTX_MOD_U32, false,
 					   &made.b) &&
 		       gpul_emit(d, OP_MBAR_INIT, &made);
-	case GPUL_PTX_MOD_INVAL:
-		return gpul_emit(d, OP_NOP, NULL);
+	case GPUL_PTX_MOD_INVAL:  /* the address is for observers */
+		return gpul_decode_address(d, &d->operand[0], mbarrier_space(d), &made) && gpul_emit(d, OP_NOP, &made);
 	case GPUL_PTX_MOD_ARRIVE:
 	case GPUL_PTX_MOD_ARRIVE_DROP:
 	case GPUL_PTX_MOD_EXPECT_TX:

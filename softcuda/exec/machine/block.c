@@ -76,7 +76,10 @@ enum block_result gpul_block_run(struct block *b)
 			report_deadlock(b);
 			return BLOCK_FAULT;
 		}
-		if (yielded)
+		if (yielded) {
+			EACH_OBSERVER(o, b->launch->machine, block_yields)
+			o->block_yields(o, b);
 			return BLOCK_YIELDS;
+		}
 	}
 }

@@ -128,6 +128,7 @@ struct block {
 	uint8_t *shared;
 	uint32_t shared_bytes;
 	struct barrier barriers[N_BARRIERS];
+	void *note[MAX_OBSERVERS];       /* for observers: see block_note() */
 };
 
 struct gpul_exec_launch {
@@ -182,6 +183,12 @@ struct worker {
 #define EACH_OBSERVER(o, machine, hook) \
 	for (struct observer *o = gpul_exec_memory_observers((machine)->memory); o; o = o->next) \
 		if (o->hook)
+
+/* What observer o keeps about a block; block_begins() must set it, because a block's memory is used again. */
+static inline void **block_note(struct block *b, const struct observer *o)
+{
+	return &b->note[__builtin_ctz(o->bit)];
+}
 
 /* ---- for handlers ---------------------------------------------------------------------------- */
 

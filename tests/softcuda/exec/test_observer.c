@@ -17,6 +17,7 @@ struct recorder {
 	const char *reg;             /* at a return, the values of these registers */
 	int n_again_inside, n_again_after;   /* begin the launch again so often: at its 20th instruction, at its end */
 	unsigned n_seen;             /* instructions since it began */
+	unsigned most_turns;         /* the launch ends when a block has had so many turns; 0: no limit */
 	const char *skip;            /* instructions of this opcode are not executed */
 };
 
@@ -120,11 +121,22 @@ static void deadlock(struct observer *o, struct block *b)
 
 static void block_begins(struct observer *o, struct block *b)
 {
+	*block_note(b, o) = calloc(1, sizeof(unsigned));
+	assert_non_null(*block_note(b, o));
 	see((struct recorder *)o, "block %u begins", b->index[0]);
+}
+
+static void block_yields(struct observer *o, struct block *b)
+{
+	static const gpul_exec_fault enough = { .kind = GPUL_EXEC_TRAP, .text = "enough" };
+
+	if (++*(unsigned *)*block_note(b, o) == ((struct recorder *)o)->most_turns)
+		gpul_launch_fault(b->launch, &enough);
 }
 
 static void block_ends(struct observer *o, struct block *b)
 {
+	free(*block_note(b, o));
 	see((struct recorder *)o, "block %u ends", b->index[0]);
 }
 
@@ -170,8 +182,9 @@ static struct recorder *new_recorder(void)
 
 	assert_non_null(r);
 	r->o = (struct observer){ .name = "test", .serial = true, .before = before, .after = after, .barrier_completes = barrier_completes,
-				  .deadlock = deadlock, .block_begins = block_begins, .block_ends = block_ends, .launch_begins = launch_begins,
-				  .launch_ends = launch_ends, .range_added = range_added, .range_removed = range_removed, .program_ends = program_ends };
+				  .deadlock = deadlock, .block_begins = block_begins, .block_yields = block_yields, .block_ends = block_ends,
+				  .launch_begins = launch_begins, .launch_ends = launch_ends, .range_added = range_added, .range_removed = range_removed,
+				  .program_ends = program_ends };
 	return r;
 }
 
@@ -325,6 +338,21 @@ static void sees_lanes_that_wait_for_others_of_their_warp(void **state)
 	free(r);
 }
 
+static void can_end_a_launch_whose_blocks_never_end(void **state)
+{
+	struct recorder *r = new_recorder();
+	struct rig *g = open_watched(PTX_HEADER KERNEL_OUT("k") "again: bra again; }", r);
+
+	(void)state;
+	r->addresses = true;
+	r->most_turns = 5;
+	assert_int_equal(rig_run(g, "k", 3, 32, NULL, 0), GPUL_EXEC_TRAP);
+	assert_string_equal(g->fault.text, "enough");
+	assert_true(has_line(r, "launch of 3 ends: 4"));
+	rig_close(g);
+	free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -335,6 +363,7 @@ int main(void)
 		cmocka_unit_test(a_launch_can_begin_again),
 		cmocka_unit_test(sees_a_deadlock_before_the_launch_fails),
 		cmocka_unit_test(sees_lanes_that_wait_for_others_of_their_warp),
+		cmocka_unit_test(can_end_a_launch_whose_blocks_never_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
