@@ -75,6 +75,22 @@ static __device__ __forceinline__ void gpul_store_words_release(void *at, uint64
 	asm volatile("st.release.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(at), "l"(a), "l"(b) : "memory");
 }
 
+/* The same among the blocks of one GPU. */
+static __device__ __forceinline__ void gpul_load_words_acquire_gpu(const void *at, uint64_t *a, uint64_t *b)
+{
+	asm volatile("ld.acquire.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(*a), "=l"(*b) : "l"(at) : "memory");
+}
+
+static __device__ __forceinline__ void gpul_store_words_release_gpu(void *at, uint64_t a, uint64_t b)
+{
+	asm volatile("st.release.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(at), "l"(a), "l"(b) : "memory");
+}
+
+static __device__ __forceinline__ void gpul_store_release_gpu(uint64_t *at, uint64_t a)
+{
+	asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(at), "l"(a) : "memory");
+}
+
 static __device__ __forceinline__ uint64_t gpul_globaltimer_ns(void)
 {
 	uint64_t ns;

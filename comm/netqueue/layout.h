@@ -89,12 +89,14 @@ typedef struct gpul_netqueue_control {
 	uint64_t done[GPUL_NETQUEUE_MAX_BLOCKS]; /* entries that a block has finished */
 } gpul_netqueue_control;
 
-/* What the blocks count together; in device memory, zero at the start. */
+/* What the blocks count and know together; in device memory, zero at the start. */
 typedef struct gpul_netqueue_counts {
 	uint64_t n_pieces, n_bytes;     /* copied */
 	uint64_t n_refused;
 	uint64_t n_timed_out;           /* blocks */
 	uint64_t refused[GPUL_NETQUEUE_N_FIELDS]; /* [field] */
+	uint64_t written, abort;        /* of gpul_netqueue_control, as a block has last read them over the bus, for the others */
+	uint64_t reads;                 /* 1: a block reads them now */
 } gpul_netqueue_counts;
 
 /* The argument of the kernel. */
@@ -116,6 +118,7 @@ typedef struct gpul_netqueue_view {
 #ifdef __CUDACC__
 #define GPUL_NETQUEUE_BOTH static __host__ __device__ __forceinline__
 static_assert(sizeof(gpul_netqueue_entry) == 16 && sizeof(gpul_netqueue_report) == 40, "as drawn");
+static_assert((4 + GPUL_NETQUEUE_N_FIELDS) % 2 == 0, "written and abort are loaded together");
 #else
 #define GPUL_NETQUEUE_BOTH static inline
 #ifndef __cplusplus

@@ -19,8 +19,7 @@ extern const char gpul_netqueue_ptx[], gpul_netqueue_ptx_end[];
 
 enum {
 	DEFAULT_SLOTS = 64, DEFAULT_SLOT_BYTES = 64 << 10, DEFAULT_ENTRIES = 8192, DEFAULT_TIMEOUT_MS = 10000,
-	HOST_BLOCKS = 16, HOST_THREADS = 384, HOST_CHUNK = 8,  /* more than the bus needs: 16 x 11 warps have 360 KiB of loads in flight */
-	DEVICE_CHUNK = 32,          /* in device memory a block for each multiprocessor, which reads longer stretches at a time */
+	HOST_BLOCKS = 16, HOST_THREADS = 384, CHUNK = 8,  /* more than the bus needs: 16 x 11 warps have 360 KiB of loads in flight */
 	INTERPRETED_BLOCKS = 2, INTERPRETED_THREADS = 96,
 	POLLS_PER_CHECK = 1024, INTERPRETED_POLLS_PER_CHECK = 32,
 };
@@ -53,7 +52,7 @@ static void set_defaults(gpul_netqueue *q)
 	d->shape.n_slots = or_default(d->shape.n_slots, DEFAULT_SLOTS);
 	d->shape.slot_bytes = or_default(d->shape.slot_bytes, DEFAULT_SLOT_BYTES);
 	d->shape.n_entries = or_default(d->shape.n_entries, DEFAULT_ENTRIES);
-	d->shape.chunk_entries = or_default(d->shape.chunk_entries, device && !interprets ? DEVICE_CHUNK : HOST_CHUNK);
+	d->shape.chunk_entries = or_default(d->shape.chunk_entries, CHUNK);
 	d->n_threads = or_default(d->n_threads, interprets ? INTERPRETED_THREADS : device ? GPUL_NETQUEUE_MAX_THREADS : HOST_THREADS);
 	d->timeout_ms = d->timeout_ms ? d->timeout_ms : DEFAULT_TIMEOUT_MS;
 }

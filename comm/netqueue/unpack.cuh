@@ -1,16 +1,17 @@
 /* unpack.cuh — the kernel of a netqueue: entries are read and checked by the first warp of each block, pieces copied by the others.
  *
- *     warp 0, the reader                      batch 0   batch 1 (shared memory)          the other warps, the copiers
+ *     warp 0, the reader                      batch 0   batch 1 ... 3 (shared memory)    the other warps, the copiers
  *     poll 32 entries, lane by lane              │         │
  *     check each; refuse, or write it into ──> pieces      │
- *     barrier full[0] ───────────────────────────┼─────────┼───────────────────────────> wait at full[0]
- *     poll the next entries meanwhile ─────────────────> pieces                          copy units of 4 KiB in turn
- *     barrier full[1]                         <──┼───────────── n_finished[0] ────────── count: this warp reads batch 0 no more
- *     all copiers have finished batch 0:                                                 wait at full[1]
- *     store done[block], a credit
+ *     store n_filled = 1 ────────────────────────┼─────────┼───────────────────────────> each sees it by itself
+ *     poll the next entries meanwhile ─────────────────> pieces                          copies its units of 4 KiB
+ *     store n_filled = 2                      <──┼───────────── n_finished[0] ────────── counts: this warp reads batch 0 no more
+ *     all copiers have finished batch 0:                                                 goes on with batch 1, if it is filled
+ *     now and then store done[block], credits
  *
- * The reader never waits for a copier while entries may come, and no copier polls.  Large pieces are divided among the warps, and
- * small ones take a warp each, because all warps of the block take units from the same list.
+ * The reader never waits for a copier while a batch is free.  All warps of the block take units from the same list: large pieces are
+ * divided among them, and small ones take a warp each.  The list goes on from batch to batch, so all copiers get equally much, and no
+ * copier waits for another: the loads of one batch are in flight while the last ones of the batch before it are stored.
  *
  * Blocks do not wait for each other, but for the CPU, which waits for credits of all blocks: all of them must be resident. */
 #ifndef GPULOAD_COMM_NETQUEUE_UNPACK_CUH
@@ -26,12 +27,18 @@ struct gpul_netqueue_batch {
 	const unsigned char *from[GPUL_NETQUEUE_LANES];
 	uint32_t n_bytes[GPUL_NETQUEUE_LANES];
 	uint32_t units_end[GPUL_NETQUEUE_LANES]; /* units of this piece and those before it */
-	uint32_t leave;                 /* 1: there is no batch, nor will there be one */
+	uint64_t taken;                 /* entries of this block up to the end of this batch; of the reader */
 };
 
+/* TOLD_BATCHES: a busy block tells the CPU of its finished entries so rarely, because the fence before that store waits for the
+ * stores of the whole multiprocessor (measured: with each batch, pieces of 4 KiB took 10 % longer). */
+enum { GPUL_NETQUEUE_BATCHES = 4, GPUL_NETQUEUE_NAP_NS = 40, GPUL_NETQUEUE_TOLD_BATCHES = 8 };
+
 struct gpul_netqueue_shared {
-	gpul_netqueue_batch batches[2];
-	uint32_t n_finished[2];         /* copiers that have finished batches 0, 2, 4 ..., and 1, 3, 5 ... */
+	gpul_netqueue_batch batches[GPUL_NETQUEUE_BATCHES];
+	uint32_t n_finished[GPUL_NETQUEUE_BATCHES]; /* copiers that have finished batch b, b + 4, b + 8 ...; modulo 2^32 */
+	uint32_t n_filled;              /* modulo 2^32 */
+	uint32_t leave;                 /* 1: there are no batches beyond n_filled, nor will there be one */
 };
 
 /* ---- checks ---- */
@@ -96,36 +103,50 @@ static __device__ __forceinline__ void gpul_netqueue_report_refusal(const gpul_n
 /* What the reader's lanes know; the same in all lanes. */
 struct gpul_netqueue_reader {
 	uint64_t taken;                 /* entries of this block that have been taken from the ring */
-	uint64_t taken_before;          /* the same without the last batch */
 	uint64_t written, abort;        /* as last read */
 	uint64_t start_ns;              /* first check of the time in this wait; 0: none yet */
 	uint64_t n_pieces, n_bytes;     /* of this lane */
-	uint32_t n_batches, n_credited; /* batches filled; those whose entries have been counted in done[] */
+	uint64_t n_batches, n_finished; /* batches filled; those that the copiers have finished */
+	uint64_t n_told, finished;      /* batches that are counted in done[]; entries that the copiers have finished */
 	uint32_t n_copiers, polls;
 };
 
-static __device__ __forceinline__ uint32_t gpul_netqueue_finished(const uint32_t *n_finished)
+static __device__ __forceinline__ uint32_t gpul_netqueue_see(const uint32_t *word)
 {
 	uint32_t n;
 
-	asm volatile("ld.acquire.cta.shared.u32 %0, [%1];" : "=r"(n) : "r"((uint32_t)__cvta_generic_to_shared(n_finished)) : "memory");
+	asm volatile("ld.acquire.cta.shared.u32 %0, [%1];" : "=r"(n) : "r"((uint32_t)__cvta_generic_to_shared(word)) : "memory");
 	return n;
 }
 
-/* Return the credits of batches that the copiers have finished.  The acquire in gpul_netqueue_finished() and the release here
- * order the copiers' loads before the CPU's next receive into these slots; its partner is the load in take_credits() (netqueue.c). */
-static __device__ __forceinline__ void gpul_netqueue_credit(const gpul_netqueue_view *q, gpul_netqueue_shared *s, gpul_netqueue_reader *r,
-							     uint32_t lane)
+static __device__ __forceinline__ void gpul_netqueue_show(uint32_t *word, uint32_t n)
 {
-	while (r->n_credited < r->n_batches) {
-		const uint32_t odd = r->n_credited % 2, n = lane == 0 ? gpul_netqueue_finished(&s->n_finished[odd]) : 0;
+	asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"((uint32_t)__cvta_generic_to_shared(word)), "r"(n) : "memory");
+}
 
-		if (__shfl_sync(~0u, n, 0) != (r->n_credited / 2 + 1) * r->n_copiers)
+/* Find the batches that the copiers have finished: they can be filled again. */
+static __device__ __forceinline__ void gpul_netqueue_collect(const gpul_netqueue_shared *s, gpul_netqueue_reader *r, uint32_t lane)
+{
+	while (r->n_finished < r->n_batches) {
+		const uint32_t b = (uint32_t)r->n_finished % GPUL_NETQUEUE_BATCHES, n = lane == 0 ? gpul_netqueue_see(&s->n_finished[b]) : 0;
+
+		if (__shfl_sync(~0u, n, 0) != (uint32_t)(r->n_finished / GPUL_NETQUEUE_BATCHES + 1) * r->n_copiers)
 			return;
-		r->n_credited++;
-		if (lane == 0)   /* at most two batches are filled: the last one, and the one before it */
-			gpul_store_release(&q->control->done[blockIdx.x], r->n_credited == r->n_batches ? r->taken : r->taken_before);
+		__syncwarp();   /* orders the copiers' loads before what any lane writes into this batch */
+		r->finished = s->batches[b].taken;
+		r->n_finished++;
 	}
+}
+
+/* Tell the CPU which entries are finished, its credits.  The acquire in gpul_netqueue_see() and the release here order the copiers'
+ * loads before the CPU's next receive into these slots; its partner is the load in take_credits() (netqueue.c). */
+static __device__ __forceinline__ void gpul_netqueue_tell(const gpul_netqueue_view *q, gpul_netqueue_reader *r, uint32_t lane)
+{
+	if (r->n_told == r->n_finished)
+		return;
+	if (lane == 0)
+		gpul_store_release(&q->control->done[blockIdx.x], r->finished);
+	r->n_told = r->n_finished;
 }
 
 /* After a poll without entries: are there no more, or must the block leave? */
@@ -172,8 +193,6 @@ static __device__ __forceinline__ void gpul_netqueue_fill(const gpul_netqueue_vi
 		units += lane >= step ? lower : 0;
 	}
 	b->units_end[lane] = units;
-	if (lane == 0)
-		b->leave = 0;
 }
 
 /* Are both laps those of the entry?  If not, *wrong is one that is not. */
@@ -185,14 +204,37 @@ static __device__ __forceinline__ bool gpul_netqueue_laps(const gpul_netqueue_en
 	return lap0 == lap && lap1 == lap;
 }
 
-/* Read `written` and `abort`, by one lane: so many lanes and blocks read this word that the bus would have time for nothing else.
- * The acquire orders the loads of the entries and pieces that it counts; its partner is the store in gpul_netqueue_publish(). */
+static __device__ __forceinline__ bool gpul_netqueue_reads(uint64_t *reads)
+{
+	uint64_t before;
+
+	asm volatile("atom.acquire.gpu.global.exch.b64 %0, [%1], 1;" : "=l"(before) : "l"(reads) : "memory");
+	return before == 0;
+}
+
+/* Read `written` and `abort`, by one lane of one block at a time, which stores them where the other blocks look.  The bus delivers
+ * one line of host memory about once in a microsecond, however many blocks ask for it: if each of 132 read it, all of them
+ * would have waited 136 us for their first entries.
+ *
+ * The acquire orders the loads of the entries and pieces that it counts; its partner is the store in gpul_netqueue_publish(), directly,
+ * or through the block that has read it, whose release at the scope of the GPU is cumulative. */
 static __device__ __forceinline__ void gpul_netqueue_look(const gpul_netqueue_view *q, gpul_netqueue_reader *r, uint32_t lane)
 {
-	if (lane == 0)
-		gpul_load_words_acquire(&q->control->written, &r->written, &r->abort);
+	uint64_t written, abort;
+
+	if (lane == 0) {
+		gpul_load_words_acquire_gpu(&q->counts->written, &written, &abort);
+		if (written == r->written && abort == r->abort && gpul_netqueue_reads(&q->counts->reads)) {
+			gpul_load_words_acquire(&q->control->written, &written, &abort);
+			gpul_store_words_release_gpu(&q->counts->written, written, abort);
+			gpul_store_release_gpu(&q->counts->reads, 0);
+		}
+		r->written = written;
+		r->abort = abort;
+	}
 	r->written = __shfl_sync(~0u, r->written, 0);
 	r->abort = __shfl_sync(~0u, r->abort, 0);
+	__syncwarp();   /* orders what lane 0 has acquired before the other lanes' loads */
 }
 
 /* Poll this block's next 32 entries; take those that are complete, up to the first that is not.  Returns their number.
@@ -237,20 +279,6 @@ static __device__ __forceinline__ uint32_t gpul_netqueue_take(const gpul_netqueu
 	return n_taken;
 }
 
-/* Barrier 1 or 2: the batch is filled.  The reader passes it at once.  The numbers are constants, otherwise the block would
- * reserve all 16 barriers. */
-static __device__ __forceinline__ void gpul_netqueue_full(uint32_t odd, bool reader)
-{
-	if (reader && odd)
-		asm volatile("bar.arrive 2, %0;" ::"r"(blockDim.x) : "memory");
-	else if (reader)
-		asm volatile("bar.arrive 1, %0;" ::"r"(blockDim.x) : "memory");
-	else if (odd)
-		asm volatile("bar.sync 2, %0;" ::"r"(blockDim.x) : "memory");
-	else
-		asm volatile("bar.sync 1, %0;" ::"r"(blockDim.x) : "memory");
-}
-
 static __device__ __forceinline__ void gpul_netqueue_read(const gpul_netqueue_view *q, gpul_netqueue_shared *s, uint32_t lane)
 {
 	gpul_netqueue_reader r = {};
@@ -258,27 +286,31 @@ static __device__ __forceinline__ void gpul_netqueue_read(const gpul_netqueue_vi
 
 	r.n_copiers = blockDim.x / GPUL_NETQUEUE_LANES - 1;
 	while (!leave) {
-		gpul_netqueue_batch *b = &s->batches[r.n_batches % 2];
+		gpul_netqueue_batch *b = &s->batches[r.n_batches % GPUL_NETQUEUE_BATCHES];
 		uint32_t n_taken = 0;
 
-		while (r.n_batches - r.n_credited == 2)   /* the batch before last is still being copied */
-			gpul_netqueue_credit(q, s, &r, lane);
+		do
+			gpul_netqueue_collect(s, &r, lane);
+		while (r.n_batches - r.n_finished == GPUL_NETQUEUE_BATCHES);   /* none is free */
+		if (r.n_finished - r.n_told >= GPUL_NETQUEUE_TOLD_BATCHES)
+			gpul_netqueue_tell(q, &r, lane);
 		r.start_ns = 0;
 		while (!leave && (n_taken = gpul_netqueue_take(q, b, &r, lane)) == 0) {
-			gpul_netqueue_credit(q, s, &r, lane);
+			gpul_netqueue_collect(s, &r, lane);
+			gpul_netqueue_tell(q, &r, lane);
 			leave = gpul_netqueue_give_up(q, &r, gpul_netqueue_entry_of(r.taken, blockIdx.x, gridDim.x, q->chunk_entries), lane);
 		}
-		if (leave && lane == 0)
-			b->leave = 1;
-		if (!leave)
-			r.taken_before = r.taken;
 		r.taken += n_taken;
-		__syncwarp();
-		gpul_netqueue_full(r.n_batches % 2, true);
 		r.n_batches += !leave;
+		if (lane == 0 && !leave)
+			b->taken = r.taken;
+		__syncwarp();   /* all lanes have written their pieces */
+		if (lane == 0)
+			gpul_netqueue_show(leave ? &s->leave : &s->n_filled, leave ? 1 : (uint32_t)r.n_batches);
 	}
-	while (r.n_credited < r.n_batches)
-		gpul_netqueue_credit(q, s, &r, lane);
+	while (r.n_finished < r.n_batches)
+		gpul_netqueue_collect(s, &r, lane);
+	gpul_netqueue_tell(q, &r, lane);
 	if (r.n_pieces)
 		atomicAdd((unsigned long long *)&q->counts->n_pieces, (unsigned long long)r.n_pieces);
 	if (r.n_bytes)
@@ -287,12 +319,13 @@ static __device__ __forceinline__ void gpul_netqueue_read(const gpul_netqueue_vi
 
 /* ---- the copiers ---- */
 
-/* Copy every n_copiers-th unit of the batch. */
-static __device__ __forceinline__ void gpul_netqueue_copy_batch(const gpul_netqueue_batch *b, uint32_t copier, uint32_t n_copiers, uint32_t lane)
+/* Copy unit `first` of the batch and every n_copiers-th behind it.  Returns this warp's first unit of the next batch. */
+static __device__ __forceinline__ uint32_t gpul_netqueue_copy_batch(const gpul_netqueue_batch *b, uint32_t first, uint32_t n_copiers, uint32_t lane)
 {
 	const uint32_t units_end = b->units_end[lane], n_units = __shfl_sync(~0u, units_end, GPUL_NETQUEUE_LANES - 1);
+	uint32_t u = first;
 
-	for (uint32_t u = copier; u < n_units; u += n_copiers) {
+	for (; u < n_units; u += n_copiers) {
 		const uint32_t piece = (uint32_t)__popc(__ballot_sync(~0u, units_end <= u));
 		const uint32_t units_before = __shfl_sync(~0u, units_end, (int)(piece + GPUL_NETQUEUE_LANES - 1) % GPUL_NETQUEUE_LANES);
 		const bool last = u + 1 == __shfl_sync(~0u, units_end, (int)piece);
@@ -304,20 +337,40 @@ static __device__ __forceinline__ void gpul_netqueue_copy_batch(const gpul_netqu
 
 		gpul_netqueue_copy(to + begin, b->from[piece] + begin, end - begin, lane);
 	}
+	return u - n_units;
+}
+
+/* Wait until more than n batches (modulo 2^32) are filled; false: there will be no more.  By one lane, for all of them. */
+static __device__ __forceinline__ bool gpul_netqueue_next_batch(const gpul_netqueue_shared *s, uint32_t n, uint32_t lane)
+{
+	uint32_t more = 0;
+
+	if (lane == 0) {
+		while ((more = gpul_netqueue_see(&s->n_filled) != n) == 0) {
+			if (gpul_netqueue_see(&s->leave)) {   /* it is stored behind the last n_filled */
+				more = gpul_netqueue_see(&s->n_filled) != n;
+				break;
+			}
+			__nanosleep(GPUL_NETQUEUE_NAP_NS);
+		}
+	}
+	more = __shfl_sync(~0u, more, 0);
+	__syncwarp();   /* orders what lane 0 has acquired before the other lanes' loads of the batch */
+	return more;
 }
 
 static __device__ __forceinline__ void gpul_netqueue_copy_batches(gpul_netqueue_shared *s, uint32_t warp, uint32_t lane)
 {
 	const uint32_t n_copiers = blockDim.x / GPUL_NETQUEUE_LANES - 1;
+	uint32_t first = warp - 1;
 
-	for (uint32_t odd = 0;; odd ^= 1) {
-		gpul_netqueue_full(odd, false);
-		if (s->batches[odd].leave)
-			return;
-		gpul_netqueue_copy_batch(&s->batches[odd], warp - 1, n_copiers, lane);
+	for (uint32_t n = 0; gpul_netqueue_next_batch(s, n, lane); n++) {
+		const uint32_t b = n % GPUL_NETQUEUE_BATCHES;
+
+		first = gpul_netqueue_copy_batch(&s->batches[b], first, n_copiers, lane);
 		__syncwarp();   /* all lanes have read their bytes */
 		if (lane == 0)
-			asm volatile("red.release.cta.shared.add.u32 [%0], 1;" ::"r"((uint32_t)__cvta_generic_to_shared(&s->n_finished[odd]))
+			asm volatile("red.release.cta.shared.add.u32 [%0], 1;" ::"r"((uint32_t)__cvta_generic_to_shared(&s->n_finished[b]))
 				     : "memory");
 	}
 }
@@ -327,8 +380,10 @@ static __device__ __forceinline__ void gpul_netqueue_unpack_block(const gpul_net
 	__shared__ gpul_netqueue_shared shared;
 	const uint32_t warp = threadIdx.x / GPUL_NETQUEUE_LANES, lane = threadIdx.x % GPUL_NETQUEUE_LANES;
 
-	if (threadIdx.x < 2)
+	if (threadIdx.x < GPUL_NETQUEUE_BATCHES)
 		shared.n_finished[threadIdx.x] = 0;
+	if (threadIdx.x == 0)
+		shared.n_filled = shared.leave = 0;
 	__syncthreads();
 	if (warp == 0)
 		gpul_netqueue_read(q, &shared, lane);
