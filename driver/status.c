@@ -107,6 +107,8 @@ gpul_status gpul_cu_status(const gpul_driver *drv, gpul_error *err, CUresult r,
 	    *drv->last_fault())
 		return gpul_fail(err, GPUL_ECUDA, (int)r, "%.*s: %s (%d)", FAULT_CHARS,
 				 drv->last_fault(), name, (int)r);
+	if (strcmp(function, "cuInit") == 0 && drv->last_fault && *drv->last_fault())  /* a tool could not be started */
+		return gpul_fail(err, r == CUDA_ERROR_INVALID_VALUE ? GPUL_EINVAL : GPUL_ESYS, (int)r, "%.*s", FAULT_CHARS, drv->last_fault());
 	return gpul_fail(err, GPUL_ECUDA, (int)r, "%s: %s (%d), %s%s%s", function, name, (int)r, meaning,
 			 *advice ? ": " : "", advice);
 }

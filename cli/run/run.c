@@ -116,7 +116,7 @@ static _Noreturn void leave_at_once(const gpul_error *err)
 	_exit(CLI_FAILED);
 }
 
-void run_clean_up(struct run *r)
+static void free_device_memory(struct run *r)
 {
 	for (size_t i = 0; r->device && i < r->ask.n_args; i++) {
 		const struct arg *a = &r->ask.args[i];
@@ -127,16 +127,30 @@ void run_clean_up(struct run *r)
 			if (a->members[k].address)
 				r->drv->cuMemFree(a->members[k].address);
 	}
+	free(r->device);
+	r->device = NULL;
+}
+
+void run_clean_up(struct run *r)
+{
+	free_device_memory(r);
 	gpul_module_unload(r->module);
 	gpul_context_close(&r->context);
 	free(r->assumed);
 	free(r->compiler_log);
 	free(r->printed);
 	free(r->advice);
-	free(r->device);
 	free(r->times_ms);
 	run_check_free(r);
 	run_request_free(&r->ask);
+}
+
+/* The tools of the software driver have seen all that the kernel did, and that its memory was freed. */
+static void finish_tools(struct run *r)
+{
+	free_device_memory(r);
+	fflush(stdout);
+	r->n_tool_errors = r->drv->finish_tools();
 }
 
 /* Print the result, also if a check failed or a file could not be written. */
@@ -158,7 +172,9 @@ static int print_result(const struct run *r, gpul_error *err)
 		gpul_fail(err, GPUL_EFORMAT, 0, "not as expected: %s", text);
 	else if (save->status)
 		gpul_fail(err, save->status, save->native, "%s", save->text);
-	return n_failed || save->status ? CLI_FAILED : CLI_DONE;
+	else if (r->n_tool_errors)
+		gpul_fail(err, GPUL_EFORMAT, 0, "the kernel has errors: %d of them are reported above", r->n_tool_errors);
+	return n_failed || save->status || r->n_tool_errors ? CLI_FAILED : CLI_DONE;
 }
 
 /* The result names the driver, so the notice that NVIDIA's driver is not installed would repeat it. */
@@ -202,6 +218,8 @@ static int cmd_run(const struct cli_args *given, gpul_error *err)
 		st = gpul_driver_open(r.ask.driver, &r.drv, err);
 	if (st == GPUL_OK)
 		st = run_work(&r, err);
+	if (r.drv && r.drv->finish_tools && !r.still_running)
+		finish_tools(&r);
 	code = st ? cli_exit_code(st) : print_result(&r, err);
 	if (st)
 		run_report_failure(&r, args->n_operands ? args->operands[0] : NULL, run_wants_json(args), err);

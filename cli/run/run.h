@@ -1,8 +1,9 @@
 /* run.h — the steps of gpuload run, in order.
  *
  *     argv ─┐
- *           ├─ run_request.c ─> struct run_request     options and arguments
+ *           ├─ run_request.c ─> struct run_request     options (run_options.c) and arguments
  *     file ─┘  (run_line.c: the `// gpuload run:` line of the file)
+ *                     │  run_tools.c: hand options such as --trace to the software driver
  *                     │  run.c: open the driver, load the file, find the kernel
  *                     ├─ run_plan.c      choose missing arguments, grid and block
  *                     │  run_fit.c       check the arguments against the signature of the kernel
@@ -29,7 +30,7 @@
 #include "loader/loader.h"
 
 extern const struct cli_cmd cli_run;
-extern const struct cli_opt run_opts[];  /* options and help text are in run_request.c */
+extern const struct cli_opt run_opts[];  /* options and help text are in run_options.c */
 extern const char run_details[];
 
 #define RUN_SHOWN 10         /* elements printed per buffer, unless --show is given */
@@ -169,6 +170,7 @@ struct run {
 	char *printed;               /* owned; with --json: what the kernel printed; NULL: nothing */
 	size_t printed_bytes;
 	char *advice;                /* owned; with --json: what run_plan() printed; NULL: nothing */
+	int n_tool_errors;           /* found by the tools that watched the kernel */
 	bool still_running;          /* --timeout expired while the kernel runs: do not wait for the kernel */
 };
 

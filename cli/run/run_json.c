@@ -159,7 +159,9 @@ gpul_status run_print_json(const struct run *r, gpul_error *err)
 		json_chars(&j, "printf", r->printed, r->printed_bytes);
 	if (r->save_error.status)
 		json_text(&j, "save_error", r->save_error.text);
-	json_bool(&j, "ok", ok && !r->save_error.status);
+	if (r->n_tool_errors)
+		json_u64(&j, "tool_errors", (uint64_t)r->n_tool_errors);
+	json_bool(&j, "ok", ok && !r->save_error.status && !r->n_tool_errors);
 	json_end(&j, '}');
 	return json_print(&j, err);
 }

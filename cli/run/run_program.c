@@ -1,5 +1,5 @@
 /* run_program.c — gpuload run of a .cu with main(): built by nvcc, linked with libgpuload-rt, and executed. */
-#include "cli/run/run.h"
+#include "cli/run/run_options.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -145,6 +145,8 @@ gpul_status run_program(const struct cli_args *args, gpul_error *err)
 		run_line_tell_misspelt(source); /* its author may have wanted a kernel to be run */
 		gpul_source_close(source);
 	}
+	if (!st)
+		st = run_tools_select(args, NULL, &o.driver, err);
 	if (!st)
 		st = gpul_driver_open(o.driver, &drv, err);
 	if (!st)

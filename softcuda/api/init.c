@@ -1,12 +1,11 @@
 /* init.c — cuInit and cuDriverGetVersion. */
 #include "softcuda/api/base/state_internal.h"
 
-#include <stdio.h>
 #include <unistd.h>
 
 #include "core/memory_left.h"
 #include "core/parallel.h"
-#include "softcuda/tools/tool_internal.h"
+#include "softcuda/tools/start/start_internal.h"
 
 EXPORT int gpuloadSoftFinishTools(void);
 
@@ -31,10 +30,10 @@ static CUresult start_driver(void)
 	if (gpul_exec_memory_create(&soft.memory, &err))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (gpul_tools_start(soft.memory, &err)) {
-		fprintf(stderr, "gpuload soft driver: GPULOAD_SOFT_TOOLS: %s\n", err.text);
+		soft_report_fault(err.text);
 		gpul_exec_memory_destroy(soft.memory);
 		soft.memory = NULL;
-		return CUDA_ERROR_INVALID_VALUE;
+		return err.status == GPUL_EINVAL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OPERATING_SYSTEM;
 	}
 	soft.n_processors = (int)gpul_cpus();
 	soft.memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);

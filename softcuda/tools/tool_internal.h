@@ -1,10 +1,10 @@
 /* tool_internal.h — a tool: an observer of kernels with a name, options, and a report.
  *
- * A tool is a folder or a file here, and a row in tools.c.  create() makes its observer; from then on everything happens in the hooks
+ * A tool is a folder or a file here, and a row in start/tools.c.  create() makes its observer; from then on everything happens in the hooks
  * (softcuda/exec/observer_internal.h).  What it finds goes to gpul_tool_report(); files that it writes are complete after
  * finish(), which is called once, when no kernel runs any more: at the exit of the process, or by gpuloadSoftFinishTools().
  *
- * In a process without tools nothing here runs, except gpul_tools_start() once. */
+ * In a process without tools nothing here runs, except gpul_tools_start() once (start/start_internal.h). */
 #ifndef GPULOAD_SOFTCUDA_TOOLS_TOOL_INTERNAL_H
 #define GPULOAD_SOFTCUDA_TOOLS_TOOL_INTERNAL_H
 
@@ -32,7 +32,7 @@ struct tool {
 	void (*finish)(struct observer *o);
 };
 
-/* ---- options: for create() ---------------------------------------------------------------------------------- */
+/* ---- options.c: for create() ---------------------------------------------------------------------------------- */
 
 /* The value of an option; NULL: it was not given. */
 const char *gpul_tool_option(struct tool_options *o, const char *key);
@@ -51,19 +51,5 @@ void gpul_tool_say(const char *tool, const char *fmt, ...) __attribute__((format
 unsigned gpul_tool_n_reported(const char *tool);
 /* Print "gpuload memcheck: no errors", or their number: for finish(). */
 void gpul_tool_sum_up(const char *tool);
-
-/* ---- tools.c: for softcuda/api ---------------------------------------------------------------------------------- */
-
-/** Start the tools that GPULOAD_SOFT_TOOLS names, if it is set.
- *
- *     NAME[:KEY[=VALUE]]...[,NAME...]     a backslash quotes the next character of a VALUE
- *
- * @memory  the table of the process, still without programs; borrowed
- * Errors   GPUL_EINVAL an unknown tool or option; those of create()
- * Threads  one thread, in cuInit
- * Source   - */
-gpul_status gpul_tools_start(gpul_exec_memory *memory, gpul_error *err);
-/* Call finish() of all tools, once; returns the number of errors that they have reported. */
-int gpul_tools_finish(void);
 
 #endif

@@ -1,13 +1,16 @@
 /* tools.c — the list of tools, and those that this process uses: GPULOAD_SOFT_TOOLS. */
-#include "softcuda/tools/tool_internal.h"
+#include "softcuda/tools/start/start_internal.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "softcuda/tools/trace/trace_internal.h"
+
 /* Ends with NULL. */
 static const struct tool *const tools[] = {
+	&gpul_trace_tool,
 	NULL,
 };
 
@@ -15,34 +18,7 @@ static struct { const struct tool *tool; struct observer *observer; } started[MA
 static unsigned n_started;
 static pthread_once_t finished = PTHREAD_ONCE_INIT;
 
-/* ---- options ----------------------------------------------------------------------------------------------------- */
-
-const char *gpul_tool_option(struct tool_options *o, const char *key)
-{
-	for (unsigned k = 0; k < o->n; k++) {
-		if (!strcmp(o->option[k].key, key)) {
-			o->used[k] = true;
-			return o->option[k].value;
-		}
-	}
-	return NULL;
-}
-
-gpul_status gpul_tool_number(struct tool_options *o, const char *tool, const char *key, uint64_t least, uint64_t *out, gpul_error *err)
-{
-	const char *text = gpul_tool_option(o, key);
-	unsigned long long n;
-	char *end;
-
-	if (!text)
-		return GPUL_OK;
-	n = strtoull(text, &end, 0);
-	if (!*text || *end || *text == '-' || n < least)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s: %s needs a number of at least %llu, not '%.40s'", tool, key, (unsigned long long)least,
-				 text);
-	*out = n;
-	return GPUL_OK;
-}
+/* ---- the words of GPULOAD_SOFT_TOOLS ---------------------------------------------------------------------------------- */
 
 /* Cut the next word off *text, in place, up to one of `ends`, which becomes *end; backslashes are removed. */
 static char *cut_word(char **text, const char *ends, char *end)

@@ -1,0 +1,43 @@
+/* run_options.h — the rows of the option table of gpuload run, and the options that watch the kernel. */
+#ifndef GPULOAD_CLI_RUN_RUN_OPTIONS_H
+#define GPULOAD_CLI_RUN_RUN_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "cli/run/run.h"
+
+/* Rows of run_opts[], which run_options.c defines. */
+enum {
+	RUN_KERNEL, RUN_GRID, RUN_BLOCK, RUN_SHARED, RUN_REPEAT, RUN_EXPECT, RUN_RTOL, RUN_ATOL,
+	RUN_SAVE, RUN_FORCE, RUN_SHOW, RUN_TIMEOUT, RUN_DRIVER, RUN_DEVICE, RUN_JSON, RUN_INCLUDE, RUN_DEFINE,
+	RUN_STD, RUN_SM, RUN_KIND, RUN_LINK_ARG, RUN_LINK_ALL, RUN_NO_CACHE, RUN_EXPLAIN,
+	RUN_TRACE, RUN_TRACE_LIMIT, RUN_N_OPTS,
+};
+
+/* ---- tools: options that watch the kernel, on the software driver -------------------------------------------------- */
+
+struct run_tool_option { int opt; const char *key; };   /* an option of gpuload run, and the tool's option that gets its value */
+
+/* A tool of the software driver.  --OPT starts it as NAME, or as NAME:KEY=VALUE. */
+struct run_tool {
+	int opt;
+	const char *name;                        /* as in GPULOAD_SOFT_TOOLS; NULL ends run_tools[] */
+	const char *key;                         /* NULL: opt is a switch */
+	const struct run_tool_option *options;   /* ends with {0}, key NULL; NULL: there are no others */
+};
+extern const struct run_tool run_tools[];
+
+/* True: the option belongs to a tool, so that it also applies to a program. */
+bool run_tools_have(int opt);
+
+/** Let the software driver start the tools that the options select: append them to GPULOAD_SOFT_TOOLS.
+ *
+ * @args    the parsed command line
+ * @line    options of the file's own line; NULL: none
+ * @driver  the choice so far; becomes GPUL_DRIVER_SOFT if an option selects a tool
+ * Errors   GPUL_EINVAL a tool with --driver nvidia, or an option of a tool that is not selected; GPUL_ENOMEM
+ * Threads  the main thread, before gpul_driver_open()
+ * Source   softcuda/tools/tool_internal.h: gpul_tools_start() */
+gpul_status run_tools_select(const struct cli_args *args, const struct cli_args *line, gpul_driver_choice *driver, gpul_error *err);
+
+#endif

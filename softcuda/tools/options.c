@@ -1,0 +1,32 @@
+/* options.c — the options of a tool. */
+#include "softcuda/tools/tool_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *gpul_tool_option(struct tool_options *o, const char *key)
+{
+	for (unsigned k = 0; k < o->n; k++) {
+		if (!strcmp(o->option[k].key, key)) {
+			o->used[k] = true;
+			return o->option[k].value;
+		}
+	}
+	return NULL;
+}
+
+gpul_status gpul_tool_number(struct tool_options *o, const char *tool, const char *key, uint64_t least, uint64_t *out, gpul_error *err)
+{
+	const char *text = gpul_tool_option(o, key);
+	unsigned long long n;
+	char *end;
+
+	if (!text)
+		return GPUL_OK;
+	n = strtoull(text, &end, 0);
+	if (!*text || *end || *text == '-' || n < least)
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s: %s needs a number of at least %llu, not '%.40s'", tool, key, (unsigned long long)least,
+				 text);
+	*out = n;
+	return GPUL_OK;
+}

@@ -1,0 +1,19 @@
+/* start_internal.h — start and finish the tools of the process: for softcuda/api. */
+#ifndef GPULOAD_SOFTCUDA_TOOLS_START_START_INTERNAL_H
+#define GPULOAD_SOFTCUDA_TOOLS_START_START_INTERNAL_H
+
+#include "softcuda/tools/tool_internal.h"
+
+/** Start the tools that GPULOAD_SOFT_TOOLS names, if it is set.
+ *
+ *     NAME[:KEY[=VALUE]]...[,NAME...]     a backslash quotes the next character of a VALUE
+ *
+ * @memory  the table of the process, still without programs; borrowed
+ * Errors   GPUL_EINVAL an unknown tool or option; those of create()
+ * Threads  one thread, in cuInit
+ * Source   - */
+gpul_status gpul_tools_start(gpul_exec_memory *memory, gpul_error *err);
+/* Call finish() of all tools, once; returns the number of errors that they have reported. */
+int gpul_tools_finish(void);
+
+#endif
