@@ -35,6 +35,9 @@ const struct cli_opt run_opts[] = {
 	[RUN_EXPLAIN] = { "explain", NULL, "print on stderr for each image in FILE why it was selected or not", NULL },
 	[RUN_TRACE] = { "trace", "FILE", "software driver: write what each instruction did to FILE; - is stdout", CLI_FILES },
 	[RUN_TRACE_LIMIT] = { "trace-limit", "N", "record at most N instructions of warps (default: 100000)", NULL },
+	[RUN_SYNCCHECK] = { "synccheck", NULL, "software driver: report wrong barriers and member masks, and deadlocks", NULL },
+	[RUN_SYNCCHECK_TIMEOUT] = { "synccheck-timeout", "SECONDS",
+		"report blocks that have only polled memory for SECONDS (default: 10)", NULL },
 	[RUN_N_OPTS] = { 0 },
 };
 
@@ -43,8 +46,13 @@ static const struct run_tool_option trace_options[] = {
 	{ RUN_TRACE_LIMIT, "limit" }, { 0 },
 };
 
+static const struct run_tool_option synccheck_options[] = {
+	{ RUN_SYNCCHECK_TIMEOUT, "timeout" }, { 0 },
+};
+
 const struct run_tool run_tools[] = {
 	{ RUN_TRACE, "trace", "file", trace_options },
+	{ RUN_SYNCCHECK, "synccheck", NULL, synccheck_options },
 	{ 0 },
 };
 /* clang-format on */

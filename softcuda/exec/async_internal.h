@@ -36,4 +36,50 @@ enum {  /* bits of insn->n of OP_MBAR_ARRIVE */
 };
 enum { MBAR_PARITY = 1, MBAR_YIELDS = 2 };  /* bits of insn->n of OP_MBAR_TEST */
 
+/* ---- the layout of mbarriers ------------------------------------------------------------------ */
+
+typedef uint64_t __attribute__((may_alias)) mbarrier_word;
+
+enum {
+	COUNT_BITS = 20, EXPECTED_AT = 20, BYTES_AT = 41, BYTES_BITS = 22, PHASE_AT = 63,
+	COUNT_MASK = (1 << COUNT_BITS) - 1, BYTES_BIAS = 1 << (BYTES_BITS - 1),
+};
+
+static inline uint32_t pending_arrivals(uint64_t m) { return (uint32_t)m & COUNT_MASK; }
+static inline uint32_t expected_arrivals(uint64_t m) { return (uint32_t)(m >> EXPECTED_AT) & COUNT_MASK; }
+
+static inline int32_t missing_bytes(uint64_t m)
+{
+	return (int32_t)(m >> BYTES_AT & ((1u << BYTES_BITS) - 1)) - BYTES_BIAS;
+}
+
+/* A phase ends when no arrival is pending and all announced bytes have been copied; then the next phase begins. */
+static inline uint64_t pack_mbarrier(uint64_t phase, int32_t bytes, uint32_t expect, uint32_t wait)
+{
+	if (!wait && !bytes) {
+		phase ^= 1;
+		wait = expect;
+	}
+	return phase << PHASE_AT | (uint64_t)(uint32_t)(bytes + BYTES_BIAS) << BYTES_AT |
+	       (uint64_t)expect << EXPECTED_AT | wait;
+}
+
+/* Apply one lane's arrival and bytes to the mbarrier.  False: the phase waits for fewer arrivals than count. */
+static inline bool update_mbarrier(const struct insn *i, mbarrier_word *m, uint32_t count, uint32_t bytes)
+{
+	uint32_t expect = expected_arrivals(*m), wait = pending_arrivals(*m), n = i->n & MBAR_ARRIVES ? count : 0;
+	int32_t due = missing_bytes(*m);
+
+	if (n > wait || (i->n & MBAR_DROPS && n > expect))
+		return false;
+	if (i->n & MBAR_EXPECTS)
+		due += (int32_t)bytes;
+	if (i->n & MBAR_COMPLETES)
+		due -= (int32_t)bytes;
+	if (i->n & MBAR_DROPS)
+		expect -= n;
+	*m = pack_mbarrier(*m >> PHASE_AT, due, expect, wait - n);
+	return true;
+}
+
 #endif

@@ -62,3 +62,14 @@ load helper
 	[[ $status == 7 ]] || show "should run the program"
 	grep -q "warp 1 .*mul.*f32\|warp 1 .*add.*f32" out.txt || show "should trace it: $(head -3 out.txt)"
 }
+
+@test "run --synccheck reports wrong barriers, and ends a deadlock" {
+	planted="$BATS_TEST_DIRNAME/../softcuda/tools/faults/synccheck"
+	cp "$planted"/two_barriers.ptx "$planted"/spin_on_shared_flag.ptx .
+	fails 1 "two_barriers.ptx:19: bar.sync: divergent barrier" run two_barriers.ptx --synccheck
+	fails 1 "polls 4 bytes at offset 0 of shared memory" run spin_on_shared_flag.ptx --synccheck
+	works run "$vecadd" --synccheck
+	[[ $stderr == *"gpuload synccheck: no errors"* ]] || show "should find nothing"
+	fails 2 "--synccheck-timeout has no effect without --synccheck" run "$vecadd" --synccheck-timeout 3
+	fails 2 "timeout needs a number of at least 1, not '0'" run "$vecadd" --synccheck --synccheck-timeout 0
+}

@@ -7,31 +7,6 @@
 
 /* ---- mbarrier ------------------------------------------------------------------------------ */
 
-typedef MEMORY_TYPE(uint64_t) mbarrier;
-
-enum { COUNT_BITS = 20, EXPECTED_AT = 20, BYTES_AT = 41, BYTES_BITS = 22, PHASE_AT = 63 };
-#define COUNT_MASK ((1u << COUNT_BITS) - 1)
-#define BYTES_BIAS (1 << (BYTES_BITS - 1))
-
-static uint32_t pending_arrivals(uint64_t m) { return (uint32_t)m & COUNT_MASK; }
-static uint32_t expected_arrivals(uint64_t m) { return (uint32_t)(m >> EXPECTED_AT) & COUNT_MASK; }
-
-static int32_t missing_bytes(uint64_t m)
-{
-	return (int32_t)(m >> BYTES_AT & ((1u << BYTES_BITS) - 1)) - BYTES_BIAS;
-}
-
-/* A phase ends when no arrival is pending and all announced bytes have been copied; then the next phase begins. */
-static uint64_t pack_mbarrier(uint64_t phase, int32_t bytes, uint32_t expect, uint32_t wait)
-{
-	if (!wait && !bytes) {
-		phase ^= 1;
-		wait = expect;
-	}
-	return phase << PHASE_AT | (uint64_t)(uint32_t)(bytes + BYTES_BIAS) << BYTES_AT |
-	       (uint64_t)expect << EXPECTED_AT | wait;
-}
-
 HANDLER(MBAR_INIT)
 {
 	const uint32_t *count = U32(w, i->b);
@@ -45,27 +20,9 @@ HANDLER(MBAR_INIT)
 				state_of(w), i, GPUL_EXEC_ILLEGAL_INSTRUCTION, l,
 				"mbarrier.init: %u arrivals; from 1 to %u are possible",
 				count[l], COUNT_MASK - 1);
-		*(mbarrier *)(uintptr_t)x.each[l] = pack_mbarrier(0, 0, count[l], count[l]);
+		*(mbarrier_word *)(uintptr_t)x.each[l] = pack_mbarrier(0, 0, count[l], count[l]);
 	}
 	return i + 1;
-}
-
-/* Apply one lane's arrival and bytes to the mbarrier.  False: the phase waits for fewer arrivals than count. */
-static bool update_mbarrier(const struct insn *i, mbarrier *m, uint32_t count, uint32_t bytes)
-{
-	uint32_t expect = expected_arrivals(*m), wait = pending_arrivals(*m), n = i->n & MBAR_ARRIVES ? count : 0;
-	int32_t due = missing_bytes(*m);
-
-	if (n > wait || (i->n & MBAR_DROPS && n > expect))
-		return false;
-	if (i->n & MBAR_EXPECTS)
-		due += (int32_t)bytes;
-	if (i->n & MBAR_COMPLETES)
-		due -= (int32_t)bytes;
-	if (i->n & MBAR_DROPS)
-		expect -= n;
-	*m = pack_mbarrier(*m >> PHASE_AT, due, expect, wait - n);
-	return true;
 }
 
 HANDLER(MBAR_ARRIVE)
@@ -78,7 +35,7 @@ HANDLER(MBAR_ARRIVE)
 		return x.stop;
 	state_of(w)->block->progressed = true;
 	EACH_ACTIVE(l, w) {
-		mbarrier *m = (mbarrier *)(uintptr_t)x.each[l];
+		mbarrier_word *m = (mbarrier_word *)(uintptr_t)x.each[l];
 		const uint64_t before = *m;
 
 		if (!update_mbarrier(i, m, count[l], bytes[l]))
@@ -101,7 +58,7 @@ HANDLER(MBAR_TEST)
 	if (resolve_each(s, i, 8, false, &x))
 		return x.stop;
 	EACH_ACTIVE(l, w) {
-		const uint64_t now = *(mbarrier *)(uintptr_t)x.each[l] >> PHASE_AT;
+		const uint64_t now = *(mbarrier_word *)(uintptr_t)x.each[l] >> PHASE_AT;
 		const uint64_t phase =
 			i->n & MBAR_PARITY ? U32(w, i->b)[l] & 1 : U64(w, i->b)[l] >> PHASE_AT;
 
@@ -201,7 +158,7 @@ static const struct insn *complete_bytes(struct warp_state *s, const struct asyn
 		return NULL;
 	if (resolve_each(s, &c->barrier, 8, true, &x))
 		return x.stop;
-	update_mbarrier(&c->barrier, (mbarrier *)(uintptr_t)x.each[first_lane(s->w.mask)], 0, bytes);
+	update_mbarrier(&c->barrier, (mbarrier_word *)(uintptr_t)x.each[first_lane(s->w.mask)], 0, bytes);
 	s->block->progressed = true;
 	return NULL;
 }

@@ -6,11 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softcuda/tools/synccheck/synccheck_internal.h"
 #include "softcuda/tools/trace/trace_internal.h"
 
 /* Ends with NULL. */
 static const struct tool *const tools[] = {
 	&gpul_trace_tool,
+	&gpul_synccheck_tool,
 	NULL,
 };
 

@@ -1,0 +1,109 @@
+/* finding.c — the texts of findings; each kind of finding is reported once for an instruction, and counted. */
+#include "softcuda/tools/synccheck/synccheck_internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { LINE_BYTES = 700 };
+
+/* ---- texts ------------------------------------------------------------------------------------------------------ */
+
+const char *gpul_sync_opcode(const struct func_code *code, const struct insn *i, char *buf, size_t bytes)
+{
+	const gpul_ptx_inst *in = gpul_insn_ptx(code, i);
+	size_t used;
+
+	if (!in)
+		return "exit";
+	used = (size_t)snprintf(buf, bytes, "%s", gpul_ptx_opcode_text((gpul_ptx_opcode)in->opcode));
+	for (unsigned k = 0; k < in->n_mods && used < bytes; k++)
+		used += (size_t)snprintf(buf + used, bytes - used, ".%s", gpul_ptx_mod_text(code->program->module, in->mods[k]));
+	return buf;
+}
+
+const char *gpul_sync_lanes(uint32_t lanes, char *buf, size_t bytes)
+{
+	size_t used = (size_t)snprintf(buf, bytes, lanes & (lanes - 1) ? "lanes" : "lane");
+	char separator = ' ';
+
+	for (unsigned l = 0; l < LANES && used < bytes; l++) {
+		unsigned end = l;
+
+		if (!(lanes >> l & 1))
+			continue;
+		while (end + 1 < LANES && lanes >> (end + 1) & 1)
+			end++;
+		used += (size_t)snprintf(buf + used, bytes - used, end > l ? "%c%u-%u" : "%c%u", separator, l, end);
+		separator = ',';
+		l = end;
+	}
+	return buf;
+}
+
+const char *gpul_sync_index(const uint32_t index[3], const uint32_t extent[3], char *buf, size_t bytes)
+{
+	const int n = extent[2] > 1 ? 3 : extent[1] > 1 ? 2 : 1;
+	size_t used = 0;
+
+	for (int d = 0; d < n && used < bytes; d++)
+		used += (size_t)snprintf(buf + used, bytes - used, d ? ",%u" : "%u", index[d]);
+	return buf;
+}
+
+uint32_t gpul_sync_existing(const struct warp_state *s)
+{
+	const uint32_t here = s->block->n_threads - s->index * LANES;
+
+	return here >= LANES ? ALL_LANES : (1u << here) - 1;
+}
+
+/* ---- findings --------------------------------------------------------------------------------------------------- */
+
+bool gpul_sync_is_new(struct synccheck *c, const char *kind, const struct func_code *code, const struct insn *i)
+{
+	struct finding *f = c->findings;
+	bool new = false;
+
+	pthread_mutex_lock(&c->lock);
+	while (f < c->findings + c->n_findings && (f->kind != kind || f->insn != i || f->program_id != code->program->id))
+		f++;
+	if (f < c->findings + c->n_findings) {
+		f->n++;
+	} else if (c->n_findings < MAX_FINDINGS) {
+		char place[120];
+
+		gpul_insn_place(code, i, NULL, place, sizeof place);
+		*f = (struct finding){ .kind = kind, .program_id = code->program->id, .insn = i, .n = 1 };
+		snprintf(f->text, sizeof f->text, "%s: %s", place, kind);
+		c->n_findings++;
+		new = true;
+	}
+	pthread_mutex_unlock(&c->lock);
+	return new;
+}
+
+void gpul_sync_report(struct synccheck *c, const char *kind, struct warp_state *s, const struct insn *i, uint32_t lanes,
+		      const char *fmt, ...)
+{
+	const struct func_code *code = s->frame->code;
+	const struct gpul_exec_launch *l = s->block->launch;
+	char place[160], opcode[80], text[LINE_BYTES], who[100], block[40];
+	va_list ap;
+
+	if (!gpul_sync_is_new(c, kind, code, i))
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	gpul_insn_place(code, i, NULL, place, sizeof place);
+	gpul_tool_report(SYNCCHECK, "%s: %s: %s: %s\nkernel %s, block %s, warp %u, %s", place, gpul_sync_opcode(code, i, opcode, sizeof opcode),
+			 kind, text, l->kernel->info.name, gpul_sync_index(s->block->index, l->grid, block, sizeof block), s->index,
+			 gpul_sync_lanes(lanes, who, sizeof who));
+}
+
+void gpul_sync_repeat_counts(struct synccheck *c)
+{
+	for (unsigned k = 0; k < c->n_findings; k++)
+		if (c->findings[k].n > 1)
+			gpul_tool_say(SYNCCHECK, "%s: %u times", c->findings[k].text, c->findings[k].n);
+}

@@ -1,0 +1,143 @@
+/* synccheck_internal.h — what synccheck knows about a block, and how its files report what they find.
+ *
+ *     synccheck.c ── before() ──> barrier.c   bar.sync, bar.arrive, bar.red: counts, divergence
+ *                             ──> member.c    *.sync: member masks, lanes that shuffles read
+ *                             ──> mbarrier.c  the life of each mbarrier
+ *                             ──> stall.c     remembers what a block polls that makes no progress
+ *     block_yields() ──> stall.c              finds blocks that poll forever
+ *     deadlock(), stall.c ──> who_waits.c     describes what each thread waits for
+ *     all of them ──> finding.c               reports */
+#ifndef GPULOAD_SOFTCUDA_TOOLS_SYNCCHECK_SYNCCHECK_INTERNAL_H
+#define GPULOAD_SOFTCUDA_TOOLS_SYNCCHECK_SYNCCHECK_INTERNAL_H
+
+#include <pthread.h>
+
+#include "softcuda/exec/warp/observe_internal.h"
+#include "softcuda/tools/tool_internal.h"
+
+extern const struct tool gpul_synccheck_tool;
+
+#define SYNCCHECK "synccheck"
+
+enum { MAX_POLLS = 64, MAX_FINDINGS = 256 };
+
+/* Lanes of a warp that have arrived at a barrier by one instruction. */
+struct arrival {
+	const struct func_code *code;
+	const struct insn *insn;
+	uint32_t warp, lanes;
+};
+
+/* The arrivals at one barrier of the block, since it was complete the last time. */
+struct arrivals {
+	struct arrival *list;
+	unsigned n, capacity;
+};
+
+struct mbarrier_object {
+	uint64_t at;                     /* offset in shared memory */
+	const struct func_code *code;    /* where it was initialised */
+	const struct insn *insn;
+};
+
+/* A word that a warp has loaded while its block made no progress. */
+struct poll {
+	const struct func_code *code;
+	const struct insn *insn;
+	uint32_t warp, lanes, bytes;
+	uint64_t at;                     /* of the first lane */
+	uint8_t space;
+	bool mbarrier;
+};
+
+struct sync_block {
+	struct arrivals at[N_BARRIERS];
+	uint32_t returned_early[GPUL_EXEC_SM_THREADS / LANES];  /* lanes of each warp: see gpul_sync_before_exit() */
+	struct mbarrier_object *mbarriers;
+	unsigned n_mbarriers, mbarriers_capacity;
+
+	/* stall.c */
+	unsigned idle_turns;             /* turns without progress */
+	uint32_t n_live;
+	uint64_t idle_since_ns;          /* of the first of them */
+	bool suspect;                    /* loads are remembered */
+	bool reported;
+	bool reads_others;               /* global memory, or a clock: what others may change */
+	bool many_polls;                 /* more than MAX_POLLS */
+	uint64_t saved[2];               /* digest of the block's state some turns ago */
+	uint64_t turns_since, power;
+	struct poll polls[MAX_POLLS];
+	unsigned n_polls;
+};
+
+struct finding {
+	const char *kind;                /* compared by its address */
+	uint64_t program_id;
+	const struct insn *insn;
+	unsigned n;
+	char text[160];
+};
+
+struct synccheck {
+	struct observer o;
+	uint64_t timeout_ms;
+	bool ends;                       /* a launch that waits for longer than timeout_ms is ended */
+	pthread_mutex_t lock;            /* protects the findings */
+	struct finding findings[MAX_FINDINGS];
+	unsigned n_findings;
+};
+
+static inline struct sync_block *sync_block_of(const struct synccheck *c, struct block *b)
+{
+	return *block_note(b, &c->o);
+}
+
+/* ---- finding.c -------------------------------------------------------------------------------------------------- */
+
+/* True: this is the first finding of this kind at this instruction, and the caller reports it.  Others are counted. */
+bool gpul_sync_is_new(struct synccheck *c, const char *kind, const struct func_code *code, const struct insn *i);
+/* Report an error of lanes at an instruction, if it is new: "PLACE: INSTRUCTION: TEXT", then kernel, block and lanes. */
+void gpul_sync_report(struct synccheck *c, const char *kind, struct warp_state *s, const struct insn *i, uint32_t lanes,
+		      const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+void gpul_sync_repeat_counts(struct synccheck *c);  /* say how often each was found */
+/* The lanes of a warp that exist, because the block has that many threads. */
+uint32_t gpul_sync_existing(const struct warp_state *s);
+/* "bar.sync", with its modifiers. */
+const char *gpul_sync_opcode(const struct func_code *code, const struct insn *i, char *buf, size_t bytes);
+/* "lanes 0-15,20". */
+const char *gpul_sync_lanes(uint32_t lanes, char *buf, size_t bytes);
+/* "4,2": as many numbers as the extent has dimensions. */
+const char *gpul_sync_index(const uint32_t index[3], const uint32_t extent[3], char *buf, size_t bytes);
+
+/* ---- barrier.c -------------------------------------------------------------------------------------------------- */
+
+bool gpul_sync_is_barrier(const struct insn *i);
+void gpul_sync_before_barrier(struct synccheck *c, struct sync_block *m, struct warp_state *s, const struct insn *i, uint32_t on);
+/* The instruction ends the threads, if it is in the kernel's own frame. */
+bool gpul_sync_is_exit(const struct insn *i);
+void gpul_sync_before_exit(struct sync_block *m, const struct warp_state *s, const struct insn *i, uint32_t on);
+void gpul_sync_barrier_completes(struct synccheck *c, struct sync_block *m, struct block *b, unsigned id);
+
+/* ---- member.c --------------------------------------------------------------------------------------------------- */
+
+/* True: a *.sync with a member mask; *mask (may be NULL) is its operand. */
+bool gpul_sync_has_members(const struct insn *i, opref *mask);
+void gpul_sync_before_members(struct synccheck *c, struct warp_state *s, const struct insn *i, uint32_t on);
+
+/* ---- mbarrier.c ------------------------------------------------------------------------------------------------- */
+
+/* True: the instruction initialises, uses or invalidates an mbarrier. */
+bool gpul_sync_is_mbarrier(const struct func_code *code, const struct insn *i);
+bool gpul_sync_module_has_mbarriers(const struct func_code *code);
+void gpul_sync_before_mbarrier(struct synccheck *c, struct sync_block *m, struct warp_state *s, const struct insn *i, uint32_t on);
+/* A store or an atomic operation that is not for mbarriers. */
+void gpul_sync_before_store(struct synccheck *c, struct sync_block *m, struct warp_state *s, const struct insn *i, uint32_t on);
+
+/* ---- stall.c, who_waits.c --------------------------------------------------------------------------------------- */
+
+void gpul_sync_before_poll(struct sync_block *m, struct warp_state *s, const struct insn *i, uint32_t on);
+void gpul_sync_block_yields(struct synccheck *c, struct sync_block *m, struct block *b);
+/* Describe what each thread of the block waits for: one line for each group of threads, each after a line break. */
+void gpul_sync_who_waits(struct synccheck *c, const struct sync_block *m, struct block *b, char *buf, size_t bytes);
+
+#endif
