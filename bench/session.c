@@ -7,7 +7,7 @@
 
 #include "core/file.h"
 #include "softcuda/exec/observer_internal.h"
-#include "softcuda/tools/tool_internal.h"
+#include "softcuda/tools/start/start_internal.h"
 
 static double read_ms(clockid_t clock)
 {
