@@ -22,8 +22,9 @@ HANDLERS = "-O3 -ffp-contract=off -fno-strict-aliasing -fno-math-errno -fno-trap
 # Sources that are compiled twice, because programs built with --default-stream per-thread use other function names.
 PER_THREAD = [f"loader/runtime/{name}.c" for name in ("copy", "entry", "launch", "order")]
 
-# Sources with loops over rows, which gcc vectorises at -O3.  Results are not reordered (never -ffast-math).
-VECTORS = {"cli/sum/sum.c", "cli/fifo/bench/fifo_bench_check.c", "comm/sparse/sum.c"}
+# Sources with loops over rows or lanes, which gcc vectorises at -O3.  Results are not reordered (never -ffast-math).
+VECTORS = {"cli/sum/sum.c", "cli/fifo/bench/fifo_bench_check.c", "comm/sparse/sum.c", "softcuda/tools/profile/count.c",
+           "softcuda/tools/profile/transactions.c"}
 
 # Files that a source embeds with .incbin: these dependencies are not in the compiler's .d files.
 EMBEDS = {"cli/fifo/bench/fifo_bench_run.c": "cli/kernels/fifo_bench.ptx", "cli/sum/sum_gpu.c": "cli/kernels/sum.ptx",

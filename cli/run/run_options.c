@@ -38,10 +38,17 @@ const struct cli_opt run_opts[] = {
 	[RUN_SYNCCHECK] = { "synccheck", NULL, "software driver: report wrong barriers and member masks, and deadlocks", NULL },
 	[RUN_SYNCCHECK_TIMEOUT] = { "synccheck-timeout", "SECONDS",
 		"report blocks that have only polled memory for SECONDS (default: 10)", NULL },
+	[RUN_PROFILE] = { "profile", "FILE",
+		"software driver: count instructions, divergence, memory transactions and bank conflicts; FILE is a table, .json or .html", CLI_FILES },
+	[RUN_PROFILE_SM] = { "profile-sm", "N", "compute capability whose limits the occupancy is for (default: 90)", "80 86 89 90 100 120" },
+	[RUN_PROFILE_REGISTERS] = { "profile-registers", "N", "registers of a thread, as ptxas -v prints them (default: an estimate)", NULL },
 	[RUN_N_OPTS] = { 0 },
 };
 
 /* A tool, and the options that it gets; a file's own line must not contain options that write files. */
+static const struct run_tool_option profile_options[] = {
+	{ RUN_PROFILE_SM, "sm" }, { RUN_PROFILE_REGISTERS, "registers" }, { 0 },
+};
 static const struct run_tool_option trace_options[] = {
 	{ RUN_TRACE_LIMIT, "limit" }, { 0 },
 };
@@ -53,6 +60,7 @@ static const struct run_tool_option synccheck_options[] = {
 const struct run_tool run_tools[] = {
 	{ RUN_TRACE, "trace", "file", trace_options },
 	{ RUN_SYNCCHECK, "synccheck", NULL, synccheck_options },
+	{ RUN_PROFILE, "profile", "file", profile_options },
 	{ 0 },
 };
 /* clang-format on */
@@ -116,7 +124,7 @@ const char run_details[] =
 	"a file (@FILE), or its sum with a number (sum:VALUE). --rtol and --atol allow differences\n"
 	"between floats: at most ATOL + RTOL x |expected value|.\n"
 	"\n"
-	"TOOLS, such as --trace, watch the kernel on the software driver. If a tool finds errors in\n"
+	"TOOLS, such as --trace and --profile, watch the kernel on the software driver. If a tool finds errors in\n"
 	"the kernel, the exit status is 1.\n"
 	"\n"
 	"EXAMPLES\n"

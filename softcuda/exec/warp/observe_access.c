@@ -50,6 +50,11 @@ static bool is_store(unsigned op)
 	return op >= OP_ST_8_16 && op <= OP_STO;
 }
 
+bool gpul_insn_copies(const struct insn *i)
+{
+	return i->op == OP_CP_ASYNC || i->op == OP_CP_BULK || i->op == OP_CP_REDUCE;
+}
+
 static bool is_mbarrier(unsigned op)
 {
 	return op == OP_MBAR_INIT || op == OP_MBAR_ARRIVE || op == OP_MBAR_TEST;
@@ -57,15 +62,15 @@ static bool is_mbarrier(unsigned op)
 
 bool gpul_insn_accesses_memory(const struct insn *i)
 {
-	return is_load(i->op) || is_store(i->op) || is_atomic(i->op) || is_mbarrier(i->op) || i->op == OP_CP_ASYNC || i->op == OP_CP_BULK ||
-	       i->op == OP_CP_REDUCE;
+	return is_load(i->op) || is_store(i->op) || is_atomic(i->op) || is_mbarrier(i->op) || gpul_insn_copies(i);
 }
 
-/* Bytes of one lane's access by a load, store, atomic operation or operation on an mbarrier. */
-static unsigned access_bytes(const struct insn *i)
+unsigned gpul_insn_access_bytes(const struct insn *i)
 {
 	const unsigned n = i->n ? i->n : 1;
 
+	if (gpul_insn_copies(i))
+		return i->n;
 	if (i->op == OP_LDV || i->op == OP_LDO)
 		return load_bytes[i->e] * n;
 	if (i->op == OP_STV || i->op == OP_STO)
@@ -187,17 +192,22 @@ static unsigned describe_copy(const struct warp_state *s, const struct insn *i, 
 	return 3;
 }
 
+enum access_kind gpul_insn_access_kind(const struct insn *i)
+{
+	if (is_load(i->op) || i->op == OP_MBAR_TEST)
+		return ACCESS_READ;
+	return is_store(i->op) || i->op == OP_MBAR_INIT ? ACCESS_WRITE : ACCESS_ATOMIC;
+}
+
 unsigned gpul_insn_accesses(struct warp_state *s, const struct insn *i, uint32_t on, struct lane_accesses out[MAX_INSN_ACCESSES])
 {
 	const gpul_ptx_inst *in = gpul_insn_ptx(s->frame->code, i);
-	enum access_kind kind;
 
 	if (!on || !gpul_insn_accesses_memory(i))
 		return 0;
-	if (i->op == OP_CP_ASYNC || i->op == OP_CP_BULK || i->op == OP_CP_REDUCE)
+	if (gpul_insn_copies(i))
 		return describe_copy(s, i, on, out);
-	kind = is_load(i->op) || i->op == OP_MBAR_TEST ? ACCESS_READ : is_store(i->op) || i->op == OP_MBAR_INIT ? ACCESS_WRITE : ACCESS_ATOMIC;
-	describe(s, i, on, kind, access_bytes(i), out);
+	describe(s, i, on, gpul_insn_access_kind(i), gpul_insn_access_bytes(i), out);
 	order_of(in, i, out);
 	out->mbarrier = is_mbarrier(i->op);
 	out->async = has_mod(in, GPUL_PTX_MOD_ASYNC);

@@ -43,6 +43,11 @@ enum { MAX_INSN_ACCESSES = 4 };
 
 /* True: the instruction may access memory by an address; gpul_insn_accesses() describes how. */
 bool gpul_insn_accesses_memory(const struct insn *i);
+/* True: an asynchronous copy, with a source and a destination. */
+bool gpul_insn_copies(const struct insn *i);
+/* The bytes of a lane's access, and its kind, if the instruction is not a copy. */
+unsigned gpul_insn_access_bytes(const struct insn *i);
+enum access_kind gpul_insn_access_kind(const struct insn *i);
 /** Describe the accesses that lanes `on` are about to make: call it before the instruction is executed.  Nothing is checked: the
  * addresses may be wrong.  Reads of kernel parameters by name, printf and device malloc are not described.  Returns their
  * number. */

@@ -1,0 +1,46 @@
+/* transactions_internal.h — what a warp's access costs on a GPU: sectors, lines, and wavefronts of shared memory.
+ *
+ *     global memory    a warp's instruction is one request; it moves every 32-byte sector that one of its lanes touches; four
+ *                      sectors are a 128-byte cache line
+ *     local memory     the same, but the words of the 32 lanes are interleaved: word w of lane l lies at (32 w + l) x 4
+ *     shared memory    32 banks of 4 bytes, word w in bank w mod 32.  Lanes that access one word share it.  Different words of
+ *                      one bank take a wavefront each.  Accesses of 8 bytes are made by half a warp at a time, of 16 bytes by a
+ *                      quarter: without conflicts they take 2 and 4 wavefronts
+ *
+ * Source: CUDA C++ Programming Guide 13.0, 5.3.2 (Device Memory Accesses) and 20.5.2 (Shared Memory of compute capability
+ * 5.x and later); Nsight Compute, Kernel Profiling Guide, 2.5 (sectors, requests, wavefronts). */
+#ifndef GPULOAD_SOFTCUDA_TOOLS_PROFILE_TRANSACTIONS_INTERNAL_H
+#define GPULOAD_SOFTCUDA_TOOLS_PROFILE_TRANSACTIONS_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { SECTOR_BYTES = 32, LINE_BYTES = 128, N_BANKS_SHARED = 32, WARP_LANES = 32 };
+
+/* The cost of one request. */
+struct cost {
+	uint32_t actual;             /* sectors; for shared memory wavefronts */
+	uint32_t ideal;              /* those of the same bytes side by side, aligned; for shared memory without bank conflicts */
+	uint32_t lines;              /* 128-byte lines; 0 for shared memory */
+};
+
+/* A row: lane l of all 32 accesses at + l * bytes. */
+static inline struct cost gpul_sectors_of_row(uint64_t at, uint32_t bytes)
+{
+	const uint64_t last = at + (uint64_t)WARP_LANES * bytes - 1;
+
+	return (struct cost){ .actual = (uint32_t)(last / SECTOR_BYTES - at / SECTOR_BYTES + 1), .ideal = bytes,
+			      .lines = (uint32_t)(last / LINE_BYTES - at / LINE_BYTES + 1) };
+}
+
+/* n accesses of `bytes` bytes each, aligned to it, at most SECTOR_BYTES; n: 1 to 32. */
+struct cost gpul_sectors(const uint64_t *at, unsigned n, uint32_t bytes);
+/* One access of any length, as by cp.async.bulk. */
+struct cost gpul_sectors_of_span(uint64_t at, uint64_t bytes);
+/* Lane l of the set `lanes` accesses `bytes` bytes at offset at[l] of its local memory. */
+struct cost gpul_sectors_local(const uint64_t at[WARP_LANES], uint32_t lanes, uint32_t bytes);
+/* Lane l of the set `lanes` accesses `bytes` bytes at offset at[l] of shared memory.  atomic: lanes that update the same word
+ * do so one after the other. */
+struct cost gpul_wavefronts(const uint32_t at[WARP_LANES], uint32_t lanes, uint32_t bytes, bool atomic);
+
+#endif
