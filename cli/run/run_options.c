@@ -33,7 +33,11 @@ const struct cli_opt run_opts[] = {
 		"software driver: also link functions that only a table refers to, if they are larger than 16 MB", NULL },
 	[RUN_NO_CACHE] = { "no-cache", NULL, "do not use the cache of compiled and linked code (see gpuload help cache)", NULL },
 	[RUN_EXPLAIN] = { "explain", NULL, "print on stderr for each image in FILE why it was selected or not", NULL },
-	[RUN_TRACE] = { "trace", "FILE", "software driver: write what each instruction did to FILE; - is stdout", CLI_FILES },
+	[RUN_TRACE] = { "trace", "FILE", "software driver: write what each instruction did to FILE.txt or FILE.json (for Perfetto); -: text on stdout", CLI_FILES },
+	[RUN_TRACE_ONLY] = { "trace-only", "FILTER",
+		"record what matches KEY=VALUE,...: kernel, op, line, ptx (line), warp or launch, such as op=ld,line=7-9", NULL },
+	[RUN_BLOCKS] = { "blocks", "LIST", "record only these blocks of the grid, such as 0,4-7 (default: all)", NULL },
+	[RUN_FROM] = { "from", "N", "record from instruction number N on (default: 0)", NULL },
 	[RUN_TRACE_LIMIT] = { "trace-limit", "N", "record at most N instructions of warps (default: 100000)", NULL },
 	[RUN_SYNCCHECK] = { "synccheck", NULL, "software driver: report wrong barriers and member masks, and deadlocks", NULL },
 	[RUN_SYNCCHECK_TIMEOUT] = { "synccheck-timeout", "SECONDS",
@@ -50,7 +54,7 @@ static const struct run_tool_option profile_options[] = {
 	{ RUN_PROFILE_SM, "sm" }, { RUN_PROFILE_REGISTERS, "registers" }, { 0 },
 };
 static const struct run_tool_option trace_options[] = {
-	{ RUN_TRACE_LIMIT, "limit" }, { 0 },
+	{ RUN_TRACE_ONLY, "only" }, { RUN_BLOCKS, "blocks" }, { RUN_FROM, "from" }, { RUN_TRACE_LIMIT, "limit" }, { 0 },
 };
 
 static const struct run_tool_option synccheck_options[] = {

@@ -22,7 +22,31 @@ load helper
 @test "run --trace says when the limit is reached" {
 	works run "$vecadd" --trace out.txt --trace-limit 7
 	[[ $(grep -c "^#" out.txt) == 7 ]] || show "should contain 7 instructions"
-	[[ $stderr == *"only the first 7 instructions were recorded"* ]] || show "should say so"
+	[[ $stderr == *"the limit is reached: instructions 0 to 6 were recorded"* ]] || show "should say so"
+}
+
+@test "run --trace-only, --blocks and --from choose what is recorded" {
+	works run "$vecadd" --trace all.txt
+	works run "$vecadd" --trace out.txt --trace-only op=ld.global,warp=3,5-6 --blocks 1,3
+	[[ $(grep "^#" out.txt | sed 's/^#[0-9]* //; s/  reads.*//') == "$(grep -E "^#.*block (1|3),0,0 warp [356] .* ld\.global" all.txt | sed 's/^#[0-9]* //; s/  reads.*//')" ]] ||
+		show "should be a part of the whole trace"
+	[[ $(grep -c "^#" out.txt) == 12 ]] || show "2 loads of 3 warps in 2 blocks"
+	works run "$vecadd" --trace out.txt --from 100 --trace-limit 10
+	[[ $(grep "^#" out.txt | sed 's/  .*//') == "$(grep "^#" all.txt | sed -n 101,110p | sed 's/  .*//')" ]] || show "should begin at number 100"
+	works run "$vecadd" --trace out.txt --trace-only kernel=other
+	[[ $stderr == *"no instruction was recorded"* ]] || show "should say so"
+}
+
+@test "run --trace FILE.json writes events for Perfetto" {
+	works run "$vecadd" --trace out.json --trace-only warp=2 --blocks 2
+	python3 - <<-'END'
+		import json
+		events = json.load(open("out.json"))["traceEvents"]
+		assert [e["args"]["name"] for e in events if e["name"] == "process_name"] == ["launch 0, block 2,0,0"]
+		done = [e for e in events if e["ph"] == "X"]
+		assert [e["ts"] for e in done] == list(range(22)) and {e["tid"] for e in done} == {2}
+		assert done[-3]["name"] == "add.f64" and done[-3]["args"]["%fd3"].startswith("1152 1154 1156 "), done[-3]
+	END
 }
 
 @test "a file name with characters that GPULOAD_SOFT_TOOLS uses is possible" {
@@ -39,16 +63,21 @@ load helper
 @test "options of tools are refused in one line if they are wrong" {
 	fails 2 "--trace-limit has no effect without --trace" run "$vecadd" --trace-limit 3
 	fails 2 "limit needs a number of at least 1, not 'x'" run "$vecadd" --trace out.txt --trace-limit x
+	fails 2 "must end in .txt" run "$vecadd" --trace out.pdf
+	fails 2 "line needs a number or a range such as 4-7, not '9-4'" run "$vecadd" --trace out.txt --trace-only line=9-4
+	fails 2 "not by 'colour'" run "$vecadd" --trace out.txt --trace-only colour=red
+	fails 2 "a filter begins with KEY=" run "$vecadd" --trace out.txt --trace-only 7
+	fails 2 "block needs a number" run "$vecadd" --trace out.txt --blocks all
 	fails 2 "--trace - and --json both print on stdout" run "$vecadd" --trace - --json
-	fails 1 "cannot write the trace to no/folder" run "$vecadd" --trace no/folder
+	fails 1 "cannot write the trace to no/folder.txt" run "$vecadd" --trace no/folder.txt
 }
 
 @test "a wrong GPULOAD_SOFT_TOOLS is one clear line" {
 	GPULOAD_SOFT_TOOLS=vecadd fails 2 "there is no tool 'vecadd': GPULOAD_SOFT_TOOLS=help lists them" run "$vecadd"
-	GPULOAD_SOFT_TOOLS=trace:file=x:colour=red fails 2 "trace has no option 'colour'" run "$vecadd"
+	GPULOAD_SOFT_TOOLS=trace:file=x.txt:colour=red fails 2 "trace has no option 'colour'" run "$vecadd"
 	GPULOAD_SOFT_TOOLS=trace fails 2 "trace needs a file" run "$vecadd"
-	GPULOAD_SOFT_TOOLS=trace:file=x fails 2 "the tool trace is given twice" run "$vecadd" --trace y
-	[[ ! -e y ]] || show "should write nothing"
+	GPULOAD_SOFT_TOOLS=trace:file=x.txt fails 2 "the tool trace is given twice" run "$vecadd" --trace y.txt
+	[[ ! -e y.txt ]] || show "should write nothing"
 }
 
 @test "the tools of a program are those of the options" {

@@ -1,66 +1,303 @@
-/* trace.c — the tool trace: writes one line for each instruction of each warp. */
+/* trace.c — the tool trace: turns what the interpreter executes into events, and hands them to a sink. */
 #include "softcuda/tools/trace/trace_internal.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#include "softcuda/exec/warp/observe_internal.h"
+static const char out_of_memory[] = "no memory for the trace: it is not complete";
 
-struct trace {
-	struct observer observer;    /* first member */
-	FILE *to;
-	const char *file;            /* "-": stdout */
-	uint64_t limit, n;           /* instructions: to record at most, recorded */
-	bool exceeded;
-};
+/* ---- which instructions ------------------------------------------------------------------------------------------- */
+
+/* The branch around a guarded instruction that may wait. */
+static bool is_skip(const struct func_code *code, const struct insn *i)
+{
+	return (i->op == OP_BRA_IF || i->op == OP_BRA_IFNOT) && gpul_insn_begins(code, i) && !gpul_insn_ends(code, i);
+}
+
+static bool passes_filter(const struct trace_filter *f, const struct func_code *code, const struct insn *i)
+{
+	const gpul_ptx_inst *in = gpul_insn_ptx(code, i);
+	gpul_exec_fault position = { 0 };
+	char text[256];
+	const char *name = text;
+
+	if (!gpul_trace_selects(f, TRACE_BY_PTX, in->line))
+		return false;
+	if (f->by[TRACE_BY_LINE]) {
+		gpul_insn_place(code, i, &position, text, sizeof text);
+		if (!gpul_trace_selects(f, TRACE_BY_LINE, position.source_line))
+			return false;
+	}
+	if (!f->by[TRACE_BY_OP])
+		return true;
+	gpul_ptx_print_inst(code->program->module, code->ptx, in, text, sizeof text);
+	if (*text == '@' && strchr(text, ' '))
+		name = strchr(text, ' ') + 1;
+	text[strcspn(name, " ;") + (size_t)(name - text)] = '\0';
+	return gpul_trace_selects_name(f, TRACE_BY_OP, name);
+}
 
 static bool wants(struct observer *o, const struct func_code *code, const struct insn *i)
 {
-	(void)o;
-	return gpul_insn_begins(code, i) && gpul_insn_ptx(code, i);
+	const struct trace *t = (struct trace *)o;
+
+	if (!gpul_insn_ptx(code, i) || !(gpul_insn_ends(code, i) || is_skip(code, i) || gpul_insn_accesses_memory(i)))
+		return false;
+	return passes_filter(&t->filter, code, i);
 }
 
-/* serial: called by one worker, so that no lock is needed. */
+/* ---- instructions ------------------------------------------------------------------------------------------------- */
+
+/* Find the function of the instruction; false: no memory. */
+static bool find_code(struct trace *t, struct trace_warp *w, const struct func_code *key)
+{
+	if (w->key == key)
+		return true;
+	w->code = gpul_trace_code(&t->codes, key);
+	if (!w->code)
+		return false;
+	w->key = key;
+	if (!w->code->used)
+		w->code->index = t->codes.n_used++;
+	return w->code->used = true;
+}
+
 static enum observed before(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on)
 {
 	struct trace *t = (struct trace *)o;
-	const struct func_code *code = s->frame->code;
-	char place[160], text[200];
+	struct trace_block *b = *block_note(s->block, o);
+	struct trace_event *e = &t->event;
+	struct trace_warp *w;
 
-	if (t->n == t->limit) {
-		t->exceeded = true;
+	if (!b || t->exceeded || !gpul_trace_selects(&t->filter, TRACE_BY_WARP, s->index))
 		return OBSERVED_RUN;
+	w = &b->warps[s->index];
+	if (!find_code(t, w, s->frame->code))
+		return OBSERVED_RUN;
+	if (t->pending != s || e->row != &w->code->rows[i->src])
+		e->n_accesses = 0;
+	t->pending = s;
+	e->number = t->n;
+	e->block = b;
+	e->warp = w;
+	e->s = s;
+	e->code = w->code;
+	e->row = &w->code->rows[i->src];
+	e->frame = s->frame;
+	e->depth = s->frame->depth;
+	e->mask = s->w.mask;
+	e->on = on;
+	e->skipped = false;
+	if (on && t->n >= t->from && gpul_insn_accesses_memory(i))
+		e->n_accesses = gpul_insn_accesses(s, i, on, e->access);
+	if (is_skip(s->frame->code, i)) {
+		const uint32_t p = *PRED(&s->w, i->guard);
+
+		e->skipped = !(s->w.mask & (i->op == OP_BRA_IF ? ~p : p));
 	}
-	gpul_insn_place(code, i, NULL, place, sizeof place);
-	gpul_ptx_print_inst(code->program->module, code->ptx, gpul_insn_ptx(code, i), text, sizeof text);
-	fprintf(t->to, "#%llu block %u,%u,%u warp %u lanes %08x %s: %s\n", (unsigned long long)t->n++, s->block->index[0], s->block->index[1],
-		s->block->index[2], s->index, on, place, text);
 	return OBSERVED_RUN;
+}
+
+static void after(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on, bool waits)
+{
+	struct trace *t = (struct trace *)o;
+	struct trace_event *e = &t->event;
+
+	if (t->pending != s || waits) {
+		t->pending = NULL;
+		return;
+	}
+	if (e->skipped)
+		e->on = 0;
+	else if (i != e->row->insn)
+		return;
+	else
+		e->on = on;
+	t->pending = NULL;
+	if (t->n++ < t->from)
+		return;
+	if (t->n_recorded == t->limit) {
+		t->exceeded = true;
+		return;
+	}
+	t->n_recorded++;
+	t->sink->event(t, e);
+}
+
+/* ---- blocks and launches ------------------------------------------------------------------------------------------ */
+
+static void notice(struct trace *t, enum trace_note kind, struct trace_block *b, struct trace_notice n)
+{
+	n.kind = kind;
+	n.number = t->n;
+	n.block = b;
+	if (b) {
+		n.launch = b->launch;
+		n.of = b->block->launch;
+	}
+	if (!t->exceeded && !t->ended && (t->n >= t->from || kind == TRACE_LAUNCH || kind == TRACE_BLOCK))
+		t->sink->notice(t, &n);
+}
+
+/* The number of a launch, which begins here if it has none. */
+static unsigned number_of(struct trace *t, const gpul_exec_launch *l)
+{
+	unsigned k = 0;
+
+	while (k < t->n_active && t->active[k].launch != l)
+		k++;
+	if (k < t->n_active)
+		return t->active[k].number;
+	if (t->n_active == TRACE_ACTIVE)  /* more launches than run at once: forget the oldest */
+		memmove(&t->active[0], &t->active[1], --t->n_active * sizeof t->active[0]);
+	k = t->n_active++;
+	t->active[k].launch = l;
+	t->active[k].number = t->n_launches++;
+	if (gpul_trace_selects_name(&t->filter, TRACE_BY_KERNEL, l->kernel->info.name) &&
+	    gpul_trace_selects(&t->filter, TRACE_BY_LAUNCH, t->active[k].number))
+		notice(t, TRACE_LAUNCH, NULL, (struct trace_notice){ .of = l, .launch = t->active[k].number });
+	return t->active[k].number;
+}
+
+static void block_begins(struct observer *o, struct block *block)
+{
+	struct trace *t = (struct trace *)o;
+	const gpul_exec_launch *l = block->launch;
+	const unsigned launch = number_of(t, l);
+	const uint64_t linear = block->index[0] + (uint64_t)l->grid[0] * (block->index[1] + (uint64_t)l->grid[1] * block->index[2]);
+	struct trace_block *b;
+
+	*block_note(block, o) = NULL;
+	if (t->ended || t->exceeded || !gpul_trace_selects(&t->filter, TRACE_BY_BLOCK, linear) ||
+	    !gpul_trace_selects(&t->filter, TRACE_BY_LAUNCH, launch) ||
+	    !gpul_trace_selects_name(&t->filter, TRACE_BY_KERNEL, l->kernel->info.name))
+		return;
+	b = calloc(1, sizeof *b);
+	if (b)
+		b->warps = calloc(block->n_warps, sizeof *b->warps);
+	if (!b || !b->warps) {
+		free(b);
+		gpul_tool_say("trace", out_of_memory);
+		return;
+	}
+	b->block = block;
+	b->number = t->n_blocks++;
+	b->launch = launch;
+	b->n_warps = block->n_warps;
+	memcpy(b->index, block->index, sizeof b->index);
+	*block_note(block, o) = b;
+	notice(t, TRACE_BLOCK, b, (struct trace_notice){ 0 });
+}
+
+static void block_ends(struct observer *o, struct block *block)
+{
+	struct trace *t = (struct trace *)o;
+	struct trace_block *b = *block_note(block, o);
+
+	if (!b)
+		return;
+	notice(t, TRACE_BLOCK_ENDS, b, (struct trace_notice){ 0 });
+	if (t->sink->block_ends)
+		t->sink->block_ends(t, b);
+	*block_note(block, o) = NULL;
+	free(b->warps);
+	free(b);
+}
+
+static void barrier_completes(struct observer *o, struct block *block, unsigned id)
+{
+	struct trace_block *b = *block_note(block, o);
+
+	if (b)
+		notice((struct trace *)o, TRACE_BARRIER, b, (struct trace_notice){ .barrier = id });
+}
+
+static void deadlock(struct observer *o, struct block *block)
+{
+	struct trace_block *b = *block_note(block, o);
+
+	if (b)
+		notice((struct trace *)o, TRACE_DEADLOCK, b, (struct trace_notice){ 0 });
+}
+
+static void launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_exec_fault *fault)
+{
+	struct trace *t = (struct trace *)o;
+
+	for (unsigned k = 0; k < t->n_active; k++) {
+		if (t->active[k].launch != l)
+			continue;
+		notice(t, TRACE_LAUNCH_ENDS, NULL, (struct trace_notice){ .of = l, .launch = t->active[k].number,
+									  .fault = fault->kind == GPUL_EXEC_OK ? NULL : fault->text });
+		memmove(&t->active[k], &t->active[k + 1], (--t->n_active - k) * sizeof t->active[0]);
+	}
+}
+
+static void program_ends(struct observer *o, const gpul_exec_program *p)
+{
+	gpul_trace_code_forget(&((struct trace *)o)->codes, p);
+}
+
+/* ---- the tool ----------------------------------------------------------------------------------------------------- */
+
+static bool ends_in(const char *name, const char *suffix)
+{
+	const size_t n = strlen(name), k = strlen(suffix);
+
+	return n > k && !strcmp(name + n - k, suffix);
+}
+
+static gpul_status choose_sink(struct trace *t, gpul_error *err)
+{
+	if (!strcmp(t->file, "-") || ends_in(t->file, ".txt"))
+		t->sink = &gpul_trace_text;
+	else if (ends_in(t->file, ".json"))
+		t->sink = &gpul_trace_json;
+	else
+		return gpul_fail(err, GPUL_EINVAL, 0, "trace: the name of the file must end in .txt (text) or .json (for Perfetto); '%.60s' does not",
+				 t->file);
+	return GPUL_OK;
+}
+
+static gpul_status read_options(struct trace *t, struct tool_options *options, gpul_error *err)
+{
+	const char *only = gpul_tool_option(options, "only"), *blocks = gpul_tool_option(options, "blocks");
+	gpul_status st;
+
+	t->file = gpul_tool_option(options, "file");
+	if (!t->file || !*t->file)
+		return gpul_fail(err, GPUL_EINVAL, 0, "trace needs a file, or - for stdout: trace:file=NAME");
+	t->limit = 100000;
+	st = gpul_tool_number(options, "trace", "limit", 1, &t->limit, err);
+	if (!st)
+		st = gpul_tool_number(options, "trace", "from", 0, &t->from, err);
+	if (!st && only)
+		st = gpul_trace_filter_add(&t->filter, only, false, err);
+	if (!st && blocks)
+		st = gpul_trace_filter_add(&t->filter, blocks, true, err);
+	return st ? st : choose_sink(t, err);
 }
 
 static gpul_status create(struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err)
 {
-	const char *file = gpul_tool_option(options, "file");
-	struct trace *t;
+	struct trace *t = calloc(1, sizeof *t);
 	gpul_status st;
 
 	(void)memory;
-	if (!file || !*file)
-		return gpul_fail(err, GPUL_EINVAL, 0, "trace needs a file, or - for stdout: trace:file=NAME");
-	t = calloc(1, sizeof *t);
 	if (!t)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a trace");
-	t->observer = (struct observer){ .name = "trace", .serial = true, .wants = wants, .before = before };
-	t->file = file;
-	t->limit = 100000;
-	st = gpul_tool_number(options, "trace", "limit", 1, &t->limit, err);
+	t->observer = (struct observer){ .name = "trace", .serial = true, .wants = wants, .before = before, .after = after,
+					 .barrier_completes = barrier_completes, .deadlock = deadlock, .block_begins = block_begins,
+					 .block_ends = block_ends, .launch_ends = launch_ends, .program_ends = program_ends };
+	st = read_options(t, options, err);
 	if (!st) {
-		t->to = strcmp(file, "-") ? fopen(file, "we") : stdout;
+		t->to = strcmp(t->file, "-") ? fopen(t->file, "we") : stdout;
 		if (!t->to)
-			st = gpul_fail(err, GPUL_ESYS, errno, "cannot write the trace to %.100s: %s", file, strerror(errno));
+			st = gpul_fail(err, GPUL_ESYS, errno, "cannot write the trace to %.100s: %s", t->file, strerror(errno));
 	}
+	st = st ? st : t->sink->open(t, err);
 	if (st)
 		free(t);
 	else
@@ -71,15 +308,24 @@ static gpul_status create(struct tool_options *options, gpul_exec_memory *memory
 static void finish(struct observer *o)
 {
 	struct trace *t = (struct trace *)o;
-	const bool bad = fflush(t->to) || ferror(t->to);
+	bool bad;
 
+	t->ended = true;
+	t->sink->close(t);
+	bad = fflush(t->to) || ferror(t->to);
 	if (t->to != stdout)
-		fclose(t->to);
+		bad |= fclose(t->to) != 0;
+	t->exceeded |= t->n_recorded == t->limit && t->n > t->from + t->limit;
 	if (bad)
 		gpul_tool_report("trace", "cannot write %s", t->file);
 	if (t->exceeded)
-		gpul_tool_say("trace", "only the first %llu instructions were recorded: limit=N (--trace-limit N) records more",
-			      (unsigned long long)t->limit);
+		gpul_tool_say("trace", "the limit is reached: instructions %llu to %llu were recorded, and more were executed; limit=N "
+			      "(--trace-limit N) records more, from=N (--from N) later ones",
+			      (unsigned long long)t->from, (unsigned long long)(t->from + t->limit - 1));
+	else if (!t->n_recorded)
+		gpul_tool_say("trace", "no instruction was recorded: %s", t->n ? "all of them are before from=N (--from)" : "no kernel ran, or the filter selects nothing");
 }
 
-const struct tool gpul_trace_tool = { "trace", "write what each instruction does: file=NAME limit=N", create, finish };
+const struct tool gpul_trace_tool = {
+	"trace", "write what each instruction does: file=NAME.txt|.json only=FILTER blocks=LIST from=N limit=N", create, finish
+};

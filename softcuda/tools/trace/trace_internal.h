@@ -1,9 +1,195 @@
-/* trace_internal.h — what a kernel did, instruction by instruction. */
+/* trace_internal.h — what a kernel did, instruction by instruction.
+ *
+ *     trace.c    hooks of the observer ──> struct trace_event ──> a sink: text.c, json.c, html.c
+ *     filter.c   which instructions are recorded
+ *     code.c     what is known of an instruction before it runs: text, line, registers that it writes
+ *     lanes.c    32 values as text: "7", "0, 4 ... 124", or one by one
+ *
+ * The observer is serial: its hooks run on one worker, except program_ends(), for which code.c has a lock. */
 #ifndef GPULOAD_SOFTCUDA_TOOLS_TRACE_TRACE_INTERNAL_H
 #define GPULOAD_SOFTCUDA_TOOLS_TRACE_TRACE_INTERNAL_H
 
+#include <stdio.h>
+
+#include "softcuda/exec/warp/observe_internal.h"
 #include "softcuda/tools/tool_internal.h"
 
 extern const struct tool gpul_trace_tool;
+
+/* ---- code.c ---------------------------------------------------------------------------------------------------- */
+
+enum { TRACE_MAX_DESTS = 16, TRACE_NO_FILE = -1 };
+
+struct trace_reg {
+	char *name;              /* "%r5" */
+	uint8_t bytes;           /* of a lane's value: 2, 4, 8, 16; 0: a predicate */
+	char type;               /* what its values mean: 'f' float, 's' signed, 'u' unsigned, 'b' bits, 'p' predicate */
+};
+
+struct trace_row {           /* a PTX instruction */
+	char *text;              /* "add.s32 %r5, %r2, %r3;" */
+	char *place;             /* "k.ptx:20 (k.cu:7)", as in faults */
+	char name[24];           /* "add.s32" */
+	uint32_t ptx_line, line; /* line: of CUDA C++; 0: unknown */
+	int file;                /* of CUDA C++: row of files[]; TRACE_NO_FILE */
+	uint16_t opcode;         /* gpul_ptx_opcode */
+	uint8_t n_dests;
+	uint32_t dest[TRACE_MAX_DESTS];      /* flat register numbers */
+	char type[TRACE_MAX_DESTS];          /* of this instruction's result, as in trace_reg */
+	const struct insn *insn;             /* the last instruction that it was decoded to */
+	bool single;                         /* it is the only one */
+};
+
+struct trace_code {          /* a function; it stays when its program is unloaded, because a sink may print it at the end */
+	struct trace_code *next;
+	const struct func_code *key;         /* NULL: unloaded */
+	const char *function, *image;        /* owned names */
+	unsigned index;                      /* from 0, in the order of their first instruction in the record */
+	bool used;
+	uint32_t n_rows, n_regs;
+	struct trace_row *rows;
+	struct trace_reg *regs;
+	struct { char *name; uint32_t row; } *labels;
+	uint32_t n_labels;
+};
+
+struct trace_file { char *path; };       /* of CUDA C++, as the PTX names it */
+
+struct trace_codes {
+	struct trace_code *first;
+	struct trace_file *files;
+	unsigned n_files, n_used;
+};
+
+/* Describe a function, or find its description; NULL: no memory.  Any thread may call. */
+struct trace_code *gpul_trace_code(struct trace_codes *codes, const struct func_code *code);
+void gpul_trace_code_forget(struct trace_codes *codes, const gpul_exec_program *p);
+
+/* ---- events ----------------------------------------------------------------------------------------------------- */
+
+struct trace_warp {
+	const struct func_code *key;     /* of the last instruction */
+	struct trace_code *code;
+	void *sink;                      /* the sink's own */
+};
+
+struct trace_block {
+	struct block *block;
+	unsigned number;                 /* from 0, in the order of the record */
+	unsigned launch;                 /* from 0 */
+	uint32_t index[3];
+	struct trace_warp *warps;
+	unsigned n_warps;
+	void *sink;                      /* the sink's own */
+};
+
+struct trace_event {                 /* a PTX instruction that was executed */
+	uint64_t number;
+	struct trace_block *block;
+	struct trace_warp *warp;
+	struct warp_state *s;
+	struct trace_code *code;
+	const struct trace_row *row;
+	const struct frame *frame;       /* valid if the instruction writes a register */
+	bool skipped;                    /* no lane's guard is true, and the instruction was not executed */
+	uint32_t depth;                  /* of its frame: 0 in the kernel */
+	uint32_t mask, on;               /* active lanes, and those whose guard is true */
+	unsigned n_accesses;
+	struct lane_accesses access[MAX_INSN_ACCESSES];
+};
+
+/* The values that an event wrote: 32 lanes, as gpul_frame_register() describes them. */
+static inline const void *trace_dest(const struct trace_event *e, unsigned k, unsigned *bytes)
+{
+	return gpul_frame_register(e->frame, e->row->dest[k], bytes);
+}
+
+enum trace_note { TRACE_LAUNCH, TRACE_LAUNCH_ENDS, TRACE_BLOCK, TRACE_BLOCK_ENDS, TRACE_BARRIER, TRACE_DEADLOCK };
+
+struct trace_notice {                /* something between two instructions */
+	enum trace_note kind;
+	uint64_t number;                 /* of the next instruction */
+	struct trace_block *block;       /* NULL: of a launch */
+	unsigned barrier, launch;
+	const gpul_exec_launch *of;
+	const char *fault;               /* TRACE_LAUNCH_ENDS: NULL: none */
+};
+
+/* ---- filter.c --------------------------------------------------------------------------------------------------- */
+
+enum { TRACE_MAX_TERMS = 64 };
+enum trace_key { TRACE_BY_KERNEL, TRACE_BY_OP, TRACE_BY_LINE, TRACE_BY_PTX, TRACE_BY_WARP, TRACE_BY_LAUNCH, TRACE_BY_BLOCK, TRACE_N_KEYS };
+
+struct trace_filter {
+	unsigned n;
+	struct trace_term {
+		enum trace_key key;
+		char *name;                  /* BY_KERNEL, BY_OP */
+		uint64_t first, last;        /* the others */
+	} term[TRACE_MAX_TERMS];
+	bool by[TRACE_N_KEYS];           /* there is a term of this key */
+};
+
+/** Add what an option selects to a filter.
+ *
+ * @text    "KEY=VALUE[,VALUE]...[,KEY=VALUE...]" with the keys kernel, op, line, ptx, warp, launch, and ranges such as 7-9; or, if
+ *          blocks is true, a list of ranges
+ * @filter  all keys must match; of each, one of its values
+ * Errors   GPUL_EINVAL; GPUL_ENOMEM
+ * Threads  one thread
+ * Source   - */
+gpul_status gpul_trace_filter_add(struct trace_filter *filter, const char *text, bool blocks, gpul_error *err);
+/* True: the filter has no term of this key, or one with the number, or the name. */
+bool gpul_trace_selects(const struct trace_filter *filter, enum trace_key key, uint64_t number);
+bool gpul_trace_selects_name(const struct trace_filter *filter, enum trace_key key, const char *name);
+
+/* ---- lanes.c ----------------------------------------------------------------------------------------------------- */
+
+enum { TRACE_LANES_BYTES = 32 * 40 };
+
+/* Widen the values of lanes `on` to 64 bits, without sign; only of 2, 4 and 8 bytes. */
+void gpul_trace_widen(const void *values, unsigned bytes, uint32_t on, uint64_t out[LANES]);
+/* True: the value of lane l is *first + (l - first lane) * *step, modulo the width; on is not 0. */
+bool gpul_trace_row(const uint64_t v[LANES], unsigned bytes, uint32_t on, uint64_t *first, uint64_t *step);
+/* Write the values as text; returns the end, which is a NUL.  type: as in trace_reg. */
+char *gpul_trace_lanes(char *to, const void *values, unsigned bytes, char type, uint32_t on);
+char *gpul_trace_number(char *to, uint64_t v, unsigned bytes, char type);
+
+/* ---- sinks ------------------------------------------------------------------------------------------------------- */
+
+struct trace;
+
+struct trace_sink {
+	/* Write the beginning of the file. */
+	gpul_status (*open)(struct trace *t, gpul_error *err);
+	void (*event)(struct trace *t, const struct trace_event *e);
+	void (*notice)(struct trace *t, const struct trace_notice *n);
+	/* The warps and blocks of the sink's members `sink` end; NULL: nothing is to be freed. */
+	void (*block_ends)(struct trace *t, struct trace_block *b);
+	void (*close)(struct trace *t);
+};
+
+extern const struct trace_sink gpul_trace_text, gpul_trace_json;
+
+enum { TRACE_ACTIVE = 64 };
+
+struct trace {
+	struct observer observer;        /* first member */
+	const struct trace_sink *sink;
+	void *sink_data;
+	FILE *to;
+	const char *file;                /* "-": stdout */
+	struct trace_filter filter;
+	uint64_t from, limit;            /* numbers of instructions: the first recorded, and how many at most */
+	uint64_t n, n_recorded;          /* instructions that the filter has selected; that were recorded */
+	unsigned n_blocks, n_launches;   /* so far */
+	bool exceeded;                   /* the limit is reached */
+	bool ended;                      /* finish() was called */
+	struct { const gpul_exec_launch *launch; unsigned number; } active[TRACE_ACTIVE];  /* launches with blocks that have begun */
+	unsigned n_active;
+	struct trace_codes codes;
+	struct trace_event event;        /* the instruction that is being executed */
+	const struct warp_state *pending;    /* whose it is; NULL: none */
+};
 
 #endif

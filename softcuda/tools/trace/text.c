@@ -1,0 +1,140 @@
+/* text.c — a trace as text: one line for each instruction.
+ *
+ *     #21 block 0,0,0 warp 0 lanes ffffffff k.ptx:20 (k.cu:7): mad.lo.s32 %r5, %r2, %r3, %r4;  %r5 = 0, 1 ... 31
+ *
+ * Values are those that the instruction wrote; "-" stands for a lane that did not execute it. */
+#include "softcuda/tools/trace/trace_internal.h"
+
+#include <string.h>
+
+enum { BUFFER_BYTES = 1 << 18, LINE_BYTES = 4096 + TRACE_MAX_DESTS * (TRACE_LANES_BYTES + 64) + MAX_INSN_ACCESSES * (TRACE_LANES_BYTES + 64) };
+
+static char line[LINE_BYTES];  /* one trace writes text, on one thread at a time */
+
+static char *put(char *to, const char *text)
+{
+	const size_t n = strlen(text);
+
+	memcpy(to, text, n);
+	return to + n;
+}
+
+static char *put_number(char *to, uint64_t v)
+{
+	return gpul_trace_number(to, v, 4, 'u');
+}
+
+static char *put_mask(char *to, uint32_t mask)
+{
+	for (int shift = 28; shift >= 0; shift -= 4)
+		*to++ = "0123456789abcdef"[mask >> shift & 15];
+	return to;
+}
+
+/* "  reads 4 bytes of shared at 0, 4 ... 124"; lanes can access different spaces by a generic address. */
+static char *put_access(char *to, const struct lane_accesses *a)
+{
+	static const char *const kinds[] = { "", "reads", "writes", "changes" };
+	static const char *const spaces[] = { "global", "generic", "shared", "local", "param" };
+	uint32_t rest = a->lanes;
+
+	while (rest) {
+		const unsigned first = first_lane(rest), space = a->space[first];
+		uint32_t same = 0;
+
+		EACH_LANE_OF(l, rest)
+			same |= a->space[l] == space ? 1u << l : 0;
+		rest &= ~same;
+		*to++ = ' ', *to++ = ' ';
+		to = put(to, kinds[a->kind]);
+		*to++ = ' ';
+		to = put_number(to, a->bytes[first]);
+		to = put(to, " bytes of ");
+		to = put(to, spaces[space <= SPACE_PARAM ? space : SPACE_GENERIC]);
+		to = put(to, " at ");
+		to = gpul_trace_lanes(to, a->at, 8, 'u', same);
+	}
+	return to;
+}
+
+static void write_event(struct trace *t, const struct trace_event *e)
+{
+	char *to = line;
+
+	*to++ = '#';
+	to = put_number(to, e->number);
+	to = put(to, " block ");
+	for (int d = 0; d < 3; d++) {
+		if (d)
+			*to++ = ',';
+		to = put_number(to, e->block->index[d]);
+	}
+	to = put(to, " warp ");
+	to = put_number(to, e->s->index);
+	to = put(to, " lanes ");
+	to = put_mask(to, e->on);
+	if (e->on != e->mask) {
+		to = put(to, " of ");
+		to = put_mask(to, e->mask);
+	}
+	*to++ = ' ';
+	to = put(to, e->row->place);
+	*to++ = ':', *to++ = ' ';
+	to = put(to, e->row->text);
+	for (unsigned k = 0; k < e->row->n_dests && e->on; k++) {
+		unsigned bytes;
+		const void *values = trace_dest(e, k, &bytes);
+
+		*to++ = ' ', *to++ = ' ';
+		to = put(to, e->code->regs[e->row->dest[k]].name);
+		*to++ = ' ', *to++ = '=', *to++ = ' ';
+		to = gpul_trace_lanes(to, values, bytes, e->row->type[k], e->on);
+	}
+	for (unsigned k = 0; k < e->n_accesses; k++)
+		to = put_access(to, &e->access[k]);
+	*to++ = '\n';
+	fwrite(line, 1, (size_t)(to - line), t->to);
+}
+
+static void write_notice(struct trace *t, const struct trace_notice *n)
+{
+	const gpul_exec_launch *l = n->of;
+	const uint32_t *b = n->block ? n->block->index : NULL;
+
+	switch (n->kind) {
+	case TRACE_LAUNCH:
+		fprintf(t->to, "launch %u of %s: grid %u,%u,%u, block %u,%u,%u\n", n->launch, l->kernel->info.name, l->grid[0], l->grid[1],
+			l->grid[2], l->block[0], l->block[1], l->block[2]);
+		break;
+	case TRACE_LAUNCH_ENDS:
+		fprintf(t->to, "launch %u ends%s%s\n", n->launch, n->fault ? ": " : "", n->fault ? n->fault : "");
+		break;
+	case TRACE_BLOCK:
+		fprintf(t->to, "block %u,%u,%u of launch %u begins\n", b[0], b[1], b[2], n->launch);
+		break;
+	case TRACE_BLOCK_ENDS:
+		fprintf(t->to, "block %u,%u,%u of launch %u ends\n", b[0], b[1], b[2], n->launch);
+		break;
+	case TRACE_BARRIER:
+		fprintf(t->to, "block %u,%u,%u: barrier %u completes\n", b[0], b[1], b[2], n->barrier);
+		break;
+	case TRACE_DEADLOCK:
+		fprintf(t->to, "block %u,%u,%u: deadlock: no warp can continue\n", b[0], b[1], b[2]);
+		break;
+	}
+}
+
+static gpul_status open_text(struct trace *t, gpul_error *err)
+{
+	if (t->to != stdout && setvbuf(t->to, NULL, _IOFBF, BUFFER_BYTES))
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a trace");
+	return GPUL_OK;
+}
+
+static void close_text(struct trace *t)
+{
+	if (t->exceeded)
+		fprintf(t->to, "the limit of %llu instructions is reached; more were executed\n", (unsigned long long)t->limit);
+}
+
+const struct trace_sink gpul_trace_text = { open_text, write_event, write_notice, NULL, close_text };
