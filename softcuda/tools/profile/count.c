@@ -88,9 +88,16 @@ static inline struct tally *tally_of(const struct warp_state *s)
 	return c->tally;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------ */
+/* ---- patterns ------------------------------------------------------------------------------------------------------------
+ *
+ * The cost of an access depends on the distances between its lanes, and on where in a line it begins.  Most instructions access
+ * memory in the same pattern again and again, so each remembers the last one and its cost: to compare 32 distances takes less
+ * time than to count sectors or banks. */
 
-static inline void add_cost(struct space_count *to, struct cost c)
+/* Compiled for the baseline and for AVX2: see HOT_VERSIONS. */
+#define HOT static inline __attribute__((always_inline))
+
+HOT void add_cost(struct space_count *to, struct cost c)
 {
 	to->requests++;
 	to->actual += c.actual;
@@ -98,64 +105,128 @@ static inline void add_cost(struct space_count *to, struct cost c)
 	to->lines += c.lines;
 }
 
-/* All lanes of the warp access global memory by 64-bit addresses, as most do. */
-static inline void count_whole_warp(struct space_count *to, const uint64_t *a, uint64_t offset, uint32_t bytes)
+/* All ones for a lane of `on`, else 0. */
+HOT uint64_t lane_mask(uint32_t on, unsigned l)
 {
-	uint64_t at[LANES], skew = 0, differ = 0;
-
-	for (unsigned l = 0; l < LANES; l++) {
-		skew |= a[l] - a[0] - (uint64_t)l * bytes;
-		differ |= a[l] ^ a[0];
-	}
-	if (!skew) {
-		add_cost(to, gpul_sectors_of_row(a[0] + offset, bytes));
-		return;
-	}
-	if (!differ) {
-		add_cost(to, (struct cost){ 1, 1, 1 });
-		return;
-	}
-	for (unsigned l = 0; l < LANES; l++)
-		at[l] = a[l] + offset;
-	add_cost(to, gpul_sectors(at, LANES, bytes));
+	return 0 - (uint64_t)(on >> l & 1);
 }
 
-/* Lanes `on` access global memory. */
-static void count_global(struct space_count *to, const uint64_t at[LANES], uint32_t on, uint32_t bytes)
+/* True: the distances are those of the pattern.  *far: some do not have 32 bits, so that they cannot be remembered. */
+HOT bool is_pattern(const struct pattern *p, const uint64_t at[LANES], uint32_t on, bool *far)
+{
+	const uint64_t first = at[first_lane(on)];
+	uint64_t high = 0;
+	uint32_t other = 0;
+
+	if (on == ALL_LANES) {
+		for (unsigned l = 0; l < LANES; l++) {
+			const uint64_t distance = at[l] - first;
+
+			high |= distance + 0x80000000u;
+			other |= (uint32_t)distance ^ p->distance[l];
+		}
+	} else {
+		for (unsigned l = 0; l < LANES; l++) {
+			const uint64_t distance = (at[l] - first) & lane_mask(on, l);
+
+			high |= distance + 0x80000000u;
+			other |= (uint32_t)distance ^ p->distance[l];
+		}
+	}
+	*far = high >> 32;
+	return !other && !*far && p->lanes == on;
+}
+
+/* The same for offsets in shared memory. */
+HOT bool is_pattern_32(const struct pattern *p, const uint32_t at[LANES], uint32_t on)
+{
+	const uint32_t first = at[first_lane(on)];
+	uint32_t other = 0;
+
+	if (on == ALL_LANES) {
+		for (unsigned l = 0; l < LANES; l++)
+			other |= (at[l] - first) ^ p->distance[l];
+	} else {
+		for (unsigned l = 0; l < LANES; l++)
+			other |= ((at[l] - first) & (uint32_t)lane_mask(on, l)) ^ p->distance[l];
+	}
+	return !other && p->lanes == on;
+}
+
+HOT void remember(struct pattern *p, const uint64_t at[LANES], uint32_t on, uint32_t begin, struct cost c)
+{
+	const uint64_t first = at[first_lane(on)];
+
+	for (unsigned l = 0; l < LANES; l++)
+		p->distance[l] = (uint32_t)((at[l] - first) & lane_mask(on, l));
+	p->lanes = on;
+	p->begin = begin;
+	p->cost = c;
+}
+
+HOT void remember_32(struct pattern *p, const uint32_t at[LANES], uint32_t on, uint32_t begin, struct cost c)
+{
+	const uint32_t first = at[first_lane(on)];
+
+	for (unsigned l = 0; l < LANES; l++)
+		p->distance[l] = (at[l] - first) & (uint32_t)lane_mask(on, l);
+	p->lanes = on;
+	p->begin = begin;
+	p->cost = c;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------------ */
+
+__attribute__((noinline)) static struct cost global_cost(const uint64_t at[LANES], uint64_t offset, uint32_t on, uint32_t bytes)
 {
 	uint64_t packed[LANES];
 	unsigned n = 0;
 
 	EACH_LANE_OF(l, on)
-		packed[n++] = at[l];
-	add_cost(to, gpul_sectors(packed, n, bytes));
+		packed[n++] = at[l] + offset;
+	return gpul_sectors(packed, n, bytes);
 }
 
-static void count_shared(struct space_count *to, const uint32_t at[LANES], uint32_t on, const struct memory_plan *m)
+/* Lanes `on` access at[l] + offset in global memory. */
+HOT void count_global(struct memory_counter *to, const uint64_t at[LANES], uint64_t offset, uint32_t on, uint32_t bytes)
 {
-	uint32_t skew = 0, differ = 0;
+	const uint32_t begin = (uint32_t)(at[first_lane(on)] + offset) % LINE_BYTES;
+	struct pattern *p = &to->pattern;
+	bool far;
 
-	if (on == ALL_LANES && m->bytes == 4 && !m->atomic) {
-		for (unsigned l = 0; l < LANES; l++) {
-			skew |= at[l] - at[0] - 4 * l;
-			differ |= at[l] ^ at[0];
-		}
-		if (!skew || !differ) {
-			add_cost(to, (struct cost){ 1, 1, 0 });
+	if (!is_pattern(p, at, on, &far) || p->begin != begin) {
+		const struct cost c = global_cost(at, offset, on, bytes);
+
+		if (far) {
+			add_cost(&to->count.space[GLOBAL_MEMORY], c);
 			return;
 		}
+		remember(p, at, on, begin, c);
 	}
-	add_cost(to, gpul_wavefronts(at, on, m->bytes, m->atomic));
+	add_cost(&to->count.space[GLOBAL_MEMORY], p->cost);
 }
 
-/* The lanes of a generic address may access several spaces: each is a request of its own. */
-static void count_generic(struct memory_count *to, struct warp_state *s, const uint64_t at[LANES], uint32_t on, const struct memory_plan *m)
+/* Where in a bank, or in which bank, the pattern begins does not matter, except for accesses of less than a bank. */
+HOT void count_shared(struct memory_counter *to, const uint32_t at[LANES], uint32_t on, const struct memory_plan *m)
+{
+	const uint32_t begin = at[first_lane(on)] % 4;
+	struct pattern *p = &to->pattern;
+
+	if (!is_pattern_32(p, at, on) || p->begin != begin)
+		remember_32(p, at, on, begin, gpul_wavefronts(at, on, m->bytes, m->atomic));
+	add_cost(&to->count.space[SHARED_MEMORY], p->cost);
+}
+
+/* Some lanes of a generic address access other spaces than global memory: each space is a request of its own. */
+static void count_spaces(struct memory_counter *to, struct warp_state *s, const uint64_t at[LANES], uint64_t add, uint32_t on,
+			 const struct memory_plan *m)
 {
 	uint32_t shared = 0, local = 0, offset[LANES];
 	uint64_t local_at[LANES];
 
 	EACH_LANE_OF(l, on) {
-		const uint64_t in_shared = at[l] - (uintptr_t)s->shared, in_local = at[l] - (uintptr_t)s->local - l * s->local_stride;
+		const uint64_t in_shared = at[l] + add - (uintptr_t)s->shared;
+		const uint64_t in_local = at[l] + add - (uintptr_t)s->local - l * s->local_stride;
 
 		offset[l] = (uint32_t)in_shared;
 		local_at[l] = in_local;
@@ -165,15 +236,30 @@ static void count_generic(struct memory_count *to, struct warp_state *s, const u
 			local |= 1u << l;
 	}
 	if (shared)
-		count_shared(&to->space[SHARED_MEMORY], offset, shared, m);
+		add_cost(&to->count.space[SHARED_MEMORY], gpul_wavefronts(offset, shared, m->bytes, m->atomic));
 	if (local)
-		add_cost(&to->space[LOCAL_MEMORY], gpul_sectors_local(local_at, local, m->bytes));
+		add_cost(&to->count.space[LOCAL_MEMORY], gpul_sectors_local(local_at, local, m->bytes));
 	if (on & ~shared & ~local)
-		count_global(&to->space[GLOBAL_MEMORY], at, on & ~shared & ~local, m->bytes);
+		add_cost(&to->count.space[GLOBAL_MEMORY], global_cost(at, add, on & ~shared & ~local, m->bytes));
+}
+
+/* Generic addresses at[l] + offset. */
+HOT void count_generic(struct memory_counter *to, struct warp_state *s, const uint64_t at[LANES], uint64_t offset, uint32_t on,
+		       const struct memory_plan *m)
+{
+	const uint64_t shared = (uintptr_t)s->shared - offset, local = (uintptr_t)s->local - offset, local_bytes = LANES * s->local_stride;
+	bool elsewhere = false;
+
+	for (unsigned l = 0; l < LANES; l++)
+		elsewhere |= ((at[l] - shared < s->shared_bytes) | (at[l] - local < local_bytes)) & (on >> l & 1);
+	if (elsewhere)
+		count_spaces(to, s, at, offset, on, m);
+	else
+		count_global(to, at, offset, on, m->bytes);
 }
 
 /* cp.async and cp.async.bulk: what they read from global memory, and what they write to shared memory; or the reverse. */
-static void count_copy(struct memory_count *to, struct warp_state *s, const struct insn *i, uint32_t on)
+static void count_copy(struct memory_counter *to, struct warp_state *s, const struct insn *i, uint32_t on)
 {
 	struct lane_accesses a[MAX_INSN_ACCESSES];
 	const unsigned n = gpul_insn_accesses(s, i, on, a);
@@ -189,65 +275,66 @@ static void count_copy(struct memory_count *to, struct warp_state *s, const stru
 			/* The copy engine moves the bytes, not the lanes; shared memory has no conflicts then. */
 			EACH_LANE_OF(l, on)
 				if (space == SPACE_GLOBAL && a[k].bytes[l])
-					add_cost(&to->space[GLOBAL_MEMORY], gpul_sectors_of_span(a[k].at[l], a[k].bytes[l]));
+					add_cost(&to->count.space[GLOBAL_MEMORY], gpul_sectors_of_span(a[k].at[l], a[k].bytes[l]));
 		} else if (space == SPACE_GLOBAL && m.bytes) {
-			count_global(&to->space[GLOBAL_MEMORY], a[k].at, on, m.bytes);
+			add_cost(&to->count.space[GLOBAL_MEMORY], global_cost(a[k].at, 0, on, m.bytes));
 		} else if (space == SPACE_SHARED && m.bytes) {
 			for (unsigned l = 0; l < LANES; l++)
 				offset[l] = (uint32_t)a[k].at[l];
-			count_shared(&to->space[SHARED_MEMORY], offset, on, &m);
+			add_cost(&to->count.space[SHARED_MEMORY], gpul_wavefronts(offset, on, m.bytes, m.atomic));
 		}
 	}
 }
 
-static void count_memory(struct memory_count *to, struct warp_state *s, const struct insn *i, uint32_t on, const struct memory_plan *m)
+/* Local memory, addresses in registers of another width, and accesses of less than a bank. */
+static void count_unusual(struct memory_counter *to, struct warp_state *s, const struct insn *i, uint32_t on, const struct memory_plan *m)
 {
-	uint64_t at[LANES];
+	uint64_t at[LANES] = { 0 };
 	uint32_t offset[LANES];
 
-	if (m->copies) {
-		count_copy(to, s, i, on);
-		return;
-	}
-	if (m->space == SPACE_GLOBAL && on == ALL_LANES && !(i->flags & FLAG_ADDRESS_32)) {
-		count_whole_warp(&to->space[GLOBAL_MEMORY], U64(&s->w, i->a), (uint64_t)i->imm, m->bytes);
-		return;
-	}
-	if (m->space == SPACE_SHARED && i->flags & FLAG_ADDRESS_32) {
-		const uint32_t *a = U32(&s->w, i->a), add = (uint32_t)address_offset(s, i);
-
-		for (unsigned l = 0; l < LANES; l++)
-			offset[l] = a[l] + add;
-		count_shared(&to->space[SHARED_MEMORY], offset, on, m);
-		return;
-	}
 	EACH_LANE_OF(l, on)
 		at[l] = lane_address(s, i, l);
+	for (unsigned l = 0; l < LANES; l++)
+		offset[l] = (uint32_t)at[l];
 	switch (m->space) {
 	case SPACE_SHARED:
-		EACH_LANE_OF(l, on)
-			offset[l] = (uint32_t)at[l];
-		count_shared(&to->space[SHARED_MEMORY], offset, on, m);
+		count_shared(to, offset, on, m);
 		break;
 	case SPACE_LOCAL:
-		add_cost(&to->space[LOCAL_MEMORY], gpul_sectors_local(at, on, m->bytes));
+		add_cost(&to->count.space[LOCAL_MEMORY], gpul_sectors_local(at, on, m->bytes));
 		break;
 	case SPACE_GLOBAL:
-		count_global(&to->space[GLOBAL_MEMORY], at, on, m->bytes);
+		count_global(to, at, 0, on, m->bytes);
 		break;
 	default:
-		count_generic(to, s, at, on, m);
+		count_generic(to, s, at, 0, on, m);
 	}
+}
+
+HOT void count_memory(struct memory_counter *to, struct warp_state *s, const struct insn *i, uint32_t on, const struct memory_plan *m)
+{
+	const bool narrow = i->flags & FLAG_ADDRESS_32;
+
+	if (m->copies)
+		count_copy(to, s, i, on);
+	else if (m->space == SPACE_GLOBAL && !narrow)
+		count_global(to, U64(&s->w, i->a), (uint64_t)i->imm, on, m->bytes);
+	else if (m->space == SPACE_SHARED && narrow && m->bytes >= 4)
+		count_shared(to, U32(&s->w, i->a), on, m);
+	else if (m->space == SPACE_GENERIC && !narrow)
+		count_generic(to, s, U64(&s->w, i->a), (uint64_t)i->imm, on, m);
+	else
+		count_unusual(to, s, i, on, m);
 }
 
 /* ---- hooks --------------------------------------------------------------------------------------------------------------- */
 
-static inline unsigned count_of(uint32_t lanes)
+HOT unsigned count_of(uint32_t lanes)
 {
 	return lanes == ALL_LANES ? LANES : count_lanes(lanes);
 }
 
-static void count_branch(struct insn_count *c, const struct warp_state *s, const struct insn *i)
+HOT void count_branch(struct insn_count *c, const struct warp_state *s, const struct insn *i)
 {
 	const uint32_t mask = s->w.mask;
 	uint32_t taken = mask;
@@ -267,14 +354,13 @@ static void count_branch(struct insn_count *c, const struct warp_state *s, const
 	c->guarded += count_of(taken);
 }
 
-enum observed gpul_profile_before(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on)
+HOT enum observed count_instruction(struct warp_state *s, const struct insn *i, uint32_t on)
 {
 	struct tally *t = tally_of(s);
 	const size_t k = (size_t)(i - s->frame->code->insns);
 	struct insn_count *c;
 	unsigned counted;
 
-	(void)o;
 	if (!t)
 		return OBSERVED_RUN;
 	c = &t->insns[k];
@@ -290,6 +376,31 @@ enum observed gpul_profile_before(struct observer *o, struct warp_state *s, cons
 	if (counted & COUNTED_MEMORY && on)
 		count_memory(&t->memory[t->function->memory_row[k]], s, i, on, &t->function->memory.at[t->function->memory_row[k]]);
 	return OBSERVED_RUN;
+}
+
+/* HOT_VERSIONS: the CPU of the process selects one of them. */
+static enum observed before_base(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on)
+{
+	(void)o;
+	return count_instruction(s, i, on);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2,bmi,bmi2,popcnt"))) static enum observed before_avx2(struct observer *o, struct warp_state *s,
+									       const struct insn *i, uint32_t on)
+{
+	(void)o;
+	return count_instruction(s, i, on);
+}
+#endif
+
+profile_before *gpul_profile_before(void)
+{
+#if defined(__x86_64__)
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
+		return before_avx2;
+#endif
+	return before_base;
 }
 
 /* An instruction that waited for lanes of its warp is executed again. */

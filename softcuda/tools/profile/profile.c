@@ -18,7 +18,6 @@ static struct settings {
 static struct observer observer = {
 	.name = "profile",
 	.wants = gpul_profile_wants,
-	.before = gpul_profile_before,
 	.after = gpul_profile_after,
 	.block_begins = gpul_profile_block_begins,
 	.launch_begins = gpul_profile_launch_begins,
@@ -68,6 +67,7 @@ static gpul_status create(struct tool_options *o, gpul_exec_memory *memory, stru
 	settings.to = !settings.path ? stderr : !strcmp(settings.path, "-") ? stdout : fopen(settings.path, "we");
 	if (!settings.to)
 		return gpul_fail(err, GPUL_ESYS, errno, "profile: cannot write %.120s: %s", settings.path, strerror(errno));
+	observer.before = gpul_profile_before();
 	*out = &observer;
 	return GPUL_OK;
 }

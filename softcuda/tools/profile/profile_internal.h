@@ -103,11 +103,20 @@ struct memory_count {        /* of an instruction that accesses memory */
 	struct space_count { uint64_t requests, actual, ideal, lines; } space[N_SPACES];
 };
 
+struct memory_counter {
+	struct memory_count count;
+	struct pattern {             /* of its last access: count.c */
+		uint32_t lanes, begin;       /* lanes 0: there is none */
+		struct cost cost;
+		uint32_t distance[WARP_LANES];
+	} pattern;
+};
+
 struct tally {
 	struct tally *next;          /* of the same thread */
 	struct plan *kernel, *function;
 	struct insn_count *insns;
-	struct memory_count *memory;
+	struct memory_counter *memory;
 };
 
 struct counters {            /* of a thread; kept when it ends */
@@ -115,7 +124,9 @@ struct counters {            /* of a thread; kept when it ends */
 	struct tally *tallies;
 };
 
-enum observed gpul_profile_before(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on);
+/* The hook, compiled for the CPU of the process. */
+typedef enum observed profile_before(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on);
+profile_before *gpul_profile_before(void);
 void gpul_profile_after(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on, bool waits);
 void gpul_profile_block_begins(struct observer *o, struct block *b);
 struct counters *gpul_counters(void);  /* the first of the list */

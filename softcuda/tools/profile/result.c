@@ -41,7 +41,7 @@ static void add_instructions(struct row_count *to, const struct tally *t, size_t
 		to->branches += t->insns[k].branches;
 		to->diverged += t->insns[k].diverged;
 		if (f->counted[k] & COUNTED_MEMORY)
-			add_memory(&to->memory, &t->memory[f->memory_row[k]]);
+			add_memory(&to->memory, &t->memory[f->memory_row[k]].count);
 	}
 	if (r->guard == GUARD_MASKS || r->branch)
 		to->guarded += t->insns[r->insn].guarded;

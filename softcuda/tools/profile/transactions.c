@@ -84,8 +84,23 @@ struct cost gpul_sectors_local(const uint64_t at[WARP_LANES], uint32_t lanes, ui
 
 /* ---- shared memory ------------------------------------------------------------------------------------------------- */
 
-/* The most different words in one bank; atomic: accesses instead of words.  n <= 32 words of as many accesses. */
-static unsigned most_in_a_bank(const uint32_t *word, unsigned n, bool atomic)
+/* The most accesses to one bank. */
+static unsigned most_accesses(const uint32_t *word, unsigned n)
+{
+	uint8_t count[N_BANKS_SHARED];
+	unsigned most = 0;
+
+	memset(count, 0, sizeof count);
+	for (unsigned k = 0; k < n; k++) {
+		const unsigned now = ++count[word[k] % N_BANKS_SHARED];
+
+		most = now > most ? now : most;
+	}
+	return most;
+}
+
+/* The most different words in one bank. */
+static unsigned most_words(const uint32_t *word, unsigned n)
 {
 	uint32_t first[N_BANKS_SHARED], next[WARP_LANES];  /* lists of words by bank: index + 1; 0: the end */
 	uint8_t count[N_BANKS_SHARED];
@@ -97,9 +112,9 @@ static unsigned most_in_a_bank(const uint32_t *word, unsigned n, bool atomic)
 		const unsigned bank = word[k] % N_BANKS_SHARED;
 		uint32_t j = first[bank];
 
-		while (j && word[j - 1] != word[k] && !atomic)
+		while (j && word[j - 1] != word[k])
 			j = next[j - 1];
-		if (j && !atomic)
+		if (j)
 			continue;
 		next[k] = first[bank];
 		first[bank] = k + 1;
@@ -107,6 +122,18 @@ static unsigned most_in_a_bank(const uint32_t *word, unsigned n, bool atomic)
 			most = count[bank];
 	}
 	return most;
+}
+
+/* True: no bank has two different words. */
+static bool one_word_for_each_bank(const uint32_t *word, unsigned n)
+{
+	uint32_t last[N_BANKS_SHARED], differ = 0;
+
+	for (unsigned k = 0; k < n; k++)
+		last[word[k] % N_BANKS_SHARED] = word[k];
+	for (unsigned k = 0; k < n; k++)
+		differ |= last[word[k] % N_BANKS_SHARED] ^ word[k];
+	return !differ;
 }
 
 struct cost gpul_wavefronts(const uint32_t at[WARP_LANES], uint32_t lanes, uint32_t bytes, bool atomic)
@@ -123,7 +150,10 @@ struct cost gpul_wavefronts(const uint32_t at[WARP_LANES], uint32_t lanes, uint3
 				word[n++] = at[l] / 4 + w;
 		if (!n)
 			continue;
-		sum.actual += most_in_a_bank(word, n, atomic);
+		if (atomic)
+			sum.actual += most_accesses(word, n);
+		else
+			sum.actual += one_word_for_each_bank(word, n) ? 1 : most_words(word, n);
 		sum.ideal++;
 	}
 	return sum;

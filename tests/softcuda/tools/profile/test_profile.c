@@ -14,7 +14,67 @@ static struct naive {
 	struct observer o;
 	const struct func_code *code;
 	_Atomic uint64_t warps[MOST_INSTS], threads[MOST_INSTS];
+	_Atomic uint64_t sectors[MOST_INSTS], wavefronts[MOST_INSTS];  /* sectors: of global and local memory */
 } naive;
+
+static unsigned add_to_set(uint64_t *set, unsigned n, uint64_t value)
+{
+	for (unsigned k = 0; k < n; k++)
+		if (set[k] == value)
+			return n;
+	set[n] = value;
+	return n + 1;
+}
+
+/* Sectors by a list of all that were seen. */
+static unsigned naive_sectors(const struct lane_accesses *a, unsigned space)
+{
+	uint64_t seen[32 * LANES];
+	unsigned n = 0;
+
+	EACH_LANE_OF(l, a->lanes)
+		for (uint32_t byte = 0; a->space[l] == space && byte < a->bytes[l]; byte++) {
+			const uint64_t at = a->at[l] + byte;
+
+			n = add_to_set(seen, n, space == SPACE_LOCAL ? (at / 4 * LANES + l) * 4 / 32 : at / 32);
+		}
+	return n;
+}
+
+/* Wavefronts of the lanes [from, to): the most words of a bank. */
+static unsigned naive_wavefronts(const struct lane_accesses *a, unsigned from, unsigned to)
+{
+	unsigned most = 0;
+
+	for (unsigned bank = 0; bank < 32; bank++) {
+		uint64_t words[8 * LANES];
+		unsigned n = 0;
+
+		for (unsigned l = from; l < to; l++)
+			for (uint32_t byte = 0; a->lanes >> l & 1 && a->space[l] == SPACE_SHARED && byte < a->bytes[l]; byte += 4) {
+				const uint64_t word = (a->at[l] + byte) / 4;
+
+				if (word % 32 == bank && a->kind == ACCESS_ATOMIC)
+					n++;
+				else if (word % 32 == bank)
+					n = add_to_set(words, n, word);
+			}
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+static void count_naively(struct warp_state *s, const struct insn *i, uint32_t on)
+{
+	struct lane_accesses a[MAX_INSN_ACCESSES];
+	const unsigned n = gpul_insn_accesses(s, i, on, a), bytes = n ? a[0].bytes[first_lane(on)] : 0;
+
+	if (n != 1 || a[0].space[first_lane(on)] == SPACE_PARAM)
+		return;
+	naive.sectors[i->src] += naive_sectors(a, SPACE_GLOBAL) + naive_sectors(a, SPACE_LOCAL);
+	for (unsigned part = bytes <= 4 ? 32 : 128 / bytes, from = 0; from < LANES; from += part)
+		naive.wavefronts[i->src] += naive_wavefronts(a, from, from + part);
+}
 
 static bool is_counted(const struct warp_state *s, const struct insn *i)
 {
@@ -23,7 +83,9 @@ static bool is_counted(const struct warp_state *s, const struct insn *i)
 
 static enum observed naive_before(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on)
 {
-	(void)o, (void)on;
+	(void)o;
+	if (s->frame->code == naive.code && i->src < MOST_INSTS)
+		count_naively(s, i, on);
 	if (is_counted(s, i)) {
 		naive.warps[i->src]++;
 		naive.threads[i->src] += count_lanes(s->w.mask);
@@ -46,12 +108,14 @@ static void naive_launch(struct observer *o, gpul_exec_launch *l)
 	(void)o;
 	memset((void *)naive.warps, 0, sizeof naive.warps);
 	memset((void *)naive.threads, 0, sizeof naive.threads);
+	memset((void *)naive.sectors, 0, sizeof naive.sectors);
+	memset((void *)naive.wavefronts, 0, sizeof naive.wavefronts);
 	naive.code = l->kernel->code;
 }
 
 static struct observer watching(void)
 {
-	return (struct observer){ .name = "profile", .wants = gpul_profile_wants, .before = gpul_profile_before, .after = gpul_profile_after,
+	return (struct observer){ .name = "profile", .wants = gpul_profile_wants, .before = gpul_profile_before(), .after = gpul_profile_after,
 				  .block_begins = gpul_profile_block_begins, .launch_begins = gpul_profile_launch_begins };
 }
 
@@ -84,11 +148,19 @@ static const struct kernel_result *close_profiled(const char *kernel)
 
 static void expect_same_as_naive(const struct function_result *f)
 {
+	uint64_t sectors, wavefronts;
+
 	for (size_t r = 0; r < f->function->rows.n; r++) {
 		if (f->rows[r].warps != naive.warps[r] || f->rows[r].threads != naive.threads[r])
 			fail_msg("%s: counted %llu and %llu lanes, not %llu and %llu", f->function->rows.at[r].text,
 				 (unsigned long long)f->rows[r].warps, (unsigned long long)f->rows[r].threads,
 				 (unsigned long long)naive.warps[r], (unsigned long long)naive.threads[r]);
+		sectors = f->rows[r].memory.space[GLOBAL_MEMORY].actual + f->rows[r].memory.space[LOCAL_MEMORY].actual;
+		wavefronts = f->rows[r].memory.space[SHARED_MEMORY].actual;
+		if (sectors != naive.sectors[r] || wavefronts != naive.wavefronts[r])
+			fail_msg("%s: counted %llu sectors and %llu wavefronts, not %llu and %llu", f->function->rows.at[r].text,
+				 (unsigned long long)sectors, (unsigned long long)wavefronts, (unsigned long long)naive.sectors[r],
+				 (unsigned long long)naive.wavefronts[r]);
 	}
 }
 
@@ -289,6 +361,33 @@ static void counts_generic_and_local_accesses(void **state)
 	assert_int_equal((int)metric(k, "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"), 4);
 }
 
+/* Addresses that differ in each round, in all spaces, by some or all lanes, of 1 to 16 bytes, in and out of order: the naive
+ * observer counts the same.  %r1: a random number of the lane; %r5: the round. */
+#define ODD_ROUND                                                                                                                      \
+	"mad.lo.u32 %r1, %r1, 1664525, 1013904223; shr.u32 %r2, %r1, 9; and.b32 %r2, %r2, 0x3ff0;"                                         \
+	"and.b32 %r3, %r5, 3; setp.eq.u32 %p1, %r3, 0; mul.lo.u32 %r4, %t, %r5; and.b32 %r4, %r4, 0x3ff; shl.b32 %r4, %r4, 4;"             \
+	"selp.b32 %r2, %r4, %r2, %p1; setp.eq.u32 %p2, %r3, 1; selp.b32 %r2, 64, %r2, %p2; setp.lt.u32 %p3, %r1, 0x90000000;"              \
+	"cvt.u64.u32 %d1, %r2; add.u64 %d1, %d1, %o; ld.global.v4.u32 {%r6, %r7, %r8, %r9}, [%d1]; @%p3 st.global.u8 [%d1+3], %r6;"        \
+	"st.global.u16 [%d1+2], %h1; @%p3 ld.u64 %d5, [%d1+8]; @!%p3 red.global.add.u32 [%d1], 1;"                                         \
+	"add.u32 %r10, %b, %r2; st.shared.u32 [%r10+4], %r1; @%p3 ld.shared.v2.u32 {%r6, %r7}, [%r10+8]; ld.shared.u8 %r8, [%r10+1];"      \
+	"atom.shared.add.u32 %r9, [%r10], 1; @!%p3 st.shared.v4.u32 [%r10], {%r6, %r7, %r8, %r9}; and.b32 %r11, %r2, 0x70;"               \
+	"cvt.u64.u32 %d6, %r10; cvta.shared.u64 %d6, %d6; selp.b64 %d6, %d6, %d1, %p3; ld.u32 %r6, [%d6];"                                 \
+	"add.u32 %r11, %c, %r11; st.local.u32 [%r11+4], %r6; @%p3 ld.local.v2.u32 {%r6, %r7}, [%r11+8];"
+
+static void counts_odd_addresses_as_a_naive_observer_does(void **state)
+{
+	const struct kernel_result *k = profile_of(
+		PTX_HEADER KERNEL_OUT("odd") ".shared .align 16 .b8 s[16640]; .local .align 16 .b8 l[144]; .reg .b32 %b; .reg .b32 %c;"
+					     "mov.u32 %b, s; mov.u32 %c, l; mov.b16 %h1, 5; mov.u32 %r5, 0; mad.lo.u32 %r1, %t, 7919, 12345;"
+					     "again: " ODD_ROUND "add.u32 %r5, %r5, 1; setp.lt.u32 %p4, %r5, 200; @%p4 bra again; ret; }",
+		"odd", 2, 80, 0);
+
+	(void)state;
+	assert_int_equal(k->sum.diverged, 0);
+	assert_true(gpul_bank_conflicts(&k->sum.memory) > 1000);
+	assert_true(gpul_excess_sectors(&k->sum.memory) > 1000);
+}
+
 /* ---- registers ------------------------------------------------------------------------------------------------------------ */
 
 static unsigned registers_of(const char *body)
@@ -340,6 +439,7 @@ int main(void)
 		cmocka_unit_test(counts_the_sectors_of_strided_loads),
 		cmocka_unit_test(counts_the_bank_conflicts_of_shared_memory),
 		cmocka_unit_test(counts_generic_and_local_accesses),
+		cmocka_unit_test(counts_odd_addresses_as_a_naive_observer_does),
 		cmocka_unit_test(estimates_registers_by_what_is_live_at_once),
 	};
 
