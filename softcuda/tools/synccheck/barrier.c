@@ -4,7 +4,8 @@
  * collected, and judged when it is complete: of an .aligned barrier, all lanes of a warp must have executed the same
  * instruction (PTX ISA 9.0, 9.7.13.1).  Two exceptions: a whole warp may be missing, if its threads have exited; and threads that
  * return early, `if (i >= n) return;`, because a barrier waits for threads that have not exited only (CUDA C++ Programming Guide
- * 13.0, 10.6: __syncthreads).  Return early means that a branch leads to the end of the kernel, and nothing else follows. */
+ * 13.0, 10.6: __syncthreads).  A split with a lower pc runs first, so when lanes of a warp arrive, the others have come to the
+ * barrier by now, or they are behind it: those whose next instruction is the end of the kernel return early. */
 #include "softcuda/tools/synccheck/synccheck_internal.h"
 
 #include <stdlib.h>
@@ -73,11 +74,30 @@ static void check_others(struct synccheck *c, struct warp_state *s, const struct
 
 /* ---- arrivals --------------------------------------------------------------------------------------------------- */
 
+static bool is_exit(const struct insn *i)
+{
+	return i->op == OP_EXIT || i->op == OP_RET;
+}
+
+/* Lanes of the warp that are behind the instruction, and not at the end of the kernel. */
+static uint32_t lanes_behind(const struct warp_state *s, const struct insn *i)
+{
+	uint32_t lanes = 0;
+
+	for (unsigned k = 0; k < s->n_splits; k++)
+		if (k != s->current && s->splits[k].frame == s->frame && s->splits[k].pc > i && !is_exit(s->splits[k].pc))
+			lanes |= s->splits[k].mask;
+	return lanes;
+}
+
 static void add_arrival(struct arrivals *at, struct warp_state *s, const struct insn *i, uint32_t lanes)
 {
+	const uint32_t behind = lanes_behind(s, i);
+
 	for (unsigned k = 0; k < at->n; k++) {
 		if (at->list[k].warp == s->index && at->list[k].insn == i) {
 			at->list[k].lanes |= lanes;
+			at->list[k].behind |= behind;
 			return;
 		}
 	}
@@ -90,7 +110,7 @@ static void add_arrival(struct arrivals *at, struct warp_state *s, const struct 
 		at->list = grown;
 		at->capacity = capacity;
 	}
-	at->list[at->n++] = (struct arrival){ s->frame->code, i, s->index, lanes };
+	at->list[at->n++] = (struct arrival){ s->frame->code, i, s->index, lanes, behind };
 }
 
 void gpul_sync_before_barrier(struct synccheck *c, struct sync_block *m, struct warp_state *s, const struct insn *i, uint32_t on)
@@ -114,36 +134,24 @@ void gpul_sync_before_barrier(struct synccheck *c, struct sync_block *m, struct 
 	add_arrival(&m->at[id], s, i, here);
 }
 
-bool gpul_sync_is_exit(const struct insn *i)
-{
-	return i->op == OP_EXIT || i->op == OP_RET;
-}
-
-void gpul_sync_before_exit(struct sync_block *m, const struct warp_state *s, const struct insn *i, uint32_t on)
-{
-	const bool first = i == s->frame->code->insns, guarded = !first && (i[-1].op == OP_BRA_IF || i[-1].op == OP_BRA_IFNOT);
-
-	if (!s->frame->parent && (s->run_start == i || guarded))  /* run_start: where the lanes came from elsewhere */
-		m->returned_early[s->index] |= on;
-}
-
 /* ---- divergence ------------------------------------------------------------------------------------------------- */
 
-static void judge_warp(struct synccheck *c, const struct sync_block *m, struct block *b, const struct arrivals *at, const struct arrival *first, unsigned id)
+static void judge_warp(struct synccheck *c, struct block *b, const struct arrivals *at, const struct arrival *first, unsigned id)
 {
 	struct warp_state *s = &b->warps[first->warp];
 	const struct arrival *second = NULL;
 	struct frame frame = { .code = first->code }, *kept = s->frame;
-	uint32_t here = 0, missing;
+	uint32_t here = 0, missing = 0;
 	char place[160], who[100];
 
 	for (const struct arrival *a = at->list; a < at->list + at->n; a++) {
 		if (a->warp != first->warp)
 			continue;
 		here |= a->lanes;
+		missing |= a->behind;
 		second = a != first && !second ? a : second;
 	}
-	missing = gpul_sync_existing(s) & ~here & ~m->returned_early[first->warp];
+	missing &= ~here;
 	s->frame = &frame;
 	if (second) {
 		gpul_insn_place(second->code, second->insn, NULL, place, sizeof place);
@@ -169,7 +177,7 @@ void gpul_sync_barrier_completes(struct synccheck *c, struct sync_block *m, stru
 		for (unsigned n = 0; n < k; n++)
 			judged |= at->list[n].warp == a->warp;
 		if (!judged && is_aligned(a->code, a->insn))
-			judge_warp(c, m, b, at, a, id);
+			judge_warp(c, b, at, a, id);
 	}
 	at->n = 0;
 }

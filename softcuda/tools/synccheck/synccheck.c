@@ -22,8 +22,7 @@ static bool is_store(const struct insn *i)
 static bool wants(struct observer *o, const struct func_code *code, const struct insn *i)
 {
 	(void)o;
-	if (gpul_sync_is_barrier(i) || gpul_sync_has_members(i, NULL) || gpul_sync_is_mbarrier(code, i) || i->op == OP_READ_CLOCK ||
-	    gpul_sync_is_exit(i))
+	if (gpul_sync_is_barrier(i) || gpul_sync_has_members(i, NULL) || gpul_sync_is_mbarrier(code, i) || i->op == OP_READ_CLOCK)
 		return true;
 	return accesses_shared_or_global(i) && (!is_store(i) || gpul_sync_module_has_mbarriers(code));
 }
@@ -39,8 +38,6 @@ static enum observed before(struct observer *o, struct warp_state *s, const stru
 		gpul_sync_before_poll(m, s, i, on);
 	if (gpul_sync_is_barrier(i))
 		gpul_sync_before_barrier(c, m, s, i, on);
-	else if (gpul_sync_is_exit(i))
-		gpul_sync_before_exit(m, s, i, on);
 	else if (gpul_sync_has_members(i, NULL))
 		gpul_sync_before_members(c, s, i, on);
 	else if (gpul_sync_is_mbarrier(s->frame->code, i))

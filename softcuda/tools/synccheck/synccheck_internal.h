@@ -26,6 +26,7 @@ struct arrival {
 	const struct func_code *code;
 	const struct insn *insn;
 	uint32_t warp, lanes;
+	uint32_t behind;                 /* lanes of the warp that had passed by, and were not about to return */
 };
 
 /* The arrivals at one barrier of the block, since it was complete the last time. */
@@ -52,7 +53,6 @@ struct poll {
 
 struct sync_block {
 	struct arrivals at[N_BARRIERS];
-	uint32_t returned_early[GPUL_EXEC_SM_THREADS / LANES];  /* lanes of each warp: see gpul_sync_before_exit() */
 	struct mbarrier_object *mbarriers;
 	unsigned n_mbarriers, mbarriers_capacity;
 
@@ -113,9 +113,6 @@ const char *gpul_sync_index(const uint32_t index[3], const uint32_t extent[3], c
 
 bool gpul_sync_is_barrier(const struct insn *i);
 void gpul_sync_before_barrier(struct synccheck *c, struct sync_block *m, struct warp_state *s, const struct insn *i, uint32_t on);
-/* The instruction ends the threads, if it is in the kernel's own frame. */
-bool gpul_sync_is_exit(const struct insn *i);
-void gpul_sync_before_exit(struct sync_block *m, const struct warp_state *s, const struct insn *i, uint32_t on);
 void gpul_sync_barrier_completes(struct synccheck *c, struct sync_block *m, struct block *b, unsigned id);
 
 /* ---- member.c --------------------------------------------------------------------------------------------------- */
