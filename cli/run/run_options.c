@@ -42,6 +42,8 @@ const struct cli_opt run_opts[] = {
 	[RUN_SYNCCHECK] = { "synccheck", NULL, "software driver: report wrong barriers and member masks, and deadlocks", NULL },
 	[RUN_SYNCCHECK_TIMEOUT] = { "synccheck-timeout", "SECONDS",
 		"report blocks that have only polled memory for SECONDS (default: 10)", NULL },
+	[RUN_RACECHECK] = { "racecheck", NULL, "software driver: report data races of shared and global memory", NULL },
+	[RUN_RACECHECK_SAME] = { "racecheck-same", NULL, "report races of writes of equal values, too", NULL },
 	[RUN_PROFILE] = { "profile", "FILE",
 		"software driver: count instructions, divergence, memory transactions and bank conflicts; FILE is a table, .json or .html", CLI_FILES },
 	[RUN_PROFILE_SM] = { "profile-sm", "N", "compute capability whose limits the occupancy is for (default: 90)", "80 86 89 90 100 120" },
@@ -61,9 +63,12 @@ static const struct run_tool_option synccheck_options[] = {
 	{ RUN_SYNCCHECK_TIMEOUT, "timeout" }, { 0 },
 };
 
+static const struct run_tool_option racecheck_options[] = { { RUN_RACECHECK_SAME, "same" }, { 0 } };
+
 const struct run_tool run_tools[] = {
 	{ RUN_TRACE, "trace", "file", trace_options },
 	{ RUN_SYNCCHECK, "synccheck", NULL, synccheck_options },
+	{ RUN_RACECHECK, "racecheck", NULL, racecheck_options },
 	{ RUN_PROFILE, "profile", "file", profile_options },
 	{ 0 },
 };

@@ -42,6 +42,7 @@ enum insn_flags {          /* insn->flags of instructions that access memory */
 struct observed_insn {           /* of an instruction that an observer wants (observer_internal.h) */
 	op_fn *run;                  /* its handler: insn->run is gpul_observed() */
 	uint32_t observers;          /* the bits of those that want it; 0: none, insn->run is its handler */
+	void *note[MAX_OBSERVERS];   /* for observers: see insn_note() */
 };
 
 struct local_slot { uint32_t offset, bytes; };  /* offset from the frame's local memory */
@@ -66,6 +67,13 @@ struct func_code {
 	bool calls_pointer, visited;
 	bool uses_stack;             /* alloca */
 };
+
+/* What observer o keeps about an instruction that it wants, from its first execution on; NULL at first.  Threads execute an
+ * instruction at the same time. */
+static inline void **insn_note(const struct func_code *code, const struct insn *i, const struct observer *o)
+{
+	return &code->observed[i - code->insns].note[__builtin_ctz(o->bit)];
+}
 
 enum builtin { BUILTIN_NONE, BUILTIN_VPRINTF, BUILTIN_MALLOC, BUILTIN_FREE, BUILTIN_ASSERTFAIL };
 

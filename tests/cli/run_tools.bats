@@ -104,3 +104,17 @@ load helper
 	fails 2 "--synccheck-timeout has no effect without --synccheck" run "$vecadd" --synccheck-timeout 3
 	fails 2 "timeout needs a number of at least 1, not '0'" run "$vecadd" --synccheck --synccheck-timeout 0
 }
+
+@test "run --racecheck reports data races with both places" {
+	tools="$BATS_TEST_DIRNAME/../softcuda/tools"
+	cp "$tools"/faults/racecheck/{reduction,reduction_right}.ptx "$tools/racecheck/same_value.ptx" .
+	run --separate-stderr gpuload run reduction.ptx --racecheck
+	[[ $status == 1 && $stderr == *"race: 4 bytes of shared memory"*"write by thread"*"(reduction.cu:"*"read by thread"*"(reduction.cu:"* ]] ||
+		show "should find the race"
+	works run reduction_right.ptx --racecheck
+	[[ $stderr == *"gpuload racecheck: no errors"* ]] || show "should find nothing"
+	works run same_value.ptx --racecheck
+	run --separate-stderr gpuload run same_value.ptx --racecheck --racecheck-same
+	[[ $status == 1 && $stderr == *"race: 4 bytes of global memory"* ]] || show "should report writes of equal values"
+	fails 2 "--racecheck-same has no effect without --racecheck" run "$vecadd" --racecheck-same
+}

@@ -8,10 +8,12 @@
 
 #include "softcuda/tools/synccheck/synccheck_internal.h"
 #include "softcuda/tools/profile/profile_tool_internal.h"
+#include "softcuda/tools/racecheck/racecheck_internal.h"
 #include "softcuda/tools/trace/trace_internal.h"
 
 /* Ends with NULL. */
 static const struct tool *const tools[] = {
+	&gpul_racecheck_tool,
 	&gpul_trace_tool,
 	&gpul_synccheck_tool,
 	&gpul_profile_tool,

@@ -1,0 +1,372 @@
+/* access.c — checks the accesses of an instruction against those that the shadow memory knows, and adds them to it.
+ *
+ * The usual case is a row: lane l accesses the l-th of equal parts of one piece of memory.  Then most cells contain the same
+ * record, and one question about it answers for all of them. */
+#include "softcuda/tools/racecheck/parts_internal.h"
+
+/* ---- what the warp knows of a record -------------------------------------------------------------------------------- */
+
+/* What the lanes of w know of a record, which they know until `version` changes. */
+static uint8_t find_class(const struct watched_warp *w, const struct record *r)
+{
+	const struct watched_block *b = w->block;
+	const bool own_block = block_key(r->launch, r->block) == b->key;
+
+	if (race_knows_all(w, r))
+		return MEMO_ALL;
+	if (r->how & HOW_ASYNC || b->shared_clock || b->any_clock)
+		return MEMO_SOME;
+	if (!own_block || r->warp != w->index)
+		return MEMO_NONE;
+	return w->knows ? MEMO_SOME : MEMO_OWN;
+}
+
+static uint8_t classify(struct watched_warp *w, uint32_t record)
+{
+	struct memo *m = &w->memo[record % N_MEMOS];
+
+	if (m->record == record && m->version == w->block->version && m->generation == w->block->watcher->generation)
+		return m->class;
+	*m = (struct memo){ .record = record, .version = w->block->version, .generation = w->block->watcher->generation };
+	m->class = find_class(w, &race_records[record]);
+	return m->class;
+}
+
+/* True: what the id names happens before the lane's access. */
+static inline bool is_ordered(struct watched_warp *w, access_id id, unsigned lane)
+{
+	const uint8_t class = classify(w, id >> LANE_BITS);
+
+	if (class == MEMO_SOME)
+		return race_knows(w, lane, &race_records[id >> LANE_BITS], id & LANE_MASK);
+	return class == MEMO_ALL || (class == MEMO_OWN && (id & LANE_MASK) == lane);
+}
+
+/* ---- one cell --------------------------------------------------------------------------------------------------------- */
+
+/* The lane writes the value that is there, or that the other lane of its warp writes by the same instruction. */
+static bool writes_the_same(const struct now *n, unsigned lane, access_id other, uint64_t at, unsigned bytes)
+{
+	const unsigned k = other & LANE_MASK;
+	uint8_t value[64], others[64];
+	const uint64_t offset = at - n->at[lane];
+
+	if (race_report_same || !race_store_value(n->s, n->i, lane, value))
+		return false;
+	if (other >> LANE_BITS == n->record && n->on >> k & 1 && n->at[k] == n->at[lane])
+		return race_store_value(n->s, n->i, k, others) && !memcmp(value + offset, others + offset, bytes);
+	return !memcmp(value + offset, (n->shared ? n->s->shared : (uint8_t *)0) + at, bytes);
+}
+
+static void check_against(const struct now *n, unsigned lane, access_id other, const struct shadow *sh, size_t cell, uint64_t base)
+{
+	const struct record *r = &race_records[other >> LANE_BITS];
+	uint64_t at = base + (cell << sh->shift);
+	unsigned bytes = 1u << sh->shift;
+
+	if (race_morally_strong(n->w, n->how, r) || is_ordered(n->w, other, lane))
+		return;
+	if ((r->how & n->how & HOW_WRITES) && !((r->how | n->how) & (HOW_STRONG | HOW_ASYNC)) && writes_the_same(n, lane, other, at, bytes))
+		return;
+	race_found(n, lane, n->at[lane], n->bytes, r, other & LANE_MASK);
+}
+
+/* How far the makers of two accesses are from each other: 0: one thread or lanes of a warp. */
+static unsigned distance(access_id a, access_id b)
+{
+	const struct record *x = &race_records[a >> LANE_BITS], *y = &race_records[b >> LANE_BITS];
+
+	return x->launch != y->launch || x->block != y->block ? 2 : x->warp != y->warp;
+}
+
+/* Two reads are kept, so that a write which is ordered after one of them meets the other: they should be of different blocks,
+ * or warps. */
+static void add_read(struct now *n, struct shadow *sh, size_t c, access_id id)
+{
+	access_id *first = &sh->read[0][c], *second = &sh->read[1][c];
+	const unsigned lane = id & LANE_MASK;
+
+	if (!*first || *first == id || is_ordered(n->w, *first, lane))
+		*first = id;
+	else if (!*second || *second == id || is_ordered(n->w, *second, lane))
+		*second = id;
+	else if (distance(*first, id) > distance(*first, *second))
+		*second = id;
+}
+
+static void check_cell(struct now *n, struct shadow *sh, size_t c, uint64_t base, access_id id)
+{
+	const unsigned lane = id & LANE_MASK;
+	const access_id last = sh->write[c];
+
+	if (last && last != id)
+		check_against(n, lane, last, sh, c, base);
+	if (!(n->how & HOW_WRITES)) {
+		add_read(n, sh, c, id);
+		return;
+	}
+	for (unsigned k = 0; k < 2; k++) {
+		if (sh->read[k][c] && sh->read[k][c] != id)
+			check_against(n, lane, sh->read[k][c], sh, c, base);
+		sh->read[k][c] = 0;
+	}
+	/* An atomic operation does not order those before it: a weak access must meet them, too. */
+	if (n->how & HOW_READS && last && last >> LANE_BITS != id >> LANE_BITS && !is_ordered(n->w, last, lane))
+		sh->read[0][c] = last;
+	sh->write[c] = id;
+}
+
+/* ---- rows: lane l accesses the cells from (l - first) << log_cells on; lanes first to end - 1 ------------------------------- */
+
+static void check_row_slowly(struct now *n, struct shadow *sh, size_t c, unsigned log_cells, uint64_t base, unsigned first, unsigned end)
+{
+	for (unsigned l = first; l < end; l++)
+		for (unsigned k = 0; k < 1u << log_cells; k++)
+			check_cell(n, sh, c + ((size_t)(l - first) << log_cells) + k, base, n->record << LANE_BITS | l);
+}
+
+/* True: all accesses of the cells happen before those of the lanes, or are theirs. */
+static bool row_is_ordered(struct now *n, const access_id *cell, unsigned n_cells, unsigned log_cells, unsigned first)
+{
+	uint32_t known = 0, own = 0;
+
+	for (unsigned k = 0; k < n_cells; k++) {
+		const access_id id = cell[k];
+		const uint32_t record = id >> LANE_BITS;
+
+		if (!id || record == known)
+			continue;
+		if (record != own) {
+			const uint8_t class = classify(n->w, record);
+
+			if (class == MEMO_ALL) {
+				known = record;
+				continue;
+			}
+			if (class != MEMO_OWN)
+				return false;
+			own = record;
+		}
+		if ((id & LANE_MASK) != first + (k >> log_cells))
+			return false;
+	}
+	return true;
+}
+
+static bool all_zero(const access_id *cell, unsigned n_cells)
+{
+	access_id any = 0;
+
+	for (unsigned k = 0; k < n_cells; k++)
+		any |= cell[k];
+	return !any;
+}
+
+/* The record of all cells; 0: they differ, or have none. */
+static uint32_t only_record(const access_id *cell, unsigned n_cells)
+{
+	access_id differ = 0;
+
+	for (unsigned k = 0; k < n_cells; k++)
+		differ |= cell[k] ^ cell[0];
+	return differ >> LANE_BITS ? 0 : cell[0] >> LANE_BITS;
+}
+
+static bool row_is_known(struct now *n, const access_id *cell, unsigned n_cells, unsigned log_cells, unsigned first)
+{
+	const uint32_t only = only_record(cell, n_cells);
+
+	if (only)
+		return classify(n->w, only) == MEMO_ALL || row_is_ordered(n, cell, n_cells, log_cells, first);
+	return all_zero(cell, n_cells) || row_is_ordered(n, cell, n_cells, log_cells, first);
+}
+
+static void set_row(access_id *cell, unsigned n_cells, unsigned log_cells, access_id first)
+{
+	for (unsigned k = 0; k < n_cells; k++)
+		cell[k] = first + (k >> log_cells);
+}
+
+/* True: both reads that the cells keep are of other warps, not ordered, and no less distant: nothing changes. */
+static bool reads_stay(struct now *n, const access_id *read0, const access_id *read1, unsigned n_cells, access_id id)
+{
+	const uint32_t first = only_record(read0, n_cells), second = only_record(read1, n_cells);
+
+	return first && second && classify(n->w, first) == MEMO_NONE && classify(n->w, second) == MEMO_NONE &&
+	       distance(read0[0], id) <= distance(read0[0], read1[0]);
+}
+
+static void read_row(struct now *n, struct shadow *sh, size_t c, unsigned log_cells, uint64_t base, unsigned first, unsigned end)
+{
+	const unsigned n_cells = (end - first) << log_cells;
+	const access_id id = n->record << LANE_BITS | first;
+	access_id *write = sh->write + c, *read0 = sh->read[0] + c, *read1 = sh->read[1] + c;
+
+	if (!row_is_known(n, write, n_cells, log_cells, first))
+		check_row_slowly(n, sh, c, log_cells, base, first, end);
+	else if (row_is_known(n, read0, n_cells, log_cells, first))
+		set_row(read0, n_cells, log_cells, id);
+	else if (!reads_stay(n, read0, read1, n_cells, id))
+		check_row_slowly(n, sh, c, log_cells, base, first, end);
+}
+
+static void write_row(struct now *n, struct shadow *sh, size_t c, unsigned log_cells, uint64_t base, unsigned first, unsigned end)
+{
+	const unsigned n_cells = (end - first) << log_cells;
+	access_id *write = sh->write + c, *read0 = sh->read[0] + c, *read1 = sh->read[1] + c;
+	const bool read = !all_zero(read0, n_cells), twice = !all_zero(read1, n_cells);
+
+	if (!row_is_known(n, write, n_cells, log_cells, first) || (read && !row_is_known(n, read0, n_cells, log_cells, first)) ||
+	    (twice && !row_is_known(n, read1, n_cells, log_cells, first))) {
+		check_row_slowly(n, sh, c, log_cells, base, first, end);
+		return;
+	}
+	if (read)
+		memset(read0, 0, n_cells * sizeof *read0);
+	if (twice)
+		memset(read1, 0, n_cells * sizeof *read1);
+	set_row(write, n_cells, log_cells, n->record << LANE_BITS | first);
+}
+
+/* ---- pieces: what is in one shadow ------------------------------------------------------------------------------------------- */
+
+/* Give the shadow cells that fit accesses at these alignments; false: no memory. */
+static bool fit_cells(struct shadow *sh, uint64_t bits)
+{
+	const unsigned shift = (unsigned)__builtin_ctzll(bits | 16);
+
+	return shift >= sh->shift || race_shadow_split(sh, shift);
+}
+
+/* The cells of [at, at + bytes), which are accessed in parts of part_bytes, in the shadow, whose first byte has the address base;
+ * false: there are none. */
+static bool find_cells(struct shadow *sh, uint64_t at, uint64_t bytes, uint64_t part_bytes, uint64_t base, size_t *first, size_t *end)
+{
+	if (!fit_cells(sh, at | part_bytes))
+		return false;
+	*first = (at - base) >> sh->shift;
+	*end = (at + bytes - base) >> sh->shift;
+	if (*end > sh->n_cells || *first >= *end)  /* a wrong address: the access will fail */
+		return false;
+	sh->first = *first < sh->first ? *first : sh->first;
+	sh->end = *end > sh->end ? *end : sh->end;
+	return true;
+}
+
+static uint64_t base_of(const struct now *n, uint64_t at)
+{
+	return n->shared ? 0 : at & ~(uint64_t)(PAGE_BYTES - 1);
+}
+
+static struct shadow *lock_shadow(const struct now *n, uint64_t at)
+{
+	return n->shared ? &n->w->block->shared : race_page_lock(at);
+}
+
+static void unlock_shadow(const struct now *n, struct shadow *sh)
+{
+	if (!n->shared)
+		race_page_unlock(sh);
+}
+
+/* One lane's access, which may cross pages. */
+static void check_lane(struct now *n, unsigned lane)
+{
+	const uint64_t end = n->at[lane] + n->bytes;
+
+	for (uint64_t at = n->at[lane]; at < end;) {
+		const uint64_t base = base_of(n, at), stop = n->shared || end - base <= PAGE_BYTES ? end : base + PAGE_BYTES;
+		struct shadow *sh = lock_shadow(n, at);
+		size_t c, last;
+
+		if (!sh)
+			return;
+		if (find_cells(sh, at, stop - at, stop - at, base, &c, &last))
+			for (; c < last; c++)
+				check_cell(n, sh, c, base, n->record << LANE_BITS | lane);
+		unlock_shadow(n, sh);
+		at = stop;
+	}
+}
+
+/* Lanes first to end - 1, which are on, of a row in one shadow. */
+static void check_piece(struct now *n, unsigned first, unsigned end)
+{
+	const uint64_t at = n->at[first], base = base_of(n, at);
+	struct shadow *sh = lock_shadow(n, at);
+	size_t c, last;
+
+	if (!sh)
+		return;
+	if (find_cells(sh, at, (end - first) * (uint64_t)n->bytes, n->bytes, base, &c, &last)) {
+		const unsigned log_cells = (unsigned)__builtin_ctz(n->bytes) - sh->shift;
+
+		if (n->how & HOW_READS && n->how & HOW_WRITES)
+			check_row_slowly(n, sh, c, log_cells, base, first, end);
+		else if (n->how & HOW_WRITES)
+			write_row(n, sh, c, log_cells, base, first, end);
+		else
+			read_row(n, sh, c, log_cells, base, first, end);
+	}
+	unlock_shadow(n, sh);
+}
+
+/* ---- the lanes of an instruction ------------------------------------------------------------------------------------------------ */
+
+static void check_row(struct now *n, unsigned first, unsigned end)
+{
+	while (first < end) {
+		const uint64_t room = n->shared ? UINT64_MAX : PAGE_BYTES - (n->at[first] & (PAGE_BYTES - 1));
+		const unsigned fit = room / n->bytes < end - first ? (unsigned)(room / n->bytes) : end - first;
+
+		check_piece(n, first, first + fit);
+		first += fit;
+	}
+}
+
+static bool is_row(const struct now *n)
+{
+	uint64_t skew = 0;
+
+	for (unsigned l = 0; l < LANES; l++)
+		skew |= n->at[l] - n->at[0] - l * (uint64_t)n->bytes;
+	return !skew;
+}
+
+/* The lane behind the last one of the row, or of the lanes with one address, that begins with lane `first`. */
+static unsigned end_of_run(const struct now *n, unsigned first, uint64_t step)
+{
+	unsigned end = first + 1;
+
+	while (end < LANES && n->on >> end & 1 && n->at[end] - n->at[end - 1] == step)
+		end++;
+	return end;
+}
+
+void race_check_lanes(struct now *n)
+{
+	const bool aligned = !(n->bytes & (n->bytes - 1)) && !(n->at[first_lane(n->on)] & (n->bytes - 1));
+	/* Reads of one address, and strong accesses of it, do not race with each other: two lanes stand for all. */
+	const bool any_two = n->how & HOW_STRONG || !(n->how & HOW_WRITES);
+	unsigned end;
+
+	if (!n->record)
+		return;
+	if (n->on == ALL_LANES && aligned && is_row(n)) {
+		check_row(n, 0, LANES);
+		return;
+	}
+	for (unsigned first = 0; first < LANES; first = end) {
+		end = first + 1;
+		if (!(n->on >> first & 1))
+			continue;
+		if (aligned && (end = end_of_run(n, first, n->bytes)) > first + 1) {
+			check_row(n, first, end);
+			continue;
+		}
+		end = any_two ? end_of_run(n, first, 0) : first + 1;
+		check_lane(n, first);
+		if (end > first + 1)
+			check_lane(n, end - 1);
+	}
+}

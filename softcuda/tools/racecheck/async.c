@@ -1,0 +1,77 @@
+/* async.c — asynchronous copies: cp.async and cp.async.bulk.
+ *
+ * A copy accesses memory at any time between its start and its completion: what it reads and writes races with everything,
+ * also with later accesses of its own thread.  The thread that started it completes it by wait_group or wait_all: from then
+ * on it counts as if the thread had made the accesses at that moment.  An mbarrier completes it for the threads that wait
+ * for the mbarrier's phase: they get a fact of WHO_COPIES. */
+#include "softcuda/tools/racecheck/parts_internal.h"
+
+#include <stdlib.h>
+
+void race_copy_started(struct watched_warp *w, uint32_t record, uint32_t lanes)
+{
+	struct copy *grown;
+
+	if (!record)
+		return;
+	for (uint32_t k = w->n_copies; k-- > 0;) {
+		if (w->copies[k].record == record) {
+			w->copies[k].lanes |= lanes;
+			return;
+		}
+	}
+	if (w->n_copies == w->copies_room) {
+		grown = realloc(w->copies, (2 * w->copies_room + 8) * sizeof *grown);
+		if (!grown)
+			return;
+		w->copies = grown;
+		w->copies_room = 2 * w->copies_room + 8;
+	}
+	race_records[record].group = w->n_commits[first_lane(lanes)];
+	w->copies[w->n_copies++] = (struct copy){ .record = record, .lanes = lanes, .stamp = w->stamp };
+}
+
+void race_copy_commit(struct watched_warp *w, uint32_t lanes)
+{
+	EACH_LANE_OF(l, lanes)
+		w->n_commits[l]++;
+	race_next_stamp(w);
+}
+
+/* The record is still that of the copy: a record that no shadow memory refers to may have got another use. */
+static bool is_current(const struct watched_warp *w, const struct copy *c)
+{
+	const struct record *r = &race_records[c->record];
+
+	return r->pending && r->warp == w->index && block_key(r->launch, r->block) == w->block->key;
+}
+
+void race_copy_wait(struct watched_warp *w, const struct site *site, uint32_t lanes)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t k = 0; k < w->n_copies; k++) {
+		struct copy *c = &w->copies[k];
+		struct record *r = &race_records[c->record];
+		uint32_t done = 0;
+
+		if (!is_current(w, c))
+			continue;
+		EACH_LANE_OF(l, lanes & c->lanes & ~r->done)
+			if (site->all_groups || r->group + site->n_groups < w->n_commits[l])
+				done |= 1u << l;
+		if (site->class == SITE_WAIT_READ && r->how & HOW_WRITES)
+			done = 0;
+		r->done |= done;
+		if (done)
+			r->stamp = w->stamp;
+		if (c->lanes & ~r->done) {
+			w->copies[kept++] = *c;
+			continue;
+		}
+		r->pending = false;
+		r->how &= (uint8_t)~HOW_ASYNC;
+	}
+	w->n_copies = kept;
+	w->block->version++;
+}

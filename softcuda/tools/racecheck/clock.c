@@ -1,0 +1,164 @@
+/* clock.c — sets of facts: of whom a thread knows all accesses, up to which stamp. */
+#include "softcuda/tools/racecheck/parts_internal.h"
+
+#include <stdlib.h>
+
+static bool is_before(const struct fact *f, uint64_t block, uint32_t who)
+{
+	return f->block < block || (f->block == block && f->who < who);
+}
+
+/* The place of a fact, or where it must be inserted. */
+static uint32_t find_place(const struct clock *c, uint64_t block, uint32_t who)
+{
+	uint32_t from = 0, to = c->n;
+
+	if (c->n && is_before(&c->fact[c->n - 1], block, who))  /* the usual case: a newer block */
+		return c->n;
+	while (from < to) {
+		const uint32_t middle = (from + to) / 2;
+
+		if (is_before(&c->fact[middle], block, who))
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
+}
+
+static bool is_fact(const struct clock *c, uint32_t k, uint64_t block, uint32_t who)
+{
+	return k < c->n && c->fact[k].block == block && c->fact[k].who == who;
+}
+
+uint32_t race_clock_find(const struct clock *c, uint64_t block, uint32_t who)
+{
+	const uint32_t k = c ? find_place(c, block, who) : 0;
+
+	return c && is_fact(c, k, block, who) ? c->fact[k].stamp : 0;
+}
+
+struct clock *race_clock_ref(struct clock *c)
+{
+	if (c)
+		atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
+	return c;
+}
+
+void race_clock_drop(struct clock *c)
+{
+	if (c && atomic_fetch_sub(&c->refs, 1) == 1)
+		free(c);
+}
+
+/* Room for n facts.  Without memory the clock stays as it is, and threads know less than they could: an error of the tool
+ * that is better than an end of the program. */
+static bool have_room(struct clock **c, uint32_t n)
+{
+	const uint32_t room = n < 8 ? 8 : n + n / 2;
+	struct clock *grown;
+
+	if (*c && n <= (*c)->room)
+		return true;
+	grown = realloc(*c, sizeof *grown + room * sizeof grown->fact[0]);
+	if (!grown)
+		return false;
+	if (!*c) {
+		atomic_init(&grown->refs, 1);
+		grown->n = 0;
+	}
+	grown->room = room;
+	*c = grown;
+	return true;
+}
+
+void race_clock_add(struct clock **c, uint64_t block, uint32_t who, uint32_t stamp)
+{
+	const uint32_t k = *c ? find_place(*c, block, who) : 0;
+
+	if (!stamp)
+		return;
+	if (*c && is_fact(*c, k, block, who)) {
+		if ((*c)->fact[k].stamp < stamp)
+			(*c)->fact[k].stamp = stamp;
+		return;
+	}
+	if (!have_room(c, *c ? (*c)->n + 1 : 1))
+		return;
+	memmove(&(*c)->fact[k + 1], &(*c)->fact[k], ((*c)->n - k) * sizeof (*c)->fact[0]);
+	(*c)->fact[k] = (struct fact){ block, who, stamp };
+	(*c)->n++;
+}
+
+/* Write the facts of a and b to `to`, in order; returns their number. */
+static uint32_t merge_facts(const struct clock *a, const struct clock *b, uint64_t only_block, struct fact *to)
+{
+	uint32_t n = 0, i = 0, k = 0;
+
+	while (i < a->n || k < b->n) {
+		const struct fact *x = i < a->n ? &a->fact[i] : NULL, *y = k < b->n ? &b->fact[k] : NULL;
+
+		if (y && only_block && y->block != only_block) {
+			k++;
+		} else if (!y || (x && is_before(x, y->block, y->who))) {
+			to[n++] = *x;
+			i++;
+		} else if (!x || is_before(y, x->block, x->who)) {
+			to[n++] = *y;
+			k++;
+		} else {
+			to[n] = *x;
+			to[n++].stamp = x->stamp > y->stamp ? x->stamp : y->stamp;
+			i++, k++;
+		}
+	}
+	return n;
+}
+
+/* True: a knows all that b knows. */
+static bool knows_all_of(const struct clock *a, const struct clock *b, uint64_t only_block)
+{
+	uint32_t i = 0;
+
+	for (uint32_t k = 0; k < b->n; k++) {
+		const struct fact *y = &b->fact[k];
+
+		if (only_block && y->block != only_block)
+			continue;
+		while (i < a->n && is_before(&a->fact[i], y->block, y->who))
+			i++;
+		if (!is_fact(a, i, y->block, y->who) || a->fact[i].stamp < y->stamp)
+			return false;
+	}
+	return true;
+}
+
+struct clock *race_clock_merged(struct clock *a, const struct clock *b, uint64_t only_block)
+{
+	static const struct clock none;
+	const struct clock *from = a ? a : &none;
+	struct clock *out = NULL;
+
+	if (!b || !b->n || knows_all_of(from, b, only_block))
+		return a;
+	if (!have_room(&out, from->n + b->n))
+		return a;
+	out->n = merge_facts(from, b, only_block, out->fact);
+	race_clock_drop(a);
+	return out;
+}
+
+void race_clock_join(struct clock **c, const struct clock *from)
+{
+	struct clock *joined;
+
+	if (!from || !from->n)
+		return;
+	if (from->n <= 8) {
+		for (uint32_t k = 0; k < from->n; k++)
+			race_clock_add(c, from->fact[k].block, from->fact[k].who, from->fact[k].stamp);
+		return;
+	}
+	joined = race_clock_merged(*c, from, 0);
+	*c = joined;
+}

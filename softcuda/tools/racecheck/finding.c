@@ -1,0 +1,140 @@
+/* finding.c — reports of races: what, where, and both accesses; each pair of instructions once, with a count at the end. */
+#include "softcuda/tools/racecheck/parts_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PLACE_BYTES = 800 };
+
+struct finding {
+	struct finding *next;
+	const struct site *site[2];
+	bool shared;
+	uint64_t n;
+};
+
+bool race_report_same;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct finding *findings;
+static gpul_exec_memory *memory;
+
+void race_findings_begin(gpul_exec_memory *m)
+{
+	memory = m;
+}
+
+/* Count the pair; true: it is new. */
+static bool count_pair(const struct site *a, const struct site *b, bool shared)
+{
+	struct finding *f;
+	bool is_new;
+
+	pthread_mutex_lock(&lock);
+	for (f = findings; f; f = f->next)
+		if (f->shared == shared && ((f->site[0] == a && f->site[1] == b) || (f->site[0] == b && f->site[1] == a)))
+			break;
+	is_new = !f && (f = calloc(1, sizeof *f));
+	if (is_new) {
+		f->next = findings;
+		f->site[0] = a;
+		f->site[1] = b;
+		f->shared = shared;
+		findings = f;
+	}
+	if (f)
+		f->n++;
+	pthread_mutex_unlock(&lock);
+	return is_new;
+}
+
+/* "write", "asynchronous read", "atomic operation of the GPU's scope" */
+static void name_access(unsigned how, char *buf, size_t bytes)
+{
+	static const char *const scopes[] = { "block", "cluster", "GPU", "system" };
+	const bool writes = how & HOW_WRITES, reads = how & HOW_READS;
+	const char *verb = writes && reads ? "atomic operation" : writes ? "write" : "read";
+
+	if (how & HOW_MBARRIER)
+		verb = writes && reads ? "mbarrier operation" : writes ? "mbarrier.init" : "mbarrier test";
+	if (how & HOW_STRONG)
+		snprintf(buf, bytes, "%s%s of scope %s", writes && reads ? "" : "strong ", verb, scopes[how >> HOW_SCOPE_AT & 3]);
+	else
+		snprintf(buf, bytes, "%s%s", how & HOW_ASYNC ? "asynchronous " : "", verb);
+}
+
+/* "write by thread 3,0,0 of block 0,0,0, kernel k: k.ptx:31 (k.cu:7)" */
+static void describe_access(unsigned how, uint32_t launch, uint32_t block, uint32_t thread, const struct site *site, char *buf, size_t bytes)
+{
+	static const struct launch_info unknown = { .kernel = "?", .grid = { 1, 1, 1 }, .block = { 1, 1, 1 } };
+	const struct launch_info *l = race_launch_info(launch);
+	char verb[80], place[512];
+
+	l = l ? l : &unknown;
+	name_access(how, verb, sizeof verb);
+	race_site_place(site, place, sizeof place);
+	snprintf(buf, bytes, "%s by thread %u,%u,%u of block %u,%u,%u of %s: %s", verb, thread % l->block[0],
+		 thread / l->block[0] % l->block[1], thread / (l->block[0] * l->block[1]), block % l->grid[0],
+		 block / l->grid[0] % l->grid[1], block / l->grid[0] / l->grid[1], l->kernel, place);
+}
+
+static void describe_memory(bool shared, uint64_t at, unsigned bytes, char *buf, size_t buf_bytes)
+{
+	const char *unit = bytes == 1 ? "byte" : "bytes";
+	gpul_exec_range range;
+
+	if (shared)
+		snprintf(buf, buf_bytes, "%u %s of shared memory at offset %llu", bytes, unit, (unsigned long long)at);
+	else if (gpul_exec_memory_find(memory, at, &range))
+		snprintf(buf, buf_bytes, "%u %s of global memory at 0x%llx, byte %llu of %llu of %s", bytes, unit, (unsigned long long)at,
+			 (unsigned long long)(at - range.base), (unsigned long long)range.bytes, range.label);
+	else
+		snprintf(buf, buf_bytes, "%u %s of global memory at 0x%llx", bytes, unit, (unsigned long long)at);
+}
+
+/* What orders such accesses. */
+static const char *remedy_for(const struct now *n, const struct record *r)
+{
+	const struct watched_block *b = n->w->block;
+
+	if (r->how & HOW_ASYNC || n->how & HOW_ASYNC)
+		return "an asynchronous copy is complete when its thread has waited for its group, or for its mbarrier; other threads "
+		       "need a barrier after that";
+	if (r->launch != b->launch)
+		return "the launches are in different streams: an event, or a synchronisation by the host, would order them";
+	if (r->block != (uint32_t)b->key)
+		return r->how & n->how & HOW_STRONG
+			       ? "an access of the block's scope is atomic only for threads of the same block"
+			       : "blocks run at the same time: atomic operations, or a release and an acquire of the GPU's scope (a fence "
+				 "before the signal and a fence after it has been seen), would order them";
+	if (r->warp != n->w->index)
+		return "__syncthreads() between the two, or a release and an acquire, would order them";
+	return "lanes of a warp do not run in lockstep: __syncwarp() between the two would order them; shuffles and votes do not";
+}
+
+void race_found(const struct now *n, unsigned lane, uint64_t at, unsigned bytes, const struct record *other, unsigned other_lane)
+{
+	const struct watched_block *b = n->w->block;
+	char where[200], mine[PLACE_BYTES], others[PLACE_BYTES];
+
+	if (!count_pair(n->site, other->site, n->shared))
+		return;
+	describe_memory(n->shared, at, bytes, where, sizeof where);
+	describe_access(n->how, b->launch, (uint32_t)b->key, n->w->index * LANES + lane, n->site, mine, sizeof mine);
+	describe_access(other->how, other->launch, other->block, other->warp * LANES + other_lane, other->site, others, sizeof others);
+	gpul_tool_report(TOOL, "race: %s\n%s\n%s\n%s", where, others, mine, remedy_for(n, other));
+}
+
+void race_findings_finish(void)
+{
+	for (const struct finding *f = findings; f; f = f->next) {
+		char a[512], b[512];
+
+		if (f->n == 1)
+			continue;
+		race_site_place(f->site[0], a, sizeof a);
+		race_site_place(f->site[1], b, sizeof b);
+		gpul_tool_say(TOOL, "%s and %s: %llu times", b, a, (unsigned long long)f->n);
+	}
+	gpul_tool_sum_up(TOOL);
+}

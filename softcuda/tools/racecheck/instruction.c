@@ -1,0 +1,210 @@
+/* instruction.c — the accesses of an instruction: their addresses, and what they release and acquire. */
+#include "softcuda/exec/async_internal.h"
+#include "softcuda/tools/racecheck/parts_internal.h"
+
+/* ---- loads and stores: weak, of one size ------------------------------------------------------------------------------ */
+
+static void find_addresses(const struct warp_state *s, const struct insn *i, uint64_t at[LANES])
+{
+	const uint64_t add = (uint64_t)i->imm;
+
+	if (i->flags & FLAG_ADDRESS_32) {
+		const uint32_t *a = U32(&s->w, i->a);
+
+		for (unsigned l = 0; l < LANES; l++)
+			at[l] = a[l] + add;
+	} else {
+		const uint64_t *a = U64(&s->w, i->a);
+
+		for (unsigned l = 0; l < LANES; l++)
+			at[l] = a[l] + add;
+	}
+	if ((i->flags & SPACE_MASK) == SPACE_SHARED)
+		for (unsigned l = 0; l < LANES; l++)
+			at[l] = (uint32_t)at[l];
+}
+
+/* Split lanes with generic addresses by the window that they are in; those in local memory or in parameters are dropped. */
+static void split_windows(const struct warp_state *s, uint64_t at[LANES], uint32_t on, uint32_t *global, uint32_t *shared)
+{
+	*global = *shared = 0;
+	EACH_LANE_OF(l, on) {
+		const uint64_t in_shared = at[l] - (uintptr_t)s->shared;
+
+		if (in_shared < s->shared_bytes) {
+			at[l] = in_shared;
+			*shared |= 1u << l;
+		} else if (at[l] - (uintptr_t)(s->local + l * s->local_stride) >= s->local_bytes && at[l] - (uintptr_t)s->params >= s->param_bytes) {
+			*global |= 1u << l;
+		}
+	}
+}
+
+static void check(struct now *n, uint32_t on, bool shared)
+{
+	n->on = on;
+	n->shared = shared;
+	if (on)
+		race_check_lanes(n);
+}
+
+static void access_plainly(struct watched_warp *w, struct warp_state *s, const struct insn *i, struct site *site, uint32_t on)
+{
+	uint64_t at[LANES];
+	struct now n = { .w = w, .s = s, .i = i, .site = site, .how = site->how, .bytes = site->bytes, .at = at };
+	uint32_t global = on, shared = 0;
+
+	find_addresses(s, i, at);
+	n.record = race_record(w, site, site->how);
+	if (site->space == SPACE_GENERIC)
+		split_windows(s, at, on, &global, &shared);
+	else if (site->space == SPACE_SHARED)
+		global = 0, shared = on;
+	check(&n, global, false);
+	check(&n, shared, true);
+}
+
+/* ---- all others: gpul_insn_accesses() ------------------------------------------------------------------------------------ */
+
+static unsigned how_of(const struct lane_accesses *a)
+{
+	const unsigned scope = a->scope;
+	unsigned how = (a->kind & ACCESS_WRITE ? HOW_WRITES : 0) | (a->kind & ACCESS_READ ? HOW_READS : 0);
+
+	if (a->order != ORDER_WEAK)
+		how |= HOW_STRONG | scope << HOW_SCOPE_AT;
+	if (a->mbarrier)
+		return how | HOW_MBARRIER;
+	return a->async ? (how & ~(unsigned)HOW_STRONG) | HOW_ASYNC : how;
+}
+
+/* The accesses of one kind, by lanes whose sizes may differ. */
+static void check_accesses(struct watched_warp *w, struct warp_state *s, const struct insn *i, struct site *site, const struct lane_accesses *a)
+{
+	struct now n = { .w = w, .s = s, .i = i, .site = site, .how = (uint8_t)how_of(a), .at = a->at };
+	uint32_t rest = a->lanes;
+
+	n.record = race_record(w, site, n.how);
+	if (n.how & HOW_ASYNC)
+		race_copy_started(w, n.record, a->lanes);
+	while (rest) {
+		const unsigned first = first_lane(rest);
+		uint32_t same = 0;
+
+		EACH_LANE_OF(l, rest)
+			if (a->bytes[l] == a->bytes[first] && a->space[l] == a->space[first])
+				same |= 1u << l;
+		rest &= ~same;
+		n.bytes = a->bytes[first];
+		if (n.bytes && (a->space[first] == SPACE_GLOBAL || a->space[first] == SPACE_SHARED))
+			check(&n, same, a->space[first] == SPACE_SHARED);
+	}
+}
+
+static bool is_copy(const struct insn *i)
+{
+	return i->op == OP_CP_ASYNC || i->op == OP_CP_BULK || i->op == OP_CP_REDUCE;
+}
+
+/* The mbarrier of a bulk copy completes it; arrivals release what the thread has done. */
+static void arrive(struct watched_warp *w, const struct insn *i, const struct lane_accesses *a)
+{
+	if (is_copy(i) || (i->n & MBAR_ARRIVES && a->order != ORDER_RELAXED))
+		EACH_LANE_OF(l, a->lanes)
+			race_mbarrier_arrives(w, l, a->space[l] == SPACE_SHARED, a->at[l], is_copy(i));
+	race_next_stamp(w);
+}
+
+static void release(struct watched_warp *w, const struct lane_accesses *a)
+{
+	EACH_LANE_OF(l, a->lanes)
+		if (a->space[l] == SPACE_GLOBAL || a->space[l] == SPACE_SHARED)
+			race_release(w, l, a->space[l] == SPACE_SHARED, a->at[l], a->order, a->scope);
+	if (a->order == ORDER_RELEASE || a->order == ORDER_ACQ_REL)
+		race_next_stamp(w);
+}
+
+static void keep_for_end(struct watcher *k, const struct lane_accesses *a)
+{
+	EACH_LANE_OF(l, a->lanes) {
+		k->at[l] = a->at[l];
+		k->shared[l] = a->space[l] == SPACE_SHARED;
+	}
+	k->order = (uint8_t)a->order;
+	k->scope = (uint8_t)a->scope;
+}
+
+void race_access(struct watched_warp *w, struct warp_state *s, const struct insn *i, struct site *site, uint32_t on)
+{
+	struct lane_accesses a[MAX_INSN_ACCESSES];
+	unsigned n;
+
+	if (site->class == SITE_PLAIN) {
+		access_plainly(w, s, i, site, on);
+		return;
+	}
+	n = gpul_insn_accesses(s, i, on, a);
+	for (unsigned k = 0; k < n; k++)
+		check_accesses(w, s, i, site, &a[k]);
+	if (!n)
+		return;
+	keep_for_end(w->block->watcher, &a[n - 1]);
+	if (a[n - 1].mbarrier) {
+		if (i->op == OP_MBAR_INIT)
+			EACH_LANE_OF(l, on)
+				race_mbarrier_begins(w, a[0].space[l] == SPACE_SHARED, a[0].at[l]);
+		else if (i->op != OP_MBAR_TEST)
+			arrive(w, i, &a[n - 1]);
+	} else if (!is_copy(i) && a[0].kind & ACCESS_WRITE && a[0].order != ORDER_WEAK) {
+		release(w, &a[0]);
+	}
+}
+
+static uint64_t mbarrier_value(const struct warp_state *s, unsigned lane, bool shared, uint64_t at)
+{
+	uint64_t value;
+
+	memcpy(&value, gpul_access_host(s, lane, shared ? SPACE_SHARED : SPACE_GLOBAL, at), sizeof value);
+	return value;
+}
+
+/* The instruction has been executed: what its reads acquire. */
+void race_access_ends(struct watched_warp *w, struct warp_state *s, const struct insn *i, const struct site *site, uint32_t on)
+{
+	const struct watcher *k = w->block->watcher;
+
+	(void)site;
+	if (s->event == EVENT_FAULT)
+		return;
+	EACH_LANE_OF(l, on) {
+		if (i->op == OP_MBAR_TEST) {
+			if (*PRED(&s->w, i->d) >> l & 1)
+				race_mbarrier_passed(w, l, k->shared[l], k->at[l]);
+		} else if (i->op == OP_MBAR_ARRIVE || ((i->op == OP_CP_BULK || i->op == OP_CP_REDUCE) &&
+						       ((const struct async_copy *)i->object)->has_barrier)) {
+			race_mbarrier_changed(w, k->shared[l], k->at[l], mbarrier_value(s, l, k->shared[l], k->at[l]));
+		} else if (!is_copy(i) && (i->op < OP_ST_8_16 || i->op > OP_STO) && k->order != ORDER_WEAK) {
+			race_acquire(w, l, k->shared[l], k->at[l], k->order, k->scope);
+		}
+	}
+}
+
+/* cp.async.mbarrier.arrive: i has the address of the mbarrier. */
+void race_copy_arrives(struct watched_warp *w, struct warp_state *s, const struct insn *i, uint32_t on)
+{
+	uint64_t at[LANES];
+	uint32_t global, shared = on;
+
+	find_addresses(s, i, at);
+	if ((i->flags & SPACE_MASK) == SPACE_GENERIC)
+		split_windows(s, at, on, &global, &shared);
+	EACH_LANE_OF(l, shared)
+		race_mbarrier_arrives(w, l, true, at[l], true);
+	race_next_stamp(w);
+}
+
+/* Memory of malloc: what was done with it before does not matter. */
+void race_malloc_ends(struct warp_state *s, const struct insn *i, uint32_t on)
+{
+	(void)s, (void)i, (void)on;
+}

@@ -1,0 +1,80 @@
+/* launch.c — numbers of launches: what they were, for messages, and which are ordered by their streams. */
+#include "softcuda/tools/racecheck/parts_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { CHUNK = 1024, MOST_CHUNKS = 1 << 20 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct launch_info *_Atomic chunks[MOST_CHUNKS];
+static uint32_t n_launches = 1;  /* 0: none */
+/* Those that run. */
+static struct running { struct running *next; const gpul_exec_launch *l; uint32_t number; } *running;
+
+static struct launch_info *info_of(uint32_t number)
+{
+	struct launch_info *chunk = atomic_load_explicit(&chunks[number / CHUNK], memory_order_acquire);
+
+	return chunk ? &chunk[number % CHUNK] : NULL;
+}
+
+const struct launch_info *race_launch_info(uint32_t launch)
+{
+	return info_of(launch);
+}
+
+void race_launch_begins(const gpul_exec_launch *l)
+{
+	struct running *r = malloc(sizeof *r);
+	struct launch_info *info;
+
+	if (!r)
+		return;
+	pthread_mutex_lock(&lock);
+	if (!chunks[n_launches / CHUNK])
+		atomic_store(&chunks[n_launches / CHUNK], calloc(CHUNK, sizeof *info));
+	info = info_of(n_launches);
+	if (info) {
+		*r = (struct running){ .next = running, .l = l, .number = n_launches++ };
+		running = r;
+		snprintf(info->kernel, sizeof info->kernel, "%s", l->kernel->info.name);
+		memcpy(info->grid, l->grid, sizeof info->grid);
+		memcpy(info->block, l->block, sizeof info->block);
+	} else {
+		free(r);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void race_launch_ends(const gpul_exec_launch *l)
+{
+	struct running **at, *r;
+
+	pthread_mutex_lock(&lock);
+	for (at = &running; *at && (*at)->l != l; at = &(*at)->next)
+		;
+	r = *at;
+	if (r)
+		*at = r->next;
+	pthread_mutex_unlock(&lock);
+	free(r);
+}
+
+uint32_t race_launch_number(const gpul_exec_launch *l)
+{
+	const struct running *r;
+	uint32_t number;
+
+	pthread_mutex_lock(&lock);
+	for (r = running; r && r->l != l; r = r->next)
+		;
+	number = r ? r->number : 0;
+	pthread_mutex_unlock(&lock);
+	return number;
+}
+
+bool race_launch_before(uint32_t earlier, uint32_t later)
+{
+	return earlier < later;
+}

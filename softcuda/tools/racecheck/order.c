@@ -1,0 +1,66 @@
+/* order.c — does an earlier access happen before what a thread does now? */
+#include "softcuda/tools/racecheck/parts_internal.h"
+
+bool race_morally_strong(const struct watched_warp *w, unsigned how, const struct record *r)
+{
+	const unsigned mine = how >> HOW_SCOPE_AT, other = r->how >> HOW_SCOPE_AT;
+	const bool same_block = r->launch == w->block->launch && r->block == (uint32_t)w->block->key;
+
+	if (!(how & r->how & HOW_STRONG))
+		return false;
+	return same_block || (mine >= SCOPE_GPU && other >= SCOPE_GPU);
+}
+
+static bool is_own_block(const struct watched_warp *w, const struct record *r)
+{
+	return r->launch == w->block->launch && r->block == (uint32_t)w->block->key;
+}
+
+/* The block or warp of the record, as facts of a clock. */
+static bool clock_knows_warp(const struct clock *c, const struct record *r)
+{
+	const uint64_t block = block_key(r->launch, r->block);
+
+	return c && (race_clock_find(c, block, WHO_ALL) >= r->stamp || race_clock_find(c, block, WHO_WARP + r->warp) >= r->stamp);
+}
+
+static bool clock_knows_lane(const struct clock *c, const struct record *r, unsigned lane)
+{
+	const uint32_t thread = r->warp * LANES + lane;
+
+	if (!c)
+		return false;
+	if (r->how & HOW_ASYNC)
+		return race_clock_find(c, block_key(r->launch, r->block), WHO_COPIES + thread) >= r->stamp;
+	return clock_knows_warp(c, r) || race_clock_find(c, block_key(r->launch, r->block), WHO_THREAD + thread) >= r->stamp;
+}
+
+bool race_knows_all(const struct watched_warp *w, const struct record *r)
+{
+	const struct watched_block *b = w->block;
+
+	if (r->launch != b->launch && race_launch_before(r->launch, b->launch))
+		return true;
+	if (r->pending)
+		return false;
+	if (is_own_block(w, r) && (r->stamp <= b->floor || (r->warp == w->index && r->stamp <= w->floor)))
+		return true;
+	return b->shared_clock && clock_knows_warp(b->shared_clock, r);
+}
+
+bool race_knows(const struct watched_warp *w, unsigned lane, const struct record *r, unsigned of_lane)
+{
+	const struct watched_block *b = w->block;
+	const bool waited = !(r->how & HOW_ASYNC) || r->done >> of_lane & 1;
+
+	if (race_knows_all(w, r))
+		return true;
+	if (waited && is_own_block(w, r)) {
+		if (r->stamp <= b->floor)
+			return true;
+		if (r->warp == w->index &&
+		    (of_lane == lane || r->stamp <= w->floor || (w->knows && r->stamp <= w->knows[lane][of_lane])))
+			return true;
+	}
+	return clock_knows_lane(w->clock[lane], r, of_lane) || clock_knows_lane(b->shared_clock, r, of_lane);
+}

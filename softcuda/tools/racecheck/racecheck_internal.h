@@ -1,0 +1,9 @@
+/* racecheck_internal.h — the tool that finds data races. */
+#ifndef GPULOAD_SOFTCUDA_TOOLS_RACECHECK_RACECHECK_INTERNAL_H
+#define GPULOAD_SOFTCUDA_TOOLS_RACECHECK_RACECHECK_INTERNAL_H
+
+struct tool;
+
+extern const struct tool gpul_racecheck_tool;
+
+#endif

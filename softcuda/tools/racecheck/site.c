@@ -1,0 +1,202 @@
+/* site.c — what an instruction means to the tool, decided once for each. */
+#include "softcuda/tools/racecheck/parts_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct site *sites;
+static uint32_t n_sites;
+
+static bool has(const gpul_ptx_inst *in, unsigned mod)
+{
+	return in && gpul_ptx_has_mod(in, mod);
+}
+
+/* ---- classes ------------------------------------------------------------------------------------------------------- */
+
+/* cp.async and cp.async.bulk without an access: commit_group, wait_group, mbarrier.arrive. */
+static enum site_class class_of_copy(const gpul_ptx_inst *in)
+{
+	if (has(in, GPUL_PTX_MOD_COMMIT_GROUP))
+		return SITE_COMMIT;
+	if (has(in, GPUL_PTX_MOD_WAIT_GROUP) || has(in, GPUL_PTX_MOD_WAIT_ALL))
+		return has(in, GPUL_PTX_MOD_READ) ? SITE_WAIT_READ : SITE_WAIT;
+	return has(in, GPUL_PTX_MOD_MBARRIER) && !has(in, GPUL_PTX_MOD_BULK) ? SITE_COPY_ARRIVE : SITE_OTHER;
+}
+
+static enum site_class class_of_fence(const gpul_ptx_inst *in)
+{
+	return has(in, GPUL_PTX_MOD_PROXY) ? SITE_PROXY_FENCE : SITE_FENCE;
+}
+
+static bool is_plain(const struct insn *i)
+{
+	return (i->op >= OP_LD_U8_16 && i->op <= OP_LDV) || (i->op >= OP_ST_8_16 && i->op <= OP_STV);
+}
+
+static enum site_class class_of(const struct func_code *code, const struct insn *i)
+{
+	const gpul_ptx_inst *in = gpul_insn_ptx(code, i);
+	const unsigned space = i->flags & SPACE_MASK;
+
+	if (!in)
+		return SITE_OTHER;
+	if (i->op == OP_FENCE || i->op == OP_FENCE_SC)
+		return class_of_fence(in);
+	if (i->op == OP_BAR_WARP)
+		return SITE_WARP_SYNC;
+	if (i->op == OP_BAR_ARRIVE)
+		return SITE_ARRIVE;
+	if (i->op == OP_CALL_BUILTIN && ((const struct call_site *)i->object)->builtin == BUILTIN_MALLOC)
+		return SITE_MALLOC;
+	if (in->opcode == GPUL_PTX_CP && class_of_copy(in) != SITE_OTHER)
+		return class_of_copy(in);
+	if (!gpul_insn_accesses_memory(i) || has(in, GPUL_PTX_MOD_CONST))
+		return SITE_OTHER;
+	if (is_plain(i))
+		return space == SPACE_LOCAL || space == SPACE_PARAM ? SITE_OTHER : SITE_PLAIN;
+	return SITE_ACCESS;
+}
+
+bool race_site_wanted(const struct func_code *code, const struct insn *i)
+{
+	return class_of(code, i) != SITE_OTHER;
+}
+
+/* ---- stores --------------------------------------------------------------------------------------------------------- */
+
+static const uint8_t load_bytes[] = {
+#define X(name, memory, reg) sizeof(memory),
+	GPUL_LOAD_KINDS(X)
+#undef X
+};
+enum store_kind {
+#define X(name, memory, reg) STORES_##name,
+	GPUL_STORE_KINDS(X)
+#undef X
+};
+
+/* Write the lane's element of a register to `to`; returns its size. */
+static unsigned copy_element(const struct warp *w, unsigned kind, opref b, unsigned l, uint8_t *to)
+{
+	switch (kind) {
+#define X(name, memory, reg)                                        \
+	case STORES_##name: {                                       \
+		const memory v = (memory)((const reg *)opptr(w, b))[l]; \
+		memcpy(to, &v, sizeof v);                           \
+		return sizeof v;                                    \
+	}
+		GPUL_STORE_KINDS(X)
+#undef X
+	}
+	return 0;
+}
+
+bool race_store_value(const struct warp_state *s, const struct insn *i, unsigned lane, uint8_t out[64])
+{
+	unsigned n = 0;
+
+	if (i->op < OP_ST_8_16 || i->op > OP_STO)
+		return false;
+	if (i->op < OP_STV)
+		return copy_element(&s->w, i->op - OP_ST_8_16, i->b, lane, out);
+	if (!i->n)
+		return copy_element(&s->w, i->e, i->b, lane, out);
+	for (unsigned e = 0; e < i->n; e++)
+		n += copy_element(&s->w, i->e, OPLIST(&s->w, i->b)[e], lane, out + n);
+	return true;
+}
+
+static uint32_t plain_bytes(const struct insn *i)
+{
+	static const uint8_t store_bytes[] = {
+#define X(name, memory, reg) sizeof(memory),
+		GPUL_STORE_KINDS(X)
+#undef X
+	};
+
+	if (i->op == OP_LDV)
+		return (uint32_t)load_bytes[i->e] * i->n;
+	if (i->op == OP_STV)
+		return (uint32_t)store_bytes[i->e] * i->n;
+	return i->op < OP_LDV ? load_bytes[i->op - OP_LD_U8_16] : store_bytes[i->op - OP_ST_8_16];
+}
+
+/* ---- sites -------------------------------------------------------------------------------------------------------------- */
+
+static unsigned scope_of_fence(const gpul_ptx_inst *in)
+{
+	if (has(in, GPUL_PTX_MOD_CTA))
+		return SCOPE_CTA;
+	if (has(in, GPUL_PTX_MOD_SYS))
+		return SCOPE_SYS;
+	return has(in, GPUL_PTX_MOD_CLUSTER) ? SCOPE_CLUSTER : SCOPE_GPU;
+}
+
+static void describe_wait(const struct func_code *code, const gpul_ptx_inst *in, struct site *site)
+{
+	site->all_groups = has(in, GPUL_PTX_MOD_WAIT_ALL);
+	if (!site->all_groups && in->n_operands)
+		site->n_groups = (uint32_t)code->ptx->operands[in->first_operand].value.i;
+}
+
+struct site *race_site_new(const struct func_code *code, const struct insn *i)
+{
+	const gpul_ptx_inst *in = gpul_insn_ptx(code, i);
+	struct site *site = calloc(1, sizeof *site);
+
+	if (!site)
+		return NULL;
+	site->code = code;
+	site->insn = i;
+	site->class = (uint8_t)class_of(code, i);
+	site->space = i->flags & SPACE_MASK;
+	site->scope = SCOPE_GPU;
+	if (site->class == SITE_FENCE)
+		site->scope = (uint8_t)(in->opcode == GPUL_PTX_BARRIER ? SCOPE_CLUSTER : scope_of_fence(in));
+	if (site->class == SITE_PLAIN) {
+		site->bytes = plain_bytes(i);
+		site->how = i->op <= OP_LDV ? HOW_READS : HOW_WRITES;
+	}
+	if (site->class == SITE_WAIT || site->class == SITE_WAIT_READ)
+		describe_wait(code, in, site);
+	pthread_mutex_lock(&lock);
+	site->number = n_sites++;
+	site->next = sites;
+	sites = site;
+	pthread_mutex_unlock(&lock);
+	return site;
+}
+
+/* The caller holds the lock. */
+static void write_place(const struct site *site, char *buf, size_t bytes)
+{
+	if (site->code)
+		gpul_insn_place(site->code, site->insn, NULL, buf, bytes);
+	else
+		snprintf(buf, bytes, "%s", site->place ? site->place : "?");
+}
+
+void race_site_place(const struct site *site, char *buf, size_t bytes)
+{
+	pthread_mutex_lock(&lock);
+	write_place(site, buf, bytes);
+	pthread_mutex_unlock(&lock);
+}
+
+void race_sites_end(const struct gpul_exec_program *p)
+{
+	char place[512];
+
+	pthread_mutex_lock(&lock);
+	for (struct site *site = sites; site; site = site->next) {
+		if (!site->code || site->code->program != p)
+			continue;
+		write_place(site, place, sizeof place);
+		site->place = strdup(place);
+		site->code = NULL;
+		site->insn = NULL;
+	}
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,329 @@
+/* sync.c — release and acquire: what a thread publishes with a variable, and what another one learns from it.
+ *
+ * PTX ISA 9.0, 8.9.  A release pattern is a write with .release, or a fence followed by any strong write; an acquire pattern a
+ * read with .acquire, or a strong read followed by a fence.  They synchronise when the read sees the write, or an atomic
+ * operation that follows it, and when the scope of each part includes the other thread.  Here a variable keeps all that has
+ * ever been released to it: a reader may learn more than it should, so that a race may be missed, but none is invented.
+ *
+ * Two rules are weaker than PTX's, so that programs that CUDA documents are not reported:
+ *   - A barrier after a strong read counts as a fence (the sum of the last block, threadFenceReduction).
+ *   - A release of scope .sys is for the CPU and for other processes, too, which may signal another thread at another address:
+ *     an acquire of scope .sys learns what has been released in that scope anywhere. */
+#include "softcuda/tools/racecheck/parts_internal.h"
+
+#include <stdlib.h>
+
+enum { N_GLOBAL_SLOTS = 4096 };
+
+struct var {
+	struct var *next;
+	uint64_t at;
+	struct clock *wide;          /* released in the scope of the GPU, or a larger one */
+	struct clock *narrow;        /* released in the scope of the block */
+	uint64_t narrow_block;
+	struct clock *arriving;      /* mbarrier: released by arrivals of its current phase */
+	bool phase;
+};
+
+static struct slot { pthread_mutex_t lock; _Atomic(struct var *) first; } slots[N_GLOBAL_SLOTS];
+static struct var cpu;           /* what was released in the scope of the system */
+static pthread_mutex_t cpu_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic bool cpu_used;
+
+__attribute__((constructor)) static void create_locks(void)
+{
+	for (unsigned k = 0; k < N_GLOBAL_SLOTS; k++)
+		pthread_mutex_init(&slots[k].lock, NULL);
+}
+
+void race_next_stamp(struct watched_warp *w)
+{
+	w->stamp = ++w->block->time;
+}
+
+/* ---- variables ---------------------------------------------------------------------------------------------------- */
+
+static struct slot *slot_of(uint64_t at)
+{
+	return &slots[(at >> 2) * 2654435761u >> 8 & (N_GLOBAL_SLOTS - 1)];
+}
+
+static struct var *find_var(struct var *v, uint64_t at)
+{
+	while (v && v->at != at)
+		v = v->next;
+	return v;
+}
+
+static struct var *new_var(uint64_t at, struct var *next)
+{
+	struct var *v = calloc(1, sizeof *v);
+
+	if (v) {
+		v->at = at;
+		v->next = next;
+	}
+	return v;
+}
+
+/* The variable at an address, with its lock, which *lock receives (shared memory has none); NULL: there is none, or no memory. */
+static struct var *lock_var(struct watched_block *b, bool shared, uint64_t at, bool make, pthread_mutex_t **lock)
+{
+	struct var **mine = &b->vars[(at >> 2) % N_VAR_SLOTS], *v;
+	struct slot *slot;
+
+	*lock = NULL;
+	if (shared) {
+		v = find_var(*mine, at);
+		if (!v && make && (v = new_var(at, *mine)))
+			*mine = v;
+		return v;
+	}
+	slot = slot_of(at);
+	if (!make && !atomic_load_explicit(&slot->first, memory_order_acquire))
+		return NULL;
+	pthread_mutex_lock(&slot->lock);
+	v = find_var(atomic_load(&slot->first), at);
+	if (!v && make && (v = new_var(at, atomic_load(&slot->first))))
+		atomic_store(&slot->first, v);
+	*lock = &slot->lock;
+	return v;
+}
+
+static void unlock_var(pthread_mutex_t *lock)
+{
+	if (lock)
+		pthread_mutex_unlock(lock);
+}
+
+void race_vars_end(struct watched_block *b)
+{
+	for (unsigned k = 0; k < N_VAR_SLOTS; k++) {
+		for (struct var *v = b->vars[k], *next; v; v = next) {
+			next = v->next;
+			race_clock_drop(v->wide);
+			race_clock_drop(v->narrow);
+			race_clock_drop(v->arriving);
+			free(v);
+		}
+		b->vars[k] = NULL;
+	}
+}
+
+/* ---- what a lane knows ------------------------------------------------------------------------------------------------ */
+
+/* The part of it that is not in clocks. */
+static void add_own_facts(struct watched_warp *w, unsigned lane, uint32_t stamp, uint32_t floor, uint32_t warp_floor, struct clock **c)
+{
+	const uint64_t block = w->block->key;
+
+	race_clock_add(c, block, WHO_ALL, floor);
+	if (warp_floor > floor)
+		race_clock_add(c, block, WHO_WARP + w->index, warp_floor);
+	race_clock_add(c, block, WHO_THREAD + w->index * LANES + lane, stamp);
+	for (unsigned k = 0; w->knows && k < LANES; k++)
+		if (w->knows[lane][k] > warp_floor && w->knows[lane][k] > floor)
+			race_clock_add(c, block, WHO_THREAD + w->index * LANES + k, w->knows[lane][k] < stamp ? w->knows[lane][k] : stamp);
+}
+
+void race_lane_facts(struct watched_warp *w, unsigned lane, struct clock **c)
+{
+	add_own_facts(w, lane, w->stamp, w->block->floor, w->floor, c);
+	race_clock_join(c, w->block->shared_clock);
+	race_clock_join(c, w->clock[lane]);
+}
+
+static void add_fenced_facts(struct watched_warp *w, unsigned lane, struct clock **c)
+{
+	add_own_facts(w, lane, w->release[lane], w->release_floor[lane], w->release_warp[lane], c);
+	race_clock_join(c, w->release_clock[lane]);
+}
+
+/* ---- release -------------------------------------------------------------------------------------------------------------- */
+
+static void publish(struct watched_warp *w, unsigned lane, struct clock **to, bool fenced)
+{
+	if (fenced)
+		add_fenced_facts(w, lane, to);
+	else
+		race_lane_facts(w, lane, to);
+}
+
+void race_release(struct watched_warp *w, unsigned lane, bool shared, uint64_t at, unsigned order, unsigned scope)
+{
+	const bool fenced = order != ORDER_RELEASE && order != ORDER_ACQ_REL;
+	const unsigned in = fenced && w->release_scope[lane] < scope ? w->release_scope[lane] : scope;
+	pthread_mutex_t *lock;
+	struct var *v;
+
+	if (fenced && !w->release[lane])
+		return;
+	v = lock_var(w->block, shared, at, true, &lock);
+	if (v && (shared || in >= SCOPE_GPU)) {
+		publish(w, lane, &v->wide, fenced);
+	} else if (v) {
+		if (v->narrow_block != w->block->key) {
+			race_clock_drop(v->narrow);
+			v->narrow = NULL;
+		}
+		v->narrow_block = w->block->key;
+		publish(w, lane, &v->narrow, fenced);
+	}
+	unlock_var(lock);
+	if (in == SCOPE_SYS && !shared) {
+		pthread_mutex_lock(&cpu_lock);
+		publish(w, lane, &cpu.wide, fenced);
+		atomic_store(&cpu_used, true);
+		pthread_mutex_unlock(&cpu_lock);
+	}
+}
+
+/* ---- acquire ---------------------------------------------------------------------------------------------------------------- */
+
+static void learn(struct watched_warp *w, unsigned lane, const struct clock *from, bool own_block_only)
+{
+	if (!from)
+		return;
+	w->clock[lane] = race_clock_merged(w->clock[lane], from, own_block_only ? w->block->key : 0);
+	w->block->any_clock |= w->clock[lane] != NULL;
+	w->block->version++;
+}
+
+/* The caller holds the variable's lock. */
+static void learn_from_var(struct watched_warp *w, unsigned lane, const struct var *v, bool shared, unsigned scope)
+{
+	learn(w, lane, v->wide, !shared && scope < SCOPE_GPU);
+	if (v->narrow_block == w->block->key)
+		learn(w, lane, v->narrow, false);
+}
+
+static void learn_from_cpu(struct watched_warp *w, unsigned lane)
+{
+	if (!atomic_load_explicit(&cpu_used, memory_order_relaxed))
+		return;
+	pthread_mutex_lock(&cpu_lock);
+	learn(w, lane, cpu.wide, false);
+	pthread_mutex_unlock(&cpu_lock);
+}
+
+/* A fence of the lane will learn from the variable (NULL: from the CPU). */
+static void await_fence(struct watched_warp *w, unsigned lane, struct var *v, unsigned scope)
+{
+	struct awaited *a = w->awaited[lane];
+	unsigned k = 0;
+
+	while (k < N_AWAITED && a[k].used && (a[k].var != v || a[k].scope != scope))
+		k++;
+	if (k == N_AWAITED) {  /* forget the oldest */
+		memmove(a, a + 1, (N_AWAITED - 1) * sizeof *a);
+		k--;
+	}
+	a[k] = (struct awaited){ .var = v, .scope = (uint8_t)scope, .used = true };
+	w->awaits |= 1u << lane;
+}
+
+void race_acquire(struct watched_warp *w, unsigned lane, bool shared, uint64_t at, unsigned order, unsigned scope)
+{
+	const bool now = order == ORDER_ACQUIRE || order == ORDER_ACQ_REL;
+	pthread_mutex_t *lock;
+	struct var *v = lock_var(w->block, shared, at, false, &lock);
+
+	if (v && now)
+		learn_from_var(w, lane, v, shared, scope);
+	else if (v)
+		await_fence(w, lane, v, shared ? SCOPE_SYS : scope);
+	unlock_var(lock);
+	if (scope != SCOPE_SYS || shared)
+		return;
+	if (now)
+		learn_from_cpu(w, lane);
+	else if (!v)
+		await_fence(w, lane, NULL, scope);
+}
+
+/* A fence: the strong reads before it become acquires. */
+void race_acquire_awaited(struct watched_warp *w, uint32_t lanes, unsigned scope)
+{
+	EACH_LANE_OF(l, lanes & w->awaits) {
+		for (unsigned k = 0; k < N_AWAITED && w->awaited[l][k].used; k++) {
+			struct awaited *a = &w->awaited[l][k];
+			const unsigned in = a->scope < scope ? a->scope : scope;
+			pthread_mutex_t *lock = NULL;
+
+			if (a->var) {
+				const bool shared = find_var(w->block->vars[(a->var->at >> 2) % N_VAR_SLOTS], a->var->at) == a->var;
+
+				lock = shared ? NULL : &slot_of(a->var->at)->lock;
+				if (lock)
+					pthread_mutex_lock(lock);
+				learn_from_var(w, l, a->var, shared, in);
+				unlock_var(lock);
+			}
+			if (in == SCOPE_SYS)
+				learn_from_cpu(w, l);
+			a->used = false;
+		}
+	}
+	w->awaits &= ~lanes;
+}
+
+void race_fence(struct watched_warp *w, uint32_t lanes, unsigned scope)
+{
+	race_acquire_awaited(w, lanes, scope);
+	EACH_LANE_OF(l, lanes) {
+		struct clock *kept = NULL;
+
+		race_clock_drop(w->release_clock[l]);
+		kept = race_clock_merged(race_clock_ref(w->clock[l]), w->block->shared_clock, 0);
+		w->release_clock[l] = kept;
+		w->release[l] = w->stamp;
+		w->release_floor[l] = w->block->floor;
+		w->release_warp[l] = w->floor;
+		w->release_scope[l] = (uint8_t)scope;
+	}
+	race_next_stamp(w);
+}
+
+/* ---- mbarriers: arrivals release to the phase; when it is complete, all who find it complete acquire ----------------------------- */
+
+void race_mbarrier_arrives(struct watched_warp *w, unsigned lane, bool shared, uint64_t at, bool copies)
+{
+	pthread_mutex_t *lock;
+	struct var *v = lock_var(w->block, shared, at, true, &lock);
+
+	if (v && copies)
+		race_clock_add(&v->arriving, w->block->key, WHO_COPIES + w->index * LANES + lane, w->stamp);
+	else if (v)
+		race_lane_facts(w, lane, &v->arriving);
+	unlock_var(lock);
+}
+
+void race_mbarrier_changed(struct watched_warp *w, bool shared, uint64_t at, uint64_t value)
+{
+	const bool phase = value >> 63;
+	pthread_mutex_t *lock;
+	struct var *v = lock_var(w->block, shared, at, false, &lock);
+
+	if (v && v->phase != phase) {
+		race_clock_join(&v->wide, v->arriving);
+		race_clock_drop(v->arriving);
+		v->arriving = NULL;
+		v->phase = phase;
+	}
+	unlock_var(lock);
+}
+
+void race_mbarrier_begins(struct watched_warp *w, bool shared, uint64_t at)
+{
+	pthread_mutex_t *lock;
+	struct var *v = lock_var(w->block, shared, at, false, &lock);
+
+	if (v)
+		v->phase = false;
+	unlock_var(lock);
+}
+
+void race_mbarrier_passed(struct watched_warp *w, unsigned lane, bool shared, uint64_t at)
+{
+	race_acquire(w, lane, shared, at, ORDER_ACQUIRE, SCOPE_GPU);
+}

@@ -1,0 +1,20 @@
+// Blocks count with atomic operations of the scope of the block.
+// expect: global memory
+// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// gpuload run: inout:u32[1]=zeros --grid 4 --block 32
+#ifdef RIGHT
+#define ENTRY extern "C" __global__ void block_scope_atomic_right
+#define FIX(...) __VA_ARGS__
+#else
+#define ENTRY extern "C" __global__ void block_scope_atomic
+#define FIX(...)
+#endif
+
+ENTRY(unsigned *n)
+{
+#ifdef RIGHT
+	atomicAdd(n, 1);
+#else
+	atomicAdd_block(n, 1);
+#endif
+}

@@ -1,0 +1,31 @@
+// A block sends data to another one, but its fences are of the scope of the block.
+// expect: global memory
+// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// gpuload run: inout:u32[2]=zeros out:u32[1] --grid 2 --block 1
+#ifdef RIGHT
+#define ENTRY extern "C" __global__ void flag_fence_of_block_right
+#define FIX(...) __VA_ARGS__
+#else
+#define ENTRY extern "C" __global__ void flag_fence_of_block
+#define FIX(...)
+#endif
+
+ENTRY(unsigned *data, unsigned *out)
+{
+	volatile unsigned *flag = data + 1;
+
+	if (blockIdx.x == 0) {
+		data[0] = 42;
+#ifdef RIGHT
+		__threadfence();
+#else
+		__threadfence_block();
+#endif
+		*flag = 1;
+	} else {
+		while (!*flag)
+			;
+		__threadfence();
+		*out = data[0];
+	}
+}

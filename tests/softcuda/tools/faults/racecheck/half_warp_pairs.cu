@@ -1,0 +1,25 @@
+// Lanes of one half exchange values; in the wrong variant only the even ones wait.
+// expect: shared memory
+// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// gpuload run: out:u32[32] --grid 1 --block 32
+#ifdef RIGHT
+#define ENTRY extern "C" __global__ void half_warp_pairs_right
+#define FIX(...) __VA_ARGS__
+#else
+#define ENTRY extern "C" __global__ void half_warp_pairs
+#define FIX(...)
+#endif
+
+__shared__ unsigned s[32];
+ENTRY(unsigned *out)
+{
+	unsigned t = threadIdx.x;
+
+	s[t] = t;
+#ifdef RIGHT
+	__syncwarp(t < 16 ? 0xffff : 0xffff0000);
+#else
+	__syncwarp(t % 2 ? 0xaaaaaaaa : 0x55555555);
+#endif
+	out[t] = s[t ^ 1];
+}

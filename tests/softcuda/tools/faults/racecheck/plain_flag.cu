@@ -1,0 +1,29 @@
+// The flag itself is an ordinary variable.
+// expect: global memory
+// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// gpuload run: inout:u32[2]=zeros out:u32[1] --grid 2 --block 1
+#ifdef RIGHT
+#define ENTRY extern "C" __global__ void plain_flag_right
+#define FIX(...) __VA_ARGS__
+#else
+#define ENTRY extern "C" __global__ void plain_flag
+#define FIX(...)
+#endif
+
+ENTRY(unsigned *data, unsigned *out)
+{
+	if (blockIdx.x == 0) {
+		data[0] = 42;
+		__threadfence();
+#ifdef RIGHT
+		atomicExch(data + 1, 1);
+#else
+		data[1] = 1;
+#endif
+	} else {
+		while (!atomicAdd(data + 1, 0))
+			;
+		__threadfence();
+		*out = data[0];
+	}
+}

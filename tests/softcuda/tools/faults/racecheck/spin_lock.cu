@@ -1,0 +1,21 @@
+// A spin lock without fences.
+// expect: global memory
+// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// gpuload run: inout:u32[2]=zeros --grid 8 --block 1
+#ifdef RIGHT
+#define ENTRY extern "C" __global__ void spin_lock_right
+#define FIX(...) __VA_ARGS__
+#else
+#define ENTRY extern "C" __global__ void spin_lock
+#define FIX(...)
+#endif
+
+ENTRY(unsigned *data)
+{
+	while (atomicCAS(data, 0, 1))
+		;
+	FIX(__threadfence();)
+	data[1]++;
+	FIX(__threadfence();)
+	atomicExch(data, 0);
+}

@@ -1,0 +1,28 @@
+// The lanes of a warp add in shared memory as if they ran in lockstep.
+// expect: shared memory
+// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// gpuload run: u32[32]=ones out:u32[1] --grid 1 --block 32
+#ifdef RIGHT
+#define ENTRY extern "C" __global__ void warp_lockstep_right
+#define FIX(...) __VA_ARGS__
+#else
+#define ENTRY extern "C" __global__ void warp_lockstep
+#define FIX(...)
+#endif
+
+__shared__ unsigned s[64];
+ENTRY(const unsigned *in, unsigned *out)
+{
+	unsigned t = threadIdx.x, x = in[t];
+
+	s[t] = x;
+	s[t + 32] = 0;
+	for (unsigned n = 16; n; n /= 2) {
+		FIX(__syncwarp();)
+		x += s[t + n];
+		FIX(__syncwarp();)
+		s[t] = x;
+	}
+	if (!t)
+		*out = x;
+}
