@@ -46,6 +46,7 @@ const struct cli_opt run_opts[] = {
 	[RUN_RACECHECK_SAME] = { "racecheck-same", NULL, "report races of writes of equal values, too", NULL },
 	[RUN_PROFILE] = { "profile", "FILE",
 		"software driver: count instructions, divergence, memory transactions and bank conflicts; FILE is a table, .json or .html", CLI_FILES },
+	[RUN_PROFILE_MOST] = { "profile-most", "COUNTER=N,...", "fail if a counter of a kernel is larger, such as bank-conflicts=0", NULL },
 	[RUN_PROFILE_SM] = { "profile-sm", "N", "compute capability whose limits the occupancy is for (default: 90)", "80 86 89 90 100 120" },
 	[RUN_PROFILE_REGISTERS] = { "profile-registers", "N", "registers of a thread, as ptxas -v prints them (default: an estimate)", NULL },
 	[RUN_N_OPTS] = { 0 },
@@ -53,7 +54,7 @@ const struct cli_opt run_opts[] = {
 
 /* A tool, and the options that it gets; a file's own line must not contain options that write files. */
 static const struct run_tool_option profile_options[] = {
-	{ RUN_PROFILE_SM, "sm" }, { RUN_PROFILE_REGISTERS, "registers" }, { 0 },
+	{ RUN_PROFILE_MOST, "most" }, { RUN_PROFILE_SM, "sm" }, { RUN_PROFILE_REGISTERS, "registers" }, { 0 },
 };
 static const struct run_tool_option trace_options[] = {
 	{ RUN_TRACE_ONLY, "only" }, { RUN_BLOCKS, "blocks" }, { RUN_FROM, "from" }, { RUN_TRACE_LIMIT, "limit" }, { 0 },
@@ -66,10 +67,10 @@ static const struct run_tool_option synccheck_options[] = {
 static const struct run_tool_option racecheck_options[] = { { RUN_RACECHECK_SAME, "same" }, { 0 } };
 
 const struct run_tool run_tools[] = {
-	{ RUN_TRACE, "trace", "file", trace_options },
-	{ RUN_SYNCCHECK, "synccheck", NULL, synccheck_options },
-	{ RUN_RACECHECK, "racecheck", NULL, racecheck_options },
-	{ RUN_PROFILE, "profile", "file", profile_options },
+	{ RUN_TRACE, 0, "trace", "file", trace_options },
+	{ RUN_SYNCCHECK, 0, "synccheck", NULL, synccheck_options },
+	{ RUN_RACECHECK, 0, "racecheck", NULL, racecheck_options },
+	{ RUN_PROFILE, RUN_PROFILE_MOST, "profile", "file", profile_options },
 	{ 0 },
 };
 /* clang-format on */

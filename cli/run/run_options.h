@@ -12,7 +12,7 @@ enum {
 	RUN_SAVE, RUN_FORCE, RUN_SHOW, RUN_TIMEOUT, RUN_DRIVER, RUN_DEVICE, RUN_JSON, RUN_INCLUDE, RUN_DEFINE,
 	RUN_STD, RUN_SM, RUN_KIND, RUN_LINK_ARG, RUN_LINK_ALL, RUN_NO_CACHE, RUN_EXPLAIN,
 	RUN_TRACE, RUN_TRACE_ONLY, RUN_BLOCKS, RUN_FROM, RUN_TRACE_LIMIT,
-	RUN_SYNCCHECK, RUN_SYNCCHECK_TIMEOUT, RUN_RACECHECK, RUN_RACECHECK_SAME, RUN_PROFILE, RUN_PROFILE_SM, RUN_PROFILE_REGISTERS, RUN_N_OPTS,
+	RUN_SYNCCHECK, RUN_SYNCCHECK_TIMEOUT, RUN_RACECHECK, RUN_RACECHECK_SAME, RUN_PROFILE, RUN_PROFILE_MOST, RUN_PROFILE_SM, RUN_PROFILE_REGISTERS, RUN_N_OPTS,
 };
 
 /* ---- tools: options that watch the kernel, on the software driver -------------------------------------------------- */
@@ -21,7 +21,7 @@ struct run_tool_option { int opt; const char *key; };   /* an option of gpuload 
 
 /* A tool of the software driver.  --OPT starts it as NAME, or as NAME:KEY=VALUE. */
 struct run_tool {
-	int opt;
+	int opt, starter;                        /* starter: another option that starts it, without KEY; 0: there is none */
 	const char *name;                        /* as in GPULOAD_SOFT_TOOLS; NULL ends run_tools[] */
 	const char *key;                         /* NULL: opt is a switch */
 	const struct run_tool_option *options;   /* ends with {0}, key NULL; NULL: there are no others */

@@ -280,6 +280,7 @@ bool run_program_has_options_only(const struct cli_args *args)
 static const bool allowed_in_file[RUN_N_OPTS] = {
 	[RUN_KERNEL] = true, [RUN_GRID] = true, [RUN_BLOCK] = true, [RUN_SHARED] = true,  [RUN_REPEAT] = true, [RUN_EXPECT] = true, [RUN_SHOW] = true,
 	[RUN_RTOL] = true,   [RUN_ATOL] = true, [RUN_INCLUDE] = true, [RUN_DEFINE] = true, [RUN_STD] = true,
+	[RUN_PROFILE_MOST] = true,
 };
 
 static gpul_status check_file_options(const struct sources *s, gpul_error *err)

@@ -33,7 +33,7 @@ static int missing_tool(const struct cli_args *args, const struct cli_args *line
 		for (const struct run_tool_option *o = t->options; o && o->key; o++) {
 			if (o->opt != opt)
 				continue;
-			if (value_of(args, line, t->opt))
+			if (value_of(args, line, t->opt) || t->starter == opt)
 				return -1;
 			missing = t->opt;
 		}
@@ -44,7 +44,7 @@ static int missing_tool(const struct cli_args *args, const struct cli_args *line
 /* Refuse options that would have no effect, or that would mix two outputs. */
 static gpul_status check_options(const struct cli_args *args, const struct cli_args *line, gpul_error *err)
 {
-	const char *trace = cli_value(args, RUN_TRACE);
+	static const int files[] = { RUN_TRACE, RUN_PROFILE };
 
 	for (size_t i = 0; i < args->n_given; i++) {
 		const int needed = missing_tool(args, line, args->given[i].opt);
@@ -53,8 +53,12 @@ static gpul_status check_options(const struct cli_args *args, const struct cli_a
 			return gpul_fail(err, GPUL_EINVAL, 0, "--%s has no effect without --%s", run_opts[args->given[i].opt].name,
 					 run_opts[needed].name);
 	}
-	if (trace && !strcmp(trace, "-") && cli_value(args, RUN_JSON))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--trace - and --json both print on stdout: give --trace a FILE");
+	for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
+		const char *file = cli_value(args, files[k]), *name = run_opts[files[k]].name;
+
+		if (file && !strcmp(file, "-") && cli_value(args, RUN_JSON))
+			return gpul_fail(err, GPUL_EINVAL, 0, "--%s - and --json both print on stdout: give --%s a FILE", name, name);
+	}
 	return GPUL_OK;
 }
 
@@ -73,10 +77,10 @@ static bool write_tool(FILE *to, const struct run_tool *tool, const struct cli_a
 {
 	const char *main_value = value_of(args, line, tool->opt);
 
-	if (!main_value)
+	if (!main_value && !(tool->starter && value_of(args, line, tool->starter)))
 		return false;
 	fprintf(to, "%s%s", first ? "" : ",", tool->name);
-	if (tool->key) {
+	if (tool->key && main_value) {
 		fprintf(to, ":%s=", tool->key);
 		write_quoted(to, main_value);
 	}
@@ -106,6 +110,8 @@ gpul_status run_tools_select(const struct cli_args *args, const struct cli_args 
 	if (!to)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the names of the tools");
 	given = given ? given : "";
+	if (*driver == GPUL_DRIVER_NVIDIA)  /* the line of a file does not choose the driver */
+		line = NULL;
 	fputs(given, to);
 	for (const struct run_tool *t = run_tools; t->name; t++)
 		any |= write_tool(to, t, args, line, !*given && !any);

@@ -68,3 +68,26 @@ load helper
 	fails 1 "cannot write no/folder/p.json: No such file or directory" run "$vecadd" --profile no/folder/p.json
 	GPULOAD_SOFT_TOOLS=profile:format=xml fails 2 "unknown format 'xml': it is table, json or html" run "$vecadd"
 }
+
+@test "run --profile-most fails if a kernel costs more than it may" {
+	works run "$vecadd" --profile-most bank-conflicts=0,excess-sectors=0,diverged=0
+	[[ $stderr == *"the counters are within their limits"* ]] || show "should say so"
+	run --separate-stderr gpuload run "$vecadd" --profile-most smsp__inst_executed.sum=100000,sectors=5
+	[[ $status == 1 ]] || show "should fail"
+	[[ $stderr == *"kernel vecadd: sectors is 768, more than 5"*" of them at vecadd.ptx:"* ]] || show "should name the counter and the line"
+	[[ $stderr != *inst_executed* ]] || show "should not name a limit that is kept"
+}
+
+@test "the line of a file can limit what its kernel costs" {
+	{ echo "// gpuload run: f64[64]=ones f64[64]=ones out:f64[64] i32=64 --profile-most sectors=0"; cat "$vecadd"; } > limited.ptx
+	run --separate-stderr gpuload run limited.ptx
+	[[ $status == 1 && $stderr == *"kernel vecadd: sectors is 48, more than 0"* ]] || show "should fail"
+	GPULOAD_DRIVER=soft works run limited.ptx --profile-most sectors=48
+}
+
+@test "wrong limits are one clear line" {
+	fails 2 "unknown counter 'conflicts': it is instructions, branches" run "$vecadd" --profile-most conflicts=0
+	fails 2 "a limit is COUNTER=NUMBER, such as bank-conflicts=0, not 'sectors'" run "$vecadd" --profile-most sectors
+	fails 2 "a limit is COUNTER=NUMBER" run "$vecadd" --profile-most sectors=few
+	fails 2 "--profile - and --json both print on stdout" run "$vecadd" --profile - --json
+}

@@ -12,7 +12,8 @@ static struct settings {
 	const char *path;            /* "-": stdout; NULL: stderr */
 	enum format format;
 	uint64_t sm, registers;      /* registers 0: estimated */
-	FILE *to;                    /* opened when the program begins, because it may change its folder later */
+	const char *most;            /* COUNTER=N,...; NULL: no limits */
+	FILE *to;                    /* NULL: only the limits are checked; opened when the program begins, because it may change its folder later */
 } settings = { .sm = 90 };
 
 static struct observer observer = {
@@ -51,6 +52,7 @@ static gpul_status create(struct tool_options *o, gpul_exec_memory *memory, stru
 	gpul_status st;
 
 	(void)memory;
+	settings.most = gpul_tool_option(o, "most");
 	if (path && *path)
 		settings.path = path;
 	st = read_format(gpul_tool_option(o, "format"), err);
@@ -64,9 +66,15 @@ static gpul_status create(struct tool_options *o, gpul_exec_memory *memory, stru
 	if (settings.registers > 255)
 		return gpul_fail(err, GPUL_EINVAL, 0, "profile: a thread has at most 255 registers, not %llu",
 				 (unsigned long long)settings.registers);
+	st = gpul_profile_check_limits(settings.most, err);
+	if (st)
+		return st;
+	if (!settings.path && settings.most)
+		goto done;
 	settings.to = !settings.path ? stderr : !strcmp(settings.path, "-") ? stdout : fopen(settings.path, "we");
 	if (!settings.to)
 		return gpul_fail(err, GPUL_ESYS, errno, "profile: cannot write %.120s: %s", settings.path, strerror(errno));
+done:
 	observer.before = gpul_profile_before();
 	*out = &observer;
 	return GPUL_OK;
@@ -82,22 +90,26 @@ static void finish(struct observer *o)
 		gpul_tool_report("profile", "no memory for the result");
 		return;
 	}
-	if (settings.format == AS_JSON)
+	if (!to)
+		;
+	else if (settings.format == AS_JSON)
 		gpul_profile_write_json(&p, to);
 	else if (settings.format == AS_PAGE)
 		gpul_profile_write_page(&p, to);
 	else
 		gpul_profile_write_table(&p, to);
-	if (fflush(to) || ferror(to))
+	if (to && (fflush(to) || ferror(to)))
 		gpul_tool_report("profile", "cannot write %s: %s", settings.path, strerror(errno));
-	else if (to != stderr && to != stdout)
+	else if (to && to != stderr && to != stdout)
 		gpul_tool_say("profile", "wrote %s", settings.path);
+	if (settings.most)
+		gpul_profile_limit(&p, settings.most);
 	gpul_profile_free(&p);
 }
 
 const struct tool gpul_profile_tool = {
 	.name = "profile",
-	.summary = "count instructions, divergence, memory transactions, bank conflicts: file=FILE|- format=table|json|html sm=90 registers=N",
+	.summary = "count instructions, divergence, memory transactions, bank conflicts: file=FILE|- format=table|json|html most=COUNTER=N sm=90 registers=N",
 	.create = create,
 	.finish = finish,
 };

@@ -170,6 +170,17 @@ struct metric { const char *name; double value; bool whole; };
 enum { MAX_METRICS = 96 };
 unsigned gpul_profile_metrics(const struct kernel_result *k, struct metric out[MAX_METRICS]);
 
+/* ---- limits.c: what a kernel may cost ---------------------------------------------------------------------------------------- */
+
+/** Check the syntax of limits, "COUNTER=N,COUNTER=N".  NULL: there are none.
+ *
+ * Errors  GPUL_EINVAL an unknown counter, or something else than a number
+ * Threads any thread may call
+ * Source  - */
+gpul_status gpul_profile_check_limits(const char *limits, gpul_error *err);
+/* Report each kernel that exceeds one, with the lines that cost the most. */
+void gpul_profile_limit(const struct profile *p, const char *limits);
+
 /* ---- lines.c: the counts of a kernel by source line ------------------------------------------------------------------------ */
 
 struct line_count {
