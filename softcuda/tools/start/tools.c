@@ -9,6 +9,7 @@
 #include "softcuda/tools/synccheck/synccheck_internal.h"
 #include "softcuda/tools/profile/profile_tool_internal.h"
 #include "softcuda/tools/racecheck/racecheck_internal.h"
+#include "softcuda/tools/debug/debug_tool_internal.h"
 #include "softcuda/tools/trace/trace_internal.h"
 
 /* Ends with NULL. */
@@ -17,6 +18,7 @@ static const struct tool *const tools[] = {
 	&gpul_trace_tool,
 	&gpul_synccheck_tool,
 	&gpul_profile_tool,
+	&gpul_debug_tool,
 	NULL,
 };
 

@@ -1,0 +1,38 @@
+/* session.h — what gpuload step knows and does, without a terminal: its commands, the selected lane, the sources. */
+#ifndef GPULOAD_CLI_DEBUG_SESSION_H
+#define GPULOAD_CLI_DEBUG_SESSION_H
+
+#include "cli/debug/link.h"
+#include "cli/lib/out.h"
+
+struct source {                           /* the lines of a file, or of a listing of PTX */
+	char *name;                       /* owned; the path, or the number of the program */
+	char *text;                       /* owned */
+	GPUL_ARRAY(const char *) line;    /* NUL-terminated */
+};
+
+struct session {
+	struct debug_link *link;
+	bool stopped, ended, quits, attached;
+	struct debug_row at;              /* the status of the debugger when it stopped */
+	uint64_t block;                   /* the selection */
+	unsigned warp, lane, frame;
+	GPUL_ARRAY(struct source) sources;
+	bool *interrupted;                /* set by SIGINT: pause a running kernel */
+	char last[256];                   /* the command that an empty line repeats */
+};
+
+/* Execute a line; the answer is appended to *out.  A command that lets kernels run returns when they have stopped, or ended. */
+void session_command(struct session *s, const char *line, struct out *out);
+/* Take the debugger's state after a stop; prints why it stopped. */
+void session_refresh(struct session *s, struct out *out);
+/* Wait for the next stop, or the end of the program. */
+void session_wait(struct session *s, struct out *out);
+void session_free(struct session *s);
+
+/* The lines of the current CUDA C++ or PTX; NULL: there are none.  *line: the current one, from 1. */
+const struct source *session_cuda(struct session *s, uint32_t *line);
+const struct source *session_ptx(struct session *s, uint32_t *line);
+extern const char session_help[];
+
+#endif

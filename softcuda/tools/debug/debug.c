@@ -1,0 +1,50 @@
+/* debug.c — the tool debug: stops kernels for a client, gpuload step or gpuload dap. */
+#include "softcuda/tools/debug/debug_internal.h"
+#include "softcuda/tools/debug/debug_tool_internal.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+
+static gpul_status create(struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err)
+{
+	const char *listen = gpul_tool_option(options, "listen");
+	uint64_t fd = UINT64_MAX, back_mb = 1024;
+	struct debug *d = calloc(1, sizeof *d);
+	gpul_status st = d ? gpul_tool_number(options, "debug", "fd", 3, &fd, err) : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the debugger");
+
+	if (!st)
+		st = gpul_tool_number(options, "debug", "back", 0, &back_mb, err);
+	if (!st && !listen == (fd == UINT64_MAX))
+		st = gpul_fail(err, GPUL_EINVAL, 0, "debug needs listen=PATH or listen=PORT");
+	if (!st && !listen && fcntl((int)fd, F_SETFD, FD_CLOEXEC))
+		st = gpul_fail(err, GPUL_EINVAL, 0, "debug:fd=%d is not an open descriptor", (int)fd);
+	if (st) {
+		free(d);
+		return st;
+	}
+	gpul_debug_hooks(&d->o);
+	d->memory = memory;
+	d->waits = !listen || gpul_tool_option(options, "wait");
+	d->back_bytes = back_mb << 20;
+	pthread_mutex_init(&d->lock, NULL);
+	pthread_cond_init(&d->resumed, NULL);
+	st = gpul_debug_serve(d, listen, listen ? -1 : (int)fd, err);
+	if (st) {
+		free(d);
+		return st;
+	}
+	*out = &d->o;
+	return GPUL_OK;
+}
+
+static void finish(struct observer *o)
+{
+	gpul_debug_close((struct debug *)o);
+}
+
+const struct tool gpul_debug_tool = {
+	.name = "debug",
+	.summary = "stop kernels for gpuload step or gpuload dap: listen=PATH or PORT, wait, back=MB (for snapshots, 1024)",
+	.create = create,
+	.finish = finish,
+};

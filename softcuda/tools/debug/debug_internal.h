@@ -1,0 +1,205 @@
+/* debug_internal.h — the state of the debugger, and the parts of which it consists.
+ *
+ *     worker: before() ── stop.c: stop here? ──yes──> event "stopped"; the worker sleeps until a command lets it go on
+ *     client ══ lines of text over a socket ══> server.c ── command.c ──> breakpoint.c, state.c, memory.c, expression.c
+ *     back:   stop.c abandons the launch (gpul_launch_again()), snapshot.c restores memory, and the same instructions run again
+ *
+ * All of struct debug is protected by its lock.  The state of warps is read by the thread of the server, while the worker sleeps in
+ * stop.c; so there is never more than one worker (observer.serial), and it holds the lock whenever it is in a hook. */
+#ifndef GPULOAD_SOFTCUDA_TOOLS_DEBUG_DEBUG_INTERNAL_H
+#define GPULOAD_SOFTCUDA_TOOLS_DEBUG_DEBUG_INTERNAL_H
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "core/array.h"
+#include "softcuda/exec/warp/observe_internal.h"
+#include "softcuda/tools/tool_internal.h"
+
+enum { TEXT_BYTES = 256, MAX_WORDS = 8 };
+
+/* ---- where: source positions (source.c) -------------------------------------------------------------------------- */
+
+struct place {
+	const struct func_code *code;
+	const char *function, *file;     /* file: of CUDA C++, as the PTX names it; NULL: the PTX has no .loc here */
+	uint32_t line, ptx_line;
+};
+
+struct place gpul_debug_place(const struct func_code *code, const struct insn *i);
+/* The name of a module's PTX: a file, or a name with .ptx appended if it is that of CUDA C++. */
+void gpul_debug_ptx_name(const struct gpul_exec_program *p, char *buf, size_t bytes);
+/* True: both paths name one file; a path that does not exist here is compared by its last component. */
+bool gpul_debug_same_file(const char *a, const char *b);
+/* Print the module as PTX in which every statement is in the line in which it was parsed. */
+void gpul_debug_listing(FILE *out, const struct gpul_exec_program *p);
+
+/* ---- expressions (expression.c) ----------------------------------------------------------------------------------- */
+
+struct value {
+	enum { VALUE_INT, VALUE_UINT, VALUE_FLOAT } kind;
+	unsigned bytes;                  /* 1 to 8, of the register or access that it was read from; 0: computed */
+	union { int64_t i; uint64_t u; double f; };
+};
+
+struct lane {                            /* in which an expression is evaluated */
+	const gpul_exec_memory *memory;
+	struct warp_state *warp;         /* NULL: no kernel runs; registers are errors */
+	const struct frame *frame;
+	unsigned index;
+};
+
+/** Evaluate an expression: C's operators on numbers, %registers, %specials, lane, warp, block, names of variables, and memory as
+ * [address], [address]:f32, shared[offset]:u8, local[offset].
+ *
+ * @at    the lane
+ * @text  the expression
+ * @out   untouched on failure
+ * Errors  GPUL_EINVAL the position and what is wrong there
+ * Threads the worker, or any thread while it sleeps in a hook
+ * Source  - */
+gpul_status gpul_debug_evaluate(const struct lane *at, const char *text, struct value *out, gpul_error *err);
+bool gpul_debug_true(const struct value *v);
+/* Print "-1", "0x10", "0.5": numbers of 8 bytes that look like addresses in hexadecimal. */
+void gpul_debug_print_value(FILE *out, const struct value *v);
+/* The value of a type at an address, such as GPUL_PTX_MOD_F32; integers without sign: .u and .b. */
+struct value gpul_debug_load(const void *at, unsigned type);
+unsigned gpul_debug_type(const char *name);  /* "f32"; 0: unknown */
+const char *gpul_debug_type_name(unsigned type);
+
+/* ---- registers and memory (state.c, memory.c) ------------------------------------------------------------------- */
+
+uint64_t gpul_debug_block_index(const struct block *b);  /* in its grid, %ctaid.x first */
+/* The type as which a register is best shown: that of the instructions that write it, if its own is .b. */
+unsigned gpul_debug_register_type(const struct func_code *code, uint32_t flat);
+/* The flat number of "%r5" or "%v.x"; false: the function has no such register. */
+bool gpul_debug_find_register(const struct func_code *code, const char *name, size_t name_bytes, uint32_t *flat);
+bool gpul_debug_register(const struct lane *at, uint32_t flat, struct value *out);  /* false: no instruction uses it */
+bool gpul_debug_special(const struct lane *at, const char *name, size_t name_bytes, struct value *out);
+/* The host address of `bytes` bytes that may be read; NULL: they may not. */
+const uint8_t *gpul_debug_memory(const struct lane *at, unsigned space, uint64_t address, uint64_t bytes);
+uint8_t *gpul_debug_writable(const struct lane *at, unsigned space, uint64_t address, uint64_t bytes);
+
+/* ---- breakpoints (breakpoint.c) --------------------------------------------------------------------------------- */
+
+struct breakpoint {
+	unsigned id;
+	enum { BREAK_LINE, BREAK_KERNEL, BREAK_LABEL, BREAK_WATCH } kind;
+	char *where;                     /* owned: file, or name; BREAK_WATCH: the expression of the address */
+	char *condition;                 /* owned; NULL: none */
+	uint32_t line, found_line;       /* found_line: of the code; 0: no code so far */
+	uint64_t address, bytes;         /* BREAK_WATCH, with the space below */
+	unsigned space, on;              /* on: 1 reads, 2 writes, 3 both */
+	unsigned hits, ignored;          /* ignored: so many hits do not stop */
+	GPUL_ARRAY(const struct insn *) at;
+};
+
+/* ---- going on, and back ------------------------------------------------------------------------------------------ */
+
+enum go {
+	GO_FREE, GO_INSN, GO_LINE, GO_OVER, GO_OUT, GO_WARP, GO_BLOCK, GO_BARRIER, GO_DIVERGE, GO_PAUSE,
+	BACK_INSN, BACK_LINE, BACK_FREE, BACK_START, BACK_TO, N_GO
+};
+
+struct warp_name {                       /* stays valid when the warp has ended */
+	const gpul_exec_launch *launch;
+	uint64_t block;                  /* linear index in the grid */
+	unsigned warp;
+};
+
+struct origin {                          /* where a step began */
+	struct warp_name warp;
+	int lane;                        /* the step is of this lane; -1: of any lanes of the warp */
+	struct place place;
+	uint32_t depth;
+	uint64_t count;
+};
+
+struct stop {
+	const char *reason;              /* of the Debug Adapter Protocol: "step", "breakpoint" ...; NULL: not stopped */
+	char text[TEXT_BYTES * 2];
+	struct warp_state *warp;         /* NULL: at the end of a launch */
+	const struct insn *insn;
+	unsigned lane;
+	unsigned breakpoint;             /* id; 0: none */
+	bool after;                      /* the instruction, or the launch, has ended: going back leads to it first */
+};
+
+struct search {                          /* a replay that looks for an instruction before `end` */
+	enum { SEARCH_OFF, SEARCH_LAST, SEARCH_GO } phase;
+	enum go how;
+	uint64_t end, found;             /* SEARCH_GO: stop at `found` */
+	struct origin from;
+	struct place line;               /* of the instruction of the same warp before */
+};
+
+struct saved_range { uint64_t base, bytes; uint8_t *copy; };
+
+struct debug {
+	struct observer o;
+	gpul_exec_memory *memory;
+	pthread_mutex_t lock;
+	pthread_cond_t resumed;
+	bool configured;                 /* the client has let kernels run */
+	bool waits;                      /* the first launch waits for `configured` */
+	bool stops_at_entry, stops_at_end;
+
+	GPUL_ARRAY(const struct func_code *) code;
+	GPUL_ARRAY(struct breakpoint) breakpoints;
+	unsigned last_id;
+	bool unresolved;                 /* code was added since the breakpoints were resolved */
+
+	GPUL_ARRAY(struct block *) resident;
+	unsigned n_launches;             /* that have begun and not ended */
+	gpul_exec_launch *launch;        /* the latest */
+	bool alone;                      /* no other launch has run beside it */
+	uint64_t count;                  /* instructions of the interpreter since it began */
+
+	enum go go;
+	struct origin from;
+	struct stop stop, next;          /* next.reason: stop at the next instruction, of next.warp if it is not NULL */
+	unsigned splits_before;
+	struct search search;
+	uint64_t back_bytes;             /* limit for snapshots */
+	GPUL_ARRAY(struct saved_range) saved;
+	bool has_snapshot, restores;     /* restores: the launch begins again */
+	void (*print)(void *user, const char *text, size_t text_bytes);  /* the machine's, while a replay is silent */
+
+	int client, listener;            /* sockets; -1: none */
+	pthread_t server;
+	char *listens;                   /* owned; path to be removed; NULL: none */
+};
+
+
+/* breakpoint.c */
+struct breakpoint *gpul_debug_add_breakpoint(struct debug *d, const struct breakpoint *b);
+void gpul_debug_remove_breakpoint(struct debug *d, size_t k);
+void gpul_debug_resolve(struct debug *d);
+/* The breakpoint at this instruction whose condition holds for a lane of mask, which becomes *lane; NULL: none. */
+struct breakpoint *gpul_debug_hit(struct debug *d, struct warp_state *s, const struct insn *i, uint32_t mask, unsigned *lane);
+/* The watchpoint that lanes `on` are about to access. */
+struct breakpoint *gpul_debug_watch_hit(struct debug *d, struct warp_state *s, const struct insn *i, uint32_t on, unsigned *lane, char *text,
+					size_t bytes);
+
+/* stop.c: the hooks */
+void gpul_debug_hooks(struct observer *o);
+/* Let the worker go on; GPUL_EINVAL: it is not stopped, or there is no way back. */
+gpul_status gpul_debug_go(struct debug *d, enum go how, const struct origin *from, uint64_t to, gpul_error *err);
+
+/* snapshot.c */
+void gpul_debug_save(struct debug *d);
+void gpul_debug_restore(struct debug *d);
+void gpul_debug_drop_snapshot(struct debug *d);
+
+/* command.c: execute one line, and write the answer. */
+void gpul_debug_command(struct debug *d, char *line, FILE *out);
+
+/* event.c */
+void gpul_debug_send(struct debug *d, const char *text, size_t bytes);
+void gpul_debug_event(struct debug *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* server.c */
+gpul_status gpul_debug_serve(struct debug *d, const char *listen, int fd, gpul_error *err);
+void gpul_debug_close(struct debug *d);
+
+#endif

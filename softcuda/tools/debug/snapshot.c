@@ -1,0 +1,56 @@
+/* snapshot.c — the memory that a launch found, so that it can run again from its beginning. */
+#include "softcuda/tools/debug/debug_internal.h"
+
+#include <stdlib.h>
+
+void gpul_debug_drop_snapshot(struct debug *d)
+{
+	for (size_t k = 0; k < d->saved.n; k++)
+		free(d->saved.at[k].copy);
+	d->saved.n = 0;
+	d->has_snapshot = false;
+}
+
+static bool save_range(struct debug *d, const gpul_exec_range *r)
+{
+	struct saved_range *s = gpul_array_push(&d->saved);
+
+	if (!s)
+		return false;
+	*s = (struct saved_range){ .base = r->base, .bytes = r->bytes, .copy = malloc(r->bytes) };
+	if (!s->copy)
+		return false;
+	memcpy(s->copy, (const void *)(uintptr_t)r->base, r->bytes);
+	return true;
+}
+
+void gpul_debug_save(struct debug *d)
+{
+	uint64_t at = 0, bytes = 0;
+	gpul_exec_range r;
+	bool ok = true;
+
+	gpul_debug_drop_snapshot(d);
+	while (ok && gpul_exec_memory_next(d->memory, at, &r)) {
+		at = r.base + r.bytes;
+		if (r.flags & GPUL_EXEC_MEM_READ_ONLY)
+			continue;
+		bytes += r.bytes;
+		ok = bytes <= d->back_bytes && save_range(d, &r);
+	}
+	if (ok)
+		d->has_snapshot = true;
+	else
+		gpul_debug_drop_snapshot(d);
+}
+
+void gpul_debug_restore(struct debug *d)
+{
+	for (size_t k = 0; k < d->saved.n; k++) {
+		const struct saved_range *s = &d->saved.at[k];
+		gpul_exec_range r;
+
+		if (gpul_exec_memory_find(d->memory, s->base, &r) && r.base == s->base && r.bytes == s->bytes)
+			memcpy((void *)(uintptr_t)s->base, s->copy, s->bytes);
+	}
+}

@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""gpuload step: commands line by line, on a kernel whose lanes diverge, exchange values and call a function."""
+import os, re, signal, subprocess, time, unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+GPULOAD = os.path.join(os.path.abspath(os.environ.get("GPULOAD_BUILD", "build")), "gpuload")
+HERE = f"{ROOT}/tests/cli/ptx"
+ENVIRONMENT = dict(os.environ, GPULOAD_DRIVER="soft", GPULOAD_CACHE="off")
+
+
+def step(*commands, words=("step.ptx",), status=0):
+    """The output of a session; each command is followed by a comment line that does nothing."""
+    r = subprocess.run([GPULOAD, "step", "--plain", *words], input="".join(f"{c}\n" for c in commands), capture_output=True, text=True,
+                       cwd=HERE, env=ENVIRONMENT, timeout=120)
+    assert r.returncode == status, (r.returncode, r.stdout, r.stderr)
+    return r.stdout + r.stderr
+
+
+def moments(text):
+    """The counts of the stops, in order."""
+    return [int(n) for n in re.findall(r"^#(\d+) ", text, re.M)]
+
+
+class Steps(unittest.TestCase):
+    def test_the_first_stop_is_before_the_first_instruction(self):
+        out = step()
+        self.assertIn("#1 steps block 0 warp 0 lane 0 mask ffffffff  step.cu:9  ptx:25", out)
+        self.assertIn("unsigned t = threadIdx.x;", out)
+        self.assertIn("ptx  mov.u32 %r1, %tid.x;", out)
+
+    def test_steps_by_instruction_and_by_source_line(self):
+        out = step("i", "i 2", "s", "n")
+        self.assertEqual(moments(out), [1, 2, 4, 6, 8])
+        self.assertIn("step.cu:10  ptx:31", out)
+
+    def test_an_empty_line_repeats_the_last_command(self):
+        self.assertEqual(moments(step("i", "", "")), [1, 2, 3, 4])
+
+    def test_divergence_is_shown_with_its_groups_of_lanes(self):
+        out = step("diverge", "warps", "n", "n")
+        self.assertIn("warp 0 has diverged: 2 groups of lanes", out)
+        self.assertIn("block 0 warp 0  |########........................| ready    ptx:38  line 11", out)
+        self.assertIn("block 0 warp 0  |........########################| current  ptx:34  line 13", out)
+        self.assertIn("mask 000000ff  step.cu:11", out)
+        self.assertIn("mask ffffffff  step.cu:14", out)  # they have joined
+
+    def test_a_step_of_a_lane_passes_over_instructions_of_others(self):
+        self.assertIn("mask 000000ff  step.cu:11", step("diverge", "lane 3", "si"))
+
+    def test_runs_to_the_next_barrier_warp_and_block(self):
+        out = step("barrier", "restart", "warp+", "block+")
+        self.assertIn("barrier 0 of block 0 is complete", out)
+        self.assertRegex(out, r"#\d+ steps block 0 warp 1 .*step.cu:9")
+        self.assertRegex(out, r"#\d+ steps block 1 warp 0 .*step.cu:9")
+
+    def test_steps_into_over_and_out_of_a_function(self):
+        out = step("break 16", "c", "s", "w", "out", "restart", "c", "n")
+        self.assertRegex(out, r"step.cu:3  ptx:12")
+        self.assertRegex(out, r"\*0  twice  step.cu:3  step.ptx:12\n 1  steps  step.cu:16  step.ptx:53")
+        self.assertRegex(out, r"step.cu:16  ptx:54")
+        self.assertRegex(out, r"step.cu:17  ptx:57")
+
+    def test_the_end_of_the_kernel_is_a_stop_and_the_results_follow(self):
+        out = step("c", "c")
+        self.assertIn("steps has ended", out)
+        self.assertIn("arg 0     out:u32[128]: 2064 2066", out)
+        self.assertIn("the program has ended", out)
+
+
+class Breakpoints(unittest.TestCase):
+    def test_a_line_of_the_cu_and_of_the_ptx(self):
+        out = step("break 15", "break step.ptx:34", "c", "c", "breaks")
+        self.assertIn("breakpoint 2\n#8 steps block 0 warp 0 lane 8 mask ffffff00", out)
+        self.assertIn("breakpoint 1\n#12 steps", out)
+        self.assertIn("breakpoint 1: step.cu:15  hit 1 times", out)
+
+    def test_a_line_without_code_moves_to_the_next_one_with_code(self):
+        self.assertIn("breakpoint 1: step.cu:13\n", step("break 12"))
+
+    def test_a_label_and_a_function(self):
+        out = step("break label join", "break twice", "c", "delete 1", "c")
+        self.assertIn("breakpoint 1\n#11 ", out)
+        self.assertRegex(out, r"breakpoint 2\n#\d+ steps .*step.cu:3")
+
+    def test_a_condition_selects_the_lane(self):
+        out = step("break 16 if lane == 3 && %r5 > 1000 && warp == 1", "c", "p %r5", "p lane")
+        self.assertRegex(out, r"breakpoint 1\n#\d+ steps block 0 warp 1 lane 3 ")
+        self.assertIn("1035  (0x40b)\n3  (0x3)", out)
+
+    def test_a_condition_that_is_never_true_never_stops(self):
+        self.assertIn("steps has ended", step("break 16 if %r5 == 7", "c"))
+
+    def test_watches_shared_and_global_memory(self):
+        out = step("watch shared[132]", "c", "delete all", "break 17", "c", "insn 4", "p %rd1", "watch %rd1 + 64*4 4", "delete 2", "c")
+        self.assertIn("watchpoint 1: lane 1 of warp 1 writes shared[132]", out)
+        self.assertRegex(out, r"watchpoint 3: lane 0 of warp 0 writes %rd1 \+ 64\*4")
+
+    def test_a_fault_stops_and_the_way_back_leads_to_it(self):
+        out = step("c", "back", "back", "c", words=("faults.ptx", "--kernel", "traps", "--grid", "1", "--block", "32"))
+        self.assertEqual(out.count("faults.ptx:21: trap executed; traps, block 0, thread 0\n#1 traps"), 2)
+        self.assertEqual(out.count("the beginning of the kernel"), 1)
+
+
+class Back(unittest.TestCase):
+    def test_every_moment_can_be_reached_again_with_the_same_values(self):
+        forward = step(*["i", "regs"] * 9).split("#")[2:]
+        backward = step("goto 10", "regs", *["back", "regs"] * 8).split("#")[2:]
+        self.assertEqual(len(forward), 9)
+        self.assertEqual([f.strip() for f in forward], [b.strip() for b in reversed(backward)])
+
+    def test_back_by_lines_and_to_the_breakpoint_before(self):
+        out = step("break 14", "c", "c", "rc", "bs", "bs", "rc")
+        self.assertEqual(moments(out), [1, 11, 23, 11, 10, 8, 1])
+        self.assertIn("the beginning of the kernel", out)
+
+    def test_memory_is_restored(self):
+        out = step("break 17", "c", "x shared 0 8", "restart", "x shared 0 8", "c", "x shared 0 8")
+        self.assertEqual(re.findall(r"^0x0  (.*)", out, re.M), ["e8030000 e9030000", "00000000 00000000", "e8030000 e9030000"])
+
+    def test_back_from_the_end_of_the_kernel(self):
+        out = step("c", "back", "c", "c")
+        self.assertRegex(out, r"steps has ended\n#\d+ steps .*step.cu:18")
+        self.assertIn("arg 0 ", out)
+
+
+class Looks(unittest.TestCase):
+    def test_registers_parameters_variables_lanes_and_memory(self):
+        out = step("goto 11", "lane 9", "r", "lanes %r5", "vars", "params", "specials", "list", "ptx")
+        self.assertRegex(out, r"%r5 +s32 +109|%r5 +u32 +109")
+        self.assertRegex(out, r" 7: 1007 +\n 8: 108 +")
+        self.assertRegex(out, r"shared +cells +256 bytes at 0")
+        self.assertRegex(out, r"out +u64 +0x")
+        self.assertRegex(out, r"%tid.x +u32 +9")
+        self.assertIn(">    14   cells[threadIdx.x] = t;", re.sub("\t", " ", out))
+        self.assertIn(">    41      st.shared.u32 [%r4], %r5;", out)
+
+    def test_expressions(self):
+        out = step("goto 11", "p 1 + 2 * 3", "p (1 + 2) * 3 == 9 && !0", "p -7 / 2", "p 0x10 >> 2 | 1", "p 1.5 * 2", "p %tid.x + block", "p cells",
+                   "p 1 /", "p %nothing", "p 1 / 0", "p [0]", "p nobody")
+        for value in ("7  ", "1  ", "-3  ", "5  ", "3  ", "0  "):
+            self.assertIn(f"\n{value}(", out)
+        self.assertIn("the expression ends too early", out)
+        self.assertIn("function steps has no register %nothing", out)
+        self.assertIn("division by zero", out)
+        self.assertIn("4 bytes at 0x0 cannot be read", out)
+        self.assertIn("unknown name 'nobody'", out)
+
+    def test_errors_are_one_line_and_the_session_goes_on(self):
+        out = step("stpe", "lane 99", "break", "delete 7", "x 0", "goto 3")
+        for text in ("did you mean step", "lane 99 is not running", "break needs LINE", "there is no breakpoint 7", "0x0 cannot be read", "#3 steps"):
+            self.assertIn(text, out)
+
+    def test_quit_ends_a_program_that_would_go_on(self):
+        out = step("q", "i")
+        self.assertEqual(moments(out), [1])
+
+    def test_a_wrong_command_line_is_refused(self):
+        self.assertIn("step needs a FILE", step(words=(), status=2))
+        self.assertIn("cannot connect to", step(words=("--attach", "/nowhere/socket"), status=1))
+        self.assertIn("no such file", step(words=("missing.ptx",), status=1))
+
+
+class Interrupt(unittest.TestCase):
+    def test_ctrl_c_stops_a_running_kernel_and_the_session_goes_on(self):
+        p = subprocess.Popen([GPULOAD, "step", "--plain", "faults.ptx", "--kernel", "endless", "--grid", "1", "--block", "32"], text=True,
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=HERE, env=ENVIRONMENT)
+        p.stdin.write("c\nwarps\nq\n")
+        p.stdin.flush()
+        for line in p.stdout:
+            if line.startswith("#1 "):
+                break
+        time.sleep(0.5)  # whenever the signal comes, the kernel runs or is about to
+        p.send_signal(signal.SIGINT)
+        out, _ = p.communicate(timeout=120)
+        self.assertIn("pause\n#", out)
+        self.assertIn("block 0 warp 0", out)
+        self.assertEqual(p.returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
