@@ -87,6 +87,8 @@ typedef struct gpul_driver {
 	                                    * gpul_cu_status() reports them; NULL: not supported */
 	int (*finish_tools)(void);         /* software driver: let the tools of GPULOAD_SOFT_TOOLS finish, when no kernel runs; returns
 	                                    * the number of errors that they have found; NULL: not supported */
+	void (*forget_memory)(CUdeviceptr address, size_t bytes); /* software driver: tools treat this memory of cuMemAlloc as if it was
+	                                    * not written; no kernel uses it; NULL: not supported */
 	void (*name_images)(const char *); /* sets the name, for fault messages, of images that this thread loads next;
 	                                    * NULL: not supported */
 #ifdef __cplusplus                         /* in C++ the name of the member hides the function, hence :: */

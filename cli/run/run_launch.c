@@ -48,11 +48,18 @@ static gpul_status alloc_buffers(struct run *r, gpul_error *err)
 static gpul_status set_buffer(const struct run *r, const struct arg *a, CUdeviceptr at, bool first,
 			      gpul_error *err)
 {
+	gpul_status st;
+
 	if (a->kind != ARG_BUFFER || (!first && !a->out))
 		return GPUL_OK;
 	if (a->in)
 		return gpul_cu(r->drv, err, cuMemcpyHtoD(at, a->data, a->bytes));
-	return gpul_cu(r->drv, err, cuMemsetD8Async(at, ARG_POISON, a->bytes, r->config.stream));
+	st = gpul_cu(r->drv, err, cuMemsetD8Async(at, ARG_POISON, a->bytes, r->config.stream));
+	if (st == GPUL_OK && r->drv->forget_memory) {
+		st = gpul_cu(r->drv, err, cuStreamSynchronize(r->config.stream));
+		r->drv->forget_memory(at, a->bytes);
+	}
+	return st;
 }
 
 /* Write the initial contents or the poison into the device buffers: into all of them before the first launch, and

@@ -49,6 +49,8 @@ const struct cli_opt run_opts[] = {
 	[RUN_PROFILE_MOST] = { "profile-most", "COUNTER=N,...", "fail if a counter of a kernel is larger, such as bank-conflicts=0", NULL },
 	[RUN_PROFILE_SM] = { "profile-sm", "N", "compute capability whose limits the occupancy is for (default: 90)", "80 86 89 90 100 120" },
 	[RUN_PROFILE_REGISTERS] = { "profile-registers", "N", "registers of a thread, as ptxas -v prints them (default: an estimate)", NULL },
+	[RUN_MEMCHECK] = { "memcheck", NULL,
+		"software driver: report accesses outside of allocations, reads of unwritten memory, wrong frees, leaks", NULL },
 	[RUN_N_OPTS] = { 0 },
 };
 
@@ -71,6 +73,11 @@ const struct run_tool run_tools[] = {
 	{ RUN_SYNCCHECK, 0, "synccheck", NULL, synccheck_options },
 	{ RUN_RACECHECK, 0, "racecheck", NULL, racecheck_options },
 	{ RUN_PROFILE, RUN_PROFILE_MOST, "profile", "file", profile_options },
+	{ RUN_TRACE, "trace", "file", trace_options },
+	{ RUN_SYNCCHECK, "synccheck", NULL, synccheck_options },
+	{ RUN_RACECHECK, "racecheck", NULL, racecheck_options },
+	{ RUN_PROFILE, "profile", "file", profile_options },
+	{ RUN_MEMCHECK, "memcheck", NULL, NULL },
 	{ 0 },
 };
 /* clang-format on */

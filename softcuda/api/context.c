@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 
+#include "softcuda/tools/memcheck/memcheck_internal.h"
+
 CUresult soft_context_bring_up(struct context *ctx, unsigned flags)
 {
 	CUresult r;
@@ -31,6 +33,12 @@ CUresult soft_context_bring_up(struct context *ctx, unsigned flags)
 	return r;
 }
 
+static void free_leaked(struct allocation *a)
+{
+	gpul_memcheck_leaked(a->base);
+	soft_allocation_free(a);
+}
+
 void soft_context_tear_down(struct context *ctx)
 {
 	struct link *i;
@@ -43,7 +51,7 @@ void soft_context_tear_down(struct context *ctx)
 	while (!list_empty(i = &ctx->modules))
 		soft_module_destroy(CONTAINER(i->next, struct module, link));
 	while (!list_empty(i = &ctx->allocations))
-		soft_allocation_free(CONTAINER(i->next, struct allocation, link));
+		free_leaked(CONTAINER(i->next, struct allocation, link));
 	while (!list_empty(i = &ctx->streams))
 		soft_stream_destroy(CONTAINER(i->next, struct stream, link));
 	ctx->legacy = NULL;

@@ -5,9 +5,11 @@
 
 #include "core/memory_left.h"
 #include "core/parallel.h"
+#include "softcuda/tools/memcheck/memcheck_internal.h"
 #include "softcuda/tools/start/start_internal.h"
 
 EXPORT int gpuloadSoftFinishTools(void);
+EXPORT void gpuloadSoftForgetMemory(uint64_t address, size_t bytes);
 
 /* A child of fork() has no worker threads, so the driver cannot be used there: calls return
  * CUDA_ERROR_NOT_INITIALIZED, as on a GPU. */
@@ -70,6 +72,13 @@ EXPORT CUresult cuInit(unsigned int flags)
 int gpuloadSoftFinishTools(void)
 {
 	return gpul_tools_finish();
+}
+
+/* Let memcheck treat memory of cuMemAlloc as if it was not written, for callers that fill it with a pattern before a kernel writes it.  No
+ * kernel may use the memory. */
+void gpuloadSoftForgetMemory(uint64_t address, size_t bytes)
+{
+	gpul_memcheck_forget(address, bytes);
 }
 
 EXPORT CUresult cuDriverGetVersion(int *version)

@@ -166,6 +166,7 @@ typedef struct gpul_exec_fault {
 	gpul_exec_fault_kind kind;
 	uint32_t block[3], thread[3];
 	uint64_t address;              /* ILLEGAL_ADDRESS, MISALIGNED */
+	bool global;                   /* the address is global, or generic; else an offset in another address space, or unknown */
 	char text[320];                /* one line: file:line, the access or instruction, the cause, block and thread */
 	char source[GPUL_EXEC_PATH_BYTES]; /* the CUDA C++ file of the instruction, as its PTX names it; "": unknown */
 	const char *image;             /* name of the image with the instruction, valid as long as its program; NULL: none */

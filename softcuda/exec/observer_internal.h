@@ -18,6 +18,7 @@
 
 #include "softcuda/exec/exec.h"
 
+struct warp;
 struct warp_state;
 struct block;
 struct insn;
@@ -34,6 +35,9 @@ enum observed {
 	OBSERVED_FAULT,      /* the observer has called gpul_fault_text() */
 };
 
+/* As an instruction's handler (op_fn): executes it, and returns the next one. */
+typedef const struct insn *observed_fn(struct warp *w, const struct insn *i);
+
 /* A hook that is NULL is not called. */
 struct observer {
 	const char *name;
@@ -48,6 +52,9 @@ struct observer {
 	/* waits: it was not executed, because lanes of its *.sync are missing: before() will be called again.  After an exit, a
 	 * return or a call, s->frame is not the frame in which i was executed, and may be no frame at all. */
 	void (*after)(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on, bool waits);
+	/* For a tool that must be fast: a handler that is called instead of before() and after(), if no other observer wants the
+	 * instruction; NULL: none.  It calls the instruction's own handler, code->observed[i - code->insns].run. */
+	observed_fn *(*handler)(struct observer *o, const struct func_code *code, const struct insn *i);
 
 	/* All threads of barrier `id` have arrived, and none has gone on: warps[k].arrived[id] has the lanes. */
 	void (*barrier_completes)(struct observer *o, struct block *b, unsigned id);
@@ -70,6 +77,10 @@ struct observer {
 	void (*range_removed)(struct observer *o, const gpul_exec_range *r);
 	/* The driver copies or fills memory for a call of the program: from == 0: values from outside the table, such as a fill. */
 	void (*host_writes)(struct observer *o, uint64_t to, uint64_t from, uint64_t bytes);
+
+	/* Device malloc: so many bytes behind each allocation belong to none, and freed memory is used again only when all else is
+	 * used up; 0: as without observers. */
+	uint32_t heap_red_zone_bytes;
 
 	struct observer *next;   /* of the same process */
 	unsigned bit;            /* 1 << its number; set by gpul_exec_memory_observe() */

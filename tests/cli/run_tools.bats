@@ -118,3 +118,14 @@ load helper
 	[[ $status == 1 && $stderr == *"race: 4 bytes of global memory"* ]] || show "should report writes of equal values"
 	fails 2 "--racecheck-same has no effect without --racecheck" run "$vecadd" --racecheck-same
 }
+
+@test "run --memcheck finds a wrong access, and names the allocation" {
+	cp "$BATS_TEST_DIRNAME"/../softcuda/tools/faults/memcheck/global_{past_end,unwritten}.ptx .
+	works run "$vecadd" --memcheck
+	[[ $stderr == *"gpuload memcheck: no errors"* ]] || show "should find nothing: $stderr"
+	run --separate-stderr gpuload run global_past_end.ptx --memcheck
+	[[ $status == 1 && $stderr == *"gpuload memcheck: global_past_end.ptx:"*"4-byte global store"*"allocated by"* ]] || show "should name the instruction and the allocation"
+	run --separate-stderr gpuload run global_unwritten.ptx --memcheck
+	[[ $status == 1 && $stderr == *"4-byte global read"*"not written (uninitialised)"* ]] || show "an output is not written before the kernel"
+	works run global_unwritten.ptx inout:u32[64]=0 --block 64 --memcheck
+}

@@ -10,6 +10,8 @@
  * and copies are paused meanwhile. */
 #include "softcuda/api/memory/memory_internal.h"
 
+#include "softcuda/exec/observer_internal.h"
+
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +86,7 @@ static CUresult share_allocation(struct allocation *a)
 	if (r)
 		goto close_file;
 	a->shared = f;
+	gpul_exec_memory_written(soft.memory, a->base, 0, a->bytes);  /* other processes may write it from now on */
 	return CUDA_SUCCESS;
 close_file:
 	soft_ipc_close(f);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/memory_left.h"
+#include "softcuda/tools/memcheck/memcheck_internal.h"
 
 enum { HOST_ALIGN = 512, PITCH_ALIGN = 512 };
 
@@ -134,16 +135,17 @@ static bool allocate_pages(struct allocation *a)
 {
 	enum { HUGE_PAGE = 2 << 20 };
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), align = HOST_ALIGN;
-	size_t bytes = round_up(a->bytes, page);  /* no overflow: a->bytes is at most the memory of the device */
+	size_t zone = gpul_memcheck_red_zone(a->bytes);
+	size_t bytes = round_up(a->bytes, page) + zone;  /* no overflow: a->bytes is at most the memory of the device */
 
 	if (bytes >= 2 * HUGE_PAGE)
 		align = HUGE_PAGE;
 	else if (a->kind == ALLOC_DEVICE)
 		align = page;
-	a->block = malloc(bytes + align);
+	a->block = malloc(zone + bytes + align);
 	if (!a->block)
 		return false;
-	a->base = round_up((uintptr_t)a->block, align);
+	a->base = round_up((uintptr_t)a->block + zone, align);
 	if (align == HUGE_PAGE)
 		madvise((void *)(uintptr_t)a->base, bytes, MADV_HUGEPAGE);  /* only a hint */
 	return true;
@@ -168,7 +170,7 @@ static void free_pages(struct allocation *a)
 	if (a->kind == ALLOC_IPC) {
 		gpul_exec_machine_settle(soft.machine);  /* otherwise a kernel of another context could crash */
 		munmap(memory, a->bytes);
-	} else if (a->kind != ALLOC_REGISTERED && (!a->shared || unshare_pages(a))) {
+	} else if (a->kind != ALLOC_REGISTERED && (!a->shared || unshare_pages(a)) && !gpul_memcheck_keep(a->base, a->block)) {
 		free(a->block);
 	}
 }
@@ -341,9 +343,11 @@ CUresult soft_free_at(uint64_t address, enum allocation_kind kind,
 		soft_context_wait(a->ctx);
 	a = soft_allocation_at(address);  /* again: another thread may have freed it meanwhile */
 	if (!a || a->base != address || a->free_is_queued ||
-	    (a->kind != kind && a->kind != or_kind))
+	    (a->kind != kind && a->kind != or_kind)) {
+		gpul_memcheck_bad_free(kind == ALLOC_HOST ? "cuMemFreeHost" : kind == ALLOC_REGISTERED ? "cuMemHostUnregister" : "cuMemFree",
+				       address);
 		r = CUDA_ERROR_INVALID_VALUE;
-	else if (a->ctx->fault)
+	} else if (a->ctx->fault)
 		r = a->ctx->fault;
 	else
 		soft_allocation_free(a);

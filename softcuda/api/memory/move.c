@@ -1,6 +1,8 @@
 /* move.c — the work of queued copies and fills. */
 #include "softcuda/api/memory/memory_internal.h"
 
+#include "softcuda/exec/observer_internal.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,6 +77,23 @@ static void fill_row(const struct fill *f, char *row)
 			memcpy(row + 4 * i, pattern, 4);
 }
 
+/* Tell tools which bytes were written. */
+static void tell_copy(const struct copy *c)
+{
+	if (!gpul_exec_memory_observers(soft.memory))
+		return;
+	for (size_t z = 0; z < c->depth; z++)
+		for (size_t y = 0; y < c->height; y++)
+			gpul_exec_memory_written(soft.memory, (uintptr_t)c->dst + z * c->dst_slice + y * c->dst_pitch,
+						 c->src_known ? (uintptr_t)c->src + z * c->src_slice + y * c->src_pitch : 0, c->width_bytes);
+}
+
+static void tell_fill(const struct fill *f)
+{
+	for (size_t y = 0; y < f->height && gpul_exec_memory_observers(soft.memory); y++)
+		gpul_exec_memory_written(soft.memory, (uintptr_t)f->dst + y * f->pitch, 0, f->width * f->element_bytes);
+}
+
 /* Check the memory of an operation again after it waited, because the memory may have been unmapped meanwhile. */
 static bool is_allowed(const struct copy *c)
 {
@@ -104,6 +123,7 @@ static void run_copy(struct op *op)
 	soft_move_begin(&m);
 	soft_unlock();
 	copy_rows(c);
+	tell_copy(c);
 	soft_lock();
 	soft_move_end(&m);
 	soft_op_end(op, CUDA_SUCCESS);
@@ -135,6 +155,7 @@ static void run_fill(struct op *op)
 	soft_unlock();
 	for (size_t y = 0; y < f->height; y++)
 		fill_row(f, f->dst + y * f->pitch);
+	tell_fill(f);
 	soft_lock();
 	soft_move_end(&m);
 	soft_op_end(op, CUDA_SUCCESS);

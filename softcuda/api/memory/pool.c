@@ -3,6 +3,7 @@
  * An allocation is usable at once, earlier than the stream's order requires; it is freed in stream order.  The
  * pool caches nothing: freed memory is returned to the system. */
 #include "softcuda/api/memory/memory_internal.h"
+#include "softcuda/tools/memcheck/memcheck_internal.h"
 
 #include <string.h>
 
@@ -232,9 +233,10 @@ EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 		return r;
 	a = soft_allocation_at(address);
 	if (!a || a->base != address || (a->kind != ALLOC_ASYNC && a->kind != ALLOC_DEVICE) ||
-	    a->free_is_queued)
+	    a->free_is_queued) {
+		gpul_memcheck_bad_free("cuMemFreeAsync", address);
 		r = CUDA_ERROR_INVALID_VALUE;
-	else if (!(op = soft_op_new(s, &free_kind)))
+	} else if (!(op = soft_op_new(s, &free_kind)))
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!r) {
 		CONTAINER(op, struct free_op, op)->allocation = a;

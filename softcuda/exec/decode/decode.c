@@ -233,6 +233,18 @@ static bool decode_body(struct decoder *d)
 	return gpul_emit(d, OP_RET, NULL);  /* so that execution cannot run past the end */
 }
 
+/* The handler of an instruction that observers want: that of the only one, if it has its own. */
+static op_fn *handler_of_observers(struct observer *first, uint32_t wanted, const struct func_code *code, const struct insn *i)
+{
+	for (struct observer *o = first; o; o = o->next) {
+		op_fn *own = wanted == o->bit && o->handler ? o->handler(o, code, i) : NULL;
+
+		if (own)
+			return own;
+	}
+	return gpul_observed;
+}
+
 /* Give the instructions that observers want the handler that calls them. */
 static bool observe(struct decoder *d)
 {
@@ -254,7 +266,7 @@ static bool observe(struct decoder *d)
 			row[k].observers |= !o->wants || o->wants(o, d->code, i) ? o->bit : 0;
 		row[k].run = i->run;
 		if (row[k].observers)
-			i->run = gpul_observed;
+			i->run = handler_of_observers(first, row[k].observers, d->code, i);
 	}
 	return row;
 }

@@ -22,14 +22,14 @@ enum builtin gpul_builtin_find(const char *name)
 	return BUILTIN_NONE;
 }
 
-static uint64_t argument_of(const struct warp_state *s, const struct call_site *site, uint32_t n,
-			    unsigned lane)
+uint64_t gpul_builtin_argument(const struct warp_state *s, const struct call_site *site, uint32_t n,
+			       unsigned lane)
 {
 	const struct call_argument *a = &site->args[n];
 	uint32_t bytes = a->slot.bytes < 8 ? a->slot.bytes : 8;
 	uint64_t value = 0;
 
-	if (n >= site->n_args)
+	if (n >= site->n_args + site->n_rets)
 		return 0;
 	if (a->in_register)
 		memcpy(&value, (uint8_t *)opptr(&s->w, a->reg) + lane * a->slot.bytes, bytes);
@@ -39,6 +39,11 @@ static uint64_t argument_of(const struct warp_state *s, const struct call_site *
 			       a->slot.offset,
 		       bytes);
 	return value;
+}
+
+uint64_t gpul_builtin_result(const struct warp_state *s, const struct call_site *site, unsigned lane)
+{
+	return site->n_rets ? gpul_builtin_argument(s, site, site->n_args, lane) : 0;
 }
 
 static void set_result(const struct warp_state *s, const struct call_site *site, unsigned lane,
@@ -63,20 +68,20 @@ static const struct insn *fail_assertion(struct warp_state *s, const struct insn
 	const struct call_site *site = i->object;
 	char message[100] = "?", file[60] = "?", function[60] = "?";
 
-	gpul_lane_string(s, lane, argument_of(s, site, 0, lane), message,
+	gpul_lane_string(s, lane, gpul_builtin_argument(s, site, 0, lane), message,
 			    sizeof message);
-	gpul_lane_string(s, lane, argument_of(s, site, 1, lane), file,
+	gpul_lane_string(s, lane, gpul_builtin_argument(s, site, 1, lane), file,
 			    sizeof file);
-	gpul_lane_string(s, lane, argument_of(s, site, 3, lane), function,
+	gpul_lane_string(s, lane, gpul_builtin_argument(s, site, 3, lane), function,
 			    sizeof function);
 	return gpul_fault_text(s, i, GPUL_EXEC_ASSERT, lane, "%s:%u: %s: assertion `%s' failed",
-			       file, (unsigned)argument_of(s, site, 2, lane),
+			       file, (unsigned)gpul_builtin_argument(s, site, 2, lane),
 			       function, message);
 }
 
 static const struct insn *device_free(struct warp_state *s, const struct insn *i, unsigned lane)
 {
-	uint64_t address = argument_of(s, i->object, 0, lane);
+	uint64_t address = gpul_builtin_argument(s, i->object, 0, lane);
 	struct heap *heap = gpul_heap_of(s->block->launch->machine);
 
 	if (!address || (heap && gpul_heap_free(heap, address)))
@@ -98,12 +103,12 @@ const struct insn *gpul_call_builtin(struct warp_state *s, const struct insn *i)
 		switch (site->builtin) {
 		case BUILTIN_VPRINTF:
 			set_result(s, site, l,
-				   (uint64_t)(int64_t)gpul_lane_printf(s, i, l, argument_of(s, site, 0, l),
-							    argument_of(s, site, 1, l), &stop));
+				   (uint64_t)(int64_t)gpul_lane_printf(s, i, l, gpul_builtin_argument(s, site, 0, l),
+							    gpul_builtin_argument(s, site, 1, l), &stop));
 			break;
 		case BUILTIN_MALLOC:
 			heap = gpul_heap_of(s->block->launch->machine);
-			set_result(s, site, l, heap ? gpul_heap_alloc(heap, argument_of(s, site, 0, l)) : 0);
+			set_result(s, site, l, heap ? gpul_heap_alloc(heap, gpul_builtin_argument(s, site, 0, l)) : 0);
 			break;
 		case BUILTIN_FREE:
 			stop = device_free(s, i, l);

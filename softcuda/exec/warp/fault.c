@@ -207,7 +207,7 @@ const struct insn *gpul_fault_access(struct warp_state *s, const struct insn *i,
 	const bool misaligned = address & (bytes - 1), no_address = (i->flags & SPACE_MASK) == SPACE_SHARED && address >> 24;
 	gpul_exec_fault f = { .kind = misaligned ? GPUL_EXEC_MISALIGNED : no_address ? GPUL_EXEC_ILLEGAL_INSTRUCTION
 						 : GPUL_EXEC_ILLEGAL_ADDRESS,
-			      .address = address };
+			      .address = address, .global = (i->flags & SPACE_MASK) <= SPACE_GENERIC };
 	char what[200], why[140];
 
 	if (misaligned)

@@ -25,6 +25,7 @@ struct heap {
 	uint8_t *arena;
 	uint64_t bytes, used;
 	struct header *free[N_CLASSES];
+	uint64_t red_zone;       /* see struct observer */
 };
 
 struct heap *gpul_heap_create(gpul_exec_memory *m, uint64_t bytes)
@@ -41,6 +42,8 @@ struct heap *gpul_heap_create(gpul_exec_memory *m, uint64_t bytes)
 	range.base = (uintptr_t)h->arena;
 	if (gpul_exec_memory_add(m, &range, NULL))
 		goto unmap;
+	for (struct observer *o = gpul_exec_memory_observers(m); o; o = o->next)
+		h->red_zone = o->heap_red_zone_bytes > h->red_zone ? o->heap_red_zone_bytes : h->red_zone;
 	h->memory = m;
 	h->bytes = bytes;
 	pthread_mutex_init(&h->lock, NULL);
@@ -81,13 +84,15 @@ uint64_t gpul_heap_alloc(struct heap *h, uint64_t bytes)
 
 	if (bytes > h->bytes)
 		return 0;
-	while (1ull << size_class < bytes + HEADER)
+	while (1ull << size_class < bytes + HEADER + h->red_zone)
 		size_class++;
 	pthread_mutex_lock(&h->lock);
-	block = h->free[size_class];
-	if (block)
+	block = h->red_zone ? carve_block(h, size_class) : NULL;  /* memory that was not freed before, as long as there is any */
+	if (!block && h->free[size_class]) {
+		block = h->free[size_class];
 		h->free[size_class] = block->next;
-	else
+	}
+	if (!block)
 		block = carve_block(h, size_class);
 	if (block)
 		block->magic = IN_USE;

@@ -278,6 +278,9 @@ void gpul_frame_leave(struct worker *k, struct frame *f, uint32_t lanes);  /* th
 /* builtins.c */
 const struct insn *gpul_call_builtin(struct warp_state *s, const struct insn *i);
 enum builtin gpul_builtin_find(const char *name);
+/* The value of an argument, before the call, and of the result, after it; 0: there is none. */
+uint64_t gpul_builtin_argument(const struct warp_state *s, const struct call_site *site, uint32_t n, unsigned lane);
+uint64_t gpul_builtin_result(const struct warp_state *s, const struct call_site *site, unsigned lane);
 
 /* print.c: vprintf for one lane.  Returns the number of arguments; sets *stop on a fault. */
 int gpul_lane_printf(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t format_at, uint64_t args,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softcuda/tools/memcheck/memcheck_internal.h"
 #include "softcuda/tools/synccheck/synccheck_internal.h"
 #include "softcuda/tools/profile/profile_tool_internal.h"
 #include "softcuda/tools/racecheck/racecheck_internal.h"
@@ -15,6 +16,7 @@
 /* Ends with NULL. */
 static const struct tool *const tools[] = {
 	&gpul_racecheck_tool,
+	&gpul_memcheck_tool,
 	&gpul_trace_tool,
 	&gpul_synccheck_tool,
 	&gpul_profile_tool,

@@ -12,7 +12,8 @@ import filecmp, os, re, subprocess, sys, tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 BUILD = os.path.abspath(os.environ.get("GPULOAD_BUILD", os.path.join(ROOT, "build")))
 # gpuload's additions
-EXTRA = {"gpuloadSoftLastFault", "gpuloadSoftLastFaultLine", "gpuloadSoftNameImages", "gpuloadSoftPrintFaults"}
+EXTRA = {"gpuloadSoftLastFault", "gpuloadSoftLastFaultLine", "gpuloadSoftNameImages", "gpuloadSoftPrintFaults", "gpuloadSoftFinishTools",
+         "gpuloadSoftForgetMemory"}
 GENERATED = ["softcuda/api/refused_internal.h", "docs/driver-calls.md"]
 
 

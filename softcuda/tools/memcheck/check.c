@@ -1,0 +1,365 @@
+/* check.c — checks each access of a kernel against the shadows, and marks what it writes.
+ *
+ *     handler   global memory, all lanes active, in an allocation that is wholly written   ──> one comparison of all lanes
+ *               shared memory that is wholly written                                        ──> nothing to check
+ *               else check_access(): rows of lanes by one look at the shadow; other shapes, and other spaces, lane by lane
+ *
+ * Whether an address may be accessed at all is checked by the interpreter itself, whose fault ends the launch. */
+#include "softcuda/exec/async_internal.h"
+#include "softcuda/tools/memcheck/parts_internal.h"
+
+/* What an instruction does to memory. */
+struct effect {
+	unsigned bytes, element;     /* of one lane; of one register */
+	bool reads, writes;
+};
+
+/* Where an access goes.  h NULL: the memory counts as written, or is not accessible. */
+struct place {
+	struct shadow *h;
+	uint64_t at;                 /* offset in the shadow */
+	unsigned space;
+	uint64_t address;            /* as in struct lane_accesses */
+	bool plain;                  /* no other thread writes this memory */
+	struct record *heap;         /* the memory is of device malloc */
+};
+
+static op_fn *own_handler[OP_N_CORE];  /* of instructions without a guard, by their operation */
+
+static struct effect effect_of(const struct insn *i)
+{
+	static uint8_t bytes_of[OP_N_CORE];  /* of operations whose name tells; several threads write the same values */
+	const bool is_load = i->op >= OP_LD_U8_16 && i->op <= OP_LDO, is_store = i->op >= OP_ST_8_16 && i->op <= OP_STO;
+	const bool varies = i->op == OP_LDV || i->op == OP_LDO || i->op == OP_STV || i->op == OP_STO || i->n > 1;
+	struct effect e = { .bytes = varies ? 0 : bytes_of[i->op] };
+
+	if (!e.bytes)
+		e.bytes = gpul_insn_access_bytes(i);
+	if (!varies)
+		bytes_of[i->op] = (uint8_t)e.bytes;
+	e.element = i->n && varies ? e.bytes / i->n : e.bytes;
+	e.reads = !is_store && i->op != OP_MBAR_INIT;
+	e.writes = !is_load && i->op != OP_MBAR_TEST;
+	return e;
+}
+
+/* ---- places --------------------------------------------------------------------------------------------------------- */
+
+static struct slot *slot_of(struct block_shadow *x, const struct insn *i)
+{
+	const uint64_t now = atomic_load_explicit(&gpul_records_generation, memory_order_acquire);
+
+	if (x->seen != now) {
+		memset(x->slot, 0, sizeof x->slot);
+		x->seen = now;
+	}
+	return &x->slot[i->src % CACHE_SLOTS];
+}
+
+static bool slot_covers(const struct slot *k, const struct insn *i, uint64_t at)
+{
+	return k->insn == i && at - k->base <= k->most;
+}
+
+/* Set the slot to the memory at the address; false: nobody owns it. */
+static bool fill_slot(struct slot *k, const struct insn *i, uint64_t at, unsigned bytes)
+{
+	struct record *r = gpul_records_find(at);
+
+	if (!r || r->bytes < bytes || at - r->base > r->bytes - bytes)
+		return false;
+	*k = (struct slot){ i, r->base, r->bytes - bytes, r, r->shadow.complete };
+	return true;
+}
+
+static struct place global_place(struct block_shadow *x, const struct insn *i, uint64_t at, unsigned bytes)
+{
+	struct slot *k = slot_of(x, i);
+	struct place p = { .space = SPACE_GLOBAL, .address = at };
+
+	if (!slot_covers(k, i, at) && !fill_slot(k, i, at, bytes))
+		return p;
+	if (k->record->shadow.bits && !k->complete)
+		p.h = &k->record->shadow;
+	if (k->record->is_heap)
+		p.heap = k->record;
+	p.at = at - k->base;
+	return p;
+}
+
+static struct place place_of(struct warp_state *s, struct block_shadow *x, const struct insn *i, unsigned lane, uint64_t at, unsigned bytes)
+{
+	unsigned space = i->flags & SPACE_MASK;
+	uint64_t offset = at;
+
+	if (space == SPACE_GENERIC) {
+		if (at - (uintptr_t)s->shared < s->shared_bytes) {
+			space = SPACE_SHARED;
+			offset = at - (uintptr_t)s->shared;
+		} else if (at - (uintptr_t)s->local - lane * s->local_stride < s->local_bytes) {
+			space = SPACE_LOCAL;
+			offset = at - (uintptr_t)s->local - lane * s->local_stride;
+		}
+	}
+	if (space == SPACE_GLOBAL || space == SPACE_GENERIC)
+		return global_place(x, i, at, bytes);
+	if (space == SPACE_SHARED && offset < x->shared.bytes && bytes <= x->shared.bytes - offset && !x->shared.complete)
+		return (struct place){ &x->shared, offset, space, offset, true, NULL };
+	if (space == SPACE_LOCAL && x->local_bytes && offset < s->local_bytes && bytes <= s->local_bytes - offset)
+		return (struct place){ &x->local, (s->index * LANES + lane) * x->local_bytes + offset, space, offset, true, NULL };
+	return (struct place){ .space = space, .address = offset };
+}
+
+/* ---- checks -------------------------------------------------------------------------------------------------------- */
+
+/* A register is loaded from memory that was not written, if its first byte was not: bytes behind it may be the
+ * padding of a structure that is copied. */
+static bool reads_unwritten(const struct shadow *h, uint64_t at, const struct effect *e)
+{
+	if (gpul_memcheck.strict)
+		return !gpul_shadow_has(h, at, e->bytes);
+	for (unsigned k = 0; k < e->bytes; k += e->element)
+		if (!shadow_has_byte(h, at + k))
+			return true;
+	return false;
+}
+
+/* False: the launch has to end. */
+static bool check_lane(struct warp_state *s, const struct insn *i, unsigned lane, const struct effect *e, const struct place *p)
+{
+	if (p->heap && !gpul_shadow_has(&p->heap->alive, p->at, e->bytes)) {
+		gpul_find_heap_fault(s, i, lane, p->address, e->bytes, e->writes);
+		return false;
+	}
+	if (!p->h)
+		return true;
+	if (e->reads && reads_unwritten(p->h, p->at, e))
+		gpul_find_unwritten(s, i, lane, p->space, p->address, e->bytes);
+	if (e->writes)
+		gpul_shadow_set(p->h, p->at, e->bytes, p->plain);
+	return true;
+}
+
+static bool check_lanes(struct warp_state *s, const struct insn *i, uint32_t on, struct block_shadow *x, const struct effect *e)
+{
+	struct shadow *last = NULL;
+
+	EACH_LANE_OF(l, on) {
+		const struct place p = place_of(s, x, i, l, lane_address(s, i, l), e->bytes);
+
+		if (!check_lane(s, i, l, e, &p))
+			return false;
+		last = p.space != SPACE_LOCAL && !p.heap ? p.h : NULL;
+	}
+	if (last)
+		gpul_shadow_advance(last);
+	return true;
+}
+
+/* True: lane l accesses the bytes [at + l * bytes, at + (l + 1) * bytes). */
+static bool is_row(const struct warp_state *s, const struct insn *i, unsigned bytes, uint64_t *at)
+{
+	uint64_t room[LANES], offset;
+	const uint64_t *a = lane_addresses(s, i, room, &offset);
+
+	*at = a[0] + offset;
+	return addresses_are_a_row(a, bytes);
+}
+
+/* All lanes access a row: one look at the shadow.  False: it is not one, or it is in no single allocation, or a byte of it was not
+ * written. */
+static bool check_row(struct warp_state *s, const struct insn *i, struct block_shadow *x, const struct effect *e)
+{
+	const unsigned all = e->bytes * LANES;
+	struct place first, last;
+	uint64_t at;
+
+	if ((i->flags & SPACE_MASK) == SPACE_LOCAL || !is_row(s, i, e->bytes, &at))
+		return false;
+	first = place_of(s, x, i, 0, at, e->bytes);
+	last = place_of(s, x, i, LANES - 1, at + all - e->bytes, e->bytes);
+	if (!first.h || first.h != last.h || first.heap || first.space == SPACE_LOCAL || last.at - first.at != all - e->bytes)
+		return false;
+	if (e->reads && !gpul_shadow_has(first.h, first.at, all))
+		return false;
+	if (e->writes)
+		gpul_shadow_set(first.h, first.at, all, first.plain);
+	gpul_shadow_advance(first.h);
+	return true;
+}
+
+/* False: the launch has to end. */
+static bool check_access(struct warp_state *s, const struct insn *i, uint32_t on)
+{
+	struct block_shadow *x = shadow_of_block(s->block);
+	const struct effect e = effect_of(i);
+
+	return !x || !on || (on == ALL_LANES && check_row(s, i, x, &e)) || check_lanes(s, i, on, x, &e);
+}
+
+/* ---- asynchronous copies: what was not written is copied, too ------------------------------------------------------------ */
+
+static struct place place_of_access(struct warp_state *s, struct block_shadow *x, const struct insn *i, unsigned lane,
+				    const struct lane_accesses *a)
+{
+	struct insn as = *i;
+
+	as.flags = (uint8_t)a->space[lane];
+	as.src = i->src + (a->kind == ACCESS_READ ? 0 : 1);  /* source and destination have a slot each */
+	return place_of(s, x, &as, lane, a->at[lane], a->bytes[lane]);
+}
+
+static void copy_shadow(struct warp_state *s, const struct insn *i, uint32_t on)
+{
+	struct block_shadow *x = shadow_of_block(s->block);
+	struct lane_accesses a[MAX_INSN_ACCESSES];
+
+	if (!x || gpul_insn_accesses(s, i, on, a) < 2)
+		return;
+	EACH_LANE_OF(l, on) {
+		const uint32_t n = a[0].bytes[l] < a[1].bytes[l] ? a[0].bytes[l] : a[1].bytes[l];
+		struct place to = place_of_access(s, x, i, l, &a[1]), from = n ? place_of_access(s, x, i, l, &a[0]) : to;
+
+		if (!to.h)
+			continue;
+		if (from.h && a[1].kind == ACCESS_WRITE)
+			gpul_shadow_copy(to.h, to.at, from.h, from.at, n, to.plain);
+		else
+			gpul_shadow_set(to.h, to.at, n, to.plain);
+		gpul_shadow_set(to.h, to.at + n, a[1].bytes[l] - n, to.plain);  /* cp.async sets the rest to 0 */
+	}
+}
+
+/* ---- hooks --------------------------------------------------------------------------------------------------------------- */
+
+static bool is_copy(const struct insn *i)
+{
+	return i->op == OP_CP_ASYNC || i->op == OP_CP_BULK || i->op == OP_CP_REDUCE;
+}
+
+/* Parameters and constants are always written.  Those of device functions are in local memory, but not variables. */
+static bool may_be_unwritten(const struct func_code *code, const struct insn *i)
+{
+	const gpul_ptx_inst *in = gpul_insn_ptx(code, i);
+
+	return in && !gpul_ptx_has_mod(in, GPUL_PTX_MOD_CONST) && !gpul_ptx_has_mod(in, GPUL_PTX_MOD_PARAM) &&
+	       !gpul_ptx_has_mod(in, GPUL_PTX_MOD_PARAM__FUNC) && (i->flags & SPACE_MASK) != SPACE_PARAM;
+}
+
+bool gpul_check_wants(struct observer *o, const struct func_code *code, const struct insn *i)
+{
+	const struct call_site *site = i->object;
+
+	(void)o;
+	if (i->op == OP_CALL_BUILTIN)
+		return site->builtin == BUILTIN_MALLOC || site->builtin == BUILTIN_FREE;
+	if (i->op == OP_CALL || i->op == OP_ALLOCA)
+		return true;
+	return gpul_insn_accesses_memory(i) && (is_copy(i) || may_be_unwritten(code, i));
+}
+
+enum observed gpul_check_before(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on)
+{
+	(void)o;
+	if (i->op == OP_CALL_BUILTIN)
+		return gpul_heap_before_call(s, i, on);
+	if (i->op == OP_CALL || i->op == OP_ALLOCA || !on)
+		return OBSERVED_RUN;
+	if (is_copy(i))
+		copy_shadow(s, i, on);
+	else if (!check_access(s, i, on))
+		return OBSERVED_FAULT;
+	return OBSERVED_RUN;
+}
+
+void gpul_check_after(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on, bool waits)
+{
+	(void)o;
+	if (!on || waits || s->event == EVENT_FAULT)
+		return;
+	if (i->op == OP_CALL_BUILTIN)
+		gpul_heap_after_call(s, i, on);
+	else if (i->op == OP_CALL && s->frame->site == i->object)
+		gpul_local_enter(s, s->frame, on);
+	else if (i->op == OP_ALLOCA)
+		gpul_local_alloca(s, i, on);
+}
+
+/* ---- handlers -------------------------------------------------------------------------------------------------------------- */
+
+typedef uint64_t lanes4 __attribute__((vector_size(32), may_alias));
+
+/* True: each of the 32 addresses, less `base`, is at most `most`; both differences have the sign bit clear then. */
+static inline __attribute__((always_inline)) bool all_within(const uint64_t *a, uint64_t base, uint64_t most)
+{
+	const lanes4 *v = (const void *)a;
+	lanes4 bad = { 0 };
+
+	for (unsigned k = 0; k < LANES / 4; k++) {
+		const lanes4 d = v[k] - base;
+
+		bad |= d | (most - d);
+	}
+	return !((bad[0] | bad[1] | bad[2] | bad[3]) >> 63);
+}
+
+static const struct insn *check_and_run(struct warp *w, const struct insn *i, op_fn *run)
+{
+	return check_access(state_of(w), i, w->mask) ? run(w, i) : state_of(w)->limit;
+}
+
+/* Global memory by 64-bit addresses, without a guard. */
+static inline __attribute__((always_inline)) const struct insn *run_global(struct warp *w, const struct insn *i)
+{
+	const struct block_shadow *x = shadow_of_block(state_of(w)->block);
+	op_fn *const run = own_handler[i->op];
+
+	if (w->mask == ALL_LANES && x) {
+		const struct slot *k = &x->slot[i->src % CACHE_SLOTS];
+
+		if (k->insn == i && k->complete && x->seen == atomic_load_explicit(&gpul_records_generation, memory_order_relaxed) &&
+		    all_within(U64(w, i->a), k->base - (uint64_t)i->imm, k->most))
+			return run(w, i);
+	}
+	return check_and_run(w, i, run);
+}
+
+static const struct insn *global_base(struct warp *w, const struct insn *i)
+{
+	return run_global(w, i);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static const struct insn *global_avx2(struct warp *w, const struct insn *i)
+{
+	return run_global(w, i);
+}
+#endif
+
+/* Shared memory, without a guard. */
+static const struct insn *run_shared(struct warp *w, const struct insn *i)
+{
+	const struct block_shadow *x = shadow_of_block(state_of(w)->block);
+	op_fn *const run = own_handler[i->op];
+
+	return !x || x->shared.complete ? run(w, i) : check_and_run(w, i, run);
+}
+
+observed_fn *gpul_check_handler(struct observer *o, const struct func_code *code, const struct insn *i)
+{
+	const unsigned space = i->flags & SPACE_MASK;
+
+	(void)o, (void)code;
+	if (i->inner || is_copy(i) || !gpul_insn_accesses_memory(i))
+		return NULL;
+	own_handler[i->op] = i->run;
+	if (space == SPACE_SHARED)
+		return run_shared;
+	if ((space != SPACE_GLOBAL && space != SPACE_GENERIC) || i->flags & (FLAG_ADDRESS_32 | FLAG_FRAME))
+		return NULL;
+#if defined(__x86_64__)
+	if (__builtin_cpu_supports("avx2"))
+		return global_avx2;
+#endif
+	return global_base;
+}

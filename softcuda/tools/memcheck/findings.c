@@ -1,0 +1,167 @@
+/* findings.c — the reports of memcheck: each faulty instruction once, with the memory that it accessed. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "softcuda/tools/memcheck/parts_internal.h"
+
+typedef unsigned long long ull;
+
+enum { FINDINGS_MOST = 1024, NOTES_MOST = 16 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct finding {
+	const struct insn *insn;     /* NULL: its program has ended */
+	const gpul_exec_program *program;
+	char place[120];
+	uint64_t n;                  /* threads that made the access */
+} findings[FINDINGS_MOST];
+static unsigned n_findings;
+static struct note { const gpul_exec_launch *launch; char *lines; } notes[NOTES_MOST];
+
+/* "5", "5,1" or "5,1,2", by the number of the launch's dimensions. */
+static void index_text(const uint32_t i[3], const uint32_t extent[3], char buf[40])
+{
+	const int n = extent[2] > 1 ? 3 : extent[1] > 1 ? 2 : 1;
+
+	snprintf(buf, 40, n == 3 ? "%u,%u,%u" : n == 2 ? "%u,%u" : "%u", i[0], i[1], i[2]);
+}
+
+static void thread_text(const struct warp_state *s, unsigned lane, char *buf, size_t bytes)
+{
+	const struct gpul_exec_launch *l = s->block->launch;
+	char block[40], thread[40];
+	uint32_t t[3];
+
+	gpul_lane_thread(s, lane, t);
+	index_text(s->block->index, l->grid, block);
+	index_text(t, l->block, thread);
+	snprintf(buf, bytes, "%.60s, block %s, thread %s", l->kernel->info.name, block, thread);
+}
+
+void gpul_find_where(const struct warp_state *s, const struct insn *i, unsigned lane, char *buf, size_t bytes)
+{
+	char place[120], thread[160];
+
+	gpul_insn_place(s->frame->code, i, NULL, place, sizeof place);
+	thread_text(s, lane, thread, sizeof thread);
+	snprintf(buf, bytes, "%s; %s", place, thread);
+}
+
+/* Count the finding; true: it is a new one. */
+static bool is_new(const struct warp_state *s, const struct insn *i)
+{
+	struct finding *f = NULL;
+	bool fresh = false;
+
+	pthread_mutex_lock(&lock);
+	for (unsigned k = 0; k < n_findings && !f; k++)
+		f = findings[k].insn == i ? &findings[k] : NULL;
+	if (!f && n_findings < FINDINGS_MOST) {
+		f = &findings[n_findings++];
+		f->insn = i;
+		f->program = s->frame->code->program;
+		gpul_insn_place(s->frame->code, i, NULL, f->place, sizeof f->place);
+		fresh = true;
+	}
+	if (f)
+		f->n++;
+	pthread_mutex_unlock(&lock);
+	return fresh;
+}
+
+void gpul_find_unwritten(struct warp_state *s, const struct insn *i, unsigned lane, unsigned space, uint64_t at, unsigned bytes)
+{
+	static const char *const spaces[] = { "global", "", "shared", "local", "param" };
+	char place[120], thread[160], lines[800] = "";
+
+	if (!is_new(s, i))
+		return;
+	gpul_insn_place(s->frame->code, i, NULL, place, sizeof place);
+	thread_text(s, lane, thread, sizeof thread);
+	if (space == SPACE_GLOBAL)
+		gpul_records_describe(at, lines, sizeof lines);
+	else if (space == SPACE_SHARED)
+		snprintf(lines, sizeof lines, "\n%llu bytes into the block's %u bytes of shared memory", (ull)at, s->shared_bytes);
+	else
+		snprintf(lines, sizeof lines, "\n%llu bytes into the thread's %u bytes of local memory", (ull)at, s->local_bytes);
+	gpul_tool_report("memcheck", "%s: %u-byte %s read at 0x%llx of memory that was not written (uninitialised); %s%s", place, bytes,
+			 spaces[space], (ull)at, thread, lines);
+}
+
+void gpul_find_note(const gpul_exec_launch *l, const char *lines)
+{
+	pthread_mutex_lock(&lock);
+	for (unsigned k = 0; k < NOTES_MOST; k++) {
+		if (notes[k].launch == l)
+			break;
+		if (!notes[k].launch) {
+			notes[k] = (struct note){ l, strdup(lines) };
+			break;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void gpul_find_heap_fault(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t at, unsigned bytes, bool write)
+{
+	char lines[1000];
+
+	gpul_heap_describe(at, lines, sizeof lines);
+	gpul_find_note(s->block->launch, lines);
+	gpul_fault_text(s, i, GPUL_EXEC_ILLEGAL_ADDRESS, lane, "%u-byte %s at 0x%llx is in no allocation of device malloc%s", bytes,
+			write ? "store" : "load", (ull)at, strstr(lines, "into a freed") ? ": use after free" : "");
+}
+
+/* The lines that were kept for the launch, which the caller frees; NULL: none. */
+static char *take_note(const gpul_exec_launch *l)
+{
+	char *lines = NULL;
+
+	pthread_mutex_lock(&lock);
+	for (unsigned k = 0; k < NOTES_MOST && !lines; k++) {
+		if (notes[k].launch != l)
+			continue;
+		lines = notes[k].lines;
+		notes[k] = (struct note){ 0 };
+	}
+	pthread_mutex_unlock(&lock);
+	return lines;
+}
+
+void gpul_find_launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_exec_fault *fault)
+{
+	char near[1000] = "", *noted;
+
+	(void)o;
+	noted = take_note(l);
+	if (!noted && fault->global)
+		gpul_records_describe(fault->address, near, sizeof near);
+	if (fault->kind)
+		gpul_memcheck.has_faulted = true;
+	if (noted || fault->kind == GPUL_EXEC_ILLEGAL_ADDRESS || fault->kind == GPUL_EXEC_MISALIGNED)
+		gpul_tool_report("memcheck", "%s%s%s", fault->text, noted ? noted : near,
+				 strstr(near, "into a freed") ? "\nuse after free" : "");
+	free(noted);
+}
+
+void gpul_find_program_ends(struct observer *o, const gpul_exec_program *p)
+{
+	(void)o;
+	pthread_mutex_lock(&lock);
+	for (unsigned k = 0; k < n_findings; k++)
+		if (findings[k].program == p)
+			findings[k].insn = NULL;
+	pthread_mutex_unlock(&lock);
+	atomic_fetch_add(&gpul_records_generation, 1);  /* other instructions may be at the same addresses later */
+}
+
+void gpul_find_sum_up(void)
+{
+	for (unsigned k = 0; k < n_findings; k++)
+		if (findings[k].n > 1)
+			gpul_tool_say("memcheck", "%s: %llu reads of memory that was not written, of which one is reported above", findings[k].place,
+				      (ull)findings[k].n);
+	gpul_tool_sum_up("memcheck");
+}

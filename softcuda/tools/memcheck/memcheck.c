@@ -1,0 +1,59 @@
+/* memcheck.c — accesses outside of allocations, after free, of memory that was not written; leaks and wrong frees. */
+#include "softcuda/tools/memcheck/parts_internal.h"
+
+enum { HEAP_RED_ZONE = 32 };
+
+static void add_range(struct observer *o, const gpul_exec_range *r)
+{
+	(void)o;
+	gpul_records_add(r);
+}
+
+static void remove_range(struct observer *o, const gpul_exec_range *r)
+{
+	(void)o;
+	gpul_records_remove(r);
+}
+
+static void see_host_write(struct observer *o, uint64_t to, uint64_t from, uint64_t bytes)
+{
+	(void)o;
+	gpul_records_written(to, from, bytes);
+}
+
+static gpul_status create_memcheck(struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err)
+{
+	const char *leaks = gpul_tool_option(options, "leaks"), *strict = gpul_tool_option(options, "strict");
+
+	(void)memory;
+	if (leaks && strcmp(leaks, "no") != 0 && strcmp(leaks, "yes") != 0)
+		return gpul_fail(err, GPUL_EINVAL, 0, "memcheck: leaks is yes or no, not '%.40s'", leaks);
+	if (strict && *strict)
+		return gpul_fail(err, GPUL_EINVAL, 0, "memcheck: strict has no value, but '%.40s' is given", strict);
+	gpul_memcheck.o = (struct observer){
+		.name = "memcheck", .wants = gpul_check_wants, .handler = gpul_check_handler, .before = gpul_check_before,
+		.after = gpul_check_after, .block_begins = gpul_check_block_begins, .block_ends = gpul_check_block_ends,
+		.launch_ends = gpul_find_launch_ends, .program_ends = gpul_find_program_ends, .range_added = add_range,
+		.range_removed = remove_range, .host_writes = see_host_write, .heap_red_zone_bytes = HEAP_RED_ZONE,
+	};
+	gpul_memcheck.leaks = !leaks || !strcmp(leaks, "yes");
+	gpul_memcheck.strict = strict;
+	*out = &gpul_memcheck.o;
+	return GPUL_OK;
+}
+
+static void finish_memcheck(struct observer *o)
+{
+	(void)o;
+	if (gpul_reports_leaks())
+		gpul_records_report_leaks();
+	gpul_find_sum_up();
+	gpul_memcheck.has_ended = true;
+}
+
+const struct tool gpul_memcheck_tool = {
+	.name = "memcheck",
+	.summary = "wrong accesses, reads of memory that was not written, wrong frees, leaks [leaks=no, strict]",
+	.create = create_memcheck,
+	.finish = finish_memcheck,
+};

@@ -1,0 +1,22 @@
+/* memcheck_internal.h — what the driver's allocators do for memcheck.  Without it, each function returns at once. */
+#ifndef GPULOAD_SOFTCUDA_TOOLS_MEMCHECK_MEMCHECK_INTERNAL_H
+#define GPULOAD_SOFTCUDA_TOOLS_MEMCHECK_MEMCHECK_INTERNAL_H
+
+#include "softcuda/tools/tool_internal.h"
+
+extern const struct tool gpul_memcheck_tool;
+
+/* Bytes that an allocation of so many bytes needs before it and behind it, so that an access beyond its end does not
+ * hit another allocation; 0: memcheck is off. */
+size_t gpul_memcheck_red_zone(size_t bytes);
+/* Keep the freed allocation that began at base, so that later accesses are found: true: the tool frees `block`, a pointer of malloc(),
+ * when the memory is needed.  Its range has been removed from the table. */
+bool gpul_memcheck_keep(uint64_t base, void *block);
+/* Report that a call frees an address at which no allocation begins. */
+void gpul_memcheck_bad_free(const char *call, uint64_t address);
+/* Treat memory as if it was not written; no kernel uses it. */
+void gpul_memcheck_forget(uint64_t address, size_t bytes);
+/* Report that the context of the allocation at base ends before it was freed. */
+void gpul_memcheck_leaked(uint64_t base);
+
+#endif

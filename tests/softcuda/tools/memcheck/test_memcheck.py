@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Every planted fault in tests/softcuda/tools/faults/memcheck is found, and the right variants are silent.
+
+A file has two lines: `// gpuload run: ARGUMENTS`, which gpuload reads, and `// expect: TEXT`: a part of what memcheck reports, or `no errors`.
+"""
+import glob, os, re, subprocess, sys, unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FAULTS = os.path.join(os.path.dirname(HERE), "faults", "memcheck")
+FILES = sorted(glob.glob("*.ptx", root_dir=FAULTS))
+
+
+def gpuload(*words):
+    run = subprocess.run(["gpuload", "run", *words], cwd=FAULTS, capture_output=True, text=True, timeout=300)
+    return run.returncode, run.stderr
+
+
+def expectation(path):
+    with open(os.path.join(FAULTS, path), encoding="utf-8") as f:
+        return re.search(r"^// expect: (.*)$", f.read(), re.M)[1]
+
+
+class Faults(unittest.TestCase):
+    def test_each_fault_is_found_and_its_right_variant_is_silent(self):
+        for path in FILES:
+            with self.subTest(path):
+                status, text = gpuload(path, "--memcheck")
+                want = expectation(path)
+                self.assertEqual(status, 0 if want == "no errors" else 1, text)
+                self.assertIn(want, text)
+                if want != "no errors" and "leak" not in want:  # the instruction, the kernel, the block and the thread
+                    self.assertRegex(text, rf"gpuload memcheck: {path}:\d+: .*; {path[:-4]}, block \d+, thread \d+")
+
+    def test_there_are_20_faults_each_with_a_right_variant(self):
+        right = [f for f in FILES if f.endswith("_right.ptx")]
+        self.assertGreaterEqual(len(right), 20)
+        self.assertEqual(sorted(f.replace("_right", "") for f in right), [f for f in FILES if f not in right])
+
+    def test_an_access_beyond_an_allocation_names_it_and_its_number(self):
+        _, text = gpuload("global_past_end.ptx", "--memcheck")
+        self.assertRegex(text, r"0 bytes behind a 256-byte cuMemAlloc at 0x[0-9a-f]+ \(allocation 1\)\n    allocated by ")
+
+    def test_a_second_free_names_the_first_and_the_allocation(self):
+        _, text = gpuload("heap_double_free.ptx", "--memcheck")
+        self.assertRegex(text, r"allocated by heap_double_free.ptx:\d+; heap_double_free, block 0, thread \d+\n"
+                               r"    freed by heap_double_free.ptx:\d+; heap_double_free, block 0, thread \d+\n")
+
+    def test_reads_of_one_instruction_are_reported_once_and_counted(self):
+        _, text = gpuload("global_unwritten.ptx", "--memcheck")
+        self.assertEqual(len(re.findall("was not written \\(uninitialised\\)", text)), 1)
+        self.assertRegex(text, r"global_unwritten.ptx:\d+: 64 reads of memory that was not written")
+        self.assertIn("gpuload memcheck: 1 error\n", text)
+
+    def test_several_workers_lose_no_mark_of_a_write(self):
+        status, text = gpuload("global_half_unwritten_right.ptx", "out:u32[65536]", "inout:u32[65536]=iota", "--grid", "1024", "--block", "64", "--memcheck")
+        self.assertEqual(status, 0, text)
+
+
+if __name__ == "__main__":
+    if not FILES:
+        sys.exit("no planted faults")
+    unittest.main()
