@@ -73,11 +73,7 @@ const struct run_tool run_tools[] = {
 	{ RUN_SYNCCHECK, 0, "synccheck", NULL, synccheck_options },
 	{ RUN_RACECHECK, 0, "racecheck", NULL, racecheck_options },
 	{ RUN_PROFILE, RUN_PROFILE_MOST, "profile", "file", profile_options },
-	{ RUN_TRACE, "trace", "file", trace_options },
-	{ RUN_SYNCCHECK, "synccheck", NULL, synccheck_options },
-	{ RUN_RACECHECK, "racecheck", NULL, racecheck_options },
-	{ RUN_PROFILE, "profile", "file", profile_options },
-	{ RUN_MEMCHECK, "memcheck", NULL, NULL },
+	{ RUN_MEMCHECK, 0, "memcheck", NULL, NULL },
 	{ 0 },
 };
 /* clang-format on */
