@@ -226,7 +226,12 @@ static bool describe_row(struct plan *p, const struct func_code *code, uint32_t 
 	gpul_ptx_print_inst(m, code->ptx, in, text, sizeof text);
 	*row = (struct row){ .insn = first, .line = in->line, .opcode = in->opcode, .by = access_by(in), .branch = is_branch(in),
 			     .guard = row_guard(code, in, first) };
-	if (loc) {
+	if (loc && !loc->line && k) {  /* an instruction that the compiler added: count it where it stands */
+		row->source = row[-1].source;
+		row->source_line = row[-1].source_line;
+		row->at_source = row[-1].at_source;
+		row->at_line = row[-1].at_line;
+	} else if (loc) {
 		row->source = source_row(p, m, loc->file);
 		row->source_line = loc->line;
 		row->at_source = loc->at_line ? source_row(p, m, loc->at_file) : 0;
