@@ -1,0 +1,48 @@
+/* divergence.cu — even elements get their square root, odd ones their exponential: by neighbours of a warp, and by whole warps. */
+// gpuload run: --kernel wrong --grid 64 --block 64 f32[4096]=iota:1 out:f32[4096]
+// gpuload run: --kernel right --grid 64 --block 64 f32[4096]=iota:1 out:f32[4096]
+
+/* Newton's method: as many rounds for each element. */
+__device__ float root(float x)
+{
+	float y = x;
+
+	for (int k = 0; k < 16; k++)
+		y = 0.5f * (y + x / y);
+	return y;
+}
+
+/* The series of exp(1 / x). */
+__device__ float exponential(float x)
+{
+	float term = 1, sum = 1;
+
+	for (int k = 1; k < 16; k++) {
+		term = term / (k * x);
+		sum += term;
+	}
+	return sum;
+}
+
+/* Thread i has element i: of each warp, 16 lanes go one way, and 16 the other. */
+extern "C" __global__ void wrong(const float *in, float *out)
+{
+	int i = blockIdx.x * blockDim.x + threadIdx.x;
+
+	if (i % 2 == 0)
+		out[i] = root(in[i]);
+	else
+		out[i] = exponential(in[i]);
+}
+
+/* Of a block's 64 elements, warp 0 has the even ones, warp 1 the odd ones: all lanes of a warp go the same way. */
+extern "C" __global__ void right(const float *in, float *out)
+{
+	int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+	int i = blockIdx.x * blockDim.x + 2 * lane + warp;
+
+	if (warp == 0)
+		out[i] = root(in[i]);
+	else
+		out[i] = exponential(in[i]);
+}
