@@ -140,6 +140,10 @@ void *soft_handle_new(enum handle_kind kind, void *object);  /* NULL: no memory 
 void *soft_handle_find(enum handle_kind kind, const void *handle);
 void soft_handle_free(const void *handle);                   /* NULL is fine */
 
+/* ---- tools.c: start the tools that GPULOAD_SOFT_TOOLS names, before any code is loaded --------- */
+
+CUresult soft_start_tools(void);
+
 /* ---- report.c: messages to the user ----------------------------------------------------- */
 
 /* Return r; log the reason at level info. */

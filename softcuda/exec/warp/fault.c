@@ -30,6 +30,14 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+/* A long path is cut to its last part. */
+static const char *short_name(const char *path)
+{
+	enum { LONG = 60 };
+
+	return strlen(path) > LONG ? base_name(path) : path;
+}
+
 static const gpul_ptx_file *find_file(const gpul_ptx_module *m, uint32_t number)
 {
 	for (uint32_t k = 0; k < m->n_files; k++)
@@ -72,7 +80,7 @@ void gpul_insn_place(const struct func_code *code, const struct insn *i, gpul_ex
 {
 	const gpul_ptx_module *m = code->program->module;
 	const gpul_ptx_inst *in = gpul_insn_ptx(code, i);
-	const char *name = code->program->file_name;
+	const char *name = short_name(code->program->file_name);
 	gpul_exec_fault unused = { 0 };
 	char cuda[120] = "";
 

@@ -84,11 +84,6 @@ static gpul_status start_tool(const char *name, struct tool_options *options, gp
 	return GPUL_OK;
 }
 
-static void finish_at_exit(void)
-{
-	(void)gpul_tools_finish();
-}
-
 gpul_status gpul_tools_start(gpul_exec_memory *memory, gpul_error *err)
 {
 	const char *given = secure_getenv("GPULOAD_SOFT_TOOLS");
@@ -117,8 +112,6 @@ gpul_status gpul_tools_start(gpul_exec_memory *memory, gpul_error *err)
 		}
 		st = start_tool(name, &options, memory, err);
 	}
-	if (!st && atexit(finish_at_exit))
-		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the tools");
 	return st;
 }
 
@@ -127,6 +120,11 @@ static void finish_all(void)
 	for (unsigned k = 0; k < n_started; k++)
 		if (started[k].tool->finish)
 			started[k].tool->finish(started[k].observer);
+}
+
+bool gpul_tools_are_used(void)
+{
+	return n_started > 0;
 }
 
 int gpul_tools_finish(void)

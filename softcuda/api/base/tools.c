@@ -1,0 +1,91 @@
+/* tools.c — the tools that watch the kernels of this process (softcuda/tools): started by cuInit, finished at the exit. */
+#include "softcuda/api/base/state_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "softcuda/tools/memcheck/memcheck_internal.h"
+#include "softcuda/tools/start/start_internal.h"
+
+EXPORT int gpuloadSoftFinishTools(void);
+EXPORT void gpuloadSoftForgetMemory(uint64_t address, size_t bytes);
+
+enum { LAST_KERNELS_S = 10 };
+
+static bool any_pending(void)
+{
+	bool any = false;
+
+	soft_lock();
+	for (struct link *l = soft.contexts.next; soft.initialised && l != &soft.contexts; l = l->next)
+		any |= !list_empty(&CONTAINER(l, struct context, link)->pending);
+	soft_unlock();
+	return any;
+}
+
+/* Many a program ends without waiting for its kernels. */
+static void wait_for_last_kernels(void)
+{
+	const uint64_t limit = gpul_clock_ns() + LAST_KERNELS_S * UINT64_C(1000000000);
+
+	while (any_pending()) {
+		if (gpul_clock_ns() > limit) {
+			fprintf(stderr, "gpuload soft driver: kernels still run %d s after the end of the program: the tools report what they have seen\n",
+				LAST_KERNELS_S);
+			return;
+		}
+		usleep(1000);
+	}
+}
+
+/* Let the tools of GPULOAD_SOFT_TOOLS write what they still have to write, when the kernels that the program has started have
+ * ended.  Returns the number of errors that the tools have found.  Without this call it happens at the exit of the process. */
+int gpuloadSoftFinishTools(void)
+{
+	static pthread_once_t waited = PTHREAD_ONCE_INIT;
+
+	if (!gpul_tools_are_used())
+		return 0;
+	pthread_once(&waited, wait_for_last_kernels);
+	return gpul_tools_finish();
+}
+
+/* Let memcheck treat memory of cuMemAlloc as if it was not written, for callers that fill it with a pattern before a kernel writes it.  No
+ * kernel may use the memory. */
+void gpuloadSoftForgetMemory(uint64_t address, size_t bytes)
+{
+	gpul_memcheck_forget(address, bytes);
+}
+
+static void finish_tools(void)
+{
+	(void)gpuloadSoftFinishTools();
+}
+
+/* GPULOAD_SOFT_TOOLS_EXIT=N: a process in which a tool has found an error, and that would exit with 0, exits with N. */
+static void exit_with_errors(int status, void *number)
+{
+	if (status || !gpuloadSoftFinishTools())
+		return;
+	fflush(NULL);
+	_exit((int)(intptr_t)number);
+}
+
+CUresult soft_start_tools(void)
+{
+	const char *number = secure_getenv("GPULOAD_SOFT_TOOLS_EXIT");
+	gpul_error err = { 0 };
+	gpul_status st = gpul_tools_start(soft.memory, &err);
+
+	if (!st && gpul_tools_are_used() &&
+	    (atexit(finish_tools) || (number && on_exit(exit_with_errors, (void *)(intptr_t)(atoi(number) & 0xff)))))
+		st = gpul_fail(&err, GPUL_ENOMEM, 0, "no memory for the tools");
+	if (!st)
+		return CUDA_SUCCESS;
+	fprintf(stderr, "gpuload soft driver: GPULOAD_SOFT_TOOLS: %s\n", err.text);
+	gpul_exec_memory_destroy(soft.memory);
+	soft.memory = NULL;
+	return CUDA_ERROR_INVALID_VALUE;
+}
