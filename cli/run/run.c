@@ -173,7 +173,7 @@ static int print_result(const struct run *r, gpul_error *err)
 	else if (save->status)
 		gpul_fail(err, save->status, save->native, "%s", save->text);
 	else if (r->n_tool_errors)
-		gpul_fail(err, GPUL_EFORMAT, 0, "the kernel has errors: %d of them are reported above", r->n_tool_errors);
+		gpul_fail(err, GPUL_EFORMAT, 0, "the kernel has errors: %d %s reported above", r->n_tool_errors, r->n_tool_errors == 1 ? "is" : "are");
 	return n_failed || save->status || r->n_tool_errors ? CLI_FAILED : CLI_DONE;
 }
 
