@@ -15,7 +15,7 @@ static const char head[] =
 	"th { border-bottom: 1px solid var(--rule); font-weight: 600; } .code td, .code th { font: 13px/1.5 ui-monospace, monospace; }\n"
 	"td.text, th.text { text-align: left; white-space: pre; } tr.cold { opacity: .65; }\n"
 	"td.heat { background: linear-gradient(to left, var(--bar) var(--share), transparent var(--share)); min-width: 7em; }\n"
-	"td.mark { background: var(--mark); font-weight: 600; } summary { cursor: pointer; margin: 1em 0 .4em; font-weight: 600; }\n"
+	"td.mark { background: var(--mark); font-weight: 600; } td.mark::before { content: \"! \"; } summary { cursor: pointer; margin: 1em 0 .4em; font-weight: 600; }\n"
 	".sums td { text-align: left; } .note { max-width: 60em; } a { color: inherit; }\n"
 	"@media print { body { margin: 0; } tr { break-inside: avoid; } td { print-color-adjust: exact; } }\n"
 	"</style>\n</head>\n<body>\n";
@@ -163,7 +163,7 @@ void gpul_profile_write_page(const struct profile *p, FILE *to)
 {
 	fprintf(to, "%s<h1>gpuload profile</h1>\n"
 		"<p class=\"note\">Counts are of PTX instructions, each once for a warp; ptxas makes other machine instructions of them.\n"
-		"A bar is as long as a line's share of the most executed line. Marked cells: fewer than 16 lanes active on average,\n"
+		"A bar is as long as a line's share of the most executed line. Cells marked by !: fewer than 16 lanes active on average,\n"
 		"branches that diverged, half as many sectors again as needed, bank conflicts.</p>\n", head);
 	for (size_t n = 0; n < p->kernels.n; n++) {
 		const struct kernel_result *k = &p->kernels.at[n];
