@@ -31,7 +31,8 @@ EMBEDS = {"cli/fifo/bench/fifo_bench_run.c": "cli/kernels/fifo_bench.ptx", "cli/
           "cli/fifo/clock/fifo_clock.c": "cli/kernels/fifo_clock.ptx",
           "cli/fifo/fifo_push.c": "cli/kernels/fifo_push.ptx",
           "cli/fifo/fifo_trace_run.c": "cli/kernels/fifo_trace.ptx", "cli/fifo/put/fifo_put_end.c": "cli/kernels/fifo_put.ptx",
-          "comm/netqueue/netqueue.c": "comm/netqueue/unpack.ptx"}
+          "comm/netqueue/netqueue.c": "comm/netqueue/unpack.ptx",
+          "softcuda/tools/trace/page.c": sorted(glob.glob("softcuda/tools/trace/page/page.*") + glob.glob("softcuda/tools/trace/page/*.js"))}
 
 
 def embedded(c):

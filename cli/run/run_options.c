@@ -33,7 +33,7 @@ const struct cli_opt run_opts[] = {
 		"software driver: also link functions that only a table refers to, if they are larger than 16 MB", NULL },
 	[RUN_NO_CACHE] = { "no-cache", NULL, "do not use the cache of compiled and linked code (see gpuload help cache)", NULL },
 	[RUN_EXPLAIN] = { "explain", NULL, "print on stderr for each image in FILE why it was selected or not", NULL },
-	[RUN_TRACE] = { "trace", "FILE", "software driver: write what each instruction did to FILE.txt or FILE.json (for Perfetto); -: text on stdout", CLI_FILES },
+	[RUN_TRACE] = { "trace", "FILE", "software driver: write what each instruction did to FILE.txt, .json (for Perfetto) or .html (plays the kernel); -: text on stdout", CLI_FILES },
 	[RUN_TRACE_ONLY] = { "trace-only", "FILTER",
 		"record what matches KEY=VALUE,...: kernel, op, line, ptx (line), warp or launch, such as op=ld,line=7-9", NULL },
 	[RUN_BLOCKS] = { "blocks", "LIST", "record only these blocks of the grid, such as 0,4-7 (default: all)", NULL },

@@ -49,6 +49,20 @@ load helper
 	END
 }
 
+@test "run --trace FILE.html,FILE.json writes both about the same run, and the page names the kernel" {
+	works run "$vecadd" --trace page.html,all.json
+	python3 - <<-'END'
+		import json
+		page = open("page.html").read()
+		record = json.loads(page.split('id="record">')[1].split("</script>")[0])
+		assert record["n"] == sum(e["ph"] == "X" for e in json.load(open("all.json"))["traceEvents"]) == 704
+		assert record["launches"][0]["kernel"] == "vecadd" and record["launches"][0]["grid"] == [4, 1, 1]
+		assert "add.f64" in record["functions"][0]["rows"][19]["text"]
+		assert "http" not in page, "it must work without a network"
+	END
+	fails 2 "two files of the same kind" run "$vecadd" --trace a.html,b.html
+}
+
 @test "a file name with characters that GPULOAD_SOFT_TOOLS uses is possible" {
 	works run "$vecadd" --trace 'a:b,c=d\e.txt'
 	[[ -s 'a:b,c=d\e.txt' ]] || show "should write this file"

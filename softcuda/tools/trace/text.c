@@ -57,7 +57,7 @@ static char *put_access(char *to, const struct lane_accesses *a)
 	return to;
 }
 
-static void write_event(struct trace *t, const struct trace_event *e)
+static void write_event(struct trace_output *o, const struct trace_event *e)
 {
 	char *to = line;
 
@@ -93,48 +93,48 @@ static void write_event(struct trace *t, const struct trace_event *e)
 	for (unsigned k = 0; k < e->n_accesses; k++)
 		to = put_access(to, &e->access[k]);
 	*to++ = '\n';
-	fwrite(line, 1, (size_t)(to - line), t->to);
+	fwrite(line, 1, (size_t)(to - line), o->to);
 }
 
-static void write_notice(struct trace *t, const struct trace_notice *n)
+static void write_notice(struct trace_output *o, const struct trace_notice *n)
 {
 	const gpul_exec_launch *l = n->of;
 	const uint32_t *b = n->block ? n->block->index : NULL;
 
 	switch (n->kind) {
 	case TRACE_LAUNCH:
-		fprintf(t->to, "launch %u of %s: grid %u,%u,%u, block %u,%u,%u\n", n->launch, l->kernel->info.name, l->grid[0], l->grid[1],
+		fprintf(o->to, "launch %u of %s: grid %u,%u,%u, block %u,%u,%u\n", n->launch, l->kernel->info.name, l->grid[0], l->grid[1],
 			l->grid[2], l->block[0], l->block[1], l->block[2]);
 		break;
 	case TRACE_LAUNCH_ENDS:
-		fprintf(t->to, "launch %u ends%s%s\n", n->launch, n->fault ? ": " : "", n->fault ? n->fault : "");
+		fprintf(o->to, "launch %u ends%s%s\n", n->launch, n->fault ? ": " : "", n->fault ? n->fault : "");
 		break;
 	case TRACE_BLOCK:
-		fprintf(t->to, "block %u,%u,%u of launch %u begins\n", b[0], b[1], b[2], n->launch);
+		fprintf(o->to, "block %u,%u,%u of launch %u begins\n", b[0], b[1], b[2], n->launch);
 		break;
 	case TRACE_BLOCK_ENDS:
-		fprintf(t->to, "block %u,%u,%u of launch %u ends\n", b[0], b[1], b[2], n->launch);
+		fprintf(o->to, "block %u,%u,%u of launch %u ends\n", b[0], b[1], b[2], n->launch);
 		break;
 	case TRACE_BARRIER:
-		fprintf(t->to, "block %u,%u,%u: barrier %u completes\n", b[0], b[1], b[2], n->barrier);
+		fprintf(o->to, "block %u,%u,%u: barrier %u completes\n", b[0], b[1], b[2], n->barrier);
 		break;
 	case TRACE_DEADLOCK:
-		fprintf(t->to, "block %u,%u,%u: deadlock: no warp can continue\n", b[0], b[1], b[2]);
+		fprintf(o->to, "block %u,%u,%u: deadlock: no warp can continue\n", b[0], b[1], b[2]);
 		break;
 	}
 }
 
-static gpul_status open_text(struct trace *t, gpul_error *err)
+static gpul_status open_text(struct trace_output *o, gpul_error *err)
 {
-	if (t->to != stdout && setvbuf(t->to, NULL, _IOFBF, BUFFER_BYTES))
+	if (o->to != stdout && setvbuf(o->to, NULL, _IOFBF, BUFFER_BYTES))
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a trace");
 	return GPUL_OK;
 }
 
-static void close_text(struct trace *t)
+static void close_text(struct trace_output *o)
 {
-	if (t->exceeded)
-		fprintf(t->to, "the limit of %llu instructions is reached; more were executed\n", (unsigned long long)t->limit);
+	if (o->trace->exceeded)
+		fprintf(o->to, "the limit of %llu instructions is reached; more were executed\n", (unsigned long long)o->trace->limit);
 }
 
-const struct trace_sink gpul_trace_text = { open_text, write_event, write_notice, NULL, close_text };
+const struct trace_sink gpul_trace_text = { .suffix = ".txt", .open = open_text, .event = write_event, .notice = write_notice, .close = close_text };

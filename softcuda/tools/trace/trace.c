@@ -97,6 +97,9 @@ static enum observed before(struct observer *o, struct warp_state *s, const stru
 
 		e->skipped = !(s->w.mask & (i->op == OP_BRA_IF ? ~p : p));
 	}
+	for (unsigned k = 0; t->n >= t->from && i == e->row->insn && k < t->n_outputs; k++)
+		if (t->output[k].sink->prepare)
+			t->output[k].sink->prepare(&t->output[k], e, i);
 	return OBSERVED_RUN;
 }
 
@@ -123,7 +126,8 @@ static void after(struct observer *o, struct warp_state *s, const struct insn *i
 		return;
 	}
 	t->n_recorded++;
-	t->sink->event(t, e);
+	for (unsigned k = 0; k < t->n_outputs; k++)
+		t->output[k].sink->event(&t->output[k], e);
 }
 
 /* ---- blocks and launches ------------------------------------------------------------------------------------------ */
@@ -138,7 +142,8 @@ static void notice(struct trace *t, enum trace_note kind, struct trace_block *b,
 		n.of = b->block->launch;
 	}
 	if (!t->exceeded && !t->ended && (t->n >= t->from || kind == TRACE_LAUNCH || kind == TRACE_BLOCK))
-		t->sink->notice(t, &n);
+		for (unsigned k = 0; k < t->n_outputs; k++)
+			t->output[k].sink->notice(&t->output[k], &n);
 }
 
 /* The number of a launch, which begins here if it has none. */
@@ -199,8 +204,9 @@ static void block_ends(struct observer *o, struct block *block)
 	if (!b)
 		return;
 	notice(t, TRACE_BLOCK_ENDS, b, (struct trace_notice){ 0 });
-	if (t->sink->block_ends)
-		t->sink->block_ends(t, b);
+	for (unsigned k = 0; k < t->n_outputs; k++)
+		if (t->output[k].sink->block_ends)
+			t->output[k].sink->block_ends(b);
 	*block_note(block, o) = NULL;
 	free(b->warps);
 	free(b);
@@ -249,25 +255,82 @@ static bool ends_in(const char *name, const char *suffix)
 	return n > k && !strcmp(name + n - k, suffix);
 }
 
-static gpul_status choose_sink(struct trace *t, gpul_error *err)
+static const struct trace_sink *sink_of(const char *file)
 {
-	if (!strcmp(t->file, "-") || ends_in(t->file, ".txt"))
-		t->sink = &gpul_trace_text;
-	else if (ends_in(t->file, ".json"))
-		t->sink = &gpul_trace_json;
-	else
-		return gpul_fail(err, GPUL_EINVAL, 0, "trace: the name of the file must end in .txt (text) or .json (for Perfetto); '%.60s' does not",
-				 t->file);
+	static const struct trace_sink *const sinks[] = { &gpul_trace_text, &gpul_trace_json, &gpul_trace_page };
+
+	if (!strcmp(file, "-"))
+		return &gpul_trace_text;
+	for (unsigned k = 0; k < sizeof sinks / sizeof *sinks; k++)
+		if (ends_in(file, sinks[k]->suffix))
+			return sinks[k];
+	return NULL;
+}
+
+static gpul_status add_output(struct trace *t, const char *file, size_t n, gpul_error *err)
+{
+	struct trace_output *o = &t->output[t->n_outputs];
+
+	o->trace = t;
+	o->file = strndup(file, n);
+	if (!o->file)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a trace");
+	o->sink = sink_of(o->file);
+	for (unsigned k = 0; o->sink && k < t->n_outputs; k++)
+		if (t->output[k].sink == o->sink)
+			return gpul_fail(err, GPUL_EINVAL, 0, "trace: two files of the same kind: give one %s", o->sink->suffix);
+	if (!o->sink)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "trace: the name of the file must end in .txt, .json (for Perfetto) or .html (a page that plays the kernel); '%.60s' does not",
+				 o->file);
+	t->n_outputs++;
 	return GPUL_OK;
+}
+
+/* "a.html,a.json"; a comma can also be a part of a name. */
+static gpul_status add_outputs(struct trace *t, const char *text, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	while (!st && *text) {
+		size_t n = strcspn(text, ",");
+		char part[256];
+
+		while (text[n]) {
+			snprintf(part, sizeof part, "%.*s", (int)n, text);
+			if (n < sizeof part && sink_of(part))
+				break;
+			n += 1 + strcspn(text + n + 1, ",");
+		}
+		st = add_output(t, text, n, err);
+		text += n + (text[n] == ',');
+	}
+	return st;
+}
+
+static gpul_status open_outputs(struct trace *t, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	for (unsigned k = 0; !st && k < t->n_outputs; k++) {
+		struct trace_output *o = &t->output[k];
+
+		o->to = strcmp(o->file, "-") ? fopen(o->file, "we") : stdout;
+		if (!o->to)
+			st = gpul_fail(err, GPUL_ESYS, errno, "cannot write the trace to %.100s: %s", o->file, strerror(errno));
+		else
+			st = o->sink->open(o, err);
+	}
+	return st;
 }
 
 static gpul_status read_options(struct trace *t, struct tool_options *options, gpul_error *err)
 {
 	const char *only = gpul_tool_option(options, "only"), *blocks = gpul_tool_option(options, "blocks");
+	const char *file = gpul_tool_option(options, "file");
 	gpul_status st;
 
-	t->file = gpul_tool_option(options, "file");
-	if (!t->file || !*t->file)
+	if (!file || !*file)
 		return gpul_fail(err, GPUL_EINVAL, 0, "trace needs a file, or - for stdout: trace:file=NAME");
 	t->limit = 100000;
 	st = gpul_tool_number(options, "trace", "limit", 1, &t->limit, err);
@@ -277,7 +340,7 @@ static gpul_status read_options(struct trace *t, struct tool_options *options, g
 		st = gpul_trace_filter_add(&t->filter, only, false, err);
 	if (!st && blocks)
 		st = gpul_trace_filter_add(&t->filter, blocks, true, err);
-	return st ? st : choose_sink(t, err);
+	return st ? st : add_outputs(t, file, err);
 }
 
 static gpul_status create(struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err)
@@ -292,12 +355,7 @@ static gpul_status create(struct tool_options *options, gpul_exec_memory *memory
 					 .barrier_completes = barrier_completes, .deadlock = deadlock, .block_begins = block_begins,
 					 .block_ends = block_ends, .launch_ends = launch_ends, .program_ends = program_ends };
 	st = read_options(t, options, err);
-	if (!st) {
-		t->to = strcmp(t->file, "-") ? fopen(t->file, "we") : stdout;
-		if (!t->to)
-			st = gpul_fail(err, GPUL_ESYS, errno, "cannot write the trace to %.100s: %s", t->file, strerror(errno));
-	}
-	st = st ? st : t->sink->open(t, err);
+	st = st ? st : open_outputs(t, err);
 	if (st)
 		free(t);
 	else
@@ -305,19 +363,22 @@ static gpul_status create(struct tool_options *options, gpul_exec_memory *memory
 	return st;
 }
 
-static void finish(struct observer *o)
+static void finish(struct observer *observer)
 {
-	struct trace *t = (struct trace *)o;
-	bool bad;
+	struct trace *t = (struct trace *)observer;
 
 	t->ended = true;
-	t->sink->close(t);
-	bad = fflush(t->to) || ferror(t->to);
-	if (t->to != stdout)
-		bad |= fclose(t->to) != 0;
-	t->exceeded |= t->n_recorded == t->limit && t->n > t->from + t->limit;
-	if (bad)
-		gpul_tool_report("trace", "cannot write %s", t->file);
+	for (unsigned k = 0; k < t->n_outputs; k++) {
+		struct trace_output *o = &t->output[k];
+		bool bad;
+
+		o->sink->close(o);
+		bad = fflush(o->to) || ferror(o->to);
+		if (o->to != stdout)
+			bad |= fclose(o->to) != 0;
+		if (bad)
+			gpul_tool_report("trace", "cannot write %s", o->file);
+	}
 	if (t->exceeded)
 		gpul_tool_say("trace", "the limit is reached: instructions %llu to %llu were recorded, and more were executed; limit=N "
 			      "(--trace-limit N) records more, from=N (--from N) later ones",
@@ -327,5 +388,5 @@ static void finish(struct observer *o)
 }
 
 const struct tool gpul_trace_tool = {
-	"trace", "write what each instruction does: file=NAME.txt|.json only=FILTER blocks=LIST from=N limit=N", create, finish
+	"trace", "write what each instruction does: file=NAME.txt|.json|.html only=FILTER blocks=LIST from=N limit=N", create, finish
 };

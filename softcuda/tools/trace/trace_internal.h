@@ -1,6 +1,6 @@
 /* trace_internal.h — what a kernel did, instruction by instruction.
  *
- *     trace.c    hooks of the observer ──> struct trace_event ──> a sink: text.c, json.c, html.c
+ *     trace.c    hooks of the observer ──> struct trace_event ──> a sink: text.c, json.c, page.c
  *     filter.c   which instructions are recorded
  *     code.c     what is known of an instruction before it runs: text, line, registers that it writes
  *     lanes.c    32 values as text: "7", "0, 4 ... 124", or one by one
@@ -70,7 +70,6 @@ void gpul_trace_code_forget(struct trace_codes *codes, const gpul_exec_program *
 struct trace_warp {
 	const struct func_code *key;     /* of the last instruction */
 	struct trace_code *code;
-	void *sink;                      /* the sink's own */
 };
 
 struct trace_block {
@@ -80,7 +79,7 @@ struct trace_block {
 	uint32_t index[3];
 	struct trace_warp *warps;
 	unsigned n_warps;
-	void *sink;                      /* the sink's own */
+	void *sink;                      /* of the page: see record.c */
 };
 
 struct trace_event {                 /* a PTX instruction that was executed */
@@ -159,26 +158,34 @@ char *gpul_trace_number(char *to, uint64_t v, unsigned bytes, char type);
 
 struct trace;
 
-struct trace_sink {
-	/* Write the beginning of the file. */
-	gpul_status (*open)(struct trace *t, gpul_error *err);
-	void (*event)(struct trace *t, const struct trace_event *e);
-	void (*notice)(struct trace *t, const struct trace_notice *n);
-	/* The warps and blocks of the sink's members `sink` end; NULL: nothing is to be freed. */
-	void (*block_ends)(struct trace *t, struct trace_block *b);
-	void (*close)(struct trace *t);
+struct trace_output {            /* a file that is written; one of each kind at most */
+	const struct trace_sink *sink;
+	struct trace *trace;
+	FILE *to;
+	char *file;                      /* "-": stdout */
+	void *data;                      /* the sink's own */
 };
 
-extern const struct trace_sink gpul_trace_text, gpul_trace_json;
+struct trace_sink {
+	const char *suffix;              /* of its files */
+	/* Write the beginning of the file. */
+	gpul_status (*open)(struct trace_output *o, gpul_error *err);
+	/* The instruction is about to be executed; NULL: the sink need not know. */
+	void (*prepare)(struct trace_output *o, const struct trace_event *e, const struct insn *i);
+	void (*event)(struct trace_output *o, const struct trace_event *e);
+	void (*notice)(struct trace_output *o, const struct trace_notice *n);
+	void (*block_ends)(struct trace_block *b);  /* free trace_block.sink; NULL: it is not used */
+	void (*close)(struct trace_output *o);
+};
 
-enum { TRACE_ACTIVE = 64 };
+extern const struct trace_sink gpul_trace_text, gpul_trace_json, gpul_trace_page;
+
+enum { TRACE_ACTIVE = 64, TRACE_MAX_OUTPUTS = 3 };
 
 struct trace {
 	struct observer observer;        /* first member */
-	const struct trace_sink *sink;
-	void *sink_data;
-	FILE *to;
-	const char *file;                /* "-": stdout */
+	struct trace_output output[TRACE_MAX_OUTPUTS];
+	unsigned n_outputs;
 	struct trace_filter filter;
 	uint64_t from, limit;            /* numbers of instructions: the first recorded, and how many at most */
 	uint64_t n, n_recorded;          /* instructions that the filter has selected; that were recorded */

@@ -1,0 +1,280 @@
+/* page.c — a trace as one HTML page that plays the kernel: page/page.html with its style and its scripts, and the record. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "softcuda/tools/trace/record_internal.h"
+
+/* The assembler embeds the files; the paths are relative to the folder in which the compiler runs. */
+#define EMBED(name, file)                                                     \
+	__asm__(".pushsection .rodata\n"                                      \
+		"gpuload_trace_" #name ": .incbin \"softcuda/tools/trace/page/" file "\"\n" \
+		".byte 0\n"                                                   \
+		".popsection");                                               \
+	extern const char gpuload_trace_##name[] __attribute__((visibility("hidden")));
+
+EMBED(html, "page.html")
+EMBED(css, "page.css")
+EMBED(rules, "rules.js")
+EMBED(record, "record.js")
+EMBED(state, "state.js")
+EMBED(view, "view.js")
+EMBED(memory, "memory.js")
+EMBED(play, "play.js")
+
+enum { MAX_SOURCE_BYTES = 1 << 20, KEPT_LAUNCHES = 1000 };
+
+struct page {
+	struct record record;
+	struct page_launch { char *kernel, *fault; uint32_t grid[3], block[3]; unsigned number; } *launches;
+	unsigned n_launches;
+};
+
+/* ---- collecting ------------------------------------------------------------------------------------------------------ */
+
+static gpul_status open_page(struct trace_output *o, gpul_error *err)
+{
+	const struct trace_filter *f = &o->trace->filter;
+	struct page *p = calloc(1, sizeof *p);
+
+	if (!p)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a trace");
+	p->record.last_warp = UINT32_MAX;
+	p->record.predicts = !f->by[TRACE_BY_OP] && !f->by[TRACE_BY_LINE] && !f->by[TRACE_BY_PTX];
+	o->data = p;
+	return GPUL_OK;
+}
+
+static void prepare_event(struct trace_output *o, const struct trace_event *e, const struct insn *i)
+{
+	gpul_record_prepare(&((struct page *)o->data)->record, e, i);
+}
+
+static void add_event(struct trace_output *o, const struct trace_event *e)
+{
+	gpul_record_event(&((struct page *)o->data)->record, e);
+}
+
+static void keep_launch(struct page *p, const struct trace_notice *n)
+{
+	struct page_launch *grown = realloc(p->launches, (p->n_launches + 1) * sizeof *grown);
+
+	if (!grown)
+		return;
+	p->launches = grown;
+	grown[p->n_launches] = (struct page_launch){ .kernel = strdup(n->of->kernel->info.name), .number = n->launch };
+	memcpy(grown[p->n_launches].grid, n->of->grid, sizeof grown->grid);
+	memcpy(grown[p->n_launches].block, n->of->block, sizeof grown->block);
+	p->n_launches++;
+}
+
+static void add_notice(struct trace_output *o, const struct trace_notice *n)
+{
+	struct page *p = o->data;
+
+	if (n->kind == TRACE_LAUNCH && p->n_launches < KEPT_LAUNCHES)
+		keep_launch(p, n);
+	for (unsigned k = 0; n->kind == TRACE_LAUNCH_ENDS && n->fault && k < p->n_launches; k++)
+		if (p->launches[k].number == n->launch && !p->launches[k].fault)
+			p->launches[k].fault = strdup(n->fault);
+	gpul_record_notice(&p->record, n);
+}
+
+/* ---- writing --------------------------------------------------------------------------------------------------------- */
+
+/* A JSON string inside of a script element: "<" must not begin a tag. */
+static void put_bytes(FILE *to, const char *text, size_t n)
+{
+	fputc('"', to);
+	for (size_t k = 0; k < n; k++) {
+		const unsigned char c = (unsigned char)text[k];
+
+		if (c == '"' || c == '\\')
+			fprintf(to, "\\%c", c);
+		else if (c == '\n')
+			fputs("\\n", to);
+		else if (c < ' ' || c == '<' || c == 127)
+			fprintf(to, "\\u%04x", c);
+		else
+			fputc(c, to);
+	}
+	fputc('"', to);
+}
+
+static void put_text(FILE *to, const char *text)
+{
+	put_bytes(to, text ? text : "", text ? strlen(text) : 0);
+}
+
+/* [name, [sources: flat number of a register, or "0x..."], table of lop3] */
+static void put_rule(FILE *to, const struct trace_rule *rule)
+{
+	fprintf(to, "[\"%s\",[", rule->name);
+	for (unsigned k = 0; k < rule->n; k++) {
+		const struct trace_source *s = &rule->source[k];
+
+		if (s->is_register)
+			fprintf(to, "%s%u", k ? "," : "", s->flat);
+		else
+			fprintf(to, "%s\"0x%llx\"", k ? "," : "", (unsigned long long)s->value);
+	}
+	fprintf(to, "],%u]", rule->imm);
+}
+
+static void put_row(FILE *to, const struct trace_row *row, const struct record_row *seen)
+{
+	fputs("{\"text\":", to);
+	put_text(to, row->text);
+	fprintf(to, ",\"ptx\":%u,\"file\":%d,\"line\":%u", row->ptx_line, row->file, row->line);
+	if (seen->executed) {
+		fputs(",\"dest\":[", to);
+		for (unsigned k = 0; k < row->n_dests; k++)
+			fprintf(to, "%s[%u,\"%c\"]", k ? "," : "", row->dest[k], row->type[k]);
+		fputc(']', to);
+	}
+	if (seen->executed && seen->rule.name) {
+		fputs(",\"rule\":", to);
+		put_rule(to, &seen->rule);
+	}
+	if (seen->n_stored) {
+		fputs(",\"stored\":[", to);
+		for (unsigned k = 0; k < seen->n_stored; k++)
+			fprintf(to, "%s%u", k ? "," : "", seen->stored[k]);
+		fputc(']', to);
+	}
+	fputc('}', to);
+}
+
+static void put_function(FILE *to, const struct trace_code *c, const struct record_row *rows)
+{
+	fputs("{\"name\":", to);
+	put_text(to, c->function);
+	fputs(",\"image\":", to);
+	put_text(to, c->image);
+	fputs(",\"rows\":[", to);
+	for (uint32_t k = 0; k < c->n_rows; k++) {
+		if (k)
+			fputs(",\n", to);
+		put_row(to, &c->rows[k], &rows[k]);
+	}
+	fputs("],\"labels\":[", to);
+	for (uint32_t k = 0; k < c->n_labels; k++) {
+		fprintf(to, "%s[%u,", k ? "," : "", c->labels[k].row);
+		put_text(to, c->labels[k].name);
+		fputc(']', to);
+	}
+	fputs("],\"regs\":[", to);
+	for (uint32_t k = 0; k < c->n_regs; k++) {
+		fprintf(to, "%s[", k ? "," : "");
+		put_text(to, c->regs[k].name);
+		fprintf(to, ",%u,\"%c\"]", c->regs[k].bytes, c->regs[k].type ? c->regs[k].type : 'b');
+	}
+	fputs("]}", to);
+}
+
+/* The source as it is now; a page without it shows the PTX only. */
+static void put_file(FILE *to, const char *path)
+{
+	gpul_file file;
+
+	fputs("{\"name\":", to);
+	put_text(to, path);
+	if (!gpul_file_open_regular(path, &file, NULL)) {
+		if (file.n_bytes <= MAX_SOURCE_BYTES && !memchr(file.bytes, 0, file.n_bytes)) {
+			fputs(",\"text\":", to);
+			put_bytes(to, file.bytes, file.n_bytes);
+		}
+		gpul_file_close(&file);
+	}
+	fputc('}', to);
+}
+
+static void put_launches(FILE *to, const struct page *p)
+{
+	for (unsigned k = 0; k < p->n_launches; k++) {
+		const struct page_launch *l = &p->launches[k];
+
+		fprintf(to, "%s{\"number\":%u,\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u],\"kernel\":", k ? "," : "", l->number, l->grid[0], l->grid[1],
+			l->grid[2], l->block[0], l->block[1], l->block[2]);
+		put_text(to, l->kernel);
+		if (l->fault) {
+			fputs(",\"fault\":", to);
+			put_text(to, l->fault);
+		}
+		fputc('}', to);
+	}
+}
+
+static void put_base64(FILE *to, const struct bytes *b)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+	for (size_t k = 0; k < b->n; k += 3) {
+		const size_t n = b->n - k < 3 ? b->n - k : 3;
+		const uint32_t v = (uint32_t)b->at[k] << 16 | (n > 1 ? (uint32_t)b->at[k + 1] << 8 : 0) | (n > 2 ? b->at[k + 2] : 0);
+		char four[4] = { digits[v >> 18], digits[v >> 12 & 63], n > 1 ? digits[v >> 6 & 63] : '=', n > 2 ? digits[v & 63] : '=' };
+
+		fwrite(four, 1, 4, to);
+	}
+}
+
+static void put_data(struct trace_output *o, const struct page *p)
+{
+	const struct trace *t = o->trace;
+
+	fprintf(o->to, "{\"version\":1,\"from\":%llu,\"n\":%llu,\"limited\":%s,\n\"launches\":[", (unsigned long long)t->from,
+		(unsigned long long)t->n_recorded, o->trace->exceeded ? "true" : "false");
+	put_launches(o->to, p);
+	fputs("],\n\"files\":[", o->to);
+	for (unsigned k = 0; k < t->codes.n_files; k++) {
+		if (k)
+			fputc(',', o->to);
+		put_file(o->to, t->codes.files[k].path);
+	}
+	fputs("],\n\"functions\":[", o->to);
+	for (unsigned k = 0; k < p->record.n_functions; k++) {
+		if (k)
+			fputs(",\n", o->to);
+		if (p->record.functions[k].rows)
+			put_function(o->to, p->record.functions[k].code, p->record.functions[k].rows);
+		else
+			fputs("null", o->to);
+	}
+	fputs("],\n\"stream\":\"", o->to);
+	put_base64(o->to, &p->record.stream);
+	fputs("\"}", o->to);
+}
+
+static void close_page(struct trace_output *o)
+{
+	struct page *p = o->data;
+	const char *const scripts[] = { gpuload_trace_rules, gpuload_trace_record, gpuload_trace_state, gpuload_trace_view, gpuload_trace_memory,
+					gpuload_trace_play };
+	const char *rest;
+
+	if (p->record.stream.failed)
+		gpul_tool_say("trace", "no memory for the trace: its page is not complete");
+	/* page.html has the places of the style, the record and the scripts. */
+	rest = strstr(gpuload_trace_html, "/*STYLE*/");
+	fwrite(gpuload_trace_html, 1, (size_t)(rest - gpuload_trace_html), o->to);
+	fputs(gpuload_trace_css, o->to);
+	rest += strlen("/*STYLE*/");
+	fwrite(rest, 1, (size_t)(strstr(rest, "/*RECORD*/") - rest), o->to);
+	put_data(o, p);
+	rest = strstr(rest, "/*RECORD*/") + strlen("/*RECORD*/");
+	fwrite(rest, 1, (size_t)(strstr(rest, "/*SCRIPTS*/") - rest), o->to);
+	for (unsigned k = 0; k < sizeof scripts / sizeof *scripts; k++)
+		fputs(scripts[k], o->to);
+	fputs(strstr(rest, "/*SCRIPTS*/") + strlen("/*SCRIPTS*/"), o->to);
+	for (unsigned k = 0; k < p->n_launches; k++) {
+		free(p->launches[k].kernel);
+		free(p->launches[k].fault);
+	}
+	free(p->launches);
+	gpul_record_free(&p->record);
+	free(p);
+	o->data = NULL;
+}
+
+const struct trace_sink gpul_trace_page = { .suffix = ".html", .open = open_page, .prepare = prepare_event, .event = add_event, .notice = add_notice,
+					    .block_ends = gpul_record_block_ends, .close = close_page };

@@ -1,0 +1,157 @@
+// state.js — what is true at a moment: after instruction t has been executed.
+
+// The number of elements of a sorted list that are at most t; step: elements that belong together.
+function countUpTo(list, t, step = 1) {
+	let low = 0, high = list.length / step;
+
+	while (low < high) {
+		const middle = (low + high) >> 1;
+		if (list[middle * step] <= t)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+class State {
+	constructor(trace) { this.trace = trace; }
+
+	rowAt(t) { return this.trace.data.functions[this.trace.func[t]].rows[this.trace.row[t]]; }
+	opcodeAt(t) { return this.rowAt(t).text.replace(/^@\S+ /, ""); }
+	warpAt(t) { return this.trace.warps[this.trace.warp[t]]; }
+
+	// The last instruction of the warp up to t; -1: none.
+	lastOf(warp, t) {
+		const k = countUpTo(warp.events, t);
+		return k ? warp.events[k - 1] : -1;
+	}
+
+	// For each lane: [state, instruction that it executed last].
+	//   run: executed the instruction; false: its guard was false; apart: other lanes of the warp run; barrier: waits there; ended; none
+	lanes(warp, t) {
+		const trace = this.trace, out = Array.from({ length: 32 }, () => ["none", -1]), k = countUpTo(warp.events, t);
+		let rest = 0xffffffff >>> 0;
+
+		for (let n = k - 1; n >= 0 && rest && n > k - 5000; n--) {
+			const at = warp.events[n], mask = (trace.mask[at] & rest) >>> 0;
+			if (!mask)
+				continue;
+			const ends = this.endsLanes(at), waits = this.waitsAt(warp, at, t);
+			for (let l = 0; l < 32; l++)
+				if (mask >>> l & 1) {
+					const on = trace.on[at] >>> l & 1;
+					out[l] = [ends && on ? "ended" : waits && on ? "barrier" : n < k - 1 ? "apart" : on ? "run" : "false", at];
+				}
+			rest = (rest & ~mask) >>> 0;
+		}
+		return out;
+	}
+
+	endsLanes(t) {
+		return /^exit\b/.test(this.opcodeAt(t)) || (this.trace.depth[t] === 0 && /^ret\b/.test(this.opcodeAt(t)));
+	}
+
+	// True: the instruction is a barrier that has not completed at t.
+	waitsAt(warp, at, t) {
+		const text = this.opcodeAt(at), list = this.trace.barriers;
+
+		if (!/^(bar|barrier)\./.test(text) || /^(bar\.warp|bar\.arrive|barrier\.cta\.arrive)/.test(text))
+			return false;
+		for (let k = countUpTo(this.trace.barrierTimes, t) - 1; k >= 0 && list[k].t > at; k--)
+			if (list[k].block === warp.block.number)
+				return false;
+		return true;
+	}
+
+	// The values of a register at t: a copy of 32 (64, 128, or 1) words, and the instruction that wrote it; null: not written.
+	register(warp, func, depth, flat, t) {
+		const frame = this.trace.frames.get((warp * 256 + depth) * 65536 + func), list = frame && frame.writes[flat];
+		const k = list ? countUpTo(list, t, 2) : 0;
+
+		if (!k)
+			return null;
+		const length = this.trace.data.functions[func].regs[flat], words = wordsOf(length[1]), at = list[2 * k - 1];
+		return { words: this.trace.values.at.subarray(at, at + words), by: list[2 * k - 2] };
+	}
+
+	// The registers that the warp's current function has written.
+	registers(t) {
+		const trace = this.trace, func = trace.func[t], warp = trace.warp[t], depth = trace.depth[t], out = [];
+
+		trace.data.functions[func].regs.forEach(([name, bytes, type], flat) => {
+			const r = this.register(warp, func, depth, flat, t);
+			if (r)
+				out.push({ name, bytes, type, words: r.words, by: r.by });
+		});
+		return out;
+	}
+
+	// Shared memory of a block at t, and which words the instruction t reads or writes.
+	shared(block, t) {
+		const k = countUpTo(block.times, t);
+
+		if (!this.image || this.image.block !== block || this.image.k > k)
+			this.image = { block, k: 0, bytes: new Uint8Array(block.image.length) };
+		for (; this.image.k < k; this.image.k++)
+			for (const [at, bytes] of block.log[this.image.k].lanes)
+				this.image.bytes.set(bytes, at);
+		const touched = new Map();
+		for (const a of this.trace.accesses.get(t) || [])
+			for (let l = 0; a.space === 2 && l < 32; l++)
+				for (let b = 0; a.lanes >>> l & 1 && b < a.bytes; b += 4)
+					touched.set(a.at[l] + b >> 2, a.kind === 1 ? "read" : "write");
+		return { bytes: this.image.bytes, touched };
+	}
+}
+
+// ---- text of values --------------------------------------------------------------------------------------------------
+
+function floatText(x, digits) {
+	return Object.is(x, -0) ? "-0" : String(Number(x.toPrecision(digits)));
+}
+
+function wordText(type, low, high, bytes) {
+	if (bytes === 8) {
+		const big = BigInt(high) << 32n | BigInt(low);
+		if (type === "f")
+			return floatText(toDouble(low, high), 17);
+		if (type === "s" && high >>> 31)
+			return String(BigInt.asIntN(64, big));
+		return big < 0x100000000n ? String(big) : "0x" + big.toString(16);
+	}
+	if (type === "f" && bytes === 4)
+		return floatText(toFloat(low), 9);
+	if (type === "s")
+		return String(bytes === 2 ? low << 16 >> 16 : low | 0);
+	return type === "u" || low < 0x10000 ? String(low) : "0x" + low.toString(16);
+}
+
+function laneText(r, lane) {
+	if (r.bytes === 0)
+		return String(r.words[0] >>> lane & 1);
+	if (r.bytes === 16)
+		return "0x" + [3, 2, 1, 0].map((k) => (k < 2 ? r.words[32 * k + lane] : r.words[32 * k + lane]).toString(16).padStart(8, "0")).join("");
+	return wordText(r.type, r.words[lane], r.bytes === 8 ? r.words[32 + lane] : 0, r.bytes);
+}
+
+// "0, 4 ... 124"; null: the values are not a row.
+function rowText(r, on) {
+	const bits = 8 * r.bytes, all = Array.from({ length: 32 }, (_, l) => BigInt.asIntN(bits, r.bytes === 8 ? toBig(r.words, l) : BigInt(r.words[l])));
+	const lanes = all.map((_, l) => l).filter((l) => on >>> l & 1), [first, second] = lanes, last = lanes[lanes.length - 1];
+	const step = all[second] - all[first];
+
+	if (second !== first + 1 || lanes.some((l) => BigInt.asIntN(bits, all[first] + step * BigInt(l - first)) !== all[l]))
+		return null;
+	return `${laneText(r, first)}, ${laneText(r, second)} ... ${laneText(r, last)}`;
+}
+
+// All lanes in short, as in the text of a trace: "7", "0, 4 ... 124", or one by one.
+function lanesText(r, on) {
+	if (r.bytes === 0)
+		return "{" + ((r.words[0] & on) >>> 0).toString(16).padStart(8, "0") + "}";
+	const texts = Array.from({ length: 32 }, (_, l) => on >>> l & 1 ? laneText(r, l) : "-"), some = texts.filter((x) => x !== "-");
+	if (some.length && some.every((x) => x === some[0]))
+		return some[0];
+	return (r.type !== "f" && some.length > 3 && rowText(r, on)) || texts.join(" ");
+}
