@@ -91,3 +91,12 @@ load helper
 	fails 2 "a limit is COUNTER=NUMBER" run "$vecadd" --profile-most sectors=few
 	fails 2 "--profile - and --json both print on stdout" run "$vecadd" --profile - --json
 }
+
+@test "the page of a long file shows the lines around those that were executed" {
+	gpuload version | grep -q "^NVRTC  *[0-9]" || skip "no libnvrtc"
+	{ seq -f "// before %g" 100; echo 'extern "C" __global__ void k(float *o) { o[threadIdx.x] = 1; }'; seq -f "// after %g" 100; } > long.cu
+	works run long.cu 'out:f32[64]' --grid 1 --block 64 --profile long.html
+	grep -q '>// before 99<' long.html && grep -q '>// after 10<' long.html || show "should show the lines nearby"
+	! grep -q '>// before 50<\|>// after 90<' long.html || show "should leave out the others"
+	grep -q '>\.\.\. 88 lines<' long.html || show "should say how many lines are left out: $(grep -o '\.\.\. .* lines' long.html)"
+}

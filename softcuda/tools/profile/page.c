@@ -95,12 +95,25 @@ static void print_source_line(FILE *to, uint32_t line, const struct row_count *c
 	fprintf(to, "</td></tr>\n");
 }
 
-/* The lines [from, to) are of one file: print the whole file, if it can be read. */
+enum { LINES_AROUND = 12 };
+
+/* The number of lines from `line` on that are far from all counted ones; at: the next counted line, or end. */
+static uint32_t gap_at(uint32_t line, const struct line_count *from, const struct line_count *at, const struct line_count *end, uint32_t n_lines)
+{
+	const uint32_t before = at > from ? at[-1].line : 0, next = at < end ? at->line : n_lines + LINES_AROUND + 1;
+
+	if ((before && line <= before + LINES_AROUND) || next <= line + 2 * LINES_AROUND)
+		return 0;
+	return next - LINES_AROUND - line;
+}
+
+/* The lines [from, end) are of one file: print them and those around them, if the file can be read. */
 static void print_file(FILE *to, const struct line_count *from, const struct line_count *end, uint64_t most)
 {
 	static const struct row_count nothing;
 	const uint32_t n_lines = gpul_source_n_lines(from->file);
 	const struct line_count *at = from;
+	uint32_t gap;
 
 	fprintf(to, "<h3>");
 	print_escaped(to, from->file);
@@ -108,6 +121,12 @@ static void print_file(FILE *to, const struct line_count *from, const struct lin
 	for (uint32_t line = 1; line <= n_lines; line++) {
 		while (at < end && at->line < line)
 			at++;
+		gap = at < end && at->line == line ? 0 : gap_at(line, from, at, end, n_lines);
+		if (gap) {
+			fprintf(to, "<tr class=\"cold\"><td colspan=\"7\"></td><td class=\"text\">... %u lines</td></tr>\n", gap);
+			line += gap - 1;
+			continue;
+		}
 		print_source_line(to, line, at < end && at->line == line ? &at->count : &nothing, gpul_source_line(from->file, line), most);
 	}
 	for (at = from; at < end; at++)

@@ -7,8 +7,12 @@
  *                      one bank take a wavefront each.  Accesses of 8 bytes are made by half a warp at a time, of 16 bytes by a
  *                      quarter: without conflicts they take 2 and 4 wavefronts
  *
- * Source: CUDA C++ Programming Guide 13.0, 5.3.2 (Device Memory Accesses) and 20.5.2 (Shared Memory of compute capability
- * 5.x and later); Nsight Compute, Kernel Profiling Guide, 2.5 (sectors, requests, wavefronts). */
+ * A GPU gives two parts of a wide access at once if all lanes l and l xor 1 (or l xor 2) have the same address; this is not
+ * modelled: it makes the wavefronts fewer, with and without conflicts.
+ *
+ * Source: CUDA C++ Programming Guide, "Device Memory Accesses" (global and local memory), and "Compute Capability 5.x: Shared
+ * Memory"; Nsight Compute, Kernel Profiling Guide (sector, request, wavefront); wide accesses: NVIDIA's answers in "Unexpected
+ * shared memory bank conflict", forums.developer.nvidia.com/t/77228. */
 #ifndef GPULOAD_SOFTCUDA_TOOLS_PROFILE_TRANSACTIONS_INTERNAL_H
 #define GPULOAD_SOFTCUDA_TOOLS_PROFILE_TRANSACTIONS_INTERNAL_H
 
