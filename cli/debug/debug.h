@@ -5,7 +5,7 @@
 #include "cli/debug/session.h"
 #include "cli/lib/command.h"
 
-extern const struct cli_cmd cli_step;
+extern const struct cli_cmd cli_step, cli_dap;
 
 /** Step in windows of the terminal, until the program ends or the user quits.
  *

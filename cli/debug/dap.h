@@ -1,0 +1,69 @@
+/* dap.h — the debug adapter: what its files share.
+ *
+ *     editor ── stdin: request ──> dap.c ── dap_control.c, dap_values.c ── link.h ──> the debugger in the driver
+ *            <── stdout: response, events
+ *
+ * A lane in a frame has a number, dap.lane[number - 1], which is the id of a frame; numbers are valid until the kernel goes on. */
+#ifndef GPULOAD_CLI_DEBUG_DAP_H
+#define GPULOAD_CLI_DEBUG_DAP_H
+
+#include "cli/debug/link.h"
+#include "cli/lib/json.h"
+#include "cli/lib/json_read.h"
+
+struct dap_lane { uint64_t block; unsigned warp, lane, frame; };
+
+/* What a variablesReference stands for. */
+struct dap_container {
+	enum { DAP_REGISTERS, DAP_PARAMS, DAP_SPECIALS, DAP_VARIABLES, DAP_LANES, DAP_ARRAY } kind;
+	unsigned lane;                   /* number of the lane */
+	char *name;                      /* owned; DAP_LANES: a register; DAP_ARRAY, DAP_VARIABLES: the space */
+	uint64_t address, bytes;         /* DAP_ARRAY */
+	unsigned element;                /* bytes */
+};
+
+struct dap {
+	struct debug_link *link;         /* NULL: not launched */
+	bool attached, configured, stopped, entry, at_end, terminated, quits;
+	int out, err;                    /* the program's stdout and stderr; -1: none */
+	char *folder;                    /* owned; in which the program was started */
+	int64_t seq;
+	GPUL_ARRAY(char) in;
+	GPUL_ARRAY(struct dap_lane) lane;
+	GPUL_ARRAY(struct dap_container) container;
+	struct debug_row at;             /* the debugger's status at the last stop */
+	unsigned chosen_lane;            /* of the warp that stopped */
+};
+
+/* An answer to a request.  Its body is open while a handler runs. */
+struct dap_call {
+	struct dap *d;
+	const struct json_value *args;
+	struct json *body;
+	gpul_error *err;
+};
+
+/* dap_message.c */
+void dap_send(struct dap *d, struct json *j);  /* a closed object; frees it */
+void dap_event_begin(struct dap *d, struct json *j, const char *event);  /* opens the body */
+void dap_event_end(struct dap *d, struct json *j);
+void dap_forget(struct dap *d);           /* numbers of frames and variables become invalid: the kernel goes on */
+unsigned dap_lane_number(struct dap *d, const struct dap_lane *lane);
+unsigned dap_container_number(struct dap *d, const struct dap_container *c);
+const struct dap_lane *dap_find_lane(const struct dap_call *c, int64_t number);  /* NULL: no such frame, *err is set */
+
+struct dap_handler {
+	const char *command;
+	gpul_status (*run)(const struct dap_call *c);
+};
+extern const struct dap_handler dap_control[];  /* end with {0} */
+extern const struct dap_handler dap_values[];
+
+/* The id of a thread: a warp, or one of its lanes; lane -1: the warp. */
+int64_t dap_thread_id(uint64_t block, unsigned warp, int lane);
+void dap_thread_of(int64_t id, uint64_t *block, unsigned *warp, int *lane);
+/* Members name and path, or sourceReference, of the source of a row with a place. */
+void dap_write_source(const struct dap *d, struct json *j, const struct debug_row *row);
+uint32_t dap_line(const struct debug_row *row);
+
+#endif
