@@ -170,6 +170,7 @@ static gpul_status open_soft(gpul_error *err)
 static gpul_status open_auto(gpul_error *err)
 {
 	gpul_error why_not = { 0 }, why_neither = { 0 };
+	gpul_status st;
 
 	if (chosen_by_auto)
 		return GPUL_OK;
@@ -177,7 +178,10 @@ static gpul_status open_auto(gpul_error *err)
 		chosen_by_auto = &nvidia.table;
 		return GPUL_OK;
 	}
-	if (open_soft(&why_neither) != GPUL_OK)
+	st = open_soft(&why_neither);
+	if (st == GPUL_EINVAL)  /* it refuses GPULOAD_SOFT_TOOLS: the other driver does not matter */
+		return gpul_fail(err, st, why_neither.native, "%s", why_neither.text);
+	if (st)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, why_not.native, "no CUDA driver. %.*s; %.170s",
 				 nvidia_is_absent ? 50 : 110, nvidia_is_absent ? GPUL_NO_NVIDIA_DRIVER : why_not.text,
 				 why_neither.text);

@@ -84,8 +84,8 @@ CUresult soft_start_tools(void)
 		st = gpul_fail(&err, GPUL_ENOMEM, 0, "no memory for the tools");
 	if (!st)
 		return CUDA_SUCCESS;
-	fprintf(stderr, "gpuload soft driver: GPULOAD_SOFT_TOOLS: %s\n", err.text);
+	soft_report_fault(err.text);
 	gpul_exec_memory_destroy(soft.memory);
 	soft.memory = NULL;
-	return CUDA_ERROR_INVALID_VALUE;
+	return err.status == GPUL_EINVAL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OPERATING_SYSTEM;
 }
