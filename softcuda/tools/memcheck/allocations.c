@@ -11,7 +11,7 @@
 typedef unsigned long long ull;
 
 /* Freed allocations that are kept.  Their pages are given back to the system; only addresses are used up. */
-enum { KEPT_MOST = 4096 };
+enum { KEPT_MOST = 4096, FAR = 1 << 30 };
 static const uint64_t KEPT_BYTES = UINT64_C(64) << 30;
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
@@ -257,6 +257,8 @@ void gpul_records_describe(uint64_t address, char *buf, size_t bytes)
 			is_freed = true;
 		}
 	}
+	if (best && distance(best, address) > FAR)
+		best = NULL;
 	if (best && best->is_heap && !is_freed && contains(best, address))
 		gpul_heap_describe(address, buf, bytes);
 	else if (best)
@@ -308,13 +310,15 @@ void gpul_memcheck_bad_free(const char *call, uint64_t address)
 {
 	char near[800], origin[ORIGIN_BYTES];
 	const struct record *twice = NULL;
+	bool is_live;
 
 	if (!is_on() || gpul_memcheck.has_ended)
 		return;
 	gpul_origin(origin);
 	gpul_records_describe(address, near, sizeof near);
+	is_live = gpul_records_find(address);  /* memory of another call, or the middle of an allocation */
 	pthread_rwlock_rdlock(&lock);
-	for (const struct record *r = n_freed ? oldest : NULL; r; r = r->next)
+	for (const struct record *r = n_freed && !is_live ? oldest : NULL; r; r = r->next)
 		twice = r->base == address ? r : twice;
 	pthread_rwlock_unlock(&lock);
 	gpul_tool_report("memcheck", "%s of 0x%llx%s%s%s%s", call, (ull)address,

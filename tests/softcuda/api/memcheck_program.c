@@ -1,0 +1,231 @@
+/* memcheck_program.c — a driver API program with one fault, by its argument.  tests/softcuda/tools/memcheck/test_memcheck_program.py runs it. */
+#include <cuda.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char ptx[] =
+	".version 8.0\n.target sm_80\n.address_size 64\n"
+	".visible .entry copy(.param .u64 to, .param .u64 from)\n"
+	"{\n"
+	"	.reg .b32 %r<4>; .reg .b64 %d<8>;\n"
+	"	ld.param.u64 %d1, [to];\n"
+	"	ld.param.u64 %d2, [from];\n"
+	"	mov.u32 %r1, %tid.x;\n"
+	"	mul.wide.u32 %d3, %r1, 4;\n"
+	"	add.u64 %d1, %d1, %d3;\n"
+	"	add.u64 %d2, %d2, %d3;\n"
+	"	ld.global.u32 %r2, [%d2];\n"
+	"	st.global.u32 [%d1], %r2;\n"
+	"	ret;\n"
+	"}\n";
+
+enum { N = 64, BYTES = 4 * N };
+
+static CUcontext ctx;
+static CUfunction copy;
+static CUdeviceptr a, b;
+
+__attribute__((noinline)) static void make_buffers(void)
+{
+	if (cuMemAlloc(&a, BYTES) || cuMemAlloc(&b, BYTES))
+		exit(2);
+}
+
+__attribute__((noinline)) static void free_buffer(CUdeviceptr p)
+{
+	printf("cuMemFree: %d\n", (int)cuMemFree(p));
+}
+
+static CUresult copy_on_gpu(CUdeviceptr to, CUdeviceptr from)
+{
+	void *args[] = { &to, &from };
+
+	cuLaunchKernel(copy, 1, 1, 1, N, 1, 1, 0, NULL, args, NULL);
+	return cuCtxSynchronize();
+}
+
+static void free_all(void)
+{
+	cuMemFree(a);
+	cuMemFree(b);
+}
+
+/* ---- faults, and programs without one ------------------------------------------------------------------------------ */
+
+static void double_free(void)
+{
+	free_buffer(a);
+	free_buffer(a);
+	cuMemFree(b);
+}
+
+static void invalid_free(void)
+{
+	free_buffer(a + 16);
+	free_buffer(12345);
+	free_all();
+}
+
+static void use_after_free(void)
+{
+	cuMemsetD8(a, 1, BYTES);
+	free_buffer(a);
+	copy_on_gpu(b, a);
+}
+
+static void use_after_free_async(void)
+{
+	CUdeviceptr p = 0;
+
+	cuMemAllocAsync(&p, BYTES, NULL);
+	cuMemsetD8(p, 1, BYTES);
+	cuMemFreeAsync(p, NULL);
+	copy_on_gpu(b, p);
+}
+
+static void double_free_async(void)
+{
+	CUdeviceptr p = 0;
+
+	cuMemAllocAsync(&p, BYTES, NULL);
+	cuMemFreeAsync(p, NULL);
+	cuStreamSynchronize(NULL);
+	printf("cuMemFreeAsync: %d\n", (int)cuMemFreeAsync(p, NULL));
+	free_all();
+}
+
+static void leak(void)
+{
+	cuMemFree(a);
+}
+
+static void leak_in_context(void)
+{
+	cuMemFree(a);
+	cuCtxDestroy(ctx);
+}
+
+static void unwritten(void)
+{
+	copy_on_gpu(b, a);
+	free_all();
+}
+
+static void partly_unwritten(void)
+{
+	cuMemsetD8(a, 1, BYTES / 2);
+	copy_on_gpu(b, a);
+	free_all();
+}
+
+/* A copy of unwritten memory is no fault, but reading the copy is. */
+static void copy_of_unwritten(void)
+{
+	CUdeviceptr c = 0;
+
+	cuMemAlloc(&c, BYTES);
+	cuMemcpyDtoD(a, c, BYTES);
+	cuMemFree(c);
+	copy_on_gpu(b, a);
+	free_all();
+}
+
+static void written_by_copies(void)
+{
+	unsigned host[N] = { 0 };
+	CUDA_MEMCPY2D rows = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host, .srcPitch = 32, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+			       .dstDevice = a, .dstPitch = 64, .WidthInBytes = 32, .Height = 4 };
+
+	cuMemcpy2D(&rows);                       /* the even rows of 32 bytes */
+	rows.dstDevice = a + 32;
+	cuMemcpy2D(&rows);                       /* the odd ones */
+	copy_on_gpu(b, a);
+	cuMemcpyDtoD(a, b, BYTES);
+	copy_on_gpu(b, a);
+	free_all();
+}
+
+static void written_by_graph(void)
+{
+	CUgraph g = NULL;
+	CUgraphExec e = NULL;
+	CUstream s = NULL;
+
+	cuStreamCreate(&s, 0);
+	cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL);
+	cuMemsetD32Async(a, 7, N, s);
+	cuStreamEndCapture(s, &g);
+	cuGraphInstantiate(&e, g, 0);
+	cuGraphLaunch(e, s);
+	cuStreamSynchronize(s);
+	copy_on_gpu(b, a);
+	cuGraphExecDestroy(e);
+	cuGraphDestroy(g);
+	cuStreamDestroy(s);
+	free_all();
+}
+
+static void written_by_cpu(void)
+{
+	unsigned *host = NULL;
+
+	cuMemAllocHost((void **)&host, BYTES);
+	copy_on_gpu(b, (CUdeviceptr)(uintptr_t)host);
+	cuMemFreeHost(host);
+	free_all();
+}
+
+static void allocates_much(void)
+{
+	for (int k = 0; k < 20000; k++) {
+		CUdeviceptr p = 0;
+
+		cuMemAlloc(&p, 100000);
+		cuMemFree(p);
+	}
+	for (int k = 0; k < 64; k++) {
+		CUdeviceptr p = 0;
+
+		cuMemAlloc(&p, 256 << 20);
+		cuMemsetD8(p, 0, 1 << 20);
+		cuMemFree(p);
+	}
+	free_all();
+}
+
+static const struct { const char *name; void (*run)(void); } cases[] = {
+	{ "double_free", double_free },
+	{ "invalid_free", invalid_free },
+	{ "use_after_free", use_after_free },
+	{ "use_after_free_async", use_after_free_async },
+	{ "double_free_async", double_free_async },
+	{ "leak", leak },
+	{ "leak_in_context", leak_in_context },
+	{ "unwritten", unwritten },
+	{ "partly_unwritten", partly_unwritten },
+	{ "copy_of_unwritten", copy_of_unwritten },
+	{ "written_by_copies", written_by_copies },
+	{ "written_by_graph", written_by_graph },
+	{ "written_by_cpu", written_by_cpu },
+	{ "allocates_much", allocates_much },
+};
+
+int main(int argc, char **argv)
+{
+	CUdevice device;
+	CUmodule module;
+
+	if (argc != 2 || cuInit(0) || cuDeviceGet(&device, 0) || cuCtxCreate_v4(&ctx, NULL, 0, device) || cuModuleLoadData(&module, ptx) ||
+	    cuModuleGetFunction(&copy, module, "copy"))
+		return 2;
+	make_buffers();
+	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+		if (!strcmp(cases[k].name, argv[1])) {
+			cases[k].run();
+			return 0;
+		}
+	}
+	return 2;
+}
