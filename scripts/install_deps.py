@@ -14,6 +14,7 @@ PACKAGES = {  # apt package: a file or program of it
     "libcmocka-dev": "/usr/include/cmocka.h",
     "libelf-dev": "/usr/include/libelf.h", "libzstd-dev": "/usr/include/zstd.h",
     "liblz4-dev": "/usr/include/lz4.h", "zlib1g-dev": "/usr/include/zlib.h",
+    "libncurses-dev": "/usr/include/ncurses.h",
     "libibverbs-dev": "/usr/include/infiniband/verbs.h", "libfabric-dev": "/usr/include/rdma/fabric.h",
     "universal-ctags": "ctags", "bats": "bats", "make": "make", "pkg-config": "pkg-config",
     "mandoc": "mandoc", "spin": "spin",

@@ -96,6 +96,7 @@ def find(args):
         Part("libibverbs", library(args, "infiniband/verbs.h", "ibverbs"), "the send path cannot use RDMA NICs"),
         Part("libfabric", library(args, "rdma/fabric.h", "fabric"), "the send path needs an RDMA NIC"),
         Part("libpmix", library(args, "pmix.h", "pmix", pkg_config("pmix")), "under mpirun and srun, ranks are found by their variables only"),
+        Part("ncurses", library(args, "ncurses.h", "ncursesw"), "gpuload step reads commands line by line, without windows"),
         Part("cmocka", library(args, "cmocka.h", "cmocka"), "the C tests are not built"),
         Part("bats", shutil.which("bats"), "the command line's tests are skipped"),
         Part("ctags", shutil.which("ctags"), "the check of file and function sizes is skipped"),

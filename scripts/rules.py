@@ -65,7 +65,7 @@ def write_variables(w):
     warnings = f"{WARNINGS} -Wno-error" if w.args.coverage else WARNINGS
     w.variable("cflags", f"-std=c11 -D_GNU_SOURCE {c} -fPIC {warnings} -I. {cuda_flags(w)}")
     w.variable("ldflags", ld)
-    w.variable("libs", f"-ldl -lpthread -lm -Wl,--as-needed {part_libraries(w)}")
+    w.variable("libs", f"-ldl -lpthread -lm -Wl,--as-needed {part_libraries(w)}{' -lncursesw' if w.have['ncurses'].where else ''}")
 
 
 def write_rules(w):

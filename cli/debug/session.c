@@ -19,7 +19,7 @@ static void cut_lines(struct source *src)
 
 		line[strcspn(line, "\r")] = '\0';
 		for (char *c = line; *c; c++)
-			*c = (unsigned char)*c < ' ' ? ' ' : *c;
+			*c = (unsigned char)*c < ' ' && *c != '\t' ? ' ' : *c;
 		if (at)
 			*at = line;
 	}
@@ -171,6 +171,8 @@ void session_wait(struct session *s, struct out *out)
 	while (!s->stopped && !s->ended) {
 		if (!debug_link_event(s->link, 200, &event)) {
 			s->ended = debug_link_ended(s->link);
+			if (s->idle)
+				s->idle(s->idle_user);
 			if (s->interrupted && *s->interrupted && !s->ended) {
 				*s->interrupted = false;
 				(void)debug_link_ask(s->link, NULL, NULL, "go\tpause");

@@ -18,6 +18,8 @@ struct session {
 	uint64_t block;                   /* the selection */
 	unsigned warp, lane, frame;
 	GPUL_ARRAY(struct source) sources;
+	void (*idle)(void *user);         /* called several times a second while a kernel runs; NULL: nothing is to be done */
+	void *idle_user;
 	bool *interrupted;                /* set by SIGINT: pause a running kernel */
 	char last[256];                   /* the command that an empty line repeats */
 };
