@@ -15,7 +15,8 @@ TESTS_ALSO_LINK = {"proxy": ["ipc"]}  # the proxy's tests share the FIFO between
 TESTS_ALSO_HELP = {"tests/proxy": ["tests/ipc"], "tests/fault": ["tests/proxy"], "tests/comm/fault": ["tests/fault"], "tests/rdma/put": ["tests/rdma"],
                    "tests/comm/soak": ["tests/comm"], "tests/comm/sparse": ["tests/comm"],
                    "tests/comm/net": ["tests/comm/bootstrap", "tests/comm", "tests/rdma"],
-                   "tests/comm/bootstrap/hosts": ["tests/comm/bootstrap"]}
+                   "tests/comm/bootstrap/hosts": ["tests/comm/bootstrap"],
+                   "tests/softcuda/tools/profile": ["tests/softcuda/exec"]}
 # Programs that are linked with further flags.  With -ffast-math, start-up code of gcc makes the CPU treat subnormal numbers as 0.
 TESTS_LINK_FLAGS = {"tests/softcuda/api/test_fast_math.c": "-ffast-math"}
 # Files that a source embeds with .incbin: these dependencies are not in the compiler's .d files.

@@ -5,6 +5,7 @@
 #include <cmocka.h>
 
 #include "softcuda/tools/profile/profile_internal.h"
+#include "tests/softcuda/exec/random_program.h"
 
 /* ---- the rig ------------------------------------------------------------------------------------------------------------ */
 
@@ -13,6 +14,7 @@ enum { MOST_INSTS = 4096 };
 static struct naive {
 	struct observer o;
 	const struct func_code *code;
+	_Atomic uint64_t all_warps, all_threads;  /* of its functions, too */
 	_Atomic uint64_t warps[MOST_INSTS], threads[MOST_INSTS];
 	_Atomic uint64_t sectors[MOST_INSTS], wavefronts[MOST_INSTS];  /* sectors: of global and local memory */
 } naive;
@@ -86,6 +88,10 @@ static enum observed naive_before(struct observer *o, struct warp_state *s, cons
 	(void)o;
 	if (s->frame->code == naive.code && i->src < MOST_INSTS)
 		count_naively(s, i, on);
+	if (gpul_insn_begins(s->frame->code, i) && gpul_insn_ptx(s->frame->code, i)) {
+		naive.all_warps++;
+		naive.all_threads += count_lanes(s->w.mask);
+	}
 	if (is_counted(s, i)) {
 		naive.warps[i->src]++;
 		naive.threads[i->src] += count_lanes(s->w.mask);
@@ -97,6 +103,10 @@ static enum observed naive_before(struct observer *o, struct warp_state *s, cons
 static void naive_after(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on, bool waits)
 {
 	(void)o;
+	if (waits && gpul_insn_begins(s->frame->code, i)) {
+		naive.all_warps--;
+		naive.all_threads -= count_lanes(on);
+	}
 	if (waits && is_counted(s, i)) {
 		naive.warps[i->src]--;
 		naive.threads[i->src] -= count_lanes(on);
@@ -106,6 +116,7 @@ static void naive_after(struct observer *o, struct warp_state *s, const struct i
 static void naive_launch(struct observer *o, gpul_exec_launch *l)
 {
 	(void)o;
+	naive.all_warps = naive.all_threads = 0;
 	memset((void *)naive.warps, 0, sizeof naive.warps);
 	memset((void *)naive.threads, 0, sizeof naive.threads);
 	memset((void *)naive.sectors, 0, sizeof naive.sectors);
@@ -132,14 +143,14 @@ static void open_profiled(const char *ptx)
 	rig = rig_open_observed(ptx, (gpul_exec_machine_options){ .n_workers = 2 }, list, 2);
 }
 
-/* The result of the kernel; the test program runs no other of that name. */
+/* The result of the last kernel of that name. */
 static const struct kernel_result *close_profiled(const char *kernel)
 {
 	rig_close(rig);
 	gpul_profile_free(&result);
 	result.architecture = gpul_architecture(90);
 	assert_int_equal(gpul_profile_collect(&result, 0, NULL), GPUL_OK);
-	for (size_t k = 0; k < result.kernels.n; k++)
+	for (size_t k = result.kernels.n; k-- > 0;)
 		if (!strcmp(result.kernels.at[k].kernel->name, kernel))
 			return &result.kernels.at[k];
 	fail_msg("kernel %s is not in the profile", kernel);
@@ -390,6 +401,35 @@ static void counts_odd_addresses_as_a_naive_observer_does(void **state)
 	assert_true(gpul_excess_sectors(&k->sum.memory) > 1000);
 }
 
+/* Divergence, loops, calls and exchanges between lanes in all combinations. */
+static void counts_random_programs_as_a_naive_observer_does(void **state)
+{
+	static struct random_program p;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 40; seed++) {
+		uint32_t (*values)[RANDOM_VARS];
+		const struct kernel_result *k;
+		char *ptx;
+
+		random_program_make(&p, seed);
+		ptx = random_program_ptx(&p);
+		open_profiled(ptx);
+		values = rig_memory(rig, 3 * 80 * sizeof *values);
+		for (unsigned t = 0; t < 3 * 80; t++)
+			for (unsigned v = 0; v < RANDOM_VARS; v++)
+				values[t][v] = (t * 31 + v * 7) % 23;
+		rig_expect_ok(rig, "random_kernel", 3, 80, values, 0);
+		k = close_profiled("random_kernel");
+		expect_same_as_naive(&k->functions.at[0]);
+		if (k->sum.warps != naive.all_warps || k->sum.threads != naive.all_threads)
+			fail_msg("seed %llu: counted %llu and %llu lanes, not %llu and %llu", (unsigned long long)seed,
+				 (unsigned long long)k->sum.warps, (unsigned long long)k->sum.threads, (unsigned long long)naive.all_warps,
+				 (unsigned long long)naive.all_threads);
+		free(ptx);
+	}
+}
+
 /* ---- registers ------------------------------------------------------------------------------------------------------------ */
 
 static unsigned registers_of(const char *body)
@@ -442,6 +482,7 @@ int main(void)
 		cmocka_unit_test(counts_the_bank_conflicts_of_shared_memory),
 		cmocka_unit_test(counts_generic_and_local_accesses),
 		cmocka_unit_test(counts_odd_addresses_as_a_naive_observer_does),
+		cmocka_unit_test(counts_random_programs_as_a_naive_observer_does),
 		cmocka_unit_test(estimates_registers_by_what_is_live_at_once),
 	};
 
