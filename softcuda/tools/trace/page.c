@@ -22,7 +22,8 @@ EMBED(view, "view.js")
 EMBED(memory, "memory.js")
 EMBED(play, "play.js")
 
-enum { MAX_SOURCE_BYTES = 1 << 20, KEPT_LAUNCHES = 1000 };
+/* MOST_BYTES of the record become 4/3 as many in base64: with the code, the page stays below 5 MB, unless a limit is given. */
+enum { MOST_BYTES = 3400000, MAX_SOURCE_BYTES = 1 << 20, KEPT_LAUNCHES = 1000 };
 
 struct page {
 	struct record record;
@@ -52,7 +53,10 @@ static void prepare_event(struct trace_output *o, const struct trace_event *e, c
 
 static void add_event(struct trace_output *o, const struct trace_event *e)
 {
-	gpul_record_event(&((struct page *)o->data)->record, e);
+	struct record *r = &((struct page *)o->data)->record;
+
+	gpul_record_event(r, e);
+	o->trace->exceeded |= !o->trace->limit_is_given && r->stream.n > MOST_BYTES;
 }
 
 static void keep_launch(struct page *p, const struct trace_notice *n)

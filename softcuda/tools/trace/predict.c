@@ -40,6 +40,57 @@ static uint64_t of_f64(double d)
 	return bits;
 }
 
+/* a + b, and in *error what the sum lacks (Knuth). */
+static double sum_f64(double a, double b, double *error)
+{
+	const double sum = a + b, part = sum - a;
+
+	*error = a - (sum - part) + (b - part);
+	return sum;
+}
+
+/* a * b, and in *error what the product lacks (Veltkamp, Dekker). */
+static double product_f64(double a, double b, double *error)
+{
+	const double split = 134217729, product = a * b, a1 = split * a, b1 = split * b;
+	const double a_high = a1 - (a1 - a), b_high = b1 - (b1 - b), a_low = a - a_high, b_low = b - b_high;
+
+	*error = a_low * b_low - (product - a_high * b_high - a_low * b_high - a_high * b_low);
+	return product;
+}
+
+/* a + b rounded to odd. */
+static double odd_f64(double a, double b)
+{
+	double error;
+	const double sum = sum_f64(a, b, &error);
+	const uint64_t bits = of_f64(sum);
+
+	if (error == 0 || bits & 1 || !isfinite(sum))
+		return sum;
+	return f64((error > 0) == (sum > 0) ? bits + 1 : bits - 1);
+}
+
+/* fma() step by step as in page/rules.js, so that both have the same exceptions near overflow and underflow.
+ * Source: Boldo and Melquiond, Emulation of FMA and correctly rounded sums, 2008. */
+static double fma_f64(double a, double b, double c)
+{
+	double product_error, low, lower;
+	const double product = product_f64(a, b, &product_error);
+	const double high = sum_f64(c, product_error, &low), sum = sum_f64(product, high, &lower);
+
+	return sum + odd_f64(lower, low);
+}
+
+static uint64_t reversed(uint64_t a)
+{
+	uint64_t out = 0;
+
+	for (unsigned k = 0; k < 32; k++)
+		out |= (a >> k & 1) << (31 - k);
+	return out;
+}
+
 static uint64_t lop3(uint64_t a, uint64_t b, uint64_t c, uint64_t table)
 {
 	uint64_t out = 0;
@@ -61,12 +112,15 @@ static uint64_t lop3(uint64_t a, uint64_t b, uint64_t c, uint64_t table)
 	X(MUL_WIDE_U32, 4, 2, a * b) X(MUL_WIDE_S32, 4, 2, (uint64_t)(SIGNED(a) * SIGNED(b))) \
 	X(AND_32, 4, 2, a & b) X(OR_32, 4, 2, a | b) X(XOR_32, 4, 2, a ^ b) X(NOT_32, 4, 1, ~a) \
 	X(AND_64, 8, 2, a & b) X(OR_64, 8, 2, a | b) X(XOR_64, 8, 2, a ^ b) X(NOT_64, 8, 1, ~a) \
+	X(SHL_64, 8, 2, (uint32_t)b < 64 ? a << (b & 63) : 0) X(SHR_U64, 8, 2, (uint32_t)b < 64 ? a >> (b & 63) : 0) \
+	X(POPC_32, 4, 1, (uint64_t)__builtin_popcount((uint32_t)a)) X(CLZ_32, 4, 1, (uint32_t)a ? (uint64_t)__builtin_clz((uint32_t)a) : 32) \
+	X(MUL_HI_U32, 4, 2, a * b >> 32) X(CVT_U32_U16, 2, 1, a) X(CVT_16_32, 4, 1, a) \
 	X(SHL_32, 4, 2, b < 32 ? a << b : 0) X(SHR_U32, 4, 2, b < 32 ? a >> b : 0) X(SHR_S32, 4, 2, (uint64_t)(SIGNED(a) >> (b < 31 ? b : 31))) \
 	X(MIN_U32, 4, 2, a < b ? a : b) X(MAX_U32, 4, 2, a > b ? a : b) \
 	X(MIN_S32, 4, 2, SIGNED(a) < SIGNED(b) ? a : b) X(MAX_S32, 4, 2, SIGNED(a) > SIGNED(b) ? a : b) \
 	X(LOP3, 4, 3, lop3(a, b, c, imm)) \
 	X(SHF_L_WRAP, 4, 3, (b << 32 | a) << (c & 31) >> 32) X(SHF_R_WRAP, 4, 3, (b << 32 | a) >> (c & 31)) \
-	X(SELP_32, 4, 3, c ? a : b) \
+	X(SELP_32, 4, 3, c ? a : b) X(SELP_64, 8, 3, c ? a : b) X(BREV_32, 4, 1, reversed(a)) \
 	X(CVT_S64_S32, 4, 1, (uint64_t)SIGNED(a)) X(CVT_U64_U32, 4, 1, a) X(CVT_32_64, 8, 1, a) \
 	X(ADD_F32, 4, 2, of_f32(f32(a) + f32(b))) X(SUB_F32, 4, 2, of_f32(f32(a) - f32(b))) X(MUL_F32, 4, 2, of_f32(f32(a) * f32(b))) \
 	X(FMA_F32, 4, 3, of_f32(fmaf(f32(a), f32(b), f32(c)))) X(DIV_F32, 4, 2, of_f32(f32(a) / f32(b))) X(SQRT_F32, 4, 1, of_f32(sqrtf(f32(a)))) \
@@ -74,7 +128,8 @@ static uint64_t lop3(uint64_t a, uint64_t b, uint64_t c, uint64_t table)
 	X(MIN_F32, 4, 2, f32(a) < f32(b) ? a : b) X(MAX_F32, 4, 2, f32(a) > f32(b) ? a : b) \
 	X(CVT_F32_S32, 4, 1, of_f32((float)SIGNED(a))) X(CVT_F32_U32, 4, 1, of_f32((float)a)) \
 	X(ADD_F64, 8, 2, of_f64(f64(a) + f64(b))) X(SUB_F64, 8, 2, of_f64(f64(a) - f64(b))) X(MUL_F64, 8, 2, of_f64(f64(a) * f64(b))) \
-	X(DIV_F64, 8, 2, of_f64(f64(a) / f64(b))) X(SQRT_F64, 8, 1, of_f64(sqrt(f64(a)))) \
+	X(FMA_F64, 8, 3, of_f64(fma_f64(f64(a), f64(b), f64(c)))) X(NEG_F64, 8, 1, a ^ UINT64_C(1) << 63) \
+	X(ABS_F64, 8, 1, a & INT64_MAX) X(DIV_F64, 8, 2, of_f64(f64(a) / f64(b))) X(SQRT_F64, 8, 1, of_f64(sqrt(f64(a)))) \
 	X(CVT_F64_S32, 4, 1, of_f64((double)SIGNED(a))) X(CVT_F64_U32, 4, 1, of_f64((double)a)) X(CVT_F64_F32, 4, 1, of_f64((double)f32(a))) \
 	X(CVT_F32_F64, 8, 1, of_f32((float)f64(a)))
 
@@ -84,6 +139,12 @@ static const struct { const char *name; uint8_t bytes, n; } known[N_OPS] = {
 	RULES(X)
 #undef X
 };
+
+/* The amount of a shift has 32 bits. */
+static unsigned source_bytes(unsigned op, unsigned k)
+{
+	return k == 1 && (op == OP_SHL_64 || op == OP_SHR_U64) ? 4 : known[op].bytes;
+}
 
 /* The register at this offset in the frame; UINT32_MAX: a temporary. */
 static uint32_t flat_register(const struct func_code *code, uint32_t offset)
@@ -112,7 +173,7 @@ void gpul_trace_rule_of(const struct func_code *code, const struct insn *i, stru
 			if (to->flat == UINT32_MAX)
 				return;
 		} else if ((r & 3) == BANK_CONSTS) {
-			memcpy(&to->value, code->program->consts.bytes + offset, known[i->op].bytes);
+			memcpy(&to->value, code->program->consts.bytes + offset, source_bytes(i->op, k));
 		} else {
 			return;
 		}
@@ -126,11 +187,11 @@ static void widen_source(const struct warp_state *s, const struct insn *i, unsig
 {
 	const opref source[MAX_RULE_SOURCES] = { i->a, i->b, i->c, i->e };
 
-	if (i->op == OP_SELP_32 && k == 2)
+	if ((i->op == OP_SELP_32 || i->op == OP_SELP_64) && k == 2)
 		EACH_LANE_OF(l, on)
 			out[l] = *PRED(&s->w, source[k]) >> l & 1;
 	else
-		gpul_trace_widen(opptr(&s->w, source[k]), known[i->op].bytes, on, out);
+		gpul_trace_widen(opptr(&s->w, source[k]), source_bytes(i->op, k), on, out);
 }
 
 void gpul_trace_predict(const struct warp_state *s, const struct insn *i, uint32_t on, uint64_t out[LANES])

@@ -333,6 +333,7 @@ static gpul_status read_options(struct trace *t, struct tool_options *options, g
 	if (!file || !*file)
 		return gpul_fail(err, GPUL_EINVAL, 0, "trace needs a file, or - for stdout: trace:file=NAME");
 	t->limit = 100000;
+	t->limit_is_given = gpul_tool_option(options, "limit") != NULL;
 	st = gpul_tool_number(options, "trace", "limit", 1, &t->limit, err);
 	if (!st)
 		st = gpul_tool_number(options, "trace", "from", 0, &t->from, err);
@@ -382,7 +383,7 @@ static void finish(struct observer *observer)
 	if (t->exceeded)
 		gpul_tool_say("trace", "the limit is reached: instructions %llu to %llu were recorded, and more were executed; limit=N "
 			      "(--trace-limit N) records more, from=N (--from N) later ones",
-			      (unsigned long long)t->from, (unsigned long long)(t->from + t->limit - 1));
+			      (unsigned long long)t->from, (unsigned long long)(t->from + t->n_recorded - 1));
 	else if (!t->n_recorded)
 		gpul_tool_say("trace", "no instruction was recorded: %s", t->n ? "all of them are before from=N (--from)" : "no kernel ran, or the filter selects nothing");
 }

@@ -191,6 +191,7 @@ struct trace {
 	uint64_t n, n_recorded;          /* instructions that the filter has selected; that were recorded */
 	unsigned n_blocks, n_launches;   /* so far */
 	bool exceeded;                   /* the limit is reached */
+	bool limit_is_given;             /* otherwise a page may also set one, by its size */
 	bool ended;                      /* finish() was called */
 	struct { const gpul_exec_launch *launch; unsigned number; } active[TRACE_ACTIVE];  /* launches with blocks that have begun */
 	unsigned n_active;

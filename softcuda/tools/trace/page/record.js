@@ -241,7 +241,7 @@ class Trace {
 		const [name, sources, imm] = row.rule, out = this.register(frame, warp.func, row.dest[0][0]);
 		const values = sources.map((s) => typeof s === "string" ? this.constant(s) : this.register(frame, warp.func, s));
 
-		if (name === "SELP_32")
+		if (name.startsWith("SELP"))
 			values[2] = Uint32Array.from({ length: 32 }, (_, l) => typeof sources[2] === "string" ? values[2][l] : values[2][0] >>> l & 1);
 		applyRule(name, out, values, on, imm);
 		if (this.data.functions[warp.func].regs[row.dest[0][0]][1] === 2)

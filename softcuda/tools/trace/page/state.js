@@ -116,8 +116,9 @@ function wordText(type, low, high, bytes) {
 		const big = BigInt(high) << 32n | BigInt(low);
 		if (type === "f")
 			return floatText(toDouble(low, high), 17);
-		if (type === "s" && high >>> 31)
-			return String(BigInt.asIntN(64, big));
+		const signed = BigInt.asIntN(64, big);
+		if (type === "s" && signed > -(1n << 40n) && signed < 1n << 40n)
+			return String(signed);
 		return big < 0x100000000n ? String(big) : "0x" + big.toString(16);
 	}
 	if (type === "f" && bytes === 4)
