@@ -57,6 +57,8 @@ int main(int argc, char **argv)
 	gpul_comm_sparse_destroy(sparse);
 	gpul_comm_mesh_destroy(mesh);
 	gpul_boot_close(boot);
+	need(gpul_cu(drv, &err, cuMemFree(send)), &err);
+	need(gpul_cu(drv, &err, cuMemFree(recv)), &err);
 	gpul_comm_destroy(options.comm);
 	return 0;
 }

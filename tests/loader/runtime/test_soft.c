@@ -222,7 +222,7 @@ static void *launch_often(void *failed)
 {
 	unsigned *d;
 
-	if (cudaMalloc((void **)&d, sizeof *d))
+	if (cudaMalloc((void **)&d, sizeof *d) || cudaMemset(d, 0, sizeof *d))
 		return failed;
 	for (int i = 0; i < 50; i++)
 		if (add(d) || cudaStreamSynchronize(NULL))
