@@ -50,10 +50,16 @@ void gpul_profile_block_begins(struct observer *o, struct block *b)
 static struct tally *find_tally(struct thread_counters *t, const gpul_exec_kernel *k, const struct func_code *code)
 {
 	struct plan *kernel = gpul_plan_of(k->code, true), *function = gpul_plan_of(code, true);
-	struct tally *y = t->c.tallies;
+	struct tally **at = &t->c.tallies, *y;
 
-	while (y && (y->kernel != kernel || y->function != function))
-		y = y->next;
+	while (*at && ((*at)->kernel != kernel || (*at)->function != function))
+		at = &(*at)->next;
+	y = *at;
+	if (y) {  /* to the front: the list is long in a program with many kernels */
+		*at = y->next;
+		y->next = t->c.tallies;
+		t->c.tallies = y;
+	}
 	if (y || !kernel || !function)
 		return y;
 	y = calloc(1, sizeof *y);
