@@ -28,7 +28,7 @@ SUBFOLDERS = {
     "ptx":          ["", "parse", "link", "nvrtc"],
     "loader/image": ["", "kernels", "package"],
     "loader":       ["signature", "names", "advice", "cache", "choose", "link", "", "symbol", "program"],
-    "softcuda":     ["exec", "exec/warp", "exec/run", "exec/decode", "exec/machine", "tools", "tools/trace", "tools/memcheck", "tools/debug", "tools/synccheck", "tools/profile", "tools/racecheck", "tools/start",
+    "softcuda":     ["exec", "exec/warp", "exec/run", "exec/decode", "exec/machine", "tools", "tools/trace", "tools/memcheck", "tools/debug", "tools/synccheck", "tools/schedule", "tools/profile", "tools/racecheck", "tools/start",
                      "api/base", "api/stream", "api/vmm", "api/memory", "api/code", "api/graph", "api"],
     "memalloc":     ["", "probe"],
     "rdma":         ["protocol", "backend", "oob", "nic", "gpu", "verbs", "ofi", "", "put"],

@@ -51,6 +51,9 @@ const struct cli_opt run_opts[] = {
 	[RUN_PROFILE_REGISTERS] = { "profile-registers", "N", "registers of a thread, as ptxas -v prints them (default: an estimate)", NULL },
 	[RUN_MEMCHECK] = { "memcheck", NULL,
 		"software driver: report accesses outside of allocations, reads of unwritten memory, wrong frees, leaks", NULL },
+	[RUN_SCHEDULE] = { "schedule", "SEED|all|replay:...",
+		"software driver: run the threads in another order; all: in each order that may matter, and compare the results", "all" },
+	[RUN_MAX] = { "max", "N", "try at most N orders with --schedule all (default: 10000)", NULL },
 	[RUN_N_OPTS] = { 0 },
 };
 
@@ -68,9 +71,12 @@ static const struct run_tool_option synccheck_options[] = {
 
 static const struct run_tool_option racecheck_options[] = { { RUN_RACECHECK_SAME, "same" }, { 0 } };
 
+static const struct run_tool_option schedule_options[] = { { RUN_MAX, "max" }, { 0 } };
+
 const struct run_tool run_tools[] = {
 	{ RUN_TRACE, 0, "trace", "file", trace_options },
 	{ RUN_SYNCCHECK, 0, "synccheck", NULL, synccheck_options },
+	{ RUN_SCHEDULE, 0, "schedule", "how", schedule_options },
 	{ RUN_RACECHECK, 0, "racecheck", NULL, racecheck_options },
 	{ RUN_PROFILE, RUN_PROFILE_MOST, "profile", "file", profile_options },
 	{ RUN_MEMCHECK, 0, "memcheck", NULL, NULL },

@@ -52,4 +52,9 @@ unsigned gpul_tool_n_reported(const char *tool);
 /* Print "gpuload memcheck: no errors", or their number: for finish(). */
 void gpul_tool_sum_up(const char *tool);
 
+/* ---- text.c ----------------------------------------------------------------------------------------------------- */
+
+/* "lanes 0-15,20", "lane 3": the lanes of a mask.  Returns buf. */
+const char *gpul_tool_lanes(uint32_t lanes, char *buf, size_t bytes);
+
 #endif

@@ -143,3 +143,17 @@ load helper
 	[[ $status == 1 && $stderr == *"4-byte global read"*"not written (uninitialised)"* ]] || show "an output is not written before the kernel"
 	works run global_unwritten.ptx inout:u32[64]=0 --block 64 --memcheck
 }
+
+@test "run --schedule finds a result that depends on the order, and replays it" {
+	cp "$BATS_TEST_DIRNAME"/../softcuda/tools/faults/schedule/lost_update*.ptx .
+	run --separate-stderr gpuload run lost_update.ptx --schedule all
+	[[ $status == 1 && $stderr == *"the result depends on the order"* ]] || show "should find the order"
+	works run lost_update.ptx --schedule "$(sed -n 's/.*--schedule \(replay:.*\)/\1/p' <<< "$stderr")"
+	says "inout:u32[64]=0: 2 0 0"
+	works run lost_update_right.ptx --schedule all
+	[[ $stderr == *"all 6 schedules give the same result; complete"* ]] || show "should prove it"
+	works run lost_update_right.ptx --schedule 7
+	fails 2 "schedule needs a seed (a number), all, or replay:STRING, not 'x'" run "$vecadd" --schedule x
+	fails 2 "'replay:1/' is not a replay string" run "$vecadd" --schedule replay:1/
+	fails 2 "--max has no effect without --schedule" run "$vecadd" --max 3
+}

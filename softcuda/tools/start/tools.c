@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "softcuda/tools/memcheck/memcheck_internal.h"
+#include "softcuda/tools/schedule/schedule_internal.h"
 #include "softcuda/tools/synccheck/synccheck_internal.h"
 #include "softcuda/tools/profile/profile_tool_internal.h"
 #include "softcuda/tools/racecheck/racecheck_internal.h"
@@ -19,6 +20,7 @@ static const struct tool *const tools[] = {
 	&gpul_memcheck_tool,
 	&gpul_trace_tool,
 	&gpul_synccheck_tool,
+	&gpul_schedule_tool,
 	&gpul_profile_tool,
 	&gpul_debug_tool,
 	NULL,

@@ -157,10 +157,10 @@ static void judge_warp(struct synccheck *c, struct block *b, const struct arriva
 		gpul_insn_place(second->code, second->insn, NULL, place, sizeof place);
 		gpul_sync_report(c, "divergent barrier", s, first->insn, first->lanes,
 				 "the lanes of a warp must execute the same instruction, but %s arrive at barrier %u at %s",
-				 gpul_sync_lanes(second->lanes, who, sizeof who), id, place);
+				 gpul_tool_lanes(second->lanes, who, sizeof who), id, place);
 	} else if (missing) {
 		gpul_sync_report(c, "divergent barrier", s, first->insn, first->lanes,
-				 "a part of the warp executes it; %s %s", gpul_sync_lanes(missing, who, sizeof who),
+				 "a part of the warp executes it; %s %s", gpul_tool_lanes(missing, who, sizeof who),
 				 missing & s->w.live ? "do not" : "have exited without it");
 	}
 	s->frame = kept;

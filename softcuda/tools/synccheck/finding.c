@@ -21,25 +21,6 @@ const char *gpul_sync_opcode(const struct func_code *code, const struct insn *i,
 	return buf;
 }
 
-const char *gpul_sync_lanes(uint32_t lanes, char *buf, size_t bytes)
-{
-	size_t used = (size_t)snprintf(buf, bytes, lanes & (lanes - 1) ? "lanes" : "lane");
-	char separator = ' ';
-
-	for (unsigned l = 0; l < LANES && used < bytes; l++) {
-		unsigned end = l;
-
-		if (!(lanes >> l & 1))
-			continue;
-		while (end + 1 < LANES && lanes >> (end + 1) & 1)
-			end++;
-		used += (size_t)snprintf(buf + used, bytes - used, end > l ? "%c%u-%u" : "%c%u", separator, l, end);
-		separator = ',';
-		l = end;
-	}
-	return buf;
-}
-
 const char *gpul_sync_index(const uint32_t index[3], const uint32_t extent[3], char *buf, size_t bytes)
 {
 	const int n = extent[2] > 1 ? 3 : extent[1] > 1 ? 2 : 1;
@@ -98,7 +79,7 @@ void gpul_sync_report(struct synccheck *c, const char *kind, struct warp_state *
 	gpul_insn_place(code, i, NULL, place, sizeof place);
 	gpul_tool_report(SYNCCHECK, "%s: %s: %s: %s\nkernel %s, block %s, warp %u, %s", place, gpul_sync_opcode(code, i, opcode, sizeof opcode),
 			 kind, text, l->kernel->info.name, gpul_sync_index(s->block->index, l->grid, block, sizeof block), s->index,
-			 gpul_sync_lanes(lanes, who, sizeof who));
+			 gpul_tool_lanes(lanes, who, sizeof who));
 }
 
 void gpul_sync_repeat_counts(struct synccheck *c)

@@ -92,7 +92,7 @@ static void check_released(struct synccheck *c, struct warp_state *s, const stru
 			continue;
 		gpul_insn_place(p->frame->code, p->pc, NULL, place, sizeof place);
 		gpul_sync_report(c, "different member masks", s, i, on, "mask 0x%08x names %s, which wait at %s with mask 0x%08x: a GPU waits forever",
-				 named, gpul_sync_lanes(others, who, sizeof who), place, mask_of_waiting(s, p, first_lane(others)));
+				 named, gpul_tool_lanes(others, who, sizeof who), place, mask_of_waiting(s, p, first_lane(others)));
 		return;
 	}
 }
@@ -131,18 +131,18 @@ void gpul_sync_before_members(struct synccheck *c, struct warp_state *s, const s
 	differ = same ? 0 : lanes_that_disagree(mask, on);
 	if (outside)
 		gpul_sync_report(c, "lane outside of its own mask", s, i, outside, "%s %s not in the member mask 0x%08x",
-				 gpul_sync_lanes(outside, who, sizeof who), outside & (outside - 1) ? "are" : "is", mask[first_lane(outside)]);
+				 gpul_tool_lanes(outside, who, sizeof who), outside & (outside - 1) ? "are" : "is", mask[first_lane(outside)]);
 	if (differ)
 		gpul_sync_report(c, "different member masks", s, i, on, "%s: lanes that name each other need the same mask, but lane %u has 0x%08x, lane %u 0x%08x",
-				 gpul_sync_lanes(differ, who, sizeof who), first_lane(differ), mask[first_lane(differ)],
+				 gpul_tool_lanes(differ, who, sizeof who), first_lane(differ), mask[first_lane(differ)],
 				 last_lane(differ), mask[last_lane(differ)]);
 	/* lanes that waited for this one, together with others, may have gone on and exited first */
 	if (named & exist & ~s->w.live && !s->splits[s->current].released)
 		gpul_sync_report(c, "names lanes that have exited", s, i, on, "member mask 0x%08x: %s have exited", named,
-				 gpul_sync_lanes(named & exist & ~s->w.live, who, sizeof who));
+				 gpul_tool_lanes(named & exist & ~s->w.live, who, sizeof who));
 	if (named & ~exist && named != ALL_LANES)  /* a full mask is what __syncwarp() means by all lanes of the warp */
 		gpul_sync_report(c, "names lanes that do not exist", s, i, on, "member mask 0x%08x: the block has %u threads, so %s do not exist", named,
-				 s->block->n_threads, gpul_sync_lanes(named & ~exist, who, sizeof who));
+				 s->block->n_threads, gpul_tool_lanes(named & ~exist, who, sizeof who));
 	if (!all_have_arrived(s, named, on))
 		return;
 	check_released(c, s, i, on, named);

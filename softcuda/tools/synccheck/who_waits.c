@@ -125,7 +125,7 @@ static void describe_wait(const struct block *b, const struct group *g, char *bu
 		snprintf(buf, bytes, "waits at barrier %u: %u of %u threads have arrived", p->barrier, r->expected ? r->arrived : r->arrived_live,
 			 r->expected ? r->expected : b->n_live);
 	} else if (p->state == SPLIT_SYNC) {
-		snprintf(buf, bytes, "waits for %s of the warp (mask 0x%08x)", gpul_sync_lanes(p->need & s->w.live & ~p->mask, who, sizeof who),
+		snprintf(buf, bytes, "waits for %s of the warp (mask 0x%08x)", gpul_tool_lanes(p->need & s->w.live & ~p->mask, who, sizeof who),
 			 p->need);
 	} else if (g->poll) {
 		if (g->poll->mbarrier)
@@ -150,7 +150,7 @@ static size_t print_group(const struct block *b, const struct group *g, char *bu
 		snprintf(warps, sizeof warps, "warp %u", g->first_warp);
 	gpul_insn_place(g->code, i, NULL, place, sizeof place);
 	describe_wait(b, g, what, sizeof what);
-	return (size_t)snprintf(buf, bytes, "\n%s, %s: %s: %s %s", warps, g->lanes == all ? "all lanes" : gpul_sync_lanes(g->lanes, lanes, sizeof lanes),
+	return (size_t)snprintf(buf, bytes, "\n%s, %s: %s: %s %s", warps, g->lanes == all ? "all lanes" : gpul_tool_lanes(g->lanes, lanes, sizeof lanes),
 				place, gpul_sync_opcode(g->code, i, opcode, sizeof opcode), what);
 }
 
