@@ -7,6 +7,7 @@ class MemoryView {
 		this.trace = trace;
 		this.state = state;
 		this.box = document.getElementById("shared");
+		this.scroller = new Scroller(this.box);
 		this.block = null;
 		this.cells = [];
 		this.values = new Uint32Array(0);
@@ -25,6 +26,7 @@ class MemoryView {
 		setText(document.getElementById("shared-name"), n ? `Shared memory of block ${block.index.join(",")}: words of 4 bytes, a column is a bank` +
 			(n === WORDS_SHOWN ? ` (the first ${WORDS_SHOWN} words)` : "") : "Shared memory: the block does not use it");
 		document.getElementById("shared-part").hidden = !n;
+		this.scroller.measure();
 	}
 
 	// One byte behind the last one that the block accesses.
@@ -67,13 +69,6 @@ class MemoryView {
 				this.lit.push(this.cells[k]);
 			}
 		if (this.lit.length)
-			this.scroll(this.lit[0]);
-	}
-
-	scroll(cell) {
-		const top = cell.offsetTop - this.box.offsetTop;
-
-		if (top < this.box.scrollTop || top > this.box.scrollTop + this.box.clientHeight - 20)
-			this.box.scrollTop = top - 40;
+			this.scroller.show(this.lit[0].parentElement);
 	}
 }

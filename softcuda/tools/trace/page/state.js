@@ -75,8 +75,8 @@ class State {
 		return { words: this.trace.values.at.subarray(at, at + words), by: list[2 * k - 2] };
 	}
 
-	// The registers that the warp's current function has written.
-	registers(t) {
+	// The registers that the warp's current function has written; of many, the `most` that were written last.
+	registers(t, most) {
 		const trace = this.trace, func = trace.func[t], warp = trace.warp[t], depth = trace.depth[t], out = [];
 
 		trace.data.functions[func].regs.forEach(([name, bytes, type], flat) => {
@@ -84,7 +84,10 @@ class State {
 			if (r)
 				out.push({ name, bytes, type, words: r.words, by: r.by });
 		});
-		return out;
+		if (out.length <= most)
+			return { list: out, n: out.length };
+		const oldest = out.map((r) => r.by).sort((a, b) => b - a)[most - 1];
+		return { list: out.filter((r) => r.by >= oldest), n: out.length };
 	}
 
 	// Shared memory of a block at t, and which words the instruction t reads or writes.
@@ -113,13 +116,12 @@ function floatText(x, digits) {
 
 function wordText(type, low, high, bytes) {
 	if (bytes === 8) {
-		const big = BigInt(high) << 32n | BigInt(low);
 		if (type === "f")
 			return floatText(toDouble(low, high), 17);
-		const signed = BigInt.asIntN(64, big);
-		if (type === "s" && signed > -(1n << 40n) && signed < 1n << 40n)
-			return String(signed);
-		return big < 0x100000000n ? String(big) : "0x" + big.toString(16);
+		const top = high | 0;
+		if (type === "s" && top >= -256 && top < 256)
+			return String(top * 4294967296 + low);
+		return high ? "0x" + high.toString(16) + low.toString(16).padStart(8, "0") : String(low);
 	}
 	if (type === "f" && bytes === 4)
 		return floatText(toFloat(low), 9);
@@ -136,13 +138,24 @@ function laneText(r, lane) {
 	return wordText(r.type, r.words[lane], r.bytes === 8 ? r.words[32 + lane] : 0, r.bytes);
 }
 
+function isRow64(words, on, first, last) {
+	const step = toBig(words, first + 1) - toBig(words, first);
+
+	for (let l = first; l <= last; l++)
+		if (on >>> l & 1 && BigInt.asUintN(64, toBig(words, first) + step * BigInt(l - first)) !== toBig(words, l))
+			return false;
+	return true;
+}
+
 // "0, 4 ... 124"; null: the values are not a row.
 function rowText(r, on) {
-	const bits = 8 * r.bytes, all = Array.from({ length: 32 }, (_, l) => BigInt.asIntN(bits, r.bytes === 8 ? toBig(r.words, l) : BigInt(r.words[l])));
-	const lanes = all.map((_, l) => l).filter((l) => on >>> l & 1), [first, second] = lanes, last = lanes[lanes.length - 1];
-	const step = all[second] - all[first];
+	const words = r.words, first = 31 - Math.clz32(on & -on), second = first + 1, last = 31 - Math.clz32(on);
+	const mask = r.bytes === 2 ? 0xffff : 0xffffffff, step = words[second] - words[first];
 
-	if (second !== first + 1 || lanes.some((l) => BigInt.asIntN(bits, all[first] + step * BigInt(l - first)) !== all[l]))
+	for (let l = first; l <= last; l++)
+		if (on >>> l & 1 && ((words[first] + step * (l - first)) & mask) >>> 0 !== words[l])
+			return null;
+	if (!(on >>> second & 1) || (r.bytes === 8 && !isRow64(words, on, first, last)))
 		return null;
 	return `${laneText(r, first)}, ${laneText(r, second)} ... ${laneText(r, last)}`;
 }

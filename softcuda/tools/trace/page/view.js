@@ -4,6 +4,8 @@ const SIGNS = { run: "●", false: "○", apart: "", barrier: "‖", ended: "×"
 const MEANINGS = [["run", "executes"], ["false", "guard is false"], ["apart", "waits for other lanes of the warp"], ["barrier", "waits at a barrier"],
 	["ended", "has ended"], ["none", "has not begun"]];
 
+const REGISTERS_SHOWN = 40;
+
 function element(name, attributes = {}, ...children) {
 	const e = document.createElement(name);
 
@@ -23,9 +25,41 @@ function setData(e, key, value) {
 		e.dataset[key] = value;
 }
 
+// Scrolls a box so that one of its elements can be seen.  Positions are read once, when the box gets new elements: reading them after
+// each step would make the browser lay out the whole page again.
+class Scroller {
+	constructor(box) {
+		this.box = box;
+		this.tops = new Map();
+		this.measure();
+		box.addEventListener("scroll", () => { this.top = box.scrollTop; }, { passive: true });
+		window.addEventListener("resize", () => this.measure());
+	}
+
+	measure() {
+		this.top = this.box.scrollTop;
+		this.height = this.box.clientHeight;
+		this.tops.clear();
+	}
+
+	show(element) {
+		if (!this.tops.has(element))
+			this.tops.set(element, element.offsetTop - this.box.offsetTop);
+		const top = this.tops.get(element);
+		if (top >= this.top + 20 && top <= this.top + this.height - 40)
+			return;
+		this.top = Math.max(0, top - this.height / 2);
+		this.box.scrollTop = this.top;
+	}
+}
+
 // A list of lines of which one is marked.
 class Code {
-	constructor(box, heading) { this.box = box; this.heading = heading; this.shown = null; this.now = null; this.lines = []; }
+	constructor(box, heading) {
+		Object.assign(this, { box, heading, shown: null, now: null, lines: [], index: 0 });
+		this.scroller = new Scroller(box);
+		window.addEventListener("beforeprint", () => this.near());
+	}
 
 	show(key, title, make) {
 		if (this.shown === key)
@@ -35,6 +69,7 @@ class Code {
 		this.lines = [];
 		setText(this.heading, title);
 		this.box.replaceChildren(...make(this.lines));
+		this.scroller.measure();
 	}
 
 	mark(index) {
@@ -48,14 +83,14 @@ class Code {
 		if (!line)
 			return;
 		line.classList.add("now");
-		this.near(index);
-		const top = line.offsetTop - this.box.offsetTop;
-		if (top < this.box.scrollTop + 20 || top > this.box.scrollTop + this.box.clientHeight - 40)
-			this.box.scrollTop = top - this.box.clientHeight / 2;
+		this.index = index;
+		this.scroller.show(line);
 	}
 
 	// Lines around the marked one: only these are printed on paper.
-	near(index) {
+	near() {
+		const index = this.index;
+
 		for (const line of this.box.querySelectorAll(".near"))
 			line.classList.remove("near");
 		for (let k = Math.max(0, index - 20); k < index + 20 && k < this.lines.length; k++)
@@ -181,11 +216,12 @@ class View {
 	}
 
 	showRegisters(t, lane) {
-		const list = this.state.registers(t), warp = this.state.warpAt(t), depth = this.trace.depth[t];
+		const { list, n } = this.state.registers(t, REGISTERS_SHOWN), warp = this.state.warpAt(t), depth = this.trace.depth[t];
 		const rows = this.registers.rows, all = this.trace.warps[this.trace.warp[t]].block.threads - 32 * warp.index;
 		const exist = all >= 32 ? 0xffffffff : 2 ** Math.max(all, 0) - 1;
 
-		setText(document.getElementById("registers-name"), `Registers of warp ${warp.index}, lane ${lane}` + (depth ? `, in a call of depth ${depth}` : ""));
+		setText(document.getElementById("registers-name"), `Registers of warp ${warp.index}, lane ${lane}` + (depth ? `, in a call of depth ${depth}` : "") +
+			(n > list.length ? ` (of ${n}, those that were written last)` : ""));
 		while (rows.length > list.length)
 			this.registers.lastChild.remove();
 		while (rows.length < list.length)
