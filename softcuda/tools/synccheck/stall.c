@@ -164,7 +164,7 @@ static void check_time(struct synccheck *c, struct sync_block *m, struct block *
 {
 	if (m->reported || !m->n_polls || m->many_polls || (now - m->idle_since_ns) / 1000000 < c->timeout_ms)
 		return;
-	report_stall(c, m, b, "its threads have only polled memory since the time limit began (--synccheck timeout)");
+	report_stall(c, m, b, "its threads have only polled memory for longer than the time limit (--synccheck-timeout)");
 	if (c->ends)
 		end_launch(b, "a block has only polled memory until the time limit");
 }
