@@ -112,14 +112,16 @@ static struct place place_of(struct warp_state *s, struct block_shadow *x, const
 
 /* ---- checks -------------------------------------------------------------------------------------------------------- */
 
-/* A register is loaded from memory that was not written, if its first byte was not: bytes behind it may be the
- * padding of a structure that is copied. */
-static bool reads_unwritten(const struct shadow *h, uint64_t at, const struct effect *e)
+/* An access reads memory that was not written, if its first byte was not, or the first byte of an element that the program
+ * computes with.  Other bytes may be the padding of a structure that is copied. */
+static bool reads_unwritten(const struct warp_state *s, const struct insn *i, const struct shadow *h, uint64_t at, const struct effect *e)
 {
 	if (gpul_memcheck.strict)
 		return !gpul_shadow_has(h, at, e->bytes);
-	for (unsigned k = 0; k < e->bytes; k += e->element)
-		if (!shadow_has_byte(h, at + k))
+	if (!shadow_has_byte(h, at))
+		return true;
+	for (unsigned k = 1; k * e->element < e->bytes; k++)
+		if (!shadow_has_byte(h, at + k * e->element) && gpul_uses_elements(s->frame->code, i) >> k & 1)
 			return true;
 	return false;
 }
@@ -133,7 +135,7 @@ static bool check_lane(struct warp_state *s, const struct insn *i, unsigned lane
 	}
 	if (!p->h)
 		return true;
-	if (e->reads && reads_unwritten(p->h, p->at, e))
+	if (e->reads && reads_unwritten(s, i, p->h, p->at, e))
 		gpul_find_unwritten(s, i, lane, p->space, p->address, e->bytes);
 	if (e->writes)
 		gpul_shadow_set(p->h, p->at, e->bytes, p->plain);

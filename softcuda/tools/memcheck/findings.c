@@ -71,6 +71,37 @@ static bool is_new(const struct warp_state *s, const struct insn *i)
 	return fresh;
 }
 
+/* Write ", N bytes into NAME" if a variable of shared memory, or of the function's local memory, contains the offset. */
+static void describe_variable(const struct warp_state *s, unsigned space, uint64_t at, char *buf, size_t bytes)
+{
+	const struct func_code *code = s->frame->code;
+	const gpul_ptx_module *m = code->program->module;
+	const uint16_t wanted = space == SPACE_SHARED ? GPUL_PTX_MOD_SHARED : GPUL_PTX_MOD_LOCAL;
+	const uint64_t base = space == SPACE_SHARED ? 0 : s->frame->local_offset;
+
+	for (uint32_t k = 0; k < code->ptx->n_vars + (space == SPACE_SHARED ? m->n_vars : 0); k++) {
+		const bool own = k < code->ptx->n_vars;
+		const gpul_ptx_var *v = own ? &code->ptx->vars[k] : &m->vars[k - code->ptx->n_vars];
+		const uint64_t start = base + (own ? code->var_offset[k] : code->program->shared_offset[k - code->ptx->n_vars]);
+
+		if (v->space != wanted || at - start >= v->bytes)
+			continue;
+		snprintf(buf, bytes, ", %llu bytes into %.80s", (ull)(at - start), gpul_ptx_name(m, v->name));
+		return;
+	}
+}
+
+static void describe_offset(const struct warp_state *s, unsigned space, uint64_t at, char *buf, size_t bytes)
+{
+	char variable[120] = "";
+
+	describe_variable(s, space, at, variable, sizeof variable);
+	if (space == SPACE_SHARED)
+		snprintf(buf, bytes, "\n%llu bytes into the block's %u bytes of shared memory%s", (ull)at, s->shared_bytes, variable);
+	else
+		snprintf(buf, bytes, "\n%llu bytes into the thread's %u bytes of local memory%s", (ull)at, s->local_bytes, variable);
+}
+
 void gpul_find_unwritten(struct warp_state *s, const struct insn *i, unsigned lane, unsigned space, uint64_t at, unsigned bytes)
 {
 	static const char *const spaces[] = { "global", "", "shared", "local", "param" };
@@ -82,10 +113,8 @@ void gpul_find_unwritten(struct warp_state *s, const struct insn *i, unsigned la
 	thread_text(s, lane, thread, sizeof thread);
 	if (space == SPACE_GLOBAL)
 		gpul_records_describe(at, lines, sizeof lines);
-	else if (space == SPACE_SHARED)
-		snprintf(lines, sizeof lines, "\n%llu bytes into the block's %u bytes of shared memory", (ull)at, s->shared_bytes);
 	else
-		snprintf(lines, sizeof lines, "\n%llu bytes into the thread's %u bytes of local memory", (ull)at, s->local_bytes);
+		describe_offset(s, space, at, lines, sizeof lines);
 	gpul_tool_report("memcheck", "%s: %u-byte %s read at 0x%llx of memory that was not written (uninitialised); %s%s", place, bytes,
 			 spaces[space], (ull)at, thread, lines);
 }
@@ -154,6 +183,7 @@ void gpul_find_program_ends(struct observer *o, const gpul_exec_program *p)
 		if (findings[k].program == p)
 			findings[k].insn = NULL;
 	pthread_mutex_unlock(&lock);
+	gpul_uses_forget();
 	atomic_fetch_add(&gpul_records_generation, 1);  /* other instructions may be at the same addresses later */
 }
 

@@ -101,6 +101,12 @@ void gpul_records_report_leaks(void);
 enum observed gpul_heap_before_call(struct warp_state *s, const struct insn *i, uint32_t on);
 void gpul_heap_after_call(struct warp_state *s, const struct insn *i, uint32_t on);
 
+/* ---- uses.c ---------------------------------------------------------------------------------------------------------- */
+
+/* Bit k: the program computes with element k of the vector that an instruction loads; it does not only copy it. */
+uint32_t gpul_uses_elements(const struct func_code *code, const struct insn *i);
+void gpul_uses_forget(void);  /* instructions have been destroyed */
+
 /* ---- check.c ------------------------------------------------------------------------------------------------------- */
 
 enum { CACHE_SLOTS = 128 };

@@ -52,8 +52,24 @@ class Faults(unittest.TestCase):
         self.assertIn("gpuload memcheck: 1 error\n", text)
 
     def test_several_workers_lose_no_mark_of_a_write(self):
-        status, text = gpuload("global_half_unwritten_right.ptx", "out:u32[65536]", "inout:u32[65536]=iota", "--grid", "1024", "--block", "64", "--memcheck")
+        status, text = gpuload("workers_unwritten_right.ptx", "--memcheck", "--repeat", "50")
         self.assertEqual(status, 0, text)
+
+    def test_strict_reports_the_padding_of_a_copy_and_leaks_can_be_left_out(self):
+        for tools, path, found in (("memcheck", "vector_element_unwritten_right.ptx", "no errors"),
+                                   ("memcheck:strict", "vector_element_unwritten_right.ptx", "8-byte global read"),
+                                   ("memcheck", "heap_leak.ptx", "leak: "), ("memcheck:leaks=no", "heap_leak.ptx", "no errors")):
+            with self.subTest(tools + " " + path):
+                run = subprocess.run(["gpuload", "run", path, "--driver", "soft"], cwd=FAULTS, capture_output=True, text=True, timeout=300,
+                                     env=dict(os.environ, GPULOAD_SOFT_TOOLS=tools))
+                self.assertIn(found, run.stderr)
+
+    def test_wrong_options_are_one_clear_line(self):
+        for tools, why in (("memcheck:leaks=2", "memcheck: leaks is yes or no, not '2'"), ("memcheck:colour", "memcheck has no option 'colour'")):
+            run = subprocess.run(["gpuload", "run", "heap_leak.ptx", "--driver", "soft"], cwd=FAULTS, capture_output=True, text=True, timeout=300,
+                                 env=dict(os.environ, GPULOAD_SOFT_TOOLS=tools))
+            self.assertEqual((run.returncode != 0, run.stderr.count("\n")), (True, 1), run.stderr)
+            self.assertIn(why, run.stderr)
 
 
 if __name__ == "__main__":
