@@ -3,7 +3,8 @@
  *     no progress for some turns ──> suspect: what it loads is remembered (before_poll), and its state is digested at each turn
  *     the same state as some turns ago, and it has loaded only shared memory and constants since
  *                                ──> proof: nobody else can change these, so it will do the same again: report, end the launch
- *     otherwise, after the time limit ──> report what it polls; another block, launch or the host may still change it
+ *     otherwise, after the time limit ──> say what it polls; another block, launch or the host may still change it: it is an
+ *                                         error only if the launch is ended, or the process ends, while the block polls
  *
  * Progress: a warp ends, waits or arrives.  The state is all that the block's instructions can read and write, except global
  * memory: registers, program counters, local and shared memory, barriers.  Equal states are found by Brent's method: the state
@@ -134,21 +135,24 @@ static void end_launch(struct block *b, const char *why)
 	gpul_launch_fault(b->launch, &fault);
 }
 
-static void report_stall(struct synccheck *c, struct sync_block *m, struct block *b, const char *why)
+/* proven: nobody can end the wait, so it is an error. */
+static void report_stall(struct synccheck *c, const struct sync_block *m, struct block *b, const char *why, bool proven)
 {
 	const struct gpul_exec_launch *l = b->launch;
 	const uint64_t next = atomic_load(&l->next_block);
 	char text[3000] = "", block[40], rest[160] = "";
 
-	m->reported = true;
 	if (!gpul_sync_is_new(c, why, l->kernel->code, m->polls[0].insn))
 		return;
 	gpul_sync_who_waits(c, m, b, text, sizeof text);
+	gpul_sync_index(b->index, l->grid, block, sizeof block);
 	if (next < l->n_blocks)
 		snprintf(rest, sizeof rest, "\n%llu of %llu blocks have not started; at most %llu are resident at once",
 			 (unsigned long long)(l->n_blocks - next), (unsigned long long)l->n_blocks, (unsigned long long)l->max_resident);
-	gpul_tool_report(SYNCCHECK, "deadlock: kernel %s, block %s: %s%s%s", l->kernel->info.name,
-			 gpul_sync_index(b->index, l->grid, block, sizeof block), why, text, rest);
+	if (proven)
+		gpul_tool_report(SYNCCHECK, "deadlock: kernel %s, block %s: %s%s%s", l->kernel->info.name, block, why, text, rest);
+	else
+		gpul_tool_say(SYNCCHECK, "kernel %s, block %s waits: %s%s%s", l->kernel->info.name, block, why, text, rest);
 }
 
 /* The block is in the state in which it was before, and has polled since. */
@@ -156,7 +160,8 @@ static void check_cycle(struct synccheck *c, struct sync_block *m, struct block 
 {
 	if (m->reads_others || !m->n_polls || m->reported)
 		return;
-	report_stall(c, m, b, "its threads poll shared memory that no other thread can change, so they poll forever");
+	m->reported = true;
+	report_stall(c, m, b, "its threads poll shared memory that no other thread can change, so they poll forever", true);
 	end_launch(b, "a block polls shared memory forever");
 }
 
@@ -164,9 +169,18 @@ static void check_time(struct synccheck *c, struct sync_block *m, struct block *
 {
 	if (m->reported || !m->n_polls || m->many_polls || (now - m->idle_since_ns) / 1000000 < c->timeout_ms)
 		return;
-	report_stall(c, m, b, "its threads have only polled memory for longer than the time limit (--synccheck-timeout)");
+	m->reported = m->stalls = true;
+	atomic_fetch_add(&c->n_stalled, 1);
+	report_stall(c, m, b, "its threads have only polled memory for longer than the time limit (--synccheck-timeout)", c->ends);
 	if (c->ends)
 		end_launch(b, "a block has only polled memory until the time limit");
+}
+
+void gpul_sync_stall_ends(struct synccheck *c, struct sync_block *m)
+{
+	if (m->stalls)
+		atomic_fetch_sub(&c->n_stalled, 1);
+	m->stalls = false;
 }
 
 void gpul_sync_block_yields(struct synccheck *c, struct sync_block *m, struct block *b)
@@ -177,6 +191,7 @@ void gpul_sync_block_yields(struct synccheck *c, struct sync_block *m, struct bl
 		m->n_live = b->n_live;
 		m->idle_turns = 0;
 		m->suspect = m->reported = false;
+		gpul_sync_stall_ends(c, m);
 		return;
 	}
 	if (++m->idle_turns < SUSPECT_TURNS)

@@ -89,8 +89,15 @@ static void block_yields(struct observer *o, struct block *b)
 
 static void block_ends(struct observer *o, struct block *b)
 {
+	struct synccheck *c = (struct synccheck *)o;
 	struct sync_block *m = *block_note(b, o);
+	const struct gpul_exec_launch *l = b->launch;
 
+	if (m && m->stalls && atomic_load(&l->stop) && !c->ends &&
+	    gpul_sync_is_new(c, "ended while it waited", l->kernel->code, l->kernel->code->insns))
+		gpul_tool_report(SYNCCHECK, "kernel %s was ended while its threads polled memory", l->kernel->info.name);
+	if (m)
+		gpul_sync_stall_ends(c, m);
 	for (unsigned id = 0; m && id < N_BARRIERS; id++)
 		free(m->at[id].list);
 	if (m)
@@ -125,8 +132,11 @@ static gpul_status create(struct tool_options *options, gpul_exec_memory *memory
 static void finish(struct observer *o)
 {
 	struct synccheck *c = (struct synccheck *)o;
+	const unsigned n = atomic_load(&c->n_stalled);
 
 	gpul_sync_repeat_counts(c);
+	if (n)
+		gpul_tool_report(SYNCCHECK, "the program ends while %u block%s only polled memory", n, n == 1 ? " has" : "s have");
 	gpul_tool_sum_up(SYNCCHECK);
 }
 

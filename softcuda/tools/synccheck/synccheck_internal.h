@@ -62,6 +62,7 @@ struct sync_block {
 	uint64_t idle_since_ns;          /* of the first of them */
 	bool suspect;                    /* loads are remembered */
 	bool reported;
+	bool stalls;                     /* counted in n_stalled */
 	bool reads_others;               /* global memory, or a clock: what others may change */
 	bool many_polls;                 /* more than MAX_POLLS */
 	uint64_t saved[2];               /* digest of the block's state some turns ago */
@@ -82,6 +83,7 @@ struct synccheck {
 	struct observer o;
 	uint64_t timeout_ms;
 	bool ends;                       /* a launch that waits for longer than timeout_ms is ended */
+	_Atomic unsigned n_stalled;      /* blocks that poll for longer than the time limit */
 	pthread_mutex_t lock;            /* protects the findings */
 	struct finding findings[MAX_FINDINGS];
 	unsigned n_findings;
@@ -131,6 +133,7 @@ void gpul_sync_before_store(struct synccheck *c, struct sync_block *m, struct wa
 /* ---- stall.c, who_waits.c --------------------------------------------------------------------------------------- */
 
 void gpul_sync_before_poll(struct sync_block *m, struct warp_state *s, const struct insn *i, uint32_t on);
+void gpul_sync_stall_ends(struct synccheck *c, struct sync_block *m);  /* the block has progress, or ends */
 void gpul_sync_block_yields(struct synccheck *c, struct sync_block *m, struct block *b);
 /* Describe what each thread of the block waits for: one line for each group of threads, each after a line break. */
 void gpul_sync_who_waits(struct synccheck *c, const struct sync_block *m, struct block *b, char *buf, size_t bytes);

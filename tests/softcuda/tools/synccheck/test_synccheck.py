@@ -10,8 +10,8 @@ FAULTS = os.path.join(os.path.dirname(HERE), "faults", "synccheck")
 FILES = sorted(glob.glob("*.ptx", root_dir=FAULTS))
 
 
-def gpuload(*words):
-    run = subprocess.run(["gpuload", "run", *words], cwd=FAULTS, capture_output=True, text=True, timeout=300)
+def gpuload(*words, **environment):
+    run = subprocess.run(["gpuload", "run", *words], cwd=FAULTS, capture_output=True, text=True, timeout=300, env=dict(os.environ, **environment))
     return run.returncode, run.stderr
 
 
@@ -46,6 +46,18 @@ class Faults(unittest.TestCase):
         self.assertRegex(text, r"warp 1, all lanes: .*: bar.sync waits at barrier 0: 32 of 64 threads have arrived")
         _, text = gpuload("mbarrier_never_completes.ptx", "--synccheck")
         self.assertRegex(text, r"warps 0-1, all lanes: .* polls the mbarrier at offset 0 of shared memory, whose phase waits for 1 of 3 arrivals")
+
+    def test_a_block_that_polls_global_memory_is_reported_after_the_time_limit(self):
+        """Others may change the word, so the launch goes on, unless the option `end` is given."""
+        path = os.path.join(HERE, "waits_for_host.ptx")
+        status, text = gpuload(path, GPULOAD_SOFT_TOOLS="synccheck:timeout=1:end")
+        self.assertEqual(status, 1)
+        self.assertRegex(text, r"deadlock: kernel waits_for_host, block 0: its threads have only polled memory for longer than the time limit")
+        self.assertRegex(text, r"warp 0, all lanes: .*ld.acquire.gpu.global.u32 polls 4 bytes at offset 0 of cuMemAlloc \(0x\w+\), which are 0x0")
+        status, text = gpuload(path, "--synccheck", "--synccheck-timeout", "1", "--timeout", "3")
+        self.assertEqual(status, 1)
+        self.assertIn("kernel waits_for_host, block 0 waits: its threads have only polled memory", text)
+        self.assertIn("still running after 3 s", text)
 
 
 if __name__ == "__main__":
