@@ -130,7 +130,7 @@ static void print_breakpoints(const struct debug_rows *rows, struct out *out)
 		const bool line = !strcmp(kind, "line");
 
 		out_add(out, "%s %s: %s%s%s%s%s%s%s", strcmp(kind, "watch") ? "breakpoint" : "watchpoint", debug_row_get(r, "id"),
-			line ? "" : kind, line ? "" : " ", debug_row_get(r, "where"), line ? ":" : "",
+			line ? "" : kind, line ? "" : " ", session_path(debug_row_get(r, "where")), line ? ":" : "",
 			line ? debug_row_get(r, debug_row_number(r, "line") ? "line" : "wanted") : "", *condition ? " if " : "", condition);
 		if (strcmp(kind, "watch") && !debug_row_number(r, "places"))
 			out_text(out, "  (no such code is loaded yet)");
@@ -360,7 +360,7 @@ static void do_where(const struct line *l)
 		const struct debug_row *r = &rows.row.at[k];
 		const char *file = debug_row_get(r, "file");
 
-		out_add(l->out, "%s%zu  %s  %s%s%s%s%s:%s\n", k == s->frame ? "*" : " ", k, debug_row_get(r, "function"), file, *file ? ":" : "",
+		out_add(l->out, "%s%zu  %s  %s%s%s%s%s:%s\n", k == s->frame ? "*" : " ", k, debug_row_get(r, "function"), session_path(file), *file ? ":" : "",
 			*file ? debug_row_get(r, "line") : "", *file ? "  " : "", debug_row_get(r, "ptx"), debug_row_get(r, "ptxline"));
 	}
 	debug_rows_free(&rows);

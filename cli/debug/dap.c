@@ -263,6 +263,8 @@ static void send_stopped(struct dap *d, const struct debug_row *event)
 
 static void take_stop(struct dap *d, const struct debug_row *event)
 {
+	const uint64_t block = debug_row_number(&d->at, "block");
+	const unsigned warp = (unsigned)debug_row_number(&d->at, "warp"), lane = d->chosen_lane;
 	struct debug_rows rows = { 0 };
 
 	debug_row_free(&d->at);
@@ -273,6 +275,9 @@ static void take_stop(struct dap *d, const struct debug_row *event)
 	debug_rows_free(&rows);
 	d->stopped = !strcmp(debug_row_get(&d->at, "state"), "stopped");
 	d->chosen_lane = (unsigned)debug_row_number(event, "lane");
+	if (!strcmp(debug_row_get(event, "reason"), "step") && block == debug_row_number(&d->at, "block") && warp == debug_row_number(&d->at, "warp") &&
+	    debug_row_hex(&d->at, "mask") >> lane & 1)  /* the same lane as before the step */
+		d->chosen_lane = lane;
 	dap_forget(d);
 	if (d->stopped)
 		send_stopped(d, event);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/file.h"
 
@@ -99,6 +100,14 @@ const struct source *session_ptx(struct session *s, uint32_t *line)
 	return keep_source(s, program, text.at);
 }
 
+const char *session_path(const char *path)
+{
+	static char here[4096];
+	const size_t n = *here || getcwd(here, sizeof here) ? strlen(here) : 0;
+
+	return n > 1 && !strncmp(path, here, n) && path[n] == '/' ? path + n + 1 : path;
+}
+
 /* ---- stopping ----------------------------------------------------------------------------------------------------------- */
 
 /* Print the line of the stop: what is executed next, and by whom. */
@@ -120,7 +129,7 @@ static void print_stop(struct session *s, const struct debug_row *event, struct 
 		return;
 	out_add(out, "#%s %s block %s warp %s lane %u mask %s  %s:%s%s%s\n", debug_row_get(&s->at, "count"), debug_row_get(&s->at, "kernel"),
 		debug_row_get(&s->at, "block"), debug_row_get(&s->at, "warp"), s->lane, debug_row_get(&s->at, "mask"),
-		*file ? file : debug_row_get(&s->at, "ptx"), *file ? debug_row_get(&s->at, "line") : debug_row_get(&s->at, "ptxline"),
+		*file ? session_path(file) : debug_row_get(&s->at, "ptx"), *file ? debug_row_get(&s->at, "line") : debug_row_get(&s->at, "ptxline"),
 		*file ? "  ptx:" : "", *file ? debug_row_get(&s->at, "ptxline") : "");
 	cuda = session_cuda(s, &line);
 	if (cuda && line <= cuda->line.n)
@@ -144,6 +153,9 @@ static void read_status(struct session *s)
 
 static void take_stop(struct session *s, const struct debug_row *event, struct out *out)
 {
+	const uint64_t block = s->block;
+	const unsigned warp = s->warp;
+
 	read_status(s);
 	if (!s->stopped)
 		return;
@@ -151,7 +163,10 @@ static void take_stop(struct session *s, const struct debug_row *event, struct o
 	if (*debug_row_get(&s->at, "kernel")) {
 		s->block = debug_row_number(&s->at, "block");
 		s->warp = (unsigned)debug_row_number(&s->at, "warp");
-		s->lane = (unsigned)debug_row_number(event, "lane");
+		/* After a step of the same warp the selected lane stays selected, if it is active. */
+		if (strcmp(debug_row_get(event, "reason"), "step") != 0 || block != s->block || warp != s->warp ||
+		    !(debug_row_hex(&s->at, "mask") >> s->lane & 1))
+			s->lane = (unsigned)debug_row_number(event, "lane");
 	}
 	print_stop(s, event, out);
 }

@@ -35,6 +35,8 @@ void session_free(struct session *s);
 /* The lines of the current CUDA C++ or PTX; NULL: there are none.  *line: the current one, from 1. */
 const struct source *session_cuda(struct session *s, uint32_t *line);
 const struct source *session_ptx(struct session *s, uint32_t *line);
+/* A path, without the current folder before it. */
+const char *session_path(const char *path);
 extern const char session_help[];
 
 #endif

@@ -47,6 +47,9 @@ class Steps(unittest.TestCase):
     def test_a_step_of_a_lane_passes_over_instructions_of_others(self):
         self.assertIn("mask 000000ff  step.cu:11", step("diverge", "lane 3", "si"))
 
+    def test_the_selected_lane_stays_selected(self):
+        self.assertIn("#3 steps block 0 warp 0 lane 9 ", step("i", "lane 9", "i"))
+
     def test_runs_to_the_next_barrier_warp_and_block(self):
         out = step("barrier", "restart", "warp+", "block+")
         self.assertIn("barrier 0 of block 0 is complete", out)
@@ -103,9 +106,9 @@ class Breakpoints(unittest.TestCase):
 
 class Back(unittest.TestCase):
     def test_every_moment_can_be_reached_again_with_the_same_values(self):
-        forward = step(*["i", "regs"] * 9).split("#")[2:]
-        backward = step("goto 10", "regs", *["back", "regs"] * 8).split("#")[2:]
-        self.assertEqual(len(forward), 9)
+        forward = step("lane 9", *["i", "regs"] * 8).split("#")[2:]
+        backward = step("lane 9", "goto 9", "regs", *["back", "regs"] * 7).split("#")[2:]
+        self.assertEqual(len(forward), 8)
         self.assertEqual([f.strip() for f in forward], [b.strip() for b in reversed(backward)])
 
     def test_back_by_lines_and_to_the_breakpoint_before(self):
