@@ -213,9 +213,9 @@ int debug_link_close(struct debug_link *l)
 
 	if (!l)
 		return 0;
-	close(l->fd);
 	if (l->pid > 0 && !l->ended)
-		kill(-l->pid, SIGKILL);
+		kill(-l->pid, SIGKILL);  /* before the connection is closed, after which kernels run on */
+	close(l->fd);
 	while (l->pid > 0 && waitpid(l->pid, &status, 0) < 0 && errno == EINTR)
 		;
 	for (size_t k = 0; k < l->events.n; k++)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """gpuload step: commands line by line, on a kernel whose lanes diverge, exchange values and call a function."""
-import os, re, signal, subprocess, time, unittest
+import os, re, signal, subprocess, tempfile, time, unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GPULOAD = os.path.join(os.path.abspath(os.environ.get("GPULOAD_BUILD", "build")), "gpuload")
@@ -120,6 +120,9 @@ class Back(unittest.TestCase):
         out = step("break 17", "c", "x shared 0 8", "restart", "x shared 0 8", "c", "x shared 0 8")
         self.assertEqual(re.findall(r"^0x0  (.*)", out, re.M), ["e8030000 e9030000", "00000000 00000000", "e8030000 e9030000"])
 
+    def test_a_moment_behind_the_end_is_reported(self):
+        self.assertIn("steps has ended at #120, before #300", step("goto 300"))
+
     def test_back_from_the_end_of_the_kernel(self):
         out = step("c", "back", "c", "c")
         self.assertRegex(out, r"steps has ended\n#\d+ steps .*step.cu:18")
@@ -161,6 +164,25 @@ class Looks(unittest.TestCase):
         self.assertIn("step needs a FILE", step(words=(), status=2))
         self.assertIn("cannot connect to", step(words=("--attach", "/nowhere/socket"), status=1))
         self.assertIn("no such file", step(words=("missing.ptx",), status=1))
+
+
+class Attach(unittest.TestCase):
+    def test_steps_in_a_running_program_which_runs_on_afterwards(self):
+        with tempfile.TemporaryDirectory() as folder:
+            address = f"{folder}/socket"
+            p = subprocess.Popen([GPULOAD, "run", "step.ptx"], stdout=subprocess.PIPE, text=True, cwd=HERE,
+                                 env=dict(ENVIRONMENT, GPULOAD_SOFT_TOOLS=f"debug:listen={address}:wait"))
+            while not os.path.exists(address) and p.poll() is None:
+                time.sleep(0.02)
+            out = step("n", "regs", words=("--attach", address))
+            self.assertEqual(moments(out), [1, 6])
+            text, _ = p.communicate(timeout=120)
+            self.assertEqual(p.returncode, 0)
+            self.assertIn("out:u32[128]: 2064 2066", text)
+
+    def test_any_program_of_the_driver_can_be_started(self):
+        out = step("n", words=("--program", GPULOAD, "run", "step.ptx"))
+        self.assertEqual(moments(out), [1, 6])
 
 
 class Interrupt(unittest.TestCase):

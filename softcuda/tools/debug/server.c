@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -93,7 +94,7 @@ static int listen_on_port(unsigned port)
 	return -1;
 }
 
-/* Only the user may connect to a path. */
+/* Only the user may connect to a path.  It appears when one can connect to it: it has another name before. */
 static int listen_on_path(const char *path)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
@@ -102,10 +103,13 @@ static int listen_on_path(const char *path)
 	if (fd < 0)
 		return -1;
 	errno = ENAMETOOLONG;
-	if (strlen(path) < sizeof a.sun_path) {
-		strcpy(a.sun_path, path);
-		if (!fchmod(fd, 0600) && !bind(fd, (struct sockaddr *)&a, sizeof a) && !listen(fd, 1))
-			return fd;
+	if (strlen(path) + 4 < sizeof a.sun_path) {
+		sprintf(a.sun_path, "%s.new", path);
+		if (!fchmod(fd, 0600) && !bind(fd, (struct sockaddr *)&a, sizeof a)) {
+			if (!listen(fd, 1) && !renameat2(AT_FDCWD, a.sun_path, AT_FDCWD, path, RENAME_NOREPLACE))
+				return fd;
+			unlink(a.sun_path);
+		}
 	}
 	close(fd);
 	return -1;

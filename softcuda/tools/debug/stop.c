@@ -385,9 +385,13 @@ static void launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_exec
 	if (search_is_complete(d, l)) {
 		;
 	} else if (!d->restores && d->search.phase != SEARCH_OFF) {  /* a replay that did not come by: the kernel is not deterministic */
+		if (d->search.how == BACK_TO)
+			snprintf(stop.text, sizeof stop.text, "%s has ended at #%llu, before #%llu", l->kernel->info.name, (unsigned long long)d->count,
+				 (unsigned long long)d->search.found);
+		else
+			snprintf(stop.text, sizeof stop.text, "the replay took another way, and has ended: the kernel reads clocks, or waits for the host");
 		d->search = (struct search){ 0 };
 		set_silent(d, l, false);
-		snprintf(stop.text, sizeof stop.text, "the kernel took another way in the replay, and has ended: it reads clocks, or other launches");
 		stop_here(d, &stop, l);
 	} else if (!d->restores && (d->stops_at_end || d->go == GO_INSN || d->go == GO_LINE || d->go == GO_OVER || d->go == GO_OUT)) {
 		snprintf(stop.text, sizeof stop.text, "%s has ended%s%s", l->kernel->info.name, fault->kind ? ": " : "", fault->text);
