@@ -99,6 +99,10 @@ class Code {
 	}
 }
 
+function shortPath(path) {
+	return path.split("/").slice(-2).join("/");
+}
+
 function codeLine(number, text) {
 	return element("div", {}, element("span", { class: "number" }, String(number)), text);
 }
@@ -142,10 +146,10 @@ class View {
 		this.ptx.show(func, `PTX: ${f.name}`, (lines) => this.ptxLines(f, lines));
 		this.ptx.mark(this.trace.row[t]);
 		if (file && file.text !== undefined) {
-			this.cuda.show(row.file, file.name, (lines) => file.text.replace(/\n$/, "").split("\n").map((text, k) => lines[k + 1] = codeLine(k + 1, text)));
+			this.cuda.show(row.file, shortPath(file.name), (lines) => file.text.replace(/\n$/, "").split("\n").map((text, k) => lines[k + 1] = codeLine(k + 1, text)));
 			this.cuda.mark(row.line);
 		} else if (file) {
-			this.cuda.show(file.name, file.name, () => [codeLine(row.line, "the source was not found when the trace was written")]);
+			this.cuda.show(file.name, shortPath(file.name), () => [codeLine(row.line, "the source was not found when the trace was written")]);
 		} else if (this.cuda.shown === null) {
 			this.cuda.show(-1, "CUDA source", () => [codeLine("", "the PTX has no lines of CUDA C++: compile with -lineinfo")]);
 		}
