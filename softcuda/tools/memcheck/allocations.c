@@ -90,7 +90,7 @@ void gpul_records_add(const gpul_exec_range *range)
 	snprintf(r->label, sizeof r->label, "%s", range->label);
 	r->is_heap = !strcmp(range->label, "device heap");
 	if (!strncmp(range->label, "cu", 2))
-		gpul_origin(r->made);
+		gpul_origin_take(&r->made);
 	if (is_watched(range->label) || r->is_heap)
 		(void)gpul_shadow_create(&r->shadow, r->bytes);  /* without one, the memory counts as written */
 	if (r->is_heap && !gpul_shadow_create(&r->alive, r->bytes))
@@ -133,6 +133,8 @@ void gpul_records_remove(const gpul_exec_range *range)
 		r = live[at - 1];
 		memmove(&live[at - 1], &live[at], (n_live - at) * sizeof *live);
 		n_live--;
+		if (r->number)
+			gpul_origin_take(&r->freed);
 		*(newest && n_freed ? &newest->next : &oldest) = r;
 		newest = r;
 		r->next = NULL;
@@ -144,8 +146,6 @@ void gpul_records_remove(const gpul_exec_range *range)
 	pthread_rwlock_unlock(&lock);
 	if (r && r->is_heap)
 		gpul_heap_ends(r->base, r->bytes, gpul_reports_leaks());
-	if (r && r->number)
-		gpul_origin(r->freed);
 	while (forgotten) {
 		struct record *next = forgotten->next;
 
@@ -220,7 +220,7 @@ static void describe_record(const struct record *r, bool is_freed, uint64_t addr
 {
 	const uint64_t offset = address - r->base;
 	const char *was = is_freed ? "freed " : "";
-	char number[40] = "";
+	char number[40] = "", origin[ORIGIN_BYTES];
 	size_t n;
 
 	if (r->number)
@@ -233,10 +233,10 @@ static void describe_record(const struct record *r, bool is_freed, uint64_t addr
 			 address < r->base ? (ull)(r->base - address) : (ull)(offset - r->bytes), address < r->base ? "before" : "behind", was,
 			 (ull)r->bytes, r->label, (ull)r->base, number);
 	n = strlen(buf);
-	if (*r->made)
-		n += (size_t)snprintf(buf + n, bytes - n, "\nallocated by %s", r->made);
-	if (is_freed && *r->freed && n < bytes)
-		snprintf(buf + n, bytes - n, "\nfreed by %s", r->freed);
+	if (*gpul_origin_text(&r->made, origin))
+		n += (size_t)snprintf(buf + n, bytes - n, "\nallocated by %s", origin);
+	if (is_freed && n < bytes && *gpul_origin_text(&r->freed, origin))
+		snprintf(buf + n, bytes - n, "\nfreed by %s", origin);
 }
 
 void gpul_records_describe(uint64_t address, char *buf, size_t bytes)
@@ -310,11 +310,13 @@ void gpul_memcheck_bad_free(const char *call, uint64_t address)
 {
 	char near[800], origin[ORIGIN_BYTES];
 	const struct record *twice = NULL;
+	struct origin caller;
 	bool is_live;
 
 	if (!is_on() || gpul_memcheck.has_ended)
 		return;
-	gpul_origin(origin);
+	gpul_origin_take(&caller);
+	gpul_origin_text(&caller, origin);
 	gpul_records_describe(address, near, sizeof near);
 	is_live = gpul_records_find(address);  /* memory of another call, or the middle of an allocation */
 	pthread_rwlock_rdlock(&lock);
@@ -340,8 +342,11 @@ void gpul_memcheck_forget(uint64_t address, size_t bytes)
 
 static void report_leak(const struct record *r, const char *when)
 {
+	char origin[ORIGIN_BYTES];
+
+	gpul_origin_text(&r->made, origin);
 	gpul_tool_report("memcheck", "leak: %llu bytes at 0x%llx of %s (allocation %llu) are not freed %s%s%s", (ull)r->bytes, (ull)r->base, r->label,
-			 (ull)r->number, when, *r->made ? "\nallocated by " : "", r->made);
+			 (ull)r->number, when, *origin ? "\nallocated by " : "", origin);
 }
 
 void gpul_memcheck_leaked(uint64_t base)

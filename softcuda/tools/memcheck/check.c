@@ -190,13 +190,64 @@ static bool check_row(struct warp_state *s, const struct insn *i, struct block_s
 	return true;
 }
 
+/* Check or mark the bytes of all lanes at offsets in one shadow.  False: a byte was not written. */
+static bool check_offsets(struct shadow *h, const uint64_t at[LANES], const struct effect *e, bool plain)
+{
+	const uint64_t whole = e->bytes < 64 ? (UINT64_C(1) << e->bytes) - 1 : UINT64_MAX;
+	uint64_t firsts = 0, missing = 0;
+
+	for (unsigned k = 0; k < e->bytes; k += e->element)
+		firsts |= UINT64_C(1) << k;
+	for (unsigned l = 0; l < LANES && e->reads; l++)
+		missing |= firsts & ~(__atomic_load_n(&h->bits[at[l] / 64], __ATOMIC_RELAXED) >> (at[l] % 64));
+	if (missing)
+		return false;
+	for (unsigned l = 0; l < LANES && e->writes; l++) {
+		const uint64_t bits = whole << (at[l] % 64), old = __atomic_load_n(&h->bits[at[l] / 64], __ATOMIC_RELAXED);
+
+		if (!(bits & ~old))
+			continue;
+		if (plain)
+			__atomic_store_n(&h->bits[at[l] / 64], old | bits, __ATOMIC_RELAXED);
+		else
+			__atomic_fetch_or(&h->bits[at[l] / 64], bits, __ATOMIC_RELAXED);
+	}
+	return true;
+}
+
+/* The active lanes access one allocation, or shared memory, anywhere.  False: they do not, or a byte was not written, or the
+ * address is misaligned. */
+static bool check_gather(struct warp_state *s, const struct insn *i, struct block_shadow *x, const struct effect *e)
+{
+	const bool is_shared = (i->flags & SPACE_MASK) == SPACE_SHARED;
+	const struct slot *k = is_shared ? NULL : slot_of(x, i);
+	struct shadow *h = is_shared ? &x->shared : k->insn == i ? &k->record->shadow : NULL;
+	const uint64_t base = is_shared ? 0 : k->base;
+	uint64_t room[LANES], at[LANES], offset, bad = 0, most;
+	const uint64_t *a;
+
+	if ((i->flags & SPACE_MASK) == SPACE_LOCAL || !h || !h->bits || gpul_memcheck.strict || (k && k->record->is_heap) || h->bytes < e->bytes)
+		return false;
+	most = h->bytes - e->bytes;
+	a = lane_addresses(s, i, room, &offset);
+	for (unsigned l = 0; l < LANES; l++) {
+		at[l] = a[l] + offset - base;
+		bad |= (uint64_t)(at[l] > most) | (at[l] & (e->bytes - 1));
+	}
+	if (bad || (!h->complete && !check_offsets(h, at, e, is_shared)))
+		return false;
+	gpul_shadow_advance(h);
+	return true;
+}
+
 /* False: the launch has to end. */
 static bool check_access(struct warp_state *s, const struct insn *i, uint32_t on)
 {
 	struct block_shadow *x = shadow_of_block(s->block);
 	const struct effect e = effect_of(i);
 
-	return !x || !on || (on == ALL_LANES && check_row(s, i, x, &e)) || check_lanes(s, i, on, x, &e);
+	return !x || !on || (on == ALL_LANES && check_row(s, i, x, &e)) || (on == s->w.mask && check_gather(s, i, x, &e)) ||
+	       check_lanes(s, i, on, x, &e);
 }
 
 /* ---- asynchronous copies: what was not written is copied, too ------------------------------------------------------------ */

@@ -156,19 +156,21 @@ static bool is_runtime(const struct caller *c)
 	       !strncmp(name, "__cuda", 6);
 }
 
-void gpul_origin(char text[ORIGIN_BYTES])
+void gpul_origin_take(struct origin *out)
 {
-	enum { FRAMES = 24 };
-	void *at[FRAMES];
-	const int n = backtrace(at, FRAMES);
+	out->n = backtrace(out->frame, ORIGIN_FRAMES);
+}
+
+const char *gpul_origin_text(const struct origin *at, char text[ORIGIN_BYTES])
+{
 	struct caller c, best = { 0 };
 	Dl_info own;
 
 	*text = '\0';
 	if (!dladdr((void *)(uintptr_t)&gpul_memcheck, &own))
-		return;
-	for (int k = 0; k < n; k++) {
-		if (!find_caller(at[k], &own, &c) || (best.file && is_runtime(&c)))
+		return text;
+	for (int k = 0; k < at->n; k++) {
+		if (!find_caller(at->frame[k], &own, &c) || (best.file && is_runtime(&c)))
 			continue;
 		best = c;
 		if (!is_runtime(&c))
@@ -178,10 +180,18 @@ void gpul_origin(char text[ORIGIN_BYTES])
 		snprintf(text, ORIGIN_BYTES, "%.80s+0x%llx in %.50s", best.function, (ull)best.offset, best.file);
 	else if (best.file)
 		snprintf(text, ORIGIN_BYTES, "%.80s+0x%llx", best.file, (ull)best.offset);
+	return text;
 }
 #else
-void gpul_origin(char text[ORIGIN_BYTES])
+void gpul_origin_take(struct origin *out)
 {
+	out->n = 0;
+}
+
+const char *gpul_origin_text(const struct origin *at, char text[ORIGIN_BYTES])
+{
+	(void)at;
 	*text = '\0';
+	return text;
 }
 #endif

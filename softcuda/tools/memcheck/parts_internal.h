@@ -25,9 +25,12 @@ struct memcheck {
 extern struct memcheck gpul_memcheck;
 bool gpul_reports_leaks(void);
 
-enum { ORIGIN_BYTES = 160 };
+enum { ORIGIN_BYTES = 160, ORIGIN_FRAMES = 20 };
+/* A call of the driver: the return addresses on the stack.  Their names are found when they are printed, because that takes longer. */
+struct origin { int n; void *frame[ORIGIN_FRAMES]; };
+void gpul_origin_take(struct origin *out);
 /* The caller of the driver, as "main+0x25 in vecadd"; "": unknown. */
-void gpul_origin(char text[ORIGIN_BYTES]);
+const char *gpul_origin_text(const struct origin *at, char text[ORIGIN_BYTES]);
 
 /* ---- shadow.c --------------------------------------------------------------------------------------------------- */
 
@@ -75,7 +78,7 @@ struct record {
 	uint64_t base, bytes;
 	char label[48];              /* "cuMemAlloc" */
 	uint64_t number;             /* in the order of the calls; 0: not an allocation of the program */
-	char made[ORIGIN_BYTES], freed[ORIGIN_BYTES];  /* the callers; "": unknown */
+	struct origin made, freed;
 	bool is_heap;                /* of device malloc */
 	struct shadow shadow;        /* of memory that was written */
 	struct shadow alive;         /* is_heap: the bytes of allocations that are not freed */
