@@ -40,16 +40,18 @@ void gpul_exec_memory_destroy(gpul_exec_memory *m)
 
 gpul_status gpul_exec_memory_observe(gpul_exec_memory *m, struct observer *o, gpul_error *err)
 {
-	struct observer **end = &m->observers;
+	struct observer **place = &m->observers;
 	unsigned n = 0;
 
-	for (; *end; end = &(*end)->next)
+	for (const struct observer *other = m->observers; other; other = other->next)
 		n++;
+	while (*place && ((*place)->yields || !o->yields))  /* those that yield are the first */
+		place = &(*place)->next;
 	if (n == MAX_OBSERVERS)
 		return gpul_fail(err, GPUL_EINVAL, 0, "%s: at most %d tools can observe kernels at once", o->name, MAX_OBSERVERS);
 	o->bit = 1u << n;
-	o->next = NULL;
-	*end = o;
+	o->next = *place;
+	*place = o;
 	return GPUL_OK;
 }
 

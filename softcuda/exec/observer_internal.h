@@ -44,6 +44,9 @@ struct observer {
 	/* One worker runs all blocks, in an order that depends only on the kernels and their data, as long as they do not
 	 * read clocks, and the program waits for each launch. */
 	bool serial;
+	/* before() may return OBSERVED_YIELD: it is called before that of the others, which is not called then, so that they see
+	 * an instruction once. */
+	bool yields;
 
 	/* True: before() and after() are called for this instruction.  Called once, when its function has been decoded. */
 	bool (*wants)(struct observer *o, const struct func_code *code, const struct insn *i);

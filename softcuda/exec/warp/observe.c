@@ -25,6 +25,8 @@ const struct insn *gpul_observed(struct warp *w, const struct insn *i)
 			const enum observed mine = o->before(o, s, i, on);
 
 			wish = mine > wish ? mine : wish;
+			if (mine == OBSERVED_YIELD && o->yields)
+				break;
 		}
 	}
 	if (wish == OBSERVED_SKIP)

@@ -439,7 +439,7 @@ static void program_ends(struct observer *o, const gpul_exec_program *p)
 
 void gpul_debug_hooks(struct observer *o)
 {
-	*o = (struct observer){ .name = "debug", .serial = true, .wants = wants, .before = before, .after = after,
+	*o = (struct observer){ .name = "debug", .serial = true, .yields = true, .wants = wants, .before = before, .after = after,
 				.barrier_completes = barrier_completes, .deadlock = deadlock, .block_begins = block_begins,
 				.block_ends = block_ends, .launch_begins = launch_begins, .launch_ends = launch_ends, .program_ends = program_ends };
 }

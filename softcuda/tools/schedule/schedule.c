@@ -193,7 +193,7 @@ static gpul_status create(struct tool_options *options, gpul_exec_memory *memory
 	(void)memory;
 	if (!x)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for schedule");
-	x->o = (struct observer){ .name = SCHEDULE, .serial = true, .wants = wants, .before = before, .after = after,
+	x->o = (struct observer){ .name = SCHEDULE, .serial = true, .yields = true, .wants = wants, .before = before, .after = after,
 				  .barrier_completes = barrier_completes, .block_begins = block_begins, .block_ends = block_ends,
 				  .launch_begins = launch_begins, .launch_ends = launch_ends };
 	x->max_schedules = DEFAULT_MAX;

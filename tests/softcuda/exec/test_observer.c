@@ -248,6 +248,26 @@ static void a_load_that_gives_up_its_turn_is_done_later(void **state)
 	free(r);
 }
 
+/* The observer that yields is the second one, and is called first. */
+static void an_instruction_that_gives_up_its_turn_is_seen_once_by_others(void **state)
+{
+	struct recorder *r = new_recorder(), *yields = new_recorder();
+	struct observer *const list[] = { &r->o, &yields->o };
+	struct rig *g;
+
+	(void)state;
+	yields->o.yields = true;
+	yields->n_yields = 5;
+	g = rig_open_observed(KERNEL, (gpul_exec_machine_options){ .n_workers = 2 }, list, 2);
+	assert_int_equal(rig_run(g, "k", 1, 64, rig_memory(g, 64 * 4), 0), GPUL_EXEC_OK);
+	assert_int_equal(yields->n_yields, 0);
+	assert_int_equal(count_lines(yields, "atom ffffffff") + count_lines(yields, "st ffffffff") + count_lines(yields, "ld ffffffff"), 8 + 5);
+	assert_int_equal(count_lines(r, "atom ffffffff") + count_lines(r, "st ffffffff") + count_lines(r, "ld ffffffff"), 8);
+	rig_close(g);
+	free(r);
+	free(yields);
+}
+
 static void an_instruction_can_be_skipped(void **state)
 {
 	struct recorder *r = new_recorder();
@@ -358,6 +378,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sees_instructions_lanes_and_accesses),
 		cmocka_unit_test(a_load_that_gives_up_its_turn_is_done_later),
+		cmocka_unit_test(an_instruction_that_gives_up_its_turn_is_seen_once_by_others),
 		cmocka_unit_test(an_instruction_can_be_skipped),
 		cmocka_unit_test(sees_registers_and_the_end_of_the_program),
 		cmocka_unit_test(a_launch_can_begin_again),
