@@ -120,6 +120,12 @@ class Back(unittest.TestCase):
         out = step("break 17", "c", "x shared 0 8", "restart", "x shared 0 8", "c", "x shared 0 8")
         self.assertEqual(re.findall(r"^0x0  (.*)", out, re.M), ["e8030000 e9030000", "00000000 00000000", "e8030000 e9030000"])
 
+    def test_device_malloc_returns_the_same_addresses_again(self):
+        out = step("i 3", "p %rd1", "restart", "i 3", "p %rd1", "back 2", "i 2", "p %rd1",
+                   words=("step_malloc.ptx", "--grid", "1", "--block", "32"))
+        addresses = re.findall(r"^(0x\w+)  \(", out, re.M)
+        self.assertEqual((len(addresses), len(set(addresses))), (3, 1))
+
     def test_a_moment_behind_the_end_is_reported(self):
         self.assertIn("steps has ended at #120, before #300", step("goto 300"))
 

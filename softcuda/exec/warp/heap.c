@@ -55,6 +55,23 @@ free_heap:
 	return NULL;
 }
 
+void gpul_heap_mark(struct heap *h, struct heap_marks *out)
+{
+	_Static_assert(sizeof out->free == sizeof h->free, "a list for each class");
+	pthread_mutex_lock(&h->lock);
+	out->used = h->used;
+	memcpy(out->free, h->free, sizeof out->free);
+	pthread_mutex_unlock(&h->lock);
+}
+
+void gpul_heap_rewind(struct heap *h, const struct heap_marks *marks)
+{
+	pthread_mutex_lock(&h->lock);
+	h->used = marks->used;
+	memcpy(h->free, marks->free, sizeof marks->free);
+	pthread_mutex_unlock(&h->lock);
+}
+
 void gpul_heap_destroy(struct heap *h)
 {
 	if (!h)

@@ -316,6 +316,10 @@ struct heap *gpul_heap_create(gpul_exec_memory *m, uint64_t bytes);  /* NULL: no
 void gpul_heap_destroy(struct heap *h);
 uint64_t gpul_heap_alloc(struct heap *h, uint64_t bytes);  /* 0: full */
 bool gpul_heap_free(struct heap *h, uint64_t address);     /* false: not an allocation of h, or freed before */
+/* For a replay: which blocks are free and in use.  Their headers are in the heap's memory, which the caller saves, too. */
+struct heap_marks { uint64_t used; void *free[48]; };
+void gpul_heap_mark(struct heap *h, struct heap_marks *out);
+void gpul_heap_rewind(struct heap *h, const struct heap_marks *marks);
 struct heap *gpul_heap_of(struct gpul_exec_machine *m);    /* created by the first call; NULL: no memory */
 
 /* launch.c */

@@ -162,6 +162,7 @@ struct debug {
 	struct search search;
 	uint64_t back_bytes;             /* limit for snapshots */
 	GPUL_ARRAY(struct saved_range) saved;
+	struct heap_marks heap;          /* of device malloc, at the same time; 0: it had not been used */
 	bool has_snapshot, restores;     /* restores: the launch begins again */
 	void (*print)(void *user, const char *text, size_t text_bytes);  /* the machine's, while a replay is silent */
 

@@ -38,6 +38,9 @@ void gpul_debug_save(struct debug *d)
 		bytes += r.bytes;
 		ok = bytes <= d->back_bytes && save_range(d, &r);
 	}
+	d->heap = (struct heap_marks){ 0 };
+	if (d->launch->machine->heap)
+		gpul_heap_mark(d->launch->machine->heap, &d->heap);
 	if (ok)
 		d->has_snapshot = true;
 	else
@@ -53,4 +56,6 @@ void gpul_debug_restore(struct debug *d)
 		if (gpul_exec_memory_find(d->memory, s->base, &r) && r.base == s->base && r.bytes == s->bytes)
 			memcpy((void *)(uintptr_t)s->base, s->copy, s->bytes);
 	}
+	if (d->launch->machine->heap)
+		gpul_heap_rewind(d->launch->machine->heap, &d->heap);
 }
