@@ -134,6 +134,19 @@ static unsigned scope_of_fence(const gpul_ptx_inst *in)
 	return has(in, GPUL_PTX_MOD_CLUSTER) ? SCOPE_CLUSTER : SCOPE_GPU;
 }
 
+/* True: the load reads the first guess for a loop with atom.cas, which compares the value or has the same address, as in the
+ * CUDA C++ Programming Guide, atomic functions.  The operation verifies the value, so that the load counts as a relaxed one. */
+static bool reads_a_guess(const struct func_code *code, const struct insn *load)
+{
+	enum { NEAR = 64 };
+	const struct insn *end = code->insns + code->n_insns;
+
+	for (const struct insn *i = load + 1; i < end && i < load + NEAR; i++)
+		if (i->op >= OP_ATOM_CAS_16 && i->op <= OP_ATOM_CAS_64 && (i->b == load->d || (i->a == load->a && i->imm == load->imm)))
+			return true;
+	return false;
+}
+
 static void describe_wait(const struct func_code *code, const gpul_ptx_inst *in, struct site *site)
 {
 	site->all_groups = has(in, GPUL_PTX_MOD_WAIT_ALL);
@@ -157,7 +170,7 @@ struct site *race_site_new(const struct func_code *code, const struct insn *i)
 		site->scope = (uint8_t)(in->opcode == GPUL_PTX_BARRIER ? SCOPE_CLUSTER : scope_of_fence(in));
 	if (site->class == SITE_PLAIN) {
 		site->bytes = plain_bytes(i);
-		site->how = i->op <= OP_LDV ? HOW_READS : HOW_WRITES;
+		site->how = i->op > OP_LDV ? HOW_WRITES : reads_a_guess(code, i) ? HOW_READS | HOW_STRONG | SCOPE_GPU << HOW_SCOPE_AT : HOW_READS;
 	}
 	if (site->class == SITE_WAIT || site->class == SITE_WAIT_READ)
 		describe_wait(code, in, site);
