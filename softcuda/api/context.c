@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "softcuda/tools/memcheck/memcheck_internal.h"
+#include "softcuda/api/stream/order_internal.h"
 
 CUresult soft_context_bring_up(struct context *ctx, unsigned flags)
 {
@@ -90,6 +91,7 @@ static void destroy_context(struct context *ctx)
 	soft_context_tear_down(ctx);
 	soft_handle_free(ctx->handle);
 	list_remove(&ctx->link);
+	soft_order_drop(ctx->order);
 	free(ctx);
 }
 

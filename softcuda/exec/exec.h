@@ -174,6 +174,15 @@ typedef struct gpul_exec_fault {
 	uint64_t source_timestamp, source_bytes; /* of that file when it was compiled; 0: not recorded */
 } gpul_exec_fault;
 
+/* The place of a launch among the work of all streams, for observers: it is number `number` of its stream, and comes after the work of
+ * each stream up to a number.  Streams are numbers that the caller chooses (see ORDER_NODE_BITS in observer_internal.h). */
+typedef struct gpul_exec_order_fact { uint64_t stream, number; } gpul_exec_order_fact;
+typedef struct gpul_exec_order {
+	uint64_t stream, number;
+	size_t n;
+	const gpul_exec_order_fact *after;
+} gpul_exec_order;
+
 typedef struct gpul_exec_launch_config {
 	const gpul_exec_kernel *kernel;
 	uint32_t grid[3], block[3];
@@ -182,6 +191,7 @@ typedef struct gpul_exec_launch_config {
 	bool cooperative;              /* all blocks must be resident at once */
 	uint64_t grid_id;              /* %gridid */
 	unsigned device;               /* the launch has this device's rights in memory; below GPUL_EXEC_MAX_DEVICES */
+	const gpul_exec_order *order;  /* for observers, until gpul_exec_launch_start() returns; NULL: after all earlier launches */
 	/* A worker calls it once, when the launch has ended; NULL: no call.  The worker holds no lock meanwhile, so
 	 * done may start, abort and release launches.  softcuda/api starts a stream's next launch in it.
 	 * gpul_exec_launch_abort itself never calls it. */

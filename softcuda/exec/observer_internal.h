@@ -93,6 +93,20 @@ struct observer {
  * the turn, which before() should end by OBSERVED_YIELD: the running blocks are then abandoned.  The hooks see block_ends,
  * launch_ends (with GPUL_EXEC_ABORTED) and launch_begins.  Memory and what the kernel has printed stay as they are. */
 void gpul_launch_again(gpul_exec_launch *l);
+/* The operations of a graph run in one stream, but are not all ordered: operation k, counted from 1, has the stream's number plus k.
+ * Who comes after the stream's number comes after all of them. */
+enum { ORDER_NODE_BITS = 24 };
+
+static inline bool gpul_order_is_after(const gpul_exec_order *o, const gpul_exec_order *earlier)
+{
+	const uint64_t all = earlier->stream >> ORDER_NODE_BITS << ORDER_NODE_BITS;
+
+	for (size_t k = 0; k < o->n; k++)
+		if ((o->after[k].stream == earlier->stream || o->after[k].stream == all) && o->after[k].number >= earlier->number)
+			return true;
+	return false;
+}
+
 /** Add an observer of all programs and machines of this table.
  *
  * @m  no program has been created with it

@@ -83,6 +83,7 @@ struct context {
 	struct stream *gate;         /* all later work waits for this stream (cuCtxWaitEvent); or NULL */
 	struct link streams, events, modules, allocations;
 	struct link pending;         /* operations that have not ended */
+	struct order *order;         /* of all operations so far, for observers (stream/order.c) */
 	uint64_t next_grid_id;
 };
 

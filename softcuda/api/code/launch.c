@@ -1,4 +1,5 @@
 /* launch.c — check a launch as NVIDIA's driver does, copy its arguments, queue it, run it on the interpreter. */
+#include "softcuda/api/stream/order_internal.h"
 #include "softcuda/api/code/code_internal.h"
 
 #include <stdlib.h>
@@ -179,6 +180,7 @@ static void run_launch(struct op *op)
 	l->config.done = launch_done;
 	l->config.done_user = op;
 	l->config.grid_id = op->ctx->next_grid_id++;
+	l->config.order = op->order ? &op->order->place : NULL;
 	soft_unlock();
 	if (!r)
 		st = gpul_exec_launch_start(soft.machine, &l->config, &running, &err);

@@ -1,6 +1,7 @@
 /* context_event.c — cuCtxRecordEvent records an event after the work of all streams of a context; cuCtxWaitEvent makes
  * all later work of a context wait for an event. */
 #include "softcuda/api/stream/event_internal.h"
+#include "softcuda/api/stream/order_internal.h"
 
 /* Find the context and the event; on success the lock is held. */
 static CUresult enter_context_event(CUcontext context, CUevent event, struct context **ctx, struct event **e)
@@ -28,6 +29,7 @@ static CUresult wait_for_all_streams(struct stream *s)
 	struct context *ctx = s->ctx;
 	CUresult r = CUDA_SUCCESS;
 
+	soft_order_join(&s->order, ctx->order);
 	for (struct link *i = ctx->streams.next; !r && i != &ctx->streams; i = i->next) {
 		struct stream *other = CONTAINER(i, struct stream, link);
 		struct op *op;

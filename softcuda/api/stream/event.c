@@ -3,6 +3,7 @@
  * An event refers to its newest record that has not ended.  Threads and streams that wait for the event wait
  * for that record, even when the event is recorded again meanwhile. */
 #include "softcuda/api/stream/graph_internal.h"
+#include "softcuda/api/stream/order_internal.h"
 
 #include "core/clock.h"
 #include "core/thread.h"
@@ -18,6 +19,7 @@ static void unref_event(struct event *e)
 	if (--e->refs)
 		return;
 	soft_shared_event_close(e->shared);
+	soft_order_drop(e->order);
 	free(e);
 }
 
@@ -172,6 +174,8 @@ CUresult soft_event_record(struct event *e, struct stream *s)
 			soft_shared_event_end(e->shared, record->ticket, true);
 		e->pending = before;
 		e->recorded = was_recorded;
+	} else {
+		soft_order_set(&e->order, op->order);
 	}
 	soft_op_release(op);
 	return r;
@@ -285,6 +289,7 @@ CUresult soft_stream_wait_event(struct stream *s, struct event *e)
 
 	if (soft_shared_event_is_remote(e->shared))
 		return wait_for_other_process(s, e);
+	soft_order_join(&s->order, e->order);
 	if (!e->pending)
 		return CUDA_SUCCESS;
 	op = soft_op_new(s, &soft_marker);
@@ -343,6 +348,8 @@ EXPORT CUresult cuEventQuery(CUevent handle)
 		r = soft_shared_event_state(e->shared, soft_shared_event_newest(e->shared));
 	else
 		r = e->pending ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+	if (!r)
+		soft_order_host(e->order);
 	soft_unlock();
 	return r;
 }
@@ -381,6 +388,8 @@ EXPORT CUresult cuEventSynchronize(CUevent handle)
 		op->refs++;
 		r = soft_op_wait(op);
 		soft_op_release(op);
+	} else {
+		soft_order_host(e->order);
 	}
 	soft_unlock();
 	return r;

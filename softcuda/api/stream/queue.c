@@ -12,7 +12,7 @@
  * (cuLaunchHostFunc) can block, so they run in a callback thread, which is created for the first such function.
  *
  * After a fault of the context, its operations still end in order, but do nothing. */
-#include "softcuda/api/stream/queue_internal.h"
+#include "softcuda/api/stream/order_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +65,7 @@ void soft_op_release(struct op *op)
 		return;
 	if (op->kind->release)
 		op->kind->release(op);
+	soft_order_drop(op->order);
 	free(op);
 }
 
@@ -144,6 +145,7 @@ void soft_stream_free_if_done(struct stream *s)
 	if (!s->destroyed || s->n_pending)
 		return;
 	list_remove(&s->link);
+	soft_order_drop(s->order);
 	free(s->tip_handles);
 	free(s);
 }
@@ -262,6 +264,7 @@ CUresult soft_op_submit(struct op *op, struct op *after)
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	if (n && !(spare = new_edges(n)))
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	soft_order_submit(&op, 1, NULL, 0, after);
 	tie_all(s, after, op, &spare);
 	op->deferred = n != 0;
 	add_pending(op);
@@ -284,6 +287,7 @@ CUresult soft_ops_submit(struct op **op, size_t n, const struct op_wait *waits, 
 			return CUDA_ERROR_OPERATING_SYSTEM;
 	if (n_edges && !(spare = new_edges(n_edges)))
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	soft_order_submit(op, n, waits, n_waits, after);
 	tie_all(s, after, op[0], &spare);
 	for (size_t i = 0; i < n_waits; i++)
 		tie(op[waits[i].later], op[waits[i].earlier], &spare);
@@ -307,6 +311,7 @@ CUresult soft_op_wait(struct op *op)
 {
 	while (!op->ended)
 		soft_wait_change();
+	soft_order_host(op->order);
 	return op->result;
 }
 
@@ -314,6 +319,7 @@ void soft_stream_wait(struct stream *s)
 {
 	struct op *last = s->last;
 
+	soft_order_host(s->order);
 	if (!last)
 		return;
 	last->refs++;
@@ -325,6 +331,7 @@ void soft_context_wait(struct context *ctx)
 {
 	while (!list_empty(&ctx->pending))
 		soft_wait_change();
+	soft_order_host(ctx->order);
 }
 
 void soft_context_abort(struct context *ctx)

@@ -25,6 +25,8 @@ struct stream {
 	uint64_t thread;             /* per-thread default stream: number of its thread; others: 0 */
 	struct op *last;             /* the newest operation that has not ended; NULL: idle */
 	unsigned n_pending;
+	struct order *order;         /* of its last operation, for observers (order.c) */
+	uint64_t n_ordered;
 	struct capture *capture;     /* the capture that the stream takes part in; NULL: its work is run */
 	struct link in_capture;      /* in capture->streams */
 	struct node_list tips;       /* the nodes that the next captured operation waits for */
@@ -56,6 +58,7 @@ struct op {
 	struct edge *dependents;     /* operations that wait for this one */
 	unsigned n_waits;            /* number of operations that this one waits for */
 	unsigned refs;
+	struct order *order;         /* for observers: its place among all operations (order.c) */
 	bool ended, deferred;        /* deferred: the operation had to wait, so its cu* call has returned */
 	CUresult result;
 };

@@ -4,7 +4,7 @@
  *     CU_STREAM_PER_THREAD           one for each thread and context; blocking
  *     cuStreamCreate(DEFAULT)        blocking
  *     cuStreamCreate(NON_BLOCKING)   waits for no other stream */
-#include "softcuda/api/stream/queue_internal.h"
+#include "softcuda/api/stream/order_internal.h"
 
 #include <stdlib.h>
 
@@ -158,6 +158,8 @@ EXPORT CUresult cuStreamQuery(CUstream handle)
 	/* The legacy stream is idle when its next operation would not have to wait for any blocking stream. */
 	if (!r && (s == ctx->legacy ? soft_stream_is_busy(s) : s->last != NULL))
 		r = CUDA_ERROR_NOT_READY;
+	else if (!r)
+		soft_order_host(s == ctx->legacy ? ctx->order : s->order);
 	soft_unlock();
 	return r;
 }
@@ -200,6 +202,7 @@ static void run_host_call(struct op *op)
 	struct host_call *h = CONTAINER(op, struct host_call, op);
 	CUresult fault = op->ctx->fault;
 
+	soft_order_host(op->order);
 	soft_unlock();
 	if (h->callback)
 		h->callback(h->handle, fault, h->user);

@@ -61,6 +61,7 @@ gpul_exec_launch *gpul_launch_create(gpul_exec_machine *m, const gpul_exec_launc
 	reserve_shared(l, c->kernel->code->program);
 	l->grid_id = c->grid_id;
 	l->device = c->device;
+	l->order = c->order;
 	l->cooperative = c->cooperative;
 	l->n_blocks = (uint64_t)c->grid[0] * c->grid[1] * c->grid[2];
 	l->max_resident = gpul_exec_max_resident_blocks(m, c->block[0] * c->block[1] * c->block[2], l->shared_bytes);

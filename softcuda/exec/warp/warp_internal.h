@@ -141,6 +141,7 @@ struct gpul_exec_launch {
 	uint64_t grid_id;
 	unsigned device;                 /* its blocks have this device's rights in memory */
 	bool cooperative, listed;
+	const gpul_exec_order *order;    /* for launch_begins(); NULL: after all earlier launches */
 	uint8_t *params;
 	uint8_t *workspace;              /* cooperative launches: %envreg1 and %envreg2 are its address */
 	uint64_t n_blocks, max_resident;

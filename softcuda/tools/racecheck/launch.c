@@ -24,6 +24,18 @@ const struct launch_info *race_launch_info(uint32_t launch)
 	return info_of(launch);
 }
 
+static void copy_order(struct launch_info *info, const gpul_exec_order *order)
+{
+	const size_t bytes = order ? order->n * sizeof order->after[0] : 0;
+	gpul_exec_order_fact *after = order ? malloc(bytes + 1) : NULL;
+
+	if (!after)
+		return;
+	memcpy(after, order->after, bytes);
+	info->order = *order;
+	info->order.after = after;
+}
+
 void race_launch_begins(const gpul_exec_launch *l)
 {
 	struct running *r = malloc(sizeof *r);
@@ -36,6 +48,7 @@ void race_launch_begins(const gpul_exec_launch *l)
 		atomic_store(&chunks[n_launches / CHUNK], calloc(CHUNK, sizeof *info));
 	info = info_of(n_launches);
 	if (info) {
+		copy_order(info, l->order);
 		*r = (struct running){ .next = running, .l = l, .number = n_launches++ };
 		running = r;
 		snprintf(info->kernel, sizeof info->kernel, "%s", l->kernel->info.name);
@@ -76,5 +89,9 @@ uint32_t race_launch_number(const gpul_exec_launch *l)
 
 bool race_launch_before(uint32_t earlier, uint32_t later)
 {
-	return earlier < later;
+	const struct launch_info *a = info_of(earlier), *b = info_of(later);
+
+	if (!a || !b || !a->order.after || !b->order.after)
+		return earlier < later;
+	return gpul_order_is_after(&b->order, &a->order);
 }

@@ -244,6 +244,7 @@ void race_release(struct watched_warp *w, unsigned lane, bool shared, uint64_t a
 void race_acquire(struct watched_warp *w, unsigned lane, bool shared, uint64_t at, unsigned order, unsigned scope);
 void race_acquire_awaited(struct watched_warp *w, uint32_t lanes, unsigned scope);
 void race_fence(struct watched_warp *w, uint32_t lanes, unsigned scope);
+struct clock *race_cpu_clock(void);  /* what was released in the scope of the system, to the CPU, too; NULL: nothing */
 void race_vars_end(struct watched_block *b);
 void race_mbarrier_begins(struct watched_warp *w, bool shared, uint64_t at);
 void race_mbarrier_arrives(struct watched_warp *w, unsigned lane, bool shared, uint64_t at, bool copies);
@@ -264,6 +265,7 @@ void race_copy_wait(struct watched_warp *w, const struct site *site, uint32_t la
 struct launch_info {
 	char kernel[96];
 	uint32_t grid[3], block[3];
+	gpul_exec_order order;       /* after == NULL: after all earlier launches */
 };
 void race_launch_begins(const gpul_exec_launch *l);
 void race_launch_ends(const gpul_exec_launch *l);

@@ -206,6 +206,18 @@ static void learn_from_cpu(struct watched_warp *w, unsigned lane)
 	pthread_mutex_unlock(&cpu_lock);
 }
 
+struct clock *race_cpu_clock(void)
+{
+	struct clock *c;
+
+	if (!atomic_load_explicit(&cpu_used, memory_order_relaxed))
+		return NULL;
+	pthread_mutex_lock(&cpu_lock);
+	c = race_clock_merged(NULL, cpu.wide, 0);
+	pthread_mutex_unlock(&cpu_lock);
+	return c;
+}
+
 /* A fence of the lane will learn from the variable (NULL: from the CPU). */
 static void await_fence(struct watched_warp *w, unsigned lane, struct var *v, unsigned scope)
 {
