@@ -14,7 +14,7 @@ static uint8_t find_class(const struct watched_warp *w, const struct record *r)
 
 	if (race_knows_all(w, r))
 		return MEMO_ALL;
-	if (r->how & HOW_ASYNC || b->shared_clock || b->any_clock)
+	if (r->how & HOW_ASYNC || b->shared_clock || b->any_clock || b->knows_cpu)
 		return MEMO_SOME;
 	if (!own_block || r->warp != w->index)
 		return MEMO_NONE;

@@ -162,3 +162,59 @@ void race_clock_join(struct clock **c, const struct clock *from)
 	joined = race_clock_merged(*c, from, 0);
 	*c = joined;
 }
+
+/* The block or warp of the record, as facts of a clock. */
+bool race_clock_knows_warp(const struct clock *c, const struct record *r)
+{
+	const uint64_t block = block_key(r->launch, r->block);
+
+	return c && (race_clock_find(c, block, WHO_ALL) >= r->stamp || race_clock_find(c, block, WHO_WARP + r->warp) >= r->stamp);
+}
+
+bool race_clock_knows_lane(const struct clock *c, const struct record *r, unsigned lane)
+{
+	const uint32_t thread = r->warp * LANES + lane;
+
+	if (!c)
+		return false;
+	if (r->how & HOW_ASYNC)
+		return race_clock_find(c, block_key(r->launch, r->block), WHO_COPIES + thread) >= r->stamp;
+	return race_clock_knows_warp(c, r) || race_clock_find(c, block_key(r->launch, r->block), WHO_THREAD + thread) >= r->stamp;
+}
+
+/* ---- launches ------------------------------------------------------------------------------------------------------- */
+
+static uint32_t launch_of(const struct fact *f)
+{
+	return (uint32_t)(f->block >> 32);
+}
+
+void race_clock_prune(struct clock *c, uint32_t launch)
+{
+	uint32_t n = 0, last = 0;
+	bool earlier = false;
+
+	for (uint32_t k = 0; k < c->n; k++) {
+		if (launch_of(&c->fact[k]) != last) {
+			last = launch_of(&c->fact[k]);
+			earlier = last != launch && race_launch_before(last, launch);
+		}
+		if (!earlier)
+			c->fact[n++] = c->fact[k];
+	}
+	c->n = n;
+}
+
+bool race_clock_after(const struct clock *c, uint32_t launch)
+{
+	uint32_t last = 0;
+
+	for (uint32_t k = 0; c && k < c->n; k++) {
+		if (launch_of(&c->fact[k]) == last)
+			continue;
+		last = launch_of(&c->fact[k]);
+		if (last != launch && race_launch_before(launch, last))
+			return true;
+	}
+	return false;
+}

@@ -1,4 +1,4 @@
-/* finding.c — reports of races: what, where, and both accesses; each pair of instructions once, with a count at the end. */
+/* finding.c — reports of races: what, where, and both accesses; each pair of lines once, with a count at the end. */
 #include "softcuda/tools/racecheck/parts_internal.h"
 
 #include <stdio.h>
@@ -9,8 +9,9 @@ enum { PLACE_BYTES = 800 };
 struct finding {
 	struct finding *next;
 	const struct site *site[2];
+	struct finding *first;       /* of other instructions of the same lines; NULL: this is the first */
 	bool shared;
-	uint64_t n;
+	uint64_t n;                  /* of the first: how often it was found */
 };
 
 bool race_report_same;
@@ -24,26 +25,45 @@ void race_findings_begin(gpul_exec_memory *m)
 	memory = m;
 }
 
-/* Count the pair; true: it is new. */
+/* The caller holds the lock. */
+static struct finding *find_pair(const struct site *a, const struct site *b, bool shared)
+{
+	struct finding *f = findings;
+
+	while (f && (f->shared != shared || !((f->site[0] == a && f->site[1] == b) || (f->site[0] == b && f->site[1] == a))))
+		f = f->next;
+	return f;
+}
+
+/* The finding of other instructions of the same two lines; NULL: there is none.  The caller holds the lock. */
+static struct finding *find_lines(const struct site *a, const struct site *b, bool shared)
+{
+	const char *x = race_site_line(a), *y = race_site_line(b);
+
+	for (struct finding *f = findings; f; f = f->next) {
+		const char *u = race_site_line(f->site[0]), *v = race_site_line(f->site[1]);
+
+		if (!f->first && f->shared == shared && ((!strcmp(x, u) && !strcmp(y, v)) || (!strcmp(x, v) && !strcmp(y, u))))
+			return f;
+	}
+	return NULL;
+}
+
+/* Count the pair; true: its lines are new. */
 static bool count_pair(const struct site *a, const struct site *b, bool shared)
 {
 	struct finding *f;
-	bool is_new;
+	bool is_new = false;
 
 	pthread_mutex_lock(&lock);
-	for (f = findings; f; f = f->next)
-		if (f->shared == shared && ((f->site[0] == a && f->site[1] == b) || (f->site[0] == b && f->site[1] == a)))
-			break;
-	is_new = !f && (f = calloc(1, sizeof *f));
-	if (is_new) {
-		f->next = findings;
-		f->site[0] = a;
-		f->site[1] = b;
-		f->shared = shared;
+	f = find_pair(a, b, shared);
+	if (!f && (f = calloc(1, sizeof *f))) {
+		*f = (struct finding){ .next = findings, .site = { a, b }, .shared = shared, .first = find_lines(a, b, shared) };
 		findings = f;
+		is_new = !f->first;
 	}
 	if (f)
-		f->n++;
+		(f->first ? f->first : f)->n++;
 	pthread_mutex_unlock(&lock);
 	return is_new;
 }
@@ -130,7 +150,7 @@ void race_findings_finish(void)
 	for (const struct finding *f = findings; f; f = f->next) {
 		char a[512], b[512];
 
-		if (f->n == 1)
+		if (f->n <= 1)
 			continue;
 		race_site_place(f->site[0], a, sizeof a);
 		race_site_place(f->site[1], b, sizeof b);

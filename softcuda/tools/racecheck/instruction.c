@@ -204,7 +204,12 @@ void race_copy_arrives(struct watched_warp *w, struct warp_state *s, const struc
 }
 
 /* Memory of malloc: what was done with it before does not matter. */
-void race_malloc_ends(struct warp_state *s, const struct insn *i, uint32_t on)
+void race_malloc_ends(const struct warp_state *s, const struct insn *i, uint32_t on)
 {
-	(void)s, (void)i, (void)on;
+	EACH_LANE_OF(l, on) {
+		const uint64_t at = gpul_builtin_result(s, i->object, l);
+
+		if (at)
+			race_shadow_forget(at, gpul_builtin_argument(s, i->object, 0, l));
+	}
 }

@@ -16,25 +16,6 @@ static bool is_own_block(const struct watched_warp *w, const struct record *r)
 	return r->launch == w->block->launch && r->block == (uint32_t)w->block->key;
 }
 
-/* The block or warp of the record, as facts of a clock. */
-static bool clock_knows_warp(const struct clock *c, const struct record *r)
-{
-	const uint64_t block = block_key(r->launch, r->block);
-
-	return c && (race_clock_find(c, block, WHO_ALL) >= r->stamp || race_clock_find(c, block, WHO_WARP + r->warp) >= r->stamp);
-}
-
-static bool clock_knows_lane(const struct clock *c, const struct record *r, unsigned lane)
-{
-	const uint32_t thread = r->warp * LANES + lane;
-
-	if (!c)
-		return false;
-	if (r->how & HOW_ASYNC)
-		return race_clock_find(c, block_key(r->launch, r->block), WHO_COPIES + thread) >= r->stamp;
-	return clock_knows_warp(c, r) || race_clock_find(c, block_key(r->launch, r->block), WHO_THREAD + thread) >= r->stamp;
-}
-
 bool race_knows_all(const struct watched_warp *w, const struct record *r)
 {
 	const struct watched_block *b = w->block;
@@ -45,7 +26,7 @@ bool race_knows_all(const struct watched_warp *w, const struct record *r)
 		return false;
 	if (is_own_block(w, r) && (r->stamp <= b->floor || (r->warp == w->index && r->stamp <= w->floor)))
 		return true;
-	return b->shared_clock && clock_knows_warp(b->shared_clock, r);
+	return b->shared_clock && race_clock_knows_warp(b->shared_clock, r);
 }
 
 bool race_knows(const struct watched_warp *w, unsigned lane, const struct record *r, unsigned of_lane)
@@ -62,5 +43,7 @@ bool race_knows(const struct watched_warp *w, unsigned lane, const struct record
 		    (of_lane == lane || r->stamp <= w->floor || (w->knows && r->stamp <= w->knows[lane][of_lane])))
 			return true;
 	}
-	return clock_knows_lane(w->clock[lane], r, of_lane) || clock_knows_lane(b->shared_clock, r, of_lane);
+	return race_clock_knows_lane(w->clock[lane], r, of_lane) || race_clock_knows_lane(b->shared_clock, r, of_lane) ||
+	       (r->launch != b->launch && (race_clock_after(w->clock[lane], r->launch) || race_clock_after(b->shared_clock, r->launch))) ||
+	       (b->knows_cpu && race_cpu_knows(r, of_lane));
 }

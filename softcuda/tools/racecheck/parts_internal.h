@@ -73,6 +73,7 @@ struct site {
 	uint32_t n_groups;           /* SITE_WAIT: cp.async.wait_group N; wait_all: 0 */
 	bool all_groups;             /* wait_all */
 	char *place;                 /* set when its program ends */
+	char *line;                  /* "kernel.cu:7" or "kernel.ptx:31", for pairs; made by race_site_line() */
 };
 
 /* True: the tool wants to see the instruction. */
@@ -80,6 +81,8 @@ bool race_site_wanted(const struct func_code *code, const struct insn *i);
 /* Describe an instruction; lives as long as the process. */
 struct site *race_site_new(const struct func_code *code, const struct insn *i);
 void race_sites_end(const struct gpul_exec_program *p);
+/* The line of the source: the same for all instructions of it. */
+const char *race_site_line(const struct site *site);
 void race_site_place(const struct site *site, char *buf, size_t bytes);
 /* The bytes that a lane of a store is about to write; false: not known. */
 bool race_store_value(const struct warp_state *s, const struct insn *i, unsigned lane, uint8_t out[64]);
@@ -107,6 +110,11 @@ void race_clock_add(struct clock **c, uint64_t block, uint32_t who, uint32_t sta
 void race_clock_join(struct clock **c, const struct clock *from);
 /* A shared clock of all that a and b know; only_block: only what b knows of this block (0: of all).  Takes the reference of a. */
 struct clock *race_clock_merged(struct clock *a, const struct clock *b, uint64_t only_block);
+
+/* Remove the facts of launches that come before this one: who knows something of this launch knows all of them. */
+void race_clock_prune(struct clock *c, uint32_t launch);
+/* True: c knows something of a launch that comes after this one. */
+bool race_clock_after(const struct clock *c, uint32_t launch);
 
 /* ---- shadow memory: shadow.c --------------------------------------------------------------------------------------- */
 
@@ -181,6 +189,7 @@ struct watched_block {
 	struct clock *arrivals[N_BARRIERS];  /* bar.arrive: what they release */
 	unsigned n_warps, room;
 	bool any_clock;              /* some lane has a clock */
+	bool knows_cpu;              /* and what the CPU knows: see sync.c */
 	struct watched_warp *warps;
 };
 
@@ -227,11 +236,13 @@ struct watcher *race_watcher(void);  /* of this thread; NULL: no memory */
 void race_access(struct watched_warp *w, struct warp_state *s, const struct insn *i, struct site *site, uint32_t on);
 void race_access_ends(struct watched_warp *w, struct warp_state *s, const struct insn *i, const struct site *site, uint32_t on);
 void race_copy_arrives(struct watched_warp *w, struct warp_state *s, const struct insn *i, uint32_t on);
-void race_malloc_ends(struct warp_state *s, const struct insn *i, uint32_t on);
+void race_malloc_ends(const struct warp_state *s, const struct insn *i, uint32_t on);
 void race_check_lanes(struct now *n);
 /* True: all lanes of w know all of the record. */
 bool race_knows_all(const struct watched_warp *w, const struct record *r);
 bool race_knows(const struct watched_warp *w, unsigned lane, const struct record *r, unsigned of_lane);
+bool race_clock_knows_warp(const struct clock *c, const struct record *r);
+bool race_clock_knows_lane(const struct clock *c, const struct record *r, unsigned lane);
 /* True: both are strong, and the scope of each includes the other. */
 bool race_morally_strong(const struct watched_warp *w, unsigned how, const struct record *r);
 
@@ -244,7 +255,9 @@ void race_release(struct watched_warp *w, unsigned lane, bool shared, uint64_t a
 void race_acquire(struct watched_warp *w, unsigned lane, bool shared, uint64_t at, unsigned order, unsigned scope);
 void race_acquire_awaited(struct watched_warp *w, uint32_t lanes, unsigned scope);
 void race_fence(struct watched_warp *w, uint32_t lanes, unsigned scope);
-struct clock *race_cpu_clock(void);  /* what was released in the scope of the system, to the CPU, too; NULL: nothing */
+/* What was released in the scope of the system is known to the CPU, and to blocks with knows_cpu. */
+bool race_cpu_knows_some(void);
+bool race_cpu_knows(const struct record *r, unsigned lane);
 void race_vars_end(struct watched_block *b);
 void race_mbarrier_begins(struct watched_warp *w, bool shared, uint64_t at);
 void race_mbarrier_arrives(struct watched_warp *w, unsigned lane, bool shared, uint64_t at, bool copies);

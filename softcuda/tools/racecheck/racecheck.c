@@ -75,7 +75,7 @@ static void block_begins(struct observer *o, struct block *block)
 	b->key = block_key(b->launch, block->index[0] + grid[0] * (block->index[1] + grid[1] * block->index[2]));
 	b->serial = atomic_fetch_add(&n_blocks, 1);
 	begin_warps(b);
-	b->shared_clock = race_cpu_clock();  /* the CPU may have started the launch because of it */
+	b->knows_cpu = race_cpu_knows_some();  /* the CPU may have started the launch because of it */
 	race_enter(k);
 	if (race_shadow_create(&b->shared, block->shared_bytes)) {
 		b->next = k->blocks;

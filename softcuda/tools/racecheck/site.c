@@ -198,6 +198,30 @@ void race_site_place(const struct site *site, char *buf, size_t bytes)
 	pthread_mutex_unlock(&lock);
 }
 
+/* The caller holds the lock. */
+static const char *line_of(struct site *site)
+{
+	char place[512], line[600];
+	const char *source;
+
+	if (site->line || !site->code)
+		return site->line;
+	gpul_insn_place(site->code, site->insn, NULL, place, sizeof place);
+	source = strstr(place, " (");  /* the line of CUDA C++ */
+	snprintf(line, sizeof line, "%s of program %llu", source ? source : place, (unsigned long long)site->code->program->id);
+	return site->line = strdup(line);
+}
+
+const char *race_site_line(const struct site *site)
+{
+	const char *line;
+
+	pthread_mutex_lock(&lock);
+	line = line_of((struct site *)(uintptr_t)site);
+	pthread_mutex_unlock(&lock);
+	return line ? line : "?";
+}
+
 void race_sites_end(const struct gpul_exec_program *p)
 {
 	char place[512];
@@ -208,6 +232,7 @@ void race_sites_end(const struct gpul_exec_program *p)
 			continue;
 		write_place(site, place, sizeof place);
 		site->place = strdup(place);
+		(void)line_of(site);
 		site->code = NULL;
 		site->insn = NULL;
 	}

@@ -8,12 +8,12 @@
  * Two rules are weaker than PTX's, so that programs that CUDA documents are not reported:
  *   - A barrier after a strong read counts as a fence (the sum of the last block, threadFenceReduction).
  *   - A release of scope .sys is for the CPU and for other processes, too, which may signal another thread at another address:
- *     an acquire of scope .sys learns what has been released in that scope anywhere. */
+ *     a block that acquires in this scope knows what is released in it, anywhere; so does a launch that begins later. */
 #include "softcuda/tools/racecheck/parts_internal.h"
 
 #include <stdlib.h>
 
-enum { N_GLOBAL_SLOTS = 4096 };
+enum { N_GLOBAL_SLOTS = 4096, MANY_FACTS = 32 };
 
 struct var {
 	struct var *next;
@@ -21,6 +21,7 @@ struct var {
 	struct clock *wide;          /* released in the scope of the GPU, or a larger one */
 	struct clock *narrow;        /* released in the scope of the block */
 	uint64_t narrow_block;
+	bool knows_cpu;              /* who released to it knew what the CPU knows */
 	struct clock *arriving;      /* mbarrier: released by arrivals of its current phase */
 	bool phase;
 };
@@ -147,6 +148,8 @@ static void publish(struct watched_warp *w, unsigned lane, struct clock **to, bo
 		add_fenced_facts(w, lane, to);
 	else
 		race_lane_facts(w, lane, to);
+	if (*to && (*to)->n > MANY_FACTS && (*to)->n == (*to)->room)
+		race_clock_prune(*to, w->block->launch);
 }
 
 void race_release(struct watched_warp *w, unsigned lane, bool shared, uint64_t at, unsigned order, unsigned scope)
@@ -159,6 +162,8 @@ void race_release(struct watched_warp *w, unsigned lane, bool shared, uint64_t a
 	if (fenced && !w->release[lane])
 		return;
 	v = lock_var(w->block, shared, at, true, &lock);
+	if (v)
+		v->knows_cpu |= w->block->knows_cpu;
 	if (v && (shared || in >= SCOPE_GPU)) {
 		publish(w, lane, &v->wide, fenced);
 	} else if (v) {
@@ -189,33 +194,36 @@ static void learn(struct watched_warp *w, unsigned lane, const struct clock *fro
 	w->block->version++;
 }
 
+bool race_cpu_knows_some(void)
+{
+	return atomic_load(&cpu_used);
+}
+
+static void learn_from_cpu(struct watched_warp *w)
+{
+	if (!w->block->knows_cpu && race_cpu_knows_some())
+		w->block->version++;
+	w->block->knows_cpu = race_cpu_knows_some();
+}
+
 /* The caller holds the variable's lock. */
 static void learn_from_var(struct watched_warp *w, unsigned lane, const struct var *v, bool shared, unsigned scope)
 {
 	learn(w, lane, v->wide, !shared && scope < SCOPE_GPU);
+	if (v->knows_cpu)
+		learn_from_cpu(w);
 	if (v->narrow_block == w->block->key)
 		learn(w, lane, v->narrow, false);
 }
 
-static void learn_from_cpu(struct watched_warp *w, unsigned lane)
+bool race_cpu_knows(const struct record *r, unsigned lane)
 {
-	if (!atomic_load_explicit(&cpu_used, memory_order_relaxed))
-		return;
-	pthread_mutex_lock(&cpu_lock);
-	learn(w, lane, cpu.wide, false);
-	pthread_mutex_unlock(&cpu_lock);
-}
+	bool knows;
 
-struct clock *race_cpu_clock(void)
-{
-	struct clock *c;
-
-	if (!atomic_load_explicit(&cpu_used, memory_order_relaxed))
-		return NULL;
 	pthread_mutex_lock(&cpu_lock);
-	c = race_clock_merged(NULL, cpu.wide, 0);
+	knows = race_clock_knows_lane(cpu.wide, r, lane);
 	pthread_mutex_unlock(&cpu_lock);
-	return c;
+	return knows;
 }
 
 /* A fence of the lane will learn from the variable (NULL: from the CPU). */
@@ -248,7 +256,7 @@ void race_acquire(struct watched_warp *w, unsigned lane, bool shared, uint64_t a
 	if (scope != SCOPE_SYS || shared)
 		return;
 	if (now)
-		learn_from_cpu(w, lane);
+		learn_from_cpu(w);
 	else if (!v)
 		await_fence(w, lane, NULL, scope);
 }
@@ -272,7 +280,7 @@ void race_acquire_awaited(struct watched_warp *w, uint32_t lanes, unsigned scope
 				unlock_var(lock);
 			}
 			if (in == SCOPE_SYS)
-				learn_from_cpu(w, l);
+				learn_from_cpu(w);
 			a->used = false;
 		}
 	}

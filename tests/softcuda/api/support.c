@@ -48,7 +48,7 @@ const char kernels_ptx[] =
 	"	.reg .b32 %r1;\n"
 	"	ld.param.u64 %rd1, [word];\n"
 	"	ld.param.u32 %r1, [value];\n"
-	"	st.global.u32 [%rd1], %r1;\n"
+	"	st.volatile.global.u32 [%rd1], %r1;\n"
 	"	ret;\n"
 	"}\n"
 	"\n"
