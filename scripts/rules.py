@@ -24,7 +24,8 @@ PER_THREAD = [f"loader/runtime/{name}.c" for name in ("copy", "entry", "launch",
 
 # Sources with loops over rows or lanes, which gcc vectorises at -O3.  Results are not reordered (never -ffast-math).
 VECTORS = {"cli/sum/sum.c", "cli/fifo/bench/fifo_bench_check.c", "comm/sparse/sum.c", "softcuda/tools/profile/count.c",
-           "softcuda/tools/profile/transactions.c", "softcuda/tools/racecheck/access.c", "softcuda/tools/racecheck/instruction.c"}
+           "softcuda/tools/profile/transactions.c", "softcuda/tools/racecheck/access.c", "softcuda/tools/racecheck/instruction.c",
+           *(f"softcuda/tools/trace/{name}.c" for name in ("lanes", "predict", "record"))}
 
 # Files that a source embeds with .incbin: these dependencies are not in the compiler's .d files.
 EMBEDS = {"cli/fifo/bench/fifo_bench_run.c": "cli/kernels/fifo_bench.ptx", "cli/sum/sum_gpu.c": "cli/kernels/sum.ptx",

@@ -4,16 +4,15 @@
 #include <math.h>
 #include <string.h>
 
-void gpul_trace_widen(const void *values, unsigned bytes, uint32_t on, uint64_t out[LANES])
+void gpul_trace_widen(const void *values, unsigned bytes, uint64_t out[LANES])
 {
 	if (bytes == 4)
-		EACH_LANE_OF(l, on)
+		for (unsigned l = 0; l < LANES; l++)
 			out[l] = ((const uint32_t *)values)[l];
 	else if (bytes == 8)
-		EACH_LANE_OF(l, on)
-			out[l] = ((const uint64_t *)values)[l];
+		memcpy(out, values, LANES * sizeof *out);
 	else
-		EACH_LANE_OF(l, on)
+		for (unsigned l = 0; l < LANES; l++)
 			out[l] = ((const uint16_t *)values)[l];
 }
 
@@ -176,7 +175,7 @@ char *gpul_trace_lanes(char *to, const void *values, unsigned bytes, char type, 
 	} else if (bytes == 16) {
 		to = put_wide(to, values, on);
 	} else {
-		gpul_trace_widen(values, bytes, on, v);
+		gpul_trace_widen(values, bytes, v);
 		if (!gpul_trace_row(v, bytes, on, &first, &step) || (step && (type == 'f' || count_lanes(on) < 4))) {
 			to = put_list(to, v, bytes, type, on);
 		} else {

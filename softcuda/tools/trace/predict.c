@@ -183,29 +183,32 @@ void gpul_trace_rule_of(const struct func_code *code, const struct insn *i, stru
 	out->name = known[i->op].name;
 }
 
-static void widen_source(const struct warp_state *s, const struct insn *i, unsigned k, uint32_t on, uint64_t out[LANES])
+static void widen_source(const struct warp_state *s, const struct insn *i, unsigned k, uint64_t out[LANES])
 {
 	const opref source[MAX_RULE_SOURCES] = { i->a, i->b, i->c, i->e };
 
 	if ((i->op == OP_SELP_32 || i->op == OP_SELP_64) && k == 2)
-		EACH_LANE_OF(l, on)
+		for (unsigned l = 0; l < LANES; l++)
 			out[l] = *PRED(&s->w, source[k]) >> l & 1;
 	else
-		gpul_trace_widen(opptr(&s->w, source[k]), source_bytes(i->op, k), on, out);
+		gpul_trace_widen(opptr(&s->w, source[k]), source_bytes(i->op, k), out);
 }
 
-void gpul_trace_predict(const struct warp_state *s, const struct insn *i, uint32_t on, uint64_t out[LANES])
+void gpul_trace_predict(const struct warp_state *s, const struct insn *i, uint64_t out[LANES])
 {
-	uint64_t v[3][LANES] = { 0 };
-	const uint64_t imm = (uint64_t)i->imm;
+	static const uint64_t none[LANES];
+	uint64_t v[3][LANES];
+	const uint64_t *source[3] = { none, none, none }, imm = (uint64_t)i->imm;
 
-	for (unsigned k = 0; k < known[i->op].n; k++)
-		widen_source(s, i, k, on, v[k]);
+	for (unsigned k = 0; k < known[i->op].n; k++) {
+		widen_source(s, i, k, v[k]);
+		source[k] = v[k];
+	}
 	switch (i->op) {
 #define X(op, bytes, n, result)                                                            \
 	case OP_##op:                                                                      \
 		for (unsigned l = 0; l < LANES; l++) {                                     \
-			const uint64_t a = v[0][l], b = v[1][l], c = v[2][l];              \
+			const uint64_t a = source[0][l], b = source[1][l], c = source[2][l];              \
 			(void)a, (void)b, (void)c, (void)imm;                              \
 			out[l] = (result);                                                 \
 		}                                                                          \

@@ -222,7 +222,7 @@ void gpul_record_prepare(struct record *r, const struct trace_event *e, const st
 	for (unsigned k = 0; k < row->rule.n; k++)
 		if (row->rule.source[k].is_register && (!lanes || e->on & ~lanes[row->rule.source[k].flat]))
 			return;
-	gpul_trace_predict(e->s, i, e->on, r->predicted);
+	gpul_trace_predict(e->s, i, r->predicted);
 	r->has_predicted = true;
 }
 
@@ -236,9 +236,16 @@ static bool is_nan(uint64_t v, unsigned bytes)
 static bool prediction_holds(const struct record *r, const uint64_t v[LANES], unsigned bytes, uint32_t on)
 {
 	const uint64_t mask = bytes == 8 ? UINT64_MAX : (UINT64_C(1) << 8 * bytes) - 1;
+	const uint64_t infinity = bytes == 8 ? UINT64_C(0x7ff0000000000000) : 0x7f800000, sign = mask >> 1;
+	uint64_t wrong = 0;
 
 	if (!r->has_predicted)
 		return false;
+	if (on == ALL_LANES) {  /* without branches, so that the loop becomes vector code */
+		for (unsigned l = 0; l < LANES; l++)
+			wrong |= ((r->predicted[l] & mask) ^ v[l]) | (uint64_t)(bytes > 2 && (v[l] & sign) > infinity);
+		return !wrong;
+	}
 	EACH_LANE_OF(l, on)
 		if ((r->predicted[l] & mask) != v[l] || is_nan(v[l], bytes))
 			return false;
@@ -283,7 +290,7 @@ static void put_register(struct bytes *b, const void *values, unsigned bytes, ui
 		for (unsigned half = 0; half < 2; half++)
 			put_lanes(b, (const uint64_t *)values + half * LANES, 8, on);
 	} else {
-		gpul_trace_widen(values, bytes, on, v);
+		gpul_trace_widen(values, bytes, v);
 		put_lanes(b, v, bytes, on);
 	}
 }
@@ -304,7 +311,7 @@ static unsigned put_values(struct record *r, struct record_warp *w, const struct
 		uint64_t v[LANES];
 
 		if (bytes && bytes <= 8) {
-			gpul_trace_widen(values, bytes, e->on, v);
+			gpul_trace_widen(values, bytes, v);
 			predicted = prediction_holds(r, v, bytes, e->on);
 		}
 	}

@@ -45,8 +45,8 @@ struct trace_rule {
 
 /* The rule of an instruction with one result, from its code. */
 void gpul_trace_rule_of(const struct func_code *code, const struct insn *i, struct trace_rule *out);
-/* Apply the rule of the instruction that is about to be executed by lanes `on`. */
-void gpul_trace_predict(const struct warp_state *s, const struct insn *i, uint32_t on, uint64_t out[LANES]);
+/* Apply the rule of the instruction that is about to be executed, in all lanes. */
+void gpul_trace_predict(const struct warp_state *s, const struct insn *i, uint64_t out[LANES]);
 
 /* ---- record.c ------------------------------------------------------------------------------------------------------- */
 

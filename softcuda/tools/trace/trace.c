@@ -71,7 +71,7 @@ static enum observed before(struct observer *o, struct warp_state *s, const stru
 	struct trace_event *e = &t->event;
 	struct trace_warp *w;
 
-	if (!b || t->exceeded || !gpul_trace_selects(&t->filter, TRACE_BY_WARP, s->index))
+	if (!b || t->exceeded || (t->filter.by[TRACE_BY_WARP] && !gpul_trace_selects(&t->filter, TRACE_BY_WARP, s->index)))
 		return OBSERVED_RUN;
 	w = &b->warps[s->index];
 	if (!find_code(t, w, s->frame->code))

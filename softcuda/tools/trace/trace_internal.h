@@ -146,8 +146,8 @@ bool gpul_trace_selects_name(const struct trace_filter *filter, enum trace_key k
 
 enum { TRACE_LANES_BYTES = 32 * 40 };
 
-/* Widen the values of lanes `on` to 64 bits, without sign; only of 2, 4 and 8 bytes. */
-void gpul_trace_widen(const void *values, unsigned bytes, uint32_t on, uint64_t out[LANES]);
+/* Widen the values of all lanes to 64 bits, without sign; only of 2, 4 and 8 bytes. */
+void gpul_trace_widen(const void *values, unsigned bytes, uint64_t out[LANES]);
 /* True: the value of lane l is *first + (l - first lane) * *step, modulo the width; on is not 0. */
 bool gpul_trace_row(const uint64_t v[LANES], unsigned bytes, uint32_t on, uint64_t *first, uint64_t *step);
 /* Write the values as text; returns the end, which is a NUL.  type: as in trace_reg. */
