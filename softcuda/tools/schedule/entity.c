@@ -47,6 +47,18 @@ static bool describe_split(struct warp_state *s, const struct split *p, const st
 	return accesses;
 }
 
+/* Quick: true if no split of the warp, but the current one, is on its way to its next access. */
+static bool is_settled(const struct explorer *x, const struct warp_state *t, const struct warp_state *s)
+{
+	for (unsigned k = 0; k < t->n_splits; k++) {
+		const struct split *p = &t->splits[k];
+
+		if (!(t == s && k == s->current) && p->state != SPLIT_BARRIER && p->state != SPLIT_SYNC && !is_watched(x, p))
+			return false;
+	}
+	return true;
+}
+
 static bool collect_warp(const struct explorer *x, struct warp_state *t, const struct warp_state *s, const struct insn *i,
 			 struct entity out[MAX_ENTITIES], unsigned *n)
 {
@@ -70,6 +82,9 @@ bool gpul_entities_collect(const struct explorer *x, struct warp_state *s, const
 	bool settled = x->n_begun >= l->n_blocks || x->n_blocks >= l->max_resident;
 
 	*n = 0;
+	for (unsigned b = 0; settled && b < x->n_blocks; b++)
+		for (unsigned w = 0; settled && w < x->blocks[b]->n_warps; w++)
+			settled = x->blocks[b]->warps[w].done || is_settled(x, &x->blocks[b]->warps[w], s);
 	for (unsigned b = 0; settled && b < x->n_blocks; b++)
 		for (unsigned w = 0; settled && w < x->blocks[b]->n_warps; w++)
 			if (!x->blocks[b]->warps[w].done)

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/clock.h"
+
 /* ---- steps -------------------------------------------------------------------------------------------------------- */
 
 static void free_choices(struct step *s)
@@ -336,13 +338,14 @@ void gpul_explore_after(struct explorer *x, struct warp_state *s, const struct i
 
 void gpul_explore_run_begins(struct explorer *x)
 {
+	for (uint64_t l = 0; l < x->n_lanes; l++)
+		memset(x->known + l * KNOWN_WORDS, 0, (x->depth / 64 + 1) * sizeof *x->known);
 	x->depth = 0;
 	x->granted = x->executing = x->abandoned = false;
 	x->n_changes = 0;
 	x->n_visits = x->n_blocks = 0;
 	x->n_begun = 0;
 	x->now.n_printed = 0;
-	memset(x->known, 0, x->n_lanes * KNOWN_WORDS * sizeof *x->known);
 }
 
 /* Prepare the next schedule: change the deepest step at which another choice is wanted.  False: there is none. */
@@ -421,6 +424,9 @@ void gpul_explore_run_ends(struct explorer *x, const gpul_exec_fault *fault)
 	more = !x->differs && !x->why_not && next_schedule(x);
 	if (more && x->n_schedules + x->n_redundant >= x->max_schedules) {
 		x->why_not = "--max is reached";
+		more = false;
+	} else if (more && (gpul_clock_ns() - x->began_ns) / 1000000000 >= MOST_SECONDS) {
+		x->why_not = "the search has taken 60 s";
 		more = false;
 	}
 	gpul_image_restore(&x->image);

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "core/clock.h"
+
 enum { DEFAULT_MAX = 10000 };
 
 /* ---- options ------------------------------------------------------------------------------------------------------ */
@@ -61,7 +63,7 @@ static void begin_launch(struct explorer *x, gpul_exec_launch *l)
 		return;
 	if (x->launch || n_lanes > MAX_LANES) {
 		gpul_tool_say(SCHEDULE, "kernel %s runs in its usual order: %s", l->kernel->info.name,
-			      x->launch ? "another launch runs at the same time" : "it has more than 8192 threads");
+			      x->launch ? "another launch runs at the same time" : "it has more than 2048 threads, in whole warps");
 		return;
 	}
 	x->launch_number = number;
@@ -71,6 +73,7 @@ static void begin_launch(struct explorer *x, gpul_exec_launch *l)
 		return;
 	x->launch = l;
 	x->phase = PHASE_EXPLORE;
+	x->began_ns = gpul_clock_ns();
 	x->n_schedules = x->n_redundant = 0;
 	x->why_not = NULL;
 	x->differs = x->too_long = false;

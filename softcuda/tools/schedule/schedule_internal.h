@@ -25,7 +25,8 @@ extern const struct tool gpul_schedule_tool;
 
 enum {
 	MAX_ENTITIES = 256,          /* splits of a launch that can be explored */
-	MAX_LANES = 8192,            /* of a launch that can be explored */
+	MAX_LANES = 2048,            /* of a launch that can be explored */
+	MOST_SECONDS = 60,           /* of the search of one launch */
 	MAX_STEPS = 20000,           /* of one schedule */
 	MAX_DEVIATIONS = 4096,       /* in a replay string */
 };
@@ -138,7 +139,7 @@ struct explorer {
 	struct deviation deviation[MAX_DEVIATIONS];
 	unsigned n_deviations;
 
-	uint64_t n_schedules, n_redundant;
+	uint64_t n_schedules, n_redundant, began_ns;
 	bool abandoned, gave_up, too_long, differs;
 	const char *why_not;         /* why it is not complete */
 	struct outcome now, first;
