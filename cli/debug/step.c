@@ -67,7 +67,8 @@ static const char step_details[] =
 	"        watch ADDRESS [BYTES] [if CONDITION]     writes; rwatch: reads; awatch: both\n"
 	"        delete ID | delete all   breaks\n"
 	"    look\n"
-	"        where (w)  frame N  list (l)  ptx  warps  regs (r) [all]  specials  params  vars\n"
+	"        where (w)  frame N  list (l)  ptx  warps  regs (r) [all]\n"
+	"        specials  params  vars\n"
 	"        print (p) EXPRESSION   lanes EXPRESSION     in the selected lane; in all lanes\n"
 	"        x [shared|local] ADDRESS [BYTES]            memory\n"
 	"        lane N   warp N   block N                   select what is shown\n"
@@ -83,7 +84,8 @@ static const char step_details[] =
 	"    gpuload step kernel.cu\n"
 	"    printf 'break 12 if lane == 3\\nc\\nregs\\n' | gpuload step --plain kernel.cu\n"
 	"    gpuload step --program ./my-program its-argument\n"
-	"    GPULOAD_SOFT_TOOLS=debug:listen=/tmp/s:wait ./my-program & gpuload step --attach /tmp/s\n"
+	"    GPULOAD_SOFT_TOOLS=debug:listen=/tmp/s:wait ./my-program &\n"
+	"    gpuload step --attach /tmp/s\n"
 	"\n"
 	"Exit status: that of the program; 1: it could not be stepped; 2: the command line is wrong.\n";
 
@@ -224,5 +226,5 @@ static int cmd_step(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_step = {
-	"step", "FILE... [ARG...]", "step through a kernel: breakpoints, registers, memory, and back", step_details, step_opts, cmd_step, CLI_FILES, NULL,
+	"step", "FILE... [ARG...]", "step through a kernel, also backwards", step_details, step_opts, cmd_step, CLI_FILES, NULL,
 };

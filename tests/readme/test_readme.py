@@ -93,14 +93,18 @@ class Readme(unittest.TestCase):
         env["PATH"] = f"{os.path.abspath(f'{ROOT}/{BUILD}')}:{env['PATH']}"
         n_shown = 0
         for guide in glob.glob(f"{ROOT}/docs/*.md"):
+            inside = ""  # the folder in which the guide is
             for commands, outputs in console.sessions(read(guide)):
+                if commands[0].startswith("cd "):
+                    inside = commands[0][3:].strip()
+                    continue
                 n_shown += 1
                 with self.subTest(guide=os.path.basename(guide), commands=commands), tempfile.TemporaryDirectory() as folder:
                     for name in ("demo", "examples", "tests"):
                         os.symlink(f"{ROOT}/{name}", f"{folder}/{name}")
                     write_weights(f"{folder}/weights.npy")
                     printed = console.run_pair(commands, outputs, folder, env) if len(commands) == 2 \
-                        else [console.run_one(commands[0], folder, env)[1]]
+                        else [console.run_one(commands[0], f"{folder}/{inside}", env)[1]]
                     for shown, output in zip(outputs, printed):
                         output = "\n".join(line for line in output.splitlines() if not line.startswith("gpuload: no "))
                         self.assertIsNone(console.first_difference(shown, output), output)
