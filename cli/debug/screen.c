@@ -338,8 +338,7 @@ gpul_status step_screen(struct session *s, int output, gpul_error *err)
 	setlocale(LC_CTYPE, "");
 	terminal = newterm(NULL, stdout, stdin);
 	if (!terminal)
-		return gpul_fail(err, GPUL_ESYS, 0, "the terminal cannot be used (TERM=%.40s is unknown): use gpuload step --plain",
-				 secure_getenv("TERM") ? secure_getenv("TERM") : "");
+		return gpul_fail(err, GPUL_ESYS, 0, "the type of this terminal ($TERM) is unknown: use gpuload step --plain");
 	cbreak();
 	noecho();
 	keypad(stdscr, TRUE);
