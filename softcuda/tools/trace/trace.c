@@ -71,7 +71,7 @@ static enum observed before(struct observer *o, struct warp_state *s, const stru
 	struct trace_event *e = &t->event;
 	struct trace_warp *w;
 
-	if (!b || t->exceeded || (t->filter.by[TRACE_BY_WARP] && !gpul_trace_selects(&t->filter, TRACE_BY_WARP, s->index)))
+	if (!b || t->exceeded || t->ended || (t->filter.by[TRACE_BY_WARP] && !gpul_trace_selects(&t->filter, TRACE_BY_WARP, s->index)))
 		return OBSERVED_RUN;
 	w = &b->warps[s->index];
 	if (!find_code(t, w, s->frame->code))
@@ -108,7 +108,7 @@ static void after(struct observer *o, struct warp_state *s, const struct insn *i
 	struct trace *t = (struct trace *)o;
 	struct trace_event *e = &t->event;
 
-	if (t->pending != s || waits) {
+	if (t->pending != s || waits || t->ended) {
 		t->pending = NULL;
 		return;
 	}
