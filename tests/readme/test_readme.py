@@ -19,6 +19,7 @@ OTHERS = {   # start of a command: the test that runs it
     "LD_LIBRARY_PATH=build/softcuda": "tests/gpu/plain",
     "nvcc -cudart none": "tests/loader/runtime",
     "GPULOAD_SOFT_TOOLS=debug:listen=": "tests/cli/test_step.py",
+    "gpuload step --attach": "tests/cli/test_step.py",
     "cp -r cli/debug/vscode": "not tested: VS Code is not there",
     "gpuload comm incast -n 5 --rate": "tests/cli/comm_incast.bats",  # needs the right to make network namespaces
 }
