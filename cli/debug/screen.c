@@ -9,10 +9,10 @@
 
 #if GPUL_HAVE_NCURSES
 
-#include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
 #include <ncurses.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -330,6 +330,16 @@ static void take_key(struct screen *w, int key)
 	}
 }
 
+/* getch() returns so often without a key, because a signal that arrives before it has begun to wait (SIGWINCH) does not wake it. */
+enum { LOOK_MS = 250 };
+
+static bool terminal_has_gone(void)
+{
+	struct pollfd p = { .fd = STDIN_FILENO, .events = POLLIN };
+
+	return poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR | POLLNVAL);
+}
+
 gpul_status step_screen(struct session *s, int output, gpul_error *err)
 {
 	struct screen w = { .s = s, .output = output };
@@ -344,6 +354,7 @@ gpul_status step_screen(struct session *s, int output, gpul_error *err)
 	keypad(stdscr, TRUE);
 	set_escdelay(50);
 	curs_set(0);
+	timeout(LOOK_MS);
 	if (output >= 0)
 		fcntl(output, F_SETFL, O_NONBLOCK);
 	s->idle = take_output;
@@ -355,8 +366,10 @@ gpul_status step_screen(struct session *s, int output, gpul_error *err)
 		draw(&w);
 		curs_set(w.types);
 		key = getch();
-		if (key == ERR && errno != EINTR)
-			break;  /* the terminal has gone */
+		if (key == ERR && terminal_has_gone())
+			break;
+		if (key == ERR)
+			continue;
 		if (w.types)
 			take_typed(&w, key);
 		else
