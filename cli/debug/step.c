@@ -143,7 +143,8 @@ static gpul_status start(const struct cli_args *args, int output, struct debug_l
 
 static void print_out(struct out *out)
 {
-	fwrite(out->at, 1, out->n, stdout);
+	if (out->n)
+		fwrite(out->at, 1, out->n, stdout);
 	fflush(stdout);
 	out->n = 0;
 }

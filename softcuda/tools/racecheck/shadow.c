@@ -123,11 +123,12 @@ static struct page_table *table_of(uint64_t address, bool make)
 
 static struct shadow *new_page(void)
 {
-	struct shadow *page = calloc(1, sizeof *page);
+	struct shadow *page = map_zeros(sizeof *page);
 
 	if (page && race_shadow_create(page, PAGE_BYTES))
 		return page;
-	free(page);
+	if (page)
+		munmap(page, sizeof *page);
 	return NULL;
 }
 
@@ -142,7 +143,7 @@ static struct shadow *find_page(uint64_t address, bool make)
 	page = new_page();
 	if (page && !atomic_compare_exchange_strong(slot, &other, page)) {
 		munmap(page->write, bytes_of(page->room));
-		free(page);
+		munmap(page, sizeof *page);
 		page = other;
 	}
 	return page;

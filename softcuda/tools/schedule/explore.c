@@ -298,6 +298,7 @@ enum observed gpul_explore_before(struct explorer *x, struct warp_state *s, cons
 	if (!x->granted || !is_its_turn(x, s, i))
 		return let_wait(x, s);
 	x->granted = false;
+	gpul_footprint_free(&x->step[x->depth].executed);  /* of the schedule before */
 	x->executing = gpul_footprint_make(s, i, on, gpul_block_number(s->block), &x->step[x->depth].executed);
 	if (x->executing && !keep_old_bytes(x, s, &x->step[x->depth].executed)) {
 		free(x->old_bytes);

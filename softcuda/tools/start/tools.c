@@ -89,14 +89,15 @@ static gpul_status start_tool(const char *name, struct tool_options *options, gp
 gpul_status gpul_tools_start(gpul_exec_memory *memory, gpul_error *err)
 {
 	const char *given = secure_getenv("GPULOAD_SOFT_TOOLS");
-	char *text, *rest;
+	static char *volatile text;  /* never freed: the tools keep pointers to it; volatile: leak checkers find it here */
+	char *rest;
 	gpul_status st = GPUL_OK;
 
 	if (!given || !*given)
 		return GPUL_OK;
 	if (!strcmp(given, "help"))
 		return print_help(), GPUL_OK;
-	text = rest = strdup(given);  /* never freed: the tools keep pointers to it */
+	text = rest = strdup(given);
 	if (!text)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the tools");
 	while (!st && *rest) {
