@@ -21,6 +21,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -51,13 +52,19 @@ def kernels(folder, only):
 
 
 def run(words, folder, timeout_s):
-    """(output of both channels, seconds); None for the output: time-out."""
+    """(output of both channels, seconds); None for the output: time-out.  compute-sanitizer's own child ends with it."""
     start = time.monotonic()
-    try:
-        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=timeout_s, check=False, errors="replace")
-        text = done.stdout + done.stderr
-    except subprocess.TimeoutExpired:
-        text = None
+    with subprocess.Popen(words, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace", start_new_session=True) as process:
+        try:
+            text = process.communicate(timeout=timeout_s)[0]
+        except subprocess.TimeoutExpired:
+            text = None
+        finally:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # it has ended
     return text, time.monotonic() - start
 
 
@@ -75,7 +82,7 @@ def ours(gpuload, tool, path, timeout_s):
 
 
 def theirs(sanitizer, options, gpuload, path, timeout_s):
-    words = [sanitizer, "--tool", *options, gpuload, "run", os.path.basename(path), "--driver", "nvidia", "--timeout", "20"]
+    words = [sanitizer, "--tool", *options, gpuload, "run", os.path.basename(path), "--driver", "nvidia", "--timeout", f"{max(1, timeout_s / 2):g}"]
     text, seconds = run(words, os.path.dirname(path), timeout_s)
     if text is None:
         return {"found": None, "first": "time-out", "seconds": seconds}

@@ -160,7 +160,7 @@ static void describe_path(gpul_comm *c, int r)
 	else
 		(void)snprintf(memory, sizeof memory, "%sstaged in host memory: %s", there ? "GPU-direct there, here " : "", n->why_staged);
 	(void)snprintf(why, sizeof why, "%.60s", c->paths[r].reason);
-	(void)snprintf(c->paths[r].reason, sizeof c->paths[r].reason, "%s; %.15s, %s, %s", why, info.backend, nics, memory);
+	(void)snprintf(c->paths[r].reason, sizeof c->paths[r].reason, "%s; %.15s, %s, %.94s", why, info.backend, nics, memory);
 }
 
 /* ---- memory -------------------------------------------------------------------------------------------------------- */
