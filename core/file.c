@@ -292,3 +292,10 @@ bool gpul_file_read(const gpul_file *f, const void *at, size_t n_bytes, void *ou
 	/* Not pread(): it is a cancellation point, which makes it 10 % slower. */
 	return f->mapped && syscall(SYS_pread64, f->fd, out, n_bytes, offset) == (long)n_bytes;
 }
+
+const char *gpul_file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}

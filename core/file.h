@@ -57,6 +57,9 @@ void gpul_file_close(gpul_file *f);  /* accepts a zeroed file; cannot fail */
  * Source  POSIX fstat(), mmap() */
 gpul_status gpul_file_check(const gpul_file *f, const char *path, gpul_error *err);
 
+/** The name of a file without its folders: the part of the path behind the last '/'. */
+const char *gpul_file_name(const char *path);
+
 /* Hints about the n_bytes at `at` in f, for large files.  Fetch: the caller will soon read all of them.  Release: their
  * memory may be freed; the next access loads them again.  No effect if f is not mapped.  Any thread. */
 void gpul_file_fetch(const gpul_file *f, const void *at, size_t n_bytes);

@@ -70,7 +70,7 @@ static gpul_status choose_arch(const char *wanted, bool cubin, char *buf, size_t
 /* The default output file, as nvcc names it: kernel.ptx in the current folder for dir/kernel.cu.  Owned. */
 static char *default_out(const char *path, const char *extension)
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *name = gpul_file_name(path);
 	const char *dot = strrchr(name, '.');
 	char *out = NULL;
 

@@ -2,10 +2,10 @@
 #include "cli/lib/progress.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/file.h"
 
 #define QUIET_NS 333000000u
 
@@ -21,9 +21,7 @@ static void show_progress(void *context, uint64_t done, uint64_t total)
 
 void progress_begin(struct progress *p, const char *what)
 {
-	const char *slash = strrchr(what, '/');
-
-	*p = (struct progress){ .what = slash ? slash + 1 : what,
+	*p = (struct progress){ .what = gpul_file_name(what),
 				.on_terminal = isatty(STDERR_FILENO) != 0,
 				.started_ns = gpul_clock_ns(),
 				.hook = { show_progress, p } };

@@ -9,6 +9,7 @@
 #include "cli/lib/new_file.h"
 #include "cli/lib/progress.h"
 #include "cli/lib/tell.h"
+#include "core/file.h"
 #include "loader/image/source.h"
 
 enum {
@@ -121,7 +122,7 @@ static gpul_status select_images(struct extract *x, size_t *n_wanted, gpul_error
 /* Format a file name such as "libx.3.sm_90.cubin"; the index makes it unique among the images.  Owned by the caller. */
 static char *file_name(const struct extract *x, const gpul_image *image)
 {
-	const char *slash = strrchr(x->path, '/'), *stem = slash ? slash + 1 : x->path;
+	const char *stem = gpul_file_name(x->path);
 	size_t n = *stem ? 1 + strcspn(stem + 1, ".") : 0;
 	char arch[16], *name;
 

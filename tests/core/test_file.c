@@ -354,6 +354,14 @@ static void a_dash_is_standard_input(void **state)
 	unlink(path);
 }
 
+static void the_name_of_a_file_has_no_folders(void **state)
+{
+	(void)state;
+	assert_string_equal(gpul_file_name("kernel.cu"), "kernel.cu");
+	assert_string_equal(gpul_file_name("/a/b.d/kernel.cu"), "kernel.cu");
+	assert_string_equal(gpul_file_name("folder/"), "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -370,6 +378,7 @@ int main(void)
 		cmocka_unit_test(explains_in_one_line_why_a_file_cannot_be_read),
 		cmocka_unit_test(reports_a_file_without_read_permission),
 		cmocka_unit_test(open_regular_refuses_directories_pipes_and_devices),
+		cmocka_unit_test(the_name_of_a_file_has_no_folders),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "core/file.h"
 #include "softcuda/exec/warp/observe_internal.h"
 
 void gpul_launch_fault(struct gpul_exec_launch *l, const gpul_exec_fault *fault)
@@ -23,19 +24,12 @@ void gpul_lane_thread(const struct warp_state *s, unsigned lane, uint32_t thread
 	thread[2] = t / (block[0] * block[1]);
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* A long path is cut to its last part. */
 static const char *short_name(const char *path)
 {
 	enum { LONG = 60 };
 
-	return strlen(path) > LONG ? base_name(path) : path;
+	return strlen(path) > LONG ? gpul_file_name(path) : path;
 }
 
 static const gpul_ptx_file *find_file(const gpul_ptx_module *m, uint32_t number)
@@ -49,7 +43,7 @@ static const gpul_ptx_file *find_file(const gpul_ptx_module *m, uint32_t number)
 static bool is_source(const gpul_ptx_module *m, const char *name)
 {
 	for (uint32_t k = 0; k < m->n_files; k++)
-		if (!strcmp(base_name(gpul_ptx_name(m, m->files[k].path)), name))
+		if (!strcmp(gpul_file_name(gpul_ptx_name(m, m->files[k].path)), name))
 			return true;
 	return false;
 }
@@ -68,9 +62,9 @@ static void cuda_position(const gpul_ptx_module *m, const gpul_ptx_loc *loc, gpu
 	f->source_line = loc->line;
 	f->source_timestamp = file->timestamp;
 	f->source_bytes = file->bytes;
-	n = snprintf(buf, bytes, "%.40s:%u", base_name(path), loc->line);
+	n = snprintf(buf, bytes, "%.40s:%u", gpul_file_name(path), loc->line);
 	if (at && (size_t)n < bytes)
-		snprintf(buf + n, bytes - (size_t)n, ", inlined at %.40s:%u", base_name(gpul_ptx_name(m, at->path)),
+		snprintf(buf + n, bytes - (size_t)n, ", inlined at %.40s:%u", gpul_file_name(gpul_ptx_name(m, at->path)),
 			 loc->at_line);
 }
 
@@ -87,9 +81,9 @@ void gpul_insn_place(const struct func_code *code, const struct insn *i, gpul_ex
 	f = f ? f : &unused;
 	if (in && in->loc != GPUL_PTX_NONE)
 		cuda_position(m, &m->locs[in->loc], f, cuda, sizeof cuda);
-	if (*cuda && !strcmp(base_name(name), base_name(f->source)))
+	if (*cuda && !strcmp(gpul_file_name(name), gpul_file_name(f->source)))
 		snprintf(buf, bytes, "%.60s%s", name, strchr(cuda, ':'));
-	else if (*cuda && is_source(m, base_name(name)))
+	else if (*cuda && is_source(m, gpul_file_name(name)))
 		snprintf(buf, bytes, "%s", cuda);
 	else
 		snprintf(buf, bytes, "%.60s:%u%s%s%s", name, in ? in->line : code->ptx->line, *cuda ? " (" : "", cuda,

@@ -5,19 +5,14 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "core/file.h"
+
 static const gpul_ptx_file *find_file(const gpul_ptx_module *m, uint32_t number)
 {
 	for (uint32_t k = 0; k < m->n_files; k++)
 		if (m->files[k].number == number)
 			return &m->files[k];
 	return NULL;
-}
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
 }
 
 struct place gpul_debug_place(const struct func_code *code, const struct insn *i)
@@ -49,9 +44,9 @@ bool gpul_debug_same_file(const char *a, const char *b)
 
 	if (!strcmp(a, b))
 		return true;
-	if (strcmp(base_name(a), base_name(b)) != 0)
+	if (strcmp(gpul_file_name(a), gpul_file_name(b)) != 0)
 		return false;
-	if (a == base_name(a) || b == base_name(b) || !realpath(a, real_a) || !realpath(b, real_b))
+	if (a == gpul_file_name(a) || b == gpul_file_name(b) || !realpath(a, real_a) || !realpath(b, real_b))
 		return true;
 	return !strcmp(real_a, real_b);
 }

@@ -15,6 +15,7 @@
 #include <execinfo.h>
 #endif
 
+#include "core/file.h"
 #include "softcuda/tools/memcheck/parts_internal.h"
 
 struct memcheck gpul_memcheck;
@@ -112,13 +113,6 @@ struct caller {
 	uint64_t offset;             /* in the function, or in the file */
 };
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* Where the program itself is loaded. */
 static void *main_base(void)
 {
@@ -136,7 +130,7 @@ static bool find_caller(void *address, const Dl_info *own, struct caller *out)
 
 	if (!dladdr((void *)(uintptr_t)at, &f) || f.dli_fbase == own->dli_fbase)
 		return false;
-	*out = (struct caller){ f.dli_sname, base_name(f.dli_fname), at + 1 - (uintptr_t)f.dli_fbase };
+	*out = (struct caller){ f.dli_sname, gpul_file_name(f.dli_fname), at + 1 - (uintptr_t)f.dli_fbase };
 	start = (uintptr_t)f.dli_saddr;
 	if (!out->function && f.dli_fbase == main_base())
 		out->function = program_function(at, (uintptr_t)f.dli_fbase, &start);

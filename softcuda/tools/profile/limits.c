@@ -1,6 +1,7 @@
 /* limits.c — reports kernels that cost more than they may: for exercises, and for tests of kernels. */
 #include "softcuda/tools/profile/profile_internal.h"
 
+#include "core/file.h"
 #include "softcuda/tools/tool_internal.h"
 
 /* ---- counters -------------------------------------------------------------------------------------------------------------- */
@@ -87,7 +88,7 @@ static void describe_worst(const struct kernel_result *k, const struct counter *
 {
 	struct line_counts lines = { 0 };
 	const struct line_count *worst = NULL;
-	const char *text, *slash;
+	const char *text;
 
 	*buf = '\0';
 	if (c && gpul_profile_lines(k, &lines))
@@ -95,9 +96,8 @@ static void describe_worst(const struct kernel_result *k, const struct counter *
 			if (!worst || c->of(&lines.of.at[n].count) > c->of(&worst->count))
 				worst = &lines.of.at[n];
 	if (worst) {
-		slash = strrchr(worst->file, '/');
 		text = worst->text ? worst->text + strspn(worst->text, " \t") : "";
-		snprintf(buf, bytes, "\n%llu of them at %.60s:%u%s%.100s", (unsigned long long)c->of(&worst->count), slash ? slash + 1 : worst->file,
+		snprintf(buf, bytes, "\n%llu of them at %.60s:%u%s%.100s", (unsigned long long)c->of(&worst->count), gpul_file_name(worst->file),
 			 worst->line, *text ? ": " : "", text);
 	}
 	gpul_profile_free_lines(&lines);

@@ -1,6 +1,8 @@
 /* table.c — the profile as text: for each kernel its sums, its hottest lines, its opcodes. */
 #include "softcuda/tools/profile/profile_internal.h"
 
+#include "core/file.h"
+
 enum { HOT_LINES = 16, TOP_OPCODES = 8 };
 
 static void print_dim(FILE *to, const char *name, const uint32_t d[3])
@@ -94,13 +96,6 @@ static int by_address(const void *a, const void *b)
 	return l < m ? -1 : l > m;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static void print_count(FILE *to, uint64_t n, bool shown)
 {
 	if (shown)
@@ -116,7 +111,7 @@ static void print_line(FILE *to, const struct line_count *l, const struct row_co
 	char place[40];
 	const char *text = l->text;
 
-	snprintf(place, sizeof place, "%.28s:%u", base_name(l->file), l->line);
+	snprintf(place, sizeof place, "%.28s:%u", gpul_file_name(l->file), l->line);
 	fprintf(to, "  %-24s %10llu %5.1f %5.1f", place, (unsigned long long)c->warps, 100 * gpul_ratio(c->warps, sum->warps),
 		gpul_ratio(c->threads, c->warps));
 	print_count(to, c->diverged, c->branches);
