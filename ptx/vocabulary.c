@@ -2,6 +2,7 @@
 #include "ptx/vocabulary.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/text.h"
@@ -110,6 +111,15 @@ const char *gpul_ptx_mod_text(const gpul_ptx_module *m, unsigned mod)
 	if (mod >= GPUL_PTX_MOD_EXTRA)
 		return m->extra_mods[mod - GPUL_PTX_MOD_EXTRA];
 	return mod_texts[mod];
+}
+
+const char *gpul_ptx_inst_text(const gpul_ptx_module *m, const gpul_ptx_inst *in, char *buf, size_t bytes)
+{
+	size_t used = (size_t)snprintf(buf, bytes, "%s", gpul_ptx_opcode_text((gpul_ptx_opcode)in->opcode));
+
+	for (unsigned k = 0; k < in->n_mods && used < bytes; k++)
+		used += (size_t)snprintf(buf + used, bytes - used, ".%s", gpul_ptx_mod_text(m, in->mods[k]));
+	return buf;
 }
 
 unsigned gpul_ptx_type_bytes(unsigned mod)

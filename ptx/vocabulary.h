@@ -6,6 +6,8 @@
 #ifndef GPULOAD_PTX_VOCABULARY_H
 #define GPULOAD_PTX_VOCABULARY_H
 
+#include <stddef.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -211,6 +213,10 @@ const char *gpul_ptx_special_text(gpul_ptx_special s);
 struct gpul_ptx_module;
 /** The text of a modifier without its dot; m is the module that uses it; it may be NULL for numbers below EXTRA. */
 const char *gpul_ptx_mod_text(const struct gpul_ptx_module *m, unsigned mod);
+
+struct gpul_ptx_inst;
+/** Write the opcode with its modifiers, "bar.sync", without operands; cut at the end of buf.  Returns buf. */
+const char *gpul_ptx_inst_text(const struct gpul_ptx_module *m, const struct gpul_ptx_inst *in, char *buf, size_t bytes);
 
 #ifdef __cplusplus
 }

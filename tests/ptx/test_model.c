@@ -69,6 +69,19 @@ static void keeps_version_target_and_address_size(void **state)
 	gpul_ptx_module_destroy(NULL);
 }
 
+static void the_text_of_an_instruction_has_its_modifiers_and_is_cut_at_the_end_of_the_buffer(void **state)
+{
+	(void)state;
+	gpul_ptx_module *m = kernel_of("\tld.acquire.gpu.global.u32 %r0, [%rd0];\n\tret;\n");
+	const gpul_ptx_func *f = &m->funcs[0];
+	char text[40], small[8];
+
+	assert_string_equal(gpul_ptx_inst_text(m, &f->insts[0], text, sizeof text), "ld.acquire.gpu.global.u32");
+	assert_string_equal(gpul_ptx_inst_text(m, &f->insts[0], small, sizeof small), "ld.acqu");
+	assert_string_equal(gpul_ptx_inst_text(m, &f->insts[1], text, sizeof text), "ret");
+	gpul_ptx_module_destroy(m);
+}
+
 static void a_range_of_registers_is_one_row_with_flat_numbers(void **state)
 {
 	(void)state;
@@ -430,6 +443,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keeps_version_target_and_address_size),
+		cmocka_unit_test(the_text_of_an_instruction_has_its_modifiers_and_is_cut_at_the_end_of_the_buffer),
 		cmocka_unit_test(a_range_of_registers_is_one_row_with_flat_numbers),
 		cmocka_unit_test(finds_registers_by_prefix_and_number_for_every_prefix),
 		cmocka_unit_test(constants_have_the_values_that_ptx_defines),

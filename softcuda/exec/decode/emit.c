@@ -5,17 +5,6 @@
 
 #include "softcuda/exec/decode/decode_internal.h"
 
-/* The opcode with its modifiers: "wgmma.mma_async.sync".  Operands are left out: the message has the line number. */
-static void print_opcode(const struct decoder *d, char *buf, size_t bytes)
-{
-	size_t used = (size_t)snprintf(buf, bytes, "%s",
-				       gpul_ptx_opcode_text((gpul_ptx_opcode)d->in->opcode));
-
-	for (unsigned k = 0; k < d->in->n_mods && used < bytes; k++)
-		used += (size_t)snprintf(buf + used, bytes - used, ".%s",
-					 gpul_ptx_mod_text(d->m, d->in->mods[k]));
-}
-
 /* A modifier that vocabulary.h lacks: the instruction may have a form of a newer PTX, with other operands. */
 static bool has_unknown_modifier(const gpul_ptx_inst *in)
 {
@@ -27,13 +16,13 @@ static bool has_unknown_modifier(const gpul_ptx_inst *in)
 
 bool gpul_decode_fail(struct decoder *d, gpul_status status, const char *fmt, ...)
 {
-	char inst[80] = "", what[140];
+	char inst[80], what[140];
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof what, fmt, ap);
 	va_end(ap);
-	print_opcode(d, inst, sizeof inst);
+	gpul_ptx_inst_text(d->m, d->in, inst, sizeof inst);
 	if (status == GPUL_EFORMAT && has_unknown_modifier(d->in))
 		status = GPUL_EUNSUPPORTED;
 	gpul_fail(d->err, status, 0, "%.60s:%u: %s: %s", d->p->file_name, d->in->line, inst,

@@ -90,13 +90,11 @@ void gpul_insn_place(const struct func_code *code, const struct insn *i, gpul_ex
 			 *cuda ? ")" : "");
 }
 
-/* Write an index as "5", "5,1" or "5,1,2", by the number of the launch's dimensions. */
-static const char *index_text(const uint32_t i[3], const uint32_t extent[3], char buf[40])
+const char *gpul_index_text(const uint32_t i[3], const uint32_t extent[3], char buf[INDEX_BYTES])
 {
-	int n = extent[2] > 1 ? 3 : extent[1] > 1 ? 2 : 1, used = 0;
+	const int n = extent[2] > 1 ? 3 : extent[1] > 1 ? 2 : 1;
 
-	for (int d = 0; d < n; d++)
-		used += snprintf(buf + used, 40 - (size_t)used, d ? ",%u" : "%u", i[d]);
+	snprintf(buf, INDEX_BYTES, n == 3 ? "%u,%u,%u" : n == 2 ? "%u,%u" : "%u", i[0], i[1], i[2]);
 	return buf;
 }
 
@@ -104,7 +102,7 @@ static const struct insn *record_fault(struct warp_state *s, const struct insn *
 				 gpul_exec_fault *f, const char *what)
 {
 	const struct gpul_exec_launch *l = s->block->launch;
-	char place[200], block[40], thread[40];
+	char place[200], block[INDEX_BYTES], thread[INDEX_BYTES];
 	const char *colon = ": ";
 	int n;
 
@@ -115,8 +113,8 @@ static const struct insn *record_fault(struct warp_state *s, const struct insn *
 	memcpy(f->block, s->block->index, sizeof f->block);
 	gpul_lane_thread(s, lane, f->thread);
 	n = snprintf(f->text, sizeof f->text, "%s%s%.160s; %.40s, block %s, thread %s", place, colon,
-		     what, l->kernel->info.name, index_text(f->block, l->grid, block),
-		     index_text(f->thread, l->block, thread));
+		     what, l->kernel->info.name, gpul_index_text(f->block, l->grid, block),
+		     gpul_index_text(f->thread, l->block, thread));
 	if (n < 0)
 		f->text[0] = '\0';
 	gpul_launch_fault(s->block->launch, f);

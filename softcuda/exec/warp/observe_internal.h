@@ -20,6 +20,9 @@ void gpul_insn_place(const struct func_code *code, const struct insn *i, gpul_ex
 const void *gpul_frame_register(const struct frame *f, uint32_t flat, unsigned *bytes);
 /* %tid of a lane. */
 void gpul_lane_thread(const struct warp_state *s, unsigned lane, uint32_t thread[3]);
+/* The index of a block or thread as "5", "5,1" or "5,1,2", by the number of dimensions of the grid or block.  Returns buf. */
+enum { INDEX_BYTES = 40 };
+const char *gpul_index_text(const uint32_t i[3], const uint32_t extent[3], char buf[INDEX_BYTES]);
 
 /* ---- accesses ------------------------------------------------------------------------------------------------ */
 

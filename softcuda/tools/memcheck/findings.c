@@ -20,24 +20,15 @@ static struct finding {
 static unsigned n_findings;
 static struct note { const gpul_exec_launch *launch; char *lines; } notes[NOTES_MOST];
 
-/* "5", "5,1" or "5,1,2", by the number of the launch's dimensions. */
-static void index_text(const uint32_t i[3], const uint32_t extent[3], char buf[40])
-{
-	const int n = extent[2] > 1 ? 3 : extent[1] > 1 ? 2 : 1;
-
-	snprintf(buf, 40, n == 3 ? "%u,%u,%u" : n == 2 ? "%u,%u" : "%u", i[0], i[1], i[2]);
-}
-
 static void thread_text(const struct warp_state *s, unsigned lane, char *buf, size_t bytes)
 {
 	const struct gpul_exec_launch *l = s->block->launch;
-	char block[40], thread[40];
+	char block[INDEX_BYTES], thread[INDEX_BYTES];
 	uint32_t t[3];
 
 	gpul_lane_thread(s, lane, t);
-	index_text(s->block->index, l->grid, block);
-	index_text(t, l->block, thread);
-	snprintf(buf, bytes, "%.60s, block %s, thread %s", l->kernel->info.name, block, thread);
+	snprintf(buf, bytes, "%.60s, block %s, thread %s", l->kernel->info.name, gpul_index_text(s->block->index, l->grid, block),
+		 gpul_index_text(t, l->block, thread));
 }
 
 void gpul_find_where(const struct warp_state *s, const struct insn *i, unsigned lane, char *buf, size_t bytes)

@@ -11,24 +11,8 @@ enum { LINE_BYTES = 700 };
 const char *gpul_sync_opcode(const struct func_code *code, const struct insn *i, char *buf, size_t bytes)
 {
 	const gpul_ptx_inst *in = gpul_insn_ptx(code, i);
-	size_t used;
 
-	if (!in)
-		return "exit";
-	used = (size_t)snprintf(buf, bytes, "%s", gpul_ptx_opcode_text((gpul_ptx_opcode)in->opcode));
-	for (unsigned k = 0; k < in->n_mods && used < bytes; k++)
-		used += (size_t)snprintf(buf + used, bytes - used, ".%s", gpul_ptx_mod_text(code->program->module, in->mods[k]));
-	return buf;
-}
-
-const char *gpul_sync_index(const uint32_t index[3], const uint32_t extent[3], char *buf, size_t bytes)
-{
-	const int n = extent[2] > 1 ? 3 : extent[1] > 1 ? 2 : 1;
-	size_t used = 0;
-
-	for (int d = 0; d < n && used < bytes; d++)
-		used += (size_t)snprintf(buf + used, bytes - used, d ? ",%u" : "%u", index[d]);
-	return buf;
+	return in ? gpul_ptx_inst_text(code->program->module, in, buf, bytes) : "exit";
 }
 
 uint32_t gpul_sync_existing(const struct warp_state *s)
@@ -68,7 +52,7 @@ void gpul_sync_report(struct synccheck *c, const char *kind, struct warp_state *
 {
 	const struct func_code *code = s->frame->code;
 	const struct gpul_exec_launch *l = s->block->launch;
-	char place[160], opcode[80], text[LINE_BYTES], who[100], block[40];
+	char place[160], opcode[80], text[LINE_BYTES], who[100], block[INDEX_BYTES];
 	va_list ap;
 
 	if (!gpul_sync_is_new(c, kind, code, i))
@@ -78,7 +62,7 @@ void gpul_sync_report(struct synccheck *c, const char *kind, struct warp_state *
 	va_end(ap);
 	gpul_insn_place(code, i, NULL, place, sizeof place);
 	gpul_tool_report(SYNCCHECK, "%s: %s: %s: %s\nkernel %s, block %s, warp %u, %s", place, gpul_sync_opcode(code, i, opcode, sizeof opcode),
-			 kind, text, l->kernel->info.name, gpul_sync_index(s->block->index, l->grid, block, sizeof block), s->index,
+			 kind, text, l->kernel->info.name, gpul_index_text(s->block->index, l->grid, block), s->index,
 			 gpul_tool_lanes(lanes, who, sizeof who));
 }
 

@@ -140,12 +140,12 @@ static void report_stall(struct synccheck *c, const struct sync_block *m, struct
 {
 	const struct gpul_exec_launch *l = b->launch;
 	const uint64_t next = atomic_load(&l->next_block);
-	char text[3000] = "", block[40], rest[160] = "";
+	char text[3000] = "", block[INDEX_BYTES], rest[160] = "";
 
 	if (!gpul_sync_is_new(c, why, l->kernel->code, m->polls[0].insn))
 		return;
 	gpul_sync_who_waits(c, m, b, text, sizeof text);
-	gpul_sync_index(b->index, l->grid, block, sizeof block);
+	gpul_index_text(b->index, l->grid, block);
 	if (next < l->n_blocks)
 		snprintf(rest, sizeof rest, "\n%llu of %llu blocks have not started; at most %llu are resident at once",
 			 (unsigned long long)(l->n_blocks - next), (unsigned long long)l->n_blocks, (unsigned long long)l->max_resident);

@@ -60,13 +60,13 @@ static void deadlock(struct observer *o, struct block *b)
 {
 	struct synccheck *c = (struct synccheck *)o;
 	const struct gpul_exec_launch *l = b->launch;
-	char text[3000] = "", block[40];
+	char text[3000] = "", block[INDEX_BYTES];
 
 	if (!gpul_sync_is_new(c, "deadlock", l->kernel->code, l->kernel->code->insns))
 		return;
 	gpul_sync_who_waits(c, sync_block_of(c, b), b, text, sizeof text);
 	gpul_tool_report(SYNCCHECK, "deadlock: kernel %s, block %s: all threads that have not exited wait, and none of them can continue%s",
-			 l->kernel->info.name, gpul_sync_index(b->index, l->grid, block, sizeof block), text);
+			 l->kernel->info.name, gpul_index_text(b->index, l->grid, block), text);
 }
 
 static void block_begins(struct observer *o, struct block *b)

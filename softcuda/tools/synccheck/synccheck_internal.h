@@ -106,8 +106,6 @@ void gpul_sync_repeat_counts(struct synccheck *c);  /* say how often each was fo
 uint32_t gpul_sync_existing(const struct warp_state *s);
 /* "bar.sync", with its modifiers. */
 const char *gpul_sync_opcode(const struct func_code *code, const struct insn *i, char *buf, size_t bytes);
-/* "4,2": as many numbers as the extent has dimensions. */
-const char *gpul_sync_index(const uint32_t index[3], const uint32_t extent[3], char *buf, size_t bytes);
 
 /* ---- barrier.c -------------------------------------------------------------------------------------------------- */
 
