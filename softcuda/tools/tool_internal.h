@@ -8,6 +8,8 @@
 #ifndef GPULOAD_SOFTCUDA_TOOLS_TOOL_INTERNAL_H
 #define GPULOAD_SOFTCUDA_TOOLS_TOOL_INTERNAL_H
 
+#include <pthread.h>
+
 #include "softcuda/exec/observer_internal.h"
 
 enum { MAX_TOOL_OPTIONS = 16 };
@@ -51,6 +53,26 @@ void gpul_tool_say(const char *tool, const char *fmt, ...) __attribute__((format
 unsigned gpul_tool_n_reported(const char *tool);
 /* Print "gpuload memcheck: no errors", or their number: for finish(). */
 void gpul_tool_sum_up(const char *tool);
+
+/* ---- finding.c: an error is reported once, and counted ------------------------------------------------------------ */
+
+/* What makes two findings the same one: for example an instruction and the kind of its error; number: of its program, because
+ * another program may have instructions at the same addresses later. */
+struct finding_key { const void *what[2]; uint64_t number; };
+enum { FINDING_SLOTS = 256 };
+/* All zeros but the lock: { .lock = PTHREAD_MUTEX_INITIALIZER }. */
+struct tool_findings {
+	pthread_mutex_t lock;
+	struct tool_finding *slot[FINDING_SLOTS], *oldest, *newest;
+};
+
+/* True: the finding is known, and was counted.  Otherwise the caller makes its text, and calls gpul_finding_new(). */
+bool gpul_finding_known(struct tool_findings *f, const struct finding_key *key);
+/* Add a finding.  True: the caller reports it; false: one with the same number and text was reported, and this one is counted
+ * for it, or there is no memory. */
+bool gpul_finding_new(struct tool_findings *f, const struct finding_key *key, const char *text);
+/* Print "TEXT: N times" for each finding that was found more than once; times: what to print behind the number. */
+void gpul_findings_say_counts(struct tool_findings *f, const char *tool, const char *times);
 
 /* ---- text.c ----------------------------------------------------------------------------------------------------- */
 

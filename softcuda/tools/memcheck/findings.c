@@ -8,16 +8,10 @@
 
 typedef unsigned long long ull;
 
-enum { FINDINGS_MOST = 1024, NOTES_MOST = 16 };
+enum { NOTES_MOST = 16 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct finding {
-	const struct insn *insn;     /* NULL: its program has ended */
-	const gpul_exec_program *program;
-	char place[120];
-	uint64_t n;                  /* threads that made the access */
-} findings[FINDINGS_MOST];
-static unsigned n_findings;
+static struct tool_findings findings = { .lock = PTHREAD_MUTEX_INITIALIZER };
 static struct note { const gpul_exec_launch *launch; char *lines; } notes[NOTES_MOST];
 
 static void thread_text(const struct warp_state *s, unsigned lane, char *buf, size_t bytes)
@@ -38,28 +32,6 @@ void gpul_find_where(const struct warp_state *s, const struct insn *i, unsigned 
 	gpul_insn_place(s->frame->code, i, NULL, place, sizeof place);
 	thread_text(s, lane, thread, sizeof thread);
 	snprintf(buf, bytes, "%s; %s", place, thread);
-}
-
-/* Count the finding; true: it is a new one. */
-static bool is_new(const struct warp_state *s, const struct insn *i)
-{
-	struct finding *f = NULL;
-	bool fresh = false;
-
-	pthread_mutex_lock(&lock);
-	for (unsigned k = 0; k < n_findings && !f; k++)
-		f = findings[k].insn == i ? &findings[k] : NULL;
-	if (!f && n_findings < FINDINGS_MOST) {
-		f = &findings[n_findings++];
-		f->insn = i;
-		f->program = s->frame->code->program;
-		gpul_insn_place(s->frame->code, i, NULL, f->place, sizeof f->place);
-		fresh = true;
-	}
-	if (f)
-		f->n++;
-	pthread_mutex_unlock(&lock);
-	return fresh;
 }
 
 /* Write ", N bytes into NAME" if a variable of shared memory, or of the function's local memory, contains the offset. */
@@ -96,11 +68,14 @@ static void describe_offset(const struct warp_state *s, unsigned space, uint64_t
 void gpul_find_unwritten(struct warp_state *s, const struct insn *i, unsigned lane, unsigned space, uint64_t at, unsigned bytes)
 {
 	static const char *const spaces[] = { "global", "", "shared", "local", "param" };
+	const struct finding_key key = { .what = { i }, .number = s->frame->code->program->id };
 	char place[120], thread[160], lines[800] = "";
 
-	if (!is_new(s, i))
+	if (gpul_finding_known(&findings, &key))
 		return;
 	gpul_insn_place(s->frame->code, i, NULL, place, sizeof place);
+	if (!gpul_finding_new(&findings, &key, place))
+		return;
 	thread_text(s, lane, thread, sizeof thread);
 	if (space == SPACE_GLOBAL)
 		gpul_records_describe(at, lines, sizeof lines);
@@ -168,21 +143,13 @@ void gpul_find_launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_e
 
 void gpul_find_program_ends(struct observer *o, const gpul_exec_program *p)
 {
-	(void)o;
-	pthread_mutex_lock(&lock);
-	for (unsigned k = 0; k < n_findings; k++)
-		if (findings[k].program == p)
-			findings[k].insn = NULL;
-	pthread_mutex_unlock(&lock);
+	(void)o, (void)p;
 	gpul_uses_forget();
 	atomic_fetch_add(&gpul_records_generation, 1);  /* other instructions may be at the same addresses later */
 }
 
 void gpul_find_sum_up(void)
 {
-	for (unsigned k = 0; k < n_findings; k++)
-		if (findings[k].n > 1)
-			gpul_tool_say("memcheck", "%s: %llu reads of memory that was not written, of which one is reported above", findings[k].place,
-				      (ull)findings[k].n);
+	gpul_findings_say_counts(&findings, "memcheck", "reads of memory that was not written, of which one is reported above");
 	gpul_tool_sum_up("memcheck");
 }

@@ -2,22 +2,12 @@
 #include "softcuda/tools/racecheck/parts_internal.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { PLACE_BYTES = 800 };
 
-struct finding {
-	struct finding *next;
-	const struct site *site[2];
-	struct finding *first;       /* of other instructions of the same lines; NULL: this is the first */
-	bool shared;
-	uint64_t n;                  /* of the first: how often it was found */
-};
-
 bool race_report_same;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct finding *findings;
+static struct tool_findings findings = { .lock = PTHREAD_MUTEX_INITIALIZER };
 static gpul_exec_memory *memory;
 
 void race_findings_begin(gpul_exec_memory *m)
@@ -25,47 +15,20 @@ void race_findings_begin(gpul_exec_memory *m)
 	memory = m;
 }
 
-/* The caller holds the lock. */
-static struct finding *find_pair(const struct site *a, const struct site *b, bool shared)
+/* Count the pair of instructions; true: no race of their lines was reported. */
+static bool is_new(const struct site *a, const struct site *b, bool shared)
 {
-	struct finding *f = findings;
+	const struct site *first = a->number < b->number ? a : b, *second = a->number < b->number ? b : a;
+	const struct finding_key key = { .what = { first, second }, .number = (a->program + b->program) << 1 | shared };
+	const char *x, *y;
+	char text[PLACE_BYTES];
 
-	while (f && (f->shared != shared || !((f->site[0] == a && f->site[1] == b) || (f->site[0] == b && f->site[1] == a))))
-		f = f->next;
-	return f;
-}
-
-/* The finding of other instructions of the same two lines; NULL: there is none.  The caller holds the lock. */
-static struct finding *find_lines(const struct site *a, const struct site *b, bool shared)
-{
-	const char *x = race_site_line(a), *y = race_site_line(b);
-
-	for (struct finding *f = findings; f; f = f->next) {
-		const char *u = race_site_line(f->site[0]), *v = race_site_line(f->site[1]);
-
-		if (!f->first && f->shared == shared && ((!strcmp(x, u) && !strcmp(y, v)) || (!strcmp(x, v) && !strcmp(y, u))))
-			return f;
-	}
-	return NULL;
-}
-
-/* Count the pair; true: its lines are new. */
-static bool count_pair(const struct site *a, const struct site *b, bool shared)
-{
-	struct finding *f;
-	bool is_new = false;
-
-	pthread_mutex_lock(&lock);
-	f = find_pair(a, b, shared);
-	if (!f && (f = calloc(1, sizeof *f))) {
-		*f = (struct finding){ .next = findings, .site = { a, b }, .shared = shared, .first = find_lines(a, b, shared) };
-		findings = f;
-		is_new = !f->first;
-	}
-	if (f)
-		(f->first ? f->first : f)->n++;
-	pthread_mutex_unlock(&lock);
-	return is_new;
+	if (gpul_finding_known(&findings, &key))
+		return false;
+	x = race_site_line(first);
+	y = race_site_line(second);
+	snprintf(text, sizeof text, "%.350s and %.350s", strcmp(x, y) < 0 ? x : y, strcmp(x, y) < 0 ? y : x);
+	return gpul_finding_new(&findings, &key, text);
 }
 
 /* "write", "asynchronous read", "atomic operation of the GPU's scope" */
@@ -137,7 +100,7 @@ void race_found(const struct now *n, unsigned lane, uint64_t at, unsigned bytes,
 	const struct watched_block *b = n->w->block;
 	char where[200], mine[PLACE_BYTES], others[PLACE_BYTES];
 
-	if (!count_pair(n->site, other->site, n->shared))
+	if (!is_new(n->site, other->site, n->shared))
 		return;
 	describe_memory(n->shared, at, bytes, where, sizeof where);
 	describe_access(n->how, b->launch, (uint32_t)b->key, n->w->index * LANES + lane, n->site, mine, sizeof mine);
@@ -147,14 +110,6 @@ void race_found(const struct now *n, unsigned lane, uint64_t at, unsigned bytes,
 
 void race_findings_finish(void)
 {
-	for (const struct finding *f = findings; f; f = f->next) {
-		char a[512], b[512];
-
-		if (f->n <= 1)
-			continue;
-		race_site_place(f->site[0], a, sizeof a);
-		race_site_place(f->site[1], b, sizeof b);
-		gpul_tool_say(TOOL, "%s and %s: %llu times", b, a, (unsigned long long)f->n);
-	}
+	gpul_findings_say_counts(&findings, TOOL, "times");
 	gpul_tool_sum_up(TOOL);
 }

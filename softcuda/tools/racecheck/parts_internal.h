@@ -64,6 +64,7 @@ struct site {
 	struct site *next;           /* in the list of all */
 	const struct func_code *code;  /* NULL: its program has ended */
 	const struct insn *insn;
+	uint64_t program;            /* its id */
 	uint32_t number;
 	uint8_t class;               /* enum site_class */
 	uint8_t space;               /* SITE_PLAIN */
@@ -73,7 +74,7 @@ struct site {
 	uint32_t n_groups;           /* SITE_WAIT: cp.async.wait_group N; wait_all: 0 */
 	bool all_groups;             /* wait_all */
 	char *place;                 /* set when its program ends */
-	char *line;                  /* "kernel.cu:7" or "kernel.ptx:31", for pairs; made by race_site_line() */
+	char *line;                  /* "kernel.cu:7" or "kernel.ptx:31"; made by race_site_line() */
 };
 
 /* True: the tool wants to see the instruction. */

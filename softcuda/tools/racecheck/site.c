@@ -163,6 +163,7 @@ struct site *race_site_new(const struct func_code *code, const struct insn *i)
 		return NULL;
 	site->code = code;
 	site->insn = i;
+	site->program = code->program->id;
 	site->class = (uint8_t)class_of(code, i);
 	site->space = i->flags & SPACE_MASK;
 	site->scope = SCOPE_GPU;
@@ -201,15 +202,16 @@ void race_site_place(const struct site *site, char *buf, size_t bytes)
 /* The caller holds the lock. */
 static const char *line_of(struct site *site)
 {
-	char place[512], line[600];
-	const char *source;
+	char place[512], *source;
 
 	if (site->line || !site->code)
 		return site->line;
 	gpul_insn_place(site->code, site->insn, NULL, place, sizeof place);
 	source = strstr(place, " (");  /* the line of CUDA C++ */
-	snprintf(line, sizeof line, "%s of program %llu", source ? source : place, (unsigned long long)site->code->program->id);
-	return site->line = strdup(line);
+	if (!source)
+		return site->line = strdup(place);
+	source[strlen(source) - 1] = '\0';
+	return site->line = strdup(source + strlen(" ("));
 }
 
 const char *race_site_line(const struct site *site)

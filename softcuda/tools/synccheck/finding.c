@@ -1,4 +1,4 @@
-/* finding.c — the texts of findings; each kind of finding is reported once for an instruction, and counted. */
+/* finding.c — the texts of findings; each kind of finding is reported once for an instruction. */
 #include "softcuda/tools/synccheck/synccheck_internal.h"
 
 #include <stdarg.h>
@@ -26,25 +26,14 @@ uint32_t gpul_sync_existing(const struct warp_state *s)
 
 bool gpul_sync_is_new(struct synccheck *c, const char *kind, const struct func_code *code, const struct insn *i)
 {
-	struct finding *f = c->findings;
-	bool new = false;
+	const struct finding_key key = { .what = { kind, i }, .number = code->program->id };
+	char place[120], text[160];
 
-	pthread_mutex_lock(&c->lock);
-	while (f < c->findings + c->n_findings && (f->kind != kind || f->insn != i || f->program_id != code->program->id))
-		f++;
-	if (f < c->findings + c->n_findings) {
-		f->n++;
-	} else if (c->n_findings < MAX_FINDINGS) {
-		char place[120];
-
-		gpul_insn_place(code, i, NULL, place, sizeof place);
-		*f = (struct finding){ .kind = kind, .program_id = code->program->id, .insn = i, .n = 1 };
-		snprintf(f->text, sizeof f->text, "%s: %s", place, kind);
-		c->n_findings++;
-		new = true;
-	}
-	pthread_mutex_unlock(&c->lock);
-	return new;
+	if (gpul_finding_known(&c->findings, &key))
+		return false;
+	gpul_insn_place(code, i, NULL, place, sizeof place);
+	snprintf(text, sizeof text, "%s: %s", place, kind);
+	return gpul_finding_new(&c->findings, &key, text);
 }
 
 void gpul_sync_report(struct synccheck *c, const char *kind, struct warp_state *s, const struct insn *i, uint32_t lanes,
@@ -64,11 +53,4 @@ void gpul_sync_report(struct synccheck *c, const char *kind, struct warp_state *
 	gpul_tool_report(SYNCCHECK, "%s: %s: %s: %s\nkernel %s, block %s, warp %u, %s", place, gpul_sync_opcode(code, i, opcode, sizeof opcode),
 			 kind, text, l->kernel->info.name, gpul_index_text(s->block->index, l->grid, block), s->index,
 			 gpul_tool_lanes(lanes, who, sizeof who));
-}
-
-void gpul_sync_repeat_counts(struct synccheck *c)
-{
-	for (unsigned k = 0; k < c->n_findings; k++)
-		if (c->findings[k].n > 1)
-			gpul_tool_say(SYNCCHECK, "%s: %u times", c->findings[k].text, c->findings[k].n);
 }

@@ -124,7 +124,7 @@ static gpul_status create(struct tool_options *options, gpul_exec_memory *memory
 				  .block_begins = block_begins, .block_yields = block_yields, .block_ends = block_ends };
 	c->timeout_ms = timeout_s < UINT64_MAX / 1000 ? timeout_s * 1000 : UINT64_MAX;
 	c->ends = gpul_tool_option(options, "end") != NULL;
-	pthread_mutex_init(&c->lock, NULL);
+	pthread_mutex_init(&c->findings.lock, NULL);
 	*out = &c->o;
 	return GPUL_OK;
 }
@@ -134,7 +134,7 @@ static void finish(struct observer *o)
 	struct synccheck *c = (struct synccheck *)o;
 	const unsigned n = atomic_load(&c->n_stalled);
 
-	gpul_sync_repeat_counts(c);
+	gpul_findings_say_counts(&c->findings, SYNCCHECK, "times");
 	if (n)
 		gpul_tool_report(SYNCCHECK, "the program ends while %u block%s only polled memory", n, n == 1 ? " has" : "s have");
 	gpul_tool_sum_up(SYNCCHECK);

@@ -19,7 +19,7 @@ extern const struct tool gpul_synccheck_tool;
 
 #define SYNCCHECK "synccheck"
 
-enum { MAX_POLLS = 64, MAX_FINDINGS = 256 };
+enum { MAX_POLLS = 64 };
 
 /* Lanes of a warp that have arrived at a barrier by one instruction. */
 struct arrival {
@@ -71,22 +71,12 @@ struct sync_block {
 	unsigned n_polls;
 };
 
-struct finding {
-	const char *kind;                /* compared by its address */
-	uint64_t program_id;
-	const struct insn *insn;
-	unsigned n;
-	char text[160];
-};
-
 struct synccheck {
 	struct observer o;
 	uint64_t timeout_ms;
 	bool ends;                       /* a launch that waits for longer than timeout_ms is ended */
 	_Atomic unsigned n_stalled;      /* blocks that poll for longer than the time limit */
-	pthread_mutex_t lock;            /* protects the findings */
-	struct finding findings[MAX_FINDINGS];
-	unsigned n_findings;
+	struct tool_findings findings;
 };
 
 static inline struct sync_block *sync_block_of(const struct synccheck *c, struct block *b)
@@ -101,7 +91,6 @@ bool gpul_sync_is_new(struct synccheck *c, const char *kind, const struct func_c
 /* Report an error of lanes at an instruction, if it is new: "PLACE: INSTRUCTION: TEXT", then kernel, block and lanes. */
 void gpul_sync_report(struct synccheck *c, const char *kind, struct warp_state *s, const struct insn *i, uint32_t lanes,
 		      const char *fmt, ...) __attribute__((format(printf, 6, 7)));
-void gpul_sync_repeat_counts(struct synccheck *c);  /* say how often each was found */
 /* The lanes of a warp that exist, because the block has that many threads. */
 uint32_t gpul_sync_existing(const struct warp_state *s);
 /* "bar.sync", with its modifiers. */

@@ -1,0 +1,98 @@
+/* finding.c — what a tool has found: each error is reported once, and counted. */
+#include "softcuda/tools/tool_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct tool_finding {
+	struct tool_finding *next;   /* of the same slot */
+	struct tool_finding *first;  /* the finding that was reported in its place; NULL: this is one of those */
+	struct tool_finding *newer;  /* in the list of those that were reported */
+	struct finding_key key;
+	char *text;
+	uint64_t n;                  /* of a reported one: how often it was found */
+};
+
+static struct tool_finding **slot_of(struct tool_findings *f, const struct finding_key *key)
+{
+	const uint64_t hash = ((uintptr_t)key->what[0] ^ (uintptr_t)key->what[1] * 3 ^ key->number) * UINT64_C(0x9e3779b97f4a7c15);
+
+	return &f->slot[hash >> 32 & (FINDING_SLOTS - 1)];
+}
+
+/* The caller holds the lock. */
+static struct tool_finding *find_key(struct tool_finding *at, const struct finding_key *key)
+{
+	while (at && (at->key.what[0] != key->what[0] || at->key.what[1] != key->what[1] || at->key.number != key->number))
+		at = at->next;
+	return at;
+}
+
+/* Count it; false: it is not known.  The caller holds the lock. */
+static bool count_known(struct tool_findings *f, const struct finding_key *key)
+{
+	struct tool_finding *known = find_key(*slot_of(f, key), key);
+
+	if (known)
+		(known->first ? known->first : known)->n++;
+	return known;
+}
+
+bool gpul_finding_known(struct tool_findings *f, const struct finding_key *key)
+{
+	bool known;
+
+	pthread_mutex_lock(&f->lock);
+	known = count_known(f, key);
+	pthread_mutex_unlock(&f->lock);
+	return known;
+}
+
+/* The finding that was reported with this number and text; NULL: none.  The caller holds the lock. */
+static struct tool_finding *find_text(const struct tool_findings *f, uint64_t number, const char *text)
+{
+	struct tool_finding *at = f->oldest;
+
+	while (at && (at->key.number != number || strcmp(at->text, text) != 0))
+		at = at->newer;
+	return at;
+}
+
+bool gpul_finding_new(struct tool_findings *f, const struct finding_key *key, const char *text)
+{
+	struct tool_finding *made = calloc(1, sizeof *made), **slot = slot_of(f, key), *first;
+	char *copy = strdup(text);
+	bool is_new = false;
+
+	pthread_mutex_lock(&f->lock);
+	if (!made || !copy || count_known(f, key)) {  /* known: another thread has just found it */
+		free(made);
+		free(copy);
+		pthread_mutex_unlock(&f->lock);
+		return false;
+	}
+	first = find_text(f, key->number, text);
+	*made = (struct tool_finding){ .next = *slot, .key = *key, .first = first };
+	*slot = made;
+	if (first) {
+		first->n++;
+		free(copy);
+	} else {
+		made->text = copy;
+		made->n = 1;
+		*(f->newest ? &f->newest->newer : &f->oldest) = made;
+		f->newest = made;
+		is_new = true;
+	}
+	pthread_mutex_unlock(&f->lock);
+	return is_new;
+}
+
+void gpul_findings_say_counts(struct tool_findings *f, const char *tool, const char *times)
+{
+	pthread_mutex_lock(&f->lock);
+	for (const struct tool_finding *at = f->oldest; at; at = at->newer)
+		if (at->n > 1)
+			gpul_tool_say(tool, "%s: %llu %s", at->text, (unsigned long long)at->n, times);
+	pthread_mutex_unlock(&f->lock);
+}
