@@ -1,58 +1,45 @@
 #!/usr/bin/env python3
-"""Every planted fault in tests/softcuda/tools/faults/memcheck is found, and the right variants are silent.
-
-A file has two lines: `// gpuload run: ARGUMENTS`, which gpuload reads, and `// expect: TEXT`: a part of what memcheck reports, or `no errors`.
-"""
-import glob, os, re, subprocess, sys, unittest
+"""Every planted fault in tests/softcuda/tools/faults/memcheck is found, and the right variants are silent."""
+import os, re, sys, unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FAULTS = os.path.join(os.path.dirname(HERE), "faults", "memcheck")
-FILES = sorted(glob.glob("*.ptx", root_dir=FAULTS))
+sys.path.insert(0, os.path.dirname(HERE))
+from planted import Planted
 
-
-def gpuload(*words):
-    run = subprocess.run(["gpuload", "run", *words], cwd=FAULTS, capture_output=True, text=True, timeout=300)
-    return run.returncode, run.stderr
-
-
-def expectation(path):
-    with open(os.path.join(FAULTS, path), encoding="utf-8") as f:
-        return re.search(r"^// expect: (.*)$", f.read(), re.M)[1]
+FAULTS = Planted("memcheck")
 
 
 class Faults(unittest.TestCase):
     def test_each_fault_is_found_and_its_right_variant_is_silent(self):
-        for path in FILES:
+        for path in FAULTS.files:
             with self.subTest(path):
-                status, text = gpuload(path, "--memcheck")
-                want = expectation(path)
+                status, _, text = FAULTS.run(path, "--memcheck")
+                want = FAULTS.expectation(path)
                 self.assertEqual(status, 0 if want == "no errors" else 1, text)
                 self.assertIn(want, text)
                 if want != "no errors" and "leak" not in want:  # the instruction, the kernel, the block and the thread
                     self.assertRegex(text, rf"gpuload memcheck: {path}:\d+: .*; {path[:-4]}, block \d+, thread \d+")
 
     def test_there_are_20_faults_each_with_a_right_variant(self):
-        right = [f for f in FILES if f.endswith("_right.ptx")]
-        self.assertGreaterEqual(len(right), 20)
-        self.assertEqual(sorted(f.replace("_right", "") for f in right), [f for f in FILES if f not in right])
+        FAULTS.assert_pairs(self, 20)
 
     def test_an_access_beyond_an_allocation_names_it_and_its_number(self):
-        _, text = gpuload("global_past_end.ptx", "--memcheck")
+        _, _, text = FAULTS.run("global_past_end.ptx", "--memcheck")
         self.assertRegex(text, r"0 bytes behind a 256-byte cuMemAlloc at 0x[0-9a-f]+ \(allocation 1\)\n    allocated by ")
 
     def test_a_second_free_names_the_first_and_the_allocation(self):
-        _, text = gpuload("heap_double_free.ptx", "--memcheck")
+        _, _, text = FAULTS.run("heap_double_free.ptx", "--memcheck")
         self.assertRegex(text, r"allocated by heap_double_free.ptx:\d+; heap_double_free, block 0, thread \d+\n"
                                r"    freed by heap_double_free.ptx:\d+; heap_double_free, block 0, thread \d+\n")
 
     def test_reads_of_one_instruction_are_reported_once_and_counted(self):
-        _, text = gpuload("global_unwritten.ptx", "--memcheck")
+        _, _, text = FAULTS.run("global_unwritten.ptx", "--memcheck")
         self.assertEqual(len(re.findall("was not written \\(uninitialised\\)", text)), 1)
         self.assertRegex(text, r"global_unwritten.ptx:\d+: 64 reads of memory that was not written")
         self.assertIn("gpuload memcheck: 1 error\n", text)
 
     def test_several_workers_lose_no_mark_of_a_write(self):
-        status, text = gpuload("workers_unwritten_right.ptx", "--memcheck", "--repeat", "50")
+        status, _, text = FAULTS.run("workers_unwritten_right.ptx", "--memcheck", "--repeat", "50")
         self.assertEqual(status, 0, text)
 
     def test_strict_reports_the_padding_of_a_copy_and_leaks_can_be_left_out(self):
@@ -60,19 +47,14 @@ class Faults(unittest.TestCase):
                                    ("memcheck:strict", "vector_element_unwritten_right.ptx", "8-byte global read"),
                                    ("memcheck", "heap_leak.ptx", "leak: "), ("memcheck:leaks=no", "heap_leak.ptx", "no errors")):
             with self.subTest(tools + " " + path):
-                run = subprocess.run(["gpuload", "run", path, "--driver", "soft"], cwd=FAULTS, capture_output=True, text=True, timeout=300,
-                                     env=dict(os.environ, GPULOAD_SOFT_TOOLS=tools))
-                self.assertIn(found, run.stderr)
+                self.assertIn(found, FAULTS.run(path, "--driver", "soft", GPULOAD_SOFT_TOOLS=tools)[2])
 
     def test_wrong_options_are_one_clear_line(self):
         for tools, why in (("memcheck:leaks=2", "memcheck: leaks is yes or no, not '2'"), ("memcheck:colour", "memcheck has no option 'colour'")):
-            run = subprocess.run(["gpuload", "run", "heap_leak.ptx", "--driver", "soft"], cwd=FAULTS, capture_output=True, text=True, timeout=300,
-                                 env=dict(os.environ, GPULOAD_SOFT_TOOLS=tools))
-            self.assertEqual((run.returncode != 0, run.stderr.count("\n")), (True, 1), run.stderr)
-            self.assertIn(why, run.stderr)
+            status, _, text = FAULTS.run("heap_leak.ptx", "--driver", "soft", GPULOAD_SOFT_TOOLS=tools)
+            self.assertEqual((status != 0, text.count("\n")), (True, 1), text)
+            self.assertIn(why, text)
 
 
 if __name__ == "__main__":
-    if not FILES:
-        sys.exit("no planted faults")
     unittest.main()

@@ -1,66 +1,51 @@
 #!/usr/bin/env python3
-"""Every planted fault in tests/softcuda/tools/faults/synccheck is found, and the right variants are silent.
-
-A file has two lines: `// gpuload run: ARGUMENTS`, which gpuload reads, and `// expect: TEXT`: a part of what synccheck reports, or `no errors`.
-"""
-import glob, os, re, subprocess, sys, unittest
+"""Every planted fault in tests/softcuda/tools/faults/synccheck is found, and the right variants are silent."""
+import os, re, sys, unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FAULTS = os.path.join(os.path.dirname(HERE), "faults", "synccheck")
-FILES = sorted(glob.glob("*.ptx", root_dir=FAULTS))
+sys.path.insert(0, os.path.dirname(HERE))
+from planted import Planted
 
-
-def gpuload(*words, **environment):
-    run = subprocess.run(["gpuload", "run", *words], cwd=FAULTS, capture_output=True, text=True, timeout=300, env=dict(os.environ, **environment))
-    return run.returncode, run.stderr
-
-
-def expectation(path):
-    with open(os.path.join(FAULTS, path), encoding="utf-8") as f:
-        return re.search(r"^// expect: (.*)$", f.read(), re.M)[1]
+FAULTS = Planted("synccheck")
 
 
 class Faults(unittest.TestCase):
     def test_each_fault_is_found_and_its_right_variant_is_silent(self):
-        for path in FILES:
+        for path in FAULTS.files:
             with self.subTest(path):
-                status, text = gpuload(path, "--synccheck")
-                want = expectation(path)
+                status, _, text = FAULTS.run(path, "--synccheck")
+                want = FAULTS.expectation(path)
                 self.assertEqual(status, 0 if want == "no errors" else 1, text)
                 self.assertIn(want, text)
                 self.assertRegex(text, r"gpuload synccheck: (no errors|\d+ errors?)")
 
     def test_there_are_20_faults_each_with_a_right_variant(self):
-        right = [f for f in FILES if f.endswith("_right.ptx")]
-        self.assertGreaterEqual(len(right), 20)
-        self.assertEqual(sorted(f.replace("_right", "") for f in right), [f for f in FILES if f not in right])
+        FAULTS.assert_pairs(self, 20)
 
     def test_a_deadlock_names_each_group_of_threads_that_waits(self):
-        _, text = gpuload("different_barriers.ptx", "--synccheck")
+        _, _, text = FAULTS.run("different_barriers.ptx", "--synccheck")
         self.assertRegex(text, r"warp 0, all lanes: different_barriers.ptx:\d+: bar.sync waits at barrier 0: 32 of 64 threads have arrived")
         self.assertRegex(text, r"warp 1, all lanes: different_barriers.ptx:\d+: bar.sync waits at barrier 1: 32 of 64 threads have arrived")
 
     def test_a_thread_that_polls_is_named_with_the_word_that_it_polls(self):
-        _, text = gpuload("spin_on_shared_flag.ptx", "--synccheck")
+        _, _, text = FAULTS.run("spin_on_shared_flag.ptx", "--synccheck")
         self.assertRegex(text, r"warp 0, all lanes: .*: ld.volatile.shared.u32 polls 4 bytes at offset 0 of shared memory, which are 0x0")
         self.assertRegex(text, r"warp 1, all lanes: .*: bar.sync waits at barrier 0: 32 of 64 threads have arrived")
-        _, text = gpuload("mbarrier_never_completes.ptx", "--synccheck")
+        _, _, text = FAULTS.run("mbarrier_never_completes.ptx", "--synccheck")
         self.assertRegex(text, r"warps 0-1, all lanes: .* polls the mbarrier at offset 0 of shared memory, whose phase waits for 1 of 3 arrivals")
 
     def test_a_block_that_polls_global_memory_is_reported_after_the_time_limit(self):
         """Others may change the word, so the launch goes on, unless the option `end` is given."""
         path = os.path.join(HERE, "waits_for_host.ptx")
-        status, text = gpuload(path, GPULOAD_SOFT_TOOLS="synccheck:timeout=1:end")
+        status, _, text = FAULTS.run(path, GPULOAD_SOFT_TOOLS="synccheck:timeout=1:end")
         self.assertEqual(status, 1)
         self.assertRegex(text, r"deadlock: kernel waits_for_host, block 0: its threads have only polled memory for longer than the time limit")
         self.assertRegex(text, r"warp 0, all lanes: .*ld.acquire.gpu.global.u32 polls 4 bytes at offset 0 of cuMemAlloc \(0x\w+\), which are 0x0")
-        status, text = gpuload(path, "--synccheck", "--synccheck-timeout", "1", "--timeout", "3")
+        status, _, text = FAULTS.run(path, "--synccheck", "--synccheck-timeout", "1", "--timeout", "3")
         self.assertEqual(status, 1)
         self.assertIn("kernel waits_for_host, block 0 waits: its threads have only polled memory", text)
         self.assertIn("still running after 3 s", text)
 
 
 if __name__ == "__main__":
-    if not FILES:
-        sys.exit("no planted faults")
     unittest.main()
