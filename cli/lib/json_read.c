@@ -1,4 +1,7 @@
-/* json_read.c — parse JSON text into a tree; all values and texts are in one block of memory. */
+/* json_read.c — parse JSON text into a tree; all values and texts are in one block of memory.
+ *
+ * Only `gpuload dap` reads JSON.  A library (cJSON, jansson) would be one more package on each machine that builds gpuload,
+ * or one more shared library on each that runs it, for these few pages; tests/fuzz/fuzz_json.c tests them with any input. */
 #include "cli/lib/json_read.h"
 
 #include <stdlib.h>

@@ -12,6 +12,8 @@ import forge
 
 PTX = forge.PTX_TEXT
 TINY_PTX = b".version 8.0 .target sm_75 .entry k(.param .b8 p[12]) .maxntid 32 { ret; }"
+JSON = ['{"seq":1,"type":"request","command":"setBreakpoints","arguments":{"source":{"path":"/k.cu"},"breakpoints":[{"line":7}]}}',
+        r'{"a":["\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00","é"],"b":{},"c":[],"d":[[[]]]}', '[0,-1.5e3,1e-9,true,false,null]', '"\\ud800"', '[' * 66]
 CPLUSPLUS = ["f(int)", "void axpy<float>(float, float const*, float*, int)", "g()", "h", "(anonymous namespace)::k(unsigned long*)",
              "void run<ns::op<int, 4>, (ns::mode)2>(ns::box, double (*)(double), __half2*, char const* const*)", "a::b<c(int)>(d)"]
 F = ".visible .func (.param .b32 r) f(.param .b32 a) { st.param.b32 [r], 1; ret; }"
@@ -157,6 +159,7 @@ def seeds():
     yield "rdma_oob", oob_frames()
     yield "boot_tcp", boot_packets()
     yield "mangled", [c.encode() for c in MANGLED] + [("1fIX" + unit * (20000 // len(unit))).encode() for unit in DEEP]
+    yield "json", [c.encode() for c in JSON]
     yield "cxx_params", [c.encode() for c in CPLUSPLUS]
 
 
