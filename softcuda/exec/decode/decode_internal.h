@@ -6,6 +6,8 @@
  *     decode_vector.c    mov.v2 mov.v4
  *     decode_stack.c     alloca stacksave stackrestore createpolicy
  *     decode_warp.c      shfl vote match redux elect activemask
+ *     decode_mma.c       mma wmma.mma
+ *     decode_matrix.c    ldmatrix stmatrix movmatrix wmma.load wmma.store
  *     decode_async.c     cp.async mbarrier mapa getctarank
  *     select.c           arithmetic (form_internal.h)
  *     decode_operand.c   operands to references: registers, immediates, special registers, lists
@@ -118,6 +120,7 @@ decode_fn gpul_decode_bra, gpul_decode_brx, gpul_decode_call, gpul_decode_barrie
 decode_fn gpul_decode_shfl, gpul_decode_vote, gpul_decode_match, gpul_decode_redux, gpul_decode_elect, gpul_decode_activemask;
 decode_fn gpul_decode_mov_vector, gpul_decode_createpolicy, gpul_decode_alloca, gpul_decode_stack;
 decode_fn gpul_decode_launch_control;
+decode_fn gpul_decode_mma, gpul_decode_wmma, gpul_decode_ldmatrix, gpul_decode_stmatrix, gpul_decode_movmatrix;
 decode_fn gpul_decode_cp, gpul_decode_mbarrier, gpul_decode_mapa, gpul_decode_getctarank;
 
 /* decode.c: decode a function, after the layout of all variables.  A function with an instruction that is not interpreted

@@ -33,6 +33,20 @@ enum {
 	WHOLE_BYTES = UNDER_TSAN ? 0 : 16,
 };
 
+/* True: all named lanes are active here or have exited, or the split was released to run without them.  False: the handler
+ * must raise EVENT_SYNC. */
+static inline bool lanes_have_arrived(struct warp_state *s, uint32_t named)
+{
+	struct split *p = &s->splits[s->current];
+
+	if (!(named & s->w.live & ~s->w.mask) || p->released) {
+		p->released = false;
+		return true;
+	}
+	s->need = named;
+	return false;
+}
+
 /* Execute the statement for every active lane l; a plain loop if all lanes are active. */
 #define FOR_LANES(l, w, statement)                                                          \
 	do {                                                                                \

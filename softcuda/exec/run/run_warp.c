@@ -18,18 +18,9 @@ static uint32_t named_lanes(const struct warp *w, opref member)
 	return all;
 }
 
-/* True: all lanes of the member masks are active here or have exited, or the split was released to run without them. */
 static bool members_have_arrived(struct warp_state *s, opref member)
 {
-	uint32_t named = named_lanes(&s->w, member);
-	struct split *p = &s->splits[s->current];
-
-	if (!(named & s->w.live & ~s->w.mask) || p->released) {
-		p->released = false;
-		return true;
-	}
-	s->need = named;
-	return false;
+	return lanes_have_arrived(s, named_lanes(&s->w, member));
 }
 
 HANDLER(BAR_WARP)

@@ -1,5 +1,6 @@
 /* observe_access.c — the accesses of an instruction, as tools see them: lane by lane, before it is executed. */
 #include "softcuda/exec/async_internal.h"
+#include "softcuda/exec/matrix_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
 #include "softcuda/exec/warp/observe_internal.h"
 
@@ -60,9 +61,14 @@ static bool is_mbarrier(unsigned op)
 	return op == OP_MBAR_INIT || op == OP_MBAR_ARRIVE || op == OP_MBAR_TEST;
 }
 
+static bool moves_matrix(unsigned op)
+{
+	return op == OP_LDMATRIX || op == OP_STMATRIX;
+}
+
 bool gpul_insn_accesses_memory(const struct insn *i)
 {
-	return is_load(i->op) || is_store(i->op) || is_atomic(i->op) || is_mbarrier(i->op) || gpul_insn_copies(i);
+	return moves_matrix(i->op) || is_load(i->op) || is_store(i->op) || is_atomic(i->op) || is_mbarrier(i->op) || gpul_insn_copies(i);
 }
 
 unsigned gpul_insn_access_bytes(const struct insn *i)
@@ -71,6 +77,8 @@ unsigned gpul_insn_access_bytes(const struct insn *i)
 
 	if (gpul_insn_copies(i))
 		return i->n;
+	if (moves_matrix(i->op))
+		return MATRIX_ROW_BYTES;
 	if (i->op == OP_LDV || i->op == OP_LDO)
 		return load_bytes[i->e] * n;
 	if (i->op == OP_STV || i->op == OP_STO)
@@ -194,9 +202,9 @@ static unsigned describe_copy(const struct warp_state *s, const struct insn *i, 
 
 enum access_kind gpul_insn_access_kind(const struct insn *i)
 {
-	if (is_load(i->op) || i->op == OP_MBAR_TEST)
+	if (is_load(i->op) || i->op == OP_MBAR_TEST || i->op == OP_LDMATRIX)
 		return ACCESS_READ;
-	return is_store(i->op) || i->op == OP_MBAR_INIT ? ACCESS_WRITE : ACCESS_ATOMIC;
+	return is_store(i->op) || i->op == OP_STMATRIX || i->op == OP_MBAR_INIT ? ACCESS_WRITE : ACCESS_ATOMIC;
 }
 
 unsigned gpul_insn_accesses(struct warp_state *s, const struct insn *i, uint32_t on, struct lane_accesses out[MAX_INSN_ACCESSES])
@@ -207,6 +215,8 @@ unsigned gpul_insn_accesses(struct warp_state *s, const struct insn *i, uint32_t
 		return 0;
 	if (gpul_insn_copies(i))
 		return describe_copy(s, i, on, out);
+	if (moves_matrix(i->op))
+		on &= matrix_address_lanes(i);
 	describe(s, i, on, gpul_insn_access_kind(i), gpul_insn_access_bytes(i), out);
 	order_of(in, i, out);
 	out->mbarrier = is_mbarrier(i->op);

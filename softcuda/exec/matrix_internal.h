@@ -1,0 +1,79 @@
+/* matrix_internal.h — matrix multiply-accumulate: the data that decode_mma.c gives to run_mma*.c.
+ *
+ * All forms of mma and wmma are made of tiles with 16 rows and 8 columns (m8: 8 rows are used):
+ *
+ *     D[16][8] = X[16][k] * Y[k][8] + C[16][8]
+ *
+ * A warp holds a tile in registers (PTX ISA 9.7.14.5): with g = lane / 4, t = lane % 4, and E elements in a register,
+ *
+ *     X, register r:  row g + 8 (r % rows), k = 4 E (r / rows) + E t + 0, 1 ... E-1      rows: 2; m8: 1
+ *     Y, register r:  column g,             k = 4 E r          + E t + 0, 1 ... E-1
+ *     C, element e:   row g + 8 (e / 2), column 2 t + e % 2; two f16 elements share a register
+ *
+ * X is A and Y is B, except for m8n32k16, which is calculated transposed, as on sm_90. */
+#ifndef GPULOAD_SOFTCUDA_EXEC_MATRIX_INTERNAL_H
+#define GPULOAD_SOFTCUDA_EXEC_MATRIX_INTERNAL_H
+
+#include "softcuda/exec/program_internal.h"
+
+enum matrix_type {
+	MATRIX_NONE,
+	MATRIX_F16, MATRIX_BF16, MATRIX_TF32, MATRIX_E4M3, MATRIX_E5M2, MATRIX_F32, MATRIX_F64,
+	MATRIX_S8, MATRIX_U8, MATRIX_S4, MATRIX_U4, MATRIX_B1, MATRIX_S32,
+	N_MATRIX_TYPES
+};
+
+enum { TILE_ROWS = 16, TILE_COLUMNS = 8, MAX_K = 64, MAX_TILES = 2 };
+
+/* The order of an f32 or f16 sum, measured on sm_90: see run_mma_float.c. */
+struct mma_sum {
+	uint8_t block;               /* products that are added together */
+	uint8_t fraction_bits;       /* of a product, after alignment to the largest */
+	bool bytes;                  /* f8: products with k % 4 < 2 come first, and C is added last */
+};
+
+struct mma_tile { opref x[8], y[4], c[4], d[4]; };
+
+struct mma_form {                /* insn->object of the MMA operations */
+	uint8_t rows;                /* 16 or 8 */
+	uint16_t k;
+	uint8_t x_type, y_type, c_type, d_type;  /* enum matrix_type */
+	uint8_t n_x, n_y, n_c, n_d;  /* registers of a tile */
+	struct mma_sum sum;
+	bool satfinite, popc_and;    /* s32: clamp; b1: and instead of xor */
+	bool a_by_column, b_by_row;  /* MMA_QUADS, mma.m8n8k4 of f16, whose accumulators are c and d: */
+	opref c[8], d[8];
+	uint8_t n_tiles;
+	struct mma_tile tile[MAX_TILES];
+};
+
+/* ldmatrix and stmatrix: insn->n matrices of 8 rows of 16 bytes; lane 8 m + r has the address of row r of matrix m.  insn->d
+ * (ldmatrix) or insn->b is the list of registers: lane l has the elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4. */
+enum { MATRIX_TRANSPOSED = 1 };  /* in insn->e: rows and columns are exchanged */
+enum { MATRIX_ROW_BYTES = 16 };
+
+/* The lanes whose addresses the instruction uses. */
+static inline uint32_t matrix_address_lanes(const struct insn *i)
+{
+	return i->n >= 4 ? ALL_LANES : (1u << 8 * i->n) - 1;
+}
+
+/* Bits of an element. */
+static inline unsigned matrix_bits(unsigned type)
+{
+	static const uint8_t bits[N_MATRIX_TYPES] = {
+		[MATRIX_F16] = 16, [MATRIX_BF16] = 16, [MATRIX_TF32] = 32, [MATRIX_E4M3] = 8, [MATRIX_E5M2] = 8,
+		[MATRIX_F32] = 32, [MATRIX_F64] = 64, [MATRIX_S8] = 8, [MATRIX_U8] = 8, [MATRIX_S4] = 4, [MATRIX_U4] = 4,
+		[MATRIX_B1] = 1, [MATRIX_S32] = 32,
+	};
+
+	return bits[type];
+}
+
+/* Elements in a register of at least 32 bits. */
+static inline unsigned matrix_elements(unsigned type)
+{
+	return matrix_bits(type) >= 32 ? 1 : 32 / matrix_bits(type);
+}
+
+#endif

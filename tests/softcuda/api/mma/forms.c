@@ -1,0 +1,166 @@
+/* forms.c — the forms that are compared, and their kernels. */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/softcuda/api/mma/mma_fuzz.h"
+
+#define M16(shape, type, in, acc, na, nb, nc) \
+	{ "mma.sync.aligned." shape ".row.col." #acc "." #in "." #in "." #acc, { type, na }, { type, nb }, { acc##_E, nc }, acc##_E, nc, 32, 0 }
+#define WMMA(shape, types, in, c_type, nc, d_type, nd) \
+	{ "wmma.mma.sync.aligned.row.col." shape "." types, { in, 8 }, { in, 8 }, { c_type, nc }, d_type, nd, 32, 0 }
+#define WGMMA(columns, k, acc, in, type, nd) \
+	{ "wgmma.mma_async.sync.aligned.m64n" #columns "k" #k "." #acc "." #in "." #in, { type, 4 }, { type, columns / 16 }, \
+	  { acc##_E, nd }, acc##_E, nd, 128, columns }
+#define f16_E F16
+#define f32_E F32
+#define f64_E F64
+#define s32_E S32
+
+const struct form forms[] = {
+	M16("m16n8k8", F16, f16, f32, 2, 1, 4), M16("m16n8k16", F16, f16, f32, 4, 2, 4),
+	M16("m16n8k8", F16, f16, f16, 2, 1, 2), M16("m16n8k16", F16, f16, f16, 4, 2, 2),
+	M16("m16n8k8", BF16, bf16, f32, 2, 1, 4), M16("m16n8k16", BF16, bf16, f32, 4, 2, 4),
+	M16("m16n8k4", TF32, tf32, f32, 2, 1, 4), M16("m16n8k8", TF32, tf32, f32, 4, 2, 4),
+	M16("m16n8k16", E4M3, e4m3, f32, 2, 1, 4), M16("m16n8k32", E4M3, e4m3, f32, 4, 2, 4),
+	M16("m16n8k16", E5M2, e5m2, f32, 2, 1, 4), M16("m16n8k32", E5M2, e5m2, f32, 4, 2, 4),
+	M16("m16n8k16", E4M3, e4m3, f16, 2, 1, 2), M16("m16n8k32", E4M3, e4m3, f16, 4, 2, 2),
+	M16("m16n8k32", E5M2, e5m2, f16, 4, 2, 2),
+	{ "mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e4m3.f32", { E5M2, 4 }, { E4M3, 2 }, { F32, 4 }, F32, 4, 32, 0 },
+	{ "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32", { F16, 2 }, { F16, 2 }, { F32, 8 }, F32, 8, 32, 0 },
+	{ "mma.sync.aligned.m8n8k4.col.row.f32.f16.f16.f32", { F16, 2 }, { F16, 2 }, { F32, 8 }, F32, 8, 32, 0 },
+	{ "mma.sync.aligned.m8n8k4.row.row.f32.f16.f16.f16", { F16, 2 }, { F16, 2 }, { F16, 4 }, F32, 8, 32, 0 },
+	{ "mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16", { F16, 2 }, { F16, 2 }, { F16, 4 }, F16, 4, 32, 0 },
+	{ "mma.sync.aligned.m8n8k4.col.col.f16.f16.f16.f16", { F16, 2 }, { F16, 2 }, { F16, 4 }, F16, 4, 32, 0 },
+	M16("m8n8k4", F64, f64, f64, 2, 2, 4), M16("m16n8k4", F64, f64, f64, 4, 2, 8),
+	M16("m16n8k8", F64, f64, f64, 8, 4, 8), M16("m16n8k16", F64, f64, f64, 16, 8, 8),
+	M16("m8n8k16", BITS, s8, s32, 1, 1, 2), M16("m16n8k16", BITS, u8, s32, 2, 1, 4), M16("m16n8k32", BITS, s8, s32, 4, 2, 4),
+	{ "mma.sync.aligned.m16n8k32.row.col.satfinite.s32.u8.s8.s32", { BITS, 4 }, { BITS, 2 }, { S32, 4 }, S32, 4, 32, 0 },
+	M16("m8n8k32", BITS, s4, s32, 1, 1, 2), M16("m16n8k64", BITS, u4, s32, 4, 2, 4),
+	{ "mma.sync.aligned.m16n8k64.row.col.satfinite.s32.s4.u4.s32", { BITS, 4 }, { BITS, 2 }, { S32, 4 }, S32, 4, 32, 0 },
+	{ "mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.xor.popc", { BITS, 1 }, { BITS, 1 }, { S32, 2 }, S32, 2, 32, 0 },
+	{ "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc", { BITS, 4 }, { BITS, 2 }, { S32, 4 }, S32, 4, 32, 0 },
+	WMMA("m16n16k16", "f32.f32", F16, F32, 8, F32, 8), WMMA("m16n16k16", "f16.f16", F16, F16, 4, F16, 4),
+	WMMA("m16n16k16", "f16.f32", F16, F32, 8, F16, 4), WMMA("m16n16k16", "f32.f16", F16, F16, 4, F32, 8),
+	WMMA("m8n32k16", "f32.f32", F16, F32, 8, F32, 8), WMMA("m32n8k16", "f16.f16", F16, F16, 4, F16, 4),
+	{ "wmma.mma.sync.aligned.row.col.m16n16k8.f32.tf32.tf32.f32", { TF32, 4 }, { TF32, 4 }, { F32, 8 }, F32, 8, 32, 0 },
+	{ "wmma.mma.sync.aligned.row.col.m16n16k16.f32.bf16.bf16.f32", { BF16, 4 }, { BF16, 4 }, { F32, 8 }, F32, 8, 32, 0 },
+	{ "wmma.mma.sync.aligned.row.col.m8n32k16.s32.s8.s8.s32", { BITS, 1 }, { BITS, 4 }, { S32, 8 }, S32, 8, 32, 0 },
+	{ "wmma.mma.sync.aligned.row.col.m32n8k16.satfinite.s32.u8.u8.s32", { BITS, 4 }, { BITS, 1 }, { S32, 8 }, S32, 8, 32, 0 },
+	WGMMA(32, 16, f32, f16, F16, 16), WGMMA(16, 16, f16, f16, F16, 4), WGMMA(32, 16, f32, bf16, BF16, 16),
+	WGMMA(32, 8, f32, tf32, TF32, 16), WGMMA(32, 32, f32, e4m3, E4M3, 16), WGMMA(32, 32, f32, e5m2, E5M2, 16),
+	WGMMA(16, 32, f16, e4m3, E4M3, 4), WGMMA(16, 32, f16, e5m2, E5M2, 4), WGMMA(32, 32, s32, s8, BITS, 16),
+};
+const unsigned n_forms = sizeof forms / sizeof forms[0];
+
+unsigned form_words(const struct form *f)
+{
+	return f->a.words + f->b.words + f->c.words;
+}
+
+struct text { char *at; size_t bytes, capacity; };
+
+static void add(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void add(struct text *t, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (t->capacity - t->bytes < 1024) {
+		t->capacity = 2 * t->capacity + 4096;
+		t->at = realloc(t->at, t->capacity);
+		if (!t->at)
+			abort();
+	}
+	va_start(ap, fmt);
+	t->bytes += (size_t)vsnprintf(t->at + t->bytes, 1024, fmt, ap);
+	va_end(ap);
+}
+
+static const char *register_type(enum element e)
+{
+	return e == F64 ? "f64" : e == F32 ? "f32" : "b32";
+}
+
+static unsigned registers(enum element e, unsigned words)
+{
+	return e == F64 ? words / 2 : words;
+}
+
+static void add_list(struct text *t, char name, enum element e, unsigned words)
+{
+	add(t, "{");
+	for (unsigned k = 0; k < registers(e, words); k++)
+		add(t, "%s%c%u", k ? "," : "", name, k);
+	add(t, "}");
+}
+
+static unsigned add_loads(struct text *t, char name, const struct operand *o, unsigned at)
+{
+	const unsigned bytes = o->type == F64 ? 8 : 4;
+
+	for (unsigned k = 0; k < registers(o->type, o->words); k++, at += bytes)
+		add(t, "ld.global.%s %c%u, [%%in+%u];\n", register_type(o->type), name, k, at);
+	return at;
+}
+
+/* A and B go to shared memory: core matrices of 128 bytes, two for the 32 bytes of k, then the next eight rows. */
+static void add_wgmma(struct text *t, const struct form *f)
+{
+	const bool integer = f->c.type == S32;
+	const char *scale = integer ? "" : f->a.type == F16 || f->a.type == BF16 ? ", 1, 1, 0, 0" : ", 1, 1";
+
+	add(t, ".shared .align 128 .b8 ab[%u];\n.reg .b32 %%s; .reg .b64 %%da, %%db; .reg .pred %%one;\n", 2048 + 32 * f->n);
+	for (unsigned k = 0; k < f->a.words; k++)
+		add(t, "mov.u32 %%s, ab; mad.lo.u32 %%s, %%t, %u, %%s; st.shared.b32 [%%s+%u], a%u;\n", 4 * f->a.words, 4 * k, k);
+	for (unsigned k = 0; k < f->b.words; k++)
+		add(t, "mov.u32 %%s, ab; mad.lo.u32 %%s, %%t, %u, %%s; st.shared.b32 [%%s+%u], b%u;\n", 4 * f->b.words, 2048 + 4 * k, k);
+	/* start address, distance of core matrices in k: 128, in rows: 256, all divided by 16; no swizzling */
+	add(t, "fence.proxy.async; bar.sync 0; setp.eq.u32 %%one, 0, 0;\n"
+	       "mov.u32 %%s, ab; shr.u32 %%s, %%s, 4; cvt.u64.u32 %%da, %%s; or.b64 %%da, %%da, 0x0000001000080000;\n"
+	       "add.u64 %%db, %%da, 128;\n");
+	for (unsigned k = 0; k < f->c.words; k++)
+		add(t, "mov.%s d%u, c%u;\n", register_type(f->d), k, k);
+	add(t, "wgmma.fence.sync.aligned;\n%s ", f->name);
+	add_list(t, 'd', f->d, f->d_words);
+	add(t, ", %%da, %%db, %%one%s;\nwgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\n", scale);
+}
+
+/* mma of f8 with 16 products, or with f16 sums. */
+static bool needs_8_7(const struct form *f)
+{
+	return f->threads == 32 && (f->a.type == E4M3 || f->a.type == E5M2) && (f->d == F16 || f->a.words == 2);
+}
+
+char *form_ptx(const struct form *f)
+{
+	struct text t = { 0 };
+	unsigned at;
+
+	add(&t, ".version %s\n.target %s\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out) {\n",
+	    needs_8_7(f) ? "8.7" : "8.4", f->threads == 128 ? "sm_90a" : "sm_90");
+	add(&t, ".reg .u64 %%in, %%out; .reg .u32 %%t, %%b; .reg .%s a<17>; .reg .%s b<17>; .reg .%s c<65>; .reg .%s d<65>;\n",
+	    register_type(f->a.type), register_type(f->b.type), register_type(f->c.type), register_type(f->d));
+	add(&t, "ld.param.u64 %%in, [in]; ld.param.u64 %%out, [out]; mov.u32 %%t, %%tid.x; mov.u32 %%b, %%ctaid.x;\n"
+		"mad.lo.u32 %%b, %%b, %u, %%t; mad.wide.u32 %%in, %%b, %u, %%in; mad.wide.u32 %%out, %%b, %u, %%out;\n",
+	    f->threads, 4 * form_words(f), 4 * f->d_words);
+	at = add_loads(&t, 'a', &f->a, 0);
+	at = add_loads(&t, 'b', &f->b, at);
+	add_loads(&t, 'c', &f->c, at);
+	if (f->threads == 128) {
+		add_wgmma(&t, f);
+	} else {
+		add(&t, "%s ", f->name);
+		add_list(&t, 'd', f->d, f->d_words);
+		add(&t, ", ");
+		add_list(&t, 'a', f->a.type, f->a.words);
+		add(&t, ", ");
+		add_list(&t, 'b', f->b.type, f->b.words);
+		add(&t, ", ");
+		add_list(&t, 'c', f->c.type, f->c.words);
+		add(&t, ";\n");
+	}
+	for (unsigned k = 0; k < registers(f->d, f->d_words); k++)
+		add(&t, "st.global.%s [%%out+%u], d%u;\n", register_type(f->d), (f->d == F64 ? 8 : 4) * k, k);
+	add(&t, "ret; }\n");
+	return t.at;
+}

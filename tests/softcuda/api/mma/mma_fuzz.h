@@ -1,0 +1,40 @@
+/* mma_fuzz.h — forms of matrix multiplication, and random operands for them. */
+#ifndef GPULOAD_TESTS_SOFTCUDA_API_MMA_MMA_FUZZ_H
+#define GPULOAD_TESTS_SOFTCUDA_API_MMA_MMA_FUZZ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum element { F16, BF16, TF32, E4M3, E5M2, F32, F64, S32, BITS };
+
+/* A lane (mma) or a thread (wgmma) has `words` 32-bit words of each operand. */
+struct operand { enum element type; unsigned words; };
+
+struct form {
+	const char *name;        /* the PTX instruction */
+	struct operand a, b, c;
+	enum element d;
+	unsigned d_words;
+	unsigned threads;        /* 32, or 128 for wgmma */
+	unsigned n;              /* wgmma: columns */
+};
+
+extern const struct form forms[];
+extern const unsigned n_forms;
+
+/* Words of the operands that a thread loads. */
+unsigned form_words(const struct form *f);
+/* A module with the kernel k of this form: (in, out), one block for each set.  The caller frees it. */
+char *form_ptx(const struct form *f);
+
+/* Write the operands of set `number`: threads * form_words() words. */
+void make_operands(const struct form *f, uint64_t seed, unsigned form_index, unsigned number, uint32_t *words);
+
+/* The distance of two results in units of the last place; 0: equal; UINT64_MAX: one is a NaN or they have different signs of
+ * infinity. */
+uint64_t distance(enum element type, uint64_t x, uint64_t y);
+unsigned element_bits(enum element type);
+
+#endif
