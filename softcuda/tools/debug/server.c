@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -30,21 +31,42 @@ static void answer(struct debug *d, char *line)
 	free(text);
 }
 
+/* Answer each complete line of text, and move what is left of it to the front; returns its length. */
+static size_t answer_lines(struct debug *d, char *text, size_t n)
+{
+	char *line = text, *end;
+
+	while ((end = memchr(line, '\n', n))) {
+		n -= (size_t)(end + 1 - line);
+		*end = '\0';
+		if (end > line && end[-1] == '\r')
+			end[-1] = '\0';
+		answer(d, line);
+		line = end + 1;
+	}
+	memmove(text, line, n);
+	return n;
+}
+
+/* Not with a FILE: exit() waits for the lock of each, and this thread would hold it until the client leaves. */
 static void serve_client(struct debug *d, int client)
 {
-	FILE *in = fdopen(dup(client), "r");
-	char *line = NULL;
-	size_t room = 0;
-	ssize_t n;
+	char *text = NULL, *larger;
+	size_t n = 0, room = 0;
+	ssize_t got;
 
-	while (in && (n = getline(&line, &room, in)) > 0) {
-		while (n && (line[n - 1] == '\n' || line[n - 1] == '\r'))
-			line[--n] = '\0';
-		answer(d, line);
-	}
-	free(line);
-	if (in)
-		fclose(in);
+	do {
+		if (n == room) {
+			larger = realloc(text, room = room ? 2 * room : 4096);
+			if (!larger)
+				break;
+			text = larger;
+		}
+		got = read(client, text + n, room - n);
+		if (got > 0)
+			n = answer_lines(d, text, n + (size_t)got);
+	} while (got > 0 || (got < 0 && errno == EINTR));
+	free(text);
 	pthread_mutex_lock(&d->lock);
 	d->client = -1;
 	while (d->breakpoints.n)

@@ -24,19 +24,19 @@ struct place {
 	struct record *heap;         /* the memory is of device malloc */
 };
 
-static op_fn *own_handler[OP_N_CORE];  /* of instructions without a guard, by their operation */
+static _Atomic(op_fn *) own_handler[OP_N_CORE];  /* of instructions without a guard, by their operation */
 
 static struct effect effect_of(const struct insn *i)
 {
-	static uint8_t bytes_of[OP_N_CORE];  /* of operations whose name tells; several threads write the same values */
+	static _Atomic uint8_t bytes_of[OP_N_CORE];  /* of operations whose name tells; several threads write the same values */
 	const bool is_load = i->op >= OP_LD_U8_16 && i->op <= OP_LDO, is_store = i->op >= OP_ST_8_16 && i->op <= OP_STO;
 	const bool varies = i->op == OP_LDV || i->op == OP_LDO || i->op == OP_STV || i->op == OP_STO || i->n > 1;
-	struct effect e = { .bytes = varies ? 0 : bytes_of[i->op] };
+	struct effect e = { .bytes = varies ? 0 : atomic_load_explicit(&bytes_of[i->op], memory_order_relaxed) };
 
 	if (!e.bytes)
 		e.bytes = gpul_insn_access_bytes(i);
 	if (!varies)
-		bytes_of[i->op] = (uint8_t)e.bytes;
+		atomic_store_explicit(&bytes_of[i->op], (uint8_t)e.bytes, memory_order_relaxed);
 	e.element = i->n && varies ? e.bytes / i->n : e.bytes;
 	e.reads = !is_store && i->op != OP_MBAR_INIT;
 	e.writes = !is_load && i->op != OP_MBAR_TEST;
@@ -365,7 +365,7 @@ static const struct insn *check_and_run(struct warp *w, const struct insn *i, op
 static inline __attribute__((always_inline)) const struct insn *run_global(struct warp *w, const struct insn *i)
 {
 	const struct block_shadow *x = shadow_of_block(state_of(w)->block);
-	op_fn *const run = own_handler[i->op];
+	op_fn *const run = atomic_load_explicit(&own_handler[i->op], memory_order_relaxed);
 
 	if (w->mask == ALL_LANES && x) {
 		const struct slot *k = &x->slot[i->src % CACHE_SLOTS];
@@ -393,7 +393,7 @@ __attribute__((target("avx2"))) static const struct insn *global_avx2(struct war
 static const struct insn *run_shared(struct warp *w, const struct insn *i)
 {
 	const struct block_shadow *x = shadow_of_block(state_of(w)->block);
-	op_fn *const run = own_handler[i->op];
+	op_fn *const run = atomic_load_explicit(&own_handler[i->op], memory_order_relaxed);
 
 	return !x || x->shared.complete ? run(w, i) : check_and_run(w, i, run);
 }
@@ -405,7 +405,7 @@ observed_fn *gpul_check_handler(struct observer *o, const struct func_code *code
 	(void)o, (void)code;
 	if (i->inner || is_copy(i) || !gpul_insn_accesses_memory(i))
 		return NULL;
-	own_handler[i->op] = i->run;
+	atomic_store_explicit(&own_handler[i->op], i->run, memory_order_relaxed);
 	if (space == SPACE_SHARED)
 		return run_shared;
 	if ((space != SPACE_GLOBAL && space != SPACE_GENERIC) || i->flags & (FLAG_ADDRESS_32 | FLAG_FRAME))
