@@ -14,6 +14,7 @@ MODULES = {                      # folder: folders it may include
     "loader":       ["core", "driver", "ptx", "loader/image"],
     "loader/runtime": ["core", "driver"],
     "softcuda":     ["core", "ptx", "loader/image"],
+    "softcuda/toolchain": ["core", "ptx", "loader/image"],
     "memalloc":     ["core", "driver"],
     "ipc":          ["core", "driver", "memalloc"],
     "proxy":        ["core", "driver", "memalloc"],
@@ -30,12 +31,13 @@ SUBFOLDERS = {
     "loader":       ["signature", "names", "advice", "cache", "choose", "link", "", "symbol", "program"],
     "softcuda":     ["exec", "exec/warp", "exec/run", "exec/decode", "exec/machine", "tools", "tools/trace", "tools/memcheck", "tools/debug", "tools/synccheck", "tools/schedule", "tools/profile", "tools/racecheck", "tools/start",
                      "api/base", "api/stream", "api/vmm", "api/memory", "api/code", "api/graph", "api"],
+    "softcuda/toolchain": ["", "nvrtc", "nvjitlink"],
     "memalloc":     ["", "probe"],
     "rdma":         ["protocol", "backend", "oob", "nic", "gpu", "verbs", "ofi", "", "put"],
     "comm":         ["bootstrap", "device", "incast", "net", "kernels", "", "predict", "sparse", "netqueue"],
     "cli":          ["lib", "kernels", "run", "ls", "debug", "compile", "devices", "sum", "share", "fifo/clock", "fifo/bench", "fifo/put", "fifo", "rdma", "comm/netqueue", "comm", ""],
 }
-LIBRARY = [m for m in MODULES if m not in ("loader/runtime", "softcuda", "cli")]  # the modules of libgpuload
+LIBRARY = [m for m in MODULES if m not in ("loader/runtime", "softcuda", "softcuda/toolchain", "cli")]  # the modules of libgpuload
 PROGRAMS = {"gpuload": "cli/main.c", "gpuload-probe": "memalloc/probe/probe_main.c"}  # sources that are not in the library of their folder
 TESTS_MAY_USE = list(MODULES) + ["tests"]
 

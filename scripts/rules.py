@@ -128,10 +128,10 @@ def write_modules(w):
             w.libs[m] = w.archive(m, objects)
 
 
-def version_script(w, name, exported):
+def version_script(w, name, exported, version=""):
     path = f"{w.dir}/{name}.map"
     with open(path, "w", encoding="utf-8") as f:
-        f.write(f"{{ global: {exported} local: *; }};\n")
+        f.write(f"{version} {{ global: {exported} local: *; }};\n".lstrip())
     return path
 
 
@@ -159,7 +159,26 @@ def write_products(w):
         products.append(so)
         products += [w.build(f"{soft}/{name}", "symlink", needs=so, target="libcuda-soft.so")
                      for name in ("libcuda.so.1", "libcuda.so")]
+        products += write_toolchain(w, strict)
     return products
+
+
+# Our libraries in front of NVIDIA's: name, folder, CUDA versions, and the functions that each version exports.
+TOOLCHAIN = [("libnvrtc", "nvrtc", (12, 13), "nvrtc*;"), ("libnvJitLink", "nvjitlink", (12, 13), "nvJitLink*; __nvJitLink*_{major}_*;")]
+
+
+def write_toolchain(w, strict):
+    """One library for each CUDA version; as in NVIDIA's, the version of its symbols is its name."""
+    module, libraries = "softcuda/toolchain", []
+    objects = {c: o for c, o in zip(library_sources(module), w.objects[module])}
+    for name, folder, majors, exported in TOOLCHAIN:
+        own = [o for c, o in objects.items() if os.path.dirname(c) in (module, f"{module}/{folder}")]
+        for major in majors:
+            so = f"{name}.so.{major}"
+            export = version_script(w, so, f"{exported.format(major=major)} gpuload_toolchain_mark;", so)
+            libraries.append(w.build(f"{w.dir}/softcuda/{so}", "shared", [*own, *w.link(closure(module)[1:])], export,
+                                     flags=f"{strict}-Wl,-soname,{so} -Wl,-Bsymbolic {words(f'-Wl,--version-script={export}')}"))
+    return libraries
 
 
 def made_by(w, out, command, needs):
