@@ -66,7 +66,80 @@ extern "C" {
 	X(cuLaunchKernelEx) X(cuFuncSetCacheConfig)                                             \
 	X(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)                                 \
 	X(cuOccupancyAvailableDynamicSMemPerBlock)                                              \
-	X(cuLinkCreate) X(cuLinkAddData) X(cuLinkComplete) X(cuLinkDestroy) X(cuGetProcAddress)
+	X(cuLinkCreate) X(cuLinkAddData) X(cuLinkComplete) X(cuLinkDestroy) X(cuGetProcAddress) \
+	X(cuDeviceGetByPCIBusId) X(cuDeviceGetTexture1DLinearMaxWidth) X(cuCtxGetCacheConfig)   \
+	X(cuCtxSetCacheConfig) X(cuCtxResetPersistingL2Cache) X(cuGetExportTable)               \
+	X(cuOccupancyMaxPotentialClusterSize) X(cuOccupancyMaxActiveClusters)                   \
+	X(cuLibraryLoadFromFile) X(cuLibraryGetManaged) X(cuLibraryGetUnifiedFunction)          \
+	X(cuKernelSetAttribute) X(cuKernelGetAttribute)                                         \
+	X(cuStreamGetId) X(cuStreamGetCtx) X(cuStreamCopyAttributes) X(cuStreamGetAttribute)    \
+	X(cuStreamSetAttribute) X(cuStreamAttachMemAsync) X(cuStreamBeginCaptureToGraph)        \
+	X(cuStreamGetCaptureInfo_v3) X(cuStreamUpdateCaptureDependencies_v2)                    \
+	X(cuMemAllocManaged) X(cuMemAdvise_v2) X(cuMemPrefetchAsync_v2) X(cuMemRangeGetAttribute) \
+	X(cuMemRangeGetAttributes) X(cuMemcpy3D) X(cuMemcpy3DAsync) X(cuMemcpy3DPeer)           \
+	X(cuMemcpy3DPeerAsync)                                                                  \
+	GPUL_DRIVER_POOL_CALLS(X) GPUL_DRIVER_ARRAY_CALLS(X) GPUL_DRIVER_GRAPH_CALLS(X)         \
+	GPUL_DRIVER_CALLS_OF_12080(X) GPUL_DRIVER_CALLS_OF_13000(X)
+
+/* Memory pools. */
+#define GPUL_DRIVER_POOL_CALLS(X)                                                               \
+	X(cuDeviceGetDefaultMemPool) X(cuDeviceGetMemPool) X(cuDeviceSetMemPool)                \
+	X(cuMemPoolCreate) X(cuMemPoolDestroy) X(cuMemPoolSetAttribute) X(cuMemPoolGetAttribute) \
+	X(cuMemPoolSetAccess) X(cuMemPoolGetAccess) X(cuMemPoolTrimTo)                          \
+	X(cuMemPoolExportToShareableHandle) X(cuMemPoolImportFromShareableHandle)               \
+	X(cuMemPoolExportPointer) X(cuMemPoolImportPointer) X(cuMemAllocFromPoolAsync)          \
+	X(cuDeviceGraphMemTrim) X(cuDeviceGetGraphMemAttribute) X(cuDeviceSetGraphMemAttribute)
+
+/* Arrays, textures and surfaces. */
+#define GPUL_DRIVER_ARRAY_CALLS(X)                                                              \
+	X(cuArray3DCreate) X(cuArrayDestroy) X(cuArray3DGetDescriptor) X(cuArrayGetPlane)       \
+	X(cuArrayGetSparseProperties) X(cuArrayGetMemoryRequirements)                           \
+	X(cuMipmappedArrayCreate) X(cuMipmappedArrayDestroy) X(cuMipmappedArrayGetLevel)        \
+	X(cuMipmappedArrayGetSparseProperties) X(cuMipmappedArrayGetMemoryRequirements)         \
+	X(cuTexObjectCreate) X(cuTexObjectDestroy) X(cuTexObjectGetResourceDesc)                \
+	X(cuTexObjectGetTextureDesc) X(cuTexObjectGetResourceViewDesc)                          \
+	X(cuSurfObjectCreate) X(cuSurfObjectDestroy) X(cuSurfObjectGetResourceDesc)
+
+/* Graphs.  A name with a version is one whose plain name has another interface in older headers. */
+#define GPUL_DRIVER_GRAPH_CALLS(X)                                                              \
+	X(cuGraphCreate) X(cuGraphClone) X(cuGraphGetRootNodes) X(cuGraphGetEdges_v2)           \
+	X(cuGraphNodeGetType) X(cuGraphNodeFindInClone) X(cuGraphNodeGetDependencies_v2)        \
+	X(cuGraphNodeGetDependentNodes_v2) X(cuGraphAddDependencies_v2)                         \
+	X(cuGraphRemoveDependencies_v2) X(cuGraphDestroyNode) X(cuGraphAddNode_v2)              \
+	X(cuGraphNodeSetParams) X(cuGraphDebugDotPrint) X(cuGraphConditionalHandleCreate)       \
+	X(cuGraphAddKernelNode) X(cuGraphKernelNodeGetParams) X(cuGraphKernelNodeSetParams)     \
+	X(cuGraphKernelNodeCopyAttributes) X(cuGraphKernelNodeGetAttribute)                     \
+	X(cuGraphKernelNodeSetAttribute) X(cuGraphAddMemcpyNode) X(cuGraphMemcpyNodeGetParams)  \
+	X(cuGraphMemcpyNodeSetParams) X(cuGraphAddMemsetNode) X(cuGraphMemsetNodeGetParams)     \
+	X(cuGraphMemsetNodeSetParams) X(cuGraphAddHostNode) X(cuGraphHostNodeGetParams)         \
+	X(cuGraphHostNodeSetParams) X(cuGraphAddChildGraphNode) X(cuGraphChildGraphNodeGetGraph) \
+	X(cuGraphAddEmptyNode) X(cuGraphAddEventRecordNode) X(cuGraphEventRecordNodeGetEvent)   \
+	X(cuGraphEventRecordNodeSetEvent) X(cuGraphAddEventWaitNode)                            \
+	X(cuGraphEventWaitNodeGetEvent) X(cuGraphEventWaitNodeSetEvent) X(cuGraphAddMemAllocNode) \
+	X(cuGraphMemAllocNodeGetParams) X(cuGraphAddMemFreeNode) X(cuGraphMemFreeNodeGetParams) \
+	X(cuGraphInstantiateWithParams) X(cuGraphExecGetFlags) X(cuGraphUpload)                 \
+	X(cuGraphExecUpdate) X(cuGraphExecKernelNodeSetParams) X(cuGraphExecMemcpyNodeSetParams) \
+	X(cuGraphExecMemsetNodeSetParams) X(cuGraphExecHostNodeSetParams)                       \
+	X(cuGraphExecChildGraphNodeSetParams) X(cuGraphExecEventRecordNodeSetEvent)             \
+	X(cuGraphExecEventWaitNodeSetEvent) X(cuGraphExecNodeSetParams) X(cuGraphNodeSetEnabled) \
+	X(cuGraphNodeGetEnabled) X(cuUserObjectCreate) X(cuUserObjectRetain)                    \
+	X(cuUserObjectRelease) X(cuGraphRetainUserObject) X(cuGraphReleaseUserObject)
+
+/* Entry points that older headers lack. */
+#if CUDA_VERSION >= 12080
+#define GPUL_DRIVER_CALLS_OF_12080(X) X(cuStreamGetDevice)
+#else
+#define GPUL_DRIVER_CALLS_OF_12080(X)
+#endif
+#if CUDA_VERSION >= 13000
+#define GPUL_DRIVER_CALLS_OF_13000(X)                                                           \
+	X(cuMemGetDefaultMemPool) X(cuMemGetMemPool) X(cuMemSetMemPool)                         \
+	X(cuMemPrefetchBatchAsync) X(cuMemDiscardBatchAsync) X(cuMemDiscardAndPrefetchBatchAsync) \
+	X(cuMemcpyBatchAsync) X(cuMemcpy3DBatchAsync) X(cuDeviceGetHostAtomicCapabilities)      \
+	X(cuDeviceGetP2PAtomicCapabilities)
+#else
+#define GPUL_DRIVER_CALLS_OF_13000(X)
+#endif
 
 typedef struct gpul_driver {
 	const char *name;            /* "nvidia", "soft" or the name of a test driver: for messages */
