@@ -29,6 +29,7 @@ SUBFOLDERS = {
     "ptx":          ["", "parse", "link", "nvrtc"],
     "loader/image": ["", "kernels", "package"],
     "loader":       ["signature", "names", "advice", "cache", "choose", "link", "", "symbol", "program"],
+    "loader/runtime": ["", "memory", "device", "stream", "graph"],
     "softcuda":     ["exec", "exec/warp", "exec/run", "exec/decode", "exec/machine", "tools", "tools/trace", "tools/memcheck", "tools/debug", "tools/synccheck", "tools/schedule", "tools/profile", "tools/racecheck", "tools/start",
                      "api/base", "api/stream", "api/vmm", "api/memory", "api/code", "api/graph", "api"],
     "softcuda/toolchain": ["", "nvrtc", "nvjitlink"],

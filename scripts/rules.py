@@ -5,9 +5,10 @@
                                                 ├─ libgpuload.a, .so    the library (not softcuda, not cli)
                                                 ├─ libgpuload-rt.a      the mini runtime, with the modules that it uses
                                                 ├─ softcuda/libcuda-soft.so, and libcuda.so.1 as a link to it
+                                                ├─ softcuda/libcudart.so.N, the mini runtime as a shared library
                                                 └─ tests/…/test_*       see rules_tests.py
 """
-import glob, os, sys
+import glob, os, re, sys
 
 from scripts.flags import WARNINGS, cuda_flags, cuda_home, flags, module_flags, part_libraries
 from scripts.modules import LIBRARY, MODULES, PROGRAMS, TESTS_MAY_USE, VERSION, closure, files, library_sources, owner
@@ -20,7 +21,14 @@ from scripts.writer import Writer, has_main, words
 HANDLERS = "-O3 -ffp-contract=off -fno-strict-aliasing -fno-math-errno -fno-trapping-math -Wno-conversion"
 
 # Sources that are compiled twice, because programs built with --default-stream per-thread use other function names.
-PER_THREAD = [f"loader/runtime/{name}.c" for name in ("copy", "entry", "launch", "order")]
+PER_THREAD = [f"loader/runtime/{name}.c" for name in ("entry", "launch", "graph/execute", "memory/batch", "memory/copy", "memory/managed",
+                                                     "memory/volume", "stream/begin", "stream/capture", "stream/order")]
+
+# Sources of the runtime whose functions differ between CUDA 12 and 13: compiled for libcudart.so.12, and with CUDA 13's headers for .13.
+# libgpuload-rt.a has the interface of the headers.
+BY_INTERFACE = [f"loader/runtime/{name}.c" for name in ("entry", "device/properties", "graph/any", "graph/edges", "memory/batch",
+                                                       "memory/managed", "stream/capture")]
+ONLY_12 = "loader/runtime/device/old.c"
 
 # Sources with loops over rows or lanes, which gcc vectorises at -O3.  Results are not reordered (never -ffast-math).
 VECTORS = {"cli/sum/sum.c", "cli/fifo/bench/fifo_bench_check.c", "comm/sparse/sum.c", "softcuda/tools/profile/count.c",
@@ -107,6 +115,20 @@ def per_thread_calls(w, compiler_flags):
     return w.build(f"{w.dir}/obj/softcuda/per_thread.o", "cc", out, flags=compiler_flags)
 
 
+def runtime_interfaces(w):
+    """The versions of libcudart that can be built with these headers."""
+    with open(f"{cuda_home(w)}/include/cuda.h", encoding="utf-8", errors="replace") as f:
+        version = re.search(r"define CUDA_VERSION (\d+)", f.read())
+    return [12, 13] if version and int(version[1]) >= 13000 else [12]
+
+
+def runtime_interface(w, abi):
+    """The objects of the runtime that only this version has."""
+    once = [w.obj(c, f"-DGPUL_RT_ABI={abi}", f".{abi}") for c in BY_INTERFACE]
+    twice = [w.obj(c, f"-DGPUL_RT_ABI={abi} -DGPUL_RT_PER_THREAD", f".{abi}.per_thread") for c in BY_INTERFACE if c in PER_THREAD]
+    return [*once, *twice, *([w.obj(ONLY_12)] if abi == 12 else [])]
+
+
 def write_modules(w):
     builds = parts.builds(w.args)
     handlers = HANDLERS.replace("-O3 ", "") if w.args.sanitize or w.args.coverage else HANDLERS
@@ -116,11 +138,14 @@ def write_modules(w):
             if c.startswith("softcuda/exec/run/"):  # once for each instruction set; the driver selects one when it is loaded
                 objects += [w.obj(c, f"{module_flags(w, m)} {handlers} {march} -DGPUL_BUILD_SUFFIX={name}", f".{name}")
                             for name, march in builds]
-            else:
+            elif c not in BY_INTERFACE and c != ONLY_12:
                 vectors = " -O3" if c in VECTORS and not (w.args.sanitize or w.args.coverage) else ""
                 objects.append(w.obj(c, module_flags(w, m) + vectors, needs=embedded(c)))
-            if c in PER_THREAD:
+            if c in PER_THREAD and c not in BY_INTERFACE:
                 objects.append(w.obj(c, "-DGPUL_RT_PER_THREAD", ".per_thread"))
+        if m == "loader/runtime":
+            w.runtimes = {abi: [*objects, *runtime_interface(w, abi)] for abi in runtime_interfaces(w)}
+            objects = w.runtimes[max(w.runtimes)]
         if m == "softcuda" and objects:
             objects.append(per_thread_calls(w, module_flags(w, m)))
         w.objects[m] = objects
@@ -133,6 +158,20 @@ def version_script(w, name, exported, version=""):
     with open(path, "w", encoding="utf-8") as f:
         f.write(f"{version} {{ global: {exported} local: *; }};\n".lstrip())
     return path
+
+
+def write_cudart(w, strict):
+    """The runtime as shared libraries with the names and symbol versions of NVIDIA's."""
+    soft, products = f"{w.dir}/softcuda", []
+    for abi, objects in w.runtimes.items():
+        name = f"libcudart.so.{abi}"
+        script = f"{w.dir}/{name}.map"
+        with open(script, "w", encoding="utf-8") as f:
+            f.write(f"{name} {{ global: cuda*; __cuda*; local: *; }};\n")
+        products.append(w.build(f"{soft}/{name}", "shared", [*objects, *w.link(closure("loader/runtime")[1:])], script,
+                                flags=f"{strict}-Wl,-soname,{name} -Wl,-Bsymbolic {words(f'-Wl,--version-script={script}')}"))
+    products.append(w.build(f"{soft}/libcudart.so", "symlink", needs=products[-1], target=f"libcudart.so.{max(w.runtimes)}"))
+    return products
 
 
 def write_products(w):
@@ -160,6 +199,7 @@ def write_products(w):
         products += [w.build(f"{soft}/{name}", "symlink", needs=so, target="libcuda-soft.so")
                      for name in ("libcuda.so.1", "libcuda.so")]
         products += write_toolchain(w, strict)
+        products += write_cudart(w, strict)
     return products
 
 

@@ -42,10 +42,14 @@ void __cudaRegisterFunction(void **handle, const char *stub, char *stub_again, c
 void __cudaRegisterVar(void **handle, char *host, char *address, const char *name, int external,
 		       size_t bytes, int constant, int global);
 
-/* __managed__ variables are refused with cudaErrorNotSupported; README.md has the reason. */
+/* host is the pointer through which host code accesses a __managed__ variable. */
 void __cudaRegisterManagedVar(void **handle, void **host, char *address, const char *name,
 			      int external, size_t bytes, int constant, int global);
 char __cudaInitModule(void **handle);
+
+/* Generated for programs that use other features of a few systems; nothing is done. */
+void __cudaRegisterHostVar(void **handle, const char *name, char *address, size_t bytes);
+void __cudaRegisterUnifiedTable(void **handle, void *table);
 
 /* Pass the four values of <<<>>> to the stub.  If Push does not return 0, the program skips the launch. */
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes,

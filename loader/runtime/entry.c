@@ -1,8 +1,8 @@
 /* entry.c — find driver functions by name, for cudaGetDriverEntryPoint.
  *
- * Compiled twice: runtime_internal.h has the reason.
+ * Compiled for each interface (abi_internal.h), and twice for per-thread default streams (runtime_internal.h).
  * Source: CUDA Runtime API, Driver Entry Point Access. */
-#include "loader/runtime/runtime_internal.h"
+#include "loader/runtime/abi_internal.h"
 
 _Static_assert((int)cudaEnableLegacyStream == (int)CU_GET_PROC_ADDRESS_LEGACY_STREAM &&
 		       (int)cudaEnablePerThreadDefaultStream ==
@@ -29,17 +29,28 @@ static cudaError_t find_entry_point(const char *name, void **out, int version, u
 	return e;
 }
 
-cudaError_t cudaGetDriverEntryPoint(const char *name, void **out, unsigned long long flags,
-				    enum cudaDriverEntryPointQueryResult *answer)
+GPUL_RT_DECLARE("cudaGetDriverEntryPoint" GPUL_RT_PTSZ, gpul_rt_entry_point,
+		(const char *name, void **out, unsigned long long flags,
+		 enum cudaDriverEntryPointQueryResult *answer))
+cudaError_t gpul_rt_entry_point(const char *name, void **out, unsigned long long flags,
+				enum cudaDriverEntryPointQueryResult *answer)
 {
-	return find_entry_point(name, out, CUDART_VERSION, flags, answer);
+	return find_entry_point(name, out, GPUL_RT_VERSION, flags, answer);
 }
 
-#if CUDART_VERSION >= 12050
-cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **out, unsigned int version,
-					     unsigned long long flags,
-					     enum cudaDriverEntryPointQueryResult *answer)
+GPUL_RT_DECLARE("cudaGetDriverEntryPointByVersion" GPUL_RT_PTSZ, gpul_rt_entry_point_by_version,
+		(const char *name, void **out, unsigned int version, unsigned long long flags,
+		 enum cudaDriverEntryPointQueryResult *answer))
+cudaError_t gpul_rt_entry_point_by_version(const char *name, void **out, unsigned int version,
+					   unsigned long long flags,
+					   enum cudaDriverEntryPointQueryResult *answer)
 {
 	return find_entry_point(name, out, (int)version, flags, answer);
 }
+
+/* Tables of functions that NVIDIA's libraries ask for.  The runtime has none of its own: the driver answers, and refuses tables
+ * that it does not know. */
+#ifndef GPUL_RT_PER_THREAD
+GPUL_RT_FORWARD(cudaGetExportTable, (const void **out, const cudaUUID_t *id),
+		cuGetExportTable(out, (const CUuuid *)(const void *)id))
 #endif

@@ -6,6 +6,7 @@
 
 #include "core/log.h"
 #include "loader/runtime/errors_internal.h"
+#include "loader/runtime/refuse_internal.h"
 #include "loader/runtime/runtime_internal.h"
 
 static _Thread_local cudaError_t last_error;
@@ -58,6 +59,11 @@ cudaError_t gpul_rt_record(const gpul_driver *drv, CUresult r, const char *call)
 	if (gpul_log_shows(GPUL_LOG_INFO))
 		(void)gpul_cu_status(drv, &err, r, call);
 	return gpul_rt_fail((cudaError_t)r, "%s", err.text);
+}
+
+int gpul_rt_refuse(const char *name, const char *reason)
+{
+	return (int)gpul_rt_fail(cudaErrorNotSupported, "%s: not supported: %s", name, reason);
 }
 
 void gpul_rt_forget_fault(void)

@@ -1,9 +1,9 @@
-/* function.c — attributes and occupancy of kernels, and their handles for the driver API.
+/* function.c — attributes of kernels, and their handles for the driver API.
  *
  *     &stub ── cudaGetFuncBySymbol ──> CUfunction: of the current context, for any cu* call
  *          ─── cudaGetKernel ────────> CUkernel:   of the library, on every device
  *
- * Source: CUDA Runtime API, Execution Control; Occupancy; Interactions with the CUDA Driver
+ * Source: CUDA Runtime API, Execution Control; Interactions with the CUDA Driver
  * API. */
 #include <string.h>
 
@@ -158,39 +158,13 @@ cudaError_t cudaFuncGetParamInfo(const void *stub, size_t index, size_t *offset,
 	return e ? e : gpul_rt_cu(drv, cuFuncGetParamInfo(f, index, offset, bytes));
 }
 
-/* ---- occupancy --------------------------------------------------------------------------- */
-
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n_blocks,
-								   const void *stub, int block,
-								   size_t shared_bytes,
-								   unsigned int flags)
+/* No device of CUDA 12 or later has a choice of the size of a bank of shared memory. */
+cudaError_t cudaFuncSetSharedMemConfig(const void *stub, enum cudaSharedMemConfig config);
+cudaError_t cudaFuncSetSharedMemConfig(const void *stub, enum cudaSharedMemConfig config)
 {
 	const gpul_driver *drv;
 	CUfunction f;
-	cudaError_t e = find_function(&drv, stub, &f);
 
-	if (e)
-		return e;
-	return gpul_rt_cu(drv, cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-				       n_blocks, f, block, shared_bytes, flags));
-}
-
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n_blocks, const void *stub,
-							  int block, size_t shared_bytes)
-{
-	return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(n_blocks, stub, block,
-								      shared_bytes, 0);
-}
-
-cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *stub,
-						      int n_blocks, int block)
-{
-	const gpul_driver *drv;
-	CUfunction f;
-	cudaError_t e = find_function(&drv, stub, &f);
-
-	if (e)
-		return e;
-	return gpul_rt_cu(drv,
-			  cuOccupancyAvailableDynamicSMemPerBlock(bytes, f, n_blocks, block));
+	(void)config;
+	return find_function(&drv, stub, &f);
 }

@@ -9,8 +9,6 @@
  *            cuLaunchKernel(kernel, grid, block, shared, stream, addresses)
  *
  * Compiled twice: runtime_internal.h has the reason. */
-#include <string.h>
-
 #include "loader/runtime/calls_internal.h"
 
 static int device_limit(const gpul_driver *drv, CUdevice_attribute which, int ordinal)
@@ -119,7 +117,7 @@ _Static_assert(sizeof(cudaLaunchAttribute) == sizeof(CUlaunchAttribute) &&
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *stub, void **args)
 {
 	const gpul_driver *drv;
-	CUlaunchConfig c = { 0 };
+	CUlaunchConfig c;
 	CUfunction f;
 	cudaError_t e = find_launch_kernel(&drv, stub, &f);
 
@@ -128,16 +126,8 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *st
 	if (!config || config->dynamicSmemBytes > UINT32_MAX)
 		return gpul_rt_fail(cudaErrorInvalidValue,
 				    "the launch configuration is NULL, or has 4 GiB or more of shared memory");
-	c.gridDimX = config->gridDim.x;
-	c.gridDimY = config->gridDim.y;
-	c.gridDimZ = config->gridDim.z;
-	c.blockDimX = config->blockDim.x;
-	c.blockDimY = config->blockDim.y;
-	c.blockDimZ = config->blockDim.z;
-	c.sharedMemBytes = (unsigned)config->dynamicSmemBytes;
+	c = gpul_rt_config(config);
 	c.hStream = gpul_rt_stream(config->stream);
-	memcpy(&c.attrs, &config->attrs, sizeof c.attrs);
-	c.numAttrs = config->numAttrs;
 	return report_launch(drv, drv->cuLaunchKernelEx(&c, f, args, NULL), config->gridDim,
 			config->blockDim);
 }

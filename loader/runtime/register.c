@@ -35,23 +35,29 @@ void __cudaRegisterVar(void **handle, char *host, char *address, const char *nam
 	gpul_rt_add_symbol((gpul_rt_image *)handle, GPUL_RT_VARIABLE, host, name, bytes);
 }
 
-/* The host accesses a __managed__ variable through a pointer that the runtime sets to managed memory.  That is not
- * supported (see cudaMallocManaged), so the pointer stays NULL and the first access faults: report the reason before
- * that. */
+/* `host` is a pointer through which host code accesses the variable; it is NULL until __cudaInitModule() sets it. */
 void __cudaRegisterManagedVar(void **handle, void **host, char *address, const char *name,
 			      int external, size_t bytes, int constant, int global)
 {
-	(void)handle, (void)host, (void)address, (void)external, (void)bytes, (void)constant,
-		(void)global;
-	gpul_rt_fail(cudaErrorNotSupported,
-		     "__managed__ variable %s: managed memory is not supported; use __device__ "
-		     "and cudaMemcpyToSymbol",
-		     name);
+	(void)address, (void)external, (void)constant, (void)global;
+	gpul_rt_add_symbol((gpul_rt_image *)handle, GPUL_RT_MANAGED, host, name, bytes);
 }
 
-/* Generated code calls this only before the first use of a __managed__ variable. */
+/* Generated code calls this before host code first uses a __managed__ variable of the image, and ignores the result. */
 char __cudaInitModule(void **handle)
 {
-	(void)handle;
-	return 1;
+	const gpul_driver *drv;
+
+	return !gpul_rt_enter(&drv) && !gpul_rt_place_managed(drv, (gpul_rt_image *)handle);
+}
+
+/* Variables of the host that kernels use on systems where the device reads all host memory: not supported, as on most systems. */
+void __cudaRegisterHostVar(void **handle, const char *name, char *address, size_t bytes)
+{
+	(void)handle, (void)name, (void)address, (void)bytes;
+}
+
+void __cudaRegisterUnifiedTable(void **handle, void *table)
+{
+	(void)handle, (void)table;
 }

@@ -84,25 +84,59 @@ gpul_rt_image *gpul_rt_add_image(const void *wrapper)
 	return image;
 }
 
+static _Bool add_symbol_locked(gpul_rt_symbol symbol)
+{
+	gpul_rt_symbol *s = calloc(1, sizeof *s);
+
+	if (s && n_symbols >= n_buckets)
+		grow_buckets();
+	if (!s || !n_buckets) {
+		free(s);
+		return 0;
+	}
+	*s = symbol;
+	insert_symbol(s);
+	n_symbols++;
+	return 1;
+}
+
 void gpul_rt_add_symbol(gpul_rt_image *image, gpul_rt_kind kind, const void *host,
 			const char *name, size_t bytes)
 {
-	gpul_rt_symbol *s = image ? calloc(1, sizeof *s) : NULL;
+	pthread_mutex_lock(&lock);
+	if (!image || !add_symbol_locked((gpul_rt_symbol){ .host = host, .name = name, .image = image, .bytes = bytes, .kind = kind }))
+		out_of_memory = 1;
+	pthread_mutex_unlock(&lock);
+}
+
+/* A CUkernel is accepted in place of a stub: it is a symbol whose host address is the handle. */
+cudaError_t gpul_rt_add_handle(CUkernel kernel)
+{
+	_Bool added;
 
 	pthread_mutex_lock(&lock);
-	if (s && n_symbols >= n_buckets)
-		grow_buckets();
-	if (s && n_buckets) {
-		*s = (gpul_rt_symbol){
-			.host = host, .name = name, .image = image, .bytes = bytes, .kind = kind
-		};
-		insert_symbol(s);
-		n_symbols++;
-	} else {
-		free(s);
-		out_of_memory = 1;
-	}
+	added = find_symbol(kernel, GPUL_RT_KERNEL) ||
+		add_symbol_locked((gpul_rt_symbol){ .host = kernel, .kernel = kernel });
 	pthread_mutex_unlock(&lock);
+	return added ? cudaSuccess : gpul_rt_fail(cudaErrorMemoryAllocation, "out of memory");
+}
+
+const void *gpul_rt_stub(const gpul_driver *drv, CUkernel kernel, CUfunction f)
+{
+	const void *stub = NULL;
+
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < n_buckets; i++)
+		for (gpul_rt_symbol *s = buckets[i]; s; s = s->next_in_bucket) {
+			CUfunction own = NULL;
+
+			if (s->kind != GPUL_RT_KERNEL || !s->kernel || (stub && s->host == s->kernel))
+				continue;
+			if (s->kernel == kernel || (f && !drv->cuKernelGetFunction(&own, s->kernel) && own == f))
+				stub = s->host;
+		}
+	pthread_mutex_unlock(&lock);
+	return stub;
 }
 
 static void remove_symbols(const gpul_rt_image *image)
@@ -162,16 +196,6 @@ static cudaError_t fail_unknown(cudaError_t e, const char *what, const void *hos
 	return gpul_rt_fail(e, "%p is not a registered %s", host, what);
 }
 
-/* Find the symbol of a CUkernel, which is accepted in place of a stub. */
-static gpul_rt_symbol *find_handle(const void *handle)
-{
-	for (size_t i = 0; handle && i < n_buckets; i++)
-		for (gpul_rt_symbol *s = buckets[i]; s; s = s->next_in_bucket)
-			if (s->kernel == handle)
-				return s;
-	return NULL;
-}
-
 static cudaError_t find_kernel(const gpul_driver *drv, const void *stub, cudaError_t none,
 			     CUkernel *out)
 {
@@ -179,7 +203,7 @@ static cudaError_t find_kernel(const gpul_driver *drv, const void *stub, cudaErr
 	cudaError_t e;
 	CUresult r;
 
-	if (!s && !(s = find_handle(stub)))
+	if (!s)
 		return fail_unknown(none, "kernel's stub", stub);
 	if (!s->kernel) {
 		if ((e = load_library(drv, s->image)))
@@ -191,6 +215,8 @@ static cudaError_t find_kernel(const gpul_driver *drv, const void *stub, cudaErr
 					    s->name);
 		if (r)
 			return gpul_rt_record(drv, r, "cuLibraryGetKernel");
+		(void)add_symbol_locked((gpul_rt_symbol){ .host = s->kernel, .name = s->name, .image = s->image,
+							  .kernel = s->kernel });
 	}
 	*out = s->kernel;
 	return cudaSuccess;
@@ -215,6 +241,16 @@ cudaError_t gpul_rt_function(const gpul_driver *drv, const void *stub, CUfunctio
 	return e ? e : gpul_rt_cu(drv, cuKernelGetFunction(out, k));
 }
 
+/* The managed variable at an address. */
+static gpul_rt_symbol *find_managed(const void *address)
+{
+	for (size_t i = 0; address && i < n_buckets; i++)
+		for (gpul_rt_symbol *s = buckets[i]; s; s = s->next_in_bucket)
+			if (s->kind == GPUL_RT_MANAGED && *(void *const *)s->host == address)
+				return s;
+	return NULL;
+}
+
 static cudaError_t find_variable(const gpul_driver *drv, const void *host, CUdeviceptr *address,
 			       size_t *bytes)
 {
@@ -222,6 +258,11 @@ static cudaError_t find_variable(const gpul_driver *drv, const void *host, CUdev
 	cudaError_t e;
 	CUresult r;
 
+	if (!s && (s = find_managed(host))) {
+		*address = gpul_rt_address(host);
+		*bytes = s->bytes;
+		return cudaSuccess;
+	}
 	if (!s)
 		return fail_unknown(cudaErrorInvalidSymbol, "device variable", host);
 	if ((e = load_library(drv, s->image)))
@@ -241,6 +282,38 @@ cudaError_t gpul_rt_variable(const gpul_driver *drv, const void *host, CUdevicep
 
 	pthread_mutex_lock(&lock);
 	e = find_variable(drv, host, address, bytes);
+	pthread_mutex_unlock(&lock);
+	return e;
+}
+
+/* ---- managed variables ------------------------------------------------------------------- */
+
+/* Set the host's pointer to a managed variable.  Programs pass its value as the symbol of the variable. */
+static cudaError_t place_variable(const gpul_driver *drv, const gpul_rt_symbol *s)
+{
+	void **host = (void **)(uintptr_t)s->host;
+	CUdeviceptr address = 0;
+	cudaError_t e;
+
+	if (*host)
+		return cudaSuccess;
+	if ((e = gpul_rt_cu(drv, cuLibraryGetManaged(&address, NULL, s->image->library, s->name))))
+		return e;
+	*host = (void *)(uintptr_t)address;
+	return cudaSuccess;
+}
+
+cudaError_t gpul_rt_place_managed(const gpul_driver *drv, gpul_rt_image *image)
+{
+	cudaError_t e = cudaSuccess;
+
+	pthread_mutex_lock(&lock);
+	if (image)
+		e = load_library(drv, image);
+	for (size_t i = 0; !e && i < n_buckets; i++)
+		for (gpul_rt_symbol *s = buckets[i]; s && !e; s = s->next_in_bucket)
+			if (s->kind == GPUL_RT_MANAGED && s->image == image)
+				e = place_variable(drv, s);
 	pthread_mutex_unlock(&lock);
 	return e;
 }

@@ -18,6 +18,12 @@
 #endif
 #include <cuda_runtime_api.h>
 
+/* The interface that the library has: that of CUDA 12 or 13.  libgpuload-rt.a has the interface of the header;
+ * libcudart.so.12 has that of CUDA 12 with every header.  The files that differ are compiled for each (abi_internal.h). */
+#ifndef GPUL_RT_ABI
+#define GPUL_RT_ABI (CUDART_VERSION / 1000)
+#endif
+
 /* ---- start.c: the driver, and the device of each thread ------------------------------------ */
 
 /* The first step of each call that uses a device: open the driver (once in a process), and make the primary context
@@ -56,6 +62,18 @@ cudaError_t gpul_rt_record(const gpul_driver *drv, CUresult r, const char *call)
 cudaError_t gpul_rt_fail(cudaError_t e, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* Define a runtime call that is one driver call.  `drv` is the driver; the parameters can be used in `call`.  The prototype
+ * is for a header that lacks the call. */
+#define GPUL_RT_FORWARD(name, parameters, call)                                                \
+	cudaError_t name parameters;                                                           \
+	cudaError_t name parameters                                                            \
+	{                                                                                      \
+		const gpul_driver *drv;                                                        \
+		cudaError_t e = gpul_rt_enter(&drv);                                           \
+                                                                                               \
+		return e ? e : gpul_rt_cu(drv, call);                                          \
+	}
+
 /* Clear a sticky last error, after the device was reset. */
 void gpul_rt_forget_fault(void);
 
@@ -63,7 +81,7 @@ void gpul_rt_forget_fault(void);
 
 typedef struct gpul_rt_image gpul_rt_image;
 
-typedef enum gpul_rt_kind { GPUL_RT_KERNEL, GPUL_RT_VARIABLE } gpul_rt_kind;
+typedef enum gpul_rt_kind { GPUL_RT_KERNEL, GPUL_RT_VARIABLE, GPUL_RT_MANAGED } gpul_rt_kind;
 
 typedef struct gpul_rt_symbol {
 	const void *host;     /* the stub, or the host variable that represents the device variable */
@@ -86,6 +104,15 @@ void gpul_rt_remove_image(gpul_rt_image *image); /* unloads the image and remove
 cudaError_t gpul_rt_kernel(const gpul_driver *drv, const void *stub, cudaError_t none,
 			   CUkernel *out);
 
+/* Remember a CUkernel of the driver, so that gpul_rt_kernel() accepts it in place of a stub. */
+cudaError_t gpul_rt_add_handle(CUkernel kernel);
+
+/* The stub of a kernel, or of its function in the current context; NULL: not registered. */
+const void *gpul_rt_stub(const gpul_driver *drv, CUkernel kernel, CUfunction f);
+
+/* Load the image of a managed variable and set the host's pointers to the managed variables of all loaded images. */
+cudaError_t gpul_rt_place_managed(const gpul_driver *drv, gpul_rt_image *image);
+
 /* Find the kernel of a stub as a function of the current context. */
 cudaError_t gpul_rt_function(const gpul_driver *drv, const void *stub, CUfunction *out);
 
@@ -101,6 +128,19 @@ cudaError_t gpul_rt_load(const gpul_driver *drv, const void *wrapper, CUlibrary 
 static inline CUdeviceptr gpul_rt_address(const void *p)
 {
 	return (CUdeviceptr)(uintptr_t)p;
+}
+
+/* A launch configuration without its stream, for the driver; a launch attribute has the same number and bytes in both interfaces. */
+static inline CUlaunchConfig gpul_rt_config(const cudaLaunchConfig_t *config)
+{
+	CUlaunchConfig c = {
+		.gridDimX = config->gridDim.x, .gridDimY = config->gridDim.y, .gridDimZ = config->gridDim.z,
+		.blockDimX = config->blockDim.x, .blockDimY = config->blockDim.y, .blockDimZ = config->blockDim.z,
+		.sharedMemBytes = (unsigned)config->dynamicSmemBytes, .numAttrs = config->numAttrs,
+	};
+
+	__builtin_memcpy(&c.attrs, &config->attrs, sizeof c.attrs);
+	return c;
 }
 
 /* The driver's stream for a stream argument: the meaning of stream 0 depends on --default-stream. */

@@ -305,17 +305,45 @@ static void every_launch_reports_a_kernel_that_the_image_lacks(void **state)
 	__cudaUnregisterFatBinary(handle);
 }
 
-static void refuses_managed_memory(void **state)
+/* ---- managed memory ---------------------------------------------------------------------- */
+
+static char managed_bytes[16];
+static int n_placed;
+
+static CUresult get_managed(CUdeviceptr *out, size_t *bytes, CUlibrary l, const char *name)
 {
-	void *p = &stub;
+	(void)l, (void)bytes;
+	assert_string_equal(name, variable_name);
+	*out = (CUdeviceptr)(uintptr_t)managed_bytes;
+	n_placed++;
+	return CUDA_SUCCESS;
+}
+
+static void the_first_use_sets_the_pointers_to_managed_variables(void **state)
+{
+	gpul_driver driver = *fake_runtime_driver(0);
+	void **handle, *pointer = NULL, *address = NULL;
+	size_t bytes = 0;
 
 	(void)state;
 	begin(0);
-	assert_int_equal(cudaMallocManaged(&p, 16, cudaMemAttachGlobal), cudaErrorNotSupported);
-	assert_int_equal(cudaGetLastError(), cudaErrorNotSupported);
-	__cudaRegisterManagedVar(NULL, &p, NULL, variable_name, 0, 16, 0, 0);
-	assert_int_equal(cudaGetLastError(), cudaErrorNotSupported);
-	assert_int_equal(fake_calls(), 0);
+	driver.cuLibraryGetManaged = get_managed;
+	gpul_rt_use(&driver);
+	n_placed = 0;
+	handle = registered();
+	__cudaRegisterManagedVar(handle, &pointer, NULL, variable_name, 0, sizeof managed_bytes, 0, 0);
+	assert_null(pointer);
+	assert_int_equal(__cudaInitModule(handle), 1);
+	assert_ptr_equal(pointer, managed_bytes);
+	assert_int_equal(__cudaInitModule(handle), 1);
+	assert_int_equal(n_placed, 1);
+	assert_int_equal(cudaGetSymbolAddress(&address, pointer), cudaSuccess);
+	assert_ptr_equal(address, managed_bytes);
+	assert_int_equal(cudaGetSymbolSize(&bytes, pointer), cudaSuccess);
+	assert_int_equal(bytes, sizeof managed_bytes);
+	__cudaUnregisterFatBinary(handle);
+	assert_int_equal(cudaGetSymbolSize(&bytes, pointer), cudaErrorInvalidSymbol);
+	gpul_rt_use(fake_runtime_driver(0));
 }
 
 /* ---- separate compilation, when the linked image has nothing for the device --------------- */
@@ -517,7 +545,7 @@ int main(void)
 		cmocka_unit_test(finds_each_of_many_kernels_in_many_images),
 		cmocka_unit_test(the_first_launch_reports_an_invalid_fat_binary),
 		cmocka_unit_test(every_launch_reports_a_kernel_that_the_image_lacks),
-		cmocka_unit_test(refuses_managed_memory),
+		cmocka_unit_test(the_first_use_sets_the_pointers_to_managed_variables),
 		cmocka_unit_test(links_the_parts_if_the_image_has_nothing_for_this_device),
 		cmocka_unit_test(nested_launch_configurations_form_a_stack),
 		cmocka_unit_test(refuses_too_many_nested_launch_configurations),

@@ -26,18 +26,7 @@ cudaError_t cudaStreamCreate(cudaStream_t *out)
 	return cudaStreamCreateWithFlags(out, cudaStreamDefault);
 }
 
-cudaError_t cudaStreamDestroy(cudaStream_t stream)
-{
-	const gpul_driver *drv;
-	cudaError_t e = gpul_rt_enter(&drv);
-
-	return e ? e : gpul_rt_cu(drv, cuStreamDestroy(stream));
-}
-
-cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
-{
-	const gpul_driver *drv;
-	cudaError_t e = gpul_rt_enter(&drv);
-
-	return e ? e : gpul_rt_cu(drv, cuCtxGetStreamPriorityRange(least, greatest));
-}
+GPUL_RT_FORWARD(cudaStreamDestroy, (cudaStream_t stream), cuStreamDestroy(stream))
+GPUL_RT_FORWARD(cudaDeviceGetStreamPriorityRange, (int *least, int *greatest),
+		cuCtxGetStreamPriorityRange(least, greatest))
+GPUL_RT_FORWARD(cudaCtxResetPersistingL2Cache, (void), cuCtxResetPersistingL2Cache())

@@ -1,17 +1,25 @@
 /* properties.c — cudaGetDeviceProperties: every attribute of a device in one structure.
  *
+ * Compiled for each interface: abi_internal.h has the reason.
  * Source: CUDA Runtime API, cudaDeviceProp; CUDA Driver API, CUdevice_attribute. */
 #include <stddef.h>
 #include <string.h>
 
-#include "loader/runtime/runtime_internal.h"
+#include "loader/runtime/abi_internal.h"
+#include "loader/runtime/device/properties12_internal.h"
+
+#if GPUL_RT_ABI < 13
+typedef struct gpul_rt_properties_12 properties;
+#else
+typedef struct cudaDeviceProp properties;
+#endif
 
 static const struct row {
 	size_t offset, bytes;  /* position and size of the field, which is an int or a size_t */
 	CUdevice_attribute from;
 } rows[] = {
 #define ROW(field, attribute)                                                                  \
-	{ offsetof(struct cudaDeviceProp, field), sizeof((struct cudaDeviceProp *)0)->field,   \
+	{ offsetof(properties, field), sizeof((properties *)0)->field,   \
 	  CU_DEVICE_ATTRIBUTE_##attribute },
 #define ROW3(field, attribute)                                                                 \
 	ROW(field[0], attribute##_X) ROW(field[1], attribute##_Y) ROW(field[2], attribute##_Z)
@@ -116,7 +124,7 @@ static const struct row {
 	ROW(ipcEventSupported, IPC_EVENT_SUPPORTED)
 	ROW(clusterLaunch, CLUSTER_LAUNCH)
 	ROW(unifiedFunctionPointers, UNIFIED_FUNCTION_POINTERS)
-#if CUDART_VERSION < 13000  /* the headers of CUDA 13 lack these fields */
+#if GPUL_RT_ABI < 13 /* CUDA 13 lacks these fields */
 	ROW(clockRate, CLOCK_RATE)
 	ROW(memoryClockRate, MEMORY_CLOCK_RATE)
 	ROW(deviceOverlap, GPU_OVERLAP)
@@ -143,8 +151,10 @@ static void set_field(void *field, size_t field_bytes, int value)
 		memcpy(field, &wide, sizeof wide);
 }
 
-cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int ordinal)
+/* Fill the first out_bytes of a structure. */
+static cudaError_t fill(properties *out, size_t out_bytes, int ordinal)
 {
+	properties p;
 	const gpul_driver *drv;
 	CUuuid uuid = { { 0 } };
 	CUdevice device;
@@ -154,17 +164,70 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int ordinal)
 		return e;
 	if (!out)
 		return gpul_rt_fail(cudaErrorInvalidValue, "the pointer for the properties is NULL");
-	memset(out, 0, sizeof *out);
-	if ((e = gpul_rt_cu(drv, cuDeviceGetName(out->name, sizeof out->name, device))) ||
-	    (e = gpul_rt_cu(drv, cuDeviceTotalMem(&out->totalGlobalMem, device))) ||
+	memset(&p, 0, sizeof p);
+	if ((e = gpul_rt_cu(drv, cuDeviceGetName(p.name, sizeof p.name, device))) ||
+	    (e = gpul_rt_cu(drv, cuDeviceTotalMem(&p.totalGlobalMem, device))) ||
 	    (e = gpul_rt_cu(drv, cuDeviceGetUuid(&uuid, device))))
 		return e;
-	memcpy(&out->uuid, &uuid, sizeof out->uuid);
+	memcpy(&p.uuid, &uuid, sizeof p.uuid);
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		int value = 0;  /* remains 0 if the driver does not support the attribute */
 
 		(void)drv->cuDeviceGetAttribute(&value, rows[i].from, device);
-		set_field((char *)out + rows[i].offset, rows[i].bytes, value);
+		set_field((char *)&p + rows[i].offset, rows[i].bytes, value);
 	}
+	memcpy(out, &p, out_bytes);
+	return cudaSuccess;
+}
+
+GPUL_RT_DECLARE(GPUL_RT_NEW("cudaGetDeviceProperties"), gpul_rt_properties, (properties *out, int ordinal))
+cudaError_t gpul_rt_properties(properties *out, int ordinal)
+{
+	return fill(out, sizeof *out, ordinal);
+}
+
+#if GPUL_RT_ABI < 13
+GPUL_RT_DECLARE(GPUL_RT_OLD("cudaGetDeviceProperties"), gpul_rt_properties_11, (properties *out, int ordinal))
+cudaError_t gpul_rt_properties_11(properties *out, int ordinal)
+{
+	return fill(out, offsetof(properties, hostRegisterSupported), ordinal);
+}
+#endif
+
+/* A device of the wanted compute capability is better than one with the wanted memory, and that better than another. */
+static int match(const properties *has, const properties *wanted)
+{
+	return 4 * (wanted->major == has->major && wanted->minor == has->minor) +
+	       2 * (wanted->name[0] && !strncmp(wanted->name, has->name, sizeof has->name)) +
+	       (has->totalGlobalMem >= wanted->totalGlobalMem);
+}
+
+GPUL_RT_DECLARE("cudaChooseDevice", gpul_rt_choose_device, (int *out, const properties *wanted))
+cudaError_t gpul_rt_choose_device(int *out, const properties *wanted)
+{
+	int n = 0, best = -1;
+	cudaError_t e = cudaGetDeviceCount(&n);
+
+	if (!e && (!out || !wanted))
+		return gpul_rt_fail(cudaErrorInvalidValue, "a pointer is NULL");
+	for (int i = 0; !e && i < n; i++) {
+		properties has;
+
+		e = fill(&has, sizeof has, i);
+		if (!e && match(&has, wanted) > best) {
+			best = match(&has, wanted);
+			*out = i;
+		}
+	}
+	return e;
+}
+
+/* ---- versions ---------------------------------------------------------------------------- */
+
+/* The version of the toolkit whose headers this library was compiled with, or, for the other interface, its last version. */
+GPUL_RT_DECLARE("cudaRuntimeGetVersion", gpul_rt_get_version, (int *version))
+cudaError_t gpul_rt_get_version(int *version)
+{
+	*version = GPUL_RT_VERSION;
 	return cudaSuccess;
 }

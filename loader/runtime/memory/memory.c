@@ -52,15 +52,18 @@ cudaError_t cudaFree(void *p)
 	return e || !p ? e : gpul_rt_cu(drv, cuMemFree(gpul_rt_address(p)));
 }
 
-/* Managed memory needs page faults on host and device, which the software driver does not simulate, and this library
- * only supports what runs on both drivers. */
-cudaError_t cudaMallocManaged(void **out, size_t bytes, unsigned int flags)
+cudaError_t cudaMalloc3D(struct cudaPitchedPtr *out, struct cudaExtent extent)
 {
-	(void)out, (void)flags;
-	return gpul_rt_fail(cudaErrorNotSupported,
-			    "%zu bytes of managed memory: use cudaMalloc and cudaMemcpy, or "
-			    "cudaHostAlloc, which the device can access too",
-			    bytes);
+	void *p = NULL;
+	size_t pitch = 0;
+	cudaError_t e;
+
+	if (!out)
+		return fail_null_pointer();
+	e = cudaMallocPitch(&p, &pitch, extent.width, extent.height * extent.depth);
+	if (!e)
+		*out = (struct cudaPitchedPtr){ p, pitch, extent.width, extent.height };
+	return e;
 }
 
 /* ---- page-locked host memory ------------------------------------------------------------- */
@@ -181,11 +184,10 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *out, const vo
 		       cuPointerGetAttributes(5, which, values, gpul_rt_address(p)));
 	if (e)
 		return e;
-	*out = (struct cudaPointerAttributes){
-		.type = memory_type(type, managed),
-		.device = type ? ordinal : cudaInvalidDeviceId,
-		.devicePointer = (void *)(uintptr_t)device_address,
-		.hostPointer = type ? host_address : (void *)(uintptr_t)p,
-	};
+	/* Field by field: in CUDA 13 the structure has more bytes than in CUDA 12. */
+	out->type = memory_type(type, managed);
+	out->device = type ? ordinal : cudaInvalidDeviceId;
+	out->devicePointer = (void *)(uintptr_t)device_address;
+	out->hostPointer = type ? host_address : (void *)(uintptr_t)p;
 	return cudaSuccess;
 }

@@ -1,7 +1,7 @@
 /* device.c — the devices, and the device of the calling thread.
  *
  * Source: CUDA Runtime API, Device, Version, and Peer Device Memory Access Management. */
-#include "loader/runtime/runtime_internal.h"
+#include "loader/runtime/memory/memory_internal.h"
 
 /* The driver's handle of a device; an ordinal out of range becomes cudaErrorInvalidDevice. */
 static cudaError_t device_of(const gpul_driver **drv, int ordinal, CUdevice *out)
@@ -103,12 +103,70 @@ cudaError_t cudaDeviceGetPCIBusId(char *text, int text_bytes, int ordinal)
 	return e ? e : gpul_rt_cu(drv, cuDeviceGetPCIBusId(text, text_bytes, device));
 }
 
-cudaError_t cudaDeviceSynchronize(void)
+cudaError_t cudaDeviceGetByPCIBusId(int *ordinal, const char *text)
 {
 	const gpul_driver *drv;
-	cudaError_t e = gpul_rt_enter(&drv);
+	CUdevice device = 0;
+	cudaError_t e = gpul_rt_driver(&drv);
 
-	return e ? e : gpul_rt_cu(drv, cuCtxSynchronize());
+	if (e || (e = gpul_rt_cu(drv, cuDeviceGetByPCIBusId(&device, text))))
+		return e;
+	*ordinal = device;
+	return cudaSuccess;
+}
+
+/* The driver counts elements of a format and a number of channels. */
+cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t *out, const struct cudaChannelFormatDesc *desc,
+						 int ordinal)
+{
+	const gpul_driver *drv;
+	CUarray_format format;
+	CUdevice device;
+	unsigned n = 0;
+	cudaError_t e = device_of(&drv, ordinal, &device);
+
+	if (e || (e = gpul_rt_array_format(desc, &format, &n)))
+		return e;
+	return gpul_rt_cu(drv, cuDeviceGetTexture1DLinearMaxWidth(out, format, n, device));
+}
+
+/* The runtime tries the listed devices in turn when a thread needs one; here the first is taken at once. */
+cudaError_t cudaSetValidDevices(int *ordinals, int n)
+{
+	const gpul_driver *drv;
+	cudaError_t e = gpul_rt_driver(&drv);
+
+	for (int i = 0; !e && i < n; i++) {
+		CUdevice device;
+
+		e = gpul_rt_cu(drv, cuDeviceGet(&device, ordinals[i]));
+	}
+	return e || n <= 0 ? e : gpul_rt_set_device(drv, ordinals[0]);
+}
+
+GPUL_RT_FORWARD(cudaDeviceSynchronize, (void), cuCtxSynchronize())
+GPUL_RT_FORWARD(cudaDeviceGetCacheConfig, (enum cudaFuncCache *out),
+		cuCtxGetCacheConfig((CUfunc_cache *)(void *)out))
+GPUL_RT_FORWARD(cudaDeviceSetCacheConfig, (enum cudaFuncCache config),
+		cuCtxSetCacheConfig((CUfunc_cache)config))
+GPUL_RT_FORWARD(cudaDeviceFlushGPUDirectRDMAWrites,
+		(enum cudaFlushGPUDirectRDMAWritesTarget target, enum cudaFlushGPUDirectRDMAWritesScope scope),
+		cuFlushGPUDirectRDMAWrites((CUflushGPUDirectRDMAWritesTarget)target,
+					   (CUflushGPUDirectRDMAWritesScope)scope))
+
+/* The size of a bank of shared memory: no device of CUDA 12 or later has a choice. */
+cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *out);
+cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *out)
+{
+	*out = cudaSharedMemBankSizeFourByte;
+	return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config);
+cudaError_t cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config)
+{
+	(void)config;
+	return cudaSuccess;
 }
 
 cudaError_t cudaDeviceReset(void)
@@ -148,12 +206,34 @@ cudaError_t cudaDriverGetVersion(int *version)
 	return cudaSuccess;
 }
 
-/* The version of the toolkit whose headers this library was compiled with. */
-cudaError_t cudaRuntimeGetVersion(int *version)
+/* ---- what pairs of devices can do, and atomic operations --------------------------------------- */
+
+_Static_assert((int)cudaDevP2PAttrCudaArrayAccessSupported ==
+		       (int)CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED,
+	       "the attributes of both interfaces have the same numbers");
+
+cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr which, int from, int to)
 {
-	*version = CUDART_VERSION;
-	return cudaSuccess;
+	const gpul_driver *drv;
+	CUdevice source, target = 0;
+	cudaError_t e = device_of(&drv, from, &source);
+
+	if (!e)
+		e = gpul_rt_cu(drv, cuDeviceGet(&target, to));
+	return e ? e : gpul_rt_cu(drv, cuDeviceGetP2PAttribute(value, (CUdevice_P2PAttribute)which, source, target));
 }
+
+#if CUDART_VERSION >= 13000
+GPUL_RT_FORWARD(cudaDeviceGetHostAtomicCapabilities,
+		(unsigned int *out, const enum cudaAtomicOperation *operations, unsigned int n, int ordinal),
+		cuDeviceGetHostAtomicCapabilities(out, (const CUatomicOperation *)(const void *)operations, n,
+						  ordinal))
+GPUL_RT_FORWARD(cudaDeviceGetP2PAtomicCapabilities,
+		(unsigned int *out, const enum cudaAtomicOperation *operations, unsigned int n, int from,
+		 int to),
+		cuDeviceGetP2PAtomicCapabilities(out, (const CUatomicOperation *)(const void *)operations, n,
+						 from, to))
+#endif
 
 /* ---- peers ------------------------------------------------------------------------------- */
 
