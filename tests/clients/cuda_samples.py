@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""cuda_samples.py CHECKOUT — build and run NVIDIA's CUDA samples on the software driver.
+
+CHECKOUT is a copy of github.com/NVIDIA/cuda-samples, tag v13.0; this program fetches nothing.  Samples that need a graphics API or a library
+of NVIDIA (cuBLAS ...; not NVRTC) are left out.  Each of the others is compiled for compute_90 with `nvcc -cudart none`, linked with
+libgpuload-rt.a (or --dynamic: with libcudart.so) and run in its folder; objects are kept in --work, so that a second run only links.
+
+    verified  exit 0, and the sample reports that its results are right
+    ran       exit 0, without such a report
+    waived    exit 2: the sample says that the device lacks something
+    failed, slow (--limit), not built
+"""
+import argparse, concurrent.futures, glob, json, os, re, shutil, subprocess, sys, time
+
+GROUPS = ("0_Introduction", "1_Utilities", "2_Concepts_and_Techniques", "3_CUDA_Features", "4_CUDA_Libraries", "5_Domain_Specific", "6_Performance")
+NEEDS_MORE = re.compile(r"CUDA::(cublas|cufft|curand|cusolver|cusparse|npp|nvjpeg)|find_package\((OpenGL|GLUT|Vulkan|EGL|MPI)|GLUT|Vulkan|"
+                        r"d3d1|EGL_|libEGL|nvscibuf|FreeImage|nvJitLink|SCREEN_LIB|NVSCI")
+# Sizes for a CPU: the program's own option, where it has one.  Results are verified as with the default.
+ARGUMENTS = {"FDTD3d": ["--dimx=96", "--dimy=96", "--dimz=96", "--radius=4", "--timesteps=3"]}
+SAYS_RIGHT = re.compile(r"pass(ed)?\b|\bsuccess|\bOK\b|Result = PASS|Errors?: 0|correct|verified", re.I)
+SAYS_WRONG = re.compile(r"\bFAIL(ED|URE)?\b|Test failed|CUDA error|mismatch at", re.M)
+
+
+def arguments():
+    a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    a.add_argument("checkout", help="folder with Samples/ and Common/")
+    a.add_argument("--build", default="build", help="build folder of gpuload (default: build)")
+    a.add_argument("--work", default="/tmp/cuda-samples", help="folder for objects and programs (default: /tmp/cuda-samples)")
+    a.add_argument("--only", nargs="+", metavar="NAME", help="only these samples")
+    a.add_argument("--limit", type=float, default=120, metavar="S", help="seconds for one program (default: 120)")
+    a.add_argument("--jobs", "-j", type=int, default=2)
+    a.add_argument("--dynamic", action="store_true", help="link with libcudart.so.N of the build folder instead of libgpuload-rt.a")
+    a.add_argument("--gpus", type=int, default=1, help="number of devices (default: 1)")
+    a.add_argument("--no-run", action="store_true", help="only compile")
+    a.add_argument("--json", help="file for the results")
+    return a.parse_args()
+
+
+def samples(checkout):
+    for group in GROUPS:
+        for cmake in sorted(glob.glob(f"{checkout}/Samples/{group}/*/CMakeLists.txt")):
+            with open(cmake, encoding="utf-8") as f:
+                text = f.read()
+            if not NEEDS_MORE.search(text):
+                yield os.path.dirname(cmake), text
+
+
+def sh(command, cwd, limit=600):
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, errors="replace", timeout=limit, stdin=subprocess.DEVNULL)
+
+
+class Sample:
+    def __init__(self, folder, cmake, args, toolkit):
+        self.folder, self.cmake, self.args, self.toolkit = folder, cmake, args, toolkit
+        self.name = os.path.basename(folder)
+        self.at = os.path.abspath(f"{args.work}/Samples/{os.path.basename(os.path.dirname(folder))}/{self.name}")
+        m = re.search(r"add_executable\(\s*\S+\s+([^)]*)\)", cmake)
+        self.sources = m[1].split() if m else []
+
+    def prepare(self):
+        """Copy the folder, so that what a sample writes stays out of the checkout."""
+        if not os.path.isdir(self.at):
+            shutil.copytree(self.folder, self.at)
+
+    def flags(self, rdc):
+        code = ["-gencode", "arch=compute_90,code=compute_90"]
+        extra = ["-Xcompiler", "-fopenmp"] if "OpenMP" in self.cmake else []
+        return ["-std=c++17", "-O2", "-w", "-cudart", "none", "--extended-lambda", "--threads", "1", *code, *(["-dc"] if rdc else ["-c"]), *extra,
+                "-I", os.path.abspath(f"{self.args.checkout}/Common"), "-I", ".", "-I", "inc", "-I", f"{self.toolkit}/include"]
+
+    def compile(self, rdc):
+        suffix = ".rdc.o" if rdc else ".o"
+        objects, log = [], ""
+        for s in self.sources:
+            if s.endswith((".h", ".cuh", ".hpp")):
+                continue
+            o = f"{os.path.basename(s)}{suffix}"
+            objects.append(o)
+            if os.path.exists(f"{self.at}/{o}"):
+                continue
+            r = sh(["nvcc", *self.flags(rdc), s, "-o", o], self.at)
+            log += r.stdout + r.stderr
+            if r.returncode:
+                return None, log
+        if rdc:
+            r = sh(["nvcc", "-gencode", "arch=compute_90,code=compute_90", "-dlink", *objects, "-o", "dlink.o", "-lcudadevrt"], self.at)
+            if r.returncode:
+                return None, log + r.stderr
+            objects.append("dlink.o")
+        return objects, log
+
+    def link(self, objects):
+        build = os.path.abspath(self.args.build)
+        runtime = [f"{build}/softcuda/libcudart.so.13", f"-Wl,-rpath,{build}/softcuda"] if self.args.dynamic else [f"{build}/libgpuload-rt.a"]
+        if "dlink.o" in objects:
+            runtime.append(f"{self.toolkit}/lib64/libcudadevrt.a")
+        extra = ["-fopenmp"] if "OpenMP" in self.cmake else []
+        r = sh(["c++", *objects, "-o", self.name, *extra, *runtime, f"{build}/softcuda/libcuda.so", f"-L{self.toolkit}/lib64", "-lnvrtc",
+                "-ldl", "-lpthread", "-lrt"], self.at)
+        return r.returncode == 0, r.stdout + r.stderr
+
+    def kernels(self):
+        """The fat binary or PTX file that a program of the driver API loads."""
+        for kind in ("FATBIN", "PTX"):
+            out = re.search(r"set\(CUDA_%s_FILE \"\$\{CMAKE_CURRENT_BINARY_DIR\}/(.*?)\"" % kind, self.cmake)
+            source = re.search(r"set\(CUDA_KERNEL_SOURCE \"\$\{CMAKE_CURRENT_SOURCE_DIR\}/(.*?)\"", self.cmake)
+            if out and source and not os.path.exists(f"{self.at}/{out[1]}"):
+                code = ["-gencode", "arch=compute_90,code=compute_90", "-fatbin"] if kind == "FATBIN" else ["-arch=compute_75", "-ptx"]
+                sh(["nvcc", *code, "-I", os.path.abspath(f"{self.args.checkout}/Common"), source[1], "-o", out[1]], self.at)
+
+    def make(self):
+        self.prepare()
+        self.kernels()
+        if not self.sources:
+            return False, "no add_executable() in CMakeLists.txt"
+        log = ""
+        for rdc in (False, True):
+            objects, more = self.compile(rdc)
+            log = log + more
+            if objects:
+                done, more = self.link(objects)
+                log += more
+                if done:
+                    return True, log
+        return False, log
+
+    def run(self, args):
+        build = os.path.abspath(self.args.build)
+        env = {**os.environ, "GPULOAD_DRIVER": "soft", "GPULOAD_SOFT_DRIVER": f"{build}/softcuda/libcuda-soft.so", "GPULOAD_LOG": "info",
+               "GPULOAD_SOFT_DEVICES": str(self.args.gpus), "CUDA_PATH": self.toolkit,
+               "LD_LIBRARY_PATH": f"{build}/softcuda:{self.toolkit}/lib64"}
+        start = time.time()
+        try:
+            r = subprocess.run([f"./{self.name}", *args], cwd=self.at, env=env, timeout=self.args.limit, text=True, errors="replace",
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            code, text = r.returncode, r.stdout
+        except subprocess.TimeoutExpired as e:
+            code, text = None, (e.stdout or b"").decode(errors="replace")
+        with open(f"{self.at}/output.txt", "w", encoding="utf-8") as f:
+            f.write(text)
+        said = "\n".join(line for line in text.splitlines() if not line.startswith("gpuload"))
+        if code is None:
+            state = "slow"
+        elif code == 2 or (code == 0 and re.search(r"waiv", said, re.I)):
+            state = "waived"
+        elif code or SAYS_WRONG.search(said):
+            state = "failed"
+        else:
+            state = "verified" if SAYS_RIGHT.search(said) else "ran"
+        reason = [line for line in text.splitlines() if re.search(r"runtime: |not supported|error|Error|FAIL|driver: cu", line)]
+        return state, time.time() - start, (reason or text.splitlines() or [""])[-1][:200] if state not in ("verified", "ran") else ""
+
+
+def one(sample, given):
+    try:
+        made, log = sample.make()
+    except subprocess.TimeoutExpired:
+        made, log = False, "the compiler took too long"
+    if not made:
+        lines = [line for line in log.splitlines() if re.search("undefined|fatal|error:", line)] or log.splitlines() or [""]
+        return "not built", 0, lines[0][:200]
+    if sample.args.no_run:
+        return "ran", 0, ""
+    return sample.run(ARGUMENTS.get(sample.name) or given.get(sample.name, {}).get("args", []))
+
+
+def main():
+    args = arguments()
+    nvcc = shutil.which("nvcc")
+    if not nvcc:
+        sys.exit("cuda_samples.py: nvcc not found: add the folder of the CUDA compiler to PATH")
+    if not os.path.isdir(f"{args.checkout}/Samples"):
+        sys.exit(f"cuda_samples.py: {args.checkout} has no folder Samples: give the path of a copy of github.com/NVIDIA/cuda-samples")
+    toolkit = os.path.dirname(os.path.dirname(os.path.realpath(nvcc)))
+    with open(f"{args.checkout}/test_args.json", encoding="utf-8") as f:
+        given = json.load(f)
+    os.makedirs(args.work, exist_ok=True)
+    if not os.path.lexists(f"{args.work}/Common"):   # sources name it ../../../Common
+        os.symlink(os.path.abspath(f"{args.checkout}/Common"), f"{args.work}/Common")
+    todo = [Sample(folder, cmake, args, toolkit) for folder, cmake in samples(args.checkout)]
+    todo = [s for s in todo if not args.only or s.name in args.only]
+    results = {}
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        futures = {pool.submit(one, s, given): s for s in todo}
+        for f in concurrent.futures.as_completed(futures):
+            name, (state, seconds, reason) = futures[f].name, f.result()
+            results[name] = state, round(seconds, 1), reason
+            print(f"{name:32} {state:10} {seconds:6.1f} s  {reason}", flush=True)
+    counts = {state: sum(r[0] == state for r in results.values()) for state in ("verified", "ran", "waived", "failed", "slow", "not built")}
+    print(f"{len(results)} samples: " + ", ".join(f"{n} {state}" for state, n in counts.items()))
+    if args.json:
+        with open(args.json, "w", encoding="utf-8") as f:
+            json.dump(results, f, indent=1)
+    return int(bool(counts["failed"] + counts["slow"] + counts["not built"]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
