@@ -23,7 +23,7 @@ enum matrix_type {
 	N_MATRIX_TYPES
 };
 
-enum { TILE_ROWS = 16, TILE_COLUMNS = 8, MAX_K = 64, MAX_TILES = 2 };
+enum { TILE_ROWS = 16, TILE_COLUMNS = 8, MAX_K = 128, MAX_TILES = 2 };
 
 /* The order of an f32 or f16 sum, measured on sm_90: see run_mma_float.c. */
 struct mma_sum {
@@ -40,23 +40,15 @@ struct mma_form {                /* insn->object of the MMA operations */
 	uint8_t x_type, y_type, c_type, d_type;  /* enum matrix_type */
 	uint8_t n_x, n_y, n_c, n_d;  /* registers of a tile */
 	struct mma_sum sum;
+	bool sparse;                 /* half of X is zero and has no registers: see sparse_position() */
+	uint8_t selector;            /* whose metadata count, of four lanes */
+	opref metadata;
 	bool satfinite, popc_and;    /* s32: clamp; b1: and instead of xor */
 	bool a_by_column, b_by_row;  /* MMA_QUADS, mma.m8n8k4 of f16, whose accumulators are c and d: */
 	opref c[8], d[8];
 	uint8_t n_tiles;
 	struct mma_tile tile[MAX_TILES];
 };
-
-/* ldmatrix and stmatrix: insn->n matrices of 8 rows of 16 bytes; lane 8 m + r has the address of row r of matrix m.  insn->d
- * (ldmatrix) or insn->b is the list of registers: lane l has the elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4. */
-enum { MATRIX_TRANSPOSED = 1 };  /* in insn->e: rows and columns are exchanged */
-enum { MATRIX_ROW_BYTES = 16 };
-
-/* The lanes whose addresses the instruction uses. */
-static inline uint32_t matrix_address_lanes(const struct insn *i)
-{
-	return i->n >= 4 ? ALL_LANES : (1u << 8 * i->n) - 1;
-}
 
 /* Bits of an element. */
 static inline unsigned matrix_bits(unsigned type)
@@ -74,6 +66,41 @@ static inline unsigned matrix_bits(unsigned type)
 static inline unsigned matrix_elements(unsigned type)
 {
 	return matrix_bits(type) >= 32 ? 1 : 32 / matrix_bits(type);
+}
+
+/* mma.sp: k of element e of register r of X in lane l.  Of each four elements of a row (s4: eight, in pairs; tf32: two) half is
+ * stored, and the metadata have two bits for the position of each (PTX ISA 9.7.14.6): 16 bits for 16-bit elements and k = 16, or
+ * tf32 and k = 8, so that one lane of four has the rows g and g + 8; else more lanes have metadata. */
+static inline unsigned sparse_position(const struct mma_form *f, const uint32_t *metadata, unsigned l, unsigned r, unsigned e)
+{
+	const unsigned n = matrix_elements(f->x_type), c = 4 * n * (r / 2) + n * (l % 4) + e, high = r % 2;
+	const unsigned width = f->x_type == MATRIX_TF32 ? 1 : n == 8 ? 4 : 2;  /* elements that are stored together */
+	const unsigned bit = 4 * (c / width), bits = 4 * (f->k / (2 * width));
+	unsigned lane, shift, nibble, at;
+
+	if (n <= 2) {  /* low half: row g; high half: row g + 8; a second lane has the second half of k */
+		lane = bits == 16 ? f->selector : 2u * f->selector + bit / 16;
+		shift = bit % 16 + 16 * high;
+	} else {       /* a lane for row g, one for row g + 8, and if k is twice as large the other two for its second half */
+		lane = bits == 32 ? 2u * f->selector + high : 2 * (bit / 32) + high;
+		shift = bit % 32;
+	}
+	nibble = metadata[l / 4 * 4 + lane % 4] >> shift & 15;
+	if (width == 1)
+		return 2 * c + (nibble >> 1 & 1);
+	at = nibble >> 2 * (c / (width / 2) % 2) & 3;
+	return width == 4 ? 8 * (c / 4) + 2 * at + c % 2 : 4 * (c / 2) + at;
+}
+
+/* ldmatrix and stmatrix: insn->n matrices of 8 rows of 16 bytes; lane 8 m + r has the address of row r of matrix m.  insn->d
+ * (ldmatrix) or insn->b is the list of registers: lane l has the elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4. */
+enum { MATRIX_TRANSPOSED = 1 };  /* in insn->e: rows and columns are exchanged */
+enum { MATRIX_ROW_BYTES = 16 };
+
+/* The lanes whose addresses the instruction uses. */
+static inline uint32_t matrix_address_lanes(const struct insn *i)
+{
+	return i->n >= 4 ? ALL_LANES : (1u << 8 * i->n) - 1;
 }
 
 #endif

@@ -96,7 +96,8 @@ static enum op operation_of(const struct mma_form *f)
 /* Set the types, the number of registers, and how sums are rounded. */
 static bool set_form(struct decoder *d, const struct matrix_mods *m, unsigned rows, struct mma_form *f, enum op *op)
 {
-	const unsigned groups = m->n_types == 4 ? m->k / (4 * matrix_elements(m->type[1])) : 0;
+	const unsigned stored = f->sparse ? m->k / 2 : m->k;
+	const unsigned groups = m->n_types == 4 ? stored / (4 * matrix_elements(m->type[1])) : 0;
 
 	f->rows = (uint8_t)rows;
 	f->k = (uint16_t)m->k;
@@ -107,14 +108,14 @@ static bool set_form(struct decoder *d, const struct matrix_mods *m, unsigned ro
 	*op = operation_of(f);
 	f->satfinite = has_mod(d, GPUL_PTX_MOD_SATFINITE);
 	f->popc_and = has_mod(d, GPUL_PTX_MOD_AND);
-	f->n_x = (uint8_t)gpul_matrix_x_registers(rows, m->k, f->x_type);
+	f->n_x = (uint8_t)gpul_matrix_x_registers(rows, stored, f->x_type);
 	f->n_y = (uint8_t)gpul_matrix_x_registers(8, m->k, f->y_type);
 	f->n_c = (uint8_t)(rows / 4 / sums_in_register(f->c_type));
 	f->n_d = (uint8_t)(rows / 4 / sums_in_register(f->d_type));
 	f->sum = (struct mma_sum){ .block = (uint8_t)(is_f8(f->x_type) ? m->k / 2 : m->k), .fraction_bits = 25,
 				   .bytes = is_f8(f->x_type) };
 	if (*op == OP_NOP || (groups != 1 && groups != 2 && !(groups == 4 && *op == OP_MMA_F64)) ||
-	    m->k % (4 * matrix_elements(f->x_type)) || (rows == 8 && (groups != 1 || is_float(f->x_type))))
+	    stored % (4 * matrix_elements(f->x_type)) || (f->sparse && rows == 8) || (rows == 8 && (groups != 1 || is_float(f->x_type))))
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this combination of shape and types does not exist");
 	return true;
 }
@@ -145,6 +146,22 @@ static bool decode_quads(struct decoder *d, const struct matrix_mods *m, struct 
 	return gpul_emit(d, OP_MMA_QUADS, &(struct insn){ .object = f });
 }
 
+/* The metadata and the constant that selects lanes. */
+static bool set_sparsity(struct decoder *d, struct mma_form *f)
+{
+	const gpul_ptx_operand *selector = &d->operand[5];
+
+	if (selector->kind != GPUL_PTX_OP_INT || selector->value.i < 0 || selector->value.i > 3)
+		return gpul_decode_fail(d, GPUL_EFORMAT, "the sparsity selector must be a constant from 0 to 3");
+	f->selector = (uint8_t)selector->value.i;
+	return gpul_operand_source(d, &d->operand[4], GPUL_PTX_MOD_B32, false, &f->metadata);
+}
+
+static bool is_sparse(const struct decoder *d)
+{
+	return d->in->n_mods && !strncmp(gpul_ptx_mod_text(d->m, d->in->mods[0]), "sp", 2);
+}
+
 bool gpul_decode_mma(struct decoder *d)
 {
 	struct mma_form *f = new_form(d);
@@ -159,9 +176,10 @@ bool gpul_decode_mma(struct decoder *d)
 	if (has_mod(d, GPUL_PTX_MOD_SYNC) && m.m == 8 && m.n == 8 && m.k == 4 && m.n_types == 4 && m.n_layouts == 2 &&
 	    m.type[1] == MATRIX_F16)
 		return decode_quads(d, &m, f);
-	if (!gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_SYNC) || d->in->n_operands != 4 || m.n != 8 || (m.m != 8 && m.m != 16))
+	f->sparse = is_sparse(d);
+	if (!has_mod(d, GPUL_PTX_MOD_SYNC) || d->in->n_operands != (f->sparse ? 6 : 4) || m.n != 8 || (m.m != 8 && m.m != 16))
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this form of mma is not interpreted");
-	if (!set_form(d, &m, m.m, f, &op) ||
+	if (!set_form(d, &m, m.m, f, &op) || (f->sparse && !set_sparsity(d, f)) ||
 	    !gpul_matrix_registers(d, &d->operand[0], f->d_type, true, t->d, 4, &n[0]) ||
 	    !gpul_matrix_registers(d, &d->operand[1], f->x_type, false, t->x, 8, &n[1]) ||
 	    !gpul_matrix_registers(d, &d->operand[2], f->y_type, false, t->y, 4, &n[2]) ||

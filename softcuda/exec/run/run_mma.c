@@ -25,13 +25,16 @@ static void load_integers(const struct warp *w, const struct mma_form *f, const 
 {
 	const unsigned groups = f->rows / 8, nx = matrix_elements(f->x_type), ny = matrix_elements(f->y_type);
 
-	if (groups == 1)
-		memset(o->x, 0, sizeof o->x);
+	if (groups == 1 || f->sparse)
+		memset(o->x, 0, f->k * sizeof o->x[0]);
 	for (unsigned r = 0; r < f->n_x; r++)
 		for (unsigned l = 0; l < LANES; l++)
-			for (unsigned k = 0; k < nx; k++)
-				o->x[4 * nx * (r / groups) + nx * (l % 4) + k][l / 4 + 8 * (r % groups)] =
-					integer_element(U32(w, t->x[r])[l], f->x_type, k);
+			for (unsigned e = 0; e < nx; e++) {
+				const unsigned k = f->sparse ? sparse_position(f, U32(w, f->metadata), l, r, e)
+							     : 4 * nx * (r / groups) + nx * (l % 4) + e;
+
+				o->x[k][l / 4 + 8 * (r % groups)] = integer_element(U32(w, t->x[r])[l], f->x_type, e);
+			}
 	for (unsigned r = 0; r < f->n_y; r++)
 		for (unsigned l = 0; l < LANES; l++)
 			for (unsigned k = 0; k < ny; k++)

@@ -86,46 +86,57 @@ static void find_exponents(const float *v, int32_t *e, unsigned n, int least, st
 	o->wide |= wide;
 }
 
-/* With f8, sm_90 first adds the products of the lower two bytes of each register, then those of the upper two. */
+/* With f8, sm_90 first adds the products of the lower two bytes of each register, then those of the upper two; if X is sparse,
+ * two bytes are of four k. */
 static unsigned place_of(const struct mma_form *f, unsigned k)
 {
-	return f->sum.bytes ? (k / 2 % 2) * (f->k / 2u) + k / 4 * 2 + k % 2 : k;
+	const unsigned n = f->sparse ? 4 : 2;
+
+	return f->sum.bytes ? k / n % 2 * (f->k / 2u) + k / (2 * n) * n + k % n : k;
 }
 
-static void load_operands(const struct warp *w, const struct mma_form *f, const struct mma_tile *t, struct operands *o)
+static void load_x(const struct warp *w, const struct mma_form *f, const struct mma_tile *t, struct operands *o)
 {
 	const unsigned groups = f->rows / 8;
 	float v[4 * LANES];
 	int32_t e[4 * LANES];
 
-	o->wide = o->special = false;
-	if (groups == 1) {
-		memset(o->x, 0, sizeof o->x);
-		memset(o->xe, 0, sizeof o->xe);
-	}
+	for (unsigned k = 0; f->sparse && k < f->k; k++)
+		for (unsigned r = 0; r < TILE_ROWS; r++) {
+			o->x[k][r] = 0;
+			o->xe[k][r] = NO_EXPONENT;
+		}
 	for (unsigned r = 0; r < f->n_x; r++) {
 		const unsigned n = widen_register(w, t->x[r], f->x_type, v);
 
 		find_exponents(v, e, n * LANES, least_exponent(f->x_type), o);
 		for (unsigned l = 0; l < LANES; l++)
-			for (unsigned k = 0; k < n; k++) {
-				const unsigned at = place_of(f, 4 * n * (r / groups) + n * (l % 4) + k);
-				const unsigned row = l / 4 + 8 * (r % groups);
+			for (unsigned j = 0; j < n; j++) {
+				const unsigned k = f->sparse ? sparse_position(f, U32(w, f->metadata), l, r, j)
+							     : 4 * n * (r / groups) + n * (l % 4) + j;
+				const unsigned at = place_of(f, k), row = l / 4 + 8 * (r % groups);
 
-				o->x[at][row] = v[n * l + k];
-				o->xe[at][row] = e[n * l + k];
+				o->x[at][row] = v[n * l + j];
+				o->xe[at][row] = e[n * l + j];
 			}
 	}
+}
+
+static void load_y(const struct warp *w, const struct mma_form *f, const struct mma_tile *t, struct operands *o)
+{
+	float v[4 * LANES];
+	int32_t e[4 * LANES];
+
 	for (unsigned r = 0; r < f->n_y; r++) {
 		const unsigned n = widen_register(w, t->y[r], f->y_type, v);
 
 		find_exponents(v, e, n * LANES, least_exponent(f->y_type), o);
 		for (unsigned l = 0; l < LANES; l++)
-			for (unsigned k = 0; k < n; k++) {
-				const unsigned at = place_of(f, 4 * n * r + n * (l % 4) + k);
+			for (unsigned j = 0; j < n; j++) {
+				const unsigned at = place_of(f, 4 * n * r + n * (l % 4) + j);
 
-				o->y[at][l / 4] = v[n * l + k];
-				o->ye[at][l / 4] = e[n * l + k];
+				o->y[at][l / 4] = v[n * l + j];
+				o->ye[at][l / 4] = e[n * l + j];
 			}
 	}
 }
@@ -292,7 +303,9 @@ static void multiply(const struct warp *w, const struct mma_form *f, const struc
 	struct operands o, all;
 	float c[TILE_COLUMNS][TILE_ROWS];
 
-	load_operands(w, f, t, &o);
+	o.wide = o.special = false;
+	load_x(w, f, t, &o);
+	load_y(w, f, t, &o);
 	load_sums(w, f, t, c);
 	if (o.special) {
 		all = o;

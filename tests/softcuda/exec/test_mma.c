@@ -191,6 +191,51 @@ static void mma_multiplies_in_all_shapes_and_types(void **state)
 		check_mma(&cases[k]);
 }
 
+/* ---- mma.sp: A has two of each four elements, whose positions are in the metadata ---------------------------------------------- */
+
+/* m16n8k32 of f16: lanes 2 s and 2 s + 1 of four have the positions of rows g (low half) and g + 8; each has 16 columns. */
+static void mma_sp_multiplies_by_the_stored_half(void **state)
+{
+	static struct problem p;
+	struct rig *r = rig_open(
+		PTX_HEADER ".visible .entry k(.param .u64 out, .param .u64 in) {\n.reg .b64 %o, %i; .reg .b32 %t, e, a<4>, b<4>; .reg .f32 c<4>;\n"
+		"ld.param.u64 %o, [out]; ld.param.u64 %i, [in]; mov.u32 %t, %tid.x; mad.wide.u32 %o, %t, 16, %o; mad.wide.u32 %i, %t, 48, %i;\n"
+		"ld.global.v4.b32 {a0, a1, a2, a3}, [%i]; ld.global.v4.b32 {b0, b1, b2, b3}, [%i+16]; ld.global.b32 e, [%i+32];\n"
+		"mov.f32 c0, 0f3f800000; mov.f32 c1, c0; mov.f32 c2, c0; mov.f32 c3, c0;\n"
+		"mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {c0, c1, c2, c3}, {a0, a1, a2, a3}, {b0, b1, b2, b3}, {c0, c1, c2, c3}, e, 1;\n"
+		"st.global.v4.f32 [%o], {c0, c1, c2, c3}; ret; }");
+	static const unsigned pairs[6][2] = { { 0, 1 }, { 0, 2 }, { 0, 3 }, { 1, 2 }, { 1, 3 }, { 2, 3 } };
+	float *out = rig_memory(r, 512);
+	uint8_t *in = rig_memory(r, 32 * 48);
+
+	(void)state;
+	make_problem(&p, &(struct shape){ "", 16, 8, 32 }, "f16", "f16", false);
+	for (unsigned row = 0; row < 16; row++)
+		for (unsigned four = 0; four < 8; four++) {
+			const unsigned *at = pairs[(row + 5 * four) % 6], *word = (unsigned *)(in + (row % 8 * 4 + 2 + four / 4) * 48 + 32);
+
+			for (unsigned k = 0; k < 4; k++)
+				p.a[row][4 * four + k] *= k == at[0] || k == at[1];
+			*(unsigned *)(uintptr_t)word |= (at[0] | at[1] << 2) << (four % 4 * 4 + row / 8 * 16);
+			for (unsigned k = 0; k < 2; k++)
+				set_bits(in + (row % 8 * 4 + four % 4) * 48 + (row / 8 + four / 4 * 2) * 4, 16, k,
+					 bits_of_value("f16", p.a[row][4 * four + at[k]]));
+		}
+	for (unsigned k = 0; k < 32; k++)
+		for (unsigned n = 0; n < 8; n++)
+			set_bits(in + (n * 4 + k % 8 / 2) * 48 + 16 + k / 8 * 4, 16, k % 2, bits_of_value("f16", p.b[k][n]));
+	rig_expect_ok(r, "k", 1, 32, out, (uintptr_t)in);
+	for (unsigned row = 0; row < 16; row++)
+		for (unsigned n = 0; n < 8; n++) {
+			int want = 1;
+
+			for (unsigned k = 0; k < 32; k++)
+				want += p.a[row][k] * p.b[k][n];
+			assert_float_equal(out[(row % 8 * 4 + n / 2) * 4 + row / 8 * 2 + n % 2], want, 0);
+		}
+	rig_close(r);
+}
+
 /* ---- wmma: load, mma, store ------------------------------------------------------------------------------------------------ */
 
 struct wmma_case { struct shape shape; const char *d, *a; unsigned n_a, n_b, n_c; const char *types; };
@@ -322,6 +367,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(mma_multiplies_in_all_shapes_and_types),
+		cmocka_unit_test(mma_sp_multiplies_by_the_stored_half),
 		cmocka_unit_test(wmma_multiplies_matrices_in_memory),
 		cmocka_unit_test(ldmatrix_and_stmatrix_move_matrices_of_8_by_8),
 		cmocka_unit_test(diverged_lanes_meet_at_a_matrix_instruction),

@@ -5,13 +5,17 @@
 
 #include "tests/softcuda/api/mma/mma_fuzz.h"
 
+#define DENSE { BITS, 0 }, 0
 #define M16(shape, type, in, acc, na, nb, nc) \
-	{ "mma.sync.aligned." shape ".row.col." #acc "." #in "." #in "." #acc, { type, na }, { type, nb }, { acc##_E, nc }, acc##_E, nc, 32, 0 }
+	{ "mma.sync.aligned." shape ".row.col." #acc "." #in "." #in "." #acc, { type, na }, { type, nb }, { acc##_E, nc }, acc##_E, nc, 32, 0, DENSE }
 #define WMMA(shape, types, in, c_type, nc, d_type, nd) \
-	{ "wmma.mma.sync.aligned.row.col." shape "." types, { in, 8 }, { in, 8 }, { c_type, nc }, d_type, nd, 32, 0 }
+	{ "wmma.mma.sync.aligned.row.col." shape "." types, { in, 8 }, { in, 8 }, { c_type, nc }, d_type, nd, 32, 0, DENSE }
+#define SPARSE(shape, type, in, acc, na, nb, nc, selector) \
+	{ "mma.sp::ordered_metadata.sync.aligned." shape ".row.col." #acc "." #in "." #in "." #acc, { type, na }, { type, nb }, \
+	  { acc##_E, nc }, acc##_E, nc, 32, 0, { type == TF32 ? PAIRS : FOURS, 1 }, selector }
 #define WGMMA(columns, k, acc, in, type, nd) \
 	{ "wgmma.mma_async.sync.aligned.m64n" #columns "k" #k "." #acc "." #in "." #in, { type, 4 }, { type, columns / 16 }, \
-	  { acc##_E, nd }, acc##_E, nd, 128, columns }
+	  { acc##_E, nd }, acc##_E, nd, 128, columns, DENSE }
 #define f16_E F16
 #define f32_E F32
 #define f64_E F64
@@ -26,27 +30,33 @@ const struct form forms[] = {
 	M16("m16n8k16", E5M2, e5m2, f32, 2, 1, 4), M16("m16n8k32", E5M2, e5m2, f32, 4, 2, 4),
 	M16("m16n8k16", E4M3, e4m3, f16, 2, 1, 2), M16("m16n8k32", E4M3, e4m3, f16, 4, 2, 2),
 	M16("m16n8k32", E5M2, e5m2, f16, 4, 2, 2),
-	{ "mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e4m3.f32", { E5M2, 4 }, { E4M3, 2 }, { F32, 4 }, F32, 4, 32, 0 },
-	{ "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32", { F16, 2 }, { F16, 2 }, { F32, 8 }, F32, 8, 32, 0 },
-	{ "mma.sync.aligned.m8n8k4.col.row.f32.f16.f16.f32", { F16, 2 }, { F16, 2 }, { F32, 8 }, F32, 8, 32, 0 },
-	{ "mma.sync.aligned.m8n8k4.row.row.f32.f16.f16.f16", { F16, 2 }, { F16, 2 }, { F16, 4 }, F32, 8, 32, 0 },
-	{ "mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16", { F16, 2 }, { F16, 2 }, { F16, 4 }, F16, 4, 32, 0 },
-	{ "mma.sync.aligned.m8n8k4.col.col.f16.f16.f16.f16", { F16, 2 }, { F16, 2 }, { F16, 4 }, F16, 4, 32, 0 },
+	{ "mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e4m3.f32", { E5M2, 4 }, { E4M3, 2 }, { F32, 4 }, F32, 4, 32, 0, DENSE },
+	{ "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32", { F16, 2 }, { F16, 2 }, { F32, 8 }, F32, 8, 32, 0, DENSE },
+	{ "mma.sync.aligned.m8n8k4.col.row.f32.f16.f16.f32", { F16, 2 }, { F16, 2 }, { F32, 8 }, F32, 8, 32, 0, DENSE },
+	{ "mma.sync.aligned.m8n8k4.row.row.f32.f16.f16.f16", { F16, 2 }, { F16, 2 }, { F16, 4 }, F32, 8, 32, 0, DENSE },
+	{ "mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16", { F16, 2 }, { F16, 2 }, { F16, 4 }, F16, 4, 32, 0, DENSE },
+	{ "mma.sync.aligned.m8n8k4.col.col.f16.f16.f16.f16", { F16, 2 }, { F16, 2 }, { F16, 4 }, F16, 4, 32, 0, DENSE },
 	M16("m8n8k4", F64, f64, f64, 2, 2, 4), M16("m16n8k4", F64, f64, f64, 4, 2, 8),
 	M16("m16n8k8", F64, f64, f64, 8, 4, 8), M16("m16n8k16", F64, f64, f64, 16, 8, 8),
 	M16("m8n8k16", BITS, s8, s32, 1, 1, 2), M16("m16n8k16", BITS, u8, s32, 2, 1, 4), M16("m16n8k32", BITS, s8, s32, 4, 2, 4),
-	{ "mma.sync.aligned.m16n8k32.row.col.satfinite.s32.u8.s8.s32", { BITS, 4 }, { BITS, 2 }, { S32, 4 }, S32, 4, 32, 0 },
+	{ "mma.sync.aligned.m16n8k32.row.col.satfinite.s32.u8.s8.s32", { BITS, 4 }, { BITS, 2 }, { S32, 4 }, S32, 4, 32, 0, DENSE },
 	M16("m8n8k32", BITS, s4, s32, 1, 1, 2), M16("m16n8k64", BITS, u4, s32, 4, 2, 4),
-	{ "mma.sync.aligned.m16n8k64.row.col.satfinite.s32.s4.u4.s32", { BITS, 4 }, { BITS, 2 }, { S32, 4 }, S32, 4, 32, 0 },
-	{ "mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.xor.popc", { BITS, 1 }, { BITS, 1 }, { S32, 2 }, S32, 2, 32, 0 },
-	{ "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc", { BITS, 4 }, { BITS, 2 }, { S32, 4 }, S32, 4, 32, 0 },
+	{ "mma.sync.aligned.m16n8k64.row.col.satfinite.s32.s4.u4.s32", { BITS, 4 }, { BITS, 2 }, { S32, 4 }, S32, 4, 32, 0, DENSE },
+	{ "mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.xor.popc", { BITS, 1 }, { BITS, 1 }, { S32, 2 }, S32, 2, 32, 0, DENSE },
+	{ "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc", { BITS, 4 }, { BITS, 2 }, { S32, 4 }, S32, 4, 32, 0, DENSE },
 	WMMA("m16n16k16", "f32.f32", F16, F32, 8, F32, 8), WMMA("m16n16k16", "f16.f16", F16, F16, 4, F16, 4),
 	WMMA("m16n16k16", "f16.f32", F16, F32, 8, F16, 4), WMMA("m16n16k16", "f32.f16", F16, F16, 4, F32, 8),
 	WMMA("m8n32k16", "f32.f32", F16, F32, 8, F32, 8), WMMA("m32n8k16", "f16.f16", F16, F16, 4, F16, 4),
-	{ "wmma.mma.sync.aligned.row.col.m16n16k8.f32.tf32.tf32.f32", { TF32, 4 }, { TF32, 4 }, { F32, 8 }, F32, 8, 32, 0 },
-	{ "wmma.mma.sync.aligned.row.col.m16n16k16.f32.bf16.bf16.f32", { BF16, 4 }, { BF16, 4 }, { F32, 8 }, F32, 8, 32, 0 },
-	{ "wmma.mma.sync.aligned.row.col.m8n32k16.s32.s8.s8.s32", { BITS, 1 }, { BITS, 4 }, { S32, 8 }, S32, 8, 32, 0 },
-	{ "wmma.mma.sync.aligned.row.col.m32n8k16.satfinite.s32.u8.u8.s32", { BITS, 4 }, { BITS, 1 }, { S32, 8 }, S32, 8, 32, 0 },
+	{ "wmma.mma.sync.aligned.row.col.m16n16k8.f32.tf32.tf32.f32", { TF32, 4 }, { TF32, 4 }, { F32, 8 }, F32, 8, 32, 0, DENSE },
+	{ "wmma.mma.sync.aligned.row.col.m16n16k16.f32.bf16.bf16.f32", { BF16, 4 }, { BF16, 4 }, { F32, 8 }, F32, 8, 32, 0, DENSE },
+	{ "wmma.mma.sync.aligned.row.col.m8n32k16.s32.s8.s8.s32", { BITS, 1 }, { BITS, 4 }, { S32, 8 }, S32, 8, 32, 0, DENSE },
+	{ "wmma.mma.sync.aligned.row.col.m32n8k16.satfinite.s32.u8.u8.s32", { BITS, 4 }, { BITS, 1 }, { S32, 8 }, S32, 8, 32, 0, DENSE },
+	SPARSE("m16n8k16", F16, f16, f32, 2, 2, 4, 2), SPARSE("m16n8k32", F16, f16, f32, 4, 4, 4, 1),
+	SPARSE("m16n8k32", F16, f16, f16, 4, 4, 2, 0), SPARSE("m16n8k32", BF16, bf16, f32, 4, 4, 4, 0),
+	SPARSE("m16n8k8", TF32, tf32, f32, 2, 2, 4, 3), SPARSE("m16n8k16", TF32, tf32, f32, 4, 4, 4, 1),
+	SPARSE("m16n8k64", E4M3, e4m3, f32, 4, 4, 4, 0), SPARSE("m16n8k32", BITS, s8, s32, 2, 2, 4, 1),
+	SPARSE("m16n8k64", BITS, u8, s32, 4, 4, 4, 0), SPARSE("m16n8k64", BITS, s4, s32, 2, 2, 4, 0),
+	SPARSE("m16n8k128", BITS, u4, s32, 4, 4, 4, 0),
 	WGMMA(32, 16, f32, f16, F16, 16), WGMMA(16, 16, f16, f16, F16, 4), WGMMA(32, 16, f32, bf16, BF16, 16),
 	WGMMA(32, 8, f32, tf32, TF32, 16), WGMMA(32, 32, f32, e4m3, E4M3, 16), WGMMA(32, 32, f32, e5m2, E5M2, 16),
 	WGMMA(16, 32, f16, e4m3, E4M3, 4), WGMMA(16, 32, f16, e5m2, E5M2, 4), WGMMA(32, 32, s32, s8, BITS, 16),
@@ -55,7 +65,7 @@ const unsigned n_forms = sizeof forms / sizeof forms[0];
 
 unsigned form_words(const struct form *f)
 {
-	return f->a.words + f->b.words + f->c.words;
+	return f->a.words + f->b.words + f->c.words + f->metadata.words;
 }
 
 struct text { char *at; size_t bytes, capacity; };
@@ -137,7 +147,7 @@ char *form_ptx(const struct form *f)
 	unsigned at;
 
 	add(&t, ".version %s\n.target %s\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out) {\n",
-	    needs_8_7(f) ? "8.7" : "8.4", f->threads == 128 ? "sm_90a" : "sm_90");
+	    needs_8_7(f) ? "8.7" : "8.5", f->threads == 128 ? "sm_90a" : "sm_90");
 	add(&t, ".reg .u64 %%in, %%out; .reg .u32 %%t, %%b; .reg .%s a<17>; .reg .%s b<17>; .reg .%s c<65>; .reg .%s d<65>;\n",
 	    register_type(f->a.type), register_type(f->b.type), register_type(f->c.type), register_type(f->d));
 	add(&t, "ld.param.u64 %%in, [in]; ld.param.u64 %%out, [out]; mov.u32 %%t, %%tid.x; mov.u32 %%b, %%ctaid.x;\n"
@@ -145,7 +155,9 @@ char *form_ptx(const struct form *f)
 	    f->threads, 4 * form_words(f), 4 * f->d_words);
 	at = add_loads(&t, 'a', &f->a, 0);
 	at = add_loads(&t, 'b', &f->b, at);
-	add_loads(&t, 'c', &f->c, at);
+	at = add_loads(&t, 'c', &f->c, at);
+	add(&t, ".reg .b32 e0;\n");
+	add_loads(&t, 'e', &f->metadata, at);
 	if (f->threads == 128) {
 		add_wgmma(&t, f);
 	} else {
@@ -157,6 +169,8 @@ char *form_ptx(const struct form *f)
 		add_list(&t, 'b', f->b.type, f->b.words);
 		add(&t, ", ");
 		add_list(&t, 'c', f->c.type, f->c.words);
+		if (f->metadata.words)
+			add(&t, ", e0, %u", f->selector);
 		add(&t, ";\n");
 	}
 	for (unsigned k = 0; k < registers(f->d, f->d_words); k++)

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum element { F16, BF16, TF32, E4M3, E5M2, F32, F64, S32, BITS };
+enum element { F16, BF16, TF32, E4M3, E5M2, F32, F64, S32, BITS, FOURS, PAIRS };  /* FOURS, PAIRS: positions of two of four elements, one of two */
 
 /* A lane (mma) or a thread (wgmma) has `words` 32-bit words of each operand. */
 struct operand { enum element type; unsigned words; };
@@ -19,6 +19,8 @@ struct form {
 	unsigned d_words;
 	unsigned threads;        /* 32, or 128 for wgmma */
 	unsigned n;              /* wgmma: columns */
+	struct operand metadata; /* mma.sp */
+	unsigned selector;
 };
 
 extern const struct form forms[];

@@ -17,6 +17,7 @@ static uint64_t next_random(uint64_t *state)
 static const struct layout { unsigned bits, exponent, fraction, pad; } layouts[] = {
 	[F16] = { 16, 5, 10, 0 }, [BF16] = { 16, 8, 7, 0 }, [TF32] = { 32, 8, 10, 13 }, [E4M3] = { 8, 4, 3, 0 },
 	[E5M2] = { 8, 5, 2, 0 },  [F32] = { 32, 8, 23, 0 }, [F64] = { 64, 11, 52, 0 },  [S32] = { 32, 0, 0, 0 }, [BITS] = { 32, 0, 0, 0 },
+	[FOURS] = { 32, 0, 0, 0 }, [PAIRS] = { 32, 0, 0, 0 },
 };
 
 unsigned element_bits(enum element type)
@@ -45,6 +46,17 @@ static uint64_t special_value(const struct layout *f, uint64_t random)
 	return assemble(f, random, at[which] < 0 ? most + 1 + at[which] : at[which], ones);
 }
 
+/* Eight nibbles of mma.sp's metadata. */
+static uint64_t make_positions(enum element type, uint64_t random)
+{
+	static const uint8_t fours[] = { 4, 8, 12, 9, 13, 14 }, pairs[] = { 4, 14 };
+	uint64_t word = 0;
+
+	for (unsigned k = 0; k < 8; k++, random >>= 8)
+		word |= (uint64_t)(type == FOURS ? fours[(random & 255) % 6] : pairs[random & 1]) << 4 * k;
+	return word;
+}
+
 /* An element; sum: of C. */
 static uint64_t make_element(enum element type, enum mode mode, bool sum, uint64_t *state)
 {
@@ -53,6 +65,8 @@ static uint64_t make_element(enum element type, enum mode mode, bool sum, uint64
 	const int64_t bias = f->exponent ? ((int64_t)1 << (f->exponent - 1)) - 1 : 0;
 	const int64_t near = (int64_t)(random >> 16 & 3) - 2, middle = (int64_t)(random >> 20 & 31) - 16;
 
+	if (type == FOURS || type == PAIRS)
+		return make_positions(type, fraction);
 	if (!f->exponent)
 		return mode == SPECIAL && random & 2 ? (sum ? (uint64_t)INT32_MAX + (random >> 2 & 1) : 0x80808080) : fraction;
 	switch (mode) {
@@ -96,6 +110,7 @@ void make_operands(const struct form *f, uint64_t seed, unsigned form_index, uns
 		words = make_operand(&f->a, mode, false, &state, words);
 		words = make_operand(&f->b, mode, false, &state, words);
 		words = make_operand(&f->c, of_sum, true, &state, words);
+		words = make_operand(&f->metadata, mode, false, &state, words);
 	}
 }
 
