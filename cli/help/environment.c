@@ -19,6 +19,7 @@ const struct cli_variable cli_environment[] = {
 	{ "GPULOAD_SOFT_TOOLS", "what watches the kernels of a program on the software driver: memcheck, racecheck, synccheck, profile, trace ..., "
 				"with options (NAME:KEY=VALUE,NAME ...); help lists them" },
 	{ "GPULOAD_SOFT_TOOLS_EXIT", "a number: the exit status of a program in which such a tool has found an error, instead of 0" },
+	{ "GPULOAD_SOFT_TOOLS_LOG", "a file to which such tools append what they report, instead of printing it on stderr" },
 	{ "LD_LIBRARY_PATH", "gpuload step --program and gpuload dap put the folder of the software driver before it" },
 	{ "GPULOAD_PROBE", "the path of gpuload-probe, which tries kinds of memory" },
 	{ "GPULOAD_NVRTC", "the path of NVRTC, libnvrtc.so" },

@@ -1,15 +1,19 @@
-/* report.c — what tools print on stderr, and how many errors they have found. */
+/* report.c — what tools print, on stderr or to a file, and how many errors they have found. */
 #include "softcuda/tools/tool_internal.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { TEXT_BYTES = 4096 };
+enum { TEXT_BYTES = 4096, FILE_BYTES = 1 << 14 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct count { const char *tool; unsigned n; } counts[MAX_OBSERVERS];
+static FILE *reports;            /* NULL: stderr */
 
 /* The caller holds the lock. */
 static struct count *count_of(const char *tool)
@@ -22,14 +26,28 @@ static struct count *count_of(const char *tool)
 	return &counts[k];
 }
 
-/* "gpuload TOOL: first line", and the other lines behind as many blanks. */
+gpul_status gpul_tool_reports_to(const char *path, gpul_error *err)
+{
+	reports = fopen(path, "ae");
+	if (!reports)
+		return gpul_fail(err, GPUL_ESYS, errno, "%.80s, the file for the reports of tools: %s", path, strerror(errno));
+	setvbuf(reports, NULL, _IOFBF, FILE_BYTES);  /* a report is one write(), so that those of processes do not mix */
+	return GPUL_OK;
+}
+
+/* "gpuload TOOL: first line", and the other lines behind as many blanks; in a file, which several processes may share, with the
+ * number of the process.  The caller holds the lock. */
 static void print_lines(const char *tool, char *text)
 {
+	FILE *to = reports ? reports : stderr;
 	char *rest = text, *line = strsep(&rest, "\n");
 
-	fprintf(stderr, "gpuload %s: %s\n", tool, line);
+	if (reports)
+		fprintf(to, "%d: ", (int)getpid());
+	fprintf(to, "gpuload %s: %s\n", tool, line);
 	while ((line = strsep(&rest, "\n")))
-		fprintf(stderr, "    %s\n", line);
+		fprintf(to, "    %s\n", line);
+	fflush(to);
 }
 
 void gpul_tool_report(const char *tool, const char *fmt, ...)
@@ -46,7 +64,7 @@ void gpul_tool_report(const char *tool, const char *fmt, ...)
 	if (c->n++ < REPORTED_MOST)
 		print_lines(tool, text);
 	else if (c->n == REPORTED_MOST + 1)
-		fprintf(stderr, "gpuload %s: there are more errors; they are counted, but not printed\n", tool);
+		print_lines(tool, strcpy(text, "there are more errors; they are counted, but not printed"));
 	pthread_mutex_unlock(&lock);
 }
 

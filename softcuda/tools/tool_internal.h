@@ -43,7 +43,9 @@ gpul_status gpul_tool_number(struct tool_options *o, const char *tool, const cha
 
 /* ---- report.c ------------------------------------------------------------------------------------------------- */
 
-/* Report an error of a kernel on stderr, at once: "gpuload memcheck: TEXT"; further lines of TEXT are indented.  Counted; after
+/* Append all reports to a file instead of printing them on stderr: before the first one.  Errors: GPUL_ESYS. */
+gpul_status gpul_tool_reports_to(const char *path, gpul_error *err);
+/* Report an error of a kernel on stderr, or to that file, at once: "gpuload memcheck: TEXT"; further lines of TEXT are indented.  Counted; after
  * REPORTED_MOST of a tool they are only counted.  Any thread may call. */
 enum { REPORTED_MOST = 100 };
 void gpul_tool_report(const char *tool, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

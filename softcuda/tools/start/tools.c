@@ -88,7 +88,7 @@ static gpul_status start_tool(const char *name, struct tool_options *options, gp
 
 gpul_status gpul_tools_start(gpul_exec_memory *memory, gpul_error *err)
 {
-	const char *given = secure_getenv("GPULOAD_SOFT_TOOLS");
+	const char *given = secure_getenv("GPULOAD_SOFT_TOOLS"), *log = secure_getenv("GPULOAD_SOFT_TOOLS_LOG");
 	static char *volatile text;  /* never freed: the tools keep pointers to it; volatile: leak checkers find it here */
 	char *rest;
 	gpul_status st = GPUL_OK;
@@ -100,6 +100,7 @@ gpul_status gpul_tools_start(gpul_exec_memory *memory, gpul_error *err)
 	text = rest = strdup(given);
 	if (!text)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the tools");
+	st = log && *log ? gpul_tool_reports_to(log, err) : GPUL_OK;
 	while (!st && *rest) {
 		struct tool_options options = { 0 };
 		char end;

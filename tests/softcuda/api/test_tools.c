@@ -93,12 +93,41 @@ static void wrong_tools_are_refused(void **state)
 	assert_non_null(strstr(text, "racecheck has no option 'deep'"));
 }
 
+/* Two processes append to one file, and stderr stays empty. */
+static void reports_go_to_a_file(void **state)
+{
+	char text[2000], report[4000], path[] = "/tmp/gpuload-test-tools-XXXXXX";
+	const int fd = mkstemp(path);
+	const char *race;
+	ssize_t n;
+
+	(void)state;
+	assert_true(fd >= 0);
+	setenv("GPULOAD_SOFT_TOOLS_LOG", path, 1);
+	assert_int_equal(status_of("racecheck", "7", 0, text), 7);
+	assert_string_equal(text, "");
+	assert_int_equal(status_of("racecheck", "7", 0, text), 7);
+	n = read(fd, report, sizeof report - 1);
+	assert_true(n > 0);
+	report[n] = '\0';
+	race = strstr(report, ": gpuload racecheck: race: 4 bytes of global memory");
+	assert_non_null(race);
+	assert_non_null(strstr(race + 1, ": gpuload racecheck: race: 4 bytes of global memory"));
+	setenv("GPULOAD_SOFT_TOOLS_LOG", "/no/such/folder/report", 1);
+	assert_int_equal(status_of("racecheck", NULL, 1, text), 99);
+	assert_non_null(strstr(text, "/no/such/folder/report, the file for the reports of tools: No such file"));
+	unsetenv("GPULOAD_SOFT_TOOLS_LOG");
+	close(fd);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sees_a_kernel_that_the_program_does_not_wait_for),
 		cmocka_unit_test(errors_set_the_exit_status),
 		cmocka_unit_test(wrong_tools_are_refused),
+		cmocka_unit_test(reports_go_to_a_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
