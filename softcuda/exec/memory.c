@@ -60,11 +60,16 @@ struct observer *gpul_exec_memory_observers(const gpul_exec_memory *m)
 	return m->observers;
 }
 
-void gpul_exec_memory_written(gpul_exec_memory *m, uint64_t to, uint64_t from, uint64_t bytes)
+void gpul_exec_memory_moved(gpul_exec_memory *m, const struct host_move *move)
 {
 	for (struct observer *o = m->observers; o; o = o->next)
-		if (o->host_writes && bytes)
-			o->host_writes(o, to, from, bytes);
+		if (o->host_moves && move->row_bytes)
+			o->host_moves(o, move);
+}
+
+void gpul_exec_memory_written(gpul_exec_memory *m, uint64_t to, uint64_t from, uint64_t bytes)
+{
+	gpul_exec_memory_moved(m, &(struct host_move){ .to = to, .from = from, .row_bytes = bytes, .n_rows = 1, .n_slices = 1 });
 }
 
 /* ---- ranges ---------------------------------------------------------------------------------- */

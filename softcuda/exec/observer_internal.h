@@ -38,6 +38,15 @@ enum observed {
 /* As an instruction's handler (op_fn): executes it, and returns the next one. */
 typedef const struct insn *observed_fn(struct warp *w, const struct insn *i);
 
+/* A copy or fill: n_slices times n_rows rows of row_bytes. */
+struct host_move {
+	uint64_t to, from;           /* from == 0: values from outside the table, such as a fill */
+	uint64_t row_bytes, n_rows, n_slices;
+	uint64_t to_pitch, to_slice, from_pitch, from_slice;  /* from one row, or slice, to the next */
+	bool fill;
+	const gpul_exec_order *order;  /* its place among the work of all streams; NULL: not work of a stream */
+};
+
 /* A hook that is NULL is not called. */
 struct observer {
 	const char *name;
@@ -78,8 +87,8 @@ struct observer {
 	/* Memory: called by the thread that changes the table, after the change. */
 	void (*range_added)(struct observer *o, const gpul_exec_range *r);
 	void (*range_removed)(struct observer *o, const gpul_exec_range *r);
-	/* The driver copies or fills memory for a call of the program: from == 0: values from outside the table, such as a fill. */
-	void (*host_writes)(struct observer *o, uint64_t to, uint64_t from, uint64_t bytes);
+	/* The driver has copied or filled memory for a call of the program. */
+	void (*host_moves)(struct observer *o, const struct host_move *m);
 
 	/* Device malloc: so many bytes behind each allocation belong to none, and freed memory is used again only when all else is
 	 * used up; 0: as without observers. */
@@ -116,7 +125,9 @@ static inline bool gpul_order_is_after(const gpul_exec_order *o, const gpul_exec
  * Source  - */
 gpul_status gpul_exec_memory_observe(gpul_exec_memory *m, struct observer *o, gpul_error *err);
 struct observer *gpul_exec_memory_observers(const gpul_exec_memory *m);  /* the first of the list; NULL: none */
-/** Tell the observers that the driver writes memory for the program.  Call it after the bytes have been written. */
+/** Tell the observers that the driver has copied or filled memory for the program.  Call it after the bytes have been written. */
+void gpul_exec_memory_moved(gpul_exec_memory *m, const struct host_move *move);
+/** The same for bytes that the driver has written, but not as work of a stream. */
 void gpul_exec_memory_written(gpul_exec_memory *m, uint64_t to, uint64_t from, uint64_t bytes);
 
 #endif

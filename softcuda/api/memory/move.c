@@ -1,6 +1,7 @@
 /* move.c — the work of queued copies and fills. */
 #include "softcuda/api/memory/memory_internal.h"
 
+#include "softcuda/api/stream/order_internal.h"
 #include "softcuda/exec/observer_internal.h"
 
 #include <stdlib.h>
@@ -77,21 +78,22 @@ static void fill_row(const struct fill *f, char *row)
 			memcpy(row + 4 * i, pattern, 4);
 }
 
-/* Tell tools which bytes were written. */
-static void tell_copy(const struct copy *c)
+/* Tell tools which bytes were read and written. */
+static void tell_copy(const struct copy *c, const struct order *order)
 {
-	if (!gpul_exec_memory_observers(soft.memory))
-		return;
-	for (size_t z = 0; z < c->depth; z++)
-		for (size_t y = 0; y < c->height; y++)
-			gpul_exec_memory_written(soft.memory, (uintptr_t)c->dst + z * c->dst_slice + y * c->dst_pitch,
-						 c->src_known ? (uintptr_t)c->src + z * c->src_slice + y * c->src_pitch : 0, c->width_bytes);
+	const struct host_move m = { .to = (uintptr_t)c->dst, .from = c->src_known ? (uintptr_t)c->src : 0, .row_bytes = c->width_bytes,
+				     .n_rows = c->height, .n_slices = c->depth, .to_pitch = c->dst_pitch, .to_slice = c->dst_slice,
+				     .from_pitch = c->src_pitch, .from_slice = c->src_slice, .order = order ? &order->place : NULL };
+
+	gpul_exec_memory_moved(soft.memory, &m);
 }
 
-static void tell_fill(const struct fill *f)
+static void tell_fill(const struct fill *f, const struct order *order)
 {
-	for (size_t y = 0; y < f->height && gpul_exec_memory_observers(soft.memory); y++)
-		gpul_exec_memory_written(soft.memory, (uintptr_t)f->dst + y * f->pitch, 0, f->width * f->element_bytes);
+	const struct host_move m = { .to = (uintptr_t)f->dst, .row_bytes = f->width * f->element_bytes, .n_rows = f->height, .n_slices = 1,
+				     .to_pitch = f->pitch, .fill = true, .order = order ? &order->place : NULL };
+
+	gpul_exec_memory_moved(soft.memory, &m);
 }
 
 /* Check the memory of an operation again after it waited, because the memory may have been unmapped meanwhile. */
@@ -123,7 +125,7 @@ static void run_copy(struct op *op)
 	soft_move_begin(&m);
 	soft_unlock();
 	copy_rows(c);
-	tell_copy(c);
+	tell_copy(c, op->order);
 	soft_lock();
 	soft_move_end(&m);
 	soft_op_end(op, CUDA_SUCCESS);
@@ -155,7 +157,7 @@ static void run_fill(struct op *op)
 	soft_unlock();
 	for (size_t y = 0; y < f->height; y++)
 		fill_row(f, f->dst + y * f->pitch);
-	tell_fill(f);
+	tell_fill(f, op->order);
 	soft_lock();
 	soft_move_end(&m);
 	soft_op_end(op, CUDA_SUCCESS);

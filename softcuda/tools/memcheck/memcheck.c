@@ -15,10 +15,13 @@ static void remove_range(struct observer *o, const gpul_exec_range *r)
 	gpul_records_remove(r);
 }
 
-static void see_host_write(struct observer *o, uint64_t to, uint64_t from, uint64_t bytes)
+static void see_host_move(struct observer *o, const struct host_move *m)
 {
 	(void)o;
-	gpul_records_written(to, from, bytes);
+	for (uint64_t z = 0; z < m->n_slices; z++)
+		for (uint64_t y = 0; y < m->n_rows; y++)
+			gpul_records_written(m->to + z * m->to_slice + y * m->to_pitch,
+					     m->from ? m->from + z * m->from_slice + y * m->from_pitch : 0, m->row_bytes);
 }
 
 static gpul_status create_memcheck(struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err)
@@ -34,7 +37,7 @@ static gpul_status create_memcheck(struct tool_options *options, gpul_exec_memor
 		.name = "memcheck", .wants = gpul_check_wants, .handler = gpul_check_handler, .before = gpul_check_before,
 		.after = gpul_check_after, .block_begins = gpul_check_block_begins, .block_ends = gpul_check_block_ends,
 		.launch_ends = gpul_find_launch_ends, .program_ends = gpul_find_program_ends, .range_added = add_range,
-		.range_removed = remove_range, .host_writes = see_host_write, .heap_red_zone_bytes = HEAP_RED_ZONE,
+		.range_removed = remove_range, .host_moves = see_host_move, .heap_red_zone_bytes = HEAP_RED_ZONE,
 	};
 	gpul_memcheck.leaks = !leaks || !strcmp(leaks, "yes");
 	gpul_memcheck.strict = strict;

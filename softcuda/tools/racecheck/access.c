@@ -68,7 +68,10 @@ static void check_against(const struct now *n, unsigned lane, access_id other, c
 		return;
 	if ((r->how & n->how & HOW_WRITES) && !((r->how | n->how) & (HOW_STRONG | HOW_ASYNC)) && writes_the_same(n, lane, other, at, bytes))
 		return;
-	race_found(n, lane, n->at[lane], n->bytes, r, other & LANE_MASK);
+	if (n->s)
+		race_found(n, lane, n->at[lane], n->bytes, r, other & LANE_MASK);
+	else
+		race_found(n, lane, at, bytes, r, other & LANE_MASK);
 }
 
 /* How far the makers of two accesses are from each other: 0: one thread or lanes of a warp. */
@@ -260,7 +263,7 @@ static uint64_t base_of(const struct now *n, uint64_t at)
 
 static struct shadow *lock_shadow(const struct now *n, uint64_t at)
 {
-	return n->shared ? &n->w->block->shared : race_page_lock(at);
+	return n->shared ? &n->w->block->shared : race_page_lock(at, false);
 }
 
 static void unlock_shadow(const struct now *n, struct shadow *sh)
@@ -269,12 +272,10 @@ static void unlock_shadow(const struct now *n, struct shadow *sh)
 		race_page_unlock(sh);
 }
 
-/* One lane's access, which may cross pages. */
-static void check_lane(struct now *n, unsigned lane)
+/* An access of a lane, which may cross pages. */
+static void check_span(struct now *n, unsigned lane, uint64_t at, uint64_t end)
 {
-	const uint64_t end = n->at[lane] + n->bytes;
-
-	for (uint64_t at = n->at[lane]; at < end;) {
+	while (at < end) {
 		const uint64_t base = base_of(n, at), stop = n->shared || end - base <= PAGE_BYTES ? end : base + PAGE_BYTES;
 		struct shadow *sh = lock_shadow(n, at);
 		size_t c, last;
@@ -285,6 +286,38 @@ static void check_lane(struct now *n, unsigned lane)
 			for (; c < last; c++)
 				check_cell(n, sh, c, base, n->record << LANE_BITS | lane);
 		unlock_shadow(n, sh);
+		at = stop;
+	}
+}
+
+static void check_lane(struct now *n, unsigned lane)
+{
+	check_span(n, lane, n->at[lane], n->at[lane] + n->bytes);
+}
+
+/* A page that has no cells; false: it has some. */
+static bool check_whole_page(struct now *n, uint64_t at)
+{
+	struct shadow *page = race_page_lock(at, true), whole;
+
+	if (!page || page->write) {
+		if (page)
+			race_page_unlock(page);
+		return !page;
+	}
+	whole = (struct shadow){ .shift = PAGE_SHIFT, .n_cells = 1, .write = &page->all[0], .read = { &page->all[1], &page->all[2] } };
+	check_cell(n, &whole, 0, at, n->record << LANE_BITS);
+	race_page_unlock(page);
+	return true;
+}
+
+void race_check_span(struct now *n, uint64_t at, uint64_t end)
+{
+	while (at < end) {
+		const uint64_t next = (at | (PAGE_BYTES - 1)) + 1, stop = next < end ? next : end;
+
+		if (stop - at != PAGE_BYTES || !check_whole_page(n, at))
+			check_span(n, 0, at, stop);
 		at = stop;
 	}
 }

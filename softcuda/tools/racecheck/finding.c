@@ -15,11 +15,20 @@ void race_findings_begin(gpul_exec_memory *m)
 	memory = m;
 }
 
-/* Count the pair of instructions; true: no race of their lines was reported. */
-static bool is_new(const struct site *a, const struct site *b, bool shared)
+/* The allocation of an address, by its first one. */
+static uint64_t allocation_of(uint64_t at)
+{
+	gpul_exec_range range;
+
+	return gpul_exec_memory_find(memory, at, &range) ? range.base : 0;
+}
+
+/* Count the pair of instructions, or of two copies to an allocation; true: no race of their lines was reported. */
+static bool is_new(const struct site *a, const struct site *b, bool shared, uint64_t at)
 {
 	const struct site *first = a->number < b->number ? a : b, *second = a->number < b->number ? b : a;
-	const struct finding_key key = { .what = { first, second }, .number = (a->program + b->program) << 1 | shared };
+	const struct finding_key key = { .what = { first, second },
+					 .number = a->program | b->program ? (a->program + b->program) << 1 | shared : allocation_of(at) };
 	const char *x, *y;
 	char text[PLACE_BYTES];
 
@@ -40,7 +49,7 @@ static void name_access(unsigned how, char *buf, size_t bytes)
 
 	if (how & HOW_MBARRIER)
 		verb = writes && reads ? "mbarrier operation" : writes ? "mbarrier.init" : "mbarrier test";
-	if (how & HOW_STRONG)
+	if (how & HOW_STRONG && !(how & HOW_COPY))
 		snprintf(buf, bytes, "%s%s of scope %s", writes && reads ? "" : "strong ", verb, scopes[how >> HOW_SCOPE_AT & 3]);
 	else
 		snprintf(buf, bytes, "%s%s", how & HOW_ASYNC ? "asynchronous " : "", verb);
@@ -56,9 +65,13 @@ static void describe_access(unsigned how, uint32_t launch, uint32_t block, uint3
 	l = l ? l : &unknown;
 	name_access(how, verb, sizeof verb);
 	race_site_place(site, place, sizeof place);
-	snprintf(buf, bytes, "%s by thread %u,%u,%u of block %u,%u,%u of %s: %s", verb, thread % l->block[0],
-		 thread / l->block[0] % l->block[1], thread / (l->block[0] * l->block[1]), block % l->grid[0],
-		 block / l->grid[0] % l->grid[1], block / l->grid[0] / l->grid[1], l->kernel, place);
+	if (l->copy)
+		snprintf(buf, bytes, "%s by %s, operation %llu of stream %llu", verb, l->kernel, (unsigned long long)l->order.number,
+			 (unsigned long long)(l->order.stream >> ORDER_NODE_BITS));
+	else
+		snprintf(buf, bytes, "%s by thread %u,%u,%u of block %u,%u,%u of %s: %s", verb, thread % l->block[0],
+			 thread / l->block[0] % l->block[1], thread / (l->block[0] * l->block[1]), block % l->grid[0],
+			 block / l->grid[0] % l->grid[1], block / l->grid[0] / l->grid[1], l->kernel, place);
 }
 
 static void describe_memory(bool shared, uint64_t at, unsigned bytes, char *buf, size_t buf_bytes)
@@ -83,6 +96,8 @@ static const char *remedy_for(const struct now *n, const struct record *r)
 	if (r->how & HOW_ASYNC || n->how & HOW_ASYNC)
 		return "an asynchronous copy is complete when its thread has waited for its group, or for its mbarrier; other threads "
 		       "need a barrier after that";
+	if (r->launch != b->launch && (r->how | n->how) & HOW_COPY)
+		return "they are in different streams, or a kernel still ran: an event, or a synchronisation by the host, would order them";
 	if (r->launch != b->launch)
 		return "the launches are in different streams: an event, or a synchronisation by the host, would order them";
 	if (r->block != (uint32_t)b->key)
@@ -100,7 +115,7 @@ void race_found(const struct now *n, unsigned lane, uint64_t at, unsigned bytes,
 	const struct watched_block *b = n->w->block;
 	char where[200], mine[PLACE_BYTES], others[PLACE_BYTES];
 
-	if (!is_new(n->site, other->site, n->shared))
+	if (!is_new(n->site, other->site, n->shared, at))
 		return;
 	describe_memory(n->shared, at, bytes, where, sizeof where);
 	describe_access(n->how, b->launch, (uint32_t)b->key, n->w->index * LANES + lane, n->site, mine, sizeof mine);

@@ -8,7 +8,7 @@ enum { CHUNK = 1024, MOST_CHUNKS = 1 << 20 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct launch_info *_Atomic chunks[MOST_CHUNKS];
-static uint32_t n_launches = 1;  /* 0: none */
+static _Atomic uint32_t n_launches = 1;  /* 0: none */
 /* Those that run. */
 static struct running { struct running *next; const gpul_exec_launch *l; uint32_t number; } *running;
 
@@ -36,6 +36,16 @@ static void copy_order(struct launch_info *info, const gpul_exec_order *order)
 	info->order.after = after;
 }
 
+/* The next launch, whose number is n_launches; NULL: no memory.  The caller holds the lock. */
+static struct launch_info *next_launch(void)
+{
+	const uint32_t n = atomic_load(&n_launches);
+
+	if (!chunks[n / CHUNK])
+		atomic_store(&chunks[n / CHUNK], calloc(CHUNK, sizeof(struct launch_info)));
+	return info_of(n);
+}
+
 void race_launch_begins(const gpul_exec_launch *l)
 {
 	struct running *r = malloc(sizeof *r);
@@ -44,12 +54,10 @@ void race_launch_begins(const gpul_exec_launch *l)
 	if (!r)
 		return;
 	pthread_mutex_lock(&lock);
-	if (!chunks[n_launches / CHUNK])
-		atomic_store(&chunks[n_launches / CHUNK], calloc(CHUNK, sizeof *info));
-	info = info_of(n_launches);
+	info = next_launch();
 	if (info) {
 		copy_order(info, l->order);
-		*r = (struct running){ .next = running, .l = l, .number = n_launches++ };
+		*r = (struct running){ .next = running, .l = l, .number = atomic_fetch_add(&n_launches, 1) };
 		running = r;
 		snprintf(info->kernel, sizeof info->kernel, "%s", l->kernel->info.name);
 		memcpy(info->grid, l->grid, sizeof info->grid);
@@ -72,6 +80,29 @@ void race_launch_ends(const gpul_exec_launch *l)
 		*at = r->next;
 	pthread_mutex_unlock(&lock);
 	free(r);
+}
+
+uint32_t race_copy_number(const struct host_move *m)
+{
+	struct launch_info *info;
+	uint32_t number = 0;
+
+	pthread_mutex_lock(&lock);
+	info = next_launch();
+	if (info) {
+		copy_order(info, m->order);
+		info->copy = true;
+		snprintf(info->kernel, sizeof info->kernel, "a %s of %llu bytes", m->fill ? "fill" : "copy",
+			 (unsigned long long)(m->row_bytes * m->n_rows * m->n_slices));
+		number = atomic_fetch_add(&n_launches, 1);
+	}
+	pthread_mutex_unlock(&lock);
+	return number;
+}
+
+uint32_t race_next_launch(void)
+{
+	return atomic_load_explicit(&n_launches, memory_order_relaxed);
 }
 
 uint32_t race_launch_number(const gpul_exec_launch *l)

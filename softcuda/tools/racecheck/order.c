@@ -3,10 +3,10 @@
 
 bool race_morally_strong(const struct watched_warp *w, unsigned how, const struct record *r)
 {
-	const unsigned mine = how >> HOW_SCOPE_AT, other = r->how >> HOW_SCOPE_AT;
+	const unsigned mine = how >> HOW_SCOPE_AT & 3, other = r->how >> HOW_SCOPE_AT & 3;
 	const bool same_block = r->launch == w->block->launch && r->block == (uint32_t)w->block->key;
 
-	if (!(how & r->how & HOW_STRONG))
+	if (!(how & r->how & HOW_STRONG) || how & r->how & HOW_COPY)
 		return false;
 	return same_block || (mine >= SCOPE_GPU && other >= SCOPE_GPU);
 }
@@ -24,6 +24,8 @@ bool race_knows_all(const struct watched_warp *w, const struct record *r)
 		return true;
 	if (r->pending)
 		return false;
+	if (r->how & HOW_COPY && r->launch < b->knows_copies)
+		return true;
 	if (is_own_block(w, r) && (r->stamp <= b->floor || (r->warp == w->index && r->stamp <= w->floor)))
 		return true;
 	return b->shared_clock && race_clock_knows_warp(b->shared_clock, r);

@@ -4,7 +4,7 @@
  *       accesses   ── access.c ──> shadow.c: for each 4 bytes the last write and two reads ── order.c: are they ordered?
  *                                                                                      └─ no ── finding.c: both places
  *       fences, barriers, releases, acquires ── warp.c, barrier.c, sync.c, async.c ──> what each thread knows
- *       launches, streams ── launch.c
+ *       launches, streams ── launch.c         copies, fills of the driver ── copies.c
  *
  * Two accesses of the same bytes race if one of them writes, at least one of them is weak (or their scopes do not include the
  * other thread), and neither happens before the other (PTX ISA 9.0, 8.7 to 8.10).  "Happens before" is what the threads know of
@@ -36,7 +36,7 @@
 typedef uint32_t access_id;
 enum { LANE_BITS = 5, LANE_MASK = LANES - 1 };
 
-enum how { HOW_WRITES = 1, HOW_READS = 2, HOW_STRONG = 4, HOW_ASYNC = 8, HOW_MBARRIER = 16, HOW_SCOPE_AT = 5 };  /* enum access_scope above */
+enum how { HOW_WRITES = 1, HOW_READS = 2, HOW_STRONG = 4, HOW_ASYNC = 8, HOW_MBARRIER = 16, HOW_SCOPE_AT = 5 /* enum access_scope */, HOW_COPY = 128 };
 
 /* What lanes of a warp did with one instruction between two synchronisations of the warp. */
 struct record {
@@ -123,6 +123,7 @@ enum { PAGE_SHIFT = 16, PAGE_BYTES = 1 << PAGE_SHIFT };
 
 /* For each cell of 1 << shift bytes the last write, and two reads that are not ordered after each other. */
 struct shadow {
+	access_id all[3];            /* a page of which only copies have accessed all: its write and reads; it has no cells */
 	_Atomic bool locked;         /* pages of global memory */
 	unsigned shift;              /* 2, or less when smaller accesses were made */
 	size_t n_cells, room;        /* room: cells that fit into the memory at `write` */
@@ -130,8 +131,8 @@ struct shadow {
 	size_t first, end;           /* shared memory: cells that may not be 0 */
 };
 
-/* The page of an address, locked; made if it is missing.  NULL: no memory. */
-struct shadow *race_page_lock(uint64_t address);
+/* The page of an address, locked; made if it is missing; whole: it need not have cells.  NULL: no memory. */
+struct shadow *race_page_lock(uint64_t address, bool whole);
 void race_page_unlock(struct shadow *page);
 /* Forget the accesses of global memory. */
 void race_shadow_forget(uint64_t address, uint64_t bytes);
@@ -191,6 +192,7 @@ struct watched_block {
 	unsigned n_warps, room;
 	bool any_clock;              /* some lane has a clock */
 	bool knows_cpu;              /* and what the CPU knows: see sync.c */
+	uint32_t knows_copies;       /* and all copies with smaller numbers: see copies.c */
 	struct watched_warp *warps;
 };
 
@@ -231,6 +233,7 @@ uint32_t race_record_new(struct watched_warp *w, const struct site *site, unsign
 void race_enter(struct watcher *k);
 void race_leave(struct watcher *k);
 struct watcher *race_watcher(void);  /* of this thread; NULL: no memory */
+struct watcher *race_watcher_new(void);
 
 /* ---- access.c, order.c --------------------------------------------------------------------------------------------------- */
 
@@ -239,6 +242,8 @@ void race_access_ends(struct watched_warp *w, struct warp_state *s, const struct
 void race_copy_arrives(struct watched_warp *w, struct warp_state *s, const struct insn *i, uint32_t on);
 void race_malloc_ends(const struct warp_state *s, const struct insn *i, uint32_t on);
 void race_check_lanes(struct now *n);
+/* An access of [at, end) by a copy. */
+void race_check_span(struct now *n, uint64_t at, uint64_t end);
 /* True: all lanes of w know all of the record. */
 bool race_knows_all(const struct watched_warp *w, const struct record *r);
 bool race_knows(const struct watched_warp *w, unsigned lane, const struct record *r, unsigned of_lane);
@@ -278,14 +283,22 @@ void race_copy_wait(struct watched_warp *w, const struct site *site, uint32_t la
 
 struct launch_info {
 	char kernel[96];
+	bool copy;                   /* kernel: "a copy of 256 bytes" */
 	uint32_t grid[3], block[3];
 	gpul_exec_order order;       /* after == NULL: after all earlier launches */
 };
 void race_launch_begins(const gpul_exec_launch *l);
 void race_launch_ends(const gpul_exec_launch *l);
 uint32_t race_launch_number(const gpul_exec_launch *l);
+uint32_t race_copy_number(const struct host_move *m);  /* of a launch that the copy counts as; 0: no memory */
+uint32_t race_next_launch(void);
 bool race_launch_before(uint32_t earlier, uint32_t later);
 const struct launch_info *race_launch_info(uint32_t launch);
+
+/* ---- copies.c ------------------------------------------------------------------------------------------------------------- */
+
+void race_copies_begin(gpul_exec_memory *m);
+void race_host_moves(const struct host_move *m);
 
 /* ---- finding.c ------------------------------------------------------------------------------------------------------------ */
 

@@ -229,10 +229,10 @@ static void range_changed(struct observer *o, const gpul_exec_range *r)
 	race_shadow_forget(r->base, r->bytes);
 }
 
-static void host_writes(struct observer *o, uint64_t to, uint64_t from, uint64_t bytes)
+static void host_moves(struct observer *o, const struct host_move *m)
 {
-	(void)o, (void)from;
-	race_shadow_forget(to, bytes);
+	(void)o;
+	race_host_moves(m);
 }
 
 /* ---- the tool ------------------------------------------------------------------------------------------------------------- */
@@ -240,7 +240,7 @@ static void host_writes(struct observer *o, uint64_t to, uint64_t from, uint64_t
 static struct observer observer = {
 	.name = TOOL, .wants = wants, .before = before, .after = after, .barrier_completes = barrier_completes, .block_begins = block_begins,
 	.block_ends = block_ends, .launch_begins = launch_begins, .launch_ends = launch_ends, .program_ends = program_ends,
-	.range_added = range_changed, .range_removed = range_changed, .host_writes = host_writes,
+	.range_added = range_changed, .range_removed = range_changed, .host_moves = host_moves,
 };
 
 static gpul_status create(struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err)
@@ -251,6 +251,7 @@ static gpul_status create(struct tool_options *options, gpul_exec_memory *memory
 		return gpul_fail(err, GPUL_EINVAL, 0, TOOL ": the option same has no value, but is '%.40s'", same);
 	race_report_same = same;
 	race_findings_begin(memory);
+	race_copies_begin(memory);
 	if (!race_records_create())
 		return gpul_fail(err, GPUL_ENOMEM, 0, TOOL ": no memory for the records of accesses");
 	*out = &observer;

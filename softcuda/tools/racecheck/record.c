@@ -39,17 +39,23 @@ bool race_records_create(void)
 	return true;
 }
 
-struct watcher *race_watcher(void)
+struct watcher *race_watcher_new(void)
 {
-	if (mine)
-		return mine;
-	mine = calloc(1, sizeof *mine);
-	if (!mine)
+	struct watcher *k = calloc(1, sizeof *k);
+
+	if (!k)
 		return NULL;
 	pthread_mutex_lock(&lock);
-	mine->next = watchers;
-	watchers = mine;
+	k->next = watchers;
+	watchers = k;
 	pthread_mutex_unlock(&lock);
+	return k;
+}
+
+struct watcher *race_watcher(void)
+{
+	if (!mine)
+		mine = race_watcher_new();
 	return mine;
 }
 

@@ -102,6 +102,9 @@ void race_shadow_each_of(const struct shadow *s, void (*f)(access_id id))
 	for (size_t k = 0; k < 3 * s->n_cells; k++)
 		if (s->write[k])
 			f(s->write[k]);
+	for (unsigned k = 0; k < 3; k++)
+		if (s->all[k])
+			f(s->all[k]);
 }
 
 /* ---- pages ---------------------------------------------------------------------------------------------------------- */
@@ -121,15 +124,17 @@ static struct page_table *table_of(uint64_t address, bool make)
 	return t;
 }
 
-static struct shadow *new_page(void)
+/* Give a page cells; false: no memory.  The caller has locked it. */
+static bool make_cells(struct shadow *page)
 {
-	struct shadow *page = map_zeros(sizeof *page);
-
-	if (page && race_shadow_create(page, PAGE_BYTES))
-		return page;
-	if (page)
-		munmap(page, sizeof *page);
-	return NULL;
+	if (!race_shadow_create(page, PAGE_BYTES))
+		return false;
+	for (unsigned k = 0; k < 3; k++) {
+		for (size_t c = 0; page->all[k] && c < page->n_cells; c++)
+			page->write[k * page->n_cells + c] = page->all[k];
+		page->all[k] = 0;
+	}
+	return true;
 }
 
 static struct shadow *find_page(uint64_t address, bool make)
@@ -140,10 +145,9 @@ static struct shadow *find_page(uint64_t address, bool make)
 
 	if (page || !t || !make)
 		return page;
-	page = new_page();
+	page = calloc(1, sizeof *page);
 	if (page && !atomic_compare_exchange_strong(slot, &other, page)) {
-		munmap(page->write, bytes_of(page->room));
-		munmap(page, sizeof *page);
+		free(page);
 		page = other;
 	}
 	return page;
@@ -156,13 +160,17 @@ static void lock_page(struct shadow *page)
 			sched_yield();
 }
 
-struct shadow *race_page_lock(uint64_t address)
+struct shadow *race_page_lock(uint64_t address, bool whole)
 {
 	struct shadow *page = find_page(address, true);
 
-	if (page)
-		lock_page(page);
-	return page;
+	if (!page)
+		return NULL;
+	lock_page(page);
+	if (whole || page->write || make_cells(page))
+		return page;
+	race_page_unlock(page);
+	return NULL;
 }
 
 void race_page_unlock(struct shadow *page)
@@ -195,6 +203,12 @@ static void each_page(uint64_t address, uint64_t bytes, void (*f)(struct shadow 
 
 static void forget_bytes(struct shadow *page, uint64_t from, uint64_t to)
 {
+	const bool any = page->all[0] | page->all[1] | page->all[2];
+
+	if (!page->write && (!any || (!from && to == PAGE_BYTES) || !make_cells(page))) {
+		memset(page->all, 0, sizeof page->all);
+		return;
+	}
 	clear_cells(page, from >> page->shift, (to + (1u << page->shift) - 1) >> page->shift);
 }
 

@@ -201,9 +201,12 @@ bool race_cpu_knows_some(void)
 
 static void learn_from_cpu(struct watched_warp *w)
 {
-	if (!w->block->knows_cpu && race_cpu_knows_some())
+	const uint32_t next = race_next_launch();
+
+	if ((!w->block->knows_cpu && race_cpu_knows_some()) || next != w->block->knows_copies)
 		w->block->version++;
 	w->block->knows_cpu = race_cpu_knows_some();
+	w->block->knows_copies = next;
 }
 
 /* The caller holds the variable's lock. */

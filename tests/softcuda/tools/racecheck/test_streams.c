@@ -176,6 +176,99 @@ static void streams_race_unless_they_are_ordered(void **state)
 	}
 }
 
+/* ---- copies and fills --------------------------------------------------------------------------------------------------- */
+
+enum { LARGE = 3 << 16 };
+static CUdeviceptr large;            /* some pages of shadow memory, of which no kernel has accessed most */
+static uint32_t *pinned;
+
+static void runs_first(CUstream s) { run(first, s); }
+static void copies_in(CUstream s) { ok(cuMemcpyHtoDAsync(memory, pinned, 256, s)); }
+static void copies_out(CUstream s) { ok(cuMemcpyDtoHAsync(pinned, memory, 256, s)); }
+static void copies_a_byte(CUstream s) { ok(cuMemcpyHtoDAsync(memory + 5, pinned, 1, s)); }
+static void copies_behind(CUstream s) { ok(cuMemcpyHtoDAsync(memory + 256, pinned, 64, s)); }
+static void copies_rows(CUstream s)
+{
+	const CUDA_MEMCPY2D c = { .srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = large, .srcPitch = 512, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+				  .dstDevice = memory, .dstPitch = 128, .WidthInBytes = 64, .Height = 4 };
+
+	ok(cuMemcpy2DAsync(&c, s));
+}
+static void copies_between_rows(CUstream s)  /* bytes 256 to 320 and 512 to 576 */
+{
+	const CUDA_MEMCPY2D c = { .srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = large, .srcPitch = 512, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+				  .dstDevice = memory + 256, .dstPitch = 256, .WidthInBytes = 64, .Height = 2 };
+
+	ok(cuMemcpy2DAsync(&c, s));
+}
+static void fills(CUstream s) { ok(cuMemsetD32Async(memory, 7, 64, s)); }
+static void fills_all(CUstream s) { ok(cuMemsetD8Async(large, 1, LARGE, s)); }
+static void reads_all(CUstream s) { ok(cuMemcpyDtoDAsync(large + LARGE, large, LARGE, s)); }
+static void reads_all_again(CUstream s) { ok(cuMemcpyDtoDAsync(large + 2 * LARGE, large, LARGE, s)); }
+static void fills_a_part(CUstream s) { ok(cuMemsetD8Async(large + 70000, 2, 100, s)); }
+static void waits_and_fills(CUstream s)
+{
+	ok(cuStreamSynchronize(a));
+	fills(s);
+}
+static void copies_and_waits(CUstream s)
+{
+	copies_in(s);
+	ok(cuStreamSynchronize(s));
+}
+
+/* Two operations in streams a and b: how they race, without and with an event. */
+static const struct copy_case { const char *name; void (*one)(CUstream s), (*other)(CUstream s); bool races; } copy_cases[] = {
+	{ "kernel, copy in", runs_first, copies_in, true },
+	{ "copy in, kernel", copies_in, runs_first, true },
+	{ "kernel, copy out", runs_first, copies_out, true },
+	{ "copy out, kernel", copies_out, runs_first, true },
+	{ "kernel, fill", runs_first, fills, true },
+	{ "fill, kernel", fills, runs_first, true },
+	{ "kernel, one byte", runs_first, copies_a_byte, true },
+	{ "one byte, kernel", copies_a_byte, runs_first, true },
+	{ "kernel, rows", runs_first, copies_rows, true },
+	{ "kernel, copy behind", runs_first, copies_behind, false },
+	{ "rows behind, kernel", copies_between_rows, runs_first, false },
+	{ "two copies out", copies_out, copies_out, true },    /* to one buffer of the host */
+	{ "fill, copy out", fills, copies_out, true },
+	{ "large fills", fills_all, fills_all, true },
+	{ "large fill, read", fills_all, reads_all, true },
+	{ "large read, fill of a part", reads_all, fills_a_part, true },
+	{ "two large reads", reads_all, reads_all_again, false },
+	{ "kernel, synchronised fill", runs_first, waits_and_fills, false },
+	{ "synchronised copy, kernel", copies_and_waits, runs_first, false },
+};
+
+static unsigned run_copies(const struct copy_case *c, bool ordered)
+{
+	unsigned before;
+	CUmodule m = begin_case();
+
+	ok(cuMemAlloc(&memory, 1024));  /* never freed: a race of two copies to one address is reported once */
+	ok(cuMemAlloc(&large, 3 * LARGE));
+	ok(cuMemAllocHost((void **)&pinned, 256));
+	before = gpul_tool_n_reported("racecheck");
+	c->one(a);
+	if (ordered)
+		waits_for_the_event();
+	c->other(b);
+	return end_case(m, before);
+}
+
+static void copies_race_unless_they_are_ordered(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < sizeof copy_cases / sizeof copy_cases[0]; k++) {
+		const struct copy_case *c = &copy_cases[k];
+
+		if (run_copies(c, false) != c->races)
+			fail_msg("%s: %s", c->name, c->races ? "no race found" : "a race found");
+		if (run_copies(c, true))
+			fail_msg("%s: a race found, although an event orders them", c->name);
+	}
+}
+
 /* first and second as nodes of a graph, launched twice: ordered by an edge, or not. */
 static unsigned run_graph(int ordered)
 {
@@ -231,6 +324,8 @@ static int start(void **state)
 	ok(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
 	ok(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
 	ok(cuMemAlloc(&memory, 256));
+	ok(cuMemAlloc(&large, 256));
+	ok(cuMemAllocHost((void **)&pinned, 256));
 	ok(cuMemsetD8(memory, 0, 256));
 	return 0;
 }
@@ -239,6 +334,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(streams_race_unless_they_are_ordered),
+		cmocka_unit_test(copies_race_unless_they_are_ordered),
 		cmocka_unit_test(nodes_of_a_graph_race_unless_an_edge_orders_them),
 	};
 
