@@ -15,13 +15,14 @@
 #include "cli/share/attach.h"
 #include "cli/share/map.h"
 #include "cli/share/share.h"
+#include "cli/soft/soft.h"
 #include "cli/sum/mmap_sum.h"
 #include "core/text.h"
 
 static const struct cli_cmd cli_help, cli_completion;
 
 cli_table cli_commands = {
-	&cli_run,    &cli_step, &cli_dap,  &cli_ls,  &cli_extract, &cli_devices, &cli_compile,  &cli_share, &cli_attach,     &cli_shares,
+	&cli_run,    &cli_soft, &cli_step, &cli_dap,  &cli_ls,  &cli_extract, &cli_devices, &cli_compile,  &cli_share, &cli_attach,     &cli_shares,
 	&cli_map,    &cli_explain, &cli_cache, &cli_mmap_sum, &cli_fifo, &cli_rdma, &cli_comm, &cli_completion, &cli_help, &cli_version,
 	NULL,
 };

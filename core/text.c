@@ -1,6 +1,7 @@
-/* text.c — edit distance and suggestions for misspelt names. */
+/* text.c — edit distance, suggestions for misspelt names, numbers of bytes. */
 #include "core/text.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,4 +60,24 @@ const char *gpul_text_nearest(const char *name, const char *const *names, size_t
 		}
 	}
 	return best ? best : n_begun == 1 ? begun : NULL;
+}
+
+bool gpul_text_bytes(const char *text, uint64_t *out)
+{
+	static const char units[] = "KMGT";
+	const char *unit;
+	char *end;
+	unsigned long long n;
+	int shift;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	n = strtoull(text, &end, 10);
+	unit = *end ? strchr(units, *end) : NULL;
+	shift = unit ? 10 * (int)(unit - units + 1) : 0;
+	if (errno || (*end && (!unit || end[1])) || n > UINT64_MAX >> shift)
+		return false;
+	*out = (uint64_t)n << shift;
+	return true;
 }

@@ -1,8 +1,10 @@
-/* text.h — find the name that a user probably meant. */
+/* text.h — find the name that a user probably meant; read a number of bytes. */
 #ifndef GPULOAD_CORE_TEXT_H
 #define GPULOAD_CORE_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -16,6 +18,10 @@ size_t gpul_text_distance(const char *a, const char *b);
  * of the longer name (or 1); else the only entry that starts with name.  NULL: no such entry.  If several are equally
  * near, the first.  Borrowed from names. */
 const char *gpul_text_nearest(const char *name, const char *const *names, size_t n_names);
+
+/** Read a number of bytes: decimal digits, after which K, M, G or T may follow (powers of 1024).  False, out untouched: other text, or the
+ * number does not fit. */
+bool gpul_text_bytes(const char *text, uint64_t *out);
 
 #ifdef __cplusplus
 }

@@ -13,6 +13,8 @@ const struct cli_variable cli_environment[] = {
 	{ "GPULOAD_COMM_TABLE", "a file that gpuload comm tune has written: the algorithms and protocols of gpul_comm_...()" },
 	{ "GPULOAD_SOFT_DRIVER", "the path of the software driver, libcuda-soft.so" },
 	{ "GPULOAD_SOFT_DEVICES", "the number of devices of the software driver, 1 to 16 (default: 1)" },
+	{ "GPULOAD_SOFT_SM", "their compute capability, as in sm_90 (default: 90)" },
+	{ "GPULOAD_SOFT_MEMORY", "the memory size of each of them in bytes; K, M, G or T may follow (default: that of the machine)" },
 	{ "GPULOAD_SOFT_ISA", "base, v3 or v4: the build of the interpreter, for plain x86-64, AVX2 or AVX-512 (default: the best "
 			      "that the CPU can run)" },
 	{ "GPULOAD_SOFT_QUIET", "1: the software driver does not print the faults of kernels" },
@@ -20,7 +22,9 @@ const struct cli_variable cli_environment[] = {
 				"with options (NAME:KEY=VALUE,NAME ...); help lists them" },
 	{ "GPULOAD_SOFT_TOOLS_EXIT", "a number: the exit status of a program in which such a tool has found an error, instead of 0" },
 	{ "GPULOAD_SOFT_TOOLS_LOG", "a file to which such tools append what they report, instead of printing it on stderr" },
-	{ "LD_LIBRARY_PATH", "gpuload step --program and gpuload dap put the folder of the software driver before it" },
+	{ "LD_LIBRARY_PATH", "gpuload soft, step --program and dap put the folder of the software driver before it; also searched for "
+			     "NVIDIA's libraries" },
+	{ "LD_PRELOAD", "gpuload soft appends the libraries beside the software driver" },
 	{ "GPULOAD_PROBE", "the path of gpuload-probe, which tries kinds of memory" },
 	{ "GPULOAD_NVRTC", "the path of NVRTC, libnvrtc.so" },
 	{ "GPULOAD_NVJITLINK", "the path of nvJitLink, libnvJitLink.so" },

@@ -118,8 +118,8 @@ EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev)
 		return r;
 	if (!major || !minor)
 		return CUDA_ERROR_INVALID_VALUE;
-	*major = COMPUTE_MAJOR;
-	*minor = COMPUTE_MINOR;
+	*major = (int)soft.cc / 10;
+	*minor = (int)soft.cc % 10;
 	return CUDA_SUCCESS;
 }
 
@@ -184,8 +184,6 @@ static const struct {
 	{ CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1 },
 	{ CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1 },
 	{ CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1 },
-	{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, COMPUTE_MAJOR },
-	{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, COMPUTE_MINOR },
 	{ CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED, 0 },
 	{ CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED, 1 },
@@ -221,6 +219,10 @@ EXPORT CUresult cuDeviceGetAttribute(int *out, CUdevice_attribute attribute, CUd
 	*out = 0;
 	if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
 		*out = soft.n_processors;
+	else if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
+		*out = (int)soft.cc / 10;
+	else if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
+		*out = (int)soft.cc % 10;
 	else if (attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)
 		*out = d->physical;
 	for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)

@@ -1,10 +1,12 @@
 /* init.c — cuInit and cuDriverGetVersion. */
 #include "softcuda/api/base/state_internal.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "core/memory_left.h"
 #include "core/parallel.h"
+#include "core/text.h"
 
 /* A child of fork() has no worker threads, so the driver cannot be used there: calls return
  * CUDA_ERROR_NOT_INITIALIZED, as on a GPU. */
@@ -16,12 +18,48 @@ static void forget_in_child(void)
 	soft_unlock();
 }
 
+/* The compute capability of the devices, as in sm_90. */
+static CUresult choose_cc(void)
+{
+	const char *text = secure_getenv("GPULOAD_SOFT_SM");
+	char *end;
+	long cc;
+
+	soft.cc = DEFAULT_CC;
+	if (!text || !*text)
+		return CUDA_SUCCESS;
+	cc = strtol(text, &end, 10);
+	if (*end || cc < 30 || cc > 999)
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "cuInit: GPULOAD_SOFT_SM=%s: expected a compute capability as in sm_90, from 30 to 999", text);
+	soft.cc = (unsigned)cc;
+	return CUDA_SUCCESS;
+}
+
+/* The memory size of each device. */
+static CUresult choose_memory(void)
+{
+	const char *text = secure_getenv("GPULOAD_SOFT_MEMORY");
+	gpul_memory_left left;
+
+	soft.memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	soft.in_group = gpul_memory_find_left("", &left) && !left.is_machine && left.limit_bytes < soft.memory_bytes;
+	if (soft.in_group)
+		soft.memory_bytes = left.limit_bytes;
+	if (text && *text && (!gpul_text_bytes(text, &soft.memory_bytes) || !soft.memory_bytes))
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuInit: GPULOAD_SOFT_MEMORY=%s: expected bytes, as in 8G", text);
+	return CUDA_SUCCESS;
+}
+
 static CUresult start_driver(void)
 {
 	gpul_error err = { 0 };
-	gpul_memory_left left;
 	CUresult r = soft_choose_devices();
 
+	if (!r)
+		r = choose_cc();
+	if (!r)
+		r = choose_memory();
 	if (r)
 		return r;
 	if (gpul_exec_memory_create(&soft.memory, &err))
@@ -30,10 +68,6 @@ static CUresult start_driver(void)
 	if (r)
 		return r;
 	soft.n_processors = (int)gpul_cpus();
-	soft.memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-	soft.in_group = gpul_memory_find_left("", &left) && !left.is_machine && left.limit_bytes < soft.memory_bytes;
-	if (soft.in_group)
-		soft.memory_bytes = left.limit_bytes;
 	soft.heap_bytes = 8 << 20;
 	list_init(&soft.libraries);
 	list_init(&soft.contexts);

@@ -47,12 +47,28 @@ static void accepts_names_of_any_length(void **state)
 	assert_null(gpul_text_nearest(a, names, 1));
 }
 
+static void reads_numbers_of_bytes(void **state)
+{
+	static const char *const wrong[] = { "", "G", "-1", "1.5G", "8GB", "8g", " 8", "0x10", "99999999999999999999", "99999999T" };
+	uint64_t n = 7;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+		assert_false(gpul_text_bytes(wrong[i], &n));
+	assert_int_equal(n, 7);
+	assert_true(gpul_text_bytes("4096", &n) && n == 4096);
+	assert_true(gpul_text_bytes("3K", &n) && n == 3 << 10);
+	assert_true(gpul_text_bytes("8G", &n) && n == 8ull << 30);
+	assert_true(gpul_text_bytes("16777215T", &n) && n == 16777215ull << 40);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counts_edits),
 		cmocka_unit_test(suggests_the_nearest_name_and_no_distant_one),
 		cmocka_unit_test(accepts_names_of_any_length),
+		cmocka_unit_test(reads_numbers_of_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,8 +32,7 @@
 
 enum {
 	DRIVER_VERSION = 13000,
-	COMPUTE_MAJOR = 9,
-	COMPUTE_MINOR = 0,
+	DEFAULT_CC = 90,
 	WARP_THREADS = 32,
 	MAX_BLOCK_THREADS = 1024,
 	MAX_BLOCK_Z = 64,
@@ -92,7 +91,8 @@ struct context {
 struct soft_state {
 	bool initialised;
 	int n_devices, n_processors;
-	uint64_t memory_bytes;       /* memory size of each device: that of the host, or the limit of the process */
+	unsigned cc;                 /* compute capability: 90 for 9.0 */
+	uint64_t memory_bytes;       /* memory size of each device: GPULOAD_SOFT_MEMORY, that of the host, or the limit of the process */
 	bool in_group;               /* memory_bytes is the limit of a control group */
 	struct device device[MAX_DEVICES];
 	struct link libraries, contexts;

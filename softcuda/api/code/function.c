@@ -80,7 +80,7 @@ static CUresult get_attribute(int *value, CUfunction_attribute attribute,
 	else if (attribute == CU_FUNC_ATTRIBUTE_PTX_VERSION)
 		*value = target_sm;
 	else if (attribute == CU_FUNC_ATTRIBUTE_BINARY_VERSION)
-		*value = 10 * COMPUTE_MAJOR + COMPUTE_MINOR;
+		*value = (int)soft.cc;
 	else if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
 		*value = max_dynamic;
 	else if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)

@@ -37,7 +37,7 @@ static CUresult refuse_elf(const unsigned char *p, char *why, size_t why_bytes)
  * which is the least likely to use new instructions, and plain code before code with the suffix "a". */
 static bool is_better(const gpul_image *a, const gpul_image *best)
 {
-	const unsigned device = 10 * COMPUTE_MAJOR + COMPUTE_MINOR;
+	const unsigned device = soft.cc;
 	bool fits = a->sm <= device;
 
 	if (!best || fits != (best->sm <= device))

@@ -1,0 +1,123 @@
+/* soft.c — gpuload soft: sets the environment, says so in one line, and becomes the program. */
+#include "cli/soft/soft.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/lib/tell.h"
+#include "cli/soft/soft_internal.h"
+#include "core/text.h"
+
+enum { SOFT_GPUS, SOFT_SM, SOFT_MEMORY, SOFT_TOOLS, SOFT_ENV, SOFT_QUIET, MAX_GPUS = 16 };
+
+/* clang-format off */
+static const struct cli_opt soft_opts[] = {
+	[SOFT_GPUS] = { "gpus", "N", "the number of GPUs, 1 to 16 (default: 1)", NULL },
+	[SOFT_SM] = { "sm", "NN", "their compute capability, as in sm_90 (default: 90)", "75 80 86 89 90 100 120" },
+	[SOFT_MEMORY] = { "memory", "BYTES", "the memory of each GPU; K, M, G or T may follow (default: that of the machine)", NULL },
+	[SOFT_TOOLS] = { "tools", "LIST", "watch the kernels: memcheck, racecheck, synccheck, profile, trace ..., with options as in "
+					  "GPULOAD_SOFT_TOOLS; the exit status is 1 if a tool finds an error", "memcheck racecheck synccheck profile trace help" },
+	[SOFT_ENV] = { "env", NULL, "print the variables as NAME=VALUE lines instead, for a CI system or env(1)", NULL },
+	[SOFT_QUIET] = { "quiet", NULL, "do not print the line that says what was set", NULL },
+	{ 0 },
+};
+/* clang-format on */
+
+static const char soft_details[] =
+	"COMMAND runs with the software driver as libcuda, whether or not the machine has a GPU:\n"
+	"\n"
+	"    gpuload soft -- python3 -m pytest tests/\n"
+	"    gpuload soft --gpus 2 --memory 8G -- ./a.out\n"
+	"    gpuload soft --tools memcheck -- python3 train.py\n"
+	"\n"
+	"Libraries beside the driver take the place of NVIDIA's run-time compiler and linker (NVRTC,\n"
+	"nvJitLink), call these, and return PTX where a program asks for machine code. They are found through\n"
+	"LD_LIBRARY_PATH and LD_PRELOAD. Variables of Numba, CuPy, Triton and Warp that are not set\n"
+	"get values that fit: the driver, the assembler, a cache of its own for compiled kernels.\n"
+	"CUDA_HOME becomes the tool chain of the Python packages if it is not set.\n"
+	"\n"
+	"gpuload replaces itself by COMMAND, so that its signals and its exit status are those of COMMAND.\n";
+
+static bool is_number(const char *text, long low, long high)
+{
+	char *end;
+	long n = strtol(text, &end, 10);
+
+	return *text >= '0' && *text <= '9' && !*end && n >= low && n <= high;
+}
+
+static gpul_status read_options(const struct cli_args *args, struct soft_setup *s, gpul_error *err)
+{
+	uint64_t bytes;
+
+	s->gpus = cli_value(args, SOFT_GPUS);
+	s->sm = cli_value(args, SOFT_SM);
+	s->memory = cli_value(args, SOFT_MEMORY);
+	s->tools = cli_value(args, SOFT_TOOLS);
+	if (s->sm && !strncmp(s->sm, "sm_", 3))
+		s->sm += 3;
+	if (s->gpus && !is_number(s->gpus, 1, MAX_GPUS))
+		return gpul_fail(err, GPUL_EINVAL, 0, "--gpus must be a number from 1 to %d, not '%.40s'", MAX_GPUS, s->gpus);
+	if (s->sm && !is_number(s->sm, 30, 999))
+		return gpul_fail(err, GPUL_EINVAL, 0, "--sm must be a compute capability such as 75, 80 or 90, not '%.40s'", s->sm);
+	if (s->memory && (!gpul_text_bytes(s->memory, &bytes) || !bytes))
+		return gpul_fail(err, GPUL_EINVAL, 0, "--memory must be a number of bytes such as 512M or 8G, not '%.40s'", s->memory);
+	if (!args->n_operands == !cli_value(args, SOFT_ENV))
+		return gpul_fail(err, GPUL_EINVAL, 0, args->n_operands ? "--env prints the variables: give no command with it" :
+				 "which command? For example: gpuload soft -- python3 program.py");
+	return GPUL_OK;
+}
+
+static void report(const struct soft_setup *s, const char *command)
+{
+	cli_tell("soft", "%s runs on the software driver in %s: %s GPU%s, sm_%s, %s%s%s%s%s%s", command, s->folder, s->gpus ? s->gpus : "1",
+		 s->gpus && strcmp(s->gpus, "1") ? "s" : "", s->sm ? s->sm : "90", s->memory ? s->memory : "the machine's", " memory",
+		 s->tools ? ", tools " : "", s->tools ? s->tools : "", *s->toolkit ? "; CUDA_HOME " : "; no CUDA toolkit found", s->toolkit);
+}
+
+/* Become the command; returns only after a failure. */
+static gpul_status become(const struct cli_args *args, gpul_error *err)
+{
+	char **argv = calloc(args->n_operands + 1, sizeof *argv);
+
+	if (!argv)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the arguments of the command");
+	for (size_t i = 0; i < args->n_operands; i++)
+		argv[i] = (char *)(uintptr_t)args->operands[i];
+	fflush(stdout);
+	execvp(argv[0], argv);
+	free(argv);
+	return gpul_fail(err, GPUL_ESYS, errno, "cannot run %s: %s", args->operands[0], strerror(errno));
+}
+
+static int run_soft(const struct cli_args *args, gpul_error *err)
+{
+	struct soft_setup s = { 0 };
+	const char *command = args->n_operands ? args->operands[0] : NULL;
+	gpul_status st = read_options(args, &s, err);
+
+	if (!st)
+		st = soft_setup(&s, command, err);
+	for (size_t i = 0; i < s.variables.n && !st; i++) {
+		if (cli_value(args, SOFT_ENV))
+			printf("%s=%s\n", s.variables.at[i].name, s.variables.at[i].value);
+		else if (setenv(s.variables.at[i].name, s.variables.at[i].value, 1))
+			st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the environment");
+	}
+	if (!st && command) {
+		if (!cli_value(args, SOFT_QUIET))
+			report(&s, command);
+		st = become(args, err);
+	}
+	soft_setup_free(&s);
+	return cli_exit_code(st);
+}
+
+const struct cli_cmd cli_soft = {
+	"soft", "-- COMMAND [ARG...]", "run any program on the software driver: tests on a machine without a GPU", soft_details, soft_opts, run_soft,
+	CLI_FILES, NULL,
+};

@@ -1,0 +1,36 @@
+/* soft_internal.h — the environment of a program on the software driver.
+ *
+ *     soft.c      options, the report, exec
+ *     setup.c     the variables
+ *     python.c    the Python packages of a command, and NVIDIA's wheels among them */
+#ifndef GPULOAD_CLI_SOFT_SOFT_INTERNAL_H
+#define GPULOAD_CLI_SOFT_SOFT_INTERNAL_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/array.h"
+#include "core/error.h"
+
+struct soft_variable { char *name, *value; };   /* owned */
+
+struct soft_setup {
+	const char *gpus, *sm, *memory, *tools;   /* options; NULL: not given */
+	char folder[PATH_MAX];                    /* of the driver and of the libraries beside it */
+	char wheels[PATH_MAX];                    /* site-packages of the command; "": none */
+	char toolkit[PATH_MAX];                   /* CUDA_HOME or the tool chain in wheels; "": none found */
+	GPUL_ARRAY(struct soft_variable) variables;
+};
+
+/* Find the folder of the driver, and choose all variables for a command; command NULL: for any. */
+gpul_status soft_setup(struct soft_setup *s, const char *command, gpul_error *err);
+void soft_setup_free(struct soft_setup *s);
+
+/* The site-packages folder of the Python that runs a command: the interpreter itself, or the one in the first line of a script.
+ * False: no Python, or its packages were not found. */
+bool soft_find_packages(const char *command, char site_packages[PATH_MAX]);
+/* The folder of NVIDIA's tool chain in site-packages, in the layout of a toolkit (bin, include, lib).  False: none. */
+bool soft_find_toolkit(const char *site_packages, char folder[PATH_MAX]);
+
+#endif

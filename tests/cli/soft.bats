@@ -1,0 +1,62 @@
+#!/usr/bin/env bats
+# soft.bats — gpuload soft: runs a command with the environment of the software driver.
+load helper
+
+@test "soft runs a command on the software driver, and says so in one line" {
+	works soft --gpus 2 --sm 80 --memory 3G -- gpuload devices --json
+	[[ $stderr == "gpuload soft: gpuload runs on the software driver in "*": 2 GPUs, sm_80, 3G memory; "* ]] || show "should say what was set"
+	[[ ${#stderr_lines[@]} == 1 ]] || show "should print one line"
+	[[ $(grep -o '"compute_capability": *"8.0"' <<<"$output" | wc -l) == 2 || $(grep -c '"memory_bytes": *3221225472' <<<"$output") -ge 1 ]] || show "should have 2 GPUs of sm_80"
+	works soft --quiet --sm sm_75 -- sh -c 'echo $GPULOAD_SOFT_SM'
+	[[ $output == 75 && -z $stderr ]] || show "--quiet should print nothing"
+}
+
+@test "the exit status and the signals are those of the command" {
+	fails 2 "which command?" soft
+	run gpuload soft --quiet -- sh -c 'exit 37'
+	[[ $status == 37 ]] || show "should exit with 37"
+	gpuload soft --quiet -- sh -c 'echo $$ > pid; trap "exit 9" TERM; touch ready; while :; do sleep 0.05; done' &
+	local own=$! i
+	for ((i = 0; i < 600; i++)); do [[ -e ready ]] && break; sleep 0.05; done
+	[[ $(cat pid) == "$own" ]] || show "should be the same process"
+	kill -TERM "$own"
+	wait "$own" || status=$?
+	[[ $status == 9 ]] || show "the command should receive the signal"
+}
+
+@test "a command without a terminal has the libraries, and keeps what the user has set" {
+	LD_LIBRARY_PATH=/own NUMBA_CUDA_DRIVER=/mine works soft --quiet -- sh -c 'echo "$LD_LIBRARY_PATH $NUMBA_CUDA_DRIVER"'
+	[[ $output == */softcuda:/own\ /mine ]] || show "should extend one and keep the other"
+	works soft --quiet -- sh -c 'cat /proc/self/maps'
+	[[ $output == *libnvrtc.so.13*libnvJitLink.so.13* || $output == *libnvJitLink.so.13*libnvrtc.so.13* ]] || show "should have loaded the libraries"
+}
+
+@test "soft --env prints the variables for another program" {
+	works soft --env --sm 86
+	says "GPULOAD_SOFT_SM=86"
+	says "GPULOAD_DRIVER=soft"
+	[[ $(env $(gpuload soft --env --gpus 3) gpuload devices | grep -c "gpuload software GPU") == 3 ]] || show "env should accept the lines"
+}
+
+@test "soft --tools watches the kernels, and makes the exit status 1" {
+	run --separate-stderr gpuload soft --quiet --tools memcheck -- gpuload run "$faults" --kernel out_of_bounds
+	[[ $status != 0 ]] || show "a fault should be found"
+}
+
+@test "wrong options are usage errors" {
+	fails 2 "--gpus must be a number from 1 to 16, not '0'" soft --gpus 0 -- true
+	fails 2 "--sm must be a compute capability such as 75, 80 or 90, not 'x'" soft --sm x -- true
+	fails 2 "--memory must be a number of bytes such as 512M or 8G, not '0'" soft --memory 0 -- true
+	fails 2 "give no command" soft --env -- true
+	fails 1 "cannot run no-such-command: No such file or directory" soft --quiet -- no-such-command
+}
+
+@test "the tool chain is that of the Python packages of the command" {
+	mkdir -p venv/bin venv/lib/python3.9/site-packages/nvidia/cu13/lib
+	ln -s /bin/true venv/bin/python3
+	printf '#!%s/venv/bin/python3\n' "$PWD" > venv/bin/tool
+	chmod +x venv/bin/tool
+	(unset CUDA_HOME; gpuload soft -- venv/bin/tool 2>&1) | grep "; CUDA_HOME $PWD/venv/lib/python3.9/site-packages/nvidia/cu13$" || show "should be found through the script"
+	PATH="$PWD/venv/bin:$PATH" CUDA_HOME=/mine works soft -- tool
+	[[ $stderr == *"; CUDA_HOME /mine" ]] || show "the user's should stay"
+}
