@@ -105,7 +105,7 @@ size_t gpul_exec_kernel_index(const gpul_exec_program *p, const gpul_exec_kernel
 const gpul_exec_kernel_info *gpul_exec_kernel_info_of(const gpul_exec_kernel *k);
 /** Why a kernel cannot run: it reaches an instruction that is not interpreted, by calls or through a function whose
  * address the module takes and whose parameters match an indirect call.  NULL: the kernel can run.
- * "kernel.ptx:12: wgmma.fence.sync.aligned: wgmma is not interpreted; kernel gemm reaches it"; belongs to the program. */
+ * "kernel.ptx:12: tcgen05.wait::ld.sync.aligned: tcgen05 is not interpreted; kernel gemm reaches it"; belongs to the program. */
 const char *gpul_exec_kernel_refusal(const gpul_exec_kernel *k);
 /** Address and size of a module-scope variable; false: no variable has that name. */
 bool gpul_exec_find_variable(const gpul_exec_program *p, const char *name, uint64_t *address, size_t *bytes);

@@ -25,10 +25,11 @@ enum matrix_type {
 
 enum { TILE_ROWS = 16, TILE_COLUMNS = 8, MAX_K = 128, MAX_TILES = 2 };
 
-/* The order of an f32 or f16 sum, measured on sm_90: see run_mma_float.c. */
+/* The order of an f32 or f16 sum, measured on sm_90: see mma_sum_internal.h. */
 struct mma_sum {
 	uint8_t block;               /* products that are added together */
 	uint8_t fraction_bits;       /* of a product, after alignment to the largest */
+	bool short_result;           /* an f32 result has 13 bits behind the point */
 	bool bytes;                  /* f8: products with k % 4 < 2 come first, and C is added last */
 };
 

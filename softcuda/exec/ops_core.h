@@ -20,9 +20,10 @@
 	X(REDUX_ADD) X(REDUX_MIN_U32) X(REDUX_MAX_U32) X(REDUX_MIN_S32) X(REDUX_MAX_S32) \
 	X(REDUX_AND) X(REDUX_OR) X(REDUX_XOR) X(REDUX_F32)
 
-/* run_mma_float.c, run_mma.c, run_matrix.c */
+/* run_mma_float.c, run_mma.c, run_wgmma.c, run_matrix.c */
 #define GPUL_MATRIX_OPS(X) \
-	X(MMA_FLOAT) X(MMA_F64) X(MMA_INT) X(MMA_BITS) X(MMA_QUADS) X(LDMATRIX) X(STMATRIX) X(MOVMATRIX)
+	X(MMA_FLOAT) X(MMA_F64) X(MMA_INT) X(MMA_BITS) X(MMA_QUADS) X(WGMMA_FLOAT) X(WGMMA_INT) \
+	X(LDMATRIX) X(STMATRIX) X(MOVMATRIX)
 
 /* run_address.c.  Width conversions that decoding inserts around an instruction, and addresses. */
 #define GPUL_ADDRESS_OPS(X) \

@@ -157,11 +157,11 @@ load helper
 @test "a kernel that reaches an instruction which is not interpreted is refused in one line; the others run" {
 	[[ $GPULOAD_DRIVER == soft ]] || skip "for the software driver"
 	printf '%s\n' '.version 8.0' '.target sm_90a' '.address_size 64' \
-		'.func helper() { wgmma.fence.sync.aligned; ret; }' \
+		'.func helper() { tcgen05.wait::ld.sync.aligned; ret; }' \
 		'.visible .entry good(.param .u64 out) { .reg .b64 %d; ld.param.u64 %d, [out]; st.global.u32 [%d], 7; ret; }' \
 		'.visible .entry bad(.param .u64 out) { call helper; ret; }' >"$BATS_TEST_TMPDIR/partly.ptx"
 	works run "$BATS_TEST_TMPDIR/partly.ptx" --kernel good "out:u32[1]" --grid 1 --block 1 --expect 0=7
-	fails 1 "partly.ptx:4: wgmma.fence.sync.aligned: wgmma is not interpreted; kernel bad reaches it: CUDA_ERROR_NOT_SUPPORTED" \
+	fails 1 "partly.ptx:4: tcgen05.wait::ld.sync.aligned: tcgen05 is not interpreted; kernel bad reaches it: CUDA_ERROR_NOT_SUPPORTED" \
 		run "$BATS_TEST_TMPDIR/partly.ptx" --kernel bad "out:u32[1]" --grid 1 --block 1
 }
 

@@ -109,6 +109,7 @@ static const struct decoder_row {
 	[GPUL_PTX_ELECT] = { .decode = gpul_decode_elect, .skips = true },
 	[GPUL_PTX_MMA] = { .decode = gpul_decode_mma, .skips = true },
 	[GPUL_PTX_WMMA] = { .decode = gpul_decode_wmma, .skips = true },
+	[GPUL_PTX_WGMMA] = { .decode = gpul_decode_wgmma, .skips = true },
 	[GPUL_PTX_LDMATRIX] = { .decode = gpul_decode_ldmatrix, .skips = true },
 	[GPUL_PTX_STMATRIX] = { .decode = gpul_decode_stmatrix, .skips = true },
 	[GPUL_PTX_MOVMATRIX] = { .decode = gpul_decode_movmatrix, .skips = true },

@@ -8,6 +8,7 @@
  *     decode_warp.c      shfl vote match redux elect activemask
  *     decode_mma.c       mma wmma.mma
  *     decode_matrix.c    ldmatrix stmatrix movmatrix wmma.load wmma.store
+ *     decode_wgmma.c     wgmma
  *     decode_async.c     cp.async mbarrier mapa getctarank
  *     select.c           arithmetic (form_internal.h)
  *     decode_operand.c   operands to references: registers, immediates, special registers, lists
@@ -121,6 +122,7 @@ decode_fn gpul_decode_shfl, gpul_decode_vote, gpul_decode_match, gpul_decode_red
 decode_fn gpul_decode_mov_vector, gpul_decode_createpolicy, gpul_decode_alloca, gpul_decode_stack;
 decode_fn gpul_decode_launch_control;
 decode_fn gpul_decode_mma, gpul_decode_wmma, gpul_decode_ldmatrix, gpul_decode_stmatrix, gpul_decode_movmatrix;
+decode_fn gpul_decode_wgmma;
 decode_fn gpul_decode_cp, gpul_decode_mbarrier, gpul_decode_mapa, gpul_decode_getctarank;
 
 /* decode.c: decode a function, after the layout of all variables.  A function with an instruction that is not interpreted

@@ -4,8 +4,8 @@
 
 #include <cmocka.h>
 
-/* WGMMA is not interpreted; line 4 of every text. */
-#define WGMMA ".func (.param .b32 r) wide(.param .b64 x) { wgmma.fence.sync.aligned; ret; }\n"
+/* TCGEN05 is not interpreted; line 4 of every text. */
+#define TCGEN05 ".func (.param .b32 r) wide(.param .b64 x) { tcgen05.wait::ld.sync.aligned; ret; }\n"
 #define PROTOTYPES                                                                             \
 	".func (.param .b32 r) same(.param .b64 x) { ret; }\n"                                 \
 	".func (.param .b32 r) narrow(.param .b32 x) { ret; }\n"
@@ -26,11 +26,11 @@ static void expect(const char *text, const char *kernel, const char *refusal)
 }
 
 static const char refusal_of_k[] =
-	"test.ptx:4: wgmma.fence.sync.aligned: wgmma is not interpreted; kernel k reaches it";
+	"test.ptx:4: tcgen05.wait::ld.sync.aligned: tcgen05 is not interpreted; kernel k reaches it";
 
 static void a_kernel_is_refused_for_what_its_calls_reach(void **state)
 {
-	static const char text[] = PTX_HEADER WGMMA
+	static const char text[] = PTX_HEADER TCGEN05
 		".func middle() { .param .b32 r; .param .b64 x; call (r), wide, (x); ret; }\n"
 		".func again(); .func loop() { call again; ret; } .func again() { call loop; "
 		"call middle; ret; }\n" KERNEL_OUT("k") "call loop; ret; }\n" KERNEL_OUT(
@@ -51,19 +51,19 @@ static void a_kernel_is_refused_for_what_its_calls_reach(void **state)
 static void a_pointer_reaches_functions_of_its_prototype(void **state)
 {
 	(void)state;
-	expect(PTX_HEADER WGMMA PROTOTYPES KERNEL_OUT("k")
+	expect(PTX_HEADER TCGEN05 PROTOTYPES KERNEL_OUT("k")
 		       CALL_POINTER("mov.b64 f, wide;", "64") " ret; }\n",
 	       "k", refusal_of_k);
-	expect(PTX_HEADER WGMMA PROTOTYPES
+	expect(PTX_HEADER TCGEN05 PROTOTYPES
 	       ".global .b64 table[2] = { same, wide };\n" KERNEL_OUT("k")
 		       CALL_POINTER("ld.global.b64 f, [table];", "64") " ret; }\n",
 	       "k", refusal_of_k);
-	expect(PTX_HEADER WGMMA PROTOTYPES
+	expect(PTX_HEADER TCGEN05 PROTOTYPES
 	       ".global .b64 table[2] = { narrow, wide };\n" KERNEL_OUT("k")
 		       CALL_POINTER("ld.global.b64 f, [table];", "32") " ret; }\n",
 	       "k", NULL);
 	/* The address of wide is never taken. */
-	expect(PTX_HEADER WGMMA PROTOTYPES KERNEL_OUT("k")
+	expect(PTX_HEADER TCGEN05 PROTOTYPES KERNEL_OUT("k")
 		       CALL_POINTER("mov.b64 f, same;", "64") " ret; }\n",
 	       "k", NULL);
 }
@@ -74,10 +74,10 @@ static void calltargets_limit_what_a_pointer_reaches(void **state)
 	"{ .reg .b64 f; .param .b32 r; .param .b64 x; mov.b64 f, same; t: .calltargets " list  \
 	"; call (r), f, (x), t; } ret; }\n"
 	(void)state;
-	expect(PTX_HEADER WGMMA PROTOTYPES ".global .b64 taken = wide;\n" KERNEL_OUT("k")
+	expect(PTX_HEADER TCGEN05 PROTOTYPES ".global .b64 taken = wide;\n" KERNEL_OUT("k")
 		       CALL_TARGETS("same"),
 	       "k", NULL);
-	expect(PTX_HEADER WGMMA PROTOTYPES KERNEL_OUT("k") CALL_TARGETS("same, wide"), "k",
+	expect(PTX_HEADER TCGEN05 PROTOTYPES KERNEL_OUT("k") CALL_TARGETS("same, wide"), "k",
 	       refusal_of_k);
 }
 
@@ -97,7 +97,7 @@ static void an_unknown_modifier_refuses_only_its_kernel(void **state)
 static void a_refused_kernel_cannot_be_launched(void **state)
 {
 	struct rig *r =
-		rig_open(PTX_HEADER ".visible .entry k() { wgmma.fence.sync.aligned; ret; }\n");
+		rig_open(PTX_HEADER ".visible .entry k() { tcgen05.wait::ld.sync.aligned; ret; }\n");
 	gpul_exec_launch_config c = { .kernel = gpul_exec_find_kernel(r->program, "k"),
 				      .grid = { 1, 1, 1 },
 				      .block = { 1, 1, 1 } };

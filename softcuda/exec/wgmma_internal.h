@@ -1,0 +1,72 @@
+/* wgmma_internal.h — wgmma.mma_async: the data that decode_wgmma.c gives to run_wgmma.c, and matrices in shared memory.
+ *
+ * Each of the four warps of a warp group calculates 16 of the 64 rows, when it executes the instruction: PTX defines only
+ * when the result must be there at the latest, so wgmma.fence, commit_group and wait_group do nothing.
+ *
+ * A descriptor (PTX ISA 9.7.15.5.1.2) says where a matrix is in shared memory; the fields are in units of 16 bytes:
+ *
+ *     63   62           52 49      45           32        29           16        13            0
+ *    ┌───────┬───────────┬────┬───┬───────────────┬──────┬───────────────┬──────┬───────────────┐
+ *    │swizzle│           │base│   │ stride offset │      │leading offset │      │ start address │
+ *    └───────┴───────────┴────┴───┴───────────────┴──────┴───────────────┴──────┴───────────────┘
+ *
+ * Swizzle 1, 2, 3: rows of 128, 64, 32 bytes, whose 16-byte pieces are permuted by the address bits above: see swizzled(). */
+#ifndef GPULOAD_SOFTCUDA_EXEC_WGMMA_INTERNAL_H
+#define GPULOAD_SOFTCUDA_EXEC_WGMMA_INTERNAL_H
+
+#include "softcuda/exec/matrix_internal.h"
+
+enum { WGMMA_K_BYTES = 32, MAX_WGMMA_COLUMNS = 256, MAX_WGMMA_SUMS = 128 };
+
+struct wgmma_form {              /* insn->object of WGMMA */
+	uint16_t columns, k;
+	uint8_t a_type, b_type, d_type;
+	struct mma_sum sum;
+	bool a_in_registers, satfinite;
+	bool a_by_column, b_by_row;  /* 16-bit types: neighbours in memory are rows of A, columns of B */
+	bool negate_a, negate_b;
+	opref a, b, scale_d;         /* a: a descriptor; scale_d: a predicate */
+	opref x[4];                  /* A in registers */
+	uint8_t n_d;
+	opref d[MAX_WGMMA_SUMS];
+};
+
+struct matrix_address {          /* a descriptor, taken apart; in bytes */
+	uint32_t start, leading, stride;
+	unsigned row_bytes;          /* 16: not swizzled */
+};
+
+static inline struct matrix_address matrix_address_of(uint64_t descriptor)
+{
+	static const uint8_t row_bytes[] = { 16, 128, 64, 32 };
+
+	return (struct matrix_address){
+		.start = (uint32_t)(descriptor & 0x3fff) << 4, .leading = (uint32_t)(descriptor >> 16 & 0x3fff) << 4,
+		.stride = (uint32_t)(descriptor >> 32 & 0x3fff) << 4, .row_bytes = row_bytes[descriptor >> 62],
+	};
+}
+
+/* The bits of an address from bit 7 on are added, without carry, to those from bit 4 on: as many as the row has pieces. */
+static inline uint32_t swizzled(uint32_t address, unsigned row_bytes)
+{
+	return address ^ (address >> 3 & (row_bytes - 16));
+}
+
+/* The address of 16 bytes of row `row`, piece 0 or 1 in the direction of k, of a matrix whose neighbours in memory are in a row. */
+static inline uint32_t piece_of_row(const struct matrix_address *m, unsigned row, unsigned piece)
+{
+	const uint32_t apart = m->row_bytes == 16 ? m->leading : 16;
+
+	return swizzled(m->start + row % 8 * m->row_bytes + row / 8 * m->stride + piece * apart, m->row_bytes);
+}
+
+/* The same if neighbours in memory have the same k: 16 bytes of column k, from row 8 piece on. */
+static inline uint32_t piece_of_column(const struct matrix_address *m, unsigned k, unsigned piece)
+{
+	const unsigned pieces = m->row_bytes / 16;
+	const uint32_t outer = pieces == 1 ? m->stride : m->leading, next_k = pieces == 1 ? m->leading : m->stride;
+
+	return swizzled(m->start + piece % pieces * 16 + piece / pieces * outer + k % 8 * m->row_bytes + k / 8 * next_k, m->row_bytes);
+}
+
+#endif
