@@ -165,9 +165,7 @@ def write_cudart(w, strict):
     soft, products = f"{w.dir}/softcuda", []
     for abi, objects in w.runtimes.items():
         name = f"libcudart.so.{abi}"
-        script = f"{w.dir}/{name}.map"
-        with open(script, "w", encoding="utf-8") as f:
-            f.write(f"{name} {{ global: cuda*; __cuda*; local: *; }};\n")
+        script = version_script(w, name, "cuda*; __cuda*;", name)
         products.append(w.build(f"{soft}/{name}", "shared", [*objects, *w.link(closure("loader/runtime")[1:])], script,
                                 flags=f"{strict}-Wl,-soname,{name} -Wl,-Bsymbolic {words(f'-Wl,--version-script={script}')}"))
     products.append(w.build(f"{soft}/libcudart.so", "symlink", needs=products[-1], target=f"libcudart.so.{max(w.runtimes)}"))

@@ -59,7 +59,7 @@ class Exports(unittest.TestCase):
             subprocess.run([sys.executable, f"{ROOT}/scripts/runtime_calls.py", f"{cuda_home()}/include", out], check=True)
             for name in (runtime_calls.REFUSED, runtime_calls.TABLE):
                 with open(f"{out}/{name}", encoding="utf-8") as new, open(f"{ROOT}/{name}", encoding="utf-8") as old:
-                    self.assertEqual(new.read(), old.read(), f"run scripts/runtime_calls.py: {name}")
+                    self.assertTrue(new.read() == old.read(), f"run scripts/runtime_calls.py: {name}")
 
     def test_a_refused_call_is_not_supported(self):
         for library in glob.glob(f"{BUILD}/softcuda/libcudart.so.*"):

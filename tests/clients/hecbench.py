@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""hecbench.py CHECKOUT — build and run programs of HeCBench on the software driver.
+
+CHECKOUT is a copy of github.com/zjin-lcf/HeCBench; this program fetches nothing.  It draws --count of the programs src/*-cuda at random
+(--seed), compiles each by its Makefile with nvcc for compute_90 and `-cudart none`, links libgpuload-rt.a, and runs what `make run` would.
+When a program takes longer than --limit, its last number above 1, in most programs the number of repetitions, is set to 1.
+
+    verified      exit 0, and the program reports that its results are right
+    ran           exit 0, without such a report
+    failed, slow
+    not testable  it needs a library (cuBLAS, MPI ...), or a file that is not in the checkout; or the compiler refuses it
+"""
+import argparse, concurrent.futures, glob, json, os, random, re, shutil, stat, subprocess, sys, time
+
+LIBRARIES = re.compile(r"-l(cublas|cusparse|cusolver|curand|cufft|cudnn|nccl|mpi|parmetis|metis|gsl|gfortran|gdal|boost)\w*|mpicc|mpicxx|mpirun|nvshmem")
+SAYS_RIGHT = re.compile(r"\bPASS(ED)?\b|\bsuccess|\bcorrect\b|verified", re.I)
+SAYS_WRONG = re.compile(r"\bFAIL(ED|URE)?\b|mismatch|incorrect", re.I)
+NO_FILE = re.compile(r"(cannot|could not|can't|unable to|failed to|error) (open|opening|read|find|load)|no such file|not found|file opening failed", re.I)
+
+WRAPPER = """#!/usr/bin/env python3
+import os, sys
+args, out, skip = sys.argv[1:], [], False
+for a in args:
+    if skip:
+        skip = False
+    elif a in ("-gencode", "-arch", "--gpu-architecture", "-code", "--generate-code", "-cudart", "--cudart"):
+        skip = True
+    elif not a.startswith(("-arch=", "-gencode=", "--gpu-architecture=", "-code=", "--generate-code=", "-cudart=", "--cudart=", "-lcudart")):
+        out.append(a)
+link = not {"-c", "-dc", "-ptx", "-cubin", "--device-c", "-E", "-M", "-MM", "-dlink", "-lib"} & set(out)
+code = ["-gencode", "arch=compute_90,code=compute_90"]
+os.execv("@nvcc@", ["@nvcc@", *code, *([] if "-dlink" in out else ["-cudart", "none"]), "-w", *out,
+                    *(["@runtime@", "-ldl", "-lpthread", "-lrt", "-L@softcuda@", "-lcuda"] if link else [])])
+"""
+
+
+def arguments():
+    a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    a.add_argument("checkout", help="folder with src/")
+    a.add_argument("--build", default="build", help="build folder of gpuload (default: build)")
+    a.add_argument("--work", default="/tmp/hecbench", help="folder for programs (default: /tmp/hecbench)")
+    a.add_argument("--count", type=int, default=170)
+    a.add_argument("--seed", type=int, default=17)
+    a.add_argument("--only", nargs="+", metavar="NAME", help="only these programs, without -cuda")
+    a.add_argument("--limit", type=float, default=60, metavar="S", help="seconds for one program (default: 60)")
+    a.add_argument("--jobs", "-j", type=int, default=2)
+    a.add_argument("--no-run", action="store_true", help="only compile")
+    a.add_argument("--json", help="file for the results")
+    return a.parse_args()
+
+
+def sh(command, cwd, env=None, limit=900):
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, errors="replace", timeout=limit, stdin=subprocess.DEVNULL)
+
+
+class Program:
+    def __init__(self, name, args):
+        self.name, self.args = name, args
+        self.source = f"{args.checkout}/src/{name}-cuda"
+        self.at = os.path.abspath(f"{args.work}/src/{name}-cuda")
+
+    def make(self):
+        """(True, "") or (False, reason); a reason that begins with 'needs' makes the program not testable."""
+        make = next((m for m in ("Makefile", "makefile") if os.path.exists(f"{self.source}/{m}")), None)
+        if not make:
+            return False, "needs a Makefile"
+        with open(f"{self.source}/{make}", encoding="utf-8", errors="replace") as f:
+            text = f.read()
+        found = LIBRARIES.search("\n".join(line.split("#")[0] for line in text.splitlines()))
+        if found:
+            return False, f"needs {found[0]}"
+        if not os.path.isdir(self.at):
+            shutil.copytree(self.source, self.at)
+        wrapper = os.path.abspath(f"{self.args.work}/nvcc")
+        r = sh(["make", f"CC={wrapper}", f"NVCC={wrapper}", f"CXX={wrapper}", "ARCH=sm_90"], self.at,
+               {**os.environ, "PATH": f"{os.path.abspath(self.args.work)}:{os.environ['PATH']}"})
+        with open(f"{self.at}/make.log", "w", encoding="utf-8") as f:
+            f.write(r.stdout + r.stderr)
+        if r.returncode == 0:
+            return True, ""
+        lines = re.findall(r".*(?:undefined reference|fatal error|error:|error ).*", r.stdout + r.stderr) or r.stderr.splitlines() or [""]
+        missing = re.search(r"fatal error: (\S+): No such file|No rule to make target '(\S+)'", r.stdout + r.stderr)
+        return False, f"needs {missing[1] or missing[2]}" if missing else lines[0].strip()[:160]
+
+    def command(self):
+        """What `make run` would run: its last command."""
+        wrapper = os.path.abspath(f"{self.args.work}/nvcc")
+        r = sh(["make", "-n", f"CC={wrapper}", f"NVCC={wrapper}", f"CXX={wrapper}", "ARCH=sm_90", "run"], self.at)
+        lines = [line.strip() for line in r.stdout.replace("\\\n", " ").splitlines() if line.strip().startswith(("./", "cd ")) or " ./" in line]
+        return lines[0] if lines else None
+
+    def execute(self, command):
+        build = os.path.abspath(self.args.build)
+        env = {**os.environ, "GPULOAD_DRIVER": "soft", "GPULOAD_SOFT_DRIVER": f"{build}/softcuda/libcuda-soft.so", "GPULOAD_LOG": "info",
+               "LD_LIBRARY_PATH": f"{build}/softcuda"}
+        with subprocess.Popen(["bash", "-c", command], cwd=self.at, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, start_new_session=True) as p:
+            try:
+                text, code = p.communicate(timeout=self.args.limit)[0], p.returncode
+            except subprocess.TimeoutExpired:
+                os.killpg(p.pid, 9)
+                text, code = p.communicate()[0], None
+        text = text.decode(errors="replace")
+        with open(f"{self.at}/output.txt", "w", encoding="utf-8") as f:
+            f.write(f"{command}\n{text}")
+        return code, text
+
+    def run(self):
+        command = self.command()
+        if not command:
+            return "not testable", 0, "needs a command: make run has none"
+        start = time.time()
+        code, text = self.execute(command)
+        note = ""
+        if code is None:
+            numbers = [m for m in re.finditer(r"(?<=\s)\d+(?=\s|$)", command) if int(m[0]) > 1]
+            if numbers:
+                m = numbers[-1]
+                command, note = f"{command[:m.start()]}1{command[m.end():]}", f"with 1 for {m[0]}: "
+                start = time.time()
+                code, text = self.execute(command)
+        seconds = time.time() - start
+        said = "\n".join(line for line in text.splitlines() if not line.startswith("gpuload"))
+        own = [line for line in text.splitlines() if re.search(r"^gpuload (runtime|soft)|soft driver: ", line)]
+        last = (own or text.strip().splitlines() or [""])[-1][:160]
+        if code is None:
+            return "slow", seconds, note + " ".join(command.split())[:120]
+        if code and NO_FILE.search(said) and not own:
+            return "not testable", seconds, f"needs a file: {last}"
+        if code or SAYS_WRONG.search(said):
+            return "failed", seconds, f"{note}exit {code}: {last}"
+        return ("verified" if SAYS_RIGHT.search(said) else "ran"), seconds, note
+
+
+def one(program):
+    try:
+        made, reason = program.make()
+    except subprocess.TimeoutExpired:
+        made, reason = False, "the compiler took too long"
+    if not made:
+        return ("not built" if "undefined" in reason or "too long" in reason else "not testable"), 0, reason
+    return ("ran", 0, "") if program.args.no_run else program.run()
+
+
+def write_wrapper(args, nvcc):
+    build = os.path.abspath(args.build)
+    path = f"{args.work}/nvcc"
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(WRAPPER.replace("@nvcc@", nvcc).replace("@runtime@", f"{build}/libgpuload-rt.a").replace("@softcuda@", f"{build}/softcuda"))
+    os.chmod(path, stat.S_IRWXU)
+
+
+def main():
+    args = arguments()
+    nvcc = shutil.which("nvcc")
+    if not nvcc:
+        sys.exit("hecbench.py: nvcc not found: add the folder of the CUDA compiler to PATH")
+    names = sorted(os.path.basename(d)[:-5] for d in glob.glob(f"{args.checkout}/src/*-cuda"))
+    if not names:
+        sys.exit(f"hecbench.py: {args.checkout} has no src/*-cuda: give the path of a copy of github.com/zjin-lcf/HeCBench")
+    names = args.only or sorted(random.Random(args.seed).sample(names, min(args.count, len(names))))
+    os.makedirs(f"{args.work}/src", exist_ok=True)
+    for d in glob.glob(f"{os.path.abspath(args.checkout)}/src/*"):   # programs read files of their neighbours: ../x-sycl, ../data
+        link = f"{args.work}/src/{os.path.basename(d)}"
+        if not os.path.lexists(link) and os.path.basename(d)[:-5] not in names:
+            os.symlink(d, link)
+    write_wrapper(args, nvcc)
+    results = {}
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        futures = {pool.submit(one, Program(name, args)): name for name in names}
+        for f in concurrent.futures.as_completed(futures):
+            name, (state, seconds, reason) = futures[f], f.result()
+            results[name] = state, round(seconds, 1), reason
+            print(f"{name:28} {state:12} {seconds:6.1f} s  {reason}", flush=True)
+    counts = {s: sum(r[0] == s for r in results.values()) for s in ("verified", "ran", "failed", "slow", "not built", "not testable")}
+    print(f"{len(results)} programs (seed {args.seed}): " + ", ".join(f"{n} {s}" for s, n in counts.items()))
+    if args.json:
+        with open(args.json, "w", encoding="utf-8") as f:
+            json.dump(results, f, indent=1)
+    return int(bool(counts["failed"] + counts["slow"] + counts["not built"]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
