@@ -105,12 +105,13 @@ NVCC_LINE = re.compile(r"^// nvcc: (.*)$", re.M)
 
 def write_runtime_programs(w):
     """Programs with <<<>>> that are linked with the mini runtime: each .cu of tests/loader/runtime is a program, and so is
-    each folder there, whose device code is linked.  A line `// nvcc: OPTIONS` has the compiler options.  NAME.cudart is
+    each folder there, whose device code is linked; NAME.shared is linked with our libcudart.so.N.  A line `// nvcc: OPTIONS` has the compiler options.  NAME.cudart is
     the same program with NVIDIA's runtime, which tests/gpu/run uses to check the expected output."""
     here, nvcc = "tests/loader/runtime", w.have["nvcc"].where
     if not nvcc:
         return w.tests.append(("loader-runtime", "loader/runtime programs", "sh -c 'echo no nvcc; exit 77'", []))
     runtime, library = f"{w.dir}/libgpuload-rt.a", f"{w.dir}/softcuda/libcuda-soft.so"
+    cudart_of_ours = f"{w.dir}/softcuda/libcudart.so.{max(w.runtimes)}"
     ld = flags(w.args)[1]
     cudart = next(iter(glob.glob(f"{glob.escape(cuda_home(w))}/lib*/libcudart_static.a")), None)
     for program in sorted(glob.glob(f"{here}/*.cu") + glob.glob(f"{here}/*/")):
@@ -138,6 +139,9 @@ def write_runtime_programs(w):
             w.programs.append(w.build(f"{exe}.cudart", "sh", needs=objects, command=(
                 f"c++ {words(objects, '-o', exe + '.cudart')} {ld} {words(cudart)} -ldl -lrt -lpthread")))
         w.tests.append(("loader-runtime", name[6:], words(exe), [exe, library]))
+        shared = w.build(f"{exe}.shared", "sh", needs=[*objects, cudart_of_ours], command=(
+            f"c++ {words(objects, '-o', exe + '.shared')} {ld} {words(cudart_of_ours, '-Wl,-rpath,' + os.path.abspath(os.path.dirname(cudart_of_ours)))} -lpthread"))
+        w.tests.append(("loader-runtime", f"{name[6:]}.shared", words(shared), [shared, library]))
 
 
 def test_group(folder):
