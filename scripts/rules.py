@@ -20,6 +20,9 @@ from scripts.writer import Writer, has_main, words
 # handlers use neither errno nor the exception flags; without these gcc can vectorise loops.
 HANDLERS = "-O3 -ffp-contract=off -fno-strict-aliasing -fno-math-errno -fno-trapping-math -Wno-conversion"
 
+# Other sources that are compiled with these flags once for each instruction set; -Wno-psabi: vectors that only inlined functions pass on.
+EACH_SET = {"softcuda/tools/trace/floats.c": " -Wno-psabi"}
+
 # Sources that are compiled twice, because programs built with --default-stream per-thread use other function names.
 PER_THREAD = [f"loader/runtime/{name}.c" for name in ("entry", "launch", "graph/execute", "memory/batch", "memory/copy", "memory/managed",
                                                      "memory/volume", "stream/begin", "stream/capture", "stream/order")]
@@ -135,8 +138,8 @@ def write_modules(w):
     for m in MODULES:
         objects = []
         for c in library_sources(m):
-            if c.startswith("softcuda/exec/run/"):  # once for each instruction set; the driver selects one when it is loaded
-                objects += [w.obj(c, f"{module_flags(w, m)} {handlers} {march} -DGPUL_BUILD_SUFFIX={name}", f".{name}")
+            if c.startswith("softcuda/exec/run/") or c in EACH_SET:  # the driver selects one of them when it is loaded
+                objects += [w.obj(c, f"{module_flags(w, m)} {handlers}{EACH_SET.get(c, '')} {march} -DGPUL_BUILD_SUFFIX={name}", f".{name}")
                             for name, march in builds]
             elif c not in BY_INTERFACE and c != ONLY_12:
                 vectors = " -O3" if c in VECTORS and not (w.args.sanitize or w.args.coverage) else ""

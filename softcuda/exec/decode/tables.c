@@ -48,6 +48,12 @@ static void choose_build(void)
 			chosen = &builds[k];
 }
 
+const char *gpul_build_name(void)
+{
+	pthread_once(&once, choose_build);
+	return chosen->name;
+}
+
 op_fn *gpul_handler(enum op op)
 {
 	pthread_once(&once, choose_build);

@@ -79,6 +79,9 @@ static bool name_registers(const gpul_ptx_module *m, const gpul_ptx_func *f, str
 			r->type = type_letter(row->type);
 			if (asprintf(&r->name, "%s%s%s", gpul_ptx_name(m, row->name), number, element) < 0)
 				return r->name = NULL, false;
+			if (asprintf(&r->label, "  %.50s = ", r->name) < 0)
+				return r->label = NULL, false;
+			r->n_label = (unsigned)strlen(r->label);
 		}
 	}
 	return true;
@@ -166,14 +169,17 @@ static bool describe_row(struct trace_codes *codes, struct trace_code *c, const 
 	row->line = position.source_line;
 	row->file = *position.source ? find_file(codes, position.source) : TRACE_NO_FILE;
 	row->opcode = in->opcode;
-	if (!row->text || !row->place)
-		return false;
+	if (!row->text || !row->place || asprintf(&row->head, " %s: %s", place, text) < 0)
+		return row->head = NULL, false;
+	row->n_head = (unsigned)strlen(row->head);
 	set_name(row);
 	if (in->n_operands && !has_no_result(in))
 		add_dest(code->ptx, in, c, &code->ptx->operands[in->first_operand], row);
-	for (unsigned k = 0; k < row->n_dests; k++)
-		if (code->reg_offset[row->dest[k]] == UINT32_MAX)
+	for (unsigned k = 0; k < row->n_dests; k++) {
+		row->offset[k] = code->reg_offset[row->dest[k]];
+		if (row->offset[k] == UINT32_MAX)
 			row->n_dests = 0;
+	}
 	return true;
 }
 
@@ -218,9 +224,13 @@ static void destroy(struct trace_code *c)
 	for (uint32_t k = 0; c->rows && k < c->n_rows; k++) {
 		free(c->rows[k].text);
 		free(c->rows[k].place);
+		free(c->rows[k].head);
+		free(c->rows[k].json);
 	}
-	for (uint32_t k = 0; c->regs && k < c->n_regs; k++)
+	for (uint32_t k = 0; c->regs && k < c->n_regs; k++) {
 		free(c->regs[k].name);
+		free(c->regs[k].label);
+	}
 	for (uint32_t k = 0; c->labels && k < c->n_labels; k++)
 		free(c->labels[k].name);
 	free(c->rows);

@@ -4,49 +4,78 @@
  * Source: Trace Event Format, "Complete events" and "Metadata events". */
 #include "softcuda/tools/trace/trace_internal.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-enum { BUFFER_BYTES = 1 << 18 };
-
-static void write_text(FILE *to, const char *text)
+/* Append a JSON string; returns the end. */
+static char *put_text(char *to, const char *text)
 {
-	fputc('"', to);
+	*to++ = '"';
 	for (; *text; text++) {
+		if ((unsigned char)*text < ' ') {
+			to += sprintf(to, "\\u%04x", (unsigned char)*text);
+			continue;
+		}
 		if (*text == '"' || *text == '\\')
-			fprintf(to, "\\%c", *text);
-		else if ((unsigned char)*text < ' ')
-			fprintf(to, "\\u%04x", (unsigned char)*text);
-		else
-			fputc(*text, to);
+			*to++ = '\\';
+		*to++ = *text;
 	}
-	fputc('"', to);
+	*to++ = '"';
+	return to;
+}
+
+/* What each event of a row has; made once.  NULL: no memory. */
+static const char *members_of(const struct trace_event *e)
+{
+	struct trace_row *row = &e->code->rows[e->row - e->code->rows];
+	char *to;
+
+	if (row->json)
+		return row->json;
+	to = row->json = malloc(6 * (strlen(row->place) + strlen(row->text)) + 40);
+	if (!to)
+		return NULL;
+	to = put_text(gpul_trace_put(to, ",\"at\":"), row->place);
+	*put_text(gpul_trace_put(to, ",\"ptx\":"), row->text) = '\0';
+	return row->json;
 }
 
 static void write_event(struct trace_output *o, const struct trace_event *e)
 {
-	static char values[TRACE_LANES_BYTES];  /* one trace, on one thread at a time */
+	char *to = gpul_trace_line(o);
+	const char *members = members_of(e);
 
-	fprintf(o->to, ",\n{\"ph\":\"X\",\"ts\":%llu,\"dur\":1,\"pid\":%u,\"tid\":%u,\"name\":\"%s\",\"args\":{\"lanes\":\"%08x\",\"active\":\"%08x\",\"at\":",
-		(unsigned long long)e->number, e->block->number, e->s->index, e->row->name, e->on, e->mask);
-	write_text(o->to, e->row->place);
-	fputs(",\"ptx\":", o->to);
-	write_text(o->to, e->row->text);
+	to = gpul_trace_decimal(gpul_trace_put(to, ",\n{\"ph\":\"X\",\"ts\":"), e->number);
+	to = gpul_trace_decimal(gpul_trace_put(to, ",\"dur\":1,\"pid\":"), e->block->number);
+	to = gpul_trace_decimal(gpul_trace_put(to, ",\"tid\":"), e->s->index);
+	to = gpul_trace_put(gpul_trace_put(to, ",\"name\":\""), e->row->name);
+	to = gpul_trace_mask(gpul_trace_put(to, "\",\"args\":{\"lanes\":\""), e->on);
+	to = gpul_trace_mask(gpul_trace_put(to, "\",\"active\":\""), e->mask);
+	*to++ = '"';
+	if (members)
+		to = gpul_trace_put(to, members);
 	for (unsigned k = 0; k < e->row->n_dests && e->on; k++) {
+		const struct trace_reg *r = &e->code->regs[e->row->dest[k]];
 		unsigned bytes;
 		const void *v = trace_dest(e, k, &bytes);
 
-		gpul_trace_lanes(values, v, bytes, e->row->type[k], e->on);
-		fprintf(o->to, ",\"%s\":\"%s\"", e->code->regs[e->row->dest[k]].name, values);
+		*to++ = ',', *to++ = '"';
+		memcpy(to, r->label + 2, r->n_label - 5);  /* without the blanks and the sign */
+		to = gpul_trace_put(to + r->n_label - 5, "\":\"");
+		to = gpul_trace_lanes(to, v, bytes, e->row->type[k], e->on);
+		*to++ = '"';
 	}
 	for (unsigned k = 0; k < e->n_accesses; k++) {
-		static const char *const kinds[] = { "", "reads", "writes", "changes" };
+		static const char *const kinds[] = { "", ",\"reads", ",\"writes", ",\"changes" };
 		const struct lane_accesses *a = &e->access[k];
 
-		gpul_trace_lanes(values, a->at, 8, 'u', a->lanes);
-		fprintf(o->to, ",\"%s%s\":\"%s\"", kinds[a->kind],
-			a->lanes && a->space[first_lane(a->lanes)] == SPACE_SHARED ? " shared" : "", values);
+		to = gpul_trace_put(to, kinds[a->kind]);
+		to = gpul_trace_put(to, a->lanes && a->space[first_lane(a->lanes)] == SPACE_SHARED ? " shared\":\"" : "\":\"");
+		to = gpul_trace_lanes(to, a->at, 8, 'u', a->lanes);
+		*to++ = '"';
 	}
-	fputs("}}", o->to);
+	*to++ = '}', *to++ = '}';
+	gpul_trace_written(o, to);
 }
 
 static void write_instant(struct trace_output *o, const struct trace_notice *n, const char *name)
@@ -57,6 +86,7 @@ static void write_instant(struct trace_output *o, const struct trace_notice *n, 
 
 static void write_notice(struct trace_output *o, const struct trace_notice *n)
 {
+	gpul_trace_flush(o);
 	switch (n->kind) {
 	case TRACE_BLOCK:
 		fprintf(o->to, ",\n{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_name\",\"args\":{\"name\":\"launch %u, block %u,%u,%u\"}}",
@@ -78,14 +108,13 @@ static void write_notice(struct trace_output *o, const struct trace_notice *n)
 
 static gpul_status open_json(struct trace_output *o, gpul_error *err)
 {
-	if (setvbuf(o->to, NULL, _IOFBF, BUFFER_BYTES))
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a trace");
 	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":0,\"name\":\"trace_of\",\"args\":{\"name\":\"gpuload\"}}", o->to);
-	return GPUL_OK;
+	return gpul_trace_open_lines(o, err);
 }
 
 static void close_json(struct trace_output *o)
 {
+	gpul_trace_close_lines(o);
 	fprintf(o->to, "\n],\"otherData\":{\"limit reached\":%s}}\n", o->trace->exceeded ? "true" : "false");
 }
 

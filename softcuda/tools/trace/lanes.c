@@ -1,8 +1,9 @@
 /* lanes.c — the values of 32 lanes as text. */
 #include "softcuda/tools/trace/trace_internal.h"
 
-#include <math.h>
 #include <string.h>
+
+#include "softcuda/exec/decode/decode_internal.h"
 
 void gpul_trace_widen(const void *values, unsigned bytes, uint64_t out[LANES])
 {
@@ -35,107 +36,52 @@ bool gpul_trace_row(const uint64_t v[LANES], unsigned bytes, uint32_t on, uint64
 	if (l1 != l0 + 1 && v[l1] != v[l0])  /* the step would be a fraction, or could be */
 		return false;
 	*step = cut(v[l1] - v[l0], bytes);
+	if (on == ALL_LANES) {  /* without branches, so that the loop becomes vector code */
+		const uint64_t mask = cut(UINT64_MAX, bytes);
+		uint64_t differ = 0;
+
+		for (unsigned l = 0; l < LANES; l++)
+			differ |= v[l] ^ ((*first + *step * l) & mask);
+		return !differ;
+	}
 	EACH_LANE_OF(l, on)
 		if (v[l] != cut(*first + *step * (l - l0), bytes))
 			return false;
 	return true;
 }
 
-static char *put_decimal(char *to, uint64_t v)
+static trace_floats_fn *floats_writer(void)
 {
-	char digits[20];
-	unsigned n = 0;
+#if defined(__x86_64__)
+	const char *build = gpul_build_name();
 
-	do
-		digits[n++] = (char)('0' + v % 10);
-	while (v /= 10);
-	while (n)
-		*to++ = digits[--n];
+	return !strcmp(build, "v4") ? gpul_trace_floats_v4 : !strcmp(build, "v3") ? gpul_trace_floats_v3 : gpul_trace_floats_base;
+#else
+	return gpul_trace_floats_base;
+#endif
+}
+
+/* Floats of 32 bits. */
+static char *put_floats(char *to, const uint32_t bits[LANES], uint32_t on)
+{
+	static trace_floats_fn *write;  /* one trace writes text, on one thread at a time */
+	const uint32_t first = bits[first_lane(on)];
+	char *start = to, before = to[-1];
+	uint32_t differ = 0;
+
+	if (on == ALL_LANES)
+		for (unsigned l = 0; l < LANES; l++)
+			differ |= bits[l] ^ first;
+	else
+		EACH_LANE_OF(l, on)
+			differ |= bits[l] ^ first;
+	if (!differ)
+		return gpul_trace_number(to, first, 4, 'f');
+	if (!write)
+		write = floats_writer();
+	to = write(to - 1, bits, on);  /* begins with a blank */
+	start[-1] = before;
 	return to;
-}
-
-static char *put_hex(char *to, uint64_t v)
-{
-	int shift = 60;
-
-	*to++ = '0';
-	*to++ = 'x';
-	while (shift && !(v >> shift))
-		shift -= 4;
-	for (; shift >= 0; shift -= 4)
-		*to++ = "0123456789abcdef"[v >> shift & 15];
-	return to;
-}
-
-static char *put_signed(char *to, int64_t v)
-{
-	if (v < 0)
-		*to++ = '-';
-	return put_decimal(to, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
-}
-
-/* A float with 9 digits, which tell all floats apart.  printf would take most of the time of a trace. */
-static char *put_float(char *to, float f)
-{
-	static const double powers[] = { 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9 };
-	double v = fabs((double)f);
-	int exponent = 0;
-	uint64_t digits, whole, scale;
-	char fraction[16];
-	unsigned n;
-
-	if (!(v >= 1e-4 && v < 1e9))
-		return v == 0 || f != f ? to + sprintf(to, "%g", (double)f) : to + sprintf(to, "%.9g", (double)f);
-	if (f < 0)
-		*to++ = '-';
-	while (powers[exponent + 9] * 10 <= v)
-		exponent++;
-	while (powers[exponent + 9] > v)
-		exponent--;
-	n = (unsigned)(8 - exponent);  /* digits behind the point */
-	scale = (uint64_t)(powers[9 + 4] * powers[n + 5] + 0.5);
-	digits = (uint64_t)(v * (double)scale + 0.5);
-	whole = digits / scale;
-	digits %= scale;
-	to = put_decimal(to, whole);
-	if (!digits)
-		return to;
-	for (unsigned k = n; k-- > 0; digits /= 10)
-		fraction[k] = (char)('0' + digits % 10);
-	while (fraction[n - 1] == '0')
-		n--;
-	*to++ = '.';
-	memcpy(to, fraction, n);
-	return to + n;
-}
-
-static char *put_double(char *to, double v)
-{
-	if (fabs(v) < 1e9 && v == (double)(int64_t)v && !(v == 0 && signbit(v)))
-		return put_signed(to, (int64_t)v);
-	return to + sprintf(to, "%.17g", v);
-}
-
-char *gpul_trace_number(char *to, uint64_t v, unsigned bytes, char type)
-{
-	const int64_t sign = bytes == 8 ? (int64_t)v : bytes == 4 ? (int32_t)v : (int16_t)v;
-	const uint32_t low = (uint32_t)v;
-	double d;
-	float f;
-
-	if (type == 'f' && bytes == 4) {
-		memcpy(&f, &low, sizeof f);
-		return put_float(to, f);
-	}
-	if (type == 'f' && bytes == 8) {
-		memcpy(&d, &v, sizeof d);
-		return put_double(to, d);
-	}
-	if (type == 's' && (bytes < 8 || (sign > -(INT64_C(1) << 40) && sign < INT64_C(1) << 40)))
-		return put_signed(to, sign);
-	if (type == 'u' && v <= UINT32_MAX)
-		return put_decimal(to, v);
-	return v < 0x10000 ? put_decimal(to, v) : put_hex(to, v);
 }
 
 /* "0xffffffff", or "-" for a lane that did not execute, are the longest. */
@@ -171,7 +117,11 @@ char *gpul_trace_lanes(char *to, const void *values, unsigned bytes, char type, 
 	if (!on) {
 		*to++ = '-';
 	} else if (!bytes) {  /* a predicate: bits of lanes */
-		to += sprintf(to, "{%08x}", *(const uint32_t *)values & on);
+		*to++ = '{';
+		to = gpul_trace_mask(to, *(const uint32_t *)values & on);
+		*to++ = '}';
+	} else if (bytes == 4 && type == 'f') {
+		to = put_floats(to, values, on);
 	} else if (bytes == 16) {
 		to = put_wide(to, values, on);
 	} else {

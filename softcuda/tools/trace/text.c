@@ -7,30 +7,6 @@
 
 #include <string.h>
 
-enum { BUFFER_BYTES = 1 << 18, LINE_BYTES = 4096 + TRACE_MAX_DESTS * (TRACE_LANES_BYTES + 64) + MAX_INSN_ACCESSES * (TRACE_LANES_BYTES + 64) };
-
-static char line[LINE_BYTES];  /* one trace writes text, on one thread at a time */
-
-static char *put(char *to, const char *text)
-{
-	const size_t n = strlen(text);
-
-	memcpy(to, text, n);
-	return to + n;
-}
-
-static char *put_number(char *to, uint64_t v)
-{
-	return gpul_trace_number(to, v, 4, 'u');
-}
-
-static char *put_mask(char *to, uint32_t mask)
-{
-	for (int shift = 28; shift >= 0; shift -= 4)
-		*to++ = "0123456789abcdef"[mask >> shift & 15];
-	return to;
-}
-
 /* "  reads 4 bytes of shared at 0, 4 ... 124"; lanes can access different spaces by a generic address. */
 static char *put_access(char *to, const struct lane_accesses *a)
 {
@@ -46,12 +22,12 @@ static char *put_access(char *to, const struct lane_accesses *a)
 			same |= a->space[l] == space ? 1u << l : 0;
 		rest &= ~same;
 		*to++ = ' ', *to++ = ' ';
-		to = put(to, kinds[a->kind]);
+		to = gpul_trace_put(to, kinds[a->kind]);
 		*to++ = ' ';
-		to = put_number(to, a->bytes[first]);
-		to = put(to, " bytes of ");
-		to = put(to, spaces[space <= SPACE_PARAM ? space : SPACE_GENERIC]);
-		to = put(to, " at ");
+		to = gpul_trace_decimal(to, a->bytes[first]);
+		to = gpul_trace_put(to, " bytes of ");
+		to = gpul_trace_put(to, spaces[space <= SPACE_PARAM ? space : SPACE_GENERIC]);
+		to = gpul_trace_put(to, " at ");
 		to = gpul_trace_lanes(to, a->at, 8, 'u', same);
 	}
 	return to;
@@ -59,41 +35,32 @@ static char *put_access(char *to, const struct lane_accesses *a)
 
 static void write_event(struct trace_output *o, const struct trace_event *e)
 {
-	char *to = line;
+	char *to = gpul_trace_line(o);
 
 	*to++ = '#';
-	to = put_number(to, e->number);
-	to = put(to, " block ");
-	for (int d = 0; d < 3; d++) {
-		if (d)
-			*to++ = ',';
-		to = put_number(to, e->block->index[d]);
-	}
-	to = put(to, " warp ");
-	to = put_number(to, e->s->index);
-	to = put(to, " lanes ");
-	to = put_mask(to, e->on);
+	to = gpul_trace_decimal(to, e->number);
+	memcpy(to, e->block->head, e->block->n_head);
+	to = gpul_trace_decimal(to + e->block->n_head, e->s->index);
+	to = gpul_trace_put(to, " lanes ");
+	to = gpul_trace_mask(to, e->on);
 	if (e->on != e->mask) {
-		to = put(to, " of ");
-		to = put_mask(to, e->mask);
+		to = gpul_trace_put(to, " of ");
+		to = gpul_trace_mask(to, e->mask);
 	}
-	*to++ = ' ';
-	to = put(to, e->row->place);
-	*to++ = ':', *to++ = ' ';
-	to = put(to, e->row->text);
+	memcpy(to, e->row->head, e->row->n_head);
+	to += e->row->n_head;
 	for (unsigned k = 0; k < e->row->n_dests && e->on; k++) {
+		const struct trace_reg *r = &e->code->regs[e->row->dest[k]];
 		unsigned bytes;
 		const void *values = trace_dest(e, k, &bytes);
 
-		*to++ = ' ', *to++ = ' ';
-		to = put(to, e->code->regs[e->row->dest[k]].name);
-		*to++ = ' ', *to++ = '=', *to++ = ' ';
-		to = gpul_trace_lanes(to, values, bytes, e->row->type[k], e->on);
+		memcpy(to, r->label, r->n_label);
+		to = gpul_trace_lanes(to + r->n_label, values, bytes, e->row->type[k], e->on);
 	}
 	for (unsigned k = 0; k < e->n_accesses; k++)
 		to = put_access(to, &e->access[k]);
 	*to++ = '\n';
-	fwrite(line, 1, (size_t)(to - line), o->to);
+	gpul_trace_written(o, to);
 }
 
 static void write_notice(struct trace_output *o, const struct trace_notice *n)
@@ -101,6 +68,7 @@ static void write_notice(struct trace_output *o, const struct trace_notice *n)
 	const gpul_exec_launch *l = n->of;
 	const uint32_t *b = n->block ? n->block->index : NULL;
 
+	gpul_trace_flush(o);
 	switch (n->kind) {
 	case TRACE_LAUNCH:
 		fprintf(o->to, "launch %u of %s: grid %u,%u,%u, block %u,%u,%u\n", n->launch, l->kernel->info.name, l->grid[0], l->grid[1],
@@ -124,17 +92,11 @@ static void write_notice(struct trace_output *o, const struct trace_notice *n)
 	}
 }
 
-static gpul_status open_text(struct trace_output *o, gpul_error *err)
-{
-	if (o->to != stdout && setvbuf(o->to, NULL, _IOFBF, BUFFER_BYTES))
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a trace");
-	return GPUL_OK;
-}
-
 static void close_text(struct trace_output *o)
 {
+	gpul_trace_close_lines(o);
 	if (o->trace->exceeded)
 		fprintf(o->to, "the limit of %llu instructions is reached; more were executed\n", (unsigned long long)o->trace->limit);
 }
 
-const struct trace_sink gpul_trace_text = { .suffix = ".txt", .open = open_text, .event = write_event, .notice = write_notice, .close = close_text };
+const struct trace_sink gpul_trace_text = { .suffix = ".txt", .open = gpul_trace_open_lines, .event = write_event, .notice = write_notice, .close = close_text };

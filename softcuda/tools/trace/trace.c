@@ -188,6 +188,7 @@ static void block_begins(struct observer *o, struct block *block)
 		return;
 	}
 	b->block = block;
+	b->n_head = (unsigned)snprintf(b->head, sizeof b->head, " block %u,%u,%u warp ", block->index[0], block->index[1], block->index[2]);
 	b->number = t->n_blocks++;
 	b->launch = launch;
 	b->n_warps = block->n_warps;

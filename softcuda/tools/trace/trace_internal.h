@@ -3,13 +3,15 @@
  *     trace.c    hooks of the observer ──> struct trace_event ──> a sink: text.c, json.c, page.c
  *     filter.c   which instructions are recorded
  *     code.c     what is known of an instruction before it runs: text, line, registers that it writes
- *     lanes.c    32 values as text: "7", "0, 4 ... 124", or one by one
+ *     lanes.c    32 values as text: "7", "0, 4 ... 124", or one by one; number.c: one value; floats.c: 32 floats
+ *     output.c   lines on their way to a file
  *
  * The observer is serial: its hooks run on one worker, except program_ends(), for which code.c has a lock. */
 #ifndef GPULOAD_SOFTCUDA_TOOLS_TRACE_TRACE_INTERNAL_H
 #define GPULOAD_SOFTCUDA_TOOLS_TRACE_TRACE_INTERNAL_H
 
 #include <stdio.h>
+#include <string.h>
 
 #include "softcuda/exec/warp/observe_internal.h"
 #include "softcuda/tools/tool_internal.h"
@@ -22,6 +24,8 @@ enum { TRACE_MAX_DESTS = 16, TRACE_NO_FILE = -1 };
 
 struct trace_reg {
 	char *name;              /* "%r5" */
+	char *label;             /* "  %r5 = " */
+	unsigned n_label;
 	uint8_t bytes;           /* of a lane's value: 2, 4, 8, 16; 0: a predicate */
 	char type;               /* what its values mean: 'f' float, 's' signed, 'u' unsigned, 'b' bits, 'p' predicate */
 };
@@ -29,12 +33,16 @@ struct trace_reg {
 struct trace_row {           /* a PTX instruction */
 	char *text;              /* "add.s32 %r5, %r2, %r3;" */
 	char *place;             /* "k.ptx:20 (k.cu:7)", as in faults */
+	char *head;              /* " PLACE: TEXT" */
+	unsigned n_head;
+	char *json;              /* the same for a Chrome trace; NULL: it has not been needed */
 	char name[24];           /* "add.s32" */
 	uint32_t ptx_line, line; /* line: of CUDA C++; 0: unknown */
 	int file;                /* of CUDA C++: row of files[]; TRACE_NO_FILE */
 	uint16_t opcode;         /* gpul_ptx_opcode */
 	uint8_t n_dests;
 	uint32_t dest[TRACE_MAX_DESTS];      /* flat register numbers */
+	uint32_t offset[TRACE_MAX_DESTS];    /* of their values in a frame's registers */
 	char type[TRACE_MAX_DESTS];          /* of this instruction's result, as in trace_reg */
 	const struct insn *insn;             /* the last instruction that it was decoded to */
 	bool single;                         /* it is the only one */
@@ -80,6 +88,8 @@ struct trace_block {
 	struct trace_warp *warps;
 	unsigned n_warps;
 	void *sink;                      /* of the page: see record.c */
+	char head[64];                   /* " block 0,0,0 warp " */
+	unsigned n_head;
 };
 
 struct trace_event {                 /* a PTX instruction that was executed */
@@ -100,7 +110,8 @@ struct trace_event {                 /* a PTX instruction that was executed */
 /* The values that an event wrote: 32 lanes, as gpul_frame_register() describes them. */
 static inline const void *trace_dest(const struct trace_event *e, unsigned k, unsigned *bytes)
 {
-	return gpul_frame_register(e->frame, e->row->dest[k], bytes);
+	*bytes = e->code->regs[e->row->dest[k]].bytes;
+	return e->frame->regs + e->row->offset[k];
 }
 
 enum trace_note { TRACE_LAUNCH, TRACE_LAUNCH_ENDS, TRACE_BLOCK, TRACE_BLOCK_ENDS, TRACE_BARRIER, TRACE_DEADLOCK };
@@ -144,15 +155,28 @@ bool gpul_trace_selects_name(const struct trace_filter *filter, enum trace_key k
 
 /* ---- lanes.c ----------------------------------------------------------------------------------------------------- */
 
-enum { TRACE_LANES_BYTES = 32 * 40 };
+enum { TRACE_LANES_BYTES = 32 * 40 + 16 };
 
 /* Widen the values of all lanes to 64 bits, without sign; only of 2, 4 and 8 bytes. */
 void gpul_trace_widen(const void *values, unsigned bytes, uint64_t out[LANES]);
 /* True: the value of lane l is *first + (l - first lane) * *step, modulo the width; on is not 0. */
 bool gpul_trace_row(const uint64_t v[LANES], unsigned bytes, uint32_t on, uint64_t *first, uint64_t *step);
-/* Write the values as text; returns the end, which is a NUL.  type: as in trace_reg. */
+/* Write the values as text; returns the end, which is a NUL.  type: as in trace_reg.  There must be a character before `to`. */
 char *gpul_trace_lanes(char *to, const void *values, unsigned bytes, char type, uint32_t on);
+/* ---- number.c: 16 bytes behind the end may be overwritten -------------------------------------------------------- */
+
 char *gpul_trace_number(char *to, uint64_t v, unsigned bytes, char type);
+char *gpul_trace_decimal(char *to, uint64_t v);
+char *gpul_trace_mask(char *to, uint32_t mask);  /* "0000ffff" */
+
+/* ---- floats.c ----------------------------------------------------------------------------------------------------- */
+
+/* Write a blank before each float, or "-" for a lane that is not on; returns the end.  16 bytes behind it may be overwritten. */
+typedef char *trace_floats_fn(char *to, const uint32_t bits[LANES], uint32_t on);
+trace_floats_fn gpul_trace_floats_base;
+#if defined(__x86_64__)
+trace_floats_fn gpul_trace_floats_v3, gpul_trace_floats_v4;
+#endif
 
 /* ---- sinks ------------------------------------------------------------------------------------------------------- */
 
@@ -163,6 +187,8 @@ struct trace_output {            /* a file that is written; one of each kind at 
 	struct trace *trace;
 	FILE *to;
 	char *file;                      /* "-": stdout */
+	char *lines;                     /* that are not written yet; NULL: the sink writes to the file directly */
+	size_t n_bytes;
 	void *data;                      /* the sink's own */
 };
 
@@ -177,6 +203,26 @@ struct trace_sink {
 	void (*block_ends)(struct trace_block *b);  /* free trace_block.sink; NULL: it is not used */
 	void (*close)(struct trace_output *o);
 };
+
+/* ---- output.c ---------------------------------------------------------------------------------------------------- */
+
+enum { TRACE_LINE_BYTES = 16384 + TRACE_MAX_DESTS * (TRACE_LANES_BYTES + 64) + MAX_INSN_ACCESSES * (TRACE_LANES_BYTES + 64) };
+
+gpul_status gpul_trace_open_lines(struct trace_output *o, gpul_error *err);
+/* Where the next line is to be written, with room for TRACE_LINE_BYTES; then report its end. */
+char *gpul_trace_line(struct trace_output *o);
+void gpul_trace_written(struct trace_output *o, const char *end);
+/* Hand all lines to the file: before something is written to it directly. */
+void gpul_trace_flush(struct trace_output *o);
+void gpul_trace_close_lines(struct trace_output *o);
+
+static inline char *gpul_trace_put(char *to, const char *text)
+{
+	const size_t n = strlen(text);
+
+	memcpy(to, text, n);
+	return to + n;
+}
 
 extern const struct trace_sink gpul_trace_text, gpul_trace_json, gpul_trace_page;
 

@@ -2,6 +2,7 @@
 #include "tests/softcuda/exec/engine_rig.h"
 
 #include <cmocka.h>
+#include <math.h>
 #include <unistd.h>
 
 #include "softcuda/exec/warp/observe_internal.h"
@@ -262,6 +263,126 @@ static void floats_can_be_read_back(void **state)
 	}
 }
 
+static void doubles_can_be_read_back(void **state)
+{
+	uint64_t bits = 1;
+	char text[64];
+
+	(void)state;
+	for (unsigned k = 0; k < 100000; k++, bits = bits * UINT64_C(6364136223846793005) + 1442695040888963407) {
+		uint64_t tried = bits;
+		double d, back;
+
+		memcpy(&d, &bits, sizeof d);
+		if (k % 3)
+			d = (double)(bits >> 40) / (k % 3 == 1 ? 1000 : 1e12);  /* few digits, and the usual sizes */
+		if (d != d)
+			continue;
+		memcpy(&tried, &d, sizeof d);
+		*gpul_trace_number(text, tried, 8, 'f') = '\0';
+		back = strtod(text, NULL);
+		assert_memory_equal(&back, &d, sizeof d);
+		if (k % 3 == 1)
+			assert_true(strlen(text) < 13);  /* as few digits as it was made of */
+	}
+}
+
+/* The builds of floats.c that this CPU can run. */
+static unsigned find_builds(trace_floats_fn *out[3])
+{
+	unsigned n = 0;
+
+	out[n++] = gpul_trace_floats_base;
+#if defined(__x86_64__)
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
+		out[n++] = gpul_trace_floats_v3;
+	if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+	    __builtin_cpu_supports("avx512cd"))
+		out[n++] = gpul_trace_floats_v4;
+#endif
+	return n;
+}
+
+static void floats_of_32_lanes_can_be_read_back(void **state)
+{
+	static char text[3][TRACE_LANES_BYTES];
+	trace_floats_fn *build[3];
+	const unsigned n = find_builds(build);
+	uint32_t bits[LANES], random = 1;
+
+	(void)state;
+	for (unsigned k = 0; k < 20000; k++) {
+		const uint32_t on = k % 2 ? ALL_LANES : random | 1;
+		char *rest = text[0], *word;
+
+		for (unsigned l = 0; l < LANES; l++, random = random * 1664525 + 1013904223) {
+			float f = (float)(int32_t)random / (float)(1u << random % 31);
+
+			memcpy(&bits[l], &f, sizeof f);
+			if (k % 4 == 3)
+				bits[l] = l % 7 ? random : l % 2 ? 0 : 0x80000000;
+			if (k % 4 == 2)
+				bits[l] &= 0xffc00000;  /* powers of two, and a few digits */
+		}
+		for (unsigned b = 0; b < n; b++) {
+			*build[b](text[b], bits, on) = '\0';
+			assert_string_equal(text[b], text[0]);
+		}
+		assert_string_equal(strsep(&rest, " "), "");  /* it begins with a blank */
+		for (unsigned l = 0; l < LANES; l++) {
+			float want, got;
+
+			word = strsep(&rest, " ");
+			if (!(on >> l & 1)) {
+				assert_string_equal(word, "-");
+				continue;
+			}
+			memcpy(&want, &bits[l], sizeof want);
+			got = strtof(word, NULL);
+			assert_true(want != want ? got != got : !memcmp(&got, &want, sizeof want));
+		}
+	}
+}
+
+static void numbers_are_short(void **state)
+{
+	static const struct { double value; const char *f32, *f64; } cases[] = {
+		{ 0, "0", "0" }, { -0.0, "-0", "-0" }, { 0.1, "0.1", "0.1" }, { 1.0 / 3, "0.33333334", "0.3333333333333333" }, { -2.5, "-2.5", "-2.5" },
+		{ 16777216, "16777216", "16777216" }, { 123456792, "123456792", "123456792" }, { 1e-4, "0.0001", "0.0001" },
+		{ 5e-5, "5e-05", "5e-05" }, { 1e20, "1e+20", "1e+20" }, { 4294967296, "4.2949673e+09", "4294967296" }, { INFINITY, "inf", "inf" },
+		{ -INFINITY, "-inf", "-inf" }, { NAN, "nan", "nan" },
+	};
+
+	(void)state;
+	for (unsigned k = 0; k < sizeof cases / sizeof *cases; k++) {
+		const float f = (float)cases[k].value;
+		char text[64];
+		uint64_t wide;
+		uint32_t bits;
+
+		memcpy(&bits, &f, sizeof bits);
+		memcpy(&wide, &cases[k].value, sizeof wide);
+		*gpul_trace_number(text, bits, 4, 'f') = '\0';
+		assert_string_equal(text, cases[k].f32);
+		*gpul_trace_number(text, wide, 8, 'f') = '\0';
+		assert_string_equal(text, cases[k].f64);
+	}
+	for (unsigned k = 0; k < 64; k++) {
+		char text[64], want[64];
+
+		for (unsigned m = 0; m < 3; m++) {
+			const uint64_t v = (UINT64_C(1) << k) + m - 1;
+
+			*gpul_trace_decimal(text, v) = '\0';
+			sprintf(want, "%llu", (unsigned long long)v);
+			assert_string_equal(text, want);
+			*gpul_trace_number(text, v, 8, 'b') = '\0';
+			sprintf(want, v < 0x10000 ? "%llu" : "0x%llx", (unsigned long long)v);
+			assert_string_equal(text, want);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -269,6 +390,9 @@ int main(void)
 		cmocka_unit_test(json_has_the_same_instructions),
 		cmocka_unit_test(a_filter_selects_by_warp_and_opcode),
 		cmocka_unit_test(floats_can_be_read_back),
+		cmocka_unit_test(doubles_can_be_read_back),
+		cmocka_unit_test(floats_of_32_lanes_can_be_read_back),
+		cmocka_unit_test(numbers_are_short),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,205 @@
+/* floats.c — 32 floats as decimal text at once.
+ *
+ * Most values of a kernel are floats between 1e-4 and 1e9, and printf() takes longer for 32 of them than the interpreter for 100
+ * instructions.  Here, eight lanes are converted together, in vectors and without branches.  This file is compiled once for each
+ * instruction set, as the handlers of instructions are.
+ *
+ *     bits ──find_digits()──> 9 digits and an exponent ──lay_out()──> up to 16 bytes of text
+ *
+ * The text has the fewest of 7, 8 or 9 digits that tell a float apart from its neighbours, without zeros at the end; a float from
+ * 2^24 on, which is an integer, has all its digits. */
+#include "softcuda/tools/trace/trace_internal.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+/* N: 64-bit lanes of a register.  The macros are what vectors of gcc and clang have no operator for. */
+#if defined(__AVX512F__)
+enum { N = 8 };
+#define MULTIPLY_32(a, b) ((vec_u)_mm512_mul_epu32((__m512i)(a), (__m512i)(b)))
+#define MULTIPLY_HIGH_16(a, b) ((vec_h)_mm512_mulhi_epu16((__m512i)(a), (__m512i)(b)))
+#define LOOK_UP(table, i) ((vec_d)_mm512_permutex2var_pd(_mm512_loadu_pd(table), (__m512i)(i), _mm512_loadu_pd((table) + 8)))
+#elif defined(__AVX2__)
+enum { N = 4 };
+#define MULTIPLY_32(a, b) ((vec_u)_mm256_mul_epu32((__m256i)(a), (__m256i)(b)))
+#define MULTIPLY_HIGH_16(a, b) ((vec_h)_mm256_mulhi_epu16((__m256i)(a), (__m256i)(b)))
+#define LOOK_UP(table, i) ((vec_d)_mm256_i64gather_pd(table, (__m256i)(i), 8))
+#else
+enum { N = 2 };
+#define LOOK_UP(table, i) ((vec_d){ (table)[(i)[0]], (table)[(i)[1]] })
+#if defined(__x86_64__)
+#define MULTIPLY_32(a, b) ((vec_u)_mm_mul_epu32((__m128i)(a), (__m128i)(b)))
+#define MULTIPLY_HIGH_16(a, b) ((vec_h)_mm_mulhi_epu16((__m128i)(a), (__m128i)(b)))
+#else
+#define MULTIPLY_32(a, b) ((a) * (b))
+#define MULTIPLY_HIGH_16(a, b) (__builtin_convertvector(__builtin_convertvector(a, vec_hw) * __builtin_convertvector(b, vec_hw) >> 16, vec_h))
+#endif
+#endif
+
+typedef uint64_t vec_u __attribute__((vector_size(8 * N)));
+typedef int64_t vec_i __attribute__((vector_size(8 * N)));  /* also the result of a comparison: 0 or -1 */
+typedef double vec_d __attribute__((vector_size(8 * N)));
+typedef float vec_f __attribute__((vector_size(4 * N)));
+typedef uint32_t vec_w __attribute__((vector_size(4 * N)));
+typedef uint16_t vec_h __attribute__((vector_size(8 * N)));
+typedef uint32_t vec_hw __attribute__((vector_size(16 * N)));
+
+struct digits {
+	vec_i usual;         /* the float is between 1e-4 and 1e9 */
+	vec_i exponent;      /* of 10: the first digit stands before the point */
+	vec_u value;         /* nine digits */
+};
+
+struct texts {
+	uint64_t low[LANES], high[LANES];    /* 16 bytes, in little-endian order */
+	uint64_t length[LANES];
+	int64_t usual[LANES];
+};
+
+#define SELECT(condition, a, b) (__typeof__(a))(((condition) & (vec_i)(a)) | (~(condition) & (vec_i)(b)))
+
+enum { FIRST_INTEGER = 127 + 24 };  /* biased exponent of 2^24 */
+
+/* 10^(k-5) */
+static const double powers[] = { 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15 };
+
+#define EACH(v) ((vec_u){ 0 } + (v))
+
+/* To the next integer, of numbers below 2^52. */
+static inline vec_d rounded(vec_d v)
+{
+	return v + 0x1p52 - 0x1p52;
+}
+
+static inline vec_d distance(vec_d a, vec_d b)
+{
+	return (vec_d)((vec_i)(a - b) & INT64_MAX);
+}
+
+/* Scale the values so that they have 9 digits before the point, which is exact: a float has 24 bits, and 5^12 has 28. */
+static inline void find_digits(const uint32_t bits[N], struct digits *out)
+{
+	vec_w words;
+	vec_u given, b;
+	vec_i binary, e;
+	vec_d v, scale, scaled, half, d9, d8, d7;
+
+	memcpy(&words, bits, sizeof words);
+	given = __builtin_convertvector(words & 0x7fffffff, vec_u);
+	out->usual = (vec_i)((vec_i)given >= 0x38d1b718) & (vec_i)((vec_i)given < 0x4e6e6b28);  /* 1e-4, 1e9 */
+	b = SELECT(out->usual, given, EACH(0x3f800000));
+	binary = (vec_i)(b >> 23);
+	e = ((binary - 127) * 77) >> 8;                 /* log10(2) is about 77/256; one too small for some */
+	v = __builtin_convertvector((vec_f)__builtin_convertvector(b, vec_w), vec_d);
+	e -= (vec_i)(v >= LOOK_UP(powers, e + 6));
+	scale = LOOK_UP(powers + 5, 8 - e);
+	scaled = v * scale;
+	half = (vec_d)((binary - 127 - 24 + 1023) << 52) * scale;              /* to the middle between this float and the next */
+	half = SELECT((vec_i)((b & 0x7fffff) == 0), half * 0.5, half);          /* below a power of 2, floats are closer */
+	half = SELECT((vec_i)(binary >= FIRST_INTEGER), (vec_d){ 0 }, half);
+	d9 = rounded(scaled);
+	d8 = rounded(scaled * 0.1) * 10;
+	d7 = rounded(scaled * 0.01) * 100;
+	d9 = SELECT((vec_i)(distance(d8, scaled) < half), d8, d9);
+	d9 = SELECT((vec_i)(distance(d7, scaled) < half), d7, d9);
+	out->exponent = e;
+	out->value = (vec_u)(d9 + 0x1p52) & UINT64_C(0xfffffffffffff);
+}
+
+/* The eight decimal digits of each number, a byte for each, the first one in the low byte. */
+static inline vec_u split_digits(vec_u v)
+{
+	const vec_u high = MULTIPLY_32(v, EACH(3518437209)) >> 45, low = v - MULTIPLY_32(high, EACH(10000));
+	const vec_h fours = (vec_h)(high | low << 32), hundreds = MULTIPLY_HIGH_16(fours, (vec_h){ 0 } + 5243) >> 3;
+	const vec_h twos = hundreds | (vec_h)((vec_u)(fours - hundreds * 100) << 16);
+	const vec_h tens = twos * 103 >> 10;
+
+	return (vec_u)(tens | (twos - tens * 10) << 8);
+}
+
+/* The number of digits up to the last one that is not 0. */
+static inline vec_u count_digits(vec_u digits)
+{
+	vec_u some = (digits + UINT64_C(0x7f7f7f7f7f7f7f7f)) >> 7 & UINT64_C(0x0101010101010101);
+
+	some |= some >> 8;
+	some |= some >> 16;
+	some |= some >> 32;
+	some += some >> 32;
+	some += some >> 16;
+	some += some >> 8;
+	return some & 15;
+}
+
+/* A blank, the sign, zeros, digits and the point. */
+static inline void lay_out(const struct digits *d, const uint32_t bits[N], uint64_t low_out[N], uint64_t high_out[N], uint64_t length_out[N])
+{
+	const vec_i e = d->exponent, fraction = (vec_i)(e < 0), point = ~fraction & (vec_i)(e < 8);
+	const vec_u first = MULTIPLY_32(d->value, EACH(1441151881)) >> 57;
+	const vec_u rest = split_digits(d->value - MULTIPLY_32(first, EACH(100000000))), text = rest | UINT64_C(0x3030303030303030);
+	const vec_u n = count_digits(rest) + 1, whole = (vec_u)(e + 1);
+	const vec_u bit = (vec_u)(e & point) * 8;                           /* of the point in text */
+	const vec_u behind = text >> bit << bit, before = text ^ behind;
+	const vec_u middle = SELECT(point, before | EACH('.') << bit | behind << 8, text);
+	const vec_u zeros = (vec_u)((1 - e) & fraction) * 8;                /* bits of "0.00" */
+	vec_u low = first | '0' | middle << 8, high = middle >> 56 | ((vec_u)point & (behind >> 56 << 8)), length;
+	vec_w words;
+	vec_u sign;
+
+	high = high << zeros | ((vec_u)fraction & low >> (64 - zeros) % 64);
+	low = low << zeros | (UINT64_C(0x3030303030302e30) & ((EACH(1) << zeros) - 1));
+	length = SELECT(fraction, n + zeros / 8, SELECT((vec_i)(n > whole), n + 1, whole));
+	memcpy(&words, bits, sizeof words);
+	sign = __builtin_convertvector(words >> 31, vec_u);
+	/* 8 bits more for a minus; then the blank. */
+	high = high << sign * 8 | ((low >> 56) & (0 - sign));
+	low = low << sign * 8 | sign * '-';
+	high = high << 8 | low >> 56;
+	low = low << 8 | ' ';
+	length += sign + 1;
+	memcpy(low_out, &low, sizeof low);
+	memcpy(high_out, &high, sizeof high);
+	memcpy(length_out, &length, sizeof length);
+}
+
+char *GPUL_BUILD(gpul_trace_floats)(char *to, const uint32_t bits[LANES], uint32_t on)
+{
+	struct texts t;
+	struct digits d;
+	vec_i all = (vec_i){ 0 } - 1;
+	int64_t usual = -1;
+
+	for (unsigned l = 0; l < LANES; l += N) {
+		find_digits(bits + l, &d);
+		lay_out(&d, bits + l, t.low + l, t.high + l, t.length + l);
+		memcpy(t.usual + l, &d.usual, sizeof d.usual);
+		all &= d.usual;
+	}
+	for (unsigned k = 0; k < N; k++)
+		usual &= all[k];
+	if (usual && on == UINT32_MAX) {
+		for (unsigned l = 0; l < LANES; l++) {
+			memcpy(to, &t.low[l], 8);
+			memcpy(to + 8, &t.high[l], 8);
+			to += t.length[l];
+		}
+		return to;
+	}
+	for (unsigned l = 0; l < LANES; l++) {
+		if (!(on >> l & 1)) {
+			memcpy(to, " -", 2);
+			to += 2;
+		} else if (t.usual[l]) {
+			memcpy(to, &t.low[l], 8);
+			memcpy(to + 8, &t.high[l], 8);
+			to += t.length[l];
+		} else {
+			*to++ = ' ';
+			to = gpul_trace_number(to, bits[l], 4, 'f');
+		}
+	}
+	return to;
+}
