@@ -31,7 +31,7 @@ SUBFOLDERS = {
     "loader":       ["signature", "names", "advice", "cache", "choose", "link", "", "symbol", "program"],
     "loader/runtime": ["", "memory", "device", "stream", "graph"],
     "softcuda":     ["exec", "exec/warp", "exec/run", "exec/decode", "exec/machine", "tools", "tools/trace", "tools/memcheck", "tools/debug", "tools/synccheck", "tools/schedule", "tools/profile", "tools/racecheck", "tools/start",
-                     "api/base", "api/stream", "api/vmm", "api/memory", "api/code", "api/graph", "api"],
+                     "api/base", "api/stream", "api/vmm", "api/array", "api/memory", "api/code", "api/graph", "api"],
     "softcuda/toolchain": ["", "nvrtc", "nvjitlink"],
     "memalloc":     ["", "probe"],
     "rdma":         ["protocol", "backend", "oob", "nic", "gpu", "verbs", "ofi", "", "put"],

@@ -9,6 +9,14 @@
 #define GPULOAD_SOFTCUDA_API_CALLS_INTERNAL_H
 
 #define SOFT_CALLS(CALL, PTDS) \
+	CALL(cuArray3DCreate, 3020, cuArray3DCreate_v2) \
+	CALL(cuArray3DGetDescriptor, 3020, cuArray3DGetDescriptor_v2) \
+	CALL(cuArrayCreate, 3020, cuArrayCreate_v2) \
+	CALL(cuArrayDestroy, 2000, cuArrayDestroy) \
+	CALL(cuArrayGetDescriptor, 3020, cuArrayGetDescriptor_v2) \
+	CALL(cuArrayGetMemoryRequirements, 11060, cuArrayGetMemoryRequirements) \
+	CALL(cuArrayGetPlane, 11020, cuArrayGetPlane) \
+	CALL(cuArrayGetSparseProperties, 11010, cuArrayGetSparseProperties) \
 	CALL(cuCtxAttach, 2000, cuCtxAttach) \
 	CALL(cuCtxCreate, 2000, cuCtxCreate) \
 	CALL(cuCtxCreate, 3020, cuCtxCreate_v2) \
@@ -234,10 +242,17 @@
 	PTDS(cuMemcpy3DPeer, 4000, cuMemcpy3DPeer, cuMemcpy3DPeer_ptds) \
 	PTDS(cuMemcpy3DPeerAsync, 4000, cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync_ptsz) \
 	PTDS(cuMemcpyAsync, 4000, cuMemcpyAsync, cuMemcpyAsync_ptsz) \
+	PTDS(cuMemcpyAtoA, 3020, cuMemcpyAtoA_v2, cuMemcpyAtoA_v2_ptds) \
+	PTDS(cuMemcpyAtoD, 3020, cuMemcpyAtoD_v2, cuMemcpyAtoD_v2_ptds) \
+	PTDS(cuMemcpyAtoH, 3020, cuMemcpyAtoH_v2, cuMemcpyAtoH_v2_ptds) \
+	PTDS(cuMemcpyAtoHAsync, 3020, cuMemcpyAtoHAsync_v2, cuMemcpyAtoHAsync_v2_ptsz) \
+	PTDS(cuMemcpyDtoA, 3020, cuMemcpyDtoA_v2, cuMemcpyDtoA_v2_ptds) \
 	PTDS(cuMemcpyDtoD, 3020, cuMemcpyDtoD_v2, cuMemcpyDtoD_v2_ptds) \
 	PTDS(cuMemcpyDtoDAsync, 3020, cuMemcpyDtoDAsync_v2, cuMemcpyDtoDAsync_v2_ptsz) \
 	PTDS(cuMemcpyDtoH, 3020, cuMemcpyDtoH_v2, cuMemcpyDtoH_v2_ptds) \
 	PTDS(cuMemcpyDtoHAsync, 3020, cuMemcpyDtoHAsync_v2, cuMemcpyDtoHAsync_v2_ptsz) \
+	PTDS(cuMemcpyHtoA, 3020, cuMemcpyHtoA_v2, cuMemcpyHtoA_v2_ptds) \
+	PTDS(cuMemcpyHtoAAsync, 3020, cuMemcpyHtoAAsync_v2, cuMemcpyHtoAAsync_v2_ptsz) \
 	PTDS(cuMemcpyHtoD, 3020, cuMemcpyHtoD_v2, cuMemcpyHtoD_v2_ptds) \
 	PTDS(cuMemcpyHtoDAsync, 3020, cuMemcpyHtoDAsync_v2, cuMemcpyHtoDAsync_v2_ptsz) \
 	PTDS(cuMemcpyPeer, 4000, cuMemcpyPeer, cuMemcpyPeer_ptds) \
@@ -254,6 +269,11 @@
 	PTDS(cuMemsetD32Async, 3020, cuMemsetD32Async, cuMemsetD32Async_ptsz) \
 	PTDS(cuMemsetD8, 3020, cuMemsetD8_v2, cuMemsetD8_v2_ptds) \
 	PTDS(cuMemsetD8Async, 3020, cuMemsetD8Async, cuMemsetD8Async_ptsz) \
+	CALL(cuMipmappedArrayCreate, 5000, cuMipmappedArrayCreate) \
+	CALL(cuMipmappedArrayDestroy, 5000, cuMipmappedArrayDestroy) \
+	CALL(cuMipmappedArrayGetLevel, 5000, cuMipmappedArrayGetLevel) \
+	CALL(cuMipmappedArrayGetMemoryRequirements, 11060, cuMipmappedArrayGetMemoryRequirements) \
+	CALL(cuMipmappedArrayGetSparseProperties, 11010, cuMipmappedArrayGetSparseProperties) \
 	CALL(cuModuleEnumerateFunctions, 12040, cuModuleEnumerateFunctions) \
 	CALL(cuModuleGetFunction, 2000, cuModuleGetFunction) \
 	CALL(cuModuleGetFunctionCount, 12040, cuModuleGetFunctionCount) \

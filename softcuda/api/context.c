@@ -3,6 +3,7 @@
  * Every thread has a stack of current contexts (base/state.c).  After the fault of a kernel all later calls in its
  * context return that error until the context is destroyed, as on a GPU. */
 #include "softcuda/api/context_internal.h"
+#include "softcuda/api/array/array_internal.h"
 #include "softcuda/api/stream/event_internal.h"
 #include "softcuda/api/memory/memory_internal.h"
 #include "softcuda/api/code/code_internal.h"
@@ -28,6 +29,7 @@ CUresult soft_context_bring_up(struct context *ctx, unsigned flags)
 	list_init(&ctx->events);
 	list_init(&ctx->modules);
 	list_init(&ctx->allocations);
+	list_init(&ctx->arrays);
 	list_init(&ctx->pending);
 	r = soft_stream_create(ctx, CU_STREAM_DEFAULT, 0, &ctx->legacy);
 	ctx->active = !r;
@@ -51,6 +53,8 @@ void soft_context_tear_down(struct context *ctx)
 		soft_event_destroy(CONTAINER(i->next, struct event, link));
 	while (!list_empty(i = &ctx->modules))
 		soft_module_destroy(CONTAINER(i->next, struct module, link));
+	while (!list_empty(i = &ctx->arrays))
+		soft_array_free(CONTAINER(i->next, struct array, link));
 	while (!list_empty(i = &ctx->allocations))
 		free_leaked(CONTAINER(i->next, struct allocation, link));
 	while (!list_empty(i = &ctx->streams))

@@ -35,17 +35,9 @@
 
 #define SOFT_REFUSED(CALL, PTDS) \
 	CALL(cuArray3DCreate, 2000, cuArray3DCreate, TEXTURES) \
-	CALL(cuArray3DCreate, 3020, cuArray3DCreate_v2, TEXTURES) \
 	CALL(cuArray3DGetDescriptor, 2000, cuArray3DGetDescriptor, TEXTURES) \
-	CALL(cuArray3DGetDescriptor, 3020, cuArray3DGetDescriptor_v2, TEXTURES) \
 	CALL(cuArrayCreate, 2000, cuArrayCreate, TEXTURES) \
-	CALL(cuArrayCreate, 3020, cuArrayCreate_v2, TEXTURES) \
-	CALL(cuArrayDestroy, 2000, cuArrayDestroy, TEXTURES) \
 	CALL(cuArrayGetDescriptor, 2000, cuArrayGetDescriptor, TEXTURES) \
-	CALL(cuArrayGetDescriptor, 3020, cuArrayGetDescriptor_v2, TEXTURES) \
-	CALL(cuArrayGetMemoryRequirements, 11060, cuArrayGetMemoryRequirements, TEXTURES) \
-	CALL(cuArrayGetPlane, 11020, cuArrayGetPlane, TEXTURES) \
-	CALL(cuArrayGetSparseProperties, 11010, cuArrayGetSparseProperties, TEXTURES) \
 	CALL(cuCheckpointProcessCheckpoint, 12080, cuCheckpointProcessCheckpoint, CHECKPOINTS) \
 	CALL(cuCheckpointProcessGetRestoreThreadId, 12080, cuCheckpointProcessGetRestoreThreadId, CHECKPOINTS) \
 	CALL(cuCheckpointProcessGetState, 12080, cuCheckpointProcessGetState, CHECKPOINTS) \
@@ -203,25 +195,18 @@
 	PTDS(cuMemcpy3DBatchAsync, 12080, cuMemcpy3DBatchAsync, cuMemcpy3DBatchAsync_ptsz, BATCHES) \
 	PTDS(cuMemcpy3DBatchAsync, 13000, cuMemcpy3DBatchAsync_v2, cuMemcpy3DBatchAsync_v2_ptsz, BATCHES) \
 	CALL(cuMemcpyAtoA, 2000, cuMemcpyAtoA, OLD_ADDRESSES) \
-	PTDS(cuMemcpyAtoA, 3020, cuMemcpyAtoA_v2, cuMemcpyAtoA_v2_ptds, TEXTURES) \
 	CALL(cuMemcpyAtoD, 2000, cuMemcpyAtoD, OLD_ADDRESSES) \
-	PTDS(cuMemcpyAtoD, 3020, cuMemcpyAtoD_v2, cuMemcpyAtoD_v2_ptds, TEXTURES) \
 	CALL(cuMemcpyAtoH, 2000, cuMemcpyAtoH, OLD_ADDRESSES) \
 	CALL(cuMemcpyAtoHAsync, 2000, cuMemcpyAtoHAsync, OLD_ADDRESSES) \
-	PTDS(cuMemcpyAtoHAsync, 3020, cuMemcpyAtoHAsync_v2, cuMemcpyAtoHAsync_v2_ptsz, TEXTURES) \
-	PTDS(cuMemcpyAtoH, 3020, cuMemcpyAtoH_v2, cuMemcpyAtoH_v2_ptds, TEXTURES) \
 	PTDS(cuMemcpyBatchAsync, 12080, cuMemcpyBatchAsync, cuMemcpyBatchAsync_ptsz, BATCHES) \
 	PTDS(cuMemcpyBatchAsync, 13000, cuMemcpyBatchAsync_v2, cuMemcpyBatchAsync_v2_ptsz, BATCHES) \
 	CALL(cuMemcpyDtoA, 2000, cuMemcpyDtoA, OLD_ADDRESSES) \
-	PTDS(cuMemcpyDtoA, 3020, cuMemcpyDtoA_v2, cuMemcpyDtoA_v2_ptds, TEXTURES) \
 	CALL(cuMemcpyDtoD, 2000, cuMemcpyDtoD, OLD_ADDRESSES) \
 	CALL(cuMemcpyDtoDAsync, 3000, cuMemcpyDtoDAsync, OLD_ADDRESSES) \
 	CALL(cuMemcpyDtoH, 2000, cuMemcpyDtoH, OLD_ADDRESSES) \
 	CALL(cuMemcpyDtoHAsync, 2000, cuMemcpyDtoHAsync, OLD_ADDRESSES) \
 	CALL(cuMemcpyHtoA, 2000, cuMemcpyHtoA, OLD_ADDRESSES) \
 	CALL(cuMemcpyHtoAAsync, 2000, cuMemcpyHtoAAsync, OLD_ADDRESSES) \
-	PTDS(cuMemcpyHtoAAsync, 3020, cuMemcpyHtoAAsync_v2, cuMemcpyHtoAAsync_v2_ptsz, TEXTURES) \
-	PTDS(cuMemcpyHtoA, 3020, cuMemcpyHtoA_v2, cuMemcpyHtoA_v2_ptds, TEXTURES) \
 	CALL(cuMemcpyHtoD, 2000, cuMemcpyHtoD, OLD_ADDRESSES) \
 	CALL(cuMemcpyHtoDAsync, 2000, cuMemcpyHtoDAsync, OLD_ADDRESSES) \
 	CALL(cuMemsetD16, 2000, cuMemsetD16, OLD_ADDRESSES) \
@@ -230,11 +215,6 @@
 	CALL(cuMemsetD2D8, 2000, cuMemsetD2D8, OLD_ADDRESSES) \
 	CALL(cuMemsetD32, 2000, cuMemsetD32, OLD_ADDRESSES) \
 	CALL(cuMemsetD8, 2000, cuMemsetD8, OLD_ADDRESSES) \
-	CALL(cuMipmappedArrayCreate, 5000, cuMipmappedArrayCreate, TEXTURES) \
-	CALL(cuMipmappedArrayDestroy, 5000, cuMipmappedArrayDestroy, TEXTURES) \
-	CALL(cuMipmappedArrayGetLevel, 5000, cuMipmappedArrayGetLevel, TEXTURES) \
-	CALL(cuMipmappedArrayGetMemoryRequirements, 11060, cuMipmappedArrayGetMemoryRequirements, TEXTURES) \
-	CALL(cuMipmappedArrayGetSparseProperties, 11010, cuMipmappedArrayGetSparseProperties, TEXTURES) \
 	CALL(cuModuleGetGlobal, 2000, cuModuleGetGlobal, OLD_ADDRESSES) \
 	CALL(cuModuleGetSurfRef, 3000, cuModuleGetSurfRef, TEXTURES) \
 	CALL(cuModuleGetTexRef, 2000, cuModuleGetTexRef, TEXTURES) \

@@ -1,6 +1,6 @@
 /* handle.c — handles are rows of a table, so that every value can be checked before it is used.
  *
- *      63                32 31                4 3    0
+ *      63                32 31                5 4    0
  *     ┌────────────────────┬───────────────────┬──────┐
  *     │ generation of row  │ row + 1           │ kind │
  *     └────────────────────┴───────────────────┴──────┘
@@ -20,7 +20,7 @@ struct row {
 static struct row *rows;
 static uint32_t n_rows, capacity, first_free;
 
-enum { KIND_BITS = 4, MAX_ROWS = (1 << 28) - 2 };
+enum { KIND_BITS = 5, MAX_ROWS = (1 << 27) - 2 };
 
 static bool grow_table(void)
 {

@@ -80,7 +80,7 @@ struct context {
 	size_t limit[N_LIMITS];
 	struct stream *legacy;       /* stream 0 */
 	struct stream *gate;         /* all later work waits for this stream (cuCtxWaitEvent); or NULL */
-	struct link streams, events, modules, allocations;
+	struct link streams, events, modules, allocations, arrays;
 	struct link pending;         /* operations that have not ended */
 	struct order *order;         /* of all operations so far, for observers (stream/order.c) */
 	uint64_t next_grid_id;
@@ -135,7 +135,8 @@ enum handle_kind {
 	HANDLE_NONE, HANDLE_CONTEXT, HANDLE_MODULE, HANDLE_FUNCTION, HANDLE_LIBRARY,
 	HANDLE_KERNEL, HANDLE_STREAM, HANDLE_EVENT, HANDLE_POOL, HANDLE_ALLOCATION,
 	HANDLE_LINKER, HANDLE_MEMORY, HANDLE_MAPPING, HANDLE_GRAPH, HANDLE_NODE, HANDLE_GRAPH_EXEC,
-};  /* at most 15: handle.c has 4 bits */
+	HANDLE_ARRAY, HANDLE_MIPMAP, HANDLE_TEXTURE_REF, HANDLE_SURFACE_REF,
+};  /* at most 31: handle.c has 5 bits */
 
 void *soft_handle_new(enum handle_kind kind, void *object);  /* NULL: no memory */
 void *soft_handle_find(enum handle_kind kind, const void *handle);

@@ -17,6 +17,8 @@ static size_t extent(const struct copy *c, size_t pitch, size_t slice)
 static CUresult check_side(const char *what, const void *address, size_t bytes, enum side side,
 			   bool known, bool write)
 {
+	if (side == SIDE_ARRAY)  /* locate_in_array() has checked it */
+		return CUDA_SUCCESS;
 	if (!address)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "copy: the %s is NULL", what);
 	if (side == SIDE_DEVICE && !known)
@@ -51,6 +53,15 @@ static bool stage_source(struct copy *c)
 	return true;
 }
 
+/* The operation refers to the arrays at its ends until it is released. */
+static void keep_arrays(struct copy *c)
+{
+	if (c->dst_array)
+		c->dst_array->refs++;
+	if (c->src_array)
+		c->src_array->refs++;
+}
+
 /* Queue *c on s; the caller holds the lock. */
 static CUresult submit_copy(struct stream *s, const struct copy *c, enum when when)
 {
@@ -62,6 +73,7 @@ static CUresult submit_copy(struct stream *s, const struct copy *c, enum when wh
 		return r;
 	copy = &CONTAINER(op, struct copy_op, op)->copy;
 	*copy = *c;
+	keep_arrays(copy);
 	if (s->capture) {  /* the graph reads the source when it is launched, so nothing is staged */
 		r = when == WAITED_FOR ? soft_capture_refuse(s, "a copy that the caller waits for") : soft_capture_or_submit(op);
 		goto release;
@@ -84,29 +96,20 @@ static CUresult check_copy(struct copy *c, enum side dst_side, enum side src_sid
 
 	c->dst_bytes = extent(c, c->dst_pitch, c->dst_slice);
 	c->src_bytes = extent(c, c->src_pitch, c->src_slice);
-	c->dst_known = soft_is_known((uintptr_t)c->dst, c->dst_bytes);
-	c->src_known = soft_is_known((uintptr_t)c->src, c->src_bytes);
+	c->dst_known = c->dst_array || soft_is_known((uintptr_t)c->dst, c->dst_bytes);
+	c->src_known = c->src_array || soft_is_known((uintptr_t)c->src, c->src_bytes);
 	r = check_side("destination", c->dst, c->dst_bytes, dst_side, c->dst_known, true);
 	return r ? r : check_side("source", c->src, c->src_bytes, src_side, c->src_known, false);
 }
 
-static CUresult queue_copy(CUstream handle, struct copy *c, enum side dst_side,
-		      enum side src_side, enum when when)
+CUresult soft_queue_copy(struct stream *s, struct copy *c, enum side dst_side, enum side src_side, enum when when)
 {
-	struct context *ctx;
-	struct stream *s;
-	CUresult r = soft_enter_stream(handle, &ctx, &s);
+	CUresult r;
 
-	if (r)
-		return r;
 	if (!c->width_bytes || !c->height || !c->depth)
-		goto unlock;
+		return CUDA_SUCCESS;
 	r = check_copy(c, dst_side, src_side);
-	if (!r)
-		r = submit_copy(s, c, when);
-unlock:
-	soft_unlock();
-	return r;
+	return r ? r : submit_copy(s, c, when);
 }
 
 CUresult soft_copy(CUstream stream, uint64_t dst, enum side dst_side, uint64_t src,
@@ -119,8 +122,15 @@ CUresult soft_copy(CUstream stream, uint64_t dst, enum side dst_side, uint64_t s
 		.height = 1,
 		.depth = 1,
 	};
+	struct context *ctx;
+	struct stream *s;
+	CUresult r = soft_enter_stream(stream, &ctx, &s);
 
-	return queue_copy(stream, &c, dst_side, src_side, when);
+	if (r)
+		return r;
+	r = soft_queue_copy(s, &c, dst_side, src_side, when);
+	soft_unlock();
+	return r;
 }
 
 /* ---- one dimension ---------------------------------------------------------------------- */
@@ -177,18 +187,48 @@ struct box_end {
 	CUmemorytype type;
 	const void *host;
 	CUdeviceptr device;
-	size_t x, y, z, pitch, height;
+	CUarray array;
+	size_t x, y, z, pitch, height, level;
 };
+
+static bool ends_within(size_t at, size_t n, size_t end)
+{
+	return at <= end && n <= end - at;
+}
+
+/* The same in an array, where the box must end within the array. */
+static CUresult locate_in_array(const struct box_end *e, const CUDA_MEMCPY3D_v2 *c, char **first, size_t *pitch,
+				size_t *slice, struct array_memory **memory)
+{
+	struct array *a;
+	CUresult r = soft_array_find(e->array, &a);
+
+	if (r)
+		return soft_refuse(r, "copy: the array is not valid");
+	if (e->level)
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "copy: the level is %zu; it must be 0", e->level);
+	if (!ends_within(e->x, c->WidthInBytes, a->row_bytes) || !ends_within(e->y, c->Height, a->height) ||
+	    !ends_within(e->z, c->Depth, a->depth))
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "copy: %zu bytes x %zu x %zu at %zu, %zu, %zu are not within the array, which has %zu bytes x %zu x %zu",
+				   c->WidthInBytes, c->Height, c->Depth, e->x, e->y, e->z, a->row_bytes, a->height, a->depth);
+	*pitch = a->row_bytes;
+	*slice = a->slice_bytes;
+	*first = a->at + e->z * *slice + e->y * *pitch + e->x;
+	*memory = a->memory;
+	return CUDA_SUCCESS;
+}
 
 /* Compute the address of the first byte of the box; check that rows and slices do not overlap. */
 static CUresult locate_box(const struct box_end *e, const CUDA_MEMCPY3D_v2 *c, char **first,
-		       size_t *pitch, size_t *slice, enum side *side)
+		       size_t *pitch, size_t *slice, enum side *side, struct array_memory **array)
 {
 	size_t row_end, rows, last;
 
-	if (e->type == CU_MEMORYTYPE_ARRAY)
-		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED,
-				   "copy: CUDA arrays are not supported");
+	if (e->type == CU_MEMORYTYPE_ARRAY) {
+		*side = SIDE_ARRAY;
+		return locate_in_array(e, c, first, pitch, slice, array);
+	}
 	if (e->type == CU_MEMORYTYPE_HOST)
 		*side = SIDE_HOST;
 	else if (e->type == CU_MEMORYTYPE_DEVICE)
@@ -219,7 +259,7 @@ static CUresult locate_box(const struct box_end *e, const CUDA_MEMCPY3D_v2 *c, c
 	return CUDA_SUCCESS;
 }
 
-/* Convert the parameters of a copy. */
+/* Convert the parameters of a copy; the caller holds the lock. */
 static CUresult read_box(const CUDA_MEMCPY3D_v2 *c, struct copy *copy, enum side *dst_side, enum side *src_side)
 {
 	char *src;
@@ -228,14 +268,14 @@ static CUresult read_box(const CUDA_MEMCPY3D_v2 *c, struct copy *copy, enum side
 	*copy = (struct copy){ 0 };
 	if (!c)
 		return CUDA_ERROR_INVALID_VALUE;
-	struct box_end from = { c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes,
-			    c->srcY,          c->srcZ,    c->srcPitch,  c->srcHeight };
-	struct box_end to = { c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes,
-			  c->dstY,          c->dstZ,    c->dstPitch,  c->dstHeight };
+	struct box_end from = { c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes,
+				c->srcY, c->srcZ, c->srcPitch, c->srcHeight, c->srcLOD };
+	struct box_end to = { c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes,
+			      c->dstY, c->dstZ, c->dstPitch, c->dstHeight, c->dstLOD };
 
-	r = locate_box(&from, c, &src, &copy->src_pitch, &copy->src_slice, src_side);
+	r = locate_box(&from, c, &src, &copy->src_pitch, &copy->src_slice, src_side, &copy->src_array);
 	if (!r)
-		r = locate_box(&to, c, &copy->dst, &copy->dst_pitch, &copy->dst_slice, dst_side);
+		r = locate_box(&to, c, &copy->dst, &copy->dst_pitch, &copy->dst_slice, dst_side, &copy->dst_array);
 	if (r)
 		return r;
 	copy->src = src;
@@ -261,6 +301,7 @@ CUresult soft_copy_new(const CUDA_MEMCPY3D_v2 *c, struct op **out)
 	op = soft_op_new(NULL, &soft_copy_kind);
 	if (!op)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	keep_arrays(&copy);
 	CONTAINER(op, struct copy_op, op)->copy = copy;
 	*out = op;
 	return CUDA_SUCCESS;
@@ -270,13 +311,19 @@ CUresult soft_copy_3d(CUstream stream, const CUDA_MEMCPY3D_v2 *c, enum when when
 {
 	struct copy copy;
 	enum side dst_side, src_side;
-	CUresult r = read_box(c, &copy, &dst_side, &src_side);
+	struct context *ctx;
+	struct stream *s;
+	CUresult r = soft_enter_stream(stream, &ctx, &s);
 
 	if (r)
 		return r;
-	if (when == WAITED_FOR && src_side == SIDE_DEVICE && dst_side == SIDE_DEVICE)
+	r = read_box(c, &copy, &dst_side, &src_side);
+	if (when == WAITED_FOR && src_side != SIDE_HOST && src_side != SIDE_ANY && dst_side != SIDE_HOST && dst_side != SIDE_ANY)
 		when = QUEUED;
-	return queue_copy(stream, &copy, dst_side, src_side, when);
+	if (!r)
+		r = soft_queue_copy(s, &copy, dst_side, src_side, when);
+	soft_unlock();
+	return r;
 }
 
 CUresult soft_copy_2d(CUstream stream, const CUDA_MEMCPY2D_v2 *c, enum when when)
@@ -289,12 +336,14 @@ CUresult soft_copy_2d(CUstream stream, const CUDA_MEMCPY2D_v2 *c, enum when when
 		.srcMemoryType = c->srcMemoryType,
 		.srcHost = c->srcHost,
 		.srcDevice = c->srcDevice,
+		.srcArray = c->srcArray,
 		.srcPitch = c->srcPitch,
 		.dstXInBytes = c->dstXInBytes,
 		.dstY = c->dstY,
 		.dstMemoryType = c->dstMemoryType,
 		.dstHost = c->dstHost,
 		.dstDevice = c->dstDevice,
+		.dstArray = c->dstArray,
 		.dstPitch = c->dstPitch,
 		.WidthInBytes = c->WidthInBytes,
 		.Height = c->Height,

@@ -2,6 +2,7 @@
 #ifndef GPULOAD_SOFTCUDA_API_MEMORY_MEMORY_INTERNAL_H
 #define GPULOAD_SOFTCUDA_API_MEMORY_MEMORY_INTERNAL_H
 
+#include "softcuda/api/array/array_internal.h"
 #include "softcuda/api/base/ipc_internal.h"
 #include "softcuda/api/stream/queue_internal.h"
 #include "softcuda/api/vmm/vmm_internal.h"
@@ -65,6 +66,7 @@ struct copy {                        /* in up to three dimensions; pitches are i
 	size_t dst_pitch, src_pitch, dst_slice, src_slice;
 	size_t dst_bytes, src_bytes; /* from the first to the last byte, with the gaps between rows */
 	bool dst_known, src_known;   /* true: memory of this driver, which is checked again before a copy that waited */
+	struct array_memory *dst_array, *src_array;  /* the array at this end; NULL: memory with an address */
 	void *staged;                /* a private copy of the source, freed after the copy; or NULL */
 };
 
@@ -90,17 +92,42 @@ extern const struct op_kind soft_copy_kind, soft_fill_kind;
 
 /* ---- copy.c, copy_peer.c, fill.c: also used by the generated _ptds calls ----------------- */
 
-enum side { SIDE_HOST, SIDE_DEVICE, SIDE_ANY };  /* the location that the call requires */
+enum side { SIDE_HOST, SIDE_DEVICE, SIDE_ANY, SIDE_ARRAY };  /* the location that the call requires */
 enum when { QUEUED, WAITED_FOR };
 
 CUresult soft_copy(CUstream stream, uint64_t dst, enum side dst_side, uint64_t src,
 		   enum side src_side, size_t bytes, enum when when);
+/* Check and queue a copy; its ends in arrays are checked, and their sides are SIDE_ARRAY.  The caller holds the lock. */
+CUresult soft_queue_copy(struct stream *s, struct copy *c, enum side dst_side, enum side src_side, enum when when);
 /* Check a copy, and make the work of a graph's node; the caller holds the lock. */
 CUresult soft_copy_new(const CUDA_MEMCPY3D_v2 *c, struct op **out);
 CUresult soft_copy_2d(CUstream stream, const CUDA_MEMCPY2D_v2 *c, enum when when);
 CUresult soft_copy_3d(CUstream stream, const CUDA_MEMCPY3D_v2 *c, enum when when);
 CUresult soft_copy_peer(CUstream stream, CUdeviceptr dst, CUcontext dst_context,
 			CUdeviceptr src, CUcontext src_context, size_t bytes);
+
+struct copy_end {                    /* one end of a copy: bytes at an offset of an array, or at an address */
+	CUarray array;               /* if side is SIDE_ARRAY */
+	size_t offset;
+	uint64_t address;
+	enum side side;
+};
+
+static inline struct copy_end end_in_array(CUarray array, size_t offset)
+{
+	return (struct copy_end){ .array = array, .offset = offset, .side = SIDE_ARRAY };
+}
+static inline struct copy_end end_in_memory(uint64_t address, enum side side)
+{
+	return (struct copy_end){ .address = address, .side = side };
+}
+static inline struct copy_end end_on_host(const void *address)
+{
+	return end_in_memory((uintptr_t)address, SIDE_HOST);
+}
+/* copy_array.c */
+CUresult soft_copy_array(CUstream stream, struct copy_end dst, struct copy_end src, size_t bytes, enum when when);
+
 CUresult soft_copy_3d_peer(CUstream stream, const CUDA_MEMCPY3D_PEER *c);
 /* Check a fill of device memory in ctx, and make its operation; s NULL: the work of a graph's node.  The caller holds the
  * lock.  *out NULL: there is nothing to fill. */

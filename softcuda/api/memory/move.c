@@ -81,7 +81,7 @@ static void fill_row(const struct fill *f, char *row)
 /* Tell tools which bytes were read and written. */
 static void tell_copy(const struct copy *c, const struct order *order)
 {
-	const struct host_move m = { .to = (uintptr_t)c->dst, .from = c->src_known ? (uintptr_t)c->src : 0, .row_bytes = c->width_bytes,
+	const struct host_move m = { .to = (uintptr_t)c->dst, .from = c->src_known && !c->src_array ? (uintptr_t)c->src : 0, .row_bytes = c->width_bytes,
 				     .n_rows = c->height, .n_slices = c->depth, .to_pitch = c->dst_pitch, .to_slice = c->dst_slice,
 				     .from_pitch = c->src_pitch, .from_slice = c->src_slice, .order = order ? &order->place : NULL };
 
@@ -99,9 +99,9 @@ static void tell_fill(const struct fill *f, const struct order *order)
 /* Check the memory of an operation again after it waited, because the memory may have been unmapped meanwhile. */
 static bool is_allowed(const struct copy *c)
 {
-	return (!c->dst_known || (soft_is_known((uintptr_t)c->dst, c->dst_bytes) &&
+	return (!c->dst_known || c->dst_array || (soft_is_known((uintptr_t)c->dst, c->dst_bytes) &&
 				  soft_may_copy((uintptr_t)c->dst, c->dst_bytes, true))) &&
-	       (!c->src_known || (soft_is_known((uintptr_t)c->src, c->src_bytes) &&
+	       (!c->src_known || c->src_array || (soft_is_known((uintptr_t)c->src, c->src_bytes) &&
 				  soft_may_copy((uintptr_t)c->src, c->src_bytes, false)));
 }
 
@@ -131,14 +131,31 @@ static void run_copy(struct op *op)
 	soft_op_end(op, CUDA_SUCCESS);
 }
 
-static void free_staged(struct op *op)
+static void release_copy(struct op *op)
 {
-	free(CONTAINER(op, struct copy_op, op)->copy.staged);
+	struct copy *c = &CONTAINER(op, struct copy_op, op)->copy;
+
+	free(c->staged);
+	soft_array_memory_release(c->dst_array);
+	soft_array_memory_release(c->src_array);
+}
+
+/* A copy of the operation has no staged source, because only queued copies have. */
+static bool share_arrays(struct op *op)
+{
+	struct copy *c = &CONTAINER(op, struct copy_op, op)->copy;
+
+	if (c->dst_array)
+		c->dst_array->refs++;
+	if (c->src_array)
+		c->src_array->refs++;
+	return true;
 }
 
 const struct op_kind soft_copy_kind = {
 	.run = run_copy,
-	.release = free_staged,
+	.release = release_copy,
+	.copy = share_arrays,
 	.is_node = true,
 	.node_type = CU_GRAPH_NODE_TYPE_MEMCPY,
 	.bytes = sizeof(struct copy_op),

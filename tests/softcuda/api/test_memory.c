@@ -174,7 +174,7 @@ static void copies_and_fills_rectangles(void **state)
 	to.Height = 4000;
 	fails(cuMemcpy2D(&to), CUDA_ERROR_INVALID_VALUE);
 	to.srcMemoryType = CU_MEMORYTYPE_ARRAY;
-	fails(cuMemcpy2D(&to), CUDA_ERROR_NOT_SUPPORTED);
+	fails(cuMemcpy2D(&to), CUDA_ERROR_INVALID_HANDLE);
 	fails(cuMemcpy2D(NULL), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemAllocPitch(&p, &pitch, 8, 3, 5), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemFree(from.srcDevice));
