@@ -63,7 +63,7 @@ static void add_waiting(struct watched_warp *w, uint32_t waiting, uint32_t live,
 }
 
 /* The lanes learn c; lanes with the same clock before have the same clock afterwards. */
-static void learn_together(struct watched_warp *w, uint32_t lanes, const struct clock *c)
+static void learn_together(struct watched_warp *w, uint32_t lanes, struct clock *c)
 {
 	const struct clock *old = NULL;
 	struct clock *new = NULL;

@@ -51,24 +51,34 @@ void race_clock_drop(struct clock *c)
 		free(c);
 }
 
-/* Room for n facts.  Without memory the clock stays as it is, and threads know less than they could: an error of the tool
- * that is better than an end of the program. */
-static bool have_room(struct clock **c, uint32_t n)
+/* A clock with more room, or a copy of one that others have, too; NULL: no memory. */
+static struct clock *copy_clock(const struct clock *c, uint32_t room)
 {
-	const uint32_t room = n < 8 ? 8 : n + n / 2;
-	struct clock *grown;
+	struct clock *copy = malloc(sizeof *copy + room * sizeof copy->fact[0]);
 
-	if (*c && n <= (*c)->room)
+	if (!copy)
+		return NULL;
+	atomic_init(&copy->refs, 1);
+	copy->n = c ? c->n : 0;
+	copy->room = room;
+	if (c)
+		memcpy(copy->fact, c->fact, c->n * sizeof c->fact[0]);
+	return copy;
+}
+
+/* Let *c be a clock that nobody else has, with room for n facts.  Without memory it stays as it is, and threads know less than they
+ * could: an error of the tool that is better than an end of the program. */
+static bool may_change(struct clock **c, uint32_t n)
+{
+	struct clock *copy;
+
+	if (*c && n <= (*c)->room && atomic_load_explicit(&(*c)->refs, memory_order_acquire) == 1)
 		return true;
-	grown = realloc(*c, sizeof *grown + room * sizeof grown->fact[0]);
-	if (!grown)
+	copy = copy_clock(*c, n < 8 ? 8 : n + n / 2);
+	if (!copy)
 		return false;
-	if (!*c) {
-		atomic_init(&grown->refs, 1);
-		grown->n = 0;
-	}
-	grown->room = room;
-	*c = grown;
+	race_clock_drop(*c);
+	*c = copy;
 	return true;
 }
 
@@ -79,11 +89,11 @@ void race_clock_add(struct clock **c, uint64_t block, uint32_t who, uint32_t sta
 	if (!stamp)
 		return;
 	if (*c && is_fact(*c, k, block, who)) {
-		if ((*c)->fact[k].stamp < stamp)
+		if ((*c)->fact[k].stamp < stamp && may_change(c, (*c)->n))
 			(*c)->fact[k].stamp = stamp;
 		return;
 	}
-	if (!have_room(c, *c ? (*c)->n + 1 : 1))
+	if (!may_change(c, *c ? (*c)->n + 1 : 1))
 		return;
 	memmove(&(*c)->fact[k + 1], &(*c)->fact[k], ((*c)->n - k) * sizeof (*c)->fact[0]);
 	(*c)->fact[k] = (struct fact){ block, who, stamp };
@@ -133,34 +143,35 @@ static bool knows_all_of(const struct clock *a, const struct clock *b, uint64_t 
 	return true;
 }
 
-struct clock *race_clock_merged(struct clock *a, const struct clock *b, uint64_t only_block)
+struct clock *race_clock_merged(struct clock *a, struct clock *b, uint64_t only_block)
 {
 	static const struct clock none;
 	const struct clock *from = a ? a : &none;
 	struct clock *out = NULL;
 
-	if (!b || !b->n || knows_all_of(from, b, only_block))
+	if (!b || !b->n || a == b || knows_all_of(from, b, only_block))
 		return a;
-	if (!have_room(&out, from->n + b->n))
+	if (!only_block && knows_all_of(b, from, 0)) {
+		race_clock_drop(a);
+		return race_clock_ref(b);
+	}
+	if (!may_change(&out, from->n + b->n))
 		return a;
 	out->n = merge_facts(from, b, only_block, out->fact);
 	race_clock_drop(a);
 	return out;
 }
 
-void race_clock_join(struct clock **c, const struct clock *from)
+void race_clock_join(struct clock **c, struct clock *from)
 {
-	struct clock *joined;
-
 	if (!from || !from->n)
 		return;
-	if (from->n <= 8) {
+	if (*c && from->n <= 8) {
 		for (uint32_t k = 0; k < from->n; k++)
 			race_clock_add(c, from->fact[k].block, from->fact[k].who, from->fact[k].stamp);
 		return;
 	}
-	joined = race_clock_merged(*c, from, 0);
-	*c = joined;
+	*c = race_clock_merged(*c, from, 0);
 }
 
 /* The block or warp of the record, as facts of a clock. */
@@ -189,11 +200,14 @@ static uint32_t launch_of(const struct fact *f)
 	return (uint32_t)(f->block >> 32);
 }
 
-void race_clock_prune(struct clock *c, uint32_t launch)
+void race_clock_prune(struct clock **at, uint32_t launch)
 {
+	struct clock *c = may_change(at, (*at)->n) ? *at : NULL;
 	uint32_t n = 0, last = 0;
 	bool earlier = false;
 
+	if (!c)
+		return;
 	for (uint32_t k = 0; k < c->n; k++) {
 		if (launch_of(&c->fact[k]) != last) {
 			last = launch_of(&c->fact[k]);

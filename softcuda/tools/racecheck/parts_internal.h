@@ -94,7 +94,7 @@ bool race_store_value(const struct warp_state *s, const struct insn *i, unsigned
 struct fact { uint64_t block; uint32_t who, stamp; };
 enum { WHO_ALL = 0, WHO_WARP = 1, WHO_THREAD = 64, WHO_COPIES = 2048 };  /* + warp; + thread; + thread: its asynchronous copies */
 
-/* Facts in the order of (block, who).  Shared clocks never change. */
+/* Facts in the order of (block, who).  A clock with several references never changes: who changes it gets a copy. */
 struct clock { _Atomic uint32_t refs; uint32_t n, room; struct fact fact[]; };
 
 static inline uint64_t block_key(uint32_t launch, uint32_t block)
@@ -106,14 +106,14 @@ static inline uint64_t block_key(uint32_t launch, uint32_t block)
 uint32_t race_clock_find(const struct clock *c, uint64_t block, uint32_t who);
 struct clock *race_clock_ref(struct clock *c);  /* NULL is fine */
 void race_clock_drop(struct clock *c);          /* NULL is fine */
-/* Add a fact, or raise it, in a clock that is not shared; *c may be NULL, and moves. */
+/* Add a fact, or raise it; *c may be NULL, and moves. */
 void race_clock_add(struct clock **c, uint64_t block, uint32_t who, uint32_t stamp);
-void race_clock_join(struct clock **c, const struct clock *from);
-/* A shared clock of all that a and b know; only_block: only what b knows of this block (0: of all).  Takes the reference of a. */
-struct clock *race_clock_merged(struct clock *a, const struct clock *b, uint64_t only_block);
+void race_clock_join(struct clock **c, struct clock *from);
+/* A clock of all that a and b know; only_block: only what b knows of this block (0: of all).  Takes the reference of a. */
+struct clock *race_clock_merged(struct clock *a, struct clock *b, uint64_t only_block);
 
 /* Remove the facts of launches that come before this one: who knows something of this launch knows all of them. */
-void race_clock_prune(struct clock *c, uint32_t launch);
+void race_clock_prune(struct clock **c, uint32_t launch);
 /* True: c knows something of a launch that comes after this one. */
 bool race_clock_after(const struct clock *c, uint32_t launch);
 
@@ -147,7 +147,7 @@ void race_shadow_clear(struct shadow *s);
 
 /* ---- warps and blocks ------------------------------------------------------------------------------------------------ */
 
-enum { N_KEPT = 64, N_MEMOS = 8, N_AWAITED = 4, N_VAR_SLOTS = 32 };
+enum { N_KEPT = 64, N_MEMOS = 8, N_AWAITED = 4, N_LEARNED = 2, N_VAR_SLOTS = 32 };
 
 struct var;
 struct kept { const struct site *site; uint64_t key; uint32_t record, generation; };
@@ -169,6 +169,7 @@ struct watched_warp {
 	/* Variables that a lane has read strongly: a later fence acquires what was released to them. */
 	struct awaited { struct var *var; uint8_t scope; bool used; } awaited[LANES][N_AWAITED];
 	uint32_t awaits;             /* lanes with awaited variables */
+	struct learned { const struct var *var; struct clock *clock; uint32_t version; uint8_t scope; } learned[LANES][N_LEARNED];  /* sync.c */
 	uint32_t arrived[LANES];     /* bar.warp.sync: stamp of the lane's last arrival */
 	uint32_t waiting;            /* bar.warp.sync: the lanes that have arrived and not passed */
 	uint32_t arrive_only[N_BARRIERS];  /* bar.arrive: lanes that have arrived */

@@ -15,6 +15,8 @@ static void reset_warp(struct watched_warp *w)
 	for (unsigned l = 0; l < LANES; l++) {
 		race_clock_drop(w->clock[l]);
 		race_clock_drop(w->release_clock[l]);
+		for (unsigned k = 0; k < N_LEARNED; k++)
+			race_clock_drop(w->learned[l][k].clock);
 	}
 	free(w->knows);
 	memset(w, 0, sizeof *w);

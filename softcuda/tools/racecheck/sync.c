@@ -22,6 +22,7 @@ struct var {
 	struct clock *narrow;        /* released in the scope of the block */
 	uint64_t narrow_block;
 	bool knows_cpu;              /* who released to it knew what the CPU knows */
+	uint32_t version;            /* changes when something is released to it */
 	struct clock *arriving;      /* mbarrier: released by arrivals of its current phase */
 	bool phase;
 };
@@ -149,7 +150,7 @@ static void publish(struct watched_warp *w, unsigned lane, struct clock **to, bo
 	else
 		race_lane_facts(w, lane, to);
 	if (*to && (*to)->n > MANY_FACTS && (*to)->n == (*to)->room)
-		race_clock_prune(*to, w->block->launch);
+		race_clock_prune(to, w->block->launch);
 }
 
 void race_release(struct watched_warp *w, unsigned lane, bool shared, uint64_t at, unsigned order, unsigned scope)
@@ -162,8 +163,10 @@ void race_release(struct watched_warp *w, unsigned lane, bool shared, uint64_t a
 	if (fenced && !w->release[lane])
 		return;
 	v = lock_var(w->block, shared, at, true, &lock);
-	if (v)
+	if (v) {
 		v->knows_cpu |= w->block->knows_cpu;
+		v->version++;
+	}
 	if (v && (shared || in >= SCOPE_GPU)) {
 		publish(w, lane, &v->wide, fenced);
 	} else if (v) {
@@ -185,7 +188,7 @@ void race_release(struct watched_warp *w, unsigned lane, bool shared, uint64_t a
 
 /* ---- acquire ---------------------------------------------------------------------------------------------------------------- */
 
-static void learn(struct watched_warp *w, unsigned lane, const struct clock *from, bool own_block_only)
+static void learn(struct watched_warp *w, unsigned lane, struct clock *from, bool own_block_only)
 {
 	if (!from)
 		return;
@@ -209,10 +212,39 @@ static void learn_from_cpu(struct watched_warp *w)
 	w->block->knows_copies = next;
 }
 
+static void set_clock(struct clock **at, struct clock *c)
+{
+	(void)race_clock_ref(c);
+	race_clock_drop(*at);
+	*at = c;
+}
+
+/* Learn what was released to v in a wide scope.  known: what the lane has learned from v before.  If it has learned nothing
+ * else since, it knows a part of v's clock, and no facts have to be compared: so do loops that poll v. */
+static void learn_wide(struct watched_warp *w, unsigned lane, const struct var *v, bool own_block_only, struct learned *known)
+{
+	if (!own_block_only && known->clock && known->clock == w->clock[lane]) {
+		set_clock(&w->clock[lane], v->wide);
+		w->block->version++;
+	} else {
+		learn(w, lane, v->wide, own_block_only);
+	}
+	set_clock(&known->clock, w->clock[lane] == v->wide ? v->wide : NULL);
+}
+
 /* The caller holds the variable's lock. */
 static void learn_from_var(struct watched_warp *w, unsigned lane, const struct var *v, bool shared, unsigned scope)
 {
-	learn(w, lane, v->wide, !shared && scope < SCOPE_GPU);
+	struct learned *known = &w->learned[lane][(uintptr_t)v / sizeof *v % N_LEARNED];
+
+	if (known->var == v && known->version == v->version && known->scope >= scope)
+		return;  /* a lane forgets nothing */
+	if (known->var != v)
+		set_clock(&known->clock, NULL);
+	known->var = v;
+	known->version = v->version;
+	known->scope = (uint8_t)scope;
+	learn_wide(w, lane, v, !shared && scope < SCOPE_GPU, known);
 	if (v->knows_cpu)
 		learn_from_cpu(w);
 	if (v->narrow_block == w->block->key)
@@ -332,6 +364,7 @@ void race_mbarrier_changed(struct watched_warp *w, bool shared, uint64_t at, uin
 		race_clock_drop(v->arriving);
 		v->arriving = NULL;
 		v->phase = phase;
+		v->version++;
 	}
 	unlock_var(lock);
 }

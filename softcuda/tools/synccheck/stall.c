@@ -8,7 +8,8 @@
  *
  * Progress: a warp ends, waits or arrives.  The state is all that the block's instructions can read and write, except global
  * memory: registers, program counters, local and shared memory, barriers.  Equal states are found by Brent's method: the state
- * of the last turn whose number is a power of two is kept. */
+ * of the last turn whose number is a power of two is kept.  While the block has loaded what others can change since then, no
+ * digest is needed before the next one is kept. */
 #include "softcuda/exec/async_internal.h"
 #include "softcuda/tools/synccheck/synccheck_internal.h"
 
@@ -155,10 +156,10 @@ static void report_stall(struct synccheck *c, const struct sync_block *m, struct
 		gpul_tool_say(SYNCCHECK, "kernel %s, block %s waits: %s%s%s", l->kernel->info.name, block, why, text, rest);
 }
 
-/* The block is in the state in which it was before, and has polled since. */
+/* The block is in the state in which it was before, and has polled only what others cannot change since. */
 static void check_cycle(struct synccheck *c, struct sync_block *m, struct block *b)
 {
-	if (m->reads_others || !m->n_polls || m->reported)
+	if (!m->n_polls || m->reported)
 		return;
 	m->reported = true;
 	report_stall(c, m, b, "its threads poll shared memory that no other thread can change, so they poll forever", true);
@@ -186,6 +187,7 @@ void gpul_sync_stall_ends(struct synccheck *c, struct sync_block *m)
 void gpul_sync_block_yields(struct synccheck *c, struct sync_block *m, struct block *b)
 {
 	uint64_t state[2], now;
+	bool save;
 
 	if (b->progressed || b->n_live != m->n_live) {
 		m->n_live = b->n_live;
@@ -197,18 +199,21 @@ void gpul_sync_block_yields(struct synccheck *c, struct sync_block *m, struct bl
 	if (++m->idle_turns < SUSPECT_TURNS)
 		return;
 	now = gpul_clock_ns();
-	digest_block(state, b);
 	if (!m->suspect) {
 		m->suspect = true;
 		m->idle_since_ns = now;
 		m->power = 1;
+		digest_block(state, b);
 		save_state(m, state);
 		return;
 	}
-	if (!memcmp(state, m->saved, sizeof state))
+	save = ++m->turns_since == m->power;
+	if (save || !m->reads_others)
+		digest_block(state, b);
+	if (!m->reads_others && !memcmp(state, m->saved, sizeof state))
 		check_cycle(c, m, b);
 	check_time(c, m, b, now);
-	if (++m->turns_since == m->power) {
+	if (save) {
 		m->power *= 2;
 		save_state(m, state);
 	}
