@@ -158,8 +158,8 @@ typedef struct gpul_driver {
 	const char *(*last_fault_line)(void); /* line of CUDA C++ that caused it, or ""; NULL: not supported */
 	void (*print_faults)(int);         /* 1: the driver prints faults of kernels on stderr; 0 (set by gpul_driver_open()):
 	                                    * gpul_cu_status() reports them; NULL: not supported */
-	int (*finish_tools)(void);         /* software driver: let the tools of GPULOAD_SOFT_TOOLS finish, when no kernel runs; returns
-	                                    * the number of errors that they have found; NULL: not supported */
+	int (*finish_tools)(int at_once);  /* software driver: let the tools of GPULOAD_SOFT_TOOLS finish, when no kernel runs any more, or
+	                                    * at once; returns the number of errors that they have found; NULL: not supported */
 	void (*forget_memory)(CUdeviceptr address, size_t bytes); /* software driver: tools treat this memory of cuMemAlloc as if it was
 	                                    * not written; no kernel uses it; NULL: not supported */
 	void (*name_images)(const char *); /* sets the name, for fault messages, of images that this thread loads next;

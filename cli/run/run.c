@@ -109,9 +109,11 @@ gpul_status run_work(struct run *r, gpul_error *err)
 }
 
 /* A running kernel cannot be stopped, and the normal exit would wait for it in the driver. */
-static _Noreturn void leave_at_once(const gpul_error *err)
+static _Noreturn void leave_at_once(const struct run *r, const gpul_error *err)
 {
 	fflush(stdout);
+	if (r->drv->finish_tools)
+		(void)r->drv->finish_tools(1);
 	fprintf(stderr, "gpuload run: %s\n", err->text);
 	_exit(CLI_FAILED);
 }
@@ -150,7 +152,7 @@ static void finish_tools(struct run *r)
 {
 	free_device_memory(r);
 	fflush(stdout);
-	r->n_tool_errors = r->drv->finish_tools();
+	r->n_tool_errors = r->drv->finish_tools(0);
 }
 
 /* Print the result, also if a check failed or a file could not be written. */
@@ -225,7 +227,7 @@ static int cmd_run(const struct cli_args *given, gpul_error *err)
 		run_report_failure(&r, args->n_operands ? args->operands[0] : NULL, run_wants_json(args), err);
 
 	if (r.still_running)
-		leave_at_once(err);
+		leave_at_once(&r, err);
 	run_clean_up(&r);
 	return code;
 }

@@ -32,6 +32,9 @@ struct tool {
 	gpul_status (*create)(struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err);
 	/* Print and write what is left, such as a summary; NULL: nothing is.  No kernel runs. */
 	void (*finish)(struct observer *o);
+	/* Called instead of finish() if the process has to end at once, although kernels run: hooks may be called at the same time, and
+	 * later.  NULL: what the tool has seen is lost. */
+	void (*stop)(struct observer *o);
 };
 
 /* ---- options.c: for create() ---------------------------------------------------------------------------------- */

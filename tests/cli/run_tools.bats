@@ -25,6 +25,22 @@ load helper
 	[[ $stderr == *"the limit is reached: instructions 0 to 6 were recorded"* ]] || show "should say so"
 }
 
+@test "run --trace writes what was recorded when --timeout ends the run" {
+	sed "s/bra again;/nanosleep.u32 1000000; bra again;/" "$faults" > faults.ptx  # so that the trace is short
+	run --separate-stderr gpuload run faults.ptx --kernel endless --block 1 --timeout 0.2 --trace page.html,out.txt,out.json --trace-limit 1000000000
+	[[ $status == 1 && $stderr == *"while the kernel is still running"*"endless is still running after 0.2 s"* ]] || show "should say so"
+	[[ $(tail -1 out.txt) == "the trace ends here: the kernel is still running" ]] || show "should say so: $(tail -1 out.txt)"
+	python3 - <<-'END'
+		import json
+		page = open("page.html").read()
+		record = json.loads(page.split('id="record">')[1].split("</script>")[0])
+		trace = json.load(open("out.json"))
+		assert record["running"] and trace["otherData"]["still running"]
+		n = sum(line.startswith("#") for line in open("out.txt"))
+		assert 0 < n == record["n"] == sum(e["ph"] == "X" for e in trace["traceEvents"])
+	END
+}
+
 @test "run --trace-only, --blocks and --from choose what is recorded" {
 	works run "$vecadd" --trace all.txt
 	works run "$vecadd" --trace out.txt --trace-only op=ld.global,warp=3,5-6 --blocks 1,3

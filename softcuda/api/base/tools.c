@@ -9,7 +9,7 @@
 #include "softcuda/tools/memcheck/memcheck_internal.h"
 #include "softcuda/tools/start/start_internal.h"
 
-EXPORT int gpuloadSoftFinishTools(void);
+EXPORT int gpuloadSoftFinishTools(int at_once);
 EXPORT void gpuloadSoftForgetMemory(uint64_t address, size_t bytes);
 
 enum { LAST_KERNELS_S = 10 };
@@ -41,15 +41,17 @@ static void wait_for_last_kernels(void)
 }
 
 /* Let the tools of GPULOAD_SOFT_TOOLS write what they still have to write, when the kernels that the program has started have
- * ended.  Returns the number of errors that the tools have found.  Without this call it happens at the exit of the process. */
-int gpuloadSoftFinishTools(void)
+ * ended; at_once: do not wait for them.  Returns the number of errors that the tools have found.  Without this call it happens at the
+ * exit of the process. */
+int gpuloadSoftFinishTools(int at_once)
 {
 	static pthread_once_t waited = PTHREAD_ONCE_INIT;
 
 	if (!gpul_tools_are_used())
 		return 0;
-	pthread_once(&waited, wait_for_last_kernels);
-	return gpul_tools_finish();
+	if (!at_once)
+		pthread_once(&waited, wait_for_last_kernels);
+	return gpul_tools_finish(at_once && any_pending());
 }
 
 /* Let memcheck treat memory of cuMemAlloc as if it was not written, for callers that fill it with a pattern before a kernel writes it.  No
@@ -61,13 +63,13 @@ void gpuloadSoftForgetMemory(uint64_t address, size_t bytes)
 
 static void finish_tools(void)
 {
-	(void)gpuloadSoftFinishTools();
+	(void)gpuloadSoftFinishTools(0);
 }
 
 /* GPULOAD_SOFT_TOOLS_EXIT=N: a process in which a tool has found an error, and that would exit with 0, exits with N. */
 static void exit_with_errors(int status, void *number)
 {
-	if (status || !gpuloadSoftFinishTools())
+	if (status || !gpuloadSoftFinishTools(0))
 		return;
 	fflush(NULL);
 	_exit((int)(intptr_t)number);

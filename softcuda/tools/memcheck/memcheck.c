@@ -54,9 +54,17 @@ static void finish_memcheck(struct observer *o)
 	gpul_memcheck.has_ended = true;
 }
 
+/* Without leaks: the program could not free what kernels still use. */
+static void stop_memcheck(struct observer *o)
+{
+	(void)o;
+	gpul_find_sum_up();
+}
+
 const struct tool gpul_memcheck_tool = {
 	.name = "memcheck",
 	.summary = "wrong accesses, reads of memory that was not written, wrong frees, leaks [leaks=no, strict]",
 	.create = create_memcheck,
 	.finish = finish_memcheck,
+	.stop = stop_memcheck,
 };

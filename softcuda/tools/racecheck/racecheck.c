@@ -271,4 +271,5 @@ const struct tool gpul_racecheck_tool = {
 	.summary = "data races of shared and global memory, by PTX's memory model  same: also writes of equal values",
 	.create = create,
 	.finish = finish,
+	.stop = finish,
 };

@@ -14,7 +14,7 @@
  * Source   - */
 gpul_status gpul_tools_start(gpul_exec_memory *memory, gpul_error *err);
 bool gpul_tools_are_used(void);
-/* Call finish() of all tools, once; returns the number of errors that they have reported. */
-int gpul_tools_finish(void);
+/* Call finish() of all tools, or stop() if kernels run, once; returns the number of errors that they have reported. */
+int gpul_tools_finish(bool kernels_run);
 
 #endif

@@ -126,13 +126,20 @@ static void finish_all(void)
 			started[k].tool->finish(started[k].observer);
 }
 
+static void stop_all(void)
+{
+	for (unsigned k = 0; k < n_started; k++)
+		if (started[k].tool->stop)
+			started[k].tool->stop(started[k].observer);
+}
+
 bool gpul_tools_are_used(void)
 {
 	return n_started > 0;
 }
 
-int gpul_tools_finish(void)
+int gpul_tools_finish(bool kernels_run)
 {
-	pthread_once(&finished, finish_all);
+	pthread_once(&finished, kernels_run ? stop_all : finish_all);
 	return (int)gpul_tool_n_reported(NULL);
 }

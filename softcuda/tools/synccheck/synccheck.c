@@ -145,4 +145,5 @@ const struct tool gpul_synccheck_tool = {
 	.summary = "wrong barriers and masks, deadlocks: timeout=SECONDS (10): how long a block may only poll; end: then end the launch",
 	.create = create,
 	.finish = finish,
+	.stop = finish,  /* counts that hooks also change: each is read once */
 };

@@ -115,7 +115,8 @@ static gpul_status open_json(struct trace_output *o, gpul_error *err)
 static void close_json(struct trace_output *o)
 {
 	gpul_trace_close_lines(o);
-	fprintf(o->to, "\n],\"otherData\":{\"limit reached\":%s}}\n", o->trace->exceeded ? "true" : "false");
+	fprintf(o->to, "\n],\"otherData\":{\"limit reached\":%s,\"still running\":%s}}\n", o->trace->exceeded ? "true" : "false",
+		o->trace->still_running ? "true" : "false");
 }
 
 const struct trace_sink gpul_trace_json = { .suffix = ".json", .open = open_json, .event = write_event, .notice = write_notice, .close = close_json };

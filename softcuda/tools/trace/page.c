@@ -226,8 +226,8 @@ static void put_data(struct trace_output *o, const struct page *p)
 {
 	const struct trace *t = o->trace;
 
-	fprintf(o->to, "{\"version\":1,\"from\":%llu,\"n\":%llu,\"limited\":%s,\n\"launches\":[", (unsigned long long)t->from,
-		(unsigned long long)t->n_recorded, o->trace->exceeded ? "true" : "false");
+	fprintf(o->to, "{\"version\":1,\"from\":%llu,\"n\":%llu,\"limited\":%s,\"running\":%s,\n\"launches\":[", (unsigned long long)t->from,
+		(unsigned long long)t->n_recorded, o->trace->exceeded ? "true" : "false", o->trace->still_running ? "true" : "false");
 	put_launches(o->to, p);
 	fputs("],\n\"files\":[", o->to);
 	for (unsigned k = 0; k < t->codes.n_files; k++) {

@@ -97,6 +97,8 @@ static void close_text(struct trace_output *o)
 	gpul_trace_close_lines(o);
 	if (o->trace->exceeded)
 		fprintf(o->to, "the limit of %llu instructions is reached; more were executed\n", (unsigned long long)o->trace->limit);
+	else if (o->trace->still_running)
+		fprintf(o->to, "the trace ends here: the kernel is still running\n");
 }
 
 const struct trace_sink gpul_trace_text = { .suffix = ".txt", .open = gpul_trace_open_lines, .event = write_event, .notice = write_notice, .close = close_text };

@@ -5,8 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+
+enum { LAST_HOOK_NS = 1000000000 };
 
 static const char out_of_memory[] = "no memory for the trace: it is not complete";
+
+/* For hooks: true: nothing is recorded any more. */
+static bool has_ended(struct trace *t)
+{
+	if (!atomic_load_explicit(&t->ended, memory_order_acquire))
+		return false;
+	atomic_store_explicit(&t->ended_is_seen, true, memory_order_release);
+	return true;
+}
 
 /* ---- which instructions ------------------------------------------------------------------------------------------- */
 
@@ -71,7 +85,7 @@ static enum observed before(struct observer *o, struct warp_state *s, const stru
 	struct trace_event *e = &t->event;
 	struct trace_warp *w;
 
-	if (!b || t->exceeded || t->ended || (t->filter.by[TRACE_BY_WARP] && !gpul_trace_selects(&t->filter, TRACE_BY_WARP, s->index)))
+	if (has_ended(t) || !b || t->exceeded || (t->filter.by[TRACE_BY_WARP] && !gpul_trace_selects(&t->filter, TRACE_BY_WARP, s->index)))
 		return OBSERVED_RUN;
 	w = &b->warps[s->index];
 	if (!find_code(t, w, s->frame->code))
@@ -108,7 +122,7 @@ static void after(struct observer *o, struct warp_state *s, const struct insn *i
 	struct trace *t = (struct trace *)o;
 	struct trace_event *e = &t->event;
 
-	if (t->pending != s || waits || t->ended) {
+	if (has_ended(t) || t->pending != s || waits) {
 		t->pending = NULL;
 		return;
 	}
@@ -141,7 +155,7 @@ static void notice(struct trace *t, enum trace_note kind, struct trace_block *b,
 		n.launch = b->launch;
 		n.of = b->block->launch;
 	}
-	if (!t->exceeded && !t->ended && (t->n >= t->from || kind == TRACE_LAUNCH || kind == TRACE_BLOCK))
+	if (!has_ended(t) && !t->exceeded && (t->n >= t->from || kind == TRACE_LAUNCH || kind == TRACE_BLOCK))
 		for (unsigned k = 0; k < t->n_outputs; k++)
 			t->output[k].sink->notice(&t->output[k], &n);
 }
@@ -175,7 +189,7 @@ static void block_begins(struct observer *o, struct block *block)
 	struct trace_block *b;
 
 	*block_note(block, o) = NULL;
-	if (t->ended || t->exceeded || !gpul_trace_selects(&t->filter, TRACE_BY_BLOCK, linear) ||
+	if (has_ended(t) || t->exceeded || !gpul_trace_selects(&t->filter, TRACE_BY_BLOCK, linear) ||
 	    !gpul_trace_selects(&t->filter, TRACE_BY_LAUNCH, launch) ||
 	    !gpul_trace_selects_name(&t->filter, TRACE_BY_KERNEL, l->kernel->info.name))
 		return;
@@ -365,11 +379,8 @@ static gpul_status create(struct tool_options *options, gpul_exec_memory *memory
 	return st;
 }
 
-static void finish(struct observer *observer)
+static void write_files(struct trace *t)
 {
-	struct trace *t = (struct trace *)observer;
-
-	t->ended = true;
 	for (unsigned k = 0; k < t->n_outputs; k++) {
 		struct trace_output *o = &t->output[k];
 		bool bad;
@@ -381,14 +392,39 @@ static void finish(struct observer *observer)
 		if (bad)
 			gpul_tool_report("trace", "cannot write %s", o->file);
 	}
+}
+
+/* What has been recorded, if it is not the whole of what was asked for. */
+static void say_what_is_missing(const struct trace *t)
+{
+	const unsigned long long last = t->from + t->n_recorded - 1;
+
 	if (t->exceeded)
 		gpul_tool_say("trace", "the limit is reached: instructions %llu to %llu were recorded, and more were executed; limit=N "
-			      "(--trace-limit N) records more, from=N (--from N) later ones",
-			      (unsigned long long)t->from, (unsigned long long)(t->from + t->n_recorded - 1));
+			      "(--trace-limit N) records more, from=N (--from N) later ones", (unsigned long long)t->from, last);
 	else if (!t->n_recorded)
-		gpul_tool_say("trace", "no instruction was recorded: %s", t->n ? "all of them are before from=N (--from)" : "no kernel ran, or the filter selects nothing");
+		gpul_tool_say("trace", "no instruction was recorded: %s", t->n ? "all of them are before from=N (--from)" :
+			      t->still_running ? "the kernel still waits, or the filter selects nothing" : "no kernel ran, or the filter selects nothing");
+	else if (t->still_running)
+		gpul_tool_say("trace", "the trace ends at instruction %llu, while the kernel is still running", last);
+}
+
+/* A kernel can still run: gpuload run --timeout ends then, and so does a program that does not wait.  There is no lock for each
+ * instruction; instead, wait until a hook has seen the end.  Hooks run on one thread and take microseconds: if none has seen it after
+ * a second, the kernel sleeps. */
+static void finish(struct observer *observer)
+{
+	struct trace *t = (struct trace *)observer;
+	const uint64_t start = gpul_clock_ns();
+
+	t->still_running = t->n_active > 0;
+	atomic_store(&t->ended, true);
+	while (t->still_running && !atomic_load(&t->ended_is_seen) && gpul_clock_ns() - start < LAST_HOOK_NS)
+		usleep(100);
+	write_files(t);
+	say_what_is_missing(t);
 }
 
 const struct tool gpul_trace_tool = {
-	"trace", "write what each instruction does: file=NAME.txt|.json|.html only=FILTER blocks=LIST from=N limit=N", create, finish
+	"trace", "write what each instruction does: file=NAME.txt|.json|.html only=FILTER blocks=LIST from=N limit=N", create, finish, finish
 };

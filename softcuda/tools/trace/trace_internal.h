@@ -10,6 +10,7 @@
 #ifndef GPULOAD_SOFTCUDA_TOOLS_TRACE_TRACE_INTERNAL_H
 #define GPULOAD_SOFTCUDA_TOOLS_TRACE_TRACE_INTERNAL_H
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -238,7 +239,8 @@ struct trace {
 	unsigned n_blocks, n_launches;   /* so far */
 	bool exceeded;                   /* the limit is reached */
 	bool limit_is_given;             /* otherwise a page may also set one, by its size */
-	bool ended;                      /* finish() was called */
+	atomic_bool ended, ended_is_seen;    /* finish() was called; a hook has seen it, so that none records any more */
+	bool still_running;              /* the trace has ended while a kernel runs */
 	struct { const gpul_exec_launch *launch; unsigned number; } active[TRACE_ACTIVE];  /* launches with blocks that have begun */
 	unsigned n_active;
 	struct trace_codes codes;

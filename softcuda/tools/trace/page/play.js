@@ -171,7 +171,7 @@ class Player {
 }
 
 function describeTrace(trace) {
-	const { launches, limited, from, n } = trace.data, first = launches[0], notes = [];
+	const { launches, limited, running, from, n } = trace.data, first = launches[0], notes = [];
 
 	if (first)
 		document.getElementById("title").textContent = `${first.kernel}: grid ${first.grid.join(",")}, block ${first.block.join(",")}`;
@@ -180,6 +180,8 @@ function describeTrace(trace) {
 		notes.push(`and ${launches.length - 1} more launches`);
 	if (limited)
 		notes.push(`the limit is reached: instructions ${from} to ${from + n - 1} were recorded, and more were executed (--trace-limit)`);
+	else if (running)
+		notes.push(`the trace ends at instruction ${from + n - 1}, while the kernel is still running`);
 	for (const launch of launches)
 		if (launch.fault)
 			notes.push(launch.fault);
