@@ -26,7 +26,7 @@ def rdma_puts(s):
     if not os.path.exists(way):
         return s.result("skip", "rdma/put/whole_way", "not built")
     options = [way, "--driver", s.args.driver, "--backend", "libfabric", "--window", "64"]
-    r = s.run(*options, "--puts", str(s.args.puts or (10 ** 7 if s.args.driver == "nvidia" else 20000)), "--timeout", "120", timeout=560)
+    r = s.run(*options, "--puts", str(s.args.puts or (2 * 10 ** 6 if s.args.driver == "nvidia" else 20000)), "--timeout", "120", timeout=560)
     if r[0] == 77:
         return s.result("skip", "rdma/put/whole_way", r[2].strip())
     s.counted("whole way of puts", r)
