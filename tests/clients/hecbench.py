@@ -17,20 +17,28 @@ SAYS_RIGHT = re.compile(r"\bPASS(ED)?\b|\bsuccess|\bcorrect\b|verified", re.I)
 SAYS_WRONG = re.compile(r"\bFAIL(ED|URE)?\b|mismatch|incorrect", re.I)
 NO_FILE = re.compile(r"(cannot|could not|can't|unable to|failed to|error) (open|opening|read|find|load)|no such file|not found|file opening failed", re.I)
 
+# nvcc with our options.  -cudart none leaves out the link of relocatable device code, so a program that needs it is linked with our libcudart.so.
 WRAPPER = """#!/usr/bin/env python3
-import os, sys
-args, out, skip = sys.argv[1:], [], False
-for a in args:
+import subprocess, sys
+out, skip = [], False
+for a in sys.argv[1:]:
     if skip:
         skip = False
     elif a in ("-gencode", "-arch", "--gpu-architecture", "-code", "--generate-code", "-cudart", "--cudart"):
         skip = True
     elif not a.startswith(("-arch=", "-gencode=", "--gpu-architecture=", "-code=", "--generate-code=", "-cudart=", "--cudart=", "-lcudart")):
         out.append(a)
-link = not {"-c", "-dc", "-ptx", "-cubin", "--device-c", "-E", "-M", "-MM", "-dlink", "-lib"} & set(out)
-code = ["-gencode", "arch=compute_90,code=compute_90"]
-os.execv("@nvcc@", ["@nvcc@", *code, *([] if "-dlink" in out else ["-cudart", "none"]), "-w", *out,
-                    *(["@runtime@", "-ldl", "-lpthread", "-lrt", "-L@softcuda@", "-lcuda"] if link else [])])
+nvcc = ["@nvcc@", "-gencode", "arch=compute_90,code=compute_90", "-w", *out]
+if {"-c", "-dc", "-ptx", "-cubin", "--device-c", "-E", "-M", "-MM", "-lib"} & set(out):
+    sys.exit(subprocess.call([*nvcc, "-cudart", "none"]))
+if "-dlink" in out:
+    sys.exit(subprocess.call(nvcc))
+system = ["-ldl", "-lpthread", "-lrt", "-L@softcuda@", "-lcuda"]
+r = subprocess.run([*nvcc, "-cudart", "none", "@runtime@", *system], capture_output=True, text=True)
+if r.returncode and "__cudaRegisterLinkedBinary" in r.stderr:
+    sys.exit(subprocess.call([*nvcc, "-cudart", "shared", *system]))
+sys.stderr.write(r.stderr)
+sys.exit(r.returncode)
 """
 
 
@@ -162,7 +170,7 @@ def main():
     os.makedirs(f"{args.work}/src", exist_ok=True)
     for d in glob.glob(f"{os.path.abspath(args.checkout)}/src/*"):   # programs read files of their neighbours: ../x-sycl, ../data
         link = f"{args.work}/src/{os.path.basename(d)}"
-        if not os.path.lexists(link) and os.path.basename(d)[:-5] not in names:
+        if not os.path.lexists(link) and os.path.basename(d) not in {f'{name}-cuda' for name in names}:
             os.symlink(d, link)
     write_wrapper(args, nvcc)
     results = {}
