@@ -290,6 +290,8 @@
 	     cuOccupancyMaxActiveBlocksPerMultiprocessor) \
 	CALL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 7000, \
 	     cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags) \
+	CALL(cuOccupancyMaxActiveClusters, 11070, cuOccupancyMaxActiveClusters) \
+	CALL(cuOccupancyMaxPotentialClusterSize, 11070, cuOccupancyMaxPotentialClusterSize) \
 	CALL(cuOccupancyMaxPotentialBlockSize, 6050, cuOccupancyMaxPotentialBlockSize) \
 	CALL(cuOccupancyMaxPotentialBlockSizeWithFlags, 7000, \
 	     cuOccupancyMaxPotentialBlockSizeWithFlags) \

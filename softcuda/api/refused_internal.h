@@ -9,7 +9,6 @@
 	REASON(AFFINITY, "execution affinity") \
 	REASON(BATCHES, "batches of copies") \
 	REASON(CHECKPOINTS, "checkpoints of a process") \
-	REASON(CLUSTERS, "clusters of blocks") \
 	REASON(CORE_DUMPS, "core dumps of a GPU") \
 	REASON(DECOMPRESSION, "decompression by the GPU") \
 	REASON(EXTERNAL, "memory and semaphores of other APIs") \
@@ -224,8 +223,6 @@
 	CALL(cuMulticastCreate, 12010, cuMulticastCreate, MULTICAST) \
 	CALL(cuMulticastGetGranularity, 12010, cuMulticastGetGranularity, MULTICAST) \
 	CALL(cuMulticastUnbind, 12010, cuMulticastUnbind, MULTICAST) \
-	CALL(cuOccupancyMaxActiveClusters, 11070, cuOccupancyMaxActiveClusters, CLUSTERS) \
-	CALL(cuOccupancyMaxPotentialClusterSize, 11070, cuOccupancyMaxPotentialClusterSize, CLUSTERS) \
 	CALL(cuParamSetTexRef, 2000, cuParamSetTexRef, TEXTURES) \
 	CALL(cuProfilerInitialize, 4000, cuProfilerInitialize, PROFILER) \
 	PTDS(cuSignalExternalSemaphoresAsync, 10000, cuSignalExternalSemaphoresAsync, cuSignalExternalSemaphoresAsync_ptsz, EXTERNAL) \

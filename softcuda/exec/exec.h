@@ -79,6 +79,8 @@ typedef struct gpul_exec_kernel_info {
 	uint32_t const_bytes;          /* .const variables of the module */
 	uint32_t max_threads;          /* per block: product of .maxntid or .reqntid, else 1024 */
 	uint32_t reqntid[3];           /* .reqntid; 0: not given */
+	uint32_t cluster[3];           /* .reqnctapercluster; 0: not given */
+	bool explicit_cluster;         /* .explicitcluster: a launch must have clusters */
 } gpul_exec_kernel_info;
 
 /** Decode every function of a module and give its variables addresses.
@@ -186,6 +188,7 @@ typedef struct gpul_exec_order {
 typedef struct gpul_exec_launch_config {
 	const gpul_exec_kernel *kernel;
 	uint32_t grid[3], block[3];
+	uint32_t cluster[3];           /* blocks of a cluster, which divide the grid; 0: the kernel's, or one block */
 	uint32_t dynamic_shared_bytes;
 	const void *params;            /* the kernel's param_bytes bytes; copied */
 	bool cooperative;              /* all blocks must be resident at once */
@@ -206,7 +209,8 @@ typedef struct gpul_exec_launch_config {
  * @out     owned by the caller: gpul_exec_launch_release(); untouched on failure
  * Errors   GPUL_EUNSUPPORTED gpul_exec_kernel_refusal() is not NULL; GPUL_EINVAL a dimension of 0, more than 1024 threads per block (or more than the kernel's
  *          .maxntid), a grid beyond 2^31-1 x 65535 x 65535, shared memory beyond 227 KiB, or a
- *          cooperative launch with more blocks than can be resident; GPUL_ENOMEM
+ *          cooperative launch with more blocks than can be resident, or a cluster of more than GPUL_EXEC_CLUSTER_BLOCKS
+ *          blocks, or one that does not divide the grid or differs from the kernel's; GPUL_ENOMEM
  * Threads  any thread may call
  * Source   CUDA Driver API, cuLaunchKernel */
 gpul_status gpul_exec_launch_start(gpul_exec_machine *m, const gpul_exec_launch_config *config,
@@ -221,6 +225,7 @@ void gpul_exec_launch_release(gpul_exec_launch *l);  /* NULL is fine; a running 
 enum {
 	GPUL_EXEC_SM_THREADS = 2048,
 	GPUL_EXEC_SM_BLOCKS = 32,
+	GPUL_EXEC_CLUSTER_BLOCKS = 16,
 	GPUL_EXEC_SM_SHARED_BYTES = 228 * 1024,
 	GPUL_EXEC_RESERVED_SHARED_BYTES = 1024,  /* of each block, used by the multiprocessor itself */
 };

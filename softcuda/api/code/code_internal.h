@@ -21,6 +21,7 @@ struct function {
 	const gpul_exec_kernel_info *info;
 	int max_dynamic_shared;      /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
 	int carveout;
+	bool non_portable_cluster;         /* more than 8 blocks */
 	struct old_launch *old;      /* old_launch.c; NULL: those calls were not used */
 };
 
@@ -39,6 +40,7 @@ struct kernel {
 	void *handle;
 	struct library *library;
 	size_t index;                /* index of the kernel in the program */
+	bool non_portable_cluster;
 	int max_dynamic_shared, carveout;  /* copied to the kernel's function in each context */
 };
 

@@ -62,11 +62,11 @@ static const gpul_exec_kernel_info *kernel_info(const struct kernel *k)
 
 static CUresult get_attribute(int *value, CUfunction_attribute attribute,
 			      const gpul_exec_kernel_info *info, int target_sm, int max_dynamic,
-			      int carveout)
+			      int carveout, bool non_portable)
 {
 	if (!value || attribute < 0 || attribute >= CU_FUNC_ATTRIBUTE_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	*value = 0;  /* the cache mode and all attributes of clusters are 0 */
+	*value = 0;  /* the cache mode, and how clusters are scheduled, are 0 */
 	if (attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
 		*value = (int)info->max_threads;
 	else if (attribute == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
@@ -85,12 +85,18 @@ static CUresult get_attribute(int *value, CUfunction_attribute attribute,
 		*value = max_dynamic;
 	else if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
 		*value = carveout;
+	else if (attribute == CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET)
+		*value = info->explicit_cluster;
+	else if (attribute >= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH && attribute <= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH)
+		*value = (int)info->cluster[attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH];
+	else if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED)
+		*value = non_portable;
 	return CUDA_SUCCESS;
 }
 
 static CUresult set_attribute(CUfunction_attribute attribute, int value,
 			      const gpul_exec_kernel_info *info, int *max_dynamic,
-			      int *carveout)
+			      int *carveout, bool *non_portable)
 {
 	int most = MAX_SHARED_BYTES - (int)info->shared_bytes;
 
@@ -109,7 +115,13 @@ static CUresult set_attribute(CUfunction_attribute attribute, int value,
 		*carveout = value;
 		return CUDA_SUCCESS;
 	}
-	return CUDA_ERROR_INVALID_VALUE; /* all other attributes are read-only, or need clusters */
+	if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) {
+		*non_portable = value != 0;
+		return CUDA_SUCCESS;
+	}
+	if (attribute == CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE)
+		return CUDA_SUCCESS;  /* a hint */
+	return CUDA_ERROR_INVALID_VALUE; /* all other attributes are read-only */
 }
 
 EXPORT CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute,
@@ -121,7 +133,7 @@ EXPORT CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute,
 	if (r)
 		return r;
 	r = get_attribute(value, attribute, f->info, f->module->code->target_sm,
-			  f->max_dynamic_shared, f->carveout);
+			  f->max_dynamic_shared, f->carveout, f->non_portable_cluster);
 	soft_unlock();
 	return r;
 }
@@ -133,7 +145,7 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute attri
 
 	if (r)
 		return r;
-	r = set_attribute(attribute, value, f->info, &f->max_dynamic_shared, &f->carveout);
+	r = set_attribute(attribute, value, f->info, &f->max_dynamic_shared, &f->carveout, &f->non_portable_cluster);
 	soft_unlock();
 	return r;
 }
@@ -155,7 +167,7 @@ EXPORT CUresult cuKernelGetAttribute(int *value, CUfunction_attribute attribute,
 	if (dynamic < 0)
 		dynamic = DEFAULT_SHARED_BYTES - (int)info->shared_bytes;
 	r = get_attribute(value, attribute, info, k->library->code->target_sm, dynamic,
-			  k->carveout);
+			  k->carveout, k->non_portable_cluster);
 	soft_unlock();
 	return r;
 }
@@ -173,7 +185,7 @@ EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, 
 	if (r)
 		return r;
 	r = set_attribute(attribute, value, kernel_info(k), &k->max_dynamic_shared,
-			  &k->carveout);
+			  &k->carveout, &k->non_portable_cluster);
 	struct link *i = k->library->instances.next;
 
 	for (; !r && i != &k->library->instances; i = i->next) {
@@ -181,7 +193,7 @@ EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, 
 			&CONTAINER(i, struct module, of_library)->functions[k->index];
 
 		r = set_attribute(attribute, value, f->info, &f->max_dynamic_shared,
-				  &f->carveout);
+				  &f->carveout, &f->non_portable_cluster);
 	}
 	soft_unlock();
 	return r;

@@ -334,6 +334,19 @@ EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int grid_x,
 	return queue_launch(f, &c, stream, params, NULL);
 }
 
+static CUresult set_cluster(unsigned x, unsigned y, unsigned z, gpul_exec_launch_config *c)
+{
+	const uint64_t blocks = (uint64_t)x * y * z;
+
+	if (!blocks || blocks > GPUL_EXEC_CLUSTER_BLOCKS)
+		return soft_refuse(CUDA_ERROR_INVALID_CLUSTER_SIZE, "a cluster of %ux%ux%u blocks; from 1 to %d are possible", x, y, z,
+				   GPUL_EXEC_CLUSTER_BLOCKS);
+	c->cluster[0] = x;
+	c->cluster[1] = y;
+	c->cluster[2] = z;
+	return CUDA_SUCCESS;
+}
+
 /* Hints about caches, scheduling and overlap are ignored; attributes that change results are refused. */
 static CUresult apply_attribute(const CUlaunchAttribute *a, gpul_exec_launch_config *c)
 {
@@ -342,11 +355,7 @@ static CUresult apply_attribute(const CUlaunchAttribute *a, gpul_exec_launch_con
 		c->cooperative = a->value.cooperative != 0;
 		return CUDA_SUCCESS;
 	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-		if (a->value.clusterDim.x == 1 && a->value.clusterDim.y == 1 &&
-		    a->value.clusterDim.z == 1)
-			return CUDA_SUCCESS;
-		return soft_refuse(CUDA_ERROR_INVALID_CLUSTER_SIZE,
-				   "clusters of more than one block are not supported");
+		return set_cluster(a->value.clusterDim.x, a->value.clusterDim.y, a->value.clusterDim.z, c);
 	case CU_LAUNCH_ATTRIBUTE_IGNORE:
 	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
 	case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:

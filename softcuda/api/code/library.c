@@ -280,6 +280,7 @@ CUresult soft_library_instance(struct library *l, struct context *ctx, struct mo
 		if (l->kernels[i].max_dynamic_shared >= 0)
 			f->max_dynamic_shared = l->kernels[i].max_dynamic_shared;
 		f->carveout = l->kernels[i].carveout;
+		f->non_portable_cluster = l->kernels[i].non_portable_cluster;
 	}
 	return CUDA_SUCCESS;
 }

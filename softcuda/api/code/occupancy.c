@@ -2,6 +2,8 @@
  * resident, so that a cooperative grid of this size can be launched. */
 #include "softcuda/api/code/code_internal.h"
 
+enum { PORTABLE_CLUSTER_BLOCKS = 8, LEAST_SMS = 132 };
+
 static size_t smaller_of(size_t value, size_t limit)
 {
 	return value < limit ? value : limit;
@@ -103,6 +105,60 @@ EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamic_bytes,
 	*dynamic_bytes =
 		each > used ? smaller_of(each - used, MAX_SHARED_BYTES - f->info->shared_bytes)
 			    : 0;
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+/* ---- clusters -------------------------------------------------------------------------------- */
+
+/* Blocks of the cluster that a launch would have; 0: the configuration is wrong. */
+static unsigned cluster_blocks(const CUlaunchConfig *config, const struct function *f)
+{
+	const uint32_t *own = f->info->cluster;
+	unsigned blocks = own[0] ? own[0] * own[1] * own[2] : 1;
+
+	for (unsigned k = 0; k < config->numAttrs; k++)
+		if (config->attrs[k].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+			blocks = config->attrs[k].value.clusterDim.x * config->attrs[k].value.clusterDim.y *
+				 config->attrs[k].value.clusterDim.z;
+	return blocks <= GPUL_EXEC_CLUSTER_BLOCKS ? blocks : 0;
+}
+
+static int blocks_of_config(const struct function *f, const CUlaunchConfig *config)
+{
+	return soft_blocks_per_sm(f, (int)(config->blockDimX * config->blockDimY * config->blockDimZ), config->sharedMemBytes);
+}
+
+/* The interpreter has no limit but that of resident blocks (residency.c): a cluster may use any multiprocessors. */
+EXPORT CUresult cuOccupancyMaxActiveClusters(int *n, CUfunction handle, const CUlaunchConfig *config)
+{
+	struct function *f;
+	unsigned blocks;
+	CUresult r;
+
+	if (!n || !config || (config->numAttrs && !config->attrs))
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_enter_function(handle, &f);
+	if (r)
+		return r;
+	blocks = cluster_blocks(config, f);
+	if (blocks)
+		*n = blocks_of_config(f, config) * (soft.n_processors > LEAST_SMS ? soft.n_processors : LEAST_SMS) / (int)blocks;
+	soft_unlock();
+	return blocks ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
+}
+
+EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *blocks, CUfunction handle, const CUlaunchConfig *config)
+{
+	struct function *f;
+	CUresult r;
+
+	if (!blocks || !config || (config->numAttrs && !config->attrs))
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_enter_function(handle, &f);
+	if (r)
+		return r;
+	*blocks = !blocks_of_config(f, config) ? 0 : f->non_portable_cluster ? GPUL_EXEC_CLUSTER_BLOCKS : PORTABLE_CLUSTER_BLOCKS;
 	soft_unlock();
 	return CUDA_SUCCESS;
 }

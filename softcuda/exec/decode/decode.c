@@ -284,12 +284,6 @@ static gpul_status decode_into(struct decoder *d)
 	const char *name = gpul_ptx_name(d->m, f->name);
 	gpul_status st = GPUL_OK;
 
-	for (unsigned k = 0; k < 3; k++)
-		if (f->tuning.reqnctapercluster[k] > 1)
-			return gpul_fail(d->err, GPUL_EUNSUPPORTED, 0,
-					 "%.60s:%u: kernel %.60s requires clusters of more than "
-					 "one block, which are not supported",
-					 d->p->file_name, f->line, name);
 	d->reg_offset = malloc((f->n_flat_regs + 1) * sizeof *d->reg_offset);
 	d->first_insn = calloc(f->n_insts + 1, sizeof *d->first_insn);
 	if (!d->reg_offset || !d->first_insn) {

@@ -1,4 +1,4 @@
-/* decode_async.c — decodes cp.async, cp.async.bulk and mbarrier; and cluster instructions, for clusters of one block. */
+/* decode_async.c — decodes cp.async, cp.async.bulk and mbarrier; and the addresses of clusters. */
 #include "softcuda/exec/async_internal.h"
 #include "softcuda/exec/decode/decode_internal.h"
 
@@ -265,26 +265,42 @@ bool gpul_decode_launch_control(struct decoder *d)
 	return true;
 }
 
-/* ---- clusters of one block ----------------------------------------------------------------- */
+/* ---- clusters ---------------------------------------------------------------------------------- */
 
-/* mapa d, a, rank: the result is address a itself, because the cluster has only this block. */
+static bool is_generic(const struct decoder *d)
+{
+	return !has_mod(d, GPUL_PTX_MOD_SHARED__CLUSTER) && !has_mod(d, GPUL_PTX_MOD_SHARED);
+}
+
+/* mapa d, a, rank: a is a register, or a variable, whose address is then stored in d first. */
 bool gpul_decode_mapa(struct decoder *d)
 {
-	unsigned type = gpul_type_mod(d->in);
-	struct insn made = { 0 };
+	const unsigned type = gpul_type_mod(d->in), bytes = gpul_container_bytes(type);
+	struct insn made = { .n = is_generic(d) }, copy = { 0 };
 
-	if (d->operand[1].kind == GPUL_PTX_OP_SYMBOL)
-		return gpul_decode_mov_symbol(d);
-	return gpul_operand_dest(d, &d->operand[0], type, false, &made.d) &&
-	       gpul_operand_source(d, &d->operand[1], type, false, &made.a) &&
-	       gpul_emit(d, gpul_container_bytes(type) == 8 ? OP_ADDR_64 : OP_ADDR_32,
-			     &made);
+	if (!gpul_operand_dest(d, &d->operand[0], type, false, &made.d) ||
+	    !gpul_operand_source(d, &d->operand[2], GPUL_PTX_MOD_U32, false, &made.b))
+		return false;
+	if (d->operand[1].kind == GPUL_PTX_OP_SYMBOL) {
+		copy.a = made.b;
+		if (!gpul_operand_temporary(d, 4, &copy.d) || !gpul_emit(d, OP_MOV_32, &copy) || !gpul_decode_mov_symbol(d))
+			return false;
+		made.a = made.d;
+		made.b = copy.d;
+	} else if (!gpul_operand_source(d, &d->operand[1], type, false, &made.a)) {
+		return false;
+	}
+	return gpul_emit(d, bytes == 8 ? OP_MAPA_64 : OP_MAPA_32, &made);
 }
 
 bool gpul_decode_getctarank(struct decoder *d)
 {
-	struct insn made = { 0 };
+	struct insn made = { .n = is_generic(d) };
+	unsigned bytes = 4;
 
+	if (d->operand[1].kind == GPUL_PTX_OP_REG)
+		gpul_reg_ref(d, d->operand[1].index, &bytes);
 	return gpul_operand_dest(d, &d->operand[0], GPUL_PTX_MOD_U32, false, &made.d) &&
-	       gpul_operand_const(d, 0, 4, &made.a) && gpul_emit(d, OP_ADDR_32, &made);
+	       gpul_operand_source(d, &d->operand[1], bytes == 8 ? GPUL_PTX_MOD_U64 : GPUL_PTX_MOD_U32, false, &made.a) &&
+	       gpul_emit(d, bytes == 8 ? OP_CTARANK_64 : OP_CTARANK_32, &made);
 }

@@ -163,13 +163,13 @@ static bool barrier_operands(struct decoder *d, unsigned first, bool reduces, st
 					       false, &made->c);
 }
 
-/* A cluster has one block, so barrier.cluster.wait is a barrier of the block, and barrier.cluster.arrive a fence. */
+/* If the cluster has one block, barrier.cluster.wait is a barrier of the block, and barrier.cluster.arrive a fence. */
 static bool decode_cluster_barrier(struct decoder *d)
 {
 	struct insn made = { 0 };
 
 	if (has_mod(d, GPUL_PTX_MOD_ARRIVE))
-		return gpul_emit(d, OP_FENCE, NULL);
+		return gpul_emit(d, OP_CLUSTER_ARRIVE, NULL);
 	return gpul_operand_const(d, CLUSTER_BARRIER, 4, &made.a) &&
 	       gpul_emit(d, OP_BAR_CLUSTER, &made);
 }

@@ -446,7 +446,7 @@ static const struct address_ranges *const_ranges(struct decoder *d)
 
 bool gpul_decode_isspacep(struct decoder *d)
 {
-	struct insn made = { .flags = (uint8_t)space_mod(d->in) };
+	struct insn made = { .flags = (uint8_t)space_mod(d->in), .n = has_mod(d, GPUL_PTX_MOD_SHARED__CLUSTER) };
 	const bool constant = has_mod(d, GPUL_PTX_MOD_CONST);
 
 	if (constant) {

@@ -271,8 +271,8 @@ static bool special_source(struct decoder *d, unsigned special, unsigned type, o
 	unsigned bytes = gpul_container_bytes(type);
 	uint32_t offset = 0;
 
-	if (!bytes)  /* %is_explicit_cluster: false, because clusters are not supported */
-		return gpul_operand_const(d, 0, 0, out);
+	if (!bytes)  /* a predicate: %is_explicit_cluster */
+		bytes = 4;
 	if (bytes > 8)
 		return width_error(d, 8, bytes);
 	if (!special_slot(d, special, bytes, &offset))

@@ -122,6 +122,9 @@ static gpul_status describe_kernel(struct gpul_exec_program *p, struct func_code
 	for (int n = 0; n < 3; n++)
 		k->info.reqntid[n] =
 			f->tuning.reqntid[n] > 0 ? (uint32_t)f->tuning.reqntid[n] : 0;
+	for (unsigned n = 0; n < 3 && f->tuning.reqnctapercluster[0] > 0; n++)
+		k->info.cluster[n] = f->tuning.reqnctapercluster[n] > 0 ? (uint32_t)f->tuning.reqnctapercluster[n] : 1;
+	k->info.explicit_cluster = f->tuning.explicitcluster;
 	return GPUL_OK;
 }
 

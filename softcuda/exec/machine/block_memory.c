@@ -88,20 +88,44 @@ static uint64_t fixed_special(const struct warp_state *s, unsigned special, unsi
 	}
 }
 
-/* Registers with one value for all lanes of a block.  A cluster is one block. */
+/* Registers of clusters. */
+static uint64_t cluster_special(const struct block *b, unsigned special)
+{
+	const struct gpul_exec_launch *l = b->launch;
+
+	switch (special) {
+	case GPUL_PTX_SREG_CLUSTERID_X: return b->index[0] / l->cluster[0];
+	case GPUL_PTX_SREG_CLUSTERID_Y: return b->index[1] / l->cluster[1];
+	case GPUL_PTX_SREG_CLUSTERID_Z: return b->index[2] / l->cluster[2];
+	case GPUL_PTX_SREG_NCLUSTERID_X: return l->grid[0] / l->cluster[0];
+	case GPUL_PTX_SREG_NCLUSTERID_Y: return l->grid[1] / l->cluster[1];
+	case GPUL_PTX_SREG_NCLUSTERID_Z: return l->grid[2] / l->cluster[2];
+	case GPUL_PTX_SREG_CLUSTER_CTAID_X: return b->index[0] % l->cluster[0];
+	case GPUL_PTX_SREG_CLUSTER_CTAID_Y: return b->index[1] % l->cluster[1];
+	case GPUL_PTX_SREG_CLUSTER_CTAID_Z: return b->index[2] % l->cluster[2];
+	case GPUL_PTX_SREG_CLUSTER_NCTAID_X: return l->cluster[0];
+	case GPUL_PTX_SREG_CLUSTER_NCTAID_Y: return l->cluster[1];
+	case GPUL_PTX_SREG_CLUSTER_NCTAID_Z: return l->cluster[2];
+	case GPUL_PTX_SREG_CLUSTER_NCTARANK: return l->cluster_blocks;
+	case GPUL_PTX_SREG_CLUSTER_CTARANK:
+		return b->index[0] % l->cluster[0] + l->cluster[0] * (b->index[1] % l->cluster[1] + l->cluster[1] * (uint64_t)(b->index[2] % l->cluster[2]));
+	case GPUL_PTX_SREG_IS_EXPLICIT_CLUSTER: return l->cluster_blocks > 1 ? UINT32_MAX : 0;  /* a predicate */
+	default: return 0;
+	}
+}
+
+/* Registers with one value for all lanes of a block. */
 static uint64_t block_special(const struct block *b, unsigned special)
 {
 	const struct gpul_exec_launch *l = b->launch;
 
 	switch (special) {
-	case GPUL_PTX_SREG_CTAID_X: case GPUL_PTX_SREG_CLUSTERID_X: return b->index[0];
-	case GPUL_PTX_SREG_CTAID_Y: case GPUL_PTX_SREG_CLUSTERID_Y: return b->index[1];
-	case GPUL_PTX_SREG_CTAID_Z: case GPUL_PTX_SREG_CLUSTERID_Z: return b->index[2];
-	case GPUL_PTX_SREG_NCTAID_X: case GPUL_PTX_SREG_NCLUSTERID_X: return l->grid[0];
-	case GPUL_PTX_SREG_NCTAID_Y: case GPUL_PTX_SREG_NCLUSTERID_Y: return l->grid[1];
-	case GPUL_PTX_SREG_NCTAID_Z: case GPUL_PTX_SREG_NCLUSTERID_Z: return l->grid[2];
-	case GPUL_PTX_SREG_CLUSTER_NCTAID_X: case GPUL_PTX_SREG_CLUSTER_NCTAID_Y:
-	case GPUL_PTX_SREG_CLUSTER_NCTAID_Z: case GPUL_PTX_SREG_CLUSTER_NCTARANK: return 1;
+	case GPUL_PTX_SREG_CTAID_X: return b->index[0];
+	case GPUL_PTX_SREG_CTAID_Y: return b->index[1];
+	case GPUL_PTX_SREG_CTAID_Z: return b->index[2];
+	case GPUL_PTX_SREG_NCTAID_X: return l->grid[0];
+	case GPUL_PTX_SREG_NCTAID_Y: return l->grid[1];
+	case GPUL_PTX_SREG_NCTAID_Z: return l->grid[2];
 	case GPUL_PTX_SREG_SMID: return b->worker->index;
 	case GPUL_PTX_SREG_NSMID: return b->worker->machine->n_workers;
 	case GPUL_PTX_SREG_GRIDID: return l->grid_id;
@@ -115,7 +139,7 @@ static uint64_t block_special(const struct block *b, unsigned special)
 		return l->reserved_base + RESERVED_SMEM_BYTES;
 	case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_CAP: return RESERVED_SMEM_BYTES;
 	case SPECIAL_SHARED_DYNAMIC: return l->dynamic_base;
-	default: return 0;
+	default: return cluster_special(b, special);
 	}
 }
 
@@ -252,6 +276,20 @@ static void free_block(struct block *b)
 	free(b);
 }
 
+/* Blocks are counted cluster by cluster. */
+static void place_block(struct block *b, const struct gpul_exec_launch *l, uint64_t index)
+{
+	uint64_t cluster = index / l->cluster_blocks, rank = index % l->cluster_blocks;
+
+	for (unsigned k = 0; k < 3; k++) {
+		const uint32_t n = l->grid[k] / l->cluster[k];
+
+		b->index[k] = (uint32_t)(cluster % n * l->cluster[k] + rank % l->cluster[k]);
+		cluster /= n;
+		rank /= l->cluster[k];
+	}
+}
+
 struct block *gpul_block_create(struct worker *k, struct gpul_exec_launch *l, uint64_t index)
 {
 	struct block_shape shape = shape_of(l);
@@ -266,9 +304,8 @@ struct block *gpul_block_create(struct worker *k, struct gpul_exec_launch *l, ui
 	b->n_warps = (b->n_threads + LANES - 1) / LANES;
 	b->n_done = 0;
 	b->shared_bytes = l->shared_bytes;
-	b->index[0] = (uint32_t)(index % l->grid[0]);
-	b->index[1] = (uint32_t)(index / l->grid[0] % l->grid[1]);
-	b->index[2] = (uint32_t)(index / l->grid[0] / l->grid[1]);
+	place_block(b, l, index);
+	b->cluster = NULL;
 	memset(b->barriers, 0, sizeof b->barriers);
 	need = memory_needed(l, b->n_warps);
 	if (need > b->memory_bytes) {
@@ -301,6 +338,7 @@ void gpul_block_release(struct block *b)
 	struct worker *k = b->worker;
 	uint64_t n_instructions = 0;
 
+	gpul_cluster_remove(b);
 	for (unsigned n = 0; n < b->n_warps; n++) {
 		struct warp_state *s = &b->warps[n];
 

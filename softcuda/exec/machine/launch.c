@@ -54,6 +54,11 @@ gpul_exec_launch *gpul_launch_create(gpul_exec_machine *m, const gpul_exec_launc
 	l->kernel = c->kernel;
 	memcpy(l->grid, c->grid, sizeof l->grid);
 	memcpy(l->block, c->block, sizeof l->block);
+	l->cluster_blocks = 1;
+	for (unsigned k = 0; k < 3; k++) {
+		l->cluster[k] = c->cluster[k] ? c->cluster[k] : c->kernel->info.cluster[k] ? c->kernel->info.cluster[k] : 1;
+		l->cluster_blocks *= l->cluster[k];
+	}
 	l->dynamic_bytes = c->dynamic_shared_bytes;
 	l->dynamic_base = (c->kernel->info.shared_bytes + align - 1) & ~(align - 1);
 	l->shared_bytes = l->dynamic_bytes ? l->dynamic_base + l->dynamic_bytes

@@ -56,6 +56,28 @@ static gpul_status check_launch_shape(const gpul_exec_machine *m, const gpul_exe
 	return GPUL_OK;
 }
 
+static gpul_status check_cluster(const gpul_exec_launch_config *c, gpul_error *err)
+{
+	const gpul_exec_kernel_info *info = &c->kernel->info;
+	uint64_t blocks = 1;
+
+	for (int d = 0; d < 3; d++) {
+		const uint32_t n = c->cluster[d] ? c->cluster[d] : info->cluster[d] ? info->cluster[d] : 1;
+
+		blocks *= n;
+		if (c->cluster[d] && info->cluster[d] && n != info->cluster[d])
+			return gpul_fail(err, GPUL_EINVAL, 0, "launch of %s: clusters of %u,%u,%u blocks, but .reqnctapercluster requires %u,%u,%u",
+					 info->name, c->cluster[0], c->cluster[1], c->cluster[2], info->cluster[0], info->cluster[1],
+					 info->cluster[2]);
+		if (c->grid[d] % n)
+			return gpul_fail(err, GPUL_EINVAL, 0, "launch of %s: a grid of %u blocks is not a multiple of %u, the blocks of a cluster",
+					 info->name, c->grid[d], n);
+	}
+	return blocks <= GPUL_EXEC_CLUSTER_BLOCKS ? GPUL_OK
+		: gpul_fail(err, GPUL_EINVAL, 0, "launch of %s: a cluster of %llu blocks; at most %d are possible", info->name,
+			    (unsigned long long)blocks, GPUL_EXEC_CLUSTER_BLOCKS);
+}
+
 /* The memory of grid.sync()'s barrier.  %envreg1 is the upper half of its address, %envreg2 the lower, as observed in the
  * code that nvcc generates for grid.sync(). */
 static gpul_status create_workspace(gpul_exec_launch *l, gpul_error *err)
@@ -78,6 +100,7 @@ gpul_status gpul_exec_launch_start(gpul_exec_machine *m, const gpul_exec_launch_
 				 : check_launch_shape(m, config, err);
 	gpul_exec_launch *l;
 
+	st = st ? st : check_cluster(config, err);
 	if (st)
 		return st;
 	l = gpul_launch_create(m, config);

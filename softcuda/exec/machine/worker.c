@@ -94,7 +94,7 @@ static gpul_exec_launch *launch_with_room(gpul_exec_machine *m)
 	return l;
 }
 
-/* The index of the next block to start, of k->current or another launch; false: no launch has a block that may start. */
+/* The index of the next block to start, the first of its cluster, of k->current or another launch; false: no launch has a block that may start. */
 static bool next_block(struct worker *k, uint64_t *index)
 {
 	gpul_exec_machine *m = k->machine;
@@ -113,7 +113,7 @@ static bool next_block(struct worker *k, uint64_t *index)
 		}
 		if (atomic_load(&k->current->stop))
 			gpul_launch_skip_rest(k->current);
-		*index = atomic_fetch_add(&k->current->next_block, 1);
+		*index = atomic_fetch_add(&k->current->next_block, k->current->cluster_blocks);
 		if (*index < k->current->n_blocks)
 			return true;
 		drop_current_launch(k);
@@ -122,10 +122,10 @@ static bool next_block(struct worker *k, uint64_t *index)
 
 static bool room_for_resident(struct worker *k)
 {
-	unsigned capacity = k->resident_capacity ? 2 * k->resident_capacity : 8;
+	unsigned capacity = k->resident_capacity ? 2 * k->resident_capacity : 2 * GPUL_EXEC_CLUSTER_BLOCKS;
 	struct block **grown;
 
-	if (k->n_resident < k->resident_capacity)
+	if (k->n_resident + GPUL_EXEC_CLUSTER_BLOCKS <= k->resident_capacity)
 		return true;
 	grown = realloc(k->resident, capacity * sizeof *grown);
 	if (!grown)
@@ -135,6 +135,37 @@ static bool room_for_resident(struct worker *k)
 	return true;
 }
 
+/* Create the blocks of a cluster from this index on; false: no memory. */
+static bool create_cluster(struct worker *k, struct gpul_exec_launch *l, uint64_t index)
+{
+	const unsigned first = k->n_resident, n = l->cluster_blocks;
+	struct cluster *c = n > 1 ? gpul_cluster_create(l) : NULL;
+
+	if (!room_for_resident(k) || (n > 1 && !c)) {
+		free(c);
+		return false;
+	}
+	for (unsigned rank = 0; rank < n; rank++) {
+		struct block *b = gpul_block_create(k, l, index + rank);
+
+		if (!b) {
+			if (c && !rank)
+				free(c);
+			while (k->n_resident > first)
+				gpul_block_release(k->resident[--k->n_resident]);
+			return false;
+		}
+		if (c)
+			gpul_cluster_add(c, b, rank);
+		k->resident[k->n_resident++] = b;
+	}
+	for (unsigned m = first; m < k->n_resident; m++)
+		EACH_OBSERVER(o, k->machine, block_begins)
+		o->block_begins(o, k->resident[m]);
+	return true;
+}
+
+/* Start a block, or all blocks of a cluster. */
 static bool start_block(struct worker *k)
 {
 	gpul_exec_fault fault = {
@@ -142,7 +173,6 @@ static bool start_block(struct worker *k)
 		.text = "no memory for a block's registers and local memory"
 	};
 	gpul_exec_launch *l;
-	struct block *b;
 	uint64_t index, n_listed = atomic_load(&k->machine->n_listed);
 
 	if (!next_block(k, &index)) {
@@ -150,16 +180,11 @@ static bool start_block(struct worker *k)
 		return false;
 	}
 	l = k->current;
-	b = room_for_resident(k) ? gpul_block_create(k, l, index) : NULL;
-	if (b) {
-		k->resident[k->n_resident++] = b;
-		EACH_OBSERVER(o, k->machine, block_begins)
-		o->block_begins(o, b);
+	if (create_cluster(k, l, index))
 		return true;
-	}
 	gpul_launch_fault(l, &fault);
 	gpul_launch_skip_rest(l);
-	gpul_launch_blocks_ended(l, 1);
+	gpul_launch_blocks_ended(l, l->cluster_blocks);
 	return true;
 }
 

@@ -67,12 +67,92 @@ static uint64_t window_base(const struct warp_state *s, unsigned flags, uint64_t
 	}
 }
 
+/* ---- clusters: addresses of other blocks' shared memory, see struct cluster ----------------------------------------- */
+
+static const struct insn *peers_to_generic(struct warp *w, const struct insn *i)
+{
+	const struct warp_state *s = state_of(w);
+
+	EACH_ACTIVE(l, w) {
+		const uint32_t at = (uint32_t)U64(w, i->a)[l];
+		const struct block *b = cluster_block(s->block, at);
+
+		U64(w, i->d)[l] = b ? (uintptr_t)b->shared + (at & ((1u << CLUSTER_RANK_AT) - 1)) : (uintptr_t)s->shared + at;
+	}
+	return i + 1;
+}
+
+static const struct insn *peers_from_generic(struct warp *w, const struct insn *i)
+{
+	const struct warp_state *s = state_of(w);
+
+	EACH_ACTIVE(l, w) {
+		const uint64_t at = U64(w, i->a)[l];
+		uint64_t offset;
+		const struct block *b = gpul_cluster_find(s->block, at, &offset);
+
+		U64(w, i->d)[l] = b && b != s->block ? (uint64_t)(b->rank + 1) << CLUSTER_RANK_AT | offset : at - (uintptr_t)s->shared;
+	}
+	return i + 1;
+}
+
+/* mapa d, a, b: address a of the own block, or of another, in the block of rank b; n: a is a generic address. */
+static uint64_t map_address(const struct warp_state *s, const struct insn *i, uint64_t at, uint32_t rank)
+{
+	const struct cluster *c = s->block->cluster;
+	uint64_t offset = at & ((1u << CLUSTER_RANK_AT) - 1);
+
+	if (!c)
+		return at;
+	if (rank >= c->n_blocks || !c->block[rank] || (i->n && !gpul_cluster_find(s->block, at, &offset)))
+		return 0;
+	return i->n ? (uintptr_t)c->block[rank]->shared + offset : (uint64_t)(rank + 1) << CLUSTER_RANK_AT | offset;
+}
+
+HANDLER(MAPA_32)
+{
+	EACH_ACTIVE(l, w)
+		U32(w, i->d)[l] = (uint32_t)map_address(state_of(w), i, U32(w, i->a)[l], U32(w, i->b)[l]);
+	return i + 1;
+}
+
+HANDLER(MAPA_64)
+{
+	EACH_ACTIVE(l, w)
+		U64(w, i->d)[l] = map_address(state_of(w), i, U64(w, i->a)[l], U32(w, i->b)[l]);
+	return i + 1;
+}
+
+static uint32_t rank_of_address(const struct warp_state *s, const struct insn *i, uint64_t at)
+{
+	uint64_t offset;
+	const struct block *b = i->n ? gpul_cluster_find(s->block, at, &offset) : cluster_block(s->block, (uint32_t)at);
+
+	return b ? b->rank : s->block->cluster ? s->block->rank : 0;
+}
+
+HANDLER(CTARANK_32)
+{
+	EACH_ACTIVE(l, w)
+		U32(w, i->d)[l] = rank_of_address(state_of(w), i, U32(w, i->a)[l]);
+	return i + 1;
+}
+
+HANDLER(CTARANK_64)
+{
+	EACH_ACTIVE(l, w)
+		U32(w, i->d)[l] = rank_of_address(state_of(w), i, U64(w, i->a)[l]);
+	return i + 1;
+}
+
 /* Of a .shared address, only the lower 32 bits count; of a .local address, all 64: measured on an H200. */
 HANDLER(TO_GENERIC)
 {
 	uint64_t stride, base = window_base(state_of(w), i->flags, &stride);
 	const uint64_t keep = (i->flags & SPACE_MASK) == SPACE_SHARED ? UINT32_MAX : UINT64_MAX;
 
+	if (state_of(w)->block->cluster && (i->flags & SPACE_MASK) == SPACE_SHARED)
+		return peers_to_generic(w, i);
 	SET_LANES(w, U64(w, i->d), (U64(w, i->a)[l] & keep) + base + l * stride);
 	return i + 1;
 }
@@ -81,6 +161,8 @@ HANDLER(FROM_GENERIC)
 {
 	uint64_t stride, base = window_base(state_of(w), i->flags, &stride);
 
+	if (state_of(w)->block->cluster && (i->flags & SPACE_MASK) == SPACE_SHARED)
+		return peers_from_generic(w, i);
 	SET_LANES(w, U64(w, i->d), U64(w, i->a)[l] - base - l * stride);
 	return i + 1;
 }
@@ -101,11 +183,16 @@ HANDLER(ISSPACEP)
 	uint32_t shared = lanes_inside(w, i->a, (uintptr_t)s->shared, 0, s->shared_bytes);
 	uint32_t local =
 		lanes_inside(w, i->a, (uintptr_t)s->local, s->local_stride, s->local_bytes);
-	uint32_t param = lanes_inside(w, i->a, (uintptr_t)s->params, 0, s->param_bytes), is;
+	uint32_t param = lanes_inside(w, i->a, (uintptr_t)s->params, 0, s->param_bytes), peers = 0, is;
 
+	for (unsigned l = 0; s->block->cluster && l < LANES; l++) {
+		uint64_t offset;
+
+		peers |= (uint32_t)(gpul_cluster_find(s->block, U64(w, i->a)[l], &offset) != NULL) << l;
+	}
 	switch (i->flags & SPACE_MASK) {
 	case SPACE_SHARED:
-		is = shared;
+		is = i->n ? shared | peers : shared;
 		break;
 	case SPACE_LOCAL:
 		is = local;
@@ -114,7 +201,7 @@ HANDLER(ISSPACEP)
 		is = param;
 		break;
 	default:
-		is = ~(shared | local | param);
+		is = ~(shared | peers | local | param);
 		break;
 	}
 	set_predicate(w, i->d, is);

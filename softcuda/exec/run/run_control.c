@@ -148,7 +148,30 @@ static const struct insn *stop_at_barrier(struct warp *w, const struct insn *i)
 }
 
 HANDLER(BAR_SYNC) { return stop_at_barrier(w, i); }
-HANDLER(BAR_CLUSTER) { return stop_at_barrier(w, i); }
+
+/* Several blocks: the lanes wait until the barrier that they have arrived at is complete. */
+HANDLER(BAR_CLUSTER)
+{
+	struct warp_state *s = state_of(w);
+
+	if (!s->block->cluster)
+		return stop_at_barrier(w, i);
+	if (!(s->arrived[CLUSTER_BARRIER] & w->mask)) {
+		THREAD_FENCE(memory_order_acq_rel);
+		return i + 1;
+	}
+	s->block->polls = true;
+	return raise_event(s, EVENT_YIELD, i);
+}
+
+HANDLER(CLUSTER_ARRIVE)
+{
+	THREAD_FENCE(memory_order_acq_rel);
+	if (state_of(w)->block->cluster)
+		gpul_cluster_arrive(state_of(w), w->mask);
+	return i + 1;
+}
+
 HANDLER(BAR_RED_POPC) { return stop_at_barrier(w, i); }
 HANDLER(BAR_RED_AND) { return stop_at_barrier(w, i); }
 HANDLER(BAR_RED_OR) { return stop_at_barrier(w, i); }

@@ -7,6 +7,23 @@ static bool inside(uint64_t at, uint64_t bytes, uint64_t size)
 	return at <= size && bytes <= size - at;
 }
 
+/* The shared memory of another block of the cluster, by a generic address or by one of .shared::cluster; 0: not allowed. */
+static uint64_t peer_generic(const struct warp_state *s, uint64_t at, uint64_t bytes)
+{
+	uint64_t offset;
+	const struct block *b = gpul_cluster_find(s->block, at, &offset);
+
+	return b && inside(offset, bytes, b->shared_bytes) ? at : 0;
+}
+
+static uint64_t peer_shared(const struct warp_state *s, uint64_t at, uint64_t bytes)
+{
+	const struct block *b = cluster_block(s->block, (uint32_t)at);
+	const uint64_t offset = at & ((1u << CLUSTER_RANK_AT) - 1);
+
+	return b && inside(offset, bytes, b->shared_bytes) ? (uintptr_t)b->shared + offset : 0;
+}
+
 /* A generic address is in the window of the block's shared memory, the lane's local memory or the parameters; else it
  * must be in the table, whose search takes longer. */
 static bool generic_allowed(struct warp_state *s, unsigned slot, unsigned l, uint64_t at,
@@ -15,7 +32,7 @@ static bool generic_allowed(struct warp_state *s, unsigned slot, unsigned l, uin
 	return inside(at - (uintptr_t)s->shared, bytes, s->shared_bytes) ||
 	       inside(at - (uintptr_t)s->local - l * s->local_stride, bytes, s->local_bytes) ||
 	       (!write && inside(at - (uintptr_t)s->params, bytes, s->param_bytes)) ||
-	       range_covers(s->cache, slot, at, bytes, write);
+	       range_covers(s->cache, slot, at, bytes, write) || peer_generic(s, at, bytes);
 }
 
 /* Host address of a lane's access; 0: not allowed. */
@@ -28,7 +45,7 @@ static uint64_t host_address(struct warp_state *s, const struct insn *i, unsigne
 	case SPACE_GENERIC:
 		return generic_allowed(s, i->src, l, at, bytes, write) ? at : 0;
 	case SPACE_SHARED:
-		return inside(at, bytes, s->shared_bytes) ? (uintptr_t)s->shared + at : 0;
+		return inside(at, bytes, s->shared_bytes) ? (uintptr_t)s->shared + at : peer_shared(s, at, bytes);
 	case SPACE_LOCAL:
 		return inside(at, bytes, s->local_bytes)
 			       ? (uintptr_t)s->local + l * s->local_stride + at

@@ -134,6 +134,8 @@ void gpul_block_lanes_ended(struct warp_state *s, uint32_t lanes)
 	struct block *b = s->block;
 
 	b->n_live -= count_lanes(lanes);
+	if (b->cluster)
+		gpul_cluster_lanes_ended(s, lanes);
 	for (unsigned id = 0; id < N_BARRIERS; id++) {
 		struct barrier *r = &b->barriers[id];
 

@@ -207,6 +207,21 @@ enum access_kind gpul_insn_access_kind(const struct insn *i)
 	return is_store(i->op) || i->op == OP_STMATRIX || i->op == OP_MBAR_INIT ? ACCESS_WRITE : ACCESS_ATOMIC;
 }
 
+/* Accesses to the shared memory of another block of the cluster are not described. */
+static unsigned hide_peers(const struct warp_state *s, struct lane_accesses out[], unsigned n)
+{
+	for (unsigned k = 0; s->block->cluster && k < n; k++)
+		EACH_LANE_OF(l, out[k].lanes) {
+			uint64_t offset;
+			const struct lane_accesses *a = &out[k];
+			const bool peer = a->space[l] == SPACE_SHARED ? a->at[l] >> CLUSTER_RANK_AT
+								      : gpul_cluster_find(s->block, a->at[l], &offset) != NULL;
+
+			out[k].bytes[l] = peer ? 0 : out[k].bytes[l];
+		}
+	return n;
+}
+
 unsigned gpul_insn_accesses(struct warp_state *s, const struct insn *i, uint32_t on, struct lane_accesses out[MAX_INSN_ACCESSES])
 {
 	const gpul_ptx_inst *in = gpul_insn_ptx(s->frame->code, i);
@@ -214,14 +229,14 @@ unsigned gpul_insn_accesses(struct warp_state *s, const struct insn *i, uint32_t
 	if (!on || !gpul_insn_accesses_memory(i))
 		return 0;
 	if (gpul_insn_copies(i))
-		return describe_copy(s, i, on, out);
+		return hide_peers(s, out, describe_copy(s, i, on, out));
 	if (moves_matrix(i->op))
 		on &= matrix_address_lanes(i);
 	describe(s, i, on, gpul_insn_access_kind(i), gpul_insn_access_bytes(i), out);
 	order_of(in, i, out);
 	out->mbarrier = is_mbarrier(i->op);
 	out->async = has_mod(in, GPUL_PTX_MOD_ASYNC);
-	return 1;
+	return hide_peers(s, out, 1);
 }
 
 uint8_t *gpul_access_host(const struct warp_state *s, unsigned lane, unsigned space, uint64_t at)

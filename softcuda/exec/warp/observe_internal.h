@@ -52,7 +52,7 @@ bool gpul_insn_copies(const struct insn *i);
 unsigned gpul_insn_access_bytes(const struct insn *i);
 enum access_kind gpul_insn_access_kind(const struct insn *i);
 /** Describe the accesses that lanes `on` are about to make: call it before the instruction is executed.  Nothing is checked: the
- * addresses may be wrong.  Reads of kernel parameters by name, printf and device malloc are not described.  Returns their
+ * addresses may be wrong.  Accesses to the shared memory of other blocks of the cluster have 0 bytes.  Reads of kernel parameters by name, printf and device malloc are not described.  Returns their
  * number. */
 unsigned gpul_insn_accesses(struct warp_state *s, const struct insn *i, uint32_t on, struct lane_accesses out[MAX_INSN_ACCESSES]);
 /* The host address of a lane's access, which need not be accessible. */

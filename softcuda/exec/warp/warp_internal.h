@@ -104,6 +104,15 @@ struct barrier {
 	bool any, all;                   /* bar.red: .or and .and of the predicates */
 };
 
+/* Blocks that run at the same time, on one worker, and access each other's shared memory.  A .shared::cluster address is an
+ * offset in the block's own shared memory, or (rank + 1) << CLUSTER_RANK_AT plus an offset in that of another block. */
+struct cluster {
+	unsigned n_blocks, n_running;
+	uint32_t n_live, arrived;        /* threads that have not exited, and those of them at barrier.cluster.arrive */
+	struct block *block[GPUL_EXEC_CLUSTER_BLOCKS];  /* by rank; NULL: has ended */
+};
+enum { CLUSTER_RANK_AT = 24 };
+
 struct block_shape {
 	uint64_t program_id;             /* 0: memory is not laid out yet */
 	const gpul_exec_kernel *kernel;
@@ -125,6 +134,8 @@ struct block {
 	unsigned n_warps, n_done;
 	uint32_t n_threads, n_live;
 	uint32_t index[3];               /* %ctaid */
+	struct cluster *cluster;         /* NULL: the block is alone */
+	unsigned rank;                   /* in the cluster */
 	uint8_t *shared;
 	uint32_t shared_bytes;
 	struct barrier barriers[N_BARRIERS];
@@ -135,7 +146,8 @@ struct gpul_exec_launch {
 	struct gpul_exec_launch *next;   /* in the machine's list of launches with blocks to start */
 	struct gpul_exec_machine *machine;
 	const gpul_exec_kernel *kernel;
-	uint32_t grid[3], block[3];
+	uint32_t grid[3], block[3], cluster[3];
+	unsigned cluster_blocks;         /* product of cluster */
 	uint32_t shared_bytes, dynamic_base, dynamic_bytes;
 	uint32_t reserved_base;          /* offset of the shared memory that %reserved_smem_offset_* name */
 	uint64_t grid_id;
@@ -295,6 +307,23 @@ bool gpul_lane_string(struct warp_state *s, unsigned lane, uint64_t at, char *bu
 /* barrier.c */
 void gpul_barrier_arrive(struct warp_state *s);
 void gpul_block_lanes_ended(struct warp_state *s, uint32_t lanes);
+
+/* cluster.c */
+struct cluster *gpul_cluster_create(struct gpul_exec_launch *l);  /* NULL: no memory */
+void gpul_cluster_add(struct cluster *c, struct block *b, unsigned rank);
+void gpul_cluster_remove(struct block *b);  /* the block has ended; the last one frees the cluster */
+void gpul_cluster_arrive(struct warp_state *s, uint32_t lanes);
+void gpul_cluster_lanes_ended(struct warp_state *s, uint32_t lanes);
+/* The block in whose shared memory a generic address is; NULL: none of the cluster.  *offset: in its shared memory. */
+struct block *gpul_cluster_find(const struct block *b, uint64_t at, uint64_t *offset);
+
+/* The block whose shared memory a .shared::cluster address above the offsets of the own block names; NULL: there is none. */
+static inline struct block *cluster_block(const struct block *b, uint32_t at)
+{
+	const unsigned rank = at >> CLUSTER_RANK_AT;
+
+	return b->cluster && rank && rank <= b->cluster->n_blocks ? b->cluster->block[rank - 1] : NULL;
+}
 
 /* block.c */
 enum block_result { BLOCK_DONE, BLOCK_YIELDS, BLOCK_FAULT } gpul_block_run(struct block *b);

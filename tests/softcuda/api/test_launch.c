@@ -159,12 +159,38 @@ static void launches_with_launch_attributes(void **state)
 		attributes[1].value.clusterDim.z = 1;
 	ok(cuLaunchKernelEx(&config, f, params, NULL));
 	attributes[1].value.clusterDim.x = 2;
-	if (on_software_driver())  /* the software driver supports only clusters of one block */
-		fails(cuLaunchKernelEx(&config, f, params, NULL),
-		      CUDA_ERROR_INVALID_CLUSTER_SIZE);
+	ok(cuLaunchKernelEx(&config, f, params, NULL));
+	attributes[1].value.clusterDim.x = 64;
+	fails(cuLaunchKernelEx(&config, f, params, NULL), CUDA_ERROR_INVALID_CLUSTER_SIZE);
 	fails(cuLaunchKernelEx(NULL, f, params, NULL), CUDA_ERROR_INVALID_VALUE);
 	ok(cuLaunchCooperativeKernel(f, 2, 1, 1, 32, 1, 1, 0, NULL, params));
-	assert_int_equal(take_word(sum), 192);
+	assert_int_equal(take_word(sum), 320);
+}
+
+static void counts_the_clusters_that_fit(void **state)
+{
+	CUfunction f = get_kernel("count");
+	CUlaunchAttribute attribute = { .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION };
+	CUlaunchConfig config = { .gridDimX = 8, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1024, .blockDimY = 1, .blockDimZ = 1,
+				  .attrs = &attribute, .numAttrs = 1 };
+	int n = 0, alone = 0, value = -1;
+
+	(void)state;
+	attribute.value.clusterDim.x = 2;
+	attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
+	ok(cuOccupancyMaxActiveClusters(&alone, f, &config));
+	attribute.value.clusterDim.x = 8;
+	ok(cuOccupancyMaxActiveClusters(&n, f, &config));
+	assert_true(n > 0 && n < alone);
+	ok(cuOccupancyMaxPotentialClusterSize(&n, f, &config));
+	assert_int_equal(n, 8);
+	ok(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1));
+	ok(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, f));
+	assert_int_equal(value, 1);
+	ok(cuOccupancyMaxPotentialClusterSize(&n, f, &config));
+	assert_int_equal(n, 16);
+	ok(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 0));
+	fails(cuOccupancyMaxActiveClusters(NULL, f, &config), CUDA_ERROR_INVALID_VALUE);
 }
 
 static void keeps_the_code_until_the_launch_has_ended(void **state)
@@ -192,6 +218,7 @@ int main(void)
 		cmocka_unit_test(refuses_launches_beyond_the_limits_of_a_gpu),
 		cmocka_unit_test(allows_more_shared_memory_after_setting_the_attribute),
 		cmocka_unit_test(launches_with_launch_attributes),
+		cmocka_unit_test(counts_the_clusters_that_fit),
 		cmocka_unit_test(keeps_the_code_until_the_launch_has_ended),
 	};
 

@@ -177,16 +177,6 @@ static void a_part_of_shared_memory_is_reserved_for_the_system(void **state)
 	rig_close(r);
 }
 
-static void refuses_clusters_of_several_blocks(void **state)
-{
-	char *why = rig_refusal(PTX_HEADER ".visible .entry k() .explicitcluster "
-					   ".reqnctapercluster 2, 1, 1 { ret; }", "k");
-
-	(void)state;
-	assert_non_null(strstr(why, "kernel k requires clusters"));
-	free(why);
-}
-
 static void refuses_unsupported_copies(void **state)
 {
 	static const char *const texts[] = {
@@ -217,7 +207,6 @@ int main(void)
 		cmocka_unit_test(later_phases_do_not_wait_for_dropped_threads),
 		cmocka_unit_test(a_cluster_is_one_block),
 		cmocka_unit_test(a_part_of_shared_memory_is_reserved_for_the_system),
-		cmocka_unit_test(refuses_clusters_of_several_blocks),
 		cmocka_unit_test(refuses_unsupported_copies),
 	};
 
