@@ -185,6 +185,7 @@
 	CALL(cuLibraryGetGlobal, 12000, cuLibraryGetGlobal) \
 	CALL(cuLibraryGetKernel, 12000, cuLibraryGetKernel) \
 	CALL(cuLibraryGetKernelCount, 12040, cuLibraryGetKernelCount) \
+	CALL(cuLibraryGetManaged, 12000, cuLibraryGetManaged) \
 	CALL(cuLibraryGetModule, 12000, cuLibraryGetModule) \
 	CALL(cuLibraryLoadData, 12000, cuLibraryLoadData) \
 	CALL(cuLibraryLoadFromFile, 12000, cuLibraryLoadFromFile) \
@@ -196,13 +197,18 @@
 	CALL(cuLinkDestroy, 5050, cuLinkDestroy) \
 	CALL(cuMemAddressFree, 10020, cuMemAddressFree) \
 	CALL(cuMemAddressReserve, 10020, cuMemAddressReserve) \
+	CALL(cuMemAdvise, 8000, cuMemAdvise) \
+	CALL(cuMemAdvise, 12020, cuMemAdvise_v2) \
 	CALL(cuMemAlloc, 3020, cuMemAlloc_v2) \
 	PTDS(cuMemAllocAsync, 11020, cuMemAllocAsync, cuMemAllocAsync_ptsz) \
 	PTDS(cuMemAllocFromPoolAsync, 11020, \
 	     cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync_ptsz) \
 	CALL(cuMemAllocHost, 3020, cuMemAllocHost_v2) \
+	CALL(cuMemAllocManaged, 6000, cuMemAllocManaged) \
 	CALL(cuMemAllocPitch, 3020, cuMemAllocPitch_v2) \
 	CALL(cuMemCreate, 10020, cuMemCreate) \
+	PTDS(cuMemDiscardAndPrefetchBatchAsync, 13000, cuMemDiscardAndPrefetchBatchAsync, cuMemDiscardAndPrefetchBatchAsync_ptsz) \
+	PTDS(cuMemDiscardBatchAsync, 13000, cuMemDiscardBatchAsync, cuMemDiscardBatchAsync_ptsz) \
 	CALL(cuMemExportToShareableHandle, 10020, cuMemExportToShareableHandle) \
 	CALL(cuMemFree, 3020, cuMemFree_v2) \
 	PTDS(cuMemFreeAsync, 11020, cuMemFreeAsync, cuMemFreeAsync_ptsz) \
@@ -223,11 +229,22 @@
 	CALL(cuMemHostUnregister, 4000, cuMemHostUnregister) \
 	CALL(cuMemImportFromShareableHandle, 10020, cuMemImportFromShareableHandle) \
 	CALL(cuMemMap, 10020, cuMemMap) \
+	CALL(cuMemPoolCreate, 11020, cuMemPoolCreate) \
+	CALL(cuMemPoolDestroy, 11020, cuMemPoolDestroy) \
+	CALL(cuMemPoolExportPointer, 11020, cuMemPoolExportPointer) \
+	CALL(cuMemPoolExportToShareableHandle, 11020, cuMemPoolExportToShareableHandle) \
 	CALL(cuMemPoolGetAccess, 11020, cuMemPoolGetAccess) \
 	CALL(cuMemPoolGetAttribute, 11020, cuMemPoolGetAttribute) \
+	CALL(cuMemPoolImportFromShareableHandle, 11020, cuMemPoolImportFromShareableHandle) \
+	CALL(cuMemPoolImportPointer, 11020, cuMemPoolImportPointer) \
 	CALL(cuMemPoolSetAccess, 11020, cuMemPoolSetAccess) \
 	CALL(cuMemPoolSetAttribute, 11020, cuMemPoolSetAttribute) \
 	CALL(cuMemPoolTrimTo, 11020, cuMemPoolTrimTo) \
+	PTDS(cuMemPrefetchAsync, 8000, cuMemPrefetchAsync, cuMemPrefetchAsync_ptsz) \
+	PTDS(cuMemPrefetchAsync, 12020, cuMemPrefetchAsync_v2, cuMemPrefetchAsync_v2_ptsz) \
+	PTDS(cuMemPrefetchBatchAsync, 13000, cuMemPrefetchBatchAsync, cuMemPrefetchBatchAsync_ptsz) \
+	CALL(cuMemRangeGetAttribute, 8000, cuMemRangeGetAttribute) \
+	CALL(cuMemRangeGetAttributes, 8000, cuMemRangeGetAttributes) \
 	CALL(cuMemRelease, 10020, cuMemRelease) \
 	CALL(cuMemRetainAllocationHandle, 11000, cuMemRetainAllocationHandle) \
 	CALL(cuMemSetAccess, 10020, cuMemSetAccess) \
@@ -305,6 +322,7 @@
 	CALL(cuProfilerStart, 4000, cuProfilerStart) \
 	CALL(cuProfilerStop, 4000, cuProfilerStop) \
 	PTDS(cuStreamAddCallback, 5000, cuStreamAddCallback, cuStreamAddCallback_ptsz) \
+	PTDS(cuStreamAttachMemAsync, 6000, cuStreamAttachMemAsync, cuStreamAttachMemAsync_ptsz) \
 	PTDS(cuStreamBeginCapture, 10000, cuStreamBeginCapture, cuStreamBeginCapture_ptsz) \
 	PTDS(cuStreamBeginCapture, 10010, cuStreamBeginCapture_v2, cuStreamBeginCapture_v2_ptsz) \
 	CALL(cuStreamCreate, 2000, cuStreamCreate) \

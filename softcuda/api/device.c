@@ -147,7 +147,7 @@ EXPORT CUresult cuDeviceGetProperties(CUdevprop *out, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
-/* The attributes that are not 0.  Attributes of managed memory, kinds of pools, clusters and
+/* The attributes that are not 0.  Attributes of clusters and
  * hardware that a CPU does not have are 0. */
 static const struct {
 	CUdevice_attribute attribute;
@@ -237,11 +237,16 @@ static const struct {
 	{ CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1 },
 	{ CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, 1 },
 	{ CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 1 },
+	{ CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 1 },
 	{ CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR },
 	{ CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1 },
 	/* By number, because <cuda.h> of CUDA 12.4 lacks the names. */
 	{ (CUdevice_attribute)141, 1 },  /* HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED */
+	{ (CUdevice_attribute)142, 1 },  /* HOST_NUMA_MEMORY_POOLS_SUPPORTED */
+	{ (CUdevice_attribute)144, 1 },  /* HOST_MEMORY_POOLS_SUPPORTED */
 	{ (CUdevice_attribute)145, 1 },  /* HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED */
 	{ CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT, 1 },
 	{ CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, 0xffff },

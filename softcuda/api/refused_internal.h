@@ -18,13 +18,11 @@
 	REASON(GREEN_CONTEXTS, "green contexts") \
 	REASON(HARDWARE, "a property of hardware that a CPU does not have") \
 	REASON(LOGS, "the log of NVIDIA's driver; set GPULOAD_LOG=info") \
-	REASON(MANAGED, "managed memory") \
 	REASON(MULTICAST, "multicast objects") \
 	REASON(MULTI_DEVICE, "launches on several devices") \
 	REASON(NOTIFICATIONS, "notifications of the driver") \
 	REASON(OLD_ADDRESSES, "the interface of CUDA 3.1, with 32-bit addresses and sizes") \
 	REASON(OLD_LINKER, "the interface of CUDA 5.5") \
-	REASON(POOLS, "memory pools other than the default pool of a device") \
 	REASON(PROFILER, "configuration files of NVIDIA's profiler") \
 	REASON(STREAM_ATTRIBUTES, "attributes of streams") \
 	REASON(STREAM_VALUES, "waiting for and writing values in stream order") \
@@ -151,7 +149,6 @@
 	CALL(cuImportExternalMemory, 10000, cuImportExternalMemory, EXTERNAL) \
 	CALL(cuImportExternalSemaphore, 10000, cuImportExternalSemaphore, EXTERNAL) \
 	CALL(cuLaunchCooperativeKernelMultiDevice, 9000, cuLaunchCooperativeKernelMultiDevice, MULTI_DEVICE) \
-	CALL(cuLibraryGetManaged, 12000, cuLibraryGetManaged, MANAGED) \
 	CALL(cuLibraryGetUnifiedFunction, 12000, cuLibraryGetUnifiedFunction, UNIFIED_FUNCTIONS) \
 	CALL(cuLinkAddData, 5050, cuLinkAddData, OLD_LINKER) \
 	CALL(cuLinkAddFile, 5050, cuLinkAddFile, OLD_LINKER) \
@@ -161,31 +158,15 @@
 	CALL(cuLogsDumpToMemory, 12090, cuLogsDumpToMemory, LOGS) \
 	CALL(cuLogsRegisterCallback, 12090, cuLogsRegisterCallback, LOGS) \
 	CALL(cuLogsUnregisterCallback, 12090, cuLogsUnregisterCallback, LOGS) \
-	CALL(cuMemAdvise, 8000, cuMemAdvise, MANAGED) \
-	CALL(cuMemAdvise, 12020, cuMemAdvise_v2, MANAGED) \
 	CALL(cuMemAlloc, 2000, cuMemAlloc, OLD_ADDRESSES) \
 	CALL(cuMemAllocHost, 2000, cuMemAllocHost, OLD_ADDRESSES) \
-	CALL(cuMemAllocManaged, 6000, cuMemAllocManaged, MANAGED) \
 	CALL(cuMemAllocPitch, 2000, cuMemAllocPitch, OLD_ADDRESSES) \
 	PTDS(cuMemBatchDecompressAsync, 12060, cuMemBatchDecompressAsync, cuMemBatchDecompressAsync_ptsz, DECOMPRESSION) \
-	PTDS(cuMemDiscardAndPrefetchBatchAsync, 13000, cuMemDiscardAndPrefetchBatchAsync, cuMemDiscardAndPrefetchBatchAsync_ptsz, MANAGED) \
-	PTDS(cuMemDiscardBatchAsync, 13000, cuMemDiscardBatchAsync, cuMemDiscardBatchAsync_ptsz, MANAGED) \
 	CALL(cuMemFree, 2000, cuMemFree, OLD_ADDRESSES) \
 	CALL(cuMemGetAddressRange, 2000, cuMemGetAddressRange, OLD_ADDRESSES) \
 	CALL(cuMemGetInfo, 2000, cuMemGetInfo, OLD_ADDRESSES) \
 	CALL(cuMemHostGetDevicePointer, 2020, cuMemHostGetDevicePointer, OLD_ADDRESSES) \
 	PTDS(cuMemMapArrayAsync, 11010, cuMemMapArrayAsync, cuMemMapArrayAsync_ptsz, TEXTURES) \
-	CALL(cuMemPoolCreate, 11020, cuMemPoolCreate, POOLS) \
-	CALL(cuMemPoolDestroy, 11020, cuMemPoolDestroy, POOLS) \
-	CALL(cuMemPoolExportPointer, 11020, cuMemPoolExportPointer, POOLS) \
-	CALL(cuMemPoolExportToShareableHandle, 11020, cuMemPoolExportToShareableHandle, POOLS) \
-	CALL(cuMemPoolImportFromShareableHandle, 11020, cuMemPoolImportFromShareableHandle, POOLS) \
-	CALL(cuMemPoolImportPointer, 11020, cuMemPoolImportPointer, POOLS) \
-	PTDS(cuMemPrefetchAsync, 8000, cuMemPrefetchAsync, cuMemPrefetchAsync_ptsz, MANAGED) \
-	PTDS(cuMemPrefetchAsync, 12020, cuMemPrefetchAsync_v2, cuMemPrefetchAsync_v2_ptsz, MANAGED) \
-	PTDS(cuMemPrefetchBatchAsync, 13000, cuMemPrefetchBatchAsync, cuMemPrefetchBatchAsync_ptsz, MANAGED) \
-	CALL(cuMemRangeGetAttribute, 8000, cuMemRangeGetAttribute, MANAGED) \
-	CALL(cuMemRangeGetAttributes, 8000, cuMemRangeGetAttributes, MANAGED) \
 	CALL(cuMemcpy2D, 2000, cuMemcpy2D, OLD_ADDRESSES) \
 	CALL(cuMemcpy2DAsync, 2000, cuMemcpy2DAsync, OLD_ADDRESSES) \
 	CALL(cuMemcpy2DUnaligned, 2000, cuMemcpy2DUnaligned, OLD_ADDRESSES) \
@@ -226,7 +207,6 @@
 	CALL(cuParamSetTexRef, 2000, cuParamSetTexRef, TEXTURES) \
 	CALL(cuProfilerInitialize, 4000, cuProfilerInitialize, PROFILER) \
 	PTDS(cuSignalExternalSemaphoresAsync, 10000, cuSignalExternalSemaphoresAsync, cuSignalExternalSemaphoresAsync_ptsz, EXTERNAL) \
-	PTDS(cuStreamAttachMemAsync, 6000, cuStreamAttachMemAsync, cuStreamAttachMemAsync_ptsz, MANAGED) \
 	PTDS(cuStreamBatchMemOp, 8000, cuStreamBatchMemOp, cuStreamBatchMemOp_ptsz, STREAM_VALUES) \
 	PTDS(cuStreamBatchMemOp, 11070, cuStreamBatchMemOp_v2, cuStreamBatchMemOp_v2_ptsz, STREAM_VALUES) \
 	PTDS(cuStreamBeginCaptureToGraph, 12030, cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph_ptsz, GRAPHS) \

@@ -27,6 +27,7 @@ enum {
 
 typedef struct gpul_exec_range {
 	uint64_t base, bytes;     /* [base, base + bytes) */
+	uint64_t padding;         /* bytes behind the end that kernels may access, too, as on a GPU, which maps whole blocks */
 	unsigned flags;
 	/* Masks: bit d is for device d; 0: no device is restricted. */
 	uint32_t denied;          /* devices that may neither read nor write */
@@ -61,6 +62,8 @@ bool gpul_exec_memory_find(const gpul_exec_memory *m, uint64_t address, gpul_exe
 bool gpul_exec_memory_next(const gpul_exec_memory *m, uint64_t address, gpul_exec_range *out);
 /** Replace the access rights of the range that starts at base; false: no range starts there. */
 bool gpul_exec_memory_set_rights(gpul_exec_memory *m, uint64_t base, uint32_t denied, uint32_t unwritable);
+/** Replace the owner of the range that starts at base; false: no range starts there. */
+bool gpul_exec_memory_set_owner(gpul_exec_memory *m, uint64_t base, void *owner);
 
 /* ---- program: a module, decoded ------------------------------------------------------------- */
 
@@ -113,6 +116,7 @@ const char *gpul_exec_kernel_refusal(const gpul_exec_kernel *k);
 bool gpul_exec_find_variable(const gpul_exec_program *p, const char *name, uint64_t *address, size_t *bytes);
 size_t gpul_exec_n_variables(const gpul_exec_program *p);
 bool gpul_exec_variable_at(const gpul_exec_program *p, size_t i, const char **name, uint64_t *address, size_t *bytes);
+bool gpul_exec_variable_is_managed(const gpul_exec_program *p, size_t i);  /* .attribute(.managed); i as in gpul_exec_variable_at */
 
 /* ---- machine and launches -------------------------------------------------------------------- */
 

@@ -74,6 +74,11 @@ void gpul_exec_memory_written(gpul_exec_memory *m, uint64_t to, uint64_t from, u
 
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
+static uint64_t mapped_end(const gpul_exec_range *r)
+{
+	return r->base + r->bytes + r->padding;
+}
+
 static gpul_status insert_range(gpul_exec_memory *m, const gpul_exec_range *range, gpul_error *err)
 {
 	struct range_place at, behind;
@@ -81,8 +86,7 @@ static gpul_status insert_range(gpul_exec_memory *m, const gpul_exec_range *rang
 
 	behind = at;
 	after = gpul_ranges_next(&m->table, &behind);
-	if ((before && before->base + before->bytes > range->base) ||
-	    (after && range->base + range->bytes > after->base))
+	if ((before && mapped_end(before) > range->base) || (after && mapped_end(range) > after->base))
 		return gpul_fail(
 			err, GPUL_EINVAL, 0,
 			"device memory at 0x%llx, %llu bytes, overlaps a range that is in the table",
@@ -98,7 +102,7 @@ gpul_status gpul_exec_memory_add(gpul_exec_memory *m, const gpul_exec_range *ran
 {
 	gpul_status st;
 
-	if (!range->bytes || range->base + range->bytes < range->base)
+	if (!range->bytes || range->base + range->bytes < range->base || mapped_end(range) < range->base)
 		return gpul_fail(
 			err, GPUL_EINVAL, 0, "device memory of %llu bytes at 0x%llx is empty or exceeds the address space",
 			(unsigned long long)range->bytes, (unsigned long long)range->base);
@@ -194,6 +198,21 @@ bool gpul_exec_memory_set_rights(gpul_exec_memory *m, uint64_t base, uint32_t de
 	return found;
 }
 
+bool gpul_exec_memory_set_owner(gpul_exec_memory *m, uint64_t base, void *owner)
+{
+	struct range_place at;
+	gpul_exec_range *r;
+	bool found;
+
+	pthread_rwlock_wrlock(&m->lock);
+	r = gpul_ranges_find(&m->table, base, &at);
+	found = r && r->base == base;
+	if (found)
+		r->owner = owner;
+	pthread_rwlock_unlock(&m->lock);
+	return found;
+}
+
 /* ---- a worker's cache of ranges --------------------------------------------------------- */
 
 void gpul_range_cache_init(struct range_cache *c, const gpul_exec_memory *m, unsigned device)
@@ -218,15 +237,15 @@ static bool find_span(const gpul_exec_memory *m, uint64_t at, uint64_t bytes, un
 	struct range_place place;
 	const gpul_exec_range *r = gpul_ranges_find(&m->table, at, &place);
 
-	if (!r || at - r->base >= r->bytes || r->denied & bit)
+	if (!r || at >= mapped_end(r) || r->denied & bit)
 		return false;
-	*out = (struct range_slot){ r->base, r->base + r->bytes, is_read_only(r, bit) };
+	*out = (struct range_slot){ r->base, mapped_end(r), is_read_only(r, bit) };
 	while (bytes > out->end - at) {
 		r = gpul_ranges_next(&m->table, &place);
 		if (!r || r->base != out->end || r->denied & bit ||
 		    is_read_only(r, bit) != out->read_only)
 			return false;
-		out->end += r->bytes;
+		out->end = mapped_end(r);
 	}
 	return true;
 }

@@ -109,6 +109,7 @@ struct variable {
 	const char *name;
 	uint64_t address, bytes;
 	bool global;                 /* .global or .const, defined here: the host can look it up */
+	bool managed;                /* .attribute(.managed): the host and other devices may access it, too */
 };
 
 struct gpul_exec_kernel {

@@ -42,6 +42,16 @@ CUresult cuCtxGetDevice_v2(CUdevice *out, CUcontext ctx);
 CUresult cuCtxSynchronize_v2(CUcontext ctx);
 CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *location, CUmemAllocationType type);
 CUresult cuMemGetMemPool(CUmemoryPool *out, CUmemLocation *location, CUmemAllocationType type);
+CUresult cuMemPrefetchBatchAsync(CUdeviceptr *address, size_t *bytes, size_t n, CUmemLocation *location, size_t *index,
+				 size_t n_locations, unsigned long long flags, CUstream stream);
+CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *address, size_t *bytes, size_t n, CUmemLocation *location, size_t *index,
+				      size_t n_locations, unsigned long long flags, CUstream stream);
+CUresult cuMemDiscardBatchAsync(CUdeviceptr *address, size_t *bytes, size_t n, unsigned long long flags, CUstream stream);
+CUresult cuMemDiscardBatchAsync_ptsz(CUdeviceptr *address, size_t *bytes, size_t n, unsigned long long flags, CUstream stream);
+CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *address, size_t *bytes, size_t n, CUmemLocation *location, size_t *index,
+					   size_t n_locations, unsigned long long flags, CUstream stream);
+CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *address, size_t *bytes, size_t n, CUmemLocation *location, size_t *index,
+						size_t n_locations, unsigned long long flags, CUstream stream);
 CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool);
 #endif
 

@@ -56,12 +56,6 @@ struct device {
 	int ordinal;                 /* number of the device in this process */
 	int physical;                /* number of the device in every process: see visible.c */
 	struct context *primary;     /* created by the first cuDevicePrimaryCtxRetain, then kept */
-	void *pool;                  /* handle of the default memory pool */
-	uint32_t pool_readers, pool_writers;  /* bit d: device d may use the pool's memory, too */
-	int pool_no_reuse[3];        /* not 0: a setting for reuse is off (memory/pool_attribute.c) */
-	uint64_t pool_threshold;     /* CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
-	uint64_t pool_bytes;         /* allocated from the pool now */
-	uint64_t pool_high[2];       /* the most bytes since the attributes RESERVED_MEM_HIGH, USED_MEM_HIGH were set to 0 */
 	uint64_t allocated_bytes;
 };
 

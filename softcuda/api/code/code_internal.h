@@ -34,6 +34,7 @@ struct module {
 	struct code *code;
 	struct function *functions;
 	size_t n_functions;
+	struct link managed;         /* the managed variables, as allocations */
 };
 
 struct kernel {

@@ -4,6 +4,7 @@
  * the library gets this program.  Each other context has separate variables, so it gets a separate program, decoded
  * from the text that the library keeps. */
 #include "softcuda/api/code/code_internal.h"
+#include "softcuda/api/memory/memory_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -325,4 +326,27 @@ EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrar
 	module = m->handle;
 	soft_unlock();
 	return cuModuleGetGlobal_v2(address, bytes, module, name);
+}
+
+/* Each context has its own instance of the variables, so this is the variable of the current context. */
+EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *address, size_t *bytes, CUlibrary handle, const char *name)
+{
+	struct module *m;
+	const struct allocation *a;
+	uint64_t at;
+	size_t n;
+	CUresult r = enter_instance(handle, &m);
+
+	if (r)
+		return r;
+	if (!name || (!address && !bytes))
+		r = CUDA_ERROR_INVALID_VALUE;
+	else if (!gpul_exec_find_variable(m->code->program, name, &at, &n) || !(a = soft_allocation_at(at)) || !a->managed)
+		r = CUDA_ERROR_NOT_FOUND;
+	if (!r && address)
+		*address = at;
+	if (!r && bytes)
+		*bytes = n;
+	soft_unlock();
+	return r;
 }

@@ -1,5 +1,6 @@
 /* module.c — decode PTX into functions that can be launched in one context. */
 #include "softcuda/api/code/code_internal.h"
+#include "softcuda/api/memory/memory_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,20 +88,27 @@ static CUresult create_functions(struct module *m)
 	return CUDA_SUCCESS;
 }
 
-/* Only kernels on the module's device may access its variables; NVIDIA's driver does not map them for peers, either. */
-static void deny_other_devices(const struct module *m)
+/* Only kernels on the module's device may access its variables, unless they are managed; NVIDIA's driver does not map them for
+ * peers, either. */
+static CUresult set_up_variables(struct module *m)
 {
 	const gpul_exec_program *p = m->code->program;
 	const uint32_t others = ~(UINT32_C(1) << m->ctx->device->ordinal);
+	CUresult r = CUDA_SUCCESS;
 
-	for (size_t i = 0; i < gpul_exec_n_variables(p); i++) {
+	for (size_t i = 0; !r && i < gpul_exec_n_variables(p); i++) {
 		const char *name;
 		uint64_t address;
 		size_t bytes;
 
-		if (gpul_exec_variable_at(p, i, &name, &address, &bytes))
+		if (!gpul_exec_variable_at(p, i, &name, &address, &bytes))
+			continue;
+		if (gpul_exec_variable_is_managed(p, i))
+			r = soft_variable_enter(m->ctx, address, bytes, &m->managed);
+		else
 			gpul_exec_memory_set_rights(soft.memory, address, others, 0);
 	}
+	return r;
 }
 
 CUresult soft_module_create(struct context *ctx, struct code *code, struct module **out)
@@ -112,17 +120,19 @@ CUresult soft_module_create(struct context *ctx, struct code *code, struct modul
 		return r;
 	list_init(&m->link);
 	list_init(&m->of_library);
+	list_init(&m->managed);
 	m->ctx = ctx;
 	m->code = code;
 	code->refs++;
 	m->handle = soft_handle_new(HANDLE_MODULE, m);
 	if (m->handle)
 		r = create_functions(m);
+	if (!r)
+		r = set_up_variables(m);
 	if (r) {
 		soft_module_destroy(m);
 		return r;
 	}
-	deny_other_devices(m);
 	list_append(&ctx->modules, &m->link);
 	*out = m;
 	return CUDA_SUCCESS;
@@ -138,6 +148,8 @@ void soft_module_destroy(struct module *m)
 	soft_handle_free(m->handle);
 	list_remove(&m->link);
 	list_remove(&m->of_library);
+	while (!list_empty(&m->managed))
+		soft_variable_free(CONTAINER(m->managed.next, struct allocation, link));
 	soft_code_unref(m->code);
 	free(m);
 }

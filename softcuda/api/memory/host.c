@@ -51,7 +51,7 @@ EXPORT CUresult cuMemAllocHost_v2(void **out, size_t bytes)
 
 EXPORT CUresult cuMemFreeHost(void *memory)
 {
-	return soft_free_at((uintptr_t)memory, ALLOC_HOST, ALLOC_HOST);
+	return soft_free_at((uintptr_t)memory, FREED_BY(ALLOC_HOST));
 }
 
 /* True when host memory of cuMemCreate is mapped at address. */
@@ -181,7 +181,7 @@ EXPORT CUresult cuMemHostRegister(void *memory, size_t bytes, unsigned int flags
 
 EXPORT CUresult cuMemHostUnregister(void *memory)
 {
-	CUresult r = soft_free_at((uintptr_t)memory, ALLOC_REGISTERED, ALLOC_REGISTERED);
+	CUresult r = soft_free_at((uintptr_t)memory, FREED_BY(ALLOC_REGISTERED));
 	bool known;
 
 	if (!memory || r != CUDA_ERROR_INVALID_VALUE)

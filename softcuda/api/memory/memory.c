@@ -11,7 +11,12 @@
 #include "core/memory_left.h"
 #include "softcuda/tools/memcheck/memcheck_internal.h"
 
-enum { HOST_ALIGN = 512, PITCH_ALIGN = 512 };
+enum { DEVICE_ALIGN = 512, PITCH_ALIGN = 512 };
+
+static size_t round_up(size_t n, size_t to)
+{
+	return (n + to - 1) / to * to;
+}
 
 static const char *call_name(enum allocation_kind kind)
 {
@@ -21,6 +26,7 @@ static const char *call_name(enum allocation_kind kind)
 		[ALLOC_REGISTERED] = "cuMemHostRegister",
 		[ALLOC_ASYNC] = "cuMemAllocAsync",
 		[ALLOC_IPC] = "cuIpcOpenMemHandle",
+		[ALLOC_MANAGED] = "cuMemAllocManaged",
 	};
 
 	return labels[kind];
@@ -29,7 +35,14 @@ static const char *call_name(enum allocation_kind kind)
 /* Is a counted in the device's allocated bytes?  Memory of another process is counted in that process. */
 static bool is_counted(const struct allocation *a)
 {
-	return a->kind == ALLOC_DEVICE || a->kind == ALLOC_ASYNC;
+	return a->kind == ALLOC_DEVICE || (a->pool && a->pool->device);
+}
+
+bool soft_is_on_host(const struct allocation *a)
+{
+	if (a->pool)
+		return !a->pool->device && !a->managed;
+	return a->kind == ALLOC_HOST || a->kind == ALLOC_REGISTERED;
 }
 
 /* Bit d: device d may access the memory that cuMemAlloc allocated in the context.  These are the device of the context,
@@ -57,7 +70,7 @@ static uint32_t denied_devices(const struct allocation *a)
 	case ALLOC_DEVICE:
 		return ~peer_devices(a->ctx);
 	case ALLOC_ASYNC:
-		return ~(own | a->device->pool_readers);
+		return a->managed ? 0 : ~((a->pool->device ? own : 0) | a->pool->readers);
 	case ALLOC_IPC:
 		return ~(own | UINT32_C(1) << a->ctx->device->ordinal);
 	default:
@@ -68,9 +81,7 @@ static uint32_t denied_devices(const struct allocation *a)
 /* The devices that may only read the allocation; bit d: device d. */
 static uint32_t read_only_devices(const struct allocation *a)
 {
-	const struct device *d = a->device;
-
-	return a->kind == ALLOC_ASYNC ? d->pool_readers & ~d->pool_writers : 0;
+	return a->pool ? a->pool->readers & ~a->pool->writers : 0;
 }
 
 static const char *remedy(enum allocation_kind kind)
@@ -88,9 +99,34 @@ void soft_update_peers(struct context *owner)
 	}
 }
 
+void soft_update_pool_rights(const struct pool *p)
+{
+	for (struct link *c = soft.contexts.next; c != &soft.contexts; c = c->next) {
+		struct context *ctx = CONTAINER(c, struct context, link);
+
+		for (struct link *i = ctx->allocations.next; i != &ctx->allocations; i = i->next) {
+			const struct allocation *a = CONTAINER(i, struct allocation, link);
+
+			if (a->pool == p)
+				gpul_exec_memory_set_rights(soft.memory, a->base, denied_devices(a), read_only_devices(a));
+		}
+	}
+}
+
+/* The bytes behind an allocation that kernels may access, because a GPU allocates whole blocks of DEVICE_ALIGN bytes, and
+ * whole pages of the CPU.  0 when memcheck must find such accesses. */
+static uint64_t padding_of(const struct allocation *a)
+{
+	size_t block = a->kind == ALLOC_DEVICE || a->kind == ALLOC_ASYNC ? DEVICE_ALIGN : (size_t)sysconf(_SC_PAGESIZE);
+
+	if (a->kind == ALLOC_REGISTERED || a->kind == ALLOC_IPC || gpul_memcheck_red_zone(a->bytes))
+		return 0;
+	return round_up(a->bytes, block) - a->bytes;
+}
+
 CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsigned flags)
 {
-	gpul_exec_range range = { .base = a->base, .bytes = a->bytes, .flags = flags };
+	gpul_exec_range range = { .base = a->base, .bytes = a->bytes, .padding = padding_of(a), .flags = flags };
 	gpul_error err = { 0 };
 	gpul_status st;
 
@@ -116,15 +152,10 @@ CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsign
 	a->id = ++soft.next_id;
 	list_append(&ctx->allocations, &a->link);
 	if (is_counted(a))
-		ctx->device->allocated_bytes += a->bytes;
-	if (a->kind == ALLOC_ASYNC)
-		soft_pool_count(a->device, a->bytes);
+		a->device->allocated_bytes += a->bytes;
+	if (a->pool)
+		soft_pool_add(a->pool, a->bytes);
 	return CUDA_SUCCESS;
-}
-
-static size_t round_up(size_t n, size_t to)
-{
-	return (n + to - 1) / to * to;
 }
 
 /* An allocation of cuMemAlloc shares no page with another, because cuIpcGetMemHandle replaces its pages by those
@@ -134,13 +165,13 @@ static size_t round_up(size_t n, size_t to)
 static bool allocate_pages(struct allocation *a)
 {
 	enum { HUGE_PAGE = 2 << 20 };
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), align = HOST_ALIGN;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), align = DEVICE_ALIGN;
 	size_t zone = gpul_memcheck_red_zone(a->bytes);
 	size_t bytes = round_up(a->bytes, page) + zone;  /* no overflow: a->bytes is at most the memory of the device */
 
 	if (bytes >= 2 * HUGE_PAGE)
 		align = HUGE_PAGE;
-	else if (a->kind == ALLOC_DEVICE)
+	else if (a->kind == ALLOC_DEVICE || a->kind == ALLOC_MANAGED)
 		align = page;
 	a->block = malloc(zone + bytes + align);
 	if (!a->block)
@@ -167,7 +198,9 @@ static void free_pages(struct allocation *a)
 {
 	void *memory = (void *)(uintptr_t)a->base;
 
-	if (a->kind == ALLOC_IPC) {
+	if (a->in_file.next) {
+		soft_pool_file_unmap(a);
+	} else if (a->kind == ALLOC_IPC) {
 		gpul_exec_machine_settle(soft.machine);  /* otherwise a kernel of another context could crash */
 		munmap(memory, a->bytes);
 	} else if (a->kind != ALLOC_REGISTERED && (!a->shared || unshare_pages(a)) && !gpul_memcheck_keep(a->base, a->block)) {
@@ -175,38 +208,106 @@ static void free_pages(struct allocation *a)
 	}
 }
 
-CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t bytes,
-		       unsigned flags, struct allocation **out)
+static CUresult check_room(const struct device *d, enum allocation_kind kind, size_t bytes)
 {
-	struct allocation *a;
 	gpul_error err = { 0 };
-	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (soft.in_group && gpul_memory_check(call_name(kind), bytes, &err))
-		return soft_refuse(r, "%s", err.text);
-	if (bytes > soft.memory_bytes ||
-	    ctx->device->allocated_bytes > soft.memory_bytes - bytes)
-		return soft_refuse(
-			r, "%s: %zu bytes requested, %llu of %llu bytes are free", call_name(kind),
-			bytes,
-			(unsigned long long)(soft.memory_bytes - ctx->device->allocated_bytes),
-			(unsigned long long)soft.memory_bytes);
-	a = calloc(1, sizeof *a);
-	if (!a)
+		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "%s", err.text);
+	if (bytes > soft.memory_bytes || d->allocated_bytes > soft.memory_bytes - bytes)
+		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "%s: %zu bytes requested, %llu of %llu bytes are free", call_name(kind), bytes,
+				   (unsigned long long)(soft.memory_bytes - d->allocated_bytes), (unsigned long long)soft.memory_bytes);
+	return CUDA_SUCCESS;
+}
+
+/* Allocate memory as `wanted` describes it. */
+static CUresult allocate(struct context *ctx, const struct allocation *wanted, struct allocation **out)
+{
+	bool of_file = wanted->pool && wanted->pool->file;
+	struct allocation *a;
+	CUresult r = check_room(wanted->device, wanted->kind, wanted->bytes);
+
+	if (r)
 		return r;
-	*a = (struct allocation){ .kind = kind, .flags = flags, .bytes = bytes };
-	if (!allocate_pages(a))
+	a = malloc(sizeof *a);
+	if (!a)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*a = *wanted;
+	if (a->kind == ALLOC_MANAGED || (a->pool && a->pool->type == MEMORY_TYPE_MANAGED))
+		r = soft_managed_create(a);
+	if (!r)
+		r = of_file ? soft_pool_file_map(a->pool, a) : allocate_pages(a) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	if (r)
 		goto free_a;
 	r = soft_allocation_enter(ctx, a, 0);
 	if (r)
-		goto free_block;
+		goto free_memory;
 	*out = a;
 	return CUDA_SUCCESS;
-free_block:
-	free(a->block);
+free_memory:
+	if (of_file)
+		soft_pool_file_unmap(a);
+	else
+		free(a->block);
+free_a:
+	soft_managed_free(a->managed);
+	free(a);
+	return r;
+}
+
+CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t bytes,
+		       unsigned flags, struct allocation **out)
+{
+	struct pool *p;
+
+	if (kind != ALLOC_ASYNC)
+		return allocate(ctx, &(struct allocation){ .kind = kind, .flags = flags, .bytes = bytes, .device = ctx->device }, out);
+	p = soft_current_pool(ctx->device);
+	return p ? soft_pool_allocate(p, ctx, bytes, out) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult soft_pool_allocate(struct pool *p, struct context *ctx, size_t bytes, struct allocation **out)
+{
+	struct allocation wanted = { .kind = ALLOC_ASYNC, .bytes = bytes, .device = p->device ? p->device : ctx->device, .pool = p };
+
+	if (p->max_bytes && (bytes > p->max_bytes || p->bytes > p->max_bytes - bytes))
+		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "cuMemAllocFromPoolAsync: %zu bytes requested, %llu of %llu bytes of the pool are free",
+				   bytes, (unsigned long long)(p->max_bytes - p->bytes), (unsigned long long)p->max_bytes);
+	return allocate(ctx, &wanted, out);
+}
+
+CUresult soft_variable_enter(struct context *ctx, uint64_t base, size_t bytes, struct link *list)
+{
+	struct allocation *a = malloc(sizeof *a);
+	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (!a)
+		return r;
+	*a = (struct allocation){ .kind = ALLOC_VARIABLE, .base = base, .bytes = bytes, .ctx = ctx, .device = ctx->device };
+	a->handle = soft_handle_new(HANDLE_ALLOCATION, a);
+	if (!a->handle)
+		goto free_a;
+	r = soft_managed_create(a);
+	if (r)
+		goto free_handle;
+	a->id = ++soft.next_id;
+	gpul_exec_memory_set_owner(soft.memory, base, a->handle);
+	list_append(list, &a->link);
+	return CUDA_SUCCESS;
+free_handle:
+	soft_handle_free(a->handle);
 free_a:
 	free(a);
 	return r;
+}
+
+void soft_variable_free(struct allocation *a)
+{
+	gpul_exec_memory_set_owner(soft.memory, a->base, NULL);
+	soft_handle_free(a->handle);
+	soft_managed_free(a->managed);
+	list_remove(&a->link);
+	free(a);
 }
 
 void soft_allocation_free(struct allocation *a)
@@ -215,10 +316,11 @@ void soft_allocation_free(struct allocation *a)
 	soft_handle_free(a->handle);
 	list_remove(&a->link);
 	if (is_counted(a))
-		a->ctx->device->allocated_bytes -= a->bytes;
-	if (a->kind == ALLOC_ASYNC)
-		a->device->pool_bytes -= a->bytes;
+		a->device->allocated_bytes -= a->bytes;
 	free_pages(a);
+	soft_managed_free(a->managed);
+	if (a->pool)
+		soft_pool_subtract(a->pool, a->bytes);
 	free(a);
 }
 
@@ -326,8 +428,7 @@ EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width
 }
 
 /* Waits for the work of the allocation's context, as on a GPU, because kernels that use the memory would fault. */
-CUresult soft_free_at(uint64_t address, enum allocation_kind kind,
-			enum allocation_kind or_kind)
+CUresult soft_free_at(uint64_t address, unsigned kinds)
 {
 	struct context *ctx;
 	struct allocation *a;
@@ -343,8 +444,10 @@ CUresult soft_free_at(uint64_t address, enum allocation_kind kind,
 		soft_context_wait(a->ctx);
 	a = soft_allocation_at(address);  /* again: another thread may have freed it meanwhile */
 	if (!a || a->base != address || a->free_is_queued ||
-	    (a->kind != kind && a->kind != or_kind)) {
-		gpul_memcheck_bad_free(kind == ALLOC_HOST ? "cuMemFreeHost" : kind == ALLOC_REGISTERED ? "cuMemHostUnregister" : "cuMemFree",
+	    !(kinds & FREED_BY(a->kind))) {
+		gpul_memcheck_bad_free(kinds & FREED_BY(ALLOC_HOST)	  ? "cuMemFreeHost"
+				       : kinds & FREED_BY(ALLOC_REGISTERED) ? "cuMemHostUnregister"
+									    : "cuMemFree",
 				       address);
 		r = CUDA_ERROR_INVALID_VALUE;
 	} else if (a->ctx->fault)
@@ -362,7 +465,7 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
 	CUresult r;
 
 	if (address)
-		return soft_free_at(address, ALLOC_DEVICE, ALLOC_ASYNC);
+		return soft_free_at(address, FREED_BY(ALLOC_DEVICE) | FREED_BY(ALLOC_ASYNC) | FREED_BY(ALLOC_MANAGED));
 	r = soft_enter(&ctx);  /* nothing to free, but the context must be valid */
 	if (!r)
 		soft_unlock();

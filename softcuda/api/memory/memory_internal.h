@@ -7,13 +7,35 @@
 #include "softcuda/api/stream/queue_internal.h"
 #include "softcuda/api/vmm/vmm_internal.h"
 
-enum allocation_kind { ALLOC_DEVICE, ALLOC_HOST, ALLOC_REGISTERED, ALLOC_ASYNC, ALLOC_IPC };
+enum allocation_kind { ALLOC_DEVICE, ALLOC_HOST, ALLOC_REGISTERED, ALLOC_ASYNC, ALLOC_IPC, ALLOC_MANAGED,
+	ALLOC_VARIABLE };  /* a managed variable of a module: never freed by the program */
+
+#define MEMORY_TYPE_MANAGED ((CUmemAllocationType)2)  /* CU_MEM_ALLOCATION_TYPE_MANAGED, which <cuda.h> of CUDA 12 lacks */
+
+/* Memory that is allocated in stream order.  A destroyed pool is freed with its last allocation. */
+struct pool {
+	void *handle;                /* NULL: destroyed */
+	struct device *device;       /* the device of the memory; NULL: another location */
+	CUmemLocation location;
+	CUmemAllocationType type;
+	bool is_default;
+	uint32_t readers, writers;   /* bit d: device d may use the memory, besides the pool's own device */
+	int no_reuse[3];             /* not 0: a setting for reuse is off (pool_attribute.c) */
+	uint64_t threshold;          /* CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
+	uint64_t max_bytes;          /* of all allocations; 0: no limit */
+	uint64_t bytes;              /* allocated now */
+	uint64_t high[2];            /* the most bytes since the attributes RESERVED_MEM_HIGH, USED_MEM_HIGH were set to 0 */
+	unsigned n_allocations;
+	struct pool_file *file;      /* the memory of a pool that can be exported or was imported (pool_file.c); or NULL */
+};
 
 struct allocation {
-	struct link link;            /* in context->allocations */
+	struct link link;            /* in context->allocations; ALLOC_VARIABLE: in module->managed */
 	void *handle;                /* identifies the allocation in the engine's table of ranges */
 	struct context *ctx;
 	struct device *device;       /* the device of ctx; ALLOC_IPC: the device of the memory */
+	struct pool *pool;           /* ALLOC_ASYNC: the pool of the memory */
+	struct managed *managed;     /* advice for managed memory (managed_range.c); NULL: other memory */
 	enum allocation_kind kind;
 	unsigned flags;              /* CU_MEMHOSTALLOC_* or CU_MEMHOSTREGISTER_* */
 	void *block;                 /* from malloc(), to be freed; NULL: other memory */
@@ -25,17 +47,30 @@ struct allocation {
 	struct ipc_file *shared;     /* the file with the pages (ipc_memory.c); NULL: private pages */
 	unsigned char ipc_id[16];    /* ALLOC_IPC: the id of the owner's file */
 	unsigned n_opened;           /* ALLOC_IPC: calls of cuIpcOpenMemHandle without cuIpcCloseMemHandle */
+	struct link in_file;         /* in the pool's file: its allocations in the order of their offsets */
+	size_t offset;               /* in that file */
+	unsigned exported;           /* row + 1 in the file's table of exported allocations; 0: none */
 };
 
 /* ---- memory.c --------------------------------------------------------------------------- */
 
-/* Free the allocation that starts at address, if it is of one of the two kinds.  The caller does not hold the lock. */
-CUresult soft_free_at(uint64_t address, enum allocation_kind kind, enum allocation_kind or_kind);
+#define FREED_BY(kind) (1u << (kind))
+/* Free the allocation that starts at address, if it is of one of the kinds.  The caller does not hold the lock. */
+CUresult soft_free_at(uint64_t address, unsigned kinds);
 void soft_allocation_free(struct allocation *a);   /* the caller holds the lock */
 /* Add the range of a to the engine's table for ctx; the caller holds the lock. */
 CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsigned range_flags);
 CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t bytes,
 		       unsigned flags, struct allocation **out);  /* the caller holds the lock */
+/* The same from a pool that need not be the current pool of the context's device. */
+CUresult soft_pool_allocate(struct pool *p, struct context *ctx, size_t bytes, struct allocation **out);
+/* Register a managed variable of a module, whose memory belongs to the program; appended to `list`. */
+CUresult soft_variable_enter(struct context *ctx, uint64_t base, size_t bytes, struct link *list);
+void soft_variable_free(struct allocation *a);
+/* Update which devices may use the pool's allocations; the caller holds the lock. */
+void soft_update_pool_rights(const struct pool *p);
+/* True for memory of the CPU, which the attributes of its addresses report. */
+bool soft_is_on_host(const struct allocation *a);
 /* True when [address, address + bytes) is memory of this driver. */
 bool soft_is_known(uint64_t address, size_t bytes);
 /* True if the CPU or a device may read (write) the parts that are memory of this driver; the caller holds the lock. */
@@ -50,12 +85,28 @@ struct allocation *soft_allocation_at(uint64_t address);
 /* peer.c: remove the context from all peer relations; the caller holds the lock. */
 void soft_peer_forget(struct context *ctx);
 
-/* ---- pool_attribute.c -------------------------------------------------------------------- */
+/* ---- pools: pool_object.c, pool_attribute.c, pool_file.c; the caller holds the lock ---------- */
 
-/* Find the device of a pool's handle. */
-CUresult soft_pool_find(CUmemoryPool handle, struct device **out);
-/* Count bytes that were allocated from the device's pool; the caller holds the lock. */
-void soft_pool_count(struct device *d, size_t bytes);
+CUresult soft_pool_find(CUmemoryPool handle, struct pool **out);
+/* The pool of cuMemAllocAsync; NULL: out of memory. */
+struct pool *soft_current_pool(struct device *d);
+/* Count an allocation, or the end of one, which can free a destroyed pool. */
+void soft_pool_add(struct pool *p, size_t bytes);
+void soft_pool_subtract(struct pool *p, size_t bytes);
+bool soft_pool_is_imported(const struct pool *p);
+/* Create a pool with the file of another process, which it then owns. */
+CUresult soft_pool_import(const CUmemLocation *location, struct pool_file *file, CUmemoryPool *out);
+/* Create the file of a pool that can be exported. */
+CUresult soft_pool_file_create(struct pool *p);
+void soft_pool_file_free(struct pool_file *f);  /* NULL is fine */
+/* Map new memory of the pool's file for a, whose size is set; unmap it. */
+CUresult soft_pool_file_map(struct pool *p, struct allocation *a);
+void soft_pool_file_unmap(struct allocation *a);
+
+/* ---- managed_range.c: the caller holds the lock -------------------------------------------- */
+
+CUresult soft_managed_create(struct allocation *a);  /* sets a->managed, and needs a->bytes */
+void soft_managed_free(struct managed *m);           /* NULL is fine */
 
 /* ---- move.c: the operations of copies and fills ------------------------------------------ */
 

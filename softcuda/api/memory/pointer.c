@@ -20,7 +20,7 @@ static struct address_info look_up_address(CUdeviceptr address)
 		return w;
 	w.a = soft_handle_find(HANDLE_ALLOCATION, w.range.owner);
 	w.m = soft_handle_find(HANDLE_MAPPING, w.range.owner);
-	w.on_host = (w.a && (w.a->kind == ALLOC_HOST || w.a->kind == ALLOC_REGISTERED)) ||
+	w.on_host = (w.a && soft_is_on_host(w.a)) ||
 		    (w.m && is_host_memory(w.m->memory));
 	return w;
 }
@@ -47,9 +47,22 @@ static CUresult put_pointer(void *data, CUdeviceptr address, bool reachable)
 	return CUDA_SUCCESS;
 }
 
+static bool is_managed(const struct allocation *a)
+{
+	return a && a->managed;
+}
+
+/* The types of handles with which the memory can be exported. */
+static unsigned long long handle_types(const struct address_info *w)
+{
+	if (w->m)
+		return (unsigned long long)w->m->memory->prop.requestedHandleTypes;
+	return w->a && w->a->pool && w->a->pool->file ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0;
+}
+
 static bool cpu_may_access(const struct address_info *w)
 {
-	return w->on_host && (!w->m || w->m->host != CU_MEM_ACCESS_FLAGS_PROT_NONE);
+	return is_managed(w->a) || (w->on_host && (!w->m || w->m->host != CU_MEM_ACCESS_FLAGS_PROT_NONE));
 }
 
 static int ordinal_of(const struct address_info *w, const struct context *current)
@@ -107,12 +120,13 @@ static CUresult get_attribute(void *data, CUpointer_attribute attribute, CUdevic
 		PUT(unsigned, w->a && w->a->kind == ALLOC_DEVICE);
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+		PUT(unsigned, is_managed(w->a));
+		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 		PUT(unsigned, 0);
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-		PUT(unsigned long long,
-		    w->m ? (unsigned long long)w->m->memory->prop.requestedHandleTypes : 0);
+		PUT(unsigned long long, handle_types(w));
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
 		PUT(int, ordinal_of(w, current));
@@ -124,7 +138,7 @@ static CUresult get_attribute(void *data, CUpointer_attribute attribute, CUdevic
 		PUT(unsigned, access_flags(w, current->device));
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-		PUT(void *, w->a && w->a->kind == ALLOC_ASYNC ? ctx->device->pool : NULL);
+		PUT(void *, w->a && w->a->pool ? w->a->pool->handle : NULL);
 		return CUDA_SUCCESS;
 	default:
 		return get_extent(data, attribute, w);

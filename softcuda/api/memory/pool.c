@@ -1,190 +1,134 @@
-/* pool.c — memory that is allocated and freed in stream order, from the default pool of each device.
+/* pool.c — memory that is allocated and freed in stream order, from a pool; and which devices may use a pool.
  *
  * An allocation is usable at once, earlier than the stream's order requires; it is freed in stream order.  The
  * pool caches nothing: freed memory is returned to the system. */
 #include "softcuda/api/memory/memory_internal.h"
 #include "softcuda/tools/memcheck/memcheck_internal.h"
 
-#include <string.h>
-
-static CUresult default_pool(struct device *d, CUmemoryPool *out)
+EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes)
 {
-	CUresult r = CUDA_SUCCESS;
+	struct pool *p;
+	CUresult r = soft_check_initialised();
 
+	(void)bytes;  /* nothing to trim: the pool caches nothing */
+	if (r)
+		return r;
 	soft_lock();
-	if (!d->pool)
-		d->pool = soft_handle_new(HANDLE_POOL, d);
-	if (!d->pool)
-		r = CUDA_ERROR_OUT_OF_MEMORY;
-	else
-		*out = d->pool;
+	r = soft_pool_find(pool, &p);
 	soft_unlock();
 	return r;
 }
 
-EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice dev)
-{
-	struct device *d;
-	CUresult r = soft_find_device(dev, &d);
-
-	if (r)
-		return r;
-	return out ? default_pool(d, out) : CUDA_ERROR_INVALID_VALUE;
-}
-
-EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *out, CUdevice dev)
-{
-	return cuDeviceGetDefaultMemPool(out, dev);
-}
-
-EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
-{
-	struct device *d, *of_pool;
-	CUresult r = soft_find_device(dev, &d);
-
-	if (!r)
-		r = soft_pool_find(pool, &of_pool);
-	if (!r && of_pool != d)
-		r = CUDA_ERROR_INVALID_VALUE;
-	return r;
-}
-
-EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes)
-{
-	struct device *d;
-
-	(void)bytes;  /* nothing to trim: the pool caches nothing */
-	return soft_pool_find(pool, &d);
-}
-
-/* ---- pools by location (CUDA 13.0) ------------------------------------------------------- */
-
-/* The device of a location; only memory of a device has a pool here. */
-static CUresult check_location(const CUmemLocation *location, CUmemAllocationType type, struct device **out)
-{
-	CUresult r = soft_check_initialised();
-
-	if (r)
-		return r;
-	if (!location || type == CU_MEM_ALLOCATION_TYPE_INVALID)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED)
-		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED,
-				   "only devices have memory pools here, and only of pinned memory: location type %d, memory type %d",
-				   (int)location->type, (int)type);
-	return soft_find_device(location->id, out);
-}
-
-EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *location, CUmemAllocationType type)
-{
-	struct device *d;
-	CUresult r = check_location(location, type, &d);
-
-	return r ? r : cuDeviceGetDefaultMemPool(out, d->ordinal);
-}
-
-EXPORT CUresult cuMemGetMemPool(CUmemoryPool *out, CUmemLocation *location, CUmemAllocationType type)
-{
-	return cuMemGetDefaultMemPool(out, location, type);
-}
-
-EXPORT CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
-{
-	struct device *d;
-	CUresult r = check_location(location, type, &d);
-
-	return r ? r : cuDeviceSetMemPool(d->ordinal, pool);
-}
-
 /* ---- other devices ---------------------------------------------------------------------- */
 
-/* Check that the device of d exists, and that the pool's own device keeps its access. */
-static CUresult check_pool_access(const struct device *owner, const CUmemAccessDesc *d)
+static bool is_location_of_host(CUmemLocationType type)
 {
-	struct device *user;
+	return type == CU_MEM_LOCATION_TYPE_HOST || type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+}
+
+/* Check that the location exists, and that the pool's own location keeps its access. */
+static CUresult check_pool_access(const struct pool *p, const CUmemAccessDesc *d)
+{
+	const struct device *user;
 	unsigned flags = d->flags;
 
-	if (d->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-	    (flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
-	     flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
+	if (flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && flags != CU_MEM_ACCESS_FLAGS_PROT_READ && flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (soft_find_device(d->location.id, &user))
+	if (is_location_of_host(d->location.type))  /* the CPU has access to its own memory, and to no other */
+		return !p->device && flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	if (d->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (d->location.id < 0 || d->location.id >= soft.n_devices)
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (user == owner && flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+	user = &soft.device[d->location.id];
+	if (user == p->device && flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 		return soft_refuse(CUDA_ERROR_INVALID_DEVICE,
-				   "cuMemPoolSetAccess: device %d must keep read and write access to its own pool", owner->ordinal);
+				   "cuMemPoolSetAccess: device %d must keep read and write access to its own pool", user->ordinal);
 	return CUDA_SUCCESS;
 }
 
-static void set_pool_access(struct device *owner, const CUmemAccessDesc *d)
+static void set_pool_access(struct pool *p, const CUmemAccessDesc *d)
 {
 	uint32_t bit = UINT32_C(1) << d->location.id;
 
-	owner->pool_readers &= ~bit;
-	owner->pool_writers &= ~bit;
+	if (d->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return;
+	p->readers &= ~bit;
+	p->writers &= ~bit;
 	if (d->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
-		owner->pool_readers |= bit;
+		p->readers |= bit;
 	if (d->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-		owner->pool_writers |= bit;
+		p->writers |= bit;
 }
 
 EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *list, size_t count)
 {
-	struct device *owner;
-	CUresult r = soft_pool_find(pool, &owner);
+	struct pool *p;
+	CUresult r = soft_check_initialised();
 
 	if (r)
 		return r;
 	if (count && !list)
 		return CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; !r && i < count; i++)
-		r = check_pool_access(owner, &list[i]);
-	if (r)
-		return r;
 	soft_lock();
+	r = soft_pool_find(pool, &p);
+	for (size_t i = 0; !r && i < count; i++)
+		r = check_pool_access(p, &list[i]);
+	if (r)
+		goto unlock;
 	for (size_t i = 0; i < count; i++)
-		set_pool_access(owner, &list[i]);
-	for (struct link *i = soft.contexts.next; i != &soft.contexts; i = i->next) {
-		struct context *ctx = CONTAINER(i, struct context, link);
-
-		if (ctx->device == owner && ctx->active)
-			soft_update_peers(ctx);
-	}
+		set_pool_access(p, &list[i]);
+	soft_update_pool_rights(p);
+unlock:
 	soft_unlock();
-	return CUDA_SUCCESS;
+	return r;
 }
 
-EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool,
-				   CUmemLocation *location)
+static CUmemAccess_flags pool_access(const struct pool *p, const struct device *user)
 {
-	struct device *owner, *user;
-	CUresult r = soft_pool_find(pool, &owner);
-	uint32_t bit;
+	uint32_t bit = UINT32_C(1) << user->ordinal;
+
+	if (p->writers & bit || user == p->device || p->type == MEMORY_TYPE_MANAGED)
+		return CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	return p->readers & bit ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+}
+
+EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool, CUmemLocation *location)
+{
+	struct pool *p;
+	CUresult r = soft_check_initialised();
 
 	if (r)
 		return r;
-	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (soft_find_device(location->id, &user))
-		return CUDA_ERROR_INVALID_DEVICE;
-	bit = UINT32_C(1) << user->ordinal;
 	soft_lock();
-	*flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
-	if (owner->pool_readers & bit)
-		*flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
-	if (owner->pool_writers & bit || user == owner)
-		*flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	r = soft_pool_find(pool, &p);
+	if (r)
+		goto unlock;
+	r = CUDA_ERROR_INVALID_VALUE;
+	if (!flags || !location)
+		goto unlock;
+	if (is_location_of_host(location->type)) {
+		*flags = p->device ? CU_MEM_ACCESS_FLAGS_PROT_NONE : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+		r = CUDA_SUCCESS;
+	} else if (location->type == CU_MEM_LOCATION_TYPE_DEVICE) {
+		r = location->id >= 0 && location->id < soft.n_devices ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+		if (!r)
+			*flags = pool_access(p, &soft.device[location->id]);
+	}
+unlock:
 	soft_unlock();
-	return CUDA_SUCCESS;
+	return r;
 }
 
 /* ---- allocations ------------------------------------------------------------------------ */
 
-EXPORT CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream stream)
+/* Allocate in a stream; pool NULL: from the current pool of the stream's device. */
+static CUresult allocate_in_stream(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
 	struct context *ctx;
 	struct stream *s;
 	struct allocation *a;
+	struct pool *p = NULL;
 	CUresult r;
 
 	if (!out || !bytes)
@@ -192,20 +136,28 @@ EXPORT CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream stream)
 	r = soft_enter_stream(stream, &ctx, &s);
 	if (r)
 		return r;
-	r = s->capture ? soft_capture_refuse(s, "cuMemAllocAsync") : soft_allocate(ctx, ALLOC_ASYNC, bytes, 0, &a);
+	if (pool)
+		r = soft_pool_find(pool, &p);
+	if (!r && p && soft_pool_is_imported(p))
+		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemAllocFromPoolAsync: the pool is imported: only its owner can allocate");
+	if (!r && s->capture)
+		r = soft_capture_refuse(s, "cuMemAllocAsync");
+	if (!r)
+		r = p ? soft_pool_allocate(p, ctx, bytes, &a) : soft_allocate(ctx, ALLOC_ASYNC, bytes, 0, &a);
 	if (!r)
 		*out = a->base;
 	soft_unlock();
 	return r;
 }
 
-EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t bytes, CUmemoryPool pool,
-					CUstream stream)
+EXPORT CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream stream)
 {
-	struct device *d;
-	CUresult r = soft_pool_find(pool, &d);
+	return allocate_in_stream(out, bytes, NULL, stream);
+}
 
-	return r ? r : cuMemAllocAsync(out, bytes, stream);
+EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+	return pool ? allocate_in_stream(out, bytes, pool, stream) : CUDA_ERROR_INVALID_VALUE;
 }
 
 struct free_op {
@@ -232,7 +184,7 @@ EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 	if (r)
 		return r;
 	a = soft_allocation_at(address);
-	if (!a || a->base != address || (a->kind != ALLOC_ASYNC && a->kind != ALLOC_DEVICE) ||
+	if (!a || a->base != address || (a->kind != ALLOC_ASYNC && a->kind != ALLOC_DEVICE && a->kind != ALLOC_MANAGED) ||
 	    a->free_is_queued) {
 		gpul_memcheck_bad_free("cuMemFreeAsync", address);
 		r = CUDA_ERROR_INVALID_VALUE;

@@ -44,7 +44,7 @@ struct memory *soft_memory_find(CUmemGenericAllocationHandle handle)
 
 /* ---- checks of a request -------------------------------------------------------------- */
 
-static bool node_exists(int node)
+bool soft_numa_node_exists(int node)
 {
 	char path[64];
 
@@ -69,7 +69,7 @@ static CUresult check_location(const CUmemAllocationProp *p)
 							     "HOST_NUMA")
 					       : CUDA_SUCCESS;
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-		return node_exists(id)
+		return soft_numa_node_exists(id)
 			       ? CUDA_SUCCESS
 			       : soft_refuse(CUDA_ERROR_INVALID_VALUE,
 					     "cuMemCreate: NUMA node %d does not exist", id);
@@ -113,7 +113,7 @@ static CUresult place_on_node(int fd, size_t bytes, int node)
 	void *pages;
 	long r;
 
-	if (!node_exists(1))
+	if (!soft_numa_node_exists(1))
 		return CUDA_SUCCESS;  /* the machine has only one node */
 	if (node >= WORDS * BITS)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -152,7 +152,7 @@ static CUresult create_memfd(size_t bytes, const CUmemAllocationProp *p, int *ou
 	int fd;
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
 
-	if (!soft_memory_name(p, bytes, name, sizeof name))
+	if (!soft_memory_name(MEMORY_OF_CREATE, &p->location, bytes, name, sizeof name))
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)

@@ -46,10 +46,12 @@ void soft_memory_unref(struct memory *m);
 /* Create a handle; on success it owns the caller's reference. */
 CUresult soft_memory_adopt(struct memory *m, CUmemGenericAllocationHandle *out);
 struct memory *soft_memory_find(CUmemGenericAllocationHandle handle);
+bool soft_numa_node_exists(int node);
 /* vmm_name.c.  soft_memory_name() writes the name for new memory; false: no random id, or the name is too long. */
-bool soft_memory_name(const CUmemAllocationProp *prop, size_t bytes, char *buf,
-		      size_t buf_bytes);
-CUresult soft_memory_parse_name(int fd, size_t *bytes, CUmemLocation *location);
+#define MEMORY_OF_CREATE "vmm"
+#define MEMORY_OF_POOL "pool"
+bool soft_memory_name(const char *kind, const CUmemLocation *location, size_t bytes, char *buf, size_t buf_bytes);
+CUresult soft_memory_parse_name(const char *kind, int fd, size_t *bytes, CUmemLocation *location);
 /* vmm.c; the caller holds the lock. */
 struct mapping *soft_mapping_at(uint64_t address);           /* NULL: none */
 /* vmm_access.c: may the CPU or any device read (or write) m?  The caller holds the lock. */

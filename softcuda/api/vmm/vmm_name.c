@@ -24,8 +24,7 @@ static void to_hex(char *text, const void *bytes, size_t n)
 		snprintf(text + 2 * i, 3, "%02x", from[i]);
 }
 
-bool soft_memory_name(const CUmemAllocationProp *prop, size_t bytes, char *buf,
-		      size_t buf_bytes)
+bool soft_memory_name(const char *kind, const CUmemLocation *location, size_t bytes, char *buf, size_t buf_bytes)
 {
 	unsigned char id[16];
 	char id_text[UUID_TEXT], where[UUID_TEXT] = "0";
@@ -36,15 +35,15 @@ bool soft_memory_name(const CUmemAllocationProp *prop, size_t bytes, char *buf,
 	if (getrandom(id, sizeof id, 0) != sizeof id)
 		return false;
 	to_hex(id_text, id, sizeof id);
-	if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
+	if (location->type == CU_MEM_LOCATION_TYPE_DEVICE) {
 		letter = 'd';
-		soft_device_uuid(&soft.device[prop->location.id], &uuid);
+		soft_device_uuid(&soft.device[location->id], &uuid);
 		to_hex(where, uuid.bytes, sizeof uuid.bytes);
-	} else if (prop->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA) {
+	} else if (location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA) {
 		letter = 'n';
-		snprintf(where, sizeof where, "%x", (unsigned)prop->location.id);
+		snprintf(where, sizeof where, "%x", (unsigned)location->id);
 	}
-	n = snprintf(buf, buf_bytes, "gpuload-vmm:1:%c:%s:%zx:%s", letter, where, bytes,
+	n = snprintf(buf, buf_bytes, "gpuload-%s:1:%c:%s:%zx:%s", kind, letter, where, bytes,
 		     id_text);
 	return n > 0 && (size_t)n < buf_bytes;
 }
@@ -91,20 +90,22 @@ static CUresult parse_location(char letter, const char *where, CUmemLocation *ou
 	return CUDA_SUCCESS;
 }
 
-CUresult soft_memory_parse_name(int fd, size_t *bytes, CUmemLocation *location)
+CUresult soft_memory_parse_name(const char *kind, int fd, size_t *bytes, CUmemLocation *location)
 {
-	char path[40], name[256], where[UUID_TEXT], id[UUID_TEXT], letter, rest;
+	char path[40], name[256], form[96], where[UUID_TEXT], id[UUID_TEXT], letter, rest;
+	size_t start;
 	ssize_t n;
 
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	n = readlink(path, name, sizeof name - 1);
 	name[n < 0 ? 0 : n] = '\0';
-	if (sscanf(name, "/memfd:gpuload-vmm:1:%c:%32[0-9a-f]:%zx:%32[0-9a-f] (deleted%c",
-		   &letter, where, bytes, id, &rest) != 5 ||
+	snprintf(form, sizeof form, "/memfd:gpuload-%s:1:", kind);
+	start = strlen(form);
+	if (strncmp(name, form, start) != 0 ||
+	    sscanf(name + start, "%c:%32[0-9a-f]:%zx:%32[0-9a-f] (deleted%c", &letter, where, bytes, id, &rest) != 5 ||
 	    rest != ')')
 		return soft_refuse(
 			CUDA_ERROR_UNKNOWN,
-			"import: descriptor %d is \"%.60s\", not memory of cuMemCreate", fd,
-			name);
+			"import: descriptor %d is \"%.60s\", not memory that gpuload exports", fd, name);
 	return parse_location(letter, where, location);
 }

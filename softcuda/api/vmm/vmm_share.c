@@ -40,7 +40,7 @@ static CUresult import_fd(int fd, CUmemGenericAllocationHandle *out)
 		return r;
 	*m = (struct memory){ .refs = 1, .imported = true };
 	m->prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-	r = soft_memory_parse_name(fd, &m->bytes, &m->prop.location);
+	r = soft_memory_parse_name(MEMORY_OF_CREATE, fd, &m->bytes, &m->prop.location);
 	if (!r)
 		r = check_file(fd, m->bytes);
 	if (r)

@@ -83,6 +83,7 @@ gpul_status gpul_layout_variables(struct gpul_exec_program *p, gpul_error *err)
 		if (st)
 			return st;
 		p->variables[k].global = true;
+		p->variables[k].managed = v->attributes & GPUL_PTX_ATTRIBUTE_MANAGED;
 	}
 	for (uint32_t k = 0; k < m->n_vars; k++)
 		if (is_global_or_const(&m->vars[k]) && is_extern(&m->vars[k]))

@@ -95,6 +95,11 @@ size_t gpul_exec_n_variables(const gpul_exec_program *p)
 	return p->global_names.n_names;
 }
 
+bool gpul_exec_variable_is_managed(const gpul_exec_program *p, size_t i)
+{
+	return i < p->global_names.n_names && p->variables[p->global_row[i]].managed;
+}
+
 bool gpul_exec_variable_at(const gpul_exec_program *p, size_t i, const char **name,
 			   uint64_t *address, size_t *bytes)
 {
