@@ -147,8 +147,7 @@ EXPORT CUresult cuDeviceGetProperties(CUdevprop *out, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
-/* The attributes that are not 0.  Attributes of clusters and
- * hardware that a CPU does not have are 0. */
+/* The attributes that are not 0.  Attributes of hardware that a CPU does not have are 0. */
 static const struct {
 	CUdevice_attribute attribute;
 	int value;
