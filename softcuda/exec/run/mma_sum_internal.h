@@ -8,6 +8,7 @@
  *
  * The exponent of a subnormal number is that of the format's least normal number; the significands are not normalised
  * before the alignment.  A NaN is 0x7fffffff or 0x7fff.
+ * A sum of zero is +0.  Measured on an H200: no difference in 160,000 sets of operands (tests/softcuda/api/mma).
  * Source: Fasi, Higham, Mikaitis, Pranesh: Numerical behavior of NVIDIA tensor cores (2021); Khattak, Mikaitis: Accurate
  * models of NVIDIA tensor cores (2025); block and fraction_bits of sm_90: 16 products of 16 bits, 25. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_RUN_MMA_SUM_INTERNAL_H
@@ -18,6 +19,7 @@
 
 enum {
 	NO_EXPONENT = -10000,         /* of zero */
+	NOT_STORED = NO_EXPONENT - 1, /* of an element that mma.sp leaves out */
 	ALL_ZERO = NO_EXPONENT / 2,   /* below: no product differs from zero */
 	NARROW_EXPONENT = 50,         /* up to here products and their scale fit into a float */
 };
@@ -164,16 +166,18 @@ static inline void add_block(const struct operands *o, const struct mma_sum *m, 
 		narrow_f16(h, r, TILE_ROWS);
 		widen_f16(r, h, TILE_ROWS);
 	}
-	for (unsigned k = 0; k < TILE_ROWS; k++)
-		acc[k] = fabsf(acc[k]) < INFINITY ? r[k] : acc[k] != acc[k] ? float_of(0x7fffffff) : acc[k];
+	for (unsigned k = 0; k < TILE_ROWS; k++)  /* a sum of zero is +0, also if it was negative before it was rounded */
+		acc[k] = fabsf(acc[k]) < INFINITY ? (r[k] == 0 ? 0 : r[k]) : acc[k] != acc[k] ? float_of(0x7fffffff) : acc[k];
 }
 
-/* Infinities and NaN among the operands of one element. */
-static inline float special_sum(const struct operands *o, unsigned n, unsigned row, unsigned column, float c, float sum)
+/* Infinities and NaN among the n products of one element from k = `from` on; c: the sum before them. */
+static inline float special_sum(const struct operands *o, unsigned from, unsigned n, unsigned row, unsigned column, float c, float sum)
 {
 	bool nan = c != c, up = c == INFINITY, down = c == -INFINITY;
 
-	for (unsigned k = 0; k < n; k++) {
+	for (unsigned k = from; k < from + n; k++) {
+		if (o->xe[k][row] == NOT_STORED)
+			continue;
 		const float product = o->x[k][row] * o->y[k][column];
 		const bool infinite = fabsf(o->x[k][row]) == INFINITY || fabsf(o->y[k][column]) == INFINITY;
 
@@ -199,19 +203,19 @@ static inline void hide_specials(struct operands *o, unsigned n)
 static inline void sum_tile(struct operands *o, const struct mma_sum *m, bool half, unsigned n_k, float d[TILE_COLUMNS][TILE_ROWS])
 {
 	struct operands all;
-	float c[TILE_COLUMNS][TILE_ROWS];
+	float c[TILE_ROWS];
 
 	if (o->special) {
 		all = *o;
-		memcpy(c, d, sizeof c);
 		hide_specials(o, n_k);
 	}
-	for (unsigned column = 0; column < TILE_COLUMNS; column++) {
-		for (unsigned k = 0; k < n_k; k += m->block)
+	for (unsigned column = 0; column < TILE_COLUMNS; column++)
+		for (unsigned k = 0; k < n_k; k += m->block) {
+			memcpy(c, d[column], sizeof c);
 			add_block(o, m, half, k, column, d[column]);
-		for (unsigned r = 0; o->special && r < TILE_ROWS; r++)
-			d[column][r] = special_sum(&all, n_k, r, column, c[column][r], d[column][r]);
-	}
+			for (unsigned r = 0; o->special && r < TILE_ROWS; r++)
+				d[column][r] = special_sum(&all, k, m->block, r, column, c[r], d[column][r]);
+		}
 	if (o->special)
 		*o = all;
 }

@@ -123,7 +123,7 @@ HANDLER(MMA_F64)
 	for (unsigned c = 0; c < TILE_COLUMNS; c++)
 		for (unsigned k = 0; k < f->k; k++)
 			for (unsigned r = 0; r < TILE_ROWS; r++)
-				d[c][r] = fma(x[k][r], y[k][c], d[c][r]);
+				d[c][r] = with_payload(fma(x[k][r], y[k][c], d[c][r]), y[k][c], d[c][r], x[k][r]);
 	for (unsigned r = 0; r < f->n_d; r++)
 		EACH_ACTIVE(l, w)
 			F64(w, t->d[r])[l] = d[l % 4 * 2 + r % 2][l / 4 + 8 * (r / 2)];
@@ -176,13 +176,12 @@ static void multiply_quads(const struct mma_form *f, struct quads *q)
 	for (unsigned r = 0; r < 8; r++)
 		for (unsigned c = 0; c < 8; c++) {
 			const float *a = q->a[r];
-			float p = a[0] * q->b[0][c], high = a[2] * q->b[2][c];
+			const float p = a[0] * q->b[0][c], high = a[2] * q->b[2][c];
 
-			p = fmaf(a[1], q->b[1][c], p);
 			if (f->d_type == MATRIX_F16)
-				q->d[r][c] = q->c[r][c] + p + fmaf(a[3], q->b[3][c], high);
+				q->d[r][c] = q->c[r][c] + fmaf(a[1], q->b[1][c], p) + fmaf(a[3], q->b[3][c], high);
 			else
-				q->d[r][c] = q->c[r][c] + fmaf(a[3], q->b[3][c], fmaf(a[2], q->b[2][c], p));
+				q->d[r][c] = q->c[r][c] + fmaf(a[3], q->b[3][c], fmaf(a[2], q->b[2][c], fmaf(a[1], q->b[1][c], p + 0)));
 		}
 }
 

@@ -20,7 +20,7 @@ static void load_x(const struct warp *w, const struct mma_form *f, const struct 
 	for (unsigned k = 0; f->sparse && k < f->k; k++)
 		for (unsigned r = 0; r < TILE_ROWS; r++) {
 			o->x[k][r] = 0;
-			o->xe[k][r] = NO_EXPONENT;
+			o->xe[k][r] = NOT_STORED;
 		}
 	for (unsigned r = 0; r < f->n_x; r++) {
 		const unsigned n = matrix_elements(f->x_type);

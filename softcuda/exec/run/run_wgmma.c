@@ -80,7 +80,7 @@ static void widen_rows(uint32_t words[][2 * PIECE_WORDS], unsigned rows, unsigne
 
 	for (unsigned r = 0; r < rows; r++) {
 		widen_words(words[r], 2 * PIECE_WORDS, type, v);
-		find_exponents(v, exponent, n, least_exponent(type), o);
+		find_exponents(v, exponent, n, type == MATRIX_E4M3 ? -6 : least_exponent(type), o);
 		for (unsigned k = 0; k < n; k++) {
 			x[k * stride + r] = negate ? -v[k] : v[k];
 			e[k * stride + r] = exponent[k];

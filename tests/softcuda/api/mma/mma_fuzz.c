@@ -2,11 +2,13 @@
  *
  *     mma_fuzz run FILE [--seed S] [--sets N] [--kept K] [--form TEXT]
  *     mma_fuzz compare FILE FILE
+ *     mma_fuzz digest FILE [--sets N]
  *
  * `run` executes N sets of operands of each form (default 2500) with libcuda.so.1, which LD_LIBRARY_PATH selects, and writes to FILE the
  * results of the first K sets of each form (default 250) and a hash of each of the others.  --form: only the forms whose
  * instruction has this text.  `compare` prints, for each form, how many sets and elements differ, the greatest difference in
- * units of the last place, and the first different elements; it exits with 1 if there is a difference. */
+ * units of the last place, and the first different elements; it exits with 1 if there is a difference.  `digest` prints one
+ * hash of the first N sets of each form: h200.txt has those of an H200, for N = 150. */
 #include <cuda.h>
 #include <errno.h>
 #include <getopt.h>
@@ -247,6 +249,34 @@ static int compare_files(const char *path_a, const char *path_b)
 	return !ok || different;
 }
 
+static int print_digests(const char *path, unsigned most)
+{
+	FILE *f = fopen(path, "rb");
+	struct header h;
+	bool ok = f;
+
+	while (ok && fread(&h, sizeof h, 1, f) == 1) {
+		uint64_t digest = 0, hash;
+		uint32_t *words = malloc(h.words * 4);
+
+		ok = words;
+		for (unsigned k = 0; ok && !h.error && k < h.sets; k++) {
+			if (k < h.kept) {
+				ok = fread(words, 4, h.words, f) == h.words;
+				hash = hash_words(words, h.words);
+			} else {
+				ok = fread(&hash, 8, 1, f) == 1;
+			}
+			digest = k < most ? (digest ^ hash) * 0x9e3779b97f4a7c15 : digest;
+		}
+		free(words);
+		printf("%016" PRIx64 " %s\n", digest, h.name);
+	}
+	if (f)
+		fclose(f);
+	return !ok;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = { { "seed", 1, NULL, 's' }, { "sets", 1, NULL, 'n' }, { "kept", 1, NULL, 'k' },
@@ -266,6 +296,8 @@ int main(int argc, char **argv)
 		return run_all(argv[optind + 1], &r);
 	if (argc - optind == 3 && !strcmp(argv[optind], "compare"))
 		return compare_files(argv[optind + 1], argv[optind + 2]);
-	fprintf(stderr, "usage: mma_fuzz run FILE [options] | mma_fuzz compare FILE FILE\n");
+	if (argc - optind == 2 && !strcmp(argv[optind], "digest"))
+		return print_digests(argv[optind + 1], r.sets);
+	fprintf(stderr, "usage: mma_fuzz run FILE [options] | mma_fuzz compare FILE FILE | mma_fuzz digest FILE [--sets N]\n");
 	return 2;
 }
