@@ -9,6 +9,7 @@
                                          LD_LIBRARY_PATH=<prefix>/lib/gpuload to use it
     lib/gpuload/libcudart.so.N           the mini runtime in place of NVIDIA's, for programs that are linked with that
     lib/gpuload/libnvrtc.so.N, libnvJitLink.so.N    libraries in front of NVIDIA's, which give PTX to the software driver
+    lib/gpuload/bin/ptxas                a program that checks PTX with NVIDIA's ptxas, and gives the PTX back
     lib/gpuload/cuda-wheels              NVIDIA's compiler and headers, if configure.py --install-deps downloaded them
     lib/pkgconfig/gpuload.pc             compiler and linker flags for programs; gpuload-rt.pc: for the runtime
     include/gpuload/<folder>/*.h         the headers; *.cuh: headers for device code; *.ptx: PTX to link with
@@ -129,6 +130,7 @@ def install(build, prefix, destdir, cuda, libraries, link=False):
     to.copy(f"{build}/softcuda/libcuda-soft.so", "lib/gpuload/libcuda-soft.so", 0o755)
     for name in ("libcuda.so.1", "libcuda.so"):
         to.link(f"lib/gpuload/{name}", "libcuda-soft.so")
+    to.copy(f"{build}/softcuda/bin/ptxas", "lib/gpuload/bin/ptxas", 0o755)
     for so in [so for name in ("libnv*", "libcudart") for so in glob.glob(f"{glob.escape(build)}/softcuda/{name}.so.*")]:
         to.copy(so, f"lib/gpuload/{os.path.basename(so)}", 0o755)
     home = install_cuda(to, build, cuda, link)

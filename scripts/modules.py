@@ -32,14 +32,15 @@ SUBFOLDERS = {
     "loader/runtime": ["", "memory", "device", "stream", "graph"],
     "softcuda":     ["exec", "exec/warp", "exec/run", "exec/decode", "exec/machine", "tools", "tools/trace", "tools/memcheck", "tools/debug", "tools/synccheck", "tools/schedule", "tools/profile", "tools/racecheck", "tools/start",
                      "api/base", "api/stream", "api/vmm", "api/array", "api/memory", "api/code", "api/graph", "api"],
-    "softcuda/toolchain": ["", "nvrtc", "nvjitlink"],
+    "softcuda/toolchain": ["", "nvrtc", "nvjitlink", "ptxas"],
     "memalloc":     ["", "probe"],
     "rdma":         ["protocol", "backend", "oob", "nic", "gpu", "verbs", "ofi", "", "put"],
     "comm":         ["bootstrap", "device", "incast", "net", "kernels", "", "predict", "sparse", "netqueue"],
     "cli":          ["lib", "kernels", "run", "ls", "soft", "debug", "compile", "devices", "sum", "share", "fifo/clock", "fifo/bench", "fifo/put", "fifo", "rdma", "comm/netqueue", "comm", ""],
 }
 LIBRARY = [m for m in MODULES if m not in ("loader/runtime", "softcuda", "softcuda/toolchain", "cli")]  # the modules of libgpuload
-PROGRAMS = {"gpuload": "cli/main.c", "gpuload-probe": "memalloc/probe/probe_main.c"}  # sources that are not in the library of their folder
+PROGRAMS = {"gpuload": "cli/main.c", "gpuload-probe": "memalloc/probe/probe_main.c",
+            "softcuda/bin/ptxas": "softcuda/toolchain/ptxas/ptxas.c"}  # sources that are not in the library of their folder
 TESTS_MAY_USE = list(MODULES) + ["tests"]
 
 
