@@ -57,6 +57,7 @@ struct func_code {
 	uint32_t *reg_offset;        /* in the frame, by flat register number; UINT32_MAX: not used; NULL: there are no observers */
 	uint32_t frame_bytes;        /* size of a frame: all registers, 32 lanes wide */
 	uint32_t local_bytes;        /* local memory of one thread: variables, parameters and results */
+	uint32_t local_align;        /* alignment of that memory: the largest of its variables */
 	uint32_t param_bytes;        /* kernels: size of the parameter buffer */
 	struct local_slot *params, *rets;  /* kernels: offsets in the parameter buffer */
 	opref *param_regs, *ret_regs;      /* registers of .reg parameters; their slot's offset is UINT32_MAX */

@@ -333,6 +333,8 @@ static gpul_status lay_out_body(struct gpul_exec_program *p, struct func_code *c
 			continue;
 		}
 		*at = align_up(*at, align_of(v));
+		if (at == local && align_of(v) > code->local_align)
+			code->local_align = (uint32_t)align_of(v);
 		code->var_offset[k] = (uint32_t)*at;
 		*at += v->bytes;
 	}

@@ -6,19 +6,33 @@
 
 #include "softcuda/exec/warp/warp_internal.h"
 
-enum { ALIGN = 64, MAX_KEPT = 64 };
+/* SHARED_ALIGN: instructions and swizzled layouts of shared memory need up to 1024 bytes. */
+enum { ALIGN = 64, SHARED_ALIGN = 1024, MAX_KEPT = 64 };
 
 static size_t align_up(size_t bytes)
 {
 	return (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
 
+static uint8_t *align_address(uint8_t *at, size_t align)
+{
+	return at + (-(uintptr_t)at & (align - 1));
+}
+
+/* The alignment of a thread's local memory, if it is more than that of a cache line; else 0. */
+static size_t local_align(const gpul_exec_kernel *k)
+{
+	return k->code->local_align > ALIGN ? k->code->local_align : 0;
+}
+
 /* Distance between the local memories of two lanes: an odd number of cache lines, so that lanes do not share cache
- * sets. */
+ * sets, unless variables need a larger alignment. */
 static size_t local_stride(const gpul_exec_kernel *k)
 {
-	size_t bytes = align_up(k->stack_bytes);
+	size_t bytes = align_up(k->stack_bytes), align = local_align(k);
 
+	if (align)
+		return (bytes + align - 1) & ~(align - 1);
 	return !bytes ? 0 : bytes / ALIGN % 2 ? bytes : bytes + ALIGN;
 }
 
@@ -203,8 +217,10 @@ static void lay_out_block(struct block *b, const struct gpul_exec_launch *l, uin
 	memset(b->warps, 0, b->n_warps * sizeof *b->warps);
 	for (unsigned k = 0; k < b->n_warps; k++, at += specials)
 		b->warps[k].w.bank[BANK_SPECIALS] = at;
-	b->shared = at;
+	b->shared = at = l->shared_bytes ? align_address(at, SHARED_ALIGN) : at;
 	at += align_up(l->shared_bytes);
+	if (local_align(l->kernel))
+		at = align_address(at, local_align(l->kernel));
 	for (unsigned k = 0; k < b->n_warps; k++, at += LANES * stride) {
 		struct warp_state *s = &b->warps[k];
 
@@ -226,7 +242,7 @@ static size_t memory_needed(const struct gpul_exec_launch *l, unsigned n_warps)
 		      LANES * local_stride(l->kernel);
 
 	return align_up(n_warps * sizeof(struct warp_state)) + n_warps * each +
-	       align_up(l->shared_bytes) + ALIGN;
+	       align_up(l->shared_bytes) + ALIGN + (l->shared_bytes ? SHARED_ALIGN : 0) + local_align(l->kernel);
 }
 
 static bool start_warp(struct warp_state *s, const struct gpul_exec_launch *l)

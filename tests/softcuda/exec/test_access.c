@@ -197,6 +197,30 @@ static void pointers_to_local_memory_access_the_lanes_own_memory(void **state)
 	rig_close(r);
 }
 
+/* The addresses of local and shared variables, modulo their alignment. */
+static void variables_have_their_alignment_in_every_lane(void **state)
+{
+	static const unsigned aligns[] = { 4, 64, 128, 256, 1024 };
+
+	(void)state;
+	for (size_t k = 0; k < sizeof aligns / sizeof *aligns; k++) {
+		char body[512];
+		struct rig *r;
+		uint32_t *out;
+
+		snprintf(body, sizeof body, ".local .align %u .b8 q[8]; .shared .align %u .b8 s[8]; .reg .b64 %%a; .reg .b64 %%b;\n"
+			 "mov.u64 %%a, q; cvta.local.u64 %%a, %%a; mov.u64 %%b, s; cvta.shared.u64 %%b, %%b; or.b64 %%a, %%a, %%b;\n"
+			 "cvt.u32.u64 %%r1, %%a; and.b32 %%r1, %%r1, %u; st.global.u32 [%%mine], %%r1;", aligns[k], aligns[k], aligns[k] - 1);
+		r = open_body("", body);
+		out = rig_memory(r, 96 * 4);
+		memset(out, 1, 96 * 4);
+		rig_expect_ok(r, "k", 1, 96, out, 0);
+		for (unsigned n = 0; n < 96; n++)
+			assert_int_equal(out[n], 0);
+		rig_close(r);
+	}
+}
+
 static void dynamic_shared_memory_follows_static_shared_memory(void **state)
 {
 	struct rig *r =
@@ -429,6 +453,7 @@ int main(void)
 		cmocka_unit_test(generic_addresses_access_every_space),
 		cmocka_unit_test(each_lane_has_separate_local_memory),
 		cmocka_unit_test(pointers_to_local_memory_access_the_lanes_own_memory),
+		cmocka_unit_test(variables_have_their_alignment_in_every_lane),
 		cmocka_unit_test(dynamic_shared_memory_follows_static_shared_memory),
 		cmocka_unit_test(initialisers_fill_variables_in_order),
 		cmocka_unit_test(lanes_access_memory_at_any_distance),
