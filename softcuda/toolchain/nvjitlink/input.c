@@ -13,9 +13,10 @@
 #include "loader/image/source.h"
 #include "softcuda/toolchain/nvjitlink/nvjitlink_internal.h"
 
-static int add_text(struct jl_link *l, const char *text, size_t bytes, const char *name)
+static int add_text(struct jl_link *l, const char *text, size_t bytes, const char *name, bool is_library)
 {
-	struct jl_input in = { .name = strdup(name), .text = strndup(text, bytes), .text_bytes = strnlen(text, bytes) }, *row;
+	struct jl_input in = { .name = strdup(name), .text = strndup(text, bytes), .text_bytes = strnlen(text, bytes),
+			       .is_library = is_library }, *row;
 
 	row = in.name && in.text ? gpul_array_push(&l->inputs) : NULL;
 	if (!row) {
@@ -52,7 +53,24 @@ static bool is_better(const gpul_image *a, const gpul_image *best, unsigned sm)
 	return (a->sm > best->sm) == fits;
 }
 
-static int add_unit(struct jl_link *l, const gpul_image *all, size_t n, const char *name)
+/* Replace the target of a text by that of the link, which the text could not be linked with: its library has machine code for that, and
+ * PTX for the newest device only. */
+static void lower_target(const struct jl_link *l, struct jl_input *in)
+{
+	char *target = strstr(in->text, "\n.target "), *end, *text = NULL;
+
+	if (!target)
+		return;
+	target += strlen("\n.target ");
+	end = target + strcspn(target, ", \r\n");
+	if (asprintf(&text, "%.*s%s%s", (int)(target - in->text), in->text, l->arch, end) < 0)
+		return;
+	free(in->text);
+	in->text = text;
+	in->text_bytes = strlen(text);
+}
+
+static int add_unit(struct jl_link *l, const gpul_image *all, size_t n, const char *name, bool is_library)
 {
 	const char *digits = strchr(l->arch, '_');
 	unsigned sm = digits ? (unsigned)atoi(digits + 1) : 0;
@@ -73,7 +91,9 @@ static int add_unit(struct jl_link *l, const gpul_image *all, size_t n, const ch
 	if (gpul_image_unpack(best, &u, &err))
 		r = jl_complain(l, JL_INVALID_INPUT, err.text);
 	else
-		r = best == lto ? add_lto(l, u.bytes, u.n_bytes, name) : add_text(l, u.bytes, u.n_bytes, name);
+		r = best == lto ? add_lto(l, u.bytes, u.n_bytes, name) : add_text(l, u.bytes, u.n_bytes, name, is_library);
+	if (!r && best == ptx && best->sm > sm)
+		lower_target(l, &l->inputs.at[l->inputs.n - 1]);
 	gpul_unpacked_free(&u);
 	return r;
 }
@@ -85,6 +105,7 @@ static int add_container(struct jl_link *l, const void *data, size_t bytes, cons
 	const gpul_image *all = NULL;
 	gpul_error err = { 0 };
 	gpul_status st = gpul_source_of(data, bytes, name, &source, &err);
+	bool is_library = !st && gpul_source_content(source) == GPUL_CONTENT_ARCHIVE;
 	size_t n = 0, end;
 	int r = JL_SUCCESS;
 
@@ -99,7 +120,7 @@ static int add_container(struct jl_link *l, const void *data, size_t bytes, cons
 
 		for (end = i; end < n && all[end].unit == all[i].unit;)
 			end++;
-		r = add_unit(l, &all[i], end - i, member ? member : name);
+		r = add_unit(l, &all[i], end - i, member ? member : name, is_library);
 	}
 	gpul_source_close(source);
 	return r;
@@ -115,12 +136,12 @@ int jl_real_type(int type, const void *data, size_t bytes)
 int jl_add(struct jl_link *l, int type, const void *data, size_t bytes, const char *name)
 {
 	if (type == JL_PTX)
-		return add_text(l, data, bytes, name);
+		return add_text(l, data, bytes, name, false);
 	if (type == JL_LTOIR)
 		return add_lto(l, data, bytes, name);
 	switch (gpul_recognise(data, bytes, NULL).kind) {
 	case GPUL_CONTENT_PTX:
-		return add_text(l, data, bytes, name);
+		return add_text(l, data, bytes, name, false);
 	case GPUL_CONTENT_HOST_ELF:
 	case GPUL_CONTENT_ARCHIVE:
 	case GPUL_CONTENT_FATBIN:

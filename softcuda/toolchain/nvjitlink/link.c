@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ptx/link/link.h"
+#include "ptx/link/prune.h"
 #include "softcuda/toolchain/nvjitlink/nvjitlink_internal.h"
 
 /* Make PTX of the LTO code, as one more input. */
@@ -48,28 +49,99 @@ static int link_nothing(struct jl_link *l)
 	return keep_result(l, text);
 }
 
-static int link_texts(struct jl_link *l)
+/* Link the first n inputs, and one more text unless it is NULL. */
+static gpul_status link_texts(const struct jl_link *l, size_t n, const char *more, char **text, gpul_error *err)
 {
-	size_t n = l->inputs.n;
-	gpul_ptx_link_input *inputs = calloc(n, sizeof *inputs);
-	gpul_ptx_module **modules = calloc(n, sizeof *modules);
-	gpul_error err = { 0 };
-	gpul_status st = inputs && modules ? GPUL_OK : GPUL_ENOMEM;
-	char *text = NULL;
+	gpul_ptx_link_input *inputs = calloc(n + 1, sizeof *inputs);
+	gpul_ptx_module **modules = calloc(n + 1, sizeof *modules);
+	const struct jl_input last = { .name = (char[]){ "cooperative groups" }, .text = (char *)(uintptr_t)more,
+				       .text_bytes = more ? strlen(more) : 0 };
+	size_t n_all = n + (more != NULL);
+	gpul_status st = GPUL_OK;
 
-	for (size_t i = 0; i < n && !st; i++) {
-		const struct jl_input *in = &l->inputs.at[i];
+	if (!inputs || !modules)
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu inputs", n);
+	for (size_t i = 0; i < n_all && !st; i++) {
+		const struct jl_input *in = i < n ? &l->inputs.at[i] : &last;
 
-		st = gpul_ptx_parse(in->text, in->text_bytes, in->name, &modules[i], &err);
+		st = gpul_ptx_parse(in->text, in->text_bytes, in->name, &modules[i], err);
 		inputs[i] = (gpul_ptx_link_input){ .module = modules[i], .name = in->name };
 	}
 	if (!st)
-		st = gpul_ptx_link(inputs, n, &text, NULL, &err);
-	for (size_t i = 0; modules && i < n; i++)
+		st = gpul_ptx_link(inputs, n_all, text, NULL, err);
+	for (size_t i = 0; modules && i < n_all; i++)
 		gpul_ptx_module_destroy(modules[i]);
 	free(modules);
 	free(inputs);
-	return st ? jl_complain(l, JL_FINALIZE, err.text) : keep_result(l, text);
+	return st;
+}
+
+static bool any_kernel(void *context, const char *kernel)
+{
+	(void)context;
+	(void)kernel;
+	return true;
+}
+
+/* Leave out of libraries what no kernel reaches: functions of libcudadevrt refer to functions that only a driver has. */
+static void prune_libraries(struct jl_link *l, size_t n_others)
+{
+	const gpul_ptx_prune_options options = { .is_root = any_kernel, .table_bytes = SIZE_MAX };
+	gpul_ptx_prune_result result;
+	gpul_ptx_text *texts = calloc(l->inputs.n, sizeof *texts);
+
+	for (size_t i = 0; texts && i < l->inputs.n; i++)
+		texts[i] = (gpul_ptx_text){ .text = l->inputs.at[i].text, .n_bytes = l->inputs.at[i].text_bytes };
+	if (!texts || gpul_ptx_prune(texts, l->inputs.n, &options, &result, NULL)) {
+		free(texts);
+		return;   /* no kernel: link the libraries as they are */
+	}
+	for (size_t i = 0; i < l->inputs.n; i++) {
+		if (i < n_others || !texts[i].pruned) {
+			free(texts[i].pruned);
+			continue;
+		}
+		free(l->inputs.at[i].text);
+		l->inputs.at[i].text = texts[i].pruned;
+		l->inputs.at[i].text_bytes = texts[i].pruned_bytes;
+	}
+	free(texts);
+}
+
+/* Put libraries behind the other inputs; returns the number of the latter. */
+static size_t put_libraries_last(struct jl_link *l)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->inputs.n; i++) {
+		struct jl_input in = l->inputs.at[i];
+
+		if (in.is_library)
+			continue;
+		memmove(&l->inputs.at[n + 1], &l->inputs.at[n], (i - n) * sizeof in);
+		l->inputs.at[n++] = in;
+	}
+	return n;
+}
+
+/* The inputs alone, else with cooperative groups of our own, else with the libraries. */
+static int link_with_libraries(struct jl_link *l)
+{
+	size_t n = put_libraries_last(l);
+	gpul_error err = { 0 }, first = { 0 };
+	char *text = NULL;
+	gpul_status st = GPUL_EFORMAT;
+
+	if (n)
+		st = link_texts(l, n, NULL, &text, &first);
+	if (st && n)
+		st = link_texts(l, n, jl_cooperative_groups, &text, &err);
+	if (st && n < l->inputs.n) {
+		err = first = (gpul_error){ 0 };
+		prune_libraries(l, n);
+		st = link_texts(l, l->inputs.n, NULL, &text, &first);
+	}
+	return st ? jl_complain(l, JL_FINALIZE, first.text) : keep_result(l, text);
 }
 
 int jl_link_ptx(struct jl_link *l)
@@ -82,5 +154,5 @@ int jl_link_ptx(struct jl_link *l)
 		return link_nothing(l);
 	if (l->inputs.n == 1 && l->checked)  /* NVIDIA's linker has found no undefined symbol */
 		return keep_result(l, strdup(l->inputs.at[0].text));
-	return link_texts(l);
+	return link_with_libraries(l);
 }

@@ -3,6 +3,7 @@
  *     calls.c   the exported functions
  *     input.c   finds the PTX of an input: text, fatbins, objects, libraries, LTO code
  *     link.c    links the PTX
+ *     cooperative.c   functions of libcudadevrt
  *     log.c     our lines of the error log
  *     real.c    opens NVIDIA's library */
 #ifndef GPULOAD_SOFTCUDA_TOOLCHAIN_NVJITLINK_NVJITLINK_INTERNAL_H
@@ -54,7 +55,11 @@ struct jl_real {
 /* NVIDIA's library, opened at the first call; NULL: it was not found. */
 const struct jl_real *jl_open(void);
 
-struct jl_input { char *name, *text; size_t text_bytes; };   /* owned; PTX, NUL-terminated */
+struct jl_input {
+	char *name, *text;    /* owned; PTX, NUL-terminated */
+	size_t text_bytes;
+	bool is_library;      /* linked only if the others leave a symbol undefined */
+};
 
 struct jl_link {
 	const struct jl_real *real;   /* NULL: not found */
@@ -76,6 +81,8 @@ int jl_complain(struct jl_link *l, int result, const char *text);
 int jl_add(struct jl_link *l, int type, const void *data, size_t bytes, const char *name);
 /* The type that NVIDIA's linker has to be given: a "cubin" of ours is PTX. */
 int jl_real_type(int type, const void *data, size_t bytes);
+/* PTX of functions that libcudadevrt calls in the driver. */
+extern const char jl_cooperative_groups[];
 /* Link all inputs to l->ptx. */
 int jl_link_ptx(struct jl_link *l);
 

@@ -106,7 +106,7 @@ static int run_program(const char *path, char **argv)
 static int check_with_real(const char *real, int argc, char **argv, const struct request *r)
 {
 	char **copy = calloc((size_t)argc + 3, sizeof *copy);
-	char temporary[] = "/tmp/gpuload-ptxas-XXXXXX", *output = NULL;
+	char option[] = "-o", temporary[] = "/tmp/gpuload-ptxas-XXXXXX", *output = NULL;
 	int fd = mkstemp(temporary), status = NOT_PTX;
 
 	if (copy && fd >= 0 && asprintf(&output, "%s%s", r->output_head, temporary) > 0) {
@@ -114,7 +114,7 @@ static int check_with_real(const char *real, int argc, char **argv, const struct
 		if (r->output_at) {
 			copy[r->output_at] = output;
 		} else {
-			copy[argc] = (char[]){ "-o" };
+			copy[argc] = option;
 			copy[argc + 1] = temporary;
 		}
 		status = run_program(real, copy);

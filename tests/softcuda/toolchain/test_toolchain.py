@@ -57,6 +57,14 @@ class Linker(unittest.TestCase):
         self.assertEqual((status, out), (0, "0 6.0\n"), complaint)
         self.assertRegex(complaint, r"^gpuload: NVIDIA's libnvJitLink\.so\.13 was not found: set GPULOAD_NVJITLINK ")
 
+    def test_cooperative_groups_need_no_library(self):
+        code = ("p = HEAD + '.extern .func (.param .b64 r) cudaCGGetIntrinsicHandle(.param .b32 s); .extern .func (.param .b32 r) "
+                "cudaCGSynchronize(.param .b64 h, .param .b32 f); .visible .entry k(.param .u64 out) { .reg .b64 %h; .reg .b32 %r; "
+                ".param .b32 s; .param .b32 f; .param .b64 h; .param .b32 r; st.param.b32 [s], 1; call (h), cudaCGGetIntrinsicHandle, (s); "
+                "st.param.b32 [f], 0; call (r), cudaCGSynchronize, (h, f); ld.param.b32 %r, [r]; ret; }'; "
+                "l = Link('-arch=sm_75').run((PTX, p)); print(l.result, l.log)")
+        self.assertEqual(in_a_new_process(code, GPULOAD_NVJITLINK=NONE)[:2], (0, "0 b''\n"))
+
     def test_bad_calls_are_errors(self):
         code = ("l = Link(); print(l.created, l.get('LinkedCubin'), l.add(PTX, b''), l.lib.nvJitLinkAddData(None, 2, b'x', 1, None), "
                 "l.lib.nvJitLinkComplete(None), l.lib.nvJitLinkDestroy(None), l.get('LinkedPtx'))")
