@@ -107,13 +107,11 @@ static bool decode_reduce(struct decoder *d)
 }
 
 /* cp.async.mbarrier.arrive [m]: all copies are complete, so .noinc arrives at once; without .noinc the increment and the
- * arrival cancel out. */
+ * arrival cancel out, and only tools use the address. */
 static bool decode_copy_arrive(struct decoder *d)
 {
 	struct insn made = { .n = MBAR_ARRIVES, .d = OPREF(BANK_SCRATCH, 0) };
 
-	if (!has_mod(d, GPUL_PTX_MOD_NOINC))
-		return gpul_emit(d, OP_NOP, NULL);
 	if (!gpul_decode_address(d, &d->operand[0],
 				 is_shared(d->in->mods[d->in->n_mods - 2]) ? SPACE_SHARED
 									   : SPACE_GENERIC,
@@ -121,7 +119,7 @@ static bool decode_copy_arrive(struct decoder *d)
 	    !gpul_operand_const(d, 1, 4, &made.b))
 		return false;
 	made.c = made.b;
-	return gpul_emit(d, OP_MBAR_ARRIVE, &made);
+	return gpul_emit(d, has_mod(d, GPUL_PTX_MOD_NOINC) ? OP_MBAR_ARRIVE : OP_NOP, &made);
 }
 
 bool gpul_decode_cp(struct decoder *d)

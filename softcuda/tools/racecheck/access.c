@@ -58,14 +58,18 @@ static bool writes_the_same(const struct now *n, unsigned lane, access_id other,
 	return !memcmp(value + offset, (n->shared ? n->s->shared : (uint8_t *)0) + at, bytes);
 }
 
-static void check_against(const struct now *n, unsigned lane, access_id other, const struct shadow *sh, size_t cell, uint64_t base)
+static void check_against(struct now *n, unsigned lane, access_id other, const struct shadow *sh, size_t cell, uint64_t base)
 {
 	const struct record *r = &race_records[other >> LANE_BITS];
 	uint64_t at = base + (cell << sh->shift);
 	unsigned bytes = 1u << sh->shift;
 
-	if (race_morally_strong(n->w, n->how, r) || is_ordered(n->w, other, lane))
-		return;
+	n->lacks_proxy_fence = false;
+	if (race_morally_strong(n->w, n->how, r) || is_ordered(n->w, other, lane)) {
+		n->lacks_proxy_fence = race_lacks_proxy_fence(n, lane, r, other & LANE_MASK);
+		if (!n->lacks_proxy_fence)
+			return;
+	}
 	if ((r->how & n->how & HOW_WRITES) && !((r->how | n->how) & (HOW_STRONG | HOW_ASYNC)) && writes_the_same(n, lane, other, at, bytes))
 		return;
 	if (n->s)
@@ -385,7 +389,7 @@ void race_check_lanes(struct now *n)
 
 	if (!n->record)
 		return;
-	if (n->on == ALL_LANES && aligned && is_row(n)) {
+	if (n->on == ALL_LANES && aligned && !n->site->bulk && is_row(n)) {
 		check_row(n, 0, LANES);
 		return;
 	}
@@ -393,7 +397,7 @@ void race_check_lanes(struct now *n)
 		end = first + 1;
 		if (!(n->on >> first & 1))
 			continue;
-		if (aligned && (end = end_of_run(n, first, n->bytes)) > first + 1) {
+		if (aligned && !n->site->bulk && (end = end_of_run(n, first, n->bytes)) > first + 1) {
 			check_row(n, first, end);
 			continue;
 		}

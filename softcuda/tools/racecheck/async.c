@@ -3,10 +3,36 @@
  * A copy accesses memory at any time between its start and its completion: what it reads and writes races with everything,
  * also with later accesses of its own thread.  The thread that started it completes it by wait_group or wait_all: from then
  * on it counts as if the thread had made the accesses at that moment.  An mbarrier completes it for the threads that wait
- * for the mbarrier's phase: they get a fact of WHO_COPIES. */
+ * for the mbarrier's phase: they get a fact of WHO_COPIES.
+ *
+ * Bulk copies access shared memory by the async proxy, ordinary stores by the generic proxy.  A barrier does not order accesses by
+ * different proxies: between a store and a bulk copy of its bytes there must be a fence.proxy.async, too, by the thread that has
+ * stored, by the one that copies, or by another one between two barriers of all threads.  Where it must be is not checked exactly, and copies
+ * from global memory are not checked.  The other way round nothing is needed: who waits for the copy sees it. */
 #include "softcuda/tools/racecheck/parts_internal.h"
 
 #include <stdlib.h>
+
+void race_proxy_fence(struct watched_warp *w, uint32_t lanes)
+{
+	struct watched_block *b = w->block;
+
+	EACH_LANE_OF(l, lanes)
+		w->proxied[l] = w->stamp;
+	if (b->proxy_pending < b->floor)
+		b->proxy_pending = b->floor;
+	race_next_stamp(w);
+}
+
+bool race_lacks_proxy_fence(const struct now *n, unsigned lane, const struct record *r, unsigned of_lane)
+{
+	const struct watched_block *b = n->w->block;
+	const bool own_block = block_key(r->launch, r->block) == b->key;
+
+	if (!n->shared || !n->site->bulk || r->site->bulk || !own_block || !(r->how & HOW_WRITES) || (n->how | r->how) & HOW_MBARRIER)
+		return false;
+	return r->stamp > b->proxy_floor && r->stamp > n->w->proxied[lane] && r->stamp > b->warps[r->warp].proxied[of_lane];
+}
 
 void race_copy_started(struct watched_warp *w, uint32_t record, uint32_t lanes)
 {

@@ -39,6 +39,7 @@ static void join_block(struct watched_block *b)
 		}
 	}
 	b->any_clock = false;
+	b->proxy_floor = b->proxy_pending;
 	b->floor = b->time++;
 	for (unsigned k = 0; k < b->n_warps; k++)
 		b->warps[k].stamp = b->time;

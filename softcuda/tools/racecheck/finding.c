@@ -93,6 +93,8 @@ static const char *remedy_for(const struct now *n, const struct record *r)
 {
 	const struct watched_block *b = n->w->block;
 
+	if (n->lacks_proxy_fence)
+		return "a bulk copy accesses shared memory by the async proxy: fence.proxy.async after the store, before the barrier, is missing";
 	if (r->how & HOW_ASYNC || n->how & HOW_ASYNC)
 		return "an asynchronous copy is complete when its thread has waited for its group, or for its mbarrier; other threads "
 		       "need a barrier after that";

@@ -189,18 +189,38 @@ void race_access_ends(struct watched_warp *w, struct warp_state *s, const struct
 	}
 }
 
-/* cp.async.mbarrier.arrive: i has the address of the mbarrier. */
-void race_copy_arrives(struct watched_warp *w, struct warp_state *s, const struct insn *i, uint32_t on)
+/* The mbarriers of cp.async.mbarrier.arrive; returns the lanes for which they are in shared memory. */
+static uint32_t find_mbarriers(const struct warp_state *s, const struct insn *i, uint32_t on, uint64_t at[LANES])
 {
-	uint64_t at[LANES];
 	uint32_t global, shared = on;
 
 	find_addresses(s, i, at);
 	if ((i->flags & SPACE_MASK) == SPACE_GENERIC)
 		split_windows(s, at, on, &global, &shared);
+	return shared;
+}
+
+void race_copy_arrives(struct watched_warp *w, struct warp_state *s, const struct insn *i, uint32_t on)
+{
+	uint64_t at[LANES];
+	const uint32_t shared = find_mbarriers(s, i, on, at);
+
 	EACH_LANE_OF(l, shared)
 		race_mbarrier_arrives(w, l, true, at[l], true);
 	race_next_stamp(w);
+}
+
+/* .noinc may complete the phase. */
+void race_copy_arrive_ends(struct watched_warp *w, struct warp_state *s, const struct insn *i, uint32_t on)
+{
+	uint64_t at[LANES];
+	uint32_t shared;
+
+	if (i->op != OP_MBAR_ARRIVE || s->event == EVENT_FAULT)
+		return;
+	shared = find_mbarriers(s, i, on, at);
+	EACH_LANE_OF(l, shared)
+		race_mbarrier_changed(w, true, at[l], mbarrier_value(s, l, true, at[l]));
 }
 
 /* Memory of malloc: what was done with it before does not matter. */

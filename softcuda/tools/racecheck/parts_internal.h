@@ -73,6 +73,7 @@ struct site {
 	uint32_t bytes;              /* SITE_PLAIN: of a lane's access */
 	uint32_t n_groups;           /* SITE_WAIT: cp.async.wait_group N; wait_all: 0 */
 	bool all_groups;             /* wait_all */
+	bool bulk;                   /* a copy by the async proxy: cp.async.bulk, cp.reduce.async.bulk */
 	char *place;                 /* set when its program ends */
 	char *line;                  /* "kernel.cu:7" or "kernel.ptx:31"; made by race_site_line() */
 };
@@ -170,6 +171,7 @@ struct watched_warp {
 	struct awaited { struct var *var; uint8_t scope; bool used; } awaited[LANES][N_AWAITED];
 	uint32_t awaits;             /* lanes with awaited variables */
 	struct learned { const struct var *var; struct clock *clock; uint32_t version; uint8_t scope; } learned[LANES][N_LEARNED];  /* sync.c */
+	uint32_t proxied[LANES];     /* stamp of the lane's last fence.proxy.async; 0: none */
 	uint32_t arrived[LANES];     /* bar.warp.sync: stamp of the lane's last arrival */
 	uint32_t waiting;            /* bar.warp.sync: the lanes that have arrived and not passed */
 	uint32_t arrive_only[N_BARRIERS];  /* bar.arrive: lanes that have arrived */
@@ -186,6 +188,8 @@ struct watched_block {
 	uint32_t launch, serial;
 	uint32_t time, floor;
 	uint32_t version;            /* changes when a thread learns something */
+	uint32_t proxy_floor;        /* the async proxy sees all stores of the block up to this stamp ... */
+	uint32_t proxy_pending;      /* ... and up to this one after the next barrier of all threads: see async.c */
 	struct clock *shared_clock;  /* what all its threads know of others */
 	struct shadow shared;
 	struct var *vars[N_VAR_SLOTS];  /* in shared memory */
@@ -219,6 +223,7 @@ struct now {
 	uint32_t on;
 	uint8_t how;
 	bool shared;
+	bool lacks_proxy_fence;      /* the finding is that only a proxy fence is missing */
 	uint32_t bytes;
 	const uint64_t *at;
 	uint32_t record;
@@ -241,6 +246,7 @@ struct watcher *race_watcher_new(void);
 void race_access(struct watched_warp *w, struct warp_state *s, const struct insn *i, struct site *site, uint32_t on);
 void race_access_ends(struct watched_warp *w, struct warp_state *s, const struct insn *i, const struct site *site, uint32_t on);
 void race_copy_arrives(struct watched_warp *w, struct warp_state *s, const struct insn *i, uint32_t on);
+void race_copy_arrive_ends(struct watched_warp *w, struct warp_state *s, const struct insn *i, uint32_t on);
 void race_malloc_ends(const struct warp_state *s, const struct insn *i, uint32_t on);
 void race_check_lanes(struct now *n);
 /* An access of [at, end) by a copy. */
@@ -276,6 +282,9 @@ void race_warp_passes(struct watched_warp *w, const struct warp_state *s, const 
 void race_barrier_arrive(struct watched_warp *w, const struct warp_state *s, const struct insn *i, uint32_t on);
 void race_barrier_completes(struct watched_block *b, unsigned id);
 
+void race_proxy_fence(struct watched_warp *w, uint32_t lanes);
+/* True: a copy by the async proxy, which comes after the store, may not see it. */
+bool race_lacks_proxy_fence(const struct now *n, unsigned lane, const struct record *r, unsigned of_lane);
 void race_copy_started(struct watched_warp *w, uint32_t record, uint32_t lanes);
 void race_copy_commit(struct watched_warp *w, uint32_t lanes);
 void race_copy_wait(struct watched_warp *w, const struct site *site, uint32_t lanes);

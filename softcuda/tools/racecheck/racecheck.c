@@ -32,7 +32,7 @@ static void begin_warps(struct watched_block *b)
 		b->warps[k].stamp = 1;
 	}
 	b->time = 1;
-	b->floor = 0;
+	b->floor = b->proxy_floor = b->proxy_pending = 0;
 	b->version++;
 	b->any_clock = false;
 }
@@ -155,6 +155,9 @@ static enum observed before(struct observer *o, struct warp_state *s, const stru
 	case SITE_FENCE:
 		race_fence(w, on, site->scope);
 		break;
+	case SITE_PROXY_FENCE:
+		race_proxy_fence(w, on);
+		break;
 	case SITE_WARP_SYNC:
 		race_warp_arrives(w, on);
 		break;
@@ -195,6 +198,8 @@ static void after(struct observer *o, struct warp_state *s, const struct insn *i
 	site = site_of(o, s->frame->code, i);
 	if (site && site->class == SITE_ACCESS)
 		race_access_ends(&b->warps[s->index], s, i, site, on);
+	else if (site && site->class == SITE_COPY_ARRIVE)
+		race_copy_arrive_ends(&b->warps[s->index], s, i, on);
 	else if (site && site->class == SITE_MALLOC)
 		race_malloc_ends(s, i, on);
 }

@@ -27,7 +27,9 @@ static enum site_class class_of_copy(const gpul_ptx_inst *in)
 
 static enum site_class class_of_fence(const gpul_ptx_inst *in)
 {
-	return has(in, GPUL_PTX_MOD_PROXY) ? SITE_PROXY_FENCE : SITE_FENCE;
+	if (!has(in, GPUL_PTX_MOD_PROXY))
+		return SITE_FENCE;
+	return has(in, GPUL_PTX_MOD_ASYNC) && !has(in, GPUL_PTX_MOD_GLOBAL) ? SITE_PROXY_FENCE : SITE_OTHER;
 }
 
 static bool is_plain(const struct insn *i)
@@ -167,6 +169,7 @@ struct site *race_site_new(const struct func_code *code, const struct insn *i)
 	site->class = (uint8_t)class_of(code, i);
 	site->space = i->flags & SPACE_MASK;
 	site->scope = SCOPE_GPU;
+	site->bulk = i->op == OP_CP_BULK || i->op == OP_CP_REDUCE;
 	if (site->class == SITE_FENCE)
 		site->scope = (uint8_t)(in->opcode == GPUL_PTX_BARRIER ? SCOPE_CLUSTER : scope_of_fence(in));
 	if (site->class == SITE_PLAIN) {
