@@ -48,6 +48,7 @@ void soft_context_tear_down(struct context *ctx)
 
 	if (!ctx->active)
 		return;
+	soft_tools_await(ctx);
 	soft_context_abort(ctx);
 	while (!list_empty(i = &ctx->events))
 		soft_event_destroy(CONTAINER(i->next, struct event, link));

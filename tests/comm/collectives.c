@@ -24,6 +24,7 @@ void new_buffers(struct rank *r, size_t bytes, bool in_windows, struct buffers *
 		must(gpul_cu(r->drv, &err, cuMemAlloc(&out->recv, bytes)), &err, "cuMemAlloc");
 	}
 	must(gpul_cu(r->drv, &err, cuMemsetD8Async(out->send, 0, bytes, r->stream)), &err, "cuMemsetD8Async");  /* for tests that do not prepare data */
+	must(gpul_cu(r->drv, &err, cuStreamSynchronize(r->stream)), &err, "cuStreamSynchronize");  /* others copy to it in other streams */
 }
 
 void free_buffers(struct rank *r, struct buffers *b)

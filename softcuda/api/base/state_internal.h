@@ -139,6 +139,9 @@ void soft_handle_free(const void *handle);                   /* NULL is fine */
 /* ---- tools.c: start the tools that GPULOAD_SOFT_TOOLS names, before any code is loaded --------- */
 
 CUresult soft_start_tools(void);
+/* A context is about to be destroyed: with tools, its kernels get some seconds to end, so that the tools see all of them.  The
+ * caller holds the lock, which is released meanwhile. */
+void soft_tools_await(struct context *ctx);
 
 /* ---- report.c: messages to the user ----------------------------------------------------- */
 

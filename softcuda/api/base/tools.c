@@ -40,6 +40,17 @@ static void wait_for_last_kernels(void)
 	}
 }
 
+void soft_tools_await(struct context *ctx)
+{
+	const uint64_t limit = gpul_clock_ns() + LAST_KERNELS_S * UINT64_C(1000000000);
+
+	while (gpul_tools_are_used() && !list_empty(&ctx->pending) && gpul_clock_ns() < limit) {
+		soft_unlock();
+		usleep(1000);
+		soft_lock();
+	}
+}
+
 /* Let the tools of GPULOAD_SOFT_TOOLS write what they still have to write, when the kernels that the program has started have
  * ended; at_once: do not wait for them.  Returns the number of errors that the tools have found.  Without this call it happens at the
  * exit of the process. */
