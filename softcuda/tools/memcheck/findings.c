@@ -125,6 +125,13 @@ static char *take_note(const gpul_exec_launch *l)
 	return lines;
 }
 
+/* An H200 calls a load or store by a .shared address behind its window an illegal instruction. */
+static bool is_access(const gpul_exec_fault *fault)
+{
+	return fault->kind == GPUL_EXEC_ILLEGAL_ADDRESS || fault->kind == GPUL_EXEC_MISALIGNED ||
+	       (fault->kind == GPUL_EXEC_ILLEGAL_INSTRUCTION && fault->address);
+}
+
 void gpul_find_launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_exec_fault *fault)
 {
 	char near[1000] = "", *noted;
@@ -135,7 +142,7 @@ void gpul_find_launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_e
 		gpul_records_describe(fault->address, near, sizeof near);
 	if (fault->kind)
 		gpul_memcheck.has_faulted = true;
-	if (noted || fault->kind == GPUL_EXEC_ILLEGAL_ADDRESS || fault->kind == GPUL_EXEC_MISALIGNED)
+	if (noted || is_access(fault))
 		gpul_tool_report("memcheck", "%s%s%s", fault->text, noted ? noted : near,
 				 strstr(near, "into a freed") ? "\nuse after free" : "");
 	free(noted);
