@@ -7,7 +7,6 @@
 
 #define SOFT_REASONS(REASON) \
 	REASON(AFFINITY, "execution affinity") \
-	REASON(BATCHES, "batches of copies") \
 	REASON(CHECKPOINTS, "checkpoints of a process") \
 	REASON(CORE_DUMPS, "core dumps of a GPU") \
 	REASON(DECOMPRESSION, "decompression by the GPU") \
@@ -25,7 +24,6 @@
 	REASON(OLD_LINKER, "the interface of CUDA 5.5") \
 	REASON(PROFILER, "configuration files of NVIDIA's profiler") \
 	REASON(STREAM_ATTRIBUTES, "attributes of streams") \
-	REASON(STREAM_VALUES, "waiting for and writing values in stream order") \
 	REASON(TENSOR_MAPS, "tensor maps") \
 	REASON(TEXTURES, "CUDA arrays, textures and surfaces") \
 	REASON(UNIFIED_FUNCTIONS, "unified function pointers")
@@ -172,14 +170,10 @@
 	CALL(cuMemcpy2DUnaligned, 2000, cuMemcpy2DUnaligned, OLD_ADDRESSES) \
 	CALL(cuMemcpy3D, 2000, cuMemcpy3D, OLD_ADDRESSES) \
 	CALL(cuMemcpy3DAsync, 2000, cuMemcpy3DAsync, OLD_ADDRESSES) \
-	PTDS(cuMemcpy3DBatchAsync, 12080, cuMemcpy3DBatchAsync, cuMemcpy3DBatchAsync_ptsz, BATCHES) \
-	PTDS(cuMemcpy3DBatchAsync, 13000, cuMemcpy3DBatchAsync_v2, cuMemcpy3DBatchAsync_v2_ptsz, BATCHES) \
 	CALL(cuMemcpyAtoA, 2000, cuMemcpyAtoA, OLD_ADDRESSES) \
 	CALL(cuMemcpyAtoD, 2000, cuMemcpyAtoD, OLD_ADDRESSES) \
 	CALL(cuMemcpyAtoH, 2000, cuMemcpyAtoH, OLD_ADDRESSES) \
 	CALL(cuMemcpyAtoHAsync, 2000, cuMemcpyAtoHAsync, OLD_ADDRESSES) \
-	PTDS(cuMemcpyBatchAsync, 12080, cuMemcpyBatchAsync, cuMemcpyBatchAsync_ptsz, BATCHES) \
-	PTDS(cuMemcpyBatchAsync, 13000, cuMemcpyBatchAsync_v2, cuMemcpyBatchAsync_v2_ptsz, BATCHES) \
 	CALL(cuMemcpyDtoA, 2000, cuMemcpyDtoA, OLD_ADDRESSES) \
 	CALL(cuMemcpyDtoD, 2000, cuMemcpyDtoD, OLD_ADDRESSES) \
 	CALL(cuMemcpyDtoDAsync, 3000, cuMemcpyDtoDAsync, OLD_ADDRESSES) \
@@ -207,21 +201,11 @@
 	CALL(cuParamSetTexRef, 2000, cuParamSetTexRef, TEXTURES) \
 	CALL(cuProfilerInitialize, 4000, cuProfilerInitialize, PROFILER) \
 	PTDS(cuSignalExternalSemaphoresAsync, 10000, cuSignalExternalSemaphoresAsync, cuSignalExternalSemaphoresAsync_ptsz, EXTERNAL) \
-	PTDS(cuStreamBatchMemOp, 8000, cuStreamBatchMemOp, cuStreamBatchMemOp_ptsz, STREAM_VALUES) \
-	PTDS(cuStreamBatchMemOp, 11070, cuStreamBatchMemOp_v2, cuStreamBatchMemOp_v2_ptsz, STREAM_VALUES) \
 	PTDS(cuStreamBeginCaptureToGraph, 12030, cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph_ptsz, GRAPHS) \
 	PTDS(cuStreamCopyAttributes, 11000, cuStreamCopyAttributes, cuStreamCopyAttributes_ptsz, STREAM_ATTRIBUTES) \
 	PTDS(cuStreamGetAttribute, 11000, cuStreamGetAttribute, cuStreamGetAttribute_ptsz, STREAM_ATTRIBUTES) \
 	CALL(cuStreamGetGreenCtx, 12040, cuStreamGetGreenCtx, GREEN_CONTEXTS) \
 	PTDS(cuStreamSetAttribute, 11000, cuStreamSetAttribute, cuStreamSetAttribute_ptsz, STREAM_ATTRIBUTES) \
-	PTDS(cuStreamWaitValue32, 8000, cuStreamWaitValue32, cuStreamWaitValue32_ptsz, STREAM_VALUES) \
-	PTDS(cuStreamWaitValue32, 11070, cuStreamWaitValue32_v2, cuStreamWaitValue32_v2_ptsz, STREAM_VALUES) \
-	PTDS(cuStreamWaitValue64, 9000, cuStreamWaitValue64, cuStreamWaitValue64_ptsz, STREAM_VALUES) \
-	PTDS(cuStreamWaitValue64, 11070, cuStreamWaitValue64_v2, cuStreamWaitValue64_v2_ptsz, STREAM_VALUES) \
-	PTDS(cuStreamWriteValue32, 8000, cuStreamWriteValue32, cuStreamWriteValue32_ptsz, STREAM_VALUES) \
-	PTDS(cuStreamWriteValue32, 11070, cuStreamWriteValue32_v2, cuStreamWriteValue32_v2_ptsz, STREAM_VALUES) \
-	PTDS(cuStreamWriteValue64, 9000, cuStreamWriteValue64, cuStreamWriteValue64_ptsz, STREAM_VALUES) \
-	PTDS(cuStreamWriteValue64, 11070, cuStreamWriteValue64_v2, cuStreamWriteValue64_v2_ptsz, STREAM_VALUES) \
 	CALL(cuSurfObjectCreate, 5000, cuSurfObjectCreate, TEXTURES) \
 	CALL(cuSurfObjectDestroy, 5000, cuSurfObjectDestroy, TEXTURES) \
 	CALL(cuSurfObjectGetResourceDesc, 5000, cuSurfObjectGetResourceDesc, TEXTURES) \

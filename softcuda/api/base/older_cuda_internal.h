@@ -35,9 +35,52 @@ CUresult cuStreamGetCtx_v2_ptsz(CUstream stream, CUcontext *out, CUgreenCtx *gre
 CUresult cuEventElapsedTime_v2(float *ms, CUevent from, CUevent to);
 CUresult cuStreamGetDevice(CUstream stream, CUdevice *out);
 CUresult cuStreamGetDevice_ptsz(CUstream stream, CUdevice *out);
+
+enum {
+	CU_MEMCPY_SRC_ACCESS_ORDER_STREAM = 1,
+	CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL,
+	CU_MEMCPY_SRC_ACCESS_ORDER_ANY,
+	CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE = 1,
+	CU_MEMCPY_OPERAND_TYPE_POINTER = 1,
+	CU_MEMCPY_OPERAND_TYPE_ARRAY,
+};
+typedef struct CUmemcpyAttributes_st {
+	int srcAccessOrder;
+	CUmemLocation srcLocHint, dstLocHint;
+	unsigned int flags;
+} CUmemcpyAttributes;
+typedef struct CUmemcpy3DOperand_st {
+	int type;
+	union {
+		struct { CUdeviceptr ptr; size_t rowLength, layerHeight; CUmemLocation locHint; } ptr;
+		struct { CUarray array; struct { size_t x, y, z; } offset; } array;
+	} op;
+} CUmemcpy3DOperand;
+typedef struct CUDA_MEMCPY3D_BATCH_OP_st {
+	CUmemcpy3DOperand src, dst;
+	struct { size_t width, height, depth; } extent;
+	int srcAccessOrder;
+	unsigned int flags;
+} CUDA_MEMCPY3D_BATCH_OP;
+CUresult cuMemcpyBatchAsync(CUdeviceptr *dst, CUdeviceptr *src, size_t *bytes, size_t n, CUmemcpyAttributes *attributes,
+			    size_t *index, size_t n_attributes, size_t *failed, CUstream stream);
+CUresult cuMemcpy3DBatchAsync(size_t n, CUDA_MEMCPY3D_BATCH_OP *list, size_t *failed, unsigned long long flags,
+				  CUstream stream);
+CUresult cuMemcpyBatchAsync_ptsz(CUdeviceptr *dst, CUdeviceptr *src, size_t *bytes, size_t n, CUmemcpyAttributes *attributes,
+			    size_t *index, size_t n_attributes, size_t *failed, CUstream stream);
+CUresult cuMemcpy3DBatchAsync_ptsz(size_t n, CUDA_MEMCPY3D_BATCH_OP *list, size_t *failed, unsigned long long flags,
+				  CUstream stream);
 #endif
 
 #if CUDA_VERSION < 13000
+CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dst, CUdeviceptr *src, size_t *bytes, size_t n, CUmemcpyAttributes *attributes,
+			    size_t *index, size_t n_attributes, CUstream stream);
+CUresult cuMemcpy3DBatchAsync_v2(size_t n, CUDA_MEMCPY3D_BATCH_OP *list, unsigned long long flags,
+				  CUstream stream);
+CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dst, CUdeviceptr *src, size_t *bytes, size_t n, CUmemcpyAttributes *attributes,
+			    size_t *index, size_t n_attributes, CUstream stream);
+CUresult cuMemcpy3DBatchAsync_v2_ptsz(size_t n, CUDA_MEMCPY3D_BATCH_OP *list, unsigned long long flags,
+				  CUstream stream);
 CUresult cuCtxGetDevice_v2(CUdevice *out, CUcontext ctx);
 CUresult cuCtxSynchronize_v2(CUcontext ctx);
 CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *location, CUmemAllocationType type);

@@ -66,6 +66,7 @@ static void keep_arrays(struct copy *c)
 static CUresult submit_copy(struct stream *s, const struct copy *c, enum when when)
 {
 	struct op *op = soft_op_new(s, &soft_copy_kind);
+	bool stage = when == STAGED && !c->src_array;
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
 	struct copy *copy;
 
@@ -80,7 +81,7 @@ static CUresult submit_copy(struct stream *s, const struct copy *c, enum when wh
 	}
 	if (when == WAITED_FOR && (r = soft_capture_check_unsafe("a copy that the caller waits for")))
 		goto release;
-	if (when == WAITED_FOR || c->src_known || !soft_stream_is_busy(s) || stage_source(copy))
+	if (when == WAITED_FOR || (c->src_known && !stage) || !soft_stream_is_busy(s) || stage_source(copy))
 		r = soft_capture_or_submit(op);
 	if (!r && (when == WAITED_FOR || !c->dst_known))
 		r = soft_op_wait(op);

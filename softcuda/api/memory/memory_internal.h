@@ -144,7 +144,7 @@ extern const struct op_kind soft_copy_kind, soft_fill_kind;
 /* ---- copy.c, copy_peer.c, fill.c: also used by the generated _ptds calls ----------------- */
 
 enum side { SIDE_HOST, SIDE_DEVICE, SIDE_ANY, SIDE_ARRAY };  /* the location that the call requires */
-enum when { QUEUED, WAITED_FOR };
+enum when { QUEUED, WAITED_FOR, STAGED };  /* STAGED: queued, and the source is read before the call returns */
 
 CUresult soft_copy(CUstream stream, uint64_t dst, enum side dst_side, uint64_t src,
 		   enum side src_side, size_t bytes, enum when when);
