@@ -65,6 +65,7 @@
 	CALL(cuDeviceGetP2PAttribute, 8000, cuDeviceGetP2PAttribute) \
 	CALL(cuDeviceGetPCIBusId, 4010, cuDeviceGetPCIBusId) \
 	CALL(cuDeviceGetProperties, 2000, cuDeviceGetProperties) \
+	CALL(cuDeviceGetTexture1DLinearMaxWidth, 11010, cuDeviceGetTexture1DLinearMaxWidth) \
 	CALL(cuDeviceGetUuid, 9020, cuDeviceGetUuid) \
 	CALL(cuDeviceGetUuid, 11040, cuDeviceGetUuid_v2) \
 	CALL(cuDeviceGraphMemTrim, 11040, cuDeviceGraphMemTrim) \
@@ -363,6 +364,14 @@
 	PTDS(cuStreamWriteValue32, 11070, cuStreamWriteValue32_v2, cuStreamWriteValue32_v2_ptsz) \
 	PTDS(cuStreamWriteValue64, 9000, cuStreamWriteValue64, cuStreamWriteValue64_ptsz) \
 	PTDS(cuStreamWriteValue64, 11070, cuStreamWriteValue64_v2, cuStreamWriteValue64_v2_ptsz) \
+	CALL(cuSurfObjectCreate, 5000, cuSurfObjectCreate) \
+	CALL(cuSurfObjectDestroy, 5000, cuSurfObjectDestroy) \
+	CALL(cuSurfObjectGetResourceDesc, 5000, cuSurfObjectGetResourceDesc) \
+	CALL(cuTexObjectCreate, 5000, cuTexObjectCreate) \
+	CALL(cuTexObjectDestroy, 5000, cuTexObjectDestroy) \
+	CALL(cuTexObjectGetResourceDesc, 5000, cuTexObjectGetResourceDesc) \
+	CALL(cuTexObjectGetResourceViewDesc, 5000, cuTexObjectGetResourceViewDesc) \
+	CALL(cuTexObjectGetTextureDesc, 5000, cuTexObjectGetTextureDesc) \
 	CALL(cuThreadExchangeStreamCaptureMode, 10010, cuThreadExchangeStreamCaptureMode)
 
 #endif

@@ -4,6 +4,7 @@
  * context return that error until the context is destroyed, as on a GPU. */
 #include "softcuda/api/context_internal.h"
 #include "softcuda/api/array/array_internal.h"
+#include "softcuda/api/texture/texture_use_internal.h"
 #include "softcuda/api/stream/event_internal.h"
 #include "softcuda/api/memory/memory_internal.h"
 #include "softcuda/api/code/code_internal.h"
@@ -30,6 +31,7 @@ CUresult soft_context_bring_up(struct context *ctx, unsigned flags)
 	list_init(&ctx->modules);
 	list_init(&ctx->allocations);
 	list_init(&ctx->arrays);
+	list_init(&ctx->textures);
 	list_init(&ctx->pending);
 	r = soft_stream_create(ctx, CU_STREAM_DEFAULT, 0, &ctx->legacy);
 	ctx->active = !r;
@@ -54,6 +56,8 @@ void soft_context_tear_down(struct context *ctx)
 		soft_event_destroy(CONTAINER(i->next, struct event, link));
 	while (!list_empty(i = &ctx->modules))
 		soft_module_destroy(CONTAINER(i->next, struct module, link));
+	while (!list_empty(i = &ctx->textures))
+		soft_texture_free(CONTAINER(i->next, struct texture_use, link));
 	while (!list_empty(i = &ctx->arrays))
 		soft_array_free(CONTAINER(i->next, struct array, link));
 	while (!list_empty(i = &ctx->allocations))

@@ -55,7 +55,6 @@
 	CALL(cuDeviceGetLuid, 10000, cuDeviceGetLuid, HARDWARE) \
 	CALL(cuDeviceGetNvSciSyncAttributes, 10020, cuDeviceGetNvSciSyncAttributes, HARDWARE) \
 	CALL(cuDeviceGetP2PAtomicCapabilities, 13000, cuDeviceGetP2PAtomicCapabilities, HARDWARE) \
-	CALL(cuDeviceGetTexture1DLinearMaxWidth, 11010, cuDeviceGetTexture1DLinearMaxWidth, TEXTURES) \
 	CALL(cuDeviceRegisterAsyncNotification, 12040, cuDeviceRegisterAsyncNotification, NOTIFICATIONS) \
 	CALL(cuDeviceTotalMem, 2000, cuDeviceTotalMem, OLD_ADDRESSES) \
 	CALL(cuDeviceUnregisterAsyncNotification, 12040, cuDeviceUnregisterAsyncNotification, NOTIFICATIONS) \
@@ -206,20 +205,12 @@
 	PTDS(cuStreamGetAttribute, 11000, cuStreamGetAttribute, cuStreamGetAttribute_ptsz, STREAM_ATTRIBUTES) \
 	CALL(cuStreamGetGreenCtx, 12040, cuStreamGetGreenCtx, GREEN_CONTEXTS) \
 	PTDS(cuStreamSetAttribute, 11000, cuStreamSetAttribute, cuStreamSetAttribute_ptsz, STREAM_ATTRIBUTES) \
-	CALL(cuSurfObjectCreate, 5000, cuSurfObjectCreate, TEXTURES) \
-	CALL(cuSurfObjectDestroy, 5000, cuSurfObjectDestroy, TEXTURES) \
-	CALL(cuSurfObjectGetResourceDesc, 5000, cuSurfObjectGetResourceDesc, TEXTURES) \
 	CALL(cuSurfRefGetArray, 3000, cuSurfRefGetArray, TEXTURES) \
 	CALL(cuSurfRefSetArray, 3000, cuSurfRefSetArray, TEXTURES) \
 	CALL(cuTensorMapEncodeIm2col, 12000, cuTensorMapEncodeIm2col, TENSOR_MAPS) \
 	CALL(cuTensorMapEncodeIm2colWide, 12080, cuTensorMapEncodeIm2colWide, TENSOR_MAPS) \
 	CALL(cuTensorMapEncodeTiled, 12000, cuTensorMapEncodeTiled, TENSOR_MAPS) \
 	CALL(cuTensorMapReplaceAddress, 12000, cuTensorMapReplaceAddress, TENSOR_MAPS) \
-	CALL(cuTexObjectCreate, 5000, cuTexObjectCreate, TEXTURES) \
-	CALL(cuTexObjectDestroy, 5000, cuTexObjectDestroy, TEXTURES) \
-	CALL(cuTexObjectGetResourceDesc, 5000, cuTexObjectGetResourceDesc, TEXTURES) \
-	CALL(cuTexObjectGetResourceViewDesc, 5000, cuTexObjectGetResourceViewDesc, TEXTURES) \
-	CALL(cuTexObjectGetTextureDesc, 5000, cuTexObjectGetTextureDesc, TEXTURES) \
 	CALL(cuTexRefCreate, 2000, cuTexRefCreate, TEXTURES) \
 	CALL(cuTexRefDestroy, 2000, cuTexRefDestroy, TEXTURES) \
 	CALL(cuTexRefGetAddress, 2000, cuTexRefGetAddress, TEXTURES) \

@@ -109,6 +109,7 @@ struct branch_table {            /* insn->object of BRX */
 struct variable {
 	const char *name;
 	uint64_t address, bytes;
+	uint8_t reference;           /* enum texture_kind; not 0: a texture or surface reference; address is its handle */
 	bool global;                 /* .global or .const, defined here: the host can look it up */
 	bool managed;                /* .attribute(.managed): the host and other devices may access it, too */
 };

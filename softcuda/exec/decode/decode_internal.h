@@ -10,6 +10,8 @@
  *     decode_matrix.c    ldmatrix stmatrix movmatrix wmma.load wmma.store
  *     decode_wgmma.c     wgmma
  *     decode_async.c     cp.async mbarrier mapa getctarank
+ *     decode_texture.c   tex tld4 txq suq istypep
+ *     decode_surface.c   suld sust sured
  *     select.c           arithmetic (form_internal.h)
  *     decode_operand.c   operands to references: registers, immediates, special registers, lists
  *     emit.c             appends an instruction, or reports that it cannot be decoded
@@ -61,7 +63,15 @@ void gpul_consts_free(struct const_pool *c);
 /* names.c: the tables for gpul_exec_find_kernel and gpul_exec_find_variable; the kernels and variables exist. */
 gpul_status gpul_names_create(struct gpul_exec_program *p, gpul_error *err);
 
+/* decode_texture.c: what decode_surface.c shares with it. */
+struct texture_form;
+struct texture_form *gpul_texture_form(struct decoder *d);      /* zeroed, with the geometry of the modifiers; NULL: the error is recorded */
+bool gpul_texture_handle(struct decoder *d, const gpul_ptx_operand *address, struct texture_form *f);
+/* The coordinates {a, b, c}, or one register; a layer is the first of them. */
+bool gpul_texture_coordinates(struct decoder *d, const gpul_ptx_operand *o, unsigned type, struct texture_form *f);
+
 /* layout.c: addresses and offsets of variables. */
+bool gpul_var_is_reference(const gpul_ptx_var *v);  /* to a texture or surface */
 gpul_status gpul_layout_variables(struct gpul_exec_program *p, gpul_error *err);
 gpul_status gpul_layout_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err);
 void gpul_layout_shared(struct gpul_exec_program *p);
@@ -124,6 +134,7 @@ decode_fn gpul_decode_mov_vector, gpul_decode_createpolicy, gpul_decode_alloca, 
 decode_fn gpul_decode_launch_control;
 decode_fn gpul_decode_mma, gpul_decode_wmma, gpul_decode_ldmatrix, gpul_decode_stmatrix, gpul_decode_movmatrix;
 decode_fn gpul_decode_wgmma;
+decode_fn gpul_decode_tex, gpul_decode_texture_query, gpul_decode_surface, gpul_decode_istypep;
 decode_fn gpul_decode_cp, gpul_decode_mbarrier, gpul_decode_mapa, gpul_decode_getctarank;
 
 /* decode.c: decode a function, after the layout of all variables.  A function with an instruction that is not interpreted

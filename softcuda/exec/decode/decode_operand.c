@@ -288,6 +288,11 @@ static bool var_place(struct decoder *d, const gpul_ptx_operand *o, const gpul_p
 		      uint64_t address, uint32_t offset, struct place *out)
 {
 	out->bytes = (uint32_t)v->bytes;
+	if (gpul_var_is_reference(v) && address) {  /* the value of a reference is its handle */
+		out->space = SPACE_GLOBAL;
+		out->value = address;
+		return true;
+	}
 	switch (v->space) {
 	case GPUL_PTX_MOD_GLOBAL:
 	case GPUL_PTX_MOD_CONST:
@@ -313,7 +318,7 @@ static bool var_place(struct decoder *d, const gpul_ptx_operand *o, const gpul_p
 		(void)o;
 		return gpul_decode_fail(
 			d, GPUL_EUNSUPPORTED,
-			"%s: textures, samplers and surfaces are not interpreted",
+			"%s: separate samplers are not interpreted",
 			gpul_ptx_name(d->m, v->name));
 	}
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "softcuda/exec/decode/decode_internal.h"
+#include "softcuda/exec/texture/texture_internal.h"
 
 enum { MAX_LOCAL = 512 << 10, MAX_DIMS = 8 };
 
@@ -46,8 +47,27 @@ static gpul_status allocate_variable(struct gpul_exec_program *p, const gpul_ptx
 	return gpul_exec_memory_add(p->memory, &range, err);
 }
 
+bool gpul_var_is_reference(const gpul_ptx_var *v)
+{
+	return v->type == GPUL_PTX_MOD_TEXREF || v->type == GPUL_PTX_MOD_SURFREF || v->space == GPUL_PTX_MOD_TEX;
+}
+
+/* A texture or surface reference is a handle, which the host binds to an array or to memory. */
+static gpul_status add_reference(const gpul_ptx_var *v, struct variable *to, gpul_error *err)
+{
+	if (v->n_dims)
+		return GPUL_OK;  /* an array of references: instructions that use it are refused */
+	const enum texture_kind kind = v->type == GPUL_PTX_MOD_SURFREF ? SURFACE_OBJECT : TEXTURE_OBJECT;
+
+	to->reference = (uint8_t)kind;
+	to->address = gpul_texture_add(kind, NULL);
+	return to->address ? GPUL_OK : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %s", to->name);
+}
+
 static bool is_global_or_const(const gpul_ptx_var *v)
 {
+	if (gpul_var_is_reference(v) || v->type == GPUL_PTX_MOD_SAMPLERREF)
+		return false;
 	return v->space == GPUL_PTX_MOD_GLOBAL || v->space == GPUL_PTX_MOD_CONST;
 }
 
@@ -77,6 +97,11 @@ gpul_status gpul_layout_variables(struct gpul_exec_program *p, gpul_error *err)
 
 		p->variables[k] = (struct variable){ .name = gpul_ptx_name(m, v->name),
 						     .bytes = v->bytes };
+		if (gpul_var_is_reference(v) && !is_extern(v)) {
+			st = add_reference(v, &p->variables[k], err);
+			if (st)
+				return st;
+		}
 		if (!is_global_or_const(v) || is_extern(v))
 			continue;
 		st = allocate_variable(p, v, &p->variables[k].address, err);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "softcuda/exec/decode/decode_internal.h"
+#include "softcuda/exec/texture/texture_internal.h"
 
 static uint32_t hash_name(const char *name)
 {
@@ -112,4 +113,15 @@ bool gpul_exec_variable_at(const gpul_exec_program *p, size_t i, const char **na
 	*address = v->address;
 	*bytes = v->bytes;
 	return true;
+}
+
+uint64_t gpul_exec_find_reference(const gpul_exec_program *p, const char *name, bool surface)
+{
+	for (uint32_t k = 0; k < p->module->n_vars; k++) {
+		const struct variable *v = &p->variables[k];
+
+		if (v->reference == (surface ? SURFACE_OBJECT : TEXTURE_OBJECT) && !strcmp(v->name, name))
+			return v->address;
+	}
+	return 0;
 }

@@ -5,6 +5,7 @@
 
 #include "core/thread.h"
 #include "softcuda/exec/decode/decode_internal.h"
+#include "softcuda/exec/texture/texture_internal.h"
 
 enum {
 	STACK_BYTES = 32 << 10, /* for recursion and calls through pointers */
@@ -231,9 +232,12 @@ gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *
 
 static void remove_variables(struct gpul_exec_program *p)
 {
-	for (uint32_t k = 0; p->variables && k < p->module->n_vars; k++)
+	for (uint32_t k = 0; p->variables && k < p->module->n_vars; k++) {
 		if (p->variables[k].global)
 			gpul_exec_memory_remove(p->memory, p->variables[k].address);
+		if (p->variables[k].reference)
+			gpul_texture_remove(p->variables[k].address);
+	}
 	for (uint32_t k = 0; p->code && k < p->module->n_funcs; k++)
 		for (uint32_t n = 0; p->code[k].var_address && n < p->module->funcs[k].n_vars;
 		     n++)

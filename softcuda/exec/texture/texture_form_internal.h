@@ -1,0 +1,35 @@
+/* texture_form_internal.h — a decoded instruction on textures or surfaces: insn->object of TEX, TLD4, TXQ, SULD, SUST, SURED. */
+#ifndef GPULOAD_SOFTCUDA_EXEC_TEXTURE_TEXTURE_FORM_INTERNAL_H
+#define GPULOAD_SOFTCUDA_EXEC_TEXTURE_TEXTURE_FORM_INTERNAL_H
+
+#include "softcuda/exec/engine_internal.h"
+#include "softcuda/exec/texture/texture_internal.h"
+
+enum texture_query {
+	QUERY_WIDTH, QUERY_HEIGHT, QUERY_DEPTH, QUERY_CHANNEL_TYPE, QUERY_CHANNEL_ORDER, QUERY_NORMALISED, QUERY_LAYERS, QUERY_LEVELS,
+	QUERY_SAMPLES, QUERY_UNNORMALISED, QUERY_FILTER, QUERY_ADDRESS_0, QUERY_ADDRESS_1, QUERY_ADDRESS_2, QUERY_LAYOUT,
+};
+enum outside { OUTSIDE_TRAP, OUTSIDE_CLAMP, OUTSIDE_ZERO };  /* .trap .clamp .zero of surface instructions */
+enum surface_op { SURFACE_ADD, SURFACE_MIN, SURFACE_MAX, SURFACE_AND, SURFACE_OR };
+
+struct texture_form {
+	opref handle;
+	uint8_t dimensions;                  /* 1 to 3 */
+	bool layered, cube, integer;         /* integer: .s32 coordinates */
+	opref layer, at[3];
+	/* tex, tld4, txq */
+	enum lod_kind lod_kind;
+	opref lod, dx[3], dy[3], offset[3];
+	bool has_offset, halves;             /* halves: .v2.f16x2, results are packed in pairs */
+	opref resident;                      /* the predicate of d|p; always true */
+	uint8_t component, query;
+	/* suld, sust, sured */
+	uint8_t n, bytes;                    /* registers, and bytes of each in memory */
+	bool formatted;                      /* .p: components of an element, and x counts elements */
+	enum outside outside;
+	enum surface_op op;
+	bool is_signed;
+	opref data[4];                       /* destinations, or what is stored */
+};
+
+#endif

@@ -1,0 +1,113 @@
+/* texture_internal.h — textures and surfaces, and the handles by which kernels name them.
+ *
+ *     handle ──table.c──> struct texture ──address.c──> texels of a level ──texel.c──> numbers ──sample.c──> filtered result
+ *
+ * A handle is a row of a table of the process, with the generation of the row: a stale or invented handle is a fault.  A
+ * struct texture never changes; a texture reference is bound anew by replacing it.  After that, and after removing a handle, the
+ * caller waits with gpul_exec_machine_settle() before it frees the old struct texture: a handler uses it for one instruction. */
+#ifndef GPULOAD_SOFTCUDA_EXEC_TEXTURE_TEXTURE_INTERNAL_H
+#define GPULOAD_SOFTCUDA_EXEC_TEXTURE_TEXTURE_INTERNAL_H
+
+#include "softcuda/exec/memory_internal.h"
+
+enum { TEXTURE_LEVELS = 18 };
+
+enum channel_type {
+	CHANNEL_U8, CHANNEL_U16, CHANNEL_U32, CHANNEL_S8, CHANNEL_S16, CHANNEL_S32, CHANNEL_F16, CHANNEL_F32,
+};
+enum address_mode { ADDRESS_WRAP, ADDRESS_CLAMP, ADDRESS_MIRROR, ADDRESS_BORDER };  /* the numbers of CUaddress_mode */
+
+struct texture_level {
+	const uint8_t *at;
+	uint32_t width, height, depth;       /* of one layer; at least 1 */
+	uint64_t pitch, slice;               /* bytes from row to row, and from slice, layer or face to the next */
+};
+
+struct sampler {
+	uint8_t address[3];                  /* enum address_mode */
+	bool linear, linear_levels;          /* filters; false: the nearest texel, the nearest level */
+	bool normalised;                     /* coordinates: 0 to 1 */
+	float bias, least_level, most_level;
+	uint32_t border[4];                  /* the bits of the result: floats, or integers for read_integer */
+};
+
+struct texture {
+	uint8_t channel;                     /* enum channel_type */
+	uint8_t n_channels, element_bytes;
+	bool read_integer;                   /* texels are integers; else floats, from integers by division */
+	bool unorm;                          /* the format itself is normalised */
+	bool srgb;
+	bool in_table;                       /* memory with an address: kernels may access it only if the table says so */
+	bool linear_memory;                  /* one row, read by integers only */
+	bool cube, layered;
+	uint8_t dimensions;                  /* 1 to 3, for messages and queries */
+	uint32_t n_levels, n_layers;         /* faces are not layers */
+	struct texture_level level[TEXTURE_LEVELS];
+	struct sampler sampler;
+};
+
+/* ---- table.c ------------------------------------------------------------------------------- */
+
+enum texture_kind { TEXTURE_OBJECT = 1, SURFACE_OBJECT };
+
+/* A new handle; t NULL: not bound yet.  0: out of memory. */
+uint64_t gpul_texture_add(enum texture_kind kind, const struct texture *t);
+/* Bind the handle to t, and return what it was bound to. */
+const struct texture *gpul_texture_bind(uint64_t handle, const struct texture *t);
+const struct texture *gpul_texture_remove(uint64_t handle);   /* returns what it was bound to */
+/* NULL: no such handle, or it is not bound.  Any thread may call. */
+const struct texture *gpul_texture_find(uint64_t handle, enum texture_kind kind);
+bool gpul_texture_is(uint64_t handle, enum texture_kind kind);
+
+/* ---- texel.c ------------------------------------------------------------------------------- */
+
+/* Bytes of one channel. */
+unsigned gpul_channel_bytes(unsigned channel);
+/* Convert an element to four results: bits of floats, or integers extended to 32 bits.  Absent channels are 0, the last one 1. */
+void gpul_texel_decode(const struct texture *t, const uint8_t *from, uint32_t out[4]);
+/* Convert 32-bit components to an element: floats to halves, integers cut. */
+void gpul_texel_encode(const struct texture *t, const uint32_t in[4], uint8_t *to);
+float gpul_half_to_float(uint16_t h);
+uint16_t gpul_float_to_half(float f);
+
+/* ---- address.c ------------------------------------------------------------------------------- */
+
+enum { OUTSIDE = -1 };                       /* the index of a texel that is the border */
+
+struct axis {                                /* the texels that a coordinate selects in one dimension */
+	int64_t index[2];                    /* index[1] is used by linear filters; OUTSIDE: the border */
+	uint32_t weight;                     /* of index[1], in 1/256 */
+};
+
+/* The nearest texel, or the two neighbours, of a coordinate; offset: texels to add. */
+struct axis gpul_texture_axis(float x, uint32_t extent, enum address_mode mode, bool normalised, bool linear, int32_t offset);
+/* The face of a direction, and the coordinates in it, from 0 to 1: CUDA C++ Programming Guide, Cubemap Textures. */
+unsigned gpul_cube_face(const float direction[3], float in_face[2]);
+
+/* ---- sample.c ---------------------------------------------------------------------------------- */
+
+enum lod_kind { LOD_BASE, LOD_LEVEL, LOD_GRADIENT };
+
+struct texture_read {                        /* one lane's tex or tld4 */
+	uint8_t dimensions;                  /* of the instruction: 1 to 3 */
+	bool layered, cube, integer;         /* integer: coordinates are texels */
+	enum lod_kind lod_kind;
+	uint32_t layer;
+	float at[3];
+	int32_t texel[3], offset[3];
+	float lod, dx[3], dy[3];
+};
+
+struct texture_reader {                      /* whose rights the reads have */
+	struct range_cache *cache;
+	unsigned slot;
+	uint64_t denied;                     /* the address of a texel that must not be read */
+};
+
+/* False: r->denied must not be read. */
+bool gpul_texture_sample(const struct texture *t, const struct texture_read *read, struct texture_reader *r, uint32_t out[4]);
+/* The component of the four texels that a linear filter would use, in the order of tld4. */
+bool gpul_texture_gather(const struct texture *t, const struct texture_read *read, unsigned component, struct texture_reader *r,
+			 uint32_t out[4]);
+
+#endif
