@@ -21,7 +21,7 @@ from scripts.writer import Writer, has_main, words
 HANDLERS = "-O3 -ffp-contract=off -fno-strict-aliasing -fno-math-errno -fno-trapping-math -Wno-conversion"
 
 # Other sources that are compiled with these flags once for each instruction set; -Wno-psabi: vectors that only inlined functions pass on.
-EACH_SET = {"softcuda/tools/trace/floats.c": " -Wno-psabi"}
+EACH_SET = {"softcuda/tools/trace/decimals.c": " -Wno-psabi"}
 
 # Sources that are compiled twice, because programs built with --default-stream per-thread use other function names.
 PER_THREAD = [f"loader/runtime/{name}.c" for name in ("entry", "launch", "graph/execute", "memory/batch", "memory/copy", "memory/managed",

@@ -79,9 +79,10 @@ static bool name_registers(const gpul_ptx_module *m, const gpul_ptx_func *f, str
 			r->type = type_letter(row->type);
 			if (asprintf(&r->name, "%s%s%s", gpul_ptx_name(m, row->name), number, element) < 0)
 				return r->name = NULL, false;
-			if (asprintf(&r->label, "  %.50s = ", r->name) < 0)
-				return r->label = NULL, false;
-			r->n_label = (unsigned)strlen(r->label);
+			r->label = calloc(1, COPIED_BYTES);
+			if (!r->label)
+				return false;
+			r->n_label = (unsigned)sprintf(r->label, "  %.50s = ", r->name);
 		}
 	}
 	return true;
@@ -169,9 +170,11 @@ static bool describe_row(struct trace_codes *codes, struct trace_code *c, const 
 	row->line = position.source_line;
 	row->file = *position.source ? find_file(codes, position.source) : TRACE_NO_FILE;
 	row->opcode = in->opcode;
-	if (!row->text || !row->place || asprintf(&row->head, " %s: %s", place, text) < 0)
-		return row->head = NULL, false;
-	row->n_head = (unsigned)strlen(row->head);
+	row->n_head = (unsigned)(strlen(place) + strlen(text) + 3);
+	row->head = calloc(1, row->n_head + COPIED_BYTES);
+	if (!row->text || !row->place || !row->head)
+		return false;
+	sprintf(row->head, " %s: %s", place, text);
 	set_name(row);
 	if (in->n_operands && !has_no_result(in))
 		add_dest(code->ptx, in, c, &code->ptx->operands[in->first_operand], row);

@@ -50,21 +50,27 @@ bool gpul_trace_row(const uint64_t v[LANES], unsigned bytes, uint32_t on, uint64
 	return true;
 }
 
-static trace_floats_fn *floats_writer(void)
-{
-#if defined(__x86_64__)
-	const char *build = gpul_build_name();
+/* What this CPU runs of decimals.c. */
+static struct { trace_floats_fn *floats; trace_integers_fn *integers; } writers;  /* one trace writes text, on one thread at a time */
 
-	return !strcmp(build, "v4") ? gpul_trace_floats_v4 : !strcmp(build, "v3") ? gpul_trace_floats_v3 : gpul_trace_floats_base;
-#else
-	return gpul_trace_floats_base;
+static void find_writers(void)
+{
+	writers.floats = gpul_trace_floats_base;
+	writers.integers = gpul_trace_integers_base;
+#if defined(__x86_64__)
+	if (!strcmp(gpul_build_name(), "v4")) {
+		writers.floats = gpul_trace_floats_v4;
+		writers.integers = gpul_trace_integers_v4;
+	} else if (!strcmp(gpul_build_name(), "v3")) {
+		writers.floats = gpul_trace_floats_v3;
+		writers.integers = gpul_trace_integers_v3;
+	}
 #endif
 }
 
 /* Floats of 32 bits. */
 static char *put_floats(char *to, const uint32_t bits[LANES], uint32_t on)
 {
-	static trace_floats_fn *write;  /* one trace writes text, on one thread at a time */
 	const uint32_t first = bits[first_lane(on)];
 	char *start = to, before = to[-1];
 	uint32_t differ = 0;
@@ -77,16 +83,45 @@ static char *put_floats(char *to, const uint32_t bits[LANES], uint32_t on)
 			differ |= bits[l] ^ first;
 	if (!differ)
 		return gpul_trace_number(to, first, 4, 'f');
-	if (!write)
-		write = floats_writer();
-	to = write(to - 1, bits, on);  /* begins with a blank */
+	to = writers.floats(to - 1, bits, on);  /* begins with a blank */
 	start[-1] = before;
 	return to;
 }
 
-/* "0xffffffff", or "-" for a lane that did not execute, are the longest. */
+/* True: all values are shown as integers below 10^8, which out receives. */
+static bool are_integers(const uint64_t v[LANES], unsigned bytes, char type, uint32_t on, uint64_t out[LANES])
+{
+	const uint64_t most = type == 'b' ? 0xffff : type == 's' && bytes == 2 ? 0x7fff : 99999999;
+	uint64_t wrong = 0;
+
+	for (unsigned l = 0; l < LANES; l++) {
+		const uint64_t used = on >> l & 1 ? v[l] : 0;
+
+		out[l] = used;
+		if (type == 'f') {
+			double d;
+
+			memcpy(&d, &used, sizeof d);
+			out[l] = d >= 0 && d < 1e8 ? (uint64_t)(int64_t)d : 0;
+			d = (double)(int64_t)out[l];
+			wrong |= memcmp(&d, &used, sizeof d) != 0;
+		}
+		wrong |= out[l] > most;
+	}
+	return !wrong;
+}
+
+/* "0xffffffffffffffff", or "-" for a lane that did not execute, are the longest. */
 static char *put_list(char *to, const uint64_t v[LANES], unsigned bytes, char type, uint32_t on)
 {
+	char *start = to, before = to[-1];
+	uint64_t integers[LANES];
+
+	if (are_integers(v, bytes, type, on, integers)) {
+		to = writers.integers(to - 1, integers, on);
+		start[-1] = before;
+		return to;
+	}
 	for (unsigned l = 0; l < LANES; l++) {
 		if (l)
 			*to++ = ' ';
@@ -114,6 +149,8 @@ char *gpul_trace_lanes(char *to, const void *values, unsigned bytes, char type, 
 {
 	uint64_t v[LANES], first, step;
 
+	if (!writers.floats)
+		find_writers();
 	if (!on) {
 		*to++ = '-';
 	} else if (!bytes) {  /* a predicate: bits of lanes */

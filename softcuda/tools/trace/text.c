@@ -39,23 +39,20 @@ static void write_event(struct trace_output *o, const struct trace_event *e)
 
 	*to++ = '#';
 	to = gpul_trace_decimal(to, e->number);
-	memcpy(to, e->block->head, e->block->n_head);
-	to = gpul_trace_decimal(to + e->block->n_head, e->s->index);
-	to = gpul_trace_put(to, " lanes ");
+	to = gpul_trace_copy(to, e->warp->head, e->warp->n_head);
 	to = gpul_trace_mask(to, e->on);
 	if (e->on != e->mask) {
 		to = gpul_trace_put(to, " of ");
 		to = gpul_trace_mask(to, e->mask);
 	}
-	memcpy(to, e->row->head, e->row->n_head);
-	to += e->row->n_head;
+	to = gpul_trace_copy(to, e->row->head, e->row->n_head);
 	for (unsigned k = 0; k < e->row->n_dests && e->on; k++) {
 		const struct trace_reg *r = &e->code->regs[e->row->dest[k]];
 		unsigned bytes;
 		const void *values = trace_dest(e, k, &bytes);
 
-		memcpy(to, r->label, r->n_label);
-		to = gpul_trace_lanes(to + r->n_label, values, bytes, e->row->type[k], e->on);
+		to = gpul_trace_copy(to, r->label, r->n_label);
+		to = gpul_trace_lanes(to, values, bytes, e->row->type[k], e->on);
 	}
 	for (unsigned k = 0; k < e->n_accesses; k++)
 		to = put_access(to, &e->access[k]);

@@ -65,10 +65,15 @@ static bool wants(struct observer *o, const struct func_code *code, const struct
 /* ---- instructions ------------------------------------------------------------------------------------------------- */
 
 /* Find the function of the instruction; false: no memory. */
-static bool find_code(struct trace *t, struct trace_warp *w, const struct func_code *key)
+static bool find_code(struct trace *t, struct trace_warp *w, const struct warp_state *s)
 {
+	const struct func_code *key = s->frame->code;
+	const uint32_t *b = s->block->index;
+
 	if (w->key == key)
 		return true;
+	if (!w->key)
+		w->n_head = (unsigned)snprintf(w->head, sizeof w->head, " block %u,%u,%u warp %u lanes ", b[0], b[1], b[2], s->index);
 	w->code = gpul_trace_code(&t->codes, key);
 	if (!w->code)
 		return false;
@@ -88,7 +93,7 @@ static enum observed before(struct observer *o, struct warp_state *s, const stru
 	if (has_ended(t) || !b || t->exceeded || (t->filter.by[TRACE_BY_WARP] && !gpul_trace_selects(&t->filter, TRACE_BY_WARP, s->index)))
 		return OBSERVED_RUN;
 	w = &b->warps[s->index];
-	if (!find_code(t, w, s->frame->code))
+	if (!find_code(t, w, s))
 		return OBSERVED_RUN;
 	if (t->pending != s || e->row != &w->code->rows[i->src])
 		e->n_accesses = 0;
@@ -202,7 +207,6 @@ static void block_begins(struct observer *o, struct block *block)
 		return;
 	}
 	b->block = block;
-	b->n_head = (unsigned)snprintf(b->head, sizeof b->head, " block %u,%u,%u warp ", block->index[0], block->index[1], block->index[2]);
 	b->number = t->n_blocks++;
 	b->launch = launch;
 	b->n_warps = block->n_warps;

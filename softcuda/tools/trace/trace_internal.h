@@ -3,7 +3,7 @@
  *     trace.c    hooks of the observer ──> struct trace_event ──> a sink: text.c, json.c, page.c
  *     filter.c   which instructions are recorded
  *     code.c     what is known of an instruction before it runs: text, line, registers that it writes
- *     lanes.c    32 values as text: "7", "0, 4 ... 124", or one by one; number.c: one value; floats.c: 32 floats
+ *     lanes.c    32 values as text: "7", "0, 4 ... 124", or one by one; number.c: one value; decimals.c: 32 at once
  *     output.c   lines on their way to a file
  *
  * The observer is serial: its hooks run on one worker, except program_ends(), for which code.c has a lock. */
@@ -21,11 +21,11 @@ extern const struct tool gpul_trace_tool;
 
 /* ---- code.c ---------------------------------------------------------------------------------------------------- */
 
-enum { TRACE_MAX_DESTS = 16, TRACE_NO_FILE = -1 };
+enum { TRACE_MAX_DESTS = 16, TRACE_NO_FILE = -1, COPIED_BYTES = 64 };
 
 struct trace_reg {
 	char *name;              /* "%r5" */
-	char *label;             /* "  %r5 = " */
+	char *label;             /* "  %r5 = ", for gpul_trace_copy() */
 	unsigned n_label;
 	uint8_t bytes;           /* of a lane's value: 2, 4, 8, 16; 0: a predicate */
 	char type;               /* what its values mean: 'f' float, 's' signed, 'u' unsigned, 'b' bits, 'p' predicate */
@@ -34,7 +34,7 @@ struct trace_reg {
 struct trace_row {           /* a PTX instruction */
 	char *text;              /* "add.s32 %r5, %r2, %r3;" */
 	char *place;             /* "k.ptx:20 (k.cu:7)", as in faults */
-	char *head;              /* " PLACE: TEXT" */
+	char *head;              /* " PLACE: TEXT", for gpul_trace_copy() */
 	unsigned n_head;
 	char *json;              /* the same for a Chrome trace; NULL: it has not been needed */
 	char name[24];           /* "add.s32" */
@@ -79,6 +79,8 @@ void gpul_trace_code_forget(struct trace_codes *codes, const gpul_exec_program *
 struct trace_warp {
 	const struct func_code *key;     /* of the last instruction */
 	struct trace_code *code;
+	char head[COPIED_BYTES * 2];     /* " block 0,0,0 warp 3 lanes ", for gpul_trace_copy() */
+	unsigned n_head;
 };
 
 struct trace_block {
@@ -89,8 +91,6 @@ struct trace_block {
 	struct trace_warp *warps;
 	unsigned n_warps;
 	void *sink;                      /* of the page: see record.c */
-	char head[64];                   /* " block 0,0,0 warp " */
-	unsigned n_head;
 };
 
 struct trace_event {                 /* a PTX instruction that was executed */
@@ -170,13 +170,17 @@ char *gpul_trace_number(char *to, uint64_t v, unsigned bytes, char type);
 char *gpul_trace_decimal(char *to, uint64_t v);
 char *gpul_trace_mask(char *to, uint32_t mask);  /* "0000ffff" */
 
-/* ---- floats.c ----------------------------------------------------------------------------------------------------- */
+/* ---- decimals.c: compiled for each instruction set ----------------------------------------------------------------- */
 
-/* Write a blank before each float, or "-" for a lane that is not on; returns the end.  16 bytes behind it may be overwritten. */
+/* Write a blank before each number, or " -" for a lane that is not on; return the end.  16 bytes behind it may be overwritten. */
 typedef char *trace_floats_fn(char *to, const uint32_t bits[LANES], uint32_t on);
+/* All values, also of lanes that are not on, are below 10^8. */
+typedef char *trace_integers_fn(char *to, const uint64_t values[LANES], uint32_t on);
 trace_floats_fn gpul_trace_floats_base;
+trace_integers_fn gpul_trace_integers_base;
 #if defined(__x86_64__)
 trace_floats_fn gpul_trace_floats_v3, gpul_trace_floats_v4;
+trace_integers_fn gpul_trace_integers_v3, gpul_trace_integers_v4;
 #endif
 
 /* ---- sinks ------------------------------------------------------------------------------------------------------- */
@@ -216,6 +220,14 @@ void gpul_trace_written(struct trace_output *o, const char *end);
 /* Hand all lines to the file: before something is written to it directly. */
 void gpul_trace_flush(struct trace_output *o);
 void gpul_trace_close_lines(struct trace_output *o);
+
+/* Copy n bytes, and the rest of their last COPIED_BYTES: faster than a call of memcpy(). */
+static inline char *gpul_trace_copy(char *to, const char *text, unsigned n)
+{
+	for (unsigned k = 0; k < n; k += COPIED_BYTES)
+		memcpy(to + k, text + k, COPIED_BYTES);
+	return to + n;
+}
 
 static inline char *gpul_trace_put(char *to, const char *text)
 {

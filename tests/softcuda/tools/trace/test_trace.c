@@ -287,7 +287,7 @@ static void doubles_can_be_read_back(void **state)
 	}
 }
 
-/* The builds of floats.c that this CPU can run. */
+/* The builds of decimals.c that this CPU can run. */
 static unsigned find_builds(trace_floats_fn *out[3])
 {
 	unsigned n = 0;
@@ -344,6 +344,38 @@ static void floats_of_32_lanes_can_be_read_back(void **state)
 	}
 }
 
+static void integers_of_32_lanes_are_those_of_each_lane(void **state)
+{
+	static char text[TRACE_LANES_BYTES];
+	char word[64], want[32 * 64];
+	uint64_t values[LANES], random = 1;
+
+	(void)state;
+	for (unsigned k = 0; k < 20000; k++) {
+		const uint32_t on = k % 2 ? ALL_LANES : (uint32_t)(random >> 9) | 4;
+		const char type = "usbf"[k / 2 % 4];
+		char *to = want;
+
+		for (unsigned l = 0; l < LANES; l++, random = random * UINT64_C(6364136223846793005) + 1442695040888963407) {
+			const uint64_t v = random >> (k % 3 ? 37 + random % 27 : 32 + random % 32);
+			const double d = (double)v;
+
+			values[l] = v;
+			if (type == 'f')
+				memcpy(&values[l], &d, sizeof d);
+		}
+		values[2] = values[3] + 1;  /* neither all the same nor a row */
+		values[4] = 17;
+		for (unsigned l = 0; l < LANES; l++) {
+			*gpul_trace_number(word, values[l], 8, type) = '\0';
+			to += sprintf(to, l ? " %s" : "%s", on >> l & 1 ? word : "-");
+		}
+		*gpul_trace_lanes(text + 1, values, 8, type, on) = '\0';
+		if (on & (on - 1) && strchr(text + 1, ' '))
+			assert_string_equal(text + 1, want);
+	}
+}
+
 static void numbers_are_short(void **state)
 {
 	static const struct { double value; const char *f32, *f64; } cases[] = {
@@ -392,6 +424,7 @@ int main(void)
 		cmocka_unit_test(floats_can_be_read_back),
 		cmocka_unit_test(doubles_can_be_read_back),
 		cmocka_unit_test(floats_of_32_lanes_can_be_read_back),
+		cmocka_unit_test(integers_of_32_lanes_are_those_of_each_lane),
 		cmocka_unit_test(numbers_are_short),
 	};
 

@@ -1,7 +1,7 @@
-/* floats.c — 32 floats as decimal text at once.
+/* decimals.c — 32 numbers as decimal text at once.
  *
- * Most values of a kernel are floats between 1e-4 and 1e9, and printf() takes longer for 32 of them than the interpreter for 100
- * instructions.  Here, eight lanes are converted together, in vectors and without branches.  This file is compiled once for each
+ * Most values of a kernel are small integers, or floats between 1e-4 and 1e9, and printf() takes longer for 32 of them than the
+ * interpreter for 100 instructions.  Here, eight lanes are converted together, in vectors and without branches.  This file is compiled once for each
  * instruction set, as the handlers of instructions are.
  *
  *     bits ──find_digits()──> 9 digits and an exponent ──lay_out()──> up to 16 bytes of text
@@ -21,6 +21,7 @@
 enum { N = 8 };
 #define MULTIPLY_32(a, b) ((vec_u)_mm512_mul_epu32((__m512i)(a), (__m512i)(b)))
 #define MULTIPLY_HIGH_16(a, b) ((vec_h)_mm512_mulhi_epu16((__m512i)(a), (__m512i)(b)))
+#define COUNT_DIGITS(digits) (9 - ((vec_u)_mm512_lzcnt_epi64((__m512i)(digits)) >> 3))
 #define LOOK_UP(table, i) ((vec_d)_mm512_permutex2var_pd(_mm512_loadu_pd(table), (__m512i)(i), _mm512_loadu_pd((table) + 8)))
 #elif defined(__AVX2__)
 enum { N = 4 };
@@ -120,9 +121,12 @@ static inline vec_u split_digits(vec_u v)
 	return (vec_u)(tens | (twos - tens * 10) << 8);
 }
 
-/* The number of digits up to the last one that is not 0. */
+/* The number of digits up to the last one that is not 0, and one more that is not in `digits`. */
 static inline vec_u count_digits(vec_u digits)
 {
+#if defined(COUNT_DIGITS)
+	return COUNT_DIGITS(digits);
+#else
 	vec_u some = (digits + UINT64_C(0x7f7f7f7f7f7f7f7f)) >> 7 & UINT64_C(0x0101010101010101);
 
 	some |= some >> 8;
@@ -131,8 +135,13 @@ static inline vec_u count_digits(vec_u digits)
 	some += some >> 32;
 	some += some >> 16;
 	some += some >> 8;
-	return some & 15;
+	return (some & 15) + 1;
+#endif
 }
+
+/* What stands before the first digit of numbers from 1e-4 on, by their exponent, as text in little-endian order; and its bits. */
+static const union { uint64_t u[16]; double d[16]; } zeros_text = { { 0x3030302e30, 0x30302e30, 0x302e30, 0x2e30 } },
+						      zeros_bits = { { 40, 32, 24, 16 } };
 
 /* A blank, the sign, zeros, digits and the point. */
 static inline void lay_out(const struct digits *d, const uint32_t bits[N], uint64_t low_out[N], uint64_t high_out[N], uint64_t length_out[N])
@@ -140,29 +149,66 @@ static inline void lay_out(const struct digits *d, const uint32_t bits[N], uint6
 	const vec_i e = d->exponent, fraction = (vec_i)(e < 0), point = ~fraction & (vec_i)(e < 8);
 	const vec_u first = MULTIPLY_32(d->value, EACH(1441151881)) >> 57;
 	const vec_u rest = split_digits(d->value - MULTIPLY_32(first, EACH(100000000))), text = rest | UINT64_C(0x3030303030303030);
-	const vec_u n = count_digits(rest) + 1, whole = (vec_u)(e + 1);
+	const vec_u n = count_digits(rest), whole = (vec_u)(e + 1);
 	const vec_u bit = (vec_u)(e & point) * 8;                           /* of the point in text */
 	const vec_u behind = text >> bit << bit, before = text ^ behind;
 	const vec_u middle = SELECT(point, before | EACH('.') << bit | behind << 8, text);
-	const vec_u zeros = (vec_u)((1 - e) & fraction) * 8;                /* bits of "0.00" */
-	vec_u low = first | '0' | middle << 8, high = middle >> 56 | ((vec_u)point & (behind >> 56 << 8)), length;
+	const vec_u zeros = (vec_u)LOOK_UP(zeros_bits.d, e + 4);
+	const vec_u digits_low = first | '0' | middle << 8, digits_high = middle >> 56 | ((vec_u)point & (behind >> 56 << 8));
+	vec_u sign, low, high, length, shift;
 	vec_w words;
-	vec_u sign;
 
-	high = high << zeros | ((vec_u)fraction & low >> (64 - zeros) % 64);
-	low = low << zeros | (UINT64_C(0x3030303030302e30) & ((EACH(1) << zeros) - 1));
-	length = SELECT(fraction, n + zeros / 8, SELECT((vec_i)(n > whole), n + 1, whole));
 	memcpy(&words, bits, sizeof words);
 	sign = __builtin_convertvector(words >> 31, vec_u);
-	/* 8 bits more for a minus; then the blank. */
-	high = high << sign * 8 | ((low >> 56) & (0 - sign));
-	low = low << sign * 8 | sign * '-';
-	high = high << 8 | low >> 56;
-	low = low << 8 | ' ';
-	length += sign + 1;
+	shift = sign * 8 + 8;
+	low = ' ' | ((0 - sign) & ('-' << 8)) | (vec_u)LOOK_UP(zeros_text.d, e + 4) << shift;
+	shift += zeros;
+	low |= digits_low << shift;
+	high = digits_high << shift | digits_low >> (64 - shift);
+	length = SELECT(fraction, n, SELECT((vec_i)(n > whole), n + 1, whole)) + shift / 8;
 	memcpy(low_out, &low, sizeof low);
 	memcpy(high_out, &high, sizeof high);
 	memcpy(length_out, &length, sizeof length);
+}
+
+/* Write the texts of the lanes that are on, one behind the other, and "-" for the others. */
+static char *join(char *to, const struct texts *t, uint32_t on)
+{
+	for (unsigned l = 0; l < LANES && on == ALL_LANES; l++) {
+		memcpy(to, &t->low[l], 8);
+		memcpy(to + 8, &t->high[l], 8);
+		to += t->length[l];
+	}
+	for (unsigned l = 0; l < LANES && on != ALL_LANES; l++) {
+		memcpy(to, " -", 2);
+		if (on >> l & 1) {
+			memcpy(to, &t->low[l], 8);
+			memcpy(to + 8, &t->high[l], 8);
+		}
+		to += on >> l & 1 ? t->length[l] : 2;
+	}
+	return to;
+}
+
+char *GPUL_BUILD(gpul_trace_integers)(char *to, const uint64_t values[LANES], uint32_t on)
+{
+	struct texts t;
+
+	for (unsigned l = 0; l < LANES; l += N) {
+		vec_u v, text, skipped = EACH(56), high, low, length;
+
+		memcpy(&v, values + l, sizeof v);
+		for (uint64_t power = 10; power < 100000000; power *= 10)
+			skipped -= (vec_u)((vec_i)v >= (int64_t)power) & 8;
+		text = (split_digits(v) | UINT64_C(0x3030303030303030)) >> skipped;
+		low = text << 8 | ' ';
+		high = text >> 56;
+		length = 9 - skipped / 8;
+		memcpy(t.low + l, &low, sizeof low);
+		memcpy(t.high + l, &high, sizeof high);
+		memcpy(t.length + l, &length, sizeof length);
+	}
+	return join(to, &t, on);
 }
 
 char *GPUL_BUILD(gpul_trace_floats)(char *to, const uint32_t bits[LANES], uint32_t on)
@@ -180,26 +226,18 @@ char *GPUL_BUILD(gpul_trace_floats)(char *to, const uint32_t bits[LANES], uint32
 	}
 	for (unsigned k = 0; k < N; k++)
 		usual &= all[k];
-	if (usual && on == UINT32_MAX) {
-		for (unsigned l = 0; l < LANES; l++) {
-			memcpy(to, &t.low[l], 8);
-			memcpy(to + 8, &t.high[l], 8);
-			to += t.length[l];
-		}
-		return to;
-	}
+	if (usual)
+		return join(to, &t, on);
 	for (unsigned l = 0; l < LANES; l++) {
-		if (!(on >> l & 1)) {
-			memcpy(to, " -", 2);
-			to += 2;
-		} else if (t.usual[l]) {
-			memcpy(to, &t.low[l], 8);
-			memcpy(to + 8, &t.high[l], 8);
-			to += t.length[l];
-		} else {
+		if (!(on >> l & 1) || !t.usual[l]) {
 			*to++ = ' ';
-			to = gpul_trace_number(to, bits[l], 4, 'f');
+			*to = '-';
+			to = on >> l & 1 ? gpul_trace_number(to, bits[l], 4, 'f') : to + 1;
+			continue;
 		}
+		memcpy(to, &t.low[l], 8);
+		memcpy(to + 8, &t.high[l], 8);
+		to += t.length[l];
 	}
 	return to;
 }
