@@ -205,7 +205,8 @@ def write_products(w):
 
 
 # Our libraries in front of NVIDIA's: name, folder, CUDA versions, and the functions that each version exports.
-TOOLCHAIN = [("libnvrtc", "nvrtc", (12, 13), "nvrtc*;"), ("libnvJitLink", "nvjitlink", (12, 13), "nvJitLink*; __nvJitLink*_{major}_*;")]
+TOOLCHAIN = [("libnvrtc", "nvrtc", (12, 13), "nvrtc*;"), ("libnvJitLink", "nvjitlink", (12, 13), "nvJitLink*; __nvJitLink*_{major}_*;"),
+             ("libnvidia-ml", "nvml", (1,), "nvml*;")]
 
 
 def write_toolchain(w, strict):
@@ -216,7 +217,7 @@ def write_toolchain(w, strict):
         own = [o for c, o in objects.items() if os.path.dirname(c) in (module, f"{module}/{folder}")]
         for major in majors:
             so = f"{name}.so.{major}"
-            export = version_script(w, so, f"{exported.format(major=major)} gpuload_toolchain_mark;", so)
+            export = version_script(w, so, f"{exported.format(major=major)} gpuload_toolchain_mark;", "" if "-" in so else so)
             libraries.append(w.build(f"{w.dir}/softcuda/{so}", "shared", [*own, *w.link(closure(module)[1:])], export,
                                      flags=f"{strict}-Wl,-soname,{so} -Wl,-Bsymbolic {words(f'-Wl,--version-script={export}')}"))
     return libraries

@@ -40,7 +40,7 @@ EXPORT CUresult cuDeviceGetName(char *name, int name_bytes, CUdevice dev)
 		return r;
 	if (!name || name_bytes <= 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	snprintf(name, (size_t)name_bytes, "gpuload software GPU");
+	snprintf(name, (size_t)name_bytes, "%s", DEVICE_NAME);
 	return CUDA_SUCCESS;
 }
 

@@ -18,35 +18,36 @@ static void forget_in_child(void)
 	soft_unlock();
 }
 
-/* The compute capability of the devices, as in sm_90. */
-static CUresult choose_cc(void)
+CUresult soft_choose_cc(unsigned *out)
 {
 	const char *text = secure_getenv("GPULOAD_SOFT_SM");
 	char *end;
 	long cc;
 
-	soft.cc = DEFAULT_CC;
+	*out = DEFAULT_CC;
 	if (!text || !*text)
 		return CUDA_SUCCESS;
 	cc = strtol(text, &end, 10);
 	if (*end || cc < 30 || cc > 999)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
 				   "cuInit: GPULOAD_SOFT_SM=%s: expected a compute capability as in sm_90, from 30 to 999", text);
-	soft.cc = (unsigned)cc;
+	*out = (unsigned)cc;
 	return CUDA_SUCCESS;
 }
 
-/* The memory size of each device. */
-static CUresult choose_memory(void)
+CUresult soft_choose_memory(uint64_t *bytes, bool *in_group)
 {
 	const char *text = secure_getenv("GPULOAD_SOFT_MEMORY");
 	gpul_memory_left left;
+	bool limited;
 
-	soft.memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-	soft.in_group = gpul_memory_find_left("", &left) && !left.is_machine && left.limit_bytes < soft.memory_bytes;
-	if (soft.in_group)
-		soft.memory_bytes = left.limit_bytes;
-	if (text && *text && (!gpul_text_bytes(text, &soft.memory_bytes) || !soft.memory_bytes))
+	*bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	limited = gpul_memory_find_left("", &left) && !left.is_machine && left.limit_bytes < *bytes;
+	if (limited)
+		*bytes = left.limit_bytes;
+	if (in_group)
+		*in_group = limited;
+	if (text && *text && (!gpul_text_bytes(text, bytes) || !*bytes))
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuInit: GPULOAD_SOFT_MEMORY=%s: expected bytes, as in 8G", text);
 	return CUDA_SUCCESS;
 }
@@ -57,9 +58,9 @@ static CUresult start_driver(void)
 	CUresult r = soft_choose_devices();
 
 	if (!r)
-		r = choose_cc();
+		r = soft_choose_cc(&soft.cc);
 	if (!r)
-		r = choose_memory();
+		r = soft_choose_memory(&soft.memory_bytes, &soft.in_group);
 	if (r)
 		return r;
 	if (gpul_exec_memory_create(&soft.memory, &err))

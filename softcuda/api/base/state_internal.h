@@ -27,6 +27,7 @@
 #include "softcuda/exec/exec.h"
 
 #define EXPORT __attribute__((visibility("default")))
+#define DEVICE_NAME "gpuload software GPU"
 
 /* ---- the device that this driver presents: the same kind of numbers as an H100's -------- */
 
@@ -120,6 +121,11 @@ bool soft_pop_current(void **handle);
 /* ---- visible.c -------------------------------------------------------------------------- */
 
 CUresult soft_choose_devices(void);                /* fills in soft.device; called by cuInit */
+/* init.c: the compute capability, and the memory size of each device; in_group (may be NULL): it is the limit of a control group. */
+CUresult soft_choose_cc(unsigned *out);
+CUresult soft_choose_memory(uint64_t *bytes, bool *in_group);
+int soft_count_physical(void);                     /* the devices of the machine, whatever this process sees */
+void soft_uuid_text(int physical, char out[48]);   /* the UUID as nvidia-smi writes it, "GPU-..." */
 void soft_device_uuid(const struct device *d, CUuuid *out);  /* the UUID is the same in every process */
 struct device *soft_device_of_uuid(const unsigned char uuid[16]);  /* NULL: this process does not see it */
 

@@ -41,7 +41,7 @@ struct device *soft_device_of_uuid(const unsigned char uuid[16])
 }
 
 /* Write the UUID as nvidia-smi does: "GPU-01677075-6c6f-...". */
-static void uuid_text(int physical, char out[48])
+void soft_uuid_text(int physical, char out[48])
 {
 	CUuuid u;
 	int n;
@@ -56,7 +56,7 @@ static void uuid_text(int physical, char out[48])
 }
 
 /* The number of devices of the machine: GPULOAD_SOFT_DEVICES, else 1. */
-static int count_physical(void)
+int soft_count_physical(void)
 {
 	const char *text = secure_getenv("GPULOAD_SOFT_DEVICES");
 	long n = text ? strtol(text, NULL, 10) : 1;
@@ -81,7 +81,7 @@ static int find_by_uuid(const char *item, size_t length, int n_physical)
 	for (int i = 0; i < n_physical; i++) {
 		char text[48];
 
-		uuid_text(i, text);
+		soft_uuid_text(i, text);
 		if (strncasecmp(text, item, length))
 			continue;
 		if (found >= 0)
@@ -138,7 +138,7 @@ static CUresult choose_listed(const char *list, int n_physical)
 CUresult soft_choose_devices(void)
 {
 	const char *list = secure_getenv("CUDA_VISIBLE_DEVICES");
-	int n_physical = count_physical();
+	int n_physical = soft_count_physical();
 	CUresult r = CUDA_SUCCESS;
 
 	soft.n_devices = 0;

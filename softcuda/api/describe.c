@@ -1,0 +1,32 @@
+/* describe.c — describes the devices of the machine. */
+#include "softcuda/api/describe.h"
+
+#include <stdio.h>
+
+#include "core/parallel.h"
+#include "softcuda/api/base/state_internal.h"
+
+EXPORT int gpuloadSoftDescribeDevice(int index, gpuload_soft_device *out)
+{
+	int n = soft_count_physical();
+	unsigned cc;
+
+	if (index < 0 || index >= n)
+		return n;
+	if (soft_choose_cc(&cc))
+		cc = DEFAULT_CC;
+	*out = (gpuload_soft_device){ .pci_domain = 0xffff, .pci_bus = (unsigned)index & 0xff, .cc = cc,
+				      .n_processors = (unsigned)gpul_cpus(), .driver_version = DRIVER_VERSION };
+	snprintf(out->name, sizeof out->name, "%s", DEVICE_NAME);
+	soft_uuid_text(index, out->uuid);
+	soft_lock();
+	if (soft.initialised)
+		out->memory_bytes = soft.memory_bytes;
+	else
+		soft_choose_memory(&out->memory_bytes, NULL);
+	for (int i = 0; soft.initialised && i < soft.n_devices; i++)
+		if (soft.device[i].physical == index)
+			out->used_bytes = soft.device[i].allocated_bytes;
+	soft_unlock();
+	return n;
+}

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""libnvidia-ml.so.1 describes the devices of the software driver, and refuses what a CPU does not have."""
+import ctypes, os, re, subprocess, sys, unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from calls import ROOT, SOFT
+
+UNINITIALIZED, INVALID_ARGUMENT, NOT_SUPPORTED, NOT_FOUND, INSUFFICIENT_SIZE, VERSION_MISMATCH = 1, 2, 3, 6, 7, 25
+os.environ.update(GPULOAD_SOFT_DEVICES="3", GPULOAD_SOFT_SM="86", GPULOAD_SOFT_MEMORY="6G", CUDA_VISIBLE_DEVICES="1")
+
+
+class Memory(ctypes.Structure):
+    _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
+
+
+class Nvml(unittest.TestCase):
+    def setUp(self):
+        self.ml = ctypes.CDLL(f"{SOFT}/libnvidia-ml.so.1")
+        self.assertEqual(self.ml.nvmlInit_v2(), 0)
+
+    def tearDown(self):
+        self.assertEqual(self.ml.nvmlShutdown(), 0)
+
+    def device(self, index):
+        handle = ctypes.c_void_p()
+        self.assertEqual(self.ml.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(handle)), 0)
+        return handle
+
+    def text(self, call, *args):
+        buffer = ctypes.create_string_buffer(96)
+        self.assertEqual(getattr(self.ml, call)(*args, buffer, len(buffer)), 0, call)
+        return buffer.value.decode()
+
+    def test_all_devices_of_the_machine_are_listed(self):
+        n, handle = ctypes.c_uint(), ctypes.c_void_p()
+        self.assertEqual((self.ml.nvmlDeviceGetCount_v2(ctypes.byref(n)), n.value), (0, 3))
+        self.assertEqual(self.ml.nvmlDeviceGetHandleByIndex_v2(3, ctypes.byref(handle)), INVALID_ARGUMENT)
+        uuids = [self.text("nvmlDeviceGetUUID", self.device(i)) for i in range(3)]
+        self.assertEqual(len(set(uuids)), 3)
+        self.assertEqual(self.ml.nvmlDeviceGetHandleByUUID(uuids[2].encode(), ctypes.byref(handle)), 0)
+        self.assertEqual(handle.value, self.device(2).value)
+        self.assertEqual(self.ml.nvmlDeviceGetHandleByUUID(b"GPU-0", ctypes.byref(handle)), NOT_FOUND)
+
+    def test_name_uuid_and_pci_address_are_those_of_the_driver(self):
+        cu, device, name, pci = ctypes.CDLL(f"{SOFT}/libcuda.so.1"), ctypes.c_int(), ctypes.create_string_buffer(96), ctypes.create_string_buffer(32)
+        self.assertEqual((cu.cuInit(0), cu.cuDeviceGet(ctypes.byref(device), 0), cu.cuDeviceGetName(name, 96, device),
+                          cu.cuDeviceGetPCIBusId(pci, 32, device)), (0, 0, 0, 0))
+        handle = ctypes.c_void_p()
+        self.assertEqual(self.ml.nvmlDeviceGetHandleByPciBusId_v2(pci.value, ctypes.byref(handle)), 0)
+        self.assertEqual(self.text("nvmlDeviceGetName", handle), name.value.decode())
+        self.assertEqual(handle.value, self.device(1).value)   # the one that CUDA_VISIBLE_DEVICES selects
+
+    def test_memory_counts_allocations_of_this_process(self):
+        cu, context, address, memory = ctypes.CDLL(f"{SOFT}/libcuda.so.1"), ctypes.c_void_p(), ctypes.c_uint64(), Memory()
+        self.assertEqual(self.ml.nvmlDeviceGetMemoryInfo(self.device(1), ctypes.byref(memory)), 0)
+        self.assertEqual((memory.total, memory.free), (6 << 30, memory.total - memory.used))
+        before = memory.used
+        self.assertEqual((cu.cuInit(0), cu.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), cu.cuCtxSetCurrent(context),
+                          cu.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(1 << 20))), (0, 0, 0, 0))
+        self.assertEqual(self.ml.nvmlDeviceGetMemoryInfo(self.device(1), ctypes.byref(memory)), 0)
+        self.assertGreaterEqual(memory.used, before + (1 << 20))
+        self.assertEqual(cu.cuMemFree_v2(address), 0)
+
+    def test_compute_capability_versions_and_utilisation(self):
+        a, b, use = ctypes.c_int(), ctypes.c_int(), (ctypes.c_uint * 2)(999, 999)
+        self.assertEqual(self.ml.nvmlDeviceGetCudaComputeCapability(self.device(0), ctypes.byref(a), ctypes.byref(b)), 0)
+        self.assertEqual((a.value, b.value), (8, 6))
+        self.assertRegex(self.text("nvmlSystemGetDriverVersion"), r"^\d+\.\d+")
+        self.assertEqual(self.ml.nvmlDeviceGetUtilizationRates(self.device(0), use), 0)
+        self.assertTrue(use[0] <= 100 and use[1] <= 100)
+
+    def test_bad_calls_are_errors(self):
+        short = ctypes.create_string_buffer(4)
+        self.assertEqual(self.ml.nvmlDeviceGetName(self.device(0), short, 4), INSUFFICIENT_SIZE)
+        self.assertEqual(self.ml.nvmlDeviceGetName(ctypes.c_void_p(8), short, 4), INVALID_ARGUMENT)
+        self.assertEqual(self.ml.nvmlDeviceGetIndex(self.device(0), None), INVALID_ARGUMENT)
+        self.assertEqual(self.ml.nvmlDeviceGetMemoryInfo_v2(self.device(0), ctypes.create_string_buffer(64)), VERSION_MISMATCH)
+
+    def test_what_a_cpu_does_not_have_is_refused_once_the_library_is_started(self):
+        with open(f"{ROOT}/softcuda/toolchain/nvml/refused_internal.h", encoding="utf-8") as f:
+            names = re.findall(r"X\((nvml\w+)\)", f.read())
+        self.assertGreater(len(names), 300)
+        for name in names:
+            self.assertEqual(getattr(self.ml, name)(None), NOT_SUPPORTED, name)
+        code = f"import ctypes; ml = ctypes.CDLL('{SOFT}/libnvidia-ml.so.1'); print(ml.nvmlDeviceGetTemperature(None), ml.nvmlShutdown())"
+        self.assertEqual(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout, "1 1\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
