@@ -16,7 +16,7 @@ GROUPS = ("0_Introduction", "1_Utilities", "2_Concepts_and_Techniques", "3_CUDA_
 NEEDS_MORE = re.compile(r"CUDA::(cublas|cufft|curand|cusolver|cusparse|npp|nvjpeg)|find_package\((OpenGL|GLUT|Vulkan|EGL|MPI)|GLUT|Vulkan|"
                         r"d3d1|EGL_|libEGL|nvscibuf|FreeImage|nvJitLink|SCREEN_LIB|NVSCI")
 # Sizes for a CPU: the program's own option, where it has one.  Results are verified as with the default.
-ARGUMENTS = {"FDTD3d": ["--dimx=96", "--dimy=96", "--dimz=96", "--radius=4", "--timesteps=3"]}
+ARGUMENTS = {"FDTD3d": ["--dimx=96", "--dimy=96", "--dimz=96", "--radius=4", "--timesteps=3"], "UnifiedMemoryPerf": ["-kernel-iterations=1"]}
 # The same in the source, where it has none: (file, text, replacement).  CPU_DEBUG makes a sample compare its result with the CPU's.
 TILES = [("#define CPU_DEBUG 0", "#define CPU_DEBUG 1"), *((rf"#define {d}_TILES \d+", f"#define {d}_TILES 16") for d in "MNK")]
 EDITS = {**{f"{kind}TensorCoreGemm": [(f"{kind}TensorCoreGemm.cu", *edit) for edit in TILES] for kind in ("cuda", "bf16", "dmma", "tf32", "imma")},
@@ -24,6 +24,7 @@ EDITS = {**{f"{kind}TensorCoreGemm": [(f"{kind}TensorCoreGemm.cu", *edit) for ed
          "BlackScholes_nvrtc": [("BlackScholes.cpp", r"NUM_ITERATIONS = 512", "NUM_ITERATIONS = 4")],
          "scan": [("main.cpp", "iCycles = 100", "iCycles = 2")],
          "simpleStreams": [("simpleStreams.cu", r"nreps +(= 10)(?=;)", "nreps = 1")],
+         "UnifiedMemoryPerf": [("matrixMultiplyPerf.cu", r"maxSampleSizeInMb += \d+", "maxSampleSizeInMb = 1")],
          "globalToShmemAsyncCopy": [("globalToShmemAsyncCopy.cu", "nIter = 100", "nIter = 2")]}
 SAYS_RIGHT = re.compile(r"pass(ed)?\b|\bsuccess|\bOK\b|Result = PASS|Errors?: 0|correct|verified", re.I)
 SAYS_WRONG = re.compile(r"\bFAIL(ED|URE)?\b|Test failed|CUDA error at|mismatch at", re.M)
@@ -70,8 +71,8 @@ class Sample:
         if not os.path.isdir(self.at):
             shutil.copytree(self.folder, self.at)
             if "cooperative_groups.h" in self.cmake:   # what NVRTC includes lies beside the program
-                for header in ("cooperative_groups.h", "cooperative_groups"):
-                    os.symlink(f"{self.toolkit}/include/{header}", f"{self.at}/{header}")
+                for header in ("cooperative_groups.h", "cooperative_groups", "cccl/nv", "cccl/cuda"):
+                    os.symlink(f"{self.toolkit}/include/{header}", f"{self.at}/{os.path.basename(header)}")
             for name, text, new in EDITS.get(self.name, []):
                 with open(f"{self.at}/{name}", encoding="utf-8") as f:
                     old = f.read()
