@@ -78,8 +78,6 @@ class Program:
         found = LIBRARIES.search("\n".join(line.split("#")[0] for line in text.splitlines()))
         if found:
             return False, f"needs {found[0]}"
-        if not os.path.isdir(self.at):
-            shutil.copytree(self.source, self.at)
         wrapper = os.path.abspath(f"{self.args.work}/nvcc")
         r = sh(["make", f"CC={wrapper}", f"NVCC={wrapper}", f"CXX={wrapper}", "ARCH=sm_90"], self.at,
                {**os.environ, "PATH": f"{os.path.abspath(self.args.work)}:{os.environ['PATH']}"})
@@ -172,6 +170,9 @@ def main():
         link = f"{args.work}/src/{os.path.basename(d)}"
         if not os.path.lexists(link) and os.path.basename(d) not in {f'{name}-cuda' for name in names}:
             os.symlink(d, link)
+    for name in names:
+        if not os.path.isdir(f"{args.work}/src/{name}-cuda"):
+            shutil.copytree(f"{args.checkout}/src/{name}-cuda", f"{args.work}/src/{name}-cuda")
     write_wrapper(args, nvcc)
     results = {}
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
