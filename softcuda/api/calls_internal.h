@@ -301,6 +301,8 @@
 	CALL(cuModuleGetFunctionCount, 12040, cuModuleGetFunctionCount) \
 	CALL(cuModuleGetGlobal, 3020, cuModuleGetGlobal_v2) \
 	CALL(cuModuleGetLoadingMode, 11070, cuModuleGetLoadingMode) \
+	CALL(cuModuleGetSurfRef, 3000, cuModuleGetSurfRef) \
+	CALL(cuModuleGetTexRef, 2000, cuModuleGetTexRef) \
 	CALL(cuModuleLoad, 2000, cuModuleLoad) \
 	CALL(cuModuleLoadData, 2000, cuModuleLoadData) \
 	CALL(cuModuleLoadDataEx, 2010, cuModuleLoadDataEx) \
@@ -367,11 +369,28 @@
 	CALL(cuSurfObjectCreate, 5000, cuSurfObjectCreate) \
 	CALL(cuSurfObjectDestroy, 5000, cuSurfObjectDestroy) \
 	CALL(cuSurfObjectGetResourceDesc, 5000, cuSurfObjectGetResourceDesc) \
+	CALL(cuSurfRefGetArray, 3000, cuSurfRefGetArray) \
+	CALL(cuSurfRefSetArray, 3000, cuSurfRefSetArray) \
 	CALL(cuTexObjectCreate, 5000, cuTexObjectCreate) \
 	CALL(cuTexObjectDestroy, 5000, cuTexObjectDestroy) \
 	CALL(cuTexObjectGetResourceDesc, 5000, cuTexObjectGetResourceDesc) \
 	CALL(cuTexObjectGetResourceViewDesc, 5000, cuTexObjectGetResourceViewDesc) \
 	CALL(cuTexObjectGetTextureDesc, 5000, cuTexObjectGetTextureDesc) \
+	CALL(cuTexRefGetAddressMode, 2000, cuTexRefGetAddressMode) \
+	CALL(cuTexRefGetArray, 2000, cuTexRefGetArray) \
+	CALL(cuTexRefGetFilterMode, 2000, cuTexRefGetFilterMode) \
+	CALL(cuTexRefGetFlags, 2000, cuTexRefGetFlags) \
+	CALL(cuTexRefGetFormat, 2000, cuTexRefGetFormat) \
+	CALL(cuTexRefSetAddress, 3020, cuTexRefSetAddress_v2) \
+	CALL(cuTexRefSetAddress2D, 3020, cuTexRefSetAddress2D_v2) \
+	CALL(cuTexRefSetAddress2D, 4010, cuTexRefSetAddress2D_v3) \
+	CALL(cuTexRefSetAddressMode, 2000, cuTexRefSetAddressMode) \
+	CALL(cuTexRefSetArray, 2000, cuTexRefSetArray) \
+	CALL(cuTexRefSetBorderColor, 8000, cuTexRefSetBorderColor) \
+	CALL(cuTexRefSetFilterMode, 2000, cuTexRefSetFilterMode) \
+	CALL(cuTexRefSetFlags, 2000, cuTexRefSetFlags) \
+	CALL(cuTexRefSetFormat, 2000, cuTexRefSetFormat) \
+	CALL(cuTexRefSetMipmappedArray, 5000, cuTexRefSetMipmappedArray) \
 	CALL(cuThreadExchangeStreamCaptureMode, 10010, cuThreadExchangeStreamCaptureMode)
 
 #endif

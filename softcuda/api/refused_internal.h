@@ -189,8 +189,6 @@
 	CALL(cuMemsetD32, 2000, cuMemsetD32, OLD_ADDRESSES) \
 	CALL(cuMemsetD8, 2000, cuMemsetD8, OLD_ADDRESSES) \
 	CALL(cuModuleGetGlobal, 2000, cuModuleGetGlobal, OLD_ADDRESSES) \
-	CALL(cuModuleGetSurfRef, 3000, cuModuleGetSurfRef, TEXTURES) \
-	CALL(cuModuleGetTexRef, 2000, cuModuleGetTexRef, TEXTURES) \
 	CALL(cuMulticastAddDevice, 12010, cuMulticastAddDevice, MULTICAST) \
 	CALL(cuMulticastBindAddr, 12010, cuMulticastBindAddr, MULTICAST) \
 	CALL(cuMulticastBindMem, 12010, cuMulticastBindMem, MULTICAST) \
@@ -205,8 +203,6 @@
 	PTDS(cuStreamGetAttribute, 11000, cuStreamGetAttribute, cuStreamGetAttribute_ptsz, STREAM_ATTRIBUTES) \
 	CALL(cuStreamGetGreenCtx, 12040, cuStreamGetGreenCtx, GREEN_CONTEXTS) \
 	PTDS(cuStreamSetAttribute, 11000, cuStreamSetAttribute, cuStreamSetAttribute_ptsz, STREAM_ATTRIBUTES) \
-	CALL(cuSurfRefGetArray, 3000, cuSurfRefGetArray, TEXTURES) \
-	CALL(cuSurfRefSetArray, 3000, cuSurfRefSetArray, TEXTURES) \
 	CALL(cuTensorMapEncodeIm2col, 12000, cuTensorMapEncodeIm2col, TENSOR_MAPS) \
 	CALL(cuTensorMapEncodeIm2colWide, 12080, cuTensorMapEncodeIm2colWide, TENSOR_MAPS) \
 	CALL(cuTensorMapEncodeTiled, 12000, cuTensorMapEncodeTiled, TENSOR_MAPS) \
@@ -214,13 +210,8 @@
 	CALL(cuTexRefCreate, 2000, cuTexRefCreate, TEXTURES) \
 	CALL(cuTexRefDestroy, 2000, cuTexRefDestroy, TEXTURES) \
 	CALL(cuTexRefGetAddress, 2000, cuTexRefGetAddress, TEXTURES) \
-	CALL(cuTexRefGetAddressMode, 2000, cuTexRefGetAddressMode, TEXTURES) \
 	CALL(cuTexRefGetAddress, 3020, cuTexRefGetAddress_v2, TEXTURES) \
-	CALL(cuTexRefGetArray, 2000, cuTexRefGetArray, TEXTURES) \
 	CALL(cuTexRefGetBorderColor, 8000, cuTexRefGetBorderColor, TEXTURES) \
-	CALL(cuTexRefGetFilterMode, 2000, cuTexRefGetFilterMode, TEXTURES) \
-	CALL(cuTexRefGetFlags, 2000, cuTexRefGetFlags, TEXTURES) \
-	CALL(cuTexRefGetFormat, 2000, cuTexRefGetFormat, TEXTURES) \
 	CALL(cuTexRefGetMaxAnisotropy, 5000, cuTexRefGetMaxAnisotropy, TEXTURES) \
 	CALL(cuTexRefGetMipmapFilterMode, 5000, cuTexRefGetMipmapFilterMode, TEXTURES) \
 	CALL(cuTexRefGetMipmapLevelBias, 5000, cuTexRefGetMipmapLevelBias, TEXTURES) \
@@ -228,20 +219,10 @@
 	CALL(cuTexRefGetMipmappedArray, 5000, cuTexRefGetMipmappedArray, TEXTURES) \
 	CALL(cuTexRefSetAddress, 2000, cuTexRefSetAddress, TEXTURES) \
 	CALL(cuTexRefSetAddress2D, 2020, cuTexRefSetAddress2D, TEXTURES) \
-	CALL(cuTexRefSetAddress2D, 3020, cuTexRefSetAddress2D_v2, TEXTURES) \
-	CALL(cuTexRefSetAddress2D, 4010, cuTexRefSetAddress2D_v3, TEXTURES) \
-	CALL(cuTexRefSetAddressMode, 2000, cuTexRefSetAddressMode, TEXTURES) \
-	CALL(cuTexRefSetAddress, 3020, cuTexRefSetAddress_v2, TEXTURES) \
-	CALL(cuTexRefSetArray, 2000, cuTexRefSetArray, TEXTURES) \
-	CALL(cuTexRefSetBorderColor, 8000, cuTexRefSetBorderColor, TEXTURES) \
-	CALL(cuTexRefSetFilterMode, 2000, cuTexRefSetFilterMode, TEXTURES) \
-	CALL(cuTexRefSetFlags, 2000, cuTexRefSetFlags, TEXTURES) \
-	CALL(cuTexRefSetFormat, 2000, cuTexRefSetFormat, TEXTURES) \
 	CALL(cuTexRefSetMaxAnisotropy, 5000, cuTexRefSetMaxAnisotropy, TEXTURES) \
 	CALL(cuTexRefSetMipmapFilterMode, 5000, cuTexRefSetMipmapFilterMode, TEXTURES) \
 	CALL(cuTexRefSetMipmapLevelBias, 5000, cuTexRefSetMipmapLevelBias, TEXTURES) \
 	CALL(cuTexRefSetMipmapLevelClamp, 5000, cuTexRefSetMipmapLevelClamp, TEXTURES) \
-	CALL(cuTexRefSetMipmappedArray, 5000, cuTexRefSetMipmappedArray, TEXTURES) \
 	CALL(cuUserObjectCreate, 11030, cuUserObjectCreate, GRAPHS) \
 	CALL(cuUserObjectRelease, 11030, cuUserObjectRelease, GRAPHS) \
 	CALL(cuUserObjectRetain, 11030, cuUserObjectRetain, GRAPHS) \

@@ -434,6 +434,58 @@ static void objects_return_their_descriptions(void **state)
 	ok(cuArrayDestroy(a));
 }
 
+static const char reference_ptx[] =
+	".version 7.0\n.target sm_75\n.address_size 64\n"
+	".global .texref t; .global .surfref s;\n"
+	".visible .entry k(.param .u64 out)\n{\n"
+	".reg .b64 d, o; .reg .b32 r0, r1, r2, r3, x;\n"
+	"ld.param.u64 d, [out];\n"
+	"tex.1d.v4.f32.f32 {r0, r1, r2, r3}, [t, {0f3fc00000}]; st.global.b32 [d], r0;\n"
+	"mov.u64 o, t; tex.1d.v4.f32.f32 {r0, r1, r2, r3}, [o, {0f40200000}]; st.global.b32 [d+4], r0;\n"
+	"suld.b.1d.b32.trap {x}, [s, {12}]; st.global.b32 [d+8], x; ret;\n}\n";
+
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  /* cuda.h deprecates references */
+static void references_of_a_module_are_bound_by_calls(void **state)
+{
+	const float data[4] = { 10, 20, 30, 50 };
+	CUarray a = array_of(data, 4, 0, 0, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_SURFACE_LDST, sizeof data), bound = NULL;
+	void *params[] = { &results };
+	float out[3];
+	CUmodule module;
+	CUfunction f;
+	CUtexref t, again;
+	CUsurfref s;
+
+	(void)state;
+	if (!on_software_driver())
+		skip();  /* newer drivers for newer GPUs have no references */
+	ok(cuModuleLoadData(&module, reference_ptx));
+	ok(cuModuleGetFunction(&f, module, "k"));
+	ok(cuModuleGetTexRef(&t, module, "t"));
+	ok(cuModuleGetTexRef(&again, module, "t"));
+	assert_ptr_equal(t, again);
+	fails(cuModuleGetTexRef(&again, module, "s"), CUDA_ERROR_NOT_FOUND);
+	ok(cuModuleGetSurfRef(&s, module, "s"));
+	fails(cuTexRefGetArray(&bound, t), CUDA_ERROR_INVALID_VALUE);
+	ok(cuTexRefSetArray(t, a, CU_TRSA_OVERRIDE_FORMAT));
+	ok(cuTexRefGetArray(&bound, t));
+	assert_ptr_equal(bound, a);
+	ok(cuSurfRefSetArray(s, a, 0));
+	ok(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+	ok(cuTexRefSetFilterMode(t, CU_TR_FILTER_MODE_LINEAR));
+	ok(cuMemcpyDtoH(out, results, sizeof out));
+	assert_true(out[0] == 20 && out[1] == 30 && out[2] == 50);
+	ok(cuMemcpyHtoD(coordinates, (const float[4]){ 1, 2, 4, 8 }, 16));
+	ok(cuTexRefSetFormat(t, CU_AD_FORMAT_FLOAT, 1));
+	ok(cuTexRefSetFilterMode(t, CU_TR_FILTER_MODE_POINT));
+	ok(cuTexRefSetAddress(NULL, t, coordinates, 16));
+	ok(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+	ok(cuMemcpyDtoH(out, results, sizeof out));
+	assert_true(out[0] == 2 && out[1] == 4);
+	ok(cuModuleUnload(module));
+	ok(cuArrayDestroy(a));
+}
+
 /* In a context of its own, which the fault makes unusable. */
 static CUresult fault_of(const char *body, bool surface, int32_t x)
 {
@@ -478,6 +530,7 @@ int main(void)
 		cmocka_unit_test(surfaces_are_loaded_stored_and_reduced),
 		cmocka_unit_test(queries_return_the_properties_of_a_texture),
 		cmocka_unit_test(objects_return_their_descriptions),
+		cmocka_unit_test(references_of_a_module_are_bound_by_calls),
 		cmocka_unit_test(a_faulting_access_ends_the_kernel),
 	};
 
