@@ -373,6 +373,77 @@ static void can_end_a_launch_whose_blocks_never_end(void **state)
 	free(r);
 }
 
+/* ---- handlers and notes ----------------------------------------------------------------------------------------------- */
+
+/* Counts the executions of each addition in its note, by a handler. */
+static _Atomic unsigned n_handled;
+static struct observer *counter;
+
+static bool wants_additions(struct observer *o, const struct func_code *code, const struct insn *i)
+{
+	const gpul_ptx_inst *in = gpul_insn_ptx(code, i);
+
+	(void)o;
+	return in && in->opcode == GPUL_PTX_ADD;
+}
+
+static const struct insn *count_addition(struct warp *w, const struct insn *i)
+{
+	const struct func_code *code = state_of(w)->frame->code;
+	void **note = insn_note(code, i, counter);
+
+	n_handled++;
+	*note = (char *)*note + 1;  /* NULL at first; one worker runs */
+	return code->observed[i - code->insns].run(w, i);
+}
+
+static observed_fn *handler_of_additions(struct observer *o, const struct func_code *code, const struct insn *i)
+{
+	(void)o, (void)code, (void)i;
+	return count_addition;
+}
+
+static void a_handler_is_called_instead_of_the_hooks_and_keeps_notes(void **state)
+{
+	struct recorder *r = new_recorder(), *other = new_recorder();
+	unsigned n_insns = 0, n_noted = 0;
+
+	(void)state;
+	for (unsigned with_other = 0; with_other < 2; with_other++) {
+		struct observer *const list[] = { &r->o, &other->o };
+
+		r->o.wants = wants_additions;
+		r->o.handler = handler_of_additions;
+		counter = &r->o;
+		n_handled = 0;
+		struct rig *g = rig_open_observed(KERNEL, (gpul_exec_machine_options){ .n_workers = 1 }, list, with_other ? 2 : 1);
+		uint32_t *out = rig_memory(g, 64 * 4);
+
+		assert_int_equal(rig_run(g, "k", 1, 64, out, 0), GPUL_EXEC_OK);
+		assert_int_equal(out[7], 8);
+		if (!with_other) {
+			const struct func_code *code = gpul_exec_find_kernel(g->program, "k")->code;
+
+			for (uint32_t k = 0; k < code->n_insns; k++) {
+				n_insns += wants_additions(&r->o, code, &code->insns[k]);
+				n_noted += wants_additions(&r->o, code, &code->insns[k]) ? (unsigned)(uintptr_t)*insn_note(code, &code->insns[k], &r->o) : 0;
+			}
+			assert_true(n_insns >= 2);
+			assert_true(n_handled >= 3);               /* one of them in one warp only */
+			assert_int_equal(n_noted, n_handled);      /* each in its own note */
+			assert_int_equal(count_lines(r, "add ffffffff"), 0);  /* the hooks were not called */
+		} else {
+			assert_int_equal(n_handled, 0);            /* the other one wants the instruction, too: both have their hooks called */
+			assert_true(count_lines(r, "add ffffffff") > 0);
+			assert_int_equal(count_lines(r, "add ffffffff"), count_lines(other, "add ffffffff"));
+		}
+		rig_close(g);
+		r->n = 0;
+	}
+	free(r);
+	free(other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -385,6 +456,7 @@ int main(void)
 		cmocka_unit_test(sees_a_deadlock_before_the_launch_fails),
 		cmocka_unit_test(sees_lanes_that_wait_for_others_of_their_warp),
 		cmocka_unit_test(can_end_a_launch_whose_blocks_never_end),
+		cmocka_unit_test(a_handler_is_called_instead_of_the_hooks_and_keeps_notes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
