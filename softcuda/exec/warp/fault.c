@@ -48,24 +48,27 @@ static bool is_source(const gpul_ptx_module *m, const char *name)
 	return false;
 }
 
-/* Set the line of CUDA C++ in f, and write it as "kernel.cu:7", with the call that was inlined, if any. */
+/* Set the line of CUDA C++ in f, and write it as "kernel.cu:7".  An inlined call: of a function of the same file, its line, then that of the
+ * call; of another file, such as a header, the line of the call, which the user knows, then "inlined from sum.h:3". */
 static void cuda_position(const gpul_ptx_module *m, const gpul_ptx_loc *loc, gpul_exec_fault *f, char *buf,
 			  size_t bytes)
 {
-	const gpul_ptx_file *file = find_file(m, loc->file), *at = loc->at_line ? find_file(m, loc->at_file) : NULL;
-	const char *path = file ? gpul_ptx_name(m, file->path) : "";
+	const gpul_ptx_file *file = find_file(m, loc->file), *at = loc->at_line ? find_file(m, loc->at_file) : NULL, *own;
+	const char *path = file ? gpul_ptx_name(m, file->path) : "", *caller = at ? gpul_ptx_name(m, at->path) : "";
+	const bool other = *caller && strcmp(caller, path) != 0;
 	int n;
 
 	if (!*path)
 		return;
-	snprintf(f->source, sizeof f->source, "%s", path);
-	f->source_line = loc->line;
-	f->source_timestamp = file->timestamp;
-	f->source_bytes = file->bytes;
-	n = snprintf(buf, bytes, "%.40s:%u", gpul_file_name(path), loc->line);
+	own = other ? at : file;
+	f->source_line = other ? loc->at_line : loc->line;
+	f->source_timestamp = own->timestamp;
+	f->source_bytes = own->bytes;
+	snprintf(f->source, sizeof f->source, "%s", other ? caller : path);
+	n = snprintf(buf, bytes, "%.40s:%u", gpul_file_name(f->source), f->source_line);
 	if (at && (size_t)n < bytes)
-		snprintf(buf + n, bytes - (size_t)n, ", inlined at %.40s:%u", gpul_file_name(gpul_ptx_name(m, at->path)),
-			 loc->at_line);
+		snprintf(buf + n, bytes - (size_t)n, ", inlined %s %.40s:%u", other ? "from" : "at", gpul_file_name(other ? path : caller),
+			 other ? loc->line : loc->at_line);
 }
 
 /* Write the position of an instruction: "kernel.ptx:31"; if the PTX has .loc directives, "kernel.ptx:31 (kernel.cu:7)".
