@@ -25,6 +25,11 @@ EDITS = {**{f"{kind}TensorCoreGemm": [(f"{kind}TensorCoreGemm.cu", *edit) for ed
          "scan": [("main.cpp", "iCycles = 100", "iCycles = 2")],
          "simpleStreams": [("simpleStreams.cu", r"nreps +(= 10)(?=;)", "nreps = 1")],
          "UnifiedMemoryPerf": [("matrixMultiplyPerf.cu", r"maxSampleSizeInMb += \d+", "maxSampleSizeInMb = 1")],
+         "simplePitchLinearTexture": [("simplePitchLinearTexture.cu", "NUM_REPS 100", "NUM_REPS 1")],
+         "convolutionTexture": [("main.cpp", "iterations = 10", "iterations = 1")],
+         "NV12toBGRandResize": [("resize_convert_main.cpp", "TEST_LOOP 20", "TEST_LOOP 1")],
+         "matrixMul_nvrtc": [("matrixMul.cpp", "nIter = 300", "nIter = 3")],
+         "HSOpticalFlow": [("main.cpp", "nSolverIters = 500", "nSolverIters = 20")],
          "globalToShmemAsyncCopy": [("globalToShmemAsyncCopy.cu", "nIter = 100", "nIter = 2")]}
 SAYS_RIGHT = re.compile(r"pass(ed)?\b|\bsuccess|\bOK\b|Result = PASS|Errors?: 0|correct|verified", re.I)
 SAYS_WRONG = re.compile(r"\bFAIL(ED|URE)?\b|Test failed|CUDA error at|mismatch at", re.M)
