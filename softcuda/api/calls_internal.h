@@ -314,6 +314,8 @@
 	     cuOccupancyMaxActiveBlocksPerMultiprocessor) \
 	CALL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 7000, \
 	     cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags) \
+	CALL(cuTensorMapEncodeTiled, 12000, cuTensorMapEncodeTiled) \
+	CALL(cuTensorMapReplaceAddress, 12000, cuTensorMapReplaceAddress) \
 	CALL(cuOccupancyMaxActiveClusters, 11070, cuOccupancyMaxActiveClusters) \
 	CALL(cuOccupancyMaxPotentialClusterSize, 11070, cuOccupancyMaxPotentialClusterSize) \
 	CALL(cuOccupancyMaxPotentialBlockSize, 6050, cuOccupancyMaxPotentialBlockSize) \

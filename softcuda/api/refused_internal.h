@@ -205,8 +205,6 @@
 	PTDS(cuStreamSetAttribute, 11000, cuStreamSetAttribute, cuStreamSetAttribute_ptsz, STREAM_ATTRIBUTES) \
 	CALL(cuTensorMapEncodeIm2col, 12000, cuTensorMapEncodeIm2col, TENSOR_MAPS) \
 	CALL(cuTensorMapEncodeIm2colWide, 12080, cuTensorMapEncodeIm2colWide, TENSOR_MAPS) \
-	CALL(cuTensorMapEncodeTiled, 12000, cuTensorMapEncodeTiled, TENSOR_MAPS) \
-	CALL(cuTensorMapReplaceAddress, 12000, cuTensorMapReplaceAddress, TENSOR_MAPS) \
 	CALL(cuTexRefCreate, 2000, cuTexRefCreate, TEXTURES) \
 	CALL(cuTexRefDestroy, 2000, cuTexRefDestroy, TEXTURES) \
 	CALL(cuTexRefGetAddress, 2000, cuTexRefGetAddress, TEXTURES) \

@@ -124,8 +124,10 @@ static bool decode_copy_arrive(struct decoder *d)
 
 bool gpul_decode_cp(struct decoder *d)
 {
-	if (!has_mod(d, GPUL_PTX_MOD_ASYNC) || has_mod(d, GPUL_PTX_MOD_TENSOR))
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "tensor copies are not interpreted");
+	if (!has_mod(d, GPUL_PTX_MOD_ASYNC))
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this copy is not interpreted");
+	if (has_mod(d, GPUL_PTX_MOD_TENSOR))
+		return has_mod(d, GPUL_PTX_MOD_PREFETCH) ? gpul_emit(d, OP_NOP, NULL) : gpul_decode_tensor_copy(d);
 	if (has_mod(d, GPUL_PTX_MOD_REDUCE))
 		return decode_reduce(d);
 	if (has_mod(d, GPUL_PTX_MOD_COMMIT_GROUP) || has_mod(d, GPUL_PTX_MOD_WAIT_GROUP) ||

@@ -9,6 +9,7 @@
  *     decode_mma.c       mma wmma.mma
  *     decode_matrix.c    ldmatrix stmatrix movmatrix wmma.load wmma.store
  *     decode_wgmma.c     wgmma
+ *     decode_tensor.c    cp.async.bulk.tensor
  *     decode_async.c     cp.async mbarrier mapa getctarank
  *     decode_texture.c   tex tld4 txq suq istypep
  *     decode_surface.c   suld sust sured
@@ -133,8 +134,8 @@ decode_fn gpul_decode_shfl, gpul_decode_vote, gpul_decode_match, gpul_decode_red
 decode_fn gpul_decode_mov_vector, gpul_decode_createpolicy, gpul_decode_alloca, gpul_decode_stack;
 decode_fn gpul_decode_launch_control;
 decode_fn gpul_decode_mma, gpul_decode_wmma, gpul_decode_ldmatrix, gpul_decode_stmatrix, gpul_decode_movmatrix;
-decode_fn gpul_decode_wgmma;
 decode_fn gpul_decode_tex, gpul_decode_texture_query, gpul_decode_surface, gpul_decode_istypep;
+decode_fn gpul_decode_wgmma, gpul_decode_tensor_copy;
 decode_fn gpul_decode_cp, gpul_decode_mbarrier, gpul_decode_mapa, gpul_decode_getctarank;
 
 /* decode.c: decode a function, after the layout of all variables.  A function with an instruction that is not interpreted

@@ -180,9 +180,9 @@ static void a_part_of_shared_memory_is_reserved_for_the_system(void **state)
 static void refuses_unsupported_copies(void **state)
 {
 	static const char *const texts[] = {
-		"cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::"
-		"bytes [%r1], [%x, {%r2}], [%r3]; ret; }",
-		"cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.tile.bulk_group [%x, {%r2}], [%r1]; ret; }",
+		"cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::"
+		"bytes [%r1], [%x, {%r2, %r2, %r2}], [%r3], {%h1}; ret; }",
+		"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%x], 16, [%r3], %h1; ret; }",
 	};
 	char text[1024];
 

@@ -1,0 +1,98 @@
+/* decode_tensor.c — decodes cp.async.bulk.tensor and cp.reduce.async.bulk.tensor. */
+#include "softcuda/exec/decode/decode_internal.h"
+#include "softcuda/exec/tensor_internal.h"
+
+static const struct { uint16_t mod; uint8_t how; } reductions[] = {
+	{ GPUL_PTX_MOD_ADD, REDUCE_ADD }, { GPUL_PTX_MOD_MIN, REDUCE_MIN }, { GPUL_PTX_MOD_MAX, REDUCE_MAX },
+	{ GPUL_PTX_MOD_INC, REDUCE_INC }, { GPUL_PTX_MOD_DEC, REDUCE_DEC }, { GPUL_PTX_MOD_AND, REDUCE_AND },
+	{ GPUL_PTX_MOD_OR, REDUCE_OR },   { GPUL_PTX_MOD_XOR, REDUCE_XOR },
+};
+
+/* The atomic operation of a reduction on a type; OP_NOP: there is none. */
+static enum op operation_on(unsigned how, unsigned type)
+{
+	static const uint16_t ops[N_REDUCTIONS][GPUL_TENSOR_TYPES] = {
+		[REDUCE_ADD] = { [GPUL_TENSOR_U32] = OP_ATOM_ADD_32, [GPUL_TENSOR_S32] = OP_ATOM_ADD_32, [GPUL_TENSOR_U64] = OP_ATOM_ADD_64,
+				 [GPUL_TENSOR_S64] = OP_ATOM_ADD_64, [GPUL_TENSOR_F16] = OP_ATOM_ADD_F16, [GPUL_TENSOR_BF16] = OP_ATOM_ADD_BF16,
+				 [GPUL_TENSOR_F32] = OP_ATOM_ADD_F32, [GPUL_TENSOR_F32_FTZ] = OP_ATOM_ADD_F32, [GPUL_TENSOR_F64] = OP_ATOM_ADD_F64 },
+		[REDUCE_MIN] = { [GPUL_TENSOR_U32] = OP_ATOM_MIN_U32, [GPUL_TENSOR_S32] = OP_ATOM_MIN_S32, [GPUL_TENSOR_U64] = OP_ATOM_MIN_U64,
+				 [GPUL_TENSOR_S64] = OP_ATOM_MIN_S64, [GPUL_TENSOR_F16] = OP_ATOM_MIN_F16, [GPUL_TENSOR_BF16] = OP_ATOM_MIN_BF16 },
+		[REDUCE_MAX] = { [GPUL_TENSOR_U32] = OP_ATOM_MAX_U32, [GPUL_TENSOR_S32] = OP_ATOM_MAX_S32, [GPUL_TENSOR_U64] = OP_ATOM_MAX_U64,
+				 [GPUL_TENSOR_S64] = OP_ATOM_MAX_S64, [GPUL_TENSOR_F16] = OP_ATOM_MAX_F16, [GPUL_TENSOR_BF16] = OP_ATOM_MAX_BF16 },
+		[REDUCE_INC] = { [GPUL_TENSOR_U32] = OP_ATOM_INC_U32 },
+		[REDUCE_DEC] = { [GPUL_TENSOR_U32] = OP_ATOM_DEC_U32 },
+		[REDUCE_AND] = { [GPUL_TENSOR_U32] = OP_ATOM_AND_32, [GPUL_TENSOR_S32] = OP_ATOM_AND_32, [GPUL_TENSOR_U64] = OP_ATOM_AND_64, [GPUL_TENSOR_S64] = OP_ATOM_AND_64 },
+		[REDUCE_OR] = { [GPUL_TENSOR_U32] = OP_ATOM_OR_32, [GPUL_TENSOR_S32] = OP_ATOM_OR_32, [GPUL_TENSOR_U64] = OP_ATOM_OR_64, [GPUL_TENSOR_S64] = OP_ATOM_OR_64 },
+		[REDUCE_XOR] = { [GPUL_TENSOR_U32] = OP_ATOM_XOR_32, [GPUL_TENSOR_S32] = OP_ATOM_XOR_32, [GPUL_TENSOR_U64] = OP_ATOM_XOR_64, [GPUL_TENSOR_S64] = OP_ATOM_XOR_64 },
+	};
+
+	return ops[how][type] ? (enum op)ops[how][type] : OP_NOP;
+}
+
+static unsigned rank_of(const struct decoder *d)
+{
+	for (unsigned k = 0; k < d->in->n_mods; k++) {
+		const char *text = gpul_ptx_mod_text(d->m, d->in->mods[k]);
+
+		if (text[0] >= '1' && text[0] <= '5' && text[1] == 'd' && !text[2])
+			return (unsigned)(text[0] - '0');
+	}
+	return 0;
+}
+
+/* [map, {x, y ...}] */
+static bool decode_map(struct decoder *d, const gpul_ptx_operand *o, struct tensor_copy *c)
+{
+	unsigned n = 0;
+
+	if (!gpul_decode_address(d, o, SPACE_GENERIC, &c->map))
+		return false;
+	for (unsigned k = 1; k < o->n_children; k++) {
+		const gpul_ptx_operand *one = child(d, o, k);
+		const bool list = one->kind == GPUL_PTX_OP_VECTOR;
+
+		for (unsigned e = 0; e < (list ? one->n_children : 1); e++, n++)
+			if (n < GPUL_TENSOR_RANKS && !gpul_operand_source(d, list ? child(d, one, e) : one, GPUL_PTX_MOD_S32, false, &c->at[n]))
+				return false;
+	}
+	return n == c->rank || gpul_decode_fail(d, GPUL_EFORMAT, "%u coordinates are given, %u are expected", n, c->rank);
+}
+
+static void set_reduction(struct tensor_copy *c, unsigned how)
+{
+	for (unsigned type = 0; type < GPUL_TENSOR_TYPES; type++) {
+		const enum op op = operation_on(how, type);
+
+		c->op[type] = (uint16_t)op;
+		c->step[type] = op == OP_NOP ? NULL : gpul_handler(op);
+	}
+}
+
+bool gpul_decode_tensor_copy(struct decoder *d)
+{
+	struct tensor_copy *c = gpul_program_alloc(d->p, sizeof *c, d->err);
+	const bool load = has_mod(d, GPUL_PTX_MOD_MBARRIER__COMPLETE_TX__BYTES), reduces = has_mod(d, GPUL_PTX_MOD_REDUCE);
+	const gpul_ptx_operand *map = &d->operand[load], *shared = &d->operand[!load];
+	const enum op op = load ? OP_TENSOR_LOAD : reduces ? OP_TENSOR_REDUCE : OP_TENSOR_STORE;
+
+	if (!c)
+		return false;
+	c->rank = (uint8_t)rank_of(d);
+	c->map.src = c->shared.src = c->barrier.src = d->src;
+	c->barrier.n = MBAR_COMPLETES;
+	for (unsigned k = 0; k < d->in->n_mods; k++)
+		if (!strncmp(gpul_ptx_mod_text(d->m, d->in->mods[k]), "im2col", 6) || !strncmp(gpul_ptx_mod_text(d->m, d->in->mods[k]), "tile::", 6))
+			return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "only copies of tiles are interpreted");
+	for (size_t k = 0; reduces && k < sizeof reductions / sizeof reductions[0]; k++)
+		if (has_mod(d, reductions[k].mod))
+			set_reduction(c, reductions[k].how);
+	if (!c->rank || d->in->n_operands < 2u + load || (!load && !has_mod(d, GPUL_PTX_MOD_BULK_GROUP)))
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this tensor copy is not interpreted");
+	if (!decode_map(d, map, c) || !gpul_decode_address(d, shared, SPACE_SHARED, &c->shared) ||
+	    (load && !gpul_decode_address(d, &d->operand[2], SPACE_SHARED, &c->barrier)))
+		return false;
+	c->multicast = has_mod(d, GPUL_PTX_MOD_MULTICAST__CLUSTER);
+	if (c->multicast && !gpul_operand_source(d, &d->operand[3], GPUL_PTX_MOD_U16, true, &c->ranks))
+		return false;
+	return gpul_emit(d, op, &(struct insn){ .object = c });
+}

@@ -1,0 +1,250 @@
+/* run_tensor.c — tensor copies between global and shared memory: PTX ISA 9.7.9.27.  The lane that starts a copy executes it at
+ * once, row by row; elements outside of the tensor are not accessed. */
+#include "softcuda/exec/run/run_internal.h"
+#include "softcuda/exec/tensor_internal.h"
+#include "softcuda/exec/warp/access_internal.h"
+
+enum { ADDRESS_AT = 1024, PIECE = 16 };  /* ADDRESS_AT: in the scratch bank, of the element that a reduction changes */
+
+/* One lane's copy. */
+struct transfer {
+	struct warp_state *s;
+	const struct insn *i;
+	unsigned lane;
+	struct tensor_box box;
+	uint8_t *shared;             /* of the block that has the box */
+	uint32_t to;                 /* the box's offset there */
+};
+
+/* ---- shared memory ------------------------------------------------------------------------------------------------- */
+
+/* 16-byte pieces are permuted within rows of 32, 64 or 128 bytes by the address bits above, as for wgmma. */
+static uint32_t swizzled_offset(const gpul_tensor_map *m, uint32_t offset)
+{
+	return offset ^ (offset >> 3 & (m->swizzle ? (PIECE << m->swizzle) - PIECE : 0));
+}
+
+/* Copy bytes of a row from or to shared memory. */
+static void move_bytes(const struct transfer *t, uint32_t offset, uint8_t *data, uint32_t bytes, bool to_shared)
+{
+	uint32_t n;
+
+	for (; bytes; bytes -= n, data += n, offset += n) {
+		uint8_t *at = t->shared + swizzled_offset(t->box.map, t->to + offset);
+
+		n = t->box.map->swizzle ? PIECE - (t->to + offset) % PIECE : bytes;
+		n = n < bytes ? n : bytes;
+		memcpy(to_shared ? at : data, to_shared ? data : at, n);
+	}
+}
+
+static void fill_bytes(const struct transfer *t, uint32_t offset, uint32_t bytes)
+{
+	const gpul_tensor_map *m = t->box.map;
+	const bool two = m->type == GPUL_TENSOR_F16 || m->type == GPUL_TENSOR_BF16;
+	const bool is_float = two || (m->type >= GPUL_TENSOR_F32 && m->type != GPUL_TENSOR_BF16);
+	const uint64_t nan = two ? 0x7fff : m->type == GPUL_TENSOR_F64 ? 0x7fffffffffffffff : 0x7fffffff;
+	uint64_t value = m->fill_nan && is_float ? nan : 0;
+
+	for (uint32_t k = 0; k < bytes; k += t->box.element_bytes)
+		move_bytes(t, offset + k, (uint8_t *)&value, t->box.element_bytes, true);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------------------------------ */
+
+struct row {
+	uint64_t at;                 /* global address of its first element inside of the tensor */
+	uint32_t skip, n, offset;    /* elements before it; elements inside; the row's offset in the box */
+};
+
+/* Row `number` of the box. */
+static struct row find_row(const struct tensor_box *b, uint32_t number)
+{
+	const gpul_tensor_map *m = b->map;
+	struct row r = { .at = m->address, .offset = number * b->row_bytes };
+	int64_t first = b->at[0] < 0 ? -b->at[0] : 0, inside = (int64_t)m->last[0] + 1 - b->at[0];
+	bool out = false;
+
+	for (unsigned d = 1; d < m->rank; d++) {
+		const int64_t c = b->at[d] + (int64_t)(number % b->n[d]) * m->step[d];
+
+		number /= b->n[d];
+		out |= c < 0 || c > (int64_t)m->last[d];
+		r.at += (uint64_t)c * m->stride[d - 1];
+	}
+	inside = inside < (int64_t)b->n[0] ? inside : (int64_t)b->n[0];
+	first = first < (int64_t)b->n[0] ? first : (int64_t)b->n[0];
+	r.skip = out ? 0 : (uint32_t)first;
+	r.n = out || inside <= first ? 0 : (uint32_t)(inside - first);
+	r.at += (uint64_t)(b->at[0] + first) * b->element_bytes;
+	return r;
+}
+
+static bool may_access(const struct transfer *t, const struct row *r, bool write)
+{
+	const uint32_t bytes = r->n * t->box.element_bytes;
+
+	if (!bytes || range_covers(t->s->cache, t->i->src, r->at, bytes, write))
+		return true;
+	gpul_fault_access(t->s, t->i, t->lane, r->at, t->box.element_bytes, write);
+	return false;
+}
+
+static bool load_row(const struct transfer *t, const struct row *r)
+{
+	const uint32_t e = t->box.element_bytes, after = t->box.n[0] - r->skip - r->n;
+
+	if (!may_access(t, r, false))
+		return false;
+	fill_bytes(t, r->offset, r->skip * e);
+	move_bytes(t, r->offset + r->skip * e, (uint8_t *)(uintptr_t)r->at, r->n * e, true);
+	fill_bytes(t, r->offset + (r->skip + r->n) * e, after * e);
+	return true;
+}
+
+static bool store_row(const struct transfer *t, const struct row *r)
+{
+	const uint32_t e = t->box.element_bytes;
+
+	if (!may_access(t, r, true))
+		return false;
+	move_bytes(t, r->offset + r->skip * e, (uint8_t *)(uintptr_t)r->at, r->n * e, false);
+	return true;
+}
+
+static bool reduce_row(const struct transfer *t, const struct row *r)
+{
+	const struct tensor_copy *c = t->i->object;
+	const unsigned type = t->box.map->type;
+	const uint32_t e = t->box.element_bytes;
+	struct warp *w = &t->s->w;
+	struct insn step = { .src = t->i->src, .op = c->op[type], .d = OPREF(BANK_SCRATCH, 0), .c = OPREF(BANK_SCRATCH, 0),
+			     .b = OPREF(BANK_SCRATCH, REDUCE_VALUE_AT), .a = OPREF(BANK_SCRATCH, ADDRESS_AT), .flags = SPACE_GLOBAL };
+
+	if (!c->step[type]) {
+		gpul_fault_text(t->s, t->i, GPUL_EXEC_ILLEGAL_INSTRUCTION, t->lane, "this reduction is not defined for the type of the tensor map");
+		return false;
+	}
+	for (uint32_t k = 0; k < r->n; k++) {
+		U64(w, step.a)[t->lane] = r->at + k * e;
+		move_bytes(t, r->offset + (r->skip + k) * e, (uint8_t *)opptr(w, step.b) + t->lane * e, e, false);
+		if (c->step[type](w, &step) != &step + 1)
+			return false;
+	}
+	return true;
+}
+
+/* ---- the copy of one lane --------------------------------------------------------------------------------------------- */
+
+/* Read the map and the coordinates; false: a fault. */
+static bool read_map(struct transfer *t)
+{
+	const struct tensor_copy *c = t->i->object;
+	const gpul_tensor_map *m;
+	struct access x;
+
+	if (resolve_each(t->s, &c->map, GPUL_TENSOR_MAP_ALIGN, false, &x))
+		return false;
+	m = (const gpul_tensor_map *)(uintptr_t)x.each[t->lane];
+	if (m->mark != GPUL_TENSOR_MAP_MARK || m->rank != c->rank) {
+		gpul_fault_text(t->s, t->i, GPUL_EXEC_ILLEGAL_INSTRUCTION, t->lane,
+				"there is no tensor map of %u dimensions at this address", c->rank);
+		return false;
+	}
+	measure_tensor_box(m, &t->box);
+	for (unsigned d = 0; d < GPUL_TENSOR_RANKS; d++)
+		t->box.at[d] = d < c->rank ? S32(&t->s->w, c->at[d])[t->lane] : 0;
+	return true;
+}
+
+/* Find the box in the shared memory of a block; NULL: the own one. */
+static bool find_shared(struct transfer *t, const struct block *other)
+{
+	const struct tensor_copy *c = t->i->object;
+	const uint32_t at = (uint32_t)lane_address(t->s, &c->shared, t->lane), offset = at & ((1u << CLUSTER_RANK_AT) - 1);
+	const struct block *b = other ? other : cluster_block(t->s->block, at);
+
+	b = b ? b : t->s->block;
+	t->shared = b->shared;
+	t->to = offset;
+	if (offset % 128 == 0 && offset <= b->shared_bytes && t->box.bytes <= b->shared_bytes - offset)
+		return true;
+	gpul_fault_text(t->s, t->i, offset % 128 ? GPUL_EXEC_MISALIGNED : GPUL_EXEC_ILLEGAL_ADDRESS, t->lane,
+			"a box of %u bytes at 0x%x of shared memory, which has %u bytes; the address must be a multiple of 128", t->box.bytes,
+			offset, b->shared_bytes);
+	return false;
+}
+
+static bool copy_rows(struct transfer *t, bool (*one)(const struct transfer *, const struct row *))
+{
+	for (uint32_t k = 0; k < t->box.bytes / t->box.row_bytes; k++) {
+		const struct row r = find_row(&t->box, k);
+
+		if (!one(t, &r))
+			return false;
+	}
+	return true;
+}
+
+/* The bytes have arrived: the mbarrier at the same offset of the block that got them. */
+static bool complete_load(struct transfer *t, const struct block *other)
+{
+	const struct tensor_copy *c = t->i->object;
+	const uint32_t at = (uint32_t)lane_address(t->s, &c->barrier, t->lane), offset = at & ((1u << CLUSTER_RANK_AT) - 1);
+	struct access x;
+
+	if (!other) {
+		if (resolve_each(t->s, &c->barrier, 8, true, &x))
+			return false;
+		update_mbarrier(&c->barrier, (mbarrier_word *)(uintptr_t)x.each[t->lane], 0, t->box.bytes);
+	} else if (offset % 8 == 0 && offset + 8 <= other->shared_bytes) {
+		update_mbarrier(&c->barrier, (mbarrier_word *)(void *)(other->shared + offset), 0, t->box.bytes);
+	}
+	t->s->block->progressed = true;
+	return true;
+}
+
+static bool load_box(struct transfer *t)
+{
+	const struct tensor_copy *c = t->i->object;
+	const struct cluster *all = t->s->block->cluster;
+
+	if (!c->multicast || !all)
+		return find_shared(t, NULL) && copy_rows(t, load_row) && complete_load(t, NULL);
+	for (uint32_t ranks = U16(&t->s->w, c->ranks)[t->lane]; ranks; ranks &= ranks - 1) {
+		struct block *b = first_lane(ranks) < all->n_blocks ? all->block[first_lane(ranks)] : NULL;
+
+		if (b && (!find_shared(t, b) || !copy_rows(t, load_row) || !complete_load(t, b)))
+			return false;
+	}
+	return true;
+}
+
+static bool store_box(struct transfer *t)
+{
+	return find_shared(t, NULL) && copy_rows(t, store_row);
+}
+
+static bool reduce_box(struct transfer *t)
+{
+	return find_shared(t, NULL) && copy_rows(t, reduce_row);
+}
+
+static const struct insn *each_lane(struct warp *w, const struct insn *i, bool (*one)(struct transfer *))
+{
+	const uint32_t mask = w->mask;
+	bool ok = true;
+
+	for (uint32_t rest = mask; rest && ok; rest &= rest - 1) {
+		struct transfer t = { .s = state_of(w), .i = i, .lane = first_lane(rest) };
+
+		w->mask = rest & -rest;
+		ok = read_map(&t) && one(&t);
+	}
+	w->mask = mask;
+	return ok ? i + 1 : state_of(w)->limit;
+}
+
+HANDLER(TENSOR_LOAD) { return each_lane(w, i, load_box); }
+HANDLER(TENSOR_STORE) { return each_lane(w, i, store_box); }
+HANDLER(TENSOR_REDUCE) { return each_lane(w, i, reduce_box); }

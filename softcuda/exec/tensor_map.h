@@ -1,0 +1,41 @@
+/* tensor_map.h — the contents of a CUtensorMap, which are opaque to programs: cuTensorMapEncodeTiled() writes them, and the
+ * instructions cp.async.bulk.tensor read them. */
+#ifndef GPULOAD_SOFTCUDA_EXEC_TENSOR_MAP_H
+#define GPULOAD_SOFTCUDA_EXEC_TENSOR_MAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { GPUL_TENSOR_RANKS = 5, GPUL_TENSOR_MAP_BYTES = 128, GPUL_TENSOR_MAP_ALIGN = 64 };
+#define GPUL_TENSOR_MAP_MARK UINT64_C(0x70616d2d72736e74)
+
+/* In the order of CUtensorMapDataType. */
+typedef enum gpul_tensor_type {
+	GPUL_TENSOR_U8, GPUL_TENSOR_U16, GPUL_TENSOR_U32, GPUL_TENSOR_S32, GPUL_TENSOR_U64, GPUL_TENSOR_S64, GPUL_TENSOR_F16,
+	GPUL_TENSOR_F32, GPUL_TENSOR_F64, GPUL_TENSOR_BF16, GPUL_TENSOR_F32_FTZ, GPUL_TENSOR_TF32, GPUL_TENSOR_TF32_FTZ,
+	GPUL_TENSOR_TYPES
+} gpul_tensor_type;
+
+/* Dimension 0 is the one in which elements are neighbours. */
+typedef struct gpul_tensor_map {
+	uint64_t mark;               /* GPUL_TENSOR_MAP_MARK */
+	uint64_t address;
+	uint64_t stride[GPUL_TENSOR_RANKS - 1];     /* bytes from one element to the next in dimension 1, 2 ... */
+	uint32_t last[GPUL_TENSOR_RANKS];           /* elements minus 1 */
+	uint16_t box[GPUL_TENSOR_RANKS];            /* elements that a copy covers */
+	uint8_t step[GPUL_TENSOR_RANKS];            /* it copies each step-th of them */
+	uint8_t type, rank;
+	uint8_t swizzle;                            /* 0: none; 1, 2, 3: rows of 32, 64, 128 bytes */
+	bool fill_nan;                              /* elements outside of the tensor are NaN, not 0 */
+} gpul_tensor_map;
+_Static_assert(sizeof(gpul_tensor_map) <= GPUL_TENSOR_MAP_BYTES, "fits into a CUtensorMap");
+
+/** Bytes of an element; type: enum gpul_tensor_type. */
+static inline unsigned gpul_tensor_type_bytes(unsigned type)
+{
+	static const uint8_t bytes[GPUL_TENSOR_TYPES] = { 1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4 };
+
+	return bytes[type];
+}
+
+#endif

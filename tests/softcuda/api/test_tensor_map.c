@@ -1,0 +1,84 @@
+/* test_tensor_map.c — tensor maps, which a kernel gets as a parameter; the calls check what the manual states. */
+#include "tests/softcuda/api/support.h"
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Copies the box at (2, 3), 32 words, to out. */
+static const char kernel[] =
+	".version 8.0\n.target sm_90\n.address_size 64\n"
+	".visible .entry k(.param .align 64 .b8 map[128], .param .u64 out) {\n"
+	".reg .b64 %d<4>; .reg .b32 %r<8>; .reg .pred %p<3>; .shared .align 128 .b8 s[128]; .shared .align 8 .b64 m;\n"
+	"mov.b64 %d1, map; cvta.param.u64 %d1, %d1; ld.param.u64 %d2, [out]; mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0;\n"
+	"mov.u32 %r2, s; mov.u32 %r3, m; mov.u32 %r4, 2; mov.u32 %r5, 3; @%p1 mbarrier.init.shared.b64 [m], 1; bar.sync 0; @!%p1 bra WAIT;\n"
+	"fence.proxy.async; mbarrier.arrive.expect_tx.shared.b64 _, [m], 128;\n"
+	"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%d1, {%r4, %r5}], [%r3];\n"
+	"WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [m], 0; @!%p2 bra WAIT; shl.b32 %r6, %r1, 2; add.u32 %r6, %r2, %r6;\n"
+	"ld.shared.u32 %r7, [%r6]; mad.wide.u32 %d3, %r1, 4, %d2; st.global.u32 [%d3], %r7; ret; }\n";
+
+static CUresult encode(CUtensorMap *map, CUdeviceptr tensor, cuuint64_t stride, cuuint32_t box, CUtensorMapSwizzle swizzle)
+{
+	const cuuint64_t dims[2] = { 16, 9 };
+	const cuuint32_t boxes[2] = { box, 4 }, steps[2] = { 1, 1 };
+
+	return cuTensorMapEncodeTiled(map, CU_TENSOR_MAP_DATA_TYPE_UINT32, 2, (void *)(uintptr_t)tensor, dims, &stride, boxes, steps,
+				      CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+				      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+}
+
+static void a_kernel_copies_a_box_by_a_map_in_its_parameters(void **state)
+{
+	CUtensorMap map;
+	uint32_t words[16 * 9], got[32];
+	CUdeviceptr tensor, other, out;
+	CUmodule module;
+	CUfunction f;
+
+	(void)state;
+	for (unsigned n = 0; n < 16 * 9; n++)
+		words[n] = n;
+	ok(cuMemAlloc(&other, sizeof words));
+	ok(cuMemAlloc(&tensor, sizeof words));
+	ok(cuMemAlloc(&out, sizeof got));
+	ok(cuMemcpyHtoD(tensor, words, sizeof words));
+	ok(encode(&map, other, 64, 8, CU_TENSOR_MAP_SWIZZLE_NONE));
+	ok(cuTensorMapReplaceAddress(&map, (void *)(uintptr_t)tensor));
+	ok(cuModuleLoadData(&module, kernel));
+	ok(cuModuleGetFunction(&f, module, "k"));
+	ok(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, (void *[]){ &map, &out }, NULL));
+	ok(cuMemcpyDtoH(got, out, sizeof got));
+	for (unsigned n = 0; n < 32; n++)
+		assert_int_equal(got[n], (3 + n / 8) * 16 + 2 + n % 8);
+	ok(cuModuleUnload(module));
+	ok(cuMemFree(tensor));
+	ok(cuMemFree(other));
+	ok(cuMemFree(out));
+}
+
+static void impossible_maps_are_refused(void **state)
+{
+	CUtensorMap map;
+	CUdeviceptr tensor;
+
+	(void)state;
+	ok(cuMemAlloc(&tensor, 1024));
+	fails(encode(NULL, tensor, 64, 8, CU_TENSOR_MAP_SWIZZLE_NONE), CUDA_ERROR_INVALID_VALUE);
+	fails(encode(&map, tensor + 4, 64, 8, CU_TENSOR_MAP_SWIZZLE_NONE), CUDA_ERROR_INVALID_VALUE);
+	fails(encode(&map, tensor, 72, 8, CU_TENSOR_MAP_SWIZZLE_NONE), CUDA_ERROR_INVALID_VALUE);
+	fails(encode(&map, tensor, 64, 6, CU_TENSOR_MAP_SWIZZLE_NONE), CUDA_ERROR_INVALID_VALUE);
+	fails(encode(&map, tensor, 64, 16, CU_TENSOR_MAP_SWIZZLE_32B), CUDA_ERROR_INVALID_VALUE);
+	fails(encode(&map, tensor, 64, 257, CU_TENSOR_MAP_SWIZZLE_NONE), CUDA_ERROR_INVALID_VALUE);
+	ok(encode(&map, tensor, 64, 16, CU_TENSOR_MAP_SWIZZLE_64B));
+	ok(cuMemFree(tensor));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_kernel_copies_a_box_by_a_map_in_its_parameters),
+		cmocka_unit_test(impossible_maps_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, make_context, destroy_context);
+}

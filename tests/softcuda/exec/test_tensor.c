@@ -1,0 +1,170 @@
+/* test_tensor.c — tensor copies: boxes of tensors between global and shared memory. */
+#include "tests/softcuda/exec/engine_rig.h"
+
+#include <cmocka.h>
+
+#include "softcuda/exec/tensor_map.h"
+
+/* Thread 0 copies a box in, all threads copy the shared memory to out; %x: the map. */
+#define LOAD(dims, coordinates, bytes)                                                                                                      \
+	PTX_HEADER KERNEL_OUT("k") ".shared .align 1024 .b8 s[8192]; .shared .align 8 .b64 m;\n"                                               \
+	"setp.eq.u32 %p1, %t, 0; mov.u32 %r1, s; mov.u32 %r2, m; mov.u32 %r3, 1; mov.u32 %r4, 2; mov.u32 %r5, -1; mov.u32 %r6, 0;\n"           \
+	"@%p1 mbarrier.init.shared.b64 [m], 1; bar.sync 0; @!%p1 bra WAIT; mbarrier.arrive.expect_tx.shared.b64 _, [m], " bytes ";\n"         \
+	"cp.async.bulk.tensor." dims ".shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], [%x, {" coordinates "}], [%r2];\n"      \
+	"WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [m], 0; @!%p2 bra WAIT;\n"                                                             \
+	"shl.b32 %r7, %t, 2; add.u32 %r7, %r1, %r7; ld.shared.u32 %r8, [%r7]; st.global.u32 [%mine], %r8; ret; }"
+
+static gpul_tensor_map *make_map(struct rig *r, void *tensor, gpul_tensor_type type, unsigned rank, const uint32_t *dims, const uint16_t *box)
+{
+	gpul_tensor_map *m = rig_memory(r, GPUL_TENSOR_MAP_BYTES);
+	uint64_t bytes = gpul_tensor_type_bytes(type);
+
+	*m = (gpul_tensor_map){ .mark = GPUL_TENSOR_MAP_MARK, .address = (uintptr_t)tensor, .type = (uint8_t)type, .rank = (uint8_t)rank };
+	for (unsigned d = 0; d < rank; d++) {
+		m->last[d] = dims[d] - 1;
+		m->box[d] = box[d];
+		m->step[d] = 1;
+		bytes *= dims[d];
+		if (d + 1 < rank)
+			m->stride[d] = bytes;
+	}
+	return m;
+}
+
+/* A box of 8 x 4 words from column 1, row -1 of a tensor of 12 x 10: the first row is outside. */
+static void a_box_is_copied_and_filled_with_zeros_outside_of_the_tensor(void **state)
+{
+	struct rig *r = rig_open(LOAD("2d", "%r3, %r5", "128"));
+	uint32_t *tensor = rig_memory(r, 12 * 10 * 4), *out = rig_memory(r, 32 * 4);
+	gpul_tensor_map *m = make_map(r, tensor, GPUL_TENSOR_U32, 2, (uint32_t[]){ 12, 10 }, (uint16_t[]){ 8, 4 });
+
+	(void)state;
+	for (unsigned n = 0; n < 120; n++)
+		tensor[n] = n + 1;
+	rig_expect_ok(r, "k", 1, 32, out, (uintptr_t)m);
+	for (unsigned n = 0; n < 32; n++)
+		assert_int_equal(out[n], n < 8 ? 0 : tensor[(n / 8 - 1) * 12 + n % 8 + 1]);
+	m->fill_nan = true;
+	m->type = GPUL_TENSOR_F32;
+	rig_expect_ok(r, "k", 1, 32, out, (uintptr_t)m);
+	assert_int_equal(out[0], 0x7fffffff);
+	assert_int_equal(out[8], tensor[1]);
+	rig_close(r);
+}
+
+/* Rows of 128 bytes, swizzled: 16-byte piece p of row r is at piece p ^ r % 8; 64 bytes: p ^ r / 2 % 4; 32: p ^ r / 4 % 2. */
+static void rows_are_swizzled(void **state)
+{
+	(void)state;
+	for (unsigned swizzle = 1; swizzle <= 3; swizzle++) {
+		const unsigned words = 4u << swizzle, pieces = words / 4;
+		struct rig *r = rig_open(swizzle == 3 ? LOAD("2d", "%r6, %r6", "1024") : swizzle == 2 ? LOAD("2d", "%r6, %r6", "512") : LOAD("2d", "%r6, %r6", "256"));
+		uint32_t *tensor = rig_memory(r, 8 * 32 * 4), *out = rig_memory(r, 8 * 32 * 4);
+		gpul_tensor_map *m = make_map(r, tensor, GPUL_TENSOR_U32, 2, (uint32_t[]){ words, 8 }, (uint16_t[]){ (uint16_t)words, 8 });
+
+		m->swizzle = (uint8_t)swizzle;
+		for (unsigned n = 0; n < 8 * words; n++)
+			tensor[n] = n;
+		rig_expect_ok(r, "k", 1, 8 * words, out, (uintptr_t)m);
+		for (unsigned row = 0; row < 8; row++)
+			for (unsigned p = 0; p < pieces; p++)
+				assert_int_equal(out[row * words + (p ^ row * pieces / 8) * 4], row * words + p * 4);
+		rig_close(r);
+	}
+}
+
+static void a_tensor_of_five_dimensions_is_copied_with_steps(void **state)
+{
+	struct rig *r = rig_open(LOAD("5d", "%r6, %r3, %r4, %r3, %r6", "128"));
+	uint32_t *tensor = rig_memory(r, 4 * 6 * 5 * 4 * 3 * 4), *out = rig_memory(r, 32 * 4);
+	gpul_tensor_map *m = make_map(r, tensor, GPUL_TENSOR_S32, 5, (uint32_t[]){ 4, 6, 5, 4, 3 }, (uint16_t[]){ 4, 3, 2, 1, 2 });
+
+	(void)state;
+	m->step[1] = 2;  /* rows 1 and 3 */
+	for (unsigned n = 0; n < 4 * 6 * 5 * 4 * 3; n++)
+		tensor[n] = n;
+	rig_expect_ok(r, "k", 1, 32, out, (uintptr_t)m);
+	for (unsigned n = 0; n < 32; n++) {
+		const unsigned x = n % 4, y = 1 + n / 4 % 2 * 2, z = 2 + n / 8 % 2, u = 1, v = n / 16;
+
+		assert_int_equal(out[n], x + 4 * (y + 6 * (z + 5 * (u + 4 * v))));
+	}
+	rig_close(r);
+}
+
+static void boxes_are_stored_and_added(void **state)
+{
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") ".shared .align 128 .b8 s[512]; setp.eq.u32 %p1, %t, 0;\n"
+				 "mov.u32 %r1, s; shl.b32 %r2, %t, 2; add.u32 %r2, %r1, %r2; add.u32 %r3, %t, 1; st.shared.u32 [%r2], %r3; mov.u32 %r4, 8;\n"
+				 "mov.u32 %r5, 1; fence.proxy.async; bar.sync 0; @!%p1 exit;\n"
+				 "cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%x, {%r4, %r5}]; prefetch.tensormap [%x];\n"
+				 "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%x, {%r4, %r5}], [%r1];\n"
+				 "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%x, {%r4, %r5}], [%r1];\n"
+				 "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; ret; }");
+	uint32_t *tensor = rig_memory(r, 12 * 4 * 4);
+	gpul_tensor_map *m = make_map(r, tensor, GPUL_TENSOR_U32, 2, (uint32_t[]){ 12, 4 }, (uint16_t[]){ 8, 2 });
+
+	(void)state;
+	for (unsigned n = 0; n < 48; n++)
+		tensor[n] = 1000;
+	rig_expect_ok(r, "k", 1, 32, rig_memory(r, 128), (uintptr_t)m);
+	for (unsigned n = 0; n < 48; n++) {
+		const unsigned x = n % 12, y = n / 12;
+
+		assert_int_equal(tensor[n], x >= 8 && (y == 1 || y == 2) ? 2 * ((y - 1) * 8 + x - 8 + 1) : 1000);
+	}
+	rig_close(r);
+}
+
+static void a_block_sends_its_box_to_the_whole_cluster(void **state)
+{
+	struct rig *r = rig_open(PTX_HEADER ".visible .entry k(.param .u64 out, .param .u64 x) .reqnctapercluster 2 {\n"
+				 ".reg .pred %p<4>; .reg .b32 %r<16>; .reg .b16 %h; .reg .b64 %o, %x, %d; .shared .align 128 .b8 s[128]; .shared .align 8 .b64 m;\n"
+				 "ld.param.u64 %o, [out]; ld.param.u64 %x, [x]; mov.u32 %r1, s; mov.u32 %r2, m; mov.u32 %r3, %tid.x; mov.u32 %r4, %cluster_ctarank;\n"
+				 "setp.eq.u32 %p1, %r3, 0; @%p1 mbarrier.init.shared.b64 [m], 1; @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [m], 128;\n"
+				 "barrier.cluster.arrive; barrier.cluster.wait; setp.eq.and.u32 %p2, %r4, 1, %p1; mov.u16 %h, 3; mov.u32 %r5, 0; @!%p2 bra WAIT;\n"
+				 "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%x, {%r5}], [%r2], %h;\n"
+				 "WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [m], 0; @!%p3 bra WAIT; shl.b32 %r6, %r3, 2; add.u32 %r6, %r1, %r6;\n"
+				 "ld.shared.u32 %r7, [%r6]; mad.lo.u32 %r8, %r4, 32, %r3; mad.wide.u32 %d, %r8, 4, %o; st.global.u32 [%d], %r7;\n"
+				 "barrier.cluster.arrive; barrier.cluster.wait; ret; }");
+	uint32_t *tensor = rig_memory(r, 128), *out = rig_memory(r, 256);
+	gpul_tensor_map *m = make_map(r, tensor, GPUL_TENSOR_U32, 1, (uint32_t[]){ 32 }, (uint16_t[]){ 32 });
+
+	(void)state;
+	for (unsigned n = 0; n < 32; n++)
+		tensor[n] = 3 * n;
+	rig_expect_ok(r, "k", 2, 32, out, (uintptr_t)m);
+	for (unsigned n = 0; n < 64; n++)
+		assert_int_equal(out[n], 3 * (n % 32));
+	rig_close(r);
+}
+
+static void a_wrong_map_or_tensor_is_a_fault(void **state)
+{
+	struct rig *r = rig_open(LOAD("1d", "%r6", "128"));
+	uint32_t *tensor = rig_memory(r, 128), *out = rig_memory(r, 128);
+	gpul_tensor_map *m = make_map(r, tensor, GPUL_TENSOR_U32, 1, (uint32_t[]){ 32 }, (uint16_t[]){ 32 });
+
+	(void)state;
+	m->last[0] = UINT32_MAX;
+	m->address += 64;
+	assert_int_equal(rig_run(r, "k", 1, 32, out, (uintptr_t)m), GPUL_EXEC_ILLEGAL_ADDRESS);
+	m->mark = 0;
+	assert_int_equal(rig_run(r, "k", 1, 32, out, (uintptr_t)m), GPUL_EXEC_ILLEGAL_INSTRUCTION);
+	assert_non_null(strstr(r->fault.text, "there is no tensor map of 1 dimensions"));
+	rig_close(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_box_is_copied_and_filled_with_zeros_outside_of_the_tensor),
+		cmocka_unit_test(rows_are_swizzled),
+		cmocka_unit_test(a_tensor_of_five_dimensions_is_copied_with_steps),
+		cmocka_unit_test(boxes_are_stored_and_added),
+		cmocka_unit_test(a_block_sends_its_box_to_the_whole_cluster),
+		cmocka_unit_test(a_wrong_map_or_tensor_is_a_fault),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
