@@ -11,10 +11,22 @@ GPUL_RT_FORWARD(cudaStreamBeginCaptureToGraph,
 		cuStreamBeginCaptureToGraph(gpul_rt_stream(stream), graph, nodes,
 					    (const CUgraphEdgeData *)(const void *)edges, n,
 					    (CUstreamCaptureMode)mode))
-GPUL_RT_FORWARD(cudaStreamEndCapture, (cudaStream_t stream, cudaGraph_t *graph),
-		cuStreamEndCapture(gpul_rt_stream(stream), graph))
 GPUL_RT_FORWARD(cudaStreamIsCapturing, (cudaStream_t stream, enum cudaStreamCaptureStatus *status),
 		cuStreamIsCapturing(gpul_rt_stream(stream), (CUstreamCaptureStatus *)(void *)status))
+
+/* The end of a capture to a graph that the program has may be called without a pointer for the graph. */
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
+{
+	const gpul_driver *drv;
+	CUgraph captured = NULL;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+	if (!e)
+		e = gpul_rt_cu(drv, cuStreamEndCapture(gpul_rt_stream(stream), &captured));
+	if (graph)
+		*graph = captured; /* NULL after a failure */
+	return e;
+}
 
 #ifndef GPUL_RT_PER_THREAD
 GPUL_RT_FORWARD(cudaThreadExchangeStreamCaptureMode, (enum cudaStreamCaptureMode *mode),
