@@ -110,21 +110,30 @@ class State {
 
 // ---- text of values --------------------------------------------------------------------------------------------------
 
-function floatText(x, digits) {
-	return Object.is(x, -0) ? "-0" : String(Number(x.toPrecision(digits)));
+function doubleText(x) {
+	return Object.is(x, -0) ? "-0" : String(x);
+}
+
+// With the fewest of 7, 8 or 9 digits that tell the float apart from its neighbours, as in decimals.c.
+function floatText(x) {
+	let digits = Math.abs(x) < 16777216 ? 7 : 9;
+
+	while (digits < 9 && Math.fround(Number(x.toPrecision(digits))) !== x)
+		digits++;
+	return doubleText(Number(x.toPrecision(digits)));
 }
 
 function wordText(type, low, high, bytes) {
 	if (bytes === 8) {
 		if (type === "f")
-			return floatText(toDouble(low, high), 17);
+			return doubleText(toDouble(low, high));
 		const top = high | 0;
 		if (type === "s" && top >= -256 && top < 256)
 			return String(top * 4294967296 + low);
 		return high ? "0x" + high.toString(16) + low.toString(16).padStart(8, "0") : String(low);
 	}
 	if (type === "f" && bytes === 4)
-		return floatText(toFloat(low), 9);
+		return floatText(toFloat(low));
 	if (type === "s")
 		return String(bytes === 2 ? low << 16 >> 16 : low | 0);
 	return type === "u" || low < 0x10000 ? String(low) : "0x" + low.toString(16);
