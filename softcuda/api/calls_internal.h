@@ -17,6 +17,10 @@
 	CALL(cuArrayGetMemoryRequirements, 11060, cuArrayGetMemoryRequirements) \
 	CALL(cuArrayGetPlane, 11020, cuArrayGetPlane) \
 	CALL(cuArrayGetSparseProperties, 11010, cuArrayGetSparseProperties) \
+	CALL(cuCoredumpGetAttribute, 12010, cuCoredumpGetAttribute) \
+	CALL(cuCoredumpGetAttributeGlobal, 12010, cuCoredumpGetAttributeGlobal) \
+	CALL(cuCoredumpSetAttribute, 12010, cuCoredumpSetAttribute) \
+	CALL(cuCoredumpSetAttributeGlobal, 12010, cuCoredumpSetAttributeGlobal) \
 	CALL(cuCtxAttach, 2000, cuCtxAttach) \
 	CALL(cuCtxCreate, 2000, cuCtxCreate) \
 	CALL(cuCtxCreate, 3020, cuCtxCreate_v2) \
@@ -336,11 +340,13 @@
 	PTDS(cuStreamBatchMemOp, 11070, cuStreamBatchMemOp_v2, cuStreamBatchMemOp_v2_ptsz) \
 	PTDS(cuStreamBeginCapture, 10000, cuStreamBeginCapture, cuStreamBeginCapture_ptsz) \
 	PTDS(cuStreamBeginCapture, 10010, cuStreamBeginCapture_v2, cuStreamBeginCapture_v2_ptsz) \
+	PTDS(cuStreamCopyAttributes, 11000, cuStreamCopyAttributes, cuStreamCopyAttributes_ptsz) \
 	CALL(cuStreamCreate, 2000, cuStreamCreate) \
 	CALL(cuStreamCreateWithPriority, 5050, cuStreamCreateWithPriority) \
 	CALL(cuStreamDestroy, 2000, cuStreamDestroy) \
 	CALL(cuStreamDestroy, 4000, cuStreamDestroy_v2) \
 	PTDS(cuStreamEndCapture, 10000, cuStreamEndCapture, cuStreamEndCapture_ptsz) \
+	PTDS(cuStreamGetAttribute, 11000, cuStreamGetAttribute, cuStreamGetAttribute_ptsz) \
 	PTDS(cuStreamGetCaptureInfo, 10010, cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_ptsz) \
 	PTDS(cuStreamGetCaptureInfo, 11030, \
 	     cuStreamGetCaptureInfo_v2, cuStreamGetCaptureInfo_v2_ptsz) \
@@ -354,6 +360,7 @@
 	PTDS(cuStreamGetPriority, 5050, cuStreamGetPriority, cuStreamGetPriority_ptsz) \
 	PTDS(cuStreamIsCapturing, 10000, cuStreamIsCapturing, cuStreamIsCapturing_ptsz) \
 	PTDS(cuStreamQuery, 2000, cuStreamQuery, cuStreamQuery_ptsz) \
+	PTDS(cuStreamSetAttribute, 11000, cuStreamSetAttribute, cuStreamSetAttribute_ptsz) \
 	PTDS(cuStreamSynchronize, 2000, cuStreamSynchronize, cuStreamSynchronize_ptsz) \
 	PTDS(cuStreamUpdateCaptureDependencies, 11030, \
 	     cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies_ptsz) \

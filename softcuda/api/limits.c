@@ -1,5 +1,5 @@
 /* limits.c — the limits of a context (cuCtxSetLimit), and cache preferences, which have no effect on a CPU. */
-#include "softcuda/api/base/state_internal.h"
+#include "softcuda/api/stream/queue_internal.h"
 
 static bool limit_is_known(CUlimit limit)
 {
@@ -95,9 +95,9 @@ EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 	if (r)
 		return r;
 	if (least)
-		*least = 0;
+		*least = LEAST_PRIORITY;
 	if (greatest)
-		*greatest = 0;  /* the only priority: the interpreter runs blocks of all streams in turn */
+		*greatest = GREATEST_PRIORITY;
 	soft_unlock();
 	return CUDA_SUCCESS;
 }

@@ -8,7 +8,6 @@
 #define SOFT_REASONS(REASON) \
 	REASON(AFFINITY, "execution affinity") \
 	REASON(CHECKPOINTS, "checkpoints of a process") \
-	REASON(CORE_DUMPS, "core dumps of a GPU") \
 	REASON(DECOMPRESSION, "decompression by the GPU") \
 	REASON(EXTERNAL, "memory and semaphores of other APIs") \
 	REASON(GPU_DIRECT, "GPUDirect RDMA") \
@@ -23,7 +22,6 @@
 	REASON(OLD_ADDRESSES, "the interface of CUDA 3.1, with 32-bit addresses and sizes") \
 	REASON(OLD_LINKER, "the interface of CUDA 5.5") \
 	REASON(PROFILER, "configuration files of NVIDIA's profiler") \
-	REASON(STREAM_ATTRIBUTES, "attributes of streams") \
 	REASON(TENSOR_MAPS, "tensor maps") \
 	REASON(TEXTURES, "CUDA arrays, textures and surfaces") \
 	REASON(UNIFIED_FUNCTIONS, "unified function pointers")
@@ -39,10 +37,6 @@
 	CALL(cuCheckpointProcessLock, 12080, cuCheckpointProcessLock, CHECKPOINTS) \
 	CALL(cuCheckpointProcessRestore, 12080, cuCheckpointProcessRestore, CHECKPOINTS) \
 	CALL(cuCheckpointProcessUnlock, 12080, cuCheckpointProcessUnlock, CHECKPOINTS) \
-	CALL(cuCoredumpGetAttribute, 12010, cuCoredumpGetAttribute, CORE_DUMPS) \
-	CALL(cuCoredumpGetAttributeGlobal, 12010, cuCoredumpGetAttributeGlobal, CORE_DUMPS) \
-	CALL(cuCoredumpSetAttribute, 12010, cuCoredumpSetAttribute, CORE_DUMPS) \
-	CALL(cuCoredumpSetAttributeGlobal, 12010, cuCoredumpSetAttributeGlobal, CORE_DUMPS) \
 	CALL(cuCtxFromGreenCtx, 12040, cuCtxFromGreenCtx, GREEN_CONTEXTS) \
 	CALL(cuCtxGetDevResource, 12040, cuCtxGetDevResource, GREEN_CONTEXTS) \
 	CALL(cuCtxGetExecAffinity, 11040, cuCtxGetExecAffinity, AFFINITY) \
@@ -199,10 +193,7 @@
 	CALL(cuProfilerInitialize, 4000, cuProfilerInitialize, PROFILER) \
 	PTDS(cuSignalExternalSemaphoresAsync, 10000, cuSignalExternalSemaphoresAsync, cuSignalExternalSemaphoresAsync_ptsz, EXTERNAL) \
 	PTDS(cuStreamBeginCaptureToGraph, 12030, cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph_ptsz, GRAPHS) \
-	PTDS(cuStreamCopyAttributes, 11000, cuStreamCopyAttributes, cuStreamCopyAttributes_ptsz, STREAM_ATTRIBUTES) \
-	PTDS(cuStreamGetAttribute, 11000, cuStreamGetAttribute, cuStreamGetAttribute_ptsz, STREAM_ATTRIBUTES) \
 	CALL(cuStreamGetGreenCtx, 12040, cuStreamGetGreenCtx, GREEN_CONTEXTS) \
-	PTDS(cuStreamSetAttribute, 11000, cuStreamSetAttribute, cuStreamSetAttribute_ptsz, STREAM_ATTRIBUTES) \
 	CALL(cuTensorMapEncodeIm2col, 12000, cuTensorMapEncodeIm2col, TENSOR_MAPS) \
 	CALL(cuTensorMapEncodeIm2colWide, 12080, cuTensorMapEncodeIm2colWide, TENSOR_MAPS) \
 	CALL(cuTexRefCreate, 2000, cuTexRefCreate, TEXTURES) \

@@ -279,7 +279,7 @@ EXPORT CUresult cuKernelGetParamInfo(CUkernel handle, size_t index, size_t *offs
 EXPORT CUresult cuFuncGetName(const char **name, CUfunction handle)
 {
 	struct function *f;
-	CUresult r = name ? soft_enter_function(handle, &f) : CUDA_ERROR_INVALID_VALUE;
+	CUresult r = name && handle ? soft_enter_function(handle, &f) : CUDA_ERROR_INVALID_VALUE;
 
 	if (r)
 		return r;
@@ -291,7 +291,7 @@ EXPORT CUresult cuFuncGetName(const char **name, CUfunction handle)
 EXPORT CUresult cuKernelGetName(const char **name, CUkernel handle)
 {
 	struct kernel *k;
-	CUresult r = name ? enter_kernel(handle, &k) : CUDA_ERROR_INVALID_VALUE;
+	CUresult r = name && handle ? enter_kernel(handle, &k) : CUDA_ERROR_INVALID_VALUE;
 
 	if (r)
 		return r;

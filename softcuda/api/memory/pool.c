@@ -131,7 +131,7 @@ static CUresult allocate_in_stream(CUdeviceptr *out, size_t bytes, CUmemoryPool 
 	struct pool *p = NULL;
 	CUresult r;
 
-	if (!out || !bytes)
+	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;
 	r = soft_enter_stream(stream, &ctx, &s);
 	if (r)
@@ -142,10 +142,10 @@ static CUresult allocate_in_stream(CUdeviceptr *out, size_t bytes, CUmemoryPool 
 		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemAllocFromPoolAsync: the pool is imported: only its owner can allocate");
 	if (!r && s->capture)
 		r = soft_capture_refuse(s, "cuMemAllocAsync");
-	if (!r)
+	if (!r && bytes)
 		r = p ? soft_pool_allocate(p, ctx, bytes, &a) : soft_allocate(ctx, ALLOC_ASYNC, bytes, 0, &a);
 	if (!r)
-		*out = a->base;
+		*out = bytes ? a->base : 0;  /* no bytes: NULL, which can be freed */
 	soft_unlock();
 	return r;
 }
@@ -183,6 +183,8 @@ EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 
 	if (r)
 		return r;
+	if (!address)
+		goto unlock;
 	a = soft_allocation_at(address);
 	if (!a || a->base != address || (a->kind != ALLOC_ASYNC && a->kind != ALLOC_DEVICE && a->kind != ALLOC_MANAGED) ||
 	    a->free_is_queued) {
@@ -197,6 +199,7 @@ EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 			a->free_is_queued = true;
 		soft_op_release(op);
 	}
+unlock:
 	soft_unlock();
 	return r;
 }

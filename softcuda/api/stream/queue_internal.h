@@ -13,12 +13,22 @@ struct node_list { /* nodes of one graph, each once */
 	size_t n, room;
 };
 
+enum { LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5 };  /* as an H200; the interpreter runs the blocks of all streams in turn */
+
+struct stream_hints { /* the attributes that cuStreamCopyAttributes copies */
+	CUaccessPolicyWindow window;
+	CUsynchronizationPolicy sync_policy;
+	CUlaunchMemSyncDomainMap domain_map;
+	CUlaunchMemSyncDomain domain;
+};
+
 struct stream {
 	struct link link;            /* in context->streams */
 	void *handle;
 	struct context *ctx;
 	unsigned flags;
 	int priority;
+	struct stream_hints hints;
 	bool blocking;               /* this stream and the legacy stream wait for each other's work */
 	bool destroyed;              /* the handle is freed; the stream is freed after its last operation */
 	uint64_t id;
@@ -105,6 +115,7 @@ extern const struct op_kind soft_host_call_kind;
 
 /* ---- stream.c: the caller holds the lock ------------------------------------------------- */
 
+int soft_clamp_priority(int priority);  /* the nearest priority that exists */
 CUresult soft_stream_create(struct context *ctx, unsigned flags, int priority,
 			    struct stream **out);
 void soft_stream_destroy(struct stream *s);

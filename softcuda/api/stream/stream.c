@@ -8,6 +8,13 @@
 
 #include <stdlib.h>
 
+int soft_clamp_priority(int priority)
+{
+	if (priority > LEAST_PRIORITY)
+		return LEAST_PRIORITY;
+	return priority < GREATEST_PRIORITY ? GREATEST_PRIORITY : priority;
+}
+
 CUresult soft_stream_create(struct context *ctx, unsigned flags, int priority,
 			    struct stream **out)
 {
@@ -22,7 +29,9 @@ CUresult soft_stream_create(struct context *ctx, unsigned flags, int priority,
 	}
 	s->ctx = ctx;
 	s->flags = flags;
-	s->priority = priority;
+	s->priority = soft_clamp_priority(priority);
+	s->hints.sync_policy = CU_SYNC_POLICY_AUTO;
+	s->hints.domain_map.remote = 1;
 	s->blocking = !(flags & CU_STREAM_NON_BLOCKING);
 	s->id = ++soft.next_id;
 	list_init(&s->in_capture);
@@ -103,10 +112,9 @@ EXPORT CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, in
 	if (!out || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
 		r = CUDA_ERROR_INVALID_VALUE;
 	else
-		r = soft_stream_create(ctx, flags, 0, &s);  /* priority is ignored: only 0 exists */
+		r = soft_stream_create(ctx, flags, priority, &s);
 	if (!r)
 		*out = s->handle;
-	(void)priority;
 	soft_unlock();
 	return r;
 }

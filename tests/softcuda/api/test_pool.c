@@ -51,6 +51,9 @@ static void counts_what_is_allocated_from_each_pool(void **state)
 	assert_int_equal(number(a, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 1 << 20);
 	ok(cuMemFree(p));
 	ok(cuMemFree(r));
+	ok(cuMemAllocFromPoolAsync(&p, 0, a, NULL));
+	assert_int_equal(p, 0);
+	ok(cuMemFreeAsync(p, NULL));
 	ok(cuMemPoolDestroy(a));
 	ok(cuMemPoolDestroy(b));
 	fails(cuMemPoolDestroy(b), CUDA_ERROR_INVALID_VALUE);

@@ -286,7 +286,7 @@ static void reports_the_properties_of_a_stream(void **state)
 	assert_ptr_equal(ctx, *state);
 	ok(cuStreamCreateWithPriority(&t, 0, -5));
 	ok(cuStreamGetPriority(t, &priority));
-	assert_int_equal(priority, 0);
+	assert_int_equal(priority, -5);
 	ok(cuStreamIsCapturing(t, &capture));
 	assert_int_equal(capture, CU_STREAM_CAPTURE_STATUS_NONE);
 	ok(cuStreamDestroy(s));
@@ -296,6 +296,29 @@ static void reports_the_properties_of_a_stream(void **state)
 	fails(cuStreamDestroy(NULL), CUDA_ERROR_INVALID_HANDLE);
 	fails(cuStreamGetFlags((CUstream)(uintptr_t)0x1234560, &flags),
 	      CUDA_ERROR_INVALID_HANDLE);
+}
+
+static void attributes_are_kept_and_copied(void **state)
+{
+	CUstreamAttrValue value = { .syncPolicy = CU_SYNC_POLICY_YIELD }, got;
+	CUstream from, to;
+
+	(void)state;
+	ok(cuStreamCreate(&from, 0));
+	ok(cuStreamCreateWithPriority(&to, 0, -2));
+	ok(cuStreamGetAttribute(from, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &got));
+	assert_int_equal(got.syncPolicy, CU_SYNC_POLICY_AUTO);
+	ok(cuStreamSetAttribute(from, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value));
+	ok(cuStreamCopyAttributes(to, from));
+	ok(cuStreamGetAttribute(to, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &got));
+	assert_int_equal(got.syncPolicy, CU_SYNC_POLICY_YIELD);
+	ok(cuStreamGetAttribute(to, CU_STREAM_ATTRIBUTE_PRIORITY, &got));
+	assert_int_equal(got.priority, -2);
+	value.syncPolicy = (CUsynchronizationPolicy)77;
+	fails(cuStreamSetAttribute(from, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value), CUDA_ERROR_INVALID_VALUE);
+	fails(cuStreamGetAttribute(from, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &got), CUDA_ERROR_INVALID_VALUE);
+	ok(cuStreamDestroy(from));
+	ok(cuStreamDestroy(to));
 }
 
 int main(void)
@@ -312,6 +335,7 @@ int main(void)
 		cmocka_unit_test(a_destroyed_stream_finishes_its_work),
 		cmocka_unit_test(a_destroyed_context_stops_its_kernels),
 		cmocka_unit_test(reports_the_properties_of_a_stream),
+		cmocka_unit_test(attributes_are_kept_and_copied),
 	};
 
 	return cmocka_run_group_tests(tests, make_context, destroy_context);
