@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The page of --trace FILE.html shows in a browser what the interpreter recorded: --trace FILE.json of the same run."""
-import json, os, re, shutil, subprocess, sys, tempfile, unittest
+import json, os, re, shutil, struct, subprocess, sys, tempfile, unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import browser
@@ -94,10 +94,10 @@ def as_number(text):
 
 
 def same(shown, want):
-    """Equal as 64-bit words, or as the nearest numbers: a float of the trace has 9 digits."""
+    """Equal as 64-bit words, as f64, or as f32: the trace writes the shortest digits that name the f32, the page 9 digits."""
     if shown.startswith("0x") or isinstance(want, int):
         return int(as_number(shown)) % 2**64 == int(want) % 2**64
-    return abs(as_number(shown) - want) <= 2e-9 * abs(want)
+    return abs(as_number(shown) - want) <= 2e-9 * abs(want) or struct.pack("f", as_number(shown)) == struct.pack("f", want)
 
 
 class Page(unittest.TestCase):
