@@ -10,7 +10,8 @@ gpul_status ptx_link_no_memory(ptx_linker *l)
 
 bool ptx_link_is_system_call(const char *name)
 {
-	static const char *const calls[] = { "vprintf", "malloc", "free", "__assertfail" };
+	static const char *const calls[] = { "vprintf", "malloc", "free", "__assertfail",
+					     "cudaGraphSetConditional" };
 
 	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
 		if (!strcmp(name, calls[i]))

@@ -4,43 +4,6 @@
 
 #include <string.h>
 
-/* ---- the memory of graphs ----------------------------------------------------------------------------------- */
-
-EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute attribute, void *value)
-{
-	struct device *d;
-	CUresult r = soft_find_device(dev, &d);
-
-	if (r)
-		return r;
-	if (!value || (unsigned)attribute > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
-		return CUDA_ERROR_INVALID_VALUE;
-	memset(value, 0, sizeof(cuuint64_t));
-	return CUDA_SUCCESS;
-}
-
-/* Only the highest sizes can be set, and only to 0, which they are. */
-EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute attribute, void *value)
-{
-	struct device *d;
-	cuuint64_t wanted;
-	CUresult r = soft_find_device(dev, &d);
-
-	if (r)
-		return r;
-	if (!value || (attribute != CU_GRAPH_MEM_ATTR_USED_MEM_HIGH && attribute != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH))
-		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(&wanted, value, sizeof wanted);
-	return wanted ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuDeviceGraphMemTrim(CUdevice dev)
-{
-	struct device *d;
-
-	return soft_find_device(dev, &d);
-}
-
 /* ---- others ------------------------------------------------------------------------------------------------- */
 
 EXPORT CUresult cuDeviceGetExecAffinitySupport(int *supported, CUexecAffinityType type, CUdevice dev)

@@ -115,23 +115,39 @@
 	CALL(cuGraphAddDependencies, 10000, cuGraphAddDependencies) \
 	CALL(cuGraphAddDependencies, 12030, cuGraphAddDependencies_v2) \
 	CALL(cuGraphAddEmptyNode, 10000, cuGraphAddEmptyNode) \
+	CALL(cuGraphAddEventRecordNode, 11010, cuGraphAddEventRecordNode) \
+	CALL(cuGraphAddEventWaitNode, 11010, cuGraphAddEventWaitNode) \
 	CALL(cuGraphAddHostNode, 10000, cuGraphAddHostNode) \
 	CALL(cuGraphAddKernelNode, 10000, cuGraphAddKernelNode) \
 	CALL(cuGraphAddKernelNode, 12000, cuGraphAddKernelNode_v2) \
+	CALL(cuGraphAddMemAllocNode, 11040, cuGraphAddMemAllocNode) \
+	CALL(cuGraphAddMemFreeNode, 11040, cuGraphAddMemFreeNode) \
 	CALL(cuGraphAddMemcpyNode, 10000, cuGraphAddMemcpyNode) \
 	CALL(cuGraphAddMemsetNode, 10000, cuGraphAddMemsetNode) \
+	CALL(cuGraphAddNode, 12020, cuGraphAddNode) \
+	CALL(cuGraphAddNode, 12030, cuGraphAddNode_v2) \
 	CALL(cuGraphChildGraphNodeGetGraph, 10000, cuGraphChildGraphNodeGetGraph) \
 	CALL(cuGraphClone, 10000, cuGraphClone) \
+	CALL(cuGraphConditionalHandleCreate, 12030, cuGraphConditionalHandleCreate) \
 	CALL(cuGraphCreate, 10000, cuGraphCreate) \
+	CALL(cuGraphDebugDotPrint, 11030, cuGraphDebugDotPrint) \
 	CALL(cuGraphDestroy, 10000, cuGraphDestroy) \
 	CALL(cuGraphDestroyNode, 10000, cuGraphDestroyNode) \
+	CALL(cuGraphEventRecordNodeGetEvent, 11010, cuGraphEventRecordNodeGetEvent) \
+	CALL(cuGraphEventRecordNodeSetEvent, 11010, cuGraphEventRecordNodeSetEvent) \
+	CALL(cuGraphEventWaitNodeGetEvent, 11010, cuGraphEventWaitNodeGetEvent) \
+	CALL(cuGraphEventWaitNodeSetEvent, 11010, cuGraphEventWaitNodeSetEvent) \
+	CALL(cuGraphExecChildGraphNodeSetParams, 11010, cuGraphExecChildGraphNodeSetParams) \
 	CALL(cuGraphExecDestroy, 10000, cuGraphExecDestroy) \
+	CALL(cuGraphExecEventRecordNodeSetEvent, 11010, cuGraphExecEventRecordNodeSetEvent) \
+	CALL(cuGraphExecEventWaitNodeSetEvent, 11010, cuGraphExecEventWaitNodeSetEvent) \
 	CALL(cuGraphExecGetFlags, 12000, cuGraphExecGetFlags) \
 	CALL(cuGraphExecHostNodeSetParams, 10020, cuGraphExecHostNodeSetParams) \
 	CALL(cuGraphExecKernelNodeSetParams, 10010, cuGraphExecKernelNodeSetParams) \
 	CALL(cuGraphExecKernelNodeSetParams, 12000, cuGraphExecKernelNodeSetParams_v2) \
 	CALL(cuGraphExecMemcpyNodeSetParams, 10020, cuGraphExecMemcpyNodeSetParams) \
 	CALL(cuGraphExecMemsetNodeSetParams, 10020, cuGraphExecMemsetNodeSetParams) \
+	CALL(cuGraphExecNodeSetParams, 12020, cuGraphExecNodeSetParams) \
 	CALL(cuGraphExecUpdate, 10020, cuGraphExecUpdate) \
 	CALL(cuGraphExecUpdate, 12000, cuGraphExecUpdate_v2) \
 	CALL(cuGraphGetEdges, 10000, cuGraphGetEdges) \
@@ -144,11 +160,16 @@
 	CALL(cuGraphInstantiate, 11000, cuGraphInstantiate_v2) \
 	CALL(cuGraphInstantiateWithFlags, 11040, cuGraphInstantiateWithFlags) \
 	PTDS(cuGraphInstantiateWithParams, 12000, cuGraphInstantiateWithParams, cuGraphInstantiateWithParams_ptsz) \
+	CALL(cuGraphKernelNodeCopyAttributes, 11000, cuGraphKernelNodeCopyAttributes) \
+	CALL(cuGraphKernelNodeGetAttribute, 11000, cuGraphKernelNodeGetAttribute) \
 	CALL(cuGraphKernelNodeGetParams, 10000, cuGraphKernelNodeGetParams) \
 	CALL(cuGraphKernelNodeGetParams, 12000, cuGraphKernelNodeGetParams_v2) \
+	CALL(cuGraphKernelNodeSetAttribute, 11000, cuGraphKernelNodeSetAttribute) \
 	CALL(cuGraphKernelNodeSetParams, 10000, cuGraphKernelNodeSetParams) \
 	CALL(cuGraphKernelNodeSetParams, 12000, cuGraphKernelNodeSetParams_v2) \
 	PTDS(cuGraphLaunch, 10000, cuGraphLaunch, cuGraphLaunch_ptsz) \
+	CALL(cuGraphMemAllocNodeGetParams, 11040, cuGraphMemAllocNodeGetParams) \
+	CALL(cuGraphMemFreeNodeGetParams, 11040, cuGraphMemFreeNodeGetParams) \
 	CALL(cuGraphMemcpyNodeGetParams, 10000, cuGraphMemcpyNodeGetParams) \
 	CALL(cuGraphMemcpyNodeSetParams, 10000, cuGraphMemcpyNodeSetParams) \
 	CALL(cuGraphMemsetNodeGetParams, 10000, cuGraphMemsetNodeGetParams) \
@@ -161,8 +182,11 @@
 	CALL(cuGraphNodeGetEnabled, 11060, cuGraphNodeGetEnabled) \
 	CALL(cuGraphNodeGetType, 10000, cuGraphNodeGetType) \
 	CALL(cuGraphNodeSetEnabled, 11060, cuGraphNodeSetEnabled) \
+	CALL(cuGraphNodeSetParams, 12020, cuGraphNodeSetParams) \
+	CALL(cuGraphReleaseUserObject, 11030, cuGraphReleaseUserObject) \
 	CALL(cuGraphRemoveDependencies, 10000, cuGraphRemoveDependencies) \
 	CALL(cuGraphRemoveDependencies, 12030, cuGraphRemoveDependencies_v2) \
+	CALL(cuGraphRetainUserObject, 11030, cuGraphRetainUserObject) \
 	PTDS(cuGraphUpload, 11010, cuGraphUpload, cuGraphUpload_ptsz) \
 	CALL(cuInit, 2000, cuInit) \
 	CALL(cuIpcCloseMemHandle, 4010, cuIpcCloseMemHandle) \
@@ -340,6 +364,7 @@
 	PTDS(cuStreamBatchMemOp, 11070, cuStreamBatchMemOp_v2, cuStreamBatchMemOp_v2_ptsz) \
 	PTDS(cuStreamBeginCapture, 10000, cuStreamBeginCapture, cuStreamBeginCapture_ptsz) \
 	PTDS(cuStreamBeginCapture, 10010, cuStreamBeginCapture_v2, cuStreamBeginCapture_v2_ptsz) \
+	PTDS(cuStreamBeginCaptureToGraph, 12030, cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph_ptsz) \
 	PTDS(cuStreamCopyAttributes, 11000, cuStreamCopyAttributes, cuStreamCopyAttributes_ptsz) \
 	CALL(cuStreamCreate, 2000, cuStreamCreate) \
 	CALL(cuStreamCreateWithPriority, 5050, cuStreamCreateWithPriority) \
@@ -400,6 +425,9 @@
 	CALL(cuTexRefSetFlags, 2000, cuTexRefSetFlags) \
 	CALL(cuTexRefSetFormat, 2000, cuTexRefSetFormat) \
 	CALL(cuTexRefSetMipmappedArray, 5000, cuTexRefSetMipmappedArray) \
-	CALL(cuThreadExchangeStreamCaptureMode, 10010, cuThreadExchangeStreamCaptureMode)
+	CALL(cuThreadExchangeStreamCaptureMode, 10010, cuThreadExchangeStreamCaptureMode) \
+	CALL(cuUserObjectCreate, 11030, cuUserObjectCreate) \
+	CALL(cuUserObjectRelease, 11030, cuUserObjectRelease) \
+	CALL(cuUserObjectRetain, 11030, cuUserObjectRetain)
 
 #endif

@@ -80,41 +80,17 @@
 	CALL(cuGLUnmapBufferObjectAsync, 2030, cuGLUnmapBufferObjectAsync, GRAPHICS) \
 	CALL(cuGLUnregisterBufferObject, 2000, cuGLUnregisterBufferObject, GRAPHICS) \
 	CALL(cuGraphAddBatchMemOpNode, 11070, cuGraphAddBatchMemOpNode, GRAPHS) \
-	CALL(cuGraphAddEventRecordNode, 11010, cuGraphAddEventRecordNode, GRAPHS) \
-	CALL(cuGraphAddEventWaitNode, 11010, cuGraphAddEventWaitNode, GRAPHS) \
 	CALL(cuGraphAddExternalSemaphoresSignalNode, 11020, cuGraphAddExternalSemaphoresSignalNode, GRAPHS) \
 	CALL(cuGraphAddExternalSemaphoresWaitNode, 11020, cuGraphAddExternalSemaphoresWaitNode, GRAPHS) \
-	CALL(cuGraphAddMemAllocNode, 11040, cuGraphAddMemAllocNode, GRAPHS) \
-	CALL(cuGraphAddMemFreeNode, 11040, cuGraphAddMemFreeNode, GRAPHS) \
-	CALL(cuGraphAddNode, 12020, cuGraphAddNode, GRAPHS) \
-	CALL(cuGraphAddNode, 12030, cuGraphAddNode_v2, GRAPHS) \
 	CALL(cuGraphBatchMemOpNodeGetParams, 11070, cuGraphBatchMemOpNodeGetParams, GRAPHS) \
 	CALL(cuGraphBatchMemOpNodeSetParams, 11070, cuGraphBatchMemOpNodeSetParams, GRAPHS) \
-	CALL(cuGraphConditionalHandleCreate, 12030, cuGraphConditionalHandleCreate, GRAPHS) \
-	CALL(cuGraphDebugDotPrint, 11030, cuGraphDebugDotPrint, GRAPHS) \
-	CALL(cuGraphEventRecordNodeGetEvent, 11010, cuGraphEventRecordNodeGetEvent, GRAPHS) \
-	CALL(cuGraphEventRecordNodeSetEvent, 11010, cuGraphEventRecordNodeSetEvent, GRAPHS) \
-	CALL(cuGraphEventWaitNodeGetEvent, 11010, cuGraphEventWaitNodeGetEvent, GRAPHS) \
-	CALL(cuGraphEventWaitNodeSetEvent, 11010, cuGraphEventWaitNodeSetEvent, GRAPHS) \
 	CALL(cuGraphExecBatchMemOpNodeSetParams, 11070, cuGraphExecBatchMemOpNodeSetParams, GRAPHS) \
-	CALL(cuGraphExecChildGraphNodeSetParams, 11010, cuGraphExecChildGraphNodeSetParams, GRAPHS) \
-	CALL(cuGraphExecEventRecordNodeSetEvent, 11010, cuGraphExecEventRecordNodeSetEvent, GRAPHS) \
-	CALL(cuGraphExecEventWaitNodeSetEvent, 11010, cuGraphExecEventWaitNodeSetEvent, GRAPHS) \
 	CALL(cuGraphExecExternalSemaphoresSignalNodeSetParams, 11020, cuGraphExecExternalSemaphoresSignalNodeSetParams, GRAPHS) \
 	CALL(cuGraphExecExternalSemaphoresWaitNodeSetParams, 11020, cuGraphExecExternalSemaphoresWaitNodeSetParams, GRAPHS) \
-	CALL(cuGraphExecNodeSetParams, 12020, cuGraphExecNodeSetParams, GRAPHS) \
 	CALL(cuGraphExternalSemaphoresSignalNodeGetParams, 11020, cuGraphExternalSemaphoresSignalNodeGetParams, GRAPHS) \
 	CALL(cuGraphExternalSemaphoresSignalNodeSetParams, 11020, cuGraphExternalSemaphoresSignalNodeSetParams, GRAPHS) \
 	CALL(cuGraphExternalSemaphoresWaitNodeGetParams, 11020, cuGraphExternalSemaphoresWaitNodeGetParams, GRAPHS) \
 	CALL(cuGraphExternalSemaphoresWaitNodeSetParams, 11020, cuGraphExternalSemaphoresWaitNodeSetParams, GRAPHS) \
-	CALL(cuGraphKernelNodeCopyAttributes, 11000, cuGraphKernelNodeCopyAttributes, GRAPHS) \
-	CALL(cuGraphKernelNodeGetAttribute, 11000, cuGraphKernelNodeGetAttribute, GRAPHS) \
-	CALL(cuGraphKernelNodeSetAttribute, 11000, cuGraphKernelNodeSetAttribute, GRAPHS) \
-	CALL(cuGraphMemAllocNodeGetParams, 11040, cuGraphMemAllocNodeGetParams, GRAPHS) \
-	CALL(cuGraphMemFreeNodeGetParams, 11040, cuGraphMemFreeNodeGetParams, GRAPHS) \
-	CALL(cuGraphNodeSetParams, 12020, cuGraphNodeSetParams, GRAPHS) \
-	CALL(cuGraphReleaseUserObject, 11030, cuGraphReleaseUserObject, GRAPHS) \
-	CALL(cuGraphRetainUserObject, 11030, cuGraphRetainUserObject, GRAPHS) \
 	CALL(cuGraphicsEGLRegisterImage, 7000, cuGraphicsEGLRegisterImage, GRAPHICS) \
 	CALL(cuGraphicsGLRegisterBuffer, 3000, cuGraphicsGLRegisterBuffer, GRAPHICS) \
 	CALL(cuGraphicsGLRegisterImage, 3000, cuGraphicsGLRegisterImage, GRAPHICS) \
@@ -192,7 +168,6 @@
 	CALL(cuParamSetTexRef, 2000, cuParamSetTexRef, TEXTURES) \
 	CALL(cuProfilerInitialize, 4000, cuProfilerInitialize, PROFILER) \
 	PTDS(cuSignalExternalSemaphoresAsync, 10000, cuSignalExternalSemaphoresAsync, cuSignalExternalSemaphoresAsync_ptsz, EXTERNAL) \
-	PTDS(cuStreamBeginCaptureToGraph, 12030, cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph_ptsz, GRAPHS) \
 	CALL(cuStreamGetGreenCtx, 12040, cuStreamGetGreenCtx, GREEN_CONTEXTS) \
 	CALL(cuTensorMapEncodeIm2col, 12000, cuTensorMapEncodeIm2col, TENSOR_MAPS) \
 	CALL(cuTensorMapEncodeIm2colWide, 12080, cuTensorMapEncodeIm2colWide, TENSOR_MAPS) \
@@ -212,9 +187,6 @@
 	CALL(cuTexRefSetMipmapFilterMode, 5000, cuTexRefSetMipmapFilterMode, TEXTURES) \
 	CALL(cuTexRefSetMipmapLevelBias, 5000, cuTexRefSetMipmapLevelBias, TEXTURES) \
 	CALL(cuTexRefSetMipmapLevelClamp, 5000, cuTexRefSetMipmapLevelClamp, TEXTURES) \
-	CALL(cuUserObjectCreate, 11030, cuUserObjectCreate, GRAPHS) \
-	CALL(cuUserObjectRelease, 11030, cuUserObjectRelease, GRAPHS) \
-	CALL(cuUserObjectRetain, 11030, cuUserObjectRetain, GRAPHS) \
 	CALL(cuVDPAUCtxCreate, 3010, cuVDPAUCtxCreate, OLD_ADDRESSES) \
 	CALL(cuVDPAUCtxCreate, 3020, cuVDPAUCtxCreate_v2, GRAPHICS) \
 	CALL(cuVDPAUGetDevice, 3010, cuVDPAUGetDevice, GRAPHICS) \

@@ -22,6 +22,7 @@ typedef struct gpul_exec_memory gpul_exec_memory;
 
 enum {
 	GPUL_EXEC_MEM_READ_ONLY = 1,  /* a store is a fault, for every device */
+	GPUL_EXEC_MEM_CONDITION = 2,  /* the value of a conditional node: cudaGraphSetConditional's handle is its address */
 	GPUL_EXEC_MAX_DEVICES = 16,
 };
 

@@ -76,7 +76,8 @@ static inline void **insn_note(const struct func_code *code, const struct insn *
 	return &code->observed[i - code->insns].note[__builtin_ctz(o->bit)];
 }
 
-enum builtin { BUILTIN_NONE, BUILTIN_VPRINTF, BUILTIN_MALLOC, BUILTIN_FREE, BUILTIN_ASSERTFAIL };
+enum builtin { BUILTIN_NONE, BUILTIN_VPRINTF, BUILTIN_MALLOC, BUILTIN_FREE, BUILTIN_ASSERTFAIL,
+	       BUILTIN_SET_CONDITIONAL };
 
 /* Barriers 0 to 15 are those of PTX; barrier 16 implements barrier.cluster. */
 enum { CLUSTER_BARRIER = 16 };

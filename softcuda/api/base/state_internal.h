@@ -58,6 +58,7 @@ struct device {
 	int physical;                /* number of the device in every process: see visible.c */
 	struct context *primary;     /* created by the first cuDevicePrimaryCtxRetain, then kept */
 	uint64_t allocated_bytes;
+	uint64_t graph_memory[4];    /* CU_GRAPH_MEM_ATTR_* (memory/graph_memory.c) */
 };
 
 struct context {
@@ -135,7 +136,7 @@ enum handle_kind {
 	HANDLE_NONE, HANDLE_CONTEXT, HANDLE_MODULE, HANDLE_FUNCTION, HANDLE_LIBRARY,
 	HANDLE_KERNEL, HANDLE_STREAM, HANDLE_EVENT, HANDLE_POOL, HANDLE_ALLOCATION,
 	HANDLE_LINKER, HANDLE_MEMORY, HANDLE_MAPPING, HANDLE_GRAPH, HANDLE_NODE, HANDLE_GRAPH_EXEC,
-	HANDLE_ARRAY, HANDLE_MIPMAP, HANDLE_TEXTURE_REF, HANDLE_SURFACE_REF,
+	HANDLE_ARRAY, HANDLE_MIPMAP, HANDLE_TEXTURE_REF, HANDLE_SURFACE_REF, HANDLE_USER_OBJECT,
 };  /* at most 31: handle.c has 5 bits */
 
 void *soft_handle_new(enum handle_kind kind, void *object);  /* NULL: no memory */

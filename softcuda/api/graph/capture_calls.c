@@ -12,7 +12,7 @@ EXPORT CUresult cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureMode mod
 
 	if (r)
 		return r;
-	r = soft_capture_begin(s, mode);
+	r = soft_capture_begin(s, mode, NULL, NULL);
 	soft_unlock();
 	return r;
 }
@@ -20,6 +20,28 @@ EXPORT CUresult cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureMode mod
 EXPORT CUresult cuStreamBeginCapture(CUstream stream)
 {
 	return cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+}
+
+EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph, const CUgraphNode *nodes, const CUgraphEdgeData *data,
+					    size_t n, CUstreamCaptureMode mode)
+{
+	struct node_list list = { 0 };
+	struct context *ctx;
+	struct stream *s;
+	struct graph *g;
+	CUresult r = (unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED ? CUDA_ERROR_INVALID_VALUE : soft_check_edge_data(data, n);
+
+	if (!r)
+		r = soft_enter_stream(handle, &ctx, &s);
+	if (r)
+		return r;
+	g = soft_handle_find(HANDLE_GRAPH, graph);
+	r = g && !g->is_captured_now ? soft_find_nodes(g, nodes, data, n, &list) : CUDA_ERROR_INVALID_VALUE;
+	if (!r)
+		r = soft_capture_begin(s, mode, g, &list);
+	soft_nodes_clear(&list);
+	soft_unlock();
+	return r;
 }
 
 EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph *out)
@@ -84,25 +106,36 @@ EXPORT CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *stat
 	return r;
 }
 
-/* The handles of the nodes that the next operation will wait for; the array is the stream's. */
-static CUresult list_tips(struct stream *s, const CUgraphNode **nodes, size_t *n_nodes)
+/* The handles of the nodes that the next operation will wait for, and the data of these dependencies; the arrays are the
+ * stream's. */
+static CUresult list_tips(struct stream *s, const CUgraphNode **nodes, const CUgraphEdgeData **edges)
 {
 	CUgraphNode *list = realloc(s->tip_handles, (s->tips.n + 1) * sizeof *list);
+	CUgraphEdgeData *data;
 
 	if (!list)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	s->tip_handles = list;
-	for (size_t i = 0; i < s->tips.n; i++)
+	data = realloc(s->tip_data, (s->tips.n + 1) * sizeof *data);
+	if (!data)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	s->tip_data = data;
+	for (size_t i = 0; i < s->tips.n; i++) {
 		list[i] = s->tips.at[i]->handle;
-	*nodes = list;
-	if (n_nodes)
-		*n_nodes = s->tips.n;
+		data[i] = s->tips.data[i];
+		if (!edges && nodes && !soft_is_plain_edge(&data[i]))
+			return CUDA_ERROR_LOSSY_QUERY;
+	}
+	if (nodes)
+		*nodes = list;
+	if (edges)
+		*edges = data;
 	return CUDA_SUCCESS;
 }
 
 /* The results other than *status are set only while the stream is capturing. */
-EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-					  const CUgraphNode **nodes, size_t *n_nodes)
+EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+					  const CUgraphNode **nodes, const CUgraphEdgeData **edges, size_t *n_nodes)
 {
 	struct stream *s;
 	CUresult r = enter_query(stream, status, &s);
@@ -114,29 +147,24 @@ EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus
 			*id = s->capture->id;
 		if (graph)
 			*graph = s->capture->graph->handle;
-		if (nodes)
-			r = list_tips(s, nodes, n_nodes);
-		else if (n_nodes)
+		if (nodes || edges)
+			r = list_tips(s, nodes, edges);
+		if (!r && n_nodes)
 			*n_nodes = s->tips.n;
 	}
 	soft_unlock();
 	return r;
 }
 
+EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+					  const CUgraphNode **nodes, size_t *n_nodes)
+{
+	return cuStreamGetCaptureInfo_v3(stream, status, id, graph, nodes, NULL, n_nodes);
+}
+
 EXPORT CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id)
 {
 	return cuStreamGetCaptureInfo_v2(stream, status, id, NULL, NULL, NULL);
-}
-
-/* A captured dependency has no data: NULL says that all bytes are 0. */
-EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-					  const CUgraphNode **nodes, const CUgraphEdgeData **edges, size_t *n_nodes)
-{
-	CUresult r = cuStreamGetCaptureInfo_v2(stream, status, id, graph, nodes, n_nodes);
-
-	if (!r && edges)
-		*edges = NULL;
-	return r;
 }
 
 /* ---- nodes of the program in a capture ------------------------------------------------------------------ */
@@ -154,7 +182,7 @@ EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNod
 	if (r)
 		return r;
 	if (s->capture)
-		r = soft_find_nodes(s->capture->graph, nodes, n, &list);
+		r = soft_find_nodes(s->capture->graph, nodes, data, n, &list);
 	if (!r)
 		r = soft_capture_set_tips(s, &list, flags == CU_STREAM_ADD_CAPTURE_DEPENDENCIES);
 	soft_nodes_clear(&list);

@@ -3,14 +3,26 @@
 
 #include <string.h>
 
-/* A dependency here says: wait for all of the earlier node.  Other kinds have bytes that are not 0. */
-CUresult soft_check_edge_data(const CUgraphEdgeData *data, size_t n)
+bool soft_is_plain_edge(const CUgraphEdgeData *data)
 {
 	static const CUgraphEdgeData plain;
 
-	for (size_t i = 0; data && i < n; i++)
-		if (memcmp(&data[i], &plain, sizeof plain) != 0)
-			return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "graph: a dependency on a part of a kernel is not supported");
+	return memcmp(data, &plain, sizeof plain) == 0;
+}
+
+/* A dependency may be on a part of a kernel: on blocks that have started, or that called griddepcontrol.  Here a kernel always
+ * waits for all of the earlier node, which is allowed, and the data is kept. */
+CUresult soft_check_edge_data(const CUgraphEdgeData *data, size_t n)
+{
+	for (size_t i = 0; data && i < n; i++) {
+		CUgraphEdgeData d = data[i];
+
+		if (d.from_port > CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER || d.type > CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC)
+			return CUDA_ERROR_INVALID_VALUE;
+		d.from_port = d.type = 0;
+		if (!soft_is_plain_edge(&d))
+			return CUDA_ERROR_INVALID_VALUE;
+	}
 	return CUDA_SUCCESS;
 }
 
@@ -22,6 +34,18 @@ static bool find_edge(const struct graph *g, CUgraphNode from, CUgraphNode to, s
 	return *earlier && *later && *earlier != *later && (*earlier)->graph == g && (*later)->graph == g;
 }
 
+/* data NULL: all of its bytes are 0. */
+static bool has_edge(const struct node *later, const struct node *earlier, const CUgraphEdgeData *data)
+{
+	static const CUgraphEdgeData plain;
+	const struct node_list *l = &later->waits_for;
+
+	for (size_t i = 0; i < l->n; i++)
+		if (l->at[i] == earlier)
+			return memcmp(&l->data[i], data ? data : &plain, sizeof plain) == 0;
+	return false;
+}
+
 static void remove_edge(struct node *later, struct node *earlier)
 {
 	struct node_list *l = &later->waits_for;
@@ -29,7 +53,7 @@ static void remove_edge(struct node *later, struct node *earlier)
 	for (size_t i = 0; i < l->n; i++) {
 		if (l->at[i] != earlier)
 			continue;
-		memmove(&l->at[i], &l->at[i + 1], (--l->n - i) * sizeof *l->at);
+		soft_nodes_remove(l, i);
 		earlier->n_dependents--;
 		return;
 	}
@@ -50,7 +74,7 @@ EXPORT CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from
 		if (!find_edge(g, from[i], to[i], &earlier, &later) || soft_nodes_have(&later->waits_for, earlier))
 			r = CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; !r && i < n; i++)
-		if (!find_edge(g, from[i], to[i], &earlier, &later) || !soft_node_wait(later, earlier))
+		if (!find_edge(g, from[i], to[i], &earlier, &later) || !soft_node_wait(later, earlier, data ? &data[i] : NULL))
 			r = CUDA_ERROR_OUT_OF_MEMORY;
 	soft_unlock();
 	return r;
@@ -72,8 +96,10 @@ EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode *f
 		r = soft_enter_graph(graph, &g);
 	if (r)
 		return r;
+	if (soft_has_memory_nodes(g))
+		r = soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "graph: it allocates or frees memory, so no dependency can be removed");
 	for (size_t i = 0; !r && i < n; i++)
-		if (!find_edge(g, from[i], to[i], &earlier, &later) || !soft_nodes_have(&later->waits_for, earlier))
+		if (!find_edge(g, from[i], to[i], &earlier, &later) || !has_edge(later, earlier, data ? &data[i] : NULL))
 			r = CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; !r && i < n; i++)
 		if (find_edge(g, from[i], to[i], &earlier, &later))
@@ -94,9 +120,10 @@ struct edges {
 	CUgraphNode *from, *to;      /* NULL: not wanted */
 	CUgraphEdgeData *data;       /* NULL: not wanted */
 	size_t room, n;
+	bool lost;                   /* data that is not 0 was not wanted */
 };
 
-static void fill_in(struct edges *e, const struct node *earlier, const struct node *later)
+static void fill_in(struct edges *e, const struct node *earlier, const struct node *later, const CUgraphEdgeData *data)
 {
 	if (e->n < e->room) {
 		if (e->from)
@@ -104,7 +131,9 @@ static void fill_in(struct edges *e, const struct node *earlier, const struct no
 		if (e->to)
 			e->to[e->n] = later->handle;
 		if (e->data)
-			memset(&e->data[e->n], 0, sizeof *e->data);
+			e->data[e->n] = *data;
+		else if (!soft_is_plain_edge(data))
+			e->lost = true;
 	}
 	e->n++;
 }
@@ -125,7 +154,7 @@ static void end_lists(struct edges *e, size_t *n_out)
 
 EXPORT CUresult cuGraphGetEdges_v2(CUgraph graph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data, size_t *n_out)
 {
-	struct edges e = { from, to, data, n_out ? *n_out : 0, 0 };
+	struct edges e = { from, to, data, n_out ? *n_out : 0, 0, false };
 	struct graph *g;
 	CUresult r = n_out && !from == !to ? soft_enter_graph(graph, &g) : CUDA_ERROR_INVALID_VALUE;
 
@@ -135,11 +164,11 @@ EXPORT CUresult cuGraphGetEdges_v2(CUgraph graph, CUgraphNode *from, CUgraphNode
 		const struct node *later = CONTAINER(i, struct node, link);
 
 		for (size_t k = 0; k < later->waits_for.n; k++)
-			fill_in(&e, later->waits_for.at[k], later);
+			fill_in(&e, later->waits_for.at[k], later, &later->waits_for.data[k]);
 	}
 	end_lists(&e, n_out);
 	soft_unlock();
-	return CUDA_SUCCESS;
+	return e.lost ? CUDA_ERROR_LOSSY_QUERY : CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *n_out)
@@ -149,17 +178,17 @@ EXPORT CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode *from, CUgraphNode *t
 
 EXPORT CUresult cuGraphNodeGetDependencies_v2(CUgraphNode handle, CUgraphNode *out, CUgraphEdgeData *data, size_t *n_out)
 {
-	struct edges e = { out, NULL, data, n_out ? *n_out : 0, 0 };
+	struct edges e = { out, NULL, data, n_out ? *n_out : 0, 0, false };
 	struct node *n;
 	CUresult r = n_out ? soft_enter_node(handle, &n) : CUDA_ERROR_INVALID_VALUE;
 
 	if (r)
 		return r;
 	for (size_t k = 0; k < n->waits_for.n; k++)
-		fill_in(&e, n->waits_for.at[k], n);
+		fill_in(&e, n->waits_for.at[k], n, &n->waits_for.data[k]);
 	end_lists(&e, n_out);
 	soft_unlock();
-	return CUDA_SUCCESS;
+	return e.lost ? CUDA_ERROR_LOSSY_QUERY : CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *out, size_t *n_out)
@@ -169,7 +198,7 @@ EXPORT CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *out, s
 
 EXPORT CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode handle, CUgraphNode *out, CUgraphEdgeData *data, size_t *n_out)
 {
-	struct edges e = { NULL, out, data, n_out ? *n_out : 0, 0 };
+	struct edges e = { NULL, out, data, n_out ? *n_out : 0, 0, false };
 	struct node *n;
 	CUresult r = n_out ? soft_enter_node(handle, &n) : CUDA_ERROR_INVALID_VALUE;
 
@@ -178,12 +207,13 @@ EXPORT CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode handle, CUgraphNode 
 	for (struct link *i = n->graph->nodes.next; i != &n->graph->nodes; i = i->next) {
 		const struct node *later = CONTAINER(i, struct node, link);
 
-		if (soft_nodes_have(&later->waits_for, n))
-			fill_in(&e, n, later);
+		for (size_t k = 0; k < later->waits_for.n; k++)
+			if (later->waits_for.at[k] == n)
+				fill_in(&e, n, later, &later->waits_for.data[k]);
 	}
 	end_lists(&e, n_out);
 	soft_unlock();
-	return CUDA_SUCCESS;
+	return e.lost ? CUDA_ERROR_LOSSY_QUERY : CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode *out, size_t *n_out)
@@ -202,6 +232,8 @@ EXPORT CUresult cuGraphDestroyNode(CUgraphNode handle)
 		return r;
 	if (n->graph->is_captured_now) {
 		r = CUDA_ERROR_INVALID_VALUE;
+	} else if (soft_has_memory_nodes(n->graph)) {
+		r = soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "graph: it allocates or frees memory, so no node can be destroyed");
 	} else {
 		for (struct link *i = n->graph->nodes.next; i != &n->graph->nodes; i = i->next)
 			remove_edge(CONTAINER(i, struct node, link), n);

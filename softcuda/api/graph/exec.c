@@ -5,11 +5,11 @@
  *
  * A launch copies the work of each step to a new operation, and queues all of them at once (soft_ops_submit).  So an
  * executable graph can be changed, destroyed or launched again while it runs.  A graph with several first or last nodes
- * gets markers: one that all its nodes wait for, and one that waits for all its nodes. */
+ * gets markers: one that all its nodes wait for, and one that waits for all its nodes.  If the graph has conditions to assign,
+ * or user objects to keep until a launch has ended, there are a step before, and a step behind the others. */
 #include "softcuda/api/graph/graph_calls_internal.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 CUresult soft_enter_exec(CUgraphExec handle, struct graph_exec **out)
 {
@@ -41,21 +41,17 @@ static bool grow(void **list, size_t n, size_t *room, size_t element_bytes)
 	return true;
 }
 
+static CUresult new_body(const struct graph *g, struct graph_exec **out);
+
 /* ---- instantiating ---------------------------------------------------------------------------------- */
 
-/* Append a step; n NULL: a marker without a node. */
-static CUresult add_step(struct graph_exec *x, const struct node *n, size_t *index)
+/* Append a step with this work, whose reference it takes over; n NULL: a step without a node. */
+static CUresult add_work(struct graph_exec *x, const struct node *n, struct op *work, size_t *index)
 {
-	struct op *work = n ? n->work : NULL;
 	void *list = x->steps;
 
-	if (work)
-		work->refs++;
-	else
-		work = soft_op_new(NULL, &soft_marker);
-	if (!work || !grow(&list, x->n_steps, &x->steps_room, sizeof *x->steps)) {
-		if (work)
-			soft_op_release(work);
+	if (!grow(&list, x->n_steps, &x->steps_room, sizeof *x->steps)) {
+		soft_op_release(work);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	x->steps = list;
@@ -65,8 +61,41 @@ static CUresult add_step(struct graph_exec *x, const struct node *n, size_t *ind
 		.type = n ? n->type : CU_GRAPH_NODE_TYPE_EMPTY,
 		.node_id = n ? n->id : 0,
 		.cloned_from = n ? n->cloned_from : 0,
+		.node = n ? n->handle : NULL,
 	};
 	return CUDA_SUCCESS;
+}
+
+/* The work of a conditional node, with executable graphs of its bodies. */
+static CUresult conditional_work(const struct node *n, struct op **out)
+{
+	struct conditional_op *c;
+	CUresult r = soft_conditional_new(n, &c);
+
+	if (r)
+		return r;
+	for (unsigned i = 0; !r && i < n->n_bodies; i++)
+		r = new_body(n->bodies[i], &c->bodies[i]);
+	if (r)
+		soft_op_release(&c->op);
+	else
+		*out = &c->op;
+	return r;
+}
+
+/* Append the step of a node; n NULL: a marker without a node. */
+static CUresult add_step(struct graph_exec *x, const struct node *n, size_t *index)
+{
+	struct op *work = n ? n->work : NULL;
+	CUresult r = CUDA_SUCCESS;
+
+	if (work)
+		work->refs++;
+	else if (n && n->bodies)
+		r = conditional_work(n, &work);
+	else if (!(work = soft_op_new(NULL, &soft_marker)))
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	return r ? r : add_work(x, n, work, index);
 }
 
 static CUresult add_wait(struct graph_exec *x, size_t later, size_t earlier)
@@ -82,13 +111,30 @@ static CUresult add_wait(struct graph_exec *x, size_t later, size_t earlier)
 
 static CUresult append_graph(struct graph_exec *x, const struct graph *g, size_t *first, size_t *last);
 
+static CUresult append_child(struct graph_exec *x, struct node *n)
+{
+	const size_t first_step = x->n_steps, first_wait = x->n_waits;
+	CUresult r = append_graph(x, n->child, &n->first, &n->last);
+	void *list = x->children;
+
+	if (r)
+		return r;
+	if (!grow(&list, x->n_children, &x->children_room, sizeof *x->children))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	x->children = list;
+	x->children[x->n_children++] = (struct exec_child){
+		n->id, n->cloned_from, { first_step, x->n_steps, first_wait, x->n_waits }
+	};
+	return CUDA_SUCCESS;
+}
+
 /* Append a node's step (or its child graph's steps); roots is the step that nodes without predecessors wait for. */
 static CUresult append_node(struct graph_exec *x, struct node *n, bool has_begin, size_t begin)
 {
 	CUresult r;
 
 	if (n->child) {
-		r = append_graph(x, n->child, &n->first, &n->last);
+		r = append_child(x, n);
 	} else {
 		r = add_step(x, n, &n->first);
 		n->last = n->first;
@@ -130,75 +176,222 @@ static CUresult append_graph(struct graph_exec *x, const struct graph *g, size_t
 	return r;
 }
 
-void soft_exec_free(struct graph_exec *x)
+/* ---- the step behind a graph with user objects: a launch keeps the executable graph, and so the objects ------- */
+
+struct keep_op {
+	struct op op;
+	struct graph_exec *x;        /* a reference, but not of the step itself */
+	bool is_launched;
+};
+
+static bool copy_keep(struct op *op)
 {
-	for (size_t i = 0; i < x->n_steps; i++) {
-		soft_op_release(x->steps[i].work);
-		if (x->steps[i].disabled)
-			soft_op_release(x->steps[i].disabled);
-	}
-	if (x->last)
-		soft_op_release(x->last);
-	soft_handle_free(x->handle);
-	free(x->steps);
-	free(x->waits);
-	free(x);
+	CONTAINER(op, struct keep_op, op)->is_launched = true;
+	CONTAINER(op, struct keep_op, op)->x->refs++;
+	return true;
 }
 
-CUresult soft_exec_new(const struct graph *g, cuuint64_t flags, struct graph_exec **out)
+static void release_keep(struct op *op)
 {
-	struct graph_exec *x = calloc(1, sizeof *x);
-	size_t first, last;
+	if (CONTAINER(op, struct keep_op, op)->is_launched)
+		soft_exec_unref(CONTAINER(op, struct keep_op, op)->x);
+}
+
+static const struct op_kind keep_kind = { .release = release_keep, .copy = copy_keep, .bytes = sizeof(struct keep_op) };
+
+static CUresult append_keep(struct graph_exec *x, size_t last)
+{
+	struct op *op = soft_op_new(NULL, &keep_kind);
+	size_t index;
+	CUresult r = op ? add_work(x, NULL, op, &index) : CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (r)
+		return r;
+	CONTAINER(op, struct keep_op, op)->x = x;
+	return add_wait(x, index, last);
+}
+
+/* The user objects of a graph and of the graphs in its nodes. */
+static bool keep_objects(struct graph_exec *x, const struct graph *g)
+{
+	bool kept = soft_user_objects_copy(&x->objects, &g->objects);
+
+	for (struct link *i = g->nodes.next; kept && i != &g->nodes; i = i->next) {
+		const struct node *n = CONTAINER(i, struct node, link);
+
+		kept = !n->child || keep_objects(x, n->child);
+		for (unsigned k = 0; kept && k < n->n_bodies; k++)
+			kept = keep_objects(x, n->bodies[k]);
+	}
+	return kept;
+}
+
+/* Append a graph, and remember which steps are its own. */
+static CUresult append_whole(struct graph_exec *x, const struct graph *g, size_t *first, size_t *last)
+{
 	CUresult r;
 
-	if (!x)
+	x->graph.first_step = x->n_steps;
+	x->graph.first_wait = x->n_waits;
+	r = append_graph(x, g, first, last);
+	x->graph.end_step = x->n_steps;
+	x->graph.end_wait = x->n_waits;
+	return r;
+}
+
+static CUresult new_exec(struct graph_exec **out)
+{
+	*out = calloc(1, sizeof **out);
+	if (!*out)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	x->flags = flags;
-	r = append_graph(x, g, &first, &last);
+	(*out)->refs = 1;
+	return CUDA_SUCCESS;
+}
+
+static CUresult new_body(const struct graph *g, struct graph_exec **out)
+{
+	size_t first, last;
+	CUresult r = new_exec(out);
+
 	if (r)
-		soft_exec_free(x);
+		return r;
+	r = append_whole(*out, g, &first, &last);
+	if (r) {
+		soft_exec_unref(*out);
+		*out = NULL;
+	}
+	return r;
+}
+
+/* A node that waits for itself, after soft_graph_sort() has failed; NULL: there is none. */
+static CUgraphNode find_cycle(const struct graph *g)
+{
+	for (struct link *i = g->nodes.next; i != &g->nodes; i = i->next) {
+		const struct node *n = CONTAINER(i, struct node, link);
+		struct node **order = NULL;
+
+		if (!n->is_sorted)
+			return n->handle;
+		if (n->child && soft_graph_sort(n->child, &order))
+			return find_cycle(n->child);
+		free(order);
+	}
+	return NULL;
+}
+
+CUresult soft_exec_new(struct graph *g, cuuint64_t flags, struct graph_exec **out, CUgraphNode *bad)
+{
+	struct op *assign = NULL;
+	struct graph_exec *x;
+	size_t first, last, index = 0;
+	CUresult r = new_exec(&x);
+
+	if (r)
+		return r;
+	*bad = NULL;
+	x->flags = flags;
+	r = soft_assign_work(g, &assign);
+	if (!r && assign)
+		r = add_work(x, NULL, assign, &index);
+	if (!r)
+		r = append_whole(x, g, &first, &last);
+	if (r == CUDA_ERROR_INVALID_VALUE)
+		*bad = find_cycle(g);
+	if (!r && assign)
+		r = add_wait(x, first, index);
+	if (!r && !keep_objects(x, g))
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	if (!r && x->objects.n)
+		r = append_keep(x, last);
+	if (r)
+		soft_exec_unref(x);
 	else
 		*out = x;
 	return r;
 }
 
-EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, unsigned long long flags)
+/* ---- the calls -------------------------------------------------------------------------------------- */
+
+/* Check whether the graph may be instantiated with these flags. */
+static CUresult check_instantiate(const struct graph *g, cuuint64_t flags, CUgraphInstantiateResult *why)
 {
-	const unsigned long long known = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
-					 CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+	const cuuint64_t known = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
+				 CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY | CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
+
+	*why = CUDA_GRAPH_INSTANTIATE_ERROR;
+	if (flags & ~known || g->is_captured_now || g->is_child)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) {
+		if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH)
+			return CUDA_ERROR_INVALID_VALUE;
+		*why = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
+		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "cuGraphInstantiate: launches by kernels are not supported");
+	}
+	if (soft_has_unused_condition(g)) {
+		*why = CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED;
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuGraphInstantiate: no node uses one of the graph's conditional handles");
+	}
+	if (g->only_exec && soft_has_memory_nodes(g))
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuGraphInstantiate: a graph that allocates or frees memory can have one "
+							     "executable graph at a time: call cuGraphExecDestroy");
+	return CUDA_SUCCESS;
+}
+
+static CUresult instantiate(CUgraphExec *out, CUgraph graph, cuuint64_t flags, CUgraphNode *bad, CUgraphInstantiateResult *why)
+{
 	struct graph_exec *x = NULL;
 	struct graph *g;
 	CUresult r = out ? soft_enter_graph(graph, &g) : CUDA_ERROR_INVALID_VALUE;
 
+	*bad = NULL;
+	*why = CUDA_GRAPH_INSTANTIATE_ERROR;
 	if (r)
 		return r;
-	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
-		r = soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "cuGraphInstantiate: launches by kernels are not supported");
-	else if (flags & ~known || g->is_captured_now)
-		r = CUDA_ERROR_INVALID_VALUE;
-	else
-		r = soft_exec_new(g, flags, &x);
+	r = check_instantiate(g, flags, why);
+	if (!r) {
+		r = soft_exec_new(g, flags, &x, bad);
+		if (*bad)
+			*why = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
+	}
 	if (!r) {
 		x->handle = soft_handle_new(HANDLE_GRAPH_EXEC, x);
-		if (x->handle)
-			*out = x->handle;
-		else
+		if (!x->handle) {
+			soft_exec_unref(x);
 			r = CUDA_ERROR_OUT_OF_MEMORY;
-		if (r)
-			soft_exec_free(x);
+		}
+	}
+	if (!r) {
+		*out = x->handle;
+		*why = CUDA_GRAPH_INSTANTIATE_SUCCESS;
+		if (soft_has_memory_nodes(g)) {
+			g->only_exec = x;
+			x->only_of = g->handle;
+		}
 	}
 	soft_unlock();
 	return r;
 }
 
+EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, unsigned long long flags)
+{
+	CUgraphInstantiateResult why;
+	CUgraphNode bad;
+
+	return flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD ? CUDA_ERROR_INVALID_VALUE : instantiate(out, graph, flags, &bad, &why);
+}
+
 /* The interfaces of CUDA 10 and 11 have a text for the reason of a failure. */
 EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *out, CUgraph graph, CUgraphNode *error_node, char *text, size_t text_bytes)
 {
+	CUgraphInstantiateResult why;
+	CUgraphNode bad;
+	CUresult r = instantiate(out, graph, 0, &bad, &why);
+
 	if (error_node)
-		*error_node = NULL;
+		*error_node = bad;
 	if (text && text_bytes)
 		text[0] = '\0';
-	return cuGraphInstantiateWithFlags(out, graph, 0);
+	return r;
 }
 
 EXPORT CUresult cuGraphInstantiate(CUgraphExec *out, CUgraph graph, CUgraphNode *error_node, char *text, size_t text_bytes)
@@ -208,16 +401,7 @@ EXPORT CUresult cuGraphInstantiate(CUgraphExec *out, CUgraph graph, CUgraphNode 
 
 EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)
 {
-	CUresult r;
-
-	if (!params)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = cuGraphInstantiateWithFlags(out, graph, params->flags);
-	params->hErrNode_out = NULL;
-	params->result_out = r == CUDA_ERROR_NOT_SUPPORTED ? CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED
-			     : r			   ? CUDA_GRAPH_INSTANTIATE_ERROR
-							   : CUDA_GRAPH_INSTANTIATE_SUCCESS;
-	return r;
+	return params ? instantiate(out, graph, params->flags, &params->hErrNode_out, &params->result_out) : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* Written by hand, because scripts/per_thread.py cannot generate it: the stream is a member of *params, and unused. */
@@ -229,11 +413,20 @@ EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *out, CUgraph grap
 EXPORT CUresult cuGraphExecDestroy(CUgraphExec handle)
 {
 	struct graph_exec *x;
+	struct graph *g;
 	CUresult r = soft_enter_exec(handle, &x);
 
 	if (r)
 		return r;
-	soft_exec_free(x);
+	g = soft_handle_find(HANDLE_GRAPH, x->only_of);
+	if (g && g->only_exec == x)
+		g->only_exec = NULL;
+	soft_handle_free(x->handle);
+	x->handle = NULL;
+	if (x->last)
+		soft_op_release(x->last);  /* it may refer to x */
+	x->last = NULL;
+	soft_exec_unref(x);
 	soft_unlock();
 	return CUDA_SUCCESS;
 }
@@ -261,11 +454,18 @@ static CUresult capture_launch(struct stream *s, const struct graph_exec *x)
 	CUresult r = node ? soft_graph_new(&g) : CUDA_ERROR_OUT_OF_MEMORY;
 
 	for (size_t i = 0; !r && i < x->n_steps; i++) {
-		x->steps[i].work->refs++;
-		r = soft_node_new(g, x->steps[i].type, x->steps[i].work, NULL, &none, &node[i]);
+		struct op *work = x->steps[i].work;
+
+		if (work->kind == &keep_kind)  /* the new graph has references of its own */
+			work = NULL;
+		else
+			work->refs++;
+		r = soft_node_new(g, x->steps[i].type, work, NULL, &none, &node[i]);
 	}
+	if (!r && !soft_user_objects_copy(&g->objects, &x->objects))
+		r = CUDA_ERROR_OUT_OF_MEMORY;
 	for (size_t i = 0; !r && i < x->n_waits; i++)
-		if (!soft_node_wait(node[x->waits[i].later], node[x->waits[i].earlier]))
+		if (!soft_node_wait(node[x->waits[i].later], node[x->waits[i].earlier], NULL))
 			r = CUDA_ERROR_OUT_OF_MEMORY;
 	free(node);
 	if (r)
@@ -274,38 +474,69 @@ static CUresult capture_launch(struct stream *s, const struct graph_exec *x)
 		r = soft_node_new(s->capture->graph, CU_GRAPH_NODE_TYPE_GRAPH, NULL, g, &s->tips, &n);
 	if (!r) {
 		s->tips.n = 0;
-		r = soft_nodes_add(&s->tips, n) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+		r = soft_nodes_add(&s->tips, n, NULL) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	return r;
 }
 
+static struct graph_memory *memory_of(const struct exec_step *step, CUgraphNodeType type)
+{
+	return step->type == type ? CONTAINER(step->work, const struct memory_op, op)->memory : NULL;
+}
+
+/* Check that the memory that the graph allocates is not allocated, and that the memory that it frees is. */
+static CUresult check_memory(const struct graph_exec *x)
+{
+	for (size_t i = 0; i < x->n_steps; i++) {
+		const struct graph_memory *m = memory_of(&x->steps[i], CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+
+		if (m && m->will_be_live && !(x->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH))
+			return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuGraphLaunch: memory that the last launch allocated was not freed; free "
+					   "it, or instantiate with CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH");
+		if (m && !soft_graph_memory_fits(m))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* Note what will be allocated when the launch has ended. */
+static void expect_memory(const struct graph_exec *x)
+{
+	struct graph_memory *m;
+
+	for (size_t i = 0; i < x->n_steps; i++)
+		if ((m = memory_of(&x->steps[i], CU_GRAPH_NODE_TYPE_MEM_ALLOC)))
+			m->will_be_live = true;
+	for (size_t i = 0; i < x->n_steps; i++)
+		if ((m = memory_of(&x->steps[i], CU_GRAPH_NODE_TYPE_MEM_FREE)))
+			m->will_be_live = false;
+}
+
 static CUresult launch_exec(struct stream *s, struct graph_exec *x)
 {
-	struct op **op = calloc(x->n_steps, sizeof *op);
-	CUresult r = op ? soft_capture_check_legacy(s) : CUDA_ERROR_OUT_OF_MEMORY;
-	size_t n = 0;
+	struct op **op, *last, *before = x->last;
+	size_t n = x->n_steps;
+	CUresult r = soft_capture_check_legacy(s);
 
-	for (; !r && n < x->n_steps; n++) {
-		op[n] = soft_op_copy(x->steps[n].work, s);
-		if (!op[n])
-			r = CUDA_ERROR_OUT_OF_MEMORY;
+	if (!r)
+		r = check_memory(x);
+	if (!r)
+		r = soft_exec_copy_steps(x, s, 0, &op);
+	if (r)
+		return r;
+	expect_memory(x);
+	last = op[n - 1];
+	last->refs++;
+	x->last = last;  /* before the call, which may release the lock */
+	r = soft_ops_submit(op, n, x->waits, x->n_waits, before);
+	if (r) {  /* nothing was queued, and the lock was held all the time */
+		x->last = before;
+		soft_op_release(last);
+	} else if (before) {
+		soft_op_release(before);
 	}
-	if (!r) {
-		struct op *last = op[n - 1], *before = x->last;
-
-		last->refs++;
-		x->last = last;  /* before the call, which may release the lock */
-		r = soft_ops_submit(op, n, x->waits, x->n_waits, before);
-		if (r) {  /* nothing was queued, and the lock was held all the time */
-			x->last = before;
-			soft_op_release(last);
-		} else if (before) {
-			soft_op_release(before);
-		}
-	}
-	while (op && n--)
-		if (op[n])
-			soft_op_release(op[n]);
+	while (n--)
+		soft_op_release(op[n]);
 	free(op);
 	return r;
 }

@@ -42,6 +42,11 @@ CUresult soft_enter_node_of(CUgraphNode handle, CUgraphNodeType type, struct nod
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
+bool soft_has_memory_nodes(const struct graph *g)
+{
+	return soft_graph_has(g, CU_GRAPH_NODE_TYPE_MEM_ALLOC) || soft_graph_has(g, CU_GRAPH_NODE_TYPE_MEM_FREE);
+}
+
 EXPORT CUresult cuGraphCreate(CUgraph *out, unsigned int flags)
 {
 	struct graph *g;

@@ -14,16 +14,40 @@ struct exec_step {
 	CUgraphNodeType type;
 	uint64_t node_id;            /* 0: no node */
 	uint64_t cloned_from;        /* id of the node that the node is a copy of; 0: none */
+	CUgraphNode node;            /* the handle of the node */
+};
+
+/* The steps and waits [first, end) of a graph. */
+struct exec_part { size_t first_step, end_step, first_wait, end_wait; };
+
+struct exec_child { /* a node with a child graph */
+	uint64_t node_id, cloned_from;
+	struct exec_part part;
 };
 
 struct graph_exec {
+	unsigned refs;               /* its handle, or the operation of a conditional node; each launch that has not ended */
 	void *handle;
 	struct exec_step *steps;
 	struct op_wait *waits;
-	size_t n_steps, steps_room, n_waits, waits_room;
+	struct exec_child *children;
+	size_t n_steps, steps_room, n_waits, waits_room, n_children, children_room;
+	struct exec_part graph;      /* without the steps before and after the graph */
 	struct op *last;             /* the end of the newest launch, a reference: launches run one after another */
+	void *only_of;               /* handle of the graph that can be instantiated only once; NULL: another graph */
+	struct user_objects objects;
 	cuuint64_t flags;
 };
+
+/* The work of a conditional node: it runs one of the bodies, or the only one again and again. */
+struct conditional_op {
+	struct op op;
+	struct condition *condition; /* a reference */
+	CUgraphConditionalNodeType type;
+	struct graph_exec **bodies;  /* references */
+	unsigned n_bodies;
+};
+extern const struct op_kind soft_conditional_kind;
 
 /* Begin a call with a graph, a node or an executable graph; on success the lock is held. */
 CUresult soft_enter_graph(CUgraph handle, struct graph **out);
@@ -31,14 +55,55 @@ CUresult soft_enter_node(CUgraphNode handle, struct node **out);
 CUresult soft_enter_exec(CUgraphExec handle, struct graph_exec **out);
 /* Like soft_enter_node(), for a node of this type. */
 CUresult soft_enter_node_of(CUgraphNode handle, CUgraphNodeType type, struct node **out);
-/* Find nodes of a graph, each once; the caller holds the lock, and clears *out, also on failure. */
-CUresult soft_find_nodes(const struct graph *g, const CUgraphNode *handles, size_t n, struct node_list *out);
-/* CUDA_ERROR_NOT_SUPPORTED: one of the dependencies is not on all of the earlier node.  data may be NULL. */
+/* Find nodes of a graph, each once; data may be NULL.  The caller holds the lock, and clears *out, also on failure. */
+CUresult soft_find_nodes(const struct graph *g, const CUgraphNode *handles, const CUgraphEdgeData *data, size_t n,
+			 struct node_list *out);
+/* CUDA_ERROR_INVALID_VALUE: unknown data of a dependency.  data may be NULL. */
 CUresult soft_check_edge_data(const CUgraphEdgeData *data, size_t n);
-CUresult soft_exec_new(const struct graph *g, cuuint64_t flags, struct graph_exec **out);  /* without a handle */
-void soft_exec_free(struct graph_exec *x);
-/* Find the step of a node; NULL: the executable graph was made from another graph. */
+bool soft_is_plain_edge(const CUgraphEdgeData *data);  /* all bytes are 0 */
+bool soft_has_memory_nodes(const struct graph *g);
+
+/* A function that makes the work of a node from its parameters; the caller holds the lock.  ctx NULL: the current context. */
+typedef CUresult make_work(const void *params, CUcontext ctx, struct op **out);
+
+make_work soft_make_kernel, soft_make_copy, soft_make_fill, soft_make_host_call, soft_make_record, soft_make_wait;
+/* Add a node with the work that `make` makes; make NULL: no work. */
+CUresult soft_add_node(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, const CUgraphEdgeData *data, size_t n,
+		       CUgraphNodeType type, make_work *make, const void *params, CUcontext ctx);
+CUresult soft_set_node(CUgraphNode handle, CUgraphNodeType type, make_work *make, const void *params, CUcontext ctx);
+CUresult soft_set_exec_node(CUgraphExec exec, CUgraphNode handle, CUgraphNodeType type, make_work *make, const void *params,
+			    CUcontext ctx);
+/* The current context, if it has no fault. */
+CUresult soft_current_context(struct context **out);
+
+/* ---- the kinds of nodes with calls of their own ------------------------------------------------------------ */
+
+CUresult soft_add_child(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, const CUgraphEdgeData *data, size_t n,
+			CUDA_CHILD_GRAPH_NODE_PARAMS *params);
+CUresult soft_add_alloc(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, const CUgraphEdgeData *data, size_t n,
+			CUDA_MEM_ALLOC_NODE_PARAMS *params);
+CUresult soft_add_free(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, const CUgraphEdgeData *data, size_t n,
+		       CUdeviceptr address);
+CUresult soft_add_conditional(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, const CUgraphEdgeData *data,
+			      size_t n, CUDA_CONDITIONAL_NODE_PARAMS *params);
+
+/* ---- executable graphs: the caller holds the lock ---------------------------------------------------------- */
+
+/* *bad: the handle of a node of a cycle, or NULL. */
+CUresult soft_exec_new(struct graph *g, cuuint64_t flags, struct graph_exec **out, CUgraphNode *bad);  /* without a handle */
+void soft_exec_unref(struct graph_exec *x);
+/* Make operations of s from the steps; the caller releases them.  room: further elements of the list. */
+CUresult soft_exec_copy_steps(const struct graph_exec *x, struct stream *s, size_t room, struct op ***out);
+/* Find the step of a node, also in the bodies of conditional nodes; NULL: the executable graph was made from another graph. */
 struct exec_step *soft_exec_find(const struct graph_exec *x, CUgraphNode handle, CUgraphNodeType type);
 void soft_exec_set_work(struct exec_step *step, struct op *work);  /* takes over the caller's reference */
+/* The work of a conditional node, without bodies. */
+CUresult soft_conditional_new(const struct node *n, struct conditional_op **out);
+/* The operation before a graph: it assigns the first values of conditions. */
+CUresult soft_assign_work(const struct graph *g, struct op **out);  /* *out NULL: nothing to assign */
+/* Has the graph a condition that no node uses? */
+bool soft_has_unused_condition(const struct graph *g);
+/* Check whether new work may replace old work of the same type in an executable graph. */
+CUgraphExecUpdateResult soft_compare_work(const struct op *old, const struct op *new_work);
 
 #endif

@@ -7,14 +7,15 @@
 
 /* ---- the context, the graph and the predecessors of a call ------------------------------------------------ */
 
-static CUresult current_context(struct context **out)
+CUresult soft_current_context(struct context **out)
 {
 	CUresult r = soft_find_context(soft_current(), out);
 
 	return r ? r : (*out)->fault;
 }
 
-CUresult soft_find_nodes(const struct graph *g, const CUgraphNode *handles, size_t n, struct node_list *out)
+CUresult soft_find_nodes(const struct graph *g, const CUgraphNode *handles, const CUgraphEdgeData *data, size_t n,
+			 struct node_list *out)
 {
 	if (n && !handles)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -23,17 +24,14 @@ CUresult soft_find_nodes(const struct graph *g, const CUgraphNode *handles, size
 
 		if (!node || node->graph != g || soft_nodes_have(out, node))
 			return CUDA_ERROR_INVALID_VALUE;
-		if (!soft_nodes_add(out, node))
+		if (!soft_nodes_add(out, node, data ? &data[i] : NULL))
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	return CUDA_SUCCESS;
 }
 
-/* A function that makes the work of a node from its parameters; the caller holds the lock.  ctx NULL: the current context. */
-typedef CUresult make_work(const void *params, CUcontext ctx, struct op **out);
-
-static CUresult add_node(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, size_t n, CUgraphNodeType type,
-			 make_work *make, const void *params, CUcontext ctx)
+CUresult soft_add_node(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, const CUgraphEdgeData *data, size_t n,
+		       CUgraphNodeType type, make_work *make, const void *params, CUcontext ctx)
 {
 	struct node_list list = { 0 };
 	struct op *work = NULL;
@@ -43,7 +41,7 @@ static CUresult add_node(CUgraphNode *out, CUgraph graph, const CUgraphNode *wai
 
 	if (r)
 		return r;
-	r = soft_find_nodes(g, waits_for, n, &list);
+	r = soft_find_nodes(g, waits_for, data, n, &list);
 	if (!r && make)
 		r = params ? make(params, ctx, &work) : CUDA_ERROR_INVALID_VALUE;
 	if (!r)
@@ -55,7 +53,14 @@ static CUresult add_node(CUgraphNode *out, CUgraph graph, const CUgraphNode *wai
 	return r;
 }
 
-static CUresult set_node(CUgraphNode handle, CUgraphNodeType type, make_work *make, const void *params)
+/* Launch attributes that are part of the work stay. */
+static void keep_attributes(struct op *work, const struct op *old)
+{
+	if (work->kind == &soft_launch_kind && old->kind == &soft_launch_kind)
+		CONTAINER(work, struct launch_op, op)->config.cooperative = CONTAINER(old, const struct launch_op, op)->config.cooperative;
+}
+
+CUresult soft_set_node(CUgraphNode handle, CUgraphNodeType type, make_work *make, const void *params, CUcontext ctx)
 {
 	struct op *work;
 	struct node *node;
@@ -63,15 +68,17 @@ static CUresult set_node(CUgraphNode handle, CUgraphNodeType type, make_work *ma
 
 	if (r)
 		return r;
-	r = make(params, NULL, &work);
-	if (!r)
+	r = make(params, ctx, &work);
+	if (!r) {
+		keep_attributes(work, node->work);
 		soft_node_set_work(node, work);
+	}
 	soft_unlock();
 	return r;
 }
 
-static CUresult set_exec_node(CUgraphExec exec, CUgraphNode handle, CUgraphNodeType type, make_work *make,
-			      const void *params, CUcontext ctx)
+CUresult soft_set_exec_node(CUgraphExec exec, CUgraphNode handle, CUgraphNodeType type, make_work *make, const void *params,
+			    CUcontext ctx)
 {
 	struct op *work;
 	struct graph_exec *x;
@@ -82,19 +89,28 @@ static CUresult set_exec_node(CUgraphExec exec, CUgraphNode handle, CUgraphNodeT
 		return r;
 	step = soft_exec_find(x, handle, type);
 	r = step ? make(params, ctx, &work) : CUDA_ERROR_INVALID_VALUE;
-	if (!r)
-		soft_exec_set_work(step, work);
+	if (!r) {
+		const struct op *old = step->disabled ? step->disabled : step->work;
+
+		keep_attributes(work, old);
+		if (soft_compare_work(old, work)) {
+			soft_op_release(work);
+			r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "graph: an executable graph does not allow this change of a node");
+		} else {
+			soft_exec_set_work(step, work);
+		}
+	}
 	soft_unlock();
 	return r;
 }
 
 /* ---- kernels ---------------------------------------------------------------------------------------------- */
 
-static CUresult make_kernel(const void *params, CUcontext handle, struct op **out)
+CUresult soft_make_kernel(const void *params, CUcontext handle, struct op **out)
 {
 	const CUDA_KERNEL_NODE_PARAMS_v2 *p = params;
 	struct context *ctx;
-	CUresult r = p->ctx && !p->func ? soft_find_context(p->ctx, &ctx) : current_context(&ctx);
+	CUresult r = p->ctx && !p->func ? soft_find_context(p->ctx, &ctx) : soft_current_context(&ctx);
 	gpul_exec_launch_config c = {
 		.grid = { p->gridDimX, p->gridDimY, p->gridDimZ },
 		.block = { p->blockDimX, p->blockDimY, p->blockDimZ },
@@ -125,7 +141,7 @@ static CUDA_KERNEL_NODE_PARAMS_v2 from_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *p)
 EXPORT CUresult cuGraphAddKernelNode_v2(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, size_t n,
 					const CUDA_KERNEL_NODE_PARAMS_v2 *params)
 {
-	return add_node(out, graph, waits_for, n, CU_GRAPH_NODE_TYPE_KERNEL, make_kernel, params, NULL);
+	return soft_add_node(out, graph, waits_for, NULL, n, CU_GRAPH_NODE_TYPE_KERNEL, soft_make_kernel, params, NULL);
 }
 
 EXPORT CUresult cuGraphAddKernelNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, size_t n,
@@ -194,7 +210,7 @@ EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PA
 
 EXPORT CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2 *params)
 {
-	return set_node(node, CU_GRAPH_NODE_TYPE_KERNEL, make_kernel, params);
+	return soft_set_node(node, CU_GRAPH_NODE_TYPE_KERNEL, soft_make_kernel, params, NULL);
 }
 
 EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *params)
@@ -209,7 +225,7 @@ EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_N
 
 EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2 *params)
 {
-	return set_exec_node(exec, node, CU_GRAPH_NODE_TYPE_KERNEL, make_kernel, params, NULL);
+	return soft_set_exec_node(exec, node, CU_GRAPH_NODE_TYPE_KERNEL, soft_make_kernel, params, NULL);
 }
 
 EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *params)
@@ -224,7 +240,7 @@ EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode nod
 
 /* ---- copies ----------------------------------------------------------------------------------------------- */
 
-static CUresult make_copy(const void *params, CUcontext handle, struct op **out)
+CUresult soft_make_copy(const void *params, CUcontext handle, struct op **out)
 {
 	struct context *ctx;
 	CUresult r = handle ? soft_find_context(handle, &ctx) : CUDA_SUCCESS;
@@ -235,7 +251,7 @@ static CUresult make_copy(const void *params, CUcontext handle, struct op **out)
 EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, size_t n,
 				     const CUDA_MEMCPY3D *params, CUcontext ctx)
 {
-	return add_node(out, graph, waits_for, n, CU_GRAPH_NODE_TYPE_MEMCPY, make_copy, params, ctx);
+	return soft_add_node(out, graph, waits_for, NULL, n, CU_GRAPH_NODE_TYPE_MEMCPY, soft_make_copy, params, ctx);
 }
 
 /* Addresses are unified, so the kinds of memory are not kept. */
@@ -267,22 +283,22 @@ EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode handle, CUDA_MEMCPY3D *ou
 
 EXPORT CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D *params)
 {
-	return set_node(node, CU_GRAPH_NODE_TYPE_MEMCPY, make_copy, params);
+	return soft_set_node(node, CU_GRAPH_NODE_TYPE_MEMCPY, soft_make_copy, params, NULL);
 }
 
 EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *params, CUcontext ctx)
 {
-	return set_exec_node(exec, node, CU_GRAPH_NODE_TYPE_MEMCPY, make_copy, params, ctx);
+	return soft_set_exec_node(exec, node, CU_GRAPH_NODE_TYPE_MEMCPY, soft_make_copy, params, ctx);
 }
 
 /* ---- fills ------------------------------------------------------------------------------------------------ */
 
-static CUresult make_fill(const void *params, CUcontext handle, struct op **out)
+CUresult soft_make_fill(const void *params, CUcontext handle, struct op **out)
 {
 	const CUDA_MEMSET_NODE_PARAMS *p = params;
 	const struct fill f = { (char *)(uintptr_t)p->dst, 0, p->width, p->height, p->pitch, p->elementSize, p->value };
 	struct context *ctx;
-	CUresult r = handle ? soft_find_context(handle, &ctx) : current_context(&ctx);
+	CUresult r = handle ? soft_find_context(handle, &ctx) : soft_current_context(&ctx);
 
 	if (!r && p->elementSize != 1 && p->elementSize != 2 && p->elementSize != 4)
 		r = CUDA_ERROR_INVALID_VALUE;
@@ -294,7 +310,7 @@ static CUresult make_fill(const void *params, CUcontext handle, struct op **out)
 EXPORT CUresult cuGraphAddMemsetNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, size_t n,
 				     const CUDA_MEMSET_NODE_PARAMS *params, CUcontext ctx)
 {
-	return add_node(out, graph, waits_for, n, CU_GRAPH_NODE_TYPE_MEMSET, make_fill, params, ctx);
+	return soft_add_node(out, graph, waits_for, NULL, n, CU_GRAPH_NODE_TYPE_MEMSET, soft_make_fill, params, ctx);
 }
 
 EXPORT CUresult cuGraphMemsetNodeGetParams(CUgraphNode handle, CUDA_MEMSET_NODE_PARAMS *out)
@@ -313,18 +329,18 @@ EXPORT CUresult cuGraphMemsetNodeGetParams(CUgraphNode handle, CUDA_MEMSET_NODE_
 
 EXPORT CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *params)
 {
-	return set_node(node, CU_GRAPH_NODE_TYPE_MEMSET, make_fill, params);
+	return soft_set_node(node, CU_GRAPH_NODE_TYPE_MEMSET, soft_make_fill, params, NULL);
 }
 
 EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *params,
 					       CUcontext ctx)
 {
-	return set_exec_node(exec, node, CU_GRAPH_NODE_TYPE_MEMSET, make_fill, params, ctx);
+	return soft_set_exec_node(exec, node, CU_GRAPH_NODE_TYPE_MEMSET, soft_make_fill, params, ctx);
 }
 
 /* ---- functions of the program, and empty nodes ------------------------------------------------------------ */
 
-static CUresult make_host_call(const void *params, CUcontext handle, struct op **out)
+CUresult soft_make_host_call(const void *params, CUcontext handle, struct op **out)
 {
 	const CUDA_HOST_NODE_PARAMS *p = params;
 	struct op *op = p->fn ? soft_op_new(NULL, &soft_host_call_kind) : NULL;
@@ -341,7 +357,7 @@ static CUresult make_host_call(const void *params, CUcontext handle, struct op *
 EXPORT CUresult cuGraphAddHostNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, size_t n,
 				   const CUDA_HOST_NODE_PARAMS *params)
 {
-	return add_node(out, graph, waits_for, n, CU_GRAPH_NODE_TYPE_HOST, make_host_call, params, NULL);
+	return soft_add_node(out, graph, waits_for, NULL, n, CU_GRAPH_NODE_TYPE_HOST, soft_make_host_call, params, NULL);
 }
 
 EXPORT CUresult cuGraphHostNodeGetParams(CUgraphNode handle, CUDA_HOST_NODE_PARAMS *out)
@@ -359,40 +375,60 @@ EXPORT CUresult cuGraphHostNodeGetParams(CUgraphNode handle, CUDA_HOST_NODE_PARA
 
 EXPORT CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS *params)
 {
-	return set_node(node, CU_GRAPH_NODE_TYPE_HOST, make_host_call, params);
+	return soft_set_node(node, CU_GRAPH_NODE_TYPE_HOST, soft_make_host_call, params, NULL);
 }
 
 EXPORT CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *params)
 {
-	return set_exec_node(exec, node, CU_GRAPH_NODE_TYPE_HOST, make_host_call, params, NULL);
+	return soft_set_exec_node(exec, node, CU_GRAPH_NODE_TYPE_HOST, soft_make_host_call, params, NULL);
 }
 
 EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, size_t n)
 {
-	return add_node(out, graph, waits_for, n, CU_GRAPH_NODE_TYPE_EMPTY, NULL, NULL, NULL);
+	return soft_add_node(out, graph, waits_for, NULL, n, CU_GRAPH_NODE_TYPE_EMPTY, NULL, NULL, NULL);
 }
 
-/* The node gets a copy of the child graph. */
-EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, size_t n, CUgraph child)
+/* The graph becomes the node's, or the node gets a copy. */
+static CUresult take_child(struct graph *original, CUgraphChildGraphNodeOwnership ownership, struct graph **out)
+{
+	if (ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE)
+		return soft_graph_clone(original, out);
+	if (ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE || original->is_child || original->is_captured_now || original->only_exec)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (soft_graph_has(original, CU_GRAPH_NODE_TYPE_CONDITIONAL))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	*out = original;
+	return CUDA_SUCCESS;
+}
+
+CUresult soft_add_child(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, const CUgraphEdgeData *data, size_t n,
+			CUDA_CHILD_GRAPH_NODE_PARAMS *p)
 {
 	struct node_list list = { 0 };
-	struct graph *g, *copy = NULL, *original;
+	struct graph *g, *child = NULL, *original;
 	struct node *node;
 	CUresult r = out ? soft_enter_graph(graph, &g) : CUDA_ERROR_INVALID_VALUE;
 
 	if (r)
 		return r;
-	original = soft_handle_find(HANDLE_GRAPH, child);
-	r = original ? soft_find_nodes(g, waits_for, n, &list) : CUDA_ERROR_INVALID_VALUE;
+	original = soft_handle_find(HANDLE_GRAPH, p->graph);
+	r = original && original != g ? soft_find_nodes(g, waits_for, data, n, &list) : CUDA_ERROR_INVALID_VALUE;
 	if (!r)
-		r = soft_graph_clone(original, &copy);
+		r = take_child(original, p->ownership, &child);
 	if (!r)
-		r = soft_node_new(g, CU_GRAPH_NODE_TYPE_GRAPH, NULL, copy, &list, &node);
+		r = soft_node_new(g, CU_GRAPH_NODE_TYPE_GRAPH, NULL, child, &list, &node);
 	if (!r)
 		*out = node->handle;
 	soft_nodes_clear(&list);
 	soft_unlock();
 	return r;
+}
+
+EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, size_t n, CUgraph child)
+{
+	CUDA_CHILD_GRAPH_NODE_PARAMS p = { .graph = child, .ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE };
+
+	return soft_add_child(out, graph, waits_for, NULL, n, &p);
 }
 
 EXPORT CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode handle, CUgraph *out)

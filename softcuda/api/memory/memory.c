@@ -27,6 +27,7 @@ static const char *call_name(enum allocation_kind kind)
 		[ALLOC_ASYNC] = "cuMemAllocAsync",
 		[ALLOC_IPC] = "cuIpcOpenMemHandle",
 		[ALLOC_MANAGED] = "cuMemAllocManaged",
+		[ALLOC_GRAPH] = "cuGraphAddMemAllocNode",
 	};
 
 	return labels[kind];
@@ -73,6 +74,8 @@ static uint32_t denied_devices(const struct allocation *a)
 		return a->managed ? 0 : ~((a->pool->device ? own : 0) | a->pool->readers);
 	case ALLOC_IPC:
 		return ~(own | UINT32_C(1) << a->ctx->device->ordinal);
+	case ALLOC_GRAPH:
+		return soft_graph_memory_denied(a->graph);
 	default:
 		return 0;
 	}
@@ -81,11 +84,15 @@ static uint32_t denied_devices(const struct allocation *a)
 /* The devices that may only read the allocation; bit d: device d. */
 static uint32_t read_only_devices(const struct allocation *a)
 {
+	if (a->kind == ALLOC_GRAPH)
+		return soft_graph_memory_unwritable(a->graph);
 	return a->pool ? a->pool->readers & ~a->pool->writers : 0;
 }
 
 static const char *remedy(enum allocation_kind kind)
 {
+	if (kind == ALLOC_GRAPH)
+		return "a launch of its graph";
 	return kind == ALLOC_ASYNC ? "cuMemPoolSetAccess" : "cuCtxEnablePeerAccess";
 }
 
@@ -198,7 +205,9 @@ static void free_pages(struct allocation *a)
 {
 	void *memory = (void *)(uintptr_t)a->base;
 
-	if (a->in_file.next) {
+	if (a->kind == ALLOC_GRAPH) {
+		soft_graph_memory_unmap(a);
+	} else if (a->in_file.next) {
 		soft_pool_file_unmap(a);
 	} else if (a->kind == ALLOC_IPC) {
 		gpul_exec_machine_settle(soft.machine);  /* otherwise a kernel of another context could crash */
@@ -324,6 +333,16 @@ void soft_allocation_free(struct allocation *a)
 	free(a);
 }
 
+void soft_graph_memory_unref(struct graph_memory *m)
+{
+	if (--m->refs)
+		return;
+	if (m->allocation)
+		soft_allocation_free(m->allocation);
+	free(m->descs);
+	free(m);
+}
+
 struct allocation *soft_allocation_at(uint64_t address)
 {
 	gpul_exec_range range;
@@ -381,7 +400,11 @@ bool soft_may_fill(const struct device *d, uint64_t address, size_t bytes)
 	if (!soft_is_known(address, bytes) || !soft_may_copy(address, bytes, true))
 		return false;
 	while (address < end && gpul_exec_memory_find(soft.memory, address, &range)) {
-		if ((range.denied | range.unwritable) >> d->ordinal & 1)
+		const struct allocation *a = soft_handle_find(HANDLE_ALLOCATION, range.owner);
+		/* The memory of a graph is not allocated before a launch, but nodes that fill it are added before. */
+		uint32_t denied = a && a->graph ? ~a->graph->writers : range.denied | range.unwritable;
+
+		if (denied >> d->ordinal & 1)
 			return false;
 		address = range.base + range.bytes;
 	}
@@ -443,7 +466,11 @@ CUresult soft_free_at(uint64_t address, unsigned kinds)
 	if (a)
 		soft_context_wait(a->ctx);
 	a = soft_allocation_at(address);  /* again: another thread may have freed it meanwhile */
-	if (!a || a->base != address || a->free_is_queued ||
+	if (a && a->base == address && a->graph && kinds & FREED_BY(ALLOC_DEVICE) && a->graph->will_be_live && a->graph->is_live) {
+		a->graph->will_be_live = false;
+		soft_graph_memory_set_live(a->graph, false);
+		soft_graph_memory_unref(a->graph);
+	} else if (!a || a->base != address || a->free_is_queued ||
 	    !(kinds & FREED_BY(a->kind))) {
 		gpul_memcheck_bad_free(kinds & FREED_BY(ALLOC_HOST)	  ? "cuMemFreeHost"
 				       : kinds & FREED_BY(ALLOC_REGISTERED) ? "cuMemHostUnregister"

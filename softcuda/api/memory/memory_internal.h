@@ -7,7 +7,7 @@
 #include "softcuda/api/stream/queue_internal.h"
 #include "softcuda/api/vmm/vmm_internal.h"
 
-enum allocation_kind { ALLOC_DEVICE, ALLOC_HOST, ALLOC_REGISTERED, ALLOC_ASYNC, ALLOC_IPC, ALLOC_MANAGED,
+enum allocation_kind { ALLOC_DEVICE, ALLOC_HOST, ALLOC_REGISTERED, ALLOC_ASYNC, ALLOC_IPC, ALLOC_MANAGED, ALLOC_GRAPH,
 	ALLOC_VARIABLE };  /* a managed variable of a module: never freed by the program */
 
 #define MEMORY_TYPE_MANAGED ((CUmemAllocationType)2)  /* CU_MEM_ALLOCATION_TYPE_MANAGED, which <cuda.h> of CUDA 12 lacks */
@@ -46,6 +46,7 @@ struct allocation {
 	bool free_is_queued;             /* cuMemFreeAsync is queued */
 	struct ipc_file *shared;     /* the file with the pages (ipc_memory.c); NULL: private pages */
 	unsigned char ipc_id[16];    /* ALLOC_IPC: the id of the owner's file */
+	struct graph_memory *graph;  /* ALLOC_GRAPH; else NULL */
 	unsigned n_opened;           /* ALLOC_IPC: calls of cuIpcOpenMemHandle without cuIpcCloseMemHandle */
 	struct link in_file;         /* in the pool's file: its allocations in the order of their offsets */
 	size_t offset;               /* in that file */
@@ -84,6 +85,45 @@ struct allocation *soft_allocation_at(uint64_t address);
 
 /* peer.c: remove the context from all peer relations; the caller holds the lock. */
 void soft_peer_forget(struct context *ctx);
+
+/* ---- graph_memory.c: the caller holds the lock -------------------------------------------- */
+
+struct graph_memory {
+	unsigned refs;               /* each node, operation and caller: 1; while it is live: 1 */
+	struct allocation *allocation;  /* owned; NULL: freed with its context */
+	bool is_live;                /* devices may access it now */
+	bool will_be_live;           /* ... after all work that is queued now */
+	bool is_freed_by_node;
+	uint32_t readers, writers;   /* bit d: device d */
+	CUDA_MEM_ALLOC_NODE_PARAMS params;
+	CUmemAccessDesc *descs;      /* of params, owned */
+};
+
+struct memory_op {
+	struct op op;
+	struct graph_memory *memory; /* a reference */
+};
+
+extern const struct op_kind soft_graph_alloc_kind, soft_graph_free_kind;
+
+/* Reserve memory with params->bytesize > 0; the caller owns one reference. */
+CUresult soft_graph_memory_new(struct context *ctx, const CUDA_MEM_ALLOC_NODE_PARAMS *params, struct graph_memory **out);
+void soft_graph_memory_unref(struct graph_memory *m);
+struct graph_memory *soft_graph_memory_at(uint64_t address);   /* NULL: no such memory starts there */
+bool soft_graph_memory_fits(const struct graph_memory *m);     /* false: the device has no memory for it */
+/* s NULL: the work of a graph's node. */
+CUresult soft_graph_memory_work(const struct op_kind *kind, struct stream *s, struct graph_memory *m, struct op **out);
+/* cuMemAllocAsync in a capture, and cuMemFreeAsync of a graph's memory. */
+CUresult soft_graph_memory_capture(struct stream *s, size_t bytes, CUdeviceptr *out);
+CUresult soft_graph_memory_free_async(struct stream *s, struct graph_memory *m);
+void soft_graph_memory_free(struct graph_memory *m);
+/* graph_pages.c */
+size_t soft_graph_memory_rounded(size_t bytes);                /* to the pages that are mapped and counted */
+void soft_graph_memory_set_live(struct graph_memory *m, bool is_live);
+void soft_graph_memory_drop(const struct allocation *a);       /* give the pages back; their content is lost */
+uint32_t soft_graph_memory_denied(const struct graph_memory *m);
+uint32_t soft_graph_memory_unwritable(const struct graph_memory *m);
+void soft_graph_memory_unmap(struct allocation *a);
 
 /* ---- pools: pool_object.c, pool_attribute.c, pool_file.c; the caller holds the lock ---------- */
 

@@ -141,10 +141,10 @@ static CUresult allocate_in_stream(CUdeviceptr *out, size_t bytes, CUmemoryPool 
 	if (!r && p && soft_pool_is_imported(p))
 		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemAllocFromPoolAsync: the pool is imported: only its owner can allocate");
 	if (!r && s->capture)
-		r = soft_capture_refuse(s, "cuMemAllocAsync");
-	if (!r && bytes)
+		r = bytes ? soft_graph_memory_capture(s, bytes, out) : soft_capture_refuse(s, "cuMemAllocAsync of 0 bytes");
+	else if (!r && bytes)
 		r = p ? soft_pool_allocate(p, ctx, bytes, &a) : soft_allocate(ctx, ALLOC_ASYNC, bytes, 0, &a);
-	if (!r)
+	if (!r && !s->capture)
 		*out = bytes ? a->base : 0;  /* no bytes: NULL, which can be freed */
 	soft_unlock();
 	return r;
@@ -186,6 +186,11 @@ EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 	if (!address)
 		goto unlock;
 	a = soft_allocation_at(address);
+	if (a && a->base == address && a->graph) {
+		r = soft_graph_memory_free_async(s, a->graph);
+		soft_unlock();
+		return r;
+	}
 	if (!a || a->base != address || (a->kind != ALLOC_ASYNC && a->kind != ALLOC_DEVICE && a->kind != ALLOC_MANAGED) ||
 	    a->free_is_queued) {
 		gpul_memcheck_bad_free("cuMemFreeAsync", address);

@@ -116,7 +116,15 @@ CUresult soft_capture_check_unsafe(const char *call)
 
 /* ---- begin and end ---------------------------------------------------------------------------------- */
 
-CUresult soft_capture_begin(struct stream *s, CUstreamCaptureMode mode)
+static bool add_nodes(struct node_list *to, const struct node_list *from)
+{
+	for (size_t i = 0; i < from->n; i++)
+		if (!soft_nodes_add(to, from->at[i], &from->data[i]))
+			return false;
+	return true;
+}
+
+CUresult soft_capture_begin(struct stream *s, CUstreamCaptureMode mode, struct graph *to, const struct node_list *after)
 {
 	struct capture *c;
 	CUresult r;
@@ -129,11 +137,18 @@ CUresult soft_capture_begin(struct stream *s, CUstreamCaptureMode mode)
 	c = calloc(1, sizeof *c);
 	if (!c)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	r = soft_graph_new(&c->graph);
+	r = to ? CUDA_SUCCESS : soft_graph_new(&c->graph);
+	if (!r && after && !add_nodes(&s->tips, after)) {
+		soft_nodes_clear(&s->tips);
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	if (r) {
 		free(c);
 		return r;
 	}
+	if (to)
+		c->graph = to;
+	c->graph->is_of_program = to != NULL;
 	c->graph->is_captured_now = true;
 	c->refs = 1;
 	c->origin = s;
@@ -173,7 +188,7 @@ static void end_capture(struct capture *c, struct graph **out)
 	c->graph->is_captured_now = false;
 	if (out)
 		*out = c->graph;
-	else
+	else if (!c->graph->is_of_program)
 		soft_graph_free(c->graph);
 	c->graph = NULL;
 	unref_capture(c);
@@ -231,7 +246,7 @@ static CUresult add_captured(struct op *op)
 	r = soft_node_new(s->capture->graph, op->kind->node_type, op, NULL, &s->tips, &n);
 	if (!r) {
 		s->tips.n = 0;
-		if (!soft_nodes_add(&s->tips, n))
+		if (!soft_nodes_add(&s->tips, n, NULL))
 			r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (r)
@@ -261,14 +276,6 @@ void soft_capture_forget(struct event *e)
 	soft_nodes_clear(&p->nodes);
 	free(p);
 	e->captured = NULL;
-}
-
-static bool add_nodes(struct node_list *to, const struct node_list *from)
-{
-	for (size_t i = 0; i < from->n; i++)
-		if (!soft_nodes_add(to, from->at[i]))
-			return false;
-	return true;
 }
 
 CUresult soft_capture_record(struct stream *s, struct event *e)

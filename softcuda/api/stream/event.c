@@ -14,7 +14,7 @@ enum {
 	EVENT_FLAGS = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS
 };
 
-static void unref_event(struct event *e)
+void soft_event_unref(struct event *e)
 {
 	if (--e->refs)
 		return;
@@ -29,7 +29,7 @@ void soft_event_destroy(struct event *e)
 	soft_handle_free(e->handle);
 	e->handle = NULL;
 	list_remove(&e->link);
-	unref_event(e);
+	soft_event_unref(e);
 }
 
 /* Find the event; on success the lock is held.  After a fault of the event's context, return the fault. */
@@ -139,17 +139,56 @@ static void end_record(struct op *op)
 	e->time_ns = gpul_clock_ns();
 	if (e->pending == op)
 		e->pending = NULL;
+	if (op->order)
+		soft_order_set(&e->order, op->order);
 	if (record->has_ticket)
 		soft_shared_event_end(e->shared, record->ticket, op->result != CUDA_SUCCESS);
 }
 
 static void release_record(struct op *op)
 {
-	unref_event(CONTAINER(op, struct record_op, op)->event);
+	struct event *e = CONTAINER(op, struct record_op, op)->event;
+
+	if (e->pending == op)  /* a launch of a graph that failed */
+		e->pending = NULL;
+	soft_event_unref(e);
+}
+
+/* A launch of a graph records the event. */
+static bool copy_record(struct op *op)
+{
+	struct record_op *record = CONTAINER(op, struct record_op, op);
+	struct event *e = record->event;
+
+	e->refs++;
+	soft_capture_forget(e);
+	e->pending = op;
+	e->recorded = true;
+	if (e->shared)
+		draw_ticket(record);
+	return true;
 }
 
 static const struct op_kind record_kind = { .ended = end_record, .release = release_record,
+					    .copy = copy_record, .is_node = true, .node_type = CU_GRAPH_NODE_TYPE_EVENT_RECORD,
 					    .bytes = sizeof(struct record_op) };
+
+struct event *soft_event_of_record(const struct op *work)
+{
+	return CONTAINER(work, const struct record_op, op)->event;
+}
+
+CUresult soft_event_record_work(struct event *e, struct op **out)
+{
+	struct op *op = soft_op_new(NULL, &record_kind);
+
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CONTAINER(op, struct record_op, op)->event = e;
+	e->refs++;
+	*out = op;
+	return CUDA_SUCCESS;
+}
 
 CUresult soft_event_record(struct event *e, struct stream *s)
 {
@@ -181,39 +220,10 @@ CUresult soft_event_record(struct event *e, struct stream *s)
 	return r;
 }
 
-EXPORT CUresult cuEventRecordWithFlags(CUevent event, CUstream handle, unsigned int flags)
-{
-	struct context *ctx;
-	struct stream *s;
-	struct event *e;
-	CUresult r = soft_enter_stream(handle, &ctx, &s);
-
-	if (r)
-		return r;
-	e = soft_handle_find(HANDLE_EVENT, event);
-	if (!e || e->ctx != ctx)
-		r = CUDA_ERROR_INVALID_HANDLE;
-	else if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
-		r = CUDA_ERROR_INVALID_VALUE;
-	else if (s->capture && flags)
-		r = soft_capture_refuse(s, "cuEventRecordWithFlags with CU_EVENT_RECORD_EXTERNAL");
-	else if (s->capture)
-		r = soft_capture_record(s, e);
-	else if (!(r = soft_capture_check_legacy(s)))
-		r = soft_event_record(e, s);
-	soft_unlock();
-	return r;
-}
-
-EXPORT CUresult cuEventRecord(CUevent event, CUstream stream)
-{
-	return cuEventRecordWithFlags(event, stream, 0);
-}
-
 /* ---- a stream that waits ---------------------------------------------------------------- */
 
-struct await_op {            /* an operation that waits for a record of another process */
-	struct op op;
+struct await {               /* an operation that waits for a record of another process */
+	struct op *op;               /* a reference */
 	struct event *event;         /* a reference */
 	uint64_t newest;             /* ticket and slot of the record: see shared_event.c */
 };
@@ -221,8 +231,8 @@ struct await_op {            /* an operation that waits for a record of another 
 /* The main function of a thread that waits for one record.  Each wait has a thread, because such waits are rare. */
 static void *await_record(void *arg)
 {
-	struct await_op *await = arg;
-	struct context *ctx = await->op.ctx;
+	struct await *await = arg;
+	struct context *ctx = await->op->ctx;
 	CUresult r;
 
 	do {
@@ -236,28 +246,68 @@ static void *await_record(void *arg)
 	if (r && !ctx->fault)
 		soft_report_fault("a stream waited for an event of another process, but that process ended or "
 				  "failed before its stream arrived at the event");
-	soft_op_finish(&await->op, r);
+	soft_op_finish(await->op, r);
+	soft_op_release(await->op);
+	soft_event_unref(await->event);
 	soft_unlock();
+	free(await);
 	return NULL;
 }
 
-static void run_await(struct op *op)
+static void await_newest(struct op *op, struct event *e, uint64_t newest)
 {
+	struct await *await = malloc(sizeof *await);
 	pthread_attr_t attributes;
 	pthread_t thread;
-	int failed;
+	int failed = !await;
 
-	pthread_attr_init(&attributes);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	failed = gpul_thread_start(&thread, &attributes, "gpul-event", await_record, op);
-	pthread_attr_destroy(&attributes);
-	if (failed)
-		soft_op_finish(op, CUDA_ERROR_OPERATING_SYSTEM);
+	if (await) {
+		*await = (struct await){ op, e, newest };
+		op->refs++;
+		e->refs++;
+		pthread_attr_init(&attributes);
+		pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+		failed = gpul_thread_start(&thread, &attributes, "gpul-event", await_record, await);
+		pthread_attr_destroy(&attributes);
+	}
+	if (!failed)
+		return;
+	soft_context_fail(op->ctx, CUDA_ERROR_OPERATING_SYSTEM);
+	soft_op_end(op, CUDA_ERROR_OPERATING_SYSTEM);
+	if (await) {
+		soft_op_release(op);
+		soft_event_unref(e);
+		free(await);
+	}
+}
+
+void soft_event_await(struct op *op, struct event *e)
+{
+	uint64_t newest = soft_shared_event_newest(e->shared);
+	CUresult r = soft_shared_event_state(e->shared, newest);
+
+	if (r == CUDA_ERROR_NOT_READY)
+		await_newest(op, e, newest);
+	else
+		soft_op_end(op, r);
+}
+
+struct await_op {
+	struct op op;
+	struct event *event;         /* a reference */
+	uint64_t newest;
+};
+
+static void run_await(struct op *op)
+{
+	struct await_op *await = CONTAINER(op, struct await_op, op);
+
+	await_newest(op, await->event, await->newest);
 }
 
 static void release_await(struct op *op)
 {
-	unref_event(CONTAINER(op, struct await_op, op)->event);
+	soft_event_unref(CONTAINER(op, struct await_op, op)->event);
 }
 
 static const struct op_kind await_kind = { .run = run_await, .release = release_await,
@@ -297,30 +347,6 @@ CUresult soft_stream_wait_event(struct stream *s, struct event *e)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = soft_op_submit(op, e->pending);
 	soft_op_release(op);
-	return r;
-}
-
-EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int flags)
-{
-	struct context *ctx;
-	struct stream *s;
-	struct event *e;
-	CUresult r = soft_enter_stream(handle, &ctx, &s);
-
-	if (r)
-		return r;
-	e = soft_handle_find(HANDLE_EVENT, event);
-	if (!e)
-		r = CUDA_ERROR_INVALID_HANDLE;
-	else if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
-		r = CUDA_ERROR_INVALID_VALUE;
-	else if (s->capture && flags)
-		r = soft_capture_refuse(s, "cuStreamWaitEvent with CU_EVENT_WAIT_EXTERNAL");
-	else if (s->capture || e->captured)
-		r = soft_capture_wait(s, e);
-	else if (!(r = soft_capture_check_legacy(s)))
-		r = soft_stream_wait_event(s, e);
-	soft_unlock();
 	return r;
 }
 
@@ -366,7 +392,7 @@ static CUresult wait_for_record(struct event *e)
 		r = soft_shared_event_wait(e->shared, newest);
 	while (r == CUDA_ERROR_NOT_READY);
 	soft_lock();
-	unref_event(e);
+	soft_event_unref(e);
 	return r;
 }
 

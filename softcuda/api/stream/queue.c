@@ -147,6 +147,7 @@ void soft_stream_free_if_done(struct stream *s)
 	list_remove(&s->link);
 	soft_order_drop(s->order);
 	free(s->tip_handles);
+	free(s->tip_data);
 	free(s);
 }
 
@@ -216,13 +217,35 @@ void soft_op_finish(struct op *op, CUresult result)
 	run_ready();
 }
 
+struct late_call {           /* soft_call_back() */
+	struct link link;
+	CUhostFn function;
+	void *user;
+};
+static struct link late_calls = { &late_calls, &late_calls };
+
+static void run_late_call(void)
+{
+	struct late_call *c = CONTAINER(late_calls.next, struct late_call, link);
+
+	list_remove(&c->link);
+	soft_unlock();
+	c->function(c->user);
+	soft_lock();
+	free(c);
+}
+
 static void *run_host_calls(void *arg)
 {
 	(void)arg;
 	soft_lock();
 	for (;;) {
-		while (list_empty(&host_calls))
+		while (list_empty(&host_calls) && list_empty(&late_calls))
 			soft_wait_on(&host_call_ready);
+		if (!list_empty(&late_calls)) {
+			run_late_call();
+			continue;
+		}
 		struct op *op = CONTAINER(host_calls.next, struct op, in_ready);
 
 		list_remove(&op->in_ready);
@@ -242,6 +265,18 @@ static bool have_callback_thread(void)
 		callback_thread_runs = true;
 	}
 	return callback_thread_runs;
+}
+
+/* Without memory or threads the function is not called: the program leaks an object. */
+void soft_call_back(CUhostFn function, void *user)
+{
+	struct late_call *c = have_callback_thread() ? malloc(sizeof *c) : NULL;
+
+	if (!c)
+		return;
+	*c = (struct late_call){ .function = function, .user = user };
+	list_append(&late_calls, &c->link);
+	pthread_cond_signal(&host_call_ready);
 }
 
 /* ---- submitting and waiting ------------------------------------------------------------- */
@@ -300,6 +335,39 @@ CUresult soft_ops_submit(struct op **op, size_t n, const struct op_wait *waits, 
 		run_ready();
 	}
 	return CUDA_SUCCESS;
+}
+
+CUresult soft_ops_start(struct op **op, size_t n, const struct op_wait *waits, size_t n_waits)
+{
+	struct stream *s = op[0]->stream;
+	struct op *newest = s->last;
+	struct edge *spare = NULL;
+
+	for (size_t i = 0; i < n; i++)
+		if (op[i]->kind->is_host_call && !have_callback_thread())
+			return CUDA_ERROR_OPERATING_SYSTEM;
+	if (n_waits && !(spare = new_edges(n_waits)))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	soft_order_submit(op, n, waits, n_waits, NULL);
+	for (size_t i = 0; i < n_waits; i++)
+		tie(op[waits[i].later], op[waits[i].earlier], &spare);
+	for (size_t i = 0; i < n; i++) {
+		op[i]->deferred = true;
+		add_pending(op[i]);
+	}
+	s->last = newest;
+	make_ready(op[0]);
+	return CUDA_SUCCESS;
+}
+
+bool soft_op_run_after(struct op *op, struct op *earlier)
+{
+	struct edge *spare = new_edges(1);
+
+	if (!spare)
+		return false;
+	tie(op, earlier, &spare);
+	return true;
 }
 
 bool soft_stream_is_busy(struct stream *s)

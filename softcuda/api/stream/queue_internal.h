@@ -10,6 +10,7 @@ struct node;
 
 struct node_list { /* nodes of one graph, each once */
 	struct node **at;
+	CUgraphEdgeData *data;       /* of the dependency on each node */
 	size_t n, room;
 };
 
@@ -41,6 +42,7 @@ struct stream {
 	struct link in_capture;      /* in capture->streams */
 	struct node_list tips;       /* the nodes that the next captured operation waits for */
 	CUgraphNode *tip_handles;    /* of cuStreamGetCaptureInfo; or NULL */
+	CUgraphEdgeData *tip_data;   /* as tip_handles */
 };
 
 /* The functions of one kind of operations.  The caller of each holds the lock; NULL: nothing to do. */
@@ -91,6 +93,12 @@ struct op_wait { size_t later, earlier; };   /* op[later] waits for op[earlier] 
  * must be the last to end.  The rest is as for soft_op_submit(). */
 CUresult soft_ops_submit(struct op **op, size_t n, const struct op_wait *waits, size_t n_waits,
 			 struct op *after);
+/* Queue the operations of a part of a graph's launch, from the functions of the operation that is the part's node: op[0] does not
+ * wait for the stream's work, and the stream's later work does not wait for op[n - 1].  They run soon after the caller
+ * returns.  The rest is as for soft_ops_submit(). */
+CUresult soft_ops_start(struct op **op, size_t n, const struct op_wait *waits, size_t n_waits);
+/* From kind->run: make op run again when `earlier` has ended.  False: out of memory. */
+bool soft_op_run_after(struct op *op, struct op *earlier);
 /* The caller of each function below holds the lock; the functions that wait release it meanwhile. */
 void soft_op_release(struct op *op);
 void soft_op_end(struct op *op, CUresult result);     /* called by kind->run; drops the queue's reference */
@@ -112,6 +120,10 @@ struct host_call {
 	void *user;
 };
 extern const struct op_kind soft_host_call_kind;
+
+/* Call a function of the program in the callback thread, soon and not in order with the work of a stream.  The caller holds the
+ * lock. */
+void soft_call_back(CUhostFn function, void *user);
 
 /* ---- stream.c: the caller holds the lock ------------------------------------------------- */
 

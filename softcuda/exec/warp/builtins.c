@@ -1,4 +1,5 @@
-/* builtins.c — functions that PTX code calls and the driver provides: vprintf, malloc, free, __assertfail.
+/* builtins.c — functions that PTX code calls and the driver provides: vprintf, malloc, free, __assertfail,
+ * cudaGraphSetConditional.
  *
  * Source of the signatures: CUDA C++ Programming Guide, formatted output and dynamic memory allocation, and the
  * declarations in nvcc's PTX. */
@@ -14,6 +15,7 @@ enum builtin gpul_builtin_find(const char *name)
 		{ "malloc", BUILTIN_MALLOC },
 		{ "free", BUILTIN_FREE },
 		{ "__assertfail", BUILTIN_ASSERTFAIL },
+		{ "cudaGraphSetConditional", BUILTIN_SET_CONDITIONAL },
 	};
 
 	for (size_t k = 0; k < sizeof known / sizeof known[0]; k++)
@@ -92,6 +94,21 @@ static const struct insn *device_free(struct warp_state *s, const struct insn *i
 		(unsigned long long)address);
 }
 
+/* A handle is the address of the condition's value: see GPUL_EXEC_MEM_CONDITION. */
+static const struct insn *set_conditional(struct warp_state *s, const struct insn *i, unsigned lane)
+{
+	uint64_t handle = gpul_builtin_argument(s, i->object, 0, lane);
+	gpul_exec_range range;
+
+	if (!gpul_exec_memory_find(s->block->launch->machine->memory, handle, &range) || range.base != handle ||
+	    !(range.flags & GPUL_EXEC_MEM_CONDITION))
+		return gpul_fault_text(s, i, GPUL_EXEC_ILLEGAL_ADDRESS, lane,
+				       "cudaGraphSetConditional: 0x%llx is not a conditional handle, or its graph is destroyed",
+				       (unsigned long long)handle);
+	__atomic_store_n((uint32_t *)(uintptr_t)handle, (uint32_t)gpul_builtin_argument(s, i->object, 1, lane), __ATOMIC_RELAXED);
+	return NULL;
+}
+
 const struct insn *gpul_call_builtin(struct warp_state *s, const struct insn *i)
 {
 	const struct call_site *site = i->object;
@@ -112,6 +129,9 @@ const struct insn *gpul_call_builtin(struct warp_state *s, const struct insn *i)
 			break;
 		case BUILTIN_FREE:
 			stop = device_free(s, i, l);
+			break;
+		case BUILTIN_SET_CONDITIONAL:
+			stop = set_conditional(s, i, l);
 			break;
 		default:
 			stop = fail_assertion(s, i, l);

@@ -1,0 +1,70 @@
+/* graph_pages.c — the pages and the access rights of the memory of graphs: see graph_memory.c. */
+#include "softcuda/api/memory/memory_internal.h"
+
+#include <sys/mman.h>
+
+enum { BLOCK_BYTES = 2 << 20 };  /* what graphs reserve and use are counted in blocks */
+
+size_t soft_graph_memory_rounded(size_t bytes)
+{
+	return (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
+}
+
+static void count_used(struct device *d, int64_t bytes)
+{
+	uint64_t *n = d->graph_memory;
+
+	n[CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT] += (uint64_t)bytes;
+	if (n[CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT] < n[CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT])
+		n[CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT] = n[CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT];
+	for (int i = CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT; i <= CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT; i += 2)
+		if (n[i + 1] < n[i])
+			n[i + 1] = n[i];
+}
+
+uint32_t soft_graph_memory_denied(const struct graph_memory *m)
+{
+	return m->is_live ? ~m->readers : ~UINT32_C(0);
+}
+
+uint32_t soft_graph_memory_unwritable(const struct graph_memory *m)
+{
+	return m->readers & ~m->writers;
+}
+
+/* The allocation is freed with its context, or without any reference. */
+void soft_graph_memory_unmap(struct allocation *a)
+{
+	struct graph_memory *m = a->graph;
+
+	if (m->is_live)
+		count_used(a->device, -(int64_t)soft_graph_memory_rounded(a->bytes));
+	m->is_live = m->will_be_live = false;
+	m->allocation = NULL;
+	munmap((void *)(uintptr_t)a->base, soft_graph_memory_rounded(a->bytes));
+}
+
+/* Give the pages back; their content is lost. */
+void soft_graph_memory_drop(const struct allocation *a)
+{
+	madvise((void *)(uintptr_t)a->base, soft_graph_memory_rounded(a->bytes), MADV_DONTNEED);
+}
+
+void soft_graph_memory_set_live(struct graph_memory *m, bool is_live)
+{
+	struct allocation *a = m->allocation;
+	int64_t bytes = (int64_t)soft_graph_memory_rounded(a->bytes);
+
+	if (m->is_live == is_live)
+		return;
+	m->is_live = is_live;
+	gpul_exec_memory_set_rights(soft.memory, a->base, soft_graph_memory_denied(m), soft_graph_memory_unwritable(m));
+	if (is_live) {
+		a->device->allocated_bytes += a->bytes;
+	} else {
+		a->device->allocated_bytes -= a->bytes;
+		gpul_exec_machine_settle(soft.machine);  /* wait for accesses that have begun */
+		soft_graph_memory_drop(a);
+	}
+	count_used(a->device, is_live ? bytes : -bytes);
+}
