@@ -27,7 +27,7 @@ write_program() {
 
 			cudaMalloc(&p, sizeof(float) * v.size());
 			cudaMemcpy(p, v.data(), sizeof(float) * v.size(), cudaMemcpyHostToDevice);
-			add<<<1, 64>>>(p, argc > 1 ? atoi(argv[1]) : 32);
+			add<<<1, 256>>>(p, argc > 1 ? atoi(argv[1]) : 32);
 			cudaMemcpy(v.data(), p, sizeof(float) * v.size(), cudaMemcpyDeviceToHost);
 			printf("%s: %d arguments, %g\n", argv[0], argc - 1, v[31]);
 			return cudaDeviceSynchronize() ? 1 : 7;
@@ -63,7 +63,7 @@ write_program() {
 	needs_nvcc
 	[[ $GPULOAD_DRIVER == soft ]] || skip "only the software driver knows the line of a fault"
 	write_program
-	run --separate-stderr gpuload run program.cu -- 64
+	run --separate-stderr gpuload run program.cu -- 256
 	[[ $status == 1 && $stderr == *"(program.cu:9): 4-byte global load at "* ]] || show "should name the line"
 	[[ ${stderr_lines[1]} == *"p[threadIdx.x] += VALUE;" ]] || show "should show the line"
 	[[ ${#stderr_lines[@]} == 2 ]] || show "should be printed once"
