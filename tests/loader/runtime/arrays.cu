@@ -22,6 +22,21 @@ __global__ void negate(cudaSurfaceObject_t surface)
 	surf2Dwrite(-v, surface, x * (int)sizeof v, y);
 }
 
+static cudaArray_t make_array(const float *h)
+{
+	cudaArray_t array;
+	cudaChannelFormatDesc desc = cudaCreateChannelDesc<float>(), got;
+	cudaExtent extent;
+	unsigned flags;
+
+	CUDA(cudaMallocArray(&array, &desc, W, H, cudaArraySurfaceLoadStore));
+	CUDA(cudaArrayGetInfo(&got, &extent, &flags, array));
+	CHECK(got.x == 32 && got.y == 0 && got.f == cudaChannelFormatKindFloat);
+	CHECK(extent.width == W && extent.height == H && extent.depth == 0 && flags == cudaArraySurfaceLoadStore);
+	CUDA(cudaMemcpy2DToArray(array, 0, 0, h, W * sizeof *h, W * sizeof *h, H, cudaMemcpyHostToDevice));
+	return array;
+}
+
 static void copies_pitched_memory_in_three_dimensions(void)
 {
 	int h[D][H][W], back[D][H][W];
@@ -47,24 +62,10 @@ static void copies_pitched_memory_in_three_dimensions(void)
 		for (int y = 0; y < H; y++)
 			for (int x = 0; x < W; x++)
 				CHECK(back[z][y][x] == (x == 0 && y < 2 ? -1 : h[z][y][x]));
-	copy.dstArray = (cudaArray_t)p.ptr;
+	copy.dstArray = make_array((const float *)h); /* a real one: NVIDIA's runtime reads what the handle points to */
 	FAILS(cudaErrorInvalidValue, cudaMemcpy3D(&copy)); /* an array and a pointer */
+	CUDA(cudaFreeArray(copy.dstArray));
 	CUDA(cudaFree(p.ptr));
-}
-
-static cudaArray_t make_array(const float *h)
-{
-	cudaArray_t array;
-	cudaChannelFormatDesc desc = cudaCreateChannelDesc<float>(), got;
-	cudaExtent extent;
-	unsigned flags;
-
-	CUDA(cudaMallocArray(&array, &desc, W, H, cudaArraySurfaceLoadStore));
-	CUDA(cudaArrayGetInfo(&got, &extent, &flags, array));
-	CHECK(got.x == 32 && got.y == 0 && got.f == cudaChannelFormatKindFloat);
-	CHECK(extent.width == W && extent.height == H && extent.depth == 0 && flags == cudaArraySurfaceLoadStore);
-	CUDA(cudaMemcpy2DToArray(array, 0, 0, h, W * sizeof *h, W * sizeof *h, H, cudaMemcpyHostToDevice));
-	return array;
 }
 
 static void copies_from_and_to_arrays(void)
