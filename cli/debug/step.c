@@ -97,8 +97,8 @@ static void note_interrupt(int signal_number)
 	interrupted = true;
 }
 
-/* The words for gpuload run: options, operands, and what follows "--".  Owned; the texts of options are never freed. */
-static const char **run_words(const struct cli_args *args)
+/* The words for gpuload run: options, operands, and what follows "--".  Owned, as are the texts of the first n_options. */
+static const char **run_words(const struct cli_args *args, size_t *n_options)
 {
 	const char **words = calloc(2 * args->n_given + args->n_operands + 3, sizeof *words);
 	size_t n = 0;
@@ -112,6 +112,7 @@ static const char **run_words(const struct cli_args *args)
 		if (asprintf(&text, "%s%s%s%s", o->name[1] ? "--" : "-", o->name, o->value && o->name[1] ? "=" : "", o->value ? args->given[k].value : "") > 0)
 			words[n++] = text;
 	}
+	*n_options = n;
 	for (size_t k = 0; words && k < args->n_operands; k++) {
 		if (k && k == args->n_before_dashes)
 			words[n++] = "--";
@@ -124,6 +125,8 @@ static gpul_status start(const struct cli_args *args, int output, struct debug_l
 {
 	const char *address = cli_value(args, STEP_ATTACH);
 	struct debug_start how = { .is_program = cli_value(args, STEP_PROGRAM), .out = output, .err = output };
+	const char **words = NULL;
+	size_t n_options = 0;
 	gpul_status st;
 
 	if (address && args->n_operands)
@@ -132,12 +135,15 @@ static gpul_status start(const struct cli_args *args, int output, struct debug_l
 		return debug_link_attach(address, out, err);
 	if (!args->n_operands)
 		return gpul_fail(err, GPUL_EINVAL, 0, "step needs a FILE: gpuload step FILE [ARG...]; gpuload help step explains it");
-	how.words = how.is_program ? args->operands : run_words(args);
+	if (!how.is_program)
+		words = run_words(args, &n_options);
+	how.words = how.is_program ? args->operands : words;
 	if (!how.words)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a command line");
 	st = debug_link_start(&how, out, err);
-	if (!how.is_program)
-		free((void *)(uintptr_t)how.words);
+	for (size_t k = 0; k < n_options; k++)
+		free((void *)(uintptr_t)words[k]);
+	free((void *)(uintptr_t)words);
 	return st;
 }
 
