@@ -127,7 +127,7 @@ EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib
 		*value = 1;
 		return CUDA_SUCCESS;
 	case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:      /* 0: the best */
-	case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:  /* CUDA arrays are not implemented */
+	case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:  /* a texture object belongs to a context */
 		*value = 0;
 		return CUDA_SUCCESS;
 	default:
