@@ -1,8 +1,25 @@
 /* primary.c — the primary context of a device: reference-counted and shared by all its users in a process. */
 #include "softcuda/api/context_internal.h"
 
+CUresult soft_primary_use(struct device *d, struct context **out)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	if (!d->primary) {
+		r = soft_context_create(d, 0, &d->primary);
+		if (!r)
+			d->primary->is_primary = true;
+	} else if (!d->primary->active) {
+		r = soft_context_bring_up(d->primary, d->primary->flags);
+	}
+	if (!r)
+		*out = d->primary;
+	return r;
+}
+
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice dev)
 {
+	struct context *ctx;
 	struct device *d;
 	CUresult r = soft_find_device(dev, &d);
 
@@ -11,16 +28,10 @@ EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice dev)
 	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;
 	soft_lock();
-	if (!d->primary) {
-		r = soft_context_create(d, 0, &d->primary);
-		if (!r)
-			d->primary->is_primary = true;
-	} else if (!d->primary->active) {
-		r = soft_context_bring_up(d->primary, d->primary->flags);
-	}
+	r = soft_primary_use(d, &ctx);
 	if (!r) {
-		d->primary->n_retained++;
-		*out = d->primary->handle;
+		ctx->n_retained++;
+		*out = ctx->handle;
 	}
 	soft_unlock();
 	return r;

@@ -34,5 +34,7 @@ struct pool_file {
 CUresult soft_pool_file_open(int fd, size_t bytes, bool imported, struct pool_file **out);
 /* Map the part of the file at a->offset. */
 CUresult soft_pool_file_map_part(const struct pool_file *f, struct allocation *a);
+/* Map what cuMemPoolExportPointer of the owner of the imported pool wrote to *from; the caller holds the lock. */
+CUresult soft_pool_import_pointer(struct context *ctx, struct pool *p, const CUmemPoolPtrExportData *from, CUdeviceptr *out);
 
 #endif

@@ -172,25 +172,12 @@ free_a:
 	return r;
 }
 
-EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *out, CUmemoryPool pool, CUmemPoolPtrExportData *from)
+CUresult soft_pool_import_pointer(struct context *ctx, struct pool *p, const CUmemPoolPtrExportData *from, CUdeviceptr *out)
 {
-	struct context *ctx;
 	struct export_data data;
-	struct pool *p;
-	CUresult r = soft_enter(&ctx);
+	CUresult r;
 
-	if (r)
-		return r;
-	r = out && from ? soft_pool_find(pool, &p) : CUDA_ERROR_INVALID_VALUE;
-	if (!r && !soft_pool_is_imported(p))
-		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemPoolImportPointer: the pool is not imported");
-	if (r)
-		goto unlock;
 	memcpy(&data, from, sizeof data);
 	r = check_data(p->file, &data);
-	if (!r)
-		r = map_import(ctx, p, &data, out);
-unlock:
-	soft_unlock();
-	return r;
+	return r ? r : map_import(ctx, p, &data, out);
 }

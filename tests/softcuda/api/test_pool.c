@@ -174,6 +174,37 @@ static void an_imported_pointer_is_the_same_memory(void **state)
 	ok(cuMemPoolDestroy(pool));
 }
 
+/* A process that unpickles its arguments imports them before it makes a context current. */
+static void a_thread_without_a_context_imports_pointers(void **state)
+{
+	CUmemPoolProps props = on_device;
+	CUmemPoolPtrExportData data;
+	CUmemoryPool pool, imported;
+	CUcontext ctx;
+	CUdeviceptr p, q;
+	unsigned word;
+	int fd = -1;
+
+	(void)state;
+	props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	pool = create(props);
+	p = allocate(pool, 4096);
+	ok(cuMemsetD32(p, 13, 1024));
+	ok(cuMemPoolExportPointer(&data, p));
+	ok(cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	ok(cuCtxPopCurrent(&ctx));
+	ok(cuMemPoolImportFromShareableHandle(&imported, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	close(fd);
+	ok(cuMemPoolImportPointer(&q, imported, &data));
+	ok(cuCtxPushCurrent(ctx));
+	ok(cuMemcpyDtoH(&word, q + 4092, 4));
+	assert_int_equal(word, 13);
+	ok(cuMemFree(q));
+	ok(cuMemFree(p));
+	ok(cuMemPoolDestroy(imported));
+	ok(cuMemPoolDestroy(pool));
+}
+
 static void refuses_descriptors_that_are_not_pools(void **state)
 {
 	CUmemoryPool pool;
@@ -215,6 +246,7 @@ int main(void)
 		TEST(a_pool_can_have_a_largest_size),
 		TEST(memory_of_the_host_needs_access_for_a_device),
 		TEST(an_imported_pointer_is_the_same_memory),
+		TEST(a_thread_without_a_context_imports_pointers),
 		TEST(refuses_descriptors_that_are_not_pools),
 		TEST(refuses_properties_that_no_pool_has),
 	};
