@@ -11,7 +11,7 @@
 #include "core/memory_left.h"
 #include "softcuda/tools/memcheck/memcheck_internal.h"
 
-enum { DEVICE_ALIGN = 512, PITCH_ALIGN = 512 };
+enum { DEVICE_ALIGN = 512, PITCH_ALIGN = 512, HUGE_PAGE = 2 << 20 };
 
 static size_t round_up(size_t n, size_t to)
 {
@@ -120,14 +120,22 @@ void soft_update_pool_rights(const struct pool *p)
 	}
 }
 
-/* The bytes behind an allocation that kernels may access, because a GPU allocates whole blocks of DEVICE_ALIGN bytes, and
- * whole pages of the CPU.  0 when memcheck must find such accesses. */
+/* Allocations of cuMemAlloc from this size on occupy whole pages of a GPU, and nothing else is in these pages. */
+static bool has_own_pages(const struct allocation *a)
+{
+	return a->kind == ALLOC_DEVICE && a->bytes >= 2 * HUGE_PAGE;
+}
+
+/* The bytes behind an allocation that kernels may access, because a GPU allocates whole blocks of DEVICE_ALIGN bytes, whole
+ * pages of HUGE_PAGE bytes for a large allocation, and whole pages of the CPU.  0 when memcheck must find such accesses. */
 static uint64_t padding_of(const struct allocation *a)
 {
 	size_t block = a->kind == ALLOC_DEVICE || a->kind == ALLOC_ASYNC ? DEVICE_ALIGN : (size_t)sysconf(_SC_PAGESIZE);
 
 	if (a->kind == ALLOC_REGISTERED || a->kind == ALLOC_IPC || gpul_memcheck_red_zone(a->bytes))
 		return 0;
+	if (has_own_pages(a))
+		block = HUGE_PAGE;
 	return round_up(a->bytes, block) - a->bytes;
 }
 
@@ -171,10 +179,9 @@ CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsign
  * The address is aligned here and not by posix_memalign, which maps and unmaps 1 MiB in each call (23 us). */
 static bool allocate_pages(struct allocation *a)
 {
-	enum { HUGE_PAGE = 2 << 20 };
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), align = DEVICE_ALIGN;
 	size_t zone = gpul_memcheck_red_zone(a->bytes);
-	size_t bytes = round_up(a->bytes, page) + zone;  /* no overflow: a->bytes is at most the memory of the device */
+	size_t bytes = round_up(a->bytes, has_own_pages(a) ? HUGE_PAGE : page) + zone;  /* no overflow: a->bytes is at most the memory of the device */
 
 	if (bytes >= 2 * HUGE_PAGE)
 		align = HUGE_PAGE;

@@ -89,6 +89,25 @@ static void a_store_past_the_end_names_the_allocation(void **state)
 	assert_non_null(strstr(last_fault(), "cuMemAlloc"));
 }
 
+static void a_large_allocation_ends_at_a_page_of_the_device(void **state)
+{
+	enum { PAGE = 2 << 20, BYTES = 3 * PAGE + 8 };
+	CUfunction put = get_kernel("put");
+	CUdeviceptr p, at;
+	unsigned value = 1;
+	void *params[] = { &at, &value };
+
+	(void)state;
+	ok(cuMemAlloc(&p, BYTES));
+	at = p + 4 * PAGE - 4;
+	launch(put, 1, 1, NULL, params);
+	ok(cuCtxSynchronize());
+	at = p + 4 * PAGE;
+	launch(put, 1, 1, NULL, params);
+	fails(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+	assert_non_null(strstr(last_fault(), "cuMemAlloc"));
+}
+
 static void a_trap_is_a_failed_launch(void **state)
 {
 	(void)state;
@@ -182,6 +201,8 @@ int main(void)
 			a_fault_contains_the_image_name_that_the_program_set, make_quiet_context,
 			destroy_context),
 		cmocka_unit_test_setup_teardown(a_store_past_the_end_names_the_allocation,
+						make_quiet_context, destroy_context),
+		cmocka_unit_test_setup_teardown(a_large_allocation_ends_at_a_page_of_the_device,
 						make_quiet_context, destroy_context),
 		cmocka_unit_test_setup_teardown(a_trap_is_a_failed_launch, make_quiet_context,
 						destroy_context),
