@@ -26,6 +26,8 @@ UNARY(CVT_U32_U8, uint32_t, uint16_t, (uint8_t)a[l])
 
 UNARY(CVT_F32_S32, float, int32_t, a[l])
 UNARY(CVT_F32_U32, float, uint32_t, a[l])
+UNARY(CVT_F32_U16, float, uint16_t, a[l])
+UNARY(CVT_F32_S16, float, int16_t, a[l])
 UNARY(CVT_F64_S32, double, int32_t, a[l])
 UNARY(CVT_F64_U32, double, uint32_t, a[l])
 UNARY(CVT_F64_F32, double, float, (double)a[l])

@@ -314,6 +314,8 @@ static void fast_paths_agree_with_the_general_handler(void **state)
 		{ OP_CVT_U32_U8, KIND_U32, KIND_U8, 0 },
 		{ OP_CVT_F32_S32, KIND_F32, KIND_S32, 0 },
 		{ OP_CVT_F32_U32, KIND_F32, KIND_U32, 0 },
+		{ OP_CVT_F32_U16, KIND_F32, KIND_U16, 0 },
+		{ OP_CVT_F32_S16, KIND_F32, KIND_S16, 0 },
 		{ OP_CVT_F64_S32, KIND_F64, KIND_S32, 0 },
 		{ OP_CVT_F64_U32, KIND_F64, KIND_U32, 0 },
 		{ OP_CVT_F64_F32, KIND_F64, KIND_F32, 0 },
