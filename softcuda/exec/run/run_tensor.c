@@ -154,7 +154,12 @@ static bool read_map(struct transfer *t)
 	measure_tensor_box(m, &t->box);
 	for (unsigned d = 0; d < GPUL_TENSOR_RANKS; d++)
 		t->box.at[d] = d < c->rank ? S32(&t->s->w, c->at[d])[t->lane] : 0;
-	return true;
+	if (t->box.at[0] * (int64_t)t->box.element_bytes % PIECE == 0)
+		return true;
+	gpul_fault_text(t->s, t->i, GPUL_EXEC_ILLEGAL_INSTRUCTION, t->lane,
+			"a tensor copy starts at coordinate %lld of dimension 0, which is %lld bytes from the start of a row; the hardware needs a "
+			"multiple of 16 bytes", (long long)t->box.at[0], (long long)t->box.at[0] * t->box.element_bytes);
+	return false;
 }
 
 /* Find the box in the shared memory of a block; NULL: the own one. */

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Copies the box at (2, 3), 32 words, to out. */
+/* Copies the box at (4, 3), 32 words, to out.  Hardware faults at coordinate 2, which is 8 bytes: each row starts at 16 bytes. */
 static const char kernel[] =
 	".version 8.0\n.target sm_90\n.address_size 64\n"
-	".visible .entry k(.param .align 64 .b8 map[128], .param .u64 out) {\n"
+	".visible .entry k(.param .align 128 .b8 map[128], .param .u64 out) {\n"
 	".reg .b64 %d<4>; .reg .b32 %r<8>; .reg .pred %p<3>; .shared .align 128 .b8 s[128]; .shared .align 8 .b64 m;\n"
 	"mov.b64 %d1, map; cvta.param.u64 %d1, %d1; ld.param.u64 %d2, [out]; mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0;\n"
-	"mov.u32 %r2, s; mov.u32 %r3, m; mov.u32 %r4, 2; mov.u32 %r5, 3; @%p1 mbarrier.init.shared.b64 [m], 1; bar.sync 0; @!%p1 bra WAIT;\n"
+	"mov.u32 %r2, s; mov.u32 %r3, m; mov.u32 %r4, 4; mov.u32 %r5, 3; @%p1 mbarrier.init.shared.b64 [m], 1; bar.sync 0; @!%p1 bra WAIT;\n"
 	"fence.proxy.async; mbarrier.arrive.expect_tx.shared.b64 _, [m], 128;\n"
 	"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%d1, {%r4, %r5}], [%r3];\n"
 	"WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [m], 0; @!%p2 bra WAIT; shl.b32 %r6, %r1, 2; add.u32 %r6, %r2, %r6;\n"
@@ -49,7 +49,7 @@ static void a_kernel_copies_a_box_by_a_map_in_its_parameters(void **state)
 	ok(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, (void *[]){ &map, &out }, NULL));
 	ok(cuMemcpyDtoH(got, out, sizeof got));
 	for (unsigned n = 0; n < 32; n++)
-		assert_int_equal(got[n], (3 + n / 8) * 16 + 2 + n % 8);
+		assert_int_equal(got[n], (3 + n / 8) * 16 + 4 + n % 8);
 	ok(cuModuleUnload(module));
 	ok(cuMemFree(tensor));
 	ok(cuMemFree(other));

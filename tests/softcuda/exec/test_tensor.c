@@ -31,10 +31,10 @@ static gpul_tensor_map *make_map(struct rig *r, void *tensor, gpul_tensor_type t
 	return m;
 }
 
-/* A box of 8 x 4 words from column 1, row -1 of a tensor of 12 x 10: the first row is outside. */
+/* A box of 8 x 4 words from column 4, row -1 of a tensor of 12 x 10: the first row is outside. */
 static void a_box_is_copied_and_filled_with_zeros_outside_of_the_tensor(void **state)
 {
-	struct rig *r = rig_open(LOAD("2d", "%r3, %r5", "128"));
+	struct rig *r = rig_open(LOAD("2d", "4, %r5", "128"));
 	uint32_t *tensor = rig_memory(r, 12 * 10 * 4), *out = rig_memory(r, 32 * 4);
 	gpul_tensor_map *m = make_map(r, tensor, GPUL_TENSOR_U32, 2, (uint32_t[]){ 12, 10 }, (uint16_t[]){ 8, 4 });
 
@@ -43,12 +43,12 @@ static void a_box_is_copied_and_filled_with_zeros_outside_of_the_tensor(void **s
 		tensor[n] = n + 1;
 	rig_expect_ok(r, "k", 1, 32, out, (uintptr_t)m);
 	for (unsigned n = 0; n < 32; n++)
-		assert_int_equal(out[n], n < 8 ? 0 : tensor[(n / 8 - 1) * 12 + n % 8 + 1]);
+		assert_int_equal(out[n], n < 8 ? 0 : tensor[(n / 8 - 1) * 12 + n % 8 + 4]);
 	m->fill_nan = true;
 	m->type = GPUL_TENSOR_F32;
 	rig_expect_ok(r, "k", 1, 32, out, (uintptr_t)m);
 	assert_int_equal(out[0], 0x7fffffff);
-	assert_int_equal(out[8], tensor[1]);
+	assert_int_equal(out[8], tensor[4]);
 	rig_close(r);
 }
 
@@ -139,6 +139,19 @@ static void a_block_sends_its_box_to_the_whole_cluster(void **state)
 	rig_close(r);
 }
 
+/* As on an H200. */
+static void a_box_that_does_not_start_at_16_bytes_of_a_row_is_a_fault(void **state)
+{
+	struct rig *r = rig_open(LOAD("1d", "%r4", "128"));
+	uint32_t *tensor = rig_memory(r, 128), *out = rig_memory(r, 128);
+	gpul_tensor_map *m = make_map(r, tensor, GPUL_TENSOR_U32, 1, (uint32_t[]){ 32 }, (uint16_t[]){ 32 });
+
+	(void)state;
+	assert_int_equal(rig_run(r, "k", 1, 32, out, (uintptr_t)m), GPUL_EXEC_ILLEGAL_INSTRUCTION);
+	assert_non_null(strstr(r->fault.text, "coordinate 2 of dimension 0, which is 8 bytes from"));
+	rig_close(r);
+}
+
 static void a_wrong_map_or_tensor_is_a_fault(void **state)
 {
 	struct rig *r = rig_open(LOAD("1d", "%r6", "128"));
@@ -163,6 +176,7 @@ int main(void)
 		cmocka_unit_test(a_tensor_of_five_dimensions_is_copied_with_steps),
 		cmocka_unit_test(boxes_are_stored_and_added),
 		cmocka_unit_test(a_block_sends_its_box_to_the_whole_cluster),
+		cmocka_unit_test(a_box_that_does_not_start_at_16_bytes_of_a_row_is_a_fault),
 		cmocka_unit_test(a_wrong_map_or_tensor_is_a_fault),
 	};
 
