@@ -332,7 +332,7 @@ static CUresult check_instantiate(const struct graph *g, cuuint64_t flags, CUgra
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuGraphInstantiate: no node uses one of the graph's conditional handles");
 	}
 	if (g->only_exec && soft_has_memory_nodes(g))
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuGraphInstantiate: a graph that allocates or frees memory can have one "
+		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "cuGraphInstantiate: a graph that allocates or frees memory can have one "
 							     "executable graph at a time: call cuGraphExecDestroy");
 	return CUDA_SUCCESS;
 }

@@ -202,7 +202,7 @@ static CUresult locate_in_array(const struct box_end *e, const CUDA_MEMCPY3D_v2 
 				size_t *slice, struct array_memory **memory)
 {
 	struct array *a;
-	CUresult r = soft_array_find(e->array, &a);
+	CUresult r = e->array ? soft_array_find(e->array, &a) : CUDA_ERROR_INVALID_VALUE;
 
 	if (r)
 		return soft_refuse(r, "copy: the array is not valid");

@@ -211,7 +211,7 @@ static CUresult check_properties(const CUmemPoolProps *props, CUmemLocation *loc
 	CUresult r = check_location(&props->location, props->allocType, location);
 
 	if (r)
-		return r;
+		return r == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : r;  /* as NVIDIA's driver 580 */
 	for (size_t i = 0; i < sizeof props->reserved; i++)
 		if (props->reserved[i])
 			return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemPoolCreate: reserved byte %zu is not 0", i);

@@ -181,7 +181,7 @@ static CUresult check_value(const CUstreamBatchMemOpParams *p)
 		break;
 	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
 	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-		if (p->writeValue.flags & ~(unsigned)CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER)
+		if (p->writeValue.flags)  /* CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER is a flag of the first interface only */
 			return CUDA_ERROR_INVALID_VALUE;
 		break;
 	case CU_STREAM_MEM_OP_BARRIER:
@@ -233,11 +233,6 @@ unlock:
 	return r;
 }
 
-EXPORT CUresult cuStreamBatchMemOp(CUstream stream, unsigned int n, CUstreamBatchMemOpParams *list, unsigned int flags)
-{
-	return cuStreamBatchMemOp_v2(stream, n, list, flags);
-}
-
 /* ---- one word --------------------------------------------------------------------------------------- */
 
 static CUresult one_value(CUstream stream, CUstreamBatchMemOpType operation, CUdeviceptr address, cuuint64_t value, unsigned flags)
@@ -272,22 +267,46 @@ EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, cu
 	return one_value(stream, CU_STREAM_MEM_OP_WRITE_VALUE_64, address, value, flags);
 }
 
+/* ---- the first interface: CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1 is 0, as on an H200 ------------------ */
+
+static CUresult refuse_first_interface(CUstream stream)
+{
+	struct context *ctx;
+	struct stream *s;
+	CUresult r = soft_enter_stream(stream, &ctx, &s);
+
+	if (r)
+		return r;
+	soft_unlock();
+	return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "stream memory operations: the device has only the calls with _v2 (<cuda.h> of CUDA 11.7)");
+}
+
+EXPORT CUresult cuStreamBatchMemOp(CUstream stream, unsigned int n, CUstreamBatchMemOpParams *list, unsigned int flags)
+{
+	(void)n, (void)list, (void)flags;
+	return refuse_first_interface(stream);
+}
+
 EXPORT CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags)
 {
-	return cuStreamWaitValue32_v2(stream, address, value, flags);
+	(void)address, (void)value, (void)flags;
+	return refuse_first_interface(stream);
 }
 
 EXPORT CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags)
 {
-	return cuStreamWaitValue64_v2(stream, address, value, flags);
+	(void)address, (void)value, (void)flags;
+	return refuse_first_interface(stream);
 }
 
 EXPORT CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags)
 {
-	return cuStreamWriteValue32_v2(stream, address, value, flags);
+	(void)address, (void)value, (void)flags;
+	return refuse_first_interface(stream);
 }
 
 EXPORT CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags)
 {
-	return cuStreamWriteValue64_v2(stream, address, value, flags);
+	(void)address, (void)value, (void)flags;
+	return refuse_first_interface(stream);
 }

@@ -174,7 +174,7 @@ static void copies_and_fills_rectangles(void **state)
 	to.Height = 4000;
 	fails(cuMemcpy2D(&to), CUDA_ERROR_INVALID_VALUE);
 	to.srcMemoryType = CU_MEMORYTYPE_ARRAY;
-	fails(cuMemcpy2D(&to), CUDA_ERROR_INVALID_HANDLE);
+	fails(cuMemcpy2D(&to), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemcpy2D(NULL), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemAllocPitch(&p, &pitch, 8, 3, 5), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemFree(from.srcDevice));
@@ -230,7 +230,8 @@ static void shares_page_locked_memory_with_the_device(void **state)
 	ok(cuMemFreeHost(host));
 	fails(cuMemHostGetDevicePointer(&p, host, 0), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemHostAlloc(&host, 64, 0x80), CUDA_ERROR_INVALID_VALUE);
-	fails(cuMemHostAlloc(&host, 0, 0), CUDA_ERROR_INVALID_VALUE);
+	if (on_software_driver())  /* NVIDIA's driver accepts it */
+		fails(cuMemHostAlloc(&host, 0, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
 static void registers_memory_of_the_program(void **state)
@@ -312,6 +313,7 @@ static void reports_the_attributes_of_an_address(void **state)
 	      CUDA_ERROR_INVALID_VALUE);
 	ok(cuPointerGetAttributes(2, both, data, p));
 	assert_int_equal(bytes, 100);
+	bytes = 0;  /* NVIDIA's driver does not write a range's size for an unknown address */
 	ok(cuPointerGetAttributes(2, both, data, (CUdeviceptr)(uintptr_t)&stack_word));
 	assert_int_equal(type, 0);
 	assert_int_equal(bytes, 0);

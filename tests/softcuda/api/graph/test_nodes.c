@@ -212,12 +212,13 @@ static void conditional_nodes_that_make_no_sense_are_refused(void **state)
 	ok(cuGraphConditionalHandleCreate(&handle, graph, ctx, 0, 0));
 	fails(cuGraphInstantiate(&x, graph, 0), CUDA_ERROR_INVALID_VALUE);  /* the handle is not used */
 	p.conditional.handle = handle;
+	p.conditional.ctx = ctx;
 	p.conditional.type = CU_GRAPH_COND_TYPE_WHILE;
 	p.conditional.size = 2;
 	fails(cuGraphAddNode(&node, graph, NULL, NULL, 0, &p), CUDA_ERROR_INVALID_VALUE);
 	p.conditional.size = 1;
 	p.conditional.handle = address(word);
-	fails(cuGraphAddNode(&node, graph, NULL, NULL, 0, &p), CUDA_ERROR_INVALID_VALUE);
+	assert_int_not_equal(cuGraphAddNode(&node, graph, NULL, NULL, 0, &p), CUDA_SUCCESS);
 	add_conditional(graph, handle, CU_GRAPH_COND_TYPE_WHILE, 1, NULL, &body);
 	fails(cuGraphClone(&copy, graph), CUDA_ERROR_NOT_SUPPORTED);
 	fails(cuGraphDestroy(body), CUDA_ERROR_INVALID_VALUE);
@@ -261,7 +262,7 @@ static void memory_is_allocated_and_freed_in_a_graph(void **state)
 	ok(cuGraphMemFreeNodeGetParams(freed, &at));
 	assert_int_equal(at, p);
 	x = instantiate();
-	fails(cuGraphInstantiate(&second, graph, 0), CUDA_ERROR_INVALID_VALUE);
+	fails(cuGraphInstantiate(&second, graph, 0), CUDA_ERROR_NOT_SUPPORTED);
 	for (int k = 0; k < 3; k++) {
 		word[0] = 0;
 		run(x);
@@ -397,7 +398,8 @@ static void a_user_object_lives_as_long_as_its_graphs(void **state)
 	(void)state;
 	destroyed = 0;
 	ok(cuUserObjectCreate(&o, &destroyed, count_destroyed, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
-	fails(cuUserObjectRelease(o, 2), CUDA_ERROR_INVALID_VALUE);
+	if (on_software_driver())  /* NVIDIA's driver accepts it, and the count is wrong afterwards */
+		fails(cuUserObjectRelease(o, 2), CUDA_ERROR_INVALID_VALUE);
 	ok(cuGraphRetainUserObject(graph, o, 1, CU_GRAPH_USER_OBJECT_MOVE));
 	add_put(graph, address(word), 3, NULL);
 	ok(cuGraphClone(&clone, graph));
@@ -409,7 +411,8 @@ static void a_user_object_lives_as_long_as_its_graphs(void **state)
 	ok(cuGraphExecDestroy(x));
 	ok(cuStreamSynchronize(s));
 	await_destroyed(&destroyed, 1);
-	fails(cuUserObjectRetain(o, 1), CUDA_ERROR_INVALID_VALUE);
+	if (on_software_driver())  /* a dangling pointer in NVIDIA's driver */
+		fails(cuUserObjectRetain(o, 1), CUDA_ERROR_INVALID_VALUE);
 }
 
 /* ---- other calls -------------------------------------------------------------------------------------------------- */
@@ -426,7 +429,8 @@ static void data_of_dependencies_is_kept(void **state)
 	ok(cuGraphNodeGetDependencies(b, &from, &got, &n));
 	assert_memory_equal(&got, &data, sizeof data);
 	fails(cuGraphNodeGetDependencies(b, &from, NULL, &n), CUDA_ERROR_LOSSY_QUERY);
-	fails(cuGraphRemoveDependencies(graph, &a, &b, NULL, 1), CUDA_ERROR_INVALID_VALUE);
+	if (on_software_driver())  /* NVIDIA's driver accepts it */
+		fails(cuGraphRemoveDependencies(graph, &a, &b, NULL, 1), CUDA_ERROR_INVALID_VALUE);
 	ok(cuGraphRemoveDependencies(graph, &a, &b, &data, 1));
 	data.to_port = 1;
 	fails(cuGraphAddDependencies(graph, &a, &b, &data, 1), CUDA_ERROR_INVALID_VALUE);
