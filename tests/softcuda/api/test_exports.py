@@ -4,6 +4,7 @@
 - It exports exactly the calls of calls_internal.h (implemented) and refused_internal.h, where cuGetProcAddress finds them.
 - scripts/driver_calls.py, run on the CUDA headers here, would change neither refused_internal.h nor docs/driver-calls.md: so the
   driver exports what the headers declare, and the table in docs/ is true.
+- Each call of cudaTypedefs.h has the interfaces of the same CUDA versions for cuGetProcAddress.
 
 Prints one line for each difference.
 """
@@ -33,6 +34,37 @@ def listed(name, n_columns_behind):
     return calls
 
 
+def versions_of_lists():
+    """{(call, for per-thread default streams): the CUDA versions of its interfaces}, as cuGetProcAddress knows them"""
+    versions = {}
+    for name in "calls_internal.h", "refused_internal.h":
+        with open(os.path.join(ROOT, "softcuda/api", name), encoding="utf-8") as f:
+            text = f.read().replace("\\\n", " ")
+        for kind, call, since in re.findall(r"\b(CALL|PTDS)\(\s*(cu\w+),\s*(\d+),", text):
+            versions.setdefault((call, False), set()).add(int(since))
+            if kind == "PTDS":
+                versions.setdefault((call, True), set()).add(int(since))
+    return versions
+
+
+def different_versions(include):
+    """The header names the pointer to an interface PFN_cuMemAlloc_v3020, or PFN_cuMemcpy_v7000_ptds."""
+    ours, theirs = versions_of_lists(), {}
+    with open(f"{include}/cudaTypedefs.h", encoding="utf-8") as f:
+        for call, since, thread in re.findall(r"\*PFN_(cu\w+?)_v(\d+)(_ptds|_ptsz)?\)", f.read()):
+            theirs.setdefault((call, bool(thread)), set()).add(int(since))
+    if len(theirs) < 300:
+        yield f"{include}/cudaTypedefs.h was read wrongly: {len(theirs)} calls"
+    newest = max(since for versions in theirs.values() for since in versions)  # an older header lacks the newer interfaces
+    for call, thread in sorted(theirs):
+        known = {since for since in ours.get((call, thread), ()) if since <= newest}
+        if thread and known:
+            continue  # the header gives the version of the symbol with _ptsz, not that of the interface
+        if known != theirs[call, thread]:
+            yield (f"{call}{' for per-thread streams' if thread else ''}: cuGetProcAddress has versions {sorted(known)}, "
+                   f"cudaTypedefs.h {sorted(theirs[call, thread])}")
+
+
 def include_folder():
     """The folder of the cuda.h that this build uses: the build rules give it to the compiler, if it is not /usr/include."""
     rules = ROOT if BUILD == os.path.join(ROOT, "build") else BUILD
@@ -52,6 +84,7 @@ def differences():
     include = include_folder()
     if not os.path.exists(f"{include}/cudaTypedefs.h"):
         return print(f"skipped the comparison with the headers: {include} has no cudaTypedefs.h")
+    yield from different_versions(include)
     with tempfile.TemporaryDirectory() as out:
         subprocess.run([sys.executable, os.path.join(ROOT, "scripts/driver_calls.py"), include, out], check=True)
         yield from (f"{f} is not what scripts/driver_calls.py {include} writes: run it" for f in GENERATED

@@ -59,6 +59,30 @@ static void distinguishes_unknown_calls_from_too_new_calls(void **state)
 	fails(cuGetProcAddress("cuInit", NULL, 13000, 0, &status), CUDA_ERROR_INVALID_VALUE);
 }
 
+/* The answers of an H200 (driver 580.159). */
+static void answers_by_version_as_a_gpu(void **state)
+{
+	static const struct { const char *name; int version; CUdriverProcAddressQueryResult status; } rows[] = {
+		{ "cuLogsCurrent", 12080, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT },
+		{ "cuLogsCurrent", 12090, CU_GET_PROC_ADDRESS_SUCCESS },
+		{ "cuMemAlloc", 2000, CU_GET_PROC_ADDRESS_SUCCESS },
+		{ "cuMemAlloc", 3010, CU_GET_PROC_ADDRESS_SUCCESS },
+		{ "cuMemcpyBatchAsync", 12080, CU_GET_PROC_ADDRESS_SUCCESS },
+		{ "cuGraphAddNode", 12000, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT },
+		{ "", 13000, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND },
+	};
+
+	(void)state;
+	for (size_t n = 0; n < sizeof rows / sizeof *rows; n++) {
+		CUdriverProcAddressQueryResult status;
+		void *p = &p;
+
+		ok(cuGetProcAddress(rows[n].name, &p, rows[n].version, 0, &status));
+		assert_int_equal(status, rows[n].status);
+		assert_int_equal(p != NULL, status == CU_GET_PROC_ADDRESS_SUCCESS);
+	}
+}
+
 static void refuses_every_export_table(void **state)
 {
 	const CUuuid id = { { 1, 2, 3 } };
@@ -76,6 +100,7 @@ int main(void)
 		cmocka_unit_test(returns_the_newest_symbol_of_the_version),
 		cmocka_unit_test(returns_the_per_thread_symbol_when_the_flag_is_set),
 		cmocka_unit_test(distinguishes_unknown_calls_from_too_new_calls),
+		cmocka_unit_test(answers_by_version_as_a_gpu),
 		cmocka_unit_test(refuses_every_export_table),
 	};
 
