@@ -2,6 +2,7 @@
  *
  * The usual case is a row: lane l accesses the l-th of equal parts of one piece of memory.  Then most cells contain the same
  * record, and one question about it answers for all of them. */
+#include "softcuda/exec/memory_internal.h"
 #include "softcuda/tools/racecheck/parts_internal.h"
 
 /* ---- what the warp knows of a record -------------------------------------------------------------------------------- */
@@ -276,6 +277,21 @@ static void unlock_shadow(const struct now *n, struct shadow *sh)
 		race_page_unlock(sh);
 }
 
+/* Lanes first to end - 1, which are on, store their values while the page is locked, and the instruction stores them once more:
+ * a block that writes the same bytes after this one reads there what this one wrote, also if this one is still at its store. */
+static void store_early(const struct now *n, unsigned first, unsigned end)
+{
+	const unsigned kinds = HOW_WRITES | HOW_READS | HOW_STRONG | HOW_ASYNC | HOW_MBARRIER;
+	uint8_t value[64];
+
+	if (!n->s || n->shared || race_report_same || (n->how & kinds) != HOW_WRITES)
+		return;
+	for (unsigned l = first; l < end; l++)
+		if (!(n->at[l] & (n->bytes - 1)) && range_covers(n->s->cache, n->i->src, n->at[l], n->bytes, true) &&
+		    race_store_value(n->s, n->i, l, value))
+			memcpy((uint8_t *)(uintptr_t)n->at[l], value, n->bytes);
+}
+
 /* An access of a lane, which may cross pages. */
 static void check_span(struct now *n, unsigned lane, uint64_t at, uint64_t end)
 {
@@ -289,6 +305,7 @@ static void check_span(struct now *n, unsigned lane, uint64_t at, uint64_t end)
 		if (find_cells(sh, at, stop - at, stop - at, base, &c, &last))
 			for (; c < last; c++)
 				check_cell(n, sh, c, base, n->record << LANE_BITS | lane);
+		store_early(n, lane, lane + 1);
 		unlock_shadow(n, sh);
 		at = stop;
 	}
@@ -344,6 +361,7 @@ static void check_piece(struct now *n, unsigned first, unsigned end)
 			write_row(n, sh, c, log_cells, base, first, end);
 		else
 			read_row(n, sh, c, log_cells, base, first, end);
+		store_early(n, first, end);
 	}
 	unlock_shadow(n, sh);
 }
