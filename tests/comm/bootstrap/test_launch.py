@@ -138,7 +138,7 @@ class End(Launcher):
         self.assertIn("ranks 1, 2, 3 did not end", err)
 
     def test_processes_that_ranks_leave_behind_are_killed(self):
-        status, out, _ = self.sh(3, "sleep 1000 >/dev/null 2>&1 & echo $!; (sleep 1000 >/dev/null 2>&1 & echo $!) &")
+        status, out, _ = self.sh(3, "sleep 1000 >/dev/null 2>&1 & echo $!; (sleep 1000 >/dev/null 2>&1 & echo $!) & wait $!")
         self.assertEqual(status, 0)
         self.assertEqual(len(out.split()), 6)
         for pid in out.split():
