@@ -78,7 +78,8 @@ class Guest:
         return [QEMU, "-M", "q35", *(KVM if self.accel == "kvm" else TCG), "-smp", str(self.n_cpus), "-m", str(self.memory_mb), "-nodefaults", "-no-user-config",
                 "-display", "none", "-no-reboot", "-kernel", self.vmlinux, "-initrd", self.initramfs,
                 "-append", "console=ttyS0 quiet panic=-1 no_timer_check mitigations=off random.trust_cpu=on " + " ".join(f"gpul.{w}" for w in words),
-                "-serial", "stdio", "-chardev", f"socket,id=control,fd={control_fd}", "-serial", "chardev:control", *drive, *card]
+                "-serial", "stdio", "-chardev", f"socket,id=control,fd={control_fd}", "-device", "virtio-serial-pci",
+                "-device", "virtserialport,chardev=control,name=control", *drive, *card]
 
     def start_qemu(self):
         """Returns before the guest has booted."""

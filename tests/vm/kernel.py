@@ -13,7 +13,7 @@ CACHE = f"{ROOT}/build/vm"
 META = "linux-image-amd64"  # depends on the newest kernel of this Debian release
 
 # Loaded by init in this order, each after the modules that it depends on.  rxe needs crc32 at run time, not by a dependency.
-MODULES = ["virtio_pci", "virtio_net", "9pnet_virtio", "9p", "dummy", "sch_netem", "crc32_generic", "ib_uverbs", "rdma_ucm", "rdma_rxe"]
+MODULES = ["virtio_pci", "virtio_console", "virtio_net", "9pnet_virtio", "9p", "dummy", "sch_netem", "crc32_generic", "ib_uverbs", "rdma_ucm", "rdma_rxe"]
 UNPACKED = re.compile(r"^\./(boot/vmlinuz-.*|lib/modules/[^/]+/(modules\.builtin|kernel/.*\.ko(\.\w+)?))$")
 
 
