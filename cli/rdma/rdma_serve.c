@@ -17,7 +17,7 @@
 #include "cli/share/share.h"
 #include "core/clock.h"
 
-enum { MOST_GUESTS = 64, MOST_SESSIONS = 16, HELLO_MS = 2000, JOIN_MS = 10000, REFUSE_MS = 1000, LOOK_MS = 20, GREET_MS = 1 };
+enum { MOST_GUESTS = 64, MOST_SESSIONS = 16, HELLO_MS = 10000, JOIN_MS = 10000, REFUSE_MS = 1000, LOOK_MS = 20, GREET_MS = 1 };
 enum { OPT_LISTEN = RDMA_N_COMMON_OPTS, OPT_ONCE };
 
 static const struct cli_opt serve_opts[] = {

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-enum { GPUL_COMM_GRACE_MS = 2000 };
+enum { GPUL_COMM_GRACE_MS = 5000 };
 
 typedef struct gpul_comm_launch_options {
 	char *const *argv;  /* the program, found in PATH, and its arguments; NULL ends them */
