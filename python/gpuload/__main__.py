@@ -1,0 +1,4 @@
+"""python -m gpuload: the command."""
+from gpuload._command import main
+
+main()
