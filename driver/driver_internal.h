@@ -8,7 +8,7 @@
  * CUDA_ERROR_NOT_SUPPORTED.  Errors: GPUL_EUNSUPPORTED when it is not a CUDA driver. */
 gpul_status gpul_driver_fill(void *handle, const char *path, gpul_driver *out, gpul_error *err);
 
-enum { GPUL_MAX_CANDIDATES = 8 };
+enum { GPUL_MAX_CANDIDATES = 9 };
 
 /* Paths where libcuda-soft.so may be, in the order of the search; each is malloc'ed.  Returns their number. */
 int gpul_driver_soft_candidates(char *paths[GPUL_MAX_CANDIDATES]);

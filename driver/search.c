@@ -39,6 +39,7 @@ int gpul_driver_soft_candidates(char *paths[GPUL_MAX_CANDIDATES])
 		add_candidate(paths, &n, folder, "/../lib/gpuload/libcuda-soft.so");
 		add_candidate(paths, &n, folder, "/gpuload/libcuda-soft.so");
 		add_candidate(paths, &n, folder, "/libcuda-soft.so");
+		add_candidate(paths, &n, folder, "/softcuda/libcuda.so.1"); /* a Python package, which cannot contain links */
 	}
 	add_candidate(paths, &n, GPUL_LIBDIR, "/libcuda-soft.so");
 	if (*GPUL_BUILT_DRIVER && !getauxval(AT_SECURE))

@@ -60,12 +60,13 @@ def pmix_flags(w):
 
 def module_flags(w, module):
     """Flags for the files of one folder only, so that a change of these flags rebuilds little."""
-    nvcc = os.path.abspath(w.have["nvcc"].where) if w.have["nvcc"].where else ""
-    libdir, version = string_macro("GPUL_LIBDIR", f"{w.args.prefix}/lib/gpuload"), string_macro("GPUL_VERSION", VERSION)
+    nvcc = os.path.abspath(w.have["nvcc"].where) if w.have["nvcc"].where and not w.packaged else ""
+    libdir, version = string_macro("GPUL_LIBDIR", w.libdir), string_macro("GPUL_VERSION", VERSION)
+    built = "" if w.packaged else os.path.abspath(w.dir) + "/softcuda/libcuda-soft.so"
     return {
         "loader/image": image_flags(w),
         "memalloc": libdir,
-        "driver": f"{libdir} {string_macro('GPUL_BUILT_DRIVER', os.path.abspath(w.dir) + '/softcuda/libcuda-soft.so')}",
+        "driver": f"{libdir} {string_macro('GPUL_BUILT_DRIVER', built)}",
         "core": libdir,
         "rdma": fabric_flags(w),
         "comm": f"{version} {pmix_flags(w)}",

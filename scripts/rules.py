@@ -12,7 +12,7 @@ import glob, os, re, sys
 
 from scripts.flags import WARNINGS, cuda_flags, cuda_home, flags, module_flags, part_libraries
 from scripts.modules import LIBRARY, MODULES, PROGRAMS, TESTS_MAY_USE, VERSION, closure, files, library_sources, owner
-from scripts import parts, rules_tests
+from scripts import parts, rules_packages, rules_tests
 from scripts.install import device_headers, public_headers
 from scripts.writer import Writer, has_main, words
 
@@ -287,6 +287,7 @@ def write(out, args, have):
     products = write_products(w)
     products += write_documents(w)
     stage = write_install(w, products)
+    rules_packages.write(w, stage, write_products)
     headers = write_headers(w)
     rules_tests.write_tests(w, products)
     rules_tests.write_runtime_programs(w)

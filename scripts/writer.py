@@ -40,6 +40,7 @@ class Writer:
         self.objects = {}   # module: its object files
         self.tests = []     # (group, name, command, the files that it needs)
         self.programs = []  # programs below tests/ that scripts run
+        self.packaged, self.libdir = False, f"{args.prefix}/lib/gpuload"  # see rules_packages.py
 
     def p(self, text=""):
         print(text, file=self.file)

@@ -94,6 +94,7 @@ class Readme(unittest.TestCase):
     def test_the_guides_show_the_real_output(self):
         env = dict(os.environ, GPULOAD_DRIVER="soft", GPULOAD_RUNTIME_DIR=SOCKETS.name)
         env["PATH"] = f"{os.path.abspath(f'{ROOT}/{BUILD}')}:{env['PATH']}"
+        env |= {"PYTHONPATH": f"{ROOT}/python", "GPULOAD_BUILD": os.path.abspath(f"{ROOT}/{BUILD}")}  # as if the wheel was installed
         n_shown = 0
         for guide in glob.glob(f"{ROOT}/docs/*.md"):
             inside = ""  # the folder in which the guide is
