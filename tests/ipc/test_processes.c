@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -274,6 +275,17 @@ static void memory_stays_valid_and_peers_get_owner_died_after_a_kill(void **stat
 	assert_int_equal(gpul_ipc_client_close(c, PATIENCE_MS, NULL), GPUL_OK);
 }
 
+/* Kill a process that is no child of this one, and wait until its files are closed. */
+static void end_grandchild(pid_t pid)
+{
+	struct pollfd p = { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
+
+	assert_true(p.fd >= 0);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+	close(p.fd);
+}
+
 static void a_forked_child_of_a_killed_owner_keeps_the_name_only(void **state)
 {
 	struct child owner = start_child("owner", "theirs"), second;
@@ -308,7 +320,7 @@ static void a_forked_child_of_a_killed_owner_keeps_the_name_only(void **state)
 	assert_int_equal(err.native, ECONNRESET);
 	assert_non_null(strstr(err.text, "ended"));
 	assert_int_equal(gpul_ipc_ask("theirs", -1, &share, NULL), GPUL_ESYS);
-	assert_int_equal(kill(grandchild, SIGKILL), 0);
+	end_grandchild(grandchild);
 	second = start_child("owner", "theirs");
 	assert_string_equal(hear_child(&second), "offering");
 	end_child(&second, 0);
