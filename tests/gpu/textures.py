@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """textures.py run LIBCUDA OUT [--sets N] [--seed S] — read random textures through a driver, and write the results
 textures.py compare A B — compare the results of two drivers; exit 1 if one differs beyond its bound
+textures.py sum FILE — print a checksum of the inputs and one of the results of each texture
+textures.py check FILE SUMS — compare the results in FILE, the first textures of SUMS, with those checksums; exit 1 if one differs in any bit, 77 if
+    the textures are others
 
 For example, on a machine with a GPU:
 
@@ -12,8 +15,10 @@ A case is a random texture (geometry, format, size, address mode, filter) and 64
 seed.  The bound of a case, in the file: 0 for integers and point reads of floats, which must have equal bits; one unit in the last place of fractions
 made from integers; and for linear filters 1/256 of the range of the texels for each filtered dimension, because fractions have 8 bits.  Coordinates of
 point reads keep a distance from the edges of texels, because the precision of normalised coordinates is not documented.
+
+textures.h200 has the checksums of an H200's results for the default seed; the software driver has the same results in all bits.
 """
-import argparse, ctypes, json, math, random, struct, sys
+import argparse, ctypes, json, math, random, struct, sys, zlib
 
 THREADS = 64
 FRAME = """.version 8.0
@@ -277,6 +282,31 @@ def compare(args):
     return 1 if bad else 0
 
 
+def checksums(path):
+    """Of each texture in the file: (checksum of what was read where, checksum of the results)."""
+    with open(path, encoding="ascii") as f:
+        for c in map(json.loads, f):
+            out = c.pop("out")
+            yield tuple(f"{zlib.crc32(x.encode()):08x}" for x in (json.dumps(c, sort_keys=True), out))
+
+
+def print_sums(args):
+    for inputs, results in checksums(args.file):
+        print(inputs, results)
+
+
+def check(args):
+    with open(args.sums, encoding="ascii") as f:
+        expected = [tuple(line.split()) for line in f if not line.startswith("#")]
+    got = list(checksums(args.file))
+    if any(a[0] != b[0] for a, b in zip(got, expected)):
+        print("textures.py: this Python makes other textures from the seed than the one that made the checksums")
+        return 77
+    bad = [k for k, (a, b) in enumerate(zip(got, expected)) if a != b]
+    print(f"{len(got)} textures: {len(got) - len(bad)} have the expected results" + (f", not: {bad[:10]}" if bad else ""))
+    return 1 if bad or not got or len(got) > len(expected) else 0
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = p.add_subparsers(required=True)
@@ -290,6 +320,13 @@ def main():
     two.add_argument("a")
     two.add_argument("b")
     two.set_defaults(call=compare)
+    three = commands.add_parser("sum")
+    three.add_argument("file")
+    three.set_defaults(call=print_sums)
+    four = commands.add_parser("check")
+    four.add_argument("file")
+    four.add_argument("sums")
+    four.set_defaults(call=check)
     args = p.parse_args()
     return args.call(args)
 

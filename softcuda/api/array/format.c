@@ -46,12 +46,10 @@ size_t soft_format_bytes(CUarray_format format, unsigned channels)
 
 CUresult soft_format_check(CUarray_format format, unsigned channels)
 {
-	size_t bytes;
-	unsigned own;
-
 	if (soft_format_bytes(format, channels))
 		return CUDA_SUCCESS;
-	if (!channel_bytes(format) && !is_normalised(format, &bytes, &own) && format >= 0x50 && format <= 0xff)
+	if (format == CU_AD_FORMAT_UNORM_INT_101010_2 ||
+	    (format >= CU_AD_FORMAT_BC1_UNORM && format <= CU_AD_FORMAT_YUV444_16bit_SemiPlanar))
 		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "array: format 0x%x (block-compressed or video) is not supported",
 				   (unsigned)format);
 	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "array: format 0x%x with %u channels; expected 1, 2 or 4 channels of a known format",

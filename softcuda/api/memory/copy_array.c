@@ -1,12 +1,11 @@
-/* copy_array.c — copies of bytes from and to an array, by an offset: rows follow each other without gaps, as if the
- * array had one dimension.  cuMemcpy2D and cuMemcpy3D (copy.c) copy boxes of arrays. */
+/* copy_array.c — copies of bytes from and to an array, by an offset in its first row: the calls are for arrays
+ * of one dimension, and NVIDIA's driver refuses other rows.  cuMemcpy2D and cuMemcpy3D (copy.c) copy boxes of arrays. */
 #include "softcuda/api/memory/memory_internal.h"
 
 /* Find the bytes of one end; the caller holds the lock. */
 static CUresult locate_end(const struct copy_end *e, size_t bytes, char **at, struct array_memory **memory)
 {
 	struct array *a;
-	size_t end;
 	CUresult r;
 
 	*memory = NULL;
@@ -16,10 +15,9 @@ static CUresult locate_end(const struct copy_end *e, size_t bytes, char **at, st
 	r = soft_array_find(e->array, &a);
 	if (r)
 		return soft_refuse(r, "copy: the array is not valid");
-	end = a->slice_bytes * a->depth;
-	if (e->offset > end || bytes > end - e->offset)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "copy: %zu bytes at offset %zu are not within the array, which has %zu bytes",
-				   bytes, e->offset, end);
+	if (e->offset > a->row_bytes || bytes > a->row_bytes - e->offset)
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "copy: %zu bytes at offset %zu are not within the first row of the array, which has %zu bytes",
+				   bytes, e->offset, a->row_bytes);
 	*at = a->at + e->offset;
 	*memory = a->memory;
 	return CUDA_SUCCESS;

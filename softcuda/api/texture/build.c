@@ -177,6 +177,7 @@ static CUresult build_pitch(const CUDA_RESOURCE_DESC *r, unsigned flags, struct 
 static CUresult build_sampler(const CUDA_TEXTURE_DESC *d, struct texture *t)
 {
 	struct sampler *s = &t->sampler;
+	uint32_t border[4];
 
 	for (unsigned k = 0; k < 3; k++) {
 		if ((unsigned)d->addressMode[k] > CU_TR_ADDRESS_MODE_BORDER)
@@ -186,14 +187,13 @@ static CUresult build_sampler(const CUDA_TEXTURE_DESC *d, struct texture *t)
 	if ((unsigned)d->filterMode > CU_TR_FILTER_MODE_LINEAR || (unsigned)d->mipmapFilterMode > CU_TR_FILTER_MODE_LINEAR)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "texture: unknown filter mode");
 	s->normalised = d->flags & CU_TRSF_NORMALIZED_COORDINATES;
-	if (t->n_levels > 1 && !s->normalised)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "texture: a mipmapped array needs normalised coordinates");
 	s->linear = d->filterMode == CU_TR_FILTER_MODE_LINEAR;
 	s->linear_levels = d->mipmapFilterMode == CU_TR_FILTER_MODE_LINEAR;
 	s->bias = d->mipmapLevelBias;
 	s->least_level = d->minMipmapLevelClamp;
 	s->most_level = d->maxMipmapLevelClamp;
-	memcpy(s->border, d->borderColor, sizeof s->border);
+	memcpy(border, d->borderColor, sizeof border);
+	gpul_texture_set_border(t, border);
 	return CUDA_SUCCESS;
 }
 

@@ -1,31 +1,38 @@
 /* sample.c — reads texels and filters them: the two nearest texels in each dimension, and the two nearest levels. */
-#include "softcuda/exec/texture/texture_internal.h"
+#include "softcuda/exec/texture/filter_internal.h"
 
 #include <math.h>
 #include <string.h>
 
 struct place {                               /* where a read goes within all levels */
-	float at[3];
+	double at[3];
 	uint64_t slice;                      /* layer or face: slices before it */
 };
 
-/* Read an element at x, y, z of a level; OUTSIDE in a dimension: the border. */
-static bool read_texel(const struct texture *t, const struct texture_level *l, uint64_t slice, const int64_t at[3],
-		       struct texture_reader *r, uint32_t out[4])
+/* Find the element at x, y, z of a level; OUTSIDE in a dimension: the border.  NULL: it must not be read. */
+static const uint8_t *find_texel(const struct texture *t, const struct texture_level *l, uint64_t slice, const int64_t at[3],
+				 struct texture_reader *r)
 {
 	const uint8_t *from;
 
-	if (at[0] == OUTSIDE || at[1] == OUTSIDE || at[2] == OUTSIDE) {
-		memcpy(out, t->sampler.border, 4 * sizeof *out);
-		return true;
-	}
+	if (at[0] == OUTSIDE || at[1] == OUTSIDE || at[2] == OUTSIDE)
+		return t->sampler.border;
 	from = l->at + (slice + (uint64_t)at[2]) * l->slice + (uint64_t)at[1] * l->pitch + (uint64_t)at[0] * t->element_bytes;
 	if (t->in_table && !range_covers(r->cache, r->slot, (uintptr_t)from, t->element_bytes, false)) {
 		r->denied = (uintptr_t)from;
-		return false;
+		return NULL;
 	}
-	gpul_texel_decode(t, from, out);
-	return true;
+	return from;
+}
+
+static bool read_texel(const struct texture *t, const struct texture_level *l, uint64_t slice, const int64_t at[3],
+		       struct texture_reader *r, uint32_t out[4])
+{
+	const uint8_t *from = find_texel(t, l, slice, at, r);
+
+	if (from)
+		gpul_texel_decode(t, from, out);
+	return from;
 }
 
 /* Coordinates that are texels: no filter; a texel outside is 0. */
@@ -45,58 +52,71 @@ static bool fetch(const struct texture *t, const struct texture_level *l, const 
 	return read_texel(t, l, slice, at, r, out);
 }
 
-static void find_axes(const struct texture *t, const struct texture_level *l, const struct texture_read *read, const float at[3],
+static void find_axes(const struct texture *t, const struct texture_level *l, const struct texture_read *read, const double at[3],
 		      bool linear, struct axis axis[3])
 {
 	const uint32_t extent[3] = { l->width, l->height, l->depth };
+	const bool normalised = t->sampler.normalised || read->cube;
 
 	for (unsigned k = 0; k < 3; k++)
 		axis[k] = (struct axis){ .weight = 0 };
 	for (unsigned k = 0; k < read->dimensions; k++)
-		axis[k] = gpul_texture_axis(at[k], extent[k], read->cube ? ADDRESS_CLAMP : t->sampler.address[k],
-					    t->sampler.normalised || read->cube, linear, read->offset[k]);
+		axis[k] = gpul_texture_axis(at[k], extent[k], read->cube ? ADDRESS_CLAMP : t->sampler.address[k], normalised, linear,
+					    read->offset[k]);
+	/* A texture of one dimension is a row whose reads are at its edge, y = 0: the border counts half. */
+	if (linear && read->dimensions == 1 && !read->layered)
+		axis[1] = gpul_texture_axis(0, 1, t->sampler.address[1], normalised, true, 0);
 }
 
-/* sum[] += weight * the texels around the coordinates; weights add up to 1. */
-static bool filter_level(const struct texture *t, const struct texture_level *l, const struct texture_read *read,
-			 const struct place *p, struct texture_reader *r, double weight, double sum[4])
+static bool add_tap(const struct texture *t, const struct texture_level *l, const struct place *p, const int64_t at[3], uint32_t weight,
+		    struct texture_reader *r, struct taps *taps)
 {
-	struct axis axis[3];
+	struct tap *tap = &taps->tap[taps->n];
 
-	find_axes(t, l, read, p->at, true, axis);
-	for (unsigned corner = 0; corner < 1u << read->dimensions; corner++) {
-		double w = weight;
-		uint32_t bits[4];
-		int64_t at[3];
+	if (!weight)
+		return true;
+	tap->at = find_texel(t, l, p->slice, at, r);
+	tap->weight = weight;
+	tap->group = (uint8_t)taps->n_groups;
+	taps->n++;
+	return tap->at;
+}
 
-		for (unsigned k = 0; k < 3; k++) {
-			const unsigned side = corner >> k & 1;
+/* Add the texels around the coordinates.  The weight is divided between the slices, then the columns, then the rows; each part is rounded,
+ * and the other is the rest: so the weights add up. */
+static bool add_level(const struct texture *t, const struct texture_level *l, const struct texture_read *read, const struct place *p,
+		      uint32_t weight, struct texture_reader *r, struct taps *taps)
+{
+	struct axis x[3];
 
-			at[k] = axis[k].index[side];
-			if (k < read->dimensions)
-				w *= (side ? axis[k].weight : 256 - axis[k].weight) / 256.0;
+	find_axes(t, l, read, p->at, true, x);
+	for (unsigned slice = 0; slice < (read->dimensions == 3 ? 2u : 1u); slice++) {
+		const uint32_t back = (weight * x[2].weight + 128) >> 8, in_slice = slice ? back : weight - back;
+		const uint32_t right = (in_slice * x[0].weight + 128) >> 8;
+
+		for (unsigned column = 0; column < 2; column++) {
+			const uint32_t in_column = column ? right : in_slice - right;
+			const uint32_t low = (in_column * x[1].weight + (column ? 128 : 127)) >> 8;
+
+			if (!add_tap(t, l, p, (const int64_t[]){ x[0].index[column], x[1].index[0], x[2].index[slice] }, in_column - low, r, taps) ||
+			    !add_tap(t, l, p, (const int64_t[]){ x[0].index[column], x[1].index[1], x[2].index[slice] }, low, r, taps))
+				return false;
 		}
-		if (w == 0)  /* so that its NaN does not count */
-			continue;
-		if (!read_texel(t, l, p->slice, at, r, bits))
-			return false;
-		for (unsigned k = 0; k < 4; k++) {
-			float f;
-
-			memcpy(&f, &bits[k], 4);
-			sum[k] += w * (double)f;
-		}
+		taps->n_groups++;
 	}
 	return true;
 }
 
-static bool nearest_in_level(const struct texture *t, const struct texture_level *l, const struct texture_read *read,
-			     const struct place *p, struct texture_reader *r, uint32_t out[4])
+static bool add_nearest(const struct texture *t, const struct texture_level *l, const struct texture_read *read, const struct place *p,
+			uint32_t weight, struct texture_reader *r, struct taps *taps)
 {
-	struct axis axis[3];
+	struct axis x[3];
+	bool found;
 
-	find_axes(t, l, read, p->at, false, axis);
-	return read_texel(t, l, p->slice, (const int64_t[]){ axis[0].index[0], axis[1].index[0], axis[2].index[0] }, r, out);
+	find_axes(t, l, read, p->at, false, x);
+	found = add_tap(t, l, p, (const int64_t[]){ x[0].index[0], x[1].index[0], x[2].index[0] }, weight, r, taps);
+	taps->n_groups++;
+	return found;
 }
 
 /* ---- levels ---------------------------------------------------------------------------------------- */
@@ -118,7 +138,7 @@ static float level_of_gradients(const struct texture *t, const struct texture_re
 	return most > 0 ? log2f(most) / 2 : -126;
 }
 
-/* The level in 1/256, from 0 to the last one. */
+/* The level in 1/256, rounded down, from 0 to the last one. */
 static uint32_t choose_level(const struct texture *t, const struct texture_read *read)
 {
 	const float last = (float)(t->n_levels - 1);
@@ -128,12 +148,12 @@ static uint32_t choose_level(const struct texture *t, const struct texture_read 
 	lod = lod < t->sampler.least_level ? t->sampler.least_level : lod > t->sampler.most_level ? t->sampler.most_level : lod;
 	if (!(lod > 0))  /* NaN, too */
 		return 0;
-	return (uint32_t)floorf((lod > last ? last : lod) * 256 + 0.5f);
+	return (uint32_t)((lod > last ? last : lod) * 256);
 }
 
 static struct place find_place(const struct texture *t, const struct texture_read *read)
 {
-	struct place p = { { read->at[0], read->at[1], read->at[2] }, 0 };
+	struct place p = { { (double)read->at[0], (double)read->at[1], (double)read->at[2] }, 0 };
 	const uint32_t n = t->n_layers ? t->n_layers : 1;
 
 	if (read->layered)
@@ -149,49 +169,25 @@ static struct place find_place(const struct texture *t, const struct texture_rea
 bool gpul_texture_sample(const struct texture *t, const struct texture_read *read, struct texture_reader *r, uint32_t out[4])
 {
 	const struct place p = find_place(t, read);
+	struct taps taps = { 0 };
 	uint32_t level, part;
-	double sum[4] = { 0 };
+	bool linear;
 
 	if (read->integer) {
 		level = read->lod_kind == LOD_LEVEL ? (uint32_t)read->lod : 0;
 		return fetch(t, &t->level[level < t->n_levels ? level : t->n_levels - 1], read, p.slice, r, out);
 	}
 	level = t->n_levels > 1 ? choose_level(t, read) : 0;
-	part = level & 255;
-	if (!t->sampler.linear_levels) {
-		level += 128;
-		part = 0;
-	}
-	level >>= 8;
-	if (level >= t->n_levels - 1) {
-		level = t->n_levels - 1;
-		part = 0;
-	}
-	if (t->read_integer || (!t->sampler.linear && !part))
-		return nearest_in_level(t, &t->level[level], read, &p, r, out);
-	for (unsigned k = 0; k < (part ? 2u : 1u); k++) {
-		const double weight = !part ? 1 : (k ? part : 256 - part) / 256.0;
-		uint32_t bits[4];
-
-		if (t->sampler.linear) {
-			if (!filter_level(t, &t->level[level + k], read, &p, r, weight, sum))
-				return false;
-			continue;
-		}
-		if (!nearest_in_level(t, &t->level[level + k], read, &p, r, bits))
+	part = t->sampler.linear_levels ? level & 255 : 0;
+	level = (t->sampler.linear_levels ? level : level + 128) >> 8;
+	linear = t->sampler.linear && !t->read_integer;
+	for (unsigned k = 0; k < (part ? 2u : 1u); k++)
+		if (!(linear ? add_level : add_nearest)(t, &t->level[level + k], read, &p, k ? part : WHOLE - part, r, &taps))
 			return false;
-		for (unsigned c = 0; c < 4; c++) {
-			float f;
-
-			memcpy(&f, &bits[c], 4);
-			sum[c] += weight * (double)f;
-		}
-	}
-	for (unsigned k = 0; k < 4; k++) {
-		const float f = (float)sum[k];
-
-		memcpy(&out[k], &f, 4);
-	}
+	if (linear || (t->n_levels > 1 && t->sampler.linear_levels))
+		gpul_texture_filter(t, &taps, out);
+	else
+		gpul_texel_decode(t, taps.tap[0].at, out);
 	return true;
 }
 
@@ -205,10 +201,12 @@ bool gpul_texture_gather(const struct texture *t, const struct texture_read *rea
 
 	find_axes(t, &t->level[0], read, p.at, true, axis);
 	for (unsigned k = 0; k < 4; k++) {
+		struct taps taps = { .n_groups = 1 };
 		uint32_t texel[4];
 
-		if (!read_texel(t, &t->level[0], p.slice, (const int64_t[]){ axis[0].index[side[k][0]], axis[1].index[side[k][1]], 0 }, r, texel))
+		if (!add_tap(t, &t->level[0], &p, (const int64_t[]){ axis[0].index[side[k][0]], axis[1].index[side[k][1]], 0 }, WHOLE, r, &taps))
 			return false;
+		gpul_texture_filter(t, &taps, texel);
 		out[k] = texel[component];
 	}
 	return true;

@@ -56,23 +56,66 @@ uint16_t gpul_float_to_half(float f)
 	return (uint16_t)(sign | ((magnitude - 0x38000000 + 0xfff + (magnitude >> 13 & 1)) >> 13));
 }
 
-/* IEC 61966-2-1, from 0 to 1. */
-static float linear_of_srgb(float x)
+/* Cuts the bits that a half does not have. */
+static uint16_t half_toward_zero(float f)
 {
-	return x <= 0.04045f ? x / 12.92f : (float)pow((x + 0.055) / 1.055, 2.4);
+	const uint16_t h = gpul_float_to_half(f);
+
+	return fabsf(gpul_half_to_float(h)) > fabsf(f) ? h - 1 : h;
 }
 
-/* One channel as a float; signed integers reach -1 twice. */
-static float float_channel(const struct texture *t, const uint8_t *from, unsigned channel)
+/* ---- sRGB: IEC 61966-2-1 ------------------------------------------------------------------------ */
+
+/* What an H200 converts a channel to: a number of 8 bits, times 2^-bits, where bits is smaller for larger channels. */
+static const uint8_t linear_light[256] = {
+	0, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 66, 72, 78, 85, 92, 99, 107, 115, 123, 131, 140, 150, 159, 169, 180, 190, 201, 213, 224,
+	118, 125, 131, 138, 145, 152, 159, 166, 174, 182, 190, 198, 206, 215, 224, 233, 121, 126, 131, 136, 141, 146, 151, 156, 162, 168, 173, 179, 185, 191, 197, 204,
+	105, 108, 112, 115, 118, 122, 125, 129, 133, 136, 140, 144, 148, 152, 156, 160, 164, 169, 173, 177, 182, 186, 191, 195, 200, 205, 209, 214, 219, 224, 229, 234,
+	120, 122, 125, 128, 130, 133, 136, 139, 142, 145, 148, 151, 154, 157, 160, 163, 166, 169, 172, 176, 179, 182, 186, 189, 192, 196, 199, 203, 206, 210, 214, 217,
+	221, 225, 229, 232, 236, 240, 244, 248, 126, 128, 130, 132, 134, 136, 138, 141, 143, 145, 147, 149, 152, 154, 156, 158, 161, 163, 165, 168, 170, 173, 175, 178,
+	180, 182, 185, 188, 190, 193, 195, 198, 200, 203, 206, 209, 211, 214, 217, 219, 222, 225, 228, 231, 234, 237, 240, 242, 123, 124, 126, 127, 129, 130, 132, 133,
+	135, 137, 138, 140, 141, 143, 145, 146, 148, 150, 151, 153, 155, 156, 158, 160, 161, 163, 165, 167, 169, 170, 172, 174, 176, 178, 179, 181, 183, 185, 187, 189,
+	191, 193, 195, 197, 199, 201, 203, 205, 207, 209, 211, 213, 215, 217, 219, 221, 223, 225, 227, 229, 232, 234, 236, 238, 120, 121, 122, 123, 125, 126, 127, 128,
+};
+
+unsigned gpul_srgb_bits(uint8_t channel)
 {
+	static const uint8_t first[] = { 32, 48, 64, 96, 136, 184, 248 };
+	unsigned bits = 14;
+
+	for (unsigned k = 0; k < sizeof first && channel >= first[k]; k++)
+		bits--;
+	return bits;
+}
+
+static float linear_of_srgb(uint8_t channel)
+{
+	return (float)linear_light[channel] / (float)(1 << gpul_srgb_bits(channel));
+}
+
+static float srgb_of_linear(float x)
+{
+	return x <= 0.0031308f ? x * 12.92f : (float)(1.055 * pow(x, 1 / 2.4) - 0.055);
+}
+
+/* Red, green and blue; of one or two channels only the first (as an H200). */
+bool gpul_texel_is_srgb(const struct texture *t, unsigned channel)
+{
+	return t->srgb && channel < (t->n_channels == 4 ? 3 : 1);
+}
+
+/* ---- elements -------------------------------------------------------------------------------------- */
+
+float gpul_texel_float(const struct texture *t, const uint8_t *from, unsigned channel)
+{
+	const unsigned bytes = gpul_channel_bytes(t->channel);
 	uint32_t word = 0;
 	float f;
 
-	memcpy(&word, from, gpul_channel_bytes(t->channel));
+	memcpy(&word, from + channel * bytes, bytes);
 	switch (t->channel) {
 	case CHANNEL_U8:
-		f = (float)word / 255.0f;
-		return t->srgb && channel < 3 ? linear_of_srgb(f) : f;
+		return gpul_texel_is_srgb(t, channel) ? linear_of_srgb((uint8_t)word) : (float)word / 255.0f;
 	case CHANNEL_U16:
 		return (float)word / 65535.0f;
 	case CHANNEL_S8:
@@ -88,11 +131,12 @@ static float float_channel(const struct texture *t, const uint8_t *from, unsigne
 	}
 }
 
-static uint32_t integer_channel(const struct texture *t, const uint8_t *from)
+uint32_t gpul_texel_integer(const struct texture *t, const uint8_t *from, unsigned channel)
 {
+	const unsigned bytes = gpul_channel_bytes(t->channel);
 	uint32_t word = 0;
 
-	memcpy(&word, from, gpul_channel_bytes(t->channel));
+	memcpy(&word, from + channel * bytes, bytes);
 	if (t->channel == CHANNEL_S8)
 		return (uint32_t)(int8_t)word;
 	return t->channel == CHANNEL_S16 ? (uint32_t)(int16_t)word : word;
@@ -100,13 +144,11 @@ static uint32_t integer_channel(const struct texture *t, const uint8_t *from)
 
 void gpul_texel_decode(const struct texture *t, const uint8_t *from, uint32_t out[4])
 {
-	const unsigned bytes = gpul_channel_bytes(t->channel);
-
 	for (unsigned k = 0; k < 4; k++) {
 		if (k < t->n_channels)
-			out[k] = t->read_integer ? integer_channel(t, from + k * bytes) : bits_of(float_channel(t, from + k * bytes, k));
+			out[k] = t->read_integer ? gpul_texel_integer(t, from, k) : bits_of(gpul_texel_float(t, from, k));
 		else
-			out[k] = k < 3 ? 0 : t->read_integer ? 1 : 0x3f800000;
+			out[k] = 0;
 	}
 }
 
@@ -118,5 +160,33 @@ void gpul_texel_encode(const struct texture *t, const uint32_t in[4], uint8_t *t
 		const uint32_t word = t->channel == CHANNEL_F16 ? gpul_float_to_half(float_of(in[k])) : in[k];
 
 		memcpy(to + k * bytes, &word, bytes);  /* little-endian: the low bytes */
+	}
+}
+
+/* A fraction as an integer up to `most`: it is cut to 4 bits more than the integer has, and then rounded. */
+static uint32_t integer_of(float f, double most, double steps)
+{
+	const double least = most == 255 || most == 65535 ? 0 : -1;
+	const double x = f > 1 ? 1 : f > least ? (double)f : least;
+
+	return (uint32_t)(int32_t)floor(floor(x * steps) * most / steps + 0.5);
+}
+
+/* The border as an element of the format, which the rounding of an H200 shows it to be. */
+void gpul_texture_set_border(struct texture *t, const uint32_t border[4])
+{
+	static const uint16_t most[] = { [CHANNEL_U8] = 255, [CHANNEL_U16] = 65535, [CHANNEL_S8] = 127, [CHANNEL_S16] = 32767 };
+	const unsigned bytes = gpul_channel_bytes(t->channel);
+
+	for (unsigned k = 0; k < t->n_channels; k++) {
+		uint32_t word = border[k];
+
+		if (t->channel == CHANNEL_F16)
+			word = half_toward_zero(float_of(word));
+		else if (gpul_texel_is_srgb(t, k))
+			word = (uint32_t)(srgb_of_linear(fminf(fmaxf(float_of(word), 0), 1)) * 255 + 0.5f);
+		else if (bytes < 4 && !t->read_integer)
+			word = integer_of(float_of(word), most[t->channel], 16.0 * (most[t->channel] + 1));
+		memcpy(t->sampler.border + k * bytes, &word, bytes);  /* little-endian: the low bytes */
 	}
 }

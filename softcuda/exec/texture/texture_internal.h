@@ -1,6 +1,6 @@
 /* texture_internal.h — textures and surfaces, and the handles by which kernels name them.
  *
- *     handle ──table.c──> struct texture ──address.c──> texels of a level ──texel.c──> numbers ──sample.c──> filtered result
+ *     handle ──table.c──> struct texture ──address.c──> texels of a level ──sample.c──> weights ──filter.c──> result
  *
  * A handle is a row of a table of the process, with the generation of the row: a stale or invented handle is a fault.  A
  * struct texture never changes; a texture reference is bound anew by replacing it.  After that, and after removing a handle, the
@@ -28,7 +28,7 @@ struct sampler {
 	bool linear, linear_levels;          /* filters; false: the nearest texel, the nearest level */
 	bool normalised;                     /* coordinates: 0 to 1 */
 	float bias, least_level, most_level;
-	uint32_t border[4];                  /* the bits of the result: floats, or integers for read_integer */
+	uint8_t border[16];                  /* an element of the texture: gpul_texture_set_border() */
 };
 
 struct texture {
@@ -63,8 +63,17 @@ bool gpul_texture_is(uint64_t handle, enum texture_kind kind);
 
 /* Bytes of one channel. */
 unsigned gpul_channel_bytes(unsigned channel);
-/* Convert an element to four results: bits of floats, or integers extended to 32 bits.  Absent channels are 0, the last one 1. */
+/* Convert an element to four results: bits of floats, or integers extended to 32 bits.  Absent channels are 0. */
 void gpul_texel_decode(const struct texture *t, const uint8_t *from, uint32_t out[4]);
+/* One channel of an element, as a float and as an integer extended to 32 bits. */
+float gpul_texel_float(const struct texture *t, const uint8_t *from, unsigned channel);
+uint32_t gpul_texel_integer(const struct texture *t, const uint8_t *from, unsigned channel);
+/* The channel is converted from sRGB to linear light. */
+bool gpul_texel_is_srgb(const struct texture *t, unsigned channel);
+/* The linear light of a channel is a multiple of 2^-bits. */
+unsigned gpul_srgb_bits(uint8_t channel);
+/* Set the sampler's border from the bits of floats, or of integers for read_integer; the format of t is set. */
+void gpul_texture_set_border(struct texture *t, const uint32_t border[4]);
 /* Convert 32-bit components to an element: floats to halves, integers cut. */
 void gpul_texel_encode(const struct texture *t, const uint32_t in[4], uint8_t *to);
 float gpul_half_to_float(uint16_t h);
@@ -80,9 +89,9 @@ struct axis {                                /* the texels that a coordinate sel
 };
 
 /* The nearest texel, or the two neighbours, of a coordinate; offset: texels to add. */
-struct axis gpul_texture_axis(float x, uint32_t extent, enum address_mode mode, bool normalised, bool linear, int32_t offset);
+struct axis gpul_texture_axis(double x, uint32_t extent, enum address_mode mode, bool normalised, bool linear, int32_t offset);
 /* The face of a direction, and the coordinates in it, from 0 to 1: CUDA C++ Programming Guide, Cubemap Textures. */
-unsigned gpul_cube_face(const float direction[3], float in_face[2]);
+unsigned gpul_cube_face(const float direction[3], double in_face[2]);
 
 /* ---- sample.c ---------------------------------------------------------------------------------- */
 

@@ -49,8 +49,10 @@ static void an_array_has_the_description_of_its_creation(void **state)
 	assert_int_equal(d.Depth, 0);
 	assert_int_equal(d.Flags, 0);
 	ok(cuArrayDestroy(a));
-	fails(cuArrayGetDescriptor(&flat, a), CUDA_ERROR_INVALID_HANDLE);
-	fails(cuArrayDestroy(a), CUDA_ERROR_INVALID_HANDLE);
+	if (on_software_driver()) {
+		fails(cuArrayGetDescriptor(&flat, a), CUDA_ERROR_INVALID_HANDLE);
+		fails(cuArrayDestroy(a), CUDA_ERROR_INVALID_HANDLE);
+	}
 	a = make(8, 8, 5, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_LAYERED);
 	ok(cuArray3DGetDescriptor(&d, a));
 	assert_int_equal(d.Depth, 5);
@@ -65,7 +67,9 @@ static void impossible_arrays_are_refused(void **state)
 	(void)state;
 	fails(try_make(0, 4, 0, f, 1, 0), CUDA_ERROR_INVALID_VALUE);
 	fails(try_make(4, 4, 0, f, 3, 0), CUDA_ERROR_INVALID_VALUE);
-	fails(try_make(4, 4, 0, (CUarray_format)0x77, 1, 0), CUDA_ERROR_NOT_SUPPORTED);
+	fails(try_make(4, 4, 0, (CUarray_format)0x77, 1, 0), CUDA_ERROR_INVALID_VALUE);
+	if (on_software_driver())
+		fails(try_make(4, 4, 0, CU_AD_FORMAT_BC1_UNORM, 1, 0), CUDA_ERROR_NOT_SUPPORTED);
 	fails(try_make(4, 4, 0, (CUarray_format)0, 1, 0), CUDA_ERROR_INVALID_VALUE);
 	fails(try_make(131073, 0, 0, f, 1, 0), CUDA_ERROR_INVALID_VALUE);
 	fails(try_make(16, 65537, 0, f, 1, 0), CUDA_ERROR_INVALID_VALUE);
@@ -131,7 +135,8 @@ static void a_box_is_copied_through_an_array_and_back(void **state)
 	fails(cuMemcpy3D(&c), CUDA_ERROR_INVALID_VALUE);
 	ok(cuArrayDestroy(a));
 	c.srcLOD = 0;
-	assert_int_not_equal(cuMemcpy3D(&c), CUDA_SUCCESS);
+	if (on_software_driver())
+		assert_int_not_equal(cuMemcpy3D(&c), CUDA_SUCCESS);
 }
 
 static void rows_are_copied_between_arrays_and_device_memory(void **state)
@@ -241,9 +246,10 @@ static void levels_of_a_mipmapped_array_are_arrays_of_half_the_size(void **state
 	fails(cuMipmappedArrayGetLevel(&level, m, 5), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMipmappedArrayGetLevel(&level, m, 1));
 	fill((uint8_t *)in, sizeof in);
-	ok(cuMemcpyHtoA(level, 40, in, sizeof in));
-	ok(cuMemcpyAtoH(out, level, 40, sizeof in));
+	ok(cuMemcpyHtoA(level, 0, in, sizeof in));
+	ok(cuMemcpyAtoH(out, level, 0, sizeof in));
 	assert_memory_equal(in, out, sizeof in);
+	fails(cuMemcpyHtoA(level, 40, in, sizeof in), CUDA_ERROR_INVALID_VALUE);  /* its second row */
 	if (on_software_driver())
 		fails(cuArrayDestroy(level), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMipmappedArrayDestroy(m));

@@ -124,7 +124,7 @@ static void linear_reads_weigh_neighbours_by_multiples_of_a_256th(void **state)
 	check_1d(CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_LINEAR, 0, at,
 		 (float[]){ 10, 15, 17.5f, 50, 50, 10, 10 + 10 / 256.f, 10 }, 8);
 	check_1d(CU_TR_ADDRESS_MODE_BORDER, CU_TR_FILTER_MODE_LINEAR, 0, at,
-		 (float[]){ 10, 15, 17.5f, 50, 28.5f, 8.5f, 10 + 10 / 256.f, 10 }, 8);
+		 (float[]){ 8.5f, 11, 12.25f, 28.5f, 17.75f, 7.75f, 8 + 138 / 256.f, 8.5f }, 8);  /* y is at the edge, too */
 	check_1d(CU_TR_ADDRESS_MODE_WRAP, CU_TR_FILTER_MODE_LINEAR, 2, unit, (float[]){ 30, 10, 30, 15 }, 4);
 	check_1d(CU_TR_ADDRESS_MODE_MIRROR, CU_TR_FILTER_MODE_LINEAR, 2, unit, (float[]){ 10, 10, 50, 15 }, 4);
 }
@@ -296,7 +296,8 @@ static void levels_are_chosen_and_blended(void **state)
 	assert_true(fabsf(out[0][0] - 20) < 0.05f);
 	ok(cuTexObjectDestroy(t));
 	s.flags = 0;
-	fails(cuTexObjectCreate(&t, &r, &s, NULL), CUDA_ERROR_INVALID_VALUE);
+	ok(cuTexObjectCreate(&t, &r, &s, NULL));  /* NVIDIA documents that the flag must be set, and accepts this */
+	ok(cuTexObjectDestroy(t));
 	ok(cuMipmappedArrayDestroy(m));
 }
 
@@ -425,7 +426,7 @@ static void objects_return_their_descriptions(void **state)
 	ok(cuTexObjectGetTextureDesc(&d, t));
 	assert_int_equal(d.addressMode[1], CU_TR_ADDRESS_MODE_MIRROR);
 	assert_int_equal(d.flags, CU_TRSF_NORMALIZED_COORDINATES);
-	fails(cuTexObjectGetResourceViewDesc(&v, t), CUDA_ERROR_INVALID_VALUE);
+	ok(cuTexObjectGetResourceViewDesc(&v, t));
 	ok(cuDeviceGetTexture1DLinearMaxWidth(&width, CU_AD_FORMAT_FLOAT, 1, 0));
 	assert_true(width >= 1 << 27);
 	ok(cuTexObjectDestroy(t));
