@@ -16,7 +16,7 @@ TESTS_ALSO_HELP = {"tests/proxy": ["tests/ipc"], "tests/fault": ["tests/proxy"],
                    "tests/comm/soak": ["tests/comm"], "tests/comm/sparse": ["tests/comm"],
                    "tests/comm/net": ["tests/comm/bootstrap", "tests/comm", "tests/rdma"],
                    "tests/comm/bootstrap/hosts": ["tests/comm/bootstrap"],
-                   "tests/softcuda/api/graph": ["tests/softcuda/api"],
+                   "tests/softcuda/api": ["tests/loader/image"], "tests/softcuda/api/graph": ["tests/softcuda/api"],
                    "tests/softcuda/tools/profile": ["tests/softcuda/exec"]}
 # Programs that are linked with further flags.  With -ffast-math, start-up code of gcc makes the CPU treat subnormal numbers as 0.
 TESTS_LINK_FLAGS = {"tests/softcuda/api/test_fast_math.c": "-ffast-math"}

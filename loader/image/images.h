@@ -117,6 +117,18 @@ gpul_status gpul_image_extent(const void *image, const void **bytes, size_t *n, 
 gpul_status gpul_cubin_target(const void *bytes, size_t n_bytes, uint16_t *sm, char *suffix,
 			      bool *relocatable, gpul_error *err);
 
+/** Copy the PTX that ptxas kept in a cubin for debuggers (nvcc -lineinfo, -G).
+ *
+ * @bytes       a cubin
+ * @n_bytes     its length
+ * @index       0 is the first text; linked code has one of each unit that was compiled with line information
+ * @text        set to the text, which a NUL follows; the caller calls free().  NULL: there are not so many
+ * @text_bytes  set to its length without that NUL
+ * Errors  GPUL_EFORMAT not a cubin, or the text is outside it; GPUL_ENOMEM
+ * Threads any thread may call
+ * Source  observed in CUDA 12.0 to 13.0 */
+gpul_status gpul_cubin_ptx(const void *bytes, size_t n_bytes, size_t index, char **text, size_t *text_bytes, gpul_error *err);
+
 typedef struct gpul_unpacked {
 	const void *bytes; /* a NUL follows PTX (not counted) */
 	size_t n_bytes;

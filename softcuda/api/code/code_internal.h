@@ -86,7 +86,7 @@ struct soft_image { /* the PTX to load, and the memory that contains it */
 	size_t text_bytes;
 	gpul_source *source; /* the opened fatbin; or NULL */
 	gpul_unpacked unpacked;
-	char *linked;
+	char *own; /* text that was linked, or copied from a cubin; or NULL */
 };
 
 /* Find the PTX in data, which must outlive *out.  n_bytes 0: the size is unknown, and is read from data's headers.
@@ -94,8 +94,8 @@ struct soft_image { /* the PTX to load, and the memory that contains it */
 CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *out, char *why,
 			 size_t why_bytes);
 void soft_image_close(struct soft_image *image);
-/* The best PTX for the interpreter among the images of one unit (one program); NULL: no PTX found. */
-const gpul_image *soft_best_ptx(const gpul_image *all, size_t n);
+/* The best image of a kind for the interpreter among those of one unit (one program); NULL: none found. */
+const gpul_image *soft_best_image(gpul_image_kind kind, const gpul_image *all, size_t n);
 CUresult soft_open_file(const char *path, gpul_file *out); /* the caller calls gpul_file_close() */
 
 /* ---- module.c --------------------------------------------------------------------------- */

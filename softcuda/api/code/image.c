@@ -1,6 +1,7 @@
-/* image.c — find the PTX in an image: PTX text, or a fatbin, which loader/image reads.
+/* image.c — find the PTX in an image: PTX text, or a fatbin or cubin, which loader/image reads.
  *
- * Machine code is refused, because only PTX can be interpreted.  A load call has no size parameter, so the size of
+ * Machine code is refused, because only PTX can be interpreted; but a cubin that was compiled with line information
+ * contains its PTX, too.  A load call has no size parameter, so the size of
  * an image in memory is read from its own headers; the size of a file is known.
  *
  * The wrapper that nvcc -dlink generates (version 2) contains linked machine code and pointers to the fatbins that it
@@ -18,16 +19,111 @@
 #define EM_CUDA       190
 #define WRAPPER_MAGIC 0x466243B1u
 
-static CUresult refuse_elf(const unsigned char *p, char *why, size_t why_bytes)
+static CUresult refuse_image(const gpul_error *err, char *why, size_t why_bytes)
 {
+	snprintf(why, why_bytes, "%s", err->text);
+	return err->status == GPUL_ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
+}
+
+/* ---- programs of several parts ------------------------------------------------------------ */
+
+struct part { /* the PTX of one unit of a program */
+	struct soft_image image;
+	gpul_ptx_module *module;
+};
+
+typedef GPUL_ARRAY(struct part) parts;
+
+static CUresult parse_part(struct part *p, const char *name, char *why, size_t why_bytes)
+{
+	gpul_error err = { 0 };
+
+	return gpul_ptx_parse(p->image.text, p->image.text_bytes, name, &p->module, &err) ? refuse_image(&err, why, why_bytes)
+											      : CUDA_SUCCESS;
+}
+
+static CUresult link_parts(const parts *all, const char *name, struct soft_image *out, char *why, size_t why_bytes)
+{
+	gpul_ptx_link_input *list = calloc(all->n, sizeof *list);
+	gpul_error err = { 0 };
+	CUresult r = CUDA_SUCCESS;
+
+	if (!list)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; i < all->n; i++)
+		list[i] = (gpul_ptx_link_input){ all->at[i].module, name };
+	if (gpul_ptx_link(list, all->n, &out->own, &out->text_bytes, &err))
+		r = refuse_image(&err, why, why_bytes);
+	out->text = out->own;
+	free(list);
+	return r;
+}
+
+static void free_parts(parts *all)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		gpul_ptx_module_destroy(all->at[i].module);
+		soft_image_close(&all->at[i].image);
+	}
+	gpul_array_free(all);
+}
+
+/* ---- cubins ------------------------------------------------------------------------------- */
+
+/* A damaged cubin has no texts. */
+static CUresult read_texts(const void *cubin, size_t n_bytes, parts *all)
+{
+	for (;;) {
+		struct part *p = gpul_array_push(all);
+
+		if (!p || gpul_cubin_ptx(cubin, n_bytes, all->n - 1, &p->image.own, &p->image.text_bytes, NULL) == GPUL_ENOMEM)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		p->image.text = p->image.own;
+		if (!p->image.own) {
+			all->n--;
+			return CUDA_SUCCESS;
+		}
+	}
+}
+
+/* CUDA_ERROR_NO_BINARY_FOR_GPU: the cubin has no PTX. */
+static CUresult from_cubin(const void *cubin, size_t n_bytes, struct soft_image *out, char *why, size_t why_bytes)
+{
+	static const char name[] = "the PTX of a cubin";
+	parts all = { 0 };
+	CUresult r = read_texts(cubin, n_bytes, &all);
+
+	if (!r && all.n == 0) {
+		snprintf(why, why_bytes,
+			 "the image is a cubin, machine code for a GPU: the software driver runs PTX only. Compile to PTX "
+			 "(nvcc -ptx), to a fat binary with PTX, or with -lineinfo, which keeps the PTX in the cubin");
+		r = CUDA_ERROR_NO_BINARY_FOR_GPU;
+	} else if (!r && all.n == 1) {
+		out->own = all.at[0].image.own;
+		out->text = out->own;
+		out->text_bytes = all.at[0].image.text_bytes;
+		all.at[0].image = (struct soft_image){ 0 };
+	} else {
+		for (size_t i = 0; i < all.n && !r; i++)
+			r = parse_part(&all.at[i], name, why, why_bytes);
+		if (!r)
+			r = link_parts(&all, name, out, why, why_bytes);
+	}
+	free_parts(&all);
+	return r;
+}
+
+static CUresult from_elf(const unsigned char *p, size_t n_bytes, struct soft_image *out, char *why, size_t why_bytes)
+{
+	const void *cubin = p;
+
 	if ((p[18] | p[19] << 8) != EM_CUDA) {
 		snprintf(why, why_bytes, "the image is an ELF file, but not device code");
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
-	snprintf(why, why_bytes,
-		 "the image is a cubin, machine code for a GPU: the software driver runs PTX only. "
-		 "Compile to PTX (nvcc -ptx), or to a fat binary with PTX");
-	return CUDA_ERROR_NO_BINARY_FOR_GPU;
+	if (n_bytes == 0 && gpul_image_extent(p, &cubin, &n_bytes, NULL))
+		n_bytes = 0;
+	return from_cubin(cubin, n_bytes, out, why, why_bytes);
 }
 
 /* ---- fatbins ------------------------------------------------------------------------------ */
@@ -47,24 +143,40 @@ static bool is_better(const gpul_image *a, const gpul_image *best)
 	return !a->suffix || best->suffix;
 }
 
-const gpul_image *soft_best_ptx(const gpul_image *all, size_t n)
+const gpul_image *soft_best_image(gpul_image_kind kind, const gpul_image *all, size_t n)
 {
 	const gpul_image *best = NULL;
 
 	for (size_t i = 0; i < n; i++)
-		if (all[i].kind == GPUL_IMAGE_PTX && is_better(&all[i], best))
+		if (all[i].kind == kind && is_better(&all[i], best))
 			best = &all[i];
 	return best;
+}
+
+static CUresult from_machine_code(const gpul_image *best, struct soft_image *out, char *why, size_t why_bytes)
+{
+	CUresult r = CUDA_ERROR_NO_BINARY_FOR_GPU;
+	gpul_error err = { 0 };
+
+	if (best && gpul_image_unpack(best, &out->unpacked, &err))
+		return refuse_image(&err, why, why_bytes);
+	if (best)
+		r = from_cubin(out->unpacked.bytes, out->unpacked.n_bytes, out, why, why_bytes);
+	if (r == CUDA_ERROR_NO_BINARY_FOR_GPU)
+		snprintf(why, why_bytes,
+			 "the fat binary has no PTX, only machine code: the software driver runs "
+			 "PTX only. Compile with nvcc -gencode arch=compute_75,code=compute_75, or with -lineinfo");
+	return r;
 }
 
 static CUresult from_fatbin(const void *fatbin, size_t n_bytes, struct soft_image *out, char *why,
 			    size_t why_bytes)
 {
-	const gpul_image *best = NULL, *all;
+	const gpul_image *best = NULL, *all = NULL;
 	gpul_error err = { 0 };
 	gpul_status st = gpul_source_of(fatbin, n_bytes, "fatbin", &out->source, &err);
 	const gpul_images *list;
-	size_t n;
+	size_t n = 0;
 
 	if (!st)
 		st = gpul_source_images(out->source, NULL, &list, &err);
@@ -76,20 +188,14 @@ static CUresult from_fatbin(const void *fatbin, size_t n_bytes, struct soft_imag
 	}
 	if (!st) {
 		all = gpul_images_all(list, &n);
-		best = soft_best_ptx(all, n);
+		best = soft_best_image(GPUL_IMAGE_PTX, all, n);
 	}
-	if (!st && !best) {
-		snprintf(why, why_bytes,
-			 "the fat binary has no PTX, only machine code: the software driver runs "
-			 "PTX only. Compile with nvcc -gencode arch=compute_75,code=compute_75");
-		return CUDA_ERROR_NO_BINARY_FOR_GPU;
-	}
+	if (!st && !best)
+		return from_machine_code(soft_best_image(GPUL_IMAGE_CUBIN, all, n), out, why, why_bytes);
 	if (!st)
 		st = gpul_image_unpack(best, &out->unpacked, &err);
-	if (st) {
-		snprintf(why, why_bytes, "%s", err.text);
-		return st == GPUL_ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
-	}
+	if (st)
+		return refuse_image(&err, why, why_bytes);
 	out->text = out->unpacked.bytes;
 	out->text_bytes = strnlen(out->text, out->unpacked.n_bytes);
 	return CUDA_SUCCESS;
@@ -103,49 +209,17 @@ struct wrapper {
 	const void *const *linked_from; /* only in version 2: fatbins, then NULL */
 };
 
-struct part { /* the PTX of one fatbin of linked_from */
-	struct soft_image image;
-	gpul_ptx_module *module;
-};
-
-typedef GPUL_ARRAY(struct part) parts;
-
-static CUresult refuse_image(const gpul_error *err, char *why, size_t why_bytes)
-{
-	snprintf(why, why_bytes, "%s", err->text);
-	return err->status == GPUL_ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
-}
+static const char linked_fatbin[] = "a linked fatbin";
 
 static CUresult add_part(parts *all, const void *fatbin, char *why, size_t why_bytes)
 {
 	struct part *p = gpul_array_push(all);
-	gpul_error err = { 0 };
 	CUresult r;
 
 	if (!p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = soft_image_open(fatbin, 0, &p->image, why, why_bytes);
-	if (!r && gpul_ptx_parse(p->image.text, p->image.text_bytes, "a linked fatbin", &p->module,
-				 &err))
-		r = refuse_image(&err, why, why_bytes);
-	return r;
-}
-
-static CUresult link_parts(const parts *all, struct soft_image *out, char *why, size_t why_bytes)
-{
-	gpul_ptx_link_input *list = calloc(all->n, sizeof *list);
-	gpul_error err = { 0 };
-	CUresult r = CUDA_SUCCESS;
-
-	if (!list)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	for (size_t i = 0; i < all->n; i++)
-		list[i] = (gpul_ptx_link_input){ all->at[i].module, "a linked fatbin" };
-	if (gpul_ptx_link(list, all->n, &out->linked, &out->text_bytes, &err))
-		r = refuse_image(&err, why, why_bytes);
-	out->text = out->linked;
-	free(list);
-	return r;
+	return r ? r : parse_part(p, linked_fatbin, why, why_bytes);
 }
 
 static CUresult from_linked(const struct wrapper *w, struct soft_image *out, char *why,
@@ -157,12 +231,8 @@ static CUresult from_linked(const struct wrapper *w, struct soft_image *out, cha
 	for (size_t i = 0; !r && w->linked_from[i]; i++)
 		r = add_part(&all, w->linked_from[i], why, why_bytes);
 	if (!r)
-		r = link_parts(&all, out, why, why_bytes);
-	for (size_t i = 0; i < all.n; i++) {
-		gpul_ptx_module_destroy(all.at[i].module);
-		soft_image_close(&all.at[i].image);
-	}
-	gpul_array_free(&all);
+		r = link_parts(&all, linked_fatbin, out, why, why_bytes);
+	free_parts(&all);
 	return r;
 }
 
@@ -215,8 +285,8 @@ CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *ou
 
 	*out = (struct soft_image){ 0 };
 	if (strncmp(text, "\177ELF", 4) == 0 && (n_bytes == 0 || n_bytes >= 20))
-		return refuse_elf(data, why, why_bytes);
-	if (strncmp(text, "\xb1\x43\x62\x46", 4) == 0 && n_bytes == 0)
+		r = from_elf(data, n_bytes, out, why, why_bytes);
+	else if (strncmp(text, "\xb1\x43\x62\x46", 4) == 0 && n_bytes == 0)
 		r = from_wrapper(data, out, why, why_bytes);
 	else if (strncmp(text, "\x50\xed\x55\xba", 4) != 0)
 		r = from_text(text, out, why, why_bytes);
@@ -231,7 +301,7 @@ CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *ou
 
 void soft_image_close(struct soft_image *image)
 {
-	free(image->linked);
+	free(image->own);
 	gpul_unpacked_free(&image->unpacked);
 	gpul_source_close(image->source);
 	*image = (struct soft_image){ 0 };

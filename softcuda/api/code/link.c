@@ -105,21 +105,47 @@ free_in:
 	return r;
 }
 
-static CUresult add_image(struct linker *l, const gpul_image *image, const char *name)
+static CUresult refuse_machine_code(struct linker *l)
 {
+	return soft_jit_error(&l->log, CUDA_ERROR_NO_BINARY_FOR_GPU,
+			      "the input has no PTX: the software driver cannot link machine code. Compile "
+			      "with nvcc -dc -gencode arch=compute_75,code=compute_75, or with -lineinfo");
+}
+
+/* Add the PTX that ptxas kept in a cubin; a damaged cubin has none. */
+static CUresult add_cubin(struct linker *l, const void *cubin, size_t n_bytes, const char *name)
+{
+	for (size_t i = 0;; i++) {
+		size_t text_bytes;
+		char *text;
+		CUresult r;
+		gpul_status st = gpul_cubin_ptx(cubin, n_bytes, i, &text, &text_bytes, NULL);
+
+		if (st == GPUL_ENOMEM)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		if (st || !text)
+			return i ? CUDA_SUCCESS : refuse_machine_code(l);
+		r = add_text(l, text, text_bytes, name);
+		free(text);
+		if (r)
+			return r;
+	}
+}
+
+/* Add one of the images of a unit. */
+static CUresult add_unit(struct linker *l, const gpul_image *all, size_t n, const char *name)
+{
+	const gpul_image *ptx = soft_best_image(GPUL_IMAGE_PTX, all, n), *cubin = soft_best_image(GPUL_IMAGE_CUBIN, all, n);
 	gpul_unpacked u = { 0 };
 	gpul_error err = { 0 };
 	CUresult r;
 
-	if (!image)
-		return soft_jit_error(
-			&l->log, CUDA_ERROR_NO_BINARY_FOR_GPU,
-			"the input has no PTX: the software driver cannot link machine code. Compile "
-			"with nvcc -dc -gencode arch=compute_75,code=compute_75");
-	if (gpul_image_unpack(image, &u, &err))
+	if (!ptx && !cubin)
+		return refuse_machine_code(l);
+	if (gpul_image_unpack(ptx ? ptx : cubin, &u, &err))
 		r = refuse_input(l, &err, CUDA_ERROR_INVALID_IMAGE);
 	else
-		r = add_text(l, u.bytes, u.n_bytes, name);
+		r = ptx ? add_text(l, u.bytes, u.n_bytes, name) : add_cubin(l, u.bytes, u.n_bytes, name);
 	gpul_unpacked_free(&u);
 	return r;
 }
@@ -139,8 +165,7 @@ static CUresult add_units(struct linker *l, const gpul_images *list, const char 
 
 		for (end = i; end < n && all[end].unit == all[i].unit;)
 			end++;
-		r = add_image(l, soft_best_ptx(&all[i], end - i),
-			      place->member ? place->member : name);
+		r = add_unit(l, &all[i], end - i, place->member ? place->member : name);
 	}
 	return r;
 }
@@ -168,7 +193,7 @@ static CUresult add_input(struct linker *l, CUjitInputType type, const void *dat
 	case CU_JIT_INPUT_PTX:
 		return add_text(l, data, bytes, name);
 	case CU_JIT_INPUT_CUBIN:
-		return add_image(l, NULL, name);
+		return add_cubin(l, data, bytes, name);
 	case CU_JIT_INPUT_FATBINARY:
 	case CU_JIT_INPUT_OBJECT:
 	case CU_JIT_INPUT_LIBRARY:
