@@ -5,9 +5,11 @@
  *     the rest           variables of single clients, and those of the software driver
  *
  * A variable that the user has set stays, except for lists, which are extended. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/soft/soft_internal.h"
@@ -105,24 +107,68 @@ static gpul_status set_driver(struct soft_setup *s, gpul_error *err)
 	return st;
 }
 
+/* A folder for kernels that a client compiled, in that of the user; false: the user has none. */
+static bool name_cache(char path[PATH_MAX], const char *client)
+{
+	const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
+	bool own = cache && *cache;
+
+	return (own || (home && *home)) &&
+	       snprintf(path, PATH_MAX, "%s%s/gpuload/%s", own ? cache : home, own ? "" : "/.cache", client) < PATH_MAX;
+}
+
 /* Caches of compiled kernels: those of programs that ran on a GPU contain machine code. */
 static gpul_status set_caches(struct soft_setup *s, gpul_error *err)
 {
 	static const char *const caches[][2] = {
 		{ "CUPY_CACHE_DIR", "cupy" }, { "TRITON_CACHE_DIR", "triton" }, { "WARP_CACHE_PATH", "warp" },
 	};
-	const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
-	bool own = cache && *cache;
 	gpul_status st = GPUL_OK;
 
-	if (!own && !(home && *home))
-		return GPUL_OK;
 	for (size_t i = 0; i < sizeof caches / sizeof *caches && !st; i++) {
 		char path[PATH_MAX];
 
-		if (snprintf(path, sizeof path, "%s%s/gpuload/%s", own ? cache : home, own ? "" : "/.cache", caches[i][1]) < PATH_MAX)
+		if (name_cache(path, caches[i][1]))
 			st = set_default(s, caches[i][0], path, err);
 	}
+	return st;
+}
+
+static bool make_folders(const char *path)
+{
+	char part[PATH_MAX];
+
+	for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
+		mkdir(part, 0700);  /* it may exist */
+	}
+	return !mkdir(path, 0700) || errno == EEXIST;
+}
+
+/* PyCUDA does not create the folder of its cache. */
+static gpul_status set_pycuda_cache(struct soft_setup *s, gpul_error *err)
+{
+	char path[PATH_MAX];
+
+	if (name_cache(path, "pycuda") && make_folders(path))
+		return set_default(s, "PYCUDA_CACHE_DIR", path, err);
+	return set_default(s, "PYCUDA_DISABLE_CACHE", "1", err);
+}
+
+/* With line information, the machine code of nvcc also has the PTX that it was made of. */
+static gpul_status set_nvcc(struct soft_setup *s, gpul_error *err)
+{
+	static const char flag[] = "-lineinfo";
+	const char *given = secure_getenv("NVCC_APPEND_FLAGS");
+	char *list = NULL;
+	gpul_status st;
+
+	if (given && strstr(given, flag))
+		return GPUL_OK;
+	if (asprintf(&list, "%s%s%s", given ? given : "", given && *given ? " " : "", flag) < 0)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the environment");
+	st = set(s, "NVCC_APPEND_FLAGS", list, err);
+	free(list);
 	return st;
 }
 
@@ -142,7 +188,11 @@ static gpul_status set_clients(struct soft_setup *s, gpul_error *err)
 		st = set_default(s, "GPULOAD_SITE_PACKAGES", s->wheels, err);
 	if (!st && *s->toolkit)
 		st = set_default(s, "CUDA_HOME", s->toolkit, err);
-	return st ? st : set_caches(s, err);
+	if (!st)
+		st = set_nvcc(s, err);
+	if (!st)
+		st = set_caches(s, err);
+	return st ? st : set_pycuda_cache(s, err);
 }
 
 /* The toolkit that the user has chosen, else that of the command's Python, else the system's. */

@@ -60,3 +60,23 @@ load helper
 	PATH="$PWD/venv/bin:$PATH" CUDA_HOME=/mine works soft -- tool
 	[[ $stderr == *"; CUDA_HOME /mine" ]] || show "the user's should stay"
 }
+
+@test "nvcc adds line information, after what the user has set, and PyCUDA has a cache of its own" {
+	XDG_CACHE_HOME="$PWD/caches" NVCC_APPEND_FLAGS=-O1 works soft --quiet -- sh -c 'echo "$NVCC_APPEND_FLAGS $PYCUDA_CACHE_DIR"'
+	[[ $output == "-O1 -lineinfo $PWD/caches/gpuload/pycuda" && -d caches/gpuload/pycuda ]] || show "should append the option and create the folder"
+	NVCC_APPEND_FLAGS="-lineinfo -O1" works soft --quiet -- sh -c 'echo "$NVCC_APPEND_FLAGS"'
+	[[ $output == "-lineinfo -O1" ]] || show "should not add it again"
+	touch file
+	XDG_CACHE_HOME="$PWD/file" works soft --quiet -- sh -c 'echo "$PYCUDA_CACHE_DIR $PYCUDA_DISABLE_CACHE"'
+	[[ $output == " 1" ]] || show "without a folder PyCUDA should have no cache"
+}
+
+@test "a cubin that nvcc compiles can be loaded" {
+	command -v nvcc || skip "nvcc was not found"
+	echo '__global__ void k(int *p) { *p = 42; }' > k.cu
+	works soft --quiet -- nvcc -cubin -arch sm_90 -o k.cubin k.cu
+	works soft --quiet -- python3 -c 'import ctypes
+cuda, p = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
+print(cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(p), 0), cuda.cuCtxSetCurrent(p), cuda.cuModuleLoad(ctypes.byref(p), b"k.cubin"))'
+	[[ $output == "0 0 0 0" ]] || show "should be loaded"
+}
