@@ -3,8 +3,9 @@
  *     PTX                         ┐
  *     fatbin, object, library ── its PTX, by loader/image ┴── ptx/link/link.h ──> PTX
  *
- * All members of a library are linked; NVIDIA's linker links only the members that are referred to.  Machine code
- * and LTO code are refused, because only PTX can be interpreted. */
+ * All members of a library are linked; NVIDIA's linker links only the members that are referred to.  If they refer to
+ * functions that are missing, as libcudadevrt does, only what kernels reach is linked.  Machine code without PTX and LTO
+ * code are refused, because only PTX can be interpreted. */
 #include "softcuda/api/code/code_internal.h"
 
 #include <stdio.h>
@@ -14,17 +15,20 @@
 #include "core/array.h"
 #include "core/file.h"
 #include "ptx/link/link.h"
+#include "ptx/link/prune.h"
 
 struct input {
 	char *name, *text; /* owned */
 	size_t text_bytes;
 	gpul_ptx_module *module;
+	bool is_library;
 };
 
 struct linker {
 	void *handle;
 	struct jit_log log;
 	GPUL_ARRAY(struct input) inputs;
+	bool adding_library; /* the input that is being added is a library */
 	char *text; /* the result, NUL-terminated; NULL: not complete */
 	size_t text_bytes;
 };
@@ -84,7 +88,8 @@ static CUresult add_text(struct linker *l, const char *text, size_t text_bytes,
 {
 	struct input in = { .name = strdup(name),
 			    .text = strndup(text, text_bytes),
-			    .text_bytes = strnlen(text, text_bytes) };
+			    .text_bytes = strnlen(text, text_bytes),
+			    .is_library = l->adding_library };
 	gpul_error err = { 0 };
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
 	struct input *row;
@@ -189,6 +194,7 @@ static CUresult add_container(struct linker *l, const void *data, size_t bytes,
 static CUresult add_input(struct linker *l, CUjitInputType type, const void *data, size_t bytes,
 		    const char *name)
 {
+	l->adding_library = type == CU_JIT_INPUT_LIBRARY;
 	switch (type) {
 	case CU_JIT_INPUT_PTX:
 		return add_text(l, data, bytes, name);
@@ -245,20 +251,79 @@ EXPORT CUresult cuLinkAddFile_v2(CUlinkState handle, CUjitInputType type, const 
 
 /* ---- the result --------------------------------------------------------------------------- */
 
-static CUresult link_inputs(struct linker *l, char **text, size_t *text_bytes)
+static gpul_status link_modules(const struct linker *l, char **text, size_t *text_bytes, gpul_error *err)
 {
 	gpul_ptx_link_input *list = calloc(l->inputs.n, sizeof *list);
-	gpul_error err = { 0 };
-	CUresult r = CUDA_SUCCESS;
+	gpul_status st;
 
 	if (!list)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu inputs", l->inputs.n);
 	for (size_t i = 0; i < l->inputs.n; i++)
 		list[i] = (gpul_ptx_link_input){ l->inputs.at[i].module, l->inputs.at[i].name };
-	if (gpul_ptx_link(list, l->inputs.n, text, text_bytes, &err))
-		r = refuse_input(l, &err, CUDA_ERROR_INVALID_PTX);
+	st = gpul_ptx_link(list, l->inputs.n, text, text_bytes, err);
 	free(list);
-	return r;
+	return st;
+}
+
+static bool any_kernel(void *context, const char *kernel)
+{
+	(void)context;
+	(void)kernel;
+	return true;
+}
+
+/* Replace a member of a library by the part that kernels reach. */
+static gpul_status replace_input(struct input *in, gpul_ptx_text *part, gpul_error *err)
+{
+	gpul_ptx_module *module;
+	gpul_status st = gpul_ptx_parse(part->pruned, part->pruned_bytes, in->name, &module, err);
+
+	if (st)
+		return st;
+	gpul_ptx_module_destroy(in->module);
+	free(in->text);
+	in->module = module;
+	in->text = part->pruned;
+	in->text_bytes = part->pruned_bytes;
+	part->pruned = NULL;
+	return GPUL_OK;
+}
+
+static gpul_status prune_libraries(struct linker *l, gpul_error *err)
+{
+	const gpul_ptx_prune_options options = { .is_root = any_kernel, .table_bytes = SIZE_MAX };
+	gpul_ptx_text *texts = calloc(l->inputs.n, sizeof *texts);
+	gpul_ptx_prune_result result;
+	gpul_status st;
+
+	if (!texts)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu inputs", l->inputs.n);
+	for (size_t i = 0; i < l->inputs.n; i++)
+		texts[i] = (gpul_ptx_text){ .text = l->inputs.at[i].text, .n_bytes = l->inputs.at[i].text_bytes };
+	st = gpul_ptx_prune(texts, l->inputs.n, &options, &result, err);
+	for (size_t i = 0; i < l->inputs.n; i++) {
+		if (!st && l->inputs.at[i].is_library && texts[i].pruned)
+			st = replace_input(&l->inputs.at[i], &texts[i], err);
+		free(texts[i].pruned);
+	}
+	free(texts);
+	return st;
+}
+
+static CUresult link_inputs(struct linker *l, char **text, size_t *text_bytes)
+{
+	gpul_error err = { 0 };
+	bool has_library = false;
+	gpul_status st;
+
+	for (size_t i = 0; i < l->inputs.n; i++)
+		has_library |= l->inputs.at[i].is_library;
+	st = link_modules(l, text, text_bytes, &err);
+	if (st && has_library && !prune_libraries(l, NULL)) {
+		err = (gpul_error){ 0 };
+		st = link_modules(l, text, text_bytes, &err);
+	}
+	return st ? refuse_input(l, &err, CUDA_ERROR_INVALID_PTX) : CUDA_SUCCESS;
 }
 
 /* A single PTX text is not changed, so that messages give the line numbers of that text. */

@@ -237,6 +237,40 @@ static void links_objects_and_libraries_of_nvcc(void **state)
 	}
 }
 
+/* As libcudadevrt, whose functions refer to functions that only NVIDIA's driver has. */
+static void what_no_kernel_reaches_in_a_library_may_be_incomplete(void **state)
+{
+	static const char library[] = HEAD ".extern .func (.param .b32 r) missing();\n"
+		".visible .func (.param .b32 r) eight()\n{\n\tst.param.b32 [r], 8;\n\tret;\n}\n"
+		".visible .func (.param .b32 r) other()\n{\n\t.reg .b32 %v;\n"
+		"\t{\n\t.param .b32 s;\n\tcall (s), missing;\n\tld.param.b32 %v, [s];\n\t}\n\tst.param.b32 [r], %v;\n\tret;\n}\n";
+	static const char *const called[] = { "eight", "other" };
+	char text[1024];
+	CUmodule module;
+	CUfunction f;
+
+	(void)state;
+	if (!on_software_driver())
+		skip(); /* NVIDIA's driver takes no PTX for a library */
+	for (int i = 0; i < 2; i++) {
+		struct linking l;
+
+		snprintf(text, sizeof text, HEAD ".extern .func (.param .b32 r) %s();\n.visible .entry k(.param .u64 p)\n{\n\t.reg .b64 %%a;\n\t.reg .b32 %%v;\n"
+			 "\tld.param.u64 %%a, [p];\n\t{\n\t.param .b32 r;\n\tcall (r), %s;\n\tld.param.b32 %%v, [r];\n\t}\n\tst.global.u32 [%%a], %%v;\n\tret;\n}\n",
+			 called[i], called[i]);
+		begin(&l);
+		ok(cuLinkAddData(l.state, CU_JIT_INPUT_LIBRARY, (void *)(uintptr_t)library, sizeof library, "library", 0, NULL, NULL));
+		ok(add_ptx(&l, text, "kernel.ptx"));
+		if (i == 1) {
+			fails_to_link(&l, "'missing' is not defined");
+			continue;
+		}
+		module = finish(&l);
+		ok(cuModuleGetFunction(&f, module, "k"));
+		ok(cuModuleUnload(module));
+	}
+}
+
 static void refuses_inputs_without_ptx(void **state)
 {
 	char path[512], elf[64] = "\177ELF";
@@ -269,6 +303,7 @@ int main(void)
 		cmocka_unit_test(links_functions_variables_and_pointers_of_two_inputs),
 		cmocka_unit_test(explains_why_inputs_cannot_be_linked),
 		cmocka_unit_test(links_objects_and_libraries_of_nvcc),
+		cmocka_unit_test(what_no_kernel_reaches_in_a_library_may_be_incomplete),
 		cmocka_unit_test(refuses_inputs_without_ptx),
 	};
 
