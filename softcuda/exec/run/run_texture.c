@@ -57,13 +57,16 @@ static const struct insn *run_read(struct warp *w, const struct insn *i, bool ga
 {
 	const struct texture_form *f = i->object;
 	struct texture_reader r = { .cache = state_of(w)->cache, .slot = i->src };
+	const struct texture *t = NULL;
+	uint64_t found = 0;
 
 	EACH_ACTIVE(l, w) {
 		const uint64_t handle = U64(w, f->handle)[l];
-		const struct texture *t = gpul_texture_find(handle, TEXTURE_OBJECT);
 		struct texture_read read;
 		uint32_t out[4];
 
+		if (!t || handle != found)
+			t = gpul_texture_find(found = handle, TEXTURE_OBJECT);
 		if (!t)
 			return fault_handle(w, i, l, handle, TEXTURE_OBJECT);
 		read_operands(w, f, l, &read);
@@ -79,7 +82,12 @@ static const struct insn *run_read(struct warp *w, const struct insn *i, bool ga
 
 HANDLER(TEX)
 {
-	return run_read(w, i, false);
+	const struct texture_form *f = i->object;
+
+	if (!GPUL_BUILD(gpul_texture_read_warp)(w, i))
+		return run_read(w, i, false);
+	set_predicate(w, f->resident, ALL_LANES);
+	return i + 1;
 }
 
 HANDLER(TLD4)

@@ -169,10 +169,11 @@ static struct place find_place(const struct texture *t, const struct texture_rea
 bool gpul_texture_sample(const struct texture *t, const struct texture_read *read, struct texture_reader *r, uint32_t out[4])
 {
 	const struct place p = find_place(t, read);
-	struct taps taps = { 0 };
+	struct taps taps;
 	uint32_t level, part;
 	bool linear;
 
+	taps.n = taps.n_groups = 0;
 	if (read->integer) {
 		level = read->lod_kind == LOD_LEVEL ? (uint32_t)read->lod : 0;
 		return fetch(t, &t->level[level < t->n_levels ? level : t->n_levels - 1], read, p.slice, r, out);

@@ -32,4 +32,7 @@ struct texture_form {
 	opref data[4];                       /* destinations, or what is stored */
 };
 
+/* Execute a tex of all lanes at once; false: nothing has been done, because the texture is not one of the common ones. */
+bool GPUL_BUILD(gpul_texture_read_warp)(struct warp *w, const struct insn *i);
+
 #endif

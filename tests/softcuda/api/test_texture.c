@@ -129,6 +129,55 @@ static void linear_reads_weigh_neighbours_by_multiples_of_a_256th(void **state)
 	check_1d(CU_TR_ADDRESS_MODE_MIRROR, CU_TR_FILTER_MODE_LINEAR, 2, unit, (float[]){ 10, 10, 50, 15 }, 4);
 }
 
+/* Lanes with one handle are read together, those with two handles of the same texture one by one. */
+static void check_lanes(CUarray a, CUaddress_mode mode, CUfilter_mode filter, unsigned flags, const char *body)
+{
+	static const float odd[] = { 0, -0.0f, 1e-30f, -1e-30f, 0.49999997f, 0.99999994f, 1, -1, 2, 2.0000002f, -2.5f, 8388609, -8388609,
+				     16777216, 3e9f, -3e9f, 1e20f, INFINITY, -INFINITY, NAN, 5, 4.9999995f, 5.5f, 0.1f, 0.3f, -0.7f };
+	enum { N = sizeof odd / sizeof *odd };
+	CUtexObject t = texture_of(a, mode, filter, flags), other = texture_of(a, mode, filter, flags);
+	uint32_t together[MAX_READS][4], apart[MAX_READS][4];
+	float at[MAX_READS][4];
+
+	for (unsigned round = 0; round < 8; round++) {
+		for (unsigned k = 0; k < MAX_READS; k++) {
+			const float inside = (float)(k * 37 % 64) / (flags & CU_TRSF_NORMALIZED_COORDINATES ? 41.f : 7.f) - 0.4f;
+
+			at[k][0] = (k + round) % 3 ? odd[(k + 5 * round) % N] : inside;
+			at[k][1] = k % 2 ? odd[(k * 7 + round) % N] : 1 - inside;
+			memset(&at[k][2], 0, 8);
+		}
+		ok(run_kernel(body, t, (const float(*)[4])at, MAX_READS, together));
+		for (unsigned k = 0; k < MAX_READS; k += 2)
+			memcpy(&at[k][2], &(uint64_t){ other - t }, 8);
+		ok(run_kernel(body, t, (const float(*)[4])at, MAX_READS, apart));
+		assert_memory_equal(together, apart, sizeof apart);
+	}
+	ok(cuTexObjectDestroy(t));
+	ok(cuTexObjectDestroy(other));
+}
+
+static void lanes_of_a_warp_are_read_as_if_one_by_one(void **state)
+{
+	static const CUarray_format formats[] = { CU_AD_FORMAT_FLOAT, CU_AD_FORMAT_UNSIGNED_INT8, CU_AD_FORMAT_SIGNED_INT8,
+						  CU_AD_FORMAT_UNSIGNED_INT16, CU_AD_FORMAT_SIGNED_INT16, CU_AD_FORMAT_HALF };
+	static const float numbers[20] = { 1, -2, 3e-39f, 4e30f, -0.0f, 0.1f, -0.2f, 1 / 3.f, 5, 1e-5f, 1, 2, 3, 4, NAN, 6, 7, 8, INFINITY, 9 };
+
+	(void)state;
+	for (unsigned k = 0; k < 6 * 2 * 2; k++) {
+		const bool flat = k / 6 & 1;
+		const unsigned channels = k / 12 ? 2 : 1, bytes = k % 6 == 0 ? 4 : k % 6 < 3 ? 1 : 2;
+		CUarray a = array_of(numbers, 5, flat ? 0 : 2, 0, formats[k % 6], channels, 0, 5 * bytes * channels);
+
+		for (unsigned mode = 0; mode < 4; mode++)
+			for (unsigned f = 0; f < 4; f++)
+				check_lanes(a, (CUaddress_mode)mode, (CUfilter_mode)(f & 1), f & 2 ? CU_TRSF_NORMALIZED_COORDINATES : 0,
+					    flat ? "mov.b64 w, {z, l}; add.u64 o, o, w; " TEX("1d", "x")
+						 : "mov.b64 w, {z, l}; add.u64 o, o, w; " TEX("2d", "x, y"));
+		ok(cuArrayDestroy(a));
+	}
+}
+
 static void integers_are_read_as_they_are_or_as_fractions(void **state)
 {
 	const int8_t small[8] = { -128, -127, 127, 0, 1, 2, 3, 4 };
@@ -520,6 +569,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(point_reads_follow_the_address_modes),
 		cmocka_unit_test(linear_reads_weigh_neighbours_by_multiples_of_a_256th),
+		cmocka_unit_test(lanes_of_a_warp_are_read_as_if_one_by_one),
 		cmocka_unit_test(integers_are_read_as_they_are_or_as_fractions),
 		cmocka_unit_test(srgb_is_converted_to_linear_light),
 		cmocka_unit_test(each_geometry_finds_its_texel),

@@ -1,0 +1,353 @@
+/* run_texture_warp.c — tex for 32 lanes at once, for common textures: one or two dimensions, one level, no layers.
+ *
+ *     coordinates ──find_texels()──> offsets of one texel, or of four and their weights ──> results
+ *
+ * The results are those of texture/sample.c, in all bits.  Inactive lanes are read, too: wherever their coordinates are, they select
+ * texels of the texture or the border; only the results of active lanes are written. */
+#include "softcuda/exec/run/lanes_internal.h"
+#include "softcuda/exec/run/run_internal.h"
+#include "softcuda/exec/texture/texture_form_internal.h"
+
+struct texels {                              /* in one dimension */
+	int32_t first[LANES], second[LANES]; /* OUTSIDE: the border, or 0 for coordinates that are integers */
+	int32_t weight[LANES];               /* of the second, in 1/256 */
+};
+
+struct corner {                              /* one of the texels that a lane reads */
+	int32_t offset[LANES];               /* in bytes; negative: outside */
+	int32_t weight[LANES];               /* in 1/256 */
+};
+
+/* ---- coordinates (texture/address.c has the rules) --------------------------------------------- */
+
+static inline int32_t floor_double(double d)
+{
+	const int32_t i = (int32_t)d;
+
+	return i - ((double)i > d);
+}
+
+static inline int32_t floor_float(float f)
+{
+	const int32_t i = (int32_t)f;
+
+	return i - ((float)i > f);
+}
+
+/* NaN: 0. */
+static inline float limit_float(float f, float most)
+{
+	return f > most ? most : f < -most ? -most : f == f ? f : 0;
+}
+
+/* i is at most one period outside. */
+static inline int32_t place(int32_t i, int32_t n, enum address_mode mode)
+{
+	switch (mode) {
+	case ADDRESS_WRAP: return i < 0 ? i + n : i >= n ? i - n : i;
+	case ADDRESS_MIRROR:
+		i = i < 0 ? -1 - i : i >= 2 * n ? i - 2 * n : i;
+		return i >= n ? 2 * n - 1 - i : i;
+	case ADDRESS_CLAMP: return i < 0 ? 0 : i >= n ? n - 1 : i;
+	default: return i < 0 || i >= n ? OUTSIDE : i;
+	}
+}
+
+/* The nearest texel; the mode is a constant of each caller. */
+static inline void nearest(const float *x, int32_t n, enum address_mode mode, bool normalised, int32_t *first)
+{
+	const float extent = (float)n, period = mode == ADDRESS_MIRROR ? 2 : 1, far = 0x1p23f * period;
+
+	for (unsigned l = 0; l < LANES; l++) {
+		float f = x[l];
+
+		if (mode == ADDRESS_WRAP || mode == ADDRESS_MIRROR) {
+			f = f > -far && f < far ? f : 0;  /* others are multiples of the period */
+			f -= period * (float)floor_float(f / period);
+		}
+		first[l] = place(floor_float(limit_float(normalised ? f * extent : f, 0x1p30f)), n, mode);
+	}
+}
+
+/* The two texels of a linear filter. */
+static inline void neighbours(const float *x, int32_t n, enum address_mode mode, bool normalised, struct texels *t)
+{
+	const double period = mode == ADDRESS_MIRROR ? 2 : 1, extent = n;
+
+	for (unsigned l = 0; l < LANES; l++) {
+		double d;
+		int32_t fixed;
+
+		if (mode == ADDRESS_WRAP || mode == ADDRESS_MIRROR) {
+			d = x[l] > -0x1p24f && x[l] < 0x1p24f ? (double)x[l] : 0;
+			d -= period * (double)floor_double(d / period);
+			d = (double)floor_double(d * 0x1p21) * extent * 0x1p-13;
+		} else if (normalised) {
+			d = (double)floor_double((double)limit_float(x[l], 4) * 0x1p21) * extent * 0x1p-13;
+		} else {
+			d = (double)limit_float(x[l], 0x1p20f) * 256;
+		}
+		fixed = floor_double(d + 0.5) - 128;
+		t->first[l] = place(fixed >> 8, n, mode);
+		t->second[l] = place((fixed >> 8) + 1, n, mode);
+		t->weight[l] = mode == ADDRESS_CLAMP && t->first[l] == t->second[l] ? 0 : fixed & 255;
+	}
+}
+
+static void find_in_dimension(const float *x, uint32_t extent, const struct texture *t, unsigned dimension, bool linear, struct texels *out)
+{
+	const enum address_mode mode = t->sampler.address[dimension];
+	const int32_t n = (int32_t)extent;
+
+	if (!t->sampler.normalised) {
+		if (mode == ADDRESS_BORDER)
+			linear ? neighbours(x, n, ADDRESS_BORDER, false, out) : nearest(x, n, ADDRESS_BORDER, false, out->first);
+		else
+			linear ? neighbours(x, n, ADDRESS_CLAMP, false, out) : nearest(x, n, ADDRESS_CLAMP, false, out->first);
+		return;
+	}
+	switch (mode) {
+	case ADDRESS_WRAP:
+		linear ? neighbours(x, n, ADDRESS_WRAP, true, out) : nearest(x, n, ADDRESS_WRAP, true, out->first);
+		break;
+	case ADDRESS_MIRROR:
+		linear ? neighbours(x, n, ADDRESS_MIRROR, true, out) : nearest(x, n, ADDRESS_MIRROR, true, out->first);
+		break;
+	case ADDRESS_CLAMP:
+		linear ? neighbours(x, n, ADDRESS_CLAMP, true, out) : nearest(x, n, ADDRESS_CLAMP, true, out->first);
+		break;
+	default:
+		linear ? neighbours(x, n, ADDRESS_BORDER, true, out) : nearest(x, n, ADDRESS_BORDER, true, out->first);
+	}
+}
+
+static void set_offsets(const struct texture *t, const int32_t *x, const int32_t *y, int32_t *offset)
+{
+	const int32_t bytes = t->element_bytes, pitch = (int32_t)t->level[0].pitch;
+
+	for (unsigned l = 0; l < LANES; l++)
+		offset[l] = x[l] < 0 || y[l] < 0 ? OUTSIDE : y[l] * pitch + x[l] * bytes;
+}
+
+static unsigned find_corners(const struct warp *w, const struct texture_form *f, const struct texture *t, bool linear, struct corner *c)
+{
+	const struct texture_level *level = &t->level[0];
+	struct texels x, y = { .first = { 0 } };
+	const float zeros[LANES] = { 0 };
+
+	if (f->integer) {
+		for (unsigned l = 0; l < LANES; l++) {
+			x.first[l] = place(S32(w, f->at[0])[l], (int32_t)level->width, ADDRESS_BORDER);
+			y.first[l] = f->dimensions < 2 ? 0 : place(S32(w, f->at[1])[l], (int32_t)level->height, ADDRESS_BORDER);
+		}
+	} else {
+		find_in_dimension(F32(w, f->at[0]), level->width, t, 0, linear, &x);
+		if (f->dimensions == 2)
+			find_in_dimension(F32(w, f->at[1]), level->height, t, 1, linear, &y);
+		else if (linear)
+			find_in_dimension(zeros, 1, t, 1, true, &y);
+	}
+	set_offsets(t, x.first, y.first, c[0].offset);
+	if (!linear)
+		return 1;
+	set_offsets(t, x.first, y.second, c[1].offset);
+	set_offsets(t, x.second, y.first, c[2].offset);
+	set_offsets(t, x.second, y.second, c[3].offset);
+	for (unsigned l = 0; l < LANES; l++) {  /* as add_level() */
+		const int32_t right = x.weight[l], left = 256 - right;
+
+		c[1].weight[l] = (left * y.weight[l] + 127) >> 8;
+		c[0].weight[l] = left - c[1].weight[l];
+		c[3].weight[l] = (right * y.weight[l] + 128) >> 8;
+		c[2].weight[l] = right - c[3].weight[l];
+	}
+	return 4;
+}
+
+/* ---- texels ------------------------------------------------------------------------------------- */
+
+/* value[l] = the channel of the texel; outside: of the border, or 0 if there is none. */
+#define LOAD(type, value)                                                                                          \
+	for (unsigned l = 0; l < LANES; l++) {                                                                     \
+		const uint8_t *from = offset[l] < 0 ? border : at + offset[l];                                     \
+		type v_;                                                                                           \
+                                                                                                                   \
+		memcpy(&v_, from + channel * sizeof v_, sizeof v_);                                                \
+		(value)[l] = v_;                                                                                   \
+	}
+
+static void load_integers(const struct texture *t, const int32_t *offset, const uint8_t *border, unsigned channel, int32_t *value)
+{
+	const uint8_t *at = t->level[0].at;
+
+	switch (t->channel) {
+	case CHANNEL_U8: LOAD(uint8_t, value); break;
+	case CHANNEL_S8: LOAD(int8_t, value); break;
+	case CHANNEL_U16: LOAD(uint16_t, value); break;
+	case CHANNEL_S16: LOAD(int16_t, value); break;
+	default: LOAD(int32_t, value);
+	}
+}
+
+static void load_floats(const struct texture *t, const int32_t *offset, const uint8_t *border, unsigned channel, float *value)
+{
+	const uint8_t *at = t->level[0].at;
+
+	LOAD(float, value);
+}
+
+/* ---- results ------------------------------------------------------------------------------------ */
+
+static bool as_is(const struct texture *t)
+{
+	return t->read_integer || t->channel == CHANNEL_F32;
+}
+
+static void read_nearest(const struct texture *t, const int32_t *offset, const uint8_t *border, unsigned channel, int32_t out[LANES])
+{
+	static const float most[] = { [CHANNEL_U8] = 255, [CHANNEL_U16] = 65535, [CHANNEL_S8] = 127, [CHANNEL_S16] = 32767 };
+	float value[LANES];
+	int32_t word[LANES];
+
+	load_integers(t, offset, border, channel, word);
+	if (as_is(t)) {
+		memcpy(out, word, sizeof word);
+		return;
+	}
+	for (unsigned l = 0; l < LANES; l++) {
+		const float x = (float)word[l] / most[t->channel];
+
+		value[l] = x < -1 ? -1 : x;
+	}
+	memcpy(out, value, sizeof value);
+}
+
+/* fraction() of texture/filter.c. */
+static void filter_integers(const struct texture *t, const struct corner c[4], unsigned channel, float out[LANES])
+{
+	int32_t word[LANES], sum[LANES] = { 0 };
+
+	for (unsigned k = 0; k < 4; k++) {
+		load_integers(t, c[k].offset, t->sampler.border, channel, word);
+		for (unsigned l = 0; l < LANES; l++)
+			sum[l] += c[k].weight[l] * word[l];
+	}
+	for (unsigned l = 0; l < LANES; l++) {
+		const int32_t x = sum[l], wide = (x + 128) >> 8, extended = x + ((x + 16 * (x >> 12) + 64) >> 7);
+
+		switch (t->channel) {
+		case CHANNEL_U8: out[l] = (float)(x + wide) / 65535.0f; break;
+		case CHANNEL_U16: out[l] = (float)wide / 65535.0f; break;
+		case CHANNEL_S8: out[l] = (float)(extended < -32767 ? -32767 : extended) / 32767.0f; break;
+		default: out[l] = (float)(wide < -32767 ? -32767 : wide) / 32767.0f;
+		}
+	}
+}
+
+/* 2^e, for a normal double. */
+static inline double power_of_two(int64_t e)
+{
+	const int64_t bits = (e + 1023) << 52;
+	double d;
+
+	memcpy(&d, &bits, 8);
+	return d;
+}
+
+/* sum_of_group() and float_away() of texture/filter.c; false: a texel is an infinity or NaN. */
+static bool filter_floats(const struct texture *t, const struct corner c[4], unsigned channel, float out[LANES])
+{
+	float value[4][LANES];
+	int32_t most[LANES] = { 0 }, largest = 0;
+
+	for (unsigned k = 0; k < 4; k++) {
+		load_floats(t, c[k].offset, t->sampler.border, channel, value[k]);
+		for (unsigned l = 0; l < LANES; l++) {
+			int32_t bits, exponent;
+
+			value[k][l] = c[k].weight[l] ? value[k][l] : 0;
+			memcpy(&bits, &value[k][l], 4);
+			exponent = bits >> 23 & 255;
+			most[l] = exponent > most[l] ? exponent : most[l];
+		}
+	}
+	for (unsigned l = 0; l < LANES; l++)
+		largest = most[l] > largest ? most[l] : largest;
+	if (largest == 255)
+		return false;
+	for (unsigned l = 0; l < LANES; l++) {
+		const double scale = power_of_two(126 + 28 - most[l]);
+		double sum = 0;
+		int64_t bits;
+
+		for (unsigned k = 0; k < 4; k++)
+			sum += (double)(int32_t)((double)value[k][l] * scale) * (double)c[k].weight[l];
+		sum *= power_of_two(most[l] - 126 - 28 - 8);
+		memcpy(&bits, &sum, 8);
+		bits += (bits & 0x1fffffff) == 0x10000000;
+		memcpy(&sum, &bits, 8);
+		out[l] = c[0].weight[l] == 256 ? value[0][l] : (float)sum;
+	}
+	return true;
+}
+
+/* ---- the warp ----------------------------------------------------------------------------------- */
+
+/* The texture of all active lanes, if it is read here; NULL: it is not. */
+static const struct texture *common_texture(struct warp *w, const struct insn *i, const struct texture_form *f, bool *linear)
+{
+	const uint64_t *handles = U64(w, f->handle), handle = handles[first_lane(w->mask)];
+	const struct texture *t = gpul_texture_find(handle, TEXTURE_OBJECT);
+	const struct texture_level *v = t ? &t->level[0] : NULL;
+	uint32_t others = 0;
+	uint64_t bytes;
+
+	for (unsigned l = 0; l < LANES; l++)
+		others |= (uint32_t)(handles[l] != handle) << l;
+	if (!t || others & w->mask || f->dimensions > 2 || f->layered || f->cube || f->has_offset || f->halves)
+		return NULL;
+	*linear = t->sampler.linear && !t->read_integer && !f->integer;
+	if (t->n_levels != 1 || t->srgb || t->channel == CHANNEL_F16 || t->dimensions != f->dimensions)
+		return NULL;
+	bytes = v->pitch * (v->height - 1) + (uint64_t)v->width * t->element_bytes;
+	if (bytes > INT32_MAX || (t->in_table && !range_covers(state_of(w)->cache, i->src, (uintptr_t)v->at, bytes, false)))
+		return NULL;
+	return t;
+}
+
+static void write_lanes(struct warp *w, opref d, const int32_t value[LANES])
+{
+	int32_t *to = S32(w, d);
+
+	SET_LANES(w, to, value[l]);
+}
+
+bool GPUL_BUILD(gpul_texture_read_warp)(struct warp *w, const struct insn *i)
+{
+	static const uint8_t nothing[16];
+	const struct texture_form *f = i->object;
+	int32_t out[4][LANES] = { 0 };
+	struct corner corner[4];
+	bool linear;
+	const struct texture *t = common_texture(w, i, f, &linear);
+
+	if (!t)
+		return false;
+	find_corners(w, f, t, linear, corner);
+	for (unsigned k = 0; k < t->n_channels; k++) {
+		float value[LANES];
+
+		if (!linear) {
+			read_nearest(t, corner[0].offset, f->integer ? nothing : t->sampler.border, k, out[k]);
+			continue;
+		}
+		if (t->channel != CHANNEL_F32)
+			filter_integers(t, corner, k, value);
+		else if (!filter_floats(t, corner, k, value))
+			return false;
+		memcpy(out[k], value, sizeof value);
+	}
+	for (unsigned k = 0; k < 4; k++)
+		write_lanes(w, f->data[k], out[k]);
+	return true;
+}
