@@ -95,8 +95,9 @@ static uint64_t fixed_special(const struct warp_state *s, unsigned special, unsi
 	case GPUL_PTX_SREG_LANEMASK_LT: return (1u << lane) - 1;
 	case GPUL_PTX_SREG_LANEMASK_GE: return 0xffffffffu << lane;
 	case GPUL_PTX_SREG_LANEMASK_GT: return 0xfffffffeu << lane;
-	case GPUL_PTX_SREG_TOTAL_SMEM_SIZE:
-	case GPUL_PTX_SREG_AGGR_SMEM_SIZE: return s->block->shared_bytes;
+	case GPUL_PTX_SREG_TOTAL_SMEM_SIZE: return whole_shared_units(program_shared_bytes(s->block->launch));
+	case GPUL_PTX_SREG_AGGR_SMEM_SIZE:
+		return whole_shared_units(program_shared_bytes(s->block->launch)) + RESERVED_SMEM_BYTES;
 	case GPUL_PTX_SREG_DYNAMIC_SMEM_SIZE: return s->block->shape.dynamic_bytes;
 	default: return 0;
 	}

@@ -29,10 +29,19 @@ static void reserve_shared(gpul_exec_launch *l, const struct gpul_exec_program *
 		    special != GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_0 &&
 		    special != GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_1)
 			continue;
-		l->reserved_base = (l->shared_bytes + 127u) & ~127u;
+		l->reserved_base = whole_shared_units(l->shared_bytes);
 		l->shared_bytes = l->reserved_base + RESERVED_SMEM_BYTES;
 		return;
 	}
+}
+
+/* A block has whole units of shared memory, as on a GPU: accesses between the end of its variables and the end of the last unit do
+ * not fault, unless an observer reports them. */
+static void pad_shared(gpul_exec_launch *l)
+{
+	EACH_OBSERVER(o, l->machine, exact_shared)
+	return;
+	l->shared_bytes = whole_shared_units(l->shared_bytes);
 }
 
 gpul_exec_launch *gpul_launch_create(gpul_exec_machine *m, const gpul_exec_launch_config *c)
@@ -61,9 +70,9 @@ gpul_exec_launch *gpul_launch_create(gpul_exec_machine *m, const gpul_exec_launc
 	}
 	l->dynamic_bytes = c->dynamic_shared_bytes;
 	l->dynamic_base = (c->kernel->info.shared_bytes + align - 1) & ~(align - 1);
-	l->shared_bytes = l->dynamic_bytes ? l->dynamic_base + l->dynamic_bytes
-					   : c->kernel->info.shared_bytes;
+	l->shared_bytes = program_shared_bytes(l);
 	reserve_shared(l, c->kernel->code->program);
+	pad_shared(l);
 	l->grid_id = c->grid_id;
 	l->device = c->device;
 	l->order = c->order;

@@ -184,7 +184,7 @@ static void explain_access(const struct warp_state *s, unsigned flags, uint64_t 
 	switch (flags & SPACE_MASK) {
 	case SPACE_SHARED:
 		snprintf(buf, size, "is beyond the block's %u bytes of shared memory",
-			 s->shared_bytes);
+			 program_shared_bytes(s->block->launch));
 		break;
 	case SPACE_LOCAL:
 		snprintf(buf, size, "is beyond the thread's %u bytes of local memory",

@@ -22,7 +22,8 @@
 #include "softcuda/exec/memory_internal.h"
 #include "softcuda/exec/program_internal.h"
 
-enum { RESERVED_SMEM_BYTES = 1024, N_BARRIERS = CLUSTER_BARRIER + 1, BACK_EDGES = 1000, N_WATCHED = 8 };
+/* SHARED_UNIT_BYTES: in which shared memory is allocated from sm_80 on (PTX ISA, %total_smem_size). */
+enum { SHARED_UNIT_BYTES = 128, RESERVED_SMEM_BYTES = 1024, N_BARRIERS = CLUSTER_BARRIER + 1, BACK_EDGES = 1000, N_WATCHED = 8 };
 
 struct frame {
 	struct frame *parent;            /* the caller's frame; NULL: this is the kernel's frame */
@@ -148,7 +149,8 @@ struct gpul_exec_launch {
 	const gpul_exec_kernel *kernel;
 	uint32_t grid[3], block[3], cluster[3];
 	unsigned cluster_blocks;         /* product of cluster */
-	uint32_t shared_bytes, dynamic_base, dynamic_bytes;
+	uint32_t shared_bytes;           /* of each block, that kernels may access */
+	uint32_t dynamic_base, dynamic_bytes;
 	uint32_t reserved_base;          /* offset of the shared memory that %reserved_smem_offset_* name */
 	uint64_t grid_id;
 	unsigned device;                 /* its blocks have this device's rights in memory */
@@ -196,6 +198,17 @@ struct worker {
 #define EACH_OBSERVER(o, machine, hook) \
 	for (struct observer *o = gpul_exec_memory_observers((machine)->memory); o; o = o->next) \
 		if (o->hook)
+
+static inline uint32_t whole_shared_units(uint32_t bytes)
+{
+	return (bytes + SHARED_UNIT_BYTES - 1) & ~(uint32_t)(SHARED_UNIT_BYTES - 1);
+}
+
+/* Static and dynamic shared memory of each block. */
+static inline uint32_t program_shared_bytes(const struct gpul_exec_launch *l)
+{
+	return l->dynamic_bytes ? l->dynamic_base + l->dynamic_bytes : l->kernel->info.shared_bytes;
+}
 
 /* What observer o keeps about a block; block_begins() must set it, because a block's memory is used again. */
 static inline void **block_note(struct block *b, const struct observer *o)

@@ -240,7 +240,7 @@ static void dynamic_shared_memory_follows_static_shared_memory(void **state)
 	assert_int_equal(rig_finish(r, rig_start(r, "k", 1, 64, 256, out, 0)), GPUL_EXEC_OK);
 	for (unsigned n = 0; n < 64; n++)
 		assert_int_equal(out[n], (n ^ 33) + 2000 + 2560000);
-	assert_int_equal(rig_finish(r, rig_start(r, "k", 1, 64, 252, out, 0)),
+	assert_int_equal(rig_finish(r, rig_start(r, "k", 1, 64, 224, out, 0)),
 			 GPUL_EXEC_ILLEGAL_ADDRESS);
 	assert_non_null(strstr(r->fault.text, "shared memory"));
 	rig_close(r);
@@ -315,6 +315,27 @@ static void lanes_access_memory_at_any_distance(void **state)
 	munmap(far, bytes);
 }
 
+/* PTX ISA, %total_smem_size: from sm_80 on, in units of 128 bytes.  The rest of the last one belongs to the block, too. */
+static void a_block_has_whole_units_of_shared_memory(void **state)
+{
+	struct rig *r = open_body(".shared .u32 s[33];",
+				  "mov.u32 %r1, s; cvt.u32.u64 %r2, %x; add.u32 %r1, %r1, %r2;\n"
+				  "st.shared.u32 [%r1], 9; ld.shared.u32 %r2, [%r1];\n"
+				  "mov.u32 %r3, %total_smem_size; mov.u32 %r4, %aggr_smem_size; sub.u32 %r4, %r4, %r3;\n"
+				  "add.u32 %r2, %r2, %r3; add.u32 %r2, %r2, %r4; st.global.u32 [%mine], %r2;");
+	uint32_t *out = rig_memory(r, 32 * 4);
+
+	(void)state;
+	for (uint64_t at = 128; at < 256; at += 4) {
+		rig_expect_ok(r, "k", 1, 32, out, at);
+		for (unsigned n = 0; n < 32; n++)
+			assert_int_equal(out[n], 9 + 256 + 1024);
+	}
+	assert_int_equal(rig_run(r, "k", 1, 32, out, 256), GPUL_EXEC_ILLEGAL_ADDRESS);
+	assert_non_null(strstr(r->fault.text, "beyond the block's 132 bytes of shared memory"));
+	rig_close(r);
+}
+
 /* ---- faults -------------------------------------------------------------------------------------- */
 
 static void a_fault_past_the_end_of_an_allocation_reports_the_distance(void **state)
@@ -350,7 +371,7 @@ static void each_kind_of_invalid_access_has_a_message(void **state)
 		  "NULL pointer" },
 		{ "mov.u64 %d1, 0; st.u32 [%d1], %r1;", GPUL_EXEC_ILLEGAL_ADDRESS,
 		  "NULL pointer" },
-		{ ".shared .u32 s[2]; ld.shared.u32 %r1, [s+8];", GPUL_EXEC_ILLEGAL_ADDRESS,
+		{ ".shared .u32 s[2]; ld.shared.u32 %r1, [s+128];", GPUL_EXEC_ILLEGAL_ADDRESS,
 		  "beyond the block's 8 bytes of shared memory" },
 		{ ".local .u32 q[4]; st.local.u32 [q+16], %r1;", GPUL_EXEC_ILLEGAL_ADDRESS,
 		  "bytes of local memory" },
@@ -455,6 +476,7 @@ int main(void)
 		cmocka_unit_test(pointers_to_local_memory_access_the_lanes_own_memory),
 		cmocka_unit_test(variables_have_their_alignment_in_every_lane),
 		cmocka_unit_test(dynamic_shared_memory_follows_static_shared_memory),
+		cmocka_unit_test(a_block_has_whole_units_of_shared_memory),
 		cmocka_unit_test(initialisers_fill_variables_in_order),
 		cmocka_unit_test(lanes_access_memory_at_any_distance),
 		cmocka_unit_test(a_fault_past_the_end_of_an_allocation_reports_the_distance),
