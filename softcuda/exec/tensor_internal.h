@@ -37,4 +37,40 @@ static inline void measure_tensor_box(const gpul_tensor_map *m, struct tensor_bo
 	out->row_bytes = out->n[0] * out->element_bytes;
 }
 
+enum { TENSOR_PIECE = 16 };
+
+/* 16-byte pieces are permuted within rows of 32, 64 or 128 bytes of shared memory by the address bits above, as for wgmma. */
+static inline uint32_t tensor_swizzle(const gpul_tensor_map *m, uint32_t offset)
+{
+	return offset ^ (offset >> 3 & (m->swizzle ? ((uint32_t)TENSOR_PIECE << m->swizzle) - TENSOR_PIECE : 0));
+}
+
+struct tensor_row {              /* of a box */
+	uint64_t at;                 /* global address of its first element inside of the tensor */
+	uint32_t skip, n, offset;    /* elements before it; elements inside; the row's offset in the box */
+};
+
+/* Row `number` of the box. */
+static inline struct tensor_row tensor_row_of(const struct tensor_box *b, uint32_t number)
+{
+	const gpul_tensor_map *m = b->map;
+	struct tensor_row r = { .at = m->address, .offset = number * b->row_bytes };
+	int64_t first = b->at[0] < 0 ? -b->at[0] : 0, inside = (int64_t)m->last[0] + 1 - b->at[0];
+	bool out = false;
+
+	for (unsigned d = 1; d < m->rank; d++) {
+		const int64_t c = b->at[d] + (int64_t)(number % b->n[d]) * m->step[d];
+
+		number /= b->n[d];
+		out |= c < 0 || c > (int64_t)m->last[d];
+		r.at += (uint64_t)c * m->stride[d - 1];
+	}
+	inside = inside < (int64_t)b->n[0] ? inside : (int64_t)b->n[0];
+	first = first < (int64_t)b->n[0] ? first : (int64_t)b->n[0];
+	r.skip = out ? 0 : (uint32_t)first;
+	r.n = out || inside <= first ? 0 : (uint32_t)(inside - first);
+	r.at += (uint64_t)(b->at[0] + first) * b->element_bytes;
+	return r;
+}
+
 #endif

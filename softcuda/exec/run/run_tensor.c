@@ -4,7 +4,7 @@
 #include "softcuda/exec/tensor_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
 
-enum { ADDRESS_AT = 1024, PIECE = 16 };  /* ADDRESS_AT: in the scratch bank, of the element that a reduction changes */
+enum { ADDRESS_AT = 1024, PIECE = TENSOR_PIECE };  /* ADDRESS_AT: in the scratch bank, of the element that a reduction changes */
 
 /* One lane's copy. */
 struct transfer {
@@ -18,19 +18,13 @@ struct transfer {
 
 /* ---- shared memory ------------------------------------------------------------------------------------------------- */
 
-/* 16-byte pieces are permuted within rows of 32, 64 or 128 bytes by the address bits above, as for wgmma. */
-static uint32_t swizzled_offset(const gpul_tensor_map *m, uint32_t offset)
-{
-	return offset ^ (offset >> 3 & (m->swizzle ? (PIECE << m->swizzle) - PIECE : 0));
-}
-
 /* Copy bytes of a row from or to shared memory. */
 static void move_bytes(const struct transfer *t, uint32_t offset, uint8_t *data, uint32_t bytes, bool to_shared)
 {
 	uint32_t n;
 
 	for (; bytes; bytes -= n, data += n, offset += n) {
-		uint8_t *at = t->shared + swizzled_offset(t->box.map, t->to + offset);
+		uint8_t *at = t->shared + tensor_swizzle(t->box.map, t->to + offset);
 
 		n = t->box.map->swizzle ? PIECE - (t->to + offset) % PIECE : bytes;
 		n = n < bytes ? n : bytes;
@@ -52,35 +46,7 @@ static void fill_bytes(const struct transfer *t, uint32_t offset, uint32_t bytes
 
 /* ---- rows ------------------------------------------------------------------------------------------------------------ */
 
-struct row {
-	uint64_t at;                 /* global address of its first element inside of the tensor */
-	uint32_t skip, n, offset;    /* elements before it; elements inside; the row's offset in the box */
-};
-
-/* Row `number` of the box. */
-static struct row find_row(const struct tensor_box *b, uint32_t number)
-{
-	const gpul_tensor_map *m = b->map;
-	struct row r = { .at = m->address, .offset = number * b->row_bytes };
-	int64_t first = b->at[0] < 0 ? -b->at[0] : 0, inside = (int64_t)m->last[0] + 1 - b->at[0];
-	bool out = false;
-
-	for (unsigned d = 1; d < m->rank; d++) {
-		const int64_t c = b->at[d] + (int64_t)(number % b->n[d]) * m->step[d];
-
-		number /= b->n[d];
-		out |= c < 0 || c > (int64_t)m->last[d];
-		r.at += (uint64_t)c * m->stride[d - 1];
-	}
-	inside = inside < (int64_t)b->n[0] ? inside : (int64_t)b->n[0];
-	first = first < (int64_t)b->n[0] ? first : (int64_t)b->n[0];
-	r.skip = out ? 0 : (uint32_t)first;
-	r.n = out || inside <= first ? 0 : (uint32_t)(inside - first);
-	r.at += (uint64_t)(b->at[0] + first) * b->element_bytes;
-	return r;
-}
-
-static bool may_access(const struct transfer *t, const struct row *r, bool write)
+static bool may_access(const struct transfer *t, const struct tensor_row *r, bool write)
 {
 	const uint32_t bytes = r->n * t->box.element_bytes;
 
@@ -90,7 +56,7 @@ static bool may_access(const struct transfer *t, const struct row *r, bool write
 	return false;
 }
 
-static bool load_row(const struct transfer *t, const struct row *r)
+static bool load_row(const struct transfer *t, const struct tensor_row *r)
 {
 	const uint32_t e = t->box.element_bytes, after = t->box.n[0] - r->skip - r->n;
 
@@ -102,7 +68,7 @@ static bool load_row(const struct transfer *t, const struct row *r)
 	return true;
 }
 
-static bool store_row(const struct transfer *t, const struct row *r)
+static bool store_row(const struct transfer *t, const struct tensor_row *r)
 {
 	const uint32_t e = t->box.element_bytes;
 
@@ -112,7 +78,7 @@ static bool store_row(const struct transfer *t, const struct row *r)
 	return true;
 }
 
-static bool reduce_row(const struct transfer *t, const struct row *r)
+static bool reduce_row(const struct transfer *t, const struct tensor_row *r)
 {
 	const struct tensor_copy *c = t->i->object;
 	const unsigned type = t->box.map->type;
@@ -180,10 +146,10 @@ static bool find_shared(struct transfer *t, const struct block *other)
 	return false;
 }
 
-static bool copy_rows(struct transfer *t, bool (*one)(const struct transfer *, const struct row *))
+static bool copy_rows(struct transfer *t, bool (*one)(const struct transfer *, const struct tensor_row *))
 {
 	for (uint32_t k = 0; k < t->box.bytes / t->box.row_bytes; k++) {
-		const struct row r = find_row(&t->box, k);
+		const struct tensor_row r = tensor_row_of(&t->box, k);
 
 		if (!one(t, &r))
 			return false;

@@ -32,6 +32,22 @@ struct texture_form {
 	opref data[4];                       /* destinations, or what is stored */
 };
 
+/* ---- surface.c: the bytes that lane l of a suld, sust or sured accesses --------------------------- */
+
+enum surface_found {
+	SURFACE_FOUND,
+	SURFACE_NOTHING,                     /* outside, with .zero */
+	SURFACE_UNKNOWN, SURFACE_OUTSIDE, SURFACE_MISALIGNED,  /* faults: not a surface object; outside, with .trap */
+};
+
+struct surface_spot {
+	const struct texture *t;
+	uint8_t *at;                         /* SURFACE_FOUND only */
+	int64_t x, y, slice, bytes, row_bytes;  /* as the instruction names it; x, bytes: of the access, row_bytes: of the surface */
+};
+
+enum surface_found gpul_surface_find(const struct warp *w, const struct texture_form *f, unsigned l, struct surface_spot *out);
+
 /* Execute a tex of all lanes at once; false: nothing has been done, because the texture is not one of the common ones. */
 bool GPUL_BUILD(gpul_texture_read_warp)(struct warp *w, const struct insn *i);
 

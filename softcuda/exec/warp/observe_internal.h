@@ -52,9 +52,33 @@ bool gpul_insn_copies(const struct insn *i);
 unsigned gpul_insn_access_bytes(const struct insn *i);
 enum access_kind gpul_insn_access_kind(const struct insn *i);
 /** Describe the accesses that lanes `on` are about to make: call it before the instruction is executed.  Nothing is checked: the
- * addresses may be wrong.  Accesses to the shared memory of other blocks of the cluster have 0 bytes.  Reads of kernel parameters by name, printf and device malloc are not described.  Returns their
+ * addresses may be wrong.  Accesses to the shared memory of other blocks of the cluster have 0 bytes.  Reads of kernel parameters by name,
+ * printf, device malloc and textures are not described; tensor copies, wgmma and surfaces by gpul_insn_pieces().  Returns their
  * number. */
 unsigned gpul_insn_accesses(struct warp_state *s, const struct insn *i, uint32_t on, struct lane_accesses out[MAX_INSN_ACCESSES]);
+/* ---- accesses in pieces: tensor copies, wgmma, surfaces (observe_pieces.c) ------------------------------------------- */
+
+enum { SPACE_SURFACE = SPACE_PARAM + 1 };   /* of a piece: the memory of an array, by its host address */
+
+struct memory_piece {
+	enum access_kind kind;
+	uint8_t lane, space;
+	bool async;                  /* complete only when the program has waited for it */
+	bool copies;                 /* written, or added, are the bytes of the last piece that was read */
+	const struct block *block;   /* SPACE_SHARED: whose; another one of the cluster, if a copy goes there */
+	uint64_t at;                 /* as in struct lane_accesses */
+	uint32_t bytes;
+};
+typedef void memory_piece_fn(void *context, const struct memory_piece *p);
+
+bool gpul_insn_has_pieces(const struct insn *i);
+/* Call it for each piece of memory that lanes `on` are about to access: a source before what it is copied to; nothing for a lane that will fault.  mbarriers are
+ * not described.  A wgmma reads for its warp: the first lane has all pieces. */
+void gpul_insn_pieces(struct warp_state *s, const struct insn *i, uint32_t on, memory_piece_fn *call, void *context);
+/* The same as at most one access of each kind and space by each lane: the lowest address, and all bytes, with gaps between them.
+ * Without those to other blocks.  Returns their number. */
+unsigned gpul_insn_piece_sums(struct warp_state *s, const struct insn *i, uint32_t on, struct lane_accesses out[MAX_INSN_ACCESSES]);
+
 /* The host address of a lane's access, which need not be accessible. */
 uint8_t *gpul_access_host(const struct warp_state *s, unsigned lane, unsigned space, uint64_t at);
 

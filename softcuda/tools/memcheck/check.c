@@ -283,6 +283,41 @@ static void copy_shadow(struct warp_state *s, const struct insn *i, uint32_t on)
 	}
 }
 
+/* ---- tensor copies, wgmma ------------------------------------------------------------------------------------------------- */
+
+struct piece_check {
+	struct warp_state *s;
+	const struct insn *i;
+	struct place from;           /* of the last piece that was read */
+};
+
+/* wgmma computes with what it reads; copies also copy what was not written. */
+static void check_piece(void *context, const struct memory_piece *p)
+{
+	struct piece_check *c = context;
+	struct block_shadow *x = shadow_of_block(p->block);
+	const bool computes = !p->copies && p->kind == ACCESS_READ && (c->i->op == OP_WGMMA_FLOAT || c->i->op == OP_WGMMA_INT);
+	struct insn as = { .flags = p->space, .src = c->i->src + (p->kind == ACCESS_READ ? 0 : 1) };
+	struct place at;
+
+	if (!x || p->space == SPACE_SURFACE)
+		return;
+	at = place_of(c->s, x, &as, p->lane, p->at, p->bytes);
+	if (p->kind == ACCESS_READ)
+		c->from = at;
+	if (!at.h)
+		return;
+	if (computes && !gpul_shadow_has(at.h, at.at, p->bytes))
+		gpul_find_unwritten(c->s, c->i, p->lane, at.space, at.address, p->bytes);
+	if (p->kind == ACCESS_READ)
+		return;
+	if (p->copies && p->kind == ACCESS_WRITE && c->from.h)
+		gpul_shadow_copy(at.h, at.at, c->from.h, c->from.at, p->bytes, at.plain);
+	else
+		gpul_shadow_set(at.h, at.at, p->bytes, at.plain);
+	gpul_shadow_advance(at.h);
+}
+
 /* ---- hooks --------------------------------------------------------------------------------------------------------------- */
 
 static bool is_copy(const struct insn *i)
@@ -308,6 +343,8 @@ bool gpul_check_wants(struct observer *o, const struct func_code *code, const st
 		return site->builtin == BUILTIN_MALLOC || site->builtin == BUILTIN_FREE;
 	if (i->op == OP_CALL || i->op == OP_ALLOCA)
 		return true;
+	if (gpul_insn_has_pieces(i))
+		return true;
 	return gpul_insn_accesses_memory(i) && (is_copy(i) || may_be_unwritten(code, i));
 }
 
@@ -318,7 +355,9 @@ enum observed gpul_check_before(struct observer *o, struct warp_state *s, const 
 		return gpul_heap_before_call(s, i, on);
 	if (i->op == OP_CALL || i->op == OP_ALLOCA || !on)
 		return OBSERVED_RUN;
-	if (is_copy(i))
+	if (gpul_insn_has_pieces(i))
+		gpul_insn_pieces(s, i, on, check_piece, &(struct piece_check){ .s = s, .i = i });
+	else if (is_copy(i))
 		copy_shadow(s, i, on);
 	else if (!check_access(s, i, on))
 		return OBSERVED_FAULT;

@@ -11,7 +11,7 @@
 static char *put_access(char *to, const struct lane_accesses *a)
 {
 	static const char *const kinds[] = { "", "reads", "writes", "changes" };
-	static const char *const spaces[] = { "global", "generic", "shared", "local", "param" };
+	static const char *const spaces[] = { "global", "generic", "shared", "local", "param", "surface" };
 	uint32_t rest = a->lanes;
 
 	while (rest) {
@@ -26,7 +26,7 @@ static char *put_access(char *to, const struct lane_accesses *a)
 		*to++ = ' ';
 		to = gpul_trace_decimal(to, a->bytes[first]);
 		to = gpul_trace_put(to, " bytes of ");
-		to = gpul_trace_put(to, spaces[space <= SPACE_PARAM ? space : SPACE_GENERIC]);
+		to = gpul_trace_put(to, spaces[space <= SPACE_SURFACE ? space : SPACE_GENERIC]);
 		to = gpul_trace_put(to, " at ");
 		to = gpul_trace_lanes(to, a->at, 8, 'u', same);
 	}

@@ -57,7 +57,7 @@ static bool wants(struct observer *o, const struct func_code *code, const struct
 {
 	const struct trace *t = (struct trace *)o;
 
-	if (!gpul_insn_ptx(code, i) || !(gpul_insn_ends(code, i) || is_skip(code, i) || gpul_insn_accesses_memory(i)))
+	if (!gpul_insn_ptx(code, i) || !(gpul_insn_ends(code, i) || is_skip(code, i) || gpul_insn_accesses_memory(i) || gpul_insn_has_pieces(i)))
 		return false;
 	return passes_filter(&t->filter, code, i);
 }
@@ -111,6 +111,8 @@ static enum observed before(struct observer *o, struct warp_state *s, const stru
 	e->skipped = false;
 	if (on && t->n >= t->from && gpul_insn_accesses_memory(i))
 		e->n_accesses = gpul_insn_accesses(s, i, on, e->access);
+	else if (on && t->n >= t->from && gpul_insn_has_pieces(i))
+		e->n_accesses = gpul_insn_piece_sums(s, i, on, e->access);
 	if (is_skip(s->frame->code, i)) {
 		const uint32_t p = *PRED(&s->w, i->guard);
 

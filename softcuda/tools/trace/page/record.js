@@ -2,7 +2,7 @@
 
 const FLAG = { warp: 1, place: 2, mask: 4, on: 8, values: 16, access: 32, notice: 128 };
 const NOTICE = { launch: 0, launchEnds: 1, block: 2, blockEnds: 3, barrier: 4, deadlock: 5 };
-const SPACES = ["global", "generic", "shared", "local", "param"], KINDS = ["", "reads", "writes", "changes"];
+const SPACES = ["global", "generic", "shared", "local", "param", "surface"], KINDS = ["", "reads", "writes", "changes"];
 
 function fromBase64(text) {
 	const binary = atob(text), bytes = new Uint8Array(binary.length);
