@@ -30,3 +30,14 @@ const gpul_ptx_regs *gpul_ptx_reg_row(const gpul_ptx_func *f, uint32_t flat)
 	}
 	return &f->regs[low];
 }
+
+void gpul_ptx_limit_registers(gpul_ptx_module *m, unsigned n_registers)
+{
+	for (uint32_t k = 0; n_registers && k < m->n_funcs; k++) {
+		gpul_ptx_tuning *t = &m->funcs[k].tuning;
+
+		if (m->funcs[k].kind == GPUL_PTX_FUNC_ENTRY && t->maxntid[0] <= 0 && t->reqntid[0] <= 0 &&
+		    t->minnctapersm <= 0 && t->maxnreg <= 0)
+			t->maxnreg = n_registers;
+	}
+}

@@ -247,6 +247,16 @@ gpul_status gpul_ptx_parse(const char *text, size_t text_bytes, const char *file
 			   gpul_ptx_module **out, gpul_error *err);
 void gpul_ptx_module_destroy(gpul_ptx_module *m);  /* NULL is fine; cannot fail */
 
+/** Limit the registers of kernels, as -maxrregcount and CU_JIT_MAX_REGISTERS do: gives .maxnreg to each kernel without launch bounds
+ * (.maxntid, .reqntid, .minnctapersm, .maxnreg), for which NVIDIA's compilers ignore the option.
+ *
+ * @m            changed
+ * @n_registers  of a thread; 0: no limit
+ * Errors  none
+ * Threads the module belongs to one thread at a time
+ * Source  CUDA C++ Programming Guide, Launch Bounds; PTX ISA 9.0, .maxnreg */
+void gpul_ptx_limit_registers(gpul_ptx_module *m, unsigned n_registers);
+
 /** Parse declarations and skip function bodies: for lists of kernels, about ten times as fast as gpul_ptx_parse().
  *
  * The result has functions with their parameters (without names) and tuning directives, but no registers, labels,

@@ -68,10 +68,11 @@ const char *soft_refused_kernels(const gpul_exec_program *p, char *text, size_t 
 
 /* ---- jit.c ------------------------------------------------------------------------------ */
 
-struct jit_log {                     /* the caller's buffers for the messages of a load call */
+struct jit_log {                     /* the caller's buffers for the messages of a load call, and its limit of registers */
 	char *info, *error;
 	size_t info_bytes, error_bytes;
 	void **info_filled, **error_filled, **wall_time;
+	unsigned max_registers;      /* of a thread; 0: no limit */
 };
 
 CUresult soft_jit_options(unsigned n, CUjit_option *options, void **values,

@@ -1,4 +1,4 @@
-/* jit.c — the JIT options of a load call: the buffers for its messages.
+/* jit.c — the JIT options of a load call: the buffers for its messages, and the limit of registers.
  *
  * The option for a buffer's size is the size of the buffer before the call, and the number of bytes written after
  * it.  All other options control a code generator, which an interpreter does not have; they are ignored. */
@@ -24,6 +24,8 @@ CUresult soft_jit_options(unsigned n, CUjit_option *options, void **values, stru
 			out->info_filled = &values[i];
 		else if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
 			out->error_filled = &values[i];
+		else if (options[i] == CU_JIT_MAX_REGISTERS)
+			out->max_registers = (unsigned)(uintptr_t)values[i];
 	}
 	/* The value of a size option is not a pointer, but an unsigned int cast to void *. */
 	out->info_bytes = out->info_filled ? (unsigned)(uintptr_t)*out->info_filled : 0;

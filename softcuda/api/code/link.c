@@ -258,8 +258,10 @@ static gpul_status link_modules(const struct linker *l, char **text, size_t *tex
 
 	if (!list)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu inputs", l->inputs.n);
-	for (size_t i = 0; i < l->inputs.n; i++)
+	for (size_t i = 0; i < l->inputs.n; i++) {
+		gpul_ptx_limit_registers(l->inputs.at[i].module, l->log.max_registers);
 		list[i] = (gpul_ptx_link_input){ l->inputs.at[i].module, l->inputs.at[i].name };
+	}
 	st = gpul_ptx_link(list, l->inputs.n, text, text_bytes, err);
 	free(list);
 	return st;
@@ -331,7 +333,7 @@ static void keep_only_text(struct linker *l, char **text, size_t *text_bytes)
 {
 	struct input *only = &l->inputs.at[0];
 
-	if (l->inputs.n != 1 || !only->text)
+	if (l->inputs.n != 1 || !only->text || l->log.max_registers)
 		return;
 	free(*text);
 	*text = only->text;

@@ -45,6 +45,7 @@ CUresult soft_code_create(const char *text, size_t text_bytes, const char *name,
 		gpul_ptx_module_destroy(parsed);
 		return r ? r : CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	gpul_ptx_limit_registers(parsed, log->max_registers);
 	code->refs = 1;
 	code->target_sm = (int)parsed->sm;
 	/* gpul_exec_program_create() takes ownership of parsed, even when it fails. */

@@ -49,6 +49,8 @@ static uint32_t count_registers(const gpul_ptx_func *f)
 	for (uint32_t k = 0; k < f->n_regs; k++)
 		bytes += (uint64_t)gpul_ptx_type_bytes(f->regs[k].type) * f->regs[k].count *
 			 f->regs[k].vector;
+	if (f->tuning.maxnreg > 0 && bytes / 4 > (uint64_t)f->tuning.maxnreg)
+		return (uint32_t)f->tuning.maxnreg;
 	return bytes / 4 > 255 ? 255 : bytes < 64 ? 16 : (uint32_t)(bytes / 4);
 }
 

@@ -48,6 +48,8 @@ static int copy_options(struct jl_link *l, uint32_t n, const char *const *option
 			return JL_INTERNAL;
 		if (!strncmp(o, "-arch=", 6))
 			snprintf(l->arch, sizeof l->arch, "%s", o + 6);
+		if (!strncmp(o, "-maxrregcount=", 14))
+			l->max_registers = (unsigned)strtoul(o + 14, NULL, 10);
 		l->is_lto |= !strcmp(o, "-lto");
 		l->wants_ptx |= !strcmp(o, "-ptx");
 	}

@@ -65,6 +65,8 @@ static gpul_status link_texts(const struct jl_link *l, size_t n, const char *mor
 		const struct jl_input *in = i < n ? &l->inputs.at[i] : &last;
 
 		st = gpul_ptx_parse(in->text, in->text_bytes, in->name, &modules[i], err);
+		if (!st)
+			gpul_ptx_limit_registers(modules[i], l->max_registers);
 		inputs[i] = (gpul_ptx_link_input){ .module = modules[i], .name = in->name };
 	}
 	if (!st)
@@ -152,7 +154,7 @@ int jl_link_ptx(struct jl_link *l)
 		return r;
 	if (l->inputs.n == 0)
 		return link_nothing(l);
-	if (l->inputs.n == 1 && l->checked)  /* NVIDIA's linker has found no undefined symbol */
+	if (l->inputs.n == 1 && l->checked && !l->max_registers)  /* NVIDIA's linker has found no undefined symbol */
 		return keep_result(l, strdup(l->inputs.at[0].text));
 	return link_with_libraries(l);
 }

@@ -68,6 +68,7 @@ struct jl_link {
 	char **options;      /* a copy, for lto; "-ptx" follows */
 	uint32_t n_options;
 	bool is_lto, wants_ptx, completed;
+	unsigned max_registers;       /* -maxrregcount; 0: not given */
 	GPUL_ARRAY(struct jl_input) inputs;
 	char arch[32];       /* "sm_90"; "": not given */
 	char *ptx;           /* the result, NUL-terminated; NULL: not complete */

@@ -57,6 +57,48 @@ static void fails_to_link(struct linking *l, const char *word)
 
 #define HEAD ".version 7.5\n.target sm_75\n.address_size 64\n"
 
+/* ---- a limit of registers ---------------------------------------------------------------------- */
+
+/* Two kernels with 80 registers each; the second has launch bounds, for which the limit is ignored. */
+#define LIMITED                                                                                                                 \
+	HEAD ".visible .entry k(.param .u64 p) { .reg .b64 %d<20>; .reg .b64 %e<20>; ret; }\n"                                 \
+	     ".visible .entry bound(.param .u64 p) .maxntid 64, 1, 1 { .reg .b64 %d<20>; .reg .b64 %e<20>; ret; }\n"
+
+static int registers_of(CUmodule module, const char *kernel)
+{
+	CUfunction f;
+	int n;
+
+	ok(cuModuleGetFunction(&f, module, kernel));
+	ok(cuFuncGetAttribute(&n, CU_FUNC_ATTRIBUTE_NUM_REGS, f));
+	return n;
+}
+
+static void a_limit_of_registers_holds_for_loaded_and_for_linked_kernels(void **state)
+{
+	CUjit_option option = CU_JIT_MAX_REGISTERS;
+	void *value = (void *)(uintptr_t)24, *image;
+	CUmodule limited, module;
+	CUlinkState l;
+	size_t bytes;
+
+	(void)state;
+	if (!on_software_driver())
+		skip();  /* NVIDIA's compiler removes the registers, which nothing uses */
+	ok(cuModuleLoadDataEx(&limited, LIMITED, 1, &option, &value));
+	assert_int_equal(registers_of(limited, "k"), 24);
+	assert_int_equal(registers_of(limited, "bound"), 80);
+	ok(cuModuleUnload(limited));
+	ok(cuLinkCreate(1, &option, &value, &l));
+	ok(cuLinkAddData(l, CU_JIT_INPUT_PTX, (void *)(uintptr_t)LIMITED, sizeof LIMITED, "limited.ptx", 0, NULL, NULL));
+	ok(cuLinkComplete(l, &image, &bytes));
+	ok(cuModuleLoadData(&module, image));
+	ok(cuLinkDestroy(l));
+	assert_int_equal(registers_of(module, "k"), 24);
+	assert_int_equal(registers_of(module, "bound"), 80);
+	ok(cuModuleUnload(module));
+}
+
 /* ---- one input ----------------------------------------------------------------------------- */
 
 static void a_single_ptx_text_is_not_changed(void **state)
@@ -298,6 +340,7 @@ static void refuses_inputs_without_ptx(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_limit_of_registers_holds_for_loaded_and_for_linked_kernels),
 		cmocka_unit_test(a_single_ptx_text_is_not_changed),
 		cmocka_unit_test(refuses_no_input_invalid_handles_and_missing_files),
 		cmocka_unit_test(links_functions_variables_and_pointers_of_two_inputs),

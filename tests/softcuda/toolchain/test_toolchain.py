@@ -57,6 +57,12 @@ class Linker(unittest.TestCase):
         self.assertEqual((status, out), (0, "0 6.0\n"), complaint)
         self.assertRegex(complaint, r"^gpuload: NVIDIA's libnvJitLink\.so\.13 was not found: set GPULOAD_NVJITLINK ")
 
+    def test_a_limit_of_registers_is_written_into_the_kernels(self):
+        for options, count in ((("-maxrregcount=40",), 1), ((), 0)):
+            for inputs in (((PTX, HEAD + ".visible .entry k() { ret; }\n"),), ((PTX, CALLER_PTX), (PTX, CALLED_PTX))):
+                link = Link("-arch=sm_75", *options).run(*inputs)
+                self.assertEqual((link.result, link.cubin.count(b".maxnreg 40")), (0, count), link.log)
+
     def test_cooperative_groups_need_no_library(self):
         code = ("p = HEAD + '.extern .func (.param .b64 r) cudaCGGetIntrinsicHandle(.param .b32 s); .extern .func (.param .b32 r) "
                 "cudaCGSynchronize(.param .b64 h, .param .b32 f); .visible .entry k(.param .u64 out) { .reg .b64 %h; .reg .b32 %r; "
