@@ -53,6 +53,26 @@ static gpul_status copy_input(ptx_linker *l, const gpul_ptx_link_input *from,
 	return GPUL_OK;
 }
 
+/* True: the module is NVIDIA's device runtime. */
+static bool is_device_runtime(const gpul_ptx_module *m)
+{
+	for (uint32_t i = 0; i < m->n_funcs; i++)
+		if (m->funcs[i].has_body && !strcmp(gpul_ptx_name(m, m->funcs[i].name), "cudaGetLastError"))
+			return true;
+	return false;
+}
+
+/* Copy the inputs without the device runtime, unless it is the only one. */
+static gpul_status copy_inputs(ptx_linker *l, const gpul_ptx_link_input *from, size_t n)
+{
+	gpul_status st = GPUL_OK;
+
+	for (size_t i = 0; i < n && !st; i++)
+		if (n == 1 || !is_device_runtime(from[i].module))
+			st = copy_input(l, &from[i], &l->inputs[l->n_inputs++]);
+	return st;
+}
+
 /* ---- source files and lines -------------------------------------------------------------- */
 
 /* Return the number that a file has in the result, from 1; 0: out of memory. */
@@ -121,7 +141,7 @@ static gpul_status link_all(ptx_linker *l)
 gpul_status gpul_ptx_link(const gpul_ptx_link_input *inputs, size_t n, char **out_text,
 			  size_t *out_bytes, gpul_error *err)
 {
-	ptx_linker l = { .n_inputs = (uint32_t)n, .err = err };
+	ptx_linker l = { .err = err };
 	gpul_status st = GPUL_OK;
 
 	if (!n || n > UINT32_MAX)
@@ -129,8 +149,10 @@ gpul_status gpul_ptx_link(const gpul_ptx_link_input *inputs, size_t n, char **ou
 	l.inputs = ptx_arena_alloc(&l.arena, n * sizeof *l.inputs);
 	if (!l.inputs || !ptx_names_init(&l.names, &l.arena))
 		st = ptx_link_no_memory(&l);
-	for (size_t i = 0; i < n && !st; i++)
-		st = copy_input(&l, &inputs[i], &l.inputs[i]);
+	if (!st)
+		st = copy_inputs(&l, inputs, n);
+	if (!st && !l.n_inputs)
+		st = gpul_fail(err, GPUL_EINVAL, 0, "none of the %zu inputs has code besides the device runtime", n);
 	if (!st)
 		st = link_all(&l);
 	if (!st)

@@ -29,7 +29,8 @@ typedef struct gpul_ptx_link_input {
  * The result has the newest .version of the inputs, and the lowest .target that can run all of them.  Of several
  * definitions a strong one is kept, else the first .weak one; of several .common variables the largest.  An .extern
  * .shared array needs no definition, because the launch sets its size; nor do the functions that every driver
- * provides: vprintf, malloc, free, __assertfail, cudaGraphSetConditional.
+ * provides: vprintf, malloc, free, __assertfail, cudaGraphSetConditional, and those of the device runtime.  NVIDIA's device runtime
+ * (libcudadevrt.a) is left out, because it calls functions that only NVIDIA's driver has.
  *
  * @inputs     array of n modules; borrowed
  * @n          at least 1

@@ -73,8 +73,8 @@ bool ptx_link_keeps_func(const ptx_linker *l, uint32_t input, uint32_t row);
 bool ptx_link_keeps_var(const ptx_linker *l, uint32_t input, uint32_t row);
 /* The symbol of a name of an input; NULL: the name is private. */
 ptx_link_symbol *ptx_link_symbol_of(const ptx_linker *l, uint32_t input, gpul_ptx_str name);
-/* True for the functions that every driver provides: vprintf, malloc, free, __assertfail,
- * cudaGraphSetConditional. */
+/* True for the functions that every driver provides: vprintf, malloc, free, __assertfail, cudaGraphSetConditional; and for those
+ * of the device runtime (cuda_device_runtime_api.h), which the software driver provides. */
 bool ptx_link_is_system_call(const char *name);
 
 /* Set version and target of the result. */

@@ -10,8 +10,17 @@ gpul_status ptx_link_no_memory(ptx_linker *l)
 
 bool ptx_link_is_system_call(const char *name)
 {
-	static const char *const calls[] = { "vprintf", "malloc", "free", "__assertfail",
-					     "cudaGraphSetConditional" };
+	static const char *const calls[] = { "vprintf", "malloc", "free", "__assertfail", "cudaGraphSetConditional",
+					     "cudaGetParameterBuffer", "cudaGetParameterBufferV2", "cudaLaunchDevice", "cudaLaunchDeviceV2",
+					     "cudaDeviceGetAttribute", "cudaDeviceGetLimit", "cudaDeviceSynchronize", "cudaGetLastError",
+					     "cudaPeekAtLastError", "cudaGetErrorString", "cudaGetErrorName", "cudaGetDeviceCount", "cudaGetDevice",
+					     "cudaStreamCreateWithFlags", "cudaStreamDestroy", "cudaStreamWaitEvent", "cudaEventCreateWithFlags",
+					     "cudaEventRecord", "cudaEventDestroy", "cudaFuncGetAttributes", "cudaMalloc", "cudaFree",
+					     "cudaMemcpyAsync", "cudaMemsetAsync", "cudaGraphLaunch",
+					     "cudaOccupancyMaxActiveBlocksPerMultiprocessor" };
+
+	if (!strncmp(name, "__cudaCDP2", 10))
+		return true;
 
 	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
 		if (!strcmp(name, calls[i]))

@@ -257,6 +257,33 @@ static const struct {
 	{ CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 0 },
 };
 
+static int attribute_of(const struct device *d, CUdevice_attribute attribute)
+{
+	int value = 0;
+
+	if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+		value = soft.n_processors;
+	else if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
+		value = (int)soft.cc / 10;
+	else if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
+		value = (int)soft.cc % 10;
+	else if (attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)
+		value = d->physical;
+	for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
+		if (attributes[i].attribute == attribute)
+			value = attributes[i].value;
+	return value;
+}
+
+/* For kernels.  It takes no lock, because a thread that holds the driver's lock may wait for the turn of a kernel. */
+bool soft_device_attribute(unsigned device, int attribute, int *value)
+{
+	if (device >= (unsigned)soft.n_devices || attribute < 0 || attribute >= CU_DEVICE_ATTRIBUTE_MAX)
+		return false;
+	*value = attribute ? attribute_of(&soft.device[device], (CUdevice_attribute)attribute) : soft.n_devices;
+	return true;
+}
+
 EXPORT CUresult cuDeviceGetAttribute(int *out, CUdevice_attribute attribute, CUdevice dev)
 {
 	struct device *d;
@@ -266,17 +293,6 @@ EXPORT CUresult cuDeviceGetAttribute(int *out, CUdevice_attribute attribute, CUd
 		return r;
 	if (!out || attribute < 1 || attribute >= CU_DEVICE_ATTRIBUTE_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	*out = 0;
-	if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
-		*out = soft.n_processors;
-	else if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
-		*out = (int)soft.cc / 10;
-	else if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
-		*out = (int)soft.cc % 10;
-	else if (attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)
-		*out = d->physical;
-	for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
-		if (attributes[i].attribute == attribute)
-			*out = attributes[i].value;
+	*out = attribute_of(d, attribute);
 	return CUDA_SUCCESS;
 }

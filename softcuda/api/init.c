@@ -70,6 +70,8 @@ static CUresult start_driver(void)
 		return r;
 	soft.n_processors = (int)gpul_cpus();
 	soft.heap_bytes = 8 << 20;
+	soft.pending_launches = 2048;
+	soft.device_attribute = soft_device_attribute;
 	list_init(&soft.libraries);
 	list_init(&soft.contexts);
 	pthread_atfork(soft_lock, soft_unlock, forget_in_child);

@@ -4,7 +4,7 @@
 static bool limit_is_known(CUlimit limit)
 {
 	return limit == CU_LIMIT_STACK_SIZE || limit == CU_LIMIT_PRINTF_FIFO_SIZE ||
-	       limit == CU_LIMIT_MALLOC_HEAP_SIZE ||
+	       limit == CU_LIMIT_MALLOC_HEAP_SIZE || limit == CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT ||
 	       limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY ||
 	       limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE;
 }
@@ -21,8 +21,25 @@ EXPORT CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
 	r = soft_enter(&ctx);
 	if (r)
 		return r;
-	*value = limit == CU_LIMIT_MALLOC_HEAP_SIZE ? soft.heap_bytes : ctx->limit[limit];
+	*value = limit == CU_LIMIT_MALLOC_HEAP_SIZE ? soft.heap_bytes : limit == CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT ? soft.pending_launches
+										   : ctx->limit[limit];
 	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+/* Kernels use the buffer of their waiting launches from their first launch on, so that it cannot grow later. */
+static CUresult set_pending_launches(size_t n)
+{
+	enum { MOST = 1 << 20 };
+
+	if (n == soft.pending_launches)
+		return CUDA_SUCCESS;
+	if (!n || n > MOST)
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuCtxSetLimit: %zu waiting launches; from 1 to %d are possible", n, MOST);
+	if (soft.machine && !gpul_exec_machine_set_pending_launches(soft.machine, (uint32_t)n))
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "cuCtxSetLimit: the number of waiting launches cannot be changed after the first launch by a kernel");
+	soft.pending_launches = (uint32_t)n;
 	return CUDA_SUCCESS;
 }
 
@@ -39,7 +56,9 @@ EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 	r = soft_enter(&ctx);
 	if (r)
 		return r;
-	if (limit != CU_LIMIT_MALLOC_HEAP_SIZE)
+	if (limit == CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT)
+		r = set_pending_launches(value);
+	else if (limit != CU_LIMIT_MALLOC_HEAP_SIZE)
 		ctx->limit[limit] = value;
 	else if (!soft.machine)
 		soft.heap_bytes = value;

@@ -133,6 +133,10 @@ typedef struct gpul_exec_machine_options {
 	unsigned turn;                 /* backward branches before a split yields to others; 0: 1000 */
 	unsigned stuck_ms;             /* log a notice when all resident blocks of a launch have only waited for so long,
 	                                  and other blocks cannot start; 0: 10 s */
+	uint32_t pending_launches;     /* launches by kernels that may wait for others; 0: 2048 */
+	/* Get a device attribute, numbered as CUdevice_attribute, or with 0 the number of devices.  Called by workers, so it must not wait
+	 * for kernels.  NULL, or false: there is no such attribute. */
+	bool (*attribute)(unsigned device, int attribute, int *value);
 	void (*print)(void *user, const char *text, size_t text_bytes);  /* receives device printf; NULL: stdout */
 	void *print_user;
 } gpul_exec_machine_options;
@@ -147,6 +151,8 @@ typedef struct gpul_exec_machine_options {
  * Source  - */
 gpul_status gpul_exec_machine_create(gpul_exec_memory *memory, const gpul_exec_machine_options *options,
 				     gpul_exec_machine **out, gpul_error *err);
+/** Set the number of launches by kernels that may wait for others; false: too late, a kernel has already started one. */
+bool gpul_exec_machine_set_pending_launches(gpul_exec_machine *m, uint32_t n);
 void gpul_exec_machine_destroy(gpul_exec_machine *m);  /* aborts running launches, joins the workers */
 /** Wait until every memory access that a kernel began before this call has ended: memory whose range was removed
  * from the table earlier can then be unmapped.  Waits for the current turns of blocks, not for kernels to end.
@@ -201,6 +207,7 @@ typedef struct gpul_exec_launch_config {
 	bool cooperative;              /* all blocks must be resident at once */
 	uint64_t grid_id;              /* %gridid */
 	unsigned device;               /* the launch has this device's rights in memory; below GPUL_EXEC_MAX_DEVICES */
+	gpul_exec_launch *parent;      /* the launch whose kernel starts this one, which ends after it; NULL: the host starts it */
 	const gpul_exec_order *order;  /* for observers, until gpul_exec_launch_start() returns; NULL: after all earlier launches */
 	/* A worker calls it once, when the launch has ended; NULL: no call.  The worker holds no lock meanwhile, so
 	 * done may start, abort and release launches.  softcuda/api starts a stream's next launch in it.

@@ -77,7 +77,10 @@ static inline void **insn_note(const struct func_code *code, const struct insn *
 }
 
 enum builtin { BUILTIN_NONE, BUILTIN_VPRINTF, BUILTIN_MALLOC, BUILTIN_FREE, BUILTIN_ASSERTFAIL,
-	       BUILTIN_SET_CONDITIONAL };
+	       BUILTIN_SET_CONDITIONAL,
+	       BUILTIN_REFUSED,         /* a call of the device runtime that is not implemented */
+	       BUILTIN_DEVICE_RUNTIME,  /* and above: plus a row of device_calls_internal.h */
+};
 
 /* Barriers 0 to 15 are those of PTX; barrier 16 implements barrier.cluster. */
 enum { CLUSTER_BARRIER = 16 };

@@ -204,6 +204,19 @@ static void functions_that_the_driver_provides_need_no_definition(void **state)
 	gpul_ptx_module_destroy(m);
 }
 
+static void the_device_runtime_of_nvidia_is_left_out(void **state)
+{
+	(void)state;
+	const char *text = HEAD EXTERN_FUNC("cudaGetLastError") EXTERN_FUNC("__cudaCDP2LaunchDeviceV2")
+		KERNEL("k", CALL("cudaGetLastError") CALL("__cudaCDP2LaunchDeviceV2"));
+	const char *runtime = HEAD EXTERN_FUNC("only_in_its_driver") ".visible .func cudaGetLastError() { call only_in_its_driver; ret; }\n";
+	gpul_ptx_module *m = link_texts(TEXTS(text, runtime));
+
+	assert_false(gpul_ptx_find_func(m, "cudaGetLastError")->has_body);
+	assert_null(gpul_ptx_find_func(m, "only_in_its_driver"));
+	gpul_ptx_module_destroy(m);
+}
+
 static void dynamic_shared_memory_gets_the_largest_alignment(void **state)
 {
 	(void)state;
@@ -437,6 +450,7 @@ int main(void)
 		cmocka_unit_test(names_the_function_that_refers_to_an_undefined_symbol),
 		cmocka_unit_test(an_undefined_symbol_without_references_is_dropped),
 		cmocka_unit_test(functions_that_the_driver_provides_need_no_definition),
+		cmocka_unit_test(the_device_runtime_of_nvidia_is_left_out),
 		cmocka_unit_test(dynamic_shared_memory_gets_the_largest_alignment),
 		cmocka_unit_test(refuses_declarations_that_differ_in_kind_size_or_parameters),
 		cmocka_unit_test(an_extern_array_without_a_size_matches_every_size),

@@ -95,6 +95,8 @@ struct soft_state {
 	gpul_exec_memory *memory;    /* one table for all devices, because a device address is a host address */
 	gpul_exec_machine *machine;  /* created at the first launch */
 	size_t heap_bytes;
+	uint32_t pending_launches;       /* of kernels */
+	bool (*device_attribute)(unsigned device, int attribute, int *value);  /* for kernels; see gpul_exec_machine_options */
 	uint64_t next_id;            /* the next id of a stream or an allocation */
 };
 extern struct soft_state soft;
@@ -109,6 +111,8 @@ CUresult soft_check_initialised(void);
 CUresult soft_enter(struct context **out);
 /* Like soft_enter(), but also after a fault of the context: for queries of its properties. */
 CUresult soft_enter_after_fault(struct context **out);
+/* Get an attribute of a device, or with 0 the number of devices; false: there is none.  Takes no lock: workers call it. */
+bool soft_device_attribute(unsigned device, int attribute, int *value);
 CUresult soft_find_device(CUdevice dev, struct device **out);
 CUresult soft_find_context(CUcontext handle, struct context **out);  /* the caller holds the lock */
 uint64_t soft_thread_id(void);   /* the number of the calling thread, from 1 */

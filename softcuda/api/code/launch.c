@@ -158,7 +158,8 @@ static void launch_done(void *user, const gpul_exec_fault *fault)
 
 static CUresult have_machine(void)
 {
-	gpul_exec_machine_options options = { .heap_bytes = soft.heap_bytes };
+	gpul_exec_machine_options options = { .heap_bytes = soft.heap_bytes, .pending_launches = soft.pending_launches,
+					      .attribute = soft.device_attribute };
 	gpul_error err = { 0 };
 
 	if (soft.machine ||

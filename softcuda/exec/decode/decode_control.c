@@ -110,6 +110,8 @@ static bool call_target(struct decoder *d, const gpul_ptx_operand *o, struct cal
 	}
 	*op = OP_CALL_BUILTIN;
 	site->builtin = gpul_builtin_find(gpul_ptx_name(d->m, f->name));
+	if (site->builtin == BUILTIN_REFUSED)
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "%s of the device runtime is not supported", gpul_ptx_name(d->m, f->name));
 	if (site->builtin == BUILTIN_NONE)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "undefined reference to function %s",
 					gpul_ptx_name(d->m, f->name));

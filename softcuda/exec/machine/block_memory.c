@@ -323,6 +323,7 @@ struct block *gpul_block_create(struct worker *k, struct gpul_exec_launch *l, ui
 	b->shared_bytes = l->shared_bytes;
 	place_block(b, l, index);
 	b->cluster = NULL;
+	b->nest = NULL;
 	memset(b->barriers, 0, sizeof b->barriers);
 	need = memory_needed(l, b->n_warps);
 	if (need > b->memory_bytes) {
@@ -356,6 +357,8 @@ void gpul_block_release(struct block *b)
 	uint64_t n_instructions = 0;
 
 	gpul_cluster_remove(b);
+	if (b->nest)
+		b->launch->machine->nests->block_ends(b);
 	for (unsigned n = 0; n < b->n_warps; n++) {
 		struct warp_state *s = &b->warps[n];
 

@@ -13,6 +13,8 @@ void gpul_launch_destroy(gpul_exec_launch *l)
 	}
 	pthread_mutex_destroy(&l->lock);
 	pthread_cond_destroy(&l->ended_cond);
+	if (atomic_load(&l->nest))
+		l->machine->nests->destroy(atomic_load(&l->nest));
 	free(l->params);
 	free(l);
 }
@@ -77,6 +79,7 @@ gpul_exec_launch *gpul_launch_create(gpul_exec_machine *m, const gpul_exec_launc
 	l->device = c->device;
 	l->order = c->order;
 	l->cooperative = c->cooperative;
+	l->depth = c->parent ? c->parent->depth + 1 : 0;
 	l->n_blocks = (uint64_t)c->grid[0] * c->grid[1] * c->grid[2];
 	l->max_resident = gpul_exec_max_resident_blocks(m, c->block[0] * c->block[1] * c->block[2], l->shared_bytes);
 	l->done = c->done;
@@ -94,11 +97,18 @@ void gpul_launch_list(gpul_exec_launch *l)
 {
 	gpul_exec_machine *m = l->machine;
 
-	if (m->last)
-		m->last->next = l;
-	else
+	if (l->depth) {  /* before its ancestors, so that not too many launches wait */
+		l->next = m->first;
 		m->first = l;
-	m->last = l;
+		m->last = m->last ? m->last : l;
+		atomic_fetch_add(&m->n_nested, 1);
+	} else {
+		if (m->last)
+			m->last->next = l;
+		else
+			m->first = l;
+		m->last = l;
+	}
 	l->listed = true;
 	atomic_fetch_add(&l->refs, 1);  /* unlist_launch() in worker.c drops it */
 	atomic_fetch_add(&m->n_listed, 1);
@@ -133,7 +143,7 @@ void gpul_launch_begin_again(gpul_exec_launch *l, bool abandoned)
 	pthread_mutex_unlock(&l->machine->lock);
 }
 
-static void end_launch(gpul_exec_launch *l)
+void gpul_launch_end(gpul_exec_launch *l)
 {
 	gpul_exec_fault fault;
 
@@ -158,9 +168,15 @@ static void end_launch(gpul_exec_launch *l)
 void gpul_launch_blocks_ended(gpul_exec_launch *l, uint64_t n)
 {
 	uint64_t n_blocks = l->n_blocks;  /* read first: after the addition another worker may free the launch */
+	struct nest *nest;
 
-	if (atomic_fetch_add(&l->n_ended, n) + n == n_blocks)
-		end_launch(l);
+	if (atomic_fetch_add(&l->n_ended, n) + n != n_blocks)
+		return;
+	nest = atomic_load(&l->nest);
+	if (nest)
+		l->machine->nests->blocks_ended(nest);
+	else
+		gpul_launch_end(l);
 }
 
 void gpul_launch_skip_rest(gpul_exec_launch *l)

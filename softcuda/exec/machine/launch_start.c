@@ -92,15 +92,20 @@ static gpul_status create_workspace(gpul_exec_launch *l, gpul_error *err)
 	return gpul_exec_memory_add(l->machine->memory, &range, err);
 }
 
+gpul_status gpul_launch_check(const gpul_exec_machine *m, const gpul_exec_launch_config *config, gpul_error *err)
+{
+	const char *refusal = config->kernel->refusal;
+	gpul_status st = refusal ? gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s", refusal) : check_launch_shape(m, config, err);
+
+	return st ? st : check_cluster(config, err);
+}
+
 gpul_status gpul_exec_launch_start(gpul_exec_machine *m, const gpul_exec_launch_config *config,
 				   gpul_exec_launch **out, gpul_error *err)
 {
-	const char *refusal = config->kernel->refusal;
-	gpul_status st = refusal ? gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s", refusal)
-				 : check_launch_shape(m, config, err);
+	gpul_status st = gpul_launch_check(m, config, err);
 	gpul_exec_launch *l;
 
-	st = st ? st : check_cluster(config, err);
 	if (st)
 		return st;
 	l = gpul_launch_create(m, config);

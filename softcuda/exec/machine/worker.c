@@ -20,6 +20,9 @@
  * GROWTH_ROUNDS rounds only, because the blocks usually wait for the CPU, and a round of more blocks takes longer. */
 enum { IDLE_TURNS = 4, PATIENCE = 256, SOON = 256, GROWTH_ROUNDS = 64 };
 
+/* Launches by kernels begin before more blocks of the launches of the host; if many wait, before more blocks of those that start them. */
+enum { MANY_NESTED = 256 };
+
 /* Remove a launch from the list; the caller holds the lock and a reference. */
 static void unlist_launch(gpul_exec_machine *m, gpul_exec_launch *l)
 {
@@ -38,6 +41,8 @@ static void unlist_launch(gpul_exec_machine *m, gpul_exec_launch *l)
 		m->last = before;
 	l->next = NULL;
 	l->listed = false;
+	if (l->depth)
+		atomic_fetch_sub(&m->n_nested, 1);
 }
 
 /* The launch stays in the list, because it has blocks to start later. */
@@ -100,7 +105,9 @@ static bool next_block(struct worker *k, uint64_t *index)
 	gpul_exec_machine *m = k->machine;
 
 	for (;;) {
-		if (k->current && !gpul_launch_has_room(k->current))
+		const uint64_t n_nested = atomic_load_explicit(&m->n_nested, memory_order_relaxed);
+
+		if (k->current && (!gpul_launch_has_room(k->current) || (n_nested && (!k->current->depth || n_nested > MANY_NESTED))))
 			leave_current_launch(k);
 		if (!k->current) {
 			pthread_mutex_lock(&m->lock);

@@ -76,6 +76,11 @@ bool gpul_lane_may_read(struct warp_state *s, unsigned lane, uint64_t at, uint64
 	return generic_allowed(s, 0, lane, at, bytes, false);
 }
 
+bool gpul_lane_may_write(struct warp_state *s, unsigned lane, uint64_t at, uint64_t bytes)
+{
+	return generic_allowed(s, 0, lane, at, bytes, true);
+}
+
 bool gpul_lane_string(struct warp_state *s, unsigned lane, uint64_t at, char *buf, size_t bytes)
 {
 	size_t n = 0;

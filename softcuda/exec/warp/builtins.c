@@ -1,11 +1,35 @@
 /* builtins.c — functions that PTX code calls and the driver provides: vprintf, malloc, free, __assertfail,
- * cudaGraphSetConditional.
+ * cudaGraphSetConditional; those of the device runtime are in ../machine/device_runtime.c.
  *
  * Source of the signatures: CUDA C++ Programming Guide, formatted output and dynamic memory allocation, and the
  * declarations in nvcc's PTX. */
 #include <stdio.h>
 
+#include "softcuda/exec/warp/device_calls_internal.h"
 #include "softcuda/exec/warp/warp_internal.h"
+
+/* The number of a call of the device runtime; -1: not one; -2: one that is not supported.  In the PTX of CUDA 11 and older the
+ * functions have no prefix __cudaCDP2. */
+static int find_device_call(const char *name)
+{
+	static const char *const known[] = {
+#define X(call, function, returns_error) #call,
+		GPUL_DEVICE_CALLS(X)
+#undef X
+	};
+	static const char *const refused[] = { "cudaDeviceSynchronize", "cudaMemcpyAsync", "cudaMemsetAsync", "cudaFuncGetAttributes",
+					       "cudaDeviceGetLimit", "cudaGraphLaunch" };
+	const bool marked = !strncmp(name, "__cudaCDP2", 10);
+	const char *bare = marked ? name + 10 : !strncmp(name, "cuda", 4) ? name + 4 : "";
+
+	for (size_t k = 0; k < sizeof known / sizeof known[0]; k++)
+		if (!strcmp(bare, known[k]))
+			return (int)k;
+	for (size_t k = 0; k < sizeof refused / sizeof refused[0]; k++)
+		if (!strcmp(name, refused[k]))
+			return -2;
+	return marked ? -2 : -1;
+}
 
 enum builtin gpul_builtin_find(const char *name)
 {
@@ -17,11 +41,13 @@ enum builtin gpul_builtin_find(const char *name)
 		{ "__assertfail", BUILTIN_ASSERTFAIL },
 		{ "cudaGraphSetConditional", BUILTIN_SET_CONDITIONAL },
 	};
+	int call;
 
 	for (size_t k = 0; k < sizeof known / sizeof known[0]; k++)
 		if (!strcmp(name, known[k].name))
 			return known[k].builtin;
-	return BUILTIN_NONE;
+	call = find_device_call(name);
+	return call >= 0 ? (enum builtin)(BUILTIN_DEVICE_RUNTIME + call) : call == -2 ? BUILTIN_REFUSED : BUILTIN_NONE;
 }
 
 uint64_t gpul_builtin_argument(const struct warp_state *s, const struct call_site *site, uint32_t n,
@@ -43,13 +69,27 @@ uint64_t gpul_builtin_argument(const struct warp_state *s, const struct call_sit
 	return value;
 }
 
+void gpul_builtin_bytes(const struct warp_state *s, const struct call_site *site, uint32_t n, unsigned lane, void *out, size_t bytes)
+{
+	const struct call_argument *a = &site->args[n];
+
+	memset(out, 0, bytes);
+	if (n >= site->n_args)
+		return;
+	if (bytes > a->slot.bytes)
+		bytes = a->slot.bytes;
+	if (a->in_register)
+		memcpy(out, (uint8_t *)opptr(&s->w, a->reg) + lane * a->slot.bytes, bytes);
+	else
+		memcpy(out, s->local + lane * s->local_stride + s->frame->local_offset + a->slot.offset, bytes);
+}
+
 uint64_t gpul_builtin_result(const struct warp_state *s, const struct call_site *site, unsigned lane)
 {
 	return site->n_rets ? gpul_builtin_argument(s, site, site->n_args, lane) : 0;
 }
 
-static void set_result(const struct warp_state *s, const struct call_site *site, unsigned lane,
-		       uint64_t value)
+void gpul_builtin_set_result(const struct warp_state *s, const struct call_site *site, unsigned lane, uint64_t value)
 {
 	const struct call_argument *a = &site->args[site->n_args];
 	uint32_t bytes = a->slot.bytes < 8 ? a->slot.bytes : 8;
@@ -113,19 +153,21 @@ const struct insn *gpul_call_builtin(struct warp_state *s, const struct insn *i)
 {
 	const struct call_site *site = i->object;
 
+	if (site->builtin >= BUILTIN_DEVICE_RUNTIME)
+		return s->block->launch->machine->nests->call_device_runtime(s, i);
 	EACH_ACTIVE(l, &s->w) {
 		const struct insn *stop = NULL;
 		struct heap *heap;
 
 		switch (site->builtin) {
 		case BUILTIN_VPRINTF:
-			set_result(s, site, l,
+			gpul_builtin_set_result(s, site, l,
 				   (uint64_t)(int64_t)gpul_lane_printf(s, i, l, gpul_builtin_argument(s, site, 0, l),
 							    gpul_builtin_argument(s, site, 1, l), &stop));
 			break;
 		case BUILTIN_MALLOC:
 			heap = gpul_heap_of(s->block->launch->machine);
-			set_result(s, site, l, heap ? gpul_heap_alloc(heap, gpul_builtin_argument(s, site, 0, l)) : 0);
+			gpul_builtin_set_result(s, site, l, heap ? gpul_heap_alloc(heap, gpul_builtin_argument(s, site, 0, l)) : 0);
 			break;
 		case BUILTIN_FREE:
 			stop = device_free(s, i, l);

@@ -12,6 +12,8 @@ void gpul_launch_fault(struct gpul_exec_launch *l, const gpul_exec_fault *fault)
 		l->fault = *fault;
 	pthread_mutex_unlock(&l->lock);
 	atomic_store(&l->stop, true);
+	if (atomic_load(&l->nest))
+		l->machine->nests->stop_children(l);
 }
 
 void gpul_lane_thread(const struct warp_state *s, unsigned lane, uint32_t thread[3])

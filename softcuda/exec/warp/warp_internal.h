@@ -136,6 +136,7 @@ struct block {
 	uint32_t n_threads, n_live;
 	uint32_t index[3];               /* %ctaid */
 	struct cluster *cluster;         /* NULL: the block is alone */
+	struct block_nest *nest;         /* NULL: the block has not called the device runtime (../machine/nest_internal.h) */
 	unsigned rank;                   /* in the cluster */
 	uint8_t *shared;
 	uint32_t shared_bytes;
@@ -155,6 +156,8 @@ struct gpul_exec_launch {
 	uint64_t grid_id;
 	unsigned device;                 /* its blocks have this device's rights in memory */
 	bool cooperative, listed;
+	unsigned depth;                  /* 0: started by the host; 1: by a kernel of depth 0, and so on */
+	struct nest *_Atomic nest;       /* its children; NULL: it has started none */
 	const gpul_exec_order *order;    /* for launch_begins(); NULL: after all earlier launches */
 	uint8_t *params;
 	uint8_t *workspace;              /* cooperative launches: %envreg1 and %envreg2 are its address */
@@ -306,6 +309,9 @@ const struct insn *gpul_call_builtin(struct warp_state *s, const struct insn *i)
 enum builtin gpul_builtin_find(const char *name);
 /* The value of an argument, before the call, and of the result, after it; 0: there is none. */
 uint64_t gpul_builtin_argument(const struct warp_state *s, const struct call_site *site, uint32_t n, unsigned lane);
+void gpul_builtin_set_result(const struct warp_state *s, const struct call_site *site, unsigned lane, uint64_t value);
+/* Copy an argument of any size. */
+void gpul_builtin_bytes(const struct warp_state *s, const struct call_site *site, uint32_t n, unsigned lane, void *out, size_t bytes);
 uint64_t gpul_builtin_result(const struct warp_state *s, const struct call_site *site, unsigned lane);
 
 /* print.c: vprintf for one lane.  Returns the number of arguments; sets *stop on a fault. */
@@ -313,6 +319,7 @@ int gpul_lane_printf(struct warp_state *s, const struct insn *i, unsigned lane, 
 		     const struct insn **stop);
 
 /* access.c.  True: the lane may read [at, at + bytes), a generic address. */
+bool gpul_lane_may_write(struct warp_state *s, unsigned lane, uint64_t at, uint64_t bytes);
 bool gpul_lane_may_read(struct warp_state *s, unsigned lane, uint64_t at, uint64_t bytes);
 /* Copy the string at that generic address, truncated to fit; false: the lane may not read it. */
 bool gpul_lane_string(struct warp_state *s, unsigned lane, uint64_t at, char *buf, size_t bytes);
@@ -370,9 +377,13 @@ struct gpul_exec_launch *gpul_launch_create(struct gpul_exec_machine *m, const g
 void gpul_launch_destroy(struct gpul_exec_launch *l);
 void gpul_launch_unref(struct gpul_exec_launch *l);
 void gpul_launch_skip_rest(struct gpul_exec_launch *l);  /* blocks that have not started count as ended */
-void gpul_launch_blocks_ended(struct gpul_exec_launch *l, uint64_t n);  /* the last block ends the launch */
+void gpul_launch_blocks_ended(struct gpul_exec_launch *l, uint64_t n);  /* the last block ends the launch, or its nest does */
+void gpul_launch_end(struct gpul_exec_launch *l);
 void gpul_launch_list(struct gpul_exec_launch *l);  /* append it to the machine's list; the caller holds the machine's lock */
 void gpul_launch_begin_again(struct gpul_exec_launch *l, bool abandoned);  /* abandoned: it has not ended */
+
+/* launch_start.c: the checks of gpul_exec_launch_start() */
+gpul_status gpul_launch_check(const struct gpul_exec_machine *m, const gpul_exec_launch_config *config, gpul_error *err);
 
 /* residency.c */
 bool gpul_launch_has_room(struct gpul_exec_launch *l);  /* true: another block may be started, or none is left */
@@ -380,6 +391,15 @@ void gpul_worker_check_stuck(struct worker *k);         /* call while all blocks
 
 /* rest.c: yield the CPU, or sleep for a moment; quiet: the blocks only poll words that stay the same. */
 void gpul_worker_rest(struct worker *k, bool quiet);
+
+/* What launches by kernels need of ../machine/device_runtime.c and nest.c, which use the files that call it. */
+struct nest_calls {
+	const struct insn *(*call_device_runtime)(struct warp_state *s, const struct insn *i);
+	void (*stop_children)(struct gpul_exec_launch *l);
+	void (*blocks_ended)(struct nest *n);
+	void (*block_ends)(struct block *b);
+	void (*destroy)(struct nest *n);
+};
 
 /* machine.c, worker.c */
 struct gpul_exec_machine {
@@ -392,6 +412,9 @@ struct gpul_exec_machine {
 	unsigned n_workers, n_sleeping;
 	bool started;
 	_Atomic uint64_t n_listed;       /* launches listed so far */
+	_Atomic uint64_t n_nested;       /* launches by kernels that are in the list */
+	struct nesting *_Atomic nesting; /* created by the first launch of a kernel */
+	const struct nest_calls *nests;
 	struct heap *heap;               /* created by the first device malloc */
 	uint64_t globaltimer_offset;     /* %globaltimer minus gpul_clock_ns() */
 	_Atomic bool stops;              /* a listed launch was stopped: a worker must end it */

@@ -1,0 +1,111 @@
+/* nest_internal.h — launches that kernels start: CUDA's dynamic parallelism, as of CUDA 12 ("CDP2").
+ *
+ *     launch ── nest ─┬─ streams: each block's default stream, and those that kernels create
+ *                     │    └─ operations in order: launch, record an event, wait for an event
+ *                     ├─ running: children that have begun ── their own nests
+ *                     └─ tail: launches that begin when the blocks and all children have ended
+ *
+ * A launch ends when its blocks, its children and its tail launches have ended.  A fault of a child is a fault of its parent, so
+ * that the whole tree ends.  A launch that starts no child has no nest. */
+#ifndef GPULOAD_SOFTCUDA_EXEC_MACHINE_NEST_INTERNAL_H
+#define GPULOAD_SOFTCUDA_EXEC_MACHINE_NEST_INTERNAL_H
+
+#include "softcuda/exec/warp/warp_internal.h"
+
+enum { MAX_NEST_DEPTH = 24, PARAMS_BYTES = 4096, PENDING_LAUNCHES = 2048 };
+
+/* Values of cudaError_t (driver_types.h). */
+enum device_error {
+	DEVICE_OK = 0,
+	DEVICE_INVALID_VALUE = 1,
+	DEVICE_NO_MEMORY = 2,
+	DEVICE_INVALID_CONFIGURATION = 9,
+	DEVICE_MAX_DEPTH = 65,
+	DEVICE_INVALID_FUNCTION = 98,
+	DEVICE_INVALID_DEVICE = 101,
+	DEVICE_INVALID_HANDLE = 400,
+	DEVICE_OUT_OF_RESOURCES = 701,
+};
+
+enum nested_kind { NESTED_LAUNCH, NESTED_RECORD, NESTED_WAIT };
+
+struct nested_op {
+	struct nested_op *next, *before;  /* in its stream, or among the nest's running children */
+	enum nested_kind kind;
+	struct nest *nest;
+	struct nested_stream *stream;     /* NULL: fire and forget */
+	gpul_exec_launch_config config;   /* NESTED_LAUNCH; params: a slot of the machine */
+	gpul_exec_launch *running;
+	struct nested_event *event;       /* NESTED_RECORD, NESTED_WAIT */
+	uint64_t number;                  /* of the event's record */
+};
+
+struct nested_stream {
+	struct nested_stream *next, *before;  /* of the nest */
+	struct nested_op *first, *last;       /* have not begun */
+	bool busy;                            /* a child that it started runs */
+	bool closed;                          /* freed when its operations have ended */
+};
+
+struct nested_event {
+	struct nested_event *next;
+	uint64_t n_recorded, n_reached;       /* number of the last record, and of the last that its stream has reached */
+};
+
+struct nest {
+	gpul_exec_launch *owner;
+	uint64_t n_open;                      /* operations that have not ended, without those of the tail */
+	bool blocks_ended;
+	struct nested_op *running;
+	struct nested_stream *streams, *tail;
+	struct nested_event *events;
+};
+
+/* What a block has once it has called the device runtime. */
+struct block_nest {
+	struct nested_stream *stream;         /* its default stream; NULL: not used yet */
+	uint16_t last_error[];                /* of each thread */
+};
+
+/* One for each machine, created when a kernel first calls the device runtime. */
+struct nesting {
+	pthread_mutex_t lock;                 /* protects all nests of the machine; taken before those of launches and of the machine */
+	uint8_t *slots;                       /* parameter buffers of PARAMS_BYTES */
+	struct slot {
+		gpul_exec_launch_config config;
+		bool prepared;                /* taken, but not launched */
+		uint32_t next_free;
+	} *slot;
+	uint32_t n_slots, n_fresh, first_free;/* slots from n_fresh on were never used; first_free: UINT32_MAX: none */
+	uint64_t n_launches;
+	uint8_t *texts;                       /* names and texts of errors; NULL: not used yet */
+	gpul_exec_program *copies;            /* kernels for copies and fills; NULL: not used yet */
+};
+
+/* nest.c */
+struct nest *gpul_nest_of(gpul_exec_launch *l);     /* created by the first call; NULL: no memory */
+void gpul_nest_destroy(struct nest *n);
+void gpul_nest_blocks_ended(struct nest *n);
+void gpul_nest_stop(gpul_exec_launch *l);           /* the launch was stopped: stop its children */
+/* Append an operation to a stream, or with NULL start it now.  Takes ownership of op.  The result is a device_error. */
+int gpul_nest_submit(struct nest *n, struct nested_stream *stream, struct nested_op *op);
+struct nested_stream *gpul_nest_stream_new(struct nest *n);                  /* NULL: no memory */
+bool gpul_nest_stream_close(struct nest *n, uint64_t handle);                /* false: there is no such stream */
+struct nested_stream *gpul_nest_stream_find(struct nest *n, uint64_t handle);
+struct nested_stream *gpul_nest_tail(struct nest *n);                        /* created by the first call; NULL: no memory */
+struct nested_event *gpul_nest_event_new(struct nest *n);                    /* NULL: no memory */
+struct nested_event *gpul_nest_event_find(struct nest *n, uint64_t handle);
+void gpul_nest_block_ends(struct block *b);
+
+/* nesting.c */
+struct nesting *gpul_nesting_of(gpul_exec_machine *m);  /* created by the first call; NULL: no memory */
+void gpul_nesting_destroy(gpul_exec_machine *m);
+void *gpul_nesting_take_slot(struct nesting *g, gpul_exec_memory *memory, const gpul_exec_launch_config *config);  /* NULL: none is free */
+/* Copy the configuration of a buffer that is launched now; false: params is not a buffer, or it was launched before. */
+bool gpul_nesting_claim_slot(struct nesting *g, uint64_t params, gpul_exec_launch_config *config);
+void gpul_nesting_free_slot(struct nesting *g, const void *params);  /* the caller holds the lock */
+
+/* device_runtime.c: a call of the device runtime by the active lanes. */
+const struct insn *gpul_call_device_runtime(struct warp_state *s, const struct insn *i);
+
+#endif
