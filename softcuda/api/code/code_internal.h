@@ -120,9 +120,12 @@ struct launch_op {
 
 extern const struct op_kind soft_launch_kind;
 
-/* Check a launch in ctx, and make its operation; s NULL: the work of a graph's node.  The caller holds the lock. */
+/* Check a launch in ctx, and make its operation; s NULL: the work of a graph's node, in the
+ * context of its function.  The caller holds the lock. */
 CUresult soft_launch_new(struct context *ctx, struct stream *s, CUfunction handle, const gpul_exec_launch_config *c,
 			 void **params, void **extra, struct op **out);
+/* Refuse the work of a node whose grid is empty.  The caller holds the lock. */
+CUresult soft_launch_check(const struct op *op);
 
 /* ---- library.c, function.c, occupancy.c -------------------------------------------------- */
 

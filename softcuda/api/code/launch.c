@@ -10,6 +10,12 @@ static uint64_t product(const uint32_t n[3])
 	return (uint64_t)n[0] * n[1] * n[2];
 }
 
+static CUresult refuse_empty(const char *name, const uint32_t grid[3], const uint32_t block[3])
+{
+	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: a grid of %ux%ux%u blocks of %ux%ux%u threads: no dimension may be 0", name,
+			   grid[0], grid[1], grid[2], block[0], block[1], block[2]);
+}
+
 static CUresult check_dimensions(const struct function *f, const uint32_t grid[3],
 				 const uint32_t block[3])
 {
@@ -17,10 +23,8 @@ static CUresult check_dimensions(const struct function *f, const uint32_t grid[3
 	const uint32_t *required = f->info->reqntid;
 	uint64_t threads = product(block);
 
-	if (!product(grid) || !threads)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "%s: a grid of %ux%ux%u blocks of %ux%ux%u threads: no dimension may be 0", name,
-				   grid[0], grid[1], grid[2], block[0], block[1], block[2]);
+	if (!threads)
+		return refuse_empty(name, grid, block);
 	if (grid[0] > MAX_GRID_X || grid[1] > MAX_GRID_YZ || grid[2] > MAX_GRID_YZ)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
 				   "%s: a grid of %ux%ux%u blocks, the limit is %dx%dx%d", name,
@@ -244,6 +248,15 @@ const struct op_kind soft_launch_kind = {
 	.bytes = sizeof(struct launch_op),
 };
 
+CUresult soft_launch_check(const struct op *op)
+{
+	const struct launch_op *l = CONTAINER(op, struct launch_op, op);
+
+	if (op->kind != &soft_launch_kind || product(l->config.grid))
+		return CUDA_SUCCESS;
+	return refuse_empty(gpul_exec_kernel_info_of(l->config.kernel)->name, l->config.grid, l->config.block);
+}
+
 /* ---- the calls -------------------------------------------------------------------------- */
 
 CUresult soft_launch_new(struct context *ctx, struct stream *s, CUfunction handle, const gpul_exec_launch_config *c,
@@ -254,12 +267,14 @@ CUresult soft_launch_new(struct context *ctx, struct stream *s, CUfunction handl
 	struct op *op;
 	CUresult r = soft_find_function(ctx, handle, &f);
 
-	if (!r && f->module->ctx != ctx)
+	if (!r && s && f->module->ctx != ctx)
 		r = soft_refuse(CUDA_ERROR_INVALID_HANDLE,
 				"%s: its module and the stream belong to different contexts",
 				f->info->name);
 	if (!r)
 		r = soft_check_kernel(f->kernel);
+	if (!r && s && !product(c->grid))  /* a node's grid can be set later: cuGraphLaunch() checks it */
+		r = refuse_empty(f->info->name, c->grid, c->block);
 	if (!r)
 		r = check_launch(f, c);
 	if (r)
@@ -275,7 +290,7 @@ CUresult soft_launch_new(struct context *ctx, struct stream *s, CUfunction handl
 	}
 	l->config = *c;
 	l->config.kernel = f->kernel;
-	l->config.device = (unsigned)ctx->device->ordinal;
+	l->config.device = (unsigned)f->module->ctx->device->ordinal;  /* the nodes of one graph may run on several devices */
 	l->config.params = l->params;
 	l->handle = handle;
 	l->code = f->module->code;

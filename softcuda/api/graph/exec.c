@@ -520,6 +520,8 @@ static CUresult launch_exec(struct stream *s, struct graph_exec *x)
 
 	if (!r)
 		r = check_memory(x);
+	for (size_t i = 0; i < n && !r; i++)
+		r = soft_launch_check(x->steps[i].work);
 	if (!r)
 		r = soft_exec_copy_steps(x, s, 0, &op);
 	if (r)

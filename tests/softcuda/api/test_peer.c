@@ -350,6 +350,68 @@ static void a_destroyed_context_is_removed_as_a_peer(void **state)
 	ok(put(second, theirs, 3));
 }
 
+/* A kernel runs in the context of its function; the memory of each device is not accessible to the other. */
+static void the_kernels_of_one_graph_run_on_several_devices(void **state)
+{
+	unsigned values[] = { 11, 22 };
+	CUcontext contexts[] = { first, second };
+	CUdeviceptr at[2];
+	CUgraphNode node[2];
+	CUgraphExec exec;
+	CUgraph graph;
+
+	(void)state;
+	ok(cuGraphCreate(&graph, 0));
+	for (int i = 0; i < 2; i++) {
+		CUDA_KERNEL_NODE_PARAMS p = { .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1,
+					      .kernelParams = (void *[]){ &at[i], &values[i] } };
+
+		at[i] = filled_in(contexts[i], 0, 1);
+		p.func = get_kernel("put");
+		ok(cuCtxSetCurrent(first));
+		ok(cuGraphAddKernelNode(&node[i], graph, node, (size_t)i, &p));
+	}
+	ok(cuGraphInstantiate(&exec, graph, 0));
+	ok(cuGraphLaunch(exec, NULL));
+	ok(cuCtxSynchronize());
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(word_at(at[i]), values[i]);
+		ok(cuMemFree(at[i]));
+	}
+	ok(cuGraphExecDestroy(exec));
+	ok(cuGraphDestroy(graph));
+}
+
+/* tinygrad adds the nodes of kernels whose grid depends on a variable in this way. */
+static void an_empty_grid_of_a_node_is_refused_at_launch_and_can_be_set_before(void **state)
+{
+	unsigned value = 5;
+	CUdeviceptr at;
+	CUDA_KERNEL_NODE_PARAMS p = { .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1,
+				      .kernelParams = (void *[]){ &at, &value } };
+	CUgraphNode node;
+	CUgraphExec exec;
+	CUgraph graph;
+
+	(void)state;
+	if (!on_software_driver())
+		skip();  /* not known of NVIDIA's */
+	at = filled_in(first, 0, 1);
+	p.func = get_kernel("put");
+	ok(cuGraphCreate(&graph, 0));
+	ok(cuGraphAddKernelNode(&node, graph, NULL, 0, &p));
+	ok(cuGraphInstantiate(&exec, graph, 0));
+	fails(cuGraphLaunch(exec, NULL), CUDA_ERROR_INVALID_VALUE);
+	fails(cuLaunchKernel(p.func, 0, 1, 1, 1, 1, 1, 0, NULL, p.kernelParams, NULL), CUDA_ERROR_INVALID_VALUE);
+	p.gridDimX = 1;
+	ok(cuGraphExecKernelNodeSetParams(exec, node, &p));
+	ok(cuGraphLaunch(exec, NULL));
+	assert_int_equal(word_at(at), 5);
+	ok(cuMemFree(at));
+	ok(cuGraphExecDestroy(exec));
+	ok(cuGraphDestroy(graph));
+}
+
 #define test(f) cmocka_unit_test_setup_teardown(f, make_contexts, drop_contexts)
 
 int main(void)
@@ -369,6 +431,8 @@ int main(void)
 		test(an_event_of_a_context_waits_for_all_its_streams),
 		test(a_context_waits_for_an_event_of_another_context),
 		test(a_destroyed_context_is_removed_as_a_peer),
+		test(the_kernels_of_one_graph_run_on_several_devices),
+		test(an_empty_grid_of_a_node_is_refused_at_launch_and_can_be_set_before),
 	};
 
 	return cmocka_run_group_tests(tests, make_two, NULL);
