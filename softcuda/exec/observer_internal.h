@@ -56,9 +56,9 @@ struct observer {
 	/* before() may return OBSERVED_YIELD: it is called before that of the others, which is not called then, so that they see
 	 * an instruction once. */
 	bool yields;
-	/* A block has the bytes of shared memory that its kernel and its launch ask for, not whole units of them, so that an access
-	 * behind them faults. */
-	bool exact_shared;
+	/* Variables of modules, and the shared memory of blocks, end with their last byte, so that an access behind it faults.  Else they
+	 * are padded, as on a GPU. */
+	bool exact_bounds;
 
 	/* True: before() and after() are called for this instruction.  Called once, when its function has been decoded. */
 	bool (*wants)(struct observer *o, const struct func_code *code, const struct insn *i);

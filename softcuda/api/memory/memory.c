@@ -130,9 +130,10 @@ static bool has_own_pages(const struct allocation *a)
  * pages of HUGE_PAGE bytes for a large allocation, and whole pages of the CPU.  0 when memcheck must find such accesses. */
 static uint64_t padding_of(const struct allocation *a)
 {
-	size_t block = a->kind == ALLOC_DEVICE || a->kind == ALLOC_ASYNC ? DEVICE_ALIGN : (size_t)sysconf(_SC_PAGESIZE);
+	const bool is_host_page = a->kind == ALLOC_HOST || a->kind == ALLOC_MANAGED || a->kind == ALLOC_GRAPH || a->kind == ALLOC_VARIABLE;
+	size_t block = is_host_page ? (size_t)sysconf(_SC_PAGESIZE) : DEVICE_ALIGN;
 
-	if (a->kind == ALLOC_REGISTERED || a->kind == ALLOC_IPC || gpul_memcheck_red_zone(a->bytes))
+	if (a->kind == ALLOC_REGISTERED || gpul_memcheck_red_zone(a->bytes))
 		return 0;
 	if (has_own_pages(a))
 		block = HUGE_PAGE;

@@ -5,7 +5,7 @@
 #include "softcuda/exec/decode/decode_internal.h"
 #include "softcuda/exec/texture/texture_internal.h"
 
-enum { MAX_LOCAL = 512 << 10, MAX_DIMS = 8 };
+enum { MAX_LOCAL = 512 << 10, MAX_DIMS = 8, VARIABLE_ALIGN = 256 };
 
 static uint64_t align_of(const gpul_ptx_var *v)
 {
@@ -22,6 +22,15 @@ static uint64_t align_up(uint64_t at, uint64_t align)
 
 /* ---- global and constant variables ------------------------------------------------------------------- */
 
+/* Accesses behind a variable reach other variables of the module on a GPU, or unused memory; here only unused memory. */
+static uint64_t padding_of_variable(const struct gpul_exec_program *p, const gpul_ptx_var *v)
+{
+	for (const struct observer *o = gpul_exec_memory_observers(p->memory); o; o = o->next)
+		if (o->exact_bounds)
+			return 0;
+	return align_up(v->bytes, VARIABLE_ALIGN) - v->bytes;
+}
+
 static gpul_status allocate_variable(struct gpul_exec_program *p, const gpul_ptx_var *v,
 			    uint64_t *address, gpul_error *err)
 {
@@ -34,13 +43,14 @@ static gpul_status allocate_variable(struct gpul_exec_program *p, const gpul_ptx
 				 "%s:%u: variable %s has %llu bytes; at most 2^40 bytes and an alignment of 2^20 "
 				 "are possible",
 				 p->file_name, v->line, name, (unsigned long long)v->bytes);
-	memory = gpul_program_alloc(p, v->bytes + align_of(v) + 256, err);
+	memory = gpul_program_alloc(p, v->bytes + align_of(v) + 2 * VARIABLE_ALIGN, err);
 	if (!memory)
 		return GPUL_ENOMEM;
-	*address = align_up((uintptr_t)memory, align_of(v) > 256 ? align_of(v) : 256);
+	*address = align_up((uintptr_t)memory, align_of(v) > VARIABLE_ALIGN ? align_of(v) : VARIABLE_ALIGN);
 	if (!v->bytes)
 		return GPUL_OK;
 	range.base = *address;
+	range.padding = padding_of_variable(p, v);
 	range.flags = v->space == GPUL_PTX_MOD_CONST ? GPUL_EXEC_MEM_READ_ONLY : 0;
 	snprintf(range.label, sizeof range.label, "%s %.36s",
 		 v->space == GPUL_PTX_MOD_CONST ? "constant" : "global", name);

@@ -41,7 +41,7 @@ static void reserve_shared(gpul_exec_launch *l, const struct gpul_exec_program *
  * not fault, unless an observer reports them. */
 static void pad_shared(gpul_exec_launch *l)
 {
-	EACH_OBSERVER(o, l->machine, exact_shared)
+	EACH_OBSERVER(o, l->machine, exact_bounds)
 	return;
 	l->shared_bytes = whole_shared_units(l->shared_bytes);
 }

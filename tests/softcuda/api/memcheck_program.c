@@ -19,11 +19,14 @@ static const char ptx[] =
 	"	ld.global.u32 %r2, [%d2];\n"
 	"	st.global.u32 [%d1], %r2;\n"
 	"	ret;\n"
-	"}\n";
+	"}\n"
+	".visible .global .align 4 .b8 variable[250];\n"
+	".visible .const .align 4 .b8 constant[250];\n";
 
 enum { N = 64, BYTES = 4 * N };
 
 static CUcontext ctx;
+static CUmodule module;
 static CUfunction copy;
 static CUdeviceptr a, b;
 
@@ -195,6 +198,95 @@ static void allocates_much(void)
 	free_all();
 }
 
+/* ---- overruns: the last lanes of copy() access the 6 bytes behind ODD ----------------------------------------------- */
+
+enum { ODD = BYTES - 6 };
+
+static void overrun(CUdeviceptr p)
+{
+	cuMemsetD8(b, 1, BYTES);
+	printf("copy to it: %d\n", (int)copy_on_gpu(p, b));
+}
+
+static void overrun_device(void)
+{
+	CUdeviceptr p;
+
+	if (!cuMemAlloc(&p, ODD))
+		overrun(p);
+}
+
+static void overrun_pitch(void)
+{
+	CUdeviceptr p;
+	size_t pitch;
+
+	if (!cuMemAllocPitch(&p, &pitch, ODD, 3, 4))
+		overrun(p + 2 * pitch);
+}
+
+static void overrun_async(void)
+{
+	CUdeviceptr p;
+
+	if (!cuMemAllocAsync(&p, ODD, NULL))
+		overrun(p);
+}
+
+static void overrun_pool(void)
+{
+	CUmemPoolProps properties = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE } };
+	CUmemoryPool pool;
+	CUdeviceptr p;
+
+	if (!cuMemPoolCreate(&pool, &properties) && !cuMemAllocFromPoolAsync(&p, ODD, pool, NULL))
+		overrun(p);
+}
+
+static void overrun_shared_pool(void)
+{
+	CUmemPoolProps properties = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE },
+				      .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, .maxSize = 1 << 22 };
+	CUmemoryPool pool;
+	CUdeviceptr p;
+
+	if (!cuMemPoolCreate(&pool, &properties) && !cuMemAllocFromPoolAsync(&p, ODD, pool, NULL))
+		overrun(p);
+}
+
+static void overrun_managed(void)
+{
+	CUdeviceptr p;
+
+	if (!cuMemAllocManaged(&p, ODD, CU_MEM_ATTACH_GLOBAL))
+		overrun(p);
+}
+
+static void overrun_host(void)
+{
+	CUdeviceptr p;
+	void *host;
+
+	if (!cuMemHostAlloc(&host, ODD, 0) && !cuMemHostGetDevicePointer(&p, host, 0))
+		overrun(p);
+}
+
+static void overrun_variable(void)
+{
+	CUdeviceptr p;
+
+	if (!cuModuleGetGlobal(&p, NULL, module, "variable"))
+		overrun(p);
+}
+
+static void overrun_constant(void)
+{
+	CUdeviceptr p;
+
+	if (!cuModuleGetGlobal(&p, NULL, module, "constant"))
+		printf("copy to it: %d\n", (int)copy_on_gpu(b, p));
+}
+
 static const struct { const char *name; void (*run)(void); } cases[] = {
 	{ "double_free", double_free },
 	{ "invalid_free", invalid_free },
@@ -210,12 +302,20 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
 	{ "written_by_graph", written_by_graph },
 	{ "written_by_cpu", written_by_cpu },
 	{ "allocates_much", allocates_much },
+	{ "overrun_device", overrun_device },
+	{ "overrun_pitch", overrun_pitch },
+	{ "overrun_async", overrun_async },
+	{ "overrun_pool", overrun_pool },
+	{ "overrun_shared_pool", overrun_shared_pool },
+	{ "overrun_managed", overrun_managed },
+	{ "overrun_host", overrun_host },
+	{ "overrun_variable", overrun_variable },
+	{ "overrun_constant", overrun_constant },
 };
 
 int main(int argc, char **argv)
 {
 	CUdevice device;
-	CUmodule module;
 
 	if (argc != 2 || cuInit(0) || cuDeviceGet(&device, 0) || cuCtxCreate_v4(&ctx, NULL, 0, device) || cuModuleLoadData(&module, ptx) ||
 	    cuModuleGetFunction(&copy, module, "copy"))

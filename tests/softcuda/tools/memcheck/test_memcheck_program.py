@@ -58,6 +58,13 @@ class Program(unittest.TestCase):
         self.assertEqual(status, 0, text)
         self.assertIn("gpuload memcheck: no errors", text)
 
+    def test_an_overrun_by_some_bytes_runs_as_on_a_gpu_and_memcheck_reports_it(self):
+        for case in ("device", "async", "pool", "shared_pool", "managed", "host", "variable", "constant"):
+            with self.subTest(case):
+                self.assertEqual(run("overrun_" + case, tools="")[:2], (0, "copy to it: 0\n"))
+                self.assertRegex(run("overrun_" + case)[2], r"4-byte global (store|load) at 0x\w+ crosses the end of a 250-byte")
+        self.assertEqual(run("overrun_pitch", tools="")[:2], (0, "copy to it: 0\n"))  # rows of 512 bytes
+
     def test_without_memcheck_nothing_is_printed_and_calls_fail_as_before(self):
         status, out, text = run("double_free", tools="")
         self.assertEqual((status, text), (0, ""))
