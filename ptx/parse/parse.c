@@ -321,6 +321,19 @@ static void free_parser(ptx_parser *p)
 	ptx_arena_free(&p->arena);
 }
 
+/* PTX ISA 2.3 added .address_size.  In older texts the parameters show whether nvcc compiled for 64-bit addresses. */
+static uint32_t address_size_of_old_text(const gpul_ptx_module *m)
+{
+	for (uint32_t i = 0; i < m->n_funcs; i++)
+		for (uint32_t k = 0; k < m->funcs[i].n_params; k++) {
+			const unsigned type = m->funcs[i].params[k].type;
+
+			if (type == GPUL_PTX_MOD_U64 || type == GPUL_PTX_MOD_S64 || type == GPUL_PTX_MOD_B64)
+				return 64;
+		}
+	return 32;
+}
+
 static gpul_status parse_text(const char *text, size_t text_bytes, const char *file_name,
 			 bool heads_only, gpul_ptx_module **out, gpul_error *err)
 {
@@ -341,6 +354,8 @@ static gpul_status parse_text(const char *text, size_t text_bytes, const char *f
 	if (!p.status) {
 		link_definitions(&p);
 		m = build_module(&p);
+		if (m && (m->version_major < 2 || (m->version_major == 2 && m->version_minor < 3)))
+			m->address_size = address_size_of_old_text(m);
 	}
 	free_parser(&p);
 	if (!p.status)

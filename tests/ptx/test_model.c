@@ -439,6 +439,24 @@ static void modules_with_any_difference_are_not_equal(void **state)
 		}
 }
 
+static void old_texts_have_the_address_size_of_their_parameters(void **state)
+{
+	static const struct { const char *version, *type; unsigned want;
+	} rows[] = { { "1.4", "u64", 64 }, { "2.2", "u32", 32 }, { "2.3", "u64", 32 } };  /* 2.3 has .address_size, by default 32 */
+
+	(void)state;
+	for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+		char text[200];
+		gpul_ptx_module *m;
+
+		snprintf(text, sizeof text, ".version %s\n.target sm_10\n.entry k(.param .s32 n, .param .%s p) { exit; }\n", rows[k].version,
+			 rows[k].type);
+		assert_int_equal(gpul_ptx_parse(text, strlen(text), "old.ptx", &m, NULL), GPUL_OK);
+		assert_int_equal(m->address_size, rows[k].want);
+		gpul_ptx_module_destroy(m);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -455,6 +473,7 @@ int main(void)
 		cmocka_unit_test(strings_may_be_empty_and_have_no_escapes),
 		cmocka_unit_test(functions_have_their_definition_and_tuning_directives),
 		cmocka_unit_test(printing_an_instruction_truncates_like_snprintf),
+		cmocka_unit_test(old_texts_have_the_address_size_of_their_parameters),
 		cmocka_unit_test(modules_with_any_difference_are_not_equal),
 	};
 

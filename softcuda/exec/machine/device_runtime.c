@@ -9,6 +9,7 @@
  * Source: CUDA C++ Programming Guide, CUDA Dynamic Parallelism; the declarations of cuda_device_runtime_api.h and in nvcc's PTX. */
 #include <stdlib.h>
 
+#include "softcuda/exec/machine/device_copies_internal.h"
 #include "softcuda/exec/machine/nest_internal.h"
 #include "softcuda/exec/warp/device_calls_internal.h"
 
@@ -44,15 +45,19 @@ static gpul_exec_machine *machine_of(const struct device_call *c)
 }
 
 /* Write the result of a call through a pointer of the kernel. */
+static int write_bytes(struct device_call *c, uint64_t at, const void *value, unsigned bytes, unsigned align)
+{
+	if (at & (align - 1) || !gpul_lane_may_write(c->s, c->lane, at, bytes))
+		c->stop = gpul_fault_text(c->s, c->i, at & (align - 1) ? GPUL_EXEC_MISALIGNED : GPUL_EXEC_ILLEGAL_ADDRESS, c->lane,
+					  "the result of a call of the device runtime cannot be written to 0x%llx", (unsigned long long)at);
+	else
+		memcpy((void *)(uintptr_t)at, value, bytes);
+	return DEVICE_OK;
+}
+
 static int write_result(struct device_call *c, uint64_t at, const void *value, unsigned bytes)
 {
-	if (at & (bytes - 1) || !gpul_lane_may_write(c->s, c->lane, at, bytes)) {
-		c->stop = gpul_fault_text(c->s, c->i, at & (bytes - 1) ? GPUL_EXEC_MISALIGNED : GPUL_EXEC_ILLEGAL_ADDRESS, c->lane,
-					  "the result of a call of the device runtime cannot be written to 0x%llx", (unsigned long long)at);
-		return DEVICE_OK;
-	}
-	memcpy((void *)(uintptr_t)at, value, bytes);
-	return DEVICE_OK;
+	return write_bytes(c, at, value, bytes, bytes);
 }
 
 /* ---- launches ------------------------------------------------------------------------------------ */
@@ -135,7 +140,7 @@ static int queue_launch(struct device_call *c, const gpul_exec_launch_config *co
 
 	if (st == GPUL_EUNSUPPORTED)
 		c->stop = gpul_fault_text(c->s, c->i, GPUL_EXEC_TRAP, c->lane, "launch of a kernel that cannot run: %s", err.text);
-	if (!e && c->s->block->launch->depth >= MAX_NEST_DEPTH)
+	if (!e && c->s->block->launch->depth >= MAX_NEST_DEPTH && config->kernel->code->program != c->nesting->copies)
 		e = DEVICE_MAX_DEPTH;
 	if (!e)
 		e = find_stream(c, stream_handle, &stream);
@@ -242,6 +247,56 @@ static int event_destroy(struct device_call *c)
 	return gpul_nest_event_find(c->nest, argument(c, 0)) ? DEVICE_OK : DEVICE_INVALID_HANDLE;
 }
 
+/* ---- copies and fills ----------------------------------------------------------------------------------- */
+
+/* A copy takes a slot as any other launch; its parameters are written here. */
+static int queue_copy(struct device_call *c, const struct device_copy *copy, uint64_t stream_handle)
+{
+	gpul_exec_launch_config config = { .device = c->s->block->launch->device };
+	void *params;
+
+	if (!copy->width || !copy->height)
+		return DEVICE_OK;
+	if (!gpul_device_copy(c->nesting, machine_of(c)->memory, copy, &config))
+		return DEVICE_NO_MEMORY;
+	params = gpul_nesting_take_slot(c->nesting, machine_of(c)->memory, &config);
+	if (!params)
+		return DEVICE_OUT_OF_RESOURCES;
+	memcpy(params, copy, COPY_PARAMS_BYTES);
+	(void)gpul_nesting_claim_slot(c->nesting, (uintptr_t)params, &config);
+	return queue_launch(c, &config, stream_handle);
+}
+
+static int memcpy_async(struct device_call *c)
+{
+	const struct device_copy copy = { .to = argument(c, 0), .from = argument(c, 1), .width = argument(c, 2), .height = 1 };
+
+	return queue_copy(c, &copy, argument(c, 4));
+}
+
+static int memcpy_2d_async(struct device_call *c)
+{
+	const struct device_copy copy = { .to = argument(c, 0), .to_pitch = argument(c, 1), .from = argument(c, 2), .from_pitch = argument(c, 3),
+					  .width = argument(c, 4), .height = argument(c, 5) };
+
+	return copy.width > copy.to_pitch || copy.width > copy.from_pitch ? DEVICE_INVALID_PITCH : queue_copy(c, &copy, argument(c, 7));
+}
+
+static int memset_async(struct device_call *c)
+{
+	const struct device_copy fill = { .to = argument(c, 0), .from = argument(c, 1) & 0xff, .width = argument(c, 2), .height = 1, .fill = true };
+
+	return queue_copy(c, &fill, argument(c, 3));
+}
+
+static int memset_2d_async(struct device_call *c)
+{
+	const struct device_copy fill = { .to = argument(c, 0), .to_pitch = argument(c, 1), .from = argument(c, 2) & 0xff,
+					  .width = argument(c, 3), .height = argument(c, 4), .fill = true };
+
+	return fill.width > fill.to_pitch ? DEVICE_INVALID_PITCH : queue_copy(c, &fill, argument(c, 5));
+}
+
 /* ---- errors -------------------------------------------------------------------------------------------- */
 
 static int get_last_error(struct device_call *c)
@@ -264,9 +319,11 @@ static const struct { int error; const char *name, *text;
 	{ DEVICE_INVALID_VALUE, "cudaErrorInvalidValue", "invalid argument" },
 	{ DEVICE_NO_MEMORY, "cudaErrorMemoryAllocation", "out of memory" },
 	{ DEVICE_INVALID_CONFIGURATION, "cudaErrorInvalidConfiguration", "invalid configuration argument" },
+	{ DEVICE_INVALID_PITCH, "cudaErrorInvalidPitchValue", "invalid pitch argument" },
 	{ DEVICE_MAX_DEPTH, "cudaErrorLaunchMaxDepthExceeded", "launch would exceed maximum depth of nested launches" },
 	{ DEVICE_INVALID_FUNCTION, "cudaErrorInvalidDeviceFunction", "invalid device function" },
 	{ DEVICE_INVALID_DEVICE, "cudaErrorInvalidDevice", "invalid device ordinal" },
+	{ DEVICE_UNSUPPORTED_LIMIT, "cudaErrorUnsupportedLimit", "limit is not supported on this architecture" },
 	{ DEVICE_INVALID_HANDLE, "cudaErrorInvalidResourceHandle", "invalid resource handle" },
 	{ DEVICE_OUT_OF_RESOURCES, "cudaErrorLaunchOutOfResources", "too many resources requested for launch" },
 	{ -1, "cudaErrorUnknown", "unrecognized error code" },
@@ -382,6 +439,53 @@ static int max_active_blocks(struct device_call *c)
 		return DEVICE_INVALID_FUNCTION;
 	n = (int)gpul_exec_blocks_per_sm((uint32_t)argument(c, 2), k->info.shared_bytes + (uint32_t)argument(c, 3));
 	return write_result(c, argument(c, 0), &n, sizeof n);
+}
+
+static int get_limit(struct device_call *c)
+{
+	enum { MALLOC_HEAP_SIZE = 2, PENDING_LAUNCH_COUNT = 4 };  /* cudaLimit */
+	const uint32_t limit = (uint32_t)argument(c, 1);
+	const gpul_exec_machine_options *o = &machine_of(c)->options;
+	const uint64_t value = limit == MALLOC_HEAP_SIZE ? o->heap_bytes : o->pending_launches;
+
+	if (limit != MALLOC_HEAP_SIZE && limit != PENDING_LAUNCH_COUNT)
+		return DEVICE_UNSUPPORTED_LIMIT;
+	return write_result(c, argument(c, 0), &value, sizeof value);
+}
+
+/* The 90 of a module's target sm_90a. */
+static int target_number(const gpul_ptx_module *m)
+{
+	const char *digits = strpbrk(gpul_ptx_name(m, m->target), "0123456789");
+
+	return digits ? (int)strtol(digits, NULL, 10) : 0;
+}
+
+static int get_function_attributes(struct device_call *c)
+{
+	enum { MAJOR = 75, MINOR = 76, MOST_SHARED = 48 << 10 };
+	const gpul_exec_kernel *k = kernel_at(c->s->frame->code->program, argument(c, 1));
+	int major = 0, minor = 0;
+	struct {               /* the beginning of cudaFuncAttributes (driver_types.h) */
+		uint64_t shared_bytes, const_bytes, local_bytes;
+		int32_t max_threads, n_regs, ptx_version, binary_version, cache_mode, max_dynamic_shared_bytes, carveout;
+	} a;
+
+	if (!k)
+		return DEVICE_INVALID_FUNCTION;
+	memset(&a, 0, sizeof a);
+	(void)find_attribute(c, c->s->block->launch->device, MAJOR, &major);
+	(void)find_attribute(c, c->s->block->launch->device, MINOR, &minor);
+	a.shared_bytes = k->info.shared_bytes;
+	a.const_bytes = k->info.const_bytes;
+	a.local_bytes = k->info.local_bytes;
+	a.max_threads = (int32_t)k->info.max_threads;
+	a.n_regs = (int32_t)k->info.n_regs;
+	a.ptx_version = target_number(c->s->frame->code->program->module);
+	a.binary_version = 10 * major + minor;
+	a.max_dynamic_shared_bytes = k->info.shared_bytes < MOST_SHARED ? (int32_t)(MOST_SHARED - k->info.shared_bytes) : 0;
+	a.carveout = -1;
+	return write_bytes(c, argument(c, 0), &a, sizeof a, sizeof a.shared_bytes);
 }
 
 /* ---- the table -------------------------------------------------------------------------------------------- */

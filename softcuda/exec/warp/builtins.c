@@ -17,8 +17,7 @@ static int find_device_call(const char *name)
 		GPUL_DEVICE_CALLS(X)
 #undef X
 	};
-	static const char *const refused[] = { "cudaDeviceSynchronize", "cudaMemcpyAsync", "cudaMemsetAsync", "cudaFuncGetAttributes",
-					       "cudaDeviceGetLimit", "cudaGraphLaunch" };
+	static const char *const refused[] = { "cudaDeviceSynchronize", "cudaMemcpy3DAsync", "cudaMemset3DAsync", "cudaGraphLaunch" };
 	const bool marked = !strncmp(name, "__cudaCDP2", 10);
 	const char *bare = marked ? name + 10 : !strncmp(name, "cuda", 4) ? name + 4 : "";
 

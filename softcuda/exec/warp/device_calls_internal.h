@@ -22,6 +22,16 @@
 	X(EventRecordWithFlags, event_record, true) \
 	X(EventRecordWithFlags_ptsz, event_record, true) \
 	X(EventDestroy, event_destroy, true) \
+	X(MemcpyAsync, memcpy_async, true) \
+	X(MemcpyAsync_ptsz, memcpy_async, true) \
+	X(Memcpy2DAsync, memcpy_2d_async, true) \
+	X(Memcpy2DAsync_ptsz, memcpy_2d_async, true) \
+	X(MemsetAsync, memset_async, true) \
+	X(MemsetAsync_ptsz, memset_async, true) \
+	X(Memset2DAsync, memset_2d_async, true) \
+	X(Memset2DAsync_ptsz, memset_2d_async, true) \
+	X(FuncGetAttributes, get_function_attributes, true) \
+	X(DeviceGetLimit, get_limit, true) \
 	X(GetLastError, get_last_error, false) \
 	X(PeekAtLastError, peek_at_last_error, false) \
 	X(GetErrorName, get_error_name, false) \

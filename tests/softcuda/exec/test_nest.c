@@ -281,6 +281,46 @@ static void launches_that_wait_are_limited(void **state)
 	rig_close(r);
 }
 
+static void copies_and_fills_run_in_their_stream(void **state)
+{
+	/* a kernel that counts out[0] up, a copy of 3,000 rows from out to x with other pitches, a fill of x, a copy beyond its end */
+	static const char externs[] =
+		".extern .func (.param .b32 v) __cudaCDP2Memcpy2DAsync (.param .b64 a, .param .b64 b, .param .b64 c, .param .b64 d, .param .b64 e, "
+		".param .b64 f, .param .b32 g, .param .b64 h);\n"
+		".extern .func (.param .b32 v) __cudaCDP2MemsetAsync (.param .b64 a, .param .b32 b, .param .b64 c, .param .b64 d);\n"
+		".extern .func (.param .b32 v) __cudaCDP2MemcpyAsync (.param .b64 a, .param .b64 b, .param .b64 c, .param .b32 d, .param .b64 e);\n";
+	static const char kernels[] = COUNT KERNEL_OUT("parent") DEFAULT_STREAM LAUNCH("count", "1", "32", "%x")
+		"mov.b64 %d1, 64; mov.b64 %d2, 16; mov.b64 %d3, 10; mov.b64 %d4, 3000; mov.b32 %r1, 3; mov.b32 %r2, 0x1a5; mov.b64 %d5, 0;\n"
+		"call (%r8), __cudaCDP2Memcpy2DAsync, (%x, %d2, %o, %d1, %d3, %d4, %r1, %d5); st.global.u32 [%o+16], %r8;\n"
+		"mov.b64 %d6, 5; add.u64 %d7, %x, 16; call (%r8), __cudaCDP2MemsetAsync, (%d7, %r2, %d6, %d5); st.global.u32 [%o+20], %r8;\n"
+		"call (%r8), __cudaCDP2Memcpy2DAsync, (%x, %d6, %o, %d1, %d3, %d4, %r1, %d5); st.global.u32 [%o+24], %r8; ret; }\n"
+		KERNEL_OUT("beyond") "mov.b64 %d1, 1000000; mov.b64 %d2, 0; mov.b32 %r1, 3;\n"
+		"call (%r8), __cudaCDP2MemcpyAsync, (%x, %o, %d1, %r1, %d2); ret; }\n";
+	char text[8192];
+	struct rig *r;
+	uint8_t *from, *to;
+
+	(void)state;
+	snprintf(text, sizeof text, "%s%s%s", HEAD, externs, kernels);
+	r = rig_open(text);
+	from = rig_memory(r, 64 * 3000);
+	to = rig_memory(r, 16 * 3000);
+	for (unsigned k = 4; k < 64 * 3000; k++)
+		from[k] = (uint8_t)(k * 7 + k / 251);
+	rig_run(r, "parent", 1, 1, from, (uintptr_t)to);
+	if (r->fault.kind)
+		fail_msg("%s", r->fault.text);
+	assert_int_equal(from[16] | from[20], 0);
+	assert_int_equal(from[24], 12);  /* cudaErrorInvalidPitchValue */
+	assert_int_equal(to[0], 32);     /* the copy began after the kernel */
+	for (unsigned y = 1; y < 3000; y++)
+		for (unsigned x = 0; x < 16; x++)
+			assert_int_equal(to[16 * y + x], y == 1 && x < 5 ? 0xa5 : x < 10 ? from[64 * y + x] : 0);
+	assert_int_equal(rig_run(r, "beyond", 1, 1, from, (uintptr_t)to), GPUL_EXEC_ILLEGAL_ADDRESS);
+	assert_non_null(strstr(r->fault.text, "cudaMemcpyAsync, block"));
+	rig_close(r);
+}
+
 static void a_call_that_is_not_supported_refuses_only_its_kernel(void **state)
 {
 	char *why = rig_refusal(PTX_HEADER ".extern .func (.param .b32 v) cudaDeviceSynchronize ();\n"
@@ -305,6 +345,7 @@ int main(void)
 		cmocka_unit_test(launches_nest_24_deep),
 		cmocka_unit_test(a_wrong_launch_is_an_error_of_its_thread),
 		cmocka_unit_test(launches_that_wait_are_limited),
+		cmocka_unit_test(copies_and_fills_run_in_their_stream),
 		cmocka_unit_test(a_call_that_is_not_supported_refuses_only_its_kernel),
 	};
 
