@@ -34,64 +34,78 @@ static inline int32_t floor_float(float f)
 	return i - ((float)i > f);
 }
 
-/* NaN: 0. */
-static inline float limit_float(float f, float most)
+/* Coordinates within the limit; NaN: 0.  Each step for all lanes is a loop of its own, here and below: so it becomes vector code. */
+static inline void limit_lanes(const float *x, float factor, float most, float out[LANES])
 {
-	return f > most ? most : f < -most ? -most : f == f ? f : 0;
+	for (unsigned l = 0; l < LANES; l++) {
+		float f = x[l] * factor;
+
+		f = f == f ? f : 0;
+		f = f > most ? most : f;
+		out[l] = f < -most ? -most : f;
+	}
 }
 
 /* i is at most one period outside. */
 static inline int32_t place(int32_t i, int32_t n, enum address_mode mode)
 {
 	switch (mode) {
-	case ADDRESS_WRAP: return i < 0 ? i + n : i >= n ? i - n : i;
+	case ADDRESS_WRAP:
+		i += i < 0 ? n : 0;
+		return i - (i >= n ? n : 0);
 	case ADDRESS_MIRROR:
-		i = i < 0 ? -1 - i : i >= 2 * n ? i - 2 * n : i;
+		i = i < 0 ? ~i : i;
+		i -= i >= 2 * n ? 2 * n : 0;
 		return i >= n ? 2 * n - 1 - i : i;
-	case ADDRESS_CLAMP: return i < 0 ? 0 : i >= n ? n - 1 : i;
-	default: return i < 0 || i >= n ? OUTSIDE : i;
+	case ADDRESS_CLAMP:
+		i = i < 0 ? 0 : i;
+		return i >= n ? n - 1 : i;
+	default: return (uint32_t)i < (uint32_t)n ? i : OUTSIDE;
 	}
 }
 
 /* The nearest texel; the mode is a constant of each caller. */
 static inline void nearest(const float *x, int32_t n, enum address_mode mode, bool normalised, int32_t *first)
 {
-	const float extent = (float)n, period = mode == ADDRESS_MIRROR ? 2 : 1, far = 0x1p23f * period;
+	const float period = mode == ADDRESS_MIRROR ? 2 : 1;
+	float f[LANES];
 
-	for (unsigned l = 0; l < LANES; l++) {
-		float f = x[l];
-
-		if (mode == ADDRESS_WRAP || mode == ADDRESS_MIRROR) {
-			f = f > -far && f < far ? f : 0;  /* others are multiples of the period */
-			f -= period * (float)floor_float(f / period);
-		}
-		first[l] = place(floor_float(limit_float(normalised ? f * extent : f, 0x1p30f)), n, mode);
+	if (mode == ADDRESS_WRAP || mode == ADDRESS_MIRROR) {
+		limit_lanes(x, 1, 0x1p23f * period, f);  /* coordinates beyond are multiples of the period, as the limit is */
+		for (unsigned l = 0; l < LANES; l++)
+			f[l] -= period * (float)floor_float(f[l] / period);
+		x = f;
 	}
+	limit_lanes(x, normalised ? (float)n : 1, 0x1p30f, f);
+	for (unsigned l = 0; l < LANES; l++)
+		first[l] = floor_float(f[l]);
+	for (unsigned l = 0; l < LANES; l++)
+		first[l] = place(first[l], n, mode);
 }
 
 /* The two texels of a linear filter. */
 static inline void neighbours(const float *x, int32_t n, enum address_mode mode, bool normalised, struct texels *t)
 {
-	const double period = mode == ADDRESS_MIRROR ? 2 : 1, extent = n;
+	const double period = mode == ADDRESS_MIRROR ? 2 : 1;
+	const bool periodic = mode == ADDRESS_WRAP || mode == ADDRESS_MIRROR;
+	int32_t fixed[LANES];
+	float f[LANES];
 
+	limit_lanes(x, 1, periodic ? 0x1p24f : normalised ? 4 : 0x1p20f, f);
 	for (unsigned l = 0; l < LANES; l++) {
-		double d;
-		int32_t fixed;
+		double d = (double)f[l];
 
-		if (mode == ADDRESS_WRAP || mode == ADDRESS_MIRROR) {
-			d = x[l] > -0x1p24f && x[l] < 0x1p24f ? (double)x[l] : 0;
+		if (periodic)
 			d -= period * (double)floor_double(d / period);
-			d = (double)floor_double(d * 0x1p21) * extent * 0x1p-13;
-		} else if (normalised) {
-			d = (double)floor_double((double)limit_float(x[l], 4) * 0x1p21) * extent * 0x1p-13;
-		} else {
-			d = (double)limit_float(x[l], 0x1p20f) * 256;
-		}
-		fixed = floor_double(d + 0.5) - 128;
-		t->first[l] = place(fixed >> 8, n, mode);
-		t->second[l] = place((fixed >> 8) + 1, n, mode);
-		t->weight[l] = mode == ADDRESS_CLAMP && t->first[l] == t->second[l] ? 0 : fixed & 255;
+		d = normalised ? (double)floor_double(d * 0x1p21) * (double)n * 0x1p-13 : d * 256;
+		fixed[l] = floor_double(d + 0.5) - 128;
 	}
+	for (unsigned l = 0; l < LANES; l++) {
+		t->first[l] = place(fixed[l] >> 8, n, mode);
+		t->second[l] = place((fixed[l] >> 8) + 1, n, mode);
+	}
+	for (unsigned l = 0; l < LANES; l++)
+		t->weight[l] = mode == ADDRESS_CLAMP && t->first[l] == t->second[l] ? 0 : fixed[l] & 255;
 }
 
 static void find_in_dimension(const float *x, uint32_t extent, const struct texture *t, unsigned dimension, bool linear, struct texels *out)
@@ -225,6 +239,7 @@ static void read_nearest(const struct texture *t, const int32_t *offset, const u
 /* fraction() of texture/filter.c. */
 static void filter_integers(const struct texture *t, const struct corner c[4], unsigned channel, float out[LANES])
 {
+	const float most = t->channel == CHANNEL_U8 || t->channel == CHANNEL_U16 ? 65535 : 32767;
 	int32_t word[LANES], sum[LANES] = { 0 };
 
 	for (unsigned k = 0; k < 4; k++) {
@@ -232,16 +247,17 @@ static void filter_integers(const struct texture *t, const struct corner c[4], u
 		for (unsigned l = 0; l < LANES; l++)
 			sum[l] += c[k].weight[l] * word[l];
 	}
-	for (unsigned l = 0; l < LANES; l++) {
-		const int32_t x = sum[l], wide = (x + 128) >> 8, extended = x + ((x + 16 * (x >> 12) + 64) >> 7);
-
-		switch (t->channel) {
-		case CHANNEL_U8: out[l] = (float)(x + wide) / 65535.0f; break;
-		case CHANNEL_U16: out[l] = (float)wide / 65535.0f; break;
-		case CHANNEL_S8: out[l] = (float)(extended < -32767 ? -32767 : extended) / 32767.0f; break;
-		default: out[l] = (float)(wide < -32767 ? -32767 : wide) / 32767.0f;
-		}
-	}
+	if (t->channel == CHANNEL_U8)
+		for (unsigned l = 0; l < LANES; l++)
+			sum[l] += (sum[l] + 128) >> 8;
+	else if (t->channel == CHANNEL_S8)
+		for (unsigned l = 0; l < LANES; l++)
+			sum[l] += (sum[l] + 16 * (sum[l] >> 12) + 64) >> 7;
+	else
+		for (unsigned l = 0; l < LANES; l++)
+			sum[l] = (sum[l] + 128) >> 8;
+	for (unsigned l = 0; l < LANES; l++)
+		out[l] = (float)(sum[l] < -32767 ? -32767 : sum[l]) / most;
 }
 
 /* 2^e, for a normal double. */
@@ -259,14 +275,16 @@ static bool filter_floats(const struct texture *t, const struct corner c[4], uns
 {
 	float value[4][LANES];
 	int32_t most[LANES] = { 0 }, largest = 0;
+	double sum[LANES];
 
 	for (unsigned k = 0; k < 4; k++) {
 		load_floats(t, c[k].offset, t->sampler.border, channel, value[k]);
 		for (unsigned l = 0; l < LANES; l++) {
 			int32_t bits, exponent;
 
-			value[k][l] = c[k].weight[l] ? value[k][l] : 0;
 			memcpy(&bits, &value[k][l], 4);
+			bits &= c[k].weight[l] ? -1 : 0;
+			memcpy(&value[k][l], &bits, 4);
 			exponent = bits >> 23 & 255;
 			most[l] = exponent > most[l] ? exponent : most[l];
 		}
@@ -277,17 +295,22 @@ static bool filter_floats(const struct texture *t, const struct corner c[4], uns
 		return false;
 	for (unsigned l = 0; l < LANES; l++) {
 		const double scale = power_of_two(126 + 28 - most[l]);
-		double sum = 0;
+
+		sum[l] = 0;
+		for (unsigned k = 0; k < 4; k++)
+			sum[l] += (double)(int32_t)((double)value[k][l] * scale) * (double)c[k].weight[l];
+		sum[l] *= power_of_two(most[l] - 126 - 28 - 8);
+	}
+	for (unsigned l = 0; l < LANES; l++) {
 		int64_t bits;
 
-		for (unsigned k = 0; k < 4; k++)
-			sum += (double)(int32_t)((double)value[k][l] * scale) * (double)c[k].weight[l];
-		sum *= power_of_two(most[l] - 126 - 28 - 8);
-		memcpy(&bits, &sum, 8);
+		memcpy(&bits, &sum[l], 8);
 		bits += (bits & 0x1fffffff) == 0x10000000;
-		memcpy(&sum, &bits, 8);
-		out[l] = c[0].weight[l] == 256 ? value[0][l] : (float)sum;
+		memcpy(&sum[l], &bits, 8);
+		out[l] = (float)sum[l];
 	}
+	for (unsigned l = 0; l < LANES; l++)
+		out[l] = c[0].weight[l] == 256 ? value[0][l] : out[l];
 	return true;
 }
 
