@@ -203,11 +203,33 @@ static void load_integers(const struct texture *t, const int32_t *offset, const 
 	}
 }
 
+/* As gpul_half_to_float(), without branches. */
+static inline float float_of_half(uint32_t h)
+{
+	const uint32_t magnitude = (h & 0x7fff) << 13;
+	float f;
+	uint32_t bits;
+
+	memcpy(&f, &magnitude, 4);
+	f *= 0x1p112f;
+	memcpy(&bits, &f, 4);
+	bits |= (magnitude >= 0x0f800000 ? 0x7f800000 : 0) | (h & 0x8000) << 16;
+	memcpy(&f, &bits, 4);
+	return f;
+}
+
 static void load_floats(const struct texture *t, const int32_t *offset, const uint8_t *border, unsigned channel, float *value)
 {
 	const uint8_t *at = t->level[0].at;
+	uint16_t half[LANES];
 
-	LOAD(float, value);
+	if (t->channel == CHANNEL_F32) {
+		LOAD(float, value);
+		return;
+	}
+	LOAD(uint16_t, half);
+	for (unsigned l = 0; l < LANES; l++)
+		value[l] = float_of_half(half[l]);
 }
 
 /* ---- results ------------------------------------------------------------------------------------ */
@@ -223,6 +245,11 @@ static void read_nearest(const struct texture *t, const int32_t *offset, const u
 	float value[LANES];
 	int32_t word[LANES];
 
+	if (t->channel == CHANNEL_F16) {
+		load_floats(t, offset, border, channel, value);
+		memcpy(out, value, sizeof value);
+		return;
+	}
 	load_integers(t, offset, border, channel, word);
 	if (as_is(t)) {
 		memcpy(out, word, sizeof word);
@@ -270,10 +297,35 @@ static inline double power_of_two(int64_t e)
 	return d;
 }
 
-/* sum_of_group() and float_away() of texture/filter.c; false: a texel is an infinity or NaN. */
+/* float_away() and half_away() of texture/filter.c. */
+static inline void round_sums(const double sum[LANES], bool half, float out[LANES])
+{
+	for (unsigned l = 0; l < LANES && !half; l++) {
+		double d = sum[l];
+		int64_t bits;
+
+		memcpy(&bits, &d, 8);
+		bits += (bits & 0x1fffffff) == 0x10000000;
+		memcpy(&d, &bits, 8);
+		out[l] = (float)d;
+	}
+	for (unsigned l = 0; l < LANES && half; l++) {
+		const double magnitude = __builtin_fabs(sum[l]), small = (double)(int32_t)((magnitude < 1 ? magnitude : 1) * 0x1p24 + 0.5) * 0x1p-24;
+		double d = magnitude;
+		int64_t bits;
+
+		memcpy(&bits, &d, 8);
+		bits = (bits + (INT64_C(1) << 41)) & -(INT64_C(1) << 42);
+		memcpy(&d, &bits, 8);
+		out[l] = (float)__builtin_copysign(magnitude < 0x1p-14 ? small : d, sum[l]);
+	}
+}
+
+/* sum_of_group() of texture/filter.c; false: a texel is an infinity or NaN. */
 static bool filter_floats(const struct texture *t, const struct corner c[4], unsigned channel, float out[LANES])
 {
 	float value[4][LANES];
+	const int32_t keep = t->channel == CHANNEL_F16 ? 15 : 28;  /* bits of the largest texel */
 	int32_t most[LANES] = { 0 }, largest = 0;
 	double sum[LANES];
 
@@ -294,21 +346,14 @@ static bool filter_floats(const struct texture *t, const struct corner c[4], uns
 	if (largest == 255)
 		return false;
 	for (unsigned l = 0; l < LANES; l++) {
-		const double scale = power_of_two(126 + 28 - most[l]);
+		const double scale = power_of_two(126 + keep - most[l]);
 
 		sum[l] = 0;
 		for (unsigned k = 0; k < 4; k++)
 			sum[l] += (double)(int32_t)((double)value[k][l] * scale) * (double)c[k].weight[l];
-		sum[l] *= power_of_two(most[l] - 126 - 28 - 8);
+		sum[l] *= power_of_two(most[l] - 126 - keep - 8);
 	}
-	for (unsigned l = 0; l < LANES; l++) {
-		int64_t bits;
-
-		memcpy(&bits, &sum[l], 8);
-		bits += (bits & 0x1fffffff) == 0x10000000;
-		memcpy(&sum[l], &bits, 8);
-		out[l] = (float)sum[l];
-	}
+	round_sums(sum, t->channel == CHANNEL_F16, out);
 	for (unsigned l = 0; l < LANES; l++)
 		out[l] = c[0].weight[l] == 256 ? value[0][l] : out[l];
 	return true;
@@ -330,7 +375,7 @@ static const struct texture *common_texture(struct warp *w, const struct insn *i
 	if (!t || others & w->mask || f->dimensions > 2 || f->layered || f->cube || f->has_offset || f->halves)
 		return NULL;
 	*linear = t->sampler.linear && !t->read_integer && !f->integer;
-	if (t->n_levels != 1 || t->srgb || t->channel == CHANNEL_F16 || t->dimensions != f->dimensions)
+	if (t->n_levels != 1 || t->srgb || t->dimensions != f->dimensions)
 		return NULL;
 	bytes = v->pitch * (v->height - 1) + (uint64_t)v->width * t->element_bytes;
 	if (bytes > INT32_MAX || (t->in_table && !range_covers(state_of(w)->cache, i->src, (uintptr_t)v->at, bytes, false)))
@@ -364,7 +409,7 @@ bool GPUL_BUILD(gpul_texture_read_warp)(struct warp *w, const struct insn *i)
 			read_nearest(t, corner[0].offset, f->integer ? nothing : t->sampler.border, k, out[k]);
 			continue;
 		}
-		if (t->channel != CHANNEL_F32)
+		if (t->channel < CHANNEL_F16)
 			filter_integers(t, corner, k, value);
 		else if (!filter_floats(t, corner, k, value))
 			return false;
