@@ -181,7 +181,7 @@ HANDLER(STV)
 
 	if (shape == SHAPE_FAULT)
 		return x.stop;
-	if (shape == SHAPE_ROW && i->n == 4 && i->e == KIND_32_32 && WHOLE_BYTES) {
+	if (shape == SHAPE_ROW && i->n == 4 && i->e == KIND_32_32 && WHOLE_BYTES == 16) {
 		store_quads(w, OPLIST(w, i->b), (void *)x.at);
 		return i + 1;
 	}
