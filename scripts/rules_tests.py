@@ -257,3 +257,15 @@ def write_check(w, products, headers):
     for group, need in needs.items():
         w.build(f"check-{group}", "console", needs=sorted(need), command=words(run, "--only", group))
     w.build("check", "console", needs=sorted(set().union(*needs.values(), everything)), command=words(run))
+    write_check_clients(w, everything)
+
+
+def write_check_clients(w, everything):
+    """The short form of each client's suite: not a part of check, because it fetches packages of PyPI and takes long."""
+    scripts = [s for s in sorted(glob.glob("tests/clients/*.py")) if os.access(s, os.X_OK)]
+    with open(f"{w.dir}/clients.list", "w", encoding="utf-8") as f:
+        for s in scripts:
+            name = os.path.basename(s)[:-3]
+            f.write("\t".join(("clients", f"clients/{name}", words(w.python, s, "--build", w.dir, "--work", f"{w.dir}/clients/{name}", "--short"))) + "\n")
+    w.build("check-clients", "console", needs=everything,
+            command=words(w.python, "tests/run.py", "--build", w.dir, "--list", "clients.list", "--limit", "3600", "-j", "1"))

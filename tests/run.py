@@ -101,11 +101,12 @@ def run_all(tests, args):
 def main():
     a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     a.add_argument("--build", default="build")
+    a.add_argument("--list", default="tests.list", help="file in the build folder with the tests (default: tests.list)")
     a.add_argument("--only", help="run only this group of tests")
     a.add_argument("--limit", type=int, default=LIMIT_S, help="time limit for each test in seconds")
     a.add_argument("-j", type=int, default=len(os.sched_getaffinity(0)))
     args = a.parse_args()
-    with open(f"{args.build}/tests.list", encoding="utf-8") as f:
+    with open(f"{args.build}/{args.list}", encoding="utf-8") as f:
         tests = [tuple(l.rstrip("\n").split("\t")) for l in f]
     tests = [t for t in tests if args.only in (None, t[0])]
     total = [0, 0, 0]

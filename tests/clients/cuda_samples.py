@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""cuda_samples.py CHECKOUT — build and run NVIDIA's CUDA samples on the software driver.
+"""cuda_samples.py — build and run NVIDIA's CUDA samples on the software driver.
 
-CHECKOUT is a copy of github.com/NVIDIA/cuda-samples, tag v13.0; this program fetches nothing.  Samples that need a graphics API or a library
+The checkout is a copy of github.com/NVIDIA/cuda-samples, tag v13.0; this program fetches nothing.  Samples that need a graphics API or a library
 of NVIDIA (cuBLAS ...; not NVRTC) are left out.  Each of the others is compiled for compute_90 with `nvcc -cudart none`, linked with
 libgpuload-rt.a (or --dynamic: with libcudart.so) and run in its folder; objects are kept in --work, so that a second run only links.
 
-    verified  exit 0, and the sample reports that its results are right
-    ran       exit 0, without such a report
-    waived    exit 2: the sample says that the device lacks something
-    failed, slow (--limit), not built
+    verified  exit 0, and the sample reports that its results are right: passed
+    ran       exit 0, without such a report: passed
+    waived    exit 2: the sample says that the device lacks something: skipped
+    failed, slow (--limit), not built: failed
 """
-import argparse, concurrent.futures, glob, json, os, re, shutil, subprocess, sys, time
+import concurrent.futures, glob, json, os, re, shutil, subprocess, sys, time
+
+import client  # in this folder
 
 GROUPS = ("0_Introduction", "1_Utilities", "2_Concepts_and_Techniques", "3_CUDA_Features", "4_CUDA_Libraries", "5_Domain_Specific", "6_Performance")
 NEEDS_MORE = re.compile(r"CUDA::(cublas|cufft|curand|cusolver|cusparse|npp|nvjpeg)|find_package\((OpenGL|GLUT|Vulkan|EGL|MPI)|GLUT|Vulkan|"
@@ -35,19 +37,18 @@ SAYS_RIGHT = re.compile(r"pass(ed)?\b|\bsuccess|\bOK\b|Result = PASS|Errors?: 0|
 SAYS_WRONG = re.compile(r"\bFAIL(ED|URE)?\b|Test failed|CUDA error at|mismatch at", re.M)
 
 
+SHORT = ("vectorAdd", "matrixMul", "simpleAtomicIntrinsics", "simpleTexture", "simpleCooperativeGroups", "clock", "asyncAPI", "simpleStreams",
+         "cudaTensorCoreGemm", "simpleCudaGraphs", "streamOrderedAllocation", "reduction", "vectorAddDrv", "simpleSurfaceWrite")
+COUNTED = {"verified": "passed", "ran": "passed", "waived": "skipped"}
+
+
 def arguments():
-    a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    a.add_argument("checkout", help="folder with Samples/ and Common/")
-    a.add_argument("--build", default="build", help="build folder of gpuload (default: build)")
-    a.add_argument("--work", default="/tmp/cuda-samples", help="folder for objects and programs (default: /tmp/cuda-samples)")
-    a.add_argument("--only", nargs="+", metavar="NAME", help="only these samples")
-    a.add_argument("--limit", type=float, default=120, metavar="S", help="seconds for one program (default: 120)")
-    a.add_argument("--jobs", "-j", type=int, default=2)
+    a = client.parser(__doc__, "github.com/NVIDIA/cuda-samples")
     a.add_argument("--dynamic", action="store_true", help="link with libcudart.so.N of the build folder instead of libgpuload-rt.a")
     a.add_argument("--gpus", type=int, default=1, help="number of devices (default: 1); a sample that is waived is run again with 2")
     a.add_argument("--no-run", action="store_true", help="only compile")
     a.add_argument("--json", help="file for the results")
-    return a.parse_args()
+    return client.begin(a, "test_args.json")
 
 
 def samples(checkout):
@@ -67,7 +68,7 @@ class Sample:
     def __init__(self, folder, cmake, args, toolkit):
         self.folder, self.cmake, self.args, self.toolkit = folder, cmake, args, toolkit
         self.name = os.path.basename(folder)
-        self.at = os.path.abspath(f"{args.work}/Samples/{os.path.basename(os.path.dirname(folder))}/{self.name}")
+        self.at = f"{args.work}/Samples/{os.path.basename(os.path.dirname(folder))}/{self.name}"
         m = re.search(r"add_executable\(\s*\S+\s+([^)]*)\)", cmake)
         self.sources = m[1].split() if m else []
 
@@ -90,7 +91,7 @@ class Sample:
         code = ["-gencode", "arch=compute_90,code=compute_90"]
         extra = ["-Xcompiler", "-fopenmp"] if "OpenMP" in self.cmake else []
         return ["-std=c++17", "-O2", "-w", "-cudart", "none", "--extended-lambda", "--threads", "1", *code, *(["-dc"] if rdc else ["-c"]), *extra,
-                "-I", os.path.abspath(f"{self.args.checkout}/Common"), "-I", ".", "-I", "inc", "-I", f"{self.toolkit}/include"]
+                "-I", f"{self.args.checkout}/Common", "-I", ".", "-I", "inc", "-I", f"{self.toolkit}/include"]
 
     def compile(self, rdc):
         suffix = ".rdc.o" if rdc else ".o"
@@ -114,7 +115,7 @@ class Sample:
         return objects, log
 
     def link(self, objects):
-        build = os.path.abspath(self.args.build)
+        build = self.args.build
         runtime = [f"{build}/softcuda/libcudart.so.13", f"-Wl,-rpath,{build}/softcuda"] if self.args.dynamic else [f"{build}/libgpuload-rt.a"]
         if "dlink.o" in objects:
             runtime.append(f"{self.toolkit}/lib64/libcudadevrt.a")
@@ -130,7 +131,7 @@ class Sample:
             source = re.search(r"set\(CUDA_KERNEL_SOURCE \"\$\{CMAKE_CURRENT_SOURCE_DIR\}/(.*?)\"", self.cmake)
             if out and source and not os.path.exists(f"{self.at}/{out[1]}"):
                 code = ["-gencode", "arch=compute_90,code=compute_90", "-fatbin"] if kind == "FATBIN" else ["-arch=compute_75", "-ptx"]
-                sh(["nvcc", *code, "-I", os.path.abspath(f"{self.args.checkout}/Common"), source[1], "-o", out[1]], self.at)
+                sh(["nvcc", *code, "-I", f"{self.args.checkout}/Common", source[1], "-o", out[1]], self.at)
 
     def make(self):
         self.prepare()
@@ -149,7 +150,7 @@ class Sample:
         return False, log
 
     def run(self, args, n_gpus):
-        build = os.path.abspath(self.args.build)
+        build = self.args.build
         env = {**os.environ, "GPULOAD_DRIVER": "soft", "GPULOAD_SOFT_DRIVER": f"{build}/softcuda/libcuda-soft.so", "GPULOAD_LOG": "info",
                "GPULOAD_SOFT_DEVICES": str(n_gpus), "CUDA_PATH": self.toolkit,
                "LD_LIBRARY_PATH": f"{build}/softcuda:{self.toolkit}/lib64"}
@@ -194,30 +195,28 @@ def main():
     args = arguments()
     nvcc = shutil.which("nvcc")
     if not nvcc:
-        sys.exit("cuda_samples.py: nvcc not found: add the folder of the CUDA compiler to PATH")
-    if not os.path.isdir(f"{args.checkout}/Samples"):
-        sys.exit(f"cuda_samples.py: {args.checkout} has no folder Samples: give the path of a copy of github.com/NVIDIA/cuda-samples")
+        client.skip("nvcc not found: add the folder of the CUDA compiler to PATH")
     toolkit = os.path.dirname(os.path.dirname(os.path.realpath(nvcc)))
     with open(f"{args.checkout}/test_args.json", encoding="utf-8") as f:
         given = json.load(f)
-    os.makedirs(args.work, exist_ok=True)
     if not os.path.lexists(f"{args.work}/Common"):   # sources name it ../../../Common
-        os.symlink(os.path.abspath(f"{args.checkout}/Common"), f"{args.work}/Common")
-    todo = [Sample(folder, cmake, args, toolkit) for folder, cmake in samples(args.checkout)]
-    todo = [s for s in todo if not args.only or s.name in args.only]
-    results = {}
+        os.symlink(f"{args.checkout}/Common", f"{args.work}/Common")
+    names = args.only or (SHORT if args.short else None)
+    todo = [s for s in (Sample(folder, cmake, args, toolkit) for folder, cmake in samples(args.checkout)) if not names or s.name in names]
+    states, counted = {}, client.Results()
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         futures = {pool.submit(one, s, given): s for s in todo}
         for f in concurrent.futures.as_completed(futures):
             name, (state, seconds, reason) = futures[f].name, f.result()
-            results[name] = state, round(seconds, 1), reason
+            states[name] = state, round(seconds, 1), reason
             print(f"{name:32} {state:10} {seconds:6.1f} s  {reason}", flush=True)
-    counts = {state: sum(r[0] == state for r in results.values()) for state in ("verified", "ran", "waived", "failed", "slow", "not built")}
-    print(f"{len(results)} samples: " + ", ".join(f"{n} {state}" for state, n in counts.items()))
+            counted.add(name, COUNTED.get(state, "failed"), f"{state}: {reason}")
+    counts = {state: sum(r[0] == state for r in states.values()) for state in ("verified", "ran", "waived", "failed", "slow", "not built")}
+    print(f"{len(states)} samples: " + ", ".join(f"{n} {state}" for state, n in counts.items()))
     if args.json:
         with open(args.json, "w", encoding="utf-8") as f:
-            json.dump(results, f, indent=1)
-    return int(bool(counts["failed"] + counts["slow"] + counts["not built"]))
+            json.dump(states, f, indent=1)
+    return counted.end()
 
 
 if __name__ == "__main__":

@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
-"""hecbench.py CHECKOUT — build and run programs of HeCBench on the software driver.
+"""hecbench.py — build and run programs of HeCBench on the software driver.
 
-CHECKOUT is a copy of github.com/zjin-lcf/HeCBench; this program fetches nothing.  It draws --count of the programs src/*-cuda at random
+The checkout is a copy of github.com/zjin-lcf/HeCBench; this program fetches nothing.  It draws --count of the programs src/*-cuda at random
 (--seed), compiles each by its Makefile with nvcc for compute_90 and `-cudart none`, links libgpuload-rt.a, and runs what `make run` would.
 A program that takes more CPU time than --limit, or more wall-clock time than ten times as much, is run again with a smaller last number, in
 most programs the number of repetitions: 1, then a hundredth of the number (a 128th of a multiple of 128).  A failure with a smaller number
 does not count, because not every program is defined for it.
 
-    verified      exit 0, and the program reports that its results are right
-    ran           exit 0, without such a report
-    failed, slow
-    not testable  it needs a library (cuBLAS, MPI ...), or a file that is not in the checkout; or the compiler refuses it
+    verified      exit 0, and the program reports that its results are right: passed
+    ran           exit 0, without such a report: passed
+    failed, slow  (--limit): failed
+    not testable  it needs a library (cuBLAS, MPI ...), or a file that is not in the checkout; or the compiler refuses it: skipped
 
 --short is --count 12 --limit 10 --quick.
 """
-import argparse, concurrent.futures, glob, json, os, random, re, shutil, signal, stat, subprocess, sys, time
+import concurrent.futures, glob, json, os, random, re, shutil, signal, stat, subprocess, sys, time
+
+import client  # in this folder
 
 LIBRARIES = re.compile(r"-l(cublas|cusparse|cusolver|curand|cufft|cudnn|nccl|mpi|parmetis|metis|gsl|gfortran|gdal|boost)\w*|mpicc|mpicxx|mpirun|nvshmem")
 OUT_OF_TIME = {-signal.SIGXCPU, 128 + signal.SIGXCPU}
@@ -48,21 +50,18 @@ sys.exit(r.returncode)
 """
 
 
+COUNTED = {"verified": "passed", "ran": "passed", "not testable": "skipped"}
+
+
 def arguments():
-    a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    a.add_argument("checkout", help="folder with src/")
-    a.add_argument("--build", default="build", help="build folder of gpuload (default: build)")
-    a.add_argument("--work", default="/tmp/hecbench", help="folder for programs (default: /tmp/hecbench)")
+    a = client.parser(__doc__, "github.com/zjin-lcf/HeCBench")
+    a.set_defaults(limit=60)
     a.add_argument("--count", type=int, default=170)
     a.add_argument("--seed", type=int, default=17)
-    a.add_argument("--only", nargs="+", metavar="NAME", help="only these programs, without -cuda")
-    a.add_argument("--limit", type=int, default=60, metavar="S", help="seconds of CPU time for one program (default: 60)")
-    a.add_argument("--jobs", "-j", type=int, default=2)
     a.add_argument("--quick", action="store_true", help="begin with the smaller numbers, and take the program's own one if it fails with them")
     a.add_argument("--no-run", action="store_true", help="only compile")
     a.add_argument("--json", help="file for the results")
-    a.add_argument("--short", action="store_true", help="12 programs, 10 seconds each, smaller numbers at once")
-    args = a.parse_args()
+    args = client.begin(a, "src")
     if args.short:
         args.count, args.limit, args.quick = 12, 10, True
     return args
@@ -76,7 +75,7 @@ class Program:
     def __init__(self, name, args):
         self.name, self.args = name, args
         self.source = f"{args.checkout}/src/{name}-cuda"
-        self.at = os.path.abspath(f"{args.work}/src/{name}-cuda")
+        self.at = f"{args.work}/src/{name}-cuda"
 
     def make(self):
         """(True, "") or (False, reason); a reason that begins with 'needs' makes the program not testable."""
@@ -88,9 +87,9 @@ class Program:
         found = LIBRARIES.search("\n".join(line.split("#")[0] for line in text.splitlines()))
         if found:
             return False, f"needs {found[0]}"
-        wrapper = os.path.abspath(f"{self.args.work}/nvcc")
+        wrapper = f"{self.args.work}/nvcc"
         r = sh(["make", f"CC={wrapper}", f"NVCC={wrapper}", f"CXX={wrapper}", "ARCH=sm_90"], self.at,
-               {**os.environ, "PATH": f"{os.path.abspath(self.args.work)}:{os.environ['PATH']}"})
+               {**os.environ, "PATH": f"{self.args.work}:{os.environ['PATH']}"})
         with open(f"{self.at}/make.log", "w", encoding="utf-8") as f:
             f.write(r.stdout + r.stderr)
         if r.returncode == 0:
@@ -101,16 +100,16 @@ class Program:
 
     def command(self):
         """What `make run` would run: its last command."""
-        wrapper = os.path.abspath(f"{self.args.work}/nvcc")
+        wrapper = f"{self.args.work}/nvcc"
         r = sh(["make", "-n", f"CC={wrapper}", f"NVCC={wrapper}", f"CXX={wrapper}", "ARCH=sm_90", "run"], self.at)
         lines = [line.strip() for line in r.stdout.replace("\\\n", " ").splitlines() if line.strip().startswith(("./", "cd ")) or " ./" in line]
         return lines[0] if lines else None
 
     def execute(self, command):
-        build = os.path.abspath(self.args.build)
+        build = self.args.build
         env = {**os.environ, "GPULOAD_DRIVER": "soft", "GPULOAD_SOFT_DRIVER": f"{build}/softcuda/libcuda-soft.so", "GPULOAD_LOG": "info",
                "LD_LIBRARY_PATH": f"{build}/softcuda"}
-        limited = f"ulimit -S -t {self.args.limit}; {command}"   # CPU time, so that a busy machine makes no program slow
+        limited = f"ulimit -S -t {self.args.limit:.0f}; {command}"   # CPU time, so that a busy machine makes no program slow
         with subprocess.Popen(["bash", "-c", limited], cwd=self.at, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, start_new_session=True) as p:
             try:
@@ -173,7 +172,7 @@ def one(program):
 
 
 def write_wrapper(args, nvcc):
-    build = os.path.abspath(args.build)
+    build = args.build
     path = f"{args.work}/nvcc"
     with open(path, "w", encoding="utf-8") as f:
         f.write(WRAPPER.replace("@nvcc@", nvcc).replace("@runtime@", f"{build}/libgpuload-rt.a").replace("@softcuda@", f"{build}/softcuda"))
@@ -184,33 +183,34 @@ def main():
     args = arguments()
     nvcc = shutil.which("nvcc")
     if not nvcc:
-        sys.exit("hecbench.py: nvcc not found: add the folder of the CUDA compiler to PATH")
+        client.skip("nvcc not found: add the folder of the CUDA compiler to PATH")
     names = sorted(os.path.basename(d)[:-5] for d in glob.glob(f"{args.checkout}/src/*-cuda"))
-    if not names:
-        sys.exit(f"hecbench.py: {args.checkout} has no src/*-cuda: give the path of a copy of github.com/zjin-lcf/HeCBench")
     names = args.only or sorted(random.Random(args.seed).sample(names, min(args.count, len(names))))
     os.makedirs(f"{args.work}/src", exist_ok=True)
-    for d in glob.glob(f"{os.path.abspath(args.checkout)}/src/*"):   # programs read files of their neighbours: ../x-sycl, ../data
+    for d in glob.glob(f"{args.checkout}/src/*"):   # programs read files of their neighbours: ../x-sycl, ../data
         link = f"{args.work}/src/{os.path.basename(d)}"
         if not os.path.lexists(link) and os.path.basename(d) not in {f'{name}-cuda' for name in names}:
             os.symlink(d, link)
     for name in names:
+        if os.path.islink(f"{args.work}/src/{name}-cuda"):   # of another draw
+            os.remove(f"{args.work}/src/{name}-cuda")
         if not os.path.isdir(f"{args.work}/src/{name}-cuda"):
             shutil.copytree(f"{args.checkout}/src/{name}-cuda", f"{args.work}/src/{name}-cuda")
     write_wrapper(args, nvcc)
-    results = {}
+    states, counted = {}, client.Results()
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         futures = {pool.submit(one, Program(name, args)): name for name in names}
         for f in concurrent.futures.as_completed(futures):
             name, (state, seconds, reason) = futures[f], f.result()
-            results[name] = state, round(seconds, 1), reason
+            states[name] = state, round(seconds, 1), reason
             print(f"{name:28} {state:12} {seconds:6.1f} s  {reason}", flush=True)
-    counts = {s: sum(r[0] == s for r in results.values()) for s in ("verified", "ran", "failed", "slow", "not built", "not testable")}
-    print(f"{len(results)} programs (seed {args.seed}): " + ", ".join(f"{n} {s}" for s, n in counts.items()))
+            counted.add(name, COUNTED.get(state, "failed"), f"{state}: {reason}")
+    counts = {s: sum(r[0] == s for r in states.values()) for s in ("verified", "ran", "failed", "slow", "not built", "not testable")}
+    print(f"{len(states)} programs (seed {args.seed}): " + ", ".join(f"{n} {s}" for s, n in counts.items()))
     if args.json:
         with open(args.json, "w", encoding="utf-8") as f:
-            json.dump(results, f, indent=1)
-    return int(bool(counts["failed"] + counts["slow"] + counts["not built"]))
+            json.dump(states, f, indent=1)
+    return counted.end()
 
 
 if __name__ == "__main__":

@@ -1,25 +1,35 @@
 #!/usr/bin/env python3
-"""wheels_ptx.py FOLDER — load the PTX of public packages on the software driver, and count what it refuses.
+"""wheels_ptx.py — load the PTX of public packages on the software driver, and count what it refuses.
 
-FOLDER has a folder for each package, with the PTX files that `gpuload extract --kind ptx` wrote there; this program fetches nothing.  Each
-file is loaded in a process of its own (cuModuleLoadData), and each of its kernels is looked up.  Relocatable PTX (.rdc.ptx) that
-has undefined references cannot be loaded by itself on any driver; it is counted separately.
+The wheels come from PyPI, one at a time; `gpuload extract --kind ptx` writes their PTX into --work/ptx, a folder for each package, and the wheel
+is deleted.  Each file is loaded in a process of its own (cuModuleLoadData), and each of its kernels is looked up.  Relocatable PTX (.rdc.ptx)
+that has undefined references cannot be loaded by itself on any driver; it is counted separately.
 
-    loaded       cuModuleLoadData succeeded
-    refused      it failed, with the reason
-    unresolved   an undefined reference of a relocatable module
-    crashed      the process ended by a signal
-    slow         it did not end within --limit
+    loaded       cuModuleLoadData succeeded: passed
+    refused      it failed, with the reason: failed
+    unresolved   an undefined reference of a relocatable module: skipped
+    crashed      the process ended by a signal: failed
+    slow         it did not end within --limit: failed
 """
-import argparse, collections, ctypes, glob, json, os, re, resource, select, signal, sys, time
+import collections, ctypes, glob, hashlib, json, os, re, resource, select, shutil, signal, subprocess, sys, tempfile, time, zipfile
 
+import client  # in this folder
+
+PACKAGES = ("bitsandbytes catboost ctranslate2 cuequivariance-ops-cu12 cumm-cu120 cupoch cupy-cuda12x cutensor-cu12 jax-cuda12-plugin libcudf-cu12 "
+            "libcugraph-cu12 libcuml-cu12 libcuvs-cu12 libraft-cu12 numba-cuda nvidia-cublas-cu12 nvidia-cufft-cu12 nvidia-curand-cu12 "
+            "nvidia-cusolver-cu12 nvidia-cusparse-cu12 nvidia-cusparselt-cu12 nvidia-dali-cuda120 nvidia-nccl-cu12 nvidia-npp-cu12 "
+            "nvidia-nvimgcodec-cu12 nvidia-nvjpeg-cu12 nvidia-nvshmem-cu12 open3d pycolmap-cuda12 sgl-kernel tensorflow vllm warp-lang xformers "
+            "xgboost").split()
+SHORT = ("nvidia-curand-cu12", "nvidia-nvjpeg-cu12", "libraft-cu12")
+HAVE_CODE = re.compile(r"\.so(\.|$)|\.(a|fatbin|ptx|o|cubin)$")
+COUNTED = {"loaded": "passed", "unresolved": "skipped"}
 ENTRY = re.compile(rb"^[ \t]*(?:\.(?:visible|weak)[ \t]+)*\.entry[ \t\n]+([\w$]+)", re.M)
 REASON = re.compile(r"^[^:]*:\d+: (.*?)(?:; kernel .*)?$", re.S)
 
 UNDEFINED = re.compile(r"undefined reference|declared extern but not defined")
 PAGE = """# PTX of public packages that is refused
 
-Written by `tests/clients/wheels_ptx.py FOLDER --page FILE`. Each PTX file in the packages of PyPI below was loaded in a process of its own,
+Written by `tests/clients/wheels_ptx.py --page FILE`. Each PTX file in the packages of PyPI below was loaded in a process of its own,
 and each kernel of a loaded module was looked up; no kernel was launched. A kernel that is refused does not prevent the other kernels of its
 module. *Unresolved* modules are relocatable and refer to variables or functions of other modules: they have to be linked before they are
 loaded, as with any driver (NVIDIA's `ptxas` of CUDA 13.0 refuses 187 of the 189, too; no kernel of the other 2 reaches such a name).
@@ -27,14 +37,56 @@ loaded, as with any driver (NVIDIA's `ptxas` of CUDA 13.0 refuses 187 of the 189
 
 
 def arguments():
-    a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    a.add_argument("folder", help="folder with a folder of PTX files for each package")
-    a.add_argument("--build", default="build", help="build folder of gpuload (default: build)")
-    a.add_argument("--limit", type=float, default=60, metavar="S", help="seconds for one module (default: 60)")
+    a = client.parser(__doc__)
+    a.set_defaults(limit=60)
     a.add_argument("--every", type=int, default=1, metavar="N", help="only each Nth file of a package (default: 1)")
     a.add_argument("--json", help="file for the results")
     a.add_argument("--page", metavar="FILE", help="write the counts as a page of docs/")
-    return a.parse_args()
+    return client.begin(a)
+
+
+def extract(args, wheel, folder):
+    """Write the PTX of a wheel's files into the folder, each text once."""
+    seen = set()
+    with zipfile.ZipFile(wheel) as z, tempfile.TemporaryDirectory(dir=args.work) as there:
+        for item in z.infolist():
+            name = os.path.basename(item.filename)
+            if not item.file_size or not HAVE_CODE.search(name):
+                continue
+            with z.open(item) as f, open(f"{there}/{name}", "wb") as to:
+                shutil.copyfileobj(f, to)
+            os.makedirs(f"{there}/ptx")
+            if name.endswith(".ptx"):
+                os.rename(f"{there}/{name}", f"{there}/ptx/{name}")
+            else:   # most files have no PTX
+                subprocess.run([args.gpuload, "extract", f"{there}/{name}", "-o", f"{there}/ptx", "--kind", "ptx"], capture_output=True)
+                os.remove(f"{there}/{name}")
+            for path in sorted(glob.glob(f"{glob.escape(there)}/ptx/*")):
+                with open(path, "rb") as f:
+                    digest = hashlib.sha256(f.read()).hexdigest()
+                if digest not in seen:
+                    to = f"{folder}/{os.path.basename(path)}"
+                    shutil.move(path, to if not os.path.exists(to) else f"{folder}/{digest[:8]}.{os.path.basename(path)}")
+                seen.add(digest)
+            shutil.rmtree(f"{there}/ptx")
+
+
+def fetch(args, package):
+    """The folder with the PTX of a package; what is there from an earlier run is used again."""
+    folder = f"{args.work}/ptx/{package}"
+    if os.path.isdir(folder):
+        return folder
+    platforms = [f"--platform=manylinux_2_{minor}_x86_64" for minor in range(36, 16, -1)] + ["--platform=manylinux2014_x86_64", "--platform=any"]
+    with tempfile.TemporaryDirectory(dir=args.work) as there:
+        r = subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:", "--python-version=3.12", *platforms, "-d", there,
+                            package], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        wheels = glob.glob(f"{there}/*.whl")
+        if not wheels:
+            client.skip(f"pip cannot download {package}: {(r.stderr.strip().splitlines() or ['no message'])[-1]}")
+        os.makedirs(f"{folder}.new", exist_ok=True)
+        extract(args, wheels[0], f"{folder}.new")
+    os.rename(f"{folder}.new", folder)
+    return folder
 
 
 def load(lib, path, out):
@@ -115,9 +167,6 @@ def report(results):
     print("%d kernels in loaded modules, %d refused" % kernels(results))
     for text, n in reasons(results).most_common():
         print(f"{n:8} kernels  {text}")
-    for r in results:
-        if r["state"] in ("refused", "crashed", "slow"):
-            print(f"{r['state']}  {r['file']}: {r['why']}")
     for r in sorted((r for r in results if "seconds" in r), key=lambda r: -r["seconds"])[:5]:
         print(f"{r['seconds']:8.2f} s {r['mib']:6} MiB  {r['file']}")
 
@@ -139,26 +188,26 @@ def write_page(results, path):
 
 def main():
     args = arguments()
-    library = os.path.abspath(f"{args.build}/softcuda/libcuda-soft.so")
+    library = f"{args.build}/softcuda/libcuda-soft.so"
     if not os.path.exists(library):
-        sys.exit(f"wheels_ptx.py: {library} not found: run ninja {args.build}/softcuda/libcuda-soft.so")
-    packages = sorted(glob.glob(f"{args.folder}/*/"))
-    if not packages:
-        sys.exit(f"wheels_ptx.py: {args.folder} has no folders: write the PTX of each package into a folder with gpuload extract")
+        sys.exit(f"wheels_ptx: {library} not found: run ninja first, or give --build")
     os.environ.pop("GPULOAD_SOFT_TOOLS", None)
-    results = []
-    for package in packages:
-        files = sorted(glob.glob(f"{package}*"))[:: args.every]
-        mine = [{**one(library, path, args.limit), "file": os.path.relpath(path, args.folder)} for path in files]
+    results, counted = [], client.Results()
+    for package in args.only or (SHORT if args.short else PACKAGES):
+        folder = fetch(args, package)
+        mine = [{**one(library, path, args.limit), "file": os.path.relpath(path, f"{args.work}/ptx")}
+                for path in sorted(glob.glob(f"{folder}/*"))[:: args.every]]
         results += mine
-        print(f"{os.path.basename(package[:-1])}: {len(mine)} modules, {sum(r['state'] == 'loaded' for r in mine)} loaded", flush=True)
+        print(f"{package}: {len(mine)} modules, {sum(r['state'] == 'loaded' for r in mine)} loaded", flush=True)
+        for r in mine:
+            counted.add(r["file"], COUNTED.get(r["state"], "failed"), f"{r['state']}: {r['why']}")
         if args.json:
             with open(args.json, "w", encoding="utf-8") as f:
                 json.dump(results, f)
     report(results)
     if args.page:
         write_page(results, args.page)
-    return 1 if any(r["state"] == "crashed" for r in results) else 0
+    return counted.end()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""What the clients' scripts share: counts, known failures, crashes and hangs of a file of tests, and what is missing."""
+import argparse, contextlib, io, os, shutil, subprocess, sys, tempfile, unittest
+
+CLIENTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "clients")
+sys.path.insert(0, CLIENTS)
+import client
+BUILD = os.path.abspath(os.environ.get("GPULOAD_BUILD", "build"))
+# In place of pytest: the tests of a "file" are the letters of its name, and each letter is what the test does.
+TESTS = """
+import os, signal, sys, time, types
+import outcomes
+items = [types.SimpleNamespace(nodeid=f"{i}{letter}") for i, letter in enumerate(sys.argv[1])]
+outcomes.pytest_collection_modifyitems(items)
+for item in items:
+    outcomes.pytest_runtest_logstart(item.nodeid)
+    letter = item.nodeid[-1]
+    if letter == "c":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if letter == "h":
+        time.sleep(1000)
+    for outcome in {"p": ("passed", "passed"), "s": ("skipped",), "f": ("passed", "failed", "passed")}[letter]:
+        outcomes.pytest_runtest_logreport(types.SimpleNamespace(nodeid=item.nodeid, outcome=outcome, longrepr="a reason"))
+    outcomes.pytest_runtest_logfinish(item.nodeid)
+print("the end")
+sys.exit(4 if sys.argv[1].endswith("ppp") else 0)
+"""
+
+
+class Frame(unittest.TestCase):
+    def setUp(self):
+        self.work = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.work)
+        os.mkdir(f"{self.work}/logs")
+
+    def outcomes(self, name, limit=300):
+        args = argparse.Namespace(work=self.work, limit=limit)
+        return client.pytest_file(args, [sys.executable, "-c", TESTS], name, self.work, {})
+
+    def test_the_outcomes_of_a_file(self):
+        self.assertEqual(self.outcomes("psf"), {"0p": ("passed", ""), "1s": ("skipped", ""), "2f": ("failed", "a reason")})
+
+    def test_tests_after_a_crash_run_in_a_new_process(self):
+        crashed = ("failed", "the process ended with -11")
+        self.assertEqual(self.outcomes("pccp"), {"0p": ("passed", ""), "1c": crashed, "2c": crashed, "3p": ("passed", "")})
+
+    def test_a_test_that_hangs_is_ended(self):
+        self.assertEqual(self.outcomes("phs", limit=5), {"0p": ("passed", ""), "1h": ("failed", "did not end in 5 s"), "2s": ("skipped", "")})
+
+    def test_a_process_that_fails_outside_of_a_test_is_a_failure(self):
+        self.assertEqual(self.outcomes("ppp")["ppp (process)"], ("failed", "the process ended with 4: the end"))
+
+    def ended(self, known=None, *added):
+        r = client.Results("nothing")
+        r.known = known
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            for one in added:
+                r.add(*one)
+            status = r.end()
+        return status, out.getvalue()
+
+    def test_the_counts_and_the_exit_status(self):
+        self.assertEqual(self.ended(None, ("a", "passed"), ("b", "skipped")), (0, "1 passed, 0 failed, 1 skipped\n"))
+        self.assertEqual(self.ended(None, ("a", "passed"), ("b", "failed", "two\nlines")), (1, "FAILED b: two lines\n1 passed, 1 failed, 0 skipped\n"))
+        self.assertEqual(self.ended(None, ("b", "skipped")), (1, "0 passed, 0 failed, 1 skipped\n"))  # a run without tests shows nothing
+
+    def test_known_failures_have_a_line_of_their_own(self):
+        with open(f"{self.work}/known.txt", "w", encoding="utf-8") as f:
+            f.write("# because of this\nt.py::test_a[*]\n\n")
+        os.mkdir(f"{self.work}/known")
+        os.rename(f"{self.work}/known.txt", f"{self.work}/known/x.txt")
+        here, client.HERE = client.HERE, self.work
+        self.addCleanup(setattr, client, "HERE", here)
+        known = client.known_failures("x")
+        status, text = self.ended(known, ("t.py::test_a[1-2]", "failed"), ("t.py::test_a", "failed"), ("t.py::test_b", "passed"))
+        self.assertEqual(status, 1)
+        self.assertEqual(text, "FAILED t.py::test_a: \n1 known failures (tests/clients/known/nothing.txt)\n1 passed, 1 failed, 0 skipped\n")
+        self.assertIsNone(client.known_failures("none"))
+
+
+class Scripts(unittest.TestCase):
+    """The scripts themselves, without what they need: one line, nothing fetched."""
+
+    def output(self, name, *options, **env):
+        env = {**{k: v for k, v in os.environ.items() if k != "GPULOAD_CHECKOUTS"}, **env}
+        r = subprocess.run([sys.executable, f"{CLIENTS}/{name}", "--build", BUILD, *options], capture_output=True, text=True, env=env)
+        return r.returncode, r.stdout + r.stderr
+
+    def test_a_missing_checkout(self):
+        with tempfile.TemporaryDirectory() as work:
+            status, text = self.output("cuda_core.py", "--work", work)
+            self.assertEqual(status, 77, text)
+            self.assertRegex(text, r"\Askipped: no copy of github.com/NVIDIA/cuda-python: give --checkout DIR, or GPULOAD_CHECKOUTS, .*\n\Z")
+            status, text = self.output("cuda_core.py", "--work", work, "--checkout", work)
+            self.assertEqual(status, 1)
+            self.assertEqual(text, f"cuda_core: {work} has no cuda_core/tests/conftest.py: give the path of a copy of github.com/NVIDIA/cuda-python\n")
+
+    def test_a_build_folder_without_gpuload(self):
+        with tempfile.TemporaryDirectory() as empty:
+            self.assertEqual(self.output("cuda_core.py", "--build", empty, "--work", empty),
+                             (1, f"cuda_core: {os.path.realpath(empty)}/gpuload not found: run ninja first, or give --build\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,185 @@
+"""client.py — what the scripts of this folder share.  Each runs the published tests or programs of one client of CUDA on the software driver:
+
+    python3 tests/clients/NAME.py --build build --work DIR [--checkout DIR] [--short]
+
+The last line is `N passed, N failed, N skipped`.  Exit 0: nothing failed but what known/NAME.txt names, which is counted in a line of its own;
+1: something else failed; 77: something that the client needs is missing, and a line says what.
+"""
+import argparse, collections, concurrent.futures, json, os, re, shutil, signal, subprocess, sys, time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+NAME = os.path.basename(sys.argv[0]).removesuffix(".py")
+LOOK_S = 0.1
+
+
+def skip(why):
+    print(f"skipped: {why}")
+    sys.exit(77)
+
+
+def parser(doc, repository=""):
+    """The options that all clients have; a script adds its own."""
+    a = argparse.ArgumentParser(description=doc.splitlines()[0])
+    a.add_argument("--build", default="build", help="build folder of gpuload (default: build)")
+    a.add_argument("--work", metavar="DIR", help=f"folder for what is downloaded, built and written (default: BUILD/clients/{NAME})")
+    a.add_argument("--short", action="store_true", help="a part of the tests, some minutes")
+    a.add_argument("--only", nargs="+", metavar="NAME", help="only these")
+    a.add_argument("--limit", type=float, default=120, metavar="S", help="seconds for one test or program (default: 120)")
+    a.add_argument("--jobs", "-j", type=int, default=len(os.sched_getaffinity(0)), help="processes at a time (default: one for each CPU)")
+    if repository:
+        name = os.path.basename(repository)
+        a.add_argument("--checkout", metavar="DIR", help=f"a copy of {repository} (default: $GPULOAD_CHECKOUTS/{name})")
+        a.set_defaults(repository=repository)
+    return a
+
+
+def begin(a, needs=""):
+    """Parse the command line.  needs: a path in the checkout, which shows that it is one."""
+    args = a.parse_args()
+    args.build = os.path.abspath(args.build)
+    args.work = os.path.abspath(args.work or f"{args.build}/clients/{NAME}")
+    args.gpuload = f"{args.build}/gpuload"
+    if not os.access(args.gpuload, os.X_OK):
+        sys.exit(f"{NAME}: {args.gpuload} not found: run ninja first, or give --build")
+    repository = getattr(args, "repository", "")
+    if repository:
+        given = args.checkout or f"{os.environ.get('GPULOAD_CHECKOUTS', '')}/{os.path.basename(repository)}"
+        if args.checkout and not os.path.exists(f"{given}/{needs}"):
+            sys.exit(f"{NAME}: {given} has no {needs}: give the path of a copy of {repository}")
+        if not os.path.exists(f"{given}/{needs}"):
+            skip(f"no copy of {repository}: give --checkout DIR, or GPULOAD_CHECKOUTS, a folder that contains {os.path.basename(repository)}")
+        args.checkout = os.path.abspath(given)
+    os.makedirs(args.work, exist_ok=True)
+    return args
+
+
+def environment(args, requirements, name="v"):
+    """The Python of a virtual environment with these packages of PyPI; one that was made for the same packages is used again."""
+    folder, wanted = f"{args.work}/{name}", "\n".join(requirements)
+    python, done = f"{folder}/bin/python", f"{folder}/installed"
+    if os.path.exists(done):
+        with open(done, encoding="utf-8") as f:
+            if f.read() == wanted:
+                return python
+    shutil.rmtree(folder, ignore_errors=True)
+    for command in ([sys.executable, "-m", "venv", folder], [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *requirements]):
+        r = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
+        if r.returncode:
+            skip(f"{' '.join(command[1:4])} failed: {(r.stderr.strip().splitlines() or ['no message'])[-1]}")
+    with open(done, "w", encoding="utf-8") as f:
+        f.write(wanted)
+    return python
+
+
+def site_packages(python):
+    """The folder of a virtual environment's packages."""
+    return subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def soft(args, *options):
+    """The beginning of a command that runs on the software driver."""
+    return [args.gpuload, "soft", "--quiet", *options, "--"]
+
+
+def known_failures(name):
+    """The patterns of known/NAME.txt: a name of a test, in which * stands for any text; lines with # give the reasons."""
+    try:
+        with open(f"{HERE}/known/{name}.txt", encoding="utf-8") as f:
+            lines = [line.strip() for line in f]
+    except FileNotFoundError:
+        return None
+    patterns = [re.escape(line).replace(r"\*", ".*") for line in lines if line and not line.startswith("#")]
+    return re.compile("|".join(patterns)) if patterns else None
+
+
+class Results:
+    """What the tests did; prints failures as they come."""
+
+    def __init__(self, name=NAME):
+        self.name, self.known, self.n, self.as_known = name, known_failures(name), collections.Counter(), 0
+
+    def add(self, test, outcome, why=""):
+        """outcome: passed, failed or skipped."""
+        if outcome == "failed" and self.known and self.known.fullmatch(test):
+            self.as_known += 1
+            return
+        self.n[outcome] += 1
+        if outcome == "failed":
+            print(f"FAILED {test}: {' '.join(why.split())[:200]}", flush=True)
+
+    def end(self):
+        """Print the counts; returns the exit status."""
+        if self.as_known:
+            print(f"{self.as_known} known failures (tests/clients/known/{self.name}.txt)")
+        print("{} passed, {} failed, {} skipped".format(*(self.n[k] for k in ("passed", "failed", "skipped"))), flush=True)
+        return int(bool(self.n["failed"]) or not self.n["passed"])
+
+
+# ---- programs and files of pytest ---------------------------------------------------------------------------
+
+
+def run(command, limit, busy=None, **how):
+    """(exit status or None if it was stopped, output).  limit: seconds, since the file `busy` last grew if there is one."""
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True, **how) as p:
+        end, size = time.monotonic() + limit, -1
+        while True:
+            try:
+                text = p.communicate(timeout=LOOK_S)[0]
+                return p.returncode, text.decode(errors="replace")
+            except subprocess.TimeoutExpired:
+                grown = os.path.getsize(busy) if busy else size
+                if grown != size:
+                    size, end = grown, time.monotonic() + limit
+                if time.monotonic() > end:
+                    os.killpg(p.pid, signal.SIGKILL)
+                    return None, p.communicate()[0].decode(errors="replace")
+
+
+def read_log(path):
+    """(outcomes by test, the test that has begun and not ended or None) of what outcomes.py has written."""
+    ended, begun = {}, None
+    with open(path, encoding="utf-8") as f:
+        for line in f:
+            r = json.loads(line)
+            if r["outcome"] == "begun":
+                begun = r["test"]
+            else:
+                ended[r["test"]], begun = (r["outcome"], r["why"]), None
+    return ended, begun
+
+
+def pytest_file(args, command, name, cwd, env):
+    """The outcomes of one file.  A test that crashes or hangs fails, and the tests after it run in a new process."""
+    log = os.path.join(args.work, "logs", re.sub(r"[^\w.-]", "_", name))
+    open(f"{log}.json", "w", encoding="utf-8").close()
+    env = {**os.environ, **env, "GPULOAD_OUTCOMES": f"{log}.json", "PYTHONPATH": os.pathsep.join(filter(None, [HERE, env.get("PYTHONPATH")]))}
+    n_done = -1
+    while True:
+        status, text = run([*command, name], args.limit, f"{log}.json", cwd=cwd, env=env)
+        with open(f"{log}.txt", "w", encoding="utf-8") as f:
+            f.write(text)
+        ended, begun = read_log(f"{log}.json")
+        if status in (0, 1, 5) and not begun:
+            return ended
+        why = f"did not end in {args.limit:g} s" if status is None else f"the process ended with {status}"
+        if not begun or len(ended) == n_done:
+            last = (text.strip().splitlines() or ["no output"])[-1]
+            return {**ended, f"{name} (process)": ("failed", f"{why}: {last}")}
+        with open(f"{log}.json", "a", encoding="utf-8") as f:
+            f.write(json.dumps({"test": begun, "outcome": "failed", "why": why}) + "\n")
+        n_done = len(ended)
+
+
+def run_pytest(args, results, python, names, cwd, options=(), env=None, soft_options=()):
+    """Run files of tests with pytest, each in a process of its own, args.jobs at a time."""
+    os.makedirs(f"{args.work}/logs", exist_ok=True)
+    command = [*soft(args, *soft_options), python, "-X", "faulthandler", "-m", "pytest", "-q", "--tb=short", "-W", "ignore", "-p", "no:cacheprovider",
+               "-p", "outcomes", *options]
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        futures = {pool.submit(pytest_file, args, command, name, cwd, env or {}): name for name in names}
+        for f in concurrent.futures.as_completed(futures):
+            outcomes = f.result()
+            for test, (outcome, why) in outcomes.items():
+                results.add(test, outcome, why)
+            n = collections.Counter(outcome for outcome, _ in outcomes.values())
+            print(f"{futures[f]}: {', '.join(f'{n[k]} {k}' for k in ('passed', 'failed', 'skipped') if n[k]) or 'no tests'}", flush=True)
