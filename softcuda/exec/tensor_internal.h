@@ -17,6 +17,30 @@ struct tensor_copy {             /* insn->object of TENSOR_LOAD, TENSOR_STORE, T
 	opref ranks;                 /* multicast: bit r: to the block of rank r */
 };
 
+enum tensor_field { FIELD_ADDRESS, FIELD_RANK, FIELD_BOX, FIELD_DIMENSION, FIELD_STRIDE, FIELD_STEP, FIELD_TYPE, FIELD_SWIZZLE, FIELD_FILL,
+		    FIELD_WITHOUT_EFFECT };
+
+struct tensor_replace {          /* insn->object of TENSOR_MAP_REPLACE */
+	struct insn map;         /* its address */
+	opref value;             /* FIELD_ADDRESS and FIELD_STRIDE: 64 bits, else 32 */
+	uint8_t field, dimension;
+};
+
+struct tensor_map_copy {         /* insn->object of TENSOR_MAP_COPY */
+	struct insn to, from;
+};
+
+/* False: no call writes such a map, and tensormap.replace has changed a field to a wrong value. */
+static inline bool tensor_map_is_valid(const gpul_tensor_map *m, unsigned rank)
+{
+	if (m->mark != GPUL_TENSOR_MAP_MARK || m->rank != rank || m->type >= GPUL_TENSOR_TYPES || m->swizzle > 3)
+		return false;
+	for (unsigned d = 0; d < rank; d++)
+		if (!m->box[d] || m->box[d] > 256 || !m->step[d] || m->step[d] > 8)
+			return false;
+	return true;
+}
+
 /* The part of the box that is copied, and its size in shared memory. */
 struct tensor_box {
 	const gpul_tensor_map *map;

@@ -101,6 +101,7 @@ static const struct decoder_row {
 	[GPUL_PTX_NANOSLEEP] = { .op = OP_NANOSLEEP, .skips = true },
 	[GPUL_PTX_PMEVENT] = { .op = OP_NOP },
 	[GPUL_PTX_GRIDDEPCONTROL] = { .op = OP_NOP },
+	[GPUL_PTX_TENSORMAP] = { .decode = gpul_decode_tensormap },
 	[GPUL_PTX_SETMAXNREG] = { .op = OP_NOP },
 	[GPUL_PTX_SHFL] = { .decode = gpul_decode_shfl, .skips = true },
 	[GPUL_PTX_VOTE] = { .decode = gpul_decode_vote, .skips = true },

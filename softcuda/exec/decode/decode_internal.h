@@ -135,7 +135,7 @@ decode_fn gpul_decode_mov_vector, gpul_decode_createpolicy, gpul_decode_alloca, 
 decode_fn gpul_decode_launch_control;
 decode_fn gpul_decode_mma, gpul_decode_wmma, gpul_decode_ldmatrix, gpul_decode_stmatrix, gpul_decode_movmatrix;
 decode_fn gpul_decode_tex, gpul_decode_texture_query, gpul_decode_surface, gpul_decode_istypep;
-decode_fn gpul_decode_wgmma, gpul_decode_tensor_copy;
+decode_fn gpul_decode_wgmma, gpul_decode_tensor_copy, gpul_decode_tensormap;
 decode_fn gpul_decode_cp, gpul_decode_mbarrier, gpul_decode_mapa, gpul_decode_getctarank;
 
 /* decode.c: decode a function, after the layout of all variables.  A function with an instruction that is not interpreted

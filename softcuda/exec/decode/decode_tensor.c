@@ -1,4 +1,4 @@
-/* decode_tensor.c — decodes cp.async.bulk.tensor and cp.reduce.async.bulk.tensor. */
+/* decode_tensor.c — decodes cp.async.bulk.tensor, cp.reduce.async.bulk.tensor and tensormap. */
 #include "softcuda/exec/decode/decode_internal.h"
 #include "softcuda/exec/tensor_internal.h"
 
@@ -95,4 +95,105 @@ bool gpul_decode_tensor_copy(struct decoder *d)
 	if (c->multicast && !gpul_operand_source(d, &d->operand[3], GPUL_PTX_MOD_U16, true, &c->ranks))
 		return false;
 	return gpul_emit(d, op, &(struct insn){ .object = c });
+}
+
+/* ---- tensormap --------------------------------------------------------------------------------------------------------- */
+
+static const struct { const char *text; uint8_t field, dimensions, values; } fields[] = {  /* dimensions 0: of the whole map; */
+	{ "global_address", FIELD_ADDRESS, 0, 0 },                                         /* values 0: not an immediate */
+	{ "rank", FIELD_RANK, 0, 0 },
+	{ "box_dim", FIELD_BOX, GPUL_TENSOR_RANKS, 0 },
+	{ "global_dim", FIELD_DIMENSION, GPUL_TENSOR_RANKS, 0 },
+	{ "global_stride", FIELD_STRIDE, GPUL_TENSOR_RANKS - 1, 0 },
+	{ "element_stride", FIELD_STEP, GPUL_TENSOR_RANKS, 0 },
+	{ "elemtype", FIELD_TYPE, 0, GPUL_TENSOR_TYPES },
+	{ "interleave_layout", FIELD_WITHOUT_EFFECT, 0, 1 },
+	{ "swizzle_mode", FIELD_SWIZZLE, 0, 4 },
+	{ "swizzle_atomicity", FIELD_WITHOUT_EFFECT, 0, 1 },
+	{ "fill_mode", FIELD_FILL, 0, 2 },
+};
+
+/* The types of .elemtype are those of CUtensorMapDataType in another order: PTX ISA 9.0, table 33. */
+static uint64_t type_of_element(uint64_t value)
+{
+	static const uint8_t types[GPUL_TENSOR_TYPES] = {
+		GPUL_TENSOR_U8, GPUL_TENSOR_U16, GPUL_TENSOR_U32, GPUL_TENSOR_S32, GPUL_TENSOR_U64, GPUL_TENSOR_S64, GPUL_TENSOR_F16,
+		GPUL_TENSOR_F32, GPUL_TENSOR_F32_FTZ, GPUL_TENSOR_F64, GPUL_TENSOR_BF16, GPUL_TENSOR_TF32, GPUL_TENSOR_TF32_FTZ,
+	};
+
+	return types[value];
+}
+
+static bool has_text(const struct decoder *d, const char *text)
+{
+	for (unsigned k = 0; k < d->in->n_mods; k++)
+		if (!strcmp(gpul_ptx_mod_text(d->m, d->in->mods[k]), text))
+			return true;
+	return false;
+}
+
+static unsigned space_of_map(const struct decoder *d)
+{
+	return has_text(d, "global") ? SPACE_GLOBAL : has_text(d, "shared::cta") ? SPACE_SHARED : SPACE_GENERIC;
+}
+
+/* An immediate operand below a limit. */
+static bool read_immediate(struct decoder *d, const gpul_ptx_operand *o, unsigned limit, uint64_t *value)
+{
+	*value = (uint64_t)o->value.i;
+	return (o->kind == GPUL_PTX_OP_INT && *value < limit) ||
+	       gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this value of the field is not interpreted: a number below %u is expected", limit);
+}
+
+static bool decode_replace(struct decoder *d)
+{
+	struct tensor_replace *r = gpul_program_alloc(d->p, sizeof *r, d->err);
+	const gpul_ptx_operand *value;
+	uint64_t n = 0;
+	size_t k = 0;
+
+	if (!r)
+		return false;
+	while (k < sizeof fields / sizeof *fields && !has_text(d, fields[k].text))
+		k++;
+	if (k == sizeof fields / sizeof *fields || d->in->n_operands != 2u + (fields[k].dimensions > 0))
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this field of a tensor map is not interpreted");
+	r->map.src = d->src;
+	r->field = fields[k].field;
+	value = &d->operand[d->in->n_operands - 1];
+	if (!gpul_decode_address(d, &d->operand[0], space_of_map(d), &r->map) ||
+	    (fields[k].dimensions && !read_immediate(d, &d->operand[1], fields[k].dimensions, &n)))
+		return false;
+	r->dimension = (uint8_t)n;
+	if (!fields[k].values) {
+		const bool wide = r->field == FIELD_ADDRESS || r->field == FIELD_STRIDE;
+
+		if (!gpul_operand_source(d, value, wide ? GPUL_PTX_MOD_B64 : GPUL_PTX_MOD_B32, false, &r->value))
+			return false;
+	} else if (!read_immediate(d, value, fields[k].values, &n) ||
+		   !gpul_operand_const(d, r->field == FIELD_TYPE ? type_of_element(n) : n, 4, &r->value)) {
+		return false;
+	}
+	return gpul_emit(d, OP_TENSOR_MAP_REPLACE, &(struct insn){ .object = r });
+}
+
+/* tensormap.cp_fenceproxy [to], [from], 128: a copy to global memory; the fence has no effect, because all memory is one. */
+static bool decode_map_copy(struct decoder *d)
+{
+	struct tensor_map_copy *c = gpul_program_alloc(d->p, sizeof *c, d->err);
+
+	if (!c)
+		return false;
+	c->to.src = c->from.src = d->src;
+	if (d->in->n_operands != 3 || !gpul_decode_address(d, &d->operand[0], SPACE_GLOBAL, &c->to) ||
+	    !gpul_decode_address(d, &d->operand[1], SPACE_SHARED, &c->from))
+		return false;
+	return gpul_emit(d, OP_TENSOR_MAP_COPY, &(struct insn){ .object = c });
+}
+
+bool gpul_decode_tensormap(struct decoder *d)
+{
+	if (has_text(d, "cp_fenceproxy"))
+		return decode_map_copy(d);
+	return has_text(d, "replace") ? decode_replace(d) : gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this operation is not interpreted");
 }

@@ -112,7 +112,7 @@ static bool read_map(struct transfer *t)
 	if (resolve_each(t->s, &c->map, GPUL_TENSOR_MAP_ALIGN, false, &x))
 		return false;
 	m = (const gpul_tensor_map *)(uintptr_t)x.each[t->lane];
-	if (m->mark != GPUL_TENSOR_MAP_MARK || m->rank != c->rank) {
+	if (!tensor_map_is_valid(m, c->rank)) {
 		gpul_fault_text(t->s, t->i, GPUL_EXEC_ILLEGAL_INSTRUCTION, t->lane,
 				"there is no tensor map of %u dimensions at this address", c->rank);
 		return false;
@@ -219,3 +219,56 @@ static const struct insn *each_lane(struct warp *w, const struct insn *i, bool (
 HANDLER(TENSOR_LOAD) { return each_lane(w, i, load_box); }
 HANDLER(TENSOR_STORE) { return each_lane(w, i, store_box); }
 HANDLER(TENSOR_REDUCE) { return each_lane(w, i, reduce_box); }
+
+/* ---- changes of tensor maps: PTX ISA 9.7.9.28 -------------------------------------------------------------------------- */
+
+/* The host addresses of the lanes' maps; NULL: a fault.  The table is asked for each half, to whose size maps are aligned. */
+static bool find_maps(struct warp_state *s, const struct insn *address, bool write, struct access *x)
+{
+	struct insn second = *address;
+	struct access half;
+
+	second.imm += GPUL_TENSOR_MAP_ALIGN;
+	return !resolve_each(s, address, GPUL_TENSOR_MAP_ALIGN, write, x) && !resolve_each(s, &second, GPUL_TENSOR_MAP_ALIGN, write, &half);
+}
+
+static void replace_field(gpul_tensor_map *m, const struct tensor_replace *r, uint64_t value)
+{
+	switch (r->field) {
+	case FIELD_ADDRESS: m->address = value; break;
+	case FIELD_RANK: m->rank = (uint8_t)(value + 1); break;
+	case FIELD_BOX: m->box[r->dimension] = (uint16_t)value; break;
+	case FIELD_DIMENSION: m->last[r->dimension] = (uint32_t)value - 1; break;
+	case FIELD_STRIDE: m->stride[r->dimension] = value; break;
+	case FIELD_STEP: m->step[r->dimension] = (uint8_t)value; break;
+	case FIELD_TYPE: m->type = (uint8_t)value; break;
+	case FIELD_SWIZZLE: m->swizzle = (uint8_t)value; break;
+	case FIELD_FILL: m->fill_nan = value; break;
+	default: break;
+	}
+}
+
+HANDLER(TENSOR_MAP_REPLACE)
+{
+	const struct tensor_replace *r = i->object;
+	const bool wide = r->field == FIELD_ADDRESS || r->field == FIELD_STRIDE;
+	struct access x;
+
+	if (!find_maps(state_of(w), &r->map, true, &x))
+		return state_of(w)->limit;
+	EACH_ACTIVE(l, w)
+	replace_field((gpul_tensor_map *)(uintptr_t)x.each[l], r, wide ? U64(w, r->value)[l] : U32(w, r->value)[l]);
+	return i + 1;
+}
+
+HANDLER(TENSOR_MAP_COPY)
+{
+	const struct tensor_map_copy *c = i->object;
+	struct access to, from;
+
+	if (!find_maps(state_of(w), &c->from, false, &from) || !find_maps(state_of(w), &c->to, true, &to))
+		return state_of(w)->limit;
+	EACH_ACTIVE(l, w)
+	memmove((void *)(uintptr_t)to.each[l], (const void *)(uintptr_t)from.each[l], GPUL_TENSOR_MAP_BYTES);
+	return i + 1;
+}

@@ -1,4 +1,5 @@
-/* observe_pieces.c — the accesses of instructions whose lanes access memory in several pieces: tensor copies, wgmma, surfaces. */
+/* observe_pieces.c — the accesses of instructions whose lanes access memory in several pieces: tensor copies, changes of
+ * tensor maps, wgmma, surfaces. */
 #include "softcuda/exec/tensor_internal.h"
 #include "softcuda/exec/texture/texture_form_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
@@ -24,6 +25,11 @@ static bool is_tensor_copy(unsigned op)
 	return op == OP_TENSOR_LOAD || op == OP_TENSOR_STORE || op == OP_TENSOR_REDUCE;
 }
 
+static bool is_map_change(unsigned op)
+{
+	return op == OP_TENSOR_MAP_REPLACE || op == OP_TENSOR_MAP_COPY;
+}
+
 static bool is_wgmma(unsigned op)
 {
 	return op == OP_WGMMA_FLOAT || op == OP_WGMMA_INT;
@@ -31,7 +37,7 @@ static bool is_wgmma(unsigned op)
 
 bool gpul_insn_has_pieces(const struct insn *i)
 {
-	return is_surface(i->op) || is_tensor_copy(i->op) || is_wgmma(i->op);
+	return is_surface(i->op) || is_tensor_copy(i->op) || is_map_change(i->op) || is_wgmma(i->op);
 }
 
 static void visit_piece(struct visit *v, enum access_kind kind, unsigned space, uint64_t at, uint32_t bytes)
@@ -62,7 +68,7 @@ static const gpul_tensor_map *find_map(struct visit *v, const struct insn *i)
 		m = (const void *)(uintptr_t)at;
 	else
 		m = range_covers(s->cache, i->src, at, GPUL_TENSOR_MAP_BYTES, false) ? (const void *)(uintptr_t)at : NULL;
-	return m && at % GPUL_TENSOR_MAP_ALIGN == 0 && m->mark == GPUL_TENSOR_MAP_MARK && m->rank == c->rank ? m : NULL;
+	return m && at % GPUL_TENSOR_MAP_ALIGN == 0 && tensor_map_is_valid(m, c->rank) ? m : NULL;
 }
 
 /* A copy of one lane. */
@@ -154,6 +160,32 @@ static void visit_tensor_copy(struct visit *v, const struct insn *i)
 	}
 }
 
+/* ---- tensor maps: the instructions access all bytes of a map (PTX ISA 9.7.9.28) ------------------------------------------- */
+
+static void visit_map(struct visit *v, enum access_kind kind, const struct insn *address)
+{
+	const uint64_t at = lane_address(v->s, address, v->piece.lane), offset = at - (uintptr_t)v->s->shared;
+	const unsigned space = address->flags & SPACE_MASK;
+
+	if (space == SPACE_GENERIC && offset < v->s->shared_bytes)
+		visit_piece(v, kind, SPACE_SHARED, offset, GPUL_TENSOR_MAP_BYTES);
+	else
+		visit_piece(v, kind, space == SPACE_GENERIC ? SPACE_GLOBAL : space, at, GPUL_TENSOR_MAP_BYTES);
+}
+
+static void visit_map_change(struct visit *v, const struct insn *i)
+{
+	const struct tensor_map_copy *c = i->object;
+
+	if (i->op == OP_TENSOR_MAP_REPLACE) {
+		visit_map(v, ACCESS_WRITE, &((const struct tensor_replace *)i->object)->map);
+		return;
+	}
+	visit_map(v, ACCESS_READ, &c->from);
+	v->piece.copies = true;
+	visit_map(v, ACCESS_WRITE, &c->to);
+}
+
 /* ---- wgmma: the matrices in shared memory, as run_wgmma.c reads them ---------------------------------------------------- */
 
 static void visit_matrix(struct visit *v, uint64_t descriptor, bool by_column, unsigned first, unsigned rows)
@@ -200,6 +232,8 @@ void gpul_insn_pieces(struct warp_state *s, const struct insn *i, uint32_t on, m
 
 		if (is_tensor_copy(i->op))
 			visit_tensor_copy(&v, i);
+		else if (is_map_change(i->op))
+			visit_map_change(&v, i);
 		else if (is_wgmma(i->op))
 			visit_wgmma(&v, i);
 		else if (is_surface(i->op))

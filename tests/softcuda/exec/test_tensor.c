@@ -52,6 +52,63 @@ static void a_box_is_copied_and_filled_with_zeros_outside_of_the_tensor(void **s
 	rig_close(r);
 }
 
+/* A map without fields is made in shared memory, field by field, by thread 0; it is copied to global memory, and a box is loaded by it. */
+static void a_kernel_makes_a_map_and_loads_a_box_by_it(void **state)
+{
+#define FIELD(name, type, values) "@%p1 tensormap.replace.tile." name ".shared::cta.b1024." type " [%r9], " values ";\n"
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") ".shared .align 1024 .b8 s[128]; .shared .align 8 .b64 m; .shared .align 128 .b8 map[128];\n"
+				 "mov.u32 %r9, map; setp.eq.u32 %p1, %t, 0; shl.b32 %r1, %t, 2; add.u32 %r1, %r9, %r1; shl.b32 %r2, %t, 2; cvt.u64.u32 %d1, %r2;\n"
+				 "add.u64 %d1, %d1, %x; ld.global.u32 %r3, [%d1]; st.shared.u32 [%r1], %r3; bar.sync 0; ld.global.u64 %d2, [%x+128];\n"
+				 "mov.u32 %r4, 12; mov.u64 %d3, 48;\n"
+				 FIELD("global_address", "b64", "%d2") FIELD("rank", "b32", "1") FIELD("elemtype", "b32", "2")
+				 FIELD("global_dim", "b32", "0, %r4") FIELD("global_dim", "b32", "1, 10") FIELD("global_stride", "b64", "0, %d3")
+				 FIELD("box_dim", "b32", "0, 8") FIELD("box_dim", "b32", "1, 4") FIELD("element_stride", "b32", "1, 1")
+				 FIELD("element_stride", "b32", "0, 1") FIELD("swizzle_mode", "b32", "0") FIELD("interleave_layout", "b32", "0")
+				 FIELD("fill_mode", "b32", "0")
+				 "bar.sync 0; tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%x], [%r9], 128;\n"
+				 "fence.proxy.tensormap::generic.acquire.gpu [%x], 128; bar.sync 0;\n"
+				 "mov.u32 %r1, s; mov.u32 %r2, m; mov.u32 %r4, 4; mov.u32 %r5, 3;\n"
+				 "@%p1 mbarrier.init.shared.b64 [m], 1; bar.sync 0; @!%p1 bra WAIT; mbarrier.arrive.expect_tx.shared.b64 _, [m], 128;\n"
+				 "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], [%x, {%r4, %r5}], [%r2];\n"
+				 "WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [m], 0; @!%p2 bra WAIT;\n"
+				 "shl.b32 %r7, %t, 2; add.u32 %r7, %r1, %r7; ld.shared.u32 %r8, [%r7]; st.global.u32 [%mine], %r8; ret; }");
+	uint32_t *tensor = rig_memory(r, 12 * 10 * 4), *out = rig_memory(r, 32 * 4);
+	uint64_t *map = rig_memory(r, 256);
+
+	(void)state;
+	map[0] = GPUL_TENSOR_MAP_MARK;  /* as in each map of cuTensorMapEncodeTiled(); the fields are 0 */
+	map[16] = (uintptr_t)tensor;
+	for (unsigned n = 0; n < 120; n++)
+		tensor[n] = n + 1;
+	rig_expect_ok(r, "k", 1, 32, out, (uintptr_t)map);
+	for (unsigned n = 0; n < 32; n++)
+		assert_int_equal(out[n], tensor[(n / 8 + 3) * 12 + n % 8 + 4]);
+	rig_close(r);
+#undef FIELD
+}
+
+/* A box of 0 elements, a step of 0, a type that does not exist. */
+static void a_map_with_impossible_fields_is_a_fault(void **state)
+{
+	(void)state;
+	for (unsigned n = 0; n < 4; n++) {
+		struct rig *r = rig_open(LOAD("2d", "4, %r5", "128"));
+		gpul_tensor_map *m = make_map(r, rig_memory(r, 12 * 10 * 4), GPUL_TENSOR_U32, 2, (uint32_t[]){ 12, 10 }, (uint16_t[]){ 8, 4 });
+
+		if (n == 0)
+			m->box[1] = 0;
+		else if (n == 1)
+			m->step[1] = 0;
+		else if (n == 2)
+			m->type = GPUL_TENSOR_TYPES;
+		else
+			m->rank = 3;
+		assert_int_equal(rig_run(r, "k", 1, 32, rig_memory(r, 32 * 4), (uintptr_t)m), GPUL_EXEC_ILLEGAL_INSTRUCTION);
+		assert_non_null(strstr(r->fault.text, "there is no tensor map of 2 dimensions"));
+		rig_close(r);
+	}
+}
+
 /* Rows of 128 bytes, swizzled: 16-byte piece p of row r is at piece p ^ r % 8; 64 bytes: p ^ r / 2 % 4; 32: p ^ r / 4 % 2. */
 static void rows_are_swizzled(void **state)
 {
@@ -172,6 +229,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_box_is_copied_and_filled_with_zeros_outside_of_the_tensor),
+		cmocka_unit_test(a_kernel_makes_a_map_and_loads_a_box_by_it),
+		cmocka_unit_test(a_map_with_impossible_fields_is_a_fault),
 		cmocka_unit_test(rows_are_swizzled),
 		cmocka_unit_test(a_tensor_of_five_dimensions_is_copied_with_steps),
 		cmocka_unit_test(boxes_are_stored_and_added),
