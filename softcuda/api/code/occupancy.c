@@ -87,6 +87,7 @@ EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *min_grid, int *block, CUfu
 							 dynamic_shared_bytes, block_limit, 0);
 }
 
+/* As cuda_occupancy.h computes it: without CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES a block has at most 48 KiB. */
 EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamic_bytes,
 							CUfunction handle, int n_blocks,
 							int block_threads)
@@ -102,9 +103,7 @@ EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamic_bytes,
 	size_t used = f->info->shared_bytes + RESERVED_SHARED_BYTES;
 	size_t each = SM_SHARED_BYTES / (size_t)n_blocks;
 
-	*dynamic_bytes =
-		each > used ? smaller_of(each - used, MAX_SHARED_BYTES - f->info->shared_bytes)
-			    : 0;
+	*dynamic_bytes = each > used ? smaller_of(each - used, (size_t)f->max_dynamic_shared) : 0;
 	soft_unlock();
 	return CUDA_SUCCESS;
 }

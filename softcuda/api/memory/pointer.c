@@ -65,11 +65,42 @@ static bool cpu_may_access(const struct address_info *w)
 	return is_managed(w->a) || (w->on_host && (!w->m || w->m->host != CU_MEM_ACCESS_FLAGS_PROT_NONE));
 }
 
-static int ordinal_of(const struct address_info *w, const struct context *current)
+static int ordinal_of(const struct address_info *w, const struct context *ctx)
 {
 	if (w->m)
 		return w->on_host ? 0 : w->m->memory->prop.location.id;
-	return w->a ? w->a->device->ordinal : current->device->ordinal;
+	return w->a ? w->a->device->ordinal : ctx->device->ordinal;
+}
+
+/* Begin a query.  It needs no current context: *current is NULL, and attributes that depend on it are refused. */
+static CUresult enter_query(struct context **current)
+{
+	CUresult r = CUDA_ERROR_NOT_INITIALIZED;
+
+	*current = NULL;
+	soft_lock();
+	if (soft.initialised)
+		r = soft_current() ? soft_find_context(soft_current(), current) : CUDA_SUCCESS;
+	if (!r && *current)
+		r = (*current)->fault;
+	if (r)
+		soft_unlock();
+	return r;
+}
+
+/* Does the value depend on the device of the current context?  A variable of a module is in no other. */
+static bool needs_context(CUpointer_attribute attribute, const struct address_info *w)
+{
+	switch ((int)attribute) {
+	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+		return true;
+	case CU_POINTER_ATTRIBUTE_CONTEXT:
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+		return !w->a && !w->m;
+	default:
+		return false;
+	}
 }
 
 /* Store an attribute of the range that contains the address. */
@@ -99,6 +130,8 @@ static CUresult get_attribute(void *data, CUpointer_attribute attribute, CUdevic
 {
 	struct context *ctx = w->a ? w->a->ctx : current;
 
+	if (!current && needs_context(attribute, w))
+		return CUDA_ERROR_INVALID_CONTEXT;
 	switch ((int)attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
 		PUT(void *, w->m ? NULL : ctx->handle);
@@ -150,7 +183,7 @@ EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
 {
 	struct context *ctx;
 	struct address_info w;
-	CUresult r = data ? soft_enter(&ctx) : CUDA_ERROR_INVALID_VALUE;
+	CUresult r = data ? enter_query(&ctx) : CUDA_ERROR_INVALID_VALUE;
 
 	if (r)
 		return r;
@@ -188,7 +221,7 @@ EXPORT CUresult cuPointerGetAttributes(unsigned int n, CUpointer_attribute *attr
 
 	if (!n || !attributes || !data)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = soft_enter(&ctx);
+	r = enter_query(&ctx);
 	if (r)
 		return r;
 	w = look_up_address(address);
@@ -207,7 +240,7 @@ EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute att
 {
 	struct context *ctx;
 	struct address_info w;
-	CUresult r = value ? soft_enter(&ctx) : CUDA_ERROR_INVALID_VALUE;
+	CUresult r = value ? enter_query(&ctx) : CUDA_ERROR_INVALID_VALUE;
 
 	if (r)
 		return r;

@@ -140,12 +140,12 @@ static CUresult allocate_in_stream(CUdeviceptr *out, size_t bytes, CUmemoryPool 
 		r = soft_pool_find(pool, &p);
 	if (!r && p && soft_pool_is_imported(p))
 		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemAllocFromPoolAsync: the pool is imported: only its owner can allocate");
-	if (!r && s->capture)
-		r = bytes ? soft_graph_memory_capture(s, bytes, out) : soft_capture_refuse(s, "cuMemAllocAsync of 0 bytes");
-	else if (!r && bytes)
-		r = p ? soft_pool_allocate(p, ctx, bytes, &a) : soft_allocate(ctx, ALLOC_ASYNC, bytes, 0, &a);
-	if (!r && !s->capture)
-		*out = bytes ? a->base : 0;  /* no bytes: NULL, which can be freed */
+	if (!r && !bytes)
+		*out = 0;  /* can be freed; a capture gets no node */
+	else if (!r && s->capture)
+		r = soft_graph_memory_capture(s, bytes, out);
+	else if (!r && !(r = p ? soft_pool_allocate(p, ctx, bytes, &a) : soft_allocate(ctx, ALLOC_ASYNC, bytes, 0, &a)))
+		*out = a->base;
 	soft_unlock();
 	return r;
 }

@@ -326,6 +326,30 @@ static void reports_the_attributes_of_an_address(void **state)
 	ok(cuMemFreeHost(host));
 }
 
+static void an_address_is_queried_without_a_current_context(void **state)
+{
+	CUdeviceptr p = allocate(100);
+	CUcontext ctx, popped;
+	size_t bytes = 0;
+	int device = -1;
+	unsigned access;
+	CUpointer_attribute both[] = { CU_POINTER_ATTRIBUTE_RANGE_SIZE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL };
+	void *data[] = { &bytes, &device };
+
+	ok(cuCtxPopCurrent(&popped));
+	ok(cuPointerGetAttribute(&bytes, CU_POINTER_ATTRIBUTE_RANGE_SIZE, p));
+	assert_int_equal(bytes, 100);
+	ok(cuPointerGetAttribute(&ctx, CU_POINTER_ATTRIBUTE_CONTEXT, p));
+	assert_ptr_equal(ctx, *state);
+	bytes = 0;
+	ok(cuPointerGetAttributes(2, both, data, p));
+	assert_int_equal(bytes, 100);
+	assert_int_equal(device, 0);
+	fails(cuPointerGetAttribute(&access, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, p), CUDA_ERROR_INVALID_CONTEXT);
+	ok(cuCtxPushCurrent(popped));
+	ok(cuMemFree(p));
+}
+
 static void frees_in_stream_order(void **state)
 {
 	CUdeviceptr p;
@@ -363,6 +387,7 @@ int main(void)
 		cmocka_unit_test(registers_memory_of_the_program),
 		cmocka_unit_test(registers_only_mapped_memory),
 		cmocka_unit_test(reports_the_attributes_of_an_address),
+		cmocka_unit_test(an_address_is_queried_without_a_current_context),
 		cmocka_unit_test(frees_in_stream_order),
 	};
 

@@ -522,7 +522,12 @@ static void counts_how_many_blocks_fit(void **state)
 	ok(cuOccupancyMaxPotentialBlockSize(&grid, &block, f, NULL, 0, 256));
 	assert_true(block > 0 && block <= 256 && grid > 0);
 	ok(cuOccupancyAvailableDynamicSMemPerBlock(&bytes, f, 2, 128));
+	assert_int_equal(bytes, 48 * 1024);
+	ok(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 200 * 1024));
+	ok(cuOccupancyAvailableDynamicSMemPerBlock(&bytes, f, 2, 128));
 	assert_int_equal(bytes, (228 / 2 - 1) * 1024);
+	ok(cuOccupancyAvailableDynamicSMemPerBlock(&bytes, f, 1, 128));
+	assert_int_equal(bytes, 200 * 1024);
 }
 
 int main(void)

@@ -321,6 +321,9 @@ static void captured_allocations_become_nodes(void **state)
 
 	(void)state;
 	ok(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	ok(cuMemAllocAsync(&p, 0, s));  /* no node */
+	assert_int_equal(p, 0);
+	ok(cuMemFreeAsync(p, s));
 	ok(cuMemAllocAsync(&p, 256, s));
 	ok(cuMemsetD8Async(p, 1, 256, s));
 	ok(cuMemFreeAsync(p, s));
