@@ -14,7 +14,7 @@ void gpul_launch_destroy(gpul_exec_launch *l)
 	pthread_mutex_destroy(&l->lock);
 	pthread_cond_destroy(&l->ended_cond);
 	if (atomic_load(&l->nest))
-		l->machine->nests->destroy(atomic_load(&l->nest));
+		l->nests->destroy(atomic_load(&l->nest));
 	free(l->params);
 	free(l);
 }
@@ -62,6 +62,7 @@ gpul_exec_launch *gpul_launch_create(gpul_exec_machine *m, const gpul_exec_launc
 	if (param_bytes)
 		memcpy(l->params, c->params, param_bytes);
 	l->machine = m;
+	l->nests = m->nests;
 	l->kernel = c->kernel;
 	memcpy(l->grid, c->grid, sizeof l->grid);
 	memcpy(l->block, c->block, sizeof l->block);

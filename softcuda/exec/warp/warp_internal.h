@@ -158,6 +158,7 @@ struct gpul_exec_launch {
 	bool cooperative, listed;
 	unsigned depth;                  /* 0: started by the host; 1: by a kernel of depth 0, and so on */
 	struct nest *_Atomic nest;       /* its children; NULL: it has started none */
+	const struct nest_calls *nests;  /* those of the machine, which may be destroyed before the launch is released */
 	const gpul_exec_order *order;    /* for launch_begins(); NULL: after all earlier launches */
 	uint8_t *params;
 	uint8_t *workspace;              /* cooperative launches: %envreg1 and %envreg2 are its address */

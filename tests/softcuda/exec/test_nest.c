@@ -170,7 +170,7 @@ static void a_fault_of_a_child_is_one_of_the_launch(void **state)
 
 static void an_abort_ends_children_that_run_for_ever(void **state)
 {
-	struct rig *r = rig_open(HEAD FOREVER KERNEL_OUT("child") "mov.u32 %r1, 1; st.global.u32 [%o], %r1;\n" DEFAULT_STREAM
+	struct rig *r = rig_open(HEAD FOREVER KERNEL_OUT("child") "mov.u32 %r1, 1; st.volatile.global.u32 [%o], %r1;\n" DEFAULT_STREAM
 		LAUNCH("forever", "500", "64", "%x") LAUNCH("forever", "1", "1", "%x") "ret; }\n"
 		KERNEL_OUT("parent") DEFAULT_STREAM LAUNCH("child", "1", "1", "%x") "ret; }\n");
 	uint32_t *out = rig_memory(r, 64);
