@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What the clients' scripts share: counts, known failures, crashes and hangs of a file of tests, and what is missing."""
-import argparse, contextlib, io, os, shutil, subprocess, sys, tempfile, unittest
+import argparse, contextlib, io, os, shutil, signal, subprocess, sys, tempfile, unittest
 
 CLIENTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "clients")
 sys.path.insert(0, CLIENTS)
@@ -23,7 +23,27 @@ for item in items:
         outcomes.pytest_runtest_logreport(types.SimpleNamespace(nodeid=item.nodeid, outcome=outcome, longrepr="a reason"))
     outcomes.pytest_runtest_logfinish(item.nodeid)
 print("the end")
-sys.exit(4 if sys.argv[1].endswith("ppp") else 0)
+sys.exit({"ppp": 4, "sss": 1}.get(sys.argv[1], 0))
+"""
+UNITTEST = """
+import os, signal, unittest
+class A(unittest.TestCase):
+    def test_a(self): pass
+    def test_b(self): self.assertEqual(1, 2)
+    def test_c(self): os.kill(os.getpid(), signal.SIGSEGV)
+    @unittest.skip("no")
+    def test_d(self): pass
+    @unittest.expectedFailure
+    def test_e(self): self.fail()
+    def test_f(self):
+        with self.subTest(one=1):
+            self.assertTrue(False, "in one")
+    @unittest.expectedFailure
+    def test_g(self): pass
+class B(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls): raise OSError("no")
+    def test_h(self): pass
 """
 
 
@@ -35,13 +55,13 @@ class Frame(unittest.TestCase):
 
     def outcomes(self, name, limit=300):
         args = argparse.Namespace(work=self.work, limit=limit)
-        return client.pytest_file(args, [sys.executable, "-c", TESTS], name, self.work, {})
+        return client.one_file(args, [sys.executable, "-c", TESTS], name, self.work, {})
 
     def test_the_outcomes_of_a_file(self):
         self.assertEqual(self.outcomes("psf"), {"0p": ("passed", ""), "1s": ("skipped", ""), "2f": ("failed", "a reason")})
 
     def test_tests_after_a_crash_run_in_a_new_process(self):
-        crashed = ("failed", "the process ended with -11")
+        crashed = ("failed", f"the process ended with -{signal.SIGSEGV}")
         self.assertEqual(self.outcomes("pccp"), {"0p": ("passed", ""), "1c": crashed, "2c": crashed, "3p": ("passed", "")})
 
     def test_a_test_that_hangs_is_ended(self):
@@ -49,6 +69,18 @@ class Frame(unittest.TestCase):
 
     def test_a_process_that_fails_outside_of_a_test_is_a_failure(self):
         self.assertEqual(self.outcomes("ppp")["ppp (process)"], ("failed", "the process ended with 4: the end"))
+        self.assertEqual(self.outcomes("sss")["sss (process)"], ("failed", "the process ended with 1: the end"))
+
+    def test_a_module_of_unittest(self):
+        with open(f"{self.work}/some_tests.py", "w", encoding="utf-8") as f:
+            f.write(UNITTEST)
+        args = argparse.Namespace(work=self.work, limit=300, jobs=1, gpuload="")
+        outcomes = client.one_file(args, [sys.executable, f"{CLIENTS}/plugin/outcomes.py"], "some_tests", self.work, {"PYTHONPATH": self.work})
+        name = "some_tests.A.test_"
+        self.assertEqual(outcomes, {
+            f"{name}a": ("passed", ""), f"{name}b": ("failed", "AssertionError: 1 != 2"), f"{name}c": ("failed", f"the process ended with -{signal.SIGSEGV}"),
+            f"{name}d": ("skipped", ""), f"{name}e": ("skipped", ""), f"{name}f": ("failed", "AssertionError: False is not true : in one"),
+            f"{name}g": ("failed", "succeeds, but a failure is expected"), "setUpClass (some_tests.B)": ("failed", "OSError: no")})
 
     def ended(self, known=None, *added):
         r = client.Results("nothing")

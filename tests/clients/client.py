@@ -8,6 +8,7 @@ The last line is `N passed, N failed, N skipped`.  Exit 0: nothing failed but wh
 import argparse, collections, concurrent.futures, json, os, re, shutil, signal, subprocess, sys, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+PLUGIN = f"{HERE}/plugin"  # not HERE: the scripts have names of packages
 NAME = os.path.basename(sys.argv[0]).removesuffix(".py")
 LOOK_S = 0.1
 
@@ -115,7 +116,7 @@ class Results:
         return int(bool(self.n["failed"]) or not self.n["passed"])
 
 
-# ---- programs and files of pytest ---------------------------------------------------------------------------
+# ---- programs and files of tests ---------------------------------------------------------------------------
 
 
 def run(command, limit, busy=None, **how):
@@ -148,18 +149,18 @@ def read_log(path):
     return ended, begun
 
 
-def pytest_file(args, command, name, cwd, env):
+def one_file(args, command, name, cwd, env):
     """The outcomes of one file.  A test that crashes or hangs fails, and the tests after it run in a new process."""
     log = os.path.join(args.work, "logs", re.sub(r"[^\w.-]", "_", name))
     open(f"{log}.json", "w", encoding="utf-8").close()
-    env = {**os.environ, **env, "GPULOAD_OUTCOMES": f"{log}.json", "PYTHONPATH": os.pathsep.join(filter(None, [HERE, env.get("PYTHONPATH")]))}
+    env = {**os.environ, **env, "GPULOAD_OUTCOMES": f"{log}.json", "PYTHONPATH": os.pathsep.join(filter(None, [PLUGIN, env.get("PYTHONPATH")]))}
     n_done = -1
     while True:
         status, text = run([*command, name], args.limit, f"{log}.json", cwd=cwd, env=env)
         with open(f"{log}.txt", "w", encoding="utf-8") as f:
             f.write(text)
         ended, begun = read_log(f"{log}.json")
-        if status in (0, 1, 5) and not begun:
+        if not begun and (status in (0, 5) or status == 1 and any(outcome == "failed" for outcome, _ in ended.values())):
             return ended
         why = f"did not end in {args.limit:g} s" if status is None else f"the process ended with {status}"
         if not begun or len(ended) == n_done:
@@ -170,16 +171,24 @@ def pytest_file(args, command, name, cwd, env):
         n_done = len(ended)
 
 
-def run_pytest(args, results, python, names, cwd, options=(), env=None, soft_options=()):
-    """Run files of tests with pytest, each in a process of its own, args.jobs at a time."""
+def run_files(args, results, command, names, cwd, env):
     os.makedirs(f"{args.work}/logs", exist_ok=True)
-    command = [*soft(args, *soft_options), python, "-X", "faulthandler", "-m", "pytest", "-q", "--tb=short", "-W", "ignore", "-p", "no:cacheprovider",
-               "-p", "outcomes", *options]
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        futures = {pool.submit(pytest_file, args, command, name, cwd, env or {}): name for name in names}
+        futures = {pool.submit(one_file, args, command, name, cwd, env or {}): name for name in names}
         for f in concurrent.futures.as_completed(futures):
             outcomes = f.result()
             for test, (outcome, why) in outcomes.items():
                 results.add(test, outcome, why)
             n = collections.Counter(outcome for outcome, _ in outcomes.values())
             print(f"{futures[f]}: {', '.join(f'{n[k]} {k}' for k in ('passed', 'failed', 'skipped') if n[k]) or 'no tests'}", flush=True)
+
+
+def run_pytest(args, results, python, names, cwd, options=(), env=None, soft_options=()):
+    """Run files of tests with pytest, each in a process of its own, args.jobs at a time."""
+    run_files(args, results, [*soft(args, *soft_options), python, "-X", "faulthandler", "-m", "pytest", "-q", "--tb=short", "-W", "ignore",
+                              "-p", "no:cacheprovider", "-p", "outcomes", *options], names, cwd, env)
+
+
+def run_unittest(args, results, python, names, cwd, env=None, soft_options=()):
+    """Run modules of tests with unittest, each in a process of its own, args.jobs at a time."""
+    run_files(args, results, [*soft(args, *soft_options), python, "-X", "faulthandler", f"{PLUGIN}/outcomes.py"], names, cwd, env)

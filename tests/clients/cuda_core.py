@@ -22,7 +22,8 @@ def prepare(args):
     bindings = f"{client.site_packages(python)}/cuda/bindings/_test_helpers"
     shutil.copytree(f"{args.checkout}/cuda_bindings/cuda/bindings/_test_helpers", bindings, dirs_exist_ok=True)
     for part in ("cuda_core/tests", "cuda_python_test_helpers"):
-        shutil.copytree(f"{args.checkout}/{part}", f"{args.work}/{part}", symlinks=True, dirs_exist_ok=True)
+        shutil.rmtree(f"{args.work}/{part}", ignore_errors=True)
+        shutil.copytree(f"{args.checkout}/{part}", f"{args.work}/{part}", symlinks=True)
     return python
 
 
