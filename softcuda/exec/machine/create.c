@@ -52,6 +52,7 @@ static const struct nest_calls nests = {
 	.call_device_runtime = gpul_call_device_runtime,
 	.stop_children = gpul_nest_stop,
 	.blocks_ended = gpul_nest_blocks_ended,
+	.begins_again = gpul_nest_begins_again,
 	.block_ends = gpul_nest_block_ends,
 	.destroy = gpul_nest_destroy,
 };

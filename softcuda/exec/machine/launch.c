@@ -133,6 +133,8 @@ void gpul_launch_begin_again(gpul_exec_launch *l, bool abandoned)
 	pthread_mutex_unlock(&l->lock);
 	atomic_store(&l->again, false);
 	atomic_store(&l->stop, false);
+	if (atomic_load(&l->nest))
+		l->nests->begins_again(atomic_load(&l->nest));
 	atomic_store(&l->n_ended, 0);
 	atomic_store(&l->n_instructions, 0);
 	EACH_OBSERVER(o, l->machine, launch_begins)

@@ -257,6 +257,17 @@ void gpul_nest_blocks_ended(struct nest *n)
 		gpul_launch_end(n->owner);
 }
 
+/* Children of the first run that still run also delay the end of the second. */
+void gpul_nest_begins_again(struct nest *n)
+{
+	struct nesting *g = nesting_of_nest(n);
+
+	pthread_mutex_lock(&g->lock);
+	n->blocks_ended = false;
+	discard_all_waiting(n);
+	pthread_mutex_unlock(&g->lock);
+}
+
 /* ---- for device_runtime.c: these take the lock -------------------------------------------------------- */
 
 struct nest *gpul_nest_of(gpul_exec_launch *l)

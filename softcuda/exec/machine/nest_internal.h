@@ -88,6 +88,7 @@ struct nesting {
 struct nest *gpul_nest_of(gpul_exec_launch *l);     /* created by the first call; NULL: no memory */
 void gpul_nest_destroy(struct nest *n);
 void gpul_nest_blocks_ended(struct nest *n);
+void gpul_nest_begins_again(struct nest *n);
 void gpul_nest_stop(gpul_exec_launch *l);           /* the launch was stopped: stop its children */
 /* Append an operation to a stream, or with NULL start it now.  Takes ownership of op.  The result is a device_error. */
 int gpul_nest_submit(struct nest *n, struct nested_stream *stream, struct nested_op *op);

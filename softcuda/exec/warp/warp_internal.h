@@ -398,6 +398,7 @@ struct nest_calls {
 	const struct insn *(*call_device_runtime)(struct warp_state *s, const struct insn *i);
 	void (*stop_children)(struct gpul_exec_launch *l);
 	void (*blocks_ended)(struct nest *n);
+	void (*begins_again)(struct nest *n);  /* the blocks of its launch begin again */
 	void (*block_ends)(struct block *b);
 	void (*destroy)(struct nest *n);
 };
