@@ -7,6 +7,7 @@
  * nvcc generates calls of these functions, which are not defined in PTX.  PTX of CUDA 11 calls them without the prefix __cudaCDP2.
  *
  * Source: CUDA C++ Programming Guide, CUDA Dynamic Parallelism; the declarations of cuda_device_runtime_api.h and in nvcc's PTX. */
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "softcuda/exec/machine/device_copies_internal.h"
@@ -470,7 +471,9 @@ static int get_function_attributes(struct device_call *c)
 		uint64_t shared_bytes, const_bytes, local_bytes;
 		int32_t max_threads, n_regs, ptx_version, binary_version, cache_mode, max_dynamic_shared_bytes, carveout;
 	} a;
+	enum { BYTES = 52 };   /* as device_calls_internal.h has it */
 
+	_Static_assert(offsetof(__typeof__(a), carveout) + sizeof a.carveout == BYTES, "no padding");
 	if (!k)
 		return DEVICE_INVALID_FUNCTION;
 	memset(&a, 0, sizeof a);
@@ -485,14 +488,14 @@ static int get_function_attributes(struct device_call *c)
 	a.binary_version = 10 * major + minor;
 	a.max_dynamic_shared_bytes = k->info.shared_bytes < MOST_SHARED ? (int32_t)(MOST_SHARED - k->info.shared_bytes) : 0;
 	a.carveout = -1;
-	return write_bytes(c, argument(c, 0), &a, sizeof a, sizeof a.shared_bytes);
+	return write_bytes(c, argument(c, 0), &a, BYTES, sizeof a.shared_bytes);
 }
 
 /* ---- the table -------------------------------------------------------------------------------------------- */
 
 static const struct { int (*call)(struct device_call *c); bool returns_error;
 } calls[] = {
-#define X(name, function, returns_error) { function, returns_error },
+#define X(name, function, returns_error, written_bytes) { function, returns_error },
 	GPUL_DEVICE_CALLS(X)
 #undef X
 };

@@ -13,7 +13,7 @@
 static int find_device_call(const char *name)
 {
 	static const char *const known[] = {
-#define X(call, function, returns_error) #call,
+#define X(call, function, returns_error, written_bytes) #call,
 		GPUL_DEVICE_CALLS(X)
 #undef X
 	};
@@ -47,6 +47,17 @@ enum builtin gpul_builtin_find(const char *name)
 			return known[k].builtin;
 	call = find_device_call(name);
 	return call >= 0 ? (enum builtin)(BUILTIN_DEVICE_RUNTIME + call) : call == -2 ? BUILTIN_REFUSED : BUILTIN_NONE;
+}
+
+unsigned gpul_builtin_written_bytes(enum builtin b)
+{
+	static const uint8_t bytes[] = {
+#define X(call, function, returns_error, written_bytes) written_bytes,
+		GPUL_DEVICE_CALLS(X)
+#undef X
+	};
+
+	return b < BUILTIN_DEVICE_RUNTIME ? 0 : bytes[b - BUILTIN_DEVICE_RUNTIME];
 }
 
 uint64_t gpul_builtin_argument(const struct warp_state *s, const struct call_site *site, uint32_t n,

@@ -311,6 +311,7 @@ enum builtin gpul_builtin_find(const char *name);
 /* The value of an argument, before the call, and of the result, after it; 0: there is none. */
 uint64_t gpul_builtin_argument(const struct warp_state *s, const struct call_site *site, uint32_t n, unsigned lane);
 void gpul_builtin_set_result(const struct warp_state *s, const struct call_site *site, unsigned lane, uint64_t value);
+unsigned gpul_builtin_written_bytes(enum builtin b);  /* through its first argument, by a call of the device runtime */
 /* Copy an argument of any size. */
 void gpul_builtin_bytes(const struct warp_state *s, const struct call_site *site, uint32_t n, unsigned lane, void *out, size_t bytes);
 uint64_t gpul_builtin_result(const struct warp_state *s, const struct call_site *site, unsigned lane);

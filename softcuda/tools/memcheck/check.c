@@ -340,7 +340,7 @@ bool gpul_check_wants(struct observer *o, const struct func_code *code, const st
 
 	(void)o;
 	if (i->op == OP_CALL_BUILTIN)
-		return site->builtin == BUILTIN_MALLOC || site->builtin == BUILTIN_FREE;
+		return site->builtin == BUILTIN_MALLOC || site->builtin == BUILTIN_FREE || gpul_builtin_written_bytes(site->builtin);
 	if (i->op == OP_CALL || i->op == OP_ALLOCA)
 		return true;
 	if (gpul_insn_has_pieces(i))
@@ -364,17 +364,39 @@ enum observed gpul_check_before(struct observer *o, struct warp_state *s, const 
 	return OBSERVED_RUN;
 }
 
+/* What a call of the device runtime has written, such as the handle of a stream. */
+static void see_written(const struct warp_state *s, const struct insn *i, uint32_t on)
+{
+	const struct call_site *site = i->object;
+	const unsigned bytes = gpul_builtin_written_bytes(site->builtin);
+	struct block_shadow *x = shadow_of_block(s->block);
+
+	EACH_LANE_OF(l, bytes ? on : 0) {
+		const uint64_t at = gpul_builtin_argument(s, site, 0, l), in_local = at - (uintptr_t)s->local - l * s->local_stride,
+			       in_shared = at - (uintptr_t)s->shared;
+
+		if (in_shared < x->shared.bytes)
+			gpul_shadow_set(&x->shared, in_shared, bytes, false);
+		else if (x->local_bytes && in_local < s->local_bytes)
+			gpul_shadow_set(&x->local, (s->index * LANES + l) * x->local_bytes + in_local, bytes, false);
+		else
+			gpul_records_written(at, 0, bytes);
+	}
+}
+
 void gpul_check_after(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on, bool waits)
 {
 	(void)o;
 	if (!on || waits || s->event == EVENT_FAULT)
 		return;
-	if (i->op == OP_CALL_BUILTIN)
+	if (i->op == OP_CALL_BUILTIN) {
 		gpul_heap_after_call(s, i, on);
-	else if (i->op == OP_CALL && s->frame->site == i->object)
+		see_written(s, i, on);
+	} else if (i->op == OP_CALL && s->frame->site == i->object) {
 		gpul_local_enter(s, s->frame, on);
-	else if (i->op == OP_ALLOCA)
+	} else if (i->op == OP_ALLOCA) {
 		gpul_local_alloca(s, i, on);
+	}
 }
 
 /* ---- handlers -------------------------------------------------------------------------------------------------------------- */
