@@ -73,6 +73,7 @@ const struct cli_variable cli_environment[] = {
 	{ "TORCHELASTIC_RUN_ID", "see MASTER_ADDR" },
 	{ "TORCHELASTIC_RESTART_COUNT", "see MASTER_ADDR" },
 	{ "PATH", "where nvcc and the C++ compiler are searched for" },
+	{ "NVCC_APPEND_FLAGS", "options of nvcc, to which gpuload soft adds -lineinfo" },
 	{ "TMPDIR", "the folder of temporary files (default: /tmp)" },
 	{ "HOME", "the folder of the user: the cache is in its .cache unless XDG_CACHE_HOME is set" },
 	{ "XDG_CACHE_HOME", "the folder of caches" },
