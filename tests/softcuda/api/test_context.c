@@ -116,6 +116,11 @@ static void stores_the_supported_limits(void **state)
 	ok(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 16 << 20));
 	ok(cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
 	assert_int_equal(value, 16 << 20);
+	ok(cuCtxGetLimit(&value, CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT));
+	assert_int_equal(value, 2048);
+	ok(cuCtxSetLimit(CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, 4096));
+	ok(cuCtxGetLimit(&value, CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT));
+	assert_int_equal(value, 4096);
 	fails(cuCtxGetLimit(&value, CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH),
 	      CUDA_ERROR_UNSUPPORTED_LIMIT);
 	fails(cuCtxGetLimit(&value, (CUlimit)99), CUDA_ERROR_INVALID_VALUE);
