@@ -5,12 +5,12 @@
 
 Give it the headers of all supported CUDA versions: NVIDIA's wheels nvidia-nvml-dev and nvidia-nvml-dev-cu12 have them.
 """
-import os, re, sys
+import glob, os, re, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-SOURCE = "softcuda/toolchain/nvml/nvml.c"
+FOLDER = "softcuda/toolchain/nvml"
 DECLARED = re.compile(r"^[ \t]*(?:nvmlReturn_t|const char\s*\*)[ \t]+(?:DECLDIR[ \t]+)?(nvml\w+)\s*\(", re.M)
-DONE = re.compile(r"(?:CALL|NUMBER|NO_PROCESSES)\((nvml\w+)|\*(nvml\w+)\(int result\)")
+DONE = re.compile(r"^(?:CALL|NUMBER|PROCESSES|NO_PROCESSES|NO_FEATURES|FORBIDDEN)\((nvml\w+)|\*(nvml\w+)\(int result\)", re.M)
 HEAD = """\
 /* refused_internal.h — the calls of nvml.h that are NVML_ERROR_NOT_SUPPORTED.  Written by scripts/nvml_calls.py. */
 #ifndef GPULOAD_SOFTCUDA_TOOLCHAIN_NVML_REFUSED_INTERNAL_H
@@ -26,8 +26,10 @@ def main(headers):
     for path in headers:
         with open(path, encoding="utf-8") as f:
             declared |= set(DECLARED.findall(f.read()))
-    with open(os.path.join(ROOT, SOURCE), encoding="utf-8") as f:
-        done = {a or b for a, b in DONE.findall(f.read())}
+    done = set()
+    for path in glob.glob(os.path.join(ROOT, FOLDER, "*.c")):
+        with open(path, encoding="utf-8") as f:
+            done |= {a or b for a, b in DONE.findall(f.read())}
     names = sorted(declared - done)
     if len(names) < 100:
         sys.exit(f"nvml_calls.py: only {len(names)} calls were found: give the paths of nvml.h")

@@ -1,10 +1,8 @@
 /* nvml.c — libnvidia-ml.so.1: describes the devices of the software driver beside it.
  *
- * The types are those of nvml.h, which need not be installed; a device is a pointer into the table of devices. */
+ * Here are the start, the search for devices, and what each device is; features.c has the rest. */
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,28 +11,17 @@
 #include <time.h>
 
 #include "core/own_folder.h"
-#include "softcuda/api/describe.h"
+#include "softcuda/toolchain/nvml/nvml_internal.h"
 #include "softcuda/toolchain/nvml/refused_internal.h"
 
-/* Each call is declared, because the headers that do may be missing. */
-#define CALL(name, ...)                                                \
-	__attribute__((visibility("default"))) int name(__VA_ARGS__);  \
-	int name(__VA_ARGS__)
-
-enum {  /* nvmlReturn_t */
-	SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7, DRIVER_NOT_LOADED = 9,
-	VERSION_MISMATCH = 25,
-};
 enum { MAX_DEVICES = 16 };
-
-struct device { gpuload_soft_device is; int index; };
 
 typedef struct pci_info {
 	char bus_id_legacy[16];
 	unsigned domain, bus, device, device_id, subsystem_id;
 	char bus_id[32];
 } pci_info;
-struct memory { unsigned long long total, free, used; };
+struct driver_branch { unsigned version; char branch[80]; };
 struct memory_v2 { unsigned version; unsigned long long total, reserved, free, used; };
 struct utilization { unsigned gpu, memory; };
 
@@ -42,7 +29,7 @@ static struct {
 	pthread_mutex_t lock;
 	int n_users, n_devices;   /* n_users: nvmlInit without nvmlShutdown */
 	int (*describe)(int index, gpuload_soft_device *out);
-	struct device device[MAX_DEVICES];
+	struct ml_device device[MAX_DEVICES];
 	double last_wall_s, last_cpu_s;   /* at the last query of the utilisation */
 } nvml = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -121,7 +108,7 @@ CALL(nvmlShutdown, void)
 	return r;
 }
 
-static int check_initialised(void)
+int gpul_ml_check_started(void)
 {
 	int r;
 
@@ -131,10 +118,9 @@ static int check_initialised(void)
 	return r;
 }
 
-/* Check a handle, describe its device anew, and check an output pointer. */
-static int find_device(void *handle, const void *out, struct device **device)
+int gpul_ml_find_device(void *handle, const void *out, struct ml_device **device)
 {
-	int r = check_initialised();
+	int r = gpul_ml_check_started();
 
 	if (r)
 		return r;
@@ -149,7 +135,7 @@ static int find_device(void *handle, const void *out, struct device **device)
 
 /* ---- the system ------------------------------------------------------------------------------ */
 
-static int give_text(const char *text, char *out, unsigned length)
+int gpul_ml_give_text(const char *text, char *out, unsigned length)
 {
 	if (!out)
 		return INVALID_ARGUMENT;
@@ -163,27 +149,40 @@ __attribute__((visibility("default"))) const char *nvmlErrorString(int result);
 const char *nvmlErrorString(int result)
 {
 	static const char *const texts[] = {
-		[SUCCESS] = "Success", [UNINITIALIZED] = "Uninitialized", [INVALID_ARGUMENT] = "Invalid Argument", [NOT_SUPPORTED] = "Not Supported",
-		[NOT_FOUND] = "Not Found", [INSUFFICIENT_SIZE] = "Insufficient Size", [DRIVER_NOT_LOADED] = "Driver Not Loaded",
-		[VERSION_MISMATCH] = "Argument Version Mismatch",
+		"Success", "Uninitialized", "Invalid Argument", "Not Supported", "Insufficient Permissions", "Already Initialized", "Not Found",
+		"Insufficient Size", "Insufficient External Power", "Driver Not Loaded", "Timeout", "Interrupt Request Issue", "NVML Shared Library Not Found",
+		"Function Not Found", "Corrupted infoROM", "GPU is lost", "GPU requires reset", "Operating System Error", "RM Version Mismatch", "In Use",
+		"Insufficient Memory", "No data", "ECC Not Supported on vGPU", "Insufficient Resources", "Frequency Not Supported",
+		"Argument Version Mismatch", "Deprecated", "Not Ready", "GPU Not Found", "Invalid State", "Reset Type Not Supported",
 	};
 
-	return result >= 0 && (size_t)result < sizeof texts / sizeof *texts && texts[result] ? texts[result] : "Unknown Error";
+	return result >= 0 && (size_t)result < sizeof texts / sizeof *texts ? texts[result] : "Unknown Error";
 }
 
 /* Driver and library version: CUDA 13.0 came with driver 580. */
 CALL(nvmlSystemGetDriverVersion, char *version, unsigned length)
 {
-	int r = check_initialised();
+	int r = gpul_ml_check_started();
 
-	return r ? r : give_text("580.00", version, length);
+	return r ? r : gpul_ml_give_text("580.00", version, length);
 }
 
 CALL(nvmlSystemGetNVMLVersion, char *version, unsigned length)
 {
-	int r = check_initialised();
+	int r = gpul_ml_check_started();
 
-	return r ? r : give_text("13.580.00", version, length);
+	return r ? r : gpul_ml_give_text("13.580.00", version, length);
+}
+
+CALL(nvmlSystemGetDriverBranch, struct driver_branch *out, unsigned length)
+{
+	int r = gpul_ml_check_started();
+
+	if (r || !out)
+		return r ? r : INVALID_ARGUMENT;
+	if (out->version != ML_VERSION(*out, 1))
+		return VERSION_MISMATCH;
+	return gpul_ml_give_text("r580_00", out->branch, length < sizeof out->branch ? length : sizeof out->branch);
 }
 
 CALL(nvmlSystemGetCudaDriverVersion_v2, int *version)
@@ -208,7 +207,7 @@ CALL(nvmlSystemGetCudaDriverVersion, int *version)
 CALL(nvmlSystemGetProcessName, unsigned pid, char *name, unsigned length)
 {
 	char path[64], text[4096] = "";
-	int r = check_initialised();
+	int r = gpul_ml_check_started();
 	FILE *f;
 
 	if (r || !name || !length)
@@ -228,7 +227,7 @@ CALL(nvmlSystemGetProcessName, unsigned pid, char *name, unsigned length)
 
 CALL(nvmlDeviceGetCount_v2, unsigned *n)
 {
-	int r = check_initialised();
+	int r = gpul_ml_check_started();
 
 	if (!r && !n)
 		r = INVALID_ARGUMENT;
@@ -244,7 +243,7 @@ CALL(nvmlDeviceGetCount, unsigned *n)
 
 CALL(nvmlUnitGetCount, unsigned *n)
 {
-	int r = check_initialised();
+	int r = gpul_ml_check_started();
 
 	if (!r && !n)
 		r = INVALID_ARGUMENT;
@@ -255,7 +254,7 @@ CALL(nvmlUnitGetCount, unsigned *n)
 
 CALL(nvmlDeviceGetHandleByIndex_v2, unsigned index, void **out)
 {
-	int r = check_initialised();
+	int r = gpul_ml_check_started();
 
 	if (!r && (!out || index >= (unsigned)nvml.n_devices))
 		r = INVALID_ARGUMENT;
@@ -271,7 +270,7 @@ CALL(nvmlDeviceGetHandleByIndex, unsigned index, void **out)
 
 CALL(nvmlDeviceGetHandleByUUID, const char *uuid, void **out)
 {
-	int r = check_initialised();
+	int r = gpul_ml_check_started();
 
 	if (r || !uuid || !out)
 		return r ? r : INVALID_ARGUMENT;
@@ -287,7 +286,7 @@ CALL(nvmlDeviceGetHandleByUUID, const char *uuid, void **out)
 CALL(nvmlDeviceGetHandleByPciBusId_v2, const char *id, void **out)
 {
 	unsigned domain, bus, slot;
-	int r = check_initialised();
+	int r = gpul_ml_check_started();
 
 	if (r || !id || !out)
 		return r ? r : INVALID_ARGUMENT;
@@ -311,44 +310,30 @@ CALL(nvmlDeviceGetHandleByPciBusId, const char *id, void **out)
 
 CALL(nvmlDeviceGetName, void *handle, char *name, unsigned length)
 {
-	struct device *d;
-	int r = find_device(handle, name, &d);
+	struct ml_device *d;
+	int r = gpul_ml_find_device(handle, name, &d);
 
-	return r ? r : give_text(d->is.name, name, length);
+	return r ? r : gpul_ml_give_text(d->is.name, name, length);
 }
 
 CALL(nvmlDeviceGetUUID, void *handle, char *uuid, unsigned length)
 {
-	struct device *d;
-	int r = find_device(handle, uuid, &d);
+	struct ml_device *d;
+	int r = gpul_ml_find_device(handle, uuid, &d);
 
-	return r ? r : give_text(d->is.uuid, uuid, length);
+	return r ? r : gpul_ml_give_text(d->is.uuid, uuid, length);
 }
 
-/* Calls that give one number. */
-#define NUMBER(name, type, expression)             \
-	CALL(name, void *handle, type *out)        \
-	{                                          \
-		struct device *d;                  \
-		int r = find_device(handle, out, &d); \
-                                                   \
-		if (!r)                            \
-			*out = (type)(expression); \
-		return r;                          \
-	}
 NUMBER(nvmlDeviceGetIndex, unsigned, d->index)
 NUMBER(nvmlDeviceGetMinorNumber, unsigned, d->index)
-NUMBER(nvmlDeviceGetBrand, int, d->index * 0)           /* NVML_BRAND_UNKNOWN */
-NUMBER(nvmlDeviceGetComputeMode, int, d->index * 0)     /* NVML_COMPUTEMODE_DEFAULT */
-NUMBER(nvmlDeviceGetMultiGpuBoard, unsigned, d->index * 0)
 NUMBER(nvmlDeviceGetNumGpuCores, unsigned, d->is.n_processors)
 NUMBER(nvmlDeviceGetArchitecture, unsigned, d->is.cc >= 100 ? 10 : d->is.cc >= 90 ? 9 : d->is.cc == 89 ? 8 : d->is.cc >= 80 ? 7
 					 : d->is.cc >= 75 ? 6 : d->is.cc >= 70 ? 5 : d->is.cc >= 60 ? 4 : 3)
 
 CALL(nvmlDeviceGetCudaComputeCapability, void *handle, int *major, int *minor)
 {
-	struct device *d;
-	int r = find_device(handle, minor ? major : NULL, &d);
+	struct ml_device *d;
+	int r = gpul_ml_find_device(handle, minor ? major : NULL, &d);
 
 	if (!r) {
 		*major = (int)d->is.cc / 10;
@@ -359,8 +344,8 @@ CALL(nvmlDeviceGetCudaComputeCapability, void *handle, int *major, int *minor)
 
 CALL(nvmlDeviceGetPciInfo_v3, void *handle, pci_info *out)
 {
-	struct device *d;
-	int r = find_device(handle, out, &d);
+	struct ml_device *d;
+	int r = gpul_ml_find_device(handle, out, &d);
 
 	if (r)
 		return r;
@@ -380,27 +365,27 @@ CALL(nvmlDeviceGetPciInfo, void *handle, pci_info *out)
 	return nvmlDeviceGetPciInfo_v3(handle, out);
 }
 
-CALL(nvmlDeviceGetMemoryInfo, void *handle, struct memory *out)
+CALL(nvmlDeviceGetMemoryInfo, void *handle, struct ml_memory *out)
 {
-	struct device *d;
-	int r = find_device(handle, out, &d);
+	struct ml_device *d;
+	int r = gpul_ml_find_device(handle, out, &d);
 	gpuload_soft_device now;
 
 	if (r)
 		return r;
 	nvml.describe(d->index, &now);
-	*out = (struct memory){ now.memory_bytes, now.memory_bytes - now.used_bytes, now.used_bytes };
+	*out = (struct ml_memory){ now.memory_bytes, now.memory_bytes - now.used_bytes, now.used_bytes };
 	return SUCCESS;
 }
 
 CALL(nvmlDeviceGetMemoryInfo_v2, void *handle, struct memory_v2 *out)
 {
-	struct memory m;
+	struct ml_memory m;
 	int r = nvmlDeviceGetMemoryInfo(handle, out ? &m : NULL);
 
 	if (r)
 		return r;
-	if (out->version != (sizeof *out | 2u << 24))
+	if (out->version != ML_VERSION(*out, 2))
 		return VERSION_MISMATCH;
 	*out = (struct memory_v2){ out->version, m.total, 0, m.free, m.used };
 	return SUCCESS;
@@ -408,10 +393,10 @@ CALL(nvmlDeviceGetMemoryInfo_v2, void *handle, struct memory_v2 *out)
 
 CALL(nvmlDeviceGetUtilizationRates, void *handle, struct utilization *out)
 {
-	struct device *d;
-	int r = find_device(handle, out, &d);
+	struct ml_device *d;
+	int r = gpul_ml_find_device(handle, out, &d);
 	double wall, cpu, share;
-	struct memory m;
+	struct ml_memory m;
 
 	if (!r)
 		r = nvmlDeviceGetMemoryInfo(handle, &m);
@@ -429,31 +414,12 @@ CALL(nvmlDeviceGetUtilizationRates, void *handle, struct utilization *out)
 	return SUCCESS;
 }
 
-/* No process is listed: what other processes do on their CPUs is not known. */
-#define NO_PROCESSES(name)                                          \
-	CALL(name, void *handle, unsigned *n, void *infos)          \
-	{                                                           \
-		struct device *d;                                   \
-		int r = find_device(handle, n, &d);                 \
-                                                                    \
-		(void)infos;                                        \
-		if (!r)                                             \
-			*n = 0;                                     \
-		return r;                                           \
-	}
-NO_PROCESSES(nvmlDeviceGetComputeRunningProcesses)
-NO_PROCESSES(nvmlDeviceGetComputeRunningProcesses_v2)
-NO_PROCESSES(nvmlDeviceGetComputeRunningProcesses_v3)
-NO_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses)
-NO_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v2)
-NO_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v3)
-
 /* ---- everything else ------------------------------------------------------------------------- */
 
 /* The same function under each name; it reads no argument. */
 CALL(gpuload_nvml_refused, void)
 {
-	int r = check_initialised();
+	int r = gpul_ml_check_started();
 
 	return r ? r : NOT_SUPPORTED;
 }

@@ -37,7 +37,6 @@
 	X(nvmlDeviceGetBridgeChipInfo) \
 	X(nvmlDeviceGetBusType) \
 	X(nvmlDeviceGetC2cModeInfoV) \
-	X(nvmlDeviceGetCapabilities) \
 	X(nvmlDeviceGetClkMonStatus) \
 	X(nvmlDeviceGetClock) \
 	X(nvmlDeviceGetClockInfo) \
@@ -48,8 +47,6 @@
 	X(nvmlDeviceGetConfComputeMemSizeInfo) \
 	X(nvmlDeviceGetConfComputeProtectedMemoryUsage) \
 	X(nvmlDeviceGetCoolerInfo) \
-	X(nvmlDeviceGetCpuAffinity) \
-	X(nvmlDeviceGetCpuAffinityWithinScope) \
 	X(nvmlDeviceGetCreatableVgpus) \
 	X(nvmlDeviceGetCurrPcieLinkGeneration) \
 	X(nvmlDeviceGetCurrPcieLinkWidth) \
@@ -61,8 +58,6 @@
 	X(nvmlDeviceGetDefaultEccMode) \
 	X(nvmlDeviceGetDetailedEccErrors) \
 	X(nvmlDeviceGetDeviceHandleFromMigDeviceHandle) \
-	X(nvmlDeviceGetDisplayActive) \
-	X(nvmlDeviceGetDisplayMode) \
 	X(nvmlDeviceGetDramEncryptionMode) \
 	X(nvmlDeviceGetDriverModel) \
 	X(nvmlDeviceGetDriverModel_v2) \
@@ -79,7 +74,6 @@
 	X(nvmlDeviceGetFanSpeed) \
 	X(nvmlDeviceGetFanSpeedRPM) \
 	X(nvmlDeviceGetFanSpeed_v2) \
-	X(nvmlDeviceGetFieldValues) \
 	X(nvmlDeviceGetGpcClkMinMaxVfOffset) \
 	X(nvmlDeviceGetGpcClkVfOffset) \
 	X(nvmlDeviceGetGpuFabricInfo) \
@@ -97,14 +91,9 @@
 	X(nvmlDeviceGetGpuMaxPcieLinkGeneration) \
 	X(nvmlDeviceGetGpuOperationMode) \
 	X(nvmlDeviceGetGpuUptime_v1) \
-	X(nvmlDeviceGetGridLicensableFeatures) \
-	X(nvmlDeviceGetGridLicensableFeatures_v2) \
-	X(nvmlDeviceGetGridLicensableFeatures_v3) \
-	X(nvmlDeviceGetGridLicensableFeatures_v4) \
 	X(nvmlDeviceGetGspFirmwareMode) \
 	X(nvmlDeviceGetGspFirmwareVersion) \
 	X(nvmlDeviceGetHandleBySerial) \
-	X(nvmlDeviceGetHandleByUUIDV) \
 	X(nvmlDeviceGetHostVgpuMode) \
 	X(nvmlDeviceGetHostname_v1) \
 	X(nvmlDeviceGetInforomConfigurationChecksum) \
@@ -113,18 +102,13 @@
 	X(nvmlDeviceGetIrqNum) \
 	X(nvmlDeviceGetJpgUtilization) \
 	X(nvmlDeviceGetLastBBXFlushTime) \
-	X(nvmlDeviceGetMPSComputeRunningProcesses) \
-	X(nvmlDeviceGetMPSComputeRunningProcesses_v2) \
-	X(nvmlDeviceGetMPSComputeRunningProcesses_v3) \
 	X(nvmlDeviceGetMarginTemperature) \
 	X(nvmlDeviceGetMaxClockInfo) \
 	X(nvmlDeviceGetMaxCustomerBoostClock) \
-	X(nvmlDeviceGetMaxMigDeviceCount) \
 	X(nvmlDeviceGetMaxPcieLinkGeneration) \
 	X(nvmlDeviceGetMaxPcieLinkWidth) \
 	X(nvmlDeviceGetMemClkMinMaxVfOffset) \
 	X(nvmlDeviceGetMemClkVfOffset) \
-	X(nvmlDeviceGetMemoryAffinity) \
 	X(nvmlDeviceGetMemoryBusWidth) \
 	X(nvmlDeviceGetMemoryErrorCounter) \
 	X(nvmlDeviceGetMemoryLimits_v1) \
@@ -152,13 +136,10 @@
 	X(nvmlDeviceGetNvlinkRemapTableInfo_v1) \
 	X(nvmlDeviceGetNvlinkSupportedBwModes) \
 	X(nvmlDeviceGetOfaUtilization) \
-	X(nvmlDeviceGetP2PStatus) \
-	X(nvmlDeviceGetPciInfoExt) \
 	X(nvmlDeviceGetPcieLinkMaxSpeed) \
 	X(nvmlDeviceGetPcieReplayCounter) \
 	X(nvmlDeviceGetPcieSpeed) \
 	X(nvmlDeviceGetPcieThroughput) \
-	X(nvmlDeviceGetPdi) \
 	X(nvmlDeviceGetPerformanceModes) \
 	X(nvmlDeviceGetPerformanceState) \
 	X(nvmlDeviceGetPersistenceMode) \
@@ -188,7 +169,6 @@
 	X(nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts) \
 	X(nvmlDeviceGetSupportedClocksEventReasons) \
 	X(nvmlDeviceGetSupportedClocksThrottleReasons) \
-	X(nvmlDeviceGetSupportedEventTypes) \
 	X(nvmlDeviceGetSupportedGraphicsClocks) \
 	X(nvmlDeviceGetSupportedMemoryClocks) \
 	X(nvmlDeviceGetSupportedPerformanceStates) \
@@ -198,7 +178,6 @@
 	X(nvmlDeviceGetTemperatureThreshold) \
 	X(nvmlDeviceGetTemperatureV) \
 	X(nvmlDeviceGetThermalSettings) \
-	X(nvmlDeviceGetTopologyCommonAncestor) \
 	X(nvmlDeviceGetTopologyNearestGpus) \
 	X(nvmlDeviceGetTotalEccErrors) \
 	X(nvmlDeviceGetTotalEnergyConsumption) \
@@ -219,11 +198,8 @@
 	X(nvmlDeviceGetVgpuTypeSupportedPlacements) \
 	X(nvmlDeviceGetVgpuUtilization) \
 	X(nvmlDeviceGetViolationStatus) \
-	X(nvmlDeviceGetVirtualizationMode) \
-	X(nvmlDeviceIsMigDeviceHandle) \
 	X(nvmlDeviceLockNvlinkRemapTable_v1) \
 	X(nvmlDeviceModifyDrainState) \
-	X(nvmlDeviceOnSameBoard) \
 	X(nvmlDevicePerfMetricsGetSamples_v1) \
 	X(nvmlDevicePowerSmoothingActivatePresetProfile) \
 	X(nvmlDevicePowerSmoothingSetState) \
@@ -245,7 +221,6 @@
 	X(nvmlDeviceSetApplicationsClocks) \
 	X(nvmlDeviceSetAutoBoostedClocksEnabled) \
 	X(nvmlDeviceSetClockOffsets) \
-	X(nvmlDeviceSetComputeMode) \
 	X(nvmlDeviceSetConfComputeUnprotectedMemSize) \
 	X(nvmlDeviceSetCpuAffinity) \
 	X(nvmlDeviceSetDefaultAutoBoostedClocksEnabled) \
@@ -269,8 +244,6 @@
 	X(nvmlDeviceSetNvlinkBwModeAsync_v1) \
 	X(nvmlDeviceSetNvlinkNvleReady_v1) \
 	X(nvmlDeviceSetPersistenceMode) \
-	X(nvmlDeviceSetPowerManagementLimit) \
-	X(nvmlDeviceSetPowerManagementLimit_v2) \
 	X(nvmlDeviceSetPowerMizerMode_v1) \
 	X(nvmlDeviceSetRusdSettings_v1) \
 	X(nvmlDeviceSetTemperatureThreshold) \
@@ -297,7 +270,6 @@
 	X(nvmlEventSetWait) \
 	X(nvmlEventSetWait_v2) \
 	X(nvmlEventSetWait_v3) \
-	X(nvmlGetExcludedDeviceCount) \
 	X(nvmlGetExcludedDeviceInfoByIndex) \
 	X(nvmlGetVgpuCompatibility) \
 	X(nvmlGetVgpuDriverCapabilities) \
@@ -342,7 +314,6 @@
 	X(nvmlSystemGetConfComputeSettings) \
 	X(nvmlSystemGetConfComputeSettings_v2) \
 	X(nvmlSystemGetConfComputeState) \
-	X(nvmlSystemGetDriverBranch) \
 	X(nvmlSystemGetHicVersion) \
 	X(nvmlSystemGetNvlinkBwMode) \
 	X(nvmlSystemGetTopologyGpuSet) \

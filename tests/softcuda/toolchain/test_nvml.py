@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """libnvidia-ml.so.1 describes the devices of the software driver, and refuses what a CPU does not have."""
-import ctypes, os, re, subprocess, sys, unittest
+import ctypes, os, re, struct, subprocess, sys, unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from calls import ROOT, SOFT
 
-UNINITIALIZED, INVALID_ARGUMENT, NOT_SUPPORTED, NOT_FOUND, INSUFFICIENT_SIZE, VERSION_MISMATCH = 1, 2, 3, 6, 7, 25
+UNINITIALIZED, INVALID_ARGUMENT, NOT_SUPPORTED, NO_PERMISSION, NOT_FOUND, INSUFFICIENT_SIZE, VERSION_MISMATCH = 1, 2, 3, 4, 6, 7, 25
 os.environ.update(GPULOAD_SOFT_DEVICES="3", GPULOAD_SOFT_SM="86", GPULOAD_SOFT_MEMORY="6G", CUDA_VISIBLE_DEVICES="1")
 
 
@@ -59,6 +59,9 @@ class Nvml(unittest.TestCase):
                           cu.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(1 << 20))), (0, 0, 0, 0))
         self.assertEqual(self.ml.nvmlDeviceGetMemoryInfo(self.device(1), ctypes.byref(memory)), 0)
         self.assertGreaterEqual(memory.used, before + (1 << 20))
+        n, process = ctypes.c_uint(1), (ctypes.c_ulonglong * 3)()
+        self.assertEqual(self.ml.nvmlDeviceGetComputeRunningProcesses_v3(self.device(1), ctypes.byref(n), process), 0)
+        self.assertEqual((n.value, process[0] & 0xffffffff, process[1]), (1, os.getpid(), memory.used))
         self.assertEqual(cu.cuMemFree_v2(address), 0)
 
     def test_compute_capability_versions_and_utilisation(self):
@@ -68,6 +71,36 @@ class Nvml(unittest.TestCase):
         self.assertRegex(self.text("nvmlSystemGetDriverVersion"), r"^\d+\.\d+")
         self.assertEqual(self.ml.nvmlDeviceGetUtilizationRates(self.device(0), use), 0)
         self.assertTrue(use[0] <= 100 and use[1] <= 100)
+
+    def test_driver_branch_fits_the_driver_version(self):
+        branch = ctypes.create_string_buffer(84)
+        self.assertEqual(self.ml.nvmlSystemGetDriverBranch(branch, 80), VERSION_MISMATCH)
+        branch[:4] = (84 | 1 << 24).to_bytes(4, "little")
+        self.assertEqual(self.ml.nvmlSystemGetDriverBranch(branch, 80), 0)
+        self.assertEqual(branch[4:].partition(b"\0")[0].decode(), "r" + self.text("nvmlSystemGetDriverVersion").replace(".", "_"))
+        self.assertEqual(self.ml.nvmlSystemGetDriverBranch(branch, 3), INSUFFICIENT_SIZE)
+
+    def test_devices_are_found_by_binary_uuid_too(self):
+        bytes_of_uuid, handle = bytes.fromhex(self.text("nvmlDeviceGetUUID", self.device(2))[4:].replace("-", "")), ctypes.c_void_p()
+        uuid = struct.pack("=II41s3x", 52 | 1 << 24, 2, bytes_of_uuid)
+        self.assertEqual((self.ml.nvmlDeviceGetHandleByUUIDV(uuid, ctypes.byref(handle)), handle.value), (0, self.device(2).value))
+
+    def test_cpus_of_the_process_are_those_of_a_device(self):
+        words = (ctypes.c_ulong * 16)()
+        self.assertEqual(self.ml.nvmlDeviceGetCpuAffinityWithinScope(self.device(0), 16, words, 0), 0)
+        self.assertEqual({i for i in range(1024) if words[i // 64] >> i % 64 & 1}, {i for i in os.sched_getaffinity(0) if i < 1024})
+        self.assertEqual(self.ml.nvmlDeviceGetMemoryAffinity(self.device(0), 16, words, 1), 0)
+        self.assertTrue(any(words))
+        self.assertEqual(self.ml.nvmlDeviceGetCpuAffinityWithinScope(self.device(0), 16, words, 2), INVALID_ARGUMENT)
+
+    def test_pairs_fields_and_settings(self):
+        status, fields = ctypes.c_int(-1), (ctypes.c_ulonglong * 10)()
+        for capability, expected in ((0, 0), (2, 5), (3, 0), (5, 6)):
+            self.assertEqual((self.ml.nvmlDeviceGetP2PStatus(self.device(0), self.device(1), capability, ctypes.byref(status)), status.value), (0, expected))
+        self.assertEqual(self.ml.nvmlDeviceGetP2PStatus(self.device(0), self.device(1), 6, ctypes.byref(status)), INVALID_ARGUMENT)
+        self.assertEqual(self.ml.nvmlDeviceGetFieldValues(self.device(0), 2, fields), 0)
+        self.assertEqual((fields[3] >> 32, fields[8] >> 32), (NOT_SUPPORTED, NOT_SUPPORTED))
+        self.assertEqual(self.ml.nvmlDeviceSetComputeMode(self.device(0), 3), NO_PERMISSION)
 
     def test_bad_calls_are_errors(self):
         short = ctypes.create_string_buffer(4)
