@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "loader/choose/choose_internal.h"
+#include "loader/choose/select_internal.h"
 #include "loader/link/link_choice_internal.h"
 #include "loader/loader_internal.h"
 
@@ -103,6 +104,60 @@ static gpul_status fill_by_linking(gpul_module *m, const gpul_choice *c, gpul_er
 	return st;
 }
 
+/* Load the PTX that ptxas kept in a cubin.  *found: the cubin has one text. */
+static gpul_status fill_from_kept_ptx(gpul_module *m, const gpul_input *in, const gpul_image *image, bool *found,
+				      const gpul_load_options *options, gpul_error *err)
+{
+	gpul_unpacked unpacked = { 0 };
+	char *text = NULL, *second = NULL, name[400];
+	size_t n_bytes = 0, rest;
+	gpul_status st = gpul_input_unpack(in, image, &unpacked, err);
+
+	if (!st)
+		st = gpul_cubin_ptx(unpacked.bytes, unpacked.n_bytes, 0, &text, &n_bytes, err);
+	if (!st && text)
+		st = gpul_cubin_ptx(unpacked.bytes, unpacked.n_bytes, 1, &second, &rest, err);
+	*found = !st && text && !second;
+	if (*found) {
+		gpul_input_image_name(in, image, name, sizeof name);
+		st = gpul_module_fill(m, &(gpul_code){ .kind = GPUL_IMAGE_PTX, .bytes = text, .n_bytes = n_bytes, .name = name },
+				      options, err);
+		if (!st)
+			explain_text(m, false, name, options);
+	}
+	free(second);
+	free(text);
+	gpul_unpacked_free(&unpacked);
+	return st;
+}
+
+/* The software driver looks into the cubin that a GPU would prefer, the last of equal ones.  The error of the choice stays if it has no PTX. */
+static gpul_status fill_from_cubins(gpul_module *m, const gpul_choice *c, gpul_status why_not, gpul_error *err)
+{
+	const gpul_input *in = NULL;
+	const gpul_image *best = NULL;
+	gpul_error own = { 0 };
+	bool found = false;
+	gpul_status st = why_not;
+
+	for (size_t k = 0; k < c->n_inputs; k++)
+		for (size_t i = 0; i < c->inputs[k].n; i++) {
+			const gpul_image *image = &c->inputs[k].all[i];
+
+			if (c->inputs[k].verdicts[i] == GPUL_LEFT_MACHINE_CODE && (!best || gpul_select_order(image, best, &c->target) >= 0)) {
+				in = &c->inputs[k];
+				best = image;
+			}
+		}
+	if (best)
+		st = fill_from_kept_ptx(m, in, best, &found, c->options, &own);
+	if (!found)
+		return why_not;
+	if (st)
+		*err = own;
+	return st;
+}
+
 static gpul_status fill_from_choice(gpul_module *m, gpul_choice *c, gpul_error *err)
 {
 	const gpul_load_options *options = c->options;
@@ -114,6 +169,8 @@ static gpul_status fill_from_choice(gpul_module *m, gpul_choice *c, gpul_error *
 	if (!st)
 		st = chosen.image ? fill_from_image(m, &chosen, options, err)
 				  : fill_by_linking(m, c, err);
+	else if (st == GPUL_EUNSUPPORTED && !c->target.machine_code)
+		st = fill_from_cubins(m, c, st, err);
 	/* Check that the kernel was loaded: linking may drop it, and a file's only image is loaded
 	 * without a search. */
 	if (!st && options->kernel)

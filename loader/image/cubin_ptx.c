@@ -6,7 +6,7 @@
  *     .nv_debug_ptx_txt             a whole program's
  *     .nv_debug_ptx_txt.<number>    that of one unit; nvlink collects the sections of all its inputs
  *
- * Observed in CUDA 12.0 to 13.0. */
+ * Observed in CUDA 13.0. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -126,7 +126,7 @@ gpul_status gpul_cubin_target(const void *bytes, size_t n_bytes, uint16_t *sm, c
  * @text_bytes  set to its length without that NUL
  * Errors  GPUL_EFORMAT not a cubin, or the text is outside it; GPUL_ENOMEM
  * Threads any thread may call
- * Source  observed in CUDA 12.0 to 13.0 */
+ * Source  observed in CUDA 13.0 */
 gpul_status gpul_cubin_ptx(const void *bytes, size_t n_bytes, size_t index, char **text, size_t *text_bytes, gpul_error *err);
 
 typedef struct gpul_unpacked {
