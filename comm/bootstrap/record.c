@@ -36,7 +36,6 @@ void gpul_boot_publish(gpul_boot *b, const struct roster_record *record)
 	(void)eventfd_write(b->alarm, 1);
 }
 
-/* Publish what gpuload's launcher reports; false: nothing. */
 bool gpul_boot_is_missing(const gpul_boot *b, int rank)
 {
 	const uint32_t state = atomic_load(&b->roster->entry[rank].state);
@@ -44,6 +43,20 @@ bool gpul_boot_is_missing(const gpul_boot *b, int rank)
 	return !atomic_load(&b->met) && (state == RANK_ABSENT || state == RANK_ARRIVED);
 }
 
+/* The text of a notice, with the rank's host: the launcher of one host among several does not write it. */
+static void describe_notice(const gpul_boot *b, const gpul_roster_event *e, char *text, size_t text_bytes)
+{
+	char plain[64], place[GPUL_BOOT_PLACE_BYTES];
+	const int n = snprintf(plain, sizeof plain, "rank %d (pid %d)", e->rank, (int)e->pid);
+	const char *rest = e->text + n;
+
+	if (strncmp(e->text, plain, (size_t)n) != 0 || strncmp(rest, " on host ", 9) == 0 || gpul_boot_pid(b, e->rank) != e->pid)
+		snprintf(text, text_bytes, "%s", e->text);
+	else
+		snprintf(text, text_bytes, "%s%s", gpul_boot_place(b, e->rank, place), rest);
+}
+
+/* Publish what gpuload's launcher reports; false: nothing. */
 bool gpul_boot_publish_notice(gpul_boot *b)
 {
 	struct roster_record record = { 0 };
@@ -60,7 +73,7 @@ bool gpul_boot_publish_notice(gpul_boot *b)
 	record.pid = (int32_t)e.pid;
 	record.culprit = e.culprit;
 	record.status = (int32_t)e.status;
-	memcpy(record.text, e.text, sizeof record.text);
+	describe_notice(b, &e, record.text, sizeof record.text);
 	gpul_boot_publish(b, &record);
 	return true;
 }
