@@ -111,6 +111,7 @@
 	CALL(cuGetExportTable, 3000, cuGetExportTable) \
 	PTDS(cuGetProcAddress, 11030, cuGetProcAddress, cuGetProcAddress_ptsz) \
 	PTDS(cuGetProcAddress, 12000, cuGetProcAddress_v2, cuGetProcAddress_v2_ptsz) \
+	CALL(cuGraphAddBatchMemOpNode, 11070, cuGraphAddBatchMemOpNode) \
 	CALL(cuGraphAddChildGraphNode, 10000, cuGraphAddChildGraphNode) \
 	CALL(cuGraphAddDependencies, 10000, cuGraphAddDependencies) \
 	CALL(cuGraphAddDependencies, 12030, cuGraphAddDependencies_v2) \
@@ -126,6 +127,8 @@
 	CALL(cuGraphAddMemsetNode, 10000, cuGraphAddMemsetNode) \
 	CALL(cuGraphAddNode, 12020, cuGraphAddNode) \
 	CALL(cuGraphAddNode, 12030, cuGraphAddNode_v2) \
+	CALL(cuGraphBatchMemOpNodeGetParams, 11070, cuGraphBatchMemOpNodeGetParams) \
+	CALL(cuGraphBatchMemOpNodeSetParams, 11070, cuGraphBatchMemOpNodeSetParams) \
 	CALL(cuGraphChildGraphNodeGetGraph, 10000, cuGraphChildGraphNodeGetGraph) \
 	CALL(cuGraphClone, 10000, cuGraphClone) \
 	CALL(cuGraphConditionalHandleCreate, 12030, cuGraphConditionalHandleCreate) \
@@ -137,6 +140,7 @@
 	CALL(cuGraphEventRecordNodeSetEvent, 11010, cuGraphEventRecordNodeSetEvent) \
 	CALL(cuGraphEventWaitNodeGetEvent, 11010, cuGraphEventWaitNodeGetEvent) \
 	CALL(cuGraphEventWaitNodeSetEvent, 11010, cuGraphEventWaitNodeSetEvent) \
+	CALL(cuGraphExecBatchMemOpNodeSetParams, 11070, cuGraphExecBatchMemOpNodeSetParams) \
 	CALL(cuGraphExecChildGraphNodeSetParams, 11010, cuGraphExecChildGraphNodeSetParams) \
 	CALL(cuGraphExecDestroy, 10000, cuGraphExecDestroy) \
 	CALL(cuGraphExecEventRecordNodeSetEvent, 11010, cuGraphExecEventRecordNodeSetEvent) \
@@ -342,6 +346,7 @@
 	     cuOccupancyMaxActiveBlocksPerMultiprocessor) \
 	CALL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 7000, \
 	     cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags) \
+	CALL(cuTensorMapEncodeIm2col, 12000, cuTensorMapEncodeIm2col) \
 	CALL(cuTensorMapEncodeTiled, 12000, cuTensorMapEncodeTiled) \
 	CALL(cuTensorMapReplaceAddress, 12000, cuTensorMapReplaceAddress) \
 	CALL(cuOccupancyMaxActiveClusters, 11070, cuOccupancyMaxActiveClusters) \

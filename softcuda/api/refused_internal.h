@@ -22,7 +22,7 @@
 	REASON(OLD_ADDRESSES, "the interface of CUDA 3.1, with 32-bit addresses and sizes") \
 	REASON(OLD_LINKER, "the interface of CUDA 5.5") \
 	REASON(PROFILER, "configuration files of NVIDIA's profiler") \
-	REASON(TENSOR_MAPS, "tensor maps") \
+	REASON(TENSOR_MAPS, "tensor maps of sm_100") \
 	REASON(TEXTURES, "CUDA arrays, textures and surfaces") \
 	REASON(UNIFIED_FUNCTIONS, "unified function pointers")
 
@@ -79,12 +79,8 @@
 	CALL(cuGLUnmapBufferObject, 2000, cuGLUnmapBufferObject, GRAPHICS) \
 	CALL(cuGLUnmapBufferObjectAsync, 2030, cuGLUnmapBufferObjectAsync, GRAPHICS) \
 	CALL(cuGLUnregisterBufferObject, 2000, cuGLUnregisterBufferObject, GRAPHICS) \
-	CALL(cuGraphAddBatchMemOpNode, 11070, cuGraphAddBatchMemOpNode, GRAPHS) \
 	CALL(cuGraphAddExternalSemaphoresSignalNode, 11020, cuGraphAddExternalSemaphoresSignalNode, GRAPHS) \
 	CALL(cuGraphAddExternalSemaphoresWaitNode, 11020, cuGraphAddExternalSemaphoresWaitNode, GRAPHS) \
-	CALL(cuGraphBatchMemOpNodeGetParams, 11070, cuGraphBatchMemOpNodeGetParams, GRAPHS) \
-	CALL(cuGraphBatchMemOpNodeSetParams, 11070, cuGraphBatchMemOpNodeSetParams, GRAPHS) \
-	CALL(cuGraphExecBatchMemOpNodeSetParams, 11070, cuGraphExecBatchMemOpNodeSetParams, GRAPHS) \
 	CALL(cuGraphExecExternalSemaphoresSignalNodeSetParams, 11020, cuGraphExecExternalSemaphoresSignalNodeSetParams, GRAPHS) \
 	CALL(cuGraphExecExternalSemaphoresWaitNodeSetParams, 11020, cuGraphExecExternalSemaphoresWaitNodeSetParams, GRAPHS) \
 	CALL(cuGraphExternalSemaphoresSignalNodeGetParams, 11020, cuGraphExternalSemaphoresSignalNodeGetParams, GRAPHS) \
@@ -169,7 +165,6 @@
 	CALL(cuProfilerInitialize, 4000, cuProfilerInitialize, PROFILER) \
 	PTDS(cuSignalExternalSemaphoresAsync, 10000, cuSignalExternalSemaphoresAsync, cuSignalExternalSemaphoresAsync_ptsz, EXTERNAL) \
 	CALL(cuStreamGetGreenCtx, 12040, cuStreamGetGreenCtx, GREEN_CONTEXTS) \
-	CALL(cuTensorMapEncodeIm2col, 12000, cuTensorMapEncodeIm2col, TENSOR_MAPS) \
 	CALL(cuTensorMapEncodeIm2colWide, 12080, cuTensorMapEncodeIm2colWide, TENSOR_MAPS) \
 	CALL(cuTexRefCreate, 2000, cuTexRefCreate, TEXTURES) \
 	CALL(cuTexRefDestroy, 2000, cuTexRefDestroy, TEXTURES) \

@@ -13,6 +13,7 @@ struct any_work {
 	CUDA_KERNEL_NODE_PARAMS_v2 kernel;
 	CUDA_MEMSET_NODE_PARAMS fill;
 	CUDA_HOST_NODE_PARAMS host;
+	CUDA_BATCH_MEM_OP_NODE_PARAMS values;
 };
 
 static CUDA_KERNEL_NODE_PARAMS_v2 kernel_params(const CUDA_KERNEL_NODE_PARAMS_v3 *p)
@@ -56,6 +57,12 @@ static void read_params(const CUgraphNodeParams *p, struct any_work *w)
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		w->make = soft_make_record;
 		w->params = p->eventRecord.event;
+		break;
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		w->values = (CUDA_BATCH_MEM_OP_NODE_PARAMS){ p->memOp.ctx, p->memOp.count, p->memOp.paramArray, p->memOp.flags };
+		w->make = soft_make_values;
+		w->params = &w->values;
+		w->ctx = p->memOp.ctx;
 		break;
 	default:
 		break;

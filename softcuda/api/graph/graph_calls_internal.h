@@ -66,7 +66,7 @@ bool soft_has_memory_nodes(const struct graph *g);
 /* A function that makes the work of a node from its parameters; the caller holds the lock.  ctx NULL: the current context. */
 typedef CUresult make_work(const void *params, CUcontext ctx, struct op **out);
 
-make_work soft_make_kernel, soft_make_copy, soft_make_fill, soft_make_host_call, soft_make_record, soft_make_wait;
+make_work soft_make_kernel, soft_make_copy, soft_make_fill, soft_make_host_call, soft_make_record, soft_make_wait, soft_make_values;
 /* Add a node with the work that `make` makes; make NULL: no work. */
 CUresult soft_add_node(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, const CUgraphEdgeData *data, size_t n,
 		       CUgraphNodeType type, make_work *make, const void *params, CUcontext ctx);

@@ -197,38 +197,61 @@ static CUresult check_value(const CUstreamBatchMemOpParams *p)
 	return CUDA_SUCCESS;
 }
 
+/* Make the operation of a batch; stream NULL: for a node of a graph.  The list is copied. */
+static CUresult make_values(struct stream *s, unsigned n, CUstreamBatchMemOpParams *list, unsigned flags, struct op **out)
+{
+	struct value_op *v;
+	struct op *op;
+	CUresult r = !n || n > MAX_OPERATIONS || !list || flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+
+	for (unsigned i = 0; !r && i < n; i++)
+		r = check_value(&list[i]);
+	if (!r && !have_poller())
+		r = CUDA_ERROR_OPERATING_SYSTEM;
+	if (r)
+		return r;
+	op = soft_op_new(s, &values_kind);
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	v = CONTAINER(op, struct value_op, op);
+	v->list = list;
+	v->n = n;
+	if (!copy_values(op)) {
+		v->list = NULL;
+		soft_op_release(op);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*out = op;
+	return CUDA_SUCCESS;
+}
+
+CUresult soft_values_work(const CUDA_BATCH_MEM_OP_NODE_PARAMS *p, struct op **out)
+{
+	return make_values(NULL, p->count, p->paramArray, p->flags, out);
+}
+
+CUstreamBatchMemOpParams *soft_values_of_work(const struct op *work, unsigned *n)
+{
+	const struct value_op *v = CONTAINER(work, const struct value_op, op);
+
+	*n = v->n;
+	return v->list;
+}
+
 EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int n, CUstreamBatchMemOpParams *list, unsigned int flags)
 {
 	struct context *ctx;
 	struct stream *s;
-	struct value_op *v;
 	struct op *op;
 	CUresult r = soft_enter_stream(stream, &ctx, &s);
 
 	if (r)
 		return r;
-	if (!n || n > MAX_OPERATIONS || !list || flags)
-		r = CUDA_ERROR_INVALID_VALUE;
-	for (unsigned i = 0; !r && i < n; i++)
-		r = check_value(&list[i]);
-	if (!r && !have_poller())
-		r = CUDA_ERROR_OPERATING_SYSTEM;
-	op = r ? NULL : soft_op_new(s, &values_kind);
-	if (!op) {
-		r = r ? r : CUDA_ERROR_OUT_OF_MEMORY;
-		goto unlock;
-	}
-	v = CONTAINER(op, struct value_op, op);
-	v->list = list;
-	v->n = n;
-	if (copy_values(op)) {
+	r = make_values(s, n, list, flags, &op);
+	if (!r) {
 		r = soft_capture_or_submit(op);
-	} else {
-		v->list = NULL;
-		r = CUDA_ERROR_OUT_OF_MEMORY;
+		soft_op_release(op);
 	}
-	soft_op_release(op);
-unlock:
 	soft_unlock();
 	return r;
 }

@@ -221,6 +221,56 @@ static void a_batch_copies_boxes(void **state)
 	ok(cuStreamDestroy(s));
 }
 
+static void nodes_of_a_graph_wait_for_words_and_write_them(void **state)
+{
+	uint32_t *flag = make_flag(), *done = make_flag();
+	CUstreamBatchMemOpParams list[2] = {
+		{ .waitValue = { .operation = CU_STREAM_MEM_OP_WAIT_VALUE_32, .address = address(flag), .value = 1,
+				 .flags = CU_STREAM_WAIT_VALUE_EQ } },
+		{ .writeValue = { .operation = CU_STREAM_MEM_OP_WRITE_VALUE_32, .address = address(done), .value = 42 } },
+	};
+	CUDA_BATCH_MEM_OP_NODE_PARAMS p = { .ctx = *state, .count = 2, .paramArray = list }, got;
+	CUgraphNodeParams any = { .type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, .memOp = { .ctx = *state, .count = 1, .paramArray = &list[1] } };
+	CUstream s = make_stream();
+	CUgraph graph;
+	CUgraphNode node;
+	CUgraphExec x;
+
+	ok(cuGraphCreate(&graph, 0));
+	p.count = 0;
+	fails(cuGraphAddBatchMemOpNode(&node, graph, NULL, 0, &p), CUDA_ERROR_INVALID_VALUE);
+	p.count = 2;
+	ok(cuGraphAddBatchMemOpNode(&node, graph, NULL, 0, &p));
+	ok(cuGraphBatchMemOpNodeGetParams(node, &got));
+	assert_int_equal(got.count, 2);
+	assert_int_equal(got.paramArray[1].writeValue.value, 42);
+	ok(cuGraphInstantiate(&x, graph, 0));
+	ok(cuGraphLaunch(x, s));
+	fails(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
+	assert_int_equal(__atomic_load_n(done, __ATOMIC_ACQUIRE), 0);
+	raise_flag(flag);
+	ok(cuStreamSynchronize(s));
+	assert_int_equal(*done, 42);
+	list[1].writeValue.value = 43;
+	ok(cuGraphExecBatchMemOpNodeSetParams(x, node, &p));
+	ok(cuGraphLaunch(x, s));
+	ok(cuStreamSynchronize(s));
+	assert_int_equal(*done, 43);
+	list[1].writeValue.value = 44;
+	ok(cuGraphBatchMemOpNodeSetParams(node, &p));
+	ok(cuGraphExecNodeSetParams(x, node, &any));
+	ok(cuGraphLaunch(x, s));
+	ok(cuStreamSynchronize(s));
+	assert_int_equal(*done, 44);
+	ok(cuGraphBatchMemOpNodeGetParams(node, &got));
+	assert_int_equal(got.paramArray[1].writeValue.value, 44);
+	ok(cuGraphExecDestroy(x));
+	ok(cuGraphDestroy(graph));
+	ok(cuStreamDestroy(s));
+	ok(cuMemFreeHost(flag));
+	ok(cuMemFreeHost(done));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -230,6 +280,7 @@ int main(void)
 		TEST(each_condition_compares_as_documented),
 		TEST(a_batch_runs_in_order),
 		TEST(the_first_interface_is_refused),
+		TEST(nodes_of_a_graph_wait_for_words_and_write_them),
 		TEST(a_destroyed_context_ends_its_waits),
 		TEST(a_batch_copies_each_part),
 		TEST(a_batch_copies_boxes),
