@@ -13,6 +13,7 @@
 #include "core/file.h"
 #include "ptx/module.h"
 #include "softcuda/toolchain/real.h"
+#include "softcuda/toolchain/registers.h"
 
 enum { NOT_PTX = 255 };   /* exit status of ptxas for an error in its input */
 
@@ -145,13 +146,16 @@ static int check_with_parser(const char *input, const gpul_file *file)
 	return 0;
 }
 
-/* Write the text and a NUL, so that the file's bytes are a string for cuModuleLoadData. */
-static int write_output(const char *path, const gpul_file *file)
+/* Write the text, with the limit of registers in its kernels, and a NUL, so that the file's bytes are a string for cuModuleLoadData. */
+static int write_output(const char *path, const gpul_file *file, unsigned max_registers)
 {
 	FILE *f = fopen(path, "w");
-	size_t n = strnlen(file->bytes, file->n_bytes);
-	bool ok = f && fwrite(file->bytes, 1, n, f) == n && fputc('\0', f) != EOF;
+	const size_t bytes = strnlen(file->bytes, file->n_bytes);
+	char *limited = toolchain_limit_registers(file->bytes, bytes, max_registers);
+	const size_t n = limited ? strlen(limited) : bytes;
+	bool ok = f && fwrite(limited ? limited : file->bytes, 1, n, f) == n && fputc('\0', f) != EOF;
 
+	free(limited);
 	if (f && fclose(f))
 		ok = false;
 	if (!ok)
@@ -188,7 +192,7 @@ int main(int argc, char **argv)
 	}
 	status = have_real ? check_with_real(real, argc, argv, &r) : check_with_parser(r.input, &file);
 	if (!status)
-		status = write_output(r.output, &file);
+		status = write_output(r.output, &file, toolchain_max_registers(argc - 1, (const char *const *)argv + 1));
 	gpul_file_close(&file);
 	return status;
 }

@@ -38,6 +38,13 @@ class Ptxas(unittest.TestCase):
         r = self.run_ptxas("-arch", "sm_75", "good.ptx")
         self.assertEqual((r.returncode, self.read("elf.o")), (0, CALLED_PTX.encode() + b"\0"), r.stderr)
 
+    def test_a_limit_of_registers_is_written_into_the_kernels(self):
+        self.write("kernel.ptx", HEAD + ".visible .entry k() { ret; }\n")
+        for real in ("", NONE):
+            for args in (("-maxrregcount=40",), ("--maxrregcount", "40"), ("-maxrregcount", "40")):
+                r = self.run_ptxas("-arch=sm_75", "kernel.ptx", "-o", "out", *args, real=real)
+                self.assertEqual((r.returncode, self.read("out").count(b".maxnreg 40")), (0, 1), r.stderr)
+
     def test_an_error_is_reported_and_no_file_is_written(self):
         for real in ("", NONE):
             r = self.run_ptxas("-arch=sm_75", "bad.ptx", "-o", "out", real=real)

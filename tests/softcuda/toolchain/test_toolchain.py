@@ -33,6 +33,12 @@ class Compiler(unittest.TestCase):
         self.assertEqual((result, cubin), (0, b""))
         self.assertIn(b".target sm_75", ptx)
 
+    def test_a_limit_of_registers_is_written_into_the_kernels(self):
+        for options in (("-maxrregcount=40",), ("--maxrregcount=40",), ("--maxrregcount", "40")):
+            result, ptx, cubin, _, log = Nvrtc().compile('extern "C" __global__ void k() {}', "-arch=sm_75", *options)
+            self.assertEqual((result, ptx.count(b".maxnreg"), cubin.count(b".maxnreg 40")), (0, 0, 1), log)
+            self.assertEqual((cubin[-1:], cubin.count(b"\0")), (b"\0", 1))
+
     def test_an_error_of_ptxas_is_reported(self):
         result, _, cubin, _, log = Nvrtc().compile('extern "C" __global__ void k() { asm("foo.bar;"); }', "-arch=sm_75")
         self.assertEqual((result, cubin), (6, b""))
