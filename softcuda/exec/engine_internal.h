@@ -86,17 +86,30 @@ static inline void *opptr(const struct warp *w, opref r)
 #define F64(w, r) ((double *)__builtin_assume_aligned(opptr(w, r), 64))
 #define PRED(w, r) ((uint32_t *)opptr(w, r))  /* one 32-bit word: bit n is lane n */
 
+/* Vectorise the next loop: a destination may alias a source only lane by lane, so there is no dependence between
+ * iterations. */
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed"  /* some loops stay scalar in some builds: 64-bit division */
+#define VECTORISE _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define VECTORISE _Pragma("GCC ivdep")
+#endif
+
 /* dst[l] = value for the active lanes l: without a test when all lanes are active, else inactive lanes are
- * written with their old value.  value may use l.  Sources may alias the destination (same lane only). */
+ * written with their old value.  value may use l.  Sources may alias the destination (same lane only).  A source must be a
+ * variable of the caller: an expression with opptr() is evaluated for each lane, because the stores may change *w. */
 #define SET_LANES(w, dst, value)                                                    \
 	do {                                                                        \
+		__typeof__(&(dst)[0]) const to_ = (dst);                            \
 		if ((w)->mask == ALL_LANES) {                                       \
+			VECTORISE                                                   \
 			for (unsigned l = 0; l < LANES; l++)                        \
-				(dst)[l] = (value);                                 \
+				to_[l] = (value);                                   \
 		} else {                                                            \
 			const uint32_t mask_ = (w)->mask;                           \
+			VECTORISE                                                   \
 			for (unsigned l = 0; l < LANES; l++)                        \
-				(dst)[l] = (mask_ & (1u << l)) ? (value) : (dst)[l]; \
+				to_[l] = (mask_ & (1u << l)) ? (value) : to_[l];    \
 		}                                                                   \
 	} while (0)
 

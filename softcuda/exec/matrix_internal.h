@@ -69,28 +69,36 @@ static inline unsigned matrix_elements(unsigned type)
 	return matrix_bits(type) >= 32 ? 1 : 32 / matrix_bits(type);
 }
 
-/* mma.sp: k of element e of register r of X in lane l.  Of each four elements of a row (s4: eight, in pairs; tf32: two) half is
+/* mma.sp and wgmma.sp: k of the stored element c of a row of 16.  Of each four elements of a row (s4: eight, in pairs; tf32: two) half is
  * stored, and the metadata have two bits for the position of each (PTX ISA 9.7.14.6): 16 bits for 16-bit elements and k = 16, or
  * tf32 and k = 8, so that one lane of four has the rows g and g + 8; else more lanes have metadata. */
-static inline unsigned sparse_position(const struct mma_form *f, const uint32_t *metadata, unsigned l, unsigned r, unsigned e)
+static inline unsigned sparse_place(unsigned type, unsigned k, unsigned selector, const uint32_t *metadata, unsigned row, unsigned c)
 {
-	const unsigned n = matrix_elements(f->x_type), c = 4 * n * (r / 2) + n * (l % 4) + e, high = r % 2;
-	const unsigned width = f->x_type == MATRIX_TF32 ? 1 : n == 8 ? 4 : 2;  /* elements that are stored together */
-	const unsigned bit = 4 * (c / width), bits = 4 * (f->k / (2 * width));
+	const unsigned n = matrix_elements(type), high = row / 8;
+	const unsigned width = type == MATRIX_TF32 ? 1 : n == 8 ? 4 : 2;  /* elements that are stored together */
+	const unsigned bit = 4 * (c / width), bits = 4 * (k / (2 * width));
 	unsigned lane, shift, nibble, at;
 
 	if (n <= 2) {  /* low half: row g; high half: row g + 8; a second lane has the second half of k */
-		lane = bits == 16 ? f->selector : 2u * f->selector + bit / 16;
+		lane = bits == 16 ? selector : 2u * selector + bit / 16;
 		shift = bit % 16 + 16 * high;
 	} else {       /* a lane for row g, one for row g + 8, and if k is twice as large the other two for its second half */
-		lane = bits == 32 ? 2u * f->selector + high : 2 * (bit / 32) + high;
+		lane = bits == 32 ? 2u * selector + high : 2 * (bit / 32) + high;
 		shift = bit % 32;
 	}
-	nibble = metadata[l / 4 * 4 + lane % 4] >> shift & 15;
+	nibble = metadata[row % 8 * 4 + lane % 4] >> shift & 15;
 	if (width == 1)
 		return 2 * c + (nibble >> 1 & 1);
 	at = nibble >> 2 * (c / (width / 2) % 2) & 3;
 	return width == 4 ? 8 * (c / 4) + 2 * at + c % 2 : 4 * (c / 2) + at;
+}
+
+/* mma.sp: k of element e of register r of X in lane l. */
+static inline unsigned sparse_position(const struct mma_form *f, const uint32_t *metadata, unsigned l, unsigned r, unsigned e)
+{
+	const unsigned n = matrix_elements(f->x_type);
+
+	return sparse_place(f->x_type, f->k, f->selector, metadata, l / 4 + 8 * (r % 2), 4 * n * (r / 2) + n * (l % 4) + e);
 }
 
 /* ldmatrix and stmatrix: insn->n matrices of 8 rows of 16 bytes; lane 8 m + r has the address of row r of matrix m.  insn->d

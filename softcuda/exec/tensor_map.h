@@ -1,5 +1,5 @@
-/* tensor_map.h — the contents of a CUtensorMap, which are opaque to programs: cuTensorMapEncodeTiled() writes them, and the
- * instructions cp.async.bulk.tensor read them. */
+/* tensor_map.h — the contents of a CUtensorMap, which are opaque to programs: cuTensorMapEncodeTiled() and cuTensorMapEncodeIm2col()
+ * write them, and the instructions cp.async.bulk.tensor read them. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_TENSOR_MAP_H
 #define GPULOAD_SOFTCUDA_EXEC_TENSOR_MAP_H
 
@@ -19,6 +19,7 @@ typedef enum gpul_tensor_type {
 /* Dimension 0 is the one in which elements are neighbours. */
 typedef struct gpul_tensor_map {
 	uint64_t mark;               /* GPUL_TENSOR_MAP_MARK */
+	uint64_t unused;             /* CUTLASS clears bit 21 of these 64 bits in the maps of small tensors */
 	uint64_t address;
 	uint64_t stride[GPUL_TENSOR_RANKS - 1];     /* bytes from one element to the next in dimension 1, 2 ... */
 	uint32_t last[GPUL_TENSOR_RANKS];           /* elements minus 1 */
@@ -27,6 +28,10 @@ typedef struct gpul_tensor_map {
 	uint8_t type, rank;
 	uint8_t swizzle;                            /* 0: none; 1, 2, 3: rows of 32, 64, 128 bytes */
 	bool fill_nan;                              /* elements outside of the tensor are NaN, not 0 */
+	bool im2col;                                /* copies are columns of pixels; box[0] is the number of their channels, and of box[1 ...] none */
+	uint16_t pixels;                            /* im2col: in a column */
+	int16_t lower[GPUL_TENSOR_RANKS - 2];       /* im2col, dimension 1, 2 ...: pixels are at coordinates from lower to size + upper - 1 */
+	int16_t upper[GPUL_TENSOR_RANKS - 2];
 } gpul_tensor_map;
 _Static_assert(sizeof(gpul_tensor_map) <= GPUL_TENSOR_MAP_BYTES, "fits into a CUtensorMap");
 

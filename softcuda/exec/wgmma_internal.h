@@ -16,7 +16,8 @@
 
 #include "softcuda/exec/matrix_internal.h"
 
-enum { WGMMA_K_BYTES = 32, MAX_WGMMA_COLUMNS = 256, MAX_WGMMA_SUMS = 128 };
+enum { WGMMA_K_BYTES = 32, MAX_WGMMA_COLUMNS = 256, MAX_WGMMA_SUMS = 128 };  /* K_BYTES: of a row that is stored */
+enum { WGMMA_PIECES = WGMMA_K_BYTES / 16, MAX_WGMMA_PIECES = 2 * WGMMA_PIECES, MAX_WGMMA_WORDS = 4 * MAX_WGMMA_PIECES };
 
 struct wgmma_form {              /* insn->object of WGMMA */
 	uint16_t columns, k;
@@ -25,6 +26,9 @@ struct wgmma_form {              /* insn->object of WGMMA */
 	bool a_in_registers, satfinite;
 	bool a_by_column, b_by_row;  /* 16-bit types: neighbours in memory are rows of A, columns of B */
 	bool negate_a, negate_b;
+	bool sparse;                 /* half of A is stored: see sparse_place(); B has twice as many pieces */
+	uint8_t selector;
+	opref metadata;
 	opref a, b, scale_d;         /* a: a descriptor; scale_d: a predicate */
 	opref x[4];                  /* A in registers */
 	uint8_t n_d;
@@ -52,12 +56,17 @@ static inline uint32_t swizzled(uint32_t address, unsigned row_bytes)
 	return address ^ (address >> 3 & (row_bytes - 16));
 }
 
-/* The address of 16 bytes of row `row`, piece 0 or 1 in the direction of k, of a matrix whose neighbours in memory are in a row. */
+/* The address of 16 bytes of row `row`, piece 0, 1 ... in the direction of k, of a matrix whose neighbours in memory are in a row. */
 static inline uint32_t piece_of_row(const struct matrix_address *m, unsigned row, unsigned piece)
 {
-	const uint32_t apart = m->row_bytes == 16 ? m->leading : 16;
+	const unsigned pieces = m->row_bytes / 16;
 
-	return swizzled(m->start + row % 8 * m->row_bytes + row / 8 * m->stride + piece * apart, m->row_bytes);
+	return swizzled(m->start + row % 8 * m->row_bytes + row / 8 * m->stride + piece % pieces * 16 + piece / pieces * m->leading, m->row_bytes);
+}
+
+static inline unsigned wgmma_b_pieces(const struct wgmma_form *f)
+{
+	return f->sparse ? 2 * WGMMA_PIECES : WGMMA_PIECES;
 }
 
 /* The same if neighbours in memory have the same k: 16 bytes of column k, from row 8 piece on. */

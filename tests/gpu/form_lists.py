@@ -290,7 +290,7 @@ def convert():
             yield f(f"cvt.rn.satfinite{relu}.{small}.f32 {{d}}, {{a}}, {{b}}", small, "f32 f32")
             yield f(f"cvt.rn.satfinite{relu}.{small}.f16x2 {{d}}, {{a}}", small, "f16x2")
             yield f(f"cvt.rn{relu}.f16x2.{small} {{d}}, {{a}}", "f16x2", small)
-    for t in ("u8", "s8"):
+    for t in ("u8", "s8", "u4", "s4", "u2", "s2"):
         yield f(f"cvt.pack.sat.{t}.s32.b32 {{d}}, {{a}}, {{b}}, {{c}}", "b32", "s32 s32 b32")
     for t in ("u16", "s16"):
         yield f(f"cvt.pack.sat.{t}.s32 {{d}}, {{a}}, {{b}}", "b32", "s32 s32")

@@ -226,4 +226,10 @@ CUresult soft_fill_new(struct context *ctx, struct stream *s, const struct fill 
 CUresult soft_fill(CUstream stream, CUdeviceptr dst, size_t pitch, unsigned element_bytes,
 		   uint32_t value, size_t width, size_t height);
 
+/* ---- value.c --------------------------------------------------------------------------------- */
+
+/* The work of a node that waits for words and writes words.  The caller holds the lock, and releases *out. */
+CUresult soft_values_work(const CUDA_BATCH_MEM_OP_NODE_PARAMS *params, struct op **out);
+CUstreamBatchMemOpParams *soft_values_of_work(const struct op *work, unsigned *n);  /* owned by the work */
+
 #endif

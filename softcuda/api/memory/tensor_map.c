@@ -6,16 +6,62 @@
 
 _Static_assert(sizeof(CUtensorMap) == GPUL_TENSOR_MAP_BYTES, "a CUtensorMap is copied as bytes");
 
-static bool sizes_are_possible(const gpul_tensor_map *m, const cuuint64_t *dims, const cuuint64_t *strides, const cuuint32_t *box,
-			       const cuuint32_t *steps)
+/* The arguments that both calls have. */
+struct description {
+	CUtensorMapDataType type;
+	cuuint32_t rank;
+	void *address;
+	const cuuint64_t *dims, *strides;
+	const cuuint32_t *steps;
+	CUtensorMapInterleave interleave;
+	CUtensorMapSwizzle swizzle;
+	CUtensorMapFloatOOBfill fill;
+};
+
+static bool sizes_are_possible(const struct description *t)
 {
-	for (unsigned d = 0; d < m->rank; d++) {
-		if (!dims[d] || dims[d] > (uint64_t)1 << 32 || !box[d] || box[d] > 256 || (d && (!steps[d] || steps[d] > 8)))
+	for (unsigned d = 0; d < t->rank; d++) {
+		if (!t->dims[d] || t->dims[d] > (uint64_t)1 << 32 || (d && (!t->steps[d] || t->steps[d] > 8)))
 			return false;
-		if (d + 1 < m->rank && (strides[d] % 16 || strides[d] >> 40))
+		if (d + 1 < t->rank && (t->strides[d] % 16 || t->strides[d] >> 40))
 			return false;
 	}
 	return true;
+}
+
+/* Begin a map; row: elements in a row of shared memory. */
+static CUresult describe(const char *call, const struct description *t, cuuint32_t row, gpul_tensor_map *m)
+{
+	const unsigned row_bytes = (unsigned)t->type < GPUL_TENSOR_TYPES ? row * gpul_tensor_type_bytes((unsigned)t->type) : 0;
+
+	*m = (gpul_tensor_map){ .mark = GPUL_TENSOR_MAP_MARK, .address = (uintptr_t)t->address, .type = (uint8_t)t->type, .rank = (uint8_t)t->rank,
+				.swizzle = (uint8_t)t->swizzle, .fill_nan = t->fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA };
+	if (!row_bytes || t->interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || (unsigned)t->swizzle > CU_TENSOR_MAP_SWIZZLE_128B)
+		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "a tensor map of type %d with interleave %d and swizzle %d is not interpreted",
+				   (int)t->type, (int)t->interleave, (int)t->swizzle);
+	if (!sizes_are_possible(t) || (uintptr_t)t->address % 16 || row > 256 || row_bytes % 16 || (t->swizzle && row_bytes > 16u << t->swizzle))
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: a size, a stride or an alignment is not possible", call);
+	m->box[0] = (uint16_t)row;
+	for (unsigned d = 0; d < t->rank; d++) {
+		m->last[d] = (uint32_t)(t->dims[d] - 1);
+		m->step[d] = (uint8_t)(d ? t->steps[d] : 1);
+		if (d + 1 < t->rank)
+			m->stride[d] = t->strides[d];
+	}
+	return CUDA_SUCCESS;
+}
+
+static bool arguments_are_there(const CUtensorMap *map, const struct description *t)
+{
+	return map && (uintptr_t)map % GPUL_TENSOR_MAP_ALIGN == 0 && t->dims && t->steps && t->rank && t->rank <= GPUL_TENSOR_RANKS &&
+	       (t->rank == 1 || t->strides) && (unsigned)t->fill <= 1;
+}
+
+static CUresult store_map(CUtensorMap *map, const gpul_tensor_map *m)
+{
+	memset(map, 0, sizeof *map);
+	memcpy(map, m, sizeof *m);
+	return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *address, const cuuint64_t *dims,
@@ -23,30 +69,61 @@ EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType typ
 				       CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
 				       CUtensorMapFloatOOBfill fill)
 {
-	gpul_tensor_map m = { .mark = GPUL_TENSOR_MAP_MARK, .address = (uintptr_t)address, .type = (uint8_t)type, .rank = (uint8_t)rank,
-			      .swizzle = (uint8_t)swizzle, .fill_nan = fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA };
-	unsigned row;
+	const struct description t = { type, rank, address, dims, strides, steps, interleave, swizzle, fill };
+	gpul_tensor_map m;
+	CUresult r;
 
 	(void)promotion;  /* a hint */
-	if (!map || !dims || !box || !steps || !rank || rank > GPUL_TENSOR_RANKS || (rank > 1 && !strides) || (unsigned)fill > 1)
+	if (!box || !arguments_are_there(map, &t))
 		return CUDA_ERROR_INVALID_VALUE;
-	if ((unsigned)type >= GPUL_TENSOR_TYPES || interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || (unsigned)swizzle > CU_TENSOR_MAP_SWIZZLE_128B)
-		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "a tensor map of type %d with interleave %d and swizzle %d is not interpreted", (int)type,
-				   (int)interleave, (int)swizzle);
-	row = box[0] * gpul_tensor_type_bytes((unsigned)type);
-	if (!sizes_are_possible(&m, dims, strides, box, steps) || (uintptr_t)address % 16 || (uintptr_t)map % GPUL_TENSOR_MAP_ALIGN || row % 16 ||
-	    (swizzle && row > 16u << swizzle))
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuTensorMapEncodeTiled: a size, a stride or an alignment is not possible");
-	for (unsigned d = 0; d < rank; d++) {
-		m.last[d] = (uint32_t)(dims[d] - 1);
+	r = describe("cuTensorMapEncodeTiled", &t, box[0], &m);
+	for (unsigned d = 0; !r && d < rank; d++) {
+		if (!box[d] || box[d] > 256)
+			return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuTensorMapEncodeTiled: the box has %u elements in dimension %u; 1 to 256 are possible",
+					   box[d], d);
 		m.box[d] = (uint16_t)box[d];
-		m.step[d] = (uint8_t)(d ? steps[d] : 1);
-		if (d + 1 < rank)
-			m.stride[d] = strides[d];
 	}
-	memset(map, 0, sizeof *map);
-	memcpy(map, &m, sizeof m);
-	return CUDA_SUCCESS;
+	return r ? r : store_map(map, &m);
+}
+
+/* The corners of the pixels in each dimension between the first and the last: a map has 32 bits for all of them. */
+static bool corners_are_possible(const struct description *t, const int *lower, const int *upper)
+{
+	static const int limits[] = { 32768, 128, 16 };
+	const int limit = limits[t->rank - 3];
+
+	for (unsigned d = 0; d + 2 < t->rank; d++)
+		if (lower[d] < -limit || lower[d] >= limit || upper[d] < -limit || upper[d] >= limit ||
+		    (int64_t)t->dims[d + 1] + upper[d] - lower[d] <= 0)
+			return false;
+	return true;
+}
+
+EXPORT CUresult cuTensorMapEncodeIm2col(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *address, const cuuint64_t *dims,
+					const cuuint64_t *strides, const int *lower, const int *upper, cuuint32_t channels, cuuint32_t pixels,
+					const cuuint32_t *steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+					CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill)
+{
+	const struct description t = { type, rank, address, dims, strides, steps, interleave, swizzle, fill };
+	gpul_tensor_map m;
+	CUresult r;
+
+	(void)promotion;
+	if (!lower || !upper || rank < 3 || !arguments_are_there(map, &t))
+		return CUDA_ERROR_INVALID_VALUE;
+	r = describe("cuTensorMapEncodeIm2col", &t, channels, &m);
+	if (!r && (!pixels || pixels > 1024 || !corners_are_possible(&t, lower, upper)))
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuTensorMapEncodeIm2col: a corner or the number of pixels (%u) is not possible", pixels);
+	m.im2col = true;
+	m.pixels = (uint16_t)pixels;
+	for (unsigned d = 0; !r && d < rank; d++) {
+		m.box[d] = d ? 1 : m.box[0];
+		if (d + 2 < rank) {
+			m.lower[d] = (int16_t)lower[d];
+			m.upper[d] = (int16_t)upper[d];
+		}
+	}
+	return r ? r : store_map(map, &m);
 }
 
 EXPORT CUresult cuTensorMapReplaceAddress(CUtensorMap *map, void *address)

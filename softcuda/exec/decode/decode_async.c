@@ -56,15 +56,16 @@ static bool decode_copy(struct decoder *d)
 	return gpul_emit(d, OP_CP_ASYNC, &(struct insn){ .object = c, .n = (uint8_t)size->value.i });
 }
 
-/* cp.async.bulk.TO.FROM...  [to], [from], bytes{, [mbarrier]}{, cache policy} */
+/* cp.async.bulk.TO.FROM...  [to], [from], bytes{, [mbarrier]}{, blocks of the cluster}{, cache policy} */
 static bool decode_bulk(struct decoder *d)
 {
 	bool barrier = has_mod(d, GPUL_PTX_MOD_MBARRIER__COMPLETE_TX__BYTES);
 	bool to_global = d->in->n_mods > 2 && d->in->mods[2] == GPUL_PTX_MOD_GLOBAL;
 	bool from_global = d->in->n_mods > 3 && d->in->mods[3] == GPUL_PTX_MOD_GLOBAL;
+	const bool multicast = has_mod(d, GPUL_PTX_MOD_MULTICAST__CLUSTER);
 	struct async_copy *c;
 
-	if (has_mod(d, GPUL_PTX_MOD_MULTICAST__CLUSTER) || d->in->n_operands < 3u + barrier ||
+	if (d->in->n_operands < 3u + barrier + multicast || (multicast && !barrier) ||
 	    (!barrier && !has_mod(d, GPUL_PTX_MOD_BULK_GROUP)))
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
 					"this bulk copy is not interpreted");
@@ -77,7 +78,9 @@ static bool decode_bulk(struct decoder *d)
 	c->barrier.n = MBAR_COMPLETES;
 	if (barrier && !gpul_decode_address(d, &d->operand[3], SPACE_SHARED, &c->barrier))
 		return false;
-	return gpul_emit(d, OP_CP_BULK, &(struct insn){ .object = c });
+	if (multicast && !gpul_operand_source(d, &d->operand[4], GPUL_PTX_MOD_U16, true, &c->ranks))
+		return false;
+	return gpul_emit(d, multicast ? OP_CP_MULTICAST : OP_CP_BULK, &(struct insn){ .object = c });
 }
 
 /* cp.reduce.async.bulk.TO.FROM...  [to], [from], bytes{, [mbarrier]}{, cache policy} */

@@ -24,7 +24,7 @@
 #include "softcuda/exec/program_internal.h"
 #include "softcuda/exec/warp/warp_internal.h"
 
-enum { MAX_TEMPS = 32, MAX_PENDING = 16, MAX_VECTOR = 8, MAX_OPERANDS = 8, OPERAND_MISSING = 0xff };
+enum { MAX_TEMPS = 32, MAX_PENDING = 16, MAX_VECTOR = 8, MAX_OPERANDS = 10, OPERAND_MISSING = 0xff };
 
 struct pending {            /* extends a destination that is wider than its type; emitted after the instruction */
 	opref from, to;

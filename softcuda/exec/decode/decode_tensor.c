@@ -29,6 +29,14 @@ static enum op operation_on(unsigned how, unsigned type)
 	return ops[how][type] ? (enum op)ops[how][type] : OP_NOP;
 }
 
+static bool has_text(const struct decoder *d, const char *text)
+{
+	for (unsigned k = 0; k < d->in->n_mods; k++)
+		if (!strcmp(gpul_ptx_mod_text(d->m, d->in->mods[k]), text))
+			return true;
+	return false;
+}
+
 static unsigned rank_of(const struct decoder *d)
 {
 	for (unsigned k = 0; k < d->in->n_mods; k++) {
@@ -58,6 +66,22 @@ static bool decode_map(struct decoder *d, const gpul_ptx_operand *o, struct tens
 	return n == c->rank || gpul_decode_fail(d, GPUL_EFORMAT, "%u coordinates are given, %u are expected", n, c->rank);
 }
 
+/* {w, h ...}: a number for each dimension between the first and the last. */
+static bool decode_offsets(struct decoder *d, const gpul_ptx_operand *o, struct tensor_copy *c)
+{
+	const unsigned n = gpul_operand_elements(d->f, o);
+
+	if (n != c->rank - 2u)
+		return gpul_decode_fail(d, GPUL_EFORMAT, "%u offsets are given, %u are expected", n, c->rank - 2u);
+	for (unsigned k = 0; k < n; k++) {
+		const gpul_ptx_operand one = gpul_operand_is_list(d->f, o) ? gpul_operand_element(d, o, k) : *o;
+
+		if (!gpul_operand_source(d, &one, GPUL_PTX_MOD_U16, true, &c->offset[k]))
+			return false;
+	}
+	return true;
+}
+
 static void set_reduction(struct tensor_copy *c, unsigned how)
 {
 	for (unsigned type = 0; type < GPUL_TENSOR_TYPES; type++) {
@@ -80,19 +104,22 @@ bool gpul_decode_tensor_copy(struct decoder *d)
 	c->rank = (uint8_t)rank_of(d);
 	c->map.src = c->shared.src = c->barrier.src = d->src;
 	c->barrier.n = MBAR_COMPLETES;
-	for (unsigned k = 0; k < d->in->n_mods; k++)
-		if (!strncmp(gpul_ptx_mod_text(d->m, d->in->mods[k]), "im2col", 6) || !strncmp(gpul_ptx_mod_text(d->m, d->in->mods[k]), "tile::", 6))
-			return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "only copies of tiles are interpreted");
+	c->has_offsets = has_text(d, "im2col");
+	c->im2col = c->has_offsets || has_text(d, "im2col_no_offs");
+	if (has_text(d, "im2col::w") || has_text(d, "im2col::w::128") || has_text(d, "tile::gather4") || has_text(d, "tile::scatter4"))
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this mode, of sm_100, is not interpreted");
 	for (size_t k = 0; reduces && k < sizeof reductions / sizeof reductions[0]; k++)
 		if (has_mod(d, reductions[k].mod))
 			set_reduction(c, reductions[k].how);
-	if (!c->rank || d->in->n_operands < 2u + load || (!load && !has_mod(d, GPUL_PTX_MOD_BULK_GROUP)))
+	if (!c->rank || (c->im2col && c->rank < 3) || d->in->n_operands < 2u + load + c->has_offsets || (!load && !has_mod(d, GPUL_PTX_MOD_BULK_GROUP)))
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this tensor copy is not interpreted");
 	if (!decode_map(d, map, c) || !gpul_decode_address(d, shared, SPACE_SHARED, &c->shared) ||
 	    (load && !gpul_decode_address(d, &d->operand[2], SPACE_SHARED, &c->barrier)))
 		return false;
+	if (c->has_offsets && !decode_offsets(d, &d->operand[3], c))
+		return false;
 	c->multicast = has_mod(d, GPUL_PTX_MOD_MULTICAST__CLUSTER);
-	if (c->multicast && !gpul_operand_source(d, &d->operand[3], GPUL_PTX_MOD_U16, true, &c->ranks))
+	if (c->multicast && !gpul_operand_source(d, &d->operand[3 + c->has_offsets], GPUL_PTX_MOD_U16, true, &c->ranks))
 		return false;
 	return gpul_emit(d, op, &(struct insn){ .object = c });
 }
@@ -122,14 +149,6 @@ static uint64_t type_of_element(uint64_t value)
 	};
 
 	return types[value];
-}
-
-static bool has_text(const struct decoder *d, const char *text)
-{
-	for (unsigned k = 0; k < d->in->n_mods; k++)
-		if (!strcmp(gpul_ptx_mod_text(d->m, d->in->mods[k]), text))
-			return true;
-	return false;
 }
 
 static unsigned space_of_map(const struct decoder *d)

@@ -110,7 +110,7 @@ static bool texture_options(struct decoder *d, struct texture_form *f)
 	}
 	if (at >= d->in->n_operands)
 		return true;
-	if (f->cube || at + 1 < d->in->n_operands)
+	if (f->cube || at + 1 < d->in->n_operands || (f->dimensions > 1 && !gpul_operand_is_list(d->f, &d->operand[at])))
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "comparing depths is not interpreted");
 	for (unsigned k = 0; k < f->dimensions; k++)
 		if (!vector_source(d, &d->operand[at], k, GPUL_PTX_MOD_S32, &f->offset[k]))

@@ -27,6 +27,8 @@ struct form {
 	uint64_t set;                      /* HAS(...) */
 	uint16_t type[MAX_FORM_TYPES];     /* in the order of the PTX text */
 	uint8_t n_types;
+	uint8_t part_bits;                 /* of .u4, .s4, .u2, .s2, the narrow types of cvt.pack; 0: there is none */
+	bool part_signed;
 	const gpul_ptx_module *module;
 	const gpul_ptx_func *func;
 	const gpul_ptx_inst *inst;

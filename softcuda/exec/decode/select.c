@@ -14,6 +14,12 @@ static const uint8_t form_bits[GPUL_PTX_N_MODS] = {
 	[GPUL_PTX_MOD_NaN] = FORM_BIT_NAN + 1,  /* .NaN of min and max; .nan of setp is a different modifier */
 };
 
+/* .u4, .s4, .u2 and .s2 */
+static bool is_narrow_type(const char *text)
+{
+	return (text[0] == 'u' || text[0] == 's') && (text[1] == '4' || text[1] == '2') && !text[2];
+}
+
 static bool sort_modifiers(struct form *form)
 {
 	for (unsigned k = 0; k < form->inst->n_mods; k++) {
@@ -25,6 +31,9 @@ static bool sort_modifiers(struct form *form)
 			form->type[form->n_types++] = (uint16_t)mod;
 		} else if (mod < GPUL_PTX_N_MODS && form_bits[mod]) {
 			form->set |= (uint64_t)1 << (form_bits[mod] - 1);
+		} else if (form->inst->opcode == GPUL_PTX_CVT && is_narrow_type(gpul_ptx_mod_text(form->module, mod))) {
+			form->part_bits = (uint8_t)(gpul_ptx_mod_text(form->module, mod)[1] - '0');
+			form->part_signed = gpul_ptx_mod_text(form->module, mod)[0] == 's';
 		} else {
 			return gpul_form_refuse(form, "unknown modifier .%s for %s",
 						gpul_ptx_mod_text(form->module, mod),

@@ -80,6 +80,14 @@ static const struct { uint8_t to, from, round; uint16_t op;
 	{ KIND_U32, KIND_S8, CONVERT_RN, OP_CVT_S32_S8 },
 	{ KIND_S32, KIND_U8, CONVERT_RN, OP_CVT_U32_U8 },
 	{ KIND_U32, KIND_U8, CONVERT_RN, OP_CVT_U32_U8 },
+	{ KIND_S64, KIND_S8, CONVERT_RN, OP_CVT_S64_S8 },
+	{ KIND_U64, KIND_S8, CONVERT_RN, OP_CVT_S64_S8 },
+	{ KIND_S64, KIND_U8, CONVERT_RN, OP_CVT_U64_U8 },
+	{ KIND_U64, KIND_U8, CONVERT_RN, OP_CVT_U64_U8 },
+	{ KIND_S16, KIND_S8, CONVERT_RN, OP_CVT_S16_S8 },
+	{ KIND_U16, KIND_S8, CONVERT_RN, OP_CVT_S16_S8 },
+	{ KIND_S16, KIND_U8, CONVERT_RN, OP_CVT_U16_U8 },
+	{ KIND_U16, KIND_U8, CONVERT_RN, OP_CVT_U16_U8 },
 	{ KIND_S32, KIND_U32, CONVERT_RN, OP_MOV_32 },
 	{ KIND_U32, KIND_S32, CONVERT_RN, OP_MOV_32 },
 	{ KIND_S32, KIND_S32, CONVERT_RN, OP_MOV_32 },
@@ -94,18 +102,67 @@ static const struct { uint8_t to, from, round; uint16_t op;
 	{ KIND_F32, KIND_S16, CONVERT_RN, OP_CVT_F32_S16 },
 	{ KIND_F64, KIND_S32, CONVERT_RN, OP_CVT_F64_S32 },
 	{ KIND_F64, KIND_U32, CONVERT_RN, OP_CVT_F64_U32 },
+	{ KIND_F32, KIND_S64, CONVERT_RN, OP_CVT_F32_S64 },
+	{ KIND_F64, KIND_S64, CONVERT_RN, OP_CVT_F64_S64 },
+	{ KIND_F64, KIND_U64, CONVERT_RN, OP_CVT_F64_U64 },
+	{ KIND_F64, KIND_S16, CONVERT_RN, OP_CVT_F64_S16 },
+	{ KIND_F64, KIND_U16, CONVERT_RN, OP_CVT_F64_U16 },
 	{ KIND_F64, KIND_F32, CONVERT_RN, OP_CVT_F64_F32 },
 	{ KIND_F32, KIND_F64, CONVERT_RN, OP_CVT_F32_F64 },
 	{ KIND_S32, KIND_F32, CONVERT_RZI, OP_CVT_RZI_S32_F32 },
 	{ KIND_U32, KIND_F32, CONVERT_RZI, OP_CVT_RZI_U32_F32 },
+	{ KIND_S32, KIND_F32, CONVERT_RNI, OP_CVT_RNI_S32_F32 },
+	{ KIND_S32, KIND_F32, CONVERT_RMI, OP_CVT_RMI_S32_F32 },
+	{ KIND_S32, KIND_F32, CONVERT_RPI, OP_CVT_RPI_S32_F32 },
+	{ KIND_U32, KIND_F32, CONVERT_RNI, OP_CVT_RNI_U32_F32 },
+	{ KIND_U32, KIND_F32, CONVERT_RMI, OP_CVT_RMI_U32_F32 },
+	{ KIND_U32, KIND_F32, CONVERT_RPI, OP_CVT_RPI_U32_F32 },
+	{ KIND_S32, KIND_F64, CONVERT_RZI, OP_CVT_RZI_S32_F64 },
+	{ KIND_S32, KIND_F64, CONVERT_RNI, OP_CVT_RNI_S32_F64 },
+	{ KIND_U32, KIND_F64, CONVERT_RZI, OP_CVT_RZI_U32_F64 },
+	{ KIND_S64, KIND_F64, CONVERT_RZI, OP_CVT_RZI_S64_F64 },
+	{ KIND_S64, KIND_F32, CONVERT_RZI, OP_CVT_RZI_S64_F32 },
+	{ KIND_F32, KIND_F32, CONVERT_RNI, OP_CVT_RNI_F32_F32 },
+	{ KIND_F32, KIND_F32, CONVERT_RZI, OP_CVT_RZI_F32_F32 },
+	{ KIND_F32, KIND_F32, CONVERT_RMI, OP_CVT_RMI_F32_F32 },
+	{ KIND_F32, KIND_F32, CONVERT_RPI, OP_CVT_RPI_F32_F32 },
+	{ KIND_F64, KIND_F64, CONVERT_RNI, OP_CVT_RNI_F64_F64 },
+	{ KIND_F64, KIND_F64, CONVERT_RZI, OP_CVT_RZI_F64_F64 },
+	{ KIND_F64, KIND_F64, CONVERT_RMI, OP_CVT_RMI_F64_F64 },
+	{ KIND_F64, KIND_F64, CONVERT_RPI, OP_CVT_RPI_F64_F64 },
 	{ KIND_F32, KIND_F16, CONVERT_RN, OP_CVT_F32_F16 },
 	{ KIND_F16, KIND_F32, CONVERT_RN, OP_CVT_F16_F32 },
 	{ KIND_F32, KIND_BF16, CONVERT_RN, OP_CVT_F32_BF16 },
+	{ KIND_BF16, KIND_F32, CONVERT_RN, OP_CVT_BF16_F32 },
 };
+
+/* With .ftz, .sat or both. */
+static const struct { struct conversion cv; uint16_t op;
+} fast_modified[] = {
+	{ { .to = KIND_F32, .from = KIND_F32, .sat = true }, OP_CVT_SAT_F32_F32 },
+	{ { .to = KIND_F32, .from = KIND_F32, .sat = true, .ftz = true }, OP_CVT_SAT_FTZ_F32_F32 },
+	{ { .to = KIND_F64, .from = KIND_F32, .ftz = true }, OP_CVT_FTZ_F64_F32 },
+	{ { .to = KIND_F32, .from = KIND_F32, .round = CONVERT_RMI, .ftz = true }, OP_CVT_RMI_FTZ_F32_F32 },
+	{ { .to = KIND_F32, .from = KIND_F32, .round = CONVERT_RPI, .ftz = true }, OP_CVT_RPI_FTZ_F32_F32 },
+};
+
+/* True: the result is the same with .ftz: subnormal f32 values become zero when they are rounded to nearest or truncated to an
+ * integer, or rounded to f16, and no f16 value is a subnormal f32 value. */
+static bool ftz_changes_nothing(const struct conversion *cv)
+{
+	const bool to_word = cv->to == KIND_S32 || cv->to == KIND_U32 || cv->to == KIND_F32;
+
+	return (cv->from == KIND_F32 && to_word && (cv->round == CONVERT_RNI || cv->round == CONVERT_RZI)) ||
+	       (cv->round == CONVERT_RN && ((cv->from == KIND_F32 && cv->to == KIND_F16) ||
+					    (cv->from == KIND_F16 && cv->to == KIND_F32)));
+}
 
 static uint16_t fast_operation(const struct conversion *cv)
 {
-	if (cv->sat || cv->ftz || cv->relu || cv->satfinite)
+	for (unsigned k = 0; k < sizeof(fast_modified) / sizeof(fast_modified[0]); k++)
+		if (!memcmp(&fast_modified[k].cv, cv, sizeof(*cv)))
+			return fast_modified[k].op;
+	if (cv->sat || cv->relu || cv->satfinite || (cv->ftz && !ftz_changes_nothing(cv)))
 		return OP_CVT_ANY;
 	for (unsigned k = 0; k < sizeof(fast_conversions) / sizeof(fast_conversions[0]); k++)
 		if (fast_conversions[k].to == cv->to && fast_conversions[k].from == cv->from &&
@@ -133,6 +190,18 @@ static bool check_rounding(const struct form *form, const struct conversion *cv)
 	return true;
 }
 
+/* The operation of a pair that cannot be refused. */
+static uint16_t pair_operation(const struct conversion *cv, bool narrow)
+{
+	const bool nearest = cv->round == CONVERT_RN && !cv->sat && !cv->ftz;
+
+	if (narrow)
+		return nearest && cv->satfinite ? OP_CVT_F8X2 : OP_CVT_PAIR;
+	if (cv->from == KIND_F32 && nearest && !cv->relu && !cv->satfinite)
+		return cv->to == KIND_F16 ? OP_CVT_F16X2_F32 : OP_CVT_BF16X2_F32;
+	return OP_CVT_PAIR;
+}
+
 static bool select_pair(const struct form *form, struct conversion *cv, struct selection *out)
 {
 	const int to = pair_kind_of(form->type[0]), from = pair_kind_of(form->type[1]);
@@ -141,31 +210,38 @@ static bool select_pair(const struct form *form, struct conversion *cv, struct s
 	memcpy(&out->imm, cv, sizeof(*cv));
 	const bool narrow = to == KIND_E4M3 || to == KIND_E5M2;
 	if (from < 0 && form->type[1] == GPUL_PTX_MOD_F32) {
-		out->op = OP_CVT_PAIR;
+		out->op = pair_operation(cv, narrow);
 		return gpul_form_operands(form, narrow ? "h=ff" : "w=ff", out);
 	}
 	if (narrow && (from == KIND_F16 || from == KIND_BF16)) {
-		out->op = OP_CVT_PAIR;
+		out->op = pair_operation(cv, narrow);
 		return gpul_form_operands(form, "h=w", out);
 	}
 	if (!narrow && (from == KIND_E4M3 || from == KIND_E5M2)) {
-		out->op = OP_CVT_UNPAIR;
+		out->op = from == KIND_E4M3 ? OP_CVT_F16X2_E4M3X2 : OP_CVT_F16X2_E5M2X2;
+		if (cv->relu || to != KIND_F16)
+			out->op = OP_CVT_UNPAIR;
 		return gpul_form_operands(form, "w=h", out);
 	}
 	return gpul_form_refuse(form, "cvt does not support this pair of types");
 }
 
-/* cvt.pack d, a, b{, c}: with 8-bit parts the third type is that of c (.b32). */
+/* cvt.pack d, a, b{, c}: with 8-bit and narrower parts the last type is that of c (.b32). */
 static bool select_pack(const struct form *form, struct selection *out)
 {
 	const int to = kind_of(form->type[0]);
-	if (to < 0 || to > KIND_S16 || form->type[1] != GPUL_PTX_MOD_S32)
-		return gpul_form_refuse(form, "cvt.pack converts s32 to u8, s8, u16 or s16");
+
 	out->op = OP_CVT_PACK;
-	out->imm = to;
+	if (form->part_bits && form->type[0] == GPUL_PTX_MOD_S32 && form->n_types == 2) {
+		out->n = form->part_bits;
+		out->imm = form->part_signed;
+		return gpul_form_operands(form, "w=www", out);
+	}
+	if (to < 0 || to > KIND_S16 || form->type[1] != GPUL_PTX_MOD_S32)
+		return gpul_form_refuse(form, "cvt.pack converts s32 to integers of 2, 4, 8 or 16 bits");
+	out->imm = to == KIND_S8 || to == KIND_S16;
 	out->n = to <= KIND_S8 ? 8 : 16;
-	return gpul_form_operands(form, out->n == 8 && form->n_types == 3 ? "w=www" : "w=ww",
-				  out);
+	return gpul_form_operands(form, out->n == 8 && form->n_types == 3 ? "w=www" : "w=ww", out);
 }
 
 bool gpul_select_cvt(const struct form *form, struct selection *out)

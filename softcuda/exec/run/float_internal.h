@@ -12,6 +12,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__FMA__)
+#include <immintrin.h>
+#endif
+
 #include "softcuda/exec/select_internal.h"
 
 #define INLINE static inline __attribute__((always_inline))
@@ -157,6 +161,16 @@ static inline double odd_sum(double p, double c)
 	return double_of(u);
 }
 
+static inline float odd_sum_f32(float p, float c)
+{
+	const float s = p + c, t = s - p, error = (p - (s - t)) + (c - t);
+	uint32_t u = bits_of(s);
+	const bool up = (error > 0) == !(u >> 31);
+	if (error != 0 && error == error && !(u & 1))
+		u = up ? u | 1 : u - 1;
+	return float_of(u);
+}
+
 /* a * b + c, rounded once.  Without FMA instructions: the product is exact in double. */
 static inline float fma_f32(float a, float b, float c)
 {
@@ -169,19 +183,29 @@ static inline float fma_f32(float a, float b, float c)
 
 /* ---- directed rounding --------------------------------------------------------------------------- */
 
-/* Only the ANY handlers change the rounding mode.  Their operands are volatile variables, so that the
+/* Only the ANY handlers change the rounding mode.  Their operands are volatile variables, or behind KEEP_HERE(), so that the
  * compiler moves no operation before round_by() or after round_nearest_again(). */
+static inline void set_rounding(unsigned round)
+{
+#if defined(__FMA__)   /* no fma() of the C library: nothing uses the x87 unit, whose mode takes long to set */
+	static const uint8_t modes[] = { 0, 3, 1, 2 };
+	_mm_setcsr((_mm_getcsr() & ~(uint32_t)_MM_ROUND_MASK) | (uint32_t)modes[round] << 13);
+#else
+	static const int modes[] = { FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD };
+	fesetround(modes[round]);
+#endif
+}
+
 static inline void round_by(unsigned round)
 {
-	static const int modes[] = { FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD };
 	if (round != ROUND_RN)
-		fesetround(modes[round]);
+		set_rounding(round);
 }
 
 static inline void round_nearest_again(unsigned round)
 {
 	if (round != ROUND_RN)
-		fesetround(FE_TONEAREST);
+		set_rounding(ROUND_RN);
 }
 
 #endif

@@ -24,15 +24,6 @@
 GPUL_ALU_OPS(X)
 #undef X
 
-/* Vectorise the next loop: a destination may alias a source only lane by lane, so there is no dependence between
- * iterations. */
-#ifdef __clang__
-#pragma clang diagnostic ignored "-Wpass-failed"  /* some loops stay scalar in some builds: 64-bit division */
-#define VECTORISE _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define VECTORISE _Pragma("GCC ivdep")
-#endif
-
 /* d[lane] = t[lane] for the lanes of mask; elements of 2, 4 or 8 bytes; t is 64-byte aligned. */
 static inline void merge16(uint32_t mask, uint16_t *d, const uint16_t *t)
 {

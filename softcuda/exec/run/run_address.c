@@ -8,7 +8,8 @@
 #define COPY(name, to, to_type, from)                                                   \
 	HANDLER(name)                                                                   \
 	{                                                                               \
-		SET_LANES(w, to(w, i->d), (to_type)from(w, i->a)[l]);                   \
+		__typeof__(from(w, i->a)) const a = from(w, i->a);                      \
+		SET_LANES(w, to(w, i->d), (to_type)a[l]);                               \
 		return i + 1;                                                           \
 	}
 
@@ -24,13 +25,17 @@ COPY(EXT_S32_64, S64, int64_t, S32)
 
 HANDLER(ADDR_32)
 {
-	SET_LANES(w, U32(w, i->d), U32(w, i->a)[l] + (uint32_t)i->imm);
+	const uint32_t *a = U32(w, i->a), add = (uint32_t)i->imm;
+
+	SET_LANES(w, U32(w, i->d), a[l] + add);
 	return i + 1;
 }
 
 HANDLER(ADDR_64)
 {
-	SET_LANES(w, U64(w, i->d), U64(w, i->a)[l] + (uint64_t)i->imm);
+	const uint64_t *a = U64(w, i->a), add = (uint64_t)i->imm;
+
+	SET_LANES(w, U64(w, i->d), a[l] + add);
 	return i + 1;
 }
 
@@ -149,21 +154,23 @@ HANDLER(CTARANK_64)
 HANDLER(TO_GENERIC)
 {
 	uint64_t stride, base = window_base(state_of(w), i->flags, &stride);
+	const uint64_t *a = U64(w, i->a);
 	const uint64_t keep = (i->flags & SPACE_MASK) == SPACE_SHARED ? UINT32_MAX : UINT64_MAX;
 
 	if (state_of(w)->block->cluster && (i->flags & SPACE_MASK) == SPACE_SHARED)
 		return peers_to_generic(w, i);
-	SET_LANES(w, U64(w, i->d), (U64(w, i->a)[l] & keep) + base + l * stride);
+	SET_LANES(w, U64(w, i->d), (a[l] & keep) + base + l * stride);
 	return i + 1;
 }
 
 HANDLER(FROM_GENERIC)
 {
 	uint64_t stride, base = window_base(state_of(w), i->flags, &stride);
+	const uint64_t *a = U64(w, i->a);
 
 	if (state_of(w)->block->cluster && (i->flags & SPACE_MASK) == SPACE_SHARED)
 		return peers_from_generic(w, i);
-	SET_LANES(w, U64(w, i->d), U64(w, i->a)[l] - base - l * stride);
+	SET_LANES(w, U64(w, i->d), a[l] - base - l * stride);
 	return i + 1;
 }
 

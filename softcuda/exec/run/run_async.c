@@ -225,6 +225,44 @@ HANDLER(CP_BULK)
 	return run_bulk(w, i, bulk_copy);
 }
 
+/* One lane: the bytes go to the same offset in the shared memory of each block of the mask, and are counted by its mbarrier. */
+static const struct insn *bulk_multicast(struct warp_state *s, const struct async_copy *c, uint32_t bytes)
+{
+	const unsigned lane = first_lane(s->w.mask);
+	const struct cluster *all = s->block->cluster;
+	const uint32_t offset_bits = (1u << CLUSTER_RANK_AT) - 1, to = (uint32_t)lane_address(s, &c->to, lane) & offset_bits;
+	const uint32_t barrier = (uint32_t)lane_address(s, &c->barrier, lane) & offset_bits;
+
+	for (uint32_t ranks = U16(&s->w, c->ranks)[lane]; ranks; ranks &= ranks - 1) {
+		const unsigned rank = first_lane(ranks);
+		struct block *b = !all ? (rank ? NULL : s->block) : rank < all->n_blocks ? all->block[rank] : NULL;
+
+		if (!b)
+			continue;
+		if (to % 16 || barrier % 8 || to > b->shared_bytes || bytes > b->shared_bytes - to || barrier + 8 > b->shared_bytes)
+			return gpul_fault_text(s, &c->to, to % 16 || barrier % 8 ? GPUL_EXEC_MISALIGNED : GPUL_EXEC_ILLEGAL_ADDRESS, lane,
+					       "%u bytes to 0x%x of shared memory, which has %u bytes, with an mbarrier at 0x%x", bytes, to,
+					       b->shared_bytes, barrier);
+		for (uint32_t k = 0; k < bytes; k += 16) {
+			struct insn from = c->from;
+			struct access x;
+
+			from.imm += k;
+			if (resolve_each(s, &from, 16, false, &x))
+				return x.stop;
+			memcpy(b->shared + to + k, (const void *)(uintptr_t)x.each[lane], 16);
+		}
+		update_mbarrier(&c->barrier, (mbarrier_word *)(void *)(b->shared + barrier), 0, bytes);
+	}
+	s->block->progressed = true;
+	return NULL;
+}
+
+HANDLER(CP_MULTICAST)
+{
+	return run_bulk(w, i, bulk_multicast);
+}
+
 HANDLER(CP_REDUCE)
 {
 	return run_bulk(w, i, bulk_reduce);

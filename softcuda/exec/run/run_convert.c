@@ -21,6 +21,10 @@ UNARY(CVT_U64_U16, uint64_t, uint16_t, a[l])
 UNARY(CVT_16_64, uint16_t, uint64_t, a[l])
 UNARY(CVT_S32_S8, int32_t, uint16_t, (int8_t)a[l])
 UNARY(CVT_U32_U8, uint32_t, uint16_t, (uint8_t)a[l])
+UNARY(CVT_S64_S8, int64_t, uint16_t, (int8_t)a[l])
+UNARY(CVT_U64_U8, uint64_t, uint16_t, (uint8_t)a[l])
+UNARY(CVT_S16_S8, int16_t, uint16_t, (int8_t)a[l])
+UNARY(CVT_U16_U8, uint16_t, uint16_t, (uint8_t)a[l])
 
 /* ---- integer and float, to nearest ---------------------------------------------------------------------- */
 
@@ -30,9 +34,16 @@ UNARY(CVT_F32_U16, float, uint16_t, a[l])
 UNARY(CVT_F32_S16, float, int16_t, a[l])
 UNARY(CVT_F64_S32, double, int32_t, a[l])
 UNARY(CVT_F64_U32, double, uint32_t, a[l])
+UNARY(CVT_F32_S64, float, int64_t, a[l])
+UNARY(CVT_F64_S64, double, int64_t, a[l])
+UNARY(CVT_F64_U64, double, uint64_t, a[l])
+UNARY(CVT_F64_S16, double, int16_t, a[l])
+UNARY(CVT_F64_U16, double, uint16_t, a[l])
 UNARY(CVT_F64_F32, double, float, (double)a[l])
 /* Observed on sm_90: a NaN keeps its sign and the upper bits of its fraction, as on CPUs. */
 UNARY(CVT_F32_F64, float, double, (float)a[l])
+
+/* ---- float to integer ------------------------------------------------------------------------------------- */
 
 /* Out of range: the greatest or least integer; NaN: 0.  2^31, a float, is the first value that is out of
  * range. */
@@ -52,6 +63,67 @@ static inline uint32_t truncate_u32(float x)
 
 UNARY(CVT_RZI_S32_F32, int32_t, float, truncate_s32(a[l]))
 UNARY(CVT_RZI_U32_F32, uint32_t, float, truncate_u32(a[l]))
+/* rintf() rounds as .rni: only the handlers of other roundings change the rounding mode, and restore it. */
+UNARY(CVT_RNI_S32_F32, int32_t, float, truncate_s32(rintf(a[l])))
+UNARY(CVT_RMI_S32_F32, int32_t, float, truncate_s32(floorf(a[l])))
+UNARY(CVT_RPI_S32_F32, int32_t, float, truncate_s32(ceilf(a[l])))
+UNARY(CVT_RNI_U32_F32, uint32_t, float, truncate_u32(rintf(a[l])))
+UNARY(CVT_RMI_U32_F32, uint32_t, float, truncate_u32(floorf(a[l])))
+UNARY(CVT_RPI_U32_F32, uint32_t, float, truncate_u32(ceilf(a[l])))
+
+/* From f64 a NaN becomes the integer with only the highest bit set. */
+static inline int32_t truncate_s32_f64(double x)
+{
+	const double low = x > -0x1p31 ? x : -0x1p31;
+	return x >= 0x1p31 ? INT32_MAX : (int32_t)(low < 0x1p31 ? low : 0.0);
+}
+
+static inline uint32_t truncate_u32_f64(double x)
+{
+	const double low = x > 0.0 ? x : 0.0;
+	const uint32_t r = (uint32_t)(int64_t)(low < 0x1p32 ? low : 0.0);
+	return x != x ? (uint32_t)INT32_MIN : x >= 0x1p32 ? UINT32_MAX : r;
+}
+
+static inline int64_t truncate_s64_f64(double x)
+{
+	const double low = x > -0x1p63 ? x : -0x1p63;
+	return x >= 0x1p63 ? INT64_MAX : (int64_t)(low < 0x1p63 ? low : 0.0);
+}
+
+UNARY(CVT_RZI_S32_F64, int32_t, double, truncate_s32_f64(a[l]))
+UNARY(CVT_RNI_S32_F64, int32_t, double, truncate_s32_f64(rint(a[l])))
+UNARY(CVT_RZI_U32_F64, uint32_t, double, truncate_u32_f64(a[l]))
+UNARY(CVT_RZI_S64_F64, int64_t, double, truncate_s64_f64(a[l]))
+UNARY(CVT_RZI_S64_F32, int64_t, float, truncate_s64_f64(a[l]))
+
+/* ---- float to an integer of the same type, and .sat --------------------------------------------------------- */
+
+/* The rounded value with the sign of the source: -0.3 becomes -0. */
+static inline float integral_f32(float source, float rounded)
+{
+	return canonical(float_of((bits_of(rounded) & 0x7fffffff) | (bits_of(source) & 0x80000000)));
+}
+
+static inline double integral_f64(double source, double rounded)
+{
+	return quiet(double_of((bits_of64(rounded) & INT64_MAX) | (bits_of64(source) & ~(uint64_t)INT64_MAX)));
+}
+
+UNARY(CVT_RNI_F32_F32, float, float, integral_f32(a[l], rintf(a[l])))
+UNARY(CVT_RZI_F32_F32, float, float, integral_f32(a[l], truncf(a[l])))
+UNARY(CVT_RMI_F32_F32, float, float, integral_f32(a[l], floorf(a[l])))
+UNARY(CVT_RPI_F32_F32, float, float, integral_f32(a[l], ceilf(a[l])))
+UNARY(CVT_RNI_F64_F64, double, double, integral_f64(a[l], rint(a[l])))
+UNARY(CVT_RZI_F64_F64, double, double, integral_f64(a[l], trunc(a[l])))
+UNARY(CVT_RMI_F64_F64, double, double, integral_f64(a[l], floor(a[l])))
+UNARY(CVT_RPI_F64_F64, double, double, integral_f64(a[l], ceil(a[l])))
+/* With .ftz; the result of the others is the same with it. */
+UNARY(CVT_RMI_FTZ_F32_F32, float, float, integral_f32(a[l], floorf(flush(a[l]))))
+UNARY(CVT_RPI_FTZ_F32_F32, float, float, integral_f32(a[l], ceilf(flush(a[l]))))
+UNARY(CVT_SAT_F32_F32, float, float, saturate(a[l]))
+UNARY(CVT_SAT_FTZ_F32_F32, float, float, saturate(flush(a[l])))
+UNARY(CVT_FTZ_F64_F32, double, float, (double)flush(a[l]))
 
 /* ---- half precision, to nearest ---------------------------------------------------------------------------- */
 
@@ -75,8 +147,128 @@ OP(CVT_F16_F32)
 	return i + 1;
 }
 
+UNARY(CVT_BF16_F32, uint16_t, float, bf16_from_float(a[l]))
 /* Observed on sm_90: cvt.f32.bf16 only shifts the bits, also those of a NaN. */
 UNARY(CVT_F32_BF16, uint32_t, uint16_t, (uint32_t)a[l] << 16)
+
+/* ---- pairs, to nearest ----------------------------------------------------------------------------------- */
+
+/* The handlers of pairs: a becomes the upper half, b the lower. */
+static inline void store_pairs(struct warp *w, opref d, const uint16_t *high, const uint16_t *low)
+{
+	MERGE_LANES(uint32_t, opptr(w, d), (uint32_t)high[l] << 16 | low[l]);
+}
+
+OP(CVT_F16X2_F32)
+{
+	OPERAND(float, a);
+	OPERAND(float, b);
+	_Alignas(64) uint16_t high[LANES], low[LANES];
+	narrow_f16(high, a, LANES);
+	narrow_f16(low, b, LANES);
+	store_pairs(w, i->d, high, low);
+	return i + 1;
+}
+
+OP(CVT_BF16X2_F32)
+{
+	OPERAND(float, a);
+	OPERAND(float, b);
+	_Alignas(64) uint16_t high[LANES], low[LANES];
+	narrow_bf16(high, a, LANES);
+	narrow_bf16(low, b, LANES);
+	store_pairs(w, i->d, high, low);
+	return i + 1;
+}
+
+/* e4m3 and e5m2 with .satfinite: a value that is too large becomes the greatest one, NaN 0x7f.  For a subnormal result, adding
+ * a power of two moves its last bit to the last bit of the float. */
+static inline uint16_t f8_from_float(float x, bool e5m2)
+{
+	const unsigned drop = e5m2 ? 21 : 20;   /* of the 23 bits of the fraction */
+	const float move = e5m2 ? 0x1p7f : 0x1p14f, least_normal = e5m2 ? 0x1p-14f : 0x1p-6f;
+	const uint32_t top = e5m2 ? 0x7b : 0x7e, u = bits_of(x), magnitude = u & 0x7fffffff;
+	const uint32_t rounded = (magnitude + (1u << (drop - 1)) - 1 + (magnitude >> drop & 1)) >> drop;
+	const uint32_t normal = rounded - ((e5m2 ? 112u : 120u) << (23 - drop));
+	const uint32_t tiny = bits_of(float_of(magnitude) + move) - bits_of(move);
+	uint32_t f = magnitude < bits_of(least_normal) ? tiny : normal;
+	f = f > top ? top : f;
+	return (uint16_t)(magnitude > 0x7f800000 ? 0x7f : f | (u >> 24 & 0x80));
+}
+
+/* The sources of a pair as floats: two registers, or the halves of one. */
+static inline void pair_as_floats(const struct warp *w, const struct insn *i, const struct conversion *cv,
+				  float high[LANES], float low[LANES])
+{
+	_Alignas(64) uint16_t h[2][LANES];
+	OPERAND(uint32_t, a);
+
+	if (cv->from == KIND_F32) {
+		memcpy(high, opptr(w, i->a), LANES * sizeof(*high));
+		memcpy(low, opptr(w, i->b), LANES * sizeof(*low));
+		return;
+	}
+	for (unsigned l = 0; l < LANES; l++) {
+		h[0][l] = (uint16_t)a[l];
+		h[1][l] = (uint16_t)(a[l] >> 16);
+	}
+	widen_half(low, h[0], LANES, cv->from == KIND_BF16);
+	widen_half(high, h[1], LANES, cv->from == KIND_BF16);
+}
+
+OP(CVT_F8X2)
+{
+	struct conversion cv;
+	_Alignas(64) float high[LANES], low[LANES];
+	memcpy(&cv, &i->imm, sizeof(cv));
+	pair_as_floats(w, i, &cv, high, low);
+	if (cv.relu)
+		for (unsigned l = 0; l < LANES; l++) {
+			high[l] = high[l] <= 0 ? 0.0f : high[l];
+			low[l] = low[l] <= 0 ? 0.0f : low[l];
+		}
+	if (cv.to == KIND_E5M2)
+		MERGE_LANES(uint16_t, opptr(w, i->d), f8_from_float(high[l], true) << 8 | f8_from_float(low[l], true));
+	else
+		MERGE_LANES(uint16_t, opptr(w, i->d), f8_from_float(high[l], false) << 8 | f8_from_float(low[l], false));
+	return i + 1;
+}
+
+/* e4m3 as a float: shift the fraction, and scale by an exact multiplication. */
+static inline float e4m3_to_float(unsigned e)
+{
+	const uint32_t magnitude = e & 0x7f, sign = (e & 0x80) << 24;
+	const float x = float_of(magnitude << 20) * 0x1p120f;
+	return magnitude == 0x7f ? float_of(0x7fffffff) : float_of(bits_of(x) | sign);
+}
+
+OP(CVT_F16X2_E4M3X2)
+{
+	OPERAND(uint16_t, a);
+	_Alignas(64) float high[LANES], low[LANES];
+	_Alignas(64) uint16_t h[2][LANES];
+	for (unsigned l = 0; l < LANES; l++) {
+		high[l] = e4m3_to_float(a[l] >> 8);
+		low[l] = e4m3_to_float(a[l] & 0xff);
+	}
+	narrow_f16(h[1], high, LANES);
+	narrow_f16(h[0], low, LANES);
+	store_pairs(w, i->d, h[1], h[0]);
+	return i + 1;
+}
+
+/* e5m2 is the upper half of f16, but the only NaN is 0x7fff. */
+static inline uint16_t e5m2_to_f16(unsigned e)
+{
+	return (uint16_t)((e & 0x7f) > 0x7c ? 0x7fff : e << 8);
+}
+
+OP(CVT_F16X2_E5M2X2)
+{
+	OPERAND(uint16_t, a);
+	MERGE_LANES(uint32_t, opptr(w, i->d), (uint32_t)e5m2_to_f16(a[l] >> 8) << 16 | e5m2_to_f16(a[l] & 0xff));
+	return i + 1;
+}
 
 /* ---- any pair of types ------------------------------------------------------------------------------------ */
 
@@ -356,21 +548,20 @@ OP(CVT_UNPAIR)
 }
 
 /* cvt.pack.sat.T.s32 d, a, b{, c}: d is c shifted up, then a, then b, both saturated to type T.
- * insn->n: bits of a part (16: there is no c); insn->imm: the kind of T. */
+ * insn->n: bits of a part (16: there is no c); insn->imm: 1 if T is signed. */
 OP(CVT_PACK)
 {
-	const struct conversion cv = { .to = i->imm & 0xff, .from = KIND_S32, .sat = true };
 	const unsigned bits = i->n;
+	const int32_t low = i->imm ? -(1 << (bits - 1)) : 0, high = (1 << (bits - (i->imm != 0))) - 1;
+	const uint32_t mask = ((uint32_t)1 << bits) - 1;
+
 	for (unsigned l = 0; l < LANES; l++) {
 		if (!(w->mask >> l & 1))
 			continue;
-		const uint32_t mask = ((uint32_t)1 << bits) - 1;
-		const uint32_t high =
-			(uint32_t)convert_value(&cv, load_value(&cv, opptr(w, i->a), l)) & mask;
-		const uint32_t low =
-			(uint32_t)convert_value(&cv, load_value(&cv, opptr(w, i->b), l)) & mask;
-		const uint32_t below = bits == 16 ? 0 : U32(w, i->c)[l] << 2 * bits;
-		U32(w, i->d)[l] = below | high << bits | low;
+		const int32_t a = S32(w, i->a)[l], b = S32(w, i->b)[l];
+		const uint32_t x = (uint32_t)(a < low ? low : a > high ? high : a) & mask, y = (uint32_t)(b < low ? low : b > high ? high : b) & mask;
+
+		U32(w, i->d)[l] = (bits == 16 ? 0 : U32(w, i->c)[l] << 2 * bits) | x << bits | y;
 	}
 	return i + 1;
 }

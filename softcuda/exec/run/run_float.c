@@ -1,8 +1,8 @@
 /* run_float.c — handlers of correctly rounded f32 and f64 arithmetic: PTX ISA 9.7.3.
  *
- * add, sub, mul, fma, div, rcp and sqrt, rounded to nearest, use CPU instructions: IEEE 754 defines
- * the result, and GPUs since sm_20 comply.  The ANY handlers implement the other roundings,
- * .ftz and .sat; these are rare and run lane by lane. */
+ * add, sub, mul, fma, div, rcp and sqrt use CPU instructions: IEEE 754 defines
+ * the result, and GPUs since sm_20 comply.  The ANY handlers implement the roundings except to nearest,
+ * .ftz and .sat; those of f32 are vector code, because expf() contains fma.rm, those of f64 run lane by lane. */
 #include "softcuda/exec/run/float_internal.h"
 #include "softcuda/exec/run/lanes_internal.h"
 
@@ -33,43 +33,71 @@ static inline float fma_ftz(float x, float y, float z)
 BINARY(MUL_F32_FTZ, float, float, canonical(mul_ftz(flush(a[l]), flush(b[l]))))
 TERNARY(FMA_F32_FTZ, float, float, canonical(fma_ftz(flush(a[l]), flush(b[l]), flush(c[l]))))
 
-static inline float finish_f32(float r, float scaled, unsigned flags)
+/* The compiler moves no computation that reads or writes these floats across this line, to where another rounding mode is
+ * set. */
+#define KEEP_HERE(x) __asm__ volatile("" : : "r"(x) : "memory")
+
+/* The operands of n lanes, and room for the results.  `scaled`: see flush_result(). */
+struct f32_work {
+	_Alignas(64) float x[2 * LANES], y[2 * LANES], z[2 * LANES], r[2 * LANES], scaled[2 * LANES];
+};
+
+INLINE void load_f32(float *x, const float *a, unsigned n, bool ftz)
 {
-	if (flags & FLAG_FTZ)
-		r = flush_result(r, scaled);
-	return (flags & FLAG_SAT) ? saturate(r) : canonical(r);
+	if (ftz)
+		for (unsigned l = 0; l < n; l++)
+			x[l] = flush(a[l]);
+	else
+		memcpy(x, a, n * sizeof(*x));
 }
 
-/* x, y, z are the operands of a lane; they are volatile because of the rounding mode (round_by()).  `scaled`: see
- * flush_result(). */
-#define ANY_F32(name, sources, value, scaled)                                 \
+INLINE void finish_f32(struct f32_work *k, unsigned n, unsigned flags)
+{
+	if (flags & FLAG_FTZ)
+		for (unsigned l = 0; l < n; l++)
+			k->r[l] = flush_result(k->r[l], k->scaled[l]);
+	if (flags & FLAG_SAT)
+		for (unsigned l = 0; l < n; l++)
+			k->r[l] = saturate(k->r[l]);
+	else
+		for (unsigned l = 0; l < n; l++)
+			k->r[l] = canonical(k->r[l]);
+}
+
+/* Define k with the results r of n lanes; value and scaled_value have x, y, z and r of lane l. */
+#define WORK_F32(n, sources, value, scaled_value)                             \
+	struct f32_work k;                                                    \
+	const bool ftz = i->flags & FLAG_FTZ;                                 \
+	load_f32(k.x, F32(w, i->a), n, ftz);                                  \
+	if ((sources) > 1)                                                    \
+		load_f32(k.y, F32(w, i->b), n, ftz);                          \
+	if ((sources) > 2)                                                    \
+		load_f32(k.z, F32(w, i->c), n, ftz);                          \
+	round_by(i->flags & ROUND_MASK);                                      \
+	KEEP_HERE(&k);                                                        \
+	for (unsigned l = 0; l < (n); l++)                                    \
+		k.r[l] = (value);                                             \
+	if (ftz)                                                              \
+		for (unsigned l = 0; l < (n); l++)                            \
+			k.scaled[l] = (scaled_value);                         \
+	KEEP_HERE(&k);                                                        \
+	round_nearest_again(i->flags & ROUND_MASK);                           \
+	finish_f32(&k, n, i->flags)
+
+#define ANY_F32(name, sources, value, scaled_value)                           \
 	OP(name)                                                              \
 	{                                                                     \
-		const bool ftz = i->flags & FLAG_FTZ;                         \
-		OPERAND(float, a);                                            \
-		const float *b = (sources) > 1 ? F32(w, i->b) : a;            \
-		const float *c = (sources) > 2 ? F32(w, i->c) : a;            \
-		_Alignas(64) float t[LANES];                                  \
-		round_by(i->flags & ROUND_MASK);                              \
-		for (unsigned l = 0; l < LANES; l++) {                        \
-			volatile float x = ftz ? flush(a[l]) : a[l];          \
-			volatile float y = ftz ? flush(b[l]) : b[l];          \
-			volatile float z = ftz ? flush(c[l]) : c[l];          \
-			volatile float r = (value), s = (scaled);             \
-			(void)y, (void)z;                                     \
-			t[l] = finish_f32(r, s, i->flags);                        \
-		}                                                             \
-		round_nearest_again(i->flags & ROUND_MASK);                   \
-		merge32(w->mask, opptr(w, i->d), (const uint32_t *)(const void *)t); \
+		WORK_F32(LANES, sources, value, scaled_value);                \
+		merge32(w->mask, opptr(w, i->d), (const uint32_t *)(const void *)k.r); \
 		return i + 1;                                                 \
 	}
-ANY_F32(ADD_F32_ANY, 2, x + y, r * SCALE)
-ANY_F32(SUB_F32_ANY, 2, x - y, r * SCALE)
-ANY_F32(MUL_F32_ANY, 2, x * y, x * SCALE * y)
-ANY_F32(FMA_F32_ANY, 3, fmaf(x, y, z), fmaf(x * SCALE, y, z * SCALE))
-ANY_F32(DIV_F32_ANY, 2, x / y, x * SCALE / y)
-ANY_F32(RCP_F32_ANY, 1, 1.0f / x, SCALE / x)
-ANY_F32(SQRT_F32_ANY, 1, sqrtf(x), r * SCALE)
+ANY_F32(ADD_F32_ANY, 2, k.x[l] + k.y[l], k.r[l] * SCALE)
+ANY_F32(SUB_F32_ANY, 2, k.x[l] - k.y[l], k.r[l] * SCALE)
+ANY_F32(MUL_F32_ANY, 2, k.x[l] * k.y[l], k.x[l] * SCALE * k.y[l])
+ANY_F32(FMA_F32_ANY, 3, fmaf(k.x[l], k.y[l], k.z[l]), fmaf(k.x[l] * SCALE, k.y[l], k.z[l] * SCALE))
+ANY_F32(DIV_F32_ANY, 2, k.x[l] / k.y[l], k.x[l] * SCALE / k.y[l])
+ANY_F32(RCP_F32_ANY, 1, 1.0f / k.x[l], SCALE / k.x[l])
+ANY_F32(SQRT_F32_ANY, 1, sqrtf(k.x[l]), k.r[l] * SCALE)
 
 BINARY(MIN_F32, float, float, min_f32(a[l], b[l]))
 BINARY(MAX_F32, float, float, max_f32(a[l], b[l]))
@@ -100,31 +128,17 @@ BINARY(COPYSIGN_F32, uint32_t, uint32_t, (a[l] & 0x80000000) | (b[l] & 0x7ffffff
 
 /* ---- f32x2: two floats in a 64-bit register ---------------------------------------------------------- */
 
-#define PAIR_F32(name, sources, value, scaled)                                \
+#define PAIR_F32(name, sources, value, scaled_value)                          \
 	OP(name)                                                              \
 	{                                                                     \
-		const bool ftz = i->flags & FLAG_FTZ;                         \
-		OPERAND(float, a);                                            \
-		const float *b = F32(w, i->b);                                \
-		const float *c = (sources) > 2 ? F32(w, i->c) : a;            \
-		_Alignas(64) float t[2 * LANES];                              \
-		round_by(i->flags & ROUND_MASK);                              \
-		for (unsigned l = 0; l < 2 * LANES; l++) {                    \
-			volatile float x = ftz ? flush(a[l]) : a[l];          \
-			volatile float y = ftz ? flush(b[l]) : b[l];          \
-			volatile float z = ftz ? flush(c[l]) : c[l];          \
-			volatile float r = (value), s = (scaled);             \
-			(void)z;                                              \
-			t[l] = finish_f32(r, s, i->flags);                        \
-		}                                                             \
-		round_nearest_again(i->flags & ROUND_MASK);                   \
-		merge64(w->mask, opptr(w, i->d), (const uint64_t *)(const void *)t); \
+		WORK_F32(2 * LANES, sources, value, scaled_value);            \
+		merge64(w->mask, opptr(w, i->d), (const uint64_t *)(const void *)k.r); \
 		return i + 1;                                                 \
 	}
-PAIR_F32(ADD_F32X2, 2, x + y, r * SCALE)
-PAIR_F32(SUB_F32X2, 2, x - y, r * SCALE)
-PAIR_F32(MUL_F32X2, 2, x * y, x * SCALE * y)
-PAIR_F32(FMA_F32X2, 3, fmaf(x, y, z), fmaf(x * SCALE, y, z * SCALE))
+PAIR_F32(ADD_F32X2, 2, k.x[l] + k.y[l], k.r[l] * SCALE)
+PAIR_F32(SUB_F32X2, 2, k.x[l] - k.y[l], k.r[l] * SCALE)
+PAIR_F32(MUL_F32X2, 2, k.x[l] * k.y[l], k.x[l] * SCALE * k.y[l])
+PAIR_F32(FMA_F32X2, 3, fmaf(k.x[l], k.y[l], k.z[l]), fmaf(k.x[l] * SCALE, k.y[l], k.z[l] * SCALE))
 
 /* ---- f64 ------------------------------------------------------------------------------------------ */
 

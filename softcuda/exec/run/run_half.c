@@ -1,9 +1,10 @@
 /* run_half.c — handlers of f16, f16x2, bf16, bf16x2: PTX ISA 9.7.4, 9.7.6 (comparisons), 9.7.3 (mixed precision).
  *
  * An f16x2 register of 32 lanes is an array of 64 halves, so the packed forms are the scalar forms with
- * n = 64.  Arithmetic is in double, rounded once: a product of halves is exact in double, a sum of two
- * is exact or far from a tie (double has more than twice as many bits); fused sums, and the intermediate float,
- * are rounded to odd. */
+ * n = 64.  Sums of two halves, and products of f16, are computed in float and rounded again: float has more than twice as many
+ * bits, so the second rounding gives the same as one rounding (Figueroa, When is double rounding innocuous?, 1995).  Products of
+ * f16 are exact in float, and a fused sum is rounded to odd.  Products of bf16 may be too small for float: they are
+ * computed in double, and the intermediate float is rounded to odd. */
 #include "softcuda/exec/run/approx_internal.h"
 #include "softcuda/exec/run/half_internal.h"
 #include "softcuda/exec/run/lanes_internal.h"
@@ -67,6 +68,12 @@ INLINE void finish_halves(struct warp *w, const struct insn *i, float *x, unsign
 #define BY_HALF(M, op) \
 	M(op, F16, LANES, false) M(op, F16X2, WIDEST, false) M(op, BF16, LANES, true) M(op, BF16X2, WIDEST, true)
 
+/* x * y + z, rounded to odd. */
+INLINE float fused_half(float x, float y, float z, bool bf16)
+{
+	return bf16 ? odd_float(odd_sum((double)x * (double)y, (double)z)) : odd_sum_f32(x * y, z);
+}
+
 #define ARITHMETIC(op, type, n, bf16, sources, value)                         \
 	OP(op##_##type)                                                       \
 	{                                                                     \
@@ -76,20 +83,21 @@ INLINE void finish_halves(struct warp *w, const struct insn *i, float *x, unsign
 		if ((sources) > 2)                                            \
 			load_halves(z, w, i, i->c, n, bf16);                  \
 		for (unsigned k = 0; k < (n); k++)                            \
-			x[k] = odd_float(value);                              \
+			x[k] = (value);                                       \
 		finish_halves(w, i, x, n, bf16);                              \
 		return i + 1;                                                 \
 	}
-#define M(op, type, n, bf16) ARITHMETIC(op, type, n, bf16, 2, (double)x[k] + (double)y[k])
+#define M(op, type, n, bf16) ARITHMETIC(op, type, n, bf16, 2, x[k] + y[k])
 BY_HALF(M, ADD)
 #undef M
-#define M(op, type, n, bf16) ARITHMETIC(op, type, n, bf16, 2, (double)x[k] - (double)y[k])
+#define M(op, type, n, bf16) ARITHMETIC(op, type, n, bf16, 2, x[k] - y[k])
 BY_HALF(M, SUB)
 #undef M
-#define M(op, type, n, bf16) ARITHMETIC(op, type, n, bf16, 2, (double)x[k] * (double)y[k])
+#define M(op, type, n, bf16) \
+	ARITHMETIC(op, type, n, bf16, 2, (bf16) ? odd_float((double)x[k] * (double)y[k]) : x[k] * y[k])
 BY_HALF(M, MUL)
 #undef M
-#define M(op, type, n, bf16) ARITHMETIC(op, type, n, bf16, 3, odd_sum((double)x[k] * (double)y[k], (double)z[k]))
+#define M(op, type, n, bf16) ARITHMETIC(op, type, n, bf16, 3, fused_half(x[k], y[k], z[k], bf16))
 BY_HALF(M, FMA)
 #undef M
 
@@ -111,7 +119,7 @@ INLINE bool is_oob_nan(uint16_t h)
 		for (unsigned k = 0; k < (n); k++)                            \
 			x[k] = is_oob_nan(a[k]) || is_oob_nan(b[k])           \
 				       ? 0                                    \
-				       : odd_float(odd_sum((double)x[k] * (double)y[k], (double)z[k])); \
+				       : fused_half(x[k], y[k], z[k], bf16);  \
 		finish_halves(w, i, x, n, bf16);                              \
 		return i + 1;                                                 \
 	}

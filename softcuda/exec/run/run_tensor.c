@@ -112,14 +112,13 @@ static bool read_map(struct transfer *t)
 	if (resolve_each(t->s, &c->map, GPUL_TENSOR_MAP_ALIGN, false, &x))
 		return false;
 	m = (const gpul_tensor_map *)(uintptr_t)x.each[t->lane];
-	if (!tensor_map_is_valid(m, c->rank)) {
+	if (!tensor_map_is_valid(m, c->rank, c->im2col)) {
 		gpul_fault_text(t->s, t->i, GPUL_EXEC_ILLEGAL_INSTRUCTION, t->lane,
-				"there is no tensor map of %u dimensions at this address", c->rank);
+				"there is no tensor map of %u dimensions%s at this address", c->rank, c->im2col ? " and mode im2col" : "");
 		return false;
 	}
 	measure_tensor_box(m, &t->box);
-	for (unsigned d = 0; d < GPUL_TENSOR_RANKS; d++)
-		t->box.at[d] = d < c->rank ? S32(&t->s->w, c->at[d])[t->lane] : 0;
+	place_tensor_box(&t->s->w, c, t->lane, &t->box);
 	if (t->box.at[0] * (int64_t)t->box.element_bytes % PIECE == 0)
 		return true;
 	gpul_fault_text(t->s, t->i, GPUL_EXEC_ILLEGAL_INSTRUCTION, t->lane,

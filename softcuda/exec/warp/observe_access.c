@@ -241,9 +241,11 @@ unsigned gpul_insn_accesses(struct warp_state *s, const struct insn *i, uint32_t
 
 uint8_t *gpul_access_host(const struct warp_state *s, unsigned lane, unsigned space, uint64_t at)
 {
+	const struct block *other = space == SPACE_SHARED ? cluster_block(s->block, (uint32_t)at) : NULL;
+
 	switch (space) {
-	case SPACE_SHARED:
-		return s->shared + at;
+	case SPACE_SHARED:  /* of this block, or of another one of its cluster */
+		return (other ? other->shared : s->shared) + (at & ((1u << CLUSTER_RANK_AT) - 1));
 	case SPACE_LOCAL:
 		return s->local + lane * s->local_stride + at;
 	case SPACE_PARAM:

@@ -37,7 +37,7 @@ static bool is_wgmma(unsigned op)
 
 bool gpul_insn_has_pieces(const struct insn *i)
 {
-	return is_surface(i->op) || is_tensor_copy(i->op) || is_map_change(i->op) || is_wgmma(i->op);
+	return is_surface(i->op) || is_tensor_copy(i->op) || i->op == OP_CP_MULTICAST || is_map_change(i->op) || is_wgmma(i->op);
 }
 
 static void visit_piece(struct visit *v, enum access_kind kind, unsigned space, uint64_t at, uint32_t bytes)
@@ -68,7 +68,7 @@ static const gpul_tensor_map *find_map(struct visit *v, const struct insn *i)
 		m = (const void *)(uintptr_t)at;
 	else
 		m = range_covers(s->cache, i->src, at, GPUL_TENSOR_MAP_BYTES, false) ? (const void *)(uintptr_t)at : NULL;
-	return m && at % GPUL_TENSOR_MAP_ALIGN == 0 && tensor_map_is_valid(m, c->rank) ? m : NULL;
+	return m && at % GPUL_TENSOR_MAP_ALIGN == 0 && tensor_map_is_valid(m, c->rank, c->im2col) ? m : NULL;
 }
 
 /* A copy of one lane. */
@@ -146,8 +146,7 @@ static void visit_tensor_copy(struct visit *v, const struct insn *i)
 	if (!m)
 		return;
 	measure_tensor_box(m, &b.box);
-	for (unsigned d = 0; d < GPUL_TENSOR_RANKS; d++)
-		b.box.at[d] = d < c->rank ? S32(&v->s->w, c->at[d])[v->piece.lane] : 0;
+	place_tensor_box(&v->s->w, c, v->piece.lane, &b.box);
 	find_blocks(&b, i);
 	v->piece.async = true;
 	for (uint32_t k = 0; k < b.box.bytes / b.box.row_bytes; k++) {
@@ -158,6 +157,27 @@ static void visit_tensor_copy(struct visit *v, const struct insn *i)
 		visit_part(&b, r.offset + before, r.at, inside, true);
 		visit_part(&b, r.offset + before + inside, 0, b.box.row_bytes - before - inside, false);
 	}
+}
+
+/* ---- bulk copies to several blocks ----------------------------------------------------------------------------------- */
+
+static void visit_multicast(struct visit *v, const struct insn *i)
+{
+	const struct async_copy *c = i->object;
+	struct warp_state *s = v->s;
+	const unsigned lane = v->piece.lane;
+	const uint32_t to = (uint32_t)lane_address(s, &c->to, lane) & ((1u << CLUSTER_RANK_AT) - 1), bytes = U32(&s->w, c->source_bytes)[lane];
+	const struct cluster *all = s->block->cluster;
+	struct box_visit b = { .v = v };
+
+	v->piece.async = true;
+	visit_piece(v, ACCESS_READ, SPACE_GLOBAL, lane_address(s, &c->from, lane), bytes);
+	for (uint32_t ranks = U16(&s->w, c->ranks)[lane]; ranks; ranks &= ranks - 1)
+		if (!all && first_lane(ranks) == 0)
+			b.block[b.n++] = s->block;
+		else if (all && first_lane(ranks) < all->n_blocks && all->block[first_lane(ranks)])
+			b.block[b.n++] = all->block[first_lane(ranks)];
+	visit_shared(&b, ACCESS_WRITE, to, bytes, true);
 }
 
 /* ---- tensor maps: the instructions access all bytes of a map (PTX ISA 9.7.9.28) ------------------------------------------- */
@@ -188,17 +208,17 @@ static void visit_map_change(struct visit *v, const struct insn *i)
 
 /* ---- wgmma: the matrices in shared memory, as run_wgmma.c reads them ---------------------------------------------------- */
 
-static void visit_matrix(struct visit *v, uint64_t descriptor, bool by_column, unsigned first, unsigned rows)
+static void visit_matrix(struct visit *v, uint64_t descriptor, bool by_column, unsigned first, unsigned rows, unsigned pieces)
 {
 	const struct matrix_address m = matrix_address_of(descriptor);
 
 	if (by_column)
-		for (unsigned k = 0; k < 16; k++)
+		for (unsigned k = 0; k < 8 * pieces; k++)
 			for (unsigned p = 0; p < rows / 8; p++)
 				visit_piece(v, ACCESS_READ, SPACE_SHARED, piece_of_column(&m, k, first / 8 + p), 16);
 	else
 		for (unsigned r = 0; r < rows; r++)
-			for (unsigned p = 0; p < 2; p++)
+			for (unsigned p = 0; p < pieces; p++)
 				visit_piece(v, ACCESS_READ, SPACE_SHARED, piece_of_row(&m, first + r, p), 16);
 }
 
@@ -208,8 +228,8 @@ static void visit_wgmma(struct visit *v, const struct insn *i)
 
 	v->piece.async = true;
 	if (!f->a_in_registers)
-		visit_matrix(v, U64(&v->s->w, f->a)[v->piece.lane], f->a_by_column, TILE_ROWS * (v->s->index % WARPS_OF_GROUP), TILE_ROWS);
-	visit_matrix(v, U64(&v->s->w, f->b)[v->piece.lane], f->b_by_row, 0, f->columns);
+		visit_matrix(v, U64(&v->s->w, f->a)[v->piece.lane], f->a_by_column, TILE_ROWS * (v->s->index % WARPS_OF_GROUP), TILE_ROWS, WGMMA_PIECES);
+	visit_matrix(v, U64(&v->s->w, f->b)[v->piece.lane], f->b_by_row, 0, f->columns, wgmma_b_pieces(f));
 }
 
 /* ---- surfaces -------------------------------------------------------------------------------------------------------- */
@@ -232,6 +252,8 @@ void gpul_insn_pieces(struct warp_state *s, const struct insn *i, uint32_t on, m
 
 		if (is_tensor_copy(i->op))
 			visit_tensor_copy(&v, i);
+		else if (i->op == OP_CP_MULTICAST)
+			visit_multicast(&v, i);
 		else if (is_map_change(i->op))
 			visit_map_change(&v, i);
 		else if (is_wgmma(i->op))

@@ -234,7 +234,7 @@ static inline unsigned first_lane(uint32_t mask)
 
 static inline unsigned count_lanes(uint32_t mask)
 {
-	return (unsigned)__builtin_popcount(mask);
+	return mask == ALL_LANES ? LANES : (unsigned)__builtin_popcount(mask);  /* a function call without POPCNT */
 }
 
 /* Loops over the lanes of a mask, and over the active lanes of w; l is the lane. */

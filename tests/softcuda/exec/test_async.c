@@ -180,9 +180,8 @@ static void a_part_of_shared_memory_is_reserved_for_the_system(void **state)
 static void refuses_unsupported_copies(void **state)
 {
 	static const char *const texts[] = {
-		"cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::"
-		"bytes [%r1], [%x, {%r2, %r2, %r2}], [%r3], {%h1}; ret; }",
-		"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%x], 16, [%r3], %h1; ret; }",
+		"cp.async.bulk.tensor.3d.shared::cta.global.im2col::w.mbarrier::complete_tx::bytes [%r1], [%x, {%r2, %r2, %r2}], [%r3], {%h1, %h2}; ret; }",
+		"cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [%r1], [%x, {%r2, %r2, %r2, %r2, %r2}], [%r3]; ret; }",
 	};
 	char text[1024];
 

@@ -149,6 +149,82 @@ static void a_tensor_of_five_dimensions_is_copied_with_steps(void **state)
 	rig_close(r);
 }
 
+/* A map for convolutions with 3 x 3 weights, a border of 1 and steps (1, 2): 32 pixels of 4 channels. */
+enum { CHANNELS = 8, WIDTH = 5, HEIGHT = 4, IMAGES = 3, PIXELS = 32 };
+
+static gpul_tensor_map *make_pixel_map(struct rig *r, uint32_t *tensor)
+{
+	gpul_tensor_map *m = make_map(r, tensor, GPUL_TENSOR_U32, 4, (uint32_t[]){ CHANNELS, WIDTH, HEIGHT, IMAGES }, (uint16_t[]){ 4, 1, 1, 1 });
+
+	m->im2col = true;
+	m->pixels = PIXELS;
+	m->lower[0] = m->lower[1] = m->upper[0] = m->upper[1] = -1;
+	m->step[2] = 2;
+	for (unsigned n = 0; n < CHANNELS * WIDTH * HEIGHT * IMAGES; n++)
+		tensor[n] = n + 1;
+	return m;
+}
+
+/* Where channel 4 of pixel n is, if the first is (w, h) = (1, 1) of image 0, and weight (x, y) is used; -1: outside. */
+static int place_of_pixel(unsigned n, int x, int y)
+{
+	const unsigned q = n + 1 * WIDTH + 2;  /* the pixels before: one row from h = -1, and w = -1 and 0 */
+	const int w = (int)(q % WIDTH) - 1 + x, h = (int)(q / WIDTH % 2) * 2 - 1 + y, image = (int)(q / WIDTH / 2);
+
+	return w < 0 || w >= WIDTH || h < 0 || h >= HEIGHT || image >= IMAGES ? -1 : ((image * HEIGHT + h) * WIDTH + w) * CHANNELS + 4;
+}
+
+static void pixels_are_loaded_as_for_a_convolution(void **state)
+{
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") ".shared .align 1024 .b8 s[512]; .shared .align 8 .b64 m;\n"
+		"setp.eq.u32 %p1, %t, 0; mov.u32 %r1, s; mov.u32 %r2, m; mov.u32 %r3, 1; mov.u32 %r4, 4; mov.u32 %r6, 0; mov.u16 %h1, 2; mov.u16 %h2, 1;\n"
+		"@%p1 mbarrier.init.shared.b64 [m], 1; bar.sync 0; @!%p1 bra WAIT; mbarrier.arrive.expect_tx.shared.b64 _, [m], 512;\n"
+		"cp.async.bulk.prefetch.tensor.4d.L2.global.im2col [%x, {%r4, %r3, %r3, %r6}], {%h1, %h2};\n"
+		"cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%r1], [%x, {%r4, %r3, %r3, %r6}], [%r2], {%h1, %h2};\n"
+		"WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [m], 0; @!%p2 bra WAIT;\n"
+		"shl.b32 %r7, %t, 2; add.u32 %r7, %r1, %r7; ld.shared.u32 %r8, [%r7]; st.global.u32 [%mine], %r8; ret; }");
+	uint32_t *tensor = rig_memory(r, CHANNELS * WIDTH * HEIGHT * IMAGES * 4), *out = rig_memory(r, 4 * PIXELS * 4);
+	gpul_tensor_map *m = make_pixel_map(r, tensor);
+
+	(void)state;
+	rig_expect_ok(r, "k", 1, 4 * PIXELS, out, (uintptr_t)m);
+	for (unsigned n = 0; n < 4 * PIXELS; n++) {
+		const int place = place_of_pixel(n / 4, 2, 1);
+
+		assert_int_equal(out[n], place < 0 ? 0 : tensor[place + (int)(n % 4)]);
+	}
+	m->im2col = false;
+	assert_int_equal(rig_run(r, "k", 1, 4 * PIXELS, out, (uintptr_t)m), GPUL_EXEC_ILLEGAL_INSTRUCTION);
+	assert_non_null(strstr(r->fault.text, "there is no tensor map of 4 dimensions and mode im2col"));
+	rig_close(r);
+}
+
+static void pixels_are_stored_and_added(void **state)
+{
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") ".shared .align 128 .b8 s[512]; setp.eq.u32 %p1, %t, 0;\n"
+				 "mov.u32 %r1, s; shl.b32 %r2, %t, 2; add.u32 %r2, %r1, %r2; add.u32 %r3, %t, 1; st.shared.u32 [%r2], %r3; mov.u32 %r4, 4;\n"
+				 "mov.u32 %r3, 1; mov.u32 %r6, 0; fence.proxy.async; bar.sync 0; @!%p1 exit;\n"
+				 "cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group [%x, {%r4, %r3, %r3, %r6}], [%r1];\n"
+				 "cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.im2col_no_offs.bulk_group [%x, {%r4, %r3, %r3, %r6}], [%r1];\n"
+				 "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; ret; }");
+	const unsigned words = CHANNELS * WIDTH * HEIGHT * IMAGES;
+	uint32_t *tensor = rig_memory(r, words * 4), want[CHANNELS * WIDTH * HEIGHT * IMAGES];
+	gpul_tensor_map *m = make_pixel_map(r, tensor);
+
+	(void)state;
+	memcpy(want, tensor, sizeof want);
+	for (unsigned n = 0; n < 4 * PIXELS; n++) {
+		const int place = place_of_pixel(n / 4, 0, 0);
+
+		if (place >= 0)
+			want[place + (int)(n % 4)] = 2 * (n + 1);
+	}
+	rig_expect_ok(r, "k", 1, 4 * PIXELS, rig_memory(r, 16 * PIXELS), (uintptr_t)m);
+	for (unsigned n = 0; n < words; n++)
+		assert_int_equal(tensor[n], want[n]);
+	rig_close(r);
+}
+
 static void boxes_are_stored_and_added(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") ".shared .align 128 .b8 s[512]; setp.eq.u32 %p1, %t, 0;\n"
@@ -196,6 +272,28 @@ static void a_block_sends_its_box_to_the_whole_cluster(void **state)
 	rig_close(r);
 }
 
+static void a_block_sends_bytes_to_the_whole_cluster(void **state)
+{
+	struct rig *r = rig_open(PTX_HEADER ".visible .entry k(.param .u64 out, .param .u64 x) .reqnctapercluster 2 {\n"
+				 ".reg .pred %p<4>; .reg .b32 %r<16>; .reg .b16 %h; .reg .b64 %o, %x, %d; .shared .align 128 .b8 s[128]; .shared .align 8 .b64 m;\n"
+				 "ld.param.u64 %o, [out]; ld.param.u64 %x, [x]; mov.u32 %r1, s; mov.u32 %r2, m; mov.u32 %r3, %tid.x; mov.u32 %r4, %cluster_ctarank;\n"
+				 "setp.eq.u32 %p1, %r3, 0; @%p1 mbarrier.init.shared.b64 [m], 1; @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [m], 128;\n"
+				 "barrier.cluster.arrive; barrier.cluster.wait; setp.eq.and.u32 %p2, %r4, 1, %p1; mov.u16 %h, 3; @!%p2 bra WAIT;\n"
+				 "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%x], 128, [%r2], %h;\n"
+				 "WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [m], 0; @!%p3 bra WAIT; shl.b32 %r6, %r3, 2; add.u32 %r6, %r1, %r6;\n"
+				 "ld.shared.u32 %r7, [%r6]; mad.lo.u32 %r8, %r4, 32, %r3; mad.wide.u32 %d, %r8, 4, %o; st.global.u32 [%d], %r7;\n"
+				 "barrier.cluster.arrive; barrier.cluster.wait; ret; }");
+	uint32_t *from = rig_memory(r, 128), *out = rig_memory(r, 256);
+
+	(void)state;
+	for (unsigned n = 0; n < 32; n++)
+		from[n] = 3 * n;
+	rig_expect_ok(r, "k", 2, 32, out, (uintptr_t)from);
+	for (unsigned n = 0; n < 64; n++)
+		assert_int_equal(out[n], 3 * (n % 32));
+	rig_close(r);
+}
+
 /* As on an H200. */
 static void a_box_that_does_not_start_at_16_bytes_of_a_row_is_a_fault(void **state)
 {
@@ -233,8 +331,11 @@ int main(void)
 		cmocka_unit_test(a_map_with_impossible_fields_is_a_fault),
 		cmocka_unit_test(rows_are_swizzled),
 		cmocka_unit_test(a_tensor_of_five_dimensions_is_copied_with_steps),
+		cmocka_unit_test(pixels_are_loaded_as_for_a_convolution),
+		cmocka_unit_test(pixels_are_stored_and_added),
 		cmocka_unit_test(boxes_are_stored_and_added),
 		cmocka_unit_test(a_block_sends_its_box_to_the_whole_cluster),
+		cmocka_unit_test(a_block_sends_bytes_to_the_whole_cluster),
 		cmocka_unit_test(a_box_that_does_not_start_at_16_bytes_of_a_row_is_a_fault),
 		cmocka_unit_test(a_wrong_map_or_tensor_is_a_fault),
 	};

@@ -117,6 +117,94 @@ static void wgmma_reads_matrices_in_every_layout(void **state)
 			check_layout(pieces, order & 1, order & 2);
 }
 
+/* ---- sparse: of each four elements of a row of A two are stored, and their positions ---------------------------------------- */
+
+enum { SPARSE_K = 32 };
+
+static const char sparse_kernel[] =
+	".version 8.2\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u64 in, .param .u64 da, .param .u64 db) {\n"
+	".shared .align 1024 .b8 s[4096]; .reg .b64 %%o, %%i, %%a, %%b; .reg .b32 %%t, %%n, %%s, %%e; .reg .pred %%p; .reg .f32 d<16>; .reg .b32 x<4>;\n"
+	"ld.param.u64 %%o, [out]; ld.param.u64 %%i, [in]; ld.param.u64 %%a, [da]; ld.param.u64 %%b, [db]; mov.u32 %%t, %%tid.x;\n"
+	"shl.b32 %%n, %%t, 2; mov.u32 %%s, s; add.u32 %%s, %%s, %%n; mad.wide.u32 %%i, %%t, 4, %%i; mov.u32 %%n, 0;\n"
+	"COPY: ld.global.b32 x0, [%%i]; st.shared.b32 [%%s], x0; add.u64 %%i, %%i, 512; add.u32 %%s, %%s, 512; add.u32 %%n, %%n, 1;\n"
+	"setp.lt.u32 %%p, %%n, 8; @%%p bra COPY; ld.global.b32 %%e, [%%i];\n"
+	"fence.proxy.async; bar.sync 0; wgmma.fence.sync.aligned; setp.eq.u32 %%p, %%n, 0;\n"
+	"wgmma.mma_async.sp.sync.aligned.m64n32k32.f32.f16.f16 {d0,d1,d2,d3,d4,d5,d6,d7,d8,d9,d10,d11,d12,d13,d14,d15}, %%a, %%b, %%e, %u, %%p, 1, 1, 0, 0;\n"
+	"wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; mad.wide.u32 %%o, %%t, 64, %%o;\n"
+	"st.global.v4.f32 [%%o], {d0,d1,d2,d3}; st.global.v4.f32 [%%o+16], {d4,d5,d6,d7}; st.global.v4.f32 [%%o+32], {d8,d9,d10,d11};\n"
+	"st.global.v4.f32 [%%o+48], {d12,d13,d14,d15}; ret; }\n";
+
+/* The positions of the two stored elements of four. */
+static void positions(unsigned row, unsigned four, unsigned at[2])
+{
+	static const uint8_t pairs[6][2] = { { 0, 1 }, { 0, 2 }, { 0, 3 }, { 1, 2 }, { 1, 3 }, { 2, 3 } };
+
+	at[0] = pairs[(row * 5 + four * 3 + row / 4) % 6][0];
+	at[1] = pairs[(row * 5 + four * 3 + row / 4) % 6][1];
+}
+
+/* A is 64 x 16 stored elements, B 32 columns of 32; both in core matrices, those of the same rows one after the other. */
+static void fill_sparse(uint16_t *a, uint16_t *b, uint32_t *metadata, unsigned selector)
+{
+	for (unsigned row = 0; row < 64; row++)
+		for (unsigned four = 0; four < 8; four++) {
+			/* two lanes of four have metadata: each for 16 elements of k, the low half for row g of the warp, the high half for g + 8 */
+			const unsigned lane = row / 16 * 32 + row % 8 * 4 + 2 * selector + four / 4, shift = row / 8 % 2 * 16 + four % 4 * 4;
+			unsigned at[2];
+
+			positions(row, four, at);
+			metadata[lane] |= (at[0] | at[1] << 2) << shift;
+			for (unsigned e = 0; e < 2; e++) {
+				const unsigned c = 2 * four + e;
+
+				a[row / 8 * 128 + c / 8 * 64 + row % 8 * 8 + c % 8] = half_of(a_at(row, 4 * four + at[e]));
+			}
+		}
+	for (unsigned n = 0; n < COLUMNS; n++)
+		for (unsigned k = 0; k < SPARSE_K; k++)
+			b[n / 8 * 256 + k / 8 * 64 + n % 8 * 8 + k % 8] = half_of(b_at(k, n));
+}
+
+static void check_sparse(unsigned selector)
+{
+	char text[4096];
+	struct rig *r;
+	uint8_t *in;
+	float *out;
+
+	snprintf(text, sizeof text, sparse_kernel, selector);
+	r = rig_open(text);
+	in = rig_memory(r, 4096 + 512);
+	out = rig_memory(r, 128 * 64);
+	fill_sparse((uint16_t *)(void *)in, (uint16_t *)(void *)(in + 2048), (uint32_t *)(void *)(in + 4096), selector);
+	/* bytes from one core matrix to the next in k: 128; to the next eight rows of A: 256, of B: 512 */
+	const struct rig4 params = { (uintptr_t)out, (uintptr_t)in, 8u << 16 | (uint64_t)16 << 32, 2048 / 16 | 8u << 16 | (uint64_t)32 << 32 };
+	assert_int_equal(run4(r, &params), GPUL_EXEC_OK);
+	for (unsigned row = 0; row < 64; row++)
+		for (unsigned n = 0; n < COLUMNS; n++) {
+			const unsigned lane = row % 8 * 4 + n % 8 / 2 + row / 16 * 32, reg = n / 8 * 4 + row / 8 % 2 * 2 + n % 2;
+			int want = 0;
+
+			for (unsigned four = 0; four < SPARSE_K / 4; four++) {
+				unsigned at[2];
+
+				positions(row, four, at);
+				for (unsigned e = 0; e < 2; e++)
+					want += a_at(row, 4 * four + at[e]) * b_at(4 * four + at[e], n);
+			}
+			if (out[lane * 16 + reg] != (float)want)
+				fail_msg("selector %u: row %u, column %u is %g, not %d", selector, row, n, (double)out[lane * 16 + reg], want);
+		}
+	rig_close(r);
+}
+
+static void sparse_wgmma_multiplies_the_stored_elements(void **state)
+{
+	(void)state;
+	check_sparse(0);
+	check_sparse(1);
+}
+
 static void a_matrix_outside_of_shared_memory_is_a_fault(void **state)
 {
 	char text[4096];
@@ -136,6 +224,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(wgmma_reads_matrices_in_every_layout),
+		cmocka_unit_test(sparse_wgmma_multiplies_the_stored_elements),
 		cmocka_unit_test(a_matrix_outside_of_shared_memory_is_a_fault),
 	};
 

@@ -1,21 +1,29 @@
 /* forms.c — the forms that are compared, and their kernels. */
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/softcuda/api/mma/mma_fuzz.h"
 
-#define DENSE { BITS, 0 }, 0
+#define DENSE { BITS, 0 }, 0, 0
 #define M16(shape, type, in, acc, na, nb, nc) \
 	{ "mma.sync.aligned." shape ".row.col." #acc "." #in "." #in "." #acc, { type, na }, { type, nb }, { acc##_E, nc }, acc##_E, nc, 32, 0, DENSE }
 #define WMMA(shape, types, in, c_type, nc, d_type, nd) \
 	{ "wmma.mma.sync.aligned.row.col." shape "." types, { in, 8 }, { in, 8 }, { c_type, nc }, d_type, nd, 32, 0, DENSE }
 #define SPARSE(shape, type, in, acc, na, nb, nc, selector) \
 	{ "mma.sp::ordered_metadata.sync.aligned." shape ".row.col." #acc "." #in "." #in "." #acc, { type, na }, { type, nb }, \
-	  { acc##_E, nc }, acc##_E, nc, 32, 0, { type == TF32 ? PAIRS : FOURS, 1 }, selector }
+	  { acc##_E, nc }, acc##_E, nc, 32, 0, { type == TF32 ? PAIRS : FOURS, 1 }, selector, 0 }
 #define WGMMA(columns, k, acc, in, type, nd) \
 	{ "wgmma.mma_async.sync.aligned.m64n" #columns "k" #k "." #acc "." #in "." #in, { type, 4 }, { type, columns / 16 }, \
 	  { acc##_E, nd }, acc##_E, nd, 128, columns, DENSE }
+/* The same with another layout; words: those of A and B in a thread, which fill the shared memory that the descriptors cover. */
+#define WGMMA_IN(columns, k, acc, in, type, nd, layout, a_words, b_words) \
+	{ "wgmma.mma_async.sync.aligned.m64n" #columns "k" #k "." #acc "." #in "." #in, { type, a_words }, { type, b_words }, \
+	  { acc##_E, nd }, acc##_E, nd, 128, columns, { BITS, 0 }, 0, layout }
+#define WGMMA_SPARSE(columns, k, acc, in, type, nd, selector, layout, a_words, b_words) \
+	{ "wgmma.mma_async.sp.sync.aligned.m64n" #columns "k" #k "." #acc "." #in "." #in, { type, a_words }, { type, b_words }, \
+	  { acc##_E, nd }, acc##_E, nd, 128, columns, { type == TF32 ? PAIRS : FOURS, 1 }, selector, layout }
 #define f16_E F16
 #define f32_E F32
 #define f64_E F64
@@ -60,8 +68,44 @@ const struct form forms[] = {
 	WGMMA(32, 16, f32, f16, F16, 16), WGMMA(16, 16, f16, f16, F16, 4), WGMMA(32, 16, f32, bf16, BF16, 16),
 	WGMMA(32, 8, f32, tf32, TF32, 16), WGMMA(32, 32, f32, e4m3, E4M3, 16), WGMMA(32, 32, f32, e5m2, E5M2, 16),
 	WGMMA(16, 32, f16, e4m3, E4M3, 4), WGMMA(16, 32, f16, e5m2, E5M2, 4), WGMMA(32, 32, s32, s8, BITS, 16),
+	WGMMA_IN(32, 16, f32, f16, F16, 16, LAYOUT_REGISTERS, 4, 2), WGMMA_IN(32, 8, f32, tf32, TF32, 16, LAYOUT_REGISTERS, 4, 2),
+	WGMMA_IN(32, 32, f32, e4m3, E4M3, 16, LAYOUT_REGISTERS, 4, 2), WGMMA_IN(32, 32, s32, u8, BITS, 16, LAYOUT_REGISTERS, 4, 2),
+	WGMMA_IN(32, 16, f32, f16, F16, 16, LAYOUT_32, 4, 2), WGMMA_IN(32, 16, f32, f16, F16, 16, LAYOUT_64, 8, 4),
+	WGMMA_IN(32, 16, f32, f16, F16, 16, LAYOUT_128, 16, 8), WGMMA_IN(32, 8, f32, tf32, TF32, 16, LAYOUT_128, 16, 8),
+	WGMMA_IN(32, 32, s32, s8, BITS, 16, LAYOUT_64, 8, 4),
+	WGMMA_IN(64, 16, f32, f16, F16, 32, LAYOUT_A_BY_COLUMN | LAYOUT_B_BY_ROW, 4, 4),
+	WGMMA_IN(64, 16, f32, f16, F16, 32, LAYOUT_32 | LAYOUT_A_BY_COLUMN | LAYOUT_B_BY_ROW, 4, 4),
+	WGMMA_IN(64, 16, f32, f16, F16, 32, LAYOUT_64 | LAYOUT_A_BY_COLUMN | LAYOUT_B_BY_ROW, 4, 4),
+	WGMMA_IN(64, 16, f32, bf16, BF16, 32, LAYOUT_128 | LAYOUT_A_BY_COLUMN | LAYOUT_B_BY_ROW, 4, 4),
+	WGMMA_IN(64, 16, f16, f16, F16, 16, LAYOUT_128 | LAYOUT_B_BY_ROW, 16, 4),
+	WGMMA_SPARSE(32, 32, f32, f16, F16, 16, 0, 0, 4, 4), WGMMA_SPARSE(32, 32, f32, f16, F16, 16, 1, 0, 4, 4),
+	WGMMA_SPARSE(16, 32, f16, f16, F16, 4, 1, 0, 4, 2), WGMMA_SPARSE(32, 32, f32, bf16, BF16, 16, 0, 0, 4, 4),
+	WGMMA_SPARSE(32, 16, f32, tf32, TF32, 16, 0, 0, 4, 4), WGMMA_SPARSE(32, 16, f32, tf32, TF32, 16, 1, 0, 4, 4),
+	WGMMA_SPARSE(32, 64, f32, e4m3, E4M3, 16, 0, 0, 4, 4), WGMMA_SPARSE(32, 64, f32, e5m2, E5M2, 16, 0, 0, 4, 4),
+	WGMMA_SPARSE(16, 64, f16, e4m3, E4M3, 4, 0, 0, 4, 2), WGMMA_SPARSE(16, 64, f16, e5m2, E5M2, 4, 0, 0, 4, 2),
+	WGMMA_SPARSE(32, 64, s32, s8, BITS, 16, 0, 0, 4, 4), WGMMA_SPARSE(32, 64, s32, u8, BITS, 16, 0, 0, 4, 4),
+	WGMMA_SPARSE(32, 32, f32, f16, F16, 16, 1, LAYOUT_REGISTERS, 4, 4), WGMMA_SPARSE(32, 64, f32, e4m3, E4M3, 16, 0, LAYOUT_REGISTERS, 4, 4),
+	WGMMA_SPARSE(32, 16, f32, tf32, TF32, 16, 1, LAYOUT_REGISTERS, 4, 4), WGMMA_SPARSE(32, 64, s32, s8, BITS, 16, 0, LAYOUT_REGISTERS, 4, 4),
+	WGMMA_SPARSE(32, 32, f32, f16, F16, 16, 0, LAYOUT_32, 4, 4), WGMMA_SPARSE(32, 32, f32, f16, F16, 16, 0, LAYOUT_64, 8, 4),
+	WGMMA_SPARSE(32, 32, f32, f16, F16, 16, 0, LAYOUT_128, 16, 8), WGMMA_SPARSE(32, 64, s32, s8, BITS, 16, 0, LAYOUT_128, 16, 8),
+	WGMMA_SPARSE(64, 32, f32, f16, F16, 32, 0, LAYOUT_A_BY_COLUMN | LAYOUT_B_BY_ROW, 4, 8),
+	WGMMA_SPARSE(64, 32, f32, f16, F16, 32, 0, LAYOUT_32 | LAYOUT_A_BY_COLUMN | LAYOUT_B_BY_ROW, 4, 8),
+	WGMMA_SPARSE(64, 32, f32, f16, F16, 32, 1, LAYOUT_64 | LAYOUT_A_BY_COLUMN | LAYOUT_B_BY_ROW, 4, 8),
+	WGMMA_SPARSE(64, 32, f32, bf16, BF16, 32, 0, LAYOUT_128 | LAYOUT_A_BY_COLUMN | LAYOUT_B_BY_ROW, 4, 8),
 };
 const unsigned n_forms = sizeof forms / sizeof forms[0];
+
+void form_name(const struct form *f, char out[96])
+{
+	static const char *const names[] = { "registers", "32", "64", "128", "A by column", "B by row" };
+	int n = snprintf(out, 96, "%s", f->name);
+
+	if (f->threads == 128 && f->metadata.words)
+		n += snprintf(out + n, 96 - (size_t)n, " %u", f->selector);
+	for (unsigned k = 0; k < sizeof names / sizeof names[0]; k++)
+		if (f->layout >> k & 1)
+			n += snprintf(out + n, 96 - (size_t)n, ", %s", names[k]);
+}
 
 unsigned form_words(const struct form *f)
 {
@@ -113,26 +157,57 @@ static unsigned add_loads(struct text *t, char name, const struct operand *o, un
 	return at;
 }
 
-/* A and B go to shared memory: core matrices of 128 bytes, two for the 32 bytes of k, then the next eight rows. */
+/* The descriptor of A or B, which starts at byte `at` of ab: bytes from one piece of 16 bytes in k to the next (rows of 16 bytes only; by column:
+ * from rows that do not fit into one row of the layout to the next), and from eight rows (by column: eight k) to the next. */
+static uint64_t descriptor(const struct form *f, unsigned at, bool by_column, unsigned k_bytes, unsigned rows)
+{
+	const unsigned row_bytes = f->layout & LAYOUT_128 ? 128 : f->layout & LAYOUT_64 ? 64 : f->layout & LAYOUT_32 ? 32 : 16;
+	const uint64_t swizzle = row_bytes == 128 ? 1 : row_bytes == 64 ? 2 : row_bytes == 32 ? 3 : 0;
+	uint64_t leading = 128, stride = row_bytes == 16 ? 8 * k_bytes : 8 * row_bytes;
+
+	if (by_column) {  /* k_bytes / 2 rows of k, each of 2 * rows bytes */
+		leading = row_bytes == 16 ? 16 * rows : (uint64_t)row_bytes * k_bytes / 2;
+		stride = row_bytes == 16 ? 128 : 8 * row_bytes;
+	} else if (row_bytes == 32 && k_bytes == 64) {
+		leading = 32 * rows;  /* k has a second row of the layout */
+	}
+	return at / 16 | leading / 16 << 16 | stride / 16 << 32 | swizzle << 62;
+}
+
+/* A and B go to shared memory: core matrices of 128 bytes, those of the same rows one after the other, then those of the next eight rows; swizzled: rows of 32
+ * to 128 bytes one after the other. */
 static void add_wgmma(struct text *t, const struct form *f)
 {
-	const bool integer = f->c.type == S32;
-	const char *scale = integer ? "" : f->a.type == F16 || f->a.type == BF16 ? ", 1, 1, 0, 0" : ", 1, 1";
+	const bool integer = f->c.type == S32, halves = f->a.type == F16 || f->a.type == BF16, registers = f->layout & LAYOUT_REGISTERS;
+	const bool a_column = f->layout & LAYOUT_A_BY_COLUMN, b_row = f->layout & LAYOUT_B_BY_ROW;
+	const unsigned a_bytes = 512 * f->a.words;
 
-	add(t, ".shared .align 128 .b8 ab[%u];\n.reg .b32 %%s; .reg .b64 %%da, %%db; .reg .pred %%one;\n", 2048 + 32 * f->n);
+	add(t, ".shared .align 1024 .b8 ab[%u];\n.reg .b32 %%s; .reg .b64 %%da, %%db; .reg .pred %%one;\n", a_bytes + 512 * f->b.words);
 	for (unsigned k = 0; k < f->a.words; k++)
 		add(t, "mov.u32 %%s, ab; mad.lo.u32 %%s, %%t, %u, %%s; st.shared.b32 [%%s+%u], a%u;\n", 4 * f->a.words, 4 * k, k);
 	for (unsigned k = 0; k < f->b.words; k++)
-		add(t, "mov.u32 %%s, ab; mad.lo.u32 %%s, %%t, %u, %%s; st.shared.b32 [%%s+%u], b%u;\n", 4 * f->b.words, 2048 + 4 * k, k);
-	/* start address, distance of core matrices in k: 128, in rows: 256, all divided by 16; no swizzling */
+		add(t, "mov.u32 %%s, ab; mad.lo.u32 %%s, %%t, %u, %%s; st.shared.b32 [%%s+%u], b%u;\n", 4 * f->b.words, a_bytes + 4 * k, k);
 	add(t, "fence.proxy.async; bar.sync 0; setp.eq.u32 %%one, 0, 0;\n"
-	       "mov.u32 %%s, ab; shr.u32 %%s, %%s, 4; cvt.u64.u32 %%da, %%s; or.b64 %%da, %%da, 0x0000001000080000;\n"
-	       "add.u64 %%db, %%da, 128;\n");
+	       "mov.u32 %%s, ab; shr.u32 %%s, %%s, 4; cvt.u64.u32 %%da, %%s; mov.u64 %%db, %%da; add.u64 %%da, %%da, 0x%" PRIx64 "; add.u64 %%db, %%db, 0x%" PRIx64 ";\n",
+	    descriptor(f, 0, a_column, 32, 64), descriptor(f, a_bytes, b_row, f->metadata.words ? 64 : 32, f->n));
 	for (unsigned k = 0; k < f->c.words; k++)
 		add(t, "mov.%s d%u, c%u;\n", register_type(f->d), k, k);
 	add(t, "wgmma.fence.sync.aligned;\n%s ", f->name);
 	add_list(t, 'd', f->d, f->d_words);
-	add(t, ", %%da, %%db, %%one%s;\nwgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\n", scale);
+	add(t, ", ");
+	if (registers)
+		add_list(t, 'a', f->a.type, f->a.words);
+	else
+		add(t, "%%da");
+	add(t, ", %%db");
+	if (f->metadata.words)
+		add(t, ", e0, %u", f->selector);
+	add(t, ", %%one%s", integer ? "" : ", 1, 1");
+	if (halves && !registers)
+		add(t, ", %d", a_column);
+	if (halves)
+		add(t, ", %d", b_row);
+	add(t, ";\nwgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\n");
 }
 
 /* mma of f8 with 16 products, or with f16 sums. */

@@ -102,7 +102,7 @@ static bool run_form(const struct form *f, const struct run *r)
 	CUfunction kernel;
 	bool ok;
 
-	snprintf(h.name, sizeof h.name, "%s", f->name);
+	form_name(f, h.name);
 	h.error = cuModuleLoadData(&module, ptx);
 	if (!h.error) {
 		h.error = cuModuleGetFunction(&kernel, module, "k");
@@ -179,9 +179,13 @@ static void compare_set(const struct form *f, unsigned set, const uint32_t *x, c
 
 static const struct form *find_form(const char *name)
 {
-	for (unsigned k = 0; k < n_forms; k++)
-		if (!strcmp(forms[k].name, name))
+	for (unsigned k = 0; k < n_forms; k++) {
+		char one[96];
+
+		form_name(&forms[k], one);
+		if (!strcmp(one, name))
 			return &forms[k];
+	}
 	return NULL;
 }
 

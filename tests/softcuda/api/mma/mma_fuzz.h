@@ -18,10 +18,17 @@ struct form {
 	enum element d;
 	unsigned d_words;
 	unsigned threads;        /* 32, or 128 for wgmma */
-	unsigned n;              /* wgmma: columns */
+	unsigned n;              /* wgmma: columns of B */
 	struct operand metadata; /* mma.sp */
 	unsigned selector;
+	unsigned layout;         /* wgmma: LAYOUT_* */
 };
+
+/* Where A and B of wgmma are: rows of 32, 64 or 128 bytes, swizzled; 0: not swizzled.  The random contents of shared memory need no swizzling. */
+enum { LAYOUT_REGISTERS = 1, LAYOUT_32 = 2, LAYOUT_64 = 4, LAYOUT_128 = 8, LAYOUT_A_BY_COLUMN = 16, LAYOUT_B_BY_ROW = 32 };
+
+/* The instruction, and the layout if it is not the usual one, in 96 bytes. */
+void form_name(const struct form *f, char out[96]);
 
 extern const struct form forms[];
 extern const unsigned n_forms;

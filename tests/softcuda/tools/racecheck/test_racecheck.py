@@ -27,6 +27,10 @@ class Races(unittest.TestCase):
                 status, _, text = FAULTS.run(path, "--racecheck")
                 self.assertEqual((status, text), (0, "gpuload racecheck: no errors\n"))
 
+    def test_an_arrival_at_the_mbarrier_of_another_block_is_followed(self):
+        status, out, text = FAULTS.run(os.path.join(HERE, "remote_mbarrier.ptx"), "--grid", "2", "--block", "32", "--racecheck", "out:u32[2]")
+        self.assertEqual((status, text), (0, "gpuload racecheck: no errors\n"), out)
+
     def test_there_are_20_races_each_with_a_right_variant(self):
         FAULTS.assert_pairs(self, 20)
 

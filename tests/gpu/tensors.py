@@ -1,0 +1,524 @@
+#!/usr/bin/env python3
+"""tensors.py run LIBCUDA OUT [--seed S] [--only CLASS] — copy random boxes of random tensors with a driver, and write the results
+tensors.py compare A B [--only CLASS] — compare the results of two drivers; exit 1 if one differs
+tensors.py model FILE [--most N] — compare the first N loads and stores of each class in FILE with a model of the documentation; exit 1 if one differs
+tensors.py sum FILE — print a checksum of the inputs and one of the result of each case
+tensors.py check FILE SUMS — compare the results in FILE with those checksums; exit 1 if one differs, 77 if the cases are others
+
+For example, on a machine with a GPU of sm_90:
+
+    tests/gpu/tensors.py run libcuda.so.1 gpu.txt
+    tests/gpu/tensors.py run build/softcuda/libcuda-soft.so soft.txt
+    tests/gpu/tensors.py compare gpu.txt soft.txt
+
+A case is a tensor map and one copy between the tensor and shared memory (cp.async.bulk.tensor, cp.reduce.async.bulk.tensor).  Its result is what the
+call that makes the map returned; after a load, the shared memory; after a store or reduction, the words of the tensor that have changed.
+Classes: tile, store, reduce, im2col, column (stores and reductions by im2col maps), slice and slices (interleaved layouts), limits (only the call that makes the map).
+
+tensors.h200, if it is there, has the checksums of an H200's results for the default seed.
+"""
+import argparse, base64, ctypes, itertools, json, os, random, subprocess, sys, zlib
+
+SHARED, TENSOR, THREADS = 32768, 1 << 20, 128
+MOST_ERRORS = 20  # of a class; each costs a new process
+#        type: (number of CUtensorMapDataType, bytes, is a float)
+TYPES = {"u8": (0, 1, 0), "u16": (1, 2, 0), "u32": (2, 4, 0), "s32": (3, 4, 0), "u64": (4, 8, 0), "s64": (5, 8, 0), "f16": (6, 2, 1), "f32": (7, 4, 1),
+         "f64": (8, 8, 1), "bf16": (9, 2, 1), "f32_ftz": (10, 4, 1), "tf32": (11, 4, 1), "tf32_ftz": (12, 4, 1)}
+REDUCTIONS = {"add": ("u32", "s32", "u64", "f16", "bf16", "f32", "f32_ftz", "f64"), "min": ("u32", "s32", "u64", "s64", "f16", "bf16"),
+              "max": ("u32", "s32", "u64", "s64", "f16", "bf16"), "inc": ("u32",), "dec": ("u32",), "and": ("u32", "s32", "u64"),
+              "or": ("u32", "s32", "u64"), "xor": ("u32", "s32", "u64")}
+FRAME = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .align 64 .b8 map[128], .param .u64 at, .param .u64 out, .param .u32 bytes)
+{
+.reg .b64 m, a, d, w; .reg .b32 t, s, b, n, v, e, c<5>, i<3>; .reg .b16 o<3>; .reg .pred p, q;
+.shared .align 1024 .b8 shared[SHARED]; .shared .align 8 .b64 barrier;
+mov.b64 m, map; cvta.param.u64 m, m; ld.param.u64 a, [at]; ld.param.u64 d, [out]; ld.param.u32 e, [bytes];
+mov.u32 t, %tid.x; mov.u32 s, shared; mov.u32 b, barrier; setp.ne.u32 p, t, 0;
+ld.global.b32 c0, [a]; ld.global.b32 c1, [a+4]; ld.global.b32 c2, [a+8]; ld.global.b32 c3, [a+12]; ld.global.b32 c4, [a+16];
+ld.global.b32 i0, [a+20]; ld.global.b32 i1, [a+24]; ld.global.b32 i2, [a+28];
+cvt.u16.u32 o0, i0; cvt.u16.u32 o1, i1; cvt.u16.u32 o2, i2;
+mul.wide.u32 w, t, 4; add.u64 d, d, w; shl.b32 n, t, 2;
+FILL: add.u32 v, s, n; VALUE st.shared.b32 [v], i0; add.u32 n, n, 512; setp.lt.u32 q, n, SHARED; @q bra FILL;
+@!p mbarrier.init.shared.b64 [barrier], 1;
+fence.mbarrier_init.release.cluster; fence.proxy.async; bar.sync 0;
+BODY
+bar.sync 0; ret;
+}
+"""
+LOAD = """mov.u32 n, 0; @p bra DONE;
+mbarrier.arrive.expect_tx.shared.b64 _, [barrier], e;
+cp.async.bulk.tensor.RANKd.shared::cluster.global.MODE.mbarrier::complete_tx::bytes [s], [m, {COORDINATES}], [b]OFFSETS;
+WAIT: mbarrier.test_wait.parity.shared.b64 q, [barrier], 0; @q bra ARRIVED; nanosleep.u32 100; add.u32 n, n, 1; setp.lt.u32 q, n, 20000; @q bra WAIT;
+st.global.u32 [d+SHARED], 0; bra DONE;
+ARRIVED: st.global.u32 [d+SHARED], 1;
+DONE: bar.sync 0; shl.b32 n, t, 2;
+COPY: add.u32 v, s, n; ld.shared.b32 i0, [v]; st.global.b32 [d], i0; add.u64 d, d, 512; add.u32 n, n, 512; setp.lt.u32 q, n, SHARED; @q bra COPY;
+"""
+STORE = """@p bra DONE;
+cp.OPERATION.bulk.tensor.RANKd.global.shared::cta.MODE.bulk_group [m, {COORDINATES}], [s];
+cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
+DONE:
+"""
+
+
+def kernel_of(case):
+    rank = case["rank"]
+    column = case["map"] == "im2col"
+    load = case["copy"] == "load"
+    mode = ("im2col" if load else "im2col_no_offs") if column else "tile"
+    offsets = ", {" + ", ".join(f"o{k}" for k in range(rank - 2)) + "}" if column and load else ""
+    operation = "async" if case["copy"] in ("load", "store") else "reduce.async"
+    text = LOAD if load else STORE.replace("MODE", case["copy"] + ".MODE" if operation != "async" else "MODE")
+    text = text.replace("MODE", mode).replace("OPERATION", operation).replace("RANK", str(rank)).replace("OFFSETS", offsets)
+    text = text.replace("COORDINATES", ", ".join(f"c{k}" for k in range(rank)))
+    value = "mov.b32 i0, 0xa5a5a5a5;" if load else "ld.global.b32 i0, [d]; add.u64 d, d, 512;"
+    return FRAME.replace("BODY", text).replace("VALUE", value).replace("SHARED", str(SHARED))
+
+
+# ---- the driver --------------------------------------------------------------------------------------------------------
+
+class Driver:
+    def __init__(self, path):
+        self.lib, self.functions = ctypes.CDLL(path), {}
+        context, device = ctypes.c_void_p(), ctypes.c_int()
+        self("cuInit", 0)
+        self("cuDeviceGet", ctypes.byref(device), 0)
+        self("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        self("cuCtxSetCurrent", context)
+        self.tensor, self.out, self.at = self.allocate(TENSOR), self.allocate(SHARED + 4096), self.allocate(32)
+        store = ctypes.create_string_buffer(256)
+        self.map = ctypes.c_void_p((ctypes.addressof(store) + 127) // 128 * 128)
+        self.keep = store
+
+    def __call__(self, name, *arguments):
+        r = getattr(self.lib, name)(*arguments)
+        if r:
+            raise OSError(f"{name} {r}")
+
+    def allocate(self, n):
+        p = ctypes.c_uint64()
+        self("cuMemAlloc_v2", ctypes.byref(p), ctypes.c_size_t(n))
+        return p
+
+    def kernel(self, text):
+        if text not in self.functions:
+            module, f = ctypes.c_void_p(), ctypes.c_void_p()
+            self("cuModuleLoadData", ctypes.byref(module), text.encode())
+            self("cuModuleGetFunction", ctypes.byref(f), module, b"k")
+            self.functions[text] = f
+        return self.functions[text]
+
+    def encode(self, case):
+        rank = case["rank"]
+        u64, u32, s32 = (lambda v: (ctypes.c_uint64 * 8)(*v)), (lambda v: (ctypes.c_uint32 * 8)(*v)), (lambda v: (ctypes.c_int * 8)(*v))
+        address = ctypes.c_void_p(self.tensor.value + case.get("shift", 0))
+        first = (self.map, TYPES[case["type"]][0], rank, address, u64(case["dims"]), u64(case["strides"]))
+        last = (u32(case["steps"]), case["interleave"], case["swizzle"], 0, case["fill"])
+        if case["map"] == "tile":
+            return self.lib.cuTensorMapEncodeTiled(*first, u32(case["box"]), *last)
+        return self.lib.cuTensorMapEncodeIm2col(*first, s32(case["lower"]), s32(case["upper"]), case["channels"], case["pixels"], *last)
+
+    def write(self, to, data):
+        self("cuMemcpyHtoD_v2", to, data, ctypes.c_size_t(len(data)))
+
+    def read(self, at, n):
+        result = ctypes.create_string_buffer(n)
+        self("cuMemcpyDtoH_v2", result, at, ctypes.c_size_t(n))
+        return result.raw
+
+    def copy(self, case):
+        """The shared memory after a load, and whether all bytes were counted; else the changed words of the tensor."""
+        tensor, load = tensor_bytes(case), case["copy"] == "load"
+        at = case["at"] + [0] * (5 - case["rank"]) + (case.get("offsets", []) + [0] * 3)[:3]
+        self.write(self.tensor, tensor)
+        self.write(self.at, b"".join((x & 0xffffffff).to_bytes(4, "little") for x in at))
+        self.write(self.out, shared_bytes(case) + b"\0" * 4096)
+        arguments = [self.at, self.out, ctypes.c_uint32(case["bytes"])]
+        params = (ctypes.c_void_p * 4)(self.map, *(ctypes.cast(ctypes.byref(a), ctypes.c_void_p) for a in arguments))
+        self("cuLaunchKernel", self.kernel(kernel_of(case)), 1, 1, 1, THREADS, 1, 1, 0, None, params, None)
+        self("cuCtxSynchronize")
+        if load:
+            got = self.read(self.out, SHARED + 4)
+            return got[:SHARED].rstrip(b"\xa5") + got[SHARED:]
+        got = self.read(self.tensor, TENSOR)
+        changed = b""
+        for page in range(0, TENSOR, 4096):
+            if got[page:page + 4096] != tensor[page:page + 4096]:
+                for k in range(page, page + 4096, 4):
+                    if got[k:k + 4] != tensor[k:k + 4]:
+                        changed += k.to_bytes(4, "little") + got[k:k + 4]
+        return changed
+
+
+# ---- contents: random words; small floats for reductions --------------------------------------------------------------------
+
+def contents(case, seed, n):
+    r = random.Random(seed)
+    if case["copy"] in ("load", "store") or not TYPES[case["type"]][2]:
+        return r.getrandbits(8 * n).to_bytes(n, "little")
+    size = TYPES[case["type"]][1]
+    exponent, bias = {"f16": (10, 15), "bf16": (7, 127), "f64": (52, 1023)}.get(case["type"], (23, 127))
+    return b"".join((r.getrandbits(1) << (8 * size - 1) | (bias + r.randrange(-3, 4)) << exponent | r.getrandbits(exponent)).to_bytes(size, "little")
+                    for _ in range(4096 // size)) * (n // 4096)
+
+
+CACHE = {}
+
+
+def cached(case, seed, n):
+    key = (seed, n, case["copy"] in ("load", "store"), case["type"] if case["copy"] not in ("load", "store") else "")
+    if key not in CACHE:
+        CACHE[key] = contents(case, seed, n)
+    return CACHE[key]
+
+
+def tensor_bytes(case):
+    return cached(case, 11, TENSOR)
+
+
+def shared_bytes(case):
+    return cached(case, 22, SHARED)
+
+
+# ---- cases -----------------------------------------------------------------------------------------------------------------
+
+def up(n, multiple):
+    return -(-n // multiple) * multiple
+
+
+def random_strides(r, dims, row, unit):
+    strides, size = [], row
+    for n in dims[1:]:
+        size = up(size, unit) + unit * r.choice((0, 0, 1, 3))
+        strides.append(size)
+        size *= n
+    return strides
+
+
+def tile(r, kind):
+    rank = r.randint(1, 5)
+    types = REDUCTIONS[kind] if kind in REDUCTIONS else list(TYPES)
+    name = r.choice(types)
+    size = TYPES[name][1]
+    swizzle = r.choice((0, 0, 1, 2, 3))
+    row = 16 * r.randint(1, {0: 8, 1: 2, 2: 4, 3: 8}[swizzle])
+    most = (2048, 24, 8, 4, 3)[rank - 1]
+    dims = [r.randint(1, 2 * row // size)] + [r.randint(1, most) for _ in range(rank - 1)]
+    strides = random_strides(r, dims, dims[0] * size, 16)
+    steps = [1] + [r.choice((1, 1, 1, 2, 3)) for _ in range(rank - 1)]
+    box = [row // size] + [r.randint(1, (0, 16, 6, 4, 3)[rank - 1] * steps[k]) for k in range(1, rank)]
+    if box[0] > 256:
+        box[0] = 256
+    at = [r.randint(-2, 2) * (16 // size)] + [r.randint(-2, n) for n in dims[1:]]
+    total = size * box[0]
+    for n, s in zip(box[1:], steps[1:]):
+        total *= -(-n // s)
+    return {"map": "tile", "copy": kind, "type": name, "rank": rank, "dims": dims, "strides": strides, "box": box, "steps": steps, "interleave": 0,
+            "swizzle": swizzle, "fill": r.randint(0, 1) if TYPES[name][2] and kind == "load" else 0, "at": at, "bytes": total}
+
+
+def im2col(r, kind):
+    rank = r.randint(3, 5)
+    types = REDUCTIONS[kind] if kind in REDUCTIONS else ("u8", "u16", "u32", "f16", "bf16", "f32", "tf32", "u64", "f64")
+    name = r.choice(types)
+    size = TYPES[name][1]
+    swizzle = r.choice((0, 0, 1, 2, 3))
+    row = 16 * r.randint(1, {0: 8, 1: 2, 2: 4, 3: 8}[swizzle])
+    channels = min(row // size, 256)
+    spatial = rank - 2
+    dims = [r.randint(1, 2 * channels)] + [r.randint(2, (0, 12, 7, 5)[spatial]) for _ in range(spatial)] + [r.randint(1, 3)]
+    steps = [1] + [r.choice((1, 1, 1, 2, 3)) for _ in range(spatial)] + [1]
+    lower = [r.randint(-3, 1) for _ in range(spatial)]
+    upper = [r.randint(max(-3, 1 + lower[k] - dims[k + 1]), 2) for k in range(spatial)]
+    at = [r.randint(-1, 2) * (16 // size)]
+    for k in range(spatial):
+        inside = -(-(dims[k + 1] + upper[k] - lower[k]) // steps[k + 1])
+        at.append(lower[k] + steps[k + 1] * r.randrange(max(inside, 1)))
+    at.append(r.randint(0, dims[-1] - 1))
+    pixels = r.randint(1, min(64, 16384 // (channels * size)))
+    return {"map": "im2col", "copy": kind, "type": name, "rank": rank, "dims": dims, "strides": random_strides(r, dims, dims[0] * size, 16), "lower": lower,
+            "upper": upper, "channels": channels, "pixels": pixels, "steps": steps, "interleave": 0, "swizzle": swizzle,
+            "fill": r.randint(0, 1) if TYPES[name][2] and kind == "load" else 0, "at": at,
+            "offsets": [r.choice((0, 0, 1, 2, 3)) for _ in range(spatial)], "bytes": pixels * channels * size}
+
+
+def slices(r, kind, column):
+    """Interleaved: the channels are in slices of 16 or 32 bytes; strides small enough for any order of the dimensions."""
+    case = (im2col if column else tile)(r, kind)
+    while case["rank"] < 3 or TYPES[case["type"]][1] > 4:
+        case = (im2col if column else tile)(r, kind)
+    rank, size = case["rank"], TYPES[case["type"]][1]
+    slice_bytes = r.choice((16, 32))
+    case["interleave"] = slice_bytes // 16
+    case["swizzle"] = 1 if slice_bytes == 32 else r.choice((0, 0, 1, 2, 3))
+    each = slice_bytes // size
+    n = r.choice((1, 1, 2, 3))
+    case["dims"][0] = each * r.randint(1, 4)
+    case["at"][0] = r.choice((0, 0, 1, 2, -1))
+    case["strides"] = [slice_bytes * k for k in r.sample(range(3, 60), rank - 1)]
+    if r.random() < .7:
+        case["strides"].sort()
+    if column:
+        case["channels"], case["pixels"] = n * r.choice((1, each)), min(case["pixels"], 16)
+        total = case["channels"] * case["pixels"]
+    else:
+        case["box"][0], total = n * r.choice((1, each)), 1
+        for a, s in zip(case["box"], case["steps"]):
+            total *= -(-a // s)
+    case["bytes"] = total * size
+    return case
+
+
+def limits(r):
+    """A map with one or two unusual values."""
+    case = r.choice((tile, im2col))(r, "load")
+    for _ in range(r.randint(1, 2)):
+        rank = case["rank"]
+        case[r.choice(("interleave", "swizzle", "fill"))] = r.randint(0, 3)
+        which, k = r.randrange(9), r.randrange(rank)
+        if which == 0:
+            case["steps"][k] = r.choice((0, 8, 9))
+        elif which == 1:
+            case["dims"][k] = r.choice((0, 1 << 32, (1 << 32) + 1))
+        elif which == 2 and rank > 1:
+            case["strides"][k % (rank - 1)] = r.choice((0, 8, 24, 16, 1 << 39, 1 << 40))
+        elif which == 3:
+            case["shift"] = r.choice((8, 16, 32))
+        elif case["map"] == "tile":
+            case["box"][k] = r.choice((0, 1, 3, 256, 257))
+        elif which < 6:
+            case["channels" if which == 4 else "pixels"] = r.choice((0, 1, 3, 256, 257, 1024, 1025))
+        else:
+            ends = {3: (-32768, 32767, -32769, 32768), 4: (-128, 127, -129, 128), 5: (-16, 15, -17, 16)}[rank]
+            case[r.choice(("lower", "upper"))][k % (rank - 2)] = r.choice(ends)
+    case["only_map"] = 1
+    return case
+
+
+def make_cases(seed):
+    r = random.Random(seed)
+    operations = list(REDUCTIONS)
+    classes = [("tile", 300, lambda n: tile(r, "load")), ("store", 120, lambda n: tile(r, "store")),
+               ("reduce", 160, lambda n: tile(r, operations[n % 8])), ("im2col", 400, lambda n: im2col(r, "load")),
+               ("column", 160, lambda n: im2col(r, operations[n % 8] if n % 2 else "store")),
+               ("slice", 200, lambda n: slices(r, "load" if n % 4 else "store", False)),
+               ("slices", 160, lambda n: slices(r, "load" if n % 4 else "store", True)), ("limits", 400, lambda n: limits(r))]
+    cases = []
+    for name, n, make in classes:
+        for k in range(n):
+            case = make(k)
+            while case["bytes"] > SHARED or reach(case) > TENSOR - 4096:
+                case = make(k)
+            case["class"] = name
+            cases.append(case)
+    return cases
+
+
+def reach(case):
+    return 0 if "only_map" in case else sum(s * (n + 1) for s, n in zip(case["strides"], case["dims"][1:])) + case["dims"][0] * 64
+
+
+# ---- what the documentation says about loads and stores: element by element -------------------------------------------------
+
+def tile_rows(case):
+    """The coordinates of the rows of a box, in the dimensions 1, 2 ..."""
+    at, steps = case["at"][1:], case["steps"][1:]
+    counts = [-(-n // s) for n, s in zip(case["box"][1:], steps)]
+    for index in itertools.product(*(range(n) for n in reversed(counts))):
+        yield [a + k * s for a, k, s in zip(at, reversed(index), steps)]
+
+
+def pixel_rows(case):
+    """The coordinates of the pixels, one after the other: w runs first, then h, d and the image."""
+    spatial = case["rank"] - 2
+    at, steps = list(case["at"][1:]), case["steps"][1:]
+    offsets = case["offsets"] if case["copy"] == "load" else [0] * spatial
+    for _ in range(case["pixels"]):
+        yield [a + o for a, o in zip(at, offsets)] + [at[-1]]
+        for k in range(spatial + 1):
+            at[k] += steps[k]
+            if k == spatial or at[k] < case["dims"][k + 1] + case["upper"][k]:
+                break
+            at[k] = case["lower"][k]
+
+
+def place_in_shared(case, offset):
+    bits = (0, 1, 3, 7)[case["swizzle"]]  # of the number of a 16-byte piece, which are exchanged
+    return offset ^ ((offset >> 7 & bits) << 4)
+
+
+def expected(case):
+    size, tensor, load = TYPES[case["type"]][1], tensor_bytes(case), case["copy"] == "load"
+    shared = bytearray(b"\xa5" * SHARED if load else shared_bytes(case))
+    filler = (b"\xff" * (size - 1) + b"\x7f") if case["fill"] else bytes(size)
+    changed, offset = {}, 0
+    n = case["box"][0] if case["map"] == "tile" else case["channels"]
+    for row in (tile_rows if case["map"] == "tile" else pixel_rows)(case):
+        inside = all(0 <= c < d for c, d in zip(row, case["dims"][1:]))
+        base = sum(c * s for c, s in zip(row, case["strides"]))
+        for c in range(case["at"][0], case["at"][0] + n):
+            at, place = base + c * size, place_in_shared(case, offset)
+            valid = inside and 0 <= c < case["dims"][0]
+            if load:
+                shared[place:place + size] = tensor[at:at + size] if valid else filler
+            elif valid:
+                for k in range(size):
+                    changed[at + k] = shared[place + k]
+            offset += size
+    if load:
+        return bytes(shared).rstrip(b"\xa5") + (1).to_bytes(4, "little")
+    out = b""
+    for word in sorted({at & ~3 for at in changed}):
+        data = bytes(changed.get(word + k, tensor[word + k]) for k in range(4))
+        if data != tensor[word:word + 4]:
+            out += word.to_bytes(4, "little") + data
+    return out
+
+
+def model(args):
+    head, rows = read_results(args.file)
+    n, bad = {}, []
+    for k, case in enumerate(make_cases(head["seed"])):
+        seen = n.get(case["class"], 0)
+        if case["class"] not in ("tile", "store", "im2col", "column") or case["copy"] not in ("load", "store") or seen >= args.most:
+            continue
+        n[case["class"]] = seen + 1
+        got = rows.get(k, {})
+        if "out" not in got or zlib.decompress(base64.b64decode(got["out"])) != expected(case):
+            bad.append(k)
+    print(f"{sum(n.values())} cases, not as the model: {bad}")
+    return 1 if bad or not n else 0
+
+
+# ---- commands --------------------------------------------------------------------------------------------------------------
+
+def one_result(driver, case):
+    code = driver.encode(case)
+    if code or "only_map" in case:
+        return {"map": code}
+    return {"map": 0, "out": base64.b64encode(zlib.compress(driver.copy(case))).decode()}
+
+
+def work(path, seed, only, first):
+    """Print a line for each case; the process ends after a failure, because the context is lost."""
+    driver = Driver(path)
+    for k, case in enumerate(make_cases(seed)):
+        if k < first or (only and case["class"] != only):
+            continue
+        try:
+            result = one_result(driver, case)
+        except OSError as e:
+            result = {"error": str(e)}
+        print(json.dumps({"case": k, "class": case["class"], **result}), flush=True)
+        if "error" in result:
+            os._exit(0)
+
+
+def run(args):
+    first, lines, errors, classes = 0, 0, {}, [case["class"] for case in make_cases(args.seed)]
+    with open(args.out, "w", encoding="ascii") as f:
+        f.write(json.dumps({"seed": args.seed, "digest": zlib.crc32(json.dumps(make_cases(args.seed)).encode())}) + "\n")
+        while True:
+            child = subprocess.run([sys.executable, __file__, "work", args.library, args.only or "-", str(args.seed), str(first)], capture_output=True,
+                                   text=True, check=False)
+            got = [line for line in child.stdout.splitlines() if line.endswith("}")]
+            f.write("".join(line + "\n" for line in got))
+            lines += len(got)
+            if child.returncode:
+                print(f"tensors.py: case {first + len(got)}: the process ended with {child.returncode}: {child.stderr[-300:]}")
+                first = (json.loads(got[-1])["case"] if got else first) + 2
+                continue
+            if not got or "error" not in json.loads(got[-1]):
+                break
+            first = json.loads(got[-1])["case"] + 1
+            name = classes[first - 1]
+            errors[name] = errors.get(name, 0) + 1
+            while errors[name] >= MOST_ERRORS and first < len(classes) and classes[first] == name:
+                first += 1
+    print(f"{lines} cases")
+
+
+def read_results(path):
+    with open(path, encoding="ascii") as f:
+        rows = [json.loads(line) for line in f]
+    return rows[0], {row["case"]: row for row in rows[1:]}
+
+
+def compare(args):
+    (head_a, a), (head_b, b) = read_results(args.a), read_results(args.b)
+    if head_a != head_b:
+        sys.exit("tensors.py: the results are of different cases")
+    cases, counts, bad = make_cases(head_a["seed"]), {}, 0
+    for k in sorted(set(a) | set(b)):
+        x, y = a.get(k, {}), b.get(k, {})
+        if args.only and cases[k]["class"] != args.only:
+            continue
+        row = counts.setdefault(cases[k]["class"], [0, 0])
+        row[0] += 1
+        same = x == y or ("error" in x and "error" in y)
+        if same:
+            continue
+        row[1] += 1
+        bad += 1
+        if row[1] <= args.show:
+            brief = lambda r: r.get("error") or f"map {r.get('map')}, {zlib.crc32(r.get('out', '').encode()):08x}"
+            print(f"case {k}: {brief(x)} | {brief(y)}: {json.dumps(cases[k])}")
+    for name, (n, different) in counts.items():
+        print(f"{name}: {n} cases, {different} differ")
+    return 1 if bad else 0
+
+
+def sums(path):
+    head, rows = read_results(path)
+    out = [f"{head['seed']} {head['digest']}"]
+    for k in sorted(rows):
+        text = "error" if "error" in rows[k] else f"{rows[k]['map']} {zlib.crc32(zlib.decompress(base64.b64decode(rows[k].get('out', ''))) if 'out' in rows[k] else b''):08x}"
+        out.append(f"{k} {rows[k]['class']} {text}")
+    return out
+
+
+def check(args):
+    with open(args.sums, encoding="ascii") as f:
+        want = f.read().splitlines()
+    got = sums(args.file)
+    if got[0] != want[0]:
+        print("tensors.py: the checksums are of other cases")
+        return 77
+    bad = sorted(set(got) ^ set(want), key=lambda line: int(line.split()[0]))
+    print(f"{len(got) - 1} cases: {len(set(got) & set(want)) - 1} have the expected results, not: {sorted({int(line.split()[0]) for line in bad})}")
+    return 1 if bad else 0
+
+
+def main():
+    if sys.argv[1:2] == ["work"]:
+        return work(sys.argv[2], int(sys.argv[4]), sys.argv[3].strip("-"), int(sys.argv[5]))
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    sub = p.add_subparsers(dest="command", required=True)
+    one = sub.add_parser("run")
+    one.add_argument("library")
+    one.add_argument("out")
+    one.add_argument("--seed", type=int, default=1)
+    one.add_argument("--only")
+    one = sub.add_parser("compare")
+    one.add_argument("a")
+    one.add_argument("b")
+    one.add_argument("--only")
+    one.add_argument("--show", type=int, default=3)
+    one = sub.add_parser("model")
+    one.add_argument("file")
+    one.add_argument("--most", type=int, default=1000)
+    sub.add_parser("sum").add_argument("file")
+    one = sub.add_parser("check")
+    one.add_argument("file")
+    one.add_argument("sums")
+    args = p.parse_args()
+    if args.command == "sum":
+        print("\n".join(sums(args.file)))
+        return 0
+    return {"run": run, "compare": compare, "check": check, "model": model}[args.command](args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+#!/bin/bash
+# The software driver copies random boxes of random tensors as the documentation says; tensors.py finds a result that was changed.
+set -eu
+command -v python3 >/dev/null || exit 77
+soft=${GPULOAD_SOFT_DRIVER:-${GPULOAD_BUILD:-build}/softcuda/libcuda-soft.so}
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+tests/gpu/tensors.py run "$soft" "$tmp/a" >"$tmp/log"
+grep -q "^1900 cases" "$tmp/log"
+tests/gpu/tensors.py model "$tmp/a" --most 150 >"$tmp/log"
+grep -qF "500 cases, not as the model: []" "$tmp/log"
+tests/gpu/tensors.py compare "$tmp/a" "$tmp/a" >"$tmp/log"
+grep -q "^im2col: 400 cases, 0 differ" "$tmp/log"
+python3 - "$tmp/a" "$tmp/b" <<'END'
+import base64, json, sys, zlib
+lines = open(sys.argv[1]).read().splitlines()
+row = json.loads(lines[3])
+data = bytearray(zlib.decompress(base64.b64decode(row["out"])))
+data[0] ^= 1
+row["out"] = base64.b64encode(zlib.compress(bytes(data))).decode()
+lines[3] = json.dumps(row)
+open(sys.argv[2], "w").write("\n".join(lines) + "\n")
+END
+if tests/gpu/tensors.py compare "$tmp/a" "$tmp/b" >"$tmp/log"; then
+	echo "a changed result was not found"; exit 1
+fi
+grep -q "^tile: 300 cases, 1 differ" "$tmp/log"
+if tests/gpu/tensors.py model "$tmp/b" --most 150 >"$tmp/log"; then
+	echo "the model did not find a changed result"; exit 1
+fi
+grep -qF "not as the model: [2]" "$tmp/log"
+tests/gpu/tensors.py sum "$tmp/a" >"$tmp/sums"
+tests/gpu/tensors.py check "$tmp/a" "$tmp/sums" >/dev/null
+if tests/gpu/tensors.py check "$tmp/b" "$tmp/sums" >"$tmp/log"; then
+	echo "a changed result has the checksum of the right one"; exit 1
+fi
+grep -qF "1899 have the expected results, not: [2]" "$tmp/log"
+if [ -e tests/gpu/tensors.h200 ]; then
+	tests/gpu/tensors.py check "$tmp/a" tests/gpu/tensors.h200
+fi
