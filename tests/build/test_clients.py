@@ -4,7 +4,7 @@ import argparse, contextlib, io, os, shutil, signal, subprocess, sys, tempfile, 
 
 CLIENTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "clients")
 sys.path.insert(0, CLIENTS)
-import client
+import client, hecbench
 BUILD = os.path.abspath(os.environ.get("GPULOAD_BUILD", "build"))
 # In place of pytest: the tests of a "file" are the letters of its name, and each letter is what the test does.
 TESTS = """
@@ -19,7 +19,7 @@ for item in items:
         os.kill(os.getpid(), signal.SIGSEGV)
     if letter == "h":
         time.sleep(1000)
-    for outcome in {"p": ("passed", "passed"), "s": ("skipped",), "f": ("passed", "failed", "passed")}[letter]:
+    for outcome in {"p": ("passed", "passed"), "s": ("skipped",), "f": ("passed", "failed", "passed"), "r": ("passed", "rerun", "passed", "passed")}[letter]:
         outcomes.pytest_runtest_logreport(types.SimpleNamespace(nodeid=item.nodeid, outcome=outcome, longrepr="a reason"))
     outcomes.pytest_runtest_logfinish(item.nodeid)
 print("the end")
@@ -59,6 +59,9 @@ class Frame(unittest.TestCase):
 
     def test_the_outcomes_of_a_file(self):
         self.assertEqual(self.outcomes("psf"), {"0p": ("passed", ""), "1s": ("skipped", ""), "2f": ("failed", "a reason")})
+
+    def test_a_test_that_is_repeated_counts_as_its_last_try(self):
+        self.assertEqual(self.outcomes("rp"), {"0r": ("passed", ""), "1p": ("passed", "")})
 
     def test_tests_after_a_crash_run_in_a_new_process(self):
         crashed = ("failed", f"the process ended with -{signal.SIGSEGV}")
@@ -110,6 +113,26 @@ class Frame(unittest.TestCase):
         self.assertIsNone(client.known_failures("none"))
 
 
+class Sizes(unittest.TestCase):
+    """The smaller sizes that hecbench.py tries where a program is too slow."""
+
+    def test_repetitions_then_sizes_become_smaller(self):
+        self.assertEqual(hecbench.smaller("./main 512 4096 100"), ["./main 512 4096 1", "./main 512 256 1", "./main 512 16 1", "./main 512 256 100",
+                                                                   "./main 512 16 100", "./main 512 1 1", "./main 32 256 1", "./main 32 256 6"])
+
+    def test_values_of_options_are_sizes_and_names_of_files_are_not(self):
+        self.assertEqual(hecbench.smaller("./main -i data/4096.txt --dimx=4096 -n 8192")[:2],
+                         ["./main -i data/4096.txt --dimx=4096 -n 1", "./main -i data/4096.txt --dimx=256 -n 1"])
+
+    def test_a_size_with_a_name_is_small(self):
+        self.assertEqual(hecbench.smaller("./main -s large -r 10"), ["./main -s small -r 10", "./main -s small -r 1"])
+        self.assertEqual(hecbench.smaller("./main -s 512"), ["./main -s 1", "./main -s 32"])
+        self.assertEqual(hecbench.smaller("./main -s large"), ["./main -s small"])
+
+    def test_a_command_without_numbers_has_no_smaller_sizes(self):
+        self.assertEqual(hecbench.smaller("./main input.txt"), [])
+
+
 class Scripts(unittest.TestCase):
     """The scripts themselves, without what they need: one line, nothing fetched."""
 
@@ -131,6 +154,18 @@ class Scripts(unittest.TestCase):
         with tempfile.TemporaryDirectory() as empty:
             self.assertEqual(self.output("cuda_core.py", "--build", empty, "--work", empty),
                              (1, f"cuda_core: {os.path.realpath(empty)}/gpuload not found: run ninja first, or give --build\n"))
+
+    def test_hecbench_does_not_run_with_libraries_of_others(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.makedirs(f"{folder}/bin"), os.makedirs(f"{folder}/src/x-cuda")
+            for program in (f"{folder}/gpuload", f"{folder}/bin/nvcc"):
+                os.symlink("/bin/true", program)
+            status, text = self.output("hecbench.py", "--build", folder, "--checkout", folder, PATH=f"{folder}/bin:{os.environ['PATH']}")
+            self.assertEqual((status, text), (77, f"skipped: {folder}/libgpuload-rt.a not found: run ninja {os.path.basename(folder)}/libgpuload-rt.a first\n"))
+            open(f"{folder}/libgpuload-rt.a", "w", encoding="utf-8").close()
+            status, text = self.output("hecbench.py", "--build", folder, "--checkout", folder, PATH=f"{folder}/bin:{os.environ['PATH']}")
+            self.assertEqual((status, text), (77, f"skipped: {folder}/softcuda/libcudart.so not found: "
+                                                  f"run ninja {os.path.basename(folder)}/softcuda/libcudart.so.N first\n"))
 
 
 if __name__ == "__main__":

@@ -3,27 +3,28 @@
 
 The checkout is a copy of github.com/zjin-lcf/HeCBench; this program fetches nothing.  It draws --count of the programs src/*-cuda at random
 (--seed), compiles each by its Makefile with nvcc for compute_90 and `-cudart none`, links libgpuload-rt.a, and runs what `make run` would.
-A program that takes more CPU time than --limit, or more wall-clock time than ten times as much, is run again with a smaller last number, in
-most programs the number of repetitions: 1, then a hundredth of the number (a 128th of a multiple of 128).  A failure with a smaller number
-does not count, because not every program is defined for it.
+A program that does not end within --limit seconds is run again with smaller sizes, and these runs are counted apart.  See smaller().  If it is
+still too slow, its last run, with the smallest sizes, has --last seconds: many programs have their sizes in the source.  Seconds are CPU time
+divided by the number of CPUs, so that other work makes no program slow; a run is ended after ten times as many.  A failure with smaller sizes
+does not count, because not every program is defined for them, but the line of the program names it.
 
-    verified      exit 0, and the program reports that its results are right: passed
-    ran           exit 0, without such a report: passed
-    failed, slow  (--limit): failed
-    not testable  it needs a library (cuBLAS, MPI ...), or a file that is not in the checkout; or the compiler refuses it: skipped
+    verified, ran                  with the published arguments: exit 0; the program reports that its results are right, or reports nothing: passed
+    verified smaller, ran smaller  the same with smaller sizes: passed
+    failed, slow, not built        failed; slow: neither the published nor the smaller sizes ended in time
+    not testable                   it needs a library (cuBLAS, MPI ...), or a file that is not in the checkout; or the compiler refuses it: skipped
 
---short is --count 12 --limit 10 --quick.
+--quick begins with the smaller sizes, and uses the published ones only where all smaller ones fail.  --short is --count 12 --limit 10 --quick.
 """
 import concurrent.futures, glob, json, os, random, re, shutil, signal, stat, subprocess, sys, time
 
 import client  # in this folder
 
-LIBRARIES = re.compile(r"-l(cublas|cusparse|cusolver|curand|cufft|cudnn|nccl|mpi|parmetis|metis|gsl|gfortran|gdal|boost)\w*|mpicc|mpicxx|mpirun|nvshmem")
 OUT_OF_TIME = {-signal.SIGXCPU, 128 + signal.SIGXCPU}
+LIBRARIES = re.compile(r"-l(cublas|cusparse|cusolver|curand|cufft|cudnn|nccl|mpi|parmetis|metis|gsl|gfortran|gdal|boost)\w*|mpicc|mpicxx|mpirun|nvshmem")
 SAYS_RIGHT = re.compile(r"\bPASS(ED)?\b|\bsuccess|\bcorrect\b|verified", re.I)
 SAYS_WRONG = re.compile(r"\bFAIL(ED|URE)?\b|mismatch|incorrect", re.I)
-NO_FILE = re.compile(r"(cannot|could not|can't|unable to|failed to|error) (open|opening|read|find|load)|no such file|not found|file opening failed|"
-                     r"fail(ed)? to open|could not stat|invalid infile|load_csv", re.I)
+NO_FILE = re.compile(r"(cannot|could not|can't|unable to|failed to|error) (be )?(open|opening|read|find|load|import)|no such file|not found|file opening failed|file was not opened|\bfp? != NULL|"
+                     r"fail(ed)? to open|file open fails|could not stat|invalid infile|load_csv", re.I)
 
 # nvcc with our options.  -cudart none leaves out the link of relocatable device code, so a program that needs it is linked with our libcudart.so.
 WRAPPER = """#!/usr/bin/env python3
@@ -50,20 +51,43 @@ sys.exit(r.returncode)
 """
 
 
-COUNTED = {"verified": "passed", "ran": "passed", "not testable": "skipped"}
+COUNTED = {"verified": "passed", "ran": "passed", "verified smaller": "passed", "ran smaller": "passed", "not testable": "skipped"}
+NUMBER = re.compile(r"(?<=[\s=])\d+(?=\s|$)")   # an argument, or the value of --option=N
+LARGE, MEDIUM = 1024, 16
+WORD = re.compile(r"(?<=\s)large(?=\s|$)")
+
+
+def smaller(command):
+    """The command with smaller sizes.  The last number, in most programs that of repetitions, becomes 1; then the numbers from LARGE on are
+    divided by 16, and by 256; then the same with the last number as it is, because in some programs it is a size, too; then by 4096; then the
+    numbers from MEDIUM on are divided by 16, with 1 as the last number and without, because in some programs they are thousands.  A size that
+    has a name is small, not large."""
+    command_of_make, command = command, WORD.sub("small", command)
+    numbers = list(NUMBER.finditer(command))
+    found = []
+    for last, divisor, least in ((1, 1, LARGE), (1, 16, LARGE), (1, 256, LARGE), (None, 16, LARGE), (None, 256, LARGE), (1, 4096, LARGE), (1, 16, MEDIUM), (None, 16, MEDIUM)):
+        changed = command
+        for m in reversed(numbers):   # from the end, so that the places of the others stay right
+            n = last if last and m is numbers[-1] else int(m[0]) // (divisor if int(m[0]) >= least else 1)
+            changed = f"{changed[:m.start()]}{n}{changed[m.end():]}"
+        if changed not in (command, *found):
+            found.append(changed)
+    return [command, *found] if command != command_of_make else found
 
 
 def arguments():
     a = client.parser(__doc__, "github.com/zjin-lcf/HeCBench")
-    a.set_defaults(limit=60)
     a.add_argument("--count", type=int, default=170)
     a.add_argument("--seed", type=int, default=17)
-    a.add_argument("--quick", action="store_true", help="begin with the smaller numbers, and take the program's own one if it fails with them")
+    a.add_argument("--quick", action="store_true", help="begin with the smaller sizes")
+    a.add_argument("--last", type=float, metavar="S", help="seconds for the last run of a program that is too slow (default: 4 times --limit; 0: no such run)")
     a.add_argument("--no-run", action="store_true", help="only compile")
     a.add_argument("--json", help="file for the results")
     args = client.begin(a, "src")
     if args.short:
-        args.count, args.limit, args.quick = 12, 10, True
+        args.count, args.limit, args.quick, args.last = 12, 10, True, 0
+    if args.last is None:
+        args.last = 4 * args.limit
     return args
 
 
@@ -105,60 +129,66 @@ class Program:
         lines = [line.strip() for line in r.stdout.replace("\\\n", " ").splitlines() if line.strip().startswith(("./", "cd ")) or " ./" in line]
         return lines[0] if lines else None
 
-    def execute(self, command):
+    def execute(self, command, limit):
         build = self.args.build
         env = {**os.environ, "GPULOAD_DRIVER": "soft", "GPULOAD_SOFT_DRIVER": f"{build}/softcuda/libcuda-soft.so", "GPULOAD_LOG": "info",
                "LD_LIBRARY_PATH": f"{build}/softcuda"}
-        limited = f"ulimit -S -t {self.args.limit:.0f}; {command}"   # CPU time, so that a busy machine makes no program slow
-        with subprocess.Popen(["bash", "-c", limited], cwd=self.at, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, start_new_session=True) as p:
-            try:
-                text, code = p.communicate(timeout=10 * self.args.limit)[0], p.returncode
-            except subprocess.TimeoutExpired:
-                os.killpg(p.pid, 9)
-                text, code = p.communicate()[0], None
+        cpu_s = max(1, round(limit * len(os.sched_getaffinity(0))))
+        code, text = client.run(["bash", "-c", f"ulimit -S -t {cpu_s}; {command}"], 10 * limit, cwd=self.at, env=env)
         if code in OUT_OF_TIME:
             code = None
-        text = text.decode(errors="replace")
-        with open(f"{self.at}/output.txt", "w", encoding="utf-8") as f:
-            f.write(f"{command}\n{text}")
+        with open(f"{self.at}/output.txt", "a", encoding="utf-8") as f:
+            f.write(f"$ {command}\n{text}")
         return code, text
 
     def run(self):
         command = self.command()
         if not command:
             return "not testable", 0, "needs a command: make run has none"
-        numbers = [m for m in re.finditer(r"(?<=\s)\d+(?=\s|$)", command) if int(m[0]) > 1]
-        attempts = [(command, "")]
-        if numbers:
-            m = numbers[-1]
-            whole = int(m[0])
-            smaller = sorted({1, max(1, whole // (128 if whole % 128 == 0 else 100))})   # sizes stay multiples of a block
-            changed = [(f"{command[:m.start()]}{n}{command[m.end():]}", f"with {n} for {m[0]}: ") for n in smaller]
-            attempts = changed + attempts if self.args.quick else attempts + changed
-        results = []
-        for attempt, note in attempts:
-            results.append(self.attempt(attempt, note))
-            if results[-1][0] not in ("failed", "slow", "not testable"):
-                return results[-1]
-            if results[-1][0] != "slow" and attempt == command:   # what the program does with its own numbers counts
-                return results[-1]
-        return results[[a for a, _ in attempts].index(command)]   # a failure with a number that we chose says nothing
+        if os.path.exists(f"{self.at}/output.txt"):
+            os.remove(f"{self.at}/output.txt")
+        attempts = smaller(command) + [command] if self.args.quick else [command] + smaller(command)
+        of_published, notes, too_slow = None, [], command
+        for attempt in attempts:
+            state, seconds, reason = self.attempt(attempt, self.args.limit)
+            if state in ("verified", "ran"):
+                return self.passed(state, seconds, attempt, command)
+            if attempt == command:
+                of_published = state, seconds, reason
+                if state != "slow":   # what the program does with its own arguments counts
+                    return of_published
+            else:
+                notes.append(f"{' '.join(attempt.split())[:80]}: {state}{' ' + reason if state != 'slow' else ''}")
+                too_slow = attempt if state == "slow" else too_slow
+        if self.args.last:
+            state, seconds, reason = self.attempt(too_slow, self.args.last)
+            if state in ("verified", "ran"):
+                return self.passed(state, seconds, too_slow, command)
+            notes.append(f"{' '.join(too_slow.split())[:80]} in {self.args.last:g} s: {state}")
+        return *of_published[:2], "; ".join([of_published[2], *notes])
 
-    def attempt(self, command, note):
+    @staticmethod
+    def passed(state, seconds, attempt, command):
+        return (state, seconds, "") if attempt == command else (f"{state} smaller", seconds, " ".join(attempt.split())[:120])
+
+    def missing_file(self, command):
+        """An argument that names a file of another folder, but there is none: some programs say nothing about it."""
+        return next((word for word in command.split()[1:] if word.startswith("../") and not os.path.exists(f"{self.at}/{word}")), None)
+
+    def attempt(self, command, limit):
         start = time.time()
-        code, text = self.execute(command)
+        code, text = self.execute(command, limit)
         seconds = time.time() - start
         said = "\n".join(line for line in text.splitlines() if not line.startswith("gpuload"))
         own = [line for line in text.splitlines() if re.search(r"^gpuload (runtime|soft)|soft driver: ", line)]
         last = (own or text.strip().splitlines() or [""])[-1][:160]
         if code is None:
-            return "slow", seconds, note + " ".join(command.split())[:120]
-        if code and NO_FILE.search(said) and not own:
-            return "not testable", seconds, f"needs a file: {last}"
+            return "slow", seconds, " ".join(command.split())[:120]
+        if code and not own and (NO_FILE.search(said) or self.missing_file(command)):
+            return "not testable", seconds, f"needs a file: {self.missing_file(command) or last}"
         if code or SAYS_WRONG.search(said):
-            return "failed", seconds, f"{note}exit {code}: {last}"
-        return ("verified" if SAYS_RIGHT.search(said) else "ran"), seconds, note
+            return "failed", seconds, f"exit {code}: {last}"
+        return ("verified" if SAYS_RIGHT.search(said) else "ran"), seconds, ""
 
 
 def one(program):
@@ -184,6 +214,9 @@ def main():
     nvcc = shutil.which("nvcc")
     if not nvcc:
         client.skip("nvcc not found: add the folder of the CUDA compiler to PATH")
+    for name, target in (("libgpuload-rt.a",) * 2, ("softcuda/libcudart.so", "softcuda/libcudart.so.N")):   # else NVIDIA's libcudart.so would be used
+        if not os.path.exists(f"{args.build}/{name}"):
+            client.skip(f"{args.build}/{name} not found: run ninja {os.path.basename(args.build)}/{target} first")
     names = sorted(os.path.basename(d)[:-5] for d in glob.glob(f"{args.checkout}/src/*-cuda"))
     names = args.only or sorted(random.Random(args.seed).sample(names, min(args.count, len(names))))
     os.makedirs(f"{args.work}/src", exist_ok=True)
@@ -203,9 +236,9 @@ def main():
         for f in concurrent.futures.as_completed(futures):
             name, (state, seconds, reason) = futures[f], f.result()
             states[name] = state, round(seconds, 1), reason
-            print(f"{name:28} {state:12} {seconds:6.1f} s  {reason}", flush=True)
+            print(f"{name:28} {state:16} {seconds:6.1f} s  {reason}", flush=True)
             counted.add(name, COUNTED.get(state, "failed"), f"{state}: {reason}")
-    counts = {s: sum(r[0] == s for r in states.values()) for s in ("verified", "ran", "failed", "slow", "not built", "not testable")}
+    counts = {s: sum(r[0] == s for r in states.values()) for s in (*COUNTED, "failed", "slow", "not built")}
     print(f"{len(states)} programs (seed {args.seed}): " + ", ".join(f"{n} {s}" for s, n in counts.items()))
     if args.json:
         with open(args.json, "w", encoding="utf-8") as f:

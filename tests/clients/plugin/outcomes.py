@@ -44,7 +44,9 @@ def pytest_runtest_logstart(nodeid):
 
 def pytest_runtest_logreport(report):
     outcome = report.outcome
-    if ORDER.index(outcome) > ORDER.index(now[report.nodeid][0]):
+    if outcome == "rerun":   # by pytest-rerunfailures: the reports of another try follow
+        now[report.nodeid] = ("passed", "")
+    elif ORDER.index(outcome) > ORDER.index(now[report.nodeid][0]):
         now[report.nodeid] = (outcome, reason(report) if outcome == "failed" else "")
 
 
