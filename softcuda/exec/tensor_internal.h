@@ -127,11 +127,17 @@ static inline void pixel_coordinates(const struct tensor_box *b, uint32_t number
 	c[m->rank - 1u] = b->at[m->rank - 1u] + rest * m->step[m->rank - 1u];
 }
 
+/* From a row to the next in shared memory: the rows of a swizzled box fill the width of the swizzle, as an H200 writes them. */
+static inline uint32_t tensor_row_pitch(const struct tensor_box *b)
+{
+	return b->map->swizzle ? (uint32_t)TENSOR_PIECE << b->map->swizzle : b->row_bytes;
+}
+
 /* Row `number` of the box. */
 static inline struct tensor_row tensor_row_of(const struct tensor_box *b, uint32_t number)
 {
 	const gpul_tensor_map *m = b->map;
-	struct tensor_row r = { .at = m->address, .offset = number * b->row_bytes };
+	struct tensor_row r = { .at = m->address, .offset = number * tensor_row_pitch(b) };
 	int64_t first = b->at[0] < 0 ? -b->at[0] : 0, inside = (int64_t)m->last[0] + 1 - b->at[0], at[GPUL_TENSOR_RANKS];
 	bool out = false;
 

@@ -32,13 +32,12 @@ static void move_bytes(const struct transfer *t, uint32_t offset, uint8_t *data,
 	}
 }
 
+/* A NaN is 0x7ff7 in each 16 bits, whatever the type, as an H200 writes it. */
 static void fill_bytes(const struct transfer *t, uint32_t offset, uint32_t bytes)
 {
 	const gpul_tensor_map *m = t->box.map;
-	const bool two = m->type == GPUL_TENSOR_F16 || m->type == GPUL_TENSOR_BF16;
-	const bool is_float = two || (m->type >= GPUL_TENSOR_F32 && m->type != GPUL_TENSOR_BF16);
-	const uint64_t nan = two ? 0x7fff : m->type == GPUL_TENSOR_F64 ? 0x7fffffffffffffff : 0x7fffffff;
-	uint64_t value = m->fill_nan && is_float ? nan : 0;
+	const bool is_float = m->type == GPUL_TENSOR_F16 || m->type >= GPUL_TENSOR_F32;
+	uint64_t value = m->fill_nan && is_float ? 0x7ff77ff77ff77ff7 : 0;
 
 	for (uint32_t k = 0; k < bytes; k += t->box.element_bytes)
 		move_bytes(t, offset + k, (uint8_t *)&value, t->box.element_bytes, true);
@@ -133,14 +132,15 @@ static bool find_shared(struct transfer *t, const struct block *other)
 	const struct tensor_copy *c = t->i->object;
 	const uint32_t at = (uint32_t)lane_address(t->s, &c->shared, t->lane), offset = at & ((1u << CLUSTER_RANK_AT) - 1);
 	const struct block *b = other ? other : cluster_block(t->s->block, at);
+	const uint32_t bytes = t->box.bytes / t->box.row_bytes * tensor_row_pitch(&t->box);
 
 	b = b ? b : t->s->block;
 	t->shared = b->shared;
 	t->to = offset;
-	if (offset % 128 == 0 && offset <= b->shared_bytes && t->box.bytes <= b->shared_bytes - offset)
+	if (offset % 128 == 0 && offset <= b->shared_bytes && bytes <= b->shared_bytes - offset)
 		return true;
 	gpul_fault_text(t->s, t->i, offset % 128 ? GPUL_EXEC_MISALIGNED : GPUL_EXEC_ILLEGAL_ADDRESS, t->lane,
-			"a box of %u bytes at 0x%x of shared memory, which has %u bytes; the address must be a multiple of 128", t->box.bytes,
+			"a box of %u bytes at 0x%x of shared memory, which has %u bytes; the address must be a multiple of 128", bytes,
 			offset, b->shared_bytes);
 	return false;
 }
