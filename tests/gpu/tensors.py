@@ -349,6 +349,18 @@ def place_in_shared(case, offset):
     return offset ^ ((offset >> 7 & bits) << 4)
 
 
+def as_loaded(case, element):
+    """An H200 rounds TF32 to 10 bits of mantissa, and writes one NaN."""
+    if not case["type"].startswith("tf32"):
+        return element
+    bits = int.from_bytes(element, "little")
+    if bits & 0x7FFFFFFF > 0x7F800000:
+        bits = 0x7FFFE000
+    elif bits & 0x7FFFFFFF < 0x7F800000:
+        bits = bits + 0xFFF + (bits >> 13 & 1) & 0xFFFFE000
+    return bits.to_bytes(4, "little")
+
+
 def expected(case):
     size, tensor, load = TYPES[case["type"]][1], tensor_bytes(case), case["copy"] == "load"
     shared = bytearray(b"\xa5" * SHARED if load else shared_bytes(case))
@@ -362,7 +374,7 @@ def expected(case):
             at, place = base + c * size, place_in_shared(case, offset)
             valid = inside and 0 <= c < case["dims"][0]
             if load:
-                shared[place:place + size] = tensor[at:at + size] if valid else filler
+                shared[place:place + size] = as_loaded(case, tensor[at:at + size]) if valid else filler
             elif valid:
                 for k in range(size):
                     changed[at + k] = shared[place + k]

@@ -55,6 +55,33 @@ static bool may_access(const struct transfer *t, const struct tensor_row *r, boo
 	return false;
 }
 
+/* An H200's load rounds TF32 to 10 bits of mantissa, to the nearest, and writes one NaN. */
+static uint32_t round_tf32(uint32_t bits)
+{
+	const uint32_t magnitude = bits & 0x7fffffff;
+
+	if (magnitude > 0x7f800000)
+		return 0x7fffe000;
+	return magnitude == 0x7f800000 ? bits : (bits + 0xfff + (bits >> 13 & 1)) & ~0x1fffu;
+}
+
+static void move_elements(const struct transfer *t, const struct tensor_row *r)
+{
+	const uint32_t e = t->box.element_bytes, at = r->offset + r->skip * e;
+
+	if (t->box.map->type != GPUL_TENSOR_TF32 && t->box.map->type != GPUL_TENSOR_TF32_FTZ) {
+		move_bytes(t, at, (uint8_t *)(uintptr_t)r->at, r->n * e, true);
+		return;
+	}
+	for (uint32_t k = 0; k < r->n; k++) {
+		uint32_t value;
+
+		memcpy(&value, (const uint8_t *)(uintptr_t)r->at + k * e, sizeof value);
+		value = round_tf32(value);
+		move_bytes(t, at + k * e, (uint8_t *)&value, e, true);
+	}
+}
+
 static bool load_row(const struct transfer *t, const struct tensor_row *r)
 {
 	const uint32_t e = t->box.element_bytes, after = t->box.n[0] - r->skip - r->n;
@@ -62,7 +89,7 @@ static bool load_row(const struct transfer *t, const struct tensor_row *r)
 	if (!may_access(t, r, false))
 		return false;
 	fill_bytes(t, r->offset, r->skip * e);
-	move_bytes(t, r->offset + r->skip * e, (uint8_t *)(uintptr_t)r->at, r->n * e, true);
+	move_elements(t, r);
 	fill_bytes(t, r->offset + (r->skip + r->n) * e, after * e);
 	return true;
 }
