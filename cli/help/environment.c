@@ -14,6 +14,7 @@ const struct cli_variable cli_environment[] = {
 	{ "GPULOAD_SOFT_DRIVER", "the path of the software driver, libcuda-soft.so" },
 	{ "GPULOAD_SOFT_DEVICES", "the number of devices of the software driver, 1 to 16 (default: 1)" },
 	{ "GPULOAD_SOFT_SM", "their compute capability, as in sm_90 (default: 90)" },
+	{ "GPULOAD_SOFT_CUDA", "the version of CUDA that the software driver reports, as in 13.4 (default: 13.0)" },
 	{ "GPULOAD_SOFT_MEMORY", "the memory size of each of them in bytes; K, M, G or T may follow (default: that of the machine)" },
 	{ "GPULOAD_SOFT_ISA", "base, v3 or v4: the build of the interpreter, for plain x86-64, AVX2 or AVX-512 (default: the best "
 			      "that the CPU can run)" },

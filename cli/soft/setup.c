@@ -98,6 +98,8 @@ static gpul_status set_driver(struct soft_setup *s, gpul_error *err)
 		st = set(s, "GPULOAD_SOFT_DEVICES", s->gpus, err);
 	if (!st && s->sm)
 		st = set(s, "GPULOAD_SOFT_SM", s->sm, err);
+	if (!st && s->cuda)
+		st = set(s, "GPULOAD_SOFT_CUDA", s->cuda, err);
 	if (!st && s->memory)
 		st = set(s, "GPULOAD_SOFT_MEMORY", s->memory, err);
 	if (!st && s->tools)

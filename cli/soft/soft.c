@@ -12,12 +12,13 @@
 #include "cli/soft/soft_internal.h"
 #include "core/text.h"
 
-enum { SOFT_GPUS, SOFT_SM, SOFT_MEMORY, SOFT_TOOLS, SOFT_ENV, SOFT_QUIET, MAX_GPUS = 16 };
+enum { SOFT_GPUS, SOFT_SM, SOFT_CUDA, SOFT_MEMORY, SOFT_TOOLS, SOFT_ENV, SOFT_QUIET, MAX_GPUS = 16 };
 
 /* clang-format off */
 static const struct cli_opt soft_opts[] = {
 	[SOFT_GPUS] = { "gpus", "N", "the number of GPUs, 1 to 16 (default: 1)", NULL },
 	[SOFT_SM] = { "sm", "NN", "their compute capability, as in sm_90 (default: 90)", "75 80 86 89 90 100 120" },
+	[SOFT_CUDA] = { "cuda", "X.Y", "the version of CUDA that the driver reports (default: 13.0); its calls are those of 13.0", "12.0 12.9 13.0 13.4" },
 	[SOFT_MEMORY] = { "memory", "BYTES", "the memory of each GPU; K, M, G or T may follow (default: that of the machine)", NULL },
 	[SOFT_TOOLS] = { "tools", "LIST", "watch the kernels: memcheck, racecheck, synccheck, profile, trace ..., with options as in "
 					  "GPULOAD_SOFT_TOOLS; the exit status is 1 if a tool finds an error", "memcheck racecheck synccheck profile trace help" },
@@ -50,12 +51,22 @@ static bool is_number(const char *text, long low, long high)
 	return *text >= '0' && *text <= '9' && !*end && n >= low && n <= high;
 }
 
+/* 11.0 to 99.9, as the driver accepts it. */
+static bool is_version(const char *text)
+{
+	char *dot;
+	long major = strtol(text, &dot, 10);
+
+	return *text >= '1' && *text <= '9' && major >= 11 && major <= 99 && *dot == '.' && dot[1] >= '0' && dot[1] <= '9' && !dot[2];
+}
+
 static gpul_status read_options(const struct cli_args *args, struct soft_setup *s, gpul_error *err)
 {
 	uint64_t bytes;
 
 	s->gpus = cli_value(args, SOFT_GPUS);
 	s->sm = cli_value(args, SOFT_SM);
+	s->cuda = cli_value(args, SOFT_CUDA);
 	s->memory = cli_value(args, SOFT_MEMORY);
 	s->tools = cli_value(args, SOFT_TOOLS);
 	if (s->sm && !strncmp(s->sm, "sm_", 3))
@@ -64,6 +75,8 @@ static gpul_status read_options(const struct cli_args *args, struct soft_setup *
 		return gpul_fail(err, GPUL_EINVAL, 0, "--gpus must be a number from 1 to %d, not '%.40s'", MAX_GPUS, s->gpus);
 	if (s->sm && !is_number(s->sm, 30, 999))
 		return gpul_fail(err, GPUL_EINVAL, 0, "--sm must be a compute capability such as 75, 80 or 90, not '%.40s'", s->sm);
+	if (s->cuda && !is_version(s->cuda))
+		return gpul_fail(err, GPUL_EINVAL, 0, "--cuda must be a version of CUDA such as 12.9 or 13.4, not '%.40s'", s->cuda);
 	if (s->memory && (!gpul_text_bytes(s->memory, &bytes) || !bytes))
 		return gpul_fail(err, GPUL_EINVAL, 0, "--memory must be a number of bytes such as 512M or 8G, not '%.40s'", s->memory);
 	if (!args->n_operands == !cli_value(args, SOFT_ENV))

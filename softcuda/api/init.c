@@ -35,6 +35,24 @@ CUresult soft_choose_cc(unsigned *out)
 	return CUDA_SUCCESS;
 }
 
+CUresult soft_choose_version(int *out)
+{
+	const char *text = secure_getenv("GPULOAD_SOFT_CUDA");
+	char *dot, *end = NULL;
+	long major, minor = 0;
+
+	*out = DRIVER_VERSION;
+	if (!text || !*text)
+		return CUDA_SUCCESS;
+	major = strtol(text, &dot, 10);
+	if (*dot == '.')
+		minor = strtol(dot + 1, &end, 10);
+	if (!end || *end || end == dot + 1 || major < 11 || major > 99 || minor < 0 || minor > 9)
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuInit: GPULOAD_SOFT_CUDA=%s: expected a version of CUDA as in 13.4, from 11.0", text);
+	*out = (int)(major * 1000 + minor * 10);
+	return CUDA_SUCCESS;
+}
+
 CUresult soft_choose_memory(uint64_t *bytes, bool *in_group)
 {
 	const char *text = secure_getenv("GPULOAD_SOFT_MEMORY");
@@ -56,7 +74,10 @@ static CUresult start_driver(void)
 {
 	gpul_error err = { 0 };
 	CUresult r = soft_choose_devices();
+	int version;
 
+	if (!r)
+		r = soft_choose_version(&version);
 	if (!r)
 		r = soft_choose_cc(&soft.cc);
 	if (!r)
@@ -100,6 +121,5 @@ EXPORT CUresult cuDriverGetVersion(int *version)
 {
 	if (!version)
 		return CUDA_ERROR_INVALID_VALUE;
-	*version = DRIVER_VERSION;
-	return CUDA_SUCCESS;
+	return soft_choose_version(version);
 }

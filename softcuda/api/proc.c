@@ -52,10 +52,13 @@ EXPORT CUresult cuGetProcAddress_v2(const char *name, void **out, int version, c
 {
 	const struct row *row;
 	entry_point call;
+	int newest;
 	bool known;
 
+	if (soft_choose_version(&newest))
+		newest = DRIVER_VERSION;
 	if (!name || !out || flags & ~(cuuint64_t)KNOWN_FLAGS || flags == KNOWN_FLAGS ||
-	    version > DRIVER_VERSION)
+	    version > newest)
 		return CUDA_ERROR_INVALID_VALUE;
 	row = find_call(name, version, &known);
 	*out = NULL;

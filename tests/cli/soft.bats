@@ -43,6 +43,14 @@ load helper
 	[[ $status != 0 ]] || show "a fault should be found"
 }
 
+@test "soft --cuda sets the version that the driver reports" {
+	works soft --quiet --cuda 13.4 -- gpuload devices
+	says "CUDA 13.4"
+	fails 2 "--cuda must be a version of CUDA such as 12.9 or 13.4, not '13'" soft --cuda 13 -- true
+	fails 2 "--cuda must be a version of CUDA such as 12.9 or 13.4, not '9.2'" soft --cuda 9.2 -- true
+	GPULOAD_SOFT_CUDA=x fails 1 "CUDA_ERROR_INVALID_VALUE" devices --driver soft
+}
+
 @test "wrong options are usage errors" {
 	fails 2 "--gpus must be a number from 1 to 16, not '0'" soft --gpus 0 -- true
 	fails 2 "--sm must be a compute capability such as 75, 80 or 90, not 'x'" soft --sm x -- true

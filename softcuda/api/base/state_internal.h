@@ -128,6 +128,7 @@ bool soft_pop_current(void **handle);
 CUresult soft_choose_devices(void);                /* fills in soft.device; called by cuInit */
 /* init.c: the compute capability, and the memory size of each device; in_group (may be NULL): it is the limit of a control group. */
 CUresult soft_choose_cc(unsigned *out);
+CUresult soft_choose_version(int *out);  /* of CUDA, as cuDriverGetVersion() returns it */
 CUresult soft_choose_memory(uint64_t *bytes, bool *in_group);
 int soft_count_physical(void);                     /* the devices of the machine, whatever this process sees */
 void soft_uuid_text(int physical, char out[48]);   /* the UUID as nvidia-smi writes it, "GPU-..." */
