@@ -26,6 +26,8 @@ const struct cli_variable cli_environment[] = {
 	{ "LD_LIBRARY_PATH", "gpuload soft, step --program and dap put the folder of the software driver before it; also searched for "
 			     "NVIDIA's libraries" },
 	{ "LD_PRELOAD", "gpuload soft appends the libraries beside the software driver" },
+	{ "LD_AUDIT", "gpuload soft appends the library that redirects the calls of a statically linked CUDA runtime" },
+	{ "GPULOAD_CUDART_STATIC", "the path of a libcudart_static.a, for this library, if the program has no symbols" },
 	{ "GPULOAD_PROBE", "the path of gpuload-probe, which tries kinds of memory" },
 	{ "GPULOAD_NVRTC", "the path of NVRTC, libnvrtc.so" },
 	{ "GPULOAD_NVJITLINK", "the path of nvJitLink, libnvJitLink.so" },

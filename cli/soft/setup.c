@@ -2,6 +2,7 @@
  *
  *     LD_LIBRARY_PATH    libcuda.so.1 and the others, where a program opens or needs them by name
  *     LD_PRELOAD         the libraries that Python packages open by the path of a wheel, unless one of that name is loaded
+ *     LD_AUDIT           redirects the calls of a CUDA runtime that is linked into a program (softcuda/toolchain/redirect)
  *     the rest           variables of single clients, and those of the software driver
  *
  * A variable that the user has set stays, except for lists, which are extended. */
@@ -60,16 +61,14 @@ static gpul_status set_library_path(struct soft_setup *s, gpul_error *err)
 	return st;
 }
 
-/* The user's libraries stay first, because a sanitizer's run time has to be. */
-static gpul_status set_preload(struct soft_setup *s, gpul_error *err)
+/* A list of libraries of the dynamic loader and of ours that exist.  The user's stay first, because a sanitizer's run time has to be. */
+static gpul_status set_libraries(struct soft_setup *s, const char *name, const char *const *files, size_t n_files, gpul_error *err)
 {
-	static const char *const files[] = { "libcudart.so.13", "libcudart.so.12", "libnvrtc.so.13", "libnvrtc.so.12",
-					     "libnvJitLink.so.13", "libnvJitLink.so.12" };
-	const char *given = secure_getenv("LD_PRELOAD");
+	const char *given = secure_getenv(name);
 	char *list = strdup(given ? given : "");
 	gpul_status st = GPUL_OK;
 
-	for (size_t i = 0; list && i < sizeof files / sizeof *files; i++) {
+	for (size_t i = 0; list && i < n_files; i++) {
 		char path[PATH_MAX + 64], *longer = NULL;
 
 		snprintf(path, sizeof path, "%s/%s", s->folder, files[i]);
@@ -83,9 +82,24 @@ static gpul_status set_preload(struct soft_setup *s, gpul_error *err)
 	if (!list)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the environment");
 	if (*list)
-		st = set(s, "LD_PRELOAD", list, err);
+		st = set(s, name, list, err);
 	free(list);
 	return st;
+}
+
+static gpul_status set_preload(struct soft_setup *s, gpul_error *err)
+{
+	static const char *const files[] = { "libcudart.so.13", "libcudart.so.12", "libnvrtc.so.13", "libnvrtc.so.12",
+					     "libnvJitLink.so.13", "libnvJitLink.so.12" };
+
+	return set_libraries(s, "LD_PRELOAD", files, sizeof files / sizeof *files, err);
+}
+
+static gpul_status set_audit(struct soft_setup *s, gpul_error *err)
+{
+	static const char *const files[] = { "libcudart-redirect.so.1" };
+
+	return set_libraries(s, "LD_AUDIT", files, 1, err);
 }
 
 /* ---- the rest -------------------------------------------------------------------------------- */
@@ -227,6 +241,8 @@ gpul_status soft_setup(struct soft_setup *s, const char *command, gpul_error *er
 	st = set_library_path(s, err);
 	if (!st)
 		st = set_preload(s, err);
+	if (!st)
+		st = set_audit(s, err);
 	if (!st)
 		st = set_driver(s, err);
 	return st ? st : set_clients(s, err);

@@ -39,6 +39,8 @@ static const char soft_details[] =
 	"nvJitLink), call these, and return PTX where a program asks for machine code. They are found through\n"
 	"LD_LIBRARY_PATH and LD_PRELOAD. Variables of Numba, CuPy, Triton and Warp that are not set\n"
 	"get values that fit: the driver, the assembler, a cache of its own for compiled kernels.\n"
+	"Calls of a CUDA runtime that is linked into a program (nvcc's default) are redirected to ours\n"
+	"by LD_AUDIT.\n"
 	"CUDA_HOME becomes the tool chain of the Python packages if it is not set.\n"
 	"\n"
 	"gpuload replaces itself by COMMAND, so that its signals and its exit status are those of COMMAND.\n";

@@ -2,7 +2,7 @@
 """cuda_bindings.py — run cuda-bindings' own tests on the software driver.
 
 The checkout is a copy of github.com/NVIDIA/cuda-python whose tests fit the pinned version (July 2026).  The packages come from PyPI; the wheel
-contains NVIDIA's static runtime, whose calls do not work on the software driver (docs/clients.md).
+contains NVIDIA's static runtime, whose calls gpuload soft redirects (docs/clients.md).
 """
 import glob, os, shutil, sys
 
