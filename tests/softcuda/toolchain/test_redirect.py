@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Calls of a CUDA runtime that is linked into a program go to ours.  The runtime here is a small one of our own, whose functions all return 999."""
-import os, random, re, shutil, subprocess, sys, tempfile, unittest
+import glob, os, random, re, shutil, subprocess, sys, tempfile, unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from calls import ROOT, SOFT
 
 BUILD, CC = os.path.dirname(SOFT), os.environ.get("CC", "cc")
 SCAN = f"{BUILD}/tests/softcuda/toolchain/redirect_scan"
-NOT_NAMED = ("cudaMalloc", "cudaFree", "cudaRuntimeGetVersion", "cudaGetDeviceCount", "__cudaRegisterFatBinary")
+PROGRAMS = f"{BUILD}/tests/loader/runtime/*.cudart"
+CALLS = ("cudaMalloc", "cudaFree", "cudaRuntimeGetVersion", "cudaGetDeviceCount", "__cudaRegisterFatBinary")
 RUNTIME = """
 #include <stdio.h>
 #include <sys/mman.h>
@@ -16,7 +17,7 @@ const char *file = "/cudart.shm.%x";
 int unused(void) { return shm_open(file, 0, 0) + (int)__getdelim(0, 0, 0, 0); }
 static int calls;
 __attribute__((noinline)) static int count(int n) { calls += n; return calls > -9 ? 999 : n; }
-""" + "".join(f"int {name}(void *a, long b) {{ return count({i} + (a != 0) + (b == {i * 77 + 5})); }}\n" for i, name in enumerate(NOT_NAMED)) + \
+""" + "".join(f"int {name}(void *a, long b) {{ return count({i} + (a != 0) + (b == {i * 77 + 5})); }}\n" for i, name in enumerate(CALLS)) + \
     "".join(f"int filler{i}(int a, int b) {{ return count(a * {i * 1000 + 7} + b / (a | {i + 1}) + (a ^ {i * 31})); }}\n" for i in range(40))
 PROGRAM = """
 #include <stdio.h>
@@ -107,7 +108,7 @@ class Redirect(unittest.TestCase):
     def test_a_program_with_symbols_calls_our_runtime(self):
         self.assertEqual(subprocess.run([f"{self.folder}/program"], capture_output=True, text=True, check=True).stdout, FAILED)
         self.expect(REDIRECTED, "^$", "./program")
-        self.expect(REDIRECTED, f"{len(NOT_NAMED)} of {len(NOT_NAMED)} functions of NVIDIA's CUDA runtime in /proc/self/exe jump to .*libcudart.so.13", "./program", log="info")
+        self.expect(REDIRECTED, f"{len(CALLS)} of {len(CALLS)} functions of NVIDIA's CUDA runtime in /proc/self/exe jump to .*libcudart.so.13", "./program", log="info")
 
     @auditor
     def test_the_constructor_of_a_library_calls_our_runtime(self):
@@ -156,6 +157,14 @@ class Redirect(unittest.TestCase):
         for name in ("kernel", "stripped.kernel"):
             self.expect(f"no error {7 * 63 * 32}\n", "^$", f"./{name}", archive=archive)
 
+    @auditor
+    @unittest.skipUnless(glob.glob(PROGRAMS), "no programs with NVIDIA's runtime were built")
+    def test_the_programs_of_the_runtimes_tests_run_with_nvidias_runtime_in_them(self):
+        for program in sorted(glob.glob(PROGRAMS)):
+            with self.subTest(os.path.basename(program)):
+                r = self.soft(program)
+                self.assertEqual(r.returncode, 0, r.stdout + r.stderr)
+
     def scan(self, name, archive, *more):
         return subprocess.run([SCAN, f"{self.folder}/{name}", *more], capture_output=True, text=True, errors="replace", timeout=300,
                               env=dict(os.environ, GPULOAD_CUDART_STATIC=archive, XDG_CACHE_HOME=f"{self.folder}/nothing"))
@@ -164,7 +173,7 @@ class Redirect(unittest.TestCase):
         for name in ("program", "library.so"):
             by_symbols, by_archive = self.scan(name, "/nonexistent"), self.scan(f"stripped.{name}", f"{self.folder}/runtime", "archive")
             self.assertEqual(sorted(by_symbols.stdout.splitlines()), sorted(by_archive.stdout.splitlines()))
-            self.assertEqual(len(by_symbols.stdout.splitlines()), len(NOT_NAMED) + 1)
+            self.assertEqual(len(by_symbols.stdout.splitlines()), len(CALLS) + 1)
 
     def test_damaged_files_are_refused_or_harmless(self):
         with open(f"{self.folder}/runtime/libcudart_static.a", "rb") as f:
