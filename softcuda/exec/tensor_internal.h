@@ -41,10 +41,20 @@ static inline int64_t tensor_pixels(const gpul_tensor_map *m, unsigned d)
 	return ((int64_t)m->last[d] + 1 + m->upper[d - 1] - m->lower[d - 1] + m->step[d] - 1) / m->step[d];
 }
 
+enum { TENSOR_PIECE = 16 };
+
+/* Bytes of the rows of shared memory in which a swizzle permutes pieces; a row of the box is not longer.  The map has a swizzle. */
+static inline uint32_t tensor_swizzle_width(const gpul_tensor_map *m)
+{
+	return (uint32_t)TENSOR_PIECE << m->swizzle;
+}
+
 /* False: no call writes such a map, and tensormap.replace has changed a field to a wrong value. */
 static inline bool tensor_map_is_valid(const gpul_tensor_map *m, unsigned rank, bool im2col)
 {
 	if (m->mark != GPUL_TENSOR_MAP_MARK || m->rank != rank || m->type >= GPUL_TENSOR_TYPES || m->swizzle > 3 || m->im2col != im2col)
+		return false;
+	if (m->swizzle && m->box[0] * gpul_tensor_type_bytes(m->type) > tensor_swizzle_width(m))
 		return false;
 	for (unsigned d = 0; d < rank; d++)
 		if (!m->box[d] || m->box[d] > 256 || !m->step[d] || m->step[d] > 8 ||
@@ -84,12 +94,10 @@ static inline void place_tensor_box(const struct warp *w, const struct tensor_co
 		out->offset[d + 1] = U16(w, c->offset[d])[lane];
 }
 
-enum { TENSOR_PIECE = 16 };
-
 /* 16-byte pieces are permuted within rows of 32, 64 or 128 bytes of shared memory by the address bits above, as for wgmma. */
 static inline uint32_t tensor_swizzle(const gpul_tensor_map *m, uint32_t offset)
 {
-	return offset ^ (offset >> 3 & (m->swizzle ? ((uint32_t)TENSOR_PIECE << m->swizzle) - TENSOR_PIECE : 0));
+	return offset ^ (offset >> 3 & (m->swizzle ? tensor_swizzle_width(m) - TENSOR_PIECE : 0));
 }
 
 struct tensor_row {              /* of a box */
@@ -130,7 +138,7 @@ static inline void pixel_coordinates(const struct tensor_box *b, uint32_t number
 /* From a row to the next in shared memory: the rows of a swizzled box fill the width of the swizzle, as an H200 writes them. */
 static inline uint32_t tensor_row_pitch(const struct tensor_box *b)
 {
-	return b->map->swizzle ? (uint32_t)TENSOR_PIECE << b->map->swizzle : b->row_bytes;
+	return b->map->swizzle ? tensor_swizzle_width(b->map) : b->row_bytes;
 }
 
 /* Row `number` of the box. */

@@ -36,8 +36,7 @@ static void move_bytes(const struct transfer *t, uint32_t offset, uint8_t *data,
 static void fill_bytes(const struct transfer *t, uint32_t offset, uint32_t bytes)
 {
 	const gpul_tensor_map *m = t->box.map;
-	const bool is_float = m->type == GPUL_TENSOR_F16 || m->type >= GPUL_TENSOR_F32;
-	uint64_t value = m->fill_nan && is_float ? 0x7ff77ff77ff77ff7 : 0;
+	uint64_t value = m->fill_nan && m->type >= GPUL_TENSOR_F16 ? 0x7ff77ff77ff77ff7 : 0;
 
 	for (uint32_t k = 0; k < bytes; k += t->box.element_bytes)
 		move_bytes(t, offset + k, (uint8_t *)&value, t->box.element_bytes, true);

@@ -87,11 +87,11 @@ static void a_kernel_makes_a_map_and_loads_a_box_by_it(void **state)
 #undef FIELD
 }
 
-/* A box of 0 elements, a step of 0, a type that does not exist. */
+/* A box of 0 elements, a step of 0, a type that does not exist, another rank, a row longer than those of its swizzle. */
 static void a_map_with_impossible_fields_is_a_fault(void **state)
 {
 	(void)state;
-	for (unsigned n = 0; n < 4; n++) {
+	for (unsigned n = 0; n < 5; n++) {
 		struct rig *r = rig_open(LOAD("2d", "4, %r5", "128"));
 		gpul_tensor_map *m = make_map(r, rig_memory(r, 12 * 10 * 4), GPUL_TENSOR_U32, 2, (uint32_t[]){ 12, 10 }, (uint16_t[]){ 8, 4 });
 
@@ -101,8 +101,11 @@ static void a_map_with_impossible_fields_is_a_fault(void **state)
 			m->step[1] = 0;
 		else if (n == 2)
 			m->type = GPUL_TENSOR_TYPES;
-		else
+		else if (n == 3)
 			m->rank = 3;
+		else
+			m->box[0] = 12;  /* 48 bytes */
+		m->swizzle = n == 4;     /* in rows of 32 */
 		assert_int_equal(rig_run(r, "k", 1, 32, rig_memory(r, 32 * 4), (uintptr_t)m), GPUL_EXEC_ILLEGAL_INSTRUCTION);
 		assert_non_null(strstr(r->fault.text, "there is no tensor map of 2 dimensions"));
 		rig_close(r);
