@@ -26,7 +26,8 @@ struct roster_entry {
 	_Atomic uint64_t heartbeat;
 	_Atomic uint64_t waits;      /* see gpul_boot_set_waits() */
 	_Atomic int32_t host;        /* index of its host, in the order of the first rank of each; written by rank 0 */
-	unsigned char pad[28];       /* to the next cache line */
+	_Atomic uint32_t awaits;     /* mask of the ranks for which it waits in that call, or to meet; 0: it does not wait */
+	unsigned char pad[24];       /* to the next cache line */
 	struct roster_record record;
 	unsigned char pad2[32];
 };

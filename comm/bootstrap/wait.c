@@ -42,11 +42,35 @@ static uint32_t missing_ranks(const gpul_boot *b, uint32_t call)
 	return missing ? missing : arrived;
 }
 
+/* The ends of the chains of waits that begin with the ranks of a mask: ranks that do not wait for others in the same call.  0: the
+ * waits are a circle, because a rank has stopped and its entry is out of date.  reached: all ranks of the chains. */
+static uint32_t follow_waits(const gpul_boot *b, uint32_t call, uint32_t first, uint32_t *reached)
+{
+	const uint32_t others = (uint32_t)((1ull << b->job.size) - 1) & ~(1u << b->job.rank);
+	uint32_t todo = first & others, ends = 0;
+
+	*reached = todo;
+	while (todo) {
+		const int r = __builtin_ctz(todo);
+		const struct roster_entry *e = &b->roster->entry[r];
+		const uint32_t next = atomic_load(&e->call) == call ? atomic_load(&e->awaits) : 0;
+
+		todo &= ~(1u << r);
+		if (!next)
+			ends |= 1u << r;
+		todo |= next & others & ~*reached;
+		*reached |= next & others;
+	}
+	return ends;
+}
+
 /* True if a rank that keeps this one waiting shows no heartbeat for longer than the time-out. */
 static bool has_stopped(const gpul_boot *b, const struct boot_wait *w, uint32_t pending)
 {
-	const uint32_t missing = missing_ranks(b, w->call) | pending;
+	uint32_t missing = missing_ranks(b, w->call), reached;
 
+	(void)follow_waits(b, w->call, pending, &reached);
+	missing |= reached;
 	for (int r = 0; w->timeout_ms >= 0 && r < b->job.size; r++)
 		if (missing & 1u << r && gpul_boot_silent_ms(b, r) >= (unsigned)w->timeout_ms)
 			return true;
@@ -57,12 +81,14 @@ gpul_status gpul_boot_timed_out(gpul_boot *b, const struct boot_wait *w, uint32_
 {
 	char ranks[128], place[GPUL_BOOT_PLACE_BYTES];
 	gpul_error why = { 0 };
-	uint32_t missing = missing_ranks(b, w->call) & gpul_boot_current(b, STALLED_MS);
+	uint32_t missing = missing_ranks(b, w->call) & gpul_boot_current(b, STALLED_MS), reached = missing;
 	int stalled;
 
 	if (!missing)
-		missing = pending;
-	stalled = gpul_boot_stalled(b, missing, STALLED_MS);
+		missing = follow_waits(b, w->call, pending, &reached);
+	stalled = gpul_boot_stalled(b, missing ? missing : reached, STALLED_MS);
+	if (!missing)
+		missing = stalled < 0 ? pending : 1u << stalled;
 	gpul_roster_ranks_text(missing, ranks, sizeof ranks);
 	if (stalled < 0) {
 		gpul_fail(&why, GPUL_ESYS, ETIMEDOUT, "%s: %s of %d did not arrive within %d ms%s%s", w->doing, ranks,
@@ -78,15 +104,23 @@ gpul_status gpul_boot_timed_out(gpul_boot *b, const struct boot_wait *w, uint32_
 	return gpul_boot_failed(b, err);
 }
 
+/* Other ranks follow the chain of waits to find who keeps them waiting. */
+static void set_awaits(gpul_boot *b, uint32_t ranks)
+{
+	atomic_store(&b->roster->entry[b->job.rank].awaits, ranks);
+}
+
 gpul_status gpul_boot_poll(gpul_boot *b, struct pollfd *fds, nfds_t n_fds, const struct boot_wait *w, uint32_t pending,
 			   gpul_error *err)
 {
 	int n;
 
 	fds[0] = (struct pollfd){ .fd = b->alarm, .events = POLLIN };
+	set_awaits(b, pending);
 	do
 		n = poll(fds, n_fds, w->for_the_living ? LOOK_MS : gpul_boot_left_ms(w->deadline_ns));
 	while ((n < 0 && errno == EINTR) || (n == 0 && w->for_the_living && !has_stopped(b, w, pending)));
+	set_awaits(b, 0);
 	if (n < 0)
 		return gpul_fail(err, GPUL_ESYS, errno, "%s: poll: %s", w->doing, strerror(errno));
 	if (gpul_boot_failure(b, NULL))

@@ -95,6 +95,7 @@ static void take_beats(gpul_boot *b, int from, const struct boot_beat *beats, in
 		if (b->local & 1u << beats[i].rank || (from && beats[i].rank != from))
 			continue;
 		atomic_store(&e->call, beats[i].call);
+		atomic_store(&e->awaits, beats[i].awaits);
 		atomic_store(&e->waits, beats[i].waits);
 		atomic_store(&e->heartbeat, beats[i].heartbeat);
 		if (beats[i].state != RANK_ABSENT)
@@ -226,6 +227,7 @@ static int make_beats(const gpul_boot *b, int to, struct boot_beat *out)
 		out[n++] = (struct boot_beat){ .rank = r,
 					       .state = atomic_load(&e->state),
 					       .call = atomic_load(&e->call),
+					       .awaits = atomic_load(&e->awaits),
 					       .waits = atomic_load(&e->waits),
 					       .heartbeat = atomic_load(&e->heartbeat) };
 	}
@@ -242,6 +244,7 @@ static bool has_changed(gpul_boot *b)
 		const struct boot_beat now = { .rank = r,
 					       .state = atomic_load(&e->state),
 					       .call = atomic_load(&e->call),
+					       .awaits = atomic_load(&e->awaits),
 					       .waits = atomic_load(&e->waits) };
 
 		changed |= memcmp(&now, &b->links->last[r], sizeof now) != 0;

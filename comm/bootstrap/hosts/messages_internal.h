@@ -43,7 +43,7 @@ _Static_assert(sizeof(struct boot_hosts) <= BOOT_SMALL_BYTES, "fits");
 
 struct boot_beat {  /* one of the entries of a BEAT */
 	int32_t rank;
-	uint32_t state, call, unused;
+	uint32_t state, call, awaits;
 	uint64_t waits, heartbeat;
 };
 _Static_assert(sizeof(struct boot_beat) == 32, "without padding");
