@@ -93,18 +93,31 @@ static bool load_row(const struct transfer *t, const struct tensor_row *r)
 	return true;
 }
 
-static bool store_row(const struct transfer *t, const struct tensor_row *r)
+/* At the end of a row of the tensor, an H200 stores and reduces the whole last 16 bytes of which a part is inside; here unless
+ * they are outside of all memory. */
+static struct tensor_row whole_pieces(const struct transfer *t, const struct tensor_row *r)
 {
+	const uint32_t e = t->box.element_bytes, rest = t->box.n[0] - r->skip, n = (r->n * e + PIECE - 1) / PIECE * PIECE / e;
+	struct tensor_row whole = *r;
+
+	whole.n = n < rest ? n : rest;
+	return whole.n == r->n || range_covers(t->s->cache, t->i->src, r->at, whole.n * e, true) ? whole : *r;
+}
+
+static bool store_row(const struct transfer *t, const struct tensor_row *inside)
+{
+	const struct tensor_row r = whole_pieces(t, inside);
 	const uint32_t e = t->box.element_bytes;
 
-	if (!may_access(t, r, true))
+	if (!may_access(t, &r, true))
 		return false;
-	move_bytes(t, r->offset + r->skip * e, (uint8_t *)(uintptr_t)r->at, r->n * e, false);
+	move_bytes(t, r.offset + r.skip * e, (uint8_t *)(uintptr_t)r.at, r.n * e, false);
 	return true;
 }
 
-static bool reduce_row(const struct transfer *t, const struct tensor_row *r)
+static bool reduce_row(const struct transfer *t, const struct tensor_row *inside)
 {
+	const struct tensor_row r = whole_pieces(t, inside);
 	const struct tensor_copy *c = t->i->object;
 	const unsigned type = t->box.map->type;
 	const uint32_t e = t->box.element_bytes;
@@ -116,9 +129,9 @@ static bool reduce_row(const struct transfer *t, const struct tensor_row *r)
 		gpul_fault_text(t->s, t->i, GPUL_EXEC_ILLEGAL_INSTRUCTION, t->lane, "this reduction is not defined for the type of the tensor map");
 		return false;
 	}
-	for (uint32_t k = 0; k < r->n; k++) {
-		U64(w, step.a)[t->lane] = r->at + k * e;
-		move_bytes(t, r->offset + (r->skip + k) * e, (uint8_t *)opptr(w, step.b) + t->lane * e, e, false);
+	for (uint32_t k = 0; k < r.n; k++) {
+		U64(w, step.a)[t->lane] = r.at + k * e;
+		move_bytes(t, r.offset + (r.skip + k) * e, (uint8_t *)opptr(w, step.b) + t->lane * e, e, false);
 		if (c->step[type](w, &step) != &step + 1)
 			return false;
 	}

@@ -228,15 +228,21 @@ static void pixels_are_stored_and_added(void **state)
 	rig_close(r);
 }
 
-static void boxes_are_stored_and_added(void **state)
+/* A box of 8 x 2 words at column 8, row 1 gets 1, 2 ... twice. */
+static struct rig *open_store_and_add(void)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") ".shared .align 128 .b8 s[512]; setp.eq.u32 %p1, %t, 0;\n"
+	return rig_open(PTX_HEADER KERNEL_OUT("k") ".shared .align 128 .b8 s[512]; setp.eq.u32 %p1, %t, 0;\n"
 				 "mov.u32 %r1, s; shl.b32 %r2, %t, 2; add.u32 %r2, %r1, %r2; add.u32 %r3, %t, 1; st.shared.u32 [%r2], %r3; mov.u32 %r4, 8;\n"
 				 "mov.u32 %r5, 1; fence.proxy.async; bar.sync 0; @!%p1 exit;\n"
 				 "cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%x, {%r4, %r5}]; prefetch.tensormap [%x];\n"
 				 "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%x, {%r4, %r5}], [%r1];\n"
 				 "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%x, {%r4, %r5}], [%r1];\n"
 				 "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; ret; }");
+}
+
+static void boxes_are_stored_and_added(void **state)
+{
+	struct rig *r = open_store_and_add();
 	uint32_t *tensor = rig_memory(r, 12 * 4 * 4);
 	gpul_tensor_map *m = make_map(r, tensor, GPUL_TENSOR_U32, 2, (uint32_t[]){ 12, 4 }, (uint16_t[]){ 8, 2 });
 
@@ -249,6 +255,31 @@ static void boxes_are_stored_and_added(void **state)
 
 		assert_int_equal(tensor[n], x >= 8 && (y == 1 || y == 2) ? 2 * ((y - 1) * 8 + x - 8 + 1) : 1000);
 	}
+	rig_close(r);
+}
+
+/* As on an H200: rows of 9 words, 48 bytes apart, are written up to word 12.  What is outside of all memory is not. */
+static void whole_16_bytes_are_written_at_the_end_of_a_row(void **state)
+{
+	struct rig *r = open_store_and_add();
+	uint32_t *tensor = rig_memory(r, 12 * 4 * 4), *small = rig_memory(r, (12 * 2 + 9) * 4);
+	gpul_tensor_map *m = make_map(r, tensor, GPUL_TENSOR_U32, 2, (uint32_t[]){ 9, 4 }, (uint16_t[]){ 8, 2 });
+
+	(void)state;
+	m->stride[0] = 48;
+	for (unsigned n = 0; n < 48; n++)
+		tensor[n] = 1000;
+	rig_expect_ok(r, "k", 1, 32, rig_memory(r, 128), (uintptr_t)m);
+	for (unsigned n = 0; n < 48; n++) {
+		const unsigned x = n % 12, y = n / 12;
+
+		assert_int_equal(tensor[n], x >= 8 && (y == 1 || y == 2) ? 2 * ((y - 1) * 8 + x - 8 + 1) : 1000);
+	}
+	m->address = (uintptr_t)small;
+	rig_expect_ok(r, "k", 1, 32, rig_memory(r, 128), (uintptr_t)m);
+	assert_int_equal(small[12 + 11], 2 * 4);
+	assert_int_equal(small[12 * 2 + 8], 2 * 9);
+	assert_int_equal(small[12 * 2 + 9], 0);  /* outside of all memory */
 	rig_close(r);
 }
 
@@ -337,6 +368,7 @@ int main(void)
 		cmocka_unit_test(pixels_are_loaded_as_for_a_convolution),
 		cmocka_unit_test(pixels_are_stored_and_added),
 		cmocka_unit_test(boxes_are_stored_and_added),
+		cmocka_unit_test(whole_16_bytes_are_written_at_the_end_of_a_row),
 		cmocka_unit_test(a_block_sends_its_box_to_the_whole_cluster),
 		cmocka_unit_test(a_block_sends_bytes_to_the_whole_cluster),
 		cmocka_unit_test(a_box_that_does_not_start_at_16_bytes_of_a_row_is_a_fault),
