@@ -128,12 +128,26 @@ struct run {
 	char text[40], json[40];
 };
 
+/* Tools last as long as the process; volatile: leak checkers find them here. */
+static struct observer *volatile traces[8];
+
+static struct observer *create_trace(struct tool_options *options)
+{
+	static unsigned n;
+	struct observer *trace;
+	gpul_error err = { 0 };
+
+	assert_true(n < sizeof traces / sizeof *traces);
+	if (gpul_trace_tool.create(options, NULL, &trace, &err))
+		fail_msg("%s", err.text);
+	return traces[n++] = trace;
+}
+
 static void run_kernel(struct run *r, const char *only)
 {
 	char files[100];
 	struct tool_options options = { .n = only ? 2 : 1, .option = { { "file", files }, { "only", only } } };
 	struct observer *trace;
-	gpul_error err = { 0 };
 
 	r->recorder = calloc(1, sizeof *r->recorder);
 	assert_non_null(r->recorder);
@@ -141,8 +155,7 @@ static void run_kernel(struct run *r, const char *only)
 	snprintf(r->text, sizeof r->text, "/tmp/test_trace.%d.txt", getpid());
 	snprintf(r->json, sizeof r->json, "/tmp/test_trace.%d.json", getpid());
 	snprintf(files, sizeof files, "%s,%s", r->text, r->json);
-	if (gpul_trace_tool.create(&options, NULL, &trace, &err))
-		fail_msg("%s", err.text);
+	trace = create_trace(&options);
 	struct observer *const list[] = { &r->recorder->o, trace };
 	struct rig *g = rig_open_observed(KERNEL, (gpul_exec_machine_options){ .n_workers = 2 }, list, 2);
 	uint32_t *out = rig_memory(g, 256 * 4);
