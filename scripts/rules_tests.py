@@ -67,7 +67,8 @@ def write_tests(w, products):
     for folder, sources in by_folder.items():
         plain = [c for c in sources if not has_main(c)]
         programs += [c for c in sources if has_main(c)]
-        opened[folder] = [w.build(f"{w.dir}/{c[:-2]}.so", "shared", w.obj(c), flags="-Wl,-soname,libcuda.so.1")
+        soname = "-Wl,-soname,libcuda.so.1" if folder == "tests/driver" else ""  # there each takes the place of a driver
+        opened[folder] = [w.build(f"{w.dir}/{c[:-2]}.so", "shared", w.obj(c), flags=soname)
                           for c in plain if os.path.basename(c).startswith("so_")]
         objects = [w.obj(c, test_flags(w, folder), needs=TESTS_EMBED.get(c, "")) for c in plain if not os.path.basename(c).startswith("so_")]
         if objects:

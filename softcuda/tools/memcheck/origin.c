@@ -121,6 +121,13 @@ static void *main_base(void)
 	return dladdr((void *)getauxval(AT_PHDR), &f) ? f.dli_fbase : NULL;
 }
 
+static bool is_in(void *address, const Dl_info *file)
+{
+	Dl_info f;
+
+	return dladdr(address, &f) && f.dli_fbase == file->dli_fbase;
+}
+
 /* False: the address is in no file, or in the driver. */
 static bool find_caller(void *address, const Dl_info *own, struct caller *out)
 {
@@ -159,11 +166,15 @@ const char *gpul_origin_text(const struct origin *at, char text[ORIGIN_BYTES])
 {
 	struct caller c, best = { 0 };
 	Dl_info own;
+	int k = 0;
 
 	*text = '\0';
 	if (!dladdr((void *)(uintptr_t)&gpul_memcheck, &own))
 		return text;
-	for (int k = 0; k < at->n; k++) {
+	/* The first frames belong to a library that wraps backtrace(), such as libasan. */
+	while (k < at->n && !is_in(at->frame[k], &own))
+		k++;
+	for (; k < at->n; k++) {
 		if (!find_caller(at->frame[k], &own, &c) || (best.file && is_runtime(&c)))
 			continue;
 		best = c;

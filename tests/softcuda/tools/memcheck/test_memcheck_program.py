@@ -42,6 +42,10 @@ class Program(unittest.TestCase):
         self.finds("leak_in_context", r"leak: 256 bytes at 0x\w+ of cuMemAlloc \(allocation 2\) are not freed when the context ends\n    allocated by make_buffers")
         self.assertIn("gpuload memcheck: no errors", run("leak", "memcheck:leaks=no")[2])
 
+    def test_the_caller_is_found_in_a_program_whose_backtrace_is_wrapped(self):
+        wrapper = os.path.join(BUILD, "tests/softcuda/tools/memcheck/so_backtrace.so")
+        self.assertRegex(run("leak", LD_PRELOAD=wrapper)[2], r"\n    allocated by make_buffers\+0x\w+ in memcheck_program\n")
+
     def test_reads_of_memory_that_was_not_written(self):
         self.finds("unwritten", r"4-byte global read at 0x\w+ of memory that was not written \(uninitialised\); copy, block 0, thread 0\n"
                    r"    0 bytes into a 256-byte cuMemAlloc at 0x\w+ \(allocation 1\)\n    allocated by make_buffers")
