@@ -3,6 +3,9 @@
 set -eu
 command -v python3 >/dev/null || exit 77
 soft=${GPULOAD_SOFT_DRIVER:-${GPULOAD_BUILD:-build}/softcuda/libcuda-soft.so}
+if grep -q "__asan_init\|__tsan_init" "$soft"; then
+	echo "skipped: a library with a sanitizer cannot be loaded into Python"; exit 77
+fi
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 tests/gpu/textures.py run "$soft" "$tmp/a"

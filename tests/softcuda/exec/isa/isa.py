@@ -112,9 +112,13 @@ def find_ptxas():
 
 # ---- the software driver ----------------------------------------------------------------------------------------------------
 
+def soft_driver():
+    return os.environ.get("GPULOAD_SOFT_DRIVER") or os.environ.get("GPULOAD_BUILD", "build") + "/softcuda/libcuda-soft.so"
+
+
 def refused(forms):
     """(form, the driver's reason) for each form whose kernel is refused."""
-    lib = ctypes.CDLL(os.environ.get("GPULOAD_SOFT_DRIVER") or os.environ.get("GPULOAD_BUILD", "build") + "/softcuda/libcuda-soft.so")
+    lib = ctypes.CDLL(soft_driver())
     device, context, log = ctypes.c_int(), ctypes.c_void_p(), ctypes.create_string_buffer(4096)
     for call in (lambda: lib.cuInit(0), lambda: lib.cuDeviceGet(ctypes.byref(device), 0),
                  lambda: lib.cuDevicePrimaryCtxRetain(ctypes.byref(context), device), lambda: lib.cuCtxSetCurrent(context)):
