@@ -6,6 +6,8 @@
 
 _Static_assert(sizeof(CUtensorMap) == GPUL_TENSOR_MAP_BYTES, "a CUtensorMap is copied as bytes");
 
+enum { LAST_SWIZZLE = 6 };  /* CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B, which older headers do not have; those from 4 on are of sm_100 */
+
 /* The arguments that both calls have. */
 struct description {
 	CUtensorMapDataType type;
@@ -20,27 +22,38 @@ struct description {
 
 static bool sizes_are_possible(const struct description *t)
 {
+	const unsigned align = t->interleave == CU_TENSOR_MAP_INTERLEAVE_32B ? 32 : 16, first = t->interleave == CU_TENSOR_MAP_INTERLEAVE_NONE;
+
 	for (unsigned d = 0; d < t->rank; d++) {
-		if (!t->dims[d] || t->dims[d] > (uint64_t)1 << 32 || (d && (!t->steps[d] || t->steps[d] > 8)))
+		if (!t->dims[d] || t->dims[d] > (uint64_t)1 << 32 || (d >= first && (!t->steps[d] || t->steps[d] > 8)))
 			return false;
-		if (d + 1 < t->rank && (t->strides[d] % 16 || t->strides[d] >> 40))
+		if (d + 1 < t->rank && (t->strides[d] % align || t->strides[d] >> 40))
 			return false;
 	}
-	return true;
+	return (uintptr_t)t->address % align == 0;
+}
+
+static bool modes_are_possible(const struct description *t, unsigned row_bytes)
+{
+	if (t->fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE && t->type < CU_TENSOR_MAP_DATA_TYPE_FLOAT16)
+		return false;
+	if (t->interleave != CU_TENSOR_MAP_INTERLEAVE_NONE)
+		return t->rank >= 3 && (t->interleave != CU_TENSOR_MAP_INTERLEAVE_32B || t->swizzle == CU_TENSOR_MAP_SWIZZLE_32B);
+	return row_bytes % 16 == 0 && (!t->swizzle || t->swizzle > CU_TENSOR_MAP_SWIZZLE_128B || row_bytes <= 16u << t->swizzle);
 }
 
 /* Begin a map; row: elements in a row of shared memory. */
 static CUresult describe(const char *call, const struct description *t, cuuint32_t row, gpul_tensor_map *m)
 {
-	const unsigned row_bytes = (unsigned)t->type < GPUL_TENSOR_TYPES ? row * gpul_tensor_type_bytes((unsigned)t->type) : 0;
+	const bool known = (unsigned)t->type < GPUL_TENSOR_TYPES;
 
 	*m = (gpul_tensor_map){ .mark = GPUL_TENSOR_MAP_MARK, .address = (uintptr_t)t->address, .type = (uint8_t)t->type, .rank = (uint8_t)t->rank,
 				.swizzle = (uint8_t)t->swizzle, .fill_nan = t->fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA };
-	if (!row_bytes || t->interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || (unsigned)t->swizzle > CU_TENSOR_MAP_SWIZZLE_128B)
+	if (!sizes_are_possible(t) || !row || row > 256 || (known && !modes_are_possible(t, row * gpul_tensor_type_bytes((unsigned)t->type))))
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: a size, a stride, an alignment, a mode or the fill is not possible", call);
+	if (!known || t->interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || t->swizzle > CU_TENSOR_MAP_SWIZZLE_128B)
 		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "a tensor map of type %d with interleave %d and swizzle %d is not interpreted",
 				   (int)t->type, (int)t->interleave, (int)t->swizzle);
-	if (!sizes_are_possible(t) || (uintptr_t)t->address % 16 || row > 256 || row_bytes % 16 || (t->swizzle && row_bytes > 16u << t->swizzle))
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: a size, a stride or an alignment is not possible", call);
 	m->box[0] = (uint16_t)row;
 	for (unsigned d = 0; d < t->rank; d++) {
 		m->last[d] = (uint32_t)(t->dims[d] - 1);
@@ -54,7 +67,8 @@ static CUresult describe(const char *call, const struct description *t, cuuint32
 static bool arguments_are_there(const CUtensorMap *map, const struct description *t)
 {
 	return map && (uintptr_t)map % GPUL_TENSOR_MAP_ALIGN == 0 && t->dims && t->steps && t->rank && t->rank <= GPUL_TENSOR_RANKS &&
-	       (t->rank == 1 || t->strides) && (unsigned)t->fill <= 1;
+	       (t->rank == 1 || t->strides) && (unsigned)t->fill <= CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA &&
+	       (unsigned)t->interleave <= CU_TENSOR_MAP_INTERLEAVE_32B && (unsigned)t->swizzle <= LAST_SWIZZLE;
 }
 
 static CUresult store_map(CUtensorMap *map, const gpul_tensor_map *m)

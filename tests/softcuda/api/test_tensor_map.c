@@ -71,9 +71,50 @@ static void impossible_maps_are_refused(void **state)
 	fails(encode(&map, tensor, 72, 8, CU_TENSOR_MAP_SWIZZLE_NONE), CUDA_ERROR_INVALID_VALUE);
 	fails(encode(&map, tensor, 64, 6, CU_TENSOR_MAP_SWIZZLE_NONE), CUDA_ERROR_INVALID_VALUE);
 	fails(encode(&map, tensor, 64, 16, CU_TENSOR_MAP_SWIZZLE_32B), CUDA_ERROR_INVALID_VALUE);
+	fails(encode(&map, tensor, 64, 0, CU_TENSOR_MAP_SWIZZLE_NONE), CUDA_ERROR_INVALID_VALUE);
 	fails(encode(&map, tensor, 64, 257, CU_TENSOR_MAP_SWIZZLE_NONE), CUDA_ERROR_INVALID_VALUE);
 	ok(encode(&map, tensor, 64, 16, CU_TENSOR_MAP_SWIZZLE_64B));
 	ok(cuMemFree(tensor));
+}
+
+/* Rows of 8 elements; the strides are multiples of 16, or of 32. */
+static CUresult encode_mode(CUdeviceptr tensor, int type, cuuint32_t rank, cuuint64_t stride, int interleave, int swizzle, int fill)
+{
+	const cuuint64_t dims[3] = { 8, 2, 2 }, strides[2] = { stride, 2 * stride };
+	const cuuint32_t boxes[3] = { 8, 1, 1 }, steps[3] = { 1, 1, 1 };
+	CUtensorMap map;
+
+	return cuTensorMapEncodeTiled(&map, (CUtensorMapDataType)type, rank, (void *)(uintptr_t)tensor, dims, strides, boxes, steps,
+				      (CUtensorMapInterleave)interleave, (CUtensorMapSwizzle)swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+				      (CUtensorMapFloatOOBfill)fill);
+}
+
+/* The requirements of the manual; interleaved layouts that meet them are not interpreted. */
+static void impossible_modes_are_refused(void **state)
+{
+	enum { NONE = CU_TENSOR_MAP_INTERLEAVE_NONE, BY_16 = CU_TENSOR_MAP_INTERLEAVE_16B, BY_32 = CU_TENSOR_MAP_INTERLEAVE_32B };
+	enum { PLAIN = CU_TENSOR_MAP_SWIZZLE_NONE, OF_32 = CU_TENSOR_MAP_SWIZZLE_32B, ZEROS = CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE };
+	enum { NANS = CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA, U16 = CU_TENSOR_MAP_DATA_TYPE_UINT16, S64 = CU_TENSOR_MAP_DATA_TYPE_INT64 };
+	enum { F16 = CU_TENSOR_MAP_DATA_TYPE_FLOAT16, F64 = CU_TENSOR_MAP_DATA_TYPE_FLOAT64, TF32_FTZ = CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ };
+	CUdeviceptr t;
+
+	(void)state;
+	ok(cuMemAlloc(&t, 1024));
+	ok(encode_mode(t, F16, 2, 64, NONE, PLAIN, NANS));
+	ok(encode_mode(t, F64, 2, 64, NONE, PLAIN, NANS));
+	ok(encode_mode(t, TF32_FTZ, 2, 64, NONE, PLAIN, NANS));
+	fails(encode_mode(t, U16, 2, 64, NONE, PLAIN, NANS), CUDA_ERROR_INVALID_VALUE);
+	fails(encode_mode(t, S64, 2, 64, NONE, PLAIN, NANS), CUDA_ERROR_INVALID_VALUE);
+	fails(encode_mode(t, F16, 2, 64, NONE, PLAIN, NANS + 1), CUDA_ERROR_INVALID_VALUE);
+	fails(encode_mode(t, F16, 3, 64, BY_32 + 1, OF_32, ZEROS), CUDA_ERROR_INVALID_VALUE);
+	fails(encode_mode(t, F16, 3, 64, NONE, 7, ZEROS), CUDA_ERROR_INVALID_VALUE);
+	fails(encode_mode(t, F16, 2, 64, BY_16, PLAIN, ZEROS), CUDA_ERROR_INVALID_VALUE);
+	fails(encode_mode(t, F16, 3, 64, BY_16, PLAIN, ZEROS), CUDA_ERROR_NOT_SUPPORTED);
+	fails(encode_mode(t, F16, 3, 64, BY_32, PLAIN, ZEROS), CUDA_ERROR_INVALID_VALUE);
+	fails(encode_mode(t, F16, 3, 64, BY_32, OF_32, ZEROS), CUDA_ERROR_NOT_SUPPORTED);
+	fails(encode_mode(t, F16, 3, 48, BY_32, OF_32, ZEROS), CUDA_ERROR_INVALID_VALUE);
+	fails(encode_mode(t + 16, F16, 3, 64, BY_32, OF_32, ZEROS), CUDA_ERROR_INVALID_VALUE);
+	ok(cuMemFree(t));
 }
 
 static CUresult encode_pixels(CUtensorMap *map, CUdeviceptr tensor, int lower, int upper, cuuint32_t channels, cuuint32_t pixels)
@@ -111,6 +152,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_kernel_copies_a_box_by_a_map_in_its_parameters),
 		cmocka_unit_test(impossible_maps_are_refused),
+		cmocka_unit_test(impossible_modes_are_refused),
 		cmocka_unit_test(impossible_im2col_maps_are_refused),
 	};
 
