@@ -229,14 +229,40 @@ static bool load_box(struct transfer *t)
 	return true;
 }
 
+/* Measured on an H200: loads may begin before the tensor and read pixels around it; stores and reductions may not, whatever part of
+ * the box is outside. */
+static bool may_write(const struct transfer *t)
+{
+	const gpul_tensor_map *m = t->box.map;
+	const char *needed = NULL;
+	unsigned d = 0;
+
+	for (unsigned k = 0; !needed && k < m->rank; k++) {
+		const bool spatial = m->im2col && k && k + 1u < m->rank;
+
+		d = k;
+		if (t->box.at[d] < 0)
+			needed = "a coordinate from 0 on";
+		else if (spatial && (m->lower[d - 1] < 0 || m->upper[d - 1] > 0))
+			needed = "a map whose pixels are all inside of the tensor";
+		else if (spatial && t->box.at[d] > (int64_t)m->last[d] + m->upper[d - 1])
+			needed = "the coordinate of a pixel of the map";
+	}
+	if (needed)
+		gpul_fault_text(t->s, t->i, GPUL_EXEC_ILLEGAL_INSTRUCTION, t->lane,
+				"a tensor copy writes from coordinate %lld of dimension %u on; there the hardware needs %s", (long long)t->box.at[d],
+				d, needed);
+	return !needed;
+}
+
 static bool store_box(struct transfer *t)
 {
-	return find_shared(t, NULL) && copy_rows(t, store_row);
+	return may_write(t) && find_shared(t, NULL) && copy_rows(t, store_row);
 }
 
 static bool reduce_box(struct transfer *t)
 {
-	return find_shared(t, NULL) && copy_rows(t, reduce_row);
+	return may_write(t) && find_shared(t, NULL) && copy_rows(t, reduce_row);
 }
 
 static const struct insn *each_lane(struct warp *w, const struct insn *i, bool (*one)(struct transfer *))

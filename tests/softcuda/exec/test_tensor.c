@@ -216,15 +216,27 @@ static void pixels_are_stored_and_added(void **state)
 
 	(void)state;
 	memcpy(want, tensor, sizeof want);
-	for (unsigned n = 0; n < 4 * PIXELS; n++) {
-		const int place = place_of_pixel(n / 4, 0, 0);
-
-		if (place >= 0)
-			want[place + (int)(n % 4)] = 2 * (n + 1);
+	m->lower[0] = m->lower[1] = m->upper[0] = m->upper[1] = 0;
+	for (unsigned n = 0, w = 1, h = 1, image = 0; n < PIXELS && image < IMAGES; n++) {
+		for (unsigned k = 0; k < 4; k++)
+			want[((image * HEIGHT + h) * WIDTH + w) * CHANNELS + 4 + k] = 2 * (4 * n + k + 1);
+		if (++w < WIDTH)
+			continue;
+		w = 0;
+		h += 2;
+		image += h >= HEIGHT;
+		h = h >= HEIGHT ? 0 : h;
 	}
 	rig_expect_ok(r, "k", 1, 4 * PIXELS, rig_memory(r, 16 * PIXELS), (uintptr_t)m);
 	for (unsigned n = 0; n < words; n++)
 		assert_int_equal(tensor[n], want[n]);
+	for (unsigned n = 0; n < 3; n++) {  /* as on an H200 */
+		m->lower[0] = n == 0 ? -1 : 0;
+		m->upper[1] = n == 1 ? 1 : 0;
+		m->upper[0] = n == 2 ? 1 - WIDTH : 0;  /* the copy starts at w = 1 */
+		assert_int_equal(rig_run(r, "k", 1, 4 * PIXELS, rig_memory(r, 16 * PIXELS), (uintptr_t)m), GPUL_EXEC_ILLEGAL_INSTRUCTION);
+		assert_non_null(strstr(r->fault.text, n < 2 ? "needs a map whose pixels are all inside" : "needs the coordinate of a pixel"));
+	}
 	rig_close(r);
 }
 
@@ -306,6 +318,40 @@ static void a_block_sends_its_box_to_the_whole_cluster(void **state)
 	rig_close(r);
 }
 
+/* A reduction of rows of 4 elements, from a row on. */
+#define REDUCTION(operation, row)                                                                                                            \
+	PTX_HEADER KERNEL_OUT("k") ".shared .align 128 .b8 s[64]; setp.eq.u32 %p1, %t, 0; mov.u32 %r1, s; mov.u32 %r4, 0; mov.u32 %r5, " row ";\n" \
+	"@!%p1 exit; cp.reduce.async.bulk.tensor.2d.global.shared::cta." operation ".tile.bulk_group [%x, {%r4, %r5}], [%r1];\n"              \
+	"cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; ret; }"
+
+/* As on an H200. */
+static void a_write_before_the_tensor_or_without_an_operation_is_a_fault(void **state)
+{
+	static const struct { const char *ptx; gpul_tensor_type type; const char *text; } cases[] = {
+		{ REDUCTION("add", "0"), GPUL_TENSOR_U32, NULL },
+		{ REDUCTION("add", "0"), GPUL_TENSOR_TF32, NULL },
+		{ REDUCTION("min", "0"), GPUL_TENSOR_S64, NULL },
+		{ REDUCTION("add", "9"), GPUL_TENSOR_U32, NULL },
+		{ REDUCTION("add", "-1"), GPUL_TENSOR_U32, "coordinate -1 of dimension 1 on; there the hardware needs a coordinate from 0 on" },
+		{ REDUCTION("add", "0"), GPUL_TENSOR_S64, "is not defined" },
+		{ REDUCTION("xor", "0"), GPUL_TENSOR_S64, "is not defined" },
+		{ REDUCTION("min", "0"), GPUL_TENSOR_F32, "is not defined" },
+		{ REDUCTION("inc", "0"), GPUL_TENSOR_S32, "is not defined" },
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+		struct rig *r = rig_open(cases[k].ptx);
+		gpul_tensor_map *m = make_map(r, rig_memory(r, 256), cases[k].type, 2, (uint32_t[]){ 4, 4 }, (uint16_t[]){ 4, 2 });
+		const int want = cases[k].text ? GPUL_EXEC_ILLEGAL_INSTRUCTION : GPUL_EXEC_OK;
+
+		assert_int_equal(rig_run(r, "k", 1, 32, rig_memory(r, 128), (uintptr_t)m), want);
+		if (cases[k].text)
+			assert_non_null(strstr(r->fault.text, cases[k].text));
+		rig_close(r);
+	}
+}
+
 static void a_block_sends_bytes_to_the_whole_cluster(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER ".visible .entry k(.param .u64 out, .param .u64 x) .reqnctapercluster 2 {\n"
@@ -372,6 +418,7 @@ int main(void)
 		cmocka_unit_test(a_block_sends_its_box_to_the_whole_cluster),
 		cmocka_unit_test(a_block_sends_bytes_to_the_whole_cluster),
 		cmocka_unit_test(a_box_that_does_not_start_at_16_bytes_of_a_row_is_a_fault),
+		cmocka_unit_test(a_write_before_the_tensor_or_without_an_operation_is_a_fault),
 		cmocka_unit_test(a_wrong_map_or_tensor_is_a_fault),
 	};
 
