@@ -36,14 +36,14 @@ static bool is_number_of_bodies(const CUDA_CONDITIONAL_NODE_PARAMS *p)
 	return false;
 }
 
-/* The condition of a handle, which belongs to the graph or to one that contains it. */
-static struct condition *find_condition(CUgraphConditionalHandle handle)
+/* The condition of a handle, which belongs to the graph or to one that contains it; NULL: unknown, or of another graph. */
+static struct condition *find_condition(const struct graph *g, CUgraphConditionalHandle handle)
 {
-	gpul_exec_range range;
+	struct condition *c = NULL;
 
-	if (!gpul_exec_memory_find(soft.memory, handle, &range) || range.base != handle || !(range.flags & GPUL_EXEC_MEM_CONDITION))
-		return NULL;
-	return range.owner;
+	for (; g && !c; g = soft_graph_parent(g))
+		c = soft_condition_find(g, handle);
+	return c;
 }
 
 /* Give a new node its bodies, which are empty graphs. */
@@ -61,7 +61,7 @@ static CUresult add_bodies(struct node *n, unsigned count)
 		r = soft_graph_new(&body);
 		if (r)
 			break;
-		body->is_child = true;
+		body->owner = n;
 		n->body_handles[n->n_bodies] = body->handle;
 		n->bodies[n->n_bodies++] = body;
 	}
@@ -79,9 +79,9 @@ CUresult soft_add_conditional(CUgraphNode *out, CUgraph graph, const CUgraphNode
 
 	if (r)
 		return r;
-	c = find_condition(p->handle);
+	c = find_condition(g, p->handle);
 	if (!c || c->has_node)
-		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuGraphAddNode: the conditional handle is unknown, or another node uses it");
+		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuGraphAddNode: the conditional handle is not of this graph or one that contains it, or another node uses it");
 	if (!r)
 		r = soft_find_nodes(g, waits_for, data, n, &list);
 	if (!r)

@@ -6,7 +6,7 @@
  * A launch copies the work of each step to a new operation, and queues all of them at once (soft_ops_submit).  So an
  * executable graph can be changed, destroyed or launched again while it runs.  A graph with several first or last nodes
  * gets markers: one that all its nodes wait for, and one that waits for all its nodes.  If the graph has conditions to assign,
- * or user objects to keep until a launch has ended, there are a step before, and a step behind the others. */
+ * or user objects to keep until a launch has ended (exec_keep.c), there are a step before, and a step behind the others. */
 #include "softcuda/api/graph/graph_calls_internal.h"
 
 #include <stdlib.h>
@@ -25,46 +25,9 @@ CUresult soft_enter_exec(CUgraphExec handle, struct graph_exec **out)
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Make room for one more element; false: out of memory. */
-static bool grow(void **list, size_t n, size_t *room, size_t element_bytes)
-{
-	size_t wanted = *room ? 2 * *room : 8;
-	void *bigger;
-
-	if (n < *room)
-		return true;
-	bigger = realloc(*list, wanted * element_bytes);
-	if (!bigger)
-		return false;
-	*list = bigger;
-	*room = wanted;
-	return true;
-}
-
 static CUresult new_body(const struct graph *g, struct graph_exec **out);
 
 /* ---- instantiating ---------------------------------------------------------------------------------- */
-
-/* Append a step with this work, whose reference it takes over; n NULL: a step without a node. */
-static CUresult add_work(struct graph_exec *x, const struct node *n, struct op *work, size_t *index)
-{
-	void *list = x->steps;
-
-	if (!grow(&list, x->n_steps, &x->steps_room, sizeof *x->steps)) {
-		soft_op_release(work);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	x->steps = list;
-	*index = x->n_steps++;
-	x->steps[*index] = (struct exec_step){
-		.work = work,
-		.type = n ? n->type : CU_GRAPH_NODE_TYPE_EMPTY,
-		.node_id = n ? n->id : 0,
-		.cloned_from = n ? n->cloned_from : 0,
-		.node = n ? n->handle : NULL,
-	};
-	return CUDA_SUCCESS;
-}
 
 /* The work of a conditional node, with executable graphs of its bodies. */
 static CUresult conditional_work(const struct node *n, struct op **out)
@@ -95,18 +58,7 @@ static CUresult add_step(struct graph_exec *x, const struct node *n, size_t *ind
 		r = conditional_work(n, &work);
 	else if (!(work = soft_op_new(NULL, &soft_marker)))
 		r = CUDA_ERROR_OUT_OF_MEMORY;
-	return r ? r : add_work(x, n, work, index);
-}
-
-static CUresult add_wait(struct graph_exec *x, size_t later, size_t earlier)
-{
-	void *list = x->waits;
-
-	if (!grow(&list, x->n_waits, &x->waits_room, sizeof *x->waits))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	x->waits = list;
-	x->waits[x->n_waits++] = (struct op_wait){ later, earlier };
-	return CUDA_SUCCESS;
+	return r ? r : soft_exec_add_work(x, n, work, index);
 }
 
 static CUresult append_graph(struct graph_exec *x, const struct graph *g, size_t *first, size_t *last);
@@ -119,7 +71,7 @@ static CUresult append_child(struct graph_exec *x, struct node *n)
 
 	if (r)
 		return r;
-	if (!grow(&list, x->n_children, &x->children_room, sizeof *x->children))
+	if (!soft_exec_grow(&list, x->n_children, &x->children_room, sizeof *x->children))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	x->children = list;
 	x->children[x->n_children++] = (struct exec_child){
@@ -140,9 +92,9 @@ static CUresult append_node(struct graph_exec *x, struct node *n, bool has_begin
 		n->last = n->first;
 	}
 	for (size_t i = 0; !r && i < n->waits_for.n; i++)
-		r = add_wait(x, n->first, n->waits_for.at[i]->last);
+		r = soft_exec_add_wait(x, n->first, n->waits_for.at[i]->last);
 	if (!r && has_begin && !n->waits_for.n)
-		r = add_wait(x, n->first, begin);
+		r = soft_exec_add_wait(x, n->first, begin);
 	return r;
 }
 
@@ -169,62 +121,14 @@ static CUresult append_graph(struct graph_exec *x, const struct graph *g, size_t
 		r = add_step(x, NULL, &end);
 		for (size_t i = 0; !r && i < g->n_nodes; i++)
 			if (!order[i]->n_dependents)
-				r = add_wait(x, end, order[i]->last);
+				r = soft_exec_add_wait(x, end, order[i]->last);
 		*last = end;
 	}
 	free(order);
 	return r;
 }
 
-/* ---- the step behind a graph with user objects: a launch keeps the executable graph, and so the objects ------- */
-
-struct keep_op {
-	struct op op;
-	struct graph_exec *x;        /* a reference, but not of the step itself */
-	bool is_launched;
-};
-
-static bool copy_keep(struct op *op)
-{
-	CONTAINER(op, struct keep_op, op)->is_launched = true;
-	CONTAINER(op, struct keep_op, op)->x->refs++;
-	return true;
-}
-
-static void release_keep(struct op *op)
-{
-	if (CONTAINER(op, struct keep_op, op)->is_launched)
-		soft_exec_unref(CONTAINER(op, struct keep_op, op)->x);
-}
-
-static const struct op_kind keep_kind = { .release = release_keep, .copy = copy_keep, .bytes = sizeof(struct keep_op) };
-
-static CUresult append_keep(struct graph_exec *x, size_t last)
-{
-	struct op *op = soft_op_new(NULL, &keep_kind);
-	size_t index;
-	CUresult r = op ? add_work(x, NULL, op, &index) : CUDA_ERROR_OUT_OF_MEMORY;
-
-	if (r)
-		return r;
-	CONTAINER(op, struct keep_op, op)->x = x;
-	return add_wait(x, index, last);
-}
-
-/* The user objects of a graph and of the graphs in its nodes. */
-static bool keep_objects(struct graph_exec *x, const struct graph *g)
-{
-	bool kept = soft_user_objects_copy(&x->objects, &g->objects);
-
-	for (struct link *i = g->nodes.next; kept && i != &g->nodes; i = i->next) {
-		const struct node *n = CONTAINER(i, struct node, link);
-
-		kept = !n->child || keep_objects(x, n->child);
-		for (unsigned k = 0; kept && k < n->n_bodies; k++)
-			kept = keep_objects(x, n->bodies[k]);
-	}
-	return kept;
-}
+/* ---- whole graphs ----------------------------------------------------------------------------------- */
 
 /* Append a graph, and remember which steps are its own. */
 static CUresult append_whole(struct graph_exec *x, const struct graph *g, size_t *first, size_t *last)
@@ -292,17 +196,15 @@ CUresult soft_exec_new(struct graph *g, cuuint64_t flags, struct graph_exec **ou
 	x->flags = flags;
 	r = soft_assign_work(g, &assign);
 	if (!r && assign)
-		r = add_work(x, NULL, assign, &index);
+		r = soft_exec_add_work(x, NULL, assign, &index);
 	if (!r)
 		r = append_whole(x, g, &first, &last);
 	if (r == CUDA_ERROR_INVALID_VALUE)
 		*bad = find_cycle(g);
 	if (!r && assign)
-		r = add_wait(x, first, index);
-	if (!r && !keep_objects(x, g))
-		r = CUDA_ERROR_OUT_OF_MEMORY;
-	if (!r && x->objects.n)
-		r = append_keep(x, last);
+		r = soft_exec_add_wait(x, first, index);
+	if (!r)
+		r = soft_exec_keep_objects(x, g);
 	if (r)
 		soft_exec_unref(x);
 	else
@@ -319,7 +221,7 @@ static CUresult check_instantiate(const struct graph *g, cuuint64_t flags, CUgra
 				 CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY | CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
 
 	*why = CUDA_GRAPH_INSTANTIATE_ERROR;
-	if (flags & ~known || g->is_captured_now || g->is_child)
+	if (flags & ~known || g->is_captured_now || g->owner)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) {
 		if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH)
@@ -423,9 +325,6 @@ EXPORT CUresult cuGraphExecDestroy(CUgraphExec handle)
 		g->only_exec = NULL;
 	soft_handle_free(x->handle);
 	x->handle = NULL;
-	if (x->last)
-		soft_op_release(x->last);  /* it may refer to x */
-	x->last = NULL;
 	soft_exec_unref(x);
 	soft_unlock();
 	return CUDA_SUCCESS;
@@ -456,13 +355,13 @@ static CUresult capture_launch(struct stream *s, const struct graph_exec *x)
 	for (size_t i = 0; !r && i < x->n_steps; i++) {
 		struct op *work = x->steps[i].work;
 
-		if (work->kind == &keep_kind)  /* the new graph has references of its own */
+		if (soft_exec_is_keep(&x->steps[i]))  /* the new graph has references of its own */
 			work = NULL;
 		else
 			work->refs++;
 		r = soft_node_new(g, x->steps[i].type, work, NULL, &none, &node[i]);
 	}
-	if (!r && !soft_user_objects_copy(&g->objects, &x->objects))
+	if (!r && !soft_user_objects_copy(&g->objects, soft_exec_objects(x)))
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	for (size_t i = 0; !r && i < x->n_waits; i++)
 		if (!soft_node_wait(node[x->waits[i].later], node[x->waits[i].earlier], NULL))

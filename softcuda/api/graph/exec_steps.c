@@ -1,7 +1,70 @@
-/* exec_steps.c — the steps of an executable graph: copies for a launch, and the end of the steps. */
+/* exec_steps.c — the steps of an executable graph: adding and changing them, copies for a launch, and the end of the steps. */
 #include "softcuda/api/graph/graph_calls_internal.h"
 
 #include <stdlib.h>
+
+bool soft_exec_grow(void **list, size_t n, size_t *room, size_t element_bytes)
+{
+	size_t wanted = *room ? 2 * *room : 8;
+	void *bigger;
+
+	if (n < *room)
+		return true;
+	bigger = realloc(*list, wanted * element_bytes);
+	if (!bigger)
+		return false;
+	*list = bigger;
+	*room = wanted;
+	return true;
+}
+
+CUresult soft_exec_add_work(struct graph_exec *x, const struct node *n, struct op *work, size_t *index)
+{
+	void *list = x->steps;
+
+	if (!soft_exec_grow(&list, x->n_steps, &x->steps_room, sizeof *x->steps)) {
+		soft_op_release(work);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	x->steps = list;
+	*index = x->n_steps++;
+	x->steps[*index] = (struct exec_step){
+		.work = work,
+		.type = n ? n->type : CU_GRAPH_NODE_TYPE_EMPTY,
+		.node_id = n ? n->id : 0,
+		.cloned_from = n ? n->cloned_from : 0,
+		.node = n ? n->handle : NULL,
+	};
+	return CUDA_SUCCESS;
+}
+
+CUresult soft_exec_add_wait(struct graph_exec *x, size_t later, size_t earlier)
+{
+	void *list = x->waits;
+
+	if (!soft_exec_grow(&list, x->n_waits, &x->waits_room, sizeof *x->waits))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	x->waits = list;
+	x->waits[x->n_waits++] = (struct op_wait){ later, earlier };
+	return CUDA_SUCCESS;
+}
+
+CUresult soft_exec_append_last(struct graph_exec *x, struct op *work)
+{
+	size_t index;
+	CUresult r = soft_exec_add_work(x, NULL, work, &index);
+
+	return r ? r : soft_exec_add_wait(x, index, index - 1);
+}
+
+/* A disabled node keeps its new work until it is enabled. */
+void soft_exec_set_work(struct exec_step *step, struct op *work)
+{
+	struct op **place = step->disabled ? &step->disabled : &step->work;
+
+	soft_op_release(*place);
+	*place = work;
+}
 
 void soft_exec_unref(struct graph_exec *x)
 {
@@ -14,7 +77,6 @@ void soft_exec_unref(struct graph_exec *x)
 	}
 	if (x->last)
 		soft_op_release(x->last);
-	soft_user_objects_clear(&x->objects);
 	free(x->steps);
 	free(x->waits);
 	free(x->children);

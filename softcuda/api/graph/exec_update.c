@@ -33,15 +33,6 @@ struct exec_step *soft_exec_find(const struct graph_exec *x, CUgraphNode handle,
 	return n && n->type == type ? find_step(x, n) : NULL;
 }
 
-/* A disabled node keeps its new work until it is enabled. */
-void soft_exec_set_work(struct exec_step *step, struct op *work)
-{
-	struct op **place = step->disabled ? &step->disabled : &step->work;
-
-	soft_op_release(*place);
-	*place = work;
-}
-
 static bool can_be_disabled(CUgraphNodeType type)
 {
 	return type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY || type == CU_GRAPH_NODE_TYPE_MEMSET;
@@ -254,8 +245,10 @@ static void take_over_first(struct graph_exec *x, const struct graph_exec *from)
 	soft_exec_set_work(&x->steps[0], from->steps[0].work);
 }
 
-static CUresult update(struct graph_exec *x, struct exec_part part, struct graph *g, CUgraphExecUpdateResultInfo *info)
+/* child NULL: all of x becomes g; else the part of x that was a child graph. */
+static CUresult update(struct graph_exec *x, const struct exec_child *child, struct graph *g, CUgraphExecUpdateResultInfo *info)
 {
+	const struct exec_part part = child ? child->part : whole(x);
 	struct graph_exec *from;
 	CUgraphNode bad;
 	CUresult r = soft_exec_new(g, x->flags, &from, &bad);
@@ -268,9 +261,12 @@ static CUresult update(struct graph_exec *x, struct exec_part part, struct graph
 		r = soft_refuse(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, "graph: the executable graph cannot be changed in this way (%d)",
 				(int)info->result);
 	} else {
-		take_over(x, part, from, whole(from));
-		if (part.first_step == x->graph.first_step)
-			take_over_first(x, from);
+		r = soft_exec_replace_objects(x, from, child != NULL);
+		if (!r) {
+			take_over(x, part, from, whole(from));
+			if (!child)
+				take_over_first(x, from);
+		}
 	}
 	soft_exec_unref(from);
 	return r;
@@ -286,7 +282,7 @@ EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExe
 		return r;
 	*info = (CUgraphExecUpdateResultInfo){ .result = CU_GRAPH_EXEC_UPDATE_ERROR };
 	g = soft_handle_find(HANDLE_GRAPH, graph);
-	r = g && !g->is_child ? update(x, whole(x), g, info) : CUDA_ERROR_INVALID_VALUE;
+	r = g && !g->owner ? update(x, NULL, g, info) : CUDA_ERROR_INVALID_VALUE;
 	soft_unlock();
 	return r;
 }
@@ -321,7 +317,7 @@ EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode
 
 		if (c->node_id != n->id && (!c->cloned_from || c->cloned_from != n->id))
 			continue;
-		r = update(x, c->part, g, &info);
+		r = update(x, c, g, &info);
 		break;
 	}
 	soft_unlock();

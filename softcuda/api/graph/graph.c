@@ -72,7 +72,7 @@ EXPORT CUresult cuGraphDestroy(CUgraph handle)
 
 	if (r)
 		return r;
-	if (g->is_child || g->is_captured_now)
+	if (g->owner || g->is_captured_now)
 		r = CUDA_ERROR_INVALID_VALUE;
 	else
 		soft_graph_free(g);

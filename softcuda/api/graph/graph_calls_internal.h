@@ -26,7 +26,7 @@ struct exec_child { /* a node with a child graph */
 };
 
 struct graph_exec {
-	unsigned refs;               /* its handle, or the operation of a conditional node; each launch that has not ended */
+	unsigned refs;               /* its handle, or the operations of a conditional node */
 	void *handle;
 	struct exec_step *steps;
 	struct op_wait *waits;
@@ -35,7 +35,6 @@ struct graph_exec {
 	struct exec_part graph;      /* without the steps before and after the graph */
 	struct op *last;             /* the end of the newest launch, a reference: launches run one after another */
 	void *only_of;               /* handle of the graph that can be instantiated only once; NULL: another graph */
-	struct user_objects objects;
 	cuuint64_t flags;
 };
 
@@ -97,6 +96,19 @@ CUresult soft_exec_copy_steps(const struct graph_exec *x, struct stream *s, size
 /* Find the step of a node, also in the bodies of conditional nodes; NULL: the executable graph was made from another graph. */
 struct exec_step *soft_exec_find(const struct graph_exec *x, CUgraphNode handle, CUgraphNodeType type);
 void soft_exec_set_work(struct exec_step *step, struct op *work);  /* takes over the caller's reference */
+/* Make room for one more element of a list; false: out of memory. */
+bool soft_exec_grow(void **list, size_t n, size_t *room, size_t element_bytes);
+/* Append a step with this work, whose reference it takes over, also on failure; n NULL: a step without a node. */
+CUresult soft_exec_add_work(struct graph_exec *x, const struct node *n, struct op *work, size_t *index);
+CUresult soft_exec_add_wait(struct graph_exec *x, size_t later, size_t earlier);
+/* Like soft_exec_add_work(), without a node; the step waits for the last one. */
+CUresult soft_exec_append_last(struct graph_exec *x, struct op *work);
+/* Append a step that keeps the user objects of the graph, if it has any (exec_keep.c). */
+CUresult soft_exec_keep_objects(struct graph_exec *x, const struct graph *g);
+/* Keep the objects of `from` instead, or, if it replaces only a child graph, as well. */
+CUresult soft_exec_replace_objects(struct graph_exec *x, const struct graph_exec *from, bool is_part);
+const struct user_objects *soft_exec_objects(const struct graph_exec *x);
+bool soft_exec_is_keep(const struct exec_step *step);
 /* The work of a conditional node, without bodies. */
 CUresult soft_conditional_new(const struct node *n, struct conditional_op **out);
 /* The operation before a graph: it assigns the first values of conditions. */

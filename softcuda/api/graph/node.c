@@ -388,13 +388,16 @@ EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *out, CUgraph graph, const CUgra
 	return soft_add_node(out, graph, waits_for, NULL, n, CU_GRAPH_NODE_TYPE_EMPTY, NULL, NULL, NULL);
 }
 
-/* The graph becomes the node's, or the node gets a copy. */
-static CUresult take_child(struct graph *original, CUgraphChildGraphNodeOwnership ownership, struct graph **out)
+/* The graph becomes that of a node in g, or the node gets a copy. */
+static CUresult take_child(const struct graph *g, struct graph *original, CUgraphChildGraphNodeOwnership ownership, struct graph **out)
 {
 	if (ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE)
 		return soft_graph_clone(original, out);
-	if (ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE || original->is_child || original->is_captured_now || original->only_exec)
+	if (ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE || original->owner || original->is_captured_now || original->only_exec)
 		return CUDA_ERROR_INVALID_VALUE;
+	for (; g; g = soft_graph_parent(g))
+		if (g == original)
+			return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuGraphAddNode: the child graph contains the graph of the node");
 	if (soft_graph_has(original, CU_GRAPH_NODE_TYPE_CONDITIONAL))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	*out = original;
@@ -414,7 +417,7 @@ CUresult soft_add_child(CUgraphNode *out, CUgraph graph, const CUgraphNode *wait
 	original = soft_handle_find(HANDLE_GRAPH, p->graph);
 	r = original && original != g ? soft_find_nodes(g, waits_for, data, n, &list) : CUDA_ERROR_INVALID_VALUE;
 	if (!r)
-		r = take_child(original, p->ownership, &child);
+		r = take_child(g, original, p->ownership, &child);
 	if (!r)
 		r = soft_node_new(g, CU_GRAPH_NODE_TYPE_GRAPH, NULL, child, &list, &node);
 	if (!r)

@@ -72,6 +72,11 @@ CUresult soft_graph_new(struct graph **out)
 	return CUDA_SUCCESS;
 }
 
+struct graph *soft_graph_parent(const struct graph *g)
+{
+	return g->owner ? g->owner->graph : NULL;
+}
+
 void soft_graph_free(struct graph *g)
 {
 	if (!g)
@@ -146,7 +151,7 @@ CUresult soft_node_new(struct graph *g, CUgraphNodeType type, struct op *work, s
 	n->work = work;
 	n->child = child;
 	if (child)
-		child->is_child = true;
+		child->owner = n;
 	list_append(&g->nodes, &n->link);
 	g->n_nodes++;
 	for (size_t i = 0; i < waits_for->n; i++) {

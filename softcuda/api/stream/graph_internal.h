@@ -39,7 +39,7 @@ struct graph {
 	void *handle;
 	struct link nodes;           /* in the order of their creation */
 	size_t n_nodes;
-	bool is_child;               /* belongs to a node */
+	struct node *owner;          /* the node that the graph belongs to; NULL: none */
 	bool is_captured_now;        /* a capture adds nodes to it */
 	bool is_of_program;          /* cuStreamBeginCaptureToGraph: a failed capture does not destroy it */
 	struct link conditions;
@@ -97,6 +97,7 @@ void soft_nodes_remove(struct node_list *list, size_t index);
 void soft_nodes_clear(struct node_list *list);
 
 CUresult soft_graph_new(struct graph **out);
+struct graph *soft_graph_parent(const struct graph *g);  /* the graph whose node owns g; NULL: none */
 void soft_graph_free(struct graph *g);
 /* CUDA_ERROR_NOT_SUPPORTED: the graph has nodes that cannot be copied. */
 CUresult soft_graph_clone(const struct graph *g, struct graph **out);

@@ -1,4 +1,4 @@
-/* test_nodes.c — conditional nodes, memory nodes, event nodes, user objects and the calls for nodes of every type. */
+/* test_nodes.c — conditional nodes, memory nodes, event nodes and the calls for nodes of every type. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -204,7 +204,7 @@ static void conditional_nodes_that_make_no_sense_are_refused(void **state)
 {
 	CUgraphNodeParams p = { .type = CU_GRAPH_NODE_TYPE_CONDITIONAL };
 	CUgraphConditionalHandle handle;
-	CUgraph body, copy;
+	CUgraph body, copy, other;
 	CUgraphNode node;
 	CUgraphExec x;
 
@@ -217,6 +217,9 @@ static void conditional_nodes_that_make_no_sense_are_refused(void **state)
 	p.conditional.size = 2;
 	fails(cuGraphAddNode(&node, graph, NULL, NULL, 0, &p), CUDA_ERROR_INVALID_VALUE);
 	p.conditional.size = 1;
+	ok(cuGraphCreate(&other, 0));
+	assert_int_not_equal(cuGraphAddNode(&node, other, NULL, NULL, 0, &p), CUDA_SUCCESS);  /* a handle of another graph */
+	ok(cuGraphDestroy(other));
 	p.conditional.handle = address(word);
 	assert_int_not_equal(cuGraphAddNode(&node, graph, NULL, NULL, 0, &p), CUDA_SUCCESS);
 	add_conditional(graph, handle, CU_GRAPH_COND_TYPE_WHILE, 1, NULL, &body);
@@ -378,46 +381,6 @@ static void nodes_record_events_and_wait_for_them(void **state)
 	ok(cuMemFreeHost(flag));
 }
 
-/* ---- user objects ----------------------------------------------------------------------------------------------- */
-
-static void count_destroyed(void *user)
-{
-	__atomic_add_fetch((int *)user, 1, __ATOMIC_RELEASE);
-}
-
-static void await_destroyed(const int *n, int wanted)
-{
-	while (__atomic_load_n(n, __ATOMIC_ACQUIRE) != wanted)
-		sched_yield();
-}
-
-static void a_user_object_lives_as_long_as_its_graphs(void **state)
-{
-	static int destroyed;
-	CUuserObject o;
-	CUgraph clone;
-	CUgraphExec x;
-
-	(void)state;
-	destroyed = 0;
-	ok(cuUserObjectCreate(&o, &destroyed, count_destroyed, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
-	if (on_software_driver())  /* NVIDIA's driver accepts it, and the count is wrong afterwards */
-		fails(cuUserObjectRelease(o, 2), CUDA_ERROR_INVALID_VALUE);
-	ok(cuGraphRetainUserObject(graph, o, 1, CU_GRAPH_USER_OBJECT_MOVE));
-	add_put(graph, address(word), 3, NULL);
-	ok(cuGraphClone(&clone, graph));
-	x = instantiate();
-	ok(cuGraphReleaseUserObject(graph, o, 1));
-	ok(cuGraphDestroy(clone));
-	assert_int_equal(destroyed, 0);
-	ok(cuGraphLaunch(x, s));
-	ok(cuGraphExecDestroy(x));
-	ok(cuStreamSynchronize(s));
-	await_destroyed(&destroyed, 1);
-	if (on_software_driver())  /* a dangling pointer in NVIDIA's driver */
-		fails(cuUserObjectRetain(o, 1), CUDA_ERROR_INVALID_VALUE);
-}
-
 /* ---- other calls -------------------------------------------------------------------------------------------------- */
 
 static void data_of_dependencies_is_kept(void **state)
@@ -565,7 +528,6 @@ int main(void)
 		with_graph(memory_is_freed_by_the_next_launch_on_request),
 		with_graph(captured_allocations_become_nodes),
 		with_graph(nodes_record_events_and_wait_for_them),
-		with_graph(a_user_object_lives_as_long_as_its_graphs),
 		with_graph(data_of_dependencies_is_kept),
 		with_graph(an_update_names_the_node_that_differs),
 		with_graph(a_child_of_an_executable_graph_is_replaced),
