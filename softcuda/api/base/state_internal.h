@@ -59,6 +59,7 @@ struct device {
 	struct context *primary;     /* created by the first cuDevicePrimaryCtxRetain, then kept */
 	uint64_t allocated_bytes;
 	uint64_t graph_memory[4];    /* CU_GRAPH_MEM_ATTR_* (memory/graph_memory.c) */
+	uint64_t graph_live_bytes;   /* of graphs, allocated and not freed; rounded up as in graph_memory */
 };
 
 struct context {

@@ -251,7 +251,7 @@ EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute 
 	return CUDA_SUCCESS;
 }
 
-/* Memory that was freed is given back at once; until this call it is counted as reserved. */
+/* Memory that was freed is given back at once; until this call it is counted as used and reserved. */
 EXPORT CUresult cuDeviceGraphMemTrim(CUdevice dev)
 {
 	struct device *d;
@@ -260,7 +260,8 @@ EXPORT CUresult cuDeviceGraphMemTrim(CUdevice dev)
 	if (r)
 		return r;
 	soft_lock();
-	d->graph_memory[CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT] = d->graph_memory[CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT];
+	d->graph_memory[CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT] = d->graph_live_bytes;
+	d->graph_memory[CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT] = d->graph_live_bytes;
 	soft_unlock();
 	return CUDA_SUCCESS;
 }

@@ -10,16 +10,15 @@ size_t soft_graph_memory_rounded(size_t bytes)
 	return (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
 }
 
-static void count_used(struct device *d, int64_t bytes)
+/* A GPU keeps freed memory mapped for the next launches until cuDeviceGraphMemTrim(), so it counts as used and reserved. */
+static void count_live(struct device *d, int64_t bytes)
 {
 	uint64_t *n = d->graph_memory;
 
-	n[CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT] += (uint64_t)bytes;
-	if (n[CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT] < n[CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT])
-		n[CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT] = n[CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT];
-	for (int i = CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT; i <= CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT; i += 2)
-		if (n[i + 1] < n[i])
-			n[i + 1] = n[i];
+	d->graph_live_bytes += (uint64_t)bytes;
+	for (int i = CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT; i <= CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH; i++)
+		if (n[i] < d->graph_live_bytes)
+			n[i] = d->graph_live_bytes;
 }
 
 uint32_t soft_graph_memory_denied(const struct graph_memory *m)
@@ -38,7 +37,7 @@ void soft_graph_memory_unmap(struct allocation *a)
 	struct graph_memory *m = a->graph;
 
 	if (m->is_live)
-		count_used(a->device, -(int64_t)soft_graph_memory_rounded(a->bytes));
+		count_live(a->device, -(int64_t)soft_graph_memory_rounded(a->bytes));
 	m->is_live = m->will_be_live = false;
 	m->allocation = NULL;
 	munmap((void *)(uintptr_t)a->base, soft_graph_memory_rounded(a->bytes));
@@ -66,5 +65,5 @@ void soft_graph_memory_set_live(struct graph_memory *m, bool is_live)
 		gpul_exec_machine_settle(soft.machine);  /* wait for accesses that have begun */
 		soft_graph_memory_drop(a);
 	}
-	count_used(a->device, is_live ? bytes : -bytes);
+	count_live(a->device, is_live ? bytes : -bytes);
 }
