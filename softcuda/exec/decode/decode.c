@@ -98,7 +98,7 @@ static const struct decoder_row {
 	[GPUL_PTX_BARRIER] = { .decode = gpul_decode_barrier, .skips = true },
 	[GPUL_PTX_FENCE] = { .decode = gpul_decode_fence },
 	[GPUL_PTX_MEMBAR] = { .decode = gpul_decode_fence },
-	[GPUL_PTX_NANOSLEEP] = { .op = OP_NANOSLEEP, .skips = true },
+	[GPUL_PTX_NANOSLEEP] = { .decode = gpul_decode_nanosleep, .skips = true },
 	[GPUL_PTX_PMEVENT] = { .op = OP_NOP },
 	[GPUL_PTX_GRIDDEPCONTROL] = { .op = OP_NOP },
 	[GPUL_PTX_TENSORMAP] = { .decode = gpul_decode_tensormap },

@@ -223,3 +223,10 @@ bool gpul_decode_trap(struct decoder *d)
 {
 	return gpul_emit(d, OP_TRAP, &(struct insn){ .n = d->in->opcode == GPUL_PTX_BRKPT });
 }
+
+bool gpul_decode_nanosleep(struct decoder *d)
+{
+	struct insn made = { 0 };
+
+	return gpul_operand_source(d, &d->operand[0], GPUL_PTX_MOD_U32, false, &made.a) && gpul_emit(d, OP_NANOSLEEP, &made);
+}

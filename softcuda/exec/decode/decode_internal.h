@@ -129,7 +129,8 @@ bool gpul_symbol_place(struct decoder *d, const gpul_ptx_operand *o, struct plac
 /* A decoder emits the operations of one instruction: d->in with d->operand. */
 typedef bool decode_fn(struct decoder *d);
 decode_fn gpul_decode_ld, gpul_decode_st, gpul_decode_atomic, gpul_decode_mov_symbol, gpul_decode_cvta, gpul_decode_isspacep;
-decode_fn gpul_decode_bra, gpul_decode_brx, gpul_decode_call, gpul_decode_barrier, gpul_decode_fence, gpul_decode_trap;
+decode_fn gpul_decode_bra, gpul_decode_brx, gpul_decode_call, gpul_decode_barrier, gpul_decode_fence, gpul_decode_trap,
+	gpul_decode_nanosleep;
 decode_fn gpul_decode_shfl, gpul_decode_vote, gpul_decode_match, gpul_decode_redux, gpul_decode_elect, gpul_decode_activemask;
 decode_fn gpul_decode_mov_vector, gpul_decode_createpolicy, gpul_decode_alloca, gpul_decode_stack;
 decode_fn gpul_decode_launch_control;

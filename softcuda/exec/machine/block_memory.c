@@ -263,6 +263,7 @@ static bool start_warp(struct warp_state *s, const struct gpul_exec_launch *l)
 	s->done = false;
 	s->n_instructions = 0;
 	memset(s->arrived, 0, sizeof s->arrived);
+	s->sleep_at = NULL;
 	gpul_split_start(s, l->kernel->code->insns, f, mask);
 	return true;
 }

@@ -133,12 +133,33 @@ HANDLER(TRAP)
 			       i->n ? "brkpt: no debugger is attached" : "trap executed");
 }
 
+/* Of the sleeps of a warp's lanes only one is timed at a time; others, and short ones, only end the turn: PTX allows any duration
+ * from 0 to twice the operand, and a turn of the other warps takes about SHORT_SLEEP_NS. */
 HANDLER(NANOSLEEP)
 {
+	enum { SHORT_SLEEP_NS = 1000, MOST_SLEEP_NS = 1000000 };
 	struct warp_state *s = state_of(w);
+	uint32_t ns = 0;
+	uint64_t now;
 
 	s->block->polls = true;
-	return raise_event(s, EVENT_YIELD, i + 1);
+	EACH_ACTIVE(l, w)
+	ns = U32(w, i->a)[l] > ns ? U32(w, i->a)[l] : ns;
+	if (ns <= SHORT_SLEEP_NS)
+		return raise_event(s, EVENT_YIELD, i + 1);
+	now = gpul_clock_ns();
+	if (s->sleep_at == i && s->sleep_lanes == w->mask) {
+		if (now < s->sleep_end_ns)
+			return raise_event(s, EVENT_YIELD, i);
+		s->sleep_at = NULL;
+		return i + 1;
+	}
+	if (s->sleep_at && now < s->sleep_end_ns)
+		return raise_event(s, EVENT_YIELD, i + 1);
+	s->sleep_at = i;
+	s->sleep_lanes = w->mask;
+	s->sleep_end_ns = now + (ns < MOST_SLEEP_NS ? ns : MOST_SLEEP_NS);
+	return raise_event(s, EVENT_YIELD, i);
 }
 
 /* gpul_barrier_arrive() reads i's operands, counts the arrival and parks the split. */

@@ -91,6 +91,9 @@ struct warp_state {
 	struct block *block;
 	uint32_t index;                  /* number of the warp in its block */
 	bool done;
+	const struct insn *sleep_at;     /* the nanosleep in which the lanes sleep_lanes are; NULL: none */
+	uint32_t sleep_lanes;
+	uint64_t sleep_end_ns;
 	uint32_t arrived[N_BARRIERS];    /* lanes that have arrived at each barrier */
 	struct split splits[LANES];
 	uint64_t watched[N_WATCHED];     /* host addresses of its last ordered accesses, each once, the oldest at next_watched */

@@ -63,9 +63,39 @@ static void setting_the_wall_clock_does_not_change_the_globaltimer(void **state)
 	}
 }
 
+static const char sleeps[] =
+	PTX_HEADER KERNEL_OUT("converged") "mov.u64 %d1, %clock64; nanosleep.u32 900000; nanosleep.u32 100; mov.u64 %d2, %clock64;\n"
+					   "sub.u64 %d3, %d2, %d1; cvt.u32.u64 %r2, %d3; st.global.u32 [%mine], %r2; ret; }\n"
+		   /* odd lanes sleep longer, in a branch of their own; the even lanes sleep at the same time */
+		   KERNEL_OUT("divergent") "mov.u64 %d1, %clock64; and.b32 %r1, %t, 1; setp.eq.u32 %p1, %r1, 1; @%p1 bra ODD;\n"
+					   "nanosleep.u32 2000; bra END;\nODD: nanosleep.u32 4000000000;\nEND: mov.u64 %d2, %clock64;\n"
+					   "sub.u64 %d3, %d2, %d1; cvt.u32.u64 %r2, %d3; st.global.u32 [%mine], %r2; ret; }\n";
+
+static void a_sleep_lasts_as_long_as_its_operand_but_at_most_a_millisecond(void **state)
+{
+	struct rig *r = rig_open_with(sleeps, 1, 0);
+	uint32_t *out = rig_memory(r, 64 * sizeof *out);
+
+	(void)state;
+	rig_expect_ok(r, "converged", 1, 64, out, 0);
+	for (unsigned n = 0; n < 64; n++)
+		assert_true(out[n] >= 900000);
+	for (unsigned again = 0; again < 3; again++) {
+		uint32_t most = 0;
+
+		rig_expect_ok(r, "divergent", 1, 64, out, 0);
+		for (unsigned n = 0; n < 64; n++)
+			most = out[n] > most ? out[n] : most;
+		assert_true(most >= 2000);
+		assert_true(most < 3000000000U);
+	}
+	rig_close(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_sleep_lasts_as_long_as_its_operand_but_at_most_a_millisecond),
 		cmocka_unit_test(setting_the_wall_clock_does_not_change_the_globaltimer),
 	};
 
