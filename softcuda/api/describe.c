@@ -26,9 +26,13 @@ EXPORT int gpuloadSoftDescribeDevice(int index, gpuload_soft_device *out)
 		out->memory_bytes = soft.memory_bytes;
 	else
 		soft_choose_memory(&out->memory_bytes, NULL);
-	for (int i = 0; soft.initialised && i < soft.n_devices; i++)
-		if (soft.device[i].physical == index)
-			out->used_bytes = soft.device[i].allocated_bytes;
+	for (int i = 0; soft.initialised && i < soft.n_devices; i++) {
+		if (soft.device[i].physical != index)
+			continue;
+		out->used_bytes = soft.device[i].allocated_bytes;
+		out->n_faults = soft.device[i].n_faults;
+		out->last_fault = (int)soft.device[i].last_fault;
+	}
 	soft_unlock();
 	return n;
 }

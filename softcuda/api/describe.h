@@ -16,6 +16,8 @@ typedef struct gpuload_soft_device {
 	int driver_version;            /* 13000 for CUDA 13.0 */
 	uint64_t memory_bytes;         /* of the device */
 	uint64_t used_bytes;           /* of these, allocated by this process */
+	unsigned n_faults;             /* of contexts of this process */
+	int last_fault;                /* a CUresult */
 } gpuload_soft_device;
 
 /** Describe a device of the machine; CUDA_VISIBLE_DEVICES has no influence, and the driver need not be initialised.

@@ -58,6 +58,8 @@ struct device {
 	int physical;                /* number of the device in every process: see visible.c */
 	struct context *primary;     /* created by the first cuDevicePrimaryCtxRetain, then kept */
 	uint64_t allocated_bytes;
+	unsigned n_faults;           /* contexts that became unusable */
+	CUresult last_fault;         /* of the last of them */
 	uint64_t graph_memory[4];    /* CU_GRAPH_MEM_ATTR_* (memory/graph_memory.c) */
 	uint64_t graph_live_bytes;   /* of graphs, allocated and not freed; rounded up as in graph_memory */
 };

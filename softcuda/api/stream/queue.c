@@ -206,6 +206,8 @@ void soft_context_fail(struct context *ctx, CUresult fault)
 	if (ctx->fault)
 		return;
 	ctx->fault = fault;
+	ctx->device->n_faults++;
+	ctx->device->last_fault = fault;
 	stop_pending(ctx);
 }
 

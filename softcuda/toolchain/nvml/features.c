@@ -19,7 +19,29 @@ NUMBER(nvmlDeviceGetMaxMigDeviceCount, unsigned, 0 * d->index)
 NUMBER(nvmlDeviceIsMigDeviceHandle, unsigned, 0 * d->index)
 NUMBER(nvmlDeviceGetDisplayMode, int, 0 * d->index)          /* no display: NVML_FEATURE_DISABLED */
 NUMBER(nvmlDeviceGetDisplayActive, int, 0 * d->index)
-NUMBER(nvmlDeviceGetSupportedEventTypes, unsigned long long, 0 * d->index)
+NUMBER(nvmlDeviceGetPersistenceMode, int, 0 * d->index)      /* the driver ends with the last process that uses it */
+NUMBER(nvmlDeviceGetNumFans, unsigned, 0 * d->index)
+
+/* No link: generation 0 and width 0, over which nothing is sent. */
+NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, unsigned, 0 * d->index)
+NUMBER(nvmlDeviceGetGpuMaxPcieLinkGeneration, unsigned, 0 * d->index)
+NUMBER(nvmlDeviceGetMaxPcieLinkWidth, unsigned, 0 * d->index)
+NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, unsigned, 0 * d->index)
+NUMBER(nvmlDeviceGetCurrPcieLinkWidth, unsigned, 0 * d->index)
+NUMBER(nvmlDeviceGetPcieReplayCounter, unsigned, 0 * d->index)
+
+CALL(nvmlDeviceGetPcieThroughput, void *handle, unsigned counter, unsigned *kbytes_per_s)
+{
+	enum { N_COUNTERS = 2 };   /* sent and received */
+	struct ml_device *d;
+	int r = gpul_ml_find_device(handle, kbytes_per_s, &d);
+
+	if (!r && counter >= N_COUNTERS)
+		r = INVALID_ARGUMENT;
+	if (!r)
+		*kbytes_per_s = 0;
+	return r;
+}
 
 CALL(nvmlGetExcludedDeviceCount, unsigned *n)
 {
@@ -261,15 +283,60 @@ CALL(nvmlDeviceOnSameBoard, void *handle1, void *handle2, int *out)
 	return r;
 }
 
+enum { INTERNAL = 0, NODE = 40 };   /* nvmlGpuTopologyLevel_t: of a device and itself, and of two devices */
+
 CALL(nvmlDeviceGetTopologyCommonAncestor, void *handle1, void *handle2, int *out)
 {
-	enum { INTERNAL = 0, NODE = 40 };
 	struct ml_device *pair[2];
 	int r = find_pair(handle1, handle2, out, pair);
 
 	if (!r)
 		*out = pair[0] == pair[1] ? INTERNAL : NODE;
 	return r;
+}
+
+/* Write the devices but `without` to a caller's list; *n: its capacity, or 0 to ask for the number. */
+static int list_devices(const struct ml_device *without, unsigned *n, void **out)
+{
+	const unsigned capacity = *n;
+	struct ml_device *d;
+
+	*n = 0;
+	for (unsigned k = 0; (d = gpul_ml_device(k)); k++) {
+		if (d == without)
+			continue;
+		if (capacity && *n < capacity)
+			out[*n] = d;
+		++*n;
+	}
+	return !capacity || *n <= capacity ? SUCCESS : INSUFFICIENT_SIZE;
+}
+
+CALL(nvmlDeviceGetTopologyNearestGpus, void *handle, unsigned level, unsigned *n, void **out)
+{
+	struct ml_device *d;
+	int r = gpul_ml_find_device(handle, n, &d);
+
+	if (r || (*n && !out))
+		return r ? r : INVALID_ARGUMENT;
+	if (level == NODE)
+		return list_devices(d, n, out);
+	*n = 0;
+	return SUCCESS;
+}
+
+/* Every device runs on every CPU of the process. */
+CALL(nvmlSystemGetTopologyGpuSet, unsigned cpu, unsigned *n, void **out)
+{
+	int r = gpul_ml_check_started();
+	cpu_set_t cpus;
+
+	if (r || !n || (*n && !out))
+		return r ? r : INVALID_ARGUMENT;
+	if (cpu < CPU_SETSIZE && !sched_getaffinity(0, sizeof cpus, &cpus) && CPU_ISSET(cpu, &cpus))
+		return list_devices(NULL, n, out);
+	*n = 0;
+	return SUCCESS;
 }
 
 /* ---- processes ------------------------------------------------------------------------------- */
@@ -343,5 +410,6 @@ NO_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v3)
 		return r ? r : NO_PERMISSION;                       \
 	}
 FORBIDDEN(nvmlDeviceSetComputeMode, int)
+FORBIDDEN(nvmlDeviceSetPersistenceMode, int)
 FORBIDDEN(nvmlDeviceSetPowerManagementLimit, unsigned)
 FORBIDDEN(nvmlDeviceSetPowerManagementLimit_v2, const void *)

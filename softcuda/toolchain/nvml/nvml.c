@@ -133,6 +133,16 @@ int gpul_ml_find_device(void *handle, const void *out, struct ml_device **device
 	return INVALID_ARGUMENT;
 }
 
+struct ml_device *gpul_ml_device(unsigned index)
+{
+	return index < (unsigned)nvml.n_devices ? &nvml.device[index] : NULL;
+}
+
+void gpul_ml_describe(const struct ml_device *d, gpuload_soft_device *now)
+{
+	nvml.describe(d->index, now);
+}
+
 /* ---- the system ------------------------------------------------------------------------------ */
 
 int gpul_ml_give_text(const char *text, char *out, unsigned length)
@@ -275,7 +285,9 @@ CALL(nvmlDeviceGetHandleByUUID, const char *uuid, void **out)
 	if (r || !uuid || !out)
 		return r ? r : INVALID_ARGUMENT;
 	for (int i = 0; i < nvml.n_devices; i++) {
-		if (strcasecmp(nvml.device[i].is.uuid, uuid))
+		const char *is = nvml.device[i].is.uuid;
+
+		if (strcasecmp(is, uuid) && strcasecmp(is + strlen("GPU-"), uuid))  /* cuda-core leaves the prefix out */
 			continue;
 		*out = &nvml.device[i];
 		return SUCCESS;

@@ -13,7 +13,7 @@
 
 enum {  /* nvmlReturn_t */
 	SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NO_PERMISSION = 4, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7,
-	DRIVER_NOT_LOADED = 9, VERSION_MISMATCH = 25,
+	DRIVER_NOT_LOADED = 9, TIMEOUT = 10, INSUFFICIENT_MEMORY = 20, VERSION_MISMATCH = 25,
 };
 
 /* The version field of a versioned structure. */
@@ -25,6 +25,8 @@ struct ml_memory { unsigned long long total, free, used; };   /* nvmlMemory_t */
 int gpul_ml_check_started(void);
 /* Find the device of a handle; out is the caller's output pointer, which must not be NULL. */
 int gpul_ml_find_device(void *handle, const void *out, struct ml_device **device);
+struct ml_device *gpul_ml_device(unsigned index);   /* NULL: there are not so many */
+void gpul_ml_describe(const struct ml_device *d, gpuload_soft_device *now);
 int gpul_ml_give_text(const char *text, char *out, unsigned length);
 int nvmlDeviceGetHandleByUUID(const char *uuid, void **out);
 int nvmlDeviceGetMemoryInfo(void *handle, struct ml_memory *out);

@@ -48,8 +48,6 @@
 	X(nvmlDeviceGetConfComputeProtectedMemoryUsage) \
 	X(nvmlDeviceGetCoolerInfo) \
 	X(nvmlDeviceGetCreatableVgpus) \
-	X(nvmlDeviceGetCurrPcieLinkGeneration) \
-	X(nvmlDeviceGetCurrPcieLinkWidth) \
 	X(nvmlDeviceGetCurrentClockFreqs) \
 	X(nvmlDeviceGetCurrentClocksEventReasons) \
 	X(nvmlDeviceGetCurrentClocksThrottleReasons) \
@@ -88,7 +86,6 @@
 	X(nvmlDeviceGetGpuInstanceProfileInfoV) \
 	X(nvmlDeviceGetGpuInstanceRemainingCapacity) \
 	X(nvmlDeviceGetGpuInstances) \
-	X(nvmlDeviceGetGpuMaxPcieLinkGeneration) \
 	X(nvmlDeviceGetGpuOperationMode) \
 	X(nvmlDeviceGetGpuUptime_v1) \
 	X(nvmlDeviceGetGspFirmwareMode) \
@@ -105,8 +102,6 @@
 	X(nvmlDeviceGetMarginTemperature) \
 	X(nvmlDeviceGetMaxClockInfo) \
 	X(nvmlDeviceGetMaxCustomerBoostClock) \
-	X(nvmlDeviceGetMaxPcieLinkGeneration) \
-	X(nvmlDeviceGetMaxPcieLinkWidth) \
 	X(nvmlDeviceGetMemClkMinMaxVfOffset) \
 	X(nvmlDeviceGetMemClkVfOffset) \
 	X(nvmlDeviceGetMemoryBusWidth) \
@@ -117,7 +112,6 @@
 	X(nvmlDeviceGetMinMaxClockOfPState) \
 	X(nvmlDeviceGetMinMaxFanSpeed) \
 	X(nvmlDeviceGetModuleId) \
-	X(nvmlDeviceGetNumFans) \
 	X(nvmlDeviceGetNumaNodeId) \
 	X(nvmlDeviceGetNvLinkCapability) \
 	X(nvmlDeviceGetNvLinkErrorCounter) \
@@ -137,12 +131,9 @@
 	X(nvmlDeviceGetNvlinkSupportedBwModes) \
 	X(nvmlDeviceGetOfaUtilization) \
 	X(nvmlDeviceGetPcieLinkMaxSpeed) \
-	X(nvmlDeviceGetPcieReplayCounter) \
 	X(nvmlDeviceGetPcieSpeed) \
-	X(nvmlDeviceGetPcieThroughput) \
 	X(nvmlDeviceGetPerformanceModes) \
 	X(nvmlDeviceGetPerformanceState) \
-	X(nvmlDeviceGetPersistenceMode) \
 	X(nvmlDeviceGetPgpuMetadataString) \
 	X(nvmlDeviceGetPlatformInfo) \
 	X(nvmlDeviceGetPowerManagementDefaultLimit) \
@@ -178,7 +169,6 @@
 	X(nvmlDeviceGetTemperatureThreshold) \
 	X(nvmlDeviceGetTemperatureV) \
 	X(nvmlDeviceGetThermalSettings) \
-	X(nvmlDeviceGetTopologyNearestGpus) \
 	X(nvmlDeviceGetTotalEccErrors) \
 	X(nvmlDeviceGetTotalEnergyConsumption) \
 	X(nvmlDeviceGetUnrepairableMemoryFlag_v1) \
@@ -207,7 +197,6 @@
 	X(nvmlDeviceQueryDrainState) \
 	X(nvmlDeviceReadPRMCounters_v1) \
 	X(nvmlDeviceReadWritePRM_v1) \
-	X(nvmlDeviceRegisterEvents) \
 	X(nvmlDeviceRemoveGpu) \
 	X(nvmlDeviceRemoveGpu_v2) \
 	X(nvmlDeviceResetApplicationsClocks) \
@@ -243,7 +232,6 @@
 	X(nvmlDeviceSetNvlinkBwMode) \
 	X(nvmlDeviceSetNvlinkBwModeAsync_v1) \
 	X(nvmlDeviceSetNvlinkNvleReady_v1) \
-	X(nvmlDeviceSetPersistenceMode) \
 	X(nvmlDeviceSetPowerMizerMode_v1) \
 	X(nvmlDeviceSetRusdSettings_v1) \
 	X(nvmlDeviceSetTemperatureThreshold) \
@@ -260,15 +248,11 @@
 	X(nvmlDeviceWorkloadPowerProfileGetProfilesInfo) \
 	X(nvmlDeviceWorkloadPowerProfileSetRequestedProfiles) \
 	X(nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1) \
-	X(nvmlEventSetCreate) \
-	X(nvmlEventSetFree) \
 	X(nvmlEventSetGetContextCount_v1) \
 	X(nvmlEventSetGetContextData_v1) \
 	X(nvmlEventSetGetContextInfo_v1) \
 	X(nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1) \
 	X(nvmlEventSetRegisterGpuOperationalEvents_v1) \
-	X(nvmlEventSetWait) \
-	X(nvmlEventSetWait_v2) \
 	X(nvmlEventSetWait_v3) \
 	X(nvmlGetExcludedDeviceInfoByIndex) \
 	X(nvmlGetVgpuCompatibility) \
@@ -304,9 +288,6 @@
 	X(nvmlGpuInstanceSetVgpuSchedulerState) \
 	X(nvmlGpuInstanceSetVgpuSchedulerState_v2) \
 	X(nvmlSetVgpuVersion) \
-	X(nvmlSystemEventSetCreate) \
-	X(nvmlSystemEventSetFree) \
-	X(nvmlSystemEventSetWait) \
 	X(nvmlSystemGetCPER_v1) \
 	X(nvmlSystemGetConfComputeCapabilities) \
 	X(nvmlSystemGetConfComputeGpusReadyState) \
@@ -316,8 +297,6 @@
 	X(nvmlSystemGetConfComputeState) \
 	X(nvmlSystemGetHicVersion) \
 	X(nvmlSystemGetNvlinkBwMode) \
-	X(nvmlSystemGetTopologyGpuSet) \
-	X(nvmlSystemRegisterEvents) \
 	X(nvmlSystemSetConfComputeGpusReadyState) \
 	X(nvmlSystemSetConfComputeKeyRotationThresholdInfo) \
 	X(nvmlSystemSetNvlinkBwMode) \

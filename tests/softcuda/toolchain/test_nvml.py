@@ -5,8 +5,22 @@ import ctypes, os, re, struct, subprocess, sys, unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from calls import ROOT, SOFT
 
-UNINITIALIZED, INVALID_ARGUMENT, NOT_SUPPORTED, NO_PERMISSION, NOT_FOUND, INSUFFICIENT_SIZE, VERSION_MISMATCH = 1, 2, 3, 4, 6, 7, 25
+UNINITIALIZED, INVALID_ARGUMENT, NOT_SUPPORTED, NO_PERMISSION, NOT_FOUND, INSUFFICIENT_SIZE, TIMEOUT, VERSION_MISMATCH = 1, 2, 3, 4, 6, 7, 10, 25
+XID_EVENT, XID_PAGE_FAULT, ILLEGAL_ADDRESS = 8, 31, 700
 os.environ.update(GPULOAD_SOFT_DEVICES="3", GPULOAD_SOFT_SM="86", GPULOAD_SOFT_MEMORY="6G", CUDA_VISIBLE_DEVICES="1")
+
+
+STORES_AT_4 = b""".version 7.0
+.target sm_75
+.address_size 64
+.visible .entry k()
+{
+	.reg .b64 %rd<2>;
+	mov.u64 %rd1, 4;
+	st.global.u32 [%rd1], %clock;
+	ret;
+}
+"""
 
 
 class Memory(ctypes.Structure):
@@ -39,6 +53,7 @@ class Nvml(unittest.TestCase):
         self.assertEqual(len(set(uuids)), 3)
         self.assertEqual(self.ml.nvmlDeviceGetHandleByUUID(uuids[2].encode(), ctypes.byref(handle)), 0)
         self.assertEqual(handle.value, self.device(2).value)
+        self.assertEqual((self.ml.nvmlDeviceGetHandleByUUID(uuids[1][4:].encode(), ctypes.byref(handle)), handle.value), (0, self.device(1).value))
         self.assertEqual(self.ml.nvmlDeviceGetHandleByUUID(b"GPU-0", ctypes.byref(handle)), NOT_FOUND)
 
     def test_name_uuid_and_pci_address_are_those_of_the_driver(self):
@@ -102,6 +117,63 @@ class Nvml(unittest.TestCase):
         self.assertEqual((fields[3] >> 32, fields[8] >> 32), (NOT_SUPPORTED, NOT_SUPPORTED))
         self.assertEqual(self.ml.nvmlDeviceSetComputeMode(self.device(0), 3), NO_PERMISSION)
 
+    def devices_of(self, call, *args):
+        """The handles that a call lists: first the number is asked for, then the list."""
+        n, handles = ctypes.c_uint(0), (ctypes.c_void_p * 4)()
+        self.assertEqual(getattr(self.ml, call)(*args, ctypes.byref(n), None), 0)
+        capacity = ctypes.c_uint(n.value)
+        self.assertEqual(getattr(self.ml, call)(*args, ctypes.byref(capacity), handles), 0)
+        self.assertEqual(capacity.value, n.value)
+        return handles[:n.value]
+
+    def test_every_device_is_near_every_cpu_and_on_the_same_node_as_the_others(self):
+        every = [self.device(i).value for i in range(3)]
+        self.assertEqual(self.devices_of("nvmlSystemGetTopologyGpuSet", min(os.sched_getaffinity(0))), every)
+        self.assertEqual(self.devices_of("nvmlSystemGetTopologyGpuSet", 100000), [])
+        self.assertEqual(self.devices_of("nvmlDeviceGetTopologyNearestGpus", self.device(1), 40), [every[0], every[2]])
+        self.assertEqual(self.devices_of("nvmlDeviceGetTopologyNearestGpus", self.device(1), 10), [])
+        self.assertEqual(self.ml.nvmlSystemGetTopologyGpuSet(0, ctypes.byref(ctypes.c_uint(2)), (ctypes.c_void_p * 2)()), INSUFFICIENT_SIZE)
+
+    def test_there_is_no_link_and_no_fan(self):
+        for call in ("MaxPcieLinkWidth", "CurrPcieLinkGeneration", "PcieReplayCounter", "NumFans"):
+            n = ctypes.c_uint(99)
+            self.assertEqual((getattr(self.ml, f"nvmlDeviceGet{call}")(self.device(0), ctypes.byref(n)), n.value), (0, 0), call)
+        n = ctypes.c_uint(99)
+        self.assertEqual((self.ml.nvmlDeviceGetPcieThroughput(self.device(0), 1, ctypes.byref(n)), n.value), (0, 0))
+        self.assertEqual(self.ml.nvmlDeviceSetPersistenceMode(self.device(0), 1), NO_PERMISSION)
+
+    def fault(self):
+        """Run a kernel that stores to address 4, in a context of its own on the device that CUDA_VISIBLE_DEVICES selects."""
+        cu, context, module, kernel = ctypes.CDLL(f"{SOFT}/libcuda.so.1"), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+        self.assertEqual((cu.cuInit(0), cu.cuCtxCreate_v2(ctypes.byref(context), 0, 0), cu.cuModuleLoadData(ctypes.byref(module), STORES_AT_4),
+                          cu.cuModuleGetFunction(ctypes.byref(kernel), module, b"k"), cu.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, None, None, None),
+                          cu.cuCtxSynchronize()), (0, 0, 0, 0, 0, ILLEGAL_ADDRESS))
+        cu.cuCtxDestroy_v2(context)
+
+    def test_a_fault_is_an_event_once(self):
+        create, event_set, event = self.ml.nvmlEventSetCreate, ctypes.c_void_p(), (ctypes.c_ulonglong * 4)()
+        self.assertEqual(create(ctypes.byref(event_set)), 0)
+        self.assertEqual(self.ml.nvmlDeviceRegisterEvents(self.device(1), ctypes.c_ulonglong(1), event_set), NOT_SUPPORTED)
+        for index in range(2):
+            self.assertEqual(self.ml.nvmlDeviceRegisterEvents(self.device(index), ctypes.c_ulonglong(XID_EVENT), event_set), 0)
+        self.assertEqual(self.ml.nvmlEventSetWait_v2(event_set, event, 5), TIMEOUT)
+        self.fault()
+        self.assertEqual(self.ml.nvmlEventSetWait_v2(event_set, event, 5), 0)
+        self.assertEqual(list(event), [self.device(1).value, XID_EVENT, XID_PAGE_FAULT, 0xffffffffffffffff])
+        self.assertEqual(self.ml.nvmlEventSetWait_v2(event_set, event, 0), TIMEOUT)
+        self.assertEqual((self.ml.nvmlEventSetFree(event_set), self.ml.nvmlEventSetFree(event_set)), (0, INVALID_ARGUMENT))
+        self.assertEqual(self.ml.nvmlEventSetWait_v2(event_set, event, 0), INVALID_ARGUMENT)
+
+    def test_devices_stay_bound_to_their_driver(self):
+        create, data = (ctypes.c_ulonglong * 2)(16 | 1 << 24), (ctypes.c_ulonglong * 2)()
+        self.assertEqual(self.ml.nvmlSystemEventSetCreate(create), 0)
+        register = (ctypes.c_ulonglong * 3)(24 | 1 << 24, 3, create[1])
+        self.assertEqual(self.ml.nvmlSystemRegisterEvents(register), 0)
+        wait = (ctypes.c_ulonglong * 4)(32 | 1 << 24 | 5 << 32, create[1], ctypes.addressof(data), 1 | 9 << 32)
+        self.assertEqual((self.ml.nvmlSystemEventSetWait(wait), wait[3] >> 32), (TIMEOUT, 0))
+        self.assertEqual((self.ml.nvmlSystemEventSetFree(create), self.ml.nvmlSystemEventSetFree(create)), (0, INVALID_ARGUMENT))
+        self.assertEqual(self.ml.nvmlSystemEventSetCreate((ctypes.c_ulonglong * 2)(16)), VERSION_MISMATCH)
+
     def test_bad_calls_are_errors(self):
         short = ctypes.create_string_buffer(4)
         self.assertEqual(self.ml.nvmlDeviceGetName(self.device(0), short, 4), INSUFFICIENT_SIZE)
@@ -112,7 +184,7 @@ class Nvml(unittest.TestCase):
     def test_what_a_cpu_does_not_have_is_refused_once_the_library_is_started(self):
         with open(f"{ROOT}/softcuda/toolchain/nvml/refused_internal.h", encoding="utf-8") as f:
             names = re.findall(r"X\((nvml\w+)\)", f.read())
-        self.assertGreater(len(names), 300)
+        self.assertGreater(len(names), 290)
         for name in names:
             self.assertEqual(getattr(self.ml, name)(None), NOT_SUPPORTED, name)
         code = f"import ctypes; ml = ctypes.CDLL('{SOFT}/libnvidia-ml.so.1'); print(ml.nvmlDeviceGetTemperature(None), ml.nvmlShutdown())"
