@@ -411,6 +411,7 @@ static void lists_the_kernels_of_a_library_without_a_context(void **state)
 	CUfunction f;
 	CUcontext saved;
 	const char *name;
+	size_t offset, bytes;
 	unsigned n;
 	int value;
 
@@ -430,7 +431,11 @@ static void lists_the_kernels_of_a_library_without_a_context(void **state)
 	assert_int_equal(value, 75);
 	fails(cuLibraryGetKernel(&kernel, library, "none"), CUDA_ERROR_NOT_FOUND);
 	fails(cuKernelGetFunction(&f, list[0]), CUDA_ERROR_INVALID_CONTEXT);
+	assert_int_not_equal(cuKernelGetParamInfo(list[0], 3, &offset, &bytes), CUDA_SUCCESS);
 	ok(cuCtxPushCurrent(saved));
+	ok(cuKernelGetParamInfo(list[0], 3, &offset, &bytes));
+	assert_int_equal(offset, 24);
+	assert_int_equal(bytes, 4);
 	ok(cuKernelGetFunction(&f, list[0]));
 	ok(cuFuncGetName(&name, f));
 	assert_string_equal(name, "vecadd");
