@@ -19,10 +19,10 @@ static const char *const reasons[] = {
 #undef REASON
 };
 
-/* Log the first call of each function. */
+/* Log the first call of each function.  Checkpoints are made by another process, which need not call cuInit(). */
 static CUresult refuse_call(const char *symbol, enum reason why, atomic_flag *logged)
 {
-	CUresult r = soft_check_initialised();
+	CUresult r = why == WHY_CHECKPOINTS ? CUDA_SUCCESS : soft_check_initialised();
 
 	if (r || atomic_flag_test_and_set(logged))
 		return r ? r : CUDA_ERROR_NOT_SUPPORTED;

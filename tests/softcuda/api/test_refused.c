@@ -54,7 +54,8 @@ static void refuses_each_call_and_logs_its_name_once(void **state)
 	(void)state;
 	assert_non_null(log);
 	for (int i = 0; i < N_SYMBOLS; i++)
-		fails(call(symbols[i]), CUDA_ERROR_NOT_INITIALIZED);
+		if (strncmp(symbols[i], "cuCheckpoint", 12) != 0)  /* calls of another process, which need not call cuInit() */
+			fails(call(symbols[i]), CUDA_ERROR_NOT_INITIALIZED);
 	ok(cuInit(0));
 	dup2(fileno(log), STDERR_FILENO);
 	for (int i = 0; i < 2 * N_SYMBOLS; i++) {
