@@ -48,6 +48,8 @@ cudaError_t __cudaGetKernel(cudaKernel_t *out, const void *stub)
 {
 	void *handle;
 
+	if (!out)
+		return gpul_rt_fail(cudaErrorInvalidValue, "the pointer for the kernel is NULL");
 	_Static_assert(sizeof handle == sizeof stub, "only the const differs");
 	__builtin_memcpy(&handle, &stub, sizeof handle);
 	*out = handle;

@@ -12,7 +12,7 @@ EXPORT int gpuloadSoftDescribeDevice(int index, gpuload_soft_device *out)
 	unsigned cc;
 	int version;
 
-	if (index < 0 || index >= n)
+	if (index < 0 || index >= n || !out)
 		return n;
 	if (soft_choose_cc(&cc))
 		cc = DEFAULT_CC;

@@ -23,7 +23,7 @@ typedef struct gpuload_soft_device {
 /** Describe a device of the machine; CUDA_VISIBLE_DEVICES has no influence, and the driver need not be initialised.
  *
  * @index  from 0; as in GPULOAD_SOFT_DEVICES
- * @out    filled in if the device exists
+ * @out    filled in if the device exists; NULL is fine
  * Returns the number of devices of the machine; index is at least that number: *out is untouched
  * Threads any thread may call
  * Source  NVML API Reference Guide, Device Queries */

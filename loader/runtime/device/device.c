@@ -26,6 +26,8 @@ cudaError_t cudaGetDevice(int *ordinal)
 	const gpul_driver *drv;
 	cudaError_t e = gpul_rt_driver(&drv);
 
+	if (!ordinal)
+		return gpul_rt_fail(cudaErrorInvalidValue, "the pointer for the ordinal is NULL");
 	return e ? e : gpul_rt_device(drv, ordinal);
 }
 
@@ -158,6 +160,8 @@ GPUL_RT_FORWARD(cudaDeviceFlushGPUDirectRDMAWrites,
 cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *out);
 cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *out)
 {
+	if (!out)
+		return gpul_rt_fail(cudaErrorInvalidValue, "the pointer for the configuration is NULL");
 	*out = cudaSharedMemBankSizeFourByte;
 	return cudaSuccess;
 }
@@ -202,6 +206,8 @@ cudaError_t cudaDriverGetVersion(int *version)
 {
 	const gpul_driver *drv = gpul_rt_driver_if_any();
 
+	if (!version)
+		return gpul_rt_fail(cudaErrorInvalidValue, "the pointer for the version is NULL");
 	*version = drv ? drv->version : 0; /* 0: no driver (CUDA Runtime API, cudaDriverGetVersion) */
 	return cudaSuccess;
 }
@@ -241,8 +247,10 @@ cudaError_t cudaDeviceCanAccessPeer(int *can, int ordinal, int peer)
 {
 	const gpul_driver *drv;
 	CUdevice device, other = 0;
-	cudaError_t e = device_of(&drv, ordinal, &device);
+	cudaError_t e = can ? device_of(&drv, ordinal, &device) : gpul_rt_fail(cudaErrorInvalidValue, "the pointer for the answer is NULL");
 
+	if (!can)
+		return e;
 	if (!e)
 		e = gpul_rt_cu(drv, cuDeviceGet(&other, peer));
 	*can = 0;

@@ -228,6 +228,8 @@ cudaError_t gpul_rt_choose_device(int *out, const properties *wanted)
 GPUL_RT_DECLARE("cudaRuntimeGetVersion", gpul_rt_get_version, (int *version))
 cudaError_t gpul_rt_get_version(int *version)
 {
+	if (!version)
+		return gpul_rt_fail(cudaErrorInvalidValue, "the pointer for the version is NULL");
 	*version = GPUL_RT_VERSION;
 	return cudaSuccess;
 }
