@@ -7,7 +7,10 @@ contains NVIDIA's static runtime, whose calls gpuload soft redirects (docs/clien
 import glob, os, shutil, sys
 
 import client  # in this folder
-from cuda_core import PINNED
+from cuda_core import PYTEST
+
+PINNED = ["cuda-bindings[all]==13.4.1", "cuda-toolkit==13.4.1.0", "nvidia-cuda-runtime==13.4.92", "nvidia-cuda-nvcc==13.4.92",
+          "nvidia-cuda-crt==13.4.92", "nvidia-cuda-cccl==13.3.5.0.6", "nvidia-nvjitlink==13.5.37", *PYTEST]
 
 SHORT = ("test_basics.py", "test_cuda.py", "test_nvrtc.py", "test_nvjitlink.py", "test_version_check.py", "test_nvfatbin.py")
 LEFT_OUT = ("cython", "cudla", "test_cufile.py", "test_graphics_apis.py", "test_examples.py")   # extensions, devices or packages that are not here

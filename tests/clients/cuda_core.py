@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """cuda_core.py — run cuda-core's own tests on the software driver.
 
-PyPI has no tests of cuda-core: the checkout is a copy of github.com/NVIDIA/cuda-python whose tests fit the pinned version (July 2026, before
-1.2.0).  The packages come from PyPI, into a virtual environment in --work.  The tests are copied there and stay as they are; the helper module of
-the checkout that the wheel of cuda-bindings leaves out is copied into the environment.
+PyPI has no tests of cuda-core: the checkout is a copy of github.com/NVIDIA/cuda-python whose tests fit the pinned versions (July 2026, between
+1.1.0 and 1.1.1).  The packages come from PyPI, into a virtual environment in --work.  The tests are copied there, with the file that one of them
+reads, and stay as they are but for one import, of a class that 1.1.1 has in another module; the helper module of the checkout that the wheel of
+cuda-bindings leaves out is copied into the environment.
 """
 import glob, os, shutil, sys
 
 import client  # in this folder
 
-PINNED = ["cuda-core==1.1.0", "cuda-bindings[all]==13.5.0", "nvidia-cuda-runtime==13.5.37", "nvidia-cuda-nvcc==13.5.37", "nvidia-cuda-crt==13.5.37",
-          "nvidia-cuda-cccl==13.3.5.0.6", "numpy==2.4.6", "cython==3.2.9", "pytest==9.2.0", "pytest-benchmark==5.3.1", "pytest-mock==3.17.0",
-          "pytest-repeat==0.9.4", "pytest-rerunfailures==16.7", "pytest-timeout==2.4.0", "psutil==7.2.2", "cloudpickle==3.1.2", "ml_dtypes==0.6.0", "cffi==2.1.1"]
+# pytest and its plug-ins as in the checkout's pyproject.toml
+PYTEST = ["numpy==2.4.6", "cython==3.2.9", "pytest==9.1.0", "pytest-benchmark==5.2.3", "pytest-mock==3.17.0", "pytest-repeat==0.9.4",
+          "pytest-rerunfailures==16.3", "pytest-timeout==2.4.0", "psutil==7.2.2", "cloudpickle==3.1.2", "ml_dtypes==0.6.0", "cffi==2.1.1"]
+PINNED = ["cuda-core==1.1.1", "cuda-bindings[all]==13.3.1", "cuda-toolkit==13.3.1", "nvidia-cuda-runtime==13.3.29", "nvidia-cuda-nvcc==13.3.73",
+          "nvidia-cuda-crt==13.3.73", "nvidia-cuda-cccl==13.3.5.0.6", "nvidia-nvjitlink==13.5.37", *PYTEST]
 SHORT = ("test_device.py", "test_context.py", "test_stream.py", "test_event.py", "graph/test_graph_definition.py")
 LEFT_OUT = ("cython", "example_tests")   # they need a compiled extension, and packages such as PyTorch
 
@@ -24,7 +27,17 @@ def prepare(args):
     for part in ("cuda_core/tests", "cuda_python_test_helpers"):
         shutil.rmtree(f"{args.work}/{part}", ignore_errors=True)
         shutil.copytree(f"{args.checkout}/{part}", f"{args.work}/{part}", symlinks=True)
+    shutil.copy(f"{args.checkout}/cuda_core/build_hooks.py", f"{args.work}/cuda_core")
+    for name in ("test_memory.py", "memory_ipc/test_errors.py"):
+        move_import(f"{args.work}/cuda_core/tests/{name}")
     return python
+
+
+def move_import(path):
+    with open(path, encoding="utf-8") as f:
+        text = f.read()
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text.replace("from cuda.core._memory import IPCBufferDescriptor", "from cuda.core._memory._ipc import IPCBufferDescriptor"))
 
 
 def main():
