@@ -32,7 +32,7 @@ SUBFOLDERS = {
     "loader/runtime": ["", "memory", "device", "stream", "graph"],
     "softcuda":     ["exec", "exec/texture", "exec/warp", "exec/run", "exec/decode", "exec/machine", "tools", "tools/trace", "tools/memcheck", "tools/debug", "tools/synccheck", "tools/schedule", "tools/profile", "tools/racecheck", "tools/start",
                      "api/base", "api/stream", "api/vmm", "api/array", "api/memory", "api/code", "api/texture", "api/graph", "api"],
-    "softcuda/toolchain": ["", "nvrtc", "nvjitlink", "nvml", "ptxas", "redirect"],
+    "softcuda/toolchain": ["", "nvrtc", "nvjitlink", "nvfatbin", "nvml", "ptxas", "redirect"],
     "memalloc":     ["", "probe"],
     "rdma":         ["protocol", "backend", "oob", "nic", "gpu", "verbs", "ofi", "", "put"],
     "comm":         ["bootstrap", "device", "incast", "net", "kernels", "", "predict", "sparse", "netqueue"],

@@ -206,7 +206,8 @@ def write_products(w):
 
 # Our libraries in front of NVIDIA's: name, folder, CUDA versions, and the functions that each version exports.
 TOOLCHAIN = [("libnvrtc", "nvrtc", (12, 13), "nvrtc*;"), ("libnvJitLink", "nvjitlink", (12, 13), "nvJitLink*; __nvJitLink*_{major}_*;"),
-             ("libnvidia-ml", "nvml", (1,), "nvml*;"), ("libcudart-redirect", "redirect", (1,), "la_*;")]
+             ("libnvfatbin", "nvfatbin", (12, 13), "nvFatbin*;"), ("libnvidia-ml", "nvml", (1,), "nvml*;"),
+             ("libcudart-redirect", "redirect", (1,), "la_*;")]
 
 
 def write_toolchain(w, strict):

@@ -31,6 +31,7 @@ const struct cli_variable cli_environment[] = {
 	{ "GPULOAD_PROBE", "the path of gpuload-probe, which tries kinds of memory" },
 	{ "GPULOAD_NVRTC", "the path of NVRTC, libnvrtc.so" },
 	{ "GPULOAD_NVJITLINK", "the path of nvJitLink, libnvJitLink.so" },
+	{ "GPULOAD_NVFATBIN", "the path of nvFatbin, libnvfatbin.so" },
 	{ "GPULOAD_PTXAS", "the path of NVIDIA's ptxas, for the ptxas beside the software driver" },
 	{ "GPULOAD_IBVERBS", "the path of a library that is used instead of libibverbs.so.1" },
 	{ "GPULOAD_LIBFABRIC", "the path of a library that is used instead of libfabric.so.1" },

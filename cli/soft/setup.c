@@ -90,7 +90,7 @@ static gpul_status set_libraries(struct soft_setup *s, const char *name, const c
 static gpul_status set_preload(struct soft_setup *s, gpul_error *err)
 {
 	static const char *const files[] = { "libcudart.so.13", "libcudart.so.12", "libnvrtc.so.13", "libnvrtc.so.12",
-					     "libnvJitLink.so.13", "libnvJitLink.so.12" };
+					     "libnvJitLink.so.13", "libnvJitLink.so.12", "libnvfatbin.so.13", "libnvfatbin.so.12" };
 
 	return set_libraries(s, "LD_PRELOAD", files, sizeof files / sizeof *files, err);
 }

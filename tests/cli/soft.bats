@@ -29,6 +29,7 @@ load helper
 	[[ $output == */softcuda:/own\ /mine ]] || show "should extend one and keep the other"
 	works soft --quiet -- sh -c 'cat /proc/self/maps'
 	[[ $output == *libnvrtc.so.13*libnvJitLink.so.13* || $output == *libnvJitLink.so.13*libnvrtc.so.13* ]] || show "should have loaded the libraries"
+	[[ $output == *libnvfatbin.so.13* ]] || show "should have loaded libnvfatbin"
 }
 
 @test "soft --env prints the variables for another program" {
