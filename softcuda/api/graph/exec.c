@@ -214,11 +214,35 @@ CUresult soft_exec_new(struct graph *g, cuuint64_t flags, struct graph_exec **ou
 
 /* ---- the calls -------------------------------------------------------------------------------------- */
 
+/* Check whether kernels could launch the graph: its nodes have some types only, and one device, *device; NULL: none yet. */
+static CUgraphInstantiateResult check_device_launch(const struct graph *g, const struct device **device)
+{
+	CUgraphInstantiateResult why = CUDA_GRAPH_INSTANTIATE_SUCCESS;
+
+	for (const struct link *i = g->nodes.next; !why && i != &g->nodes; i = i->next) {
+		const struct node *n = CONTAINER(i, struct node, link);
+		const struct device *d;
+
+		if (n->child)
+			why = check_device_launch(n->child, device);
+		else if (n->type != CU_GRAPH_NODE_TYPE_KERNEL && n->type != CU_GRAPH_NODE_TYPE_MEMCPY && n->type != CU_GRAPH_NODE_TYPE_MEMSET)
+			why = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
+		if (n->type != CU_GRAPH_NODE_TYPE_KERNEL)
+			continue;
+		d = &soft.device[CONTAINER(n->work, struct launch_op, op)->config.device];
+		if (*device && *device != d)
+			why = CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED;
+		*device = d;
+	}
+	return why;
+}
+
 /* Check whether the graph may be instantiated with these flags. */
 static CUresult check_instantiate(const struct graph *g, cuuint64_t flags, CUgraphInstantiateResult *why)
 {
 	const cuuint64_t known = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
 				 CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY | CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
+	const struct device *device = NULL;
 
 	*why = CUDA_GRAPH_INSTANTIATE_ERROR;
 	if (flags & ~known || g->is_captured_now || g->owner)
@@ -226,8 +250,11 @@ static CUresult check_instantiate(const struct graph *g, cuuint64_t flags, CUgra
 	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) {
 		if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH)
 			return CUDA_ERROR_INVALID_VALUE;
-		*why = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
-		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "cuGraphInstantiate: launches by kernels are not supported");
+		*why = check_device_launch(g, &device);
+		if (*why)
+			return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "cuGraphInstantiate: kernels can launch a graph of kernels, copies and fills "
+								     "of one device only");
+		*why = CUDA_GRAPH_INSTANTIATE_ERROR;
 	}
 	if (soft_has_unused_condition(g)) {
 		*why = CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED;

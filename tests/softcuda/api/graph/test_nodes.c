@@ -454,6 +454,31 @@ static void a_child_of_an_executable_graph_is_replaced(void **state)
 	ok(cuGraphExecDestroy(x));
 }
 
+static void the_host_launches_a_graph_that_kernels_could_launch(void **state)
+{
+	const cuuint64_t flag = CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
+	CUDA_GRAPH_INSTANTIATE_PARAMS p = { .flags = flag };
+	CUgraphNode put = add_put(graph, address(word), 21, NULL), empty;
+	cuuint64_t flags;
+	CUgraphExec x;
+
+	(void)state;
+	ok(cuGraphInstantiateWithParams(&x, graph, &p));
+	assert_int_equal(p.result_out, CUDA_GRAPH_INSTANTIATE_SUCCESS);
+	ok(cuGraphExecGetFlags(x, &flags));
+	assert_int_equal(flags, flag);
+	ok(cuGraphUpload(x, s));
+	run(x);
+	assert_int_equal(word[0], 21);
+	ok(cuGraphExecDestroy(x));
+	p.flags = flag | CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+	assert_int_not_equal(cuGraphInstantiateWithParams(&x, graph, &p), CUDA_SUCCESS);
+	p.flags = flag;
+	ok(cuGraphAddEmptyNode(&empty, graph, &put, 1));
+	assert_int_not_equal(cuGraphInstantiateWithParams(&x, graph, &p), CUDA_SUCCESS);
+	assert_int_equal(p.result_out, CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED);
+}
+
 static void attributes_of_kernels_are_kept_and_copied(void **state)
 {
 	CUgraphNode a = add_put(graph, address(word), 1, NULL), b = add_put(graph, address(word), 2, &a);
@@ -535,6 +560,7 @@ int main(void)
 		with_graph(data_of_dependencies_is_kept),
 		with_graph(an_update_names_the_node_that_differs),
 		with_graph(a_child_of_an_executable_graph_is_replaced),
+		with_graph(the_host_launches_a_graph_that_kernels_could_launch),
 		with_graph(attributes_of_kernels_are_kept_and_copied),
 		with_graph(a_graph_is_printed_for_graphviz),
 		with_graph(a_stream_captures_into_a_graph_of_the_program),
