@@ -5,7 +5,7 @@
 #include "softcuda/exec/decode/decode_internal.h"
 #include "softcuda/exec/texture/texture_internal.h"
 
-enum { MAX_LOCAL = 512 << 10, MAX_DIMS = 8, VARIABLE_ALIGN = 256 };
+enum { MAX_LOCAL = 512 << 10, MAX_DIMS = 8, VARIABLE_ALIGN = 256, VARIABLE_GAP = 4096 };
 
 static uint64_t align_of(const gpul_ptx_var *v)
 {
@@ -22,13 +22,14 @@ static uint64_t align_up(uint64_t at, uint64_t align)
 
 /* ---- global and constant variables ------------------------------------------------------------------- */
 
-/* Accesses behind a variable reach other variables of the module on a GPU, or unused memory; here only unused memory. */
+/* A GPU has the variables of a module in pages of 2 MiB, so accesses behind a variable reach other variables there, or unused
+ * memory; here only unused memory, of VARIABLE_GAP bytes, which are 0. */
 static uint64_t padding_of_variable(const struct gpul_exec_program *p, const gpul_ptx_var *v)
 {
 	for (const struct observer *o = gpul_exec_memory_observers(p->memory); o; o = o->next)
 		if (o->exact_bounds)
 			return 0;
-	return align_up(v->bytes, VARIABLE_ALIGN) - v->bytes;
+	return align_up(v->bytes + VARIABLE_GAP, VARIABLE_ALIGN) - v->bytes;
 }
 
 static gpul_status allocate_variable(struct gpul_exec_program *p, const gpul_ptx_var *v,
@@ -43,7 +44,7 @@ static gpul_status allocate_variable(struct gpul_exec_program *p, const gpul_ptx
 				 "%s:%u: variable %s has %llu bytes; at most 2^40 bytes and an alignment of 2^20 "
 				 "are possible",
 				 p->file_name, v->line, name, (unsigned long long)v->bytes);
-	memory = gpul_program_alloc(p, v->bytes + align_of(v) + 2 * VARIABLE_ALIGN, err);
+	memory = gpul_program_alloc(p, v->bytes + VARIABLE_GAP + align_of(v) + 2 * VARIABLE_ALIGN, err);
 	if (!memory)
 		return GPUL_ENOMEM;
 	*address = align_up((uintptr_t)memory, align_of(v) > VARIABLE_ALIGN ? align_of(v) : VARIABLE_ALIGN);

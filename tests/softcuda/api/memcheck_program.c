@@ -21,7 +21,9 @@ static const char ptx[] =
 	"	ret;\n"
 	"}\n"
 	".visible .global .align 4 .b8 variable[250];\n"
-	".visible .const .align 4 .b8 constant[250];\n";
+	".visible .const .align 4 .b8 constant[250];\n"
+	".visible .global .align 4 .b8 whole_variable[1024];\n"
+	".visible .const .align 4 .b8 whole_constant[1024];\n";
 
 enum { N = 64, BYTES = 4 * N };
 
@@ -287,6 +289,25 @@ static void overrun_constant(void)
 		printf("copy to it: %d\n", (int)copy_on_gpu(b, p));
 }
 
+/* Tables that end where a unit of allocation ends: the program reads the words behind them. */
+static void read_behind(const char *name)
+{
+	CUdeviceptr p;
+
+	if (!cuModuleGetGlobal(&p, NULL, module, name))
+		printf("copy from behind it: %d\n", (int)copy_on_gpu(b, p + 1024));
+}
+
+static void overrun_whole_variable(void)
+{
+	read_behind("whole_variable");
+}
+
+static void overrun_whole_constant(void)
+{
+	read_behind("whole_constant");
+}
+
 static const struct { const char *name; void (*run)(void); } cases[] = {
 	{ "double_free", double_free },
 	{ "invalid_free", invalid_free },
@@ -311,6 +332,8 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
 	{ "overrun_host", overrun_host },
 	{ "overrun_variable", overrun_variable },
 	{ "overrun_constant", overrun_constant },
+	{ "overrun_whole_variable", overrun_whole_variable },
+	{ "overrun_whole_constant", overrun_whole_constant },
 };
 
 int main(int argc, char **argv)

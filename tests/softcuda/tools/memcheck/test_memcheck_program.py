@@ -67,6 +67,10 @@ class Program(unittest.TestCase):
             with self.subTest(case):
                 self.assertEqual(run("overrun_" + case, tools="")[:2], (0, "copy to it: 0\n"))
                 self.assertRegex(run("overrun_" + case)[2], r"4-byte global (store|load) at 0x\w+ crosses the end of a 250-byte")
+        for case in ("variable", "constant"):
+            with self.subTest(f"behind the last whole block of a {case}"):
+                self.assertEqual(run("overrun_whole_" + case, tools="")[:2], (0, "copy from behind it: 0\n"))
+                self.assertRegex(run("overrun_whole_" + case)[2], r"4-byte global load at 0x\w+ is 0 bytes past the end of a 1024-byte")
         self.assertEqual(run("overrun_pitch", tools="")[:2], (0, "copy to it: 0\n"))  # rows of 512 bytes
 
     def test_without_memcheck_nothing_is_printed_and_calls_fail_as_before(self):
