@@ -2,6 +2,7 @@
  *
  * A `.sync` instruction has a member mask: the lanes that must execute it together.  If one of them has not arrived, the
  * split is parked (EVENT_SYNC); the instruction is executed again when the missing lanes have arrived. */
+#include "softcuda/exec/run/lanes_internal.h"
 #include "softcuda/exec/run/run_internal.h"
 
 static uint32_t named_lanes(const struct warp *w, opref member)
@@ -9,6 +10,8 @@ static uint32_t named_lanes(const struct warp *w, opref member)
 	const uint32_t *m = U32(w, member);
 	uint32_t all = 0;
 
+	if ((member & 3) == BANK_CONSTS)  /* the usual case */
+		return m[0];
 	if (w->mask == ALL_LANES)
 		for (unsigned l = 0; l < LANES; l++)
 			all |= m[l];
@@ -35,50 +38,48 @@ HANDLER(BAR_WARP)
  * e: member mask. */
 enum direction { UP, DOWN, BFLY, IDX };
 
-static inline unsigned source_lane(enum direction how, unsigned lane, uint32_t b, uint32_t c,
-				   bool *in_range)
+static inline uint32_t source_lane(enum direction how, uint32_t lane, uint32_t b, uint32_t c, int32_t *in_range)
 {
-	unsigned clamp = c & 31, segment = c >> 8 & 31, move = b & 31, j;
-	unsigned max = (lane & segment) | (clamp & ~segment & 31), min = lane & segment;
+	const uint32_t clamp = c & 31, segment = c >> 8 & 31, move = b & 31, min = lane & segment;
+	const int32_t max = (int32_t)(min | (clamp & ~segment));
+	const int32_t j = (int32_t)(how == UP     ? lane - move
+				    : how == DOWN ? lane + move
+				    : how == BFLY ? lane ^ move
+						  : min | (move & ~segment));
 
-	switch (how) {
-	case UP:
-		j = lane - move;
-		*in_range = (int)j >= (int)max;
-		break;
-	case DOWN:
-		j = lane + move;
-		*in_range = j <= max;
-		break;
-	case BFLY:
-		j = lane ^ move;
-		*in_range = j <= max;
-		break;
-	default:
-		j = min | (move & ~segment & 31);
-		*in_range = j <= max;
-		break;
-	}
-	return *in_range ? j & 31 : lane;
+	*in_range = (how == UP ? j >= max : j <= max) ? -1 : 0;
+	return *in_range ? (uint32_t)j & 31 : lane;
+}
+
+/* to[l] = a[from[l]]; from is less than LANES. */
+static inline void permute_lanes(uint32_t to[LANES], const uint32_t *a, const uint32_t from[LANES])
+{
+#if defined(__AVX512F__)
+	const __m512i low = _mm512_load_si512(a), high = _mm512_load_si512(a + 16);
+
+	for (unsigned l = 0; l < LANES; l += 16)
+		_mm512_store_si512(to + l, _mm512_permutex2var_epi32(low, _mm512_load_si512(from + l), high));
+#else
+	for (unsigned l = 0; l < LANES; l++)
+		to[l] = a[from[l]];
+#endif
 }
 
 static inline const struct insn *shuffle(struct warp *w, const struct insn *i,
 					 enum direction how)
 {
 	const uint32_t *a = U32(w, i->a), *b = U32(w, i->b), *c = U32(w, i->c);
-	uint32_t value[LANES], in_range = 0;
+	_Alignas(64) uint32_t value[LANES], from[LANES];
+	_Alignas(64) int32_t in_range[LANES];
 
 	if (i->n && !members_have_arrived(state_of(w), i->e))
 		return raise_event(state_of(w), EVENT_SYNC, i);
-	for (unsigned l = 0; l < LANES; l++) {
-		bool ok;
-
-		value[l] = a[source_lane(how, l, b[l], c[l], &ok)];
-		in_range |= (uint32_t)ok << l;
-	}
+	for (unsigned l = 0; l < LANES; l++)
+		from[l] = source_lane(how, l, b[l], c[l], &in_range[l]);
+	permute_lanes(value, a, from);
 	SET_LANES(w, U32(w, i->d), value[l]);
 	if (i->flags)
-		set_predicate(w, i->d2, in_range);
+		set_predicate(w, i->d2, signs32(in_range));
 	return i + 1;
 }
 
