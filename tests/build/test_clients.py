@@ -4,7 +4,7 @@ import argparse, contextlib, io, os, shutil, signal, subprocess, sys, tempfile, 
 
 CLIENTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "clients")
 sys.path.insert(0, CLIENTS)
-import client, hecbench
+import client, smaller
 BUILD = os.path.abspath(os.environ.get("GPULOAD_BUILD", "build"))
 # In place of pytest: the tests of a "file" are the letters of its name, and each letter is what the test does.
 TESTS = """
@@ -117,20 +117,35 @@ class Sizes(unittest.TestCase):
     """The smaller sizes that hecbench.py tries where a program is too slow."""
 
     def test_repetitions_then_sizes_become_smaller(self):
-        self.assertEqual(hecbench.smaller("./main 512 4096 100"), ["./main 512 4096 1", "./main 512 256 1", "./main 512 16 1", "./main 512 256 100",
+        self.assertEqual(smaller.commands("./main 512 4096 100"), ["./main 512 4096 1", "./main 512 256 1", "./main 512 16 1", "./main 512 256 100",
                                                                    "./main 512 16 100", "./main 512 1 1", "./main 32 256 1", "./main 32 256 6"])
 
     def test_values_of_options_are_sizes_and_names_of_files_are_not(self):
-        self.assertEqual(hecbench.smaller("./main -i data/4096.txt --dimx=4096 -n 8192")[:2],
+        self.assertEqual(smaller.commands("./main -i data/4096.txt --dimx=4096 -n 8192")[:2],
                          ["./main -i data/4096.txt --dimx=4096 -n 1", "./main -i data/4096.txt --dimx=256 -n 1"])
 
     def test_a_size_with_a_name_is_small(self):
-        self.assertEqual(hecbench.smaller("./main -s large -r 10"), ["./main -s small -r 10", "./main -s small -r 1"])
-        self.assertEqual(hecbench.smaller("./main -s 512"), ["./main -s 1", "./main -s 32"])
-        self.assertEqual(hecbench.smaller("./main -s large"), ["./main -s small"])
+        self.assertEqual(smaller.commands("./main -s large -r 10"), ["./main -s small -r 10", "./main -s small -r 1"])
+        self.assertEqual(smaller.commands("./main -s 512"), ["./main -s 1", "./main -s 32"])
+        self.assertEqual(smaller.commands("./main -s large"), ["./main -s small"])
 
     def test_a_command_without_numbers_has_no_smaller_sizes(self):
-        self.assertEqual(hecbench.smaller("./main input.txt"), [])
+        self.assertEqual(smaller.commands("./main input.txt"), [])
+
+    def test_names_of_the_usage_tell_repetitions_from_sizes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(f"{folder}/main.cu", "w", encoding="utf-8") as f:
+                f.write('printf("Usage: %s <repeat> <number of keys> <block size>\\n", argv[0]);')
+            names = smaller.usage_names(folder)
+        self.assertEqual(names, ["repeat", "number of keys", "block size"])
+        self.assertEqual(smaller.commands("./main 100 65536 256", names)[:4], ["./main 1 65536 256", "./main 1 16384 256", "./main 1 4096 256", "./main 1 1024 256"])
+        self.assertEqual(smaller.commands("./main 100 65536", names), smaller.commands("./main 100 65536"))
+
+    def test_constants_of_a_source_become_smaller_by_their_names(self):
+        text = "#define NUM_ITERATIONS 1000 // of the kernel\n#define BLOCK_SIZE 128\nconst int width = 3 * 1024, seed = 4711;\nint n = 1 << 20;\nuint64_t m = 2147483648;\n"
+        self.assertEqual(smaller.constants(text, 100, 1), text.replace("1000", "10"))
+        self.assertEqual(smaller.constants(text, 1000, 16), text.replace("1000", "1").replace("3 * 1024", "256").replace("1 << 20", "65536"))
+        self.assertEqual(smaller.constants("const int rows = 1000000;", 1, 16), "const int rows = 62528;")   # a multiple of 64, as before
 
 
 class Scripts(unittest.TestCase):

@@ -3,21 +3,22 @@
 
 The checkout is a copy of github.com/zjin-lcf/HeCBench; this program fetches nothing.  It draws --count of the programs src/*-cuda at random
 (--seed), compiles each by its Makefile with nvcc for compute_90 and `-cudart none`, links libgpuload-rt.a, and runs what `make run` would.
-A program that does not end within --limit seconds is run again with smaller sizes, and these runs are counted apart.  See smaller().  If it is
-still too slow, its last run, with the smallest sizes, has --last seconds: many programs have their sizes in the source.  Seconds are CPU time
-divided by the number of CPUs, so that other work makes no program slow; a run is ended after ten times as many.  A failure with smaller sizes
-does not count, because not every program is defined for them, but the line of the program names it.
+A program that does not end within --limit seconds is run again with smaller sizes, and these runs are counted apart.  See smaller.py.  Many
+programs have their sizes in the source: if one is still too slow, a copy of it with smaller constants is compiled and run.  Its last run, with the
+smallest arguments, has --last seconds.  Seconds are CPU time divided by the number of CPUs, so that other work makes no program slow; a run is ended
+after ten times as many.  A failure with smaller sizes does not count, because not every program is defined for them, but the line of the program names it.
 
     verified, ran                  with the published arguments: exit 0; the program reports that its results are right, or reports nothing: passed
-    verified smaller, ran smaller  the same with smaller sizes: passed
+    verified smaller, ran smaller  the same with smaller arguments: passed
+    verified changed, ran changed  the same with smaller constants in its source: passed
     failed, slow, not built        failed; slow: neither the published nor the smaller sizes ended in time
     not testable                   it needs a library (cuBLAS, MPI ...), or a file that is not in the checkout; or the compiler refuses it: skipped
 
 --quick begins with the smaller sizes, and uses the published ones only where all smaller ones fail.  --short is --count 12 --limit 10 --quick.
 """
-import concurrent.futures, glob, json, os, random, re, shutil, signal, stat, subprocess, sys, time
+import concurrent.futures, copy, glob, json, os, random, re, shutil, signal, stat, subprocess, sys, time
 
-import client  # in this folder
+import client, smaller  # in this folder
 
 OUT_OF_TIME = {-signal.SIGXCPU, 128 + signal.SIGXCPU}
 LIBRARIES = re.compile(r"-l(cublas|cusparse|cusolver|curand|cufft|cudnn|nccl|mpi|parmetis|metis|gsl|gfortran|gdal|boost)\w*|mpicc|mpicxx|mpirun|nvshmem")
@@ -51,28 +52,8 @@ sys.exit(r.returncode)
 """
 
 
-COUNTED = {"verified": "passed", "ran": "passed", "verified smaller": "passed", "ran smaller": "passed", "not testable": "skipped"}
-NUMBER = re.compile(r"(?<=[\s=])\d+(?=\s|$)")   # an argument, or the value of --option=N
-LARGE, MEDIUM = 1024, 16
-WORD = re.compile(r"(?<=\s)large(?=\s|$)")
-
-
-def smaller(command):
-    """The command with smaller sizes.  The last number, in most programs that of repetitions, becomes 1; then the numbers from LARGE on are
-    divided by 16, and by 256; then the same with the last number as it is, because in some programs it is a size, too; then by 4096; then the
-    numbers from MEDIUM on are divided by 16, with 1 as the last number and without, because in some programs they are thousands.  A size that
-    has a name is small, not large."""
-    command_of_make, command = command, WORD.sub("small", command)
-    numbers = list(NUMBER.finditer(command))
-    found = []
-    for last, divisor, least in ((1, 1, LARGE), (1, 16, LARGE), (1, 256, LARGE), (None, 16, LARGE), (None, 256, LARGE), (1, 4096, LARGE), (1, 16, MEDIUM), (None, 16, MEDIUM)):
-        changed = command
-        for m in reversed(numbers):   # from the end, so that the places of the others stay right
-            n = last if last and m is numbers[-1] else int(m[0]) // (divisor if int(m[0]) >= least else 1)
-            changed = f"{changed[:m.start()]}{n}{changed[m.end():]}"
-        if changed not in (command, *found):
-            found.append(changed)
-    return [command, *found] if command != command_of_make else found
+COUNTED = {"verified": "passed", "ran": "passed", "verified smaller": "passed", "ran smaller": "passed", "verified changed": "passed", "ran changed": "passed",
+           "not testable": "skipped"}
 
 
 def arguments():
@@ -147,7 +128,8 @@ class Program:
             return "not testable", 0, "needs a command: make run has none"
         if os.path.exists(f"{self.at}/output.txt"):
             os.remove(f"{self.at}/output.txt")
-        attempts = smaller(command) + [command] if self.args.quick else [command] + smaller(command)
+        changed = smaller.commands(command, smaller.usage_names(self.source))
+        attempts = changed + [command] if self.args.quick else [command] + changed
         of_published, notes, too_slow = None, [], command
         for attempt in attempts:
             state, seconds, reason = self.attempt(attempt, self.args.limit)
@@ -160,12 +142,33 @@ class Program:
             else:
                 notes.append(f"{' '.join(attempt.split())[:80]}: {state}{' ' + reason if state != 'slow' else ''}")
                 too_slow = attempt if state == "slow" else too_slow
+        for stage in range(len(smaller.STAGES)):
+            state, seconds, reason = self.with_smaller_constants(stage, too_slow)
+            if state in ("verified", "ran"):
+                return f"{state} changed", seconds, f"{' '.join(too_slow.split())[:80]}, {reason}"
+            notes += [f"{reason}: {state}"] if reason else []
         if self.args.last:
             state, seconds, reason = self.attempt(too_slow, self.args.last)
             if state in ("verified", "ran"):
                 return self.passed(state, seconds, too_slow, command)
             notes.append(f"{' '.join(too_slow.split())[:80]} in {self.args.last:g} s: {state}")
         return *of_published[:2], "; ".join([of_published[2], *notes])
+
+    def with_smaller_constants(self, stage, command):
+        """The state, the seconds, and what was changed; "" if the source has no constants of this stage."""
+        other = copy.copy(self)
+        other.at = f"{self.at}-{stage}"
+        shutil.rmtree(other.at, ignore_errors=True)
+        shutil.copytree(self.source, other.at)
+        repeats_by, sizes_by = smaller.STAGES[stage]
+        said = f"repetitions / {repeats_by}, sizes / {sizes_by} in the source"
+        if not smaller.change_sources(other.at, stage):
+            return "slow", 0, ""
+        made, reason = other.make()
+        if not made:
+            return "not built", 0, f"{said}: {reason}"
+        state, seconds, reason = other.attempt(command, self.args.limit)
+        return state, seconds, said if state in ("verified", "ran", "slow") else f"{said}: {reason}"
 
     @staticmethod
     def passed(state, seconds, attempt, command):
