@@ -138,12 +138,12 @@ static void fill_in(struct edges *e, const struct node *earlier, const struct no
 	e->n++;
 }
 
-/* *n_out: before, the number of elements of the lists; afterwards, the number that was filled in, or would be. */
+/* *n_out: before, the number of elements of the lists (without lists: any value); afterwards, the number that was filled in, or would be. */
 static void end_lists(struct edges *e, size_t *n_out)
 {
 	const bool counts = !e->from && !e->to;
 
-	for (size_t i = e->n; i < e->room; i++) {
+	for (size_t i = e->n; i < e->room && !counts; i++) {
 		if (e->from)
 			e->from[i] = NULL;
 		if (e->to)

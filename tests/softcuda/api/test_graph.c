@@ -145,6 +145,18 @@ static void edges_are_added_listed_and_removed(void **state)
 	ok(cuGraphNodeGetDependentNodes(a, to, NULL, &n));
 	assert_int_equal(n, 1);
 	assert_ptr_equal(to[0], b);
+	n = SIZE_MAX;  /* Warp only asks for the number, and leaves the variable uninitialised */
+	ok(cuGraphNodeGetDependentNodes(a, NULL, NULL, &n));
+	assert_int_equal(n, 1);
+	n = SIZE_MAX;
+	ok(cuGraphNodeGetDependencies(a, NULL, NULL, &n));
+	assert_int_equal(n, 0);
+	n = SIZE_MAX;
+	ok(cuGraphGetEdges(graph, NULL, NULL, NULL, &n));
+	assert_int_equal(n, 1);
+	n = SIZE_MAX;
+	ok(cuGraphGetNodes(graph, NULL, &n));
+	assert_int_equal(n, 2);
 	x = instantiate();
 	run(x);
 	assert_int_equal(word[1], 1);
