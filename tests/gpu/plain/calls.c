@@ -268,8 +268,9 @@ static void modules(void)
 	IS(cuModuleGetGlobal(&p, &bytes, module, "none"), ERROR_NOT_FOUND, SEEN);
 	IS(cuModuleGetGlobal(NULL, NULL, module, "counter"), ERROR_INVALID_VALUE, OURS);
 	IS(cuModuleUnload(module), OK, SEEN);
-	IS(cuModuleUnload(module), ERROR_INVALID_HANDLE, SEEN);
-	IS(cuModuleGetFunction(&f, module, "put"), ERROR_INVALID_HANDLE, SEEN);
+	/* NVIDIA's driver returned the same in seven runs, and crashed in one: the handle is freed memory there. */
+	IS(cuModuleUnload(module), ERROR_INVALID_HANDLE, OURS);
+	IS(cuModuleGetFunction(&f, module, "put"), ERROR_INVALID_HANDLE, OURS);
 	IS(cuModuleUnload(NULL), ERROR_INVALID_HANDLE, OURS);
 }
 
@@ -337,7 +338,7 @@ static void functions(void)
 	launches(module, word);
 	IS(cuMemFree(word), OK, MANUAL);
 	IS(cuModuleUnload(module), OK, SEEN);
-	IS(launch_1d(nothing, 1, 1, 0, NULL, NULL), ERROR_INVALID_HANDLE, SEEN);
+	IS(launch_1d(nothing, 1, 1, 0, NULL, NULL), ERROR_INVALID_HANDLE, OURS);  /* freed memory, as above */
 }
 
 static void streams_and_events(void)
