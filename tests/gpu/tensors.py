@@ -16,7 +16,7 @@ A case is a tensor map and one copy between the tensor and shared memory (cp.asy
 call that makes the map returned; after a load, the shared memory; after a store or reduction, the words of the tensor that have changed.
 Classes: tile, store, reduce, im2col, column (stores and reductions by im2col maps), slice and slices (interleaved layouts), limits (only the call that makes the map).
 
-tensors.h200, if it is there, has the checksums of an H200's results for the default seed.
+tensors.h200 has the checksums of an H200's results for the default seed.
 """
 import argparse, base64, ctypes, itertools, json, os, random, subprocess, sys, zlib
 

@@ -1,4 +1,5 @@
-/* tensor_map.c — Tensor Map Object Management: the limits are those that the manual of cuTensorMapEncodeTiled states. */
+/* tensor_map.c — Tensor Map Object Management: the limits are those that the manual of cuTensorMapEncodeTiled states, and
+ * as an H200's driver checks them: steps of dimension 0 and rows of interleaved maps, too (tests/gpu/tensors.py, class limits). */
 #include <string.h>
 
 #include "softcuda/api/base/state_internal.h"
@@ -22,10 +23,10 @@ struct description {
 
 static bool sizes_are_possible(const struct description *t)
 {
-	const unsigned align = t->interleave == CU_TENSOR_MAP_INTERLEAVE_32B ? 32 : 16, first = t->interleave == CU_TENSOR_MAP_INTERLEAVE_NONE;
+	const unsigned align = t->interleave == CU_TENSOR_MAP_INTERLEAVE_32B ? 32 : 16;
 
 	for (unsigned d = 0; d < t->rank; d++) {
-		if (!t->dims[d] || t->dims[d] > (uint64_t)1 << 32 || (d >= first && (!t->steps[d] || t->steps[d] > 8)))
+		if (!t->dims[d] || t->dims[d] > (uint64_t)1 << 32 || !t->steps[d] || t->steps[d] > 8)
 			return false;
 		if (d + 1 < t->rank && (t->strides[d] % align || t->strides[d] >> 40))
 			return false;
@@ -35,11 +36,11 @@ static bool sizes_are_possible(const struct description *t)
 
 static bool modes_are_possible(const struct description *t, unsigned row_bytes)
 {
-	if (t->fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE && t->type < CU_TENSOR_MAP_DATA_TYPE_FLOAT16)
+	if (row_bytes % 16 || (t->fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE && t->type < CU_TENSOR_MAP_DATA_TYPE_FLOAT16))
 		return false;
 	if (t->interleave != CU_TENSOR_MAP_INTERLEAVE_NONE)
 		return t->rank >= 3 && (t->interleave != CU_TENSOR_MAP_INTERLEAVE_32B || t->swizzle == CU_TENSOR_MAP_SWIZZLE_32B);
-	return row_bytes % 16 == 0 && (!t->swizzle || t->swizzle > CU_TENSOR_MAP_SWIZZLE_128B || row_bytes <= 16u << t->swizzle);
+	return !t->swizzle || t->swizzle > CU_TENSOR_MAP_SWIZZLE_128B || row_bytes <= 16u << t->swizzle;
 }
 
 /* Begin a map; row: elements in a row of shared memory. */
@@ -51,9 +52,6 @@ static CUresult describe(const char *call, const struct description *t, cuuint32
 				.swizzle = (uint8_t)t->swizzle, .fill_nan = t->fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA };
 	if (!sizes_are_possible(t) || !row || row > 256 || (known && !modes_are_possible(t, row * gpul_tensor_type_bytes((unsigned)t->type))))
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: a size, a stride, an alignment, a mode or the fill is not possible", call);
-	if (!known || t->interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || t->swizzle > CU_TENSOR_MAP_SWIZZLE_128B)
-		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "a tensor map of type %d with interleave %d and swizzle %d is not interpreted",
-				   (int)t->type, (int)t->interleave, (int)t->swizzle);
 	m->box[0] = (uint16_t)row;
 	for (unsigned d = 0; d < t->rank; d++) {
 		m->last[d] = (uint32_t)(t->dims[d] - 1);
@@ -71,10 +69,12 @@ static bool arguments_are_there(const CUtensorMap *map, const struct description
 	       (unsigned)t->interleave <= CU_TENSOR_MAP_INTERLEAVE_32B && (unsigned)t->swizzle <= LAST_SWIZZLE;
 }
 
-/* The manual asks for an alignment of 64 bytes, which only the copy that a kernel uses needs: the objects of cuda-core's
- * TensorMapDescriptor have 16, and its tests run on NVIDIA's driver. */
-static CUresult store_map(void *map, const gpul_tensor_map *m)
+/* The manual asks for an alignment of 64 bytes, which only the copy that a kernel uses needs: an H200's driver accepts any address. */
+static CUresult store_map(void *map, const struct description *t, const gpul_tensor_map *m)
 {
+	if ((unsigned)t->type >= GPUL_TENSOR_TYPES || t->interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || t->swizzle > CU_TENSOR_MAP_SWIZZLE_128B)
+		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "a tensor map of type %d with interleave %d and swizzle %d is not interpreted",
+				   (int)t->type, (int)t->interleave, (int)t->swizzle);
 	memset(map, 0, sizeof(CUtensorMap));
 	memcpy(map, m, sizeof *m);
 	return CUDA_SUCCESS;
@@ -99,18 +99,20 @@ EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType typ
 					   box[d], d);
 		m.box[d] = (uint16_t)box[d];
 	}
-	return r ? r : store_map(map, &m);
+	return r ? r : store_map(map, &t, &m);
 }
 
-/* The corners of the pixels in each dimension between the first and the last: a map has 32 bits for all of them. */
+/* The corners of the pixels in each dimension between the first and the last: a map has 32 bits for all of them.  Those of an
+ * interleaved map are compared with the dimensions from the first on. */
 static bool corners_are_possible(const struct description *t, const int *lower, const int *upper)
 {
 	static const int limits[] = { 32768, 128, 16 };
 	const int limit = limits[t->rank - 3];
+	const unsigned first = t->interleave == CU_TENSOR_MAP_INTERLEAVE_NONE;
 
 	for (unsigned d = 0; d + 2 < t->rank; d++)
 		if (lower[d] < -limit || lower[d] >= limit || upper[d] < -limit || upper[d] >= limit ||
-		    (int64_t)t->dims[d + 1] + upper[d] - lower[d] <= 0)
+		    (int64_t)t->dims[d + first] + upper[d] - lower[d] <= 0)
 			return false;
 	return true;
 }
@@ -139,7 +141,7 @@ EXPORT CUresult cuTensorMapEncodeIm2col(CUtensorMap *map, CUtensorMapDataType ty
 			m.upper[d] = (int16_t)upper[d];
 		}
 	}
-	return r ? r : store_map(map, &m);
+	return r ? r : store_map(map, &t, &m);
 }
 
 EXPORT CUresult cuTensorMapReplaceAddress(CUtensorMap *map, void *address)
