@@ -190,11 +190,31 @@ static void approximate_f64_forms_compute_the_upper_32_bits_and_flush_subnormals
 		}
 }
 
+/* All fractions of two exponents: by the powers of 4 between them, the others have the same fractions of results. */
+static void rsqrt_is_the_same_in_every_build(void **state)
+{
+	(void)state;
+	for (const struct rig_build *b = rig_builds(); b->name; b++)
+		for (uint32_t u = 0x3f800000; u < 0x40800000; u += LANES) {
+			struct rig *r = rig_reset(ALL_LANES);
+			for (unsigned l = 0; l < LANES; l++)
+				rig_set(r, SLOT_A, l, 32, u + l);
+			rig_run(r, b, OP_RSQRT_APPROX, 0, 0, 0);
+			for (unsigned l = 0; l < LANES; l++) {
+				const float want = (float)(1 / sqrt((double)f32_of(u + l)));
+				if (rig_get(r, SLOT_D, l, 32) != bits32(want))
+					fail_msg("rsqrt.%s(%#x) is %#llx, not %a", b->name, u + l,
+						 (unsigned long long)rig_get(r, SLOT_D, l, 32), (double)want);
+			}
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(errors_are_close_to_half_an_ulp),
 		cmocka_unit_test(sine_and_cosine_errors_are_below_the_ulp_of_one),
+		cmocka_unit_test(rsqrt_is_the_same_in_every_build),
 		cmocka_unit_test(special_values_follow_the_isa),
 		cmocka_unit_test(approximate_f64_forms_compute_the_upper_32_bits_and_flush_subnormals),
 	};
