@@ -1,7 +1,7 @@
 /* log.h — log lines: a level, a module, one line of text.
  *
  * Errors are returned, not logged.  By default only notices are printed, on stderr; the library has one notice, "no NVIDIA driver;
- * using the software driver", and the software driver two: blocks wait for blocks that cannot start, and a barrier number above 15.
+ * using the software driver", and the software driver three: blocks wait for blocks that cannot start, a barrier number above 15, and machine code.
  * GPULOAD_LOG=off|notice|info|debug sets the level; gpul_log_to() sends the lines to a program's own log. */
 #ifndef GPULOAD_CORE_LOG_H
 #define GPULOAD_CORE_LOG_H

@@ -8,12 +8,15 @@
  * was linked from: this file links the PTX of these fatbins. */
 #include "softcuda/api/code/code_internal.h"
 
+#include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/array.h"
 #include "core/file.h"
+#include "core/log.h"
 #include "ptx/link/link.h"
 
 #define EM_CUDA       190
@@ -276,10 +279,34 @@ static CUresult from_text(const char *text, struct soft_image *out, char *why, s
 	return CUDA_SUCCESS;
 }
 
+/* Print a line once for each library, and once for images elsewhere: a library often returns an error of its own, without the reason. */
+static void report_machine_code(const void *image)
+{
+	enum { MAX_LIBRARIES = 16 };
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static const void *reported[MAX_LIBRARIES];
+	static size_t n_reported;
+	Dl_info found;
+	const void *library = dladdr(image, &found) ? found.dli_fbase : NULL;
+	bool is_new = true;
+
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < n_reported; i++)
+		is_new = is_new && reported[i] != library;
+	is_new = is_new && n_reported < MAX_LIBRARIES;
+	if (is_new)
+		reported[n_reported++] = library;
+	pthread_mutex_unlock(&lock);
+	if (is_new)
+		gpul_log(GPUL_LOG_NOTICE, "softcuda", "%s contains a kernel as machine code without PTX, which cannot run here: its calls fail with "
+			 "CUDA_ERROR_NO_BINARY_FOR_GPU (docs/clients.md)", library ? found.dli_fname : "an image in memory");
+}
+
 CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *out, char *why,
 			 size_t why_bytes)
 {
 	gpul_error err = { 0 };
+	const void *given = data;
 	const char *text = data; /* compared with strncmp(), because the text can be shorter than 4 bytes */
 	CUresult r;
 
@@ -294,6 +321,8 @@ CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *ou
 		r = refuse_image(&err, why, why_bytes);
 	else
 		r = from_fatbin(data, n_bytes, out, why, why_bytes);
+	if (r == CUDA_ERROR_NO_BINARY_FOR_GPU)
+		report_machine_code(given);
 	if (r)
 		soft_image_close(out);
 	return r;

@@ -151,6 +151,31 @@ static void a_cubin_whose_ptx_is_damaged_is_refused(void **state)
 	fails(cuModuleLoadData(&module, made.bytes), CUDA_ERROR_NO_BINARY_FOR_GPU);
 }
 
+static void machine_code_is_reported_once(void **state)
+{
+	FILE *log = tmpfile();
+	int screen = dup(STDERR_FILENO), n_lines = 0;
+	char line[512];
+	CUmodule module;
+
+	(void)state;
+	if (!on_software_driver())
+		skip();
+	assert_non_null(log);
+	make_cubin(NULL, 0, NULL, 0);
+	dup2(fileno(log), STDERR_FILENO);
+	for (int i = 0; i < 2; i++)
+		if (cuModuleLoadData(&module, made.bytes) != CUDA_ERROR_NO_BINARY_FOR_GPU)
+			n_lines = -9;
+	dup2(screen, STDERR_FILENO);
+	close(screen);
+	rewind(log);
+	while (fgets(line, sizeof line, log))
+		n_lines += strstr(line, "machine code without PTX") != NULL;
+	fclose(log);
+	assert_int_equal(n_lines, 1);
+}
+
 static void cubins_with_ptx_can_be_linked(void **state)
 {
 	CUlinkState link;
@@ -174,6 +199,7 @@ static void cubins_with_ptx_can_be_linked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(machine_code_is_reported_once),  /* first: other tests have machine code, too */
 		cmocka_unit_test(the_ptx_in_a_cubin_runs),
 		cmocka_unit_test(the_units_of_linked_code_are_linked),
 		cmocka_unit_test(the_ptx_in_the_cubin_of_a_fat_binary_runs),
