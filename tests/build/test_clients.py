@@ -132,6 +132,10 @@ class Sizes(unittest.TestCase):
     def test_a_command_without_numbers_has_no_smaller_sizes(self):
         self.assertEqual(smaller.commands("./main input.txt"), [])
 
+    def test_no_size_becomes_zero(self):
+        self.assertEqual([c for c in smaller.commands("./main 1024 2048 64") if " 0" in c], [])
+        self.assertLess(smaller.work_of("./main 1 6 x"), smaller.work_of("./main 7 1 x"))
+
     def test_names_of_the_usage_tell_repetitions_from_sizes(self):
         with tempfile.TemporaryDirectory() as folder:
             with open(f"{folder}/main.cu", "w", encoding="utf-8") as f:

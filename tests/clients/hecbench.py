@@ -141,7 +141,7 @@ class Program:
                     return of_published
             else:
                 notes.append(f"{' '.join(attempt.split())[:80]}: {state}{' ' + reason if state != 'slow' else ''}")
-                too_slow = attempt if state == "slow" else too_slow
+                too_slow = min((too_slow, attempt), key=smaller.work_of) if state == "slow" else too_slow
         for stage in range(len(smaller.STAGES)):
             state, seconds, reason = self.with_smaller_constants(stage, too_slow)
             if state in ("verified", "ran"):

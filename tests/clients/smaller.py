@@ -64,11 +64,16 @@ def commands(command, names=()):
     for last, divisor, least in ((1, 1, LARGE), (1, 16, LARGE), (1, 256, LARGE), (None, 16, LARGE), (None, 256, LARGE), (1, 4096, LARGE), (1, 16, MEDIUM), (None, 16, MEDIUM)):
         changed = command
         for m in reversed(numbers):   # from the end, so that the places of the others stay right
-            n = last if last and m is numbers[-1] else int(m[0]) // (divisor if int(m[0]) >= least else 1)
+            n = last if last and m is numbers[-1] else max(1, int(m[0]) // divisor) if int(m[0]) >= least else int(m[0])
             changed = f"{changed[:m.start()]}{n}{changed[m.end():]}"
         if changed not in (command, *found):
             found.append(changed)
     return [command, *found] if command != command_of_make else found
+
+
+def work_of(command):
+    """A measure of the work: the product of the numbers."""
+    return math.prod(max(1, int(n)) for n in NUMBER.findall(command))
 
 
 def sources(folder):
