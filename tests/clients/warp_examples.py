@@ -14,7 +14,8 @@ RUNTIME, CUDA = "nvidia-cuda-runtime==13.4.92", "13.4"   # of the toolkit in War
 LEFT_OUT = {"core.example_render_opengl": "a display", "core.example_cupy": "CuPy", "core.example_torch": "PyTorch", "interop": "JAX", "distributed": "MPI or NCCL"}
 FEW = {"--num-frames": 2, "--train-iters": 2, "--num-iters": 2, "--num-steps": 2, "--max-evals": 2}
 SMALL = {"fem.example_apic_fluid": {"--voxel-size": 2.0}, "fem.example_cantilever_topology_optimization": {"--nx": 16, "--ny": 6},   # as in Warp's tests
-         "fem.example_kelvin_helmholtz": {"--resolution": 20}, "fem.example_magnetostatics": {"--resolution": 16}}
+         "fem.example_kelvin_helmholtz": {"--resolution": 20}, "fem.example_magnetostatics": {"--resolution": 16},
+         "optim.example_navier_stokes_perturbation": {"--spin-up-steps": 10, "--lead-steps": 5}, "tile.example_tile_mcgp": {"--height": 64, "--slices": 2}}
 NO_KERNELS = ("core.example_custom_allocator",)
 SHORT = ("core.example_dem", "core.example_graph_capture", "core.example_mesh", "core.example_wave", "fem.example_diffusion", "tile.example_tile_matmul")
 
