@@ -175,7 +175,7 @@ static bool try_archive(const char *path, void *context)
 	free(code.is_address);
 	unmap_file(&archive);
 	if (begin)
-		add_symbols(elf, code.index, begin, s->out);
+		add_symbols(elf, SHT_SYMTAB, code.index, begin, s->out);
 	if (!s->out->n_calls) {
 		unmap_file(&elf);
 		return false;

@@ -109,9 +109,12 @@ static void redirect_object(const struct link_map *map)
 	r.n_calls = 0;
 	if (!map_file(path, &object))
 		return;
-	add_symbols(object, 0, 0, &r);
-	if (!r.n_calls && has_runtime(object) && !find_by_archive(object, &r))
-		explain_unknown(object, path);
+	add_symbols(object, SHT_SYMTAB, 0, 0, &r);
+	if (!r.n_calls && has_runtime(object)) {
+		add_symbols(object, SHT_DYNSYM, 0, 0, &r);
+		if (!r.n_calls && !find_by_archive(object, &r))
+			explain_unknown(object, path);
+	}
 	if (r.n_calls)
 		redirect_calls(map, object, &r, path);
 	unmap_file(&r.names);

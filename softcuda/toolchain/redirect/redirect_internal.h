@@ -1,6 +1,7 @@
 /* redirect_internal.h — shared by the files of this folder: a runtime inside an object, and the ways to find it.
  *
  *     object, loaded ── imports? ──> file, mapped ──┬─ has symbols ──────> their addresses           symbols.c
+ *                                                   ├─ exports them ─────> NVIDIA's libcudart.so, opened by its path
  *                                                   └─ stripped ─────────> libcudart_static.a's      archive.c
  *     each address <── a jump to the function of that name in our libcudart.so                       redirect.c */
 #ifndef GPULOAD_SOFTCUDA_TOOLCHAIN_REDIRECT_INTERNAL_H
@@ -38,9 +39,9 @@ void unmap_file(struct mapped *file);
 const Elf64_Shdr *elf_sections(struct mapped elf, size_t *n_sections);
 const void *section_bytes(struct mapped elf, const Elf64_Shdr *section);
 
-/* Add the functions of the runtime API that the symbol table of a file defines, in section `index` or, if that is 0, in any.
- * Adds nothing if there is no symbol table. */
-void add_symbols(struct mapped elf, size_t index, uintptr_t offset, struct static_runtime *out);
+/* Add the functions of the runtime API that a symbol table of a file defines, in section `index` or, if that is 0, in any.
+ * Adds nothing if there is no such table.  type: SHT_SYMTAB, or SHT_DYNSYM: only what it exports. */
+void add_symbols(struct mapped elf, unsigned type, size_t index, uintptr_t offset, struct static_runtime *out);
 
 /* Are the n_bytes at an address, as symbols count it, in an executable segment of a file? */
 bool is_code(struct mapped elf, uintptr_t address, size_t n_bytes);

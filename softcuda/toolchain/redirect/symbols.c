@@ -90,7 +90,7 @@ static bool is_runtime_call(const char *name)
 	return !strncmp(name, "cuda", 4) && name[4] >= 'A' && name[4] <= 'Z';
 }
 
-void add_symbols(struct mapped elf, size_t index, uintptr_t offset, struct static_runtime *out)
+void add_symbols(struct mapped elf, unsigned type, size_t index, uintptr_t offset, struct static_runtime *out)
 {
 	size_t n_sections = 0;
 	const Elf64_Shdr *sections = elf_sections(elf, &n_sections);
@@ -100,7 +100,7 @@ void add_symbols(struct mapped elf, size_t index, uintptr_t offset, struct stati
 		const Elf64_Sym *symbols;
 		const char *text;
 
-		if (table->sh_type != SHT_SYMTAB || !texts)
+		if (table->sh_type != type || !texts)
 			continue;
 		symbols = section_bytes(elf, table);
 		text = (const char *)elf.bytes + texts->sh_offset;
@@ -142,16 +142,30 @@ static bool read_dynamic(const struct link_map *map, struct dynamic *out)
 	return out->symbols && out->text && (out->gnu_hash || out->hash);
 }
 
-/* Linkers write the imported symbols first: those without a place in the GNU hash table, whose word 1 is the first that has one. */
+/* The number of dynamic symbols before those that are exported.  Linkers write the imported ones first: those without a place in the GNU hash
+ * table, whose word 1 is the first that has one.  The table of an object that exports nothing does not say how many there are; linkers write
+ * the names behind the symbols. */
+static size_t count_imports(const struct dynamic *d)
+{
+	const char *symbols = (const char *)d->symbols;
+
+	if (!d->gnu_hash)
+		return d->hash[1];
+	for (uint32_t i = 0; i < d->gnu_hash[0]; i++)
+		if (d->gnu_hash[4 + 2 * (size_t)d->gnu_hash[2] + i])
+			return d->gnu_hash[1];
+	return d->text > symbols ? (size_t)(d->text - symbols) / sizeof *d->symbols : 0;
+}
+
 bool imports(const struct link_map *map, const char *name)
 {
 	struct dynamic d;
-	uint32_t n;
+	size_t n;
 
 	if (!read_dynamic(map, &d))
 		return false;
-	n = d.gnu_hash ? d.gnu_hash[1] : d.hash[1];
-	for (uint32_t i = 1; i < n; i++)
+	n = count_imports(&d);
+	for (size_t i = 1; i < n; i++)
 		if (d.symbols[i].st_shndx == SHN_UNDEF && !strcmp(d.text + d.symbols[i].st_name, name))
 			return true;
 	return false;

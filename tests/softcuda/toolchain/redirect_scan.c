@@ -13,7 +13,7 @@ int main(int argc, char **argv)
 	if (argc < 2 || !map_file(argv[1], &object))
 		return 1;
 	if (argc < 3)
-		add_symbols(object, 0, 0, &r);
+		add_symbols(object, SHT_SYMTAB, 0, 0, &r);
 	if (!r.n_calls)
 		find_by_archive(object, &r);
 	for (size_t i = 0; i < r.n_calls; i++)

@@ -76,7 +76,8 @@ class Redirect(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp()
         f = cls.folder
-        compile_c(f, "runtime.o", "-c", "-fPIC", runtime=RUNTIME)
+        compile_c(f, "runtime.o", "-c", "-fPIC", "-fvisibility=hidden", runtime=RUNTIME)
+        compile_c(f, "shared.o", "-c", "-fPIC", shared=RUNTIME)
         compile_c(f, "old.o", "-c", "-fPIC", old=RUNTIME + "int cudaBindTexture(void) { return 999; }\n")
         compile_c(f, "v12.o", "-c", "-fPIC", v12=RUNTIME + "int cudaGetDeviceProperties_v2(void) { return 999; }\n")
         compile_c(f, "other.o", "-c", "-fPIC", other=RUNTIME.replace("* 1007", "* 1008"))
@@ -88,7 +89,8 @@ class Redirect(unittest.TestCase):
         compile_c(f, "library.so", f"{f}/runtime.o", "-shared", "-fPIC", "-fvisibility=hidden",
                   library=PROGRAM + "__attribute__((constructor)) static void begin(void) { test(); }\n")
         compile_c(f, "opens", "-ldl", opens="#include <dlfcn.h>\nint main(int n, char **a) { return n > 1 && dlopen(a[1], 2) ? 0 : 1; }")
-        for name in ("program", "library.so"):
+        compile_c(f, "shared.so", f"{f}/shared.o", "-shared", "-fPIC", "-Wl,-Bsymbolic", library=PROGRAM + "__attribute__((constructor)) static void begin(void) { test(); }\n")
+        for name in ("program", "library.so", "shared.so"):
             subprocess.run(["strip", "-o", f"{f}/stripped.{name}", f"{f}/{name}"], check=True)
 
     @classmethod
@@ -114,6 +116,10 @@ class Redirect(unittest.TestCase):
     def test_the_constructor_of_a_library_calls_our_runtime(self):
         self.expect(REDIRECTED, "^$", "./opens", f"{self.folder}/library.so")
         self.expect(REDIRECTED, "^$", "./opens", f"{self.folder}/stripped.library.so", archive=f"{self.folder}/runtime")
+
+    @auditor
+    def test_a_library_that_exports_the_runtime_calls_ours(self):
+        self.expect(REDIRECTED, "^$", "./opens", f"{self.folder}/stripped.shared.so")
 
     @auditor
     def test_a_stripped_program_needs_the_archive_of_its_runtime(self):
