@@ -16,14 +16,14 @@ struct tensor_copy {             /* insn->object of TENSOR_LOAD, TENSOR_STORE, T
 	uint16_t op[GPUL_TENSOR_TYPES];     /* reductions: the atomic operation on an element of this type, and its handler; */
 	op_fn *step[GPUL_TENSOR_TYPES];     /* NULL: there is none */
 	bool im2col;                 /* the map has to be of this mode */
-	bool has_offsets;            /* im2col: added to the coordinates of all pixels, in the dimensions 1, 2 ... */
+	bool has_offsets;            /* im2col: added to the coordinates W, H, D of all pixels */
 	opref offset[GPUL_TENSOR_RANKS - 2];
 	bool multicast;
 	opref ranks;                 /* multicast: bit r: to the block of rank r */
 };
 
-enum tensor_field { FIELD_ADDRESS, FIELD_RANK, FIELD_BOX, FIELD_DIMENSION, FIELD_STRIDE, FIELD_STEP, FIELD_TYPE, FIELD_SWIZZLE, FIELD_FILL,
-		    FIELD_WITHOUT_EFFECT };
+enum tensor_field { FIELD_ADDRESS, FIELD_RANK, FIELD_BOX, FIELD_DIMENSION, FIELD_STRIDE, FIELD_STEP, FIELD_TYPE, FIELD_INTERLEAVE, FIELD_SWIZZLE,
+		    FIELD_FILL, FIELD_WITHOUT_EFFECT };
 
 struct tensor_replace {          /* insn->object of TENSOR_MAP_REPLACE */
 	struct insn map;         /* its address */
@@ -35,13 +35,36 @@ struct tensor_map_copy {         /* insn->object of TENSOR_MAP_COPY */
 	struct insn to, from;
 };
 
-/* im2col: how many pixels there are in dimension d; not positive: the map is not possible. */
-static inline int64_t tensor_pixels(const gpul_tensor_map *m, unsigned d)
+enum { TENSOR_PIECE = 16 };
+
+/* The dimension W: dimension 0 is that of the elements in a row, unless slices of channels are the elements. */
+static inline unsigned tensor_width_dimension(const gpul_tensor_map *m)
 {
-	return ((int64_t)m->last[d] + 1 + m->upper[d - 1] - m->lower[d - 1] + m->step[d] - 1) / m->step[d];
+	return m->interleave ? 0 : 1;
 }
 
-enum { TENSOR_PIECE = 16 };
+/* Whether d is one of the dimensions W, H, D of a map for im2col. */
+static inline bool tensor_is_spatial(const gpul_tensor_map *m, unsigned d)
+{
+	return m->im2col && d >= tensor_width_dimension(m) && d + 2 < m->rank + tensor_width_dimension(m);
+}
+
+/* im2col: the first pixel of a spatial dimension, and the one after the last. */
+static inline int64_t tensor_first_pixel(const gpul_tensor_map *m, unsigned d)
+{
+	return m->lower[d - tensor_width_dimension(m)];
+}
+
+static inline int64_t tensor_end_of_pixels(const gpul_tensor_map *m, unsigned d)
+{
+	return (int64_t)m->last[d] + 1 + m->upper[d - tensor_width_dimension(m)];
+}
+
+/* How many pixels there are from coordinate `from` on; of all not positive: the map is not possible. */
+static inline int64_t tensor_pixels(const gpul_tensor_map *m, unsigned d, int64_t from)
+{
+	return (tensor_end_of_pixels(m, d) - from + m->step[d] - 1) / m->step[d];
+}
 
 /* Bytes of the rows of shared memory in which a swizzle permutes pieces; a row of the box is not longer.  The map has a swizzle. */
 static inline uint32_t tensor_swizzle_width(const gpul_tensor_map *m)
@@ -49,16 +72,23 @@ static inline uint32_t tensor_swizzle_width(const gpul_tensor_map *m)
 	return (uint32_t)TENSOR_PIECE << m->swizzle;
 }
 
+static inline bool tensor_modes_are_valid(const gpul_tensor_map *m)
+{
+	if (m->swizzle > 3 || m->interleave > 2)
+		return false;
+	if (m->interleave)
+		return m->rank >= 3 && (m->interleave == 1 || m->swizzle == 1);
+	return !m->swizzle || m->box[0] * gpul_tensor_type_bytes(m->type) <= tensor_swizzle_width(m);
+}
+
 /* False: no call writes such a map, and tensormap.replace has changed a field to a wrong value. */
 static inline bool tensor_map_is_valid(const gpul_tensor_map *m, unsigned rank, bool im2col)
 {
-	if (m->mark != GPUL_TENSOR_MAP_MARK || m->rank != rank || m->type >= GPUL_TENSOR_TYPES || m->swizzle > 3 || m->im2col != im2col)
-		return false;
-	if (m->swizzle && m->box[0] * gpul_tensor_type_bytes(m->type) > tensor_swizzle_width(m))
+	if (m->mark != GPUL_TENSOR_MAP_MARK || m->rank != rank || m->type >= GPUL_TENSOR_TYPES || m->im2col != im2col || !tensor_modes_are_valid(m))
 		return false;
 	for (unsigned d = 0; d < rank; d++)
 		if (!m->box[d] || m->box[d] > 256 || !m->step[d] || m->step[d] > 8 ||
-		    (im2col && d && d + 1 < rank && tensor_pixels(m, d) <= 0))
+		    (tensor_is_spatial(m, d) && tensor_pixels(m, d, tensor_first_pixel(m, d)) <= 0))
 			return false;
 	return !im2col || (m->pixels && m->pixels <= 1024);
 }
@@ -68,21 +98,29 @@ struct tensor_box {
 	const gpul_tensor_map *map;
 	int64_t at[GPUL_TENSOR_RANKS];      /* 0 beyond the rank */
 	int64_t offset[GPUL_TENSOR_RANKS];  /* im2col */
-	uint32_t n[GPUL_TENSOR_RANKS];      /* elements in each dimension; 1 beyond the rank */
-	uint32_t element_bytes, row_bytes, bytes;
+	uint32_t n[GPUL_TENSOR_RANKS];      /* rows in each dimension; im2col: all in the dimension W */
+	uint32_t row_elements, element_bytes, row_bytes, bytes;
 };
+
+/* Rows of a tile in dimension d. */
+static inline uint32_t tile_rows(const gpul_tensor_map *m, unsigned d)
+{
+	if (d >= m->rank || d < tensor_width_dimension(m) || (m->interleave && d + 2u == m->rank))
+		return 1;
+	return (m->box[d] + m->step[d] - 1u) / m->step[d];
+}
 
 static inline void measure_tensor_box(const gpul_tensor_map *m, struct tensor_box *out)
 {
 	out->map = m;
 	memset(out->offset, 0, sizeof out->offset);
 	out->element_bytes = gpul_tensor_type_bytes(m->type);
-	out->bytes = out->element_bytes;
+	out->row_elements = m->interleave ? (uint32_t)TENSOR_PIECE * m->interleave / out->element_bytes : m->box[0];
+	out->row_bytes = out->bytes = out->row_elements * out->element_bytes;
 	for (unsigned d = 0; d < GPUL_TENSOR_RANKS; d++) {
-		out->n[d] = d == 0 ? m->box[0] : m->im2col ? (d == 1 ? m->pixels : 1) : d < m->rank ? (m->box[d] + m->step[d] - 1u) / m->step[d] : 1;
+		out->n[d] = !m->im2col ? tile_rows(m, d) : d == tensor_width_dimension(m) ? m->pixels : 1;
 		out->bytes *= out->n[d];
 	}
-	out->row_bytes = out->n[0] * out->element_bytes;
 }
 
 /* The coordinates of a lane's copy. */
@@ -91,7 +129,7 @@ static inline void place_tensor_box(const struct warp *w, const struct tensor_co
 	for (unsigned d = 0; d < GPUL_TENSOR_RANKS; d++)
 		out->at[d] = d < c->rank ? S32(w, c->at[d])[lane] : 0;
 	for (unsigned d = 0; c->has_offsets && d + 2 < c->rank; d++)
-		out->offset[d + 1] = U16(w, c->offset[d])[lane];
+		out->offset[d + tensor_width_dimension(out->map)] = U16(w, c->offset[d])[lane];
 }
 
 /* 16-byte pieces are permuted within rows of 32, 64 or 128 bytes of shared memory by the address bits above, as for wgmma. */
@@ -105,10 +143,10 @@ struct tensor_row {              /* of a box */
 	uint32_t skip, n, offset;    /* elements before it; elements inside; the row's offset in the box */
 };
 
-/* The coordinates of row `number` in dimensions 1, 2 ... */
+/* The coordinates of row `number`. */
 static inline void tile_coordinates(const struct tensor_box *b, uint32_t number, int64_t c[GPUL_TENSOR_RANKS])
 {
-	for (unsigned d = 1; d < b->map->rank; d++) {
+	for (unsigned d = 0; d < b->map->rank; d++) {
 		c[d] = b->at[d] + (int64_t)(number % b->n[d]) * b->map->step[d];
 		number /= b->n[d];
 	}
@@ -120,25 +158,43 @@ static inline void pixel_coordinates(const struct tensor_box *b, uint32_t number
 	const gpul_tensor_map *m = b->map;
 	int64_t rest = number;
 
-	for (unsigned d = 1; d + 1 < m->rank; d++) {
-		const int64_t left = ((int64_t)m->last[d] + 1 + m->upper[d - 1] - b->at[d] + m->step[d] - 1) / m->step[d], all = tensor_pixels(m, d);
+	memcpy(c, b->at, sizeof b->at);
+	for (unsigned d = tensor_width_dimension(m); tensor_is_spatial(m, d); d++) {
+		const int64_t first = tensor_first_pixel(m, d), all = tensor_pixels(m, d, first), left = tensor_pixels(m, d, b->at[d]);
 
 		if (rest < left) {
 			c[d] = b->at[d] + rest * m->step[d] + b->offset[d];
 			rest = 0;
 		} else {
 			rest -= left;
-			c[d] = m->lower[d - 1] + rest % all * m->step[d] + b->offset[d];
+			c[d] = first + rest % all * m->step[d] + b->offset[d];
 			rest = rest / all + 1;
 		}
 	}
-	c[m->rank - 1u] = b->at[m->rank - 1u] + rest * m->step[m->rank - 1u];
+	c[m->rank - 1u] += rest * m->step[m->rank - 1u];
 }
 
-/* From a row to the next in shared memory: the rows of a swizzled box fill the width of the swizzle, as an H200 writes them. */
+/* From a row to the next in shared memory: the rows of a swizzled box fill the width of the swizzle, as an H200 writes them; slices do not. */
 static inline uint32_t tensor_row_pitch(const struct tensor_box *b)
 {
-	return b->map->swizzle ? tensor_swizzle_width(b->map) : b->row_bytes;
+	return b->map->swizzle && !b->map->interleave ? tensor_swizzle_width(b->map) : b->row_bytes;
+}
+
+/* Which elements of a row are inside of the tensor: those of a slice are inside together. */
+static inline void clip_tensor_row(const struct tensor_box *b, struct tensor_row *r)
+{
+	const int64_t n = b->row_elements;
+	int64_t first = b->at[0] < 0 ? -b->at[0] : 0, inside = (int64_t)b->map->last[0] + 1 - b->at[0];
+
+	if (b->map->interleave) {
+		r->n = b->row_elements;
+		return;
+	}
+	inside = inside < n ? inside : n;
+	first = first < n ? first : n;
+	r->skip = (uint32_t)first;
+	r->n = inside <= first ? 0 : (uint32_t)(inside - first);
+	r->at += (uint64_t)(b->at[0] + first) * b->element_bytes;
 }
 
 /* Row `number` of the box. */
@@ -146,21 +202,16 @@ static inline struct tensor_row tensor_row_of(const struct tensor_box *b, uint32
 {
 	const gpul_tensor_map *m = b->map;
 	struct tensor_row r = { .at = m->address, .offset = number * tensor_row_pitch(b) };
-	int64_t first = b->at[0] < 0 ? -b->at[0] : 0, inside = (int64_t)m->last[0] + 1 - b->at[0], at[GPUL_TENSOR_RANKS];
+	int64_t at[GPUL_TENSOR_RANKS];
 	bool out = false;
 
 	(m->im2col ? pixel_coordinates : tile_coordinates)(b, number, at);
-	for (unsigned d = 1; d < m->rank; d++) {
-		const int64_t c = at[d];
-
-		out |= c < 0 || c > (int64_t)m->last[d];
-		r.at += (uint64_t)c * m->stride[d - 1];
+	for (unsigned d = tensor_width_dimension(m); d < m->rank; d++) {
+		out |= at[d] < 0 || at[d] > (int64_t)m->last[d];
+		r.at += (uint64_t)at[d] * (d ? m->stride[d - 1] : b->row_bytes);
 	}
-	inside = inside < (int64_t)b->n[0] ? inside : (int64_t)b->n[0];
-	first = first < (int64_t)b->n[0] ? first : (int64_t)b->n[0];
-	r.skip = out ? 0 : (uint32_t)first;
-	r.n = out || inside <= first ? 0 : (uint32_t)(inside - first);
-	r.at += (uint64_t)(b->at[0] + first) * b->element_bytes;
+	if (!out)
+		clip_tensor_row(b, &r);
 	return r;
 }
 

@@ -16,7 +16,9 @@ typedef enum gpul_tensor_type {
 	GPUL_TENSOR_TYPES
 } gpul_tensor_type;
 
-/* Dimension 0 is the one in which elements are neighbours. */
+/* Dimension 0 is the one in which elements are neighbours.  In an interleaved layout (NC/8HWC8 or NC/16HWC16 of 2-byte elements) these are
+ * slices of 16 or 32 bytes of channels: the dimensions are W, H, D (as far as the rank has them), slices of channels, N, and box[] and step[]
+ * of the slices have no effect, because a copy covers one of them. */
 typedef struct gpul_tensor_map {
 	uint64_t mark;               /* GPUL_TENSOR_MAP_MARK */
 	uint64_t unused;             /* CUTLASS clears bit 21 of these 64 bits in the maps of small tensors */
@@ -27,10 +29,11 @@ typedef struct gpul_tensor_map {
 	uint8_t step[GPUL_TENSOR_RANKS];            /* it copies each step-th of them */
 	uint8_t type, rank;
 	uint8_t swizzle;                            /* 0: none; 1, 2, 3: rows of 32, 64, 128 bytes */
+	uint8_t interleave;                         /* 0: none; 1, 2: slices of 16, 32 bytes */
 	bool fill_nan;                              /* elements outside of the tensor are NaN, not 0 */
 	bool im2col;                                /* copies are columns of pixels; box[0] is the number of their channels, and of box[1 ...] none */
 	uint16_t pixels;                            /* im2col: in a column */
-	int16_t lower[GPUL_TENSOR_RANKS - 2];       /* im2col, dimension 1, 2 ...: pixels are at coordinates from lower to size + upper - 1 */
+	int16_t lower[GPUL_TENSOR_RANKS - 2];       /* im2col, W, H, D: pixels are at coordinates from lower to size + upper - 1 */
 	int16_t upper[GPUL_TENSOR_RANKS - 2];
 } gpul_tensor_map;
 _Static_assert(sizeof(gpul_tensor_map) <= GPUL_TENSOR_MAP_BYTES, "fits into a CUtensorMap");

@@ -10,12 +10,12 @@ fi
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 tests/gpu/tensors.py run "$soft" "$tmp/a" >"$tmp/log"
-grep -q "^1900 cases" "$tmp/log"
+grep -q "^1881 cases" "$tmp/log"  # 19 further ones are left out after 20 errors of their class, as on an H200
 tests/gpu/tensors.py model "$tmp/a" --most 150 >"$tmp/log"
-grep -qF "500 cases, not as the model: []" "$tmp/log"
+grep -qF "673 cases, not as the model: []" "$tmp/log"
 tests/gpu/tensors.py compare "$tmp/a" "$tmp/a" >"$tmp/log"
 grep -q "^im2col: 400 cases, 0 differ" "$tmp/log"
-python3 - "$tmp/a" "$tmp/b" <<'END'
+python3 - "$tmp/a" "$tmp/b" "$tmp/c" <<'END'
 import base64, json, sys, zlib
 lines = open(sys.argv[1]).read().splitlines()
 row = json.loads(lines[3])
@@ -24,6 +24,8 @@ data[0] ^= 1
 row["out"] = base64.b64encode(zlib.compress(bytes(data))).decode()
 lines[3] = json.dumps(row)
 open(sys.argv[2], "w").write("\n".join(lines) + "\n")
+lines[3] = json.dumps({"case": row["case"], "class": row["class"], "map": 801})
+open(sys.argv[3], "w").write("\n".join(lines) + "\n")
 END
 if tests/gpu/tensors.py compare "$tmp/a" "$tmp/b" >"$tmp/log"; then
 	echo "a changed result was not found"; exit 1
@@ -38,9 +40,8 @@ tests/gpu/tensors.py check "$tmp/a" "$tmp/sums" >/dev/null
 if tests/gpu/tensors.py check "$tmp/b" "$tmp/sums" >"$tmp/log"; then
 	echo "a changed result has the checksum of the right one"; exit 1
 fi
-grep -qF "1899 have the expected results, 0 are refused, not: [2]" "$tmp/log"
-sed 's/ 801 .*/ 0 12345678/' "$tmp/sums" >"$tmp/other"
-tests/gpu/tensors.py check "$tmp/a" "$tmp/other" >"$tmp/log"
-grep -qF "1900 cases: 1711 have the expected results, 189 are refused, not: []" "$tmp/log"
+grep -qF "1880 have the expected results, 0 are refused, not: [2]" "$tmp/log"
+tests/gpu/tensors.py check "$tmp/c" "$tmp/sums" >"$tmp/log"
+grep -qF "1881 cases: 1880 have the expected results, 1 are refused, not: []" "$tmp/log"
 tests/gpu/tensors.py check "$tmp/a" tests/gpu/tensors.h200 >"$tmp/log" || { cat "$tmp/log"; exit 1; }
-grep -qF "1881 cases: 1699 have the expected results, 182 are refused, not: []" "$tmp/log"  # refused: interleaved maps
+grep -qF "1881 cases: 1881 have the expected results, 0 are refused, not: []" "$tmp/log"

@@ -49,13 +49,14 @@ static CUresult describe(const char *call, const struct description *t, cuuint32
 	const bool known = (unsigned)t->type < GPUL_TENSOR_TYPES;
 
 	*m = (gpul_tensor_map){ .mark = GPUL_TENSOR_MAP_MARK, .address = (uintptr_t)t->address, .type = (uint8_t)t->type, .rank = (uint8_t)t->rank,
-				.swizzle = (uint8_t)t->swizzle, .fill_nan = t->fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA };
+				.swizzle = (uint8_t)t->swizzle, .interleave = (uint8_t)t->interleave,
+				.fill_nan = t->fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA };
 	if (!sizes_are_possible(t) || !row || row > 256 || (known && !modes_are_possible(t, row * gpul_tensor_type_bytes((unsigned)t->type))))
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: a size, a stride, an alignment, a mode or the fill is not possible", call);
 	m->box[0] = (uint16_t)row;
 	for (unsigned d = 0; d < t->rank; d++) {
 		m->last[d] = (uint32_t)(t->dims[d] - 1);
-		m->step[d] = (uint8_t)(d ? t->steps[d] : 1);
+		m->step[d] = (uint8_t)(d || m->interleave ? t->steps[d] : 1);
 		if (d + 1 < t->rank)
 			m->stride[d] = t->strides[d];
 	}
@@ -72,9 +73,8 @@ static bool arguments_are_there(const CUtensorMap *map, const struct description
 /* The manual asks for an alignment of 64 bytes, which only the copy that a kernel uses needs: an H200's driver accepts any address. */
 static CUresult store_map(void *map, const struct description *t, const gpul_tensor_map *m)
 {
-	if ((unsigned)t->type >= GPUL_TENSOR_TYPES || t->interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || t->swizzle > CU_TENSOR_MAP_SWIZZLE_128B)
-		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "a tensor map of type %d with interleave %d and swizzle %d is not interpreted",
-				   (int)t->type, (int)t->interleave, (int)t->swizzle);
+	if ((unsigned)t->type >= GPUL_TENSOR_TYPES || t->swizzle > CU_TENSOR_MAP_SWIZZLE_128B)
+		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "a tensor map of type %d with swizzle %d is not interpreted", (int)t->type, (int)t->swizzle);
 	memset(map, 0, sizeof(CUtensorMap));
 	memcpy(map, m, sizeof *m);
 	return CUDA_SUCCESS;
@@ -148,10 +148,10 @@ EXPORT CUresult cuTensorMapReplaceAddress(CUtensorMap *map, void *address)
 {
 	gpul_tensor_map m;
 
-	if (!map || (uintptr_t)address % 16)
+	if (!map)
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(&m, map, sizeof m);
-	if (m.mark != GPUL_TENSOR_MAP_MARK)
+	if (m.mark != GPUL_TENSOR_MAP_MARK || (uintptr_t)address % (m.interleave == CU_TENSOR_MAP_INTERLEAVE_32B ? 32 : 16))
 		return CUDA_ERROR_INVALID_VALUE;
 	m.address = (uintptr_t)address;
 	memcpy(map, &m, sizeof m);

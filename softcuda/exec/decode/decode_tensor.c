@@ -135,7 +135,7 @@ static const struct { const char *text; uint8_t field, dimensions, values; } fie
 	{ "global_stride", FIELD_STRIDE, GPUL_TENSOR_RANKS - 1, 0 },
 	{ "element_stride", FIELD_STEP, GPUL_TENSOR_RANKS, 0 },
 	{ "elemtype", FIELD_TYPE, 0, GPUL_TENSOR_TYPES },
-	{ "interleave_layout", FIELD_WITHOUT_EFFECT, 0, 1 },
+	{ "interleave_layout", FIELD_INTERLEAVE, 0, 3 },
 	{ "swizzle_mode", FIELD_SWIZZLE, 0, 4 },
 	{ "swizzle_atomicity", FIELD_WITHOUT_EFFECT, 0, 1 },
 	{ "fill_mode", FIELD_FILL, 0, 2 },

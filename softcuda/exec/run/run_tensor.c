@@ -83,7 +83,7 @@ static void move_elements(const struct transfer *t, const struct tensor_row *r)
 
 static bool load_row(const struct transfer *t, const struct tensor_row *r)
 {
-	const uint32_t e = t->box.element_bytes, after = t->box.n[0] - r->skip - r->n;
+	const uint32_t e = t->box.element_bytes, after = t->box.row_elements - r->skip - r->n;
 
 	if (!may_access(t, r, false))
 		return false;
@@ -97,7 +97,7 @@ static bool load_row(const struct transfer *t, const struct tensor_row *r)
  * they are outside of all memory. */
 static struct tensor_row whole_pieces(const struct transfer *t, const struct tensor_row *r)
 {
-	const uint32_t e = t->box.element_bytes, rest = t->box.n[0] - r->skip, n = (r->n * e + PIECE - 1) / PIECE * PIECE / e;
+	const uint32_t e = t->box.element_bytes, rest = t->box.row_elements - r->skip, n = (r->n * e + PIECE - 1) / PIECE * PIECE / e;
 	struct tensor_row whole = *r;
 
 	whole.n = n < rest ? n : rest;
@@ -157,7 +157,7 @@ static bool read_map(struct transfer *t)
 	}
 	measure_tensor_box(m, &t->box);
 	place_tensor_box(&t->s->w, c, t->lane, &t->box);
-	if (t->box.at[0] * (int64_t)t->box.element_bytes % PIECE == 0)
+	if (m->interleave || t->box.at[0] * (int64_t)t->box.element_bytes % PIECE == 0)
 		return true;
 	gpul_fault_text(t->s, t->i, GPUL_EXEC_ILLEGAL_INSTRUCTION, t->lane,
 			"a tensor copy starts at coordinate %lld of dimension 0, which is %lld bytes from the start of a row; the hardware needs a "
@@ -213,11 +213,40 @@ static bool complete_load(struct transfer *t, const struct block *other)
 	return true;
 }
 
+/* Measured on an H200: loads may begin before the tensor and read pixels around it; stores and reductions may not, whatever part of
+ * the box is outside.  They begin at a pixel of the map, as do loads of interleaved layouts; other loads were not measured. */
+static bool may_begin(const struct transfer *t, bool writes)
+{
+	const gpul_tensor_map *m = t->box.map;
+	const char *needed = NULL;
+	unsigned d = 0;
+
+	for (unsigned k = 0; !needed && k < m->rank; k++) {
+		const int64_t at = t->box.at[k];
+		const bool spatial = tensor_is_spatial(m, k);
+
+		d = k;
+		if (writes && at < 0)
+			needed = "a coordinate from 0 on";
+		else if (writes && spatial && (tensor_first_pixel(m, k) < 0 || tensor_end_of_pixels(m, k) > (int64_t)m->last[k] + 1))
+			needed = "a map whose pixels are all inside of the tensor";
+		else if ((writes || m->interleave) && spatial && (at < tensor_first_pixel(m, k) || at >= tensor_end_of_pixels(m, k)))
+			needed = "the coordinate of a pixel of the map";
+	}
+	if (needed)
+		gpul_fault_text(t->s, t->i, GPUL_EXEC_ILLEGAL_INSTRUCTION, t->lane,
+				"a tensor copy begins at coordinate %lld of dimension %u; there the hardware needs %s", (long long)t->box.at[d], d,
+				needed);
+	return !needed;
+}
+
 static bool load_box(struct transfer *t)
 {
 	const struct tensor_copy *c = t->i->object;
 	const struct cluster *all = t->s->block->cluster;
 
+	if (!may_begin(t, false))
+		return false;
 	if (!c->multicast || !all)
 		return find_shared(t, NULL) && copy_rows(t, load_row) && complete_load(t, NULL);
 	for (uint32_t ranks = U16(&t->s->w, c->ranks)[t->lane]; ranks; ranks &= ranks - 1) {
@@ -229,40 +258,14 @@ static bool load_box(struct transfer *t)
 	return true;
 }
 
-/* Measured on an H200: loads may begin before the tensor and read pixels around it; stores and reductions may not, whatever part of
- * the box is outside. */
-static bool may_write(const struct transfer *t)
-{
-	const gpul_tensor_map *m = t->box.map;
-	const char *needed = NULL;
-	unsigned d = 0;
-
-	for (unsigned k = 0; !needed && k < m->rank; k++) {
-		const bool spatial = m->im2col && k && k + 1u < m->rank;
-
-		d = k;
-		if (t->box.at[d] < 0)
-			needed = "a coordinate from 0 on";
-		else if (spatial && (m->lower[d - 1] < 0 || m->upper[d - 1] > 0))
-			needed = "a map whose pixels are all inside of the tensor";
-		else if (spatial && t->box.at[d] > (int64_t)m->last[d] + m->upper[d - 1])
-			needed = "the coordinate of a pixel of the map";
-	}
-	if (needed)
-		gpul_fault_text(t->s, t->i, GPUL_EXEC_ILLEGAL_INSTRUCTION, t->lane,
-				"a tensor copy writes from coordinate %lld of dimension %u on; there the hardware needs %s", (long long)t->box.at[d],
-				d, needed);
-	return !needed;
-}
-
 static bool store_box(struct transfer *t)
 {
-	return may_write(t) && find_shared(t, NULL) && copy_rows(t, store_row);
+	return may_begin(t, true) && find_shared(t, NULL) && copy_rows(t, store_row);
 }
 
 static bool reduce_box(struct transfer *t)
 {
-	return may_write(t) && find_shared(t, NULL) && copy_rows(t, reduce_row);
+	return may_begin(t, true) && find_shared(t, NULL) && copy_rows(t, reduce_row);
 }
 
 static const struct insn *each_lane(struct warp *w, const struct insn *i, bool (*one)(struct transfer *))
@@ -306,6 +309,7 @@ static void replace_field(gpul_tensor_map *m, const struct tensor_replace *r, ui
 	case FIELD_STRIDE: m->stride[r->dimension] = value; break;
 	case FIELD_STEP: m->step[r->dimension] = (uint8_t)value; break;
 	case FIELD_TYPE: m->type = (uint8_t)value; break;
+	case FIELD_INTERLEAVE: m->interleave = (uint8_t)value; break;
 	case FIELD_SWIZZLE: m->swizzle = (uint8_t)value; break;
 	case FIELD_FILL: m->fill_nan = value; break;
 	default: break;

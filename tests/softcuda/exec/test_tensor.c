@@ -87,11 +87,12 @@ static void a_kernel_makes_a_map_and_loads_a_box_by_it(void **state)
 #undef FIELD
 }
 
-/* A box of 0 elements, a step of 0, a type that does not exist, another rank, a row longer than those of its swizzle. */
+/* A box of 0 elements, a step of 0, a type that does not exist, another rank, a row longer than those of its swizzle, an
+ * interleaved layout of 2 dimensions. */
 static void a_map_with_impossible_fields_is_a_fault(void **state)
 {
 	(void)state;
-	for (unsigned n = 0; n < 5; n++) {
+	for (unsigned n = 0; n < 6; n++) {
 		struct rig *r = rig_open(LOAD("2d", "4, %r5", "128"));
 		gpul_tensor_map *m = make_map(r, rig_memory(r, 12 * 10 * 4), GPUL_TENSOR_U32, 2, (uint32_t[]){ 12, 10 }, (uint16_t[]){ 8, 4 });
 
@@ -103,8 +104,10 @@ static void a_map_with_impossible_fields_is_a_fault(void **state)
 			m->type = GPUL_TENSOR_TYPES;
 		else if (n == 3)
 			m->rank = 3;
-		else
+		else if (n == 4)
 			m->box[0] = 12;  /* 48 bytes */
+		else
+			m->interleave = 1;
 		m->swizzle = n == 4;     /* in rows of 32 */
 		assert_int_equal(rig_run(r, "k", 1, 32, rig_memory(r, 32 * 4), (uintptr_t)m), GPUL_EXEC_ILLEGAL_INSTRUCTION);
 		assert_non_null(strstr(r->fault.text, "there is no tensor map of 2 dimensions"));
@@ -240,6 +243,130 @@ static void pixels_are_stored_and_added(void **state)
 	rig_close(r);
 }
 
+/* ---- interleaved layouts: slices of 16 or 32 bytes of channels, of which a copy covers one ---------------------------------- */
+
+static gpul_tensor_map *make_slice_map(struct rig *r, uint32_t *tensor, unsigned interleave, unsigned rank, const uint32_t *dims, const uint16_t *box)
+{
+	gpul_tensor_map *m = make_map(r, tensor, GPUL_TENSOR_U32, rank, dims, box);
+	uint64_t bytes = 16 * interleave;
+
+	m->interleave = (uint8_t)interleave;
+	m->swizzle = interleave == 2;
+	for (unsigned d = 0; d < rank; d++) {
+		bytes *= dims[d];
+		if (d + 1 < rank)
+			m->stride[d] = bytes;
+	}
+	for (unsigned n = 0; n < bytes / 4; n++)
+		tensor[n] = n + 1;
+	return m;
+}
+
+/* A box of 4 x 2 pixels of 2 images of 5 x 4 pixels from (3, 1) on, slice 2 of 3; those of 32 bytes are swizzled. */
+static void a_box_of_one_slice_is_copied(void **state)
+{
+	(void)state;
+	for (unsigned interleave = 1; interleave <= 2; interleave++) {
+		struct rig *r = rig_open(interleave == 1 ? LOAD("4d", "3, %r3, %r4, %r6", "256") : LOAD("4d", "3, %r3, %r4, %r6", "512"));
+		const unsigned words = 4 * interleave;
+		uint32_t *tensor = rig_memory(r, 5 * 4 * 3 * 2 * words * 4), *out = rig_memory(r, 16 * words * 4);
+		gpul_tensor_map *m = make_slice_map(r, tensor, interleave, 4, (uint32_t[]){ 5, 4, 3, 2 }, (uint16_t[]){ 4, 2, 3, 2 });
+
+		rig_expect_ok(r, "k", 1, 16 * words, out, (uintptr_t)m);
+		for (unsigned n = 0; n < 16 * words; n++) {
+			const unsigned slice = n / words, w = 3 + slice % 4, h = 1 + slice / 4 % 2, image = slice / 8;
+			const unsigned at = interleave == 2 ? n ^ slice / 4 % 2 * 4 : n;
+
+			assert_int_equal(out[at], w < 5 ? tensor[(((image * 3 + 2) * 4 + h) * 5 + w) * words + n % words] : 0);
+		}
+		m->step[0] = 2;
+		m->box[0] = 8;                  /* 4 pixels; */
+		m->box[1] = m->step[1] = 2;     /* 1 row; */
+		m->box[3] = m->step[2] = 4;     /* 4 images, and still 1 slice */
+		rig_expect_ok(r, "k", 1, 16 * words, out, (uintptr_t)m);
+		assert_int_equal(out[0], tensor[(2 * 4 + 1) * 5 * words + 3 * words]);
+		assert_int_equal(out[words], 0);
+		rig_close(r);
+	}
+}
+
+/* Pixel n of a row of 6 in 2 images, slice 1 of 2, if the first is at `from` and the pixels of a row are first ... last; -1: outside. */
+static int place_of_slice(int n, int from, int first, int last, int offset)
+{
+	const int q = n + from - first, count = last - first + 1, w = q % count + first + offset, image = q / count;
+
+	return w < 0 || w > 5 || image > 1 ? -1 : ((image * 2 + 1) * 6 + w) * 4;
+}
+
+static void pixels_of_a_slice_are_loaded(void **state)
+{
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") ".shared .align 1024 .b8 s[512]; .shared .align 8 .b64 m;\n"
+		"setp.eq.u32 %p1, %t, 0; mov.u32 %r1, s; mov.u32 %r2, m; mov.u32 %r3, 1; mov.u32 %r6, 0; mov.u16 %h1, 1;\n"
+		"@%p1 mbarrier.init.shared.b64 [m], 1; bar.sync 0; @!%p1 bra WAIT; mbarrier.arrive.expect_tx.shared.b64 _, [m], 192;\n"
+		"cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%r1], [%x, {%r3, %r3, %r6}], [%r2], {%h1};\n"
+		"WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [m], 0; @!%p2 bra WAIT;\n"
+		"shl.b32 %r7, %t, 2; add.u32 %r7, %r1, %r7; ld.shared.u32 %r8, [%r7]; st.global.u32 [%mine], %r8; ret; }");
+	uint32_t *tensor = rig_memory(r, 6 * 2 * 2 * 16), *out = rig_memory(r, 12 * 16);
+	gpul_tensor_map *m = make_slice_map(r, tensor, 1, 3, (uint32_t[]){ 6, 2, 2 }, (uint16_t[]){ 4, 1, 1 });
+
+	(void)state;
+	m->im2col = true;
+	m->pixels = 12;
+	m->lower[0] = m->upper[0] = -1;
+	rig_expect_ok(r, "k", 1, 48, out, (uintptr_t)m);
+	for (int n = 0; n < 48; n++) {
+		const int place = place_of_slice(n / 4, 1, -1, 4, 1);
+
+		assert_int_equal(out[n], place < 0 ? 0 : tensor[place + n % 4]);
+	}
+	for (unsigned n = 0; n < 2; n++) {  /* as on an H200 */
+		m->lower[0] = n == 0 ? 2 : 0;
+		m->upper[0] = n == 0 ? 0 : -5;
+		assert_int_equal(rig_run(r, "k", 1, 48, out, (uintptr_t)m), GPUL_EXEC_ILLEGAL_INSTRUCTION);
+		assert_non_null(strstr(r->fault.text, "begins at coordinate 1 of dimension 0; there the hardware needs the coordinate of a pixel"));
+	}
+	rig_close(r);
+}
+
+static void pixels_of_a_slice_are_stored_and_added(void **state)
+{
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") ".shared .align 128 .b8 s[256]; setp.eq.u32 %p1, %t, 0;\n"
+				 "mov.u32 %r1, s; shl.b32 %r2, %t, 2; add.u32 %r2, %r1, %r2; add.u32 %r3, %t, 1; st.shared.u32 [%r2], %r3;\n"
+				 "mov.u32 %r3, 1; mov.u32 %r6, 0; fence.proxy.async; bar.sync 0; @!%p1 exit;\n"
+				 "cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group [%x, {%r3, %r3, %r6}], [%r1];\n"
+				 "cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.im2col_no_offs.bulk_group [%x, {%r3, %r3, %r6}], [%r1];\n"
+				 "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; ret; }");
+	uint32_t *tensor = rig_memory(r, 6 * 2 * 2 * 16), want[6 * 2 * 2 * 4];
+	gpul_tensor_map *m = make_slice_map(r, tensor, 1, 3, (uint32_t[]){ 6, 2, 2 }, (uint16_t[]){ 4, 1, 1 });
+
+	(void)state;
+	m->im2col = true;
+	m->pixels = 9;
+	memcpy(want, tensor, sizeof want);
+	for (int n = 0; n < 36; n++)
+		want[place_of_slice(n / 4, 1, 0, 5, 0) + n % 4] = 2 * ((uint32_t)n + 1);
+	rig_expect_ok(r, "k", 1, 36, rig_memory(r, 36 * 4), (uintptr_t)m);
+	assert_memory_equal(tensor, want, sizeof want);
+	m->lower[0] = 2;  /* as on an H200 */
+	assert_int_equal(rig_run(r, "k", 1, 36, rig_memory(r, 36 * 4), (uintptr_t)m), GPUL_EXEC_ILLEGAL_INSTRUCTION);
+	assert_non_null(strstr(r->fault.text, "begins at coordinate 1 of dimension 0; there the hardware needs the coordinate of a pixel"));
+	rig_close(r);
+}
+
+static void a_kernel_changes_the_layout_of_a_map(void **state)
+{
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") "setp.eq.u32 %p1, %t, 0; @!%p1 exit;\n"
+				 "tensormap.replace.tile.interleave_layout.global.b1024.b32 [%x], 2; ret; }");
+	gpul_tensor_map *m = make_slice_map(r, rig_memory(r, 64), 1, 3, (uint32_t[]){ 1, 1, 1 }, (uint16_t[]){ 4, 1, 1 });
+
+	(void)state;
+	rig_expect_ok(r, "k", 1, 32, rig_memory(r, 128), (uintptr_t)m);
+	assert_int_equal(m->interleave, 2);
+	rig_close(r);
+}
+
+/* ---- stores and reductions -------------------------------------------------------------------------------------------------- */
+
 /* A box of 8 x 2 words at column 8, row 1 gets 1, 2 ... twice. */
 static struct rig *open_store_and_add(void)
 {
@@ -332,7 +459,7 @@ static void a_write_before_the_tensor_or_without_an_operation_is_a_fault(void **
 		{ REDUCTION("add", "0"), GPUL_TENSOR_TF32, NULL },
 		{ REDUCTION("min", "0"), GPUL_TENSOR_S64, NULL },
 		{ REDUCTION("add", "9"), GPUL_TENSOR_U32, NULL },
-		{ REDUCTION("add", "-1"), GPUL_TENSOR_U32, "coordinate -1 of dimension 1 on; there the hardware needs a coordinate from 0 on" },
+		{ REDUCTION("add", "-1"), GPUL_TENSOR_U32, "coordinate -1 of dimension 1; there the hardware needs a coordinate from 0 on" },
 		{ REDUCTION("add", "0"), GPUL_TENSOR_S64, "is not defined" },
 		{ REDUCTION("xor", "0"), GPUL_TENSOR_S64, "is not defined" },
 		{ REDUCTION("min", "0"), GPUL_TENSOR_F32, "is not defined" },
@@ -413,6 +540,10 @@ int main(void)
 		cmocka_unit_test(a_tensor_of_five_dimensions_is_copied_with_steps),
 		cmocka_unit_test(pixels_are_loaded_as_for_a_convolution),
 		cmocka_unit_test(pixels_are_stored_and_added),
+		cmocka_unit_test(a_box_of_one_slice_is_copied),
+		cmocka_unit_test(pixels_of_a_slice_are_loaded),
+		cmocka_unit_test(pixels_of_a_slice_are_stored_and_added),
+		cmocka_unit_test(a_kernel_changes_the_layout_of_a_map),
 		cmocka_unit_test(boxes_are_stored_and_added),
 		cmocka_unit_test(whole_16_bytes_are_written_at_the_end_of_a_row),
 		cmocka_unit_test(a_block_sends_its_box_to_the_whole_cluster),
