@@ -10,27 +10,34 @@
 
 enum { TEXT_BYTES = 400000, WORDS = 16 * 8 };
 
-/* Thread 0 copies a box of 8 x 4 words from map `from`, all threads read it, thread 0 copies it to map `to`, and adds it if %sum. */
+/* Thread 0 copies a box of 32 words from map `from`, all threads read it, thread 0 copies it to map `to`, and adds it. */
+#define COPIES(name, rank, coordinates)                                                                                                \
+	".visible .entry " name "(.param .align 128 .b8 from[128], .param .align 128 .b8 to[128], .param .u64 out) {\n"                \
+	".reg .b64 %d<5>; .reg .b32 %r<9>; .reg .pred %p<3>; .shared .align 128 .b8 s[128]; .shared .align 8 .b64 m;\n"                \
+	"mov.b64 %d1, from; cvta.param.u64 %d1, %d1; mov.b64 %d4, to; cvta.param.u64 %d4, %d4; ld.param.u64 %d2, [out];\n"             \
+	"mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; mov.u32 %r2, s; mov.u32 %r3, m; mov.u32 %r4, 4; mov.u32 %r5, 1;\n"              \
+	"@%p1 mbarrier.init.shared.b64 [m], 1; bar.sync 0; @!%p1 bra WAIT;\n"                                                          \
+	"fence.proxy.async; mbarrier.arrive.expect_tx.shared.b64 _, [m], 128;\n"                                                       \
+	"cp.async.bulk.tensor." rank ".shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%d1, {" coordinates "}], [%r3];\n"  \
+	"WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [m], 0; @!%p2 bra WAIT; shl.b32 %r6, %r1, 2; add.u32 %r6, %r2, %r6;\n"         \
+	"ld.shared.u32 %r7, [%r6]; mad.wide.u32 %d3, %r1, 4, %d2; st.global.u32 [%d3], %r7; bar.sync 0; @!%p1 bra END;\n"              \
+	"cp.async.bulk.tensor." rank ".global.shared::cta.bulk_group [%d4, {" coordinates "}], [%r2];\n"                               \
+	"cp.reduce.async.bulk.tensor." rank ".global.shared::cta.add.bulk_group [%d4, {" coordinates "}], [%r2];\n"                    \
+	"cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;\n"                                                                    \
+	"END: ret; }\n"
+
 static const char tensor_ptx[] =
 	".version 8.0\n.target sm_90\n.address_size 64\n"
-	".visible .entry k(.param .align 128 .b8 from[128], .param .align 128 .b8 to[128], .param .u64 out) {\n"
-	".reg .b64 %d<5>; .reg .b32 %r<9>; .reg .pred %p<3>; .shared .align 128 .b8 s[128]; .shared .align 8 .b64 m;\n"
-	"mov.b64 %d1, from; cvta.param.u64 %d1, %d1; mov.b64 %d4, to; cvta.param.u64 %d4, %d4; ld.param.u64 %d2, [out];\n"
-	"mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; mov.u32 %r2, s; mov.u32 %r3, m; mov.u32 %r4, 4; mov.u32 %r5, 1;\n"
-	"@%p1 mbarrier.init.shared.b64 [m], 1; bar.sync 0; @!%p1 bra WAIT;\n"
-	"fence.proxy.async; mbarrier.arrive.expect_tx.shared.b64 _, [m], 128;\n"
-	"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%d1, {%r4, %r5}], [%r3];\n"
-	"WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [m], 0; @!%p2 bra WAIT; shl.b32 %r6, %r1, 2; add.u32 %r6, %r2, %r6;\n"
-	"ld.shared.u32 %r7, [%r6]; mad.wide.u32 %d3, %r1, 4, %d2; st.global.u32 [%d3], %r7; bar.sync 0; @!%p1 bra END;\n"
-	"cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%d4, {%r4, %r5}], [%r2];\n"
-	"cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group [%d4, {%r4, %r5}], [%r2];\n"
-	"cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;\n"
-	"END: ret; }\n"
+	COPIES("k", "2d", "%r4, %r5")
+	COPIES("slices", "3d", "%r4, %r5, 0")
 	/* Reads the box that was copied to `to`. */
 	".visible .entry read(.param .u64 in, .param .u64 out) {\n"
 	".reg .b64 %d<5>; .reg .b32 %r<9>; ld.param.u64 %d1, [in]; ld.param.u64 %d2, [out]; mov.u32 %r1, %tid.x;\n"
 	"and.b32 %r2, %r1, 7; shr.u32 %r3, %r1, 3; add.u32 %r3, %r3, 1; mad.lo.u32 %r2, %r3, 16, %r2; add.u32 %r2, %r2, 4;\n"
-	"mad.wide.u32 %d3, %r2, 4, %d1; ld.global.u32 %r4, [%d3]; mad.wide.u32 %d3, %r1, 4, %d2; st.global.u32 [%d3], %r4; ret; }\n";
+	"mad.wide.u32 %d3, %r2, 4, %d1; ld.global.u32 %r4, [%d3]; mad.wide.u32 %d3, %r1, 4, %d2; st.global.u32 [%d3], %r4; ret; }\n"
+	".visible .entry read_slices(.param .u64 in, .param .u64 out) {\n"
+	".reg .b64 %d<5>; .reg .b32 %r<9>; ld.param.u64 %d1, [in]; ld.param.u64 %d2, [out]; mov.u32 %r1, %tid.x;\n"
+	"mad.wide.u32 %d3, %r1, 4, %d1; ld.global.u32 %r4, [%d3+320]; mad.wide.u32 %d3, %r1, 4, %d2; st.global.u32 [%d3], %r4; ret; }\n";
 
 static const char surface_ptx[] =
 	".version 8.0\n.target sm_75\n.address_size 64\n"
@@ -83,6 +90,28 @@ static void copy_boxes(unsigned n_written, bool swizzled)
 	run_warp(load(tensor_ptx, "read"), (void *[]){ &target, &out });
 }
 
+/* Slices of 16 bytes: 16 in a row, 2 rows for each of 2 images; copy 8 in row 1 of image 0 from slice 4 on, of which some were written. */
+static void copy_slices(size_t written_bytes)
+{
+	static const uint32_t words[16 * 4 * 4];
+	const cuuint64_t dims[3] = { 16, 2, 2 }, strides[2] = { 256, 512 };
+	const cuuint32_t boxes[3] = { 8, 2, 1 }, steps[3] = { 1, 1, 1 };
+	CUtensorMap map[2];
+	CUdeviceptr tensor[2], out;
+
+	if (cuMemAlloc(&tensor[0], sizeof words) || cuMemAlloc(&tensor[1], sizeof words) || cuMemAlloc(&out, 128))
+		_exit(95);
+	if (cuMemcpyHtoD(tensor[0] + 256 + 64, words, written_bytes) || cuMemsetD8(tensor[1], 0, 256))
+		_exit(94);
+	for (unsigned n = 0; n < 2; n++)
+		if (cuTensorMapEncodeTiled(&map[n], CU_TENSOR_MAP_DATA_TYPE_UINT32, 3, (void *)(uintptr_t)tensor[n], dims, strides, boxes, steps,
+					   CU_TENSOR_MAP_INTERLEAVE_16B, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+					   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE))
+			_exit(96);
+	run_warp(load(tensor_ptx, "slices"), (void *[]){ &map[0], &map[1], &out });
+	run_warp(load(tensor_ptx, "read_slices"), (void *[]){ &tensor[1], &out });
+}
+
 static void use_surface(void)
 {
 	const CUDA_ARRAY3D_DESCRIPTOR d = { .Width = 32, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1, .Flags = CUDA_ARRAY3D_SURFACE_LDST };
@@ -94,7 +123,7 @@ static void use_surface(void)
 	run_warp(load(surface_ptx, "k"), (void *[]){ &surface });
 }
 
-enum work { BOXES, SWIZZLED_BOXES, UNWRITTEN_BOXES, SURFACE };
+enum work { BOXES, SWIZZLED_BOXES, UNWRITTEN_BOXES, SLICES, UNWRITTEN_SLICES, SURFACE };
 
 static _Noreturn void work_in_child(const char *tools, int to, enum work work)
 {
@@ -107,6 +136,8 @@ static _Noreturn void work_in_child(const char *tools, int to, enum work work)
 		_exit(99);
 	if (work == SURFACE)
 		use_surface();
+	else if (work == SLICES || work == UNWRITTEN_SLICES)
+		copy_slices(work == SLICES ? 128 : 96);
 	else
 		copy_boxes(work == UNWRITTEN_BOXES ? 6 : 16, work == SWIZZLED_BOXES);
 	exit(0);
@@ -146,6 +177,7 @@ static void memcheck_knows_what_tensor_copies_write(void **state)
 	(void)state;
 	expect_text(output_of("memcheck:leaks=no", BOXES), "memcheck: no errors");
 	expect_text(output_of("memcheck:leaks=no", SWIZZLED_BOXES), "memcheck: no errors");
+	expect_text(output_of("memcheck:leaks=no", SLICES), "memcheck: no errors");
 }
 
 /* Columns 4 and 5 of the box's 4 to 11 were written: rows of 32 bytes whose first 8 were. */
@@ -156,6 +188,9 @@ static void what_was_not_written_is_not_written_after_a_tensor_copy(void **state
 	(void)state;
 	expect_text(text, "4-byte shared read at 0x8 of memory that was not written");
 	expect_text(text, "24 reads of memory that was not written");
+	text = output_of("memcheck:leaks=no", UNWRITTEN_SLICES);  /* 2 of 8 */
+	expect_text(text, "4-byte shared read at 0x60 of memory that was not written");
+	expect_text(text, "8 reads of memory that was not written");
 }
 
 /* A trace goes to a file: its text. */
