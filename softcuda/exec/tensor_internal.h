@@ -99,7 +99,8 @@ struct tensor_box {
 	int64_t at[GPUL_TENSOR_RANKS];      /* 0 beyond the rank */
 	int64_t offset[GPUL_TENSOR_RANKS];  /* im2col */
 	uint32_t n[GPUL_TENSOR_RANKS];      /* rows in each dimension; im2col: all in the dimension W */
-	uint32_t row_elements, element_bytes, row_bytes, bytes;
+	uint32_t row_elements, element_bytes, row_bytes;
+	uint64_t rows;
 };
 
 /* Rows of a tile in dimension d. */
@@ -116,10 +117,11 @@ static inline void measure_tensor_box(const gpul_tensor_map *m, struct tensor_bo
 	memset(out->offset, 0, sizeof out->offset);
 	out->element_bytes = gpul_tensor_type_bytes(m->type);
 	out->row_elements = m->interleave ? (uint32_t)TENSOR_PIECE * m->interleave / out->element_bytes : m->box[0];
-	out->row_bytes = out->bytes = out->row_elements * out->element_bytes;
+	out->row_bytes = out->row_elements * out->element_bytes;
+	out->rows = 1;
 	for (unsigned d = 0; d < GPUL_TENSOR_RANKS; d++) {
 		out->n[d] = !m->im2col ? tile_rows(m, d) : d == tensor_width_dimension(m) ? m->pixels : 1;
-		out->bytes *= out->n[d];
+		out->rows *= out->n[d];
 	}
 }
 

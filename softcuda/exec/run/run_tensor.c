@@ -171,7 +171,7 @@ static bool find_shared(struct transfer *t, const struct block *other)
 	const struct tensor_copy *c = t->i->object;
 	const uint32_t at = (uint32_t)lane_address(t->s, &c->shared, t->lane), offset = at & ((1u << CLUSTER_RANK_AT) - 1);
 	const struct block *b = other ? other : cluster_block(t->s->block, at);
-	const uint32_t bytes = t->box.bytes / t->box.row_bytes * tensor_row_pitch(&t->box);
+	const uint64_t bytes = t->box.rows * tensor_row_pitch(&t->box);
 
 	b = b ? b : t->s->block;
 	t->shared = b->shared;
@@ -179,14 +179,14 @@ static bool find_shared(struct transfer *t, const struct block *other)
 	if (offset % 128 == 0 && offset <= b->shared_bytes && bytes <= b->shared_bytes - offset)
 		return true;
 	gpul_fault_text(t->s, t->i, offset % 128 ? GPUL_EXEC_MISALIGNED : GPUL_EXEC_ILLEGAL_ADDRESS, t->lane,
-			"a box of %u bytes at 0x%x of shared memory, which has %u bytes; the address must be a multiple of 128", bytes,
-			offset, b->shared_bytes);
+			"a box of %llu bytes at 0x%x of shared memory, which has %u bytes; the address must be a multiple of 128",
+			(unsigned long long)bytes, offset, b->shared_bytes);
 	return false;
 }
 
 static bool copy_rows(struct transfer *t, bool (*one)(const struct transfer *, const struct tensor_row *))
 {
-	for (uint32_t k = 0; k < t->box.bytes / t->box.row_bytes; k++) {
+	for (uint32_t k = 0; k < t->box.rows; k++) {
 		const struct tensor_row r = tensor_row_of(&t->box, k);
 
 		if (!one(t, &r))
@@ -195,19 +195,20 @@ static bool copy_rows(struct transfer *t, bool (*one)(const struct transfer *, c
 	return true;
 }
 
-/* The bytes have arrived: the mbarrier at the same offset of the block that got them. */
+/* The bytes have arrived: the mbarrier at the same offset of the block that got them, in whose memory find_shared() found room for them. */
 static bool complete_load(struct transfer *t, const struct block *other)
 {
 	const struct tensor_copy *c = t->i->object;
 	const uint32_t at = (uint32_t)lane_address(t->s, &c->barrier, t->lane), offset = at & ((1u << CLUSTER_RANK_AT) - 1);
+	const uint32_t bytes = (uint32_t)t->box.rows * t->box.row_bytes;
 	struct access x;
 
 	if (!other) {
 		if (resolve_each(t->s, &c->barrier, 8, true, &x))
 			return false;
-		update_mbarrier(&c->barrier, (mbarrier_word *)(uintptr_t)x.each[t->lane], 0, t->box.bytes);
+		update_mbarrier(&c->barrier, (mbarrier_word *)(uintptr_t)x.each[t->lane], 0, bytes);
 	} else if (offset % 8 == 0 && offset + 8 <= other->shared_bytes) {
-		update_mbarrier(&c->barrier, (mbarrier_word *)(void *)(other->shared + offset), 0, t->box.bytes);
+		update_mbarrier(&c->barrier, (mbarrier_word *)(void *)(other->shared + offset), 0, bytes);
 	}
 	t->s->block->progressed = true;
 	return true;

@@ -149,7 +149,9 @@ static void visit_tensor_copy(struct visit *v, const struct insn *i)
 	place_tensor_box(&v->s->w, c, v->piece.lane, &b.box);
 	find_blocks(&b, i);
 	v->piece.async = true;
-	for (uint32_t k = 0; k < b.box.bytes / b.box.row_bytes; k++) {
+	if (b.box.rows > v->s->block->shared_bytes)
+		return;  /* the handler will fault */
+	for (uint32_t k = 0; k < b.box.rows; k++) {
 		const struct tensor_row r = tensor_row_of(&b.box, k);
 		const uint32_t e = b.box.element_bytes, before = r.skip * e, inside = r.n * e;
 

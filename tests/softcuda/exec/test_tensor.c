@@ -514,6 +514,18 @@ static void a_box_that_does_not_start_at_16_bytes_of_a_row_is_a_fault(void **sta
 	rig_close(r);
 }
 
+/* 2^36 bytes: more than 32 bits count. */
+static void a_box_larger_than_shared_memory_is_a_fault(void **state)
+{
+	struct rig *r = rig_open(LOAD("5d", "%r6, %r6, %r6, %r6, %r6", "128"));
+	gpul_tensor_map *m = make_map(r, rig_memory(r, 16), GPUL_TENSOR_U8, 5, (uint32_t[]){ 16, 1, 1, 1, 1 }, (uint16_t[]){ 16, 256, 256, 256, 256 });
+
+	(void)state;
+	assert_int_equal(rig_run(r, "k", 1, 32, rig_memory(r, 128), (uintptr_t)m), GPUL_EXEC_ILLEGAL_ADDRESS);
+	assert_non_null(strstr(r->fault.text, "a box of 68719476736 bytes"));
+	rig_close(r);
+}
+
 static void a_wrong_map_or_tensor_is_a_fault(void **state)
 {
 	struct rig *r = rig_open(LOAD("1d", "%r6", "128"));
@@ -550,6 +562,7 @@ int main(void)
 		cmocka_unit_test(a_block_sends_bytes_to_the_whole_cluster),
 		cmocka_unit_test(a_box_that_does_not_start_at_16_bytes_of_a_row_is_a_fault),
 		cmocka_unit_test(a_write_before_the_tensor_or_without_an_operation_is_a_fault),
+		cmocka_unit_test(a_box_larger_than_shared_memory_is_a_fault),
 		cmocka_unit_test(a_wrong_map_or_tensor_is_a_fault),
 	};
 
