@@ -51,6 +51,7 @@ struct library {
 	char *text;                  /* the PTX, kept to decode it again for a second context */
 	char name[128];              /* the name of the image in fault messages and logs */
 	size_t text_bytes;
+	char no_code[160];           /* why the image has no kernels: see soft_image_is_other(); "" if it is PTX or device code */
 	struct code *code;
 	bool code_lent;              /* the module of a context already uses `code` */
 	struct kernel *kernels;
@@ -95,6 +96,9 @@ struct soft_image { /* the PTX to load, and the memory that contains it */
 CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *out, char *why,
 			 size_t why_bytes);
 void soft_image_close(struct soft_image *image);
+/* Is data something else than PTX and device code?  An H200 (driver 13) loads a host's object, an archive, LTO-IR and any text as
+ * a library without kernels, because it reads an image when a kernel is first needed. */
+bool soft_image_is_other(const void *data, size_t n_bytes);
 /* The best image of a kind for the interpreter among those of one unit (one program); NULL: none found. */
 const gpul_image *soft_best_image(gpul_image_kind kind, const gpul_image *all, size_t n);
 CUresult soft_open_file(const char *path, gpul_file *out); /* the caller calls gpul_file_close() */

@@ -120,10 +120,6 @@ static CUresult from_elf(const unsigned char *p, size_t n_bytes, struct soft_ima
 {
 	const void *cubin = p;
 
-	if ((p[18] | p[19] << 8) != EM_CUDA) {
-		snprintf(why, why_bytes, "the image is an ELF file, but not device code");
-		return CUDA_ERROR_INVALID_IMAGE;
-	}
 	if (n_bytes == 0 && gpul_image_extent(p, &cubin, &n_bytes, NULL))
 		n_bytes = 0;
 	return from_cubin(cubin, n_bytes, out, why, why_bytes);
@@ -262,21 +258,38 @@ static CUresult from_wrapper(const void *data, struct soft_image *out, char *why
 
 /* ---- any image ---------------------------------------------------------------------------- */
 
-static CUresult from_text(const char *text, struct soft_image *out, char *why, size_t why_bytes)
+enum format { FORMAT_EMPTY, FORMAT_PTX, FORMAT_CUBIN, FORMAT_WRAPPER, FORMAT_FATBIN, FORMAT_OTHER_ELF, FORMAT_OTHER };
+
+static enum format find_format(const void *data, size_t n_bytes)
 {
-	if (!*text) {
+	const char *text = data; /* compared with strncmp(), because the text can be shorter than 4 bytes */
+	const unsigned char *p = data;
+
+	if (strncmp(text, "\177ELF", 4) == 0 && (n_bytes == 0 || n_bytes >= 20))
+		return (p[18] | p[19] << 8) == EM_CUDA ? FORMAT_CUBIN : FORMAT_OTHER_ELF;
+	if (strncmp(text, "\xb1\x43\x62\x46", 4) == 0 && n_bytes == 0)
+		return FORMAT_WRAPPER;
+	if (strncmp(text, "\x50\xed\x55\xba", 4) == 0)
+		return FORMAT_FATBIN;
+	if (!*text)
+		return FORMAT_EMPTY;
+	return strchr("\t\n\r ./", *text) ? FORMAT_PTX : FORMAT_OTHER;
+}
+
+bool soft_image_is_other(const void *data, size_t n_bytes)
+{
+	return find_format(data, n_bytes) >= FORMAT_OTHER_ELF;
+}
+
+static CUresult refuse_format(enum format f, const unsigned char *data, char *why, size_t why_bytes)
+{
+	if (f == FORMAT_EMPTY)
 		snprintf(why, why_bytes, "the image is empty");
-		return CUDA_ERROR_INVALID_IMAGE;
-	}
-	if (!strchr("\t\n\r ./", *text)) {
-		snprintf(why, why_bytes,
-			 "the image is neither PTX nor device code: its first byte is 0x%02x",
-			 (unsigned char)*text);
-		return CUDA_ERROR_INVALID_IMAGE;
-	}
-	out->text = text;
-	out->text_bytes = strlen(text);
-	return CUDA_SUCCESS;
+	else if (f == FORMAT_OTHER_ELF)
+		snprintf(why, why_bytes, "the image is an ELF file, but not device code");
+	else
+		snprintf(why, why_bytes, "the image is neither PTX nor device code: its first byte is 0x%02x", *data);
+	return CUDA_ERROR_INVALID_IMAGE;
 }
 
 /* Print a line once for each library, and once for images elsewhere: a library often returns an error of its own, without the reason. */
@@ -305,22 +318,26 @@ static void report_machine_code(const void *image)
 CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *out, char *why,
 			 size_t why_bytes)
 {
+	const enum format f = find_format(data, n_bytes);
 	gpul_error err = { 0 };
 	const void *given = data;
-	const char *text = data; /* compared with strncmp(), because the text can be shorter than 4 bytes */
-	CUresult r;
+	CUresult r = CUDA_SUCCESS;
 
 	*out = (struct soft_image){ 0 };
-	if (strncmp(text, "\177ELF", 4) == 0 && (n_bytes == 0 || n_bytes >= 20))
+	if (f == FORMAT_CUBIN) {
 		r = from_elf(data, n_bytes, out, why, why_bytes);
-	else if (strncmp(text, "\xb1\x43\x62\x46", 4) == 0 && n_bytes == 0)
+	} else if (f == FORMAT_WRAPPER) {
 		r = from_wrapper(data, out, why, why_bytes);
-	else if (strncmp(text, "\x50\xed\x55\xba", 4) != 0)
-		r = from_text(text, out, why, why_bytes);
-	else if (n_bytes == 0 && gpul_image_extent(data, &data, &n_bytes, &err))
+	} else if (f == FORMAT_PTX) {
+		out->text = data;
+		out->text_bytes = strlen(data);
+	} else if (f != FORMAT_FATBIN) {
+		r = refuse_format(f, data, why, why_bytes);
+	} else if (n_bytes == 0 && gpul_image_extent(data, &data, &n_bytes, &err)) {
 		r = refuse_image(&err, why, why_bytes);
-	else
+	} else {
 		r = from_fatbin(data, n_bytes, out, why, why_bytes);
+	}
 	if (r == CUDA_ERROR_NO_BINARY_FOR_GPU)
 		report_machine_code(given);
 	if (r)

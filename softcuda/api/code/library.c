@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/log.h"
+
 static void free_library(struct library *l)
 {
 	while (!list_empty(&l->instances))
@@ -56,8 +58,8 @@ static CUresult fill_library(struct library *l, const struct soft_image *image, 
 	return l->handle ? create_kernels(l) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static CUresult load_text(CUlibrary *out, const struct soft_image *image, const char *name,
-			  const struct jit_log *log)
+/* no_code: why there are no kernels, or "". */
+static CUresult load_text(CUlibrary *out, const struct soft_image *image, const char *no_code, const char *name, const struct jit_log *log)
 {
 	struct library *l = calloc(1, sizeof *l);
 	char refused[2048];
@@ -78,7 +80,8 @@ static CUresult load_text(CUlibrary *out, const struct soft_image *image, const 
 	} else {
 		list_append(&soft.libraries, &l->link);
 		*out = l->handle;
-		soft_jit_done(log, soft_refused_kernels(l->code->program, refused, sizeof refused));
+		snprintf(l->no_code, sizeof l->no_code, "%s", no_code);
+		soft_jit_done(log, *no_code ? no_code : soft_refused_kernels(l->code->program, refused, sizeof refused));
 	}
 	soft_unlock();
 	return r;
@@ -87,13 +90,19 @@ static CUresult load_text(CUlibrary *out, const struct soft_image *image, const 
 static CUresult load_library(CUlibrary *out, const void *data, size_t n_bytes, const char *name,
 		     const struct jit_log *log)
 {
+	static const char no_kernels[] = ".version 8.0\n.target sm_50\n.address_size 64\n";
 	struct soft_image image;
-	char why[256];
+	char why[256] = "";
 	CUresult r = soft_image_open(data, n_bytes, &image, why, sizeof why);
 
+	if (r && soft_image_is_other(data, n_bytes)) {
+		gpul_log(GPUL_LOG_INFO, "softcuda", "%s; the library is loaded without kernels", why);
+		image = (struct soft_image){ .text = no_kernels, .text_bytes = sizeof no_kernels - 1 };
+		r = CUDA_SUCCESS;
+	}
 	if (r)
 		return soft_jit_error(log, r, why);
-	r = load_text(out, &image, name, log);
+	r = load_text(out, &image, why, name, log);
 	soft_image_close(&image);
 	return r;
 }
@@ -187,6 +196,17 @@ EXPORT CUresult cuLibraryUnload(CUlibrary handle)
 	return CUDA_SUCCESS;
 }
 
+static CUresult kernel_not_found(const struct library *l, const char *name)
+{
+	char text[512];
+
+	if (!*l->no_code)
+		return CUDA_ERROR_NOT_FOUND;
+	snprintf(text, sizeof text, "kernel '%s' not found: %s", name, l->no_code);
+	soft_report_fault(text);
+	return soft_refuse(CUDA_ERROR_NOT_FOUND, "%s", text);
+}
+
 EXPORT CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary handle, const char *name)
 {
 	struct library *l;
@@ -199,7 +219,7 @@ EXPORT CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary handle, const char *
 	if (k)
 		*out = l->kernels[gpul_exec_kernel_index(l->code->program, k)].handle;
 	else
-		r = out && name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
+		r = out && name ? kernel_not_found(l, name) : CUDA_ERROR_INVALID_VALUE;
 	soft_unlock();
 	return r;
 }

@@ -448,6 +448,39 @@ static void lists_the_kernels_of_a_library_without_a_context(void **state)
 	fails(cuKernelGetFunction(&f, list[0]), CUDA_ERROR_INVALID_HANDLE);
 }
 
+/* As an H200 does, which reads an image when a kernel is first needed. */
+static void loads_other_data_as_a_library_without_kernels(void **state)
+{
+	static const struct { char image[4096]; const char *why; } cases[] = {
+		{ "\177ELF\2\1\1", "an ELF file, but not device code" },
+		{ "!<arch>\n", "neither PTX nor device code: its first byte is 0x21" },
+		{ "hello, world", "neither PTX nor device code: its first byte is 0x68" },
+	};
+	CUlibrary library;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char info[256] = "";
+		CUjit_option options[] = { CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES };
+		void *values[] = { info, (void *)sizeof info };
+		CUkernel kernel;
+		unsigned n = 1;
+
+		ok(cuLibraryLoadData(&library, cases[i].image, options, values, 2, NULL, NULL, 0));
+		ok(cuLibraryGetKernelCount(&n, library));
+		assert_int_equal(n, 0);
+		if (on_software_driver()) {
+			assert_non_null(strstr(info, cases[i].why));
+			fails(cuLibraryGetKernel(&kernel, library, "k"), CUDA_ERROR_NOT_FOUND);
+			assert_non_null(strstr(last_fault(), "kernel 'k' not found"));
+			assert_non_null(strstr(last_fault(), cases[i].why));
+		}
+		ok(cuLibraryUnload(library));
+	}
+	if (on_software_driver())
+		fails(cuLibraryLoadData(&library, "", NULL, NULL, 0, NULL, NULL, 0), CUDA_ERROR_INVALID_IMAGE);
+}
+
 static void applies_a_kernels_attributes_to_its_functions(void **state)
 {
 	CUlibrary library = load_library();
@@ -551,6 +584,7 @@ int main(void)
 		cmocka_unit_test(loads_a_file),
 		cmocka_unit_test(gives_each_context_separate_variables),
 		cmocka_unit_test(lists_the_kernels_of_a_library_without_a_context),
+		cmocka_unit_test(loads_other_data_as_a_library_without_kernels),
 		cmocka_unit_test(applies_a_kernels_attributes_to_its_functions),
 		cmocka_unit_test(reports_the_parameters_and_attributes_of_a_function),
 		cmocka_unit_test(counts_how_many_blocks_fit),
