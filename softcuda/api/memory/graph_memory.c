@@ -260,8 +260,8 @@ EXPORT CUresult cuDeviceGraphMemTrim(CUdevice dev)
 	if (r)
 		return r;
 	soft_lock();
-	d->graph_memory[CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT] = d->graph_live_bytes;
-	d->graph_memory[CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT] = d->graph_live_bytes;
+	d->graph_memory[CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT] = soft_graph_memory_blocks(d);
+	d->graph_memory[CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT] = soft_graph_memory_blocks(d);
 	soft_unlock();
 	return CUDA_SUCCESS;
 }

@@ -3,11 +3,19 @@
 
 #include <sys/mman.h>
 
-enum { BLOCK_BYTES = 2 << 20 };  /* what graphs reserve and use are counted in blocks */
+enum {
+	PAGE_BYTES = 2 << 20,
+	BLOCK_BYTES = 32 << 20,  /* what graphs reserve and use is counted in blocks of an H200's size */
+};
 
 size_t soft_graph_memory_rounded(size_t bytes)
 {
-	return (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
+	return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+}
+
+uint64_t soft_graph_memory_blocks(const struct device *d)
+{
+	return (d->graph_live_bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
 }
 
 /* A GPU keeps freed memory mapped for the next launches until cuDeviceGraphMemTrim(), so it counts as used and reserved. */
@@ -17,8 +25,8 @@ static void count_live(struct device *d, int64_t bytes)
 
 	d->graph_live_bytes += (uint64_t)bytes;
 	for (int i = CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT; i <= CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH; i++)
-		if (n[i] < d->graph_live_bytes)
-			n[i] = d->graph_live_bytes;
+		if (n[i] < soft_graph_memory_blocks(d))
+			n[i] = soft_graph_memory_blocks(d);
 }
 
 uint32_t soft_graph_memory_denied(const struct graph_memory *m)

@@ -118,7 +118,8 @@ CUresult soft_graph_memory_capture(struct stream *s, size_t bytes, CUdeviceptr *
 CUresult soft_graph_memory_free_async(struct stream *s, struct graph_memory *m);
 void soft_graph_memory_free(struct graph_memory *m);
 /* graph_pages.c */
-size_t soft_graph_memory_rounded(size_t bytes);                /* to the pages that are mapped and counted */
+size_t soft_graph_memory_rounded(size_t bytes);                /* to the pages that are mapped */
+uint64_t soft_graph_memory_blocks(const struct device *d);     /* bytes of the blocks that the live memory of graphs needs */
 void soft_graph_memory_set_live(struct graph_memory *m, bool is_live);
 void soft_graph_memory_drop(const struct allocation *a);       /* give the pages back; their content is lost */
 uint32_t soft_graph_memory_denied(const struct graph_memory *m);
