@@ -119,7 +119,8 @@ static int is_read_mostly(const struct managed_range *r)
 	return 1;
 }
 
-/* Write the devices, and the CPU, that have the advice for all spans; the rest of the list is CU_DEVICE_INVALID. */
+/* Write the devices that have the advice for all spans, then the CPU if it has, in the order that NVIDIA's tests of cuda-bindings expect;
+ * the rest of the list is CU_DEVICE_INVALID. */
 static void list_users(const struct managed_range *r, int *list, size_t n)
 {
 	uint32_t devices = UINT32_MAX;
@@ -130,11 +131,11 @@ static void list_users(const struct managed_range *r, int *list, size_t n)
 		devices &= s->accessed_by;
 		cpu &= s->accessed_by_cpu;
 	}
-	if (cpu)
-		list[k++] = CU_DEVICE_CPU;
 	for (int d = 0; d < MAX_DEVICES && k < n; d++)
 		if (devices >> d & 1)
 			list[k++] = d;
+	if (cpu && k < n)
+		list[k++] = CU_DEVICE_CPU;
 	while (k < n)
 		list[k++] = CU_DEVICE_INVALID;
 }

@@ -46,6 +46,7 @@ static void the_cpu_and_kernels_share_the_memory(void **state)
 
 static void advice_applies_to_whole_pages_of_a_range(void **state)
 {
+	const CUmemLocation cpu = { .type = CU_MEM_LOCATION_TYPE_HOST };
 	CUdeviceptr p = allocate();
 	int users[3];
 
@@ -62,6 +63,9 @@ static void advice_applies_to_whole_pages_of_a_range(void **state)
 	ok(cuMemAdvise(p, BYTES, CU_MEM_ADVISE_SET_ACCESSED_BY, device));
 	ok(cuMemRangeGetAttribute(users, sizeof users, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, p, BYTES));
 	assert_true(users[0] == 0 && users[1] == CU_DEVICE_INVALID && users[2] == CU_DEVICE_INVALID);
+	ok(cuMemAdvise(p, BYTES, CU_MEM_ADVISE_SET_ACCESSED_BY, cpu));
+	ok(cuMemRangeGetAttribute(users, sizeof users, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, p, BYTES));
+	assert_true(users[0] == 0 && users[1] == CU_DEVICE_CPU && users[2] == CU_DEVICE_INVALID);
 	fails(cuMemRangeGetAttribute(users, 6, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, p, BYTES), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemAdvise(p, BYTES + 1, CU_MEM_ADVISE_SET_READ_MOSTLY, device), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemAdvise(p, BYTES, (CUmem_advise)99, device), CUDA_ERROR_INVALID_VALUE);
