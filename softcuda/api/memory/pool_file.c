@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 bool soft_pool_is_imported(const struct pool *p)
@@ -14,14 +15,15 @@ CUresult soft_pool_file_open(int fd, size_t bytes, bool imported, struct pool_fi
 {
 	struct pool_file *f = malloc(sizeof *f);
 	void *table = mmap(NULL, TABLE_BYTES, imported ? PROT_READ : PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	struct stat st;
 
-	if (!f || table == MAP_FAILED) {
+	if (!f || table == MAP_FAILED || fstat(fd, &st)) {
 		if (table != MAP_FAILED)
 			munmap(table, TABLE_BYTES);
 		free(f);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	*f = (struct pool_file){ .fd = fd, .imported = imported, .bytes = bytes, .table = table };
+	*f = (struct pool_file){ .fd = fd, .imported = imported, .bytes = bytes, .id = st.st_ino, .table = table };
 	list_init(&f->allocations);
 	*out = f;
 	return CUDA_SUCCESS;

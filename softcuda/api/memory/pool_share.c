@@ -9,12 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The data that is sent to another process. */
+/* The data that is sent to another process.  It differs between all allocations of all pools: cuda-core maps equal data only
+ * once. */
 struct export_data {
 	char magic[4];
 	uint32_t row;
-	uint64_t serial, offset, bytes;
-	unsigned char zero[32];
+	uint64_t pool, serial, offset, bytes;
+	unsigned char zero[24];
 };
 _Static_assert(sizeof(struct export_data) == sizeof(CUmemPoolPtrExportData), "the size that the API gives");
 
@@ -124,7 +125,8 @@ EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr 
 	if (!r) {
 		const struct export_row *row = &a->pool->file->table[a->exported - 1];
 
-		data = (struct export_data){ .row = a->exported - 1, .serial = row->serial, .offset = a->offset, .bytes = a->bytes };
+		data = (struct export_data){ .row = a->exported - 1, .pool = a->pool->file->id, .serial = row->serial, .offset = a->offset,
+					     .bytes = a->bytes };
 		memcpy(data.magic, magic, sizeof magic);
 		memcpy(out, &data, sizeof data);
 	}
@@ -142,7 +144,7 @@ static CUresult check_data(const struct pool_file *f, const struct export_data *
 	    data->bytes > f->bytes - data->offset)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemPoolImportPointer: the data was not written by cuMemPoolExportPointer");
 	row = &f->table[data->row];
-	if (__atomic_load_n(&row->serial, __ATOMIC_ACQUIRE) != data->serial || row->offset != data->offset || row->bytes != data->bytes)
+	if (data->pool != f->id || __atomic_load_n(&row->serial, __ATOMIC_ACQUIRE) != data->serial || row->offset != data->offset || row->bytes != data->bytes)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemPoolImportPointer: the memory is freed, or it is of another pool");
 	return CUDA_SUCCESS;
 }

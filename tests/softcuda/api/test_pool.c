@@ -176,6 +176,37 @@ static void an_imported_pointer_is_the_same_memory(void **state)
 	ok(cuMemPoolDestroy(pool));
 }
 
+/* cuda-core finds what it has already imported by this data. */
+static void the_data_of_equal_allocations_of_two_pools_differs(void **state)
+{
+	CUmemPoolProps props = on_device;
+	CUmemPoolPtrExportData data[2];
+	CUmemoryPool pools[2], imported;
+	CUdeviceptr at[2], q;
+	int fd = -1;
+
+	(void)state;
+	props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	for (int i = 0; i < 2; i++) {
+		pools[i] = create(props);
+		at[i] = allocate(pools[i], 64);
+		ok(cuMemPoolExportPointer(&data[i], at[i]));
+	}
+	assert_memory_not_equal(&data[0], &data[1], sizeof data[0]);
+	ok(cuMemPoolExportToShareableHandle(&fd, pools[0], CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	ok(cuMemPoolImportFromShareableHandle(&imported, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	close(fd);
+	if (on_software_driver())
+		fails(cuMemPoolImportPointer(&q, imported, &data[1]), CUDA_ERROR_INVALID_VALUE);
+	ok(cuMemPoolImportPointer(&q, imported, &data[0]));
+	ok(cuMemFree(q));
+	ok(cuMemPoolDestroy(imported));
+	for (int i = 0; i < 2; i++) {
+		ok(cuMemFree(at[i]));
+		ok(cuMemPoolDestroy(pools[i]));
+	}
+}
+
 /* A process that unpickles its arguments imports them before it makes a context current. */
 static void a_thread_without_a_context_imports_pointers(void **state)
 {
@@ -248,6 +279,7 @@ int main(void)
 		TEST(a_pool_can_have_a_largest_size),
 		TEST(memory_of_the_host_needs_access_for_a_device),
 		TEST(an_imported_pointer_is_the_same_memory),
+		TEST(the_data_of_equal_allocations_of_two_pools_differs),
 		TEST(a_thread_without_a_context_imports_pointers),
 		TEST(refuses_descriptors_that_are_not_pools),
 		TEST(refuses_properties_that_no_pool_has),
