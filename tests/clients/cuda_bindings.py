@@ -9,7 +9,7 @@ import glob, os, shutil, sys
 import client  # in this folder
 from cuda_core import PYTEST
 
-PINNED = ["cuda-bindings[all]==13.4.1", "cuda-toolkit==13.4.1.0", "nvidia-cuda-runtime==13.4.92", "nvidia-cuda-nvcc==13.4.92",
+PINNED = ["cuda-bindings[all]==13.4.1", "cuda-toolkit==13.4.1.0", "nvidia-cuda-runtime==13.4.49", "nvidia-cuda-nvcc==13.4.92",
           "nvidia-cuda-crt==13.4.92", "nvidia-cuda-cccl==13.3.5.0.6", "nvidia-nvjitlink==13.5.37", *PYTEST]
 
 SHORT = ("test_basics.py", "test_cuda.py", "test_nvrtc.py", "test_nvjitlink.py", "test_version_check.py", "test_nvfatbin.py")
