@@ -97,7 +97,7 @@ CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *ou
 			 size_t why_bytes);
 void soft_image_close(struct soft_image *image);
 /* Is data something else than PTX and device code?  An H200 (driver 13) loads a host's object, an archive, LTO-IR and any text as
- * a library without kernels, because it reads an image when a kernel is first needed. */
+ * a library without kernels, because it reads an image when a kernel is first needed; cuda-core's tests load an empty image. */
 bool soft_image_is_other(const void *data, size_t n_bytes);
 /* The best image of a kind for the interpreter among those of one unit (one program); NULL: none found. */
 const gpul_image *soft_best_image(gpul_image_kind kind, const gpul_image *all, size_t n);

@@ -258,7 +258,7 @@ static CUresult from_wrapper(const void *data, struct soft_image *out, char *why
 
 /* ---- any image ---------------------------------------------------------------------------- */
 
-enum format { FORMAT_EMPTY, FORMAT_PTX, FORMAT_CUBIN, FORMAT_WRAPPER, FORMAT_FATBIN, FORMAT_OTHER_ELF, FORMAT_OTHER };
+enum format { FORMAT_PTX, FORMAT_CUBIN, FORMAT_WRAPPER, FORMAT_FATBIN, FORMAT_EMPTY, FORMAT_OTHER_ELF, FORMAT_OTHER };
 
 static enum format find_format(const void *data, size_t n_bytes)
 {
@@ -278,7 +278,7 @@ static enum format find_format(const void *data, size_t n_bytes)
 
 bool soft_image_is_other(const void *data, size_t n_bytes)
 {
-	return find_format(data, n_bytes) >= FORMAT_OTHER_ELF;
+	return find_format(data, n_bytes) >= FORMAT_EMPTY;
 }
 
 static CUresult refuse_format(enum format f, const unsigned char *data, char *why, size_t why_bytes)
