@@ -215,7 +215,7 @@ static bool complete_load(struct transfer *t, const struct block *other)
 }
 
 /* Measured on an H200: loads may begin before the tensor and read pixels around it; stores and reductions may not, whatever part of
- * the box is outside.  They begin at a pixel of the map, as do loads of interleaved layouts; other loads were not measured. */
+ * the box is outside.  All of them begin at a pixel of an im2col map. */
 static bool may_begin(const struct transfer *t, bool writes)
 {
 	const gpul_tensor_map *m = t->box.map;
@@ -231,7 +231,7 @@ static bool may_begin(const struct transfer *t, bool writes)
 			needed = "a coordinate from 0 on";
 		else if (writes && spatial && (tensor_first_pixel(m, k) < 0 || tensor_end_of_pixels(m, k) > (int64_t)m->last[k] + 1))
 			needed = "a map whose pixels are all inside of the tensor";
-		else if ((writes || m->interleave) && spatial && (at < tensor_first_pixel(m, k) || at >= tensor_end_of_pixels(m, k)))
+		else if (spatial && (at < tensor_first_pixel(m, k) || at >= tensor_end_of_pixels(m, k)))
 			needed = "the coordinate of a pixel of the map";
 	}
 	if (needed)

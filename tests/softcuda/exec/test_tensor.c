@@ -199,6 +199,9 @@ static void pixels_are_loaded_as_for_a_convolution(void **state)
 
 		assert_int_equal(out[n], place < 0 ? 0 : tensor[place + (int)(n % 4)]);
 	}
+	m->upper[0] = 1 - WIDTH;  /* the copy starts at w = 1, behind the last pixel: as on an H200 */
+	assert_int_equal(rig_run(r, "k", 1, 4 * PIXELS, out, (uintptr_t)m), GPUL_EXEC_ILLEGAL_INSTRUCTION);
+	assert_non_null(strstr(r->fault.text, "needs the coordinate of a pixel"));
 	m->im2col = false;
 	assert_int_equal(rig_run(r, "k", 1, 4 * PIXELS, out, (uintptr_t)m), GPUL_EXEC_ILLEGAL_INSTRUCTION);
 	assert_non_null(strstr(r->fault.text, "there is no tensor map of 4 dimensions and mode im2col"));
