@@ -204,7 +204,7 @@ static CUresult kernel_not_found(const struct library *l, const char *name)
 		return CUDA_ERROR_NOT_FOUND;
 	snprintf(text, sizeof text, "kernel '%s' not found: %s", name, l->no_code);
 	soft_report_fault(text);
-	return soft_refuse(CUDA_ERROR_NOT_FOUND, "%s", text);
+	return soft_refuse(CUDA_ERROR_INVALID_IMAGE, "%s", text);
 }
 
 EXPORT CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary handle, const char *name)
@@ -271,6 +271,8 @@ CUresult soft_library_instance(struct library *l, struct context *ctx, struct mo
 	struct code *code = l->code;
 	CUresult r;
 
+	if (*l->no_code)
+		return soft_refuse(CUDA_ERROR_INVALID_IMAGE, "%s", l->no_code);
 	*out = find_instance(l, ctx);
 	if (*out)
 		return CUDA_SUCCESS;

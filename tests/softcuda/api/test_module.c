@@ -465,6 +465,9 @@ static void loads_other_data_as_a_library_without_kernels(void **state)
 		CUjit_option options[] = { CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES };
 		void *values[] = { info, (void *)sizeof info };
 		CUkernel kernel;
+		CUmodule module;
+		CUdeviceptr address;
+		size_t bytes;
 		unsigned n = 1;
 
 		ok(cuLibraryLoadData(&library, cases[i].image, options, values, 2, NULL, NULL, 0));
@@ -472,7 +475,9 @@ static void loads_other_data_as_a_library_without_kernels(void **state)
 		assert_int_equal(n, 0);
 		if (on_software_driver()) {
 			assert_non_null(strstr(info, cases[i].why));
-			fails(cuLibraryGetKernel(&kernel, library, "k"), CUDA_ERROR_NOT_FOUND);
+			fails(cuLibraryGetKernel(&kernel, library, "k"), CUDA_ERROR_INVALID_IMAGE);
+			fails(cuLibraryGetModule(&module, library), CUDA_ERROR_INVALID_IMAGE);
+			fails(cuLibraryGetGlobal(&address, &bytes, library, "k"), CUDA_ERROR_INVALID_IMAGE);
 			assert_non_null(strstr(last_fault(), "kernel 'k' not found"));
 			assert_non_null(strstr(last_fault(), cases[i].why));
 		}
