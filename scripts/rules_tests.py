@@ -73,6 +73,7 @@ def write_tests(w, products):
         objects = [w.obj(c, test_flags(w, folder), needs=TESTS_EMBED.get(c, "")) for c in plain if not os.path.basename(c).startswith("so_")]
         if objects:
             helpers[folder] = w.archive(folder, objects)
+    w.programs += [so for shared in opened.values() for so in shared]   # also for scripts in folders without a C program
     for c in programs:
         write_test(w, c, helpers, opened, inputs, products)
 
