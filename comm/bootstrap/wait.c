@@ -43,17 +43,18 @@ static uint32_t missing_ranks(const gpul_boot *b, uint32_t call)
 }
 
 /* The ends of the chains of waits that begin with the ranks of a mask: ranks that do not wait for others in the same call.  0: the
- * waits are a circle, because a rank has stopped and its entry is out of date.  reached: all ranks of the chains. */
+ * waits are a circle, because a rank has stopped and its entry is out of date.  reached: all ranks of the chains.  Ranks of other hosts whose
+ * entries are not current count as waiting for rank 0, which should have sent them. */
 static uint32_t follow_waits(const gpul_boot *b, uint32_t call, uint32_t first, uint32_t *reached)
 {
-	const uint32_t others = (uint32_t)((1ull << b->job.size) - 1) & ~(1u << b->job.rank);
+	const uint32_t others = (uint32_t)((1ull << b->job.size) - 1) & ~(1u << b->job.rank), current = gpul_boot_current(b, STALLED_MS);
 	uint32_t todo = first & others, ends = 0;
 
 	*reached = todo;
 	while (todo) {
 		const int r = __builtin_ctz(todo);
 		const struct roster_entry *e = &b->roster->entry[r];
-		const uint32_t next = atomic_load(&e->call) == call ? atomic_load(&e->awaits) : 0;
+		const uint32_t next = !(current & 1u << r) ? 1 : atomic_load(&e->call) == call ? atomic_load(&e->awaits) : 0;
 
 		todo &= ~(1u << r);
 		if (!next)

@@ -15,13 +15,15 @@
 #include "comm/bootstrap/boot_internal.h"
 #include "tests/comm/bootstrap/hosts/several.h"
 
-enum { MOST_RANKS = 4, FIRST_MS = 1500 };
+enum { MOST_RANKS = 4, FIRST_MS = 1500, SILENT_MS = 200 };
 
 struct chain {
 	const char *hosts;
 	int victim;  /* begins the call, and does not send its block */
 	uint32_t first;  /* mask of the ranks whose time is over first; a stopped rank 0 does not pass on what they say */
 	bool stops;  /* the victim's process stops; else it runs on */
+	uint32_t awaits;  /* ranks for which the victim waits when it stops */
+	uint32_t late;  /* ranks that begin the call only when the victim has stopped */
 };
 
 struct play {
@@ -39,6 +41,7 @@ static gpul_status wait_in_turn(const gpul_comm_job *job, void *arg, gpul_error 
 	gpul_status st = gpul_boot_open(job, SEVERAL_LONG_MS, &b, err);
 
 	if (!st && job->rank == p->chain.victim) {
+		atomic_store(&b->roster->entry[job->rank].awaits, p->chain.awaits);
 		st = gpul_boot_call_begin(b, BOOT_ALLGATHER, sizeof mine, SEVERAL_LONG_MS, &call, err);
 		while (p->n_seen < job->size - 1 && !gpul_boot_failure(b, NULL))
 			usleep(1000);
@@ -51,6 +54,8 @@ static gpul_status wait_in_turn(const gpul_comm_job *job, void *arg, gpul_error 
 		while (!atomic_load(&b->roster->entry[p->chain.victim].call) && !gpul_boot_failure(b, NULL))
 			usleep(1000);
 		p->n_seen++;
+		while (p->chain.late & 1u << job->rank && gpul_boot_silent_ms(b, p->chain.victim) < SILENT_MS && !gpul_boot_failure(b, NULL))
+			usleep(1000);
 		st = gpul_boot_allgather(b, &mine, sizeof mine, all, p->chain.first & 1u << job->rank ? FIRST_MS : SEVERAL_LONG_MS, err);
 	}
 	gpul_boot_close(b);
@@ -92,6 +97,8 @@ static void a_stopped_rank_at_the_end_of_a_chain_is_named(void **state)
 	expect_victim(&(struct chain){ "aabb", .victim = 3, .first = 1u << 0, .stops = true });  /* 0 waits for 2, which waits for 3 */
 	expect_victim(&(struct chain){ "aabb", .victim = 3, .first = 1u << 1, .stops = true });  /* 1, 0, 2, 3 */
 	expect_victim(&(struct chain){ "aabb", .victim = 0, .first = 1u << 1 | 1u << 3, .stops = true });  /* 3, 2, 0 */
+	/* 3, 2, 0, which stops while it waits for 1: what host b knows of 1 is out of date */
+	expect_victim(&(struct chain){ "aabb", .victim = 0, .first = 1u << 1 | 1u << 3, .stops = true, .awaits = 1u << 1, .late = 1u << 1 });
 	expect_victim(&(struct chain){ "aaaa", .victim = 2, .first = 1u << 1, .stops = true });  /* 1, 0, 2 */
 }
 
