@@ -61,10 +61,9 @@ static gpul_status set_library_path(struct soft_setup *s, gpul_error *err)
 	return st;
 }
 
-/* A list of libraries of the dynamic loader and of ours that exist.  The user's stay first, because a sanitizer's run time has to be. */
-static gpul_status set_libraries(struct soft_setup *s, const char *name, const char *const *files, size_t n_files, gpul_error *err)
+/* The user's list of libraries, given or NULL, and ours that exist.  The user's stay first, because a sanitizer's run time has to be. */
+static gpul_status set_libraries(struct soft_setup *s, const char *name, const char *given, const char *const *files, size_t n_files, gpul_error *err)
 {
-	const char *given = secure_getenv(name);
 	char *list = strdup(given ? given : "");
 	gpul_status st = GPUL_OK;
 
@@ -92,14 +91,14 @@ static gpul_status set_preload(struct soft_setup *s, gpul_error *err)
 	static const char *const files[] = { "libcudart.so.13", "libcudart.so.12", "libnvrtc.so.13", "libnvrtc.so.12",
 					     "libnvJitLink.so.13", "libnvJitLink.so.12", "libnvfatbin.so.13", "libnvfatbin.so.12" };
 
-	return set_libraries(s, "LD_PRELOAD", files, sizeof files / sizeof *files, err);
+	return set_libraries(s, "LD_PRELOAD", secure_getenv("LD_PRELOAD"), files, sizeof files / sizeof *files, err);
 }
 
 static gpul_status set_audit(struct soft_setup *s, gpul_error *err)
 {
 	static const char *const files[] = { "libcudart-redirect.so.1" };
 
-	return set_libraries(s, "LD_AUDIT", files, 1, err);
+	return set_libraries(s, "LD_AUDIT", secure_getenv("LD_AUDIT"), files, 1, err);
 }
 
 /* ---- the rest -------------------------------------------------------------------------------- */
