@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -174,8 +175,10 @@ static void expect_refusal(gpul_status st, gpul_status expected, const gpul_erro
 	abort();
 }
 
-static void refusals(struct rank *r, void *arg)
+/* has_waited: memory of both ranks; true when rank 0 has waited for a call that rank 1 has not posted. */
+static void refusals(struct rank *r, void *has_waited)
 {
+	_Atomic bool *waited = has_waited;
 	struct collective x = { .call = GPUL_COMM_ALLREDUCE, .algo = GPUL_COMM_ONE_SHOT, .proto = GPUL_COMM_LL, .dtype = GPUL_COMM_F32,
 				.count = 8, .n_blocks = 1, .n_threads = 32 };
 	struct buffers b;
@@ -184,7 +187,6 @@ static void refusals(struct rank *r, void *arg)
 	uint64_t ticket;
 	gpul_error err = { 0 };
 
-	(void)arg;
 	new_buffers(r, 4096, true, &b);
 	expect_refusal(gpul_comm_persistent_start(r->comm, 99, &p, &err), GPUL_EINVAL, &err, "n_blocks 99");
 	p = start(r, 1);
@@ -209,8 +211,10 @@ static void refusals(struct rank *r, void *arg)
 		err = (gpul_error){ 0 };
 		expect_refusal(gpul_comm_persistent_wait(p, ticket, 30, &err), GPUL_ESYS, &err, "has not ended within 30 ms");
 		assert_int_equal(err.native, ETIMEDOUT);
+		*waited = true;
 	} else {
-		(void)usleep(100 * 1000);
+		while (!*waited && !gpul_comm_failed(r->comm, NULL))
+			(void)usleep(1000);
 		must(post_collective(p, r, &b, &x, &ticket, &err), &err, "gpul_comm_persistent_post");
 	}
 	must(gpul_comm_persistent_wait(p, ticket, LIMIT_MS, &err), &err, "gpul_comm_persistent_wait");
@@ -220,8 +224,12 @@ static void refusals(struct rank *r, void *arg)
 
 static void other_calls_are_refused_while_it_runs(void **state)
 {
+	_Atomic bool *waited = mmap(NULL, sizeof *waited, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
 	(void)state;
-	run_ranks(2, &(gpul_comm_options){ .device = -1, .timeout_ms = LIMIT_MS }, refusals, NULL);
+	assert_ptr_not_equal(waited, MAP_FAILED);
+	run_ranks(2, &(gpul_comm_options){ .device = -1, .timeout_ms = LIMIT_MS }, refusals, waited);
+	munmap((void *)waited, sizeof *waited);
 }
 
 /* Rank 0 posts a call that rank 1 does not make, and aborts; all blocks of both kernels must leave. */
