@@ -1,7 +1,8 @@
 /* log.h — log lines: a level, a module, one line of text.
  *
  * Errors are returned, not logged.  By default only notices are printed, on stderr; the library has one notice, "no NVIDIA driver;
- * using the software driver", and the software driver three: blocks wait for blocks that cannot start, a barrier number above 15, and machine code.
+ * using the software driver", the software driver three: blocks wait for blocks that cannot start, a barrier number above 15, and machine code; and
+ * softcuda/toolchain/redirect one: a CUDA runtime in a program that it cannot redirect.
  * GPULOAD_LOG=off|notice|info|debug sets the level; gpul_log_to() sends the lines to a program's own log. */
 #ifndef GPULOAD_CORE_LOG_H
 #define GPULOAD_CORE_LOG_H
