@@ -93,16 +93,17 @@ static CUresult load_library(CUlibrary *out, const void *data, size_t n_bytes, c
 	static const char no_kernels[] = ".version 8.0\n.target sm_50\n.address_size 64\n";
 	struct soft_image image;
 	char why[256] = "";
-	CUresult r = soft_image_open(data, n_bytes, &image, why, sizeof why);
+	CUresult r = soft_image_open(data, n_bytes, &image, why, sizeof why);   /* it may have linked parts after a first failure, which why names */
+	const bool is_empty = r && soft_image_is_other(data, n_bytes);
 
-	if (r && soft_image_is_other(data, n_bytes)) {
+	if (is_empty) {
 		gpul_log(GPUL_LOG_INFO, "softcuda", "%s; the library is loaded without kernels", why);
 		image = (struct soft_image){ .text = no_kernels, .text_bytes = sizeof no_kernels - 1 };
 		r = CUDA_SUCCESS;
 	}
 	if (r)
 		return soft_jit_error(log, r, why);
-	r = load_text(out, &image, why, name, log);
+	r = load_text(out, &image, is_empty ? why : "", name, log);
 	soft_image_close(&image);
 	return r;
 }
