@@ -8,6 +8,7 @@
     lib/gpuload/libcuda-soft.so          the software driver, and a symbolic link libcuda.so.1 to it: run a program with
                                          LD_LIBRARY_PATH=<prefix>/lib/gpuload to use it
     lib/gpuload/libcudart.so.N           the mini runtime in place of NVIDIA's, for programs that are linked with that
+    lib/gpuload/libcudart-redirect.so.1  redirects the calls of a CUDA runtime inside a program to that one (gpuload soft)
     lib/gpuload/libnvrtc.so.N, libnvJitLink.so.N, libnvfatbin.so.N    libraries in front of NVIDIA's, which give PTX to the software driver
     lib/gpuload/bin/ptxas                a program that checks PTX with NVIDIA's ptxas, and gives the PTX back
     lib/gpuload/cuda-wheels              NVIDIA's compiler and headers, if configure.py --install-deps downloaded them
