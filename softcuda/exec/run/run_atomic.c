@@ -1,4 +1,4 @@
-/* run_atomic.c — handlers of atom and red: lane by lane, in the order of lanes.
+/* run_atomic.c — handlers of atom and red: lane by lane, in the order of lanes, or all lanes at once if they meet at one address.
  *
  * All warps of a block run on one thread, so shared memory needs no atomic instruction; for global memory and
  * generic addresses the compiler's atomics are used.  Every memory order is executed as acq_rel, which
@@ -7,23 +7,60 @@
 #include "softcuda/exec/run/run_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
 
+/* True: the active lanes access one address, as threads do that count something.  resolve() gives inactive lanes the offset of
+ * an active one. */
+static inline bool lanes_meet(enum shape shape, const struct access *x)
+{
+	int32_t differ = 0;
+
+	if (shape != SHAPE_GATHER)
+		return false;
+	for (unsigned l = 1; l < LANES; l++)
+		differ |= x->offset[l] ^ x->offset[0];
+	return !differ;
+}
+
+/* The operations of lanes that meet at p: in registers, in the order of lanes, and then one update of the memory. */
+#define UPDATE_ONCE(type, p, d, bv, cv, update)                                             \
+	do {                                                                                \
+		type before[LANES], seen = __atomic_load_n(p, __ATOMIC_RELAXED), next;      \
+		do {                                                                        \
+			next = seen;                                                        \
+			FOR_LANES(l, w, {                                                   \
+				const type old = next;                                      \
+				const type b = (bv)[l];                                     \
+				const type c = (cv)[l];                                     \
+				(void)c;                                                    \
+				before[l] = old;                                            \
+				next = (type)(update);                                      \
+			});                                                                 \
+		} while (!__atomic_compare_exchange_n(p, &seen, next, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)); \
+		FOR_LANES(l, w, (d)[l] = before[l]);                                        \
+	} while (0)
+
 /* `update` is the new value, computed from old, b and c of lane l. */
 #define ATOMIC(name, type, update)                                                          \
 	HANDLER(ATOM_##name)                                                                \
 	{                                                                                   \
 		typedef MEMORY_TYPE(type) cell;                                             \
 		const bool shared = (i->flags & SPACE_MASK) == SPACE_SHARED;                \
-		const unsigned n = i->n ? i->n : 1;                                         \
+		const unsigned n = i->n ? i->n : 1, bytes = (unsigned)sizeof(cell) * n;     \
 		const opref *bs = i->n ? OPLIST(w, i->b) : &i->b, *ds = i->n ? OPLIST(w, i->d) : &i->d; \
 		struct access x;                                                            \
+		const enum shape shape = resolve(state_of(w), i, bytes, true, &x);          \
 		state_of(w)->stirs = true;                                                  \
 		state_of(w)->block->polls |= !shared;                                       \
-		if (resolve_each(state_of(w), i, (unsigned)sizeof(cell) * n, true, &x))                               \
+		if (shape == SHAPE_FAULT)                                                   \
 			return x.stop;                                                      \
+		const bool meet = lanes_meet(shape, &x);                                    \
+		shape_to_pointers(shape, bytes, &x);                                        \
 		for (unsigned e = 0; e < n; e++) {                                          \
 			type *d = opptr(w, ds[e]);                                          \
 			const type *bv = opptr(w, bs[e]), *cv = opptr(w, i->c);             \
-			if (shared) {                                                       \
+			if (meet) {                                                         \
+				cell *p = (cell *)(uintptr_t)x.each[0] + e;                 \
+				UPDATE_ONCE(type, p, d, bv, cv, update);                    \
+			} else if (shared) {                                                \
 				EACH_ACTIVE(l, w) {                                         \
 					cell *p = (cell *)(uintptr_t)x.each[l] + e;         \
 					const type old = *p, b = bv[l], c = cv[l];          \
@@ -47,48 +84,54 @@
 		return i + 1;                                                               \
 	}
 
-/* Operations for which the CPU has one instruction: no loop with compare and exchange. */
-#define FETCH(name, type, operation, builtin)                                               \
+/* Operations for which the CPU has one instruction: no loop with compare and exchange, unless lanes meet. */
+#define FETCH(name, type, update, builtin)                                                  \
 	HANDLER(ATOM_##name)                                                                \
 	{                                                                                   \
 		typedef MEMORY_TYPE(type) cell;                                             \
 		const bool shared = (i->flags & SPACE_MASK) == SPACE_SHARED;                \
 		type *d = opptr(w, i->d);                                                   \
-		const type *b = opptr(w, i->b);                                             \
+		const type *bv = opptr(w, i->b);                                            \
 		struct access x;                                                            \
 		enum shape shape = resolve(state_of(w), i, sizeof(cell), true, &x);         \
 		state_of(w)->stirs = true;                                                  \
+		state_of(w)->block->polls |= !shared;                                       \
 		if (shape == SHAPE_FAULT)                                                   \
 			return x.stop;                                                      \
+		if (lanes_meet(shape, &x)) {                                                \
+			cell *p = (cell *)(void *)(x.at + x.offset[0]);                     \
+			UPDATE_ONCE(type, p, d, bv, bv, update);                            \
+			return i + 1;                                                       \
+		}                                                                           \
 		if (shared && shape == SHAPE_GATHER) {                                      \
 			FOR_LANES(l, w, {                                                   \
 				cell *p = (cell *)(void *)(x.at + x.offset[l]);             \
 				const type old = *p;                                        \
-				*p = (type)(operation);                                     \
+				const type b = bv[l];                                       \
+				*p = (type)(update);                                        \
 				d[l] = old;                                                 \
 			});                                                                 \
 			return i + 1;                                                       \
 		}                                                                           \
-		shape_to_pointers(shape, sizeof(cell), &x);                                          \
+		shape_to_pointers(shape, sizeof(cell), &x);                                 \
 		if (shared) {                                                               \
 			EACH_ACTIVE(l, w) {                                                 \
 				cell *p = (cell *)(uintptr_t)x.each[l];                     \
-				const type old = *p;                                        \
-				*p = (type)(operation);                                     \
+				const type old = *p, b = bv[l];                             \
+				*p = (type)(update);                                        \
 				d[l] = old;                                                 \
 			}                                                                   \
 		} else {                                                                    \
-			state_of(w)->block->polls = true;                                   \
 			EACH_ACTIVE(l, w)                                                   \
-				d[l] = builtin((cell *)(uintptr_t)x.each[l], b[l], __ATOMIC_ACQ_REL); \
+				d[l] = builtin((cell *)(uintptr_t)x.each[l], bv[l], __ATOMIC_ACQ_REL); \
 		}                                                                           \
 		return i + 1;                                                               \
 	}
 
-FETCH(ADD_32, uint32_t, old + b[l], __atomic_fetch_add)
-FETCH(ADD_64, uint64_t, old + b[l], __atomic_fetch_add)
-FETCH(EXCH_32, uint32_t, b[l], __atomic_exchange_n)
-FETCH(EXCH_64, uint64_t, b[l], __atomic_exchange_n)
+FETCH(ADD_32, uint32_t, old + b, __atomic_fetch_add)
+FETCH(ADD_64, uint64_t, old + b, __atomic_fetch_add)
+FETCH(EXCH_32, uint32_t, b, __atomic_exchange_n)
+FETCH(EXCH_64, uint64_t, b, __atomic_exchange_n)
 ATOMIC(AND_32, uint32_t, old & b)
 ATOMIC(AND_64, uint64_t, old & b)
 ATOMIC(OR_32, uint32_t, old | b)

@@ -166,6 +166,53 @@ static void each_atomic_operation_stores_its_result(void **state)
 	}
 }
 
+/* Runs one operation in 32 lanes, or in those with odd numbers, on one address: all at once, or one lane after the other. */
+static void run_on_one_address(const struct row *row, bool shared, bool odd_lanes, bool in_turn, uint64_t result[128])
+{
+	const unsigned bits = 8 * bytes_of(row->type);
+	const char *reg = bits == 64 ? "%d" : bits == 32 ? "%r" : "%h";
+	char text[2048];
+	struct rig *r;
+	uint64_t *out;
+
+	snprintf(text, sizeof text,
+		 "%s .shared .align 8 .u64 s; .reg .b64 %%a; .reg .b32 %%turn; mov.u64 %%a, %s; mov.u32 %%turn, 0;\n"
+		 "ld.global.u64 %%d5, [%%o]; st.shared.u64 [s], %%d5; mad.wide.u32 %%mine, %%t, 8, %%o;\n"
+		 "ld.global.b%u %s1, [%%mine+256]; cvt.u%u.u32 %s3, %%t; and.b32 %%r9, %%t, %d; setp.ne.u32 %%p2, %%r9, %d; @%%p2 ret;\n"
+		 "L: setp.%s.u32 %%p1, %%t, %%turn; @%%p1 atom.%s.%s.%s %s2, [%%a], %s1%s%s;\n"
+		 "add.u32 %%turn, %%turn, 1; setp.lt.u32 %%p3, %%turn, %d; @%%p3 bra L;\n"
+		 "st.global.b%u [%%mine+512], %s2; ld.shared.u64 %%d6, [s]; st.global.u64 [%%o+8], %%d6; ret; }",
+		 PTX_HEADER KERNEL_OUT("k"), shared ? "s" : "%o", bits, reg, bits, reg, odd_lanes, odd_lanes, in_turn ? "eq" : "ge",
+		 shared ? "shared" : "global", row->op, row->type, reg, reg, strcmp(row->op, "cas") ? "" : ", ",
+		 strcmp(row->op, "cas") ? "" : bits == 64 ? "%d3" : bits == 32 ? "%r3" : "%h3", in_turn ? 32 : 1, bits, reg);
+	r = rig_open(text);
+	out = rig_memory(r, 128 * 8);
+	out[0] = row->old;
+	for (uint64_t l = 0; l < 32; l++)
+		out[32 + l] = l % 3 ? row->b + l : row->old + l;
+	rig_expect_ok(r, "k", 1, 32, out, 0);
+	memcpy(result, out, 128 * 8);
+	rig_close(r);
+}
+
+static void lanes_that_meet_at_one_address_come_in_their_order(void **state)
+{
+	static const struct row swaps[] = { { "cas", "b16", 1, 0, 0 }, { "cas", "b32", 1, 0, 0 }, { "cas", "b64", 1, 0, 0 } };
+	const size_t n_rows = sizeof rows / sizeof rows[0], n_swaps = sizeof swaps / sizeof swaps[0];
+
+	(void)state;
+	for (size_t n = 0; n < 4 * (n_rows + n_swaps); n++) {
+		const struct row *row = n / 4 < n_rows ? &rows[n / 4] : &swaps[n / 4 - n_rows];
+		uint64_t at_once[128], in_turn[128];
+
+		run_on_one_address(row, n & 1, n & 2, false, at_once);
+		run_on_one_address(row, n & 1, n & 2, true, in_turn);
+		assert_int_equal(in_turn[64 + (n & 2 ? 1 : 0)], row->old);
+		if (memcmp(at_once, in_turn, sizeof at_once))
+			fail_msg("atom.%s.%s %s %s lanes: the results differ", row->op, row->type, n & 1 ? "shared" : "global", n & 2 ? "odd" : "all");
+	}
+}
+
 static void concurrent_additions_of_two_workers_are_all_counted(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
@@ -252,6 +299,7 @@ int main(void)
 		cmocka_unit_test(atom_and_red_work_in_every_space),
 		cmocka_unit_test(additions_keep_subnormal_numbers_in_shared_memory_only),
 		cmocka_unit_test(each_atomic_operation_stores_its_result),
+		cmocka_unit_test(lanes_that_meet_at_one_address_come_in_their_order),
 		cmocka_unit_test(concurrent_additions_of_two_workers_are_all_counted),
 		cmocka_unit_test(compare_and_swap_works_in_every_width),
 		cmocka_unit_test(a_histogram_in_shared_memory_counts_every_element),
