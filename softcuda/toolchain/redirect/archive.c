@@ -184,18 +184,23 @@ static bool try_archive(const char *path, void *context)
 	return true;
 }
 
-/* The archives of wheels that were installed for this purpose: the message of redirect.c names the folder. */
-static bool try_cache(struct search *s)
+bool archive_folder(char path[PATH_MAX])
 {
 	const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
-	bool own = cache && *cache, done = false;
-	char pattern[PATH_MAX];
+	bool own = cache && *cache == '/';   /* the XDG specification: ignore relative paths */
+
+	return (own || (home && *home == '/')) &&
+	       snprintf(path, PATH_MAX, "%s%s/gpuload/cudart", own ? cache : home, own ? "" : "/.cache") < PATH_MAX;
+}
+
+static bool try_cache(struct search *s)
+{
+	char folder[PATH_MAX], pattern[PATH_MAX];
+	bool done = false;
 	glob_t hits;
 
-	if (!own && (!home || !*home))
-		return false;
-	if (snprintf(pattern, sizeof pattern, "%s%s/gpuload/cudart/*/nvidia/*/lib/libcudart_static.a", own ? cache : home,
-		     own ? "" : "/.cache") >= PATH_MAX || glob(pattern, 0, NULL, &hits))
+	if (!archive_folder(folder) ||
+	    snprintf(pattern, sizeof pattern, "%s/*/nvidia/*/lib/libcudart_static.a", folder) >= PATH_MAX || glob(pattern, 0, NULL, &hits))
 		return false;
 	for (size_t i = 0; i < hits.gl_pathc && !done; i++)
 		done = try_archive(hits.gl_pathv[i], s);

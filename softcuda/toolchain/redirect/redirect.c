@@ -91,12 +91,17 @@ static void redirect_calls(const struct link_map *map, struct mapped object, con
 
 static void explain_unknown(struct mapped object, const char *path)
 {
-	char version[16];
+	char version[16], folder[PATH_MAX];
 
-	toolkit_version(object, version);
 	gpul_log(GPUL_LOG_NOTICE, "redirect",
 		 "%s contains NVIDIA's CUDA runtime without symbols, so its calls will fail; with libcudart_static.a of the same version they are "
-		 "found: python3 -m pip install --no-deps --target ~/.cache/gpuload/cudart/%s nvidia-cuda-runtime%s%s%s", path,
+		 "found:", path);
+	if (!archive_folder(folder)) {
+		gpul_log(GPUL_LOG_NOTICE, "redirect", "set GPULOAD_CUDART_STATIC to the path of that file");
+		return;
+	}
+	toolkit_version(object, version);
+	gpul_log(GPUL_LOG_NOTICE, "redirect", "python3 -m pip install --no-deps --target '%s/%s' nvidia-cuda-runtime%s%s%s", folder,
 		 *version ? version : "VERSION", strncmp(version, "12.", 3) ? "" : "-cu12", *version ? "==" : "==VERSION", version);
 }
 

@@ -8,6 +8,7 @@
 #define GPULOAD_SOFTCUDA_TOOLCHAIN_REDIRECT_INTERNAL_H
 
 #include <elf.h>
+#include <limits.h>
 #include <link.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,6 +64,10 @@ bool has_runtime(struct mapped object);
 /* Find the runtime in a file by the machine code of a libcudart_static.a of the same version, and its functions by the symbols of
  * that archive.  False: none of the archives on this machine is of that version. */
 bool find_by_archive(struct mapped object, struct static_runtime *out);
+
+/* The folder of the user with archives for this purpose, each in the place to which pip installs it below a folder of its own; false: the
+ * user has none. */
+bool archive_folder(char path[PATH_MAX]);
 
 /* The version of the toolkit that compiled the kernels in an object, as in "13.4.92"; "": it has no kernels. */
 void toolkit_version(struct mapped object, char version[16]);

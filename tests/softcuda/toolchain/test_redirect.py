@@ -97,8 +97,9 @@ class Redirect(unittest.TestCase):
     def tearDownClass(cls):
         shutil.rmtree(cls.folder)
 
-    def soft(self, *command, archive="/nonexistent", log=None):
+    def soft(self, *command, archive="/nonexistent", log=None, **variables):
         env = dict(os.environ, GPULOAD_CUDART_STATIC=archive, XDG_CACHE_HOME=f"{self.folder}/cache", **({"GPULOAD_LOG": log} if log else {}))
+        env.update(variables)
         return subprocess.run([f"{BUILD}/gpuload", "soft", "--quiet", "--", *command], capture_output=True, text=True, timeout=300, env=env, cwd=self.folder)
 
     def expect(self, stdout, stderr, *command, **more):
@@ -125,8 +126,8 @@ class Redirect(unittest.TestCase):
     def test_a_stripped_program_needs_the_archive_of_its_runtime(self):
         for archive in (f"{self.folder}/runtime", f"{self.folder}/runtime/libcudart_static.a"):
             self.expect(REDIRECTED, "^$", "./stripped.program", archive=archive)
-        message = "/proc/self/exe contains NVIDIA's CUDA runtime without symbols, so its calls will fail; .*pip install --no-deps --target " \
-                  "~/.cache/gpuload/cudart/VERSION nvidia-cuda-runtime==VERSION\n$"
+        message = "/proc/self/exe contains NVIDIA's CUDA runtime without symbols, so its calls will fail; .*:\n.*pip install --no-deps --target " \
+                  f"'{self.folder}/cache/gpuload/cudart/VERSION' nvidia-cuda-runtime==VERSION\n$"
         self.expect(FAILED, message, "./stripped.program")
         self.expect(FAILED, message, "./stripped.program", archive=f"{self.folder}/other")
 
@@ -136,12 +137,22 @@ class Redirect(unittest.TestCase):
         self.assertEqual(self.soft(f"{BUILD}/gpuload", "version").stderr, "")   # it imports what the runtime imports
 
     @auditor
-    def test_an_archive_in_the_cache_is_found(self):
-        place = f"{self.folder}/cache/gpuload/cudart/13.0.1/nvidia/cu13/lib"
-        os.makedirs(place)
-        shutil.copy(f"{self.folder}/runtime/libcudart_static.a", place)
-        self.expect(REDIRECTED, "^$", "./stripped.program")
-        shutil.rmtree(f"{self.folder}/cache")
+    def test_an_archive_in_the_folder_that_the_message_names_is_found(self):
+        home = f"{self.folder}/home of the user"
+        for variables, folder in (({}, f"{self.folder}/cache"), ({"XDG_CACHE_HOME": "", "HOME": home}, f"{home}/.cache"),
+                                  ({"XDG_CACHE_HOME": "relative", "HOME": home}, f"{home}/.cache")):
+            with self.subTest(str(variables)):
+                target = re.search("--target '(.*)' ", self.soft("./stripped.program", **variables).stderr)[1]
+                self.assertEqual(target, f"{folder}/gpuload/cudart/VERSION")
+                place = f"{target}/nvidia/cu13/lib"
+                os.makedirs(place)
+                shutil.copy(f"{self.folder}/runtime/libcudart_static.a", place)
+                self.expect(REDIRECTED, "^$", "./stripped.program", **variables)
+                shutil.rmtree(folder)
+
+    @auditor
+    def test_a_user_without_folders_is_told_the_variable(self):
+        self.expect(FAILED, "\ngpuload: set GPULOAD_CUDART_STATIC to the path of that file\n$", "./stripped.program", XDG_CACHE_HOME="", HOME="")
 
     @auditor
     def test_the_version_of_the_runtime_counts(self):
