@@ -1,6 +1,7 @@
 /* proc.c — cuGetProcAddress: find the symbol of a call with the interface of a CUDA version. */
 #include "softcuda/api/base/state_internal.h"
 #include "softcuda/api/calls_internal.h"
+#include "softcuda/api/refused_table.h"
 #include "softcuda/api/refused_calls_internal.h"
 
 #include <string.h>
@@ -95,6 +96,8 @@ EXPORT CUresult cuGetProcAddress_ptsz(const char *name, void **out, int version,
 	return cuGetProcAddress_v2_ptsz(name, out, version, flags, NULL);
 }
 
+EXPORT gpuload_soft_refused_table *gpuloadSoftRefusedTable;
+
 /* NVIDIA's private interfaces, by UUID, are not implemented.  The call itself must exist, because NVRTC uses it when
  * this library is loaded as libcuda.so.1, and crashes without it (13.0: SIGSEGV).  When the call fails, NVRTC works
  * without the interfaces. */
@@ -102,5 +105,7 @@ EXPORT CUresult cuGetExportTable(const void **out, const CUuuid *id)
 {
 	(void)out;
 	(void)id;
+	if (gpuloadSoftRefusedTable)
+		gpuloadSoftRefusedTable(__builtin_return_address(0));
 	return CUDA_ERROR_INVALID_VALUE;  /* the error of NVIDIA's driver 580 for an unknown UUID */
 }

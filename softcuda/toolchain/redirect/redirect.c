@@ -10,7 +10,9 @@
  * Each function of the runtime begins at a multiple of 16 bytes, so 14 bytes have room.
  *
  * Source: rtld-audit(7); Intel SDM, JMP r/m64. */
+#include <dlfcn.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +21,7 @@
 
 #include "core/log.h"
 #include "core/own_folder.h"
+#include "softcuda/api/refused_table.h"
 #include "softcuda/toolchain/redirect/redirect_internal.h"
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -28,6 +31,13 @@ enum { JUMP_BYTES = 14, FUNCTION_ALIGNMENT = 16, MAX_PENDING = 256 };
 /* The dynamic loader serialises the calls of auditors. */
 static struct link_map *pending[MAX_PENDING], *ours_12, *ours_13;
 static size_t n_pending;
+
+static const char *path_of(const struct link_map *map)
+{
+	return *map->l_name ? map->l_name : "/proc/self/exe";
+}
+
+/* ---- jumps ----------------------------------------------------------------------------------- */
 
 static bool write_jumps(const struct runtime_call *calls, const uintptr_t *targets, size_t n, uintptr_t loaded_at)
 {
@@ -89,26 +99,76 @@ static void redirect_calls(const struct link_map *map, struct mapped object, con
 			 ours->l_name);
 }
 
-static void explain_unknown(struct mapped object, const char *path)
-{
-	char version[16], folder[PATH_MAX];
+/* ---- runtimes that were not found ------------------------------------------------------------ */
 
-	gpul_log(GPUL_LOG_NOTICE, "redirect",
-		 "%s contains NVIDIA's CUDA runtime without symbols, so its calls will fail; with libcudart_static.a of the same version they are "
-		 "found:", path);
-	if (!archive_folder(folder)) {
-		gpul_log(GPUL_LOG_NOTICE, "redirect", "set GPULOAD_CUDART_STATIC to the path of that file");
+/* Many libraries contain a runtime that their programs never use.  One that is used asks the driver for private tables first. */
+struct unknown_runtime {
+	const struct link_map *map;
+	char version[16];              /* of toolkit_version() */
+	struct unknown_runtime *next;
+};
+
+static struct unknown_runtime *unknown;
+static pthread_mutex_t unknown_lock = PTHREAD_MUTEX_INITIALIZER;   /* the driver calls in any thread */
+
+static void add_unknown(const struct link_map *map, struct mapped object, const char *path)
+{
+	struct unknown_runtime *u = calloc(1, sizeof *u);
+
+	gpul_log(GPUL_LOG_INFO, "redirect", "%s contains NVIDIA's CUDA runtime without symbols, and no libcudart_static.a is of its version", path);
+	if (!u)
 		return;
-	}
-	toolkit_version(object, version);
-	gpul_log(GPUL_LOG_NOTICE, "redirect", "python3 -m pip install --no-deps --target '%s/%s' nvidia-cuda-runtime%s%s%s", folder,
-		 *version ? version : "VERSION", strncmp(version, "12.", 3) ? "" : "-cu12", *version ? "==" : "==VERSION", version);
+	u->map = map;
+	toolkit_version(object, u->version);
+	pthread_mutex_lock(&unknown_lock);
+	u->next = unknown;
+	unknown = u;
+	pthread_mutex_unlock(&unknown_lock);
 }
+
+/* The result is the caller's, to be freed; NULL: the runtime of that object is known, or has been taken before. */
+static struct unknown_runtime *take_unknown(uintptr_t map)
+{
+	struct unknown_runtime *u;
+
+	pthread_mutex_lock(&unknown_lock);
+	for (struct unknown_runtime **at = &unknown; (u = *at); at = &u->next)
+		if ((uintptr_t)u->map == map) {
+			*at = u->next;
+			break;
+		}
+	pthread_mutex_unlock(&unknown_lock);
+	return u;
+}
+
+/* A gpuload_soft_refused_table. */
+static void explain_refused(const void *caller)
+{
+	struct unknown_runtime *u;
+	struct link_map *map;
+	char folder[PATH_MAX];
+	Dl_info info;
+
+	if (!dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) || !(u = take_unknown((uintptr_t)map)))
+		return;
+	gpul_log(GPUL_LOG_NOTICE, "redirect",
+		 "%s calls NVIDIA's CUDA runtime in it, which fails here and has no symbols; with libcudart_static.a of the same version its functions "
+		 "are found:", path_of(map));
+	if (archive_folder(folder))
+		gpul_log(GPUL_LOG_NOTICE, "redirect", "python3 -m pip install --no-deps --target '%s/%s' nvidia-cuda-runtime%s%s%s", folder,
+			 *u->version ? u->version : "VERSION", strncmp(u->version, "12.", 3) ? "" : "-cu12", *u->version ? "==" : "==VERSION",
+			 u->version);
+	else
+		gpul_log(GPUL_LOG_NOTICE, "redirect", "set GPULOAD_CUDART_STATIC to the path of that file");
+	free(u);
+}
+
+/* ---- objects --------------------------------------------------------------------------------- */
 
 static void redirect_object(const struct link_map *map)
 {
 	static struct static_runtime r;   /* large */
-	const char *path = *map->l_name ? map->l_name : "/proc/self/exe";
+	const char *path = path_of(map);
 	struct mapped object = { 0 };
 
 	r.n_calls = 0;
@@ -118,7 +178,7 @@ static void redirect_object(const struct link_map *map)
 	if (!r.n_calls && has_runtime(object)) {
 		add_symbols(object, SHT_DYNSYM, 0, 0, &r);
 		if (!r.n_calls && !find_by_archive(object, &r))
-			explain_unknown(object, path);
+			add_unknown(map, object, path);
 	}
 	if (r.n_calls)
 		redirect_calls(map, object, &r, path);
@@ -152,10 +212,15 @@ static bool is_ours(const char *path, const char *name)
 
 unsigned la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t *cookie)
 {
+	gpuload_soft_refused_table **refused;
+
 	*cookie = (uintptr_t)map;
 	if (namespace != LM_ID_BASE)
 		return 0;
-	if (is_ours(map->l_name, "libcudart.so.13"))
+	refused = (gpuload_soft_refused_table **)find_export(map, "gpuloadSoftRefusedTable");
+	if (refused)
+		*refused = explain_refused;
+	else if (is_ours(map->l_name, "libcudart.so.13"))
 		ours_13 = map;
 	else if (is_ours(map->l_name, "libcudart.so.12"))
 		ours_12 = map;
@@ -179,5 +244,6 @@ unsigned la_objclose(uintptr_t *cookie)
 	for (size_t i = 0; i < n_pending; i++)
 		if ((uintptr_t)pending[i] == *cookie)
 			pending[i] = pending[--n_pending];
+	free(take_unknown(*cookie));
 	return 0;
 }

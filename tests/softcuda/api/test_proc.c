@@ -1,4 +1,5 @@
 /* test_proc.c — cuGetProcAddress returns the symbol with the interface of the requested CUDA version. */
+#include "softcuda/api/refused_table.h"
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -94,6 +95,28 @@ static void refuses_every_export_table(void **state)
 	fails(cuGetExportTable(&table, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
+static const void *refused_caller;
+
+static void keep_caller(const void *caller)
+{
+	refused_caller = caller;
+}
+
+static void reports_the_caller_of_a_refused_table(void **state)
+{
+	const CUuuid id = { { 1, 2, 3 } };
+	const void *table = NULL;
+	Dl_info own, callers;
+
+	(void)state;
+	gpuloadSoftRefusedTable = keep_caller;
+	fails(cuGetExportTable(&table, &id), CUDA_ERROR_INVALID_VALUE);
+	gpuloadSoftRefusedTable = NULL;
+	assert_int_not_equal(dladdr(&refused_caller, &own), 0);
+	assert_int_not_equal(dladdr(refused_caller, &callers), 0);
+	assert_ptr_equal(callers.dli_fbase, own.dli_fbase);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -102,6 +125,7 @@ int main(void)
 		cmocka_unit_test(distinguishes_unknown_calls_from_too_new_calls),
 		cmocka_unit_test(answers_by_version_as_a_gpu),
 		cmocka_unit_test(refuses_every_export_table),
+		cmocka_unit_test(reports_the_caller_of_a_refused_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Calls of a CUDA runtime that is linked into a program go to ours.  The runtime here is a small one of our own, whose functions all return 999."""
+"""Calls of a CUDA runtime that is linked into a program go to ours.  The runtime here is a small one of our own, whose functions ask the
+driver for a private table, as NVIDIA's do, and all return 999."""
 import glob, os, random, re, shutil, subprocess, sys, tempfile, unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -10,13 +11,24 @@ SCAN = f"{BUILD}/tests/softcuda/toolchain/redirect_scan"
 PROGRAMS = f"{BUILD}/tests/loader/runtime/*.cudart"
 CALLS = ("cudaMalloc", "cudaFree", "cudaRuntimeGetVersion", "cudaGetDeviceCount", "__cudaRegisterFatBinary")
 RUNTIME = """
+#include <dlfcn.h>
 #include <stdio.h>
 #include <sys/mman.h>
 extern long __getdelim(char **, unsigned long *, int, FILE *);  /* the real runtime needs both */
 const char *file = "/cudart.shm.%x";
 int unused(void) { return shm_open(file, 0, 0) + (int)__getdelim(0, 0, 0, 0); }
 static int calls;
-__attribute__((noinline)) static int count(int n) { calls += n; return calls > -9 ? 999 : n; }
+static int (*volatile get_table)(const void **, const void *);
+__attribute__((noinline)) static int count(int n)
+{
+	static const char id[16] = "a private table";
+	void *cuda = dlopen("libcuda.so.1", RTLD_NOW);
+	const void *table;
+
+	get_table = cuda ? dlsym(cuda, "cuGetExportTable") : 0;
+	calls += n;
+	return (get_table && !get_table(&table, id)) || calls > -9 ? 999 : n;
+}
 """ + "".join(f"int {name}(void *a, long b) {{ return count({i} + (a != 0) + (b == {i * 77 + 5})); }}\n" for i, name in enumerate(CALLS)) + \
     "".join(f"int filler{i}(int a, int b) {{ return count(a * {i * 1000 + 7} + b / (a | {i + 1}) + (a ^ {i * 31})); }}\n" for i in range(40))
 PROGRAM = """
@@ -33,6 +45,13 @@ int test(void)
 	fflush(stdout);
 	return r == 12345 ? unused() : 0;
 }
+"""
+IDLE = "int test(void); int main(int n, char **a) { return n > 9 ? test() : 0; }"
+THREAD = """
+#include <pthread.h>
+int test(void);
+static void *run(void *unused) { test(); return unused; }
+int main(void) { pthread_t thread; return pthread_create(&thread, 0, run, 0) || pthread_join(thread, 0); }
 """
 REDIRECTED, FAILED = "0 13000 0 1 0\n", "999 1 999 0 999\n"
 with open(f"{SOFT}/libcudart-redirect.so.1", "rb") as library:
@@ -85,7 +104,9 @@ class Redirect(unittest.TestCase):
             os.mkdir(f"{f}/{name}")
             subprocess.run(["ar", "rc", f"{f}/{name}/libcudart_static.a", f"{f}/{name}.o"], check=True)
         for name in ("runtime", "old", "v12"):
-            compile_c(f, name if name != "runtime" else "program", f"{f}/{name}.o", "-lrt", program=PROGRAM, main="int test(void); int main(void) { return test(); }")
+            compile_c(f, name if name != "runtime" else "program", f"{f}/{name}.o", "-lrt", "-ldl", program=PROGRAM, main="int test(void); int main(void) { return test(); }")
+        for name, main in (("idle", IDLE), ("thread", THREAD)):
+            compile_c(f, name, f"{f}/runtime.o", "-s", "-lrt", "-ldl", "-lpthread", program=PROGRAM, main=main)
         compile_c(f, "library.so", f"{f}/runtime.o", "-shared", "-fPIC", "-fvisibility=hidden",
                   library=PROGRAM + "__attribute__((constructor)) static void begin(void) { test(); }\n")
         compile_c(f, "opens", "-ldl", opens="#include <dlfcn.h>\nint main(int n, char **a) { return n > 1 && dlopen(a[1], 2) ? 0 : 1; }")
@@ -126,10 +147,17 @@ class Redirect(unittest.TestCase):
     def test_a_stripped_program_needs_the_archive_of_its_runtime(self):
         for archive in (f"{self.folder}/runtime", f"{self.folder}/runtime/libcudart_static.a"):
             self.expect(REDIRECTED, "^$", "./stripped.program", archive=archive)
-        message = "/proc/self/exe contains NVIDIA's CUDA runtime without symbols, so its calls will fail; .*:\n.*pip install --no-deps --target " \
+        message = "^gpuload: {} calls NVIDIA's CUDA runtime in it, which fails here and has no symbols; .*:\ngpuload: .*pip install --no-deps --target " \
                   f"'{self.folder}/cache/gpuload/cudart/VERSION' nvidia-cuda-runtime==VERSION\n$"
-        self.expect(FAILED, message, "./stripped.program")
-        self.expect(FAILED, message, "./stripped.program", archive=f"{self.folder}/other")
+        self.expect(FAILED, message.format("/proc/self/exe"), "./stripped.program")
+        self.expect(FAILED, message.format("/proc/self/exe"), "./stripped.program", archive=f"{self.folder}/other")
+        self.expect(FAILED, message.format("/proc/self/exe"), "./thread")
+        self.expect(FAILED, message.format(f"{self.folder}/stripped.library.so"), "./opens", f"{self.folder}/stripped.library.so")
+
+    @auditor
+    def test_a_runtime_that_is_never_called_is_not_mentioned(self):
+        self.expect("", "^$", "./idle")
+        self.expect("", "/proc/self/exe contains NVIDIA's CUDA runtime without symbols, and no libcudart_static.a is of its version", "./idle", log="info")
 
     @auditor
     def test_other_programs_are_left_alone(self):
