@@ -151,7 +151,8 @@ static bool find_event(struct event_set *set, struct event *out)
 	return false;
 }
 
-static int wait_for_event(void *handle, struct event *out, unsigned timeout_ms)
+/* No event ever comes to a set of the system. */
+static int wait_for_event(void *handle, bool is_of_system, struct event *out, unsigned timeout_ms)
 {
 	const struct timespec nap = { .tv_nsec = POLL_NS };
 	const uint64_t end_ns = now_ns() + (uint64_t)timeout_ms * 1000000;
@@ -159,7 +160,7 @@ static int wait_for_event(void *handle, struct event *out, unsigned timeout_ms)
 
 	for (;;) {
 		bool found;
-		int r = enter_set(handle, false, &place);
+		int r = enter_set(handle, is_of_system, &place);
 
 		if (r)
 			return r;
@@ -175,13 +176,13 @@ static int wait_for_event(void *handle, struct event *out, unsigned timeout_ms)
 
 CALL(nvmlEventSetWait_v2, void *set, struct event *out, unsigned timeout_ms)
 {
-	return out ? wait_for_event(set, out, timeout_ms) : INVALID_ARGUMENT;
+	return out ? wait_for_event(set, false, out, timeout_ms) : INVALID_ARGUMENT;
 }
 
 CALL(nvmlEventSetWait, void *set, void *out, unsigned timeout_ms)
 {
 	struct event e;
-	int r = out ? wait_for_event(set, &e, timeout_ms) : INVALID_ARGUMENT;
+	int r = out ? wait_for_event(set, false, &e, timeout_ms) : INVALID_ARGUMENT;
 
 	if (!r)
 		memcpy(out, &e, offsetof(struct event, gpu_instance));
@@ -227,20 +228,15 @@ CALL(nvmlSystemRegisterEvents, struct register_request *request)
 
 CALL(nvmlSystemEventSetWait, struct wait_request *request)
 {
-	struct event_set **place;
-	struct timespec t;
+	struct event none;
 	int r;
 
 	if (!request || !request->data || !request->n_data)
 		return INVALID_ARGUMENT;
 	if (request->version != ML_VERSION(*request, 1))
 		return VERSION_MISMATCH;
-	r = enter_set(request->set, true, &place);
-	if (r)
-		return r;
-	pthread_mutex_unlock(&events.lock);
-	t = (struct timespec){ request->timeout_ms / 1000, request->timeout_ms % 1000 * 1000000L };
-	nanosleep(&t, NULL);
-	request->n_events = 0;
-	return TIMEOUT;
+	r = wait_for_event(request->set, true, &none, request->timeout_ms);
+	if (r == TIMEOUT)
+		request->n_events = 0;
+	return r;
 }

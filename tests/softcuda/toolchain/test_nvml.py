@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """libnvidia-ml.so.1 describes the devices of the software driver, and refuses what a CPU does not have."""
-import ctypes, os, re, struct, subprocess, sys, unittest
+import ctypes, os, re, struct, subprocess, sys, threading, time, unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from calls import ROOT, SOFT
@@ -171,8 +171,21 @@ class Nvml(unittest.TestCase):
         self.assertEqual(self.ml.nvmlSystemRegisterEvents(register), 0)
         wait = (ctypes.c_ulonglong * 4)(32 | 1 << 24 | 5 << 32, create[1], ctypes.addressof(data), 1 | 9 << 32)
         self.assertEqual((self.ml.nvmlSystemEventSetWait(wait), wait[3] >> 32), (TIMEOUT, 0))
+        self.assertEqual(self.ml.nvmlEventSetWait_v2(ctypes.c_void_p(create[1]), data, 0), INVALID_ARGUMENT)  # a set of the system, not of devices
         self.assertEqual((self.ml.nvmlSystemEventSetFree(create), self.ml.nvmlSystemEventSetFree(create)), (0, INVALID_ARGUMENT))
+        self.assertEqual((self.ml.nvmlSystemRegisterEvents(register), self.ml.nvmlSystemEventSetWait(wait)), (INVALID_ARGUMENT, INVALID_ARGUMENT))
         self.assertEqual(self.ml.nvmlSystemEventSetCreate((ctypes.c_ulonglong * 2)(16)), VERSION_MISMATCH)
+
+    def test_a_wait_ends_when_its_set_is_freed(self):
+        create, data, results = (ctypes.c_ulonglong * 2)(16 | 1 << 24), (ctypes.c_ulonglong * 2)(), []
+        self.assertEqual(self.ml.nvmlSystemEventSetCreate(create), 0)
+        wait = (ctypes.c_ulonglong * 4)(32 | 1 << 24 | 3600000 << 32, create[1], ctypes.addressof(data), 1)
+        waiter = threading.Thread(target=lambda: results.append(self.ml.nvmlSystemEventSetWait(wait)), daemon=True)
+        waiter.start()
+        time.sleep(0.1)
+        self.assertEqual(self.ml.nvmlSystemEventSetFree(create), 0)
+        waiter.join(120)
+        self.assertEqual(results, [INVALID_ARGUMENT])
 
     def test_bad_calls_are_errors(self):
         short = ctypes.create_string_buffer(4)
