@@ -19,17 +19,15 @@ Classes: tile, store, reduce, im2col, column (stores and reductions by im2col ma
 
 tensors.h200 has the checksums of an H200's results for the default seed.  Seed 0 has other classes: questions to which those results give no answer.
 """
-import argparse, base64, ctypes, itertools, json, os, random, subprocess, sys, zlib
+import argparse, base64, ctypes, json, os, random, subprocess, sys, zlib
 
-SHARED, TENSOR, THREADS = 32768, 1 << 20, 128
+import tensor_cases, tensor_questions
+from tensor_cases import SHARED, TENSOR, TYPES, reach, shared_bytes, tensor_bytes
+from tensor_model import begins_at_a_pixel, bytes_copied, expected
+
+THREADS = 128
 MOST_ERRORS = 20  # of a class; each costs a new process
 NOT_SUPPORTED, REFUSED = "801", 1  # CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_INVALID_VALUE
-#        type: (number of CUtensorMapDataType, bytes, is a float)
-TYPES = {"u8": (0, 1, 0), "u16": (1, 2, 0), "u32": (2, 4, 0), "s32": (3, 4, 0), "u64": (4, 8, 0), "s64": (5, 8, 0), "f16": (6, 2, 1), "f32": (7, 4, 1),
-         "f64": (8, 8, 1), "bf16": (9, 2, 1), "f32_ftz": (10, 4, 1), "tf32": (11, 4, 1), "tf32_ftz": (12, 4, 1)}
-REDUCTIONS = {"add": ("u32", "s32", "u64", "f16", "bf16", "f32", "f32_ftz", "f64", "tf32", "tf32_ftz"), "min": ("u32", "s32", "u64", "s64", "f16", "bf16"),
-              "max": ("u32", "s32", "u64", "s64", "f16", "bf16"), "inc": ("u32",), "dec": ("u32",), "and": ("u32", "s32", "u64"),
-              "or": ("u32", "s32", "u64"), "xor": ("u32", "s32", "u64")}
 FRAME = """.version 8.0
 .target sm_90
 .address_size 64
@@ -155,205 +153,12 @@ class Driver:
         return changed
 
 
-# ---- contents: random words; small floats for reductions --------------------------------------------------------------------
-
-def contents(case, seed, n):
-    r = random.Random(seed)
-    if case["copy"] in ("load", "store") or not TYPES[case["type"]][2]:
-        return r.getrandbits(8 * n).to_bytes(n, "little")
-    size = TYPES[case["type"]][1]
-    exponent, bias = {"f16": (10, 15), "bf16": (7, 127), "f64": (52, 1023)}.get(case["type"], (23, 127))
-    return b"".join((r.getrandbits(1) << (8 * size - 1) | (bias + r.randrange(-3, 4)) << exponent | r.getrandbits(exponent)).to_bytes(size, "little")
-                    for _ in range(4096 // size)) * (n // 4096)
-
-
-CACHE = {}
-
-
-def cached(case, seed, n):
-    key = (seed, n, case["copy"] in ("load", "store"), case["type"] if case["copy"] not in ("load", "store") else "")
-    if key not in CACHE:
-        CACHE[key] = contents(case, seed, n)
-    return CACHE[key]
-
-
-def tensor_bytes(case):
-    return cached(case, 11, TENSOR)
-
-
-def shared_bytes(case):
-    return cached(case, 22, SHARED)
-
-
-# ---- cases -----------------------------------------------------------------------------------------------------------------
-
-def up(n, multiple):
-    return -(-n // multiple) * multiple
-
-
-def random_strides(r, dims, row, unit):
-    strides, size = [], row
-    for n in dims[1:]:
-        size = up(size, unit) + unit * r.choice((0, 0, 1, 3))
-        strides.append(size)
-        size *= n
-    return strides
-
-
-def from_zero(kind, n):
-    """n for loads, else at least 0: an H200 ends a store or reduction with CUDA_ERROR_ILLEGAL_INSTRUCTION if a coordinate of its start is
-    negative, or if the map has pixels around the image."""
-    return n if kind == "load" else max(n, 0)
-
-
-def tile(r, kind):
-    rank = r.randint(1, 5)
-    types = REDUCTIONS[kind] if kind in REDUCTIONS else list(TYPES)
-    name = r.choice(types)
-    size = TYPES[name][1]
-    swizzle = r.choice((0, 0, 1, 2, 3))
-    row = 16 * r.randint(1, {0: 8, 1: 2, 2: 4, 3: 8}[swizzle])
-    most = (2048, 24, 8, 4, 3)[rank - 1]
-    dims = [r.randint(1, 2 * row // size)] + [r.randint(1, most) for _ in range(rank - 1)]
-    strides = random_strides(r, dims, dims[0] * size, 16)
-    steps = [1] + [r.choice((1, 1, 1, 2, 3)) for _ in range(rank - 1)]
-    box = [row // size] + [r.randint(1, (0, 16, 6, 4, 3)[rank - 1] * steps[k]) for k in range(1, rank)]
-    if box[0] > 256:
-        box[0] = 256
-    at = [from_zero(kind, r.randint(-2, 2)) * (16 // size)] + [from_zero(kind, r.randint(-2, n)) for n in dims[1:]]
-    total = size * box[0]
-    for n, s in zip(box[1:], steps[1:]):
-        total *= -(-n // s)
-    return {"map": "tile", "copy": kind, "type": name, "rank": rank, "dims": dims, "strides": strides, "box": box, "steps": steps, "interleave": 0,
-            "swizzle": swizzle, "fill": r.randint(0, 1) if TYPES[name][2] and kind == "load" else 0, "at": at, "bytes": total}
-
-
-def im2col(r, kind):
-    rank = r.randint(3, 5)
-    types = REDUCTIONS[kind] if kind in REDUCTIONS else ("u8", "u16", "u32", "f16", "bf16", "f32", "tf32", "u64", "f64")
-    name = r.choice(types)
-    size = TYPES[name][1]
-    swizzle = r.choice((0, 0, 1, 2, 3))
-    row = 16 * r.randint(1, {0: 8, 1: 2, 2: 4, 3: 8}[swizzle])
-    channels = min(row // size, 256)
-    spatial = rank - 2
-    dims = [r.randint(1, 2 * channels)] + [r.randint(2, (0, 12, 7, 5)[spatial]) for _ in range(spatial)] + [r.randint(1, 3)]
-    steps = [1] + [r.choice((1, 1, 1, 2, 3)) for _ in range(spatial)] + [1]
-    lower = [from_zero(kind, r.randint(-3, 1)) for _ in range(spatial)]
-    upper = [-from_zero(kind, -r.randint(max(-3, 1 + lower[k] - dims[k + 1]), 2)) for k in range(spatial)]
-    at = [from_zero(kind, r.randint(-1, 2)) * (16 // size)]
-    for k in range(spatial):
-        inside = -(-(dims[k + 1] + upper[k] - lower[k]) // steps[k + 1])
-        at.append(lower[k] + steps[k + 1] * r.randrange(max(inside, 1)))
-    at.append(r.randint(0, dims[-1] - 1))
-    pixels = r.randint(1, min(64, 16384 // (channels * size)))
-    return {"map": "im2col", "copy": kind, "type": name, "rank": rank, "dims": dims, "strides": random_strides(r, dims, dims[0] * size, 16), "lower": lower,
-            "upper": upper, "channels": channels, "pixels": pixels, "steps": steps, "interleave": 0, "swizzle": swizzle,
-            "fill": r.randint(0, 1) if TYPES[name][2] and kind == "load" else 0, "at": at,
-            "offsets": [r.choice((0, 0, 1, 2, 3)) for _ in range(spatial)], "bytes": pixels * channels * size}
-
-
-def slices(r, kind, column):
-    """Interleaved: the channels are in slices of 16 or 32 bytes; strides small enough for any order of the dimensions."""
-    case = (im2col if column else tile)(r, kind)
-    while case["rank"] < 3 or TYPES[case["type"]][1] > 4:
-        case = (im2col if column else tile)(r, kind)
-    rank, size = case["rank"], TYPES[case["type"]][1]
-    slice_bytes = r.choice((16, 32))
-    case["interleave"] = slice_bytes // 16
-    case["swizzle"] = 1 if slice_bytes == 32 else r.choice((0, 0, 1, 2, 3))
-    each = slice_bytes // size
-    n = r.choice((1, 1, 2, 3))
-    case["dims"][0] = each * r.randint(1, 4)
-    case["at"][0] = from_zero(kind, r.choice((0, 0, 1, 2, -1)))
-    case["strides"] = [slice_bytes * k for k in r.sample(range(3, 60), rank - 1)]
-    if r.random() < .7:
-        case["strides"].sort()
-    if column:
-        case["channels"], case["pixels"] = n * r.choice((1, each)), min(case["pixels"], 16)
-        total = case["channels"] * case["pixels"]
-    else:
-        case["box"][0], total = n * r.choice((1, each)), 1
-        for a, s in zip(case["box"], case["steps"]):
-            total *= -(-a // s)
-    case["bytes"] = total * size
-    return case
-
-
-def limits(r):
-    """A map with one or two unusual values."""
-    case = r.choice((tile, im2col))(r, "load")
-    for _ in range(r.randint(1, 2)):
-        rank = case["rank"]
-        case[r.choice(("interleave", "swizzle", "fill"))] = r.randint(0, 3)
-        which, k = r.randrange(9), r.randrange(rank)
-        if which == 0:
-            case["steps"][k] = r.choice((0, 8, 9))
-        elif which == 1:
-            case["dims"][k] = r.choice((0, 1 << 32, (1 << 32) + 1))
-        elif which == 2 and rank > 1:
-            case["strides"][k % (rank - 1)] = r.choice((0, 8, 24, 16, 1 << 39, 1 << 40))
-        elif which == 3:
-            case["shift"] = r.choice((8, 16, 32))
-        elif case["map"] == "tile":
-            case["box"][k] = r.choice((0, 1, 3, 256, 257))
-        elif which < 6:
-            case["channels" if which == 4 else "pixels"] = r.choice((0, 1, 3, 256, 257, 1024, 1025))
-        else:
-            ends = {3: (-32768, 32767, -32769, 32768), 4: (-128, 127, -129, 128), 5: (-16, 15, -17, 16)}[rank]
-            case[r.choice(("lower", "upper"))][k % (rank - 2)] = r.choice(ends)
-    case["only_map"] = 1
-    return case
-
-
-def slices_with_steps(r):
-    """Interleaved tiles with a step in dimension 0, and a long box in the dimension of the slices."""
-    case = slices(r, "load", False)
-    each = 16 * case["interleave"] // TYPES[case["type"]][1]
-    case["steps"][0], case["box"][0], case["box"][-2] = r.choice((2, 3, 8)), each * r.randint(1, 3), r.choice((1, 8, 64, 256))
-    return case
-
-
-def half_slices(r):
-    """Slices of 32 bytes, and a box of 16 bytes more in dimension 0; or a step for images."""
-    column = r.random() < .5
-    case = slices(r, "load", column)
-    while case["interleave"] != 2:
-        case = slices(r, "load", column)
-    case["channels" if column else "box"] = 16 // TYPES[case["type"]][1] * r.choice((1, 3)) if column else [16 // TYPES[case["type"]][1]] + case["box"][1:]
-    if column:
-        case["steps"][-1] = r.choice((1, 2))
-    return case
-
-
-def started_outside(r, kind):
-    """Pixels whose first one is not one of the map."""
-    case = im2col(r, kind)
-    k = r.randrange(case["rank"] - 2)
-    first, end = case["lower"][k], case["dims"][k + 1] + case["upper"][k]
-    case["at"][k + 1] = r.choice((first - 1, first - 2, end, end + 1)) if kind == "load" else r.choice((max(first - 1, 0), end, end + 1))
-    return case
-
-
-def make_questions(r):
-    operations = list(REDUCTIONS)
-    return [("slice", 60, lambda n: slices_with_steps(r)), ("slices", 60, lambda n: half_slices(r)),
-            ("slice_reduce", 60, lambda n: slices(r, operations[n % 8], False)), ("slices_reduce", 60, lambda n: slices(r, operations[n % 8], True)),
-            ("outside", 40, lambda n: started_outside(r, "load")), ("outside_store", 40, lambda n: started_outside(r, "store"))]
-
+# ---- commands --------------------------------------------------------------------------------------------------------------
 
 def make_cases(seed):
     r = random.Random(seed)
-    operations = list(REDUCTIONS)
-    classes = [("tile", 300, lambda n: tile(r, "load")), ("store", 120, lambda n: tile(r, "store")),
-               ("reduce", 160, lambda n: tile(r, operations[n % 8])), ("im2col", 400, lambda n: im2col(r, "load")),
-               ("column", 160, lambda n: im2col(r, operations[n % 8] if n % 2 else "store")),
-               ("slice", 200, lambda n: slices(r, "load" if n % 4 else "store", False)),
-               ("slices", 160, lambda n: slices(r, "load" if n % 4 else "store", True)), ("limits", 400, lambda n: limits(r))]
-    if not seed:
-        classes = make_questions(r)
     cases = []
-    for name, n, make in classes:
+    for name, n, make in (tensor_cases if seed else tensor_questions).classes(r):
         for k in range(n):
             case = make(k)
             while max(case["bytes"], 0 if seed else bytes_copied(case)) > SHARED or reach(case) > TENSOR - 4096:
@@ -362,136 +167,6 @@ def make_cases(seed):
             cases.append(case)
     return cases
 
-
-def reach(case):
-    return 0 if "only_map" in case else sum(s * (n + 1) for s, n in zip(case["strides"], case["dims"][1:])) + case["dims"][0] * 64
-
-
-# ---- what the documentation says about loads and stores: element by element -------------------------------------------------
-
-def width_dimension(case):
-    """Of an interleaved map, the dimensions are w, h, d, slices of channels, images; else channels, w, h, d, images."""
-    return 0 if case["interleave"] else 1
-
-
-def counts_of_rows(case):
-    """In the dimensions from w on; of an interleaved map, an H200 copies one slice of channels, whatever the box says."""
-    first = width_dimension(case)
-    counts = [-(-n // s) for n, s in zip(case["box"][first:], case["steps"][first:])]
-    if case["interleave"]:
-        counts[-2] = 1
-    return counts
-
-
-def row_elements(case):
-    if case["interleave"]:
-        return 16 * case["interleave"] // TYPES[case["type"]][1]
-    return case["box"][0] if case["map"] == "tile" else case["channels"]
-
-
-def bytes_copied(case):
-    rows = case["pixels"] if case["map"] == "im2col" else 1
-    for n in counts_of_rows(case) if case["map"] == "tile" else ():
-        rows *= n
-    return rows * row_elements(case) * TYPES[case["type"]][1]
-
-
-def tile_rows(case):
-    """The coordinates of the rows of a box, in the dimensions from w on."""
-    first = width_dimension(case)
-    at, steps = case["at"][first:], case["steps"][first:]
-    for index in itertools.product(*(range(n) for n in reversed(counts_of_rows(case)))):
-        yield [a + k * s for a, k, s in zip(at, reversed(index), steps)]
-
-
-def pixel_rows(case):
-    """The coordinates of the pixels, one after the other: w runs first, then h, d and the image."""
-    spatial, first = case["rank"] - 2, width_dimension(case)
-    at, steps, dims = list(case["at"][first:]), case["steps"][first:], case["dims"][first:]
-    offsets = case["offsets"] if case["copy"] == "load" else [0] * spatial
-    for _ in range(case["pixels"]):
-        yield [a + o for a, o in zip(at, offsets)] + at[spatial:]
-        for k in range(spatial):
-            at[k] += steps[k]
-            if at[k] < dims[k] + case["upper"][k]:
-                break
-            at[k] = case["lower"][k]
-        else:
-            at[-1] += steps[-1]
-
-
-def begins_at_a_pixel(case):
-    first = width_dimension(case)
-    return case["map"] == "tile" or all(low <= a < n + high for low, high, a, n in zip(case["lower"], case["upper"], case["at"][first:], case["dims"][first:]))
-
-
-def place_in_shared(case, offset):
-    bits = (0, 1, 3, 7)[case["swizzle"]]  # of the number of a 16-byte piece, which are exchanged
-    return offset ^ ((offset >> 7 & bits) << 4)
-
-
-def as_loaded(case, element):
-    """An H200 rounds TF32 to 10 bits of mantissa, and writes one NaN."""
-    if not case["type"].startswith("tf32"):
-        return element
-    bits = int.from_bytes(element, "little")
-    if bits & 0x7FFFFFFF > 0x7F800000:
-        bits = 0x7FFFE000
-    elif bits & 0x7FFFFFFF < 0x7F800000:
-        bits = bits + 0xFFF + (bits >> 13 & 1) & 0xFFFFE000
-    return bits.to_bytes(4, "little")
-
-
-def expected(case):
-    size, tensor, load = TYPES[case["type"]][1], tensor_bytes(case), case["copy"] == "load"
-    shared = bytearray(b"\xa5" * SHARED if load else shared_bytes(case))
-    filler = b"\xf7\x7f" * (size // 2) if case["fill"] else bytes(size)  # as an H200 writes it
-    changed, offset = {}, 0
-    n, first, slices_at = row_elements(case), width_dimension(case), 16 * case["interleave"]
-    for row in (tile_rows if case["map"] == "tile" else pixel_rows)(case):
-        inside = all(0 <= c < d for c, d in zip(row, case["dims"][first:]))
-        base = sum(c * s for c, s in zip(row, [slices_at] * (1 - first) + case["strides"]))
-        start = case["at"][0] if first else 0
-        for c in range(start, start + n):
-            at, place = base + c * size, place_in_shared(case, offset)
-            valid = inside and (not first or 0 <= c < case["dims"][0])
-            stored = inside and (not first or 0 <= c < up(case["dims"][0] * size, 16) // size)  # an H200 writes whole 16 bytes at the end of a row
-            if load:
-                shared[place:place + size] = as_loaded(case, tensor[at:at + size]) if valid else filler
-            elif stored:
-                for k in range(size):
-                    changed[at + k] = shared[place + k]
-            offset += size
-        if case["swizzle"] and first:  # the next row begins at the next multiple of the swizzle's width
-            width = 16 << case["swizzle"]
-            offset = -(-offset // width) * width
-    if load:
-        return bytes(shared).rstrip(b"\xa5") + (1).to_bytes(4, "little")
-    out = b""
-    for word in sorted({at & ~3 for at in changed}):
-        data = bytes(changed.get(word + k, tensor[word + k]) for k in range(4))
-        if data != tensor[word:word + 4]:
-            out += word.to_bytes(4, "little") + data
-    return out
-
-
-def model(args):
-    head, rows = read_results(args.file)
-    n, bad = {}, []
-    for k, case in enumerate(make_cases(head["seed"])):
-        seen = n.get(case["class"], 0)
-        got = rows.get(k, {"map": REFUSED})
-        if "only_map" in case or case["copy"] not in ("load", "store") or seen >= args.most or got.get("map") == REFUSED:
-            continue
-        n[case["class"]] = seen + 1
-        fails = not begins_at_a_pixel(case) or bytes_copied(case) > SHARED
-        if fails != ("error" in got) or (not fails and result_of(case, got) != comparable(case, expected(case))):
-            bad.append(k)
-    print(f"{sum(n.values())} cases, not as the model: {bad}")
-    return 1 if bad or not n else 0
-
-
-# ---- commands --------------------------------------------------------------------------------------------------------------
 
 def one_result(driver, case):
     code = driver.encode(case)
@@ -552,6 +227,22 @@ def comparable(case, out):
 
 def result_of(case, row):
     return comparable(case, zlib.decompress(base64.b64decode(row["out"]))) if "out" in row else b""
+
+
+def model(args):
+    head, rows = read_results(args.file)
+    n, bad = {}, []
+    for k, case in enumerate(make_cases(head["seed"])):
+        seen = n.get(case["class"], 0)
+        got = rows.get(k, {"map": REFUSED})
+        if "only_map" in case or case["copy"] not in ("load", "store") or seen >= args.most or got.get("map") == REFUSED:
+            continue
+        n[case["class"]] = seen + 1
+        fails = not begins_at_a_pixel(case) or bytes_copied(case) > SHARED
+        if fails != ("error" in got) or (not fails and result_of(case, got) != comparable(case, expected(case))):
+            bad.append(k)
+    print(f"{sum(n.values())} cases, not as the model: {bad}")
+    return 1 if bad or not n else 0
 
 
 def compare(args):
