@@ -34,12 +34,17 @@ void gpul_range_cache_refresh(struct range_cache *c);
  * device has no right to it. */
 bool gpul_range_lookup(struct range_cache *c, unsigned slot, uint64_t at, uint64_t bytes, bool write);
 
+/* True: the slot's range is what the table has, and may be accessed so. */
+static inline bool slot_is_valid(const struct range_cache *c, const struct range_slot *k, bool write)
+{
+	return !(write && k->read_only) && c->seen == atomic_load_explicit(c->generation, memory_order_relaxed);
+}
+
 static inline bool range_covers(struct range_cache *c, unsigned slot, uint64_t at, uint64_t bytes, bool write)
 {
 	const struct range_slot *k = &c->slot[slot % RANGE_SLOTS];
 
-	if (at >= k->base && at < k->end && bytes <= k->end - at && !(write && k->read_only) &&
-	    c->seen == atomic_load_explicit(c->generation, memory_order_relaxed))
+	if (at >= k->base && at < k->end && bytes <= k->end - at && slot_is_valid(c, k, write))
 		return true;
 	return gpul_range_lookup(c, slot, at, bytes, write);
 }

@@ -10,6 +10,10 @@
 #ifndef GPULOAD_SOFTCUDA_EXEC_WARP_ACCESS_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_WARP_ACCESS_INTERNAL_H
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 #include "softcuda/exec/warp/warp_internal.h"
 
 enum shape { SHAPE_FAULT, SHAPE_ROW, SHAPE_SAME, SHAPE_GATHER, SHAPE_EACH };
@@ -134,6 +138,36 @@ static inline enum shape resolve_shared(struct warp_state *s, const struct insn 
 	return skew ? SHAPE_SAME : SHAPE_ROW;
 }
 
+/* Local memory: each lane accesses its own, at the same distance from the lane before it.  Addresses have 32 bits, also in wider registers. */
+static inline enum shape resolve_local(struct warp_state *s, const struct insn *i, unsigned bytes, bool write, struct access *x)
+{
+	const uint64_t *wide = U64(&s->w, i->a);
+	const uint32_t *narrow = U32(&s->w, i->a), mask = s->w.mask, stride = (uint32_t)s->local_stride;
+	const unsigned first = first_lane(mask);
+	const uint32_t offset = (uint32_t)address_offset(s, i), last = (uint32_t)s->local_bytes - bytes;
+	uint32_t bad = 0;
+
+	if (s->local_bytes < bytes || LANES * s->local_stride > INT32_MAX)
+		return gpul_access_slow(s, i, bytes, write, x);
+	if (i->flags & FLAG_ADDRESS_32)
+		for (unsigned l = 0; l < LANES; l++)
+			x->offset[l] = (int32_t)choose_by_bit(mask, l, narrow[l], narrow[first]);
+	else
+		for (unsigned l = 0; l < LANES; l++)
+			x->offset[l] = (int32_t)choose_by_bit(mask, l, wide[l], wide[first]);
+	for (unsigned l = 0; l < LANES; l++) {
+		const uint32_t at = (uint32_t)x->offset[l] + offset;
+
+		bad |= (uint32_t)(at > last) | (at & (bytes - 1));
+		x->offset[l] = (int32_t)(at + l * stride);
+	}
+	if (bad)
+		return gpul_access_slow(s, i, bytes, write, x);
+	x->own_local |= write;
+	x->at = s->local;
+	return SHAPE_GATHER;
+}
+
 /* True: a generic address is in the lane's own local memory.  Checked before the table, because a failed search of the
  * table takes longer. */
 static inline bool in_own_local(const struct warp_state *s, unsigned l, uint64_t at, unsigned bytes)
@@ -216,14 +250,50 @@ static inline bool resolve_row(struct warp_state *s, const struct insn *i, const
 	       span_allowed(s, i, a[0] + offset, (uint64_t)bytes * LANES, write, &x->at);
 }
 
+/* As resolve_any(), for 64-bit addresses in the range that the instruction accessed last; false: they are not, or it is not known.
+ * Each lane is compared with the range: with 16 lanes in a register that takes fewer steps than the least and the greatest address. */
+static inline bool resolve_in_last_range(struct warp_state *s, const struct insn *i, unsigned bytes, bool write, struct access *x,
+					 enum shape *shape)
+{
+#if defined(__AVX512F__)
+	const struct range_slot *k = &s->cache->slot[i->src % RANGE_SLOTS];
+	const uint32_t mask = s->w.mask;
+	const uint64_t *a = U64(&s->w, i->a), room = k->end - k->base, add = address_offset(s, i), first = a[first_lane(mask)];
+	const __m512i base = _mm512_set1_epi64((long long)(k->base - add)), last = _mm512_set1_epi64((long long)(room - bytes));
+	const __m512i start = _mm512_set1_epi64((long long)first);
+	__m512i bits = _mm512_set1_epi64((long long)add), differ = _mm512_setzero_si512();
+	__mmask8 outside = 0;
+
+	if (room < bytes || room > INT32_MAX || !slot_is_valid(s->cache, k, write))
+		return false;
+	for (unsigned l = 0; l < LANES; l += 8) {
+		const __m512i at = _mm512_mask_loadu_epi64(start, (__mmask8)(mask >> l), a + l), from_first = _mm512_sub_epi64(at, start);
+
+		outside |= _mm512_cmpgt_epu64_mask(_mm512_sub_epi64(at, base), last);
+		bits = _mm512_or_si512(bits, at);
+		differ = _mm512_or_si512(differ, from_first);
+		_mm256_storeu_si256((__m256i *)(void *)(x->offset + l), _mm512_cvtepi64_epi32(from_first));
+	}
+	if (outside || _mm512_test_epi64_mask(bits, _mm512_set1_epi64(bytes - 1)))
+		return false;
+	x->at = (uint8_t *)(uintptr_t)(first + add);
+	*shape = write || _mm512_test_epi64_mask(differ, differ) ? SHAPE_GATHER : SHAPE_SAME;
+	return true;
+#else
+	(void)s, (void)i, (void)bytes, (void)write, (void)x, (void)shape;
+	return false;
+#endif
+}
+
 /* bytes: size of one lane's access, a power of two and so also its alignment. */
 static inline enum shape resolve_any(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
 				     struct access *x)
 {
-	uint64_t room[LANES], stride = 0, odd, offset;
+	uint64_t room[LANES], odd, offset;
 	const unsigned first = first_lane(s->w.mask);
 	const uint64_t *a = lane_addresses(s, i, room, &offset);
 	int32_t lo, hi;
+	enum shape shape;
 
 	if ((i->flags & SPACE_MASK) == SPACE_GENERIC && in_own_local(s, first, a[first] + offset, bytes) &&
 	    all_in_own_local(s, a, offset, bytes, x)) {
@@ -231,28 +301,24 @@ static inline enum shape resolve_any(struct warp_state *s, const struct insn *i,
 			x->own_local = true;
 		return SHAPE_GATHER;
 	}
-	if ((i->flags & SPACE_MASK) == SPACE_LOCAL) {
-		stride = s->local_stride;
-		if (write)
-			x->own_local = true;
-	} else if ((i->flags & (SPACE_MASK | FLAG_ADDRESS_32)) != SPACE_GLOBAL && s->w.mask == ALL_LANES &&
-		   resolve_row(s, i, a, offset, bytes, write, x)) {
+	if ((i->flags & (SPACE_MASK | FLAG_ADDRESS_32)) != SPACE_GLOBAL && s->w.mask == ALL_LANES &&
+	    resolve_row(s, i, a, offset, bytes, write, x))
 		return SHAPE_ROW;
-	}
+	if ((i->flags & SPACE_MASK) == SPACE_GENERIC && !(i->flags & FLAG_ADDRESS_32) &&
+	    resolve_in_last_range(s, i, bytes, write, x, &shape))
+		return shape;
 	if (!addresses_are_near(a, x->offset, &lo, &hi, &odd) || (odd | offset) & (bytes - 1) ||
 	    !span_allowed(s, i, a[0] + (uint64_t)(int64_t)lo + offset, (uint64_t)(hi - lo) + bytes, write, &x->at))
 		return gpul_access_slow(s, i, bytes, write, x);
 	x->at -= lo;  /* the host address of lane 0's access */
-	if (lo == hi && !stride && !write)
-		return SHAPE_SAME;
-	for (unsigned l = 0; stride && l < LANES; l++)
-		x->offset[l] += (int32_t)(l * stride);
-	return SHAPE_GATHER;
+	return lo == hi && !write ? SHAPE_SAME : SHAPE_GATHER;
 }
 
 static inline enum shape resolve(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
 				 struct access *x)
 {
+	enum shape shape;
+
 	if ((i->flags & (SPACE_MASK | FLAG_ADDRESS_32)) == (SPACE_SHARED | FLAG_ADDRESS_32) && s->w.mask == ALL_LANES)
 		return resolve_shared(s, i, bytes, write, x);
 	/* first, because it is the usual case: a whole warp accesses a row of global memory by 64-bit addresses */
@@ -261,6 +327,10 @@ static inline enum shape resolve(struct warp_state *s, const struct insn *i, uns
 		return SHAPE_ROW;
 	if (!(s->w.mask & (s->w.mask - 1)))
 		return resolve_one(s, i, bytes, write, x);
+	if ((i->flags & SPACE_MASK) == SPACE_LOCAL)
+		return resolve_local(s, i, bytes, write, x);
+	if ((i->flags & (SPACE_MASK | FLAG_ADDRESS_32)) == SPACE_GLOBAL && resolve_in_last_range(s, i, bytes, write, x, &shape))
+		return shape;
 	return resolve_any(s, i, bytes, write, x);
 }
 
