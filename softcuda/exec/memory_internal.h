@@ -12,7 +12,7 @@
 
 /* A power of two.  Instructions whose rows differ by a multiple of it share a slot, and evict each other's range if they
  * access different buffers; so it is more than the rows of most loops. */
-enum { RANGE_SLOTS = 128 };
+enum { RANGE_SLOTS = 512 };
 
 struct range_slot {
 	uint64_t base, end;     /* [base, end); both 0: empty */

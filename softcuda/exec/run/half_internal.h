@@ -37,7 +37,12 @@ static inline uint16_t f16_from_float(float x)
 static inline void widen_f16(float *x, const uint16_t *h, unsigned n)
 {
 #if defined(__F16C__)
-	for (unsigned k = 0; k < n; k += 8)
+	unsigned k = 0;
+#if defined(__AVX512F__)
+	for (; k + 16 <= n; k += 16)
+		_mm512_storeu_ps(x + k, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(h + k))));
+#endif
+	for (; k < n; k += 8)
 		_mm256_storeu_ps(x + k, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(h + k))));
 #else
 	for (unsigned k = 0; k < n; k++)
@@ -48,11 +53,16 @@ static inline void widen_f16(float *x, const uint16_t *h, unsigned n)
 static inline void narrow_f16(uint16_t *h, const float *x, unsigned n)
 {
 #if defined(__F16C__)
-	for (unsigned k = 0; k < n; k += 8) {
+	unsigned k = 0;
+#if defined(__AVX512F__)
+	for (; k + 16 <= n; k += 16)
+		_mm256_storeu_si256((__m256i *)(void *)(h + k), _mm512_cvtps_ph(_mm512_loadu_ps(x + k), _MM_FROUND_TO_NEAREST_INT));
+#endif
+	for (; k < n; k += 8) {
 		const __m128i v = _mm256_cvtps_ph(_mm256_loadu_ps(x + k), _MM_FROUND_TO_NEAREST_INT);
 		_mm_storeu_si128((__m128i *)(h + k), v);
 	}
-	for (unsigned k = 0; k < n; k++)
+	for (k = 0; k < n; k++)
 		h[k] = (uint16_t)((h[k] & 0x7fff) > 0x7c00 ? 0x7fff : h[k]);
 #else
 	for (unsigned k = 0; k < n; k++)

@@ -225,4 +225,22 @@ static inline uint32_t signs64(const int64_t *t)
 		(bits) = signs##N(t_);                                        \
 	} while (0)
 
+/* All comparisons of T, with cmp of the CMP_ values.  An unordered comparison (floats only) is the complement of the opposite ordered
+ * comparison; NAN is the complement of NUM. */
+#define COMPARE(name, T, N)                                                   \
+	static uint32_t name(const T *a, const T *b, unsigned cmp)            \
+	{                                                                     \
+		uint32_t bits = 0;                                            \
+		switch (cmp) {                                                \
+		case CMP_EQ: case CMP_NEU: TEST_LANES(N, bits, a[l] == b[l]); break;  \
+		case CMP_NE: case CMP_EQU: TEST_LANES(N, bits, (a[l] < b[l]) | (a[l] > b[l])); break; \
+		case CMP_LT: case CMP_GEU: TEST_LANES(N, bits, a[l] < b[l]); break;   \
+		case CMP_LE: case CMP_GTU: TEST_LANES(N, bits, a[l] <= b[l]); break;  \
+		case CMP_GT: case CMP_LEU: TEST_LANES(N, bits, a[l] > b[l]); break;   \
+		case CMP_GE: case CMP_LTU: TEST_LANES(N, bits, a[l] >= b[l]); break;  \
+		default: TEST_LANES(N, bits, (a[l] == a[l]) & (b[l] == b[l])); break; \
+		}                                                             \
+		return (cmp >= CMP_EQU && cmp != CMP_NUM) ? ~bits : bits;     \
+	}
+
 #endif

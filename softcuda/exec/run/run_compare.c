@@ -40,23 +40,6 @@ FLOATS(F32, float, 32) FLOATS(F64, double, 64)
 
 /* ---- any comparison ---------------------------------------------------------------------------- */
 
-/* All comparisons of T.  An unordered comparison (floats only) is the complement of the opposite ordered
- * comparison; NAN is the complement of NUM. */
-#define COMPARE(name, T, N)                                                   \
-	static uint32_t name(const T *a, const T *b, unsigned cmp)            \
-	{                                                                     \
-		uint32_t bits = 0;                                            \
-		switch (cmp) {                                                \
-		case CMP_EQ: case CMP_NEU: TEST_LANES(N, bits, a[l] == b[l]); break;  \
-		case CMP_NE: case CMP_EQU: TEST_LANES(N, bits, (a[l] < b[l]) | (a[l] > b[l])); break; \
-		case CMP_LT: case CMP_GEU: TEST_LANES(N, bits, a[l] < b[l]); break;   \
-		case CMP_LE: case CMP_GTU: TEST_LANES(N, bits, a[l] <= b[l]); break;  \
-		case CMP_GT: case CMP_LEU: TEST_LANES(N, bits, a[l] > b[l]); break;   \
-		case CMP_GE: case CMP_LTU: TEST_LANES(N, bits, a[l] >= b[l]); break;  \
-		default: TEST_LANES(N, bits, (a[l] == a[l]) & (b[l] == b[l])); break; \
-		}                                                             \
-		return (cmp >= CMP_EQU && cmp != CMP_NUM) ? ~bits : bits;     \
-	}
 COMPARE(compare_u16, uint16_t, 16)
 COMPARE(compare_s16, int16_t, 16)
 COMPARE(compare_u32, uint32_t, 32)

@@ -197,54 +197,32 @@ BY_HALF(M, TANH)
 
 /* ---- comparisons: flags and n as in run_compare.c ----------------------------------------------------------- */
 
-INLINE bool comparison_holds(float x, float y, unsigned cmp)
-{
-	const bool unordered = x != x || y != y;
-	switch (cmp) {
-	case CMP_EQ: return x == y;
-	case CMP_NE: return !unordered && x != y;
-	case CMP_LT: return x < y;
-	case CMP_LE: return x <= y;
-	case CMP_GT: return x > y;
-	case CMP_GE: return x >= y;
-	case CMP_EQU: return unordered || x == y;
-	case CMP_NEU: return unordered || x != y;
-	case CMP_LTU: return unordered || x < y;
-	case CMP_LEU: return unordered || x <= y;
-	case CMP_GTU: return unordered || x > y;
-	case CMP_GEU: return unordered || x >= y;
-	case CMP_NUM: return !unordered;
-	default: return unordered;
-	}
-}
+COMPARE(compare_floats, float, 32)
 
-static uint64_t compare_halves(struct warp *w, const struct insn *i, unsigned n, bool bf16)
+struct half_bits { uint32_t low, high; };  /* of all lanes; high: the upper halves of packed operands */
+
+static struct half_bits compare_halves(struct warp *w, const struct insn *i, unsigned n, bool bf16)
 {
-	_Alignas(64) float x[WIDEST], y[WIDEST];
-	uint64_t bits = 0;
+	_Alignas(64) float x[WIDEST], y[WIDEST], part[4][LANES];
+
 	load_halves(x, w, i, i->a, n, bf16);
 	load_halves(y, w, i, i->b, n, bf16);
-	for (unsigned k = 0; k < n; k++)
-		bits |= (uint64_t)comparison_holds(x[k], y[k], i->n) << k;
-	return bits;
-}
-
-/* The bits of the lower halves (part 0) or of the upper halves (part 1) of all lanes. */
-static uint32_t every_second_bit(uint64_t bits, unsigned part)
-{
-	uint32_t r = 0;
-	for (unsigned l = 0; l < LANES; l++)
-		r |= (uint32_t)(bits >> (2 * l + part) & 1) << l;
-	return r;
+	if (n == LANES)
+		return (struct half_bits){ .low = compare_floats(x, y, i->n) };
+	for (unsigned l = 0; l < LANES; l++) {
+		part[0][l] = x[2 * l];
+		part[1][l] = y[2 * l];
+		part[2][l] = x[2 * l + 1];
+		part[3][l] = y[2 * l + 1];
+	}
+	return (struct half_bits){ compare_floats(part[0], part[1], i->n), compare_floats(part[2], part[3], i->n) };
 }
 
 /* setp.f16 p|q: q is the complement of p.  setp.f16x2 p|q: p is the result of the lower halves, q of the upper. */
 static const struct insn *setp_half(struct warp *w, const struct insn *i, unsigned n, bool bf16)
 {
-	const uint64_t bits = compare_halves(w, i, n, bf16);
-	const uint32_t first = n == LANES ? (uint32_t)bits : every_second_bit(bits, 0);
-	const uint32_t second = n == LANES ? ~(uint32_t)bits : every_second_bit(bits, 1);
-	const uint32_t p = combine(w, i, first), q = combine(w, i, second);
+	const struct half_bits bits = compare_halves(w, i, n, bf16);
+	const uint32_t p = combine(w, i, bits.low), q = combine(w, i, n == LANES ? ~bits.low : bits.high);
 	set_predicate(w, i->d, p);
 	if (i->flags & COMPARE_HAS_Q)
 		set_predicate(w, i->d2, q);
@@ -260,10 +238,8 @@ OP(SETP_BF16X2) { return setp_half(w, i, WIDEST, true); }
  * i->imm bytes. */
 static const struct insn *set_half(struct warp *w, const struct insn *i, unsigned n, bool bf16)
 {
-	const uint64_t bits = compare_halves(w, i, n, bf16);
-	const uint32_t low =
-		combine(w, i, n == LANES ? (uint32_t)bits : every_second_bit(bits, 0));
-	const uint32_t high = n == LANES ? 0 : combine(w, i, every_second_bit(bits, 1));
+	const struct half_bits bits = compare_halves(w, i, n, bf16);
+	const uint32_t low = combine(w, i, bits.low), high = combine(w, i, bits.high);
 	const uint16_t one = (i->flags & SET_BF16) ? 0x3f80 : 0x3c00;
 	const bool is_float = i->flags & SET_FLOAT;
 	if (n == WIDEST) {
