@@ -73,16 +73,17 @@ static bool decode_mov(struct decoder *d)
 static const struct decoder_row {
 	decode_fn *decode;
 	uint16_t op;            /* not 0: the instruction becomes this operation, without operands */
+	bool defines;           /* its first operand is its result */
 	bool skips;             /* the instruction changes the active mask or waits: its guard becomes a branch */
 } decoders[GPUL_PTX_N_OPCODES] = {
-	[GPUL_PTX_MOV] = { .decode = decode_mov },
-	[GPUL_PTX_LD] = { .decode = gpul_decode_ld },
-	[GPUL_PTX_LDU] = { .decode = gpul_decode_ld },
+	[GPUL_PTX_MOV] = { .decode = decode_mov, .defines = true },
+	[GPUL_PTX_LD] = { .decode = gpul_decode_ld, .defines = true },
+	[GPUL_PTX_LDU] = { .decode = gpul_decode_ld, .defines = true },
 	[GPUL_PTX_ST] = { .decode = gpul_decode_st },
-	[GPUL_PTX_ATOM] = { .decode = gpul_decode_atomic },
+	[GPUL_PTX_ATOM] = { .decode = gpul_decode_atomic, .defines = true },
 	[GPUL_PTX_RED] = { .decode = gpul_decode_atomic },
-	[GPUL_PTX_CVTA] = { .decode = gpul_decode_cvta },
-	[GPUL_PTX_ISSPACEP] = { .decode = gpul_decode_isspacep },
+	[GPUL_PTX_CVTA] = { .decode = gpul_decode_cvta, .defines = true },
+	[GPUL_PTX_ISSPACEP] = { .decode = gpul_decode_isspacep, .defines = true },
 	[GPUL_PTX_PREFETCH] = { .op = OP_PREFETCH },
 	[GPUL_PTX_PREFETCHU] = { .op = OP_PREFETCH },
 	[GPUL_PTX_APPLYPRIORITY] = { .op = OP_PREFETCH },
@@ -103,18 +104,18 @@ static const struct decoder_row {
 	[GPUL_PTX_GRIDDEPCONTROL] = { .op = OP_NOP },
 	[GPUL_PTX_TENSORMAP] = { .decode = gpul_decode_tensormap },
 	[GPUL_PTX_SETMAXNREG] = { .op = OP_NOP },
-	[GPUL_PTX_SHFL] = { .decode = gpul_decode_shfl, .skips = true },
-	[GPUL_PTX_VOTE] = { .decode = gpul_decode_vote, .skips = true },
-	[GPUL_PTX_MATCH] = { .decode = gpul_decode_match, .skips = true },
-	[GPUL_PTX_REDUX] = { .decode = gpul_decode_redux, .skips = true },
+	[GPUL_PTX_SHFL] = { .decode = gpul_decode_shfl, .skips = true, .defines = true },
+	[GPUL_PTX_VOTE] = { .decode = gpul_decode_vote, .skips = true, .defines = true },
+	[GPUL_PTX_MATCH] = { .decode = gpul_decode_match, .skips = true, .defines = true },
+	[GPUL_PTX_REDUX] = { .decode = gpul_decode_redux, .skips = true, .defines = true },
 	[GPUL_PTX_ELECT] = { .decode = gpul_decode_elect, .skips = true },
-	[GPUL_PTX_MMA] = { .decode = gpul_decode_mma, .skips = true },
+	[GPUL_PTX_MMA] = { .decode = gpul_decode_mma, .skips = true, .defines = true },
 	[GPUL_PTX_WMMA] = { .decode = gpul_decode_wmma, .skips = true },
 	[GPUL_PTX_WGMMA] = { .decode = gpul_decode_wgmma, .skips = true },
-	[GPUL_PTX_LDMATRIX] = { .decode = gpul_decode_ldmatrix, .skips = true },
+	[GPUL_PTX_LDMATRIX] = { .decode = gpul_decode_ldmatrix, .skips = true, .defines = true },
 	[GPUL_PTX_STMATRIX] = { .decode = gpul_decode_stmatrix, .skips = true },
 	[GPUL_PTX_MOVMATRIX] = { .decode = gpul_decode_movmatrix, .skips = true },
-	[GPUL_PTX_ACTIVEMASK] = { .decode = gpul_decode_activemask },
+	[GPUL_PTX_ACTIVEMASK] = { .decode = gpul_decode_activemask, .defines = true },
 	[GPUL_PTX_CP] = { .decode = gpul_decode_cp },
 	[GPUL_PTX_MBARRIER] = { .decode = gpul_decode_mbarrier, .skips = true },
 	[GPUL_PTX_ALLOCA] = { .decode = gpul_decode_alloca },
@@ -122,17 +123,24 @@ static const struct decoder_row {
 	[GPUL_PTX_STACKRESTORE] = { .decode = gpul_decode_stack },
 	[GPUL_PTX_CREATEPOLICY] = { .decode = gpul_decode_createpolicy },
 	[GPUL_PTX_CLUSTERLAUNCHCONTROL] = { .decode = gpul_decode_launch_control },
-	[GPUL_PTX_TEX] = { .decode = gpul_decode_tex },
-	[GPUL_PTX_TLD4] = { .decode = gpul_decode_tex },
-	[GPUL_PTX_TXQ] = { .decode = gpul_decode_texture_query },
-	[GPUL_PTX_SUQ] = { .decode = gpul_decode_texture_query },
-	[GPUL_PTX_SULD] = { .decode = gpul_decode_surface },
+	[GPUL_PTX_TEX] = { .decode = gpul_decode_tex, .defines = true },
+	[GPUL_PTX_TLD4] = { .decode = gpul_decode_tex, .defines = true },
+	[GPUL_PTX_TXQ] = { .decode = gpul_decode_texture_query, .defines = true },
+	[GPUL_PTX_SUQ] = { .decode = gpul_decode_texture_query, .defines = true },
+	[GPUL_PTX_SULD] = { .decode = gpul_decode_surface, .defines = true },
 	[GPUL_PTX_SUST] = { .decode = gpul_decode_surface },
 	[GPUL_PTX_SURED] = { .decode = gpul_decode_surface },
 	[GPUL_PTX_ISTYPEP] = { .decode = gpul_decode_istypep },
 	[GPUL_PTX_MAPA] = { .decode = gpul_decode_mapa },
 	[GPUL_PTX_GETCTARANK] = { .decode = gpul_decode_getctarank },
 };
+
+static bool defines_first_operand(unsigned opcode)
+{
+	const struct decoder_row *row = &decoders[opcode];
+
+	return row->defines || (!row->decode && !row->op);
+}
 
 static bool decode_unguarded(struct decoder *d)
 {
@@ -293,13 +301,17 @@ static gpul_status decode_into(struct decoder *d)
 	const char *name = gpul_ptx_name(d->m, f->name);
 	gpul_status st = GPUL_OK;
 
+	d->reg_bytes = malloc(f->n_flat_regs + 1);
 	d->reg_offset = malloc((f->n_flat_regs + 1) * sizeof *d->reg_offset);
 	d->first_insn = calloc(f->n_insts + 1, sizeof *d->first_insn);
-	if (!d->reg_offset || !d->first_insn) {
+	if (!d->reg_bytes || !d->reg_offset || !d->first_insn) {
 		st = gpul_fail(d->err, GPUL_ENOMEM, 0, "no memory to decode %s", name);
 		goto done;
 	}
+	for (uint32_t k = 0; k < f->n_regs; k++)
+		memset(d->reg_bytes + f->regs[k].first, (int)gpul_container_bytes(f->regs[k].type), (size_t)f->regs[k].count * f->regs[k].vector);
 	memset(d->reg_offset, 0xff, (f->n_flat_regs + 1) * sizeof *d->reg_offset);
+	gpul_share_registers(d, defines_first_operand);
 	if (decode_body(d)) {
 		resolve_branches(d);
 		st = observe(d) ? GPUL_OK : GPUL_ENOMEM;
@@ -308,6 +320,7 @@ static gpul_status decode_into(struct decoder *d)
 		st = d->err->status;
 	}
 done:
+	free(d->reg_bytes);
 	free(d->reg_offset);
 	free(d->first_insn);
 	free(d->patches);

@@ -15,6 +15,7 @@
  *     decode_surface.c   suld sust sured
  *     select.c           arithmetic (form_internal.h)
  *     decode_operand.c   operands to references: registers, immediates, special registers, lists
+ *     registers.c        which registers share a place in the frame
  *     emit.c             appends an instruction, or reports that it cannot be decoded
  *
  * A function that returns false has recorded the error in d->err. */
@@ -43,6 +44,7 @@ struct decoder {
 	uint32_t src;                    /* row of in, in f->insts */
 	struct insn *insns;
 	uint32_t n, capacity;
+	uint8_t *reg_bytes;              /* width of a lane, by flat register number: 2, 4, 8 or 16; 0: a predicate */
 	uint32_t *reg_offset;            /* offset in the frame, by flat register number; UINT32_MAX: not used so far */
 	uint32_t *first_insn;            /* row in insns of each row of f->insts, and of the end */
 	uint32_t frame_bytes, pred_at, pred_left;
@@ -90,6 +92,7 @@ bool gpul_decode_patch(struct decoder *d, uint32_t insn, uint32_t label);
 
 /* decode_operand.c.  *bytes is the width of a register: 2, 4, 8 or 16; 0: a predicate. */
 unsigned gpul_container_bytes(unsigned type);
+uint32_t gpul_reserve_register(struct decoder *d, unsigned bytes);  /* the offset in the frame of a new register */
 opref gpul_reg_ref(struct decoder *d, uint32_t flat, unsigned *bytes);
 unsigned gpul_operand_elements(const gpul_ptx_func *f, const gpul_ptx_operand *o);  /* of {a, b} or a vector register; else 1 */
 bool gpul_operand_is_list(const gpul_ptx_func *f, const gpul_ptx_operand *o);  /* {a, b}, also {a}; or a whole vector register */
@@ -143,6 +146,10 @@ decode_fn gpul_decode_cp, gpul_decode_mbarrier, gpul_decode_mapa, gpul_decode_ge
  * is no error: code->refusal receives the reason. */
 gpul_status gpul_decode_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err);
 
+/* registers.c: set d->reg_offset of registers that share places.  Called before the instructions are decoded.  defines: true if an instruction
+ * of this opcode without a guard writes its first operand, a register or list of registers, in every active lane. */
+void gpul_share_registers(struct decoder *d, bool (*defines)(unsigned opcode));
+
 /* reach.c: mark the functions that reach a refused function, directly or through a pointer, as refused. */
 gpul_status gpul_spread_refusals(struct gpul_exec_program *p, gpul_error *err);
 
@@ -150,6 +157,8 @@ gpul_status gpul_spread_refusals(struct gpul_exec_program *p, gpul_error *err);
 bool gpul_decode_complete_bytes(struct decoder *d, const gpul_ptx_operand *mbarrier, unsigned bytes);
 /* decode_memory.c: the operation of atom, red or cp.reduce with this type; -1: there is none. */
 int gpul_atomic_op(const gpul_ptx_inst *in, unsigned type);
+/* decode_memory.c: ld or st is volatile, relaxed, acquire ... */
+bool gpul_is_ordered(const gpul_ptx_inst *in);
 /* decode_memory.c: store the address operand [base + offset] in i->a, i->imm and i->flags; space: SPACE_... */
 bool gpul_decode_address(struct decoder *d, const gpul_ptx_operand *o, unsigned space, struct insn *i);
 

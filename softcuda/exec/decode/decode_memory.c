@@ -122,7 +122,7 @@ static int store_kind(unsigned memory, unsigned reg)
 	return -1;
 }
 
-static bool is_ordered(const gpul_ptx_inst *in)
+bool gpul_is_ordered(const gpul_ptx_inst *in)
 {
 	return gpul_ptx_has_mod(in, GPUL_PTX_MOD_VOLATILE) ||
 	       gpul_ptx_has_mod(in, GPUL_PTX_MOD_RELAXED) ||
@@ -224,7 +224,7 @@ bool gpul_decode_ld(struct decoder *d)
 	made.e = (opref)kind;
 	if (has_mod(d, GPUL_PTX_MOD_ACQUIRE))
 		made.flags |= FLAG_ACQUIRE;
-	op = is_ordered(d->in) ? OP_LDO : made.n ? OP_LDV : (enum op)(OP_LD_U8_16 + kind);
+	op = gpul_is_ordered(d->in) ? OP_LDO : made.n ? OP_LDV : (enum op)(OP_LD_U8_16 + kind);
 	if ((made.flags & SPACE_MASK) == SPACE_PARAM &&
 	    child(d, &d->operand[1], 0)->kind == GPUL_PTX_OP_SYMBOL) {
 		uint64_t end = (uint64_t)made.imm + data.n * data.memory_bytes;
@@ -259,7 +259,7 @@ bool gpul_decode_st(struct decoder *d)
 	if (has_mod(d, GPUL_PTX_MOD_RELEASE))
 		made.flags |= FLAG_RELEASE;
 	return gpul_emit(d,
-			   is_ordered(d->in) ? OP_STO
+			   gpul_is_ordered(d->in) ? OP_STO
 			   : made.n          ? OP_STV
 					     : (enum op)(OP_ST_8_16 + kind),
 			   &made) &&

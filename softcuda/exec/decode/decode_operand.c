@@ -33,7 +33,7 @@ unsigned gpul_vector_mod(const gpul_ptx_inst *in)
 /* ---- registers ------------------------------------------------------------------------------------- */
 
 /* The offset in the frame of a new register of `bytes` bytes per lane; 16 predicates share a 64-byte slot. */
-static uint32_t reserve_register(struct decoder *d, unsigned bytes)
+uint32_t gpul_reserve_register(struct decoder *d, unsigned bytes)
 {
 	uint32_t at = d->frame_bytes;
 
@@ -53,9 +53,9 @@ static uint32_t reserve_register(struct decoder *d, unsigned bytes)
 
 opref gpul_reg_ref(struct decoder *d, uint32_t flat, unsigned *bytes)
 {
-	*bytes = gpul_container_bytes(gpul_ptx_reg_row(d->f, flat)->type);
+	*bytes = d->reg_bytes[flat];
 	if (d->reg_offset[flat] == UINT32_MAX)
-		d->reg_offset[flat] = reserve_register(d, *bytes);
+		d->reg_offset[flat] = gpul_reserve_register(d, *bytes);
 	return OPREF(BANK_REGS, d->reg_offset[flat]);
 }
 
@@ -70,7 +70,7 @@ bool gpul_operand_temporary(struct decoder *d, unsigned bytes, opref *out)
 					"more than %d operands need a width conversion", MAX_TEMPS);
 	if (k == d->n_temps) {
 		d->temps[k].bytes = (uint8_t)bytes;
-		d->temps[k].ref = OPREF(BANK_REGS, reserve_register(d, bytes));
+		d->temps[k].ref = OPREF(BANK_REGS, gpul_reserve_register(d, bytes));
 		d->n_temps++;
 	}
 	d->temps[k].used = true;
