@@ -142,17 +142,46 @@ PAIR_F32(FMA_F32X2, 3, fmaf(k.x[l], k.y[l], k.z[l]), fmaf(k.x[l] * SCALE, k.y[l]
 
 /* ---- f64 ------------------------------------------------------------------------------------------ */
 
-BINARY(ADD_F64, double, double, with_payload(a[l] + b[l], b[l], a[l], a[l]))
-BINARY(SUB_F64, double, double, with_payload(a[l] - b[l], b[l], a[l], a[l]))
-BINARY(MUL_F64, double, double, with_payload(a[l] * b[l], b[l], a[l], a[l]))
-/* Calls the C library's fma if the instruction set has none. */
-TERNARY(FMA_F64, double, double,
-	with_payload(__builtin_fma(a[l], b[l], c[l]), b[l], c[l], a[l]))
-BINARY(DIV_F64, double, double, with_payload(a[l] / b[l], a[l], b[l], b[l]))
-UNARY(RCP_F64, double, double, with_payload(1.0 / a[l], a[l], a[l], a[l]))
-UNARY(SQRT_F64, double, double, with_payload(__builtin_sqrt(a[l]), a[l], a[l], a[l]))
+static inline bool any_nan(const double r[LANES])
+{
+#if defined(__AVX512F__)
+	return _mm512_cmp_pd_mask(_mm512_load_pd(r), _mm512_load_pd(r + 8), _CMP_UNORD_Q) |
+	       _mm512_cmp_pd_mask(_mm512_load_pd(r + 16), _mm512_load_pd(r + 24), _CMP_UNORD_Q);
+#else
+	uint32_t nan;
 
-/* first, second, third: the operands in the order in which their NaN has priority (with_payload()). */
+	TEST_LANES(64, nan, r[l] != r[l]);
+	return nan;
+#endif
+}
+
+/* A NaN among the results is rare, and only then payloads are looked for.  first, second, third: the operands in the order in which their NaN
+ * has priority (with_payload()). */
+#define PLAIN_F64(name, sources, value, first, second, third)                 \
+	OP(name)                                                              \
+	{                                                                     \
+		OPERAND(double, a);                                           \
+		const double *const b = (sources) > 1 ? F64(w, i->b) : a;     \
+		const double *const c = (sources) > 2 ? F64(w, i->c) : a;     \
+		_Alignas(64) double r[LANES];                                 \
+		(void)b, (void)c;                                             \
+		for (unsigned l = 0; l < LANES; l++)                          \
+			r[l] = (value);                                       \
+		if (any_nan(r))                                               \
+			for (unsigned l = 0; l < LANES; l++)                  \
+				r[l] = with_payload(r[l], first[l], second[l], third[l]); \
+		MERGE_LANES(double, opptr(w, i->d), r[l]);                    \
+		return i + 1;                                                 \
+	}
+PLAIN_F64(ADD_F64, 2, a[l] + b[l], b, a, a)
+PLAIN_F64(SUB_F64, 2, a[l] - b[l], b, a, a)
+PLAIN_F64(MUL_F64, 2, a[l] * b[l], b, a, a)
+/* Calls the C library's fma if the instruction set has none. */
+PLAIN_F64(FMA_F64, 3, __builtin_fma(a[l], b[l], c[l]), b, c, a)
+PLAIN_F64(DIV_F64, 2, a[l] / b[l], a, b, b)
+PLAIN_F64(RCP_F64, 1, 1.0 / a[l], a, a, a)
+PLAIN_F64(SQRT_F64, 1, __builtin_sqrt(a[l]), a, a, a)
+
 #define ANY_F64(name, sources, value, first, second, third)                                      \
 	OP(name)                                                              \
 	{                                                                     \
