@@ -23,7 +23,7 @@ import client, smaller  # in this folder
 OUT_OF_TIME = {-signal.SIGXCPU, 128 + signal.SIGXCPU}
 LIBRARIES = re.compile(r"-l(cublas|cusparse|cusolver|curand|cufft|cudnn|nccl|mpi|parmetis|metis|gsl|gfortran|gdal|boost)\w*|mpicc|mpicxx|mpirun|nvshmem")
 SAYS_RIGHT = re.compile(r"\bPASS(ED)?\b|\bsuccess|\bcorrect\b|verified", re.I)
-SAYS_WRONG = re.compile(r"\bFAIL(ED|URE)?\b|mismatch|incorrect", re.I)
+SAYS_WRONG = re.compile(r"\bFAIL(ED|URE)?\b(?! as expected)|mismatch|incorrect", re.I)
 NO_FILE = re.compile(r"(cannot|could not|can't|unable to|failed to|error) (be )?(open|opening|read|find|load|import)|no such file|not found|file opening failed|file was not opened|\bfp? != NULL|"
                      r"fail(ed)? to open|file open fails|could not stat|invalid infile|load_csv", re.I)
 

@@ -51,7 +51,8 @@ def comm_random(s):
 
 
 def comm_threads(s):
-    """Two ranks as threads on one GPU: every collective in memory and over the network, with its figures; random calls."""
+    """Two ranks as threads, on two GPUs if there are two: every collective in memory and over the network, with its figures; random calls."""
+    where = "on one GPU" if n_gpus(s) < 2 else "on two GPUs"
     common = ["--driver", s.args.driver, "-n", "2", "--threads", "--timeout", "20", "--json"]
     most = {"nvidia": "16M", "soft": "64K"}[s.args.driver]
     for call in CALLS:
@@ -65,7 +66,7 @@ def comm_threads(s):
             s.check(f"{name}: {len(rows)} sizes", status == 0 and rows, f"exit status {status}: {err[-1000:]}")
             if rows:
                 times = ", ".join(f"{r['bytes']} {r['out_of_place']['time_us']:.1f}" for r in rows)
-                s.figures.append((f"`{name}`, 2 ranks on one GPU: us of a size", times))
+                s.figures.append((f"`{name}`, 2 ranks {where}: us of a size", times))
                 s.figures.append((f"`{name}`: bus bandwidth of the largest", f"{rows[-1]['out_of_place']['busbw_gb_per_s']:.2f} GB/s"))
     for mode, sizes in (("bi", "256K:16M:4"), ("tpt", "256K:16M:4"), ("lat", "8:4K:8")):
         status, out, err = s.run(s.tool("gpuload"), "rdma", "bench", "--provider", "tcp", "--driver", s.args.driver, "--mode", mode, "--sizes",
