@@ -51,7 +51,7 @@ struct library {
 	char *text;                  /* the PTX, kept to decode it again for a second context */
 	char name[128];              /* the name of the image in fault messages and logs */
 	size_t text_bytes;
-	char no_code[160];           /* why the image has no kernels: see soft_image_is_other(); "" if it is PTX or device code */
+	char no_code[256];           /* why the image has no kernels: see soft_image_is_other(); "" if it is PTX or device code */
 	struct code *code;
 	bool code_lent;              /* the module of a context already uses `code` */
 	struct kernel *kernels;
