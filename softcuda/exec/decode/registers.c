@@ -187,13 +187,14 @@ static bool add_live_out(const struct sharing *s, uint32_t block)
 	uint64_t *out = &s->live_out[block * s->n_words];
 	bool changed = false;
 
-	if (in->opcode == GPUL_PTX_BRA && o->kind == GPUL_PTX_OP_LABEL) {
+	if (in->opcode == GPUL_PTX_BRA && in->n_operands && o->kind == GPUL_PTX_OP_LABEL) {
 		changed |= add_live_in(s, out, f->labels[o->index].inst);
 	} else if (in->opcode == GPUL_PTX_BRX && in->n_operands > 1 && o[1].kind == GPUL_PTX_OP_LABEL) {
 		const gpul_ptx_label *list = &f->labels[o[1].index];
 
-		for (uint32_t k = 0; k < list->n_targets; k++)
-			changed |= add_live_in(s, out, f->labels[f->operands[list->first_target + k].index].inst);
+		for (uint32_t k = 0; list->kind == GPUL_PTX_LABEL_BRANCHTARGETS && k < list->n_targets; k++)
+			if (f->operands[list->first_target + k].kind == GPUL_PTX_OP_LABEL)
+				changed |= add_live_in(s, out, f->labels[f->operands[list->first_target + k].index].inst);
 	}
 	if (!ends_block(in) || in->guard != GPUL_PTX_NONE)
 		changed |= add_live_in(s, out, s->blocks[block].end);
