@@ -338,6 +338,7 @@ CALL(nvmlDeviceGetUUID, void *handle, char *uuid, unsigned length)
 
 NUMBER(nvmlDeviceGetIndex, unsigned, d->index)
 NUMBER(nvmlDeviceGetMinorNumber, unsigned, d->index)
+NUMBER(nvmlDeviceGetModuleId, unsigned, d->index)   /* of the board: unique, below the number of GPUs */
 NUMBER(nvmlDeviceGetNumGpuCores, unsigned, d->is.n_processors)
 NUMBER(nvmlDeviceGetArchitecture, unsigned, d->is.cc >= 100 ? 10 : d->is.cc >= 90 ? 9 : d->is.cc == 89 ? 8 : d->is.cc >= 80 ? 7
 					 : d->is.cc >= 75 ? 6 : d->is.cc >= 70 ? 5 : d->is.cc >= 60 ? 4 : 3)

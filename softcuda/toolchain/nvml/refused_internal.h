@@ -111,7 +111,6 @@
 	X(nvmlDeviceGetMigMode) \
 	X(nvmlDeviceGetMinMaxClockOfPState) \
 	X(nvmlDeviceGetMinMaxFanSpeed) \
-	X(nvmlDeviceGetModuleId) \
 	X(nvmlDeviceGetNumaNodeId) \
 	X(nvmlDeviceGetNvLinkCapability) \
 	X(nvmlDeviceGetNvLinkErrorCounter) \

@@ -100,6 +100,14 @@ class Nvml(unittest.TestCase):
         uuid = struct.pack("=II41s3x", 52 | 1 << 24, 2, bytes_of_uuid)
         self.assertEqual((self.ml.nvmlDeviceGetHandleByUUIDV(uuid, ctypes.byref(handle)), handle.value), (0, self.device(2).value))
 
+    def test_every_device_has_a_place_of_its_own(self):
+        for call in ("nvmlDeviceGetIndex", "nvmlDeviceGetMinorNumber", "nvmlDeviceGetModuleId"):
+            number, found = ctypes.c_uint(99), []
+            for index in range(3):
+                self.assertEqual(getattr(self.ml, call)(self.device(index), ctypes.byref(number)), 0)
+                found.append(number.value)
+            self.assertEqual(found, [0, 1, 2], call)
+
     def test_cpus_of_the_process_are_those_of_a_device(self):
         words = (ctypes.c_ulong * 16)()
         self.assertEqual(self.ml.nvmlDeviceGetCpuAffinityWithinScope(self.device(0), 16, words, 0), 0)
