@@ -193,14 +193,15 @@ bool archive_folder(char path[PATH_MAX])
 	       snprintf(path, PATH_MAX, "%s%s/gpuload/cudart", own ? cache : home, own ? "" : "/.cache") < PATH_MAX;
 }
 
-static bool try_cache(struct search *s)
+/* The archives of wheels below a folder: nvidia/cuda_runtime/lib (12) or nvidia/cu13/lib, each below `levels` of it. */
+static bool try_wheels(struct search *s, const char *folder, int n_folder, const char *levels)
 {
-	char folder[PATH_MAX], pattern[PATH_MAX];
+	char pattern[PATH_MAX];
 	bool done = false;
 	glob_t hits;
 
-	if (!archive_folder(folder) ||
-	    snprintf(pattern, sizeof pattern, "%s/*/nvidia/*/lib/libcudart_static.a", folder) >= PATH_MAX || glob(pattern, 0, NULL, &hits))
+	if (snprintf(pattern, sizeof pattern, "%.*s/%snvidia/*/lib/libcudart_static.a", n_folder, folder, levels) >= PATH_MAX ||
+	    glob(pattern, 0, NULL, &hits))
 		return false;
 	for (size_t i = 0; i < hits.gl_pathc && !done; i++)
 		done = try_archive(hits.gl_pathv[i], s);
@@ -208,14 +209,29 @@ static bool try_cache(struct search *s)
 	return done;
 }
 
-bool find_by_archive(struct mapped object, struct static_runtime *out)
+/* Python packages that are installed beside the one of the object, whatever command started the Python. */
+static bool try_siblings(struct search *s, const char *path)
+{
+	const char *end = strstr(path, "-packages/");   /* site-, dist- */
+
+	return end && try_wheels(s, path, (int)(end - path) + (int)strlen("-packages"), "");
+}
+
+static bool try_cache(struct search *s)
+{
+	char folder[PATH_MAX];
+
+	return archive_folder(folder) && try_wheels(s, folder, PATH_MAX, "*/");
+}
+
+bool find_by_archive(struct mapped object, const char *path, struct static_runtime *out)
 {
 	static const char *const sub[] = { "lib64", "lib", NULL }, *const files[] = { "libcudart_static.a", NULL };
 	struct search s = { object, out };
 	size_t n_sections;
 
 	return elf_sections(object, &n_sections) &&
-	       (toolchain_search("GPULOAD_CUDART_STATIC", "cuda_runtime", sub, files, try_archive, &s) || try_cache(&s));
+	       (toolchain_search("GPULOAD_CUDART_STATIC", "cuda_runtime", sub, files, try_archive, &s) || try_siblings(&s, path) || try_cache(&s));
 }
 
 void toolkit_version(struct mapped object, char version[16])

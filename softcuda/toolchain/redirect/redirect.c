@@ -177,7 +177,7 @@ static void redirect_object(const struct link_map *map)
 	add_symbols(object, SHT_SYMTAB, 0, 0, &r);
 	if (!r.n_calls && has_runtime(object)) {
 		add_symbols(object, SHT_DYNSYM, 0, 0, &r);
-		if (!r.n_calls && !find_by_archive(object, &r))
+		if (!r.n_calls && !find_by_archive(object, path, &r))
 			add_unknown(map, object, path);
 	}
 	if (r.n_calls)

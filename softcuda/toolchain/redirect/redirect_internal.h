@@ -62,8 +62,8 @@ uintptr_t find_export(const struct link_map *map, const char *name);
 bool has_runtime(struct mapped object);
 
 /* Find the runtime in a file by the machine code of a libcudart_static.a of the same version, and its functions by the symbols of
- * that archive.  False: none of the archives on this machine is of that version. */
-bool find_by_archive(struct mapped object, struct static_runtime *out);
+ * that archive.  path: of the file, beside whose Python packages an archive may be.  False: no archive that was found is of that version. */
+bool find_by_archive(struct mapped object, const char *path, struct static_runtime *out);
 
 /* The folder of the user with archives for this purpose, each in the place to which pip installs it below a folder of its own; false: the
  * user has none. */

@@ -15,7 +15,7 @@ int main(int argc, char **argv)
 	if (argc < 3)
 		add_symbols(object, SHT_SYMTAB, 0, 0, &r);
 	if (!r.n_calls)
-		find_by_archive(object, &r);
+		find_by_archive(object, argv[1], &r);
 	for (size_t i = 0; i < r.n_calls; i++)
 		printf("%s %#lx\n", r.calls[i].name, (unsigned long)r.calls[i].address);
 	toolkit_version(object, version);

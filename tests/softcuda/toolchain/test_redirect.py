@@ -179,6 +179,16 @@ class Redirect(unittest.TestCase):
                 shutil.rmtree(folder)
 
     @auditor
+    def test_an_archive_among_the_python_packages_of_the_library_is_found(self):
+        packages = f"{self.folder}/venv/lib/python3.11/site-packages"
+        os.makedirs(f"{packages}/nvidia/cu13/lib")
+        os.makedirs(f"{packages}/client")
+        library = shutil.copy(f"{self.folder}/stripped.library.so", f"{packages}/client")
+        self.assertNotEqual(self.soft("./opens", library).stdout, REDIRECTED)
+        shutil.copy(f"{self.folder}/runtime/libcudart_static.a", f"{packages}/nvidia/cu13/lib")
+        self.expect(REDIRECTED, "^$", "sh", "-c", f"./opens {library}")
+
+    @auditor
     def test_a_user_without_folders_is_told_the_variable(self):
         self.expect(FAILED, "\ngpuload: set GPULOAD_CUDART_STATIC to the path of that file\n$", "./stripped.program", XDG_CACHE_HOME="", HOME="")
 
