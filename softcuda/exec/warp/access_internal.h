@@ -163,7 +163,8 @@ static inline enum shape resolve_local(struct warp_state *s, const struct insn *
 	}
 	if (bad)
 		return gpul_access_slow(s, i, bytes, write, x);
-	x->own_local |= write;
+	if (write)
+		x->own_local = true;
 	x->at = s->local;
 	return SHAPE_GATHER;
 }
