@@ -167,8 +167,9 @@ static void lanes_whose_guard_is_false_keep_their_value(void **state)
 	uint32_t *out;
 
 	(void)state;
-	add(&t, "mov.u32 %%a, 11; mov.u32 %%n, 3; mov.u32 %%b, 0;\nLOOP:\n");
+	add(&t, "mov.u32 %%n, 3; mov.u32 %%b, 0;\nLOOP:\n");
 	add_chain(&t, "%n", 0, N);
+	add(&t, "setp.ne.u32 %%p3, %%n, 3; @%%p3 bra LATER; mov.u32 %%a, 11;\nLATER:\n");
 	add(&t, "rem.u32 %%r1, %%t, %%n; setp.eq.u32 %%p1, %%r1, 0; @%%p1 mov.u32 %%a, %%s%d; add.u32 %%b, %%b, %%a;\n", N - 1);
 	add(&t, "sub.u32 %%n, %%n, 1; setp.ne.u32 %%p2, %%n, 1; @%%p2 bra LOOP; st.global.u32 [%%mine], %%b; ret; }");
 	r = run(&t, &out);
