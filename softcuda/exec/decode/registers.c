@@ -8,7 +8,7 @@
  *     10     add.f32 %f7, %f1, %f2   %f7               0
  *     11     mul.f32 %f8, %f7, %f7   %f8               1      not 0: no result shares the place of a source
  *     12     st.f32  [%rd1], %f8
- *     13     ld.f32  %f9, [%rd2]     %f9               0      %f7 is not live any more
+ *     13     ld.f32  %f9, [%rd2]     %f9               1      %f8 is not live any more: the place that was left last
  *
  * Liveness is that of one lane: lanes that diverge have their own words in a register, and handlers write only words of active lanes.
  *   1. Most registers are accessed in one basic block only, first by a result: they are live from their first row to their last.
@@ -23,7 +23,7 @@
 #include <stdlib.h>
 
 enum {
-	SMALL_FRAME_BYTES = 8192,        /* a quarter to a sixth of a CPU's first cache */
+	SMALL_FRAME_BYTES = 8192,        /* a quarter to a sixth of a CPU's level-1 data cache */
 	N_KINDS = 8,                     /* 2, 4, 8 and 16 bytes; the same for floats */
 	NO_BLOCK = -1, SEVERAL_BLOCKS = -2,
 };
@@ -218,6 +218,8 @@ static void solve(struct sharing *s)
 	}
 }
 
+/* ---- lives -------------------------------------------------------------------------------------- */
+
 /* Make the lives of all registers of a set include the row. */
 static void include_all(struct sharing *s, const uint64_t *set, uint32_t row)
 {
@@ -229,8 +231,6 @@ static void include_all(struct sharing *s, const uint64_t *set, uint32_t row)
 			life->last = row > life->last ? row : life->last;
 		}
 }
-
-/* ---- lives -------------------------------------------------------------------------------------- */
 
 /* Make the lives of registers of several blocks cover all rows where they are live; false: no memory, or too many. */
 static bool extend_lives(struct sharing *s)
@@ -288,7 +288,7 @@ static void keep_places(struct sharing *s)
 /* ---- places ------------------------------------------------------------------------------------- */
 
 struct places {
-	uint32_t *starts, *ends;         /* by row: the first register of a list whose life starts there, or has ended before it */
+	uint32_t *starts, *ends;         /* by row: lists of the registers whose life starts there, and of those whose life ended in the row before */
 	uint32_t *next_start, *next_end; /* by register: the next one of the list */
 	uint32_t *free[N_KINDS], n_free[N_KINDS];
 };
@@ -306,7 +306,7 @@ static void push(uint32_t *list, uint32_t *next, uint32_t r)
 	*list = r;
 }
 
-/* The registers in the order in which their lives begin; each takes the place that was left last, which is in the first cache. */
+/* The registers in the order in which their lives begin; each takes the place that was left last, which is still in the level-1 cache. */
 static void give_places(struct sharing *s, struct places *p)
 {
 	for (uint32_t row = 0; row <= s->f->n_insts; row++) {
