@@ -30,7 +30,7 @@ SUBFOLDERS = {
     "loader/image": ["", "kernels", "package"],
     "loader":       ["signature", "names", "advice", "cache", "choose", "link", "", "symbol", "program"],
     "loader/runtime": ["", "memory", "device", "stream", "graph"],
-    "softcuda":     ["exec", "exec/texture", "exec/warp", "exec/run", "exec/decode", "exec/machine", "tools", "tools/trace", "tools/memcheck", "tools/debug", "tools/synccheck", "tools/schedule", "tools/profile", "tools/racecheck", "tools/start",
+    "softcuda":     ["exec", "exec/texture", "exec/warp", "exec/native", "exec/run", "exec/decode", "exec/machine", "tools", "tools/trace", "tools/memcheck", "tools/debug", "tools/synccheck", "tools/schedule", "tools/profile", "tools/racecheck", "tools/start",
                      "api/base", "api/stream", "api/vmm", "api/array", "api/memory", "api/code", "api/texture", "api/graph", "api"],
     "softcuda/toolchain": ["", "nvrtc", "nvjitlink", "nvfatbin", "nvml", "ptxas", "redirect"],
     "memalloc":     ["", "probe"],

@@ -18,6 +18,7 @@ const struct cli_variable cli_environment[] = {
 	{ "GPULOAD_SOFT_MEMORY", "the memory size of each of them in bytes; K, M, G or T may follow (default: that of the machine)" },
 	{ "GPULOAD_SOFT_ISA", "base, v3 or v4: the build of the interpreter, for plain x86-64, AVX2 or AVX-512 (default: the best "
 			      "that the CPU can run)" },
+	{ "GPULOAD_SOFT_NATIVE", "0: the software driver interprets every instruction, instead of compiling runs of them to AVX-512 code" },
 	{ "GPULOAD_SOFT_QUIET", "1: the software driver does not print the faults of kernels" },
 	{ "GPULOAD_SOFT_TOOLS", "what watches the kernels of a program on the software driver: memcheck, racecheck, synccheck, profile, trace ..., "
 				"with options (NAME:KEY=VALUE,NAME ...); help lists them" },

@@ -67,6 +67,10 @@ struct func_code {
 	uint32_t depth_bytes;        /* local memory of the deepest call chain; 0: not computed; UINT32_MAX: not bounded */
 	bool calls_pointer, visited;
 	bool uses_stack;             /* alloca */
+	bool compiled;               /* native/ has compiled it, as far as it can */
+	uint64_t n_warps;            /* that have executed it, or are about to */
+	void *native;                /* the code of its runs; NULL: none */
+	size_t native_bytes;
 };
 
 /* What observer o keeps about an instruction that it wants, from its first execution on; NULL at first.  Threads execute an
@@ -145,6 +149,7 @@ struct gpul_exec_program {
 	gpul_exec_memory *memory;    /* borrowed */
 	gpul_ptx_module *module;
 	char *file_name;
+	bool avx512;                 /* the handlers are those for AVX-512 */
 	struct func_code *code;
 	struct gpul_exec_kernel *kernels;
 	uint32_t n_kernels;

@@ -5,6 +5,7 @@
 
 #include "core/thread.h"
 #include "softcuda/exec/decode/decode_internal.h"
+#include "softcuda/exec/native/native_internal.h"
 #include "softcuda/exec/texture/texture_internal.h"
 
 enum {
@@ -218,6 +219,7 @@ gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *
 	}
 	p->id = atomic_fetch_add(&ids, 1) + 1;
 	p->memory = memory;
+	p->avx512 = !strcmp(gpul_build_name(), "v4");
 	p->module = module;
 	p->file_name = strdup(file_name ? file_name : "PTX");
 	gpul_float_default(&callers);  /* literals are converted to the types of their instructions and variables */
@@ -255,8 +257,10 @@ void gpul_exec_program_destroy(gpul_exec_program *p)
 		if (o->program_ends)
 			o->program_ends(o, p);
 	remove_variables(p);
-	for (uint32_t k = 0; p->code && k < p->module->n_funcs; k++)
+	for (uint32_t k = 0; p->code && k < p->module->n_funcs; k++) {
+		gpul_native_free(&p->code[k]);
 		free(p->code[k].insns);
+	}
 	for (size_t k = 0; k < p->n_blocks; k++)
 		free(p->blocks[k]);
 	free(p->blocks);

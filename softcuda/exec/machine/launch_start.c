@@ -1,6 +1,7 @@
 /* launch_start.c — checks a launch's configuration and starts it; aborts a launch. */
 #include <stdlib.h>
 
+#include "softcuda/exec/native/native_internal.h"
 #include "softcuda/exec/warp/warp_internal.h"
 
 enum { MAX_THREADS = 1024, MAX_SHARED = 227 * 1024, WORKSPACE_BYTES = 64 };
@@ -100,6 +101,13 @@ gpul_status gpul_launch_check(const gpul_exec_machine *m, const gpul_exec_launch
 	return st ? st : check_cluster(config, err);
 }
 
+static uint64_t count_warps(const gpul_exec_launch_config *c)
+{
+	const uint64_t threads = (uint64_t)c->block[0] * c->block[1] * c->block[2], blocks = (uint64_t)c->grid[0] * c->grid[1] * c->grid[2];
+
+	return blocks * ((threads + LANES - 1) / LANES);
+}
+
 gpul_status gpul_exec_launch_start(gpul_exec_machine *m, const gpul_exec_launch_config *config,
 				   gpul_exec_launch **out, gpul_error *err)
 {
@@ -108,6 +116,7 @@ gpul_status gpul_exec_launch_start(gpul_exec_machine *m, const gpul_exec_launch_
 
 	if (st)
 		return st;
+	gpul_native_prepare(config->kernel->code, count_warps(config));
 	l = gpul_launch_create(m, config);
 	if (!l)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a launch of %s",

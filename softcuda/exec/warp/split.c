@@ -147,7 +147,7 @@ static void run_current_split(struct warp_state *s)
 	s->back_edges = me->back_edges;
 	set_window(s);
 	do
-		i = i->run(&s->w, i);
+		i = __atomic_load_n(&i->run, __ATOMIC_RELAXED)(&s->w, i);   /* native/ may replace it meanwhile */
 	while (i != s->limit);
 	if (s->event == EVENT_NONE)
 		s->pc = i;

@@ -1,0 +1,83 @@
+/* code_internal.h — writes x86-64 machine code: the few instructions that compiled runs need.
+ *
+ * Vector instructions have 512 bits and the EVEX prefix, those of mask registers VEX; memory operands are a base register and a displacement of
+ * 32 bits.  Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, 2.3 (VEX), 2.7 (EVEX), and the pages of the instructions. */
+#ifndef GPULOAD_SOFTCUDA_EXEC_NATIVE_CODE_INTERNAL_H
+#define GPULOAD_SOFTCUDA_EXEC_NATIVE_CODE_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Not RSP and R12: as a base they need another form. */
+enum gpr { RAX = 0, RCX = 1, RDX = 2, RBX = 3, RBP = 5, RSI = 6, RDI = 7, R8 = 8, R9 = 9, R10 = 10, R11 = 11, R13 = 13, R14 = 14, R15 = 15 };
+enum { ALU_ADD = 0x03, ALU_OR = 0x0b, ALU_AND = 0x23, ALU_SUB = 0x2b, ALU_XOR = 0x33, ALU_CMP = 0x3b };   /* opcodes: register op= register or memory */
+enum { MAP_0F = 1, MAP_0F38 = 2, MAP_0F3A = 3 };
+enum { NO_PREFIX, PREFIX_66, PREFIX_F3, PREFIX_F2 };
+enum { NO_MASK = 0 };
+enum { JUMP_IF_BELOW = 2, JUMP_IF_ABOVE = 7, JUMP_IF_NOT_ZERO = 5, JUMP_IF_ZERO = 4, JUMP = -1 };
+
+struct code {
+	uint8_t *bytes;
+	size_t n, room;
+};
+
+/* Make room for n more bytes, which the functions below do not check; false: no memory. */
+bool gpul_code_reserve(struct code *c, size_t n);
+
+/* An opcode of a vector instruction; wide: EVEX.W, 64-bit elements. */
+struct vector_op { uint8_t map, prefix, wide, opcode; };
+
+static inline void gpul_code_byte(struct code *c, unsigned byte)
+{
+	c->bytes[c->n++] = (uint8_t)byte;
+}
+
+void gpul_code_u32(struct code *c, uint32_t u);
+void gpul_code_u64(struct code *c, uint64_t u);
+
+/* d = op(s1, s2) for the elements of mask register k (NO_MASK: all); of one source: s1 is 0.  Some instructions have the destination in s2. */
+void gpul_code_vector(struct code *c, struct vector_op op, unsigned d, unsigned s1, unsigned s2, unsigned k);
+/* The same with rounding `round` (0 nearest, 1 down, 2 up, 3 to zero) in place of the current mode. */
+void gpul_code_rounded(struct code *c, struct vector_op op, unsigned d, unsigned s1, unsigned s2, unsigned round);
+/* d = op(s1, memory at base + disp); or a store of d, for op that is a store. */
+void gpul_code_vector_memory(struct code *c, struct vector_op op, unsigned d, unsigned s1, enum gpr base, uint32_t disp, unsigned k);
+/* d = elements of memory at base + disp + index, for the elements of k, which becomes 0. */
+void gpul_code_gather(struct code *c, struct vector_op op, unsigned d, enum gpr base, uint32_t disp, unsigned index, unsigned k);
+/* d = the first element of s, of 32 bits (wide: 64 bits). */
+void gpul_code_first(struct code *c, enum gpr d, unsigned s, bool wide);
+/* d = the 32-bit (wide: 64-bit) register s in all elements. */
+void gpul_code_broadcast(struct code *c, unsigned d, enum gpr s, bool wide);
+
+/* VEX.L`length`.`prefix`.map.W0 opcode: operations on mask registers. */
+void gpul_code_mask(struct code *c, unsigned map, unsigned prefix, unsigned length, unsigned opcode, unsigned reg, unsigned v, unsigned rm);
+
+/* k = the 32 bits of s, and back; k = bits `by` and above of s. */
+void gpul_code_mask_from(struct code *c, unsigned k, enum gpr s);
+void gpul_code_mask_to(struct code *c, enum gpr d, unsigned k);
+void gpul_code_mask_shift(struct code *c, unsigned k, unsigned s, unsigned by);
+
+void gpul_code_load32(struct code *c, enum gpr d, enum gpr base, uint32_t disp);
+void gpul_code_load64(struct code *c, enum gpr d, enum gpr base, uint32_t disp);
+void gpul_code_store32(struct code *c, enum gpr s, enum gpr base, uint32_t disp);
+void gpul_code_alu(struct code *c, unsigned op, enum gpr d, enum gpr s);
+void gpul_code_alu64(struct code *c, unsigned op, enum gpr d, enum gpr s);
+void gpul_code_alu_memory(struct code *c, unsigned op, enum gpr d, enum gpr base, uint32_t disp);
+void gpul_code_alu64_memory(struct code *c, unsigned op, enum gpr d, enum gpr base, uint32_t disp);
+void gpul_code_push(struct code *c, enum gpr s);
+void gpul_code_pop(struct code *c, enum gpr d);
+void gpul_code_not(struct code *c, enum gpr d);
+/* Compare the low byte of d & bits with 0. */
+void gpul_code_test_byte(struct code *c, enum gpr d, unsigned bits);
+void gpul_code_store_byte(struct code *c, enum gpr base, uint32_t disp, unsigned byte);
+void gpul_code_compare_byte(struct code *c, enum gpr base, uint32_t disp, unsigned byte);
+void gpul_code_set64(struct code *c, enum gpr d, uint64_t value);
+void gpul_code_lea(struct code *c, enum gpr d, enum gpr base, uint32_t disp);
+
+/* A jump to a place that gpul_code_jump_here() sets. */
+size_t gpul_code_jump(struct code *c, int condition);
+void gpul_code_jump_here(struct code *c, size_t jump);
+/* A jump to a place in the code before. */
+void gpul_code_jump_to(struct code *c, int condition, size_t place);
+
+#endif

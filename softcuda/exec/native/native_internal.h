@@ -1,0 +1,106 @@
+/* native_internal.h — runs of arithmetic instructions, compiled to AVX-512 code.
+ *
+ * A run is a sequence of decoded instructions without control flow and operations of the warp, into which nothing jumps.  Its code
+ * takes the place of the handler of its first instruction: it executes all of them, and returns the one behind them.
+ *
+ *     row   instruction              handler
+ *     10    mad.lo.s32 %r5, ...      code of rows 10 to 12  ── returns row 13
+ *     11    cvt.rn.f32 %f1, %r5      its own: only if the code gives up at row 11
+ *     12    add.f32    %f2, ...      its own
+ *     13    ld.global  %f3, ...      its own
+ *
+ * The code keeps values in vector registers, two for 32 lanes of 32 bits, and stores every result in the frame, as the handlers do.  So it can let
+ * the handler execute a row, in between or only in rare cases: a NaN, an access outside of the range of memory that was accessed last. */
+#ifndef GPULOAD_SOFTCUDA_EXEC_NATIVE_NATIVE_INTERNAL_H
+#define GPULOAD_SOFTCUDA_EXEC_NATIVE_NATIVE_INTERNAL_H
+
+#include "softcuda/exec/native/code_internal.h"
+#include "softcuda/exec/program_internal.h"
+
+enum {
+	MAX_PARTS = 4,           /* vector registers of a value: 2 for 32 bits, 4 for 64 */
+	N_POOL = 28,             /* vector registers for values; the others: */
+	TEMP = 28, N_TEMPS = 4,
+	MAX_VALUES = 16,
+	MAX_JUMPS = 12,          /* of one row to its handler */
+};
+
+/* Mask registers.  The lanes of the run, if not all are active: of 16 lanes LANES_0, LANES_16; of 8 lanes also LANES_8, LANES_24. */
+enum { LANES_0 = 1, LANES_16, LANES_8, LANES_24, K_TEMP, K_TEMP2, K_TEMP3 };
+
+/* A value that is in vector registers: register or constant `ref` of the program, read with this width. */
+struct value {
+	opref ref;
+	uint8_t bytes;           /* of an element: 2, 4 or 8; 0: this row of the table is free */
+	uint8_t n_parts;         /* different registers: 1 for a constant */
+	uint8_t part[MAX_PARTS];
+	uint32_t used;           /* the last row that used it */
+};
+
+/* A row that its handler executes: if one of its jumps is taken, or always.  Then the values are loaded into their registers again. */
+struct slow_row {
+	size_t jump[MAX_JUMPS];
+	unsigned n_jumps;
+	uint32_t row;
+	size_t resume;           /* in the code: behind the row */
+	struct value values[MAX_VALUES];
+};
+
+struct run_compiler {
+	struct code code;
+	const struct gpul_exec_program *program;
+	const struct insn *rows;
+	uint32_t row;            /* that is compiled, of rows */
+	bool partial;            /* this code is for runs with inactive lanes */
+	struct value values[MAX_VALUES];
+	uint32_t free;           /* bit k: vector register k is free */
+	struct slow_row slow;    /* the row that is compiled, if it has jumps to its handler */
+	struct slow_row *slow_rows;
+	uint32_t n_slow_rows, room;
+};
+
+/* ---- values.c: which value is in which register ---- */
+
+void gpul_values_forget(struct run_compiler *c);
+/* The registers of a source; they keep it at least until the next row. */
+const uint8_t *gpul_values_source(struct run_compiler *c, opref ref, unsigned bytes);
+/* Registers for a result. */
+struct value gpul_values_result(struct run_compiler *c, unsigned bytes);
+/* A result that was only needed in between. */
+void gpul_values_drop(struct run_compiler *c, struct value *result);
+/* Store the result in register ref of the program, and remember where it is. */
+void gpul_values_store(struct run_compiler *c, opref ref, struct value *result);
+
+/* R9 = predicate ref; R9 op= it. */
+void gpul_native_load_predicate(struct run_compiler *c, opref ref);
+void gpul_native_combine_predicate(struct run_compiler *c, unsigned op, opref ref);
+/* Write R9, a predicate of 32 lanes, to the active lanes of predicate ref; overwrites R9 and R10. */
+void gpul_native_store_predicate(struct run_compiler *c, opref ref);
+/* Load the values of this table. */
+void gpul_values_reload(struct run_compiler *c, const struct value *values);
+/* The register of the base of an operand's bank. */
+enum gpr gpul_native_bank(opref ref);
+/* Let the handler execute this row, if the condition holds; before the row has stored anything. */
+void gpul_native_give_up(struct run_compiler *c, int condition);
+
+/* ---- rules.c: arithmetic; memory.c: loads and stores ---- */
+
+bool gpul_native_computes(const struct insn *i);
+void gpul_native_compute(struct run_compiler *c, const struct insn *i);
+bool gpul_native_accesses(const struct insn *i);
+void gpul_native_access(struct run_compiler *c, const struct insn *i);
+
+/* ---- run.c ---- */
+
+/* True: the row is compiled, not executed by its handler. */
+bool gpul_native_is_compiled(const struct insn *i);
+/* Append the code of a run of n rows; false: no memory. */
+bool gpul_native_run(struct run_compiler *c, const struct insn *rows, uint32_t n);
+
+/* ---- native.c ---- */
+
+/* Before n_warps warps execute the function: compile it and the functions that it calls, once it is worth it.  Any thread. */
+void gpul_native_prepare(const struct func_code *code, uint64_t n_warps);
+void gpul_native_free(struct func_code *code);
+
+#endif

@@ -1,0 +1,67 @@
+/* rules_internal.h — a rule for each instruction that is compiled, and the functions that follow the rules. */
+#ifndef GPULOAD_SOFTCUDA_EXEC_NATIVE_RULES_INTERNAL_H
+#define GPULOAD_SOFTCUDA_EXEC_NATIVE_RULES_INTERNAL_H
+
+#include "softcuda/exec/native/native_internal.h"
+#include "softcuda/exec/select_internal.h"
+
+enum check { NO_CHECK, CHECK_NAN, CHECK_RANGE };   /* in which results the code gives up */
+
+struct rule;
+typedef void compile_fn(struct run_compiler *c, const struct insn *i, const struct rule *r);
+
+struct rule {
+	compile_fn *compile;             /* NULL: the instruction is not compiled */
+	uint8_t bytes;                   /* of an element of the destination; in comparisons, of the sources */
+	uint8_t check;                   /* enum check */
+	struct vector_op op, op2;
+	uint8_t has_immediate, immediate;  /* the last byte of op */
+	uint64_t bits;                   /* a constant operand */
+};
+
+/* Opcodes, by their operands: packed singles and doubles, 32-bit and 64-bit integers of each map. */
+#define PS(code) { MAP_0F, NO_PREFIX, 0, code }
+#define PD(code) { MAP_0F, PREFIX_66, 1, code }
+#define D0F(code) { MAP_0F, PREFIX_66, 0, code }
+#define D38(code) { MAP_0F38, PREFIX_66, 0, code }
+#define Q38(code) { MAP_0F38, PREFIX_66, 1, code }
+#define D3A(code) { MAP_0F3A, PREFIX_66, 0, code }
+#define Q3A(code) { MAP_0F3A, PREFIX_66, 1, code }
+#define F3(wide, code) { MAP_0F, PREFIX_F3, wide, code }
+#define F2(wide, code) { MAP_0F, PREFIX_F2, wide, code }
+#define CUT(code) { MAP_0F38, PREFIX_F3, 0, code }   /* vpmovqd, vpmovdw: the destination is in ModRM.rm */
+
+/* ---- pieces.c: parts of the code of a row ---- */
+
+void gpul_native_vector(struct run_compiler *c, struct vector_op op, unsigned d, unsigned s1, unsigned s2);
+void gpul_native_vector_imm(struct run_compiler *c, struct vector_op op, unsigned d, unsigned s1, unsigned s2, unsigned imm);
+/* Mask register k |= s. */
+void gpul_native_mask_or(struct run_compiler *c, unsigned k, unsigned s);
+/* Set the flags by mask register K_TEMP. */
+void gpul_native_test_mask(struct run_compiler *c);
+/* d = `bits` in all elements, of 32 or 64 bits; overwrites R9. */
+void gpul_native_set_all(struct run_compiler *c, unsigned d, uint64_t bits, bool wide);
+/* The mask register of the active lanes of part k of a value; NO_MASK if all lanes are active. */
+unsigned gpul_native_active(const struct run_compiler *c, bool of_eight, unsigned k);
+/* The register with half h of a value's registers: the value's own, or `temp` with a copy of an upper half. */
+unsigned gpul_native_half(struct run_compiler *c, const uint8_t *parts, unsigned h, unsigned temp);
+/* d = two registers of elements of twice the width, each element converted by op. */
+void gpul_native_narrow_pair(struct run_compiler *c, struct vector_op op, unsigned d, unsigned low, unsigned high);
+/* Check the result, and store it in register d of the program. */
+void gpul_native_finish(struct run_compiler *c, const struct rule *r, opref d, struct value *result);
+
+/* ---- arithmetic.c ---- */
+
+compile_fn gpul_native_one, gpul_native_two, gpul_native_rounded;     /* d = op(a); op(a, b); op(a, b) or a * b + c, with a rounding */
+compile_fn gpul_native_constant, gpul_native_constant_first;          /* op(a, bits); op(bits, a) */
+compile_fn gpul_native_fused, gpul_native_multiply_add;               /* a * b + c; op2(op(a, b), c) */
+compile_fn gpul_native_lop3, gpul_native_not, gpul_native_shift, gpul_native_funnel_left, gpul_native_funnel_right, gpul_native_saturate;
+compile_fn gpul_native_upper_product, gpul_native_wide_product, gpul_native_wide_sum;   /* mul.hi, mul.wide, mad.wide */
+
+/* ---- moves.c ---- */
+
+compile_fn gpul_native_widen, gpul_native_narrow;                     /* to twice the width, and back */
+compile_fn gpul_native_copy, gpul_native_choose, gpul_native_pack, gpul_native_unpack, gpul_native_address;
+compile_fn gpul_native_comparison, gpul_native_any_comparison, gpul_native_logic, gpul_native_logic_not;   /* logic: of predicates */
+
+#endif

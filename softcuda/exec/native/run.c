@@ -1,0 +1,179 @@
+/* run.c — the code of a run: twice, with all lanes active and with some. */
+#include <stdlib.h>
+
+#include "softcuda/exec/native/native_internal.h"
+
+enum { ROW_BYTES = 2048, RET = 0xc3 };   /* more than the code of one row */
+
+bool gpul_native_is_compiled(const struct insn *i)
+{
+	return !i->inner /* no guard */ && (gpul_native_computes(i) || gpul_native_accesses(i));
+}
+
+static void vzeroupper(struct code *c)
+{
+	gpul_code_byte(c, 0xc5);
+	gpul_code_byte(c, 0xf8);
+	gpul_code_byte(c, 0x77);
+}
+
+static void load_banks(struct code *c)
+{
+	for (opref bank = 0; bank < BANK_SCRATCH; bank++)
+		gpul_code_load64(c, gpul_native_bank(bank), RBX, (uint32_t)(offsetof(struct warp, bank) + bank * sizeof(uint8_t *)));
+}
+
+/* cmp dword [rbx + mask], -1 */
+static void compare_mask(struct code *c)
+{
+	gpul_code_byte(c, 0x83);
+	gpul_code_byte(c, 0xbb);
+	gpul_code_u32(c, offsetof(struct warp, mask));
+	gpul_code_byte(c, 0xff);
+}
+
+static void load_lane_masks(struct code *c)
+{
+	static const uint8_t lanes[] = { LANES_8, 8, LANES_16, 16, LANES_24, 24 };
+
+	gpul_code_load32(c, R9, RBX, offsetof(struct warp, mask));
+	gpul_code_mask_from(c, LANES_0, R9);
+	for (unsigned k = 0; k < sizeof lanes; k += 2)
+		gpul_code_mask_shift(c, lanes[k], LANES_0, lanes[k + 1]);
+}
+
+static void call_handler(struct run_compiler *c, uint32_t row)
+{
+	op_fn *const handler = c->rows[row].run;
+	uint64_t address;
+
+	memcpy(&address, &handler, sizeof address);
+	gpul_code_lea(&c->code, RSI, RBP, (uint32_t)(row * sizeof *c->rows));
+	gpul_code_lea(&c->code, RDI, RBX, 0);
+	vzeroupper(&c->code);
+	gpul_code_set64(&c->code, RAX, address);
+	gpul_code_byte(&c->code, 0xff);   /* call rax */
+	gpul_code_byte(&c->code, 0xd0);
+}
+
+/* Return RAX. */
+static void leave(struct code *c)
+{
+	gpul_code_pop(c, R15);
+	gpul_code_pop(c, R14);
+	gpul_code_pop(c, R13);
+	gpul_code_pop(c, RBP);
+	gpul_code_pop(c, RBX);
+	gpul_code_byte(c, RET);
+}
+
+static void enter(struct code *c)
+{
+	gpul_code_push(c, RBX);
+	gpul_code_push(c, RBP);
+	gpul_code_push(c, R13);
+	gpul_code_push(c, R14);
+	gpul_code_push(c, R15);          /* the stack is aligned again */
+	gpul_code_lea(c, RBX, RDI, 0);
+	gpul_code_lea(c, RBP, RSI, 0);
+	load_banks(c);
+}
+
+/* Call the handler, and leave unless it returned the next row. */
+static void execute_by_handler(struct run_compiler *c, uint32_t row)
+{
+	size_t on;
+
+	call_handler(c, row);
+	gpul_code_lea(&c->code, RCX, RBP, (uint32_t)((row + 1) * sizeof *c->rows));
+	gpul_code_alu64(&c->code, ALU_CMP, RAX, RCX);
+	on = gpul_code_jump(&c->code, JUMP_IF_ZERO);
+	leave(&c->code);
+	gpul_code_jump_here(&c->code, on);
+	if (c->partial)
+		load_lane_masks(&c->code);
+}
+
+static bool note_slow_row(struct run_compiler *c)
+{
+	if (!c->slow.n_jumps)
+		return true;
+	if (c->n_slow_rows == c->room) {
+		const uint32_t room = c->room ? 2 * c->room : 64;
+		struct slow_row *grown = realloc(c->slow_rows, room * sizeof *grown);
+
+		if (!grown)
+			return false;
+		c->slow_rows = grown;
+		c->room = room;
+	}
+	c->slow.row = c->row;
+	c->slow.resume = c->code.n;
+	memcpy(c->slow.values, c->values, sizeof c->values);
+	c->slow_rows[c->n_slow_rows++] = c->slow;
+	return true;
+}
+
+static bool compile_row(struct run_compiler *c)
+{
+	const struct insn *i = &c->rows[c->row];
+
+	if (!gpul_code_reserve(&c->code, ROW_BYTES))
+		return false;
+	c->slow.n_jumps = 0;
+	if (!gpul_native_is_compiled(i)) {
+		execute_by_handler(c, c->row);
+		gpul_values_forget(c);
+	} else if (gpul_native_computes(i)) {
+		gpul_native_compute(c, i);
+	} else {
+		gpul_native_access(c, i);
+	}
+	return note_slow_row(c);
+}
+
+/* The rows, the return to the one behind them, and the rows that handlers execute in rare cases. */
+static bool compile_rows(struct run_compiler *c, uint32_t n)
+{
+	c->n_slow_rows = 0;
+	gpul_values_forget(c);
+	for (c->row = 0; c->row < n; c->row++)
+		if (!compile_row(c))
+			return false;
+	if (!gpul_code_reserve(&c->code, ROW_BYTES))
+		return false;
+	gpul_code_lea(&c->code, RAX, RBP, (uint32_t)(n * sizeof *c->rows));
+	vzeroupper(&c->code);
+	leave(&c->code);
+	for (uint32_t k = 0; k < c->n_slow_rows; k++) {
+		const struct slow_row *s = &c->slow_rows[k];
+
+		if (!gpul_code_reserve(&c->code, ROW_BYTES))
+			return false;
+		for (unsigned j = 0; j < s->n_jumps; j++)
+			gpul_code_jump_here(&c->code, s->jump[j]);
+		execute_by_handler(c, s->row);
+		gpul_values_reload(c, s->values);
+		gpul_code_jump_to(&c->code, JUMP, s->resume);
+	}
+	return true;
+}
+
+bool gpul_native_run(struct run_compiler *c, const struct insn *rows, uint32_t n)
+{
+	size_t to_partial;
+
+	if (!gpul_code_reserve(&c->code, ROW_BYTES))
+		return false;
+	c->rows = rows;
+	enter(&c->code);
+	compare_mask(&c->code);
+	to_partial = gpul_code_jump(&c->code, JUMP_IF_NOT_ZERO);
+	c->partial = false;
+	if (!compile_rows(c, n) || !gpul_code_reserve(&c->code, ROW_BYTES))
+		return false;
+	gpul_code_jump_here(&c->code, to_partial);
+	load_lane_masks(&c->code);
+	c->partial = true;
+	return compile_rows(c, n);
+}

@@ -1,0 +1,163 @@
+/* values.c — the values that the code of a run has in vector registers; predicates, which it has not. */
+#include "softcuda/exec/native/native_internal.h"
+
+static const struct vector_op load = { MAP_0F, NO_PREFIX, 0, 0x28 }, store32 = { MAP_0F, NO_PREFIX, 0, 0x29 },
+			      store64 = { MAP_0F, PREFIX_66, 1, 0x29 }, store16 = { MAP_0F, PREFIX_F2, 1, 0x7f };   /* vmovaps, vmovapd, vmovdqu16 */
+static const uint8_t masks32[MAX_PARTS] = { LANES_0, LANES_16 }, masks64[MAX_PARTS] = { LANES_0, LANES_8, LANES_16, LANES_24 };
+
+enum { VECTOR_BYTES = 64 };
+
+enum gpr gpul_native_bank(opref ref)
+{
+	static const enum gpr bases[N_BANKS] = { [BANK_REGS] = R13, [BANK_CONSTS] = R14, [BANK_SPECIALS] = R15 };
+
+	return bases[ref & 3];
+}
+
+static void release(struct run_compiler *c, struct value *v)
+{
+	for (unsigned k = 0; v->bytes && k < v->n_parts; k++)
+		c->free |= 1u << v->part[k];
+	v->bytes = 0;
+}
+
+void gpul_values_forget(struct run_compiler *c)
+{
+	for (unsigned k = 0; k < MAX_VALUES; k++)
+		c->values[k].bytes = 0;
+	c->free = (1u << N_POOL) - 1;
+}
+
+/* The value that was not used for the longest time, but none that this row uses. */
+static struct value *oldest(struct run_compiler *c)
+{
+	struct value *found = NULL;
+
+	for (struct value *v = c->values; v < c->values + MAX_VALUES; v++)
+		if (v->bytes && v->used != c->row && (!found || v->used < found->used))
+			found = v;
+	return found;
+}
+
+static unsigned take_register(struct run_compiler *c)
+{
+	unsigned k;
+
+	if (!c->free)
+		release(c, oldest(c));   /* there is one: a row uses less than half of the registers */
+	k = (unsigned)__builtin_ctz(c->free);
+	c->free &= ~(1u << k);
+	return k;
+}
+
+static struct value *take_place(struct run_compiler *c)
+{
+	struct value *v;
+
+	for (v = c->values; v < c->values + MAX_VALUES; v++)
+		if (!v->bytes)
+			return v;
+	v = oldest(c);
+	release(c, v);
+	return v;
+}
+
+static struct value new_value(struct run_compiler *c, opref ref, unsigned bytes)
+{
+	const unsigned n = bytes / 2;
+	struct value v = { .ref = ref, .bytes = (uint8_t)bytes, .n_parts = (uint8_t)((ref & 3) == BANK_CONSTS ? 1 : n), .used = c->row };
+
+	for (unsigned k = 0; k < n; k++)
+		v.part[k] = k < v.n_parts ? (uint8_t)take_register(c) : v.part[0];
+	return v;
+}
+
+const uint8_t *gpul_values_source(struct run_compiler *c, opref ref, unsigned bytes)
+{
+	struct value *place, v;
+
+	for (place = c->values; place < c->values + MAX_VALUES; place++)
+		if (place->bytes == bytes && place->ref == ref) {
+			place->used = c->row;
+			return place->part;
+		}
+	v = new_value(c, ref, bytes);
+	for (unsigned k = 0; k < v.n_parts; k++)
+		gpul_code_vector_memory(&c->code, load, v.part[k], 0, gpul_native_bank(ref), (ref & ~3u) + VECTOR_BYTES * k, NO_MASK);
+	place = take_place(c);
+	*place = v;
+	return place->part;
+}
+
+struct value gpul_values_result(struct run_compiler *c, unsigned bytes)
+{
+	return new_value(c, BANK_SCRATCH, bytes);
+}
+
+void gpul_values_drop(struct run_compiler *c, struct value *result)
+{
+	release(c, result);
+}
+
+/* A register of the program may share its place with an older one of the same width, or, without sharing, have been read with
+ * another width: forget what the result overwrites. */
+static void forget_place(struct run_compiler *c, opref ref, unsigned bytes)
+{
+	const uint32_t from = ref & ~3u, end = from + LANES * bytes;
+
+	for (struct value *v = c->values; v < c->values + MAX_VALUES; v++)
+		if (v->bytes && (v->ref & 3) == (ref & 3) && (v->ref & ~3u) < end && from < (v->ref & ~3u) + LANES * v->bytes)
+			release(c, v);
+}
+
+void gpul_values_store(struct run_compiler *c, opref ref, struct value *result)
+{
+	const bool wide = result->bytes == 8;
+
+	if ((ref & 3) == BANK_SCRATCH) {
+		release(c, result);
+		return;
+	}
+	forget_place(c, ref, result->bytes);
+	for (unsigned k = 0; k < result->n_parts; k++)
+		gpul_code_vector_memory(&c->code, wide ? store64 : result->bytes == 4 ? store32 : store16, result->part[k], 0, gpul_native_bank(ref), (ref & ~3u) + VECTOR_BYTES * k,
+					!c->partial ? NO_MASK : wide ? masks64[k] : masks32[k]);
+	result->ref = ref;
+	*take_place(c) = *result;
+}
+
+void gpul_values_reload(struct run_compiler *c, const struct value *values)
+{
+	for (const struct value *v = values; v < values + MAX_VALUES; v++)
+		for (unsigned k = 0; v->bytes && k < v->n_parts; k++)
+			gpul_code_vector_memory(&c->code, load, v->part[k], 0, gpul_native_bank(v->ref), (v->ref & ~3u) + VECTOR_BYTES * k, NO_MASK);
+}
+
+void gpul_native_load_predicate(struct run_compiler *c, opref ref)
+{
+	gpul_code_load32(&c->code, R9, gpul_native_bank(ref), ref & ~3u);
+}
+
+void gpul_native_combine_predicate(struct run_compiler *c, unsigned op, opref ref)
+{
+	gpul_code_alu_memory(&c->code, op, R9, gpul_native_bank(ref), ref & ~3u);
+}
+
+/* The new bits for the active lanes, and the old ones for the others. */
+void gpul_native_store_predicate(struct run_compiler *c, opref ref)
+{
+	if ((ref & 3) == BANK_SCRATCH)
+		return;
+	if (c->partial) {
+		gpul_code_load32(&c->code, R10, gpul_native_bank(ref), ref & ~3u);
+		gpul_code_alu(&c->code, ALU_XOR, R9, R10);
+		gpul_code_alu_memory(&c->code, ALU_AND, R9, RBX, offsetof(struct warp, mask));
+		gpul_code_alu(&c->code, ALU_XOR, R9, R10);
+	}
+	gpul_code_store32(&c->code, R9, gpul_native_bank(ref), ref & ~3u);
+}
+
+void gpul_native_give_up(struct run_compiler *c, int condition)
+{
+	c->slow.jump[c->slow.n_jumps++] = gpul_code_jump(&c->code, condition);
+}
