@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What the clients' scripts share: counts, known failures, crashes and hangs of a file of tests, and what is missing."""
-import argparse, contextlib, io, os, shutil, signal, subprocess, sys, tempfile, unittest
+import argparse, contextlib, io, os, shutil, signal, subprocess, sys, tempfile, time, unittest
 
 CLIENTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "clients")
 sys.path.insert(0, CLIENTS)
@@ -69,6 +69,12 @@ class Frame(unittest.TestCase):
 
     def test_a_test_that_hangs_is_ended(self):
         self.assertEqual(self.outcomes("phs", limit=5), {"0p": ("passed", ""), "1h": ("failed", "did not end in 5 s"), "2s": ("skipped", "")})
+
+    def test_the_end_of_the_run_ends_a_file(self):
+        args = argparse.Namespace(work=self.work, limit=300, until=time.monotonic() + 5)
+        notrun = {"phs (process)": ("notrun", "the time was up")}
+        self.assertEqual(client.one_file(args, [sys.executable, "-c", TESTS], "phs", self.work, {}), {"0p": ("passed", ""), **notrun})
+        self.assertEqual(client.one_file(args, [sys.executable, "-c", TESTS], "phs", self.work, {}), notrun)
 
     def test_a_process_that_fails_outside_of_a_test_is_a_failure(self):
         self.assertEqual(self.outcomes("ppp")["ppp (process)"], ("failed", "the process ended with 4: the end"))

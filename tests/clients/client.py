@@ -5,7 +5,7 @@
 The last line is `N passed, N failed, N skipped`.  Exit 0: nothing failed but what known/NAME.txt names, which is counted in a line of its own;
 1: something else failed; 77: something that the client needs is missing, and a line says what.
 """
-import argparse, collections, concurrent.futures, json, os, re, shutil, signal, subprocess, sys, time
+import argparse, collections, concurrent.futures, glob, json, math, os, re, shutil, signal, subprocess, sys, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PLUGIN = f"{HERE}/plugin"  # not HERE: the scripts have names of packages
@@ -42,16 +42,20 @@ def begin(a, needs=""):
     args.gpuload = f"{args.build}/gpuload"
     if not os.access(args.gpuload, os.X_OK):
         sys.exit(f"{NAME}: {args.gpuload} not found: run ninja first, or give --build")
-    repository = getattr(args, "repository", "")
-    if repository:
-        given = args.checkout or f"{os.environ.get('GPULOAD_CHECKOUTS', '')}/{os.path.basename(repository)}"
-        if args.checkout and not os.path.exists(f"{given}/{needs}"):
-            sys.exit(f"{NAME}: {given} has no {needs}: give the path of a copy of {repository}")
-        if not os.path.exists(f"{given}/{needs}"):
-            skip(f"no copy of {repository}: give --checkout DIR, or GPULOAD_CHECKOUTS, a folder that contains {os.path.basename(repository)}")
-        args.checkout = os.path.abspath(given)
+    if getattr(args, "repository", ""):
+        args.checkout = find_checkout(args.checkout, args.repository, needs)
     os.makedirs(args.work, exist_ok=True)
     return args
+
+
+def find_checkout(checkout, repository, needs):
+    """The path of a copy of the repository: checkout, or the one in $GPULOAD_CHECKOUTS."""
+    given = checkout or f"{os.environ.get('GPULOAD_CHECKOUTS', '')}/{os.path.basename(repository)}"
+    if checkout and not os.path.exists(f"{given}/{needs}"):
+        sys.exit(f"{NAME}: {given} has no {needs}: give the path of a copy of {repository}")
+    if not os.path.exists(f"{given}/{needs}"):
+        skip(f"no copy of {repository}: give --checkout DIR, or GPULOAD_CHECKOUTS, a folder that contains {os.path.basename(repository)}")
+    return os.path.abspath(given)
 
 
 def environment(args, requirements, name="v"):
@@ -78,8 +82,8 @@ def site_packages(python):
 
 
 def soft(args, *options):
-    """The beginning of a command that runs on the software driver."""
-    return [args.gpuload, "soft", "--quiet", *options, "--"]
+    """The beginning of a command that runs on the software driver; nothing if args.gpuload is empty: then it runs on the machine's GPU."""
+    return [args.gpuload, "soft", "--quiet", *options, "--"] if args.gpuload else []
 
 
 def known_failures(name):
@@ -100,7 +104,7 @@ class Results:
         self.name, self.known, self.n, self.as_known = name, known_failures(name), collections.Counter(), 0
 
     def add(self, test, outcome, why=""):
-        """outcome: passed, failed or skipped."""
+        """outcome: passed, failed or skipped; end() does not print notrun, and what on_gpu.py adds."""
         if outcome == "failed" and self.known and self.known.fullmatch(test):
             self.as_known += 1
             return
@@ -119,8 +123,14 @@ class Results:
 # ---- programs and files of tests ---------------------------------------------------------------------------
 
 
-def run(command, limit, busy=None, **how):
-    """(exit status or None if it was stopped, output).  limit: seconds, since the file `busy` last grew if there is one."""
+def test_files(tests, left_out):
+    """The files test_*.py below the folder `tests`; left_out: the beginnings of names."""
+    names = sorted(os.path.relpath(f, tests) for f in glob.glob(f"{tests}/**/test_*.py", recursive=True))
+    return [n for n in names if not n.startswith(left_out)]
+
+
+def run(command, limit, busy=None, until=math.inf, **how):
+    """(exit status or None if it was stopped, output).  limit: seconds, since the file `busy` last grew if there is one.  until: an end by time.monotonic()."""
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True, **how) as p:
         end, size = time.monotonic() + limit, -1
         while True:
@@ -131,7 +141,7 @@ def run(command, limit, busy=None, **how):
                 grown = os.path.getsize(busy) if busy else size
                 if grown != size:
                     size, end = grown, time.monotonic() + limit
-                if time.monotonic() > end:
+                if time.monotonic() > min(end, until):
                     os.killpg(p.pid, signal.SIGKILL)
                     return None, p.communicate()[0].decode(errors="replace")
 
@@ -150,18 +160,21 @@ def read_log(path):
 
 
 def one_file(args, command, name, cwd, env):
-    """The outcomes of one file.  A test that crashes or hangs fails, and the tests after it run in a new process."""
+    """The outcomes of one file.  A test that crashes or hangs fails, and the tests after it run in a new process.  At args.until, if there is one,
+    the tests that have not ended are left out, and the file gets the outcome notrun."""
     log = os.path.join(args.work, "logs", re.sub(r"[^\w.-]", "_", name))
     open(f"{log}.json", "w", encoding="utf-8").close()
     env = {**os.environ, **env, "GPULOAD_OUTCOMES": f"{log}.json", "PYTHONPATH": os.pathsep.join(filter(None, [PLUGIN, env.get("PYTHONPATH")]))}
-    n_done = -1
-    while True:
-        status, text = run([*command, name], args.limit, f"{log}.json", cwd=cwd, env=env)
+    n_done, ended, until = -1, {}, getattr(args, "until", math.inf)
+    while time.monotonic() < until:
+        status, text = run([*command, name], args.limit, f"{log}.json", until, cwd=cwd, env=env)
         with open(f"{log}.txt", "w", encoding="utf-8") as f:
             f.write(text)
         ended, begun = read_log(f"{log}.json")
         if not begun and (status in (0, 5) or status == 1 and any(outcome == "failed" for outcome, _ in ended.values())):
             return ended
+        if status is None and time.monotonic() >= until:
+            break
         why = f"did not end in {args.limit:g} s" if status is None else f"the process ended with {status}"
         if not begun or len(ended) == n_done:
             last = (text.strip().splitlines() or ["no output"])[-1]
@@ -169,6 +182,7 @@ def one_file(args, command, name, cwd, env):
         with open(f"{log}.json", "a", encoding="utf-8") as f:
             f.write(json.dumps({"test": begun, "outcome": "failed", "why": why}) + "\n")
         n_done = len(ended)
+    return {**ended, f"{name} (process)": ("notrun", "the time was up")}
 
 
 def run_files(args, results, command, names, cwd, env):

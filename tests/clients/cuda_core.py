@@ -6,7 +6,7 @@ PyPI has no tests of cuda-core: the checkout is a copy of github.com/NVIDIA/cuda
 reads, and stay as they are but for one import, of a class that 1.1.1 has in another module; the helper module of the checkout that the wheel of
 cuda-bindings leaves out is copied into the environment.
 """
-import glob, os, shutil, sys
+import shutil, sys
 
 import client  # in this folder
 
@@ -17,20 +17,24 @@ PINNED = ["cuda-core==1.1.1", "cuda-bindings[all]==13.3.1", "cuda-toolkit==13.3.
           "nvidia-cuda-crt==13.3.73", "nvidia-cuda-cccl==13.3.5.0.6", "nvidia-nvjitlink==13.5.37", *PYTEST]
 SHORT = ("test_device.py", "test_context.py", "test_stream.py", "test_event.py", "graph/test_graph_definition.py")
 LEFT_OUT = ("cython", "example_tests")   # they need a compiled extension, and packages such as PyTorch
+TESTS = "cuda_core/tests"                # in the checkout
 
 
-def prepare(args):
-    """The Python of the environment, and copies of the tests."""
-    python = client.environment(args, PINNED)
-    bindings = f"{client.site_packages(python)}/cuda/bindings/_test_helpers"
-    shutil.copytree(f"{args.checkout}/cuda_bindings/cuda/bindings/_test_helpers", bindings, dirs_exist_ok=True)
-    for part in ("cuda_core/tests", "cuda_python_test_helpers"):
-        shutil.rmtree(f"{args.work}/{part}", ignore_errors=True)
-        shutil.copytree(f"{args.checkout}/{part}", f"{args.work}/{part}", symlinks=True)
-    shutil.copy(f"{args.checkout}/cuda_core/build_hooks.py", f"{args.work}/cuda_core")
+def copy_suite(checkout, tests, work, packages):
+    """Copy a folder of tests below work, and the helper module to the packages.  Returns the copy of the tests."""
+    shutil.copytree(f"{checkout}/cuda_bindings/cuda/bindings/_test_helpers", f"{packages}/cuda/bindings/_test_helpers", dirs_exist_ok=True)
+    for part in (tests, "cuda_python_test_helpers"):
+        shutil.rmtree(f"{work}/{part}", ignore_errors=True)
+        shutil.copytree(f"{checkout}/{part}", f"{work}/{part}", symlinks=True)
+    return f"{work}/{tests}"
+
+
+def copy_tests(checkout, work, packages):
+    tests = copy_suite(checkout, TESTS, work, packages)
+    shutil.copy(f"{checkout}/cuda_core/build_hooks.py", f"{work}/cuda_core")
     for name in ("test_memory.py", "memory_ipc/test_errors.py"):
-        move_import(f"{args.work}/cuda_core/tests/{name}")
-    return python
+        move_import(f"{tests}/{name}")
+    return tests
 
 
 def move_import(path):
@@ -42,9 +46,9 @@ def move_import(path):
 
 def main():
     args = client.begin(client.parser(__doc__, "github.com/NVIDIA/cuda-python"), "cuda_core/tests/conftest.py")
-    python, tests, results = prepare(args), f"{args.work}/cuda_core/tests", client.Results()
-    names = sorted(os.path.relpath(f, tests) for f in glob.glob(f"{tests}/**/test_*.py", recursive=True))
-    names = args.only or (SHORT if args.short else [n for n in names if not n.startswith(LEFT_OUT)])
+    python, results = client.environment(args, PINNED), client.Results()
+    tests = copy_tests(args.checkout, args.work, client.site_packages(python))
+    names = args.only or (SHORT if args.short else client.test_files(tests, LEFT_OUT))
     client.run_pytest(args, results, python, names, tests)
     return results.end()
 
