@@ -20,6 +20,7 @@ NVFATBIN = "nvidia-nvfatbin==13.0.85"   # of the toolkit's libraries the one tha
 PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_24_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 LEFT_OUT = ("blocked", "notrun")        # outcomes of which compare() tells nothing
 # Most tests of core between processes compare data by a helper buffer in managed memory, which --guard refuses: it gets pinned memory, on both drivers.
+# Nine tests of managed memory itself use that buffer as well, and fail with pinned memory.
 MANAGED_BUFFER = "class DummyUnifiedMemoryResource"
 PINNED_INSTEAD = {"driver.cuMemAllocManaged(size, driver.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL.value)": "driver.cuMemHostAlloc(size, driver.CU_MEMHOSTALLOC_PORTABLE)",
                   "driver.cuMemFree(ptr)": "driver.cuMemFreeHost(int(ptr))"}
