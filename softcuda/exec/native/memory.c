@@ -47,7 +47,7 @@ enum load_kind {   /* insn->e of LD_PARAM, as in run/run_load.c */
 
 static bool find_site(const struct insn *i, struct site *s)
 {
-	const unsigned space = i->flags & SPACE_MASK, others = i->flags & ~(unsigned)(SPACE_MASK | FLAG_ADDRESS_32);
+	const unsigned space = i->flags & SPACE_MASK, others = i->flags & ~(unsigned)(SPACE_MASK | FLAG_ADDRESS_32 | (space == SPACE_LOCAL ? FLAG_FRAME : 0));
 	const bool narrow = i->flags & FLAG_ADDRESS_32;
 
 	*s = (struct site){ .i = i, .local = space == SPACE_LOCAL, .load = i->op == OP_LD_U32_32 || i->op == OP_LD_U64_64 };
@@ -153,12 +153,25 @@ static void check_first(struct run_compiler *c, const struct site *s, const uint
 
 /* ---- lane by lane --------------------------------------------------------------------------------- */
 
+/* R11 = what is added to the addresses of all lanes. */
+static void load_constant_part(struct run_compiler *c, const struct site *s)
+{
+	gpul_code_set64(&c->code, R11, (uint64_t)s->i->imm);
+	if (!(s->i->flags & FLAG_FRAME))
+		return;
+	gpul_code_load64(&c->code, R10, RBX, offsetof(struct warp_state, frame));
+	gpul_code_load32(&c->code, R10, R10, offsetof(struct frame, local_offset));
+	gpul_code_test_byte(&c->code, R10, s->bytes - 1);
+	gpul_native_give_up(c, JUMP_IF_NOT_ZERO);
+	gpul_code_alu64(&c->code, ALU_ADD, R11, R10);
+}
+
 /* Give up unless all active lanes are inside and aligned.  The constant part of the addresses is a multiple of the alignment. */
 static void check_lanes(struct run_compiler *c, const struct site *s, const uint8_t *a)
 {
 	load_last(c, s, s->bytes);
 	gpul_code_broadcast(&c->code, TEMP + 3, R9, s->wide);
-	gpul_code_set64(&c->code, R11, (uint64_t)s->i->imm);
+	load_constant_part(c, s);
 	if (s->wide)
 		gpul_code_load64(&c->code, R9, R8, slot_of(s) + offsetof(struct range_slot, base));
 	else
@@ -193,7 +206,8 @@ static void lanes_of_part(struct run_compiler *c, bool of_eight, unsigned part)
 /* R10 = the address to which the offsets of move_offsets() are added; TEMP + 2 = their constant part. */
 static void load_base(struct run_compiler *c, const struct site *s)
 {
-	gpul_code_set64(&c->code, R10, (uint64_t)s->i->imm);
+	load_constant_part(c, s);
+	gpul_code_lea(&c->code, R10, R11, 0);
 	if (s->wide)
 		return;
 	gpul_code_broadcast(&c->code, TEMP + 2, R10, false);

@@ -6,7 +6,7 @@
 #include "softcuda/exec/native/native_internal.h"
 
 enum {
-	SHORTEST_RUN = 2,        /* compiled rows */
+	LEAST_WEIGHT = 2,        /* of a run: a load or two additions */
 	ROWS_PER_WARP = 16,      /* a function is compiled when it has been executed by a warp for each 16 rows: that costs more than compiling it */
 	FEW_ROWS = 4096,         /* are compiled in some milliseconds */
 };
@@ -17,6 +17,11 @@ struct run { uint32_t row; size_t at; };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 #if defined(__x86_64__)
+
+static bool is_branch(const struct insn *i)
+{
+	return i->op == OP_BRA || i->op == OP_BRA_IF || i->op == OP_BRA_IFNOT;
+}
 
 /* Mark the rows to which something jumps. */
 static void mark_targets(const struct func_code *code, bool *target)
@@ -29,7 +34,7 @@ static void mark_targets(const struct func_code *code, bool *target)
 
 			for (uint32_t n = 0; n < t->n_targets; n++)
 				target[t->targets[n] - code->insns] = true;
-		} else if (i->op == OP_BRA || i->op == OP_BRA_IF || i->op == OP_BRA_IFNOT) {
+		} else if (is_branch(i)) {
 			target[i->target - code->insns] = true;
 		}
 	}
@@ -48,11 +53,12 @@ static uint32_t compile_runs(struct run_compiler *c, const struct func_code *cod
 	uint32_t n_runs = 0, end;
 
 	for (uint32_t k = 0; k < code->n_insns; k = end) {
-		uint32_t n_compiled = 0;
+		uint32_t weight = 0;
 
 		for (end = k; end < code->n_insns && (end == k || !target[end]) && goes_straight_on(&code->insns[end]); end++)
-			n_compiled += gpul_native_is_compiled(&code->insns[end]);
-		if (n_compiled >= SHORTEST_RUN) {
+			weight += gpul_native_weight(&code->insns[end]);
+		if (weight >= LEAST_WEIGHT) {
+			c->ends_with_branch = end < code->n_insns && !target[end] && is_branch(&code->insns[end]);
 			runs[n_runs++] = (struct run){ k, c->code.n };
 			if (!gpul_native_run(c, &code->insns[k], end - k))
 				return 0;
@@ -89,7 +95,7 @@ static void compile_function(struct func_code *code)
 {
 	struct run_compiler c = { .program = code->program };
 	bool *target = calloc(code->n_insns + 1, sizeof *target);
-	struct run *runs = malloc((code->n_insns / SHORTEST_RUN + 1) * sizeof *runs);
+	struct run *runs = malloc((code->n_insns + 1) * sizeof *runs);
 
 	if (target && runs) {
 		mark_targets(code, target);

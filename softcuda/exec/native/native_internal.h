@@ -52,6 +52,7 @@ struct run_compiler {
 	const struct insn *rows;
 	uint32_t row;            /* that is compiled, of rows */
 	bool partial;            /* this code is for runs with inactive lanes */
+	bool ends_with_branch;   /* the row behind the run is a branch, which is called instead of returned */
 	struct value values[MAX_VALUES];
 	uint32_t free;           /* bit k: vector register k is free */
 	struct slow_row slow;    /* the row that is compiled, if it has jumps to its handler */
@@ -92,8 +93,8 @@ void gpul_native_access(struct run_compiler *c, const struct insn *i);
 
 /* ---- run.c ---- */
 
-/* True: the row is compiled, not executed by its handler. */
-bool gpul_native_is_compiled(const struct insn *i);
+/* How much a run gains by this row: 0 if its handler executes it. */
+unsigned gpul_native_weight(const struct insn *i);
 /* Append the code of a run of n rows; false: no memory. */
 bool gpul_native_run(struct run_compiler *c, const struct insn *rows, uint32_t n);
 

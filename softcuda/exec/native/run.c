@@ -5,9 +5,11 @@
 
 enum { ROW_BYTES = 2048, RET = 0xc3 };   /* more than the code of one row */
 
-bool gpul_native_is_compiled(const struct insn *i)
+unsigned gpul_native_weight(const struct insn *i)
 {
-	return !i->inner /* no guard */ && (gpul_native_computes(i) || gpul_native_accesses(i));
+	if (i->inner)   /* it has a guard */
+		return 0;
+	return gpul_native_computes(i) ? 1 : gpul_native_accesses(i) ? 2 : 0;
 }
 
 static void vzeroupper(struct code *c)
@@ -42,7 +44,8 @@ static void load_lane_masks(struct code *c)
 		gpul_code_mask_shift(c, lanes[k], LANES_0, lanes[k + 1]);
 }
 
-static void call_handler(struct run_compiler *c, uint32_t row)
+/* RSI, RDI, RAX: the row, the warp, and the row's handler. */
+static void prepare_handler(struct run_compiler *c, uint32_t row)
 {
 	op_fn *const handler = c->rows[row].run;
 	uint64_t address;
@@ -52,18 +55,21 @@ static void call_handler(struct run_compiler *c, uint32_t row)
 	gpul_code_lea(&c->code, RDI, RBX, 0);
 	vzeroupper(&c->code);
 	gpul_code_set64(&c->code, RAX, address);
-	gpul_code_byte(&c->code, 0xff);   /* call rax */
-	gpul_code_byte(&c->code, 0xd0);
 }
 
-/* Return RAX. */
-static void leave(struct code *c)
+static void restore_registers(struct code *c)
 {
 	gpul_code_pop(c, R15);
 	gpul_code_pop(c, R14);
 	gpul_code_pop(c, R13);
 	gpul_code_pop(c, RBP);
 	gpul_code_pop(c, RBX);
+}
+
+/* Return RAX. */
+static void leave(struct code *c)
+{
+	restore_registers(c);
 	gpul_code_byte(c, RET);
 }
 
@@ -84,7 +90,9 @@ static void execute_by_handler(struct run_compiler *c, uint32_t row)
 {
 	size_t on;
 
-	call_handler(c, row);
+	prepare_handler(c, row);
+	gpul_code_byte(&c->code, 0xff);   /* call rax */
+	gpul_code_byte(&c->code, 0xd0);
 	gpul_code_lea(&c->code, RCX, RBP, (uint32_t)((row + 1) * sizeof *c->rows));
 	gpul_code_alu64(&c->code, ALU_CMP, RAX, RCX);
 	on = gpul_code_jump(&c->code, JUMP_IF_ZERO);
@@ -121,7 +129,7 @@ static bool compile_row(struct run_compiler *c)
 	if (!gpul_code_reserve(&c->code, ROW_BYTES))
 		return false;
 	c->slow.n_jumps = 0;
-	if (!gpul_native_is_compiled(i)) {
+	if (!gpul_native_weight(i)) {
 		execute_by_handler(c, c->row);
 		gpul_values_forget(c);
 	} else if (gpul_native_computes(i)) {
@@ -132,7 +140,22 @@ static bool compile_row(struct run_compiler *c)
 	return note_slow_row(c);
 }
 
-/* The rows, the return to the one behind them, and the rows that handlers execute in rare cases. */
+/* Return the row behind the run; or let the handler of that row, a branch, return what follows. */
+static void end_run(struct run_compiler *c, uint32_t n)
+{
+	if (c->ends_with_branch) {
+		prepare_handler(c, n);
+		restore_registers(&c->code);
+		gpul_code_byte(&c->code, 0xff);   /* jmp rax */
+		gpul_code_byte(&c->code, 0xe0);
+	} else {
+		gpul_code_lea(&c->code, RAX, RBP, (uint32_t)(n * sizeof *c->rows));
+		vzeroupper(&c->code);
+		leave(&c->code);
+	}
+}
+
+/* The rows, the end of the run, and the rows that handlers execute in rare cases. */
 static bool compile_rows(struct run_compiler *c, uint32_t n)
 {
 	c->n_slow_rows = 0;
@@ -142,9 +165,7 @@ static bool compile_rows(struct run_compiler *c, uint32_t n)
 			return false;
 	if (!gpul_code_reserve(&c->code, ROW_BYTES))
 		return false;
-	gpul_code_lea(&c->code, RAX, RBP, (uint32_t)(n * sizeof *c->rows));
-	vzeroupper(&c->code);
-	leave(&c->code);
+	end_run(c, n);
 	for (uint32_t k = 0; k < c->n_slow_rows; k++) {
 		const struct slow_row *s = &c->slow_rows[k];
 

@@ -299,6 +299,7 @@ static void removed_memory_faults(void **state)
 	rig_close(r);
 }
 
+/* Arguments in registers, and as nvcc passes them: in local memory of the caller's and the callee's frame. */
 static void functions_are_compiled_too(void **state)
 {
 	(void)state;
@@ -306,6 +307,17 @@ static void functions_are_compiled_too(void **state)
 		skip();
 	expect_same(PTX_HEADER ".func (.reg .b32 %q) twice(.reg .b32 %a) { add.u32 %q, %a, %a; add.u32 %q, %q, 1; xor.b32 %q, %q, 5; ret; }\n" KERNEL INPUTS
 		    "call (%r4), twice, (%r0); call (%r5), twice, (%r4);\n" OUTPUTS, "a call");
+	for (unsigned n = 0; n < sizeof leave / sizeof *leave; n++) {
+		char ptx[8192];
+
+		snprintf(ptx, sizeof ptx, "%s%s%s\nEND: %s",
+			 PTX_HEADER ".func (.param .b64 q) sum(.param .b64 a, .param .b32 b) { .reg .b64 %d<4>; .reg .b32 %r<4>; .local .align 8 .b8 at[32];\n"
+			 "ld.param.u64 %d0, [a]; ld.param.u32 %r0, [b]; st.local.u64 [at+8], %d0; st.local.u32 [at+16], %r0; ld.local.u64 %d1, [at+8]; ld.local.u32 %r1, [at+16];\n"
+			 "cvt.u64.u32 %d2, %r1; add.u64 %d1, %d1, %d2; st.param.u64 [q], %d1; ret; }\n" KERNEL INPUTS, leave[n],
+			 "{ .param .b64 a; .param .b32 b; .param .b64 q; st.param.b64 [a], %d0; st.param.b32 [b], %r1; call.uni (q), sum, (a, b); ld.param.b64 %d4, [q]; }\n"
+			 "{ .param .b64 a; .param .b32 b; .param .b64 q; st.param.b64 [a], %d4; st.param.b32 [b], %r2; call.uni (q), sum, (a, b); ld.param.b64 %d5, [q]; }\n", OUTPUTS);
+		expect_same(ptx, leave[n]);
+	}
 }
 
 int main(void)
