@@ -2,8 +2,11 @@
 #include "softcuda/exec/native/rules_internal.h"
 
 static const struct vector_op move = PS(0x28), add_d = D0F(0xfe), add_q = PD(0xd4), or_q = PD(0xeb), shift_q = PD(0x73), zero_extend = D38(0x35),
-			      low_words = CUT(0x35), blend_w = Q38(0x66), blend_d = D38(0x64), blend_q = Q38(0x64);
-enum { RIGHT_BY = 2, LEFT_BY = 6 };   /* ModRM.reg of shift_q */
+			      low_words = CUT(0x35), blend_w = Q38(0x66), signs_of_bytes = F3_38(0x29), bytes_of_signs = F3_38(0x28), blend_d = D38(0x64), blend_q = Q38(0x64);
+enum {
+	RIGHT_BY = 2, LEFT_BY = 6,   /* ModRM.reg of shift_q */
+	TAKE_MARKED = 0xd8,          /* of vpternlogd: the second operand where the third has a 1, else the first */
+};
 
 /* ---- moves --------------------------------------------------------------------------------------- */
 
@@ -89,6 +92,64 @@ void gpul_native_unpack(struct run_compiler *c, const struct insn *i, const stru
 	}
 	gpul_native_finish(c, r, list[0], &low);
 	gpul_native_finish(c, r, list[1], &high);
+}
+
+/* The bytes of one source that a selector of four nibbles takes, as operands of vpshufb: 0x80 gives 0.  second: the bytes are 4 to 7. */
+static uint32_t bytes_of(uint32_t selector, bool second)
+{
+	uint32_t bytes = 0;
+
+	for (unsigned k = 0; k < 4; k++) {
+		const unsigned n = selector >> 4 * k & 7;
+
+		bytes |= (n / 4 == second ? n % 4 : 0x80u) << 8 * k;
+	}
+	return bytes;
+}
+
+/* All bits of the bytes whose nibble asks for the sign of a byte, instead of the byte. */
+static uint32_t sign_bytes(uint32_t selector)
+{
+	uint32_t bytes = 0;
+
+	for (unsigned k = 0; k < 4; k++)
+		bytes |= (selector >> 4 * k & 8 ? 0xffu : 0) << 8 * k;
+	return bytes;
+}
+
+/* vpshufb counts bytes in 16: four words. */
+static void set_shuffle(struct run_compiler *c, unsigned d, uint32_t bytes)
+{
+#define WORDS 0, 0x04040404, 0x08080808, 0x0c0c0c0c
+	_Alignas(64) static const uint32_t word_offsets[16] = { WORDS, WORDS, WORDS, WORDS };
+
+	gpul_native_set_all(c, d, bytes, false);
+	gpul_code_set64(&c->code, R9, (uintptr_t)word_offsets);
+	gpul_code_vector_memory(&c->code, add_d, d, d, R9, 0, NO_MASK);
+}
+
+/* prmt by a constant selector. */
+void gpul_native_permute(struct run_compiler *c, const struct insn *i, const struct rule *r)
+{
+	const uint8_t *a = gpul_values_source(c, i->a, 4), *b = gpul_values_source(c, i->b, 4);
+	struct value d = gpul_values_result(c, 4);
+	uint32_t selector;
+
+	memcpy(&selector, c->program->consts.bytes + (i->c & ~3u), sizeof selector);
+	set_shuffle(c, TEMP, bytes_of(selector, false));
+	set_shuffle(c, TEMP + 1, bytes_of(selector, true));
+	gpul_native_set_all(c, TEMP + 2, sign_bytes(selector), false);
+	for (unsigned k = 0; k < d.n_parts; k++) {
+		gpul_native_vector(c, r->op, d.part[k], a[k], TEMP);
+		gpul_native_vector(c, r->op, TEMP + 3, b[k], TEMP + 1);
+		gpul_native_vector(c, or_q, d.part[k], d.part[k], TEMP + 3);
+		if (!sign_bytes(selector))
+			continue;
+		gpul_native_vector(c, signs_of_bytes, K_TEMP, 0, d.part[k]);
+		gpul_native_vector(c, bytes_of_signs, TEMP + 3, 0, K_TEMP);
+		gpul_native_vector_imm(c, r->op2, d.part[k], TEMP + 3, TEMP + 2, TAKE_MARKED);
+	}
+	gpul_native_finish(c, r, i->d, &d);
 }
 
 void gpul_native_address(struct run_compiler *c, const struct insn *i, const struct rule *r)

@@ -71,7 +71,7 @@ static const struct rule rules[N_OPS] = {
 
 	/* moves */
 	PLAIN(MOV_16, copy, 2), PLAIN(MOV_32, copy, 4), PLAIN(MOV_64, copy, 8), PLAIN(SELP_16, choose, 2), PLAIN(SELP_32, choose, 4), PLAIN(SELP_64, choose, 8),
-	PLAIN(PACK_2X32, pack, 8), PLAIN(UNPACK_2X32, unpack, 4), PLAIN(ADDR_32, address, 4), PLAIN(ADDR_64, address, 8),
+	RULE(PRMT, permute, 4, OP(D38(0x00)), OP2(D3A(0x25))), PLAIN(PACK_2X32, pack, 8), PLAIN(UNPACK_2X32, unpack, 4), PLAIN(ADDR_32, address, 4), PLAIN(ADDR_64, address, 8),
 
 	/* predicates */
 	COMPARE_INTS(EQ, 0), COMPARE_INTS(NE, 4), COMPARE_INTS(LT, 1), COMPARE_INTS(LE, 2), COMPARE_INTS(GT, 6), COMPARE_INTS(GE, 5),
@@ -87,6 +87,8 @@ bool gpul_native_computes(const struct insn *i)
 		return !(i->flags & (FLAG_FTZ | COMPARE_HAS_Q));
 	case OP_ADD_F32_ANY: case OP_SUB_F32_ANY: case OP_MUL_F32_ANY: case OP_FMA_F32_ANY:
 		return !(i->flags & ~(unsigned)ROUND_MASK);
+	case OP_PRMT:
+		return (i->c & 3) == BANK_CONSTS;
 	case OP_RCP_APPROX: case OP_SQRT_APPROX:
 		return !(i->flags & FLAG_FTZ);
 	default:

@@ -29,7 +29,8 @@ struct rule {
 #define Q3A(code) { MAP_0F3A, PREFIX_66, 1, code }
 #define F3(wide, code) { MAP_0F, PREFIX_F3, wide, code }
 #define F2(wide, code) { MAP_0F, PREFIX_F2, wide, code }
-#define CUT(code) { MAP_0F38, PREFIX_F3, 0, code }   /* vpmovqd, vpmovdw: the destination is in ModRM.rm */
+#define F3_38(code) { MAP_0F38, PREFIX_F3, 0, code }
+#define CUT(code) F3_38(code)   /* vpmovqd, vpmovdw: the destination is in ModRM.rm */
 
 /* ---- pieces.c: parts of the code of a row ---- */
 
@@ -61,7 +62,7 @@ compile_fn gpul_native_upper_product, gpul_native_wide_product, gpul_native_wide
 /* ---- moves.c ---- */
 
 compile_fn gpul_native_widen, gpul_native_narrow;                     /* to twice the width, and back */
-compile_fn gpul_native_copy, gpul_native_choose, gpul_native_pack, gpul_native_unpack, gpul_native_address;
+compile_fn gpul_native_copy, gpul_native_choose, gpul_native_pack, gpul_native_unpack, gpul_native_permute, gpul_native_address;
 compile_fn gpul_native_comparison, gpul_native_any_comparison, gpul_native_logic, gpul_native_logic_not;   /* logic: of predicates */
 
 #endif

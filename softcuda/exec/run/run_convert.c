@@ -234,26 +234,21 @@ OP(CVT_F8X2)
 	return i + 1;
 }
 
-/* e4m3 as a float: shift the fraction, and scale by an exact multiplication. */
-static inline float e4m3_to_float(unsigned e)
+/* e4m3 as f16: 8 is added to the exponent; the seven subnormal numbers, of one to three bits, become normal. */
+static inline uint16_t e4m3_to_f16(unsigned e)
 {
-	const uint32_t magnitude = e & 0x7f, sign = (e & 0x80) << 24;
-	const float x = float_of(magnitude << 20) * 0x1p120f;
-	return magnitude == 0x7f ? float_of(0x7fffffff) : float_of(bits_of(x) | sign);
+	const unsigned magnitude = e & 0x7f;
+	const unsigned three = 0x2000 + (magnitude - 4) * 0x100, two = 0x1c00 + (magnitude - 2) * 0x200, one = magnitude ? 0x1800 : 0;
+	const unsigned tiny = magnitude >= 4 ? three : magnitude >= 2 ? two : one;
+	const unsigned h = magnitude >= 8 ? (magnitude << 7) + 0x2000 : tiny;
+
+	return (uint16_t)(magnitude == 0x7f ? 0x7fff : h | (e & 0x80) << 8);
 }
 
 OP(CVT_F16X2_E4M3X2)
 {
 	OPERAND(uint16_t, a);
-	_Alignas(64) float high[LANES], low[LANES];
-	_Alignas(64) uint16_t h[2][LANES];
-	for (unsigned l = 0; l < LANES; l++) {
-		high[l] = e4m3_to_float(a[l] >> 8);
-		low[l] = e4m3_to_float(a[l] & 0xff);
-	}
-	narrow_f16(h[1], high, LANES);
-	narrow_f16(h[0], low, LANES);
-	store_pairs(w, i->d, h[1], h[0]);
+	MERGE_LANES(uint32_t, opptr(w, i->d), (uint32_t)e4m3_to_f16(a[l] >> 8) << 16 | e4m3_to_f16(a[l] & 0xff));
 	return i + 1;
 }
 

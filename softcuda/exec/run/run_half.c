@@ -3,7 +3,7 @@
  * An f16x2 register of 32 lanes is an array of 64 halves, so the packed forms are the scalar forms with
  * n = 64.  Sums of two halves, and products of f16, are computed in float and rounded again: float has more than twice as many
  * bits, so the second rounding gives the same as one rounding (Figueroa, When is double rounding innocuous?, 1995).  Products of
- * f16 are exact in float, and a fused sum is rounded to odd.  Products of bf16 may be too small for float: they are
+ * f16 are exact in float, and a fused sum is rounded to odd.  Products of bf16 may be too small for float: then they are
  * computed in double, and the intermediate float is rounded to odd. */
 #include "softcuda/exec/run/approx_internal.h"
 #include "softcuda/exec/run/half_internal.h"
@@ -68,10 +68,44 @@ INLINE void finish_halves(struct warp *w, const struct insn *i, float *x, unsign
 #define BY_HALF(M, op) \
 	M(op, F16, LANES, false) M(op, F16X2, WIDEST, false) M(op, BF16, LANES, true) M(op, BF16X2, WIDEST, true)
 
-/* x * y + z, rounded to odd. */
-INLINE float fused_half(float x, float y, float z, bool bf16)
+/* p[k] = x[k] * y[k]; true: all are exact in float, or infinite, or NaN.  Products of bf16 have 16 bits, but may be too small; `finite`: and none is
+ * too large. */
+INLINE bool multiply_exactly(float *p, const float *x, const float *y, unsigned n, bool finite)
 {
-	return bf16 ? odd_float(odd_sum((double)x * (double)y, (double)z)) : odd_sum_f32(x * y, z);
+	_Alignas(64) uint32_t rare[WIDEST];
+	uint32_t any = 0;
+
+	for (unsigned k = 0; k < n; k++) {
+		p[k] = x[k] * y[k];
+		rare[k] = (uint32_t)((fabsf(p[k]) < 0x1p-126f) & (x[k] != 0) & (y[k] != 0)) | (uint32_t)(finite & !(fabsf(p[k]) < INFINITY));
+	}
+	for (unsigned k = 0; k < n; k++)
+		any |= rare[k];
+	return !any;
+}
+
+/* x = x * y, rounded to odd where it is not exact. */
+INLINE void multiply_halves(float *x, const float *y, unsigned n, bool bf16)
+{
+	_Alignas(64) float p[WIDEST];
+
+	if (!multiply_exactly(p, x, y, n, false) && bf16)
+		for (unsigned k = 0; k < n; k++)
+			p[k] = odd_float((double)x[k] * (double)y[k]);
+	memcpy(x, p, n * sizeof *p);
+}
+
+/* x = x * y + z, rounded to odd. */
+INLINE void fuse_halves(float *x, const float *y, const float *z, unsigned n, bool bf16)
+{
+	_Alignas(64) float p[WIDEST];
+
+	if (!multiply_exactly(p, x, y, n, true) && bf16)
+		for (unsigned k = 0; k < n; k++)
+			x[k] = odd_float(odd_sum((double)x[k] * (double)y[k], (double)z[k]));
+	else
+		for (unsigned k = 0; k < n; k++)
+			x[k] = odd_sum_f32(p[k], z[k]);
 }
 
 #define ARITHMETIC(op, type, n, bf16, sources, value)                         \
@@ -93,11 +127,26 @@ BY_HALF(M, ADD)
 #define M(op, type, n, bf16) ARITHMETIC(op, type, n, bf16, 2, x[k] - y[k])
 BY_HALF(M, SUB)
 #undef M
-#define M(op, type, n, bf16) \
-	ARITHMETIC(op, type, n, bf16, 2, (bf16) ? odd_float((double)x[k] * (double)y[k]) : x[k] * y[k])
+
+#define PRODUCT(op, type, n, bf16, sources)                                   \
+	OP(op##_##type)                                                       \
+	{                                                                     \
+		_Alignas(64) float x[WIDEST], y[WIDEST], z[WIDEST];           \
+		load_halves(x, w, i, i->a, n, bf16);                          \
+		load_halves(y, w, i, i->b, n, bf16);                          \
+		if ((sources) > 2) {                                          \
+			load_halves(z, w, i, i->c, n, bf16);                  \
+			fuse_halves(x, y, z, n, bf16);                        \
+		} else {                                                      \
+			multiply_halves(x, y, n, bf16);                       \
+		}                                                             \
+		finish_halves(w, i, x, n, bf16);                              \
+		return i + 1;                                                 \
+	}
+#define M(op, type, n, bf16) PRODUCT(op, type, n, bf16, 2)
 BY_HALF(M, MUL)
 #undef M
-#define M(op, type, n, bf16) ARITHMETIC(op, type, n, bf16, 3, fused_half(x[k], y[k], z[k], bf16))
+#define M(op, type, n, bf16) PRODUCT(op, type, n, bf16, 3)
 BY_HALF(M, FMA)
 #undef M
 
@@ -116,10 +165,9 @@ INLINE bool is_oob_nan(uint16_t h)
 		load_halves(x, w, i, i->a, n, bf16);                          \
 		load_halves(y, w, i, i->b, n, bf16);                          \
 		load_halves(z, w, i, i->c, n, bf16);                          \
+		fuse_halves(x, y, z, n, bf16);                                \
 		for (unsigned k = 0; k < (n); k++)                            \
-			x[k] = is_oob_nan(a[k]) || is_oob_nan(b[k])           \
-				       ? 0                                    \
-				       : fused_half(x[k], y[k], z[k], bf16);  \
+			x[k] = is_oob_nan(a[k]) || is_oob_nan(b[k]) ? 0 : x[k]; \
 		finish_halves(w, i, x, n, bf16);                              \
 		return i + 1;                                                 \
 	}
