@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Not RSP and R12: as a base they need another form. */
-enum gpr { RAX = 0, RCX = 1, RDX = 2, RBX = 3, RBP = 5, RSI = 6, RDI = 7, R8 = 8, R9 = 9, R10 = 10, R11 = 11, R13 = 13, R14 = 14, R15 = 15 };
+/* Registers that a function need not preserve (System V ABI).  RDI, RSI: the warp and the run's first row; RAX, RCX, RDX: banks of operands; the others: temporary. */
+enum gpr { RAX = 0, RCX = 1, RDX = 2, RSI = 6, RDI = 7, R8 = 8, R9 = 9, R10 = 10, R11 = 11 };
 enum { ALU_ADD = 0x03, ALU_OR = 0x0b, ALU_AND = 0x23, ALU_SUB = 0x2b, ALU_XOR = 0x33, ALU_CMP = 0x3b };   /* opcodes: register op= register or memory */
 enum { MAP_0F = 1, MAP_0F38 = 2, MAP_0F3A = 3 };
 enum { NO_PREFIX, PREFIX_66, PREFIX_F3, PREFIX_F2 };

@@ -102,7 +102,7 @@ static void compare_with_row(struct run_compiler *c, const struct site *s, const
 /* R8 = the cache of ranges; give up if this instruction's slot is not valid. */
 static void check_slot(struct run_compiler *c, const struct site *s, uint32_t slot)
 {
-	gpul_code_load64(&c->code, R8, RBX, offsetof(struct warp_state, cache));
+	gpul_code_load64(&c->code, R8, RDI, offsetof(struct warp_state, cache));
 	gpul_code_load64(&c->code, R9, R8, offsetof(struct range_cache, generation));
 	gpul_code_load64(&c->code, R9, R9, 0);
 	gpul_code_alu64_memory(&c->code, ALU_CMP, R9, R8, offsetof(struct range_cache, seen));
@@ -125,7 +125,7 @@ static void load_last(struct run_compiler *c, const struct site *s, unsigned n)
 		gpul_code_load64(&c->code, R9, R8, slot_of(s) + offsetof(struct range_slot, end));
 		gpul_code_alu64_memory(&c->code, ALU_SUB, R9, R8, slot_of(s) + offsetof(struct range_slot, base));
 	} else {
-		gpul_code_load32(&c->code, R9, RBX, s->local ? offsetof(struct warp_state, local_bytes) : offsetof(struct warp_state, shared_bytes));
+		gpul_code_load32(&c->code, R9, RDI, s->local ? offsetof(struct warp_state, local_bytes) : offsetof(struct warp_state, shared_bytes));
 	}
 	gpul_code_set64(&c->code, R11, n);
 	gpul_code_alu64(&c->code, ALU_SUB, R9, R11);
@@ -148,7 +148,7 @@ static void check_first(struct run_compiler *c, const struct site *s, const uint
 	gpul_code_alu64(&c->code, ALU_CMP, R11, R9);
 	gpul_native_give_up(c, JUMP_IF_ABOVE);
 	if (!s->wide)
-		gpul_code_alu64_memory(&c->code, ALU_ADD, R10, RBX, offsetof(struct warp_state, shared));
+		gpul_code_alu64_memory(&c->code, ALU_ADD, R10, RDI, offsetof(struct warp_state, shared));
 }
 
 /* ---- lane by lane --------------------------------------------------------------------------------- */
@@ -159,7 +159,7 @@ static void load_constant_part(struct run_compiler *c, const struct site *s)
 	gpul_code_set64(&c->code, R11, (uint64_t)s->i->imm);
 	if (!(s->i->flags & FLAG_FRAME))
 		return;
-	gpul_code_load64(&c->code, R10, RBX, offsetof(struct warp_state, frame));
+	gpul_code_load64(&c->code, R10, RDI, offsetof(struct warp_state, frame));
 	gpul_code_load32(&c->code, R10, R10, offsetof(struct frame, local_offset));
 	gpul_code_test_byte(&c->code, R10, s->bytes - 1);
 	gpul_native_give_up(c, JUMP_IF_NOT_ZERO);
@@ -212,10 +212,10 @@ static void load_base(struct run_compiler *c, const struct site *s)
 		return;
 	gpul_code_broadcast(&c->code, TEMP + 2, R10, false);
 	if (s->local) {
-		gpul_code_load32(&c->code, R9, RBX, offsetof(struct warp_state, local_stride));
+		gpul_code_load32(&c->code, R9, RDI, offsetof(struct warp_state, local_stride));
 		gpul_code_broadcast(&c->code, TEMP + 1, R9, false);
 	}
-	gpul_code_load64(&c->code, R10, RBX, s->local ? offsetof(struct warp_state, local) : offsetof(struct warp_state, shared));
+	gpul_code_load64(&c->code, R10, RDI, s->local ? offsetof(struct warp_state, local) : offsetof(struct warp_state, shared));
 }
 
 /* The register with the offsets of the lanes of a part: 8 lanes if addresses or elements have 64 bits, else 16. */
@@ -338,7 +338,7 @@ static void compile_store(struct run_compiler *c, const struct site *s, const ui
 	if (done)
 		gpul_code_jump_here(&c->code, done);
 	if (!s->local)
-		gpul_code_store_byte(&c->code, RBX, offsetof(struct warp_state, stirs), true);
+		gpul_code_store_byte(&c->code, RDI, offsetof(struct warp_state, stirs), true);
 }
 
 /* The offsets in local memory, of 32 bits also in wider registers, in TEMPs that nothing else uses until they are read. */
@@ -358,7 +358,7 @@ static const uint8_t *local_offsets(struct run_compiler *c, const struct insn *i
 /* Where an offset of a lane's local memory, or that of the last lane, would not have 32 bits. */
 static void check_stride(struct run_compiler *c)
 {
-	gpul_code_load64(&c->code, R9, RBX, offsetof(struct warp_state, local_stride));
+	gpul_code_load64(&c->code, R9, RDI, offsetof(struct warp_state, local_stride));
 	gpul_code_set64(&c->code, R11, INT32_MAX / LANES);
 	gpul_code_alu64(&c->code, ALU_CMP, R9, R11);
 	gpul_native_give_up(c, JUMP_IF_ABOVE);
@@ -369,7 +369,7 @@ static void compile_parameter(struct run_compiler *c, const struct insn *i)
 	const unsigned bytes = i->e == KIND_U64_64 ? 8 : 4;
 	struct value d = gpul_values_result(c, bytes);
 
-	gpul_code_load64(&c->code, R9, RBX, offsetof(struct warp_state, params));
+	gpul_code_load64(&c->code, R9, RDI, offsetof(struct warp_state, params));
 	for (unsigned k = 0; k < d.n_parts; k++)
 		gpul_code_vector_memory(&c->code, broadcast_first[bytes == 8], d.part[k], 0, R9, (uint32_t)i->imm, NO_MASK);
 	gpul_values_store(c, i->d, &d);

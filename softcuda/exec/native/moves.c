@@ -44,7 +44,7 @@ void gpul_native_choose(struct run_compiler *c, const struct insn *i, const stru
 {
 	const uint8_t *a = gpul_values_source(c, i->a, r->bytes), *b = gpul_values_source(c, i->b, r->bytes);
 	struct value d = gpul_values_result(c, r->bytes);
-	const unsigned lanes = LANES / d.n_parts;
+	const unsigned lanes = (unsigned)LANES / d.n_parts;
 
 	gpul_native_load_predicate(c, i->c);
 	gpul_code_mask_from(&c->code, K_TEMP, R9);

@@ -22,14 +22,14 @@ static void vzeroupper(struct code *c)
 static void load_banks(struct code *c)
 {
 	for (opref bank = 0; bank < BANK_SCRATCH; bank++)
-		gpul_code_load64(c, gpul_native_bank(bank), RBX, (uint32_t)(offsetof(struct warp, bank) + bank * sizeof(uint8_t *)));
+		gpul_code_load64(c, gpul_native_bank(bank), RDI, (uint32_t)(offsetof(struct warp, bank) + bank * sizeof(uint8_t *)));
 }
 
-/* cmp dword [rbx + mask], -1 */
+/* cmp dword [rdi + mask], -1 */
 static void compare_mask(struct code *c)
 {
 	gpul_code_byte(c, 0x83);
-	gpul_code_byte(c, 0xbb);
+	gpul_code_byte(c, 0xbf);
 	gpul_code_u32(c, offsetof(struct warp, mask));
 	gpul_code_byte(c, 0xff);
 }
@@ -38,66 +38,44 @@ static void load_lane_masks(struct code *c)
 {
 	static const uint8_t lanes[] = { LANES_8, 8, LANES_16, 16, LANES_24, 24 };
 
-	gpul_code_load32(c, R9, RBX, offsetof(struct warp, mask));
+	gpul_code_load32(c, R9, RDI, offsetof(struct warp, mask));
 	gpul_code_mask_from(c, LANES_0, R9);
 	for (unsigned k = 0; k < sizeof lanes; k += 2)
 		gpul_code_mask_shift(c, lanes[k], LANES_0, lanes[k + 1]);
 }
 
-/* RSI, RDI, RAX: the row, the warp, and the row's handler. */
+/* RSI, RAX: the row, and its handler. */
 static void prepare_handler(struct run_compiler *c, uint32_t row)
 {
 	op_fn *const handler = c->rows[row].run;
 	uint64_t address;
 
 	memcpy(&address, &handler, sizeof address);
-	gpul_code_lea(&c->code, RSI, RBP, (uint32_t)(row * sizeof *c->rows));
-	gpul_code_lea(&c->code, RDI, RBX, 0);
+	gpul_code_lea(&c->code, RSI, RSI, (uint32_t)(row * sizeof *c->rows));
 	vzeroupper(&c->code);
 	gpul_code_set64(&c->code, RAX, address);
 }
 
-static void restore_registers(struct code *c)
-{
-	gpul_code_pop(c, R15);
-	gpul_code_pop(c, R14);
-	gpul_code_pop(c, R13);
-	gpul_code_pop(c, RBP);
-	gpul_code_pop(c, RBX);
-}
-
-/* Return RAX. */
-static void leave(struct code *c)
-{
-	restore_registers(c);
-	gpul_code_byte(c, RET);
-}
-
-static void enter(struct code *c)
-{
-	gpul_code_push(c, RBX);
-	gpul_code_push(c, RBP);
-	gpul_code_push(c, R13);
-	gpul_code_push(c, R14);
-	gpul_code_push(c, R15);          /* the stack is aligned again */
-	gpul_code_lea(c, RBX, RDI, 0);
-	gpul_code_lea(c, RBP, RSI, 0);
-	load_banks(c);
-}
-
-/* Call the handler, and leave unless it returned the next row. */
+/* Call the handler, and return what it returned unless that is the next row.  It may overwrite all registers that the code uses. */
 static void execute_by_handler(struct run_compiler *c, uint32_t row)
 {
 	size_t on;
 
+	gpul_code_push(&c->code, RDI);
+	gpul_code_push(&c->code, RSI);
+	gpul_code_push(&c->code, RSI);   /* aligns the stack */
 	prepare_handler(c, row);
 	gpul_code_byte(&c->code, 0xff);   /* call rax */
 	gpul_code_byte(&c->code, 0xd0);
-	gpul_code_lea(&c->code, RCX, RBP, (uint32_t)((row + 1) * sizeof *c->rows));
+	gpul_code_pop(&c->code, RSI);
+	gpul_code_pop(&c->code, RSI);
+	gpul_code_pop(&c->code, RDI);
+	gpul_code_lea(&c->code, RCX, RSI, (uint32_t)((row + 1) * sizeof *c->rows));
 	gpul_code_alu64(&c->code, ALU_CMP, RAX, RCX);
 	on = gpul_code_jump(&c->code, JUMP_IF_ZERO);
-	leave(&c->code);
+	gpul_code_byte(&c->code, RET);
 	gpul_code_jump_here(&c->code, on);
+	load_banks(&c->code);
 	if (c->partial)
 		load_lane_masks(&c->code);
 }
@@ -145,13 +123,12 @@ static void end_run(struct run_compiler *c, uint32_t n)
 {
 	if (c->ends_with_branch) {
 		prepare_handler(c, n);
-		restore_registers(&c->code);
 		gpul_code_byte(&c->code, 0xff);   /* jmp rax */
 		gpul_code_byte(&c->code, 0xe0);
 	} else {
-		gpul_code_lea(&c->code, RAX, RBP, (uint32_t)(n * sizeof *c->rows));
+		gpul_code_lea(&c->code, RAX, RSI, (uint32_t)(n * sizeof *c->rows));
 		vzeroupper(&c->code);
-		leave(&c->code);
+		gpul_code_byte(&c->code, RET);
 	}
 }
 
@@ -187,7 +164,7 @@ bool gpul_native_run(struct run_compiler *c, const struct insn *rows, uint32_t n
 	if (!gpul_code_reserve(&c->code, ROW_BYTES))
 		return false;
 	c->rows = rows;
-	enter(&c->code);
+	load_banks(&c->code);
 	compare_mask(&c->code);
 	to_partial = gpul_code_jump(&c->code, JUMP_IF_NOT_ZERO);
 	c->partial = false;

@@ -9,7 +9,7 @@ enum { VECTOR_BYTES = 64 };
 
 enum gpr gpul_native_bank(opref ref)
 {
-	static const enum gpr bases[N_BANKS] = { [BANK_REGS] = R13, [BANK_CONSTS] = R14, [BANK_SPECIALS] = R15 };
+	static const enum gpr bases[N_BANKS] = { [BANK_REGS] = RAX, [BANK_CONSTS] = RCX, [BANK_SPECIALS] = RDX };
 
 	return bases[ref & 3];
 }
@@ -151,7 +151,7 @@ void gpul_native_store_predicate(struct run_compiler *c, opref ref)
 	if (c->partial) {
 		gpul_code_load32(&c->code, R10, gpul_native_bank(ref), ref & ~3u);
 		gpul_code_alu(&c->code, ALU_XOR, R9, R10);
-		gpul_code_alu_memory(&c->code, ALU_AND, R9, RBX, offsetof(struct warp, mask));
+		gpul_code_alu_memory(&c->code, ALU_AND, R9, RDI, offsetof(struct warp, mask));
 		gpul_code_alu(&c->code, ALU_XOR, R9, R10);
 	}
 	gpul_code_store32(&c->code, R9, gpul_native_bank(ref), ref & ~3u);
