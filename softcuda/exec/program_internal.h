@@ -67,10 +67,10 @@ struct func_code {
 	uint32_t depth_bytes;        /* local memory of the deepest call chain; 0: not computed; UINT32_MAX: not bounded */
 	bool calls_pointer, visited;
 	bool uses_stack;             /* alloca */
-	bool compiled;               /* native/ has compiled it, as far as it can */
-	uint64_t n_warps;            /* that have executed it, or are about to */
-	void *native;                /* the code of its runs; NULL: none */
-	size_t native_bytes;
+	bool compiled;               /* native/ has compiled it, as far as it can, or is about to */
+	bool has_native;             /* it has runs with code */
+	uint64_t n_warps;            /* that have executed the kernel, or are about to */
+	struct func_code *next_to_compile;
 };
 
 /* What observer o keeps about an instruction that it wants, from its first execution on; NULL at first.  Threads execute an
@@ -150,6 +150,7 @@ struct gpul_exec_program {
 	gpul_ptx_module *module;
 	char *file_name;
 	bool avx512;                 /* the handlers are those for AVX-512 */
+	struct native_code *native;  /* machine code (native/native.c) */
 	struct func_code *code;
 	struct gpul_exec_kernel *kernels;
 	uint32_t n_kernels;

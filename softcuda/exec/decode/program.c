@@ -257,10 +257,9 @@ void gpul_exec_program_destroy(gpul_exec_program *p)
 		if (o->program_ends)
 			o->program_ends(o, p);
 	remove_variables(p);
-	for (uint32_t k = 0; p->code && k < p->module->n_funcs; k++) {
-		gpul_native_free(&p->code[k]);
+	gpul_native_free(p);
+	for (uint32_t k = 0; p->code && k < p->module->n_funcs; k++)
 		free(p->code[k].insns);
-	}
 	for (size_t k = 0; k < p->n_blocks; k++)
 		free(p->blocks[k]);
 	free(p->blocks);

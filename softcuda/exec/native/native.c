@@ -12,7 +12,20 @@ enum {
 };
 
 /* A run, and where its code begins. */
-struct run { uint32_t row; size_t at; };
+struct run { struct func_code *code; uint32_t row; size_t at; };
+
+/* One piece of memory with the code of a kernel and the functions that it calls; the code is behind this. */
+struct native_code {
+	struct native_code *next;
+	size_t bytes;            /* of the mapping */
+	uint64_t unused[6];      /* the code begins at a multiple of 64 bytes */
+};
+
+struct program_compiler {
+	struct run_compiler c;
+	struct run *runs;
+	uint32_t n_runs, room;
+};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -47,10 +60,24 @@ static bool goes_straight_on(const struct insn *i)
 	       (i->op >= OP_ST_8_16 && i->op <= OP_STV) || (i->op >= OP_CUT_32_16 && i->op <= OP_LOCAL_ADDR_64);
 }
 
-/* Compile all runs; their number, with their places in runs[]. */
-static uint32_t compile_runs(struct run_compiler *c, const struct func_code *code, const bool *target, struct run *runs)
+static bool note_run(struct program_compiler *p, struct func_code *code, uint32_t row)
 {
-	uint32_t n_runs = 0, end;
+	if (p->n_runs == p->room) {
+		const uint32_t room = p->room ? 2 * p->room : 64;
+		struct run *grown = realloc(p->runs, room * sizeof *grown);
+
+		if (!grown)
+			return false;
+		p->runs = grown;
+		p->room = room;
+	}
+	p->runs[p->n_runs++] = (struct run){ code, row, p->c.code.n };
+	return true;
+}
+
+static bool compile_runs(struct program_compiler *p, struct func_code *code, const bool *target)
+{
+	uint32_t end;
 
 	for (uint32_t k = 0; k < code->n_insns; k = end) {
 		uint32_t weight = 0;
@@ -58,56 +85,91 @@ static uint32_t compile_runs(struct run_compiler *c, const struct func_code *cod
 		for (end = k; end < code->n_insns && (end == k || !target[end]) && goes_straight_on(&code->insns[end]); end++)
 			weight += gpul_native_weight(&code->insns[end]);
 		if (weight >= LEAST_WEIGHT) {
-			c->ends_with_branch = end < code->n_insns && !target[end] && is_branch(&code->insns[end]);
-			runs[n_runs++] = (struct run){ k, c->code.n };
-			if (!gpul_native_run(c, &code->insns[k], end - k))
-				return 0;
+			p->c.ends_with_branch = end < code->n_insns && !target[end] && is_branch(&code->insns[end]);
+			if (!note_run(p, code, k) || !gpul_native_run(&p->c, &code->insns[k], end - k))
+				return false;
 		}
 		end += end == k;
 	}
-	return n_runs;
+	return true;
 }
 
-/* Make the code executable, and the runs call it; other threads may execute the function. */
-static void install(struct func_code *code, const struct code *c, const struct run *runs, uint32_t n_runs)
+static bool compile_function(struct program_compiler *p, struct func_code *code)
 {
-	uint8_t *memory = mmap(NULL, c->n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	bool *target = calloc(code->n_insns + 1, sizeof *target);
+	bool done = target;
 
-	if (memory == MAP_FAILED)
+	if (done) {
+		mark_targets(code, target);
+		done = compile_runs(p, code, target);
+	}
+	free(target);
+	return done;
+}
+
+/* Make the code executable, and the runs call it; other threads may execute the functions. */
+static void install(struct gpul_exec_program *program, const struct program_compiler *p)
+{
+	const size_t bytes = sizeof(struct native_code) + p->c.code.n;
+	struct native_code *n = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (n == MAP_FAILED)
 		return;
-	memcpy(memory, c->bytes, c->n);
-	if (mprotect(memory, c->n, PROT_READ | PROT_EXEC)) {
-		munmap(memory, c->n);
+	*n = (struct native_code){ .next = program->native, .bytes = bytes };
+	memcpy(n + 1, p->c.code.bytes, p->c.code.n);
+	if (mprotect(n, bytes, PROT_READ | PROT_EXEC)) {
+		munmap(n, bytes);
 		return;
 	}
-	code->native = memory;
-	code->native_bytes = c->n;
-	for (uint32_t k = 0; k < n_runs; k++) {
-		uint8_t *const at = memory + runs[k].at;
+	program->native = n;
+	for (uint32_t k = 0; k < p->n_runs; k++) {
+		const struct run *r = &p->runs[k];
+		uint8_t *const at = (uint8_t *)(n + 1) + r->at;
 		op_fn *run;
 
 		memcpy(&run, &at, sizeof run);
-		__atomic_store_n(&code->insns[runs[k].row].run, run, __ATOMIC_RELEASE);
+		r->code->has_native = true;
+		__atomic_store_n(&r->code->insns[r->row].run, run, __ATOMIC_RELEASE);
 	}
 }
 
-static void compile_function(struct func_code *code)
+/* Add the functions that this one calls to the list of those to compile. */
+static void add_callees(const struct func_code *code, struct func_code **list)
 {
-	struct run_compiler c = { .program = code->program };
-	bool *target = calloc(code->n_insns + 1, sizeof *target);
-	struct run *runs = malloc((code->n_insns + 1) * sizeof *runs);
+	for (uint32_t k = 0; k < code->n_insns; k++) {
+		const struct insn *i = &code->insns[k];
+		const struct call_site *site = i->op == OP_CALL ? i->object : NULL;
+		struct func_code *callee = site && site->callee ? &code->program->code[site->callee - code->program->code] : NULL;
 
-	if (target && runs) {
-		mark_targets(code, target);
-		const uint32_t n = compile_runs(&c, code, target, runs);
-
-		if (n)
-			install(code, &c.code, runs, n);
+		if (!callee || !callee->insns || callee->compiled)
+			continue;
+		callee->compiled = true;
+		callee->next_to_compile = *list;
+		*list = callee;
 	}
-	free(target);
-	free(runs);
-	free(c.code.bytes);
-	free(c.slow_rows);
+}
+
+/* A call chain may be longer than the stack would allow: so the functions are a list. */
+static void compile(struct func_code *code)
+{
+	struct program_compiler p = { .c.program = code->program };
+	struct func_code *list = code;
+	bool done = true;
+
+	code->compiled = true;
+	code->next_to_compile = NULL;
+	while (list && done) {
+		struct func_code *f = list;
+
+		list = f->next_to_compile;
+		add_callees(f, &list);
+		done = compile_function(&p, f);
+	}
+	if (done && p.n_runs)
+		install(code->program, &p);
+	free(p.runs);
+	free(p.c.code.bytes);
+	free(p.c.slow_rows);
 }
 
 static bool is_enabled(const struct gpul_exec_program *p)
@@ -124,41 +186,33 @@ static bool is_worth_it(struct func_code *code, uint64_t n_warps)
 	return code->n_insns <= FEW_ROWS || code->n_warps * ROWS_PER_WARP >= code->n_insns;
 }
 
-static void prepare(struct func_code *code, uint64_t n_warps)
+void gpul_native_prepare(const struct func_code *kernel, uint64_t n_warps)
 {
-	if (!code->insns || code->observed || code->compiled || !is_worth_it(code, n_warps))
-		return;
-	code->compiled = true;
-	compile_function(code);
-	for (uint32_t k = 0; k < code->n_insns; k++) {
-		const struct insn *i = &code->insns[k];
-		const struct call_site *site = i->op == OP_CALL ? i->object : NULL;
+	struct func_code *code = &kernel->program->code[kernel - kernel->program->code];
 
-		if (site && site->callee)
-			prepare(&code->program->code[site->callee - code->program->code], n_warps);
-	}
-}
-
-void gpul_native_prepare(const struct func_code *code, uint64_t n_warps)
-{
 	if (!is_enabled(code->program))
 		return;
 	pthread_mutex_lock(&lock);
-	prepare(&code->program->code[code - code->program->code], n_warps);
+	if (code->insns && !code->observed && !code->compiled && is_worth_it(code, n_warps))
+		compile(code);
 	pthread_mutex_unlock(&lock);
 }
 
 #else
 
-void gpul_native_prepare(const struct func_code *code, uint64_t n_warps)
+void gpul_native_prepare(const struct func_code *kernel, uint64_t n_warps)
 {
-	(void)code, (void)n_warps;
+	(void)kernel, (void)n_warps;
 }
 
 #endif
 
-void gpul_native_free(struct func_code *code)
+void gpul_native_free(struct gpul_exec_program *p)
 {
-	if (code->native)
-		munmap(code->native, code->native_bytes);
+	struct native_code *next;
+
+	for (struct native_code *n = p->native; n; n = next) {
+		next = n->next;
+		munmap(n, n->bytes);
+	}
 }

@@ -100,8 +100,9 @@ bool gpul_native_run(struct run_compiler *c, const struct insn *rows, uint32_t n
 
 /* ---- native.c ---- */
 
-/* Before n_warps warps execute the function: compile it and the functions that it calls, once it is worth it.  Any thread. */
-void gpul_native_prepare(const struct func_code *code, uint64_t n_warps);
-void gpul_native_free(struct func_code *code);
+/* Before n_warps warps execute the kernel: compile it and the functions that it calls, once it is worth it.  Any thread. */
+void gpul_native_prepare(const struct func_code *kernel, uint64_t n_warps);
+/* Free the code of all functions of the program. */
+void gpul_native_free(struct gpul_exec_program *p);
 
 #endif

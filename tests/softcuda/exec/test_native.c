@@ -62,7 +62,7 @@ static void run_kernel(const char *ptx, bool native, void *out, size_t bytes, ch
 	fill(in);
 	rig_run(r, "k", BLOCKS, THREADS, to, (uintptr_t)in);
 	snprintf(text, text_bytes, "%s", r->fault.kind ? r->fault.text : "");
-	assert_int_equal(gpul_exec_find_kernel(r->program, "k")->code->native != NULL, native);
+	assert_int_equal(gpul_exec_find_kernel(r->program, "k")->code->has_native, native);
 	memcpy(out, to, bytes);
 	rig_close(r);
 	unsetenv("GPULOAD_SOFT_NATIVE");
