@@ -22,14 +22,12 @@ struct site {
 /* By the width of an address: 32 bits, 64 bits. */
 static const struct vector_op sub[] = { D0F(0xfa), PD(0xfb) }, add[] = { D0F(0xfe), PD(0xd4) }, or[] = { D0F(0xeb), PD(0xeb) },
 			      broadcast_first[] = { D38(0x58), Q38(0x59) }, test[] = { D38(0x27), Q38(0x27) },
-			      compare_signed[] = { { MAP_0F3A, PREFIX_66, 0, 0x1f }, { MAP_0F3A, PREFIX_66, 1, 0x1f } },
-			      compare_unsigned[] = { { MAP_0F3A, PREFIX_66, 0, 0x1e }, { MAP_0F3A, PREFIX_66, 1, 0x1e } };
-/* By the width of an element; gather[address][element]. */
-static const struct vector_op load_row[] = { { MAP_0F, NO_PREFIX, 0, 0x10 }, { MAP_0F, PREFIX_66, 1, 0x10 } },
-			      store_row[] = { { MAP_0F, NO_PREFIX, 0, 0x11 }, { MAP_0F, PREFIX_66, 1, 0x11 } },
+			      compare_signed[] = { D3A(0x1f), Q3A(0x1f) }, compare_unsigned[] = { D3A(0x1e), Q3A(0x1e) };
+/* By the width of an element; gather and scatter: [address][element]. */
+static const struct vector_op load_row[] = { PS(0x10), PD(0x10) }, store_row[] = { PS(0x11), PD(0x11) },
 			      gather[2][2] = { { D38(0x90), Q38(0x90) }, { D38(0x91), Q38(0x91) } },
 			      scatter[2][2] = { { D38(0xa0), Q38(0xa0) }, { D38(0xa1), Q38(0xa1) } };
-static const struct vector_op move = { MAP_0F, NO_PREFIX, 0, 0x28 }, extract = { MAP_0F3A, PREFIX_66, 1, 0x3b }, insert = { MAP_0F3A, PREFIX_66, 1, 0x3a }, multiply = D38(0x40), low_words = { MAP_0F38, PREFIX_F3, 0, 0x35 };
+static const struct vector_op move = PS(0x28), extract = Q3A(0x3b), insert = Q3A(0x3a), multiply = D38(0x40), low_words = CUT(0x35);
 enum { NOT_EQUAL = 4, GREATER = 6, VECTOR_BYTES = 64 };
 
 /* Distances from lane 0 in a row, by the width of an element. */
@@ -75,7 +73,7 @@ static void all_ones(struct run_compiler *c, unsigned k)
 	gpul_code_mask(&c->code, MAP_0F, NO_PREFIX, 1, 0x46, k, k, k);   /* kxnorw */
 }
 
-/* TEMP + 1 = the distances of these addresses from the first one, TEMP; TEMP + 2: the bits of all; K_TEMP: 0 if they are a row. */
+/* TEMP + 2 = the bits of all distances from the first address; the flags: zero if the addresses are a row. */
 static void compare_with_row(struct run_compiler *c, const struct site *s, const uint8_t *a)
 {
 	const bool wide = s->wide;
@@ -194,7 +192,7 @@ static void check_lanes(struct run_compiler *c, const struct site *s, const uint
 	gpul_native_give_up(c, JUMP_IF_NOT_ZERO);
 }
 
-/* K_TEMP = the lanes of eighth or quarter `part` of 32 lanes, for elements of 4 or 8 bytes. */
+/* K_TEMP = the active lanes of a part of 8 lanes, else of 16. */
 static void lanes_of_part(struct run_compiler *c, bool of_eight, unsigned part)
 {
 	if (!c->partial)
@@ -231,9 +229,8 @@ static unsigned move_offsets(struct run_compiler *c, const struct site *s, const
 		gpul_code_vector_memory(&c->code, multiply, TEMP, TEMP + 1, R11, VECTOR_BYTES * whole, NO_MASK);
 		gpul_native_vector(c, add[0], TEMP + 3, TEMP + 3, TEMP);
 	}
-	if (s->bytes == 8 && part % 2) {
+	if (s->bytes == 8 && part % 2)
 		gpul_native_vector_imm(c, extract, TEMP + 3, 0, TEMP + 3, 1);
-	}
 	return TEMP + 3;
 }
 
@@ -247,9 +244,8 @@ static void gather_lanes(struct run_compiler *c, const struct site *s, const uin
 
 		lanes_of_part(c, of_eight, k);
 		gpul_code_gather(&c->code, gather[s->wide][s->bytes == 8], to, R10, 0, index, K_TEMP);
-		if (halves && k % 2) {
+		if (halves && k % 2)
 			gpul_native_vector_imm(c, insert, d->part[k / 2], d->part[k / 2], TEMP, 1);
-		}
 	}
 }
 
@@ -273,7 +269,7 @@ static void scatter_lanes(struct run_compiler *c, const struct site *s, const ui
 
 /* ---- accesses -------------------------------------------------------------------------------------- */
 
-/* R10 = the address of the row; else jump to the place that the result is for. */
+/* R10 = the address of the row; the result is the jump that is taken if there is none. */
 static size_t find_row(struct run_compiler *c, const struct site *s, const uint8_t *a)
 {
 	size_t no_row;
@@ -341,7 +337,7 @@ static void compile_store(struct run_compiler *c, const struct site *s, const ui
 		gpul_code_store_byte(&c->code, RDI, offsetof(struct warp_state, stirs), true);
 }
 
-/* The offsets in local memory, of 32 bits also in wider registers, in TEMPs that nothing else uses until they are read. */
+/* The offsets in local memory, of 32 bits also in wider registers; then in the registers of `room`. */
 static const uint8_t *local_offsets(struct run_compiler *c, const struct insn *i, struct value *room)
 {
 	const uint8_t *a;

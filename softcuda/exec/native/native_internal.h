@@ -20,7 +20,7 @@
 enum {
 	MAX_PARTS = 4,           /* vector registers of a value: 2 for 32 bits, 4 for 64 */
 	N_POOL = 28,             /* vector registers for values; the others: */
-	TEMP = 28, N_TEMPS = 4,
+	TEMP = 28,               /* to TEMP + 3: for one row */
 	MAX_VALUES = 16,
 	MAX_JUMPS = 12,          /* of one row to its handler */
 };
