@@ -153,6 +153,8 @@ static const char *const forms[] = {
 	"prmt.b32 %r4, %r0, %r1, %r2; prmt.b32.f4e %r5, %r0, %r1, 3;", "cvt.u32.u16 %r4, %h0; cvt.s32.s16 %r5, %h0;", "cvt.u16.u32 %h4, %r0; add.u16 %h5, %h4, 1;",
 	/* with handlers in between: instructions that are not compiled, and with a guard */
 	"ex2.approx.f32 %r4, %r0; add.f32 %r4, %r4, %r1; popc.b32 %r5, %r4; add.u32 %r5, %r5, %r0;", "@%p1 add.u32 %r4, %r0, %r1; add.u32 %r5, %r4, %r4; @!%p2 mov.u32 %r4, 3; sub.u32 %r4, %r4, %r5;",
+	/* lanes that reconverge where a branch jumps to, between instructions that could be one run */
+	"@%p1 bra JOIN; add.u32 %r4, %r0, %r1; xor.b32 %r4, %r4, %r2; JOIN: add.u32 %r4, %r4, 1; sub.u32 %r4, %r4, %r0; activemask.b32 %r5;",
 	/* a destination that is a source */
 	"mov.b64 %d4, %d0; add.u64 %d4, %d4, %d4; mul.lo.u64 %d4, %d4, %d4; mov.b64 %d5, %d4; mov.b64 {%r4, %r5}, %d4;",
 	/* more values than registers */
