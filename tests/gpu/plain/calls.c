@@ -56,6 +56,14 @@ static void compare_result(const char *call, CUresult got, CUresult nvidia, CUre
 #define IS(call, error, source) DIFFERS(call, error, error, source)
 #define DIFFERS(call, nvidia, soft, source)                                                    \
 	(print_call(#call), compare_result(#call, (call), CUDA_##nvidia, CUDA_##soft, source))
+/* The handle was freed: only the software driver is asked, because NVIDIA's reads the freed memory, and crashed in two of nine runs. */
+#define FREED(call, error)                                                                     \
+	do {                                                                                   \
+		if (is_soft)                                                                   \
+			IS(call, error, OURS);                                                 \
+		else                                                                           \
+			printf("skip %s: a freed handle\n", #call), n_skipped++;              \
+	} while (0)
 #define CUDA_OK CUDA_SUCCESS
 
 /* Check a call that must succeed because later calls depend on it. */
@@ -268,9 +276,8 @@ static void modules(void)
 	IS(cuModuleGetGlobal(&p, &bytes, module, "none"), ERROR_NOT_FOUND, SEEN);
 	IS(cuModuleGetGlobal(NULL, NULL, module, "counter"), ERROR_INVALID_VALUE, OURS);
 	IS(cuModuleUnload(module), OK, SEEN);
-	/* NVIDIA's driver returned the same in seven runs, and crashed in one: the handle is freed memory there. */
-	IS(cuModuleUnload(module), ERROR_INVALID_HANDLE, OURS);
-	IS(cuModuleGetFunction(&f, module, "put"), ERROR_INVALID_HANDLE, OURS);
+	FREED(cuModuleUnload(module), ERROR_INVALID_HANDLE);
+	FREED(cuModuleGetFunction(&f, module, "put"), ERROR_INVALID_HANDLE);
 	IS(cuModuleUnload(NULL), ERROR_INVALID_HANDLE, OURS);
 }
 
@@ -338,7 +345,7 @@ static void functions(void)
 	launches(module, word);
 	IS(cuMemFree(word), OK, MANUAL);
 	IS(cuModuleUnload(module), OK, SEEN);
-	IS(launch_1d(nothing, 1, 1, 0, NULL, NULL), ERROR_INVALID_HANDLE, OURS);  /* freed memory, as above */
+	FREED(launch_1d(nothing, 1, 1, 0, NULL, NULL), ERROR_INVALID_HANDLE);
 }
 
 static void streams_and_events(void)
