@@ -95,7 +95,7 @@ static void expect_same(const char *ptx, const char *what)
 
 /* ---- arithmetic ---------------------------------------------------------------------------------- */
 
-/* Registers: a0 to a2 of 16 (%h), 32 (%r) and 64 bits (%d) with the inputs, %p1 and %p2 predicates; the instructions write those of number 4 to 7. */
+/* Inputs: %h0 to %h2 (16 bits), %r0 to %r2 (32), %d0 to %d3 (64), %p1 and %p2; the instructions write registers from number 4 on. */
 #define KERNEL                                                                             \
 	".visible .entry k(.param .u64 out, .param .u64 x) {\n"                            \
 	".reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<40>; .reg .b64 %d<16>; .reg .b64 %o; .reg .b64 %x; .reg .b32 %t;\n" \
