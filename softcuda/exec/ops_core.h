@@ -45,6 +45,12 @@
 	X(16_16, uint16_t, uint16_t) X(16_32, uint16_t, uint32_t) X(16_64, uint16_t, uint64_t) \
 	X(32_32, uint32_t, uint32_t) X(32_64, uint32_t, uint64_t) X(64_64, uint64_t, uint64_t)
 
+enum load_kind {   /* insn->e of LDV, LDO and LD_PARAM */
+#define X(name, memory, reg) KIND_##name,
+	GPUL_LOAD_KINDS(X)
+#undef X
+};
+
 /* LDV, STV: vectors.  LDO, STO: ordered (volatile, relaxed, acquire, release).  insn->e: row of the list of kinds. */
 #define GPUL_LOAD_OPS(X) \
 	X(LD_U8_16) X(LD_S8_16) X(LD_U8_32) X(LD_S8_32) X(LD_U8_64) X(LD_S8_64) X(LD_U16_16) \

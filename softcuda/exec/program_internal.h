@@ -149,7 +149,7 @@ struct gpul_exec_program {
 	gpul_exec_memory *memory;    /* borrowed */
 	gpul_ptx_module *module;
 	char *file_name;
-	bool avx512;                 /* the handlers are those for AVX-512 */
+	bool compiles;               /* native/ compiles its kernels: the CPU has AVX-512, and GPULOAD_SOFT_NATIVE is not 0 */
 	struct native_code *native;  /* machine code (native/native.c) */
 	struct func_code *code;
 	struct gpul_exec_kernel *kernels;

@@ -82,7 +82,9 @@ gpul_status gpul_layout_initialise(struct gpul_exec_program *p, gpul_error *err)
 
 /* tables.c: the handler of an operation in the build for this CPU. */
 op_fn *gpul_handler(enum op op);
-const char *gpul_build_name(void);  /* "v4", "v3" or "base" */
+const char *gpul_build_name(void);
+/* True: native/ compiles the kernels of programs that are created now. */
+bool gpul_compiles_runs(void);  /* "v4", "v3" or "base" */
 
 /* emit.c */
 bool gpul_decode_fail(struct decoder *d, gpul_status status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

@@ -219,7 +219,7 @@ gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *
 	}
 	p->id = atomic_fetch_add(&ids, 1) + 1;
 	p->memory = memory;
-	p->avx512 = !strcmp(gpul_build_name(), "v4");
+	p->compiles = gpul_compiles_runs();
 	p->module = module;
 	p->file_name = strdup(file_name ? file_name : "PTX");
 	gpul_float_default(&callers);  /* literals are converted to the types of their instructions and variables */

@@ -54,6 +54,13 @@ const char *gpul_build_name(void)
 	return chosen->name;
 }
 
+bool gpul_compiles_runs(void)
+{
+	const char *wish = secure_getenv("GPULOAD_SOFT_NATIVE");
+
+	return !strcmp(gpul_build_name(), "v4") && !(wish && !strcmp(wish, "0"));
+}
+
 op_fn *gpul_handler(enum op op)
 {
 	pthread_once(&once, choose_build);

@@ -19,16 +19,16 @@ bool gpul_code_reserve(struct code *c, size_t n)
 	return true;
 }
 
-void gpul_code_u32(struct code *c, uint32_t u)
+static void u32(struct code *c, uint32_t u)
 {
 	for (unsigned k = 0; k < 4; k++)
 		gpul_code_byte(c, u >> 8 * k & 0xff);
 }
 
-void gpul_code_u64(struct code *c, uint64_t u)
+static void u64(struct code *c, uint64_t u)
 {
-	gpul_code_u32(c, (uint32_t)u);
-	gpul_code_u32(c, (uint32_t)(u >> 32));
+	u32(c, (uint32_t)u);
+	u32(c, (uint32_t)(u >> 32));
 }
 
 /* ---- vectors --------------------------------------------------------------------------------- */
@@ -55,7 +55,7 @@ static void modrm(struct code *c, unsigned mod, unsigned reg, unsigned rm)
 static void modrm_memory(struct code *c, unsigned reg, enum gpr base, uint32_t disp)
 {
 	modrm(c, 2, reg, base);
-	gpul_code_u32(c, disp);
+	u32(c, disp);
 }
 
 void gpul_code_vector(struct code *c, struct vector_op op, unsigned d, unsigned s1, unsigned s2, unsigned k)
@@ -84,7 +84,7 @@ void gpul_code_gather(struct code *c, struct vector_op op, unsigned d, enum gpr 
 	evex(c, op, d, index & 16, base | (x ? 0u : 16u), true, LENGTH_512 << 5 | k);
 	modrm(c, 2, d, 4);   /* a SIB byte follows: scale 1 */
 	gpul_code_byte(c, (index & 7) << 3 | (base & 7));
-	gpul_code_u32(c, disp);
+	u32(c, disp);
 }
 
 void gpul_code_broadcast(struct code *c, unsigned d, enum gpr s, bool wide)
@@ -213,7 +213,7 @@ void gpul_code_set64(struct code *c, enum gpr d, uint64_t value)
 {
 	rex(c, true, 0, d);
 	gpul_code_byte(c, 0xb8 | (d & 7));
-	gpul_code_u64(c, value);
+	u64(c, value);
 }
 
 void gpul_code_lea(struct code *c, enum gpr d, enum gpr base, uint32_t disp)
@@ -233,6 +233,39 @@ void gpul_code_pop(struct code *c, enum gpr d)
 	gpul_code_byte(c, 0x58 | (d & 7));
 }
 
+/* cmp dword [base + disp], -1 */
+void gpul_code_compare_all_ones(struct code *c, enum gpr base, uint32_t disp)
+{
+	with_memory(c, false, 0x83, 7, base, disp);
+	gpul_code_byte(c, 0xff);
+}
+
+void gpul_code_vzeroupper(struct code *c)
+{
+	gpul_code_byte(c, 0xc5);
+	gpul_code_byte(c, 0xf8);
+	gpul_code_byte(c, 0x77);
+}
+
+void gpul_code_call(struct code *c, enum gpr function)
+{
+	rex(c, false, 0, function);
+	gpul_code_byte(c, 0xff);
+	modrm(c, 3, 2, function);
+}
+
+void gpul_code_go_to(struct code *c, enum gpr place)
+{
+	rex(c, false, 0, place);
+	gpul_code_byte(c, 0xff);
+	modrm(c, 3, 4, place);
+}
+
+void gpul_code_return(struct code *c)
+{
+	gpul_code_byte(c, 0xc3);
+}
+
 size_t gpul_code_jump(struct code *c, int condition)
 {
 	if (condition == JUMP) {
@@ -241,7 +274,7 @@ size_t gpul_code_jump(struct code *c, int condition)
 		gpul_code_byte(c, 0x0f);
 		gpul_code_byte(c, 0x80u | (unsigned)condition);
 	}
-	gpul_code_u32(c, 0);
+	u32(c, 0);
 	return c->n;
 }
 

@@ -33,9 +33,6 @@ static inline void gpul_code_byte(struct code *c, unsigned byte)
 	c->bytes[c->n++] = (uint8_t)byte;
 }
 
-void gpul_code_u32(struct code *c, uint32_t u);
-void gpul_code_u64(struct code *c, uint64_t u);
-
 /* d = op(s1, s2) for the elements of mask register k (NO_MASK: all); of one source: s1 is 0.  Some instructions have the destination in s2. */
 void gpul_code_vector(struct code *c, struct vector_op op, unsigned d, unsigned s1, unsigned s2, unsigned k);
 /* The same with rounding `round` (0 nearest, 1 down, 2 up, 3 to zero) in place of the current mode. */
@@ -73,6 +70,13 @@ void gpul_code_store_byte(struct code *c, enum gpr base, uint32_t disp, unsigned
 void gpul_code_compare_byte(struct code *c, enum gpr base, uint32_t disp, unsigned byte);
 void gpul_code_set64(struct code *c, enum gpr d, uint64_t value);
 void gpul_code_lea(struct code *c, enum gpr d, enum gpr base, uint32_t disp);
+
+/* Compare 32 bits of memory with all ones. */
+void gpul_code_compare_all_ones(struct code *c, enum gpr base, uint32_t disp);
+void gpul_code_vzeroupper(struct code *c);
+void gpul_code_call(struct code *c, enum gpr function);
+void gpul_code_go_to(struct code *c, enum gpr place);
+void gpul_code_return(struct code *c);
 
 /* A jump to a place that gpul_code_jump_here() sets. */
 size_t gpul_code_jump(struct code *c, int condition);

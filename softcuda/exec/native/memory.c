@@ -37,12 +37,6 @@ _Alignas(64) static const uint32_t row32[2][LANES] = { ROW(4), ROW(8) };
 _Alignas(64) static const uint64_t row64[2][LANES] = { ROW(4), ROW(8) };
 _Alignas(64) static const uint32_t lane_numbers[LANES] = ROW(1);
 
-enum load_kind {   /* insn->e of LD_PARAM, as in run/run_load.c */
-#define X(name, memory, reg) KIND_##name,
-	GPUL_LOAD_KINDS(X)
-#undef X
-};
-
 static bool find_site(const struct insn *i, struct site *s)
 {
 	const unsigned space = i->flags & SPACE_MASK, others = i->flags & ~(unsigned)(SPACE_MASK | FLAG_ADDRESS_32 | (space == SPACE_LOCAL ? FLAG_FRAME : 0));

@@ -7,8 +7,8 @@
 
 enum {
 	LEAST_WEIGHT = 2,        /* of a run: a load or two additions */
-	ROWS_PER_WARP = 16,      /* a function is compiled when it has been executed by a warp for each 16 rows: that costs more than compiling it */
-	FEW_ROWS = 4096,         /* are compiled in some milliseconds */
+	FEW_ROWS = 4096,         /* of a kernel, which are compiled in two milliseconds: at once */
+	ROWS_PER_WARP = 16,      /* a larger kernel waits for a warp for each 16 rows, which take longer than compiling them */
 };
 
 /* A run, and where its code begins. */
@@ -16,9 +16,8 @@ struct run { struct func_code *code; uint32_t row; size_t at; };
 
 /* One piece of memory with the code of a kernel and the functions that it calls; the code is behind this. */
 struct native_code {
-	struct native_code *next;
+	_Alignas(64) struct native_code *next;
 	size_t bytes;            /* of the mapping */
-	uint64_t unused[6];      /* the code begins at a multiple of 64 bytes */
 };
 
 struct program_compiler {
@@ -27,9 +26,9 @@ struct program_compiler {
 	uint32_t n_runs, room;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
 #if defined(__x86_64__)
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bool is_branch(const struct insn *i)
 {
@@ -172,13 +171,6 @@ static void compile(struct func_code *code)
 	free(p.c.slow_rows);
 }
 
-static bool is_enabled(const struct gpul_exec_program *p)
-{
-	const char *wish = secure_getenv("GPULOAD_SOFT_NATIVE");
-
-	return p->avx512 && !(wish && !strcmp(wish, "0"));
-}
-
 /* One warp may execute a row many times: only functions that are large for the number of warps wait. */
 static bool is_worth_it(struct func_code *code, uint64_t n_warps)
 {
@@ -190,7 +182,7 @@ void gpul_native_prepare(const struct func_code *kernel, uint64_t n_warps)
 {
 	struct func_code *code = &kernel->program->code[kernel - kernel->program->code];
 
-	if (!is_enabled(code->program))
+	if (!code->program->compiles)
 		return;
 	pthread_mutex_lock(&lock);
 	if (code->insns && !code->observed && !code->compiled && is_worth_it(code, n_warps))

@@ -19,8 +19,8 @@
 
 enum {
 	MAX_PARTS = 4,           /* vector registers of a value: 2 for 32 bits, 4 for 64 */
-	N_POOL = 28,             /* vector registers for values; the others: */
-	TEMP = 28,               /* to TEMP + 3: for one row */
+	N_POOL = 28,             /* vector registers 0 to 27 hold values */
+	TEMP = 28,               /* the other four: TEMP to TEMP + 3, for one row */
 	MAX_VALUES = 16,
 	MAX_JUMPS = 12,          /* of one row to its handler */
 };
@@ -72,6 +72,8 @@ void gpul_values_drop(struct run_compiler *c, struct value *result);
 /* Store the result in register ref of the program, and remember where it is. */
 void gpul_values_store(struct run_compiler *c, opref ref, struct value *result);
 
+/* The mask register of the active lanes of part k, of 8 or of 16 lanes; NO_MASK if all lanes are active. */
+unsigned gpul_native_active(const struct run_compiler *c, bool of_eight, unsigned k);
 /* R9 = predicate ref; R9 op= it. */
 void gpul_native_load_predicate(struct run_compiler *c, opref ref);
 void gpul_native_combine_predicate(struct run_compiler *c, unsigned op, opref ref);

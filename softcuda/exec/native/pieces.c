@@ -33,13 +33,6 @@ void gpul_native_set_all(struct run_compiler *c, unsigned d, uint64_t bits, bool
 	gpul_code_broadcast(&c->code, d, R9, wide);
 }
 
-unsigned gpul_native_active(const struct run_compiler *c, bool of_eight, unsigned k)
-{
-	static const uint8_t lanes[2][MAX_PARTS] = { { LANES_0, LANES_16 }, { LANES_0, LANES_8, LANES_16, LANES_24 } };
-
-	return c->partial ? lanes[of_eight][k] : NO_MASK;
-}
-
 unsigned gpul_native_half(struct run_compiler *c, const uint8_t *parts, unsigned h, unsigned temp)
 {
 	if (h % 2 == 0)

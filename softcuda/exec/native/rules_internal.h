@@ -42,8 +42,6 @@ void gpul_native_mask_or(struct run_compiler *c, unsigned k, unsigned s);
 void gpul_native_test_mask(struct run_compiler *c);
 /* d = `bits` in all elements, of 32 or 64 bits; overwrites R9. */
 void gpul_native_set_all(struct run_compiler *c, unsigned d, uint64_t bits, bool wide);
-/* The mask register of the active lanes of part k of a value; NO_MASK if all lanes are active. */
-unsigned gpul_native_active(const struct run_compiler *c, bool of_eight, unsigned k);
 /* The register with half h of a value's registers: the value's own, or `temp` with a copy of an upper half. */
 unsigned gpul_native_half(struct run_compiler *c, const uint8_t *parts, unsigned h, unsigned temp);
 /* d = two registers of elements of twice the width, each element converted by op. */

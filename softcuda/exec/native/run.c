@@ -3,7 +3,7 @@
 
 #include "softcuda/exec/native/native_internal.h"
 
-enum { ROW_BYTES = 2048, RET = 0xc3 };   /* more than the code of one row */
+enum { ROW_BYTES = 2048 };   /* more than the code of one row */
 
 unsigned gpul_native_weight(const struct insn *i)
 {
@@ -12,26 +12,10 @@ unsigned gpul_native_weight(const struct insn *i)
 	return gpul_native_computes(i) ? 1 : gpul_native_accesses(i) ? 2 : 0;
 }
 
-static void vzeroupper(struct code *c)
-{
-	gpul_code_byte(c, 0xc5);
-	gpul_code_byte(c, 0xf8);
-	gpul_code_byte(c, 0x77);
-}
-
 static void load_banks(struct code *c)
 {
 	for (opref bank = 0; bank < BANK_SCRATCH; bank++)
 		gpul_code_load64(c, gpul_native_bank(bank), RDI, (uint32_t)(offsetof(struct warp, bank) + bank * sizeof(uint8_t *)));
-}
-
-/* cmp dword [rdi + mask], -1 */
-static void compare_mask(struct code *c)
-{
-	gpul_code_byte(c, 0x83);
-	gpul_code_byte(c, 0xbf);
-	gpul_code_u32(c, offsetof(struct warp, mask));
-	gpul_code_byte(c, 0xff);
 }
 
 static void load_lane_masks(struct code *c)
@@ -52,7 +36,7 @@ static void prepare_handler(struct run_compiler *c, uint32_t row)
 
 	memcpy(&address, &handler, sizeof address);
 	gpul_code_lea(&c->code, RSI, RSI, (uint32_t)(row * sizeof *c->rows));
-	vzeroupper(&c->code);
+	gpul_code_vzeroupper(&c->code);
 	gpul_code_set64(&c->code, RAX, address);
 }
 
@@ -65,15 +49,14 @@ static void execute_by_handler(struct run_compiler *c, uint32_t row)
 	gpul_code_push(&c->code, RSI);
 	gpul_code_push(&c->code, RSI);   /* aligns the stack */
 	prepare_handler(c, row);
-	gpul_code_byte(&c->code, 0xff);   /* call rax */
-	gpul_code_byte(&c->code, 0xd0);
+	gpul_code_call(&c->code, RAX);
 	gpul_code_pop(&c->code, RSI);
 	gpul_code_pop(&c->code, RSI);
 	gpul_code_pop(&c->code, RDI);
 	gpul_code_lea(&c->code, RCX, RSI, (uint32_t)((row + 1) * sizeof *c->rows));
 	gpul_code_alu64(&c->code, ALU_CMP, RAX, RCX);
 	on = gpul_code_jump(&c->code, JUMP_IF_ZERO);
-	gpul_code_byte(&c->code, RET);
+	gpul_code_return(&c->code);
 	gpul_code_jump_here(&c->code, on);
 	load_banks(&c->code);
 	if (c->partial)
@@ -123,12 +106,11 @@ static void end_run(struct run_compiler *c, uint32_t n)
 {
 	if (c->ends_with_branch) {
 		prepare_handler(c, n);
-		gpul_code_byte(&c->code, 0xff);   /* jmp rax */
-		gpul_code_byte(&c->code, 0xe0);
+		gpul_code_go_to(&c->code, RAX);
 	} else {
 		gpul_code_lea(&c->code, RAX, RSI, (uint32_t)(n * sizeof *c->rows));
-		vzeroupper(&c->code);
-		gpul_code_byte(&c->code, RET);
+		gpul_code_vzeroupper(&c->code);
+		gpul_code_return(&c->code);
 	}
 }
 
@@ -165,7 +147,7 @@ bool gpul_native_run(struct run_compiler *c, const struct insn *rows, uint32_t n
 		return false;
 	c->rows = rows;
 	load_banks(&c->code);
-	compare_mask(&c->code);
+	gpul_code_compare_all_ones(&c->code, RDI, offsetof(struct warp, mask));
 	to_partial = gpul_code_jump(&c->code, JUMP_IF_NOT_ZERO);
 	c->partial = false;
 	if (!compile_rows(c, n) || !gpul_code_reserve(&c->code, ROW_BYTES))

@@ -3,7 +3,6 @@
 
 static const struct vector_op load = { MAP_0F, NO_PREFIX, 0, 0x28 }, store32 = { MAP_0F, NO_PREFIX, 0, 0x29 },
 			      store64 = { MAP_0F, PREFIX_66, 1, 0x29 }, store16 = { MAP_0F, PREFIX_F2, 1, 0x7f };   /* vmovaps, vmovapd, vmovdqu16 */
-static const uint8_t masks32[MAX_PARTS] = { LANES_0, LANES_16 }, masks64[MAX_PARTS] = { LANES_0, LANES_8, LANES_16, LANES_24 };
 
 enum { VECTOR_BYTES = 64 };
 
@@ -110,6 +109,13 @@ static void forget_place(struct run_compiler *c, opref ref, unsigned bytes)
 			release(c, v);
 }
 
+unsigned gpul_native_active(const struct run_compiler *c, bool of_eight, unsigned k)
+{
+	static const uint8_t lanes[2][MAX_PARTS] = { { LANES_0, LANES_16 }, { LANES_0, LANES_8, LANES_16, LANES_24 } };
+
+	return c->partial ? lanes[of_eight][k] : NO_MASK;
+}
+
 void gpul_values_store(struct run_compiler *c, opref ref, struct value *result)
 {
 	const bool wide = result->bytes == 8;
@@ -121,7 +127,7 @@ void gpul_values_store(struct run_compiler *c, opref ref, struct value *result)
 	forget_place(c, ref, result->bytes);
 	for (unsigned k = 0; k < result->n_parts; k++)
 		gpul_code_vector_memory(&c->code, wide ? store64 : result->bytes == 4 ? store32 : store16, result->part[k], 0, gpul_native_bank(ref), (ref & ~3u) + VECTOR_BYTES * k,
-					!c->partial ? NO_MASK : wide ? masks64[k] : masks32[k]);
+					gpul_native_active(c, wide, k));
 	result->ref = ref;
 	*take_place(c) = *result;
 }

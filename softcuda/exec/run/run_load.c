@@ -94,12 +94,6 @@ static inline void gather_64(uint64_t to[LANES], const uint8_t *at, const int32_
 	}
 GPUL_LOAD_KINDS(LOAD)
 
-enum load_kind {
-#define X(name, memory, reg) KIND_##name,
-	GPUL_LOAD_KINDS(X)
-#undef X
-};
-
 static inline unsigned load_bytes(uint32_t kind)
 {
 	static const uint8_t bytes[] = {
