@@ -4,7 +4,8 @@
  *                every 8th turn: the clock, for the deadlines
  *
  * A failure has three sources: the link (a deadline, a wrong message), the backend (an error completion), and the watching
- * thread (the socket).  Whichever comes first breaks the path, and is told to the peer. */
+ * thread (the socket).  Whichever comes first breaks the path, and is told to the peer.  The socket may report the end of the peer
+ * before the data path has delivered what the peer had completed, so that is read first. */
 #include "rdma/rdma_internal.h"
 
 #include <stdio.h>
@@ -14,6 +15,9 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+
+/* How long the data path is read after the last event, once the peer has ended: over TCP, a message arrives in many parts. */
+static const uint64_t DRAIN_NS = 5000000;
 
 /* ---- failure ----------------------------------------------------------------------------------------- */
 
@@ -37,7 +41,7 @@ static gpul_status break_conn(gpul_rdma_conn *c, gpul_error *err)
 
 /* ---- progress --------------------------------------------------------------------------------------------- */
 
-static gpul_status read_events(gpul_rdma_conn *c, gpul_rdma_failure *why)
+static gpul_status read_events(gpul_rdma_conn *c, unsigned *n_events, gpul_rdma_failure *why)
 {
 	gpul_rdma_event events[EVENTS_PER_POLL];
 	uint64_t copied[EVENTS_PER_POLL];
@@ -46,11 +50,13 @@ static gpul_status read_events(gpul_rdma_conn *c, gpul_rdma_failure *why)
 
 	for (unsigned i = 0; i < n; i++)
 		gpul_rdma_link_event(c->link, &events[i]);
+	*n_events = n;
 	if (st || !c->copies || !gpul_rdma_copies_busy(c->copies))
 		return st;
 	st = gpul_rdma_copies_poll(c->copies, copied, EVENTS_PER_POLL, &n, why);
 	for (unsigned i = 0; !st && i < n; i++)
 		gpul_rdma_link_event(c->link, &(gpul_rdma_event){ .kind = GPUL_RDMA_EVENT_DONE, .id = copied[i] });
+	*n_events += n;
 	return st;
 }
 
@@ -97,11 +103,11 @@ static gpul_status post_all(gpul_rdma_conn *c, gpul_rdma_failure *why)
 }
 
 /* New requests are posted before the poll, which may cost a system call. */
-static gpul_status turn(gpul_rdma_conn *c, gpul_rdma_failure *why)
+static gpul_status turn(gpul_rdma_conn *c, unsigned *n_events, gpul_rdma_failure *why)
 {
 	gpul_status st = post_all(c, why);
 
-	st = st ? st : read_events(c, why);
+	st = st ? st : read_events(c, n_events, why);
 	if (!st && c->turns-- == 0) {
 		c->turns = TURNS_PER_CLOCK;
 		gpul_rdma_link_tick(c->link, gpul_clock_ns());
@@ -109,13 +115,29 @@ static gpul_status turn(gpul_rdma_conn *c, gpul_rdma_failure *why)
 	return st ? st : post_all(c, why);
 }
 
+/* The peer has ended: read what it had completed before. */
+static void drain_path(gpul_rdma_conn *c)
+{
+	gpul_rdma_failure ignored = { 0 };
+	uint64_t last_ns = gpul_clock_ns();
+	unsigned n_events = 0;
+
+	while (!turn(c, &n_events, &ignored) && gpul_clock_ns() - last_ns < DRAIN_NS)
+		if (n_events)
+			last_ns = gpul_clock_ns();
+}
+
 gpul_status gpul_rdma_progress(gpul_rdma_conn *c, bool *busy, gpul_error *err)
 {
 	gpul_rdma_failure why = { 0 };
+	unsigned n_events;
 
-	if (atomic_load_explicit(&c->failing, memory_order_acquire))
+	if (atomic_load_explicit(&c->failing, memory_order_acquire)) {
+		if (!c->broken)
+			drain_path(c);
 		return break_conn(c, err);
-	if (turn(c, &why))
+	}
+	if (turn(c, &n_events, &why))
 		gpul_rdma_conn_fail(c, &why);
 	else if (gpul_rdma_link_failed(c->link)->status)
 		gpul_rdma_conn_fail(c, gpul_rdma_link_failed(c->link));

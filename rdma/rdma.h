@@ -312,6 +312,9 @@ gpul_status gpul_rdma_wait(gpul_rdma_conn *c, gpul_rdma_request request, uint64_
 
 /** Make progress: post what can be posted, read completions, check deadlines.
  *
+ * When the peer's process ends, what it had completed is read before the failure is reported: its messages have ended the receives,
+ * and its puts are in memory.  After a failure, look at that memory once more.
+ *
  * @c     connection
  * @busy  true: requests or operations are in flight; NULL: not wanted
  * @err   explains a failure

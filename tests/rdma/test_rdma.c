@@ -273,6 +273,51 @@ static void a_closed_peer_ends_requests(void **state)
 	two_ends_close(&e);
 }
 
+static void send_and_wait(struct two_ends *e, const gpul_rdma_buffer *source, gpul_rdma_request received)
+{
+	gpul_rdma_request sent;
+	gpul_error err = { 0 };
+
+	assert_int_equal(gpul_rdma_isend(e->conn[1], source, 20000, &sent, &err), GPUL_OK);
+	assert_int_equal(two_ends_wait(e->conn, 1, sent, NULL, &err), GPUL_OK);
+	assert_int_equal(two_ends_wait(e->conn, 0, received, NULL, &err), GPUL_OK);
+}
+
+static void messages_of_a_peer_that_has_ended_are_received_first(void **state)
+{
+	gpul_rdma_region *regions[2];
+	gpul_rdma_request first, received, sent;
+	gpul_rdma_failure why = { 0 };
+	gpul_error err = { 0 };
+	struct two_ends e;
+
+	(void)state;
+	two_ends_open(&(gpul_rdma_desc){ .device = { .gpu = -1, .gid_index = -1 } }, &e);
+	for (int i = 0; i < 2; i++)
+		regions[i] = region_of(e.r[i], buffers[i], ROOM, GPUL_RDMA_DATA);
+	const gpul_rdma_buffer target = buffer_of(regions[0], buffers[0], SEGMENT, 1), source = buffer_of(regions[1], buffers[1], 30000, 1);
+
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(gpul_rdma_irecv(e.conn[0], &target, 1, 0, i ? &received : &first, &err), GPUL_OK);
+	send_and_wait(&e, &source, first);  /* now the slot of the second message has been written, too */
+	memset(buffers[0], 0, 30000);
+	fill(buffers[1], 30000, 3);
+	assert_int_equal(gpul_rdma_isend(e.conn[1], &source, 20000, &sent, &err), GPUL_OK);
+	if (gpul_rdma_wait(e.conn[1], sent, NULL, &err))
+		fail_msg("send: %s", err.text);
+	gpul_rdma_conn_close(e.conn[1]);
+	e.conn[1] = NULL;
+	while (!why.status)  /* the watching thread reads the peer's last words; this end has made no progress since */
+		gpul_rdma_conn_failed(e.conn[0], &why);
+	if (gpul_rdma_wait(e.conn[0], received, NULL, &err))
+		fail_msg("receive: %s", err.text);
+	check(buffers[0], 30000, 3);
+	assert_int_not_equal(gpul_rdma_progress(e.conn[0], NULL, &err), GPUL_OK);
+	for (int i = 0; i < 2; i++)
+		gpul_rdma_unregister(regions[i]);
+	two_ends_close(&e);
+}
+
 static int allocate(void **state)
 {
 	(void)state;
@@ -299,6 +344,7 @@ int main(void)
 		cmocka_unit_test(registers_new_memory_at_an_old_address),
 		cmocka_unit_test(both_ends_report_what_is_wrong),
 		cmocka_unit_test(a_closed_peer_ends_requests),
+		cmocka_unit_test(messages_of_a_peer_that_has_ended_are_received_first),
 	};
 
 	return cmocka_run_group_tests(tests, allocate, release);
