@@ -168,8 +168,8 @@ static void waits_for_a_dead_peer(struct end *e)
 	gpul_rdma_request request;
 	gpul_error err = { 0 };
 
-	need(gpul_rdma_irecv(e->conn, &b, 1, 0, &request, &err), &err);  /* no time limit */
-	if (!gpul_rdma_wait(e->conn, request, NULL, &err))
+	/* The first call after the peer's end fails: which one depends on the moment.  No time limit. */
+	if (!gpul_rdma_irecv(e->conn, &b, 1, 0, &request, &err) && !gpul_rdma_wait(e->conn, request, NULL, &err))
 		puts("receiver: a message came, but none was sent");
 	else
 		printf("receiver: %s\n", err.text);
