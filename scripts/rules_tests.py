@@ -238,6 +238,17 @@ def write_fuzzers(w):
         w.tests.append(("fuzz", f"fuzz/{name} over its corpus", words(exe, "-runs=0", folders), [exe, seeds]))
 
 
+# Tests that load this build's libraries into programs without a sanitizer, which such a library refuses.
+NOT_SANITIZED = ("tests/cli/soft.bats", "tests/readme/test_readme.py", "tests/softcuda/toolchain/test_nvml.py", "tests/softcuda/toolchain/test_toolchain.py")
+
+
+def script_test(w, how, path):
+    """The command of a test that is a script."""
+    if w.args.sanitize and path in NOT_SANITIZED:
+        return words("sh", "-c", "echo 'skipped: a library with a sanitizer cannot be loaded into programs without one'; exit 77")
+    return words(how, path)
+
+
 def write_check(w, products, headers):
     """check runs all tests; check-<module> the tests of one folder, even if another folder does not compile."""
     everything = [*products, *w.programs, *headers]
@@ -245,9 +256,9 @@ def write_check(w, products, headers):
         w.tests.append(("meta", t[6:-3], words(w.python, t), everything))
     for t in sorted(glob.glob("tests/**/test_*.sh", recursive=True) + glob.glob("tests/**/test_*.py", recursive=True)):
         how = "bash" if t.endswith(".sh") else w.python
-        w.tests.append((test_group(os.path.dirname(t)), t[6:].rsplit(".", 1)[0], words(how, t), everything))
+        w.tests.append((test_group(os.path.dirname(t)), t[6:].rsplit(".", 1)[0], script_test(w, how, t), everything))
     for t in sorted(glob.glob("tests/**/*.bats", recursive=True)):
-        w.tests.append((test_group(os.path.dirname(t)), t[6:-5], words("bats", t), everything))
+        w.tests.append((test_group(os.path.dirname(t)), t[6:-5], script_test(w, "bats", t), everything))
     with open(f"{w.dir}/tests.list", "w", encoding="utf-8") as f:
         f.writelines("\t".join(t[:3]) + "\n" for t in w.tests)
     with open(f"{w.dir}/tests.path", "w", encoding="utf-8") as f:  # where the tests find nvcc and ptxas, unless PATH has them
@@ -260,6 +271,16 @@ def write_check(w, products, headers):
         w.build(f"check-{group}", "console", needs=sorted(need), command=words(run, "--only", group))
     w.build("check", "console", needs=sorted(set().union(*needs.values(), everything)), command=words(run))
     write_check_clients(w, everything)
+    if not w.args.sanitize:
+        write_check_sanitized(w)
+
+
+def write_check_sanitized(w):
+    """check-asan and check-tsan: all tests of a build with sanitizers in a folder of its own; check does not contain them."""
+    for name, sanitizers in (("asan", "address,undefined"), ("tsan", "thread")):
+        out = f"{w.dir}/{name}"
+        configure = words(w.python, "configure.py", "--quiet", "--cc", w.args.cc, "--sanitize", sanitizers, "--out", out)
+        w.build(f"check-{name}", "console", command=f"{configure} && {words('ninja', '-f', f'{out}/build.ninja', 'check')}")
 
 
 def write_check_clients(w, everything):

@@ -41,6 +41,12 @@ class Configure(unittest.TestCase):
         self.assertRegex(configured("--release")[3], r"(?m)^cflags = .*-DNDEBUG")
         self.assertRegex(configured("--coverage")[3], r"(?m)^cflags = .*--coverage")
 
+    def test_builds_with_sanitizers_have_folders_of_their_own(self):
+        plain, sanitized = configured()[3], configured("--sanitize", "thread")[3]
+        self.assertRegex(plain, r"(?s)build check-asan: console\s+command = .*--sanitize address,undefined --out \S+/asan && ninja -f \S+/asan/build.ninja check\n")
+        self.assertRegex(plain, r"(?s)build check-tsan: console\s+command = .*--sanitize thread --out \S+/tsan && ninja -f \S+/tsan/build.ninja check\n")
+        self.assertNotIn("build check-asan", sanitized)
+
     def test_builds_the_handlers_for_each_instruction_set(self):
         ninja = configured()[3]
         if os.path.exists(f"{ROOT}/softcuda/exec/run/run_int.c"):
