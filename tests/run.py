@@ -53,10 +53,9 @@ def environment(build):
     """The environment of a test: the command and the software driver of this build, the toolkit's programs, and no cache in the
     user's home."""
     soft = os.path.abspath(f"{build}/softcuda/libcuda-soft.so")
-    tsan = f"suppressions={os.path.abspath('tests/tsan.supp')}"
+    for_sanitizers = {f"{tool.upper()}_OPTIONS": f"suppressions={os.path.abspath('tests')}/{tool}.supp:print_suppressions=0" for tool in ("tsan", "lsan")}
     probe = os.path.abspath(f"{build}/gpuload-probe")
-    return dict(os.environ, GPULOAD_BUILD=build, GPULOAD_SOFT_DRIVER=soft, GPULOAD_PROBE=probe, GPULOAD_DRIVER="soft", GPULOAD_CACHE="off",
-                TSAN_OPTIONS=os.environ.get("TSAN_OPTIONS", tsan),
+    return dict(for_sanitizers | os.environ, GPULOAD_BUILD=build, GPULOAD_SOFT_DRIVER=soft, GPULOAD_PROBE=probe, GPULOAD_DRIVER="soft", GPULOAD_CACHE="off",
                 PATH=os.pathsep.join(filter(None, [os.path.abspath(build), os.environ["PATH"], toolkit_programs(build)])))
 
 
