@@ -44,6 +44,7 @@ const struct cli_opt run_opts[] = {
 		"report blocks that have only polled memory for SECONDS (default: 10)", NULL },
 	[RUN_RACECHECK] = { "racecheck", NULL, "software driver: report data races of shared and global memory", NULL },
 	[RUN_RACECHECK_SAME] = { "racecheck-same", NULL, "report races of writes of equal values, too", NULL },
+	[RUN_RACECHECK_PTX] = { "racecheck-ptx", NULL, "volatile accesses do not race with each other, as PTX's memory model says", NULL },
 	[RUN_PROFILE] = { "profile", "FILE",
 		"software driver: count instructions, divergence, memory transactions and bank conflicts; FILE is a table, .json or .html", CLI_FILES },
 	[RUN_PROFILE_MOST] = { "profile-most", "COUNTER=N,...", "fail if a counter of a kernel is larger, such as bank-conflicts=0", NULL },
@@ -69,7 +70,7 @@ static const struct run_tool_option synccheck_options[] = {
 	{ RUN_SYNCCHECK_TIMEOUT, "timeout" }, { 0 },
 };
 
-static const struct run_tool_option racecheck_options[] = { { RUN_RACECHECK_SAME, "same" }, { 0 } };
+static const struct run_tool_option racecheck_options[] = { { RUN_RACECHECK_SAME, "same" }, { RUN_RACECHECK_PTX, "ptx" }, { 0 } };
 
 static const struct run_tool_option schedule_options[] = { { RUN_MAX, "max" }, { 0 } };
 

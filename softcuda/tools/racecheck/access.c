@@ -54,6 +54,8 @@ static bool writes_the_same(const struct now *n, unsigned lane, access_id other,
 
 	if (race_report_same || !race_store_value(n->s, n->i, lane, value))
 		return false;
+	if (n->site->writes_literal && race_records[other >> LANE_BITS].site == n->site)
+		return true;
 	if (other >> LANE_BITS == n->record && n->on >> k & 1 && n->at[k] == n->at[lane])
 		return race_store_value(n->s, n->i, k, others) && !memcmp(value + offset, others + offset, bytes);
 	return !memcmp(value + offset, (n->shared ? n->s->shared : (uint8_t *)0) + at, bytes);
@@ -73,6 +75,11 @@ static void check_against(struct now *n, unsigned lane, access_id other, const s
 	}
 	if ((r->how & n->how & HOW_WRITES) && !((r->how | n->how) & (HOW_STRONG | HOW_ASYNC)) && writes_the_same(n, lane, other, at, bytes))
 		return;
+	if (race_is_signal(n, r, n->s ? n->at[lane] : at))
+		return;
+	if ((n->site->is_volatile || n->how & HOW_STRONG) && (r->site->is_volatile || r->how & HOW_STRONG) &&
+	    race_awaits(n->w, lane, r, other & LANE_MASK))
+		return;
 	if (n->s)
 		race_found(n, lane, n->at[lane], n->bytes, r, other & LANE_MASK);
 	else
@@ -87,19 +94,89 @@ static unsigned distance(access_id a, access_id b)
 	return x->launch != y->launch || x->block != y->block ? 2 : x->warp != y->warp;
 }
 
+static bool is_weak(access_id id)
+{
+	return !(race_records[id >> LANE_BITS].how & HOW_STRONG);
+}
+
+static bool is_write(access_id id)
+{
+	return race_records[id >> LANE_BITS].how & HOW_WRITES;
+}
+
+/* True: all threads that can access the memory know the access. */
+static bool is_settled(const struct now *n, access_id id)
+{
+	const struct watched_block *b = n->w->block;
+	const struct record *r = &race_records[id >> LANE_BITS];
+
+	if (!n->shared)
+		return r->launch != b->launch && race_launch_before(r->launch, b->launch);
+	return r->stamp <= b->floor && !(r->how & HOW_ASYNC);
+}
+
+/* True: what meets the access in the read slot meets the new read, too.  A strong read does not meet strong writes, and no read meets reads.
+ * plain: both are weak reads. */
+static inline bool is_covered(struct now *n, access_id old, access_id new, bool plain)
+{
+	if (!old || old == new)
+		return true;
+	if (!is_ordered(n->w, old, new & LANE_MASK))
+		return false;
+	return plain || !is_weak(old) || (!is_write(old) && is_weak(new)) || is_settled(n, old);
+}
+
 /* Two reads are kept, so that a write which is ordered after one of them meets the other: they should be of different blocks,
  * or warps. */
-static void add_read(struct now *n, struct shadow *sh, size_t c, access_id id)
+static inline void add_read(struct now *n, struct shadow *sh, size_t c, access_id id, bool plain)
 {
 	access_id *first = &sh->read[0][c], *second = &sh->read[1][c];
-	const unsigned lane = id & LANE_MASK;
 
-	if (!*first || *first == id || is_ordered(n->w, *first, lane))
+	if (is_covered(n, *first, id, plain))
 		*first = id;
-	else if (!*second || *second == id || is_ordered(n->w, *second, lane))
+	else if (is_covered(n, *second, id, plain))
 		*second = id;
-	else if (distance(*first, id) > distance(*first, *second))
+	else if ((plain || !is_write(*second)) && distance(*first, id) > distance(*first, *second))
 		*second = id;
+}
+
+/* Keep the last write, which is about to be replaced by a strong one: in the first slot, or, if that has a write that is no weaker, in
+ * the second one.  Of strong writes the first and the latest ones are kept. */
+static void keep_write(const struct now *n, struct shadow *sh, size_t c, access_id last)
+{
+	access_id *first = &sh->read[0][c], *second = &sh->read[1][c];
+	const bool weak = is_weak(last);
+
+	if (weak && is_settled(n, last))
+		return;
+	if (!*first) {
+		*first = last;
+	} else if (!is_write(*first) || (weak && !is_weak(*first))) {
+		if (!*second || !is_weak(*second))
+			*second = *first;
+		*first = last;
+	} else if (!*second || weak || !is_weak(*second)) {
+		*second = last;
+	}
+}
+
+static void set_write(struct now *n, struct shadow *sh, size_t c, access_id id)
+{
+	const access_id last = sh->write[c];
+
+	sh->write[c] = id;
+	if (!(n->how & HOW_STRONG))
+		sh->read[0][c] = sh->read[1][c] = 0;
+	else if (last && last != id)
+		keep_write(n, sh, c, last);
+}
+
+/* An access that is not the last write: true: the new one need not be checked against it. */
+static inline bool cannot_race(const struct now *n, access_id old, access_id id)
+{
+	const unsigned how = race_records[old >> LANE_BITS].how;
+
+	return old == id || !((how | n->how) & HOW_WRITES) || (how == n->how && how & HOW_STRONG && how >> HOW_SCOPE_AT >= SCOPE_GPU && how < HOW_COPY);
 }
 
 static void check_cell(struct now *n, struct shadow *sh, size_t c, uint64_t base, access_id id)
@@ -109,19 +186,23 @@ static void check_cell(struct now *n, struct shadow *sh, size_t c, uint64_t base
 
 	if (last && last != id)
 		check_against(n, lane, last, sh, c, base);
-	if (!(n->how & HOW_WRITES)) {
-		add_read(n, sh, c, id);
+	if (!(n->how & HOW_WRITES) && (!last || is_weak(last))) {  /* the slots have no writes */
+		add_read(n, sh, c, id, !(n->how & HOW_STRONG));
 		return;
 	}
 	for (unsigned k = 0; k < 2; k++) {
-		if (sh->read[k][c] && sh->read[k][c] != id)
-			check_against(n, lane, sh->read[k][c], sh, c, base);
-		sh->read[k][c] = 0;
+		access_id *read = &sh->read[k][c];
+
+		if (!*read || cannot_race(n, *read, id))
+			continue;
+		check_against(n, lane, *read, sh, c, base);
+		if (n->how & HOW_STRONG && is_settled(n, *read))
+			*read = 0;
 	}
-	/* An atomic operation does not order those before it: a weak access must meet them, too. */
-	if (n->how & HOW_READS && last && last >> LANE_BITS != id >> LANE_BITS && !is_ordered(n->w, last, lane))
-		sh->read[0][c] = last;
-	sh->write[c] = id;
+	if (n->how & HOW_WRITES)
+		set_write(n, sh, c, id);
+	else
+		add_read(n, sh, c, id, false);
 }
 
 /* ---- rows: lane l accesses the cells from (l - first) << log_cells on; lanes first to end - 1 ------------------------------- */
@@ -284,7 +365,7 @@ static void store_early(const struct now *n, unsigned first, unsigned end)
 	const unsigned kinds = HOW_WRITES | HOW_READS | HOW_STRONG | HOW_ASYNC | HOW_MBARRIER;
 	uint8_t value[64];
 
-	if (!n->s || n->shared || race_report_same || (n->how & kinds) != HOW_WRITES)
+	if (!n->s || n->shared || race_report_same || n->site->is_volatile || (n->how & kinds) != HOW_WRITES)
 		return;
 	for (unsigned l = first; l < end; l++)
 		if (!(n->at[l] & (n->bytes - 1)) && range_covers(n->s->cache, n->i->src, n->at[l], n->bytes, true) &&

@@ -13,6 +13,7 @@ void race_barrier_arrive(struct watched_warp *w, const struct warp_state *s, con
 {
 	struct watched_block *b = w->block;
 
+	race_sections_fenced(w, on, SCOPE_SYS);
 	race_acquire_awaited(w, on, SCOPE_SYS);
 	EACH_LANE_OF(l, on) {
 		const unsigned id = barrier_of(s, i, l);
@@ -39,6 +40,7 @@ static void join_block(struct watched_block *b)
 		}
 	}
 	b->any_clock = false;
+	race_join_fences(b);
 	b->proxy_floor = b->proxy_pending;
 	b->floor = b->time++;
 	for (unsigned k = 0; k < b->n_warps; k++)
@@ -93,6 +95,7 @@ void race_barrier_completes(struct watched_block *b, unsigned id)
 		n_waiting += count_lanes(waiting[k]);
 		n_others += count_lanes(w->arrive_only[id]);
 		w->arrive_only[id] = 0;
+		race_sections_fenced(w, waiting[k], SCOPE_SYS);
 		race_acquire_awaited(w, waiting[k], SCOPE_SYS);
 	}
 	b->arrivals[id] = NULL;

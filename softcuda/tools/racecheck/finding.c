@@ -41,7 +41,7 @@ static bool is_new(const struct site *a, const struct site *b, bool shared, uint
 }
 
 /* "write", "asynchronous read", "atomic operation of the GPU's scope" */
-static void name_access(unsigned how, char *buf, size_t bytes)
+static void name_access(unsigned how, bool is_volatile, char *buf, size_t bytes)
 {
 	static const char *const scopes[] = { "block", "cluster", "GPU", "system" };
 	const bool writes = how & HOW_WRITES, reads = how & HOW_READS;
@@ -52,7 +52,7 @@ static void name_access(unsigned how, char *buf, size_t bytes)
 	if (how & HOW_STRONG && !(how & HOW_COPY))
 		snprintf(buf, bytes, "%s%s of scope %s", writes && reads ? "" : "strong ", verb, scopes[how >> HOW_SCOPE_AT & 3]);
 	else
-		snprintf(buf, bytes, "%s%s", how & HOW_ASYNC ? "asynchronous " : "", verb);
+		snprintf(buf, bytes, "%s%s", how & HOW_ASYNC ? "asynchronous " : is_volatile ? "volatile " : "", verb);
 }
 
 /* "write by thread 3,0,0 of block 0,0,0, kernel k: k.ptx:31 (k.cu:7)" */
@@ -63,7 +63,7 @@ static void describe_access(unsigned how, uint32_t launch, uint32_t block, uint3
 	char verb[80], place[512];
 
 	l = l ? l : &unknown;
-	name_access(how, verb, sizeof verb);
+	name_access(how, site->is_volatile, verb, sizeof verb);
 	race_site_place(site, place, sizeof place);
 	if (l->copy)
 		snprintf(buf, bytes, "%s by %s, operation %llu of stream %llu", verb, l->kernel, (unsigned long long)l->order.number,
@@ -93,6 +93,9 @@ static const char *remedy_for(const struct now *n, const struct record *r)
 {
 	const struct watched_block *b = n->w->block;
 
+	if (n->lacks_lock_fence)
+		return "the second section happened to come later: the first one has taken the lock without a fence, or with one of too small a scope, "
+		       "and would not see what the other one has written if it came later";
 	if (n->lacks_proxy_fence)
 		return "a bulk copy accesses shared memory by the async proxy: fence.proxy.async after the store, before the barrier, is missing";
 	if (r->how & HOW_ASYNC || n->how & HOW_ASYNC)

@@ -44,8 +44,11 @@ static void check(struct now *n, uint32_t on, bool shared)
 {
 	n->on = on;
 	n->shared = shared;
-	if (on)
-		race_check_lanes(n);
+	if (!on)
+		return;
+	if (on & n->w->in_section && !(n->how & (HOW_STRONG | HOW_ASYNC)))
+		race_section_accesses(n);
+	race_check_lanes(n);
 }
 
 static void access_plainly(struct watched_warp *w, struct warp_state *s, const struct insn *i, struct site *site, uint32_t on)
@@ -66,12 +69,12 @@ static void access_plainly(struct watched_warp *w, struct warp_state *s, const s
 
 /* ---- all others: gpul_insn_accesses() ------------------------------------------------------------------------------------ */
 
-static unsigned how_of(const struct lane_accesses *a)
+static unsigned how_of(const struct lane_accesses *a, const struct site *site)
 {
 	const unsigned scope = a->scope;
 	unsigned how = (a->kind & ACCESS_WRITE ? HOW_WRITES : 0) | (a->kind & ACCESS_READ ? HOW_READS : 0);
 
-	if (a->order != ORDER_WEAK)
+	if (a->order != ORDER_WEAK && !site->is_volatile)
 		how |= HOW_STRONG | scope << HOW_SCOPE_AT;
 	if (a->mbarrier)
 		return how | HOW_MBARRIER;
@@ -81,7 +84,7 @@ static unsigned how_of(const struct lane_accesses *a)
 /* The accesses of one kind, by lanes whose sizes may differ. */
 static void check_accesses(struct watched_warp *w, struct warp_state *s, const struct insn *i, struct site *site, const struct lane_accesses *a)
 {
-	struct now n = { .w = w, .s = s, .i = i, .site = site, .how = (uint8_t)how_of(a), .at = a->at };
+	struct now n = { .w = w, .s = s, .i = i, .site = site, .how = (uint8_t)how_of(a, site), .at = a->at };
 	uint32_t rest = a->lanes;
 
 	n.record = race_record(w, site, n.how);
@@ -115,11 +118,17 @@ static void arrive(struct watched_warp *w, const struct insn *i, const struct la
 	race_next_stamp(w);
 }
 
-static void release(struct watched_warp *w, const struct lane_accesses *a)
+static void release(struct watched_warp *w, const struct warp_state *s, const struct insn *i, const struct lane_accesses *a)
 {
-	EACH_LANE_OF(l, a->lanes)
-		if (a->space[l] == SPACE_GLOBAL || a->space[l] == SPACE_SHARED)
-			race_release(w, l, a->space[l] == SPACE_SHARED, a->at[l], a->order, a->scope);
+	EACH_LANE_OF(l, a->lanes) {
+		const bool shared = a->space[l] == SPACE_SHARED;
+
+		if (!shared && a->space[l] != SPACE_GLOBAL)
+			continue;
+		race_release(w, l, shared, a->at[l], a->order, a->scope);
+		if (w->has_lock >> l & 1)
+			race_section_ends(w, s, i, l, shared, a->at[l]);
+	}
 	if (a->order == ORDER_RELEASE || a->order == ORDER_ACQ_REL)
 		race_next_stamp(w);
 }
@@ -156,7 +165,7 @@ void race_access(struct watched_warp *w, struct warp_state *s, const struct insn
 		else if (i->op != OP_MBAR_TEST)
 			arrive(w, i, &a[n - 1]);
 	} else if (!is_copy(i) && a[0].kind & ACCESS_WRITE && a[0].order != ORDER_WEAK) {
-		release(w, &a[0]);
+		release(w, s, i, &a[0]);
 	}
 }
 
@@ -173,7 +182,6 @@ void race_access_ends(struct watched_warp *w, struct warp_state *s, const struct
 {
 	const struct watcher *k = w->block->watcher;
 
-	(void)site;
 	if (s->event == EVENT_FAULT)
 		return;
 	EACH_LANE_OF(l, on) {
@@ -184,6 +192,10 @@ void race_access_ends(struct watched_warp *w, struct warp_state *s, const struct
 						       ((const struct async_copy *)i->object)->has_barrier)) {
 			race_mbarrier_changed(w, k->shared[l], k->at[l], mbarrier_value(s, l, k->shared[l], k->at[l]));
 		} else if (!is_copy(i) && (i->op < OP_ST_8_16 || i->op > OP_STO) && k->order != ORDER_WEAK) {
+			if (site->polls && i->op <= OP_LDO)
+				race_polls(w->block, k->shared[l], k->at[l]);
+			else if (site->polls)
+				race_section_begins(w, s, i, l, k->order, k->scope);
 			race_acquire(w, l, k->shared[l], k->at[l], k->order, k->scope);
 		}
 	}

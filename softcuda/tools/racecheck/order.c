@@ -16,6 +16,26 @@ static bool is_own_block(const struct watched_warp *w, const struct record *r)
 	return r->launch == w->block->launch && r->block == (uint32_t)w->block->key;
 }
 
+/* PTX gives volatile accesses an order and a scope, by which they do not race with each other.  But they order nothing else, neither
+ * other accesses nor lanes of a warp, and most programs that use them rely on such an order.  So they count as strong only where they are a
+ * signal: a loop polls the word; or, in global memory, the volatile access reads what an atomic operation writes, or is one side of a
+ * release or acquire. */
+bool race_is_signal(const struct now *n, const struct record *r, uint64_t at)
+{
+	const bool mine = n->site->is_volatile, others = r->site->is_volatile;
+	const unsigned strong = mine ? r->how : n->how, by_volatile = mine ? n->how : r->how;
+
+	if (mine == others)
+		return mine && (n->site->polls || r->site->polls || race_is_polled(n->w->block, n->shared, at));
+	if (!(strong & HOW_STRONG) || ((strong >> HOW_SCOPE_AT & 3) < SCOPE_GPU && !is_own_block(n->w, r)))
+		return false;
+	if (n->site->polls || r->site->polls || strong & HOW_COPY)
+		return true;
+	if (!n->shared && !(by_volatile & HOW_WRITES && strong & HOW_WRITES))
+		return true;
+	return race_is_polled(n->w->block, n->shared, at);
+}
+
 bool race_knows_all(const struct watched_warp *w, const struct record *r)
 {
 	const struct watched_block *b = w->block;

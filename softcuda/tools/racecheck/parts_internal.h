@@ -2,8 +2,9 @@
  *
  *     instruction ── site.c ──> what it does to memory or to the order of accesses
  *       accesses   ── access.c ──> shadow.c: for each 4 bytes the last write and two reads ── order.c: are they ordered?
- *                                                                                      └─ no ── finding.c: both places
+ *       polls      ── poll.c: reads that wait for a signal                                └─ no ── finding.c: both places
  *       fences, barriers, releases, acquires ── warp.c, barrier.c, sync.c, async.c ──> what each thread knows
+ *       locks, critical sections             ── lock.c
  *       launches, streams ── launch.c         copies, fills of the driver ── copies.c
  *
  * Two accesses of the same bytes race if one of them writes, at least one of them is weak (or their scopes do not include the
@@ -74,12 +75,19 @@ struct site {
 	uint32_t n_groups;           /* SITE_WAIT: cp.async.wait_group N; wait_all: 0 */
 	bool all_groups;             /* wait_all */
 	bool bulk;                   /* a copy by the async proxy: cp.async.bulk, cp.reduce.async.bulk */
+	bool is_volatile;            /* and the tool was not asked to judge such accesses by PTX's letter */
+	bool polls;                  /* a loop reads until another thread has written: see poll.c */
+	bool writes_literal;         /* a volatile store of a literal: all who execute it write the same */
 	char *place;                 /* set when its program ends */
 	char *line;                  /* "kernel.cu:7" or "kernel.ptx:31"; made by race_site_line() */
 };
 
+/* Volatile accesses are strong ones, as in PTX's memory model. */
+extern bool race_by_letter;
 /* True: the tool wants to see the instruction. */
 bool race_site_wanted(const struct func_code *code, const struct insn *i);
+/* True: a volatile load or an atomic operation in a loop that ends when its value has changed (poll.c). */
+bool race_site_polls(const struct func_code *code, const gpul_ptx_inst *in, bool shared);
 /* Describe an instruction; lives as long as the process. */
 struct site *race_site_new(const struct func_code *code, const struct insn *i);
 void race_sites_end(const struct gpul_exec_program *p);
@@ -122,7 +130,9 @@ bool race_clock_after(const struct clock *c, uint32_t launch);
 
 enum { PAGE_SHIFT = 16, PAGE_BYTES = 1 << PAGE_SHIFT };
 
-/* For each cell of 1 << shift bytes the last write, and two reads that are not ordered after each other. */
+/* For each cell of 1 << shift bytes the last write, and two reads that are not ordered after each other.  Strong writes, such as
+ * atomic operations, do not race with each other: a write before the last one, which a later access may meet, is kept as a read,
+ * at first in read[0]. */
 struct shadow {
 	access_id all[3];            /* a page of which only copies have accessed all: its write and reads; it has no cells */
 	_Atomic bool locked;         /* pages of global memory */
@@ -151,6 +161,8 @@ void race_shadow_clear(struct shadow *s);
 enum { N_KEPT = 64, N_MEMOS = 8, N_AWAITED = 4, N_LEARNED = 2, N_VAR_SLOTS = 32 };
 
 struct var;
+struct section;
+struct suspects;
 struct kept { const struct site *site; uint64_t key; uint32_t record, generation; };
 /* What the lanes of a warp know of a record: nothing; each lane what it did itself; all; or it must be looked up. */
 struct memo { uint32_t record, version, generation; uint8_t class; };
@@ -159,6 +171,7 @@ enum { MEMO_NONE, MEMO_OWN, MEMO_ALL, MEMO_SOME };
 struct watched_warp {
 	struct watched_block *block;
 	uint32_t index, stamp, floor;
+	uint32_t in_section;         /* lanes that have a lock, and whose accesses must be seen */
 	struct memo memo[N_MEMOS];
 	struct kept kept[N_KEPT];    /* the records of this stamp, by site */
 	struct clock *clock[LANES];
@@ -171,6 +184,8 @@ struct watched_warp {
 	struct awaited { struct var *var; uint8_t scope; bool used; } awaited[LANES][N_AWAITED];
 	uint32_t awaits;             /* lanes with awaited variables */
 	struct learned { const struct var *var; struct clock *clock; uint32_t version; uint8_t scope; } learned[LANES][N_LEARNED];  /* sync.c */
+	struct section *sections;    /* by lane: see lock.c; NULL: no lane has taken a lock */
+	uint32_t has_lock;           /* lanes that have one */
 	uint32_t proxied[LANES];     /* stamp of the lane's last fence.proxy.async; 0: none */
 	uint32_t arrived[LANES];     /* bar.warp.sync: stamp of the lane's last arrival */
 	uint32_t waiting;            /* bar.warp.sync: the lanes that have arrived and not passed */
@@ -196,6 +211,7 @@ struct watched_block {
 	struct clock *arrivals[N_BARRIERS];  /* bar.arrive: what they release */
 	unsigned n_warps, room;
 	bool any_clock;              /* some lane has a clock */
+	bool any_fence;              /* since the last barrier of all threads */
 	bool knows_cpu;              /* and what the CPU knows: see sync.c */
 	uint32_t knows_copies;       /* and all copies with smaller numbers: see copies.c */
 	struct watched_warp *warps;
@@ -223,7 +239,8 @@ struct now {
 	uint32_t on;
 	uint8_t how;
 	bool shared;
-	bool lacks_proxy_fence;      /* the finding is that only a proxy fence is missing */
+	bool lacks_proxy_fence;      /* the finding is that only a proxy fence is missing, ... */
+	bool lacks_lock_fence;       /* ... or that the lock was taken without a fence */
 	uint32_t bytes;
 	const uint64_t *at;
 	uint32_t record;
@@ -258,6 +275,8 @@ bool race_clock_knows_warp(const struct clock *c, const struct record *r);
 bool race_clock_knows_lane(const struct clock *c, const struct record *r, unsigned lane);
 /* True: both are strong, and the scope of each includes the other. */
 bool race_morally_strong(const struct watched_warp *w, unsigned how, const struct record *r);
+/* True: the accesses, of which one is volatile, are those of a signal: one thread polls the word at the address. */
+bool race_is_signal(const struct now *n, const struct record *r, uint64_t at);
 
 /* ---- sync.c, warp.c, barrier.c, async.c: what raises the knowledge ----------------------------------------------------------- */
 
@@ -267,7 +286,13 @@ void race_lane_facts(struct watched_warp *w, unsigned lane, struct clock **c);
 void race_release(struct watched_warp *w, unsigned lane, bool shared, uint64_t at, unsigned order, unsigned scope);
 void race_acquire(struct watched_warp *w, unsigned lane, bool shared, uint64_t at, unsigned order, unsigned scope);
 void race_acquire_awaited(struct watched_warp *w, uint32_t lanes, unsigned scope);
+/* True: the lane knows the access if its strong reads are acquires, although no fence has come yet. */
+bool race_awaits(const struct watched_warp *w, unsigned lane, const struct record *r, unsigned of_lane);
+/* A thread of the block polls the variable; true: such a thread has polled it, in this launch or in one that is not before it. */
+void race_polls(struct watched_block *b, bool shared, uint64_t at);
+bool race_is_polled(struct watched_block *b, bool shared, uint64_t at);
 void race_fence(struct watched_warp *w, uint32_t lanes, unsigned scope);
+void race_join_fences(struct watched_block *b);
 /* What was released in the scope of the system is known to the CPU, and to blocks with knows_cpu. */
 bool race_cpu_knows_some(void);
 bool race_cpu_knows(const struct record *r, unsigned lane);
@@ -288,6 +313,18 @@ bool race_lacks_proxy_fence(const struct now *n, unsigned lane, const struct rec
 void race_copy_started(struct watched_warp *w, uint32_t record, uint32_t lanes);
 void race_copy_commit(struct watched_warp *w, uint32_t lanes);
 void race_copy_wait(struct watched_warp *w, const struct site *site, uint32_t lanes);
+
+/* ---- lock.c: critical sections --------------------------------------------------------------------------------------------- */
+
+/* A lane has read by an atomic operation, and may have taken a lock; a lane that has one is about to write strongly. */
+void race_section_begins(struct watched_warp *w, const struct warp_state *s, const struct insn *i, unsigned lane, unsigned order, unsigned scope);
+void race_section_ends(struct watched_warp *w, const struct warp_state *s, const struct insn *i, unsigned lane, bool shared, uint64_t at);
+void race_sections_fenced(struct watched_warp *w, uint32_t lanes, unsigned scope);
+void race_section_accesses(struct now *n);
+/* sync.c: what is left with a lock, and its lock, which *lock receives; NULL: nothing, or no memory. */
+struct suspects *race_lock_suspects(struct watched_block *b, bool shared, uint64_t at, pthread_mutex_t **lock);
+struct suspects *race_make_suspects(struct watched_block *b, bool shared, uint64_t at, size_t bytes, pthread_mutex_t **lock);
+void race_unlock_suspects(pthread_mutex_t *lock);
 
 /* ---- launch.c ------------------------------------------------------------------------------------------------------------ */
 

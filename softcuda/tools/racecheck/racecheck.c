@@ -19,6 +19,7 @@ static void reset_warp(struct watched_warp *w)
 			race_clock_drop(w->learned[l][k].clock);
 	}
 	free(w->knows);
+	free(w->sections);
 	memset(w, 0, sizeof *w);
 	w->copies = copies;
 	w->copies_room = room;
@@ -34,7 +35,7 @@ static void begin_warps(struct watched_block *b)
 	b->time = 1;
 	b->floor = b->proxy_floor = b->proxy_pending = 0;
 	b->version++;
-	b->any_clock = false;
+	b->any_clock = b->any_fence = false;
 }
 
 /* A block for as many warps, of the worker's free ones or a new one; NULL: no memory. */
@@ -153,6 +154,7 @@ static enum observed before(struct observer *o, struct warp_state *s, const stru
 		race_leave(b->watcher);
 		break;
 	case SITE_FENCE:
+		race_sections_fenced(w, on, site->scope);
 		race_fence(w, on, site->scope);
 		break;
 	case SITE_PROXY_FENCE:
@@ -250,13 +252,24 @@ static struct observer observer = {
 	.range_added = range_changed, .range_removed = range_changed, .host_moves = host_moves,
 };
 
+/* An option without a value. */
+static gpul_status read_switch(struct tool_options *options, const char *key, bool *out, gpul_error *err)
+{
+	const char *value = gpul_tool_option(options, key);
+
+	if (value && *value)
+		return gpul_fail(err, GPUL_EINVAL, 0, TOOL ": the option %s has no value, but is '%.40s'", key, value);
+	*out = value;
+	return GPUL_OK;
+}
+
 static gpul_status create(struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err)
 {
-	const char *same = gpul_tool_option(options, "same");
+	gpul_status st = read_switch(options, "same", &race_report_same, err);
 
-	if (same && *same)
-		return gpul_fail(err, GPUL_EINVAL, 0, TOOL ": the option same has no value, but is '%.40s'", same);
-	race_report_same = same;
+	st = st ? st : read_switch(options, "ptx", &race_by_letter, err);
+	if (st)
+		return st;
 	race_findings_begin(memory);
 	race_copies_begin(memory);
 	if (!race_records_create())
@@ -273,7 +286,7 @@ static void finish(struct observer *o)
 
 const struct tool gpul_racecheck_tool = {
 	.name = TOOL,
-	.summary = "data races of shared and global memory, by PTX's memory model  same: also writes of equal values",
+	.summary = "data races of shared and global memory, by PTX's memory model  same: also writes of equal values, ptx: volatile accesses do not race with each other",
 	.create = create,
 	.finish = finish,
 	.stop = finish,

@@ -8,6 +8,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct site *sites;
 static uint32_t n_sites;
 
+bool race_by_letter;
+
 static bool has(const gpul_ptx_inst *in, unsigned mod)
 {
 	return in && gpul_ptx_has_mod(in, mod);
@@ -149,6 +151,33 @@ static bool reads_a_guess(const struct func_code *code, const struct insn *load)
 	return false;
 }
 
+/* True: mov r, 1 is the only instruction that writes the register, . */
+static bool is_literal(const gpul_ptx_func *f, uint32_t reg)
+{
+	bool literal = false;
+
+	for (const gpul_ptx_inst *in = f->insts; in < f->insts + f->n_insts; in++) {
+		const gpul_ptx_operand *o = &f->operands[in->first_operand];
+
+		if (!in->n_operands || o->kind != GPUL_PTX_OP_REG || o->index != reg || in->opcode == GPUL_PTX_ST)
+			continue;
+		if (literal || in->opcode != GPUL_PTX_MOV || o[1].kind != GPUL_PTX_OP_INT)
+			return false;
+		literal = true;
+	}
+	return literal;
+}
+
+/* True: st [a], 1: whoever executes it writes the same. */
+static bool writes_literal(const struct func_code *code, const gpul_ptx_inst *in)
+{
+	const gpul_ptx_operand *o = in->n_operands == 2 ? &code->ptx->operands[in->first_operand + 1] : NULL;
+
+	if (in->opcode != GPUL_PTX_ST || !o)
+		return false;
+	return o->kind == GPUL_PTX_OP_INT || (o->kind == GPUL_PTX_OP_REG && is_literal(code->ptx, o->index));
+}
+
 static void describe_wait(const struct func_code *code, const gpul_ptx_inst *in, struct site *site)
 {
 	site->all_groups = has(in, GPUL_PTX_MOD_WAIT_ALL);
@@ -175,6 +204,11 @@ struct site *race_site_new(const struct func_code *code, const struct insn *i)
 	if (site->class == SITE_PLAIN) {
 		site->bytes = plain_bytes(i);
 		site->how = i->op > OP_LDV ? HOW_WRITES : reads_a_guess(code, i) ? HOW_READS | HOW_STRONG | SCOPE_GPU << HOW_SCOPE_AT : HOW_READS;
+	}
+	if (site->class == SITE_ACCESS) {
+		site->is_volatile = !race_by_letter && has(in, GPUL_PTX_MOD_VOLATILE);
+		site->writes_literal = site->is_volatile && writes_literal(code, in);
+		site->polls = !race_by_letter && race_site_polls(code, in, site->space == SPACE_SHARED);
 	}
 	if (site->class == SITE_WAIT || site->class == SITE_WAIT_READ)
 		describe_wait(code, in, site);

@@ -5,10 +5,12 @@
  * operation that follows it, and when the scope of each part includes the other thread.  Here a variable keeps all that has
  * ever been released to it: a reader may learn more than it should, so that a race may be missed, but none is invented.
  *
- * Two rules are weaker than PTX's, so that programs that CUDA documents are not reported:
+ * Some rules are weaker than PTX's, so that usual programs are not reported:
  *   - A barrier after a strong read counts as a fence (the sum of the last block, threadFenceReduction).
+ *   - A strong write behind a barrier releases what all threads had done before their fences, if those came before the barrier.
  *   - A release of scope .sys is for the CPU and for other processes, too, which may signal another thread at another address:
- *     a block that acquires in this scope knows what is released in it, anywhere; so does a launch that begins later. */
+ *     a block that acquires in this scope knows what is released in it, anywhere; so does a launch that begins later.
+ *   - A strong or volatile access comes after the strong reads of its thread, without a fence, if what was released is strong or volatile, too. */
 #include "softcuda/tools/racecheck/parts_internal.h"
 
 #include <stdlib.h>
@@ -23,6 +25,8 @@ struct var {
 	uint64_t narrow_block;
 	bool knows_cpu;              /* who released to it knew what the CPU knows */
 	uint32_t version;            /* changes when something is released to it */
+	struct suspects *suspects;   /* of a lock: see lock.c */
+	uint32_t polled;             /* the last launch that polls it; 0: none */
 	struct clock *arriving;      /* mbarrier: released by arrivals of its current phase */
 	bool phase;
 };
@@ -106,6 +110,7 @@ void race_vars_end(struct watched_block *b)
 			race_clock_drop(v->wide);
 			race_clock_drop(v->narrow);
 			race_clock_drop(v->arriving);
+			free(v->suspects);
 			free(v);
 		}
 		b->vars[k] = NULL;
@@ -261,6 +266,17 @@ bool race_cpu_knows(const struct record *r, unsigned lane)
 	return knows;
 }
 
+/* Lock a variable; returns the lock, which a variable in shared memory does not have. */
+static pthread_mutex_t *lock_of(const struct watched_block *b, const struct var *v)
+{
+	const bool shared = find_var(b->vars[(v->at >> 2) % N_VAR_SLOTS], v->at) == v;
+
+	if (shared)
+		return NULL;
+	pthread_mutex_lock(&slot_of(v->at)->lock);
+	return &slot_of(v->at)->lock;
+}
+
 /* A fence of the lane will learn from the variable (NULL: from the CPU). */
 static void await_fence(struct watched_warp *w, unsigned lane, struct var *v, unsigned scope)
 {
@@ -300,26 +316,47 @@ void race_acquire(struct watched_warp *w, unsigned lane, bool shared, uint64_t a
 void race_acquire_awaited(struct watched_warp *w, uint32_t lanes, unsigned scope)
 {
 	EACH_LANE_OF(l, lanes & w->awaits) {
+		unsigned kept = 0;       /* for a later fence of a larger scope */
+
 		for (unsigned k = 0; k < N_AWAITED && w->awaited[l][k].used; k++) {
 			struct awaited *a = &w->awaited[l][k];
 			const unsigned in = a->scope < scope ? a->scope : scope;
-			pthread_mutex_t *lock = NULL;
 
 			if (a->var) {
-				const bool shared = find_var(w->block->vars[(a->var->at >> 2) % N_VAR_SLOTS], a->var->at) == a->var;
+				pthread_mutex_t *lock = lock_of(w->block, a->var);
 
-				lock = shared ? NULL : &slot_of(a->var->at)->lock;
-				if (lock)
-					pthread_mutex_lock(lock);
-				learn_from_var(w, l, a->var, shared, in);
+				learn_from_var(w, l, a->var, !lock, in);
 				unlock_var(lock);
 			}
 			if (in == SCOPE_SYS)
 				learn_from_cpu(w);
-			a->used = false;
+			if (scope < SCOPE_GPU && a->scope > scope)
+				w->awaited[l][kept++] = *a;
 		}
+		for (unsigned k = kept; k < N_AWAITED; k++)
+			w->awaited[l][k].used = false;
+		if (!kept)
+			w->awaits &= ~(1u << l);
 	}
-	w->awaits &= ~lanes;
+}
+
+bool race_awaits(const struct watched_warp *w, unsigned lane, const struct record *r, unsigned of_lane)
+{
+	bool found = false;
+
+	for (unsigned k = 0; w->awaits >> lane & 1 && k < N_AWAITED && w->awaited[lane][k].used && !found; k++) {
+		const struct awaited *a = &w->awaited[lane][k];
+		const bool own_block = block_key(r->launch, r->block) == w->block->key;
+		pthread_mutex_t *lock;
+
+		if (!a->var)
+			continue;
+		lock = lock_of(w->block, a->var);
+		found = ((own_block || a->scope >= SCOPE_GPU) && race_clock_knows_lane(a->var->wide, r, of_lane)) ||
+			(a->var->narrow_block == w->block->key && race_clock_knows_lane(a->var->narrow, r, of_lane));
+		unlock_var(lock);
+	}
+	return found;
 }
 
 void race_fence(struct watched_warp *w, uint32_t lanes, unsigned scope)
@@ -336,7 +373,83 @@ void race_fence(struct watched_warp *w, uint32_t lanes, unsigned scope)
 		w->release_warp[l] = w->floor;
 		w->release_scope[l] = (uint8_t)scope;
 	}
+	w->block->any_fence = true;
 	race_next_stamp(w);
+}
+
+/* The fact that all lanes of the warp had a fence of the GPU's scope, or a larger one, after the last barrier. */
+static void add_fences_of_warp(const struct watched_warp *w, uint32_t live, struct clock **c)
+{
+	uint32_t least = UINT32_MAX;
+
+	EACH_LANE_OF(l, live) {
+		if (w->release_scope[l] < SCOPE_GPU || w->release[l] <= w->block->floor)
+			return;
+		least = w->release[l] < least ? w->release[l] : least;
+	}
+	if (live)
+		race_clock_add(c, w->block->key, WHO_WARP + w->index, least);
+}
+
+/* All threads have arrived at a barrier.  Where each thread has a fence before it, and one thread sends the signal behind it, the thread that
+ * sends releases what the others had done before their fences. */
+void race_join_fences(struct watched_block *b)
+{
+	struct clock *fenced = NULL;
+
+	for (unsigned k = 0; b->any_fence && k < b->n_warps; k++)
+		add_fences_of_warp(&b->warps[k], b->block->warps[k].w.live, &fenced);
+	for (unsigned k = 0; fenced && k < b->n_warps; k++)
+		for (unsigned l = 0; l < LANES; l++)
+			if (b->warps[k].release[l])
+				b->warps[k].release_clock[l] = race_clock_merged(b->warps[k].release_clock[l], fenced, 0);
+	race_clock_drop(fenced);
+	b->any_fence = false;
+}
+
+/* ---- locks ---------------------------------------------------------------------------------------------------------------- */
+
+struct suspects *race_lock_suspects(struct watched_block *b, bool shared, uint64_t at, pthread_mutex_t **lock)
+{
+	struct var *v = lock_var(b, shared, at, false, lock);
+
+	return v ? v->suspects : NULL;
+}
+
+struct suspects *race_make_suspects(struct watched_block *b, bool shared, uint64_t at, size_t bytes, pthread_mutex_t **lock)
+{
+	struct var *v = lock_var(b, shared, at, true, lock);
+
+	if (v && !v->suspects)
+		v->suspects = calloc(1, bytes);
+	return v ? v->suspects : NULL;
+}
+
+void race_unlock_suspects(pthread_mutex_t *lock)
+{
+	unlock_var(lock);
+}
+
+/* ---- signals: words that a loop polls ------------------------------------------------------------------------------------ */
+
+void race_polls(struct watched_block *b, bool shared, uint64_t at)
+{
+	pthread_mutex_t *lock;
+	struct var *v = lock_var(b, shared, at, true, &lock);
+
+	if (v)
+		v->polled = b->launch;
+	unlock_var(lock);
+}
+
+bool race_is_polled(struct watched_block *b, bool shared, uint64_t at)
+{
+	pthread_mutex_t *lock;
+	const struct var *v = lock_var(b, shared, at, false, &lock);
+	const uint32_t by = v ? v->polled : 0;
+
+	unlock_var(lock);
+	return by && (by == b->launch || !race_launch_before(by, b->launch));
 }
 
 /* ---- mbarriers: arrivals release to the phase; when it is complete, all who find it complete acquire ----------------------------- */

@@ -31,6 +31,20 @@ class Races(unittest.TestCase):
         status, out, text = FAULTS.run(os.path.join(HERE, "remote_mbarrier.ptx"), "--grid", "2", "--block", "32", "--racecheck", "out:u32[2]")
         self.assertEqual((status, text), (0, "gpuload racecheck: no errors\n"), out)
 
+    def test_volatile_accesses_do_not_race_with_each_other_by_the_letter_of_ptx(self):
+        for name in "volatile_tree", "volatile_lanes", "volatile_rounds":
+            with self.subTest(name):
+                status, _, text = FAULTS.run(f"{name}.ptx", "--racecheck", "--racecheck-ptx")
+                self.assertEqual((status, text), (0, "gpuload racecheck: no errors\n"))
+
+    def test_a_pair_of_lines_is_reported_once(self):
+        for name in "volatile_lanes", "read_after_atomics", "histogram":
+            with self.subTest(name):
+                text = FAULTS.run(f"{name}.ptx", "--racecheck")[2]
+                places = [tuple(sorted(re.findall(r"\(.*\.cu:(\d+)", report)[:2])) for report in text.split("race: ")[1:]]
+                self.assertTrue(places)
+                self.assertEqual(len(places), len(set(places)), text)
+
     def test_there_are_20_races_each_with_a_right_variant(self):
         FAULTS.assert_pairs(self, 20)
 

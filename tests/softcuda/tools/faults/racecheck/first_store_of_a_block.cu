@@ -1,0 +1,25 @@
+// Thread 0 sets a counter to zero and adds to it; so does a thread of another warp.
+// expect: shared memory
+// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// gpuload run: out:i32[64] --grid 1 --block 64
+#ifdef RIGHT
+#define ENTRY extern "C" __global__ void first_store_of_a_block_right
+#define FIX(...) __VA_ARGS__
+#else
+#define ENTRY extern "C" __global__ void first_store_of_a_block
+#define FIX(...)
+#endif
+
+__shared__ int n;
+ENTRY(int *out)
+{
+	const int t = threadIdx.x;
+
+	if (t == 0)
+		n = 0;
+	FIX(__syncthreads();)
+	if (t % 32 == 0)
+		atomicAdd(&n, 1);
+	__syncthreads();
+	out[t] = n;
+}

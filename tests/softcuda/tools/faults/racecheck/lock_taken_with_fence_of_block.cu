@@ -1,0 +1,22 @@
+// A lock of blocks is taken with a fence of the block's scope.
+// expect: global memory
+// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// gpuload run: inout:i32[2]=zeros --grid 2 --block 1
+#ifdef RIGHT
+#define ENTRY extern "C" __global__ void lock_taken_with_fence_of_block_right
+#define FIX(...) __VA_ARGS__
+#else
+#define ENTRY extern "C" __global__ void lock_taken_with_fence_of_block
+#define FIX(...)
+#endif
+
+ENTRY(volatile int *data)
+{
+	while (atomicCAS((int *)data, 0, 1))
+		;
+	__threadfence_block();
+	FIX(__threadfence();)
+	data[1] += 1;
+	__threadfence();
+	atomicExch((int *)data, 0);
+}

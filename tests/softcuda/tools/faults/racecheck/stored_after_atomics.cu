@@ -1,0 +1,20 @@
+// Block 0 stores to a counter to which all blocks have added, and thinks that it was the last one.
+// expect: global memory
+// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// gpuload run: inout:i32[1]=zeros --grid 4 --block 32
+#ifdef RIGHT
+#define ENTRY extern "C" __global__ void stored_after_atomics_right
+#define FIX(...) __VA_ARGS__
+#else
+#define ENTRY extern "C" __global__ void stored_after_atomics
+#define FIX(...)
+#endif
+
+ENTRY(int *n)
+{
+	atomicAdd(n, 1);
+	atomicAdd(n, 1);
+	if (blockIdx.x == 0 && threadIdx.x == 0)
+		FIX(atomicExch(n, 0); if (0))
+		*n = 0;
+}

@@ -1,0 +1,32 @@
+// Lanes of a warp add volatile words of each other, as before Volta, without __syncwarp().
+// expect: shared memory
+// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// gpuload run: i32[64]=ones out:i32[1] --grid 1 --block 64
+#ifdef RIGHT
+#define ENTRY extern "C" __global__ void volatile_lanes_right
+#define FIX(...) __VA_ARGS__
+#else
+#define ENTRY extern "C" __global__ void volatile_lanes
+#define FIX(...)
+#endif
+
+__shared__ volatile int s[64];
+ENTRY(const int *in, int *out)
+{
+	const int t = threadIdx.x;
+
+	s[t] = in[t];
+	__syncthreads();
+	if (t < 32) {
+		int v = s[t];
+
+		for (int k = 32; k > 0; k /= 2) {
+			v += s[t + k];
+			FIX(__syncwarp();)
+			s[t] = v;
+			FIX(__syncwarp();)
+		}
+	}
+	if (t == 0)
+		*out = s[0];
+}

@@ -1,0 +1,19 @@
+// A volatile array in global memory that blocks exchange without a signal.
+// expect: global memory
+// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// gpuload run: inout:i32[4]=zeros out:i32[4] inout:u32[1]=zeros --grid 4 --block 1
+#ifdef RIGHT
+#define ENTRY extern "C" __global__ void volatile_rounds_right
+#define FIX(...) __VA_ARGS__
+#else
+#define ENTRY extern "C" __global__ void volatile_rounds
+#define FIX(...)
+#endif
+
+ENTRY(volatile int *data, int *out, unsigned *count)
+{
+	data[blockIdx.x] = blockIdx.x + 1;
+	FIX(__threadfence(); atomicAdd(count, 1);)
+	FIX(while (atomicAdd(count, 0) < 4);)
+	out[blockIdx.x] = data[(blockIdx.x + 1) % 4];
+}

@@ -1,0 +1,27 @@
+// A sum by a tree in volatile shared memory, without the first barrier.
+// expect: shared memory
+// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// gpuload run: i32[256]=ones out:i32[1] --grid 1 --block 256
+#ifdef RIGHT
+#define ENTRY extern "C" __global__ void volatile_tree_right
+#define FIX(...) __VA_ARGS__
+#else
+#define ENTRY extern "C" __global__ void volatile_tree
+#define FIX(...)
+#endif
+
+__shared__ volatile int s[256];
+ENTRY(const int *in, int *out)
+{
+	const int t = threadIdx.x;
+
+	s[t] = in[t];
+	FIX(__syncthreads();)
+	for (int k = 128; k > 0; k /= 2) {
+		if (t < k)
+			s[t] += s[t + k];
+		__syncthreads();
+	}
+	if (t == 0)
+		*out = s[0];
+}
