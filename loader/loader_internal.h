@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "loader/names/demangle.h"
+#include "core/demangle.h"
 #include "loader/image/kernels/kernels.h"
 #include "loader/loader.h"
 #include "loader/signature/signature_internal.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/names/demangle.h"
+#include "core/demangle.h"
 #include "loader/names/names.h"
 
 enum { FIRST_ROOM = 4096 };

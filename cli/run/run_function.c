@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/names/demangle.h"
+#include "core/demangle.h"
 #include "loader/symbol/symbol.h"
 
 gpul_status run_functions(struct run *r, gpul_error *err)

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "driver/context.h"
-#include "loader/names/demangle.h"
+#include "core/demangle.h"
 #include "loader/image/kernels/kernels.h"
 #include "loader/image/source.h"
 #include "loader/loader.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/names/demangle.h"
+#include "core/demangle.h"
 
 /* A message is recognised by a part of it and by a second part that follows on the same line.  The name
  * that the message is about follows the first part.  If two rows are found at one position, the first row counts. */

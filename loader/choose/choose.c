@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "core/array.h"
-#include "loader/names/demangle.h"
+#include "core/demangle.h"
 #include "loader/names/names.h"
 
 /* ---- the search for a kernel ------------------------------------------------------------- */

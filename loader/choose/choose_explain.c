@@ -8,7 +8,7 @@
 #include "core/array.h"
 #include "core/text.h"
 #include "loader/choose/choose_internal.h"
-#include "loader/names/demangle.h"
+#include "core/demangle.h"
 #include "loader/names/names.h"
 
 /* ---- every image ---------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/names/demangle.h"
+#include "core/demangle.h"
 #include "loader/image/kernels/kernels.h"
 #include "loader/link/nvjitlink_internal.h"
 #include "loader/names/names.h"

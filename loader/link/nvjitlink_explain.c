@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/names/demangle.h"
+#include "core/demangle.h"
 #include "loader/link/link.h"
 #include "loader/link/nvjitlink_internal.h"
 

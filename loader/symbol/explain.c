@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "loader/advice/advice.h"
-#include "loader/names/demangle.h"
+#include "core/demangle.h"
 #include "loader/names/host_symbols_internal.h"
 #include "loader/image/kernels/kernels.h"
 #include "loader/image/source.h"

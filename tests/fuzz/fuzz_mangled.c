@@ -2,8 +2,8 @@
  * the estimate is small: this must be fast, and the estimate must not be far too small. */
 #include "tests/fuzz/fuzz_reader.h"
 
-#include "loader/names/demangle.h"
-#include "loader/names/mangled_internal.h"
+#include "core/demangle.h"
+#include "core/mangled_internal.h"
 
 enum { TOO_MUCH = 8 << 20 };
 

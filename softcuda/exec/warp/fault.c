@@ -50,27 +50,93 @@ static bool is_source(const gpul_ptx_module *m, const char *name)
 	return false;
 }
 
-/* Set the line of CUDA C++ in f, and write it as "kernel.cu:7".  An inlined call: of a function of the same file, its line, then that of the
- * call; of another file, such as a header, the line of the call, which the user knows, then "inlined from sum.h:3". */
-static void cuda_position(const gpul_ptx_module *m, const gpul_ptx_loc *loc, gpul_exec_fault *f, char *buf,
-			  size_t bytes)
+/* A place in a source: path "" if the module does not name the file. */
+struct line { const gpul_ptx_file *file; const char *path; uint32_t line; };
+
+static struct line line_at(const gpul_ptx_module *m, uint32_t file, uint32_t line)
 {
-	const gpul_ptx_file *file = find_file(m, loc->file), *at = loc->at_line ? find_file(m, loc->at_file) : NULL, *own;
-	const char *path = file ? gpul_ptx_name(m, file->path) : "", *caller = at ? gpul_ptx_name(m, at->path) : "";
-	const bool other = *caller && strcmp(caller, path) != 0;
+	const gpul_ptx_file *f = line ? find_file(m, file) : NULL;
+
+	return (struct line){ f, f ? gpul_ptx_name(m, f->path) : "", line };
+}
+
+/* True: the folder before /include/ is one of CUDA's, or the name is that of one of its headers. */
+static bool is_of_toolkit(const char *path)
+{
+	static const char *const parts[] = { "/cooperative_groups", "/crt/", "/cccl/", "/cuda/include/", "/cuda_runtime/include/", "/cuda_cccl/include/" };
+	static const char *const names[] = { "sm_", "device_atomic_functions", "cooperative_groups", "cuda_pipeline", "cuda_awbarrier" };
+	const char *include = strstr(path, "/include/"), *folder = include, *name = gpul_file_name(path), *version;
+
+	for (size_t k = 0; k < sizeof parts / sizeof parts[0]; k++)
+		if (strstr(path, parts[k]))
+			return true;
+	for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+		if (!strncmp(name, names[k], strlen(names[k])) && (strstr(name, ".h")))
+			return true;
+	while (folder && folder > path && folder[-1] != '/')
+		folder--;
+	if (!folder)
+		return false;
+	version = folder + (!strncmp(folder, "cuda-", 5) ? 5 : !strncmp(folder, "cu", 2) ? 2 : 0);
+	return (version > folder && *version >= '0' && *version <= '9') || (strstr(path, "/targets/") && include > path + 6 && !strncmp(include - 6, "-linux", 6));
+}
+
+/* The line that calls the inlined function of loc; *row: the row of its own .loc, which comes before; GPUL_PTX_NONE: not found. */
+static struct line caller_of(const gpul_ptx_module *m, uint32_t *row)
+{
+	const gpul_ptx_loc *loc = &m->locs[*row];
+	const struct line caller = line_at(m, loc->at_file, loc->at_line);
+
+	for (uint32_t k = *row; k-- > 0;) {
+		const gpul_ptx_loc *at = &m->locs[k];
+
+		if (at->file == loc->at_file && at->line == loc->at_line && at->column == loc->at_column) {
+			*row = k;
+			return caller;
+		}
+	}
+	*row = GPUL_PTX_NONE;
+	return caller;
+}
+
+/* The nearest line that is not in a header of CUDA; if all are, the outermost one. */
+static struct line line_of_user(const gpul_ptx_module *m, uint32_t row)
+{
+	enum { MOST_CALLS = 64 };
+	struct line at = line_at(m, m->locs[row].file, m->locs[row].line);
+
+	for (unsigned n = 0; n < MOST_CALLS && row != GPUL_PTX_NONE && m->locs[row].at_line && is_of_toolkit(at.path); n++) {
+		const struct line caller = caller_of(m, &row);
+
+		if (!*caller.path)
+			break;
+		at = caller;
+	}
+	return at;
+}
+
+/* Set the line of CUDA C++ in f, and write it as "kernel.cu:7".  An inlined call: of a function of the same file, its line, then that of the
+ * call; of another file, such as a header, the line of the call, which the user knows, then "inlined from sum.h:3".  Lines of CUDA's own
+ * headers are passed over. */
+static void cuda_position(const gpul_ptx_module *m, uint32_t row, gpul_exec_fault *f, char *buf, size_t bytes)
+{
+	const gpul_ptx_loc *loc = &m->locs[row];
+	const struct line inner = line_at(m, loc->file, loc->line), caller = line_at(m, loc->at_file, loc->at_line);
+	struct line own = is_of_toolkit(inner.path) ? line_of_user(m, row) : *caller.path ? caller : inner;
+	const bool other = strcmp(own.path, inner.path) != 0;
 	int n;
 
-	if (!*path)
+	if (!*inner.path)
 		return;
-	own = other ? at : file;
-	f->source_line = other ? loc->at_line : loc->line;
-	f->source_timestamp = own->timestamp;
-	f->source_bytes = own->bytes;
-	snprintf(f->source, sizeof f->source, "%s", other ? caller : path);
+	own = other ? own : inner;
+	f->source_line = own.line;
+	f->source_timestamp = own.file->timestamp;
+	f->source_bytes = own.file->bytes;
+	snprintf(f->source, sizeof f->source, "%s", own.path);
 	n = snprintf(buf, bytes, "%.40s:%u", gpul_file_name(f->source), f->source_line);
-	if (at && (size_t)n < bytes)
-		snprintf(buf + n, bytes - (size_t)n, ", inlined %s %.40s:%u", other ? "from" : "at", gpul_file_name(other ? path : caller),
-			 other ? loc->line : loc->at_line);
+	if (*caller.path && (size_t)n < bytes)
+		snprintf(buf + n, bytes - (size_t)n, ", inlined %s %.40s:%u", other ? "from" : "at", gpul_file_name(other ? inner.path : caller.path),
+			 other ? inner.line : caller.line);
 }
 
 /* Write the position of an instruction: "kernel.ptx:31"; if the PTX has .loc directives, "kernel.ptx:31 (kernel.cu:7)".
@@ -85,7 +151,7 @@ void gpul_insn_place(const struct func_code *code, const struct insn *i, gpul_ex
 
 	f = f ? f : &unused;
 	if (in && in->loc != GPUL_PTX_NONE)
-		cuda_position(m, &m->locs[in->loc], f, cuda, sizeof cuda);
+		cuda_position(m, in->loc, f, cuda, sizeof cuda);
 	if (*cuda && !strcmp(gpul_file_name(name), gpul_file_name(f->source)))
 		snprintf(buf, bytes, "%.60s%s", name, strchr(cuda, ':'));
 	else if (*cuda && is_source(m, gpul_file_name(name)))

@@ -29,7 +29,7 @@ gpul_status gpul_debug_show_status(const struct call *c)
 
 		if (in)
 			gpul_ptx_print_inst(p.code->program->module, p.code->ptx, in, text, sizeof text);
-		fprintf(c->out, "kernel=%s\tblock=%" PRIu64 "\twarp=%u\tlane=%u\tmask=%08x\tlive=%08x\tdepth=%u\t", s->block->launch->kernel->info.name,
+		fprintf(c->out, "kernel=%s\tblock=%" PRIu64 "\twarp=%u\tlane=%u\tmask=%08x\tlive=%08x\tdepth=%u\t", SHOWN_NAME(s->block->launch->kernel->info.name),
 			gpul_debug_block_index(s->block), s->index, stop->lane, s->w.mask, s->w.live, s->frame->depth);
 		print_place(c->out, &p);
 		fputs("\tinsn=", c->out);

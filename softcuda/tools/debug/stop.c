@@ -371,7 +371,7 @@ static void launch_begins(struct observer *o, gpul_exec_launch *l)
 	}
 	if (d->unresolved)
 		gpul_debug_resolve(d);
-	gpul_debug_event(d, "launch\tkernel=%s\tgrid=%u,%u,%u\tblock=%u,%u,%u", l->kernel->info.name, l->grid[0], l->grid[1], l->grid[2], l->block[0],
+	gpul_debug_event(d, "launch\tkernel=%s\tgrid=%u,%u,%u\tblock=%u,%u,%u", SHOWN_NAME(l->kernel->info.name), l->grid[0], l->grid[1], l->grid[2], l->block[0],
 			 l->block[1], l->block[2]);
 	pthread_mutex_unlock(&d->lock);
 }
@@ -386,7 +386,7 @@ static void launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_exec
 		;
 	} else if (!d->restores && d->search.phase != SEARCH_OFF) {  /* a replay that did not come by: the kernel is not deterministic */
 		if (d->search.how == BACK_TO)
-			snprintf(stop.text, sizeof stop.text, "%s has ended at #%llu, before #%llu", l->kernel->info.name, (unsigned long long)d->count,
+			snprintf(stop.text, sizeof stop.text, "%s has ended at #%llu, before #%llu", SHOWN_NAME(l->kernel->info.name), (unsigned long long)d->count,
 				 (unsigned long long)d->search.found);
 		else
 			snprintf(stop.text, sizeof stop.text, "the replay took another way, and has ended: the kernel reads clocks, or waits for the host");
@@ -394,13 +394,13 @@ static void launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_exec
 		set_silent(d, l, false);
 		stop_here(d, &stop, l);
 	} else if (!d->restores && (d->stops_at_end || d->go == GO_INSN || d->go == GO_LINE || d->go == GO_OVER || d->go == GO_OUT)) {
-		snprintf(stop.text, sizeof stop.text, "%s has ended%s%s", l->kernel->info.name, fault->kind ? ": " : "", fault->text);
+		snprintf(stop.text, sizeof stop.text, "%s has ended%s%s", SHOWN_NAME(l->kernel->info.name), fault->kind ? ": " : "", fault->text);
 		stop.reason = fault->kind ? "exception" : "step";
 		stop_here(d, &stop, l);
 	}
 	if (!d->restores) {
 		d->n_launches--;
-		gpul_debug_event(d, "end\tkernel=%s", l->kernel->info.name);
+		gpul_debug_event(d, "end\tkernel=%s", SHOWN_NAME(l->kernel->info.name));
 	}
 	pthread_mutex_unlock(&d->lock);
 }

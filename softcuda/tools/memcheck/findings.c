@@ -21,13 +21,13 @@ static void thread_text(const struct warp_state *s, unsigned lane, char *buf, si
 	uint32_t t[3];
 
 	gpul_lane_thread(s, lane, t);
-	snprintf(buf, bytes, "%.60s, block %s, thread %s", l->kernel->info.name, gpul_index_text(s->block->index, l->grid, block),
+	snprintf(buf, bytes, "%s, block %s, thread %s", SHOWN_NAME(l->kernel->info.name), gpul_index_text(s->block->index, l->grid, block),
 		 gpul_index_text(t, l->block, thread));
 }
 
 void gpul_find_where(const struct warp_state *s, const struct insn *i, unsigned lane, char *buf, size_t bytes)
 {
-	char place[120], thread[160];
+	char place[120], thread[NAME_BYTES + 100];
 
 	gpul_insn_place(s->frame->code, i, NULL, place, sizeof place);
 	thread_text(s, lane, thread, sizeof thread);

@@ -1,5 +1,6 @@
 /* json.c — the profile as JSON: all that the counters know. */
 #include "softcuda/tools/profile/profile_internal.h"
+#include "softcuda/tools/tool_internal.h"
 
 /* A string of JSON.  Source: RFC 8259, 7. */
 void gpul_profile_json_text(FILE *to, const char *text)
@@ -150,6 +151,8 @@ void gpul_profile_write_json(const struct profile *p, FILE *to)
 
 		fprintf(to, "%s\n {", n ? "," : "");
 		print_key(to, "kernel", k->kernel->name);
+		fprintf(to, ", ");
+		print_key(to, "demangled", SHOWN_NAME(k->kernel->name));
 		fprintf(to, ",\n");
 		print_shapes(to, k->kernel);
 		print_metrics(to, k);

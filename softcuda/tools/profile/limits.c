@@ -117,7 +117,7 @@ static bool check_limit(const struct kernel_result *k, const struct limit *l)
 	if (value <= l->most)
 		return false;
 	describe_worst(k, c, worst, sizeof worst);
-	gpul_tool_report("profile", "kernel %.80s: %.*s is %.10g, more than %.10g%s", k->kernel->name, (int)l->name_bytes, l->name, value, l->most,
+	gpul_tool_report("profile", "kernel %s: %.*s is %.10g, more than %.10g%s", SHOWN_NAME(k->kernel->name), (int)l->name_bytes, l->name, value, l->most,
 			 worst);
 	return true;
 }

@@ -3,6 +3,7 @@
  * Nothing is loaded from elsewhere, and there is no script: the page works offline, in light and dark, and printed.  What a
  * colour says, a number or a word says, too. */
 #include "softcuda/tools/profile/profile_internal.h"
+#include "softcuda/tools/tool_internal.h"
 
 static const char head[] =
 	"<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -188,7 +189,7 @@ void gpul_profile_write_page(const struct profile *p, FILE *to)
 		const struct kernel_result *k = &p->kernels.at[n];
 
 		fprintf(to, "<h2>kernel ");
-		print_escaped(to, k->kernel->name);
+		print_escaped(to, SHOWN_NAME(k->kernel->name));
 		fprintf(to, "</h2>\n");
 		print_sums(to, p, k);
 		print_files(to, k);

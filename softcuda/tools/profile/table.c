@@ -1,5 +1,6 @@
 /* table.c — the profile as text: for each kernel its sums, its hottest lines, its opcodes. */
 #include "softcuda/tools/profile/profile_internal.h"
+#include "softcuda/tools/tool_internal.h"
 
 #include "core/file.h"
 
@@ -16,7 +17,7 @@ static void print_dim(FILE *to, const char *name, const uint32_t d[3])
 
 static void print_launches(FILE *to, const struct plan *k)
 {
-	fprintf(to, "kernel %s: %llu launch%s", k->name, (unsigned long long)k->n_launches, k->n_launches == 1 ? "" : "es");
+	fprintf(to, "kernel %s: %llu launch%s", SHOWN_NAME(k->name), (unsigned long long)k->n_launches, k->n_launches == 1 ? "" : "es");
 	for (unsigned n = 0; n < k->n_shapes && n < 3; n++) {
 		const struct launch_shape *s = &k->shapes[n];
 

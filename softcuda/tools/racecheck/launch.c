@@ -59,7 +59,7 @@ void race_launch_begins(const gpul_exec_launch *l)
 		copy_order(info, l->order);
 		*r = (struct running){ .next = running, .l = l, .number = atomic_fetch_add(&n_launches, 1) };
 		running = r;
-		snprintf(info->kernel, sizeof info->kernel, "%s", l->kernel->info.name);
+		gpul_tool_name(l->kernel->info.name, info->kernel);
 		memcpy(info->grid, l->grid, sizeof info->grid);
 		memcpy(info->block, l->block, sizeof info->block);
 	} else {

@@ -153,7 +153,7 @@ static void report_livelock(struct explorer *x)
 	gpul_exec_fault fault = { .kind = GPUL_EXEC_TRAP };
 
 	snprintf(fault.text, sizeof fault.text, "kernel %s: under this schedule all threads that have not ended poll memory that no thread changes",
-		 x->launch->kernel->info.name);
+		 SHOWN_NAME(x->launch->kernel->info.name));
 	gpul_launch_fault(x->launch, &fault);
 }
 
@@ -398,7 +398,7 @@ static void judge(struct explorer *x, const gpul_exec_fault *fault)
 
 static void sum_up(const struct explorer *x)
 {
-	const char *kernel = x->launch->kernel->info.name;
+	const char *kernel = SHOWN_NAME(x->launch->kernel->info.name);
 	const unsigned long long n = x->n_schedules, tried = n + x->n_redundant;
 
 	if (x->differs)

@@ -62,7 +62,7 @@ static void begin_launch(struct explorer *x, gpul_exec_launch *l)
 	if (!x->all && number != x->replayed_launch)
 		return;
 	if (x->launch || n_lanes > MAX_LANES) {
-		gpul_tool_say(SCHEDULE, "kernel %s runs in its usual order: %s", l->kernel->info.name,
+		gpul_tool_say(SCHEDULE, "kernel %s runs in its usual order: %s", SHOWN_NAME(l->kernel->info.name),
 			      x->launch ? "another launch runs at the same time" : "it has more than 2048 threads, in whole warps");
 		return;
 	}
@@ -108,7 +108,7 @@ static void launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_exec
 		return;
 	}
 	if (!x->all && x->why_not)
-		gpul_tool_say(SCHEDULE, "kernel %s: %s", l->kernel->info.name, x->why_not);
+		gpul_tool_say(SCHEDULE, "kernel %s: %s", SHOWN_NAME(l->kernel->info.name), x->why_not);
 	gpul_explore_end(x);
 }
 

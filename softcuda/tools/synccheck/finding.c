@@ -51,6 +51,6 @@ void gpul_sync_report(struct synccheck *c, const char *kind, struct warp_state *
 	va_end(ap);
 	gpul_insn_place(code, i, NULL, place, sizeof place);
 	gpul_tool_report(SYNCCHECK, "%s: %s: %s: %s\nkernel %s, block %s, warp %u, %s", place, gpul_sync_opcode(code, i, opcode, sizeof opcode),
-			 kind, text, l->kernel->info.name, gpul_index_text(s->block->index, l->grid, block), s->index,
+			 kind, text, SHOWN_NAME(l->kernel->info.name), gpul_index_text(s->block->index, l->grid, block), s->index,
 			 gpul_tool_lanes(lanes, who, sizeof who));
 }

@@ -132,7 +132,7 @@ static void end_launch(struct block *b, const char *why)
 	gpul_exec_fault fault = { .kind = GPUL_EXEC_TRAP };
 
 	memcpy(fault.block, b->index, sizeof fault.block);
-	snprintf(fault.text, sizeof fault.text, "kernel %s: %s; synccheck has ended the launch", b->launch->kernel->info.name, why);
+	snprintf(fault.text, sizeof fault.text, "kernel %s: %s; synccheck has ended the launch", SHOWN_NAME(b->launch->kernel->info.name), why);
 	gpul_launch_fault(b->launch, &fault);
 }
 
@@ -151,9 +151,9 @@ static void report_stall(struct synccheck *c, const struct sync_block *m, struct
 		snprintf(rest, sizeof rest, "\n%llu of %llu blocks have not started; at most %llu are resident at once",
 			 (unsigned long long)(l->n_blocks - next), (unsigned long long)l->n_blocks, (unsigned long long)l->max_resident);
 	if (proven)
-		gpul_tool_report(SYNCCHECK, "deadlock: kernel %s, block %s: %s%s%s", l->kernel->info.name, block, why, text, rest);
+		gpul_tool_report(SYNCCHECK, "deadlock: kernel %s, block %s: %s%s%s", SHOWN_NAME(l->kernel->info.name), block, why, text, rest);
 	else
-		gpul_tool_say(SYNCCHECK, "kernel %s, block %s waits: %s%s%s", l->kernel->info.name, block, why, text, rest);
+		gpul_tool_say(SYNCCHECK, "kernel %s, block %s waits: %s%s%s", SHOWN_NAME(l->kernel->info.name), block, why, text, rest);
 }
 
 /* The block is in the state in which it was before, and has polled only what others cannot change since. */

@@ -66,7 +66,7 @@ static void deadlock(struct observer *o, struct block *b)
 		return;
 	gpul_sync_who_waits(c, sync_block_of(c, b), b, text, sizeof text);
 	gpul_tool_report(SYNCCHECK, "deadlock: kernel %s, block %s: all threads that have not exited wait, and none of them can continue%s",
-			 l->kernel->info.name, gpul_index_text(b->index, l->grid, block), text);
+			 SHOWN_NAME(l->kernel->info.name), gpul_index_text(b->index, l->grid, block), text);
 }
 
 static void block_begins(struct observer *o, struct block *b)
@@ -95,7 +95,7 @@ static void block_ends(struct observer *o, struct block *b)
 
 	if (m && m->stalls && atomic_load(&l->stop) && !c->ends &&
 	    gpul_sync_is_new(c, "ended while it waited", l->kernel->code, l->kernel->code->insns))
-		gpul_tool_report(SYNCCHECK, "kernel %s was ended while its threads polled memory", l->kernel->info.name);
+		gpul_tool_report(SYNCCHECK, "kernel %s was ended while its threads polled memory", SHOWN_NAME(l->kernel->info.name));
 	if (m)
 		gpul_sync_stall_ends(c, m);
 	for (unsigned id = 0; m && id < N_BARRIERS; id++)

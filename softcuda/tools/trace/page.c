@@ -66,7 +66,7 @@ static void keep_launch(struct page *p, const struct trace_notice *n)
 	if (!grown)
 		return;
 	p->launches = grown;
-	grown[p->n_launches] = (struct page_launch){ .kernel = strdup(n->of->kernel->info.name), .number = n->launch };
+	grown[p->n_launches] = (struct page_launch){ .kernel = strdup(SHOWN_NAME(n->of->kernel->info.name)), .number = n->launch };
 	memcpy(grown[p->n_launches].grid, n->of->grid, sizeof grown->grid);
 	memcpy(grown[p->n_launches].block, n->of->block, sizeof grown->block);
 	p->n_launches++;

@@ -68,7 +68,7 @@ static void write_notice(struct trace_output *o, const struct trace_notice *n)
 	gpul_trace_flush(o);
 	switch (n->kind) {
 	case TRACE_LAUNCH:
-		fprintf(o->to, "launch %u of %s: grid %u,%u,%u, block %u,%u,%u\n", n->launch, l->kernel->info.name, l->grid[0], l->grid[1],
+		fprintf(o->to, "launch %u of %s: grid %u,%u,%u, block %u,%u,%u\n", n->launch, SHOWN_NAME(l->kernel->info.name), l->grid[0], l->grid[1],
 			l->grid[2], l->block[0], l->block[1], l->block[2]);
 		break;
 	case TRACE_LAUNCH_ENDS:

@@ -9,7 +9,7 @@
  * Grammar: the Itanium C++ ABI, 5.1, as far as it affects the length; an unknown construct adds
  * a few bytes.  For the 25,000 names of CUDA 13.0's libraries the estimate was 0.72 to 2.4
  * times the true length. */
-#include "loader/names/mangled_internal.h"
+#include "core/mangled_internal.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* demangle.h — mangled names as in C++ source. */
-#ifndef GPULOAD_LOADER_NAMES_DEMANGLE_H
-#define GPULOAD_LOADER_NAMES_DEMANGLE_H
+#ifndef GPULOAD_CORE_DEMANGLE_H
+#define GPULOAD_CORE_DEMANGLE_H
 
 #ifdef __cplusplus
 extern "C" {

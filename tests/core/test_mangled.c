@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "loader/names/demangle.h"
-#include "loader/names/mangled_internal.h"
+#include "core/demangle.h"
+#include "core/mangled_internal.h"
 
 /* "_Z1f1aIiiES_IS0_S0_ES_IS1_S1_E...": each parameter is a template of the one before it, twice. */
 static void make_bomb(char *name, size_t room, int levels)

@@ -7,8 +7,8 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "loader/names/demangle.h"
-#include "loader/names/mangled_internal.h"
+#include "core/demangle.h"
+#include "core/mangled_internal.h"
 
 /* The longest name in CUDA 13's libraries has 9225 bytes.  A mangled name of up to SHORT_BYTES
  * cannot exceed MAX_BYTES when demangled. */

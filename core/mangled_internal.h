@@ -1,6 +1,6 @@
 /* mangled_internal.h — estimates how long a mangled name is when demangled. */
-#ifndef GPULOAD_LOADER_NAMES_MANGLED_INTERNAL_H
-#define GPULOAD_LOADER_NAMES_MANGLED_INTERNAL_H
+#ifndef GPULOAD_CORE_MANGLED_INTERNAL_H
+#define GPULOAD_CORE_MANGLED_INTERNAL_H
 
 #include <stdbool.h>
 #include <stddef.h>
