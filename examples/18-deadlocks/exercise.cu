@@ -1,10 +1,10 @@
 // Exercise: warp 0 fetches, the others add.  They hand a buffer to and fro, and somebody waits for ever.  Mend the kernel, until
 //
-//     gpuload run --synccheck exercise.cu
+//     gpuload run --synccheck --racecheck exercise.cu
 //
 // reports no error and says that the sums are as expected.
 //
-// gpuload run: i32[1024]=ones out:i32[96] --grid 1 --block 128 --expect 1=8
+// gpuload run: i32[1024]=iota out:i32[96] --grid 1 --block 128 --expect 1=iota:2688:8
 #define FULL(threads) asm volatile("bar.sync 1, %0;" ::"n"(threads) : "memory")
 #define EMPTY(threads) asm volatile("bar.sync 2, %0;" ::"n"(threads) : "memory")
 

@@ -1,6 +1,6 @@
 // The exercise's solution: in the first round the buffer is empty already, and after the last one nobody asks for it.
 //
-// gpuload run: i32[1024]=ones out:i32[96] --grid 1 --block 128 --expect 1=8
+// gpuload run: i32[1024]=iota out:i32[96] --grid 1 --block 128 --expect 1=iota:2688:8
 #define FULL(threads) asm volatile("bar.sync 1, %0;" ::"n"(threads) : "memory")
 #define EMPTY(threads) asm volatile("bar.sync 2, %0;" ::"n"(threads) : "memory")
 
