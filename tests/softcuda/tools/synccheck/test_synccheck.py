@@ -46,6 +46,18 @@ class Faults(unittest.TestCase):
         self.assertIn("kernel waits_for_host, block 0 waits: its threads have only polled memory", text)
         self.assertIn("still running after 3 s", text)
 
+    def test_kernels_have_their_c_plus_plus_names_and_places_are_the_users(self):
+        """Also in the reports of other tools; a line of CUDA's header comes second."""
+        path = os.path.join(HERE, "names.ptx")
+        _, out, text = FAULTS.run(path, "out:i32[64]", "--driver", "soft", "--block", "64", "--synccheck", "--racecheck", "--profile", "-")
+        self.assertRegex(text, r"names.ptx:\d+ \(names.cu:4, inlined from sm_30_intrinsics.hpp:\d+\): shfl.sync")
+        self.assertIn("kernel void halves<int>(int*), block 0, warp 0, lanes 0-15", text)
+        self.assertIn("of block 0,0,0 of void halves<int>(int*): ", text)
+        self.assertIn("kernel void halves<int>(int*): 1 launch", out + text)
+        self.assertNotIn("_Z6halves", text)
+        _, out, text = FAULTS.run(path, "out:i32[8]", "--driver", "soft", "--block", "64", "--memcheck")
+        self.assertIn("void halves<int>(int*), block 0, thread", text)
+
 
 if __name__ == "__main__":
     unittest.main()
