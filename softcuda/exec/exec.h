@@ -22,6 +22,7 @@ typedef struct gpul_exec_memory gpul_exec_memory;
 
 enum {
 	GPUL_EXEC_MEM_READ_ONLY = 1,  /* a store is a fault, for every device */
+	GPUL_EXEC_MEM_CONSTANT = 4,   /* a variable in .const; a store by its global address is valid, as on a GPU */
 	GPUL_EXEC_MEM_CONDITION = 2,  /* the value of a conditional node: cudaGraphSetConditional's handle is its address */
 	GPUL_EXEC_MAX_DEVICES = 16,
 };
@@ -29,6 +30,7 @@ enum {
 typedef struct gpul_exec_range {
 	uint64_t base, bytes;     /* [base, base + bytes) */
 	uint64_t padding;         /* bytes behind the end that kernels may access, too, as on a GPU, which maps whole blocks */
+	uint64_t spare;           /* bytes behind the end that belong to no other memory of the process, for fault messages */
 	unsigned flags;
 	/* Masks: bit d is for device d; 0: no device is restricted. */
 	uint32_t denied;          /* devices that may neither read nor write */
@@ -59,6 +61,8 @@ gpul_status gpul_exec_memory_add(gpul_exec_memory *m, const gpul_exec_range *ran
 bool gpul_exec_memory_remove(gpul_exec_memory *m, uint64_t base);
 /** Copy the range that contains address to *out; false: no range contains it. */
 bool gpul_exec_memory_find(const gpul_exec_memory *m, uint64_t address, gpul_exec_range *out);
+/** Copy the newest removed range that contained address to *out, for messages; false: none of the last 1,024. */
+bool gpul_exec_memory_freed(const gpul_exec_memory *m, uint64_t address, gpul_exec_range *out);
 /** Copy the first range that ends after address to *out; false: all ranges end before. */
 bool gpul_exec_memory_next(const gpul_exec_memory *m, uint64_t address, gpul_exec_range *out);
 /** Replace the access rights of the range that starts at base; false: no range starts there. */
@@ -182,7 +186,8 @@ typedef struct gpul_exec_fault {
 	uint32_t block[3], thread[3];
 	uint64_t address;              /* ILLEGAL_ADDRESS, MISALIGNED */
 	bool global;                   /* the address is global, or generic; else an offset in another address space, or unknown */
-	char text[320];                /* one line: file:line, the access or instruction, the cause, block and thread */
+	bool host;                     /* the address is memory of the CPU that kernels cannot access */
+	char text[400];                /* one line: file:line, the access or instruction, the cause, block and thread */
 	char source[GPUL_EXEC_PATH_BYTES]; /* the CUDA C++ file of the instruction, as its PTX names it; "": unknown */
 	const char *image;             /* name of the image with the instruction, valid as long as its program; NULL: none */
 	uint32_t source_line;

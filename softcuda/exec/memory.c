@@ -7,11 +7,15 @@
 #include "softcuda/exec/observer_internal.h"
 #include "softcuda/exec/ranges_internal.h"
 
+enum { FREED_RANGES = 1024 };  /* a power of two */
+
 struct gpul_exec_memory {
 	pthread_rwlock_t lock;
 	struct range_table table;
 	_Atomic uint64_t generation;
 	struct observer *observers;
+	gpul_exec_range *freed;   /* the last ranges that were removed, for messages; NULL: none yet */
+	uint64_t n_freed;
 };
 
 gpul_status gpul_exec_memory_create(gpul_exec_memory **out, gpul_error *err)
@@ -33,6 +37,7 @@ void gpul_exec_memory_destroy(gpul_exec_memory *m)
 		return;
 	pthread_rwlock_destroy(&m->lock);
 	gpul_ranges_free(&m->table);
+	free(m->freed);
 	free(m);
 }
 
@@ -117,6 +122,29 @@ gpul_status gpul_exec_memory_add(gpul_exec_memory *m, const gpul_exec_range *ran
 	return st;
 }
 
+/* The caller holds the lock. */
+static void remember_freed(gpul_exec_memory *m, const gpul_exec_range *r)
+{
+	if (!m->freed)
+		m->freed = calloc(FREED_RANGES, sizeof *m->freed);
+	if (m->freed)
+		m->freed[m->n_freed++ % FREED_RANGES] = *r;
+}
+
+bool gpul_exec_memory_freed(const gpul_exec_memory *m, uint64_t address, gpul_exec_range *out)
+{
+	gpul_exec_memory *lockable = (gpul_exec_memory *)m;
+	bool found = false;
+
+	pthread_rwlock_rdlock(&lockable->lock);
+	for (uint64_t k = 0; m->freed && k < FREED_RANGES && k < m->n_freed && !found; k++) {
+		*out = m->freed[(m->n_freed - 1 - k) % FREED_RANGES];
+		found = address - out->base < out->bytes;
+	}
+	pthread_rwlock_unlock(&lockable->lock);
+	return found;
+}
+
 bool gpul_exec_memory_remove(gpul_exec_memory *m, uint64_t base)
 {
 	struct range_place at;
@@ -129,6 +157,7 @@ bool gpul_exec_memory_remove(gpul_exec_memory *m, uint64_t base)
 	found = r && r->base == base;
 	if (found) {
 		removed = *r;
+		remember_freed(m, r);
 		gpul_ranges_remove(&m->table, at);
 		atomic_fetch_add(&m->generation, 1);
 	}

@@ -152,6 +152,8 @@ CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsign
 	a->ctx = ctx;
 	if (!a->device)
 		a->device = ctx->device;
+	if (a->block)
+		range.spare = (uintptr_t)a->block + a->block_bytes - a->base - a->bytes;
 	range.owner = a->handle;
 	range.denied = denied_devices(a);
 	range.unwritable = read_only_devices(a);
@@ -188,7 +190,8 @@ static bool allocate_pages(struct allocation *a)
 		align = HUGE_PAGE;
 	else if (a->kind == ALLOC_DEVICE || a->kind == ALLOC_MANAGED)
 		align = page;
-	a->block = malloc(zone + bytes + align);
+	a->block_bytes = zone + bytes + align;
+	a->block = malloc(a->block_bytes);
 	if (!a->block)
 		return false;
 	a->base = round_up((uintptr_t)a->block + zone, align);
@@ -430,7 +433,8 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
 	r = soft_enter(&ctx);
 	if (r)
 		return r;
-	r = out && bytes ? soft_capture_check_unsafe("cuMemAlloc") : CUDA_ERROR_INVALID_VALUE;
+	r = out && bytes ? soft_capture_check_unsafe("cuMemAlloc")
+			 : soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemAlloc: %s", out ? "0 bytes are requested" : "the pointer for the address is NULL");
 	if (!r)
 		r = soft_allocate(ctx, ALLOC_DEVICE, bytes, 0, &a);
 	if (!r)
@@ -458,6 +462,34 @@ EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width
 	return r;
 }
 
+CUresult soft_refuse_free(const char *call, uint64_t address, unsigned kinds)
+{
+	static const char *const callers[] = { [ALLOC_DEVICE] = "cudaFree", [ALLOC_HOST] = "cudaFreeHost", [ALLOC_REGISTERED] = "cudaHostUnregister",
+					       [ALLOC_ASYNC] = "cudaFree or cudaFreeAsync", [ALLOC_IPC] = "cudaIpcCloseMemHandle",
+					       [ALLOC_MANAGED] = "cudaFree", [ALLOC_GRAPH] = "cudaFree or a node of its graph" };
+	const CUresult r = CUDA_ERROR_INVALID_VALUE;
+	const struct allocation *a = soft_allocation_at(address);
+	gpul_exec_range range;
+
+	gpul_memcheck_bad_free(call, address);
+	if (a && a->base != address)
+		return soft_refuse(r, "%s: %#llx is %llu bytes behind the start of a %zu-byte allocation of %s; pass its start, %#llx", call,
+				   (unsigned long long)address, (unsigned long long)(address - a->base), a->bytes, call_name(a->kind),
+				   (unsigned long long)a->base);
+	if (a && !a->free_is_queued && !(kinds & FREED_BY(a->kind)) && callers[a->kind])
+		return soft_refuse(r, "%s: the %zu bytes at %#llx are memory of %s, which %s frees", call, a->bytes, (unsigned long long)address,
+				   call_name(a->kind), callers[a->kind]);
+	if (a)
+		return soft_refuse(r, "%s: the %zu bytes of %s at %#llx are freed already, by cudaFreeAsync or by their graph", call, a->bytes,
+				   call_name(a->kind), (unsigned long long)address);
+	if (gpul_exec_memory_find(soft.memory, address, &range))
+		return soft_refuse(r, "%s: %#llx is in %s, which no call frees", call, (unsigned long long)address, range.label);
+	if (gpul_exec_memory_freed(soft.memory, address, &range) && range.base == address)
+		return soft_refuse(r, "%s: the %llu bytes of %s at %#llx were freed before (double free)", call, (unsigned long long)range.bytes,
+				   range.label, (unsigned long long)address);
+	return soft_refuse(r, "%s: no allocation of CUDA is at %#llx", call, (unsigned long long)address);
+}
+
 /* Waits for the work of the allocation's context, as on a GPU, because kernels that use the memory would fault. */
 CUresult soft_free_at(uint64_t address, unsigned kinds)
 {
@@ -480,11 +512,10 @@ CUresult soft_free_at(uint64_t address, unsigned kinds)
 		soft_graph_memory_unref(a->graph);
 	} else if (!a || a->base != address || a->free_is_queued ||
 	    !(kinds & FREED_BY(a->kind))) {
-		gpul_memcheck_bad_free(kinds & FREED_BY(ALLOC_HOST)	  ? "cuMemFreeHost"
-				       : kinds & FREED_BY(ALLOC_REGISTERED) ? "cuMemHostUnregister"
-									    : "cuMemFree",
-				       address);
-		r = CUDA_ERROR_INVALID_VALUE;
+		r = soft_refuse_free(kinds & FREED_BY(ALLOC_HOST)	  ? "cuMemFreeHost"
+				     : kinds & FREED_BY(ALLOC_REGISTERED) ? "cuMemHostUnregister"
+									  : "cuMemFree",
+				     address, kinds);
 	} else if (a->ctx->fault)
 		r = a->ctx->fault;
 	else

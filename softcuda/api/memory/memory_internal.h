@@ -39,6 +39,7 @@ struct allocation {
 	enum allocation_kind kind;
 	unsigned flags;              /* CU_MEMHOSTALLOC_* or CU_MEMHOSTREGISTER_* */
 	void *block;                 /* from malloc(), to be freed; NULL: other memory */
+	size_t block_bytes;
 	uint64_t base;
 	size_t bytes;                /* as the caller requested */
 	uint64_t id;
@@ -58,6 +59,8 @@ struct allocation {
 #define FREED_BY(kind) (1u << (kind))
 /* Free the allocation that starts at address, if it is of one of the kinds.  The caller does not hold the lock. */
 CUresult soft_free_at(uint64_t address, unsigned kinds);
+/* Explain, also to memcheck, why a call that frees these kinds cannot free the address; the caller holds the lock. */
+CUresult soft_refuse_free(const char *call, uint64_t address, unsigned kinds);
 void soft_allocation_free(struct allocation *a);   /* the caller holds the lock */
 /* Add the range of a to the engine's table for ctx; the caller holds the lock. */
 CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsigned range_flags);

@@ -193,8 +193,7 @@ EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 	}
 	if (!a || a->base != address || (a->kind != ALLOC_ASYNC && a->kind != ALLOC_DEVICE && a->kind != ALLOC_MANAGED) ||
 	    a->free_is_queued) {
-		gpul_memcheck_bad_free("cuMemFreeAsync", address);
-		r = CUDA_ERROR_INVALID_VALUE;
+		r = soft_refuse_free("cuMemFreeAsync", address, FREED_BY(ALLOC_ASYNC) | FREED_BY(ALLOC_DEVICE) | FREED_BY(ALLOC_MANAGED));
 	} else if (!(op = soft_op_new(s, &free_kind)))
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!r) {

@@ -52,7 +52,7 @@ static gpul_status allocate_variable(struct gpul_exec_program *p, const gpul_ptx
 		return GPUL_OK;
 	range.base = *address;
 	range.padding = padding_of_variable(p, v);
-	range.flags = v->space == GPUL_PTX_MOD_CONST ? GPUL_EXEC_MEM_READ_ONLY : 0;
+	range.flags = v->space == GPUL_PTX_MOD_CONST ? GPUL_EXEC_MEM_CONSTANT : 0;
 	snprintf(range.label, sizeof range.label, "%s %.36s",
 		 v->space == GPUL_PTX_MOD_CONST ? "constant" : "global", name);
 	return gpul_exec_memory_add(p->memory, &range, err);

@@ -183,7 +183,7 @@ static const struct insn *record_fault(struct warp_state *s, const struct insn *
 		*place = '\0', colon = "";
 	memcpy(f->block, s->block->index, sizeof f->block);
 	gpul_lane_thread(s, lane, f->thread);
-	n = snprintf(f->text, sizeof f->text, "%s%s%.160s; %.40s, block %s, thread %s", place, colon,
+	n = snprintf(f->text, sizeof f->text, "%s%s%.200s; %.40s, block %s, thread %s", place, colon,
 		     what, l->kernel->info.name, gpul_index_text(f->block, l->grid, block),
 		     gpul_index_text(f->thread, l->block, thread));
 	if (n < 0)
@@ -197,7 +197,7 @@ const struct insn *gpul_fault_text(struct warp_state *s, const struct insn *i,
 				   ...)
 {
 	gpul_exec_fault f = { .kind = kind };
-	char what[200];
+	char what[240];
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -223,30 +223,87 @@ static void explain_right(const gpul_exec_range *r, unsigned device, bool write,
 		snprintf(buf, size, "is in read-only %s", r->label);
 }
 
-/* Explain an access that no range covers, by the nearest range. */
-static void explain_global(const struct warp_state *s, uint64_t at, bool write, char *buf,
+/* What the CPU has at the address, readable; NULL: nothing.  Only for addresses outside of device memory. */
+static const char *host_memory_at(uint64_t at)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	const char *what = NULL;
+	char line[512], rights[8];
+	ull from, to;
+	int path;
+
+	while (maps && !what && fgets(line, sizeof line, maps)) {
+		path = 0;
+		if (sscanf(line, "%llx-%llx %7s %*s %*s %*s %n", &from, &to, rights, &path) < 3 || at < from || at >= to)
+			continue;
+		if (*rights != 'r')
+			break;
+		what = !strncmp(line + path, "[stack", 6) ? "the stack" : line[path] == '/' ? "a static variable or a file" : "malloc or new";
+	}
+	if (maps)
+		fclose(maps);
+	return what;
+}
+
+enum { FAR = 1 << 30 };  /* an address that is farther behind an allocation has nothing to do with it */
+
+/* True: a parameter of the kernel is a pointer in [from, to]. */
+static bool has_pointer(const struct gpul_exec_launch *l, uint64_t from, uint64_t to)
+{
+	const uint32_t bytes = l->kernel->info.param_bytes;
+	uint64_t p;
+
+	for (uint32_t k = 0; k + sizeof p <= bytes; k += sizeof p) {
+		memcpy(&p, l->params + k, sizeof p);
+		if (p >= from && p <= to)
+			return true;
+	}
+	return false;
+}
+
+/* If the address is host memory, and the kernel did not get there from `nearest`, what it is; else NULL.  Memory of cuMemAlloc is in the
+ * same heap as memory of malloc, so the pointers that the kernel was given decide; NULL: no memory is near. */
+static const char *host_pointer(const struct warp_state *s, uint64_t at, const gpul_exec_range *nearest)
+{
+	const struct gpul_exec_launch *l = s->block->launch;
+
+	if (nearest && (at - nearest->base < nearest->bytes + nearest->spare ||
+			(has_pointer(l, nearest->base, nearest->base + nearest->bytes + nearest->spare) &&
+			 !has_pointer(l, nearest->base + nearest->bytes + nearest->spare + 1, at))))
+		return NULL;
+	return host_memory_at(at);
+}
+
+/* Explain an access that no range covers, by the nearest range.  True: the address is host memory. */
+static bool explain_global(const struct warp_state *s, uint64_t at, bool write, char *buf,
 			   size_t size)
 {
-	enum { FAR = 1 << 30 };
-	gpul_exec_range r;
+	gpul_exec_range r, freed;
+	const bool is_near = gpul_memory_nearest(s->cache->memory, at, &r) && at - r.base <= r.bytes + FAR, is_in = is_near && at - r.base < r.bytes;
+	const char *host;
 
 	if (at < 4096)
 		snprintf(buf, size, "is a NULL pointer");
-	else if (!gpul_memory_nearest(s->cache->memory, at, &r) || at - r.base > r.bytes + FAR)
-		snprintf(buf, size, "is in no allocation");
-	else if (at - r.base < r.bytes && (r.denied | r.unwritable | r.flags) &&
-		 !gpul_range_lookup(s->cache, 0, at, 1, write))
+	else if (is_in && (r.denied | r.unwritable | r.flags) && !gpul_range_lookup(s->cache, 0, at, 1, write))
 		explain_right(&r, s->cache->device, write, buf, size);
-	else if (at - r.base < r.bytes)
+	else if (is_in)
 		snprintf(buf, size,
 			 "crosses the end of a %llu-byte %s allocation, %llu bytes before it",
 			 (ull)r.bytes, r.label, (ull)(r.base + r.bytes - at));
-	else
+	else if (gpul_exec_memory_freed(s->cache->memory, at, &freed))
+		snprintf(buf, size, "is in a %llu-byte %s allocation that was freed", (ull)freed.bytes, freed.label);
+	else if ((host = host_pointer(s, at, is_near ? &r : NULL)))
+		snprintf(buf, size, "is host memory (pageable: %s), which a kernel cannot access; copy it with cudaMemcpy or allocate it with "
+				    "cudaMallocManaged", host);
+	else if (is_near)
 		snprintf(buf, size, "is %llu bytes past the end of a %llu-byte %s allocation",
 			 (ull)(at - r.base - r.bytes), (ull)r.bytes, r.label);
+	else
+		snprintf(buf, size, "is in no allocation");
+	return !strncmp(buf, "is host", 7);
 }
 
-static void explain_access(const struct warp_state *s, unsigned flags, uint64_t at, bool write,
+static bool explain_access(const struct warp_state *s, unsigned flags, uint64_t at, bool write,
 		    char *buf, size_t size)
 {
 	switch (flags & SPACE_MASK) {
@@ -265,9 +322,9 @@ static void explain_access(const struct warp_state *s, unsigned flags, uint64_t 
 			 s->param_bytes);
 		break;
 	default:
-		explain_global(s, at, write, buf, size);
-		break;
+		return explain_global(s, at, write, buf, size);
 	}
+	return false;
 }
 
 const struct insn *gpul_fault_access(struct warp_state *s, const struct insn *i, unsigned lane,
@@ -279,12 +336,12 @@ const struct insn *gpul_fault_access(struct warp_state *s, const struct insn *i,
 	gpul_exec_fault f = { .kind = misaligned ? GPUL_EXEC_MISALIGNED : no_address ? GPUL_EXEC_ILLEGAL_INSTRUCTION
 						 : GPUL_EXEC_ILLEGAL_ADDRESS,
 			      .address = address, .global = (i->flags & SPACE_MASK) <= SPACE_GENERIC };
-	char what[200], why[140];
+	char what[240], why[180];
 
 	if (misaligned)
 		snprintf(why, sizeof why, "is not a multiple of %u", bytes);
 	else
-		explain_access(s, i->flags, address, write, why, sizeof why);
+		f.host = explain_access(s, i->flags, address, write, why, sizeof why);
 	snprintf(what, sizeof what, "%u-byte %s%s at 0x%llx %s", bytes,
 		 spaces[i->flags & SPACE_MASK], write ? "store" : "load", (ull)address, why);
 	return record_fault(s, i, lane, &f, what);

@@ -88,6 +88,7 @@ void gpul_records_add(const gpul_exec_range *range)
 	r->base = range->base;
 	r->bytes = range->bytes;
 	snprintf(r->label, sizeof r->label, "%s", range->label);
+	r->is_constant = range->flags & GPUL_EXEC_MEM_CONSTANT;
 	r->is_heap = !strcmp(range->label, "device heap");
 	if (!strncmp(range->label, "cu", 2))
 		gpul_origin_take(&r->made);

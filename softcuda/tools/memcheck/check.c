@@ -22,6 +22,7 @@ struct place {
 	uint64_t address;            /* as in struct lane_accesses */
 	bool plain;                  /* no other thread writes this memory */
 	struct record *heap;         /* the memory is of device malloc */
+	bool is_constant;            /* a variable in .const */
 };
 
 static _Atomic(op_fn *) own_handler[OP_N_CORE];  /* of instructions without a guard, by their operation */
@@ -68,7 +69,7 @@ static bool fill_slot(struct slot *k, const struct insn *i, uint64_t at, unsigne
 
 	if (!r || r->bytes < bytes || at - r->base > r->bytes - bytes)
 		return false;
-	*k = (struct slot){ i, r->base, r->bytes - bytes, r, r->shadow.complete };
+	*k = (struct slot){ i, r->base, r->bytes - bytes, r, r->shadow.complete && !(r->is_constant && effect_of(i).writes) };
 	return true;
 }
 
@@ -79,6 +80,7 @@ static struct place global_place(struct block_shadow *x, const struct insn *i, u
 
 	if (!slot_covers(k, i, at) && !fill_slot(k, i, at, bytes))
 		return p;
+	p.is_constant = k->record->is_constant;
 	if (k->record->shadow.bits && !k->complete)
 		p.h = &k->record->shadow;
 	if (k->record->is_heap)
@@ -104,9 +106,9 @@ static struct place place_of(struct warp_state *s, struct block_shadow *x, const
 	if (space == SPACE_GLOBAL || space == SPACE_GENERIC)
 		return global_place(x, i, at, bytes);
 	if (space == SPACE_SHARED && offset < x->shared.bytes && bytes <= x->shared.bytes - offset && !x->shared.complete)
-		return (struct place){ &x->shared, offset, space, offset, true, NULL };
+		return (struct place){ &x->shared, offset, space, offset, true, NULL, false };
 	if (space == SPACE_LOCAL && x->local_bytes && offset < s->local_bytes && bytes <= s->local_bytes - offset)
-		return (struct place){ &x->local, (s->index * LANES + lane) * x->local_bytes + offset, space, offset, true, NULL };
+		return (struct place){ &x->local, (s->index * LANES + lane) * x->local_bytes + offset, space, offset, true, NULL, false };
 	return (struct place){ .space = space, .address = offset };
 }
 
@@ -133,6 +135,8 @@ static bool check_lane(struct warp_state *s, const struct insn *i, unsigned lane
 		gpul_find_heap_fault(s, i, lane, p->address, e->bytes, e->writes);
 		return false;
 	}
+	if (p->is_constant && e->writes)
+		gpul_find_constant_store(s, i, lane, p->address, e->bytes);
 	if (!p->h)
 		return true;
 	if (e->reads && reads_unwritten(s, i, p->h, p->at, e))
@@ -305,6 +309,8 @@ static void check_piece(void *context, const struct memory_piece *p)
 	at = place_of(c->s, x, &as, p->lane, p->at, p->bytes);
 	if (p->kind == ACCESS_READ)
 		c->from = at;
+	else if (at.is_constant)
+		gpul_find_constant_store(c->s, c->i, p->lane, at.address, p->bytes);
 	if (!at.h)
 		return;
 	if (computes && !gpul_shadow_has(at.h, at.at, p->bytes))

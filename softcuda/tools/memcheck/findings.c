@@ -11,7 +11,7 @@ typedef unsigned long long ull;
 enum { NOTES_MOST = 16 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct tool_findings findings = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static struct tool_findings findings = { .lock = PTHREAD_MUTEX_INITIALIZER }, constant_stores = { .lock = PTHREAD_MUTEX_INITIALIZER };
 static struct note { const gpul_exec_launch *launch; char *lines; } notes[NOTES_MOST];
 
 static void thread_text(const struct warp_state *s, unsigned lane, char *buf, size_t bytes)
@@ -85,6 +85,22 @@ void gpul_find_unwritten(struct warp_state *s, const struct insn *i, unsigned la
 			 spaces[space], (ull)at, thread, lines);
 }
 
+void gpul_find_constant_store(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t at, unsigned bytes)
+{
+	const struct finding_key key = { .what = { i }, .number = s->frame->code->program->id };
+	char place[120], thread[160], lines[800];
+
+	if (gpul_finding_known(&constant_stores, &key))
+		return;
+	gpul_insn_place(s->frame->code, i, NULL, place, sizeof place);
+	if (!gpul_finding_new(&constant_stores, &key, place))
+		return;
+	thread_text(s, lane, thread, sizeof thread);
+	gpul_records_describe(at, lines, sizeof lines);
+	gpul_tool_report("memcheck", "%s: %u-byte store at 0x%llx to constant memory, which kernels that run at the same time may have in a cache; %s%s",
+			 place, bytes, (ull)at, thread, lines);
+}
+
 void gpul_find_note(const gpul_exec_launch *l, const char *lines)
 {
 	pthread_mutex_lock(&lock);
@@ -138,7 +154,7 @@ void gpul_find_launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_e
 
 	(void)o;
 	noted = take_note(l);
-	if (!noted && fault->global)
+	if (!noted && fault->global && !fault->host)
 		gpul_records_describe(fault->address, near, sizeof near);
 	if (fault->kind)
 		gpul_memcheck.has_faulted = true;
@@ -158,5 +174,6 @@ void gpul_find_program_ends(struct observer *o, const gpul_exec_program *p)
 void gpul_find_sum_up(void)
 {
 	gpul_findings_say_counts(&findings, "memcheck", "reads of memory that was not written, of which one is reported above");
+	gpul_findings_say_counts(&constant_stores, "memcheck", "stores to constant memory, of which one is reported above");
 	gpul_tool_sum_up("memcheck");
 }

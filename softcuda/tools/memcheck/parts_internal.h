@@ -80,6 +80,7 @@ struct record {
 	uint64_t number;             /* in the order of the calls; 0: not an allocation of the program */
 	struct origin made, freed;
 	bool is_heap;                /* of device malloc */
+	bool is_constant;            /* a variable in .const */
 	struct shadow shadow;        /* of memory that was written */
 	struct shadow alive;         /* is_heap: the bytes of allocations that are not freed */
 	void *block;                 /* a freed allocation's, to be freed when it is forgotten */
@@ -152,6 +153,8 @@ void gpul_local_alloca(struct warp_state *s, const struct insn *i, uint32_t lane
 
 /* Report a read of bytes that were not written; at: as in struct lane_accesses. */
 void gpul_find_unwritten(struct warp_state *s, const struct insn *i, unsigned lane, unsigned space, uint64_t at, unsigned bytes);
+/* Report a store to a variable in .const, by its global address. */
+void gpul_find_constant_store(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t at, unsigned bytes);
 /* End the launch because of an access to the heap outside of its allocations. */
 void gpul_find_heap_fault(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t at, unsigned bytes, bool write);
 void gpul_find_launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_exec_fault *fault);

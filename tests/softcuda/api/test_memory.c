@@ -57,6 +57,33 @@ static void copies_into_a_modules_constants(void **state)
 	ok(cuModuleUnload(module));
 }
 
+/* As on an H200, where a kernel that has read the constant can still have its old value in a cache. */
+static void a_kernel_stores_to_a_constant_by_its_global_address(void **state)
+{
+	CUmodule module;
+	CUfunction put, bump;
+	CUdeviceptr table, counter;
+	uint32_t value = 7, counted = 0;
+	size_t bytes;
+	void *params[] = { &table, &value };
+
+	(void)state;
+	ok(cuModuleLoadData(&module, kernels_ptx));
+	ok(cuModuleGetGlobal(&table, &bytes, module, "table"));
+	ok(cuModuleGetGlobal(&counter, &bytes, module, "counter"));
+	ok(cuMemsetD32(counter, 0, 1));
+	ok(cuModuleGetFunction(&put, module, "put"));
+	ok(cuModuleGetFunction(&bump, module, "bump"));
+	table += 4;
+	launch(put, 1, 1, NULL, params);
+	launch(bump, 1, 1, NULL, NULL);  /* adds table[1] by ld.const */
+	ok(cuMemcpyDtoH(&counted, counter, 4));
+	assert_int_equal(counted, 7);
+	ok(cuMemcpyDtoH(&value, table, 4));
+	assert_int_equal(value, 7);
+	ok(cuModuleUnload(module));
+}
+
 static void frees_only_the_start_of_an_allocation_once(void **state)
 {
 	CUdeviceptr p = allocate(64);
@@ -377,6 +404,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(allocates_and_counts_the_bytes),
 		cmocka_unit_test(copies_into_a_modules_constants),
+		cmocka_unit_test(a_kernel_stores_to_a_constant_by_its_global_address),
 		cmocka_unit_test(frees_only_the_start_of_an_allocation_once),
 		cmocka_unit_test(copies_to_from_and_within_the_device),
 		cmocka_unit_test(refuses_a_copy_beyond_the_end_of_its_allocation),
