@@ -1,12 +1,15 @@
 /* log.c — print log lines, or send them to a sink. */
 #include "core/log.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum { LINE_BYTES = 512, MOST_MISTAKES = 10 };
 enum { UNKNOWN = -1 };  /* GPULOAD_LOG has not been read yet */
 
 static _Atomic int shown_level = UNKNOWN;
@@ -51,9 +54,19 @@ void gpul_log_to(gpul_log_sink *sink, void *user)
 	log_user = user;
 }
 
+static void show_line(gpul_log_level level, const char *module, const char *line)
+{
+	if (log_sink)
+		log_sink(log_user, level, module, line);
+	else if (level == GPUL_LOG_NOTICE)
+		fprintf(stderr, "gpuload: %s\n", line);
+	else
+		fprintf(stderr, "gpuload %s: %s\n", module, line);
+}
+
 void gpul_log(gpul_log_level level, const char *module, const char *fmt, ...)
 {
-	char line[512];
+	char line[LINE_BYTES];
 	va_list ap;
 
 	if (!gpul_log_shows(level))
@@ -61,12 +74,65 @@ void gpul_log(gpul_log_level level, const char *module, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof line, fmt, ap);
 	va_end(ap);
-	if (log_sink)
-		log_sink(log_user, level, module, line);
-	else if (level == GPUL_LOG_NOTICE)
-		fprintf(stderr, "gpuload: %s\n", line);
-	else
-		fprintf(stderr, "gpuload %s: %s\n", module, line);
+	show_line(level, module, line);
+}
+
+/* ---- mistakes ---------------------------------------------------------------------------------------- */
+
+static pthread_mutex_t mistakes_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t mistakes[MOST_MISTAKES];  /* hashes of the lines */
+static _Atomic unsigned n_mistakes;
+
+bool gpul_log_shows_mistakes(void)
+{
+	return gpul_log_shows(GPUL_LOG_INFO) || (gpul_log_shows(GPUL_LOG_NOTICE) && atomic_load(&n_mistakes) <= MOST_MISTAKES);
+}
+
+static uint64_t hash_of(const char *line)
+{
+	uint64_t h = UINT64_C(0xcbf29ce484222325);  /* FNV-1a */
+
+	while (*line)
+		h = (h ^ (unsigned char)*line++) * UINT64_C(0x100000001b3);
+	return h;
+}
+
+/* Count a line that was not counted before.  *is_last: it is one too many. */
+static bool is_new_mistake(const char *line, bool *is_last)
+{
+	const uint64_t h = hash_of(line);
+	bool is_new;
+	unsigned n;
+
+	pthread_mutex_lock(&mistakes_lock);
+	n = atomic_load(&n_mistakes);
+	is_new = n <= MOST_MISTAKES;
+	for (unsigned i = 0; i < n && i < MOST_MISTAKES; i++)
+		is_new = is_new && mistakes[i] != h;
+	*is_last = is_new && n == MOST_MISTAKES;
+	if (is_new && n < MOST_MISTAKES)
+		mistakes[n] = h;
+	if (is_new)
+		atomic_store(&n_mistakes, n + 1);
+	pthread_mutex_unlock(&mistakes_lock);
+	return is_new;
+}
+
+void gpul_log_mistake(const char *module, const char *fmt, ...)
+{
+	char line[LINE_BYTES];
+	bool is_last = false;
+	va_list ap;
+
+	if (!gpul_log_shows_mistakes())
+		return;
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof line, fmt, ap);
+	va_end(ap);
+	if (gpul_log_shows(GPUL_LOG_INFO))
+		show_line(GPUL_LOG_INFO, module, line);
+	else if (is_new_mistake(line, &is_last))
+		show_line(GPUL_LOG_NOTICE, module, is_last ? "further mistakes of the program are not explained; GPULOAD_LOG=info explains all" : line);
 }
 
 void gpul_log_lines(gpul_log_level level, const char *module, const char *text)

@@ -1,8 +1,9 @@
 /* log.h — log lines: a level, a module, one line of text.
  *
  * Errors are returned, not logged.  By default only notices are printed, on stderr; the library has one notice, "no NVIDIA driver;
- * using the software driver", the software driver three: blocks wait for blocks that cannot start, a barrier number above 15, and machine code; and
- * softcuda/toolchain/redirect one: a CUDA runtime in a program that it cannot redirect.
+ * using the software driver", the software driver three: blocks wait for blocks that cannot start, a barrier number above 15, and machine code;
+ * softcuda/toolchain/redirect one: a CUDA runtime in a program that it cannot redirect; the software driver and the runtime also explain a
+ * program's mistakes, such as a launch with too many threads.
  * GPULOAD_LOG=off|notice|info|debug sets the level; gpul_log_to() sends the lines to a program's own log. */
 #ifndef GPULOAD_CORE_LOG_H
 #define GPULOAD_CORE_LOG_H
@@ -30,6 +31,13 @@ void gpul_log(gpul_log_level level, const char *module, const char *fmt, ...)
 
 /* Log each non-empty line of a text, for example a compiler's log; accepts NULL. */
 void gpul_log_lines(gpul_log_level level, const char *module, const char *text);
+
+/* Log a mistake of the program that uses the library: with GPULOAD_LOG=info always; else, as a notice, once for each line, and at
+ * most 10 lines in a process, because some programs make mistakes on purpose.  The last line says how to see the others. */
+void gpul_log_mistake(const char *module, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* True when the next mistake is logged, unless its line was logged before. */
+bool gpul_log_shows_mistakes(void);
 
 /* True when lines of this level are shown; otherwise work for the log can be skipped. */
 bool gpul_log_shows(gpul_log_level level);

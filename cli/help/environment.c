@@ -19,7 +19,7 @@ const struct cli_variable cli_environment[] = {
 	{ "GPULOAD_SOFT_ISA", "base, v3 or v4: the build of the interpreter, for plain x86-64, AVX2 or AVX-512 (default: the best "
 			      "that the CPU can run)" },
 	{ "GPULOAD_SOFT_NATIVE", "0: the software driver interprets every instruction, instead of compiling runs of them to AVX-512 code" },
-	{ "GPULOAD_SOFT_QUIET", "1: the software driver does not print the faults of kernels" },
+	{ "GPULOAD_SOFT_QUIET", "1: the software driver prints neither the faults of kernels nor mistakes of the program" },
 	{ "GPULOAD_SOFT_TOOLS", "what watches the kernels of a program on the software driver: memcheck, racecheck, synccheck, profile, trace ..., "
 				"with options (NAME:KEY=VALUE,NAME ...); help lists them" },
 	{ "GPULOAD_SOFT_TOOLS_EXIT", "a number: the exit status of a program in which such a tool has found an error, instead of 0" },

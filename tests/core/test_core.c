@@ -122,6 +122,32 @@ static void the_log_shows_only_notices_by_default(void **state)
 	assert_string_equal(out, "gpuload: n\n");
 }
 
+static void mistakes_are_explained_once_and_ten_at_most(void **state)
+{
+	struct seen s = { 0 };
+
+	(void)state;
+	gpul_log_to(record_line, &s);
+	gpul_log_set_level(GPUL_LOG_NOTICE);
+	for (int i = 0; i < 3; i++)
+		gpul_log_mistake("test", "mistake %d", i / 2);
+	assert_int_equal(s.n, 2);
+	assert_int_equal(s.level, GPUL_LOG_NOTICE);
+	for (int i = 0; i < 50; i++)
+		gpul_log_mistake("test", "mistake %d", i);
+	assert_int_equal(s.n, 11);
+	assert_non_null(strstr(s.line, "further mistakes"));
+	assert_false(gpul_log_shows_mistakes());
+	gpul_log_set_level(GPUL_LOG_INFO);
+	gpul_log_mistake("test", "mistake %d", 3);  /* all of them, also again */
+	gpul_log_mistake("test", "mistake %d", 3);
+	assert_int_equal(s.n, 13);
+	gpul_log_set_level(GPUL_LOG_OFF);
+	gpul_log_mistake("test", "mistake %d", 4);
+	assert_int_equal(s.n, 13);
+	gpul_log_to(NULL, NULL);
+}
+
 static void bytes_are_read_as_little_endian_at_any_alignment(void **state)
 {
 	const unsigned char raw[] = { 0xff, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14 };
@@ -225,6 +251,7 @@ int main(void)
 		/* Must precede tests that call gpul_log_set_level(): the environment is read only once. */
 		cmocka_unit_test(the_log_shows_only_notices_by_default),
 		cmocka_unit_test(the_log_shows_lines_up_to_its_level),
+		cmocka_unit_test(mistakes_are_explained_once_and_ten_at_most),
 		cmocka_unit_test(bytes_are_read_as_little_endian_at_any_alignment),
 		cmocka_unit_test(a_read_past_the_end_returns_zero_and_sets_overrun),
 		cmocka_unit_test(a_read_past_the_end_of_a_part_sets_its_overrun_only),

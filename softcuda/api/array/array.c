@@ -15,7 +15,7 @@ enum {
 CUresult soft_array_find(CUarray handle, struct array **out)
 {
 	*out = soft_handle_find(HANDLE_ARRAY, handle);
-	return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	return *out ? CUDA_SUCCESS : soft_refuse_handle(CUDA_ERROR_INVALID_HANDLE, HANDLE_ARRAY, handle);
 }
 
 /* ---- memory ------------------------------------------------------------------------------ */

@@ -9,7 +9,7 @@ enum { LEVEL_ALIGN = 64 };
 CUresult soft_mipmap_find(CUmipmappedArray handle, struct mipmap **out)
 {
 	*out = soft_handle_find(HANDLE_MIPMAP, handle);
-	return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	return *out ? CUDA_SUCCESS : soft_refuse_handle(CUDA_ERROR_INVALID_HANDLE, HANDLE_MIPMAP, handle);
 }
 
 /* Half of an extent, rounded down, and at least 1; an absent dimension stays absent. */

@@ -70,6 +70,15 @@ void *soft_handle_find(enum handle_kind kind, const void *handle)
 	return row && (value & ((1u << KIND_BITS) - 1)) == (uint64_t)kind ? row->object : NULL;
 }
 
+bool soft_handle_was(enum handle_kind kind, const void *handle)
+{
+	const uint64_t value = (uintptr_t)handle;
+	const uint32_t number = (uint32_t)value >> KIND_BITS;
+
+	return number && number <= n_rows && (value & ((1u << KIND_BITS) - 1)) == (uint64_t)kind && value >> 32 < rows[number - 1].generation &&
+	       value >> 32;
+}
+
 void soft_handle_free(const void *handle)
 {
 	struct row *row = find_row(handle);

@@ -37,12 +37,38 @@ void soft_changed(void)
 		pthread_cond_broadcast(&changed);
 }
 
+/* True: this thread is in a function of the program that the driver calls. */
+static _Thread_local bool is_in_callback;
+
+void soft_in_callback(bool begins)
+{
+	is_in_callback = begins;
+}
+
+static CUresult refuse_in_callback(void)
+{
+	return soft_refuse(CUDA_ERROR_NOT_PERMITTED, "a function that the driver calls (cuLaunchHostFunc, cuStreamAddCallback, a host node of a graph) "
+						     "must not call CUDA");
+}
+
+CUresult soft_lock_initialised(void)
+{
+	if (is_in_callback)
+		return refuse_in_callback();
+	soft_lock();
+	if (soft.initialised)
+		return CUDA_SUCCESS;
+	soft_unlock();
+	return CUDA_ERROR_NOT_INITIALIZED;
+}
+
 CUresult soft_check_initialised(void)
 {
-	soft_lock();
-	bool initialised = soft.initialised;
-	soft_unlock();
-	return initialised ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+	CUresult r = soft_lock_initialised();
+
+	if (!r)
+		soft_unlock();
+	return r;
 }
 
 /* ---- current contexts ------------------------------------------------------------------- */
@@ -119,11 +145,11 @@ CUresult soft_find_context(CUcontext handle, struct context **out)
 
 CUresult soft_enter_after_fault(struct context **out)
 {
-	CUresult r = CUDA_ERROR_NOT_INITIALIZED;
+	CUresult r = soft_lock_initialised();
 
-	soft_lock();
-	if (soft.initialised)
-		r = soft_find_context(soft_current(), out);
+	if (r)
+		return r;
+	r = soft_find_context(soft_current(), out);
 	if (r)
 		soft_unlock();
 	return r;
@@ -137,6 +163,12 @@ CUresult soft_enter(struct context **out)
 		r = (*out)->fault;
 		soft_unlock();
 	}
+	if (r == CUDA_ERROR_INVALID_CONTEXT)
+		soft_refuse(r, "no context is current to the calling thread: call cuCtxCreate, or cuDevicePrimaryCtxRetain and cuCtxSetCurrent");
+	else if (r == CUDA_ERROR_CONTEXT_IS_DESTROYED)
+		soft_refuse(r, "the context that is current to the calling thread was destroyed");
+	else if (r == CUDA_ERROR_NOT_INITIALIZED)
+		soft_refuse(r, "call cuInit before other calls of the driver");
 	return r;
 }
 

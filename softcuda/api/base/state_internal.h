@@ -109,7 +109,12 @@ void soft_unlock(void);
 void soft_wait_on(pthread_cond_t *condition);  /* releases the lock while it waits */
 void soft_wait_change(void);     /* the caller holds the lock: sleep until soft_changed() */
 void soft_changed(void);         /* the caller holds the lock: wake soft_wait_change() */
+/* Begin a call that needs no context: CUDA_ERROR_NOT_INITIALIZED before cuInit, and CUDA_ERROR_NOT_PERMITTED in a function that the
+ * driver calls.  soft_lock_initialised(): the lock is held on success. */
 CUresult soft_check_initialised(void);
+CUresult soft_lock_initialised(void);
+/* The calling thread calls a function of the program now, or has called it. */
+void soft_in_callback(bool begins);
 /* Begin a call that works in the current context *out; the lock is held on success. */
 CUresult soft_enter(struct context **out);
 /* Like soft_enter(), but also after a fault of the context: for queries of its properties. */
@@ -150,6 +155,7 @@ enum handle_kind {
 void *soft_handle_new(enum handle_kind kind, void *object);  /* NULL: no memory */
 void *soft_handle_find(enum handle_kind kind, const void *handle);
 void soft_handle_free(const void *handle);                   /* NULL is fine */
+bool soft_handle_was(enum handle_kind kind, const void *handle);  /* true: the handle was valid once */
 
 /* ---- tools.c: start the tools that GPULOAD_SOFT_TOOLS names, before any code is loaded --------- */
 
@@ -160,8 +166,13 @@ void soft_tools_await(struct context *ctx);
 
 /* ---- report.c: messages to the user ----------------------------------------------------- */
 
-/* Return r; log the reason at level info. */
+/* Return r, and explain it: a mistake of the program by a notice (gpul_log_mistake(); not with GPULOAD_SOFT_QUIET=1), a result that
+ * programs also provoke on purpose, such as CUDA_ERROR_NOT_SUPPORTED, at level info. */
 CUresult soft_refuse(CUresult r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Return r, which is here no mistake, whatever its number: log the reason at level info. */
+CUresult soft_answer(CUresult r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Return r, and explain why the handle is not valid.  The caller holds the lock. */
+CUresult soft_refuse_handle(CUresult r, enum handle_kind kind, const void *handle);
 /* Store the text of a kernel's fault, or why a kernel cannot run, for gpuloadSoftLastFault; print it, unless
  * GPULOAD_SOFT_QUIET=1. */
 void soft_report_fault(const char *text);

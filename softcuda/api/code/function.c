@@ -17,20 +17,27 @@ CUresult soft_find_function(struct context *ctx, CUfunction handle, struct funct
 	}
 	k = soft_handle_find(HANDLE_KERNEL, handle);
 	if (!k)
-		return CUDA_ERROR_INVALID_HANDLE;
+		return soft_refuse_handle(CUDA_ERROR_INVALID_HANDLE, HANDLE_FUNCTION, handle);
 	r = soft_library_instance(k->library, ctx, &m);
 	if (!r)
 		*out = &m->functions[k->index];
 	return r;
 }
 
+/* A function belongs to the context of its module; only a kernel needs a current context. */
 CUresult soft_enter_function(CUfunction handle, struct function **out)
 {
-	struct context *ctx;
-	CUresult r = soft_enter(&ctx);
+	struct context *ctx = NULL;
+	CUresult r = soft_lock_initialised();
 
 	if (r)
 		return r;
+	if (!soft_handle_find(HANDLE_FUNCTION, handle)) {
+		soft_unlock();
+		r = soft_enter(&ctx);
+		if (r)
+			return r;
+	}
 	r = soft_find_function(ctx, handle, out);
 	if (r)
 		soft_unlock();
@@ -48,8 +55,9 @@ static CUresult enter_kernel(CUkernel handle, struct kernel **out)
 	*out = soft_handle_find(HANDLE_KERNEL, handle);
 	if (*out)
 		return CUDA_SUCCESS;
+	r = soft_refuse_handle(CUDA_ERROR_INVALID_HANDLE, HANDLE_KERNEL, handle);
 	soft_unlock();
-	return CUDA_ERROR_INVALID_HANDLE;
+	return r;
 }
 
 static const gpul_exec_kernel_info *kernel_info(const struct kernel *k)
@@ -273,7 +281,7 @@ EXPORT CUresult cuKernelGetParamInfo(CUkernel handle, size_t index, size_t *offs
 	if (r)
 		return r;
 	k = soft_handle_find(HANDLE_KERNEL, handle);
-	r = k ? param_info(kernel_info(k), index, offset, bytes) : CUDA_ERROR_INVALID_HANDLE;
+	r = k ? param_info(kernel_info(k), index, offset, bytes) : soft_refuse_handle(CUDA_ERROR_INVALID_HANDLE, HANDLE_KERNEL, handle);
 	soft_unlock();
 	return r;
 }

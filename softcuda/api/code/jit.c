@@ -47,7 +47,8 @@ CUresult soft_jit_error(const struct jit_log *log, CUresult r, const char *text)
 {
 	write_log(log->error, log->error_bytes, log->error_filled, text);
 	write_log(log->info, log->info_bytes, log->info_filled, "");
-	return soft_refuse(r, "%s", text);
+	/* A program with a buffer for the messages reads them there, and may try several images on purpose. */
+	return log->error && log->error_bytes ? soft_answer(r, "%s", text) : soft_refuse(r, "%s", text);
 }
 
 void soft_jit_done(const struct jit_log *log, const char *info)

@@ -16,6 +16,35 @@ static CUresult refuse_empty(const char *name, const uint32_t grid[3], const uin
 			   grid[0], grid[1], grid[2], block[0], block[1], block[2]);
 }
 
+/* A grid of blocks or a block of threads is too long in one dimension. */
+static CUresult refuse_long(const char *name, const char *what, const uint32_t size[3], const uint32_t most[3])
+{
+	unsigned d = 0;
+
+	while (size[d] <= most[d])
+		d++;
+	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: a %s of %ux%ux%u %s: %c is %u, and can be at most %u", name, what, size[0], size[1], size[2],
+			   *what == 'g' ? "blocks" : "threads", "xyz"[d], size[d], most[d]);
+}
+
+static CUresult check_shared(const struct function *f, uint32_t dynamic_bytes)
+{
+	const uint32_t most = MAX_SHARED_BYTES - f->info->shared_bytes;
+	const char *name = f->info->name;
+
+	if (dynamic_bytes <= (uint32_t)f->max_dynamic_shared)
+		return CUDA_SUCCESS;
+	if (dynamic_bytes > most)
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "%s: %u bytes of dynamic shared memory; a block can have at most %d bytes, of which this kernel uses %u for its "
+				   "static variables", name, dynamic_bytes, MAX_SHARED_BYTES, f->info->shared_bytes);
+	return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+			   "%s: %u bytes of dynamic shared memory; this kernel can have %d beside %u static bytes. Raise this limit (to at most %u) "
+			   "with cudaFuncSetAttribute(cudaFuncAttributeMaxDynamicSharedMemorySize), which is "
+			   "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES of the driver",
+			   name, dynamic_bytes, f->max_dynamic_shared, f->info->shared_bytes, most);
+}
+
 static CUresult check_dimensions(const struct function *f, const uint32_t grid[3],
 				 const uint32_t block[3])
 {
@@ -26,15 +55,15 @@ static CUresult check_dimensions(const struct function *f, const uint32_t grid[3
 	if (!threads)
 		return refuse_empty(name, grid, block);
 	if (grid[0] > MAX_GRID_X || grid[1] > MAX_GRID_YZ || grid[2] > MAX_GRID_YZ)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "%s: a grid of %ux%ux%u blocks, the limit is %dx%dx%d", name,
-				   grid[0], grid[1], grid[2], MAX_GRID_X, MAX_GRID_YZ,
-				   MAX_GRID_YZ);
-	if (block[0] > MAX_BLOCK_THREADS || block[1] > MAX_BLOCK_THREADS ||
-	    block[2] > MAX_BLOCK_Z || threads > f->info->max_threads)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "%s: a block of %ux%ux%u threads, the limit is %u", name,
-				   block[0], block[1], block[2], f->info->max_threads);
+		return refuse_long(name, "grid", grid, (const uint32_t[]){ MAX_GRID_X, MAX_GRID_YZ, MAX_GRID_YZ });
+	if (block[0] > MAX_BLOCK_THREADS || block[1] > MAX_BLOCK_THREADS || block[2] > MAX_BLOCK_Z)
+		return refuse_long(name, "block", block, (const uint32_t[]){ MAX_BLOCK_THREADS, MAX_BLOCK_THREADS, MAX_BLOCK_Z });
+	if (threads > f->info->max_threads)
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: a block of %ux%ux%u threads has %llu threads; %s %u", name, block[0], block[1],
+				   block[2], (unsigned long long)threads,
+				   f->info->max_threads < MAX_BLOCK_THREADS ? "the kernel's limit (__launch_bounds__ or .maxntid) is" :
+									      "a block can have at most",
+				   f->info->max_threads);
 	if (required[0] && memcmp(required, block, sizeof f->info->reqntid) != 0)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
 				   "%s: a block of %ux%ux%u threads, .reqntid requires %ux%ux%u",
@@ -49,15 +78,9 @@ static CUresult check_launch(const struct function *f, const gpul_exec_launch_co
 
 	if (r)
 		return r;
-	if (c->dynamic_shared_bytes > (uint32_t)f->max_dynamic_shared)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "%s: %u bytes of dynamic shared memory, the limit is %d "
-				   "beside %u static bytes: raise it with "
-				   "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
-				   f->info->name, c->dynamic_shared_bytes,
-				   f->max_dynamic_shared, f->info->shared_bytes);
-	if (!c->cooperative)
-		return CUDA_SUCCESS;
+	r = check_shared(f, c->dynamic_shared_bytes);
+	if (r || !c->cooperative)
+		return r;
 	uint64_t resident = (uint64_t)soft.n_processors *
 			    (uint64_t)soft_blocks_per_sm(f, (int)product(c->block),
 							 c->dynamic_shared_bytes);
@@ -71,40 +94,51 @@ static CUresult check_launch(const struct function *f, const gpul_exec_launch_co
 	return CUDA_SUCCESS;
 }
 
+struct argument_buffer { const void *at; size_t bytes; };
+
 /* Parse `extra`, a list of keys and values that ends with CU_LAUNCH_PARAM_END. */
-static CUresult find_argument_buffer(void **extra, const void **buffer, size_t *buffer_bytes)
+static CUresult find_argument_buffer(void **extra, struct argument_buffer *out)
 {
-	*buffer = NULL;
-	*buffer_bytes = 0;
 	for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
 		if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
-			*buffer = extra[1];
+			out->at = extra[1];
 		else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[1])
-			memcpy(buffer_bytes, extra[1], sizeof *buffer_bytes);
+			memcpy(&out->bytes, extra[1], sizeof out->bytes);
 		else
-			return CUDA_ERROR_INVALID_VALUE;
+			return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuLaunchKernel: a key in `extra` is unknown, or the pointer to the size is NULL");
 	}
 	return CUDA_SUCCESS;
 }
 
-/* Copy the arguments of the launch to *out; the caller frees it. */
-static CUresult copy_arguments(const struct function *f, void **params, void **extra,
-			       void **out)
+/* Check the arguments as NVIDIA's driver does: a buffer that is shorter than the parameters is accepted. */
+static CUresult check_arguments(const gpul_exec_kernel_info *info, bool has_params, const struct argument_buffer *b, bool of_node)
+{
+	if (has_params && (b->at || b->bytes))
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: the arguments are passed twice, by kernelParams and by extra", info->name);
+	if (!b->at && b->bytes)
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: `extra` has the size of the argument buffer, but not its address", info->name);
+	if (info->n_params && !has_params && !b->bytes)
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: the launch has no arguments; the kernel has %u parameters (%u bytes)", info->name,
+				   info->n_params, info->param_bytes);
+	if (b->bytes > info->param_bytes)
+		return soft_refuse(of_node ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+				   "%s: the argument buffer has %zu bytes; the kernel's parameters have only %u", info->name, b->bytes,
+				   info->param_bytes);
+	return CUDA_SUCCESS;
+}
+
+/* Copy the arguments of the launch to *out, which the caller frees; arguments behind the end of a buffer are 0. */
+static CUresult copy_arguments(const struct function *f, void **params, void **extra, bool of_node, void **out)
 {
 	const gpul_exec_kernel_info *info = f->info;
-	const void *buffer = NULL;
-	size_t buffer_bytes = 0;
+	struct argument_buffer b = { 0 };
+	CUresult r = extra ? find_argument_buffer(extra, &b) : CUDA_SUCCESS;
 	char *copy;
-	CUresult r;
 
-	if (params && extra)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (extra && (r = find_argument_buffer(extra, &buffer, &buffer_bytes)))
+	if (!r)
+		r = check_arguments(info, params != NULL, &b, of_node);
+	if (r)
 		return r;
-	if (info->n_params && !params && (!buffer || buffer_bytes < info->param_bytes))
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "%s: the argument buffer has %zu bytes, the kernel needs %u",
-				   info->name, buffer ? buffer_bytes : 0, info->param_bytes);
 	copy = calloc(1, info->param_bytes + 1);
 	if (!copy)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -116,8 +150,8 @@ static CUresult copy_arguments(const struct function *f, void **params, void **e
 		}
 		memcpy(copy + info->params[i].offset, params[i], info->params[i].bytes);
 	}
-	if (buffer)
-		memcpy(copy, buffer, info->param_bytes);
+	if (b.bytes)
+		memcpy(copy, b.at, b.bytes);
 	*out = copy;
 	return CUDA_SUCCESS;
 }
@@ -283,7 +317,7 @@ CUresult soft_launch_new(struct context *ctx, struct stream *s, CUfunction handl
 	if (!op)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	l = CONTAINER(op, struct launch_op, op);
-	r = copy_arguments(f, params, extra, &l->params);
+	r = copy_arguments(f, params, extra, !s, &l->params);
 	if (r) {
 		soft_op_release(op);
 		return r;

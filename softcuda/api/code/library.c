@@ -173,8 +173,9 @@ static CUresult enter_library(CUlibrary handle, struct library **out)
 	*out = soft_handle_find(HANDLE_LIBRARY, handle);
 	if (*out)
 		return CUDA_SUCCESS;
+	r = soft_refuse_handle(CUDA_ERROR_INVALID_HANDLE, HANDLE_LIBRARY, handle);
 	soft_unlock();
-	return CUDA_ERROR_INVALID_HANDLE;
+	return r;
 }
 
 EXPORT CUresult cuLibraryUnload(CUlibrary handle)
@@ -319,7 +320,7 @@ static CUresult enter_instance(CUlibrary handle, struct module **out)
 	if (r)
 		return r;
 	l = soft_handle_find(HANDLE_LIBRARY, handle);
-	r = l ? soft_library_instance(l, ctx, out) : CUDA_ERROR_INVALID_HANDLE;
+	r = l ? soft_library_instance(l, ctx, out) : soft_refuse_handle(CUDA_ERROR_INVALID_HANDLE, HANDLE_LIBRARY, handle);
 	if (r)
 		soft_unlock();
 	return r;

@@ -41,8 +41,10 @@ static CUresult find_linker(CUlinkState handle, struct linker **out)
 		return r;
 	soft_lock();
 	*out = soft_handle_find(HANDLE_LINKER, handle);
+	if (!*out)
+		r = soft_refuse_handle(CUDA_ERROR_INVALID_HANDLE, HANDLE_LINKER, handle);
 	soft_unlock();
-	return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	return r;
 }
 
 EXPORT CUresult cuLinkCreate_v2(unsigned int n, CUjit_option *options, void **values,

@@ -243,7 +243,7 @@ EXPORT CUresult cuModuleUnload(CUmodule handle)
 		soft_context_wait(m->ctx);  /* kernels of the module may still run */
 	m = soft_handle_find(HANDLE_MODULE, handle);
 	if (!m)
-		r = CUDA_ERROR_INVALID_HANDLE;
+		r = soft_refuse_handle(CUDA_ERROR_INVALID_HANDLE, HANDLE_MODULE, handle);
 	else if (m->library)
 		r = soft_refuse(CUDA_ERROR_INVALID_HANDLE,
 				"cuModuleUnload: the module belongs to a library: call cuLibraryUnload");
@@ -263,19 +263,18 @@ EXPORT CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 
 /* ---- functions and variables of a module --------------------------------------------------------------------- */
 
-/* Find the module; the lock is held on success. */
+/* Find the module, which belongs to a context, so that none needs to be current; the lock is held on success. */
 static CUresult enter_module(CUmodule handle, struct module **out)
 {
-	struct context *ctx;
-	CUresult r = soft_enter(&ctx);
+	CUresult r = soft_lock_initialised();
 
 	if (r)
 		return r;
 	*out = soft_handle_find(HANDLE_MODULE, handle);
-	if (*out)
-		return CUDA_SUCCESS;
-	soft_unlock();
-	return CUDA_ERROR_INVALID_HANDLE;
+	r = *out ? (*out)->ctx->fault : soft_refuse_handle(CUDA_ERROR_INVALID_HANDLE, HANDLE_MODULE, handle);
+	if (r)
+		soft_unlock();
+	return r;
 }
 
 EXPORT CUresult cuModuleGetFunction(CUfunction *out, CUmodule handle, const char *name)

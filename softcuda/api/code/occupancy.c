@@ -16,6 +16,20 @@ int soft_blocks_per_sm(const struct function *f, int block_threads, size_t dynam
 	return (int)gpul_exec_blocks_per_sm((uint32_t)block_threads, f->info->shared_bytes + (uint32_t)dynamic_shared_bytes);
 }
 
+/* Find the function; unlike other queries of functions these need a current context, as on NVIDIA.  The lock is held on success. */
+static CUresult enter_resident(CUfunction handle, struct function **out)
+{
+	struct context *ctx;
+	CUresult r = soft_enter(&ctx);
+
+	if (r)
+		return r;
+	r = soft_find_function(ctx, handle, out);
+	if (r)
+		soft_unlock();
+	return r;
+}
+
 EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
 	int *n, CUfunction handle, int block_threads, size_t dynamic_shared_bytes,
 	unsigned int flags)
@@ -26,7 +40,7 @@ EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
 	if (!n || block_threads <= 0 ||
 	    flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = soft_enter_function(handle, &f);
+	r = enter_resident(handle, &f);
 	if (r)
 		return r;
 	*n = soft_blocks_per_sm(f, block_threads, dynamic_shared_bytes);
@@ -55,7 +69,7 @@ EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int *bl
 
 	if (!min_grid || !block || flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = soft_enter_function(handle, &f);
+	r = enter_resident(handle, &f);
 	if (r)
 		return r;
 	soft_unlock();  /* because shared_of_block is a function of the program and can call the driver */
@@ -97,7 +111,7 @@ EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamic_bytes,
 
 	if (!dynamic_bytes || n_blocks <= 0 || block_threads <= 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = soft_enter_function(handle, &f);
+	r = enter_resident(handle, &f);
 	if (r)
 		return r;
 	size_t used = f->info->shared_bytes + RESERVED_SHARED_BYTES;
@@ -137,7 +151,7 @@ EXPORT CUresult cuOccupancyMaxActiveClusters(int *n, CUfunction handle, const CU
 
 	if (!n || !config || (config->numAttrs && !config->attrs))
 		return CUDA_ERROR_INVALID_VALUE;
-	r = soft_enter_function(handle, &f);
+	r = enter_resident(handle, &f);
 	if (r)
 		return r;
 	blocks = cluster_blocks(config, f);
@@ -154,7 +168,7 @@ EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *blocks, CUfunction handl
 
 	if (!blocks || !config || (config->numAttrs && !config->attrs))
 		return CUDA_ERROR_INVALID_VALUE;
-	r = soft_enter_function(handle, &f);
+	r = enter_resident(handle, &f);
 	if (r)
 		return r;
 	*blocks = !blocks_of_config(f, config) ? 0 : f->non_portable_cluster ? GPUL_EXEC_CLUSTER_BLOCKS : PORTABLE_CLUSTER_BLOCKS;

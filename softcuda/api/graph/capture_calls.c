@@ -88,7 +88,7 @@ static CUresult enter_query(CUstream handle, CUstreamCaptureStatus *status, stru
 
 	if (r)
 		return r;
-	r = soft_capture_check_legacy(*out);
+	r = soft_capture_check_query(*out, false);  /* cuda.h, cuStreamIsCapturing: the capture is not invalidated */
 	if (r)
 		soft_unlock();
 	else

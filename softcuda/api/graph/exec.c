@@ -21,8 +21,9 @@ CUresult soft_enter_exec(CUgraphExec handle, struct graph_exec **out)
 	*out = soft_handle_find(HANDLE_GRAPH_EXEC, handle);
 	if (*out)
 		return CUDA_SUCCESS;
+	r = soft_refuse_handle(CUDA_ERROR_INVALID_VALUE, HANDLE_GRAPH_EXEC, handle);
 	soft_unlock();
-	return CUDA_ERROR_INVALID_VALUE;
+	return r;
 }
 
 static CUresult new_body(const struct graph *g, struct graph_exec **out);
@@ -269,6 +270,7 @@ static CUresult check_instantiate(const struct graph *g, cuuint64_t flags, CUgra
 static CUresult instantiate(CUgraphExec *out, CUgraph graph, cuuint64_t flags, CUgraphNode *bad, CUgraphInstantiateResult *why)
 {
 	struct graph_exec *x = NULL;
+	struct context *ctx;
 	struct graph *g;
 	CUresult r = out ? soft_enter_graph(graph, &g) : CUDA_ERROR_INVALID_VALUE;
 
@@ -276,7 +278,9 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, cuuint64_t flags, C
 	*why = CUDA_GRAPH_INSTANTIATE_ERROR;
 	if (r)
 		return r;
-	r = check_instantiate(g, flags, why);
+	r = soft_find_context(soft_current(), &ctx);
+	if (!r)
+		r = check_instantiate(g, flags, why);
 	if (!r) {
 		r = soft_exec_new(g, flags, &x, bad);
 		if (*bad)

@@ -14,8 +14,9 @@ CUresult soft_enter_graph(CUgraph handle, struct graph **out)
 	*out = soft_handle_find(HANDLE_GRAPH, handle);
 	if (*out)
 		return CUDA_SUCCESS;
+	r = soft_refuse_handle(CUDA_ERROR_INVALID_VALUE, HANDLE_GRAPH, handle);
 	soft_unlock();
-	return CUDA_ERROR_INVALID_VALUE;
+	return r;
 }
 
 CUresult soft_enter_node(CUgraphNode handle, struct node **out)
@@ -28,8 +29,9 @@ CUresult soft_enter_node(CUgraphNode handle, struct node **out)
 	*out = soft_handle_find(HANDLE_NODE, handle);
 	if (*out)
 		return CUDA_SUCCESS;
+	r = soft_refuse_handle(CUDA_ERROR_INVALID_VALUE, HANDLE_NODE, handle);
 	soft_unlock();
-	return CUDA_ERROR_INVALID_VALUE;
+	return r;
 }
 
 CUresult soft_enter_node_of(CUgraphNode handle, CUgraphNodeType type, struct node **out)

@@ -125,7 +125,7 @@ EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr address)
 		return r;
 	a = find_settled(address);
 	if (!out || !a)
-		r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
+		r = soft_answer(CUDA_ERROR_INVALID_VALUE,
 				"cuIpcGetMemHandle: the address is not memory of cuMemAlloc in this process");
 	if (!r)
 		r = share_allocation(a);

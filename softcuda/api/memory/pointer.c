@@ -75,12 +75,13 @@ static int ordinal_of(const struct address_info *w, const struct context *ctx)
 /* Begin a query.  It needs no current context: *current is NULL, and attributes that depend on it are refused. */
 static CUresult enter_query(struct context **current)
 {
-	CUresult r = CUDA_ERROR_NOT_INITIALIZED;
+	CUresult r = soft_lock_initialised();
 
 	*current = NULL;
-	soft_lock();
-	if (soft.initialised)
-		r = soft_current() ? soft_find_context(soft_current(), current) : CUDA_SUCCESS;
+	if (r)
+		return r;
+	if (soft_current())
+		r = soft_find_context(soft_current(), current);
 	if (!r && *current)
 		r = (*current)->fault;
 	if (r)

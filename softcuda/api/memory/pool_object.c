@@ -218,7 +218,7 @@ static CUresult check_properties(const CUmemPoolProps *props, CUmemLocation *loc
 	if (props->handleTypes == CU_MEM_HANDLE_TYPE_NONE)
 		return CUDA_SUCCESS;
 	if ((unsigned)props->handleTypes & CU_MEM_HANDLE_TYPE_FABRIC)
-		return soft_refuse(CUDA_ERROR_NOT_PERMITTED, "cuMemPoolCreate: fabric handles are not supported");
+		return soft_answer(CUDA_ERROR_NOT_PERMITTED, "cuMemPoolCreate: fabric handles are not supported");
 	if (props->handleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
 	    location->type == CU_MEM_LOCATION_TYPE_HOST)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,

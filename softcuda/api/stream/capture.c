@@ -69,7 +69,7 @@ CUresult soft_capture_refuse_in(struct context *ctx, const char *call)
 	return r ? soft_refuse(r, "%s: a stream of the context is capturing", call) : r;
 }
 
-CUresult soft_capture_check_legacy(struct stream *s)
+CUresult soft_capture_check_query(struct stream *s, bool invalidate)
 {
 	struct context *ctx = s->ctx;
 	CUresult r = CUDA_SUCCESS;
@@ -81,9 +81,16 @@ CUresult soft_capture_check_legacy(struct stream *s)
 
 		if (!other->capture || !other->blocking)
 			continue;
-		other->capture->is_invalid = true;
+		other->capture->is_invalid |= invalidate;
 		r = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	}
+	return r;
+}
+
+CUresult soft_capture_check_legacy(struct stream *s)
+{
+	const CUresult r = soft_capture_check_query(s, true);
+
 	return r ? soft_refuse(r, "work for the legacy stream would wait for a blocking stream that is capturing: "
 				  "create the stream with CU_STREAM_NON_BLOCKING")
 		 : r;

@@ -16,7 +16,7 @@ static CUresult enter_context_event(CUcontext context, CUevent event, struct con
 	if (!r)
 		r = (*ctx)->fault;
 	if (!r && !*e)
-		r = CUDA_ERROR_INVALID_HANDLE;
+		r = soft_refuse_handle(CUDA_ERROR_INVALID_HANDLE, HANDLE_EVENT, event);
 	if (r)
 		soft_unlock();
 	return r;

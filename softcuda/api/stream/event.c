@@ -41,7 +41,7 @@ static CUresult enter_event(CUevent handle, struct event **out)
 		return r;
 	soft_lock();
 	*out = soft_handle_find(HANDLE_EVENT, handle);
-	r = *out ? (*out)->ctx->fault : CUDA_ERROR_INVALID_HANDLE;
+	r = *out ? (*out)->ctx->fault : soft_refuse_handle(CUDA_ERROR_INVALID_HANDLE, HANDLE_EVENT, handle);
 	if (r)
 		soft_unlock();
 	return r;
@@ -99,7 +99,7 @@ EXPORT CUresult cuEventDestroy_v2(CUevent handle)
 	if (e)
 		soft_event_destroy(e);
 	else
-		r = CUDA_ERROR_INVALID_HANDLE;
+		r = soft_refuse_handle(CUDA_ERROR_INVALID_HANDLE, HANDLE_EVENT, handle);
 	soft_unlock();
 	return r;
 }
@@ -431,9 +431,14 @@ EXPORT CUresult cuEventElapsedTime_v2(float *ms, CUevent from, CUevent to)
 	b = soft_handle_find(HANDLE_EVENT, to);
 	if (!ms)
 		r = CUDA_ERROR_INVALID_VALUE;
-	else if (!b || !a->recorded || !b->recorded ||
-		 (a->flags | b->flags) & CU_EVENT_DISABLE_TIMING)
-		r = CUDA_ERROR_INVALID_HANDLE;
+	else if (!b)
+		r = soft_refuse_handle(CUDA_ERROR_INVALID_HANDLE, HANDLE_EVENT, to);
+	else if ((a->flags | b->flags) & CU_EVENT_DISABLE_TIMING)
+		r = soft_refuse(CUDA_ERROR_INVALID_HANDLE, "cuEventElapsedTime: the %s event was created with CU_EVENT_DISABLE_TIMING",
+				a->flags & CU_EVENT_DISABLE_TIMING ? "first" : "second");
+	else if (!a->recorded || !b->recorded)
+		r = soft_refuse(CUDA_ERROR_INVALID_HANDLE, "cuEventElapsedTime: the %s event was never recorded: call cuEventRecord before",
+				a->recorded ? "second" : "first");
 	else if (a->pending || b->pending)
 		r = CUDA_ERROR_NOT_READY;
 	else

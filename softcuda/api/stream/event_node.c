@@ -102,8 +102,11 @@ EXPORT CUresult cuEventRecordWithFlags(CUevent event, CUstream handle, unsigned 
 	if (r)
 		return r;
 	e = soft_handle_find(HANDLE_EVENT, event);
-	if (!e || e->ctx != ctx)
-		r = CUDA_ERROR_INVALID_HANDLE;
+	if (!e)
+		r = soft_refuse_handle(CUDA_ERROR_INVALID_HANDLE, HANDLE_EVENT, event);
+	else if (e->ctx != ctx)
+		r = soft_refuse(CUDA_ERROR_INVALID_HANDLE, "cuEventRecord: the event and the stream belong to different contexts (devices %d and %d)",
+				e->ctx->device->ordinal, ctx->device->ordinal);
 	else if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
 		r = CUDA_ERROR_INVALID_VALUE;
 	else if (s->capture && flags)
@@ -132,7 +135,7 @@ EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int f
 		return r;
 	e = soft_handle_find(HANDLE_EVENT, event);
 	if (!e)
-		r = CUDA_ERROR_INVALID_HANDLE;
+		r = soft_refuse_handle(CUDA_ERROR_INVALID_HANDLE, HANDLE_EVENT, event);
 	else if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
 		r = CUDA_ERROR_INVALID_VALUE;
 	else if (s->capture && flags)

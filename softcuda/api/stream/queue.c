@@ -232,7 +232,9 @@ static void run_late_call(void)
 
 	list_remove(&c->link);
 	soft_unlock();
+	soft_in_callback(true);
 	c->function(c->user);
+	soft_in_callback(false);
 	soft_lock();
 	free(c);
 }

@@ -131,7 +131,8 @@ int soft_clamp_priority(int priority);  /* the nearest priority that exists */
 CUresult soft_stream_create(struct context *ctx, unsigned flags, int priority,
 			    struct stream **out);
 void soft_stream_destroy(struct stream *s);
-/* Enter the context of a stream handle and find the stream; on success the lock is held. */
+/* Find the stream of a handle and enter its context, for 0, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD the current one; on success
+ * the lock is held. */
 CUresult soft_enter_stream(CUstream handle, struct context **ctx, struct stream **out);
 
 /* ---- capture.c: the caller holds the lock ------------------------------------------------ */
@@ -145,6 +146,8 @@ CUresult soft_capture_refuse_in(struct context *ctx, const char *call);
 /* Check work for the legacy stream, which includes the work of every blocking stream:
  * CUDA_ERROR_STREAM_CAPTURE_IMPLICIT when one of them is capturing. */
 CUresult soft_capture_check_legacy(struct stream *s);
+/* The same without a log line, for queries of the capture itself: with invalidate false the captures stay valid. */
+CUresult soft_capture_check_query(struct stream *s, bool invalidate);
 /* Check a call that could wait for a capture, such as cuMemAlloc: the calling thread's capture mode may forbid it. */
 CUresult soft_capture_check_unsafe(const char *call);
 void soft_capture_leave(struct stream *s);           /* the stream's handle is destroyed */

@@ -3,7 +3,9 @@
  *     0, CU_STREAM_LEGACY            one for each context; it and all blocking streams wait for each other
  *     CU_STREAM_PER_THREAD           one for each thread and context; blocking
  *     cuStreamCreate(DEFAULT)        blocking
- *     cuStreamCreate(NON_BLOCKING)   waits for no other stream */
+ *     cuStreamCreate(NON_BLOCKING)   waits for no other stream
+ *
+ * A created stream belongs to its context: a call that names it needs no current context. */
 #include "softcuda/api/stream/order_internal.h"
 
 #include <stdlib.h>
@@ -69,31 +71,32 @@ static CUresult find_per_thread(struct context *ctx, struct stream **out)
 	return r;
 }
 
-/* Find the stream of a handle in ctx: the legacy stream (also for 0), the per-thread stream or a created stream. */
-static CUresult find_stream(struct context *ctx, CUstream handle, struct stream **out)
-{
-	struct stream *s;
-
-	if (!handle || handle == CU_STREAM_LEGACY) {
-		*out = ctx->legacy;
-		return CUDA_SUCCESS;
-	}
-	if (handle == CU_STREAM_PER_THREAD)
-		return find_per_thread(ctx, out);
-	s = soft_handle_find(HANDLE_STREAM, handle);
-	if (!s)
-		return CUDA_ERROR_INVALID_HANDLE;
-	*out = s;
-	return s->ctx->fault;
-}
-
-CUresult soft_enter_stream(CUstream handle, struct context **ctx, struct stream **out)
+/* Enter the current context, and find its legacy stream (also for 0) or its stream of this thread. */
+static CUresult enter_default_stream(CUstream handle, struct context **ctx, struct stream **out)
 {
 	CUresult r = soft_enter(ctx);
 
 	if (r)
 		return r;
-	r = find_stream(*ctx, handle, out);
+	*out = (*ctx)->legacy;
+	if (handle == CU_STREAM_PER_THREAD)
+		r = find_per_thread(*ctx, out);
+	if (r)
+		soft_unlock();
+	return r;
+}
+
+CUresult soft_enter_stream(CUstream handle, struct context **ctx, struct stream **out)
+{
+	CUresult r;
+
+	if (!handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD)
+		return enter_default_stream(handle, ctx, out);
+	r = soft_lock_initialised();
+	if (r)
+		return r;
+	*out = soft_handle_find(HANDLE_STREAM, handle);
+	r = *out ? (*out)->ctx->fault : soft_refuse_handle(CUDA_ERROR_INVALID_HANDLE, HANDLE_STREAM, handle);
 	if (r)
 		soft_unlock();
 	else
@@ -134,7 +137,7 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream handle)
 	soft_lock();
 	s = soft_handle_find(HANDLE_STREAM, handle);
 	if (!s || s == s->ctx->legacy || s->thread)
-		r = CUDA_ERROR_INVALID_HANDLE;
+		r = soft_refuse_handle(CUDA_ERROR_INVALID_HANDLE, HANDLE_STREAM, handle);
 	else
 		soft_stream_destroy(s);
 	soft_unlock();
@@ -212,10 +215,12 @@ static void run_host_call(struct op *op)
 
 	soft_order_host(op->order);
 	soft_unlock();
+	soft_in_callback(true);
 	if (h->callback)
 		h->callback(h->handle, fault, h->user);
 	else if (!fault)
 		h->function(h->user);
+	soft_in_callback(false);
 	soft_lock();
 	soft_op_end(op, fault);
 }

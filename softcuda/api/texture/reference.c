@@ -49,7 +49,7 @@ static CUresult get_reference(CUmodule handle, const char *name, enum handle_kin
 	if (m)
 		at = gpul_exec_find_reference(m->code->program, name, kind == HANDLE_SURFACE_REF);
 	if (!at)
-		r = m ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_HANDLE;
+		r = m ? CUDA_ERROR_NOT_FOUND : soft_refuse_handle(CUDA_ERROR_INVALID_HANDLE, HANDLE_MODULE, handle);
 	for (struct link *i = ctx->textures.next; at && !u && i != &ctx->textures; i = i->next)
 		if (CONTAINER(i, struct texture_use, link)->handle == at)
 			u = CONTAINER(i, struct texture_use, link);

@@ -24,22 +24,26 @@ void soft_memory_unref(struct memory *m)
 	if (!m->imported && !is_host_memory(m))
 		soft.device[m->prop.location.id].allocated_bytes -= m->bytes;
 	close(m->fd);
+	soft_handle_free(m->handle);
 	free(m);
 }
 
 CUresult soft_memory_adopt(struct memory *m, CUmemGenericAllocationHandle *out)
 {
-	void *handle = soft_handle_new(HANDLE_MEMORY, m);
-
-	if (!handle)
+	if (!m->handle)
+		m->handle = soft_handle_new(HANDLE_MEMORY, m);
+	if (!m->handle)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*out = (uintptr_t)handle;
+	m->n_releases++;
+	*out = (uintptr_t)m->handle;
 	return CUDA_SUCCESS;
 }
 
 struct memory *soft_memory_find(CUmemGenericAllocationHandle handle)
 {
-	return soft_handle_find(HANDLE_MEMORY, (void *)(uintptr_t)handle);
+	struct memory *m = soft_handle_find(HANDLE_MEMORY, (void *)(uintptr_t)handle);
+
+	return m && m->n_releases ? m : NULL;
 }
 
 /* ---- checks of a request -------------------------------------------------------------- */
@@ -93,7 +97,7 @@ static CUresult check_request(size_t bytes, const CUmemAllocationProp *p, unsign
 				   "cuMemCreate: allocation type %d or a flag is not supported",
 				   (int)p->type);
 	if ((unsigned)p->requestedHandleTypes & CU_MEM_HANDLE_TYPE_FABRIC)
-		return soft_refuse(CUDA_ERROR_NOT_PERMITTED, "cuMemCreate: fabric handles are not supported");
+		return soft_answer(CUDA_ERROR_NOT_PERMITTED, "cuMemCreate: fabric handles are not supported");
 	if (p->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE &&
 	    p->requestedHandleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return soft_refuse(
@@ -249,10 +253,10 @@ EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 	soft_lock();
 	m = soft_memory_find(handle);
 	if (m) {
-		soft_handle_free((void *)(uintptr_t)handle);
+		m->n_releases--;
 		soft_memory_unref(m);
 	} else {
-		r = CUDA_ERROR_INVALID_VALUE;
+		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemRelease: %#llx is not a handle of memory, or it was released already", handle);
 	}
 	soft_unlock();
 	return r;

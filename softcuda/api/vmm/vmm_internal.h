@@ -17,7 +17,9 @@ enum { VMM_GRANULARITY = 2 << 20 };  /* for each kind of memory, as on NVIDIA's 
 
 /* Physical memory; freed with its last reference. */
 struct memory {
-	unsigned refs;
+	unsigned refs;               /* releases of the handle that are due, and mappings */
+	void *handle;                /* the same until the memory is freed */
+	unsigned n_releases;         /* calls of cuMemRelease that are due; 0: the handle is not valid, until it is retained again */
 	int fd;                      /* the memfd; close-on-exec */
 	size_t bytes;
 	CUmemAllocationProp prop;    /* of imported memory: requestedHandleTypes is 0 */
@@ -43,7 +45,7 @@ struct mapping {
 
 /* vmm_handle.c; the caller holds the lock. */
 void soft_memory_unref(struct memory *m);
-/* Create a handle; on success it owns the caller's reference. */
+/* Give the program the handle of m, which it has to release once more; on success that release owns the caller's reference. */
 CUresult soft_memory_adopt(struct memory *m, CUmemGenericAllocationHandle *out);
 struct memory *soft_memory_find(CUmemGenericAllocationHandle handle);
 bool soft_numa_node_exists(int node);

@@ -72,7 +72,7 @@ EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out
 	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (type == CU_MEM_HANDLE_TYPE_FABRIC)
-		return soft_refuse(CUDA_ERROR_NOT_PERMITTED, "import: fabric handles are not supported");
+		return soft_answer(CUDA_ERROR_NOT_PERMITTED, "import: fabric handles are not supported");
 	if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
 				   "import: handle type %d is not supported: use a file descriptor (1)",

@@ -320,7 +320,11 @@ static void launches(CUmodule module, CUdeviceptr word)
 	   ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, MANUAL);
 	IS(launch_1d(put, 1, 1, 0, params, few), ERROR_INVALID_VALUE, SEEN);
 	IS(launch_1d(put, 1, 1, 0, NULL, NULL), ERROR_INVALID_VALUE, SEEN);
-	DIFFERS(launch_1d(put, 1, 1, 0, NULL, few), OK, ERROR_INVALID_VALUE, SEEN);
+	IS(launch_1d(put, 1, 1, 0, NULL, few), OK, SEEN);
+	few_bytes = 13;
+	IS(launch_1d(put, 1, 1, 0, NULL, few), ERROR_LAUNCH_OUT_OF_RESOURCES, SEEN);
+	few_bytes = 0;
+	IS(launch_1d(put, 1, 1, 0, NULL, few), ERROR_INVALID_VALUE, SEEN);
 	IS(launch_1d(NULL, 1, 1, 0, NULL, NULL), ERROR_INVALID_HANDLE, OURS);
 	IS(cuCtxSynchronize(), OK, OURS);  /* the context is still usable */
 	IS(cuFuncGetParamInfo(put, 1, &offset, &bytes), OK, MANUAL);

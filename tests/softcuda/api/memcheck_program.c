@@ -289,6 +289,24 @@ static void overrun_constant(void)
 		printf("copy to it: %d\n", (int)copy_on_gpu(b, p));
 }
 
+static void store_to_constant(void)
+{
+	CUdeviceptr p;
+
+	cuMemsetD32(a, 1, N);
+	if (!cuModuleGetGlobal(&p, NULL, module, "whole_constant"))
+		printf("copy to it: %d\n", (int)copy_on_gpu(p, a));
+	free_all();
+}
+
+static void host_pointer(void)
+{
+	unsigned *words = calloc(N, sizeof *words);
+
+	copy_on_gpu(b, (uintptr_t)words);
+	free(words);
+}
+
 /* Tables that end where a unit of allocation ends: the program reads the words behind them. */
 static void read_behind(const char *name)
 {
@@ -332,6 +350,8 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
 	{ "overrun_host", overrun_host },
 	{ "overrun_variable", overrun_variable },
 	{ "overrun_constant", overrun_constant },
+	{ "store_to_constant", store_to_constant },
+	{ "host_pointer", host_pointer },
 	{ "overrun_whole_variable", overrun_whole_variable },
 	{ "overrun_whole_constant", overrun_whole_constant },
 };

@@ -375,6 +375,35 @@ static void the_legacy_stream_includes_capturing_blocking_streams(void **state)
 	ok(cuStreamDestroy(blocking));
 }
 
+/* cuda.h, cuStreamIsCapturing: "The blocking stream capture is not invalidated."  An H200 does the same in each mode. */
+static void a_query_of_the_legacy_stream_leaves_the_capture_valid(void **state)
+{
+	CUstreamCaptureStatus status;
+	CUstream blocking;
+	CUgraph graph;
+
+	(void)state;
+	ok(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+	for (CUstreamCaptureMode mode = GLOBAL; mode <= RELAXED; mode++) {
+		ok(cuStreamBeginCapture(blocking, mode));
+		fails(cuStreamIsCapturing(NULL, &status), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+		fails(cuStreamIsCapturing(CU_STREAM_LEGACY, &status), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+#if CUDA_VERSION >= 13000
+		fails(cuStreamGetCaptureInfo(NULL, &status, NULL, NULL, NULL, NULL, NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+#endif
+		ok(cuStreamIsCapturing(CU_STREAM_PER_THREAD, &status));
+		assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_NONE);
+		ok(cuStreamIsCapturing(blocking, &status));
+		assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+		ok(cuStreamEndCapture(blocking, &graph));
+		ok(cuGraphDestroy(graph));
+	}
+	ok(cuStreamBeginCapture(blocking, RELAXED));
+	fails(cuStreamQuery(NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);  /* a query of its work does invalidate it */
+	end_invalid(blocking);
+	ok(cuStreamDestroy(blocking));
+}
+
 static void the_mode_decides_about_calls_that_can_wait(void **state)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -547,6 +576,7 @@ int main(void)
 		CASE(a_capture_ends_in_the_stream_where_it_began),
 		CASE(a_capture_waits_only_for_its_own_events),
 		CASE(the_legacy_stream_includes_capturing_blocking_streams),
+		CASE(a_query_of_the_legacy_stream_leaves_the_capture_valid),
 		CASE(the_mode_decides_about_calls_that_can_wait),
 		CASE(other_threads_are_bound_by_a_global_capture),
 		CASE(calls_that_a_graph_cannot_contain_are_refused),

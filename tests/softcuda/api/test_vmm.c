@@ -327,6 +327,41 @@ static void retains_a_handle_by_an_address_inside_a_mapping(void **state)
 		fails(cuMemGetAllocationPropertiesFromHandle(&prop, 12345), CUDA_ERROR_INVALID_VALUE);
 }
 
+/* cuda.h: "The handle is guaranteed to be the same handle value used to map the memory"; an H200 returns it also after all releases. */
+static void a_retained_handle_is_the_one_that_was_mapped(void **state)
+{
+	const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location.type = DEVICE };
+	CUmemGenericAllocationHandle made, h[3], again;
+	CUmemAllocationProp got;
+	CUdeviceptr a;
+
+	(void)state;
+	ok(cuMemCreate(&made, M2, &prop, 0));
+	ok(cuMemAddressReserve(&a, 2 * M2, 0, 0, 0));
+	ok(cuMemMap(a, M2, 0, made, 0));
+	ok(cuMemMap(a + M2, M2, 0, made, 0));
+	for (int k = 0; k < 3; k++) {
+		ok(cuMemRetainAllocationHandle(&h[k], (void *)(uintptr_t)(a + (CUdeviceptr)k * (M2 - 1))));
+		assert_true(h[k] == made);
+	}
+	for (int k = 0; k < 4; k++) {
+		ok(cuMemGetAllocationPropertiesFromHandle(&got, made));
+		ok(cuMemRelease(made));
+	}
+	if (on_software_driver()) {
+		fails(cuMemGetAllocationPropertiesFromHandle(&got, made), CUDA_ERROR_INVALID_VALUE);
+		fails(cuMemRelease(made), CUDA_ERROR_INVALID_VALUE);
+	}
+	ok(cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)a));
+	assert_true(again == made);
+	ok(cuMemUnmap(a, 2 * M2));
+	ok(cuMemMap(a, M2, 0, again, 0));
+	ok(cuMemRelease(again));
+	ok(cuMemUnmap(a, M2));
+	fails(cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)a), CUDA_ERROR_INVALID_VALUE);
+	ok(cuMemAddressFree(a, 2 * M2));
+}
+
 static unsigned long long attribute(CUpointer_attribute which, CUdeviceptr a)
 {
 	unsigned long long value = 0;
@@ -454,6 +489,7 @@ int main(void)
 		cmocka_unit_test(the_cpu_has_the_rights_of_the_mapping),
 		cmocka_unit_test(a_kernel_and_the_cpu_share_host_memory),
 		cmocka_unit_test(retains_a_handle_by_an_address_inside_a_mapping),
+		cmocka_unit_test(a_retained_handle_is_the_one_that_was_mapped),
 		cmocka_unit_test(pointer_attributes_describe_mappings),
 		cmocka_unit_test(device_memory_is_counted_until_its_last_reference),
 		cmocka_unit_test(other_calls_refuse_mappings),

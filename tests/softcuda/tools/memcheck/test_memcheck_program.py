@@ -73,9 +73,16 @@ class Program(unittest.TestCase):
                 self.assertRegex(run("overrun_whole_" + case)[2], r"4-byte global load at 0x\w+ is 0 bytes past the end of a 1024-byte")
         self.assertEqual(run("overrun_pitch", tools="")[:2], (0, "copy to it: 0\n"))  # rows of 512 bytes
 
-    def test_without_memcheck_nothing_is_printed_and_calls_fail_as_before(self):
+    def test_a_store_to_a_constant_and_a_host_pointer_are_findings(self):
+        self.finds("store_to_constant", r"4-byte store at 0x\w+ to constant memory.*; copy, block 0, thread 0\n    0 bytes into a 1024-byte constant whole_constant")
+        self.finds("host_pointer", r"4-byte global load at 0x\w+ is host memory \(pageable: (malloc or new|the stack)\), which a kernel cannot access")
+        self.assertNotIn("nearest memory", run("host_pointer")[2])
+        self.assertEqual(run("store_to_constant", tools="")[1:], ("copy to it: 0\n", ""))
+
+    def test_without_memcheck_the_driver_explains_the_call_that_fails(self):
         status, out, text = run("double_free", tools="")
-        self.assertEqual((status, text), (0, ""))
+        self.assertEqual(status, 0)
+        self.assertRegex(text, r"\Agpuload: CUDA_ERROR_INVALID_VALUE: cuMemFree: the 256 bytes of cuMemAlloc at 0x\w+ were freed before \(double free\)\n\Z")
         self.assertEqual(out, "cuMemFree: 0\ncuMemFree: 1\n")
         self.assertEqual(re.sub("[0-9]+", "N", run("double_free")[1]), "cuMemFree: N\ncuMemFree: N\n")
 

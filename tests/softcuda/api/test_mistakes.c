@@ -1,0 +1,119 @@
+/* test_mistakes.c — mistakes of the program are explained on stderr, each once; results that programs provoke on purpose are not. */
+#include "tests/softcuda/api/support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static FILE *printed;
+static int screen;
+
+static void catch_stderr(void)
+{
+	printed = tmpfile();
+	screen = dup(STDERR_FILENO);
+	assert_true(printed && screen >= 0);
+	dup2(fileno(printed), STDERR_FILENO);
+}
+
+/* The number of lines since catch_stderr() that contain the text. */
+static int lines_with(const char *text)
+{
+	char line[1024];
+	int n = 0;
+
+	rewind(printed);
+	while (fgets(line, sizeof line, printed))
+		n += strstr(line, text) != NULL;
+	return n;
+}
+
+static void release_stderr(void)
+{
+	dup2(screen, STDERR_FILENO);
+	close(screen);
+	fclose(printed);
+}
+
+static void each_mistake_is_explained_once(void **state)
+{
+	CUfunction f = get_kernel("bump");
+	CUdeviceptr p;
+	CUstream s;
+
+	(void)state;
+	ok(cuMemAlloc(&p, 48));
+	ok(cuStreamCreate(&s, 0));
+	ok(cuStreamDestroy(s));
+	catch_stderr();
+	for (int k = 0; k < 2; k++) {
+		(void)cuLaunchKernel(f, 1, 1, 1, 32, 33, 1, 0, NULL, NULL, NULL);
+		(void)cuLaunchKernel(f, 1, 1, 1, 1, 1, 65, 0, NULL, NULL, NULL);
+		(void)cuLaunchKernel(f, 1, 65536, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+		(void)cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 48 * 1024 + 4, NULL, NULL, NULL);
+		(void)cuMemFree(p + 16);
+		(void)cuMemFree(p);
+		(void)cuStreamSynchronize(s);
+	}
+	assert_int_equal(lines_with("a block of 32x33x1 threads has 1056 threads; a block can have at most 1024"), 1);
+	assert_int_equal(lines_with("z is 65, and can be at most 64"), 1);
+	assert_int_equal(lines_with("y is 65536, and can be at most 65535"), 1);
+	assert_int_equal(lines_with("49156 bytes of dynamic shared memory; this kernel can have 49152"), 1);
+	assert_int_equal(lines_with("is 16 bytes behind the start of a 48-byte allocation of cuMemAlloc"), 1);
+	assert_int_equal(lines_with("the 48 bytes of cuMemAlloc at "), 1);
+	assert_int_equal(lines_with("were freed before (double free)"), 1);
+	assert_int_equal(lines_with("was destroyed before"), 1);
+	release_stderr();
+}
+
+static void answers_and_quiet_programs_get_no_lines(void **state)
+{
+	CUdeviceptr p;
+	CUmodule module;
+	CUfunction f;
+	size_t bytes;
+	char log[256];
+	CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
+	void *values[] = { log, (void *)(uintptr_t)sizeof log };
+
+	(void)state;
+	ok(cuModuleLoadData(&module, kernels_ptx));
+	catch_stderr();
+	(void)cuMemAlloc(&p, (size_t)1 << 60);
+	(void)cuModuleGetFunction(&f, module, "none");
+	(void)cuMemGetAddressRange(&p, &bytes, 0x1234);
+	(void)cuPointerGetAttribute(&p, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (uintptr_t)&p);
+	(void)cuModuleLoadDataEx(&module, "not PTX", 2, options, values);
+	setenv("GPULOAD_SOFT_QUIET", "1", 1);
+	(void)cuMemFree(0x4000);
+	unsetenv("GPULOAD_SOFT_QUIET");
+	assert_int_equal(lines_with("gpuload"), 0);
+	release_stderr();
+}
+
+static void only_ten_lines_are_printed(void **state)
+{
+	(void)state;
+	catch_stderr();
+	for (unsigned k = 0; k < 40; k++)
+		(void)cuMemFree(0x10000 + 16 * k);
+	assert_in_range(lines_with("gpuload: "), 1, 11);
+	assert_int_equal(lines_with("GPULOAD_LOG=info"), 1);
+	release_stderr();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_mistake_is_explained_once),
+		cmocka_unit_test(answers_and_quiet_programs_get_no_lines),
+		cmocka_unit_test(only_ten_lines_are_printed),
+	};
+
+	unsetenv("GPULOAD_LOG");
+	unsetenv("GPULOAD_SOFT_QUIET");
+	return cmocka_run_group_tests(tests, make_context, destroy_context);
+}
