@@ -3,6 +3,8 @@
  * Source: CUDA Runtime API, Error Handling. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "core/log.h"
 #include "loader/runtime/errors_internal.h"
@@ -31,23 +33,53 @@ static _Bool is_sticky(cudaError_t e)
 	}
 }
 
+/* Errors that programs also provoke on purpose, to learn what there is, and errors of the system: they are no mistakes. */
+static _Bool is_answer(cudaError_t e)
+{
+	switch (e) {
+	case cudaErrorMemoryAllocation:
+	case cudaErrorInitializationError:
+	case cudaErrorInsufficientDriver:
+	case cudaErrorNoDevice:
+	case cudaErrorNoKernelImageForDevice:
+	case cudaErrorPeerAccessUnsupported:
+	case cudaErrorPeerAccessNotEnabled:
+	case cudaErrorNotSupported:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/* GPULOAD_SOFT_QUIET silences the software driver's explanations, and so these, too. */
+static _Bool is_quiet(void)
+{
+	const char *quiet = secure_getenv("GPULOAD_SOFT_QUIET");
+
+	return quiet && !strcmp(quiet, "1");
+}
+
 cudaError_t gpul_rt_fail(cudaError_t e, const char *fmt, ...)
 {
+	const _Bool is_mistake = gpul_log_shows_mistakes() && !is_answer(e) && !is_quiet();
 	char text[256];
 	va_list args;
 
 	last_error = e;
-	if (!gpul_log_shows(GPUL_LOG_INFO))
+	if (!is_mistake && !gpul_log_shows(GPUL_LOG_INFO))
 		return e;
 	va_start(args, fmt);
 	vsnprintf(text, sizeof text, fmt, args);
 	va_end(args);
-	gpul_log(GPUL_LOG_INFO, "runtime", "%s: %s", cudaGetErrorName(e), text);
+	if (is_mistake)
+		gpul_log_mistake("runtime", "%s: %s", cudaGetErrorName(e), text);
+	else
+		gpul_log(GPUL_LOG_INFO, "runtime", "%s: %s", cudaGetErrorName(e), text);
 	return e;
 }
 
 /* A driver error has the same number as the runtime error with that meaning.  cudaErrorNotReady is a result, not a
- * failure, and does not become the last error. */
+ * failure, and does not become the last error.  The software driver explains mistakes itself. */
 cudaError_t gpul_rt_record(const gpul_driver *drv, CUresult r, const char *call)
 {
 	gpul_error err = { 0 };
@@ -56,9 +88,12 @@ cudaError_t gpul_rt_record(const gpul_driver *drv, CUresult r, const char *call)
 		return cudaSuccess;
 	if (r == CUDA_ERROR_NOT_READY)
 		return cudaErrorNotReady;
-	if (gpul_log_shows(GPUL_LOG_INFO))
+	last_error = (cudaError_t)r;
+	if (gpul_log_shows(GPUL_LOG_INFO)) {
 		(void)gpul_cu_status(drv, &err, r, call);
-	return gpul_rt_fail((cudaError_t)r, "%s", err.text);
+		gpul_log(GPUL_LOG_INFO, "runtime", "%s: %s", cudaGetErrorName(last_error), err.text);
+	}
+	return last_error;
 }
 
 int gpul_rt_refuse(const char *name, const char *reason)

@@ -22,36 +22,41 @@ static int device_limit(const gpul_driver *drv, CUdevice_attribute which, int or
 		       : value;
 }
 
-static _Bool is_within_limits(const gpul_driver *drv, int ordinal, CUdevice_attribute which_x, dim3 d)
+/* Explain which limit of the device a grid or a block exceeds; false: none. */
+static _Bool explain_extent(const gpul_driver *drv, int ordinal, const char *what, CUdevice_attribute which_x, dim3 d)
 {
 	/* In the enumeration CUdevice_attribute the limits of y and z follow the limit of x. */
 	const unsigned size[3] = { d.x, d.y, d.z };
 
 	for (int i = 0; i < 3; i++) {
-		CUdevice_attribute which = (CUdevice_attribute)((int)which_x + i);
+		const int most = device_limit(drv, (CUdevice_attribute)((int)which_x + i), ordinal);
 
-		if (!size[i] || size[i] > (unsigned)device_limit(drv, which, ordinal))
-			return 0;
+		if (size[i] && size[i] <= (unsigned)most)
+			continue;
+		(void)gpul_rt_fail(cudaErrorInvalidValue, "launch: %s.%c is %u; it must be from 1 to %d (device %d)", what, "xyz"[i], size[i], most,
+				   ordinal);
+		return 1;
 	}
-	return 1;
+	return 0;
 }
 
 /* Report the result of a launch.  A grid or block that exceeds a limit is cudaErrorInvalidValue, as in CUDA 13.0's
- * runtime; the log names the sizes. */
+ * runtime.  The software driver explains it itself. */
 static cudaError_t report_launch(const gpul_driver *drv, CUresult r, dim3 grid, dim3 block)
 {
-	int ordinal = 0;
-	unsigned long long threads = (unsigned long long)block.x * block.y * block.z;
+	const cudaError_t e = gpul_rt_record(drv, r, "cuLaunchKernel");
+	const unsigned long long threads = (unsigned long long)block.x * block.y * block.z;
+	int ordinal = 0, most;
 
-	if (r != CUDA_ERROR_INVALID_VALUE || gpul_rt_device(drv, &ordinal))
-		return gpul_rt_record(drv, r, "cuLaunchKernel");
-	if (is_within_limits(drv, ordinal, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, grid) &&
-	    is_within_limits(drv, ordinal, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, block) &&
-	    threads <= (unsigned)device_limit(drv, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, ordinal))
-		return gpul_rt_record(drv, r, "cuLaunchKernel");
-	return gpul_rt_fail(cudaErrorInvalidValue,
-			    "<<<(%u, %u, %u), (%u, %u, %u)>>> exceeds the limits of device %d",
-			    grid.x, grid.y, grid.z, block.x, block.y, block.z, ordinal);
+	if (r != CUDA_ERROR_INVALID_VALUE || drv->interprets || gpul_rt_device(drv, &ordinal) ||
+	    explain_extent(drv, ordinal, "gridDim", CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, grid) ||
+	    explain_extent(drv, ordinal, "blockDim", CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, block))
+		return e;
+	most = device_limit(drv, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, ordinal);
+	if (threads > (unsigned)most)
+		(void)gpul_rt_fail(cudaErrorInvalidValue, "launch: a block of %ux%ux%u threads has %llu threads; it can have at most %d (device %d)",
+				   block.x, block.y, block.z, threads, most, ordinal);
+	return e;
 }
 
 /* Find the kernel to launch.  For an unknown stub NVIDIA's runtime returns cudaErrorInvalidResourceHandle.  The

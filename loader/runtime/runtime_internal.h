@@ -58,7 +58,8 @@ void gpul_rt_use(const gpul_driver *drv);
 #define gpul_rt_cu(drv, call) gpul_rt_record((drv), (drv)->call, #call)
 cudaError_t gpul_rt_record(const gpul_driver *drv, CUresult r, const char *call);
 
-/* Set the thread's last error to e and return it; the text is logged (GPULOAD_LOG=info). */
+/* Set the thread's last error to e and return it; the text explains a mistake of the program (gpul_log_mistake()), and other errors with
+ * GPULOAD_LOG=info. */
 cudaError_t gpul_rt_fail(cudaError_t e, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 

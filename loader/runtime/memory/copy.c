@@ -13,7 +13,26 @@ static cudaError_t check_kind(enum cudaMemcpyKind kind)
 {
 	if ((unsigned)kind <= cudaMemcpyDefault)
 		return cudaSuccess;
-	return gpul_rt_fail(cudaErrorInvalidMemcpyDirection, "invalid kind of copy: %d", (int)kind);
+	return gpul_rt_fail(cudaErrorInvalidMemcpyDirection, "cudaMemcpy: %d is not a kind of copy; the kinds are 0 (cudaMemcpyHostToHost) to 4 (cudaMemcpyDefault)", (int)kind);
+}
+
+/* A copy has failed: if an address that `kind` says to be device memory is not, explain that.  Each driver knows its own memory. */
+static cudaError_t explain_copy(const gpul_driver *drv, cudaError_t e, const void *to, const void *from, enum cudaMemcpyKind kind)
+{
+	static const char *const names[] = { "HostToHost", "HostToDevice", "DeviceToHost", "DeviceToDevice" };
+	const _Bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+	const _Bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+	unsigned type = 0;
+
+	if (e != cudaErrorInvalidValue)
+		return e;
+	if (to_device && drv->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, gpul_rt_address(to)))
+		return gpul_rt_fail(e, "copy: the kind cudaMemcpy%s needs device memory as destination, but %p is not memory of CUDA: is it the "
+				       "right kind, and are the arguments in the order (destination, source)?", names[kind], to);
+	if (from_device && drv->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, gpul_rt_address(from)))
+		return gpul_rt_fail(e, "copy: the kind cudaMemcpy%s needs device memory as source, but %p is not memory of CUDA: is it the right "
+				       "kind, and are the arguments in the order (destination, source)?", names[kind], from);
+	return e;
 }
 
 static cudaError_t copy_async(const gpul_driver *drv, void *to, const void *from, size_t bytes,
@@ -68,7 +87,7 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpy
 
 	if (e || (e = check_kind(kind)))
 		return e;
-	return bytes ? copy_now(drv, to, from, bytes, kind) : cudaSuccess;
+	return bytes ? explain_copy(drv, copy_now(drv, to, from, bytes, kind), to, from, kind) : cudaSuccess;
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
@@ -79,7 +98,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 
 	if (e || (e = check_kind(kind)))
 		return e;
-	return bytes ? copy_async(drv, to, from, bytes, kind, gpul_rt_stream(stream))
+	return bytes ? explain_copy(drv, copy_async(drv, to, from, bytes, kind, gpul_rt_stream(stream)), to, from, kind)
 		     : cudaSuccess;
 }
 
