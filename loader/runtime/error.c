@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/cuda_errors.h"
 #include "core/log.h"
-#include "loader/runtime/errors_internal.h"
 #include "loader/runtime/refuse_internal.h"
 #include "loader/runtime/runtime_internal.h"
 
@@ -122,17 +122,17 @@ cudaError_t cudaGetLastError(void)
 
 static const struct row {
 	int number;
-	const char *name, *text;
+	const char *name, *text; /* name NULL: an error of the driver API only */
 } rows[] = {
-#define ROW(number, name, text) { number, "cudaError" #name, text },
-	GPUL_RT_ERRORS(ROW)
+#define ROW(number, driver_name, runtime_name, text) { number, runtime_name, text },
+	GPUL_CUDA_ERRORS(ROW)
 #undef ROW
 };
 
 static const struct row *find_row(cudaError_t e)
 {
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-		if (rows[i].number == (int)e)
+		if (rows[i].number == (int)e && rows[i].name)
 			return &rows[i];
 	return NULL;
 }
@@ -141,12 +141,12 @@ const char *cudaGetErrorName(cudaError_t e)
 {
 	const struct row *row = find_row(e);
 
-	return e == cudaSuccess ? "cudaSuccess" : row ? row->name : "unrecognized error code";
+	return row ? row->name : "unrecognized error code";
 }
 
 const char *cudaGetErrorString(cudaError_t e)
 {
 	const struct row *row = find_row(e);
 
-	return e == cudaSuccess ? "no error" : row ? row->text : "unrecognized error code";
+	return row ? row->text : "unrecognized error code";
 }

@@ -10,7 +10,6 @@
 #include <pthread.h>
 
 #include "loader/runtime/calls_internal.h"
-#include "loader/runtime/errors_internal.h"
 #include "tests/fake/fake_runtime.h"
 
 static const unsigned long long fatbin[] = { 0x0010000100000000ull + 0xba55ed50u, 0 };
@@ -467,28 +466,22 @@ static void refuses_too_many_nested_launch_configurations(void **state)
 
 /* ---- errors, threads --------------------------------------------------------------------- */
 
+/* tests/loader/runtime/test_shared.py compares names and texts with those of NVIDIA's runtime. */
 static void every_error_has_a_name_and_a_text(void **state)
 {
-	static const struct {
-		int number;
-		const char *name;
-	} rows[] = {
-#define ROW(number, name, text) { number, "cudaError" #name },
-		GPUL_RT_ERRORS(ROW)
-#undef ROW
-	};
+	static const char unknown[] = "unrecognized error code";
 
 	(void)state;
-#if CUDART_VERSION >= 13000
-#define ROW(number, name, text) assert_int_equal(cudaError##name, number);
-	GPUL_RT_ERRORS(ROW)
-#undef ROW
-#endif
-	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		assert_string_equal(cudaGetErrorName((cudaError_t)rows[i].number), rows[i].name);
-		assert_true(strlen(cudaGetErrorString((cudaError_t)rows[i].number)) > 3);
-	}
 	assert_string_equal(cudaGetErrorName(cudaSuccess), "cudaSuccess");
+	assert_string_equal(cudaGetErrorString(cudaSuccess), "no error");
+	assert_string_equal(cudaGetErrorName((cudaError_t)-1), unknown);
+	for (int number = 0; number < 1100; number++) {
+		const char *name = cudaGetErrorName((cudaError_t)number);
+
+		assert_int_equal(strcmp(name, unknown) == 0,
+				 strcmp(cudaGetErrorString((cudaError_t)number), unknown) == 0);
+		assert_true(strcmp(name, unknown) == 0 || strncmp(name, "cuda", 4) == 0);
+	}
 }
 
 static void *synchronize_in_a_thread(void *unused)

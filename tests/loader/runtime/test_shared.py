@@ -4,7 +4,7 @@
 The structures that differ between CUDA 12 and 13 lie in buffers with a known pattern behind them: a library that writes too many bytes
 is found.  The software driver runs beside the libraries.
 """
-import ctypes, os, subprocess, unittest
+import ctypes, glob, os, shutil, subprocess, unittest
 from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_uint, c_ulonglong, c_void_p
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
@@ -33,6 +33,26 @@ def has_sanitizer(path):
 
 def buffer(n_bytes, behind=256):
     return (ctypes.c_ubyte * (n_bytes + behind))(*([PATTERN] * (n_bytes + behind)))
+
+
+UNKNOWN = b"unrecognized error code"
+
+
+def error_texts(rt):
+    """{(function, number): text} of all errors, of numbers that are none, and of the ends of the type's range."""
+    texts = {}
+    for name in ("cudaGetErrorName", "cudaGetErrorString"):
+        call = getattr(rt, name)
+        call.restype = c_char_p
+        texts.update({(name, n): call(n) for n in (*range(-2, 1100), 9999, 10000, 10001, 0x10001, 2**31 - 1, -2**31)})
+    return texts
+
+
+def nvidia_runtime():
+    """The libcudart.so.13 of the toolkit that nvcc belongs to; None: there is none."""
+    nvcc = shutil.which("nvcc")
+    found = nvcc and glob.glob(f"{os.path.dirname(os.path.realpath(nvcc))}/../lib64/libcudart.so.13")
+    return found[0] if found else None
 
 
 class Shared(unittest.TestCase):
@@ -123,6 +143,28 @@ class Shared(unittest.TestCase):
             for name, text in (("cudaGetErrorName", b"cudaErrorInvalidValue"), ("cudaGetErrorString", b"invalid argument")):
                 getattr(rt, name).restype = c_char_p
                 self.assertEqual(getattr(rt, name)(INVALID_VALUE), text)
+
+    def test_names_and_texts_of_errors_are_those_of_nvidias_runtime(self):
+        path = nvidia_runtime()
+        if not path:
+            self.skipTest("NVIDIA's libcudart.so.13 was not found")
+        version = c_int()
+        self.assertEqual(ctypes.CDLL(path).cudaRuntimeGetVersion(byref(version)), 0)
+        theirs = error_texts(ctypes.CDLL(path))
+        for v, rt in self.each():
+            ours = error_texts(rt)
+            # Another version of CUDA 13 may know other errors; those that both know must be the same.
+            compared = [key for key in ours if version.value == 13000 or UNKNOWN not in (ours[key], theirs[key])]
+            self.assertGreater(len(compared), 260)
+            self.assertEqual({k: ours[k] for k in compared}, {k: theirs[k] for k in compared}, v.path)
+
+    def test_an_error_has_the_same_text_in_both_apis(self):
+        cu = ctypes.CDLL(f"{BUILD}/softcuda/libcuda.so.1")
+        for _, rt in self.each():
+            for (name, number), text in error_texts(rt).items():
+                out = c_char_p()
+                if name == "cudaGetErrorString" and cu.cuGetErrorString(number, byref(out)) == 0 and text != UNKNOWN:
+                    self.assertEqual(out.value, text)
 
 
 if __name__ == "__main__":
