@@ -3,6 +3,7 @@
  * Here are the start, the search for devices, and what each device is; features.c has the rest. */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -355,27 +356,36 @@ CALL(nvmlDeviceGetCudaComputeCapability, void *handle, int *major, int *minor)
 	return r;
 }
 
-CALL(nvmlDeviceGetPciInfo_v3, void *handle, pci_info *out)
+/* Write the first n_bytes of the structure: a caller of an older version has a shorter one. */
+static int give_pci_info(void *handle, void *out, size_t n_bytes)
 {
 	struct ml_device *d;
 	int r = gpul_ml_find_device(handle, out, &d);
+	pci_info info;
 
 	if (r)
 		return r;
-	*out = (pci_info){ .domain = d->is.pci_domain, .bus = d->is.pci_bus };
-	snprintf(out->bus_id_legacy, sizeof out->bus_id_legacy, "%04X:%02X:00.0", d->is.pci_domain & 0xffff, d->is.pci_bus & 0xff);
-	snprintf(out->bus_id, sizeof out->bus_id, "%08X:%02X:00.0", d->is.pci_domain, d->is.pci_bus);
+	info = (pci_info){ .domain = d->is.pci_domain, .bus = d->is.pci_bus };
+	snprintf(info.bus_id_legacy, sizeof info.bus_id_legacy, "%04X:%02X:00.0", d->is.pci_domain & 0xffff, d->is.pci_bus & 0xff);
+	snprintf(info.bus_id, sizeof info.bus_id, "%08X:%02X:00.0", d->is.pci_domain, d->is.pci_bus);
+	memcpy(out, &info, n_bytes);
 	return SUCCESS;
 }
 
-CALL(nvmlDeviceGetPciInfo_v2, void *handle, pci_info *out)
+CALL(nvmlDeviceGetPciInfo_v3, void *handle, void *out)
 {
-	return nvmlDeviceGetPciInfo_v3(handle, out);
+	return give_pci_info(handle, out, sizeof(pci_info));
 }
 
-CALL(nvmlDeviceGetPciInfo, void *handle, pci_info *out)
+/* The second version has four reserved numbers in place of the long bus id, which NVIDIA's library leaves as they are. */
+CALL(nvmlDeviceGetPciInfo_v2, void *handle, void *out)
 {
-	return nvmlDeviceGetPciInfo_v3(handle, out);
+	return give_pci_info(handle, out, offsetof(pci_info, bus_id));
+}
+
+CALL(nvmlDeviceGetPciInfo, void *handle, void *out)
+{
+	return give_pci_info(handle, out, offsetof(pci_info, subsystem_id));
 }
 
 CALL(nvmlDeviceGetMemoryInfo, void *handle, struct ml_memory *out)

@@ -202,6 +202,46 @@ class Nvml(unittest.TestCase):
         self.assertEqual(self.ml.nvmlDeviceGetIndex(self.device(0), None), INVALID_ARGUMENT)
         self.assertEqual(self.ml.nvmlDeviceGetMemoryInfo_v2(self.device(0), ctypes.create_string_buffer(64)), VERSION_MISMATCH)
 
+    def written(self, call, n_bytes, version=None, args=(), after=()):
+        """(result, bytes) of a call that fills a structure; fails if the call writes a byte behind it."""
+        for pattern in (0xa5, 0x5a):
+            out = (ctypes.c_ubyte * (n_bytes + 512))(*[pattern] * (n_bytes + 512))
+            if version is not None:
+                out[:4] = version.to_bytes(4, "little")
+            result = getattr(self.ml, call)(self.device(0), *args, out, *after)
+            self.assertEqual(bytes(out[n_bytes:]), bytes([pattern] * 512), f"{call} writes behind its structure of {n_bytes} bytes")
+        return result, bytes(out[:n_bytes])
+
+    def test_a_structure_of_an_older_version_is_not_overrun(self):
+        for call, n_bytes in (("nvmlDeviceGetPciInfo", 32), ("nvmlDeviceGetPciInfo_v2", 52), ("nvmlDeviceGetPciInfo_v3", 68), ("nvmlDeviceGetMemoryInfo", 24),
+                              ("nvmlDeviceGetUtilizationRates", 8), ("nvmlDeviceGetAttributes", 36), ("nvmlDeviceGetAttributes_v2", 36),
+                              *((f"nvmlDeviceGetGridLicensableFeatures{v}", 8) for v in ("", "_v2", "_v3", "_v4"))):
+            self.assertIn(self.written(call, n_bytes)[0], (0, NOT_SUPPORTED), call)
+        legacy = self.written("nvmlDeviceGetPciInfo", 32)[1][:16]
+        self.assertEqual({self.written(f"nvmlDeviceGetPciInfo_v{v}", n)[1][:16] for v, n in ((2, 52), (3, 68))}, {legacy})
+        self.assertEqual(self.written("nvmlDeviceGetPciInfo_v3", 68)[1][36:].rstrip(b"\0").decode().lstrip("0"), legacy.rstrip(b"\0").decode().lstrip("0"))
+
+    def test_a_list_of_processes_has_entries_of_its_version(self):
+        cu, context, address = ctypes.CDLL(f"{SOFT}/libcuda.so.1"), ctypes.c_void_p(), ctypes.c_uint64()
+        self.assertEqual((cu.cuInit(0), cu.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), cu.cuCtxSetCurrent(context),
+                          cu.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(1 << 20))), (0, 0, 0, 0))
+        for kind in ("Compute", "Graphics", "MPSCompute"):
+            for version, n_bytes in (("", 16), ("_v2", 24), ("_v3", 24)):
+                out, n = (ctypes.c_ubyte * 256)(*[0xa5] * 256), ctypes.c_uint(4)
+                call = f"nvmlDeviceGet{kind}RunningProcesses{version}"
+                self.assertEqual(getattr(self.ml, call)(self.device(1), ctypes.byref(n), out), 0, call)
+                self.assertEqual(n.value, kind == "Compute", call)
+                self.assertEqual(bytes(out[n.value * n_bytes:]), bytes([0xa5] * (256 - n.value * n_bytes)), call)
+        self.assertEqual(cu.cuMemFree_v2(address), 0)
+
+    def test_a_structure_with_another_version_number_is_refused_untouched(self):
+        for call, n_bytes, version in (("nvmlDeviceGetMemoryInfo_v2", 40, 2), ("nvmlDeviceGetCapabilities", 8, 1), ("nvmlDeviceGetPdi", 16, 1),
+                                       ("nvmlDeviceGetPciInfoExt", 64, 1)):
+            self.assertEqual(self.written(call, n_bytes, n_bytes | version << 24)[0], 0, call)
+            for other in (0, version, version << 24, n_bytes, n_bytes | version + 1 << 24, n_bytes + 8 | version << 24, n_bytes - 4 | version << 24, 0xffffffff):
+                result, content = self.written(call, n_bytes, other)
+                self.assertEqual((result, content[4:]), (VERSION_MISMATCH, bytes([0x5a] * (n_bytes - 4))), f"{call} version {other:#x}")
+
     def test_what_a_cpu_does_not_have_is_refused_once_the_library_is_started(self):
         with open(f"{ROOT}/softcuda/toolchain/nvml/refused_internal.h", encoding="utf-8") as f:
             names = re.findall(r"X\((nvml\w+)\)", f.read())
