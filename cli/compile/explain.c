@@ -1,4 +1,4 @@
-/* explain.c — gpuload explain: advice for messages of nvcc, ptxas, nvlink and host linkers. */
+/* explain.c — gpuload explain: advice for messages of compilers, linkers, CUDA programs and NCCL. */
 #include "cli/compile/compile.h"
 
 #include <stdio.h>
@@ -8,36 +8,68 @@
 #include "core/file.h"
 #include "loader/advice/advice.h"
 
-/* Print a line with its advice, unless the same advice was printed last: linkers repeat a message for each object.
- * False: the line is not a known message. */
-static bool explain_line(const char *line, size_t n_bytes, char last[GPUL_ADVICE_BYTES])
+struct explained {
+	char last[GPUL_ADVICE_BYTES]; /* the advice that was printed last */
+	size_t n_known, n_unknown;    /* lines with errors, explained or not */
+	char *first_unknown;          /* owned; NULL: none */
+};
+
+static bool has_any(const char *line, const char *const *parts)
+{
+	while (*parts && !strstr(line, *parts))
+		parts++;
+	return *parts != NULL;
+}
+
+/* Whether a line reports an error, as compilers, linkers and NCCL do, and is not a consequence of earlier ones. */
+static bool reports_error(const char *line)
+{
+	static const char *const error[] = { "error", "Error", "ERROR", "fatal", "FATAL", "NCCL WARN", "undefined reference", NULL };
+	static const char *const consequence[] = { "detected in the compilation of", "Ptx assembly aborted", "ld returned", "make: ***", "] Error ",
+						   "build stopped", "linker command failed", " 0 errors", NULL };
+
+	return has_any(line, error) && !has_any(line, consequence);
+}
+
+/* Print a line with its advice, unless the same advice was printed last: linkers repeat a message for each object. */
+static void explain_line(const char *line, size_t n_bytes, struct explained *e)
 {
 	char buf[GPUL_ADVICE_BYTES], *copy = strndup(line, n_bytes);
 	const char *advice = copy ? gpul_advice(copy, buf) : NULL;
 
-	if (advice && strcmp(advice, last) != 0) {
+	if (advice)
+		e->n_known++;
+	if (advice && strcmp(advice, e->last) != 0) {
 		printf("%s\n    %s\n", copy, advice);
-		memcpy(last, buf, sizeof buf);
+		memcpy(e->last, buf, sizeof buf);
+	}
+	if (copy && !advice && reports_error(copy) && e->n_unknown++ == 0) {
+		e->first_unknown = copy;
+		return;
 	}
 	free(copy);
-	return advice != NULL;
 }
 
 static gpul_status explain_text(const char *text, size_t n_bytes, const char *path, gpul_error *err)
 {
-	char last[GPUL_ADVICE_BYTES] = "";
-	size_t n_known = 0;
+	struct explained e = { 0 };
+	gpul_status st = GPUL_OK;
 
 	for (size_t at = 0; at < n_bytes;) {
 		const char *line = text + at, *end = memchr(line, '\n', n_bytes - at);
 		size_t n = end ? (size_t)(end - line) : n_bytes - at;
 
-		n_known += explain_line(line, n, last);
+		explain_line(line, n, &e);
 		at += n + 1;
 	}
-	if (n_known == 0)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: contains no known error message", path);
-	return GPUL_OK;
+	if (e.n_known == 0)
+		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s: contains no known error message%s%.80s", path, e.first_unknown ? "; unknown: " : "",
+			       e.first_unknown ? e.first_unknown : "");
+	else if (e.n_unknown)
+		printf("%zu more line%s may report an error that gpuload does not know; the first:\n    %s\n", e.n_unknown,
+		       e.n_unknown == 1 ? "" : "s", e.first_unknown);
+	free(e.first_unknown);
+	return st;
 }
 
 static int cmd_explain(const struct cli_args *args, gpul_error *err)
@@ -58,11 +90,16 @@ static int cmd_explain(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_explain = {
-	"explain", "[LOG]", "explain error messages of nvcc, ptxas and linkers",
-	"Reads the output of a build from LOG or from stdin, and prints each known message with\n"
-	"advice on what to do:\n"
+	"explain", "[LOG]", "explain error messages of nvcc, linkers, CUDA and NCCL",
+	"Reads the output of a build or of a program from LOG or from stdin, and prints each\n"
+	"known message with advice on what to do: messages of nvcc, NVRTC, ptxas, nvlink, host\n"
+	"linkers, CMake, the errors of the CUDA driver and runtime by name or text, also as\n"
+	"PyTorch, CuPy and Numba print them, and NCCL's results and warnings:\n"
 	"\n"
 	"    make 2>&1 | gpuload explain\n"
+	"    NCCL_DEBUG=WARN mpirun -n 4 ./train 2>&1 | gpuload explain\n"
+	"\n"
+	"Lines that look like errors but are unknown are counted, and the first one is printed.\n"
 	"\n"
 	"Exit status: 0 advice was printed; 1 LOG contains no known message or cannot be read.\n",
 	cli_no_opts, cmd_explain, CLI_FILES, NULL,

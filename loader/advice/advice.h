@@ -1,4 +1,4 @@
-/* advice.h — advice on common messages of compilers, linkers and JITs: the cause, and what to do.
+/* advice.h — advice on messages of compilers, linkers, JITs, CUDA and NCCL: the cause, and what to do.
  *
  *     ptxas error   : Undefined reference to 'VecAdd2' in '<input>'
  *       → VecAdd2 is only declared here: define it in this file, or ... */
@@ -22,8 +22,8 @@ extern "C" {
  * C++.  Any thread. */
 const char *gpul_advice(const char *message, char buf[GPUL_ADVICE_BYTES]);
 
-/** Append advice on the error's message to its text, as much as fits.  Does nothing if there is no
- * advice or err is NULL. */
+/** Append advice on a compiler's or linker's message to the error's text, as much as fits.  Does nothing if there is no
+ * advice or err is NULL; errors of CUDA bring their own advice (gpul_cu_status()). */
 void gpul_advise(gpul_error *err);
 
 /** Advice on a file that will not work as its user may expect, as one sentence: it still needs its device

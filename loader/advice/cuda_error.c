@@ -1,0 +1,174 @@
+/* cuda_error.c — advice on the errors of the CUDA driver and runtime, which programs print by name or by text. */
+#include <ctype.h>
+#include <stdbool.h>
+#include <string.h>
+#include <strings.h>
+
+#include "core/cuda_errors.h"
+#include "loader/advice/known_internal.h"
+
+#define IN_A_KERNEL "; the error is of an earlier launch: find it with gpuload soft -- PROGRAM, compute-sanitizer or CUDA_LAUNCH_BLOCKING=1"
+#define PROFILER "a profiler controls the program, or it is not started: cudaProfilerStart() and cudaProfilerStop() work under nsys or ncu"
+#define OLD "no CUDA version since 3.1 or 5.0 returns it: the program was built against a very old header, or the number is no CUDA error"
+#define OLD_TEXTURE "the texture or surface is not created or already destroyed: check cudaCreateTextureObject() and its descriptors"
+#define GRAPHICS "map the graphics resource with cudaGraphicsMapResources() before its use, and unmap it after; in the thread with the graphics context"
+#define NESTED "launches from kernels exceed a limit: raise it with cudaDeviceSetLimit(), or launch fewer; CUDA 12 removed synchronisation inside of kernels"
+#define CAPTURE "the call is not possible while a stream is captured: do it before cudaStreamBeginCapture(), or capture with cudaStreamCaptureModeRelaxed"
+#define CAPTURE_ORDER "a captured stream depends on work outside of the capture, or its work was not joined: fork and join streams with events inside of the capture"
+#define MPS "see the log of nvidia-cuda-mps-server and nvidia-cuda-mps-control; end MPS clients that hang, or run without MPS"
+#define HARDWARE "a fault of the GPU or its link: see dmesg (Xid) and nvidia-smi -q; reset the GPU or have it replaced if it happens again"
+
+static const struct {
+	int number;
+	const char *advice;
+} advices[] = {
+	{ 1, "an argument is wrong: a size, a pointer that is not (or no longer) of the GPU, a launch with 0 or too many threads, or a wrong copy direction" },
+	{ 2, "the GPU has no memory left for the request: free memory or use less; nvidia-smi lists the processes that use it" },
+	{ 3, "CUDA is not initialised: cuInit(0) comes first; after fork() a child must not use its parent's CUDA" },
+	{ 4, "the program is ending: destructors of static objects must not call CUDA" },
+	{ 5, PROFILER }, { 6, PROFILER }, { 7, PROFILER }, { 8, PROFILER },
+	{ 9, "the launch has 0 or too many threads or blocks, or too much shared memory: at most 1,024 threads in a block, 65,535 blocks in y and z" },
+	{ 12, "the pitch must be at least the width in bytes and at most the device's maximum pitch" },
+	{ 13, "the symbol is not a __device__ or __constant__ variable of this program: pass the variable itself, not its name or address" },
+	{ 16, OLD }, { 17, OLD }, { 22, OLD }, { 23, OLD }, { 24, OLD }, { 25, OLD }, { 28, OLD }, { 31, OLD }, { 32, OLD }, { 53, OLD },
+	{ 18, OLD_TEXTURE }, { 19, OLD_TEXTURE }, { 37, OLD_TEXTURE },
+	{ 20, "make the channel description with cudaCreateChannelDesc<T>(); a type has 1, 2 or 4 channels of 8, 16 or 32 bits" },
+	{ 21, "the direction of the copy is none of cudaMemcpyHostToDevice, DeviceToHost, DeviceToDevice, HostToHost and Default" },
+	{ 26, "linear filtering needs float, or integers with cudaReadModeNormalizedFloat" },
+	{ 27, "cudaReadModeNormalizedFloat needs integers of 8 or 16 bits" },
+	{ 34, "the stub of libcuda (lib64/stubs) was loaded: it is for linking only; take it off LD_LIBRARY_PATH, so that the driver's is found" },
+	{ 35, "the driver is older than the CUDA version of the program: update the driver, or build with an older CUDA version; nvidia-smi shows which it supports" },
+	{ 36, "the driver is older than this call: update it" },
+	{ 43, "two variables of linked files have this name: rename one" }, { 44, OLD_TEXTURE }, { 45, OLD_TEXTURE },
+	{ 46, "the GPU is used exclusively by another process, or does not work: see nvidia-smi (compute mode) and dmesg" },
+	{ 49, "the current context was made by the driver API in a way the runtime cannot use: use the primary context, cuDevicePrimaryCtxRetain()" },
+	{ 52, "call kernels with <<<blocks, threads>>>" },
+	{ 65, NESTED }, { 66, OLD_TEXTURE }, { 67, OLD_TEXTURE }, { 68, NESTED }, { 69, NESTED },
+	{ 98, "the program has no code of this kernel for this GPU: compile with -arch of the GPU; or the pointer is not a __global__ function" },
+	{ 100, "no GPU is visible: see nvidia-smi and CUDA_VISIBLE_DEVICES; in a container start with --gpus all; without a GPU: gpuload soft -- PROGRAM" },
+	{ 101, "there is no device of this number: cudaGetDeviceCount() returns how many there are, and CUDA_VISIBLE_DEVICES hides some" },
+	{ 102, "the virtual GPU has no licence: see nvidia-smi -q and the licence server" },
+	{ 103, "the driver's files are damaged: install the driver again" },
+	{ 127, "the CUDA runtime could not start: its libraries are damaged or of different versions" },
+	{ 200, "the image is damaged, is no PTX, cubin or fatbin, or is for another GPU: gpuload ls shows what it contains" },
+	{ 201, "no context is current, or it was destroyed: create one and make it current in this thread with cuCtxSetCurrent()" },
+	{ 202, OLD },
+	{ 205, GRAPHICS }, { 206, GRAPHICS }, { 207, GRAPHICS }, { 208, GRAPHICS }, { 210, GRAPHICS }, { 211, GRAPHICS }, { 212, GRAPHICS }, { 213, GRAPHICS }, { 219, GRAPHICS },
+	{ 209, "the program has no code for this GPU: compile with -arch of the GPU (nvidia-smi --query-gpu=compute_cap --format=csv), or keep PTX in it" },
+	{ 214, HARDWARE }, { 220, HARDWARE }, { 226, HARDWARE },
+	{ 215, "this GPU does not have this limit" },
+	{ 216, "another thread or process uses the GPU exclusively: see nvidia-smi (compute mode)" },
+	{ 217, "these GPUs cannot access each other's memory: ask cudaDeviceCanAccessPeer() first, and copy through the host otherwise" },
+	{ 218, "the driver cannot compile the PTX: its JIT log (CU_JIT_ERROR_LOG_BUFFER) or gpuload check FILE names the line" },
+	{ 221, "libnvidia-ptxjitcompiler.so is missing: it belongs to the driver; install it, or ship code for this GPU (cubin)" },
+	{ 222, "the PTX is newer than the driver: update the driver, compile with its CUDA version or older, or compile for this GPU (-arch=sm_N, which needs no JIT)" },
+	{ 223, "CUDA_DISABLE_PTX_JIT is set: unset it, or compile for this GPU" },
+	{ 224, "this GPU cannot be divided: leave the affinity out" },
+	{ 225, "kernels cannot call cudaDeviceSynchronize() on this GPU: CUDA 12 removed it; use tail launches (cudaStreamTailLaunch)" },
+	{ 300, "the source or image is not valid: gpuload ls FILE shows what it contains" },
+	{ 301, "the file does not exist or cannot be read: the path is relative to the current folder" },
+	{ 302, "a shared library lacks a function: the driver's libraries are of different versions; install the driver again" },
+	{ 303, "a library of the driver could not be loaded: install the driver again, or check LD_LIBRARY_PATH" },
+	{ 304, "the operating system refused the call: check limits (ulimit -l, open files), permissions of /dev/nvidia*, and the container" },
+	{ 400, "the stream, event, module or graph was destroyed, never created, or belongs to another device or context" },
+	{ 401, "the object is not in a state that allows the call: see the call's documentation" },
+	{ 402, "the query would lose information: use the newer form of the call, such as with edge data" },
+	{ 500, "no kernel or variable has this name in the module: names of C++ are mangled; declare it extern \"C\", or look with gpuload ls" },
+	{ 600, "no error: the work is not finished; ask again or synchronise" },
+	{ 700, "a kernel or copy accessed memory that is not allocated, such as behind an array's end or a host pointer" IN_A_KERNEL },
+	{ 701, "a block needs more registers or shared memory than there are: fewer threads in a block, or __launch_bounds__" },
+	{ 702, "the kernel ran longer than the display's watchdog allows: split it, or use a GPU without a display" },
+	{ 703, OLD },
+	{ 704, "no error if it is ignored: access is enabled already" },
+	{ 705, "enable it first: cudaDeviceEnablePeerAccess()" },
+	{ 708, "set it before the first use of the device in this process" },
+	{ 709, "the context was destroyed or failed: it cannot be used any more" },
+	{ 710, "an assert() in a kernel failed: its file, line and condition are printed before" IN_A_KERNEL },
+	{ 711, "a GPU can map the memory of a limited number of others at once: disable some" },
+	{ 712, "the memory is registered already: unregister it first, or register it once" },
+	{ 713, "the pointer is not the start of memory that cudaHostRegister() registered" },
+	{ 714, "a kernel's stack overflowed or was overwritten: raise cudaLimitStackSize, check recursion and local arrays" IN_A_KERNEL },
+	{ 715, "a kernel's code is damaged or not for this GPU, or it jumped through a bad pointer" IN_A_KERNEL },
+	{ 716, "an access is not aligned to its size, such as float4 at an address that is no multiple of 16" IN_A_KERNEL },
+	{ 717, "an instruction for global or shared memory got an address of another kind" IN_A_KERNEL },
+	{ 718, "a kernel jumped through a bad function pointer; host function pointers do not work in kernels" IN_A_KERNEL },
+	{ 719, "a kernel failed, often by a bad address or a trap" IN_A_KERNEL },
+	{ 720, "a cooperative launch needs all blocks at once: at most blocks per multiprocessor (occupancy) times multiprocessors" },
+	{ 721, "a kernel ended without tcgen05.dealloc of its tensor memory" },
+	{ 800, "the call is not allowed here: callbacks of streams must not call CUDA; else rights are missing (containers, MIG, profiling)" },
+	{ 801, "this GPU, driver or operating system does not have the feature: query its attribute first" },
+	{ 802, "on machines with NVSwitch nvidia-fabricmanager must run, in the driver's version: systemctl status nvidia-fabricmanager, and dmesg" },
+	{ 803, "libcuda.so and the kernel module are of different versions: reboot after the driver's update, or fix the container's libraries" },
+	{ 804, "a forward-compatible libcuda (cuda-compat) is loaded, which this GPU does not support: take it off LD_LIBRARY_PATH, or update the driver" },
+	{ 805, MPS }, { 806, MPS }, { 807, MPS }, { 808, MPS }, { 809, MPS }, { 810, MPS },
+	{ 811, "kernels cannot launch kernels here, such as under MPS" }, { 812, "device code of different CUDA versions launches kernels: compile all files with one version" },
+	{ 900, CAPTURE }, { 901, "an earlier call broke the capture: look for the first error between begin and end of the capture" },
+	{ 902, CAPTURE_ORDER }, { 903, "end the capture in the stream in which it began" }, { 904, CAPTURE_ORDER }, { 905, CAPTURE_ORDER },
+	{ 906, "work in the default stream would wait for a capture: use streams made with cudaStreamNonBlocking, or no default stream meanwhile" },
+	{ 907, "the event was recorded in a capture: it can only be waited for in the capture" }, { 908, "end the capture in the thread that began it, or capture with cudaStreamCaptureModeRelaxed" },
+	{ 909, "a wait took longer than its limit: the other side has ended or hangs" },
+	{ 910, "the new graph differs in its structure: instantiate it anew with cudaGraphInstantiate()" },
+	{ 911, "a device outside of CUDA failed: see dmesg" },
+	{ 912, "the cluster does not fit: at most 8 blocks (16 with cudaFuncAttributeNonPortableClusterSizeAllowed), which divide the grid" },
+	{ 913, "load the function first: cuFuncLoad(), or CUDA_MODULE_LOADING=EAGER" },
+	{ 914, "the resource is of the wrong kind for the call" }, { 915, "the resource is too small or not suitable for the call" },
+	{ 916, "the GPU's encryption keys were changed meanwhile: repeat the operation" },
+	{ 999, "the driver met a state that it does not know: see dmesg and nvidia-smi; after suspend, reload the module nvidia_uvm or reboot" },
+};
+
+static const struct {
+	int number;
+	const char *names[2], *text; /* of the driver and of the runtime; NULL: not there */
+} errors[] = {
+#define ROW(number, driver_name, runtime_name, text) { number, { driver_name, runtime_name }, text },
+	GPUL_CUDA_ERRORS(ROW)
+#undef ROW
+};
+
+/* Find a word: not a part of a longer name. */
+static bool has_word(const char *line, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const char *at = line; (at = strstr(at, word)); at++)
+		if ((at == line || (!isalnum((unsigned char)at[-1]) && at[-1] != '_')) && !isalnum((unsigned char)at[n]) && at[n] != '_')
+			return true;
+	return false;
+}
+
+/* Other programs print "out of memory" and "invalid argument", too: a line must show that it is about CUDA. */
+static bool is_about_cuda(const char *line)
+{
+	for (; *line; line++)
+		if (!strncasecmp(line, "cuda", 4) || !strncmp(line, "GPU", 3) ||
+		    (!strncmp(line, "cu", 2) && isupper((unsigned char)line[2])))
+			return true;
+	return false;
+}
+
+static const char *advice_on(int number)
+{
+	for (size_t i = 0; i < sizeof advices / sizeof *advices; i++)
+		if (advices[i].number == number)
+			return advices[i].advice;
+	return NULL;
+}
+
+const char *gpul_known_cuda_error(const char *line)
+{
+	enum { UNMISTAKABLE = 24 }; /* a text of so many characters is CUDA's wherever it stands */
+	const size_t n = sizeof errors / sizeof *errors;
+	bool about_cuda;
+	size_t best = n;
+
+	for (size_t i = 1; i < n; i++)
+		for (int k = 0; k < 2; k++)
+			if (errors[i].names[k] && has_word(line, errors[i].names[k]))
+				return advice_on(errors[i].number);
+	about_cuda = is_about_cuda(line);
+	for (size_t i = 1; i < n; i++) /* the longest text: one may be a part of another */
+		if (strstr(line, errors[i].text) && (about_cuda || strlen(errors[i].text) >= UNMISTAKABLE) &&
+		    (best == n || strlen(errors[i].text) > strlen(errors[best].text)))
+			best = i;
+	return best < n ? advice_on(errors[best].number) : NULL;
+}

@@ -1,0 +1,29 @@
+/* known_internal.h — the tables of known messages, one for each kind of tool. */
+#ifndef GPULOAD_LOADER_ADVICE_KNOWN_INTERNAL_H
+#define GPULOAD_LOADER_ADVICE_KNOWN_INTERNAL_H
+
+#include <stddef.h>
+
+/* A line is recognised by a part of it and by a second part that follows; the name that the message is about follows the
+ * first part.  The first row that fits a line counts, so that special rows stand before general ones. */
+struct gpul_known_message {
+	const char *part, *and_part; /* and_part "": there is no second part */
+	const char *advice;          /* %s stands for the name */
+};
+
+struct gpul_known_table {
+	const char *where; /* the rows are for lines that contain this; NULL: for all */
+	const struct gpul_known_message *rows;
+	size_t n;
+};
+
+extern const struct gpul_known_table gpul_known_ptx, gpul_known_ptxas;      /* ptxas, and the JIT compilers that contain it */
+extern const struct gpul_known_table gpul_known_compilers, gpul_known_nvcc; /* nvcc, what it starts, NVRTC; CUDA C++ */
+extern const struct gpul_known_table gpul_known_link;   /* nvlink, nvJitLink, host linkers, the loader of programs */
+extern const struct gpul_known_table gpul_known_nccl, gpul_known_nccl_warning;
+extern const struct gpul_known_table gpul_known_python; /* PyTorch, CuPy, Numba, CMake, drivers, containers */
+
+/* The advice on an error of the CUDA driver or runtime that a line names, by its name or its text; NULL: none. */
+const char *gpul_known_cuda_error(const char *line);
+
+#endif

@@ -1,0 +1,50 @@
+/* known_python.c — messages of what uses CUDA: PyTorch, CuPy, Numba, CMake, NVIDIA's tools and container runtime. */
+#include "loader/advice/known_internal.h"
+
+#define NO_DRIVER \
+	"NVIDIA's driver is not installed, not loaded, or not in this container (docker run --gpus all): see nvidia-smi; without a GPU: gpuload soft -- PROGRAM"
+#define RESTART "the driver was updated while its old kernel module is loaded: reboot, or unload and load the module"
+
+static const struct gpul_known_message rows[] = {
+	{ "CUDA out of memory", "", "use smaller batches or free tensors; if much is reserved but unallocated, set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True" },
+	{ "Out of memory allocating", "", "free arrays, or cupy.get_default_memory_pool().free_all_blocks(); nvidia-smi lists other processes that use the GPU" },
+	{ "Torch not compiled with CUDA enabled", "", "this PyTorch is the version for CPUs: install one for CUDA from https://pytorch.org/get-started" },
+	{ "Found no NVIDIA driver on your system", "", NO_DRIVER },
+	{ "No CUDA GPUs are available", "", "no GPU is visible: see nvidia-smi, CUDA_VISIBLE_DEVICES, and in a container --gpus all" },
+	{ "The NVIDIA driver on your system is too old", "", "update NVIDIA's driver, or install a version of the program for an older CUDA version" },
+	{ "is not compatible with the current PyTorch installation", "", "this PyTorch has no code for that GPU: install a newer PyTorch for a newer CUDA version (or an older one for an old GPU)" },
+	{ "Cannot re-initialize CUDA in forked subprocess", "", "a forked process cannot use its parent's CUDA: multiprocessing.set_start_method('spawn')" },
+	{ "Expected all tensors to be on the same device", "", "move the tensors to one device: tensor.to(device)" },
+	{ "The detected CUDA version (", "mismatches", "nvcc and PyTorch are of different CUDA versions: set CUDA_HOME to a toolkit of PyTorch's version (torch.version.cuda)" },
+	{ "CUDA_HOME environment variable is not set", "", "set CUDA_HOME to the toolkit, such as /usr/local/cuda; it must contain bin/nvcc" },
+	{ "CUBLAS_STATUS_NOT_INITIALIZED", "", "cuBLAS could not start: usually the GPU has no memory left, or an earlier kernel failed; CUDA_LAUNCH_BLOCKING=1 finds an earlier failure" },
+	{ "CUBLAS_STATUS_ALLOC_FAILED", "", "the GPU has no memory left for cuBLAS: use smaller batches" },
+	{ "CUBLAS_STATUS_EXECUTION_FAILED", "", "a kernel of cuBLAS failed, often because of an earlier one: run with CUDA_LAUNCH_BLOCKING=1" },
+	{ "CUBLAS_STATUS_INVALID_VALUE", "", "cuBLAS was given a wrong size, stride or type: check the shapes of the matrices" },
+	{ "CUBLAS_STATUS_NOT_SUPPORTED", "", "cuBLAS does not have this combination of types, sizes and alignment on this GPU" },
+	{ "CUDNN_STATUS_NOT_INITIALIZED", "", "cuDNN could not start: the GPU has no memory left, or its version does not fit CUDA's or the driver's" },
+	{ "CUDNN_STATUS_", "", "cuDNN refused the call: for %s see its manual; often the GPU's memory is used up, or versions of cuDNN and CUDA do not fit" },
+	{ "NVIDIA-SMI has failed because it couldn't communicate", "", "the driver's kernel module is not loaded: after a kernel update install the driver again (DKMS), or reboot" },
+	{ "Driver/library version mismatch", "", RESTART },
+	{ "could not select device driver \"\" with capabilities: [[gpu]]", "", "install the NVIDIA Container Toolkit, and restart Docker" },
+	{ "nvidia-container-cli: initialization error", "", "the host's NVIDIA driver does not work: run nvidia-smi on the host first" },
+	{ "unsatisfied condition: cuda>=", "", "the container needs a newer driver on the host: update it, or take an image of an older CUDA version" },
+	{ "Error at driver init", "", NO_DRIVER },
+	{ "CUDA driver library cannot be found", "", NO_DRIVER },
+	{ "CUDA initialization: Unexpected error from cudaGetDeviceCount", "", "the driver does not start: see nvidia-smi and dmesg; CUDA_VISIBLE_DEVICES must not be changed after CUDA's start" },
+	{ "cudaGetDeviceCount", "Did you run some cuda functions before calling NumCudaDevices", "the driver does not start: see nvidia-smi and dmesg" },
+	{ "libNVVM cannot be found", "", "install the CUDA toolkit that Numba needs, or set CUDA_HOME (pip install numba-cuda[cu13])" },
+	{ "Failed to auto-detect CUDA root directory", "", "set CUDA_PATH to the toolkit, such as /usr/local/cuda" },
+	{ "CuPy failed to load lib", "", "the CUDA libraries do not fit CuPy: install the package of your CUDA version (cupy-cuda12x, cupy-cuda13x)" },
+	{ "No CMAKE_CUDA_COMPILER could be found", "", "CMake does not find nvcc: add the toolkit's bin folder to PATH, or -DCMAKE_CUDA_COMPILER=/usr/local/cuda/bin/nvcc" },
+	{ "CMAKE_CUDA_ARCHITECTURES must be", "", "pass -DCMAKE_CUDA_ARCHITECTURES=90 (or the architecture of your GPU; native detects it)" },
+	{ "Failed to detect a default CUDA architecture", "", "nvcc does not compile CMake's test program: its output below says why, often the host compiler (-DCMAKE_CUDA_HOST_COMPILER)" },
+	{ "CUDA compiler identification is unknown", "", "nvcc does not compile CMake's test program: build/CMakeFiles/CMakeError.log says why" },
+	{ "is not able to compile a simple test program", "", "the output below this line says why" },
+	{ "Could NOT find CUDA", "", "CMake does not find the toolkit: -DCUDAToolkit_ROOT=/usr/local/cuda, and add its bin folder to PATH" },
+	{ "Specify CUDA_TOOLKIT_ROOT_DIR", "", "CMake does not find the toolkit: -DCUDA_TOOLKIT_ROOT_DIR=/usr/local/cuda" },
+};
+#undef NO_DRIVER
+#undef RESTART
+
+const struct gpul_known_table gpul_known_python = { NULL, rows, sizeof rows / sizeof *rows };
