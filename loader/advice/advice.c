@@ -88,7 +88,7 @@ static const char *find_missing_symbol(const char *line, const char **name)
 static const char *find_tool_message(const char *line, const char **name)
 {
 	static const struct gpul_known_table *const tables[] = { &gpul_known_ptx, &gpul_known_ptxas, &gpul_known_compilers, &gpul_known_nvcc,
-								 &gpul_known_link };
+								 &gpul_known_link, &gpul_known_nvlink };
 	const char *advice = NULL;
 
 	for (size_t i = 0; i < sizeof tables / sizeof *tables && !advice; i++)

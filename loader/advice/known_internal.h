@@ -19,7 +19,7 @@ struct gpul_known_table {
 
 extern const struct gpul_known_table gpul_known_ptx, gpul_known_ptxas;      /* ptxas, and the JIT compilers that contain it */
 extern const struct gpul_known_table gpul_known_compilers, gpul_known_nvcc; /* nvcc, what it starts, NVRTC; CUDA C++ */
-extern const struct gpul_known_table gpul_known_link;   /* nvlink, nvJitLink, host linkers, the loader of programs */
+extern const struct gpul_known_table gpul_known_link, gpul_known_nvlink;    /* nvlink, nvJitLink, host linkers, the loader of programs */
 extern const struct gpul_known_table gpul_known_nccl, gpul_known_nccl_warning;
 extern const struct gpul_known_table gpul_known_python; /* PyTorch, CuPy, Numba, CMake, drivers, containers */
 

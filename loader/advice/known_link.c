@@ -99,7 +99,43 @@ static const struct gpul_known_message rows[] = {
 	{ "undefined symbol: __nv", "", "two CUDA versions are mixed: the libraries that are loaded must be of the version that the program was built for" },
 	{ "symbol lookup error: ", "undefined symbol", "a library of another version than the program was built for is loaded: check LD_LIBRARY_PATH and ldd" },
 };
+
+/* Texts that other programs print, too. */
+static const struct gpul_known_message nvlink[] = {
+	{ "Link target of '", "is virtual target", "link for a real architecture: -arch=sm_N" },
+	{ "Cannot target ", "is SASS", "machine code fits only its own architecture: link for that -arch, or compile the file for this one" },
+	{ "EF_CUDA_64BIT_ADDRESS", "", "a file was compiled for 32 bits: compile it again without -m32" },
+	{ "Ignoring -dlto option", "", "no error: no file was compiled with -dlto; leave it out, or compile with it" },
+	{ "Some objects do not have '", "", "no error: files were compiled with different options; compile all of them alike" },
+	{ "Cicc option values for '", "do not match", "files were compiled with different options: compile all of them alike" },
+	{ "Library file '", "not recognized", "the library is damaged or for another system: it must be an archive of objects for this machine" },
+	{ "SM Arch ('", "mismatch", DIFFERENT_ARCH },
+	{ "Unknown arch name", "", "nvlink --help lists the values of -arch" },
+	{ "must be >= 20", "", "nvlink --help lists the values of -arch" },
+	{ "Unsupported file type", "", "nvlink reads objects, libraries, cubins and fatbins" },
+	{ "Could not write file", "", "the file cannot be written: check its path and rights, and that the disk (TMPDIR) is not full" },
+	{ "Could not read file", "", "the file cannot be read: check its path and rights" },
+	{ "ould not open ", "", "the file cannot be opened: check its path and rights, and that the disk (TMPDIR) is not full" },
+	{ "annot open file", "", "the file cannot be opened: check its path and rights, and that the disk (TMPDIR) is not full" },
+	{ "Must specify output file", "", "name the output with -o" },
+	{ "No input files specified", "", "name the objects to link" },
+	{ "Unknown option '", "", "nvlink has no option %s: nvlink --help lists them; options of other tools come after -Xptxas, -Xcompiler, -Xlinker" },
+	{ "nvalid argument for option", "", "nvlink --help lists the values of the option" },
+	{ "onflicting options", "", "leave one of the two options out" },
+	{ "ncompatible options", "", "leave one of the two options out" },
+	{ "cuda-api-version", "", "the file comes from a newer CUDA version than the link: link with the newest CUDA version of all files" },
+	{ "sanitized object", "", "compile all files again with one CUDA version" },
+	{ "partially linked kernel", "", "link the device code of the shared library once: leave the kernel's objects out of this link" },
+	{ "larger size than initialization", "", "two files declare the variable with different sizes: declare it once, in a header" },
+	{ "conflicting cache preference", "", "no error: a kernel's setting is used" },
+	{ "with max regcount of", "", "a kernel calls a function that needs more registers than it has: raise its __launch_bounds__ or -maxrregcount, or compile the function with fewer" },
+	{ "uses too much global", "", "all __constant__ variables of a program share 64 KiB: move large tables to __device__ memory" },
+	{ "uses too much", "", "the kernel uses more of a memory than there is: the message has the limit" },
+	{ "used in entry function", "", "the kernel uses too many textures, samplers or surfaces: pass objects instead of variables, or fewer" },
+	{ "nternal", "error", "a fault of nvlink: compile all files again with one CUDA version, and report it to NVIDIA" },
+};
 #undef SAME_DECLARATION
 #undef DIFFERENT_ARCH
 
 const struct gpul_known_table gpul_known_link = { NULL, rows, sizeof rows / sizeof *rows };
+const struct gpul_known_table gpul_known_nvlink = { "nvlink", nvlink, sizeof nvlink / sizeof *nvlink };

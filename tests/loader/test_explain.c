@@ -119,7 +119,7 @@ static void appends_advice_to_an_error_once_and_within_its_buffer(void **state)
 static void every_row_of_the_tables_is_found_and_fits(void **state)
 {
 	static const struct gpul_known_table *const tables[] = { &gpul_known_ptx, &gpul_known_ptxas, &gpul_known_compilers, &gpul_known_nvcc,
-								 &gpul_known_link, &gpul_known_python, &gpul_known_nccl, &gpul_known_nccl_warning };
+								 &gpul_known_link, &gpul_known_nvlink, &gpul_known_python, &gpul_known_nccl, &gpul_known_nccl_warning };
 
 	(void)state;
 	for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
