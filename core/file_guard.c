@@ -14,6 +14,7 @@
  *
  * Source: POSIX sigaction(), mmap(); mmap() is a plain system call on Linux, so a handler may use it. */
 #include "core/file_guard_internal.h"
+#include "core/signal_chain.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -56,26 +57,12 @@ static bool replace_pages(uintptr_t address)
 	return false;
 }
 
-static void pass_on(int signal, siginfo_t *info, void *context)
-{
-	if (previous.sa_flags & SA_SIGINFO) {
-		previous.sa_sigaction(signal, info, context);
-	} else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
-		previous.sa_handler(signal);
-	} else if (info->si_code > 0) { /* the access is repeated and ends the process */
-		sigaction(signal, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
-	} else if (previous.sa_handler == SIG_DFL) { /* sent by a process */
-		sigaction(signal, &previous, NULL);
-		raise(signal);
-	}
-}
-
 static void handle_bus_error(int signal, siginfo_t *info, void *context)
 {
 	int saved = errno;
 
 	if (info->si_code <= 0 || !replace_pages((uintptr_t)info->si_addr))
-		pass_on(signal, info, context);
+		gpul_signal_pass_on(&previous, signal, info, context);
 	errno = saved;
 }
 

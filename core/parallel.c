@@ -2,7 +2,6 @@
 #include "core/parallel.h"
 
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 
 #include "core/thread.h"
@@ -28,12 +27,7 @@ unsigned gpul_cpus(void)
 static void *team_main(void *argument)
 {
 	const gpul_team *team = argument;
-	sigset_t bus;
 
-	/* A caller that reads a mapped file may handle SIGBUS, which the kernel sends to the thread that reads. */
-	sigemptyset(&bus);
-	sigaddset(&bus, SIGBUS);
-	pthread_sigmask(SIG_UNBLOCK, &bus, NULL);
 	team->work(team->context);
 	return NULL;
 }

@@ -35,6 +35,8 @@ int gpul_thread_start(pthread_t *out, const pthread_attr_t *attr, const char *na
 	*s = (struct start){ .run = run, .argument = argument };
 	snprintf(s->name, sizeof s->name, "%s", name);
 	sigfillset(&all);
+	sigdelset(&all, SIGSEGV);
+	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	error = pthread_create(out, attr, thread_main, s);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

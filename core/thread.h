@@ -12,7 +12,8 @@ extern "C" {
 #endif
 
 /** Start a thread with
- *    - all signals blocked, so that the program's signal handlers run on the program's own threads;
+ *    - all signals blocked, so that the program's signal handlers run on the program's own threads; but not SIGSEGV and SIGBUS,
+ *      because Linux ends the process when a thread that blocks them makes a wrong access, whatever handler there is;
  *    - the default floating-point environment: round to nearest, subnormal numbers, no traps.  The program may have
  *      called fesetround(), and a program linked with -ffast-math treats subnormal numbers as 0;
  *    - a name, for debuggers, ps and top: "gpul-" and the thread's task, at most 15 characters.

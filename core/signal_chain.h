@@ -1,0 +1,24 @@
+/* signal_chain.h — a handler of a signal in a library: what it does not handle goes to the handler that was there before. */
+#ifndef GPULOAD_CORE_SIGNAL_CHAIN_H
+#define GPULOAD_CORE_SIGNAL_CHAIN_H
+
+#include <signal.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Do what the process would have done without the calling handler: call the handler that it replaced or, if there was none, let the
+ * repeated access end the process.
+ *
+ * @previous  what sigaction() returned when the calling handler was installed
+ * The other parameters are those of the calling handler, which must return after this call.
+ * Threads   for signal handlers: takes no lock
+ * Source    POSIX sigaction() */
+void gpul_signal_pass_on(const struct sigaction *previous, int signal, siginfo_t *info, void *context);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
