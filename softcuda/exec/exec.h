@@ -248,9 +248,9 @@ enum {
 	GPUL_EXEC_SM_SHARED_BYTES = 228 * 1024,
 	GPUL_EXEC_RESERVED_SHARED_BYTES = 1024,  /* of each block, used by the multiprocessor itself */
 };
-/** Blocks of this size that are resident on one multiprocessor at once; 0: it cannot hold one.  Registers are no limit,
+/** Blocks of this size that are resident on one multiprocessor at once; 0: it cannot hold one, or has no threads.  Registers are no limit,
  * because PTX registers are virtual. */
-unsigned gpul_exec_blocks_per_sm(uint32_t threads, uint32_t shared_bytes);
+unsigned gpul_exec_blocks_per_sm(uint64_t threads, uint64_t shared_bytes);
 /** Blocks of one launch that can be resident at once, which is also the limit of a cooperative launch.  By default those
  * of a GPU with a multiprocessor for each worker, but at least 132 multiprocessors (H200).  A machine starts blocks beyond
  * its workers only while the resident blocks wait, so that a block can wait for one that starts later. */

@@ -124,17 +124,35 @@ EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamic_bytes,
 
 /* ---- clusters -------------------------------------------------------------------------------- */
 
+static uint64_t product(unsigned x, unsigned y, unsigned z)
+{
+	const unsigned most = UINT16_MAX;
+
+	return x > most || y > most || z > most ? UINT64_MAX : (uint64_t)x * y * z;
+}
+
 /* Blocks of the cluster that a launch would have; 0: the configuration is wrong. */
 static unsigned cluster_blocks(const CUlaunchConfig *config, const struct function *f)
 {
 	const uint32_t *own = f->info->cluster;
-	unsigned blocks = own[0] ? own[0] * own[1] * own[2] : 1;
+	uint64_t blocks = own[0] ? product(own[0], own[1], own[2]) : 1;
 
 	for (unsigned k = 0; k < config->numAttrs; k++)
 		if (config->attrs[k].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
-			blocks = config->attrs[k].value.clusterDim.x * config->attrs[k].value.clusterDim.y *
-				 config->attrs[k].value.clusterDim.z;
-	return blocks <= GPUL_EXEC_CLUSTER_BLOCKS ? blocks : 0;
+			blocks = product(config->attrs[k].value.clusterDim.x, config->attrs[k].value.clusterDim.y, config->attrs[k].value.clusterDim.z);
+	return blocks <= GPUL_EXEC_CLUSTER_BLOCKS ? (unsigned)blocks : 0;
+}
+
+static CUresult check_config(const CUlaunchConfig *config)
+{
+	uint64_t threads = config ? product(config->blockDimX, config->blockDimY, config->blockDimZ) : 0;
+
+	if (!config || (config->numAttrs && !config->attrs))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!threads || threads > MAX_BLOCK_THREADS)
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "occupancy: a block of %u x %u x %u threads: it must have 1 to %d", config->blockDimX,
+				   config->blockDimY, config->blockDimZ, MAX_BLOCK_THREADS);
+	return CUDA_SUCCESS;
 }
 
 static int blocks_of_config(const struct function *f, const CUlaunchConfig *config)
@@ -147,10 +165,10 @@ EXPORT CUresult cuOccupancyMaxActiveClusters(int *n, CUfunction handle, const CU
 {
 	struct function *f;
 	unsigned blocks;
-	CUresult r;
+	CUresult r = n ? check_config(config) : CUDA_ERROR_INVALID_VALUE;
 
-	if (!n || !config || (config->numAttrs && !config->attrs))
-		return CUDA_ERROR_INVALID_VALUE;
+	if (r)
+		return r;
 	r = enter_resident(handle, &f);
 	if (r)
 		return r;
@@ -164,10 +182,10 @@ EXPORT CUresult cuOccupancyMaxActiveClusters(int *n, CUfunction handle, const CU
 EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *blocks, CUfunction handle, const CUlaunchConfig *config)
 {
 	struct function *f;
-	CUresult r;
+	CUresult r = blocks ? check_config(config) : CUDA_ERROR_INVALID_VALUE;
 
-	if (!blocks || !config || (config->numAttrs && !config->attrs))
-		return CUDA_ERROR_INVALID_VALUE;
+	if (r)
+		return r;
 	r = enter_resident(handle, &f);
 	if (r)
 		return r;

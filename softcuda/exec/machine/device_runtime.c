@@ -434,11 +434,14 @@ static int get_attribute(struct device_call *c)
 static int max_active_blocks(struct device_call *c)
 {
 	const gpul_exec_kernel *k = kernel_at(c->s->frame->code->program, argument(c, 1));
+	const uint64_t dynamic_bytes = argument(c, 3);
 	int n;
 
 	if (!k)
 		return DEVICE_INVALID_FUNCTION;
-	n = (int)gpul_exec_blocks_per_sm((uint32_t)argument(c, 2), k->info.shared_bytes + (uint32_t)argument(c, 3));
+	if ((int32_t)argument(c, 2) <= 0)
+		return DEVICE_INVALID_VALUE;
+	n = dynamic_bytes > GPUL_EXEC_SM_SHARED_BYTES ? 0 : (int)gpul_exec_blocks_per_sm((uint32_t)argument(c, 2), k->info.shared_bytes + dynamic_bytes);
 	return write_result(c, argument(c, 0), &n, sizeof n);
 }
 

@@ -5,12 +5,15 @@
 
 enum { LEAST_SMS = 132 };
 
-unsigned gpul_exec_blocks_per_sm(uint32_t threads, uint32_t shared_bytes)
+unsigned gpul_exec_blocks_per_sm(uint64_t threads, uint64_t shared_bytes)
 {
-	unsigned by_threads = GPUL_EXEC_SM_THREADS / ((threads + LANES - 1) / LANES * LANES);
-	unsigned by_shared = GPUL_EXEC_SM_SHARED_BYTES / (shared_bytes + GPUL_EXEC_RESERVED_SHARED_BYTES);
-	unsigned n = by_threads < by_shared ? by_threads : by_shared;
+	unsigned by_threads, by_shared, n;
 
+	if (!threads || threads > GPUL_EXEC_SM_THREADS || shared_bytes > GPUL_EXEC_SM_SHARED_BYTES)
+		return 0;
+	by_threads = GPUL_EXEC_SM_THREADS / (unsigned)((threads + LANES - 1) / LANES * LANES);
+	by_shared = GPUL_EXEC_SM_SHARED_BYTES / (unsigned)(shared_bytes + GPUL_EXEC_RESERVED_SHARED_BYTES);
+	n = by_threads < by_shared ? by_threads : by_shared;
 	return n < GPUL_EXEC_SM_BLOCKS ? n : GPUL_EXEC_SM_BLOCKS;
 }
 

@@ -253,10 +253,61 @@ static void keeps_the_code_until_the_launch_has_ended(void **state)
 	      CUDA_ERROR_INVALID_HANDLE);
 }
 
+/* No configuration divides by zero, and no product wraps around to a block that is possible. */
+static void occupancy_of_impossible_blocks_and_clusters_is_refused_or_0(void **state)
+{
+	static const unsigned wrong[][3] = { { 0, 1, 1 }, { 1, 0, 1 }, { 1, 1, 0 }, { 0, 0, 0 }, { 65536, 65536, 1 }, { 1u << 31, 2, 1 },
+					     { 65537, 65536, 1 }, { UINT32_MAX, UINT32_MAX, UINT32_MAX }, { 1025, 1, 1 }, { 32, 33, 1 } };
+	static const size_t shared[] = { 0xfffffc00u, 0xffffffffu, (size_t)1 << 32, SIZE_MAX, SIZE_MAX - 1023 };
+	CUlaunchConfig config;
+	CUlaunchAttribute cluster;
+	CUfunction f = get_kernel("fall");
+	size_t bytes;
+	int n, block;
+
+	(void)state;
+	for (unsigned k = 0; k < sizeof wrong / sizeof wrong[0]; k++) {
+		memset(&config, 0, sizeof config);
+		config.blockDimX = wrong[k][0];
+		config.blockDimY = wrong[k][1];
+		config.blockDimZ = wrong[k][2];
+		fails(cuOccupancyMaxActiveClusters(&n, f, &config), CUDA_ERROR_INVALID_VALUE);
+		fails(cuOccupancyMaxPotentialClusterSize(&n, f, &config), CUDA_ERROR_INVALID_VALUE);
+		memset(&cluster, 0, sizeof cluster);
+		cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+		cluster.value.clusterDim.x = wrong[k][0];
+		cluster.value.clusterDim.y = wrong[k][1];
+		cluster.value.clusterDim.z = wrong[k][2];
+		config.blockDimX = config.blockDimY = config.blockDimZ = 1;
+		config.attrs = &cluster;
+		config.numAttrs = 1;
+		fails(cuOccupancyMaxActiveClusters(&n, f, &config), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+	}
+	config.numAttrs = 0;
+	for (unsigned k = 0; k < sizeof shared / sizeof shared[0]; k++) {
+		config.sharedMemBytes = (unsigned)shared[k];
+		n = -1;
+		ok(cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, f, 32, shared[k]));
+		assert_int_equal(n, 0);
+		ok(cuOccupancyMaxPotentialBlockSize(&n, &block, f, NULL, shared[k], 0));
+		assert_int_equal(block, 0);
+		if (config.sharedMemBytes) {
+			ok(cuOccupancyMaxActiveClusters(&n, f, &config));
+			assert_int_equal(n, 0);
+		}
+	}
+	for (int threads = -1; threads <= 0; threads++) {
+		fails(cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, f, threads, 0), CUDA_ERROR_INVALID_VALUE);
+		fails(cuOccupancyAvailableDynamicSMemPerBlock(&bytes, f, 1, threads), CUDA_ERROR_INVALID_VALUE);
+		fails(cuOccupancyAvailableDynamicSMemPerBlock(&bytes, f, threads, 32), CUDA_ERROR_INVALID_VALUE);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(adds_two_vectors),
+		cmocka_unit_test(occupancy_of_impossible_blocks_and_clusters_is_refused_or_0),
 		cmocka_unit_test(accepts_arguments_as_a_list_or_a_buffer),
 		cmocka_unit_test(a_buffer_of_arguments_can_be_shorter_than_the_parameters),
 		cmocka_unit_test(refuses_launches_beyond_the_limits_of_a_gpu),
