@@ -229,8 +229,7 @@ EXPORT CUresult cuCtxPushCurrent_v2(CUcontext handle)
 	if (r == CUDA_ERROR_CONTEXT_IS_DESTROYED)
 		r = CUDA_SUCCESS;  /* NVIDIA's driver does the same: later calls return the error */
 	if (!r && !soft_push_current(handle))
-		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
-				"cuCtxPushCurrent: 64 contexts are pushed: call cuCtxPopCurrent first");
+		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "cuCtxPushCurrent: no memory for the thread's stack of contexts");
 	return r;
 }
 

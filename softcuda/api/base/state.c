@@ -2,6 +2,7 @@
 #include "softcuda/api/base/state_internal.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 
 struct soft_state soft;
 
@@ -73,25 +74,64 @@ CUresult soft_check_initialised(void)
 
 /* ---- current contexts ------------------------------------------------------------------- */
 
-enum { MAX_CURRENT = 64 };  /* limit of cuCtxPushCurrent without cuCtxPopCurrent, for each thread */
+enum { FEW = 16 };
 
 static _Thread_local struct {
-	void *handle[MAX_CURRENT];
-	int n;
+	void *few[FEW];              /* the bottom of the stack */
+	void **more;                 /* what is above; freed at the end of the thread */
+	int n, room;                 /* room: of more */
 } current;
+
+static pthread_key_t more_key;
+static pthread_once_t more_once = PTHREAD_ONCE_INIT;
+static bool has_more_key;
+
+static void free_more(void *more)
+{
+	free(more);
+	current.more = NULL;
+	current.room = 0;
+	current.n = current.n < FEW ? current.n : FEW;
+}
+
+static void create_more_key(void)
+{
+	has_more_key = pthread_key_create(&more_key, free_more) == 0;
+}
+
+static void **current_at(int n)
+{
+	return n < FEW ? &current.few[n] : &current.more[n - FEW];
+}
+
+/* False: out of memory. */
+static bool grow_current(void)
+{
+	const int room = current.room ? 2 * current.room : FEW;
+	void **more;
+
+	pthread_once(&more_once, create_more_key);
+	more = has_more_key ? realloc(current.more, (size_t)room * sizeof *more) : NULL;
+	if (!more)
+		return false;
+	current.more = more;
+	current.room = room;
+	pthread_setspecific(more_key, more);
+	return true;
+}
 
 void *soft_current(void)
 {
-	return current.n ? current.handle[current.n - 1] : NULL;
+	return current.n ? *current_at(current.n - 1) : NULL;
 }
 
 void soft_set_current(void *handle)
 {
 	if (!current.n) {
 		if (handle)
-			current.handle[current.n++] = handle;
+			current.few[current.n++] = handle;
 	} else if (handle) {
-		current.handle[current.n - 1] = handle;
+		*current_at(current.n - 1) = handle;
 	} else {
 		current.n--;  /* CUDA Driver API, cuCtxSetCurrent: NULL pops the top context */
 	}
@@ -99,9 +139,9 @@ void soft_set_current(void *handle)
 
 bool soft_push_current(void *handle)
 {
-	if (current.n == MAX_CURRENT)
+	if (current.n >= FEW + current.room && !grow_current())
 		return false;
-	current.handle[current.n++] = handle;
+	*current_at(current.n++) = handle;
 	return true;
 }
 
@@ -109,7 +149,7 @@ bool soft_pop_current(void **handle)
 {
 	if (!current.n)
 		return false;
-	*handle = current.handle[--current.n];
+	*handle = *current_at(--current.n);
 	return true;
 }
 

@@ -154,6 +154,27 @@ static void reports_the_properties_of_a_context(void **state)
 	ok(cuCtxDestroy(ctx));
 }
 
+static void a_thread_can_make_any_number_of_contexts_current(void **state)
+{
+	enum { N = 200 };
+	CUcontext ctx[N], popped;
+	CUdevice device;
+
+	(void)state;
+	ok(cuDeviceGet(&device, 0));
+	for (int k = 0; k < N; k++)
+		ok(cuCtxCreate(&ctx[k], NULL, 0, device));
+	for (int k = 0; k < N; k++)
+		ok(cuCtxPushCurrent(ctx[k]));
+	for (int k = 2 * N - 1; k >= 0; k--) {
+		ok(cuCtxPopCurrent(&popped));
+		assert_ptr_equal(popped, ctx[k % N]);
+	}
+	fails(cuCtxPopCurrent(&popped), CUDA_ERROR_INVALID_CONTEXT);
+	for (int k = 0; k < N; k++)
+		ok(cuCtxDestroy(ctx[k]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -162,6 +183,7 @@ int main(void)
 		cmocka_unit_test(counts_the_users_of_the_primary_context),
 		cmocka_unit_test(stores_the_supported_limits),
 		cmocka_unit_test(reports_the_properties_of_a_context),
+		cmocka_unit_test(a_thread_can_make_any_number_of_contexts_current),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
