@@ -34,6 +34,11 @@ static struct reservation *find_reservation(uint64_t address)
 	return found ? *found : NULL;
 }
 
+bool soft_is_reserved(uint64_t address)
+{
+	return find_reservation(address);
+}
+
 static void *map_inaccessible(uint64_t address, size_t bytes, int more_flags)
 {
 	return mmap((void *)(uintptr_t)address, bytes, PROT_NONE,
@@ -289,7 +294,17 @@ static struct mapping *next_mapping(uint64_t address, uint64_t end)
 	return NULL;
 }
 
-/* Only whole mappings can be unmapped; unmapped addresses between them are skipped. */
+/* True: all addresses are reserved. */
+static bool all_reserved(uint64_t address, uint64_t end)
+{
+	const struct reservation *v = find_reservation(address);
+
+	while (v && v->base + v->bytes < end)
+		v = find_reservation(v->base + v->bytes);
+	return v;
+}
+
+/* Only whole mappings can be unmapped; reserved addresses between them are skipped. */
 EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
 {
 	struct mapping *m;
@@ -301,6 +316,8 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
 	if (!bytes || __builtin_add_overflow(address, bytes, &end))
 		return CUDA_ERROR_INVALID_VALUE;
 	soft_lock();
+	if (!all_reserved(address, end))
+		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemUnmap: %#llx, %zu bytes, is not within addresses of cuMemAddressReserve", address, bytes);
 	for (uint64_t at = address; !r && (m = next_mapping(at, end));
 	     at = m->base + m->memory->bytes)
 		if (m->base < address || m->memory->bytes > end - m->base)

@@ -56,6 +56,7 @@ bool soft_memory_name(const char *kind, const CUmemLocation *location, size_t by
 CUresult soft_memory_parse_name(const char *kind, int fd, size_t *bytes, CUmemLocation *location);
 /* vmm.c; the caller holds the lock. */
 struct mapping *soft_mapping_at(uint64_t address);           /* NULL: none */
+bool soft_is_reserved(uint64_t address);                     /* by cuMemAddressReserve */
 /* vmm_access.c: may the CPU or any device read (or write) m?  The caller holds the lock. */
 bool soft_mapping_allows(const struct mapping *m, bool write);
 

@@ -205,6 +205,30 @@ static void maps_whole_allocations_into_reservations(void **state)
 	ok(cuMemAddressFree(a, 8 * M2));
 }
 
+static void unmaps_only_addresses_that_are_reserved(void **state)
+{
+	const size_t step = 2 << 20;
+	CUdeviceptr a, p;
+	CUcontext ctx;
+	char on_the_stack[16];
+
+	(void)state;
+	ok(cuCtxCreate(&ctx, NULL, 0, 0));
+	ok(cuMemAlloc(&p, step));
+	fails(cuMemUnmap(p, step), CUDA_ERROR_INVALID_VALUE);
+	fails(cuMemUnmap(p + 10, 1), CUDA_ERROR_INVALID_VALUE);
+	fails(cuMemUnmap((uintptr_t)on_the_stack, 4096), CUDA_ERROR_INVALID_VALUE);
+	fails(cuMemUnmap(0x10000, step), CUDA_ERROR_INVALID_VALUE);
+	ok(cuMemsetD8(p, 1, step));  /* the memory is still there */
+	ok(cuMemFree(p));
+	ok(cuMemAddressReserve(&a, 2 * step, 0, 0, 0));
+	ok(cuMemUnmap(a, 2 * step));  /* nothing is mapped */
+	fails(cuMemUnmap(a, SIZE_MAX), CUDA_ERROR_INVALID_VALUE);
+	ok(cuMemAddressFree(a, 2 * step));
+	fails(cuMemUnmap(a, 2 * step), CUDA_ERROR_INVALID_VALUE);
+	ok(cuCtxDestroy(ctx));
+}
+
 static void one_handle_mapped_twice_is_the_same_memory(void **state)
 {
 	CUmemGenericAllocationHandle h = create(DEVICE, M2);
@@ -484,6 +508,7 @@ int main(void)
 		cmocka_unit_test(refuses_impossible_memory_requests),
 		cmocka_unit_test(reserves_addresses_at_a_hint_and_alignment),
 		cmocka_unit_test(maps_whole_allocations_into_reservations),
+		cmocka_unit_test(unmaps_only_addresses_that_are_reserved),
 		cmocka_unit_test(one_handle_mapped_twice_is_the_same_memory),
 		cmocka_unit_test(sets_access_of_whole_mappings_only),
 		cmocka_unit_test(the_cpu_has_the_rights_of_the_mapping),
