@@ -7,6 +7,7 @@
 #include "core/memory_left.h"
 #include "core/parallel.h"
 #include "core/text.h"
+#include "softcuda/exec/guard_internal.h"
 
 /* A child of fork() has no worker threads, so the driver cannot be used there: calls return
  * CUDA_ERROR_NOT_INITIALIZED, as on a GPU. */
@@ -89,6 +90,7 @@ static CUresult start_driver(void)
 	r = soft_start_tools();
 	if (r)
 		return r;
+	gpul_guard_install();
 	soft.n_processors = (int)gpul_cpus();
 	soft.heap_bytes = 8 << 20;
 	soft.pending_launches = 2048;

@@ -296,7 +296,7 @@ EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode nod
 CUresult soft_make_fill(const void *params, CUcontext handle, struct op **out)
 {
 	const CUDA_MEMSET_NODE_PARAMS *p = params;
-	const struct fill f = { (char *)(uintptr_t)p->dst, 0, p->width, p->height, p->pitch, p->elementSize, p->value };
+	const struct fill f = { (char *)(uintptr_t)p->dst, 0, p->width, p->height, p->pitch, p->elementSize, p->value, false };
 	struct context *ctx;
 	CUresult r = handle ? soft_find_context(handle, &ctx) : soft_current_context(&ctx);
 

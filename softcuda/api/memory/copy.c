@@ -12,45 +12,29 @@ static size_t extent(const struct copy *c, size_t pitch, size_t slice)
 	return (c->depth - 1) * slice + (c->height - 1) * pitch + c->width_bytes;
 }
 
-/* Check that the address is device memory if the call requires it, and that the CPU or a device may access all
- * the bytes of the copy.  known: the bytes are memory of this driver. */
-static CUresult check_side(const char *what, const void *address, size_t bytes, enum side side,
-			   bool known, bool write)
-{
-	if (side == SIDE_ARRAY)  /* locate_in_array() has checked it */
-		return CUDA_SUCCESS;
-	if (!address)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "copy: the %s is NULL", what);
-	if (side == SIDE_DEVICE && !known)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "copy: the %s, %zu bytes at %p, is not within an allocation",
-				   what, bytes, address);
-	if (!soft_may_copy((uintptr_t)address, bytes, write))
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "copy: the %s, %zu bytes at %p, is not %s for the CPU or any device",
-				   what, bytes, address, write ? "writable" : "readable");
-	return CUDA_SUCCESS;
-}
-
 /* Copy the source to a private buffer, so that the caller may change it before the copy runs. */
-static bool stage_source(struct copy *c)
+static CUresult stage_source(struct copy *c)
 {
-	size_t row = c->width_bytes, slice = row * c->height;
-	char *aside = malloc(slice * c->depth);
+	struct copy aside = *c;
+	CUresult r;
 
-	if (!aside)
-		return false;
-	for (size_t z = 0; z < c->depth; z++)
-		for (size_t y = 0; y < c->height; y++)
-			memcpy(aside + z * slice + y * row,
-			       c->src + z * c->src_slice + y * c->src_pitch, row);
-	c->staged = aside;
+	aside.dst_pitch = c->width_bytes;
+	aside.dst_slice = c->width_bytes * c->height;
+	aside.dst = malloc(aside.dst_slice * c->depth);
+	if (!aside.dst)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = soft_move_rows(&aside);
+	if (r) {
+		free(aside.dst);
+		return r;
+	}
+	c->staged = aside.dst;
 	c->src_known = false;
-	c->src = aside;
-	c->src_bytes = slice * c->depth;
-	c->src_pitch = row;
-	c->src_slice = slice;
-	return true;
+	c->src = aside.dst;
+	c->src_bytes = aside.dst_slice * c->depth;
+	c->src_pitch = aside.dst_pitch;
+	c->src_slice = aside.dst_slice;
+	return CUDA_SUCCESS;
 }
 
 /* The operation refers to the arrays at its ends until it is released. */
@@ -67,13 +51,14 @@ static CUresult submit_copy(struct stream *s, const struct copy *c, enum when wh
 {
 	struct op *op = soft_op_new(s, &soft_copy_kind);
 	bool stage = when == STAGED && !c->src_array;
-	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult r = CUDA_SUCCESS;
 	struct copy *copy;
 
 	if (!op)
-		return r;
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	copy = &CONTAINER(op, struct copy_op, op)->copy;
 	*copy = *c;
+	copy->is_waited_for = when == WAITED_FOR || !c->dst_known;
 	keep_arrays(copy);
 	if (s->capture) {  /* the graph reads the source when it is launched, so nothing is staged */
 		r = when == WAITED_FOR ? soft_capture_refuse(s, "a copy that the caller waits for") : soft_capture_or_submit(op);
@@ -81,26 +66,45 @@ static CUresult submit_copy(struct stream *s, const struct copy *c, enum when wh
 	}
 	if (when == WAITED_FOR && (r = soft_capture_check_unsafe("a copy that the caller waits for")))
 		goto release;
-	if (when == WAITED_FOR || (c->src_known && !stage) || !soft_stream_is_busy(s) || stage_source(copy))
+	if (when != WAITED_FOR && (stage || !c->src_known) && soft_stream_is_busy(s))
+		r = stage_source(copy);
+	if (!r)
 		r = soft_capture_or_submit(op);
-	if (!r && (when == WAITED_FOR || !c->dst_known))
+	if (!r && copy->is_waited_for)
 		r = soft_op_wait(op);
+	else if (!r && op->ended)
+		r = op->result;
 release:
 	soft_op_release(op);
 	return r;
 }
 
+static CUresult check_end(const struct range_use *u, bool *known, bool *can_vanish)
+{
+	*can_vanish = false;
+	*known = u->side == SIDE_ARRAY;  /* locate_in_array() has checked it */
+	if (*known)
+		return CUDA_SUCCESS;
+	return u->address ? soft_check_range(u, known, can_vanish) : soft_refuse(CUDA_ERROR_INVALID_VALUE, "copy: the %s is NULL", u->what);
+}
+
 /* Fill in the rest of *c, and check it. */
 static CUresult check_copy(struct copy *c, enum side dst_side, enum side src_side)
 {
+	struct range_use dst, src;
+	bool dst_can_vanish = false;
 	CUresult r;
 
 	c->dst_bytes = extent(c, c->dst_pitch, c->dst_slice);
 	c->src_bytes = extent(c, c->src_pitch, c->src_slice);
-	c->dst_known = c->dst_array || soft_is_known((uintptr_t)c->dst, c->dst_bytes);
-	c->src_known = c->src_array || soft_is_known((uintptr_t)c->src, c->src_bytes);
-	r = check_side("destination", c->dst, c->dst_bytes, dst_side, c->dst_known, true);
-	return r ? r : check_side("source", c->src, c->src_bytes, src_side, c->src_known, false);
+	c->dst_side = dst_side;
+	c->src_side = src_side;
+	soft_copy_ends(c, &dst, &src);
+	r = check_end(&dst, &c->dst_known, &dst_can_vanish);
+	if (!r)
+		r = check_end(&src, &c->src_known, &c->can_vanish);
+	c->can_vanish |= dst_can_vanish;
+	return r;
 }
 
 CUresult soft_queue_copy(struct stream *s, struct copy *c, enum side dst_side, enum side src_side, enum when when)

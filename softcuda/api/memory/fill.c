@@ -6,6 +6,8 @@ CUresult soft_fill_new(struct context *ctx, struct stream *s, const struct fill 
 	const uint64_t dst = (uintptr_t)f->dst;
 	size_t row = 0, bytes = 0;
 	struct op *op;
+	bool can_vanish;
+	CUresult r;
 
 	*out = NULL;
 	if (dst % f->element_bytes || (f->height > 1 && f->pitch % f->element_bytes) ||
@@ -16,16 +18,18 @@ CUresult soft_fill_new(struct context *ctx, struct stream *s, const struct fill 
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!f->width || !f->height)
 		return CUDA_SUCCESS;
+	r = soft_check_range(&(struct range_use){ "cuMemset", "memory", dst, bytes, SIDE_DEVICE, true }, NULL, &can_vanish);
+	if (r)
+		return r;
 	if (!soft_may_fill(ctx->device, dst, bytes))
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "cuMemset: %zu bytes at %#llx are not within an allocation "
-				   "that device %d may write",
-				   bytes, (unsigned long long)dst, ctx->device->ordinal);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemset: device %d may not write to the %zu bytes at %#llx", ctx->device->ordinal,
+				   bytes, (unsigned long long)dst);
 	op = soft_op_new(s, &soft_fill_kind);
 	if (!op)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	CONTAINER(op, struct fill_op, op)->fill = *f;
 	CONTAINER(op, struct fill_op, op)->fill.bytes = bytes;
+	CONTAINER(op, struct fill_op, op)->fill.can_vanish = can_vanish;
 	*out = op;
 	return CUDA_SUCCESS;
 }
@@ -34,7 +38,7 @@ CUresult soft_fill_new(struct context *ctx, struct stream *s, const struct fill 
 CUresult soft_fill(CUstream stream, CUdeviceptr dst, size_t pitch, unsigned element_bytes,
 		   uint32_t value, size_t width, size_t height)
 {
-	const struct fill f = { (char *)(uintptr_t)dst, 0, width, height, pitch, element_bytes, value };
+	const struct fill f = { (char *)(uintptr_t)dst, 0, width, height, pitch, element_bytes, value, false };
 	struct context *ctx;
 	struct stream *s;
 	struct op *op;
@@ -45,6 +49,8 @@ CUresult soft_fill(CUstream stream, CUdeviceptr dst, size_t pitch, unsigned elem
 	r = soft_fill_new(ctx, s, &f, &op);
 	if (!r && op) {
 		r = soft_capture_or_submit(op);
+		if (!r && op->ended)
+			r = op->result;
 		soft_op_release(op);
 	}
 	soft_unlock();

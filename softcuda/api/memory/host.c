@@ -109,11 +109,11 @@ static CUresult populate_registered(void *memory, size_t bytes, unsigned flags)
 
 	if (__builtin_add_overflow((uintptr_t)memory, bytes, &end))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (flags & CU_MEMHOSTREGISTER_IOMEMORY)
-		return CUDA_SUCCESS;
-	if (madvise((void *)from, 0, advice))  /* before Linux 5.14: only check that the memory is mapped */
-		return msync((void *)from, end - from, MS_ASYNC) ? CUDA_ERROR_INVALID_VALUE
-								 : CUDA_SUCCESS;
+	/* memory of a device, and before Linux 5.14: only check that the memory is mapped */
+	if (flags & CU_MEMHOSTREGISTER_IOMEMORY || madvise((void *)from, 0, advice))
+		return !msync((void *)from, end - from, MS_ASYNC)
+			       ? CUDA_SUCCESS
+			       : soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemHostRegister: %zu bytes at %p: not all pages are mapped", bytes, memory);
 	if (madvise((void *)from, end - from, advice) == 0)
 		return CUDA_SUCCESS;
 	if (errno == EFAULT)

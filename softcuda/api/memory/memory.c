@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/memory_left.h"
+#include "softcuda/exec/arena_internal.h"
 #include "softcuda/tools/memcheck/memcheck_internal.h"
 
 enum { DEVICE_ALIGN = 512, PITCH_ALIGN = 512, HUGE_PAGE = 2 << 20 };
@@ -153,7 +154,7 @@ CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsign
 	if (!a->device)
 		a->device = ctx->device;
 	if (a->block)
-		range.spare = (uintptr_t)a->block + a->block_bytes - a->base - a->bytes;
+		range.spare = a->block_bytes - a->bytes;
 	range.owner = a->handle;
 	range.denied = denied_devices(a);
 	range.unwritable = read_only_devices(a);
@@ -177,30 +178,27 @@ CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsign
 }
 
 /* An allocation of cuMemAlloc shares no page with another, because cuIpcGetMemHandle replaces its pages by those
- * of a file.  Large allocations request huge pages: the first access to 64 MiB took 15 ms instead of 128 ms.
- *
- * The address is aligned here and not by posix_memalign, which maps and unmaps 1 MiB in each call (23 us). */
+ * of a file.  Large allocations request huge pages: the first access to 64 MiB took 15 ms instead of 128 ms. */
 static bool allocate_pages(struct allocation *a)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), align = DEVICE_ALIGN;
-	size_t zone = gpul_memcheck_red_zone(a->bytes);
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), align = page, zone = gpul_memcheck_red_zone(a->bytes);
 	size_t bytes = round_up(a->bytes, has_own_pages(a) ? HUGE_PAGE : page) + zone;  /* no overflow: a->bytes is at most the memory of the device */
+	uint64_t base;
 
 	if (bytes >= 2 * HUGE_PAGE)
 		align = HUGE_PAGE;
-	else if (a->kind == ALLOC_DEVICE || a->kind == ALLOC_MANAGED)
-		align = page;
-	a->block_bytes = zone + bytes + align;
-	a->block = malloc(a->block_bytes);
+	zone = round_up(zone, align);
+	a->block = gpul_arena_take(zone + bytes, align, &base);
 	if (!a->block)
 		return false;
-	a->base = round_up((uintptr_t)a->block + zone, align);
+	a->base = base + zone;
+	a->block_bytes = bytes;
 	if (align == HUGE_PAGE)
 		madvise((void *)(uintptr_t)a->base, bytes, MADV_HUGEPAGE);  /* only a hint */
 	return true;
 }
 
-/* Replace the pages of a->shared by private pages, so that free(a->block) is valid.  False: out of memory. */
+/* Replace the pages of a->shared by private pages, so that another allocation can use them.  False: out of memory. */
 static bool unshare_pages(struct allocation *a)
 {
 	bool restored = mmap((void *)(uintptr_t)a->base, a->shared->bytes, PROT_READ | PROT_WRITE,
@@ -211,7 +209,7 @@ static bool unshare_pages(struct allocation *a)
 	return restored;
 }
 
-/* Free the pages of a.  When unshare_pages() fails, the block is leaked, because malloc() must not reuse it. */
+/* Free the pages of a.  When unshare_pages() fails, the block is leaked, because it must not be used again. */
 static void free_pages(struct allocation *a)
 {
 	void *memory = (void *)(uintptr_t)a->base;
@@ -224,7 +222,7 @@ static void free_pages(struct allocation *a)
 		gpul_exec_machine_settle(soft.machine);  /* otherwise a kernel of another context could crash */
 		munmap(memory, a->bytes);
 	} else if (a->kind != ALLOC_REGISTERED && (!a->shared || unshare_pages(a)) && !gpul_memcheck_keep(a->base, a->block)) {
-		free(a->block);
+		gpul_arena_give(a->block);
 	}
 }
 
@@ -268,7 +266,7 @@ free_memory:
 	if (of_file)
 		soft_pool_file_unmap(a);
 	else
-		free(a->block);
+		gpul_arena_give(a->block);
 free_a:
 	soft_managed_free(a->managed);
 	free(a);
@@ -361,65 +359,6 @@ struct allocation *soft_allocation_at(uint64_t address)
 	if (!gpul_exec_memory_find(soft.memory, address, &range))
 		return NULL;
 	return soft_handle_find(HANDLE_ALLOCATION, range.owner);
-}
-
-/* Adjacent ranges are treated as one range, because mappings can be adjacent. */
-bool soft_is_known(uint64_t address, size_t bytes)
-{
-	gpul_exec_range range;
-	uint64_t end = address + bytes;
-
-	if (end < address)
-		return false;
-	while (address < end) {
-		if (!gpul_exec_memory_find(soft.memory, address, &range))
-			return false;
-		address = range.base + range.bytes;
-	}
-	return true;
-}
-
-static bool range_allows(const gpul_exec_range *range, bool write)
-{
-	const struct mapping *m = soft_handle_find(HANDLE_MAPPING, range->owner);
-
-	/* The constants of modules have no owner.  They are read-only for kernels, but a copy may write to them. */
-	if (write && range->owner && range->flags & GPUL_EXEC_MEM_READ_ONLY)
-		return false;
-	return !m || soft_mapping_allows(m, write);
-}
-
-bool soft_may_copy(uint64_t address, size_t bytes, bool write)
-{
-	gpul_exec_range range;
-	uint64_t end = address + bytes;
-
-	while (address < end && gpul_exec_memory_next(soft.memory, address, &range) &&
-	       range.base < end) {
-		if (!range_allows(&range, write))
-			return false;
-		address = range.base + range.bytes;
-	}
-	return true;
-}
-
-bool soft_may_fill(const struct device *d, uint64_t address, size_t bytes)
-{
-	gpul_exec_range range;
-	uint64_t end = address + bytes;
-
-	if (!soft_is_known(address, bytes) || !soft_may_copy(address, bytes, true))
-		return false;
-	while (address < end && gpul_exec_memory_find(soft.memory, address, &range)) {
-		const struct allocation *a = soft_handle_find(HANDLE_ALLOCATION, range.owner);
-		/* The memory of a graph is not allocated before a launch, but nodes that fill it are added before. */
-		uint32_t denied = a && a->graph ? ~a->graph->writers : range.denied | range.unwritable;
-
-		if (denied >> d->ordinal & 1)
-			return false;
-		address = range.base + range.bytes;
-	}
-	return true;
 }
 
 /* ---- device memory ---------------------------------------------------------------------- */

@@ -38,8 +38,8 @@ struct allocation {
 	struct managed *managed;     /* advice for managed memory (managed_range.c); NULL: other memory */
 	enum allocation_kind kind;
 	unsigned flags;              /* CU_MEMHOSTALLOC_* or CU_MEMHOSTREGISTER_* */
-	void *block;                 /* from malloc(), to be freed; NULL: other memory */
-	size_t block_bytes;
+	struct arena_block *block;   /* to be given back; NULL: other memory */
+	size_t block_bytes;          /* of the block, from base on */
 	uint64_t base;
 	size_t bytes;                /* as the caller requested */
 	uint64_t id;
@@ -75,16 +75,35 @@ void soft_variable_free(struct allocation *a);
 void soft_update_pool_rights(const struct pool *p);
 /* True for memory of the CPU, which the attributes of its addresses report. */
 bool soft_is_on_host(const struct allocation *a);
-/* True when [address, address + bytes) is memory of this driver. */
-bool soft_is_known(uint64_t address, size_t bytes);
-/* True if the CPU or a device may read (write) the parts that are memory of this driver; the caller holds the lock. */
-bool soft_may_copy(uint64_t address, size_t bytes, bool write);
-/* True when device d may write to all the bytes; the caller holds the lock. */
-bool soft_may_fill(const struct device *d, uint64_t address, size_t bytes);
 /* Update which devices may use the context's allocations; the caller holds the lock. */
 void soft_update_peers(struct context *owner);
 /* The allocation that contains address, or NULL; the caller holds the lock. */
 struct allocation *soft_allocation_at(uint64_t address);
+
+/* ---- range.c: may a call use this memory?  The caller holds the lock --------------------------------------------------- */
+
+enum side { SIDE_HOST, SIDE_DEVICE, SIDE_ANY, SIDE_ARRAY };  /* the location that the call requires */
+
+struct range_use {
+	const char *call, *what;     /* for messages: "copy", "destination" */
+	uint64_t address;
+	size_t bytes;
+	enum side side;              /* not SIDE_ARRAY */
+	bool write;
+};
+
+/* True when [address, address + bytes) is within an allocation, a variable, or mappings without a gap between them. */
+bool soft_is_known(uint64_t address, size_t bytes);
+/* Check that a copy or fill may use the memory.  *known (may be NULL): soft_is_known(); else it is memory of the program.  *can_vanish
+ * (may be NULL): the program can unmap it or has never mapped it, so that the access must be guarded.  CUDA_ERROR_INVALID_VALUE, with a reason: it begins inside an allocation and ends
+ * outside, or was freed, or is only reserved, or may not be read or written. */
+CUresult soft_check_range(const struct range_use *u, bool *known, bool *can_vanish);
+/* The same after the work has waited, without a message. */
+bool soft_range_is_valid(const struct range_use *u);
+/* True when device d may write to all the bytes, which are known. */
+bool soft_may_fill(const struct device *d, uint64_t address, size_t bytes);
+/* Describe an access to an address whose pages are not there: "0x1000, which is not mapped or is protected". */
+void soft_describe_address(uint64_t address, char *buf, size_t buf_bytes);
 
 /* peer.c: remove the context from all peer relations; the caller holds the lock. */
 void soft_peer_forget(struct context *ctx);
@@ -160,7 +179,10 @@ struct copy {                        /* in up to three dimensions; pitches are i
 	size_t width_bytes, height, depth;
 	size_t dst_pitch, src_pitch, dst_slice, src_slice;
 	size_t dst_bytes, src_bytes; /* from the first to the last byte, with the gaps between rows */
-	bool dst_known, src_known;   /* true: memory of this driver, which is checked again before a copy that waited */
+	enum side dst_side, src_side;
+	bool dst_known, src_known;   /* memory of this driver */
+	bool can_vanish;             /* one of the ends; see soft_check_range() */
+	bool is_waited_for;          /* an error is that of the call, not of the context */
 	struct array_memory *dst_array, *src_array;  /* the array at this end; NULL: memory with an address */
 	void *staged;                /* a private copy of the source, freed after the copy; or NULL */
 };
@@ -176,6 +198,7 @@ struct fill {
 	size_t width, height, pitch; /* width in elements */
 	unsigned element_bytes;
 	uint32_t value;
+	bool can_vanish;
 };
 
 struct fill_op {
@@ -185,9 +208,12 @@ struct fill_op {
 
 extern const struct op_kind soft_copy_kind, soft_fill_kind;
 
+void soft_copy_ends(const struct copy *c, struct range_use *dst, struct range_use *src);
+/* Copy the bytes now.  CUDA_ERROR_INVALID_VALUE, with a reason: memory of the program is not mapped or is protected. */
+CUresult soft_move_rows(const struct copy *c);
+
 /* ---- copy.c, copy_peer.c, fill.c: also used by the generated _ptds calls ----------------- */
 
-enum side { SIDE_HOST, SIDE_DEVICE, SIDE_ANY, SIDE_ARRAY };  /* the location that the call requires */
 enum when { QUEUED, WAITED_FOR, STAGED };  /* STAGED: queued, and the source is read before the call returns */
 
 CUresult soft_copy(CUstream stream, uint64_t dst, enum side dst_side, uint64_t src,

@@ -2,10 +2,14 @@
 #include "softcuda/api/memory/memory_internal.h"
 
 #include "softcuda/api/stream/order_internal.h"
+#include "softcuda/exec/guard_internal.h"
 #include "softcuda/exec/observer_internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { ADDRESS_TEXT_BYTES = 200 };
 
 /* Use one load if the address is aligned, because a program can copy a counter while a kernel increments it. */
 static uint64_t load_word(const char *src, size_t bytes)
@@ -48,8 +52,10 @@ static bool store_word(char *dst, const char *src, size_t bytes)
 	return true;
 }
 
-static void copy_rows(const struct copy *c)
+static void copy_rows(void *copy)
 {
+	const struct copy *c = copy;
+
 	for (size_t z = 0; z < c->depth; z++) {
 		for (size_t y = 0; y < c->height; y++) {
 			char *dst = c->dst + z * c->dst_slice + y * c->dst_pitch;
@@ -59,6 +65,29 @@ static void copy_rows(const struct copy *c)
 				memmove(dst, src, c->width_bytes);
 		}
 	}
+}
+
+/* False: *address is not there. */
+static bool move_bytes(void (*work)(void *arg), void *arg, bool can_vanish, uint64_t *address)
+{
+	if (!can_vanish) {
+		work(arg);
+		return true;
+	}
+	gpul_guard_refresh();
+	return gpul_guarded(NULL, work, arg, address);
+}
+
+CUresult soft_move_rows(const struct copy *c)
+{
+	char where[ADDRESS_TEXT_BYTES];
+	struct copy copy = *c;
+	uint64_t address;
+
+	if (move_bytes(copy_rows, &copy, c->can_vanish, &address))
+		return CUDA_SUCCESS;
+	soft_describe_address(address, where, sizeof where);
+	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "copy: %zu bytes from %p to %p reach %s", c->width_bytes, (const void *)c->src, (void *)c->dst, where);
 }
 
 static void fill_row(const struct fill *f, char *row)
@@ -76,6 +105,14 @@ static void fill_row(const struct fill *f, char *row)
 	else
 		for (size_t i = 0; i < f->width; i++)
 			memcpy(row + 4 * i, pattern, 4);
+}
+
+static void fill_rows(void *fill)
+{
+	const struct fill *f = fill;
+
+	for (size_t y = 0; y < f->height; y++)
+		fill_row(f, f->dst + y * f->pitch);
 }
 
 /* Tell tools which bytes were read and written. */
@@ -96,18 +133,40 @@ static void tell_fill(const struct fill *f, const struct order *order)
 	gpul_exec_memory_moved(soft.memory, &m);
 }
 
-/* Check the memory of an operation again after it waited, because the memory may have been unmapped meanwhile. */
+void soft_copy_ends(const struct copy *c, struct range_use *dst, struct range_use *src)
+{
+	*dst = (struct range_use){ "copy", "destination", (uintptr_t)c->dst, c->dst_bytes, c->dst_side, true };
+	*src = (struct range_use){ "copy", "source", (uintptr_t)c->src, c->src_bytes, c->src_side, false };
+}
+
+/* Check the memory of an operation again after it waited, because the memory may have been freed or unmapped meanwhile. */
 static bool is_allowed(const struct copy *c)
 {
-	return (!c->dst_known || c->dst_array || (soft_is_known((uintptr_t)c->dst, c->dst_bytes) &&
-				  soft_may_copy((uintptr_t)c->dst, c->dst_bytes, true))) &&
-	       (!c->src_known || c->src_array || (soft_is_known((uintptr_t)c->src, c->src_bytes) &&
-				  soft_may_copy((uintptr_t)c->src, c->src_bytes, false)));
+	struct range_use dst, src;
+
+	soft_copy_ends(c, &dst, &src);
+	return (c->dst_array || soft_range_is_valid(&dst)) && (c->src_array || c->staged || soft_range_is_valid(&src));
 }
 
 static void fail_unmapped(struct op *op)
 {
-	soft_report_fault("a queued copy or fill was dropped: its memory was unmapped before it ran");
+	soft_report_fault("a queued copy or fill was dropped: its memory was freed or unmapped before it ran");
+	soft_context_fail(op->ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
+	soft_op_end(op, CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+/* The pages of an address are not there.  When the call that made the operation has returned, its context fails. */
+static void fail_access(struct op *op, bool is_waited_for, uint64_t address)
+{
+	char where[ADDRESS_TEXT_BYTES], text[ADDRESS_TEXT_BYTES + 80];
+
+	soft_describe_address(address, where, sizeof where);
+	if (!op->deferred || is_waited_for) {
+		soft_op_end(op, soft_refuse(CUDA_ERROR_INVALID_VALUE, "copy or fill: it reaches %s", where));
+		return;
+	}
+	snprintf(text, sizeof text, "a queued copy or fill reached %s", where);
+	soft_report_fault(text);
 	soft_context_fail(op->ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
 	soft_op_end(op, CUDA_ERROR_ILLEGAL_ADDRESS);
 }
@@ -117,6 +176,8 @@ static void run_copy(struct op *op)
 	struct copy *c = &CONTAINER(op, struct copy_op, op)->copy;
 	struct move m = { .dst = (uintptr_t)c->dst, .dst_bytes = c->dst_bytes,
 			  .src = (uintptr_t)c->src, .src_bytes = c->src_bytes };
+	uint64_t address;
+	bool done;
 
 	if (op->deferred && !is_allowed(c)) {
 		fail_unmapped(op);
@@ -124,11 +185,15 @@ static void run_copy(struct op *op)
 	}
 	soft_move_begin(&m);
 	soft_unlock();
-	copy_rows(c);
-	tell_copy(c, op->order);
+	done = move_bytes(copy_rows, c, c->can_vanish || op->deferred, &address);
+	if (done)
+		tell_copy(c, op->order);
 	soft_lock();
 	soft_move_end(&m);
-	soft_op_end(op, CUDA_SUCCESS);
+	if (done)
+		soft_op_end(op, CUDA_SUCCESS);
+	else
+		fail_access(op, c->is_waited_for, address);
 }
 
 static void release_copy(struct op *op)
@@ -164,20 +229,26 @@ const struct op_kind soft_copy_kind = {
 static void run_fill(struct op *op)
 {
 	struct fill *f = &CONTAINER(op, struct fill_op, op)->fill;
+	const struct range_use use = { "cuMemset", "memory", (uintptr_t)f->dst, f->bytes, SIDE_DEVICE, true };
 	struct move m = { .dst = (uintptr_t)f->dst, .dst_bytes = f->bytes };
+	uint64_t address;
+	bool done;
 
-	if (op->deferred && !soft_may_fill(op->ctx->device, m.dst, f->bytes)) {
+	if (op->deferred && !(soft_range_is_valid(&use) && soft_may_fill(op->ctx->device, m.dst, f->bytes))) {
 		fail_unmapped(op);
 		return;
 	}
 	soft_move_begin(&m);
 	soft_unlock();
-	for (size_t y = 0; y < f->height; y++)
-		fill_row(f, f->dst + y * f->pitch);
-	tell_fill(f, op->order);
+	done = move_bytes(fill_rows, f, f->can_vanish || op->deferred, &address);
+	if (done)
+		tell_fill(f, op->order);
 	soft_lock();
 	soft_move_end(&m);
-	soft_op_end(op, CUDA_SUCCESS);
+	if (done)
+		soft_op_end(op, CUDA_SUCCESS);
+	else
+		fail_access(op, false, address);
 }
 
 const struct op_kind soft_fill_kind = { .run = run_fill, .is_node = true,

@@ -3,6 +3,7 @@
  * An operation that must wait is put in a list.  The thread "gpul-values", which is created for the first such operation, reads the
  * words of the list again and again, because any kernel, copy or store of the CPU can change them. */
 #include "softcuda/api/memory/memory_internal.h"
+#include "softcuda/exec/guard_internal.h"
 #include "softcuda/exec/observer_internal.h"
 
 #include <stdlib.h>
@@ -61,27 +62,40 @@ static void write_value(const CUstreamBatchMemOpParams *p)
 		__atomic_store_n((uint64_t *)at, p->writeValue.value64, __ATOMIC_SEQ_CST);
 	else
 		__atomic_store_n((uint32_t *)at, p->writeValue.value, __ATOMIC_SEQ_CST);
-	gpul_exec_memory_written(soft.memory, p->writeValue.address, 0, word_bytes(p));
+}
+
+struct word_use { const CUstreamBatchMemOpParams *p; bool waits, arrived; };
+
+static void use_word(void *word_use)
+{
+	struct word_use *u = word_use;
+
+	if (u->waits)
+		u->arrived = has_arrived(u->p);
+	else
+		write_value(u->p);
 }
 
 /* Continue with the list.  True: all is done, or *fault is set. */
 static bool continue_list(struct value_op *v, CUresult *fault)
 {
 	*fault = v->op.ctx->fault;
+	gpul_guard_refresh();
 	for (; !*fault && v->at < v->n; v->at++) {
 		const CUstreamBatchMemOpParams *p = &v->list[v->at];
 		int kind = (int)p->operation;
-		bool waits = kind == CU_STREAM_MEM_OP_WAIT_VALUE_32 || kind == CU_STREAM_MEM_OP_WAIT_VALUE_64;
+		struct word_use use = { p, kind == CU_STREAM_MEM_OP_WAIT_VALUE_32 || kind == CU_STREAM_MEM_OP_WAIT_VALUE_64, true };
+		uint64_t address;
 
 		if (kind == CU_STREAM_MEM_OP_BARRIER || kind == CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES)
 			continue;  /* each write is visible to all at once */
-		if (!soft_is_known(p->waitValue.address, word_bytes(p))) {
-			soft_report_fault("a queued wait for a value, or a write, uses memory that was freed before it ran");
+		if (!soft_is_known(p->waitValue.address, word_bytes(p)) || !gpul_guarded(NULL, use_word, &use, &address)) {
+			soft_report_fault("a queued wait for a value, or a write, uses memory that was freed, unmapped or protected before it ran");
 			*fault = CUDA_ERROR_ILLEGAL_ADDRESS;
-		} else if (!waits) {
-			write_value(p);
-		} else if (!has_arrived(p)) {
+		} else if (!use.arrived) {
 			return false;
+		} else if (!use.waits) {
+			gpul_exec_memory_written(soft.memory, p->writeValue.address, 0, word_bytes(p));
 		}
 	}
 	return true;

@@ -5,6 +5,7 @@
 
 #include "core/clock.h"
 #include "core/parallel.h"
+#include "softcuda/exec/guard_internal.h"
 #include "softcuda/exec/machine/nest_internal.h"
 
 enum {
@@ -67,6 +68,7 @@ gpul_status gpul_exec_machine_create(gpul_exec_memory *memory,
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the machine");
 	pthread_once(&wall_once, read_wall_clock);
 	m->globaltimer_offset = wall_minus_monotonic;
+	gpul_guard_install();
 	m->memory = memory;
 	m->nests = &nests;
 	if (options)

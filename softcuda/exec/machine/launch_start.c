@@ -1,6 +1,7 @@
 /* launch_start.c — checks a launch's configuration and starts it; aborts a launch. */
 #include <stdlib.h>
 
+#include "softcuda/exec/guard_internal.h"
 #include "softcuda/exec/native/native_internal.h"
 #include "softcuda/exec/warp/warp_internal.h"
 
@@ -116,6 +117,7 @@ gpul_status gpul_exec_launch_start(gpul_exec_machine *m, const gpul_exec_launch_
 
 	if (st)
 		return st;
+	gpul_guard_refresh();
 	gpul_native_prepare(config->kernel->code, count_warps(config));
 	l = gpul_launch_create(m, config);
 	if (!l)

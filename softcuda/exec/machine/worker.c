@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "softcuda/exec/guard_internal.h"
 #include "softcuda/exec/warp/warp_internal.h"
 
 /* IDLE_TURNS: turns of polling warps, in rounds without progress, before sched_yield().  Measured with 64 and 4 rounds on one
@@ -236,9 +237,19 @@ struct round {
 	unsigned n_repolls;          /* turns of warps that wait for a word */
 };
 
+struct turn { struct block *block; enum block_result result; };
+
+static void run_block(void *turn)
+{
+	struct turn *t = turn;
+
+	t->result = gpul_block_run(t->block);
+}
+
 static enum block_result run_turn(struct worker *k, struct block *b)
 {
-	enum block_result r;
+	struct turn turn = { .block = b };
+	uint64_t address;
 
 	/* First increment turns, then read the table's generation: gpul_exec_machine_settle() relies on this order. */
 	atomic_fetch_add(&k->turns, 1);
@@ -248,9 +259,12 @@ static enum block_result run_turn(struct worker *k, struct block *b)
 		atomic_fetch_add(&k->turns, 1);
 	}
 	gpul_range_cache_refresh(&k->cache[b->launch->device]);
-	r = gpul_block_run(b);
+	if (!gpul_guarded(k->machine->memory, run_block, &turn, &address)) {
+		gpul_fault_pages(b, address);
+		turn.result = BLOCK_FAULT;
+	}
 	atomic_fetch_add(&k->turns, 1);
-	return r;
+	return turn.result;
 }
 
 static struct round run_residents(struct worker *k)

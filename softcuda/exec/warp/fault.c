@@ -346,3 +346,20 @@ const struct insn *gpul_fault_access(struct warp_state *s, const struct insn *i,
 		 spaces[i->flags & SPACE_MASK], write ? "store" : "load", (ull)address, why);
 	return record_fault(s, i, lane, &f, what);
 }
+
+void gpul_fault_pages(struct block *b, uint64_t address)
+{
+	const struct gpul_exec_launch *l = b->launch;
+	gpul_exec_fault f = { .kind = GPUL_EXEC_ILLEGAL_ADDRESS, .address = address, .global = true, .image = l->kernel->code->program->file_name };
+	gpul_exec_range r = { 0 };
+	char index[INDEX_BYTES];
+
+	(void)gpul_memory_nearest(l->machine->memory, address, &r);
+	memcpy(f.block, b->index, sizeof f.block);
+	snprintf(f.text, sizeof f.text,
+		 "%.60s: access at 0x%llx is %llu bytes into a %llu-byte %s allocation, whose pages the program has unmapped or protected "
+		 "meanwhile; %.40s, block %s",
+		 short_name(f.image), (ull)address, (ull)(address - r.base), (ull)r.bytes, r.label, l->kernel->info.name,
+		 gpul_index_text(f.block, l->grid, index));
+	gpul_launch_fault(b->launch, &f);
+}

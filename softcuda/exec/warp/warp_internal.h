@@ -358,6 +358,8 @@ struct block *gpul_block_create(struct worker *k, struct gpul_exec_launch *l, ui
 void gpul_block_release(struct block *b);  /* adds its instruction count to the launch; keeps the memory for reuse */
 void gpul_worker_free_memory(struct worker *k);
 
+/* fault.c: a block has accessed memory of the table whose pages are not there.  The instruction is not known. */
+void gpul_fault_pages(struct block *b, uint64_t address);
 /* fault.c.  Both set EVENT_FAULT and return s->limit; the launch keeps its first fault. */
 const struct insn *gpul_fault_access(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t address,
 				     unsigned bytes, bool write);

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "softcuda/exec/arena_internal.h"
 #include "softcuda/tools/memcheck/parts_internal.h"
 
 typedef unsigned long long ull;
@@ -68,7 +69,7 @@ static void free_record(struct record *r)
 {
 	gpul_shadow_free(&r->shadow);
 	gpul_shadow_free(&r->alive);
-	free(r->block);
+	gpul_arena_give(r->block);
 	free(r);
 }
 
@@ -291,7 +292,7 @@ static void release_pages(const struct record *r)
 		madvise((void *)(uintptr_t)from, to - from, MADV_DONTNEED);
 }
 
-bool gpul_memcheck_keep(uint64_t base, void *block)
+bool gpul_memcheck_keep(uint64_t base, struct arena_block *block)
 {
 	bool kept = false;
 
@@ -326,6 +327,20 @@ void gpul_memcheck_bad_free(const char *call, uint64_t address)
 	pthread_rwlock_unlock(&lock);
 	gpul_tool_report("memcheck", "%s of 0x%llx%s%s%s%s", call, (ull)address,
 			 twice ? ", which was freed before (double free)" : ", at which no allocation of this call begins (invalid free)",
+			 *origin ? "; called by " : "", origin, near);
+}
+
+void gpul_memcheck_bad_range(const char *call, const char *what, uint64_t address, uint64_t bytes, const char *why)
+{
+	char near[800], origin[ORIGIN_BYTES];
+	struct origin caller;
+
+	if (!is_on() || gpul_memcheck.has_ended)
+		return;
+	gpul_origin_take(&caller);
+	gpul_origin_text(&caller, origin);
+	gpul_records_describe(address, near, sizeof near);
+	gpul_tool_report("memcheck", "%s: the %s, %llu bytes at 0x%llx, %s%s%s%s", call, what, (ull)bytes, (ull)address, why,
 			 *origin ? "; called by " : "", origin, near);
 }
 

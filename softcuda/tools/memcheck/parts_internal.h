@@ -83,7 +83,7 @@ struct record {
 	bool is_constant;            /* a variable in .const */
 	struct shadow shadow;        /* of memory that was written */
 	struct shadow alive;         /* is_heap: the bytes of allocations that are not freed */
-	void *block;                 /* a freed allocation's, to be freed when it is forgotten */
+	struct arena_block *block;   /* a freed allocation's, to be given back when it is forgotten */
 	struct record *next;         /* freed before */
 };
 

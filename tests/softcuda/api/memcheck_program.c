@@ -101,6 +101,18 @@ static void double_free_async(void)
 	free_all();
 }
 
+/* The end of a copy, and its beginning, are outside of allocations. */
+static void wrong_copies(void)
+{
+	char text[2 * BYTES] = "";
+
+	printf("cuMemcpy: %d\n", (int)cuMemcpy(a, (uintptr_t)text, 2 * BYTES));
+	printf("cuMemsetD8: %d\n", (int)cuMemsetD8(a + 16, 1, BYTES));
+	free_buffer(a);
+	printf("cuMemcpyDtoD: %d\n", (int)cuMemcpyDtoD(b, a, BYTES));
+	cuMemFree(b);
+}
+
 static void leak(void)
 {
 	cuMemFree(a);
@@ -332,6 +344,7 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
 	{ "use_after_free", use_after_free },
 	{ "use_after_free_async", use_after_free_async },
 	{ "double_free_async", double_free_async },
+	{ "wrong_copies", wrong_copies },
 	{ "leak", leak },
 	{ "leak_in_context", leak_in_context },
 	{ "unwritten", unwritten },
