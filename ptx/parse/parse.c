@@ -191,6 +191,16 @@ static void parse_linked(ptx_parser *p)
 		ptx_fail_expected(p, "a directive such as .entry, .func or .global", NULL);
 }
 
+bool ptx_at_module_statement(const ptx_token *t)
+{
+	static const char *const words[] = { "visible", "extern", "weak", "common", "entry", "func", "file", "section", "alias" };
+
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (ptx_tok_is(t, PTX_TOK_DOT, words[i]))
+			return true;
+	return ptx_at_variable(t);
+}
+
 static void parse_module_statement(ptx_parser *p)
 {
 	static const struct { const char *text; void (*parse)(ptx_parser *p); } words[] = {
@@ -211,6 +221,11 @@ static void parse_module_statement(ptx_parser *p)
 
 static void parse_module(ptx_parser *p)
 {
+	if (p->lexer.end - p->lexer.at >= 3 && !memcmp(p->lexer.at, "\xEF\xBB\xBF", 3)) {
+		p->tok = (ptx_token){ .text = p->lexer.at, .line_start = p->lexer.at, .line = 1 };
+		ptx_fail_at(p, &p->tok, "the file begins with a byte order mark (EF BB BF), which PTX does not allow: save it as UTF-8 without one");
+		return;
+	}
 	ptx_next(p);
 	if (!ptx_accept_dot(p, "version"))
 		ptx_fail_at(p, &p->tok, "this is not PTX: expected .version first");
@@ -237,6 +252,13 @@ static void link_definitions(ptx_parser *p)
 		    ptx_names_find(&p->names, text, (uint32_t)strlen(text), &f) &&
 		    f.what == PTX_IS_FUNC)
 			rows[i].definition = rows[f.row].definition;
+	}
+	for (uint32_t k = 0; k < p->aliases.n; k++) {  /* an alias is another name of the aliasee's body */
+		const gpul_ptx_alias *a = &p->aliases.at[k];
+
+		for (uint32_t i = 0; i < p->funcs.n; i++)
+			if (rows[i].kind != GPUL_PTX_FUNC_PROTOTYPE && rows[i].name == rows[a->alias].name)
+				rows[i].definition = rows[a->aliasee].definition;
 	}
 }
 
@@ -324,14 +346,17 @@ static void free_parser(ptx_parser *p)
 /* PTX ISA 2.3 added .address_size.  In older texts the parameters show whether nvcc compiled for 64-bit addresses. */
 static uint32_t address_size_of_old_text(const gpul_ptx_module *m)
 {
+	bool has_params = false;
+
 	for (uint32_t i = 0; i < m->n_funcs; i++)
 		for (uint32_t k = 0; k < m->funcs[i].n_params; k++) {
 			const unsigned type = m->funcs[i].params[k].type;
 
+			has_params = true;
 			if (type == GPUL_PTX_MOD_U64 || type == GPUL_PTX_MOD_S64 || type == GPUL_PTX_MOD_B64)
 				return 64;
 		}
-	return 32;
+	return has_params ? 32 : 64;
 }
 
 static gpul_status parse_text(const char *text, size_t text_bytes, const char *file_name,
@@ -340,7 +365,7 @@ static gpul_status parse_text(const char *text, size_t text_bytes, const char *f
 	ptx_parser p = { .file_name = file_name, .err = err, .heads_only = heads_only };
 	gpul_ptx_module *m = NULL;
 
-	p.module.address_size = 32;   /* the default for a file without .address_size */
+	p.module.address_size = 64;   /* as ptxas assumes without .address_size */
 	if (text_bytes > INT32_MAX)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
 				 "%.100s: %zu bytes of PTX; the limit is 2 GiB", file_name,

@@ -85,7 +85,7 @@ static void parse_instruction(ptx_parser *p, const ptx_token *t, gpul_ptx_inst *
 	in->line = t->line;
 	in->column = (uint32_t)(t->text - t->line_start) + 1;
 	in->loc = p->loc;
-	in->opcode = opcode_of(p, t);
+	in->opcode = p->opcode = opcode_of(p, t);
 	parse_mods(p, in);
 	parse_operands(p, in);
 	if (p->tok.kind != ';' && !p->status)

@@ -1,6 +1,7 @@
 /* parse_decl.c — parse registers, variables, parameters and initializers: PTX ISA 9.0, chapter 5. */
 #include "ptx/parse/parser_internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "ptx/vocabulary_internal.h"
@@ -126,6 +127,16 @@ static void parse_prefix(ptx_parser *p, struct prefix *x)
 		ptx_fail_at(p, &p->tok, "PTX has no vectors of predicates");
 }
 
+/* Parse the 5> of %r<5>.  It is not an expression, because '>' would be an operator. */
+static uint64_t parse_range(ptx_parser *p)
+{
+	const uint64_t count = p->tok.value;
+
+	ptx_expect(p, PTX_TOK_INT, "'<'");
+	ptx_expect(p, '>', "the number of names");
+	return count;
+}
+
 /* ---- registers --------------------------------------------------------------------------- */
 
 /* Append a row of func->regs for `count` registers and bind its name. */
@@ -161,12 +172,8 @@ void ptx_parse_registers(ptx_parser *p)
 		uint64_t count = 1;
 		bool ranged = ptx_accept(p, '<');
 
-		if (ranged) {
-			/* The count is not parsed as an expression, because '>' would be an operator. */
-			count = p->tok.value;
-			ptx_expect(p, PTX_TOK_INT, "'<'");
-			ptx_expect(p, '>', "the number of registers");
-		}
+		if (ranged)
+			count = parse_range(p);
 		row = add_registers(p, &where, &x, name, count, ranged);
 		*ptx_push(p, &p->items) =
 			(gpul_ptx_item){ GPUL_PTX_ITEM_REGS, row };
@@ -460,6 +467,33 @@ static void check_variable(ptx_parser *p, const ptx_token *where, const gpul_ptx
 			    "initialized");
 }
 
+/* Parse the 3> of .global .u32 a<3>, which declares a0, a1 and a2. */
+static void parse_variable_range(ptx_parser *p, const ptx_token *where, gpul_ptx_var *v)
+{
+	ptx_vars *vars = p->in_body ? &p->func_vars : &p->module_vars;
+	const uint64_t count = parse_range(p);
+	char name[1024];
+
+	if (count > PTX_MAX_RANGE)
+		ptx_fail_at(p, where, "a declaration can have at most %d variables", PTX_MAX_RANGE);
+	if (where->bytes > sizeof name - 16)
+		ptx_fail_at(p, where, "the name of a range of variables can have at most %zu characters", sizeof name - 16);
+	set_bytes(p, where, v, 0);
+	check_variable(p, where, v);
+	for (uint64_t i = 0; i < count && !p->status; i++) {
+		const uint32_t n = (uint32_t)snprintf(name, sizeof name, "%.*s%llu", (int)where->bytes, where->text, (unsigned long long)i);
+		ptx_found f;
+
+		if (ptx_names_find(&p->names, name, n, &f) && f.depth == p->names.depth)
+			ptx_fail_at(p, where, "'%s' is declared twice in this scope", name);
+		v->name = ptx_names_intern(&p->names, name, n);
+		if (!v->name || !ptx_names_bind(&p->names, v->name, p->in_body ? PTX_IS_FUNC_VAR : PTX_IS_MODULE_VAR, PTX_N(*vars), 0))
+			ptx_fail_memory(p);
+		*ptx_push(p, p->in_body ? &p->items : &p->module_items) = (gpul_ptx_item){ GPUL_PTX_ITEM_VAR, PTX_N(*vars) };
+		*ptx_push(p, vars) = *v;
+	}
+}
+
 static void parse_variable(ptx_parser *p, const struct prefix *x, gpul_ptx_linkage linkage)
 {
 	ptx_vars *vars = p->in_body ? &p->func_vars : &p->module_vars;
@@ -472,6 +506,10 @@ static void parse_variable(ptx_parser *p, const struct prefix *x, gpul_ptx_linka
 	copy_prefix(&v, x);
 	v.name = ptx_expect_word(p, "the name of a variable", &where);
 	v.line = where.line;
+	if (ptx_accept(p, '<')) {
+		parse_variable_range(p, &where, &v);
+		return;
+	}
 	parse_dims(p, &v);
 	if (ptx_accept(p, '=')) {
 		v.first_init = PTX_N(p->inits);

@@ -157,7 +157,7 @@ void ptx_parse_function(ptx_parser *p, gpul_ptx_linkage linkage)
 	check_prototype(p, &where);
 	if (p->tok.kind == '{')
 		parse_definition(p, &where, row);
-	else
+	else if (entry || !ptx_at_module_statement(&p->tok))  /* then the ';' is missing, which ptxas accepts */
 		ptx_expect(p, ';', "the declaration of a function (or '{' and its body)");
 	ptx_names_close_scope(&p->names);
 	keep_tables(p);

@@ -291,25 +291,6 @@ static void parse_address(ptx_parser *p, gpul_ptx_operand *o)
 	o->first_child = ptx_place_siblings(p, first);
 }
 
-/* Parse name[3], the address of an element: PTX ISA 9.0, 6.4.2. */
-static void parse_element(ptx_parser *p, gpul_ptx_operand *o)
-{
-	const gpul_ptx_var *v = NULL;
-
-	if (o->ref_kind == GPUL_PTX_REF_MODULE_VAR)
-		v = &p->module_vars.at[o->index];
-	else if (o->ref_kind == GPUL_PTX_REF_FUNC_VAR)
-		v = &p->func_vars.at[o->index];
-	ptx_token where = p->tok;
-	ptx_next(p);
-	uint64_t i = ptx_parse_integer(p, "an index");
-	ptx_expect(p, ']', "an index");
-	if (!v)
-		ptx_fail_at(p, &where, "only a variable can be indexed");
-	else
-		o->value.i = (int64_t)(i * gpul_ptx_type_bytes(v->type) * v->vector);
-}
-
 static void parse_name_operand(ptx_parser *p, unsigned labels, gpul_ptx_operand *o)
 {
 	if (p->tok.bytes == 1 && *p->tok.text == '_') {
@@ -323,7 +304,7 @@ static void parse_name_operand(ptx_parser *p, unsigned labels, gpul_ptx_operand 
 	if (o->kind != GPUL_PTX_OP_SYMBOL)
 		return;
 	if (p->tok.kind == '[')
-		parse_element(p, o);
+		ptx_parse_index(p, o);
 	else
 		o->value.i = parse_offset(p);
 }

@@ -71,7 +71,7 @@ static bool parse_tuning_word(ptx_parser *p, gpul_ptx_tuning *t)
 void ptx_parse_tuning(ptx_parser *p, gpul_ptx_tuning *t)
 {
 	t->first_pragma = PTX_N(p->pragmas);
-	while (p->tok.kind == PTX_TOK_DOT) {
+	while (p->tok.kind == PTX_TOK_DOT && !ptx_at_module_statement(&p->tok)) {
 		if (ptx_accept_dot(p, "pragma"))
 			ptx_parse_pragma(p, NULL);
 		else if (!parse_tuning_word(p, t))

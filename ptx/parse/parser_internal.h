@@ -25,6 +25,7 @@
 enum {
 	PTX_MAX_NESTING = 128,          /* levels of { } in bodies, ( ) in expressions, { } in initializers */
 	PTX_MAX_REGISTERS = 1 << 24,    /* limit for one function */
+	PTX_MAX_RANGE = 1 << 16,        /* variables of one declaration a<n> */
 	PTX_MAX_ROW_BYTES = 512,
 };
 
@@ -81,6 +82,7 @@ typedef struct ptx_parser {
 	uint32_t shared_prefix_bytes;   /* shared_prefix is NULL if there are no .shared variables */
 	GPUL_ARRAY(uint32_t) shared_in; /* index: row of module_vars; 1 + row of the last function that uses it */
 	uint32_t scope, loc;            /* rows of the current scope and .loc, or NONE */
+	uint16_t opcode;                /* of the current instruction */
 	unsigned nesting;
 	/* the row that ptx_push() returns when memory is exhausted, so that it never returns NULL */
 	_Alignas(16) unsigned char no_row[PTX_MAX_ROW_BYTES];
@@ -112,6 +114,9 @@ void ptx_bind(ptx_parser *p, const ptx_token *where, uint32_t name, ptx_what wha
 	      uint32_t count);
 bool ptx_enter(ptx_parser *p);                          /* enter a nested level; false: too deep, error recorded */
 void ptx_leave(ptx_parser *p);
+
+/* ---- parse.c ---- */
+bool ptx_at_module_statement(const ptx_token *t);       /* true for .visible, .func, .global ... */
 
 /* ---- parse_decl.c ---- */
 bool ptx_at_variable(const ptx_token *t);               /* true for .global, .shared, .param ... */
@@ -146,6 +151,10 @@ void ptx_parse_call_operand(ptx_parser *p);
 uint32_t ptx_place_siblings(ptx_parser *p, uint32_t first);
 void ptx_resolve_labels(ptx_parser *p, size_t first, bool at_end);
 bool ptx_find_symbol(ptx_parser *p, const ptx_token *t, ptx_found *found);
+
+/* ---- parse_index.c ---- */
+/* Parse [index] after the symbol *o, which becomes the address of an element. */
+void ptx_parse_index(ptx_parser *p, gpul_ptx_operand *o);
 
 /* ---- parse_expr.c ---- */
 typedef struct ptx_value {

@@ -46,6 +46,7 @@ struct observed_insn {           /* of an instruction that an observer wants (ob
 };
 
 struct local_slot { uint32_t offset, bytes; };  /* offset from the frame's local memory */
+struct vector_regs { unsigned n; opref at[4]; };  /* one register, or the elements of a vector register */
 
 struct func_code {
 	const gpul_ptx_func *ptx;
@@ -60,7 +61,7 @@ struct func_code {
 	uint32_t local_align;        /* alignment of that memory: the largest of its variables */
 	uint32_t param_bytes;        /* kernels: size of the parameter buffer */
 	struct local_slot *params, *rets;  /* kernels: offsets in the parameter buffer */
-	opref *param_regs, *ret_regs;      /* registers of .reg parameters; their slot's offset is UINT32_MAX */
+	struct vector_regs *param_regs, *ret_regs;  /* registers of .reg parameters; their slot's offset is UINT32_MAX */
 	uint32_t *var_offset;        /* by row of ptx->vars: offset of a .local, .param or .shared variable */
 	uint64_t *var_address;       /* by row of ptx->vars: address of a .global or .const variable */
 	uint32_t own_shared_bytes;   /* end of the .shared variables that this function declares; 0: none */
@@ -92,9 +93,9 @@ enum { CLUSTER_BARRIER = 16 };
 enum { REDUX_MAX = 1, REDUX_ABS = 2, REDUX_NAN = 4 };
 
 struct call_argument {
-	bool in_register;            /* in register reg; else in local memory, at slot */
-	struct local_slot slot;      /* slot.bytes is also the register's width */
-	opref reg;
+	bool in_register;            /* in registers; else in local memory, at slot */
+	struct local_slot slot;      /* slot.bytes is also the width of each register */
+	struct vector_regs regs;
 };
 
 struct address_ranges {          /* insn->object of ISSPACEP_CONST */

@@ -231,13 +231,15 @@ static void resolve_branches(struct decoder *d)
 }
 
 static void bind_register_params(struct decoder *d, const gpul_ptx_var *vars, uint32_t n,
-				 opref *regs)
+				 struct vector_regs *regs)
 {
 	unsigned bytes;
 
-	for (uint32_t k = 0; k < n; k++)
-		if (vars[k].space == GPUL_PTX_MOD_REG)
-			regs[k] = gpul_reg_ref(d, vars[k].reg, &bytes);
+	for (uint32_t k = 0; k < n; k++) {
+		regs[k].n = vars[k].space == GPUL_PTX_MOD_REG ? vars[k].vector : 0;
+		for (unsigned e = 0; e < regs[k].n; e++)
+			regs[k].at[e] = gpul_reg_ref(d, vars[k].reg + e, &bytes);
+	}
 }
 
 static bool decode_body(struct decoder *d)

@@ -39,11 +39,12 @@ bool gpul_decode_brx(struct decoder *d)
 
 /* ---- calls ---------------------------------------------------------------------------------------------- */
 
-static bool decode_call_argument(struct decoder *d, const gpul_ptx_operand *o,
+/* type: of the callee's parameter, to which a constant is converted. */
+static bool decode_call_argument(struct decoder *d, const gpul_ptx_operand *o, unsigned type,
 			  struct call_argument *out)
 {
 	struct place at;
-	unsigned bytes;
+	unsigned bytes = 0;
 
 	switch (o->kind) {
 	case GPUL_PTX_OP_SYMBOL:
@@ -58,23 +59,29 @@ static bool decode_call_argument(struct decoder *d, const gpul_ptx_operand *o,
 		return true;
 	case GPUL_PTX_OP_REG:
 		out->in_register = true;
-		out->reg = gpul_reg_ref(d, o->index, &bytes);
+		out->regs.n = o->selector ? 1 : gpul_ptx_reg_row(d->f, o->index)->vector;
+		for (unsigned e = 0; e < out->regs.n; e++)
+			out->regs.at[e] = gpul_reg_ref(d, o->index + e, &bytes);
 		out->slot.bytes = bytes;
 		return true;
 	case GPUL_PTX_OP_SINK:
 		out->in_register = true;
-		out->reg = OPREF(BANK_SCRATCH, 0);
+		out->regs = (struct vector_regs){ 1, { OPREF(BANK_SCRATCH, 0) } };
 		out->slot.bytes = 8;
 		return true;
 	default:
 		out->in_register = true;
-		out->slot.bytes = 8;
-		return gpul_operand_source(d, o, GPUL_PTX_MOD_B64, false, &out->reg);
+		out->slot.bytes = gpul_ptx_type_bytes(type);
+		out->regs.n = 1;
+		return gpul_operand_source(d, o, type, false, &out->regs.at[0]);
 	}
 }
 
 /* The operands of call: (rets), f, (args), prototype.  The lists are optional. */
-struct call_shape { const gpul_ptx_operand *rets, *target, *args; };
+struct call_shape {
+	const gpul_ptx_operand *rets, *target, *args;
+	const gpul_ptx_func *callee;  /* or the prototype of a call through a pointer; NULL: unknown */
+};
 
 static struct call_shape call_shape(const struct decoder *d)
 {
@@ -87,7 +94,20 @@ static struct call_shape call_shape(const struct decoder *d)
 		s.target = &d->operand[k++];
 	if (k < n && d->operand[k].kind == GPUL_PTX_OP_LIST)
 		s.args = &d->operand[k];
+	if (s.target && s.target->kind == GPUL_PTX_OP_SYMBOL && s.target->ref_kind == GPUL_PTX_REF_FUNC)
+		s.callee = &d->m->funcs[s.target->index];
+	else if (n && d->operand[n - 1].kind == GPUL_PTX_OP_LABEL &&
+		 d->f->labels[d->operand[n - 1].index].kind == GPUL_PTX_LABEL_CALLPROTOTYPE)
+		s.callee = &d->m->funcs[d->f->labels[d->operand[n - 1].index].prototype];
 	return s;
+}
+
+/* The type of an argument that is a constant. */
+static unsigned constant_type(const gpul_ptx_func *callee, uint32_t n)
+{
+	const unsigned type = callee && n < callee->n_params ? callee->params[n].type : GPUL_PTX_MOD_B64;
+
+	return gpul_ptx_type_bytes(type) >= 2 ? type : GPUL_PTX_MOD_B64;
 }
 
 static bool call_target(struct decoder *d, const gpul_ptx_operand *o, struct call_site *site,
@@ -135,10 +155,10 @@ bool gpul_decode_call(struct decoder *d)
 	if (!site->args)
 		return false;
 	for (uint32_t k = 0; k < n_args; k++)
-		if (!decode_call_argument(d, child(d, shape.args, k), &site->args[k]))
+		if (!decode_call_argument(d, child(d, shape.args, k), constant_type(shape.callee, k), &site->args[k]))
 			return false;
 	for (uint32_t k = 0; k < n_rets; k++)
-		if (!decode_call_argument(d, child(d, shape.rets, k), &site->args[n_args + k]))
+		if (!decode_call_argument(d, child(d, shape.rets, k), GPUL_PTX_MOD_B64, &site->args[n_args + k]))
 			return false;
 	return gpul_emit(d, op, &made);
 }

@@ -317,7 +317,7 @@ void gpul_layout_shared(struct gpul_exec_program *p)
 /* ---- functions ---------------------------------------------------------------------------------------------- */
 
 static gpul_status lay_out_parameters(struct gpul_exec_program *p, const gpul_ptx_var *vars, uint32_t n,
-			     uint64_t *at, struct local_slot **slots, opref **regs,
+			     uint64_t *at, struct local_slot **slots, struct vector_regs **regs,
 			     gpul_error *err)
 {
 	*slots = gpul_program_alloc(p, (n + 1) * sizeof **slots, err);

@@ -70,7 +70,7 @@ uint64_t gpul_builtin_argument(const struct warp_state *s, const struct call_sit
 	if (n >= site->n_args + site->n_rets)
 		return 0;
 	if (a->in_register)
-		memcpy(&value, (uint8_t *)opptr(&s->w, a->reg) + lane * a->slot.bytes, bytes);
+		memcpy(&value, (uint8_t *)opptr(&s->w, a->regs.at[0]) + lane * a->slot.bytes, bytes);
 	else
 		memcpy(&value,
 		       s->local + lane * s->local_stride + s->frame->local_offset +
@@ -89,7 +89,7 @@ void gpul_builtin_bytes(const struct warp_state *s, const struct call_site *site
 	if (bytes > a->slot.bytes)
 		bytes = a->slot.bytes;
 	if (a->in_register)
-		memcpy(out, (uint8_t *)opptr(&s->w, a->reg) + lane * a->slot.bytes, bytes);
+		memcpy(out, (uint8_t *)opptr(&s->w, a->regs.at[0]) + lane * a->slot.bytes, bytes);
 	else
 		memcpy(out, s->local + lane * s->local_stride + s->frame->local_offset + a->slot.offset, bytes);
 }
@@ -107,7 +107,7 @@ void gpul_builtin_set_result(const struct warp_state *s, const struct call_site 
 	if (!site->n_rets)
 		return;
 	if (a->in_register)
-		memcpy((uint8_t *)opptr(&s->w, a->reg) + lane * a->slot.bytes, &value, bytes);
+		memcpy((uint8_t *)opptr(&s->w, a->regs.at[0]) + lane * a->slot.bytes, &value, bytes);
 	else
 		memcpy(s->local + lane * s->local_stride + s->frame->local_offset +
 			       a->slot.offset,

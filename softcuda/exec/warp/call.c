@@ -3,15 +3,15 @@
 
 enum { MAX_DEPTH = 4096 };
 
-/* The host address of an argument of one lane, in frame f. */
+/* The host address of an argument of one lane, in frame f; of a vector register: of its element e. */
 static uint8_t *argument_address(const struct warp_state *s, const struct frame *f,
-		     const struct call_argument *a, unsigned lane)
+		     const struct call_argument *a, unsigned e, unsigned lane)
 {
-	const opref bank = a->reg & 3;
+	const opref reg = a->regs.at[e], bank = reg & 3;
 
 	if (!a->in_register)
 		return s->local + lane * s->local_stride + f->local_offset + a->slot.offset;
-	return (bank == BANK_REGS ? f->regs : s->w.bank[bank]) + (a->reg & ~3u) + lane * a->slot.bytes;
+	return (bank == BANK_REGS ? f->regs : s->w.bank[bank]) + (reg & ~3u) + lane * a->slot.bytes;
 }
 
 /* A predicate register is one word for 32 lanes. */
@@ -19,8 +19,8 @@ static void copy_predicate(const struct warp_state *s, uint32_t mask, const stru
 		       const struct call_argument *to, const struct frame *from_frame,
 		       const struct call_argument *from)
 {
-	uint32_t *t = (uint32_t *)(void *)argument_address(s, to_frame, to, 0);
-	const uint32_t *f = (const uint32_t *)(const void *)argument_address(s, from_frame, from, 0);
+	uint32_t *t = (uint32_t *)(void *)argument_address(s, to_frame, to, 0, 0);
+	const uint32_t *f = (const uint32_t *)(const void *)argument_address(s, from_frame, from, 0, 0);
 
 	*t = (*t & ~mask) | (*f & mask);
 }
@@ -30,21 +30,15 @@ static bool is_predicate(const struct call_argument *a)
 	return a->in_register && !a->slot.bytes;
 }
 
-static void copy_argument(const struct warp_state *s, uint32_t mask, const struct frame *to_frame,
-		       const struct call_argument *to, const struct frame *from_frame,
-		       const struct call_argument *from)
+/* Element e; the distance from lane to lane is constant in both frames. */
+static void copy_element(const struct warp_state *s, uint32_t mask, const struct frame *to_frame, const struct call_argument *to,
+			 const struct frame *from_frame, const struct call_argument *from, unsigned e)
 {
 	const uint32_t bytes = to->slot.bytes < from->slot.bytes ? to->slot.bytes : from->slot.bytes;
-
-	if (is_predicate(to) && is_predicate(from)) {
-		copy_predicate(s, mask, to_frame, to, from_frame, from);
-		return;
-	}
-	/* in both frames the distance from lane to lane is constant */
-	uint8_t *t = argument_address(s, to_frame, to, 0);
-	const uint8_t *f = argument_address(s, from_frame, from, 0);
-	const ptrdiff_t t_step = argument_address(s, to_frame, to, 1) - t,
-			f_step = argument_address(s, from_frame, from, 1) - f;
+	uint8_t *t = argument_address(s, to_frame, to, e, 0);
+	const uint8_t *f = argument_address(s, from_frame, from, e, 0);
+	const ptrdiff_t t_step = argument_address(s, to_frame, to, e, 1) - t,
+			f_step = argument_address(s, from_frame, from, e, 1) - f;
 
 	EACH_LANE_OF(l, mask) {
 		if (bytes == 8)
@@ -56,12 +50,27 @@ static void copy_argument(const struct warp_state *s, uint32_t mask, const struc
 	}
 }
 
-static struct call_argument parameter_of(const struct local_slot *slots, const opref *regs,
+static void copy_argument(const struct warp_state *s, uint32_t mask, const struct frame *to_frame,
+		       const struct call_argument *to, const struct frame *from_frame,
+		       const struct call_argument *from)
+{
+	unsigned e = 0;
+
+	if (is_predicate(to) && is_predicate(from)) {
+		copy_predicate(s, mask, to_frame, to, from_frame, from);
+		return;
+	}
+	do
+		copy_element(s, mask, to_frame, to, from_frame, from, e);
+	while (++e < to->regs.n && e < from->regs.n);
+}
+
+static struct call_argument parameter_of(const struct local_slot *slots, const struct vector_regs *regs,
 				   uint32_t n)
 {
 	return (struct call_argument){ .in_register = slots[n].offset == UINT32_MAX,
 				       .slot = slots[n],
-				       .reg = regs[n] };
+				       .regs = regs[n] };
 }
 
 /* The frame in which other lanes already execute this call; NULL: none.  Lanes that arrive later join that frame, so that
