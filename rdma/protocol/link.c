@@ -26,14 +26,42 @@ static gpul_status check_desc(const gpul_rdma_link_desc *d, gpul_error *err)
 	if (!d->control || d->peer_slots.bytes < sizeof d->control->slots)
 		return gpul_fail(err, GPUL_EINVAL, 0, "the peer's ring of slots has %llu bytes: expected %zu",
 				 (unsigned long long)d->peer_slots.bytes, sizeof d->control->slots);
+	if (d->first_generation > LAST_GENERATION)
+		return gpul_fail(err, GPUL_EINVAL, 0, "handles of generation 0x%x: expected at most 0x%x", d->first_generation,
+				 LAST_GENERATION);
 	return GPUL_OK;
 }
 
-static void fill_stages(struct stages *s, unsigned n)
+static void begin_stages(struct stages *s, unsigned n, uint32_t first)
 {
+	s->copies_head = s->copies_tail = first;
 	s->n_free = n;
 	for (unsigned i = 0; i < n; i++)
 		s->free[i] = (uint8_t)i;
+}
+
+static void begin_requests(gpul_rdma_link *l)
+{
+	for (unsigned i = 0; i < GPUL_RDMA_REQUESTS; i++) {
+		l->requests[i].index = (uint16_t)i;
+		l->requests[i].generation = l->desc.first_generation ? l->desc.first_generation : 1;
+		l->free_requests[l->n_free_requests++] = (uint16_t)((l->desc.first_counter - 1 - i) & REQUEST_MASK);  /* first_counter's is taken first */
+	}
+}
+
+/* Let all counters begin at the same number; and let no slot of the first lap seem to have arrived: each has the number of the lap
+ * before. */
+static void begin_counters(gpul_rdma_link *l)
+{
+	const uint32_t first = l->desc.first_counter;
+
+	l->sends_head = l->sends_tail = l->ready_head = l->ready_tail = first;
+	l->parts_head = l->parts_grant = l->parts_tail = first;
+	l->grants_head = l->grants_written = l->grants_known = l->grants_tail = l->highest_arrived = first;
+	l->puts_head = l->puts_tail = l->signals_head = l->signals_tail = l->flushes_head = l->flushes_tail = first;
+	l->next_slot = first + 1;
+	for (uint32_t i = 0; i < GPUL_RDMA_SLOTS; i++)
+		l->desc.control->slots[(first + i) & SLOT_MASK].sequence = l->next_slot + i - GPUL_RDMA_SLOTS;
 }
 
 gpul_status gpul_rdma_link_create(const gpul_rdma_link_desc *desc, gpul_rdma_link **out, gpul_error *err)
@@ -50,17 +78,17 @@ gpul_status gpul_rdma_link_create(const gpul_rdma_link_desc *desc, gpul_rdma_lin
 		goto free_all;
 	l->desc = *desc;
 	l->depth_mask = desc->depth - 1;
-	l->next_slot = 1;
 	l->next_deadline_ns = UINT64_MAX;
 	l->repeat_ns = desc->repeat_ns;
 	for (unsigned i = 0; i < desc->n_qps; i++)
-		l->queues[i] = (struct queue){ .last_op = -1, .flights = flights + (size_t)i * desc->depth };
-	fill_stages(&l->out, desc->n_stages);
-	fill_stages(&l->in, desc->n_stages);
-	for (unsigned i = 0; i < GPUL_RDMA_REQUESTS; i++) {
-		l->requests[i].index = (uint16_t)i;
-		l->free_requests[l->n_free_requests++] = (uint16_t)(GPUL_RDMA_REQUESTS - 1 - i);  /* request 0 is taken first */
-	}
+		l->queues[i] = (struct queue){
+			.posted = desc->first_counter, .retired = desc->first_counter, .delivery_until = desc->first_counter,
+			.last_op = -1, .flights = flights + (size_t)i * desc->depth,
+		};
+	begin_stages(&l->out, desc->n_stages, desc->first_counter);
+	begin_stages(&l->in, desc->n_stages, desc->first_counter);
+	begin_requests(l);
+	begin_counters(l);
 	*out = l;
 	return GPUL_OK;
 free_all:
@@ -152,6 +180,7 @@ static bool complete(gpul_rdma_link *l, uint64_t id)
 {
 	const unsigned qp = (unsigned)(id >> 32 & 0xffff);
 	const uint32_t low = (uint32_t)id;
+	struct request *flush;
 
 	switch (id >> 48) {
 	case ID_QUEUE:
@@ -159,10 +188,10 @@ static bool complete(gpul_rdma_link *l, uint64_t id)
 			return false;
 		return l->desc.completes_in_order ? complete_in_order(l, &l->queues[qp], low) : complete_any(l, &l->queues[qp], low);
 	case ID_FLUSH:
-		if (low >= GPUL_RDMA_REQUESTS || l->requests[low].kind != FLUSH || l->requests[low].ended ||
-		    !l->requests[low].emitted)
+		flush = gpul_rdma_request_find(l, low);
+		if (!flush || flush->kind != FLUSH || flush->ended || !flush->emitted)
 			return false;
-		l->requests[low].ended = true;
+		flush->ended = true;
 		l->flushes_in_flight--;
 		return true;
 	case ID_COPY_OUT:
@@ -189,8 +218,7 @@ void gpul_rdma_link_event(gpul_rdma_link *l, const gpul_rdma_event *event)
 		gpul_rdma_arrived(l, event->qp, event->imm);
 		return;
 	case GPUL_RDMA_EVENT_CONTROL:
-		if (l->desc.control_datagrams)
-			gpul_rdma_slots_arrived(l, event->data, event->bytes);
+		gpul_rdma_slots_arrived(l, event->data, event->bytes);
 		return;
 	default:
 		if (event->kind != GPUL_RDMA_EVENT_DONE || !complete(l, event->id))

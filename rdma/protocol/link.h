@@ -11,7 +11,11 @@
  * The receiver decides: a send waits until the peer has granted a slot for it.  Messages match in order: the n-th send of one
  * end fills the n-th receive of the other; the buffers of one multi-receive are matched by tag, in any order.  A tag that does
  * not match, a message that is longer than its buffer, a deadline or an error of the fabric fails the link: all requests end
- * with the same record, and the connection must be closed. */
+ * with the same record, and the connection must be closed.
+ *
+ * The peer is not trusted.  What it writes and sends is checked against what this end has granted: an event that an honest peer
+ * cannot cause fails the link with a sentence that names it, and no receive ends before its message is complete, or writes
+ * outside its buffer. */
 #ifndef GPULOAD_RDMA_PROTOCOL_LINK_H
 #define GPULOAD_RDMA_PROTOCOL_LINK_H
 
@@ -55,6 +59,9 @@ typedef struct gpul_rdma_link_desc {
 	void *stages;                  /* 2 * n_stages staging buffers of segment_bytes, registered; NULL: no staged areas */
 	gpul_rdma_piece stages_piece;
 	unsigned n_stages;             /* per direction; GPUL_RDMA_MAX_PARTS to 64; 0: none */
+	uint32_t first_counter;        /* where sequence numbers and other counters begin, equal at both ends; 0 is as good as any:
+					* a test begins near a wrap */
+	uint32_t first_generation;     /* of handles: 0 to 0x3fffff; 0: 1.  The same */
 } gpul_rdma_link_desc;
 
 /** Create the state of one end.

@@ -7,7 +7,8 @@
  *     queues      per queue pair: a ring of operations in flight     emit_op below, link.c (completions)
  *     stages      staging buffers, two sets                          send.c (out), recv.c (in)
  *
- * Counters run freely (uint32_t); the index is the counter modulo the size of its ring. */
+ * Counters run freely (uint32_t) from desc.first_counter; the index is the counter modulo the size of its ring, which is a power of
+ * two.  Two counters are compared by their difference, so that each may wrap; no value of a counter has a meaning of its own. */
 #ifndef GPULOAD_RDMA_PROTOCOL_LINK_INTERNAL_H
 #define GPULOAD_RDMA_PROTOCOL_LINK_INTERNAL_H
 
@@ -19,6 +20,8 @@ enum {
 	MAX_STAGES = 64,
 	NO_STAGE = 255,
 	NO_REQUEST = GPUL_RDMA_REQUESTS,
+	INDEX_BITS = 10,         /* of a handle; above them: the generation */
+	LAST_GENERATION = 0x3fffff,
 	WINDOW = 32,             /* most segments of one message that are granted and have not arrived */
 	RECV_BATCH = 32,         /* receives that are given back at once; RECVS - SLOTS is larger */
 	GRANT_BATCH = 8,         /* grants that are written at once while the peer has ENOUGH_GRANTS */
@@ -39,7 +42,7 @@ struct request {
 	uint8_t n_parts;         /* RECV */
 	uint8_t parts_left;      /* RECV: parts that have not ended */
 	uint16_t index;          /* in the table */
-	uint32_t generation;     /* upper bits of the handle */
+	uint32_t generation;     /* upper bits of the handle: 1 to LAST_GENERATION */
 	uint32_t ops_left;       /* SEND, PUT: operations and copies in flight */
 	uint32_t tag;
 	uint64_t deadline_ns, begun_ns;
@@ -56,10 +59,11 @@ struct part {
 	gpul_rdma_span span;
 	uint16_t request;
 	uint8_t index, of;       /* part of a multi-receive */
-	bool over;               /* the last segment has arrived: no further grants */
+	bool over;               /* an immediate of the last segment has arrived: no further grants */
 	bool ended;
 	uint32_t tag;
 	uint32_t granted, arrived; /* segments */
+	uint32_t seen;           /* behind the last segment of which an immediate has arrived */
 	uint32_t needed;         /* segments of the message; UINT32_MAX: not known yet */
 	uint32_t copies_left;
 	uint64_t granted_bytes, received_bytes;
@@ -70,9 +74,10 @@ enum grant_state { GRANT_OPEN, GRANT_FULL, GRANT_RETURNED };
 /* A slot that this end has granted to the peer. */
 struct grant {
 	uint8_t state;           /* enum grant_state */
-	uint8_t stripes_left;    /* immediates that have not arrived; 0 in state OPEN: none has arrived */
 	uint8_t stage;
+	uint8_t behind;          /* further slots of its multi-receive */
 	bool last;
+	uint16_t stripes_left;   /* bit i: the immediate of queue pair i is awaited; 0 in state OPEN: none has arrived */
 	uint16_t part;           /* in the ring of parts */
 	uint32_t segment;        /* of its message, from 0 */
 	uint32_t room, bytes;    /* granted; arrived */
@@ -128,9 +133,10 @@ struct gpul_rdma_link {
 	uint32_t sends_head, sends_tail;
 	uint32_t next_slot;              /* sequence number of the next slot to take, from 1 */
 	uint32_t group_taken;            /* bit i: part i of the multi-receive at next_slot has its message */
-	bool has_message;                /* the first send has taken a slot of message */
+	bool has_message;                /* a slot has been taken or skipped */
 	bool in_message;                 /* a send has taken some of its slots, and needs more */
-	uint16_t message;                /* of the slot that was taken last */
+	bool buffer_ended;               /* the slot before next_slot was the last one of its buffer */
+	uint16_t message;                /* of the slot before next_slot */
 	struct stages out;
 	struct out_stage out_stages[MAX_STAGES];
 	uint8_t ready[MAX_STAGES];       /* ring: staged segments whose copy has ended */
@@ -141,6 +147,7 @@ struct gpul_rdma_link {
 	uint32_t parts_head, parts_grant, parts_tail;  /* posted; next to grant; oldest that has not ended */
 	struct grant granted[GPUL_RDMA_SLOTS];
 	uint32_t grants_head, grants_written, grants_tail;  /* next to grant; to write; oldest that the peer may still use */
+	uint32_t grants_known;           /* behind the last one that has ever been written: the peer knows no later one */
 	uint32_t open_grants;            /* granted and not arrived */
 	uint32_t highest_arrived;        /* sequence number */
 	uint64_t heard_ns, repeat_ns;    /* time of the last arrival or repetition; time until the next repetition */
@@ -204,7 +211,8 @@ static inline unsigned stripes_of(const gpul_rdma_link_desc *d, uint32_t bytes, 
 
 static inline unsigned queue_of(const gpul_rdma_link *l, uint32_t sequence, unsigned stripe)
 {
-	return l->desc.n_qps == 1 ? 0 : (sequence + stripe) % l->desc.n_qps;
+	/* Not (sequence + stripe) % n_qps, which names one queue pair twice where the sum wraps. */
+	return l->desc.n_qps == 1 ? 0 : (sequence % l->desc.n_qps + stripe) % l->desc.n_qps;
 }
 
 static inline unsigned room_of(const gpul_rdma_link *l, const struct queue *q)
@@ -255,6 +263,10 @@ static inline gpul_rdma_op *emit_op(gpul_rdma_link *l, struct take *t, gpul_rdma
 
 /* Take a free request; NULL: none is free. */
 struct request *gpul_rdma_request_new(gpul_rdma_link *l, enum request_kind kind, uint64_t deadline_ns, gpul_rdma_request *out);
+
+/* The handle of a request that is not free, never 0; and the request of a handle, NULL: it does not exist. */
+gpul_rdma_request gpul_rdma_request_handle(const struct request *r);
+struct request *gpul_rdma_request_find(gpul_rdma_link *l, gpul_rdma_request handle);
 
 /* One operation of a SEND or PUT has ended. */
 void gpul_rdma_request_retired(gpul_rdma_link *l, struct request *r);

@@ -69,7 +69,7 @@ static void take_flushes(gpul_rdma_link *l, struct take *t)
 		t->ops[t->n++] = (gpul_rdma_op){
 			.kind = GPUL_RDMA_OP_FLUSH,
 			.flags = GPUL_RDMA_SIGNALED,
-			.id = MAKE_ID(ID_FLUSH, 0, index),
+			.id = MAKE_ID(ID_FLUSH, 0, gpul_rdma_request_handle(r)),
 			.local = r->span.at,
 			.local_key = piece_of(r->span.area, r->span.at)->local_key,
 			.remote = piece_of(r->span.area, r->span.at)->remote + (r->span.at - piece_of(r->span.area, r->span.at)->at),

@@ -36,7 +36,7 @@ static bool grant_segment(gpul_rdma_link *l, struct part *p)
 		return false;
 	*g = (struct grant){
 		.state = GRANT_OPEN, .stage = NO_STAGE, .part = (uint16_t)(l->parts_grant & SLOT_MASK),
-		.segment = p->granted, .room = (uint32_t)bytes, .offset = p->granted_bytes,
+		.behind = (uint8_t)(p->of - p->index - 1), .segment = p->granted, .room = (uint32_t)bytes, .offset = p->granted_bytes,
 	};
 	if (p->span.area->staged) {
 		g->stage = l->in.free[--l->in.n_free];
@@ -105,6 +105,8 @@ void gpul_rdma_take_grants(gpul_rdma_link *l, struct take *t)
 {
 	take_copies_in(l, t);
 	grant_parts(l);
+	if ((int32_t)(l->grants_tail - l->grants_written) > 0)
+		l->grants_written = l->grants_tail;  /* during a repetition: the places of passed slots have new ones */
 	for (;;) {
 		const uint32_t at = l->grants_written, index = at & SLOT_MASK;
 		uint32_t n = l->grants_head - at;
@@ -130,6 +132,8 @@ void gpul_rdma_take_grants(gpul_rdma_link *l, struct take *t)
 		op->remote = l->desc.peer_slots.address + index * sizeof(gpul_rdma_slot);
 		op->remote_key = l->desc.peer_slots.key;
 		l->grants_written += n;
+		if ((int32_t)(l->grants_written - l->grants_known) > 0)
+			l->grants_known = l->grants_written;
 	}
 }
 
@@ -150,17 +154,37 @@ void gpul_rdma_slots_arrived(gpul_rdma_link *l, const void *data, size_t n_bytes
 {
 	const unsigned char *from = data;
 
+	if (!l->desc.control_datagrams || n_bytes % sizeof(gpul_rdma_slot)) {
+		gpul_rdma_fail(&l->failure, GPUL_EFORMAT, 0, "datagram", NULL, "a datagram of %zu bytes: expected %s", n_bytes,
+			       l->desc.control_datagrams ? "slots of 32 bytes" : "none on this connection");
+		return;
+	}
 	for (size_t i = 0; i + sizeof(gpul_rdma_slot) <= n_bytes; i += sizeof(gpul_rdma_slot)) {
 		gpul_rdma_slot s, *to;
 
 		__builtin_memcpy(&s, from + i, sizeof s);
 		to = &l->desc.control->slots[(s.sequence - 1) & SLOT_MASK];
-		if (s.sequence - l->next_slot < GPUL_RDMA_SLOTS)  /* else the slot has been passed: a repetition */
+		if (s.sequence - l->next_slot < GPUL_RDMA_SLOTS)
 			*to = s;
+		else if ((int32_t)(s.sequence - l->next_slot) > 0)  /* else the slot has been passed: a repetition */
+			gpul_rdma_fail(&l->failure, GPUL_EFORMAT, 0, "datagram", NULL,
+				       "a datagram with slot %u, but slot %u has not been used: there are %d", s.sequence, l->next_slot,
+				       GPUL_RDMA_SLOTS);
 	}
 }
 
 /* ---- arrivals ------------------------------------------------------------------------------------ */
+
+/* True if slot `at` and the others of its multi-receive behind it are full: the peer looks at all of them until then. */
+static bool is_group_full(const gpul_rdma_link *l, uint32_t at)
+{
+	const unsigned n = l->granted[at & SLOT_MASK].behind;
+
+	for (unsigned i = 1; i <= n; i++)
+		if (at + i == l->grants_head || l->granted[(at + i) & SLOT_MASK].state == GRANT_OPEN)
+			return false;
+	return true;
+}
 
 static void pass_grants(gpul_rdma_link *l)
 {
@@ -168,7 +192,8 @@ static void pass_grants(gpul_rdma_link *l)
 		const struct grant *g = &l->granted[l->grants_tail & SLOT_MASK];
 
 		if (g->state == GRANT_OPEN || g->stage != NO_STAGE ||
-		    (g->state == GRANT_RETURNED && (int32_t)(l->highest_arrived - l->grants_tail) <= 1))
+		    (g->state == GRANT_RETURNED && (int32_t)(l->highest_arrived - l->grants_tail) <= 1) ||
+		    (g->behind && !is_group_full(l, l->grants_tail)))
 			return;
 		l->grants_tail++;
 	}
@@ -213,7 +238,7 @@ static void end_message(gpul_rdma_link *l, uint32_t at, struct part *p)
 	}
 }
 
-static void segment_arrived(gpul_rdma_link *l, uint32_t at, struct grant *g)
+static void segment_arrived(gpul_rdma_link *l, struct grant *g)
 {
 	struct part *p = &l->parts[g->part];
 
@@ -221,8 +246,6 @@ static void segment_arrived(gpul_rdma_link *l, uint32_t at, struct grant *g)
 	l->open_grants--;
 	p->arrived++;
 	p->received_bytes += g->bytes;
-	if (g->last)
-		end_message(l, at, p);
 	if (g->stage != NO_STAGE && g->bytes) {
 		p->copies_left++;
 		l->in.copies[l->in.copies_head++ % MAX_STAGES] = g->stage;
@@ -244,19 +267,44 @@ void gpul_rdma_copied_in(gpul_rdma_link *l, unsigned stage)
 	pass_grants(l);
 }
 
-/* True if an immediate can be right for this grant: not more bytes than granted, and the same for each stripe. */
-static bool fits_grant(const gpul_rdma_link *l, const struct grant *g, uint32_t imm)
+/* Bit i: queue pair i carries a stripe of this segment. */
+static uint16_t stripes_mask(const gpul_rdma_link *l, uint32_t sequence, uint32_t bytes)
 {
-	const uint32_t bytes = GPUL_RDMA_IMM_BYTES(imm);
-	const struct part *p = &l->parts[g->part];
+	uint32_t stripe_bytes;
+	const unsigned n = stripes_of(&l->desc, bytes, &stripe_bytes);
+	unsigned mask = 0;
 
-	if (g->state != GRANT_OPEN || bytes > g->room)
-		return false;
+	for (unsigned i = 0; i < n; i++)
+		mask |= 1u << queue_of(l, sequence, i);
+	return (uint16_t)mask;
+}
+
+/* Why an honest peer does not send this immediate; NULL: it may.  awaited: queue pairs whose stripes have not arrived.  All
+ * segments of a message but the last fill their slots; they may arrive in any order. */
+static const char *why_wrong(const gpul_rdma_link *l, unsigned qp, uint32_t imm, uint32_t at, unsigned awaited)
+{
+	const struct grant *g = &l->granted[at & SLOT_MASK];
+	const struct part *p = &l->parts[g->part];
+	const uint32_t bytes = GPUL_RDMA_IMM_BYTES(imm), last = GPUL_RDMA_IMM_LAST(imm);
+
+	if (at - l->grants_tail >= l->grants_known - l->grants_tail)
+		return "the slot is not granted";
+	if (g->state == GRANT_FULL)
+		return "the slot is full";
+	if (g->state == GRANT_RETURNED)
+		return "its message has ended before";
+	if (bytes > g->room)
+		return "the slot has less room";
+	if (!(awaited >> qp & 1))
+		return "no stripe of the segment is awaited there";
 	if (g->stripes_left)
-		return g->bytes == bytes && g->last == GPUL_RDMA_IMM_LAST(imm);
-	if (GPUL_RDMA_IMM_LAST(imm))
-		return p->needed == UINT32_MAX && p->received_bytes + bytes <= p->span.bytes;
-	return bytes == g->room && g->offset + g->room < p->span.bytes && (!p->over || g->segment + 1 < p->needed);
+		return bytes == g->bytes && last == g->last ? NULL : "an earlier stripe has other values";
+	if (last)
+		return p->seen > g->segment ? "the last segment, but a later one has come" :
+		       !bytes && g->segment ? "the last segment is empty" : NULL;
+	if (bytes != g->room)
+		return "a segment before the last is too short";
+	return g->offset + bytes == p->span.bytes ? "the buffer is full, but it is not the last" : NULL;
 }
 
 void gpul_rdma_arrived(gpul_rdma_link *l, unsigned qp, uint32_t imm)
@@ -264,13 +312,13 @@ void gpul_rdma_arrived(gpul_rdma_link *l, unsigned qp, uint32_t imm)
 	/* The slot of the immediate is one of the 256 from the tail on. */
 	const uint32_t at = l->grants_tail + ((GPUL_RDMA_IMM_SLOT(imm) - 1 - l->grants_tail) & SLOT_MASK);
 	struct grant *g = &l->granted[at & SLOT_MASK];
-	uint32_t stripe_bytes;
+	const uint16_t awaited = g->stripes_left ? g->stripes_left : stripes_mask(l, at + 1, GPUL_RDMA_IMM_BYTES(imm));
+	const char *why = qp >= l->desc.n_qps ? "there is no such queue pair" : why_wrong(l, qp, imm, at, awaited);
 
-	if (qp >= l->desc.n_qps || at - l->grants_tail >= l->grants_head - l->grants_tail || !fits_grant(l, g, imm)) {
+	if (why) {
 		gpul_rdma_fail(&l->failure, GPUL_EFORMAT, 0, "arrival",
 			       "the peer runs another version, or sends to another connection",
-			       "an arrival of %u bytes for slot %u on queue pair %u matches no granted slot",
-			       GPUL_RDMA_IMM_BYTES(imm), at + 1, qp);
+			       "%u bytes for slot %u on queue pair %u: %s", GPUL_RDMA_IMM_BYTES(imm), at + 1, qp, why);
 		return;
 	}
 	l->queues[qp].recvs_used++;
@@ -279,12 +327,18 @@ void gpul_rdma_arrived(gpul_rdma_link *l, unsigned qp, uint32_t imm)
 	if ((int32_t)(at + 1 - l->highest_arrived) > 0)
 		l->highest_arrived = at + 1;
 	if (!g->stripes_left) {
+		struct part *p = &l->parts[g->part];
+
 		g->bytes = GPUL_RDMA_IMM_BYTES(imm);
 		g->last = GPUL_RDMA_IMM_LAST(imm);
-		g->stripes_left = (uint8_t)stripes_of(&l->desc, g->bytes, &stripe_bytes);
+		if (p->seen <= g->segment)
+			p->seen = g->segment + 1;
+		if (g->last)
+			end_message(l, at, p);
 	}
-	if (--g->stripes_left == 0)
-		segment_arrived(l, at, g);
+	g->stripes_left = (uint16_t)(awaited & ~(1u << qp));
+	if (!g->stripes_left)
+		segment_arrived(l, g);
 }
 
 /* ---- the call ---------------------------------------------------------------------------------------- */

@@ -3,10 +3,12 @@
 
 #include <string.h>
 
-/* A handle is the generation and the index, plus one, so that 0 is no request. */
-static gpul_rdma_request handle_of(const struct request *r)
+static_assert(GPUL_RDMA_REQUESTS == 1 << INDEX_BITS && LAST_GENERATION == UINT32_MAX >> INDEX_BITS, "a handle has 32 bits");
+
+/* A handle is the generation and the index.  Generations go from 1 to LAST_GENERATION, so no handle is 0, which is no request. */
+gpul_rdma_request gpul_rdma_request_handle(const struct request *r)
 {
-	return (r->generation << 10 | r->index) + 1;
+	return r->generation << INDEX_BITS | r->index;
 }
 
 struct request *gpul_rdma_request_new(gpul_rdma_link *l, enum request_kind kind, uint64_t deadline_ns, gpul_rdma_request *out)
@@ -24,20 +26,20 @@ struct request *gpul_rdma_request_new(gpul_rdma_link *l, enum request_kind kind,
 	r->begun_ns = l->now_ns;
 	if (deadline_ns && deadline_ns < l->next_deadline_ns)
 		l->next_deadline_ns = deadline_ns;
-	*out = handle_of(r);
+	*out = gpul_rdma_request_handle(r);
 	return r;
 }
 
-static struct request *find_request(gpul_rdma_link *l, gpul_rdma_request handle)
+struct request *gpul_rdma_request_find(gpul_rdma_link *l, gpul_rdma_request handle)
 {
-	struct request *r = &l->requests[(handle - 1) & REQUEST_MASK];
+	struct request *r = &l->requests[handle & REQUEST_MASK];
 
-	return handle && r->kind != FREE && handle_of(r) == handle ? r : NULL;
+	return r->kind != FREE && gpul_rdma_request_handle(r) == handle ? r : NULL;
 }
 
 gpul_status gpul_rdma_link_test(gpul_rdma_link *l, gpul_rdma_request request, bool *done, uint64_t *bytes, gpul_error *err)
 {
-	struct request *r = find_request(l, request);
+	struct request *r = gpul_rdma_request_find(l, request);
 
 	*done = false;
 	if (!r)
@@ -50,14 +52,14 @@ gpul_status gpul_rdma_link_test(gpul_rdma_link *l, gpul_rdma_request request, bo
 	else if (bytes)
 		*bytes = r->span.bytes;
 	r->kind = FREE;
-	r->generation = (r->generation + 1) & 0x3fffff;
+	r->generation = r->generation < LAST_GENERATION ? r->generation + 1 : 1;
 	l->free_requests[l->n_free_requests++] = r->index;
 	return GPUL_OK;
 }
 
 bool gpul_rdma_link_emitted(const gpul_rdma_link *l, gpul_rdma_request request)
 {
-	return l->requests[(request - 1) & REQUEST_MASK].emitted;
+	return l->requests[request & REQUEST_MASK].emitted;
 }
 
 gpul_status gpul_rdma_check_span(const gpul_rdma_link *l, const gpul_rdma_span *span, gpul_error *err)

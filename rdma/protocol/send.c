@@ -16,98 +16,109 @@
 #define SLOT_PART(s) ((s)->order >> 20 & 15)
 #define SLOT_END(s) ((s)->order >> 24 & 1)
 
-/* Copy a slot if it has arrived.  The sequence number is the last word of a slot, and the last that is written. */
-static bool read_slot(const gpul_rdma_link *l, uint32_t sequence, gpul_rdma_slot *out)
-{
-	const gpul_rdma_slot *s = &l->desc.control->slots[(sequence - 1) & SLOT_MASK];
-
-	if (__atomic_load_n(&s->sequence, __ATOMIC_ACQUIRE) != sequence)
-		return false;
-	*out = *s;
-	return true;
-}
-
-static bool is_plausible(const gpul_rdma_link *l, const gpul_rdma_slot *s)
-{
-	return s->bytes <= l->desc.segment_bytes && SLOT_PARTS(s) >= 1 && SLOT_PARTS(s) <= GPUL_RDMA_MAX_PARTS &&
-	       SLOT_PART(s) < SLOT_PARTS(s) && s->order >> 25 == 0;
-}
-
-static void fail_slot(gpul_rdma_link *l, const gpul_rdma_slot *s)
+static void fail_slot(gpul_rdma_link *l, uint32_t sequence, const gpul_rdma_slot *s, const char *why)
 {
 	gpul_rdma_fail(&l->failure, GPUL_EFORMAT, 0, "slot", "the peer runs another version, or has overwritten its memory",
-		       "slot %u of the peer is invalid: %u bytes, order 0x%x", l->next_slot, s->bytes, s->order);
+		       "slot %u of the peer is invalid: %s (%u bytes, order 0x%x, sequence %u)", sequence, why, s->bytes, s->order,
+		       s->sequence);
 }
 
-static uint32_t fail_tag(gpul_rdma_link *l, uint32_t tag, unsigned n, uint32_t first_tag)
+/* Copy a slot if it has arrived, and check what does not depend on other slots.  The sequence number is the last word of a slot, and
+ * the last that is written.  False: it has not arrived, or the link has failed. */
+static bool read_slot(gpul_rdma_link *l, uint32_t sequence, gpul_rdma_slot *out)
+{
+	const gpul_rdma_slot *s = &l->desc.control->slots[(sequence - 1) & SLOT_MASK];
+	const uint32_t found = __atomic_load_n(&s->sequence, __ATOMIC_ACQUIRE);
+
+	if (found == sequence - GPUL_RDMA_SLOTS)  /* the slot of the lap before */
+		return false;
+	*out = *s;
+	if (found != sequence || out->sequence != sequence)
+		fail_slot(l, sequence, out, "another one is in its place");
+	else if (out->bytes > l->desc.segment_bytes)
+		fail_slot(l, sequence, out, "it is larger than a segment");
+	else if (SLOT_PARTS(out) < 1 || SLOT_PARTS(out) > GPUL_RDMA_MAX_PARTS || SLOT_PART(out) >= SLOT_PARTS(out) ||
+		 out->order >> 25)
+		fail_slot(l, sequence, out, "its order is out of range");
+	else if (!SLOT_END(out) && (!out->bytes || SLOT_PARTS(out) > 1))
+		fail_slot(l, sequence, out, "it does not end its buffer");
+	else
+		return true;
+	return false;
+}
+
+static bool fail_tag(gpul_rdma_link *l, uint32_t tag, unsigned n, uint32_t first_tag)
 {
 	gpul_rdma_fail(&l->failure, GPUL_EINVAL, EBADMSG, "isend", "both sides must send and receive in the same order",
 		       n == 1 ? "the message has tag %u, but the peer's next receive has tag %u"
 			      : "the message has tag %u, which no free buffer of the peer's multi-receive has (its first has %u)",
 		       tag, first_tag);
-	return 0;
+	return false;
 }
 
 /* Find the slot with this tag among those of the multi-receive at next_slot, all n of which must have arrived. */
-static uint32_t find_in_group(gpul_rdma_link *l, uint32_t tag, unsigned n, gpul_rdma_slot *s)
+static bool find_in_group(gpul_rdma_link *l, uint32_t tag, unsigned n, gpul_rdma_slot *s)
 {
+	const uint16_t message = SLOT_MESSAGE(s);
 	uint32_t first_tag = 0;
 
 	for (unsigned i = 0; i < n; i++) {
 		if (!read_slot(l, l->next_slot + i, s))
-			return 0;
-		if (!is_plausible(l, s) || SLOT_PARTS(s) != n || SLOT_PART(s) != i) {
-			fail_slot(l, s);
-			return 0;
+			return false;
+		if (SLOT_PARTS(s) != n || SLOT_PART(s) != i || SLOT_MESSAGE(s) != (uint16_t)(message + i)) {
+			fail_slot(l, l->next_slot + i, s, "it is not the next part of its multi-receive");
+			return false;
 		}
 		if (i == 0)
 			first_tag = s->tag;
 		if (s->tag == tag && !(l->group_taken >> i & 1))
-			return l->next_slot + i;
+			return true;
 	}
 	return fail_tag(l, tag, n, first_tag);
 }
 
-/* Find the slot for a message with this tag; 0: it has not arrived, or the link has failed. */
-static uint32_t find_slot(gpul_rdma_link *l, uint32_t tag, gpul_rdma_slot *s)
+/* True if a slot belongs to the same buffer as the slot before it: that one must not have been the last. */
+static bool continues_buffer(const gpul_rdma_link *l, const gpul_rdma_slot *s)
 {
-	unsigned n;
+	return l->has_message && SLOT_MESSAGE(s) == l->message && SLOT_PARTS(s) == 1 && !l->buffer_ended;
+}
 
+/* Find the slot for a message with this tag; false: it has not arrived, or the link has failed.  Slots that the peer had granted
+ * behind the end of the message before are skipped. */
+static bool find_slot(gpul_rdma_link *l, uint32_t tag, gpul_rdma_slot *s)
+{
 	for (;; l->next_slot++) {
 		if (!read_slot(l, l->next_slot, s))
-			return 0;
-		if (!is_plausible(l, s)) {
-			fail_slot(l, s);
-			return 0;
-		}
-		if (!l->has_message || l->in_message || l->group_taken || SLOT_MESSAGE(s) != l->message)
+			return false;
+		if (!continues_buffer(l, s) || l->in_message)
 			break;
+		l->buffer_ended = SLOT_END(s);
 	}
-	n = SLOT_PARTS(s);
-	if (l->in_message && (SLOT_MESSAGE(s) != l->message || n > 1)) {
-		fail_slot(l, s);
-		return 0;
+	if (l->in_message ? !continues_buffer(l, s) : l->has_message && SLOT_MESSAGE(s) != (uint16_t)(l->message + 1)) {
+		fail_slot(l, l->next_slot, s, l->in_message ? "the message before needs it" : "it is not of the next message");
+		return false;
 	}
-	if (n > 1)
-		return find_in_group(l, tag, n, s);
-	return s->tag == tag ? l->next_slot : fail_tag(l, tag, 1, s->tag);
+	if (SLOT_PARTS(s) > 1)
+		return find_in_group(l, tag, SLOT_PARTS(s), s);
+	return s->tag == tag || fail_tag(l, tag, 1, s->tag);
 }
 
 /* Go past a slot that has been taken.  The slots of a multi-receive are passed together, when all are taken. */
 static void pass_slot(gpul_rdma_link *l, const gpul_rdma_slot *s, bool more)
 {
+	const unsigned n = SLOT_PARTS(s);
+
+	if (n > 1) {
+		l->group_taken |= 1u << SLOT_PART(s);
+		if (l->group_taken + 1 != 1u << n)
+			return;
+		l->group_taken = 0;
+	}
 	l->has_message = true;
 	l->in_message = more;
-	l->message = SLOT_MESSAGE(s);
-	if (SLOT_PARTS(s) == 1) {
-		l->next_slot++;
-		return;
-	}
-	l->group_taken |= 1u << SLOT_PART(s);
-	if (l->group_taken + 1 == 1u << SLOT_PARTS(s)) {
-		l->group_taken = 0;
-		l->next_slot += SLOT_PARTS(s);
-	}
+	l->buffer_ended = SLOT_END(s);
+	l->message = (uint16_t)(SLOT_MESSAGE(s) - SLOT_PART(s) + n - 1);
+	l->next_slot += n;
 }
 
 /* ---- segments ---------------------------------------------------------------------------- */
@@ -188,10 +199,9 @@ static bool send_segment(gpul_rdma_link *l, struct take *t, struct request *r)
 	const uint64_t left = r->span.bytes - r->send.taken;
 	const uint64_t taken = r->send.taken;
 	gpul_rdma_slot slot;
-	const uint32_t sequence = find_slot(l, r->tag, &slot);
 	uint32_t stripe_bytes;
 
-	if (!sequence)
+	if (!find_slot(l, r->tag, &slot))
 		return false;
 	const uint32_t bytes = left < slot.bytes ? (uint32_t)left : slot.bytes;
 	const bool last = bytes == left;
@@ -209,7 +219,7 @@ static bool send_segment(gpul_rdma_link *l, struct take *t, struct request *r)
 	} else {
 		const unsigned n = stripes_of(&l->desc, bytes, &stripe_bytes);
 
-		if (!has_room(l, t, sequence, n, area->n_pieces))
+		if (!has_room(l, t, slot.sequence, n, area->n_pieces))
 			return false;
 		r->ops_left += emit_segment(l, t, area, r->span.at + taken, &slot, bytes, last, r->index, NO_STAGE);
 	}

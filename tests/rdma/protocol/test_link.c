@@ -54,6 +54,7 @@ static void refuses_wrong_descriptions(void **state)
 	gpul_rdma_link_desc d;
 
 	(void)state;
+	d = good(), d.first_generation = 0x400000, expect_refused(d, "generation 0x400000");
 	d = good(), d.n_qps = 0, expect_refused(d, "0 queue pairs: expected 1 to 16");
 	d = good(), d.n_qps = 17, expect_refused(d, "17 queue pairs");
 	d = good(), d.depth = 100, expect_refused(d, "depth of 100");
@@ -115,6 +116,161 @@ static void a_handle_is_good_for_one_end(void **state)
 	assert_int_equal(gpul_rdma_link_test(l, 0, &done, NULL, NULL), GPUL_EINVAL);
 	assert_int_equal(gpul_rdma_link_test(l, UINT32_MAX, &done, NULL, NULL), GPUL_EINVAL);
 	gpul_rdma_link_destroy(l);
+}
+
+/* A handle that is 0 would mean that nothing has begun. */
+static void no_handle_is_0_where_generations_wrap(void **state)
+{
+	gpul_rdma_link_desc d = good();
+	gpul_rdma_request r[GPUL_RDMA_REQUESTS], more;
+	gpul_rdma_link *l = NULL;
+	bool done;
+
+	(void)state;
+	d.first_generation = 0x3ffffd;
+	d.first_counter = UINT32_MAX - 3;
+	assert_int_equal(gpul_rdma_link_create(&d, &l, NULL), GPUL_OK);
+	for (unsigned lap = 0; lap < 6; lap++) {
+		const gpul_rdma_span s = span_of(lap, 8);
+
+		for (unsigned i = 0; i < GPUL_RDMA_REQUESTS; i++) {
+			assert_int_equal(gpul_rdma_link_flush(l, &s, 0, &r[i], NULL), GPUL_OK);
+			assert_int_not_equal(r[i], 0);
+		}
+		assert_int_equal(gpul_rdma_link_flush(l, &s, 0, &more, NULL), GPUL_OK);
+		assert_int_equal(more, 0);
+		for (unsigned i = 0; i < GPUL_RDMA_REQUESTS; i++) {
+			assert_int_equal(gpul_rdma_link_test(l, r[i], &done, NULL, NULL), GPUL_OK);
+			assert_true(done);
+			assert_int_equal(gpul_rdma_link_test(l, r[i], &done, NULL, NULL), GPUL_EINVAL);
+		}
+	}
+	gpul_rdma_link_destroy(l);
+}
+
+static unsigned take_grants(gpul_rdma_link *l)
+{
+	gpul_rdma_op ops[GPUL_RDMA_MAX_QPS * GPUL_RDMA_MAX_PIECES];
+	unsigned n = 0, k;
+
+	while ((k = gpul_rdma_link_take(l, ops, sizeof ops / sizeof *ops)) != 0)
+		while (k--)
+			n += ops[k].kind == GPUL_RDMA_OP_WRITE ? ops[k].bytes / (unsigned)sizeof(gpul_rdma_slot) : 0;
+	return n;
+}
+
+static void arrive(gpul_rdma_link *l, uint32_t sequence, bool last, uint32_t bytes)
+{
+	gpul_rdma_link_event(l, &(gpul_rdma_event){ .kind = GPUL_RDMA_EVENT_ARRIVED, .imm = GPUL_RDMA_IMM(sequence, last, bytes) });
+}
+
+/* The peer looks at all slots of a multi-receive until it has used them all, so none of them may be replaced before. */
+static void the_slots_of_a_multi_receive_are_passed_together(void **state)
+{
+	const uint32_t tags[2] = { 1, 2 }, tag = 3;
+	gpul_rdma_link_desc d = good();
+	gpul_rdma_span pair[2], s;
+	gpul_rdma_link *l = NULL;
+	gpul_rdma_request r;
+
+	(void)state;
+	pair[0] = span_of(0, 8), pair[1] = span_of(8, 8), s = span_of(16, 2 * 4096);
+	d.n_qps = 1;
+	d.depth = 4096;
+	d.first_counter = UINT32_MAX - 1;  /* the slots are UINT32_MAX and 0 */
+	assert_int_equal(gpul_rdma_link_create(&d, &l, NULL), GPUL_OK);
+	assert_int_equal(gpul_rdma_link_recv(l, pair, tags, 2, 0, &r, NULL), GPUL_OK);
+	for (unsigned i = 0; i < 200; i++)  /* of two slots each */
+		assert_int_equal(gpul_rdma_link_recv(l, &s, &tag, 1, 0, &r, NULL), GPUL_OK);
+	assert_int_equal(take_grants(l), GPUL_RDMA_SLOTS);
+	arrive(l, UINT32_MAX, true, 8);
+	assert_int_equal(take_grants(l), 0);
+	arrive(l, 0, true, 8);
+	arrive(l, 1, false, 4096);
+	assert_int_equal(gpul_rdma_link_failed(l)->status, GPUL_OK);
+	for (uint32_t i = 2; i < 40; i++)
+		arrive(l, i, i % 2 == 0, 4096);
+	assert_int_equal(gpul_rdma_link_failed(l)->status, GPUL_OK);
+	assert_true(take_grants(l) >= 8);
+	gpul_rdma_link_destroy(l);
+}
+
+static void a_wrong_arrival_is_named(void **state)
+{
+	const struct { uint32_t sequence, last, bytes; const char *why; } wrong[] = {
+		{ 1, true, 4096, "the slot is not granted" },
+		{ 3, false, 4096, "the slot is full" },
+		{ 2, true, 4096, "the last segment, but a later one has come" },
+		{ 2, true, 0, "the last segment, but a later one has come" },
+		{ 2, false, 4095, "a segment before the last is too short" },
+		{ 4, true, 0, "the last segment is empty" },
+		{ 4, false, 4096, "the buffer is full, but it is not the last" },
+		{ 4, true, 4097, "the slot has less room" },
+		{ 5, true, 8, "the slot is not granted" },
+		{ 0, true, 8, "the slot is not granted" },
+	};
+	const uint32_t tag = 3;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		gpul_rdma_link_desc d = good();
+		const gpul_rdma_span s = span_of(0, 4 * 4096);
+		gpul_rdma_link *l = NULL;
+		gpul_rdma_request r;
+		bool done;
+
+		d.n_qps = 1;
+		assert_int_equal(gpul_rdma_link_create(&d, &l, NULL), GPUL_OK);
+		assert_int_equal(gpul_rdma_link_recv(l, &s, &tag, 1, 0, &r, NULL), GPUL_OK);
+		assert_int_equal(take_grants(l), 4);
+		arrive(l, 1, false, 4096);
+		arrive(l, 3, false, 4096);
+		assert_int_equal(gpul_rdma_link_failed(l)->status, GPUL_OK);
+		arrive(l, wrong[i].sequence, wrong[i].last, wrong[i].bytes);
+		assert_non_null(strstr(gpul_rdma_link_failed(l)->what, wrong[i].why));
+		assert_int_equal(gpul_rdma_link_test(l, r, &done, NULL, NULL), GPUL_EFORMAT);
+		assert_false(done);
+		gpul_rdma_link_destroy(l);
+	}
+}
+
+static void a_wrong_slot_is_named(void **state)
+{
+	const struct { gpul_rdma_slot slots[2]; const char *why; } wrong[] = {
+		{ { { .bytes = 4097, .tag = 7, .order = 1u << 16 | 1u << 24, .sequence = 1 } }, "it is larger than a segment" },
+		{ { { .bytes = 8, .tag = 7, .order = 1u << 24, .sequence = 1 } }, "its order is out of range" },
+		{ { { .bytes = 8, .tag = 7, .order = 1u << 16 | 1u << 25, .sequence = 1 } }, "its order is out of range" },
+		{ { { .bytes = 0, .tag = 7, .order = 1u << 16, .sequence = 1 } }, "it does not end its buffer" },
+		{ { { .bytes = 8, .tag = 7, .order = 2u << 16, .sequence = 1 } }, "it does not end its buffer" },
+		{ { { .bytes = 8, .tag = 7, .order = 1u << 16 | 1u << 24, .sequence = 257 } }, "another one is in its place" },
+		{ { { .bytes = 8, .tag = 7, .order = 1u << 16 | 1u << 24, .sequence = 2 } }, "another one is in its place" },
+		{ { { .bytes = 8, .tag = 9, .order = 2u << 16 | 1u << 24, .sequence = 1 },
+		    { .bytes = 8, .tag = 7, .order = 2 | 2u << 16 | 1u << 20 | 1u << 24, .sequence = 2 } },
+		  "not the next part of its multi-receive" },
+		{ { { .bytes = 8, .tag = 7, .order = 1u << 16, .sequence = 1 },
+		    { .bytes = 8, .tag = 7, .order = 1 | 1u << 16 | 1u << 24, .sequence = 2 } }, "the message before needs it" },
+		{ { { .bytes = 16, .tag = 7, .order = 1u << 16 | 1u << 24, .sequence = 1 },
+		    { .bytes = 16, .tag = 7, .order = 2 | 1u << 16 | 1u << 24, .sequence = 2 } }, "it is not of the next message" },
+		{ { { .bytes = 16, .tag = 7, .order = 1u << 16 | 1u << 24, .sequence = 1 },
+		    { .bytes = 16, .tag = 7, .order = 1u << 16 | 1u << 24, .sequence = 2 } }, "it is not of the next message" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		gpul_rdma_link *l = create_good();
+		const gpul_rdma_span s = span_of(0, 16);
+		gpul_rdma_request r;
+
+		for (unsigned k = 0; k < 2; k++) {
+			assert_int_equal(gpul_rdma_link_send(l, &s, 7, 0, &r, NULL), GPUL_OK);
+			if (wrong[i].slots[k].sequence)
+				control.slots[k] = wrong[i].slots[k];
+		}
+		(void)take_grants(l);
+		if (!strstr(gpul_rdma_link_failed(l)->what, wrong[i].why))
+			fail_msg("%zu: '%s', expected '%s'", i, gpul_rdma_link_failed(l)->what, wrong[i].why);
+		gpul_rdma_link_destroy(l);
+	}
 }
 
 static void too_many_requests_are_refused_for_now(void **state)
@@ -219,6 +375,10 @@ int main(void)
 		cmocka_unit_test(refuses_wrong_descriptions),
 		cmocka_unit_test(refuses_spans_outside_of_the_region),
 		cmocka_unit_test(a_handle_is_good_for_one_end),
+		cmocka_unit_test(no_handle_is_0_where_generations_wrap),
+		cmocka_unit_test(the_slots_of_a_multi_receive_are_passed_together),
+		cmocka_unit_test(a_wrong_arrival_is_named),
+		cmocka_unit_test(a_wrong_slot_is_named),
 		cmocka_unit_test(too_many_requests_are_refused_for_now),
 		cmocka_unit_test(a_deadline_names_what_was_waited_for),
 		cmocka_unit_test(refuses_events_that_cannot_be),

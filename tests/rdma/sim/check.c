@@ -136,7 +136,7 @@ void check_copy(struct sim *s, unsigned end, const gpul_rdma_op *op)
 		wrong(s, "%c: copy %llx of %u bytes is not in a staging buffer", "AB"[end], (unsigned long long)op->id, op->bytes);
 	else if (!b || b->role != (in ? RECV_INTO : SEND_FROM))
 		wrong(s, "%c: copy %llx of %u bytes is not in a buffer", "AB"[end], (unsigned long long)op->id, op->bytes);
-	else if (b->owner->state != ACTIVE && !s->lenient)
+	else if (b->owner->state != ACTIVE)
 		wrong(s, "%c: copy %llx of a buffer whose request has ended", "AB"[end], (unsigned long long)op->id);
 }
 
@@ -252,6 +252,7 @@ void check_ended(struct sim *s, struct work *w, const uint64_t *bytes)
 		reuse(&e->buffers[w->buffers[0]]);
 		return;
 	case RECV:
+		check_complete(s, w, bytes);
 		for (unsigned i = 0; i < w->n_parts && !s->lenient; i++)
 			if (bytes[i] != e->buffers[w->buffers[i]].filled)
 				wrong(s, "%c: a receive of %u bytes reports %llu", "AB"[w->end],

@@ -93,6 +93,10 @@ static bool start_next(struct sim *s, struct end *e, enum work_kind kind)
 		return false;
 	w->handle = handle;
 	w->state = ACTIVE;
+	if (kind == RECV) {
+		w->first_message = e->n_messages;
+		e->n_messages += w->n_parts;
+	}
 	e->active[e->n_active++] = w;
 	if (w->deadline_ns && w->deadline_ns < e->next_deadline_ns)
 		e->next_deadline_ns = w->deadline_ns;
@@ -230,7 +234,7 @@ static void handle_item(struct sim *s, struct end *e, struct inbox_item *item)
 		else
 			trace(s, e->index, "%s id %llx, %u bytes", v->kind < 3 ? names[v->kind] : "rubbish", (unsigned long long)v->id,
 			      v->bytes);
-		gpul_rdma_link_event(e->link, v);
+		give_event(s, e, v);
 	}
 	if (v->kind == GPUL_RDMA_EVENT_CONTROL)
 		free((void *)(uintptr_t)v->data);

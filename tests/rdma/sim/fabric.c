@@ -146,6 +146,7 @@ void take_operations(struct sim *s, struct end *e)
 			if (s->trace)
 				trace(s, e->index, "take    %s", name_op(s, e->index, &ops[i], text));
 			check_taken(s, e, &ops[i]);
+			slots_told(s, e, &ops[i]);
 			if (s->reason[0])
 				return;
 			f = new_flying(s);

@@ -38,9 +38,8 @@ void plan_fault(struct sim *s)
 	p->eof_lost = p->fault == PARTITION || chance(r, 200);
 	p->socket_ns = 1 + delay(r, 50000);
 	p->harmless = p->fault == NO_FAULT || (p->fault == STALL && p->for_ns < LEASE_NS / 2);
-	s->lenient = p->fault == HOSTILE;
-	if (p->fault == DEATH || p->fault == STALL || p->fault == PARTITION || p->fault == BLACK_HOLE || p->fault == HOSTILE ||
-	    p->fault == ABANDON)
+	s->lenient = p->fault == HOSTILE || p->fault == HOSTILE_ORDER;
+	if (p->fault == DEATH || p->fault == STALL || p->fault == PARTITION || p->fault == BLACK_HOLE || s->lenient || p->fault == ABANDON)
 		happen(s, p->at_ns, FAULT, p->victim, 0);
 }
 
@@ -94,6 +93,7 @@ void begin_fault(struct sim *s)
 		s->hole = true;
 		return;
 	case HOSTILE:
+	case HOSTILE_ORDER:
 		forge(s);
 		return;
 	default:
@@ -216,7 +216,8 @@ static void forge_slot(struct sim *s, struct end *e)
 {
 	struct rng *r = &s->rng;
 	const uint32_t i = below(r, chance(r, 500) ? 16 : GPUL_RDMA_SLOTS);
-	gpul_rdma_slot *slot = &e->control->slots[i];
+	gpul_rdma_slot *slot = &e->control->slots[(s->p.first_counter + i) % GPUL_RDMA_SLOTS];
+	const uint32_t sequence = s->p.first_counter + i + 1;
 	const unsigned change = below(r, 9);
 
 	switch (change) {
@@ -247,7 +248,7 @@ static void forge_slot(struct sim *s, struct end *e)
 	default:
 		*slot = (gpul_rdma_slot){ .address = random_bits(r), .key = random_bits(r),
 					  .bytes = below(r, 2 * s->p.segment_bytes), .tag = below(r, 5),
-					  .order = i | 1u << 16 | below(r, 2) << 24, .sequence = i + 1 };
+					  .order = ((sequence - 1) & 0xffff) | 1u << 16 | below(r, 2) << 24, .sequence = sequence };
 	}
 	trace(s, e->index, "FORGED  slot %u: change %u", i, change);
 }
@@ -321,7 +322,7 @@ static void forge_event(struct sim *s, struct end *e)
 	switch (below(r, 7)) {
 	case 0:
 		v.kind = GPUL_RDMA_EVENT_ARRIVED;
-		v.imm = GPUL_RDMA_IMM(below(r, 20), chance(r, 500), below(r, s->p.segment_bytes + 1));
+		v.imm = GPUL_RDMA_IMM(s->p.first_counter + below(r, 20), chance(r, 500), below(r, s->p.segment_bytes + 1));
 		break;
 	case 1:
 	case 2:
@@ -332,7 +333,7 @@ static void forge_event(struct sim *s, struct end *e)
 		v.bytes = below(r, sizeof rubbish);
 		memcpy(rubbish, s->noise + below(r, 1000), sizeof rubbish);
 		for (uint32_t i = 28; i + 4 <= v.bytes && chance(r, 800); i += 32) {
-			const uint32_t sequence = 1 + below(r, 20);
+			const uint32_t sequence = s->p.first_counter + 1 + below(r, 20);
 
 			memcpy(rubbish + i, &sequence, 4);
 		}
@@ -343,9 +344,11 @@ static void forge_event(struct sim *s, struct end *e)
 	}
 	trace(s, e->index, "FORGED  event kind %u qp %u id %llx imm %x %u bytes", v.kind, v.qp, (unsigned long long)v.id, v.imm,
 	      v.bytes);
-	gpul_rdma_link_event(e->link, &v);
+	give_event(s, e, &v);
+	if (v.kind == GPUL_RDMA_EVENT_ARRIVED && !gpul_rdma_link_failed(e->link)->status)
+		e->queues[v.qp].recvs--;  /* it was right, and has used a receive */
 	if ((v.kind == GPUL_RDMA_EVENT_DONE || v.kind == 77 ||
-	     (v.kind == GPUL_RDMA_EVENT_ARRIVED && (v.qp >= s->p.n_qps || GPUL_RDMA_IMM_BYTES(v.imm) > s->p.segment_bytes))) &&
+	     (v.kind == GPUL_RDMA_EVENT_CONTROL && (!s->p.datagrams || v.bytes % sizeof(gpul_rdma_slot)))) &&
 	    !gpul_rdma_link_failed(e->link)->status)
 		wrong(s, "%c: a wrong event does not fail the link", "AB"[e->index]);
 	watch_failure(s, e);
@@ -357,7 +360,9 @@ void forge(struct sim *s)
 
 	if (e->failed)
 		return;
-	if (chance(&s->rng, 600))
+	if (s->p.fault == HOSTILE_ORDER)
+		forge_arrivals(s, e);
+	else if (chance(&s->rng, 600))
 		forge_slot(s, e);
 	else
 		forge_event(s, e);

@@ -5,7 +5,7 @@
 
 const char *const fault_names[N_FAULTS] = {
 	"no fault", "error completion", "death", "stall", "partition of the socket", "black hole", "wrong tag", "short buffer",
-	"deadlines", "hostile peer", "abandoned",
+	"deadlines", "hostile peer", "hostile order", "abandoned",
 };
 
 /* ---- parameters ----------------------------------------------------------------------------- */
@@ -39,6 +39,7 @@ static void plan_params(struct sim *s)
 	struct params *p = &s->p;
 
 	memset(p, 0, sizeof *p);
+	p->first_counter = chance(r, 300) ? 0 : chance(r, 500) ? 0u - below(r, 600) : 0u - 0x10000 * below(r, 3) - below(r, 600);
 	p->n_qps = chance(r, 400) ? 1 : 1 + below(r, GPUL_RDMA_MAX_QPS);
 	p->segment_bytes = ONE_OF(r, 4096, 4096, 4096, 4096, 4096, 4224, 8192, 16384, 65536);
 	if (chance(r, 1) && chance(r, 300))
@@ -72,6 +73,8 @@ static void plan_params(struct sim *s)
 			.completes_in_order = p->completes_in_order,
 			.inline_bytes = ONE_OF(r, 0, 0, 8, 32, 64, 220, 256), .control_datagrams = p->datagrams,
 			.repeat_ns = p->repeat_ns,
+			.first_counter = p->first_counter,
+			.first_generation = chance(r, 500) ? 0 : 0x3fffff - below(r, 8),
 			.n_stages = GPUL_RDMA_MAX_PARTS + (p->segment_bytes < 1 << 20 && chance(r, 300) ? below(r, 25) : 0),
 		};
 		for (unsigned j = 0; j < AREAS; j++)
@@ -136,7 +139,7 @@ static struct work *new_work(struct sim *s, unsigned end, enum work_kind kind)
 		break;
 	default:
 		/* What is lost may have no completion, and a silent peer is no error: only deadlines end such requests. */
-		w->limit_ns = s->p.fault == BLACK_HOLE || s->p.fault == STALL || s->p.fault == HOSTILE || chance(r, 300)
+		w->limit_ns = s->p.fault == BLACK_HOLE || s->p.fault == STALL || s->lenient || chance(r, 300)
 				      ? 10 * MS + random_bits(r) % (3 * SECOND) : 0;
 	}
 	if (s->p.harmless)
@@ -284,18 +287,15 @@ static void reset_end(struct sim *s, struct end *e)
 	memset(e->planned, 0, sizeof e->planned);
 	memset(e->started, 0, sizeof e->started);
 	memset(e->ready_ns, 0, sizeof e->ready_ns);
-	memset(e->queues, 0, sizeof e->queues);
 	memset(e->lane_next, 0, sizeof e->lane_next);
 	memset(e->lane_planned, 0, sizeof e->lane_planned);
 	e->inbox_head = e->inbox_tail = e->backlog_head = e->backlog_tail = 0;
-	e->n_writes = e->copies = e->run_stamp = 0;
+	e->n_writes = e->copies = e->run_stamp = e->n_messages = 0;
 	e->dead = e->stalled = e->failed = false;
 	e->failed_ns = e->last_tick_ns = e->idle_ns = e->away_until_ns = 0;
 	e->next_run_ns = e->next_deadline_ns = UINT64_MAX;
 	e->stale = 0;
 	e->ended_copy = UINT64_MAX;
-	for (unsigned i = 0; i < GPUL_RDMA_MAX_QPS; i++)
-		e->queues[i].recvs = GPUL_RDMA_RECVS;
 	s->n_unsettled[e->index] = s->n_settled[e->index] = 0;
 }
 
@@ -311,6 +311,12 @@ bool make_plan(struct sim *s, uint64_t seed)
 	reset_end(s, &s->ends[0]);
 	reset_end(s, &s->ends[1]);
 	plan_params(s);
+	for (unsigned i = 0; i < ENDS; i++) {
+		reset_referee(&s->ends[i], s->p.first_counter);
+		for (unsigned j = 0; j < GPUL_RDMA_MAX_QPS; j++)
+			s->ends[i].queues[j] = (struct sent_queue){ .taken = s->p.first_counter, .retired = s->p.first_counter,
+								    .recvs = GPUL_RDMA_RECVS };
+	}
 	plan_fault(s);
 	plan_requests(s);
 	spoil_requests(s);

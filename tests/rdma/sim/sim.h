@@ -5,6 +5,7 @@
  *     fabric.c  executes operations between the two memories, with random delays
  *     fault.c   errors, deaths, stalls, lost messages, forged events; the socket beside the fabric
  *     check.c   what must be true of each operation and request, and at the end
+ *     referee.c which arrivals are right
  *     base.c    random numbers, the queue of future events, the trace
  *     sim.c     main: seeds, jobs
  *
@@ -26,6 +27,7 @@ enum {
 	AREA_BYTES = 64 << 20,      /* address space of an area; little of it is used */
 	STAGE_BYTES = 64 << 20,
 	MAX_BACKLOG = 1 << 16,
+	TOLD_MESSAGES = 4096,       /* more than a run has; a power of two */
 	NOISE_BYTES = 24 << 20,     /* random bytes: the content of each message is a part of them */
 	UNTOUCHED = 0xee,           /* memory that nobody may write */
 	REUSED = 0x5a,              /* a buffer whose request has ended, and that its owner uses for other things */
@@ -62,6 +64,7 @@ enum fault {
 	SHORT_BUFFER,
 	DEADLINE,          /* deadlines that expire */
 	HOSTILE,           /* `victim` is given rubbish: slots, immediates, datagrams, completions */
+	HOSTILE_ORDER,     /* `victim` is given immediates for its slots in any order */
 	ABANDON,           /* both ends are destroyed with requests in flight */
 	N_FAULTS,
 };
@@ -84,6 +87,7 @@ enum work_state { PLANNED, ACTIVE, ENDED, FAILED, REFUSED };
 struct work {                       /* one request */
 	uint8_t kind, state, end;
 	uint8_t n_parts;            /* RECV */
+	uint32_t first_message;     /* RECV: number of its first message */
 	uint8_t area;
 	uint16_t put_number;        /* in its lane */
 	uint32_t tags[GPUL_RDMA_MAX_PARTS];
@@ -108,6 +112,7 @@ enum shape {
 };
 
 struct params {
+	uint32_t first_counter;
 	unsigned n_qps;
 	uint32_t segment_bytes, stripe_bytes;
 	gpul_rdma_striping striping;
@@ -134,6 +139,27 @@ struct params {
 	bool failed_lost, eof_lost; /* messages of the socket that do not arrive */
 	bool harmless, must_fail;   /* no link may fail; both must fail */
 	uint64_t socket_ns;
+};
+
+/* ---- what the peer of an end has been told, and what has arrived ------------------------------ */
+
+struct told_slot {
+	bool is_told, ends, last, full, returned;  /* ends: its buffer; returned: behind the end of its message */
+	uint32_t sequence, message, segment, room, bytes;
+	unsigned awaited;           /* bit i: a stripe on queue pair i, when the first one has arrived */
+};
+
+struct told_message {
+	bool has_last;
+	uint32_t last, seen, n_full;  /* last segment; behind the last one that was seen; segments that have arrived */
+	uint64_t bytes;
+};
+
+struct referee {
+	uint32_t told, message, segment;  /* of the slot that was told last */
+	uint32_t first_message;
+	struct told_slot slots[GPUL_RDMA_SLOTS];
+	struct told_message messages[TOLD_MESSAGES];
 };
 
 /* ---- the two ends -------------------------------------------------------------------------- */
@@ -188,6 +214,8 @@ struct end {
 	uint32_t n_active, n_left;
 	uint64_t next_deadline_ns;  /* no active request has an earlier one */
 	uint64_t ended_copy;        /* the operation of a copy that has ended */
+	uint32_t n_messages;        /* of the receives that have begun */
+	struct referee referee;
 	gpul_rdma_request stale;    /* a handle that has been tested to its end */
 
 	struct inbox_item *inbox;
@@ -305,6 +333,13 @@ void fail_end(struct sim *s, unsigned end, const char *call, int native, const c
 void start_leases(struct sim *s);
 void socket_event(struct sim *s, const struct future *f);
 const char *wc_name(int status);
+
+/* ---- referee.c ---- */
+void reset_referee(struct end *e, uint32_t first);
+void slots_told(struct sim *s, struct end *e, const gpul_rdma_op *op);
+void give_event(struct sim *s, struct end *e, const gpul_rdma_event *v);
+void check_complete(struct sim *s, const struct work *w, const uint64_t *bytes);
+void forge_arrivals(struct sim *s, struct end *e);
 
 /* ---- check.c ---- */
 struct buffer *find_buffer(const struct sim *s, unsigned end, uint64_t at, uint64_t bytes);
