@@ -19,7 +19,10 @@
  * instantiation of a graph.  A communicator whose ranks share a process therefore loads all its kernels when it is created, and makes
  * no graphs; the program sets CUDA_MODULE_LOADING=EAGER before it opens the driver.  The software driver needs none of this.
  *
- * Calls of one communicator may use several streams.  They run one after another, in the order of the calls. */
+ * Calls of one communicator may use several streams.  They run one after another, in the order of the calls.  A stream may be destroyed
+ * as soon as a call has returned.  Calls that are captured keep their order within one capture; they do not wait for calls outside of
+ * it, nor those for them: the program orders the launches of its graphs with other calls.  While a stream captures, in any mode, calls on
+ * other streams are possible, and they are not captured. */
 #ifndef GPULOAD_COMM_COMM_H
 #define GPULOAD_COMM_COMM_H
 

@@ -126,6 +126,15 @@ struct wait_watch {
 	uint32_t ranks;               /* since then: the ranks for which kernels of this rank waited */
 };
 
+/* The last call so far: enqueue.c. */
+struct last_call {
+	CUevent ended;                /* recorded behind it, on its stream */
+	bool exists;
+	bool has_id;                  /* stream_id is known */
+	unsigned long long stream_id; /* cuStreamGetId(): no other stream of the process ever has it */
+	cuuint64_t capture;           /* the capture that it belongs to; 0: none */
+};
+
 enum { GPUL_COMM_REPLAYS = 16 };
 struct replay {
 	struct repeated entries[GPUL_COMM_REPLAYS];
@@ -160,9 +169,7 @@ struct gpul_comm {
 
 	gpul_module *modules[GPUL_COMM_MAX_FILES];
 	CUfunction kernels[N_KERNELS];
-	CUstream last_stream;         /* of the last call; used if has_last */
-	bool has_last;
-	CUevent order;                /* orders calls on different streams */
+	struct last_call last, last_captured;  /* order calls on different streams; the second one, those of one capture */
 	CUevent pace;                 /* interpreting drivers: of a call some time ago, so that few calls are queued */
 	uint64_t n_calls;
 	struct replay replay;
@@ -269,6 +276,11 @@ gpul_status gpul_comm_check_buffer(const char *name, CUdeviceptr at, size_t n_by
  * gpul_comm_work. */
 gpul_status gpul_comm_enqueue(gpul_comm *c, enum kernel_id id, void *argument, unsigned n_blocks, unsigned n_threads,
 			      CUstream stream, gpul_error *err);
+/* While a stream of the program captures in the mode global or thread-local, the driver refuses calls such as loading a kernel or
+ * waiting for another stream, and ends the capture.  The library's own calls are no part of what is captured: relax the mode of this
+ * thread for them.  Returns the mode to go back to. */
+CUstreamCaptureMode gpul_comm_relax(const gpul_comm *c);
+void gpul_comm_unrelax(const gpul_comm *c, CUstreamCaptureMode mode);
 /* Launch sends, receives and copies: fills their blocks and protocols.  At least one. */
 gpul_status gpul_comm_launch_transfers(gpul_comm *c, gpul_comm_transfers *t, CUstream stream, gpul_error *err);
 /* Refuse calls after a failure: the failure. */
@@ -287,8 +299,8 @@ struct launch {
 	void *argument;               /* gpul_comm_work; or, by id, gpul_comm_few_transfers */
 	unsigned n_blocks, n_threads;
 };
-/* The graph of a launch that repeats; NULL: launch the kernel. */
-CUgraphExec gpul_comm_replay(gpul_comm *c, const struct launch *l, CUstream stream);
+/* The graph of a launch that repeats; NULL: launch the kernel.  Its stream does not capture. */
+CUgraphExec gpul_comm_replay(gpul_comm *c, const struct launch *l);
 void gpul_comm_replay_destroy(gpul_comm *c);
 
 /* ---- report.c ---- */

@@ -76,7 +76,8 @@ static gpul_status join(gpul_comm *c, const gpul_comm_job *job, gpul_error *err)
 	st = st ? st : gpul_comm_network_create(c, timeout_ms, err);
 	st = st ? st : gpul_comm_arenas_create(c, timeout_ms, err);
 	st = st ? st : gpul_comm_choices_select(c, err);
-	st = st ? st : gpul_cu(c->drv, err, cuEventCreate(&c->order, CU_EVENT_DISABLE_TIMING));
+	st = st ? st : gpul_cu(c->drv, err, cuEventCreate(&c->last.ended, CU_EVENT_DISABLE_TIMING));
+	st = st ? st : gpul_cu(c->drv, err, cuEventCreate(&c->last_captured.ended, CU_EVENT_DISABLE_TIMING));
 	st = st ? st : gpul_cu(c->drv, err, cuEventCreate(&c->pace, CU_EVENT_DISABLE_TIMING));
 	st = st ? st : gpul_comm_kernels_load(c, err);
 	st = st ? st : gpul_comm_view_create(c, err);
@@ -95,8 +96,10 @@ static void free_comm(gpul_comm *c)
 	gpul_comm_kernels_unload(c);
 	gpul_comm_windows_destroy(c);
 	gpul_comm_arenas_destroy(c);
-	if (c->order)
-		(void)c->drv->cuEventDestroy(c->order);
+	if (c->last.ended)
+		(void)c->drv->cuEventDestroy(c->last.ended);
+	if (c->last_captured.ended)
+		(void)c->drv->cuEventDestroy(c->last_captured.ended);
 	if (c->pace)
 		(void)c->drv->cuEventDestroy(c->pace);
 	gpul_comm_view_destroy(c);
@@ -153,14 +156,19 @@ gpul_status gpul_comm_create(const gpul_driver *drv, const gpul_comm_options *op
 
 void gpul_comm_destroy(gpul_comm *c)
 {
+	CUstreamCaptureMode mode;
 	CUresult r;
 
 	if (!c)
 		return;
+	mode = gpul_comm_relax(c);
 	/* No kernel of any rank may run when memory is unmapped; after a failure all kernels leave by the abort word. */
 	(void)c->drv->cuCtxSetCurrent(c->ctx.handle);
 	(void)gpul_comm_persistent_stop(c->persistent, NULL);
 	r = c->drv->cuCtxSynchronize();
+	if (r && c->last.exists)  /* a stream of the program captures */
+		r = c->drv->cuEventSynchronize(c->last.ended);
+	gpul_comm_unrelax(c, mode);
 	if (!gpul_comm_awaited(c, r, "cuCtxSynchronize()", NULL)) {
 		gpul_comm_network_leave(c);
 		(void)gpul_boot_last_barrier(c->boot, c->options.create_timeout_ms, NULL);

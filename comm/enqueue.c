@@ -1,60 +1,120 @@
 /* enqueue.c — launches a kernel of the communicator on a stream. */
 #include "comm/comm_internal.h"
 
-/* Calls of one communicator run one after another: a stream that is not that of the last call waits for it.  A call that is
- * captured into a graph cannot wait for work outside of the graph; its order is that of the graph's launches. */
-static gpul_status follow_last_call(gpul_comm *c, CUstream stream, gpul_error *err)
+/* What the driver says of a call's stream, read once for each call.  A handle says little: a new stream may have that of a destroyed
+ * one, and the default stream of each thread has the same. */
+struct call_stream {
+	CUstream handle;
+	unsigned long long id;        /* if has_id */
+	bool has_id;
+	bool captures;
+	cuuint64_t capture;           /* number of the capture; 0: unknown */
+};
+
+static gpul_status describe_stream(gpul_comm *c, CUstream stream, struct call_stream *out, gpul_error *err)
 {
 	CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
+	const gpul_status st = gpul_cu(c->drv, err, cuStreamIsCapturing(stream, &capturing));
+
+	*out = (struct call_stream){ .handle = stream, .captures = capturing != CU_STREAM_CAPTURE_STATUS_NONE };
+	if (st)
+		return st;
+	out->has_id = c->drv->cuStreamGetId(stream, &out->id) == CUDA_SUCCESS;
+	if (out->captures && c->drv->cuStreamGetCaptureInfo_v3(stream, &capturing, &out->capture, NULL, NULL, NULL, NULL))
+		out->capture = 0;
+	return GPUL_OK;
+}
+
+/* Calls of one communicator run one after another: a stream that is not that of the last call waits for it.  Only an event of that
+ * call is used, not its stream, which may have been destroyed since, or capture now.  A call that is captured cannot wait for work
+ * outside of its graph: it waits for the last call in the same capture. */
+static gpul_status follow_last_call(gpul_comm *c, const struct call_stream *s, gpul_error *err)
+{
+	const struct last_call *last = s->captures ? &c->last_captured : &c->last;
+
+	if (!last->exists || (s->captures && last->capture != s->capture) || (s->has_id && last->has_id && last->stream_id == s->id))
+		return GPUL_OK;
+	return gpul_cu(c->drv, err, cuStreamWaitEvent(s->handle, last->ended, 0));
+}
+
+static gpul_status note_call(gpul_comm *c, const struct call_stream *s, gpul_error *err)
+{
+	struct last_call *last = s->captures ? &c->last_captured : &c->last;
 	gpul_status st;
 
-	if (!c->has_last || c->last_stream == stream)
+	if (s->captures && !s->capture)
 		return GPUL_OK;
-	st = gpul_cu(c->drv, err, cuStreamIsCapturing(stream, &capturing));
-	if (st || capturing != CU_STREAM_CAPTURE_STATUS_NONE)
+	st = gpul_cu(c->drv, err, cuEventRecord(last->ended, s->handle));
+	if (st)
 		return st;
-	st = gpul_cu(c->drv, err, cuEventRecord(c->order, c->last_stream));
-	return st ? st : gpul_cu(c->drv, err, cuStreamWaitEvent(stream, c->order, 0));
+	last->exists = true;
+	last->has_id = s->has_id;
+	last->stream_id = s->id;
+	last->capture = s->capture;
+	return GPUL_OK;
 }
 
 /* An interpreted kernel takes far longer than its launch.  Without a limit a program queues hundreds of thousands of calls, and
  * after a failure each of their kernels would start only to leave.  NVIDIA's driver limits its queues by itself. */
-static void keep_pace(gpul_comm *c, CUstream stream)
+static void keep_pace(gpul_comm *c, const struct call_stream *s)
 {
 	enum { CALLS = 64 };
-	CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
 
-	if (!c->interprets || ++c->n_calls % CALLS != 0 || c->drv->cuStreamIsCapturing(stream, &capturing) ||
-	    capturing != CU_STREAM_CAPTURE_STATUS_NONE)
+	if (!c->interprets || s->captures || ++c->n_calls % CALLS != 0)
 		return;
 	if (c->n_calls > CALLS)
 		(void)c->drv->cuEventSynchronize(c->pace);
-	(void)c->drv->cuEventRecord(c->pace, stream);
+	(void)c->drv->cuEventRecord(c->pace, s->handle);
+}
+
+static gpul_status launch_call(gpul_comm *c, const struct launch *l, CUstream stream, gpul_error *err)
+{
+	void *arguments[] = { &c->view, l->argument };
+	struct launch todo = *l;
+	struct call_stream s;
+	CUgraphExec graph = NULL;
+	gpul_status st = gpul_comm_kernel(c, l->id, &todo.kernel, err);
+
+	st = st ? st : describe_stream(c, stream, &s, err);
+	st = st ? st : follow_last_call(c, &s, err);
+	if (st)
+		return st;
+	if (l->id != KERNEL_SENDRECV && !s.captures)
+		graph = gpul_comm_replay(c, &todo);
+	if (graph)
+		st = gpul_cu(c->drv, err, cuGraphLaunch(graph, stream));
+	else
+		st = gpul_cu(c->drv, err, cuLaunchKernel(todo.kernel, l->n_blocks, 1, 1, l->n_threads, 1, 1, 0, stream, arguments, NULL));
+	st = st ? st : note_call(c, &s, err);
+	if (!st)
+		keep_pace(c, &s);
+	return st;
+}
+
+CUstreamCaptureMode gpul_comm_relax(const gpul_comm *c)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+	return c->drv->cuThreadExchangeStreamCaptureMode(&mode) ? CU_STREAM_CAPTURE_MODE_RELAXED : mode;
+}
+
+void gpul_comm_unrelax(const gpul_comm *c, CUstreamCaptureMode mode)
+{
+	if (mode != CU_STREAM_CAPTURE_MODE_RELAXED)
+		(void)c->drv->cuThreadExchangeStreamCaptureMode(&mode);
 }
 
 gpul_status gpul_comm_enqueue(gpul_comm *c, enum kernel_id id, void *argument, unsigned n_blocks, unsigned n_threads,
 			      CUstream stream, gpul_error *err)
 {
-	void *arguments[] = { &c->view, argument };
 	gpul_error why = { 0 };
-	CUfunction kernel;
-	CUgraphExec graph = NULL;
+	CUstreamCaptureMode mode;
 	gpul_status st = gpul_comm_idle(c, err);
 
 	if (st)
 		return st;
-	st = gpul_comm_kernel(c, id, &kernel, &why);
-	st = st ? st : follow_last_call(c, stream, &why);
-	if (!st && id != KERNEL_SENDRECV)
-		graph = gpul_comm_replay(c, &(struct launch){ id, kernel, argument, n_blocks, n_threads }, stream);
-	if (graph)
-		st = gpul_cu(c->drv, &why, cuGraphLaunch(graph, stream));
-	else if (!st)
-		st = gpul_cu(c->drv, &why, cuLaunchKernel(kernel, n_blocks, 1, 1, n_threads, 1, 1, 0, stream, arguments, NULL));
-	if (st)
-		return gpul_comm_rank_failed(c, &why, err);
-	c->last_stream = stream;
-	c->has_last = true;
-	keep_pace(c, stream);
-	return GPUL_OK;
+	mode = gpul_comm_relax(c);
+	st = launch_call(c, &(struct launch){ id, NULL, argument, n_blocks, n_threads }, stream, &why);
+	gpul_comm_unrelax(c, mode);
+	return st ? gpul_comm_rank_failed(c, &why, err) : GPUL_OK;
 }

@@ -169,5 +169,9 @@ static CUresult await_stream(const gpul_comm *c, CUstream stream)
 
 gpul_status gpul_comm_wait(gpul_comm *c, CUstream stream, gpul_error *err)
 {
-	return gpul_comm_awaited(c, await_stream(c, stream), "waiting for the stream", err);
+	const CUstreamCaptureMode mode = gpul_comm_relax(c);
+	const CUresult r = await_stream(c, stream);
+
+	gpul_comm_unrelax(c, mode);
+	return gpul_comm_awaited(c, r, "waiting for the stream", err);
 }

@@ -74,10 +74,8 @@ static gpul_status launch_persistent(gpul_comm_persistent *p, gpul_error *err)
 	memset(p->queue, 0, sizeof *p->queue);
 	p->n_posted = 0;
 	st = st ? st : gpul_cu(c->drv, err, cuMemsetD8Async(p->relay, 0, sizeof(gpul_comm_relay), p->stream));
-	if (!st && c->has_last) {  /* after the calls so far */
-		st = gpul_cu(c->drv, err, cuEventRecord(c->order, c->last_stream));
-		st = st ? st : gpul_cu(c->drv, err, cuStreamWaitEvent(p->stream, c->order, 0));
-	}
+	if (!st && c->last.exists)  /* after the calls so far */
+		st = gpul_cu(c->drv, err, cuStreamWaitEvent(p->stream, c->last.ended, 0));
 	return st ? st : gpul_cu(c->drv, err, cuLaunchKernel(kernel, p->n_blocks, 1, 1, p->n_threads, 1, 1, 0, p->stream, arguments,
 							     NULL));
 }
@@ -85,6 +83,7 @@ static gpul_status launch_persistent(gpul_comm_persistent *p, gpul_error *err)
 gpul_status gpul_comm_persistent_start(gpul_comm *c, unsigned n_blocks, gpul_comm_persistent **out, gpul_error *err)
 {
 	gpul_status st = gpul_comm_idle(c, err);
+	CUstreamCaptureMode mode;
 	gpul_comm_persistent *p;
 
 	if (st)
@@ -95,14 +94,16 @@ gpul_status gpul_comm_persistent_start(gpul_comm *c, unsigned n_blocks, gpul_com
 	if (c->has_network)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "a persistent kernel needs memory between all ranks, and some pairs of them use "
 				 "the network");
+	mode = gpul_comm_relax(c);
 	if (!c->persistent)
 		st = create_persistent(c, err);
-	if (st)
-		return st;
 	p = c->persistent;
-	p->n_blocks = n_blocks ? n_blocks : c->sizes.n_blocks < 16 ? c->sizes.n_blocks : 16;
-	p->n_threads = c->interprets ? 96 : 512;
-	st = launch_persistent(p, err);
+	if (!st) {
+		p->n_blocks = n_blocks ? n_blocks : c->sizes.n_blocks < 16 ? c->sizes.n_blocks : 16;
+		p->n_threads = c->interprets ? 96 : 512;
+		st = launch_persistent(p, err);
+	}
+	gpul_comm_unrelax(c, mode);
 	if (st)
 		return st;
 	c->persistent_runs = true;

@@ -64,9 +64,15 @@ static gpul_status alloc_window(gpul_comm *c, size_t bytes, CUdeviceptr *out, gp
 gpul_status gpul_comm_alloc(gpul_comm *c, size_t bytes, CUdeviceptr *out, gpul_error *err)
 {
 	gpul_error why = { 0 };
-	const gpul_status st = gpul_comm_idle(c, err);
+	gpul_status st = gpul_comm_idle(c, err);
+	CUstreamCaptureMode mode;
 
-	return st ? st : gpul_comm_explain(c, alloc_window(c, bytes, out, &why), &why, err);
+	if (st)
+		return st;
+	mode = gpul_comm_relax(c);
+	st = alloc_window(c, bytes, out, &why);
+	gpul_comm_unrelax(c, mode);
+	return gpul_comm_explain(c, st, &why, err);
 }
 
 static gpul_status free_window(gpul_comm *c, CUdeviceptr at, gpul_error *err)

@@ -382,6 +382,13 @@ static CUresult host_free(void *p)
 	return release_object(FAKE_HOST_MEMORY);
 }
 
+/* Not counted: nothing depends on its success. */
+static CUresult exchange_capture_mode(CUstreamCaptureMode *mode)
+{
+	*mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+	return CUDA_SUCCESS;
+}
+
 static CUresult stream_create(CUstream *s, unsigned flags)
 {
 	(void)flags;
@@ -521,6 +528,7 @@ static const gpul_driver table = {
 	.cuLaunchKernel = launch,
 	.cuLaunchCooperativeKernel = launch_cooperative,
 	.cuOccupancyMaxActiveBlocksPerMultiprocessor = occupancy,
+	.cuThreadExchangeStreamCaptureMode = exchange_capture_mode,
 };
 
 const gpul_driver *fake_driver_failing(int n, CUresult with)
