@@ -8,7 +8,7 @@
 
 gpul_status gpul_rows_fail(const gpul_rows *r, const char *column, const char *found, const char *expected)
 {
-	return gpul_fail(r->err, GPUL_EFORMAT, 0, "%.100s:%u: %s '%.40s': %s", r->path, r->line, column, found, expected);
+	return gpul_fail(r->err, GPUL_EFORMAT, 0, "%s:%u: %s '%.40s': %s", r->path, r->line, column, found, expected);
 }
 
 gpul_status gpul_rows_number(const gpul_rows *r, const char *column, const char *text, uint64_t least, uint64_t most, uint64_t *out)
@@ -21,7 +21,7 @@ gpul_status gpul_rows_number(const gpul_rows *r, const char *column, const char 
 	if (at == text || *at)
 		return gpul_rows_fail(r, column, text, "a decimal number is expected");
 	if (n < least || n > most)
-		return gpul_fail(r->err, GPUL_EFORMAT, 0, "%.100s:%u: %s %.40s: a number from %llu to %llu is expected", r->path, r->line,
+		return gpul_fail(r->err, GPUL_EFORMAT, 0, "%s:%u: %s %.40s: a number from %llu to %llu is expected", r->path, r->line,
 				 column, text, (unsigned long long)least, (unsigned long long)most);
 	*out = n;
 	return GPUL_OK;
@@ -80,15 +80,15 @@ static gpul_status read_line(const gpul_rows *r, const char *at, size_t n_bytes,
 	unsigned n;
 
 	if (n_bytes > GPUL_ROWS_MAX_LINE || memchr(at, 0, n_bytes))
-		return gpul_fail(r->err, GPUL_EFORMAT, 0, "%.100s:%u: not a line of text with at most %d bytes", r->path, r->line,
+		return gpul_fail(r->err, GPUL_EFORMAT, 0, "%s:%u: not a line of text with at most %d bytes", r->path, r->line,
 				 GPUL_ROWS_MAX_LINE);
 	memcpy(line, at, n_bytes);
 	line[n_bytes] = 0;
 	if (r->line == 1)
-		return !strcmp(line, header) ? GPUL_OK : gpul_fail(r->err, GPUL_EFORMAT, 0, "%.60s:1: the first line must be %.180s", r->path, header);
+		return !strcmp(line, header) ? GPUL_OK : gpul_fail(r->err, GPUL_EFORMAT, 0, "%s:1: the first line must be %.180s", r->path, header);
 	n = split(line, field);
 	if (n != n_columns(header))
-		return gpul_fail(r->err, GPUL_EFORMAT, 0, "%.60s:%u: %u columns instead of %u: %.160s", r->path, r->line, n, n_columns(header),
+		return gpul_fail(r->err, GPUL_EFORMAT, 0, "%s:%u: %u columns instead of %u: %.160s", r->path, r->line, n, n_columns(header),
 				 header);
 	return row(r, field, context);
 }

@@ -1,4 +1,4 @@
-/* text.c — edit distance, suggestions for misspelt names, numbers of bytes. */
+/* text.c — edit distance, suggestions for misspelt names, numbers of bytes, shorter messages. */
 #include "core/text.h"
 
 #include <errno.h>
@@ -80,4 +80,84 @@ bool gpul_text_bytes(const char *text, uint64_t *out)
 		return false;
 	*out = (uint64_t)n << shift;
 	return true;
+}
+
+/* ---- shortening --------------------------------------------------------------------------- */
+
+enum { LEAST_WORD_BYTES = 40, MARK_BYTES = 3 };
+static const char mark[] = "...";
+
+static bool is_continuation(char c)
+{
+	return ((unsigned char)c & 0xC0) == 0x80;
+}
+
+/* The length of the word at `at`; 0: there is a blank. */
+static size_t word_bytes(const char *at)
+{
+	return strcspn(at, " \t\n");
+}
+
+/* Replace the middle of the n bytes at `at` by the mark, so that at most `most` are left: a third of the rest is the beginning.
+ * Returns how many are left. */
+static size_t cut_middle(char *at, size_t n, size_t most)
+{
+	size_t head = (most - MARK_BYTES) / 3, tail = n - (most - MARK_BYTES - head);
+
+	while (head > 0 && is_continuation(at[head]))
+		head--;
+	while (tail < n && is_continuation(at[tail]))
+		tail++;
+	memcpy(at + head, mark, MARK_BYTES);
+	memmove(at + head + MARK_BYTES, at + tail, strlen(at + tail) + 1);
+	return head + MARK_BYTES + n - tail;
+}
+
+/* The length of the text if no word has more than `most` bytes. */
+static size_t bytes_with_words_of(const char *text, size_t most)
+{
+	size_t sum = 0;
+
+	for (size_t n; *text; text += n ? n : 1) {
+		n = word_bytes(text);
+		sum += n > most ? most : n ? n : 1;
+	}
+	return sum;
+}
+
+static void shorten_words(char *text, size_t room_bytes)
+{
+	size_t most = room_bytes;
+
+	while (most > LEAST_WORD_BYTES && bytes_with_words_of(text, most) >= room_bytes)
+		most--;
+	for (size_t n; *text; text += n ? n : 1) {
+		n = word_bytes(text);
+		if (n > most)
+			n = cut_middle(text, n, most);
+	}
+}
+
+void gpul_text_fit(char *text, size_t room_bytes)
+{
+	char *first;
+	size_t n = strlen(text), span, excess;
+
+	if (n < room_bytes)
+		return;
+	shorten_words(text, room_bytes);
+	n = strlen(text);
+	first = strchr(text, '/');
+	span = first ? (size_t)(strrchr(text, '/') - first) + 1 : 0;
+	excess = n + 1 - room_bytes;
+	if (n >= room_bytes && span > LEAST_WORD_BYTES) {
+		cut_middle(first, span, span > excess + LEAST_WORD_BYTES ? span - excess : LEAST_WORD_BYTES);
+		n = strlen(text);
+	}
+	if (n < room_bytes)
+		return;
+	n = room_bytes - 1 - MARK_BYTES;
+	while (n > 0 && is_continuation(text[n]))
+		n--;
+	memcpy(text + n, mark, sizeof mark);
 }

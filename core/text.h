@@ -1,4 +1,4 @@
-/* text.h — find the name that a user probably meant; read a number of bytes. */
+/* text.h — find the name that a user probably meant; read a number of bytes; shorten a message. */
 #ifndef GPULOAD_CORE_TEXT_H
 #define GPULOAD_CORE_TEXT_H
 
@@ -22,6 +22,13 @@ const char *gpul_text_nearest(const char *name, const char *const *names, size_t
 /** Read a number of bytes: decimal digits, after which K, M, G or T may follow (powers of 1024).  False, out untouched: other text, or the
  * number does not fit. */
 bool gpul_text_bytes(const char *text, uint64_t *out);
+
+/** Shorten a text in place so that it fits into room_bytes with its NUL; room_bytes is at least 64.
+ *
+ * Long words, such as paths, are shortened first and in the middle: "/home/...build/kernel.cu:7:".  If this is not enough, because
+ * a path has blanks, what lies between the first and the last '/' is shortened, and then the end is cut.  "..." marks each place;
+ * UTF-8 characters stay whole.  Any thread. */
+void gpul_text_fit(char *text, size_t room_bytes);
 
 #ifdef __cplusplus
 }

@@ -117,7 +117,7 @@ static gpul_status open_library(const gpul_toolkit_library *l, void **handle, gp
 	if (try_places(asked, l->names, open_candidate, handle))
 		return GPUL_OK;
 	if (asked && *asked)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s: %s=%.100s: cannot be opened as %.*s%s", l->needed_for,
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s: %s=%s: cannot be opened as %.*s%s", l->needed_for,
 				 l->variable, asked, stem, l->names[0], l->otherwise);
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
 			 "%s: %.*s is not in $CUDA_HOME, /usr/local/cuda, the loader's path or cuda-wheels beside this "

@@ -182,9 +182,8 @@ static gpul_status open_auto(gpul_error *err)
 	if (st == GPUL_EINVAL)  /* it refuses GPULOAD_SOFT_TOOLS: the other driver does not matter */
 		return gpul_fail(err, st, why_neither.native, "%s", why_neither.text);
 	if (st)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, why_not.native, "no CUDA driver. %.*s; %.170s",
-				 nvidia_is_absent ? 50 : 110, nvidia_is_absent ? GPUL_NO_NVIDIA_DRIVER : why_not.text,
-				 why_neither.text);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, why_not.native, "no CUDA driver. %s; %s",
+				 nvidia_is_absent ? GPUL_NO_NVIDIA_DRIVER : why_not.text, why_neither.text);
 	chosen_by_auto = &soft.table;
 	/* A machine without NVIDIA's driver is no surprise to its user: a short notice, and the message of dlopen() for the log. */
 	if (nvidia_is_absent)

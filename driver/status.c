@@ -65,8 +65,6 @@ const char *gpul_cu_advice(CUresult r)
 	return "";
 }
 
-enum { FAULT_CHARS = 200 };  /* maximum length of the driver's fault text; leaves room for the error's name */
-
 /* Sticky errors: a kernel caused them, and every later call returns them. */
 static _Bool is_kernel_fault(CUresult r)
 {
@@ -105,10 +103,9 @@ gpul_status gpul_cu_status(const gpul_driver *drv, gpul_error *err, CUresult r,
 		meaning = "no explanation";
 	if ((is_kernel_fault(r) || is_refused_kernel(r, function)) && drv->last_fault &&
 	    *drv->last_fault())
-		return gpul_fail(err, GPUL_ECUDA, (int)r, "%.*s: %s (%d)", FAULT_CHARS,
-				 drv->last_fault(), name, (int)r);
+		return gpul_fail(err, GPUL_ECUDA, (int)r, "%s: %s (%d)", drv->last_fault(), name, (int)r);
 	if (strcmp(function, "cuInit") == 0 && drv->last_fault && *drv->last_fault())  /* a tool could not be started */
-		return gpul_fail(err, r == CUDA_ERROR_INVALID_VALUE ? GPUL_EINVAL : GPUL_ESYS, (int)r, "%.*s", FAULT_CHARS, drv->last_fault());
+		return gpul_fail(err, r == CUDA_ERROR_INVALID_VALUE ? GPUL_EINVAL : GPUL_ESYS, (int)r, "%s", drv->last_fault());
 	return gpul_fail(err, GPUL_ECUDA, (int)r, "%s: %s (%d), %s%s%s", function, name, (int)r, meaning,
 			 *advice ? ": " : "", advice);
 }

@@ -68,7 +68,7 @@ static gpul_status fail_with_log(CUresult r, const char *log, const char *text,
 		n_source = 90;
 	if (n_message > 100)
 		n_message = 100;
-	return gpul_fail(err, GPUL_ECUDA, (int)r, "%.60s%s: %.*s%s%.*s", name, place, n_message,
+	return gpul_fail(err, GPUL_ECUDA, (int)r, "%s%s: %.*s%s%.*s", name, place, n_message,
 			 message, n_source ? "\n" : "", n_source, source);
 }
 

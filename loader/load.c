@@ -203,7 +203,7 @@ static gpul_status refuse_content(const gpul_source *source, gpul_error *err)
 		advice = "expected PTX: compile it with llc or nvcc -ptx first";
 	if (content == GPUL_CONTENT_HIP || content == GPUL_CONTENT_HSACO)
 		advice = "expected code for NVIDIA GPUs";
-	return gpul_fail(err, GPUL_EFORMAT, 0, "%.100s is %s: %s", gpul_source_name(source),
+	return gpul_fail(err, GPUL_EFORMAT, 0, "%s is %s: %s", gpul_source_name(source),
 			 gpul_content_text(content), advice);
 }
 

@@ -63,11 +63,11 @@ static gpul_status check_extent(const gpul_code *code, gpul_error *err)
 	gpul_status st = GPUL_OK;
 
 	if (r.kind != GPUL_CONTENT_CUBIN)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%.160s: the image is not a cubin", code->name);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: the image is not a cubin", code->name);
 	if (r.bytes_needed <= code->n_bytes)
 		st = gpul_image_extent(code->bytes, &start, &needed, &why);
 	if (st)
-		return gpul_fail(err, st, why.native, "%.90s: %s", code->name, why.text);
+		return gpul_fail(err, st, why.native, "%s: %s", code->name, why.text);
 	if (r.bytes_needed > code->n_bytes || needed > code->n_bytes)
 		st = gpul_fail(err, GPUL_EFORMAT, (int)code->n_bytes,
 			       "%.120s is truncated: its cubin has %zu bytes, but its headers "
@@ -109,7 +109,7 @@ static gpul_status list_kernels(gpul_module *m, const gpul_code *code, gpul_erro
 	gpul_status st = GPUL_OK;
 
 	if (gpul_kernels_read(&image, code->bytes, code->n_bytes, &m->table, &why))
-		return gpul_fail(err, why.status, why.native, "%.90s: %s", code->name, why.text);
+		return gpul_fail(err, why.status, why.native, "%s: %s", code->name, why.text);
 	if (m->table.n == 0)
 		return gpul_fail(err, GPUL_EFORMAT, 0, "%.160s has no kernels for this device",
 				 code->name);

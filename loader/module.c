@@ -65,7 +65,7 @@ static gpul_status list_kernels(gpul_module *m, const char *name, gpul_error *er
 		n += is_kernel(&m->ptx->funcs[i]);
 	if (n == 0)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%.160s has no kernel (.entry with a body)", name);
+				 "%s has no kernel (.entry with a body)", name);
 	m->kernels = calloc(n, sizeof *m->kernels);
 	if (!m->kernels)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu kernels", n);

@@ -18,7 +18,7 @@
 static gpul_status check_file(const char *path, bool force, gpul_error *err)
 {
 	if (path && !force && access(path, F_OK) == 0)
-		return gpul_fail(err, GPUL_ESYS, EEXIST, "%.180s already exists; --force replaces it", path);
+		return gpul_fail(err, GPUL_ESYS, EEXIST, "%s already exists; --force replaces it", path);
 	return GPUL_OK;
 }
 

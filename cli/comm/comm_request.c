@@ -54,7 +54,7 @@ gpul_status comm_parse_int(const char *option, const char *text, int least, int 
 		return GPUL_OK;
 	n = *text >= '0' && *text <= '9' ? strtol(text, &end, 10) : LONG_MIN;
 	if (n < least || n > most || *end)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s must be a number from %d to %d, not '%.40s'", option, least, most, text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s must be a number from %d to %d, not '%s'", option, least, most, text);
 	*out = (int)n;
 	return GPUL_OK;
 }
@@ -69,7 +69,7 @@ gpul_status comm_parse_bytes(const char *text, size_t *min, size_t *max, size_t 
 		const size_t n = strcspn(at, ":");
 
 		if (n_parts == 3)
-			return gpul_fail(err, GPUL_EINVAL, 0, "--bytes: '%.60s' has too many colons; expected MIN:MAX:FACTOR", text);
+			return gpul_fail(err, GPUL_EINVAL, 0, "--bytes: '%s' has too many colons; expected MIN:MAX:FACTOR", text);
 		st = value_parse_size(at, n, &part[n_parts++], err);
 		at += n;
 		if (st || !*at)
@@ -80,7 +80,7 @@ gpul_status comm_parse_bytes(const char *text, size_t *min, size_t *max, size_t 
 	if (n_parts == 1)
 		part[1] = part[0];
 	if (part[0] < 1 || part[0] > part[1] || part[2] < 2)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--bytes: expected MIN:MAX:FACTOR with MIN from 1 to MAX and FACTOR from 2, not '%.60s'",
+		return gpul_fail(err, GPUL_EINVAL, 0, "--bytes: expected MIN:MAX:FACTOR with MIN from 1 to MAX and FACTOR from 2, not '%s'",
 				 text);
 	*min = part[0];
 	*max = part[1];
@@ -114,7 +114,7 @@ static gpul_status parse_devices(const char *list, struct comm_place *out, gpul_
 		const long n = *at >= '0' && *at <= '9' ? strtol(at, &end, 10) : -1;
 
 		if (n < 0 || n > INT_MAX || (*end && *end != ','))
-			return gpul_fail(err, GPUL_EINVAL, 0, "--devices must be device numbers, such as 0,1, not '%.60s'", list);
+			return gpul_fail(err, GPUL_EINVAL, 0, "--devices must be device numbers, such as 0,1, not '%s'", list);
 		if (out->n_devices == COMM_MOST_DEVICES)
 			return gpul_fail(err, GPUL_EINVAL, 0, "--devices lists more than %d devices", COMM_MOST_DEVICES);
 		out->devices[out->n_devices++] = (int)n;
@@ -132,7 +132,7 @@ static gpul_status parse_gpu_direct(const char *text, gpul_rdma_gpu_direct *out,
 			*out = (gpul_rdma_gpu_direct)i;
 			return GPUL_OK;
 		}
-	return text ? gpul_fail(err, GPUL_EINVAL, 0, "--gpu-direct must be auto, yes or no, not '%.40s'", text) : GPUL_OK;
+	return text ? gpul_fail(err, GPUL_EINVAL, 0, "--gpu-direct must be auto, yes or no, not '%s'", text) : GPUL_OK;
 }
 
 /* How to open the network, as gpuload rdma bench does. */
@@ -149,9 +149,9 @@ static gpul_status parse_net(const struct cli_args *args, struct comm_place *out
 	if (st)
 		return st;
 	if (backend && strcmp(backend, "auto") && strcmp(backend, "verbs") && strcmp(backend, "libfabric"))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--backend must be auto, verbs or libfabric, not '%.40s'", backend);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--backend must be auto, verbs or libfabric, not '%s'", backend);
 	if (provider && backend && !strcmp(backend, "verbs"))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--provider %.40s selects libfabric, but --backend is verbs", provider);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--provider %s selects libfabric, but --backend is verbs", provider);
 	if (host && (backend || provider || n_qps || gpu_direct || cli_value(args, COMM_OPT_NIC)))
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "--backend, --provider, --nic, --qps and --gpu-direct are for the network, but --transport is %s", gpul_comm_transport_name(out->transport));
@@ -175,9 +175,9 @@ gpul_status comm_place_parse(const struct cli_args *args, struct comm_place *out
 		st = gpul_fail(err, GPUL_EINVAL, 0, "--agent is for --hosts, which is missing");
 	st = st ? st : parse_devices(cli_value(args, COMM_OPT_DEVICES), out, err);
 	if (!st && driver && !gpul_driver_choice_parse(driver, &out->driver))
-		st = gpul_fail(err, GPUL_EINVAL, 0, "--driver must be auto, nvidia or soft, not '%.40s'", driver);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "--driver must be auto, nvidia or soft, not '%s'", driver);
 	if (!st && transport && !gpul_comm_transport_parse(transport, &out->transport))
-		st = gpul_fail(err, GPUL_EINVAL, 0, "--transport must be auto, device, host or net, not '%.40s'", transport);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "--transport must be auto, device, host or net, not '%s'", transport);
 	st = st ? st : parse_net(args, out, err);
 	if (!st && timeout) {
 		st = value_parse_seconds("timeout", timeout, &out->timeout_ms, err);
@@ -194,18 +194,18 @@ static gpul_status parse_names(const struct cli_args *args, struct comm_request 
 	const char *algo = cli_value(args, OPT_ALGO), *proto = cli_value(args, OPT_PROTO), *check = cli_value(args, OPT_CHECK);
 
 	if (dtype && !gpul_comm_dtype_parse(dtype, &out->dtype))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--dtype must be f16, bf16, f32, f64, i32 or u8, not '%.40s'", dtype);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--dtype must be f16, bf16, f32, f64, i32 or u8, not '%s'", dtype);
 	if (op && !comm_call_reduces(out->call))
 		return gpul_fail(err, GPUL_EINVAL, 0, "--op: %s has no operation; allreduce and reducescatter have one",
 				 gpul_comm_call_name(out->call));
 	if (op && !gpul_comm_op_parse(op, &out->op))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--op must be sum, prod, min, max or avg, not '%.40s'", op);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--op must be sum, prod, min, max or avg, not '%s'", op);
 	if (algo && !gpul_comm_algo_parse(algo, &out->algo))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--algo must be auto, ring, oneshot, direct, tree or twolevel, not '%.40s'", algo);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--algo must be auto, ring, oneshot, direct, tree or twolevel, not '%s'", algo);
 	if (proto && !gpul_comm_proto_parse(proto, &out->proto))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--proto must be auto, ll, ll128 or simple, not '%.40s'", proto);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--proto must be auto, ll, ll128 or simple, not '%s'", proto);
 	if (check && strcmp(check, "on") != 0 && strcmp(check, "off") != 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--check must be on or off, not '%.40s'", check);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--check must be on or off, not '%s'", check);
 	out->check = !check || !strcmp(check, "on");
 	return GPUL_OK;
 }
@@ -248,7 +248,7 @@ static gpul_status parse_window(const char *text, struct comm_request *out, gpul
 		return GPUL_OK;
 	}
 	if (value_parse_size(text, strlen(text), &out->window, NULL) || out->window == 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--window must be a size, such as 512K, or off, not '%.40s'", text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--window must be a size, such as 512K, or off, not '%s'", text);
 	if (out->place.transport == GPUL_COMM_DEVICE || out->place.transport == GPUL_COMM_HOST)
 		return gpul_fail(err, GPUL_EINVAL, 0, "--window is for the network, but --transport is %s",
 				 gpul_comm_transport_name(out->place.transport));
@@ -279,7 +279,7 @@ gpul_status comm_request_parse(const struct cli_args *args, gpul_comm_call call,
 		.json = cli_value(args, OPT_JSON), .explain = cli_value(args, OPT_EXPLAIN), .force = cli_value(args, OPT_FORCE),
 	};
 	if (args->n_operands)
-		return gpul_fail(err, GPUL_EINVAL, 0, "unexpected argument '%.60s'; see gpuload help comm %s", args->operands[0],
+		return gpul_fail(err, GPUL_EINVAL, 0, "unexpected argument '%s'; see gpuload help comm %s", args->operands[0],
 				 gpul_comm_call_name(call));
 	st = comm_place_parse(args, &out->place, err);
 	st = st ? st : parse_names(args, out, err);

@@ -41,7 +41,7 @@ static gpul_status parse_densities(const char *list, struct sparse_request *out,
 		const double percent = (*at >= '0' && *at <= '9') || *at == '.' ? strtod(at, &end) : -1;
 
 		if (!end || end == at || (*end && *end != ',') || !(percent >= 0 && percent <= 100))
-			return gpul_fail(err, GPUL_EINVAL, 0, "--density must be numbers from 0 to 100, such as 0.1,1,10, not '%.60s'", list);
+			return gpul_fail(err, GPUL_EINVAL, 0, "--density must be numbers from 0 to 100, such as 0.1,1,10, not '%s'", list);
 		if (out->n_percent == SPARSE_MOST_DENSITIES)
 			return gpul_fail(err, GPUL_EINVAL, 0, "--density lists more than %d numbers", SPARSE_MOST_DENSITIES);
 		out->percent[out->n_percent++] = percent;
@@ -55,11 +55,11 @@ static gpul_status parse_names(const struct cli_args *args, struct sparse_reques
 	const char *dtype = cli_value(args, OPT_DTYPE), *op = cli_value(args, OPT_OP), *check = cli_value(args, OPT_CHECK);
 
 	if (dtype && !gpul_comm_dtype_parse(dtype, &out->dtype))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--dtype must be f16, bf16, f32, f64, i32 or u8, not '%.40s'", dtype);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--dtype must be f16, bf16, f32, f64, i32 or u8, not '%s'", dtype);
 	if (op && (!gpul_comm_op_parse(op, &out->op) || (out->op != GPUL_COMM_SUM && out->op != GPUL_COMM_AVG)))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--op must be sum or avg, for which blocks of zeros can be left out, not '%.40s'", op);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--op must be sum or avg, for which blocks of zeros can be left out, not '%s'", op);
 	if (check && strcmp(check, "on") != 0 && strcmp(check, "off") != 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--check must be on or off, not '%.40s'", check);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--check must be on or off, not '%s'", check);
 	out->check = !check || !strcmp(check, "on");
 	return GPUL_OK;
 }
@@ -88,7 +88,7 @@ static gpul_status parse(const struct cli_args *args, struct sparse_request *out
 	*out = (struct sparse_request){ .dtype = GPUL_COMM_F32, .op = GPUL_COMM_SUM, .iterations = -1, .warmups = -1,
 					.json = cli_value(args, OPT_JSON) };
 	if (args->n_operands)
-		return gpul_fail(err, GPUL_EINVAL, 0, "unexpected argument '%.60s'; see gpuload help comm sparse-allreduce", args->operands[0]);
+		return gpul_fail(err, GPUL_EINVAL, 0, "unexpected argument '%s'; see gpuload help comm sparse-allreduce", args->operands[0]);
 	st = comm_place_parse(args, &out->place, err);
 	if (!cli_value(args, COMM_OPT_TRANSPORT))
 		out->place.transport = GPUL_COMM_NET;  /* as the sparse one */

@@ -218,7 +218,7 @@ static gpul_status parse_tuning(const struct cli_args *args, struct comm_tuning 
 	if (!st && bytes)
 		st = comm_parse_bytes(bytes, &t->min_bytes, &t->max_bytes, &t->factor, err);
 	if (!st && args->n_operands)
-		st = gpul_fail(err, GPUL_EINVAL, 0, "unexpected argument '%.60s'; see gpuload help comm tune", args->operands[0]);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "unexpected argument '%s'; see gpuload help comm tune", args->operands[0]);
 	return st ? st : comm_parse_int("--iters", cli_value(args, OPT_ITERS), 1, COMM_MOST_ITERATIONS, &t->q.iterations, err);
 }
 

@@ -60,7 +60,7 @@ static gpul_status choose_arch(const char *wanted, bool cubin, char *buf, size_t
 		    number[n_digits + strspn(number + n_digits, "af")])
 			return gpul_fail(err, GPUL_EINVAL, 0,
 					 "--arch needs sm_ or compute_ and a number, such as "
-					 "sm_90, not '%.40s'",
+					 "sm_90, not '%s'",
 					 wanted);
 	}
 	snprintf(buf, buf_bytes, "%s%s", cubin ? "sm_" : "compute_", number);

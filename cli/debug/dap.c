@@ -223,7 +223,7 @@ static void answer_request(struct dap *d, const struct json_value *request)
 
 	json_begin(&body, NULL, '{');
 	if (!h)
-		st = gpul_fail(&err, GPUL_EUNSUPPORTED, 0, "the request %.60s is not supported", command);
+		st = gpul_fail(&err, GPUL_EUNSUPPORTED, 0, "the request %s is not supported", command);
 	else if (needs_link && !d->link)
 		st = gpul_fail(&err, GPUL_EINVAL, 0, "%s: nothing has been launched", command);
 	else

@@ -70,7 +70,7 @@ static gpul_status open_driver(const char *wanted, const gpul_driver **out, stru
 
 	if (wanted && !gpul_driver_choice_parse(wanted, &choice))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--driver must be auto, nvidia or soft, not '%.40s'", wanted);
+				 "--driver must be auto, nvidia or soft, not '%s'", wanted);
 	gpul_log_to(keep_notice, why);
 	st = gpul_driver_open(choice, out, err);
 	gpul_log_to(NULL, NULL);

@@ -82,7 +82,7 @@ static gpul_status parse_numbers(const struct cli_args *args, struct push *p, gp
 	if (!st && blocks)
 		st = value_parse_size(blocks, strlen(blocks), &n_blocks, err);
 	if (!st && (n_blocks > MOST_BLOCKS || (blocks && n_blocks == 0)))
-		st = gpul_fail(err, GPUL_EINVAL, 0, "--blocks must be a number from 1 to %d, not '%.40s'", MOST_BLOCKS, blocks);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "--blocks must be a number from 1 to %d, not '%s'", MOST_BLOCKS, blocks);
 	p->count = n_count;
 	p->blocks = (unsigned)n_blocks;
 	return st;

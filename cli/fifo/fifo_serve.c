@@ -97,7 +97,7 @@ static gpul_status parse_request(const struct cli_args *args, struct serve *s, g
 		     s->kind == GPUL_MEM_DEVICE_IPC))
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "--kind must be auto, host-numa, memfd or shm, which the CPU and other processes can map; not "
-				 "'%.40s'", kind);
+				 "'%s'", kind);
 	st = parse_count(args, OPT_SLOTS, "slots", DEFAULT_SLOTS, &s->shape.slots, err);
 	s->shape.lanes = s->shape.slots < DEFAULT_LANES ? s->shape.slots : DEFAULT_LANES;
 	st = st ? st : parse_count(args, OPT_LANES, "lanes", s->shape.lanes, &s->shape.lanes, err);

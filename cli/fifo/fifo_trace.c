@@ -81,7 +81,7 @@ static gpul_status parse_number(const struct cli_args *args, int opt, const char
 	if (text && value_parse_size(text, strlen(text), &value, NULL))
 		value = SIZE_MAX;
 	if (value < least || value > most)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--%s must be a number from %" PRIu64 " to %" PRIu64 ", not '%.40s'", name,
+		return gpul_fail(err, GPUL_EINVAL, 0, "--%s must be a number from %" PRIu64 " to %" PRIu64 ", not '%s'", name,
 				 least, most, text);
 	*out = value;
 	return GPUL_OK;
@@ -91,7 +91,7 @@ static gpul_status parse_number(const struct cli_args *args, int opt, const char
 static gpul_status parse_mode(const char *text, struct fifo_trace_request *q, gpul_error *err)
 {
 	if (text && strcmp(text, "lanes") && strcmp(text, "shared"))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--mode must be shared or lanes, not '%.40s'", text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--mode must be shared or lanes, not '%s'", text);
 	q->lanes = 1;
 	while ((!text || !strcmp(text, "lanes")) && q->lanes < q->blocks && q->lanes < q->slots &&
 	       q->lanes < GPUL_FIFO_MAX_LANES)
@@ -103,7 +103,7 @@ static gpul_status parse_kind(const char *text, struct fifo_trace_request *q, gp
 {
 	if (text && (!gpul_mem_kind_parse(text, &q->kind) || q->kind == GPUL_MEM_DEVICE || q->kind == GPUL_MEM_DEVICE_IPC))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--kind must be auto, host-numa, memfd, shm or pinned, which the CPU can access; not '%.40s'", text);
+				 "--kind must be auto, host-numa, memfd, shm or pinned, which the CPU can access; not '%s'", text);
 	return GPUL_OK;
 }
 
@@ -169,7 +169,7 @@ static gpul_status parse_request(const struct cli_args *args, struct fifo_trace_
 	*q = (struct fifo_trace_request){ .path = path ? path : default_path, .force = cli_value(args, OPT_FORCE),
 					  .sync = cli_value(args, OPT_SYNC), .kind = GPUL_MEM_AUTO };
 	if (args->n_operands)
-		st = gpul_fail(err, GPUL_EINVAL, 0, "unexpected operand '%.40s': fifo trace has only options; -o names the file",
+		st = gpul_fail(err, GPUL_EINVAL, 0, "unexpected operand '%s': fifo trace has only options; -o names the file",
 			       args->operands[0]);
 	st = st ? st : parse_numbers(args, q, err);
 	st = st ? st : parse_mode(cli_value(args, OPT_MODE), q, err);
@@ -237,11 +237,11 @@ static gpul_status parse_fabric(const struct cli_args *args, struct fifo_put_req
 	const char *backend = cli_value(args, OPT_BACKEND);
 
 	if (backend && strcmp(backend, "auto") && strcmp(backend, "verbs") && strcmp(backend, "libfabric"))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--backend must be auto, verbs or libfabric, not '%.40s'", backend);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--backend must be auto, verbs or libfabric, not '%s'", backend);
 	p->backend = backend && strcmp(backend, "auto") ? backend : NULL;
 	p->provider = cli_value(args, OPT_PROVIDER);
 	if (p->provider && p->backend && !strcmp(p->backend, "verbs"))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--provider %.40s selects libfabric, but --backend is verbs", p->provider);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--provider %s selects libfabric, but --backend is verbs", p->provider);
 	if (p->provider)
 		p->backend = "libfabric";
 	return GPUL_OK;

@@ -27,7 +27,7 @@ static gpul_status parse_list(const char *list, struct devices_arg *d, gpul_erro
 		if (ordinal < 0 || ordinal > INT_MAX || (*end && *end != ','))
 			return gpul_fail(err, GPUL_EINVAL, 0,
 					 "--devices must be numbers from 0, separated by commas, "
-					 "such as 0,1; not '%.40s'",
+					 "such as 0,1; not '%s'",
 					 list);
 		st = add_ordinal(d, (int)ordinal, err);
 		if (st || !*end)
@@ -44,7 +44,7 @@ gpul_status devices_arg_parse(const char *driver, const char *devices, struct de
 	*out = (struct devices_arg){ .choice = GPUL_DRIVER_AUTO };
 	if (driver && !gpul_driver_choice_parse(driver, &out->choice))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--driver must be auto, nvidia or soft, not '%.40s'", driver);
+				 "--driver must be auto, nvidia or soft, not '%s'", driver);
 	st = parse_list(devices ? devices : "0", out, err);
 	if (st)
 		*out = (struct devices_arg){ 0 };

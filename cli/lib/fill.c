@@ -204,7 +204,7 @@ gpul_status fill_in_place(gpul_type t, const char *fill, size_t count, void *out
 	else if (!strchr("+-.0123456789", fill[0]) && strcmp(fill, "inf") &&
 		 strcmp(fill, "nan"))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "'%.60s' is not a fill; the fills are zeros, ones, "
+				 "'%s' is not a fill; the fills are zeros, ones, "
 				 "iota[:START[:STEP]], rand[:SEED], NUMBER and @FILE",
 				 fill);
 	st = value_parse(t, fill, number, err);
@@ -239,7 +239,7 @@ gpul_status fill_make(gpul_type t, const char *fill, const char *dir, size_t *co
 	if (*count == 0)
 		return gpul_fail(
 			err, GPUL_EINVAL, 0,
-			"a buffer without a count needs @FILE as its fill, not '%.60s'", fill);
+			"a buffer without a count needs @FILE as its fill, not '%s'", fill);
 	st = fill_alloc(t, *count, &data, err);
 	if (st)
 		return st;

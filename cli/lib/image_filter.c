@@ -13,7 +13,7 @@ static gpul_status parse_sm(const char *text, struct image_filter *out, gpul_err
 
 	if (n < 2 || n > 3 || (number[n] && (!strchr("af", number[n]) || number[n + 1])))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--sm must be an architecture such as 90 or sm_90a, not '%.40s'",
+				 "--sm must be an architecture such as 90 or sm_90a, not '%s'",
 				 text);
 	out->sm = (uint16_t)strtoul(number, NULL, 10);
 	out->suffix = number[n];
@@ -32,7 +32,7 @@ gpul_status image_filter_parse(const char *sm, const char *kind, const char *mat
 			out->kind = kinds[i];
 	if (kind && !out->kind)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--kind must be ptx, cubin or lto, not '%.40s'", kind);
+				 "--kind must be ptx, cubin or lto, not '%s'", kind);
 	return sm ? parse_sm(sm, out, err) : GPUL_OK;
 }
 

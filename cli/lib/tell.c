@@ -31,6 +31,10 @@ void cli_tell_log(const char *log, const char *file, gpul_error *err)
 		return;
 	fflush(stdout);
 	fprintf(stderr, "%s%s", log, log[strlen(log) - 1] == '\n' ? "" : "\n");
-	if (err)
-		snprintf(err->text, sizeof err->text, "%.160s was not compiled: the compiler's messages are above", file);
+	if (err) {
+		gpul_error above = { 0 };
+
+		(void)gpul_fail(&above, err->status, err->native, "%s was not compiled: the compiler's messages are above", file);
+		*err = above;
+	}
 }

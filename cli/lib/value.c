@@ -259,7 +259,7 @@ gpul_status value_parse_seconds(const char *option, const char *text, int *out_m
 
 	if (value_parse(GPUL_F64, text, &seconds, NULL) || !(seconds >= 0))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--%s must be a number of seconds, such as 5 or 0.2, not '%.40s'", option,
+				 "--%s must be a number of seconds, such as 5 or 0.2, not '%s'", option,
 				 text);
 	*out_ms = seconds * 1000 >= INT_MAX ? INT_MAX : (int)ceil(seconds * 1000);
 	return GPUL_OK;

@@ -132,7 +132,7 @@ static gpul_status print_result(const struct rdma_bench_request *q, const struct
 static gpul_status check_plot(const struct rdma_bench_request *q, gpul_error *err)
 {
 	if (q->plot && !q->force && strcmp(q->plot, "-") != 0 && access(q->plot, F_OK) == 0)
-		return gpul_fail(err, GPUL_ESYS, EEXIST, "%.180s already exists; --force replaces it", q->plot);
+		return gpul_fail(err, GPUL_ESYS, EEXIST, "%s already exists; --force replaces it", q->plot);
 	return GPUL_OK;
 }
 

@@ -77,7 +77,7 @@ static gpul_status parse_number(const char *option, const char *text, uint64_t l
 		return GPUL_OK;
 	n = *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : ULLONG_MAX;
 	if (n < least || n > most || *end)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--%s must be a number from %llu to %llu, not '%.40s'", option,
+		return gpul_fail(err, GPUL_EINVAL, 0, "--%s must be a number from %llu to %llu, not '%s'", option,
 				 (unsigned long long)least, (unsigned long long)most, text);
 	*out = n;
 	return GPUL_OK;
@@ -108,11 +108,11 @@ static gpul_status parse_backend(const struct cli_args *args, struct rdma_setup 
 	const char *backend = cli_value(args, RDMA_OPT_BACKEND), *provider = cli_value(args, RDMA_OPT_PROVIDER);
 
 	if (backend && strcmp(backend, "auto") && strcmp(backend, "verbs") && strcmp(backend, "libfabric"))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--backend must be auto, verbs or libfabric, not '%.40s'", backend);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--backend must be auto, verbs or libfabric, not '%s'", backend);
 	if (backend && strcmp(backend, "auto"))
 		out->rdma.backend = backend;
 	if (provider && backend && !strcmp(backend, "verbs"))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--provider %.40s selects libfabric, but --backend is verbs", provider);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--provider %s selects libfabric, but --backend is verbs", provider);
 	if (provider)
 		out->rdma.backend = "libfabric";
 	out->rdma.device.provider = provider;
@@ -126,11 +126,11 @@ static gpul_status parse_memory(const struct cli_args *args, struct rdma_setup *
 	gpul_status st;
 
 	if (kind < 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--memory must be host, host-numa or device, not '%.40s'", memory);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--memory must be host, host-numa or device, not '%s'", memory);
 	out->memory = (enum rdma_memory)kind;
 	st = devices_arg_parse(cli_value(args, RDMA_OPT_DRIVER), gpu, &out->devices, err);
 	if (!st && out->devices.n > 1)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--gpu must be one number, not '%.40s'", gpu);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--gpu must be one number, not '%s'", gpu);
 	return st;
 }
 
@@ -258,7 +258,7 @@ static gpul_status parse_shape(const struct cli_args *args, struct rdma_bench_re
 	gpul_status st;
 
 	if (found < 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--mode must be tpt, bi, lat, put, put-lat or basic, not '%.40s'", mode);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--mode must be tpt, bi, lat, put, put-lat or basic, not '%s'", mode);
 	*shape = (struct rdma_shape){ .mode = (enum rdma_mode)found, .n_flows = 1, .n_parts = 1, .n_requests = DEFAULT_REQUESTS,
 				      .flush = cli_value(args, OPT_FLUSH) };
 	if (shape->mode == RDMA_LAT || shape->mode == RDMA_PUT_LAT)
@@ -285,12 +285,12 @@ static gpul_status parse_path(const struct cli_args *args, gpul_rdma_desc *d, gp
 	gpul_status st = parse_unsigned("qps", cli_value(args, OPT_QPS), 1, GPUL_RDMA_MAX_QPS, &d->n_qps, err);
 
 	if (!st && stripe && strcmp(stripe, "split") && strcmp(stripe, "round-robin"))
-		st = gpul_fail(err, GPUL_EINVAL, 0, "--stripe must be split or round-robin, not '%.40s'", stripe);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "--stripe must be split or round-robin, not '%s'", stripe);
 	d->striping = stripe && !strcmp(stripe, "round-robin") ? GPUL_RDMA_ROUND_ROBIN : GPUL_RDMA_SPLIT;
 	if (!st && segment)
 		st = value_parse_size(segment, strlen(segment), &bytes, err);
 	if (!st && segment && (bytes < 4096 || bytes > GPUL_RDMA_MAX_SEGMENT || bytes % GPUL_RDMA_STRIPE_ALIGN))
-		st = gpul_fail(err, GPUL_EINVAL, 0, "--segment must be a multiple of %d from 4096 to %d, not '%.40s'",
+		st = gpul_fail(err, GPUL_EINVAL, 0, "--segment must be a multiple of %d from 4096 to %d, not '%s'",
 			       GPUL_RDMA_STRIPE_ALIGN, GPUL_RDMA_MAX_SEGMENT, segment);
 	d->segment_bytes = (uint32_t)bytes;
 	return st;

@@ -37,11 +37,11 @@ static int cmd_devices(const struct cli_args *args, gpul_error *err)
 	gpul_status st;
 
 	if (args->n_operands) {
-		gpul_fail(err, GPUL_EINVAL, 0, "unexpected argument '%.40s'", args->operands[0]);
+		gpul_fail(err, GPUL_EINVAL, 0, "unexpected argument '%s'", args->operands[0]);
 		return CLI_USAGE;
 	}
 	if (driver && !gpul_driver_choice_parse(driver, &choice)) {
-		gpul_fail(err, GPUL_EINVAL, 0, "--driver must be auto, nvidia or soft, not '%.40s'", driver);
+		gpul_fail(err, GPUL_EINVAL, 0, "--driver must be auto, nvidia or soft, not '%s'", driver);
 		return CLI_USAGE;
 	}
 	st = rdma_devices_collect(&d, choice, err);

@@ -402,7 +402,7 @@ static int cmd_rdma_serve(const struct cli_args *args, gpul_error *err)
 	gpul_status st = GPUL_OK;
 
 	if (args->n_operands)
-		st = gpul_fail(err, GPUL_EINVAL, 0, "unexpected operand '%.40s': rdma serve has only options", args->operands[0]);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "unexpected operand '%s': rdma serve has only options", args->operands[0]);
 	if (!st && listen && strlen(listen) > RDMA_ADDRESS_BYTES - 16)
 		st = gpul_fail(err, GPUL_EINVAL, 0, "--listen: the address is too long");
 	st = st ? st : rdma_setup_parse(args, &q.setup, err);

@@ -11,7 +11,7 @@
 static gpul_status not_an_arg(const char *text, gpul_error *err)
 {
 	return gpul_fail(err, GPUL_EINVAL, 0,
-			 "'%.80s' is not an argument; expected TYPE=NUMBER, TYPE[COUNT]=FILL, "
+			 "'%s' is not an argument; expected TYPE=NUMBER, TYPE[COUNT]=FILL, "
 			 "out:TYPE[COUNT], "
 			 "inout:TYPE[COUNT]=FILL, bytes=@FILE, hex:BYTES, struct[BYTES]{OFFSET:ARG;...} or fn:VARIABLE",
 			 text);
@@ -32,7 +32,7 @@ static gpul_status parse_hex(const char *hex, struct arg *out, gpul_error *err)
 	if (n == 0 || n % 2 || strspn(hex, "0123456789abcdefABCDEF") != n)
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "hex: needs an even number of hexadecimal digits, the byte at the lowest "
-				 "address first, not '%.40s'",
+				 "address first, not '%s'",
 				 hex);
 	out->kind = ARG_BYTES;
 	out->bytes = n / 2;
@@ -54,7 +54,7 @@ static gpul_status parse_bytes(const char *value, const char *dir, struct arg *o
 	if (*value != '@')
 		return gpul_fail(
 			err, GPUL_EINVAL, 0,
-			"bytes= needs @FILE, not '%.40s'; to give the bytes themselves, write hex:",
+			"bytes= needs @FILE, not '%s'; to give the bytes themselves, write hex:",
 			value);
 	return fill_read_file(value + 1, dir, (void **)&out->data, &out->bytes, err);
 }
@@ -84,7 +84,7 @@ static gpul_status parse_function(const char *name, struct arg *out, gpul_error 
 						    &out->index, NULL))))
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "fn: needs a __device__ variable that contains a function pointer, "
-				 "NAME or NAME[INDEX], not '%.80s'",
+				 "NAME or NAME[INDEX], not '%s'",
 				 name);
 	out->kind = ARG_FUNCTION;
 	out->type = GPUL_U64;
@@ -176,7 +176,7 @@ static gpul_status parse_buffer(const char *text, const char *bracket, const cha
 static gpul_status not_a_struct(const char *text, gpul_error *err)
 {
 	return gpul_fail(err, GPUL_EINVAL, 0,
-			 "'%.80s' is not a struct; expected struct[BYTES]{OFFSET:ARG;OFFSET:ARG}, such as "
+			 "'%s' is not a struct; expected struct[BYTES]{OFFSET:ARG;OFFSET:ARG}, such as "
 			 "struct[16]{0:f32[8]=iota;8:i32=8}",
 			 text);
 }
@@ -197,10 +197,10 @@ static gpul_status parse_member(const char *text, const char *dir, struct arg *o
 	m->offset = offset;
 	if (m->kind == ARG_FUNCTION || m->kind == ARG_STRUCT)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "'%.60s': a member of a struct must be a scalar, a buffer, bytes= or hex:", text);
+				 "'%s': a member of a struct must be a scalar, a buffer, bytes= or hex:", text);
 	bytes = m->kind == ARG_BUFFER ? sizeof m->address : m->bytes;
 	if (offset > out->bytes || bytes > out->bytes - offset)
-		return gpul_fail(err, GPUL_EINVAL, 0, "'%.60s' ends outside of the struct of %zu bytes", text,
+		return gpul_fail(err, GPUL_EINVAL, 0, "'%s' ends outside of the struct of %zu bytes", text,
 				 out->bytes);
 	if (m->kind != ARG_BUFFER)
 		memcpy(out->data + offset, m->data, m->bytes);

@@ -21,8 +21,8 @@ static const char *fault_line(const struct run *r, const gpul_error *err)
 {
 	const char *fault = r->drv && r->drv->last_fault ? r->drv->last_fault() : "";
 
-	/* err begins with the text of the fault, unless another call failed */
-	if (err->status != GPUL_ECUDA || !r->drv || !r->drv->last_fault_line || !*fault || strncmp(err->text, fault, 40) != 0)
+	/* err begins with the text of the fault, unless another call failed; gpul_text_fit() keeps these bytes of it */
+	if (err->status != GPUL_ECUDA || !r->drv || !r->drv->last_fault_line || !*fault || strncmp(err->text, fault, 12) != 0)
 		return "";
 	return r->drv->last_fault_line();
 }

@@ -74,7 +74,7 @@ gpul_status run_fit(const gpul_signature *s, const struct arg *args, size_t n_ar
 		if (!arg_fits(&s->params[i], &args[i]))
 			return gpul_fail(
 				err, GPUL_EINVAL, 0,
-				"argument %zu is %.40s, but parameter %zu of %s must be %s", i,
+				"argument %zu is %s, but parameter %zu of %s must be %s", i,
 				args[i].text, i, signature,
 				describe_param(&s->params[i], want, sizeof want));
 	return GPUL_OK;

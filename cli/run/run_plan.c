@@ -211,7 +211,7 @@ static gpul_status ask_for_args(const struct run *r, const char *line, const cha
 	free(signature);
 	return gpul_fail(
 		err, GPUL_EINVAL, 0,
-		"no arguments given, and the code of %.100s does not show all of them: %s",
+		"no arguments given, and the code of %s does not show all of them: %s",
 		gpul_kernel_demangled(r->kernel), why);
 }
 
@@ -293,7 +293,7 @@ static gpul_status choose_grid(const struct run *r, const gpul_signature *s,
 	if (!counted && dims > 1)
 		return gpul_fail(
 			err, GPUL_EINVAL, 0,
-			"--grid is needed: %.100s reads %u dimensions of the thread index, and no "
+			"--grid is needed: %s reads %u dimensions of the thread index, and no "
 			"argument gives their size",
 			gpul_kernel_demangled(r->kernel), dims);
 	for (size_t i = 0; !counted && i < r->ask.n_args; i++)
@@ -363,7 +363,7 @@ static gpul_status take_assumed_launch(struct run *r, const gpul_signature *s, g
 		    (r->ask.block[0] && r->ask.block[d] != s->block[d]))
 			return gpul_fail(
 				err, GPUL_EINVAL, 0,
-				"the code of %.80s shows its arguments only for --grid %u,%u,%u --block "
+				"the code of %s shows its arguments only for --grid %u,%u,%u --block "
 				"%u,%u,%u: give the arguments, or leave out --grid and --block",
 				s->kernel, s->grid[0], s->grid[1], s->grid[2], s->block[0], s->block[1],
 				s->block[2]);

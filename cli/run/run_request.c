@@ -44,7 +44,7 @@ static gpul_status parse_dims(const char *name, const char *text, uint32_t out[3
 			return GPUL_OK;
 		text++;
 	}
-	return gpul_fail(err, GPUL_EINVAL, 0, "--%s needs X, X,Y or X,Y,Z, each at least 1, not '%.40s'",
+	return gpul_fail(err, GPUL_EINVAL, 0, "--%s needs X, X,Y or X,Y,Z, each at least 1, not '%s'",
 			 name, given);
 }
 
@@ -57,7 +57,7 @@ static gpul_status parse_u32(const char *name, const char *text, uint32_t least,
 		return GPUL_OK;
 	if (value_parse_size(text, strlen(text), &n, NULL) || n < least || n > INT32_MAX)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--%s needs a number from %u to %d, not '%.40s'", name, least,
+				 "--%s needs a number from %u to %d, not '%s'", name, least,
 				 INT32_MAX, text);
 	*out = (uint32_t)n;
 	return GPUL_OK;
@@ -71,7 +71,7 @@ static gpul_status parse_double(const char *name, const char *text, double *out,
 		return GPUL_OK;
 	if (value_parse(GPUL_F64, text, out, NULL) || !(*out >= 0))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--%s needs a number of at least 0, not '%.40s'", name, text);
+				 "--%s needs a number of at least 0, not '%s'", name, text);
 	return GPUL_OK;
 }
 
@@ -81,7 +81,7 @@ static gpul_status parse_show(const char *text, size_t *out, gpul_error *err)
 	if (text && !strcmp(text, "all"))
 		*out = SIZE_MAX;
 	else if (text && value_parse_size(text, strlen(text), out, NULL))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--show needs a number of elements or 'all', not '%.40s'", text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--show needs a number of elements or 'all', not '%s'", text);
 	return GPUL_OK;
 }
 
@@ -129,15 +129,15 @@ static gpul_status parse_target(const char *name, const char *text, const char *
 	if (!equals || !equals[1] ||
 	    value_parse_size(text, (size_t)(equals - text), &arg, NULL))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--%s needs ARG=WHAT, where ARG is a number from 0, not '%.60s'", name,
+				 "--%s needs ARG=WHAT, where ARG is a number from 0, not '%s'", name,
 				 text);
 	if (q->has_args && arg >= q->n_args)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--%s %.60s: no argument %zu; the %zu arguments are numbered from 0",
+				 "--%s %s: no argument %zu; the %zu arguments are numbered from 0",
 				 name, text, arg, q->n_args);
 	if (q->has_args && q->args[arg].kind != ARG_BUFFER)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--%s %.60s: argument %zu is %.60s, not a buffer", name, text,
+				 "--%s %s: argument %zu is %s, not a buffer", name, text,
 				 arg, q->args[arg].text);
 	*out = (struct run_target){ arg, equals + 1, dir };
 	return GPUL_OK;
@@ -212,7 +212,7 @@ static gpul_status parse_driver(const char *text, gpul_driver_choice *out, gpul_
 {
 	*out = GPUL_DRIVER_AUTO;
 	if (text && !gpul_driver_choice_parse(text, out))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--driver must be auto, nvidia or soft, not '%.40s'", text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--driver must be auto, nvidia or soft, not '%s'", text);
 	return GPUL_OK;
 }
 

@@ -79,7 +79,7 @@ static gpul_status read_type_and_rows(const struct cli_args *args, struct attach
 	q->type = type ? value_type(type, strlen(type)) : GPUL_TYPE_NONE;
 	if (type && !q->type)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--type must be i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 or f64, not '%.40s'", type);
+				 "--type must be i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 or f64, not '%s'", type);
 	q->rows = DEFAULT_ROWS;
 	if (rows && !q->dump)
 		return gpul_fail(err, GPUL_EINVAL, 0, "--rows needs --dump");

@@ -77,7 +77,7 @@ static gpul_status parse_shape(const char *text, gpul_ipc_shape *shape, size_t *
 			return gpul_fail(
 				err, GPUL_EINVAL, 0,
 				"--shape must be numbers above 0 with commas between, such as "
-				"1024,1024; not '%.40s'",
+				"1024,1024; not '%s'",
 				text);
 		if (shape->n_dims == GPUL_IPC_MAX_DIMS)
 			return gpul_fail(err, GPUL_EINVAL, 0,
@@ -95,7 +95,7 @@ static gpul_status set_bytes(struct share_request *q, size_t bytes, const char *
 {
 	if (q->bytes && q->bytes != bytes)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "%.60s: %zu bytes, but --bytes is %zu", what, bytes,
+				 "%s: %zu bytes, but --bytes is %zu", what, bytes,
 				 q->bytes);
 	q->bytes = bytes;
 	return GPUL_OK;
@@ -120,7 +120,7 @@ static gpul_status set_count(struct share_request *q, const char *shape, size_t 
 		return st;
 	if (__builtin_mul_overflow(*count, width, &bytes))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--shape %.60s of %s exceeds the address space", shape,
+				 "--shape %s of %s exceeds the address space", shape,
 				 gpul_type_name(q->type));
 	return set_bytes(q, bytes, "--shape", err);
 }
@@ -136,7 +136,7 @@ static gpul_status read_fill(struct share_request *q, const char *text, const ch
 	if (!q->type || !text[n])
 		return gpul_fail(
 			err, GPUL_EINVAL, 0,
-			"--fill must be TYPE=FILL, such as f32=rand or u8=@FILE, not '%.60s'",
+			"--fill must be TYPE=FILL, such as f32=rand or u8=@FILE, not '%s'",
 			text);
 	q->fill = text + n + 1;
 	st = set_count(q, shape, &count, err);
@@ -178,7 +178,7 @@ static gpul_status read_file(struct share_request *q, const char *path, gpul_err
 	if (st)
 		return st;
 	if (elements.count == 0)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%.200s: has no elements", path);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: has no elements", path);
 	q->data = elements.data;
 	q->type = about.type;
 	q->shape.n_dims = about.n_dims ? about.n_dims : 1;
@@ -206,7 +206,7 @@ static gpul_status read_contents(const struct cli_args *args, struct share_reque
 				 "a type");
 	if (shape && !fill)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--shape needs a type: --fill f32=zeros --shape %.40s", shape);
+				 "--shape needs a type: --fill f32=zeros --shape %s", shape);
 	if (!bytes && !fill && !from)
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "the size is missing: give --bytes 64M, --from FILE, or --fill "
@@ -229,7 +229,7 @@ static gpul_status read_kind(const struct cli_args *args, struct share_request *
 	if (kind && !gpul_mem_kind_parse(kind, &q->kind))
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "--kind must be auto, host-numa, device, memfd, shm or device-ipc, "
-				 "not '%.40s'",
+				 "not '%s'",
 				 kind);
 	if (q->kind == GPUL_MEM_PINNED)
 		return gpul_fail(err, GPUL_EINVAL, 0,
@@ -252,7 +252,7 @@ static gpul_status read_node(const struct cli_args *args, struct share_request *
 		return GPUL_OK;
 	if (value_parse(GPUL_U32, text, &node, NULL) || node > 4095)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--node must be the number of a NUMA node, not '%.40s'", text);
+				 "--node must be the number of a NUMA node, not '%s'", text);
 	q->node = (int)node;
 	return GPUL_OK;
 }

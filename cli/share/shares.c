@@ -218,7 +218,7 @@ static int cmd_shares(const struct cli_args *args, gpul_error *err)
 
 	if (args->n_operands) {
 		gpul_fail(err, GPUL_EINVAL, 0,
-			  "unexpected operand '%.60s'; gpuload map NAME shows one share",
+			  "unexpected operand '%s'; gpuload map NAME shows one share",
 			  args->operands[0]);
 		return CLI_USAGE;
 	}

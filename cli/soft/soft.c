@@ -74,13 +74,13 @@ static gpul_status read_options(const struct cli_args *args, struct soft_setup *
 	if (s->sm && !strncmp(s->sm, "sm_", 3))
 		s->sm += 3;
 	if (s->gpus && !is_number(s->gpus, 1, MAX_GPUS))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--gpus must be a number from 1 to %d, not '%.40s'", MAX_GPUS, s->gpus);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--gpus must be a number from 1 to %d, not '%s'", MAX_GPUS, s->gpus);
 	if (s->sm && !is_number(s->sm, 30, 999))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--sm must be a compute capability such as 75, 80 or 90, not '%.40s'", s->sm);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--sm must be a compute capability such as 75, 80 or 90, not '%s'", s->sm);
 	if (s->cuda && !is_version(s->cuda))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--cuda must be a version of CUDA such as 12.9 or 13.4, not '%.40s'", s->cuda);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--cuda must be a version of CUDA such as 12.9 or 13.4, not '%s'", s->cuda);
 	if (s->memory && (!gpul_text_bytes(s->memory, &bytes) || !bytes))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--memory must be a number of bytes such as 512M or 8G, not '%.40s'", s->memory);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--memory must be a number of bytes such as 512M or 8G, not '%s'", s->memory);
 	if (!args->n_operands == !cli_value(args, SOFT_ENV))
 		return gpul_fail(err, GPUL_EINVAL, 0, args->n_operands ? "--env prints the variables: give no command with it" :
 				 "which command? For example: gpuload soft -- python3 program.py");

@@ -58,7 +58,7 @@ static gpul_status parse_n(const char *text, unsigned *out, gpul_error *err)
 	long n = text ? strtol(text, &end, 10) : DEFAULT_N;
 
 	if (text && (end == text || *end || n < 1 || n > MMAP_SUM_MOST))
-		return gpul_fail(err, GPUL_EINVAL, 0, "-n must be a number of processes from 1 to %d, not '%.40s'",
+		return gpul_fail(err, GPUL_EINVAL, 0, "-n must be a number of processes from 1 to %d, not '%s'",
 				 MMAP_SUM_MOST, text);
 	*out = (unsigned)n;
 	return GPUL_OK;
@@ -69,7 +69,7 @@ static gpul_status parse_kind(const char *text, gpul_mem_kind *out, gpul_error *
 	*out = GPUL_MEM_AUTO;
 	if (text && !gpul_mem_kind_parse(text, out))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--kind must be auto, host-numa, device, memfd, shm or device-ipc, not '%.40s'", text);
+				 "--kind must be auto, host-numa, device, memfd, shm or device-ipc, not '%s'", text);
 	if (*out == GPUL_MEM_PINNED)
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "--kind pinned: memory of cuMemHostAlloc has no descriptor and no name, so no other "
@@ -86,7 +86,7 @@ static gpul_status parse_fill(const char *text, struct mmap_sum_request *r, gpul
 	equals = strchr(text, '=');
 	if (!equals)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--fill must be TYPE=FILL, such as f32=iota; not '%.40s'",
+				 "--fill must be TYPE=FILL, such as f32=iota; not '%s'",
 				 text);
 	r->type = value_type(text, (size_t)(equals - text));
 	r->fill = equals + 1;
@@ -118,7 +118,7 @@ static gpul_status parse_timeout(const char *text, int *out_ms, gpul_error *err)
 	double seconds = text ? strtod(text, &end) : DEFAULT_SECONDS;
 
 	if (text && (end == text || *end || !(seconds > 0) || seconds > 1e6))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--timeout must be a number of seconds above 0, not '%.40s'", text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--timeout must be a number of seconds above 0, not '%s'", text);
 	*out_ms = (int)ceil(seconds * 1000);
 	return GPUL_OK;
 }
@@ -129,7 +129,7 @@ static gpul_status parse_request(const struct cli_args *args, struct mmap_sum_re
 
 	*r = (struct mmap_sum_request){ .json = cli_value(args, MMAP_SUM_JSON) };
 	if (args->n_operands)
-		st = gpul_fail(err, GPUL_EINVAL, 0, "unexpected operand '%.40s': mmap-sum has only options", args->operands[0]);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "unexpected operand '%s': mmap-sum has only options", args->operands[0]);
 	st = st ? st : parse_n(cli_value(args, MMAP_SUM_N), &r->n, err);
 	st = st ? st : parse_kind(cli_value(args, MMAP_SUM_KIND), &r->kind, err);
 	st = st ? st : parse_fill(cli_value(args, MMAP_SUM_FILL), r, err);

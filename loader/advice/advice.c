@@ -149,9 +149,10 @@ const char *gpul_advice(const char *message, char buf[GPUL_ADVICE_BYTES])
 void gpul_advise(gpul_error *err)
 {
 	char advice[GPUL_ADVICE_BYTES];
-	size_t used = err ? strlen(err->text) : 0;
+	gpul_error longer = { 0 };
 
 	if (!err || !advise_on_text(err->text, false, advice) || strstr(err->text, advice))
 		return;
-	snprintf(err->text + used, sizeof err->text - used, ": %s", advice);
+	(void)gpul_fail(&longer, err->status, err->native, "%s: %s", err->text, advice);
+	*err = longer;
 }

@@ -235,7 +235,7 @@ static gpul_status report_result(const gpul_choice *c, const struct search *s,
 				 s->n_found, s->wanted, s->names);
 	if (s->n_found)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "%.40s has several kernels: name one of %s", path, s->names);
+				 "%s has several kernels: name one of %s", path, s->names);
 	if (n->linkable) {
 		*out = (gpul_chosen){ 0 };
 		return GPUL_OK;
@@ -243,9 +243,9 @@ static gpul_status report_result(const gpul_choice *c, const struct search *s,
 	if (s->wanted)
 		return gpul_choice_no_kernel(c, &s->damage, err);
 	if (s->damage.status)
-		return gpul_fail(err, s->damage.status, s->damage.native, "%.60s: %s", path,
+		return gpul_fail(err, s->damage.status, s->damage.native, "%s: %s", path,
 				 s->damage.text);
-	return gpul_fail(err, GPUL_EFORMAT, 0, "%.160s has no kernels for this device", path);
+	return gpul_fail(err, GPUL_EFORMAT, 0, "%s has no kernels for this device", path);
 }
 
 /* A part of the files that could not be read: the kernel may be in it. */

@@ -220,10 +220,10 @@ static gpul_status fail_not_found(const struct names *n, const gpul_error *damag
 				 wanted, path, damage->text);
 	if (near && *near)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "no kernel '%.60s' in %.50s: did you mean '%.100s'?", wanted,
+				 "no kernel '%.60s' in %s: did you mean '%.100s'?", wanted,
 				 path, near);
 	return gpul_fail(err, GPUL_EINVAL, 0,
-			 "no kernel '%.60s' in %.60s: gpuload ls lists its kernels", wanted,
+			 "no kernel '%.60s' in %s: gpuload ls lists its kernels", wanted,
 			 path);
 }
 

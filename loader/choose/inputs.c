@@ -89,7 +89,7 @@ gpul_status gpul_input_unpack(const gpul_input *in, const gpul_image *image, gpu
 
 	if (gpul_image_unpack(image, out, &why) == GPUL_OK)
 		return GPUL_OK;
-	return gpul_fail(err, why.status, why.native, "%.90s: %s",
+	return gpul_fail(err, why.status, why.native, "%s: %s",
 			 gpul_input_image_name(in, image, name, sizeof name), why.text);
 }
 

@@ -119,7 +119,8 @@ gpul_status gpul_walk_fail(const gpul_walk *w, const void *at, const char *fmt, 
 {
 	const unsigned char *byte = at;
 	size_t offset = byte ? (size_t)(byte - w->file.at) : 0;
-	char what[200], text[sizeof w->err->text];
+	char what[200];
+	gpul_error why = { 0 };
 	va_list ap;
 
 	if (!w->err) /* a search tries many candidates and needs no messages */
@@ -127,12 +128,10 @@ gpul_status gpul_walk_fail(const gpul_walk *w, const void *at, const char *fmt, 
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof what, fmt, ap);
 	va_end(ap);
-	snprintf(text, sizeof text, "%s%s%.60s%s%s%.40s: %s", w->here.file,
-		 w->here.member ? "(" : "", w->here.member ? w->here.member : "",
-		 w->here.member ? ")" : "", *w->here.section ? ", " : "", w->here.section, what);
-	replace_control_characters(text);
-	return gpul_fail(w->err, GPUL_EFORMAT, offset > INT_MAX ? INT_MAX : (int)offset, "%s",
-			 text);
+	(void)gpul_fail(&why, GPUL_EFORMAT, 0, "%s%s%s%s%s%s: %s", w->here.file, w->here.member ? "(" : "", w->here.member ? w->here.member : "",
+			w->here.member ? ")" : "", *w->here.section ? ", " : "", w->here.section, what);
+	replace_control_characters(why.text);
+	return gpul_fail(w->err, GPUL_EFORMAT, offset > INT_MAX ? INT_MAX : (int)offset, "%s", why.text);
 }
 
 const unsigned char *gpul_walk_see(const gpul_walk *w, const unsigned char *at, size_t n)

@@ -72,7 +72,7 @@ static gpul_status explain_ptx(const char *log, const char *line, int n_bytes,
 			text = text ? text + 1 : NULL;
 		}
 		text = text ? text + strspn(text, " \t") : "";
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%.60s:%u: %.*s\n%.*s", inputs[i].name,
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s:%u: %.*s\n%.*s", inputs[i].name,
 				 number, n_bytes < 90 ? n_bytes : 90, message + 2,
 				 (int)(strcspn(text, "\r\n") < 80 ? strcspn(text, "\r\n") : 80),
 				 text);

@@ -123,12 +123,12 @@ static gpul_status run_nvcc(const char *const *argv, gpul_error *err)
 
 	e = posix_spawn_file_actions_init(&actions);
 	if (e)
-		return gpul_fail(err, GPUL_ESYS, e, "cannot start %.160s: %s", argv[0], strerror(e));
+		return gpul_fail(err, GPUL_ESYS, e, "cannot start %s: %s", argv[0], strerror(e));
 	posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
 	e = posix_spawn(&pid, argv[0], &actions, NULL, (char *const *)argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
 	if (e)
-		return gpul_fail(err, GPUL_ESYS, e, "cannot start %.160s: %s", argv[0], strerror(e));
+		return gpul_fail(err, GPUL_ESYS, e, "cannot start %s: %s", argv[0], strerror(e));
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return gpul_fail(err, GPUL_ESYS, errno, "cannot wait for nvcc: %s", strerror(errno));
@@ -206,7 +206,7 @@ static gpul_status build(const char *source, const char *const *options, uint32_
 	if (asprintf(&folder, "%s/gpuload-XXXXXX", temporary && *temporary ? temporary : "/tmp") < 0)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a path");
 	if (!mkdtemp(folder)) {
-		st = gpul_fail(err, GPUL_ESYS, errno, "cannot create %.160s: %s", folder, strerror(errno));
+		st = gpul_fail(err, GPUL_ESYS, errno, "cannot create %s: %s", folder, strerror(errno));
 		goto free_folder;
 	}
 	if (asprintf(&exe, "%s/program", folder) < 0 || asprintf(&rule, "%s/program.d", folder) < 0) {

@@ -140,7 +140,7 @@ static gpul_status explain_code(const struct place *at, gpul_source *source, con
 	}
 	if (!images || search.found)
 		return gpul_fail(err, GPUL_EINVAL, a->native,
-				 "%.60s: %.50s has the code of %.60s for %s; if that is not this "
+				 "%s: %.50s has the code of %s for %s; if that is not this "
 				 "device, add code for it with nvcc -gencode",
 				 a->name, base_name(at), s->demangled, *targets ? targets : "?");
 	if (o->device_linked)
@@ -214,7 +214,7 @@ gpul_status gpul_symbol_explain(const void *stub, int runtime_error, const char 
 	if (is_driver_error(runtime_error) ||
 	    (runtime_error == cudaErrorInvalidValue && software_driver_is_loaded()))
 		return gpul_fail(err, GPUL_EINVAL, runtime_error,
-				 "%.60s: NVIDIA's CUDA runtime works only with NVIDIA's driver of the "
+				 "%s: NVIDIA's CUDA runtime works only with NVIDIA's driver of the "
 				 "same or a newer version; for the software driver build with nvcc "
 				 "-cudart none and link libgpuload-rt.a",
 				 name);

@@ -368,7 +368,7 @@ static gpul_status parse_text(const char *text, size_t text_bytes, const char *f
 	p.module.address_size = 64;   /* as ptxas assumes without .address_size */
 	if (text_bytes > INT32_MAX)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%.100s: %zu bytes of PTX; the limit is 2 GiB", file_name,
+				 "%s: %zu bytes of PTX; the limit is 2 GiB", file_name,
 				 text_bytes);
 	ptx_vocabulary_init();
 	ptx_lexer_init(&p.lexer, text, text_bytes);

@@ -21,7 +21,7 @@ void ptx_fail_memory(ptx_parser *p)
 {
 	if (p->status)
 		return;
-	stop_parsing(p, gpul_fail(p->err, GPUL_ENOMEM, 0, "%.100s: out of memory while parsing",
+	stop_parsing(p, gpul_fail(p->err, GPUL_ENOMEM, 0, "%s: out of memory while parsing",
 			  p->file_name));
 }
 

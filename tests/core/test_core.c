@@ -33,13 +33,22 @@ static void a_failure_without_gpul_error_still_returns_its_status(void **state)
 	assert_int_equal(gpul_fail(NULL, GPUL_ENOMEM, 0, "x"), GPUL_ENOMEM);
 }
 
-static void a_long_error_text_is_truncated_and_terminated(void **state)
+static void a_long_error_text_is_shortened_where_it_matters_least(void **state)
 {
-	gpul_error err = { 0 };
+	gpul_error err = { 0 }, outer = { 0 };
+	char path[301];
 
 	(void)state;
-	gpul_fail(&err, GPUL_EINVAL, 0, "%1000s", "x");
+	memset(path, 'p', 300);
+	path[300] = '\0';
+	gpul_fail(&err, GPUL_ESYS, 2, "/tmp/%s/x.ptx: no such file", path);
 	assert_int_equal(strlen(err.text), sizeof err.text - 1);
+	assert_memory_equal(err.text, "/tmp/ppp", 8);
+	assert_non_null(strstr(err.text, "pp...pp"));
+	assert_non_null(strstr(err.text, "pp/x.ptx: no such file"));
+	gpul_fail(&outer, GPUL_ESYS, 2, "rank 3: %s", err.text);  /* a text around a text that was shortened */
+	assert_memory_equal(outer.text, "rank 3: /tmp/", 13);
+	assert_non_null(strstr(outer.text, "pp/x.ptx: no such file"));
 }
 
 struct seen {
@@ -247,7 +256,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_error_keeps_the_first_failure),
 		cmocka_unit_test(a_failure_without_gpul_error_still_returns_its_status),
-		cmocka_unit_test(a_long_error_text_is_truncated_and_terminated),
+		cmocka_unit_test(a_long_error_text_is_shortened_where_it_matters_least),
 		/* Must precede tests that call gpul_log_set_level(): the environment is read only once. */
 		cmocka_unit_test(the_log_shows_only_notices_by_default),
 		cmocka_unit_test(the_log_shows_lines_up_to_its_level),

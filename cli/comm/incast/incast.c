@@ -110,7 +110,7 @@ static gpul_status check_request(const struct incast_request *q, const gpul_comm
 		return gpul_fail(err, GPUL_EINVAL, 0, "--rate needs -n: the private network is made by the command that starts the ranks, not by %s",
 				 job->source);
 	if (job->rank == 0 && q->plot && !q->force && access(q->plot, F_OK) == 0)
-		return gpul_fail(err, GPUL_ESYS, EEXIST, "%.180s already exists; --force replaces it", q->plot);
+		return gpul_fail(err, GPUL_ESYS, EEXIST, "%s already exists; --force replaces it", q->plot);
 	return GPUL_OK;
 }
 

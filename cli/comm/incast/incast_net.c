@@ -248,7 +248,7 @@ static gpul_status finish_place(enum place place, int fd, const char *congestion
 	gpul_status st = enter_place(fd, err);
 
 	if (!st && write_file("/proc/sys/net/ipv4/tcp_congestion_control", congestion, NULL))
-		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "--congestion: a network namespace cannot use '%.40s'; sysctl net.ipv4.tcp_allowed_congestion_control "
+		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "--congestion: a network namespace cannot use '%s'; sysctl net.ipv4.tcp_allowed_congestion_control "
 			       "lists what it can use", congestion);
 	if (!st && access("/proc/sys/net/ipv6", F_OK) == 0)
 		st = write_file("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1", err);

@@ -46,7 +46,7 @@ static gpul_status parse_size(const struct cli_args *args, int opt, size_t least
 	if (!text)
 		return GPUL_OK;
 	if (value_parse_size(text, strlen(text), &n, NULL) || n < least || n > most)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--%s must be a size from %zu to %zu bytes, such as 64K, not '%.40s'", incast_opts[opt].name,
+		return gpul_fail(err, GPUL_EINVAL, 0, "--%s must be a size from %zu to %zu bytes, such as 64K, not '%s'", incast_opts[opt].name,
 				 least, most, text);
 	*out = n;
 	return GPUL_OK;
@@ -67,7 +67,7 @@ static gpul_status parse_rate(const char *text, uint64_t *out, gpul_error *err)
 	for (long i = 0; unit && i <= unit - units; i++)
 		n *= 1000;
 	if (!(n >= 1e6 && n <= 1e11) || (*end && !unit) || (unit && end[1]))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--rate must be a rate from 1M to 100G bit/s, such as 1G or 2.5G, not '%.40s'", text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--rate must be a rate from 1M to 100G bit/s, such as 1G or 2.5G, not '%s'", text);
 	*out = (uint64_t)n;
 	return GPUL_OK;
 }
@@ -81,17 +81,17 @@ static gpul_status parse_mode(const char *text, bool modes[INCAST_N_MODES], gpul
 		modes[m] = both || !strcmp(text, incast_mode_names[m]);
 		any |= modes[m];
 	}
-	return any ? GPUL_OK : gpul_fail(err, GPUL_EINVAL, 0, "--mode must be sender, receiver or both, not '%.40s'", text);
+	return any ? GPUL_OK : gpul_fail(err, GPUL_EINVAL, 0, "--mode must be sender, receiver or both, not '%s'", text);
 }
 
 static gpul_status parse_backend(const char *backend, const char *provider, struct incast_request *out, gpul_error *err)
 {
 	if (backend && strcmp(backend, "auto") && strcmp(backend, "verbs") && strcmp(backend, "libfabric"))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--backend must be auto, verbs or libfabric, not '%.40s'", backend);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--backend must be auto, verbs or libfabric, not '%s'", backend);
 	out->backend = backend && strcmp(backend, "auto") ? backend : provider ? "libfabric" : NULL;
 	out->provider = provider;
 	if (provider && !strcmp(out->backend, "verbs"))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--provider %.40s selects libfabric, but --backend is verbs", provider);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--provider %s selects libfabric, but --backend is verbs", provider);
 	if (out->rate_bits && out->backend && !strcmp(out->backend, "verbs"))
 		return gpul_fail(err, GPUL_EINVAL, 0, "--rate needs --backend libfabric: NICs are not in the private network");
 	if (out->rate_bits)  /* the NICs of this machine are not in its private network */
@@ -107,7 +107,7 @@ gpul_status incast_request_parse(const struct cli_args *args, struct incast_requ
 					.congestion = cli_value(args, OPT_CONGESTION), .json = cli_value(args, OPT_JSON), .plot = cli_value(args, OPT_PLOT),
 					.force = cli_value(args, OPT_FORCE) };
 	if (args->n_operands)
-		st = gpul_fail(err, GPUL_EINVAL, 0, "unexpected operand '%.60s'; see gpuload help comm incast", args->operands[0]);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "unexpected operand '%s'; see gpuload help comm incast", args->operands[0]);
 	st = st ? st : comm_parse_int("-n", cli_value(args, OPT_N), 2, GPUL_COMM_MAX_RANKS, &out->n_ranks, err);
 	st = st ? st : comm_parse_int("--messages", cli_value(args, OPT_MESSAGES), 1, INCAST_MOST_MESSAGES, &out->n_messages, err);
 	st = st ? st : parse_size(args, OPT_BYTES, LEAST_BYTES, MOST_BYTES, &out->bytes, err);
@@ -118,7 +118,7 @@ gpul_status incast_request_parse(const struct cli_args *args, struct incast_requ
 	st = st ? st : parse_mode(cli_value(args, OPT_MODE), out->modes, err);
 	st = st ? st : parse_rate(cli_value(args, OPT_RATE), &out->rate_bits, err);
 	if (!st && out->congestion && !out->rate_bits)
-		st = gpul_fail(err, GPUL_EINVAL, 0, "--congestion %.40s needs --rate: it is set in the private network only", out->congestion);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "--congestion %s needs --rate: it is set in the private network only", out->congestion);
 	if (!st && !out->congestion && out->rate_bits)
 		out->congestion = "reno";  /* every system has it, and a namespace can always use it */
 	if (!st && !out->grant_bytes)

@@ -44,7 +44,7 @@ static gpul_status parse_number(const struct cli_args *args, int opt, size_t lea
 	if (text)
 		st = value_parse_size(text, strlen(text), out, err);
 	if (!st && text && (*out < least || *out > most))
-		st = gpul_fail(err, GPUL_EINVAL, 0, "--%s must be a number from %zu to %zu, not '%.40s'", netqueue_opts[opt].name, least, most,
+		st = gpul_fail(err, GPUL_EINVAL, 0, "--%s must be a number from %zu to %zu, not '%s'", netqueue_opts[opt].name, least, most,
 			       text);
 	return st;
 }
@@ -62,7 +62,7 @@ static gpul_status parse_pieces(const char *text, struct netqueue_request *q, gp
 	if (!st && colon)
 		st = value_parse_size(colon + 1, strlen(colon + 1), &most, err);
 	if (!st && (least < 1 || most < least || most > (size_t)1 << 30))
-		st = gpul_fail(err, GPUL_EINVAL, 0, "--pieces must be MIN:MAX with 1 <= MIN <= MAX <= 1G, not '%.40s'", text);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "--pieces must be MIN:MAX with 1 <= MIN <= MAX <= 1G, not '%s'", text);
 	q->least_piece = least;
 	q->most_piece = most;
 	return st;
@@ -81,7 +81,7 @@ static gpul_status parse_word(const struct cli_args *args, int opt, const char *
 			*out = i;
 			return GPUL_OK;
 		}
-	return gpul_fail(err, GPUL_EINVAL, 0, "--%s must be one of %s, not '%.40s'", netqueue_opts[opt].name, netqueue_opts[opt].complete, text);
+	return gpul_fail(err, GPUL_EINVAL, 0, "--%s must be one of %s, not '%s'", netqueue_opts[opt].name, netqueue_opts[opt].complete, text);
 }
 
 static gpul_status parse_corrupt(const char *text, double *out, gpul_error *err)
@@ -90,7 +90,7 @@ static gpul_status parse_corrupt(const char *text, double *out, gpul_error *err)
 
 	*out = text ? strtod(text, &end) : 0;
 	if (text && (end == text || *end || !(*out >= 0 && *out <= 1)))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--corrupt must be a probability from 0 to 1, not '%.40s'", text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--corrupt must be a probability from 0 to 1, not '%s'", text);
 	return GPUL_OK;
 }
 
@@ -104,7 +104,7 @@ gpul_status netqueue_request_parse(const struct cli_args *args, struct netqueue_
 
 	*q = (struct netqueue_request){ .check = cli_value(args, OPT_CHECK), .json = cli_value(args, OPT_JSON) };
 	if (args->n_operands)
-		return gpul_fail(err, GPUL_EINVAL, 0, "unexpected '%.40s'; see gpuload help comm netqueue", args->operands[0]);
+		return gpul_fail(err, GPUL_EINVAL, 0, "unexpected '%s'; see gpuload help comm netqueue", args->operands[0]);
 	st = parse_number(args, OPT_BYTES, 1, MOST_BYTES, DEFAULT_BYTES, &bytes, err);
 	st = st ? st : parse_number(args, OPT_COUNT, 1, MOST_COUNT, DEFAULT_COUNT, &count, err);
 	st = st ? st : parse_number(args, OPT_SLOTS, 2, 1 << 20, 0, &slots, err);

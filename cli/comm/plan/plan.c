@@ -48,7 +48,7 @@ static gpul_status parse_call(const char *text, gpul_comm_call *out, gpul_error 
 			*out = call;
 			return GPUL_OK;
 		}
-	return text ? gpul_fail(err, GPUL_EINVAL, 0, "--call must be allreduce, reducescatter, allgather, broadcast, alltoall or sendrecv, not '%.40s'",
+	return text ? gpul_fail(err, GPUL_EINVAL, 0, "--call must be allreduce, reducescatter, allgather, broadcast, alltoall or sendrecv, not '%s'",
 				text)
 		    : GPUL_OK;
 }
@@ -84,7 +84,7 @@ static gpul_status parse_request(const struct cli_args *args, struct plan_reques
 static gpul_status check_request(const struct cli_args *args, const struct plan_request *q, bool launched, gpul_error *err)
 {
 	if (args->n_operands)
-		return gpul_fail(err, GPUL_EINVAL, 0, "unexpected argument '%.60s'; see gpuload help comm plan", args->operands[0]);
+		return gpul_fail(err, GPUL_EINVAL, 0, "unexpected argument '%s'; see gpuload help comm plan", args->operands[0]);
 	if (q->place.n_ranks && !q->measure)
 		return gpul_fail(err, GPUL_EINVAL, 0, "-n starts ranks for --measure or --check; --ranks is the number to predict for");
 	if (q->measure && !q->place.n_ranks && !launched)
@@ -101,7 +101,7 @@ static gpul_status check_request(const struct cli_args *args, const struct plan_
 	if (q->path && !q->measure)
 		return gpul_fail(err, GPUL_EINVAL, 0, "-o writes measured parameters: --measure is missing");
 	if (q->plot && !q->force && access(q->plot, F_OK) == 0)
-		return gpul_fail(err, GPUL_ESYS, EEXIST, "%.180s already exists; --force replaces it", q->plot);
+		return gpul_fail(err, GPUL_ESYS, EEXIST, "%s already exists; --force replaces it", q->plot);
 	return GPUL_OK;
 }
 

@@ -194,7 +194,7 @@ static gpul_status write_output(const char *path, bool force, struct out *o, gpu
 static gpul_status check_plot(const struct fifo_bench_request *r, gpul_error *err)
 {
 	if (r->plot && !r->force && strcmp(r->plot, "-") != 0 && access(r->plot, F_OK) == 0)
-		return gpul_fail(err, GPUL_ESYS, EEXIST, "%.180s already exists; --force replaces it", r->plot);
+		return gpul_fail(err, GPUL_ESYS, EEXIST, "%s already exists; --force replaces it", r->plot);
 	return GPUL_OK;
 }
 

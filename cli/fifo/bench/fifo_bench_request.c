@@ -82,7 +82,7 @@ static gpul_status parse_number(const char *option, const char *text, uint64_t l
 		return GPUL_OK;
 	n = *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : ULLONG_MAX;
 	if (n < least || n > most || *end)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--%s must be a number from %llu to %llu, not '%.40s'", option,
+		return gpul_fail(err, GPUL_EINVAL, 0, "--%s must be a number from %llu to %llu, not '%s'", option,
 				 (unsigned long long)least, (unsigned long long)most, text);
 	*out = n;
 	return GPUL_OK;
@@ -102,7 +102,7 @@ static gpul_status parse_numbers(const char *option, const char *list, unsigned 
 		if (n < 1 || n > most || (*end && *end != ','))
 			return gpul_fail(err, GPUL_EINVAL, 0,
 					 "--%s must be numbers from 1 to %u with commas between, such as 1,8,64; not "
-					 "'%.40s'",
+					 "'%s'",
 					 option, most, list);
 		if (out->n == MOST_NUMBERS)
 			return gpul_fail(err, GPUL_EINVAL, 0, "--%s has more than %d numbers", option, MOST_NUMBERS);
@@ -164,7 +164,7 @@ static gpul_status parse_mode(const char *text, struct fifo_bench_request *r, gp
 	for (int i = 0; i < FIFO_N_MODES; i++)
 		r->mode[i] = both || !strcmp(text, fifo_mode_names[i]);
 	if (!r->mode[FIFO_SHARED] && !r->mode[FIFO_LANES])
-		return gpul_fail(err, GPUL_EINVAL, 0, "--mode must be shared, lanes or both, not '%.40s'", text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--mode must be shared, lanes or both, not '%s'", text);
 	return GPUL_OK;
 }
 
@@ -174,7 +174,7 @@ static gpul_status parse_kind(const char *text, gpul_mem_kind *out, gpul_error *
 	if (text && (!gpul_mem_kind_parse(text, out) || *out == GPUL_MEM_DEVICE || *out == GPUL_MEM_DEVICE_IPC))
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "--kind must be auto, host-numa, memfd, shm or pinned, which the CPU can access; not "
-				 "'%.40s'",
+				 "'%s'",
 				 text);
 	return GPUL_OK;
 }
@@ -198,7 +198,7 @@ gpul_status fifo_bench_parse(const struct cli_args *args, struct fifo_bench_requ
 					  .force = cli_value(args, OPT_FORCE),
 					  .plot = cli_value(args, OPT_PLOT) };
 	if (args->n_operands)
-		return gpul_fail(err, GPUL_EINVAL, 0, "unexpected operand '%.40s': fifo bench has only options", args->operands[0]);
+		return gpul_fail(err, GPUL_EINVAL, 0, "unexpected operand '%s': fifo bench has only options", args->operands[0]);
 	if (r->json && r->plot && !strcmp(r->plot, "-"))
 		return gpul_fail(err, GPUL_EINVAL, 0, "--plot - and --json both write to stdout");
 	st = parse_configs(cli_value(args, OPT_SIZES), cli_value(args, OPT_PARALLEL), r, err);
@@ -212,7 +212,7 @@ gpul_status fifo_bench_parse(const struct cli_args *args, struct fifo_bench_requ
 	st = st ? st : devices_arg_parse(cli_value(args, OPT_DRIVER), cli_value(args, OPT_DEVICE),
 					 &r->devices, err);
 	if (!st && r->devices.n > 1)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--device must be one number, not '%.40s'",
+		return gpul_fail(err, GPUL_EINVAL, 0, "--device must be one number, not '%s'",
 				 cli_value(args, OPT_DEVICE));
 	r->repeat = (unsigned)repeat;
 	r->batch = (unsigned)batch;

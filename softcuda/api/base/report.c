@@ -2,6 +2,7 @@
 #include "softcuda/api/base/state_internal.h"
 
 #include "core/log.h"
+#include "core/text.h"
 
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -174,7 +175,12 @@ void gpuloadSoftPrintFaults(int print)
  * NULL: "<ptx>", the default.  No call of the driver API has a parameter for such a name. */
 void gpuloadSoftNameImages(const char *name)
 {
-	snprintf(image_name, sizeof image_name, "%s", name ? name : "");
+	char *whole = strdup(name ? name : "");
+
+	if (whole)
+		gpul_text_fit(whole, sizeof image_name);
+	snprintf(image_name, sizeof image_name, "%s", whole ? whole : "");
+	free(whole);
 }
 
 const char *soft_image_name(void)

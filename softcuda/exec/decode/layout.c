@@ -242,7 +242,7 @@ static gpul_status refuse_undefined_function(const struct gpul_exec_program *p, 
 				   const gpul_ptx_init *i, gpul_error *err)
 {
 	return gpul_fail(err, GPUL_EFORMAT, 0,
-			 "%.60s:%u: undefined reference to function %.80s in the initialiser of %.60s",
+			 "%s:%u: undefined reference to function %.80s in the initialiser of %.60s",
 			 p->file_name, v->line,
 			 gpul_ptx_name(p->module, p->module->funcs[i->index].name),
 			 gpul_ptx_name(p->module, v->name));

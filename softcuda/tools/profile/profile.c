@@ -73,7 +73,7 @@ static gpul_status create(struct tool_options *o, gpul_exec_memory *memory, stru
 		goto done;
 	settings.to = !settings.path ? stderr : !strcmp(settings.path, "-") ? stdout : fopen(settings.path, "we");
 	if (!settings.to)
-		return gpul_fail(err, GPUL_ESYS, errno, "profile: cannot write %.120s: %s", settings.path, strerror(errno));
+		return gpul_fail(err, GPUL_ESYS, errno, "profile: cannot write %s: %s", settings.path, strerror(errno));
 done:
 	observer.before = gpul_profile_before();
 	*out = &observer;

@@ -338,7 +338,7 @@ static gpul_status open_outputs(struct trace *t, gpul_error *err)
 
 		o->to = strcmp(o->file, "-") ? fopen(o->file, "we") : stdout;
 		if (!o->to)
-			st = gpul_fail(err, GPUL_ESYS, errno, "cannot write the trace to %.100s: %s", o->file, strerror(errno));
+			st = gpul_fail(err, GPUL_ESYS, errno, "cannot write the trace to %s: %s", o->file, strerror(errno));
 		else
 			st = o->sink->open(o, err);
 	}
