@@ -160,6 +160,8 @@ typedef struct gpul_driver {
 	                                    * gpul_cu_status() reports them; NULL: not supported */
 	int (*finish_tools)(int at_once);  /* software driver: let the tools of GPULOAD_SOFT_TOOLS finish, when no kernel runs any more, or
 	                                    * at once; returns the number of errors that they have found; NULL: not supported */
+	const char *(*check_tools)(const char *list); /* software driver: what is wrong with the names in a list for GPULOAD_SOFT_TOOLS,
+	                                    * or ""; NULL: not supported */
 	void (*forget_memory)(CUdeviceptr address, size_t bytes); /* software driver: tools treat this memory of cuMemAlloc as if it was
 	                                    * not written; no kernel uses it; NULL: not supported */
 	void (*name_images)(const char *); /* sets the name, for fault messages, of images that this thread loads next;

@@ -96,6 +96,8 @@ gpul_status gpul_driver_fill(void *handle, const char *path, gpul_driver *out, g
 	memcpy(&out->print_faults, &p, sizeof p);
 	q = dlsym(handle, "gpuloadSoftForgetMemory");
 	memcpy(&out->forget_memory, &q, sizeof q);
+	q = dlsym(handle, "gpuloadSoftCheckTools");
+	memcpy(&out->check_tools, &q, sizeof q);
 	q = dlsym(handle, "gpuloadSoftFinishTools");
 	memcpy(&out->finish_tools, &q, sizeof q);
 	if (p)  /* gpul_cu_status() reports faults, so the driver need not print them */

@@ -209,12 +209,17 @@ static int cmd_run(const struct cli_args *given, gpul_error *err)
 {
 	const struct cli_args own = without_leading_dashes(given), *args = &own;
 	struct run r = { 0 };
-	gpul_status st;
+	gpul_source *first = NULL;  /* opened once: it may be a pipe */
+	gpul_status st = args->n_operands ? gpul_source_open(args->operands[0], &first, err) : GPUL_OK;
 	int code;
 
-	if (run_program_wanted(args))
-		return cli_exit_code(run_program(args, err));
-	st = run_request_make(args, &r.ask, err);
+	if (!st && run_program_wanted(args, first)) {
+		st = run_program(args, first, err);
+		gpul_source_close(first);
+		return cli_exit_code(st);
+	}
+	if (!st)
+		st = run_request_make(args, first, &r.ask, err);
 	gpul_log_to(print_log_line, NULL);
 	if (st == GPUL_OK)
 		st = gpul_driver_open(r.ask.driver, &r.drv, err);

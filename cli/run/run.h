@@ -55,19 +55,20 @@ gpul_status run_program_options(const struct cli_args *args, struct run_program_
 /** True when every option of the command line applies to a program, too: none is about a kernel. */
 bool run_program_has_options_only(const struct cli_args *args);
 /** True when a file has a `// gpuload run:` line: its author wants a kernel to be run. */
-bool run_program_has_line(const char *path);
+bool run_line_exists(gpul_source *source);
 
 /** True when the command line asks to run FILE.cu as a program: it has main(), and neither options nor arguments of a kernel
  * were given.  Without nvcc, says on stderr that the kernel is run alone. */
-bool run_program_wanted(const struct cli_args *args);
+bool run_program_wanted(const struct cli_args *args, gpul_source *source);
 
 /** Build FILE.cu and replace this process by it; arguments after `--` are passed to the program.
  *
- * @args  a parsed command line for which run_program_wanted() is true
- * Errors  it returns only after a failure: of gpul_driver_open(), gpul_program_build(); GPUL_ESYS
+ * @args    a parsed command line for which run_program_wanted() is true
+ * @source  FILE.cu
+ * Errors  it returns only after a failure: of soft_open_driver(), gpul_program_build(); GPUL_ESYS
  * Threads the main thread
  * Source  POSIX.1-2017 fexecve() */
-gpul_status run_program(const struct cli_args *args, gpul_error *err);
+gpul_status run_program(const struct cli_args *args, gpul_source *source, gpul_error *err);
 
 /* The words of the `// gpuload run:` line of a file. */
 struct run_line {
@@ -135,13 +136,13 @@ struct run_request {
 
 /** Combine the command line with the line of the file, and create the contents of the arguments.
  *
- * @args  the parsed command line; must outlive *out
- * @out   owned by the caller: run_request_free(); zeroed on failure
+ * @args   the parsed command line; must outlive *out
+ * @first  the first FILE, if the caller has opened it; NULL: it is opened here.  Belongs to *out, and is closed on failure
+ * @out    owned by the caller: run_request_free(); zeroed on failure
  * Errors  GPUL_EINVAL an invalid option or argument; GPUL_ESYS, GPUL_EFORMAT from reading files; GPUL_ENOMEM
  * Threads any thread may call
  * Source  - */
-gpul_status run_request_make(const struct cli_args *args, struct run_request *out,
-			     gpul_error *err);
+gpul_status run_request_make(const struct cli_args *args, gpul_source *first, struct run_request *out, gpul_error *err);
 void run_request_free(struct run_request *q);
 
 struct run_check {           /* an --expect and its result */

@@ -203,16 +203,11 @@ void run_line_tell_misspelt(gpul_source *source)
 	}
 }
 
-bool run_program_has_line(const char *path)
+bool run_line_exists(gpul_source *source)
 {
 	struct run_line line = { 0 };
-	gpul_source *source;
-	bool found;
+	const bool found = run_line_find(source, NULL, &line, NULL) || line.number;
 
-	if (gpul_source_open(path, &source, NULL))
-		return false;
-	found = run_line_find(source, NULL, &line, NULL) || line.number;
 	run_line_free(&line);
-	gpul_source_close(source);
 	return found;
 }

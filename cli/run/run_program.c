@@ -9,50 +9,54 @@
 #include <unistd.h>
 
 #include "cli/lib/tell.h"
-#include "core/file.h"
+#include "cli/soft/soft.h"
 #include "loader/program/program.h"
 #include "ptx/nvrtc/nvrtc.h"
 
 extern char **environ;
 
-static bool ends_in_cu(const char *path)
+/* The line of main() in CUDA C++; 0: there is none, or the file is something else. */
+static unsigned main_line(gpul_source *source)
 {
-	size_t n = strlen(path);
+	const char *text;
 
-	return n > 3 && !strcmp(path + n - 3, ".cu");
-}
-
-/* The line of main() in a .cu; 0: the file is something else, or cannot be read, which the caller will report. */
-static unsigned main_line(const char *path)
-{
-	gpul_file file;
-	unsigned line;
-
-	if (!ends_in_cu(path) || gpul_file_open(path, &file, NULL))
+	if (gpul_source_content(source) != GPUL_CONTENT_CUDA || gpul_source_text(source, &text, NULL))
 		return 0;
-	line = gpul_nvrtc_main_line(file.bytes);
-	gpul_file_close(&file);
-	return line;
+	return gpul_nvrtc_main_line(text);
 }
 
-bool run_program_wanted(const struct cli_args *args)
+bool run_program_wanted(const struct cli_args *args, gpul_source *source)
 {
 	char nvcc[GPUL_PROGRAM_PATH_BYTES];
-	const char *path = args->n_operands ? args->operands[0] : NULL;
 	bool for_program = args->n_operands > 1 && args->n_before_dashes == 1;
 	unsigned line;
 
 	/* Arguments or options of a kernel ask for a kernel. */
-	if (!path || args->n_before_dashes != 1 || !run_program_has_options_only(args))
+	if (!source || args->n_before_dashes != 1 || !run_program_has_options_only(args))
 		return false;
-	line = main_line(path);
-	if (line == 0 || (!for_program && run_program_has_line(path)))
+	line = main_line(source);
+	if (line == 0 || (!for_program && run_line_exists(source)))
 		return false;
 	if (for_program || gpul_program_find_nvcc(nvcc))
 		return true;
 	cli_tell("run", "%s is a program (main() in line %u), and nvcc, which could build it, was not found: running its kernel alone. "
-		 "To run the program, install the CUDA toolkit or set GPULOAD_NVCC", path, line);
+		 "To run the program, install the CUDA toolkit or set GPULOAD_NVCC", gpul_source_name(source), line);
 	return false;
+}
+
+/* A program that calls cu* itself needs libcuda.so.1: that of the driver that was chosen. */
+static gpul_status set_library_path(const gpul_driver *drv, gpul_error *err)
+{
+	const char *given = secure_getenv("LD_LIBRARY_PATH"), *slash = drv->interprets && drv->path ? strrchr(drv->path, '/') : NULL;
+	char *list = NULL;
+
+	if (!slash)
+		return GPUL_OK;
+	if (asprintf(&list, "%.*s%s%s", (int)(slash - drv->path), drv->path, given && *given ? ":" : "", given ? given : "") < 0 ||
+	    setenv("LD_LIBRARY_PATH", list, 1))
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the environment of the program");
+	free(list);
+	return GPUL_OK;
 }
 
 /* Let the program use the driver and the device that the options of gpuload select. */
@@ -72,7 +76,7 @@ static gpul_status set_environment(const gpul_driver *drv, int device, gpul_erro
 	}
 	if (device > 0)
 		setenv("CUDA_VISIBLE_DEVICES", number, 1);
-	return GPUL_OK;
+	return set_library_path(drv, err);
 }
 
 static gpul_status write_all(int file, const char *bytes, size_t n_bytes, gpul_error *err)
@@ -92,13 +96,14 @@ static gpul_status write_all(int file, const char *bytes, size_t n_bytes, gpul_e
 static gpul_status execute(const void *program, size_t n_bytes, const struct cli_args *args, gpul_error *err)
 {
 	const char *path = args->operands[0];
+	size_t n = strlen(path);
 	char **argv = calloc(args->n_operands + 1, sizeof *argv);
 	int file = memfd_create("program", MFD_CLOEXEC);
 	gpul_status st = GPUL_OK;
 
 	if (file < 0)
 		st = gpul_fail(err, GPUL_ESYS, errno, "cannot create a file in memory: %s", strerror(errno));
-	else if (!argv || asprintf(&argv[0], "%.*s", (int)(strlen(path) - 3), path) < 0)
+	else if (!argv || !(argv[0] = strndup(path, n > 3 && !strcmp(path + n - 3, ".cu") ? n - 3 : n)))
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the arguments of the program");
 	else
 		st = write_all(file, program, n_bytes, err);
@@ -131,29 +136,29 @@ static gpul_status device_cc(const gpul_driver *drv, int device, uint32_t *cc, g
 	return st;
 }
 
-gpul_status run_program(const struct cli_args *args, gpul_error *err)
+gpul_status run_program(const struct cli_args *args, gpul_source *source, gpul_error *err)
 {
 	struct run_program_options o = { 0 };
 	const gpul_driver *drv;
+	const char *text;
 	void *program = NULL;
 	size_t n_bytes = 0;
 	uint32_t cc = 0;
-	gpul_source *source;
 	gpul_status st = run_program_options(args, &o, err);
 
-	if (!st && args->n_operands == 1 && !gpul_source_open(args->operands[0], &source, NULL)) {
+	if (!st)
+		st = gpul_source_text(source, &text, err);
+	if (!st && args->n_operands == 1)
 		run_line_tell_misspelt(source); /* its author may have wanted a kernel to be run */
-		gpul_source_close(source);
-	}
 	if (!st)
 		st = run_tools_select(args, NULL, &o.driver, err);
 	if (!st)
-		st = gpul_driver_open(o.driver, &drv, err);
+		st = soft_open_driver(o.driver, &drv, err);
 	if (!st)
 		st = device_cc(drv, o.device, &cc, err);
 	if (!st)
-		st = gpul_program_build(args->operands[0], (const char *const *)o.nvcc.words, cc, o.no_cache, &program, &n_bytes,
-					err);
+		st = gpul_program_build(text, gpul_source_name(source), (const char *const *)o.nvcc.words, cc, o.no_cache, &program,
+					&n_bytes, err);
 	if (!st)
 		st = set_environment(drv, o.device, err);
 	if (!st)

@@ -317,14 +317,17 @@ static char *folder_of(const char *path)
 }
 
 /* Open every FILE, also if its line is not used, so that a missing file is reported before other errors. */
-static gpul_status open_sources(struct run_request *q, gpul_error *err)
+static gpul_status open_sources(struct run_request *q, gpul_source *first, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
 	q->sources = calloc(q->n_files, sizeof *q->sources);
-	if (!q->sources)
+	if (!q->sources) {
+		gpul_source_close(first);
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu files", q->n_files);
-	for (size_t i = 0; !st && i < q->n_files; i++)
+	}
+	q->sources[0] = first;
+	for (size_t i = first ? 1 : 0; !st && i < q->n_files; i++)
 		st = gpul_source_open(q->files[i], &q->sources[i], err);
 	return st;
 }
@@ -373,8 +376,7 @@ static gpul_status parse_args(const struct sources *s, struct run_request *q, gp
 	return GPUL_OK;
 }
 
-gpul_status run_request_make(const struct cli_args *args, struct run_request *out,
-			     gpul_error *err)
+gpul_status run_request_make(const struct cli_args *args, gpul_source *first, struct run_request *out, gpul_error *err)
 {
 	struct sources s = { .command = args };
 	gpul_status st;
@@ -385,7 +387,7 @@ gpul_status run_request_make(const struct cli_args *args, struct run_request *ou
 			err, GPUL_EINVAL, 0,
 			"run needs a FILE: gpuload run FILE [ARG...]; gpuload help run explains it");
 	split_operands(args, out);
-	st = open_sources(out, err);
+	st = open_sources(out, first, err);
 	if (!st)
 		st = read_line(&s, out, err);
 	if (st)

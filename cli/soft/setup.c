@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/soft/soft.h"
 #include "cli/soft/soft_internal.h"
-#include "driver/driver.h"
 
 static gpul_status set(struct soft_setup *s, const char *name, const char *value, gpul_error *err)
 {
@@ -227,9 +227,11 @@ static void find_toolkit(struct soft_setup *s, const char *command)
 gpul_status soft_setup(struct soft_setup *s, const char *command, gpul_error *err)
 {
 	const gpul_driver *drv;
-	gpul_status st = gpul_driver_open(GPUL_DRIVER_SOFT, &drv, err);
+	gpul_status st = soft_open_driver(GPUL_DRIVER_SOFT, &drv, err);
 	char *slash;
 
+	if (!st)
+		st = soft_check_tools(drv, s->tools, err);
 	if (st)
 		return st;
 	if (!drv->path || !realpath(drv->path, s->folder) || !(slash = strrchr(s->folder, '/')))
@@ -245,6 +247,25 @@ gpul_status soft_setup(struct soft_setup *s, const char *command, gpul_error *er
 	if (!st)
 		st = set_driver(s, err);
 	return st ? st : set_clients(s, err);
+}
+
+gpul_status soft_setup_apply(const struct soft_setup *s, gpul_error *err)
+{
+	for (size_t i = 0; i < s->variables.n; i++)
+		if (setenv(s->variables.at[i].name, s->variables.at[i].value, 1))
+			return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the environment");
+	return GPUL_OK;
+}
+
+gpul_status soft_set_environment(const char *command, gpul_error *err)
+{
+	struct soft_setup s = { 0 };
+	gpul_status st = soft_setup(&s, command, err);
+
+	if (!st)
+		st = soft_setup_apply(&s, err);
+	soft_setup_free(&s);
+	return st;
 }
 
 void soft_setup_free(struct soft_setup *s)

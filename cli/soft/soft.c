@@ -117,12 +117,10 @@ static int run_soft(const struct cli_args *args, gpul_error *err)
 
 	if (!st)
 		st = soft_setup(&s, command, err);
-	for (size_t i = 0; i < s.variables.n && !st; i++) {
-		if (cli_value(args, SOFT_ENV))
-			printf("%s=%s\n", s.variables.at[i].name, s.variables.at[i].value);
-		else if (setenv(s.variables.at[i].name, s.variables.at[i].value, 1))
-			st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the environment");
-	}
+	for (size_t i = 0; i < s.variables.n && !st && cli_value(args, SOFT_ENV); i++)
+		printf("%s=%s\n", s.variables.at[i].name, s.variables.at[i].value);
+	if (!st && command)
+		st = soft_setup_apply(&s, err);
 	if (!st && command) {
 		if (!cli_value(args, SOFT_QUIET))
 			report(&s, command);

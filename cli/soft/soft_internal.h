@@ -2,6 +2,7 @@
  *
  *     soft.c      options, the report, exec
  *     setup.c     the variables
+ *     driver.c    the driver in a process that becomes a program
  *     python.c    the Python packages of a command, and NVIDIA's wheels among them */
 #ifndef GPULOAD_CLI_SOFT_SOFT_INTERNAL_H
 #define GPULOAD_CLI_SOFT_SOFT_INTERNAL_H
@@ -25,6 +26,8 @@ struct soft_setup {
 
 /* Find the folder of the driver, and choose all variables for a command; command NULL: for any. */
 gpul_status soft_setup(struct soft_setup *s, const char *command, gpul_error *err);
+/* Set the variables in the environment of this process. */
+gpul_status soft_setup_apply(const struct soft_setup *s, gpul_error *err);
 void soft_setup_free(struct soft_setup *s);
 
 /* The site-packages folder of the Python that runs a command: the interpreter itself, or the one in the first line of a script.

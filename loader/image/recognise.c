@@ -66,7 +66,9 @@ static gpul_content text_kind(const unsigned char *p, size_t n, const char *name
 		return GPUL_CONTENT_CUDA;
 	if (i == n && (n == 0 || isspace(p[0])))
 		return GPUL_CONTENT_EMPTY;
-	return has_suffix(name, ".ptx") ? GPUL_CONTENT_PTX : GPUL_CONTENT_TEXT;
+	if (has_suffix(name, ".ptx"))
+		return GPUL_CONTENT_PTX;
+	return memmem(p, n, "__global__", 10) ? GPUL_CONTENT_CUDA : GPUL_CONTENT_TEXT;
 }
 
 /* The end of a table of the file; UINT64_MAX: overflow. */

@@ -2,6 +2,7 @@
  *
  *     text    .version ...            PTX
  *             anything, named *.cu    CUDA C++
+ *             ... __global__ ...      CUDA C++, in a pipe or in a file of another name
  *     bytes   7f 45 4c 46             ELF: e_machine 190 is a cubin, else a host file
  *             21 3c 61 72 63 68 3e    ar archive, "!<arch>"
  *             50 ed 55 ba             fatbin
@@ -22,7 +23,7 @@ extern "C" {
 typedef enum gpul_content {
 	GPUL_CONTENT_EMPTY, /* no bytes, or nothing but white space */
 	GPUL_CONTENT_PTX,   /* a text whose first word is .version, or a text named *.ptx */
-	GPUL_CONTENT_CUDA,  /* a text named *.cu */
+	GPUL_CONTENT_CUDA,  /* a text named *.cu, or with __global__ in it */
 	GPUL_CONTENT_TEXT,  /* any other text */
 	GPUL_CONTENT_CUBIN,
 	GPUL_CONTENT_HOST_ELF, /* .o, .so or executable */

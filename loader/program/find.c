@@ -1,4 +1,4 @@
-/* find.c — where nvcc and libgpuload-rt.a are. */
+/* find.c — where nvcc, libgpuload-rt.a and a libcuda.so to link with are. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,4 +86,22 @@ bool gpul_program_find_runtime(char path[GPUL_PROGRAM_PATH_BYTES])
 			return true;
 	}
 	return try_file(path, GPUL_LIBDIR, "/../libgpuload-rt.a", R_OK);
+}
+
+bool gpul_program_find_libcuda(const char *nvcc, char path[GPUL_PROGRAM_PATH_BYTES])
+{
+	static const char *const stubs[] = { "/../lib64/stubs/libcuda.so", "/../lib/stubs/libcuda.so", "/../targets/x86_64-linux/lib/stubs/libcuda.so" };
+	static const char *const ours[] = { "/softcuda/libcuda.so", "/../lib/gpuload/libcuda.so", "/gpuload/libcuda.so" };
+	char folder[PATH_MAX], *slash;
+
+	if (realpath(nvcc, folder) && (slash = strrchr(folder, '/'))) {
+		*slash = '\0';
+		for (size_t i = 0; i < sizeof stubs / sizeof *stubs; i++)
+			if (try_file(path, folder, stubs[i], R_OK))
+				return true;
+	}
+	for (size_t i = 0; gpul_own_folder(folder, sizeof folder) && i < sizeof ours / sizeof *ours; i++)
+		if (try_file(path, folder, ours[i], R_OK))
+			return true;
+	return try_file(path, GPUL_LIBDIR, "/libcuda.so", R_OK);
 }

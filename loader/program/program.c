@@ -1,5 +1,8 @@
 /* program.c — run nvcc, and keep its result in the cache.
  *
+ * The caller has read the source; nvcc opens files several times.  So it gets a copy in a temporary folder, which begins with a #line
+ * that names the source, and the folder of the source for #include "...".
+ *
  * The key of a program does not contain its headers, because only nvcc knows them.  So the result is kept with a list of the
  * files that it was made from, as `nvcc -MD` reports them, each with size and time; a change of one makes it invalid. */
 #include "loader/program/program.h"
@@ -21,7 +24,16 @@
 extern char **environ;
 
 struct tools {
-	char nvcc[GPUL_PROGRAM_PATH_BYTES], runtime[GPUL_PROGRAM_PATH_BYTES];
+	char nvcc[GPUL_PROGRAM_PATH_BYTES], runtime[GPUL_PROGRAM_PATH_BYTES], libcuda[GPUL_PROGRAM_PATH_BYTES];
+};
+
+struct source {
+	const char *text, *path;
+};
+
+/* The files of a compilation, in a temporary folder; each owned. */
+struct work {
+	char *folder, *source, *exe, *rule;
 };
 
 static gpul_status find_tools(struct tools *t, gpul_error *err)
@@ -31,6 +43,8 @@ static gpul_status find_tools(struct tools *t, gpul_error *err)
 	if (!gpul_program_find_runtime(t->runtime))
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
 				 "libgpuload-rt.a is neither beside this program nor installed, and GPULOAD_RT is not set");
+	if (!gpul_program_find_libcuda(t->nvcc, t->libcuda))
+		*t->libcuda = '\0';
 	return GPUL_OK;
 }
 
@@ -47,8 +61,9 @@ static bool print_file(FILE *to, const char *path)
 	return true;
 }
 
-/* The list of the files in a make rule "program: a.cu \<newline> b.h ..."; owned; NULL: no memory, or a file is missing. */
-static char *list_files(char *rule)
+/* The list of the files in a make rule "program: a.cu \<newline> b.h ...", without the copy of the source; owned; NULL: no memory, or
+ * a file is missing. */
+static char *list_files(char *rule, const char *copy)
 {
 	char *text = NULL, *colon = strstr(rule, ": ");
 	size_t n_bytes;
@@ -66,7 +81,7 @@ static char *list_files(char *rule)
 			word[n++] = *at;
 		}
 		word[n] = '\0';
-		ok = n == 0 || !strcmp(word, "\\") || print_file(to, word);
+		ok = n == 0 || !strcmp(word, "\\") || !strcmp(word, copy) || print_file(to, word);
 	}
 	if (to && (fclose(to) || !ok)) {
 		free(text);
@@ -95,15 +110,18 @@ static bool files_are_unchanged(const char *list)
 	return same;
 }
 
-static gpul_cache_key *create_key(const char *source, const char *const *options, uint32_t cc, const struct tools *t)
+static gpul_cache_key *create_key(const struct source *source, const char *const *options, uint32_t cc, const struct tools *t)
 {
 	gpul_cache_key *key = gpul_cache_key_create("program");
 	char *folder = getcwd(NULL, 0);
 
 	gpul_cache_key_add_text(key, folder);
 	free(folder);
-	gpul_cache_key_add_text(key, source);
+	gpul_cache_key_add_text(key, source->path);
+	gpul_cache_key_add_text(key, source->text);
 	gpul_cache_key_add(key, &cc, sizeof cc);
+	gpul_cache_key_add_text(key, secure_getenv("NVCC_PREPEND_FLAGS"));
+	gpul_cache_key_add_text(key, secure_getenv("NVCC_APPEND_FLAGS"));
 	for (size_t i = 0; options && options[i]; i++)
 		gpul_cache_key_add_text(key, options[i]);
 	if (key && gpul_cache_key_add_tool(key, t->nvcc) && gpul_cache_key_add_tool(key, t->runtime))
@@ -137,41 +155,77 @@ static gpul_status run_nvcc(const char *const *argv, gpul_error *err)
 	return GPUL_OK;
 }
 
-static gpul_status compile(const char *source, const char *const *options, uint32_t cc, const struct tools *t,
-			   const char *exe, const char *rule, gpul_error *err)
+/* Write the source behind a line that names it. */
+static gpul_status write_copy(const struct source *source, const char *copy, gpul_error *err)
 {
-	char arch[64], *path = NULL; /* nvcc would take -x.cu for an option, so it gets ./-x.cu */
-	bool dash = *source == '-' && asprintf(&path, "./%s", source) > 0;
+	FILE *to = fopen(copy, "we");
+
+	if (!to)
+		return gpul_fail(err, GPUL_ESYS, errno, "%s cannot be created: %s", copy, strerror(errno));
+	fputs("#line 1 \"", to);
+	for (const char *c = source->path; *c; c++)
+		fputc(strchr("\"\\\n", *c) ? '_' : *c, to);  /* ptxas cannot read them in a name, quoted or not */
+	fprintf(to, "\"\n%s", source->text);
+	if (fclose(to))
+		return gpul_fail(err, GPUL_ESYS, errno, "%s cannot be written: %s", copy, strerror(errno));
+	return GPUL_OK;
+}
+
+/* The folder of the source as an option of gcc, quoted as nvcc and its shell need it; owned.  NULL: no memory. */
+static char *quote_folder(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *end = slash && strncmp(path, "/dev/", 5) && strncmp(path, "/proc/", 6) ? slash + 1 : path;
+	char *text = NULL;
+	size_t n_bytes;
+	FILE *to = open_memstream(&text, &n_bytes);
+
+	if (!to)
+		return NULL;
+	fputs(*path == '/' && end > path ? "\"" : "\"./", to);
+	for (; path < end; path++) {
+		if (strchr("\\\"$`,", *path))
+			fputc('\\', to);
+		fputc(*path, to);
+	}
+	fputc('"', to);
+	return fclose(to) ? NULL : text;
+}
+
+static gpul_status compile(const struct source *source, const char *const *options, uint32_t cc, const struct tools *t,
+			   const struct work *w, gpul_error *err)
+{
+	char arch[64], *folder = quote_folder(source->path);
 	const char *const first[] = { t->nvcc, "-cudart", "none", "-lineinfo", "-Wno-deprecated-gpu-targets", "-gencode", arch,
-				      "-MD", "-MF", rule, "-o", exe, dash ? path : source, t->runtime, "-ldl", "-lpthread" };
-	size_t n_first = sizeof first / sizeof *first, n = 0;
+				      "-Xcompiler", "-iquote", "-Xcompiler", folder, "-MD", "-MF", w->rule, "-o", w->exe, w->source, t->runtime,
+				      "-ldl", "-lpthread", "-Xlinker", "--as-needed", t->libcuda };
+	size_t n_first = sizeof first / sizeof *first - (*t->libcuda ? 0 : 3), n = 0;
 	const char **argv;
-	gpul_status st;
+	gpul_status st = write_copy(source, w->source, err);
 
 	while (options && options[n])
 		n++;
 	argv = calloc(n_first + n + 1, sizeof *argv);
-	if (!argv) {
-		free(path);
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the options of nvcc");
+	if (!argv || !folder)
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the options of nvcc");
+	if (!st) {
+		snprintf(arch, sizeof arch, "arch=compute_%u,code=compute_%u", cc, cc);
+		memcpy(argv, first, n_first * sizeof *first);
+		for (size_t i = 0; i < n; i++)
+			argv[n_first + i] = options[i];
+		gpul_log(GPUL_LOG_INFO, "loader", "building %s with %s", source->path, t->nvcc);
+		st = run_nvcc(argv, err);
 	}
-	snprintf(arch, sizeof arch, "arch=compute_%u,code=compute_%u", cc, cc);
-	memcpy(argv, first, sizeof first);
-	for (size_t i = 0; i < n; i++)
-		argv[n_first + i] = options[i];
-	gpul_log(GPUL_LOG_INFO, "loader", "building %s with %s", source, t->nvcc);
-	st = run_nvcc(argv, err);
 	free(argv);
-	free(path);
+	free(folder);
 	return st;
 }
 
 /* Read the program and, for the cache, the list of its files. */
-static gpul_status fetch(const char *exe, const char *rule, gpul_cache_key *key, void **out, size_t *out_bytes, gpul_error *err)
+static gpul_status fetch(const struct work *w, gpul_cache_key *key, void **out, size_t *out_bytes, gpul_error *err)
 {
 	gpul_file program, text;
 	char *list = NULL;
-	gpul_status st = gpul_file_open(exe, &program, err);
+	gpul_status st = gpul_file_open(w->exe, &program, err);
 
 	if (st)
 		return st;
@@ -182,10 +236,10 @@ static gpul_status fetch(const char *exe, const char *rule, gpul_cache_key *key,
 	} else {
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a program of %zu bytes", program.n_bytes);
 	}
-	if (!st && key && !gpul_file_open(rule, &text, NULL)) {
+	if (!st && key && !gpul_file_open(w->rule, &text, NULL)) {
 		char *copy = strndup(text.bytes, text.n_bytes);
 
-		list = copy ? list_files(copy) : NULL;
+		list = copy ? list_files(copy, w->source) : NULL;
 		free(copy);
 		gpul_file_close(&text);
 	}
@@ -196,40 +250,44 @@ static gpul_status fetch(const char *exe, const char *rule, gpul_cache_key *key,
 	return st;
 }
 
-static gpul_status build(const char *source, const char *const *options, uint32_t cc, const struct tools *t, gpul_cache_key *key,
+static gpul_status build(const struct source *source, const char *const *options, uint32_t cc, const struct tools *t, gpul_cache_key *key,
 			 void **out, size_t *out_bytes, gpul_error *err)
 {
 	const char *temporary = secure_getenv("TMPDIR");
-	char *folder, *exe = NULL, *rule = NULL;
+	struct work w = { 0 };
 	gpul_status st;
 
-	if (asprintf(&folder, "%s/gpuload-XXXXXX", temporary && *temporary ? temporary : "/tmp") < 0)
+	if (asprintf(&w.folder, "%s/gpuload-XXXXXX", temporary && *temporary ? temporary : "/tmp") < 0)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a path");
-	if (!mkdtemp(folder)) {
-		st = gpul_fail(err, GPUL_ESYS, errno, "cannot create %s: %s", folder, strerror(errno));
+	if (!mkdtemp(w.folder)) {
+		st = gpul_fail(err, GPUL_ESYS, errno, "cannot create %s: %s", w.folder, strerror(errno));
 		goto free_folder;
 	}
-	if (asprintf(&exe, "%s/program", folder) < 0 || asprintf(&rule, "%s/program.d", folder) < 0) {
+	if (asprintf(&w.exe, "%s/program", w.folder) < 0 || asprintf(&w.rule, "%s/program.d", w.folder) < 0 ||
+	    asprintf(&w.source, "%s/program.cu", w.folder) < 0) {
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a path");
 		goto remove_folder;
 	}
-	st = compile(source, options, cc, t, exe, rule, err);
+	st = compile(source, options, cc, t, &w, err);
 	if (!st)
-		st = fetch(exe, rule, key, out, out_bytes, err);
-	unlink(exe);
-	unlink(rule);
+		st = fetch(&w, key, out, out_bytes, err);
+	unlink(w.exe);
+	unlink(w.rule);
+	unlink(w.source);
 remove_folder:
-	rmdir(folder);
+	rmdir(w.folder);
 free_folder:
-	free(exe);
-	free(rule);
-	free(folder);
+	free(w.exe);
+	free(w.rule);
+	free(w.source);
+	free(w.folder);
 	return st;
 }
 
-gpul_status gpul_program_build(const char *source, const char *const *options, uint32_t cc, bool no_cache, void **out,
-			       size_t *out_bytes, gpul_error *err)
+gpul_status gpul_program_build(const char *text, const char *path, const char *const *options, uint32_t cc, bool no_cache,
+			       void **out, size_t *out_bytes, gpul_error *err)
 {
+	const struct source source = { text, path };
 	struct tools tools;
 	gpul_cache_key *key;
 	char *list = NULL;
@@ -237,11 +295,11 @@ gpul_status gpul_program_build(const char *source, const char *const *options, u
 
 	if (st)
 		return st;
-	key = no_cache ? NULL : create_key(source, options, cc, &tools);
+	key = no_cache ? NULL : create_key(&source, options, cc, &tools);
 	if (!key || !gpul_cache_find_image(key, out, out_bytes, &list) || !files_are_unchanged(list)) {
 		if (list)
 			free(*out);
-		st = build(source, options, cc, &tools, key, out, out_bytes, err);
+		st = build(&source, options, cc, &tools, key, out, out_bytes, err);
 	}
 	free(list);
 	gpul_cache_key_destroy(key);

@@ -1,7 +1,8 @@
 /* program.h — build a program from CUDA C++ with nvcc, so that it runs on NVIDIA's driver and on the software driver.
  *
  *     program.cu ── nvcc -cudart none ──┐
- *     libgpuload-rt.a ──────────────────┴──> program, kept in the cache (loader/cache/cache.h) */
+ *     libgpuload-rt.a ──────────────────┤
+ *     libcuda.so, if cu* are called ────┴──> program, kept in the cache (loader/cache/cache.h) */
 #ifndef GPULOAD_LOADER_PROGRAM_PROGRAM_H
 #define GPULOAD_LOADER_PROGRAM_PROGRAM_H
 
@@ -25,10 +26,15 @@ bool gpul_program_find_nvcc(char path[GPUL_PROGRAM_PATH_BYTES]);
  * False: not found.  Any thread. */
 bool gpul_program_find_runtime(char path[GPUL_PROGRAM_PATH_BYTES]);
 
+/** Find a libcuda.so to link programs with: the stub of nvcc's toolkit, else the software driver.  The program then needs libcuda.so.1.
+ * False: not found.  Any thread. */
+bool gpul_program_find_libcuda(const char *nvcc, char path[GPUL_PROGRAM_PATH_BYTES]);
+
 /** Build a program, or find it in the cache: it is the same if the source, its headers, the options, the device, nvcc and
  * libgpuload-rt.a are.
  *
- * @source     path of the .cu
+ * @text       CUDA C++
+ * @path       its path, for messages, debug information and #include "..."; not opened, so it may be that of a pipe
  * @options    for nvcc, such as "-Idir", then NULL; NULL: none
  * @cc         compute capability of the device: 90
  * @no_cache   build, and do not use the cache
@@ -38,8 +44,8 @@ bool gpul_program_find_runtime(char path[GPUL_PROGRAM_PATH_BYTES]);
  *         folder or file, or nvcc cannot be used; GPUL_ENOMEM
  * Threads any thread may call
  * Source  nvcc manual: -cudart none, -MD */
-gpul_status gpul_program_build(const char *source, const char *const *options, uint32_t cc, bool no_cache, void **out,
-			       size_t *out_bytes, gpul_error *err);
+gpul_status gpul_program_build(const char *text, const char *path, const char *const *options, uint32_t cc, bool no_cache,
+			       void **out, size_t *out_bytes, gpul_error *err);
 
 #ifdef __cplusplus
 }

@@ -121,7 +121,7 @@ static gpul_status request(const char **words, struct cli_args *args, struct run
 	assert_int_equal(
 		cli_parse(cli_run.opts, (char *const *)words, n, args, err),
 		GPUL_OK);
-	return run_request_make(args, q, err);
+	return run_request_make(args, NULL, q, err);
 }
 #define WORDS(...) ((const char *[]){ __VA_ARGS__, NULL })
 

@@ -25,7 +25,7 @@ static gpul_status run(const gpul_driver *drv, const char **words, gpul_error *e
 	assert_int_equal(
 		cli_parse(cli_run.opts, (char *const *)words, n, &args, err),
 		GPUL_OK);
-	st = run_request_make(&args, &r.ask, err);
+	st = run_request_make(&args, NULL, &r.ask, err);
 	if (st == GPUL_OK)
 		st = run_work(&r, err);
 	last_grid = r.config.grid[0];

@@ -10,6 +10,7 @@
 #include "softcuda/tools/start/start_internal.h"
 
 EXPORT int gpuloadSoftFinishTools(int at_once);
+EXPORT const char *gpuloadSoftCheckTools(const char *list);
 EXPORT void gpuloadSoftForgetMemory(uint64_t address, size_t bytes);
 
 enum { LAST_KERNELS_S = 10 };
@@ -65,6 +66,17 @@ int gpuloadSoftFinishTools(int at_once)
 	return gpul_tools_finish(at_once && any_pending());
 }
 
+/* What is wrong with the names in a list of tools as GPULOAD_SOFT_TOOLS has it; "": nothing.  For a program that starts another one with
+ * this list.  The next call overwrites the text. */
+const char *gpuloadSoftCheckTools(const char *list)
+{
+	static _Thread_local gpul_error err;
+
+	err = (gpul_error){ 0 };
+	(void)gpul_tools_check(list, &err);
+	return err.text;
+}
+
 /* Let memcheck treat memory of cuMemAlloc as if it was not written, for callers that fill it with a pattern before a kernel writes it.  No
  * kernel may use the memory. */
 void gpuloadSoftForgetMemory(uint64_t address, size_t bytes)
@@ -86,6 +98,17 @@ static void exit_with_errors(int status, void *number)
 	_exit((int)(intptr_t)number);
 }
 
+/* A process whose tools cannot be started has not been checked: it must not end as if it had been. */
+static void exit_unchecked(int status, void *unused)
+{
+	enum { USAGE = 2 };
+
+	(void)status;
+	(void)unused;
+	fflush(NULL);
+	_exit(USAGE);
+}
+
 CUresult soft_start_tools(void)
 {
 	const char *number = secure_getenv("GPULOAD_SOFT_TOOLS_EXIT");
@@ -98,6 +121,8 @@ CUresult soft_start_tools(void)
 	if (!st)
 		return CUDA_SUCCESS;
 	soft_report_fault(err.text);
+	if (err.status == GPUL_EINVAL)
+		(void)on_exit(exit_unchecked, NULL);
 	gpul_exec_memory_destroy(soft.memory);
 	soft.memory = NULL;
 	return err.status == GPUL_EINVAL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OPERATING_SYSTEM;

@@ -13,6 +13,13 @@
  * Threads  one thread, in cuInit
  * Source   - */
 gpul_status gpul_tools_start(gpul_exec_memory *memory, gpul_error *err);
+/** Check the names in a list as GPULOAD_SOFT_TOOLS has it, without starting a tool.
+ *
+ * @list   the list
+ * Errors  GPUL_EINVAL an unknown tool, with the name that was probably meant; GPUL_ENOMEM
+ * Threads any thread
+ * Source  - */
+gpul_status gpul_tools_check(const char *list, gpul_error *err);
 bool gpul_tools_are_used(void);
 /* Call finish() of all tools, or stop() if kernels run, once; returns the number of errors that they have reported. */
 int gpul_tools_finish(bool kernels_run);

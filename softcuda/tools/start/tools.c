@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "softcuda/tools/memcheck/memcheck_internal.h"
 #include "softcuda/tools/schedule/schedule_internal.h"
 #include "softcuda/tools/synccheck/synccheck_internal.h"
@@ -57,17 +58,35 @@ static void print_help(void)
 		fprintf(stderr, "    %-12s %s\n", (*t)->name, (*t)->summary);
 }
 
+static const struct tool *find_tool(const char *name)
+{
+	for (const struct tool *const *t = tools; *t; t++)
+		if (!strcmp((*t)->name, name))
+			return *t;
+	return NULL;
+}
+
+static gpul_status refuse_name(const char *name, gpul_error *err)
+{
+	const char *names[sizeof tools / sizeof *tools], *near;
+	size_t n = 0;
+
+	for (; tools[n]; n++)
+		names[n] = tools[n]->name;
+	near = gpul_text_nearest(name, names, n);
+	if (near)
+		return gpul_fail(err, GPUL_EINVAL, 0, "there is no tool '%s': did you mean %s? GPULOAD_SOFT_TOOLS=help lists the tools", name, near);
+	return gpul_fail(err, GPUL_EINVAL, 0, "there is no tool '%s': GPULOAD_SOFT_TOOLS=help lists them", name);
+}
+
 static gpul_status start_tool(const char *name, struct tool_options *options, gpul_exec_memory *memory, gpul_error *err)
 {
-	const struct tool *tool = NULL;
+	const struct tool *tool = find_tool(name);
 	struct observer *observer;
 	gpul_status st;
 
-	for (const struct tool *const *t = tools; *t; t++)
-		if (!strcmp((*t)->name, name))
-			tool = *t;
 	if (!tool)
-		return gpul_fail(err, GPUL_EINVAL, 0, "there is no tool '%.40s': GPULOAD_SOFT_TOOLS=help lists them", name);
+		return refuse_name(name, err);
 	for (unsigned k = 0; k < n_started; k++)
 		if (started[k].tool == tool)
 			return gpul_fail(err, GPUL_EINVAL, 0, "the tool %s is given twice", name);
@@ -116,6 +135,24 @@ gpul_status gpul_tools_start(gpul_exec_memory *memory, gpul_error *err)
 		}
 		st = start_tool(name, &options, memory, err);
 	}
+	return st;
+}
+
+gpul_status gpul_tools_check(const char *list, gpul_error *err)
+{
+	char *text = strdup(list), *rest = text;
+	gpul_status st = text ? GPUL_OK : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the tools");
+
+	while (!st && *rest && strcmp(list, "help") != 0) {
+		char end;
+		const char *name = cut_word(&rest, ":,", &end);
+
+		if (!find_tool(name))
+			st = refuse_name(name, err);
+		while (end == ':')
+			(void)cut_word(&rest, ":,", &end);
+	}
+	free(text);
 	return st;
 }
 
