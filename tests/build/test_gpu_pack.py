@@ -30,14 +30,15 @@ class Pack(unittest.TestCase):
             f.write("build/\n")
         for command in (["init", "-q"], ["add", "."], ["-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", "x"]):
             subprocess.run(["git", *command], check=True)
-        for path in ("build/tests/inputs/vec.o", "build/tests/corpus/program", "build/examples/one/libone.a", "build/obj/x.o"):
+        for path in ("build/tests/inputs/vec.o", "build/tests/corpus/program", "build/examples/one/libone.a", "build/obj/x.o", "build/tests/corpus/test_a",
+                     "build/tests/corpus/test_b"):
             os.makedirs(os.path.dirname(path), exist_ok=True)
             subprocess.run(["cc", "-g", "-x", "c", "-", "-o", path], input="int main(void) { return 0; }", text=True, check=True)
         os.symlink("program", "build/tests/corpus/link")
 
     def packed(self):
         """Pack, unpack, and change into the unpacked folder."""
-        with mock.patch.object(pack, "build_programs"), contextlib.redirect_stdout(io.StringIO()) as out:
+        with mock.patch.object(pack, "build_programs"), mock.patch.object(pack, "tests_of_the_suite", return_value={"build/tests/corpus/test_a"}), contextlib.redirect_stdout(io.StringIO()) as out:
             self.assertEqual(pack.main([f"{self.folder}/p.tar.xz"]), 0)
         self.assertRegex(out.getvalue(), r"p\.tar\.xz: 0\.\d MiB, \d+ files\n")
         with tarfile.open(f"{self.folder}/p.tar.xz") as tar:
@@ -53,7 +54,8 @@ class Pack(unittest.TestCase):
         self.assertEqual(os.readlink("build/tests/corpus/link"), "program")
         for path in ("proxy/fifo.ptx", "tests/gpu/run", "build/examples/one/libone.a"):
             self.assertTrue(os.path.exists(path), path)
-        self.assertFalse(os.path.exists("build/obj"))
+        self.assertTrue(os.path.exists("build/tests/corpus/test_a"))
+        self.assertFalse(os.path.exists("build/tests/corpus/test_b") or os.path.exists("build/obj"))
 
     def test_a_lost_file_is_a_failure(self):
         self.packed()

@@ -10,7 +10,8 @@ reports a lost file as a failure, not as a skipped step.
 import argparse, json, os, shutil, subprocess, sys, tarfile, tempfile
 
 MANIFEST = "tests/gpu/pack.json"
-PROGRAMS = ("gpuload", "gpuload-probe", "libgpuload.so", "libgpuload.so.0", "stage", "softcuda", "lib", "examples", "bench", "tests")  # below the build folder
+PROGRAMS = ("gpuload", "gpuload-probe", "libgpuload.so", "libgpuload.so.0", "stage", "softcuda", "lib", "examples", "bench",
+            *(f"tests/{part}" for part in ("comm", "corpus", "fault", "gpu", "inputs", "ipc", "loader/runtime", "memalloc", "proxy", "rdma")))
 INPUTS = "tests/inputs/"                     # programs and objects that gpuload reads: packed as the compiler wrote them
 OF_THE_COMPILER = ("libc.", "libm.", "libdl.", "libpthread.", "librt.", "libstdc++.", "libgcc_s.", "ld-linux", "libcuda.")
 MOST_BYTES = 60 << 20
@@ -31,13 +32,20 @@ def build_programs(build):
         sys.exit("tests/gpu/run pack: the build failed; its messages are above")
 
 
-def built_files(build):
+def tests_of_the_suite(build):
+    """The programs that `ninja gpu-tests` builds: a whole build has many more tests."""
+    rules = "build.ninja" if build == "build" else f"{build}/build.ninja"
+    return set(output_of("ninja", "-f", rules, "-t", "query", "gpu-tests").replace("|", " ").split())
+
+
+def built_files(build, wanted):
+    """wanted: the programs test_* that are packed."""
     for part in PROGRAMS:
         top = f"{build}/{part}"
         if os.path.isfile(top):
             yield top
         for folder, _, names in os.walk(top):
-            yield from (f"{folder}/{name}" for name in names)
+            yield from (f"{folder}/{name}" for name in names if not name.startswith("test_") or f"{folder}/{name}" in wanted)
 
 
 def libraries(files):
@@ -71,7 +79,7 @@ def main(argv):
     a.add_argument("--build", default="build", help="build folder (default: build)")
     args = a.parse_args(argv)
     build_programs(args.build)
-    built = list(built_files(args.build))
+    built = list(built_files(args.build, tests_of_the_suite(args.build)))
     tracked = [t for t in output_of("git", "ls-files", "-z").split("\0") if os.path.isfile(t)]
     with tempfile.TemporaryDirectory() as folder:
         for path in tracked:
