@@ -48,6 +48,7 @@ typedef struct gpul_rdma_device_info {
 	uint32_t max_depth;         /* most operations in flight per queue pair */
 	bool ordered;               /* operations of a queue pair take effect in the order of their posts */
 	bool completes_in_order;    /* they also complete in this order: a completion is one of all earlier operations */
+	bool unnamed_arrivals;      /* all arrivals have qp 0: the fabric does not tell the queue pair */
 	bool dmabuf;                /* reg() accepts dmabuf descriptors */
 	unsigned max_qps;
 	uint64_t notice_ns;         /* longest time until a dead path gives an error completion; 0: never reported */

@@ -227,6 +227,7 @@ static void describe_device(struct ofi_device *d)
 	a->ordered = (i->tx_attr->msg_order & FI_ORDER_RMA_WAW) && i->ep_attr->max_order_waw_size >= GPUL_RDMA_MAX_PUT;
 	/* tcp does not promise an order of completions, but takes the operations of a connection from one queue. */
 	a->completes_in_order = (i->tx_attr->comp_order & GPUL_OFI_ORDER_STRICT) || !strncmp(provider, "tcp", 3);
+	a->unnamed_arrivals = true;  /* a path has one completion queue, whose entries do not name the endpoint */
 	a->max_qps = GPUL_RDMA_MAX_QPS;
 	strcpy(a->flush, "none: GPU memory is copied");
 }

@@ -50,7 +50,7 @@ typedef struct gpul_rdma_link_desc {
 	uint32_t stripe_bytes;         /* SPLIT: a segment is divided only into stripes of at least this size */
 	gpul_rdma_striping striping;
 	uint32_t inline_bytes;         /* of the backend */
-	bool ordered, completes_in_order;  /* of the backend */
+	bool ordered, completes_in_order, unnamed_arrivals;  /* of the backend */
 	bool control_datagrams;        /* slots go by CONTROL operations, and are repeated every repeat_ns */
 	uint64_t repeat_ns;
 	gpul_rdma_control *control;    /* borrowed, registered, zeroed */

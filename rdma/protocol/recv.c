@@ -281,7 +281,7 @@ static uint16_t stripes_mask(const gpul_rdma_link *l, uint32_t sequence, uint32_
 
 /* Why an honest peer does not send this immediate; NULL: it may.  awaited: queue pairs whose stripes have not arrived.  All
  * segments of a message but the last fill their slots; they may arrive in any order. */
-static const char *why_wrong(const gpul_rdma_link *l, unsigned qp, uint32_t imm, uint32_t at, unsigned awaited)
+static const char *why_wrong(const gpul_rdma_link *l, unsigned stripe, uint32_t imm, uint32_t at, unsigned awaited)
 {
 	const struct grant *g = &l->granted[at & SLOT_MASK];
 	const struct part *p = &l->parts[g->part];
@@ -295,7 +295,7 @@ static const char *why_wrong(const gpul_rdma_link *l, unsigned qp, uint32_t imm,
 		return "its message has ended before";
 	if (bytes > g->room)
 		return "the slot has less room";
-	if (!(awaited >> qp & 1))
+	if (!(awaited >> stripe & 1))
 		return "no stripe of the segment is awaited there";
 	if (g->stripes_left)
 		return bytes == g->bytes && last == g->last ? NULL : "an earlier stripe has other values";
@@ -313,7 +313,9 @@ void gpul_rdma_arrived(gpul_rdma_link *l, unsigned qp, uint32_t imm)
 	const uint32_t at = l->grants_tail + ((GPUL_RDMA_IMM_SLOT(imm) - 1 - l->grants_tail) & SLOT_MASK);
 	struct grant *g = &l->granted[at & SLOT_MASK];
 	const uint16_t awaited = g->stripes_left ? g->stripes_left : stripes_mask(l, at + 1, GPUL_RDMA_IMM_BYTES(imm));
-	const char *why = qp >= l->desc.n_qps ? "there is no such queue pair" : why_wrong(l, qp, imm, at, awaited);
+	/* Without the name of the queue pair, stripes can only be counted. */
+	const unsigned stripe = l->desc.unnamed_arrivals ? (unsigned)__builtin_ctz(awaited) : qp;
+	const char *why = qp >= l->desc.n_qps ? "there is no such queue pair" : why_wrong(l, stripe, imm, at, awaited);
 
 	if (why) {
 		gpul_rdma_fail(&l->failure, GPUL_EFORMAT, 0, "arrival",
@@ -336,7 +338,7 @@ void gpul_rdma_arrived(gpul_rdma_link *l, unsigned qp, uint32_t imm)
 		if (g->last)
 			end_message(l, at, p);
 	}
-	g->stripes_left = (uint16_t)(awaited & ~(1u << qp));
+	g->stripes_left = (uint16_t)(awaited & ~(1u << stripe));
 	if (!g->stripes_left)
 		segment_arrived(l, g);
 }

@@ -11,7 +11,7 @@ os.chdir(ROOT)
 SEEDS = 6000  # most seeds until a mistake is found
 FLAGS = "-std=c11 -D_GNU_SOURCE -O1 -w"
 SANITIZE = "-fsanitize=address,undefined -fno-sanitize-recover=all"
-SOURCES = [*sorted(glob.glob("tests/rdma/sim/*.c")), *sorted(glob.glob("rdma/protocol/*.c")), "core/error.c"]
+SOURCES = [*sorted(glob.glob("tests/rdma/sim/*.c")), *sorted(glob.glob("rdma/protocol/*.c")), "core/error.c", "core/text.c"]
 
 Mistake = collections.namedtuple("Mistake", "name old new")
 MISTAKES = [Mistake(*m) for m in (
@@ -97,15 +97,15 @@ MISTAKES = [Mistake(*m) for m in (
     ("a message ends with a segment before one that has arrived",
      "p->seen > g->segment ?", "0 ?"),
     ("a message ends with the last stripe of its last segment, not with the first one",
-     "\t\tif (g->last)\n\t\t\tend_message(l, at, p);\n\t}\n\tg->stripes_left = (uint16_t)(awaited & ~(1u << qp));\n",
-     "\t}\n\tg->stripes_left = (uint16_t)(awaited & ~(1u << qp));\n\tif (g->last && !g->stripes_left)\n"
+     "\t\tif (g->last)\n\t\t\tend_message(l, at, p);\n\t}\n\tg->stripes_left = (uint16_t)(awaited & ~(1u << stripe));\n",
+     "\t}\n\tg->stripes_left = (uint16_t)(awaited & ~(1u << stripe));\n\tif (g->last && !g->stripes_left)\n"
      "\t\tend_message(l, at, &l->parts[g->part]);\n"),
     ("a segment before the last may be short",
      "if (bytes != g->room)", "if (0)"),
     ("a message goes on behind its buffer",
      "return g->offset + bytes == p->span.bytes ?", "return 0 ?"),
     ("a stripe counts twice",
-     "if (!(awaited >> qp & 1))", "if (0)"),
+     "if (!(awaited >> stripe & 1))", "if (0)"),
     ("the stripes of a segment may disagree",
      "return bytes == g->bytes && last == g->last ? NULL", "return 1 ? NULL"),
     ("a slot is filled twice",

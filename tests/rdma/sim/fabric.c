@@ -120,7 +120,7 @@ static void post(struct sim *s, struct end *e, uint32_t i)
 		happen(s, s->now + delay(&s->rng, s->p.post_ns), LAND, e->index, i);
 		return;
 	case GPUL_RDMA_OP_RECV:
-		q->recvs += (int)op->bytes;
+		q->recvs += s->p.unnamed ? 0 : (int)op->bytes;
 		if (q->recvs > GPUL_RDMA_RECVS)
 			wrong(s, "%c: %d receives on queue pair %u, which has room for %d", "AB"[e->index], q->recvs, op->qp,
 			      GPUL_RDMA_RECVS);
@@ -228,16 +228,17 @@ void settle(struct sim *s, unsigned end, uint32_t upto)
 static void arrive(struct sim *s, const struct flying *f)
 {
 	struct end *to = &s->ends[!f->end];
-	struct sent_queue *q = &to->queues[f->op.qp];
+	const uint32_t qp = s->p.unnamed ? 0 : f->op.qp;
+	struct sent_queue *q = &to->queues[qp];
 	const struct inbox_item item = {
-		.event = { .kind = GPUL_RDMA_EVENT_ARRIVED, .qp = f->op.qp, .imm = f->op.imm, .bytes = f->op.bytes }, .flying = NONE,
+		.event = { .kind = GPUL_RDMA_EVENT_ARRIVED, .qp = qp, .imm = f->op.imm, .bytes = f->op.bytes }, .flying = NONE,
 	};
 	uint64_t ns = s->now + delay(&s->rng, s->p.arrive_ns);
 
 	if (s->p.ordered)
-		ns = q->last_arrived = later(ns, q->last_arrived);
-	if (--q->recvs < 0 && !s->lenient)
-		wrong(s, "%c: an arrival on queue pair %u, which has no receive", "AB"[to->index], f->op.qp);
+		ns = to->queues[f->op.qp].last_arrived = later(ns, to->queues[f->op.qp].last_arrived);
+	if (!s->p.unnamed && --q->recvs < 0 && !s->lenient)  /* such a fabric needs no receives */
+		wrong(s, "%c: an arrival on queue pair %u, which has no receive", "AB"[to->index], qp);
 	happen(s, ns, DELIVER, to->index, new_item(s, &item));
 }
 

@@ -27,6 +27,8 @@ void plan_fault(struct sim *s)
 	struct params *p = &s->p;
 
 	p->fault = chance(r, p->shape == FLOOD ? 900 : 400) ? NO_FAULT : (enum fault)(1 + below(r, N_FAULTS - 1));
+	if (p->fault != NO_FAULT && chance(r, 150))
+		p->fault = HOSTILE_ORDER;
 	p->victim = below(r, ENDS);
 	p->at_ns = s->now + (chance(r, 500) ? below(r, 50000) : below(r, 3000000));
 	p->for_ns = chance(r, 300) ? FOREVER : chance(r, 500) ? below(r, 1000000) : 2 * random_bits(r) % (4 * LEASE_NS);

@@ -49,6 +49,7 @@ static void plan_params(struct sim *s)
 	p->ordered = chance(r, 700);
 	p->completes_in_order = p->ordered && chance(r, 800);
 	p->datagrams = chance(r, 250);
+	p->unnamed = chance(r, 200);
 	p->datagram_loss = p->datagrams && chance(r, 600) ? below(r, 500) : 0;
 	p->repeat_ns = (20 + below(r, 2000)) * US;
 	p->post_ns = ONE_OF(r, 100, 1000, 1000, 5000, 50000);
@@ -70,7 +71,7 @@ static void plan_params(struct sim *s)
 		*d = (gpul_rdma_link_desc){
 			.n_qps = p->n_qps, .depth = ONE_OF(r, 64, 64, 64, 128, 256), .segment_bytes = p->segment_bytes,
 			.stripe_bytes = p->stripe_bytes, .striping = p->striping, .ordered = p->ordered,
-			.completes_in_order = p->completes_in_order,
+			.completes_in_order = p->completes_in_order, .unnamed_arrivals = p->unnamed,
 			.inline_bytes = ONE_OF(r, 0, 0, 8, 32, 64, 220, 256), .control_datagrams = p->datagrams,
 			.repeat_ns = p->repeat_ns,
 			.first_counter = p->first_counter,

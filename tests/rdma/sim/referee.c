@@ -92,11 +92,13 @@ static bool judge(struct sim *s, struct end *e, const gpul_rdma_event *v)
 		return false;
 	const unsigned awaited = t->awaited ? t->awaited : queues_of(s, t->sequence, bytes);
 
-	if (!(awaited >> v->qp & 1))
+	const unsigned stripe = s->p.unnamed ? (unsigned)__builtin_ctz(awaited) : v->qp;
+
+	if (!(awaited >> stripe & 1))
 		return false;
 	t->bytes = bytes;
 	t->last = last;
-	t->awaited = awaited & ~(1u << v->qp);
+	t->awaited = awaited & ~(1u << stripe);
 	t->full = !t->awaited;
 	if (m->seen <= t->segment)
 		m->seen = t->segment + 1;
@@ -152,6 +154,8 @@ static void invent_arrival(struct sim *s, struct end *e, gpul_rdma_event *out)
 
 	for (unsigned tries = 0; tries < 20 && (!t || ((t->full || t->returned || !t->is_told) && chance(r, 990))); tries++)
 		t = &f->slots[(f->told - 1 - below(r, chance(r, 300) ? GPUL_RDMA_SLOTS : 30)) % GPUL_RDMA_SLOTS];
+	if (t->awaited && t->last && chance(r, 300))  /* the slot behind the end of a message of which a stripe has arrived */
+		t = &f->slots[t->sequence % GPUL_RDMA_SLOTS];
 	uint32_t bytes = t->room, sequence = t->sequence;
 	bool last = t->ends ? chance(r, 970) : chance(r, 80);
 
@@ -171,6 +175,8 @@ static void invent_arrival(struct sim *s, struct end *e, gpul_rdma_event *out)
 	*out = (gpul_rdma_event){ .kind = GPUL_RDMA_EVENT_ARRIVED, .qp = below(r, s->p.n_qps), .imm = GPUL_RDMA_IMM(sequence, last, bytes) };
 	while (t->is_told && sequence == t->sequence && !((t->awaited ? t->awaited : queues_of(s, t->sequence, bytes)) >> out->qp & 1) && chance(r, 980))
 		out->qp = (out->qp + 1) % s->p.n_qps;
+	if (chance(r, 15))
+		out->qp += s->p.n_qps;
 }
 
 /* Arrivals in any order, most of them right one by one, until one is wrong. */

@@ -116,7 +116,7 @@ struct params {
 	unsigned n_qps;
 	uint32_t segment_bytes, stripe_bytes;
 	gpul_rdma_striping striping;
-	bool ordered, completes_in_order, datagrams;
+	bool ordered, completes_in_order, datagrams, unnamed;  /* unnamed: arrivals name no queue pair */
 	enum shape shape;
 	unsigned datagram_loss;     /* per mille */
 	uint64_t repeat_ns;
