@@ -66,7 +66,10 @@ struct network {
 	gpul_mem *counters, *slots;   /* NULL: no pair of this rank needs it, like the next three */
 	bool direct;                  /* slots is device memory */
 	char why_staged[80];          /* if it is not */
-	gpul_rdma_region *words[GPUL_COMM_MAX_NICS], *data[GPUL_COMM_MAX_NICS];  /* the same memory, registered with each NIC */
+	/* What one rank may write is registered for it alone, with each NIC: counters and slots; and the slots that this rank sends. */
+	struct network_regions {
+		gpul_rdma_region *words, *data, *mirror;
+	} regions[GPUL_COMM_MAX_PEERS][GPUL_COMM_MAX_NICS];
 	gpul_comm_proxy *proxy;
 	uint64_t window_bytes;        /* of slots that may be on their way to this rank, by each NIC; 0: no limit */
 	uint64_t counters_at[GPUL_COMM_MAX_PEERS], slots_at[GPUL_COMM_MAX_PEERS];  /* offsets of a pair's part */

@@ -165,32 +165,59 @@ static void describe_path(gpul_comm *c, int r)
 
 /* ---- memory -------------------------------------------------------------------------------------------------------- */
 
-/* Register memory with all NICs. */
-static gpul_status register_all(const gpul_comm *c, const gpul_mem *mem, gpul_rdma_use use, gpul_rdma_region **out, gpul_error *err)
+static void unregister_slots(gpul_comm *c)
 {
-	gpul_status st = GPUL_OK;
+	for (int r = 0; r < c->n_ranks; r++)
+		for (int k = 0; k < GPUL_COMM_MAX_NICS; k++) {
+			struct network_regions *regions = &c->network.regions[r][k];
 
-	for (unsigned k = 0; !st && k < gpul_comm_mesh_n_nics(c->network.mesh); k++)
-		st = gpul_rdma_register_mem(gpul_comm_mesh_nic(c->network.mesh, k), mem, use, &out[k], err);
-	return st;
+			gpul_rdma_unregister(regions->data);
+			gpul_rdma_unregister(regions->mirror);
+			regions->data = regions->mirror = NULL;
+		}
 }
 
-static void unregister_all(gpul_rdma_region **regions)
+static void unregister_words(gpul_comm *c)
 {
-	for (int k = 0; k < GPUL_COMM_MAX_NICS; k++) {
-		gpul_rdma_unregister(regions[k]);
-		regions[k] = NULL;
-	}
+	for (int r = 0; r < c->n_ranks; r++)
+		for (int k = 0; k < GPUL_COMM_MAX_NICS; k++) {
+			gpul_rdma_unregister(c->network.regions[r][k].words);
+			c->network.regions[r][k].words = NULL;
+		}
+}
+
+/* The counters that a rank writes: those before the mirrors. */
+static gpul_status register_words(gpul_comm *c, gpul_error *err)
+{
+	const struct network_parts parts = parts_of(&c->sizes);
+	struct network *n = &c->network;
+	gpul_status st = GPUL_OK;
+
+	for (int r = 0; r < c->n_ranks; r++)
+		for (unsigned k = 0; !st && by_network(c, r) && k < gpul_comm_mesh_n_nics(n->mesh); k++)
+			st = gpul_rdma_register_part(gpul_comm_mesh_nic(n->mesh, k), n->counters, n->counters_at[r], parts.mirror_inboxes,
+						     GPUL_RDMA_STEPS, &n->regions[r][k].words, err);
+	return st;
 }
 
 static gpul_status register_slots(gpul_comm *c, const gpul_mem_desc *desc, gpul_error *err)
 {
+	const struct network_parts parts = parts_of(&c->sizes);
 	struct network *n = &c->network;
 	gpul_status st = gpul_mem_create(c->drv, desc, &n->slots, err);
 
-	st = st ? st : register_all(c, n->slots, GPUL_RDMA_DATA, n->data, err);
+	for (int r = 0; r < c->n_ranks; r++)
+		for (unsigned k = 0; !st && by_network(c, r) && k < gpul_comm_mesh_n_nics(n->mesh); k++) {
+			gpul_rdma *nic = gpul_comm_mesh_nic(n->mesh, k);
+
+			st = gpul_rdma_register_part(nic, n->slots, n->slots_at[r] + parts.slots, parts.mirror_slots - parts.slots,
+						     GPUL_RDMA_DATA, &n->regions[r][k].data, err);
+			st = st ? st : gpul_rdma_register_part(nic, n->slots, n->slots_at[r] + parts.mirror_slots,
+							       parts.slot_bytes - parts.mirror_slots, GPUL_RDMA_SOURCE,
+							       &n->regions[r][k].mirror, err);
+		}
 	if (st) {
-		unregister_all(n->data);
+		unregister_slots(c);
 		gpul_mem_destroy(n->slots);
 		n->slots = NULL;
 	}
@@ -241,7 +268,7 @@ static gpul_status allocate(gpul_comm *c, gpul_error *err)
 	if (st)
 		return st;
 	memset(gpul_mem_cpu(n->counters), 0, counters.bytes);
-	st = register_all(c, n->counters, GPUL_RDMA_STEPS, n->words, err);
+	st = register_words(c, err);
 	return st ? st : allocate_slots(c, n_slot_bytes, err);
 }
 
@@ -260,8 +287,8 @@ static gpul_status offer_memory(const gpul_comm *c, int r, unsigned nic, struct 
 	const struct network_parts parts = parts_of(&c->sizes);
 	const struct network *n = &c->network;
 	const uint64_t at = (uintptr_t)gpul_mem_cpu(n->counters) + n->counters_at[r];
-	const gpul_rdma_region *words = n->words[nic];
-	gpul_status st = gpul_rdma_offer(n->data[nic], slots_address(c, r) + parts.slots, parts.mirror_slots - parts.slots, &out->data, err);
+	const gpul_rdma_region *words = n->regions[r][nic].words;
+	gpul_status st = gpul_rdma_offer(n->regions[r][nic].data, slots_address(c, r) + parts.slots, parts.mirror_slots - parts.slots, &out->data, err);
 
 	out->free_bytes = free_bytes(c, nic);
 	if (n->direct)
@@ -380,10 +407,10 @@ static void describe_route(gpul_comm *c, int r, unsigned i, gpul_comm_arrivals_d
 	*arrivals = (gpul_comm_arrivals_desc){
 		.conn = gpul_comm_mesh_conn_at(n->mesh, r, i), .announced = (const void *)(at + parts.announced),
 		.inboxes = (void *)(at + parts.inboxes), .n_blocks = c->sizes.n_blocks, .first_block = i, .block_step = n_conns,
-		.slots = { .region = n->data[nic], .at = slots_address(c, r) + parts.slots, .bytes = parts.mirror_slots - parts.slots },
+		.slots = { .region = n->regions[r][nic].data, .at = slots_address(c, r) + parts.slots, .bytes = parts.mirror_slots - parts.slots },
 	};
 	*out = (gpul_comm_proxy_route){
-		.rank = r, .nic = nic, .first_block = i, .block_step = n_conns, .region = n->data[nic], .conn = arrivals->conn,
+		.rank = r, .nic = nic, .first_block = i, .block_step = n_conns, .region = n->regions[r][nic].mirror, .conn = arrivals->conn,
 		.inboxes = (const void *)(at + parts.mirror_inboxes), .outboxes = (const void *)(at + parts.mirror_outboxes),
 		.slots = slots_address(c, r) + parts.mirror_slots,
 		.data = theirs->data, .steps = theirs->steps, .step_stride = n->theirs[r].step_stride, .heads = theirs->heads,
@@ -429,8 +456,8 @@ void gpul_comm_network_destroy(gpul_comm *c)
 
 	gpul_comm_proxy_stop(n->proxy);
 	gpul_comm_mesh_disconnect(n->mesh);
-	unregister_all(n->words);
-	unregister_all(n->data);
+	unregister_words(c);
+	unregister_slots(c);
 	gpul_comm_mesh_destroy(n->mesh);
 	gpul_mem_destroy(n->slots);
 	gpul_mem_destroy(n->counters);

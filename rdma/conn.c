@@ -175,10 +175,9 @@ void gpul_rdma_conn_close(gpul_rdma_conn *c)
 		b->destroy_path(c->path);
 	}
 	gpul_rdma_link_destroy(c->link);
-	if (c->stages_token)
-		b->dereg(c->r->device, c->stages_token);
-	if (c->control_token)
-		b->dereg(c->r->device, c->control_token);
+	for (size_t i = sizeof c->tokens / sizeof *c->tokens; i-- > 0;)
+		if (c->tokens[i])
+			b->dereg(c->r->device, c->tokens[i]);
 	gpul_rdma_copies_destroy(c->copies);
 	gpul_rdma_channel_close(c->channel);
 	free(c->control);

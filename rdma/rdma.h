@@ -83,7 +83,12 @@ void gpul_rdma_about(const gpul_rdma *r, gpul_rdma_device_info *out);
 typedef enum gpul_rdma_use {
 	GPUL_RDMA_DATA,   /* messages, and the data of puts */
 	GPUL_RDMA_STEPS,  /* also the steps of puts */
+	GPUL_RDMA_SOURCE, /* only what is sent, and the data of this end's own puts: no peer can write it.  Not cached */
 } gpul_rdma_use;
+
+/* The peer of a connection that may write a part of a DATA or STEPS region, by a receive or an offer, knows its key, and can write all of
+ * the region as long as it is registered, over any connection of the device; it can read nothing.  So give peers that do not trust each
+ * other regions of their own.  Keys are random where the fabric lets the user choose them (libfabric's tcp), else the NIC's. */
 
 /** Register CPU memory.
  *
@@ -115,6 +120,20 @@ gpul_status gpul_rdma_register(gpul_rdma *r, void *at, size_t bytes, gpul_rdma_u
 gpul_status gpul_rdma_register_mem(gpul_rdma *r, const gpul_mem *mem, gpul_rdma_use use, gpul_rdma_region **out,
 				   gpul_error *err);
 
+/** Register a part of memory of memalloc.
+ *
+ * @r       as gpul_rdma_register_mem(), like the rest
+ * @mem     borrowed; must outlive *out
+ * @offset  of the part
+ * @bytes   at least 1; inside mem
+ * @use     what for
+ * @out     owned by the caller: gpul_rdma_unregister(); untouched on failure
+ * Errors  as gpul_rdma_register_mem(); GPUL_EINVAL not inside mem
+ * Threads any thread may call
+ * Source  - */
+gpul_status gpul_rdma_register_part(gpul_rdma *r, const gpul_mem *mem, uint64_t offset, uint64_t bytes, gpul_rdma_use use,
+				    gpul_rdma_region **out, gpul_error *err);
+
 /** Register neighbouring pieces of memory as one region, for example an address range with several physical allocations.
  *
  * @r         an opened device
@@ -143,7 +162,7 @@ const gpul_rdma_area *gpul_rdma_region_area(const gpul_rdma_region *region);
  * @at      start, inside one piece of the region
  * @bytes   inside the same piece
  * @out     plain bytes, for the peer
- * Errors  GPUL_EINVAL not inside the region; GPUL_EUNSUPPORTED the region is staged
+ * Errors  GPUL_EINVAL not inside the region, or the region is a source; GPUL_EUNSUPPORTED the region is staged
  * Threads any thread may call
  * Source  - */
 gpul_status gpul_rdma_offer(const gpul_rdma_region *region, uint64_t at, uint64_t bytes, gpul_rdma_remote *out,

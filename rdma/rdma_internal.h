@@ -53,8 +53,8 @@ struct gpul_rdma_conn {
 	void *path;
 	gpul_rdma_link *link;
 	gpul_rdma_control *control;
-	gpul_rdma_piece control_piece, stages_piece;
-	void *control_token, *stages_token; /* NULL: not registered */
+	gpul_rdma_piece slots_piece, control_piece, stages_piece, in_stages_piece;  /* the peer may write the first and the last */
+	void *tokens[4];                    /* of them, in this order; NULL: not registered */
 	gpul_rdma_copies *copies;           /* NULL: no staging */
 	gpul_rdma_channel *channel;         /* the socket: owned, watched from the end of the set-up */
 	gpul_rdma_watched *watched;         /* NULL: not yet */

@@ -96,13 +96,18 @@ static gpul_status register_pieces(gpul_rdma_region *region, const gpul_rdma_mem
 	gpul_rdma *r = region->r;
 
 	for (unsigned i = 0; i < n; i++) {
-		const gpul_status st = r->backend->reg(r->device, &pieces[i], &region->area.pieces[i], &region->tokens[i], err);
+		gpul_rdma_memory memory = pieces[i];
+		gpul_status st;
+
+		memory.flushed = region->area.on_device;
+		st = r->backend->reg(r->device, &memory, &region->area.pieces[i], &region->tokens[i], err);
 
 		if (st)
 			return st;
 		region->area.n_pieces++;
 	}
 	region->area.strict = !pieces[0].relaxed;
+	region->area.source = pieces[0].source;
 	return GPUL_OK;
 }
 
@@ -110,7 +115,7 @@ gpul_status gpul_rdma_register(gpul_rdma *r, void *at, size_t bytes, gpul_rdma_u
 			       gpul_error *err)
 {
 	const gpul_rdma_memory memory = { .at = (uint64_t)(uintptr_t)at, .bytes = bytes, .dmabuf_fd = -1,
-					  .relaxed = use == GPUL_RDMA_DATA };
+					  .relaxed = use != GPUL_RDMA_STEPS, .source = use == GPUL_RDMA_SOURCE };
 	gpul_rdma_region *region;
 	gpul_status st;
 
@@ -169,7 +174,7 @@ static gpul_status register_dmabufs(gpul_rdma *r, uint64_t at, uint64_t bytes, g
 	for (unsigned i = 0; i < n; i++)
 		pieces[i] = (gpul_rdma_memory){
 			.at = bufs[i].at, .bytes = bufs[i].bytes, .dmabuf_fd = bufs[i].fd, .dmabuf_offset = bufs[i].offset,
-			.relaxed = use == GPUL_RDMA_DATA,
+			.relaxed = use != GPUL_RDMA_STEPS, .source = use == GPUL_RDMA_SOURCE,
 		};
 	st = gpul_rdma_register_pieces(r, pieces, n, true, out, err);
 	gpul_rdma_dmabuf_close(bufs, n);
@@ -179,7 +184,8 @@ static gpul_status register_dmabufs(gpul_rdma *r, uint64_t at, uint64_t bytes, g
 /* So that the fabric accesses it. */
 static gpul_status register_direct(gpul_rdma *r, uint64_t at, uint64_t bytes, gpul_rdma_use use, gpul_rdma_region **out, gpul_error *err)
 {
-	const gpul_rdma_memory memory = { .at = at, .bytes = bytes, .dmabuf_fd = -1, .relaxed = use == GPUL_RDMA_DATA };
+	const gpul_rdma_memory memory = { .at = at, .bytes = bytes, .dmabuf_fd = -1, .relaxed = use != GPUL_RDMA_STEPS,
+					  .source = use == GPUL_RDMA_SOURCE };
 	gpul_status st;
 
 	if (r->desc.gpu_direct == GPUL_RDMA_GPU_DIRECT_NO)
@@ -192,10 +198,10 @@ static gpul_status register_direct(gpul_rdma *r, uint64_t at, uint64_t bytes, gp
 	return st;
 }
 
-static gpul_status register_device(gpul_rdma *r, const gpul_mem *mem, gpul_rdma_use use, gpul_rdma_region **out,
-				   gpul_error *err)
+static gpul_status register_device(gpul_rdma *r, const gpul_mem *mem, uint64_t offset, uint64_t bytes, gpul_rdma_use use,
+				   gpul_rdma_region **out, gpul_error *err)
 {
-	const gpul_mem_info *about = gpul_mem_about(mem);
+	const uint64_t at = gpul_mem_gpu(mem) + offset;
 	const gpul_driver *drv = r->desc.device.drv;
 	gpul_context context = { 0 };
 	CUcontext before = NULL;
@@ -205,10 +211,10 @@ static gpul_status register_device(gpul_rdma *r, const gpul_mem *mem, gpul_rdma_
 	if (!drv)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "GPU memory cannot be registered: gpul_rdma_desc.device.drv is NULL");
 	(void)drv->cuCtxGetCurrent(&before);
-	st = gpul_context_open(drv, about->device, &context, err);
+	st = gpul_context_open(drv, gpul_mem_about(mem)->device, &context, err);
 	if (st)
 		return st;
-	st = register_direct(r, gpul_mem_gpu(mem), about->bytes, use, out, &why);
+	st = register_direct(r, at, bytes, use, out, &why);
 	(void)drv->cuCtxSetCurrent(before);
 	(void)drv->cuDevicePrimaryCtxRelease(context.device);
 	if (!st) {
@@ -223,7 +229,7 @@ static gpul_status register_device(gpul_rdma *r, const gpul_mem *mem, gpul_rdma_
 	if (!*out)
 		return GPUL_ENOMEM;
 	(*out)->area = (gpul_rdma_area){
-		.pieces = { { .at = gpul_mem_gpu(mem), .bytes = about->bytes } }, .n_pieces = 1, .staged = true, .on_device = true,
+		.pieces = { { .at = at, .bytes = bytes } }, .n_pieces = 1, .staged = true, .on_device = true, .source = use == GPUL_RDMA_SOURCE,
 	};
 	return GPUL_OK;
 }
@@ -231,12 +237,22 @@ static gpul_status register_device(gpul_rdma *r, const gpul_mem *mem, gpul_rdma_
 gpul_status gpul_rdma_register_mem(gpul_rdma *r, const gpul_mem *mem, gpul_rdma_use use, gpul_rdma_region **out,
 				   gpul_error *err)
 {
+	return gpul_rdma_register_part(r, mem, 0, gpul_mem_about(mem)->bytes, use, out, err);
+}
+
+gpul_status gpul_rdma_register_part(gpul_rdma *r, const gpul_mem *mem, uint64_t offset, uint64_t bytes, gpul_rdma_use use,
+				    gpul_rdma_region **out, gpul_error *err)
+{
+	const uint64_t all = gpul_mem_about(mem)->bytes;
 	gpul_rdma_region *region = NULL;
 	gpul_status st;
 
+	if (offset > all || bytes > all - offset)
+		return gpul_fail(err, GPUL_EINVAL, 0, "register: %llu bytes at offset %llu are not inside the memory of %llu bytes",
+				 (unsigned long long)bytes, (unsigned long long)offset, (unsigned long long)all);
 	if (gpul_mem_cpu(mem))
-		return gpul_rdma_register(r, gpul_mem_cpu(mem), gpul_mem_about(mem)->bytes, use, out, err);
-	st = register_device(r, mem, use, &region, err);
+		return gpul_rdma_register(r, (unsigned char *)gpul_mem_cpu(mem) + offset, bytes, use, out, err);
+	st = register_device(r, mem, offset, bytes, use, &region, err);
 	if (!st)
 		*out = region;
 	return st;
@@ -252,6 +268,8 @@ const gpul_rdma_area *gpul_rdma_region_area(const gpul_rdma_region *region)
 gpul_status gpul_rdma_offer(const gpul_rdma_region *region, uint64_t at, uint64_t bytes, gpul_rdma_remote *out,
 			    gpul_error *err)
 {
+	if (region->area.source)
+		return gpul_fail(err, GPUL_EINVAL, 0, "offer: the region is registered as a source, which the peer cannot write");
 	if (region->area.staged)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
 				 "the peer cannot put into GPU memory that the fabric cannot access: use host-NUMA memory, or receives");

@@ -59,9 +59,10 @@ gpul_status gpul_rdma_check_peer(const gpul_rdma *r, const gpul_rdma_hello *peer
 
 /* ---- create ------------------------------------------------------------------------------------------------ */
 
-static gpul_status register_own(gpul_rdma *r, void *at, size_t bytes, gpul_rdma_piece *piece, void **token, gpul_error *err)
+/* Register memory of a connection.  What the peer writes is registered for this connection alone, and what it does not write apart. */
+static gpul_status register_own(gpul_rdma *r, void *at, size_t bytes, bool source, gpul_rdma_piece *piece, void **token, gpul_error *err)
 {
-	const gpul_rdma_memory memory = { .at = (uint64_t)(uintptr_t)at, .bytes = bytes, .dmabuf_fd = -1 };
+	const gpul_rdma_memory memory = { .at = (uint64_t)(uintptr_t)at, .bytes = bytes, .dmabuf_fd = -1, .source = source };
 
 	return r->backend->reg(r->device, &memory, piece, token, err);
 }
@@ -72,6 +73,8 @@ static gpul_status create_stages(gpul_rdma_conn *c, gpul_error *err)
 	gpul_rdma *r = c->r;
 	const gpul_driver *drv = r->desc.device.drv;
 	const int gpu = r->desc.device.gpu < 0 ? 0 : r->desc.device.gpu;
+	const size_t half = (size_t)r->desc.n_stages * c->hello.segment_bytes;
+	unsigned char *stages;
 	gpul_status st;
 
 	if (!drv || r->desc.gpu_direct == GPUL_RDMA_GPU_DIRECT_YES || (r->info.dmabuf && r->desc.gpu_direct == GPUL_RDMA_GPU_DIRECT_AUTO))
@@ -80,12 +83,16 @@ static gpul_status create_stages(gpul_rdma_conn *c, gpul_error *err)
 	if (st)
 		return st;
 	c->info.staged = true;
-	return register_own(r, gpul_rdma_copies_stages(c->copies), 2 * (size_t)r->desc.n_stages * c->hello.segment_bytes,
-			    &c->stages_piece, &c->stages_token, err);
+	stages = gpul_rdma_copies_stages(c->copies);
+	st = register_own(r, stages, half, true, &c->stages_piece, &c->tokens[2], err);
+	return st ? st : register_own(r, stages + half, half, false, &c->in_stages_piece, &c->tokens[3], err);
 }
 
 static gpul_status create_memory(gpul_rdma_conn *c, gpul_error *err)
 {
+	const size_t slots_bytes = offsetof(gpul_rdma_control, grants);
+	gpul_status st;
+
 	c->failed_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (c->failed_fd < 0)
 		return gpul_fail(err, GPUL_ESYS, errno, "eventfd: %s", strerror(errno));
@@ -93,7 +100,8 @@ static gpul_status create_memory(gpul_rdma_conn *c, gpul_error *err)
 	if (!c->control)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the slots of a connection");
 	memset(c->control, 0, sizeof *c->control);
-	return register_own(c->r, c->control, sizeof *c->control, &c->control_piece, &c->control_token, err);
+	st = register_own(c->r, c->control->slots, slots_bytes, false, &c->slots_piece, &c->tokens[0], err);
+	return st ? st : register_own(c->r, c->control->grants, sizeof *c->control - slots_bytes, true, &c->control_piece, &c->tokens[1], err);
 }
 
 gpul_status gpul_rdma_conn_create(gpul_rdma *r, const gpul_rdma_hello *wish, const struct sockaddr *from, gpul_rdma_conn **out,
@@ -124,7 +132,7 @@ gpul_status gpul_rdma_conn_create(gpul_rdma *r, const gpul_rdma_hello *wish, con
 		return gpul_fail(err, GPUL_ESYS, 0, "%s: no address of the new queue pairs for the peer", r->info.name);
 	}
 	c->hello.slots = (gpul_rdma_remote){
-		.address = c->control_piece.remote + offsetof(gpul_rdma_control, slots), .key = c->control_piece.remote_key,
+		.address = c->slots_piece.remote, .key = c->slots_piece.remote_key,
 		.bytes = sizeof c->control->slots,
 	};
 	c->hello.lease_ms = (uint32_t)r->desc.lease_ms;
@@ -151,6 +159,7 @@ gpul_status gpul_rdma_conn_join(gpul_rdma_conn *c, const gpul_rdma_hello *peer, 
 		.control_datagrams = r->desc.device.control_datagrams, .repeat_ns = REPEAT_NS,
 		.control = c->control, .control_piece = c->control_piece, .peer_slots = peer->slots,
 		.stages = c->copies ? gpul_rdma_copies_stages(c->copies) : NULL, .stages_piece = c->stages_piece,
+		.in_stages_piece = c->in_stages_piece,
 		.n_stages = c->copies ? r->desc.n_stages : 0,
 	};
 	gpul_status st = gpul_rdma_link_create(&desc, &c->link, err);

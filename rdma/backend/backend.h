@@ -62,6 +62,8 @@ typedef struct gpul_rdma_memory {  /* what reg() registers */
 	int dmabuf_fd;              /* -1: CPU memory; otherwise at is a GPU address, and dmabuf_offset its offset in the dmabuf */
 	uint64_t dmabuf_offset;
 	bool relaxed;               /* relaxed ordering is allowed: for data, never for slots and steps */
+	bool source;                /* only read by this end's NIC: the peer gets no access; else it may write, but not read */
+	bool flushed;               /* GPU memory: a flush of this end may read it back */
 } gpul_rdma_memory;
 
 typedef struct gpul_rdma_backend gpul_rdma_backend;

@@ -3,13 +3,15 @@
 
 #if GPUL_HAVE_LIBFABRIC
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "rdma/ofi/ofi_internal.h"
 
-enum { MAX_DEPTH = 1024 };
+enum { MAX_DEPTH = 1024, KEY_TRIES = 100 };
 
 /* What the backend can give a provider that asks for it. */
 static const uint64_t our_mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
@@ -286,6 +288,28 @@ void gpul_ofi_device_about(void *device, gpul_rdma_device_info *out)
 
 /* ---- memory -------------------------------------------------------------------------------------------------- */
 
+/* Register memory.  Where the provider lets the user choose the key, it is random: whoever knows one key of this process, as each peer
+ * does, cannot guess another. */
+static int register_memory(const struct ofi_device *d, const gpul_rdma_memory *memory, struct fid_mr **mr)
+{
+	const struct fi_domain_attr *domain = d->info->domain_attr;
+	const uint64_t access = memory->source ? FI_WRITE : FI_WRITE | FI_REMOTE_WRITE;
+	int r = -FI_ENOKEY;
+
+	for (unsigned tries = 0; tries < KEY_TRIES && r == -FI_ENOKEY; tries++) {  /* ENOKEY: another registration has the key */
+		uint64_t key = 0;
+
+		if (!(domain->mr_mode & FI_MR_PROV_KEY)) {
+			if (getrandom(&key, sizeof key, 0) != sizeof key)
+				return -errno;
+			if (domain->mr_key_size && domain->mr_key_size < sizeof key)
+				key &= (1ull << 8 * domain->mr_key_size) - 1;
+		}
+		r = fi_mr_reg(d->domain, (const void *)(uintptr_t)memory->at, memory->bytes, access, 0, key, 0, mr, NULL);
+	}
+	return r;
+}
+
 gpul_status gpul_ofi_reg(void *device, const gpul_rdma_memory *memory, gpul_rdma_piece *piece, void **token, gpul_error *err)
 {
 	struct ofi_device *d = device;
@@ -295,8 +319,7 @@ gpul_status gpul_ofi_reg(void *device, const gpul_rdma_memory *memory, gpul_rdma
 
 	if (memory->dmabuf_fd >= 0)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "libfabric: registration of dma-bufs is not supported");
-	r = fi_mr_reg(d->domain, (const void *)(uintptr_t)memory->at, memory->bytes, FI_WRITE | FI_REMOTE_WRITE, 0,
-		      atomic_fetch_add(&d->next_key, 1), 0, &mr, NULL);
+	r = register_memory(d, memory, &mr);
 	if (r)
 		return gpul_ofi_fail(d, err, "fi_mr_reg", r);
 	*piece = (gpul_rdma_piece){

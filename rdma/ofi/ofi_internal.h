@@ -31,7 +31,6 @@ struct ofi_device {
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
 	bool splits;                     /* a write with an immediate is two writes: see describe_device() */
-	_Atomic uint64_t next_key;       /* for providers that let the user choose the keys */
 	gpul_rdma_device_info about;
 };
 

@@ -54,10 +54,11 @@ typedef struct gpul_rdma_link_desc {
 	bool control_datagrams;        /* slots go by CONTROL operations, and are repeated every repeat_ns */
 	uint64_t repeat_ns;
 	gpul_rdma_control *control;    /* borrowed, registered, zeroed */
-	gpul_rdma_piece control_piece; /* its registration */
+	gpul_rdma_piece control_piece; /* registration of its grants and steps, as sources; the peer knows that of its slots */
 	gpul_rdma_remote peer_slots;   /* the peer's control->slots */
 	void *stages;                  /* 2 * n_stages staging buffers of segment_bytes, registered; NULL: no staged areas */
-	gpul_rdma_piece stages_piece;
+	gpul_rdma_piece stages_piece, in_stages_piece; /* of the first half, from which this end sends; of the second, which the peer
+					* writes */
 	unsigned n_stages;             /* per direction; GPUL_RDMA_MAX_PARTS to 64; 0: none */
 	uint32_t first_counter;        /* where sequence numbers and other counters begin, equal at both ends; 0 is as good as any:
 					* a test begins near a wrap */

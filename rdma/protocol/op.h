@@ -78,6 +78,7 @@ typedef struct gpul_rdma_area {
 	bool strict;   /* registered without relaxed ordering */
 	bool flush;    /* GPU memory: after an arrival, a flush makes the data visible to kernels */
 	bool on_device;
+	bool source;   /* registered without access for the peer: it cannot receive */
 } gpul_rdma_area;
 
 /* Memory of the peer, as the target of puts.  Plain bytes: send it to the peer in any way. */

@@ -41,8 +41,8 @@ static bool grant_segment(gpul_rdma_link *l, struct part *p)
 	if (p->span.area->staged) {
 		g->stage = l->in.free[--l->in.n_free];
 		l->in_grant[g->stage] = at;
-		address = in_stage_at(l, g->stage) - l->desc.stages_piece.at + l->desc.stages_piece.remote;
-		key = l->desc.stages_piece.remote_key;
+		address = in_stage_at(l, g->stage) - l->desc.in_stages_piece.at + l->desc.in_stages_piece.remote;
+		key = l->desc.in_stages_piece.remote_key;
 	}
 	*slot = (gpul_rdma_slot){
 		.address = address, .key = key, .bytes = (uint32_t)bytes, .tag = p->tag,
@@ -354,6 +354,8 @@ static gpul_status check_parts(const gpul_rdma_link *l, const gpul_rdma_span *sp
 		return gpul_fail(err, GPUL_EINVAL, 0, "a receive of %u buffers: expected 1 to %d", n, GPUL_RDMA_MAX_PARTS);
 	for (unsigned i = 0; !st && i < n; i++) {
 		st = gpul_rdma_check_span(l, &spans[i], err);
+		if (!st && spans[i].area->source)
+			return gpul_fail(err, GPUL_EINVAL, 0, "a receive into memory that is registered as a source: the peer cannot write it");
 		if (st || n == 1)
 			continue;
 		if (spans[i].bytes > l->desc.segment_bytes ||

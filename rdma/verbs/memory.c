@@ -12,9 +12,11 @@
 gpul_status gpul_verbs_reg(void *device, const gpul_rdma_memory *memory, gpul_rdma_piece *piece, void **token, gpul_error *err)
 {
 	gpul_verbs_device *d = device;
-	/* Reads are for the loop-back queue pair of a flush, and so are atomics. */
-	const unsigned access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-				(d->flush == GPUL_RDMA_FLUSH_ATOMIC ? IBV_ACCESS_REMOTE_ATOMIC : 0u) |
+	/* Reads and atomics are for the loop-back queue pair of a flush: those of paths allow neither. */
+	const bool by_read = d->flush == GPUL_RDMA_FLUSH_READ, by_atomic = d->flush == GPUL_RDMA_FLUSH_ATOMIC;
+	const unsigned access = IBV_ACCESS_LOCAL_WRITE | (memory->source ? 0u : IBV_ACCESS_REMOTE_WRITE) |
+				(memory->flushed && (by_read || by_atomic) ? IBV_ACCESS_REMOTE_READ : 0u) |
+				(memory->flushed && by_atomic ? IBV_ACCESS_REMOTE_ATOMIC : 0u) |
 				(memory->relaxed ? IBV_ACCESS_RELAXED_ORDERING : 0u);
 	struct ibv_mr *mr;
 

@@ -208,6 +208,71 @@ static void registers_new_memory_at_an_old_address(void **state)
 	new_memory_at_an_old_address_is_registered_anew(1 << 20);
 }
 
+/* A key tells nothing about another one: no two of many are near each other. */
+static void keys_of_libfabric_cannot_be_guessed(void **state)
+{
+	enum { MANY = 64, NEAR = 1 << 20 };
+	gpul_rdma_region *regions[MANY];
+	struct two_ends e;
+
+	(void)state;
+	if (strcmp(two_ends_backend(), "libfabric") != 0)
+		skip();  /* a NIC chooses the keys itself */
+	two_ends_open(&(gpul_rdma_desc){ .device = { .gpu = -1, .gid_index = -1 } }, &e);
+	for (unsigned i = 0; i < MANY; i++) {
+		uint64_t key;
+
+		regions[i] = region_of(e.r[i % 2], buffers[0] + 64 * i, 64, i % 3 ? GPUL_RDMA_DATA : GPUL_RDMA_STEPS);
+		key = gpul_rdma_region_area(regions[i])->pieces[0].remote_key;
+		for (unsigned j = 0; j < i; j++) {
+			const uint64_t other = gpul_rdma_region_area(regions[j])->pieces[0].remote_key;
+
+			assert_true(key - other > NEAR && other - key > NEAR);
+		}
+	}
+	for (unsigned i = 0; i < MANY; i++)
+		gpul_rdma_unregister(regions[i]);
+	two_ends_close(&e);
+}
+
+/* A source can be sent; and the peer can write it neither by a receive or an offer, nor if it knows the key. */
+static void a_source_can_be_sent_but_not_written(void **state)
+{
+	gpul_rdma_region *regions[2];
+	gpul_rdma_request sent = 0, received = 0, put = 0;
+	gpul_rdma_remote offer;
+	gpul_error err = { 0 };
+	struct two_ends e;
+
+	(void)state;
+	two_ends_open(&(gpul_rdma_desc){ .device = { .gpu = -1, .gid_index = -1 } }, &e);
+	memset(buffers[0], 0, ROOM);
+	memset(buffers[1], 7, ROOM);
+	regions[0] = region_of(e.r[0], buffers[0], ROOM, GPUL_RDMA_DATA);
+	regions[1] = region_of(e.r[1], buffers[1], ROOM, GPUL_RDMA_SOURCE);
+	const gpul_rdma_buffer target = buffer_of(regions[0], buffers[0], 100, 1), source = buffer_of(regions[1], buffers[1], 100, 1);
+	const gpul_rdma_piece *piece = &gpul_rdma_region_area(regions[1])->pieces[0];
+	const gpul_rdma_put_desc hostile = { .from = { .at = (uintptr_t)buffers[0], .bytes = 64, .area = gpul_rdma_region_area(regions[0]) },
+					     .to = { .address = piece->remote, .key = piece->remote_key, .bytes = 64 } };
+
+	assert_int_equal(gpul_rdma_irecv(e.conn[0], &target, 1, 0, &received, &err), GPUL_OK);
+	assert_int_equal(gpul_rdma_isend(e.conn[1], &source, 0, &sent, &err), GPUL_OK);
+	assert_int_equal(two_ends_wait(e.conn, 0, received, NULL, &err), GPUL_OK);
+	assert_int_equal(two_ends_wait(e.conn, 1, sent, NULL, &err), GPUL_OK);
+	assert_memory_equal(buffers[0], buffers[1], 100);
+	assert_int_equal(gpul_rdma_irecv(e.conn[1], &source, 1, 0, &received, &err), GPUL_EINVAL);
+	assert_non_null(strstr(err.text, "registered as a source"));
+	assert_int_equal(gpul_rdma_offer(regions[1], (uintptr_t)buffers[1], 64, &offer, NULL), GPUL_EINVAL);
+	memset(buffers[0], 1, ROOM);
+	assert_int_equal(gpul_rdma_put(e.conn[0], &hostile, 10000, &put, NULL), GPUL_OK);
+	assert_int_not_equal(two_ends_wait(e.conn, 0, put, NULL, NULL), GPUL_OK);
+	for (unsigned i = 0; i < 64; i++)
+		assert_int_equal(((unsigned char *)buffers[1])[i], 7);
+	gpul_rdma_unregister(regions[0]);
+	gpul_rdma_unregister(regions[1]);
+	two_ends_close(&e);
+}
+
 /* One end sends, with something wrong; both ends must get a failure that contains the text. */
 static void expect_failure(size_t bytes, size_t room, uint32_t send_tag, uint32_t recv_tag, int timeout_ms, const char *text)
 {
@@ -342,6 +407,8 @@ int main(void)
 		cmocka_unit_test(matches_a_multi_receive_by_tag),
 		cmocka_unit_test(puts_raise_their_steps_in_order),
 		cmocka_unit_test(registers_new_memory_at_an_old_address),
+		cmocka_unit_test(keys_of_libfabric_cannot_be_guessed),
+		cmocka_unit_test(a_source_can_be_sent_but_not_written),
 		cmocka_unit_test(both_ends_report_what_is_wrong),
 		cmocka_unit_test(a_closed_peer_ends_requests),
 		cmocka_unit_test(messages_of_a_peer_that_has_ended_are_received_first),

@@ -161,6 +161,7 @@ void register_all(struct sim *s)
 		e->registered[0].control = true;
 		e->desc.stages_piece = register_piece(s, e, "stages", (uint64_t)(uintptr_t)e->stages,
 						      2ull * e->desc.n_stages * s->p.segment_bytes);
+		e->desc.in_stages_piece = e->desc.stages_piece;
 		e->registered[1].stages = true;
 		for (unsigned j = 0; j < AREAS; j++)
 			register_area(s, e, j);

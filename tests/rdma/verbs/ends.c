@@ -19,7 +19,7 @@ gpul_status end_open(struct end *e, const gpul_rdma_device_desc *desc, unsigned 
 	st = gpul_rdma_verbs.open(desc, &e->device, err);
 	if (!st)
 		st = gpul_rdma_verbs.reg(e->device, &(gpul_rdma_memory){ .at = (uintptr_t)e->memory, .bytes = END_BYTES,
-									 .dmabuf_fd = -1, .relaxed = true }, &e->piece, &e->token, err);
+									 .dmabuf_fd = -1, .flushed = true, .relaxed = true }, &e->piece, &e->token, err);
 	if (!st)
 		st = gpul_rdma_verbs.create_path(e->device, n_qps, END_DEPTH, END_RECVS, NULL, &e->path, err);
 	if (st)

@@ -50,7 +50,7 @@ static void open_side(struct side *s)
 	s->memory = aligned_alloc(4096, (area_bytes() + 4095) & ~(size_t)4095);
 	memset(s->memory, 0, area_bytes());
 	if (gpul_rdma_verbs.open(&desc, &s->device, &err) ||
-	    gpul_rdma_verbs.reg(s->device, &(gpul_rdma_memory){ .at = (uintptr_t)s->memory, .bytes = area_bytes(), .dmabuf_fd = -1,
+	    gpul_rdma_verbs.reg(s->device, &(gpul_rdma_memory){ .at = (uintptr_t)s->memory, .bytes = area_bytes(), .dmabuf_fd = -1, .flushed = true,
 								.relaxed = true }, &s->piece, &s->token, &err) ||
 	    gpul_rdma_verbs.create_path(s->device, n_qps, DEPTH, RECVS, NULL, &s->path, &err))
 		die(&err);

@@ -134,6 +134,41 @@ static void only_data_may_be_written_in_any_order(void **state)
 	end_close(&b);
 }
 
+/* The peer writes what is not a source, and reads nothing; only a flush of this end reads GPU memory back. */
+static void memory_has_no_more_rights_than_its_use_needs(void **state)
+{
+	const struct { gpul_rdma_flush policy; bool source, flushed; unsigned rights; } all[] = {
+		{ GPUL_RDMA_FLUSH_NONE, false, false, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE },
+		{ GPUL_RDMA_FLUSH_NONE, true, false, IBV_ACCESS_LOCAL_WRITE },
+		{ GPUL_RDMA_FLUSH_NONE, false, true, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE },
+		{ GPUL_RDMA_FLUSH_READ, false, false, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE },
+		{ GPUL_RDMA_FLUSH_READ, false, true, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ },
+		{ GPUL_RDMA_FLUSH_ATOMIC, true, false, IBV_ACCESS_LOCAL_WRITE },
+		{ GPUL_RDMA_FLUSH_ATOMIC, false, true, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+						       IBV_ACCESS_REMOTE_ATOMIC },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		gpul_rdma_device_desc desc = plain_desc();
+		gpul_rdma_memory memory = { .bytes = 64, .dmabuf_fd = -1, .source = all[i].source, .flushed = all[i].flushed };
+		gpul_rdma_piece piece;
+		gpul_error err = { 0 };
+		struct end a, b;
+		void *token;
+
+		desc.flush = all[i].policy;
+		fake_verbs(0);
+		ends_open(&a, &b, &desc, 1);
+		memory.at = (uintptr_t)a.memory;
+		assert_int_equal(gpul_rdma_verbs.reg(a.device, &memory, &piece, &token, &err), GPUL_OK);
+		assert_int_equal(fake_verbs_access((uint32_t)piece.local_key), all[i].rights);
+		gpul_rdma_verbs.dereg(a.device, token);
+		end_close(&a);
+		end_close(&b);
+	}
+}
+
 /* Flush with a policy; returns the text of about(). */
 static void flush_once(gpul_rdma_flush policy, const char *text)
 {
@@ -274,6 +309,7 @@ int main(void)
 		cmocka_unit_test(a_full_queue_accepts_the_rest_later),
 		cmocka_unit_test(receives_are_given_back_as_one_chain),
 		cmocka_unit_test(only_data_may_be_written_in_any_order),
+		cmocka_unit_test(memory_has_no_more_rights_than_its_use_needs),
 		cmocka_unit_test(each_policy_of_a_flush_completes),
 		cmocka_unit_test(slots_travel_as_datagrams),
 		cmocka_unit_test(a_datagram_of_a_stranger_is_ignored),
