@@ -126,3 +126,51 @@ void gpul_sha256_end(gpul_sha256 *s, unsigned char digest[GPUL_SHA256_BYTES])
 	for (int i = 0; i < GPUL_SHA256_BYTES; i++)
 		digest[i] = (unsigned char)(s->state[i / 4] >> (24 - 8 * (i % 4)));
 }
+
+/* ---- HMAC: H(key ^ outer, H(key ^ inner, text)) ------------------------------------------------------------------- */
+
+static void begin_padded(gpul_sha256 *s, const unsigned char key[64], unsigned char pad)
+{
+	unsigned char block[64];
+
+	for (size_t i = 0; i < sizeof block; i++)
+		block[i] = key[i] ^ pad;
+	gpul_sha256_begin(s);
+	gpul_sha256_add(s, block, sizeof block);
+}
+
+void gpul_hmac_begin(gpul_hmac *h, const void *key, size_t key_bytes)
+{
+	unsigned char block[64] = { 0 };
+
+	if (key_bytes > sizeof block) {  /* a longer key counts by its digest */
+		gpul_sha256_begin(&h->inner);
+		gpul_sha256_add(&h->inner, key, key_bytes);
+		gpul_sha256_end(&h->inner, block);
+	} else if (key_bytes) {
+		memcpy(block, key, key_bytes);
+	}
+	begin_padded(&h->inner, block, 0x36);
+	begin_padded(&h->outer, block, 0x5c);
+}
+
+void gpul_hmac_add(gpul_hmac *h, const void *bytes, size_t n_bytes)
+{
+	gpul_sha256_add(&h->inner, bytes, n_bytes);
+}
+
+void gpul_hmac_end(gpul_hmac *h, unsigned char digest[GPUL_SHA256_BYTES])
+{
+	gpul_sha256_end(&h->inner, digest);
+	gpul_sha256_add(&h->outer, digest, GPUL_SHA256_BYTES);
+	gpul_sha256_end(&h->outer, digest);
+}
+
+bool gpul_sha256_same(const unsigned char a[GPUL_SHA256_BYTES], const unsigned char b[GPUL_SHA256_BYTES])
+{
+	volatile unsigned char different = 0;
+
+	for (int i = 0; i < GPUL_SHA256_BYTES; i++)
+		different = different | (unsigned char)(a[i] ^ b[i]);
+	return different == 0;
+}

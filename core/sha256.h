@@ -1,7 +1,8 @@
-/* sha256.h — SHA-256, a cryptographic digest that identifies a content. */
+/* sha256.h — SHA-256, a cryptographic digest that identifies a content; and HMAC, by which two sides prove a common secret. */
 #ifndef GPULOAD_CORE_SHA256_H
 #define GPULOAD_CORE_SHA256_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,19 @@ typedef struct gpul_sha256 {
 void gpul_sha256_begin(gpul_sha256 *s);
 void gpul_sha256_add(gpul_sha256 *s, const void *bytes, size_t n_bytes);
 void gpul_sha256_end(gpul_sha256 *s, unsigned char digest[GPUL_SHA256_BYTES]);
+
+typedef struct gpul_hmac {
+	gpul_sha256 inner, outer;
+} gpul_hmac;
+
+/** HMAC-SHA256 with a key of any length; used like a digest.
+ * Cannot fail.  Any thread, but one thread at a time for each struct.  Source: RFC 2104, FIPS 198-1. */
+void gpul_hmac_begin(gpul_hmac *h, const void *key, size_t key_bytes);
+void gpul_hmac_add(gpul_hmac *h, const void *bytes, size_t n_bytes);
+void gpul_hmac_end(gpul_hmac *h, unsigned char digest[GPUL_SHA256_BYTES]);
+
+/* Compare two digests in the same time whatever they contain.  Any thread. */
+bool gpul_sha256_same(const unsigned char a[GPUL_SHA256_BYTES], const unsigned char b[GPUL_SHA256_BYTES]);
 
 #ifdef __cplusplus
 }

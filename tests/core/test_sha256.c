@@ -1,4 +1,4 @@
-/* test_sha256.c — the examples of FIPS 180-4, added as one piece and as several. */
+/* test_sha256.c — the examples of FIPS 180-4, added as one piece and as several; those of RFC 4231 for HMAC. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -70,11 +70,56 @@ static void one_million_letters_a_have_the_digest_of_the_standard(void **state)
 	check(&s, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
+static const struct { size_t key_bytes, text_bytes; int key_byte, text_byte; const char *key, *text, *digest; } macs[] = {
+	{ 20, 8, 0x0b, -1, NULL, "Hi There", "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7" },
+	{ 4, 28, -1, -1, "Jefe", "what do ya want for nothing?", "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843" },
+	{ 20, 50, 0xaa, 0xdd, NULL, NULL, "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe" },
+	{ 25, 50, -1, 0xcd, "\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19", NULL,
+	  "82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b" },
+	{ 131, 54, 0xaa, -1, NULL, "Test Using Larger Than Block-Size Key - Hash Key First",
+	  "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54" },
+	{ 131, 152, 0xaa, -1, NULL, "This is a test using a larger than block-size key and a larger than block-size data. "
+	  "The key needs to be hashed before being used by the HMAC algorithm.",
+	  "9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2" },
+};
+
+static void macs_are_those_of_rfc_4231(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof macs / sizeof *macs; i++) {
+		unsigned char key[256], text[256], digest[GPUL_SHA256_BYTES], other[GPUL_SHA256_BYTES];
+		char hex[2 * GPUL_SHA256_BYTES + 1];
+		gpul_hmac h;
+
+		memset(key, macs[i].key_byte, sizeof key);
+		memset(text, macs[i].text_byte, sizeof text);
+		if (macs[i].key)
+			memcpy(key, macs[i].key, macs[i].key_bytes);
+		if (macs[i].text)
+			memcpy(text, macs[i].text, macs[i].text_bytes);
+		gpul_hmac_begin(&h, key, macs[i].key_bytes);
+		gpul_hmac_add(&h, text, 3);
+		gpul_hmac_add(&h, text + 3, macs[i].text_bytes - 3);
+		gpul_hmac_end(&h, digest);
+		for (int k = 0; k < GPUL_SHA256_BYTES; k++)
+			snprintf(hex + 2 * k, 3, "%02x", digest[k]);
+		assert_string_equal(hex, macs[i].digest);
+		memcpy(other, digest, sizeof other);
+		assert_true(gpul_sha256_same(digest, other));
+		for (unsigned bit = 0; bit < 8 * sizeof other; bit++) {
+			other[bit / 8] ^= (unsigned char)(1u << bit % 8);
+			assert_false(gpul_sha256_same(digest, other));
+			other[bit / 8] ^= (unsigned char)(1u << bit % 8);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_examples_of_the_standard_have_the_expected_digests),
 		cmocka_unit_test(the_digest_does_not_depend_on_how_the_text_is_split),
+		cmocka_unit_test(macs_are_those_of_rfc_4231),
 		cmocka_unit_test(one_million_letters_a_have_the_digest_of_the_standard),
 	};
 

@@ -174,7 +174,7 @@ static gpul_status introduce_rank(struct entrance *e, struct boot_visit *hello, 
 	if (st || *again)
 		return st;
 	gpul_boot_proof(e->b->job.secret, BOOT_RANK_0, hello, challenge, proof);
-	if (gpul_boot_same_proof(proof, e->b->packet->payload))
+	if (gpul_sha256_same(proof, e->b->packet->payload))
 		return GPUL_OK;
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "rank %d refused rank 0 at %s: it does not have the secret (GPULOAD_COMM_SECRET)",
 			 e->b->job.rank, e->b->job.address);

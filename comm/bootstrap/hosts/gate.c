@@ -175,7 +175,7 @@ static gpul_status check_proof(struct gate *g, int i, gpul_error *err)
 		return GPUL_OK;
 	}
 	gpul_boot_proof(g->b->job.secret, BOOT_VISITOR, &v->hello, v->nonce, proof);
-	if (!gpul_boot_same_proof(proof, p->payload)) {
+	if (!gpul_sha256_same(proof, p->payload)) {
 		snprintf(text, sizeof text, "rank %d of host %s does not have the secret of rank 0 (GPULOAD_COMM_SECRET)", v->hello.rank,
 			 v->hello.machine.name);
 		refuse_visitor(g, i, text);

@@ -98,8 +98,6 @@ enum boot_side { BOOT_VISITOR, BOOT_RANK_0 };
 /* The proof of one side that it knows the secret, for one HELLO and one CHALLENGE. */
 void gpul_boot_proof(const char *secret, enum boot_side side, const struct boot_visit *hello,
 		     const unsigned char challenge[BOOT_NONCE_BYTES], unsigned char out[GPUL_SHA256_BYTES]);
-/* Compare two proofs, in the same time whatever they contain. */
-bool gpul_boot_same_proof(const unsigned char *a, const unsigned char *b);
 /* Random bytes; false: the kernel has none. */
 bool gpul_boot_nonce(unsigned char out[BOOT_NONCE_BYTES]);
 
