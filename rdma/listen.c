@@ -39,6 +39,7 @@ gpul_status gpul_rdma_listen(gpul_rdma *r, const char *address, gpul_rdma_listen
 	if (!l)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a listener");
 	l->r = r;
+	desc.key = r->has_secret ? r->key : NULL;
 	st = gpul_rdma_strangers_create(&desc, &l->strangers, err);
 	if (st)
 		free(l);
@@ -87,10 +88,12 @@ static gpul_status adopt(gpul_rdma_listener *l, gpul_rdma_stranger *who, gpul_rd
 {
 	gpul_rdma_conn *c = who->user;
 	const gpul_rdma_hello hello = who->hello;
+	const gpul_rdma_identity identity = who->identity;
 	gpul_rdma_channel *channel = gpul_rdma_stranger_take(l->strangers, who);
 	const gpul_status st = gpul_rdma_conn_watch(c, channel, &hello, err);
 
 	replace_pending(l, c, NULL);
+	c->info.identity = identity;
 	if (!st) {
 		*out = c;
 		return GPUL_OK;
@@ -100,10 +103,25 @@ static gpul_status adopt(gpul_rdma_listener *l, gpul_rdma_stranger *who, gpul_rd
 	return st;
 }
 
+static gpul_status nobody_came(const gpul_rdma_listener *l, int timeout_ms, gpul_error *err)
+{
+	const char *refused = gpul_rdma_strangers_refused(l->strangers);
+
+	return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "%s: no connection within %d ms%s%s", gpul_rdma_strangers_name(l->strangers), timeout_ms,
+			 *refused ? "; refused " : "", refused);
+}
+
 gpul_status gpul_rdma_accept(gpul_rdma_listener *l, int timeout_ms, gpul_rdma_conn **out, gpul_error *err)
+{
+	return gpul_rdma_accept_as(l, NULL, timeout_ms, out, err);
+}
+
+gpul_status gpul_rdma_accept_as(gpul_rdma_listener *l, const gpul_rdma_identity *as, int timeout_ms, gpul_rdma_conn **out,
+				gpul_error *err)
 {
 	const uint64_t deadline_ns = timeout_ms < 0 ? UINT64_MAX : gpul_clock_ns() + (uint64_t)timeout_ms * 1000000;
 
+	gpul_rdma_strangers_expect(l->strangers, as);
 	for (;;) {
 		gpul_rdma_stranger_event event = { 0 };
 		const gpul_status st = gpul_rdma_strangers_next(l->strangers, deadline_ns, &event, err);
@@ -121,8 +139,7 @@ gpul_status gpul_rdma_accept(gpul_rdma_listener *l, int timeout_ms, gpul_rdma_co
 			gpul_rdma_conn_close(event.user);
 			break;
 		default:
-			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "%s: no connection within %d ms",
-					 gpul_rdma_strangers_name(l->strangers), timeout_ms);
+			return nobody_came(l, timeout_ms, err);
 		}
 	}
 }

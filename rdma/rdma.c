@@ -99,6 +99,9 @@ gpul_status gpul_rdma_open(const gpul_rdma_desc *desc, gpul_rdma **out, gpul_err
 	else
 		r->desc.device.gpu = r->desc.device.gid_index = -1;
 	fill_defaults(&r->desc);
+	r->has_secret = r->desc.secret && r->desc.secret[0];
+	if (r->has_secret)
+		gpul_rdma_make_key(r->desc.secret, r->key);
 	st = r->desc.backend && strcmp(r->desc.backend, "auto") ? open_named(r, r->desc.backend, err) : open_auto(r, err);
 	if (st)
 		goto free_r;

@@ -22,6 +22,7 @@
 
 #include "memalloc/mem.h"
 #include "rdma/backend/backend.h"
+#include "rdma/oob/proof.h"
 #include "rdma/protocol/link.h"
 
 #ifdef __cplusplus
@@ -57,6 +58,8 @@ typedef struct gpul_rdma_desc {
 	unsigned n_stages;               /* staging buffers per direction and connection, for GPU memory that the fabric
 					  * cannot access; 0: 16 */
 	gpul_rdma_gpu_direct gpu_direct;
+	const char *secret;              /* both ends of a connection prove that they have it: others are refused.  NULL or "": they
+					  * prove nothing, and whoever reaches the port can connect */
 } gpul_rdma_desc;
 
 /** Open a NIC or provider.
@@ -188,7 +191,8 @@ const char *gpul_rdma_listener_address(const gpul_rdma_listener *l);
 
 /** Wait for the next connection.
  *
- * Connections that send rubbish, or nothing for 10 s, are closed and logged; the wait goes on.
+ * Connections that send rubbish, or nothing for 10 s, are closed and logged; the wait goes on.  With desc.secret, so are those that do
+ * not prove it; the text of a time-out names the last one, with its address and, on this machine, its user.
  *
  * @l           listener
  * @timeout_ms  < 0: no limit
@@ -197,6 +201,18 @@ const char *gpul_rdma_listener_address(const gpul_rdma_listener *l);
  * Threads the listener's thread
  * Source  - */
 gpul_status gpul_rdma_accept(gpul_rdma_listener *l, int timeout_ms, gpul_rdma_conn **out, gpul_error *err);
+
+/** The same for one identity: a connection that proves another one is refused, and the wait goes on.
+ *
+ * @l           listener of a device with a secret; without one, no identity is known, and any connection is accepted
+ * @as          what the other end gives to gpul_rdma_connect_as(); NULL: any identity, see gpul_rdma_conn_about()
+ * @timeout_ms  < 0: no limit
+ * @out         owned by the caller: gpul_rdma_conn_close(); untouched on failure
+ * Errors  as gpul_rdma_accept()
+ * Threads the listener's thread
+ * Source  - */
+gpul_status gpul_rdma_accept_as(gpul_rdma_listener *l, const gpul_rdma_identity *as, int timeout_ms, gpul_rdma_conn **out,
+				gpul_error *err);
 
 /** Connect to a listener; repeated while nothing listens there yet.
  *
@@ -210,6 +226,20 @@ gpul_status gpul_rdma_accept(gpul_rdma_listener *l, int timeout_ms, gpul_rdma_co
  * Source  - */
 gpul_status gpul_rdma_connect(gpul_rdma *r, const char *address, int timeout_ms, gpul_rdma_conn **out, gpul_error *err);
 
+/** The same with an identity, which this end proves together with the secret.
+ *
+ * @r           as gpul_rdma_connect(), like the rest
+ * @address     as gpul_rdma_listener_address()
+ * @as          what the connection is for; NULL: all zero
+ * @timeout_ms  at least 1; 0: 10000
+ * @out         owned by the caller: gpul_rdma_conn_close(); untouched on failure
+ * Errors  as gpul_rdma_connect(); GPUL_EUNSUPPORTED native = EACCES: the other side has another secret or none, this side has none, or
+ *         another identity is expected
+ * Threads any thread may call
+ * Source  - */
+gpul_status gpul_rdma_connect_as(gpul_rdma *r, const char *address, const gpul_rdma_identity *as, int timeout_ms, gpul_rdma_conn **out,
+				 gpul_error *err);
+
 /** Close a connection: the peer's requests end with "closed by the peer".
  *
  * Requests in flight are dropped; after it returns, the peer does not change local memory any more.  NULL is fine. */
@@ -218,7 +248,8 @@ void gpul_rdma_conn_close(gpul_rdma_conn *c);
 typedef struct gpul_rdma_conn_info {
 	char peer[64];            /* address, or path, of the peer */
 	char peer_host[64];       /* the name that it gives itself */
-	int peer_pid;
+	int peer_pid;             /* as the peer says */
+	gpul_rdma_identity identity;  /* with a secret: what the connection is for, as both ends have proved; else zero */
 	unsigned n_qps, depth;
 	uint32_t segment_bytes;
 	uint64_t notice_ns;       /* a dead or unreachable peer gives an error within this time, with or without requests */

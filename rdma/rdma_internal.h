@@ -23,6 +23,8 @@ enum { OPS_PER_TURN = GPUL_RDMA_MAX_QPS * GPUL_RDMA_MAX_PIECES, EVENTS_PER_POLL 
 
 struct gpul_rdma {
 	gpul_rdma_desc desc;                /* with the defaults filled in; its strings are not used after open */
+	bool has_secret;
+	unsigned char key[GPUL_SHA256_BYTES]; /* of desc.secret */
 	const gpul_rdma_backend *backend;
 	void *device;
 	gpul_rdma_device_info info;

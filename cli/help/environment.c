@@ -58,6 +58,7 @@ const struct cli_variable cli_environment[] = {
 	{ "GPULOAD_COMM_NET_ADDRESS", "this host's address for the network between ranks, or one for each NIC (default: the NIC's, or the one on the way to rank 0)" },
 	{ "GPULOAD_COMM_NET_WINDOW", "bytes on their way to a rank over the network, from all ranks together, or off (default: some slots)" },
 	{ "GPULOAD_COMM_NOTICE", "the descriptor on which the launcher reports ranks that ended" },
+	{ "GPULOAD_RDMA_SECRET", "for rdma serve and rdma bench: both prove it, and refuse others; it is never sent" },
 	{ "PMIX_RANK", "the rank of this process, set by mpirun and srun" },
 	{ "PMIX_NAMESPACE", "the name of their job" },
 	{ "OMPI_COMM_WORLD_SIZE", "the number of ranks, set by Open MPI's mpirun; used without libpmix" },

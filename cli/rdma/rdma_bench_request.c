@@ -293,6 +293,7 @@ static gpul_status parse_path(const struct cli_args *args, gpul_rdma_desc *d, gp
 		st = gpul_fail(err, GPUL_EINVAL, 0, "--segment must be a multiple of %d from 4096 to %d, not '%s'",
 			       GPUL_RDMA_STRIPE_ALIGN, GPUL_RDMA_MAX_SEGMENT, segment);
 	d->segment_bytes = (uint32_t)bytes;
+	d->secret = secure_getenv("GPULOAD_RDMA_SECRET");
 	return st;
 }
 

@@ -354,6 +354,7 @@ static gpul_status open_server(struct server *v, gpul_error *err)
 	gpul_status st = setup->memory == RDMA_HOST ? GPUL_OK : devices_arg_open(&setup->devices, err);
 
 	setup->rdma.device.drv = setup->devices.drv;
+	setup->rdma.secret = secure_getenv("GPULOAD_RDMA_SECRET");
 	st = st ? st : gpul_rdma_open(&setup->rdma, &v->r, err);
 	st = st ? st : gpul_rdma_listen(v->r, v->q->address, &v->listener, err);
 	st = st ? st : stop_begin(err);

@@ -6,10 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ROSTER_MAGIC = 0x52545352, ROSTER_VERSION = 4 };
+enum { ROSTER_MAGIC = 0x52545352, ROSTER_VERSION = 5 };
 /* Nobody can change the size, so that reading the mapping never raises SIGBUS. */
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
@@ -27,12 +28,13 @@ gpul_status gpul_roster_create(int size, int *fd, struct roster **out, gpul_erro
 {
 	int file = memfd_create("gpuload-roster", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	struct roster *r = NULL;
+	unsigned char session[sizeof r->session];
 	gpul_status st;
 
 	if (file < 0)
 		return gpul_fail(err, GPUL_ESYS, errno, "cannot create the roster of the job: memfd_create: %s",
 				 strerror(errno));
-	if (ftruncate(file, sizeof *r) || fcntl(file, F_ADD_SEALS, SEALS))
+	if (ftruncate(file, sizeof *r) || fcntl(file, F_ADD_SEALS, SEALS) || getrandom(session, sizeof session, 0) != sizeof session)
 		st = gpul_fail(err, GPUL_ESYS, errno, "cannot create the roster of the job: %s", strerror(errno));
 	else
 		st = map_memory(file, &r, err);
@@ -43,6 +45,7 @@ gpul_status gpul_roster_create(int size, int *fd, struct roster **out, gpul_erro
 	r->magic = ROSTER_MAGIC;
 	r->version = ROSTER_VERSION;
 	r->size = (uint32_t)size;
+	memcpy(r->session, session, sizeof session);
 	*fd = file;
 	*out = r;
 	return GPUL_OK;

@@ -36,7 +36,8 @@ _Static_assert(sizeof(struct roster_entry) == 320, "whole cache lines");
 struct roster {
 	uint32_t magic, version, size;
 	_Atomic uint32_t winner;     /* 0: the job has not failed; else 1 + the rank whose record is its failure */
-	unsigned char pad[48];
+	unsigned char session[32];   /* random: known to the ranks that share this memory, and to nobody else */
+	unsigned char pad[16];
 	struct roster_entry entry[GPUL_COMM_MAX_RANKS];
 	char host_name[GPUL_COMM_MAX_RANKS][GPUL_COMM_HOST_BYTES];  /* by the index of the host */
 };
@@ -49,7 +50,7 @@ _Static_assert(offsetof(struct roster, entry) == 64, "entries begin on a cache l
  * @out   mapped; gpul_roster_unmap()
  * Errors  GPUL_ESYS
  * Threads any thread may call
- * Source  Linux memfd_create(2) */
+ * Source  Linux memfd_create(2), getrandom(2) */
 gpul_status gpul_roster_create(int size, int *fd, struct roster **out, gpul_error *err);
 
 /** Map the roster that rank 0 sent.

@@ -21,11 +21,13 @@ enum { ACCEPT_SLICE_MS = 50, CONNECT_SLICE_MS = 2000 };
 
 /* The job's own watch notices a dead rank at once and a host that falls silent after gpul_boot_lost_ms(), and names them.  The lease of
  * a connection is longer, so that this comes first, and so that a machine which stands still for some seconds does not end the job. */
-enum { LEASE_BEYOND_MS = 7000, NIC_BYTES = 64 };
+enum { LEASE_BEYOND_MS = 7000, NIC_BYTES = 64, SECRET_BYTES = GPUL_COMM_SECRET_BYTES + GPUL_COMM_JOB_BYTES };
+
+/* The purpose in the identity of a connection: rdma/oob/proof.h. */
+enum { PURPOSE_MESH = 1 };
 
 /* What a rank tells the others. */
 struct card {
-	int32_t pid;
 	uint8_t wanted[GPUL_COMM_MAX_RANKS];
 	uint32_t n_nics;
 	uint16_t port[GPUL_COMM_MAX_NICS][GPUL_COMM_MAX_RANKS];  /* of its listener for that rank; 0: none */
@@ -36,6 +38,7 @@ struct card {
 struct gpul_comm_mesh {
 	gpul_boot *boot;
 	int rank, size;
+	char secret[SECRET_BYTES];
 	unsigned n_nics;
 	gpul_rdma *nics[GPUL_COMM_MAX_NICS];
 	gpul_rdma_conn *conns[GPUL_COMM_MAX_RANKS][GPUL_COMM_MAX_NICS];
@@ -253,6 +256,7 @@ static gpul_status open_nic(gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, 
 	gpul_status st;
 
 	rdma.lease_ms = lease_ms_of(desc);
+	rdma.secret = m->secret;
 	rdma.device.device = rdma.device.device ? card->nic[nic] : NULL;
 	st = gpul_rdma_open(&rdma, &m->nics[nic], &why);
 	if (st && rdma.device.device)
@@ -295,7 +299,6 @@ static void open_own(gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, struct 
 	gpul_error why = { 0 };
 	gpul_status st;
 
-	card->pid = getpid();
 	for (int r = 0; r < m->size; r++)
 		card->wanted[r] = r != m->rank && (!desc->wanted || desc->wanted[r]);
 	st = name_nics(m, desc->rdma.device.device, card, &why);
@@ -323,17 +326,23 @@ static int slice_ms(const gpul_comm_mesh *m, int most_ms)
 	return left_ms < (unsigned)most_ms ? (int)left_ms : most_ms;
 }
 
-static bool is_timeout(const gpul_error *why)
+/* True for a failure of one attempt.  A listener that many strangers besiege may close a rank's connection to make room. */
+static bool is_passing(const gpul_error *why)
 {
-	return why->status == GPUL_ESYS && (why->native == ETIMEDOUT || why->native == ECONNREFUSED);
+	return why->status == GPUL_ESYS && (why->native == ETIMEDOUT || why->native == ECONNREFUSED || why->native == ECONNRESET ||
+					    why->native == EPIPE);
 }
 
-/* One slice of the wait for the connection with a rank.  A stranger that has found the port is dropped. */
+/* One slice of the wait for the connection with a rank.  Both ends prove the job's secret, which ranks they are, and which of their
+ * connections it is: a stranger that has found the port, or another rank, is refused. */
 static gpul_status try_pair(gpul_comm_mesh *m, int r, unsigned i, int limit_ms, gpul_error *err)
 {
 	const struct card *card = &m->cards[r];
 	const unsigned here = gpul_comm_mesh_nic_of(m, m->rank, i), there = gpul_comm_mesh_nic_of(m, r, i);
-	gpul_rdma_conn_info info;
+	const gpul_rdma_identity as = {
+		.purpose = PURPOSE_MESH, .channel = i,
+		.from = (uint32_t)(r < m->rank ? m->rank : r), .to = (uint32_t)(r < m->rank ? r : m->rank),
+	};
 	gpul_rdma_conn *conn;
 	gpul_status st;
 
@@ -342,23 +351,19 @@ static gpul_status try_pair(gpul_comm_mesh *m, int r, unsigned i, int limit_ms, 
 
 		(void)snprintf(at, sizeof at, strchr(card->address[there], ':') ? "[%s]:%u" : "%s:%u", card->address[there],
 			       card->port[there][m->rank]);
-		st = gpul_rdma_connect(m->nics[here], at, limit_ms < CONNECT_SLICE_MS ? limit_ms : CONNECT_SLICE_MS, &conn, err);
+		st = gpul_rdma_connect_as(m->nics[here], at, &as, limit_ms < CONNECT_SLICE_MS ? limit_ms : CONNECT_SLICE_MS, &conn, err);
 	} else {
-		st = gpul_rdma_accept(m->listeners[here][r], limit_ms < ACCEPT_SLICE_MS ? limit_ms : ACCEPT_SLICE_MS, &conn, err);
+		st = gpul_rdma_accept_as(m->listeners[here][r], &as, limit_ms < ACCEPT_SLICE_MS ? limit_ms : ACCEPT_SLICE_MS, &conn, err);
 	}
-	if (st)
-		return st;
-	gpul_rdma_conn_about(conn, &info);
-	if (info.peer_pid != card->pid) {
-		gpul_rdma_conn_close(conn);
-		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "process %d at %.60s is not rank %d", info.peer_pid, info.peer, r);
-	}
-	m->conns[r][i] = conn;
-	return GPUL_OK;
+	if (!st)
+		m->conns[r][i] = conn;
+	return st;
 }
 
 static gpul_status connect_pair(gpul_comm_mesh *m, int r, unsigned i, gpul_error *err)
 {
+	gpul_error last = { 0 };  /* of the slice before: it may name a stranger */
+
 	for (;;) {
 		const int left_ms = slice_ms(m, CONNECT_SLICE_MS);
 		gpul_error why = { 0 };
@@ -366,11 +371,13 @@ static gpul_status connect_pair(gpul_comm_mesh *m, int r, unsigned i, gpul_error
 
 		if (st)
 			return st;
-		st = left_ms ? try_pair(m, r, i, left_ms, &why) : gpul_fail(&why, GPUL_ESYS, ETIMEDOUT, "the time is over");
+		st = left_ms ? try_pair(m, r, i, left_ms, &why) : gpul_fail(&why, GPUL_ESYS, ETIMEDOUT, "the time is over: %.150s", last.text);
 		if (!st)
 			return GPUL_OK;
-		if (left_ms && is_timeout(&why))
+		if (left_ms && is_passing(&why)) {
+			last = why;
 			continue;
+		}
 		return gpul_fail(err, why.status, why.native, "rank %d (NIC %.30s) and rank %d (NIC %.30s at %.60s) cannot connect: %.100s", m->rank,
 				 m->cards[m->rank].nic[gpul_comm_mesh_nic_of(m, m->rank, i)], r,
 				 m->cards[r].nic[gpul_comm_mesh_nic_of(m, r, i)], m->cards[r].address[gpul_comm_mesh_nic_of(m, r, i)], why.text);
@@ -404,6 +411,21 @@ static gpul_status connect_all(gpul_comm_mesh *m, gpul_error *err)
 	return st;
 }
 
+/* The secret of the connections: the job's, or on one machine, the random bytes of its roster; with its name, for one secret may have
+ * several jobs. */
+static void find_secret(const gpul_boot *boot, char out[SECRET_BYTES])
+{
+	const struct roster *r = boot->roster;
+	size_t used = 0;
+
+	if (boot->job.secret[0])
+		used = (size_t)snprintf(out, SECRET_BYTES, "%s", boot->job.secret);
+	else
+		for (size_t i = 0; i < sizeof r->session; i++)
+			used += (size_t)snprintf(out + used, SECRET_BYTES - used, "%02x", r->session[i]);
+	(void)snprintf(out + used, SECRET_BYTES - used, " %s", boot->job.name);
+}
+
 gpul_status gpul_comm_mesh_create(gpul_boot *boot, const gpul_comm_mesh_desc *desc, int timeout_ms, gpul_comm_mesh **out,
 				  gpul_error *err)
 {
@@ -421,6 +443,7 @@ gpul_status gpul_comm_mesh_create(gpul_boot *boot, const gpul_comm_mesh_desc *de
 	m->boot = boot;
 	m->rank = gpul_boot_rank(boot);
 	m->size = gpul_boot_size(boot);
+	find_secret(boot, m->secret);
 	m->deadline_ns = timeout_ms < 0 ? UINT64_MAX : begun_ns + (uint64_t)timeout_ms * 1000000;
 	open_own(m, desc, &card);
 	st = gpul_boot_allgather(boot, &card, sizeof card, m->cards, timeout_ms, err);

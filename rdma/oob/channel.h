@@ -64,7 +64,7 @@ gpul_status gpul_rdma_channel_send(gpul_rdma_channel *c, const gpul_rdma_frame *
 /** Receive a frame that has arrived.
  *
  * @c    channel
- * @out  filled if *got: HELLO, WELCOME, READY or BEAT
+ * @out  filled if *got: HELLO, WELCOME, READY, BEAT, or one with credentials
  * @got  false: no whole frame has arrived
  * @why  receives the failure: REFUSED or FAILED (by_peer = 1), BYE (ESHUTDOWN), the end of the peer's process (EPIPE), a
  *       broken connection (errno), an invalid frame (GPUL_EFORMAT)
@@ -75,7 +75,7 @@ gpul_status gpul_rdma_channel_receive(gpul_rdma_channel *c, gpul_rdma_frame *out
 /** Wait for a frame of one type; BEATs before it are ignored.
  *
  * @c            channel
- * @type         HELLO, WELCOME or READY
+ * @type         HELLO, WELCOME, READY or CHALLENGE
  * @deadline_ns  absolute, in the time of gpul_clock_ns()
  * @out          the frame
  * @why          receives the failure: as gpul_rdma_channel_receive(); another frame (GPUL_EFORMAT); ETIMEDOUT

@@ -1,7 +1,8 @@
-/* strangers.c — accept clients, and read their HELLO and READY. */
+/* strangers.c — accept clients, let them prove the secret, and read their HELLO and READY. */
 #include "rdma/oob/strangers.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -10,9 +11,10 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "rdma/oob/owner.h"
 #include "rdma/oob/port.h"
 
-enum { FREE, SILENT, GREETED, WELCOMED, READY };
+enum { FREE, SILENT, CHALLENGED, PROVED, GREETED, WELCOMED, READY };
 enum { LISTENER = GPUL_RDMA_MAX_STRANGERS, WAKE, N_SOURCES };  /* epoll's numbers; below them: strangers */
 enum { HELLO_MS = 10000, READY_MS = 10000 };
 static const uint64_t PAUSE_NS = 100000000;
@@ -21,6 +23,10 @@ struct gpul_rdma_strangers {
 	gpul_rdma_port port;
 	int epoll, wake;
 	uint64_t hello_ns, ready_ns;
+	bool has_key, expects;
+	unsigned char key[GPUL_SHA256_BYTES];
+	gpul_rdma_identity expected;
+	char refused[GPUL_RDMA_ADDRESS_BYTES + 120];
 	uint64_t paused_until_ns;  /* not 0: no place or no descriptor for another client; the listener is not watched */
 	gpul_rdma_stranger all[GPUL_RDMA_MAX_STRANGERS];
 };
@@ -51,6 +57,9 @@ gpul_status gpul_rdma_strangers_create(const gpul_rdma_strangers_desc *desc, gpu
 		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory: a listener needs %zu bytes", sizeof *s);
 	s->hello_ns = (uint64_t)(desc->hello_ms ? desc->hello_ms : HELLO_MS) * 1000000;
 	s->ready_ns = (uint64_t)(desc->ready_ms ? desc->ready_ms : READY_MS) * 1000000;
+	s->has_key = desc->key != NULL;
+	if (desc->key)
+		memcpy(s->key, desc->key, sizeof s->key);
 	st = gpul_rdma_port_open(&desc->address, &s->port, err);
 	if (st)
 		goto free_s;
@@ -100,13 +109,36 @@ void gpul_rdma_strangers_wake(gpul_rdma_strangers *s)
 	(void)!write(s->wake, &(uint64_t){ 1 }, sizeof(uint64_t));  /* fails only when it is readable already */
 }
 
+void gpul_rdma_strangers_expect(gpul_rdma_strangers *s, const gpul_rdma_identity *identity)
+{
+	s->expects = identity != NULL;
+	if (identity)
+		s->expected = *identity;
+}
+
+const char *gpul_rdma_strangers_refused(const gpul_rdma_strangers *s)
+{
+	return s->refused;
+}
+
 /* ---- one stranger ------------------------------------------------------------------------------------------------- */
+
+/* True while something is awaited from a stranger: its socket is watched, and its time is limited. */
+static bool is_watched(const gpul_rdma_stranger *who)
+{
+	return who->state == SILENT || who->state == CHALLENGED || who->state == PROVED || who->state == WELCOMED;
+}
+
+static const char *awaited_frame(const gpul_rdma_strangers *s, const gpul_rdma_stranger *who)
+{
+	return who->state == WELCOMED ? "READY" : who->state == CHALLENGED ? "PROOF" : who->state == SILENT && s->has_key ? "IDENTIFY" : "HELLO";
+}
 
 gpul_rdma_channel *gpul_rdma_stranger_take(gpul_rdma_strangers *s, gpul_rdma_stranger *who)
 {
 	gpul_rdma_channel *c = who->channel;
 
-	if (who->state == SILENT || who->state == WELCOMED)
+	if (is_watched(who))
 		unwatch(s, gpul_rdma_channel_fd(c));
 	*who = (gpul_rdma_stranger){ .state = FREE };
 	if (s->paused_until_ns)
@@ -131,12 +163,10 @@ static bool drop_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const
 
 static void describe_late(const gpul_rdma_strangers *s, const gpul_rdma_stranger *who, gpul_rdma_failure *why)
 {
-	bool silent = who->state == SILENT;
-
 	memcpy(why->peer, gpul_rdma_channel_peer(who->channel), sizeof why->peer);
 	(void)gpul_rdma_fail(why, GPUL_ESYS, ETIMEDOUT, "handshake", "check that the peer is gpuload and not stopped",
-			     "the peer sent no %s within %.1f s", silent ? "HELLO" : "READY",
-			     (double)(silent ? s->hello_ns : s->ready_ns) / 1e9);
+			     "the peer sent no %s within %.1f s", awaited_frame(s, who),
+			     (double)(who->state == WELCOMED ? s->ready_ns : s->hello_ns) / 1e9);
 }
 
 /* Stop watching it until the caller has answered: a client that goes on sending then costs nothing. */
@@ -149,29 +179,95 @@ static bool report_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, int
 	return true;
 }
 
-/* Read what a stranger has sent.  Returns true if there is an event. */
-static bool read_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, gpul_rdma_stranger_event *out)
+/* Refuse a client that has not proved the secret; the others, and the wait, go on.  Returns false: no event. */
+static bool refuse_unproved(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const char *reason)
 {
-	gpul_rdma_frame frame;
 	gpul_rdma_failure why = { 0 };
-	bool got = false;
+	char owner[32];
 
-	if (who->state != SILENT && who->state != WELCOMED)
+	gpul_rdma_owner_text(gpul_rdma_channel_fd(who->channel), owner, sizeof owner);
+	gpul_log(s->refused[0] ? GPUL_LOG_INFO : GPUL_LOG_NOTICE, "rdma", "%s: refused %s%s: %s", s->port.name,
+		 gpul_rdma_channel_peer(who->channel), owner, reason);
+	snprintf(s->refused, sizeof s->refused, "%s%s: %s", gpul_rdma_channel_peer(who->channel), owner, reason);
+	(void)gpul_rdma_fail(&why, GPUL_EUNSUPPORTED, EACCES, "accept", NULL, "this client is refused: %s", reason);
+	gpul_rdma_stranger_refuse(s, who, &why);
+	return false;
+}
+
+/* Answer an IDENTIFY.  Its identity is compared when it has been proved: a stranger learns nothing of what is expected. */
+static bool challenge_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const gpul_rdma_frame *identify)
+{
+	const gpul_rdma_credentials *from = &identify->credentials;
+	gpul_rdma_frame frame = { .type = GPUL_RDMA_CHALLENGE };
+	gpul_rdma_failure why = { 0 };
+
+	if (!s->has_key)
+		return refuse_unproved(s, who, "it has a secret, but this side has none: give both sides the same secret, or none");
+	if (identify->type == GPUL_RDMA_HELLO)
+		return refuse_unproved(s, who, "it has no secret, but this side has one");
+	frame.credentials.identity = who->identity = from->identity;
+	if (!gpul_rdma_make_nonce(frame.credentials.nonce))
+		return refuse_unproved(s, who, "this side has no random numbers");
+	gpul_rdma_make_proof(s->key, GPUL_RDMA_SERVER, &from->identity, from->nonce, frame.credentials.nonce, frame.credentials.proof);
+	gpul_rdma_make_proof(s->key, GPUL_RDMA_CLIENT, &from->identity, from->nonce, frame.credentials.nonce, who->proof);
+	who->state = CHALLENGED;
+	if (gpul_rdma_channel_send(who->channel, &frame, &why))
+		(void)drop_stranger(s, who, &why, &(gpul_rdma_stranger_event){ 0 });  /* no event: it was not welcomed */
+	return false;
+}
+
+static bool check_proof(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const gpul_rdma_credentials *given)
+{
+	const gpul_rdma_identity *is = &who->identity, *wants = &s->expected;
+	char text[100];
+
+	if (!gpul_sha256_same(given->proof, who->proof))
+		return refuse_unproved(s, who, "it has another secret");
+	who->state = PROVED;
+	if (!s->expects || memcmp(is, wants, sizeof *is) == 0)
 		return false;
-	if (gpul_rdma_channel_receive(who->channel, &frame, &got, &why))
-		return drop_stranger(s, who, &why, out);
-	if (!got)
-		return false;
-	if (who->state == WELCOMED && frame.type == GPUL_RDMA_READY)
+	snprintf(text, sizeof text, "it is connection %u from %u to %u (purpose %u), expected %u from %u to %u (%u)", is->channel,
+		 is->from, is->to, is->purpose, wants->channel, wants->from, wants->to, wants->purpose);
+	return refuse_unproved(s, who, text);
+}
+
+/* Handle a frame.  Returns true if there is an event; else the stranger may have been dropped or refused. */
+static bool handle_frame(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const gpul_rdma_frame *frame, gpul_rdma_stranger_event *out)
+{
+	gpul_rdma_failure why = { 0 };
+
+	if (who->state == WELCOMED && frame->type == GPUL_RDMA_READY)
 		return report_stranger(s, who, READY, GPUL_RDMA_STRANGER_READY, out);
-	if (who->state == SILENT && frame.type == GPUL_RDMA_HELLO) {
-		who->hello = frame.hello;
+	if (who->state == (s->has_key ? PROVED : SILENT) && frame->type == GPUL_RDMA_HELLO) {
+		who->hello = frame->hello;
 		return report_stranger(s, who, GREETED, GPUL_RDMA_STRANGER_HELLO, out);
 	}
+	if (who->state == SILENT && (frame->type == GPUL_RDMA_HELLO || frame->type == GPUL_RDMA_IDENTIFY))
+		return challenge_stranger(s, who, frame);
+	if (who->state == CHALLENGED && frame->type == GPUL_RDMA_PROOF)
+		return check_proof(s, who, &frame->credentials);
 	memcpy(why.peer, gpul_rdma_channel_peer(who->channel), sizeof why.peer);
 	(void)gpul_rdma_fail(&why, GPUL_EFORMAT, 0, "handshake", NULL, "the peer sent %s instead of %s",
-			     gpul_rdma_frame_name(frame.type), who->state == SILENT ? "HELLO" : "READY");
+			     gpul_rdma_frame_name(frame->type), awaited_frame(s, who));
 	return drop_stranger(s, who, &why, out);
+}
+
+/* Read what a stranger has sent; several frames may have come together.  Returns true if there is an event. */
+static bool read_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, gpul_rdma_stranger_event *out)
+{
+	gpul_rdma_failure why = { 0 };
+	gpul_rdma_frame frame;
+	bool got = false;
+
+	while (is_watched(who)) {
+		if (gpul_rdma_channel_receive(who->channel, &frame, &got, &why))
+			return drop_stranger(s, who, &why, out);
+		if (!got)
+			return false;
+		if (handle_frame(s, who, &frame, out))
+			return true;
+	}
+	return false;
 }
 
 gpul_status gpul_rdma_stranger_welcome(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const gpul_rdma_hello *hello,
@@ -202,7 +298,7 @@ void gpul_rdma_stranger_refuse(gpul_rdma_strangers *s, gpul_rdma_stranger *who, 
 
 /* ---- accept --------------------------------------------------------------------------------------------------------- */
 
-/* Find a place for another client: a free one, or that of the oldest that has not sent its HELLO. */
+/* Find a place for another client: a free one, or that of the oldest that has proved nothing and sent no HELLO. */
 static gpul_rdma_stranger *find_place(gpul_rdma_strangers *s, gpul_rdma_stranger_event *out)
 {
 	gpul_rdma_stranger *oldest = NULL;
@@ -211,7 +307,7 @@ static gpul_rdma_stranger *find_place(gpul_rdma_strangers *s, gpul_rdma_stranger
 	for (gpul_rdma_stranger *who = s->all; who < s->all + GPUL_RDMA_MAX_STRANGERS; who++) {
 		if (who->state == FREE)
 			return who;
-		if (who->state == SILENT && (!oldest || who->since_ns < oldest->since_ns))
+		if ((who->state == SILENT || who->state == CHALLENGED) && (!oldest || who->since_ns < oldest->since_ns))
 			oldest = who;
 	}
 	if (!oldest)
@@ -278,7 +374,7 @@ static bool check_deadlines(gpul_rdma_strangers *s, uint64_t now, gpul_rdma_stra
 	for (gpul_rdma_stranger *who = s->all; who < s->all + GPUL_RDMA_MAX_STRANGERS; who++) {
 		gpul_rdma_failure why = { 0 };
 
-		if ((who->state != SILENT && who->state != WELCOMED) || now < who->deadline_ns)
+		if (!is_watched(who) || now < who->deadline_ns)
 			continue;
 		/* This process may have been late itself: what has arrived counts. */
 		if (read_stranger(s, who, out))
@@ -299,7 +395,7 @@ static int wait_ms(const gpul_rdma_strangers *s, uint64_t now, uint64_t deadline
 	if (s->paused_until_ns && s->paused_until_ns < until)
 		until = s->paused_until_ns;
 	for (const gpul_rdma_stranger *who = s->all; who < s->all + GPUL_RDMA_MAX_STRANGERS; who++)
-		if ((who->state == SILENT || who->state == WELCOMED) && who->deadline_ns < until)
+		if (is_watched(who) && who->deadline_ns < until)
 			until = who->deadline_ns;
 	if (until == UINT64_MAX)
 		return -1;

@@ -4,6 +4,9 @@
  *                  │                    │ refuse()               │
  *                  └── 10 s, rubbish ───┴────── its deadline, FAILED, the end of its process ──> gone
  *
+ * With a key, a client proves first that it knows the secret (proof.h), and for what it connects: silent ── IDENTIFY ──> challenged
+ * ── PROOF ──> proved ── HELLO.  Those that do not are refused, and never become events.
+ *
  * Nothing that a client sends, or does not send, stops the listener or another client. */
 #ifndef GPULOAD_RDMA_OOB_STRANGERS_H
 #define GPULOAD_RDMA_OOB_STRANGERS_H
@@ -21,9 +24,11 @@ typedef struct gpul_rdma_strangers gpul_rdma_strangers;  /* opaque: strangers.c 
 typedef struct gpul_rdma_stranger {
 	gpul_rdma_channel *channel;  /* read only */
 	gpul_rdma_hello hello;       /* read only; valid after its event */
+	gpul_rdma_identity identity; /* read only, proved; zero without a key */
 	void *user;                  /* the caller's; NULL at first */
 	int state;                   /* private, as is the rest */
 	uint64_t since_ns, deadline_ns;
+	unsigned char proof[GPUL_SHA256_BYTES];  /* that it must give */
 } gpul_rdma_stranger;
 
 typedef enum gpul_rdma_stranger_event_kind {
@@ -42,6 +47,7 @@ typedef struct gpul_rdma_stranger_event {
 
 typedef struct gpul_rdma_strangers_desc {
 	gpul_rdma_address address;
+	const unsigned char *key;  /* GPUL_SHA256_BYTES bytes, copied; NULL: clients prove nothing */
 	unsigned hello_ms;         /* time for a HELLO after accept; 0: 10000 */
 	unsigned ready_ms;         /* time for a READY after WELCOME; 0: 10000 */
 } gpul_rdma_strangers_desc;
@@ -60,6 +66,13 @@ void gpul_rdma_strangers_destroy(gpul_rdma_strangers *s);  /* closes all of them
 /* Where it listens, "0.0.0.0:18515"; valid as long as s.  The TCP port; 0: a Unix socket. */
 const char *gpul_rdma_strangers_name(const gpul_rdma_strangers *s);
 unsigned gpul_rdma_strangers_port(const gpul_rdma_strangers *s);
+
+/* Refuse clients that prove another identity from now on; NULL: any identity is right. */
+void gpul_rdma_strangers_expect(gpul_rdma_strangers *s, const gpul_rdma_identity *identity);
+
+/* The client that was refused last for its proof, "10.9.0.2:40312 (uid 65534): it has another secret"; "": none.  Valid until the next
+ * call. */
+const char *gpul_rdma_strangers_refused(const gpul_rdma_strangers *s);
 
 /** Wait for the next event.
  *

@@ -14,9 +14,10 @@ enum { HELLO_BYTES = offsetof(gpul_rdma_hello, description), HOUR_MS = 3600 * 10
 
 const char *gpul_rdma_frame_name(unsigned type)
 {
-	static const char *const names[] = { "?", "HELLO", "WELCOME", "REFUSED", "READY", "BEAT", "FAILED", "BYE" };
+	static const char *const names[] = { "?", "HELLO", "WELCOME", "REFUSED", "READY", "BEAT", "FAILED", "BYE",
+					     [GPUL_RDMA_IDENTIFY] = "IDENTIFY", "CHALLENGE", "PROOF" };
 
-	return names[type < sizeof names / sizeof names[0] ? type : 0];
+	return type < sizeof names / sizeof names[0] && names[type] ? names[type] : names[0];
 }
 
 static bool has_hello(unsigned type)
@@ -27,6 +28,11 @@ static bool has_hello(unsigned type)
 static bool has_failure(unsigned type)
 {
 	return type == GPUL_RDMA_REFUSED || type == GPUL_RDMA_FAILED;
+}
+
+static bool has_credentials(unsigned type)
+{
+	return type >= GPUL_RDMA_IDENTIFY && type <= GPUL_RDMA_PROOF;
 }
 
 /* Make a text end, printable, so that it cannot harm terminals and logs, and zero behind its end. */
@@ -67,6 +73,9 @@ size_t gpul_rdma_frame_encode(const gpul_rdma_frame *frame, unsigned char out[GP
 		clean_failure(&f);
 		n_bytes = sizeof f;
 		memcpy(payload, &f, n_bytes);
+	} else if (has_credentials(type)) {
+		n_bytes = sizeof frame->credentials;
+		memcpy(payload, &frame->credentials, n_bytes);
 	}
 	memcpy(out, MAGIC, sizeof MAGIC);
 	memcpy(out + 4, &type, sizeof type);
@@ -157,7 +166,7 @@ static gpul_status check_head(const unsigned char *in, size_t n, unsigned *type,
 	memcpy(fields, in + 4, sizeof fields);
 	*type = fields[0];
 	*payload_bytes = fields[1];
-	if (*type < GPUL_RDMA_HELLO || *type > GPUL_RDMA_BYE)
+	if ((*type < GPUL_RDMA_HELLO || *type > GPUL_RDMA_BYE) && !has_credentials(*type))
 		return gpul_fail(err, GPUL_EFORMAT, 0, "unknown frame type %u", *type);
 	if (*payload_bytes > GPUL_RDMA_MAX_PAYLOAD)
 		return gpul_fail(err, GPUL_EFORMAT, 0, "%s of %zu bytes: the limit is %d", gpul_rdma_frame_name(*type),
@@ -188,6 +197,10 @@ gpul_status gpul_rdma_frame_decode(const void *bytes, size_t n_bytes, gpul_rdma_
 		st = read_hello(name, payload, payload_bytes, &out->hello, err);
 	else if (has_failure(type))
 		st = read_failure(name, payload, payload_bytes, &out->failure, err);
+	else if (has_credentials(type) && payload_bytes == sizeof out->credentials)
+		memcpy(&out->credentials, payload, payload_bytes);
+	else if (has_credentials(type))
+		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s of %zu bytes instead of %zu", name, payload_bytes, sizeof out->credentials);
 	else if (payload_bytes)
 		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s of %zu bytes instead of 0", name, payload_bytes);
 	if (st)

@@ -6,6 +6,8 @@
  *            <── BEAT ───────── BEAT ────>          the lease: this end lives
  *            <── FAILED ┄ or ┄ BYE ──────>          the end, with the reason
  *
+ * With a secret, IDENTIFY, CHALLENGE and PROOF come before HELLO: proof.h.
+ *
  *      0       4      6        8
  *     ┌───────┬──────┬────────┬─────────┐   A frame.  Numbers are little endian.  Both ends run on machines that do
  *     │ magic │ type │ bytes  │ payload │   not know each other, so nothing received is used before it was checked.
@@ -15,6 +17,7 @@
 
 #include "core/error.h"
 #include "rdma/backend/backend.h"
+#include "rdma/oob/proof.h"
 #include "rdma/protocol/failure.h"
 #include "rdma/protocol/op.h"
 
@@ -37,6 +40,9 @@ typedef enum gpul_rdma_frame_type {
 	GPUL_RDMA_BEAT,
 	GPUL_RDMA_FAILED,
 	GPUL_RDMA_BYE,
+	GPUL_RDMA_IDENTIFY = 16,
+	GPUL_RDMA_CHALLENGE,
+	GPUL_RDMA_PROOF,
 } gpul_rdma_frame_type;
 
 enum { GPUL_RDMA_HELLO_ORDERED = 1, GPUL_RDMA_HELLO_CONTROL_DATAGRAMS = 2 };  /* .flags */
@@ -76,11 +82,14 @@ static_assert(offsetof(gpul_rdma_hello, slots) == 48 && offsetof(gpul_rdma_hello
 static_assert(sizeof(gpul_rdma_failure) == 408 && offsetof(gpul_rdma_failure, after_ns) == 16 &&
 	      offsetof(gpul_rdma_failure, what) == 64 && offsetof(gpul_rdma_failure, advice) == 248, "as drawn");
 
+static_assert(sizeof(gpul_rdma_credentials) == 80, "as drawn in proof.h");
+
 typedef struct gpul_rdma_frame {
 	gpul_rdma_frame_type type;
 	union {
 		gpul_rdma_hello hello;      /* HELLO, WELCOME */
 		gpul_rdma_failure failure;  /* REFUSED, FAILED */
+		gpul_rdma_credentials credentials;  /* IDENTIFY, CHALLENGE, PROOF */
 	};
 } gpul_rdma_frame;
 

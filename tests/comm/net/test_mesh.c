@@ -1,14 +1,19 @@
 /* test_mesh.c — connections between ranks that are threads of one process, over libfabric's tcp on this machine. */
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "comm/net/mesh.h"
+#include "rdma/oob/wire.h"
 #include "tests/comm/bootstrap/ranks.h"
 
 enum { LONG_MS = 60000 };  /* no test waits that long unless something is wrong */
@@ -139,6 +144,95 @@ static void a_pair_is_connected_if_one_of_its_ranks_wants_it(void **state)
 			fail_msg("rank %d: %s", r, ends[r].err.text);
 }
 
+/* ---- strangers ------------------------------------------------------------------------------------------------------ */
+
+enum { N_STRANGERS = 80, MOST_FDS = 1024 };
+
+/* The port of a TCP listener of this process; 0: there is none yet. */
+static uint16_t find_listener(void)
+{
+	for (int fd = 0; fd < MOST_FDS; fd++) {
+		struct sockaddr_in at = { 0 };
+		socklen_t n = sizeof at, n_on = sizeof(int);
+		int on = 0;
+
+		if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &n_on) == 0 && on && getsockname(fd, (struct sockaddr *)&at, &n) == 0 &&
+		    at.sin_family == AF_INET)
+			return ntohs(at.sin_port);
+	}
+	return 0;
+}
+
+/* Connect to a port, and send nothing, half a frame, or a frame of a client that has no secret or another one. */
+static int connect_stranger(uint16_t port, int kind)
+{
+	static const gpul_rdma_frame_type types[] = { GPUL_RDMA_HELLO, GPUL_RDMA_IDENTIFY, GPUL_RDMA_PROOF };
+	const struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	unsigned char bytes[2 * GPUL_RDMA_FRAME_BYTES];
+	gpul_rdma_frame frame = { .hello = { .version = GPUL_RDMA_WIRE_VERSION, .n_qps = 1, .depth = 64, .segment_bytes = 4096,
+					     .stripe_bytes = 128, .lease_ms = 5000, .pid = (uint32_t)getpid(), .backend = "libfabric",
+					     .slots.bytes = GPUL_RDMA_SLOTS * sizeof(gpul_rdma_slot) } };
+	size_t n = 0;
+
+	assert_int_equal(connect(fd, (const struct sockaddr *)&to, sizeof to), 0);
+	if (kind < 3) {
+		frame.type = types[kind];
+		if (frame.type != GPUL_RDMA_HELLO)
+			frame.credentials = (gpul_rdma_credentials){ .identity = { .purpose = 1, .from = 1 } };
+		n = gpul_rdma_frame_encode(&frame, bytes);
+	}
+	if (kind == 1) {  /* the proof does not wait for the challenge */
+		frame.type = GPUL_RDMA_PROOF;
+		n += gpul_rdma_frame_encode(&frame, bytes + n);
+	}
+	if (kind == 3)
+		n = gpul_rdma_frame_encode(&(gpul_rdma_frame){ .type = GPUL_RDMA_IDENTIFY }, bytes) / 2;
+	assert_int_equal(send(fd, bytes, n, MSG_NOSIGNAL), n);
+	return fd;
+}
+
+/* Rank 1 comes when strangers have besieged the listener of rank 0. */
+static gpul_status meet_among_strangers(const gpul_comm_job *job, void *arg, gpul_error *err)
+{
+	const struct work *w = arg;
+	gpul_comm_mesh_desc desc = over_tcp();
+	int strangers[N_STRANGERS];
+	gpul_comm_mesh *m = NULL;
+	gpul_boot *b = NULL;
+	gpul_status st = gpul_boot_open(job, LONG_MS, &b, err);
+	uint16_t port = 0;
+
+	for (int ms = 0; !st && job->rank == 1 && !port && ms < LONG_MS; ms++) {
+		(void)nanosleep(&(struct timespec){ .tv_nsec = 1000 * 1000 }, NULL);
+		port = find_listener();
+	}
+	for (int i = 0; i < N_STRANGERS; i++)
+		strangers[i] = port ? connect_stranger(port, i % 5) : -1;
+	if (!st && job->rank == 1 && !port)
+		st = gpul_fail(err, GPUL_ESYS, 0, "rank 0 has no listener");
+	st = st ? st : gpul_comm_mesh_create(b, &desc, LONG_MS, &m, err);
+	st = st ? st : put_numbers(b, m, w, err);
+	gpul_comm_mesh_destroy(m);
+	gpul_boot_close(b);
+	for (int i = 0; i < N_STRANGERS; i++)
+		if (strangers[i] >= 0)
+			close(strangers[i]);
+	return st;
+}
+
+static void strangers_do_not_keep_a_rank_out(void **state)
+{
+	struct rank_end ends[GPUL_COMM_MAX_RANKS];
+	struct work w = { .size = 2 };
+
+	(void)state;
+	ranks_as_threads(w.size, meet_among_strangers, &w, ends);
+	for (int r = 0; r < w.size; r++)
+		if (ends[r].status)
+			fail_msg("rank %d: %s", r, ends[r].err.text);
+}
+
 static gpul_status cannot_listen(const gpul_comm_job *job, void *arg, gpul_error *err)
 {
 	gpul_comm_mesh_desc desc = over_tcp();
@@ -242,6 +336,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_pairs_are_connected),
 		cmocka_unit_test(a_pair_is_connected_if_one_of_its_ranks_wants_it),
+		cmocka_unit_test(strangers_do_not_keep_a_rank_out),
 		cmocka_unit_test(a_rank_that_cannot_listen_is_named_by_all_ranks),
 		cmocka_unit_test(wrong_lists_of_nics_are_refused_by_name),
 		cmocka_unit_test(a_failure_of_the_job_ends_the_wait),

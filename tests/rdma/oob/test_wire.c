@@ -213,6 +213,8 @@ static void names_frame_types(void **state)
 	(void)state;
 	assert_string_equal(gpul_rdma_frame_name(GPUL_RDMA_HELLO), "HELLO");
 	assert_string_equal(gpul_rdma_frame_name(GPUL_RDMA_BYE), "BYE");
+	assert_string_equal(gpul_rdma_frame_name(GPUL_RDMA_PROOF), "PROOF");
+	assert_string_equal(gpul_rdma_frame_name(GPUL_RDMA_PROOF + 1), "?");
 	assert_string_equal(gpul_rdma_frame_name(0), "?");
 	assert_string_equal(gpul_rdma_frame_name(8), "?");
 }

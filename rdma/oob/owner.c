@@ -1,0 +1,78 @@
+/* owner.c — look the other end of a socket up. */
+#include "rdma/oob/owner.h"
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* An end of a TCP connection as /proc/net/tcp and tcp6 print it: the address as 32-bit words of this machine, and the port. */
+struct tcp_end {
+	char address[33];
+	unsigned port;
+};
+
+/* IPv4 in an IPv6 socket is IPv4 to the other end.  False: not TCP. */
+static bool print_end(const struct sockaddr_storage *a, struct tcp_end *out)
+{
+	const struct sockaddr_in6 *v6 = (const void *)a;
+	const struct sockaddr_in *v4 = (const void *)a;
+	uint32_t words[4];
+
+	out->port = ntohs(v4->sin_port);  /* sockaddr_in6 has it at the same place */
+	memcpy(words, &v6->sin6_addr, sizeof words);
+	if (a->ss_family == AF_INET)
+		snprintf(out->address, sizeof out->address, "%08X", (unsigned)v4->sin_addr.s_addr);
+	else if (a->ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr))
+		snprintf(out->address, sizeof out->address, "%08X", (unsigned)words[3]);
+	else if (a->ss_family == AF_INET6)
+		snprintf(out->address, sizeof out->address, "%08X%08X%08X%08X", (unsigned)words[0], (unsigned)words[1],
+			 (unsigned)words[2], (unsigned)words[3]);
+	else
+		return false;
+	return true;
+}
+
+/* The user of the socket from `theirs` to `ours` in a table; false: it is not there. */
+static bool find_in_table(const char *path, const struct tcp_end *theirs, const struct tcp_end *ours, unsigned *uid)
+{
+	FILE *f = fopen(path, "re");
+	char line[512];
+	bool found = false;
+
+	while (f && !found && fgets(line, sizeof line, f)) {
+		struct tcp_end from, to;
+		unsigned user;
+
+		found = sscanf(line, " %*d: %32[0-9A-F]:%x %32[0-9A-F]:%x %*x %*x:%*x %*x:%*x %*x %u", from.address, &from.port,
+			       to.address, &to.port, &user) == 5 &&
+			from.port == theirs->port && to.port == ours->port && strcmp(from.address, theirs->address) == 0 &&
+			strcmp(to.address, ours->address) == 0;
+		if (found)
+			*uid = user;
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+void gpul_rdma_owner_text(int fd, char *out, size_t out_bytes)
+{
+	struct sockaddr_storage here = { 0 }, there = { 0 };
+	socklen_t n_here = sizeof here, n_there = sizeof there;
+	struct tcp_end ours, theirs;
+	struct ucred peer;
+	socklen_t n_peer = sizeof peer;
+	unsigned uid = 0;
+
+	*out = '\0';
+	if (getsockname(fd, (struct sockaddr *)&here, &n_here) || getpeername(fd, (struct sockaddr *)&there, &n_there))
+		return;
+	if (here.ss_family == AF_UNIX && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n_peer) == 0)
+		snprintf(out, out_bytes, " (uid %u)", (unsigned)peer.uid);
+	else if (print_end(&here, &ours) && print_end(&there, &theirs) &&
+		 (find_in_table("/proc/net/tcp", &theirs, &ours, &uid) || find_in_table("/proc/net/tcp6", &theirs, &ours, &uid)))
+		snprintf(out, out_bytes, " (uid %u)", uid);
+}
