@@ -85,6 +85,7 @@ enum gpul_fifo_result {
 	GPUL_FIFO_TIMED_OUT = 1,  /* the tail did not arrive at the wanted position within the time-out */
 	GPUL_FIFO_ABORTED = 2,    /* the proxy or another kernel thread aborted the FIFO */
 	GPUL_FIFO_BUSY = 3,       /* gpul_fifo_own: another thread owns the lane */
+	GPUL_FIFO_REFUSED = 4,    /* a value does not fit into the trigger, and nothing was pushed; only functions that say so return it */
 };
 
 /* Abort codes that gpuload raises.  When a handler fails, the code is its gpul_status (core/error.h), which is smaller. */

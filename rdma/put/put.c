@@ -42,6 +42,13 @@ struct gpul_rdma_putter {
 
 /* ---- create ---------------------------------------------------------------------------------------------- */
 
+static uint64_t area_bytes(const gpul_rdma_area *a)
+{
+	const gpul_rdma_piece *last = &a->pieces[a->n_pieces - 1];
+
+	return last->at + last->bytes - a->pieces[0].at;
+}
+
 static gpul_status check_route(const gpul_rdma_put_route *route, unsigned i, gpul_error *err)
 {
 	if (!route->conn || !route->from)
@@ -55,6 +62,22 @@ static gpul_status check_route(const gpul_rdma_put_route *route, unsigned i, gpu
 	if (route->n_steps && route->steps.address % sizeof(uint64_t))
 		return gpul_fail(err, GPUL_EINVAL, 0, "route %u: the steps are at 0x%llx: expected a multiple of 8", i,
 				 (unsigned long long)route->steps.address);
+	return GPUL_OK;
+}
+
+/* Can the offsets of a trigger reach the memory of a route? */
+static gpul_status check_reach(const gpul_rdma_put_route *route, unsigned i, gpul_error *err)
+{
+	const uint64_t from = area_bytes(gpul_rdma_region_area(route->from));
+
+	if (from > GPUL_RDMA_PUT_FROM_END)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "route %u: the region has %llu bytes, but the offsets of puts reach only %llu: register "
+				 "parts, and use a route for each", i, (unsigned long long)from, GPUL_RDMA_PUT_FROM_END);
+	if (route->to.bytes > GPUL_RDMA_PUT_TO_END)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "route %u: the peer's memory has %llu bytes, but the offsets of puts reach only %llu: "
+				 "offer parts, and use a route for each", i, (unsigned long long)route->to.bytes, GPUL_RDMA_PUT_TO_END);
+	if (route->to.bytes > UINT64_MAX - route->to.address || route->steps.bytes > UINT64_MAX - route->steps.address)
+		return gpul_fail(err, GPUL_EINVAL, 0, "route %u: the peer's memory or steps end beyond the address space", i);
 	return GPUL_OK;
 }
 
@@ -74,8 +97,9 @@ gpul_status gpul_rdma_putter_create(const gpul_rdma_putter_desc *desc, gpul_rdma
 	if (desc->n_routes < 1 || desc->n_routes > GPUL_RDMA_PUT_ROUTES)
 		return gpul_fail(err, GPUL_EINVAL, 0, "%u routes: expected 1 to %d", desc->n_routes, GPUL_RDMA_PUT_ROUTES);
 	for (unsigned i = 0; i < desc->n_routes; i++) {
-		const gpul_status st = check_route(&desc->routes[i], i, err);
+		gpul_status st = check_route(&desc->routes[i], i, err);
 
+		st = st ? st : check_reach(&desc->routes[i], i, err);
 		if (st)
 			return st;
 	}
@@ -193,13 +217,6 @@ gpul_status gpul_rdma_put_progress(void *context, bool *busy, gpul_error *err)
 
 /* ---- new puts -------------------------------------------------------------------------------------------------- */
 
-static uint64_t area_bytes(const gpul_rdma_area *a)
-{
-	const gpul_rdma_piece *last = &a->pieces[a->n_pieces - 1];
-
-	return last->at + last->bytes - a->pieces[0].at;
-}
-
 static gpul_status fill_put(gpul_rdma_putter *p, const gpul_fifo_item *item, gpul_rdma_put_desc *put, struct route **route,
 			    gpul_error *err)
 {
@@ -208,6 +225,10 @@ static gpul_status fill_put(gpul_rdma_putter *p, const gpul_fifo_item *item, gpu
 	const uint64_t from = GPUL_RDMA_PUT_FROM(item->word[0]), to = GPUL_RDMA_PUT_TO(item->word[0]);
 	struct route *r;
 
+	if (from == GPUL_RDMA_PUT_FROM_END || to == GPUL_RDMA_PUT_TO_END || bytes == GPUL_RDMA_PUT_BYTES_END)
+		return gpul_fail(err, GPUL_EINVAL, 0, "a put of lane %u has a value that does not fit into its trigger: offsets are multiples of 16, "
+				 "of the source below 64 GiB - 16, of the destination below 32 GiB - 16; a put has less than 2 GiB - 1 bytes",
+				 item->lane);
 	if (index >= p->desc.n_routes)
 		return gpul_fail(err, GPUL_EINVAL, (int)index, "a put of lane %u names route %u, but there are %u", item->lane, index,
 				 p->desc.n_routes);

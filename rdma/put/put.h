@@ -26,8 +26,9 @@ enum { GPUL_RDMA_PUT_TIMEOUT_MS = 30000 };
  * has several queue pairs: writes of two queue pairs to one word would have no order. */
 typedef struct gpul_rdma_put_route {
 	gpul_rdma_conn *conn;            /* used only by the proxy's thread from now on */
-	const gpul_rdma_region *from;    /* offsets of sources begin at its start */
-	gpul_rdma_remote to;             /* offsets of destinations begin at its start */
+	const gpul_rdma_region *from;    /* offsets of sources begin at its start; at most GPUL_RDMA_PUT_FROM_END bytes */
+	gpul_rdma_remote to;             /* offsets of destinations begin at its start; at most GPUL_RDMA_PUT_TO_END bytes: of larger
+					  * memory, offer a part for each of several routes */
 	gpul_rdma_remote steps;          /* 8-byte words; n_steps of them */
 	unsigned n_steps;                /* at most GPUL_RDMA_PUT_NO_STEP */
 } gpul_rdma_put_route;
@@ -53,8 +54,9 @@ typedef struct gpul_rdma_putter_desc {
  * @desc  copied, with its routes
  * @out   owned by the caller: gpul_rdma_putter_destroy(), after gpul_proxy_stop(); untouched on failure
  * @err   explains a failure
- * Errors  GPUL_EINVAL no route, or steps that do not fit into their memory, or are not aligned to 8 bytes; GPUL_EUNSUPPORTED a
- *         staged region; GPUL_ENOMEM
+ * Errors  GPUL_EINVAL no route, or steps that do not fit into their memory, or are not aligned to 8 bytes, or memory that ends beyond
+ *         the address space; GPUL_EUNSUPPORTED a staged region, or memory that the offsets of a trigger do not reach (put_layout.h);
+ *         GPUL_ENOMEM
  * Threads any thread; then it belongs to the proxy's thread
  * Source  - */
 gpul_status gpul_rdma_putter_create(const gpul_rdma_putter_desc *desc, gpul_rdma_putter **out, gpul_error *err);
@@ -67,7 +69,8 @@ void gpul_rdma_putter_destroy(gpul_rdma_putter *p);  /* NULL is fine */
  * @items    triggers of put_layout.h
  * @n        number of items
  * @err      explains a failure
- * Errors  GPUL_EINVAL an unknown route or step, or a span outside of its region; the failure of a connection
+ * Errors  GPUL_EINVAL an unknown route or step, a span outside of its region, or a trigger with a value that did not fit into its field
+ *         (put_layout.h); then no put of that trigger is started.  The failure of a connection
  * Threads the proxy's thread
  * Source  - */
 gpul_status gpul_rdma_put_handle(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err);

@@ -34,14 +34,20 @@ enum gpul_rdma_step_result {
 enum { GPUL_RDMA_STEP_POLLS = 32 };
 
 /* Request a put: write `bytes` from offset `from` of the route's region to offset `to` of the peer's memory, then raise the
- * peer's word `step` by 1 (GPUL_RDMA_PUT_NO_STEP: none).  Offsets are multiples of GPUL_RDMA_PUT_UNIT.  The NIC sees all that
- * this thread wrote before, or observed through a barrier.  kind: the proxy's kind of trigger for puts.  The span must not
- * change until gpul_fifo_sync() has returned OK for the trigger's position.  Results: as gpul_fifo_push_release(). */
+ * peer's word `step` by 1 (GPUL_RDMA_PUT_NO_STEP: none).  Offsets are multiples of GPUL_RDMA_PUT_UNIT; `from` is less than
+ * GPUL_RDMA_PUT_FROM_END (64 GiB - 16), `to` less than GPUL_RDMA_PUT_TO_END (32 GiB - 16), `bytes` less than
+ * GPUL_RDMA_PUT_BYTES_END (2 GiB - 1), route less than GPUL_RDMA_PUT_ROUTES, step at most GPUL_RDMA_PUT_NO_STEP, kind less than 16:
+ * otherwise nothing is pushed, and the result is GPUL_FIFO_REFUSED.  The NIC sees all that this thread wrote before, or observed
+ * through a barrier.  kind: the proxy's kind of trigger for puts.  The span must not change until gpul_fifo_sync() has returned OK
+ * for the trigger's position.  Other results: as gpul_fifo_push_release(). */
 static __device__ __forceinline__ gpul_fifo_result gpul_rdma_put_push(gpul_fifo_port *port, unsigned long long from,
-								      unsigned long long to, unsigned bytes,
-								      unsigned route, unsigned step,
-								      unsigned long long timeout_ns, unsigned kind = 0)
+								      unsigned long long to, unsigned long long bytes,
+								      unsigned long long route, unsigned long long step,
+								      unsigned long long timeout_ns,
+								      unsigned long long kind = 0)
 {
+	if (!GPUL_RDMA_PUT_OFFSETS_FIT(from, to) || !GPUL_RDMA_PUT_FIELDS_FIT(kind, route, step, bytes))
+		return GPUL_FIFO_REFUSED;
 	return gpul_fifo_push_release(port, GPUL_RDMA_PUT_WORD0(from, to), GPUL_RDMA_PUT_WORD1(kind, route, step, bytes),
 				      timeout_ns);
 }

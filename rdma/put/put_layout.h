@@ -6,21 +6,43 @@
  *        ├─────┼──────┬─────────┴┬───────┬───────┤
  * word 1 │ lap │ kind │ route    │ step  │ bytes │   route: which peer; step: which word of the peer's steps is raised by 1
  *        └─────┴──────┴──────────┴───────┴───────┘   behind the data (NO_STEP: none)
- *                62-59  58-49      48-31   30-0 */
+ *                62-59  58-49      48-31   30-0
+ *
+ * An offset is a multiple of 16, below 64 GiB - 16 of the source and below 32 GiB - 16 of the destination; a put has less than 2 GiB - 1
+ * bytes.  The largest value of each of these three fields is no put: the macros write it for a value that does not fit into its field, and
+ * the CPU refuses the trigger.  So no field is ever cut or runs into another one, nor into the lap bit. */
 #ifndef GPULOAD_RDMA_PUT_PUT_LAYOUT_H
 #define GPULOAD_RDMA_PUT_PUT_LAYOUT_H
 
 enum {
 	GPUL_RDMA_PUT_UNIT = 16,         /* of offsets */
+	GPUL_RDMA_PUT_KINDS = 1 << 4,
 	GPUL_RDMA_PUT_ROUTES = 1 << 10,
 	GPUL_RDMA_PUT_NO_STEP = (1 << 18) - 1,
 };
 
+/* The first offset and number of bytes that do not fit. */
+#define GPUL_RDMA_PUT_FROM_END (0xffffffffull * 16)
+#define GPUL_RDMA_PUT_TO_END (0x7fffffffull * 16)
+#define GPUL_RDMA_PUT_BYTES_END 0x7fffffffull
+
+/* Do the values fit into a trigger? */
+#define GPUL_RDMA_PUT_OFFSETS_FIT(from_bytes, to_bytes) \
+	((unsigned long long)(from_bytes) < GPUL_RDMA_PUT_FROM_END && (unsigned long long)(to_bytes) < GPUL_RDMA_PUT_TO_END && \
+	 ((unsigned long long)(from_bytes) | (unsigned long long)(to_bytes)) % 16 == 0)
+#define GPUL_RDMA_PUT_FIELDS_FIT(kind, route, step, bytes) \
+	((unsigned long long)(kind) < GPUL_RDMA_PUT_KINDS && (unsigned long long)(route) < GPUL_RDMA_PUT_ROUTES && \
+	 (unsigned long long)(step) <= GPUL_RDMA_PUT_NO_STEP && (unsigned long long)(bytes) < GPUL_RDMA_PUT_BYTES_END)
+
+/* The words of a trigger; each argument is evaluated more than once. */
 #define GPUL_RDMA_PUT_WORD0(from_bytes, to_bytes) \
-	((unsigned long long)(from_bytes) / 16 | (unsigned long long)(to_bytes) / 16 << 32)
+	(GPUL_RDMA_PUT_OFFSETS_FIT(from_bytes, to_bytes) \
+		 ? (unsigned long long)(from_bytes) / 16 | (unsigned long long)(to_bytes) / 16 << 32 : 0x7fffffffffffffffull)
 #define GPUL_RDMA_PUT_WORD1(kind, route, step, bytes) \
-	((unsigned long long)(kind) << 59 | (unsigned long long)(route) << 49 | (unsigned long long)(step) << 31 | \
-	 (unsigned long long)(bytes))
+	(GPUL_RDMA_PUT_FIELDS_FIT(kind, route, step, bytes) \
+		 ? (unsigned long long)(kind) << 59 | (unsigned long long)(route) << 49 | (unsigned long long)(step) << 31 | \
+			   (unsigned long long)(bytes) \
+		 : ((unsigned long long)(kind) & 15) << 59 | GPUL_RDMA_PUT_BYTES_END)
 
 #define GPUL_RDMA_PUT_FROM(word0) (((word0) & 0xffffffffull) * 16)
 #define GPUL_RDMA_PUT_TO(word0) (((word0) >> 32 & 0x7fffffffull) * 16)

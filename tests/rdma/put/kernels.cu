@@ -125,3 +125,16 @@ extern "C" __global__ void way_receive(way_work w)
 	w.results[blockIdx.x].rounds = round;
 	w.results[blockIdx.x].result = result;
 }
+
+// Push a trigger with each set of fields; one lane, one thread.
+extern "C" __global__ void push_all(gpul_fifo_device fifo, const struct way_push *pushes, unsigned n, unsigned *results)
+{
+	gpul_fifo_port port;
+
+	if (gpul_fifo_own(&fifo, 0, &port) != GPUL_FIFO_OK)
+		return;
+	for (unsigned i = 0; i < n; i++)
+		results[i] = gpul_rdma_put_push(&port, pushes[i].from, pushes[i].to, pushes[i].bytes, pushes[i].route, pushes[i].step,
+						1000000000ull, pushes[i].kind);
+	gpul_fifo_disown(&port);
+}

@@ -339,6 +339,54 @@ static void a_wrong_trigger_ends_the_proxy_and_the_kernels(void **state)
 	expect_refusal(0, ROOM + 16, 1, 0, 0, "not inside the peer's");
 }
 
+/* The macros mark what does not fit, and no field runs into another one. */
+static void a_value_that_does_not_fit_ends_the_proxy(void **state)
+{
+	static const char text[] = "a value that does not fit into its trigger";
+	const uint64_t gib = 1ull << 30;
+
+	(void)state;
+	expect_refusal(8, 64, 64, 0, 0, text);
+	expect_refusal(0, 65, 64, 0, 0, text);
+	expect_refusal(64 * gib, 64, 64, 0, 0, text);
+	expect_refusal(64 * gib - 16, 64, 0, 0, 0, text);
+	expect_refusal(0, 32 * gib + 64, 64, 0, 0, text);
+	expect_refusal(0, 64 * gib + 64, 64, 0, 0, text);
+	expect_refusal(0, 64, 2 * gib, 0, 0, text);
+	expect_refusal(0, 64, 2 * gib - 1, 0, 0, text);
+	expect_refusal(0, 64, 64, GPUL_RDMA_PUT_ROUTES, 0, text);
+	expect_refusal(0, 64, 64, 0, GPUL_RDMA_PUT_NO_STEP + 1, text);
+}
+
+/* Any bits are a put inside of the memory of a route, or an error; never a write elsewhere. */
+static void odd_words_never_write_outside_of_the_route(void **state)
+{
+	uint64_t x = 88172645463325252ull;
+	gpul_error err = { 0 };
+
+	(void)state;
+	rig_open(1, 64, 0, NULL);
+	for (unsigned i = 0; i < 20000; i++) {
+		gpul_fifo_item item = { .lane = i % LANES };
+		gpul_status st;
+
+		for (int k = 0; k < 2; k++) {
+			x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+			item.word[k] = x >> 1;
+		}
+		item.word[0] |= 1ull << 40;  /* beyond the room of the destination */
+		item.word[1] |= i % 2 ? 1ull << 49 : 0;
+		st = gpul_rdma_put_handle(rig->putter, rig->fifo, &item, 1, &err);
+		assert_int_equal(st, GPUL_EINVAL);
+		assert_non_null(strstr(err.text, "a put of lane"));
+		err = (gpul_error){ 0 };
+	}
+	push(0, 0, 64, 64, 0, 0);  /* the putter is as before */
+	serve_until(1);
+	await_step(0, 0, 1);
+	assert_memory_equal(rig->targets[0] + 64, rig->source, 64);
+}
+
 static void a_wrong_key_fails_the_connection(void **state)
 {
 	gpul_error err = { 0 };
@@ -450,6 +498,18 @@ static void create_refuses_wrong_routes(void **state)
 	route.steps.address += 4;
 	expect_no_putter(&desc, GPUL_EINVAL, "expected a multiple of 8");
 	route = rig->routes[0];
+	route.to.bytes = GPUL_RDMA_PUT_TO_END + 1;
+	expect_no_putter(&desc, GPUL_EUNSUPPORTED, "the peer's memory has 34359738353 bytes, but the offsets of puts reach only 34359738352");
+	route = rig->routes[0];
+	route.to.address = UINT64_MAX - 100;
+	expect_no_putter(&desc, GPUL_EINVAL, "beyond the address space");
+	route = rig->routes[0];
+	staged = *rig->from;
+	staged.area.n_pieces = 1;
+	staged.area.pieces[0].bytes = GPUL_RDMA_PUT_FROM_END + 1;
+	route.from = &staged;
+	expect_no_putter(&desc, GPUL_EUNSUPPORTED, "the region has 68719476721 bytes");
+	route = rig->routes[0];
 	staged = *rig->from;
 	staged.area.staged = true;
 	route.from = &staged;
@@ -466,6 +526,8 @@ int main(void)
 		cmocka_unit_test_teardown(two_routes_have_their_own_memory_and_steps, rig_close),
 		cmocka_unit_test_teardown(lanes_are_released_in_order_after_their_puts, rig_close),
 		cmocka_unit_test_teardown(a_wrong_trigger_ends_the_proxy_and_the_kernels, rig_close),
+		cmocka_unit_test_teardown(a_value_that_does_not_fit_ends_the_proxy, rig_close),
+		cmocka_unit_test_teardown(odd_words_never_write_outside_of_the_route, rig_close),
 		cmocka_unit_test_teardown(a_wrong_key_fails_the_connection, rig_close),
 		cmocka_unit_test_teardown(the_end_of_the_peer_ends_the_proxy_and_the_kernels, rig_close),
 		cmocka_unit_test_teardown(a_put_has_a_deadline, rig_close),

@@ -25,6 +25,11 @@ struct way_result {
 	unsigned int result, word;
 };
 
+/* The fields of a put. */
+struct way_push {
+	unsigned long long from, to, bytes, route, step, kind;
+};
+
 struct way_work {
 	struct gpul_fifo_device fifo;
 	unsigned long long *data;    /* sender: source, receiver: destination; blocks * window spans of `stride` bytes */
