@@ -58,7 +58,8 @@ typedef struct gpul_comm_options {
 	unsigned n_blocks;               /* blocks of a kernel, at most; 0: by the device */
 	size_t slot_bytes;               /* data of one slot of a channel (layout.h); 0: by the device */
 	int timeout_ms;                  /* time-out of each wait in a kernel; 0: 60 s; < 0: none */
-	int create_timeout_ms;           /* time-out for all ranks to arrive; 0: 60 s */
+	int create_timeout_ms;           /* time-out of the whole of gpul_comm_create(), however many steps it
+					  * has: after that it names the ranks that it still waits for; 0: 60 s */
 	unsigned ranks_per_host;         /* algorithms for several hosts: 0: by the hosts of the ranks; else ranks 0 to N - 1 are the first
 					  * one, N to 2 N - 1 the second one and so on, such as groups of GPUs with faster links */
 	const char *table;               /* file of gpuload comm tune; NULL: $GPULOAD_COMM_TABLE, else the built-in table */

@@ -279,11 +279,6 @@ gpul_status gpul_comm_check_buffer(const char *name, CUdeviceptr at, size_t n_by
  * gpul_comm_work. */
 gpul_status gpul_comm_enqueue(gpul_comm *c, enum kernel_id id, void *argument, unsigned n_blocks, unsigned n_threads,
 			      CUstream stream, gpul_error *err);
-/* While a stream of the program captures in the mode global or thread-local, the driver refuses calls such as loading a kernel or
- * waiting for another stream, and ends the capture.  The library's own calls are no part of what is captured: relax the mode of this
- * thread for them.  Returns the mode to go back to. */
-CUstreamCaptureMode gpul_comm_relax(const gpul_comm *c);
-void gpul_comm_unrelax(const gpul_comm *c, CUstreamCaptureMode mode);
 /* Launch sends, receives and copies: fills their blocks and protocols.  At least one. */
 gpul_status gpul_comm_launch_transfers(gpul_comm *c, gpul_comm_transfers *t, CUstream stream, gpul_error *err);
 /* Refuse calls after a failure: the failure. */
@@ -305,6 +300,11 @@ struct launch {
 /* The graph of a launch that repeats; NULL: launch the kernel.  Its stream does not capture. */
 CUgraphExec gpul_comm_replay(gpul_comm *c, const struct launch *l);
 void gpul_comm_replay_destroy(gpul_comm *c);
+/* While a stream of the program captures in the mode global or thread-local, the driver refuses calls such as loading a kernel or
+ * waiting for another stream, and ends the capture.  The library's own calls are no part of what is captured: relax the mode of this
+ * thread for them.  Returns the mode to go back to. */
+CUstreamCaptureMode gpul_comm_relax(const gpul_comm *c);
+void gpul_comm_unrelax(const gpul_comm *c, CUstreamCaptureMode mode);
 
 /* ---- report.c ---- */
 /* Start the service thread, and the watch over the other ranks. */

@@ -3,6 +3,7 @@
 
 #include "comm/comm_internal.h"
 #include "comm/persistent.h"
+#include "core/clock.h"
 
 enum { DEFAULT_TIMEOUT_MS = 60 * 1000, MAX_SLOT_BYTES = 4 << 20 };
 
@@ -58,12 +59,22 @@ static gpul_status open_device(gpul_comm *c, gpul_error *err)
 	return gpul_context_open(c->drv, c->device, &c->ctx, err);
 }
 
-/* The steps that need the other ranks. */
+static int left_ms(uint64_t deadline_ns)
+{
+	const uint64_t now = gpul_clock_ns();
+
+	return now < deadline_ns ? (int)((deadline_ns - now) / 1000000) : 0;
+}
+
+/* The steps that need the other ranks.  The time-out is that of all of them together. */
 static gpul_status join(gpul_comm *c, const gpul_comm_job *job, gpul_error *err)
 {
 	const int timeout_ms = c->options.create_timeout_ms;
+	const uint64_t deadline_ns = gpul_clock_ns() + (uint64_t)timeout_ms * 1000 * 1000;
 	gpul_status st = gpul_boot_open(job, timeout_ms, &c->boot, err);
 
+	if (!st)
+		gpul_boot_limit(c->boot, deadline_ns, timeout_ms, 0);
 	st = st ? st : check_options(&c->options, err);  /* not earlier, so that the other ranks report it, too */
 	st = st ? st : open_device(c, err);
 	st = st ? st : gpul_comm_choices_load(c, err);
@@ -72,7 +83,7 @@ static gpul_status join(gpul_comm *c, const gpul_comm_job *job, gpul_error *err)
 		gpul_comm_hosts_find(c);
 	st = st ? st : gpul_comm_choose_paths(c, timeout_ms, err);
 	choose_sizes(c);
-	st = st ? st : gpul_comm_network_open(c, timeout_ms, err);
+	st = st ? st : gpul_comm_network_open(c, left_ms(deadline_ns), err);
 	st = st ? st : gpul_comm_network_create(c, timeout_ms, err);
 	st = st ? st : gpul_comm_arenas_create(c, timeout_ms, err);
 	st = st ? st : gpul_comm_choices_select(c, err);
@@ -83,7 +94,10 @@ static gpul_status join(gpul_comm *c, const gpul_comm_job *job, gpul_error *err)
 	st = st ? st : gpul_comm_view_create(c, err);
 	st = st ? st : gpul_comm_service_start(c, err);
 	st = st ? st : gpul_comm_network_start(c, err);
-	return st ? st : gpul_boot_barrier(c->boot, timeout_ms, err);
+	st = st ? st : gpul_boot_barrier(c->boot, timeout_ms, err);
+	if (!st)
+		gpul_boot_limit(c->boot, UINT64_MAX, 0, 0);
+	return st;
 }
 
 static void free_comm(gpul_comm *c)

@@ -91,19 +91,6 @@ static gpul_status launch_call(gpul_comm *c, const struct launch *l, CUstream st
 	return st;
 }
 
-CUstreamCaptureMode gpul_comm_relax(const gpul_comm *c)
-{
-	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-
-	return c->drv->cuThreadExchangeStreamCaptureMode(&mode) ? CU_STREAM_CAPTURE_MODE_RELAXED : mode;
-}
-
-void gpul_comm_unrelax(const gpul_comm *c, CUstreamCaptureMode mode)
-{
-	if (mode != CU_STREAM_CAPTURE_MODE_RELAXED)
-		(void)c->drv->cuThreadExchangeStreamCaptureMode(&mode);
-}
-
 gpul_status gpul_comm_enqueue(gpul_comm *c, enum kernel_id id, void *argument, unsigned n_blocks, unsigned n_threads,
 			      CUstream stream, gpul_error *err)
 {

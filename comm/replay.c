@@ -91,3 +91,18 @@ void gpul_comm_replay_destroy(gpul_comm *c)
 	if (c->replay.capture)
 		(void)c->drv->cuStreamDestroy(c->replay.capture);
 }
+
+/* ---- captures of the program ------------------------------------------------------------------------- */
+
+CUstreamCaptureMode gpul_comm_relax(const gpul_comm *c)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+	return c->drv->cuThreadExchangeStreamCaptureMode(&mode) ? CU_STREAM_CAPTURE_MODE_RELAXED : mode;
+}
+
+void gpul_comm_unrelax(const gpul_comm *c, CUstreamCaptureMode mode)
+{
+	if (mode != CU_STREAM_CAPTURE_MODE_RELAXED)
+		(void)c->drv->cuThreadExchangeStreamCaptureMode(&mode);
+}

@@ -79,7 +79,7 @@ enum { COMM_OPT_N, COMM_OPT_HOSTS, COMM_OPT_AGENT, COMM_OPT_DEVICES, COMM_OPT_TR
 		"devices of the ranks in turn, such as 0,1 (default: all)", NULL }, \
 	[COMM_OPT_TRANSPORT] = { "transport", "NAME", \
 		"between ranks: auto (default), device or host memory, or net, the network", "auto device host net" }, \
-	[COMM_OPT_TIMEOUT] = { "timeout", "SECONDS", "limit of each wait of a kernel (default: 60; 0: none)", NULL }, \
+	[COMM_OPT_TIMEOUT] = { "timeout", "SECONDS", "limit of each wait for another rank (default: 60; 0: none)", NULL }, \
 	[COMM_OPT_PER_HOST] = { "ranks-per-host", "N", "as if each N ranks were a host, for tree and twolevel (default: as started)", NULL }, \
 	[COMM_OPT_BACKEND] = { "backend", "NAME", \
 		"of the network: auto (default: verbs if there is a usable NIC), verbs or libfabric", "auto verbs libfabric" }, \

@@ -13,7 +13,16 @@
 #include "core/log.h"
 #include "core/thread.h"
 
-enum { LOOK_MS = 50, OPEN_MS = 60 * 1000 };
+enum { LOOK_MS = 50, OPEN_MS = 60 * 1000, LEAST_OPEN_MS = 4000 };
+
+/* The time-out of kernels is also that for ranks to join, and the longest silence of a rank's process; but a time-out that is meant for
+ * kernels alone may be very short. */
+static int open_ms(const struct comm_place *place)
+{
+	if (place->timeout_ms <= 0)
+		return OPEN_MS;
+	return place->timeout_ms > LEAST_OPEN_MS ? place->timeout_ms : LEAST_OPEN_MS;
+}
 
 /* ---- opening ------------------------------------------------------------------------------------------------ */
 
@@ -26,6 +35,7 @@ static gpul_status open_comm(const struct comm_place *place, gpul_comm_options o
 	o.transport = place->transport;
 	o.net = &place->net;
 	o.timeout_ms = place->timeout_ms;
+	o.create_timeout_ms = open_ms(place);
 	o.ranks_per_host = (unsigned)place->ranks_per_host;
 	st = st ? st : gpul_comm_create(r->drv, &o, &r->comm, err);
 	return st ? st : gpul_cu(r->drv, err, cuStreamCreate(&r->stream, CU_STREAM_NON_BLOCKING));
@@ -52,9 +62,10 @@ gpul_status comm_rank_open(const struct comm_place *place, const gpul_comm_optio
 	if (job->rank && strcmp(job->source, "threads") != 0 && !gpul_log_shows(GPUL_LOG_INFO))
 		gpul_log_set_level(GPUL_LOG_OFF);  /* rank 0 prints the same notices; the level is the process' */
 	*out = (struct comm_rank){ .job = *job, .output = PTHREAD_MUTEX_INITIALIZER };
-	st = gpul_boot_open(job, OPEN_MS, &out->boot, err);
+	st = gpul_boot_open(job, open_ms(place), &out->boot, err);
 	if (st)
 		return st;
+	gpul_boot_limit(out->boot, UINT64_MAX, 0, open_ms(place));
 	(void)open_comm(place, *options, out, &mine);
 	return agree(out, &mine, err);
 }

@@ -44,6 +44,7 @@ static gpul_status create_boot(const gpul_comm_job *job, gpul_boot **out, gpul_e
 	b->job = *job;
 	pthread_mutex_init(&b->lock, NULL);
 	b->roster_fd = -1;
+	b->limit_ns = BOOT_NEVER;
 	b->local = (uint32_t)((1ull << job->size) - 1);
 	for (int r = 0; r < GPUL_COMM_MAX_RANKS; r++) {
 		b->reach[r] = 1u << r;

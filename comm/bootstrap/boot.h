@@ -94,6 +94,11 @@ typedef struct gpul_boot_stamp {
  * Source  F. Cristian, Probabilistic clock synchronization, 1989 */
 gpul_status gpul_boot_clocks(gpul_boot *b, unsigned n_rounds, gpul_boot_stamp *out, int timeout_ms, gpul_error *err);
 
+/* Limit all further calls of this rank, beside their own time-outs.  deadline_ns: all of them together end at that point of
+ * gpul_clock_ns(), which is the end of limit_ms; UINT64_MAX: none.  silent_ms: a rank that this one waits for, and whose process does not
+ * run for that long (SIGSTOP), fails the job; 0: no limit.  Not during a call. */
+void gpul_boot_limit(gpul_boot *b, uint64_t deadline_ns, int limit_ms, int silent_ms);
+
 /** Wait until all ranks have called this.
  *
  * @b           the same call in all ranks, in the same order

@@ -29,6 +29,8 @@ struct gpul_boot {
 	int n_hosts, host[GPUL_COMM_MAX_RANKS];   /* index of each rank's host; set when the ranks have met, with the lock */
 	char host_name[GPUL_COMM_MAX_RANKS][GPUL_COMM_HOST_BYTES];  /* by that index */
 	uint32_t n_calls;           /* number of calls begun */
+	uint64_t limit_ns;          /* gpul_boot_limit(); BOOT_NEVER: none */
+	int limit_ms, silent_ms;
 	_Atomic bool in_call;
 	_Atomic bool met;           /* gpul_boot_open() has succeeded: all ranks have met */
 
@@ -137,7 +139,7 @@ struct boot_wait {
 	uint32_t call;          /* its number; 0: the meeting */
 	uint64_t deadline_ns;
 	int timeout_ms;
-	bool for_the_living;    /* no deadline: timeout_ms is the longest silence of a rank that has not begun the call */
+	int silent_ms;          /* the longest silence of a rank that has not begun the call; 0: without limit */
 };
 
 /* One call of boot.h: what all ranks must agree on. */

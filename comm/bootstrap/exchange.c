@@ -28,9 +28,21 @@ gpul_status gpul_boot_call_begin(gpul_boot *b, uint32_t what, uint64_t total, in
 	out->wait = (struct boot_wait){ .doing = gpul_boot_what_name(what),
 					.call = ++b->n_calls,
 					.deadline_ns = gpul_boot_deadline(timeout_ms),
-					.timeout_ms = timeout_ms };
+					.timeout_ms = timeout_ms,
+					.silent_ms = b->silent_ms };
+	if (b->limit_ns < out->wait.deadline_ns) {
+		out->wait.deadline_ns = b->limit_ns;
+		out->wait.timeout_ms = b->limit_ms;
+	}
 	atomic_store(&b->roster->entry[b->job.rank].call, b->n_calls);
 	return GPUL_OK;
+}
+
+void gpul_boot_limit(gpul_boot *b, uint64_t deadline_ns, int limit_ms, int silent_ms)
+{
+	b->limit_ns = deadline_ns;
+	b->limit_ms = limit_ms;
+	b->silent_ms = silent_ms;
 }
 
 void gpul_boot_call_end(struct boot_call *c)
@@ -161,7 +173,8 @@ gpul_status gpul_boot_allgather(gpul_boot *b, const void *mine, size_t bytes, vo
 	return st;
 }
 
-static gpul_status meet_all(gpul_boot *b, int timeout_ms, bool for_the_living, gpul_error *err)
+/* silent_ms 0: as the other calls. */
+static gpul_status meet_all(gpul_boot *b, int timeout_ms, int silent_ms, gpul_error *err)
 {
 	unsigned char nothing[1];
 	struct boot_call c;
@@ -169,7 +182,8 @@ static gpul_status meet_all(gpul_boot *b, int timeout_ms, bool for_the_living, g
 
 	if (st)
 		return st;
-	c.wait.for_the_living = for_the_living;
+	if (silent_ms)
+		c.wait.silent_ms = silent_ms;
 	st = gather_blocks(&c, NULL, nothing, err);
 	gpul_boot_call_end(&c);
 	return st;
@@ -177,12 +191,12 @@ static gpul_status meet_all(gpul_boot *b, int timeout_ms, bool for_the_living, g
 
 gpul_status gpul_boot_barrier(gpul_boot *b, int timeout_ms, gpul_error *err)
 {
-	return meet_all(b, timeout_ms, false, err);
+	return meet_all(b, timeout_ms, 0, err);
 }
 
 gpul_status gpul_boot_last_barrier(gpul_boot *b, int silent_ms, gpul_error *err)
 {
-	return meet_all(b, silent_ms, true, err);
+	return meet_all(b, -1, silent_ms < 0 ? 0 : silent_ms > 0 ? silent_ms : 1, err);
 }
 
 /* ---- descriptors ------------------------------------------------------------------------------------------------ */

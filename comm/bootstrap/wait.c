@@ -65,15 +65,15 @@ static uint32_t follow_waits(const gpul_boot *b, uint32_t call, uint32_t first, 
 	return ends;
 }
 
-/* True if a rank that keeps this one waiting shows no heartbeat for longer than the time-out. */
+/* True if a rank that keeps this one waiting shows no heartbeat for too long. */
 static bool has_stopped(const gpul_boot *b, const struct boot_wait *w, uint32_t pending)
 {
 	uint32_t missing = missing_ranks(b, w->call), reached;
 
 	(void)follow_waits(b, w->call, pending, &reached);
 	missing |= reached;
-	for (int r = 0; w->timeout_ms >= 0 && r < b->job.size; r++)
-		if (missing & 1u << r && gpul_boot_silent_ms(b, r) >= (unsigned)w->timeout_ms)
+	for (int r = 0; r < b->job.size; r++)
+		if (missing & 1u << r && gpul_boot_silent_ms(b, r) >= (unsigned)w->silent_ms)
 			return true;
 	return false;
 }
@@ -82,6 +82,7 @@ gpul_status gpul_boot_timed_out(gpul_boot *b, const struct boot_wait *w, uint32_
 {
 	char ranks[128], place[GPUL_BOOT_PLACE_BYTES];
 	gpul_error why = { 0 };
+	const int ms = gpul_boot_left_ms(w->deadline_ns) ? w->silent_ms : w->timeout_ms;
 	uint32_t missing = missing_ranks(b, w->call) & gpul_boot_current(b, STALLED_MS), reached = missing;
 	int stalled;
 
@@ -93,13 +94,13 @@ gpul_status gpul_boot_timed_out(gpul_boot *b, const struct boot_wait *w, uint32_
 	gpul_roster_ranks_text(missing, ranks, sizeof ranks);
 	if (stalled < 0) {
 		gpul_fail(&why, GPUL_ESYS, ETIMEDOUT, "%s: %s of %d did not arrive within %d ms%s%s", w->doing, ranks,
-			  b->job.size, w->timeout_ms, b->refused[0] ? "; refused " : "", b->refused);
+			  b->job.size, ms, b->refused[0] ? "; refused " : "", b->refused);
 		gpul_boot_fail(b, &why, missing ? __builtin_ctz(missing) : -1);
 	} else {
 		gpul_fail(&why, GPUL_ESYS, ETIMEDOUT,
 			  "%s does not run: is it stopped, by SIGSTOP or a debugger?  %s: %s of %d did not arrive within "
 			  "%d ms",
-			  gpul_boot_place(b, stalled, place), w->doing, ranks, b->job.size, w->timeout_ms);
+			  gpul_boot_place(b, stalled, place), w->doing, ranks, b->job.size, ms);
 		gpul_boot_report_stalled(b, stalled, &why);
 	}
 	return gpul_boot_failed(b, err);
@@ -114,13 +115,14 @@ static void set_awaits(gpul_boot *b, uint32_t ranks)
 gpul_status gpul_boot_poll(gpul_boot *b, struct pollfd *fds, nfds_t n_fds, const struct boot_wait *w, uint32_t pending,
 			   gpul_error *err)
 {
-	int n;
+	int n, left_ms;
 
 	fds[0] = (struct pollfd){ .fd = b->alarm, .events = POLLIN };
 	set_awaits(b, pending);
-	do
-		n = poll(fds, n_fds, w->for_the_living ? LOOK_MS : gpul_boot_left_ms(w->deadline_ns));
-	while ((n < 0 && errno == EINTR) || (n == 0 && w->for_the_living && !has_stopped(b, w, pending)));
+	do {
+		left_ms = gpul_boot_left_ms(w->deadline_ns);
+		n = poll(fds, n_fds, w->silent_ms && (left_ms < 0 || left_ms > LOOK_MS) ? LOOK_MS : left_ms);
+	} while ((n < 0 && errno == EINTR) || (n == 0 && w->silent_ms && gpul_boot_left_ms(w->deadline_ns) && !has_stopped(b, w, pending)));
 	set_awaits(b, 0);
 	if (n < 0)
 		return gpul_fail(err, GPUL_ESYS, errno, "%s: poll: %s", w->doing, strerror(errno));

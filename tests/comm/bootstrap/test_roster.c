@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "core/clock.h"
 #include "tests/comm/bootstrap/ranks.h"
 
 enum { N_RANKS = 4, LONG_MS = 20000 };
@@ -321,6 +322,77 @@ static void a_stopped_rank_is_named(void **state)
 	ranks_unshare(s, sizeof *s);
 }
 
+/* Rank 1 is stopped by the test; rank 0, whose calls have no time-out, begins a barrier and notices that it is silent. */
+static gpul_status notice_silence(const gpul_comm_job *job, void *arg, gpul_error *err)
+{
+	struct stop *s = arg;
+	gpul_boot *b = NULL;
+	gpul_status st = gpul_boot_open(job, LONG_MS, &b, err);
+
+	if (!st)
+		gpul_boot_limit(b, UINT64_MAX, 0, 600);
+	s->n_ready++;
+	while (!st && job->rank == 1)
+		usleep(1000);
+	st = st ? st : gpul_boot_barrier(b, -1, err);
+	gpul_boot_close(b);
+	return st;
+}
+
+static void a_limit_of_silence_ends_a_call_without_a_time_out(void **state)
+{
+	gpul_comm_job job = ranks_job(0, 3);
+	struct stop *s = ranks_shared(sizeof *s);
+	pid_t children[3];
+
+	(void)state;
+	for (int r = 0; r < 3; r++) {
+		gpul_comm_job mine = ranks_of(&job, r);
+
+		children[r] = ranks_fork(&mine, notice_silence, s, &s->ends[r]);
+	}
+	while (s->n_ready < 3)
+		usleep(1000);
+	kill(children[1], SIGSTOP);
+	for (int r = 0; r < 3; r += 2) {
+		assert_int_equal(waitpid(children[r], NULL, 0), children[r]);
+		if (!strstr(s->ends[r].err.text, "does not run: is it stopped") || !strstr(s->ends[r].err.text, "rank 1 of 3"))
+			fail_msg("rank %d: %s", r, s->ends[r].err.text);
+	}
+	kill(children[1], SIGKILL);
+	assert_int_equal(waitpid(children[1], NULL, 0), children[1]);
+	ranks_unshare(s, sizeof *s);
+}
+
+/* Rank 1 comes to each barrier but the last one.  Each has a long time-out of its own, but all of them together a short one. */
+static gpul_status meet_within_a_limit(const gpul_comm_job *job, void *arg, gpul_error *err)
+{
+	gpul_boot *b = NULL;
+	gpul_status st = gpul_boot_open(job, LONG_MS, &b, err);
+
+	(void)arg;
+	for (int i = 0; !st && i < 3; i++)
+		st = gpul_boot_barrier(b, LONG_MS, err);
+	if (!st)
+		gpul_boot_limit(b, gpul_clock_ns() + 300000000, 300, 0);
+	while (!st && job->rank == 1 && !gpul_boot_failure(b, NULL))
+		usleep(1000);
+	st = st ? st : gpul_boot_barrier(b, LONG_MS, err);
+	gpul_boot_close(b);
+	return st;
+}
+
+static void one_deadline_limits_many_calls(void **state)
+{
+	struct rank_end ends[2];
+
+	(void)state;
+	ranks_as_threads(2, meet_within_a_limit, NULL, ends);
+	for (int r = 0; r < 2; r++)
+		if (!ends[r].status || !strstr(ends[r].err.text, "rank 1 of 2 did not arrive within 300 ms"))
+			fail_msg("rank %d: %s", r, ends[r].err.text);
+}
+
 /* ---- a normal end ----------------------------------------------------------------------------------------------- */
 
 /* Rank 0 leaves at once; the others watch for a while. */
@@ -365,6 +437,8 @@ int main(void)
 		cmocka_unit_test(the_first_of_several_failures_is_that_of_all),
 		cmocka_unit_test(watching_after_the_failure_reports_it),
 		cmocka_unit_test(a_stopped_rank_is_named),
+		cmocka_unit_test(a_limit_of_silence_ends_a_call_without_a_time_out),
+		cmocka_unit_test(one_deadline_limits_many_calls),
 		cmocka_unit_test(a_rank_that_leaves_is_not_dead),
 	};
 
