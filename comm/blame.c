@@ -68,12 +68,14 @@ void gpul_comm_watch_waits(gpul_comm *c)
 	const uint64_t now = gpul_clock_ns();
 	struct wait_watch *w = &c->waits;
 	const bool answers = w->asked;  /* else a word that has changed may be older than the question */
+	bool changed = false;
 
 	for (int b = 0; b < GPUL_COMM_MAX_BLOCKS; b++) {
 		const uint64_t word = __atomic_load_n(&c->control->waits[b], __ATOMIC_RELAXED);
 
 		if (word == w->seen[b])
 			continue;
+		changed = true;
 		if (answers && (word & 0xff) < (unsigned)c->n_ranks)
 			w->ranks |= 1u << (word & 0xff);
 		if (w->seen_ns[b])
@@ -81,6 +83,8 @@ void gpul_comm_watch_waits(gpul_comm *c)
 		w->seen[b] = word;
 		w->seen_ns[b] = now;
 	}
+	if (changed)  /* a kernel waits: perhaps that of a graph, whose launch no thread of the library has seen */
+		gpul_bell_ring(gpul_boot_bell(c->boot));
 	if (!w->asked) {
 		w->asked = anyone_asks(c);
 		if (!w->asked)

@@ -22,7 +22,11 @@
  * Calls of one communicator may use several streams.  They run one after another, in the order of the calls.  A stream may be destroyed
  * as soon as a call has returned.  Calls that are captured keep their order within one capture; they do not wait for calls outside of
  * it, nor those for them: the program orders the launches of its graphs with other calls.  While a stream captures, in any mode, calls on
- * other streams are possible, and they are not captured. */
+ * other streams are possible, and they are not captured.
+ *
+ * The library's threads sleep when the communicator has not been used for a second: they wake some 20 times per second, together.  A call
+ * wakes them, and so does gpul_comm_wait(); the launch of a graph with captured calls cannot.  So after such a pause, over the network,
+ * the calls of a graph may begin up to 150 ms late, unless gpul_comm_wait() is called for the stream. */
 #ifndef GPULOAD_COMM_COMM_H
 #define GPULOAD_COMM_COMM_H
 

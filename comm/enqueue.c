@@ -100,6 +100,7 @@ gpul_status gpul_comm_enqueue(gpul_comm *c, enum kernel_id id, void *argument, u
 
 	if (st)
 		return st;
+	gpul_bell_ring(gpul_boot_bell(c->boot));
 	mode = gpul_comm_relax(c);
 	st = launch_call(c, &(struct launch){ id, NULL, argument, n_blocks, n_threads }, stream, &why);
 	gpul_comm_unrelax(c, mode);

@@ -169,9 +169,12 @@ static CUresult await_stream(const gpul_comm *c, CUstream stream)
 
 gpul_status gpul_comm_wait(gpul_comm *c, CUstream stream, gpul_error *err)
 {
-	const CUstreamCaptureMode mode = gpul_comm_relax(c);
-	const CUresult r = await_stream(c, stream);
+	CUstreamCaptureMode mode;
+	CUresult r;
 
+	gpul_bell_ring(gpul_boot_bell(c->boot));  /* the program may have launched a graph */
+	mode = gpul_comm_relax(c);
+	r = await_stream(c, stream);
 	gpul_comm_unrelax(c, mode);
 	return gpul_comm_awaited(c, r, "waiting for the stream", err);
 }

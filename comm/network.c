@@ -429,7 +429,7 @@ gpul_status gpul_comm_network_start(gpul_comm *c, gpul_error *err)
 		.routes = routes, .n_blocks = c->sizes.n_blocks, .slots_bytes = c->sizes.slots_bytes,
 		.data_at = c->sizes.data_at, .slot_bytes = c->sizes.slot_bytes,
 		.window_bytes = n->window_bytes,
-		.spin_ns = c->interprets ? INTERPRETED_SPIN_NS : SPIN_NS,
+		.spin_ns = c->interprets ? INTERPRETED_SPIN_NS : SPIN_NS, .bell = gpul_boot_bell(c->boot),
 		.drv = n->direct ? c->drv : NULL, .gpu = c->ctx.handle,
 		.failed = connection_failed, .context = c,
 	};

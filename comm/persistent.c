@@ -148,6 +148,7 @@ static gpul_status push_item(gpul_comm_persistent *p, const gpul_comm_item *item
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		__atomic_store_n(&slot[i], (number & UINT32_MAX) << 32 | words[i], __ATOMIC_RELEASE);
 	p->n_posted = number;
+	gpul_bell_ring(gpul_boot_bell(p->c->boot));
 	return GPUL_OK;
 }
 

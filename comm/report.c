@@ -6,7 +6,7 @@
 #include "comm/comm_internal.h"
 #include "core/thread.h"
 
-enum { PERIOD_NS = 2 * 1000 * 1000 };
+enum { PERIOD_NS = 2 * 1000 * 1000, QUIET_PERIOD_MS = 500 };
 
 /* Name the call of a greeting's signature (layout.h). */
 static void name_call(uint64_t signature, char *out, size_t out_bytes)
@@ -56,11 +56,16 @@ static void *service(void *arg)
 {
 	const struct timespec period = { .tv_nsec = PERIOD_NS };
 	gpul_comm *c = arg;
+	gpul_bell *bell = gpul_boot_bell(c->boot);
+	gpul_bell_ear ear = { 0 };
 
 	while (!atomic_load(&c->stop)) {
 		gpul_comm_watch_waits(c);
 		read_report(c);
-		(void)nanosleep(&period, NULL);
+		if (gpul_bell_is_quiet(bell, &ear))
+			gpul_bell_sleep(bell, &ear, QUIET_PERIOD_MS);
+		else
+			(void)nanosleep(&period, NULL);
 	}
 	return NULL;
 }
@@ -80,6 +85,7 @@ void gpul_comm_service_stop(gpul_comm *c)
 	if (!c->has_service)
 		return;
 	atomic_store(&c->stop, true);
+	gpul_bell_ring(gpul_boot_bell(c->boot));
 	(void)pthread_join(c->service, NULL);
 	c->has_service = false;
 }

@@ -8,6 +8,7 @@
 #include "comm/bootstrap/notice_internal.h"
 #include "comm/bootstrap/roster_internal.h"
 #include "comm/bootstrap/wire_internal.h"
+#include "core/bell.h"
 #include "core/lifeline.h"
 
 struct gpul_boot {
@@ -32,6 +33,7 @@ struct gpul_boot {
 	uint64_t limit_ns;          /* gpul_boot_limit(); BOOT_NEVER: none */
 	int limit_ms, silent_ms;
 	_Atomic bool in_call;
+	gpul_bell bell;             /* rung at each call, failure and word of waits; by the owner, too: gpul_boot_bell() */
 	_Atomic bool met;           /* gpul_boot_open() has succeeded: all ranks have met */
 
 	/* the watch thread, watch.c */

@@ -24,6 +24,7 @@ gpul_status gpul_boot_call_begin(gpul_boot *b, uint32_t what, uint64_t total, in
 	if (atomic_exchange(&b->in_call, true))
 		return gpul_fail(err, GPUL_EINVAL, 0, "%s: another thread of rank %d is in such a call",
 				 gpul_boot_what_name(what), b->job.rank);
+	gpul_bell_ring(&b->bell);
 	*out = (struct boot_call){ .b = b, .what = what, .total = total };
 	out->wait = (struct boot_wait){ .doing = gpul_boot_what_name(what),
 					.call = ++b->n_calls,

@@ -34,6 +34,7 @@ void gpul_boot_publish(gpul_boot *b, const struct roster_record *record)
 	}
 	pthread_mutex_unlock(&b->lock);
 	(void)eventfd_write(b->alarm, 1);
+	gpul_bell_ring(&b->bell);
 }
 
 bool gpul_boot_is_missing(const gpul_boot *b, int rank)
@@ -177,7 +178,13 @@ unsigned gpul_boot_silent_ms(const gpul_boot *b, int rank)
 
 void gpul_boot_set_waits(gpul_boot *b, uint64_t waits)
 {
-	atomic_store(&b->roster->entry[b->job.rank].waits, waits);
+	if (atomic_exchange(&b->roster->entry[b->job.rank].waits, waits) != waits)
+		gpul_bell_ring(&b->bell);
+}
+
+gpul_bell *gpul_boot_bell(gpul_boot *b)
+{
+	return &b->bell;
 }
 
 uint64_t gpul_boot_waits(const gpul_boot *b, int rank)

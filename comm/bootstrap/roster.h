@@ -8,7 +8,8 @@
  *     │ rank 1 │ ...      │       │     │           │                        │
  *     └────────┴──────────┴───────┴─────┴───────────┴────────────────────────┘
  *
- * A thread in each rank raises its heartbeat and reads all entries every 5 ms.  A rank that dies is found by its lifeline
+ * A thread in each rank raises its heartbeat and reads all entries every 5 ms; in a rank that makes no call and whose bell is quiet
+ * (gpul_boot_bell()), every 200 ms.  A rank that dies is found by its lifeline
  * (core/lifeline.h) or by the end of its socket.  Whoever finds it, and a rank that fails, writes a record; the first record
  * of the job is the one that every rank reports. */
 #ifndef GPULOAD_COMM_BOOTSTRAP_ROSTER_H
@@ -19,6 +20,7 @@
 #include <sys/types.h>
 
 #include "comm/bootstrap/boot.h"
+#include "core/bell.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -45,7 +47,7 @@ typedef void gpul_roster_callback(void *arg, const gpul_roster_event *e);
 /** Have a function called when the job fails: at the first death or failure of any rank, this one included.
  *
  * @b         the job
- * @on_event  called once, by the watch thread, normally within 10 ms; at once if the job has already failed.  It must not
+ * @on_event  called once, by the watch thread, normally within 10 ms, in a quiet rank within 250 ms; at once if the job has already failed.  It must not
  *            call gpul_boot_close()
  * @arg       passed to on_event
  * Errors  GPUL_EINVAL a function has been set before
@@ -80,6 +82,10 @@ unsigned gpul_boot_silent_ms(const gpul_boot *b, int rank);
 void gpul_boot_set_waits(gpul_boot *b, uint64_t waits);
 /* The word that a rank has published; 0: none.  Any thread may call. */
 uint64_t gpul_boot_waits(const gpul_boot *b, int rank);
+
+/* The bell of this rank: whoever uses the job outside of the calls of boot.h rings it, so that the watch thread is quick.  Threads of
+ * the owner may sleep by it, too.  Valid as long as b. */
+gpul_bell *gpul_boot_bell(gpul_boot *b);
 
 /* The process of a rank, in its own pid namespace.  Any thread may call. */
 pid_t gpul_boot_pid(const gpul_boot *b, int rank);

@@ -10,13 +10,23 @@
 #include "core/clock.h"
 #include "core/thread.h"
 
-enum { PERIOD_MS = 5 };
+enum { PERIOD_MS = 5, QUIET_PERIOD_MS = 200 };
 
 /* The sockets whose end the thread has handled, and the heartbeats of the last scan. */
 struct watched {
 	bool ended[GPUL_COMM_MAX_RANKS];
-	uint64_t beat[GPUL_COMM_MAX_RANKS];
+	uint64_t beat[GPUL_COMM_MAX_RANKS], waits[GPUL_COMM_MAX_RANKS];
+	gpul_bell_ear ear;
 };
+
+/* Nobody needs this thread to be quick.  False: it has not slept. */
+static bool sleep_if_quiet(gpul_boot *b, struct watched *w)
+{
+	if (!gpul_bell_is_quiet(&b->bell, &w->ear) || atomic_load(&b->in_call) || !atomic_load(&b->met))
+		return false;
+	gpul_bell_sleep(&b->bell, &w->ear, QUIET_PERIOD_MS);
+	return true;
+}
 
 /* Wait one period, or until a socket ends; false: the thread shall end. */
 static bool wait_period(gpul_boot *b, struct watched *w)
@@ -34,7 +44,7 @@ static bool wait_period(gpul_boot *b, struct watched *w)
 		fds[n++] = (struct pollfd){ .fd = fd, .events = POLLRDHUP };
 	}
 	n_links = gpul_boot_links_poll(b, fds + n, linked);
-	if (poll(fds, n + (nfds_t)n_links, PERIOD_MS) <= 0)
+	if (poll(fds, n + (nfds_t)n_links, sleep_if_quiet(b, w) ? 0 : PERIOD_MS) <= 0)
 		return true;
 	for (int i = 0; i < n_links; i++)
 		if (fds[n + (nfds_t)i].revents)
@@ -59,6 +69,9 @@ static void scan_entries(gpul_boot *b, struct watched *w)
 		if (beat != w->beat[r] || !atomic_load(&b->moved_ns[r]))
 			atomic_store(&b->moved_ns[r], now);
 		w->beat[r] = beat;
+		if (atomic_load(&e->waits) != w->waits[r])  /* perhaps a question to this rank: its owner answers */
+			gpul_bell_ring(&b->bell);
+		w->waits[r] = atomic_load(&e->waits);
 		if (r != b->job.rank && gpul_lifeline_read(&e->lifeline) == GPUL_LIFE_LOST)
 			gpul_boot_report_end(b, r);
 	}
@@ -133,6 +146,7 @@ void gpul_boot_watch_stop(gpul_boot *b)
 {
 	if (b->watching) {
 		(void)eventfd_write(b->stop, 1);
+		gpul_bell_ring(&b->bell);
 		pthread_join(b->watcher, NULL);
 	}
 	b->watching = false;

@@ -16,7 +16,7 @@
 
 enum {
 	FLIGHTS = 512, FLIGHTS_MASK = FLIGHTS - 1,  /* puts in flight of one connection: less than GPUL_RDMA_REQUESTS */
-	SHORTEST_SLEEP_NS = 5000, LONGEST_SLEEP_NS = 200 * 1000,
+	SHORTEST_SLEEP_NS = 5000, LONGEST_SLEEP_NS = 200 * 1000, QUIET_PERIOD_MS = 150,
 	ENTRY_BYTES = sizeof(gpul_comm_slot), LATE_NS = 100 * 1000 * 1000,
 };
 _Static_assert((int)FLIGHTS < (int)GPUL_RDMA_REQUESTS, "the proxy's ring is full before the connection's requests are");
@@ -322,9 +322,21 @@ static void log_routes(const gpul_comm_proxy *p)
 	}
 }
 
+/* Is nothing in flight, and has nobody used the communicator for a while? */
+static bool is_quiet(const gpul_comm_proxy *p, gpul_bell_ear *ear, uint64_t idle_ns)
+{
+	if (!p->desc.bell || !gpul_bell_is_quiet(p->desc.bell, ear) || idle_ns < (uint64_t)GPUL_BELL_QUIET_MS * 1000 * 1000)
+		return false;
+	for (unsigned i = 0; i < p->desc.n_routes; i++)
+		if (p->routes[i].head != p->routes[i].tail && !p->routes[i].failed)
+			return false;
+	return true;
+}
+
 static void *serve(void *arg)
 {
 	gpul_comm_proxy *p = arg;
+	gpul_bell_ear ear = { 0 };
 	uint64_t idle_since = gpul_clock_ns();
 
 	(void)prctl(PR_SET_TIMERSLACK, 1ul);
@@ -345,7 +357,10 @@ static void *serve(void *arg)
 			continue;
 		if (atomic_exchange_explicit(&p->tell, false, memory_order_relaxed))
 			log_routes(p);
-		rest(now - idle_since);
+		if (is_quiet(p, &ear, now - idle_since))
+			gpul_bell_sleep(p->desc.bell, &ear, QUIET_PERIOD_MS);
+		else
+			rest(now - idle_since);
 	}
 	return NULL;
 }
@@ -449,6 +464,8 @@ void gpul_comm_proxy_stop(gpul_comm_proxy *p)
 		return;
 	atomic_store(&p->leaving, true);
 	atomic_store(&p->stop, true);
+	if (p->desc.bell)
+		gpul_bell_ring(p->desc.bell);
 	(void)pthread_join(p->thread, NULL);
 	free_proxy(p);
 }

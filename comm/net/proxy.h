@@ -24,6 +24,7 @@
 #include "comm/device/channel_layout.h"
 #include "comm/net/arrivals.h"
 #include "comm/net/trace.h"
+#include "core/bell.h"
 #include "rdma/rdma.h"
 
 #ifdef __cplusplus
@@ -63,7 +64,9 @@ typedef struct gpul_comm_proxy_desc {
 	uint64_t slots_bytes, data_at;   /* as in gpul_comm_sizes */
 	uint32_t slot_bytes;
 	uint64_t window_bytes;           /* of slots that may be on their way here, by each NIC; 0: no limit, nothing is granted */
-	uint64_t spin_ns;                /* after the last event, before the thread sleeps between its polls */
+	uint64_t spin_ns;                /* after the last event, before the thread sleeps between its polls: at most 200 us */
+	gpul_bell *bell;                 /* borrowed: rung before steps are posted.  If it is quiet, nothing is in flight, and there has been
+					  * no event for as long, the thread polls every 150 ms; NULL: never */
 	const gpul_driver *drv;          /* NULL: all slots are in host memory */
 	CUcontext gpu;                   /* of drv: current on the thread */
 	/* A connection has failed: called once for each, on the proxy's thread.  conn: the first_block of its route. */

@@ -1,0 +1,40 @@
+/* bell.c — a counter that is a futex. */
+#include "core/bell.h"
+
+#include <linux/futex.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+
+/* Partners: the sleeper counts itself, then the kernel compares `rung`; the ringer adds to `rung`, then reads the count.  In the order
+ * of sequential consistency one of the two sees the other. */
+void gpul_bell_ring(gpul_bell *b)
+{
+	(void)__atomic_add_fetch(&b->rung, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&b->sleepers, __ATOMIC_SEQ_CST))
+		(void)syscall(SYS_futex, &b->rung, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+bool gpul_bell_is_quiet(const gpul_bell *b, gpul_bell_ear *ear)
+{
+	const uint32_t rung = __atomic_load_n(&b->rung, __ATOMIC_SEQ_CST);
+	const uint64_t now = gpul_clock_ns();
+
+	if (rung != ear->heard || !ear->since_ns) {
+		ear->heard = rung;
+		ear->since_ns = now;
+	}
+	return now - ear->since_ns >= (uint64_t)GPUL_BELL_QUIET_MS * 1000 * 1000;
+}
+
+void gpul_bell_sleep(gpul_bell *b, const gpul_bell_ear *ear, unsigned most_ms)
+{
+	const struct timespec most = { .tv_sec = most_ms / 1000, .tv_nsec = (long)(most_ms % 1000) * 1000 * 1000 };
+
+	(void)__atomic_add_fetch(&b->sleepers, 1, __ATOMIC_SEQ_CST);
+	(void)syscall(SYS_futex, &b->rung, FUTEX_WAIT_PRIVATE, ear->heard, &most, NULL, 0);
+	(void)__atomic_sub_fetch(&b->sleepers, 1, __ATOMIC_SEQ_CST);
+}

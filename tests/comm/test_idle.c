@@ -1,0 +1,90 @@
+/* test_idle.c — the threads of a communicator that is not used sleep, and the next call wakes them. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/comm/ranks.h"
+
+enum { RANKS = 2, PAUSE_S = 2, MEASURE_S = 2, WAKES_PER_S = 20, COUNT = 100 };
+
+static pthread_barrier_t all;
+
+/* Voluntary context switches of the process so far: mostly sleeps. */
+static long n_sleeps(void)
+{
+	struct rusage u;
+
+	if (getrusage(RUSAGE_SELF, &u))
+		abort();
+	return u.ru_nvcsw;
+}
+
+static void sum(struct rank *r, CUdeviceptr at)
+{
+	uint32_t words[COUNT];
+	gpul_error err = { 0 };
+
+	for (unsigned i = 0; i < COUNT; i++)
+		words[i] = i + (unsigned)r->rank;
+	must(gpul_cu(r->drv, &err, cuMemcpyHtoD(at, words, sizeof words)), &err, "cuMemcpyHtoD");
+	must(gpul_comm_allreduce(r->comm, at, at, COUNT, GPUL_COMM_I32, GPUL_COMM_SUM, r->stream, &err), &err, "allreduce");
+	must(gpul_comm_wait(r->comm, r->stream, &err), &err, "wait");
+	must(gpul_cu(r->drv, &err, cuMemcpyDtoH(words, at, sizeof words)), &err, "cuMemcpyDtoH");
+	for (unsigned i = 0; i < COUNT; i++)
+		if (words[i] != 2 * i + 1) {
+			(void)fprintf(stderr, "rank %d: element %u is %u\n", r->rank, i, words[i]);
+			abort();
+		}
+}
+
+static void call_pause_call(struct rank *r, void *arg)
+{
+	gpul_error err = { 0 };
+	CUdeviceptr at;
+	long before, slept;
+
+	(void)arg;
+	must(gpul_cu(r->drv, &err, cuMemAlloc(&at, COUNT * 4)), &err, "cuMemAlloc");
+	sum(r, at);
+	(void)pthread_barrier_wait(&all);
+	(void)sleep(PAUSE_S);
+	before = n_sleeps();
+	(void)sleep(MEASURE_S);
+	slept = n_sleeps() - before;
+	if (slept > MEASURE_S * RANKS * WAKES_PER_S) {
+		(void)fprintf(stderr, "%ld wakes in %d s: expected at most %d for each of %d ranks and second\n", slept, MEASURE_S, WAKES_PER_S,
+			      RANKS);
+		abort();
+	}
+	sum(r, at);
+	(void)pthread_barrier_wait(&all);
+	must(gpul_cu(r->drv, &err, cuMemFree(at)), &err, "cuMemFree");
+}
+
+static void with_memory(void **state)
+{
+	(void)state;
+	run_ranks(RANKS, &(gpul_comm_options){ .device = -1, .timeout_ms = 20000 }, call_pause_call, NULL);
+}
+
+static void with_a_network(void **state)
+{
+	(void)state;
+	run_ranks(RANKS, &(gpul_comm_options){ .device = -1, .timeout_ms = 20000, .transport = GPUL_COMM_NET }, call_pause_call, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(with_memory), cmocka_unit_test(with_a_network) };
+
+	(void)pthread_barrier_init(&all, NULL, RANKS);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
