@@ -17,14 +17,18 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/commands.h"
+#include "cli/lib/tell.h"
+#include "cli/run/run.h"
+#include "cli/soft/soft.h"
 #include "core/io.h"
-#include "driver/driver.h"
 
 struct debug_link {
 	int fd;
 	pid_t pid;
 	int status;                      /* of waitpid(); -1: not waited for */
 	bool ended;
+	int failed;                      /* the child writes a byte here if it has told why it did not run; -1: attached */
 	GPUL_ARRAY(char) in;             /* bytes that were read, and are not a whole line yet */
 	GPUL_ARRAY(char *) events;       /* lines that were read while an answer was expected */
 };
@@ -78,23 +82,6 @@ void debug_rows_free(struct debug_rows *rows)
 
 /* ---- starting --------------------------------------------------------------------------------------------------------- */
 
-/* The folder of libcuda.so.1 of the software driver, for a program that is linked with it or opens it. */
-static void put_driver_first(void)
-{
-	const gpul_driver *drv;
-	const char *given = secure_getenv("LD_LIBRARY_PATH");
-	char *folder = NULL, *list = NULL;
-
-	if (gpul_driver_open(GPUL_DRIVER_SOFT, &drv, NULL) || !drv->path || !(folder = strdup(drv->path)))
-		return;
-	if (strrchr(folder, '/'))
-		*strrchr(folder, '/') = '\0';
-	if (asprintf(&list, "%s%s%s", folder, given && *given ? ":" : "", given ? given : "") > 0)
-		setenv("LD_LIBRARY_PATH", list, 1);
-	free(list);
-	free(folder);
-}
-
 static void set_tools(int fd)
 {
 	const char *given = secure_getenv("GPULOAD_SOFT_TOOLS");
@@ -105,43 +92,72 @@ static void set_tools(int fd)
 	setenv("GPULOAD_DRIVER", "soft", 1);
 }
 
-/* In the child.  It has a process group of its own, so that Ctrl-C at the terminal stops the kernel instead of killing it. */
-static _Noreturn void become_program(const struct debug_start *how, int fd)
+/* Run a file as gpuload run does, in this process, or become its program. */
+static gpul_status run_file(const char *const *words, gpul_error *err)
 {
-	const char *words[256] = { "gpuload", "run" };
-	size_t n = how->is_program ? 0 : 2;
+	struct cli_args args;
+	size_t n = 0;
+	int code;
 
-	for (size_t k = 0; how->words[k] && n + 1 < sizeof words / sizeof words[0]; k++)
-		words[n++] = how->words[k];
-	words[n] = NULL;
+	while (words[n])
+		n++;
+	cli_tell_as("step");
+	if (cli_parse(cli_run.opts, (char *const *)(uintptr_t)words, n, &args, err))
+		return err->status;
+	code = cli_run.run(&args, err);
+	cli_args_free(&args);
+	return code == CLI_DONE ? GPUL_OK : err->status ? err->status : GPUL_EFORMAT;
+}
+
+/* In the child.  It has a process group of its own, so that Ctrl-C at the terminal stops the kernel instead of killing it.  Its stdin is
+ * empty: that of this process has commands, or messages of an editor.  One byte to `failed` says that it has told why it did not run;
+ * the descriptor is closed when a program replaces the process. */
+static _Noreturn void become_program(const struct debug_start *how, int fd, int failed)
+{
+	const int empty = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	gpul_error err = { 0 };
+	gpul_status st = GPUL_OK;
+
 	setpgid(0, 0);
-	if (how->is_program)
-		put_driver_first();  /* before the tools are selected: it opens the driver in this process */
-	set_tools(fd);
+	if (empty >= 0)
+		dup2(empty, STDIN_FILENO);
 	if (how->out >= 0)
 		dup2(how->out, STDOUT_FILENO);
 	if (how->err >= 0)
 		dup2(how->err, STDERR_FILENO);
-	fcntl(fd, F_SETFD, 0);
 	if (how->folder && chdir(how->folder))
-		fprintf(stderr, "gpuload: cannot change to the folder %s: %s\n", how->folder, strerror(errno));
-	else if (how->is_program)
-		execvp(words[0], (char *const *)(uintptr_t)words);
-	else
-		execv("/proc/self/exe", (char *const *)(uintptr_t)words);
-	if (how->is_program)
-		fprintf(stderr, "gpuload: cannot run %s: %s\n", words[0], strerror(errno));
-	_exit(127);
+		st = gpul_fail(&err, GPUL_ESYS, errno, "cannot change to the folder %s: %s", how->folder, strerror(errno));
+	if (!st && how->is_program)
+		st = soft_set_environment(how->words[0], &err);  /* before set_tools(): it opens the driver in this process */
+	set_tools(fd);
+	fcntl(fd, F_SETFD, 0);
+	if (!st && how->is_program) {
+		execvp(how->words[0], (char *const *)(uintptr_t)how->words);
+		st = gpul_fail(&err, GPUL_ESYS, errno, "cannot run %s: %s", how->words[0], strerror(errno));
+	} else if (!st) {
+		st = run_file(how->words, &err);
+	}
+	if (err.status)
+		cli_tell("step", "%s", err.text);
+	if (st && write(failed, "x", 1) != 1)
+		st = GPUL_ESYS;
+	exit(cli_exit_code(st));
 }
 
 gpul_status debug_link_start(const struct debug_start *how, struct debug_link **out, gpul_error *err)
 {
 	struct debug_link *l = calloc(1, sizeof *l);
-	int pair[2];
+	int pair[2], failed[2];
 
 	if (!l)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a debugger");
+	if (pipe2(failed, O_CLOEXEC | O_NONBLOCK)) {
+		free(l);
+		return gpul_fail(err, GPUL_ESYS, errno, "cannot create a pipe: %s", strerror(errno));
+	}
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
+		close(failed[0]);
+		close(failed[1]);
 		free(l);
 		return gpul_fail(err, GPUL_ESYS, errno, "cannot create a socket: %s", strerror(errno));
 	}
@@ -150,10 +166,13 @@ gpul_status debug_link_start(const struct debug_start *how, struct debug_link **
 	l->status = -1;
 	l->pid = fork();
 	if (l->pid == 0)
-		become_program(how, pair[1]);
+		become_program(how, pair[1], failed[1]);
 	close(pair[1]);
+	close(failed[1]);
+	l->failed = failed[0];
 	if (l->pid < 0) {
 		close(pair[0]);
+		close(failed[0]);
 		free(l);
 		return gpul_fail(err, GPUL_ESYS, errno, "cannot start a process: %s", strerror(errno));
 	}
@@ -197,6 +216,7 @@ gpul_status debug_link_attach(const char *address, struct debug_link **out, gpul
 	if (!l)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a debugger");
 	l->status = -1;
+	l->failed = -1;
 	l->fd = !*end && port && port < 65536 ? connect_port(port) : connect_path(address);
 	if (l->fd < 0) {
 		free(l);
@@ -216,6 +236,8 @@ int debug_link_close(struct debug_link *l)
 	if (l->pid > 0 && !l->ended)
 		kill(-l->pid, SIGKILL);  /* before the connection is closed, after which kernels run on */
 	close(l->fd);
+	if (l->failed >= 0)
+		close(l->failed);
 	while (l->pid > 0 && waitpid(l->pid, &status, 0) < 0 && errno == EINTR)
 		;
 	for (size_t k = 0; k < l->events.n; k++)
@@ -234,6 +256,14 @@ int debug_link_fd(const struct debug_link *l)
 bool debug_link_ended(struct debug_link *l)
 {
 	return l->ended;
+}
+
+bool debug_link_has_failed(const struct debug_link *l)
+{
+	struct pollfd p = { .fd = l->failed, .events = POLLIN };  /* closed when the child ends, or has become a program */
+	char c;
+
+	return l->failed >= 0 && poll(&p, 1, 5000) == 1 && read(l->failed, &c, 1) == 1;
 }
 
 pid_t debug_link_pid(const struct debug_link *l)

@@ -1,6 +1,6 @@
 /* link.h — a connection to the debugger in the software driver (softcuda/tools/debug), for gpuload step and gpuload dap.
  *
- *     debug_link_start(words) ── fork, exec "gpuload run WORDS" with GPULOAD_SOFT_TOOLS=debug:fd=N
+ *     debug_link_start(words) ── fork, gpuload run WORDS with GPULOAD_SOFT_TOOLS=debug:fd=N
  *     debug_link_ask(l, &rows, err, "registers\t0\t1\t5\t0") ──> rows of key=value fields, or the debugger's error
  *     debug_link_event(l, timeout_ms, &row) ──> "stopped", "launch" ..., kept while answers are read
  *
@@ -29,7 +29,7 @@ struct debug_link;
 
 struct debug_start {
 	const char *const *words;         /* NULL-terminated: for gpuload run; or a program with its arguments */
-	bool is_program;                  /* execute words[0] itself, with the software driver first in LD_LIBRARY_PATH */
+	bool is_program;                  /* execute words[0] itself, in the environment of gpuload soft */
 	const char *folder;               /* to start it in; NULL: the current one */
 	int out, err;                     /* its stdout and stderr; -1: those of this process */
 };
@@ -58,6 +58,7 @@ int debug_link_close(struct debug_link *l);
 
 int debug_link_fd(const struct debug_link *l);   /* for poll() */
 bool debug_link_ended(struct debug_link *l);     /* the program has closed the connection */
+bool debug_link_has_failed(const struct debug_link *l);  /* once ended: it has told on stderr why it did not run a kernel or a program */
 pid_t debug_link_pid(const struct debug_link *l);  /* 0: attached */
 
 /** Send a request and wait for the answer.

@@ -194,6 +194,7 @@ void session_wait(struct session *s, struct out *out)
 			}
 			continue;
 		}
+		s->has_launched |= !strcmp(event.field[0], "launch");
 		if (!strcmp(event.field[0], "stopped"))
 			take_stop(s, &event, out);
 		else if (!strcmp(event.field[0], "launch"))
@@ -201,8 +202,8 @@ void session_wait(struct session *s, struct out *out)
 				debug_row_get(&event, "block"));
 		debug_row_free(&event);
 	}
-	if (s->ended)
-		out_text(out, "the program has ended\n");
+	if (s->ended && !debug_link_has_failed(s->link))
+		out_text(out, s->has_launched || s->attached ? "the program has ended\n" : "the program has ended without a launch of a kernel\n");
 }
 
 void session_free(struct session *s)

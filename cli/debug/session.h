@@ -14,6 +14,7 @@ struct source {                           /* the lines of a file, or of a listin
 struct session {
 	struct debug_link *link;
 	bool stopped, ended, quits, attached;
+	bool has_launched;                /* a kernel, since the session began */
 	struct debug_row at;              /* the status of the debugger when it stopped */
 	uint64_t block;                   /* the selection */
 	unsigned warp, lane, frame;

@@ -121,6 +121,11 @@ static const char **run_words(const struct cli_args *args, size_t *n_options)
 	return words;
 }
 
+static bool is_stdin(const char *path)
+{
+	return !strcmp(path, "-") || !strcmp(path, "/dev/stdin") || !strcmp(path, "/dev/fd/0") || !strcmp(path, "/proc/self/fd/0");
+}
+
 static gpul_status start(const struct cli_args *args, int output, struct debug_link **out, gpul_error *err)
 {
 	const char *address = cli_value(args, STEP_ATTACH);
@@ -135,6 +140,8 @@ static gpul_status start(const struct cli_args *args, int output, struct debug_l
 		return debug_link_attach(address, out, err);
 	if (!args->n_operands)
 		return gpul_fail(err, GPUL_EINVAL, 0, "step needs a FILE: gpuload step FILE [ARG...]; gpuload help step explains it");
+	if (!how.is_program && is_stdin(args->operands[0]))
+		return gpul_fail(err, GPUL_EINVAL, 0, "step reads its commands from stdin: give the path of a file instead of %s", args->operands[0]);
 	if (!how.is_program)
 		words = run_words(args, &n_options);
 	how.words = how.is_program ? args->operands : words;
@@ -217,6 +224,8 @@ static int cmd_step(const struct cli_args *args, gpul_error *err)
 	if (!st)
 		session_wait(&s, &out);
 	s.ended |= st == GPUL_ESYS;
+	if (st == GPUL_ESYS && !debug_link_has_failed(s.link))
+		out_text(&out, "the program has ended without a launch of a kernel\n");
 	if (windows && !s.ended) {
 		st = step_screen(&s, output[0], err);
 	} else {

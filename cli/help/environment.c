@@ -80,6 +80,7 @@ const struct cli_variable cli_environment[] = {
 	{ "TORCHELASTIC_RESTART_COUNT", "see MASTER_ADDR" },
 	{ "PATH", "where nvcc and the C++ compiler are searched for" },
 	{ "NVCC_APPEND_FLAGS", "options of nvcc, to which gpuload soft adds -lineinfo" },
+	{ "NVCC_PREPEND_FLAGS", "options of nvcc: gpuload run builds a program again when they change" },
 	{ "TMPDIR", "the folder of temporary files (default: /tmp)" },
 	{ "HOME", "the folder of the user: the cache is in its .cache unless XDG_CACHE_HOME is set" },
 	{ "XDG_CACHE_HOME", "the folder of caches" },

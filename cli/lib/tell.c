@@ -6,6 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char *shown_command;  /* NULL: the command that tells */
+
+void cli_tell_as(const char *command)
+{
+	shown_command = command;
+}
+
+const char *cli_tell_name(const char *command)
+{
+	return shown_command ? shown_command : command;
+}
+
 void cli_tell(const char *command, const char *fmt, ...)
 {
 	char *text = NULL;
@@ -18,6 +30,7 @@ void cli_tell(const char *command, const char *fmt, ...)
 	for (char *p = text; n >= 0 && *p; p++)
 		if (((unsigned char)*p < ' ' && *p != '\n' && *p != '\t') || *p == 127)
 			*p = '?';
+	command = command ? cli_tell_name(command) : NULL;
 	fflush(stdout);
 	fprintf(stderr, "gpuload%s%s: %s\n", command ? " " : "", command ? command : "",
 		n < 0 ? "no memory for a message" : text);

@@ -10,6 +10,11 @@
  * must not control the terminal.  command NULL: "gpuload: ...".  One thread at a time. */
 void cli_tell(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/** Let messages of every command name this one, which runs it: gpuload step runs a file as gpuload run does. */
+void cli_tell_as(const char *command);
+/** The command that messages of `command` name. */
+const char *cli_tell_name(const char *command);
+
 /** Print a compiler's messages on stderr, as the compiler wrote them.
  *
  * @log   the messages; NULL or "": none

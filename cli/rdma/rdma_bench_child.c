@@ -93,7 +93,7 @@ static void explain_end(const struct rdma_child *child, int status, gpul_error *
 	} else if (failed->native == ESHUTDOWN && poll(&p, 1, 0) == 1 && gpul_read_all(child->fd, &last, sizeof last) &&
 		   last.err.native != ESHUTDOWN && last.err.status) {
 		*failed = (gpul_error){ 0 };
-		gpul_fail(failed, last.err.status, last.err.native, "the peer process: %.220s", last.err.text);
+		gpul_fail(failed, last.err.status, last.err.native, "the peer process: %s", last.err.text);
 	}
 }
 

@@ -56,7 +56,7 @@ static gpul_status greet_server(struct client *c, struct rdma_flow *f, uint64_t 
 
 	if (!st || why.native == ECANCELED)
 		return st ? gpul_fail(err, st, why.native, "%s", why.text) : st;
-	return gpul_fail(err, st, why.native, "%.150s; the first message did not arrive: is it gpuload rdma serve, with the same provider?",
+	return gpul_fail(err, st, why.native, "%s; the first message did not arrive: is it gpuload rdma serve, with the same provider?",
 			 why.text);
 }
 

@@ -34,7 +34,7 @@ static gpul_status report_peer(gpul_error *theirs, gpul_error *err)
 {
 	theirs->text[sizeof theirs->text - 1] = 0;
 	return gpul_fail(err, theirs->status < GPUL_EINVAL || theirs->status > GPUL_EVERBS ? GPUL_ESYS : theirs->status,
-			 theirs->native, "the server: %.230s", theirs->text);
+			 theirs->native, "the server: %s", theirs->text);
 }
 
 gpul_status rdma_wire_check_welcome(struct rdma_welcome *w, uint64_t bytes, gpul_error *err)

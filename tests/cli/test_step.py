@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """gpuload step: commands line by line, on a kernel whose lanes diverge, exchange values and call a function."""
-import os, re, signal, subprocess, tempfile, time, unittest
+import os, re, shutil, signal, subprocess, tempfile, time, unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GPULOAD = os.path.join(os.path.abspath(os.environ.get("GPULOAD_BUILD", "build")), "gpuload")
@@ -189,6 +189,67 @@ class Attach(unittest.TestCase):
     def test_any_program_of_the_driver_can_be_started(self):
         out = step("n", words=("--program", GPULOAD, "run", "step.ptx"))
         self.assertEqual(moments(out), [1, 6])
+
+
+KERNEL = "#include <cstdio>\n#include <unistd.h>\n#include <sys/wait.h>\n__global__ void set(int *p, int v)\n{\n\tp[threadIdx.x] = v;\n}\n"
+LAUNCH = "int h[4], *p; cudaMalloc(&p, 16); set<<<1, 4>>>(p, argc + 5); cudaMemcpy(h, p, 16, cudaMemcpyDeviceToHost); "
+
+
+def has_nvcc():
+    nvcc = os.environ.get("GPULOAD_NVCC") or shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    with open(os.path.join(os.path.dirname(GPULOAD), "libgpuload-rt.a"), "rb") as f:
+        return os.access(nvcc, os.X_OK) and not re.search(rb"__(asan|ubsan|tsan|gcov)_", f.read())
+
+
+@unittest.skipUnless(has_nvcc(), "no nvcc, or a program would need the sanitizer's library")
+class Programs(unittest.TestCase):
+    def step(self, main, *commands, words=(), status=0):
+        with tempfile.TemporaryDirectory() as d:
+            with open(f"{d}/program.cu", "w") as f:
+                f.write(f"{KERNEL}int main(int argc, char **argv) {{ {main} }}\n")
+            return step(*commands, words=(f"{d}/program.cu", *words), status=status)
+
+    def test_the_first_kernel_of_main_is_stepped(self):
+        out = self.step(LAUNCH + 'printf("h %d\\n", h[3]);', "lanes %tid.x", "n", "c", "c")
+        self.assertRegex(out, r"#1 set.* block 0 warp 0 lane 0 mask 0000000f  .*program.cu:4")
+        self.assertIn("p[threadIdx.x] = v;", out)
+        self.assertIn("h 6\n", out)
+        self.assertTrue(out.endswith("the program has ended\n"))
+
+    def test_arguments_follow_two_dashes_and_stdin_is_empty(self):
+        out = self.step(LAUNCH + 'printf("h %d %d\\n", h[0], getchar());', "c", "c", words=("--", "a", "b"))
+        self.assertIn("h 8 -1\n", out)
+
+    def test_a_program_without_a_launch_is_told_in_one_line(self):
+        self.assertEqual(self.step("return 3;", "c", status=3), "the program has ended without a launch of a kernel\n")
+
+    def test_a_program_that_does_not_compile_is_told_once_and_by_step(self):
+        out = self.step("return undefined;", "c", status=1)
+        self.assertIn('program.cu(8): error: identifier "undefined" is undefined', out)
+        self.assertTrue(out.endswith("\ngpuload step: the program was not built: the messages of nvcc are above\n"))
+
+    def test_only_one_process_of_a_program_that_forks_is_stepped(self):
+        out = self.step("int c = fork(); " + LAUNCH + 'printf("h %d\\n", h[0]); if (c) wait(NULL);', "c", "c")
+        self.assertEqual(out.count("h 6\n"), 2)
+        self.assertEqual(out.count("launch of set"), 1)
+        self.assertRegex(out, r"gpuload debug: process \d+ is not stepped")
+
+    def test_a_program_with_the_static_runtime_is_stepped(self):
+        with tempfile.TemporaryDirectory() as d:
+            with open(f"{d}/program.cu", "w") as f:
+                f.write(f"{KERNEL}int main(int argc, char **argv) {{ {LAUNCH} printf(\"h %d\\n\", h[0]); }}\n")
+            nvcc = os.environ.get("GPULOAD_NVCC") or shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+            subprocess.run([nvcc, "-o", f"{d}/program", f"{d}/program.cu"], check=True, capture_output=True)
+            out = step("i", "c", "c", words=("--program", f"{d}/program", "a"))
+        self.assertEqual(moments(out)[:2], [1, 2])
+        self.assertIn("h 7\n", out)
+
+
+class Errors(unittest.TestCase):
+    def test_errors_name_step(self):
+        self.assertEqual(step(words=("no-such-file.cu",), status=1), "gpuload step: no-such-file.cu: no such file\n")
+        self.assertIn("gpuload step: cannot run ./no-such-program: ", step(words=("--program", "./no-such-program"), status=1))
+        self.assertIn("give the path of a file instead of -", step(words=("-",), status=2))
 
 
 class Interrupt(unittest.TestCase):

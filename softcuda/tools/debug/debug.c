@@ -4,6 +4,31 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
+
+/* True: this process is the one that the client sees.  The first process that gets here takes the descriptor, by a lock; a program's
+ * other processes inherit only the variable, or also the descriptor. */
+static bool take_descriptor(int fd)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	return !fcntl(fd, F_SETFD, FD_CLOEXEC) && !fcntl(fd, F_SETLK, &lock);
+}
+
+static bool wants_none(struct observer *o, const struct func_code *code, const struct insn *i)
+{
+	(void)o;
+	(void)code;
+	(void)i;
+	return false;
+}
+
+/* An observer that wants nothing, for the other processes: their kernels run on. */
+static void run_free(struct debug *d)
+{
+	gpul_tool_say("debug", "process %d is not stepped: only the first process of a program that uses CUDA is", (int)getpid());
+	d->o = (struct observer){ .name = "debug", .wants = wants_none };
+}
 
 static gpul_status create(struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err)
 {
@@ -16,11 +41,14 @@ static gpul_status create(struct tool_options *options, gpul_exec_memory *memory
 		st = gpul_tool_number(options, "debug", "back", 0, &back_mb, err);
 	if (!st && !listen == (fd == UINT64_MAX))
 		st = gpul_fail(err, GPUL_EINVAL, 0, "debug needs listen=PATH or listen=PORT");
-	if (!st && !listen && fcntl((int)fd, F_SETFD, FD_CLOEXEC))
-		st = gpul_fail(err, GPUL_EINVAL, 0, "debug:fd=%d is not an open descriptor", (int)fd);
 	if (st) {
 		free(d);
 		return st;
+	}
+	if (!listen && !take_descriptor((int)fd)) {
+		run_free(d);
+		*out = &d->o;
+		return GPUL_OK;
 	}
 	gpul_debug_hooks(&d->o);
 	d->memory = memory;
