@@ -144,7 +144,8 @@ static gpul_status fill_buffer(const char *fill, const char *dir, struct arg *ou
 		return st;
 	out->bytes = out->count * gpul_type_bytes(out->type);
 	if (!out->in)
-		memset(out->data, ARG_POISON, out->bytes);
+		for (size_t i = 0; i < out->bytes; i++)
+			out->data[i] = arg_poison(i);
 	return GPUL_OK;
 }
 
@@ -271,18 +272,61 @@ void arg_free(struct arg *a)
 	*a = (struct arg){ 0 };
 }
 
-bool arg_unwritten(const struct arg *a, const unsigned char *data, size_t i)
-{
-	size_t bytes = gpul_type_bytes(a->type), begin = i * bytes, end = begin + bytes;
+/* ---- unwritten elements -------------------------------------------------------------- */
 
-	if (a->in)
-		return false;
-	if (bytes < 4) {
-		begin &= ~(size_t)3;
-		end = begin + 4 < a->bytes ? begin + 4 : a->bytes;
+enum { SURE_BYTES = 4 };  /* so many bytes of poison in a row are no chance */
+
+unsigned char arg_poison(size_t i)
+{
+	uint64_t z = ((uint64_t)i / 8 + 1) * UINT64_C(0x9E3779B97F4A7C15);
+
+	z = (z ^ z >> 32) * UINT64_C(0xD6E8FEB86659FD93);
+	z ^= z >> 32;
+	return (unsigned char)(z >> i % 8 * 8);
+}
+
+static bool is_poison(const struct arg *a, size_t i)
+{
+	size_t bytes = gpul_type_bytes(a->type), at = i * bytes;
+
+	while (bytes && a->data[at] == arg_poison(at)) {
+		at++;
+		bytes--;
 	}
-	while (begin < end)
-		if (data[begin++] != ARG_POISON)
-			return false;
-	return true;
+	return bytes == 0;
+}
+
+/* The size of the run of poison to which element i, which is poison, belongs; counted up to SURE_BYTES. */
+static size_t run_bytes(const struct arg *a, size_t i)
+{
+	size_t bytes = gpul_type_bytes(a->type), first = i, end = i + 1;
+
+	while ((end - first) * bytes < SURE_BYTES && first > 0 && is_poison(a, first - 1))
+		first--;
+	while ((end - first) * bytes < SURE_BYTES && end < a->count && is_poison(a, end))
+		end++;
+	return (end - first) * bytes;
+}
+
+void arg_examine(struct arg *a)
+{
+	size_t bytes = gpul_type_bytes(a->type), n_sure = 0, n_lone = 0;
+
+	a->lone_unwritten = false;
+	if (a->kind != ARG_BUFFER || a->in || bytes >= SURE_BYTES)
+		return;
+	for (size_t i = 0; i < a->count; i++) {
+		if (!is_poison(a, i))
+			continue;
+		if (run_bytes(a, i) >= SURE_BYTES)
+			n_sure++;
+		else
+			n_lone++;
+	}
+	a->lone_unwritten = (double)n_lone * (bytes == 1 ? 256.0 : 65536.0) > 4.0 * (double)(a->count - n_sure);
+}
+
+bool arg_unwritten(const struct arg *a, size_t i)
+{
+	return !a->in && is_poison(a, i) && (a->lone_unwritten || run_bytes(a, i) >= SURE_BYTES);
 }

@@ -18,14 +18,15 @@
 #include "core/error.h"
 #include "loader/signature/signature.h"
 
-/* The value of every byte of an output buffer before the launch (poison).  It is unlikely in results: as f32 it is
- * -2.87e-16, as f64 -1.19e-127, as u32 2779096485. */
-#define ARG_POISON 0xA5
+/* What byte i of an output buffer contains before the launch (poison): pseudo-random bytes, so that no constant and no sequence that
+ * a kernel writes looks like it for more than single elements. */
+unsigned char arg_poison(size_t i);
 
 struct arg {
 	enum arg_kind { ARG_SCALAR, ARG_BUFFER, ARG_BYTES, ARG_FUNCTION, ARG_STRUCT } kind;
 	gpul_type type;          /* SCALAR: its type; BUFFER: type of the elements */
 	bool in, out;            /* BUFFER: the kernel reads it; the kernel writes it */
+	bool lone_unwritten;     /* BUFFER that is only written: set by arg_examine() */
 	bool changed;            /* BUFFER that is only read, as given: the kernel wrote it (set by run_launch()) */
 	size_t count;            /* BUFFER: number of elements */
 	size_t bytes;            /* size of data */
@@ -50,8 +51,12 @@ struct arg {
 gpul_status arg_parse(const char *text, const char *dir, struct arg *out, gpul_error *err);
 void arg_free(struct arg *a);
 
-/** True if element i of an output buffer still contains the poison.  Results narrower than 4 bytes may be 0xA5 by
- * chance, so for these types the whole aligned group of 4 bytes must be poison. */
-bool arg_unwritten(const struct arg *a, const unsigned char *data, size_t i);
+/** Prepare arg_unwritten(), when data contains what the kernel has left in an output buffer. */
+void arg_examine(struct arg *a);
+/** True if element i of an output buffer was not written: it contains its poison.
+ *
+ * An element of 1 or 2 bytes that the kernel wrote may be equal to its poison by chance, once in 256 or 65536.  So one that is alone
+ * (no run of 4 bytes is poison around it) counts as unwritten only if there are many more such elements than chance makes. */
+bool arg_unwritten(const struct arg *a, size_t i);
 
 #endif

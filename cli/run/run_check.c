@@ -40,7 +40,7 @@ static void check_elements(const struct run_request *q, const struct arg *a,
 			continue;
 		if (c->n_wrong++ == 0) {
 			c->first_wrong = i;
-			c->unwritten = arg_unwritten(a, a->data, i);
+			c->unwritten = arg_unwritten(a, i);
 			value_print(a->type, g, c->got);
 			value_print(a->type, w, c->want);
 		}

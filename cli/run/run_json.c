@@ -48,7 +48,7 @@ static void add_elements(struct json *j, const struct arg *a, size_t n_shown)
 
 	json_begin(j, "first", '[');
 	for (size_t i = 0; i < a->count; i++) {
-		bool unwritten = arg_unwritten(a, a->data, i);
+		bool unwritten = arg_unwritten(a, i);
 
 		n_unwritten += unwritten;
 		if (i < n_shown && unwritten)

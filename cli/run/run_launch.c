@@ -52,13 +52,9 @@ static gpul_status set_buffer(const struct run *r, const struct arg *a, CUdevice
 
 	if (a->kind != ARG_BUFFER || (!first && !a->out))
 		return GPUL_OK;
-	if (a->in)
-		return gpul_cu(r->drv, err, cuMemcpyHtoD(at, a->data, a->bytes));
-	st = gpul_cu(r->drv, err, cuMemsetD8Async(at, ARG_POISON, a->bytes, r->config.stream));
-	if (st == GPUL_OK && r->drv->forget_memory) {
-		st = gpul_cu(r->drv, err, cuStreamSynchronize(r->config.stream));
+	st = gpul_cu(r->drv, err, cuMemcpyHtoD(at, a->data, a->bytes));
+	if (st == GPUL_OK && !a->in && r->drv->forget_memory)
 		r->drv->forget_memory(at, a->bytes);
-	}
 	return st;
 }
 
@@ -101,10 +97,13 @@ static gpul_status fetch_changes(const struct run *r, struct arg *a, CUdeviceptr
 
 static gpul_status fetch_buffer(const struct run *r, struct arg *a, CUdeviceptr from, gpul_error *err)
 {
+	gpul_status st;
+
 	if (a->kind != ARG_BUFFER)
 		return GPUL_OK;
-	return a->out ? gpul_cu(r->drv, err, cuMemcpyDtoH(a->data, from, a->bytes))
-		      : fetch_changes(r, a, from, err);
+	st = a->out ? gpul_cu(r->drv, err, cuMemcpyDtoH(a->data, from, a->bytes)) : fetch_changes(r, a, from, err);
+	arg_examine(a);
+	return st;
 }
 
 /* Copy back all buffers; args[].data then contains the result. */

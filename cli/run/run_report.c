@@ -91,7 +91,7 @@ static void print_buffer(const char *name, const struct arg *a, size_t n_shown)
 
 	printf("arg %-5s %s:", name, a->text);
 	for (size_t i = 0; i < a->count; i++) {
-		bool unwritten = arg_unwritten(a, a->data, i);
+		bool unwritten = arg_unwritten(a, i);
 
 		n_unwritten += unwritten;
 		if (i < n_shown)

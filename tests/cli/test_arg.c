@@ -119,24 +119,98 @@ static void rand_gives_the_same_numbers_on_every_machine(void **state)
 	expect_elements("u64[2]=rand:1", 2, "10451216379200822465 13757245211066428519");
 }
 
-static void output_buffers_are_poisoned_so_that_unwritten_elements_are_found(void **state)
+/* What a kernel does to a buffer of bytes: true: it writes *to into byte i. */
+typedef bool writes_byte(size_t i, unsigned char *to);
+
+static bool writes_none(size_t i, unsigned char *to)
+{
+	(void)i;
+	(void)to;
+	return false;
+}
+
+static bool writes_first(size_t i, unsigned char *to)
+{
+	*to = 7;
+	return i == 0;
+}
+
+static bool writes_all_but_a_pair(size_t i, unsigned char *to)
+{
+	*to = 7;
+	return i / 2 != 5;
+}
+
+static bool writes_constant(size_t i, unsigned char *to)
+{
+	(void)i;
+	*to = 0xA5;
+	return true;
+}
+
+static bool writes_index(size_t i, unsigned char *to)
+{
+	*to = (unsigned char)i;
+	return true;
+}
+
+/* The number of unwritten elements of out:TYPE[COUNT] after a kernel, each of which must be judged rightly. */
+static size_t count_unwritten(const char *text, writes_byte *writes)
 {
 	struct arg a;
-	unsigned char data[8] = { 0xA5, 0xA5, 0xA5, 0xA5, 0xA5, 1, 0xA5, 0xA5 };
+	size_t n = 0, bytes;
+
+	assert_int_equal(arg_parse(text, NULL, &a, NULL), GPUL_OK);
+	bytes = gpul_type_bytes(a.type);
+	for (size_t i = 0; i < a.bytes; i++) {
+		unsigned char to;
+
+		if (writes(i, &to))
+			a.data[i] = to;
+	}
+	arg_examine(&a);
+	for (size_t i = 0; i < a.count; i++) {
+		bool is_unwritten = arg_unwritten(&a, i);
+		unsigned char to;
+
+		if (is_unwritten && writes(i * bytes, &to))
+			fail_msg("%s: element %zu was written", text, i);
+		n += is_unwritten;
+	}
+	arg_free(&a);
+	return n;
+}
+
+static void unwritten_elements_are_found_by_element(void **state)
+{
+	static const char *const texts[] = { "out:u8[1]", "out:u8[1000]", "out:i16[1]", "out:f16[1000]", "out:bf16[3]", "out:f32[1000]", "out:f64[1000]" };
+	static const size_t counts[] = { 1, 1000, 1, 1000, 3, 1000, 1000 };
 
 	(void)state;
-	assert_int_equal(arg_parse("out:u8[8]", NULL, &a, NULL), GPUL_OK);
-	for (size_t i = 0; i < 8; i++)
-		assert_int_equal(a.data[i], 0xA5);
-	assert_true(arg_unwritten(&a, data, 0));
-	assert_false(arg_unwritten(&a, data, 4)); /* another byte of its group of 4 was written, so A5 may be data */
-	arg_free(&a);
-	assert_int_equal(arg_parse("out:f32[2]", NULL, &a, NULL), GPUL_OK);
-	assert_true(arg_unwritten(&a, data, 0));
-	assert_false(arg_unwritten(&a, data, 1));
-	arg_free(&a);
-	assert_int_equal(arg_parse("out:u8[3]", NULL, &a, NULL), GPUL_OK);
-	assert_true(arg_unwritten(&a, data, 2)); /* the last group has fewer than 4 bytes */
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		assert_int_equal(count_unwritten(texts[i], writes_none), counts[i]);
+		assert_int_equal(count_unwritten(texts[i], writes_first), counts[i] - 1);
+		assert_int_equal(count_unwritten(texts[i], writes_constant), 0);
+		assert_int_equal(count_unwritten(texts[i], writes_index), 0);
+	}
+	assert_int_equal(count_unwritten("out:u8[64]", writes_all_but_a_pair), 2);
+	assert_int_equal(count_unwritten("out:i16[1000]", writes_all_but_a_pair), 1);
+	assert_int_equal(count_unwritten("out:u8[1000000]", writes_constant), 0);
+	assert_int_equal(count_unwritten("out:u16[1000000]", writes_index), 0);
+}
+
+static void every_second_byte_is_unwritten(void **state)
+{
+	struct arg a;
+
+	(void)state;
+	assert_int_equal(arg_parse("out:u8[64]", NULL, &a, NULL), GPUL_OK);
+	for (size_t i = 0; i < a.bytes; i++)
+		if (i % 2 == 0)
+			a.data[i] = (unsigned char)(arg_poison(i) ^ 1);
+	arg_examine(&a);
+	for (size_t i = 0; i < a.count; i++)
+		assert_int_equal(arg_unwritten(&a, i), i % 2);
 	arg_free(&a);
 }
 
@@ -302,7 +376,8 @@ int main(void)
 		cmocka_unit_test(parses_scalars),
 		cmocka_unit_test(parses_buffers_with_every_fill),
 		cmocka_unit_test(rand_gives_the_same_numbers_on_every_machine),
-		cmocka_unit_test(output_buffers_are_poisoned_so_that_unwritten_elements_are_found),
+		cmocka_unit_test(unwritten_elements_are_found_by_element),
+		cmocka_unit_test(every_second_byte_is_unwritten),
 		cmocka_unit_test(parses_structs_as_bytes),
 		cmocka_unit_test(refuses_malformed_arguments),
 		cmocka_unit_test(reads_raw_files_and_checks_their_size),
