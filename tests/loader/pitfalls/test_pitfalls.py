@@ -87,7 +87,7 @@ class Pitfalls(unittest.TestCase):
             self.assertEqual("-Wl,--whole-archive adds the others" in listed, advice, listed)
 
     def test_explains_functions_that_are_not_kernels(self):
-        self.assertIn("getenv is in libc.so.6, which has no device code", self.look_up("-DSTUB=getenv"))
+        self.assertIn("abort is in libc.so.6, which has no device code", self.look_up("-DSTUB=abort"))
         self.assertIn("not_a_kernel of this program is not a __global__ function",
                       self.look_up("-DSTUB=not_a_kernel", "-Wl,--whole-archive", "libvec.a", "-Wl,--no-whole-archive"))
 
