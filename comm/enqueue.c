@@ -19,8 +19,9 @@ static gpul_status describe_stream(gpul_comm *c, CUstream stream, struct call_st
 	*out = (struct call_stream){ .handle = stream, .captures = capturing != CU_STREAM_CAPTURE_STATUS_NONE };
 	if (st)
 		return st;
-	out->has_id = c->drv->cuStreamGetId(stream, &out->id) == CUDA_SUCCESS;
-	if (out->captures && c->drv->cuStreamGetCaptureInfo_v3(stream, &capturing, &out->capture, NULL, NULL, NULL, NULL))
+	if (!out->captures)  /* NVIDIA's driver ends a capture at this query */
+		out->has_id = c->drv->cuStreamGetId(stream, &out->id) == CUDA_SUCCESS;
+	else if (c->drv->cuStreamGetCaptureInfo_v3(stream, &capturing, &out->capture, NULL, NULL, NULL, NULL))
 		out->capture = 0;
 	return GPUL_OK;
 }

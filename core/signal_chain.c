@@ -1,15 +1,16 @@
 /* signal_chain.c — pass a signal on to the handler that was there before. */
 #include "core/signal_chain.h"
 
+#include <signal.h>
 #include <stddef.h>
 
-void gpul_signal_pass_on(const struct sigaction *previous, int signal, siginfo_t *info, void *context)
+void gpul_signal_pass_on(const struct sigaction *previous, int signal, void *info, void *context)
 {
 	if (previous->sa_flags & SA_SIGINFO) {
 		previous->sa_sigaction(signal, info, context);
 	} else if (previous->sa_handler != SIG_DFL && previous->sa_handler != SIG_IGN) {
 		previous->sa_handler(signal);
-	} else if (info->si_code > 0) { /* the access is repeated and ends the process */
+	} else if (((const siginfo_t *)info)->si_code > 0) { /* the access is repeated and ends the process */
 		sigaction(signal, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
 	} else if (previous->sa_handler == SIG_DFL) { /* sent by a process */
 		sigaction(signal, previous, NULL);

@@ -2,7 +2,7 @@
 #ifndef GPULOAD_CORE_SIGNAL_CHAIN_H
 #define GPULOAD_CORE_SIGNAL_CHAIN_H
 
-#include <signal.h>
+struct sigaction;
 
 #ifdef __cplusplus
 extern "C" {
@@ -15,7 +15,7 @@ extern "C" {
  * The other parameters are those of the calling handler, which must return after this call.
  * Threads   for signal handlers: takes no lock
  * Source    POSIX sigaction() */
-void gpul_signal_pass_on(const struct sigaction *previous, int signal, siginfo_t *info, void *context);
+void gpul_signal_pass_on(const struct sigaction *previous, int signal, void *info, void *context);
 
 #ifdef __cplusplus
 }

@@ -36,7 +36,7 @@ SUBFOLDERS = {
     "memalloc":     ["", "probe"],
     "rdma":         ["protocol", "backend", "oob", "nic", "gpu", "verbs", "ofi", "", "put"],
     "comm":         ["bootstrap", "device", "incast", "net", "kernels", "", "predict", "sparse", "netqueue"],
-    "cli":          ["lib", "kernels", "run", "ls", "soft", "debug", "compile", "devices", "sum", "share", "fifo/clock", "fifo/bench", "fifo/put", "fifo", "rdma", "comm/netqueue", "comm", ""],
+    "cli":          ["lib", "kernels", "soft", "run", "ls", "debug", "compile", "devices", "sum", "share", "fifo/clock", "fifo/bench", "fifo/put", "fifo", "rdma", "comm/netqueue", "comm", ""],
 }
 LIBRARY = [m for m in MODULES if m not in ("loader/runtime", "softcuda", "softcuda/toolchain", "cli")]  # the modules of libgpuload
 PROGRAMS = {"gpuload": "cli/main.c", "gpuload-probe": "memalloc/probe/probe_main.c",

@@ -17,7 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/commands.h"
 #include "cli/lib/tell.h"
 #include "cli/run/run.h"
 #include "cli/soft/soft.h"

@@ -191,16 +191,6 @@ static void parse_linked(ptx_parser *p)
 		ptx_fail_expected(p, "a directive such as .entry, .func or .global", NULL);
 }
 
-bool ptx_at_module_statement(const ptx_token *t)
-{
-	static const char *const words[] = { "visible", "extern", "weak", "common", "entry", "func", "file", "section", "alias" };
-
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-		if (ptx_tok_is(t, PTX_TOK_DOT, words[i]))
-			return true;
-	return ptx_at_variable(t);
-}
-
 static void parse_module_statement(ptx_parser *p)
 {
 	static const struct { const char *text; void (*parse)(ptx_parser *p); } words[] = {

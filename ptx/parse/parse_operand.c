@@ -143,16 +143,6 @@ static void symbol_operand(const ptx_found *f, gpul_ptx_operand *o)
 	o->index = f->row;
 }
 
-bool ptx_find_symbol(ptx_parser *p, const ptx_token *t, ptx_found *found)
-{
-	if (ptx_names_find(&p->names, t->text, t->bytes, found))
-		return true;
-	const char *near = ptx_names_near(&p->names, t->text, t->bytes);
-	ptx_fail_at(p, t, "'%.*s' is not declared%s%s%s", (int)t->bytes, t->text,
-		    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-	return false;
-}
-
 /* Parse a name: a register, special register, symbol, or label (of the kinds in `labels`; perhaps declared later). */
 static void parse_name(ptx_parser *p, unsigned labels, gpul_ptx_operand *o)
 {

@@ -68,6 +68,16 @@ static bool parse_tuning_word(ptx_parser *p, gpul_ptx_tuning *t)
 	return false;
 }
 
+bool ptx_at_module_statement(const ptx_token *t)
+{
+	static const char *const words[] = { "visible", "extern", "weak", "common", "entry", "func", "file", "section", "alias" };
+
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (ptx_tok_is(t, PTX_TOK_DOT, words[i]))
+			return true;
+	return ptx_at_variable(t);
+}
+
 void ptx_parse_tuning(ptx_parser *p, gpul_ptx_tuning *t)
 {
 	t->first_pragma = PTX_N(p->pragmas);

@@ -249,6 +249,16 @@ void ptx_bind(ptx_parser *p, const ptx_token *where, uint32_t name, ptx_what wha
 		ptx_fail_memory(p);
 }
 
+bool ptx_find_symbol(ptx_parser *p, const ptx_token *t, ptx_found *found)
+{
+	if (ptx_names_find(&p->names, t->text, t->bytes, found))
+		return true;
+	const char *near = ptx_names_near(&p->names, t->text, t->bytes);
+	ptx_fail_at(p, t, "'%.*s' is not declared%s%s%s", (int)t->bytes, t->text,
+		    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	return false;
+}
+
 bool ptx_enter(ptx_parser *p)
 {
 	if (++p->nesting <= PTX_MAX_NESTING)

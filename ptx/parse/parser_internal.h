@@ -112,11 +112,9 @@ uint32_t ptx_expect_word(ptx_parser *p, const char *what, ptx_token *where);  /*
 uint16_t ptx_mod_of(ptx_parser *p, const ptx_token *dot);
 void ptx_bind(ptx_parser *p, const ptx_token *where, uint32_t name, ptx_what what, uint32_t row,
 	      uint32_t count);
+bool ptx_find_symbol(ptx_parser *p, const ptx_token *t, ptx_found *found);
 bool ptx_enter(ptx_parser *p);                          /* enter a nested level; false: too deep, error recorded */
 void ptx_leave(ptx_parser *p);
-
-/* ---- parse.c ---- */
-bool ptx_at_module_statement(const ptx_token *t);       /* true for .visible, .func, .global ... */
 
 /* ---- parse_decl.c ---- */
 bool ptx_at_variable(const ptx_token *t);               /* true for .global, .shared, .param ... */
@@ -127,6 +125,7 @@ void ptx_parse_params(ptx_parser *p, ptx_vars *params);
 void ptx_bind_params(ptx_parser *p, ptx_vars *params, ptx_what what);
 
 /* ---- parse_prototype.c ---- */
+bool ptx_at_module_statement(const ptx_token *t);       /* true for .visible, .func, .global ... */
 void ptx_parse_pragma(ptx_parser *p, ptx_items *items); /* items NULL: append no item */
 void ptx_parse_tuning(ptx_parser *p, gpul_ptx_tuning *t);
 gpul_ptx_tuning ptx_no_tuning(void);
@@ -150,7 +149,6 @@ void ptx_parse_call_operand(ptx_parser *p);
 /* Move the siblings from `first` on to func->operands; return their first row. */
 uint32_t ptx_place_siblings(ptx_parser *p, uint32_t first);
 void ptx_resolve_labels(ptx_parser *p, size_t first, bool at_end);
-bool ptx_find_symbol(ptx_parser *p, const ptx_token *t, ptx_found *found);
 
 /* ---- parse_index.c ---- */
 /* Parse [index] after the symbol *o, which becomes the address of an element. */

@@ -49,7 +49,7 @@ load helper
 	says "CUDA 13.4"
 	fails 2 "--cuda must be a version of CUDA such as 12.9 or 13.4, not '13'" soft --cuda 13 -- true
 	fails 2 "--cuda must be a version of CUDA such as 12.9 or 13.4, not '9.2'" soft --cuda 9.2 -- true
-	GPULOAD_SOFT_CUDA=x fails 1 "CUDA_ERROR_INVALID_VALUE" devices --driver soft
+	GPULOAD_SOFT_CUDA=x GPULOAD_SOFT_QUIET=1 fails 1 "CUDA_ERROR_INVALID_VALUE" devices --driver soft
 }
 
 @test "wrong options are usage errors" {

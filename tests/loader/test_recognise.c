@@ -26,7 +26,7 @@ static void recognises_kinds_of_text(void **state)
 		{ ".version 8.0\n", NULL, GPUL_CONTENT_PTX },
 		{ "__global__ void k() {}\n", "k.cu", GPUL_CONTENT_CUDA },
 		{ "// only a comment\n", "k.cu", GPUL_CONTENT_CUDA },
-		{ "__global__ void k() {}\n", "k.cpp", GPUL_CONTENT_TEXT },
+		{ "__global__ void k() {}\n", "k.cpp", GPUL_CONTENT_CUDA },
 		{ ".visible .entry k() {}\n", "k.ptx",
 		  GPUL_CONTENT_PTX }, /* the parser reports the error */
 		{ "/* never ends", "k.ptx", GPUL_CONTENT_PTX },

@@ -73,7 +73,7 @@ const char *gpuloadSoftCheckTools(const char *list)
 	static _Thread_local gpul_error err;
 
 	err = (gpul_error){ 0 };
-	(void)gpul_tools_check(list, &err);
+	(void)gpul_tools_check(list ? list : "", &err);
 	return err.text;
 }
 

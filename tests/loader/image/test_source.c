@@ -73,7 +73,7 @@ static void a_pipe_is_read_to_its_end(void **state)
 	gpul_source_close(s);
 }
 
-static void the_name_distinguishes_cuda_from_other_text(void **state)
+static void the_name_or_a_kernel_distinguishes_cuda_from_other_text(void **state)
 {
 	static const char cuda[] = "__global__ void k() {}\n";
 	gpul_source *s = NULL;
@@ -83,6 +83,9 @@ static void the_name_distinguishes_cuda_from_other_text(void **state)
 	assert_int_equal(gpul_source_content(s), GPUL_CONTENT_CUDA);
 	gpul_source_close(s);
 	assert_int_equal(gpul_source_of(cuda, sizeof cuda - 1, "k.txt", &s, NULL), GPUL_OK);
+	assert_int_equal(gpul_source_content(s), GPUL_CONTENT_CUDA);
+	gpul_source_close(s);
+	assert_int_equal(gpul_source_of("int main;\n", 10, "k.txt", &s, NULL), GPUL_OK);
 	assert_int_equal(gpul_source_content(s), GPUL_CONTENT_TEXT);
 	gpul_source_close(s);
 }
@@ -174,7 +177,7 @@ int main(void)
 		cmocka_unit_test(lists_the_images_once),
 		cmocka_unit_test(text_in_memory_needs_no_nul_at_its_end),
 		cmocka_unit_test(a_pipe_is_read_to_its_end),
-		cmocka_unit_test(the_name_distinguishes_cuda_from_other_text),
+		cmocka_unit_test(the_name_or_a_kernel_distinguishes_cuda_from_other_text),
 		cmocka_unit_test(refuses_empty_and_missing_files),
 		cmocka_unit_test(a_file_that_is_cut_is_reported_by_each_step),
 	};

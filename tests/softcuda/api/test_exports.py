@@ -14,7 +14,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.a
 BUILD = os.path.abspath(os.environ.get("GPULOAD_BUILD", os.path.join(ROOT, "build")))
 # gpuload's additions
 EXTRA = {"gpuloadSoftLastFault", "gpuloadSoftLastFaultLine", "gpuloadSoftNameImages", "gpuloadSoftPrintFaults", "gpuloadSoftFinishTools",
-         "gpuloadSoftForgetMemory", "gpuloadSoftDescribeDevice"}
+         "gpuloadSoftForgetMemory", "gpuloadSoftDescribeDevice", "gpuloadSoftCheckTools"}
 GENERATED = ["softcuda/api/refused_internal.h", "docs/driver-calls.md"]
 
 

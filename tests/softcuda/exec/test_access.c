@@ -381,8 +381,6 @@ static void each_kind_of_invalid_access_has_a_message(void **state)
 		{ ".local .u64 q[2]; mov.u64 %d1, q; cvta.local.u64 %d1, %d1; setp.eq.u32 %p1, %t, 9;\n"
 		  "@%p1 add.u64 %d1, %d1, 1000; st.u64 [%d1], %d1;", GPUL_EXEC_ILLEGAL_ADDRESS,
 		  "" },
-		{ "mov.u64 %d1, c; st.global.u32 [%d1], %r1;", GPUL_EXEC_ILLEGAL_ADDRESS,
-		  "read-only constant c" },
 		{ "mov.u64 %d1, x; cvta.param.u64 %d1, %d1; st.u64 [%d1], %d1;",
 		  GPUL_EXEC_ILLEGAL_ADDRESS, "allocation" },
 		{ "mov.u64 %d1, x; ld.param.u64 %d1, [%d1+8];", GPUL_EXEC_ILLEGAL_ADDRESS,
