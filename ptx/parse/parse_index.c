@@ -4,9 +4,12 @@
  * no such operand; this is what ptxas does, whatever the type of the register: the index is its lower 32 bits, unsigned.
  *
  *     ld.global.f32 x, a[r+1];      add.u32 __index7, r, 1;
- *                                   mov.u64 __index8, a;
- *                                   mad.wide.u32 __index8, __index7, 4, __index8;     4: the size of an element of a
- *                                   ld.global.f32 x, [__index8];
+ *                                   mul.lo.u32 __index8, __index7, 4;               4: the size of an element of a
+ *                                   mov.u64 __index9, a;
+ *                                   mad.wide.u32 __index9, __index8, 1, __index9;
+ *                                   ld.global.f32 x, [__index9];
+ *
+ * The offset has 32 bits, too, so that a[-1] with elements of 4 bytes is 0xFFFFFFFC bytes behind a.
  */
 #include "ptx/parse/parser_internal.h"
 
@@ -103,10 +106,14 @@ static gpul_ptx_operand add_index(ptx_parser *p, const ptx_token *where, gpul_pt
 static gpul_ptx_operand add_address(ptx_parser *p, const ptx_token *where, const gpul_ptx_operand *symbol, gpul_ptx_operand index,
 				    uint16_t type, unsigned element_bytes)
 {
-	const gpul_ptx_operand scaled = add_index(p, where, index, type),
+	const gpul_ptx_operand low = add_index(p, where, index, type),
+			       offset = register_of(declare_register(p, where, GPUL_PTX_MOD_B32)),
 			       address = register_of(declare_register(p, where, GPUL_PTX_MOD_B64));
-	const gpul_ptx_operand mov[] = { address, *symbol }, mad[] = { address, scaled, integer_of(element_bytes), address };
+	const gpul_ptx_operand mul[] = { offset, low, integer_of(element_bytes) }, mov[] = { address, *symbol },
+			       mad[] = { address, offset, integer_of(1), address };
 
+	add_instruction(p, where, (gpul_ptx_inst){ .opcode = GPUL_PTX_MUL, .n_mods = 2, .mods = { GPUL_PTX_MOD_LO, GPUL_PTX_MOD_U32 },
+						   .n_operands = 3 }, mul);
 	add_instruction(p, where, (gpul_ptx_inst){ .opcode = GPUL_PTX_MOV, .n_mods = 1, .mods = { GPUL_PTX_MOD_U64 }, .n_operands = 2 }, mov);
 	add_instruction(p, where, (gpul_ptx_inst){ .opcode = GPUL_PTX_MAD, .n_mods = 2, .mods = { GPUL_PTX_MOD_WIDE, GPUL_PTX_MOD_U32 },
 						   .n_operands = 4 }, mad);
@@ -142,6 +149,17 @@ static bool accesses_memory(unsigned opcode)
 	return opcode == GPUL_PTX_LD || opcode == GPUL_PTX_LDU || opcode == GPUL_PTX_ST || opcode == GPUL_PTX_ATOM || opcode == GPUL_PTX_RED;
 }
 
+/* Parse a constant index, which may be negative; returns its offset in bytes. */
+static int64_t parse_constant_offset(ptx_parser *p, unsigned element_bytes)
+{
+	const ptx_token where = p->tok;
+	const ptx_value v = ptx_parse_expr(p);
+
+	if (v.kind != PTX_S64 && v.kind != PTX_U64)
+		ptx_fail_at(p, &where, "an index must be an integer");
+	return (uint32_t)(v.bits * element_bytes);
+}
+
 void ptx_parse_index(ptx_parser *p, gpul_ptx_operand *o)
 {
 	const ptx_token where = p->tok;
@@ -161,7 +179,7 @@ void ptx_parse_index(ptx_parser *p, gpul_ptx_operand *o)
 	}
 	element_bytes = gpul_ptx_type_bytes(v->type) * v->vector;
 	if (p->tok.kind != PTX_TOK_WORD || ptx_tok_is(&p->tok, PTX_TOK_WORD, "WARP_SZ")) {
-		o->value.i = (int64_t)(ptx_parse_integer(p, "an index") * element_bytes);
+		o->value.i = parse_constant_offset(p, element_bytes);
 	} else {
 		type = parse_index_register(p, &index);
 		if (type)

@@ -18,6 +18,11 @@ run_form() {
 21 40 40 8 3 50 40 24" ]] || show "wrong: $(od -An -v -tu8 -w64 out.bin)"
 }
 
+@test "the offset of an element has 32 bits, as with ptxas" {
+	run_form index_wrap 'out:u64[4]' --block 1
+	says "out:u64[4]: 8 8 4294967288 4294967288"
+}
+
 @test "an index that is no integer register is refused" {
 	sed 's/tab\[%h0\]/tab[nothing]/' "$ptx/index.ptx" >undeclared.ptx
 	run gpuload ls undeclared.ptx
