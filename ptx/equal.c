@@ -79,14 +79,6 @@ static bool same_tuning(const struct modules *x, const gpul_ptx_tuning *a,
 	       same_pragmas(x, a->first_pragma, b->first_pragma, a->n_pragmas);
 }
 
-static bool same_operand(const gpul_ptx_operand *a, const gpul_ptx_operand *b)
-{
-	return a->kind == b->kind && a->ref_kind == b->ref_kind && a->negated == b->negated &&
-	       a->selector == b->selector && a->index == b->index &&
-	       a->first_child == b->first_child && a->n_children == b->n_children &&
-	       a->value.i == b->value.i;
-}
-
 static bool same_loc(const struct modules *x, uint32_t a, uint32_t b)
 {
 	if (a == GPUL_PTX_NONE || b == GPUL_PTX_NONE)
@@ -99,12 +91,31 @@ static bool same_loc(const struct modules *x, uint32_t a, uint32_t b)
 	       l->at_line == r->at_line && l->at_column == r->at_column;
 }
 
-static bool same_inst(const struct modules *x, const gpul_ptx_inst *a, const gpul_ptx_inst *b)
+/* Two functions of which one is compared with the other. */
+struct functions {
+	const gpul_ptx_func *a, *b;
+};
+
+/* Compare n operands and their children; the rows may differ, because array[register] adds instructions while its own is parsed. */
+static bool same_operands(const struct functions *f, uint32_t first_a, uint32_t first_b, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const gpul_ptx_operand *a = &f->a->operands[first_a + i], *b = &f->b->operands[first_b + i];
+
+		if (a->kind != b->kind || a->ref_kind != b->ref_kind || a->negated != b->negated ||
+		    a->selector != b->selector || a->index != b->index || a->n_children != b->n_children ||
+		    a->value.i != b->value.i || !same_operands(f, a->first_child, b->first_child, a->n_children))
+			return false;
+	}
+	return true;
+}
+
+static bool same_inst(const struct modules *x, const struct functions *f, const gpul_ptx_inst *a, const gpul_ptx_inst *b)
 {
 	if (a->opcode != b->opcode || a->n_mods != b->n_mods ||
 	    a->n_operands != b->n_operands || a->guard != b->guard ||
-	    a->guard_negated != b->guard_negated || a->first_operand != b->first_operand ||
-	    !same_loc(x, a->loc, b->loc))
+	    a->guard_negated != b->guard_negated || !same_loc(x, a->loc, b->loc) ||
+	    !same_operands(f, a->first_operand, b->first_operand, a->n_operands))
 		return false;
 	for (unsigned i = 0; i < a->n_mods; i++)
 		if (!same_mod(x, a->mods[i], b->mods[i]))
@@ -112,11 +123,11 @@ static bool same_inst(const struct modules *x, const gpul_ptx_inst *a, const gpu
 	return true;
 }
 
-static bool same_label(const struct modules *x, const gpul_ptx_label *a, const gpul_ptx_label *b)
+static bool same_label(const struct modules *x, const struct functions *f, const gpul_ptx_label *a, const gpul_ptx_label *b)
 {
 	return same_name(x, a->name, b->name) && a->inst == b->inst && a->scope == b->scope &&
-	       a->kind == b->kind && a->first_target == b->first_target &&
-	       a->n_targets == b->n_targets && a->prototype == b->prototype;
+	       a->kind == b->kind && a->n_targets == b->n_targets && a->prototype == b->prototype &&
+	       same_operands(f, a->first_target, b->first_target, a->n_targets);
 }
 
 static bool same_regs(const struct modules *x, const gpul_ptx_regs *a, const gpul_ptx_regs *b)
@@ -150,6 +161,8 @@ static bool same_items(const struct modules *x, const gpul_ptx_item *a, uint32_t
 
 static bool same_tables(const struct modules *x, const gpul_ptx_func *a, const gpul_ptx_func *b)
 {
+	const struct functions f = { a, b };
+
 	if (a->n_regs != b->n_regs || a->n_labels != b->n_labels || a->n_insts != b->n_insts ||
 	    a->n_operands != b->n_operands || a->n_scopes != b->n_scopes)
 		return false;
@@ -157,13 +170,10 @@ static bool same_tables(const struct modules *x, const gpul_ptx_func *a, const g
 		if (!same_regs(x, &a->regs[i], &b->regs[i]))
 			return false;
 	for (uint32_t i = 0; i < a->n_labels; i++)
-		if (!same_label(x, &a->labels[i], &b->labels[i]))
+		if (!same_label(x, &f, &a->labels[i], &b->labels[i]))
 			return false;
 	for (uint32_t i = 0; i < a->n_insts; i++)
-		if (!same_inst(x, &a->insts[i], &b->insts[i]))
-			return false;
-	for (uint32_t i = 0; i < a->n_operands; i++)
-		if (!same_operand(&a->operands[i], &b->operands[i]))
+		if (!same_inst(x, &f, &a->insts[i], &b->insts[i]))
 			return false;
 	return !a->n_scopes || !memcmp(a->scopes, b->scopes, a->n_scopes * sizeof *a->scopes);
 }
