@@ -382,7 +382,7 @@ static void each_kind_of_invalid_access_has_a_message(void **state)
 		  "@%p1 add.u64 %d1, %d1, 1000; st.u64 [%d1], %d1;", GPUL_EXEC_ILLEGAL_ADDRESS,
 		  "" },
 		{ "mov.u64 %d1, x; cvta.param.u64 %d1, %d1; st.u64 [%d1], %d1;",
-		  GPUL_EXEC_ILLEGAL_ADDRESS, "allocation" },
+		  GPUL_EXEC_ILLEGAL_ADDRESS, "8-byte store at" },
 		{ "mov.u64 %d1, x; ld.param.u64 %d1, [%d1+8];", GPUL_EXEC_ILLEGAL_ADDRESS,
 		  "bytes of parameters" },
 		{ "ld.param.u64 %d1, [x+-4];", GPUL_EXEC_MISALIGNED,
