@@ -34,6 +34,8 @@ struct ofi_device {
 	gpul_rdma_device_info about;
 };
 
+enum { OFI_FLUSHES = 64 };           /* a power of two */
+
 /* A test whether the peer's endpoint can be reached at all: see reach.c. */
 struct ofi_probe {
 	uint64_t since_ns;               /* of the first write that was not accepted; 0: none */
@@ -43,6 +45,8 @@ struct ofi_probe {
 };
 
 struct ofi_path {
+	uint64_t flushed[OFI_FLUSHES];   /* ring: flushes that poll() reports; there is nothing to flush */
+	uint32_t flushed_head, flushed_tail;
 	struct ofi_device *device;
 	unsigned n_eps;                  /* endpoints: one for each queue pair */
 	struct fid_ep *eps[GPUL_RDMA_MAX_QPS];

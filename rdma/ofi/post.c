@@ -85,6 +85,11 @@ static ssize_t write_one(struct ofi_path *p, const gpul_rdma_op *op, uint64_t mo
 	return r;
 }
 
+static bool is_write(const gpul_rdma_op *op)
+{
+	return op->kind == GPUL_RDMA_OP_WRITE || op->kind == GPUL_RDMA_OP_WRITE_IMM;
+}
+
 gpul_status gpul_ofi_post(void *path, const gpul_rdma_op *ops, unsigned n, unsigned *n_posted, gpul_rdma_failure *why)
 {
 	struct ofi_path *p = path;
@@ -94,9 +99,16 @@ gpul_status gpul_ofi_post(void *path, const gpul_rdma_op *ops, unsigned n, unsig
 	for (i = 0; i < n && !p->gone.status; i++) {
 		ssize_t r;
 
+		if (ops[i].kind == GPUL_RDMA_OP_FLUSH) {
+			if (p->flushed_head - p->flushed_tail == OFI_FLUSHES)
+				break;
+			p->flushed[p->flushed_head++ % OFI_FLUSHES] = ops[i].id;
+			continue;
+		}
+
 		if (ops[i].kind == GPUL_RDMA_OP_RECV)  /* libfabric's writes with data need no receives */
 			continue;
-		r = write_one(p, &ops[i], i + 1 < n && ops[i + 1].qp == ops[i].qp && ops[i + 1].kind != GPUL_RDMA_OP_RECV ? FI_MORE : 0);
+		r = write_one(p, &ops[i], i + 1 < n && ops[i + 1].qp == ops[i].qp && is_write(&ops[i + 1]) ? FI_MORE : 0);
 		if (r == -FI_EAGAIN) {
 			st = p->reached >> ops[i].qp & 1 ? GPUL_OK : gpul_ofi_check_reach(p, ops[i].qp, why);
 			break;
@@ -187,6 +199,11 @@ gpul_status gpul_ofi_poll(void *path, gpul_rdma_event *events, unsigned max, uns
 	*n_events = 0;
 	if (p->gone.status)
 		return report_gone(p, why);
+	for (; p->flushed_tail != p->flushed_head && *n_events < max; p->flushed_tail++)
+		events[(*n_events)++] = (gpul_rdma_event){ .kind = GPUL_RDMA_EVENT_DONE, .id = p->flushed[p->flushed_tail % OFI_FLUSHES] };
+	max -= *n_events;
+	if (!max)
+		return GPUL_OK;
 	n = fi_cq_read(p->cq, entries, max < ENTRIES ? max : ENTRIES);
 	if (n == -FI_EAGAIN)
 		return GPUL_OK;

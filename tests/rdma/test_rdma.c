@@ -273,6 +273,36 @@ static void a_source_can_be_sent_but_not_written(void **state)
 	two_ends_close(&e);
 }
 
+/* A flush is a matter of this end: it changes nothing at the peer. */
+static void a_flush_writes_nothing(void **state)
+{
+	gpul_rdma_region *regions[2];
+	gpul_rdma_request r = 0;
+	gpul_error err = { 0 };
+	struct two_ends e;
+
+	(void)state;
+	two_ends_open(&(gpul_rdma_desc){ .device = { .gpu = -1, .gid_index = -1 } }, &e);
+	for (int i = 0; i < 2; i++) {
+		const gpul_rdma_memory memory = { .at = (uintptr_t)buffers[i], .bytes = ROOM, .dmabuf_fd = -1 };
+
+		memset(buffers[i], i + 1, ROOM);
+		assert_int_equal(gpul_rdma_register_pieces(e.r[i], &memory, 1, true, &regions[i], &err), GPUL_OK);
+	}
+	for (unsigned n = 0; n < 100; n++) {
+		const gpul_rdma_buffer b = buffer_of(regions[n % 2], buffers[n % 2], 64, 0);
+
+		assert_int_equal(gpul_rdma_iflush(e.conn[n % 2], &b, 10000, &r, &err), GPUL_OK);
+		if (two_ends_wait(e.conn, (int)(n % 2), r, NULL, &err))
+			fail_msg("%s", err.text);
+	}
+	for (unsigned i = 0; i < 64; i++)
+		assert_true(((unsigned char *)buffers[0])[i] == 1 && ((unsigned char *)buffers[1])[i] == 2);
+	for (int i = 0; i < 2; i++)
+		gpul_rdma_unregister(regions[i]);
+	two_ends_close(&e);
+}
+
 /* One end sends, with something wrong; both ends must get a failure that contains the text. */
 static void expect_failure(size_t bytes, size_t room, uint32_t send_tag, uint32_t recv_tag, int timeout_ms, const char *text)
 {
@@ -409,6 +439,7 @@ int main(void)
 		cmocka_unit_test(registers_new_memory_at_an_old_address),
 		cmocka_unit_test(keys_of_libfabric_cannot_be_guessed),
 		cmocka_unit_test(a_source_can_be_sent_but_not_written),
+		cmocka_unit_test(a_flush_writes_nothing),
 		cmocka_unit_test(both_ends_report_what_is_wrong),
 		cmocka_unit_test(a_closed_peer_ends_requests),
 		cmocka_unit_test(messages_of_a_peer_that_has_ended_are_received_first),
