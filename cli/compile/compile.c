@@ -11,6 +11,7 @@
 #include "core/file.h"
 #include "loader/advice/advice.h"
 #include "loader/cache/compile.h"
+#include "loader/image/source.h"
 
 enum {
 	COMPILE_OUT, COMPILE_ARCH, COMPILE_PTX, COMPILE_CUBIN, COMPILE_INCLUDE, COMPILE_DEFINE,
@@ -80,27 +81,57 @@ static char *default_out(const char *path, const char *extension)
 	return out;
 }
 
-static gpul_status compile(const struct cli_args *args, const struct nvrtc_args *options,
-			   const char *arch, const char *out, gpul_error *err)
+/* PTX needs no compilation: it is the result, if it was given a name for it or goes to stdout. */
+static gpul_status copy_ptx(const struct cli_args *args, const gpul_source *source, const char *out, gpul_error *err)
 {
-	const char *path = args->operands[0];
+	size_t n_bytes;
+	const char *bytes = gpul_source_bytes(source, &n_bytes);
+
+	if (cli_value(args, COMPILE_CUBIN))
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s is PTX already: --cubin needs CUDA C++; ptxas makes machine code of PTX",
+				 gpul_source_name(source));
+	if (!cli_value(args, COMPILE_OUT))
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s is PTX already: there is nothing to compile; -o OUT copies it", gpul_source_name(source));
+	return file_overwrite(out, NULL, 0, bytes, strnlen(bytes, n_bytes), err);
+}
+
+static gpul_status compile_source(const struct cli_args *args, const struct nvrtc_args *options, const char *arch, gpul_source *source,
+				  const char *out, gpul_error *err)
+{
+	const char *name = gpul_source_name(source), *text;
 	gpul_nvrtc_result result = { 0 };
-	gpul_file source;
-	gpul_status st = gpul_file_open(path, &source, err);
+	gpul_status st = gpul_source_text(source, &text, err);
 
 	if (st)
 		return st;
-	st = gpul_compile_cached(source.bytes, path, (const char *const *)options->words, arch,
-				 cli_value(args, COMPILE_NO_CACHE) != NULL, &result, err);
-	gpul_file_close(&source);
+	st = gpul_compile_cached(text, name, (const char *const *)options->words, arch, cli_value(args, COMPILE_NO_CACHE) != NULL, &result, err);
 	if (st)
 		gpul_advise(err);
-	cli_tell_log(result.log, path, st ? err : NULL);
-	if (!st && !strcmp(out, "-"))
-		fwrite(result.image, 1, result.image_bytes, stdout); /* main.c reports if stdout cannot be written */
-	else if (!st)
+	cli_tell_log(result.log, name, st ? err : NULL);
+	if (!st)
 		st = file_overwrite(out, NULL, 0, result.image, result.image_bytes, err);
 	gpul_nvrtc_result_free(&result);
+	return st;
+}
+
+static gpul_status compile(const struct cli_args *args, const struct nvrtc_args *options,
+			   const char *arch, const char *out, gpul_error *err)
+{
+	gpul_source *source;
+	gpul_content content;
+	gpul_status st = gpul_source_open(args->operands[0], &source, err);
+
+	if (st)
+		return st;
+	content = gpul_source_content(source);
+	if (content == GPUL_CONTENT_PTX)
+		st = copy_ptx(args, source, out, err);
+	else if (content == GPUL_CONTENT_CUDA || content == GPUL_CONTENT_TEXT)
+		st = compile_source(args, options, arch, source, out, err);
+	else
+		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s is %s: compile needs CUDA C++; gpuload extract writes the code in a file", gpul_source_name(source),
+			       gpul_content_text(content));
+	gpul_source_close(source);
 	return st;
 }
 

@@ -18,7 +18,7 @@ enum { STEP_PLAIN, STEP_ATTACH, STEP_PROGRAM, STEP_FIRST_OF_RUN };
 static const struct cli_opt step_opts[] = {
 	[STEP_PLAIN] = { "plain", NULL, "read commands from stdin, line by line, without windows: for scripts and any terminal", NULL },
 	[STEP_ATTACH] = { "attach", "ADDRESS", "step in a running program, started with GPULOAD_SOFT_TOOLS=debug:listen=ADDRESS", CLI_FILES },
-	[STEP_PROGRAM] = { "program", NULL, "FILE is a program, with its arguments: any program of the CUDA driver API", NULL },
+	[STEP_PROGRAM] = { "program", NULL, "FILE is a program, with its arguments: any CUDA program, also of nvcc", NULL },
 	{ "kernel", "NAME", "name of the kernel, as for gpuload run", NULL },
 	{ "grid", "X[,Y[,Z]]", "number of blocks", NULL },
 	{ "block", "X[,Y[,Z]]", "threads per block", NULL },
@@ -37,7 +37,8 @@ static const struct cli_opt step_opts[] = {
 
 static const char step_details[] =
 	"Runs a kernel on the software driver and stops before its first instruction. FILE and ARGs\n"
-	"are those of gpuload run; without ARGs they come from FILE, or are invented.\n"
+	"are those of gpuload run; without ARGs they come from FILE, or are invented. A FILE.cu with\n"
+	"main() is built and run as a program; arguments after -- are its own, and its stdin is empty.\n"
 	"\n"
 	"On a terminal, gpuload step shows CUDA C++ and PTX side by side, the lanes of the warps, the\n"
 	"registers of a lane and shared memory; F1 or h shows the keys. With --plain, or if stdout is\n"

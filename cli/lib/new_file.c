@@ -82,13 +82,29 @@ static bool is_device_or_pipe(const char *path)
 	return stat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode);
 }
 
+/* "-" is stdout.  main.c reports if it cannot be written, unless its reader has gone. */
+static bool write_to_stdout(const char *path, const void *head, size_t n_head, const void *bytes, size_t n_bytes)
+{
+	if (strcmp(path, "-") != 0)
+		return false;
+	if (n_head)
+		fwrite(head, 1, n_head, stdout);
+	if (n_bytes)
+		fwrite(bytes, 1, n_bytes, stdout);
+	return true;
+}
+
 gpul_status file_overwrite(const char *path, const void *head, size_t n_head, const void *bytes, size_t n_bytes,
 			   gpul_error *err)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	bool ok = fd >= 0 && gpul_write_all(fd, head, n_head) && gpul_write_all(fd, bytes, n_bytes);
-	int error = errno;
+	int fd, error;
+	bool ok;
 
+	if (write_to_stdout(path, head, n_head, bytes, n_bytes))
+		return GPUL_OK;
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	ok = fd >= 0 && gpul_write_all(fd, head, n_head) && gpul_write_all(fd, bytes, n_bytes);
+	error = errno;
 	if (fd >= 0 && close(fd) && ok) {
 		ok = false;
 		error = errno;
@@ -102,6 +118,8 @@ gpul_status new_file_write(const char *path, const void *head, size_t n_head, co
 	gpul_status st = GPUL_OK;
 	struct unfinished f = { .fd = -1 };
 
+	if (write_to_stdout(path, head, n_head, bytes, n_bytes))
+		return GPUL_OK;
 	if (replace && is_device_or_pipe(path))
 		return file_overwrite(path, head, n_head, bytes, n_bytes, err);
 	if (asprintf(&f.temporary, "%s.%ld.part", path, (long)getpid()) < 0)

@@ -9,7 +9,7 @@
 
 /** Write a file under a temporary name in the same folder, then rename it.
  *
- * @path     name of the finished file
+ * @path     name of the finished file; "-" is stdout
  * @head     bytes that come first; NULL: none
  * @n_head   size of head in bytes
  * @bytes    the bytes that follow head
@@ -24,7 +24,7 @@ gpul_status new_file_write(const char *path, const void *head, size_t n_head, co
 
 /** Write a file in place: create it, or truncate it if it exists.  A failure may leave a part of the bytes.
  *
- * @path     the file
+ * @path     the file; "-" is stdout
  * @head     bytes that come first; NULL: none
  * @n_head   size of head in bytes
  * @bytes    the bytes that follow head

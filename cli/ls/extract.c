@@ -279,6 +279,10 @@ static int cmd_extract(const struct cli_args *args, gpul_error *err)
 			  args->n_operands == 1 ? "-o DIR" : "one FILE");
 		return CLI_USAGE;
 	}
+	if (!strcmp(x.folder, "-")) {
+		gpul_fail(err, GPUL_EINVAL, 0, "extract writes one file for each image: -o needs a folder, not -");
+		return CLI_USAGE;
+	}
 	x.path = args->operands[0];
 	st = image_filter_parse(cli_value(args, EXTRACT_SM), cli_value(args, EXTRACT_KIND),
 				cli_value(args, EXTRACT_MATCH), &x.filter, err);

@@ -106,6 +106,16 @@ static gpul_status fail_compilation(const struct ptx_nvrtc *lib, int result, con
 			 lib->minor, n_bytes, text);
 }
 
+static void order_log(gpul_nvrtc_result *r, const char *name)
+{
+	char *ordered = r->log ? ptx_nvrtc_ordered_log(r->log, name) : NULL;
+
+	if (ordered) {
+		free(r->log);
+		r->log = ordered;
+	}
+}
+
 /* Compile, and copy the log on success and on failure. */
 static gpul_status compile_program(const struct ptx_nvrtc *lib, void *program, const char *name,
 			   const char *arch, const struct options *o, gpul_nvrtc_result *out,
@@ -117,6 +127,8 @@ static gpul_status compile_program(const struct ptx_nvrtc *lib, void *program, c
 
 	out->log = fetch_result(program, lib->nvrtcGetProgramLogSize, lib->nvrtcGetProgramLog,
 			 &log_bytes);
+	if (result)
+		order_log(out, name);
 	if (result)
 		return fail_compilation(lib, result, name, arch, out->log, err);
 	if (cubin)
@@ -162,7 +174,8 @@ static gpul_status compile_device_code(const struct ptx_nvrtc *lib, const char *
 	o->words[o->n++] = "-default-device";
 	st = compile_text(lib, kernels ? kernels : source, name, o, true, arch, &again, &why_again);
 	free(kernels);
-	if (st && !gpul_nvrtc_main_line(source) && !strstr(out->log, "cannot open source file")) {
+	if (st && !gpul_nvrtc_main_line(source) && !strstr(out->log, "cannot open source file") &&
+	    !(again.log && ptx_nvrtc_log_has_error_in(again.log, name) && !ptx_nvrtc_log_has_error_in(out->log, name))) {
 		gpul_nvrtc_result_free(&again);
 		return st;
 	}

@@ -41,6 +41,11 @@ int ptx_nvrtc_headers(bool device_only, const char *names[PTX_NVRTC_MAX_HEADERS]
  * code, or no memory. */
 char *ptx_nvrtc_without_host_code(const char *text);
 
+/* nvrtc_log.c: true if the messages of NVRTC have an error in the file itself, not in a header. */
+bool ptx_nvrtc_log_has_error_in(const char *log, const char *name);
+/* The messages with those about the file first, and few of those about headers; owned.  NULL: no memory. */
+char *ptx_nvrtc_ordered_log(const char *log, const char *name);
+
 /* Open libnvrtc at the first call; later calls return the same library or the same failure.  Any thread. */
 gpul_status ptx_nvrtc_open(const struct ptx_nvrtc **out, gpul_error *err);
 

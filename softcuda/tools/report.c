@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,12 +94,35 @@ unsigned gpul_tool_n_reported(const char *tool)
 	return n;
 }
 
+/* ---- what was watched ------------------------------------------------------------------------ */
+
+static atomic_uint n_begun, n_complete;  /* launches; each tool counts them */
+
+void gpul_tool_launch_begins(struct observer *o, gpul_exec_launch *l)
+{
+	(void)o;
+	(void)l;
+	atomic_fetch_add(&n_begun, 1);
+}
+
+void gpul_tool_launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_exec_fault *fault)
+{
+	(void)o;
+	(void)l;
+	if (fault->kind == GPUL_EXEC_OK)
+		atomic_fetch_add(&n_complete, 1);
+}
+
 void gpul_tool_sum_up(const char *tool)
 {
 	const unsigned n = gpul_tool_n_reported(tool);
 
 	if (n)
 		gpul_tool_say(tool, "%u error%s", n, n == 1 ? "" : "s");
+	else if (!atomic_load(&n_begun))
+		gpul_tool_say(tool, "no kernel ran, so that none was checked");
+	else if (atomic_load(&n_complete) < atomic_load(&n_begun))
+		gpul_tool_say(tool, "no errors, but not all was checked: a kernel did not run to its end");
 	else
 		gpul_tool_say(tool, "no errors");
 }

@@ -56,7 +56,10 @@ void gpul_tool_report(const char *tool, const char *fmt, ...) __attribute__((for
 void gpul_tool_say(const char *tool, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The number of errors that a tool has reported; NULL: all tools. */
 unsigned gpul_tool_n_reported(const char *tool);
-/* Print "gpuload memcheck: no errors", or their number: for finish(). */
+/* Hooks, or for hooks, of a tool that calls gpul_tool_sum_up(). */
+void gpul_tool_launch_begins(struct observer *o, gpul_exec_launch *l);
+void gpul_tool_launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_exec_fault *fault);
+/* Print "gpuload memcheck: no errors", or their number, or that no kernel ran, or that one did not run to its end: for finish(). */
 void gpul_tool_sum_up(const char *tool);
 
 /* ---- finding.c: an error is reported once, and counted ------------------------------------------------------------ */

@@ -178,3 +178,21 @@ load helper
 	echo "__global__ void f() {}" > fine.cu
 	fails 1 "cannot be written" compile fine.cu -o /nonexistent/x.ptx
 }
+
+@test "compile copies PTX, and refuses what is not source code" {
+	works compile "$vecadd" -o -
+	[[ $output == "$(< "$vecadd")" ]] || show "should be the PTX"
+	works compile <(cat "$vecadd") -o copy.ptx
+	cmp copy.ptx "$vecadd"
+	fails 2 "is PTX already" compile "$vecadd"
+	fails 1 "--cubin needs CUDA C++" compile "$vecadd" --cubin -o -
+	fails 1 "compile needs CUDA C++" compile "$(command -v gpuload)" -o -
+	fails 2 "-o needs a folder" extract "$vecadd" -o -
+}
+
+@test "CUDA C++ from stdin is compiled to stdout" {
+	gpuload version | grep -q "^NVRTC  *[0-9]" || skip "no libnvrtc"
+	run --separate-stderr gpuload compile - -o - <<< '__global__ void k(int *p) { *p = 1; }'
+	[[ $status == 0 && $output == *".entry _Z1kPi"* ]] || show "should print PTX"
+	[[ ! -e - ]] || show "should not create a file"
+}

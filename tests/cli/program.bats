@@ -110,3 +110,58 @@ write_program() {
 	run --separate-stderr gpuload run -- -x.cu -- 16 -- --json
 	[[ $status == 7 && $output == "-x: 3 arguments, 1" ]] || show "should pass the arguments"
 }
+
+@test "a program can come from a pipe, from stdin and from <(...)" {
+	needs_nvcc
+	write_program
+	mkfifo pipe.cu
+	cat program.cu > pipe.cu &
+	run --separate-stderr gpuload run pipe.cu
+	[[ $status == 7 && $output == "pipe: 0 arguments, 3" ]] || show "should run from a pipe"
+	run --separate-stderr gpuload run /dev/stdin -- 16 < program.cu
+	[[ $status == 7 && $output == "/dev/stdin: 1 arguments, 1" ]] || show "should run from stdin"
+	run --separate-stderr gpuload run <(cat program.cu)
+	[[ $status == 7 && $output == *": 0 arguments, 3" ]] || show "should run from <(...)"
+}
+
+@test "headers beside the source are found, and no header of the system is replaced by them" {
+	needs_nvcc
+	write_program
+	mkdir "a, b"
+	mv program.cu value.h "a, b"
+	echo "#error not the one of the system" > "a, b/cstdlib"
+	run --separate-stderr gpuload run "a, b/program.cu"
+	[[ $status == 7 && $output == "a, b/program: 0 arguments, 3" ]] || show "should run"
+}
+
+@test "a program that calls the driver API is linked with it" {
+	needs_nvcc
+	export GPULOAD_CACHE=$PWD/cache
+	cat > driver.cu <<-'END'
+		#include <cuda.h>
+		#include <cstdio>
+		__global__ void set(int *p) { *p = 3; }
+		int main()
+		{
+			cudaFunction_t f;
+			int h = 0, *p, regs = -1;
+			void *args[] = { &p };
+			cudaMalloc(&p, 4);
+			cudaGetFuncBySymbol(&f, (void *)set);
+			CUresult r = cuLaunchKernel((CUfunction)f, 1, 1, 1, 1, 1, 1, 0, NULL, args, NULL);
+			cuMemcpyDtoH(&h, (CUdeviceptr)p, 4);
+			cuFuncGetAttribute(&regs, CU_FUNC_ATTRIBUTE_NUM_REGS, (CUfunction)f);
+			printf("%d %d %d\n", r, h, regs > 0);
+		}
+	END
+	run --separate-stderr gpuload run driver.cu
+	[[ $status == 0 && $output == "0 3 1" ]] || show "should run"
+}
+
+@test "the error of the user's line comes before those of a header for host code" {
+	gpuload version | grep -q "^NVRTC  *[0-9]" || skip "no libnvrtc"
+	printf '#include <cuda.h>\n__global__ void k(int *x) { *x = undefined_name; }\n' > typo.cu
+	run --separate-stderr gpuload run typo.cu
+	[[ $status == 1 && ${stderr_lines[0]} == 'typo.cu(2): error: identifier "undefined_name" is undefined' ]] || show "should begin with the error"
+	[[ ${#stderr_lines[@]} -lt 20 && ${stderr_lines[-1]} == "gpuload run: typo.cu was not compiled"* ]] || show "should be short"
+}

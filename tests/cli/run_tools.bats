@@ -173,3 +173,18 @@ load helper
 	fails 2 "'replay:1/' is not a replay string" run "$vecadd" --schedule replay:1/
 	fails 2 "--max has no effect without --schedule" run "$vecadd" --max 3
 }
+
+@test "a misspelt tool is a usage error with a suggestion, whoever starts the tools" {
+	GPULOAD_SOFT_TOOLS=memchek fails 2 "there is no tool 'memchek': did you mean memcheck?" run "$vecadd"
+	GPULOAD_SOFT_TOOLS=profile,synchcheck:timeout=2 fails 2 "did you mean synccheck?" soft -- true
+	fails 2 "did you mean racecheck?" soft --tools "memcheck:leaks=no,racechek" -- true
+	env $(gpuload soft --env | grep -v NVCC) GPULOAD_SOFT_TOOLS=memchek gpuload devices > out 2>&1 && show "should fail"
+	[[ $(< out) == *"did you mean memcheck?"* ]] || show "should suggest memcheck: $(< out)"
+}
+
+@test "a tool that has seen no kernel does not say that there are no errors" {
+	for tool in memcheck racecheck synccheck; do
+		run --separate-stderr gpuload run "$vecadd" --block 4096 --$tool
+		[[ $status == 2 && $stderr == *"gpuload $tool: no kernel ran, so that none was checked"* && $stderr != *"no errors"* ]] || show "should say so"
+	done
+}

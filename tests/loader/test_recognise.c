@@ -27,6 +27,8 @@ static void recognises_kinds_of_text(void **state)
 		{ "__global__ void k() {}\n", "k.cu", GPUL_CONTENT_CUDA },
 		{ "// only a comment\n", "k.cu", GPUL_CONTENT_CUDA },
 		{ "__global__ void k() {}\n", "k.cpp", GPUL_CONTENT_CUDA },
+		{ "__global__ void k() {}\n", "/dev/fd/63", GPUL_CONTENT_CUDA },
+		{ "int main() {}\n", "k.cpp", GPUL_CONTENT_TEXT },
 		{ ".visible .entry k() {}\n", "k.ptx",
 		  GPUL_CONTENT_PTX }, /* the parser reports the error */
 		{ "/* never ends", "k.ptx", GPUL_CONTENT_PTX },

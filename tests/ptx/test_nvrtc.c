@@ -12,6 +12,7 @@
 
 #include "ptx/module.h"
 #include "ptx/nvrtc/nvrtc.h"
+#include "ptx/nvrtc/nvrtc_internal.h"
 
 static const char twice[] =
 	"extern \"C\" __global__ void twice(int *p) { p[threadIdx.x] *= FACTOR; }\n";
@@ -209,9 +210,33 @@ static int find_in_missing_folder(void)
 	return strstr(err.text, "/no/such/folder") ? 0 : 2;
 }
 
+static void messages_about_the_file_come_first_and_those_about_headers_are_few(void **state)
+{
+	static const char begin[] = "kernel.cu(3): error: identifier \"n\" is undefined\n  x = n;\n      ^\n\nkernel.cu(1): warning #1: w\n\n/usr/include/cuda.h(0)";
+	char log[4000] = "", *ordered;
+
+	(void)state;
+	for (int i = 0; i < 9; i++)
+		sprintf(log + strlen(log), "/usr/include/cuda.h(%d): error: host functions are not allowed in JIT mode\n  int f();\n      ^\n\n", i);
+	strcat(log, "kernel.cu(3): error: identifier \"n\" is undefined\n  x = n;\n      ^\n\nkernel.cu(1): warning #1: w\n\n10 errors detected in the "
+		    "compilation of \"kernel.cu\".\n");
+	assert_true(ptx_nvrtc_log_has_error_in(log, "kernel.cu"));
+	assert_false(ptx_nvrtc_log_has_error_in(log, "kernel"));
+	ordered = ptx_nvrtc_ordered_log(log, "kernel.cu");
+	assert_memory_equal(ordered, begin, sizeof begin - 1);
+	assert_non_null(strstr(ordered, "cuda.h(2): error"));
+	assert_null(strstr(ordered, "cuda.h(3): error"));
+	assert_non_null(strstr(ordered, "\n6 more messages about headers are not shown\n\n10 errors detected"));
+	free(ordered);
+	ordered = ptx_nvrtc_ordered_log("", "kernel.cu");
+	assert_string_equal(ordered, "");
+	free(ordered);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(messages_about_the_file_come_first_and_those_about_headers_are_few),
 		cmocka_unit_test(compiles_to_ptx_that_parses),
 		cmocka_unit_test(compiles_to_machine_code_in_an_elf_file),
 		cmocka_unit_test(reports_the_first_error_of_a_program),

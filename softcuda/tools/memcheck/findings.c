@@ -152,7 +152,7 @@ void gpul_find_launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_e
 {
 	char near[1000] = "", *noted;
 
-	(void)o;
+	gpul_tool_launch_ends(o, l, fault);
 	noted = take_note(l);
 	if (!noted && fault->global && !fault->host)
 		gpul_records_describe(fault->address, near, sizeof near);

@@ -36,8 +36,8 @@ static gpul_status create_memcheck(struct tool_options *options, gpul_exec_memor
 	gpul_memcheck.o = (struct observer){
 		.name = "memcheck", .wants = gpul_check_wants, .handler = gpul_check_handler, .before = gpul_check_before,
 		.after = gpul_check_after, .block_begins = gpul_check_block_begins, .block_ends = gpul_check_block_ends,
-		.launch_ends = gpul_find_launch_ends, .program_ends = gpul_find_program_ends, .range_added = add_range,
-		.range_removed = remove_range, .host_moves = see_host_move, .heap_red_zone_bytes = HEAP_RED_ZONE,
+		.launch_begins = gpul_tool_launch_begins, .launch_ends = gpul_find_launch_ends,
+		.program_ends = gpul_find_program_ends, .range_added = add_range, .range_removed = remove_range, .host_moves = see_host_move, .heap_red_zone_bytes = HEAP_RED_ZONE,
 		.exact_bounds = true,
 	};
 	gpul_memcheck.leaks = !leaks || !strcmp(leaks, "yes");

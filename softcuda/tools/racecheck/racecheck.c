@@ -216,13 +216,13 @@ static bool wants(struct observer *o, const struct func_code *code, const struct
 
 static void launch_begins(struct observer *o, gpul_exec_launch *l)
 {
-	(void)o;
+	gpul_tool_launch_begins(o, l);
 	race_launch_begins(l);
 }
 
 static void launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_exec_fault *fault)
 {
-	(void)o, (void)fault;
+	gpul_tool_launch_ends(o, l, fault);
 	race_launch_ends(l);
 }
 

@@ -121,7 +121,8 @@ static gpul_status create(struct tool_options *options, gpul_exec_memory *memory
 	if (!c)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for synccheck");
 	c->o = (struct observer){ .name = SYNCCHECK, .wants = wants, .before = before, .barrier_completes = barrier_completes, .deadlock = deadlock,
-				  .block_begins = block_begins, .block_yields = block_yields, .block_ends = block_ends };
+				  .block_begins = block_begins, .block_yields = block_yields, .block_ends = block_ends,
+				  .launch_begins = gpul_tool_launch_begins, .launch_ends = gpul_tool_launch_ends };
 	c->timeout_ms = timeout_s < UINT64_MAX / 1000 ? timeout_s * 1000 : UINT64_MAX;
 	c->ends = gpul_tool_option(options, "end") != NULL;
 	pthread_mutex_init(&c->findings.lock, NULL);
