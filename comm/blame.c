@@ -25,7 +25,8 @@ enum { GAP_SHIFT = 48, LONGEST_GAP_MS = 0xffff };
 
 /* The least and the most time for answers: kernels write a word every 0.7 ms on a GPU; interpreted ones may have to wait for the
  * CPU.  A limit is needed because a rank that does not wait for long counts the time between its waits, too. */
-enum { LEAST_MS = 300, MOST_MS = 3000, INTERPRETED_LEAST_MS = 1000, INTERPRETED_MOST_MS = 15 * 1000, GAPS = 8, NAP_MS = 5 };
+enum { LEAST_MS = 300, MOST_MS = 3000, INTERPRETED_LEAST_MS = 1000, INTERPRETED_MOST_MS = 15 * 1000, GAPS = 8, NAP_MS = 5,
+       LEAST_UNDELIVERED_MS = 500 };
 
 static uint64_t least_ms(const gpul_comm *c)
 {
@@ -62,6 +63,14 @@ static uint64_t longest_gap_ms(const struct wait_watch *w)
 	return ms < LONGEST_GAP_MS ? ms : LONGEST_GAP_MS;
 }
 
+/* Puts that have been unacknowledged for that long explain a wait that has timed out. */
+static unsigned undelivered_ms(const gpul_comm *c)
+{
+	const int half_ms = c->options.timeout_ms / 2;
+
+	return half_ms > LEAST_UNDELIVERED_MS ? (unsigned)half_ms : LEAST_UNDELIVERED_MS;
+}
+
 void gpul_comm_watch_waits(gpul_comm *c)
 {
 	const gpul_comm_report *r = &c->control->report;
@@ -91,6 +100,9 @@ void gpul_comm_watch_waits(gpul_comm *c)
 			return;
 		gpul_comm_network_tell(c);
 	}
+	/* Before this rank answers, so that whoever asks hears of it first. */
+	if (!atomic_load(&c->failed) && gpul_comm_network_undelivered(c, undelivered_ms(c), GPUL_COMM_TIMED_OUT, "a kernel has waited too long"))
+		return;
 	/* A kernel whose wait has timed out has left, but its rank is not the cause. */
 	if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == GPUL_COMM_REPORT_READY && r->peer >= 0 && r->peer < c->n_ranks)
 		w->ranks |= 1u << r->peer;

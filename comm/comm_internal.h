@@ -241,6 +241,9 @@ gpul_status gpul_comm_map_all(gpul_comm *c, const gpul_mem_desc *desc, const boo
 gpul_status gpul_comm_network_open(gpul_comm *c, int timeout_ms, gpul_error *err);
 gpul_status gpul_comm_network_create(gpul_comm *c, int timeout_ms, gpul_error *err);
 gpul_status gpul_comm_network_start(gpul_comm *c, gpul_error *err);
+/* If the network does not deliver data to a rank whose process runs, fail and name both ends: puts of this rank have been unacknowledged
+ * for least_ms.  why: what has shown it, for the text.  False: there is no such rank. */
+bool gpul_comm_network_undelivered(gpul_comm *c, unsigned least_ms, enum gpul_comm_cause cause, const char *why);
 /* A kernel has waited too long: log what the proxy knows. */
 void gpul_comm_network_tell(gpul_comm *c);
 /* This rank's kernels have ended; connections that end from now on are no failure. */

@@ -23,7 +23,7 @@
 #include "comm/net/grants.h"
 
 enum { EXPLANATION_MS = 1000, CLOSED_EXPLANATION_MS = 5000, SPIN_NS = 50 * 1000, INTERPRETED_SPIN_NS = 5 * 1000, WINDOW_SLOTS = 8,
-       INTERPRETED_WINDOW_SLOTS = 4 };
+       INTERPRETED_WINDOW_SLOTS = 4, RUNS_MS = 450, UNDELIVERED_MS = 1000 };
 
 /* Where the parts of a pair's memory begin: counters, and slots. */
 struct network_parts {
@@ -369,6 +369,24 @@ void gpul_comm_network_describe(const gpul_comm *c, gpul_comm_view *view)
 
 /* ---- the proxy ------------------------------------------------------------------------------------------------------- */
 
+bool gpul_comm_network_undelivered(gpul_comm *c, unsigned least_ms, enum gpul_comm_cause cause, const char *why)
+{
+	for (int r = 0; r < c->n_ranks; r++) {
+		unsigned n_puts;
+		uint64_t for_ns;
+
+		/* The fabric of a stopped process does not acknowledge either, but its heartbeat stands still, too. */
+		if (!by_network(c, r) || !gpul_comm_proxy_unacknowledged(c->network.proxy, r, &n_puts, &for_ns) ||
+		    for_ns < (uint64_t)least_ms * 1000 * 1000 || gpul_boot_silent_ms(c->boot, r) >= RUNS_MS)
+			continue;
+		gpul_comm_fail(c, cause, r, "the network between rank %d (%.24s) and rank %d (%.24s) does not deliver data: %u puts unacknowledged for "
+			       "%.1f s%s%.60s", c->rank, gpul_boot_host_name(c->boot, c->rank), r, gpul_boot_host_name(c->boot, r), n_puts,
+			       (double)for_ns * 1e-9, *why ? "; " : "", why);
+		return true;
+	}
+	return false;
+}
+
 /* A connection has failed: mostly because of something that another rank reports, too, and better: give it the time.  A rank
  * closes its connections after it has learned of a failure, which may take a while longer to come here. */
 static void connection_failed(void *context, int rank, unsigned conn, const gpul_rdma_failure *why)
@@ -387,6 +405,9 @@ static void connection_failed(void *context, int rank, unsigned conn, const gpul
 			return;  /* the watch of the boot records it */
 		(void)nanosleep(&nap, NULL);
 	}
+	if (why->native != EPIPE && why->native != ESHUTDOWN && !why->by_peer &&
+	    gpul_comm_network_undelivered(c, UNDELIVERED_MS, GPUL_COMM_RANK_FAILED, why->what))
+		return;
 	if (why->native == EPIPE)
 		gpul_comm_fail(c, GPUL_COMM_RANK_DIED, rank, "rank %d (pid %d) has ended: its connection with rank %d was closed", rank,
 			       (int)c->paths[rank].pid, c->rank);

@@ -43,6 +43,9 @@ struct route {
 	uint32_t head, tail;           /* of flights: tail is the oldest */
 	uint64_t free_in_flight;       /* their free bytes */
 	bool failed;
+	/* Since when none of the puts in flight has ended, and their number; 0: some have, or there are none.  Other threads read them. */
+	_Atomic uint64_t stuck_ns;
+	_Atomic uint32_t n_stuck;
 };
 
 struct gpul_comm_proxy {
@@ -259,6 +262,8 @@ static bool progress_route(gpul_comm_proxy *p, struct route *r)
 		r->tail++;
 		found = true;
 	}
+	if (found && atomic_load_explicit(&r->stuck_ns, memory_order_relaxed))
+		atomic_store_explicit(&r->stuck_ns, 0, memory_order_relaxed);
 	return found;
 }
 
@@ -322,6 +327,20 @@ static void log_routes(const gpul_comm_proxy *p)
 	}
 }
 
+/* Nothing has ended in this turn: note the time for the routes that have puts in flight.  A turn with an event costs nothing. */
+static void note_stuck(gpul_comm_proxy *p, uint64_t now)
+{
+	for (unsigned i = 0; i < p->desc.n_routes; i++) {
+		struct route *r = &p->routes[i];
+
+		if (r->failed || r->head == r->tail)
+			continue;
+		atomic_store_explicit(&r->n_stuck, r->head - r->tail, memory_order_relaxed);
+		if (!atomic_load_explicit(&r->stuck_ns, memory_order_relaxed))
+			atomic_store_explicit(&r->stuck_ns, now, memory_order_relaxed);
+	}
+}
+
 /* Is nothing in flight, and has nobody used the communicator for a while? */
 static bool is_quiet(const gpul_comm_proxy *p, gpul_bell_ear *ear, uint64_t idle_ns)
 {
@@ -353,6 +372,7 @@ static void *serve(void *arg)
 
 		if (!idle_since)
 			idle_since = now;
+		note_stuck(p, now);
 		if (now - idle_since < p->desc.spin_ns)
 			continue;
 		if (atomic_exchange_explicit(&p->tell, false, memory_order_relaxed))
@@ -444,6 +464,25 @@ no_memory:
 gpul_comm_net_trace *gpul_comm_proxy_trace(gpul_comm_proxy *p)
 {
 	return p ? &p->trace : NULL;
+}
+
+bool gpul_comm_proxy_unacknowledged(const gpul_comm_proxy *p, int rank, unsigned *n_puts, uint64_t *for_ns)
+{
+	const uint64_t now = gpul_clock_ns();
+
+	*n_puts = 0;
+	*for_ns = 0;
+	for (unsigned i = 0; p && i < p->desc.n_routes; i++) {
+		const struct route *r = &p->routes[i];
+		const uint64_t since = atomic_load(&r->stuck_ns);
+
+		if (r->to.rank != rank || !since)
+			continue;
+		*n_puts += atomic_load(&r->n_stuck);
+		if (now > since && now - since > *for_ns)
+			*for_ns = now - since;
+	}
+	return *for_ns > 0;
 }
 
 void gpul_comm_proxy_leave(gpul_comm_proxy *p)

@@ -84,6 +84,9 @@ typedef struct gpul_comm_proxy_desc {
 gpul_status gpul_comm_proxy_start(const gpul_comm_proxy_desc *desc, gpul_comm_proxy **out, gpul_error *err);
 /* Its trace, which is off; valid as long as the proxy.  NULL: p is NULL. */
 gpul_comm_net_trace *gpul_comm_proxy_trace(gpul_comm_proxy *p);
+/* The puts to a rank that the fabric has not acknowledged: their number, and the time for which none has ended.  False: there are none, or
+ * some ended just now; p is NULL.  Any thread; also within the callback `failed`. */
+bool gpul_comm_proxy_unacknowledged(const gpul_comm_proxy *p, int rank, unsigned *n_puts, uint64_t *for_ns);
 /* No failure is reported from now on: the ranks are leaving, and close their connections.  The thread goes on.  NULL is fine. */
 void gpul_comm_proxy_leave(gpul_comm_proxy *p);
 /* A kernel has waited too long: write what each channel has posted, put and got to the log (debug), as soon as the thread has nothing

@@ -137,7 +137,14 @@ class TwoHosts:
 
     def disturb(self, host, loss=0, delay_ms=0, reorder=0):
         """Of the packets that a host sends, `loss` % are lost; the others arrive delay_ms later, but `reorder` % of them at once."""
-        self.wire.stdin.write(f"{host} {loss} {delay_ms} {reorder}\n")
+        self.tell_wire(f"{host} {loss} {delay_ms} {reorder}")
+
+    def spare(self, port):
+        """The packets of a TCP port are not disturbed."""
+        self.tell_wire(f"spare {port}")
+
+    def tell_wire(self, command):
+        self.wire.stdin.write(command + "\n")
         self.wire.stdin.flush()
         if self.wire.stdout.readline() != "set\n":
             raise OSError("the wire between the namespaces has ended")

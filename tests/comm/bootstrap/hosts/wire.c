@@ -6,6 +6,7 @@
  *
  * The namespaces are those of ip-netns(8).  Prints "ready"; then each line of standard input, "a LOSS DELAY REORDER", says what happens to the
  * packets that a host sends: LOSS % of them are lost, the others arrive DELAY ms later, but REORDER % of them at once.  The answer is "set".
+ * "spare PORT" excepts the packets of one TCP port, over IPv4, from all of that.
  * Ends at the end of standard input. */
 #include <errno.h>
 #include <fcntl.h>
@@ -70,6 +71,24 @@ static int open_tap(const char *name, int home)
 	return tap;
 }
 
+static unsigned spared_port;       /* 0: none */
+
+static unsigned be16(const unsigned char *at)
+{
+	return (unsigned)at[0] << 8 | at[1];
+}
+
+/* A packet of the spared TCP port?  Ethernet, IPv4, TCP: IEEE 802.3, RFC 791, RFC 9293. */
+static bool is_spared(const unsigned char *packet, size_t n_bytes)
+{
+	const unsigned char *v4 = packet + 14, *tcp;
+
+	if (!spared_port || n_bytes < 14 + 20 || be16(packet + 12) != 0x0800 || v4[9] != 6)
+		return false;
+	tcp = v4 + (size_t)(v4[0] & 0xf) * 4;
+	return tcp + 4 <= packet + n_bytes && (be16(tcp) == spared_port || be16(tcp + 2) == spared_port);
+}
+
 /* Carry what a host has sent; a packet that the queue has no room for is lost. */
 static void carry_packets(struct side *from, int to, uint64_t *random, uint64_t now)
 {
@@ -81,6 +100,10 @@ static void carry_packets(struct side *from, int to, uint64_t *random, uint64_t 
 
 		if (n <= 0)
 			return;
+		if (is_spared(bytes, (size_t)n)) {
+			(void)!write(to, bytes, (size_t)n);
+			continue;
+		}
 		if (from->loss > 0 && chance(random) < from->loss)
 			continue;
 		if (from->delay_ns == 0 || (from->reorder > 0 && chance(random) < from->reorder)) {
@@ -118,6 +141,11 @@ static bool read_command(struct side *sides)
 	if (n <= 0)
 		return false;
 	line[n] = '\0';
+	if (sscanf(line, "spare %u", &spared_port) == 1) {
+		(void)puts("set");
+		(void)fflush(stdout);
+		return true;
+	}
 	if (sscanf(line, "%c %lf %lf %lf", &host, &loss, &delay_ms, &reorder) != 4 || (host != 'a' && host != 'b')) {
 		(void)fprintf(stderr, "wire: expected 'a LOSS DELAY REORDER' or 'b ...', not '%s'\n", line);
 		return false;

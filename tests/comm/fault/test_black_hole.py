@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""The network between two hosts carries the job's own connections, but no data: the message says so, and does not blame a rank.
+
+The hosts are two network namespaces (it needs root)."""
+import os, re, sys, time, unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../bootstrap/hosts"))
+from namespaces import BUILD, TwoHosts
+
+PORT = 29777
+SAYS = r"the network between rank [01] \([ab]\) and rank [01] \([ab]\) does not deliver data: \d+ puts unacknowledged for \d+\.\d s"
+
+
+class BlackHole(unittest.TestCase):
+    def end_of_job(self, directions, size):
+        """Run an endless all-reduce, drop the data of these hosts; what the ranks have said."""
+        with TwoHosts(seed=1) as hosts:
+            hosts.spare(PORT)
+            ranks = hosts.start_job("ab", [f"{BUILD}/gpuload", "comm", "allreduce", "--provider", "tcp", "--bytes", size, "--iters", "1000000",
+                                           "--timeout", "4"], port=PORT, GPULOAD_DRIVER="soft")
+            moved = 0
+            while moved < 1 << 20 and all(p.poll() is None for p in ranks):  # until calls run
+                time.sleep(0.1)
+                moved = hosts.sent_bytes("a", "wire")
+            for host in directions:
+                hosts.disturb(host, loss=100)
+            texts = ["".join(p.communicate(timeout=120)) for p in ranks]
+            hosts.started.clear()
+            return texts
+
+    def test_both_directions(self):
+        texts = self.end_of_job("ab", "256K")
+        self.assertTrue(any(re.search(SAYS, t) for t in texts), texts)
+
+    def test_one_direction(self):
+        texts = self.end_of_job("b", "64")
+        self.assertTrue(any(re.search(SAYS, t) for t in texts), texts)
+
+
+if __name__ == "__main__":
+    try:
+        TwoHosts(seed=1).__enter__().__exit__()
+    except OSError as reason:
+        print(f"skipped: {reason}")
+        sys.exit(77)
+    unittest.main()
