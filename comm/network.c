@@ -408,7 +408,10 @@ static void connection_failed(void *context, int rank, unsigned conn, const gpul
 	if (why->native != EPIPE && why->native != ESHUTDOWN && !why->by_peer &&
 	    gpul_comm_network_undelivered(c, UNDELIVERED_MS, GPUL_COMM_RANK_FAILED, why->what))
 		return;
-	if (why->native == EPIPE)
+	if (why->native != EPIPE && why->native != ESHUTDOWN && gpul_boot_silent_ms(c->boot, rank) >= UNDELIVERED_MS)
+		gpul_comm_fail(c, GPUL_COMM_RANK_STALLED, rank, "rank %d (pid %d) does not run: is it stopped, by SIGSTOP or a debugger?  %.100s",
+			       rank, (int)c->paths[rank].pid, why->what);
+	else if (why->native == EPIPE)
 		gpul_comm_fail(c, GPUL_COMM_RANK_DIED, rank, "rank %d (pid %d) has ended: its connection with rank %d was closed", rank,
 			       (int)c->paths[rank].pid, c->rank);
 	else
