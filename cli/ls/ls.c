@@ -16,13 +16,14 @@
 #include "loader/image/source.h"
 
 enum {
-	LS_IMAGES, LS_SM, LS_KIND, LS_MATCH, LS_KERNEL, LS_GROUP, LS_SORT, LS_DIFF, LS_SASS, LS_JSON,
+	LS_IMAGES, LS_STRICT, LS_SM, LS_KIND, LS_MATCH, LS_KERNEL, LS_GROUP, LS_SORT, LS_DIFF, LS_SASS, LS_JSON,
 	LS_INCLUDE, LS_DEFINE, LS_STD,
 };
 
 /* clang-format off */  /* a table with one row per option */
 static const struct cli_opt ls_opts[] = {
 	[LS_IMAGES] = { "images", NULL, "list only the images, not their kernels; fast, because nothing is unpacked", NULL },
+	[LS_STRICT] = { "strict", NULL, "refuse a PTX or CUDA file that NVIDIA's ptxas refuses, and say why", NULL },
 	[LS_SM] = IMAGE_SM_OPT,
 	[LS_KIND] = IMAGE_KIND_OPT,
 	[LS_MATCH] = { "match", "GLOB", "list only kernels whose name matches GLOB", NULL },
@@ -73,6 +74,9 @@ static const char ls_details[] =
 	"\n"
 	"--diff OLD NEW compares the kernels of two files by name, kind and architecture. The exit\n"
 	"status does not depend on the differences.\n"
+	"\n"
+	"--strict checks PTX as ptxas of CUDA 13.0 does: versions, targets, modifiers, types and\n"
+	"operands. The first error is printed with its line, and the exit status is 1.\n"
 	"\n"
 	"--sass needs nvdisasm of the CUDA toolkit, in PATH, $CUDA_HOME/bin or /usr/local/cuda/bin.\n"
 	"\n"
@@ -171,6 +175,8 @@ static gpul_status list_images(struct ls *ls, gpul_source *source, const gpul_im
 	if (ls_report_damaged("ls", images))
 		ls->failed = true;
 	report_no_images(ls, source, images);
+	if (ls->strict && !is_ptx_file(images) && ls_strict(ls, path, images, err))
+		return GPUL_ENOMEM;
 	if (n == 0 && (!ls->json || ls->many))
 		return GPUL_OK;
 	if (ls->images_only || (ls->many && is_brief(ls))) {
@@ -295,6 +301,8 @@ static gpul_status check_options(const struct ls *ls, const struct cli_args *arg
 	const char *group = cli_value(args, LS_GROUP);
 	bool diff = cli_value(args, LS_DIFF) != NULL;
 
+	if (ls->strict && (ls->images_only || ls->group || ls->sort || ls->sass || diff))
+		return gpul_fail(err, GPUL_EINVAL, 0, "--strict cannot be combined with --images, --group, --sort, --sass and --diff");
 	if (args->n_operands == 0)
 		return gpul_fail(err, GPUL_EINVAL, 0, "ls needs a FILE: gpuload ls FILE...");
 	if (ls->images_only && (ls_selects_kernels(ls) || ls->group || ls->sort || ls->sass || diff))
@@ -321,6 +329,7 @@ static gpul_status parse_options(const struct cli_args *args, struct ls *ls, gpu
 
 	ls->json = cli_value(args, LS_JSON) != NULL;
 	ls->images_only = cli_value(args, LS_IMAGES) != NULL;
+	ls->strict = cli_value(args, LS_STRICT) != NULL;
 	ls->kernel = cli_value(args, LS_KERNEL);
 	ls->group = cli_value(args, LS_GROUP) != NULL;
 	ls->sass = cli_value(args, LS_SASS) != NULL;

@@ -33,7 +33,7 @@ enum ls_sort { LS_UNSORTED, LS_BY_REGISTERS, LS_BY_SHARED, LS_BY_STACK, LS_BY_NA
 struct ls { /* a parsed command line */
 	struct image_filter filter;
 	const char *kernel; /* the name of the only kernel that is listed; NULL: any */
-	bool json, images_only, group, sass;
+	bool json, images_only, group, sass, strict;
 	enum ls_sort sort;
 	bool many; /* a folder or a package is being listed: files without device code are not mentioned */
 	size_t n_files, n_matched; /* files of the folder that have device code; that were listed */
@@ -72,11 +72,21 @@ gpul_status ls_kernels(struct ls *ls, const char *path, const gpul_images *image
  * @path   path of the file, as the user gave it; for the first line and for messages
  * @text   the PTX
  * @image  describes the text; image->bytes is its length
- * Errors  GPUL_EFORMAT a syntax error, the message gives the line; as out_flush(); GPUL_ENOMEM
+ * Errors  GPUL_EFORMAT a syntax error, or with --strict any error that ptxas reports, the message gives the line; as out_flush(); GPUL_ENOMEM
  * Threads one at a time
  * Source  - */
 gpul_status ls_ptx(struct ls *ls, const char *path, const char *text, const gpul_image *image,
 		   gpul_error *err);
+
+/** Check the PTX images of a file that is not PTX text, as ptxas does; errors are reported on stderr, one line for each image.
+ *
+ * @ls      the command line; .failed is set if an image is refused or damaged
+ * @path    of the file
+ * @images  of the file
+ * Errors  GPUL_ENOMEM
+ * Threads one at a time
+ * Source  ptxas of CUDA 13.0 */
+gpul_status ls_strict(struct ls *ls, const char *path, const gpul_images *images, gpul_error *err);
 
 /* Lists one source, which is not a folder; ls_package() and ls_folder() call it for each file. */
 typedef gpul_status ls_lister(struct ls *ls, gpul_source *source, gpul_error *err);

@@ -1,8 +1,11 @@
 /* ls_ptx.c — list the kernels of a PTX file: their declarations, and the use of each parameter, found by analysis. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "cli/lib/tell.h"
 #include "cli/ls/ls.h"
+#include "ptx/strict/strict.h"
 
 static const char *const role_names[] = {
 	[GPUL_ROLE_UNKNOWN] = "unknown", [GPUL_ROLE_SCALAR] = "value",
@@ -139,6 +142,47 @@ static gpul_status add_kernel(struct json *j, const struct ls_kernel *k,
 	return GPUL_OK;
 }
 
+/* ---- --strict ---------------------------------------------------------------------- */
+
+static gpul_status check_strict(const char *path, const char *text, size_t text_bytes, gpul_error *err)
+{
+	gpul_ptx_module *m = NULL;
+	gpul_status st = gpul_ptx_parse(text, text_bytes, path, &m, err);
+
+	if (st == GPUL_OK)
+		st = gpul_ptx_check_strict(m, text, text_bytes, path, GPUL_PTX_NEWEST, err);
+	gpul_ptx_module_destroy(m);
+	return st;
+}
+
+gpul_status ls_strict(struct ls *ls, const char *path, const gpul_images *images, gpul_error *err)
+{
+	size_t n;
+	const gpul_image *all = gpul_images_all(images, &n);
+
+	for (size_t i = 0; i < n; i++) {
+		gpul_unpacked text = { 0 };
+		gpul_error why = { 0 };
+		char name[256];
+		gpul_status st;
+
+		if (all[i].kind != GPUL_IMAGE_PTX || !image_filter_takes(&ls->filter, &all[i]))
+			continue;
+		snprintf(name, sizeof name, "%.200s, image %zu", path, i);
+		st = gpul_image_unpack(&all[i], &text, &why);
+		if (st == GPUL_OK)
+			st = check_strict(name, text.bytes, strnlen(text.bytes, text.n_bytes), &why);
+		gpul_unpacked_free(&text);
+		if (st == GPUL_ENOMEM)
+			return gpul_fail(err, st, 0, "%s", why.text);
+		if (st) {
+			cli_tell("ls", "%s", why.text);
+			ls->failed = true;
+		}
+	}
+	return GPUL_OK;
+}
+
 /* ---- the file ---------------------------------------------------------------------- */
 
 /* Fill rows[] with the selected kernels; rows[] has room for every function.  The table has the kernels of the module in
@@ -203,7 +247,9 @@ gpul_status ls_ptx(struct ls *ls, const char *path, const char *text, const gpul
 
 	if (st)
 		return st;
-	st = gpul_kernels_read(image, text, image->bytes, &table, err);
+	st = ls->strict ? gpul_ptx_check_strict(m, text, image->bytes, path, GPUL_PTX_NEWEST, err) : GPUL_OK;
+	if (st == GPUL_OK)
+		st = gpul_kernels_read(image, text, image->bytes, &table, err);
 	rows = calloc(m->n_funcs + 1u, sizeof *rows);
 	if (st == GPUL_OK)
 		st = rows ? collect_kernels(ls, m, &table, rows, &n, err)

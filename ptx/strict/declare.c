@@ -1,0 +1,104 @@
+/* declare.c — variables, parameters and directives. */
+#include "ptx/strict/strict_internal.h"
+
+/* One row: a feature of a declaration, with the oldest .version and .target. */
+static gpul_status need(struct strict *s, uint32_t line, bool used, const char *what, unsigned ptx, unsigned sm)
+{
+	if (!used)
+		return GPUL_OK;
+	if (s->sm < sm)
+		return strict_fail(s, line, 1, "%s needs .target sm_%u or higher; this module has sm_%u", what, sm, s->sm);
+	if (s->version < ptx)
+		return strict_fail(s, line, 1, "%s needs .version %u.%u or higher; this module has %u.%u", what, ptx / 10, ptx % 10, s->version / 10,
+				   s->version % 10);
+	return GPUL_OK;
+}
+
+static gpul_status check_variable(struct strict *s, const gpul_ptx_var *v, bool parameter_of_entry)
+{
+	const char *name = gpul_ptx_name(s->m, v->name);
+
+	if (v->space == GPUL_PTX_MOD_PARAM && v->vector > 1)
+		return strict_fail(s, v->line, 1, "'%.80s': a .param variable cannot be a vector: declare an array, as in .param .align 16 .b8 a[16]", name);
+	if (parameter_of_entry && v->space == GPUL_PTX_MOD_REG)
+		return strict_fail(s, v->line, 1, "'%.80s': a parameter of an .entry must be in .param", name);
+	if (v->space != GPUL_PTX_MOD_REG && v->type == GPUL_PTX_MOD_PRED)
+		return strict_fail(s, v->line, 1, "'%.80s': a variable of type .pred must be in .reg", name);
+	const struct { bool used; const char *what; unsigned char ptx, sm; } rows[] = {
+		{ v->type == GPUL_PTX_MOD_B128, "the type .b128", 83, 70 },
+		{ v->linkage == GPUL_PTX_WEAK, ".weak", 31, 0 },
+		{ v->linkage == GPUL_PTX_COMMON, ".common", 50, 0 },
+		{ v->attributes & GPUL_PTX_ATTRIBUTE_MANAGED, ".managed", 40, 30 },
+		{ v->attributes & GPUL_PTX_ATTRIBUTE_UNIFIED, ".unified", 90, 90 },
+	};
+	gpul_status st = GPUL_OK;
+
+	for (size_t i = 0; !st && i < sizeof rows / sizeof *rows; i++)
+		st = need(s, v->line, rows[i].used, rows[i].what, rows[i].ptx, rows[i].sm);
+	return st;
+}
+
+static gpul_status check_variables(struct strict *s, const gpul_ptx_var *v, uint32_t n, bool parameters_of_entry)
+{
+	gpul_status st = GPUL_OK;
+
+	for (uint32_t i = 0; !st && i < n; i++)
+		st = check_variable(s, &v[i], parameters_of_entry);
+	return st;
+}
+
+static gpul_status check_tuning(struct strict *s, const gpul_ptx_func *f)
+{
+	const gpul_ptx_tuning *t = &f->tuning;
+	const struct { bool used; const char *what; unsigned char ptx, sm; } rows[] = {
+		{ t->maxnreg >= 0, ".maxnreg", 13, 0 },
+		{ t->maxntid[0] >= 0, ".maxntid", 13, 0 },
+		{ t->reqntid[0] >= 0, ".reqntid", 21, 0 },
+		{ t->minnctapersm >= 0, ".minnctapersm", 20, 0 },
+		{ t->reqnctapercluster[0] >= 0, ".reqnctapercluster", 78, 90 },
+		{ t->explicitcluster, ".explicitcluster", 78, 90 },
+		{ t->maxclusterrank >= 0, ".maxclusterrank", 78, 90 },
+		{ t->noreturn, ".noreturn", 64, 30 },
+		{ t->blocksareclusters, ".blocksareclusters", 90, 90 },
+		{ t->abi_preserve >= 0 || t->abi_preserve_control >= 0, ".abi_preserve", 90, 80 },
+	};
+	gpul_status st = GPUL_OK;
+
+	for (size_t i = 0; !st && i < sizeof rows / sizeof *rows; i++)
+		st = need(s, f->line, rows[i].used, rows[i].what, rows[i].ptx, rows[i].sm);
+	if (!st && t->maxntid[0] >= 0 && t->reqntid[0] >= 0)
+		st = strict_fail(s, f->line, 1, ".maxntid and .reqntid cannot both be given");
+	if (!st && (t->maxntid[0] == 0 || t->reqntid[0] == 0))
+		st = strict_fail(s, f->line, 1, ".maxntid and .reqntid must be at least 1");
+	return st;
+}
+
+gpul_status strict_check_declarations(struct strict *s)
+{
+	gpul_status st = check_variables(s, s->m->vars, s->m->n_vars, false);
+
+	if (!st && s->m->n_aliases)
+		st = need(s, s->m->funcs[s->m->aliases[0].alias].line, true, ".alias", 63, 30);
+	return st;
+}
+
+gpul_status strict_check_function(struct strict *s, const gpul_ptx_func *f)
+{
+	gpul_status st = check_variables(s, f->params, f->n_params, f->kind == GPUL_PTX_FUNC_ENTRY);
+
+	s->f = f;
+	if (!st)
+		st = check_variables(s, f->rets, f->n_rets, false);
+	if (!st)
+		st = check_variables(s, f->vars, f->n_vars, false);
+	if (!st && f->kind != GPUL_PTX_FUNC_PROTOTYPE)
+		st = check_tuning(s, f);
+	for (uint32_t i = 0; !st && i < f->n_insts; i++) {
+		const struct strict_form *form;
+
+		st = strict_match(s, &f->insts[i], &form);
+		if (!st)
+			st = strict_check_operands(s, &f->insts[i], form);
+	}
+	return st;
+}

@@ -1,0 +1,27 @@
+/* forms_special.c — matrices, textures, video: PTX ISA 9.0, 9.7.10, 9.7.11, 9.7.14 to 9.7.18.  Only versions and targets are checked. */
+#include "ptx/strict/strict_internal.h"
+
+/* clang-format off */
+const struct strict_form strict_special[] = {
+	/* ops, mods, args, ptx, sm, arch, until */
+	{ "wmma", "f16|f32 ...", NULL, 60, 70, 0, 0, 0 },
+	{ "wmma", "u8|s8|s32 ...", NULL, 63, 72, 0, 0, 0 },
+	{ "wmma", "u4|s4|b1 ...", NULL, 63, 75, 0, 0, 0 },
+	{ "wmma", "bf16|tf32|f64 ...", NULL, 70, 80, 0, 0, 0 },
+	{ "mma", "m8n8k4 f16|f32 ...", NULL, 64, 70, 0, 0, 0 },
+	{ "mma", "m16n8k8 !bf16|tf32|f64 ...", NULL, 65, 75, 0, 0, 0 },
+	{ "mma", "m8n8k16|m8n8k32|m8n8k128 !and ...", NULL, 65, 75, 0, 0, 0 },
+	{ "mma", "!e4m3|e5m2|e3m2|e2m3|e2m1|ue8m0|kind::f8f6f4|kind::mxf8f6f4|kind::mxf4|kind::mxf4nvf4 ...", NULL, 70, 80, 0, 0, 0 },
+	{ "mma", "e4m3|e5m2 !kind::f8f6f4|kind::mxf8f6f4|kind::mxf4|kind::mxf4nvf4 ...", NULL, 84, 89, 0, 0, 0 },
+	{ "mma", "kind::f8f6f4|kind::mxf8f6f4|kind::mxf4|kind::mxf4nvf4 ...", NULL, 87, 120, 'a', 0, 0 },
+	{ "ldmatrix", "m8n8 ...", NULL, 65, 75, 0, 0, 0 },
+	{ "ldmatrix", "!m8n8 ...", NULL, 86, 100, 'a', 0, 0 },
+	{ "stmatrix", "m8n8 ...", NULL, 78, 90, 0, 0, 0 },
+	{ "stmatrix", "!m8n8 ...", NULL, 86, 100, 'a', 0, 0 },
+	{ "movmatrix", "...", NULL, 78, 75, 0, 0, 0 },
+	{ "wgmma", "...", NULL, 80, 90, '9', 0, 0 },
+	{ "tcgen05", "...", NULL, 86, 100, 'f', 0, 0 },
+	{ "vadd2 vsub2 vavrg2 vabsdiff2 vmin2 vmax2 vset2 vadd4 vsub4 vavrg4 vabsdiff4 vmin4 vmax4 vset4", "...", NULL, 30, 30, 0, 0, 0 },
+	{ "vadd vsub vabsdiff vmin vmax vshl vshr vmad vset", "...", NULL, 20, 20, 0, 0, 0 },
+	{ NULL, NULL, NULL, 0, 0, 0, 0, 0 },
+};

@@ -1,0 +1,370 @@
+/* operands.c — the operands of an instruction, as the letters of its row describe them. */
+#include "ptx/strict/strict_internal.h"
+
+#include <string.h>
+
+enum type_class { CLASS_BITS, CLASS_INT, CLASS_FLOAT, CLASS_PACKED, CLASS_PRED };
+
+struct operand {
+	const gpul_ptx_inst *in;
+	const gpul_ptx_operand *o;
+	unsigned number;       /* from 1, for messages */
+};
+
+static enum type_class class_of(unsigned type)
+{
+	switch (type) {
+	case GPUL_PTX_MOD_B8: case GPUL_PTX_MOD_B16: case GPUL_PTX_MOD_B32: case GPUL_PTX_MOD_B64: case GPUL_PTX_MOD_B128:
+		return CLASS_BITS;
+	case GPUL_PTX_MOD_U8: case GPUL_PTX_MOD_U16: case GPUL_PTX_MOD_U32: case GPUL_PTX_MOD_U64:
+	case GPUL_PTX_MOD_S8: case GPUL_PTX_MOD_S16: case GPUL_PTX_MOD_S32: case GPUL_PTX_MOD_S64:
+		return CLASS_INT;
+	case GPUL_PTX_MOD_F16: case GPUL_PTX_MOD_BF16: case GPUL_PTX_MOD_F32: case GPUL_PTX_MOD_F64:
+		return CLASS_FLOAT;
+	case GPUL_PTX_MOD_PRED:
+		return CLASS_PRED;
+	default:
+		return CLASS_PACKED;
+	}
+}
+
+/* May a register of type `have` hold a value of type `want`?  larger: a larger register will do. */
+static bool accepts(unsigned want, unsigned have, bool larger)
+{
+	unsigned want_bytes = gpul_ptx_type_bytes(want), have_bytes = gpul_ptx_type_bytes(have);
+	enum type_class wanted = class_of(want), held = class_of(have);
+
+	if (wanted == CLASS_PRED || held == CLASS_PRED)
+		return wanted == held;
+	if (have_bytes < want_bytes || (have_bytes > want_bytes && (!larger || want == GPUL_PTX_MOD_BF16)))
+		return false;
+	if (held == CLASS_BITS || wanted == CLASS_BITS)
+		return true;
+	if (wanted == CLASS_INT)
+		return held == CLASS_INT || have == GPUL_PTX_MOD_F16X2;
+	if (wanted == CLASS_FLOAT)
+		return have == want;
+	return have == want;
+}
+
+static const char *type_text(const struct strict *s, unsigned type)
+{
+	return gpul_ptx_mod_text(s->m, type);
+}
+
+static gpul_status fail_type(struct strict *s, const struct operand *a, unsigned want, unsigned have)
+{
+	char name[128];
+
+	return strict_fail_inst(s, a->in, "%s: operand %u must be of type .%s, not a register of type .%s", gpul_ptx_inst_text(s->m, a->in, name, sizeof name),
+				a->number, type_text(s, want), type_text(s, have));
+}
+
+static gpul_status fail_operand(struct strict *s, const struct operand *a, const char *expected)
+{
+	char name[128];
+
+	return strict_fail_inst(s, a->in, "%s: operand %u must be %s", gpul_ptx_inst_text(s->m, a->in, name, sizeof name), a->number, expected);
+}
+
+/* ---- values ------------------------------------------------------------------------------- */
+
+static gpul_status check_literal(struct strict *s, const struct operand *a, unsigned type)
+{
+	bool is_int = a->o->kind == GPUL_PTX_OP_INT;
+
+	switch (class_of(type)) {
+	case CLASS_FLOAT:
+		if (type == GPUL_PTX_MOD_F16 || type == GPUL_PTX_MOD_BF16)
+			return fail_operand(s, a, "a register: this type has no literals");
+		return is_int ? fail_operand(s, a, "a register or a floating-point literal, such as 1.0 or 0f3F800000") : GPUL_OK;
+	case CLASS_PACKED:
+		return fail_operand(s, a, "a register: this type has no literals");
+	default:
+		return is_int ? GPUL_OK : fail_operand(s, a, "a register or an integer, not a floating-point literal");
+	}
+}
+
+/* A vector register as a whole, without .x. */
+static bool is_vector(const struct strict *s, const gpul_ptx_operand *o)
+{
+	return o->kind == GPUL_PTX_OP_REG && o->selector == GPUL_PTX_SEL_NONE && gpul_ptx_reg_row(s->f, o->index)->vector > 1;
+}
+
+/* A register or literal of one type. */
+static gpul_status check_value(struct strict *s, const struct operand *a, unsigned type, bool larger)
+{
+	switch (a->o->kind) {
+	case GPUL_PTX_OP_REG: {
+		unsigned have = gpul_ptx_reg_row(s->f, a->o->index)->type;
+
+		if (is_vector(s, a->o))
+			return GPUL_OK;
+		if (a->o->negated && class_of(type) != CLASS_PRED)
+			return fail_operand(s, a, "a register without a sign");
+		return accepts(type, have, larger) ? GPUL_OK : fail_type(s, a, type, have);
+	}
+	case GPUL_PTX_OP_INT: case GPUL_PTX_OP_F32: case GPUL_PTX_OP_F64:
+		if (class_of(type) == CLASS_PRED)
+			return GPUL_OK;
+		return check_literal(s, a, type);
+	case GPUL_PTX_OP_SYMBOL:
+		if (a->in->opcode == GPUL_PTX_MOV || a->o->value.i || a->o->ref_kind == GPUL_PTX_REF_FUNC || a->o->ref_kind == GPUL_PTX_REF_NONE)
+			return GPUL_OK;
+		return fail_operand(s, a, "a register or literal: mov loads the address of a variable");
+	case GPUL_PTX_OP_LABEL: case GPUL_PTX_OP_ADDRESS:
+		return fail_operand(s, a, a->o->kind == GPUL_PTX_OP_LABEL ? "a value, not a label" : "a value, not an address in brackets");
+	default:
+		return GPUL_OK;
+	}
+}
+
+/* A result: as a value, but no literal. */
+static gpul_status check_result(struct strict *s, const struct operand *a, unsigned type, bool larger)
+{
+	if (a->o->kind == GPUL_PTX_OP_INT || a->o->kind == GPUL_PTX_OP_F32 || a->o->kind == GPUL_PTX_OP_F64)
+		return fail_operand(s, a, "a register: the result is stored there");
+	if (a->o->kind == GPUL_PTX_OP_SINK && a->in->opcode != GPUL_PTX_ATOM)
+		return fail_operand(s, a, "a register: only some instructions accept _");
+	return check_value(s, a, type, larger);
+}
+
+/* The elements of {a, b}, each of a type; or one value. */
+static gpul_status check_elements(struct strict *s, const struct operand *a, unsigned type)
+{
+	gpul_status st = GPUL_OK;
+	unsigned n = 1;
+
+	for (unsigned i = 0; i < a->in->n_mods; i++)
+		n = a->in->mods[i] == GPUL_PTX_MOD_V2 ? 2 : a->in->mods[i] == GPUL_PTX_MOD_V4 ? 4 : a->in->mods[i] == GPUL_PTX_MOD_V8 ? 8 : n;
+	if (is_vector(s, a->o))
+		return GPUL_OK;
+	if (a->o->kind == GPUL_PTX_OP_F32 || a->o->kind == GPUL_PTX_OP_F64)
+		return class_of(type) == CLASS_BITS ? GPUL_OK : check_value(s, a, type, true);
+	if (a->o->kind != GPUL_PTX_OP_VECTOR && n == 1)
+		return a->number == 1 ? check_result(s, a, type, true) : check_value(s, a, type, true);
+	if (a->o->kind != GPUL_PTX_OP_VECTOR || a->o->n_children != n)
+		return fail_operand(s, a, n == 1 ? "one value: the instruction has no .v2, .v4 or .v8" : n == 2 ? "a vector of 2 values" : n == 4
+									? "a vector of 4 values" : "a vector of 8 values");
+	for (uint32_t i = 0; !st && i < a->o->n_children; i++) {
+		const gpul_ptx_operand *child = &s->f->operands[a->o->first_child + i];
+		struct operand one = { a->in, child, a->number };
+		unsigned have = child->kind == GPUL_PTX_OP_REG ? gpul_ptx_reg_row(s->f, child->index)->type : GPUL_PTX_MOD_NONE;
+
+		if (have && class_of(have) == CLASS_INT && gpul_ptx_type_bytes(have) == gpul_ptx_type_bytes(type))
+			continue;  /* ptxas does not compare the kinds of elements */
+		st = check_value(s, &one, type, true);
+	}
+	return st;
+}
+
+/* mov: a value, or a vector of parts that have the size of the type together. */
+static gpul_status check_move(struct strict *s, const struct operand *a, unsigned type)
+{
+	unsigned bytes = gpul_ptx_type_bytes(type);
+
+	if (a->o->kind != GPUL_PTX_OP_VECTOR)
+		return a->number == 1 ? check_result(s, a, type, false) : check_value(s, a, type, false);
+	if (class_of(type) != CLASS_BITS)
+		return fail_operand(s, a, "one value: only the types .b16, .b32, .b64 and .b128 pack vectors");
+	for (uint32_t i = 0; i < a->o->n_children; i++) {
+		const gpul_ptx_operand *child = &s->f->operands[a->o->first_child + i];
+		unsigned have = child->kind == GPUL_PTX_OP_REG ? gpul_ptx_reg_row(s->f, child->index)->type : GPUL_PTX_MOD_NONE;
+
+		if (have && gpul_ptx_type_bytes(have) * a->o->n_children != bytes)
+			return fail_operand(s, a, "a vector whose elements have the size of the type together");
+	}
+	return GPUL_OK;
+}
+
+static gpul_status check_predicate(struct strict *s, const struct operand *a, bool may_negate)
+{
+	if (a->o->kind == GPUL_PTX_OP_REG && gpul_ptx_reg_row(s->f, a->o->index)->type != GPUL_PTX_MOD_PRED)
+		return fail_operand(s, a, "a register of type .pred");
+	if (a->o->kind == GPUL_PTX_OP_REG && a->o->negated && !may_negate)
+		return fail_operand(s, a, "a predicate without a sign");
+	return GPUL_OK;
+}
+
+static gpul_status check_pair(struct strict *s, const struct operand *a, unsigned first_type)
+{
+	gpul_status st;
+
+	if (a->o->kind != GPUL_PTX_OP_PAIR)
+		return first_type == GPUL_PTX_MOD_PRED ? check_predicate(s, a, false) : check_result(s, a, first_type, false);
+	struct operand first = { a->in, &s->f->operands[a->o->first_child], a->number };
+	struct operand second = { a->in, &s->f->operands[a->o->first_child + 1], a->number };
+
+	if (first.o->kind == GPUL_PTX_OP_SINK)
+		return check_predicate(s, &second, false);
+	st = first_type == GPUL_PTX_MOD_PRED ? check_predicate(s, &first, false) : check_value(s, &first, first_type, false);
+	return st ? st : check_predicate(s, &second, false);
+}
+
+/* ---- addresses ---------------------------------------------------------------------------- */
+
+/* The state space that an instruction names, without ::cta and the like; NONE: it is generic. */
+static unsigned space_of(const gpul_ptx_inst *in)
+{
+	for (unsigned i = 0; i < in->n_mods; i++)
+		switch (in->mods[i]) {
+		case GPUL_PTX_MOD_GLOBAL: case GPUL_PTX_MOD_LOCAL: case GPUL_PTX_MOD_CONST:
+			return in->mods[i];
+		case GPUL_PTX_MOD_SHARED: case GPUL_PTX_MOD_SHARED__CTA: case GPUL_PTX_MOD_SHARED__CLUSTER:
+			return GPUL_PTX_MOD_SHARED;
+		case GPUL_PTX_MOD_PARAM: case GPUL_PTX_MOD_PARAM__ENTRY: case GPUL_PTX_MOD_PARAM__FUNC:
+			return GPUL_PTX_MOD_PARAM;
+		default:
+			break;
+		}
+	return GPUL_PTX_MOD_NONE;
+}
+
+static const gpul_ptx_var *variable_of(const struct strict *s, const gpul_ptx_operand *o)
+{
+	switch (o->ref_kind) {
+	case GPUL_PTX_REF_MODULE_VAR: return &s->m->vars[o->index];
+	case GPUL_PTX_REF_FUNC_VAR: return &s->f->vars[o->index];
+	case GPUL_PTX_REF_PARAM: return &s->f->params[o->index];
+	case GPUL_PTX_REF_RET: return &s->f->rets[o->index];
+	default: return NULL;
+	}
+}
+
+static gpul_status check_address(struct strict *s, const struct operand *a)
+{
+	unsigned space = space_of(a->in), op = a->in->opcode;
+	bool memory = op == GPUL_PTX_LD || op == GPUL_PTX_ST || op == GPUL_PTX_ATOM || op == GPUL_PTX_RED || op == GPUL_PTX_LDU;
+	const gpul_ptx_operand *base;
+	const gpul_ptx_var *v;
+
+	if (a->o->kind != GPUL_PTX_OP_ADDRESS)
+		return fail_operand(s, a, "an address in brackets");
+	base = &s->f->operands[a->o->first_child];
+	if (base->kind == GPUL_PTX_OP_REG) {
+		enum type_class held = class_of(gpul_ptx_reg_row(s->f, base->index)->type);
+
+		return held == CLASS_BITS || held == CLASS_INT ? GPUL_OK : fail_operand(s, a, "an address in a register of an integer or bit type");
+	}
+	if (!memory)
+		return GPUL_OK;
+	if (base->kind == GPUL_PTX_OP_INT)
+		return space == GPUL_PTX_MOD_LOCAL ? GPUL_OK : fail_operand(s, a, "a register or a variable: only .local has addresses that are numbers");
+	v = base->kind == GPUL_PTX_OP_SYMBOL ? variable_of(s, base) : NULL;
+	if (v && v->space != GPUL_PTX_MOD_REG && v->space != space && (space || v->space == GPUL_PTX_MOD_PARAM))
+		return fail_operand(s, a, "an address in the state space of the instruction");
+	if (op == GPUL_PTX_ST && base->ref_kind == GPUL_PTX_REF_PARAM && s->f->kind == GPUL_PTX_FUNC_ENTRY)
+		return fail_operand(s, a, "an address that can be written: a kernel cannot write its parameters");
+	return GPUL_OK;
+}
+
+/* ---- the letters -------------------------------------------------------------------------- */
+
+static unsigned twice(unsigned type)
+{
+	switch (type) {
+	case GPUL_PTX_MOD_U16: return GPUL_PTX_MOD_U32;
+	case GPUL_PTX_MOD_S16: return GPUL_PTX_MOD_S32;
+	case GPUL_PTX_MOD_U32: return GPUL_PTX_MOD_U64;
+	default: return GPUL_PTX_MOD_S64;
+	}
+}
+
+static gpul_status check_typed(struct strict *s, const struct operand *a, unsigned type, bool larger)
+{
+	if (type >= GPUL_PTX_N_MODS || !gpul_ptx_type_bytes(type) || a->o->kind == GPUL_PTX_OP_PAIR)
+		type = type == GPUL_PTX_MOD_PRED ? type : GPUL_PTX_MOD_NONE;
+	if (!type)
+		return GPUL_OK;
+	if (a->in->opcode == GPUL_PTX_MOV)
+		return check_move(s, a, type);
+	return a->number == 1 ? check_result(s, a, type, larger) : check_value(s, a, type, larger);
+}
+
+static unsigned last_type(const struct strict *s, const gpul_ptx_inst *in)
+{
+	unsigned type = GPUL_PTX_MOD_NONE, t;
+
+	for (unsigned n = 0; (t = strict_type(s, in, n)) != GPUL_PTX_MOD_NONE; n++)
+		type = t;
+	return type;
+}
+
+static gpul_status check_letter(struct strict *s, const struct operand *a, char letter)
+{
+	switch (letter) {
+	case '0': case '1': case '2': case '3':
+		return check_typed(s, a, strict_type(s, a->in, (unsigned)(letter - '0')), false);
+	case 'A': case 'B':
+		return check_typed(s, a, strict_type(s, a->in, letter == 'B'), true);
+	case 'D':
+		return check_typed(s, a, twice(strict_type(s, a->in, 0)), false);
+	case 'V':
+		return check_elements(s, a, last_type(s, a->in));
+	case 'T':
+		return check_pair(s, a, strict_type(s, a->in, 0));
+	case 'E':
+		return a->o->kind == GPUL_PTX_OP_PAIR ? check_pair(s, a, GPUL_PTX_MOD_B32) : fail_operand(s, a, "a register and a predicate, as in r|p");
+	case 'P':
+		return check_pair(s, a, GPUL_PTX_MOD_PRED);
+	case 'w':
+		return check_value(s, a, GPUL_PTX_MOD_B32, false);
+	case 'l':
+		return check_value(s, a, GPUL_PTX_MOD_B64, false);
+	case 'h':
+		return check_value(s, a, GPUL_PTX_MOD_B16, false);
+	case 'u':
+		return check_value(s, a, GPUL_PTX_MOD_U32, false);
+	case 'p':
+		return check_predicate(s, a, false);
+	case 'q':
+		return check_predicate(s, a, true);
+	case 'm':
+		return check_address(s, a);
+	case 'c':
+		return a->o->kind == GPUL_PTX_OP_INT ? GPUL_OK : fail_operand(s, a, "a constant");
+	default:
+		return GPUL_OK;
+	}
+}
+
+/* bar.sync 3, 64: the number of a barrier, and a number of threads. */
+static gpul_status check_barrier(struct strict *s, const gpul_ptx_inst *in)
+{
+	unsigned first = gpul_ptx_has_mod(in, GPUL_PTX_MOD_RED);
+
+	if (in->n_mods && (gpul_ptx_has_mod(in, GPUL_PTX_MOD_CLUSTER) || !strcmp(gpul_ptx_mod_text(s->m, in->mods[0]), "warp")))
+		return GPUL_OK;
+	for (unsigned i = first; i < in->n_operands && i < first + 2; i++) {
+		const gpul_ptx_operand *o = &s->f->operands[in->first_operand + i];
+
+		if (o->kind != GPUL_PTX_OP_INT)
+			continue;
+		if (i == first && (o->value.i < 0 || o->value.i > 15))
+			return strict_fail_inst(s, in, "barrier %lld does not exist: expected a number from 0 to 15", (long long)o->value.i);
+		if (i > first && (o->value.i <= 0 || o->value.i % 32))
+			return strict_fail_inst(s, in, "a barrier of %lld threads: expected a multiple of 32", (long long)o->value.i);
+	}
+	return GPUL_OK;
+}
+
+gpul_status strict_check_operands(struct strict *s, const gpul_ptx_inst *in, const struct strict_form *form)
+{
+	gpul_status st = strict_check_specials(s, in);
+	const char *letter = form ? form->args : NULL;
+
+	if (!st && (in->opcode == GPUL_PTX_BAR || in->opcode == GPUL_PTX_BARRIER))
+		st = check_barrier(s, in);
+	if (st || !letter)
+		return st;
+	if (strchr(letter, '/') && letter[strlen(letter) - 1] == '*' && in->n_operands > 2 && in->opcode != GPUL_PTX_CP &&
+	    !gpul_ptx_has_mod(in, GPUL_PTX_MOD_L2__CACHE_HINT) && !gpul_ptx_has_mod(in, GPUL_PTX_MOD_UNIFIED))
+		return strict_fail_inst(s, in, "%s has %u operands: expected 2, or .L2::cache_hint", gpul_ptx_opcode_text(in->opcode), in->n_operands);
+	for (unsigned i = 0; !st && i < in->n_operands && *letter && *letter != '*'; i++, letter++) {
+		struct operand a = { in, &s->f->operands[in->first_operand + i], i + 1 };
+
+		letter += *letter == '/';
+		st = check_letter(s, &a, *letter);
+	}
+	return st;
+}

@@ -1,0 +1,39 @@
+/* strict.h — refuse PTX that NVIDIA's ptxas refuses, although the software driver could run it. */
+#ifndef GPULOAD_PTX_STRICT_STRICT_H
+#define GPULOAD_PTX_STRICT_STRICT_H
+
+#include "ptx/module.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GPUL_PTX_NEWEST 90u  /* the newest .version that the check knows: 9.0, that of CUDA 13.0 */
+
+/** The newest .version that the driver of a CUDA version accepts, as major * 10 + minor.
+ *
+ * @cuda  as cuDriverGetVersion() reports it, 13000 for 13.0; at least 11000
+ * Errors  none
+ * Threads any thread may call
+ * Source  PTX ISA 9.0, Release Notes */
+unsigned gpul_ptx_newest_of_cuda(int cuda);
+
+/** Check a parsed module as ptxas does, at the .version and .target that the module names.
+ *
+ * @m          borrowed; the result of gpul_ptx_parse()
+ * @text       the text that was parsed: characters and signs are checked there
+ * @text_bytes its size in bytes
+ * @file_name  for messages only
+ * @newest     the newest accepted .version, as gpul_ptx_newest_of_cuda() returns it
+ * Errors  GPUL_EUNSUPPORTED the .version is newer than `newest`; GPUL_EFORMAT ptxas refuses the module.  Both have the first error as
+ *         "kernel.ptx:12:7: abs has no type .u32: expected .s16, .s32, ...", and native = its line
+ * Threads any thread may call; the module is only read
+ * Source  PTX ISA 9.0; ptxas of CUDA 13.0 */
+gpul_status gpul_ptx_check_strict(const gpul_ptx_module *m, const char *text, size_t text_bytes, const char *file_name, unsigned newest,
+				  gpul_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,91 @@
+/* text.c — characters that ptxas refuses, and signs that the parser accepts although ptxas does not. */
+#include "ptx/strict/strict_internal.h"
+
+#include <ctype.h>
+#include <string.h>
+
+struct place {
+	const char *at, *end, *line_start;
+	uint32_t line;
+};
+
+static uint32_t column(const struct place *p)
+{
+	return (uint32_t)(p->at - p->line_start) + 1;
+}
+
+/* Non-ASCII characters are refused everywhere, even in comments and strings. */
+static gpul_status check_ascii(struct strict *s, struct place p)
+{
+	for (; p.at < p.end; p.at++) {
+		if ((unsigned char)*p.at >= 0x80)
+			return strict_fail(s, p.line, column(&p), "character 0x%02x: only ASCII characters are accepted, also in comments",
+					   (unsigned char)*p.at);
+		if (*p.at == '\n') {
+			p.line++;
+			p.line_start = p.at + 1;
+		}
+	}
+	return GPUL_OK;
+}
+
+/* The end of the comment or string that begins at p->at; p->at itself: there is none. */
+static const char *skip_hidden(const struct place *p)
+{
+	const char *at = p->at, *close;
+	size_t left = (size_t)(p->end - at);
+
+	if (*at == '"')
+		close = memchr(at + 1, '"', left - 1);
+	else if (left > 1 && *at == '/' && at[1] == '/')
+		return (close = memchr(at, '\n', left)) ? close : p->end;
+	else if (left > 1 && *at == '/' && at[1] == '*')
+		close = memmem(at + 2, left - 2, "*/", 2), close = close ? close + 1 : NULL;
+	else
+		return at;
+	return close ? close + 1 : p->end;
+}
+
+/* Is the '-' at p->at in brackets after a name, as in [r-4]? */
+static bool follows_name(const struct place *p, const char *bracket)
+{
+	const char *end = p->at, *at;
+
+	while (end > bracket && isspace((unsigned char)end[-1]))
+		end--;
+	for (at = end; at > bracket && (isalnum((unsigned char)at[-1]) || (at[-1] && strchr("_$%.", at[-1]))); at--)
+		;
+	return at < end && !isdigit((unsigned char)*at);
+}
+
+gpul_status strict_check_text(struct strict *s, const char *text, size_t n_bytes)
+{
+	struct place p = { text, text + n_bytes, text, 1 };
+	const char *bracket = NULL;  /* behind the '[' that is open */
+	gpul_status st = check_ascii(s, p);
+
+	for (; !st && p.at < p.end; p.at++) {
+		const char *after = skip_hidden(&p);
+
+		for (; p.at < after; p.at++)
+			if (*p.at == '\n') {
+				p.line++;
+				p.line_start = p.at + 1;
+			}
+		if (p.at >= p.end)
+			break;
+		if (*p.at == '\n') {
+			p.line++;
+			p.line_start = p.at + 1;
+		} else if (*p.at == '[') {
+			bracket = p.at + 1;
+		} else if (*p.at == ']') {
+			bracket = NULL;
+		} else if (*p.at == '\v') {
+			st = strict_fail(s, p.line, column(&p), "a vertical tab (0x0b) is not accepted between words");
+		} else if (*p.at == '-' && bracket && follows_name(&p, bracket)) {
+			st = strict_fail(s, p.line, column(&p), "an address has no '-': write a negative offset as [name+-4]");
+		}
+	}
+	return st;
+}

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""The strict check and ptxas of CUDA 13 agree: on each form of strict/forms.txt, and on whole files, of which none may be refused that ptxas accepts."""
+import concurrent.futures, glob, os, re, shutil, subprocess, sys, tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+os.chdir(ROOT)
+GPULOAD = os.environ.get("GPULOAD_BUILD", "build") + "/gpuload"
+FOLDERS = ("tests/corpus/ptx", "comm/kernels", "comm/netqueue", "cli/kernels", "demo", "bench/kernels", "proxy", "examples/*", "tests/ptx/good",
+           "tests/softcuda/exec/odd")
+
+
+def find_ptxas():
+    """ptxas, if there is one that knows PTX 9.0 and no newer version."""
+    path = shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
+    if not os.path.exists(path):
+        return None
+    said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    return path if "release 13.0" in said else None
+
+
+def architecture(text):
+    """What ptxas is asked for: it parses only, and has no older virtual architecture than compute_75."""
+    found = re.search(rb"^\s*\.target[^\n]*?sm_(\d+)([af]?)", text, re.M)
+    return "compute_75" if not found or int(found[1]) < 75 else f"compute_{found[1].decode()}{found[2].decode()}"
+
+
+def verdicts(ptxas, path):
+    """The error of ptxas and that of gpuload on a file; "": none."""
+    with open(path, "rb") as f:
+        text = f.read()
+    a = subprocess.run([ptxas, f"-arch={architecture(text)}", path, "-o", os.devnull], capture_output=True, text=True, check=False, errors="replace")
+    b = subprocess.run([GPULOAD, "ls", "--strict", path], capture_output=True, text=True, check=False, errors="replace")
+    return a.stderr.strip() if a.returncode else "", b.stderr.strip() if b.returncode else ""
+
+
+def form_text():
+    """The text of test_strict.c around a form."""
+    with open("tests/ptx/test_strict.c", encoding="utf-8") as f:
+        lines = re.search(r'static const char head\[\] =(.*?);\n\n', f.read(), re.S)[1]
+    return "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', lines)).encode().decode("unicode_escape")
+
+
+def forms():
+    """(line, version, target, form) of each form."""
+    with open("tests/ptx/strict/forms.txt", encoding="utf-8") as f:
+        for number, line in enumerate(f, 1):
+            if line.strip() and not line.startswith("#"):
+                names, rest = line.rstrip("\n").split(" | ", 1)
+                form = rest.rsplit(" | ", 1)[0]
+                yield (number, *names.split(), form.encode().decode("unicode_escape").encode("latin-1"))
+
+
+def main():
+    ptxas = find_ptxas()
+    if not ptxas:
+        print("no ptxas of CUDA 13.0")
+        sys.exit(77)
+    errors = []
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:
+        names, head = {}, form_text()
+        for number, version, target, form in forms():
+            declaration = form.startswith(b"<")
+            parts = (version, target, form[1:-1].decode("latin-1") if declaration else "", "" if declaration else form.decode("latin-1"))
+            names[f"{folder}/{number}.ptx"] = f"tests/ptx/strict/forms.txt:{number}: {form.decode('latin-1')}"
+            with open(f"{folder}/{number}.ptx", "wb") as f:
+                f.write((head % parts).encode("latin-1"))
+        for path, (theirs, ours) in zip(names, pool.map(lambda p: verdicts(ptxas, p), names)):
+            if bool(theirs) != bool(ours):
+                errors.append(f"{names[path]}\n    ptxas: {theirs or 'accepted'}\n    gpuload: {ours or 'accepted'}")
+        files = sorted(p for folder in FOLDERS for p in glob.glob(f"{folder}/*.ptx"))
+        for path, (theirs, ours) in zip(files, pool.map(lambda p: verdicts(ptxas, p), files)):
+            if ours and not theirs:
+                errors.append(f"ptxas accepts {path}; {ours}")
+    print("\n".join(errors) or f"{len(names)} forms and {len(files)} files: ptxas and gpuload ls --strict agree")
+    sys.exit(bool(errors))
+
+
+main()
