@@ -20,6 +20,7 @@ const struct cli_variable cli_environment[] = {
 			      "that the CPU can run)" },
 	{ "GPULOAD_SOFT_NATIVE", "0: the software driver interprets every instruction, instead of compiling runs of them to AVX-512 code" },
 	{ "GPULOAD_SOFT_QUIET", "1: the software driver prints neither the faults of kernels nor mistakes of the program" },
+	{ "GPULOAD_SOFT_STRICT", "1: the software driver refuses the PTX that NVIDIA's ptxas refuses, with the reason on stderr" },
 	{ "GPULOAD_SOFT_TOOLS", "what watches the kernels of a program on the software driver: memcheck, racecheck, synccheck, profile, trace ..., "
 				"with options (NAME:KEY=VALUE,NAME ...); help lists them" },
 	{ "GPULOAD_SOFT_TOOLS_EXIT", "a number: the exit status of a program in which such a tool has found an error, instead of 0" },

@@ -115,6 +115,8 @@ static gpul_status set_driver(struct soft_setup *s, gpul_error *err)
 		st = set(s, "GPULOAD_SOFT_CUDA", s->cuda, err);
 	if (!st && s->memory)
 		st = set(s, "GPULOAD_SOFT_MEMORY", s->memory, err);
+	if (!st && s->strict_ptx)
+		st = set(s, "GPULOAD_SOFT_STRICT", "1", err);
 	if (!st && s->tools)
 		st = set(s, "GPULOAD_SOFT_TOOLS", s->tools, err);
 	if (!st && s->tools)

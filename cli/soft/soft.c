@@ -12,7 +12,7 @@
 #include "cli/soft/soft_internal.h"
 #include "core/text.h"
 
-enum { SOFT_GPUS, SOFT_SM, SOFT_CUDA, SOFT_MEMORY, SOFT_TOOLS, SOFT_ENV, SOFT_QUIET, MAX_GPUS = 16 };
+enum { SOFT_GPUS, SOFT_SM, SOFT_CUDA, SOFT_MEMORY, SOFT_TOOLS, SOFT_STRICT, SOFT_ENV, SOFT_QUIET, MAX_GPUS = 16 };
 
 /* clang-format off */
 static const struct cli_opt soft_opts[] = {
@@ -22,6 +22,7 @@ static const struct cli_opt soft_opts[] = {
 	[SOFT_MEMORY] = { "memory", "BYTES", "the memory of each GPU; K, M, G or T may follow (default: that of the machine)", NULL },
 	[SOFT_TOOLS] = { "tools", "LIST", "watch the kernels: memcheck, racecheck, synccheck, profile, trace ..., with options as in "
 					  "GPULOAD_SOFT_TOOLS; the exit status is 1 if a tool finds an error", "memcheck racecheck synccheck profile trace help" },
+	[SOFT_STRICT] = { "strict-ptx", NULL, "refuse the PTX that NVIDIA's ptxas refuses, with the reason on stderr", NULL },
 	[SOFT_ENV] = { "env", NULL, "print the variables as NAME=VALUE lines instead, for a CI system or env(1)", NULL },
 	[SOFT_QUIET] = { "quiet", NULL, "do not print the line that says what was set", NULL },
 	{ 0 },
@@ -71,6 +72,7 @@ static gpul_status read_options(const struct cli_args *args, struct soft_setup *
 	s->cuda = cli_value(args, SOFT_CUDA);
 	s->memory = cli_value(args, SOFT_MEMORY);
 	s->tools = cli_value(args, SOFT_TOOLS);
+	s->strict_ptx = cli_value(args, SOFT_STRICT) != NULL;
 	if (s->sm && !strncmp(s->sm, "sm_", 3))
 		s->sm += 3;
 	if (s->gpus && !is_number(s->gpus, 1, MAX_GPUS))

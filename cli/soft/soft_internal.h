@@ -18,6 +18,7 @@ struct soft_variable { char *name, *value; };   /* owned */
 
 struct soft_setup {
 	const char *gpus, *sm, *cuda, *memory, *tools;   /* options; NULL: not given */
+	bool strict_ptx;
 	char folder[PATH_MAX];                    /* of the driver and of the libraries beside it */
 	char wheels[PATH_MAX];                    /* site-packages of the command; "": none */
 	char toolkit[PATH_MAX];                   /* CUDA_HOME or the tool chain in wheels; "": none found */

@@ -75,10 +75,9 @@ static CUresult start_driver(void)
 {
 	gpul_error err = { 0 };
 	CUresult r = soft_choose_devices();
-	int version;
 
 	if (!r)
-		r = soft_choose_version(&version);
+		r = soft_choose_version(&soft.cuda);
 	if (!r)
 		r = soft_choose_cc(&soft.cc);
 	if (!r)

@@ -90,6 +90,7 @@ struct context {
 struct soft_state {
 	bool initialised;
 	int n_devices, n_processors;
+	int cuda;                    /* the version of CUDA, as cuDriverGetVersion() returns it */
 	unsigned cc;                 /* compute capability: 90 for 9.0 */
 	uint64_t memory_bytes;       /* memory size of each device: GPULOAD_SOFT_MEMORY, that of the host, or the limit of the process */
 	bool in_group;               /* memory_bytes is the limit of a control group */

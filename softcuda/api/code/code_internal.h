@@ -105,6 +105,8 @@ CUresult soft_open_file(const char *path, gpul_file *out); /* the caller calls g
 
 /* ---- module.c --------------------------------------------------------------------------- */
 
+/* Parse PTX; with GPULOAD_SOFT_STRICT=1 also refuse what ptxas refuses.  *out is untouched or NULL on failure, and *err has the reason. */
+CUresult soft_parse_ptx(const char *text, size_t text_bytes, const char *name, gpul_ptx_module **out, gpul_error *err);
 CUresult soft_code_create(const char *text, size_t text_bytes, const char *name,
 			  const struct jit_log *log, struct code **out);   /* the caller does not hold the lock */
 void soft_code_unref(struct code *c);                                      /* the caller holds the lock */

@@ -98,10 +98,12 @@ static CUresult add_text(struct linker *l, const char *text, size_t text_bytes,
 
 	if (!in.name || !in.text)
 		goto free_in;
-	if (gpul_ptx_parse(in.text, in.text_bytes, name, &in.module, &err)) {
-		r = refuse_input(l, &err, CUDA_ERROR_INVALID_PTX);
+	r = soft_parse_ptx(in.text, in.text_bytes, name, &in.module, &err);
+	if (r) {
+		r = refuse_input(l, &err, r);
 		goto free_in;
 	}
+	r = CUDA_ERROR_OUT_OF_MEMORY;
 	row = gpul_array_push(&l->inputs);
 	if (!row)
 		goto free_in;

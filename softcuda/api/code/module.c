@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/log.h"
+#include "ptx/strict/strict.h"
+
 /* ---- code: a decoded program, independent of contexts --------------------------------------------------- */
 
 /* Refuse a newer PTX version before decoding.  The target does not matter: an interpreter needs no hardware, and an
@@ -27,6 +30,34 @@ static CUresult load_result(gpul_status st)
 	return st == GPUL_ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_PTX;
 }
 
+/* GPULOAD_SOFT_STRICT=1: what ptxas would refuse.  The reason is printed, because most programs report only an error number. */
+static gpul_status check_strict(const gpul_ptx_module *m, const char *text, size_t text_bytes, const char *name, gpul_error *err)
+{
+	const char *strict = secure_getenv("GPULOAD_SOFT_STRICT");
+	gpul_status st;
+
+	if (!strict || strcmp(strict, "1") != 0)
+		return GPUL_OK;
+	st = gpul_ptx_check_strict(m, text, text_bytes, name, gpul_ptx_newest_of_cuda(soft.cuda), err);
+	if (st)
+		gpul_log(GPUL_LOG_NOTICE, "softcuda", "strict: %s", err->text);
+	return st;
+}
+
+CUresult soft_parse_ptx(const char *text, size_t text_bytes, const char *name, gpul_ptx_module **out, gpul_error *err)
+{
+	gpul_status st = gpul_ptx_parse(text, text_bytes, name, out, err);
+
+	if (!st) {
+		st = check_strict(*out, text, text_bytes, name, err);
+		if (st) {
+			gpul_ptx_module_destroy(*out);
+			*out = NULL;
+		}
+	}
+	return st == GPUL_EUNSUPPORTED ? CUDA_ERROR_UNSUPPORTED_PTX_VERSION : st ? load_result(st) : CUDA_SUCCESS;
+}
+
 CUresult soft_code_create(const char *text, size_t text_bytes, const char *name,
 			  const struct jit_log *log, struct code **out)
 {
@@ -36,9 +67,9 @@ CUresult soft_code_create(const char *text, size_t text_bytes, const char *name,
 	struct code *code;
 	CUresult r;
 
-	st = gpul_ptx_parse(text, text_bytes, name, &parsed, &err);
-	if (st)
-		return soft_jit_error(log, load_result(st), err.text);
+	r = soft_parse_ptx(text, text_bytes, name, &parsed, &err);
+	if (r)
+		return soft_jit_error(log, r, err.text);
 	r = check_version(parsed, log);
 	code = r ? NULL : calloc(1, sizeof *code);
 	if (!code) {
