@@ -10,7 +10,8 @@ enum { MAX_GROUPS = 16, EXPECTED_BYTES = 160 };
 enum { COST_ORDER = 3, COST_GROUP = 4, COST_COUNT = 4, COST_MOD = 5, COST_TYPE = 6, COST_OPEN = 3 };
 
 struct group {
-	char kind;             /* 0, or '?', '^', '!', '.' as in strict_internal.h */
+	char kind;             /* 0, or '?', '!', '+', '.' as in strict_internal.h */
+	bool first;            /* '^' */
 	bool type;
 	const char *names;
 	size_t n_bytes;
@@ -75,12 +76,11 @@ static unsigned read_groups(const char *mods, struct group *groups)
 		size_t n_bytes = strcspn(mods, " ");
 
 		*g = (struct group){ .names = mods, .n_bytes = n_bytes };
-		if (strchr("?^!.", *mods)) {
-			g->kind = *mods;
-			g->names++;
-			g->n_bytes--;
+		for (; g->n_bytes && strchr("?^!+.", *g->names); g->names++, g->n_bytes--) {
+			g->first |= *g->names == '^';
+			g->kind = *g->names == '^' ? g->kind : *g->names;
 		}
-		g->type = g->kind != '.' && g->kind != '!' && is_type_group(g);
+		g->type = (!g->kind || g->kind == '?') && is_type_group(g);
 		mods += n_bytes;
 		mods += *mods == ' ';
 	}
@@ -126,7 +126,7 @@ static void note(struct miss *miss, unsigned cost, int kind, unsigned mod, const
 static unsigned find_group(const struct group *groups, unsigned n, unsigned used, const char *text)
 {
 	for (unsigned k = 0; k < n; k++)
-		if (!groups[k].type && groups[k].kind != '!' && groups[k].kind != '.' && !(used >> k & 1) &&
+		if (!groups[k].type && (!groups[k].kind || groups[k].kind == '?') && !(used >> k & 1) &&
 		    is_listed(groups[k].names, groups[k].n_bytes, '|', text))
 			return k;
 	return GPUL_PTX_NONE;
@@ -158,7 +158,7 @@ static void note_missing(const struct search *a, struct miss *miss, const struct
 static void compare(const struct search *a, const struct strict_form *row, struct miss *miss)
 {
 	struct group groups[MAX_GROUPS];
-	unsigned n = read_groups(row->mods, groups), used = 0, next_type = 0;
+	unsigned n = read_groups(row->mods, groups), used = 0, next_type = 0, n_first = 0, last_first = 0;
 	bool open = n && groups[n - 1].kind == '.';
 
 	for (unsigned i = 0; i < a->in->n_mods; i++) {
@@ -167,6 +167,8 @@ static void compare(const struct search *a, const struct strict_form *row, struc
 		for (unsigned k = 0; k < n; k++)
 			if (groups[k].kind == '!' && is_listed(groups[k].names, groups[k].n_bytes, '|', text))
 				note(miss, COST_MOD, MISS_MOD, i, NULL);
+			else if (groups[k].kind == '+' && is_listed(groups[k].names, groups[k].n_bytes, '|', text))
+				used |= 1u << k;
 		if (strict_is_type(a->in->mods[i], text)) {
 			while (next_type < n && (!groups[next_type].type || (groups[next_type].kind == '?' &&
 				!is_listed(groups[next_type].names, groups[next_type].n_bytes, '|', text))))
@@ -185,12 +187,13 @@ static void compare(const struct search *a, const struct strict_form *row, struc
 			note(miss, COST_MOD, MISS_MOD, i, NULL);
 		if (k == GPUL_PTX_NONE)
 			continue;
-		if (groups[k].kind == '^' && i)
+		if (groups[k].first && (i != n_first++ || k < last_first))
 			note(miss, COST_ORDER, MISS_ORDER, i, NULL);
+		last_first = k;
 		used |= 1u << k;
 	}
 	for (unsigned k = 0; k < n; k++)
-		if (!(used >> k & 1) && groups[k].kind != '?' && groups[k].kind != '!' && groups[k].kind != '.')
+		if (!(used >> k & 1) && (!groups[k].kind || groups[k].kind == '+'))
 			note_missing(a, miss, &groups[k], open);
 }
 

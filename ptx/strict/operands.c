@@ -67,6 +67,34 @@ static gpul_status fail_operand(struct strict *s, const struct operand *a, const
 	return strict_fail_inst(s, a->in, "%s: operand %u must be %s", gpul_ptx_inst_text(s->m, a->in, name, sizeof name), a->number, expected);
 }
 
+/* The state space that an instruction names, without ::cta and the like; NONE: it is generic. */
+static unsigned space_of(const gpul_ptx_inst *in)
+{
+	for (unsigned i = 0; i < in->n_mods; i++)
+		switch (in->mods[i]) {
+		case GPUL_PTX_MOD_GLOBAL: case GPUL_PTX_MOD_LOCAL: case GPUL_PTX_MOD_CONST:
+			return in->mods[i];
+		case GPUL_PTX_MOD_SHARED: case GPUL_PTX_MOD_SHARED__CTA: case GPUL_PTX_MOD_SHARED__CLUSTER:
+			return GPUL_PTX_MOD_SHARED;
+		case GPUL_PTX_MOD_PARAM: case GPUL_PTX_MOD_PARAM__ENTRY: case GPUL_PTX_MOD_PARAM__FUNC:
+			return GPUL_PTX_MOD_PARAM;
+		default:
+			break;
+		}
+	return GPUL_PTX_MOD_NONE;
+}
+
+static const gpul_ptx_var *variable_of(const struct strict *s, const gpul_ptx_operand *o)
+{
+	switch (o->ref_kind) {
+	case GPUL_PTX_REF_MODULE_VAR: return &s->m->vars[o->index];
+	case GPUL_PTX_REF_FUNC_VAR: return &s->f->vars[o->index];
+	case GPUL_PTX_REF_PARAM: return &s->f->params[o->index];
+	case GPUL_PTX_REF_RET: return &s->f->rets[o->index];
+	default: return NULL;
+	}
+}
+
 /* ---- values ------------------------------------------------------------------------------- */
 
 static gpul_status check_literal(struct strict *s, const struct operand *a, unsigned type)
@@ -91,6 +119,16 @@ static bool is_vector(const struct strict *s, const gpul_ptx_operand *o)
 	return o->kind == GPUL_PTX_OP_REG && o->selector == GPUL_PTX_SEL_NONE && gpul_ptx_reg_row(s->f, o->index)->vector > 1;
 }
 
+/* cvta.global.u64 d, variable */
+static gpul_status check_cvta_variable(struct strict *s, const struct operand *a)
+{
+	const gpul_ptx_var *v = variable_of(s, a->o);
+
+	if (gpul_ptx_has_mod(a->in, GPUL_PTX_MOD_TO))
+		return fail_operand(s, a, "a register that has a generic address");
+	return !v || v->space == space_of(a->in) ? GPUL_OK : fail_operand(s, a, "an address in the state space of the instruction");
+}
+
 /* A register or literal of one type. */
 static gpul_status check_value(struct strict *s, const struct operand *a, unsigned type, bool larger)
 {
@@ -109,9 +147,13 @@ static gpul_status check_value(struct strict *s, const struct operand *a, unsign
 			return GPUL_OK;
 		return check_literal(s, a, type);
 	case GPUL_PTX_OP_SYMBOL:
+		if (a->in->opcode == GPUL_PTX_CVTA)
+			return check_cvta_variable(s, a);
 		if (a->in->opcode == GPUL_PTX_MOV || a->o->value.i || a->o->ref_kind == GPUL_PTX_REF_FUNC || a->o->ref_kind == GPUL_PTX_REF_NONE)
 			return GPUL_OK;
 		return fail_operand(s, a, "a register or literal: mov loads the address of a variable");
+	case GPUL_PTX_OP_PAIR:
+		return fail_operand(s, a, "one register, not a pair as in r|p");
 	case GPUL_PTX_OP_LABEL: case GPUL_PTX_OP_ADDRESS:
 		return fail_operand(s, a, a->o->kind == GPUL_PTX_OP_LABEL ? "a value, not a label" : "a value, not an address in brackets");
 	default:
@@ -129,6 +171,30 @@ static gpul_status check_result(struct strict *s, const struct operand *a, unsig
 	return check_value(s, a, type, larger);
 }
 
+static bool has_l2_priority(const gpul_ptx_inst *in)
+{
+	return gpul_ptx_has_mod(in, GPUL_PTX_MOD_L2__EVICT_LAST) || gpul_ptx_has_mod(in, GPUL_PTX_MOD_L2__EVICT_NORMAL) ||
+	       gpul_ptx_has_mod(in, GPUL_PTX_MOD_L2__EVICT_FIRST);
+}
+
+/* Vectors of 32 bytes, as ld.global.v8.u32 loads, are newer than those of 16. */
+static gpul_status check_vector_bytes(struct strict *s, const struct operand *a, unsigned bytes)
+{
+	unsigned space = space_of(a->in);
+
+	if (bytes <= 16 && has_l2_priority(a->in))
+		return fail_operand(s, a, "a vector of 32 bytes: .L2::evict_first, _last and _normal are for those");
+	if (bytes <= 16)
+		return GPUL_OK;
+	if (bytes > 32 || gpul_ptx_has_mod(a->in, GPUL_PTX_MOD_B128) || (space && space != GPUL_PTX_MOD_GLOBAL) || (a->in->opcode != GPUL_PTX_LD && a->in->opcode != GPUL_PTX_ST))
+		return fail_operand(s, a, "a vector of at most 16 bytes, or 32 in .global memory");
+	if (s->sm < 100)
+		return strict_fail_inst(s, a->in, "a vector of 32 bytes needs .target sm_100 or higher; this module has sm_%u", s->sm);
+	if (s->version < 88)
+		return strict_fail_inst(s, a->in, "a vector of 32 bytes needs .version 8.8 or higher; this module has %u.%u", s->version / 10, s->version % 10);
+	return GPUL_OK;
+}
+
 /* The elements of {a, b}, each of a type; or one value. */
 static gpul_status check_elements(struct strict *s, const struct operand *a, unsigned type)
 {
@@ -137,8 +203,9 @@ static gpul_status check_elements(struct strict *s, const struct operand *a, uns
 
 	for (unsigned i = 0; i < a->in->n_mods; i++)
 		n = a->in->mods[i] == GPUL_PTX_MOD_V2 ? 2 : a->in->mods[i] == GPUL_PTX_MOD_V4 ? 4 : a->in->mods[i] == GPUL_PTX_MOD_V8 ? 8 : n;
-	if (is_vector(s, a->o))
-		return GPUL_OK;
+	st = check_vector_bytes(s, a, n * gpul_ptx_type_bytes(type));
+	if (st || is_vector(s, a->o))
+		return st;
 	if (a->o->kind == GPUL_PTX_OP_F32 || a->o->kind == GPUL_PTX_OP_F64)
 		return class_of(type) == CLASS_BITS ? GPUL_OK : check_value(s, a, type, true);
 	if (a->o->kind != GPUL_PTX_OP_VECTOR && n == 1)
@@ -203,32 +270,11 @@ static gpul_status check_pair(struct strict *s, const struct operand *a, unsigne
 
 /* ---- addresses ---------------------------------------------------------------------------- */
 
-/* The state space that an instruction names, without ::cta and the like; NONE: it is generic. */
-static unsigned space_of(const gpul_ptx_inst *in)
+static bool is_address(const struct strict *s, const gpul_ptx_operand *o)
 {
-	for (unsigned i = 0; i < in->n_mods; i++)
-		switch (in->mods[i]) {
-		case GPUL_PTX_MOD_GLOBAL: case GPUL_PTX_MOD_LOCAL: case GPUL_PTX_MOD_CONST:
-			return in->mods[i];
-		case GPUL_PTX_MOD_SHARED: case GPUL_PTX_MOD_SHARED__CTA: case GPUL_PTX_MOD_SHARED__CLUSTER:
-			return GPUL_PTX_MOD_SHARED;
-		case GPUL_PTX_MOD_PARAM: case GPUL_PTX_MOD_PARAM__ENTRY: case GPUL_PTX_MOD_PARAM__FUNC:
-			return GPUL_PTX_MOD_PARAM;
-		default:
-			break;
-		}
-	return GPUL_PTX_MOD_NONE;
-}
+	enum type_class held = class_of(gpul_ptx_reg_row(s->f, o->index)->type);
 
-static const gpul_ptx_var *variable_of(const struct strict *s, const gpul_ptx_operand *o)
-{
-	switch (o->ref_kind) {
-	case GPUL_PTX_REF_MODULE_VAR: return &s->m->vars[o->index];
-	case GPUL_PTX_REF_FUNC_VAR: return &s->f->vars[o->index];
-	case GPUL_PTX_REF_PARAM: return &s->f->params[o->index];
-	case GPUL_PTX_REF_RET: return &s->f->rets[o->index];
-	default: return NULL;
-	}
+	return held == CLASS_BITS || held == CLASS_INT;
 }
 
 static gpul_status check_address(struct strict *s, const struct operand *a)
@@ -241,11 +287,8 @@ static gpul_status check_address(struct strict *s, const struct operand *a)
 	if (a->o->kind != GPUL_PTX_OP_ADDRESS)
 		return fail_operand(s, a, "an address in brackets");
 	base = &s->f->operands[a->o->first_child];
-	if (base->kind == GPUL_PTX_OP_REG) {
-		enum type_class held = class_of(gpul_ptx_reg_row(s->f, base->index)->type);
-
-		return held == CLASS_BITS || held == CLASS_INT ? GPUL_OK : fail_operand(s, a, "an address in a register of an integer or bit type");
-	}
+	if (base->kind == GPUL_PTX_OP_REG)
+		return is_address(s, base) ? GPUL_OK : fail_operand(s, a, "an address in a register of an integer or bit type");
 	if (!memory)
 		return GPUL_OK;
 	if (base->kind == GPUL_PTX_OP_INT)
@@ -272,7 +315,7 @@ static unsigned twice(unsigned type)
 
 static gpul_status check_typed(struct strict *s, const struct operand *a, unsigned type, bool larger)
 {
-	if (type >= GPUL_PTX_N_MODS || !gpul_ptx_type_bytes(type) || a->o->kind == GPUL_PTX_OP_PAIR)
+	if (type >= GPUL_PTX_N_MODS || !gpul_ptx_type_bytes(type))
 		type = type == GPUL_PTX_MOD_PRED ? type : GPUL_PTX_MOD_NONE;
 	if (!type)
 		return GPUL_OK;
@@ -315,6 +358,8 @@ static gpul_status check_letter(struct strict *s, const struct operand *a, char 
 		return check_value(s, a, GPUL_PTX_MOD_B16, false);
 	case 'u':
 		return check_value(s, a, GPUL_PTX_MOD_U32, false);
+	case 'i':
+		return a->o->kind == GPUL_PTX_OP_REG && !is_address(s, a->o) ? fail_operand(s, a, "an address in a register of an integer or bit type") : GPUL_OK;
 	case 'p':
 		return check_predicate(s, a, false);
 	case 'q':
@@ -357,9 +402,8 @@ gpul_status strict_check_operands(struct strict *s, const gpul_ptx_inst *in, con
 		st = check_barrier(s, in);
 	if (st || !letter)
 		return st;
-	if (strchr(letter, '/') && letter[strlen(letter) - 1] == '*' && in->n_operands > 2 && in->opcode != GPUL_PTX_CP &&
-	    !gpul_ptx_has_mod(in, GPUL_PTX_MOD_L2__CACHE_HINT) && !gpul_ptx_has_mod(in, GPUL_PTX_MOD_UNIFIED))
-		return strict_fail_inst(s, in, "%s has %u operands: expected 2, or .L2::cache_hint", gpul_ptx_opcode_text(in->opcode), in->n_operands);
+	if (in->n_operands == 3 && (in->opcode == GPUL_PTX_LD || in->opcode == GPUL_PTX_ST) && !gpul_ptx_has_mod(in, GPUL_PTX_MOD_L2__CACHE_HINT))
+		return strict_fail_inst(s, in, "%s has 3 operands: expected 2, or .L2::cache_hint", gpul_ptx_opcode_text(in->opcode));
 	for (unsigned i = 0; !st && i < in->n_operands && *letter && *letter != '*'; i++, letter++) {
 		struct operand a = { in, &s->f->operands[in->first_operand + i], i + 1 };
 

@@ -16,13 +16,15 @@
  *
  * ops    opcodes, separated by blanks
  * mods   groups, separated by blanks, of modifiers, separated by '|'.  An instruction has exactly one modifier of each group.
- *            ?a|b  at most one of them      ^a|b  one, directly after the opcode
- *            !a|b  none of them             ...   also any other modifiers
+ *            ?a|b  at most one of them      ^a|b  one, directly after the opcode or another such modifier; ^?a|b: at most one
+ *            !a|b  none of them             +a|b  any number of them, but one at least, in any place, types too
+ *            ...   also any other modifiers
  *        Groups of types have to match in their order; the order of the other modifiers is free.
  * args   one letter per operand:
  *            0 1 2 3  of the n-th type of the instruction      D  of twice the size of the first type
  *            A B      of the first or second type, or larger   V  elements of the last type, or larger: a vector, or one register
  *            w l h    of 32, 64 or 16 bits                     u  an integer of 32 bits
+ *            i        an integer that is an address
  *            p        a predicate                              P  one or two predicates
  *            q        a predicate, negated or not, or a number
  *            m        an address                               c  a constant

@@ -46,22 +46,32 @@ static const char *skip_hidden(const struct place *p)
 	return close ? close + 1 : p->end;
 }
 
-/* Is the '-' at p->at in brackets after a name, as in [r-4]? */
-static bool follows_name(const struct place *p, const char *bracket)
+/* Does the '-' at p->at follow a name in the instruction that begins at `start`, as in [r-4]?  Directives, such as the differences of labels in
+ * a .section, begin with a dot. */
+static bool follows_name(const struct place *p, const char *start)
 {
 	const char *end = p->at, *at;
 
-	while (end > bracket && isspace((unsigned char)end[-1]))
+	while (start < end && isspace((unsigned char)*start))
+		start++;
+	if (!isalpha((unsigned char)*start) && *start != '@')
+		return false;
+	while (end > start && isspace((unsigned char)end[-1]))
 		end--;
-	for (at = end; at > bracket && (isalnum((unsigned char)at[-1]) || (at[-1] && strchr("_$%.", at[-1]))); at--)
-		;
-	return at < end && !isdigit((unsigned char)*at);
+	at = end;
+	while (at > start && (isalnum((unsigned char)at[-1]) || (at[-1] && strchr("_$%.", at[-1]))))
+		at--;
+	if (at == end || isdigit((unsigned char)*at) || (end - at == 7 && !memcmp(at, "WARP_SZ", 7)))  /* a constant */
+		return false;
+	while (at > start && isspace((unsigned char)at[-1]))
+		at--;
+	return at > start && strchr(",[({|", at[-1]);  /* bar.warp.sync -1: the name is the instruction's */
 }
 
 gpul_status strict_check_text(struct strict *s, const char *text, size_t n_bytes)
 {
 	struct place p = { text, text + n_bytes, text, 1 };
-	const char *bracket = NULL;  /* behind the '[' that is open */
+	const char *start = text;  /* of the instruction */
 	gpul_status st = check_ascii(s, p);
 
 	for (; !st && p.at < p.end; p.at++) {
@@ -77,14 +87,12 @@ gpul_status strict_check_text(struct strict *s, const char *text, size_t n_bytes
 		if (*p.at == '\n') {
 			p.line++;
 			p.line_start = p.at + 1;
-		} else if (*p.at == '[') {
-			bracket = p.at + 1;
-		} else if (*p.at == ']') {
-			bracket = NULL;
+		} else if (*p.at == ';' || *p.at == '{' || (*p.at == ':' && p.at > text && p.at[-1] != ':' && p.at + 1 < p.end && p.at[1] != ':')) {
+			start = p.at + 1;
 		} else if (*p.at == '\v') {
 			st = strict_fail(s, p.line, column(&p), "a vertical tab (0x0b) is not accepted between words");
-		} else if (*p.at == '-' && bracket && follows_name(&p, bracket)) {
-			st = strict_fail(s, p.line, column(&p), "an address has no '-': write a negative offset as [name+-4]");
+		} else if (*p.at == '-' && follows_name(&p, start)) {
+			st = strict_fail(s, p.line, column(&p), "a name has no '-' behind it: write a negative offset as in [name+-4]");
 		}
 	}
 	return st;
