@@ -18,6 +18,20 @@ inputs() {
 	[[ $(json '[k["dynamic_shared"] for k in j["images"][0]["kernels"]].count(True)') == 1 ]]
 }
 
+@test "ls --strict refuses what ptxas refuses, with the line and the reason" {
+	cat > strict.ptx <<-'END'
+		.version 7.0
+		.target sm_75
+		.address_size 64
+		.visible .entry k() { .reg .b32 r<2>; abs.u32 r0, r1; ret; }
+	END
+	works ls strict.ptx
+	fails 1 "strict.ptx:4:39: abs.u32: type .u32 is not accepted here: expected .s16, .s32, .s64" ls --strict strict.ptx
+	works ls --strict "$vecadd"
+	says "PTX 7.0 for sm_75, 1 kernel"
+	fails 2 "--strict cannot be combined with --images, --group, --sort, --sass and --diff" ls --strict --images strict.ptx
+}
+
 @test "ls prints demangled C++ names" {
 	cat > mangled.ptx <<-'END'
 		.version 7.0

@@ -52,6 +52,20 @@ load helper
 	GPULOAD_SOFT_CUDA=x GPULOAD_SOFT_QUIET=1 fails 1 "CUDA_ERROR_INVALID_VALUE" devices --driver soft
 }
 
+@test "soft --strict-ptx refuses what ptxas refuses, and says why" {
+	cat > strict.ptx <<-'END'
+		.version 7.0
+		.target sm_75
+		.address_size 64
+		.visible .entry k() { .reg .f32 f<2>; .reg .f64 d<2>; cvt.f32.f64 f0, d0; ret; }
+	END
+	works soft --quiet -- gpuload run strict.ptx --kernel k
+	run --separate-stderr gpuload soft --quiet --strict-ptx -- gpuload run strict.ptx --kernel k
+	[[ $status == 1 && $stderr == *"strict.ptx:4:55: cvt.f32.f64 needs one of .rn, .rz, .rm, .rp"* ]] || show "should refuse the conversion"
+	works soft --env --strict-ptx
+	says "GPULOAD_SOFT_STRICT=1"
+}
+
 @test "wrong options are usage errors" {
 	fails 2 "--gpus must be a number from 1 to 16, not '0'" soft --gpus 0 -- true
 	fails 2 "--sm must be a compute capability such as 75, 80 or 90, not 'x'" soft --sm x -- true
