@@ -296,6 +296,15 @@ size_t gpul_ptx_print_inst(const gpul_ptx_module *m, const gpul_ptx_func *f, con
  * function.  O(n_funcs). */
 const gpul_ptx_func *gpul_ptx_find_func(const gpul_ptx_module *m, const char *name);
 
+/** True when code for the module's .target runs on a GPU of compute capability `sm`, such as 90: a plain target runs on newer GPUs, too,
+ * sm_100f on those of its family, sm_90a on its own only. */
+static inline bool gpul_ptx_runs_on(const gpul_ptx_module *m, unsigned sm)
+{
+	if (m->sm_suffix == 'a')
+		return m->sm == sm;
+	return m->sm <= sm && (!m->sm_suffix || m->sm / 10 == sm / 10);
+}
+
 /** The text of a name. */
 static inline const char *gpul_ptx_name(const gpul_ptx_module *m, gpul_ptx_str s)
 {

@@ -15,14 +15,6 @@ static int suffix_rank(char suffix)
 	return suffix == 'a' ? 2 : suffix == 'f';
 }
 
-/* True when code for the target of m runs on the architecture of `at`. */
-static bool runs_on(const gpul_ptx_module *m, const gpul_ptx_module *at)
-{
-	if (m->sm_suffix == 'a')
-		return at->sm == m->sm;
-	return m->sm <= at->sm && (!m->sm_suffix || at->sm / 10 == m->sm / 10);
-}
-
 /* Find the input with the highest target; if several have it, the most restricted of them. */
 static uint32_t newest_input(const ptx_linker *l)
 {
@@ -46,7 +38,7 @@ static gpul_status choose_sm(ptx_linker *l)
 	for (uint32_t i = 0; i < l->n_inputs; i++) {
 		const struct ptx_link_input *in = &l->inputs[i];
 
-		if (!runs_on(&in->m, at))
+		if (!gpul_ptx_runs_on(&in->m, at->sm))
 			return gpul_fail(l->err, GPUL_EFORMAT, 0,
 					 "%.60s is for sm_%u%.1s and %.60s for sm_%u%.1s: no device runs "
 					 "both; compile both for the same target",

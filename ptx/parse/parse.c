@@ -29,16 +29,16 @@ static void parse_version(ptx_parser *p)
 	p->module.version_minor = part[1];
 }
 
-/* Parse a target such as sm_90a. */
-static void read_sm(ptx_parser *p, const ptx_token *t)
+/* Parse a target such as sm_90a or compute_90a, whose number begins at character `start`. */
+static void read_sm(ptx_parser *p, const ptx_token *t, uint32_t start)
 {
-	uint32_t i = 3, sm = 0;
+	uint32_t i = start, sm = 0;
 
 	for (; i < t->bytes && t->text[i] >= '0' && t->text[i] <= '9' && sm < 100000; i++)
 		sm = sm * 10 + (uint32_t)(t->text[i] - '0');
 	p->module.sm = sm;
 	p->module.sm_suffix = i < t->bytes ? t->text[i] : 0;
-	if (i == 3 || i + 1 < t->bytes)
+	if (i == start || i + 1 < t->bytes)
 		ptx_fail_at(p, t, "expected a target such as sm_90 or sm_90a");
 }
 
@@ -59,7 +59,9 @@ static void parse_target(ptx_parser *p)
 			return;
 		}
 		if (t.bytes > 3 && !memcmp(t.text, "sm_", 3))
-			read_sm(p, &t);
+			read_sm(p, &t, 3);
+		else if (t.bytes > 8 && !memcmp(t.text, "compute_", 8))
+			read_sm(p, &t, 8);
 		if (ptx_tok_is(&t, PTX_TOK_WORD, "debug"))
 			p->module.debug = true;
 		n += (size_t)snprintf(text + n, sizeof text - n, "%s%.*s", n ? ", " : "",

@@ -34,8 +34,8 @@ unsigned gpul_ptx_newest_of_cuda(int cuda)
 
 /* ---- .version and .target ----------------------------------------------------------------- */
 
-/* The position of a directive's first appearance outside of comments: the parser keeps none. */
-static void find_directive(const char *text, size_t n_bytes, const char *word, uint32_t *line, uint32_t *column)
+/* The position of a directive's first appearance outside of comments: the parser keeps none.  False: there is none. */
+static bool find_directive(const char *text, size_t n_bytes, const char *word, uint32_t *line, uint32_t *column)
 {
 	const char *end = text + n_bytes, *line_start = text;
 	size_t n = strlen(word);
@@ -55,7 +55,7 @@ static void find_directive(const char *text, size_t n_bytes, const char *word, u
 			at = close ? close + 1 : NULL;
 		} else if ((size_t)(end - at) >= n && !memcmp(at, word, n)) {
 			*column = (uint32_t)(at - line_start) + 1;
-			return;
+			return true;
 		}
 		if (!at)
 			break;
@@ -65,6 +65,7 @@ static void find_directive(const char *text, size_t n_bytes, const char *word, u
 		}
 	}
 	*line = *column = 1;
+	return false;
 }
 
 static gpul_status check_version(struct strict *s, const char *text, size_t n_bytes, unsigned newest)
@@ -79,7 +80,8 @@ static gpul_status check_version(struct strict *s, const char *text, size_t n_by
 	if (major * 10 + minor > GPUL_PTX_NEWEST)
 		return GPUL_OK;
 	if (major < 1 || minor > newest_minor[major])
-		return strict_fail(s, line, column, ".version %u.%u does not exist", major, minor);
+		return gpul_fail(s->err, GPUL_EUNSUPPORTED, (int)line, "%.100s:%u:%u: .version %u.%u does not exist", s->file_name, line, column, major,
+				 minor);
 	return GPUL_OK;
 }
 
@@ -119,6 +121,8 @@ static gpul_status check_target(struct strict *s, const char *text, size_t n_byt
 	if (s->version < since)
 		return strict_fail(s, line, column, ".target sm_%u%s needs .version %u.%u or higher; this module has %u.%u", s->sm, suffix, since / 10,
 				   since % 10, s->version / 10, s->version % 10);
+	if (s->m->debug && !find_directive(text, n_bytes, ".section", &(uint32_t){ 0 }, &(uint32_t){ 0 }))
+		return strict_fail(s, line, column, ".target has the option debug, and the module has no debug information, a .section");
 	return check_options(s, line, column);
 }
 

@@ -25,8 +25,8 @@ unsigned gpul_ptx_newest_of_cuda(int cuda);
  * @text_bytes its size in bytes
  * @file_name  for messages only
  * @newest     the newest accepted .version, as gpul_ptx_newest_of_cuda() returns it
- * Errors  GPUL_EUNSUPPORTED the .version is newer than `newest`; GPUL_EFORMAT ptxas refuses the module.  Both have the first error as
- *         "kernel.ptx:12:7: abs has no type .u32: expected .s16, .s32, ...", and native = its line
+ * Errors  GPUL_EUNSUPPORTED the .version is newer than `newest`, or does not exist; GPUL_EFORMAT ptxas refuses the module.
+ *         Both have the first error as "kernel.ptx:12:7: abs has no type .u32: expected .s16, .s32, ...", and native = its line
  * Threads any thread may call; the module is only read
  * Source  PTX ISA 9.0; ptxas of CUDA 13.0 */
 gpul_status gpul_ptx_check_strict(const gpul_ptx_module *m, const char *text, size_t text_bytes, const char *file_name, unsigned newest,

@@ -30,7 +30,7 @@ static CUresult load_result(gpul_status st)
 	return st == GPUL_ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_PTX;
 }
 
-/* GPULOAD_SOFT_STRICT=1: what ptxas would refuse.  The reason is printed, because most programs report only an error number. */
+/* GPULOAD_SOFT_STRICT=1: what NVIDIA's driver would refuse, by its ptxas or because its GPU is older than the .target.  The reason is printed, because most programs report only an error number. */
 static gpul_status check_strict(const gpul_ptx_module *m, const char *text, size_t text_bytes, const char *name, gpul_error *err)
 {
 	const char *strict = secure_getenv("GPULOAD_SOFT_STRICT");
@@ -39,6 +39,8 @@ static gpul_status check_strict(const gpul_ptx_module *m, const char *text, size
 	if (!strict || strcmp(strict, "1") != 0)
 		return GPUL_OK;
 	st = gpul_ptx_check_strict(m, text, text_bytes, name, gpul_ptx_newest_of_cuda(soft.cuda), err);
+	if (!st && !gpul_ptx_runs_on(m, soft.cc))
+		st = gpul_fail(err, GPUL_EFORMAT, 0, "%.100s: .target %.60s does not run on the device, sm_%u", name, gpul_ptx_name(m, m->target), soft.cc);
 	if (st)
 		gpul_log(GPUL_LOG_NOTICE, "softcuda", "strict: %s", err->text);
 	return st;

@@ -70,7 +70,7 @@ static void refuses_an_invalid_form_by_every_way_to_load(void **state)
 	ok(load(kernels_ptx, log));
 }
 
-static void answers_222_to_a_version_newer_than_that_of_cuda(void **state)
+static void answers_222_to_an_unknown_version(void **state)
 {
 	char text[256], log[LOG_BYTES] = "";
 
@@ -82,11 +82,33 @@ static void answers_222_to_a_version_newer_than_that_of_cuda(void **state)
 	fails(load_library(text), CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 	fails(link_text(text), CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 	write_ptx(text, "6.6", "sm_75");
-	fails(load(text, log), CUDA_ERROR_INVALID_PTX);
+	fails(load(text, log), CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 	write_ptx(text, "8.0", "sm_120");
 	fails(load(text, log), CUDA_ERROR_INVALID_PTX);
 	assert_non_null(strstr(log, "<ptx>:2:1: .target sm_120 needs .version 8.7 or higher"));
 	write_ptx(text, "9.0", "sm_75");
+	ok(load(text, log));
+}
+
+static void refuses_a_target_that_the_device_does_not_run(void **state)
+{
+	static const char *const good[] = { "sm_90", "sm_90a", "compute_90", "sm_89", "sm_10" };
+	static const char *const bad[] = { "sm_100", "sm_120", "sm_100a", "sm_120f", "compute_103" };
+	char text[256], log[LOG_BYTES] = "";
+
+	(void)state;
+	set_strict("1");
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		write_ptx(text, "9.0", good[i]);
+		ok(load(text, log));
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		write_ptx(text, "9.0", bad[i]);
+		fails(load(text, log), CUDA_ERROR_INVALID_PTX);
+		assert_non_null(strstr(log, "does not run on the device, sm_90"));
+		fails(load_library(text), CUDA_ERROR_INVALID_PTX);
+	}
+	set_strict("0");
 	ok(load(text, log));
 }
 
@@ -106,7 +128,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(refuses_an_invalid_form_by_every_way_to_load),
-		cmocka_unit_test(answers_222_to_a_version_newer_than_that_of_cuda),
+		cmocka_unit_test(answers_222_to_an_unknown_version),
+		cmocka_unit_test(refuses_a_target_that_the_device_does_not_run),
 		cmocka_unit_test(accepts_the_same_ptx_without_the_variable),
 	};
 
