@@ -159,12 +159,15 @@ int gpul_ml_give_text(const char *text, char *out, unsigned length)
 __attribute__((visibility("default"))) const char *nvmlErrorString(int result);
 const char *nvmlErrorString(int result)
 {
+	/* The texts of an H200's library (driver of CUDA 13.0). */
 	static const char *const texts[] = {
 		"Success", "Uninitialized", "Invalid Argument", "Not Supported", "Insufficient Permissions", "Already Initialized", "Not Found",
 		"Insufficient Size", "Insufficient External Power", "Driver Not Loaded", "Timeout", "Interrupt Request Issue", "NVML Shared Library Not Found",
-		"Function Not Found", "Corrupted infoROM", "GPU is lost", "GPU requires reset", "Operating System Error", "RM Version Mismatch", "In Use",
-		"Insufficient Memory", "No data", "ECC Not Supported on vGPU", "Insufficient Resources", "Frequency Not Supported",
-		"Argument Version Mismatch", "Deprecated", "Not Ready", "GPU Not Found", "Invalid State", "Reset Type Not Supported",
+		"Function Not Found", "Corrupted infoROM", "GPU is lost", "GPU requires reset", "GPU access blocked by the operating system",
+		"Driver/library version mismatch", "In use by another client", "Insufficient Memory", "No data", "vGPU ECC not supported",
+		"Insufficient Resources", "Invalid Frequency", "Argument version mismatch", "Requested functionality has been deprecated",
+		"System is not in ready state", "No supported GPUs were found", "Resource not in correct state to perform requested operation",
+		"Reset type is not supported for given device",
 	};
 
 	return result >= 0 && (size_t)result < sizeof texts / sizeof *texts ? texts[result] : "Unknown Error";
@@ -372,12 +375,14 @@ static int give_pci_info(void *handle, void *out, size_t n_bytes)
 	return SUCCESS;
 }
 
+/* The long bus id is written up to its zero byte, as an H200's library does: 53 bytes. */
 CALL(nvmlDeviceGetPciInfo_v3, void *handle, void *out)
 {
-	return give_pci_info(handle, out, sizeof(pci_info));
+	return give_pci_info(handle, out, offsetof(pci_info, bus_id) + sizeof "00000000:00:00.0");
 }
 
-/* The second version has four reserved numbers in place of the long bus id, which NVIDIA's library leaves as they are. */
+/* The second version has four reserved numbers in place of the long bus id; an H200's library leaves them as they are, and the first
+ * version's structure behind 32 bytes. */
 CALL(nvmlDeviceGetPciInfo_v2, void *handle, void *out)
 {
 	return give_pci_info(handle, out, offsetof(pci_info, bus_id));

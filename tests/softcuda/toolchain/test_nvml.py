@@ -219,7 +219,20 @@ class Nvml(unittest.TestCase):
             self.assertIn(self.written(call, n_bytes)[0], (0, NOT_SUPPORTED), call)
         legacy = self.written("nvmlDeviceGetPciInfo", 32)[1][:16]
         self.assertEqual({self.written(f"nvmlDeviceGetPciInfo_v{v}", n)[1][:16] for v, n in ((2, 52), (3, 68))}, {legacy})
-        self.assertEqual(self.written("nvmlDeviceGetPciInfo_v3", 68)[1][36:].rstrip(b"\0").decode().lstrip("0"), legacy.rstrip(b"\0").decode().lstrip("0"))
+        third = self.written("nvmlDeviceGetPciInfo_v3", 68)[1]
+        self.assertEqual(third[36:53].rstrip(b"\0").decode().lstrip("0"), legacy.rstrip(b"\0").decode().lstrip("0"))
+        self.assertEqual(third[53:], bytes([0x5a] * 15))   # an H200's library writes 53 of the 68 bytes
+        self.assertEqual(self.written("nvmlDeviceGetPciInfo_v2", 52)[1][36:], bytes([0x5a] * 16))
+
+    def test_the_texts_of_errors_are_those_of_an_h200(self):
+        self.ml.nvmlErrorString.restype = ctypes.c_char_p
+        texts = {0: "Success", 3: "Not Supported", 16: "GPU requires reset", 17: "GPU access blocked by the operating system",
+                 18: "Driver/library version mismatch", 19: "In use by another client", 20: "Insufficient Memory", 21: "No data",
+                 22: "vGPU ECC not supported", 23: "Insufficient Resources", 24: "Invalid Frequency", 25: "Argument version mismatch",
+                 26: "Requested functionality has been deprecated", 27: "System is not in ready state", 28: "No supported GPUs were found",
+                 29: "Resource not in correct state to perform requested operation", 30: "Reset type is not supported for given device",
+                 31: "Unknown Error", 999: "Unknown Error"}
+        self.assertEqual({error: self.ml.nvmlErrorString(error).decode() for error in texts}, texts)
 
     def test_a_list_of_processes_has_entries_of_its_version(self):
         cu, context, address = ctypes.CDLL(f"{SOFT}/libcuda.so.1"), ctypes.c_void_p(), ctypes.c_uint64()
