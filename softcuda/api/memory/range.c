@@ -45,8 +45,9 @@ static bool range_allows(const gpul_exec_range *range, bool write)
 {
 	const struct mapping *m = soft_handle_find(HANDLE_MAPPING, range->owner);
 
-	/* The constants of modules have no owner.  They are read-only for kernels, but a copy may write to them. */
-	if (write && range->owner && range->flags & GPUL_EXEC_MEM_READ_ONLY)
+	/* Nobody may write to memory that was registered as read-only, to a graph's conditions, or to the names of errors that kernels
+	 * read.  The constants of modules are not among them: kernels and copies write to those. */
+	if (write && range->flags & GPUL_EXEC_MEM_READ_ONLY)
 		return false;
 	return !m || soft_mapping_allows(m, write);
 }
