@@ -91,7 +91,7 @@ CUresult soft_capture_check_legacy(struct stream *s)
 {
 	const CUresult r = soft_capture_check_query(s, true);
 
-	return r ? soft_refuse(r, "work for the legacy stream would wait for a blocking stream that is capturing: "
+	return r ? soft_refuse(r, "the legacy stream includes the work of a blocking stream that is capturing: "
 				  "create the stream with CU_STREAM_NON_BLOCKING")
 		 : r;
 }
@@ -350,8 +350,12 @@ CUresult soft_capture_set_tips(struct stream *s, const struct node_list *nodes, 
 CUresult soft_capture_wait(struct stream *s, struct event *e)
 {
 	struct capture *theirs = e->captured ? e->captured->capture : NULL;
-	CUresult r = check_wait_event(s, theirs);
+	CUresult r;
 
+	/* An event that was never recorded has happened, as on an H200: there is nothing to wait for. */
+	if (s->capture && !theirs && !e->recorded && !soft_shared_event_is_remote(e->shared))
+		return s->capture->is_invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
+	r = check_wait_event(s, theirs);
 	if (r)
 		return r;
 	if (!s->capture) {  /* a fork */

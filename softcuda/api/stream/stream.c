@@ -275,11 +275,25 @@ EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *user)
 
 /* ---- properties of a stream ------------------------------------------------------------------- */
 
+/* Enter the stream of a query.  During a capture, an H200 refuses queries of a legacy stream that includes the capturing stream, and
+ * the queries `refused`, a name, of the capturing stream itself; each ends the capture.  It answers the others (refused NULL). */
+static CUresult enter_property(CUstream handle, const char *refused, struct context **ctx, struct stream **out)
+{
+	CUresult r = soft_enter_stream(handle, ctx, out);
+
+	if (r)
+		return r;
+	r = (*out)->capture && refused ? soft_capture_refuse(*out, refused) : soft_capture_check_legacy(*out);
+	if (r)
+		soft_unlock();
+	return r;
+}
+
 EXPORT CUresult cuStreamGetFlags(CUstream handle, unsigned int *flags)
 {
 	struct context *ctx;
 	struct stream *s;
-	CUresult r = flags ? soft_enter_stream(handle, &ctx, &s) : CUDA_ERROR_INVALID_VALUE;
+	CUresult r = flags ? enter_property(handle, "cuStreamGetFlags", &ctx, &s) : CUDA_ERROR_INVALID_VALUE;
 
 	if (r)
 		return r;
@@ -292,8 +306,7 @@ EXPORT CUresult cuStreamGetPriority(CUstream handle, int *priority)
 {
 	struct context *ctx;
 	struct stream *s;
-	CUresult r = priority ? soft_enter_stream(handle, &ctx, &s)
-			      : CUDA_ERROR_INVALID_VALUE;
+	CUresult r = priority ? enter_property(handle, NULL, &ctx, &s) : CUDA_ERROR_INVALID_VALUE;
 
 	if (r)
 		return r;
@@ -306,7 +319,7 @@ EXPORT CUresult cuStreamGetId(CUstream handle, unsigned long long *id)
 {
 	struct context *ctx;
 	struct stream *s;
-	CUresult r = id ? soft_enter_stream(handle, &ctx, &s) : CUDA_ERROR_INVALID_VALUE;
+	CUresult r = id ? enter_property(handle, "cuStreamGetId", &ctx, &s) : CUDA_ERROR_INVALID_VALUE;
 
 	if (r)
 		return r;
@@ -319,7 +332,7 @@ EXPORT CUresult cuStreamGetCtx(CUstream handle, CUcontext *out)
 {
 	struct context *ctx;
 	struct stream *s;
-	CUresult r = out ? soft_enter_stream(handle, &ctx, &s) : CUDA_ERROR_INVALID_VALUE;
+	CUresult r = out ? enter_property(handle, NULL, &ctx, &s) : CUDA_ERROR_INVALID_VALUE;
 
 	if (r)
 		return r;
@@ -332,7 +345,7 @@ EXPORT CUresult cuStreamGetDevice(CUstream handle, CUdevice *out)
 {
 	struct context *ctx;
 	struct stream *s;
-	CUresult r = out ? soft_enter_stream(handle, &ctx, &s) : CUDA_ERROR_INVALID_VALUE;
+	CUresult r = out ? enter_property(handle, "cuStreamGetDevice", &ctx, &s) : CUDA_ERROR_INVALID_VALUE;
 
 	if (r)
 		return r;

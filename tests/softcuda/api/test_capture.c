@@ -356,6 +356,10 @@ static void a_capture_waits_only_for_its_own_events(void **state)
 	ok(cuStreamBeginCapture(b, RELAXED));
 	fails(cuStreamWaitEvent(b, forked, 0), CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
 	end_invalid(b);
+	ok(cuStreamBeginCapture(a, GLOBAL));
+	ok(cuStreamWaitEvent(a, joined, 0));  /* never recorded: it has happened */
+	ok(cuStreamEndCapture(a, &graph));
+	ok(cuGraphDestroy(graph));
 }
 
 static void the_legacy_stream_includes_capturing_blocking_streams(void **state)
