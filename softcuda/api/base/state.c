@@ -46,16 +46,24 @@ void soft_in_callback(bool begins)
 	is_in_callback = begins;
 }
 
+bool soft_is_in_callback(void)
+{
+	return is_in_callback;
+}
+
 static CUresult refuse_in_callback(void)
 {
 	return soft_refuse(CUDA_ERROR_NOT_PERMITTED, "a function that the driver calls (cuLaunchHostFunc, cuStreamAddCallback, a host node of a graph) "
-						     "must not call CUDA");
+						     "must not make this call, or not for a default stream");
 }
 
 CUresult soft_lock_initialised(void)
 {
-	if (is_in_callback)
-		return refuse_in_callback();
+	return is_in_callback ? refuse_in_callback() : soft_lock_also_in_callback();
+}
+
+CUresult soft_lock_also_in_callback(void)
+{
 	soft_lock();
 	if (soft.initialised)
 		return CUDA_SUCCESS;

@@ -114,6 +114,10 @@ void soft_changed(void);         /* the caller holds the lock: wake soft_wait_ch
  * driver calls.  soft_lock_initialised(): the lock is held on success. */
 CUresult soft_check_initialised(void);
 CUresult soft_lock_initialised(void);
+/* The same for the few calls that a function that the driver calls may make: those for a stream that the program created, except copies,
+ * launches of kernels and allocations; those for an event; and those for some nodes of graphs. */
+CUresult soft_lock_also_in_callback(void);
+bool soft_is_in_callback(void);
 /* The calling thread calls a function of the program now, or has called it. */
 void soft_in_callback(bool begins);
 /* Begin a call that works in the current context *out; the lock is held on success. */

@@ -339,7 +339,7 @@ static CUresult queue_launch(CUfunction handle, gpul_exec_launch_config *c, CUst
 	struct context *ctx;
 	struct stream *s;
 	struct op *op;
-	CUresult r = soft_enter_stream(stream, &ctx, &s);
+	CUresult r = soft_enter_stream_not_in_callback(stream, &ctx, &s);
 
 	if (r)
 		return r;

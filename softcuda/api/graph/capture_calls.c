@@ -61,10 +61,11 @@ EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph *out)
 
 EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
-	CUresult r = soft_check_initialised();
+	CUresult r = soft_lock_also_in_callback();
 
 	if (r)
 		return r;
+	soft_unlock();
 	if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
 		return CUDA_ERROR_INVALID_VALUE;
 	*mode = soft_capture_exchange_mode(*mode);

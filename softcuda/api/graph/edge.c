@@ -67,7 +67,7 @@ EXPORT CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from
 	CUresult r = n && (!from || !to) ? CUDA_ERROR_INVALID_VALUE : soft_check_edge_data(data, n);
 
 	if (!r)
-		r = soft_enter_graph(graph, &g);
+		r = soft_find_graph(soft_lock_also_in_callback(), graph, &g);
 	if (r)
 		return r;
 	for (size_t i = 0; !r && i < n; i++)  /* check all before one is added */

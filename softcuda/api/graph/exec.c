@@ -11,19 +11,23 @@
 
 #include <stdlib.h>
 
-CUresult soft_enter_exec(CUgraphExec handle, struct graph_exec **out)
+CUresult soft_find_exec(CUresult locked, CUgraphExec handle, struct graph_exec **out)
 {
-	CUresult r = soft_check_initialised();
+	CUresult r = locked;
 
 	if (r)
 		return r;
-	soft_lock();
 	*out = soft_handle_find(HANDLE_GRAPH_EXEC, handle);
 	if (*out)
 		return CUDA_SUCCESS;
 	r = soft_refuse_handle(CUDA_ERROR_INVALID_VALUE, HANDLE_GRAPH_EXEC, handle);
 	soft_unlock();
 	return r;
+}
+
+CUresult soft_enter_exec(CUgraphExec handle, struct graph_exec **out)
+{
+	return soft_find_exec(soft_lock_initialised(), handle, out);
 }
 
 static CUresult new_body(const struct graph *g, struct graph_exec **out);

@@ -4,13 +4,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-CUresult soft_enter_graph(CUgraph handle, struct graph **out)
+/* An H200 accepts calls for nodes of these types in functions that the driver calls. */
+CUresult soft_lock_for_type(CUgraphNodeType type)
 {
-	CUresult r = soft_check_initialised();
+	switch (type) {
+	case CU_GRAPH_NODE_TYPE_EMPTY:
+	case CU_GRAPH_NODE_TYPE_HOST:
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		return soft_lock_also_in_callback();
+	default:
+		return soft_lock_initialised();
+	}
+}
+
+CUresult soft_find_graph(CUresult locked, CUgraph handle, struct graph **out)
+{
+	CUresult r = locked;
 
 	if (r)
 		return r;
-	soft_lock();
 	*out = soft_handle_find(HANDLE_GRAPH, handle);
 	if (*out)
 		return CUDA_SUCCESS;
@@ -19,13 +33,12 @@ CUresult soft_enter_graph(CUgraph handle, struct graph **out)
 	return r;
 }
 
-CUresult soft_enter_node(CUgraphNode handle, struct node **out)
+static CUresult find_node(CUresult locked, CUgraphNode handle, struct node **out)
 {
-	CUresult r = soft_check_initialised();
+	CUresult r = locked;
 
 	if (r)
 		return r;
-	soft_lock();
 	*out = soft_handle_find(HANDLE_NODE, handle);
 	if (*out)
 		return CUDA_SUCCESS;
@@ -34,9 +47,19 @@ CUresult soft_enter_node(CUgraphNode handle, struct node **out)
 	return r;
 }
 
+CUresult soft_enter_graph(CUgraph handle, struct graph **out)
+{
+	return soft_find_graph(soft_lock_initialised(), handle, out);
+}
+
+CUresult soft_enter_node(CUgraphNode handle, struct node **out)
+{
+	return find_node(soft_lock_initialised(), handle, out);
+}
+
 CUresult soft_enter_node_of(CUgraphNode handle, CUgraphNodeType type, struct node **out)
 {
-	CUresult r = soft_enter_node(handle, out);
+	CUresult r = find_node(soft_lock_for_type(type), handle, out);
 
 	if (r || (*out)->type == type)
 		return r;

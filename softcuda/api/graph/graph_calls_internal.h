@@ -48,6 +48,12 @@ struct conditional_op {
 };
 extern const struct op_kind soft_conditional_kind;
 
+/* Take the lock for a call that adds, reads or changes nodes of one type. */
+CUresult soft_lock_for_type(CUgraphNodeType type);
+/* Find the graph or executable graph of a handle, when `locked`, the result of taking the lock, is CUDA_SUCCESS; on success the lock is
+ * held. */
+CUresult soft_find_graph(CUresult locked, CUgraph handle, struct graph **out);
+CUresult soft_find_exec(CUresult locked, CUgraphExec handle, struct graph_exec **out);
 /* Begin a call with a graph, a node or an executable graph; on success the lock is held. */
 CUresult soft_enter_graph(CUgraph handle, struct graph **out);
 CUresult soft_enter_node(CUgraphNode handle, struct node **out);

@@ -37,7 +37,7 @@ CUresult soft_add_node(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits
 	struct op *work = NULL;
 	struct graph *g;
 	struct node *node;
-	CUresult r = out ? soft_enter_graph(graph, &g) : CUDA_ERROR_INVALID_VALUE;
+	CUresult r = out ? soft_find_graph(soft_lock_for_type(type), graph, &g) : CUDA_ERROR_INVALID_VALUE;
 
 	if (r)
 		return r;
@@ -83,7 +83,7 @@ CUresult soft_set_exec_node(CUgraphExec exec, CUgraphNode handle, CUgraphNodeTyp
 	struct op *work;
 	struct graph_exec *x;
 	struct exec_step *step;
-	CUresult r = params ? soft_enter_exec(exec, &x) : CUDA_ERROR_INVALID_VALUE;
+	CUresult r = params ? soft_find_exec(soft_lock_for_type(type), exec, &x) : CUDA_ERROR_INVALID_VALUE;
 
 	if (r)
 		return r;

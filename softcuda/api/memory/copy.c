@@ -129,7 +129,7 @@ CUresult soft_copy(CUstream stream, uint64_t dst, enum side dst_side, uint64_t s
 	};
 	struct context *ctx;
 	struct stream *s;
-	CUresult r = soft_enter_stream(stream, &ctx, &s);
+	CUresult r = soft_enter_stream_not_in_callback(stream, &ctx, &s);
 
 	if (r)
 		return r;
@@ -318,7 +318,7 @@ CUresult soft_copy_3d(CUstream stream, const CUDA_MEMCPY3D_v2 *c, enum when when
 	enum side dst_side, src_side;
 	struct context *ctx;
 	struct stream *s;
-	CUresult r = soft_enter_stream(stream, &ctx, &s);
+	CUresult r = soft_enter_stream_not_in_callback(stream, &ctx, &s);
 
 	if (r)
 		return r;

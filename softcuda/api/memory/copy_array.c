@@ -29,7 +29,7 @@ CUresult soft_copy_array(CUstream stream, struct copy_end dst, struct copy_end s
 	struct context *ctx;
 	struct stream *s;
 	char *from;
-	CUresult r = soft_enter_stream(stream, &ctx, &s);
+	CUresult r = soft_enter_stream_not_in_callback(stream, &ctx, &s);
 
 	if (r)
 		return r;

@@ -177,7 +177,7 @@ EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t bytes, CUmemLo
 {
 	struct context *ctx;
 	struct stream *s;
-	CUresult r = soft_enter_stream(stream, &ctx, &s);
+	CUresult r = soft_enter_stream_not_in_callback(stream, &ctx, &s);
 
 	if (r)
 		return r;
@@ -223,7 +223,7 @@ static CUresult queue_batch(const struct batch *b, unsigned long long flags, CUs
 	struct context *ctx;
 	struct stream *s;
 	size_t k = 0;
-	CUresult r = soft_enter_stream(stream, &ctx, &s);
+	CUresult r = soft_enter_stream_not_in_callback(stream, &ctx, &s);
 
 	if (r)
 		return r;

@@ -501,8 +501,12 @@ EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdevi
 {
 	struct context *ctx;
 	gpul_exec_range range;
-	CUresult r = soft_enter(&ctx);
+	CUresult r;
 
+	if (soft_is_in_callback())
+		return soft_answer(CUDA_ERROR_NOT_PERMITTED, "cuMemGetAddressRange in a function that the driver calls: libgomp makes this call to learn "
+							     "that it is in one");
+	r = soft_enter(&ctx);
 	if (r)
 		return r;
 	if (!gpul_exec_memory_find(soft.memory, address, &range) ||

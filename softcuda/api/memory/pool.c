@@ -133,7 +133,7 @@ static CUresult allocate_in_stream(CUdeviceptr *out, size_t bytes, CUmemoryPool 
 
 	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = soft_enter_stream(stream, &ctx, &s);
+	r = soft_enter_stream_not_in_callback(stream, &ctx, &s);
 	if (r)
 		return r;
 	if (pool)
@@ -179,7 +179,7 @@ EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 	struct stream *s;
 	struct allocation *a;
 	struct op *op = NULL;
-	CUresult r = soft_enter_stream(stream, &ctx, &s);
+	CUresult r = soft_enter_stream_not_in_callback(stream, &ctx, &s);
 
 	if (r)
 		return r;

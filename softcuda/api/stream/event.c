@@ -35,11 +35,10 @@ void soft_event_destroy(struct event *e)
 /* Find the event; on success the lock is held.  After a fault of the event's context, return the fault. */
 static CUresult enter_event(CUevent handle, struct event **out)
 {
-	CUresult r = soft_check_initialised();
+	CUresult r = soft_lock_also_in_callback();
 
 	if (r)
 		return r;
-	soft_lock();
 	*out = soft_handle_find(HANDLE_EVENT, handle);
 	r = *out ? (*out)->ctx->fault : soft_refuse_handle(CUDA_ERROR_INVALID_HANDLE, HANDLE_EVENT, handle);
 	if (r)
@@ -90,11 +89,10 @@ EXPORT CUresult cuEventCreate(CUevent *out, unsigned int flags)
 EXPORT CUresult cuEventDestroy_v2(CUevent handle)
 {
 	struct event *e;
-	CUresult r = soft_check_initialised();
+	CUresult r = soft_lock_also_in_callback();
 
 	if (r)
 		return r;
-	soft_lock();
 	e = soft_handle_find(HANDLE_EVENT, handle);
 	if (e)
 		soft_event_destroy(e);
@@ -406,6 +404,8 @@ EXPORT CUresult cuEventSynchronize(CUevent handle)
 		return r;
 	op = e->pending;
 	r = check_host_wait(e, "cuEventSynchronize");
+	if (!r)
+		r = soft_op_check_wait(op, "cuEventSynchronize");
 	if (r) {
 		;  /* refused */
 	} else if (soft_shared_event_is_remote(e->shared)) {

@@ -379,6 +379,57 @@ bool soft_stream_is_busy(struct stream *s)
 	return tie_all(s, NULL, NULL, NULL) != 0;
 }
 
+/* True: another operation of ctx, or of another context, was marked. */
+static bool mark_dependents(const struct context *ctx)
+{
+	bool changed = false;
+
+	for (struct link *i = ctx->pending.next; i != &ctx->pending; i = i->next) {
+		const struct op *op = CONTAINER(i, struct op, in_context);
+
+		for (const struct edge *e = op->needs_host_call ? op->dependents : NULL; e; e = e->next) {
+			changed |= !e->op->needs_host_call;
+			e->op->needs_host_call = true;
+		}
+	}
+	return changed;
+}
+
+/* Note which operations cannot end before a function of the program returns: dependents are mostly behind their operation in the list of
+ * the context, so that few passes are needed. */
+static void mark_host_calls(void)
+{
+	bool changed = true;
+
+	for (struct link *c = soft.contexts.next; c != &soft.contexts; c = c->next) {
+		struct context *ctx = CONTAINER(c, struct context, link);
+
+		for (struct link *i = ctx->pending.next; i != &ctx->pending; i = i->next) {
+			struct op *op = CONTAINER(i, struct op, in_context);
+
+			op->needs_host_call = op->kind->is_host_call;
+		}
+	}
+	while (changed) {
+		changed = false;
+		for (struct link *c = soft.contexts.next; c != &soft.contexts; c = c->next)
+			changed |= mark_dependents(CONTAINER(c, struct context, link));
+	}
+}
+
+/* The callback thread calls all functions one after another.  When it waits for an operation behind one of them, it waits for
+ * itself.  An H200 then hangs; a message is easier to understand. */
+CUresult soft_op_check_wait(struct op *op, const char *call)
+{
+	if (!op || op->ended || !soft_is_in_callback())
+		return CUDA_SUCCESS;
+	mark_host_calls();
+	if (!op->needs_host_call)
+		return CUDA_SUCCESS;
+	return soft_refuse(CUDA_ERROR_NOT_PERMITTED, "%s: would wait forever: a function that the driver calls waits for work behind itself, or "
+						     "behind another such function", call);
+}
+
 CUresult soft_op_wait(struct op *op)
 {
 	while (!op->ended)

@@ -72,6 +72,7 @@ struct op {
 	unsigned refs;
 	struct order *order;         /* for observers: its place among all operations (order.c) */
 	bool ended, deferred;        /* deferred: the operation had to wait, so its cu* call has returned */
+	bool needs_host_call;        /* only within soft_op_check_wait() */
 	CUresult result;
 };
 
@@ -105,6 +106,8 @@ void soft_op_end(struct op *op, CUresult result);     /* called by kind->run; dr
 void soft_op_finish(struct op *op, CUresult result);  /* called by other threads; an error fails the context */
 bool soft_stream_is_busy(struct stream *s);   /* true: the stream's next operation would have to wait */
 CUresult soft_op_wait(struct op *op);         /* wait for op; returns its result */
+/* May the calling thread wait for op (NULL is fine)?  CUDA_ERROR_NOT_PERMITTED: it is the callback thread, and would wait forever. */
+CUresult soft_op_check_wait(struct op *op, const char *call);
 void soft_stream_wait(struct stream *s);      /* wait until all work queued so far has ended */
 void soft_stream_free_if_done(struct stream *s);  /* free s if it is destroyed and has no work left */
 void soft_context_wait(struct context *ctx);  /* wait until no operation of ctx is pending */
@@ -132,8 +135,10 @@ CUresult soft_stream_create(struct context *ctx, unsigned flags, int priority,
 			    struct stream **out);
 void soft_stream_destroy(struct stream *s);
 /* Find the stream of a handle and enter its context, for 0, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD the current one; on success
- * the lock is held. */
+ * the lock is held.  CUDA_ERROR_NOT_PERMITTED: one of these three, in a function that the driver calls. */
 CUresult soft_enter_stream(CUstream handle, struct context **ctx, struct stream **out);
+/* The same for work that such a function must not add to any stream. */
+CUresult soft_enter_stream_not_in_callback(CUstream handle, struct context **ctx, struct stream **out);
 
 /* ---- capture.c: the caller holds the lock ------------------------------------------------ */
 

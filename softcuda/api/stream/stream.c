@@ -92,7 +92,7 @@ CUresult soft_enter_stream(CUstream handle, struct context **ctx, struct stream 
 
 	if (!handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD)
 		return enter_default_stream(handle, ctx, out);
-	r = soft_lock_initialised();
+	r = soft_lock_also_in_callback();
 	if (r)
 		return r;
 	*out = soft_handle_find(HANDLE_STREAM, handle);
@@ -102,6 +102,11 @@ CUresult soft_enter_stream(CUstream handle, struct context **ctx, struct stream 
 	else
 		*ctx = (*out)->ctx;
 	return r;
+}
+
+CUresult soft_enter_stream_not_in_callback(CUstream handle, struct context **ctx, struct stream **out)
+{
+	return soft_is_in_callback() ? soft_check_initialised() /* which refuses */ : soft_enter_stream(handle, ctx, out);
 }
 
 EXPORT CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority)
@@ -130,11 +135,10 @@ EXPORT CUresult cuStreamCreate(CUstream *out, unsigned int flags)
 EXPORT CUresult cuStreamDestroy_v2(CUstream handle)
 {
 	struct stream *s;
-	CUresult r = soft_check_initialised();
+	CUresult r = soft_lock_also_in_callback();
 
 	if (r)
 		return r;
-	soft_lock();
 	s = soft_handle_find(HANDLE_STREAM, handle);
 	if (!s || s == s->ctx->legacy || s->thread)
 		r = soft_refuse_handle(CUDA_ERROR_INVALID_HANDLE, HANDLE_STREAM, handle);
@@ -185,6 +189,8 @@ EXPORT CUresult cuStreamSynchronize(CUstream handle)
 	if (r)
 		return r;
 	r = check_wait(s, "cuStreamSynchronize");
+	if (!r)
+		r = soft_op_check_wait(s->last, "cuStreamSynchronize");
 	if (r) {
 		soft_unlock();
 		return r;

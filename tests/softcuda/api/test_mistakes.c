@@ -94,6 +94,38 @@ static void answers_and_quiet_programs_get_no_lines(void **state)
 	release_stderr();
 }
 
+static void CUDA_CB query_an_address(void *result)
+{
+	CUdeviceptr p;
+
+	*(CUresult *)result = cuMemGetAddressRange(&p, NULL, 0x1234);
+}
+
+static void CUDA_CB allocate(void *result)
+{
+	CUdeviceptr p;
+
+	*(CUresult *)result = cuMemAlloc(&p, 4);
+}
+
+/* libgomp makes the query on purpose: from the result it learns that it is in a callback. */
+static void a_forbidden_call_in_a_callback_is_explained_but_not_the_query_of_libgomp(void **state)
+{
+	CUresult query = CUDA_SUCCESS, allocation = CUDA_SUCCESS;
+
+	(void)state;
+	catch_stderr();
+	ok(cuLaunchHostFunc(NULL, query_an_address, &query));
+	ok(cuCtxSynchronize());
+	assert_int_equal(query, CUDA_ERROR_NOT_PERMITTED);
+	assert_int_equal(lines_with("gpuload"), 0);
+	ok(cuLaunchHostFunc(NULL, allocate, &allocation));
+	ok(cuCtxSynchronize());
+	assert_int_equal(allocation, CUDA_ERROR_NOT_PERMITTED);
+	assert_int_equal(lines_with("must not make this call"), 1);
+	release_stderr();
+}
+
 static void only_ten_lines_are_printed(void **state)
 {
 	(void)state;
@@ -110,6 +142,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_mistake_is_explained_once),
 		cmocka_unit_test(answers_and_quiet_programs_get_no_lines),
+		cmocka_unit_test(a_forbidden_call_in_a_callback_is_explained_but_not_the_query_of_libgomp),
 		cmocka_unit_test(only_ten_lines_are_printed),
 	};
 

@@ -321,79 +321,6 @@ static void attributes_are_kept_and_copied(void **state)
 	ok(cuStreamDestroy(to));
 }
 
-/* ---- calls in a function that the driver calls: an H200 answered so for each of them ------------------------- */
-
-static CUdeviceptr of_callback;
-static int n_asked;
-
-#define FORBIDDEN(call) (n_asked++, fails(call, CUDA_ERROR_NOT_PERMITTED))
-
-static void call_the_driver(void)
-{
-	CUdeviceptr p = of_callback;
-	CUstreamCaptureStatus status;
-	const char *text;
-	CUcontext ctx;
-	CUdevice device;
-	CUevent event;
-	size_t bytes;
-	void *host;
-	int n = 0;
-
-	ok(cuGetErrorName(CUDA_SUCCESS, &text));
-	ok(cuGetErrorString(CUDA_SUCCESS, &text));
-	ok(cuDriverGetVersion(&n));
-	ok(cuInit(0));
-	FORBIDDEN(cuDeviceGet(&device, 0));
-	FORBIDDEN(cuDeviceGetCount(&n));
-	FORBIDDEN(cuDeviceGetAttribute(&n, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0));
-	FORBIDDEN(cuDevicePrimaryCtxRetain(&ctx, 0));
-	FORBIDDEN(cuCtxGetCurrent(&ctx));
-	FORBIDDEN(cuCtxSetCurrent(NULL));
-	FORBIDDEN(cuCtxPopCurrent(&ctx));
-	FORBIDDEN(cuCtxGetDevice(&device));
-	FORBIDDEN(cuCtxSynchronize());
-	FORBIDDEN(cuMemAlloc(&p, 4));
-	FORBIDDEN(cuMemFree(p));
-	FORBIDDEN(cuMemFree(0));
-	FORBIDDEN(cuMemAllocHost(&host, 4));
-	FORBIDDEN(cuMemGetInfo(&bytes, &bytes));
-	FORBIDDEN(cuMemGetAddressRange(&p, &bytes, of_callback));
-	FORBIDDEN(cuPointerGetAttribute(&n, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, of_callback));
-	FORBIDDEN(cuMemcpyDtoH(&n, of_callback, 4));
-	FORBIDDEN(cuMemsetD8Async(of_callback, 0, 4, NULL));
-	FORBIDDEN(cuStreamQuery(NULL));
-	FORBIDDEN(cuStreamSynchronize(NULL));
-	FORBIDDEN(cuStreamIsCapturing(NULL, &status));
-	FORBIDDEN(cuEventCreate(&event, 0));
-}
-
-static void CUDA_CB driver_calls_in_a_function(void *user)
-{
-	(void)user;
-	call_the_driver();
-}
-
-static void CUDA_CB driver_calls_in_a_callback(CUstream s, CUresult r, void *user)
-{
-	(void)s, (void)r, (void)user;
-	call_the_driver();
-}
-
-static void calls_are_not_permitted_in_callbacks(void **state)
-{
-	CUstream s = make_stream(CU_STREAM_NON_BLOCKING);
-
-	(void)state;
-	ok(cuMemAlloc(&of_callback, 64));
-	ok(cuStreamAddCallback(s, driver_calls_in_a_callback, NULL, 0));
-	ok(cuLaunchHostFunc(s, driver_calls_in_a_function, NULL));
-	ok(cuStreamSynchronize(s));
-	assert_int_equal(n_asked, 2 * 22);
-	ok(cuMemFree(of_callback));
-	ok(cuStreamDestroy(s));
-}
-
 /* Streams, events, functions and modules know their context: an H200 needs none that is current. */
 static void objects_of_a_context_need_no_current_context(void **state)
 {
@@ -454,7 +381,6 @@ int main(void)
 		cmocka_unit_test(an_event_orders_two_streams),
 		cmocka_unit_test(events_measure_the_time_between_them),
 		cmocka_unit_test(callbacks_run_in_order_on_another_thread),
-		cmocka_unit_test(calls_are_not_permitted_in_callbacks),
 		cmocka_unit_test(objects_of_a_context_need_no_current_context),
 		cmocka_unit_test(a_destroyed_stream_finishes_its_work),
 		cmocka_unit_test(a_destroyed_context_stops_its_kernels),
