@@ -29,6 +29,7 @@ static const char *call_name(enum allocation_kind kind)
 		[ALLOC_IPC] = "cuIpcOpenMemHandle",
 		[ALLOC_MANAGED] = "cuMemAllocManaged",
 		[ALLOC_GRAPH] = "cuGraphAddMemAllocNode",
+		[ALLOC_VARIABLE] = "a __managed__ variable",
 	};
 
 	return labels[kind];
@@ -405,7 +406,8 @@ CUresult soft_refuse_free(const char *call, uint64_t address, unsigned kinds)
 {
 	static const char *const callers[] = { [ALLOC_DEVICE] = "cudaFree", [ALLOC_HOST] = "cudaFreeHost", [ALLOC_REGISTERED] = "cudaHostUnregister",
 					       [ALLOC_ASYNC] = "cudaFree or cudaFreeAsync", [ALLOC_IPC] = "cudaIpcCloseMemHandle",
-					       [ALLOC_MANAGED] = "cudaFree", [ALLOC_GRAPH] = "cudaFree or a node of its graph" };
+					       [ALLOC_MANAGED] = "cudaFree", [ALLOC_GRAPH] = "cudaFree or a node of its graph",
+					       [ALLOC_VARIABLE] = NULL };
 	const CUresult r = CUDA_ERROR_INVALID_VALUE;
 	const struct allocation *a = soft_allocation_at(address);
 	gpul_exec_range range;
@@ -415,6 +417,8 @@ CUresult soft_refuse_free(const char *call, uint64_t address, unsigned kinds)
 		return soft_refuse(r, "%s: %#llx is %llu bytes behind the start of a %zu-byte allocation of %s; pass its start, %#llx", call,
 				   (unsigned long long)address, (unsigned long long)(address - a->base), a->bytes, call_name(a->kind),
 				   (unsigned long long)a->base);
+	if (a && a->kind == ALLOC_VARIABLE)
+		return soft_refuse(r, "%s: %#llx is %s, which no call frees", call, (unsigned long long)address, call_name(a->kind));
 	if (a && !a->free_is_queued && !(kinds & FREED_BY(a->kind)) && callers[a->kind])
 		return soft_refuse(r, "%s: the %zu bytes at %#llx are memory of %s, which %s frees", call, a->bytes, (unsigned long long)address,
 				   call_name(a->kind), callers[a->kind]);

@@ -69,6 +69,23 @@ static void each_mistake_is_explained_once(void **state)
 	release_stderr();
 }
 
+static void a_managed_variable_is_named_when_it_is_freed(void **state)
+{
+	static const char ptx[] = ".version 7.5\n.target sm_75\n.address_size 64\n.visible .global .attribute(.managed) .align 4 .u32 shared_word;\n";
+	CUlibrary library;
+	CUdeviceptr p;
+	size_t bytes;
+
+	(void)state;
+	ok(cuLibraryLoadData(&library, ptx, NULL, NULL, 0, NULL, NULL, 0));
+	ok(cuLibraryGetManaged(&p, &bytes, library, "shared_word"));
+	catch_stderr();
+	fails(cuMemFree(p), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(lines_with(" is a __managed__ variable, which no call frees"), 1);
+	release_stderr();
+	ok(cuLibraryUnload(library));
+}
+
 static void answers_and_quiet_programs_get_no_lines(void **state)
 {
 	CUdeviceptr p;
@@ -141,6 +158,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_mistake_is_explained_once),
+		cmocka_unit_test(a_managed_variable_is_named_when_it_is_freed),
 		cmocka_unit_test(answers_and_quiet_programs_get_no_lines),
 		cmocka_unit_test(a_forbidden_call_in_a_callback_is_explained_but_not_the_query_of_libgomp),
 		cmocka_unit_test(only_ten_lines_are_printed),
