@@ -13,6 +13,7 @@
 #ifndef GPULOAD_SOFTCUDA_EXEC_PROGRAM_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_PROGRAM_INTERNAL_H
 
+#include "core/array.h"
 #include "softcuda/exec/engine_internal.h"
 #include "softcuda/exec/observer_internal.h"
 
@@ -158,8 +159,9 @@ struct gpul_exec_program {
 	struct variable *variables;  /* one for each row of module->vars */
 	struct name_table kernel_names, global_names;
 	uint32_t *global_row;        /* rows of variables that the host can look up, in the order of global_names */
-	void **blocks;               /* allocations freed with the program: variables, call sites, tables */
+	void **blocks;               /* allocations freed with the program: call sites, tables */
 	size_t n_blocks, blocks_capacity;
+	GPUL_ARRAY(struct arena_block *) variable_memory;  /* of its .global and .const variables */
 	struct const_pool consts;
 	struct special_slot specials[MAX_SPECIAL_SLOTS];
 	uint32_t n_specials, specials_bytes;

@@ -37,17 +37,14 @@ static gpul_status allocate_variable(struct gpul_exec_program *p, const gpul_ptx
 {
 	const char *name = gpul_ptx_name(p->module, v->name);
 	gpul_exec_range range = { .bytes = v->bytes };
-	uint8_t *memory;
 
 	if (v->bytes > 1ull << 40 || align_of(v) > 1 << 20)
 		return gpul_fail(err, GPUL_ENOMEM, 0,
 				 "%s:%u: variable %s has %llu bytes; at most 2^40 bytes and an alignment of 2^20 "
 				 "are possible",
 				 p->file_name, v->line, name, (unsigned long long)v->bytes);
-	memory = gpul_program_alloc(p, v->bytes + VARIABLE_GAP + align_of(v) + 2 * VARIABLE_ALIGN, err);
-	if (!memory)
+	if (!gpul_program_take(p, v->bytes + VARIABLE_GAP + VARIABLE_ALIGN, align_of(v), address, err))
 		return GPUL_ENOMEM;
-	*address = align_up((uintptr_t)memory, align_of(v) > VARIABLE_ALIGN ? align_of(v) : VARIABLE_ALIGN);
 	if (!v->bytes)
 		return GPUL_OK;
 	range.base = *address;

@@ -263,6 +263,7 @@ void gpul_exec_program_destroy(gpul_exec_program *p)
 	for (size_t k = 0; k < p->n_blocks; k++)
 		free(p->blocks[k]);
 	free(p->blocks);
+	gpul_program_give(p);
 	gpul_consts_free(&p->consts);
 	gpul_ptx_module_destroy(p->module);
 	free(p->file_name);

@@ -1,10 +1,12 @@
-/* storage.c — memory that a program owns: blocks freed with it, and its constants (immediates spread over 32 lanes,
+/* storage.c — memory that a program owns: blocks freed with it, its variables, and its constants (immediates spread over 32 lanes,
  * each once, and operand lists). */
 #include <stdlib.h>
+#include <sys/mman.h>
 
+#include "softcuda/exec/arena_internal.h"
 #include "softcuda/exec/decode/decode_internal.h"
 
-enum { SLOT_ALIGN = 64 };
+enum { SLOT_ALIGN = 64, LARGE_BYTES = 1 << 20 };
 
 void *gpul_program_alloc(struct gpul_exec_program *p, size_t bytes, gpul_error *err)
 {
@@ -27,6 +29,28 @@ void *gpul_program_alloc(struct gpul_exec_program *p, size_t bytes, gpul_error *
 no_memory:
 	gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a program (%zu bytes)", bytes);
 	return NULL;
+}
+
+bool gpul_program_take(struct gpul_exec_program *p, size_t bytes, size_t align, uint64_t *address, gpul_error *err)
+{
+	struct arena_block **b = gpul_array_push(&p->variable_memory);
+
+	if (b)
+		*b = gpul_arena_take(bytes, align, address);
+	if (!b || !*b) {
+		gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the variables of a program (%zu bytes)", bytes);
+		return false;
+	}
+	if (bytes < LARGE_BYTES || madvise((void *)(uintptr_t)*address, bytes, MADV_DONTNEED))
+		memset((void *)(uintptr_t)*address, 0, bytes);
+	return true;
+}
+
+void gpul_program_give(struct gpul_exec_program *p)
+{
+	for (size_t k = 0; k < p->variable_memory.n; k++)
+		gpul_arena_give(p->variable_memory.at[k]);
+	gpul_array_free(&p->variable_memory);
 }
 
 /* Reserve `bytes` bytes and return their aligned offset; UINT32_MAX: no memory. */

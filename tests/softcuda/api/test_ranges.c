@@ -518,6 +518,7 @@ static void a_copy_may_contain_registered_parts_of_the_programs_memory(void **st
 
 static void variables_of_modules_end_with_their_last_byte(void **state)
 {
+	const CUdeviceptr other = make_device();
 	CUdeviceptr table;
 	CUmodule module;
 	size_t bytes;
@@ -530,6 +531,10 @@ static void variables_of_modules_end_with_their_last_byte(void **state)
 	fails(cuMemcpy((uintptr_t)program, table + 4, bytes), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemsetD8(table, 1, bytes + 1), CUDA_ERROR_INVALID_VALUE);
 	ok(cuModuleUnload(module));
+	fails(cuMemcpy(table, (uintptr_t)program, 4), CUDA_ERROR_INVALID_VALUE);  /* not memory of the program, although it is freed */
+	fails(cuMemcpy((uintptr_t)program, table, 4), CUDA_ERROR_INVALID_VALUE);
+	fails(cuMemcpyDtoH(host(table), other, 4), CUDA_ERROR_INVALID_VALUE);
+	ok(cuMemFree(other));
 }
 
 static int set_up(void **state)
