@@ -4,6 +4,7 @@
 #include "softcuda/api/stream/order_internal.h"
 #include "softcuda/exec/guard_internal.h"
 #include "softcuda/exec/observer_internal.h"
+#include "softcuda/tools/memcheck/memcheck_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,6 +88,7 @@ CUresult soft_move_rows(const struct copy *c)
 	if (move_bytes(copy_rows, &copy, c->can_vanish, &address))
 		return CUDA_SUCCESS;
 	soft_describe_address(address, where, sizeof where);
+	gpul_memcheck_bad_access("copy", where, true);
 	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "copy: %zu bytes from %p to %p reach %s", c->width_bytes, (const void *)c->src, (void *)c->dst, where);
 }
 
@@ -161,6 +163,7 @@ static void fail_access(struct op *op, bool is_waited_for, uint64_t address)
 	char where[ADDRESS_TEXT_BYTES], text[ADDRESS_TEXT_BYTES + 80];
 
 	soft_describe_address(address, where, sizeof where);
+	gpul_memcheck_bad_access("copy or fill", where, !op->deferred || is_waited_for);
 	if (!op->deferred || is_waited_for) {
 		soft_op_end(op, soft_refuse(CUDA_ERROR_INVALID_VALUE, "copy or fill: it reaches %s", where));
 		return;

@@ -132,11 +132,12 @@ static void explain(const struct range_use *u, enum verdict v, const gpul_exec_r
 	}
 }
 
-static bool is_registered(const gpul_exec_range *r)
+/* Memory at addresses that the program uses, too, and can unmap or protect. */
+static bool is_used_by_program(const gpul_exec_range *r)
 {
 	const struct allocation *a = soft_handle_find(HANDLE_ALLOCATION, r->owner);
 
-	return a && a->kind == ALLOC_REGISTERED;
+	return a && (a->kind == ALLOC_REGISTERED || a->kind == ALLOC_HOST || a->kind == ALLOC_MANAGED);
 }
 
 CUresult soft_check_range(const struct range_use *u, bool *known, bool *can_vanish)
@@ -148,12 +149,11 @@ CUresult soft_check_range(const struct range_use *u, bool *known, bool *can_vani
 	if (known)
 		*known = v == MEMORY_IS_KNOWN;
 	if (can_vanish)
-		*can_vanish = v == MEMORY_OF_PROGRAM || is_registered(&r);
+		*can_vanish = v == MEMORY_OF_PROGRAM || is_used_by_program(&r);
 	if (v == MEMORY_IS_KNOWN || v == MEMORY_OF_PROGRAM)
 		return CUDA_SUCCESS;
 	explain(u, v, &r, why, sizeof why);
-	if (v != HAS_NO_RIGHT)
-		gpul_memcheck_bad_range(u->call, u->what, u->address, u->bytes, why);
+	gpul_memcheck_bad_range(u->call, u->what, u->address, u->bytes, why);
 	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: the %s, %zu bytes at 0x%llx, %s", u->call, u->what, u->bytes, (ull)u->address, why);
 }
 

@@ -5,7 +5,9 @@
 #include "softcuda/api/memory/memory_internal.h"
 #include "softcuda/exec/guard_internal.h"
 #include "softcuda/exec/observer_internal.h"
+#include "softcuda/tools/memcheck/memcheck_internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -33,6 +35,17 @@ static bool is_64_bit(const CUstreamBatchMemOpParams *p)
 static size_t word_bytes(const CUstreamBatchMemOpParams *p)
 {
 	return is_64_bit(p) ? sizeof(uint64_t) : sizeof(uint32_t);
+}
+
+static bool waits(const CUstreamBatchMemOpParams *p)
+{
+	return p->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 || p->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
+}
+
+static struct range_use word_of(const CUstreamBatchMemOpParams *p)
+{
+	return (struct range_use){ waits(p) ? "cuStreamWaitValue" : "cuStreamWriteValue", "word", p->waitValue.address, word_bytes(p), SIDE_DEVICE,
+				   !waits(p) };
 }
 
 static bool has_arrived(const CUstreamBatchMemOpParams *p)
@@ -76,6 +89,16 @@ static void use_word(void *word_use)
 		write_value(u->p);
 }
 
+static void report_lost_word(const struct range_use *word, uint64_t address)
+{
+	char where[200], text[300];
+
+	soft_describe_address(address, where, sizeof where);
+	gpul_memcheck_bad_access(word->call, where, false);
+	snprintf(text, sizeof text, "%s reached %s", word->call, where);
+	soft_report_fault(text);
+}
+
 /* Continue with the list.  True: all is done, or *fault is set. */
 static bool continue_list(struct value_op *v, CUresult *fault)
 {
@@ -84,13 +107,17 @@ static bool continue_list(struct value_op *v, CUresult *fault)
 	for (; !*fault && v->at < v->n; v->at++) {
 		const CUstreamBatchMemOpParams *p = &v->list[v->at];
 		int kind = (int)p->operation;
-		struct word_use use = { p, kind == CU_STREAM_MEM_OP_WAIT_VALUE_32 || kind == CU_STREAM_MEM_OP_WAIT_VALUE_64, true };
+		const struct range_use word = word_of(p);
+		struct word_use use = { p, waits(p), true };
 		uint64_t address;
 
 		if (kind == CU_STREAM_MEM_OP_BARRIER || kind == CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES)
 			continue;  /* each write is visible to all at once */
-		if (!soft_is_known(p->waitValue.address, word_bytes(p)) || !gpul_guarded(NULL, use_word, &use, &address)) {
+		if (!soft_range_is_valid(&word)) {
 			soft_report_fault("a queued wait for a value, or a write, uses memory that was freed, unmapped or protected before it ran");
+			*fault = CUDA_ERROR_ILLEGAL_ADDRESS;
+		} else if (!gpul_guarded(NULL, use_word, &use, &address)) {
+			report_lost_word(&word, address);
 			*fault = CUDA_ERROR_ILLEGAL_ADDRESS;
 		} else if (!use.arrived) {
 			return false;
@@ -185,6 +212,8 @@ static const struct op_kind values_kind = { .run = run_values, .release = releas
 
 static CUresult check_value(const CUstreamBatchMemOpParams *p)
 {
+	struct range_use use;
+
 	switch ((int)p->operation) {
 	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
 	case CU_STREAM_MEM_OP_WAIT_VALUE_64:
@@ -205,10 +234,11 @@ static CUresult check_value(const CUstreamBatchMemOpParams *p)
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	if (p->waitValue.address % word_bytes(p) || !soft_is_known(p->waitValue.address, word_bytes(p)))
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuStreamBatchMemOp: no aligned word of device or page-locked memory at %#llx",
-				   p->waitValue.address);
-	return CUDA_SUCCESS;
+	if (p->waitValue.address % word_bytes(p))
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuStreamBatchMemOp: the address %#llx is not a multiple of %zu bytes, the size of the word",
+				   p->waitValue.address, word_bytes(p));
+	use = word_of(p);
+	return soft_check_range(&use, NULL, NULL);
 }
 
 /* Make the operation of a batch; stream NULL: for a node of a graph.  The list is copied. */

@@ -344,6 +344,20 @@ void gpul_memcheck_bad_range(const char *call, const char *what, uint64_t addres
 			 *origin ? "; called by " : "", origin, near);
 }
 
+void gpul_memcheck_bad_access(const char *what, const char *where, bool is_in_call)
+{
+	struct origin caller;
+	char origin[ORIGIN_BYTES] = "";
+
+	if (!is_on() || gpul_memcheck.has_ended)
+		return;
+	if (is_in_call) {
+		gpul_origin_take(&caller);
+		gpul_origin_text(&caller, origin);
+	}
+	gpul_tool_report("memcheck", "%s: it reaches %s%s%s", what, where, *origin ? "; called by " : "", origin);
+}
+
 void gpul_memcheck_forget(uint64_t address, size_t bytes)
 {
 	struct record *r = is_on() ? gpul_records_find(address) : NULL;

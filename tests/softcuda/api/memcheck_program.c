@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static const char ptx[] =
 	".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -111,6 +112,18 @@ static void wrong_copies(void)
 	free_buffer(a);
 	printf("cuMemcpyDtoD: %d\n", (int)cuMemcpyDtoD(b, a, BYTES));
 	cuMemFree(b);
+}
+
+static void copies_of_lost_memory(void)
+{
+	char *p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	cuMemHostRegister(p, BYTES, 0);
+	munmap(p, BYTES);
+	printf("cuMemcpyHtoD: %d\n", (int)cuMemcpyHtoD(a, p, BYTES));
+	printf("cuMemcpyDtoH: %d\n", (int)cuMemcpyDtoH((void *)(uintptr_t)4096, a, BYTES));
+	cuMemHostUnregister(p);
+	free_all();
 }
 
 static void leak(void)
@@ -345,6 +358,7 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
 	{ "use_after_free_async", use_after_free_async },
 	{ "double_free_async", double_free_async },
 	{ "wrong_copies", wrong_copies },
+	{ "copies_of_lost_memory", copies_of_lost_memory },
 	{ "leak", leak },
 	{ "leak_in_context", leak_in_context },
 	{ "unwritten", unwritten },

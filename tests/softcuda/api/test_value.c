@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HANGS_AFTER_S = 120 };
+enum { HANGS_AFTER_S = 120, BYTES = 2 << 20 };
 
 static CUstream make_stream(void)
 {
@@ -121,6 +121,39 @@ static void a_batch_runs_in_order(void **state)
 	fails(cuStreamWriteValue32(s, address(words), 0, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemFreeHost(words));
 	ok(cuStreamDestroy(s));
+}
+
+static void words_that_may_not_be_used_are_refused(void **state)
+{
+	const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE } };
+	CUmemAccessDesc access = { .location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READ };
+	CUmemGenericAllocationHandle handle;
+	CUstreamBatchMemOpParams list[2];
+	CUstream s = make_stream();
+	CUdeviceptr p;
+
+	(void)state;
+	ok(cuMemAddressReserve(&p, BYTES, 0, 0, 0));
+	fails(cuStreamWriteValue32(s, p, 1, 0), CUDA_ERROR_INVALID_VALUE);
+	ok(cuMemCreate(&handle, BYTES, &prop, 0));
+	ok(cuMemMap(p, BYTES, 0, handle, 0));
+	fails(cuStreamWriteValue32(s, p, 1, 0), CUDA_ERROR_INVALID_VALUE);  /* without cuMemSetAccess */
+	fails(cuStreamWaitValue64(s, p, 0, CU_STREAM_WAIT_VALUE_GEQ), CUDA_ERROR_INVALID_VALUE);
+	ok(cuMemSetAccess(p, BYTES, &access, 1));
+	ok(cuStreamWaitValue64(s, p, 0, CU_STREAM_WAIT_VALUE_GEQ));
+	fails(cuStreamWriteValue64(s, p, 1, 0), CUDA_ERROR_INVALID_VALUE);
+	memset(list, 0, sizeof list);
+	for (unsigned k = 0; k < 2; k++) {
+		list[k].operation = k ? CU_STREAM_MEM_OP_WRITE_VALUE_32 : CU_STREAM_MEM_OP_WAIT_VALUE_32;
+		list[k].waitValue.address = p;
+	}
+	fails(cuStreamBatchMemOp(s, 2, list, 0), CUDA_ERROR_INVALID_VALUE);
+	ok(cuStreamBatchMemOp(s, 1, list, 0));
+	ok(cuStreamSynchronize(s));
+	ok(cuStreamDestroy(s));
+	ok(cuMemUnmap(p, BYTES));
+	ok(cuMemRelease(handle));
+	ok(cuMemAddressFree(p, BYTES));
 }
 
 #undef cuStreamWriteValue32
@@ -279,6 +312,7 @@ int main(void)
 		TEST(another_stream_can_write_the_word),
 		TEST(each_condition_compares_as_documented),
 		TEST(a_batch_runs_in_order),
+		TEST(words_that_may_not_be_used_are_refused),
 		TEST(the_first_interface_is_refused),
 		TEST(nodes_of_a_graph_wait_for_words_and_write_them),
 		TEST(a_destroyed_context_ends_its_waits),
