@@ -176,6 +176,53 @@ static void queued_work_that_reaches_it_fails_its_context(void **state)
 	}
 }
 
+/* Nobody waits for a captured copy, so that only its context can report the failure. */
+static void a_captured_copy_to_unmapped_memory_fails_its_context(void **state)
+{
+	(void)state;
+	for (unsigned k = 0; k < 2; k++) {
+		CUcontext ctx = begin(2);
+		CUgraphExec exec;
+		CUgraph graph;
+		CUdeviceptr p;
+		char *gone = map_memory();
+
+		removals[k](gone);
+		ok(cuMemAlloc(&p, BYTES));
+		ok(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+		ok(k ? cuMemcpyDtoHAsync(gone, p, BYTES, stream) : cuMemcpyAsync((uintptr_t)gone, p, BYTES, stream));
+		ok(cuStreamEndCapture(stream, &graph));
+		ok(cuGraphInstantiate(&exec, graph, 0));
+		ok(cuGraphLaunch(exec, stream));
+		fails(cuStreamSynchronize(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
+		munmap(gone, BYTES);
+		end(ctx);
+	}
+}
+
+/* Page-locked and managed memory belongs to the driver, but the program has its addresses, too. */
+static void copies_of_the_drivers_memory_that_the_program_protects_are_refused(void **state)
+{
+	CUdeviceptr p, q;
+
+	(void)state;
+	ok(cuMemAlloc(&q, BYTES));
+	for (unsigned k = 0; k < 2; k++) {
+		void *at;
+
+		ok(k ? cuMemAllocManaged(&p, BYTES, CU_MEM_ATTACH_GLOBAL) : cuMemHostAlloc((void **)&p, BYTES, 0));
+		at = (void *)(uintptr_t)p;
+		assert_int_equal(mprotect(at, BYTES, PROT_NONE), 0);
+		fails(cuMemcpyHtoD(q, at, BYTES), CUDA_ERROR_INVALID_VALUE);
+		fails(cuMemcpy(p, q, BYTES), CUDA_ERROR_INVALID_VALUE);
+		fails(cuMemsetD8(p, 1, 1), CUDA_ERROR_INVALID_VALUE);
+		assert_int_equal(mprotect(at, BYTES, PROT_READ | PROT_WRITE), 0);
+		ok(cuMemcpy(p, q, BYTES));
+		ok(k ? cuMemFree(p) : cuMemFreeHost(at));
+	}
+	ok(cuMemFree(q));
+}
+
 static void a_stream_that_waits_for_a_word_of_it_fails(void **state)
 {
 	CUcontext ctx = begin(2);
@@ -252,6 +299,8 @@ AFTER_A_TICK(a_kernel_that_accesses_it_fails_its_context)
 AFTER_A_TICK(a_kernel_after_a_host_node_that_unmaps_it_fails_its_context)
 AFTER_A_TICK(fills_and_copies_of_it_are_refused)
 AFTER_A_TICK(queued_work_that_reaches_it_fails_its_context)
+AFTER_A_TICK(a_captured_copy_to_unmapped_memory_fails_its_context)
+AFTER_A_TICK(copies_of_the_drivers_memory_that_the_program_protects_are_refused)
 AFTER_A_TICK(a_stream_that_waits_for_a_word_of_it_fails)
 AFTER_A_TICK(a_graph_whose_memory_was_freed_fails_its_context)
 AFTER_A_TICK(memory_that_is_not_mapped_cannot_be_registered)
@@ -263,6 +312,8 @@ int main(void)
 		TEST(a_kernel_after_a_host_node_that_unmaps_it_fails_its_context),
 		TEST(fills_and_copies_of_it_are_refused),
 		TEST(queued_work_that_reaches_it_fails_its_context),
+		TEST(a_captured_copy_to_unmapped_memory_fails_its_context),
+		TEST(copies_of_the_drivers_memory_that_the_program_protects_are_refused),
 		TEST(a_stream_that_waits_for_a_word_of_it_fails),
 		TEST(a_graph_whose_memory_was_freed_fails_its_context),
 		TEST(memory_that_is_not_mapped_cannot_be_registered),
