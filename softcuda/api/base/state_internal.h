@@ -189,6 +189,11 @@ void soft_source_line(const gpul_exec_fault *fault, int64_t loaded, char *buf, s
 /* The name that messages use for an image in memory: see gpuloadSoftNameImages. */
 const char *soft_image_name(void);
 
+/* ---- readable.c -------------------------------------------------------------------------- */
+
+/* Can the program's memory be read, at least one byte of each page?  Takes some 25 ns. */
+bool soft_is_readable(const void *data, size_t bytes);
+
 /* ---- settle.c: the caller holds the lock ------------------------------------------------- */
 
 struct move {                /* a copy or fill that is running; the ranges include the gaps between its rows */

@@ -92,7 +92,7 @@ struct soft_image { /* the PTX to load, and the memory that contains it */
 };
 
 /* Find the PTX in data, which must outlive *out.  n_bytes 0: the size is unknown, and is read from data's headers.
-* On failure the reason is written to why, and *out is zeroed. */
+* On failure the reason is written to why, and *out is zeroed.  CUDA_ERROR_INVALID_VALUE: data cannot be read. */
 CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *out, char *why,
 			 size_t why_bytes);
 void soft_image_close(struct soft_image *image);

@@ -18,6 +18,7 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "ptx/link/link.h"
+#include "softcuda/exec/guard_internal.h"
 
 #define EM_CUDA       190
 #define WRAPPER_MAGIC 0x466243B1u
@@ -227,7 +228,7 @@ static CUresult from_linked(const struct wrapper *w, struct soft_image *out, cha
 	parts all = { 0 };
 	CUresult r = CUDA_SUCCESS;
 
-	for (size_t i = 0; !r && w->linked_from[i]; i++)
+	for (size_t i = 0; !r && soft_is_readable(&w->linked_from[i], sizeof w->linked_from[i]) && w->linked_from[i]; i++)
 		r = add_part(&all, w->linked_from[i], why, why_bytes);
 	if (!r)
 		r = link_parts(&all, linked_fatbin, out, why, why_bytes);
@@ -249,7 +250,7 @@ static CUresult from_wrapper(const void *data, struct soft_image *out, char *why
 		return refuse_image(&err, why, why_bytes);
 	r = from_fatbin(fatbin, n_bytes, out, why, why_bytes);
 	if (r == CUDA_ERROR_NO_BINARY_FOR_GPU && w.version == 2 && w.linked_from &&
-	    w.linked_from[0]) {
+	    soft_is_readable(w.linked_from, sizeof *w.linked_from) && w.linked_from[0]) {
 		soft_image_close(out);
 		r = from_linked(&w, out, why, why_bytes);
 	}
@@ -274,6 +275,34 @@ static enum format find_format(const void *data, size_t n_bytes)
 	if (!*text)
 		return FORMAT_EMPTY;
 	return strchr("\t\n\r ./", *text) ? FORMAT_PTX : FORMAT_OTHER;
+}
+
+struct image_at { const void *data; size_t n_bytes; };
+
+/* Find the size of an image in memory from its headers; 0: it has none. */
+static void measure_image(void *image_at)
+{
+	struct image_at *i = image_at;
+	const enum format f = find_format(i->data, 0);
+
+	if (f == FORMAT_PTX)
+		i->n_bytes = strlen(i->data) + 1;
+	else if (f != FORMAT_CUBIN && f != FORMAT_WRAPPER && f != FORMAT_FATBIN)
+		return;
+	else if (gpul_image_extent(i->data, &i->data, &i->n_bytes, NULL))
+		i->n_bytes = 0;
+}
+
+/* The parsers own memory while they read, so that they cannot be guarded: the image is checked before. */
+static bool is_readable_image(const void *data, size_t n_bytes)
+{
+	struct image_at image = { data, n_bytes };
+	uint64_t address;
+
+	if (n_bytes)
+		return true;  /* a file */
+	gpul_guard_refresh();
+	return gpul_guarded(NULL, measure_image, &image, &address) && soft_is_readable(image.data, image.n_bytes);
 }
 
 bool soft_image_is_other(const void *data, size_t n_bytes)
@@ -318,12 +347,17 @@ static void report_machine_code(const void *image)
 CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *out, char *why,
 			 size_t why_bytes)
 {
-	const enum format f = find_format(data, n_bytes);
 	gpul_error err = { 0 };
 	const void *given = data;
 	CUresult r = CUDA_SUCCESS;
+	enum format f;
 
 	*out = (struct soft_image){ 0 };
+	if (!is_readable_image(data, n_bytes)) {
+		snprintf(why, why_bytes, "the image at %p is not, or not to its end, in memory that can be read", data);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	f = find_format(data, n_bytes);
 	if (f == FORMAT_CUBIN) {
 		r = from_elf(data, n_bytes, out, why, why_bytes);
 	} else if (f == FORMAT_WRAPPER) {

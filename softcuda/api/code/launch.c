@@ -1,6 +1,7 @@
 /* launch.c — check a launch as NVIDIA's driver does, copy its arguments, queue it, run it on the interpreter. */
 #include "softcuda/api/stream/order_internal.h"
 #include "softcuda/api/code/code_internal.h"
+#include "softcuda/exec/guard_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -127,33 +128,70 @@ static CUresult check_arguments(const gpul_exec_kernel_info *info, bool has_para
 	return CUDA_SUCCESS;
 }
 
+/* The program's lists of arguments; they are read under a guard, because a stray pointer must not end the process. */
+struct arguments {
+	const gpul_exec_kernel_info *info;
+	void **params, **extra;
+	struct argument_buffer buffer;
+	char *copy;
+	CUresult result;
+};
+
+static void read_extra(void *arguments)
+{
+	struct arguments *a = arguments;
+
+	a->result = find_argument_buffer(a->extra, &a->buffer);
+}
+
+static void read_arguments(void *arguments)
+{
+	struct arguments *a = arguments;
+	const gpul_exec_kernel_info *info = a->info;
+
+	for (uint32_t i = 0; a->params && i < info->n_params; i++) {
+		if (!a->params[i]) {
+			a->result = soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: argument %u is NULL", info->name, i);
+			return;
+		}
+		memcpy(a->copy + info->params[i].offset, a->params[i], info->params[i].bytes);
+	}
+	if (a->buffer.bytes)
+		memcpy(a->copy, a->buffer.at, a->buffer.bytes);
+}
+
+static CUresult read_guarded(struct arguments *a, void (*read)(void *arguments))
+{
+	uint64_t address;
+
+	if (gpul_guarded(NULL, read, a, &address))
+		return a->result;
+	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: the arguments of the launch cannot be read: no memory is at 0x%llx", a->info->name,
+			   (unsigned long long)address);
+}
+
 /* Copy the arguments of the launch to *out, which the caller frees; arguments behind the end of a buffer are 0. */
 static CUresult copy_arguments(const struct function *f, void **params, void **extra, bool of_node, void **out)
 {
-	const gpul_exec_kernel_info *info = f->info;
-	struct argument_buffer b = { 0 };
-	CUresult r = extra ? find_argument_buffer(extra, &b) : CUDA_SUCCESS;
-	char *copy;
+	struct arguments a = { .info = f->info, .params = params, .extra = extra };
+	CUresult r = CUDA_SUCCESS;
 
+	gpul_guard_refresh();
+	if (extra)
+		r = read_guarded(&a, read_extra);
 	if (!r)
-		r = check_arguments(info, params != NULL, &b, of_node);
+		r = check_arguments(f->info, params != NULL, &a.buffer, of_node);
 	if (r)
 		return r;
-	copy = calloc(1, info->param_bytes + 1);
-	if (!copy)
+	a.copy = calloc(1, f->info->param_bytes + 1);
+	if (!a.copy)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	for (uint32_t i = 0; params && i < info->n_params; i++) {
-		if (!params[i]) {
-			free(copy);
-			return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: argument %u is NULL",
-					   info->name, i);
-		}
-		memcpy(copy + info->params[i].offset, params[i], info->params[i].bytes);
-	}
-	if (b.bytes)
-		memcpy(copy, b.at, b.bytes);
-	*out = copy;
-	return CUDA_SUCCESS;
+	r = read_guarded(&a, read_arguments);
+	if (r)
+		free(a.copy);
+	else
+		*out = a.copy;
+	return r;
 }
 
 /* ---- the operation ---------------------------------------------------------------------- */

@@ -94,7 +94,7 @@ static CUresult load_library(CUlibrary *out, const void *data, size_t n_bytes, c
 	struct soft_image image;
 	char why[256] = "";
 	CUresult r = soft_image_open(data, n_bytes, &image, why, sizeof why);   /* it may have linked parts after a first failure, which why names */
-	const bool is_empty = r && soft_image_is_other(data, n_bytes);
+	const bool is_empty = r && r != CUDA_ERROR_INVALID_VALUE && soft_image_is_other(data, n_bytes);
 
 	if (is_empty) {
 		gpul_log(GPUL_LOG_INFO, "softcuda", "%s; the library is loaded without kernels", why);

@@ -228,6 +228,8 @@ EXPORT CUresult cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void *
 		return r;
 	if (!data || !bytes || (unsigned)type >= CU_JIT_NUM_INPUT_TYPES || l->text)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!soft_is_readable(data, bytes))
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuLinkAddData: not all of the %zu bytes at %p are memory", bytes, data);
 	return add_input(l, type, data, bytes, name ? name : "<input>");
 }
 

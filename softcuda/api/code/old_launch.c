@@ -73,7 +73,7 @@ EXPORT CUresult cuParamSetv(CUfunction f, int offset, void *value, unsigned int 
 	struct old_launch *old;
 	CUresult r = CUDA_ERROR_INVALID_VALUE;
 
-	if (value && offset >= 0 && offset <= MAX_OLD_BYTES && bytes <= MAX_OLD_BYTES - (unsigned)offset)
+	if (value && offset >= 0 && offset <= MAX_OLD_BYTES && bytes <= MAX_OLD_BYTES - (unsigned)offset && soft_is_readable(value, bytes))
 		r = enter_old_launch(f, &old);
 	if (r)
 		return r;

@@ -22,13 +22,21 @@ static bool is_legacy(CUstream stream)
 	return !stream || stream == CU_STREAM_LEGACY;
 }
 
+static bool is_list(const void *list, size_t n, size_t element_bytes)
+{
+	size_t bytes;
+
+	return !__builtin_mul_overflow(n, element_bytes, &bytes) && soft_is_readable(list, bytes);
+}
+
 /* ---- bytes ---------------------------------------------------------------------------------------- */
 
 static CUresult check_batch(size_t n, const CUmemcpyAttributes *attributes, const size_t *index, size_t n_attributes)
 {
 	CUresult r = CUDA_SUCCESS;
 
-	if (!attributes || !index || !n_attributes || n_attributes > n || index[0])
+	if (!attributes || !index || !n_attributes || n_attributes > n || !is_list(index, n_attributes, sizeof *index) ||
+	    !is_list(attributes, n_attributes, sizeof *attributes) || index[0])
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t k = 0; !r && k < n_attributes; k++) {
 		if ((k && index[k] <= index[k - 1]) || index[k] >= n)
@@ -46,7 +54,8 @@ static CUresult copy_all(const CUdeviceptr *dst, const CUdeviceptr *src, const s
 	CUresult r;
 
 	*failed = SIZE_MAX;
-	if (!dst || !src || !bytes || !n || is_legacy(stream))
+	if (!dst || !src || !bytes || !n || is_legacy(stream) || !is_list(dst, n, sizeof *dst) || !is_list(src, n, sizeof *src) ||
+	    !is_list(bytes, n, sizeof *bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	r = check_batch(n, attributes, index, n_attributes);
 	for (size_t i = 0; !r && i < n; i++) {
@@ -147,7 +156,7 @@ EXPORT CUresult cuMemcpy3DBatchAsync(size_t n, CUDA_MEMCPY3D_BATCH_OP *list, siz
 
 	if (failed)
 		*failed = SIZE_MAX;
-	if (!n || !list || flags || is_legacy(stream))
+	if (!n || !list || flags || is_legacy(stream) || !is_list(list, n, sizeof *list))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; !r && i < n; i++) {
 		r = convert(&list[i], &c);

@@ -246,7 +246,7 @@ static CUresult make_values(struct stream *s, unsigned n, CUstreamBatchMemOpPara
 {
 	struct value_op *v;
 	struct op *op;
-	CUresult r = !n || n > MAX_OPERATIONS || !list || flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	CUresult r = !n || n > MAX_OPERATIONS || !list || flags || !soft_is_readable(list, n * sizeof *list) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 
 	for (unsigned i = 0; !r && i < n; i++)
 		r = check_value(&list[i]);
