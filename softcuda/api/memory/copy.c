@@ -259,8 +259,12 @@ static CUresult locate_box(const struct box_end *e, const CUDA_MEMCPY3D_v2 *c, c
 		return CUDA_ERROR_INVALID_VALUE;
 	*first = e->type == CU_MEMORYTYPE_HOST ? (char *)(uintptr_t)e->host
 					       : (char *)(uintptr_t)e->device;
-	if (*first)
-		*first += e->z * *slice + e->y * *pitch + e->x;
+	if (!*first)
+		return CUDA_SUCCESS;
+	if (__builtin_add_overflow(e->z * *slice, e->y * *pitch, &last) || __builtin_add_overflow(last, e->x, &last) ||
+	    __builtin_add_overflow((uintptr_t)*first, last, &last))
+		return CUDA_ERROR_INVALID_VALUE;
+	*first = (char *)(uintptr_t)last;
 	return CUDA_SUCCESS;
 }
 

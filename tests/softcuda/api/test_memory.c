@@ -200,6 +200,13 @@ static void copies_and_fills_rectangles(void **state)
 	to.dstPitch = pitch;
 	to.Height = 4000;
 	fails(cuMemcpy2D(&to), CUDA_ERROR_INVALID_VALUE);
+	to.Height = 3;
+	to.dstXInBytes = SIZE_MAX - 4095;  /* with the address it would wrap around */
+	to.dstDevice = p + 4096;
+	fails(cuMemcpy2D(&to), CUDA_ERROR_INVALID_VALUE);  /* as on an H200 */
+	to.dstPitch = 0;
+	to.Height = 1;
+	fails(cuMemcpy2D(&to), CUDA_ERROR_INVALID_VALUE);
 	to.srcMemoryType = CU_MEMORYTYPE_ARRAY;
 	fails(cuMemcpy2D(&to), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemcpy2D(NULL), CUDA_ERROR_INVALID_VALUE);
