@@ -4,18 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *gpul_tool_option(struct tool_options *o, const char *key)
+const char *gpul_tool_option(const struct tool_options *o, const char *key)
 {
-	for (unsigned k = 0; k < o->n; k++) {
-		if (!strcmp(o->option[k].key, key)) {
-			o->used[k] = true;
+	for (unsigned k = 0; k < o->n; k++)
+		if (!strcmp(o->option[k].key, key))
 			return o->option[k].value;
-		}
-	}
 	return NULL;
 }
 
-gpul_status gpul_tool_number(struct tool_options *o, const char *tool, const char *key, uint64_t least, uint64_t *out, gpul_error *err)
+gpul_status gpul_tool_number(const struct tool_options *o, const char *tool, const char *key, uint64_t least, uint64_t *out, gpul_error *err)
 {
 	const char *text = gpul_tool_option(o, key);
 	unsigned long long n;

@@ -9,6 +9,7 @@
 #define GPULOAD_SOFTCUDA_TOOLS_TOOL_INTERNAL_H
 
 #include <pthread.h>
+#include <stdio.h>
 
 #include "softcuda/exec/observer_internal.h"
 
@@ -17,19 +18,21 @@ enum { MAX_TOOL_OPTIONS = 16 };
 struct tool_options {
 	unsigned n;
 	struct tool_option { const char *key, *value; } option[MAX_TOOL_OPTIONS];  /* value "": none was given */
-	bool used[MAX_TOOL_OPTIONS];
 };
 
 struct tool {
 	const char *name, *summary;  /* summary: one line for GPULOAD_SOFT_TOOLS=help, with its options */
-	/** Create the observer; options that are not read are refused by the caller.
+	const char *const *keys;     /* of its options; ends with NULL.  The caller of create() refuses the others */
+	/** Create the observer.
 	 *
 	 * @memory  borrowed; exists as long as the process
-	 * @out     belongs to the tool, as long as the process exists
+	 * @out     belongs to the tool, as long as the process exists; on failure nothing is left, no file either
 	 * Errors   GPUL_EINVAL an option is wrong; GPUL_ENOMEM; GPUL_ESYS a file
 	 * Threads  one thread, in cuInit
 	 * Source   - */
-	gpul_status (*create)(struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err);
+	gpul_status (*create)(const struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err);
+	/* Undo create(), because another tool could not be created: remove the files that it has opened.  NULL: it has opened none. */
+	void (*discard)(struct observer *o);
 	/* Print and write what is left, such as a summary; NULL: nothing is.  No kernel runs. */
 	void (*finish)(struct observer *o);
 	/* Called instead of finish() if the process has to end at once, although kernels run: hooks may be called at the same time, and
@@ -40,9 +43,16 @@ struct tool {
 /* ---- options.c: for create() ---------------------------------------------------------------------------------- */
 
 /* The value of an option; NULL: it was not given. */
-const char *gpul_tool_option(struct tool_options *o, const char *key);
+const char *gpul_tool_option(const struct tool_options *o, const char *key);
 /* A number of at least `least`; *out is untouched if the option was not given.  Errors: GPUL_EINVAL. */
-gpul_status gpul_tool_number(struct tool_options *o, const char *tool, const char *key, uint64_t least, uint64_t *out, gpul_error *err);
+gpul_status gpul_tool_number(const struct tool_options *o, const char *tool, const char *key, uint64_t least, uint64_t *out, gpul_error *err);
+
+/* ---- output.c: for create() and discard() ----------------------------------------------------------------------- */
+
+/* Open a file to write; "-": stdout.  NULL: errno has the cause. */
+FILE *gpul_tool_open_file(const char *path);
+/* Close a file of gpul_tool_open_file() and remove it; pipes and devices stay.  NULL, stdout and stderr are left alone. */
+void gpul_tool_discard_file(FILE *to, const char *path);
 
 /* ---- report.c ------------------------------------------------------------------------------------------------- */
 

@@ -30,7 +30,7 @@ static void run_free(struct debug *d)
 	d->o = (struct observer){ .name = "debug", .wants = wants_none };
 }
 
-static gpul_status create(struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err)
+static gpul_status create(const struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err)
 {
 	const char *listen = gpul_tool_option(options, "listen");
 	uint64_t fd = UINT64_MAX, back_mb = 1024;
@@ -70,9 +70,12 @@ static void finish(struct observer *o)
 	gpul_debug_close((struct debug *)o);
 }
 
+static const char *const keys[] = { "listen", "fd", "back", "wait", NULL };
+
 const struct tool gpul_debug_tool = {
 	.name = "debug",
 	.summary = "stop kernels for gpuload step or gpuload dap: listen=PATH or PORT, wait, back=MB (for snapshots, 1024)",
+	.keys = keys,
 	.create = create,
 	.finish = finish,
 };

@@ -24,7 +24,7 @@ static void see_host_move(struct observer *o, const struct host_move *m)
 					     m->from ? m->from + z * m->from_slice + y * m->from_pitch : 0, m->row_bytes);
 }
 
-static gpul_status create_memcheck(struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err)
+static gpul_status create_memcheck(const struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err)
 {
 	const char *leaks = gpul_tool_option(options, "leaks"), *strict = gpul_tool_option(options, "strict");
 
@@ -62,9 +62,12 @@ static void stop_memcheck(struct observer *o)
 	gpul_find_sum_up();
 }
 
+static const char *const keys[] = { "leaks", "strict", NULL };
+
 const struct tool gpul_memcheck_tool = {
 	.name = "memcheck",
 	.summary = "wrong accesses, reads of memory that was not written, wrong frees, leaks [leaks=no, strict]",
+	.keys = keys,
 	.create = create_memcheck,
 	.finish = finish_memcheck,
 	.stop = stop_memcheck,

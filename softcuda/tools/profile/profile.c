@@ -46,7 +46,7 @@ static gpul_status read_format(const char *text, gpul_error *err)
 	return GPUL_OK;
 }
 
-static gpul_status create(struct tool_options *o, gpul_exec_memory *memory, struct observer **out, gpul_error *err)
+static gpul_status create(const struct tool_options *o, gpul_exec_memory *memory, struct observer **out, gpul_error *err)
 {
 	const char *path = gpul_tool_option(o, "file");
 	gpul_status st;
@@ -71,13 +71,20 @@ static gpul_status create(struct tool_options *o, gpul_exec_memory *memory, stru
 		return st;
 	if (!settings.path && settings.most)
 		goto done;
-	settings.to = !settings.path ? stderr : !strcmp(settings.path, "-") ? stdout : fopen(settings.path, "we");
+	settings.to = settings.path ? gpul_tool_open_file(settings.path) : stderr;
 	if (!settings.to)
 		return gpul_fail(err, GPUL_ESYS, errno, "profile: cannot write %s: %s", settings.path, strerror(errno));
 done:
 	observer.before = gpul_profile_before();
 	*out = &observer;
 	return GPUL_OK;
+}
+
+static void discard(struct observer *o)
+{
+	(void)o;
+	gpul_tool_discard_file(settings.to, settings.path);
+	settings.to = NULL;
 }
 
 static void finish(struct observer *o)
@@ -107,9 +114,13 @@ static void finish(struct observer *o)
 	gpul_profile_free(&p);
 }
 
+static const char *const keys[] = { "file", "format", "most", "sm", "registers", NULL };
+
 const struct tool gpul_profile_tool = {
 	.name = "profile",
 	.summary = "count instructions, divergence, memory transactions, bank conflicts: file=FILE|- format=table|json|html most=COUNTER=N sm=90 registers=N",
+	.keys = keys,
 	.create = create,
+	.discard = discard,
 	.finish = finish,
 };

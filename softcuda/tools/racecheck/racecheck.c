@@ -253,7 +253,7 @@ static struct observer observer = {
 };
 
 /* An option without a value. */
-static gpul_status read_switch(struct tool_options *options, const char *key, bool *out, gpul_error *err)
+static gpul_status read_switch(const struct tool_options *options, const char *key, bool *out, gpul_error *err)
 {
 	const char *value = gpul_tool_option(options, key);
 
@@ -263,7 +263,7 @@ static gpul_status read_switch(struct tool_options *options, const char *key, bo
 	return GPUL_OK;
 }
 
-static gpul_status create(struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err)
+static gpul_status create(const struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err)
 {
 	gpul_status st = read_switch(options, "same", &race_report_same, err);
 
@@ -284,9 +284,12 @@ static void finish(struct observer *o)
 	race_findings_finish();
 }
 
+static const char *const keys[] = { "same", "ptx", NULL };
+
 const struct tool gpul_racecheck_tool = {
 	.name = TOOL,
 	.summary = "data races of shared and global memory, by PTX's memory model  same: also writes of equal values, ptx: volatile accesses do not race with each other",
+	.keys = keys,
 	.create = create,
 	.finish = finish,
 	.stop = finish,

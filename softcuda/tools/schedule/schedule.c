@@ -188,7 +188,7 @@ static void block_ends(struct observer *o, struct block *b)
 
 /* ---- the tool ----------------------------------------------------------------------------------------------------- */
 
-static gpul_status create(struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err)
+static gpul_status create(const struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err)
 {
 	struct explorer *x = calloc(1, sizeof *x);
 	gpul_status st;
@@ -211,8 +211,11 @@ static gpul_status create(struct tool_options *options, gpul_exec_memory *memory
 	return GPUL_OK;
 }
 
+static const char *const keys[] = { "how", "exhaustive", "max", NULL };
+
 const struct tool gpul_schedule_tool = {
 	.name = SCHEDULE,
 	.summary = "another order of accesses: how=SEED, how=all (max=N: at most N orders of each launch; 10000), how=replay:STRING",
+	.keys = keys,
 	.create = create,
 };

@@ -27,7 +27,7 @@ static const struct tool *const tools[] = {
 	NULL,
 };
 
-static struct { const struct tool *tool; struct observer *observer; } started[MAX_OBSERVERS];
+static struct started { const struct tool *tool; struct observer *observer; } started[MAX_OBSERVERS];
 static unsigned n_started;
 static pthread_once_t finished = PTHREAD_ONCE_INIT;
 
@@ -79,63 +79,101 @@ static gpul_status refuse_name(const char *name, gpul_error *err)
 	return gpul_fail(err, GPUL_EINVAL, 0, "there is no tool '%s': GPULOAD_SOFT_TOOLS=help lists them", name);
 }
 
-static gpul_status start_tool(const char *name, struct tool_options *options, gpul_exec_memory *memory, gpul_error *err)
+static gpul_status check_keys(const struct tool *tool, const struct tool_options *options, gpul_error *err)
 {
-	const struct tool *tool = find_tool(name);
-	struct observer *observer;
-	gpul_status st;
+	for (unsigned k = 0; k < options->n; k++) {
+		const char *given = options->option[k].key;
+		const char *const *key = tool->keys;
 
-	if (!tool)
-		return refuse_name(name, err);
-	for (unsigned k = 0; k < n_started; k++)
-		if (started[k].tool == tool)
-			return gpul_fail(err, GPUL_EINVAL, 0, "the tool %s is given twice", name);
-	if (n_started == MAX_OBSERVERS)
-		return gpul_fail(err, GPUL_EINVAL, 0, "at most %d tools can be used at once", MAX_OBSERVERS);
-	st = tool->create(options, memory, &observer, err);
-	for (unsigned k = 0; !st && k < options->n; k++)
-		if (!options->used[k])
-			st = gpul_fail(err, GPUL_EINVAL, 0, "%s has no option '%.40s': GPULOAD_SOFT_TOOLS=help lists them", name,
-				       options->option[k].key);
-	st = st ? st : gpul_exec_memory_observe(memory, observer, err);
-	if (st)
-		return st;
-	started[n_started].tool = tool;
-	started[n_started++].observer = observer;
+		while (*key && strcmp(*key, given) != 0)
+			key++;
+		if (!*key)
+			return gpul_fail(err, GPUL_EINVAL, 0, "%s has no option '%.40s': GPULOAD_SOFT_TOOLS=help lists them", tool->name, given);
+	}
 	return GPUL_OK;
+}
+
+/* A tool of the list, with its options. */
+struct wanted { const struct tool *tool; struct tool_options options; };
+
+static gpul_status find_wanted(const char *name, const struct wanted *earlier, unsigned n_earlier, struct wanted *out, gpul_error *err)
+{
+	out->tool = find_tool(name);
+	if (!out->tool)
+		return refuse_name(name, err);
+	for (unsigned k = 0; k < n_earlier; k++)
+		if (earlier[k].tool == out->tool)
+			return gpul_fail(err, GPUL_EINVAL, 0, "the tool %s is given twice", name);
+	return check_keys(out->tool, &out->options, err);
+}
+
+/* Read the whole list, in place, before the first tool opens a file. */
+static gpul_status read_list(char *rest, struct wanted wanted[MAX_OBSERVERS], unsigned *n, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	while (!st && *rest) {
+		struct wanted *w = &wanted[*n];
+		char end;
+		const char *name = cut_word(&rest, ":,", &end);
+
+		if (*n == MAX_OBSERVERS)
+			return gpul_fail(err, GPUL_EINVAL, 0, "at most %d tools can be used at once", MAX_OBSERVERS);
+		while (end == ':') {
+			struct tool_option *o = &w->options.option[w->options.n];
+
+			if (w->options.n == MAX_TOOL_OPTIONS)
+				return gpul_fail(err, GPUL_EINVAL, 0, "%s: more than %d options", name, MAX_TOOL_OPTIONS);
+			w->options.n++;
+			o->key = cut_word(&rest, "=:,", &end);
+			o->value = end == '=' ? cut_word(&rest, ":,", &end) : "";
+		}
+		st = find_wanted(name, wanted, *n, w, err);
+		++*n;
+	}
+	return st;
+}
+
+/* Create all tools, or none. */
+static gpul_status create_tools(const struct wanted *wanted, unsigned n, gpul_exec_memory *memory, gpul_error *err)
+{
+	struct observer *observer[MAX_OBSERVERS];
+	gpul_status st = GPUL_OK;
+	unsigned n_created = 0;
+
+	while (!st && n_created < n) {
+		st = wanted[n_created].tool->create(&wanted[n_created].options, memory, &observer[n_created], err);
+		n_created += !st;
+	}
+	for (unsigned k = 0; !st && k < n; k++)
+		st = gpul_exec_memory_observe(memory, observer[k], err);
+	for (unsigned k = 0; k < n_created; k++) {
+		if (!st)
+			started[n_started++] = (struct started){ wanted[k].tool, observer[k] };
+		else if (wanted[k].tool->discard)
+			wanted[k].tool->discard(observer[k]);
+	}
+	return st;
 }
 
 gpul_status gpul_tools_start(gpul_exec_memory *memory, gpul_error *err)
 {
 	const char *given = secure_getenv("GPULOAD_SOFT_TOOLS"), *log = secure_getenv("GPULOAD_SOFT_TOOLS_LOG");
 	static char *volatile text;  /* never freed: the tools keep pointers to it; volatile: leak checkers find it here */
-	char *rest;
-	gpul_status st = GPUL_OK;
+	struct wanted wanted[MAX_OBSERVERS] = { 0 };
+	unsigned n = 0;
+	gpul_status st;
 
 	if (!given || !*given)
 		return GPUL_OK;
 	if (!strcmp(given, "help"))
 		return print_help(), GPUL_OK;
-	text = rest = strdup(given);
+	text = strdup(given);
 	if (!text)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the tools");
 	st = log && *log ? gpul_tool_reports_to(log, err) : GPUL_OK;
-	while (!st && *rest) {
-		struct tool_options options = { 0 };
-		char end;
-		const char *name = cut_word(&rest, ":,", &end);
-
-		while (end == ':') {
-			struct tool_option *o = &options.option[options.n];
-
-			if (options.n++ == MAX_TOOL_OPTIONS)
-				return gpul_fail(err, GPUL_EINVAL, 0, "%s: more than %d options", name, MAX_TOOL_OPTIONS);
-			o->key = cut_word(&rest, "=:,", &end);
-			o->value = end == '=' ? cut_word(&rest, ":,", &end) : "";
-		}
-		st = start_tool(name, &options, memory, err);
-	}
-	return st;
+	st = st ? st : read_list(text, wanted, &n, err);
+	return st ? st : create_tools(wanted, n, memory, err);
 }
 
 gpul_status gpul_tools_check(const char *list, gpul_error *err)

@@ -108,7 +108,7 @@ static void block_ends(struct observer *o, struct block *b)
 
 /* ---- the tool --------------------------------------------------------------------------------------------------- */
 
-static gpul_status create(struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err)
+static gpul_status create(const struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err)
 {
 	uint64_t timeout_s = DEFAULT_TIMEOUT_S;
 	gpul_status st = gpul_tool_number(options, SYNCCHECK, "timeout", 1, &timeout_s, err);
@@ -141,9 +141,12 @@ static void finish(struct observer *o)
 	gpul_tool_sum_up(SYNCCHECK);
 }
 
+static const char *const keys[] = { "timeout", "end", NULL };
+
 const struct tool gpul_synccheck_tool = {
 	.name = SYNCCHECK,
 	.summary = "wrong barriers and masks, deadlocks: timeout=SECONDS (10): how long a block may only poll; end: then end the launch",
+	.keys = keys,
 	.create = create,
 	.finish = finish,
 	.stop = finish,  /* counts that hooks also change: each is read once */

@@ -65,6 +65,13 @@ gpul_status gpul_trace_filter_add(struct trace_filter *filter, const char *text,
 	return st;
 }
 
+void gpul_trace_filter_clear(struct trace_filter *f)
+{
+	for (unsigned k = 0; k < f->n; k++)
+		free(f->term[k].name);
+	*f = (struct trace_filter){ 0 };
+}
+
 bool gpul_trace_selects(const struct trace_filter *filter, enum trace_key key, uint64_t number)
 {
 	if (!filter->by[key])

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/clock.h"
@@ -290,21 +289,24 @@ static const struct trace_sink *sink_of(const char *file)
 
 static gpul_status add_output(struct trace *t, const char *file, size_t n, gpul_error *err)
 {
-	struct trace_output *o = &t->output[t->n_outputs];
+	char *name = strndup(file, n);
+	const struct trace_sink *sink = name ? sink_of(name) : NULL;
+	gpul_status st = GPUL_OK;
 
-	o->trace = t;
-	o->file = strndup(file, n);
-	if (!o->file)
+	if (!name)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a trace");
-	o->sink = sink_of(o->file);
-	for (unsigned k = 0; o->sink && k < t->n_outputs; k++)
-		if (t->output[k].sink == o->sink)
-			return gpul_fail(err, GPUL_EINVAL, 0, "trace: two files of the same kind: give one %s", o->sink->suffix);
-	if (!o->sink)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "trace: the name of the file must end in .txt, .json (for Perfetto) or .html (a page that plays the kernel); '%.60s' does not",
-				 o->file);
-	t->n_outputs++;
+	if (!sink)
+		st = gpul_fail(err, GPUL_EINVAL, 0,
+			       "trace: the name of the file must end in .txt, .json (for Perfetto) or .html (a page that plays the kernel); '%.60s' does not",
+			       name);
+	for (unsigned k = 0; !st && k < t->n_outputs; k++)
+		if (t->output[k].sink == sink)
+			st = gpul_fail(err, GPUL_EINVAL, 0, "trace: two files of the same kind: give one %s", sink->suffix);
+	if (st) {
+		free(name);
+		return st;
+	}
+	t->output[t->n_outputs++] = (struct trace_output){ .trace = t, .file = name, .sink = sink };
 	return GPUL_OK;
 }
 
@@ -336,7 +338,7 @@ static gpul_status open_outputs(struct trace *t, gpul_error *err)
 	for (unsigned k = 0; !st && k < t->n_outputs; k++) {
 		struct trace_output *o = &t->output[k];
 
-		o->to = strcmp(o->file, "-") ? fopen(o->file, "we") : stdout;
+		o->to = gpul_tool_open_file(o->file);
 		if (!o->to)
 			st = gpul_fail(err, GPUL_ESYS, errno, "cannot write the trace to %s: %s", o->file, strerror(errno));
 		else
@@ -345,7 +347,7 @@ static gpul_status open_outputs(struct trace *t, gpul_error *err)
 	return st;
 }
 
-static gpul_status read_options(struct trace *t, struct tool_options *options, gpul_error *err)
+static gpul_status read_options(struct trace *t, const struct tool_options *options, gpul_error *err)
 {
 	const char *only = gpul_tool_option(options, "only"), *blocks = gpul_tool_option(options, "blocks");
 	const char *file = gpul_tool_option(options, "file");
@@ -365,7 +367,24 @@ static gpul_status read_options(struct trace *t, struct tool_options *options, g
 	return st ? st : add_outputs(t, file, err);
 }
 
-static gpul_status create(struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err)
+/* Before a kernel has run: its outputs contain only what open() has written. */
+static void discard(struct observer *observer)
+{
+	struct trace *t = (struct trace *)observer;
+
+	for (unsigned k = 0; k < t->n_outputs; k++) {
+		struct trace_output *o = &t->output[k];
+
+		if (o->lines || o->data)
+			o->sink->close(o);
+		gpul_tool_discard_file(o->to, o->file);
+		free(o->file);
+	}
+	gpul_trace_filter_clear(&t->filter);
+	free(t);
+}
+
+static gpul_status create(const struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err)
 {
 	struct trace *t = calloc(1, sizeof *t);
 	gpul_status st;
@@ -379,7 +398,7 @@ static gpul_status create(struct tool_options *options, gpul_exec_memory *memory
 	st = read_options(t, options, err);
 	st = st ? st : open_outputs(t, err);
 	if (st)
-		free(t);
+		discard(&t->observer);
 	else
 		*out = &t->observer;
 	return st;
@@ -431,6 +450,14 @@ static void finish(struct observer *observer)
 	say_what_is_missing(t);
 }
 
+static const char *const keys[] = { "file", "only", "blocks", "from", "limit", NULL };
+
 const struct tool gpul_trace_tool = {
-	"trace", "write what each instruction does: file=NAME.txt|.json|.html only=FILTER blocks=LIST from=N limit=N", create, finish, finish
+	.name = "trace",
+	.summary = "write what each instruction does: file=NAME.txt|.json|.html only=FILTER blocks=LIST from=N limit=N",
+	.keys = keys,
+	.create = create,
+	.discard = discard,
+	.finish = finish,
+	.stop = finish,
 };

@@ -150,6 +150,7 @@ struct trace_filter {
  * Threads  one thread
  * Source   - */
 gpul_status gpul_trace_filter_add(struct trace_filter *filter, const char *text, bool blocks, gpul_error *err);
+void gpul_trace_filter_clear(struct trace_filter *filter);
 /* True: the filter has no term of this key, or one with the number, or the name. */
 bool gpul_trace_selects(const struct trace_filter *filter, enum trace_key key, uint64_t number);
 bool gpul_trace_selects_name(const struct trace_filter *filter, enum trace_key key, const char *name);

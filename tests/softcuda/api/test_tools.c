@@ -2,8 +2,10 @@
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -93,6 +95,37 @@ static void wrong_tools_are_refused(void **state)
 	assert_non_null(strstr(text, "racecheck has no option 'deep'"));
 }
 
+/* Whichever tool of the list is wrong, the files of the others are not left half written. */
+static void a_wrong_list_leaves_no_file(void **state)
+{
+	static const struct { const char *rest, *message; } wrong[] = {
+		{ ":deep=1", "trace has no option 'deep'" },
+		{ ",rececheck", "there is no tool 'rececheck'" },
+		{ ",racecheck:deep=1", "racecheck has no option 'deep'" },
+		{ ",profile:file=%s/b.json:format=csv", "unknown format 'csv'" },
+		{ ",profile:file=%s/b.json,memcheck:leaks=maybe", "leaks is yes or no" },
+	};
+	char folder[] = "/tmp/gpuload-test-tools-XXXXXX", list[200], text[2000];
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+		const size_t n = (size_t)snprintf(list, sizeof list, "trace:file=%s/a.txt\\,%s/a.html", folder, folder);
+		const char *at = strstr(wrong[k].rest, "%s");
+
+		if (at)
+			snprintf(list + n, sizeof list - n, "%.*s%s%s", (int)(at - wrong[k].rest), wrong[k].rest, folder, at + 2);
+		else
+			snprintf(list + n, sizeof list - n, "%s", wrong[k].rest);
+		assert_int_equal(status_of(list, NULL, 1, text), 99);
+		assert_non_null(strstr(text, wrong[k].message));
+		if (rmdir(folder))
+			fail_msg("%s left a file in %s", list, folder);
+		assert_int_equal(mkdir(folder, 0700), 0);
+	}
+	assert_int_equal(rmdir(folder), 0);
+}
+
 /* Two processes append to one file, and stderr stays empty. */
 static void reports_go_to_a_file(void **state)
 {
@@ -127,6 +160,7 @@ int main(void)
 		cmocka_unit_test(sees_a_kernel_that_the_program_does_not_wait_for),
 		cmocka_unit_test(errors_set_the_exit_status),
 		cmocka_unit_test(wrong_tools_are_refused),
+		cmocka_unit_test(a_wrong_list_leaves_no_file),
 		cmocka_unit_test(reports_go_to_a_file),
 	};
 

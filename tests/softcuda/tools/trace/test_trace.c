@@ -428,6 +428,36 @@ static void numbers_are_short(void **state)
 	}
 }
 
+static void a_wrong_option_leaves_nothing(void **state)
+{
+	char text[40], folder[40], files[100], same[100];
+	const struct { struct tool_option option[3]; const char *message; } wrong[] = {
+		{ { { "file", text }, { "limit", "none" } }, "limit needs a number" },
+		{ { { "file", text }, { "only", "op=st,warp=x" } }, "warp needs a number" },
+		{ { { "file", same } }, "two files of the same kind" },
+		{ { { "file", "a.doc" } }, "must end in .txt" },
+		{ { { "file", files }, { "only", "op=st" } }, "No such file or directory" },
+	};
+
+	(void)state;
+	snprintf(text, sizeof text, "/tmp/test_trace.%d.txt", getpid());
+	snprintf(folder, sizeof folder, "/tmp/test_trace.%d.missing", getpid());
+	snprintf(files, sizeof files, "%s,%s/a.json", text, folder);
+	snprintf(same, sizeof same, "%s,%s", text, text);
+	for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+		struct tool_options options = { 0 };
+		struct observer *trace = NULL;
+		gpul_error err = { 0 };
+
+		for (; options.n < 3 && wrong[k].option[options.n].key; options.n++)
+			options.option[options.n] = wrong[k].option[options.n];
+		assert_int_not_equal(gpul_trace_tool.create(&options, NULL, &trace, &err), GPUL_OK);
+		assert_non_null(strstr(err.text, wrong[k].message));
+		assert_null(trace);
+		assert_int_not_equal(access(text, F_OK), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -439,6 +469,7 @@ int main(void)
 		cmocka_unit_test(floats_of_32_lanes_can_be_read_back),
 		cmocka_unit_test(integers_of_32_lanes_are_those_of_each_lane),
 		cmocka_unit_test(numbers_are_short),
+		cmocka_unit_test(a_wrong_option_leaves_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
