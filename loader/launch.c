@@ -150,7 +150,7 @@ static gpul_status check_shape(const gpul_kernel *k, const gpul_launch_config *c
 			err, GPUL_EINVAL, 0,
 			"a block of %llu threads is too big for %.120s: its limit is %u, "
 			"set by its registers or .maxntid",
-			(unsigned long long)threads, k->name, k->max_threads);
+			(unsigned long long)threads, gpul_kernel_demangled(k), k->max_threads);
 	return GPUL_OK;
 }
 

@@ -69,23 +69,6 @@ static void print_json(const struct run *r, const char *file, const gpul_error *
 	(void)json_print(&j, NULL);
 }
 
-/* Replace the mangled name of the kernel, of which a fault's message has up to 40 characters, by its C++ name. */
-static void use_cxx_name(const struct run *r, gpul_error *err)
-{
-	enum { FAULT_NAME_CHARS = 40 };
-	const char *name = r->kernel ? gpul_kernel_name(r->kernel) : "", *cxx = r->kernel ? gpul_kernel_demangled(r->kernel) : "";
-	size_t n = strnlen(name, FAULT_NAME_CHARS);
-	char shown[FAULT_NAME_CHARS + 1], text[sizeof err->text];
-	const char *at;
-
-	snprintf(shown, sizeof shown, "%s", name);
-	at = n && strcmp(name, cxx) != 0 ? strstr(err->text, shown) : NULL;
-	if (!at || strlen(err->text) - n + strlen(cxx) >= sizeof text)
-		return; /* the C++ name would not fit */
-	snprintf(text, sizeof text, "%.*s%s%s", (int)(at - err->text), err->text, cxx, at + n);
-	memcpy(err->text, text, sizeof text);
-}
-
 void run_report_failure(const struct run *r, const char *file, bool json, gpul_error *err)
 {
 	const char *line = fault_line(r, err);
@@ -93,7 +76,6 @@ void run_report_failure(const struct run *r, const char *file, bool json, gpul_e
 	if (json)
 		print_json(r, file, err);
 	cli_tell_log(r->compiler_log, file, err);
-	use_cxx_name(r, err); /* JSON has both names */
 	if (*line) {
 		cli_tell("run", "%s\n%s", err->text, line);
 		err->status = GPUL_OK; /* main() need not print it */

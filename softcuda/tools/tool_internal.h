@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "softcuda/exec/observer_internal.h"
+#include "softcuda/exec/shown_name_internal.h"
 
 enum { MAX_TOOL_OPTIONS = 16 };
 
@@ -94,11 +95,6 @@ void gpul_findings_say_counts(struct tool_findings *f, const char *tool, const c
 
 /* ---- text.c ----------------------------------------------------------------------------------------------------- */
 
-/* The name of a kernel or function as in C++: "scale(float*, int)"; too long: "scale(...)".  Returns buf. */
-enum { NAME_BYTES = 160 };
-const char *gpul_tool_name(const char *name, char buf[NAME_BYTES]);
-/* The same in a buffer of the block in which it is written. */
-#define SHOWN_NAME(name) gpul_tool_name((name), (char[NAME_BYTES]){ 0 })
 /* "lanes 0-15,20", "lane 3": the lanes of a mask.  Returns buf. */
 const char *gpul_tool_lanes(uint32_t lanes, char *buf, size_t bytes);
 

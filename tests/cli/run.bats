@@ -227,7 +227,7 @@ load helper
 	sed "s/half/_Z4halfPj/" "$faults" > faults.ptx
 	fails 1 "is a NULL pointer; half(unsigned int*), block 0, thread 0" run faults.ptx --kernel half u64=16 --grid 1 --block 1
 	fails 1 "half(unsigned int*), block 0" run faults.ptx --kernel half u64=16 --grid 1 --block 1 --json
-	[[ $(json 'j["error"]["message"]') == *"; _Z4halfPj, block 0"* ]]
+	[[ $(json 'j["kernel"] + j["error"]["message"]') == _Z4halfPj*"; half(unsigned int*), block 0"* ]]
 	sed "s/endless/_Z7endlessi/" "$faults" > faults.ptx
 	fails 1 "endless(int) is still running after 0.1 s" run faults.ptx --kernel endless --timeout 0.1
 }

@@ -3,6 +3,7 @@
  * A CUkernel may be cast to CUfunction and used in any call with a CUfunction parameter, where it means the kernel's
  * function in the current context. */
 #include "softcuda/api/code/code_internal.h"
+#include "softcuda/exec/shown_name_internal.h"
 
 CUresult soft_find_function(struct context *ctx, CUfunction handle, struct function **out)
 {
@@ -113,7 +114,7 @@ static CUresult set_attribute(CUfunction_attribute attribute, int value,
 			return soft_refuse(CUDA_ERROR_INVALID_VALUE,
 					   "%s: %d bytes of dynamic shared memory, the limit is %d "
 					   "beside %u static bytes",
-					   info->name, value, most, info->shared_bytes);
+					   SHOWN_NAME(info->name), value, most, info->shared_bytes);
 		*max_dynamic = value;
 		return CUDA_SUCCESS;
 	}

@@ -2,6 +2,7 @@
 #include "softcuda/api/stream/order_internal.h"
 #include "softcuda/api/code/code_internal.h"
 #include "softcuda/exec/guard_internal.h"
+#include "softcuda/exec/shown_name_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@ static uint64_t product(const uint32_t n[3])
 
 static CUresult refuse_empty(const char *name, const uint32_t grid[3], const uint32_t block[3])
 {
-	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: a grid of %ux%ux%u blocks of %ux%ux%u threads: no dimension may be 0", name,
+	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: a grid of %ux%ux%u blocks of %ux%ux%u threads: no dimension may be 0", SHOWN_NAME(name),
 			   grid[0], grid[1], grid[2], block[0], block[1], block[2]);
 }
 
@@ -24,7 +25,7 @@ static CUresult refuse_long(const char *name, const char *what, const uint32_t s
 
 	while (size[d] <= most[d])
 		d++;
-	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: a %s of %ux%ux%u %s: %c is %u, and can be at most %u", name, what, size[0], size[1], size[2],
+	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: a %s of %ux%ux%u %s: %c is %u, and can be at most %u", SHOWN_NAME(name), what, size[0], size[1], size[2],
 			   *what == 'g' ? "blocks" : "threads", "xyz"[d], size[d], most[d]);
 }
 
@@ -38,12 +39,12 @@ static CUresult check_shared(const struct function *f, uint32_t dynamic_bytes)
 	if (dynamic_bytes > most)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
 				   "%s: %u bytes of dynamic shared memory; a block can have at most %d bytes, of which this kernel uses %u for its "
-				   "static variables", name, dynamic_bytes, MAX_SHARED_BYTES, f->info->shared_bytes);
+				   "static variables", SHOWN_NAME(name), dynamic_bytes, MAX_SHARED_BYTES, f->info->shared_bytes);
 	return soft_refuse(CUDA_ERROR_INVALID_VALUE,
 			   "%s: %u bytes of dynamic shared memory; this kernel can have %d beside %u static bytes. Raise this limit (to at most %u) "
 			   "with cudaFuncSetAttribute(cudaFuncAttributeMaxDynamicSharedMemorySize), which is "
 			   "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES of the driver",
-			   name, dynamic_bytes, f->max_dynamic_shared, f->info->shared_bytes, most);
+			   SHOWN_NAME(name), dynamic_bytes, f->max_dynamic_shared, f->info->shared_bytes, most);
 }
 
 static CUresult check_dimensions(const struct function *f, const uint32_t grid[3],
@@ -60,7 +61,7 @@ static CUresult check_dimensions(const struct function *f, const uint32_t grid[3
 	if (block[0] > MAX_BLOCK_THREADS || block[1] > MAX_BLOCK_THREADS || block[2] > MAX_BLOCK_Z)
 		return refuse_long(name, "block", block, (const uint32_t[]){ MAX_BLOCK_THREADS, MAX_BLOCK_THREADS, MAX_BLOCK_Z });
 	if (threads > f->info->max_threads)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: a block of %ux%ux%u threads has %llu threads; %s %u", name, block[0], block[1],
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: a block of %ux%ux%u threads has %llu threads; %s %u", SHOWN_NAME(name), block[0], block[1],
 				   block[2], (unsigned long long)threads,
 				   f->info->max_threads < MAX_BLOCK_THREADS ? "the kernel's limit (__launch_bounds__ or .maxntid) is" :
 									      "a block can have at most",
@@ -68,7 +69,7 @@ static CUresult check_dimensions(const struct function *f, const uint32_t grid[3
 	if (required[0] && memcmp(required, block, sizeof f->info->reqntid) != 0)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
 				   "%s: a block of %ux%ux%u threads, .reqntid requires %ux%ux%u",
-				   name, block[0], block[1], block[2], required[0], required[1],
+				   SHOWN_NAME(name), block[0], block[1], block[2], required[0], required[1],
 				   required[2]);
 	return CUDA_SUCCESS;
 }
@@ -90,7 +91,7 @@ static CUresult check_launch(const struct function *f, const gpul_exec_launch_co
 		return soft_refuse(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
 				   "%s: a cooperative launch of %llu blocks, at most %llu can be "
 				   "resident at once",
-				   f->info->name, (unsigned long long)product(c->grid),
+				   SHOWN_NAME(f->info->name), (unsigned long long)product(c->grid),
 				   (unsigned long long)resident);
 	return CUDA_SUCCESS;
 }
@@ -115,15 +116,15 @@ static CUresult find_argument_buffer(void **extra, struct argument_buffer *out)
 static CUresult check_arguments(const gpul_exec_kernel_info *info, bool has_params, const struct argument_buffer *b, bool of_node)
 {
 	if (has_params && (b->at || b->bytes))
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: the arguments are passed twice, by kernelParams and by extra", info->name);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: the arguments are passed twice, by kernelParams and by extra", SHOWN_NAME(info->name));
 	if (!b->at && b->bytes)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: `extra` has the size of the argument buffer, but not its address", info->name);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: `extra` has the size of the argument buffer, but not its address", SHOWN_NAME(info->name));
 	if (info->n_params && !has_params && !b->bytes)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: the launch has no arguments; the kernel has %u parameters (%u bytes)", info->name,
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: the launch has no arguments; the kernel has %u parameters (%u bytes)", SHOWN_NAME(info->name),
 				   info->n_params, info->param_bytes);
 	if (b->bytes > info->param_bytes)
 		return soft_refuse(of_node ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
-				   "%s: the argument buffer has %zu bytes; the kernel's parameters have only %u", info->name, b->bytes,
+				   "%s: the argument buffer has %zu bytes; the kernel's parameters have only %u", SHOWN_NAME(info->name), b->bytes,
 				   info->param_bytes);
 	return CUDA_SUCCESS;
 }
@@ -151,7 +152,7 @@ static void read_arguments(void *arguments)
 
 	for (uint32_t i = 0; a->params && i < info->n_params; i++) {
 		if (!a->params[i]) {
-			a->result = soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: argument %u is NULL", info->name, i);
+			a->result = soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: argument %u is NULL", SHOWN_NAME(info->name), i);
 			return;
 		}
 		memcpy(a->copy + info->params[i].offset, a->params[i], info->params[i].bytes);
@@ -166,7 +167,7 @@ static CUresult read_guarded(struct arguments *a, void (*read)(void *arguments))
 
 	if (gpul_guarded(NULL, read, a, &address))
 		return a->result;
-	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: the arguments of the launch cannot be read: no memory is at 0x%llx", a->info->name,
+	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: the arguments of the launch cannot be read: no memory is at 0x%llx", SHOWN_NAME(a->info->name),
 			   (unsigned long long)address);
 }
 
@@ -342,7 +343,7 @@ CUresult soft_launch_new(struct context *ctx, struct stream *s, CUfunction handl
 	if (!r && s && f->module->ctx != ctx)
 		r = soft_refuse(CUDA_ERROR_INVALID_HANDLE,
 				"%s: its module and the stream belong to different contexts",
-				f->info->name);
+				SHOWN_NAME(f->info->name));
 	if (!r)
 		r = soft_check_kernel(f->kernel);
 	if (!r && s && !product(c->grid))  /* a node's grid can be set later: cuGraphLaunch() checks it */

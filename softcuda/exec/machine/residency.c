@@ -1,6 +1,7 @@
 /* residency.c — how many blocks may be resident at once, and the notice when that is too few. */
 #include "core/clock.h"
 #include "core/log.h"
+#include "softcuda/exec/shown_name_internal.h"
 #include "softcuda/exec/warp/warp_internal.h"
 
 enum { LEAST_SMS = 132 };
@@ -52,7 +53,7 @@ static void report_stuck_launches(struct gpul_exec_machine *m)
 		gpul_log(GPUL_LOG_NOTICE, "softcuda",
 			 "kernel %s: all %llu resident blocks have only waited for %g s, and %llu blocks have not started; if "
 			 "the resident blocks wait for those, the kernel never ends, as on a GPU that holds no more blocks",
-			 l->kernel->info.name, (unsigned long long)count_resident(l), m->options.stuck_ms / 1e3,
+			 SHOWN_NAME(l->kernel->info.name), (unsigned long long)count_resident(l), m->options.stuck_ms / 1e3,
 			 (unsigned long long)(l->n_blocks - next));
 	}
 }

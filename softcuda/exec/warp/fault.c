@@ -3,7 +3,10 @@
 #include <stdio.h>
 
 #include "core/file.h"
+#include "softcuda/exec/shown_name_internal.h"
 #include "softcuda/exec/warp/observe_internal.h"
+
+enum { NAME_BYTES = 80 };  /* of a kernel: the block and the thread behind it must fit into a gpul_error */
 
 void gpul_launch_fault(struct gpul_exec_launch *l, const gpul_exec_fault *fault)
 {
@@ -173,7 +176,7 @@ static const struct insn *record_fault(struct warp_state *s, const struct insn *
 				 gpul_exec_fault *f, const char *what)
 {
 	const struct gpul_exec_launch *l = s->block->launch;
-	char place[200], block[INDEX_BYTES], thread[INDEX_BYTES];
+	char place[200], name[NAME_BYTES], block[INDEX_BYTES], thread[INDEX_BYTES];
 	const char *colon = ": ";
 	int n;
 
@@ -183,8 +186,8 @@ static const struct insn *record_fault(struct warp_state *s, const struct insn *
 		*place = '\0', colon = "";
 	memcpy(f->block, s->block->index, sizeof f->block);
 	gpul_lane_thread(s, lane, f->thread);
-	n = snprintf(f->text, sizeof f->text, "%s%s%.200s; %.40s, block %s, thread %s", place, colon,
-		     what, l->kernel->info.name, gpul_index_text(f->block, l->grid, block),
+	n = snprintf(f->text, sizeof f->text, "%s%s%.200s; %s, block %s, thread %s", place, colon,
+		     what, gpul_shown_name(l->kernel->info.name, name, sizeof name), gpul_index_text(f->block, l->grid, block),
 		     gpul_index_text(f->thread, l->block, thread));
 	if (n < 0)
 		f->text[0] = '\0';
@@ -352,14 +355,14 @@ void gpul_fault_pages(struct block *b, uint64_t address)
 	const struct gpul_exec_launch *l = b->launch;
 	gpul_exec_fault f = { .kind = GPUL_EXEC_ILLEGAL_ADDRESS, .address = address, .global = true, .image = l->kernel->code->program->file_name };
 	gpul_exec_range r = { 0 };
-	char index[INDEX_BYTES];
+	char name[NAME_BYTES], index[INDEX_BYTES];
 
 	(void)gpul_memory_nearest(l->machine->memory, address, &r);
 	memcpy(f.block, b->index, sizeof f.block);
 	snprintf(f.text, sizeof f.text,
 		 "%.60s: access at 0x%llx is %llu bytes into a %llu-byte %s allocation, whose pages the program has unmapped or protected "
-		 "meanwhile; %.40s, block %s",
-		 short_name(f.image), (ull)address, (ull)(address - r.base), (ull)r.bytes, r.label, l->kernel->info.name,
+		 "meanwhile; %s, block %s",
+		 short_name(f.image), (ull)address, (ull)(address - r.base), (ull)r.bytes, r.label, gpul_shown_name(l->kernel->info.name, name, sizeof name),
 		 gpul_index_text(f.block, l->grid, index));
 	gpul_launch_fault(b->launch, &f);
 }

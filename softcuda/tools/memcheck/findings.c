@@ -27,7 +27,7 @@ static void thread_text(const struct warp_state *s, unsigned lane, char *buf, si
 
 void gpul_find_where(const struct warp_state *s, const struct insn *i, unsigned lane, char *buf, size_t bytes)
 {
-	char place[120], thread[NAME_BYTES + 100];
+	char place[120], thread[SHOWN_NAME_BYTES + 100];
 
 	gpul_insn_place(s->frame->code, i, NULL, place, sizeof place);
 	thread_text(s, lane, thread, sizeof thread);

@@ -59,7 +59,7 @@ void race_launch_begins(const gpul_exec_launch *l)
 		copy_order(info, l->order);
 		*r = (struct running){ .next = running, .l = l, .number = atomic_fetch_add(&n_launches, 1) };
 		running = r;
-		gpul_tool_name(l->kernel->info.name, info->kernel);
+		gpul_shown_name(l->kernel->info.name, info->kernel, sizeof info->kernel);
 		memcpy(info->grid, l->grid, sizeof info->grid);
 		memcpy(info->block, l->block, sizeof info->block);
 	} else {

@@ -329,7 +329,7 @@ void race_unlock_suspects(pthread_mutex_t *lock);
 /* ---- launch.c ------------------------------------------------------------------------------------------------------------ */
 
 struct launch_info {
-	char kernel[NAME_BYTES];
+	char kernel[SHOWN_NAME_BYTES];
 	bool copy;                   /* kernel: "a copy of 256 bytes" */
 	uint32_t grid[3], block[3];
 	gpul_exec_order order;       /* after == NULL: after all earlier launches */

@@ -74,6 +74,20 @@ static void a_fault_contains_the_image_name_that_the_program_set(void **state)
 	assert_ptr_equal(strstr(last_fault(), "mine.ptx:"), last_fault());
 }
 
+static void the_kernel_is_named_as_in_cxx(void **state)
+{
+	static const char ptx[] = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry _Z3addPfi() { trap; }\n";
+	CUmodule module;
+	CUfunction add;
+
+	(void)state;
+	ok(cuModuleLoadData(&module, ptx));
+	ok(cuModuleGetFunction(&add, module, "_Z3addPfi"));
+	launch(add, 1, 1, NULL, NULL);
+	fails(cuCtxSynchronize(), CUDA_ERROR_LAUNCH_FAILED);
+	assert_non_null(strstr(last_fault(), "; add(float*, int), block 0, thread 0"));
+}
+
 static void a_store_past_the_end_names_the_allocation(void **state)
 {
 	CUfunction put = get_kernel("put");
@@ -200,6 +214,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_fault_contains_the_image_name_that_the_program_set, make_quiet_context,
 			destroy_context),
+		cmocka_unit_test_setup_teardown(the_kernel_is_named_as_in_cxx, make_quiet_context, destroy_context),
 		cmocka_unit_test_setup_teardown(a_store_past_the_end_names_the_allocation,
 						make_quiet_context, destroy_context),
 		cmocka_unit_test_setup_teardown(a_large_allocation_ends_at_a_page_of_the_device,

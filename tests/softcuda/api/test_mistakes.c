@@ -69,21 +69,26 @@ static void each_mistake_is_explained_once(void **state)
 	release_stderr();
 }
 
-static void a_managed_variable_is_named_when_it_is_freed(void **state)
+/* As nvcc mangles template <typename T> void copy(T *) and void add(float *, int).  Two lines, because a process prints only ten. */
+static void kernels_are_named_as_in_cxx(void **state)
 {
-	static const char ptx[] = ".version 7.5\n.target sm_75\n.address_size 64\n.visible .global .attribute(.managed) .align 4 .u32 shared_word;\n";
-	CUlibrary library;
-	CUdeviceptr p;
-	size_t bytes;
+#define ENTRY(name) ".visible .entry " name "(.param .u64 p, .param .u32 n) {ret;}\n"
+	static const char ptx[] = ".version 8.0\n.target sm_90\n.address_size 64\n" ENTRY("_Z3addPfi") ENTRY("_Z4copyIfEvPT_i");
+	CUmodule module;
+	CUfunction f;
 
 	(void)state;
-	ok(cuLibraryLoadData(&library, ptx, NULL, NULL, 0, NULL, NULL, 0));
-	ok(cuLibraryGetManaged(&p, &bytes, library, "shared_word"));
+	ok(cuModuleLoadData(&module, ptx));
 	catch_stderr();
-	fails(cuMemFree(p), CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(lines_with(" is a __managed__ variable, which no call frees"), 1);
+	ok(cuModuleGetFunction(&f, module, "_Z3addPfi"));
+	(void)cuLaunchKernel(f, 1, 1, 1, 1024, 2, 1, 0, NULL, NULL, NULL);
+	ok(cuModuleGetFunction(&f, module, "_Z4copyIfEvPT_i"));
+	(void)cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL);
+	assert_int_equal(lines_with(": add(float*, int): a block of 1024x2x1 threads"), 1);
+	assert_int_equal(lines_with(": void copy<float>(float*, int): the launch has no arguments"), 1);
+	assert_int_equal(lines_with("_Z"), 0);
 	release_stderr();
-	ok(cuLibraryUnload(library));
+	ok(cuModuleUnload(module));
 }
 
 static void answers_and_quiet_programs_get_no_lines(void **state)
@@ -158,7 +163,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_mistake_is_explained_once),
-		cmocka_unit_test(a_managed_variable_is_named_when_it_is_freed),
+		cmocka_unit_test(kernels_are_named_as_in_cxx),
 		cmocka_unit_test(answers_and_quiet_programs_get_no_lines),
 		cmocka_unit_test(a_forbidden_call_in_a_callback_is_explained_but_not_the_query_of_libgomp),
 		cmocka_unit_test(only_ten_lines_are_printed),
