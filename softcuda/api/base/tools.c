@@ -66,7 +66,7 @@ int gpuloadSoftFinishTools(int at_once)
 	return gpul_tools_finish(at_once && any_pending());
 }
 
-/* What is wrong with the names in a list of tools as GPULOAD_SOFT_TOOLS has it; "": nothing.  For a program that starts another one with
+/* What is wrong with the names of tools and options in a list as GPULOAD_SOFT_TOOLS has it; "": nothing.  For a program that starts another one with
  * this list.  The next call overwrites the text. */
 const char *gpuloadSoftCheckTools(const char *list)
 {

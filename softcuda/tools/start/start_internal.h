@@ -13,10 +13,10 @@
  * Threads  one thread, in cuInit
  * Source   - */
 gpul_status gpul_tools_start(gpul_exec_memory *memory, gpul_error *err);
-/** Check the names in a list as GPULOAD_SOFT_TOOLS has it, without starting a tool.
+/** Check the names of tools and options in a list as GPULOAD_SOFT_TOOLS has it, without starting a tool.
  *
  * @list   the list
- * Errors  GPUL_EINVAL an unknown tool, with the name that was probably meant; GPUL_ENOMEM
+ * Errors  GPUL_EINVAL an unknown tool, with the name that was probably meant, or an unknown option; GPUL_ENOMEM
  * Threads any thread
  * Source  - */
 gpul_status gpul_tools_check(const char *list, gpul_error *err);

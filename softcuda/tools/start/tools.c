@@ -178,18 +178,13 @@ gpul_status gpul_tools_start(gpul_exec_memory *memory, gpul_error *err)
 
 gpul_status gpul_tools_check(const char *list, gpul_error *err)
 {
-	char *text = strdup(list), *rest = text;
+	struct wanted wanted[MAX_OBSERVERS] = { 0 };
+	char *text = strdup(list);
+	unsigned n = 0;
 	gpul_status st = text ? GPUL_OK : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the tools");
 
-	while (!st && *rest && strcmp(list, "help") != 0) {
-		char end;
-		const char *name = cut_word(&rest, ":,", &end);
-
-		if (!find_tool(name))
-			st = refuse_name(name, err);
-		while (end == ':')
-			(void)cut_word(&rest, ":,", &end);
-	}
+	if (!st && strcmp(list, "help") != 0)
+		st = read_list(text, wanted, &n, err);
 	free(text);
 	return st;
 }
