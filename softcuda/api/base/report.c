@@ -114,7 +114,8 @@ CUresult soft_refuse_handle(CUresult r, enum handle_kind kind, const void *handl
 		return soft_refuse(r, "the handle of the %s is NULL", kinds[kind].what);
 	if (was_made)
 		return soft_refuse(r, "the %s with the handle %p was destroyed before", kinds[kind].what, handle);
-	return soft_refuse(r, "%p is not the handle of a %s; %s returns such handles", handle, kinds[kind].what, kinds[kind].maker);
+	return soft_refuse(r, "%p is not the handle of a%s %s; %s returns such handles", handle, strchr("aeio", *kinds[kind].what) ? "n" : "",
+			   kinds[kind].what, kinds[kind].maker);
 }
 
 static void keep_and_print_fault(const char *text, const char *line)

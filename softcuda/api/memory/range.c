@@ -109,10 +109,14 @@ static enum verdict examine(const struct range_use *u, gpul_exec_range *r)
 
 static void explain(const struct range_use *u, enum verdict v, const gpul_exec_range *r, char *buf, size_t buf_bytes)
 {
+	const uint64_t at = u->address - r->base;
+	uint64_t behind;
+
 	switch (v) {
 	case ENDS_OUTSIDE:
-		snprintf(buf, buf_bytes, "begins %llu bytes into %llu bytes of %s, and ends %llu bytes behind them", (ull)(u->address - r->base),
-			 (ull)r->bytes, r->label, (ull)(u->address + u->bytes - end_of_memory(r, u->address + u->bytes)));
+		behind = u->address + u->bytes - end_of_memory(r, u->address + u->bytes);
+		snprintf(buf, buf_bytes, "begins %llu byte%s into %llu byte%s of %s, and ends %llu byte%s behind them", (ull)at, at == 1 ? "" : "s",
+			 (ull)r->bytes, r->bytes == 1 ? "" : "s", r->label, (ull)behind, behind == 1 ? "" : "s");
 		break;
 	case RUNS_INTO:
 		snprintf(buf, buf_bytes, "begins outside of all allocations, and runs into %llu bytes of %s at 0x%llx", (ull)r->bytes, r->label,
