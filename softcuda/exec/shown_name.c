@@ -37,3 +37,49 @@ const char *gpul_shown_name(const char *name, char *buf, size_t bytes)
 	free(cxx);
 	return buf;
 }
+
+/* True: "<...>" up to the end, or nothing. */
+static bool is_template_rest(const char *at)
+{
+	int depth = 0;
+
+	if (!*at)
+		return true;
+	do {
+		depth += *at == '<' || *at == '(';
+		depth -= *at == '>' || *at == ')';
+	} while (*++at && depth > 0);
+	return !*at && at[-1] == '>';
+}
+
+/* True: one of the names that end where the parameters begin. */
+static bool is_part(char *cxx, const char *wanted)
+{
+	const size_t n = strlen(cxx), n_wanted = strlen(wanted);
+	int depth = 0;
+
+	if (n && cxx[n - 1] == ')')
+		cxx[before_parameters(cxx)] = '\0';
+	for (const char *at = cxx; *at && n_wanted; at++) {
+		const bool begins = !depth && (at == cxx || at[-1] == ' ' || at[-1] == ':');
+
+		if (begins && !strncmp(at, wanted, n_wanted) && is_template_rest(at + n_wanted))
+			return true;
+		depth += *at == '<' || *at == '(';
+		depth -= *at == '>' || *at == ')';
+	}
+	return false;
+}
+
+bool gpul_shown_name_is(const char *name, const char *wanted)
+{
+	char *cxx;
+	bool is;
+
+	if (!strcmp(name, wanted))
+		return true;
+	cxx = gpul_demangle(name);
+	is = cxx && (!strcmp(cxx, wanted) || is_part(cxx, wanted));
+	free(cxx);
+	return is;
+}

@@ -85,6 +85,22 @@ class Breakpoints(unittest.TestCase):
         self.assertIn("breakpoint 1\n#11 ", out)
         self.assertRegex(out, r"breakpoint 2\n#\d+ steps .*step.cu:3")
 
+    def test_names_of_cxx_are_shown_and_understood(self):
+        with open(f"{HERE}/step.ptx") as f:
+            ptx = f.read()
+        for plain, mangled in (("steps", "_Z5stepsPj"), ("twice", "_ZN3app5twiceEj"), ("cells", "_ZZ5stepsPjE5cells")):
+            ptx = re.sub(rf"\b{plain}\b", mangled, ptx)
+        with tempfile.TemporaryDirectory() as d:
+            with open(f"{d}/step.ptx", "w") as f:
+                f.write(ptx)
+            for name in ("twice", "app::twice", "app::twice(unsigned int)", "_ZN3app5twiceEj"):
+                out = step("vars", "p cells", "p %none", f"break {name}", "c", "w", words=(f"{d}/step.ptx",))
+                self.assertRegex(out, r"shared +steps\(unsigned int\*\)::cells +256 bytes at 0")
+                self.assertIn("\n0  (0x0)", out)
+                self.assertIn("function steps(unsigned int*) has no register %none", out)
+                self.assertRegex(out, r"breakpoint 1\n#\d+ steps.unsigned int\*. .*step.cu:3")
+                self.assertRegex(out, r"\*0  app::twice\(unsigned int\)  .*\n 1  steps\(unsigned int\*\)  ")
+
     def test_a_condition_selects_the_lane(self):
         out = step("break 16 if lane == 3 && %r5 > 1000 && warp == 1", "c", "p %r5", "p lane")
         self.assertRegex(out, r"breakpoint 1\n#\d+ steps block 0 warp 1 lane 3 ")

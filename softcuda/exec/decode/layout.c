@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "softcuda/exec/decode/decode_internal.h"
+#include "softcuda/exec/shown_name_internal.h"
 #include "softcuda/exec/texture/texture_internal.h"
 
 enum { MAX_LOCAL = 512 << 10, MAX_DIMS = 8, VARIABLE_ALIGN = 256, VARIABLE_GAP = 4096 };
@@ -37,6 +38,7 @@ static gpul_status allocate_variable(struct gpul_exec_program *p, const gpul_ptx
 {
 	const char *name = gpul_ptx_name(p->module, v->name);
 	gpul_exec_range range = { .bytes = v->bytes };
+	char shown[sizeof range.label - sizeof "constant"];
 
 	if (v->bytes > 1ull << 40 || align_of(v) > 1 << 20)
 		return gpul_fail(err, GPUL_ENOMEM, 0,
@@ -50,8 +52,8 @@ static gpul_status allocate_variable(struct gpul_exec_program *p, const gpul_ptx
 	range.base = *address;
 	range.padding = padding_of_variable(p, v);
 	range.flags = v->space == GPUL_PTX_MOD_CONST ? GPUL_EXEC_MEM_CONSTANT : 0;
-	snprintf(range.label, sizeof range.label, "%s %.36s",
-		 v->space == GPUL_PTX_MOD_CONST ? "constant" : "global", name);
+	snprintf(range.label, sizeof range.label, "%s %s", v->space == GPUL_PTX_MOD_CONST ? "constant" : "global",
+		 gpul_shown_name(name, shown, sizeof shown));
 	return gpul_exec_memory_add(p->memory, &range, err);
 }
 

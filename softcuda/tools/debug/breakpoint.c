@@ -114,7 +114,7 @@ static void resolve_name(const struct debug *d, struct breakpoint *b)
 		const gpul_ptx_module *m = code->program->module;
 		const struct insn *at = NULL;
 
-		if (b->kind == BREAK_KERNEL && !strcmp(gpul_ptx_name(m, code->ptx->name), b->where))
+		if (b->kind == BREAK_KERNEL && gpul_shown_name_is(gpul_ptx_name(m, code->ptx->name), b->where))
 			at = code->insns;
 		for (uint32_t k = 0; b->kind == BREAK_LABEL && k < code->ptx->n_labels; k++) {
 			const gpul_ptx_label *l = &code->ptx->labels[k];

@@ -52,8 +52,8 @@ static size_t word_length(const char *at)
 {
 	size_t n = *at == '%';
 
-	while (is_word(at[n]) || (at[n] == '.' && *at == '%' && is_word(at[n + 1])))
-		n++;
+	while (is_word(at[n]) || (at[n] == '.' && *at == '%' && is_word(at[n + 1])) || (n && !strncmp(at + n, "::", 2) && is_word(at[n + 2])))
+		n += at[n] == ':' ? 3 : 1;
 	return n;
 }
 
@@ -127,8 +127,8 @@ static bool parse_register(struct parser *p, size_t n, struct value *out)
 		if (!gpul_debug_register(at, flat, out))
 			return wrong(p, "no instruction uses the register %.*s", (int)n, p->here);
 	} else if (!gpul_debug_special(at, p->here, n, out)) {
-		return wrong(p, "function %s has no register %.*s", gpul_ptx_name(at->frame->code->program->module, at->frame->code->ptx->name), (int)n,
-			     p->here);
+		return wrong(p, "function %s has no register %.*s",
+			     SHOWN_NAME(gpul_ptx_name(at->frame->code->program->module, at->frame->code->ptx->name)), (int)n, p->here);
 	}
 	p->here += n;
 	return true;
@@ -145,7 +145,7 @@ static bool find_variable(const struct lane *at, const char *name, uint64_t *add
 	for (uint32_t k = 0; k < code->ptx->n_vars; k++) {
 		const gpul_ptx_var *v = &code->ptx->vars[k];
 
-		if (strcmp(gpul_ptx_name(p->module, v->name), name) != 0)
+		if (!gpul_shown_name_is(gpul_ptx_name(p->module, v->name), name))
 			continue;
 		*address = code->var_address && code->var_address[k] ? code->var_address[k] : code->var_offset[k];
 		if (v->space == GPUL_PTX_MOD_LOCAL)
@@ -153,7 +153,7 @@ static bool find_variable(const struct lane *at, const char *name, uint64_t *add
 		return true;
 	}
 	for (uint32_t k = 0; k < p->module->n_vars; k++) {
-		if (strcmp(gpul_ptx_name(p->module, p->module->vars[k].name), name) != 0)
+		if (!gpul_shown_name_is(gpul_ptx_name(p->module, p->module->vars[k].name), name))
 			continue;
 		*address = p->module->vars[k].space == GPUL_PTX_MOD_SHARED ? p->shared_offset[k] : p->variables[k].address;
 		return true;

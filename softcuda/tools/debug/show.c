@@ -11,7 +11,7 @@ static void print_place(FILE *out, const struct place *p)
 	char name[TEXT_BYTES];
 
 	gpul_debug_ptx_name(p->code->program, name, sizeof name);
-	fprintf(out, "function=%s\tprogram=%" PRIu64 "\tptx=%s\tptxline=%u\tfile=%s\tline=%u", p->function, p->code->program->id, name, p->ptx_line,
+	fprintf(out, "function=%s\tprogram=%" PRIu64 "\tptx=%s\tptxline=%u\tfile=%s\tline=%u", SHOWN_NAME(p->function), p->code->program->id, name, p->ptx_line,
 		p->file ? p->file : "", p->line);
 }
 
@@ -205,7 +205,7 @@ gpul_status gpul_debug_show_variables(const struct call *c)
 		const gpul_ptx_var *v = &code->ptx->vars[k];
 		const uint64_t address = code->var_address && code->var_address[k] ? code->var_address[k] : code->var_offset[k];
 
-		fprintf(c->out, "- name=%s\tspace=%s\ttype=%s\taddress=%" PRIu64 "\tbytes=%" PRIu64 "\n", gpul_ptx_name(code->program->module, v->name),
+		fprintf(c->out, "- name=%s\tspace=%s\ttype=%s\taddress=%" PRIu64 "\tbytes=%" PRIu64 "\n", SHOWN_NAME(gpul_ptx_name(code->program->module, v->name)),
 			gpul_debug_type_name(v->space), gpul_debug_type_name(v->type),
 			address + (v->space == GPUL_PTX_MOD_LOCAL || v->space == GPUL_PTX_MOD_PARAM ? at.frame->local_offset : 0), v->bytes);
 	}
@@ -214,7 +214,7 @@ gpul_status gpul_debug_show_variables(const struct call *c)
 		const gpul_ptx_var *v = &m->vars[k];
 		const bool shared = v->space == GPUL_PTX_MOD_SHARED;
 
-		fprintf(c->out, "- name=%s\tspace=%s\ttype=%s\taddress=%" PRIu64 "\tbytes=%" PRIu64 "\n", gpul_ptx_name(m, v->name),
+		fprintf(c->out, "- name=%s\tspace=%s\ttype=%s\taddress=%" PRIu64 "\tbytes=%" PRIu64 "\n", SHOWN_NAME(gpul_ptx_name(m, v->name)),
 			gpul_debug_type_name(v->space), gpul_debug_type_name(v->type),
 			shared ? code->program->shared_offset[k] : code->program->variables[k].address,
 			shared && !v->bytes ? at.warp->shared_bytes - code->program->shared_offset[k] : v->bytes);

@@ -49,7 +49,7 @@ static void describe_variable(const struct warp_state *s, unsigned space, uint64
 
 		if (v->space != wanted || at - start >= v->bytes)
 			continue;
-		snprintf(buf, bytes, ", %llu bytes into %.80s", (ull)(at - start), gpul_ptx_name(m, v->name));
+		snprintf(buf, bytes, ", %llu bytes into %.80s", (ull)(at - start), SHOWN_NAME(gpul_ptx_name(m, v->name)));
 		return;
 	}
 }
