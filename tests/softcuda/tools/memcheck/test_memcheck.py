@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Every planted fault in tests/softcuda/tools/faults/memcheck is found, and the right variants are silent."""
-import os, re, sys, unittest
+import os, re, sys, tempfile, unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
@@ -31,6 +31,17 @@ class Faults(unittest.TestCase):
         _, _, text = FAULTS.run("heap_double_free.ptx", "--memcheck")
         self.assertRegex(text, r"allocated by heap_double_free.ptx:\d+; heap_double_free, block 0, thread \d+\n"
                                r"    freed by heap_double_free.ptx:\d+; heap_double_free, block 0, thread \d+\n")
+
+    def test_kernels_and_variables_have_their_names_of_cxx(self):
+        with open(f"{FAULTS.folder}/shared_unwritten.ptx", encoding="utf-8") as f:
+            ptx = f.read()
+        with tempfile.TemporaryDirectory() as d:
+            with open(f"{d}/cxx.ptx", "w", encoding="utf-8") as f:
+                f.write(re.sub(r"\bs\b", "_ZZ4workPjE3buf", ptx).replace("shared_unwritten", "_Z4workPj"))
+            _, _, text = FAULTS.run(f"{d}/cxx.ptx", "--memcheck")
+        self.assertRegex(text, r"; work\(unsigned int\*\), block 0, thread 32\n")
+        self.assertIn("128 bytes into work(unsigned int*)::buf\n", text)
+        self.assertNotIn("_Z", text)
 
     def test_reads_of_one_instruction_are_reported_once_and_counted(self):
         _, _, text = FAULTS.run("global_unwritten.ptx", "--memcheck")
