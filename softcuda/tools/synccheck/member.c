@@ -113,10 +113,20 @@ static uint32_t lanes_that_disagree(const uint32_t *mask, uint32_t on)
 	return differ;
 }
 
+/* Of the lanes `on`, those whose masks contain one of `members`: tiles of a warp have different masks. */
+static uint32_t lanes_that_name(uint32_t members, const uint32_t *mask, uint32_t on)
+{
+	uint32_t found = 0;
+
+	EACH_LANE_OF(l, on)
+		found |= (uint32_t)((mask[l] & members) != 0) << l;
+	return found;
+}
+
 void gpul_sync_before_members(struct synccheck *c, struct warp_state *s, const struct insn *i, uint32_t on)
 {
 	const uint32_t exist = gpul_sync_existing(s), *mask;
-	uint32_t named = 0, outside = 0, differ;
+	uint32_t named = 0, outside = 0, differ, exited;
 	bool same = true;
 	char who[100];
 	opref operand;
@@ -137,9 +147,11 @@ void gpul_sync_before_members(struct synccheck *c, struct warp_state *s, const s
 				 gpul_tool_lanes(differ, who, sizeof who), first_lane(differ), mask[first_lane(differ)],
 				 last_lane(differ), mask[last_lane(differ)]);
 	/* lanes that waited for this one, together with others, may have gone on and exited first */
-	if (named & exist & ~s->w.live && !s->splits[s->current].released)
-		gpul_sync_report(c, "names lanes that have exited", s, i, on, "member mask 0x%08x: %s have exited", named,
-				 gpul_tool_lanes(named & exist & ~s->w.live, who, sizeof who));
+	exited = named & exist & ~s->w.live;
+	if (exited && !s->splits[s->current].released)
+		gpul_sync_report(c, "names lanes that have exited", s, i, lanes_that_name(exited, mask, on), "member mask 0x%08x: %s %s exited",
+				 mask[first_lane(lanes_that_name(exited, mask, on))],
+				 gpul_tool_lanes(exited, who, sizeof who), exited & (exited - 1) ? "have" : "has");
 	if (named & ~exist && named != ALL_LANES)  /* a full mask is what __syncwarp() means by all lanes of the warp */
 		gpul_sync_report(c, "names lanes that do not exist", s, i, on, "member mask 0x%08x: the block has %u threads, so %s do not exist", named,
 				 s->block->n_threads, gpul_tool_lanes(named & ~exist, who, sizeof who));
