@@ -2,7 +2,10 @@
 #include "tests/softcuda/api/support.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 const char kernels_ptx[] =
 	".version 7.5\n"
@@ -158,4 +161,33 @@ uint32_t *make_flag(void)
 void raise_flag(uint32_t *flag)
 {
 	__atomic_store_n(flag, 1, __ATOMIC_RELEASE);
+}
+
+static FILE *printed;
+static int screen;
+
+void catch_stderr(void)
+{
+	printed = tmpfile();
+	screen = dup(STDERR_FILENO);
+	assert_true(printed && screen >= 0);
+	dup2(fileno(printed), STDERR_FILENO);
+}
+
+int lines_with(const char *text)
+{
+	char line[1024];
+	int n = 0;
+
+	rewind(printed);
+	while (fgets(line, sizeof line, printed))
+		n += strstr(line, text) != NULL;
+	return n;
+}
+
+void release_stderr(void)
+{
+	dup2(screen, STDERR_FILENO);
+	close(screen);
+	fclose(printed);
 }

@@ -31,4 +31,9 @@ void launch(CUfunction f, unsigned blocks, unsigned threads, CUstream stream, vo
 uint32_t *make_flag(void);
 void raise_flag(uint32_t *flag);
 
+/* Catch what the process prints on stderr; the number of caught lines that contain the text; end catching. */
+void catch_stderr(void);
+int lines_with(const char *text);
+void release_stderr(void);
+
 #endif

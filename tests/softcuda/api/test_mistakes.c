@@ -8,36 +8,6 @@
 
 #include <cmocka.h>
 
-static FILE *printed;
-static int screen;
-
-static void catch_stderr(void)
-{
-	printed = tmpfile();
-	screen = dup(STDERR_FILENO);
-	assert_true(printed && screen >= 0);
-	dup2(fileno(printed), STDERR_FILENO);
-}
-
-/* The number of lines since catch_stderr() that contain the text. */
-static int lines_with(const char *text)
-{
-	char line[1024];
-	int n = 0;
-
-	rewind(printed);
-	while (fgets(line, sizeof line, printed))
-		n += strstr(line, text) != NULL;
-	return n;
-}
-
-static void release_stderr(void)
-{
-	dup2(screen, STDERR_FILENO);
-	close(screen);
-	fclose(printed);
-}
-
 static void each_mistake_is_explained_once(void **state)
 {
 	CUfunction f = get_kernel("bump");
