@@ -161,7 +161,8 @@ struct gpul_exec_program {
 	uint32_t *global_row;        /* rows of variables that the host can look up, in the order of global_names */
 	void **blocks;               /* allocations freed with the program: call sites, tables */
 	size_t n_blocks, blocks_capacity;
-	GPUL_ARRAY(struct arena_block *) variable_memory;  /* of its .global and .const variables */
+	GPUL_ARRAY(struct arena_block *) variable_blocks;  /* of its .global and .const variables */
+	uint64_t next_variable, variables_end;             /* the free rest of the last of them */
 	struct const_pool consts;
 	struct special_slot specials[MAX_SPECIAL_SLOTS];
 	uint32_t n_specials, specials_bytes;

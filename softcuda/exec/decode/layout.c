@@ -45,7 +45,7 @@ static gpul_status allocate_variable(struct gpul_exec_program *p, const gpul_ptx
 				 "%s:%u: variable %s has %llu bytes; at most 2^40 bytes and an alignment of 2^20 "
 				 "are possible",
 				 p->file_name, v->line, name, (unsigned long long)v->bytes);
-	if (!gpul_program_take(p, v->bytes + VARIABLE_GAP + VARIABLE_ALIGN, align_of(v), address, err))
+	if (!gpul_program_take(p, v->bytes + VARIABLE_GAP, align_of(v) > VARIABLE_ALIGN ? align_of(v) : VARIABLE_ALIGN, address, err))
 		return GPUL_ENOMEM;
 	if (!v->bytes)
 		return GPUL_OK;

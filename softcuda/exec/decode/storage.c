@@ -6,7 +6,7 @@
 #include "softcuda/exec/arena_internal.h"
 #include "softcuda/exec/decode/decode_internal.h"
 
-enum { SLOT_ALIGN = 64, LARGE_BYTES = 1 << 20 };
+enum { SLOT_ALIGN = 64, BLOCK_BYTES = 1 << 18 };
 
 void *gpul_program_alloc(struct gpul_exec_program *p, size_t bytes, gpul_error *err)
 {
@@ -31,26 +31,46 @@ no_memory:
 	return NULL;
 }
 
+/* Begin another block of zeroed pages, with room for `bytes` bytes at least. */
+static bool add_variable_block(struct gpul_exec_program *p, size_t bytes, size_t align)
+{
+	const size_t n_bytes = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
+	struct arena_block **b = gpul_array_push(&p->variable_blocks);
+	uint64_t base;
+
+	if (!b)
+		return false;
+	*b = gpul_arena_take(n_bytes, align, &base);
+	if (!*b)
+		return false;
+	if (madvise((void *)(uintptr_t)base, n_bytes, MADV_DONTNEED))
+		memset((void *)(uintptr_t)base, 0, n_bytes);
+	p->next_variable = base;
+	p->variables_end = base + n_bytes;
+	return true;
+}
+
 bool gpul_program_take(struct gpul_exec_program *p, size_t bytes, size_t align, uint64_t *address, gpul_error *err)
 {
-	struct arena_block **b = gpul_array_push(&p->variable_memory);
+	uint64_t at = (p->next_variable + align - 1) & ~(uint64_t)(align - 1);
 
-	if (b)
-		*b = gpul_arena_take(bytes, align, address);
-	if (!b || !*b) {
-		gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the variables of a program (%zu bytes)", bytes);
-		return false;
+	if (at > p->variables_end || bytes > p->variables_end - at) {
+		if (!add_variable_block(p, bytes, align)) {
+			gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the variables of a program (%zu bytes)", bytes);
+			return false;
+		}
+		at = p->next_variable;
 	}
-	if (bytes < LARGE_BYTES || madvise((void *)(uintptr_t)*address, bytes, MADV_DONTNEED))
-		memset((void *)(uintptr_t)*address, 0, bytes);
+	*address = at;
+	p->next_variable = at + bytes;
 	return true;
 }
 
 void gpul_program_give(struct gpul_exec_program *p)
 {
-	for (size_t k = 0; k < p->variable_memory.n; k++)
-		gpul_arena_give(p->variable_memory.at[k]);
-	gpul_array_free(&p->variable_memory);
+	for (size_t k = 0; k < p->variable_blocks.n; k++)
+		gpul_arena_give(p->variable_blocks.at[k]);
+	gpul_array_free(&p->variable_blocks);
 }
 
 /* Reserve `bytes` bytes and return their aligned offset; UINT32_MAX: no memory. */
