@@ -11,7 +11,13 @@ static uint8_t *argument_address(const struct warp_state *s, const struct frame 
 
 	if (!a->in_register)
 		return s->local + lane * s->local_stride + f->local_offset + a->slot.offset;
-	return (bank == BANK_REGS ? f->regs : s->w.bank[bank]) + (reg & ~3u) + lane * a->slot.bytes;
+	return (bank == BANK_REGS ? f->regs : s->w.bank[bank]) + (reg & ~3u) + lane * (a->slot.bytes > 8 ? 8 : a->slot.bytes);
+}
+
+/* The distance from the low to the high half of 16 bytes: a .b128 register holds the low halves of all lanes first. */
+static ptrdiff_t high_half(const struct call_argument *a)
+{
+	return a->in_register ? LANES * 8 : 8;
 }
 
 /* A predicate register is one word for 32 lanes. */
@@ -40,8 +46,12 @@ static void copy_element(const struct warp_state *s, uint32_t mask, const struct
 	const ptrdiff_t t_step = argument_address(s, to_frame, to, e, 1) - t,
 			f_step = argument_address(s, from_frame, from, e, 1) - f;
 
+	const bool halves = bytes == 16 && (to->in_register || from->in_register);
+
 	EACH_LANE_OF(l, mask) {
-		if (bytes == 8)
+		if (halves)
+			memcpy(t + l * t_step + high_half(to), f + l * f_step + high_half(from), 8);
+		if (halves || bytes == 8)
 			memcpy(t + l * t_step, f + l * f_step, 8);
 		else if (bytes == 4)
 			memcpy(t + l * t_step, f + l * f_step, 4);
