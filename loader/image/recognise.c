@@ -16,18 +16,26 @@ static bool starts_with(const unsigned char *p, size_t n, const char *magic, siz
 	return n >= n_magic && memcmp(p, magic, n_magic) == 0;
 }
 
-/* True if the bytes contain no control characters but white space; bytes above 127 are allowed (UTF-8). */
+/* True if the bytes contain no control characters but white space and 0x1a, an old end of text; bytes above 127 are allowed (UTF-8). */
 static bool is_text(const unsigned char *p, size_t n)
 {
 	while (n && p[0] && p[n - 1] == 0)
 		n--; /* PTX that is stored for the driver ends in NUL, and is padded by NULs */
 	for (size_t i = 0; i < n && i < LOOK_AT; i++)
-		if (p[i] < 32 && !isspace(p[i]))
+		if (p[i] < 32 && !isspace(p[i]) && p[i] != 0x1a)
 			return false;
 	return true;
 }
 
-/* The offset of the first character that is not white space or in a comment; n: there is none. */
+/* A line marker of the C preprocessor: # 1 "a.ptx", or #line 1 "a.ptx". */
+static bool is_line_marker(const unsigned char *p, size_t n)
+{
+	size_t i = starts_with(p, n, "#line ", 6) ? 6 : 2;
+
+	return n > i && p[0] == '#' && (i == 6 || p[1] == ' ') && isdigit(p[i]);
+}
+
+/* The offset of the first character that is not white space, in a comment or in a line marker such as # 1 "a.ptx"; n: there is none. */
 static size_t first_word(const unsigned char *p, size_t n)
 {
 	size_t i = 0;
@@ -35,7 +43,7 @@ static size_t first_word(const unsigned char *p, size_t n)
 	while (i < n) {
 		if (isspace(p[i]) || p[i] == 0) {
 			i++;
-		} else if (i + 1 < n && p[i] == '/' && p[i + 1] == '/') {
+		} else if ((i + 1 < n && p[i] == '/' && p[i + 1] == '/') || is_line_marker(p + i, n - i)) {
 			while (i < n && p[i] != '\n')
 				i++;
 		} else if (i + 1 < n && p[i] == '/' && p[i + 1] == '*') {

@@ -64,11 +64,13 @@ static bool skip_block_comment(ptx_lexer *l)
 	return false;
 }
 
-/* Skip a line marker of the C preprocessor: # 12 "file.h" */
+/* Is this a line marker of the C preprocessor: # 12 "file.h", or #line 12 "file.h"? */
 static bool at_line_marker(const ptx_lexer *l)
 {
 	const char *c = l->at + 1;
 
+	if (l->end - c >= 5 && !memcmp(c, "line ", 5))
+		c += 5;
 	while (c < l->end && (*c == ' ' || *c == '\t'))
 		c++;
 	return c < l->end && has_class(*c, DIGIT);
@@ -83,8 +85,8 @@ static bool skip_blank(ptx_lexer *l)
 		if (c == '\n') {
 			l->at++;
 			count_line(l);
-		} else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v') {
-			l->at++;
+		} else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v' || c == 0x1a) {
+			l->at++;  /* 0x1a ends the text files of old editors */
 		} else if (c == '/' && l->end - l->at >= 2 && l->at[1] == '/') {
 			skip_to_line_end(l);
 		} else if (c == '/' && l->end - l->at >= 2 && l->at[1] == '*') {

@@ -24,6 +24,8 @@ static void recognises_kinds_of_text(void **state)
 		{ ".version 8.0\n", "k.ptx", GPUL_CONTENT_PTX },
 		{ "// a comment\n/* another\n */ .version 8.0\n", "anything", GPUL_CONTENT_PTX },
 		{ ".version 8.0\n", NULL, GPUL_CONTENT_PTX },
+		{ "# 1 \"a.ptx\" 2\n#line 3 \"b\"\n.version 8.0\n\x1a", NULL, GPUL_CONTENT_PTX },
+		{ "# .version 8.0\n", "notes", GPUL_CONTENT_TEXT },
 		{ "__global__ void k() {}\n", "k.cu", GPUL_CONTENT_CUDA },
 		{ "// only a comment\n", "k.cu", GPUL_CONTENT_CUDA },
 		{ "__global__ void k() {}\n", "k.cpp", GPUL_CONTENT_CUDA },

@@ -274,7 +274,7 @@ static enum format find_format(const void *data, size_t n_bytes)
 		return FORMAT_FATBIN;
 	if (!*text)
 		return FORMAT_EMPTY;
-	return strchr("\t\n\r ./", *text) ? FORMAT_PTX : FORMAT_OTHER;
+	return strchr("\t\n\f\r ./#", *text) ? FORMAT_PTX : FORMAT_OTHER;
 }
 
 struct image_at { const void *data; size_t n_bytes; };
