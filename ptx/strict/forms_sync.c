@@ -1,6 +1,11 @@
 /* forms_sync.c — control flow, barriers, fences, warps: PTX ISA 9.0, 9.7.12, 9.7.13, 9.7.19. */
 #include "ptx/strict/strict_internal.h"
 
+#define SHARED "?shared|shared::cta"
+#define SHARED_CLUSTER "?shared|shared::cta|shared::cluster"
+#define RELEASE "?release|relaxed ?cta|cluster"
+#define ACQUIRE "?acquire|relaxed ?cta|cluster"
+
 /* clang-format off */
 const struct strict_form strict_sync[] = {
 	/* ops, mods, args, ptx, sm, arch, until */
@@ -57,13 +62,18 @@ const struct strict_form strict_sync[] = {
 	{ "redux", "sync ?abs ?NaN min|max f32", "00u", 86, 100, 'b', 0, 0 },
 	{ "griddepcontrol", "launch_dependents|wait", "", 78, 90, 0, 0, 0 },
 	{ "elect", "sync", "Eu", 80, 90, 0, 0, 0 },
-	{ "mbarrier", "^init|inval|test_wait|pending_count ...", NULL, 70, 80, 0, 0, 0 },
-	{ "mbarrier", "^arrive|arrive_drop noComplete ...", ".m.", 70, 80, 0, 0, 0 },
-	{ "mbarrier", "^arrive|arrive_drop expect_tx ...", ".m.", 80, 90, 0, 0, 0 },
-	{ "mbarrier", "^arrive|arrive_drop !noComplete|expect_tx ...", ".m", 70, 80, 0, 0, 0 },
-	{ "mbarrier", "^arrive|arrive_drop !noComplete|expect_tx ...", ".m.", 78, 90, 0, 0, 0 },
-	{ "mbarrier", "^try_wait ...", NULL, 78, 90, 0, 0, 0 },
-	{ "mbarrier", "^expect_tx|complete_tx ...", NULL, 80, 90, 0, 0, 0 },
+	{ "mbarrier", "^init " SHARED " b64", "mu", 70, 80, 0, 0, 0 },
+	{ "mbarrier", "^inval " SHARED " b64", "m", 70, 80, 0, 0, 0 },
+	{ "mbarrier", "^pending_count b64", "ul", 70, 80, 0, 0, 0 },
+	{ "mbarrier", "^arrive|arrive_drop noComplete " RELEASE " " SHARED " b64", "Sm/u", 70, 80, 0, 0, 0 },
+	{ "mbarrier", "^arrive|arrive_drop expect_tx " RELEASE " " SHARED_CLUSTER " b64", "Smu", 80, 90, 0, 0, 0 },
+	{ "mbarrier", "^arrive|arrive_drop " RELEASE " " SHARED_CLUSTER " b64", "Sm", 70, 80, 0, 0, 0 },
+	{ "mbarrier", "^arrive|arrive_drop " RELEASE " " SHARED_CLUSTER " b64", "Smu", 78, 90, 0, 0, 0 },
+	{ "mbarrier", "^test_wait " ACQUIRE " " SHARED " b64", "pml", 70, 80, 0, 0, 0 },
+	{ "mbarrier", "^test_wait parity " ACQUIRE " " SHARED " b64", "pmu", 70, 80, 0, 0, 0 },
+	{ "mbarrier", "^try_wait " ACQUIRE " " SHARED " b64", "pml/u", 78, 90, 0, 0, 0 },
+	{ "mbarrier", "^try_wait parity " ACQUIRE " " SHARED " b64", "pmu/u", 78, 90, 0, 0, 0 },
+	{ "mbarrier", "^expect_tx|complete_tx ?relaxed ?cta|cluster " SHARED_CLUSTER " b64", "mu", 80, 90, 0, 0, 0 },
 	{ "clusterlaunchcontrol", "...", NULL, 86, 100, 0, 0, 0 },
 	{ "stacksave stackrestore alloca", "...", NULL, 73, 52, 0, 0, 0 },
 	{ NULL, NULL, NULL, 0, 0, 0, 0, 0 },

@@ -155,6 +155,30 @@ static void note_missing(const struct search *a, struct miss *miss, const struct
 		note(miss, similar ? 0 : COST_GROUP + (open ? COST_OPEN : 0), MISS_GROUP, a->in->n_mods, g);
 }
 
+/* ptxas ignores a second .sat and the like, as in add.sat.sat.s32. */
+static bool may_repeat(const char *text)
+{
+	static const char words[] = "cc sat sync shiftamt relu satfinite approx NaN";
+
+	return is_listed(words, sizeof words - 1, ' ', text);
+}
+
+/* May the modifier stand twice, as .row and .f16 do in mma.sync.aligned.m8n8k4.row.row.f32.f16.f16.f32? */
+static bool may_be_twice(const struct search *a, unsigned i)
+{
+	static const char words[] = "row col e4m3 e5m2 e3m2 e2m3 e2m1 tf32 bf16 f16";
+
+	return strict_is_type(a->in->mods[i], a->texts[i]) || is_listed(words, sizeof words - 1, ' ', a->texts[i]);
+}
+
+static bool stands_before(const struct search *a, unsigned i)
+{
+	for (unsigned k = 0; k < i; k++)
+		if (!strcmp(a->texts[k], a->texts[i]))
+			return true;
+	return false;
+}
+
 static void compare(const struct search *a, const struct strict_form *row, struct miss *miss)
 {
 	struct group groups[MAX_GROUPS];
@@ -164,6 +188,14 @@ static void compare(const struct search *a, const struct strict_form *row, struc
 	for (unsigned i = 0; i < a->in->n_mods; i++) {
 		const char *text = a->texts[i];
 
+		if (stands_before(a, i)) {
+			if (may_repeat(text)) {
+				n_first += n_first == i;
+				continue;
+			}
+			if (open && !may_be_twice(a, i))
+				note(miss, COST_MOD, MISS_MOD, i, NULL);
+		}
 		for (unsigned k = 0; k < n; k++)
 			if (groups[k].kind == '!' && is_listed(groups[k].names, groups[k].n_bytes, '|', text))
 				note(miss, COST_MOD, MISS_MOD, i, NULL);

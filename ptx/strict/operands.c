@@ -108,6 +108,10 @@ static gpul_status check_literal(struct strict *s, const struct operand *a, unsi
 		return is_int ? fail_operand(s, a, "a register or a floating-point literal, such as 1.0 or 0f3F800000") : GPUL_OK;
 	case CLASS_PACKED:
 		return fail_operand(s, a, "a register: this type has no literals");
+	case CLASS_BITS:  /* mov.b32 r, 0f3F800000: as many bits as the type */
+		if (is_int || gpul_ptx_type_bytes(type) == (a->o->kind == GPUL_PTX_OP_F32 ? 4 : 8))
+			return GPUL_OK;
+		return fail_operand(s, a, "a register or an integer, or a floating-point literal of its size: 0f... for .b32, 0d... for .b64");
 	default:
 		return is_int ? GPUL_OK : fail_operand(s, a, "a register or an integer, not a floating-point literal");
 	}
@@ -350,6 +354,8 @@ static gpul_status check_letter(struct strict *s, const struct operand *a, char 
 		return a->o->kind == GPUL_PTX_OP_PAIR ? check_pair(s, a, GPUL_PTX_MOD_B32) : fail_operand(s, a, "a register and a predicate, as in r|p");
 	case 'P':
 		return check_pair(s, a, GPUL_PTX_MOD_PRED);
+	case 'S':
+		return a->o->kind == GPUL_PTX_OP_SINK ? GPUL_OK : check_value(s, a, GPUL_PTX_MOD_B64, false);
 	case 'w':
 		return check_value(s, a, GPUL_PTX_MOD_B32, false);
 	case 'l':
@@ -402,7 +408,8 @@ gpul_status strict_check_operands(struct strict *s, const gpul_ptx_inst *in, con
 		st = check_barrier(s, in);
 	if (st || !letter)
 		return st;
-	if (in->n_operands == 3 && (in->opcode == GPUL_PTX_LD || in->opcode == GPUL_PTX_ST) && !gpul_ptx_has_mod(in, GPUL_PTX_MOD_L2__CACHE_HINT))
+	if (in->n_operands == 3 && (in->opcode == GPUL_PTX_LD || in->opcode == GPUL_PTX_ST) &&
+	    !gpul_ptx_has_mod(in, GPUL_PTX_MOD_L2__CACHE_HINT) && !gpul_ptx_has_mod(in, GPUL_PTX_MOD_ASYNC))
 		return strict_fail_inst(s, in, "%s has 3 operands: expected 2, or .L2::cache_hint", gpul_ptx_opcode_text(in->opcode));
 	for (unsigned i = 0; !st && i < in->n_operands && *letter && *letter != '*'; i++, letter++) {
 		struct operand a = { in, &s->f->operands[in->first_operand + i], i + 1 };

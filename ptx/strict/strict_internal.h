@@ -29,7 +29,7 @@
  *            q        a predicate, negated or not, or a number
  *            m        an address                               c  a constant
  *            T        of the first type, and a predicate if there are two: d|p
- *            E        d|p, both
+ *            E        d|p, both                                S  of 64 bits, or _
  *            .        anything                                 *  anything, any number of them
  *            /        those that follow may be missing
  *        NULL: operands are not checked
