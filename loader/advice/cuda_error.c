@@ -1,6 +1,7 @@
 /* cuda_error.c — advice on the errors of the CUDA driver and runtime, which programs print by name or by text. */
 #include <ctype.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -154,6 +155,39 @@ static const char *advice_on(int number)
 	return NULL;
 }
 
+/* A line that has nothing but the text of an error, as printf("%s\n", cudaGetErrorString(e)) prints; n: none. */
+static size_t find_whole_line(const char *line)
+{
+	const size_t n = sizeof errors / sizeof *errors;
+	size_t bytes;
+
+	line += strspn(line, " \t");
+	bytes = strcspn(line, "\r\n");
+	for (size_t i = 1; i < n; i++)
+		if (strlen(errors[i].text) == bytes && !memcmp(errors[i].text, line, bytes))
+			return i;
+	return n;
+}
+
+/* The number in "CUDA error 700", "Cuda failure: 700" or Numba's "[700] Call to cuMemcpyDtoH results in ..."; 0: none. */
+static int number_in(const char *line)
+{
+	static const char *const words[] = { "cuda error", "cuda failure", "cuda runtime error", "cuda driver error", "cuda error code" };
+	const char *call = strstr(line, "] Call to cu");
+	int number = 0;
+
+	if (call && isupper((unsigned char)call[12]) && (line = strchr(line, '[')))
+		return atoi(line + 1);
+	for (; *line && !number; line++)
+		for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+			const size_t bytes = strlen(words[i]);
+
+			if (!strncasecmp(line, words[i], bytes))
+				number = atoi(line + bytes + strspn(line + bytes, " :=(#"));
+		}
+	return number;
+}
+
 const char *gpul_known_cuda_error(const char *line)
 {
 	enum { UNMISTAKABLE = 24 }; /* a text of so many characters is CUDA's wherever it stands */
@@ -170,5 +204,7 @@ const char *gpul_known_cuda_error(const char *line)
 		if (strstr(line, errors[i].text) && (about_cuda || strlen(errors[i].text) >= UNMISTAKABLE) &&
 		    (best == n || strlen(errors[i].text) > strlen(errors[best].text)))
 			best = i;
-	return best < n ? advice_on(errors[best].number) : NULL;
+	if (best == n)
+		best = find_whole_line(line);
+	return best < n ? advice_on(errors[best].number) : advice_on(number_in(line));
 }

@@ -10,6 +10,18 @@
 #define OLD_CONFIG "initialise the structure with the macro that the message names before setting its members"
 
 static const struct gpul_known_message warnings[] = {
+	{ "Failed to find CUDA library", "", "libcuda.so.1 is missing: install NVIDIA's driver, or start the container with --gpus all" },
+	{ "failed to extend /dev/shm", "", "/dev/shm is full or too small: in Docker start with --shm-size=1g or --ipc=host" },
+	{ "Missing \"iommu=pt\"", "", "no error, but transfers between GPUs can hang or be slow: add iommu=pt to the kernel's command line, and reboot" },
+	{ "NUMA auto balancing enabled", "", "no error, but slower: sudo sysctl kernel.numa_balancing=0" },
+	{ "Mismatched collective detected", "", "the ranks call different collectives, or with different counts: compare the calls of all ranks with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=COLL" },
+	{ "Invalid config ", "", "a member of ncclConfig_t has a value that is not allowed: begin with NCCL_CONFIG_INITIALIZER, and set only what you need" },
+	{ "nv_peer_mem", "", "GPUDirect RDMA is not available: load the module nvidia-peermem (modprobe nvidia-peermem); without it NCCL copies through the host" },
+	{ "Too many open files", "", "raise the limit of open files: ulimit -n 65536" },
+	{ "NCCL_IB_HCA", "", "NCCL_IB_HCA names no device of this host: ibv_devinfo -l lists them" },
+	{ "NVLS", "", "no multicast over NVLink here (fabric manager, or a virtual machine): NCCL_NVLS_ENABLE=0 does without" },
+	{ "Software caused connection abort", "", PEER_LEFT },
+	{ "Call to connect", "Connection timed out", "the hosts do not reach each other: check the firewall, and choose the interface with NCCL_SOCKET_IFNAME" },
 	{ "Your program may be hanging", "", "the ranks call different collectives, or one rank calls none: compare the calls of all ranks with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=COLL" },
 	{ "Duplicate GPU detected", "", "two ranks use one GPU: call cudaSetDevice(local rank) in each, before the communicator is created" },
 	{ "Multiple Ranks are using the same GPU", "", "two ranks use one GPU: call cudaSetDevice(local rank) in each, before the communicator is created" },

@@ -13,6 +13,8 @@
 static const struct gpul_known_message compilers[] = {
 	{ "nvcc: command not found", "", "add the toolkit's bin folder to PATH, such as /usr/local/cuda/bin, or install the CUDA toolkit" },
 	{ "nvcc: not found", "", "add the toolkit's bin folder to PATH, such as /usr/local/cuda/bin, or install the CUDA toolkit" },
+	{ "' died with status 0x", "", "the compiler crashed: lower the optimisation (-Xptxas -O1), or take another CUDA version or host compiler; then report it to NVIDIA" },
+	{ "host compiler targets unsupported OS", "", "the compiler that -ccbin names, or the first in PATH, is for another system: name the host's own, such as -ccbin g++" },
 	{ "' died due to signal 9", "", "the system ended the compiler, usually because memory ran out: run fewer jobs (make -j), compile for fewer architectures, or split the file" },
 	{ "' died due to signal 15", "", "the compiler was stopped from outside, by a user, a time limit or make" },
 	{ "' died due to signal 2", "", "the compiler was interrupted (Ctrl-C)" },

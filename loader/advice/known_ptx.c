@@ -147,6 +147,8 @@ static const struct gpul_known_message ptx[] = {
 
 /* Texts that other programs print, too. */
 static const struct gpul_known_message ptxas[] = {
+	{ "has unresolved external reference", "", "no error while one file is compiled: the file that defines the function is needed at the link (nvcc -rdc=true)" },
+	{ "Memory allocation failure", "", "memory ran out: run fewer jobs (make -j), or compile for fewer architectures at once" },
 	{ "Advisory: ", "", "no error: the code works, but is slow on newer GPUs; the message names the better form" },
 	{ ", for arch '", "", "this architecture lacks the modifier: the PTX ISA lists the targets of each" },
 	{ "Unexpected EOF encountered", "", "the PTX ends in the middle: a } or */ is missing, or the file was cut off" },
