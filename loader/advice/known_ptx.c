@@ -147,6 +147,22 @@ static const struct gpul_known_message ptx[] = {
 
 /* Texts that other programs print, too. */
 static const struct gpul_known_message ptxas[] = {
+	{ "Vector with elements of different types", "", "all registers in {...} must have one type: the type of the instruction, or .b of its size" },
+	{ "Incompatible elements of vector expression", "", "all registers in {...} must have one type: the type of the instruction, or .b of its size" },
+	{ "Result vector expected", "", "the result of this form is a vector: write registers in {...}, as many as the instruction returns" },
+	{ " as address operand. Use integer or bit only", "", "an address must be in a register of type .u64, .s64 or .b64 (.u32 or .b32 for .shared): copy it with mov.b64" },
+	{ "Illegal expression '", "", "%s cannot stand here: load the address of a variable with mov first, and use the register" },
+	{ "Conflicting directives: .maxntid and .reqntid", "", "keep one: .reqntid fixes the size of a block, .maxntid limits it" },
+	{ "Initial value type mismatch", "", "the values of .f32 and .f64 variables are written 1.0 or 0f3F800000, those of integers 1" },
+	{ "Multiple comparisons set", "", "the instruction has two comparisons, such as .lt and .eq: keep one" },
+	{ "Multiple ", " specified", "the instruction has two modifiers of one kind, such as two types, state spaces or comparisons: keep one" },
+	{ "Unexpected number of '", "", "the instruction has too many or too few modifiers of this kind: the PTX ISA's section on it lists its forms" },
+	{ "requires scope with", "", "add the scope behind the memory order: .cta, .cluster, .gpu or .sys" },
+	{ "requires memory order with", "", "a scope needs a memory order before it, such as .relaxed, .acquire or .release" },
+	{ "requires order with", "", "a scope needs a memory order before it, such as .relaxed, .acquire or .release" },
+	{ "Non-generic address is not supported", "", "the instruction takes generic addresses only: convert the address with cvta" },
+	{ "Unknown field '", "", "a register has no part %s here: vectors have .x .y .z .w, video instructions .b0 to .b3, .h0 and .h1" },
+	{ "Ptx assembly aborted due to errors", "", "the lines above this one say why" },
 	{ "has unresolved external reference", "", "no error while one file is compiled: the file that defines the function is needed at the link (nvcc -rdc=true)" },
 	{ "Memory allocation failure", "", "memory ran out: run fewer jobs (make -j), or compile for fewer architectures at once" },
 	{ "Advisory: ", "", "no error: the code works, but is slow on newer GPUs; the message names the better form" },
