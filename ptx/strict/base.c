@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 gpul_status strict_fail(struct strict *s, uint32_t line, uint32_t column, const char *fmt, ...)
 {
@@ -32,6 +33,14 @@ bool strict_is_type(unsigned mod, const char *text)
 	if (mod < GPUL_PTX_N_MODS)
 		return mod >= GPUL_PTX_MOD_B8 && mod <= GPUL_PTX_MOD_S16X2;
 	return (text[0] == 'b' || text[0] == 's' || text[0] == 'u') && isdigit((unsigned char)text[1]);
+}
+
+bool strict_has_text(const struct strict *s, const gpul_ptx_inst *in, const char *text)
+{
+	for (unsigned i = 0; i < in->n_mods; i++)
+		if (!strcmp(gpul_ptx_mod_text(s->m, in->mods[i]), text))
+			return true;
+	return false;
 }
 
 unsigned strict_type(const struct strict *s, const gpul_ptx_inst *in, unsigned n)

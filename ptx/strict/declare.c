@@ -1,6 +1,15 @@
 /* declare.c — variables, parameters and directives. */
 #include "ptx/strict/strict_internal.h"
 
+#include <string.h>
+
+static gpul_status check_vector(struct strict *s, uint32_t line, const char *name, unsigned elements, unsigned type)
+{
+	if (elements * gpul_ptx_type_bytes(type) > 16)
+		return strict_fail(s, line, 1, "'%.80s': a vector of %u bytes: at most 16 are accepted", name, elements * gpul_ptx_type_bytes(type));
+	return GPUL_OK;
+}
+
 /* One row: a feature of a declaration, with the oldest .version and .target. */
 static gpul_status need(struct strict *s, uint32_t line, bool used, const char *what, unsigned ptx, unsigned sm)
 {
@@ -18,6 +27,8 @@ static gpul_status check_variable(struct strict *s, const gpul_ptx_var *v, bool 
 {
 	const char *name = gpul_ptx_name(s->m, v->name);
 
+	if (v->type == GPUL_PTX_MOD_SAMPLERREF && v->space == GPUL_PTX_MOD_GLOBAL && !strstr(gpul_ptx_name(s->m, s->m->target), "texmode_independent"))
+		return strict_fail(s, v->line, 1, "'%.80s': a .samplerref needs .target ..., texmode_independent", name);
 	if (v->space == GPUL_PTX_MOD_PARAM && v->vector > 1)
 		return strict_fail(s, v->line, 1, "'%.80s': a .param variable cannot be a vector: declare an array, as in .param .align 16 .b8 a[16]", name);
 	if (parameter_of_entry && v->space == GPUL_PTX_MOD_REG)
@@ -31,7 +42,7 @@ static gpul_status check_variable(struct strict *s, const gpul_ptx_var *v, bool 
 		{ v->attributes & GPUL_PTX_ATTRIBUTE_MANAGED, ".managed", 40, 30 },
 		{ v->attributes & GPUL_PTX_ATTRIBUTE_UNIFIED, ".unified", 90, 90 },
 	};
-	gpul_status st = GPUL_OK;
+	gpul_status st = check_vector(s, v->line, name, v->vector, v->type);
 
 	for (size_t i = 0; !st && i < sizeof rows / sizeof *rows; i++)
 		st = need(s, v->line, rows[i].used, rows[i].what, rows[i].ptx, rows[i].sm);
@@ -91,7 +102,9 @@ gpul_status strict_check_function(struct strict *s, const gpul_ptx_func *f)
 		st = check_variables(s, f->rets, f->n_rets, false);
 	if (!st)
 		st = check_variables(s, f->vars, f->n_vars, false);
-	if (!st && f->kind != GPUL_PTX_FUNC_PROTOTYPE)
+	for (uint32_t i = 0; !st && i < f->n_regs; i++)
+		st = check_vector(s, f->line, gpul_ptx_name(s->m, f->regs[i].name), f->regs[i].vector, f->regs[i].type);
+	if (!st)
 		st = check_tuning(s, f);
 	for (uint32_t i = 0; !st && i < f->n_insts; i++) {
 		const struct strict_form *form;

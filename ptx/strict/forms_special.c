@@ -1,4 +1,4 @@
-/* forms_special.c — matrices, textures, video: PTX ISA 9.0, 9.7.10, 9.7.11, 9.7.14 to 9.7.18.  Only versions and targets are checked. */
+/* forms_special.c — matrices, textures, video: PTX ISA 9.0, 9.7.10, 9.7.11, 9.7.14 to 9.7.18.  The operands of all but mma are not checked. */
 #include "ptx/strict/strict_internal.h"
 
 /* clang-format off */
@@ -8,13 +8,18 @@ const struct strict_form strict_special[] = {
 	{ "wmma", "u8|s8|s32 ...", NULL, 63, 72, 0, 0, 0 },
 	{ "wmma", "u4|s4|b1 ...", NULL, 63, 75, 0, 0, 0 },
 	{ "wmma", "bf16|tf32|f64 ...", NULL, 70, 80, 0, 0, 0 },
-	{ "mma", "m8n8k4 f16|f32 ...", NULL, 64, 70, 0, 0, 0 },
-	{ "mma", "m16n8k8 !bf16|tf32|f64 ...", NULL, 65, 75, 0, 0, 0 },
-	{ "mma", "m8n8k16|m8n8k32|m8n8k128 !and ...", NULL, 65, 75, 0, 0, 0 },
-	{ "mma", "!e4m3|e5m2|e3m2|e2m3|e2m1|ue8m0|kind::f8f6f4|kind::mxf8f6f4|kind::mxf4|kind::mxf4nvf4 ...", NULL, 70, 80, 0, 0, 0 },
-	{ "mma", "+e4m3|e5m2 m16n8k32|m16n8k64 !kind::f8f6f4|kind::mxf8f6f4|kind::mxf4|kind::mxf4nvf4 ...", NULL, 84, 89, 0, 0, 0 },
-	{ "mma", "+e4m3|e5m2 m16n8k16 ...", NULL, 87, 89, 0, 0, 0 },
-	{ "mma", "+kind::f8f6f4|kind::mxf8f6f4|kind::mxf4|kind::mxf4nvf4 ...", NULL, 87, 120, 'a', 0, 0 },
+	{ "mma", "sync aligned !sp|sp::ordered_metadata|block_scale m8n8k4 f16|f32 ...", "MMMM", 64, 70, 0, 0, 0 },
+	{ "mma", "sync aligned !sp|sp::ordered_metadata|block_scale m16n8k8 !bf16|tf32|f64 ...", "MMMM", 65, 75, 0, 0, 0 },
+	{ "mma", "sync aligned !sp|sp::ordered_metadata|block_scale m8n8k16|m8n8k32|m8n8k128 !and ...", "MMMM", 65, 75, 0, 0, 0 },
+	{ "mma", "sync aligned !sp|sp::ordered_metadata|block_scale !e4m3|e5m2|e3m2|e2m3|e2m1|ue8m0|kind::f8f6f4|kind::mxf8f6f4|kind::mxf4|kind::mxf4nvf4 ...", "MMMM", 70, 80, 0, 0, 0 },
+	{ "mma", "sync aligned +sp|sp::ordered_metadata !block_scale !e4m3|e5m2|e3m2|e2m3|e2m1|ue8m0|kind::f8f6f4|kind::mxf8f6f4|kind::mxf4|kind::mxf4nvf4 ...", "MMMMuc", 70, 80, 0, 0, 0 },
+	{ "mma", "sync aligned !sp|sp::ordered_metadata|block_scale +e4m3|e5m2 m16n8k32|m16n8k64 !kind::f8f6f4|kind::mxf8f6f4|kind::mxf4|kind::mxf4nvf4 ...", "MMMM", 84, 89, 0, 0, 0 },
+	{ "mma", "sync aligned +sp|sp::ordered_metadata !block_scale +e4m3|e5m2 m16n8k32|m16n8k64 !kind::f8f6f4|kind::mxf8f6f4|kind::mxf4|kind::mxf4nvf4 ...", "MMMMuc", 84, 89, 0, 0, 0 },
+	{ "mma", "sync aligned !sp|sp::ordered_metadata|block_scale +e4m3|e5m2 m16n8k16 ...", "MMMM", 87, 89, 0, 0, 0 },
+	{ "mma", "sync aligned +sp|sp::ordered_metadata !block_scale +e4m3|e5m2 m16n8k16 ...", "MMMMuc", 87, 89, 0, 0, 0 },
+	{ "mma", "sync aligned !sp|sp::ordered_metadata|block_scale +kind::f8f6f4|kind::mxf8f6f4|kind::mxf4|kind::mxf4nvf4 ...", "MMMM", 87, 120, 'a', 0, 0 },
+	{ "mma", "sync aligned +sp|sp::ordered_metadata !block_scale +kind::f8f6f4|kind::mxf8f6f4|kind::mxf4|kind::mxf4nvf4 ...", "MMMMuc", 87, 120, 'a', 0, 0 },
+	{ "mma", "sync aligned block_scale +kind::f8f6f4|kind::mxf8f6f4|kind::mxf4|kind::mxf4nvf4 ...", "MMMM*", 87, 120, 'a', 0, 0 },
 	{ "ldmatrix", "m8n8 ...", NULL, 65, 75, 0, 0, 0 },
 	{ "ldmatrix", "!m8n8 ...", NULL, 86, 100, 'a', 0, 0 },
 	{ "stmatrix", "m8n8 ...", NULL, 78, 90, 0, 0, 0 },

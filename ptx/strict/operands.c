@@ -354,6 +354,8 @@ static gpul_status check_letter(struct strict *s, const struct operand *a, char 
 		return a->o->kind == GPUL_PTX_OP_PAIR ? check_pair(s, a, GPUL_PTX_MOD_B32) : fail_operand(s, a, "a register and a predicate, as in r|p");
 	case 'P':
 		return check_pair(s, a, GPUL_PTX_MOD_PRED);
+	case 'M':
+		return strict_check_matrix(s, a->in, a->o, a->number);
 	case 'S':
 		return a->o->kind == GPUL_PTX_OP_SINK ? GPUL_OK : check_value(s, a, GPUL_PTX_MOD_B64, false);
 	case 'w':
@@ -399,6 +401,27 @@ static gpul_status check_barrier(struct strict *s, const gpul_ptx_inst *in)
 	return GPUL_OK;
 }
 
+/* call (results), function, (arguments): as many as the function has. */
+static gpul_status check_call(struct strict *s, const gpul_ptx_inst *in)
+{
+	const gpul_ptx_operand *o = &s->f->operands[in->first_operand], *end = o + in->n_operands;
+	const bool has_results = o < end && o->kind == GPUL_PTX_OP_LIST;
+	const uint32_t n_results = has_results ? o->n_children : 0;
+
+	o += has_results;
+	if (o >= end || o->kind != GPUL_PTX_OP_SYMBOL || o->ref_kind != GPUL_PTX_REF_FUNC)
+		return GPUL_OK;
+	const gpul_ptx_func *f = &s->m->funcs[o->index];
+	const uint32_t n_args = ++o < end && o->kind == GPUL_PTX_OP_LIST ? o->n_children : 0;
+
+	if (f->n_params && !f->params[f->n_params - 1].bytes)  /* .param .b8 rest[]: any number of bytes, or none */
+		return GPUL_OK;
+	if (n_args != f->n_params || n_results != f->n_rets)
+		return strict_fail_inst(s, in, "call has %u arguments and %u results: %.80s has %u and %u", n_args, n_results,
+					gpul_ptx_name(s->m, f->name), f->n_params, f->n_rets);
+	return GPUL_OK;
+}
+
 gpul_status strict_check_operands(struct strict *s, const gpul_ptx_inst *in, const struct strict_form *form)
 {
 	gpul_status st = strict_check_specials(s, in);
@@ -406,6 +429,10 @@ gpul_status strict_check_operands(struct strict *s, const gpul_ptx_inst *in, con
 
 	if (!st && (in->opcode == GPUL_PTX_BAR || in->opcode == GPUL_PTX_BARRIER))
 		st = check_barrier(s, in);
+	if (!st && in->opcode == GPUL_PTX_CALL)
+		st = check_call(s, in);
+	if (!st && letter && *letter == 'M')
+		st = strict_check_matrix_types(s, in);
 	if (st || !letter)
 		return st;
 	if (in->n_operands == 3 && (in->opcode == GPUL_PTX_LD || in->opcode == GPUL_PTX_ST) &&

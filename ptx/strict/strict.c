@@ -97,6 +97,8 @@ static gpul_status check_options(struct strict *s, uint32_t line, uint32_t colum
 			known = strlen(options[i]) == n_bytes && !memcmp(at, options[i], n_bytes);
 		if (!known)
 			return strict_fail(s, line, column, ".target has no option '%.*s'", (int)n_bytes, at);
+		if (!strncmp(at, "texmode_unified", n_bytes) && strstr(gpul_ptx_name(s->m, s->m->target), "texmode_independent"))
+			return strict_fail(s, line, column, ".target has both texmode_unified and texmode_independent");
 		if (!strncmp(at, "map_f64_to_f32", n_bytes) && s->sm >= 13)
 			return strict_fail(s, line, column, "map_f64_to_f32 is not accepted for sm_13 and higher");
 		at += n_bytes;

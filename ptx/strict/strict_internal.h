@@ -6,7 +6,8 @@
  *     declare.c   variables, parameters, directives
  *     match.c     an instruction and the rows of forms_*.c: which row describes it, or why none does
  *     since.c     modifiers and special registers: the oldest .version and .target
- *     operands.c  the operands of an instruction, as its row describes them */
+ *     operands.c  the operands of an instruction, as its row describes them
+ *     matrix.c    the types and operands of mma */
 #ifndef GPULOAD_PTX_STRICT_INTERNAL_H
 #define GPULOAD_PTX_STRICT_INTERNAL_H
 
@@ -29,6 +30,7 @@
  *            q        a predicate, negated or not, or a number
  *            m        an address                               c  a constant
  *            T        of the first type, and a predicate if there are two: d|p
+ *            M        a matrix of mma
  *            E        d|p, both                                S  of 64 bits, or _
  *            .        anything                                 *  anything, any number of them
  *            /        those that follow may be missing
@@ -72,6 +74,9 @@ bool strict_is_type(unsigned mod, const char *text);
 /* The n-th type of an instruction, from 0, as a modifier; NONE: it has fewer. */
 unsigned strict_type(const struct strict *s, const gpul_ptx_inst *in, unsigned n);
 
+/* Does the instruction have a modifier with this text? */
+bool strict_has_text(const struct strict *s, const gpul_ptx_inst *in, const char *text);
+
 /* Does the target of the module have what `arch` of a row asks for? */
 bool strict_has_arch(const struct strict *s, char arch);
 
@@ -82,6 +87,9 @@ gpul_status strict_check_function(struct strict *s, const gpul_ptx_func *f);
 gpul_status strict_check_since(struct strict *s, const gpul_ptx_inst *in);
 gpul_status strict_check_specials(struct strict *s, const gpul_ptx_inst *in);
 gpul_status strict_check_operands(struct strict *s, const gpul_ptx_inst *in, const struct strict_form *form);
+
+gpul_status strict_check_matrix_types(struct strict *s, const gpul_ptx_inst *in);
+gpul_status strict_check_matrix(struct strict *s, const gpul_ptx_inst *in, const gpul_ptx_operand *o, unsigned number);
 
 /* Find the row that describes an instruction; *out is NULL if its opcode has no rows. */
 gpul_status strict_match(struct strict *s, const gpul_ptx_inst *in, const struct strict_form **out);
