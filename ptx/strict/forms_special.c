@@ -27,6 +27,9 @@ const struct strict_form strict_special[] = {
 	{ "movmatrix", "...", NULL, 78, 75, 0, 0, 0 },
 	{ "wgmma", "...", NULL, 80, 90, '9', 0, 0 },
 	{ "tcgen05", "...", NULL, 86, 100, 'f', 0, 0 },
+	{ "txq", "?level width|height|depth|channel_data_type|channel_order|normalized_coords|force_unnormalized_coords|filter_mode|addr_mode_0|"
+	  "addr_mode_1|addr_mode_2|array_size|num_mipmap_levels|num_samples b32", "w./.", 20, 20, 0, 0, 0 },
+	{ "suq", "width|height|depth|channel_data_type|channel_order|array_size|memory_layout b32", "w.", 20, 20, 0, 0, 0 },
 	{ "vadd2 vsub2 vavrg2 vabsdiff2 vmin2 vmax2 vset2 vadd4 vsub4 vavrg4 vabsdiff4 vmin4 vmax4 vset4", "...", NULL, 30, 30, 0, 0, 0 },
 	{ "vadd vsub vabsdiff vmin vmax vshl vshr vmad vset", "...", NULL, 20, 20, 0, 0, 0 },
 	{ NULL, NULL, NULL, 0, 0, 0, 0, 0 },

@@ -75,6 +75,7 @@ const struct strict_form strict_sync[] = {
 	{ "mbarrier", "^try_wait parity " ACQUIRE " " SHARED " b64", "pmu/u", 78, 90, 0, 0, 0 },
 	{ "mbarrier", "^expect_tx|complete_tx ?relaxed ?cta|cluster " SHARED_CLUSTER " b64", "mu", 80, 90, 0, 0, 0 },
 	{ "clusterlaunchcontrol", "...", NULL, 86, 100, 0, 0, 0 },
-	{ "stacksave stackrestore alloca", "...", NULL, 73, 52, 0, 0, 0 },
+	{ "stacksave stackrestore", "u32|u64", "0", 73, 52, 0, 0, 0 },
+	{ "alloca", "u32|u64", "00/c", 73, 52, 0, 0, 0 },
 	{ NULL, NULL, NULL, 0, 0, 0, 0, 0 },
 };

@@ -422,6 +422,24 @@ static gpul_status check_call(struct strict *s, const gpul_ptx_inst *in)
 	return GPUL_OK;
 }
 
+/* -f1 and !r1, alone or in {...}: only predicates and the operands of vmad have a sign. */
+static gpul_status check_signs(struct strict *s, const gpul_ptx_inst *in)
+{
+	for (unsigned i = 0; i < in->n_operands && in->opcode != GPUL_PTX_VMAD; i++) {
+		const gpul_ptx_operand *o = &s->f->operands[in->first_operand + i];
+		const bool is_list = o->kind == GPUL_PTX_OP_VECTOR;
+		const gpul_ptx_operand *at = is_list ? &s->f->operands[o->first_child] : o;
+
+		for (uint32_t k = 0; k < (is_list ? o->n_children : 1); k++, at++) {
+			struct operand a = { in, at, i + 1 };
+
+			if (at->kind == GPUL_PTX_OP_REG && at->negated && gpul_ptx_reg_row(s->f, at->index)->type != GPUL_PTX_MOD_PRED)
+				return fail_operand(s, &a, "a register without a sign");
+		}
+	}
+	return GPUL_OK;
+}
+
 gpul_status strict_check_operands(struct strict *s, const gpul_ptx_inst *in, const struct strict_form *form)
 {
 	gpul_status st = strict_check_specials(s, in);
@@ -431,6 +449,8 @@ gpul_status strict_check_operands(struct strict *s, const gpul_ptx_inst *in, con
 		st = check_barrier(s, in);
 	if (!st && in->opcode == GPUL_PTX_CALL)
 		st = check_call(s, in);
+	if (!st)
+		st = check_signs(s, in);
 	if (!st && letter && *letter == 'M')
 		st = strict_check_matrix_types(s, in);
 	if (st || !letter)
