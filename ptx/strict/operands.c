@@ -170,7 +170,8 @@ static gpul_status check_result(struct strict *s, const struct operand *a, unsig
 {
 	if (a->o->kind == GPUL_PTX_OP_INT || a->o->kind == GPUL_PTX_OP_F32 || a->o->kind == GPUL_PTX_OP_F64)
 		return fail_operand(s, a, "a register: the result is stored there");
-	if (a->o->kind == GPUL_PTX_OP_SINK && a->in->opcode != GPUL_PTX_ATOM)
+	if (a->o->kind == GPUL_PTX_OP_SINK && a->in->opcode != GPUL_PTX_ATOM && a->in->opcode != GPUL_PTX_LOP3 && type != GPUL_PTX_MOD_BF16 &&
+	    type != GPUL_PTX_MOD_BF16X2)
 		return fail_operand(s, a, "a register: only some instructions accept _");
 	return check_value(s, a, type, larger);
 }
@@ -395,7 +396,7 @@ static gpul_status check_barrier(struct strict *s, const gpul_ptx_inst *in)
 			continue;
 		if (i == first && (o->value.i < 0 || o->value.i > 15))
 			return strict_fail_inst(s, in, "barrier %lld does not exist: expected a number from 0 to 15", (long long)o->value.i);
-		if (i > first && (o->value.i <= 0 || o->value.i % 32))
+		if (i > first && (o->value.i < 0 || o->value.i % 32 || (!o->value.i && gpul_ptx_has_mod(in, GPUL_PTX_MOD_ARRIVE))))
 			return strict_fail_inst(s, in, "a barrier of %lld threads: expected a multiple of 32", (long long)o->value.i);
 	}
 	return GPUL_OK;
