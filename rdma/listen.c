@@ -103,7 +103,7 @@ static gpul_status adopt(gpul_rdma_listener *l, gpul_rdma_stranger *who, gpul_rd
 	return st;
 }
 
-static gpul_status nobody_came(const gpul_rdma_listener *l, int timeout_ms, gpul_error *err)
+static gpul_status nobody_came(gpul_rdma_listener *l, int timeout_ms, gpul_error *err)
 {
 	const char *refused = gpul_rdma_strangers_refused(l->strangers);
 

@@ -360,9 +360,21 @@ static gpul_status try_pair(gpul_comm_mesh *m, int r, unsigned i, int limit_ms, 
 	return st;
 }
 
+/* Why a pair is not connected: last is the error of the last slice, which may name a stranger.  Its time is that of the slice. */
+static gpul_status fail_late(const gpul_comm_mesh *m, int r, uint64_t begun_ns, const gpul_error *last, gpul_error *why)
+{
+	const char *refused = strstr(last->text, "; refused ");
+	const double seconds = (double)(gpul_clock_ns() - begun_ns) * 1e-9;
+
+	if (r > m->rank)
+		return gpul_fail(why, GPUL_ESYS, ETIMEDOUT, "rank %d has not connected within %.1f s%.110s", r, seconds, refused ? refused : "");
+	return gpul_fail(why, GPUL_ESYS, ETIMEDOUT, "no connection within %.1f s: %.110s", seconds, last->text);
+}
+
 static gpul_status connect_pair(gpul_comm_mesh *m, int r, unsigned i, gpul_error *err)
 {
-	gpul_error last = { 0 };  /* of the slice before: it may name a stranger */
+	const uint64_t begun_ns = gpul_clock_ns();
+	gpul_error last = { 0 };
 
 	for (;;) {
 		const int left_ms = slice_ms(m, CONNECT_SLICE_MS);
@@ -371,14 +383,14 @@ static gpul_status connect_pair(gpul_comm_mesh *m, int r, unsigned i, gpul_error
 
 		if (st)
 			return st;
-		st = left_ms ? try_pair(m, r, i, left_ms, &why) : gpul_fail(&why, GPUL_ESYS, ETIMEDOUT, "the time is over: %.150s", last.text);
+		st = left_ms ? try_pair(m, r, i, left_ms, &why) : fail_late(m, r, begun_ns, &last, &why);
 		if (!st)
 			return GPUL_OK;
 		if (left_ms && is_passing(&why)) {
 			last = why;
 			continue;
 		}
-		return gpul_fail(err, why.status, why.native, "rank %d (NIC %.30s) and rank %d (NIC %.30s at %.60s) cannot connect: %.100s", m->rank,
+		return gpul_fail(err, why.status, why.native, "rank %d (NIC %.30s) and rank %d (NIC %.30s at %.60s) cannot connect: %.150s", m->rank,
 				 m->cards[m->rank].nic[gpul_comm_mesh_nic_of(m, m->rank, i)], r,
 				 m->cards[r].nic[gpul_comm_mesh_nic_of(m, r, i)], m->cards[r].address[gpul_comm_mesh_nic_of(m, r, i)], why.text);
 	}

@@ -35,7 +35,8 @@ static bool print_end(const struct sockaddr_storage *a, struct tcp_end *out)
 	return true;
 }
 
-/* The user of the socket from `theirs` to `ours` in a table; false: it is not there. */
+/* The user of the socket from `theirs` to `ours` in a table; false: it is not there, or its process has closed it: it then has inode 0,
+ * and seems to be root's. */
 static bool find_in_table(const char *path, const struct tcp_end *theirs, const struct tcp_end *ours, unsigned *uid)
 {
 	FILE *f = fopen(path, "re");
@@ -44,10 +45,11 @@ static bool find_in_table(const char *path, const struct tcp_end *theirs, const 
 
 	while (f && !found && fgets(line, sizeof line, f)) {
 		struct tcp_end from, to;
+		unsigned long inode = 0;
 		unsigned user;
 
-		found = sscanf(line, " %*d: %32[0-9A-F]:%x %32[0-9A-F]:%x %*x %*x:%*x %*x:%*x %*x %u", from.address, &from.port,
-			       to.address, &to.port, &user) == 5 &&
+		found = sscanf(line, " %*d: %32[0-9A-F]:%x %32[0-9A-F]:%x %*x %*x:%*x %*x:%*x %*x %u %*d %lu", from.address, &from.port,
+			       to.address, &to.port, &user, &inode) == 6 && inode != 0 &&
 			from.port == theirs->port && to.port == ours->port && strcmp(from.address, theirs->address) == 0 &&
 			strcmp(to.address, ours->address) == 0;
 		if (found)

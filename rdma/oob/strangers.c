@@ -24,9 +24,10 @@ struct gpul_rdma_strangers {
 	int epoll, wake;
 	uint64_t hello_ns, ready_ns;
 	bool has_key, expects;
+	bool refused_proof;        /* .refused is of a client that failed to prove the secret, not of one that never began */
 	unsigned char key[GPUL_SHA256_BYTES];
 	gpul_rdma_identity expected;
-	char refused[GPUL_RDMA_ADDRESS_BYTES + 120];
+	char refused[GPUL_RDMA_ADDRESS_BYTES + 120], pending[GPUL_RDMA_ADDRESS_BYTES + 120];
 	uint64_t paused_until_ns;  /* not 0: no place or no descriptor for another client; the listener is not watched */
 	gpul_rdma_stranger all[GPUL_RDMA_MAX_STRANGERS];
 };
@@ -116,11 +117,6 @@ void gpul_rdma_strangers_expect(gpul_rdma_strangers *s, const gpul_rdma_identity
 		s->expected = *identity;
 }
 
-const char *gpul_rdma_strangers_refused(const gpul_rdma_strangers *s)
-{
-	return s->refused;
-}
-
 /* ---- one stranger ------------------------------------------------------------------------------------------------- */
 
 /* True while something is awaited from a stranger: its socket is watched, and its time is limited. */
@@ -146,6 +142,50 @@ gpul_rdma_channel *gpul_rdma_stranger_take(gpul_rdma_strangers *s, gpul_rdma_str
 	return c;
 }
 
+static void describe_stranger(const gpul_rdma_stranger *who, const char *reason, char *out, size_t out_bytes)
+{
+	char owner[32];
+
+	gpul_rdma_owner_text(gpul_rdma_channel_fd(who->channel), owner, sizeof owner);
+	snprintf(out, out_bytes, "%s%s: %s", gpul_rdma_channel_peer(who->channel), owner, reason);
+}
+
+/* Remember a client that is dropped before its HELLO.  A client with another secret sees that first, and goes; of those that sent
+ * nothing, or rubbish, the first is enough: there may be very many. */
+static void note_dropped(gpul_rdma_strangers *s, const gpul_rdma_stranger *who, const gpul_rdma_failure *why)
+{
+	const bool began = who->state == CHALLENGED;
+	char reason[120];
+
+	if (!began && (who->state != SILENT || s->refused[0]))
+		return;
+	snprintf(reason, sizeof reason, began ? "no proof of the secret, it may have another one (%.60s)" : "no handshake (%.80s)", why->what);
+	describe_stranger(who, reason, s->refused, sizeof s->refused);
+	s->refused_proof = began;
+}
+
+const char *gpul_rdma_strangers_refused(gpul_rdma_strangers *s)
+{
+	const gpul_rdma_stranger *first = NULL;
+	unsigned n = 0;
+	char reason[100];
+
+	if (s->refused[0])
+		return s->refused;
+	for (const gpul_rdma_stranger *who = s->all; who < s->all + GPUL_RDMA_MAX_STRANGERS; who++) {
+		if (who->state != SILENT && who->state != CHALLENGED)
+			continue;
+		first = first ? first : who;
+		n++;
+	}
+	s->pending[0] = '\0';
+	if (!first)
+		return s->pending;
+	snprintf(reason, sizeof reason, "it has sent no %s yet; clients that wait like this: %u", awaited_frame(s, first), n);
+	describe_stranger(first, reason, s->pending, sizeof s->pending);
+	return s->pending;
+}
+
 /* Close a stranger's connection.  Returns true if the caller must be informed: *out is then the event. */
 static bool drop_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const gpul_rdma_failure *why,
 			  gpul_rdma_stranger_event *out)
@@ -155,6 +195,7 @@ static bool drop_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const
 
 	(void)gpul_rdma_failure_error(why, &line);
 	gpul_log(GPUL_LOG_INFO, "rdma", "%s: dropped a client: %s", s->port.name, line.text);
+	note_dropped(s, who, why);
 	if (known)
 		*out = (gpul_rdma_stranger_event){ .kind = GPUL_RDMA_STRANGER_GONE, .user = who->user, .why = *why };
 	gpul_rdma_channel_close(gpul_rdma_stranger_take(s, who));
@@ -182,13 +223,12 @@ static bool report_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, int
 /* Refuse a client that has not proved the secret; the others, and the wait, go on.  Returns false: no event. */
 static bool refuse_unproved(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const char *reason)
 {
+	const gpul_log_level level = s->refused_proof ? GPUL_LOG_INFO : GPUL_LOG_NOTICE;
 	gpul_rdma_failure why = { 0 };
-	char owner[32];
 
-	gpul_rdma_owner_text(gpul_rdma_channel_fd(who->channel), owner, sizeof owner);
-	gpul_log(s->refused[0] ? GPUL_LOG_INFO : GPUL_LOG_NOTICE, "rdma", "%s: refused %s%s: %s", s->port.name,
-		 gpul_rdma_channel_peer(who->channel), owner, reason);
-	snprintf(s->refused, sizeof s->refused, "%s%s: %s", gpul_rdma_channel_peer(who->channel), owner, reason);
+	describe_stranger(who, reason, s->refused, sizeof s->refused);
+	s->refused_proof = true;
+	gpul_log(level, "rdma", "%s: refused %s", s->port.name, s->refused);
 	(void)gpul_rdma_fail(&why, GPUL_EUNSUPPORTED, EACCES, "accept", NULL, "this client is refused: %s", reason);
 	gpul_rdma_stranger_refuse(s, who, &why);
 	return false;

@@ -70,9 +70,9 @@ unsigned gpul_rdma_strangers_port(const gpul_rdma_strangers *s);
 /* Refuse clients that prove another identity from now on; NULL: any identity is right. */
 void gpul_rdma_strangers_expect(gpul_rdma_strangers *s, const gpul_rdma_identity *identity);
 
-/* The client that was refused last for its proof, "10.9.0.2:40312 (uid 65534): it has another secret"; "": none.  Valid until the next
- * call. */
-const char *gpul_rdma_strangers_refused(const gpul_rdma_strangers *s);
+/* The client that a time-out names, "10.9.0.2:40312 (uid 65534): it has another secret": that which was refused last for its proof, or
+ * the first that was dropped without a handshake, or one that has sent nothing so far; "": none.  Valid until the next call. */
+const char *gpul_rdma_strangers_refused(gpul_rdma_strangers *s);
 
 /** Wait for the next event.
  *

@@ -137,6 +137,9 @@ static void both_sides_need_the_same_secret(void **state)
 			snprintf(uid, sizeof uid, "(uid %u): it has", (unsigned)getuid());
 			assert_non_null(strstr(s.err.text, "refused 127.0.0.1:"));
 			assert_non_null(strstr(s.err.text, uid));
+		} else {  /* it has seen the wrong proof, and gone */
+			assert_non_null(strstr(s.err.text, "refused 127.0.0.1:"));
+			assert_non_null(strstr(s.err.text, ": no proof of the secret, it may have another one"));
 		}
 		if (wrong[i].server)
 			serves_the_right_client(&s);
@@ -330,6 +333,34 @@ static void strangers_do_not_keep_the_right_client_out(void **state)
 	close_server(&s);
 }
 
+/* A time-out names a client that sent nothing, or rubbish. */
+static void a_time_out_names_a_stranger(void **state)
+{
+	const struct { const char *sends, *text; } kinds[] = {
+		{ "", "it has sent no IDENTIFY yet; clients that wait like this: 1" },
+		{ "GPU", "it has sent no IDENTIFY yet; clients that wait like this: 1" },
+		{ "GET / HTTP/1.0\r\n\r\n", "no handshake (not a frame of gpuload" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		struct server s;
+		int fd;
+
+		listen_with(&s, secret);
+		fd = raw_client(&s);
+		assert_true(send(fd, kinds[i].sends, strlen(kinds[i].sends), MSG_NOSIGNAL) >= 0);
+		start_accept(&s, &mine, 1000);
+		end_accept(&s);
+		assert_int_equal(s.err.native, ETIMEDOUT);
+		if (!strstr(s.err.text, kinds[i].text) || !strstr(s.err.text, "refused 127.0.0.1:"))
+			fail_msg("'%s', expected '%s'", s.err.text, kinds[i].text);
+		serves_the_right_client(&s);
+		close(fd);
+		close_server(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -339,6 +370,7 @@ int main(void)
 		cmocka_unit_test(a_proof_cannot_be_reflected),
 		cmocka_unit_test(the_order_of_the_frames_is_checked),
 		cmocka_unit_test(strangers_do_not_keep_the_right_client_out),
+		cmocka_unit_test(a_time_out_names_a_stranger),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
