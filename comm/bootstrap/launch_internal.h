@@ -40,6 +40,8 @@ struct launch {
 	int failed;           /* the rank that failed first; -1: none */
 	char failed_text[200]; /* what happened to it; "": its status says it */
 	enum stage stage;
+	uint64_t stopped_since_ns; /* only stopped ranks are left; 0: others run */
+	bool ended_stopped;   /* they had to be killed */
 	uint64_t next_ns;     /* when the next stage begins, from STAGE_SETTLING on */
 	int signals;          /* signalfd */
 	sigset_t mask_before;

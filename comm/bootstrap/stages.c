@@ -14,8 +14,9 @@
 #include "core/clock.h"
 #include "ipc/place.h"
 
-/* From the first failure with an exit status to its announcement; from SIGTERM to SIGKILL. */
-enum { SETTLE_MS = 300, KILL_AFTER_MS = 1000 };
+/* From the first failure with an exit status to its announcement; from SIGTERM to SIGKILL; from the look that finds only stopped ranks
+ * to SIGKILL, and between looks. */
+enum { SETTLE_MS = 300, KILL_AFTER_MS = 1000, STOPPED_MS = 500, LOOK_MS = 100 };
 
 static bool is_failure(int status)
 {
@@ -164,13 +165,59 @@ static void begin_next_stage(struct launch *l)
 	}
 }
 
+/* True for a process that SIGSTOP or a terminal has stopped; one that a debugger holds has another state. */
+static bool is_stopped(pid_t pid)
+{
+	char path[32], state = 0;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = 0;
+	fclose(f);
+	return state == 'T';
+}
+
+/* True if the ranks that still run are all stopped: the grace is of no use to them, they cannot end. */
+static bool only_stopped_left(const struct launch *l)
+{
+	for (int r = 0; r < GPUL_COMM_MAX_RANKS; r++)
+		if (l->ranks[r].started && !l->ranks[r].ended && (l->ranks[r].elsewhere || !is_stopped(l->ranks[r].pid)))
+			return false;
+	return true;
+}
+
+/* During the grace: end it when only stopped ranks are left for a while.  Returns the time until the next look. */
+static int look_for_stopped(struct launch *l, uint64_t now)
+{
+	if (!only_stopped_left(l))
+		l->stopped_since_ns = 0;
+	else if (!l->stopped_since_ns)
+		l->stopped_since_ns = now;
+	else if (now - l->stopped_since_ns >= (uint64_t)STOPPED_MS * 1000000) {
+		l->ended_stopped = true;
+		gpul_launch_kill(l);
+		return -1;
+	}
+	return LOOK_MS;
+}
+
 int gpul_launch_next_stage(struct launch *l)
 {
 	while (l->stage != STAGE_RUNNING && l->stage != STAGE_KILLED) {
 		const uint64_t now = gpul_clock_ns();
+		const int left_ms = now < l->next_ns ? (int)((l->next_ns - now + 999999) / 1000000) : 0;
 
-		if (now < l->next_ns)
-			return (int)((l->next_ns - now + 999999) / 1000000);
+		if (left_ms && l->stage != STAGE_GRACE)
+			return left_ms;
+		if (left_ms) {
+			const int look_ms = look_for_stopped(l, now);
+
+			return look_ms < left_ms ? look_ms : left_ms;
+		}
 		begin_next_stage(l);
 	}
 	return -1;
@@ -229,8 +276,10 @@ gpul_status gpul_launch_result(const struct launch *l, int *exit_status, gpul_er
 		forced |= l->ranks[r].forced && is_failure(l->ranks[r].status) ? 1u << r : 0;
 	if (forced) {
 		gpul_roster_ranks_text(forced, ranks, sizeof ranks);
-		snprintf(others, sizeof others, "; %s did not end within %d ms and had to be ended", ranks,
-			 l->grace_ms);
+		if (l->ended_stopped)
+			snprintf(others, sizeof others, "; %s stopped (SIGSTOP) and had to be ended", ranks);
+		else
+			snprintf(others, sizeof others, "; %s did not end within %d ms and had to be ended", ranks, l->grace_ms);
 	}
 	*exit_status = 0;
 	if (!p && !forced)

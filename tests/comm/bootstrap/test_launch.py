@@ -131,6 +131,13 @@ class End(Launcher):
         self.assertEqual(out, "terminated\n" * 2)
         self.assertRegex(err, r"rank 0 \(pid \d+\) ended with status 9; ranks 1, 2 did not end within 50 ms and had to be ended\n$")
 
+    def test_stopped_ranks_do_not_use_up_the_grace(self):
+        before = time.monotonic()
+        status, out, err = self.sh(3, 'case $GPULOAD_COMM_RANK in 0) exit 9;; 1) kill -STOP $$; sleep 100;; 2) sleep 1.5; echo ended;; esac')
+        self.assertLess(time.monotonic() - before, 4.5)  # the grace is 5 s
+        self.assertEqual((status, out), (9, "ended\n"))  # a rank that runs has its time
+        self.assertRegex(err, r"rank 0 \(pid \d+\) ended with status 9; rank 1 stopped \(SIGSTOP\) and had to be ended\n$")
+
     def test_ranks_that_ignore_the_signal_or_are_stopped_are_killed(self):
         status, _, err = self.sh(4, "trap '' TERM; case $GPULOAD_COMM_RANK in 0) exit 9;; 1) kill -STOP $$;; esac; while :; do sleep 0.01; done",
                                  grace_ms=50)
