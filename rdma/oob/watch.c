@@ -73,7 +73,8 @@ static void receive_frames(gpul_rdma_watched *e, gpul_rdma_failure *why)
 	e->again = true;
 }
 
-/* Send a beat, and check the lease. */
+/* Send a beat if the next one is due, or soon: this thread is awake now.  The peers answer in the same way, so the beats of all ends of a
+ * job come in one burst, and idle threads sleep in between.  Then check the lease. */
 static void check_lease(gpul_rdma_watched *e, gpul_rdma_failure *why)
 {
 	gpul_rdma_frame beat = { .type = GPUL_RDMA_BEAT };
@@ -81,7 +82,7 @@ static void check_lease(gpul_rdma_watched *e, gpul_rdma_failure *why)
 	uint64_t now = gpul_clock_ns();
 
 	gpul_rdma_lease_tick(&e->lease, now);
-	if (gpul_rdma_lease_beat_due(&e->lease, now) && gpul_rdma_channel_send(e->channel, &beat, &of_send)) {
+	if (gpul_rdma_lease_beat_early(&e->lease, now) && gpul_rdma_channel_send(e->channel, &beat, &of_send)) {
 		receive_frames(e, why);  /* the peer's own reason, if it has sent one, is better */
 		if (!why->status)
 			*why = of_send;
@@ -146,14 +147,14 @@ static int wait_ms(const gpul_rdma_watch *w)
 	return until < INT32_MAX ? (int)until : INT32_MAX;
 }
 
-/* Serve the channels that may hold frames, and those whose time has come; the lock is held. */
-static void serve_due(gpul_rdma_watch *w)
+/* Serve the channels that may hold frames, and send the others their beats; the lock is held. */
+static void serve_all(gpul_rdma_watch *w)
 {
 	for (gpul_rdma_watched *e = w->all; e; e = e->next) {  /* while e is busy it stays in the list */
 		bool again = e->again;
 
 		e->again = false;
-		if (e->channel && !e->ended && (again || gpul_clock_ns() >= gpul_rdma_lease_next(&e->lease)))
+		if (e->channel && !e->ended)
 			serve_watched(e, again ? EPOLLIN : 0);
 	}
 }
@@ -178,7 +179,7 @@ static void *watch_main(void *argument)
 			else if (e && !e->ended)
 				serve_watched(e, ready[i].events);
 		}
-		serve_due(w);
+		serve_all(w);
 	}
 	pthread_mutex_unlock(&w->lock);
 	return NULL;

@@ -18,12 +18,22 @@ void gpul_rdma_lease_heard(gpul_rdma_lease *l, uint64_t now_ns)
 		l->last_heard_ns = now_ns;
 }
 
-bool gpul_rdma_lease_beat_due(gpul_rdma_lease *l, uint64_t now_ns)
+static bool take_beat(gpul_rdma_lease *l, uint64_t after_ns, uint64_t now_ns)
 {
-	if (now_ns < l->last_sent_ns + l->interval_ns)
+	if (now_ns < l->last_sent_ns + after_ns)
 		return false;
 	l->last_sent_ns = now_ns;
 	return true;
+}
+
+bool gpul_rdma_lease_beat_due(gpul_rdma_lease *l, uint64_t now_ns)
+{
+	return take_beat(l, l->interval_ns, now_ns);
+}
+
+bool gpul_rdma_lease_beat_early(gpul_rdma_lease *l, uint64_t now_ns)
+{
+	return take_beat(l, l->interval_ns / 2, now_ns);
 }
 
 void gpul_rdma_lease_tick(gpul_rdma_lease *l, uint64_t now_ns)

@@ -35,6 +35,9 @@ void gpul_rdma_lease_heard(gpul_rdma_lease *l, uint64_t now_ns);
 
 /* True when a beat must be sent now; counts it as sent. */
 bool gpul_rdma_lease_beat_due(gpul_rdma_lease *l, uint64_t now_ns);
+/* The same, if half of the interval has passed: for a thread that is awake, so that beats to several peers, and both ends' beats, go at the
+ * same time. */
+bool gpul_rdma_lease_beat_early(gpul_rdma_lease *l, uint64_t now_ns);
 
 /* Call at least as often as beats are due.  If the last call was long ago, this process was stopped (Ctrl-Z, a debugger): that
  * time does not count as silence of the peer, which may have been stopped as well. */

@@ -13,9 +13,10 @@
 
 #include "tests/comm/ranks.h"
 
-enum { RANKS = 2, PAUSE_S = 2, MEASURE_S = 2, WAKES_PER_S = 20, COUNT = 100 };
+enum { MOST_RANKS = 16, PAUSE_S = 2, MEASURE_S = 2, WAKES_PER_S = 20, COUNT = 100 };
 
 static pthread_barrier_t all;
+static int n_ranks;
 
 /* Voluntary context switches of the process so far: mostly sleeps. */
 static long n_sleeps(void)
@@ -39,7 +40,7 @@ static void sum(struct rank *r, CUdeviceptr at)
 	must(gpul_comm_wait(r->comm, r->stream, &err), &err, "wait");
 	must(gpul_cu(r->drv, &err, cuMemcpyDtoH(words, at, sizeof words)), &err, "cuMemcpyDtoH");
 	for (unsigned i = 0; i < COUNT; i++)
-		if (words[i] != 2 * i + 1) {
+		if (words[i] != (unsigned)n_ranks * i + (unsigned)(n_ranks * (n_ranks - 1) / 2)) {
 			(void)fprintf(stderr, "rank %d: element %u is %u\n", r->rank, i, words[i]);
 			abort();
 		}
@@ -59,9 +60,9 @@ static void call_pause_call(struct rank *r, void *arg)
 	before = n_sleeps();
 	(void)sleep(MEASURE_S);
 	slept = n_sleeps() - before;
-	if (slept > MEASURE_S * RANKS * WAKES_PER_S) {
+	if (slept > MEASURE_S * n_ranks * WAKES_PER_S) {
 		(void)fprintf(stderr, "%ld wakes in %d s: expected at most %d for each of %d ranks and second\n", slept, MEASURE_S, WAKES_PER_S,
-			      RANKS);
+			      n_ranks);
 		abort();
 	}
 	sum(r, at);
@@ -69,22 +70,37 @@ static void call_pause_call(struct rank *r, void *arg)
 	must(gpul_cu(r->drv, &err, cuMemFree(at)), &err, "cuMemFree");
 }
 
+static void sleep_with(int n, gpul_comm_transport transport)
+{
+	n_ranks = n;
+	(void)pthread_barrier_init(&all, NULL, (unsigned)n);
+	run_ranks(n, &(gpul_comm_options){ .device = -1, .timeout_ms = 20000, .transport = transport }, call_pause_call, NULL);
+	(void)pthread_barrier_destroy(&all);
+}
+
 static void with_memory(void **state)
 {
 	(void)state;
-	run_ranks(RANKS, &(gpul_comm_options){ .device = -1, .timeout_ms = 20000 }, call_pause_call, NULL);
+	sleep_with(2, GPUL_COMM_TRANSPORT_AUTO);
 }
 
 static void with_a_network(void **state)
 {
 	(void)state;
-	run_ranks(RANKS, &(gpul_comm_options){ .device = -1, .timeout_ms = 20000, .transport = GPUL_COMM_NET }, call_pause_call, NULL);
+	sleep_with(2, GPUL_COMM_NET);
+}
+
+/* A rank has a connection with each other one, and beats on each of them. */
+static void with_a_network_of_many_ranks(void **state)
+{
+	(void)state;
+	sleep_with(MOST_RANKS, GPUL_COMM_NET);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(with_memory), cmocka_unit_test(with_a_network) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(with_memory), cmocka_unit_test(with_a_network),
+					    cmocka_unit_test(with_a_network_of_many_ranks) };
 
-	(void)pthread_barrier_init(&all, NULL, RANKS);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

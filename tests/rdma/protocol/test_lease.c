@@ -33,6 +33,9 @@ static void beats_often_enough_for_both_ends(void **state)
 	assert_true(gpul_rdma_lease_beat_due(&l, START + SECOND));
 	assert_false(gpul_rdma_lease_beat_due(&l, START + SECOND));
 	assert_int_equal(gpul_rdma_lease_next(&l), START + 2 * (uint64_t)SECOND);
+	assert_false(gpul_rdma_lease_beat_early(&l, START + SECOND + SECOND / 2 - 1));
+	assert_true(gpul_rdma_lease_beat_early(&l, START + SECOND + SECOND / 2));
+	assert_false(gpul_rdma_lease_beat_early(&l, START + SECOND + SECOND / 2));
 }
 
 static void gives_up_a_silent_peer_after_the_limit(void **state)
