@@ -380,7 +380,7 @@ bool gpul_comm_network_undelivered(gpul_comm *c, unsigned least_ms, enum gpul_co
 		    for_ns < (uint64_t)least_ms * 1000 * 1000 || gpul_boot_silent_ms(c->boot, r) >= RUNS_MS)
 			continue;
 		gpul_comm_fail(c, cause, r, "the network between rank %d (%.24s) and rank %d (%.24s) does not deliver data: %u puts unacknowledged for "
-			       "%.1f s%s%.60s", c->rank, gpul_boot_host_name(c->boot, c->rank), r, gpul_boot_host_name(c->boot, r), n_puts,
+			       "%.1f s%s%.90s", c->rank, gpul_boot_host_name(c->boot, c->rank), r, gpul_boot_host_name(c->boot, r), n_puts,
 			       (double)for_ns * 1e-9, *why ? "; " : "", why);
 		return true;
 	}

@@ -59,6 +59,8 @@ struct ofi_path {
 	struct ofi_probe probe;          /* of an endpoint that accepts none */
 	gpul_rdma_failure gone;          /* a completion says that the peer has gone; reported when gone_ns is long ago */
 	uint64_t gone_ns;
+	uint32_t n_awaited;              /* writes whose completions are awaited */
+	uint64_t awaited_ns;             /* since when no completion has come; valid if n_awaited */
 	unsigned char addresses[GPUL_RDMA_MAX_DESCRIPTION];  /* of the peer's endpoints */
 };
 

@@ -11,9 +11,10 @@
 #include "rdma/ofi/ofi_internal.h"
 
 enum { ENTRIES = 64 };
-static const uint64_t GRACE_NS = 50000000;
+static const uint64_t GRACE_NS = 50000000, REFUSAL_NS = 2000000000;
 
 static const char *const PEER_GONE = "the peer's process has ended, or has closed the connection: see its messages";
+static const char *const LOST_OR_WRONG_KEY = "check the network between the machines; else offer the memory again, and keep it registered";
 static const char *const WRONG_KEY = "the key or the range of the peer's memory is wrong: offer the memory again, and keep it registered";
 
 static const char *advice_for(int error)
@@ -116,6 +117,8 @@ gpul_status gpul_ofi_post(void *path, const gpul_rdma_op *ops, unsigned n, unsig
 		if (r)
 			return fail_call(p, "fi_writemsg", r, why);
 		p->reached |= 1u << ops[i].qp;
+		if (ops[i].flags & GPUL_RDMA_SIGNALED && p->n_awaited++ == 0)
+			p->awaited_ns = gpul_clock_ns();
 	}
 	if (!st)
 		*n_posted = i;
@@ -135,9 +138,12 @@ static gpul_status report_gone(const struct ofi_path *p, gpul_rdma_failure *why)
 
 /* libfabric's layer over tcp (and others that are built on connections) ends the writes of a connection with ECANCELED; the
  * provider's number is the errno with which the connection has ended.  Measured with 1.17: ENOTCONN: the peer is gone; ENOENT: it
- * has refused the key or the range. */
-static void explain_cancel(const struct fi_cq_err_entry *e, char *detail, size_t detail_bytes, const char **advice)
+ * has refused the key or the range, or the system has given the connection up because nothing is acknowledged.  A refusal comes soon. */
+static void explain_cancel(const struct ofi_path *p, const struct fi_cq_err_entry *e, char *detail, size_t detail_bytes,
+			   const char **advice)
 {
+	const bool late = p->n_awaited && gpul_clock_ns() - p->awaited_ns > REFUSAL_NS;
+
 	if (e->err != FI_ECANCELED)
 		return;
 	switch (e->prov_errno) {
@@ -149,8 +155,9 @@ static void explain_cancel(const struct fi_cq_err_entry *e, char *detail, size_t
 		*advice = PEER_GONE;
 		break;
 	case FI_ENOENT:
-		snprintf(detail, detail_bytes, "the peer has refused the key or the range of a write");
-		*advice = WRONG_KEY;
+		snprintf(detail, detail_bytes, "%s", late ? "the network has lost the connection, or the peer has refused the key"
+							   : "the peer has refused the key or the range of a write");
+		*advice = late ? LOST_OR_WRONG_KEY : WRONG_KEY;
 		break;
 	default:
 		break;
@@ -178,7 +185,7 @@ static gpul_status read_error(struct ofi_path *p, gpul_rdma_failure *why)
 		return fail_call(p, "fi_cq_readerr", r, why);
 	fi_cq_strerror(p->cq, e.prov_errno, e.err_data, detail, sizeof detail);
 	advice = advice_for(e.err);
-	explain_cancel(&e, detail, sizeof detail, &advice);
+	explain_cancel(p, &e, detail, sizeof detail, &advice);
 	st = gpul_rdma_fail(why, GPUL_ESYS, e.err, "completion", advice, "%s%s%s", p->device->ofi->fi_strerror(e.err), *detail ? ": " : "",
 			    detail);
 	why->vendor = (uint32_t)e.prov_errno;
@@ -194,6 +201,7 @@ gpul_status gpul_ofi_poll(void *path, gpul_rdma_event *events, unsigned max, uns
 {
 	struct ofi_path *p = path;
 	struct fi_cq_data_entry entries[ENTRIES];
+	uint32_t n_done = 0;
 	ssize_t n;
 
 	*n_events = 0;
@@ -219,6 +227,11 @@ gpul_status gpul_ofi_poll(void *path, gpul_rdma_event *events, unsigned max, uns
 			.imm = arrival ? (uint32_t)entries[i].data : 0,
 			.id = arrival ? 0 : (uint64_t)(uintptr_t)entries[i].op_context,
 		};
+		n_done += !arrival;
+	}
+	if (n_done) {
+		p->n_awaited -= n_done;
+		p->awaited_ns = p->n_awaited ? gpul_clock_ns() : 0;
 	}
 	return GPUL_OK;
 }

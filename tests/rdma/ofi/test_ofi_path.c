@@ -241,6 +241,26 @@ static void every_completion_can_be_an_error(void **state)
 		}
 }
 
+/* The number that a refused key has, but nothing was acknowledged for a long time: a refusal would have come sooner. */
+static void a_lost_connection_is_not_taken_for_a_refused_key(void **state)
+{
+	gpul_rdma_op op = ofi_write_op(&a, &b, GPUL_RDMA_OP_WRITE, 0, 8, 1);
+	gpul_rdma_event events[1];
+	gpul_rdma_failure why;
+
+	(void)state;
+	fake_ofi_complete(2, FI_ECANCELED, FI_ENOENT);
+	post_one(&op);
+	while (!ofi_poll(&a, events, 1))
+		;
+	post_one(&op);
+	(void)usleep(2100 * 1000);
+	why = failure_of(&a);
+	assert_int_equal(why.native, FI_ECANCELED);
+	assert_non_null(strstr(why.what, "the network has lost the connection, or the peer has refused the key"));
+	assert_non_null(strstr(why.advice, "check the network between the machines"));
+}
+
 static void failing_calls_give_a_record(void **state)
 {
 	gpul_rdma_op op = ofi_write_op(&a, &b, GPUL_RDMA_OP_WRITE, 0, 8, 1);
@@ -339,6 +359,7 @@ int main(void)
 		PAIR(a_write_beyond_the_range_is_refused),
 		PAIR(a_peer_that_is_gone_is_reported),
 		PAIR(every_completion_can_be_an_error),
+		PAIR(a_lost_connection_is_not_taken_for_a_refused_key),
 		PAIR(failing_calls_give_a_record),
 		PAIR(needs_the_local_key_where_the_provider_does),
 		PAIR(a_data_port_that_is_blocked_is_reported),
