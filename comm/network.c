@@ -411,6 +411,9 @@ static void connection_failed(void *context, int rank, unsigned conn, const gpul
 	if (why->native != EPIPE && why->native != ESHUTDOWN && gpul_boot_silent_ms(c->boot, rank) >= UNDELIVERED_MS)
 		gpul_comm_fail(c, GPUL_COMM_RANK_STALLED, rank, "rank %d (pid %d) does not run: is it stopped, by SIGSTOP or a debugger?  %.100s",
 			       rank, (int)c->paths[rank].pid, why->what);
+	else if (why->native == ETIMEDOUT && !why->by_peer)  /* its process runs: this rank has no puts that show what is wrong */
+		gpul_comm_fail(c, GPUL_COMM_RANK_FAILED, rank, "the network between rank %d (%.24s) and rank %d (%.24s) does not deliver data: %.120s",
+			       c->rank, gpul_boot_host_name(c->boot, c->rank), rank, gpul_boot_host_name(c->boot, rank), why->what);
 	else if (why->native == EPIPE)
 		gpul_comm_fail(c, GPUL_COMM_RANK_DIED, rank, "rank %d (pid %d) has ended: its connection with rank %d was closed", rank,
 			       (int)c->paths[rank].pid, c->rank);

@@ -9,15 +9,16 @@ from namespaces import BUILD, TwoHosts
 
 PORT = 29777
 SAYS = r"the network between rank [01] \([ab]\) and rank [01] \([ab]\) does not deliver data: \d+ puts unacknowledged for \d+\.\d s"
+LEASE_SAYS = r"the network between rank [01] \([ab]\) and rank [01] \([ab]\) does not deliver data: "
 
 
 class BlackHole(unittest.TestCase):
-    def end_of_job(self, directions, size):
+    def end_of_job(self, directions, size, timeout_s=4):
         """Run an endless all-reduce, drop the data of these hosts; what the ranks have said."""
         with TwoHosts(seed=1) as hosts:
             hosts.spare(PORT)
             ranks = hosts.start_job("ab", [f"{BUILD}/gpuload", "comm", "allreduce", "--provider", "tcp", "--bytes", size, "--iters", "1000000",
-                                           "--timeout", "4"], port=PORT, GPULOAD_DRIVER="soft")
+                                           "--timeout", str(timeout_s)], port=PORT, GPULOAD_DRIVER="soft")
             moved = 0
             while moved < 1 << 20 and all(p.poll() is None for p in ranks):  # until calls run
                 time.sleep(0.1)
@@ -35,6 +36,11 @@ class BlackHole(unittest.TestCase):
     def test_one_direction(self):
         texts = self.end_of_job("b", "64")
         self.assertTrue(any(re.search(SAYS, t) for t in texts), texts)
+
+    def test_the_lease_of_a_connection_ends_first(self):
+        texts = self.end_of_job("b", "64K", timeout_s=50)
+        self.assertTrue(any(re.search(LEASE_SAYS, t) for t in texts), texts)
+        self.assertFalse(any("the peer has refused the key or the range" in t for t in texts), texts)
 
 
 if __name__ == "__main__":
