@@ -3,7 +3,8 @@
  *     parser.c           tokens, errors, names: used by all files below
  *     parse_expr.c       constant expressions
  *     parse_operand.c    operands and names
- *     parse_decl.c       variables, parameters, registers, initializers
+ *     parse_init.c       initializers of variables
+ *     parse_decl.c       variables, parameters, registers
  *     parse_prototype.c  pragmas, tuning directives, prototypes
  *     parse_heads.c      function bodies that are skipped
  *     parse_body.c       statements: labels, scopes, directives, instructions
@@ -115,6 +116,10 @@ void ptx_bind(ptx_parser *p, const ptx_token *where, uint32_t name, ptx_what wha
 bool ptx_find_symbol(ptx_parser *p, const ptx_token *t, ptx_found *found);
 bool ptx_enter(ptx_parser *p);                          /* enter a nested level; false: too deep, error recorded */
 void ptx_leave(ptx_parser *p);
+
+/* ---- parse_init.c ---- */
+/* Parse the initializer of v, after '='.  *n_outer is set to the number of elements of the outermost dimension if v has dimensions. */
+void ptx_parse_initializer(ptx_parser *p, const gpul_ptx_var *v, uint64_t *n_outer);
 
 /* ---- parse_decl.c ---- */
 bool ptx_at_variable(const ptx_token *t);               /* true for .global, .shared, .param ... */
