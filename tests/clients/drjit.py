@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""drjit.py — programs in Dr.Jit on the software driver: programs/drjit_programs.py, compared with NumPy.
+"""drjit.py — programs in Dr.Jit on the software driver: programs/programs_in_drjit.py, compared with NumPy.
 
 Dr.Jit writes PTX itself and gives it to the driver: loops, calls by index, local arrays, textures and derivatives become kernels.  Its wheel has no
 tests, so these are programs of ours; what needs OptiX (ray tracing) is left out.
@@ -14,7 +14,7 @@ PACKAGES = ["drjit==1.5.0", "numpy==2.4.6", "pytest==9.2.0"]
 def main():
     args = client.begin(client.parser(__doc__))
     python, results = client.environment(args, PACKAGES), client.Results()
-    client.run_pytest(args, results, python, args.only or ["drjit_programs.py"], f"{client.HERE}/programs")
+    client.run_pytest(args, results, python, args.only or ["programs_in_drjit.py"], f"{client.HERE}/programs")
     return results.end()
 
 

@@ -1,4 +1,4 @@
-"""drjit_programs.py — programs in Dr.Jit on its CUDA back end, compared with NumPy.  Run by drjit.py."""
+"""programs_in_drjit.py — programs in Dr.Jit on its CUDA back end, compared with NumPy.  Run by drjit.py."""
 import drjit as dr
 import numpy as np
 import pytest
