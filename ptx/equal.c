@@ -163,7 +163,7 @@ static bool same_tables(const struct modules *x, const gpul_ptx_func *a, const g
 {
 	const struct functions f = { a, b };
 
-	if (a->n_regs != b->n_regs || a->n_labels != b->n_labels || a->n_insts != b->n_insts ||
+	if (a->n_regs != b->n_regs || a->n_module_regs != b->n_module_regs || a->n_labels != b->n_labels || a->n_insts != b->n_insts ||
 	    a->n_operands != b->n_operands || a->n_scopes != b->n_scopes)
 		return false;
 	for (uint32_t i = 0; i < a->n_regs; i++)
@@ -230,6 +230,16 @@ static bool same_aliases(const struct modules *x)
 	return true;
 }
 
+static bool same_module_regs(const struct modules *x)
+{
+	if (x->a->n_regs != x->b->n_regs)
+		return false;
+	for (uint32_t i = 0; i < x->a->n_regs; i++)
+		if (!same_regs(x, &x->a->regs[i], &x->b->regs[i]))
+			return false;
+	return true;
+}
+
 bool gpul_ptx_module_equal(const gpul_ptx_module *a, const gpul_ptx_module *b)
 {
 	const struct modules x = { a, b };
@@ -238,7 +248,7 @@ bool gpul_ptx_module_equal(const gpul_ptx_module *a, const gpul_ptx_module *b)
 	    a->sm != b->sm || a->sm_suffix != b->sm_suffix || a->debug != b->debug ||
 	    a->address_size != b->address_size || !same_name(&x, a->target, b->target) ||
 	    a->n_funcs != b->n_funcs || !same_files(&x) || !same_sections(&x) ||
-	    !same_aliases(&x) || !same_vars(&x, a->vars, a->n_vars, b->vars, b->n_vars) ||
+	    !same_aliases(&x) || !same_module_regs(&x) || !same_vars(&x, a->vars, a->n_vars, b->vars, b->n_vars) ||
 	    !same_items(&x, a->items, a->n_items, b->items, b->n_items))
 		return false;
 	for (uint32_t i = 0; i < a->n_funcs; i++)

@@ -3,6 +3,7 @@
  *     gpul_ptx_module
  *       ├─ version, targets, address size
  *       ├─ vars[]    module-scope variables (.global .const .shared .extern ...)
+ *       ├─ regs[]    module-scope registers, before PTX 3.0: each thread has them once, for all functions that it calls
  *       ├─ funcs[]   kernels (.entry) and device functions (.func)
  *       │    ├─ params[], rets[], tuning directives
  *       │    ├─ regs[]    register declarations; `%r<5>` is ONE row of count 5
@@ -184,6 +185,8 @@ typedef struct gpul_ptx_func {
 	gpul_ptx_regs *regs;
 	uint32_t n_regs;         /* rows of regs */
 	uint32_t n_flat_regs;    /* number of registers; each element of a vector register is counted */
+	uint32_t n_module_regs;  /* the registers below this number are those of the module: the first rows of regs repeat
+	                          * module->regs, as far as it is declared before this function */
 	gpul_ptx_label *labels;
 	uint32_t n_labels;
 	gpul_ptx_inst *insts;
@@ -218,6 +221,7 @@ typedef struct gpul_ptx_module {
 	gpul_ptx_str target;           /* the .target operands as written, "sm_90, debug" */
 	uint32_t address_size;         /* 32 or 64 */
 	gpul_ptx_var *vars;            uint32_t n_vars;
+	gpul_ptx_regs *regs;           uint32_t n_regs, n_flat_regs;   /* of module scope, numbered as in a function */
 	gpul_ptx_func *funcs;          uint32_t n_funcs;
 	gpul_ptx_item *items;          uint32_t n_items;
 	gpul_ptx_init *inits;          uint32_t n_inits;

@@ -424,6 +424,9 @@ static void put_item(ptx_out *o, const gpul_ptx_item *i)
 	case GPUL_PTX_ITEM_VAR:
 		ptx_put_var(o, &o->m->vars[i->index]);
 		break;
+	case GPUL_PTX_ITEM_REGS:
+		put_regs(o, &o->m->regs[i->index]);
+		break;
 	case GPUL_PTX_ITEM_FILE:
 		ptx_put_file(o, &o->m->files[i->index],
 			     gpul_ptx_name(o->m, o->m->files[i->index].path));

@@ -94,12 +94,14 @@ static void write_use(numbering *n, uint32_t reg, uint32_t inst, uint32_t operan
 		n->uses[n->first_use[reg]++] = (reg_use){ inst, operand, written };
 }
 
-/* Exclude registers that keep one value for all writes: parameters, return values, and vectors, because an
- * operand may name a whole vector. */
+/* Exclude registers that keep one value for all writes: parameters, return values, those of module scope, which called
+ * functions may write, and vectors, because an operand may name a whole vector. */
 static void exclude_registers(numbering *n)
 {
 	const gpul_ptx_func *f = n->f;
 
+	for (uint32_t i = 0; i < f->n_module_regs; i++)
+		n->n_writes[i] = 0;
 	for (uint32_t i = 0; i < f->n_params; i++)
 		if (f->params[i].space == GPUL_PTX_MOD_REG)
 			n->n_writes[f->params[i].reg] = 0;

@@ -30,6 +30,20 @@ static void find_func_rows(struct ptx_link_input *in)
 			in->func_row[in->m.funcs[i].name] = i;
 }
 
+/* Functions with registers or local variables of module scope are not compiled for the ABI, which linking needs: ptxas -c needs PTX 3.1. */
+static gpul_status check_abi(const ptx_linker *l, const gpul_ptx_link_input *from)
+{
+	const gpul_ptx_module *m = from->module;
+	gpul_ptx_str name = m->n_regs ? m->regs[0].name : 0;
+
+	for (uint32_t i = 0; i < m->n_vars && !name; i++)
+		name = m->vars[i].space == GPUL_PTX_MOD_LOCAL ? m->vars[i].name : 0;
+	if (!name)
+		return GPUL_OK;
+	return gpul_fail(l->err, GPUL_EFORMAT, 0, "%.80s cannot be linked: it declares the .%s '%.80s' outside of functions", from->name,
+			 m->n_regs ? "reg" : "local", gpul_ptx_name(m, name));
+}
+
 static gpul_status copy_input(ptx_linker *l, const gpul_ptx_link_input *from,
 			      struct ptx_link_input *in)
 {
@@ -68,8 +82,11 @@ static gpul_status copy_inputs(ptx_linker *l, const gpul_ptx_link_input *from, s
 	gpul_status st = GPUL_OK;
 
 	for (size_t i = 0; i < n && !st; i++)
-		if (n == 1 || !is_device_runtime(from[i].module))
-			st = copy_input(l, &from[i], &l->inputs[l->n_inputs++]);
+		if (n == 1 || !is_device_runtime(from[i].module)) {
+			st = check_abi(l, &from[i]);
+			if (!st)
+				st = copy_input(l, &from[i], &l->inputs[l->n_inputs++]);
+		}
 	return st;
 }
 

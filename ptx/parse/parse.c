@@ -163,13 +163,35 @@ static void parse_alias(ptx_parser *p)
 	*ptx_push(p, &p->aliases) = a;
 }
 
+/* From PTX 3.0 on, ptxas compiles all functions for the ABI, which has no registers or local variables that they share. */
+static void check_without_abi(ptx_parser *p, const ptx_token *where, const char *what)
+{
+	if (p->module.version_major >= 3)
+		ptx_fail_at(p, where, "a %s outside of functions needs .version 2.3 or lower; this module has %u.%u", what, p->module.version_major,
+			    p->module.version_minor);
+}
+
 static void parse_module_variables(ptx_parser *p, gpul_ptx_linkage linkage)
 {
 	uint32_t first = PTX_N(p->module_vars);
+	ptx_token where = p->tok;
 
 	ptx_parse_variables(p, linkage);
+	for (uint32_t i = first; i < PTX_N(p->module_vars); i++)
+		if (p->module_vars.at[i].space == GPUL_PTX_MOD_LOCAL)
+			check_without_abi(p, &where, ".local");
 	if (p->heads_only)
 		ptx_note_shared(p, first);
+}
+
+/* Parse .reg outside of functions. */
+static void parse_module_registers(ptx_parser *p, const ptx_token *where, gpul_ptx_linkage linkage)
+{
+	check_without_abi(p, where, ".reg");
+	if (linkage == GPUL_PTX_WEAK || linkage == GPUL_PTX_COMMON)
+		ptx_fail_at(p, where, "a register cannot be .weak or .common");
+	p->scope = GPUL_PTX_NONE;
+	ptx_parse_registers(p);
 }
 
 /* Parse .visible .entry ..., .extern .global ..., or a declaration without a linkage. */
@@ -180,15 +202,19 @@ static void parse_linked(ptx_parser *p)
 		{ "weak", GPUL_PTX_WEAK }, { "common", GPUL_PTX_COMMON },
 	};
 	gpul_ptx_linkage linkage = GPUL_PTX_STATIC;
+	ptx_token where;
 
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		if (ptx_accept_dot(p, words[i].text))
 			linkage = words[i].linkage;
+	where = p->tok;
 	if (ptx_tok_is(&p->tok, PTX_TOK_DOT, "entry") ||
 	    ptx_tok_is(&p->tok, PTX_TOK_DOT, "func"))
 		ptx_parse_function(p, linkage);
 	else if (ptx_at_variable(&p->tok))
 		parse_module_variables(p, linkage);
+	else if (ptx_accept_dot(p, "reg"))
+		parse_module_registers(p, &where, linkage);
 	else
 		ptx_fail_expected(p, "a directive such as .entry, .func or .global", NULL);
 }
@@ -280,6 +306,7 @@ static gpul_ptx_module *build_module(ptx_parser *p)
 	gpul_ptx_module *m = &p->module, *out;
 
 	m->vars = ptx_keep(p, p->module_vars, &m->n_vars);
+	m->regs = ptx_keep(p, p->module_regs, &m->n_regs);
 	m->funcs = ptx_keep(p, p->funcs, &m->n_funcs);
 	m->items = ptx_keep(p, p->module_items, &m->n_items);
 	m->inits = ptx_keep(p, p->inits, &m->n_inits);
@@ -308,6 +335,7 @@ static gpul_ptx_module *build_module(ptx_parser *p)
 static void free_parser(ptx_parser *p)
 {
 	gpul_array_free(&p->module_vars);
+	gpul_array_free(&p->module_regs);
 	gpul_array_free(&p->module_items);
 	gpul_array_free(&p->funcs);
 	gpul_array_free(&p->inits);

@@ -139,22 +139,38 @@ static uint64_t parse_range(ptx_parser *p)
 
 /* ---- registers --------------------------------------------------------------------------- */
 
-/* Append a row of func->regs for `count` registers and bind its name. */
-static uint32_t add_registers(ptx_parser *p, const ptx_token *where, const struct prefix *x,
+/* A table of registers, and the number of its next one. */
+struct reg_table {
+	ptx_regs *rows;
+	uint32_t *n_flat;
+};
+
+static struct reg_table registers_of_function(ptx_parser *p)
+{
+	return (struct reg_table){ &p->regs, &p->func.n_flat_regs };
+}
+
+static struct reg_table registers_of_module(ptx_parser *p)
+{
+	return (struct reg_table){ &p->module_regs, &p->module.n_flat_regs };
+}
+
+/* Append a row to the table for `count` registers and bind its name. */
+static uint32_t add_registers(ptx_parser *p, struct reg_table to, const ptx_token *where, const struct prefix *x,
 			      uint32_t name, uint64_t count, bool ranged)
 {
 	uint64_t flat = count * x->vector;
-	uint32_t row = PTX_N(p->regs), first = p->func.n_flat_regs;
+	uint32_t row = PTX_N(*to.rows), first = *to.n_flat;
 
 	if (count > PTX_MAX_REGISTERS || first + flat > PTX_MAX_REGISTERS) {
 		ptx_fail_at(p, where, "a function can have at most %d registers",
 			    PTX_MAX_REGISTERS);
 		return 0;
 	}
-	gpul_ptx_regs *r = ptx_push(p, &p->regs);
+	gpul_ptx_regs *r = ptx_push(p, to.rows);
 	*r = (gpul_ptx_regs){ .name = name, .type = x->type, .vector = x->vector, .ranged = ranged,
 			      .first = first, .count = (uint32_t)count, .scope = p->scope };
-	p->func.n_flat_regs += (uint32_t)flat;
+	*to.n_flat += (uint32_t)flat;
 	if (count)   /* %r<0> declares nothing */
 		ptx_bind(p, where, name, PTX_IS_REGS, row, ranged ? (uint32_t)count : 0);
 	return row;
@@ -163,6 +179,7 @@ static uint32_t add_registers(ptx_parser *p, const ptx_token *where, const struc
 /* Parse ".b32 a, %r<5>;" after .reg. */
 void ptx_parse_registers(ptx_parser *p)
 {
+	const struct reg_table to = p->in_body ? registers_of_function(p) : registers_of_module(p);
 	struct prefix x = { .space = GPUL_PTX_MOD_REG };
 
 	parse_prefix(p, &x);
@@ -174,8 +191,8 @@ void ptx_parse_registers(ptx_parser *p)
 
 		if (ranged)
 			count = parse_range(p);
-		row = add_registers(p, &where, &x, name, count, ranged);
-		*ptx_push(p, &p->items) =
+		row = add_registers(p, to, &where, &x, name, count, ranged);
+		*ptx_push(p, p->in_body ? &p->items : &p->module_items) =
 			(gpul_ptx_item){ GPUL_PTX_ITEM_REGS, row };
 	} while (ptx_accept(p, ','));
 	ptx_expect(p, ';', "a register declaration");
@@ -386,7 +403,7 @@ void ptx_bind_params(ptx_parser *p, ptx_vars *params, ptx_what what)
 			const struct prefix x = { .type = v->type, .vector = v->vector };
 
 			v->reg = p->func.n_flat_regs;
-			add_registers(p, where, &x, v->name, 1, false);
+			add_registers(p, registers_of_function(p), where, &x, v->name, 1, false);
 		} else if (where->bytes != 1 || *where->text != '_') {
 			ptx_bind(p, where, v->name, what, i, 0);
 		}

@@ -1,6 +1,14 @@
 /* parse_func.c — parse kernels and functions: PTX ISA 9.0, chapters 7 and 11. */
 #include "ptx/parse/parser_internal.h"
 
+/* Begin the registers of a function with those of the module: the names of these are bound to the same rows. */
+static void inherit_registers(ptx_parser *p)
+{
+	for (size_t i = 0; i < p->module_regs.n && !p->heads_only; i++)
+		*ptx_push(p, &p->regs) = p->module_regs.at[i];
+	p->func.n_module_regs = p->func.n_flat_regs = p->heads_only ? 0 : p->module.n_flat_regs;
+}
+
 /* Reset the tables of the previous function. */
 static void start_function(ptx_parser *p, gpul_ptx_func_kind kind, gpul_ptx_linkage linkage)
 {
@@ -13,6 +21,7 @@ static void start_function(ptx_parser *p, gpul_ptx_func_kind kind, gpul_ptx_link
 	p->operands.n = p->scopes.n = p->items.n = 0;
 	p->unresolved.n = p->siblings.n = 0;
 	p->scope = p->loc = GPUL_PTX_NONE;
+	inherit_registers(p);
 }
 
 static void keep_tables(ptx_parser *p)

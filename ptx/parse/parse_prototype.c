@@ -70,7 +70,7 @@ static bool parse_tuning_word(ptx_parser *p, gpul_ptx_tuning *t)
 
 bool ptx_at_module_statement(const ptx_token *t)
 {
-	static const char *const words[] = { "visible", "extern", "weak", "common", "entry", "func", "file", "section", "alias" };
+	static const char *const words[] = { "visible", "extern", "weak", "common", "entry", "func", "file", "section", "alias", "reg" };
 
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		if (ptx_tok_is(t, PTX_TOK_DOT, words[i]))

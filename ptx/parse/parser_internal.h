@@ -31,6 +31,7 @@ enum {
 };
 
 typedef GPUL_ARRAY(gpul_ptx_var) ptx_vars;
+typedef GPUL_ARRAY(gpul_ptx_regs) ptx_regs;
 typedef GPUL_ARRAY(gpul_ptx_item) ptx_items;
 
 #define PTX_LABEL(kind) (1u << (kind))   /* the bit of a kind of gpul_ptx_label in a set of kinds */
@@ -54,6 +55,7 @@ typedef struct ptx_parser {
 	/* the module's tables */
 	gpul_ptx_module module;         /* only the scalar fields are used */
 	ptx_vars module_vars;
+	ptx_regs module_regs;
 	ptx_items module_items;
 	GPUL_ARRAY(gpul_ptx_func) funcs;
 	GPUL_ARRAY(gpul_ptx_init) inits;
@@ -70,7 +72,7 @@ typedef struct ptx_parser {
 	ptx_vars params, rets, func_vars;
 	ptx_items items;
 	GPUL_ARRAY(ptx_token) param_names;   /* names of the last parameter list */
-	GPUL_ARRAY(gpul_ptx_regs) regs;
+	ptx_regs regs;
 	GPUL_ARRAY(gpul_ptx_label) labels;
 	GPUL_ARRAY(gpul_ptx_inst) insts;
 	GPUL_ARRAY(gpul_ptx_operand) operands;
@@ -124,7 +126,7 @@ void ptx_parse_initializer(ptx_parser *p, const gpul_ptx_var *v, uint64_t *n_out
 /* ---- parse_decl.c ---- */
 bool ptx_at_variable(const ptx_token *t);               /* true for .global, .shared, .param ... */
 void ptx_parse_variables(ptx_parser *p, gpul_ptx_linkage linkage);
-void ptx_parse_registers(ptx_parser *p);
+void ptx_parse_registers(ptx_parser *p);                /* of the function if p->in_body, else of the module */
 void ptx_parse_unified(ptx_parser *p, uint64_t unified[2]);   /* parses (1, 2) after .unified */
 void ptx_parse_params(ptx_parser *p, ptx_vars *params);
 void ptx_bind_params(ptx_parser *p, ptx_vars *params, ptx_what what);

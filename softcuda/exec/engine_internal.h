@@ -13,7 +13,8 @@
  *
  *     bank 0  the frame's registers        (per warp and call)
  *     bank 1  the program's constants      (immediates, broadcast to 32 lanes; never written)
- *     bank 2  the warp's special registers (%tid, %laneid ..., one value per lane)
+ *     bank 2  the warp's special registers (%tid, %laneid ..., one value per lane), and the registers of module scope, which
+ *             all functions of a thread share
  *     bank 3  scratch: 4 x 512 bytes that are written and never read: the destination of `_`
  *
  * So a handler reads every kind of operand in the same way.

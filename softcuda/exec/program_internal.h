@@ -6,6 +6,7 @@
  *       │    └─ params, rets   offsets of parameters and results in a thread's local memory
  *       ├─ consts      immediates, 32 lanes wide, and lists of operands: bank 1 of every warp
  *       ├─ specials[]  the special registers that the code reads, and their offsets in bank 2
+ *       ├─ module_reg_offset[]  the registers of module scope, in bank 2, too
  *       └─ kernels[], variables[]  addresses of module variables
  *
  * A device function's parameters, and the .param variables of a call, are stored in local memory, because
@@ -165,9 +166,11 @@ struct gpul_exec_program {
 	uint64_t next_variable, variables_end;             /* the free rest of the last of them */
 	struct const_pool consts;
 	struct special_slot specials[MAX_SPECIAL_SLOTS];
-	uint32_t n_specials, specials_bytes;
+	uint32_t n_specials, specials_bytes;   /* bytes: also with the registers of the module */
+	uint32_t *module_reg_offset;    /* of registers of module scope, in bank 2, by flat number; UINT32_MAX: not used */
 	uint32_t module_shared_bytes;   /* .shared variables of module scope and of device functions */
-	uint32_t *shared_offset;        /* of .shared variables, by row of module->vars */
+	uint32_t module_local_bytes, module_local_align;   /* .local variables of module scope: the first in the local memory of each kernel */
+	uint32_t *shared_offset;        /* of .shared and .local variables, by row of module->vars */
 	uint32_t dynamic_align;
 	const struct address_ranges *const_ranges;  /* of .const variables; NULL: no isspacep.const so far */
 };

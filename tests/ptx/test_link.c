@@ -11,6 +11,7 @@
 
 #include "ptx/link/link.h"
 
+#define OLD_HEAD ".version 2.3\n.target sm_20\n.address_size 64\n"
 #define HEAD ".version 8.0\n.target sm_75\n.address_size 64\n"
 #define FUNC(linkage, name, number) \
 	linkage " .func (.param .b32 r) " name "(.param .b32 a)\n" \
@@ -248,6 +249,14 @@ static void refuses_declarations_that_differ_in_kind_size_or_parameters(void **s
 		TEXTS("'v'", "__constant__"));
 }
 
+/* As ptxas -c does, which needs the ABI. */
+static void refuses_registers_and_local_variables_of_module_scope(void **state)
+{
+	(void)state;
+	refused(TEXTS(OLD_HEAD ".reg .u32 %r<4>;"), TEXTS("a cannot be linked", ".reg '%r'"));
+	refused(TEXTS(HEAD KERNEL("k", ""), OLD_HEAD ".local .u32 x;"), TEXTS("b cannot be linked", ".local 'x'"));
+}
+
 static void an_extern_array_without_a_size_matches_every_size(void **state)
 {
 	(void)state;
@@ -453,6 +462,7 @@ int main(void)
 		cmocka_unit_test(the_device_runtime_of_nvidia_is_left_out),
 		cmocka_unit_test(dynamic_shared_memory_gets_the_largest_alignment),
 		cmocka_unit_test(refuses_declarations_that_differ_in_kind_size_or_parameters),
+		cmocka_unit_test(refuses_registers_and_local_variables_of_module_scope),
 		cmocka_unit_test(an_extern_array_without_a_size_matches_every_size),
 		cmocka_unit_test(renames_a_colliding_private_name_and_all_references_to_it),
 		cmocka_unit_test(a_new_name_is_unused_in_all_modules),

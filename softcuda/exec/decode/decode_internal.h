@@ -81,6 +81,7 @@ bool gpul_var_is_reference(const gpul_ptx_var *v);  /* to a texture or surface *
 gpul_status gpul_layout_variables(struct gpul_exec_program *p, gpul_error *err);
 gpul_status gpul_layout_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err);
 void gpul_layout_shared(struct gpul_exec_program *p);
+void gpul_layout_module_local(struct gpul_exec_program *p);
 gpul_status gpul_layout_initialise(struct gpul_exec_program *p, gpul_error *err);
 
 /* tables.c: the handler of an operation in the build for this CPU. */

@@ -51,9 +51,21 @@ uint32_t gpul_reserve_register(struct decoder *d, unsigned bytes)
 	return d->pred_at - 4;
 }
 
+/* Registers of the module are in bank 2, because a warp has one of it for all frames.  A predicate takes a slot of its own. */
+static opref module_reg_ref(struct gpul_exec_program *p, uint32_t flat, unsigned bytes)
+{
+	if (p->module_reg_offset[flat] == UINT32_MAX) {
+		p->module_reg_offset[flat] = p->specials_bytes;
+		p->specials_bytes += bytes ? bytes * LANES : 64;
+	}
+	return OPREF(BANK_SPECIALS, p->module_reg_offset[flat]);
+}
+
 opref gpul_reg_ref(struct decoder *d, uint32_t flat, unsigned *bytes)
 {
 	*bytes = d->reg_bytes[flat];
+	if (flat < d->f->n_module_regs)
+		return module_reg_ref(d->p, flat, *bytes);
 	if (d->reg_offset[flat] == UINT32_MAX)
 		d->reg_offset[flat] = gpul_reserve_register(d, *bytes);
 	return OPREF(BANK_REGS, d->reg_offset[flat]);
@@ -311,11 +323,10 @@ static bool var_place(struct decoder *d, const gpul_ptx_operand *o, const gpul_p
 	case GPUL_PTX_MOD_LOCAL:
 	case GPUL_PTX_MOD_PARAM:
 		out->space = SPACE_LOCAL;
-		out->frame = true;
+		out->frame = o->ref_kind != GPUL_PTX_REF_MODULE_VAR;
 		out->value = offset;
 		return true;
 	default:
-		(void)o;
 		return gpul_decode_fail(
 			d, GPUL_EUNSUPPORTED,
 			"%s: separate samplers are not interpreted",

@@ -313,6 +313,27 @@ void gpul_layout_shared(struct gpul_exec_program *p)
 	p->module_shared_bytes = (uint32_t)at;
 }
 
+/* ---- local memory of the module ---------------------------------------------------------------------------- */
+
+/* A thread's local memory begins with the variables of module scope, then those of the kernel, then those of the functions that it calls. */
+void gpul_layout_module_local(struct gpul_exec_program *p)
+{
+	const gpul_ptx_module *m = p->module;
+	uint64_t at = 0;
+
+	for (uint32_t k = 0; k < m->n_vars; k++) {
+		const gpul_ptx_var *v = &m->vars[k];
+
+		if (v->space != GPUL_PTX_MOD_LOCAL)
+			continue;
+		at = align_up(at, align_of(v));
+		p->module_local_align = align_of(v) > p->module_local_align ? (uint32_t)align_of(v) : p->module_local_align;
+		p->shared_offset[k] = (uint32_t)at;
+		at = at + v->bytes > MAX_LOCAL ? MAX_LOCAL + 1u : at + v->bytes;
+	}
+	p->module_local_bytes = (uint32_t)at;
+}
+
 /* ---- functions ---------------------------------------------------------------------------------------------- */
 
 static gpul_status lay_out_parameters(struct gpul_exec_program *p, const gpul_ptx_var *vars, uint32_t n,
@@ -389,13 +410,14 @@ gpul_status gpul_layout_function(struct gpul_exec_program *p, struct func_code *
 				 gpul_error *err)
 {
 	const gpul_ptx_func *f = code->ptx;
-	uint64_t local = 0, params = 0;
+	uint64_t local = f->kind == GPUL_PTX_FUNC_ENTRY ? p->module_local_bytes : 0, params = 0;
 	uint64_t *at = f->kind == GPUL_PTX_FUNC_ENTRY ? &params : &local;
 	gpul_status st =
 		lay_out_parameters(p, f->params, f->n_params, at, &code->params, &code->param_regs, err);
 
 	if (!st)
 		st = lay_out_parameters(p, f->rets, f->n_rets, at, &code->rets, &code->ret_regs, err);
+	code->local_align = f->kind == GPUL_PTX_FUNC_ENTRY ? p->module_local_align : 0;
 	if (!st)
 		st = lay_out_body(p, code, &local, err);
 	if (st)

@@ -180,14 +180,17 @@ static gpul_status build_program(struct gpul_exec_program *p, gpul_error *err)
 	p->variables = gpul_program_alloc(p, (m->n_vars + 1) * sizeof *p->variables, err);
 	p->shared_offset =
 		gpul_program_alloc(p, (m->n_vars + 1) * sizeof *p->shared_offset, err);
-	if (!p->code || !p->variables || !p->shared_offset)
+	p->module_reg_offset = gpul_program_alloc(p, (m->n_flat_regs + 1) * sizeof *p->module_reg_offset, err);
+	if (!p->code || !p->variables || !p->shared_offset || !p->module_reg_offset)
 		return GPUL_ENOMEM;
+	memset(p->module_reg_offset, 0xff, m->n_flat_regs * sizeof *p->module_reg_offset);
 	for (uint32_t k = 0; k < m->n_funcs; k++) {
 		p->code[k].ptx = &m->funcs[k];
 		p->code[k].program = p;
 	}
 	st = gpul_layout_variables(p, err);
 	gpul_layout_shared(p);
+	gpul_layout_module_local(p);
 	if (!st)
 		st = lay_out_functions(p, GPUL_PTX_FUNC_DEVICE, err);
 	if (!st)

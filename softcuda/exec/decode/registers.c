@@ -337,7 +337,7 @@ static void share_places(struct sharing *s)
 	p.next_end = p.next_start + n_regs;
 	for (unsigned k = 0; k < N_KINDS; k++)
 		p.free[k] = p.next_end + n_regs + k * (size_t)n_regs;
-	for (uint32_t r = n_regs; r-- > 0;) {
+	for (uint32_t r = n_regs; r-- > s->f->n_module_regs;) {
 		const struct life *life = &s->lives[r];
 
 		if (life->first > life->last || !s->d->reg_bytes[r])   /* predicates need little */

@@ -178,11 +178,28 @@ static void write_equal(uint8_t *slot, unsigned bytes, uint64_t value, bool fres
 		memcpy(slot + l * bytes, &value, bytes);
 }
 
+/* Registers of module scope begin with 0, so that a kernel that reads one before it writes it does the same each time. */
+static void clear_module_registers(struct block *b, const struct gpul_exec_program *p)
+{
+	const gpul_ptx_module *m = p->module;
+
+	for (uint32_t k = 0; k < m->n_regs; k++) {
+		const gpul_ptx_regs *row = &m->regs[k];
+		const unsigned bytes = gpul_ptx_type_bytes(row->type);
+		const size_t slot_bytes = bytes ? (size_t)(bytes == 1 ? 2 : bytes) * LANES : sizeof(uint32_t);
+
+		for (uint32_t flat = row->first; flat < row->first + row->count * row->vector; flat++)
+			for (unsigned n = 0; p->module_reg_offset[flat] != UINT32_MAX && n < b->n_warps; n++)
+				memset(b->warps[n].w.bank[BANK_SPECIALS] + p->module_reg_offset[flat], 0, slot_bytes);
+	}
+}
+
 /* Write the special registers of all warps; those fixed by the shape only if the memory is fresh. */
 static void write_specials(struct block *b, bool fresh)
 {
 	const struct gpul_exec_program *p = b->launch->kernel->code->program;
 
+	clear_module_registers(b, p);
 	for (uint32_t k = 0; k < p->n_specials; k++) {
 		const struct special_slot *r = &p->specials[k];
 		bool fixed = is_fixed_by_shape(r->special);

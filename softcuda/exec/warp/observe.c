@@ -43,13 +43,14 @@ const struct insn *gpul_observed(struct warp *w, const struct insn *i)
 	return next;
 }
 
-const void *gpul_frame_register(const struct frame *f, uint32_t flat, unsigned *bytes)
+const void *gpul_warp_register(const struct warp_state *s, const struct frame *f, uint32_t flat, unsigned *bytes)
 {
-	const uint32_t offset = f->code->reg_offset[flat];
+	const bool of_module = flat < f->code->ptx->n_module_regs;
+	const uint32_t offset = of_module ? f->code->program->module_reg_offset[flat] : f->code->reg_offset[flat];
 	const unsigned size = gpul_ptx_type_bytes(gpul_ptx_reg_row(f->code->ptx, flat)->type);
 
 	*bytes = size == 1 ? 2 : size;  /* 8-bit types use 16-bit registers */
-	return offset == UINT32_MAX ? NULL : f->regs + offset;
+	return offset == UINT32_MAX ? NULL : (of_module ? s->w.bank[BANK_SPECIALS] : f->regs) + offset;
 }
 
 const gpul_ptx_inst *gpul_insn_ptx(const struct func_code *code, const struct insn *i)

@@ -128,7 +128,7 @@ bool gpul_debug_find_register(const struct func_code *code, const char *name, si
 	static const char parts[] = "xyzw";
 	const gpul_ptx_func *f = code->ptx;
 
-	for (uint32_t k = 0; k < f->n_regs; k++) {
+	for (uint32_t k = f->n_regs; k-- > 0;) {   /* the registers of the module, which others may hide, are the first */
 		const gpul_ptx_regs *r = &f->regs[k];
 		const char *base = gpul_ptx_name(code->program->module, r->name);
 		const size_t n = strlen(base);
@@ -157,7 +157,7 @@ bool gpul_debug_find_register(const struct func_code *code, const char *name, si
 bool gpul_debug_register(const struct lane *at, uint32_t flat, struct value *out)
 {
 	unsigned bytes;
-	const uint8_t *lanes = gpul_frame_register(at->frame, flat, &bytes);
+	const uint8_t *lanes = gpul_warp_register(at->warp, at->frame, flat, &bytes);
 
 	if (!lanes)
 		return false;

@@ -348,7 +348,7 @@ static bool stores_known_registers(struct record *r, struct record_warp *w, cons
 		return false;
 	for (unsigned k = 0; k < row->n_stored; k++) {
 		unsigned bytes;
-		const uint8_t *values = gpul_frame_register(e->frame, row->stored[k], &bytes);
+		const uint8_t *values = gpul_warp_register(e->s, e->frame, row->stored[k], &bytes);
 		const struct record_block *b = e->block->sink;
 
 		if (!values || a->lanes & ~lanes[row->stored[k]])

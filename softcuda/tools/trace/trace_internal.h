@@ -108,7 +108,7 @@ struct trace_event {                 /* a PTX instruction that was executed */
 	struct lane_accesses access[MAX_INSN_ACCESSES];
 };
 
-/* The values that an event wrote: 32 lanes, as gpul_frame_register() describes them. */
+/* The values that an event wrote: 32 lanes, as gpul_warp_register() describes them. */
 static inline const void *trace_dest(const struct trace_event *e, unsigned k, unsigned *bytes)
 {
 	*bytes = e->code->regs[e->row->dest[k]].bytes;

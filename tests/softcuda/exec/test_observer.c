@@ -70,7 +70,7 @@ static void watch_register(struct recorder *r, const struct warp_state *s, const
 
 		if (strcmp(name, r->reg) != 0)
 			continue;
-		lanes = gpul_frame_register(s->frame, flat, &bytes);
+		lanes = gpul_warp_register(s, s->frame, flat, &bytes);
 		if (lanes)
 			see(r, "%s%u: %u bytes, warp %u, %u %u", name, flat - row->first, bytes, s->index, lanes[0], bytes ? lanes[9] : 0);
 	}

@@ -265,6 +265,31 @@ static void registers_that_are_observed_do_not_share(void **state)
 	rig_close(r);
 }
 
+#define OLD_HEADER ".version 2.3\n.target sm_20\n.address_size 64\n"
+
+/* Each thread has them once, whichever function of whichever kernel uses them; a block does not see those of the block before. */
+static void registers_of_the_module_are_shared_by_its_functions(void **state)
+{
+	struct rig *r = rig_open_with(OLD_HEADER ".reg .u32 sum, %s<300>; .reg .pred odd;\n"
+				      ".func (.reg .u32 y) last() { mov.u32 y, %s299; ret; }\n"
+				      ".func step { .reg .u32 sum; mov.u32 sum, 9; @odd add.u32 %s299, %s299, sum; ret; }\n"
+				      KERNEL_OUT("count") "add.u32 sum, sum, %t; add.u32 sum, sum, 1; st.global.u32 [%mine], sum; ret; }\n"
+				      KERNEL_OUT("k") "and.b32 %r1, %t, 1; setp.eq.u32 odd, %r1, 1; setp.lt.u32 %p1, %t, 8; add.u32 %s299, %s299, %t;\n"
+				      "@%p1 call step; call step; call (%r2), last; st.global.u32 [%mine], %r2; ret; }", 1, 0);
+	uint32_t *out = rig_memory(r, 4 * LANES_USED * 4);
+
+	(void)state;
+	for (unsigned n = 0; n < 2; n++) {
+		rig_expect_ok(r, "count", 4, LANES_USED, out, 0);
+		for (uint32_t l = 0; l < 4 * LANES_USED; l++)
+			assert_int_equal(out[l], l + 1);
+		rig_expect_ok(r, "k", 4, LANES_USED, out, 0);
+		for (uint32_t l = 0; l < 4 * LANES_USED; l++)
+			assert_int_equal(out[l], l + (l % 2 ? l < 8 ? 18 : 9 : 0));
+	}
+	rig_close(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -277,6 +302,7 @@ int main(void)
 		cmocka_unit_test(widths_are_kept_apart),
 		cmocka_unit_test(parameters_and_results_in_registers_are_kept),
 		cmocka_unit_test(registers_that_are_observed_do_not_share),
+		cmocka_unit_test(registers_of_the_module_are_shared_by_its_functions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

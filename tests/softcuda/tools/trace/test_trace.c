@@ -32,7 +32,7 @@ static void after(struct observer *o, struct warp_state *s, const struct insn *i
 	to += sprintf(to, "%u %u %08x %s", s->block->index[0], s->index, on, gpul_ptx_opcode_text((gpul_ptx_opcode)in->opcode));
 	if (d && d->kind == GPUL_PTX_OP_REG && on) {
 		unsigned bytes;
-		const uint32_t *v = gpul_frame_register(s->frame, d->index, &bytes);
+		const uint32_t *v = gpul_warp_register(s, s->frame, d->index, &bytes);
 
 		for (unsigned l = 0; v && bytes == 4 && l < LANES; l++)
 			to += on >> l & 1 ? sprintf(to, " %x", v[l]) : sprintf(to, " -");
