@@ -150,6 +150,8 @@ gpul_status gpul_ptx_check_strict(const gpul_ptx_module *m, const char *text, si
 		st = strict_check_text(s, text, text_bytes);
 	if (!st)
 		st = strict_check_declarations(s);
+	if (!st)
+		st = strict_check_abi(s);
 	for (uint32_t i = 0; !st && i < m->n_funcs; i++)
 		st = strict_check_function(s, &m->funcs[i]);
 	free(s);

@@ -4,6 +4,7 @@
  *     strict.c    .version, .target, and a walk over the module
  *     text.c      characters
  *     declare.c   variables, parameters, directives
+ *     abi.c       modules with registers or local variables of module scope
  *     match.c     an instruction and the rows of forms_*.c: which row describes it, or why none does
  *     since.c     modifiers and special registers: the oldest .version and .target
  *     operands.c  the operands of an instruction, as its row describes them
@@ -83,6 +84,7 @@ bool strict_has_arch(const struct strict *s, char arch);
 /* The parts.  Each returns GPUL_EFORMAT for the first error. */
 gpul_status strict_check_text(struct strict *s, const char *text, size_t n_bytes);
 gpul_status strict_check_declarations(struct strict *s);
+gpul_status strict_check_abi(struct strict *s);
 gpul_status strict_check_function(struct strict *s, const gpul_ptx_func *f);
 gpul_status strict_check_since(struct strict *s, const gpul_ptx_inst *in);
 gpul_status strict_check_specials(struct strict *s, const gpul_ptx_inst *in);
