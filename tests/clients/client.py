@@ -76,6 +76,26 @@ def environment(args, requirements, name="v"):
     return python
 
 
+def debian_packages(args, packages):
+    """A folder with the files of Debian's packages, which apt-get downloads without installing them; one that was made for the same packages is used again."""
+    folder, wanted = f"{args.work}/package", "\n".join(packages)
+    if os.path.exists(f"{folder}/unpacked"):
+        with open(f"{folder}/unpacked", encoding="utf-8") as f:
+            if f.read() == wanted:
+                return folder
+    if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
+        skip(f"no apt-get to download Debian's {packages[0]}")
+    r = subprocess.run(["apt-get", "download", "-q", *packages], cwd=args.work, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if r.returncode:
+        skip(f"apt-get cannot download {packages[0]}: {(r.stderr.strip().splitlines() or ['no message'])[-1]}")
+    shutil.rmtree(folder, ignore_errors=True)
+    for package in packages:
+        subprocess.run(["dpkg-deb", "-x", max(glob.glob(f"{args.work}/{package}_*.deb"), key=os.path.getmtime), folder], check=True)
+    with open(f"{folder}/unpacked", "w", encoding="utf-8") as f:
+        f.write(wanted)
+    return folder
+
+
 def site_packages(python):
     """The folder of a virtual environment's packages."""
     return subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], capture_output=True, text=True, check=True).stdout.strip()

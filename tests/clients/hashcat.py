@@ -5,7 +5,7 @@ hashcat compiles its kernels with NVRTC and runs them through the driver API; it
 each attack: a wrong digest of any kernel ends it.  Then it must find the password of a hash that this script makes, and must find none of another hash.
 Uses the hashcat of PATH, else Debian's package, which apt-get downloads without installing it.
 """
-import base64, glob, hashlib, os, shutil, subprocess, sys
+import base64, glob, hashlib, os, shutil, sys
 
 import client  # in this folder
 
@@ -44,19 +44,12 @@ def debian_package(args):
     folder = f"{args.work}/hashcat"
     if os.path.exists(f"{folder}/done"):
         return folder
-    if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
-        client.skip("no hashcat in PATH, and no apt-get to download Debian's package")
-    r = subprocess.run(["apt-get", "download", "-q", *DEBIAN], cwd=args.work, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    if r.returncode:
-        client.skip(f"apt-get cannot download hashcat: {(r.stderr.strip().splitlines() or ['no message'])[-1]}")
-    shutil.rmtree(f"{args.work}/package", ignore_errors=True)
-    for package in DEBIAN:
-        subprocess.run(["dpkg-deb", "-x", glob.glob(f"{args.work}/{package}_*.deb")[0], f"{args.work}/package"], check=True)
+    package = client.debian_packages(args, DEBIAN)
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(f"{args.work}/package/usr/share/hashcat", folder, symlinks=True, ignore=shutil.ignore_patterns("modules"))
-    shutil.copytree(f"{args.work}/package/usr/lib/hashcat/modules", f"{folder}/modules")
-    shutil.copytree(os.path.dirname(glob.glob(f"{args.work}/package/usr/lib/*/libminizip.so.1")[0]), f"{folder}/lib", symlinks=True)
-    shutil.copy(f"{args.work}/package/usr/bin/hashcat", folder)
+    shutil.copytree(f"{package}/usr/share/hashcat", folder, symlinks=True, ignore=shutil.ignore_patterns("modules"))
+    shutil.copytree(f"{package}/usr/lib/hashcat/modules", f"{folder}/modules")
+    shutil.copytree(os.path.dirname(glob.glob(f"{package}/usr/lib/*/libminizip.so.1")[0]), f"{folder}/lib", symlinks=True)
+    shutil.copy(f"{package}/usr/bin/hashcat", folder)
     open(f"{folder}/done", "w", encoding="utf-8").close()
     return folder
 
