@@ -273,10 +273,13 @@ static void link_definitions(ptx_parser *p)
 	}
 	for (uint32_t k = 0; k < p->aliases.n; k++) {  /* an alias is another name of the aliasee's body */
 		const gpul_ptx_alias *a = &p->aliases.at[k];
+		const uint32_t body = rows[a->aliasee].definition;
 
+		if (body == GPUL_PTX_NONE || rows[body].name != rows[a->aliasee].name)
+			continue;   /* an alias of an alias is undefined, as for ptxas */
 		for (uint32_t i = 0; i < p->funcs.n; i++)
 			if (rows[i].kind != GPUL_PTX_FUNC_PROTOTYPE && rows[i].name == rows[a->alias].name)
-				rows[i].definition = rows[a->aliasee].definition;
+				rows[i].definition = body;
 	}
 }
 

@@ -84,12 +84,53 @@ static gpul_status check_tuning(struct strict *s, const gpul_ptx_func *f)
 	return st;
 }
 
+/* Do two lists of parameters have the same types, arrays, alignments and spaces? */
+static bool same_parameters(const gpul_ptx_var *a, uint32_t n_a, const gpul_ptx_var *b, uint32_t n_b)
+{
+	for (uint32_t i = 0; i < n_a && n_a == n_b; i++) {
+		const uint32_t natural = gpul_ptx_type_bytes(a[i].type) * a[i].vector;
+		const uint32_t align_a = a[i].align ? a[i].align : natural, align_b = b[i].align ? b[i].align : natural;
+
+		if (a[i].type != b[i].type || a[i].vector != b[i].vector || a[i].bytes != b[i].bytes || a[i].space != b[i].space || align_a != align_b)
+			return false;
+	}
+	return n_a == n_b;
+}
+
+/* The reports have the line of the alias's declaration: the model has no line of .alias. */
+static gpul_status check_alias(struct strict *s, uint32_t row)
+{
+	const gpul_ptx_module *m = s->m;
+	const gpul_ptx_alias *own = &m->aliases[row];
+	const gpul_ptx_func *a = &m->funcs[own->alias], *b = &m->funcs[own->aliasee];
+	const char *name = gpul_ptx_name(m, a->name), *other = gpul_ptx_name(m, b->name);
+
+	if (a->kind == GPUL_PTX_FUNC_ENTRY || b->kind == GPUL_PTX_FUNC_ENTRY)
+		return strict_fail(s, a->line, 1, ".alias %.60s, %.60s: a kernel has no alias, and is none", name, other);
+	if (own->alias == own->aliasee)
+		return strict_fail(s, a->line, 1, ".alias %.60s, %.60s: a function cannot be its own alias", name, other);
+	if (b->linkage == GPUL_PTX_WEAK || b->linkage == GPUL_PTX_EXTERN)
+		return strict_fail(s, a->line, 1, ".alias %.60s, %.60s: a .%s function cannot have an alias", name, other,
+				   b->linkage == GPUL_PTX_WEAK ? "weak" : "extern");
+	if (a->has_body)
+		return strict_fail(s, a->line, 1, ".alias %.60s, %.60s: '%.60s' has a body", name, other, name);
+	if (!same_parameters(a->params, a->n_params, b->params, b->n_params) || !same_parameters(a->rets, a->n_rets, b->rets, b->n_rets) ||
+	    a->tuning.noreturn != b->tuning.noreturn)
+		return strict_fail(s, a->line, 1, ".alias %.60s, %.60s: their parameters, results or .noreturn differ", name, other);
+	for (uint32_t i = 0; i < row; i++)
+		if (m->aliases[i].alias == own->alias)
+			return strict_fail(s, a->line, 1, ".alias %.60s, %.60s: '%.60s' is an alias already", name, other, name);
+	return GPUL_OK;
+}
+
 gpul_status strict_check_declarations(struct strict *s)
 {
 	gpul_status st = check_variables(s, s->m->vars, s->m->n_vars, false);
 
 	if (!st && s->m->n_aliases)
 		st = need(s, s->m->funcs[s->m->aliases[0].alias].line, true, ".alias", 63, 30);
+	for (uint32_t i = 0; !st && i < s->m->n_aliases; i++)
+		st = check_alias(s, i);
 	return st;
 }
 

@@ -130,10 +130,26 @@ static void stackrestore_frees_what_alloca_took(void **state)
 	rig_close(r);
 }
 
+/* As for ptxas, which reports an undefined reference. */
+static void an_alias_of_an_alias_is_undefined(void **state)
+{
+	struct rig r = { 0 };
+	gpul_error err = { 0 };
+
+	(void)state;
+	assert_int_equal(gpul_exec_memory_create(&r.memory, NULL), GPUL_OK);
+	assert_int_equal(rig_load(&r, PTX_HEADER ".func f() { ret; }\n.func g();\n.func h();\n.alias g, f;\n.alias h, g;\n" KERNEL_OUT("k") "call g; call h; ret; }", &err),
+			 GPUL_EFORMAT);
+	if (!strstr(err.text, "undefined reference to function h"))
+		fail_msg("%s", err.text);
+	gpul_exec_memory_destroy(r.memory);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(unusual_ptx_runs),
+		cmocka_unit_test(an_alias_of_an_alias_is_undefined),
 		cmocka_unit_test(predicates_are_arguments_and_results),
 		cmocka_unit_test(alloca_survives_calls_and_is_freed_at_the_return),
 		cmocka_unit_test(stackrestore_frees_what_alloca_took),
