@@ -97,6 +97,7 @@ static void put_selector(ptx_out *o, const gpul_ptx_operand *op)
 		[GPUL_PTX_SEL_B2] = ".b2",   [GPUL_PTX_SEL_B3] = ".b3",
 		[GPUL_PTX_SEL_H0] = ".h0",   [GPUL_PTX_SEL_H1] = ".h1",
 		[GPUL_PTX_SEL_BYTES] = ".b", [GPUL_PTX_SEL_HALVES] = ".h",
+		[GPUL_PTX_SEL_UNIFIED] = ".unified",
 	};
 
 	if (op->selector == GPUL_PTX_SEL_NONE)
@@ -185,6 +186,7 @@ void ptx_put_operand(ptx_out *o, const gpul_ptx_operand *op)
 		break;
 	case GPUL_PTX_OP_ADDRESS:
 		put_children(o, op, "[", ", ", "]");
+		put_selector(o, op);
 		break;
 	case GPUL_PTX_OP_VECTOR:
 		put_children(o, op, "{", ", ", "}");

@@ -204,6 +204,7 @@ typedef enum gpul_ptx_selector {
 	GPUL_PTX_SEL_BYTES,  /* .b3210, .b7654, .b10: value.i contains the digits, the rightmost in bits 0..3, the
 	                      * next in bits 4..7 ...; bits 32..35 contain their number */
 	GPUL_PTX_SEL_HALVES, /* .h10, .h2: encoded like BYTES */
+	GPUL_PTX_SEL_UNIFIED, /* of an ADDRESS: ld.global.u32 r, [a].unified */
 } gpul_ptx_selector;
 
 /** The text of an opcode or special register, without dot or '%'. */

@@ -260,6 +260,18 @@ static void parse_children(ptx_parser *p, int close, const char *after, gpul_ptx
 	o->first_child = ptx_place_siblings(p, first);
 }
 
+/* Parse .unified behind an address: it is the same in all threads, which only helps ptxas. */
+static void parse_unified_address(ptx_parser *p, gpul_ptx_operand *o)
+{
+	ptx_token where = p->tok;
+
+	if (!ptx_accept_dot(p, "unified"))
+		return;
+	o->selector = GPUL_PTX_SEL_UNIFIED;
+	if (p->opcode != GPUL_PTX_LD && p->opcode != GPUL_PTX_LDU && p->opcode != GPUL_PTX_ATOM)
+		ptx_fail_at(p, &where, "only the address of ld, ldu or atom can be .unified");
+}
+
 /* Parse [base + offset], and [map, {x, y}] of textures and tensors. */
 static void parse_address(ptx_parser *p, gpul_ptx_operand *o)
 {
@@ -277,6 +289,7 @@ static void parse_address(ptx_parser *p, gpul_ptx_operand *o)
 	while (ptx_accept(p, ','))
 		ptx_parse_operand(p, 0);
 	ptx_expect(p, ']', "an address");
+	parse_unified_address(p, o);
 	o->n_children = PTX_N(p->siblings) - first;
 	o->first_child = ptx_place_siblings(p, first);
 }

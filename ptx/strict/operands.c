@@ -291,14 +291,18 @@ static gpul_status check_address(struct strict *s, const struct operand *a)
 
 	if (a->o->kind != GPUL_PTX_OP_ADDRESS)
 		return fail_operand(s, a, "an address in brackets");
+	if (a->o->selector == GPUL_PTX_SEL_UNIFIED && space && space != GPUL_PTX_MOD_GLOBAL)
+		return fail_operand(s, a, "an address without .unified, which needs .global or no state space");
 	base = &s->f->operands[a->o->first_child];
 	if (base->kind == GPUL_PTX_OP_REG)
 		return is_address(s, base) ? GPUL_OK : fail_operand(s, a, "an address in a register of an integer or bit type");
+	v = base->kind == GPUL_PTX_OP_SYMBOL ? variable_of(s, base) : NULL;
+	if (a->o->selector == GPUL_PTX_SEL_UNIFIED && v && !(v->attributes & GPUL_PTX_ATTRIBUTE_UNIFIED))
+		return fail_operand(s, a, "a register, or a variable with .attribute(.unified), before .unified");
 	if (!memory)
 		return GPUL_OK;
 	if (base->kind == GPUL_PTX_OP_INT)
 		return space == GPUL_PTX_MOD_LOCAL ? GPUL_OK : fail_operand(s, a, "a register or a variable: only .local has addresses that are numbers");
-	v = base->kind == GPUL_PTX_OP_SYMBOL ? variable_of(s, base) : NULL;
 	if (v && v->space != GPUL_PTX_MOD_REG && v->space != space && (space || v->space == GPUL_PTX_MOD_PARAM))
 		return fail_operand(s, a, "an address in the state space of the instruction");
 	if (op == GPUL_PTX_ST && base->ref_kind == GPUL_PTX_REF_PARAM && s->f->kind == GPUL_PTX_FUNC_ENTRY)
