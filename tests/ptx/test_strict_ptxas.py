@@ -22,7 +22,7 @@ def architecture(text):
     """What ptxas is asked for: it parses only, and has no older virtual architecture than compute_75.  Old PTX is compiled: what needs the ABI shows then."""
     if re.search(rb"^\s*\.version\s+[12]\.", text, re.M):
         return "sm_75"
-    found = re.search(rb"^\s*\.target[^\n]*?sm_(\d+)([af]?)", text, re.M)
+    found = re.search(rb"^\s*\.target[^\n]*?(?:sm|compute)_(\d+)([af]?)", text, re.M)
     return "compute_75" if not found or int(found[1]) < 75 else f"compute_{found[1].decode()}{found[2].decode()}"
 
 
