@@ -173,7 +173,6 @@ static const struct gpul_known_message ptxas[] = {
 	{ "Modifier '", "requires modifier", "add the second modifier, or leave out %s" },
 	{ "Modifier '", "cannot be", "leave out %s, or the modifier or state space that it does not go with" },
 	{ "Duplicate ", "modifier", "a modifier is written twice: remove one" },
-	{ "Multiple ", "modifiers specified", "the modifiers contradict each other: keep one" },
 	{ "Illegal state space", "", "the instruction does not work in this state space: the PTX ISA lists those that it takes" },
 	{ "tate space specified", "", "an access has one state space: .global, .shared, .local, .const, .param, or none for generic addresses" },
 	{ "Argument ", "expected to be", "the operand's value is outside of what the instruction takes: the message has the limits" },
