@@ -7,7 +7,7 @@ The pack has the repository's files, the programs of `ninja all gpu-tests` witho
 libraries that they link (libcmocka, libelf, ...), except those of the C and C++ compilers.  MANIFEST lists the files, so that a run
 reports a lost file as a failure, not as a skipped step.
 """
-import argparse, json, os, shutil, subprocess, sys, tarfile, tempfile
+import argparse, json, lzma, os, shutil, subprocess, sys, tarfile, tempfile
 
 MANIFEST = "tests/gpu/pack.json"
 PROGRAMS = ("gpuload", "gpuload-probe", "libgpuload.so", "libgpuload.so.0", "stage", "softcuda", "lib", "examples", "bench",
@@ -91,7 +91,9 @@ def main(argv):
         files = sorted(os.path.relpath(f"{d}/{n}", folder) for d, _, names in os.walk(folder) for n in names)
         with open(f"{folder}/{MANIFEST}", "w", encoding="utf-8") as f:
             json.dump({"commit": output_of("git", "describe", "--always", "--dirty").strip(), "files": files}, f)
-        with tarfile.open(args.file, "w:xz", preset=3) as tar:
+        # a dictionary as large as some programs: many of them are linked with the same library
+        filters = [{"id": lzma.FILTER_LZMA2, "preset": 3, "dict_size": 64 << 20}]
+        with lzma.open(args.file, "wb", filters=filters) as packed, tarfile.open(fileobj=packed, mode="w") as tar:
             tar.add(folder, ".")
     n_bytes = os.path.getsize(args.file)
     print(f"{args.file}: {n_bytes / 2**20:.1f} MiB, {len(files)} files")
