@@ -267,18 +267,13 @@ cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr p, int value, struct cudaExt
 {
 	const gpul_driver *drv;
 	cudaError_t e = gpul_rt_enter(&drv);
+	size_t rows = extent.height == p.ysize ? extent.height * extent.depth : extent.height;
 	size_t n_fills = extent.height == p.ysize ? 1 : extent.depth;
-	size_t rows, slice, all;
 
 	if (e || !extent.width || !extent.height || !extent.depth)
 		return e;
-	if (__builtin_mul_overflow(extent.height, extent.depth, &rows) || __builtin_mul_overflow(p.pitch, p.ysize, &slice) ||
-	    __builtin_mul_overflow(slice, extent.depth, &all))
-		return gpul_rt_fail(cudaErrorInvalidValue, "the slices of the fill reach beyond all addresses");
-	if (n_fills > 1)
-		rows = extent.height;
 	for (size_t z = 0; !e && z < n_fills; z++)
-		e = gpul_rt_cu(drv, cuMemsetD2D8Async(gpul_rt_address(p.ptr) + z * slice, p.pitch,
+		e = gpul_rt_cu(drv, cuMemsetD2D8Async(gpul_rt_address(p.ptr) + z * p.pitch * p.ysize, p.pitch,
 						      (unsigned char)value, extent.width, rows,
 						      gpul_rt_stream(stream)));
 	return e;
