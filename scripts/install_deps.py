@@ -17,7 +17,7 @@ PACKAGES = {  # apt package: a file or program of it
     "libncurses-dev": "/usr/include/ncurses.h",
     "libibverbs-dev": "/usr/include/infiniband/verbs.h", "libfabric-dev": "/usr/include/rdma/fabric.h",
     "universal-ctags": "ctags", "bats": "bats", "make": "make", "pkg-config": "pkg-config",
-    "mandoc": "mandoc", "spin": "spin",
+    "mandoc": "mandoc", "spin": "spin", "tcc": "tcc",
     # for the tests in guests, tests/vm
     "qemu-system-x86": "qemu-system-x86_64", "busybox-static": "busybox", "zstd": "zstd", "iproute2": "/sbin/tc",
     "ibverbs-providers": "/etc/libibverbs.d/rxe.driver", "ibverbs-utils": "ibv_devinfo", "perftest": "ib_write_bw",
