@@ -14,7 +14,7 @@ META = "linux-image-amd64"  # depends on the newest kernel of this Debian releas
 
 # Loaded by init in this order, each after the modules that it depends on.  rxe needs crc32 at run time, not by a dependency.
 MODULES = ["virtio_pci", "virtio_console", "virtio_net", "9pnet_virtio", "9p", "dummy", "sch_netem", "crc32_generic", "ib_uverbs", "rdma_ucm", "rdma_rxe"]
-UNPACKED = re.compile(r"^\./(boot/vmlinuz-.*|lib/modules/[^/]+/(modules\.builtin|kernel/.*\.ko(\.\w+)?))$")
+UNPACKED = re.compile(r"^\./(boot/vmlinuz-.*|(?:usr/)?lib/modules/[^/]+/(modules\.builtin|kernel/.*\.ko(\.\w+)?))$")
 
 
 class Missing(Exception):
@@ -63,8 +63,9 @@ def unpack(deb, folder):
                     name = os.path.basename(item.name)
                     with open(f"{folder}/{name.split('-')[0] if name.startswith('vmlinuz') else name}", "wb") as f:
                         shutil.copyfileobj(tar.extractfile(item), f)
-    if not os.path.exists(f"{folder}/vmlinuz"):
-        raise Missing(f"{deb} contains no kernel")
+    for name in ("vmlinuz", "modules.builtin"):
+        if not os.path.exists(f"{folder}/{name}"):
+            raise Missing(f"{deb} contains no {name}")
 
 
 def decompress(data):
