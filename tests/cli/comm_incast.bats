@@ -89,8 +89,9 @@ mode() {
 @test "a private network: the queue is the kernel's, and its limit holds" {
 	private -n 3 --rate 200M --queue 512K --messages 12 --json
 	[[ $(json 'j["congestion_control"]') == reno ]] || show "congestion control"
-	[[ $(json 'j["queue_source"], j["rate_bits_per_s"], j["queue_bytes"], j["ok"], j["device"]') == \
-"('token bucket', 200000000, 524288, True, 'libfabric tcp;ofi_rxm on eth0 (10.73.2.2)')" ]] || show "network"
+	[[ $(json 'j["queue_source"], j["rate_bits_per_s"], j["queue_bytes"], j["ok"]') == "('token bucket', 200000000, 524288, True)" ]] || show "network"
+	# libfabric 1 names the provider "tcp;ofi_rxm", libfabric 2 "tcp"
+	[[ $(json 'j["device"].startswith("libfabric tcp") and " on eth0" in j["device"]') == True ]] || show "device"
 	[[ $(json 'all(m["wrong"] == 0 and m["bytes"] == 24 * 262144 and m["queue"]["max_bytes"] <= 524288 for m in j["modes"])') == True ]] || show "modes"
 	# 6 MiB take at least 0.25 s at this rate; 32 KiB of burst do not change that.
 	[[ $(json 'all(m["time_us"] > 240000 for m in j["modes"])') == True ]] || show "the link is faster than its rate"
