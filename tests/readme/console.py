@@ -32,6 +32,7 @@ def sessions(text):
 def without_numbers(text):
     """Numbers, addresses and the width of columns vary."""
     text = re.sub(r"\b0x[0-9a-f]+\b|\b(?:[0-9a-f]*:){2,}[0-9a-f.]*|(?<![A-Za-z_])\d+(?:[.,]\d+)*(?:e[+-]\d+)?", "#", text)
+    text = text.replace("tcp;ofi_rxm", "tcp")  # as libfabric 2 names the provider
     return [re.sub(r"\s+", " ", line).strip() for line in text.strip().splitlines() if line.strip()]
 
 
