@@ -303,7 +303,7 @@ enum fault_verdict kill_pusher(struct fault *f)
 static bool stop_once(struct fault *f, bool goes_on, const struct child *kernels, const struct child *proxy)
 {
 	const int timeout_ms = goes_on ? FAULT_WAIT_MS : fault_step_ms(f, SHORT_MS);
-	const struct pushes p = { .n_blocks = FIFO_BLOCKS, .count = goes_on ? 20 * FEW : ENDLESS,
+	const struct pushes p = { .n_blocks = FIFO_BLOCKS, .count = goes_on ? 5 * FEW : ENDLESS,
 				  .timeout_ns = (uint64_t)timeout_ms * 1000000, .flags = FIFO_PUSH_SYNC_EACH };
 	struct pushed pushed;
 	uint64_t n_right, next;
