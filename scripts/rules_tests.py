@@ -240,7 +240,8 @@ def write_fuzzers(w):
 
 
 # Tests that load this build's libraries into programs without a sanitizer, which such a library refuses.
-NOT_SANITIZED = ("tests/cli/soft.bats", "tests/readme/test_readme.py", "tests/softcuda/toolchain/test_nvfatbin.py",
+NOT_SANITIZED = ("tests/cli/soft.bats", "tests/loader/runtime/test_shared.py", "tests/readme/test_readme.py",
+                 "tests/softcuda/api/test_written_bytes.py", "tests/softcuda/toolchain/test_nvfatbin.py",
                  "tests/softcuda/toolchain/test_nvml.py", "tests/softcuda/toolchain/test_toolchain.py")
 
 
