@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 const char kernels_ptx[] =
@@ -190,4 +191,11 @@ void release_stderr(void)
 	dup2(screen, STDERR_FILENO);
 	close(screen);
 	fclose(printed);
+}
+
+void wait_a_tick(void)
+{
+	const struct timespec tick = { .tv_nsec = 20000000 };
+
+	nanosleep(&tick, NULL);
 }

@@ -31,9 +31,20 @@ void launch(CUfunction f, unsigned blocks, unsigned threads, CUstream stream, vo
 uint32_t *make_flag(void);
 void raise_flag(uint32_t *flag);
 
-/* Catch what the process prints on stderr; the number of caught lines that contain the text; end catching. */
+/* Redirect the process's stderr to a temporary file, until release_stderr(). */
 void catch_stderr(void);
+/* The number of lines since catch_stderr() that contain the text. */
 int lines_with(const char *text);
 void release_stderr(void);
+
+/* Define TEST_after_a_tick, which runs a test after a tick of the clock: cmocka installs its own handlers of SIGSEGV for each test, and
+ * the driver replaces them only then. */
+void wait_a_tick(void);
+#define AFTER_A_TICK(test)                                \
+	static void test##_after_a_tick(void **state)      \
+	{                                                  \
+		wait_a_tick();                             \
+		test(state);                               \
+	}
 
 #endif

@@ -286,15 +286,7 @@ static int set_up(void **state)
 	return make_context(state);
 }
 
-/* cmocka has its own handlers of SIGSEGV in each test, which the driver replaces after a tick of the clock. */
 #define TEST(test) cmocka_unit_test_setup_teardown(test##_after_a_tick, set_up, destroy_context)
-#define AFTER_A_TICK(test)                                        \
-	static void test##_after_a_tick(void **state)              \
-	{                                                          \
-		const struct timespec tick = { .tv_nsec = 20000000 }; \
-		nanosleep(&tick, NULL);                            \
-		test(state);                                       \
-	}
 AFTER_A_TICK(a_kernel_that_accesses_it_fails_its_context)
 AFTER_A_TICK(a_kernel_after_a_host_node_that_unmaps_it_fails_its_context)
 AFTER_A_TICK(fills_and_copies_of_it_are_refused)

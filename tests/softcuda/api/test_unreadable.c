@@ -4,7 +4,6 @@
 #include <cmocka.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 enum { PAGE = 4096, BLOCK = 256 };
 
@@ -139,15 +138,7 @@ static int tear_down(void **state)
 	return destroy_context(state);
 }
 
-/* cmocka has its own handlers of SIGSEGV in each test, which the driver replaces after a tick of the clock. */
 #define TEST(test) cmocka_unit_test_setup_teardown(test##_after_a_tick, set_up, tear_down)
-#define AFTER_A_TICK(test)                                            \
-	static void test##_after_a_tick(void **state)                  \
-	{                                                              \
-		const struct timespec tick = { .tv_nsec = 20000000 };  \
-		nanosleep(&tick, NULL);                                \
-		test(state);                                           \
-	}
 AFTER_A_TICK(arguments_of_launches)
 AFTER_A_TICK(images)
 AFTER_A_TICK(lists_of_batches)
