@@ -2,8 +2,8 @@
  *
  *     mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {d0, d1, d2, d3}, {a0, a1, a2, a3}, {b0, b1}, {c0, c1, c2, c3};
  *
- * Each of the 32 lanes has its part of the matrices: of d and c, m * n elements, of a, m * k, of b, k * n.  Elements of up to 16 bits are
- * packed into registers of 32 bits. */
+ * The matrices are spread over the 32 lanes: d and c have m * n elements, a has m * k, b has k * n.  Elements of at most 16 bits are packed
+ * into registers of 32 bits. */
 #include "ptx/strict/strict_internal.h"
 
 #include <stdio.h>

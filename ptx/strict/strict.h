@@ -21,7 +21,7 @@ unsigned gpul_ptx_newest_of_cuda(int cuda);
 /** Check a parsed module as ptxas does, at the .version and .target that the module names.
  *
  * @m          borrowed; the result of gpul_ptx_parse()
- * @text       the text that was parsed: characters and signs are checked there
+ * @text       the source text, borrowed: for what the parsed module no longer has, such as control characters
  * @text_bytes its size in bytes
  * @file_name  for messages only
  * @newest     the newest accepted .version, as gpul_ptx_newest_of_cuda() returns it

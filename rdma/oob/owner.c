@@ -35,8 +35,8 @@ static bool print_end(const struct sockaddr_storage *a, struct tcp_end *out)
 	return true;
 }
 
-/* The user of the socket from `theirs` to `ours` in a table; false: it is not there, or its process has closed it: it then has inode 0,
- * and seems to be root's. */
+/* Find the user of the socket from `theirs` to `ours` in a file such as /proc/net/tcp.  False: the file does not list the socket, or lists
+ * it with inode 0: its process has closed it, and the kernel shows root as its user. */
 static bool find_in_table(const char *path, const struct tcp_end *theirs, const struct tcp_end *ours, unsigned *uid)
 {
 	FILE *f = fopen(path, "re");

@@ -58,7 +58,7 @@ static CUresult submit_copy(struct stream *s, const struct copy *c, enum when wh
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	copy = &CONTAINER(op, struct copy_op, op)->copy;
 	*copy = *c;
-	copy->is_waited_for = !s->capture && (when == WAITED_FOR || !c->dst_known);  /* nobody waits for a node of a graph */
+	copy->is_waited_for = !s->capture && (when == WAITED_FOR || !c->dst_known);  /* a captured copy has no caller that waits */
 	keep_arrays(copy);
 	if (s->capture) {  /* the graph reads the source when it is launched, so nothing is staged */
 		r = when == WAITED_FOR ? soft_capture_refuse(s, "a copy that the caller waits for") : soft_capture_or_submit(op);

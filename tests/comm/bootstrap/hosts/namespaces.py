@@ -140,7 +140,7 @@ class TwoHosts:
         self.tell_wire(f"{host} {loss} {delay_ms} {reorder}")
 
     def spare(self, port):
-        """The packets of a TCP port are not disturbed."""
+        """Exempt a TCP port: its packets are neither lost nor delayed."""
         self.tell_wire(f"spare {port}")
 
     def tell_wire(self, command):
