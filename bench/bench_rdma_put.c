@@ -201,7 +201,7 @@ static gpul_status open_gpu(struct bench *b, gpul_error *err)
 		shape.lanes *= 2;
 	shape.slots = shape.lanes * SLOTS_PER_LANE;
 	st = st ? st : gpul_context_open(b->drv, 0, &b->context, err);
-	st = st ? st : gpul_file_open("bench/kernels/rdma_put.ptx", &ptx, err);
+	st = st ? st : gpul_file_open(GPUL_KERNELS "/bench/kernels/rdma_put.ptx", &ptx, err);
 	if (st)
 		return st;
 	st = gpul_cu(b->drv, err, cuLibraryLoadData(&b->library, ptx.bytes, NULL, NULL, 0, NULL, NULL, 0));

@@ -36,7 +36,7 @@ static int run_rank(struct shared *shared, const char *kernel, int rank, int n_r
 	uint64_t flags = (uintptr_t)shared->flags;
 	struct session s;
 
-	if (session_open(&s, "bench/kernels/ring.ptx", kernel, 0) &&
+	if (session_open(&s, GPUL_KERNELS "/bench/kernels/ring.ptx", kernel, 0) &&
 	    gpul_exec_memory_add(s.memory, &range, &s.err) == GPUL_OK) {
 		session_param(&s, &flags, sizeof flags, sizeof flags);
 		session_param_i32(&s, rank);

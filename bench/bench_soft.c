@@ -117,7 +117,7 @@ static void setup_nbody(struct session *s)
 }
 
 #define CORPUS  "tests/corpus/ptx/"
-#define KERNELS "bench/kernels/kernels.ptx"
+#define KERNELS GPUL_KERNELS "/bench/kernels/kernels.ptx"
 static const struct job jobs[] = {
 	{ "vecadd f64 1M",
 	  CORPUS "vecadd.sm_90.ptx",

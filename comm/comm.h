@@ -128,8 +128,7 @@ gpul_status gpul_comm_alloc(gpul_comm *c, size_t bytes, CUdeviceptr *out, gpul_e
  * @c   communicator
  * @at  the address that gpul_comm_alloc() gave; 0 is fine
  * Errors  GPUL_EINVAL another address, or a persistent kernel runs; GPUL_ECUDA; a failure of the communicator
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status gpul_comm_free(gpul_comm *c, CUdeviceptr at, gpul_error *err);
 
 /* ---- collectives: each launches a kernel on a stream ----------------------------------------------------- */
@@ -276,7 +275,6 @@ typedef struct gpul_comm_failure {
  * @c       communicator
  * @stream  stream
  * Errors  GPUL_ECOMM the communicator has failed; native = the gpul_comm_cause, the text names the rank; GPUL_ECUDA
- * Threads any thread may call
  * Source  cuStreamQuery */
 gpul_status gpul_comm_wait(gpul_comm *c, CUstream stream, gpul_error *err);
 /** Returns true, and fills out (may be NULL), if the communicator has failed.  Any thread. */

@@ -76,30 +76,18 @@ struct network {
 	struct network_target theirs[GPUL_COMM_MAX_PEERS];
 };
 
-/* A ring and a tree have three kernels, for the protocols, in their order. */
+/* The kernels: KERNEL_ring_allreduce_ll ..., and the files of PTX that they are in: kernels/kernels.def. */
 enum kernel_id {
-	KERNEL_SENDRECV,
-	KERNEL_SENDRECV_FEW,          /* groups of at most GPUL_COMM_FEW_P2P */
-	KERNEL_ONESHOT_ALLTOALL_LL,
-	KERNEL_ONESHOT_ALLREDUCE_LL,
-	KERNEL_ONESHOT_REDUCESCATTER_LL,
-	KERNEL_ONESHOT_ALLGATHER_LL,
-	KERNEL_ONESHOT_BROADCAST_LL,
-	KERNEL_DIRECT_ALLREDUCE,
-	KERNEL_DIRECT_REDUCESCATTER,
-	KERNEL_DIRECT_ALLGATHER,
-	KERNEL_DIRECT_BROADCAST,
-	KERNEL_PERSISTENT,
-	KERNEL_RING_ALLREDUCE,
-	KERNEL_RING_REDUCESCATTER = KERNEL_RING_ALLREDUCE + 3,
-	KERNEL_RING_ALLGATHER = KERNEL_RING_REDUCESCATTER + 3,
-	KERNEL_RING_BROADCAST = KERNEL_RING_ALLGATHER + 3,
-	KERNEL_TREE_ALLREDUCE = KERNEL_RING_BROADCAST + 3,
-	KERNEL_TWO_LEVEL_ALLREDUCE = KERNEL_TREE_ALLREDUCE + 3,
-	N_KERNELS = KERNEL_TWO_LEVEL_ALLREDUCE + 3
+#define KERNEL(name, ...) KERNEL_##name,
+#include "comm/kernels/kernels.def"
+	N_KERNELS
 };
 
-enum { GPUL_COMM_MAX_FILES = 24 };  /* PTX files with kernels */
+enum kernel_file {
+#define FILE_ROW(name, header) KERNEL_FILE_##name,
+#include "comm/kernels/kernels.def"
+	N_KERNEL_FILES
+};
 
 /* The ranks by host, for the algorithms that treat hosts differently. */
 struct comm_hosts {
@@ -170,7 +158,7 @@ struct gpul_comm {
 	CUdeviceptr trace;            /* gpul_comm_trace; 0: never started */
 	struct window windows[GPUL_COMM_MAX_WINDOWS];
 
-	gpul_module *modules[GPUL_COMM_MAX_FILES];
+	gpul_module *modules[N_KERNEL_FILES];
 	CUfunction kernels[N_KERNELS];
 	struct last_call last, last_captured;  /* order calls on different streams; the second one, those of one capture */
 	CUevent pace;                 /* interpreting drivers: of a call some time ago, so that few calls are queued */
@@ -278,7 +266,7 @@ gpul_status gpul_comm_request(const gpul_comm *c, const gpul_comm_posting *p, st
 gpul_status gpul_comm_check_buffer(const char *name, CUdeviceptr at, size_t n_bytes, size_t element_bytes, gpul_error *err);
 
 /* ---- enqueue.c ---- */
-/* Launch a kernel with the view and one more argument: gpul_comm_transfers for KERNEL_SENDRECV and KERNEL_SENDRECV_FEW, else
+/* Launch a kernel with the view and one more argument: gpul_comm_transfers for KERNEL_sendrecv and KERNEL_sendrecv_few, else
  * gpul_comm_work. */
 gpul_status gpul_comm_enqueue(gpul_comm *c, enum kernel_id id, void *argument, unsigned n_blocks, unsigned n_threads,
 			      CUstream stream, gpul_error *err);

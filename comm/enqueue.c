@@ -80,7 +80,7 @@ static gpul_status launch_call(gpul_comm *c, const struct launch *l, CUstream st
 	st = st ? st : follow_last_call(c, &s, err);
 	if (st)
 		return st;
-	if (l->id != KERNEL_SENDRECV && !s.captures)
+	if (l->id != KERNEL_sendrecv && !s.captures)
 		graph = gpul_comm_replay(c, &todo);
 	if (graph)
 		st = gpul_cu(c->drv, err, cuGraphLaunch(graph, stream));

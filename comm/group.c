@@ -56,7 +56,7 @@ gpul_status gpul_comm_launch_transfers(gpul_comm *c, gpul_comm_transfers *t, CUs
 		n_threads = wanted > n_threads ? wanted : n_threads;
 	}
 	n_blocks = place(t);
-	return gpul_comm_enqueue(c, t->n <= GPUL_COMM_FEW_P2P ? KERNEL_SENDRECV_FEW : KERNEL_SENDRECV, t, n_blocks, n_threads, stream,
+	return gpul_comm_enqueue(c, t->n <= GPUL_COMM_FEW_P2P ? KERNEL_sendrecv_few : KERNEL_sendrecv, t, n_blocks, n_threads, stream,
 				 err);
 }
 

@@ -129,10 +129,10 @@ enum gpul_comm_event_kind {
 	GPUL_COMM_EVENT_POST,         /* Simple: peer and step of what a REDUCE or COPY, the event before it, sends on */
 };
 
+/* The head of a trace; max_events of gpul_comm_event follow it. */
 typedef struct gpul_comm_trace {
 	uint64_t n_events;            /* events recorded so far; those beyond max_events are lost */
 	uint64_t max_events;
-	gpul_comm_event events[];
 } gpul_comm_trace;
 
 /* A rank's communicator, as its kernels see it; in device memory, written once. */
@@ -177,9 +177,9 @@ typedef struct gpul_comm_item {
 } gpul_comm_item;
 
 enum gpul_comm_body {
-	GPUL_COMM_BODY_STOP, GPUL_COMM_BODY_ONESHOT_ALLREDUCE, GPUL_COMM_BODY_ONESHOT_REDUCESCATTER, GPUL_COMM_BODY_ONESHOT_ALLGATHER,
-	GPUL_COMM_BODY_ONESHOT_BROADCAST, GPUL_COMM_BODY_DIRECT_ALLREDUCE, GPUL_COMM_BODY_DIRECT_REDUCESCATTER,
-	GPUL_COMM_BODY_DIRECT_ALLGATHER, GPUL_COMM_BODY_DIRECT_BROADCAST, GPUL_COMM_N_BODIES
+	GPUL_COMM_BODY_STOP,
+#define RESIDENT(name, ...) GPUL_COMM_BODY_##name,
+#include "comm/kernels/kernels.def"
 };
 
 enum { GPUL_COMM_ITEMS = 16, GPUL_COMM_ITEM_WORDS = 32 };

@@ -69,7 +69,7 @@ static gpul_status launch_persistent(gpul_comm_persistent *p, gpul_error *err)
 	CUdeviceptr queue = gpul_mem_gpu(p->queue_mem);
 	void *arguments[] = { &c->view, &queue, &p->relay };
 	CUfunction kernel;
-	gpul_status st = gpul_comm_kernel(c, KERNEL_PERSISTENT, &kernel, err);
+	gpul_status st = gpul_comm_kernel(c, KERNEL_persistent, &kernel, err);
 
 	memset(p->queue, 0, sizeof *p->queue);
 	p->n_posted = 0;
@@ -152,22 +152,25 @@ static gpul_status push_item(gpul_comm_persistent *p, const gpul_comm_item *item
 	return GPUL_OK;
 }
 
+/* The function of the kernel for a call with an algorithm; STOP: it has none. */
+static enum gpul_comm_body body_of(gpul_comm_call call, gpul_comm_algo algo)
+{
+	static const enum gpul_comm_body bodies[GPUL_COMM_N_CALLS][GPUL_COMM_N_ALGOS] = {
+#define RESIDENT(name, file, function, work, call, algo, proto) [GPUL_COMM_##call][GPUL_COMM_##algo] = GPUL_COMM_BODY_##name,
+#include "comm/kernels/kernels.def"
+	};
+
+	return bodies[call][algo];
+}
+
 /* The function of the kernel for a call with parts of n_bytes, and the blocks that share it. */
 static void choose_body(const gpul_comm_persistent *p, gpul_comm_item *item, size_t n_bytes)
 {
-	static const enum gpul_comm_body oneshot[GPUL_COMM_N_CALLS] = {
-		[GPUL_COMM_ALLREDUCE] = GPUL_COMM_BODY_ONESHOT_ALLREDUCE, [GPUL_COMM_REDUCESCATTER] = GPUL_COMM_BODY_ONESHOT_REDUCESCATTER,
-		[GPUL_COMM_ALLGATHER] = GPUL_COMM_BODY_ONESHOT_ALLGATHER, [GPUL_COMM_BROADCAST] = GPUL_COMM_BODY_ONESHOT_BROADCAST,
-	};
-	static const enum gpul_comm_body direct[GPUL_COMM_N_CALLS] = {
-		[GPUL_COMM_ALLREDUCE] = GPUL_COMM_BODY_DIRECT_ALLREDUCE, [GPUL_COMM_REDUCESCATTER] = GPUL_COMM_BODY_DIRECT_REDUCESCATTER,
-		[GPUL_COMM_ALLGATHER] = GPUL_COMM_BODY_DIRECT_ALLGATHER, [GPUL_COMM_BROADCAST] = GPUL_COMM_BODY_DIRECT_BROADCAST,
-	};
 	const bool fits = n_bytes <= ONESHOT_BYTES && 2 * n_bytes <= p->c->sizes.scratch_bytes;
 	const bool is_small = fits || p->c->n_ranks == 1;  /* one rank needs no scratch, and cannot be a ring */
 	const size_t wanted = is_small ? n_bytes / 8 / p->n_threads + 1 : p->n_blocks;
 
-	item->body = is_small ? oneshot[item->work.call] : direct[item->work.call];
+	item->body = body_of(item->work.call, is_small ? GPUL_COMM_ONE_SHOT : GPUL_COMM_DIRECT);
 	item->work.n_blocks = wanted < p->n_blocks ? (uint32_t)wanted : p->n_blocks;
 }
 
@@ -178,8 +181,7 @@ gpul_status gpul_comm_persistent_post(gpul_comm_persistent *p, const gpul_comm_p
 	struct comm_request r;
 	gpul_status st;
 
-	if (posting->call != GPUL_COMM_ALLREDUCE && posting->call != GPUL_COMM_REDUCESCATTER && posting->call != GPUL_COMM_ALLGATHER &&
-	    posting->call != GPUL_COMM_BROADCAST)
+	if (posting->call >= GPUL_COMM_N_CALLS || body_of(posting->call, GPUL_COMM_DIRECT) == GPUL_COMM_BODY_STOP)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "a persistent kernel does not run %s", gpul_comm_call_name(posting->call));
 	st = gpul_comm_request(p->c, posting, &r, err);
 	if (st)

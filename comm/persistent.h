@@ -47,8 +47,7 @@ gpul_status gpul_comm_persistent_start(gpul_comm *c, unsigned n_blocks, gpul_com
  * @posting  copied
  * @ticket   set; for gpul_comm_persistent_wait()
  * Errors  GPUL_EINVAL bad arguments, as in comm.h; GPUL_EUNSUPPORTED a call that the kernel does not have; a failure of the communicator
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status gpul_comm_persistent_post(gpul_comm_persistent *p, const gpul_comm_posting *posting, uint64_t *ticket,
 				      gpul_error *err);
 
@@ -57,17 +56,14 @@ gpul_status gpul_comm_persistent_post(gpul_comm_persistent *p, const gpul_comm_p
  * @p           persistent kernel
  * @ticket      of gpul_comm_persistent_post()
  * @timeout_ms  GPUL_ESYS, native = ETIMEDOUT, after that time; < 0: wait without limit
- * Errors  GPUL_EINVAL no such ticket; GPUL_ESYS; GPUL_ECOMM as gpul_comm_wait()
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL no such ticket; GPUL_ESYS; GPUL_ECOMM as gpul_comm_wait() */
 gpul_status gpul_comm_persistent_wait(gpul_comm_persistent *p, uint64_t ticket, int timeout_ms, gpul_error *err);
 
 /** Stop the kernel after the calls that have been posted.  gpul_comm_destroy() does it, too.
  *
  * @p  NULL is fine; must not be used any more
  * Errors  GPUL_ECOMM as gpul_comm_wait(); GPUL_ECUDA
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status gpul_comm_persistent_stop(gpul_comm_persistent *p, gpul_error *err);
 
 #ifdef __cplusplus

@@ -23,7 +23,7 @@ static size_t argument_bytes(const struct launch *l)
 {
 	const gpul_comm_few_transfers *few = l->argument;
 
-	return l->id != KERNEL_SENDRECV_FEW ? sizeof(gpul_comm_work) : offsetof(gpul_comm_few_transfers, items) + few->n * sizeof *few->items;
+	return l->id != KERNEL_sendrecv_few ? sizeof(gpul_comm_work) : offsetof(gpul_comm_few_transfers, items) + few->n * sizeof *few->items;
 }
 
 /* The entry with these arguments, which becomes the most recently used one; else a new entry instead of the oldest. */

@@ -44,9 +44,7 @@ typedef struct gpul_comm_table {
  * @path  of the file
  * @out   owned by the caller: gpul_comm_table_free(); empty on failure
  * Errors  GPUL_EFORMAT a malformed line (the text has the file, the line, the column and what is expected there); GPUL_ESYS the
- *         file cannot be read; GPUL_ENOMEM
- * Threads any thread may call
- * Source  - */
+ *         file cannot be read; GPUL_ENOMEM */
 gpul_status gpul_comm_table_read(const char *path, gpul_comm_table *out, gpul_error *err);
 void gpul_comm_table_free(gpul_comm_table *t);  /* an empty table is fine */
 

@@ -23,16 +23,14 @@ extern "C" {
  * @max_events  room for events of the kernels, and for as many of the proxy; those beyond it are counted, but lost.  0: continue the
  *              last trace, and keep its events
  * Errors  GPUL_EINVAL 0, and there is no last trace, or a persistent kernel runs; GPUL_ENOMEM; GPUL_ECUDA
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status gpul_comm_trace_start(gpul_comm *c, size_t max_events, gpul_error *err);
 /** Stop to record; the events are kept until the next start.  Waits for the device's work first.  Over a network, the calls of the other ranks
  * should have ended, too: a proxy can carry the last steps of a kernel after the kernel has ended.
  *
  * @c  communicator
  * Errors  GPUL_EINVAL a persistent kernel runs; GPUL_ECUDA
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status gpul_comm_trace_stop(gpul_comm *c, gpul_error *err);
 
 /** Read the events, in the order in which they ended.
@@ -43,8 +41,7 @@ gpul_status gpul_comm_trace_stop(gpul_comm *c, gpul_error *err);
  * @n       set: the number of events read
  * @n_lost  set: the number of recorded events that are not in out
  * Errors  GPUL_ECUDA
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status gpul_comm_trace_read(gpul_comm *c, gpul_comm_event *out, size_t max, size_t *n, size_t *n_lost, gpul_error *err);
 /* Likewise, the events of the proxy; none without a network.  One thread at a time; cannot fail. */
 void gpul_comm_trace_read_net(gpul_comm *c, gpul_comm_net_event *out, size_t max, size_t *n, size_t *n_lost);

@@ -31,7 +31,6 @@ typedef struct gpul_file {
  * Errors  GPUL_ESYS native = errno: missing, a directory, no permission; ENODEV a device that is not a terminal;
  *         ENXIO a pipe that no process opened for writing within 2 seconds; EIO cut while it was read; GPUL_EFORMAT
  *         empty; GPUL_ENOMEM
- * Threads any thread may call
  * Source  POSIX open(), mmap() */
 gpul_status gpul_file_open(const char *path, gpul_file *out, gpul_error *err);
 
@@ -41,7 +40,6 @@ gpul_status gpul_file_open(const char *path, gpul_file *out, gpul_error *err);
  * @path  for open()
  * @out   owned by the caller: gpul_file_close(); untouched on failure
  * Errors  GPUL_ESYS native = errno; EINVAL: not a regular file; GPUL_EFORMAT empty; GPUL_ENOMEM
- * Threads any thread may call
  * Source  POSIX open(), mmap() */
 gpul_status gpul_file_open_regular(const char *path, gpul_file *out, gpul_error *err);
 void gpul_file_close(gpul_file *f);  /* accepts a zeroed file; cannot fail */
@@ -53,7 +51,6 @@ void gpul_file_close(gpul_file *f);  /* accepts a zeroed file; cannot fail */
  * @f     an open file
  * @path  for the message
  * Errors  GPUL_ESYS (native = EIO) the file was cut, or its disk could not be read
- * Threads any thread may call
  * Source  POSIX fstat(), mmap() */
 gpul_status gpul_file_check(const gpul_file *f, const char *path, gpul_error *err);
 

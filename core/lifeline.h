@@ -32,7 +32,6 @@ typedef struct gpul_lifeline gpul_lifeline;  /* opaque: lifeline.c */
  *        Another process that writes to it only affects gpul_lifeline_read()
  * @out   owned by the caller: gpul_lifeline_let_go(); untouched on failure
  * Errors  GPUL_ESYS the thread cannot be created, or the kernel does not support robust futexes; GPUL_ENOMEM
- * Threads any thread may call
  * Source  Linux get_robust_list(2) (set_robust_list), Documentation/locking/robust-futex-ABI.rst */
 gpul_status gpul_lifeline_hold(uint32_t *word, gpul_lifeline **out, gpul_error *err);
 

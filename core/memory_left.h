@@ -32,7 +32,6 @@ typedef struct gpul_memory_left {
  * @root  "" for this machine; else a folder with copies of /proc and /sys, for tests
  * @out   filled in, unless the result is false
  * Errors  false: nothing is known, because /proc is not mounted
- * Threads any thread may call
  * Source  proc(5); the kernel's cgroup-v2.rst and cgroup-v1/memory.rst.  Page cache counts as used there: inactive_file
  *         is what the kernel frees first */
 bool gpul_memory_find_left(const char *root, gpul_memory_left *out);
@@ -41,9 +40,7 @@ bool gpul_memory_find_left(const char *root, gpul_memory_left *out);
  *
  * @what   what needs the memory, for the message: "memfd memory"
  * @bytes  the size of the buffer; below 4 MiB nothing is checked, because a check takes 0.1 ms
- * Errors  GPUL_ENOMEM the text names the size, the limit, what is used and the file with the limit
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_ENOMEM the text names the size, the limit, what is used and the file with the limit */
 gpul_status gpul_memory_check(const char *what, size_t bytes, gpul_error *err);
 
 #ifdef __cplusplus

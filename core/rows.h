@@ -34,9 +34,7 @@ typedef gpul_status gpul_row_fn(const gpul_rows *r, char *const *field, void *co
  * @header   the first line: the names of the columns, at most GPUL_ROWS_MAX_COLUMNS
  * @row      called for each further line; its failure ends the reading
  * @context  for row
- * Errors  those of gpul_file_open() and of row; GPUL_EFORMAT another header, a line with other columns, one that is too long
- * Threads any thread may call
- * Source  - */
+ * Errors  those of gpul_file_open() and of row; GPUL_EFORMAT another header, a line with other columns, one that is too long */
 gpul_status gpul_rows_read(const char *path, const char *header, gpul_row_fn *row, void *context, gpul_error *err);
 
 /* Fail with GPUL_EFORMAT: the place, the column, what was found there, and what was expected. */

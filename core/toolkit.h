@@ -46,7 +46,6 @@ typedef struct gpul_toolkit_library {
  * @library  static, because it stays in use: NVIDIA's libraries do not support dlclose()
  * Errors  GPUL_EUNSUPPORTED the library was not found (the text lists the places that were searched), or it lacks an
  *         entry point
- * Threads any thread may call
  * Source  POSIX dlopen() */
 gpul_status gpul_toolkit_open(gpul_toolkit_library *library, gpul_error *err);
 

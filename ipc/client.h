@@ -42,9 +42,7 @@ gpul_status gpul_ipc_client_open(const gpul_driver *drv, const gpul_ipc_client_o
  * @timeout_ms  for the whole call; < 0: no time-out
  * @out         owned by the caller: gpul_ipc_client_close(); untouched on failure
  * Errors  as gpul_ipc_client_open(); GPUL_EUNSUPPORTED refused, with the owner's reason; GPUL_EFORMAT the owner sent
- *         something invalid; GPUL_ESYS native = ETIMEDOUT; GPUL_ECUDA the driver cannot map the memory
- * Threads any thread may call
- * Source  - */
+ *         something invalid; GPUL_ESYS native = ETIMEDOUT; GPUL_ECUDA the driver cannot map the memory */
 gpul_status gpul_ipc_attach(const gpul_driver *drv, const gpul_ipc_client_options *options, int timeout_ms,
 			    gpul_ipc_client **out, gpul_error *err);
 
@@ -57,8 +55,7 @@ int gpul_ipc_client_fd(const gpul_ipc_client *c);
  * @timeout_ms  as gpul_ipc_server_next()
  * @out         filled; NONE after the time-out, or after a signal handler has run
  * Errors  as gpul_ipc_attach()
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status gpul_ipc_client_next(gpul_ipc_client *c, int timeout_ms, gpul_ipc_event *out, gpul_error *err);
 
 /* The addresses of the memory; NULL before ATTACHED.  Valid as long as c. */
@@ -105,9 +102,7 @@ typedef struct gpul_ipc_share {
  * @name        see gpul_ipc_place()
  * @timeout_ms  time-out for the whole call
  * @out         filled
- * Errors  as gpul_ipc_client_open(); GPUL_EFORMAT; GPUL_ESYS native = ETIMEDOUT: no answer within the time-out
- * Threads any thread may call
- * Source  - */
+ * Errors  as gpul_ipc_client_open(); GPUL_EFORMAT; GPUL_ESYS native = ETIMEDOUT: no answer within the time-out */
 gpul_status gpul_ipc_ask(const char *name, int timeout_ms, gpul_ipc_share *out, gpul_error *err);
 
 #ifdef __cplusplus

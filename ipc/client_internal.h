@@ -33,7 +33,6 @@ struct gpul_ipc_client {
  * @out   a non-blocking socket; owned by the caller: close()
  * @who   set to the owner
  * Errors  as gpul_ipc_client_open(); GPUL_ESYS native = EAGAIN the owner is too busy now
- * Threads any thread may call
  * Source  Linux unix(7) */
 gpul_status gpul_ipc_connect(const char *name, int *out, struct gpul_ipc_identity *who,
 			     gpul_error *err);

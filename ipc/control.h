@@ -24,18 +24,14 @@ static_assert(sizeof(struct gpul_ipc_control) == GPUL_IPC_CONTROL_BYTES, "as dra
  *
  * @v     a view with a control page, not read-only
  * @code  not 0
- * Errors  GPUL_EINVAL no control page, code 0, read-only; GPUL_ECUDA
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL no control page, code 0, read-only; GPUL_ECUDA */
 gpul_status gpul_ipc_abort(const gpul_ipc_view *v, uint32_t code, gpul_error *err);
 
 /** Read the abort word; *out 0: not set.
  *
  * @v    a view with a control page
  * @out  filled
- * Errors  GPUL_EINVAL no control page; GPUL_ECUDA
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL no control page; GPUL_ECUDA */
 gpul_status gpul_ipc_aborted(const gpul_ipc_view *v, uint32_t *out, gpul_error *err);
 
 /** Set a step counter (release): waiters see all that this thread wrote before.
@@ -55,9 +51,7 @@ gpul_status gpul_ipc_step_post(const gpul_ipc_view *v, unsigned step, uint64_t v
  * @v     a view with a control page
  * @step  0 ... GPUL_IPC_N_STEPS - 1
  * @out   filled
- * Errors  GPUL_EINVAL; GPUL_ECUDA
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL; GPUL_ECUDA */
 gpul_status gpul_ipc_step_read(const gpul_ipc_view *v, unsigned step, uint64_t *out, gpul_error *err);
 
 /** Wait until a step counter is at least value.
@@ -69,9 +63,7 @@ gpul_status gpul_ipc_step_read(const gpul_ipc_view *v, unsigned step, uint64_t *
  * @value       value to wait for
  * @timeout_ms  < 0: no time-out, only the abort word ends the wait
  * Errors  GPUL_EINVAL; GPUL_ECUDA; GPUL_ESYS native = ETIMEDOUT (the message has the counter's value); native =
- *         ECANCELED: the abort word is set
- * Threads any thread may call
- * Source  - */
+ *         ECANCELED: the abort word is set */
 gpul_status gpul_ipc_step_wait(const gpul_ipc_view *v, unsigned step, uint64_t value, int timeout_ms,
 			       gpul_error *err);
 

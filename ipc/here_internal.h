@@ -19,7 +19,6 @@ struct gpul_ipc_here {
  * @drv  borrowed; NULL: no driver, for queries only
  * @out  filled
  * Errors  GPUL_ECUDA; GPUL_ESYS no boot id: /proc is not mounted
- * Threads any thread may call
  * Source  Linux proc_sys_kernel(5): random/boot_id */
 gpul_status gpul_ipc_here_get(const gpul_driver *drv, struct gpul_ipc_here *out,
 			      gpul_error *err);
@@ -31,9 +30,7 @@ int gpul_ipc_find_gpu(const unsigned char (*gpus)[16], unsigned n_gpus, const un
  *
  * @hello  already checked
  * @share  already checked
- * Errors  GPUL_EUNSUPPORTED with the reason
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EUNSUPPORTED with the reason */
 gpul_status gpul_ipc_here_fits(const struct wire_hello *hello, const struct wire_share *share,
 			       gpul_error *err);
 

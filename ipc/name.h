@@ -26,7 +26,6 @@ struct gpul_ipc_name {
  * @path  from gpul_ipc_place()
  * @out   to be released by gpul_ipc_name_release(); lock_fd is -1 on failure
  * Errors  GPUL_EUNSUPPORTED another process owns it (the message has its pid); GPUL_ESYS
- * Threads any thread may call
  * Source  Linux flock(2) */
 gpul_status gpul_ipc_name_take(const char path[GPUL_IPC_PATH_BYTES],
 			       struct gpul_ipc_name *out, gpul_error *err);
@@ -40,7 +39,6 @@ void gpul_ipc_name_release(struct gpul_ipc_name *name);
  *
  * @path  path of the socket file, which need not exist
  * Errors  GPUL_EUNSUPPORTED the file is not a socket, or another program listens on it; GPUL_ESYS
- * Threads any thread may call
  * Source  Linux unix(7) */
 gpul_status gpul_ipc_socket_remove_dead(const char path[GPUL_IPC_PATH_BYTES], gpul_error *err);
 

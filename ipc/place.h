@@ -24,7 +24,6 @@ enum { GPUL_IPC_PATH_BYTES = 108 };  /* size of sockaddr_un.sun_path on Linux */
  * @out   filled
  * Errors  GPUL_EINVAL an invalid name, or a path of more than 107 bytes; GPUL_EUNSUPPORTED the folder is not safe
  *         (the message has the reason); GPUL_ESYS
- * Threads any thread may call
  * Source  XDG Base Directory Specification; Linux unix(7) */
 gpul_status gpul_ipc_place(const char *name, bool make, char out[GPUL_IPC_PATH_BYTES], gpul_error *err);
 
@@ -32,9 +31,7 @@ gpul_status gpul_ipc_place(const char *name, bool make, char out[GPUL_IPC_PATH_B
  *
  * @names  set to n_names strings; owned by the caller: free() each and the array
  * @n_names  their number
- * Errors  as gpul_ipc_place(); a missing folder gives 0 names
- * Threads any thread may call
- * Source  - */
+ * Errors  as gpul_ipc_place(); a missing folder gives 0 names */
 gpul_status gpul_ipc_places(char ***names, size_t *n_names, gpul_error *err);
 
 /** Remove the socket file and the lock file of an owner that has ended.
@@ -42,7 +39,6 @@ gpul_status gpul_ipc_places(char ***names, size_t *n_names, gpul_error *err);
  * @name     see gpul_ipc_place()
  * @cleared  set: true, the files were removed; false, no such files, or the owner still runs
  * Errors  as gpul_ipc_place()
- * Threads any thread may call
  * Source  Linux flock(2) */
 gpul_status gpul_ipc_place_clear(const char *name, bool *cleared, gpul_error *err);
 

@@ -59,8 +59,7 @@ int gpul_ipc_server_fd(const gpul_ipc_server *s);
  * @timeout_ms  time-out for an event; 0: do not wait; < 0: no time-out.  A silent peer does not delay the others
  * @out         filled; NONE after the time-out, or after a signal handler has run
  * Errors  GPUL_ESYS epoll failed.  Failures of a peer are events, not errors
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status gpul_ipc_server_next(gpul_ipc_server *s, int timeout_ms, gpul_ipc_event *out, gpul_error *err);
 
 /** Serve a connection that was not made through the socket file, such as one end of socketpair(AF_UNIX,

@@ -41,7 +41,6 @@ struct gpul_ipc_identity gpul_ipc_identify(int socket);
  *
  * @socket  borrowed
  * Errors  GPUL_EINVAL not a Unix socket of type SEQPACKET; GPUL_ESYS
- * Threads any thread may call
  * Source  Linux unix(7): SO_PASSCRED */
 gpul_status gpul_ipc_adopt(int socket, gpul_error *err);
 

@@ -153,9 +153,7 @@ typedef union gpul_ipc_message {
  * @n_bytes  size of the packet
  * @out      filled; all fields are valid: texts end and are printable, counts and enumerations are in range, sizes
  *           are consistent
- * Errors  GPUL_EFORMAT with the reason
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EFORMAT with the reason */
 gpul_status gpul_ipc_wire_parse(const void *bytes, size_t n_bytes, gpul_ipc_message *out,
 				gpul_error *err);
 

@@ -39,7 +39,6 @@ typedef struct gpul_kernel gpul_kernel;
  *         C++ nor machine code, or an error in PTX or CUDA C++ (the text has its line);
  *         GPUL_EUNSUPPORTED machine code that this driver cannot run, or CUDA C++ without NVRTC;
  *         GPUL_ECUDA the driver refused the code (the text has the line of the PTX)
- * Threads any thread may call
  * Source  CUDA Driver API, Library Management: cuLibraryLoadData */
 gpul_status gpul_module_load_file(const gpul_driver *drv, const char *path,
 				  const gpul_load_options *options, gpul_module **out,
@@ -56,7 +55,6 @@ gpul_status gpul_module_load_file(const gpul_driver *drv, const char *path,
  * @out      owned by the caller: gpul_module_unload(); untouched on failure
  * Errors  those of gpul_module_load_file(); GPUL_EUNSUPPORTED no image for this device: the text has
  *         the existing ones, and the option of nvcc that adds one
- * Threads any thread may call
  * Source  nvJitLink documentation; cuLibraryLoadData */
 gpul_status gpul_module_load_files(const gpul_driver *drv, const char *const *paths, size_t n,
 				   const gpul_load_options *options, gpul_module **out,
@@ -85,7 +83,6 @@ gpul_status gpul_module_load_sources(const gpul_driver *drv, gpul_source *const 
  * @options     NULL: defaults
  * @out         owned by the caller: gpul_module_unload(); untouched on failure
  * Errors  GPUL_EFORMAT empty, or an error in the PTX; GPUL_ECUDA the driver refused the code; GPUL_ENOMEM
- * Threads any thread may call
  * Source  CUDA Driver API, Library Management: cuLibraryLoadData */
 gpul_status gpul_module_load_ptx(const gpul_driver *drv, const char *text, size_t text_bytes,
 				 const char *name, const gpul_load_options *options,
@@ -105,9 +102,7 @@ const gpul_ptx_module *gpul_module_ptx(const gpul_module *m);
  * @name  NULL: the only kernel of the module
  * @out   borrowed from m; untouched on failure
  * Errors  GPUL_EINVAL no such kernel: the text suggests a similar name or lists the kernels; NULL
- *         with several kernels, or a name that matches several: the text lists them
- * Threads any thread may call
- * Source  - */
+ *         with several kernels, or a name that matches several: the text lists them */
 gpul_status gpul_kernel_find(const gpul_module *m, const char *name, const gpul_kernel **out,
 			     gpul_error *err);
 /** The mangled name; borrowed. */

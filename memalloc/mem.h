@@ -155,7 +155,6 @@ typedef struct gpul_mem_offer {
  * @out    owned by the caller: gpul_mem_destroy(); untouched on failure
  * Errors  GPUL_EINVAL as for gpul_mem_create(); GPUL_EFORMAT fd or a size contradicts the offer (the message says
  *         which); GPUL_EUNSUPPORTED; GPUL_ENOMEM; GPUL_ESYS; GPUL_ECUDA
- * Threads any thread may call
  * Source  CUDA Driver API: cuMemImportFromShareableHandle, cuIpcOpenMemHandle; Linux fcntl(2) F_GET_SEALS */
 gpul_status gpul_mem_import(const gpul_driver *drv, const gpul_mem_offer *offer, int fd,
 			    const gpul_mem_handle *handle, const gpul_mem_desc *desc, gpul_mem **out,

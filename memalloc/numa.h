@@ -27,7 +27,6 @@ typedef struct gpul_mem_numa {
  * @every_pages  at least 1
  * @out          filled
  * Errors  GPUL_EINVAL device memory, or every_pages 0; GPUL_ESYS native = errno: EPERM in containers without SYS_NICE
- * Threads any thread may call
  * Source  Linux move_pages(2) */
 gpul_status gpul_mem_verify_numa(const gpul_mem *m, size_t every_pages, gpul_mem_numa *out,
 				 gpul_error *err);

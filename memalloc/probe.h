@@ -34,8 +34,7 @@ typedef struct gpul_mem_probe_report {
  * @device  ordinal; its primary context must be open and current
  * @out     valid until the process ends
  * Errors  GPUL_EINVAL no such device; GPUL_ENOMEM.  A kind that does not work is a verdict, not an error
- * Threads any thread may call, also concurrently: one thread probes, the others wait
- * Source  - */
+ * Threads any thread may call, also concurrently: one thread probes, the others wait */
 gpul_status gpul_mem_probe(const gpul_driver *drv, int device, const gpul_mem_probe_report **out,
 			   gpul_error *err);
 

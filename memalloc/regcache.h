@@ -49,8 +49,7 @@ typedef struct gpul_regcache_stats {
  * @idle_bytes  unused regions are kept up to this total; the least recently used are deregistered first
  * @out         owned by the caller: gpul_regcache_destroy(); untouched on failure
  * Errors  GPUL_EINVAL an op is missing; GPUL_ENOMEM
- * Threads any thread may call this and everything below, also concurrently
- * Source  - */
+ * Threads any thread may call this and everything below, also concurrently */
 gpul_status gpul_regcache_create(const gpul_reg_ops *ops, size_t idle_bytes, gpul_regcache **out,
 				 gpul_error *err);
 /** Deregister everything, even regions that are still in use (a bug of the caller).  NULL is fine. */
@@ -72,9 +71,7 @@ gpul_reg_ops gpul_reg_ops_driver(const gpul_driver *drv);
  * @bytes  at least 1
  * @out    borrowed; unchanged until gpul_regcache_put()
  * Errors  GPUL_EINVAL 0 bytes, or the end overflows; GPUL_EUNSUPPORTED it overlaps a region in use; GPUL_ENOMEM; the
- *         error of ops.reg
- * Threads any thread may call
- * Source  - */
+ *         error of ops.reg */
 gpul_status gpul_regcache_get(gpul_regcache *c, void *at, size_t bytes, const gpul_region **out,
 			      gpul_error *err);
 /** Release the reference that one gpul_regcache_get() took. */

@@ -13,7 +13,6 @@
  * @number  number of the node or of the CPU, as pin requires; for AUTO the node of the memory, -1: not known
  * @cpu     the CPU, reserved until gpul_cpu_unreserve(); -1: do not pin
  * Errors  GPUL_EINVAL no such node, none of its CPUs is allowed for the caller, or no such CPU number
- * Threads any thread may call
  * Source  Linux Documentation/ABI/stable/sysfs-devices-node: cpulist */
 gpul_status gpul_cpu_reserve(gpul_proxy_pin pin, int number, int *cpu, gpul_error *err);
 void gpul_cpu_unreserve(int cpu);  /* -1 is fine */

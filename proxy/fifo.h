@@ -45,9 +45,7 @@ size_t gpul_fifo_area_bytes(const gpul_fifo_shape *shape);
  * @area   host memory, aligned to 512 bytes; no kernel and no proxy uses it yet
  * @bytes  size of the memory; at least gpul_fifo_area_bytes()
  * @shape  copied
- * Errors  GPUL_EINVAL invalid shape (the message gives the limits), too few bytes, not aligned
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL invalid shape (the message gives the limits), too few bytes, not aligned */
 gpul_status gpul_fifo_area_format(void *area, size_t bytes, const gpul_fifo_shape *shape, gpul_error *err);
 
 /* ---- both ends in one process ---- */
@@ -59,9 +57,7 @@ gpul_status gpul_fifo_area_format(void *area, size_t bytes, const gpul_fifo_shap
  * @device  ordinal of the GPU whose kernels push
  * @shape   copied
  * @out     owned by the caller: gpul_fifo_close(); untouched on failure
- * Errors  GPUL_EINVAL, and gpul_mem_create()'s and gpul_fifo_gpu_create()'s
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL, and gpul_mem_create()'s and gpul_fifo_gpu_create()'s */
 gpul_status gpul_fifo_create(const gpul_driver *drv, gpul_mem_kind kind, int device, const gpul_fifo_shape *shape,
 			     gpul_fifo **out, gpul_error *err);
 
@@ -83,9 +79,7 @@ const gpul_mem *gpul_fifo_mem_of(const gpul_fifo *f);
  * @area_gpu  GPU address of the same memory
  * @bytes     size of the memory
  * @out       owned by the caller: gpul_fifo_gpu_destroy(), when no kernel uses it any more; untouched on failure
- * Errors  GPUL_EFORMAT the memory holds no FIFO, or is smaller than its header claims; GPUL_ENOMEM, GPUL_ECUDA
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EFORMAT the memory holds no FIFO, or is smaller than its header claims; GPUL_ENOMEM, GPUL_ECUDA */
 gpul_status gpul_fifo_gpu_create(const gpul_driver *drv, void *area, CUdeviceptr area_gpu, size_t bytes,
 				 gpul_fifo_gpu **out, gpul_error *err);
 void gpul_fifo_gpu_destroy(gpul_fifo_gpu *g);  /* NULL is fine */
@@ -93,9 +87,7 @@ void gpul_fifo_gpu_destroy(gpul_fifo_gpu *g);  /* NULL is fine */
 /** Set the lanes' heads anew from the area; call it after gpul_fifo_reset() in the proxy's process.
  *
  * @g  no kernel uses it; the kernel parameter does not change
- * Errors  GPUL_ENOMEM, GPUL_ECUDA: kernels must not use g after an error
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_ENOMEM, GPUL_ECUDA: kernels must not use g after an error */
 gpul_status gpul_fifo_gpu_reset(gpul_fifo_gpu *g, gpul_error *err);
 
 /* The kernel parameter, passed by value; valid until gpul_fifo_gpu_destroy().  Any thread. */
@@ -129,8 +121,7 @@ static inline unsigned gpul_fifo_kind(const gpul_fifo_item *item)
  * @bytes  size of the memory
  * @out    owned by the caller: gpul_fifo_close(); untouched on failure
  * Errors  GPUL_EFORMAT the memory holds no FIFO, one of another version, or is smaller than its header claims; GPUL_ENOMEM
- * Threads any thread may call; one thread at a time polls and releases, and one CPU's end at a time is open
- * Source  - */
+ * Threads any thread may call; one thread at a time polls and releases, and one CPU's end at a time is open */
 gpul_status gpul_fifo_open(void *area, size_t bytes, gpul_fifo **out, gpul_error *err);
 /* Close f, and free what gpul_fifo_create() allocated; NULL is fine.  No kernel may use the FIFO any more. */
 void gpul_fifo_close(gpul_fifo *f);
@@ -181,8 +172,7 @@ uint32_t gpul_fifo_aborted(gpul_fifo *f);
  * @f  no thread polls it and no kernel uses it.  If the kernels' end is in another process, that process calls
  *     gpul_fifo_gpu_reset() afterwards
  * Errors  as gpul_fifo_gpu_reset(), for an f of gpul_fifo_create()
- * Threads the polling thread
- * Source  - */
+ * Threads the polling thread */
 gpul_status gpul_fifo_reset(gpul_fifo *f, gpul_error *err);
 
 /* ---- two processes: each detects that the other was killed ---- */
@@ -193,17 +183,13 @@ gpul_status gpul_fifo_reset(gpul_fifo *f, gpul_error *err);
  * After gpul_fifo_close(), which ends the lifeline, the FIFO is not marked.  A second call changes nothing.
  *
  * @f  this process has the CPU's end
- * Errors  gpul_lifeline_hold()'s
- * Threads any thread may call
- * Source  - */
+ * Errors  gpul_lifeline_hold()'s */
 gpul_status gpul_fifo_hold_lifeline(gpul_fifo *f, gpul_error *err);
 
 /** Hold the lifeline of the process with the kernels, as gpul_fifo_hold_lifeline() does for the proxy's process.
  *
  * @g  this process has the kernels' end; gpul_fifo_gpu_destroy() ends the lifeline
- * Errors  gpul_lifeline_hold()'s
- * Threads any thread may call
- * Source  - */
+ * Errors  gpul_lifeline_hold()'s */
 gpul_status gpul_fifo_gpu_hold_lifeline(gpul_fifo_gpu *g, gpul_error *err);
 
 /* Has the process with the other end died since this end was opened or reset, or since its proxy was started?  False if

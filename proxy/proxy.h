@@ -105,7 +105,6 @@ typedef struct gpul_proxy gpul_proxy;  /* opaque: proxy.c */
  * @out   owned by the caller: gpul_proxy_stop(); untouched on failure
  * Errors  GPUL_EINVAL no FIFO, batch too large, a watch_fd that is not open, no such CPU or node, or no CPU of the node
  *         is allowed; GPUL_ENOMEM; GPUL_ESYS
- * Threads any thread may call
  * Source  Linux sched_setaffinity(2), PR_SET_TIMERSLACK(2const), ppoll(2), eventfd(2) */
 gpul_status gpul_proxy_start(const gpul_proxy_desc *desc, gpul_proxy **out, gpul_error *err);
 
@@ -118,8 +117,7 @@ gpul_status gpul_proxy_start(const gpul_proxy_desc *desc, gpul_proxy **out, gpul
  * @timeout_ms  < 0: no limit
  * Errors  GPUL_ESYS native = ETIMEDOUT (the message gives the number of handled triggers); the error that ended the proxy;
  *         GPUL_EINVAL called by a handler of this proxy
- * Threads any thread except the proxy's
- * Source  - */
+ * Threads any thread except the proxy's */
 gpul_status gpul_proxy_drain(gpul_proxy *p, int timeout_ms, gpul_error *err);
 
 /** End the thread and free p.
@@ -132,16 +130,13 @@ gpul_status gpul_proxy_drain(gpul_proxy *p, int timeout_ms, gpul_error *err);
  * Errors  the first error of a handler or of progress; GPUL_ESYS native = ECANCELED: a kernel timed out or gpul_fifo_abort()
  *         was called (the message gives the code); native = EPIPE: a process behind a watch_fd or a FIFO has ended;
  *         GPUL_EINVAL called by a handler of this proxy, without any effect
- * Threads one thread, when no other thread uses p any more; not a handler
- * Source  - */
+ * Threads one thread, when no other thread uses p any more; not a handler */
 gpul_status gpul_proxy_stop(gpul_proxy *p, gpul_error *err);
 
 /** Return the error that ended the thread, or GPUL_OK while it runs.  The proxy still needs gpul_proxy_stop().
  *
  * @p      a started proxy
- * Errors  as gpul_proxy_stop()
- * Threads any thread may call
- * Source  - */
+ * Errors  as gpul_proxy_stop() */
 gpul_status gpul_proxy_failed(gpul_proxy *p, gpul_error *err);
 
 /* Copy the counters.  Any thread, at any time. */

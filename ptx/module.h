@@ -245,7 +245,6 @@ typedef struct gpul_ptx_module {
  * Errors  GPUL_EFORMAT with native = byte offset and the text
  *         "kernel.ptx:12:7: expected ';' after add, found 'mul'\n<the line>\n      ^"
  *         (shortened to fit: first the file name, then the quoted line); GPUL_ENOMEM
- * Threads any thread may call
  * Source  PTX ISA 9.0, chapters 4, 5 and 11 */
 gpul_status gpul_ptx_parse(const char *text, size_t text_bytes, const char *file_name,
 			   gpul_ptx_module **out, gpul_error *err);
@@ -273,7 +272,6 @@ void gpul_ptx_limit_registers(gpul_ptx_module *m, unsigned n_registers);
  * @file_name  for messages only
  * @out        owned by the caller: gpul_ptx_module_destroy(); untouched on failure
  * Errors  GPUL_EFORMAT for errors outside of bodies, with the same text as gpul_ptx_parse(); GPUL_ENOMEM
- * Threads any thread may call
  * Source  PTX ISA 9.0, chapters 4, 5 and 11 */
 gpul_status gpul_ptx_parse_heads(const char *text, size_t text_bytes, const char *file_name,
 				 gpul_ptx_module **out, gpul_error *err);

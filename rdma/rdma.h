@@ -69,9 +69,7 @@ typedef struct gpul_rdma_desc {
  * @desc  copied; NULL: all defaults
  * @out   owned by the caller: gpul_rdma_close(); untouched on failure
  * Errors  GPUL_EUNSUPPORTED no such backend or device (the text lists what was tried); GPUL_EINVAL; GPUL_EVERBS, GPUL_ESYS;
- *         GPUL_ENOMEM
- * Threads any thread may call
- * Source  - */
+ *         GPUL_ENOMEM */
 gpul_status gpul_rdma_open(const gpul_rdma_desc *desc, gpul_rdma **out, gpul_error *err);
 /* Close it, after its connections, listeners and regions.  NULL is fine. */
 void gpul_rdma_close(gpul_rdma *r);
@@ -103,7 +101,6 @@ typedef enum gpul_rdma_use {
  * @use    what for
  * @out    owned by the caller: gpul_rdma_unregister(); untouched on failure
  * Errors  GPUL_EINVAL; GPUL_ENOMEM no memory, or more than RLIMIT_MEMLOCK (the text has the limit); GPUL_EVERBS
- * Threads any thread may call
  * Source  ibv_reg_mr(3), fi_mr(3) */
 gpul_status gpul_rdma_register(gpul_rdma *r, void *at, size_t bytes, gpul_rdma_use use, gpul_rdma_region **out,
 			       gpul_error *err);
@@ -118,7 +115,6 @@ gpul_status gpul_rdma_register(gpul_rdma *r, void *at, size_t bytes, gpul_rdma_u
  * @out  owned by the caller: gpul_rdma_unregister(); untouched on failure
  * Errors  as gpul_rdma_register(); GPUL_EUNSUPPORTED GPU memory without a driver, or, with GPUL_RDMA_GPU_DIRECT_YES, GPU memory
  *         that the fabric cannot access; GPUL_ECUDA
- * Threads any thread may call
  * Source  cuMemGetHandleForAddressRange(), ibv_reg_dmabuf_mr(3) */
 gpul_status gpul_rdma_register_mem(gpul_rdma *r, const gpul_mem *mem, gpul_rdma_use use, gpul_rdma_region **out,
 				   gpul_error *err);
@@ -131,9 +127,7 @@ gpul_status gpul_rdma_register_mem(gpul_rdma *r, const gpul_mem *mem, gpul_rdma_
  * @bytes   at least 1; inside mem
  * @use     what for
  * @out     owned by the caller: gpul_rdma_unregister(); untouched on failure
- * Errors  as gpul_rdma_register_mem(); GPUL_EINVAL not inside mem
- * Threads any thread may call
- * Source  - */
+ * Errors  as gpul_rdma_register_mem(); GPUL_EINVAL not inside mem */
 gpul_status gpul_rdma_register_part(gpul_rdma *r, const gpul_mem *mem, uint64_t offset, uint64_t bytes, gpul_rdma_use use,
 				    gpul_rdma_region **out, gpul_error *err);
 
@@ -144,9 +138,7 @@ gpul_status gpul_rdma_register_part(gpul_rdma *r, const gpul_mem *mem, uint64_t 
  * @n_pieces  1 to GPUL_RDMA_MAX_PIECES
  * @on_device true: GPU memory
  * @out       owned by the caller: gpul_rdma_unregister(); untouched on failure
- * Errors  as gpul_rdma_register_mem()
- * Threads any thread may call
- * Source  - */
+ * Errors  as gpul_rdma_register_mem() */
 gpul_status gpul_rdma_register_pieces(gpul_rdma *r, const gpul_rdma_memory *pieces, unsigned n_pieces, bool on_device,
 				      gpul_rdma_region **out, gpul_error *err);
 /* Unregister, when no request uses the region.  NULL is fine. */
@@ -165,9 +157,7 @@ const gpul_rdma_area *gpul_rdma_region_area(const gpul_rdma_region *region);
  * @at      start, inside one piece of the region
  * @bytes   inside the same piece
  * @out     plain bytes, for the peer
- * Errors  GPUL_EINVAL not inside the region, or the region is a source; GPUL_EUNSUPPORTED the region is staged
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL not inside the region, or the region is a source; GPUL_EUNSUPPORTED the region is staged */
 gpul_status gpul_rdma_offer(const gpul_rdma_region *region, uint64_t at, uint64_t bytes, gpul_rdma_remote *out,
 			    gpul_error *err);
 
@@ -181,8 +171,7 @@ enum { GPUL_RDMA_PORT = 18515 };
  * @address  "[HOST][:PORT]" (default port 18515; 0: any free port), or "unix:PATH"; NULL: all addresses
  * @out      owned by the caller: gpul_rdma_listener_close(); untouched on failure
  * Errors  GPUL_EINVAL; GPUL_ESYS native = errno: EADDRINUSE ...; GPUL_ENOMEM
- * Threads any thread may call; a listener belongs to one thread at a time
- * Source  - */
+ * Threads any thread may call; a listener belongs to one thread at a time */
 gpul_status gpul_rdma_listen(gpul_rdma *r, const char *address, gpul_rdma_listener **out, gpul_error *err);
 void gpul_rdma_listener_close(gpul_rdma_listener *l);  /* NULL is fine */
 
@@ -198,8 +187,7 @@ const char *gpul_rdma_listener_address(const gpul_rdma_listener *l);
  * @timeout_ms  < 0: no limit
  * @out         owned by the caller: gpul_rdma_conn_close(); untouched on failure
  * Errors  GPUL_ESYS native = ETIMEDOUT, or a system call failed; GPUL_ENOMEM; GPUL_EVERBS
- * Threads the listener's thread
- * Source  - */
+ * Threads the listener's thread */
 gpul_status gpul_rdma_accept(gpul_rdma_listener *l, int timeout_ms, gpul_rdma_conn **out, gpul_error *err);
 
 /** The same for one identity: a connection that proves another one is refused, and the wait goes on.
@@ -209,8 +197,7 @@ gpul_status gpul_rdma_accept(gpul_rdma_listener *l, int timeout_ms, gpul_rdma_co
  * @timeout_ms  < 0: no limit
  * @out         owned by the caller: gpul_rdma_conn_close(); untouched on failure
  * Errors  as gpul_rdma_accept()
- * Threads the listener's thread
- * Source  - */
+ * Threads the listener's thread */
 gpul_status gpul_rdma_accept_as(gpul_rdma_listener *l, const gpul_rdma_identity *as, int timeout_ms, gpul_rdma_conn **out,
 				gpul_error *err);
 
@@ -221,9 +208,7 @@ gpul_status gpul_rdma_accept_as(gpul_rdma_listener *l, const gpul_rdma_identity 
  * @timeout_ms  at least 1; 0: 10000
  * @out         owned by the caller: gpul_rdma_conn_close(); untouched on failure
  * Errors  GPUL_ESYS native = errno: ECONNREFUSED, ETIMEDOUT ...; GPUL_EUNSUPPORTED the other side has another backend or
- *         version; GPUL_EVERBS (the text has both addresses)
- * Threads any thread may call
- * Source  - */
+ *         version; GPUL_EVERBS (the text has both addresses) */
 gpul_status gpul_rdma_connect(gpul_rdma *r, const char *address, int timeout_ms, gpul_rdma_conn **out, gpul_error *err);
 
 /** The same with an identity, which this end proves together with the secret.
@@ -234,9 +219,7 @@ gpul_status gpul_rdma_connect(gpul_rdma *r, const char *address, int timeout_ms,
  * @timeout_ms  at least 1; 0: 10000
  * @out         owned by the caller: gpul_rdma_conn_close(); untouched on failure
  * Errors  as gpul_rdma_connect(); GPUL_EUNSUPPORTED native = EACCES: the other side has another secret or none, this side has none, or
- *         another identity is expected
- * Threads any thread may call
- * Source  - */
+ *         another identity is expected */
 gpul_status gpul_rdma_connect_as(gpul_rdma *r, const char *address, const gpul_rdma_identity *as, int timeout_ms, gpul_rdma_conn **out,
 				 gpul_error *err);
 
@@ -290,8 +273,7 @@ typedef struct gpul_rdma_buffer {
  * @out         request; 0: try again later
  * @err         explains a failure
  * Errors  GPUL_EINVAL not inside the region; the connection's failure
- * Threads the connection's thread
- * Source  - */
+ * Threads the connection's thread */
 gpul_status gpul_rdma_isend(gpul_rdma_conn *c, const gpul_rdma_buffer *buffer, int timeout_ms, gpul_rdma_request *out,
 			    gpul_error *err);
 
@@ -304,8 +286,7 @@ gpul_status gpul_rdma_isend(gpul_rdma_conn *c, const gpul_rdma_buffer *buffer, i
  * @out         request; 0: try again later
  * @err         explains a failure
  * Errors  GPUL_EINVAL; the connection's failure
- * Threads the connection's thread
- * Source  - */
+ * Threads the connection's thread */
 gpul_status gpul_rdma_irecv(gpul_rdma_conn *c, const gpul_rdma_buffer *buffers, unsigned n, int timeout_ms,
 			    gpul_rdma_request *out, gpul_error *err);
 
@@ -317,8 +298,7 @@ gpul_status gpul_rdma_irecv(gpul_rdma_conn *c, const gpul_rdma_buffer *buffers, 
  * @out         request; 0: try again later
  * @err         explains a failure
  * Errors  GPUL_EINVAL; GPUL_EUNSUPPORTED a staged region; the connection's failure
- * Threads the connection's thread
- * Source  - */
+ * Threads the connection's thread */
 gpul_status gpul_rdma_put(gpul_rdma_conn *c, const gpul_rdma_put_desc *put, int timeout_ms, gpul_rdma_request *out,
 			  gpul_error *err);
 
@@ -345,8 +325,7 @@ gpul_status gpul_rdma_iflush(gpul_rdma_conn *c, const gpul_rdma_buffer *buffer, 
  * @bytes    the bytes of each message, when *done; an array of n for a multi-receive; NULL: not wanted
  * @err      explains a failure
  * Errors  GPUL_EINVAL no such request; the connection's failure (gpul_rdma_conn_failed() has the record)
- * Threads the connection's thread
- * Source  - */
+ * Threads the connection's thread */
 gpul_status gpul_rdma_test(gpul_rdma_conn *c, gpul_rdma_request request, bool *done, uint64_t *bytes, gpul_error *err);
 
 /** Make progress until a request has ended; the thread does not sleep.
@@ -356,8 +335,7 @@ gpul_status gpul_rdma_test(gpul_rdma_conn *c, gpul_rdma_request request, bool *d
  * @bytes    as in gpul_rdma_test()
  * @err      explains a failure
  * Errors  as gpul_rdma_test()
- * Threads the connection's thread
- * Source  - */
+ * Threads the connection's thread */
 gpul_status gpul_rdma_wait(gpul_rdma_conn *c, gpul_rdma_request request, uint64_t *bytes, gpul_error *err);
 
 /** Make progress: post what can be posted, read completions, check deadlines.
@@ -369,8 +347,7 @@ gpul_status gpul_rdma_wait(gpul_rdma_conn *c, gpul_rdma_request request, uint64_
  * @busy  true: requests or operations are in flight; NULL: not wanted
  * @err   explains a failure
  * Errors  the connection's failure
- * Threads the connection's thread
- * Source  - */
+ * Threads the connection's thread */
 gpul_status gpul_rdma_progress(gpul_rdma_conn *c, bool *busy, gpul_error *err);
 
 #ifdef __cplusplus

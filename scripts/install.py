@@ -101,7 +101,7 @@ def public_headers():
 
 def device_headers():
     """Headers for nvcc and NVRTC, and PTX to link with."""
-    return [h for m in LIBRARY for end in (".cuh", ".ptx") for h in files(m, end)]
+    return [h for m in LIBRARY for end in (".cuh", ".def", ".ptx") for h in files(m, end)]
 
 
 def install_cuda(to, build, cuda, link):

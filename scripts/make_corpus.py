@@ -17,7 +17,7 @@ LIBRARIES = ["mathf", "mathd", "half", "atomics", "groups", "cub", "async"]
 VARIANTS = [("lineinfo", ["-lineinfo"], ["vecadd", "intops", "warp", "printf", "fnptr"]),
             ("debug", ["-G"], ["vecadd", "reduce", "fnptr"])]
 # Kernels in other folders: folder, name, architecture.  PTX for sm_75 runs on every GPU that CUDA 13 supports.
-OTHERS = [("bench/kernels", "kernels", "sm_75"), ("demo", "blocksum", "sm_75"), ("demo", "mandelbrot", "sm_75"),
+OTHERS = [("demo", "blocksum", "sm_75"), ("demo", "mandelbrot", "sm_75"),
           ("examples/01-run-ptx", "vecadd", "sm_75"), ("examples/02-function-pointers", "ops", "sm_75"),
           ("examples/02-function-pointers", "other", "sm_75")]
 

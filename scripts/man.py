@@ -48,6 +48,8 @@ def parameters(doc):
             out.append(roff(line.strip()))
         else:
             out.append(".PP")
+    if "Errors " in doc and "Threads " not in doc:
+        out.append(".TP\n.B Threads\nany thread may call")  # the default of core/error.h
     return "\n".join(out).replace(".PP\n.TP", ".TP")
 
 

@@ -12,7 +12,7 @@ import glob, os, re, sys
 
 from scripts.flags import WARNINGS, cuda_flags, cuda_home, flags, module_flags, part_libraries
 from scripts.modules import LIBRARY, MODULES, PROGRAMS, TESTS_MAY_USE, VERSION, closure, files, library_sources, owner
-from scripts import parts, rules_packages, rules_tests
+from scripts import parts, rules_kernels, rules_packages, rules_tests
 from scripts.install import device_headers, public_headers
 from scripts.writer import Writer, has_main, words
 
@@ -37,21 +37,6 @@ ONLY_12 = "loader/runtime/device/old.c"
 VECTORS = {"cli/sum/sum.c", "cli/fifo/bench/fifo_bench_check.c", "comm/sparse/sum.c", "softcuda/tools/profile/count.c",
            "softcuda/tools/profile/transactions.c", "softcuda/tools/racecheck/access.c", "softcuda/tools/racecheck/instruction.c",
            *(f"softcuda/tools/trace/{name}.c" for name in ("lanes", "predict", "record"))}
-
-# Files that a source embeds with .incbin: these dependencies are not in the compiler's .d files.
-EMBEDS = {"cli/fifo/bench/fifo_bench_run.c": "cli/kernels/fifo_bench.ptx", "cli/sum/sum_gpu.c": "cli/kernels/sum.ptx",
-          "cli/fifo/clock/fifo_clock.c": "cli/kernels/fifo_clock.ptx",
-          "cli/fifo/fifo_push.c": "cli/kernels/fifo_push.ptx",
-          "cli/fifo/fifo_trace_run.c": "cli/kernels/fifo_trace.ptx", "cli/fifo/put/fifo_put_end.c": "cli/kernels/fifo_put.ptx",
-          "comm/netqueue/netqueue.c": "comm/netqueue/unpack.ptx",
-          "softcuda/tools/trace/page.c": sorted(glob.glob("softcuda/tools/trace/page/page.*") + glob.glob("softcuda/tools/trace/page/*.js"))}
-
-
-def embedded(c):
-    """The files that a source embeds; comm/kernels.c embeds all kernels of its module."""
-    all_kernels = ("comm/kernels.c", "comm/sparse/gpu.c")
-    return sorted(glob.glob("comm/kernels/*.ptx")) if c in all_kernels else EMBEDS.get(c, "")
-
 
 # Tests that work with every driver: tests/gpu/run runs them on a GPU.
 GPU_TESTS = ("memalloc/test_mem", "memalloc/test_numa", "memalloc/test_regcache_threads", "ipc/test_control",
@@ -95,6 +80,7 @@ def write_rules(w):
             ("header", f"echo 'typedef int first;' | {cc} $cflags $flags -fsyntax-only -include $in -x c - && touch $out", ""),
             ("cxxheader", f"echo 'typedef int first;' | c++ -std=c++11 -Wall -Wextra -Werror -I. {cuda} -fsyntax-only "
                           "-include $in -x c++ - && touch $out", ""),
+            ("kernel", f"{words(w.python)} scripts/kernel.py $in $out $how", "deps = gcc\n  depfile = $out.d"),
             ("sh", "$command", ""),
             ("console", "$command", "pool = console"),
             ("configure", configure, "generator = 1")]:
@@ -106,8 +92,8 @@ def write_rules(w):
     roots = [*TESTS_MAY_USE, "scripts", "examples", *map(os.path.abspath, ("bench", "demo"))]
     folders = sorted({d for m in roots for d, _, _ in os.walk(m) if "__pycache__" not in d})
     scripts = glob.glob("scripts/*.py")
-    w.build(w.file.name, "configure", needs=["configure.py", *scripts, *folders])
-    w.build([*folders, *scripts], "phony")   # so that a removed file is not an error
+    w.build(w.file.name, "configure", needs=["configure.py", rules_kernels.KERNELS_DEF, *scripts, *folders])
+    w.build([*folders, *scripts, rules_kernels.KERNELS_DEF], "phony")   # so that a removed file is not an error
 
 
 def per_thread_calls(w, compiler_flags):
@@ -143,7 +129,8 @@ def write_modules(w):
                             for name, march in builds]
             elif c not in BY_INTERFACE and c != ONLY_12:
                 vectors = " -O3" if c in VECTORS and not (w.args.sanitize or w.args.coverage) else ""
-                objects.append(w.obj(c, module_flags(w, m) + vectors, needs=embedded(c)))
+                flags_of = f"{module_flags(w, m)}{vectors} {rules_kernels.flags(w, c)}".rstrip()
+                objects.append(w.obj(c, flags_of, needs=rules_kernels.needs(w, c)))
             if c in PER_THREAD and c not in BY_INTERFACE:
                 objects.append(w.obj(c, "-DGPUL_RT_PER_THREAD", ".per_thread"))
         if m == "loader/runtime":
@@ -271,7 +258,7 @@ def write_extras(w, products):
     archives = w.link(list(reversed(MODULES)))
     sources = sorted(glob.glob("bench/*.c"))
     helpers = [w.obj(c) for c in sources if not has_main(c)]
-    programs = [w.build(f"{w.dir}/{c[:-2]}", "link", [w.obj(c), *helpers], archives, flags=words(archives))
+    programs = [w.build(f"{w.dir}/{c[:-2]}", "link", [w.obj(c, rules_kernels.macro(w)), *helpers], [*archives, w.kernels], flags=words(archives))
                 for c in sources if has_main(c)]
     if programs:
         w.build("bench", "console", needs=[*programs, *products], command=" && ".join(map(words, [*programs, "bench/bench_run.py"])))
@@ -285,6 +272,7 @@ def write(out, args, have):
     write_variables(w)
     write_rules(w)
     write_modules(w)
+    rules_kernels.write(w)
     products = write_products(w)
     products += write_documents(w)
     stage = write_install(w, products)
@@ -297,6 +285,6 @@ def write(out, args, have):
     rules_tests.write_check(w, products, headers)
     write_extras(w, products)
     tests = [f"{w.dir}/tests/{t}" for t in ("corpus/test_corpus", *GPU_TESTS)]
-    w.build("gpu-tests", "phony", [*w.programs, *tests, copy_libraries(w)])
+    w.build("gpu-tests", "phony", [w.kernels, *w.programs, *tests, copy_libraries(w)])
     w.build("all", "phony", products)
     w.p("default all")

@@ -5,6 +5,7 @@ A test links only the folders that its folder may use, so that an error in anoth
 import glob, os, re
 
 from scripts.flags import WARNINGS, cuda_flags, cuda_home, fabric_flags, flags, image_flags, module_flags, part_libraries
+from scripts import rules_kernels
 from scripts.modules import LIBRARY, MODULES, closure, files, library_sources, owner
 from scripts.writer import has_main, words
 
@@ -20,8 +21,6 @@ TESTS_ALSO_HELP = {"tests/proxy": ["tests/ipc"], "tests/fault": ["tests/proxy"],
                    "tests/softcuda/tools/profile": ["tests/softcuda/exec"]}
 # Programs that are linked with further flags.  With -ffast-math, start-up code of gcc makes the CPU treat subnormal numbers as 0.
 TESTS_LINK_FLAGS = {"tests/softcuda/api/test_fast_math.c": "-ffast-math"}
-# Files that a source embeds with .incbin: these dependencies are not in the compiler's .d files.
-TESTS_EMBED = {"tests/proxy/ends.c": "cli/kernels/fifo_push.ptx", "tests/comm/test_trace.c": "tests/comm/trace_events.ptx"}
 
 
 def test_link(w, folder):
@@ -70,7 +69,7 @@ def write_tests(w, products):
         soname = "-Wl,-soname,libcuda.so.1" if folder == "tests/driver" else ""  # there each takes the place of a driver
         opened[folder] = [w.build(f"{w.dir}/{c[:-2]}.so", "shared", w.obj(c), flags=soname)
                           for c in plain if os.path.basename(c).startswith("so_")]
-        objects = [w.obj(c, test_flags(w, folder), needs=TESTS_EMBED.get(c, "")) for c in plain if not os.path.basename(c).startswith("so_")]
+        objects = [test_object(w, c, folder) for c in plain if not os.path.basename(c).startswith("so_")]
         if objects:
             helpers[folder] = w.archive(folder, objects)
     w.programs += [so for shared in opened.values() for so in shared]   # also for scripts in folders without a C program
@@ -78,28 +77,28 @@ def write_tests(w, products):
         write_test(w, c, helpers, opened, inputs, products)
 
 
-def test_flags(w, folder):
-    if folder.startswith("tests/loader/image"):
-        return image_flags(w)
-    return fabric_flags(w) if folder.startswith(("tests/rdma", "tests/fake")) else ""
+def test_object(w, c, folder):
+    own = image_flags(w) if folder.startswith("tests/loader/image") else fabric_flags(w) if folder.startswith(("tests/rdma", "tests/fake")) else ""
+    return w.obj(c, f"{own} {rules_kernels.macro(w)} {rules_kernels.flags(w, c)}".strip(), needs=rules_kernels.needs(w, c))
 
 
 def write_test(w, c, helpers, opened, inputs, products):
     with open(c, encoding="utf-8") as f:
-        cmocka = "<cmocka.h>" in f.read()
+        text = f.read()
+    cmocka = "<cmocka.h>" in text
     if cmocka and not w.have["cmocka"].where:
         return
     folder = os.path.dirname(c)
     also = TESTS_ALSO_HELP.get(folder, [])
     extra = [helpers[h] for h in (folder, f"{folder}/image", *also, "tests/fake") if h in helpers]
     link, needs = test_link(w, folder)
-    exe = w.build(f"{w.dir}/{c[:-2]}", "link", w.obj(c, test_flags(w, folder)), [*extra, *needs],
+    exe = w.build(f"{w.dir}/{c[:-2]}", "link", test_object(w, c, folder), [*extra, *needs],
                   flags=f"{words(extra)} {link} {'-lcmocka' if cmocka else ''} {TESTS_LINK_FLAGS.get(c, '')}")
     if os.path.basename(c).startswith("test_"):
         # The test of a library folder needs only itself; others run the command or open the software driver.
         alone = owner(folder.removeprefix("tests/")) in set([*LIBRARY, "softcuda"]) - {"memalloc", "ipc", "proxy", "rdma", "comm"}
         command = skipped("ThreadSanitizer calls mmap() of the program too early") if w.args.sanitize == "thread" and c in NOT_FOR_THREADS else words(exe)
-        w.tests.append((test_group(folder), c[6:-2], command, [exe, *opened[folder], *inputs, *([] if alone else products)]))
+        w.tests.append((test_group(folder), c[6:-2], command, [exe, *opened[folder], *inputs, *([w.kernels] if "GPUL_KERNELS" in text else []), *([] if alone else products)]))
     else:
         w.programs.append(exe)
 
@@ -262,7 +261,7 @@ def script_test(w, how, path):
 
 def write_check(w, products, headers):
     """check runs all tests; check-<module> the tests of one folder, even if another folder does not compile."""
-    everything = [*products, *w.programs, *headers]
+    everything = [*products, w.kernels, *w.programs, *headers]
     for t in sorted(glob.glob("tests/meta/*.py")):
         w.tests.append(("meta", t[6:-3], words(w.python, t), everything))
     for t in sorted(glob.glob("tests/**/test_*.sh", recursive=True) + glob.glob("tests/**/test_*.py", recursive=True)):

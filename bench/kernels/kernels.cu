@@ -1,4 +1,4 @@
-/* Kernels of the benchmarks.  scripts/make_corpus.py compiles them to kernels.ptx. */
+/* kernels.cu — the kernels of bench_soft. */
 
 /* Only fused multiply-add instructions: the best case of the interpreter's arithmetic. */
 extern "C" __global__ void fmaloop(float *x, int rounds)

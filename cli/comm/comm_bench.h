@@ -97,9 +97,7 @@ extern const struct cli_opt comm_bench_opts[];
  *
  * @args  parsed with an option table that begins with COMM_PLACE_OPTS
  * @out   filled
- * Errors  GPUL_EINVAL
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL */
 gpul_status comm_place_parse(const struct cli_args *args, struct comm_place *out, gpul_error *err);
 
 /** Parse the command line of a collective.
@@ -107,9 +105,7 @@ gpul_status comm_place_parse(const struct cli_args *args, struct comm_place *out
  * @args  parsed with comm_bench_opts
  * @call  the collective
  * @out   filled; its strings are borrowed
- * Errors  GPUL_EINVAL
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL */
 gpul_status comm_request_parse(const struct cli_args *args, gpul_comm_call call, struct comm_request *out, gpul_error *err);
 
 /** Parse "8:256M:2", "8:256M" (factor 2) or "1M".
@@ -118,9 +114,7 @@ gpul_status comm_request_parse(const struct cli_args *args, gpul_comm_call call,
  * @min     set
  * @max     set; at least *min
  * @factor  set; at least 2
- * Errors  GPUL_EINVAL
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL */
 gpul_status comm_parse_bytes(const char *text, size_t *min, size_t *max, size_t *factor, gpul_error *err);
 
 /** Parse a whole number.
@@ -130,9 +124,7 @@ gpul_status comm_parse_bytes(const char *text, size_t *min, size_t *max, size_t 
  * @least   smallest number
  * @most    largest number
  * @out     set
- * Errors  GPUL_EINVAL
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL */
 gpul_status comm_parse_int(const char *option, const char *text, int least, int most, int *out, gpul_error *err);
 
 /** Parse --hosts or --hostfile.
@@ -141,9 +133,7 @@ gpul_status comm_parse_int(const char *option, const char *text, int least, int 
  * @file     value of --hostfile; NULL: not given
  * @n_ranks  -n, 0: not given; set to the sum of the ranks
  * @out      n 0: neither was given
- * Errors  GPUL_EINVAL as gpul_comm_hosts_parse(), or -n is another number; GPUL_ESYS the file
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL as gpul_comm_hosts_parse(), or -n is another number; GPUL_ESYS the file */
 gpul_status comm_parse_hosts(const char *list, const char *file, int *n_ranks, gpul_comm_hosts *out, gpul_error *err);
 
 /* ---- one call ------------------------------------------------------------------------------------------------ */
@@ -178,8 +168,7 @@ double comm_bus_factor(gpul_comm_call call, int n_ranks);
  * @recv    address
  * @stream  stream
  * Errors  as the functions of comm/comm.h
- * Threads as the functions of comm/comm.h
- * Source  - */
+ * Threads as the functions of comm/comm.h */
 gpul_status comm_call_enqueue(gpul_comm *c, const struct comm_shape *s, const struct comm_request *q, CUdeviceptr send,
 			      CUdeviceptr recv, CUstream stream, gpul_error *err);
 

@@ -31,7 +31,6 @@ struct comm_host_clock {
  * @n_burst the first and the last of them, which make the line; those in between check it
  * @out     filled in
  * Errors  GPUL_EINVAL fewer than 2 n_burst, or n_burst 0, or a stamp that ends before it begins
- * Threads any thread may call
  * Source  F. Cristian, Probabilistic clock synchronization, 1989 */
 gpul_status comm_clock_relate(const gpul_boot_stamp *stamps, size_t n, size_t n_burst, struct comm_host_clock *out, gpul_error *err);
 
@@ -43,8 +42,7 @@ struct comm_clocks;
  * @boot  borrowed; must outlive *out
  * @out   owned by the caller: comm_clocks_destroy(); untouched on failure
  * Errors  as gpul_boot_clocks(); GPUL_ENOMEM
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status comm_clocks_create(gpul_boot *boot, struct comm_clocks **out, gpul_error *err);
 void comm_clocks_destroy(struct comm_clocks *c);  /* NULL is fine */
 
@@ -52,8 +50,7 @@ void comm_clocks_destroy(struct comm_clocks *c);  /* NULL is fine */
  *
  * @c  borrowed
  * Errors  as gpul_boot_clocks(); GPUL_ENOMEM
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status comm_clocks_check(struct comm_clocks *c, gpul_error *err);
 
 /** Take the last burst, and compute the relations.
@@ -61,8 +58,7 @@ gpul_status comm_clocks_check(struct comm_clocks *c, gpul_error *err);
  * @c    borrowed
  * @out  rank 0: GPUL_COMM_MAX_RANKS entries, by the number of the host; not used by the other ranks
  * Errors  as gpul_boot_clocks() and comm_clock_relate(); GPUL_ENOMEM
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status comm_clocks_finish(struct comm_clocks *c, struct comm_host_clock *out, gpul_error *err);
 
 #endif

@@ -44,9 +44,7 @@ struct comm_data {
  *
  * @desc  copied
  * @out   owned by the caller: comm_data_free(); zeroed on failure
- * Errors  GPUL_ENOMEM
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_ENOMEM */
 gpul_status comm_data_create(const struct comm_data_desc *desc, struct comm_data *out, gpul_error *err);
 void comm_data_free(struct comm_data *d);  /* a zeroed *d is fine */
 

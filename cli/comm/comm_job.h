@@ -21,8 +21,7 @@ extern const struct cli_cmd cli_comm_launch;
  * @job      filled if this process is a rank
  * @launches set: true, this process is to start n_ranks ranks
  * Errors  GPUL_EINVAL no launcher and no -n, or a launcher with another number of ranks; as gpul_comm_job_find()
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status comm_job_find(int n_ranks, bool hosts, gpul_comm_job *job, bool *launches, gpul_error *err);
 
 /* Start the command line of this process n times, or on hosts (NULL, or n 0: here), and wait; returns the exit status.  The ranks print
@@ -36,8 +35,7 @@ int comm_job_launch(int n_ranks, const gpul_comm_hosts *hosts, const char *agent
  * @what     for run
  * @err      of the rank with the lowest number that has failed
  * Returns the exit status of that rank, or CLI_DONE
- * Threads the main thread
- * Source  - */
+ * Threads the main thread */
 int comm_job_threads(int n_ranks, int (*run)(const void *what, const gpul_comm_job *job, gpul_error *err), const void *what, gpul_error *err);
 
 /* The errors of ranks: only rank 0 reports what all of them know, other errors begin with the number of the rank. */

@@ -39,8 +39,7 @@ struct comm_rank {
  * @job      copied
  * @out      comm_rank_close(), also on failure
  * Errors  as gpul_driver_open(), gpul_boot_open(), gpul_comm_create()
- * Threads the main thread
- * Source  - */
+ * Threads the main thread */
 gpul_status comm_rank_open(const struct comm_place *place, const gpul_comm_options *options, const gpul_comm_job *job,
 			   struct comm_rank *out, gpul_error *err);
 void comm_rank_close(struct comm_rank *r);
@@ -50,8 +49,7 @@ void comm_rank_close(struct comm_rank *r);
  * @r  opened
  * @o  freed, also on failure
  * Errors  GPUL_ESYS the output could not be written; GPUL_ENOMEM
- * Threads any thread of the command
- * Source  - */
+ * Threads any thread of the command */
 gpul_status comm_rank_print(struct comm_rank *r, struct out *o, gpul_error *err);
 
 /** Allocate the buffers; all ranks call it.
@@ -60,8 +58,7 @@ gpul_status comm_rank_print(struct comm_rank *r, struct out *o, gpul_error *err)
  * @n_bytes     of each of the two buffers
  * @registered  memory that the other ranks map
  * Errors  GPUL_ENOMEM, GPUL_ECUDA, GPUL_ECOMM
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status comm_rank_allocate(struct comm_rank *r, size_t n_bytes, bool registered, gpul_error *err);
 
 /** Describe this rank to the others, and get the descriptions of all ranks.
@@ -69,8 +66,7 @@ gpul_status comm_rank_allocate(struct comm_rank *r, size_t n_bytes, bool registe
  * @r    opened
  * @all  one for each rank
  * Errors  as gpul_boot_allgather()
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status comm_rank_introduce(struct comm_rank *r, struct comm_about *all, gpul_error *err);
 
 /** Run a function in a thread, and wait for it; the main thread shows the progress, and passes on signals.
@@ -80,8 +76,7 @@ gpul_status comm_rank_introduce(struct comm_rank *r, struct comm_about *all, gpu
  * @function  measures; its context is current on the thread
  * @argument  for the function
  * Errors  those of the function; GPUL_ESYS native = ECANCELED after a signal
- * Threads the main thread
- * Source  - */
+ * Threads the main thread */
 gpul_status comm_rank_run(struct comm_rank *r, const char *what,
 			  gpul_status (*function)(struct comm_rank *r, void *argument, gpul_error *err), void *argument, gpul_error *err);
 
@@ -90,8 +85,7 @@ gpul_status comm_rank_run(struct comm_rank *r, const char *what,
  *
  * @r       opened; all ranks call it
  * Errors  as gpul_boot_allgather()
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status comm_start_together(struct comm_rank *r, gpul_error *err);
 
 /** Exchange the times that the ranks have measured.
@@ -100,8 +94,7 @@ gpul_status comm_start_together(struct comm_rank *r, gpul_error *err);
  * @us      of this rank
  * @out     us, least_us and mean_us are set, the same on all ranks
  * Errors  as gpul_boot_allgather()
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status comm_exchange_times(struct comm_rank *r, double us, struct comm_figures *out, gpul_error *err);
 
 /** Time calls: warm-up calls, then calls back to back, and one wait; the ranks begin together.
@@ -126,8 +119,7 @@ gpul_status comm_time_calls(struct comm_rank *r, const struct comm_shape *s, con
  * @seed    the same on all ranks, another one for each call
  * @out     wrong and differs are set, the same on all ranks
  * Errors  GPUL_ECOMM, GPUL_ECUDA, GPUL_ENOMEM
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status comm_check_call(struct comm_rank *r, const struct comm_shape *s, const struct comm_request *q, bool in, uint64_t seed,
 			    struct comm_figures *out, gpul_error *err);
 
@@ -136,8 +128,7 @@ gpul_status comm_check_call(struct comm_rank *r, const struct comm_shape *s, con
  * @r         opened
  * @argument  the struct comm_result; its q is complete
  * Errors  as comm_time_calls()
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status comm_measure(struct comm_rank *r, void *argument, gpul_error *err);
 
 #endif

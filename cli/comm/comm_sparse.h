@@ -69,8 +69,7 @@ uint64_t sparse_data_check(const struct sparse_data *d, size_t first, size_t n, 
  * @r         opened
  * @argument  the struct sparse_result
  * Errors  as gpul_comm_mesh_create(), gpul_comm_sparse_allreduce(), comm_time_calls()
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status sparse_measure(struct comm_rank *r, void *argument, gpul_error *err);
 
 /* Is anything wrong, or different? */

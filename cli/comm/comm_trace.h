@@ -35,8 +35,7 @@ struct comm_tracer {
  * @r    its context is current
  * @out  owned by the caller: comm_trace_free(); NULL on failure
  * Errors  as fifo_clock_create(), fifo_clock_take() and comm_clocks_create()
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status comm_trace_create(struct comm_rank *r, struct comm_tracer **out, gpul_error *err);
 void comm_trace_free(struct comm_tracer *t);  /* NULL is fine */
 
@@ -44,16 +43,14 @@ void comm_trace_free(struct comm_tracer *t);  /* NULL is fine */
  *
  * @r  r->tracer NULL: nothing happens
  * Errors  as gpul_comm_trace_start()
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status comm_trace_resume(struct comm_rank *r, gpul_error *err);
 /** Stop to record.
  *
  * @r        r->tracer NULL: nothing happens
  * @section  what was recorded
  * Errors  as gpul_comm_trace_stop() and comm_clocks_check()
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status comm_trace_pause(struct comm_rank *r, const struct comm_section *section, gpul_error *err);
 
 /** Collect the events of all ranks, and write the file on rank 0.

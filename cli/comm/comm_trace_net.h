@@ -19,8 +19,7 @@
  * @ranks   their net and n_net are set; @all owns the memory
  * @all     freed by the caller, also on failure
  * Errors  as gpul_boot_allgather(); GPUL_ENOMEM
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status comm_trace_net_collect(struct comm_rank *r, const struct comm_host_clock *hosts, struct comm_result *result,
 				   struct comm_rank_trace *ranks, gpul_comm_net_event **all, gpul_error *err);
 

@@ -39,8 +39,7 @@ struct debug_start {
  * @how  borrowed during the call
  * @out  owned by the caller: debug_link_close(); untouched on failure
  * Errors  GPUL_ESYS, GPUL_ENOMEM
- * Threads one thread
- * Source  - */
+ * Threads one thread */
 gpul_status debug_link_start(const struct debug_start *how, struct debug_link **out, gpul_error *err);
 
 /** Connect to a program that was started with GPULOAD_SOFT_TOOLS=debug:listen=ADDRESS.
@@ -48,8 +47,7 @@ gpul_status debug_link_start(const struct debug_start *how, struct debug_link **
  * @address  path of a socket, or the number of a port of this machine
  * @out      owned by the caller: debug_link_close(); untouched on failure
  * Errors  GPUL_ESYS nothing listens there, or another client is connected
- * Threads one thread
- * Source  - */
+ * Threads one thread */
 gpul_status debug_link_attach(const char *address, struct debug_link **out, gpul_error *err);
 
 /** Disconnect: a program runs on if it was attached to, and is killed if debug_link_start() started it and it still runs.  Returns
@@ -66,8 +64,7 @@ pid_t debug_link_pid(const struct debug_link *l);  /* 0: attached */
  * @rows  receives the rows of the answer: debug_rows_free(); NULL: they are not needed
  * @fmt   as printf
  * Errors  GPUL_EINVAL the debugger's error; GPUL_ESYS the program has ended
- * Threads one thread
- * Source  - */
+ * Threads one thread */
 gpul_status debug_link_ask(struct debug_link *l, struct debug_rows *rows, gpul_error *err, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 

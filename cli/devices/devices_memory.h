@@ -10,9 +10,7 @@
  * @drv     borrowed
  * @device  ordinal
  * @out     valid until the process ends
- * Errors  as gpul_context_open(), gpul_mem_probe()
- * Threads any thread may call
- * Source  - */
+ * Errors  as gpul_context_open(), gpul_mem_probe() */
 gpul_status devices_memory_probe(const gpul_driver *drv, int device, const gpul_mem_probe_report **out,
 				 gpul_error *err);
 

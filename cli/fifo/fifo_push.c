@@ -13,16 +13,11 @@
 #include "cli/lib/stop.h"
 #include "cli/lib/value.h"
 #include "core/clock.h"
+#include "loader/embedded.h"
 #include "loader/loader.h"
 #include "proxy/fifo.h"
 
-/* The assembler embeds the PTX file; the path is relative to the folder in which the compiler runs. */
-__asm__(".pushsection .rodata\n"
-	".global gpuload_fifo_push_ptx, gpuload_fifo_push_ptx_end\n"
-	"gpuload_fifo_push_ptx: .incbin \"cli/kernels/fifo_push.ptx\"\n"
-	"gpuload_fifo_push_ptx_end: .byte 0\n"
-	".popsection");
-extern const char gpuload_fifo_push_ptx[], gpuload_fifo_push_ptx_end[];
+GPUL_EMBED(fifo_push_ptx, "cli/kernels/fifo_push.ptx");
 
 enum { DEFAULT_COUNT = 1000, MOST_BLOCKS = 4096, DEFAULT_TIMEOUT_MS = 10000, RETRY_MS = 10, DETACH_MS = 10000, LOOK_MS = 1 };
 enum { OPT_COUNT, OPT_BLOCKS, OPT_SHARE, OPT_SYNC_EACH, OPT_RELAXED, OPT_TIMEOUT, OPT_WAIT, OPT_DEVICE, OPT_JSON, OPT_DRIVER };
@@ -173,9 +168,7 @@ static gpul_status launch_kernel(struct push *p, gpul_error *err)
 	void *args[] = { &fifo, &p->first, &p->count, &timeout_ns, &p->flags, &p->results };
 	const size_t bytes[] = { sizeof fifo, sizeof p->first, sizeof p->count, sizeof timeout_ns, sizeof p->flags, sizeof p->results };
 	const gpul_kernel *kernel;
-	gpul_status st = gpul_module_load_ptx(p->devices.drv, gpuload_fifo_push_ptx,
-					      (size_t)(gpuload_fifo_push_ptx_end - gpuload_fifo_push_ptx), "fifo_push.ptx", NULL,
-					      &p->module, err);
+	gpul_status st = gpul_module_load_embedded(p->devices.drv, &fifo_push_ptx, &p->module, err);
 
 	st = st ? st : gpul_kernel_find(p->module, "fifo_push", &kernel, err);
 	return st ? st : gpul_kernel_launch(kernel, &config, args, bytes, 6, err);

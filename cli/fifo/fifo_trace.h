@@ -83,8 +83,7 @@ struct fifo_trace {
  * @out  owned by the caller: fifo_trace_free(); empty on failure
  * Errors  GPUL_ESYS native = ETIMEDOUT: a push or sync timed out; native = EINTR: Ctrl-C;
  *         GPUL_EFORMAT a trigger was repeated, torn or lost; GPUL_ECUDA, GPUL_ENOMEM
- * Threads the main thread
- * Source  - */
+ * Threads the main thread */
 gpul_status fifo_trace_run(const struct fifo_trace_request *ask, struct fifo_trace *out, gpul_error *err);
 /** Run a trace like fifo_trace_run(), but on an open driver with a current context.
  *
@@ -92,8 +91,7 @@ gpul_status fifo_trace_run(const struct fifo_trace_request *ask, struct fifo_tra
  * @ask  the request; ask->devices.ordinal[0] must be the device of the context
  * @out  owned by the caller: fifo_trace_free(); empty on failure
  * Errors  as fifo_trace_run()
- * Threads the main thread
- * Source  - */
+ * Threads the main thread */
 gpul_status fifo_trace_with(const gpul_driver *drv, const struct fifo_trace_request *ask, struct fifo_trace *out,
 			    gpul_error *err);
 void fifo_trace_free(struct fifo_trace *t);  /* a zeroed trace is fine */
@@ -103,7 +101,6 @@ void fifo_trace_free(struct fifo_trace *t);  /* a zeroed trace is fine */
  * @t    a trace
  * @out  the text is appended; owned by the caller
  * Errors  GPUL_ENOMEM
- * Threads any thread may call
  * Source  Trace Event Format (Chromium project) */
 gpul_status fifo_trace_json(const struct fifo_trace *t, struct out *out, gpul_error *err);
 
@@ -111,9 +108,7 @@ gpul_status fifo_trace_json(const struct fifo_trace *t, struct out *out, gpul_er
  *
  * @t    a trace
  * @out  the text is appended; owned by the caller
- * Errors  GPUL_ENOMEM
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_ENOMEM */
 gpul_status fifo_trace_text(const struct fifo_trace *t, struct out *out, gpul_error *err);
 
 #endif

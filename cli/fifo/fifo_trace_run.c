@@ -9,16 +9,11 @@
 
 #include "cli/lib/stop.h"
 #include "core/clock.h"
+#include "loader/embedded.h"
 #include "loader/loader.h"
 #include "proxy/fifo.h"
 
-/* The assembler embeds the PTX file; the path is relative to the folder in which the compiler runs. */
-__asm__(".pushsection .rodata\n"
-	".global gpuload_fifo_trace_ptx, gpuload_fifo_trace_ptx_end\n"
-	"gpuload_fifo_trace_ptx: .incbin \"cli/kernels/fifo_trace.ptx\"\n"
-	"gpuload_fifo_trace_ptx_end: .byte 0\n"
-	".popsection");
-extern const char gpuload_fifo_trace_ptx[], gpuload_fifo_trace_ptx_end[];
+GPUL_EMBED(fifo_trace_ptx, "cli/kernels/fifo_trace.ptx");
 
 /* Interval of cuStreamQuery calls: a call takes one or two microseconds, during which triggers wait. */
 enum { ASK_NS = 100 * 1000, POLLS = 64 };
@@ -96,9 +91,7 @@ static gpul_status prepare_trace(struct tracing *g, gpul_error *err)
 	if (st)
 		return st;
 	g->t->kind = gpul_mem_kind_name(gpul_mem_about(gpul_fifo_mem_of(g->fifo))->kind);
-	st = gpul_module_load_ptx(g->drv, gpuload_fifo_trace_ptx,
-				  (size_t)(gpuload_fifo_trace_ptx_end - gpuload_fifo_trace_ptx), "fifo_trace.ptx",
-				  NULL, &g->module, err);
+	st = gpul_module_load_embedded(g->drv, &fifo_trace_ptx, &g->module, err);
 	st = st ? st : gpul_kernel_find(g->module, kernel_name(q), &g->kernel, err);
 	st = st ? st : gpul_kernel_prepare(g->kernel, err);
 	st = st ? st : allocate_buffers(g, err);

@@ -28,9 +28,7 @@ struct devices_arg {
  * @devices  ordinals separated by commas, "0,1"; NULL: "0"
  * @out      owned by the caller: devices_arg_close(); zeroed on failure
  * Errors  GPUL_EINVAL unknown driver, malformed list, a device listed twice, more than
- *         GPUL_MEM_MAX_DEVICES devices
- * Threads any thread may call
- * Source  - */
+ *         GPUL_MEM_MAX_DEVICES devices */
 gpul_status devices_arg_parse(const char *driver, const char *devices, struct devices_arg *out,
 			      gpul_error *err);
 

@@ -25,7 +25,6 @@
  * @out    owned by the caller: free(); *count elements; untouched on failure
  * Errors  GPUL_EINVAL unknown fill, a number out of the range of the type, or neither a count nor
  *         @FILE; GPUL_ESYS, GPUL_EFORMAT @FILE is missing or has another type or size; GPUL_ENOMEM
- * Threads any thread may call
  * Source  splitmix64: Steele, Lea, Flood, Fast Splittable Pseudorandom Number Generators */
 gpul_status fill_make(gpul_type t, const char *fill, const char *dir, size_t *count, void **out,
 		      gpul_error *err);
@@ -37,7 +36,6 @@ gpul_status fill_make(gpul_type t, const char *fill, const char *dir, size_t *co
  * @count  number of elements
  * @out    zeroed memory for count elements
  * Errors  GPUL_EINVAL unknown fill, or a number out of the range of the type
- * Threads any thread may call
  * Source  as fill_make() */
 gpul_status fill_in_place(gpul_type t, const char *fill, size_t count, void *out,
 			  gpul_error *err);
@@ -47,9 +45,7 @@ gpul_status fill_in_place(gpul_type t, const char *fill, size_t count, void *out
  * @t      element type
  * @count  number of elements
  * @out    owned by the caller: free(); untouched on failure
- * Errors  GPUL_ENOMEM
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_ENOMEM */
 gpul_status fill_alloc(gpul_type t, size_t count, void **out, gpul_error *err);
 
 /** Read a whole file, for a struct that is passed by value.
@@ -58,9 +54,7 @@ gpul_status fill_alloc(gpul_type t, size_t count, void **out, gpul_error *err);
  * @dir      folder of a relative path; NULL: the current folder
  * @out      owned by the caller: free(); untouched on failure
  * @n_bytes  set to the size of the file in bytes
- * Errors  GPUL_ESYS missing, a folder, not readable; GPUL_EFORMAT empty; GPUL_ENOMEM
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_ESYS missing, a folder, not readable; GPUL_EFORMAT empty; GPUL_ENOMEM */
 gpul_status fill_read_file(const char *path, const char *dir, void **out, size_t *n_bytes,
 			   gpul_error *err);
 

@@ -21,9 +21,7 @@ struct image_filter {
  * @kind   "ptx", "cubin", "lto"
  * @match  a shell glob
  * @out    filled in
- * Errors  GPUL_EINVAL not a valid value; the message gives the valid ones
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL not a valid value; the message gives the valid ones */
 gpul_status image_filter_parse(const char *sm, const char *kind, const char *match,
 			       struct image_filter *out, gpul_error *err);
 

@@ -22,7 +22,6 @@ struct json_value {
  * @n     its size in bytes
  * @out   owned by the caller: json_free(); untouched on failure
  * Errors  GPUL_EFORMAT with the offset; more than 64 nested values; GPUL_ENOMEM
- * Threads any thread may call
  * Source  RFC 8259 */
 gpul_status json_parse(const char *text, size_t n, struct json_value **out, gpul_error *err);
 void json_free(struct json_value *v);  /* NULL is fine */

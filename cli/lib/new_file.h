@@ -17,7 +17,6 @@
  * @replace  replace an existing file; an existing device or pipe is not replaced, the bytes are written to it
  * Errors  GPUL_ESYS cannot write (native = errno), or the file exists and replace is false
  *         (native = EEXIST); GPUL_ENOMEM.  No temporary file is left after an error
- * Threads any thread may call
  * Source  POSIX rename(), link() */
 gpul_status new_file_write(const char *path, const void *head, size_t n_head, const void *bytes,
 			   size_t n_bytes, bool replace, gpul_error *err);
@@ -30,7 +29,6 @@ gpul_status new_file_write(const char *path, const void *head, size_t n_head, co
  * @bytes    the bytes that follow head
  * @n_bytes  size of bytes
  * Errors  GPUL_ESYS cannot write (native = errno)
- * Threads any thread may call
  * Source  POSIX open() */
 gpul_status file_overwrite(const char *path, const void *head, size_t n_head, const void *bytes, size_t n_bytes,
 			   gpul_error *err);
@@ -39,7 +37,6 @@ gpul_status file_overwrite(const char *path, const void *head, size_t n_head, co
  *
  * @path  the folder
  * Errors  GPUL_ESYS cannot create it, or it is a file (native = errno); GPUL_ENOMEM
- * Threads any thread may call
  * Source  POSIX mkdir() */
 gpul_status new_folder(const char *path, gpul_error *err);
 

@@ -30,7 +30,6 @@ bool npy_recognise(const void *bytes, size_t n_bytes);
  * @out      points into bytes
  * Errors  GPUL_EFORMAT not a .npy header, another dtype, big-endian, Fortran order with several
  *         dimensions, or less or more data than the shape needs
- * Threads any thread may call
  * Source  NumPy Enhancement Proposal 1 (format versions 1.0, 2.0, 3.0) */
 gpul_status npy_parse(const void *bytes, size_t n_bytes, const char *path, gpul_type t,
 		      struct npy *out, gpul_error *err);
@@ -52,7 +51,6 @@ struct npy_about {
  * @out      filled in
  * Errors  GPUL_EFORMAT not a .npy header, a dtype that is not a plain little-endian number, more
  *         than NPY_MAX_DIMS dimensions
- * Threads any thread may call
  * Source  NumPy Enhancement Proposal 1 (format versions 1.0, 2.0, 3.0) */
 gpul_status npy_describe(const void *bytes, size_t n_bytes, const char *path,
 			 struct npy_about *out, gpul_error *err);
@@ -73,7 +71,6 @@ size_t npy_header(gpul_type t, const uint64_t *dim, unsigned n_dims,
  * @data   count elements
  * @count  number of elements
  * Errors  GPUL_ESYS cannot be written
- * Threads any thread may call
  * Source  NumPy Enhancement Proposal 1 */
 gpul_status npy_write(const char *path, gpul_type t, const void *data, size_t count,
 		      gpul_error *err);

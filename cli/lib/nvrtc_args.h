@@ -21,7 +21,6 @@ struct nvrtc_rows { int include, define, std; };  /* rows of -I, -D and --std in
  * @from  a parsed command line
  * @rows  rows of the three options in the option table of that command
  * Errors  GPUL_ENOMEM
- * Threads any thread may call
  * Source  NVRTC User Guide, Supported Compile Options */
 gpul_status nvrtc_args_add(struct nvrtc_args *a, const struct cli_args *from,
 			   struct nvrtc_rows rows, gpul_error *err);
@@ -30,7 +29,6 @@ gpul_status nvrtc_args_add(struct nvrtc_args *a, const struct cli_args *from,
  * @a       as for nvrtc_args_add()
  * @option  such as "-lineinfo"; copied
  * Errors  GPUL_ENOMEM
- * Threads any thread may call
  * Source  NVRTC User Guide, Supported Compile Options */
 gpul_status nvrtc_args_append(struct nvrtc_args *a, const char *option, gpul_error *err);
 void nvrtc_args_free(struct nvrtc_args *a);

@@ -60,8 +60,7 @@ void out_right(struct out *o, uint64_t value, size_t width);
  * @o  the buffer; emptied also after a failure
  * Errors  GPUL_ENOMEM o->failed is set; GPUL_ESYS stdout cannot be written (native = errno; EPIPE: the reader
  *         has closed the pipe)
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status out_flush(struct out *o, gpul_error *err);
 void out_free(struct out *o); /* accepts a zeroed *o; cannot fail */
 

@@ -13,7 +13,6 @@
  * process.  Further calls do nothing.
  *
  * Errors  GPUL_ESYS too many open descriptors
- * Threads any thread
  * Source  Linux eventfd(2), POSIX sigaction() */
 gpul_status stop_begin(gpul_error *err);
 

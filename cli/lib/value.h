@@ -28,9 +28,7 @@ bool value_type_is_signed(gpul_type t);  /* signed integer */
  * @t     type of the number
  * @text  the number and nothing else
  * @out   gets gpul_type_bytes(t) bytes, little-endian as on the GPU
- * Errors  GPUL_EINVAL not a number, or out of the range of the type; the message gives the range
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL not a number, or out of the range of the type; the message gives the range */
 gpul_status value_parse(gpul_type t, const char *text, void *out, gpul_error *err);
 
 /** Parse a size or a count: decimal or 0x, optionally followed by K, M or G (1024, 1024², 1024³).
@@ -38,9 +36,7 @@ gpul_status value_parse(gpul_type t, const char *text, void *out, gpul_error *er
  * @text        the number and nothing else
  * @text_bytes  length of text
  * @out         the number
- * Errors  GPUL_EINVAL not a size, or above SIZE_MAX
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL not a size, or above SIZE_MAX */
 gpul_status value_parse_size(const char *text, size_t text_bytes, size_t *out, gpul_error *err);
 
 /** Parse a time in seconds ("5", "0.2") into milliseconds, rounded up and at most INT_MAX.
@@ -48,9 +44,7 @@ gpul_status value_parse_size(const char *text, size_t text_bytes, size_t *out, g
  * @option  name of the option for the message, such as "wait"
  * @text    the number and nothing else
  * @out_ms  the time in milliseconds
- * Errors  GPUL_EINVAL not a number, or below 0
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL not a number, or below 0 */
 gpul_status value_parse_seconds(const char *option, const char *text, int *out_ms,
 				gpul_error *err);
 

@@ -50,8 +50,7 @@ struct ls { /* a parsed command line */
  * @path    path of the file, as the user gave it
  * @images  images of the file
  * Errors  as out_flush()
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status ls_images(const struct ls *ls, const char *path, const gpul_images *images,
 		      gpul_error *err);
 
@@ -61,8 +60,7 @@ gpul_status ls_images(const struct ls *ls, const char *path, const gpul_images *
  * @path    path of the file, as the user gave it
  * @images  images of the file
  * Errors  as out_flush(); GPUL_ENOMEM
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status ls_kernels(struct ls *ls, const char *path, const gpul_images *images,
 		       gpul_error *err);
 
@@ -73,8 +71,7 @@ gpul_status ls_kernels(struct ls *ls, const char *path, const gpul_images *image
  * @text   the PTX
  * @image  describes the text; image->bytes is its length
  * Errors  GPUL_EFORMAT a syntax error, or with --strict any error that ptxas reports, the message gives the line; as out_flush(); GPUL_ENOMEM
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status ls_ptx(struct ls *ls, const char *path, const char *text, const gpul_image *image,
 		   gpul_error *err);
 
@@ -97,8 +94,7 @@ typedef gpul_status ls_lister(struct ls *ls, gpul_source *source, gpul_error *er
  * @source  the package
  * @list    lists one file
  * Errors  GPUL_EFORMAT a damaged package; GPUL_EUNSUPPORTED; GPUL_ENOMEM
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status ls_package(struct ls *ls, gpul_source *source, ls_lister *list, gpul_error *err);
 
 /** List each file in a folder and its sub-folders, as ls_package() does.
@@ -107,8 +103,7 @@ gpul_status ls_package(struct ls *ls, gpul_source *source, ls_lister *list, gpul
  * @path  the folder
  * @list  lists one file
  * Errors  GPUL_ESYS the folder cannot be read (native = errno)
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status ls_folder(struct ls *ls, const char *path, ls_lister *list, gpul_error *err);
 
 /** List the selected kernels with their machine code, disassembled by nvdisasm.
@@ -186,7 +181,6 @@ struct ls_kernel {
  * @info  the same kernel in the table of gpul_kernels_read(); borrowed; must outlive *out
  * @out   owned by the caller: ls_kernel_free(), also after a failure
  * Errors  GPUL_ENOMEM
- * Threads any thread may call
  * Source  PTX ISA 9.0, 5.1 (state spaces) */
 gpul_status ls_kernel(const gpul_ptx_module *m, const gpul_ptx_func *f,
 		      const gpul_kernel_info *info, struct ls_kernel *out, gpul_error *err);

@@ -25,8 +25,7 @@ struct ls_rows {
  * @images  of the file
  * @out     owned by the caller: ls_rows_free(), also after a failure
  * Errors  GPUL_ENOMEM
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status ls_rows_collect(struct ls *ls, const char *path, const gpul_images *images,
 			    struct ls_rows *out, gpul_error *err);
 void ls_rows_free(struct ls_rows *rows); /* accepts a zeroed *rows; cannot fail */
@@ -37,8 +36,7 @@ void ls_rows_free(struct ls_rows *rows); /* accepts a zeroed *rows; cannot fail 
  * @path    of the file
  * @images  of the file
  * Errors  GPUL_ENOMEM; as out_flush()
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status ls_sorted(struct ls *ls, const char *path, const gpul_images *images, gpul_error *err);
 
 /** Compare the kernels of two files, and print those that are gone, new or changed.
@@ -47,8 +45,7 @@ gpul_status ls_sorted(struct ls *ls, const char *path, const gpul_images *images
  * @old   path of the old file
  * @new_  path of the new file
  * Errors  of gpul_source_open() and gpul_source_images(); GPUL_ENOMEM; as out_flush()
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status ls_diff(struct ls *ls, const char *old, const char *new_, gpul_error *err);
 
 #endif

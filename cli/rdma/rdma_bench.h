@@ -110,18 +110,14 @@ extern const char rdma_bench_details[];
  *
  * @args  parsed with an option table that begins with RDMA_COMMON_OPTS
  * @out   filled; its strings are borrowed
- * Errors  GPUL_EINVAL
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL */
 gpul_status rdma_setup_parse(const struct cli_args *args, struct rdma_setup *out, gpul_error *err);
 
 /** Parse the command line of gpuload rdma bench.
  *
  * @args  parsed with rdma_bench_opts
  * @out   filled; its strings are borrowed
- * Errors  GPUL_EINVAL
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL */
 gpul_status rdma_bench_parse(const struct cli_args *args, struct rdma_bench_request *out, gpul_error *err);
 
 /* The number of groups in flight for messages of this size: n_requests, or fewer if the buffer is too small for them. */
@@ -186,9 +182,7 @@ struct rdma_watch {
  * @address  of the server
  * @watch    progress, and a request to stop
  * @out      filled
- * Errors  GPUL_ESYS, GPUL_EVERBS, GPUL_EUNSUPPORTED, GPUL_ENOMEM, GPUL_ECUDA; GPUL_EFORMAT wrong data
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_ESYS, GPUL_EVERBS, GPUL_EUNSUPPORTED, GPUL_ENOMEM, GPUL_ECUDA; GPUL_EFORMAT wrong data */
 gpul_status rdma_bench_measure(const struct rdma_bench_request *q, gpul_rdma *r, const char *address, struct rdma_watch *watch,
 			       struct rdma_bench_result *out, gpul_error *err);
 
@@ -211,8 +205,7 @@ struct rdma_ready {
  * @q    the request
  * @err  explains a failure
  * Errors  GPUL_ESYS, GPUL_EVERBS, GPUL_EUNSUPPORTED, GPUL_ENOMEM, GPUL_ECUDA; with once, the failure of the client's session
- * Threads the main thread
- * Source  - */
+ * Threads the main thread */
 gpul_status rdma_serve(struct rdma_serve_request *q, gpul_error *err);
 
 /* A peer that bench has started. */

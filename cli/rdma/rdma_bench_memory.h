@@ -35,8 +35,7 @@ uint64_t rdma_memory_stride(uint64_t bytes);
  * @shape  number of flows, and size of a buffer
  * @out    owned by the caller: rdma_buffers_close(); zeroed on failure
  * Errors  GPUL_ENOMEM, GPUL_ECUDA, GPUL_EVERBS, GPUL_EUNSUPPORTED
- * Threads any thread; rdma_buffers_close() and the functions below must be called on the same thread
- * Source  - */
+ * Threads any thread; rdma_buffers_close() and the functions below must be called on the same thread */
 gpul_status rdma_buffers_open(gpul_rdma *r, const struct rdma_setup *setup, const struct rdma_shape *shape,
 			      struct rdma_buffers *out, gpul_error *err);
 void rdma_buffers_close(struct rdma_buffers *b);  /* accepts zeroed buffers */
@@ -48,7 +47,6 @@ uint64_t rdma_buffers_at(const struct rdma_buffers *b, unsigned flow, bool in);
  *
  * @b  buffers
  * Errors  GPUL_ECUDA
- * Threads any thread may call
  * Source  CUDA Driver API: cuCtxSetCurrent() */
 gpul_status rdma_buffers_use(const struct rdma_buffers *b, gpul_error *err);
 
@@ -66,8 +64,7 @@ struct rdma_pattern {
  * @bytes    its size
  * @pattern  NULL: clear it
  * Errors  GPUL_ECUDA
- * Threads the thread of the buffers
- * Source  - */
+ * Threads the thread of the buffers */
 gpul_status rdma_buffers_fill(const struct rdma_buffers *b, uint64_t at, uint64_t bytes, const struct rdma_pattern *pattern,
 			      gpul_error *err);
 
@@ -78,8 +75,7 @@ gpul_status rdma_buffers_fill(const struct rdma_buffers *b, uint64_t at, uint64_
  * @bytes    its size
  * @pattern  expected
  * Errors  GPUL_EFORMAT the first byte that differs; GPUL_ECUDA
- * Threads the thread of the buffers
- * Source  - */
+ * Threads the thread of the buffers */
 gpul_status rdma_buffers_check(const struct rdma_buffers *b, uint64_t at, uint64_t bytes, const struct rdma_pattern *pattern,
 			       gpul_error *err);
 

@@ -70,8 +70,7 @@ struct rdma_session {
  * @r  opened device
  * @f  f->conn is open; rdma_flow_close() frees both, also after a failure
  * Errors  GPUL_ENOMEM; as gpul_rdma_register()
- * Threads the thread of the connection
- * Source  - */
+ * Threads the thread of the connection */
 gpul_status rdma_flow_open(gpul_rdma *r, struct rdma_flow *f, gpul_error *err);
 void rdma_flow_close(struct rdma_flow *f);  /* accepts a zeroed flow; closes the connection */
 
@@ -85,8 +84,7 @@ void rdma_flow_close(struct rdma_flow *f);  /* accepts a zeroed flow; closes the
  * @got         received bytes; NULL: send
  * @err         explains a failure
  * Errors  GPUL_ESYS native = ECANCELED: a request to stop, ETIMEDOUT; the connection's failure
- * Threads the thread of the connection
- * Source  - */
+ * Threads the thread of the connection */
 gpul_status rdma_control(const struct rdma_session *s, struct rdma_flow *f, void *at, uint64_t bytes, int timeout_ms,
 			 uint64_t *got, gpul_error *err);
 
@@ -95,8 +93,7 @@ gpul_status rdma_control(const struct rdma_session *s, struct rdma_flow *f, void
  * @s  session
  * @p  phase
  * Errors  GPUL_ECUDA
- * Threads the session's thread
- * Source  - */
+ * Threads the session's thread */
 gpul_status rdma_phase_prepare(struct rdma_session *s, const struct rdma_phase *p, gpul_error *err);
 
 /** Run a phase, on the session's threads.
@@ -106,8 +103,7 @@ gpul_status rdma_phase_prepare(struct rdma_session *s, const struct rdma_phase *
  * @out  what this end has measured
  * Errors  the failure of a connection; GPUL_ESYS native = ECANCELED a request to stop; GPUL_EFORMAT messages in wrong order
  *         or of wrong size; GPUL_ENOMEM
- * Threads the session's thread
- * Source  - */
+ * Threads the session's thread */
 gpul_status rdma_phase_run(struct rdma_session *s, const struct rdma_phase *p, struct rdma_figures *out, gpul_error *err);
 
 /** Compare what this end has received in a CHECK phase with its pattern.
@@ -116,8 +112,7 @@ gpul_status rdma_phase_run(struct rdma_session *s, const struct rdma_phase *p, s
  * @p        phase
  * @checked  number of bytes
  * Errors  GPUL_EFORMAT wrong data; GPUL_ECUDA
- * Threads the session's thread
- * Source  - */
+ * Threads the session's thread */
 gpul_status rdma_phase_check(const struct rdma_session *s, const struct rdma_phase *p, uint64_t *checked, gpul_error *err);
 
 #endif

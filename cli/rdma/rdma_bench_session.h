@@ -11,9 +11,7 @@
  * @shape   copied
  * @watch   borrowed
  * @client  which end
- * Errors  GPUL_ENOMEM
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_ENOMEM */
 gpul_status rdma_session_open(struct rdma_session *s, const struct rdma_setup *setup, const struct rdma_shape *shape,
 			      struct rdma_watch *watch, bool client, gpul_error *err);
 /* Close the connections and the buffers, not the device. */
@@ -29,8 +27,7 @@ void rdma_session_describe(const struct rdma_session *s, struct rdma_end *out);
  * @in       where the peer's messages go; untouched in modes without puts, like signals
  * @signals  the words that the peer raises
  * Errors  as gpul_rdma_offer()
- * Threads the session's thread
- * Source  - */
+ * Threads the session's thread */
 gpul_status rdma_session_offer(const struct rdma_session *s, const struct rdma_flow *f, gpul_rdma_remote *in,
 			       gpul_rdma_remote *signals, gpul_error *err);
 
@@ -41,8 +38,7 @@ gpul_status rdma_session_offer(const struct rdma_session *s, const struct rdma_f
  * @out     the figures of this end
  * @err     explains a failure
  * Errors  as rdma_bench_measure()
- * Threads any thread, which must have nothing else to do
- * Source  - */
+ * Threads any thread, which must have nothing else to do */
 gpul_status rdma_session_serve(struct rdma_session *s, const struct rdma_end *client, struct rdma_bench_result *out,
 			       gpul_error *err);
 

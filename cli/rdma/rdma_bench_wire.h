@@ -65,18 +65,14 @@ struct rdma_mail {
  *
  * @h      a copy, which the other end cannot change; its texts get a final NUL
  * @bytes  length that arrived
- * Errors  GPUL_EFORMAT what is wrong; GPUL_ENOMEM more buffers than this machine wants to give
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EFORMAT what is wrong; GPUL_ENOMEM more buffers than this machine wants to give */
 gpul_status rdma_wire_check_hello(struct rdma_hello *h, uint64_t bytes, gpul_error *err);
 
 /** Check a server's welcome.
  *
  * @w      a copy, which the other end cannot change; its texts get a final NUL
  * @bytes  length that arrived
- * Errors  GPUL_EFORMAT what is wrong; the error that the server reports
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EFORMAT what is wrong; the error that the server reports */
 gpul_status rdma_wire_check_welcome(struct rdma_welcome *w, uint64_t bytes, gpul_error *err);
 
 /** Check a client's plan.
@@ -85,9 +81,7 @@ gpul_status rdma_wire_check_welcome(struct rdma_welcome *w, uint64_t bytes, gpul
  * @bytes  length that arrived
  * @number expected number
  * @shape  what the client has said in its hello
- * Errors  GPUL_EFORMAT what is wrong
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EFORMAT what is wrong */
 gpul_status rdma_wire_check_plan(const struct rdma_plan *p, uint64_t bytes, uint64_t number, const struct rdma_shape *shape,
 				 gpul_error *err);
 
@@ -97,9 +91,7 @@ gpul_status rdma_wire_check_plan(const struct rdma_plan *p, uint64_t bytes, uint
  * @bytes  length that arrived
  * @number expected number
  * @ran    expected: the phase has ended
- * Errors  GPUL_EFORMAT what is wrong; the error that the server reports
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EFORMAT what is wrong; the error that the server reports */
 gpul_status rdma_wire_check_answer(struct rdma_answer *a, uint64_t bytes, uint64_t number, bool ran, gpul_error *err);
 
 #endif

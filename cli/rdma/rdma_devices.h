@@ -51,8 +51,7 @@ struct rdma_devices {
  * @d       .recorded is set, the rest zero; the caller calls rdma_devices_free(), also after a failure
  * @choice  the driver whose GPUs are listed; it is opened only if there is a NIC
  * Errors  as gpul_nic_topology_read()
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status rdma_devices_collect(struct rdma_devices *d, gpul_driver_choice choice, gpul_error *err);
 void rdma_devices_free(struct rdma_devices *d);  /* accepts a zeroed *d; cannot fail */
 
@@ -65,8 +64,7 @@ gpul_nic_distance rdma_device_distance(const struct rdma_devices *d, const struc
  * @d    filled
  * @all  print everything
  * Errors  as out_flush()
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status rdma_devices_print(const struct rdma_devices *d, bool all, gpul_error *err);
 
 /* Everything as one JSON object; the members are described in README.md. */

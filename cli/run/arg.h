@@ -45,9 +45,7 @@ struct arg {
  * @text  an ARG as listed above
  * @dir   folder of a relative @FILE; NULL: the current folder
  * @out   owned by the caller: arg_free(); zeroed on failure
- * Errors  GPUL_EINVAL malformed ARG, the message gives the expected form; others as fill_make()
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL malformed ARG, the message gives the expected form; others as fill_make() */
 gpul_status arg_parse(const char *text, const char *dir, struct arg *out, gpul_error *err);
 void arg_free(struct arg *a);
 

@@ -48,9 +48,7 @@ struct run_program_options {
  *
  * @args  a parsed command line
  * @out   nvcc is owned by the caller: nvrtc_args_free(), also after a failure
- * Errors  GPUL_EINVAL an invalid option; GPUL_ENOMEM
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL an invalid option; GPUL_ENOMEM */
 gpul_status run_program_options(const struct cli_args *args, struct run_program_options *out, gpul_error *err);
 /** True when every option of the command line applies to a program, too: none is about a kernel. */
 bool run_program_has_options_only(const struct cli_args *args);
@@ -88,9 +86,7 @@ struct run_line {
  * @source  the file
  * @kernel  name of the kernel; NULL: any, the first line is used
  * @out     owned by the caller: run_line_free(); out->number is 0 if no line is found
- * Errors  GPUL_EINVAL a quote is not closed; GPUL_ENOMEM
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL a quote is not closed; GPUL_ENOMEM */
 gpul_status run_line_find(gpul_source *source, const char *kernel, struct run_line *out,
 			  gpul_error *err);
 void run_line_free(struct run_line *l);
@@ -139,9 +135,7 @@ struct run_request {
  * @args   the parsed command line; must outlive *out
  * @first  the first FILE, if the caller has opened it; NULL: it is opened here.  Belongs to *out, and is closed on failure
  * @out    owned by the caller: run_request_free(); zeroed on failure
- * Errors  GPUL_EINVAL an invalid option or argument; GPUL_ESYS, GPUL_EFORMAT from reading files; GPUL_ENOMEM
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL an invalid option or argument; GPUL_ESYS, GPUL_EFORMAT from reading files; GPUL_ENOMEM */
 gpul_status run_request_make(const struct cli_args *args, gpul_source *first, struct run_request *out, gpul_error *err);
 void run_request_free(struct run_request *q);
 
@@ -180,8 +174,7 @@ struct run {
  * @r  ask and drv are set; the caller calls run_clean_up(), also after a failure; save_error is set if a
  *     --save failed
  * Errors  those of the functions below
- * Threads any thread; run_clean_up() must be called on the same thread
- * Source  - */
+ * Threads any thread; run_clean_up() must be called on the same thread */
 gpul_status run_work(struct run *r, gpul_error *err);
 void run_clean_up(struct run *r);  /* do not call it if still_running: it would wait for the kernel */
 
@@ -190,9 +183,7 @@ void run_clean_up(struct run *r);  /* do not call it if still_running: it would 
  * @s       signature of the kernel
  * @args    n_args arguments
  * @n_args  their number
- * Errors  GPUL_EINVAL the message contains the signature, the argument, and an argument that would fit
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL the message contains the signature, the argument, and an argument that would fit */
 gpul_status run_fit(const gpul_signature *s, const struct arg *args, size_t n_args,
 		    gpul_error *err);
 
@@ -200,17 +191,14 @@ gpul_status run_fit(const gpul_signature *s, const struct arg *args, size_t n_ar
  *
  * @r  ask and kernel are set; sets ask.args, assumed and config
  * Errors  GPUL_EINVAL the arguments do not fit the kernel, or they cannot be inferred from its code: then its
- *         signature and a command line to fill in are printed on stdout; GPUL_ENOMEM
- * Threads any thread may call
- * Source  - */
+ *         signature and a command line to fill in are printed on stdout; GPUL_ENOMEM */
 gpul_status run_plan(struct run *r, gpul_error *err);
 
 /** Read the function pointer of every fn: argument from the module.
  *
  * @r  after run_plan()
  * Errors  as gpul_function_pointer()
- * Threads any thread with the context current
- * Source  - */
+ * Threads any thread with the context current */
 gpul_status run_functions(struct run *r, gpul_error *err);
 /** Print a line such as "arg 0     fn:table[1]: op_mul(float, float)" for every fn: argument. */
 void run_print_functions(const struct run *r);
@@ -227,9 +215,7 @@ gpul_status run_launch(struct run *r, gpul_error *err);
 /** Create r->checks with the expected contents of every --expect option.
  *
  * @r  after run_plan(); the caller frees r->checks with run_check_free(), also after a failure
- * Errors  as fill_make(); GPUL_EINVAL sum: without a number
- * Threads any thread may call
- * Source  - */
+ * Errors  as fill_make(); GPUL_EINVAL sum: without a number */
 gpul_status run_check_prepare(struct run *r, gpul_error *err);
 void run_check_all(struct run *r);   /* sets run_check.ok; a mismatch is not an error here */
 void run_check_free(struct run *r);
@@ -237,9 +223,7 @@ void run_check_free(struct run *r);
 /** Write the file of every --save option.
  *
  * @r  after run_launch()
- * Errors  GPUL_ESYS cannot write
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_ESYS cannot write */
 gpul_status run_save_all(const struct run *r, gpul_error *err);
 
 struct run_times { double median_ms, min_ms, bytes_per_s; };  /* bytes_per_s 0: the kernel has no buffers */
@@ -264,8 +248,7 @@ void run_keep_compiler_log(void *context, const char *log);
  * @json  as --json
  * @err   the failure; its status becomes GPUL_OK if the whole message was printed on stderr
  * Errors  none
- * Threads the main thread
- * Source  - */
+ * Threads the main thread */
 void run_report_failure(const struct run *r, const char *file, bool json, gpul_error *err);
 
 /** True when a command line has --json, also if the rest of it is wrong. */
@@ -277,7 +260,6 @@ void run_print_text(const struct run *r);
  *
  * @r  after run_check_all()
  * Errors  as json_print()
- * Threads any thread may call
  * Source  RFC 8259 */
 gpul_status run_print_json(const struct run *r, gpul_error *err);
 

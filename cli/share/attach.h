@@ -42,8 +42,7 @@ void attach_describe(const struct attach *a, struct json *json);
  * @a     attached
  * @json  an open object that gets the member "rows"; NULL: text on stdout
  * Errors  GPUL_ECUDA device memory could not be copied; GPUL_ENOMEM
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status attach_dump(const struct attach *a, struct json *json, gpul_error *err);
 
 /** Add up the elements on the first GPU and on the CPU, and print both sums.
@@ -53,8 +52,7 @@ gpul_status attach_dump(const struct attach *a, struct json *json, gpul_error *e
  * Errors  GPUL_EINVAL the element type is unknown; GPUL_EFORMAT the two sums differ: another
  *         process wrote meanwhile, or a processor is faulty; GPUL_ESYS native = ETIMEDOUT the GPU
  *         takes longer than ask.timeout_ms; GPUL_ECUDA; GPUL_ENOMEM
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status attach_sum(const struct attach *a, struct json *json, gpul_error *err);
 
 /** Write the data to ask.save: with type and shape if the name ends in .npy, otherwise raw.
@@ -62,8 +60,7 @@ gpul_status attach_sum(const struct attach *a, struct json *json, gpul_error *er
  * @a  attached
  * Errors  GPUL_EINVAL a .npy file needs a type; GPUL_ESYS the file cannot be written, or
  *         exists and --force is not given; GPUL_ECUDA; GPUL_ENOMEM
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status attach_save(const struct attach *a, gpul_error *err);
 
 #endif

@@ -43,9 +43,7 @@ struct share_request {
  *
  * @args  arguments of the command line; must outlive *out
  * @out   owned by the caller: share_request_free(); zeroed on failure
- * Errors  GPUL_EINVAL a wrong option; GPUL_ESYS, GPUL_EFORMAT a file; GPUL_ENOMEM
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL a wrong option; GPUL_ESYS, GPUL_EFORMAT a file; GPUL_ENOMEM */
 gpul_status share_request_make(const struct cli_args *args, struct share_request *out,
 			       gpul_error *err);
 void share_request_free_contents(struct share_request *q);  /* call it when the memory has been filled */
@@ -78,9 +76,7 @@ uint64_t share_data_at(const gpul_ipc_share *share, uint64_t base);
  *
  * @name  as the user gave it
  * @why   error of gpul_ipc_client_open(), gpul_ipc_attach() or gpul_ipc_ask(); its status is returned
- * Errors  as why
- * Threads any thread may call
- * Source  - */
+ * Errors  as why */
 gpul_status share_explain(const char *name, const gpul_error *why, gpul_error *err);
 
 /* ---- JSON (share_json.c) ------------------------------------------------------------- */
@@ -96,8 +92,7 @@ void share_json_share(struct json *j, const gpul_ipc_share *share);
 /** Flush stdout, so that a script that waits for the line reads it at once.
  *
  * Errors  GPUL_ESYS stdout cannot be written
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status share_flush(gpul_error *err);
 
 /** Print a JSON object and flush it.
@@ -115,8 +110,7 @@ gpul_status share_json_print(struct json *j, gpul_error *err);
  * @n     number of attached peers after the event; -1: unknown
  * @json  true: JSON; false: text
  * Errors  GPUL_ESYS stdout cannot be written; GPUL_ENOMEM
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status share_print_event(const char *name, const gpul_ipc_event *e, int n, bool json, gpul_error *err);
 
 /** Print the last line, "ENDED weights: SIGTERM", as text or JSON, and flush it.
@@ -125,8 +119,7 @@ gpul_status share_print_event(const char *name, const gpul_ipc_event *e, int n, 
  * @why   short reason
  * @json  true: JSON; false: text
  * Errors  as share_print_event()
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status share_print_end(const char *name, const char *why, bool json, gpul_error *err);
 
 #endif

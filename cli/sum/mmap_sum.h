@@ -61,9 +61,7 @@ struct mmap_sum_team {
  * @t           element type
  * @timeout_ms  limit for the GPU's sum
  * @out         filled in, except err
- * Errors  as sum_on_gpu(), sum_on_cpu()
- * Threads any thread may call
- * Source  - */
+ * Errors  as sum_on_gpu(), sum_on_cpu() */
 gpul_status mmap_sum_compute(const gpul_ipc_view *view, gpul_type t, int timeout_ms, struct mmap_sum_report *out,
 			  gpul_error *err);
 
@@ -87,8 +85,7 @@ struct gpul_ipc_server;
  * @reported  true: wait for all reports; false: wait until all have attached
  * Errors  GPUL_ESYS a child died: the message names it and its signal; native = ETIMEDOUT: the message names the late
  *         child; the error that a child reports
- * Threads the process must have only one thread
- * Source  - */
+ * Threads the process must have only one thread */
 gpul_status mmap_sum_team_serve(struct mmap_sum_team *team, struct gpul_ipc_server *s, bool reported,
 				gpul_error *err);
 
@@ -104,8 +101,7 @@ void mmap_sum_team_end(struct mmap_sum_team *team, bool kill);
  * @mem   the buffer; borrowed
  * @team  all members have reported
  * Errors  GPUL_EFORMAT sums differ: the message names the process; GPUL_ESYS stdout cannot be written
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status mmap_sum_print(const struct mmap_sum_request *r, const gpul_mem *mem, const struct mmap_sum_team *team,
 			   gpul_error *err);
 

@@ -42,9 +42,7 @@ size_t sum_chunks(gpul_type t, size_t count);
  * @data   count elements
  * @count  at least 1
  * @out    filled in
- * Errors  GPUL_ENOMEM
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_ENOMEM */
 gpul_status sum_on_cpu(gpul_type t, const void *data, size_t count, struct sum *out, gpul_error *err);
 
 /* The loaded kernel, and device memory for the sums of chunks. */
@@ -57,8 +55,7 @@ struct sum_gpu;
  * @count  maximum number of elements of a sum
  * @out    owned by the caller: sum_gpu_destroy(); untouched on failure
  * Errors  GPUL_ECUDA, GPUL_ENOMEM
- * Threads any thread may call; one object belongs to one thread at a time
- * Source  - */
+ * Threads any thread may call; one object belongs to one thread at a time */
 gpul_status sum_gpu_create(const gpul_driver *drv, gpul_type t, size_t count, struct sum_gpu **out,
 			   gpul_error *err);
 void sum_gpu_destroy(struct sum_gpu *g);  /* NULL is fine */
@@ -77,8 +74,7 @@ void sum_gpu_choose(struct sum_gpu *g, enum sum_access way);
  * @count   at least 1
  * @stream  NULL: the default stream
  * Errors  GPUL_EINVAL data is not aligned, or count is 0 or too large; GPUL_ECUDA
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status sum_gpu_start(struct sum_gpu *g, CUdeviceptr data, size_t count, CUstream stream,
 			  gpul_error *err);
 
@@ -89,8 +85,7 @@ gpul_status sum_gpu_start(struct sum_gpu *g, CUdeviceptr data, size_t count, CUs
  * @timeout_ms  < 0: no limit
  * @out         filled in
  * Errors  GPUL_ESYS native = ETIMEDOUT; GPUL_ECUDA the kernel failed
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status sum_gpu_finish(struct sum_gpu *g, CUstream stream, int timeout_ms, struct sum *out,
 			   gpul_error *err);
 
@@ -102,9 +97,7 @@ gpul_status sum_gpu_finish(struct sum_gpu *g, CUstream stream, int timeout_ms, s
  * @count       at least 1
  * @timeout_ms  < 0: no limit
  * @out         filled in
- * Errors  as sum_gpu_create(), sum_gpu_start(), sum_gpu_finish()
- * Threads any thread may call
- * Source  - */
+ * Errors  as sum_gpu_create(), sum_gpu_start(), sum_gpu_finish() */
 gpul_status sum_on_gpu(const gpul_driver *drv, gpul_type t, CUdeviceptr data, size_t count, int timeout_ms,
 		       struct sum *out, gpul_error *err);
 
@@ -115,9 +108,7 @@ gpul_status sum_on_gpu(const gpul_driver *drv, gpul_type t, CUdeviceptr data, si
  * @data   GPU address
  * @count  at least 1
  * @out    filled in
- * Errors  GPUL_ENOMEM, GPUL_ECUDA
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_ENOMEM, GPUL_ECUDA */
 gpul_status sum_of_copy(const gpul_driver *drv, gpul_type t, CUdeviceptr data, size_t count, struct sum *out,
 			gpul_error *err);
 

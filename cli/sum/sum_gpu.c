@@ -9,15 +9,10 @@
 
 #include "cli/sum/sum_stage.h"
 #include "core/clock.h"
+#include "loader/embedded.h"
 #include "loader/loader.h"
 
-/* The assembler embeds the PTX file; the path is relative to the folder in which the compiler runs. */
-__asm__(".pushsection .rodata\n"
-	".global gpuload_sum_ptx, gpuload_sum_ptx_end\n"
-	"gpuload_sum_ptx: .incbin \"cli/kernels/sum.ptx\"\n"
-	"gpuload_sum_ptx_end: .byte 0\n"
-	".popsection");
-extern const char gpuload_sum_ptx[], gpuload_sum_ptx_end[];
+GPUL_EMBED(sum_ptx, "cli/kernels/sum.ptx");
 
 enum { THREADS = 256, NAP_NS = 50 * 1000, BUSY_NS = 1000 * 1000 };
 
@@ -46,8 +41,7 @@ gpul_status sum_gpu_create(const gpul_driver *drv, gpul_type t, size_t count, st
 	*g = (struct sum_gpu){ .drv = drv, .type = t, .max_count = count };
 	while (n > 1)
 		n_sums += n = sum_chunks(sum_type(t), n);
-	st = gpul_module_load_ptx(drv, gpuload_sum_ptx, (size_t)(gpuload_sum_ptx_end - gpuload_sum_ptx),
-				  "sum.ptx", NULL, &g->module, err);
+	st = gpul_module_load_embedded(drv, &sum_ptx, &g->module, err);
 	st = st ? st : gpul_kernel_find(g->module, "sum_chunks", &g->kernel, err);
 	st = st ? st : gpul_kernel_find(g->module, "sum_chunks_64", &g->kernel_64, err);
 	/* 8 * 16 bytes: room to align the input of up to 8 steps to 16 bytes */

@@ -28,8 +28,7 @@ bool sum_stage_pays(const gpul_driver *drv, CUdeviceptr data, size_t bytes);
  * @drv  borrowed; must outlive *out; all calls below need the same current context
  * @out  owned by the caller: sum_stage_destroy(); untouched on failure
  * Errors  GPUL_ENOMEM; GPUL_ECUDA
- * Threads any thread may call; one object belongs to one thread at a time
- * Source  - */
+ * Threads any thread may call; one object belongs to one thread at a time */
 gpul_status sum_stage_create(const gpul_driver *drv, struct sum_stage **out, gpul_error *err);
 void sum_stage_destroy(struct sum_stage *s);  /* NULL is fine; waits for running copies */
 
@@ -38,8 +37,7 @@ void sum_stage_destroy(struct sum_stage *s);  /* NULL is fine; waits for running
  * @s       a stage
  * @stream  the stream of the kernels
  * Errors  GPUL_ECUDA
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status sum_stage_begin(struct sum_stage *s, CUstream stream, gpul_error *err);
 
 /** Queue the copy of one piece, and make the stream wait for it.
@@ -50,8 +48,7 @@ gpul_status sum_stage_begin(struct sum_stage *s, CUstream stream, gpul_error *er
  * @stream  the stream of sum_stage_begin()
  * @out     device address of the piece, for kernels that are launched into the stream now
  * Errors  GPUL_ECUDA
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status sum_stage_copy(struct sum_stage *s, CUdeviceptr data, size_t bytes, CUstream stream,
 			    CUdeviceptr *out, gpul_error *err);
 
@@ -60,8 +57,7 @@ gpul_status sum_stage_copy(struct sum_stage *s, CUdeviceptr data, size_t bytes, 
  * @s       after sum_stage_copy()
  * @stream  the stream of sum_stage_begin()
  * Errors  GPUL_ECUDA
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status sum_stage_release(struct sum_stage *s, CUstream stream, gpul_error *err);
 
 #endif

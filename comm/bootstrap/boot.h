@@ -41,7 +41,6 @@ enum { GPUL_BOOT_MAX_FDS = 64 };  /* descriptors that a rank may offer in one ca
  * Errors  GPUL_EINVAL the job is not valid; GPUL_EUNSUPPORTED the folder of the sockets is not safe, two processes have one
  *         rank, another size, version or secret, or a rank ended or failed; GPUL_ENOMEM; GPUL_ESYS native = ETIMEDOUT: the time is over (the
  *         message names the ranks that did not arrive)
- * Threads any thread may call
  * Source  Linux unix(7), memfd_create(2), tcp(7) */
 gpul_status gpul_boot_open(const gpul_comm_job *job, int timeout_ms, gpul_boot **out, gpul_error *err);
 
@@ -71,8 +70,7 @@ const char *gpul_boot_host_name(const gpul_boot *b, int rank);
  * Errors  GPUL_EINVAL a call by two threads at once; GPUL_EUNSUPPORTED the ranks make different calls, or a rank ended, left or
  *         failed; GPUL_ESYS native = ETIMEDOUT: the time is over (the message names the ranks).  After a failure, all further
  *         calls fail
- * Threads any thread, but one call at a time
- * Source  - */
+ * Threads any thread, but one call at a time */
 gpul_status gpul_boot_allgather(gpul_boot *b, const void *mine, size_t bytes, void *all, int timeout_ms, gpul_error *err);
 
 /* One round trip between rank 0 and the first rank of another host: times of gpul_clock_ns() of both hosts. */
@@ -104,8 +102,7 @@ void gpul_boot_limit(gpul_boot *b, uint64_t deadline_ns, int limit_ms, int silen
  * @b           the same call in all ranks, in the same order
  * @timeout_ms  -1: without limit
  * Errors  as gpul_boot_allgather()
- * Threads any thread, but one call at a time
- * Source  - */
+ * Threads any thread, but one call at a time */
 gpul_status gpul_boot_barrier(gpul_boot *b, int timeout_ms, gpul_error *err);
 
 /** Wait until all ranks have called this, however long they work before they do.
@@ -113,8 +110,7 @@ gpul_status gpul_boot_barrier(gpul_boot *b, int timeout_ms, gpul_error *err);
  * @b          the same call in all ranks, in the same order
  * @silent_ms  a rank whose process does not run for that long (SIGSTOP) fails the job; -1: without limit
  * Errors  as gpul_boot_allgather()
- * Threads any thread, but one call at a time
- * Source  - */
+ * Threads any thread, but one call at a time */
 gpul_status gpul_boot_last_barrier(gpul_boot *b, int silent_ms, gpul_error *err);
 
 /** Give descriptors to all ranks of this host, and get those of each of them.  All ranks of the job call it, with the same

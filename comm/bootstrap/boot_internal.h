@@ -59,8 +59,7 @@ int gpul_boot_left_ms(uint64_t deadline_ns);
  *
  * @b      roster and job are set
  * Errors  GPUL_ESYS
- * Threads the thread that opens b
- * Source  - */
+ * Threads the thread that opens b */
 gpul_status gpul_boot_watch_start(gpul_boot *b, gpul_error *err);
 /* End the thread and let go of the lifeline.  Does nothing if it was not started. */
 void gpul_boot_watch_stop(gpul_boot *b);
@@ -81,8 +80,7 @@ void gpul_boot_publish(gpul_boot *b, const struct roster_record *record);
  *
  * @b  the job
  * Errors  GPUL_ESYS
- * Threads the thread that opens b
- * Source  - */
+ * Threads the thread that opens b */
 gpul_status gpul_boot_create_roster(gpul_boot *b, gpul_error *err);
 
 /* True if gpuload's launcher, if there is one, knows that the job cannot meet; err explains it. */
@@ -98,9 +96,7 @@ void gpul_boot_report_stalled(gpul_boot *b, int rank, const gpul_error *why);
  * @status   with native and text: this rank's failure
  * @native   see @status
  * @text     see @status
- * Errors    the status of the job's first failure
- * Threads   any thread may call
- * Source    - */
+ * Errors    the status of the job's first failure */
 gpul_status gpul_boot_fail_job(gpul_boot *b, int culprit, gpul_status status, int native, const char *text, gpul_error *err);
 
 /** The connection to a rank has ended: report its death, or that it has left.
@@ -108,9 +104,7 @@ gpul_status gpul_boot_fail_job(gpul_boot *b, int culprit, gpul_status status, in
  * @b        the job
  * @rank     the rank
  * @doing    what this rank waited for, for the message
- * Errors    GPUL_EUNSUPPORTED
- * Threads   any thread may call
- * Source    - */
+ * Errors    GPUL_EUNSUPPORTED */
 gpul_status gpul_boot_ended(gpul_boot *b, int rank, const char *doing, gpul_error *err);
 
 /* Mask of the ranks whose entries in the roster are current.  Entries of other hosts come through rank 0: if it has been silent
@@ -131,8 +125,7 @@ void gpul_boot_number_hosts(gpul_boot *b, const struct boot_machine machines[]);
  *
  * @b  the job
  * Errors  GPUL_EFORMAT the roster contains an impossible number
- * Threads the thread that opens b
- * Source  - */
+ * Threads the thread that opens b */
 gpul_status gpul_boot_take_hosts(gpul_boot *b, gpul_error *err);
 
 /* One wait of a rank: for the message when the time is over. */
@@ -159,9 +152,7 @@ struct boot_call {
  * @total       see struct boot_call
  * @timeout_ms  -1: without limit
  * @out         gpul_boot_call_end()
- * Errors    the failure of the job; GPUL_EINVAL another thread is in a call
- * Threads   any thread may call
- * Source    - */
+ * Errors    the failure of the job; GPUL_EINVAL another thread is in a call */
 gpul_status gpul_boot_call_begin(gpul_boot *b, uint32_t what, uint64_t total, int timeout_ms, struct boot_call *out, gpul_error *err);
 void gpul_boot_call_end(struct boot_call *c);
 /** Wait for the next packet of a rank, which must belong to the same call; it is in b->packet.
@@ -169,9 +160,7 @@ void gpul_boot_call_end(struct boot_call *c);
  * @c     begun
  * @from  the rank
  * @type  of the packet
- * Errors    as gpul_boot_poll(); GPUL_EUNSUPPORTED the rank makes another call
- * Threads   any thread may call
- * Source    - */
+ * Errors    as gpul_boot_poll(); GPUL_EUNSUPPORTED the rank makes another call */
 gpul_status gpul_boot_call_receive(struct boot_call *c, int from, enum boot_type type, gpul_error *err);
 
 /** The time is over: fail the job with a message that names the ranks that have not arrived.
@@ -179,9 +168,7 @@ gpul_status gpul_boot_call_receive(struct boot_call *c, int from, enum boot_type
  * @b        the job
  * @w        the wait
  * @pending  mask of the ranks that this rank waits for, used if all ranks have arrived
- * Errors    GPUL_ESYS, native = ETIMEDOUT
- * Threads   any thread may call
- * Source    - */
+ * Errors    GPUL_ESYS, native = ETIMEDOUT */
 gpul_status gpul_boot_timed_out(gpul_boot *b, const struct boot_wait *w, uint32_t pending, gpul_error *err);
 
 /** Poll sockets and the alarm until one is ready.
@@ -192,7 +179,6 @@ gpul_status gpul_boot_timed_out(gpul_boot *b, const struct boot_wait *w, uint32_
  * @w        the wait
  * @pending  see gpul_boot_timed_out()
  * Errors    the failure of the job; GPUL_ESYS, also native = ETIMEDOUT: the time is over
- * Threads   any thread may call
  * Source    Linux poll(2) */
 gpul_status gpul_boot_poll(gpul_boot *b, struct pollfd *fds, nfds_t n_fds, const struct boot_wait *w, uint32_t pending,
 			   gpul_error *err);
@@ -204,9 +190,7 @@ gpul_status gpul_boot_poll(gpul_boot *b, struct pollfd *fds, nfds_t n_fds, const
  * @head     see gpul_boot_send()
  * @payload @n_bytes @fds @n_fds  as there
  * @w        the wait
- * Errors    as gpul_boot_poll()
- * Threads   any thread may call
- * Source    - */
+ * Errors    as gpul_boot_poll() */
 gpul_status gpul_boot_send_to(gpul_boot *b, int rank, struct boot_head *head, const void *payload, size_t n_bytes, const int *fds,
 			      unsigned n_fds, const struct boot_wait *w, gpul_error *err);
 
@@ -215,9 +199,7 @@ gpul_status gpul_boot_send_to(gpul_boot *b, int rank, struct boot_head *head, co
  * @b        the job
  * @rank     the rank
  * @w        the wait
- * Errors    as gpul_boot_poll()
- * Threads   any thread may call
- * Source    - */
+ * Errors    as gpul_boot_poll() */
 gpul_status gpul_boot_receive_from(gpul_boot *b, int rank, const struct boot_wait *w, gpul_error *err);
 
 /** Meet the ranks of this host, as its leader or as another rank.  On success the sockets are connected and the watch runs.
@@ -226,15 +208,13 @@ gpul_status gpul_boot_receive_from(gpul_boot *b, int rank, const struct boot_wai
  * @path  of the socket of this host; not used if the host has one rank
  * @w     the wait
  * Errors  as gpul_boot_open()
- * Threads the thread that opens b
- * Source  - */
+ * Threads the thread that opens b */
 gpul_status gpul_boot_lead(gpul_boot *b, const char *path, const struct boot_wait *w, gpul_error *err);
 /** See gpul_boot_lead().
  *
  * @b @path @w  as there
  * Errors  as gpul_boot_open()
- * Threads the thread that opens b
- * Source  - */
+ * Threads the thread that opens b */
 gpul_status gpul_boot_join(gpul_boot *b, const char *path, const struct boot_wait *w, gpul_error *err);
 
 #endif

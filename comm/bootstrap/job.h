@@ -55,9 +55,7 @@ gpul_status gpul_comm_job_find(gpul_comm_job *out, gpul_error *err);
 /** Check a job that the program has filled in itself.
  *
  * @job    borrowed
- * Errors  GPUL_EINVAL a rank, size, name, address or secret outside the limits above
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL a rank, size, name, address or secret outside the limits above */
 gpul_status gpul_comm_job_check(const gpul_comm_job *job, gpul_error *err);
 
 #ifdef __cplusplus

@@ -16,9 +16,7 @@ const char *gpul_comm_variable(const char *name);
  * @value     its value; NULL or "": not set
  * @least     smallest number
  * @out       the number
- * Errors  GPUL_EINVAL not set, or not such a number
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL not set, or not such a number */
 gpul_status gpul_comm_job_number(const char *variable, const char *value, int least, int *out, gpul_error *err);
 
 /* What the PMIx server of this process' launcher knows. */
@@ -36,7 +34,6 @@ struct gpul_comm_pmix {
  * @out        set
  * Errors  GPUL_EUNSUPPORTED built without libpmix, libpmix.so.2 was not found, or the server does not answer; GPUL_ESYS it does not
  *         bring the address within 60 s, or rank 0 has no network
- * Threads any thread may call
  * Source  PMIx Standard 4: PMIx_Init, PMIX_JOB_SIZE, PMIX_LOCAL_SIZE; PMIx_Put, PMIx_Commit, PMIx_Fence, PMIx_Get */
 gpul_status gpul_comm_pmix_ask(int rank, const char *interface, bool share, struct gpul_comm_pmix *out, gpul_error *err);
 
@@ -59,7 +56,6 @@ bool gpul_comm_slurm_first_node(const char *list, char *out, size_t out_bytes);
  * @interface  its name or number; "": that of the default route, else the first one that is up
  * @out        "HOST:PORT", in numbers
  * Errors  GPUL_ESYS no such interface, or none is up
- * Threads any thread may call
  * Source  Linux getifaddrs(3), socket(7): SO_REUSEADDR */
 gpul_status gpul_comm_reserve_address(const char *interface, char out[GPUL_COMM_ADDRESS_BYTES], gpul_error *err);
 
@@ -67,7 +63,6 @@ gpul_status gpul_comm_reserve_address(const char *interface, char out[GPUL_COMM_
  *
  * @out  random hexadecimal digits
  * Errors  GPUL_ESYS the kernel has no random numbers
- * Threads any thread may call
  * Source  Linux getrandom(2) */
 gpul_status gpul_comm_make_secret(char out[GPUL_COMM_SECRET_BYTES], gpul_error *err);
 

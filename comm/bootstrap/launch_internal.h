@@ -99,8 +99,7 @@ void gpul_launch_describe_end(const struct launch *l, int rank, char *text, size
  * @l            the launch
  * @exit_status  as gpul_comm_launch()
  * Errors  GPUL_EUNSUPPORTED a rank failed, or had to be ended
- * Threads as gpul_comm_launch()
- * Source  - */
+ * Threads as gpul_comm_launch() */
 gpul_status gpul_launch_result(const struct launch *l, int *exit_status, gpul_error *err);
 /* Remove the files of a job, if its ranks were killed. */
 void gpul_launch_remove_files(const char *job);

@@ -25,7 +25,6 @@ struct notice {
  * @fd   set: the descriptor that the ranks inherit (not close-on-exec); owned by the caller
  * @out  mapped; gpul_notice_unmap().  Only this mapping can write
  * Errors  GPUL_ESYS
- * Threads any thread may call
  * Source  Linux memfd_create(2); fcntl(2): F_SEAL_FUTURE_WRITE */
 gpul_status gpul_notice_create(int *fd, struct notice **out, gpul_error *err);
 

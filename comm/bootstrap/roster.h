@@ -50,9 +50,7 @@ typedef void gpul_roster_callback(void *arg, const gpul_roster_event *e);
  * @on_event  called once, by the watch thread, normally within 10 ms, in a quiet rank within 250 ms; at once if the job has already failed.  It must not
  *            call gpul_boot_close()
  * @arg       passed to on_event
- * Errors  GPUL_EINVAL a function has been set before
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL a function has been set before */
 gpul_status gpul_boot_watch(gpul_boot *b, gpul_roster_callback *on_event, void *arg, gpul_error *err);
 
 /* Report a failure of this rank to all ranks.  culprit: the rank that caused it, -1: unknown.  Only the first failure of the
@@ -65,9 +63,7 @@ bool gpul_boot_failure(const gpul_boot *b, gpul_roster_event *out);
 /** Return the failure of the job as this rank's error: `return gpul_boot_failed(b, err)`.  GPUL_OK if it has not failed.
  *
  * @b      the job
- * Errors  the status of the failure; GPUL_EUNSUPPORTED a rank died
- * Threads any thread may call
- * Source  - */
+ * Errors  the status of the failure; GPUL_EUNSUPPORTED a rank died */
 gpul_status gpul_boot_failed(const gpul_boot *b, gpul_error *err);
 
 /* The rank, of those in a mask, whose heartbeat has not moved for the longest time, if that is at least for_ms: its process is

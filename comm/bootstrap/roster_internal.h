@@ -49,7 +49,6 @@ _Static_assert(offsetof(struct roster, entry) == 64, "entries begin on a cache l
  * @fd    set: the memfd, close-on-exec, of a fixed size; owned by the caller
  * @out   mapped; gpul_roster_unmap()
  * Errors  GPUL_ESYS
- * Threads any thread may call
  * Source  Linux memfd_create(2), getrandom(2) */
 gpul_status gpul_roster_create(int size, int *fd, struct roster **out, gpul_error *err);
 
@@ -59,7 +58,6 @@ gpul_status gpul_roster_create(int size, int *fd, struct roster **out, gpul_erro
  * @size  number of ranks that the roster must have
  * @out   mapped; gpul_roster_unmap()
  * Errors  GPUL_EFORMAT not a sealed roster of this version and size; GPUL_ESYS
- * Threads any thread may call
  * Source  Linux fcntl(2): F_GET_SEALS */
 gpul_status gpul_roster_map(int fd, int size, struct roster **out, gpul_error *err);
 void gpul_roster_unmap(struct roster *r);

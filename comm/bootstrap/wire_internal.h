@@ -82,9 +82,7 @@ void gpul_boot_head_fill(struct boot_head *head, size_t payload_bytes);
  *
  * @bytes    the head
  * @n_bytes  may be less than a head
- * Errors  GPUL_EFORMAT it does not come from gpuload; GPUL_EUNSUPPORTED another version
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EFORMAT it does not come from gpuload; GPUL_EUNSUPPORTED another version */
 gpul_status gpul_boot_head_check(const unsigned char *bytes, size_t n_bytes, gpul_error *err);
 
 /* Send one packet without blocking; head->magic, version and bytes are filled in here.  BOOT_GOT_PACKET: sent. */

@@ -26,7 +26,7 @@ static __device__ __noinline__ void gpul_trace_write(gpul_comm_trace *trace, uin
 
 	if (at >= trace->max_events)
 		return;
-	gpul_comm_event *event = &trace->events[at];
+	gpul_comm_event *event = (gpul_comm_event *)(trace + 1) + at;
 
 	event->begin_ns = began_ns;
 	event->end_ns = gpul_globaltimer_ns() | 1;

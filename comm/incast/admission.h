@@ -53,8 +53,7 @@ typedef struct gpul_admission_grant {
  * @desc  copied
  * @out   owned by the caller: gpul_admission_destroy(); untouched on failure
  * Errors  GPUL_EINVAL a field is out of range; GPUL_ENOMEM
- * Threads an admission belongs to one thread at a time
- * Source  - */
+ * Threads an admission belongs to one thread at a time */
 gpul_status gpul_admission_create(const gpul_admission_desc *desc, gpul_admission **out, gpul_error *err);
 void gpul_admission_destroy(gpul_admission *a);  /* NULL is fine */
 

@@ -70,7 +70,7 @@ static __device__ bool gpul_transfer_part(const gpul_comm_view *comm, const gpul
 }
 
 /* The transfers of this block, in their order.  True: leave. */
-static __device__ __forceinline__ bool gpul_sendrecv(const gpul_comm_view *comm, const gpul_comm_transfer *transfers, uint32_t n)
+static __device__ __forceinline__ bool gpul_sendrecv_all(const gpul_comm_view *comm, const gpul_comm_transfer *transfers, uint32_t n)
 {
 	bool leave = false;
 
@@ -95,6 +95,12 @@ static __device__ __forceinline__ bool gpul_sendrecv(const gpul_comm_view *comm,
 			leave = gpul_transfer_part<GPUL_COMM_SIMPLE>(comm, t, block, part);
 	}
 	return leave;
+}
+
+/* Transfers, or few_transfers: the kernel's argument. */
+template <typename T> static __device__ __forceinline__ bool gpul_sendrecv(const gpul_comm_view *comm, const T *work)
+{
+	return gpul_sendrecv_all(comm, work->items, work->n);
 }
 
 #endif

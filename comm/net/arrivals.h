@@ -37,8 +37,7 @@ typedef struct gpul_comm_arrivals_desc {
  * @desc  copied; its memory is borrowed
  * @out   owned by the caller: gpul_comm_arrivals_destroy(); untouched on failure
  * Errors  GPUL_ENOMEM
- * Threads the object belongs to the connection's thread
- * Source  - */
+ * Threads the object belongs to the connection's thread */
 gpul_status gpul_comm_arrivals_create(const gpul_comm_arrivals_desc *desc, gpul_comm_arrivals **out, gpul_error *err);
 void gpul_comm_arrivals_destroy(gpul_comm_arrivals *a);  /* NULL is fine */
 

@@ -54,8 +54,7 @@ bool gpul_comm_grants_may_go(uint64_t step, uint64_t granted, uint64_t free_left
  * @desc  copied
  * @out   owned by the caller: gpul_comm_grants_destroy(); untouched on failure
  * Errors  GPUL_EINVAL a field is out of range; GPUL_ENOMEM
- * Threads the object belongs to one thread at a time
- * Source  - */
+ * Threads the object belongs to one thread at a time */
 gpul_status gpul_comm_grants_create(const gpul_comm_grants_desc *desc, gpul_comm_grants **out, gpul_error *err);
 void gpul_comm_grants_destroy(gpul_comm_grants *g);  /* NULL is fine */
 
@@ -75,8 +74,7 @@ uint64_t gpul_comm_grants_asked_for(const gpul_comm_grants *g, unsigned route, u
  * @route  of the channel
  * @block  of the channel; gpul_comm_grants_granted() has its new number
  * Returns false if no step waits, or the window is full.  Call it until it returns false after each of the inputs
- * Threads  the thread of g
- * Source   - */
+ * Threads  the thread of g */
 bool gpul_comm_grants_next(gpul_comm_grants *g, unsigned *route, unsigned *block);
 
 /* The steps of a channel that may be put: those before this number. */

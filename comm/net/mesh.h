@@ -48,8 +48,7 @@ typedef struct gpul_comm_mesh_desc {
  * @out         owned by the caller: gpul_comm_mesh_destroy(); untouched on failure
  * Errors  GPUL_EUNSUPPORTED no such backend or device; GPUL_EINVAL; GPUL_ESYS native = ETIMEDOUT: a rank has not connected in time
  *         (the text names both ranks); GPUL_ENOMEM; the failure of the job
- * Threads as gpul_boot_allgather()
- * Source  - */
+ * Threads as gpul_boot_allgather() */
 gpul_status gpul_comm_mesh_create(gpul_boot *boot, const gpul_comm_mesh_desc *desc, int timeout_ms, gpul_comm_mesh **out,
 				  gpul_error *err);
 /* Close the connections: afterwards no rank changes memory of this one any more.  The peers' requests end with "closed by the

@@ -78,9 +78,7 @@ typedef struct gpul_comm_proxy_desc {
  *
  * @desc  copied, with its routes
  * @out   owned by the caller: gpul_comm_proxy_stop(); untouched on failure
- * Errors  GPUL_ENOMEM; GPUL_ESYS no thread
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_ENOMEM; GPUL_ESYS no thread */
 gpul_status gpul_comm_proxy_start(const gpul_comm_proxy_desc *desc, gpul_comm_proxy **out, gpul_error *err);
 /* Its trace, which is off; valid as long as the proxy.  NULL: p is NULL. */
 gpul_comm_net_trace *gpul_comm_proxy_trace(gpul_comm_proxy *p);

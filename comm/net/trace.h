@@ -61,8 +61,7 @@ void gpul_net_trace_free(gpul_comm_net_trace *t);
  * @t           initialised
  * @max_events  room for events; those beyond it are counted, but lost.  0: continue, and keep the events
  * Errors  GPUL_EINVAL 0, and there is no last trace; GPUL_ENOMEM
- * Threads any thread but the proxy's
- * Source  - */
+ * Threads any thread but the proxy's */
 gpul_status gpul_net_trace_start(gpul_comm_net_trace *t, size_t max_events, gpul_error *err);
 /* Stop, when the calls of all ranks have ended: what the proxy begins afterwards is not recorded.  Waits up to three seconds for the
  * puts in flight; those that have not ended by then are lost. */

@@ -7,15 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loader/embedded.h"
 #include "loader/loader.h"
 
-/* The assembler embeds the PTX file; the path is relative to the folder in which the compiler runs. */
-__asm__(".pushsection .rodata\n"
-	".global gpul_netqueue_ptx, gpul_netqueue_ptx_end\n"
-	"gpul_netqueue_ptx: .incbin \"comm/netqueue/unpack.ptx\"\n"
-	"gpul_netqueue_ptx_end: .byte 0\n"
-	".popsection");
-extern const char gpul_netqueue_ptx[], gpul_netqueue_ptx_end[];
+GPUL_EMBED(netqueue_unpack_ptx, "comm/netqueue/unpack.ptx");
 
 enum {
 	DEFAULT_SLOTS = 64, DEFAULT_SLOT_BYTES = 64 << 10, DEFAULT_ENTRIES = 8192, DEFAULT_TIMEOUT_MS = 10000,
@@ -59,8 +54,7 @@ static void set_defaults(gpul_netqueue *q)
 
 static gpul_status load_kernel(gpul_netqueue *q, gpul_error *err)
 {
-	gpul_status st = gpul_module_load_ptx(q->drv, gpul_netqueue_ptx, (size_t)(gpul_netqueue_ptx_end - gpul_netqueue_ptx),
-					      "netqueue/unpack.ptx", NULL, &q->module, err);
+	gpul_status st = gpul_module_load_embedded(q->drv, &netqueue_unpack_ptx, &q->module, err);
 
 	st = st ? st : gpul_kernel_find(q->module, "gpul_netqueue_unpack", &q->kernel, err);
 	return st ? st : gpul_kernel_prepare(q->kernel, err);

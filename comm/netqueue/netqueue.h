@@ -37,8 +37,7 @@ typedef struct gpul_netqueue gpul_netqueue;  /* opaque: netqueue.c */
  * @desc  copied
  * @out   owned by the caller: gpul_netqueue_destroy(); untouched on failure
  * Errors  GPUL_EINVAL a number is out of its limits; those of gpul_mem_create(); GPUL_ECUDA; GPUL_ENOMEM
- * Threads any thread with the context current; one thread at a time uses the object, except gpul_netqueue_abort()
- * Source  - */
+ * Threads any thread with the context current; one thread at a time uses the object, except gpul_netqueue_abort() */
 gpul_status gpul_netqueue_create(const gpul_driver *drv, const gpul_netqueue_desc *desc, gpul_netqueue **out, gpul_error *err);
 void gpul_netqueue_destroy(gpul_netqueue *q);  /* waits for the kernel; NULL is fine */
 
@@ -53,8 +52,7 @@ const gpul_mem *gpul_netqueue_bounce(const gpul_netqueue *q);
  * @destination  GPU address; any alignment.  The kernel writes to nothing else
  * @bytes        its size
  * Errors  GPUL_EINVAL a kernel runs, or bytes is 0; GPUL_ECUDA
- * Threads as gpul_netqueue_create()
- * Source  - */
+ * Threads as gpul_netqueue_create() */
 gpul_status gpul_netqueue_begin(gpul_netqueue *q, CUdeviceptr destination, uint64_t bytes, gpul_error *err);
 
 /* The same in two steps: entries can be written before the kernel starts, and the launch goes to a stream of the caller, which
@@ -67,8 +65,7 @@ void gpul_netqueue_empty(gpul_netqueue *q);
  * @bytes        its size
  * @stream       any
  * Errors  as gpul_netqueue_begin()
- * Threads as gpul_netqueue_create()
- * Source  - */
+ * Threads as gpul_netqueue_create() */
 gpul_status gpul_netqueue_launch(gpul_netqueue *q, CUdeviceptr destination, uint64_t bytes, CUstream stream, gpul_error *err);
 
 /* Write entry n; gpul_netqueue_publish() comes next.  The caller has a credit for it, and has written its piece.  For tests: any
@@ -93,8 +90,7 @@ typedef struct gpul_netqueue_result {
  * @q    after gpul_netqueue_begin()
  * @out  true: call gpul_netqueue_wait()
  * Errors  GPUL_ECUDA
- * Threads as gpul_netqueue_create()
- * Source  - */
+ * Threads as gpul_netqueue_create() */
 gpul_status gpul_netqueue_poll(gpul_netqueue *q, bool *out, gpul_error *err);
 
 /** Wait for the kernel's end, and read what it has counted.
@@ -103,8 +99,7 @@ gpul_status gpul_netqueue_poll(gpul_netqueue *q, bool *out, gpul_error *err);
  * @out  filled, also if entries were refused; untouched if a driver call fails
  * Errors  GPUL_EFORMAT entries were refused: the text explains the first one; GPUL_ESYS native = ETIMEDOUT: no entry came;
  *         GPUL_ECUDA
- * Threads as gpul_netqueue_create()
- * Source  - */
+ * Threads as gpul_netqueue_create() */
 gpul_status gpul_netqueue_wait(gpul_netqueue *q, gpul_netqueue_result *out, gpul_error *err);
 
 enum { GPUL_NETQUEUE_TEXT_BYTES = 192 };

@@ -44,9 +44,7 @@ typedef struct gpul_netqueue_shape {
 /** Check the limits of layout.h.
  *
  * @shape  any
- * Errors  GPUL_EINVAL the message has the number and its limits
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL the message has the number and its limits */
 gpul_status gpul_netqueue_shape_check(const gpul_netqueue_shape *shape, gpul_error *err);
 
 typedef struct gpul_netqueue_piece {
@@ -95,8 +93,7 @@ void gpul_netqueue_received(gpul_netqueue_producer *p, uint64_t n_bytes);
  * @out     the piece; set if *got
  * @got     false: all received bytes are in entries, or the ring is full, or the stream has ended
  * Errors  GPUL_EFORMAT native = position: no record header there, or bytes behind the end
- * Threads one thread at a time
- * Source  - */
+ * Threads one thread at a time */
 gpul_status gpul_netqueue_produce(gpul_netqueue_producer *p, const unsigned char *bounce, gpul_netqueue_piece *out, bool *got,
 				  gpul_error *err);
 
@@ -105,8 +102,7 @@ gpul_status gpul_netqueue_produce(gpul_netqueue_producer *p, const unsigned char
  * @p     producer
  * @done  [n_blocks], as in gpul_netqueue_control
  * Errors  GPUL_EFORMAT a block has finished entries that were not produced: the memory was overwritten
- * Threads one thread at a time
- * Source  - */
+ * Threads one thread at a time */
 gpul_status gpul_netqueue_credit(gpul_netqueue_producer *p, const uint64_t *done, gpul_error *err);
 
 /* Has the end of the stream been parsed?  Then n_produced is the number of all entries. */

@@ -36,9 +36,7 @@ typedef struct gpul_comm_params {
  * @path  of the file
  * @out   filled; empty on failure
  * Errors  GPUL_EFORMAT a malformed line (the text has the file, the line, the column and what is expected there), two rows for one
- *         transport and protocol, or no rows; GPUL_ESYS the file cannot be read
- * Threads any thread may call
- * Source  - */
+ *         transport and protocol, or no rows; GPUL_ESYS the file cannot be read */
 gpul_status gpul_comm_params_read(const char *path, gpul_comm_params *out, gpul_error *err);
 
 /* The parameters that are used without a file: two H200s with NVLink, set by hand to agree with docs/measured.md. */
@@ -59,9 +57,7 @@ typedef struct gpul_comm_link {
  * @text    name, or LATENCY:BANDWIDTH
  * @memory  for LATENCY:BANDWIDTH: the link is one between memories
  * @out     set
- * Errors  GPUL_EINVAL neither a name nor two positive numbers; the text lists the names
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL neither a name nor two positive numbers; the text lists the names */
 gpul_status gpul_comm_link_parse(const char *text, bool memory, gpul_comm_link *out, gpul_error *err);
 
 /* The costs of the protocols over a link; overhead, gap and step size are those of `like`, which may be the same array. */

@@ -49,9 +49,7 @@ typedef struct gpul_comm_machine {
 /** Find the paths of the trees; once, after n_ranks and ranks_per_host are set.
  *
  * @m  n_ranks and ranks_per_host are used, paths is set
- * Errors  GPUL_EINVAL a number of ranks out of range, or no ranks per host
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL a number of ranks out of range, or no ranks per host */
 gpul_status gpul_comm_machine_prepare(gpul_comm_machine *m, gpul_error *err);
 
 /** Compute the time of a call.
@@ -62,7 +60,6 @@ gpul_status gpul_comm_machine_prepare(gpul_comm_machine *m, gpul_error *err);
  * @proto  protocol
  * @bytes  of the larger buffer of a rank
  * Errors  none: the result is microseconds, or a negative number if there is no such algorithm for this call and machine
- * Threads any thread may call
  * Source  Alexandrov et al., LogGP, SPAA 1995; Sanders, Speck and Traeff, Two-tree algorithms, 2009 */
 double gpul_comm_predict(const gpul_comm_machine *m, gpul_comm_call call, gpul_comm_algo algo, gpul_comm_proto proto, double bytes);
 
@@ -73,9 +70,7 @@ double gpul_comm_predict(const gpul_comm_machine *m, gpul_comm_call call, gpul_c
  * @bytes  of the larger buffer of a rank
  * @algo   set
  * @proto  set
- * Errors  none: the result is its time; negative, and nothing is set, if no algorithm is possible
- * Threads any thread may call
- * Source  - */
+ * Errors  none: the result is its time; negative, and nothing is set, if no algorithm is possible */
 double gpul_comm_predict_best(const gpul_comm_machine *m, gpul_comm_call call, double bytes, gpul_comm_algo *algo, gpul_comm_proto *proto);
 
 /* A measured call. */
@@ -93,7 +88,6 @@ typedef struct gpul_comm_point {
  * @points  measured
  * @n       their number, at least 5
  * Errors  GPUL_EINVAL fewer points, or a point without time or without prediction
- * Threads any thread may call
  * Source  Nelder and Mead, A simplex method for function minimization, 1965 */
 gpul_status gpul_comm_fit(gpul_comm_machine *m, gpul_comm_proto proto, const gpul_comm_point *points, unsigned n, gpul_error *err);
 

@@ -5,27 +5,18 @@
  *
  * In place, a scatter kernel writes a block only after this rank has sent its own one: it has been packed. */
 #include "comm/sparse/sparse_internal.h"
+#include "loader/embedded.h"
 
-/* The assembler embeds a PTX file; the path is relative to the folder in which the compiler runs. */
-#define EMBED(name)                                                                     \
-	__asm__(".pushsection .rodata\n"                                                \
-		".global gpul_sparse_ptx_" #name ", gpul_sparse_ptx_" #name "_end\n"    \
-		"gpul_sparse_ptx_" #name ": .incbin \"comm/kernels/sparse_" #name ".ptx\"\n" \
-		"gpul_sparse_ptx_" #name "_end: .byte 0\n"                              \
-		".popsection");                                                         \
-	extern const char gpul_sparse_ptx_##name[], gpul_sparse_ptx_##name##_end[]
-
-EMBED(bitmap);
-EMBED(pack);
-EMBED(scatter);
+GPUL_EMBED(sparse_bitmap_ptx, "comm/kernels/sparse_bitmap.ptx");
+GPUL_EMBED(sparse_pack_ptx, "comm/kernels/sparse_pack.ptx");
+GPUL_EMBED(sparse_scatter_ptx, "comm/kernels/sparse_scatter.ptx");
 
 enum { WARP = 32, WARPS = GPUL_SPARSE_THREADS / WARP, MOST_GRID = 1024 };
 
-static gpul_status load(gpul_comm_sparse *s, unsigned which, const char *begin, const char *end, const char *name, CUfunction *out,
-			gpul_error *err)
+static gpul_status load(gpul_comm_sparse *s, unsigned which, const gpul_embedded *file, CUfunction *out, gpul_error *err)
 {
 	const gpul_kernel *k;
-	gpul_status st = gpul_module_load_ptx(s->drv, begin, (size_t)(end - begin), name, NULL, &s->modules[which], err);
+	gpul_status st = gpul_module_load_embedded(s->drv, file, &s->modules[which], err);
 
 	st = st ? st : gpul_kernel_find(s->modules[which], NULL, &k, err);
 	st = st ? st : gpul_kernel_prepare(k, err);
@@ -34,10 +25,10 @@ static gpul_status load(gpul_comm_sparse *s, unsigned which, const char *begin, 
 
 gpul_status gpul_sparse_gpu_open(gpul_comm_sparse *s, gpul_error *err)
 {
-	gpul_status st = load(s, 0, gpul_sparse_ptx_bitmap, gpul_sparse_ptx_bitmap_end, "sparse_bitmap.ptx", &s->bitmap_kernel, err);
+	gpul_status st = load(s, 0, &sparse_bitmap_ptx, &s->bitmap_kernel, err);
 
-	st = st ? st : load(s, 1, gpul_sparse_ptx_pack, gpul_sparse_ptx_pack_end, "sparse_pack.ptx", &s->pack_kernel, err);
-	st = st ? st : load(s, 2, gpul_sparse_ptx_scatter, gpul_sparse_ptx_scatter_end, "sparse_scatter.ptx", &s->scatter_kernel, err);
+	st = st ? st : load(s, 1, &sparse_pack_ptx, &s->pack_kernel, err);
+	st = st ? st : load(s, 2, &sparse_scatter_ptx, &s->scatter_kernel, err);
 	st = st ? st : gpul_cu(s->drv, err, cuStreamCreate(&s->stream, CU_STREAM_NON_BLOCKING));
 	st = st ? st : gpul_cu(s->drv, err, cuEventCreate(&s->begun, CU_EVENT_DISABLE_TIMING));
 	return st ? st : gpul_cu(s->drv, err, cuEventCreate(&s->scattered, CU_EVENT_DISABLE_TIMING));

@@ -46,8 +46,7 @@ typedef struct gpul_comm_sparse_options {
  * @out      owned by the caller: gpul_comm_sparse_destroy(); untouched on failure
  * Errors  GPUL_EINVAL bad options, or options that differ between ranks; GPUL_EUNSUPPORTED gpu_direct is YES and not possible (the
  *         text has the reason); GPUL_ENOMEM; GPUL_ECUDA; as gpul_rdma_register_mem() and gpul_boot_allgather()
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status gpul_comm_sparse_create(const gpul_driver *drv, int device, gpul_boot *boot, gpul_comm_mesh *mesh,
 				    const gpul_comm_sparse_options *options, gpul_comm_sparse **out, gpul_error *err);
 /* Before the mesh is destroyed.  NULL is fine; cannot fail. */

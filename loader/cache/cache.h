@@ -50,9 +50,7 @@ void gpul_cache_query(gpul_cache_status *out);
 /** Remove all results.
  *
  * @n_removed  set to the number of results removed
- * Errors  GPUL_ESYS a result cannot be removed (native = errno)
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_ESYS a result cannot be removed (native = errno) */
 gpul_status gpul_cache_clear(uint64_t *n_removed, gpul_error *err);
 
 #ifdef __cplusplus

@@ -24,9 +24,7 @@ extern "C" {
  * @arch      "compute_90" for PTX, "sm_90" for machine code
  * @no_cache  compile, and do not use the cache
  * @out       filled in, on failure too (then only log may be set); gpul_nvrtc_result_free()
- * Errors  as gpul_nvrtc_compile()
- * Threads any thread may call
- * Source  - */
+ * Errors  as gpul_nvrtc_compile() */
 gpul_status gpul_compile_cached(const char *source, const char *name, const char *const *options,
 				const char *arch, bool no_cache, gpul_nvrtc_result *out,
 				gpul_error *err);

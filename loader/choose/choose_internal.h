@@ -41,8 +41,7 @@ typedef struct gpul_choice {
  * @options  borrowed until gpul_choice_close()
  * @out      owned by the caller: gpul_choice_close(); zeroed on failure
  * Errors  those of gpul_source_images(), and of NVRTC for CUDA C++; GPUL_ENOMEM
- * Threads only the thread that the sources belong to
- * Source  - */
+ * Threads only the thread that the sources belong to */
 gpul_status gpul_choice_open(gpul_source *const *sources, size_t n, const gpul_target *target,
 			     const gpul_load_options *options, gpul_choice *out, gpul_error *err);
 void gpul_choice_close(gpul_choice *c); /* all zeros is fine; cannot fail */
@@ -59,8 +58,7 @@ typedef struct gpul_chosen {
  * Errors  GPUL_EFORMAT no device code, or no kernels; GPUL_EUNSUPPORTED no image for this device: the text names
  *         the existing ones and the option of nvcc that adds one; GPUL_EINVAL no such kernel, or several
  *         kernels: the text names them
- * Threads any thread may call, one at a time for one choice
- * Source  - */
+ * Threads any thread may call, one at a time for one choice */
 gpul_status gpul_choice_find(gpul_choice *c, gpul_chosen *out, gpul_error *err);
 
 /* True if image i of an input is to be linked: it is relocatable, it is LTO code, or it is bare PTX and

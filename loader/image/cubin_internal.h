@@ -43,7 +43,6 @@ typedef struct gpul_cubin {
  * @bytes  borrowed by *out; any alignment
  * @gap    the range of these bytes that has no data; the section table must be outside it
  * Errors  GPUL_EFORMAT: the message gives the place and what was expected
- * Threads any thread may call
  * Source  the ELF specification; CUDA 11.8, 12.4 and 13.0 */
 gpul_status gpul_cubin_open(const void *bytes, size_t n_bytes, gpul_cubin_gap gap, gpul_cubin *out,
 			    gpul_error *err);

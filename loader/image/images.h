@@ -99,9 +99,7 @@ const gpul_error *gpul_images_damaged(const gpul_images *images, size_t *n);
  * @image  a fatbin, a fatbin wrapper, a cubin, or NUL-terminated PTX
  * @bytes  set to the start of the content: the fatbin that a wrapper points to, else image itself
  * @n      set to its length in bytes
- * Errors  GPUL_EFORMAT not such code, or its headers are damaged
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EFORMAT not such code, or its headers are damaged */
 gpul_status gpul_image_extent(const void *image, const void **bytes, size_t *n, gpul_error *err);
 
 /** Read the target of a cubin from its ELF header.
@@ -112,7 +110,6 @@ gpul_status gpul_image_extent(const void *image, const void **bytes, size_t *n, 
  * @suffix   set to 'a', 'f' or 0
  * @relocatable  set to true for ET_REL, which must be linked before it is loaded
  * Errors  GPUL_EFORMAT not a cubin
- * Threads any thread may call
  * Source  observed in CUDA 11 to 13 */
 gpul_status gpul_cubin_target(const void *bytes, size_t n_bytes, uint16_t *sm, char *suffix,
 			      bool *relocatable, gpul_error *err);
@@ -125,7 +122,6 @@ gpul_status gpul_cubin_target(const void *bytes, size_t n_bytes, uint16_t *sm, c
  * @text        set to the text, which a NUL follows; the caller calls free().  NULL: there are not so many
  * @text_bytes  set to its length without that NUL
  * Errors  GPUL_EFORMAT not a cubin, or the text is outside it; GPUL_ENOMEM
- * Threads any thread may call
  * Source  observed in CUDA 13.0 */
 gpul_status gpul_cubin_ptx(const void *bytes, size_t n_bytes, size_t index, char **text, size_t *text_bytes, gpul_error *err);
 

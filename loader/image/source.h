@@ -36,8 +36,7 @@ gpul_status gpul_source_open(const char *path, gpul_source **out, gpul_error *er
  * @name     for messages, and to recognise CUDA C++ (a name that ends in .cu); copied
  * @out      owned by the caller: gpul_source_close(); untouched on failure
  * Errors  GPUL_EFORMAT n_bytes is 0; GPUL_ENOMEM
- * Threads any thread may call; only one thread at a time may use a source
- * Source  - */
+ * Threads any thread may call; only one thread at a time may use a source */
 gpul_status gpul_source_of(const void *bytes, size_t n_bytes, const char *name, gpul_source **out,
 			   gpul_error *err);
 
@@ -67,8 +66,7 @@ const void *gpul_source_bytes(const gpul_source *s, size_t *n_bytes);
  * @s     the source; memory that does not end in NUL is copied at the first call
  * @text  set to the string; borrowed from the source
  * Errors  GPUL_ENOMEM
- * Threads one at a time for each source
- * Source  - */
+ * Threads one at a time for each source */
 gpul_status gpul_source_text(gpul_source *s, const char **text, gpul_error *err);
 
 /** The images in the file, listed at the first call (gpul_images_all() describes the list).  Parts that are damaged are
@@ -79,8 +77,7 @@ gpul_status gpul_source_text(gpul_source *s, const char **text, gpul_error *err)
  * @out       borrowed from the source; untouched on failure
  * Errors  GPUL_ESYS a member of a thin archive cannot be read, or the file was cut; GPUL_EFORMAT cannot hold device code, or is
  *         damaged: where (native = byte offset), and what was expected; GPUL_ENOMEM
- * Threads one at a time for each source
- * Source  - */
+ * Threads one at a time for each source */
 gpul_status gpul_source_images(gpul_source *s, const gpul_progress *progress,
 			       const gpul_images **out, gpul_error *err);
 

@@ -53,7 +53,6 @@ typedef struct gpul_link_options {
  * Errors  GPUL_EUNSUPPORTED no nvJitLink is installed, or it is too old for the device;
  *         GPUL_EFORMAT an input is not relocatable, or the link failed: the linker's message with
  *         symbol and input, and what to do; GPUL_ENOMEM
- * Threads any thread may call
  * Source  nvJitLink documentation */
 gpul_status gpul_link(const gpul_link_input *inputs, size_t n, const gpul_link_options *options,
 		      gpul_linked *out, gpul_error *err);
@@ -65,7 +64,6 @@ void gpul_linked_free(gpul_linked *l); /* all zeros is fine; cannot fail */
  * @major  13 for CUDA 13.0; may be NULL
  * @minor  0 for CUDA 13.0; may be NULL
  * Errors  GPUL_EUNSUPPORTED none was found; the text lists the places searched
- * Threads any thread may call
  * Source  nvJitLink documentation: nvJitLinkVersion */
 gpul_status gpul_link_find(const char **path, int *major, int *minor, gpul_error *err);
 

@@ -42,7 +42,6 @@ bool gpul_program_find_libcuda(const char *nvcc, char path[GPUL_PROGRAM_PATH_BYT
  * @out_bytes  their number
  * Errors  GPUL_EUNSUPPORTED no nvcc or no libgpuload-rt.a; GPUL_EFORMAT nvcc reported errors, on stderr; GPUL_ESYS a temporary
  *         folder or file, or nvcc cannot be used; GPUL_ENOMEM
- * Threads any thread may call
  * Source  nvcc manual: -cudart none, -MD */
 gpul_status gpul_program_build(const char *text, const char *path, const char *const *options, uint32_t cc, bool no_cache,
 			       void **out, size_t *out_bytes, gpul_error *err);

@@ -97,7 +97,6 @@ typedef struct gpul_signature {
  * @f     a kernel of m with a body
  * @out   owned by the caller: gpul_signature_destroy(); untouched on failure
  * Errors  GPUL_EINVAL f is not a kernel with a body; GPUL_ENOMEM
- * Threads any thread may call
  * Source  PTX ISA 9.0, 5.1.6 (parameters), 9.7.9 (loads and stores) */
 gpul_status gpul_signature_infer(const gpul_ptx_module *m, const gpul_ptx_func *f,
 				 gpul_signature **out, gpul_error *err);

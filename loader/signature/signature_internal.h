@@ -18,7 +18,6 @@ typedef struct gpul_signature_owned {
  * @f     a kernel of m
  * @out   owned by the caller: gpul_signature_destroy(&(*out)->s); untouched on failure
  * Errors  GPUL_EINVAL f is not a kernel with a body; GPUL_ENOMEM
- * Threads any thread may call
  * Source  PTX ISA 9.0, 5.1.6 */
 gpul_status gpul_signature_declared(const gpul_ptx_module *m, const gpul_ptx_func *f,
 				    gpul_signature_owned **out, gpul_error *err);

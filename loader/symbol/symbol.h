@@ -26,7 +26,6 @@ extern "C" {
  * @fn    from cuModuleGetFunction, cuKernelGetFunction or cudaGetFuncBySymbol
  * @out   owned by the caller: gpul_kernel_release(); untouched on failure
  * Errors  GPUL_ECUDA the driver refuses fn; GPUL_ENOMEM
- * Threads any thread may call
  * Source  CUDA Driver API: cuFuncGetName, cuFuncGetParamInfo */
 gpul_status gpul_kernel_of(const gpul_driver *drv, CUfunction fn, gpul_kernel **out, gpul_error *err);
 /** NULL is fine; only for kernels from gpul_kernel_of() and gpul_kernel_by_symbol(). */
@@ -38,7 +37,6 @@ void gpul_kernel_release(gpul_kernel *k);
  * @runtime_error  the result of cudaGetFuncBySymbol
  * @name           the name of that error
  * Errors  GPUL_EINVAL always
- * Threads any thread may call
  * Source  CUDA Runtime API: cudaGetFuncBySymbol */
 gpul_status gpul_symbol_explain(const void *stub, int runtime_error, const char *name, gpul_error *err);
 
@@ -49,7 +47,6 @@ gpul_status gpul_symbol_explain(const void *stub, int runtime_error, const char 
  * @out   owned by the caller: gpul_kernel_release(); untouched on failure
  * Errors  GPUL_EINVAL the runtime finds no kernel for the stub: the text has the reason, and what
  *         to do; GPUL_ECUDA
- * Threads any thread may call
  * Source  CUDA Runtime API: cudaGetFuncBySymbol */
 static inline gpul_status gpul_kernel_by_symbol(const gpul_driver *drv, const void *stub,
 						gpul_kernel **out, gpul_error *err)
@@ -73,7 +70,6 @@ static inline gpul_status gpul_kernel_by_symbol(const gpul_driver *drv, const vo
  * @out    set to the pointer, 8 bytes, as a kernel argument
  * Errors  GPUL_EINVAL no such variable (the text suggests a similar name), or index beyond its end;
  *         GPUL_EFORMAT the element is 0; GPUL_ECUDA
- * Threads any thread may call
  * Source  CUDA C++ Programming Guide, Function Pointers; cuLibraryGetGlobal */
 gpul_status gpul_function_pointer(const gpul_module *m, const char *name, size_t index, uint64_t *out,
 				  gpul_error *err);

@@ -45,7 +45,6 @@ typedef struct gpul_ptx_prune_result {
  * @out      filled in on success
  * Errors  GPUL_EFORMAT a text cannot be divided into declarations, or no text has a wanted kernel: link the texts as they are;
  *         GPUL_ENOMEM
- * Threads any thread may call
  * Source  PTX ISA 9.0, Linking Directives */
 gpul_status gpul_ptx_prune(gpul_ptx_text *texts, size_t n, const gpul_ptx_prune_options *options,
 			   gpul_ptx_prune_result *out, gpul_error *err);

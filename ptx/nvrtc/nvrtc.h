@@ -36,7 +36,6 @@ typedef struct gpul_nvrtc_result {
  * Errors  GPUL_EUNSUPPORTED no libnvrtc was found, or it does not support the architecture;
  *         GPUL_EFORMAT the program or an option has an error: the text is the first error of the log,
  *         native is the nvrtcResult; GPUL_ENOMEM
- * Threads any thread may call
  * Source  NVRTC User Guide: nvrtcCompileProgram */
 gpul_status gpul_nvrtc_compile(const char *source, const char *name, const char *const *options,
 			       const char *arch, gpul_nvrtc_result *out, gpul_error *err);
@@ -52,7 +51,6 @@ unsigned gpul_nvrtc_main_line(const char *text);
  * @major  13 for CUDA 13.0; may be NULL
  * @minor  0 for CUDA 13.0; may be NULL
  * Errors  GPUL_EUNSUPPORTED no libnvrtc was found; the text lists the places that were searched
- * Threads any thread may call
  * Source  NVRTC User Guide: nvrtcVersion */
 gpul_status gpul_nvrtc_find(const char **path, int *major, int *minor, gpul_error *err);
 

@@ -14,7 +14,6 @@ extern "C" {
  *
  * @cuda  as cuDriverGetVersion() reports it, 13000 for 13.0; at least 11000
  * Errors  none
- * Threads any thread may call
  * Source  PTX ISA 9.0, Release Notes */
 unsigned gpul_ptx_newest_of_cuda(int cuda);
 

@@ -59,8 +59,7 @@ const gpul_mem_info *gpul_rdma_copies_about(const gpul_rdma_copies *c);
  * @n_posted  how many were started; fewer than n when n_stages copies of one direction are in flight: post the rest later
  * @why       explains a failure; the first failure of c is returned by every later call
  * Errors  GPUL_EINVAL an operation of another kind, or outside of the staging buffers; GPUL_ECUDA
- * Threads one thread at a time
- * Source  - */
+ * Threads one thread at a time */
 gpul_status gpul_rdma_copies_post(gpul_rdma_copies *c, const gpul_rdma_op *ops, unsigned n, unsigned *n_posted,
 				  gpul_rdma_failure *why);
 

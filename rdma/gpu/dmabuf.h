@@ -60,7 +60,6 @@ void gpul_rdma_dmabuf_close(gpul_rdma_dmabuf *pieces, unsigned n);
  * @device  ordinal
  * @err     explains a failure
  * Errors  GPUL_EUNSUPPORTED it does not: the text says what is needed; GPUL_ECUDA
- * Threads any thread
  * Source  CUDA Driver API: CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED */
 gpul_status gpul_rdma_dmabuf_supported(const gpul_driver *drv, int device, gpul_error *err);
 

@@ -66,7 +66,6 @@ typedef struct gpul_nic_topology gpul_nic_topology;  /* opaque: topology_interna
  * @out    owned by the caller: gpul_nic_topology_free(); sorted by name, mlx5_2 before mlx5_10; no NICs if the
  *         machine has none; untouched on failure
  * Errors  GPUL_ENOMEM; GPUL_ESYS sysfs does not exist
- * Threads any thread may call
  * Source  Linux Documentation/ABI/stable/sysfs-class-infiniband, Documentation/ABI/testing/sysfs-bus-pci */
 gpul_status gpul_nic_topology_read(const char *sysfs, gpul_nic_topology **out, gpul_error *err);
 void gpul_nic_topology_free(gpul_nic_topology *t);  /* NULL is fine; cannot fail */
@@ -106,7 +105,6 @@ const char *gpul_nic_distance_name(gpul_nic_distance d);
  * @n_only their number
  * @why    receives one sentence, also if there is no NIC; NULL: not wanted
  * Errors  NULL: there is no NIC, or none of `only` is in the topology
- * Threads any thread may call
  * Source  the order of the classes: NVIDIA, nvidia-smi topo -m */
 const gpul_nic *gpul_nic_choose(const gpul_nic_topology *t, const char *gpu, const char *const *only, size_t n_only,
 				char why[GPUL_NIC_WHY_BYTES]);

@@ -39,7 +39,6 @@ typedef struct gpul_ofi_entries {
  * @out  owned by the caller: gpul_ofi_entries_free(); untouched on failure; may be empty
  * @err  explains a failure
  * Errors  GPUL_EUNSUPPORTED no libfabric; GPUL_ESYS fi_getinfo failed, native = its error number; GPUL_ENOMEM
- * Threads any thread
  * Source  manual page fi_getinfo(3) */
 gpul_status gpul_ofi_entries_read(gpul_ofi_entries *out, gpul_error *err);
 void gpul_ofi_entries_free(gpul_ofi_entries *e);  /* accepts a zeroed *e; cannot fail */

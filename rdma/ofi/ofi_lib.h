@@ -27,7 +27,6 @@ struct gpul_ofi;
  * @out  valid until the process ends
  * @err  explains a failure
  * Errors  GPUL_EUNSUPPORTED it is not installed, too old, or gpuload was built without its headers
- * Threads any thread may call
  * Source  POSIX dlopen() */
 gpul_status gpul_ofi_open(const struct gpul_ofi **out, gpul_error *err);
 

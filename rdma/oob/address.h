@@ -25,7 +25,6 @@ typedef struct gpul_rdma_address {
  * @out   untouched on failure
  * @err   explains a failure
  * Errors  GPUL_EINVAL the port is not a number from 0 to 65535, a bracket is missing, or the host or path is too long
- * Threads any thread may call
  * Source  RFC 3986, 3.2.2 (brackets around an IPv6 address) */
 gpul_status gpul_rdma_address_parse(const char *text, gpul_rdma_address *out, gpul_error *err);
 

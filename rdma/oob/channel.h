@@ -21,7 +21,6 @@ typedef struct gpul_rdma_channel gpul_rdma_channel;  /* opaque: channel.c */
  * @out          owned by the caller: gpul_rdma_channel_close(); untouched on failure
  * @err          explains a failure
  * Errors  GPUL_ESYS the name is unknown, the last reason of connect(), or ETIMEDOUT; GPUL_ENOMEM
- * Threads any thread may call
  * Source  Linux connect(2) */
 gpul_status gpul_rdma_channel_connect(const gpul_rdma_address *to, uint64_t deadline_ns, gpul_rdma_channel **out,
 				      gpul_error *err);
@@ -32,7 +31,6 @@ gpul_status gpul_rdma_channel_connect(const gpul_rdma_address *to, uint64_t dead
  * @out     owned by the caller: gpul_rdma_channel_close(); untouched on failure
  * @err     explains a failure
  * Errors  GPUL_ENOMEM
- * Threads any thread may call
  * Source  Linux tcp(7): TCP_NODELAY, TCP_USER_TIMEOUT */
 gpul_status gpul_rdma_channel_create(int socket, gpul_rdma_channel **out, gpul_error *err);
 
@@ -56,9 +54,7 @@ const char *gpul_rdma_channel_peer(const gpul_rdma_channel *c);
  *
  * @c      channel
  * @frame  copied
- * @why    receives the failure: the peer does not read (EAGAIN), or the connection is broken
- * Threads any thread
- * Source  - */
+ * @why    receives the failure: the peer does not read (EAGAIN), or the connection is broken */
 gpul_status gpul_rdma_channel_send(gpul_rdma_channel *c, const gpul_rdma_frame *frame, gpul_rdma_failure *why);
 
 /** Receive a frame that has arrived.
@@ -68,8 +64,7 @@ gpul_status gpul_rdma_channel_send(gpul_rdma_channel *c, const gpul_rdma_frame *
  * @got  false: no whole frame has arrived
  * @why  receives the failure: REFUSED or FAILED (by_peer = 1), BYE (ESHUTDOWN), the end of the peer's process (EPIPE), a
  *       broken connection (errno), an invalid frame (GPUL_EFORMAT)
- * Threads one thread at a time
- * Source  - */
+ * Threads one thread at a time */
 gpul_status gpul_rdma_channel_receive(gpul_rdma_channel *c, gpul_rdma_frame *out, bool *got, gpul_rdma_failure *why);
 
 /** Wait for a frame of one type; BEATs before it are ignored.
@@ -79,8 +74,7 @@ gpul_status gpul_rdma_channel_receive(gpul_rdma_channel *c, gpul_rdma_frame *out
  * @deadline_ns  absolute, in the time of gpul_clock_ns()
  * @out          the frame
  * @why          receives the failure: as gpul_rdma_channel_receive(); another frame (GPUL_EFORMAT); ETIMEDOUT
- * Threads one thread at a time
- * Source  - */
+ * Threads one thread at a time */
 gpul_status gpul_rdma_channel_await(gpul_rdma_channel *c, gpul_rdma_frame_type type, uint64_t deadline_ns,
 				    gpul_rdma_frame *out, gpul_rdma_failure *why);
 

@@ -24,7 +24,6 @@ typedef struct gpul_rdma_port {
  * @out      owned by the caller: gpul_rdma_port_close(); untouched on failure
  * @err      explains a failure
  * Errors  GPUL_ESYS unknown name, port or path in use (EADDRINUSE), or another system call failed
- * Threads any thread may call
  * Source  Linux ipv6(7): IPV6_V6ONLY, unix(7), flock(2) */
 gpul_status gpul_rdma_port_open(const gpul_rdma_address *address, gpul_rdma_port *out, gpul_error *err);
 void gpul_rdma_port_close(gpul_rdma_port *p);  /* also removes the files of a Unix socket */

@@ -58,8 +58,7 @@ typedef struct gpul_rdma_strangers_desc {
  * @out   owned by the caller: gpul_rdma_strangers_destroy(); untouched on failure
  * @err   explains a failure
  * Errors  GPUL_ENOMEM; as gpul_rdma_port_open()
- * Threads one thread at a time, except wake
- * Source  - */
+ * Threads one thread at a time, except wake */
 gpul_status gpul_rdma_strangers_create(const gpul_rdma_strangers_desc *desc, gpul_rdma_strangers **out, gpul_error *err);
 void gpul_rdma_strangers_destroy(gpul_rdma_strangers *s);  /* closes all of them; NULL is fine */
 
@@ -95,8 +94,7 @@ void gpul_rdma_strangers_wake(gpul_rdma_strangers *s);
  * @who    of a HELLO event
  * @hello  what this end can do; copied
  * @why    receives the failure; the stranger is removed, and there is no GONE
- * Threads one thread at a time
- * Source  - */
+ * Threads one thread at a time */
 gpul_status gpul_rdma_stranger_welcome(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const gpul_rdma_hello *hello,
 				       gpul_rdma_failure *why);
 

@@ -44,8 +44,7 @@ void gpul_rdma_watch_destroy(gpul_rdma_watch *w);  /* after all are removed; NUL
  * @out            owned by the caller: gpul_rdma_watch_remove(); untouched on failure
  * @err            explains a failure
  * Errors  GPUL_ENOMEM; GPUL_ESYS
- * Threads any thread except the watch's
- * Source  - */
+ * Threads any thread except the watch's */
 gpul_status gpul_rdma_watch_add(gpul_rdma_watch *w, gpul_rdma_channel *c, uint64_t limit_ns, uint64_t peer_limit_ns,
 				gpul_rdma_on_failure *on_failure, void *context, gpul_rdma_watched **out, gpul_error *err);
 
@@ -58,8 +57,7 @@ gpul_status gpul_rdma_watch_add(gpul_rdma_watch *w, gpul_rdma_channel *c, uint64
  * @out          owned by the caller: gpul_rdma_watch_remove(); untouched on failure
  * @err          explains a failure
  * Errors  GPUL_ENOMEM; GPUL_ESYS
- * Threads any thread except the watch's
- * Source  - */
+ * Threads any thread except the watch's */
 gpul_status gpul_rdma_watch_add_fd(gpul_rdma_watch *w, int fd, gpul_rdma_on_readable *on_readable, void *context,
 				   gpul_rdma_watched **out, gpul_error *err);
 

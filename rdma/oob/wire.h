@@ -104,9 +104,7 @@ size_t gpul_rdma_frame_encode(const gpul_rdma_frame *frame, unsigned char out[GP
  *           because the sender's view of this end's address is of no use here
  * @used     size of the frame; 0: it is not complete yet
  * @err      explains a failure
- * Errors  GPUL_EFORMAT, as soon as the bytes cannot become a valid frame; the stream is then of no more use
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EFORMAT, as soon as the bytes cannot become a valid frame; the stream is then of no more use */
 gpul_status gpul_rdma_frame_decode(const void *bytes, size_t n_bytes, gpul_rdma_frame *out, size_t *used, gpul_error *err);
 
 /* The name of a frame type, such as "HELLO"; "?" for an unknown type. */

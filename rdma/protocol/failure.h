@@ -33,8 +33,7 @@ typedef struct gpul_rdma_failure {
  * @advice  copied; NULL: none
  * @fmt     printf-like text for .what
  * Errors  returns f->status
- * Threads one thread per record
- * Source  - */
+ * Threads one thread per record */
 gpul_status gpul_rdma_fail(gpul_rdma_failure *f, gpul_status status, int native, const char *call, const char *advice,
 			   const char *fmt, ...) __attribute__((format(printf, 6, 7)));
 
@@ -46,8 +45,7 @@ gpul_status gpul_rdma_fail(gpul_rdma_failure *f, gpul_status status, int native,
  * @f    a failure; GPUL_OK: *err is not changed
  * @err  receives the line, cut to its size; NULL: not wanted
  * Errors  returns f->status, with native = f->native
- * Threads any thread; *f must not change meanwhile
- * Source  - */
+ * Threads any thread; *f must not change meanwhile */
 gpul_status gpul_rdma_failure_error(const gpul_rdma_failure *f, gpul_error *err);
 
 #ifdef __cplusplus

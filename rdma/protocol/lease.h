@@ -48,8 +48,7 @@ void gpul_rdma_lease_tick(gpul_rdma_lease *l, uint64_t now_ns);
  * @l       lease
  * @now_ns  the time
  * @why     receives the failure; unchanged if false
- * Threads  one thread per lease
- * Source   - */
+ * Threads  one thread per lease */
 bool gpul_rdma_lease_expired(const gpul_rdma_lease *l, uint64_t now_ns, gpul_rdma_failure *why);
 
 /* The time of the next beat or of the expiry, whichever comes first. */

@@ -70,8 +70,7 @@ typedef struct gpul_rdma_link_desc {
  * @desc  copied; the memory that it points to is borrowed
  * @out   owned by the caller: gpul_rdma_link_destroy(); untouched on failure
  * Errors  GPUL_EINVAL a field is out of range; GPUL_ENOMEM
- * Threads a link belongs to one thread at a time; different links are independent
- * Source  - */
+ * Threads a link belongs to one thread at a time; different links are independent */
 gpul_status gpul_rdma_link_create(const gpul_rdma_link_desc *desc, gpul_rdma_link **out, gpul_error *err);
 void gpul_rdma_link_destroy(gpul_rdma_link *l);  /* NULL is fine */
 
@@ -97,8 +96,7 @@ typedef struct gpul_rdma_span {
  * @out   request; 0: try again later
  * @err   explains a failure
  * Errors  GPUL_EINVAL; the failure of the link
- * Threads the link's thread
- * Source  - */
+ * Threads the link's thread */
 gpul_status gpul_rdma_link_send(gpul_rdma_link *l, const gpul_rdma_span *span, uint32_t tag, uint64_t deadline_ns,
 				gpul_rdma_request *out, gpul_error *err);
 
@@ -115,8 +113,7 @@ gpul_status gpul_rdma_link_send(gpul_rdma_link *l, const gpul_rdma_span *span, u
  * @out    request; 0: try again later
  * @err    explains a failure
  * Errors  GPUL_EINVAL; the failure of the link
- * Threads the link's thread
- * Source  - */
+ * Threads the link's thread */
 gpul_status gpul_rdma_link_recv(gpul_rdma_link *l, const gpul_rdma_span *spans, const uint32_t *tags, unsigned n,
 				uint64_t deadline_ns, gpul_rdma_request *out, gpul_error *err);
 
@@ -139,8 +136,7 @@ typedef struct gpul_rdma_put_desc {
  * @out  request; 0: try again later
  * @err  explains a failure
  * Errors  GPUL_EINVAL; GPUL_EUNSUPPORTED the area is staged; the failure of the link
- * Threads the link's thread
- * Source  - */
+ * Threads the link's thread */
 gpul_status gpul_rdma_link_put(gpul_rdma_link *l, const gpul_rdma_put_desc *put, uint64_t deadline_ns,
 			       gpul_rdma_request *out, gpul_error *err);
 
@@ -152,8 +148,7 @@ gpul_status gpul_rdma_link_put(gpul_rdma_link *l, const gpul_rdma_put_desc *put,
  * @out   request; 0: try again later
  * @err   explains a failure
  * Errors  GPUL_EINVAL; the failure of the link
- * Threads the link's thread
- * Source  - */
+ * Threads the link's thread */
 gpul_status gpul_rdma_link_flush(gpul_rdma_link *l, const gpul_rdma_span *span, uint64_t deadline_ns,
 				 gpul_rdma_request *out, gpul_error *err);
 
@@ -165,8 +160,7 @@ gpul_status gpul_rdma_link_flush(gpul_rdma_link *l, const gpul_rdma_span *span, 
  * @bytes    received bytes of each part, or the sent bytes, when *done; NULL: not wanted
  * @err      explains a failure
  * Errors  GPUL_EINVAL no such request; the failure of the link, in which all requests have ended
- * Threads the link's thread
- * Source  - */
+ * Threads the link's thread */
 gpul_status gpul_rdma_link_test(gpul_rdma_link *l, gpul_rdma_request request, bool *done, uint64_t *bytes,
 				gpul_error *err);
 

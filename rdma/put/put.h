@@ -57,8 +57,7 @@ typedef struct gpul_rdma_putter_desc {
  * Errors  GPUL_EINVAL no route, or steps that do not fit into their memory, or are not aligned to 8 bytes, or memory that ends beyond
  *         the address space; GPUL_EUNSUPPORTED a staged region, or memory that the offsets of a trigger do not reach (put_layout.h);
  *         GPUL_ENOMEM
- * Threads any thread; then it belongs to the proxy's thread
- * Source  - */
+ * Threads any thread; then it belongs to the proxy's thread */
 gpul_status gpul_rdma_putter_create(const gpul_rdma_putter_desc *desc, gpul_rdma_putter **out, gpul_error *err);
 void gpul_rdma_putter_destroy(gpul_rdma_putter *p);  /* NULL is fine */
 
@@ -71,8 +70,7 @@ void gpul_rdma_putter_destroy(gpul_rdma_putter *p);  /* NULL is fine */
  * @err      explains a failure
  * Errors  GPUL_EINVAL an unknown route or step, a span outside of its region, or a trigger with a value that did not fit into its field
  *         (put_layout.h); then no put of that trigger is started.  The failure of a connection
- * Threads the proxy's thread
- * Source  - */
+ * Threads the proxy's thread */
 gpul_status gpul_rdma_put_handle(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err);
 
 /** Make progress on the connections of all routes, and release the triggers whose puts have ended: the proxy's progress.
@@ -81,8 +79,7 @@ gpul_status gpul_rdma_put_handle(void *context, gpul_fifo *fifo, const gpul_fifo
  * @busy     set to true while puts are in flight
  * @err      explains a failure
  * Errors  the failure of a connection
- * Threads the proxy's thread
- * Source  - */
+ * Threads the proxy's thread */
 gpul_status gpul_rdma_put_progress(void *context, bool *busy, gpul_error *err);
 
 /* Puts that have ended since the start. */

@@ -42,7 +42,6 @@ bool gpul_verbs_gid_ipv4(const union ibv_gid *gid);
  * @why_bytes size of why
  * @err      explains a failure
  * Errors  GPUL_EUNSUPPORTED no entry is usable: the text says why; GPUL_EINVAL no entry with index wish
- * Threads any thread
  * Source  InfiniBand Architecture, annex A17 RoCE v2; Linux drivers/infiniband/core/roce_gid_mgmt.c */
 gpul_status gpul_verbs_gid_choose(const struct ibv_gid_entry *entries, size_t n, uint32_t port, bool ethernet, int wish,
 				  struct ibv_gid_entry *out, char *why, size_t why_bytes, gpul_error *err);

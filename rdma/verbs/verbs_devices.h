@@ -79,7 +79,6 @@ typedef struct gpul_verbs_devices {
  * @out  owned by the caller: gpul_verbs_devices_free(); untouched on failure; may be empty
  * @err  explains a failure
  * Errors  GPUL_EUNSUPPORTED no libibverbs; GPUL_EVERBS native = errno: the list cannot be read; GPUL_ENOMEM
- * Threads any thread
  * Source  manual pages ibv_get_device_list(3), ibv_query_device_ex(3), ibv_query_port(3), ibv_query_gid_table(3) */
 gpul_status gpul_verbs_devices_read(gpul_verbs_devices *out, gpul_error *err);
 void gpul_verbs_devices_free(gpul_verbs_devices *d);  /* accepts a zeroed *d; cannot fail */

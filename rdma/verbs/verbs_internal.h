@@ -161,7 +161,6 @@ size_t gpul_verbs_description_write(const gpul_verbs_description *in, unsigned c
  * @out      every field is in its range
  * @err      explains a failure
  * Errors  GPUL_EFORMAT native = byte offset
- * Threads any thread
  * Source  description.c has the drawing */
 gpul_status gpul_verbs_description_read(const unsigned char *from, size_t n_bytes, gpul_verbs_description *out, gpul_error *err);
 

@@ -25,7 +25,6 @@ typedef struct gpuload_soft_device {
  * @index  from 0; as in GPULOAD_SOFT_DEVICES
  * @out    filled in if the device exists; NULL is fine
  * Returns the number of devices of the machine; index is at least that number: *out is untouched
- * Threads any thread may call
  * Source  NVML API Reference Guide, Device Queries */
 int gpuloadSoftDescribeDevice(int index, gpuload_soft_device *out);
 

@@ -43,9 +43,7 @@ typedef struct gpul_exec_range {
 /** Create an empty table.
  *
  * @out   owned by the caller: gpul_exec_memory_destroy(); untouched on failure
- * Errors  GPUL_ENOMEM
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_ENOMEM */
 gpul_status gpul_exec_memory_create(gpul_exec_memory **out, gpul_error *err);
 void gpul_exec_memory_destroy(gpul_exec_memory *m);  /* NULL is fine; destroy its machines and programs first */
 
@@ -55,7 +53,7 @@ void gpul_exec_memory_destroy(gpul_exec_memory *m);  /* NULL is fine; destroy it
  * @range  copied
  * Errors  GPUL_EINVAL the range is empty or overlaps another; GPUL_ENOMEM
  * Threads any thread may call, also while kernels run
- * Source  - : every access of a kernel is checked against this table, as a GPU checks its page tables */
+ * Every access of a kernel is checked against this table, as a GPU checks its page tables */
 gpul_status gpul_exec_memory_add(gpul_exec_memory *m, const gpul_exec_range *range, gpul_error *err);
 /** Remove the range that starts at base; false: no range starts there. */
 bool gpul_exec_memory_remove(gpul_exec_memory *m, uint64_t base);
@@ -102,7 +100,6 @@ typedef struct gpul_exec_kernel_info {
  * @out        owned by the caller: gpul_exec_program_destroy(); untouched on failure
  * Errors  GPUL_EUNSUPPORTED .address_size 32; GPUL_EFORMAT an operand of the wrong kind or width, an undefined extern,
  *         with the line; GPUL_ENOMEM
- * Threads any thread may call
  * Source  PTX ISA 9.0, chapters 5 and 9 */
 gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *module,
 				     const char *file_name, gpul_exec_program **out, gpul_error *err);
@@ -150,9 +147,7 @@ typedef struct gpul_exec_machine_options {
  * @memory   borrowed; must outlive *out
  * @options  NULL: defaults
  * @out      owned by the caller: gpul_exec_machine_destroy(); untouched on failure
- * Errors  GPUL_ENOMEM
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_ENOMEM */
 gpul_status gpul_exec_machine_create(gpul_exec_memory *memory, const gpul_exec_machine_options *options,
 				     gpul_exec_machine **out, gpul_error *err);
 /** Set the number of launches by kernels that may wait for others; false: too late, a kernel has already started one. */
@@ -230,7 +225,6 @@ typedef struct gpul_exec_launch_config {
  *          .maxntid), a grid beyond 2^31-1 x 65535 x 65535, shared memory beyond 227 KiB, or a
  *          cooperative launch with more blocks than can be resident, or a cluster of more than GPUL_EXEC_CLUSTER_BLOCKS
  *          blocks, or one that does not divide the grid or differs from the kernel's; GPUL_ENOMEM
- * Threads  any thread may call
  * Source   CUDA Driver API, cuLaunchKernel */
 gpul_status gpul_exec_launch_start(gpul_exec_machine *m, const gpul_exec_launch_config *config,
 				   gpul_exec_launch **out, gpul_error *err);

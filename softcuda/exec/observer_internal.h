@@ -124,8 +124,7 @@ static inline bool gpul_order_is_after(const gpul_exec_order *o, const gpul_exec
  * @m  no program has been created with it
  * @o  borrowed until the table is destroyed
  * Errors  GPUL_EINVAL more than MAX_OBSERVERS
- * Threads one thread, before any other uses the table
- * Source  - */
+ * Threads one thread, before any other uses the table */
 gpul_status gpul_exec_memory_observe(gpul_exec_memory *m, struct observer *o, gpul_error *err);
 struct observer *gpul_exec_memory_observers(const gpul_exec_memory *m);  /* the first of the list; NULL: none */
 /** Tell the observers that the driver has copied or filled memory for the program.  Call it after the bytes have been written. */

@@ -37,7 +37,6 @@ typedef struct toolchain_real {
  *
  * @real  static: it stays open
  * Returns true if the library is open
- * Threads any thread may call
  * Source  POSIX dlopen(); the layout of NVIDIA's wheels as installed by pip */
 bool toolchain_open(toolchain_real *real);
 
@@ -50,7 +49,6 @@ bool toolchain_open(toolchain_real *real);
  * @visit     called for each existing file that is not part of gpuload, until it returns true
  * @context   passed to visit
  * Returns true if a call of visit returned true
- * Threads any thread may call
  * Source  the layout of NVIDIA's toolkits and wheels */
 bool toolchain_search(const char *variable, const char *wheel, const char *const *sub, const char *const *files,
 		      bool (*visit)(const char *path, void *context), void *context);

@@ -10,7 +10,6 @@
  * @options    borrowed; the last of several limits counts
  * Returns the limit; 0: there is none
  * Errors  none
- * Threads any thread may call
  * Source  NVRTC and ptxas, options */
 unsigned toolchain_max_registers(int n_options, const char *const *options);
 
@@ -21,7 +20,6 @@ unsigned toolchain_max_registers(int n_options, const char *const *options);
  * @limit      registers of a thread; 0: none
  * Returns the text, NUL-terminated, owned by the caller: free(); NULL: there is no limit, or ptx/parse does not accept the text
  * Errors  none
- * Threads any thread may call
  * Source  PTX ISA 9.0, .maxnreg */
 char *toolchain_limit_registers(const char *ptx, size_t ptx_bytes, unsigned limit);
 

@@ -29,8 +29,7 @@ struct tool {
 	 * @memory  borrowed; exists as long as the process
 	 * @out     belongs to the tool, as long as the process exists; on failure nothing is left, no file either
 	 * Errors   GPUL_EINVAL an option is wrong; GPUL_ENOMEM; GPUL_ESYS a file
-	 * Threads  one thread, in cuInit
-	 * Source   - */
+	 * Threads  one thread, in cuInit */
 	gpul_status (*create)(const struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err);
 	/* Undo create(), because another tool could not be created: remove the files that it has opened.  NULL: it has opened none. */
 	void (*discard)(struct observer *o);

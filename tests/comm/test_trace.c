@@ -11,12 +11,7 @@
 #include "comm/trace.h"
 #include "tests/comm/ranks.h"
 
-__asm__(".pushsection .rodata\n"
-	".global trace_events_ptx, trace_events_ptx_end\n"
-	"trace_events_ptx: .incbin \"tests/comm/trace_events.ptx\"\n"
-	"trace_events_ptx_end: .byte 0\n"
-	".popsection");
-extern const char trace_events_ptx[], trace_events_ptx_end[];
+GPUL_EMBED(trace_events_ptx, "tests/comm/trace_events.ptx");
 
 enum { BLOCKS = 3, PAIRS = 5, EVENTS = 2 * BLOCKS * PAIRS };
 
@@ -59,8 +54,7 @@ static void record(struct rank *r, void *arg)
 	gpul_error err = { 0 };
 
 	(void)arg;
-	must(gpul_module_load_ptx(r->drv, trace_events_ptx, (size_t)(trace_events_ptx_end - trace_events_ptx), "trace_events.ptx", NULL,
-				  &module, &err), &err, "load");
+	must(gpul_module_load_embedded(r->drv, &trace_events_ptx, &module, &err), &err, "load");
 	must(gpul_kernel_find(module, "trace_events", &kernel, &err), &err, "find");
 	must(gpul_kernel_prepare(kernel, &err), &err, "prepare");
 

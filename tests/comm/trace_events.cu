@@ -1,7 +1,4 @@
-/* trace_events.cu — a kernel that records events, for test_trace.c: each block adds n nested pairs.  Compiled by
- *
- *     nvcc -ptx -arch=sm_80 -std=c++17 -I. tests/comm/trace_events.cu -o - |
- *             sed 's|^.version .*|.version 7.0|' > tests/comm/trace_events.ptx */
+/* trace_events.cu — a kernel that records events, for test_trace.c: each block adds n nested pairs. */
 #include "comm/device/trace.cuh"
 
 extern "C" __global__ void trace_events(const gpul_comm_view *comm, uint32_t n)

@@ -10,7 +10,7 @@ reports a lost file as a failure, not as a skipped step.
 import argparse, json, lzma, os, shutil, subprocess, sys, tarfile, tempfile
 
 MANIFEST = "tests/gpu/pack.json"
-PROGRAMS = ("gpuload", "gpuload-probe", "libgpuload.so", "libgpuload.so.0", "stage", "softcuda", "lib", "examples", "bench",
+PROGRAMS = ("gpuload", "kernels", "gpuload-probe", "libgpuload.so", "libgpuload.so.0", "stage", "softcuda", "lib", "examples", "bench",
             *(f"tests/{part}" for part in ("comm", "corpus", "fault", "gpu", "inputs", "ipc", "loader/runtime", "memalloc", "proxy", "rdma")))
 INPUTS = "tests/inputs/"                     # programs and objects that gpuload reads: packed as the compiler wrote them
 OF_THE_COMPILER = ("libc.", "libm.", "libdl.", "libpthread.", "librt.", "libstdc++.", "libgcc_s.", "ld-linux", "libcuda.")

@@ -105,7 +105,7 @@ def ended(p, timeout=30):
 
 def memory_programs(s):
     """Runs the tests of memalloc/ and ipc/ that accept any driver on this driver."""
-    env = dict(s.env, GPULOAD_TEST_CONTROL_PTX="tests/ipc/control.ptx")
+    env = dict(s.env, GPULOAD_TEST_CONTROL_PTX=f"{s.build}/kernels/tests/ipc/control.ptx")
     for program in ("memalloc/test_mem", "memalloc/test_numa", "memalloc/test_regcache_threads", "ipc/test_control"):
         if not os.path.exists(s.tool(f"tests/{program}")):
             s.result("skip", program, "not built")

@@ -212,7 +212,7 @@ static void gpu_open(struct gpu *g, bool by_copies)
 	gpul_file ptx;
 
 	*g = (struct gpu){ 0 };
-	assert_ok(gpul_file_open(path ? path : "tests/ipc/control.ptx", &ptx, NULL));
+	assert_ok(gpul_file_open(path ? path : GPUL_KERNELS "/tests/ipc/control.ptx", &ptx, NULL));
 	assert_ok(gpul_driver_open(GPUL_DRIVER_AUTO, &g->drv, NULL));
 	assert_ok(gpul_context_open(g->drv, 0, &g->context, NULL));
 	assert_ok(g->drv->cuLibraryLoadData(&g->library, ptx.bytes, NULL, NULL, 0, NULL, NULL, 0));

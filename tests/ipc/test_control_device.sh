@@ -1,5 +1,5 @@
 #!/bin/bash
-# control_device.cuh as NVRTC compiles it today does what the committed PTX does.
+# control_device.cuh as NVRTC compiles it does what the PTX of the build does.
 set -eu
 build=$(cd "${GPULOAD_BUILD:-build}" && pwd)
 out=$(mktemp -d)

@@ -38,7 +38,7 @@ static struct work begin_work(gpul_mem_kind kind)
 	void *result;
 	gpul_file ptx;
 
-	must(gpul_file_open("tests/ipc/control.ptx", &ptx, NULL));
+	must(gpul_file_open(GPUL_KERNELS "/tests/ipc/control.ptx", &ptx, NULL));
 	must(drv->cuLibraryLoadData(&w.library, ptx.bytes, NULL, NULL, 0, NULL, NULL, 0));
 	gpul_file_close(&ptx);
 	must(drv->cuStreamCreate(&w.stream, CU_STREAM_NON_BLOCKING));

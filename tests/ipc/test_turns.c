@@ -29,7 +29,7 @@ static void launch_echo(const gpul_driver *drv, const gpul_ipc_view *v, CUdevice
 	CUfunction function;
 	gpul_file ptx;
 
-	assert_ok(gpul_file_open("tests/ipc/control.ptx", &ptx, NULL));
+	assert_ok(gpul_file_open(GPUL_KERNELS "/tests/ipc/control.ptx", &ptx, NULL));
 	assert_ok(drv->cuLibraryLoadData(&library, ptx.bytes, NULL, NULL, 0, NULL, NULL, 0));
 	gpul_file_close(&ptx);
 	assert_ok(drv->cuLibraryGetKernel(&kernel, library, "echo"));

@@ -4,11 +4,6 @@
 // result to results[2 g] (a gpul_fifo_result, or MISSED) and the number of pushes to results[2 g + 1].  notes are
 // host memory: the kernel writes notes[2 g], the CPU's handler writes notes[2 g + 1].  The threads of a block share
 // one lane, or each thread owns a lane.
-//
-// This command compiles device.ptx, for sm_70 and later:
-//
-//     nvcc -I. -ptx -arch=sm_75 tests/proxy/device.cu -o - |
-//             sed 's/^.version .*/.version 6.4/; s/^.target .*/.target sm_70/' > tests/proxy/device.ptx
 #include "proxy/fifo_device.cuh"
 
 typedef unsigned long long u64;

@@ -3,18 +3,14 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/embed.h"
 
-/* The text of the PTX file.  The assembler includes it, by a path relative to the compiler's working folder. */
-__asm__(".pushsection .rodata\n"
-	".global gpuload_tests_push_ptx\n"
-	"gpuload_tests_push_ptx: .incbin \"cli/kernels/fifo_push.ptx\"\n"
-	".byte 0\n"
-	".popsection");
-extern const char gpuload_tests_push_ptx[];
+GPUL_EMBED(tests_push_ptx, "cli/kernels/fifo_push.ptx");
 
 enum { ATTACH_MS = 20000 };
 
@@ -116,6 +112,7 @@ gpul_status kernels_open(struct piece *p, struct kernels *out, gpul_error *err)
 	const size_t bytes = MOST_BLOCKS * (sizeof(uint64_t) + sizeof(struct fifo_push_result));
 	struct kernels k = { .piece = p };
 	CUkernel kernel;
+	char *ptx = NULL;
 	gpul_status st = gpul_fifo_gpu_create(drv, p->area, p->area_gpu, p->bytes, &k.end, err);
 
 	if (!st)
@@ -125,11 +122,14 @@ gpul_status kernels_open(struct piece *p, struct kernels *out, gpul_error *err)
 	if (!st)
 		st = gpul_cu(drv, err, cuStreamCreate(&k.stream, CU_STREAM_NON_BLOCKING));
 	if (!st)
-		st = gpul_cu(drv, err, cuLibraryLoadData(&k.library, gpuload_tests_push_ptx, NULL, NULL, 0, NULL, NULL, 0));
+		st = gpul_embedded_text(&tests_push_ptx, &ptx, NULL, err);
+	if (!st)
+		st = gpul_cu(drv, err, cuLibraryLoadData(&k.library, ptx, NULL, NULL, 0, NULL, NULL, 0));
 	if (!st)
 		st = gpul_cu(drv, err, cuLibraryGetKernel(&kernel, k.library, "fifo_push"));
 	if (!st)
 		st = gpul_cu(drv, err, cuKernelGetFunction(&k.push, kernel));
+	free(ptx);
 	*out = k;
 	if (st)
 		kernels_close(out);

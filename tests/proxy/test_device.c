@@ -383,5 +383,5 @@ int main(void)
 {
 	const char *path = getenv("GPULOAD_TEST_FIFO_PTX");
 
-	return path ? run_all(path) : run_all("tests/proxy/device.ptx") + run_all("proxy/fifo.ptx");
+	return path ? run_all(path) : run_all(GPUL_KERNELS "/tests/proxy/device.ptx") + run_all("proxy/fifo.ptx");
 }

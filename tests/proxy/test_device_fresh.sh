@@ -1,5 +1,5 @@
 #!/bin/bash
-# Run test_device with fifo_device.cuh compiled by NVRTC, instead of the committed PTX.
+# Run test_device with fifo_device.cuh compiled by NVRTC, instead of the build's PTX.
 set -eu
 build=$(cd "${GPULOAD_BUILD:-build}" && pwd)
 out=$(mktemp -d)

@@ -142,7 +142,7 @@ static void stopping_aborts_a_kernel_that_still_pushes(void **state)
 
 static int open_kernels(void **state)
 {
-	*state = (void *)(uintptr_t)"tests/proxy/device.ptx";
+	*state = (void *)(uintptr_t)GPUL_KERNELS "/tests/proxy/device.ptx";
 	return rig_open(state);
 }
 

@@ -5,8 +5,9 @@ import concurrent.futures, glob, os, re, shutil, subprocess, sys, tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 os.chdir(ROOT)
 GPULOAD = os.environ.get("GPULOAD_BUILD", "build") + "/gpuload"
-FOLDERS = ("tests/corpus/ptx", "comm/kernels", "comm/netqueue", "cli/kernels", "demo", "bench/kernels", "proxy", "examples/*", "tests/ptx/good",
-           "tests/softcuda/exec/odd")
+KERNELS = os.environ.get("GPULOAD_BUILD", "build") + "/kernels"
+FOLDERS = ("tests/corpus/ptx", *(f"{KERNELS}/{folder}" for folder in ("comm/kernels", "comm/netqueue", "cli/kernels", "bench/kernels")), "demo",
+           "proxy", "examples/*", "tests/ptx/good", "tests/softcuda/exec/odd")
 
 
 def find_ptxas():

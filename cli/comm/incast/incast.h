@@ -51,9 +51,7 @@ extern const struct cli_opt incast_opts[];
  *
  * @args  parsed with incast_opts
  * @out   filled; its strings are borrowed
- * Errors  GPUL_EINVAL
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL */
 gpul_status incast_request_parse(const struct cli_args *args, struct incast_request *out, gpul_error *err);
 
 /* ---- the result ---------------------------------------------------------------------------------------------- */

@@ -73,8 +73,7 @@ struct incast_run {
  * @job  copied
  * @out  incast_rank_close(), also after a failure
  * Errors  as gpul_boot_open(), gpul_comm_mesh_create(); GPUL_EUNSUPPORTED the ranks are on several hosts; GPUL_ENOMEM; GPUL_ESYS
- * Threads the main thread
- * Source  - */
+ * Threads the main thread */
 gpul_status incast_rank_open(const struct incast_request *q, const gpul_comm_job *job, struct incast_rank *out, gpul_error *err);
 void incast_rank_close(struct incast_rank *r);
 
@@ -99,8 +98,7 @@ struct incast_pace {
  * @p     begins as { .r = r, .busy_ns = now, .checked_ns = now }
  * @busy  something has happened in this turn
  * Errors  the failure of the job; GPUL_ESYS native = ETIMEDOUT: nothing has happened for INCAST_WAIT_MS
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status incast_pace_turn(struct incast_pace *p, bool busy, gpul_error *err);
 
 /** A sender's part of a run: hand over all messages, and wait until they have ended.
@@ -108,8 +106,7 @@ gpul_status incast_pace_turn(struct incast_pace *p, bool busy, gpul_error *err);
  * @r    opened
  * @run  the same on all ranks; window_bytes is not used here
  * Errors  the failure of a connection or of the job; GPUL_ENOMEM
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status incast_send(struct incast_rank *r, const struct incast_run *run, gpul_error *err);
 
 /** The receiver's part of a run: until all messages of all senders have arrived.
@@ -118,8 +115,7 @@ gpul_status incast_send(struct incast_rank *r, const struct incast_run *run, gpu
  * @run  the same on all ranks
  * @f    zeroed; filled, but for measured
  * Errors  the failure of a connection or of the job; GPUL_ENOMEM; GPUL_ESYS
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status incast_receive(struct incast_rank *r, const struct incast_run *run, struct incast_figures *f, gpul_error *err);
 
 /** Measure everything, on all ranks together.
@@ -127,8 +123,7 @@ gpul_status incast_receive(struct incast_rank *r, const struct incast_run *run, 
  * @r       opened
  * @result  on rank 0: filled, but for what incast.c knows
  * Errors  as incast_send()
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status incast_measure(struct incast_rank *r, struct incast_result *result, gpul_error *err);
 
 #endif

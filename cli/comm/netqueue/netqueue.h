@@ -37,9 +37,7 @@ struct netqueue_request {
  *
  * @args  parsed options
  * @out   filled
- * Errors  GPUL_EINVAL
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL */
 gpul_status netqueue_request_parse(const struct cli_args *args, struct netqueue_request *out, gpul_error *err);
 extern const struct cli_opt netqueue_opts[];
 
@@ -58,9 +56,7 @@ static inline unsigned char netqueue_byte(uint64_t i)
  *
  * @q    request
  * @out  owned by the caller: netqueue_stream_free(); zeroed on failure
- * Errors  GPUL_ENOMEM
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_ENOMEM */
 gpul_status netqueue_stream_make(const struct netqueue_request *q, struct netqueue_stream *out, gpul_error *err);
 void netqueue_stream_free(struct netqueue_stream *s);
 
@@ -75,15 +71,13 @@ struct netqueue_sender {
  * @s    borrowed by the new process
  * @out  owned by the caller: netqueue_sender_end(); zeroed on failure
  * Errors  GPUL_ESYS
- * Threads the main thread
- * Source  - */
+ * Threads the main thread */
 gpul_status netqueue_sender_start(const struct netqueue_stream *s, struct netqueue_sender *out, gpul_error *err);
 /** Let it send the stream.
  *
  * @s  started
  * Errors  GPUL_ESYS
- * Threads the main thread
- * Source  - */
+ * Threads the main thread */
 gpul_status netqueue_sender_go(const struct netqueue_sender *s, gpul_error *err);
 void netqueue_sender_end(struct netqueue_sender *s);  /* a zeroed one is fine */
 
@@ -122,8 +116,7 @@ struct netqueue_result {
  * @q    request; its devices are opened and closed
  * @out  owned by the caller: netqueue_result_free(); empty on failure
  * Errors  those of gpul_netqueue_receive(), except refusals
- * Threads the main thread
- * Source  - */
+ * Threads the main thread */
 gpul_status netqueue_run(struct netqueue_request *q, struct netqueue_result *out, gpul_error *err);
 void netqueue_result_free(struct netqueue_result *r);
 
@@ -131,8 +124,7 @@ void netqueue_result_free(struct netqueue_result *r);
  *
  * @r  result
  * Errors  GPUL_ENOMEM, GPUL_ESYS stdout
- * Threads the main thread
- * Source  - */
+ * Threads the main thread */
 gpul_status netqueue_print(const struct netqueue_result *r, gpul_error *err);
 
 #endif

@@ -81,9 +81,7 @@ struct plan_result {
  *
  * @r    q is complete; params, if n_here is not 0
  * Errors  GPUL_EINVAL a bad link, or a network that is not given; as gpul_comm_params_read(); GPUL_EUNSUPPORTED the file has no
- *         parameters for memory
- * Threads any thread may call
- * Source  - */
+ *         parameters for memory */
 gpul_status plan_find_machine(struct plan_result *r, gpul_error *err);
 /* Compute rows and ranges. */
 void plan_compute(struct plan_result *r);
@@ -95,8 +93,7 @@ unsigned plan_sizes(const struct plan_request *q, uint64_t sizes[PLAN_MOST_ROWS]
  * @r         opened
  * @argument  the struct plan_result
  * Errors  as comm_time_calls(); GPUL_EINVAL no fit
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status plan_measure(struct comm_rank *r, void *argument, gpul_error *err);
 
 /* Append the result. */

@@ -109,8 +109,7 @@ struct fifo_bench;  /* driver, module, stream and FIFO of the runs; opaque */
  * @timeout_ms  limit of each wait
  * @out         owned by the caller: fifo_bench_destroy(); untouched on failure
  * Errors  GPUL_ECUDA, GPUL_ENOMEM
- * Threads any thread may call; one thread at a time uses it
- * Source  - */
+ * Threads any thread may call; one thread at a time uses it */
 gpul_status fifo_bench_create(const gpul_driver *drv, int device, gpul_mem_kind kind, unsigned batch, int timeout_ms,
 			      struct fifo_bench **out, gpul_error *err);
 void fifo_bench_destroy(struct fifo_bench *b);  /* NULL is fine */
@@ -120,8 +119,7 @@ void fifo_bench_destroy(struct fifo_bench *b);  /* NULL is fine */
  * @b      a benchmark
  * @shape  shape of the FIFO
  * Errors  as gpul_fifo_create()
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status fifo_bench_create_fifo(struct fifo_bench *b, gpul_fifo_shape shape, gpul_error *err);
 const gpul_mem_info *fifo_bench_memory(const struct fifo_bench *b);  /* memory of the current FIFO */
 
@@ -135,8 +133,7 @@ const gpul_mem_info *fifo_bench_memory(const struct fifo_bench *b);  /* memory o
  * @out_ns    time from the launch until the stream is synchronised
  * Errors  GPUL_EFORMAT triggers were lost, repeated or wrong; GPUL_ESYS native = ETIMEDOUT no trigger within timeout_ms,
  *         or a kernel timed out; native = EINTR a signal; GPUL_ECUDA the kernel failed; GPUL_ENOMEM
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status fifo_bench_push(struct fifo_bench *b, enum fifo_mode mode, enum fifo_op op, unsigned parallel,
 			    uint64_t triggers, uint64_t *out_ns, gpul_error *err);
 
@@ -148,8 +145,7 @@ gpul_status fifo_bench_push(struct fifo_bench *b, enum fifo_mode mode, enum fifo
  * @pushes  pushes per warp
  * @out_ns  time from the launch until the stream is synchronised
  * Errors  as fifo_bench_push()
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status fifo_bench_warp_push(struct fifo_bench *b, enum fifo_mode mode, unsigned warps, uint64_t pushes,
 				 uint64_t *out_ns, gpul_error *err);
 
@@ -161,8 +157,7 @@ gpul_status fifo_bench_warp_push(struct fifo_bench *b, enum fifo_mode mode, unsi
  * @triggers  triggers per thread
  * @out       filled in
  * Errors  as fifo_bench_push() and fifo_clock_take()
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status fifo_bench_latency(struct fifo_bench *b, enum fifo_mode mode, unsigned parallel, uint64_t triggers,
 			     struct fifo_latencies *out, gpul_error *err);
 
@@ -172,9 +167,7 @@ gpul_status fifo_bench_latency(struct fifo_bench *b, enum fifo_mode mode, unsign
  *
  * @args  the command line, split by cli_parse()
  * @out   filled in; its strings point into args
- * Errors  GPUL_EINVAL a wrong option; the message gives the allowed values
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL a wrong option; the message gives the allowed values */
 gpul_status fifo_bench_parse(const struct cli_args *args, struct fifo_bench_request *out, gpul_error *err);
 
 /* Compute median, minimum and maximum of n >= 1 rates; sorts the array. */
@@ -202,8 +195,7 @@ void fifo_bench_svg(const struct fifo_bench_request *r, const struct fifo_bench_
  * @r       request
  * @result  the measured result
  * Errors  as json_print()
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status fifo_bench_json(const struct fifo_bench_request *r, const struct fifo_bench_result *result,
 			    gpul_error *err);
 

@@ -23,8 +23,7 @@ struct fifo_check {
  *
  * @c  blocks and triggers are filled in; release it with fifo_check_end()
  * Errors  GPUL_ENOMEM
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status fifo_check_begin(struct fifo_check *c, gpul_error *err);
 void fifo_check_end(struct fifo_check *c);  /* a zeroed check is fine */
 
@@ -40,8 +39,7 @@ void fifo_check_order(struct fifo_check *c, const gpul_fifo_run *run);
  * @c       a check in use
  * @kernel  name of the kernel, for the message
  * Errors  GPUL_EFORMAT triggers were lost, repeated or wrong; the message gives their number
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status fifo_check_result(struct fifo_check *c, const char *kernel, gpul_error *err);
 
 #endif

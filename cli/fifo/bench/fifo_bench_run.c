@@ -12,13 +12,7 @@
 #include "cli/lib/stop.h"
 #include "core/clock.h"
 
-/* The assembler embeds the PTX file; the path is relative to the folder in which the compiler runs. */
-__asm__(".pushsection .rodata\n"
-	".global gpuload_fifo_bench_ptx, gpuload_fifo_bench_ptx_end\n"
-	"gpuload_fifo_bench_ptx: .incbin \"cli/kernels/fifo_bench.ptx\"\n"
-	"gpuload_fifo_bench_ptx_end: .byte 0\n"
-	".popsection");
-extern const char gpuload_fifo_bench_ptx[], gpuload_fifo_bench_ptx_end[];
+GPUL_EMBED(fifo_bench_ptx, "cli/kernels/fifo_bench.ptx");
 
 /* IDLE_POLLS: empty polls (about 10 us) until the kernel is checked; a busy kernel fills the ring much sooner. */
 enum { BATCH = 64, WARP_BATCH = 1024, IDLE_POLLS = 1024, WARP = 32 };
@@ -51,9 +45,7 @@ gpul_status fifo_bench_create(const gpul_driver *drv, int device, gpul_mem_kind 
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a benchmark");
 	*b = (struct fifo_bench){ .drv = drv, .device = device, .kind = kind, .batch = batch,
 				  .timeout_ms = timeout_ms };
-	st = gpul_module_load_ptx(drv, gpuload_fifo_bench_ptx,
-				  (size_t)(gpuload_fifo_bench_ptx_end - gpuload_fifo_bench_ptx), "fifo_bench.ptx",
-				  NULL, &b->module, err);
+	st = gpul_module_load_embedded(drv, &fifo_bench_ptx, &b->module, err);
 	st = st ? st : gpul_cu(drv, err, cuStreamCreate(&b->stream, CU_STREAM_NON_BLOCKING));
 	st = st ? st : gpul_cu(drv, err, cuMemAlloc(&b->failed, sizeof none));
 	st = st ? st : gpul_cu(drv, err, cuMemcpyHtoD(b->failed, &none, sizeof none));

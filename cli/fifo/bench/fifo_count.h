@@ -55,8 +55,7 @@ static inline uint64_t fifo_count_of(const struct fifo_count *c, uint64_t key)
  * @c       zeroed, or used before; release it with fifo_count_free()
  * @n_keys  at least 1
  * Errors  GPUL_ENOMEM
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 static inline gpul_status fifo_count_clear(struct fifo_count *c, uint64_t n_keys, gpul_error *err)
 {
 	unsigned bits = 4;

@@ -8,15 +8,10 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "loader/embedded.h"
 #include "loader/loader.h"
 
-/* The assembler embeds the PTX file; the path is relative to the folder in which the compiler runs. */
-__asm__(".pushsection .rodata\n"
-	".global gpuload_fifo_clock_ptx, gpuload_fifo_clock_ptx_end\n"
-	"gpuload_fifo_clock_ptx: .incbin \"cli/kernels/fifo_clock.ptx\"\n"
-	"gpuload_fifo_clock_ptx_end: .byte 0\n"
-	".popsection");
-extern const char gpuload_fifo_clock_ptx[], gpuload_fifo_clock_ptx_end[];
+GPUL_EMBED(fifo_clock_ptx, "cli/kernels/fifo_clock.ptx");
 
 enum { ROUNDS = 400, POLLS = 256, ANSWERS = 8 /* index of the first answer in the mailbox */, TIMEOUT_MS = 10000 };
 static const uint64_t END = UINT64_MAX;  /* the question that ends the kernel */
@@ -134,9 +129,7 @@ gpul_status fifo_clock_create(const gpul_driver *drv, struct fifo_clock **out, g
 	if (!c)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a clock");
 	c->drv = drv;
-	st = gpul_module_load_ptx(drv, gpuload_fifo_clock_ptx,
-				  (size_t)(gpuload_fifo_clock_ptx_end - gpuload_fifo_clock_ptx), "fifo_clock.ptx",
-				  NULL, &c->module, err);
+	st = gpul_module_load_embedded(drv, &fifo_clock_ptx, &c->module, err);
 	st = st ? st : gpul_kernel_find(c->module, "fifo_clock", &c->kernel, err);
 	st = st ? st : gpul_kernel_prepare(c->kernel, err);
 	st = st ? st : make_mailbox(c, err);

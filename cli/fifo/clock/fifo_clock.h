@@ -41,7 +41,6 @@ struct fifo_clock_relation {
  * @step_ns  step of the GPU's clock
  * @out      filled in
  * Errors  GPUL_EINVAL no sample, or a sample that ends before it begins
- * Threads any thread may call
  * Source  F. Cristian, Probabilistic clock synchronization, 1989 */
 gpul_status fifo_clock_relate(const struct fifo_clock_sample *samples, size_t n, uint64_t step_ns,
 			      struct fifo_clock_relation *out, gpul_error *err);
@@ -67,8 +66,7 @@ void fifo_clock_destroy(struct fifo_clock *c);  /* NULL is fine */
  * @c       borrowed
  * @stream  earlier work in it must not wait for this thread
  * Errors  GPUL_ESYS native = ETIMEDOUT: the kernel does not answer; GPUL_ECUDA, GPUL_ENOMEM
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status fifo_clock_take(struct fifo_clock *c, CUstream stream, gpul_error *err);
 
 /** Compute the relation from all samples, and discard them.
@@ -76,8 +74,7 @@ gpul_status fifo_clock_take(struct fifo_clock *c, CUstream stream, gpul_error *e
  * @c    borrowed
  * @out  filled in
  * Errors  as fifo_clock_relate()
- * Threads one at a time
- * Source  - */
+ * Threads one at a time */
 gpul_status fifo_clock_fit(struct fifo_clock *c, struct fifo_clock_relation *out, gpul_error *err);
 
 #endif

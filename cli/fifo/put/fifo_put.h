@@ -61,8 +61,7 @@ struct fifo_put_trace {
  * @out  owned by the caller: fifo_put_free(); empty on failure
  * Errors  GPUL_ESYS native = ETIMEDOUT: a push, a sync or a wait timed out; native = EINTR: Ctrl-C;
  *         GPUL_EFORMAT the receiver found wrong data; GPUL_EUNSUPPORTED, GPUL_EVERBS the fabric; GPUL_ECUDA, GPUL_ENOMEM
- * Threads the main thread
- * Source  - */
+ * Threads the main thread */
 gpul_status fifo_put_run(const struct fifo_put_request *ask, struct fifo_put_trace *out, gpul_error *err);
 void fifo_put_free(struct fifo_put_trace *t);  /* a zeroed trace is fine */
 
@@ -71,7 +70,6 @@ void fifo_put_free(struct fifo_put_trace *t);  /* a zeroed trace is fine */
  * @t    a trace
  * @out  the text is appended; owned by the caller
  * Errors  GPUL_ENOMEM
- * Threads any thread may call
  * Source  Trace Event Format (Chromium project) */
 gpul_status fifo_put_json(const struct fifo_put_trace *t, struct out *out, gpul_error *err);
 
@@ -79,9 +77,7 @@ gpul_status fifo_put_json(const struct fifo_put_trace *t, struct out *out, gpul_
  *
  * @t    a trace
  * @out  the text is appended; owned by the caller
- * Errors  GPUL_ENOMEM
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_ENOMEM */
 gpul_status fifo_put_text(const struct fifo_put_trace *t, struct out *out, gpul_error *err);
 
 #endif

@@ -8,13 +8,7 @@
 
 #include "cli/lib/stop.h"
 
-/* The assembler embeds the PTX file; the path is relative to the folder in which the compiler runs. */
-__asm__(".pushsection .rodata\n"
-	".global gpuload_fifo_put_ptx, gpuload_fifo_put_ptx_end\n"
-	"gpuload_fifo_put_ptx: .incbin \"cli/kernels/fifo_put.ptx\"\n"
-	"gpuload_fifo_put_ptx_end: .byte 0\n"
-	".popsection");
-extern const char gpuload_fifo_put_ptx[], gpuload_fifo_put_ptx_end[];
+GPUL_EMBED(fifo_put_ptx, "cli/kernels/fifo_put.ptx");
 
 /* ---- the socket ------------------------------------------------------------------------------- */
 
@@ -107,8 +101,7 @@ gpul_status fifo_put_end_open(const struct fifo_put_request *ask, int socket, in
 	if (st)
 		return st;
 	e->drv = e->devices.drv;
-	st = gpul_module_load_ptx(e->drv, gpuload_fifo_put_ptx, (size_t)(gpuload_fifo_put_ptx_end - gpuload_fifo_put_ptx),
-				  "fifo_put.ptx", NULL, &e->module, err);
+	st = gpul_module_load_embedded(e->drv, &fifo_put_ptx, &e->module, err);
 	st = st ? st : gpul_kernel_find(e->module, kernel, &e->kernel, err);
 	st = st ? st : gpul_kernel_prepare(e->kernel, err);
 	st = st ? st : allocate_memory(e, err);

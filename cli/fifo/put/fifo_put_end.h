@@ -58,8 +58,7 @@ static inline unsigned fifo_put_stride(const struct fifo_put_request *q)
  * @stamps_bytes  that the kernel writes for each put
  * @out           fifo_put_end_close(), also after a failure
  * Errors  as fifo_put_run()
- * Threads the main thread
- * Source  - */
+ * Threads the main thread */
 gpul_status fifo_put_end_open(const struct fifo_put_request *ask, int socket, int ordinal, const char *kernel, size_t stamps_bytes,
 			      struct fifo_put_end *out, gpul_error *err);
 void fifo_put_end_close(struct fifo_put_end *e);
@@ -70,8 +69,7 @@ void fifo_put_end_close(struct fifo_put_end *e);
  * @bytes    what to send
  * @n_bytes  their number
  * Errors  GPUL_ESYS native = EPIPE: the other process has ended
- * Threads the main thread
- * Source  - */
+ * Threads the main thread */
 gpul_status fifo_put_tell(const struct fifo_put_end *e, const void *bytes, size_t n_bytes, gpul_error *err);
 
 /** Receive exactly n bytes within the request's time.
@@ -80,8 +78,7 @@ gpul_status fifo_put_tell(const struct fifo_put_end *e, const void *bytes, size_
  * @out      filled in
  * @n_bytes  their number
  * Errors  GPUL_ESYS native = EPIPE: the other process has ended; EINTR: a signal; ETIMEDOUT
- * Threads the main thread
- * Source  - */
+ * Threads the main thread */
 gpul_status fifo_put_hear(const struct fifo_put_end *e, void *out, size_t n_bytes, gpul_error *err);
 
 /** Send one letter of the dialogue.
@@ -89,8 +86,7 @@ gpul_status fifo_put_hear(const struct fifo_put_end *e, void *out, size_t n_byte
  * @e       an end
  * @letter  as drawn above
  * Errors  as fifo_put_tell()
- * Threads the main thread
- * Source  - */
+ * Threads the main thread */
 gpul_status fifo_put_say(const struct fifo_put_end *e, char letter, gpul_error *err);
 
 /** Receive one letter of the dialogue.
@@ -98,8 +94,7 @@ gpul_status fifo_put_say(const struct fifo_put_end *e, char letter, gpul_error *
  * @e       an end
  * @letter  as drawn above
  * Errors  as fifo_put_hear(); GPUL_EFORMAT another letter
- * Threads the main thread
- * Source  - */
+ * Threads the main thread */
 gpul_status fifo_put_expect(const struct fifo_put_end *e, char letter, gpul_error *err);
 
 /* The child: serve until the parent has all messages, or fails; returns the exit status. */

@@ -24,8 +24,7 @@ struct agent {
  * @mask  the signal mask of the new process
  * @out   filled
  * Errors  GPUL_ESYS it cannot be started; GPUL_ENOMEM
- * Threads as gpul_comm_launch()
- * Source  - */
+ * Threads as gpul_comm_launch() */
 gpul_status gpul_agent_start(const gpul_comm_launch_hosts_options *o, const char *host, bool here, const sigset_t *mask,
 			     struct agent *out, gpul_error *err);
 /* Has it ended?  Does not wait. */

@@ -25,7 +25,6 @@ typedef struct gpul_comm_hosts {
  * @text  the list
  * @out   the ranks are numbered in this order; untouched on failure
  * Errors  GPUL_EINVAL malformed, a host that is listed twice, more than GPUL_COMM_MAX_RANKS ranks
- * Threads any thread may call
  * Source  Open MPI mpirun(1): --host */
 gpul_status gpul_comm_hosts_parse(const char *text, gpul_comm_hosts *out, gpul_error *err);
 
@@ -34,7 +33,6 @@ gpul_status gpul_comm_hosts_parse(const char *text, gpul_comm_hosts *out, gpul_e
  * @path  of the file
  * @out   as gpul_comm_hosts_parse()
  * Errors  GPUL_ESYS the file cannot be read; GPUL_EINVAL as gpul_comm_hosts_parse(), the text has the line
- * Threads any thread may call
  * Source  Open MPI mpirun(1): --hostfile */
 gpul_status gpul_comm_hosts_read(const char *path, gpul_comm_hosts *out, gpul_error *err);
 

@@ -48,8 +48,7 @@ gpul_status gpul_comm_launch_hosts(const gpul_comm_launch_hosts_options *o, int 
  *
  * @exit_status  for this process: 0, or 1 if the launcher has gone
  * Errors  GPUL_ESYS standard input or output; GPUL_EFORMAT an order that is malformed
- * Threads as gpul_comm_launch()
- * Source  - */
+ * Threads as gpul_comm_launch() */
 gpul_status gpul_comm_launch_part(int *exit_status, gpul_error *err);
 
 #ifdef __cplusplus

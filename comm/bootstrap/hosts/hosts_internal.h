@@ -14,7 +14,6 @@
  * @job   with an address
  * @out   owned by the caller: gpul_rdma_port_close()
  * Errors  GPUL_EINVAL the address; GPUL_ESYS in use, no such interface, not an address of this machine
- * Threads any thread may call
  * Source  Linux getifaddrs(3) */
 gpul_status gpul_boot_listen(const gpul_comm_job *job, gpul_rdma_port *out, gpul_error *err);
 
@@ -25,15 +24,13 @@ gpul_status gpul_boot_listen(const gpul_comm_job *job, gpul_rdma_port *out, gpul
  *
  * @b @w  as gpul_boot_lead()
  * Errors  as gpul_boot_open()
- * Threads the thread that opens b
- * Source  - */
+ * Threads the thread that opens b */
 gpul_status gpul_boot_gate(gpul_boot *b, const struct boot_wait *w, gpul_error *err);
 /** The same as another rank.  Afterwards b->leader and b->local are known.
  *
  * @b @w  as gpul_boot_lead()
  * Errors  as gpul_boot_open()
- * Threads the thread that opens b
- * Source  - */
+ * Threads the thread that opens b */
 gpul_status gpul_boot_enter(gpul_boot *b, const struct boot_wait *w, gpul_error *err);
 
 /* Copy a list of hosts that rank 0 has made, and find the leader and the ranks of this rank's host. */
@@ -47,8 +44,7 @@ void gpul_boot_write_hosts(gpul_boot *b);
  *
  * @b  the job
  * Errors  GPUL_ENOMEM
- * Threads the thread that opens b
- * Source  - */
+ * Threads the thread that opens b */
 gpul_status gpul_boot_links_create(gpul_boot *b, gpul_error *err);
 /* Add the link to a rank; socket and stream belong to the links from now on. */
 void gpul_boot_links_add(gpul_boot *b, int rank, int fd, struct boot_stream *stream);

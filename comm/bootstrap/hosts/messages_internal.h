@@ -52,9 +52,7 @@ _Static_assert(sizeof(struct boot_beat) == 32, "without padding");
  *
  * @p    a packet
  * @out  checked: texts, purpose.  Not compared with the job
- * Errors  GPUL_EFORMAT
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EFORMAT */
 gpul_status gpul_boot_parse_visit(const struct boot_packet *p, struct boot_visit *out, gpul_error *err);
 
 /** Read the list of hosts.
@@ -62,9 +60,7 @@ gpul_status gpul_boot_parse_visit(const struct boot_packet *p, struct boot_visit
  * @p     a packet
  * @size  number of ranks
  * @out   checked: hosts are numbered by their first ranks, names are texts
- * Errors  GPUL_EFORMAT
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EFORMAT */
 gpul_status gpul_boot_parse_hosts(const struct boot_packet *p, int size, struct boot_hosts *out, gpul_error *err);
 
 /** Read the entries of a BEAT.
@@ -73,9 +69,7 @@ gpul_status gpul_boot_parse_hosts(const struct boot_packet *p, int size, struct 
  * @size   number of ranks
  * @out    room for GPUL_COMM_MAX_RANKS entries, with valid ranks and states
  * @n_out  their number
- * Errors  GPUL_EFORMAT
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EFORMAT */
 gpul_status gpul_boot_parse_beats(const struct boot_packet *p, int size, struct boot_beat *out, int *n_out, gpul_error *err);
 
 /** Read the record of a failure.
@@ -83,9 +77,7 @@ gpul_status gpul_boot_parse_beats(const struct boot_packet *p, int size, struct 
  * @p     a packet
  * @size  number of ranks
  * @out   with valid numbers and a printable text that ends
- * Errors  GPUL_EFORMAT
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EFORMAT */
 gpul_status gpul_boot_parse_record(const struct boot_packet *p, int size, struct roster_record *out, gpul_error *err);
 
 /* Copy a text that another machine sent: unprintable characters become '?', and the text ends. */

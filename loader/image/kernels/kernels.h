@@ -54,7 +54,6 @@ typedef struct gpul_kernel_table {
  * @out      owned by the caller: gpul_kernel_table_free(); untouched on failure
  * Errors  GPUL_EFORMAT damaged: the message gives the place (native = byte offset in the image) and what was expected;
  *         GPUL_ENOMEM
- * Threads any thread may call
  * Source  the ELF specification; NVIDIA's sections as seen in CUDA 11 to 13 (cubin.c lists the versions);
  *         PTX ISA 9.0, 5.1.6, 11.1 */
 gpul_status gpul_kernels_read(const gpul_image *image, const void *bytes, size_t n_bytes,
@@ -79,9 +78,7 @@ typedef gpul_status gpul_kernel_visitor(const gpul_image *image, const gpul_kern
  * @visit     called for each image; a status other than GPUL_OK ends the walk and is returned
  * @context   passed to wanted and visit
  * @progress  NULL: no reports
- * Errors  what visit returned; GPUL_ESYS the file was cut while it was read (gpul_source_check()); GPUL_ENOMEM
- * Threads any thread may call
- * Source  - */
+ * Errors  what visit returned; GPUL_ESYS the file was cut while it was read (gpul_source_check()); GPUL_ENOMEM */
 gpul_status gpul_kernels_visit(const gpul_images *images, gpul_image_filter *wanted,
 			       gpul_kernel_visitor *visit, void *context,
 			       const gpul_progress *progress, gpul_error *err);

@@ -38,7 +38,6 @@ typedef gpul_status gpul_package_visitor(const char *name, const void *bytes, si
  * @context  passed to visit
  * Errors  GPUL_EFORMAT the package is damaged or cut off, or larger than 8 GiB when decompressed; GPUL_EUNSUPPORTED compressed by a
  *         method that this build lacks; GPUL_ENOMEM; what visit returned
- * Threads any thread may call
  * Source  PKWARE's APPNOTE 6.3.10 (zip), POSIX.1-2017 pax, "ustar Interchange Format" */
 gpul_status gpul_package_visit(const void *bytes, size_t n_bytes, const char *name,
 			       gpul_package_visitor *visit, void *context, gpul_error *err);

@@ -56,8 +56,7 @@ struct lane {                            /* in which an expression is evaluated 
  * @text  the expression
  * @out   untouched on failure
  * Errors  GPUL_EINVAL the position and what is wrong there
- * Threads the worker, or any thread while it sleeps in a hook
- * Source  - */
+ * Threads the worker, or any thread while it sleeps in a hook */
 gpul_status gpul_debug_evaluate(const struct lane *at, const char *text, struct value *out, gpul_error *err);
 bool gpul_debug_true(const struct value *v);
 /* Print "-1", "0x10", "0.5": numbers of 8 bytes that look like addresses in hexadecimal. */

@@ -27,7 +27,6 @@ struct occupancy {
  * @registers     of a thread, as ptxas allocates them
  * @shared_bytes  of a block: static and dynamic
  * Errors  none: what does not fit gives 0 blocks
- * Threads any thread may call
  * Source  cuda_occupancy.h of CUDA 13.0, cudaOccMaxActiveBlocksPerMultiprocessor() */
 struct occupancy gpul_occupancy(const struct architecture *a, unsigned threads, unsigned registers, uint32_t shared_bytes);
 

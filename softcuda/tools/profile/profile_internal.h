@@ -174,9 +174,7 @@ unsigned gpul_profile_metrics(const struct kernel_result *k, struct metric out[M
 
 /** Check the syntax of limits, "COUNTER=N,COUNTER=N".  NULL: there are none.
  *
- * Errors  GPUL_EINVAL an unknown counter, or something else than a number
- * Threads any thread may call
- * Source  - */
+ * Errors  GPUL_EINVAL an unknown counter, or something else than a number */
 gpul_status gpul_profile_check_limits(const char *limits, gpul_error *err);
 /* Report each kernel that exceeds one, with the lines that cost the most. */
 void gpul_profile_limit(const struct profile *p, const char *limits);

@@ -10,15 +10,12 @@
  *
  * @memory  the table of the process, still without programs; borrowed
  * Errors   GPUL_EINVAL an unknown tool or option; those of create()
- * Threads  one thread, in cuInit
- * Source   - */
+ * Threads  one thread, in cuInit */
 gpul_status gpul_tools_start(gpul_exec_memory *memory, gpul_error *err);
 /** Check the names of tools and options in a list as GPULOAD_SOFT_TOOLS has it, without starting a tool.
  *
  * @list   the list
- * Errors  GPUL_EINVAL an unknown tool, with the name that was probably meant, or an unknown option; GPUL_ENOMEM
- * Threads any thread
- * Source  - */
+ * Errors  GPUL_EINVAL an unknown tool, with the name that was probably meant, or an unknown option; GPUL_ENOMEM */
 gpul_status gpul_tools_check(const char *list, gpul_error *err);
 bool gpul_tools_are_used(void);
 /* Call finish() of all tools, or stop() if kernels run, once; returns the number of errors that they have reported. */

@@ -2,25 +2,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/embed.h"
 #include "core/file.h"
 #include "softcuda/tools/trace/record_internal.h"
 
-/* The assembler embeds the files; the paths are relative to the folder in which the compiler runs. */
-#define EMBED(name, file)                                                     \
-	__asm__(".pushsection .rodata\n"                                      \
-		"gpuload_trace_" #name ": .incbin \"softcuda/tools/trace/page/" file "\"\n" \
-		".byte 0\n"                                                   \
-		".popsection");                                               \
-	extern const char gpuload_trace_##name[] __attribute__((visibility("hidden")));
-
-EMBED(html, "page.html")
-EMBED(css, "page.css")
-EMBED(rules, "rules.js")
-EMBED(record, "record.js")
-EMBED(state, "state.js")
-EMBED(view, "view.js")
-EMBED(memory, "memory.js")
-EMBED(play, "play.js")
+#define PAGE "softcuda/tools/trace/page/"
+GPUL_EMBED(page_html, PAGE "page.html");
+GPUL_EMBED(page_css, PAGE "page.css");
+GPUL_EMBED(rules_js, PAGE "rules.js");
+GPUL_EMBED(record_js, PAGE "record.js");
+GPUL_EMBED(state_js, PAGE "state.js");
+GPUL_EMBED(view_js, PAGE "view.js");
+GPUL_EMBED(memory_js, PAGE "memory.js");
+GPUL_EMBED(play_js, PAGE "play.js");
 
 /* MOST_BYTES of the record become 4/3 as many in base64: with the code, the page stays below 5 MB, unless a limit is given. */
 enum { MOST_BYTES = 3400000, MAX_SOURCE_BYTES = 1 << 20, KEPT_LAUNCHES = 1000 };
@@ -249,27 +243,58 @@ static void put_data(struct trace_output *o, const struct page *p)
 	fputs("\"}", o->to);
 }
 
+static void put_file(FILE *to, const gpul_embedded *file)
+{
+	gpul_error err;
+	char *text;
+
+	if (gpul_embedded_text(file, &text, NULL, &err)) {
+		gpul_tool_say("trace", "%s", err.text);
+		return;
+	}
+	fputs(text, to);
+	free(text);
+}
+
+/* Write the text up to a mark; returns what follows the mark. */
+static const char *put_until(FILE *to, const char *text, const char *mark)
+{
+	const char *at = strstr(text, mark);
+
+	fwrite(text, 1, (size_t)(at - text), to);
+	return at + strlen(mark);
+}
+
+/* page.html has the places of the style, the record and the scripts. */
+static void put_page(struct trace_output *o, const struct page *p)
+{
+	static const gpul_embedded *const scripts[] = { &rules_js, &record_js, &state_js, &view_js, &memory_js, &play_js };
+	gpul_error err;
+	char *html;
+	const char *rest;
+
+	if (gpul_embedded_text(&page_html, &html, NULL, &err)) {
+		gpul_tool_say("trace", "%s", err.text);
+		return;
+	}
+	rest = put_until(o->to, html, "/*STYLE*/");
+	put_file(o->to, &page_css);
+	rest = put_until(o->to, rest, "/*RECORD*/");
+	put_data(o, p);
+	rest = put_until(o->to, rest, "/*SCRIPTS*/");
+	for (unsigned k = 0; k < sizeof scripts / sizeof *scripts; k++)
+		put_file(o->to, scripts[k]);
+	fputs(rest, o->to);
+	free(html);
+}
+
 static void close_page(struct trace_output *o)
 {
 	struct page *p = o->data;
-	const char *const scripts[] = { gpuload_trace_rules, gpuload_trace_record, gpuload_trace_state, gpuload_trace_view, gpuload_trace_memory,
-					gpuload_trace_play };
-	const char *rest;
 
 	if (p->record.stream.failed)
 		gpul_tool_say("trace", "no memory for the trace: its page is not complete");
-	/* page.html has the places of the style, the record and the scripts. */
-	rest = strstr(gpuload_trace_html, "/*STYLE*/");
-	fwrite(gpuload_trace_html, 1, (size_t)(rest - gpuload_trace_html), o->to);
-	fputs(gpuload_trace_css, o->to);
-	rest += strlen("/*STYLE*/");
-	fwrite(rest, 1, (size_t)(strstr(rest, "/*RECORD*/") - rest), o->to);
-	put_data(o, p);
-	rest = strstr(rest, "/*RECORD*/") + strlen("/*RECORD*/");
-	fwrite(rest, 1, (size_t)(strstr(rest, "/*SCRIPTS*/") - rest), o->to);
-	for (unsigned k = 0; k < sizeof scripts / sizeof *scripts; k++)
-		fputs(scripts[k], o->to);
-	fputs(strstr(rest, "/*SCRIPTS*/") + strlen("/*SCRIPTS*/"), o->to);
+	put_page(o, p);
 	for (unsigned k = 0; k < p->n_launches; k++) {
 		free(p->launches[k].kernel);
 		free(p->launches[k].fault);

@@ -147,8 +147,7 @@ struct trace_filter {
  *          blocks is true, a list of ranges
  * @filter  all keys must match; of each, one of its values
  * Errors   GPUL_EINVAL; GPUL_ENOMEM
- * Threads  one thread
- * Source   - */
+ * Threads  one thread */
 gpul_status gpul_trace_filter_add(struct trace_filter *filter, const char *text, bool blocks, gpul_error *err);
 void gpul_trace_filter_clear(struct trace_filter *filter);
 /* True: the filter has no term of this key, or one with the number, or the name. */

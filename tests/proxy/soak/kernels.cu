@@ -1,9 +1,4 @@
 // kernels.cu — the soak's kernels: they push as struct soak_work requests, and write their results.
-//
-// This command compiles kernels.ptx, for sm_70 and later:
-//
-//     nvcc -I. -ptx -arch=sm_75 tests/proxy/soak/kernels.cu -o - |
-//             sed 's/^.version .*/.version 6.4/; s/^.target .*/.target sm_70/' > tests/proxy/soak/kernels.ptx
 #include "proxy/fifo_device.cuh"
 #include "tests/proxy/soak/work.h"
 

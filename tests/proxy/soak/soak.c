@@ -248,7 +248,7 @@ static bool parse(int argc, char **argv, struct options *o)
 int main(int argc, char **argv)
 {
 	struct options o = { .driver = GPUL_DRIVER_AUTO, .triggers = 1000000, .seed = 1,
-			     .ptx = "tests/proxy/soak/kernels.ptx" };
+			     .ptx = GPUL_KERNELS "/tests/proxy/soak/kernels.ptx" };
 	struct soak soak = { 0 };
 	struct totals totals = { 0 };
 	gpul_error err = { 0 };

@@ -1,9 +1,4 @@
 // kernels.cu — the sender's and the receiver's kernel of the whole way; work.h describes them.
-//
-// This command compiles kernels.ptx, for sm_70 and later:
-//
-//     nvcc -I. -ptx -arch=sm_75 tests/rdma/put/kernels.cu -o - |
-//             sed 's/^.version .*/.version 6.4/; s/^.target .*/.target sm_70/' > tests/rdma/put/kernels.ptx
 #include "rdma/put/put_device.cuh"
 #include "tests/rdma/put/work.h"
 

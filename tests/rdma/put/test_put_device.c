@@ -67,7 +67,7 @@ static void push_all(const gpul_driver *drv, gpul_fifo *fifo, unsigned results[N
 
 	for (unsigned i = 0; i < N; i++)
 		pushes[i] = attempts[i].put;
-	must(gpul_file_open("tests/rdma/put/kernels.ptx", &ptx, &err), &err);
+	must(gpul_file_open(GPUL_KERNELS "/tests/rdma/put/kernels.ptx", &ptx, &err), &err);
 	must(gpul_cu(drv, &err, cuLibraryLoadData(&library, ptx.bytes, NULL, NULL, 0, NULL, NULL, 0)), &err);
 	gpul_file_close(&ptx);
 	must(gpul_cu(drv, &err, cuLibraryGetKernel(&kernel, library, "push_all")), &err);

@@ -32,8 +32,7 @@ struct way_report {
  * @socket  connected to the other end, for addresses and the end of the run
  * @out     the report
  * Errors  all of the layers below; GPUL_EFORMAT a wrong word
- * Threads the main thread
- * Source  - */
+ * Threads the main thread */
 gpul_status way_run_end(const struct way_options *o, bool sender, int socket, struct way_report *out, gpul_error *err);
 
 #endif

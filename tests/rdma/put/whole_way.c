@@ -159,7 +159,7 @@ static int print_verdict(const struct way_options *o, const struct way_report *r
 int main(int argc, char **argv)
 {
 	struct way_options o = { .puts = 20000, .blocks = 64, .bytes = 64, .qps = 1, .window = 16, .timeout_s = 60,
-				 .driver = GPUL_DRIVER_AUTO, .ptx = "tests/rdma/put/kernels.ptx" };
+				 .driver = GPUL_DRIVER_AUTO, .ptx = GPUL_KERNELS "/tests/rdma/put/kernels.ptx" };
 	struct way_report report = { 0 };
 	int sockets[2], results[2], sender_status, receiver_status;
 	pid_t sender, receiver;

@@ -1,0 +1,48 @@
+/* embed.h — files that the build put into the program: texts of kernels (PTX) and of a web page.
+ *
+ *     build/kernels/PATH.zst ── .incbin ──> the program ── gpul_embedded_text(), at the first use ──> the text
+ *
+ * scripts/rules_kernels.py lists them, compiles those that are CUDA C++, and packs all with zstd, or, on a machine without zstd,
+ * copies them. */
+#ifndef GPULOAD_CORE_EMBED_H
+#define GPULOAD_CORE_EMBED_H
+
+#include <stddef.h>
+
+#include "core/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gpul_embedded {
+	const char *name;                  /* its file name, for messages */
+	const unsigned char *begin, *end;  /* packed or not */
+} gpul_embedded;
+
+/* Defines `symbol`, a static const gpul_embedded, with the file `path` of the repository or, compiled, of the build.  The assembler
+ * finds it in build/kernels (-Wa,-I).  A symbol may be in one source file only. */
+#define GPUL_EMBED(symbol, path)                                                                       \
+	__asm__(".pushsection .rodata\n"                                                               \
+		".global gpul_embedded_" #symbol ", gpul_embedded_" #symbol "_end\n"                   \
+		".hidden gpul_embedded_" #symbol ", gpul_embedded_" #symbol "_end\n"                   \
+		"gpul_embedded_" #symbol ": .incbin \"" path ".zst\"\n"                                \
+		"gpul_embedded_" #symbol "_end: .byte 0\n"                                             \
+		".popsection");                                                                        \
+	extern const unsigned char gpul_embedded_##symbol[], gpul_embedded_##symbol##_end[];           \
+	static const gpul_embedded symbol = { path, gpul_embedded_##symbol, gpul_embedded_##symbol##_end }
+
+/** Unpack the text of an embedded file.
+ *
+ * @file  of GPUL_EMBED()
+ * @text  ends with a NUL; owned by the caller: free(); untouched on failure
+ * @n     its bytes, without the NUL; may be NULL
+ * Errors  GPUL_ENOMEM; GPUL_EFORMAT the program file is damaged
+ * Source  zstd manual: ZSTD_decompress() */
+gpul_status gpul_embedded_text(const gpul_embedded *file, char **text, size_t *n, gpul_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,113 @@
+"""rules_kernels.py — the rules for kernels and other files that the build puts into programs (core/embed.h).
+
+    comm/kernels/kernels.def ─ configure ─ NAME.cu ┐
+    the .cu files of FOLDERS ──────────────────────┴─ kernel.py ─ NAME.ptx ─ embed pack ─ NAME.ptx.zst ─ a source with GPUL_EMBED()
+
+All of it is below build/kernels, at the path that the file has in the repository.  nvcc compiles; without it, NVRTC does.
+"""
+import functools, glob, os, re
+
+from scripts.flags import image_flags
+from scripts.modules import closure
+from scripts.writer import words
+
+# The folders whose .cu files are compiled: the compiler's architecture, and what the PTX is lowered to.
+FOLDERS = {"comm/kernels": ("80", "7.0", ""), "comm/netqueue": ("80", "7.0", ""), "tests/comm": ("80", "7.0", ""),
+           **dict.fromkeys(("cli/kernels", "bench/kernels", "tests/ipc", "tests/proxy", "tests/proxy/soak", "tests/rdma/put"), ("75", "6.4", "sm_70"))}
+KERNELS_DEF = "comm/kernels/kernels.def"
+FILE_ROW = re.compile(r"^FILE_ROW\((\w+), (\w+)\)$", re.M)
+KERNEL = re.compile(r"^(?:KERNEL|RESIDENT)\((\w+), (\w+), ([\w<>]+), (\w+), ", re.M)
+PAGE = "softcuda/tools/trace/page"
+
+
+@functools.cache
+def embeds():
+    """The sources with GPUL_EMBED(), and their files."""
+    return {"cli/fifo/bench/fifo_bench_run.c": ["cli/kernels/fifo_bench.ptx"], "cli/fifo/clock/fifo_clock.c": ["cli/kernels/fifo_clock.ptx"],
+            "cli/fifo/fifo_push.c": ["cli/kernels/fifo_push.ptx"], "cli/fifo/fifo_trace_run.c": ["cli/kernels/fifo_trace.ptx"],
+            "cli/fifo/put/fifo_put_end.c": ["cli/kernels/fifo_put.ptx"], "cli/sum/sum_gpu.c": ["cli/kernels/sum.ptx"],
+            "comm/kernels.c": [f"comm/kernels/{name}.ptx" for name, _ in FILE_ROW.findall(kernels_def())],
+            "comm/netqueue/netqueue.c": ["comm/netqueue/unpack.ptx"],
+            "comm/sparse/gpu.c": [f"comm/kernels/sparse_{name}.ptx" for name in ("bitmap", "pack", "scatter")],
+            "softcuda/tools/trace/page.c": sorted(glob.glob(f"{PAGE}/page.*") + glob.glob(f"{PAGE}/*.js")),
+            "tests/comm/test_trace.c": ["tests/comm/trace_events.ptx"], "tests/proxy/ends.c": ["cli/kernels/fifo_push.ptx"]}
+
+
+def kernels_def():
+    with open(KERNELS_DEF, encoding="utf-8") as f:
+        return f.read()
+
+
+def flags(w, c):
+    """Further compiler flags of a source."""
+    return words(f"-Wa,-I,{w.dir}/kernels") if c in embeds() else ""
+
+
+def needs(w, c):
+    """The files that a source embeds: the compiler's .d files do not have them."""
+    return [f"{w.dir}/kernels/{path}.zst" for path in embeds().get(c, [])]
+
+
+def macro(w):
+    """The folder of the kernels, for tests and benchmarks that load a file."""
+    return words(f'-DGPUL_KERNELS="{w.dir}/kernels"')
+
+
+def write_source(path, name, header, kernels):
+    """A .cu file with the kernels of one row FILE_ROW; left alone if it is up to date."""
+    text = f"/* Written by configure.py; edit {KERNELS_DEF} instead. */\n#include \"comm/kernels/{header}.cuh\"\n"
+    for kernel, _, function, work in kernels:
+        text += (f"\nextern \"C\" __global__ void __launch_bounds__(GPUL_COMM_MAX_THREADS) gpul_comm_{kernel}(const gpul_comm_view *comm, {work} work)\n"
+                 f"{{\n\t{function}(comm, &work);\n}}\n")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as f:
+            if f.read() == text:
+                return
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+
+
+def sources_of_def(w):
+    """The rows of kernels.def: [(path of the kernel, its source)]; writes the sources that are not in the repository."""
+    text, found = kernels_def(), []
+    for name, header in FILE_ROW.findall(text):
+        cu = f"comm/kernels/{name}.cu"
+        if not os.path.exists(cu):
+            cu = f"{w.dir}/kernels/{cu}"
+            write_source(cu, name, header, [row for row in KERNEL.findall(text) if row[1] == name])
+        found.append((f"comm/kernels/{name}.ptx", cu))
+    return found
+
+
+def compiler(w, cu, arch):
+    """The command that prints PTX, and the files that it needs."""
+    nvcc = w.have["nvcc"].where
+    if nvcc:
+        return words(nvcc, "-ptx", f"-arch=sm_{arch}", "-std=c++17", "-allow-unsupported-compiler", "-I.", cu, "-o", "-"), []
+    embed = f"{w.dir}/embed"
+    return words("env", f"GPULOAD_NVRTC={w.have['NVRTC'].where}", embed, "compile", f"compute_{arch}", cu, "--std=c++17", "-I."), [embed]
+
+
+def write_embed(w):
+    """The program that packs, and compiles by NVRTC."""
+    archives = w.link(closure("ptx"))
+    return w.build(f"{w.dir}/embed", "link", [w.obj("scripts/embed.c", image_flags(w)), *archives])
+
+
+def write(w):
+    """The rules for all embedded files.  Call it when the archives of core and ptx are known."""
+    embed = write_embed(w)
+    kernels = dict(sources_of_def(w))
+    for folder in FOLDERS:
+        kernels |= {f"{cu[:-3]}.ptx": cu for cu in sorted(glob.glob(f"{folder}/*.cu")) if f"{cu[:-3]}.ptx" not in kernels}
+    compiled = []
+    for ptx, cu in kernels.items():
+        arch, isa, target = FOLDERS[os.path.dirname(ptx)]
+        command, also = compiler(w, cu, arch)
+        compiled.append(w.build(f"{w.dir}/kernels/{ptx}", "kernel", cu, ["scripts/kernel.py", *also],
+                                how=f"--isa {isa}{target and f' --target {target}'} -- {command}"))
+    for path in sorted({path for paths in embeds().values() for path in paths}):
+        source, packed = f"{w.dir}/kernels/{path}" if path in kernels else path, f"{w.dir}/kernels/{path}.zst"
+        w.build(packed, "sh", needs=[source, embed], command=words(embed, "pack", source, packed))
+    w.kernels = w.build("kernels", "phony", compiled)
