@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "bench/timed.h"
-#include "comm/netqueue/netqueue.h"
+#include "lab/netqueue/netqueue.h"
 
 enum { RUNS = 5, SLOT_BYTES = 512 << 10, COPY_THREADS = 512, COPY_LOADS = 4, COPY_BLOCKS_PER_MULTIPROCESSOR = 4 };
 

@@ -2,7 +2,7 @@
  *
  * Errors are returned, not logged.  By default only notices are printed, on stderr; the library has one notice, "no NVIDIA driver;
  * using the software driver", the software driver three: blocks wait for blocks that cannot start, a barrier number above 15, and machine code;
- * softcuda/toolchain/redirect one: a CUDA runtime in a program that it cannot redirect; the software driver and the runtime also explain a
+ * nvidia/redirect one: a CUDA runtime in a program that it cannot redirect; the software driver and the runtime also explain a
  * program's mistakes, such as a launch with too many threads.
  * GPULOAD_LOG=off|notice|info|debug sets the level; gpul_log_to() sends the lines to a program's own log. */
 #ifndef GPULOAD_CORE_LOG_H

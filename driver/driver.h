@@ -52,7 +52,7 @@ extern "C" {
 	X(cuIpcGetEventHandle) X(cuIpcOpenEventHandle) X(cuCtxRecordEvent)                       \
 	X(cuFlushGPUDirectRDMAWrites)
 
-/* Further entry points that the mini runtime (loader/runtime) calls. */
+/* Further entry points that the mini runtime (nvidia/cudart) calls. */
 #define GPUL_DRIVER_RUNTIME_CALLS(X)                                                            \
 	X(cuCtxGetStreamPriorityRange)                                                          \
 	X(cuCtxEnablePeerAccess) X(cuCtxDisablePeerAccess) X(cuDeviceCanAccessPeer)             \

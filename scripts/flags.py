@@ -71,7 +71,7 @@ def module_flags(w, module):
         "rdma": fabric_flags(w),
         "comm": f"{version} {pmix_flags(w)}",
         "softcuda": "-fvisibility=hidden",
-        "softcuda/toolchain": f"-fvisibility=hidden {libdir}",
+        "nvidia": f"-fvisibility=hidden {libdir}",
         "cli": f"{version} {string_macro('GPUL_DATE', DATE)} -DGPUL_HAVE_NCURSES={int(bool(w.have['ncurses'].where))}",
         "loader": f"{version} {libdir} {string_macro('GPUL_NVCC', nvcc)}",
     }.get(module, "")

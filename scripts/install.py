@@ -4,6 +4,7 @@
     bin/gpuload                          the command
     lib/libgpuload.so*, libgpuload.a     the library
     lib/libgpuload-rt.a                  the mini runtime, for programs built with nvcc -cudart none
+    lib/libgpuload-lab.a                 the experiments of lab/
     lib/gpuload/gpuload-probe            a helper process of libgpuload; users do not start it
     lib/gpuload/libcuda-soft.so          the software driver, and a symbolic link libcuda.so.1 to it: run a program with
                                          LD_LIBRARY_PATH=<prefix>/lib/gpuload to use it
@@ -12,7 +13,7 @@
     lib/gpuload/libnvrtc.so.N, libnvJitLink.so.N, libnvfatbin.so.N    libraries in front of NVIDIA's, which give PTX to the software driver
     lib/gpuload/bin/ptxas                a program that checks PTX with NVIDIA's ptxas, and gives the PTX back
     lib/gpuload/cuda-wheels              NVIDIA's compiler and headers, if configure.py --install-deps downloaded them
-    lib/pkgconfig/gpuload.pc             compiler and linker flags for programs; gpuload-rt.pc: for the runtime
+    lib/pkgconfig/gpuload.pc             compiler and linker flags for programs; gpuload-rt.pc: for the runtime; gpuload-lab.pc
     include/gpuload/<folder>/*.h         the headers; *.cuh: headers for device code; *.ptx: PTX to link with
     share/man, share/bash-completion, share/zsh, share/fish, share/doc/gpuload
 
@@ -50,6 +51,20 @@ Version: {version}
 Libs: "-L${{libdir}}" -lgpuload-rt -lstdc++ -ldl -lpthread
 Cflags: "-I${{cudahome}}/include"
 """
+LAB_PKGCONFIG = """\
+prefix={prefix}
+libdir=${{prefix}}/lib
+includedir=${{prefix}}/include/gpuload
+cudahome={cuda}
+
+Name: gpuload-lab
+Description: gpuload's experiments: sparse all-reduce, a receive queue, predicted times of collectives
+Version: {version}
+Libs: "-L${{libdir}}" -lgpuload-lab -l:libgpuload.a -ldl -lpthread -lm {libraries}
+Cflags: "-I${{includedir}}" "-I${{cudahome}}/include"
+"""
+PKGCONFIGS = (("gpuload", PKGCONFIG), ("gpuload-rt", RT_PKGCONFIG), ("gpuload-lab", LAB_PKGCONFIG))
+ARCHIVES = ("libgpuload.a", "libgpuload-rt.a", "libgpuload-lab.a")
 RPATH = '"-Wl,-rpath,${libdir}" '
 
 
@@ -96,12 +111,12 @@ class Place:
 
 
 def public_headers():
-    return [h for m in LIBRARY for h in files(m, ".h") if not h.endswith("_internal.h")]
+    return [h for m in (*LIBRARY, "lab") for h in files(m, ".h") if not h.endswith("_internal.h")]
 
 
 def device_headers():
     """Headers for nvcc and NVRTC, and PTX to link with."""
-    return [h for m in LIBRARY for end in (".cuh", ".def", ".ptx") for h in files(m, end)]
+    return [h for m in (*LIBRARY, "lab") for end in (".cuh", ".def", ".ptx") for h in files(m, end)]
 
 
 def install_cuda(to, build, cuda, link):
@@ -125,7 +140,7 @@ def install(build, prefix, destdir, cuda, libraries, link=False):
     to.copy(f"{build}/{so}", f"lib/{so}", 0o755)
     to.link(f"lib/libgpuload.so.{major}", so)
     to.link("lib/libgpuload.so", so)
-    for name in ("libgpuload.a", "libgpuload-rt.a"):
+    for name in ARCHIVES:
         to.copy(f"{build}/{name}", f"lib/{name}")
     to.copy(f"{build}/gpuload-probe", "lib/gpuload/gpuload-probe", 0o755)
     to.copy(f"{build}/softcuda/libcuda-soft.so", "lib/gpuload/libcuda-soft.so", 0o755)
@@ -135,7 +150,7 @@ def install(build, prefix, destdir, cuda, libraries, link=False):
     for so in [so for name in ("libnv*", "libcudart*") for so in glob.glob(f"{glob.escape(build)}/softcuda/{name}.so.*")]:
         to.copy(so, f"lib/gpuload/{os.path.basename(so)}", 0o755)
     home = install_cuda(to, build, cuda, link)
-    for name, text in (("gpuload", PKGCONFIG), ("gpuload-rt", RT_PKGCONFIG)):
+    for name, text in PKGCONFIGS:
         to.write(f"lib/pkgconfig/{name}.pc", text.format(prefix=prefix, cuda=home, version=VERSION, libraries=libraries,
                                                       rpath="" if prefix == "/usr" else RPATH))
     for h in public_headers() + device_headers():

@@ -12,15 +12,16 @@ MODULES = {                      # folder: folders it may include
     "ptx":          ["core"],
     "loader/image": ["core", "ptx"],
     "loader":       ["core", "driver", "ptx", "loader/image"],
-    "loader/runtime": ["core", "driver"],
     "softcuda":     ["core", "ptx", "loader/image"],
-    "softcuda/toolchain": ["core", "ptx", "loader/image", "softcuda"],
+    "nvidia":       ["core", "ptx", "loader/image", "softcuda"],
+    "nvidia/cudart": ["core", "driver"],
     "memalloc":     ["core", "driver"],
     "ipc":          ["core", "driver", "memalloc"],
     "proxy":        ["core", "driver", "memalloc"],
     "rdma":         ["core", "driver", "memalloc", "proxy"],
     "comm":         ["core", "driver", "ptx", "loader/image", "loader", "memalloc", "ipc", "proxy", "rdma"],
-    "cli":          ["core", "driver", "ptx", "loader/image", "loader", "memalloc", "ipc", "proxy", "rdma", "comm"],
+    "lab":          ["core", "driver", "ptx", "loader/image", "loader", "memalloc", "proxy", "rdma", "comm"],
+    "cli":          ["core", "driver", "ptx", "loader/image", "loader", "memalloc", "ipc", "proxy", "rdma", "comm", "lab"],
 }
 
 # The sub-folders of a module, in the order of use: each may use those to its left, and the modules of MODULES.
@@ -29,18 +30,19 @@ SUBFOLDERS = {
     "ptx":          ["", "parse", "link", "nvrtc", "strict"],
     "loader/image": ["", "kernels", "package"],
     "loader":       ["signature", "names", "advice", "cache", "choose", "link", "", "symbol", "program"],
-    "loader/runtime": ["", "memory", "device", "stream", "graph"],
     "softcuda":     ["exec", "exec/texture", "exec/warp", "exec/native", "exec/run", "exec/decode", "exec/machine", "tools", "tools/trace", "tools/memcheck", "tools/debug", "tools/synccheck", "tools/schedule", "tools/profile", "tools/racecheck", "tools/start",
                      "api/base", "api/stream", "api/vmm", "api/array", "api/memory", "api/code", "api/texture", "api/graph", "api"],
-    "softcuda/toolchain": ["", "nvrtc", "nvjitlink", "nvfatbin", "nvml", "ptxas", "redirect"],
+    "nvidia":       ["", "nvrtc", "nvjitlink", "nvfatbin", "nvml", "ptxas", "redirect"],
+    "nvidia/cudart": ["", "memory", "device", "stream", "graph"],
     "memalloc":     ["", "probe"],
     "rdma":         ["protocol", "backend", "oob", "nic", "gpu", "verbs", "ofi", "", "put"],
-    "comm":         ["bootstrap", "device", "incast", "net", "kernels", "", "predict", "sparse", "netqueue"],
+    "comm":         ["bootstrap", "device", "net", "kernels", ""],
+    "lab":          ["predict", "sparse", "netqueue"],
     "cli":          ["lib", "kernels", "soft", "run", "ls", "debug", "compile", "devices", "sum", "share", "fifo/clock", "fifo/bench", "fifo/put", "fifo", "rdma", "comm/netqueue", "comm", ""],
 }
-LIBRARY = [m for m in MODULES if m not in ("loader/runtime", "softcuda", "softcuda/toolchain", "cli")]  # the modules of libgpuload
+LIBRARY = [m for m in MODULES if m not in ("nvidia/cudart", "softcuda", "nvidia", "lab", "cli")]  # the modules of libgpuload
 PROGRAMS = {"gpuload": "cli/main.c", "gpuload-probe": "memalloc/probe/probe_main.c",
-            "softcuda/bin/ptxas": "softcuda/toolchain/ptxas/ptxas.c"}  # sources that are not in the library of their folder
+            "softcuda/bin/ptxas": "nvidia/ptxas/ptxas.c"}  # sources that are not in the library of their folder
 TESTS_MAY_USE = list(MODULES) + ["tests"]
 
 

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
 """nvml_calls.py — write the list of the calls of nvml.h that libnvidia-ml.so.1 refuses.
 
-    scripts/nvml_calls.py nvml.h ... > softcuda/toolchain/nvml/refused_internal.h
+    scripts/nvml_calls.py nvml.h ... > nvidia/nvml/refused_internal.h
 
 Give it the headers of all supported CUDA versions: NVIDIA's wheels nvidia-nvml-dev and nvidia-nvml-dev-cu12 have them.
 """
 import glob, os, re, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-FOLDER = "softcuda/toolchain/nvml"
+FOLDER = "nvidia/nvml"
 DECLARED = re.compile(r"^[ \t]*(?:nvmlReturn_t|const char\s*\*)[ \t]+(?:DECLDIR[ \t]+)?(nvml\w+)\s*\(", re.M)
 DONE = re.compile(r"^(?:CALL|NUMBER|PROCESSES|NO_PROCESSES|NO_FEATURES|FORBIDDEN)\((nvml\w+)|\*(nvml\w+)\(int result\)", re.M)
 HEAD = """\
 /* refused_internal.h — the calls of nvml.h that are NVML_ERROR_NOT_SUPPORTED.  Written by scripts/nvml_calls.py. */
-#ifndef GPULOAD_SOFTCUDA_TOOLCHAIN_NVML_REFUSED_INTERNAL_H
-#define GPULOAD_SOFTCUDA_TOOLCHAIN_NVML_REFUSED_INTERNAL_H
+#ifndef GPULOAD_NVIDIA_NVML_REFUSED_INTERNAL_H
+#define GPULOAD_NVIDIA_NVML_REFUSED_INTERNAL_H
 
 /* clang-format off */
 #define NVML_REFUSED(X) \\

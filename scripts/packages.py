@@ -88,8 +88,11 @@ def copy_archive(to, source, name):
     output("strip", "--strip-debug", "--enable-deterministic-archives", to.path(name))
 
 
-def pkg_config(to, folder, **values):
-    for name, text in (("gpuload", install.PKGCONFIG), ("gpuload-rt", install.RT_PKGCONFIG)):
+def pkg_config(to, folder, archives, **values):
+    """A file for each package whose archive, if it needs one, is there."""
+    for name, text in install.PKGCONFIGS:
+        if name != "gpuload" and f"lib{name}.a" not in archives:
+            continue
         text = text.replace("libdir=${{prefix}}/lib", "libdir={libdir}").replace("${{prefix}}/include/gpuload", "{include}")
         text = text.format(version=VERSION, cuda="/usr/local/cuda", **values)
         to.write(f"{folder}/{name}.pc", text.replace("-lgpuload\n", values["link"] + "\n"))
@@ -131,7 +134,7 @@ def stage_wheel(to, build, built):
         to.copy(path, f"{files}/{name}", 0o755)
     for h in install.public_headers() + install.device_headers():
         to.copy(h, f"{files}/include/{h}")
-    pkg_config(to, f"{files}/pkgconfig", prefix="${pcfiledir}/..", libdir="${prefix}", include="${prefix}/include", libraries="",
+    pkg_config(to, f"{files}/pkgconfig", ["libgpuload-rt.a"], prefix="${pcfiledir}/..", libdir="${prefix}", include="${prefix}/include", libraries="",
                rpath=install.RPATH, link=f"-l:libgpuload.so.{VERSION.split('.')[0]}")
     copy_texts(to, build, f"{data}/share", "zsh/site-functions")
 
@@ -233,7 +236,7 @@ def stage_deb(to, build, built, lib):
     to.copy(f"{built}/{so}", f"{lib}/{so}")
     for name in (f"libgpuload.so.{VERSION.split('.')[0]}", "libgpuload.so"):
         to.link(f"{lib}/{name}", so)
-    for name in ("libgpuload.a", "libgpuload-rt.a"):
+    for name in install.ARCHIVES:
         copy_archive(to, f"{built}/{name}", f"{lib}/{name}")
     copy_driver(to, built, own)
     to.copy(f"{built}/softcuda/libcuda-soft.so", f"{own}/libcuda-soft.so")
@@ -260,7 +263,7 @@ def document_deb(to):
 def deb(root, build, built, args):
     to, lib = install.Place(root), f"usr/lib/{args.triplet}"
     stage_deb(to, build, built, lib)
-    pkg_config(to, f"{lib}/pkgconfig", prefix="/usr", libdir=f"/{lib}", include="/usr/include/gpuload", rpath="", link="-lgpuload",
+    pkg_config(to, f"{lib}/pkgconfig", install.ARCHIVES, prefix="/usr", libdir=f"/{lib}", include="/usr/include/gpuload", rpath="", link="-lgpuload",
                libraries=args.libraries)
     document_deb(to)
     names = [name for name in tree(root) if not os.path.islink(f"{root}/{name}")]

@@ -4,6 +4,7 @@
                                                 ├─ gpuload-probe        its helper process
                                                 ├─ libgpuload.a, .so    the library (not softcuda, not cli)
                                                 ├─ libgpuload-rt.a      the mini runtime, with the modules that it uses
+                                                ├─ libgpuload-lab.a     the experiments of lab/
                                                 ├─ softcuda/libcuda-soft.so, and libcuda.so.1 as a link to it
                                                 ├─ softcuda/libcudart.so.N, the mini runtime as a shared library
                                                 └─ tests/…/test_*       see rules_tests.py
@@ -24,17 +25,17 @@ HANDLERS = "-O3 -ffp-contract=off -fno-strict-aliasing -fno-math-errno -fno-trap
 EACH_SET = {"softcuda/tools/trace/decimals.c": " -Wno-psabi"}
 
 # Sources that are compiled twice, because programs built with --default-stream per-thread use other function names.
-PER_THREAD = [f"loader/runtime/{name}.c" for name in ("entry", "launch", "graph/execute", "memory/batch", "memory/copy", "memory/managed",
+PER_THREAD = [f"nvidia/cudart/{name}.c" for name in ("entry", "launch", "graph/execute", "memory/batch", "memory/copy", "memory/managed",
                                                      "memory/volume", "stream/begin", "stream/capture", "stream/order")]
 
 # Sources of the runtime whose functions differ between CUDA 12 and 13: compiled for libcudart.so.12, and with CUDA 13's headers for .13.
 # libgpuload-rt.a has the interface of the headers.
-BY_INTERFACE = [f"loader/runtime/{name}.c" for name in ("entry", "device/properties", "graph/any", "graph/edges", "memory/batch",
+BY_INTERFACE = [f"nvidia/cudart/{name}.c" for name in ("entry", "device/properties", "graph/any", "graph/edges", "memory/batch",
                                                        "memory/managed", "stream/capture")]
-ONLY_12 = "loader/runtime/device/old.c"
+ONLY_12 = "nvidia/cudart/device/old.c"
 
 # Sources with loops over rows or lanes, which gcc vectorises at -O3.  Results are not reordered (never -ffast-math).
-VECTORS = {"cli/sum/sum.c", "cli/fifo/bench/fifo_bench_check.c", "comm/sparse/sum.c", "softcuda/tools/profile/count.c",
+VECTORS = {"cli/sum/sum.c", "cli/fifo/bench/fifo_bench_check.c", "lab/sparse/sum.c", "softcuda/tools/profile/count.c",
            "softcuda/tools/profile/transactions.c", "softcuda/tools/racecheck/access.c", "softcuda/tools/racecheck/instruction.c",
            *(f"softcuda/tools/trace/{name}.c" for name in ("lanes", "predict", "record"))}
 
@@ -42,7 +43,7 @@ VECTORS = {"cli/sum/sum.c", "cli/fifo/bench/fifo_bench_check.c", "comm/sparse/su
 GPU_TESTS = ("memalloc/test_mem", "memalloc/test_numa", "memalloc/test_regcache_threads", "ipc/test_control",
              "proxy/test_device", "proxy/test_two_processes", "proxy/test_proxy_kernel", "proxy/soak/soak", "fault/fault",
              "rdma/gpu/test_gpu_memory", "rdma/gpu/test_gpu_copies", "rdma/put/whole_way",
-             "comm/soak/comm_random", "comm/fault/fault", "comm/netqueue/test_unpack", "comm/netqueue/campaign")
+             "comm/soak/comm_random", "comm/fault/fault", "lab/netqueue/test_unpack", "lab/netqueue/campaign")
 
 
 def copy_libraries(w):
@@ -133,7 +134,7 @@ def write_modules(w):
                 objects.append(w.obj(c, flags_of, needs=rules_kernels.needs(w, c)))
             if c in PER_THREAD and c not in BY_INTERFACE:
                 objects.append(w.obj(c, "-DGPUL_RT_PER_THREAD", ".per_thread"))
-        if m == "loader/runtime":
+        if m == "nvidia/cudart":
             w.runtimes = {abi: [*objects, *runtime_interface(w, abi)] for abi in runtime_interfaces(w)}
             objects = w.runtimes[max(w.runtimes)]
         if m == "softcuda" and objects:
@@ -156,7 +157,7 @@ def write_cudart(w, strict):
     for abi, objects in w.runtimes.items():
         name = f"libcudart.so.{abi}"
         script = version_script(w, name, "cuda*; __cuda*;", name)
-        products.append(w.build(f"{soft}/{name}", "shared", [*objects, *w.link(closure("loader/runtime")[1:])], script,
+        products.append(w.build(f"{soft}/{name}", "shared", [*objects, *w.link(closure("nvidia/cudart")[1:])], script,
                                 flags=f"{strict}-Wl,-soname,{name} -Wl,-Bsymbolic {words(f'-Wl,--version-script={script}')}"))
     products.append(w.build(f"{soft}/libcudart.so", "symlink", needs=products[-1], target=f"libcudart.so.{max(w.runtimes)}"))
     return products
@@ -171,7 +172,8 @@ def write_products(w):
     whole = f"{w.dir}/libgpuload.so.{VERSION}"
     products = [
         w.build(f"{w.dir}/libgpuload.a", "ar", objects),
-        w.build(f"{w.dir}/libgpuload-rt.a", "ar", [o for m in closure("loader/runtime") for o in w.objects[m]]),
+        w.build(f"{w.dir}/libgpuload-rt.a", "ar", [o for m in closure("nvidia/cudart") for o in w.objects[m]]),
+        w.build(f"{w.dir}/libgpuload-lab.a", "ar", w.objects["lab"]),
         w.build(whole, "shared", objects, export, flags=f"{strict}-Wl,-soname,libgpuload.so.{major} "
                                                          f"{words(f'-Wl,--version-script={export}')}"),
         *(w.build(f"{w.dir}/{name}", "symlink", needs=whole, target=f"libgpuload.so.{VERSION}")
@@ -199,7 +201,7 @@ TOOLCHAIN = [("libnvrtc", "nvrtc", (12, 13), "nvrtc*;"), ("libnvJitLink", "nvjit
 
 def write_toolchain(w, strict):
     """One library for each CUDA version; as in NVIDIA's, the version of its symbols is its name."""
-    module, libraries = "softcuda/toolchain", []
+    module, libraries = "nvidia", []
     objects = {c: o for c, o in zip(library_sources(module), w.objects[module])}
     for name, folder, majors, exported in TOOLCHAIN:
         own = [o for c, o in objects.items() if os.path.dirname(c) in (module, f"{module}/{folder}")]

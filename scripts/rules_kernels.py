@@ -12,7 +12,7 @@ from scripts.modules import closure
 from scripts.writer import words
 
 # The folders whose .cu files are compiled: the compiler's architecture, and what the PTX is lowered to.
-FOLDERS = {"comm/kernels": ("80", "7.0", ""), "comm/netqueue": ("80", "7.0", ""), "tests/comm": ("80", "7.0", ""),
+FOLDERS = {"comm/kernels": ("80", "7.0", ""), "lab/netqueue": ("80", "7.0", ""), "lab/sparse": ("80", "7.0", ""), "tests/comm": ("80", "7.0", ""),
            **dict.fromkeys(("cli/kernels", "bench/kernels", "tests/ipc", "tests/proxy", "tests/proxy/soak", "tests/rdma/put"), ("75", "6.4", "sm_70"))}
 KERNELS_DEF = "comm/kernels/kernels.def"
 FILE_ROW = re.compile(r"^FILE_ROW\((\w+), (\w+)\)$", re.M)
@@ -27,8 +27,8 @@ def embeds():
             "cli/fifo/fifo_push.c": ["cli/kernels/fifo_push.ptx"], "cli/fifo/fifo_trace_run.c": ["cli/kernels/fifo_trace.ptx"],
             "cli/fifo/put/fifo_put_end.c": ["cli/kernels/fifo_put.ptx"], "cli/sum/sum_gpu.c": ["cli/kernels/sum.ptx"],
             "comm/kernels.c": [f"comm/kernels/{name}.ptx" for name, _ in FILE_ROW.findall(kernels_def())],
-            "comm/netqueue/netqueue.c": ["comm/netqueue/unpack.ptx"],
-            "comm/sparse/gpu.c": [f"comm/kernels/sparse_{name}.ptx" for name in ("bitmap", "pack", "scatter")],
+            "lab/netqueue/netqueue.c": ["lab/netqueue/unpack.ptx"],
+            "lab/sparse/gpu.c": [f"lab/sparse/sparse_{name}.ptx" for name in ("bitmap", "pack", "scatter")],
             "softcuda/tools/trace/page.c": sorted(glob.glob(f"{PAGE}/page.*") + glob.glob(f"{PAGE}/*.js")),
             "tests/comm/test_trace.c": ["tests/comm/trace_events.ptx"], "tests/proxy/ends.c": ["cli/kernels/fifo_push.ptx"]}
 

@@ -14,7 +14,7 @@ from scripts.writer import has_main, words
 TESTS_ALSO_LINK = {"proxy": ["ipc"]}  # the proxy's tests share the FIFO between processes
 # Helpers of other folders that the tests of a folder use.
 TESTS_ALSO_HELP = {"tests/proxy": ["tests/ipc"], "tests/fault": ["tests/proxy"], "tests/comm/fault": ["tests/fault"], "tests/rdma/put": ["tests/rdma"],
-                   "tests/comm/soak": ["tests/comm"], "tests/comm/sparse": ["tests/comm"],
+                   "tests/comm/soak": ["tests/comm"], "tests/lab/sparse": ["tests/comm"],
                    "tests/comm/net": ["tests/comm/bootstrap", "tests/comm", "tests/rdma"],
                    "tests/comm/bootstrap/hosts": ["tests/comm/bootstrap"],
                    "tests/softcuda/api": ["tests/loader/image"], "tests/softcuda/api/graph": ["tests/softcuda/api"],
@@ -107,12 +107,12 @@ NVCC_LINE = re.compile(r"^// nvcc: (.*)$", re.M)
 
 
 def write_runtime_programs(w):
-    """Programs with <<<>>> that are linked with the mini runtime: each .cu of tests/loader/runtime is a program, and so is
+    """Programs with <<<>>> that are linked with the mini runtime: each .cu of tests/nvidia/cudart is a program, and so is
     each folder there, whose device code is linked; NAME.shared is linked with our libcudart.so.N.  A line `// nvcc: OPTIONS` has the compiler options.  NAME.cudart is
     the same program with NVIDIA's runtime, which tests/gpu/run uses to check the expected output."""
-    here, nvcc = "tests/loader/runtime", w.have["nvcc"].where
+    here, nvcc = "tests/nvidia/cudart", w.have["nvcc"].where
     if not nvcc:
-        return w.tests.append(("loader-runtime", "loader/runtime programs", "sh -c 'echo no nvcc; exit 77'", []))
+        return w.tests.append(("nvidia-cudart", "nvidia/cudart programs", "sh -c 'echo no nvcc; exit 77'", []))
     runtime, library = f"{w.dir}/libgpuload-rt.a", f"{w.dir}/softcuda/libcuda-soft.so"
     cudart_of_ours = f"{w.dir}/softcuda/libcudart.so.{max(w.runtimes)}"
     ld = flags(w.args)[1]
@@ -141,10 +141,10 @@ def write_runtime_programs(w):
         if cudart:
             w.programs.append(w.build(f"{exe}.cudart", "sh", needs=objects, command=(
                 f"c++ {words(objects, '-o', exe + '.cudart')} {ld} {words(cudart)} -ldl -lrt -lpthread")))
-        w.tests.append(("loader-runtime", name[6:], words(exe), [exe, library]))
+        w.tests.append(("nvidia-cudart", name[6:], words(exe), [exe, library]))
         shared = w.build(f"{exe}.shared", "sh", needs=[*objects, cudart_of_ours], command=(
             f"c++ {words(objects, '-o', exe + '.shared')} {ld} {words(cudart_of_ours, '-Wl,-rpath,' + os.path.abspath(os.path.dirname(cudart_of_ours)))} -lpthread"))
-        w.tests.append(("loader-runtime", f"{name[6:]}.shared", words(shared), [shared, library]))
+        w.tests.append(("nvidia-cudart", f"{name[6:]}.shared", words(shared), [shared, library]))
 
 
 def test_group(folder):
@@ -239,9 +239,9 @@ def write_fuzzers(w):
 
 
 # Tests that load this build's libraries into programs without a sanitizer, which such a library refuses.
-NOT_SANITIZED = ("tests/cli/soft.bats", "tests/loader/runtime/test_shared.py", "tests/readme/test_readme.py",
-                 "tests/softcuda/api/test_written_bytes.py", "tests/softcuda/toolchain/test_nvfatbin.py",
-                 "tests/softcuda/toolchain/test_nvml.py", "tests/softcuda/toolchain/test_toolchain.py")
+NOT_SANITIZED = ("tests/cli/soft.bats", "tests/nvidia/cudart/test_shared.py", "tests/readme/test_readme.py",
+                 "tests/softcuda/api/test_written_bytes.py", "tests/nvidia/test_nvfatbin.py",
+                 "tests/nvidia/test_nvml.py", "tests/nvidia/test_toolchain.py")
 
 
 NOT_FOR_THREADS = ("tests/memalloc/test_failing_system.c",)

@@ -8,7 +8,7 @@
 #define GPULOAD_CLI_COMM_COMM_SPARSE_H
 
 #include "cli/comm/comm_run.h"
-#include "comm/sparse/sparse.h"
+#include "lab/sparse/sparse.h"
 
 extern const struct cli_cmd cli_comm_sparse;
 

@@ -2,7 +2,7 @@
  *
  *     LD_LIBRARY_PATH    libcuda.so.1 and the others, where a program opens or needs them by name
  *     LD_PRELOAD         the libraries that Python packages open by the path of a wheel, unless one of that name is loaded
- *     LD_AUDIT           redirects the calls of a CUDA runtime that is linked into a program (softcuda/toolchain/redirect)
+ *     LD_AUDIT           redirects the calls of a CUDA runtime that is linked into a program (nvidia/redirect)
  *     the rest           variables of single clients, and those of the software driver
  *
  * A variable that the user has set stays, except for lists, which are extended. */

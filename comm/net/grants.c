@@ -1,10 +1,10 @@
-/* grants.c — steps of channels on one side, the admission of comm/incast on the other. */
+/* grants.c — steps of channels on one side, the admission (admission.h) on the other. */
 #include "comm/net/grants.h"
 
 #include <stdlib.h>
 
 #include "comm/device/channel_layout.h"
-#include "comm/incast/admission.h"
+#include "comm/net/admission.h"
 
 struct granted_channel {
 	uint64_t asked;              /* steps, as are the other members */

@@ -4,7 +4,7 @@
  *     rank S                                                      rank R
  *     kernel posts step n ─ may it go? ─ yes ─> put of the slot ══> inbox
  *                              │ no                                   │ tail
- *                              └ asked = n + 1 ═════════════════════> asks[block] ── admission (comm/incast/admission.h)
+ *                              └ asked = n + 1 ═════════════════════> asks[block] ── admission (comm/net/admission.h)
  *             grants[block] <════════════════════════════════════════ granted = n + 1 ┘
  *
  * Each rank has one **window** for each of its NICs.  Half of it is divided among the routes that end there: a sender may have that

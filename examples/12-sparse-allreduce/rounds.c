@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/sparse/protocol.h"
+#include "lab/sparse/protocol.h"
 
 enum { MOST_BLOCKS = 64 };
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "comm/bootstrap/boot.h"
-#include "comm/sparse/sparse.h"
+#include "lab/sparse/sparse.h"
 
 enum { COUNT = 1000000, BYTES = COUNT * sizeof(float), WAIT_MS = 60 * 1000 };
 

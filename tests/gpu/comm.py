@@ -100,12 +100,12 @@ def comm_netqueue(s):
         status, out, err = s.run(s.tool("gpuload"), "comm", "netqueue", "--check", "--bytes", "16M", *options, *driver)
         s.check(f"comm netqueue {' '.join(options)}".strip(), status == 0, f"exit status {status}: {out[-800:]} {err[-800:]}")
     for program, options in (("test_unpack", []), ("campaign", ["--pieces", "20000", "--hostile", "120000"])):
-        path = s.tool(f"tests/comm/netqueue/{program}")
+        path = s.tool(f"tests/lab/netqueue/{program}")
         if not os.path.exists(path):
-            s.result("skip", f"comm/netqueue/{program}", "not built")
+            s.result("skip", f"lab/netqueue/{program}", "not built")
             continue
         status, out, err = s.run(path, *options, timeout=400)
-        s.check(f"comm/netqueue/{program}: {(out.strip().splitlines() or [''])[-1]}", status == 0, f"exit status {status}: {out[-800:]} {err[-800:]}")
+        s.check(f"lab/netqueue/{program}: {(out.strip().splitlines() or [''])[-1]}", status == 0, f"exit status {status}: {out[-800:]} {err[-800:]}")
     if not os.path.exists(s.tool("bench/bench_netqueue")):
         return s.result("skip", "bench_netqueue", "not built: run ninja bench-programs")
     status, out, err = s.run(s.tool("bench/bench_netqueue"), *driver, timeout=400)

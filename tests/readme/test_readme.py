@@ -17,7 +17,7 @@ OTHERS = {   # start of a command: the test that runs it
     "./configure.py": ".ci/run",
     "ninja": ".ci/run, tests/demo, tests/install",
     "LD_LIBRARY_PATH=build/softcuda": "tests/gpu/plain",
-    "nvcc -cudart none": "tests/loader/runtime",
+    "nvcc -cudart none": "tests/nvidia/cudart",
     "GPULOAD_SOFT_TOOLS=debug:listen=": "tests/cli/test_step.py",
     "gpuload step --attach": "tests/cli/test_step.py",
     "cp -r cli/debug/vscode": "not tested: VS Code is not there",

@@ -4,7 +4,7 @@
 
 #include "cli/comm/incast/incast_queue.h"
 #include "cli/comm/incast/incast_rank.h"
-#include "comm/incast/admission.h"
+#include "comm/net/admission.h"
 #include "core/clock.h"
 
 enum { SAMPLE_NS = 1000000, MOST_SAMPLES = 60000, MOST_PROBES = 60000, MOST_GRANTS = 1024, WAIT_MS = INCAST_WAIT_MS, LATE_NS = 100000000 };

@@ -13,7 +13,7 @@
 
 #include "cli/lib/command.h"
 #include "cli/lib/devices_arg.h"
-#include "comm/netqueue/feeder.h"
+#include "lab/netqueue/feeder.h"
 
 extern const struct cli_cmd cli_comm_netqueue;
 

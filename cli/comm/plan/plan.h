@@ -10,7 +10,7 @@
 #define GPULOAD_CLI_COMM_PLAN_PLAN_H
 
 #include "cli/comm/comm_run.h"
-#include "comm/predict/params.h"
+#include "lab/predict/params.h"
 
 extern const struct cli_cmd cli_comm_plan;
 

@@ -16,18 +16,18 @@ sys.path.insert(0, os.path.join(ROOT, "tests"))
 from run import OWN_GROUP, environment
 
 TOOLS = ["synccheck", "memcheck", "racecheck"]
-SUITES = ["comm", "rdma", "ipc", "memalloc", "proxy", "examples", "demo", "loader-runtime"]
+SUITES = ["comm", "rdma", "ipc", "memalloc", "proxy", "examples", "demo", "nvidia-cudart"]
 # Their faults are the lesson, or they start tools of their own; test_device_fresh is a build.
 SKIPPED = re.compile(r"^(1[4-8]-|proxy/test_device_fresh|.*model/|proxy/test_ptx_quotes)")
 # Reports that are right: (tool, the beginning of the name): why.
 EXPECTED = {
-    ("memcheck", "loader/runtime/test_soft"): "leaks at a reset and an exit, and a NULL pointer, on purpose",
-    ("synccheck", "loader/runtime/test_soft"): "ends while a kernel waits for ever",
-    ("memcheck", "loader/runtime/errors"): "stores to a NULL pointer",
-    ("memcheck", "loader/runtime/devices"): "a reset frees its memory",
-    ("memcheck", "loader/runtime/streams"): "takes a registration back twice",
+    ("memcheck", "nvidia/cudart/test_soft"): "leaks at a reset and an exit, and a NULL pointer, on purpose",
+    ("synccheck", "nvidia/cudart/test_soft"): "ends while a kernel waits for ever",
+    ("memcheck", "nvidia/cudart/errors"): "stores to a NULL pointer",
+    ("memcheck", "nvidia/cudart/devices"): "a reset frees its memory",
+    ("memcheck", "nvidia/cudart/streams"): "takes a registration back twice",
     ("memcheck", "ipc/test_turns"): "its processes are killed, or leave their kernel's memory to the end",
-    ("racecheck", "comm/netqueue/test_hostile"): "messages whose parts overlap",
+    ("racecheck", "lab/netqueue/test_hostile"): "messages whose parts overlap",
 }
 REPORT = re.compile(r"^\d+: gpuload (\w+): (?!no errors|\d+ errors?$|.*: \d+ times$|.*, of which one is reported above$)(.*)((?:\n    .*)*)", re.M)
 SLOW_S = 10

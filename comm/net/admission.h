@@ -1,0 +1,96 @@
+/* admission.h — receiver-driven admission: which sender may send how many bytes now.  A state machine: no I/O, no clock, no
+ * allocation after create.
+ *
+ *     request: a sender has a message ──> ┌───────────┐
+ *     arrived: granted bytes are here ──> │ admission │ ──> next: a grant, bytes of a sender's first message
+ *     leave: a sender has ended ────────> └───────────┘
+ *     tick: the time                        in flight: granted, not arrived; at most the window
+ *
+ * The sum of the **credits** in flight, granted bytes that have not arrived, is limited by one window for all senders together.
+ * A window of about one bandwidth-delay product keeps the link busy, and leaves no more than that in the queues of the network;
+ * the rest of the data waits in the memory of the senders.  With a window for each sender, as in TCP, the queue grows with the
+ * number of senders instead.
+ *
+ *     fair       senders that always have messages get equal bytes, whatever the sizes of their messages
+ *     conserving while a message waits, credits are in flight; one sender alone gets the whole window
+ *     bounded    no sender holds more than its share of the window plus one grant
+ *     robust     credits of a sender that has returned none for late_ns do not count; those of one that has left neither
+ *
+ * The machine does not know how a grant travels.  Over the send path, a grant is a receive (gpul_rdma_irecv): its clear-to-send
+ * slot is the permission to send. */
+#ifndef GPULOAD_COMM_NET_ADMISSION_H
+#define GPULOAD_COMM_NET_ADMISSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gpul_admission gpul_admission;  /* opaque: admission.c */
+
+typedef struct gpul_admission_desc {
+	unsigned n_senders;          /* 1 to 65536; senders are numbered from 0 */
+	unsigned max_messages;       /* of one sender, requested and not yet granted; at least 1 */
+	uint64_t window_bytes;       /* most bytes in flight, at least 1.  If nothing is in flight, one grant is always possible */
+	uint64_t grant_bytes;        /* most bytes of one grant, at least 1: a longer message gets several */
+	uint64_t late_ns;            /* a sender that returns no credit for so long is late; 0: never */
+} gpul_admission_desc;
+
+/* A permission: `bytes` bytes of a message, from `offset` on.  Grants of one sender are in the order of its requests. */
+typedef struct gpul_admission_grant {
+	unsigned sender;
+	uint64_t message;            /* number of the sender's request, from 0 */
+	uint64_t offset, bytes;
+	bool last;                   /* the message ends with it */
+} gpul_admission_grant;
+
+/** Create an admission.
+ *
+ * @desc  copied
+ * @out   owned by the caller: gpul_admission_destroy(); untouched on failure
+ * Errors  GPUL_EINVAL a field is out of range; GPUL_ENOMEM
+ * Threads an admission belongs to one thread at a time */
+gpul_status gpul_admission_create(const gpul_admission_desc *desc, gpul_admission **out, gpul_error *err);
+void gpul_admission_destroy(gpul_admission *a);  /* NULL is fine */
+
+/* A sender has a message of `bytes` bytes, at least 1.  False: max_messages wait already, or the sender has left. */
+bool gpul_admission_request(gpul_admission *a, unsigned sender, uint64_t bytes);
+
+/** Give the next grant.
+ *
+ * @a    admission
+ * @out  the grant; untouched if false
+ * Returns false if no message waits, or the window is full.  Call it until it returns false after each of the inputs
+ * Threads  the admission's thread
+ * Source   P. Goyal, H. Vin, H. Cheng: Start-Time Fair Queueing, SIGCOMM 1996; B. Montazeri et al.: Homa, SIGCOMM 2018 (grants by
+ *          the receiver) */
+bool gpul_admission_next(gpul_admission *a, gpul_admission_grant *out);
+
+/* Granted bytes have arrived, or will never come because the message was shorter: their credits are free.  bytes: at most
+ * gpul_admission_held_by(). */
+void gpul_admission_arrived(gpul_admission *a, unsigned sender, uint64_t bytes);
+
+/* A sender has ended or is unreachable: its requests are dropped, its credits are free, and it gets no more grants. */
+void gpul_admission_leave(gpul_admission *a, unsigned sender);
+
+/* The time, which never goes back; finds late senders.  Call it now and then. */
+void gpul_admission_tick(gpul_admission *a, uint64_t now_ns);
+
+/* Credits in flight: of all senders, without those of late ones; of all senders; of one sender. */
+uint64_t gpul_admission_in_flight(const gpul_admission *a);
+uint64_t gpul_admission_held(const gpul_admission *a);
+uint64_t gpul_admission_held_by(const gpul_admission *a, unsigned sender);
+/* Is the sender late? */
+bool gpul_admission_is_late(const gpul_admission *a, unsigned sender);
+/* Requested bytes that have not been granted, of all senders. */
+uint64_t gpul_admission_waiting(const gpul_admission *a);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

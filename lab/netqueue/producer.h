@@ -1,0 +1,118 @@
+/* producer.h — from the bytes of a stream to entries: which pieces there are, which slots and entries are free.
+ *
+ *     stream    header │ pad │ payload │ header │ payload │ ... │ header with length 0: the end
+ *
+ *                63              40 39    32 31                              0
+ *               ┌──────────────────┬────────┬─────────────────────────────────┐  A record: the payload goes to `destination`
+ *        word 0 │ magic            │ pad    │ length of the payload           │  and behind it.  pad: bytes to skip before the
+ *               ├──────────────────┴────────┴─────────────────────────────────┤  payload, by which a sender can align it.
+ *        word 1 │ destination: offset in the receiver's memory                │  Words are little-endian, like x86 and GPUs.
+ *               └─────────────────────────────────────────────────────────────┘
+ *
+ *     room ──> receive into these spans ──> received ──> produce, produce ... ──> entries into the ring
+ *       ↑                                                                              │
+ *       └──────────── credit <──────────────── done[] of the kernel's blocks <─────────┘
+ *
+ * The bounce memory is a ring of bytes.  A record that is not all there, or that continues in the next slot, becomes several
+ * pieces.  A header may be divided, too.  A slot is free when all entries with bytes in it are done.
+ *
+ * A pure state machine: no I/O, no clock, no allocation.  It reads headers only; it trusts neither them nor done[], and it does
+ * not check a destination, because that is the kernel's task. */
+#ifndef GPULOAD_LAB_NETQUEUE_PRODUCER_H
+#define GPULOAD_LAB_NETQUEUE_PRODUCER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "lab/netqueue/layout.h"
+#include "core/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { GPUL_NETQUEUE_HEADER_BYTES = 16, GPUL_NETQUEUE_PAD_SHIFT = 32, GPUL_NETQUEUE_MAX_PAD = 255, GPUL_NETQUEUE_MAGIC_SHIFT = 40 };
+#define GPUL_NETQUEUE_MAGIC 0x71756eull
+
+/* Sizes of a netqueue.  All but n_blocks are powers of two. */
+typedef struct gpul_netqueue_shape {
+	uint32_t n_slots, slot_bytes;
+	uint32_t n_entries;             /* of the ring */
+	uint32_t n_blocks, chunk_entries;
+} gpul_netqueue_shape;
+
+/** Check the limits of layout.h.
+ *
+ * @shape  any
+ * Errors  GPUL_EINVAL the message has the number and its limits */
+gpul_status gpul_netqueue_shape_check(const gpul_netqueue_shape *shape, gpul_error *err);
+
+typedef struct gpul_netqueue_piece {
+	uint64_t n;                     /* number of its entry */
+	uint64_t source;                /* offset in bounce memory */
+	uint64_t destination;           /* at most GPUL_NETQUEUE_DESTINATION_MASK, which no memory is large enough for */
+	uint32_t length;
+} gpul_netqueue_piece;
+
+/* The members are private. */
+typedef struct gpul_netqueue_producer {
+	gpul_netqueue_shape shape;
+	uint64_t *ends;                 /* [n_entries] position in the stream behind each entry that is not done */
+	uint64_t received, parsed, freed; /* positions in the stream: freed <= parsed <= received */
+	uint64_t n_produced, n_done;    /* entries; n_done: all before this one are done */
+	uint64_t n_records;
+	unsigned char header[GPUL_NETQUEUE_HEADER_BYTES];
+	uint32_t header_bytes;          /* of them received */
+	uint32_t pad_left;
+	uint64_t record_left, destination;
+	bool ended;
+} gpul_netqueue_producer;
+
+/** Begin a stream.
+ *
+ * @p      any contents
+ * @shape  valid; copied
+ * @ends   room for n_entries numbers; borrowed
+ * Threads one thread at a time, as all functions here */
+void gpul_netqueue_producer_begin(gpul_netqueue_producer *p, const gpul_netqueue_shape *shape, uint64_t *ends);
+
+typedef struct gpul_netqueue_span {
+	uint64_t at, bytes;             /* offset in bounce memory */
+} gpul_netqueue_span;
+
+/* Where the next bytes of the stream belong: up to two spans, in order.  Returns their number; 0: no slot is free. */
+unsigned gpul_netqueue_room(const gpul_netqueue_producer *p, gpul_netqueue_span out[2]);
+
+/* n_bytes more have been received into the spans that gpul_netqueue_room() gives; at most as many as these have. */
+void gpul_netqueue_received(gpul_netqueue_producer *p, uint64_t n_bytes);
+
+/** Make the next entry out of the received bytes.
+ *
+ * @p       producer
+ * @bounce  CPU address of the bounce memory
+ * @out     the piece; set if *got
+ * @got     false: all received bytes are in entries, or the ring is full, or the stream has ended
+ * Errors  GPUL_EFORMAT native = position: no record header there, or bytes behind the end
+ * Threads one thread at a time */
+gpul_status gpul_netqueue_produce(gpul_netqueue_producer *p, const unsigned char *bounce, gpul_netqueue_piece *out, bool *got,
+				  gpul_error *err);
+
+/** Take over what the kernel's blocks have finished.
+ *
+ * @p     producer
+ * @done  [n_blocks], as in gpul_netqueue_control
+ * Errors  GPUL_EFORMAT a block has finished entries that were not produced: the memory was overwritten
+ * Threads one thread at a time */
+gpul_status gpul_netqueue_credit(gpul_netqueue_producer *p, const uint64_t *done, gpul_error *err);
+
+/* Has the end of the stream been parsed?  Then n_produced is the number of all entries. */
+bool gpul_netqueue_ended(const gpul_netqueue_producer *p);
+
+/* Write a header. */
+void gpul_netqueue_write_header(unsigned char out[GPUL_NETQUEUE_HEADER_BYTES], uint32_t length, uint32_t pad, uint64_t destination);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

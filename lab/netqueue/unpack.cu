@@ -1,0 +1,7 @@
+/* unpack.cu — the kernel of unpack.cuh. */
+#include "lab/netqueue/unpack.cuh"
+
+extern "C" __global__ void __launch_bounds__(768, 1) gpul_netqueue_unpack(gpul_netqueue_view queue)
+{
+	gpul_netqueue_unpack_block(&queue);
+}

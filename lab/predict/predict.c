@@ -1,0 +1,291 @@
+/* predict.c — a formula for each algorithm; docs/comm-plan.md derives them.
+ *
+ * Names as there: n ranks, H hosts of G ranks, m bytes; b(x) = g + x G is the busy time of a step of x bytes, a(x) = b(x) + x C that of one
+ * that adds, r the stretch of busy times by shared cores. */
+#include "lab/predict/predict.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "comm/tree.h"
+
+enum { RING_SLOTS = 2, TREE_CHUNKS = 8, TREE_LEAST_CHUNK = 4 << 10, TREE_LEAST_SIMPLE = 16 << 10, MOST_SHOT_BYTES = 512 << 10 };
+
+/* One call on a machine, with one protocol. */
+struct problem {
+	const gpul_comm_machine *m;
+	const gpul_comm_costs *inside, *across;
+	double n, hosts, local;       /* n, H, G; the last host may have fewer ranks */
+	double stretch;               /* r */
+	double step_bytes;            /* S */
+	gpul_comm_proto proto;
+};
+
+/* ---- the paths of the trees ------------------------------------------------------------------------------------------ */
+
+/* Edges of a path: inside or across; to an upper end with one child or with two, which it serves one after the other. */
+struct path {
+	unsigned edges[2][2];         /* [across][two] */
+};
+
+static unsigned path_index(const struct path *p)
+{
+	enum { L = GPUL_COMM_PREDICT_LEVELS };
+
+	return ((p->edges[0][0] * L + p->edges[0][1]) * L + p->edges[1][0]) * L + p->edges[1][1];
+}
+
+static struct path path_of(unsigned index)
+{
+	enum { L = GPUL_COMM_PREDICT_LEVELS };
+
+	return (struct path){ { { index / (L * L * L), index / (L * L) % L }, { index / L % L, index % L } } };
+}
+
+static bool has_two_children(uint32_t place, uint32_t n)
+{
+	return place != 0 && place % 2 == 0 && place + 1 < n;
+}
+
+static void note_path(gpul_comm_machine *m, uint32_t tree, uint32_t place)
+{
+	const uint32_t n = m->n_ranks;
+	struct path p = { { { 0 } } };
+	unsigned index;
+
+	while (place != 0) {
+		const uint32_t up = (uint32_t)gpul_tree_parent(place, n);
+		const uint32_t host = (uint32_t)gpul_tree_place_in_order(tree, (int32_t)place, n) / m->ranks_per_host;
+		const uint32_t up_host = (uint32_t)gpul_tree_place_in_order(tree, (int32_t)up, n) / m->ranks_per_host;
+
+		p.edges[host != up_host][has_two_children(up, n)]++;
+		place = up;
+	}
+	index = path_index(&p);
+	m->paths[index / 64] |= UINT64_C(1) << index % 64;
+}
+
+gpul_status gpul_comm_machine_prepare(gpul_comm_machine *m, gpul_error *err)
+{
+	if (m->n_ranks < 2 || m->n_ranks > GPUL_COMM_PREDICT_MAX_RANKS)
+		return gpul_fail(err, GPUL_EINVAL, 0, "%u ranks: a number from 2 to %d is possible", m->n_ranks, GPUL_COMM_PREDICT_MAX_RANKS);
+	if (m->ranks_per_host < 1)
+		return gpul_fail(err, GPUL_EINVAL, 0, "0 ranks per host: at least 1 is needed");
+	memset(m->paths, 0, sizeof m->paths);
+	for (uint32_t tree = 0; tree < 2; tree++)
+		for (uint32_t place = 1; place < m->n_ranks; place++)
+			note_path(m, tree, place);
+	return GPUL_OK;
+}
+
+/* ---- steps ---------------------------------------------------------------------------------------------------------- */
+
+static double busy(const gpul_comm_costs *c, double bytes)
+{
+	return c->gap_us + bytes * c->us_per_byte;
+}
+
+static double busy_adding(const gpul_comm_costs *c, double bytes)
+{
+	return busy(c, bytes) + bytes * c->reduce_us_per_byte;
+}
+
+/* A message in a ring: k slots, of which the next rank takes the first while the second is written. */
+static double step_on(const struct problem *p, const gpul_comm_costs *c, double bytes, bool adds)
+{
+	const double k = fmax(1, ceil(bytes / p->step_bytes)), b = p->stretch * (adds ? busy_adding : busy)(c, bytes / k);
+
+	return fmax(k * b, c->latency_us + b);
+}
+
+/* The slowest link that a ring over all ranks uses. */
+static double step_around(const struct problem *p, double bytes, bool adds)
+{
+	const double inside = p->local > 1 ? step_on(p, p->inside, bytes, adds) : 0;
+
+	return p->hosts > 1 ? fmax(inside, step_on(p, p->across, bytes, adds)) : inside;
+}
+
+/* ---- rings ------------------------------------------------------------------------------------------------------------ */
+
+/* n chunks a round, n - 1 steps for the way that adds, and as many for the one that copies. */
+static double ring(const struct problem *p, gpul_comm_call call, double bytes)
+{
+	const double rounds = fmax(1, ceil(bytes / (p->n * RING_SLOTS * p->step_bytes))), chunk = bytes / (p->n * rounds);
+	const double adding = call == GPUL_COMM_ALLGATHER ? 0 : step_around(p, chunk, true);
+	const double copying = call == GPUL_COMM_REDUCESCATTER ? 0 : step_around(p, chunk, false);
+
+	return rounds * (p->n - 1) * (adding + copying);
+}
+
+/* A chain of n - 1 edges, H - 1 of them between hosts; slices follow each other. */
+static double chain(const struct problem *p, double bytes)
+{
+	const double s = fmin(bytes, p->step_bytes), slices = s > 0 ? bytes / s : 1;  /* the last one may be a fraction */
+	const double inside = p->inside->latency_us + busy(p->inside, s);
+	const double across = p->hosts > 1 ? p->across->latency_us + busy(p->across, s) : 0;
+	const double slowest = fmax(p->local > 1 ? busy(p->inside, s) : 0, p->hosts > 1 ? busy(p->across, s) : 0);
+
+	return (p->n - p->hosts) * inside + (p->hosts - 1) * across + (slices - 1) * p->stretch * slowest;
+}
+
+static double two_levels(const struct problem *p, double bytes)
+{
+	const double most = RING_SLOTS * p->step_bytes, rounds = fmax(1, ceil(bytes / (p->n * most)));
+	const double chunk = bytes / (p->n * rounds), part = p->hosts * chunk, pieces = fmax(1, ceil(part / most));
+
+	if (p->hosts < 2 || p->local < 2 || fmod(p->n, p->local) > 0)
+		return -1;
+	return rounds * (pieces * (p->local - 1) * (step_on(p, p->inside, part / pieces, true) + step_on(p, p->inside, part / pieces, false)) +
+			 (p->hosts - 1) * (step_on(p, p->across, chunk, true) + step_on(p, p->across, chunk, false)));
+}
+
+/* ---- trees ------------------------------------------------------------------------------------------------------------- */
+
+/* The slowest path between a leaf and the root, up and down. */
+static double slowest_path(const struct problem *p, double chunk)
+{
+	double slowest = 0;
+
+	for (unsigned w = 0; w < GPUL_COMM_PREDICT_PATH_WORDS; w++)
+		for (uint64_t left = p->m->paths[w]; left; left &= left - 1) {
+			const struct path path = path_of(64 * w + (unsigned)__builtin_ctzll(left));
+			double us = 0;
+
+			for (unsigned across = 0; across < 2; across++)
+				for (unsigned two = 0; two < 2; two++) {
+					const gpul_comm_costs *c = across ? p->across : p->inside;
+
+					us += path.edges[across][two] * (2 * c->latency_us + (1 + two) * (busy_adding(c, chunk) + busy(c, chunk)));
+				}
+			slowest = fmax(slowest, us);
+		}
+	return slowest;
+}
+
+/* Busy time of the busiest rank for a chunk of each tree: its steps as an inner node; its bytes in both trees. */
+static double tree_busy(const struct problem *p, const gpul_comm_costs *c, double chunk)
+{
+	const double steps = p->n > 3 ? 4 : 2, bytes = (p->n > 3 ? 4 : p->n) * chunk;
+
+	return steps * c->gap_us + bytes * c->us_per_byte + steps / 2 * chunk * c->reduce_us_per_byte;
+}
+
+static double trees(const struct problem *p, double bytes)
+{
+	const double least = p->proto == GPUL_COMM_SIMPLE ? TREE_LEAST_SIMPLE : TREE_LEAST_CHUNK, half = bytes / 2;
+	const double most = fmin(p->step_bytes / 2, fmax(half / TREE_CHUNKS, least)), chunk = fmin(half, most);
+	const double chunks = chunk > 0 ? half / chunk : 1;  /* the last one may be a fraction */
+	const double inside = p->local > 1 ? tree_busy(p, p->inside, chunk) : 0, across = p->hosts > 1 ? tree_busy(p, p->across, chunk) : 0;
+	const double us = slowest_path(p, chunk) + (chunks - 1) * fmax(inside, across);
+
+	/* All steps of both trees, by the cores of a host: for each rank and chunk 3, of which one adds.  A tree has half of the blocks, so half of
+	 * the work of a gap. */
+	return p->stretch > 1 ? fmax(us, p->stretch * chunks * (4 * busy(p->inside, chunk) + 2 * busy_adding(p->inside, chunk) -
+								3 * p->inside->gap_us)) : us;
+}
+
+/* ---- memory of all ranks ------------------------------------------------------------------------------------------------ */
+
+static bool adds(gpul_comm_call call)
+{
+	return call == GPUL_COMM_ALLREDUCE || call == GPUL_COMM_REDUCESCATTER;
+}
+
+static bool has_parts(gpul_comm_call call)
+{
+	return call == GPUL_COMM_ALLTOALL || call == GPUL_COMM_ALLGATHER || call == GPUL_COMM_REDUCESCATTER;
+}
+
+static double one_shot(const struct problem *p, gpul_comm_call call, double bytes)
+{
+	const double each = has_parts(call) ? bytes / p->n : bytes;
+
+	if (p->hosts > 1 || p->proto != GPUL_COMM_LL || each > MOST_SHOT_BYTES || call == GPUL_COMM_SENDRECV)
+		return -1;
+	return p->inside->latency_us + p->stretch * (p->n - 1) * (adds(call) ? busy_adding : busy)(p->inside, each);
+}
+
+/* Sends and receives, each with a channel of its own. */
+static double transfers(const struct problem *p, double bytes)
+{
+	const double each = bytes / p->n, k = fmax(1, ceil(each / p->step_bytes));
+	const double inside = (p->local - 1) * k * busy(p->inside, each / k);
+	const double across = p->hosts > 1 ? (p->n - p->local) * k * busy(p->across, each / k) : 0;
+
+	return fmax(p->inside->latency_us, p->hosts > 1 ? p->across->latency_us : 0) + p->stretch * (inside + across);
+}
+
+static double direct(const struct problem *p, gpul_comm_call call, double bytes)
+{
+	const double share = (p->n - 1) / p->n * bytes, greet_and_part = 2 * p->inside->latency_us;
+
+	if (call == GPUL_COMM_SENDRECV)
+		return step_around(p, bytes, false);
+	if (call == GPUL_COMM_ALLTOALL)
+		return transfers(p, bytes);
+	if (p->hosts > 1 || p->proto != GPUL_COMM_SIMPLE)
+		return -1;
+	if (call == GPUL_COMM_BROADCAST)
+		return greet_and_part + p->inside->latency_us + p->stretch * (p->inside->gap_us + busy(p->inside, bytes));
+	return greet_and_part + p->stretch * ((adds(call) ? busy_adding(p->inside, share) : 0) +
+					      (call == GPUL_COMM_REDUCESCATTER ? 0 : busy(p->inside, share)));
+}
+
+/* ---- all of them ---------------------------------------------------------------------------------------------------------- */
+
+static double time_of(const struct problem *p, gpul_comm_call call, gpul_comm_algo algo, double bytes)
+{
+	switch (algo) {
+	case GPUL_COMM_RING:
+		if (call == GPUL_COMM_BROADCAST)
+			return chain(p, bytes);
+		return call == GPUL_COMM_SENDRECV || call == GPUL_COMM_ALLTOALL ? -1 : ring(p, call, bytes);
+	case GPUL_COMM_ONE_SHOT:
+		return one_shot(p, call, bytes);
+	case GPUL_COMM_DIRECT:
+		return direct(p, call, bytes);
+	case GPUL_COMM_TREE:
+		return call == GPUL_COMM_ALLREDUCE ? trees(p, bytes) : -1;
+	case GPUL_COMM_TWO_LEVEL:
+		return call == GPUL_COMM_ALLREDUCE ? two_levels(p, bytes) : -1;
+	default:
+		return -1;
+	}
+}
+
+double gpul_comm_predict(const gpul_comm_machine *m, gpul_comm_call call, gpul_comm_algo algo, gpul_comm_proto proto, double bytes)
+{
+	const bool one_host = m->n_ranks <= m->ranks_per_host;
+	const double local = one_host ? m->n_ranks : m->ranks_per_host;
+	struct problem p = { .m = m, .inside = &m->inside[proto], .across = &m->across[proto], .n = m->n_ranks, .local = local,
+			     .hosts = ceil(m->n_ranks / local), .stretch = 1, .proto = proto };
+	double us;
+
+	if (p.local < 2)
+		p.inside = p.across;
+	p.step_bytes = one_host ? p.inside->step_bytes : fmin(p.inside->step_bytes, p.across->step_bytes);
+	if (p.step_bytes <= 0)
+		return -1;
+	if (m->cores > 0)
+		p.stretch = fmax(1, local / m->cores);
+	us = time_of(&p, call, algo, bytes);
+	return us < 0 ? us : us + p.stretch * fmax(p.inside->overhead_us, one_host ? 0 : p.across->overhead_us);
+}
+
+double gpul_comm_predict_best(const gpul_comm_machine *m, gpul_comm_call call, double bytes, gpul_comm_algo *algo, gpul_comm_proto *proto)
+{
+	double best = -1;
+
+	for (gpul_comm_algo a = GPUL_COMM_RING; a < GPUL_COMM_N_ALGOS; a++)
+		for (gpul_comm_proto q = GPUL_COMM_LL; q < GPUL_COMM_N_PROTOS; q++) {
+			const double us = gpul_comm_predict(m, call, a, q, bytes);
+
+			if (us < 0 || (best >= 0 && us >= best))
+				continue;
+			best = us;
+			*algo = a;
+			*proto = q;
+		}
+	return best;
+}

@@ -1,0 +1,246 @@
+/* sparse_internal.h — the state of a sparse all-reduce.
+ *
+ *     sparse.c   create, destroy; memory.c: buffers and their registration, shared with all ranks; packed.c: packed blocks
+ *     call.c     a call: check, bitmap, hellos, dense or sparse, the loop
+ *     blocks.c   bitmap ──> the streams' lists of blocks, and the jobs of the pack kernel
+ *     worker_end.c, aggregator_end.c: messages between the state machines of protocol.h and the connections
+ *     gpu.c      kernels and copies        link.c  puts and their completions, failures
+ *
+ * Words of 32 blocks belong to the streams in turn: word w to stream w % n_streams, which rank w % n_ranks aggregates, as its slot
+ * (w % n_streams) / n_ranks.  So each rank has about the same number of non-zero blocks, also if these are neighbours. */
+#ifndef GPULOAD_LAB_SPARSE_SPARSE_INTERNAL_H
+#define GPULOAD_LAB_SPARSE_SPARSE_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "lab/sparse/protocol.h"
+#include "lab/sparse/sparse.h"
+#include "lab/sparse/sparse_layout.h"
+#include "lab/sparse/sum.h"
+#include "loader/loader.h"
+
+enum {
+	WORD_BLOCKS = 32,        /* blocks of a word of the bitmap */
+	MOST_SLOTS = 8,          /* streams that a rank aggregates */
+	MOST_STREAMS = MOST_SLOTS * GPUL_COMM_MAX_RANKS,
+	MOST_BLOCKS = 64,        /* blocks of a contribution */
+	MOST_RESULT = 512,       /* n_ranks * blocks of a contribution: blocks of a result */
+	MOST_PUTS = 1024,        /* in flight on a connection */
+	HEAD_BYTES = 16,
+};
+
+/* ---- messages --------------------------------------------------------------------------------------------------- */
+
+/* A contribution or a result: the head and the list of blocks end where the data begins, so that they are written together.
+ *
+ *      ┌──────┬──────┬──────┬───────┬──────────┬─────────────────────────┐   a contribution's data comes from the packed blocks,
+ *      │ next │ reach│limit │ unused│ index[n] │ n blocks of data        │   in a put of its own, ahead of head and list
+ *      └──────┴──────┴──────┴───────┴──────────┴─────────────────────────┘
+ *                                              ↑ a multiple of 256
+ * The step that announces it has call, round and n. */
+struct head {
+	uint32_t next, reach;    /* of a contribution */
+	uint32_t limit;          /* of a result */
+	uint32_t unused;
+};
+_Static_assert(sizeof(struct head) == HEAD_BYTES, "as drawn");
+
+#define STEP(call, round, n) ((uint64_t)(call) << 40 | (uint64_t)(round) << 12 | (n))
+#define STEP_N(step) ((uint32_t)(step) & 0xfff)
+_Static_assert(MOST_RESULT <= 0xfff, "fits into a step");
+
+/* The first message of a call. */
+struct hello {
+	uint64_t call, count, n_non_zero;
+	uint32_t dtype, op, block, unused;
+	struct { uint32_t next, reach; } slots[MOST_SLOTS];  /* of the streams that the receiver aggregates */
+};
+
+/* ---- memory -------------------------------------------------------------------------------------------------------- */
+
+/* Memory that the GPU and the connections access.  gpu - cpu is the same for all addresses. */
+struct memory {
+	gpul_mem *mem;
+	gpul_rdma_region *region; /* NULL: not registered */
+	unsigned char *cpu;       /* NULL: device memory */
+	CUdeviceptr gpu;
+	uint64_t at;              /* where it is registered: cpu, else gpu */
+	size_t n_bytes;
+};
+
+/* Packed blocks are sent, or this rank's CPU sums them up.  Staged, both kinds are in one memory; GPU-direct, those to be sent are in
+ * device memory. */
+enum { PACKED_SENT, PACKED_OWN, N_PACKED };
+
+/* Offsets in the area, the same on all ranks. */
+struct layout {
+	size_t contribution_head, contribution_bytes;  /* head_bytes: room for head and list, data begins there */
+	size_t result_head, result_bytes;
+	size_t inbox_at;         /* [slot][rank] contributions */
+	size_t results_at;       /* [stream][2] results that arrive; those of own streams are the sums */
+	size_t heads_at;         /* [stream][2] heads and lists of contributions */
+	size_t hellos_at;        /* [2][rank] that arrive */
+	size_t own_hellos_at;    /* [2][rank] to be sent */
+	size_t area_bytes;
+};
+
+/* Words that the others raise. */
+struct steps {
+	_Atomic uint64_t contributions[MOST_SLOTS][GPUL_COMM_MAX_RANKS];
+	_Atomic uint64_t results[MOST_STREAMS];
+	_Atomic uint64_t hellos[GPUL_COMM_MAX_RANKS];
+};
+
+/* What a rank tells the others. */
+struct addresses {
+	gpul_rdma_remote area, steps;
+	uint32_t block, percent;
+	gpul_error why;          /* of a rank that failed */
+};
+
+/* ---- streams -------------------------------------------------------------------------------------------------------- */
+
+/* One of the two buffers of a stream's results. */
+struct arrival {
+	uint64_t batch;          /* of the scatter kernel that empties it; 0: none */
+	bool full;               /* it waits for a batch */
+};
+
+struct stream {
+	uint32_t aggregator, slot;
+	uint32_t end;            /* blocks of the stream */
+	uint32_t first, n;       /* its non-zero blocks in the lists of all streams */
+	uint32_t packed, place;  /* in which memory they are packed, and the number of blocks before them there */
+	uint32_t first_flag;     /* of its jobs */
+	gpul_sparse_worker worker;
+	gpul_sparse_contribution contribution;
+	bool waits;              /* the contribution is to be sent */
+	struct arrival arrivals[2];
+	uint32_t n_puts[2];      /* in flight from the heads */
+};
+
+struct slot {
+	gpul_sparse_aggregator aggregator;
+	uint32_t n_puts[2];      /* in flight from the sums */
+};
+
+struct link {
+	gpul_rdma_conn *conn;    /* NULL: this rank */
+	struct addresses theirs;
+	struct { gpul_rdma_request request; uint32_t *counter; } puts[MOST_PUTS];  /* counter: decremented when it has ended */
+	uint32_t head, tail;     /* puts[head % MOST_PUTS] is the oldest */
+	bool greeted;            /* its hello has arrived */
+};
+
+struct gpul_comm_sparse {
+	const gpul_driver *drv;
+	int device;
+	gpul_boot *boot;
+	gpul_rdma *rdma;
+	gpul_comm_sparse_options options;
+	uint32_t rank, n_ranks, n_slots, n_streams, most;
+	gpul_error failure;
+
+	struct layout layout;
+	struct memory area, packed[N_PACKED], tables;
+	bool direct;             /* packed[PACKED_SENT] is device memory */
+	char where[120];         /* gpul_comm_sparse_memory() */
+	struct steps *steps;
+	gpul_rdma_region *steps_region;
+	struct link links[GPUL_COMM_MAX_RANKS];
+
+	gpul_module *modules[3];
+	CUfunction bitmap_kernel, pack_kernel, scatter_kernel;
+	CUstream stream;         /* of the scatter kernels */
+	CUevent begun, scattered;
+
+	/* tables, in host memory */
+	uint32_t *bitmap, *lists;
+	gpul_sparse_job *jobs;
+	_Atomic uint64_t *flags;
+	gpul_sparse_item *items;
+	uint32_t *index;         /* CPU only: the blocks of each stream, numbered within it */
+	uint32_t table_blocks;   /* that they have room for */
+
+	/* this call */
+	uint64_t call;
+	CUdeviceptr send, recv;
+	size_t count, n_bytes;
+	gpul_comm_dtype dtype;
+	gpul_comm_op op;
+	uint32_t block_bytes, n_blocks, n_non_zero, n_jobs;
+	CUstream user;
+	bool packs;              /* the pack kernel has been launched */
+	struct stream streams[MOST_STREAMS];
+	struct slot slots[MOST_SLOTS];
+	uint32_t n_items, n_launched; /* of items */
+	uint64_t batch, batches_done; /* batch: launched so far, in all calls */
+	uint64_t n_events;       /* anything that has happened: the time-out begins again */
+	struct { uint64_t n_events, since_ns; uint32_t turns; } idle;
+	gpul_comm_sparse_report report;
+};
+
+/* ---- memory.c ---- */
+void gpul_sparse_layout(gpul_comm_sparse *s);
+/* Host memory of n_bytes. */
+gpul_status gpul_sparse_memory(gpul_comm_sparse *s, size_t n_bytes, bool registered, struct memory *out, gpul_error *err);
+void gpul_sparse_memory_free(struct memory *m);
+/* Allocate what all calls use, and exchange the addresses, or the failure that this rank had before. */
+gpul_status gpul_sparse_share(gpul_comm_sparse *s, const gpul_error *before, gpul_error *err);
+/* Room for a call's tables. */
+gpul_status gpul_sparse_room_for_tables(gpul_comm_sparse *s, gpul_error *err);
+/* Offsets in the area. */
+size_t gpul_sparse_inbox_at(const gpul_comm_sparse *s, uint32_t slot, uint32_t rank);
+size_t gpul_sparse_result_at(const gpul_comm_sparse *s, uint32_t stream, uint32_t round);
+
+/* ---- packed.c ---- */
+/* Choose the memory of packed blocks, before the first call. */
+gpul_status gpul_sparse_choose_packed(gpul_comm_sparse *s, gpul_error *err);
+/* Room for the packed blocks of this call; gives each stream its place. */
+gpul_status gpul_sparse_room_for_packed(gpul_comm_sparse *s, gpul_error *err);
+/* Offset of the n-th packed block of a stream in its memory. */
+size_t gpul_sparse_packed_at(const gpul_comm_sparse *s, const struct stream *t, uint32_t n);
+
+/* ---- blocks.c ---- */
+/* Divide the non-zero blocks among the streams. */
+void gpul_sparse_divide(gpul_comm_sparse *s);
+/* The jobs of the pack kernel: the first blocks of all streams first. */
+void gpul_sparse_plan_jobs(gpul_comm_sparse *s);
+/* Are packed blocks first ... first + n of a stream there? */
+bool gpul_sparse_packed(const gpul_comm_sparse *s, const struct stream *t, uint32_t first, uint32_t n);
+/* The block of the buffer that a block of a stream is. */
+uint32_t gpul_sparse_block_of(const gpul_comm_sparse *s, uint32_t stream, uint32_t block);
+
+/* ---- gpu.c ---- */
+gpul_status gpul_sparse_gpu_open(gpul_comm_sparse *s, gpul_error *err);
+void gpul_sparse_gpu_close(gpul_comm_sparse *s);
+gpul_status gpul_sparse_find_blocks(gpul_comm_sparse *s, gpul_error *err);
+gpul_status gpul_sparse_pack(gpul_comm_sparse *s, gpul_error *err);
+/* Zero the output, before the first scatter. */
+gpul_status gpul_sparse_clear(gpul_comm_sparse *s, gpul_error *err);
+/* Launch the next scatter kernel, when the last one has ended. */
+gpul_status gpul_sparse_scatter(gpul_comm_sparse *s, gpul_error *err);
+gpul_status gpul_sparse_finish(gpul_comm_sparse *s, gpul_error *err);
+
+/* ---- link.c ---- */
+/* Write n_bytes of registered memory to an offset of a rank's area, and raise a step (signal: its offset in struct steps, value 0:
+ * none); *counter counts the puts in flight. */
+gpul_status gpul_sparse_put(gpul_comm_sparse *s, uint32_t rank, const struct memory *m, size_t from, size_t n_bytes, size_t to,
+			    size_t signal, uint64_t value, uint32_t *counter, gpul_error *err);
+/* Make progress on all connections. */
+gpul_status gpul_sparse_progress(gpul_comm_sparse *s, gpul_error *err);
+/* Are puts in flight? */
+bool gpul_sparse_busy(const gpul_comm_sparse *s);
+/* This rank has failed, or noticed a failure: the failure of the job, which the others get, too. */
+gpul_status gpul_sparse_fail(gpul_comm_sparse *s, const gpul_error *why, int culprit, gpul_error *err);
+
+/* ---- worker_end.c ---- */
+/* Poll for results, and send contributions. */
+gpul_status gpul_sparse_work(gpul_comm_sparse *s, uint32_t stream, gpul_error *err);
+/* A result of n blocks is in its buffer. */
+gpul_status gpul_sparse_result_taken(gpul_comm_sparse *s, uint32_t stream, uint32_t n, gpul_error *err);
+/* ---- aggregator_end.c ---- */
+/* Poll for contributions, and send results. */
+gpul_status gpul_sparse_aggregate(gpul_comm_sparse *s, uint32_t slot, gpul_error *err);
+
+#endif

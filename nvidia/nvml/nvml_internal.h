@@ -1,0 +1,46 @@
+/* nvml_internal.h — what the files of libnvidia-ml.so.1 share.
+ *
+ * The types are those of nvml.h, which need not be installed; a device is a pointer into the table of devices. */
+#ifndef GPULOAD_NVIDIA_NVML_NVML_INTERNAL_H
+#define GPULOAD_NVIDIA_NVML_NVML_INTERNAL_H
+
+#include "softcuda/api/describe.h"
+
+/* Each call is declared, because the headers that do may be missing. */
+#define CALL(name, ...)                                                \
+	__attribute__((visibility("default"))) int name(__VA_ARGS__);  \
+	int name(__VA_ARGS__)
+
+enum {  /* nvmlReturn_t */
+	SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NO_PERMISSION = 4, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7,
+	DRIVER_NOT_LOADED = 9, TIMEOUT = 10, INSUFFICIENT_MEMORY = 20, VERSION_MISMATCH = 25,
+};
+
+/* The version field of a versioned structure. */
+#define ML_VERSION(object, version) ((unsigned)sizeof(object) | (unsigned)(version) << 24)
+
+struct ml_device { gpuload_soft_device is; int index; };
+struct ml_memory { unsigned long long total, free, used; };   /* nvmlMemory_t */
+
+int gpul_ml_check_started(void);
+/* Find the device of a handle; out is the caller's output pointer, which must not be NULL. */
+int gpul_ml_find_device(void *handle, const void *out, struct ml_device **device);
+struct ml_device *gpul_ml_device(unsigned index);   /* NULL: there are not so many */
+void gpul_ml_describe(const struct ml_device *d, gpuload_soft_device *now);
+int gpul_ml_give_text(const char *text, char *out, unsigned length);
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **out);
+int nvmlDeviceGetMemoryInfo(void *handle, struct ml_memory *out);
+
+/* Calls that give one number. */
+#define NUMBER(name, type, expression)             \
+	CALL(name, void *handle, type *out)        \
+	{                                          \
+		struct ml_device *d;                  \
+		int r = gpul_ml_find_device(handle, out, &d); \
+                                                   \
+		if (!r)                            \
+			*out = (type)(expression); \
+		return r;                          \
+	}
+
+#endif

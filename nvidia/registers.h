@@ -1,0 +1,26 @@
+/* registers.h — -maxrregcount: NVIDIA's compilers apply it to machine code, so PTX in its place needs .maxnreg. */
+#ifndef GPULOAD_NVIDIA_REGISTERS_H
+#define GPULOAD_NVIDIA_REGISTERS_H
+
+#include <stddef.h>
+
+/** The limit of registers among the options of a compiler: -maxrregcount=N, --maxrregcount=N, or N in the next option.
+ *
+ * @n_options  number of options
+ * @options    borrowed; the last of several limits counts
+ * Returns the limit; 0: there is none
+ * Errors  none
+ * Source  NVRTC and ptxas, options */
+unsigned toolchain_max_registers(int n_options, const char *const *options);
+
+/** PTX whose kernels have the limit, as gpul_ptx_limit_registers() sets it.
+ *
+ * @ptx        borrowed
+ * @ptx_bytes  length of the text
+ * @limit      registers of a thread; 0: none
+ * Returns the text, NUL-terminated, owned by the caller: free(); NULL: there is no limit, or ptx/parse does not accept the text
+ * Errors  none
+ * Source  PTX ISA 9.0, .maxnreg */
+char *toolchain_limit_registers(const char *ptx, size_t ptx_bytes, unsigned limit);
+
+#endif
