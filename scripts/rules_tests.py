@@ -19,6 +19,8 @@ TESTS_ALSO_HELP = {"tests/proxy": ["tests/ipc"], "tests/fault": ["tests/proxy"],
                    "tests/comm/bootstrap/hosts": ["tests/comm/bootstrap"],
                    "tests/softcuda/api": ["tests/loader/image"], "tests/softcuda/api/graph": ["tests/softcuda/api"],
                    "tests/softcuda/tools/profile": ["tests/softcuda/exec"]}
+# Selects cases by an argument: a part of every cmocka test.
+CMOCKA_CASE = "tests/support/cmocka_case.c"
 # Programs that are linked with further flags.  With -ffast-math, start-up code of gcc makes the CPU treat subnormal numbers as 0.
 TESTS_LINK_FLAGS = {"tests/softcuda/api/test_fast_math.c": "-ffast-math"}
 
@@ -56,11 +58,13 @@ def write_tests(w, products):
     """Programs below tests/: each .c file with a main is a program, each so_*.c a shared object that tests open, and
     the other files of a folder are helpers that its programs link."""
     by_folder = {}
-    own_rules = ("tests/clients/programs/offload_", "tests/fuzz/", "tests/inputs/", "tests/install/", "tests/loader/pitfalls/")  # or scripts
+    own_rules = ("tests/clients/programs/offload_", "tests/fuzz/", "tests/inputs/", "tests/install/", "tests/loader/pitfalls/", "tests/support/")  # or scripts
     no_headers = () if w.have["libibverbs"].where else ("tests/rdma/verbs/",)
     for c in files("tests", ".c"):
         if not c.startswith(own_rules + no_headers):
             by_folder.setdefault(os.path.dirname(c), []).append(c)
+    if w.have["cmocka"].where:
+        w.obj(CMOCKA_CASE)
     inputs = write_inputs(w)
     helpers, opened, programs = {}, {}, []
     for folder, sources in by_folder.items():
@@ -92,7 +96,8 @@ def write_test(w, c, helpers, opened, inputs, products):
     also = TESTS_ALSO_HELP.get(folder, [])
     extra = [helpers[h] for h in (folder, f"{folder}/image", *also, "tests/fake") if h in helpers]
     link, needs = test_link(w, folder)
-    exe = w.build(f"{w.dir}/{c[:-2]}", "link", test_object(w, c, folder), [*extra, *needs],
+    objects = [test_object(w, c, folder), *([f"{w.dir}/obj/{CMOCKA_CASE[:-2]}.o"] if cmocka else [])]
+    exe = w.build(f"{w.dir}/{c[:-2]}", "link", objects, [*extra, *needs],
                   flags=f"{words(extra)} {link} {'-lcmocka' if cmocka else ''} {TESTS_LINK_FLAGS.get(c, '')}")
     if os.path.basename(c).startswith("test_"):
         # The test of a library folder needs only itself; others run the command or open the software driver.

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """Run the tests listed in <build>/tests.list and end with `N passed, N failed, N skipped`.
 
+    tests/run.py --match racecheck    the tests whose name contains this regular expression
+    tests/run.py --failed             those that failed in the last run
+
 Each line of that file is: group, name, command.  A test is a process: exit status 0 means
 passed, 77 means skipped.  If its output lists single cases (cmocka, unittest, TAP, or a last
 line `N passed, N failed, N skipped`), these are counted; else the process counts as one test.
@@ -100,20 +103,51 @@ def run_all(tests, args):
                                                     for t in reversed(tests)])
 
 
+def failed_list(args):
+    return f"{args.build}/{args.list.removesuffix('.list')}.failed"
+
+
+def selected(tests, args):
+    """The tests that the options select; ends the program if a regular expression is wrong or nothing is selected."""
+    names = None
+    if args.failed:
+        try:
+            with open(failed_list(args), encoding="utf-8") as f:
+                names = set(f.read().splitlines())
+        except FileNotFoundError:
+            sys.exit("run.py: --failed: there was no run before in this build folder")
+        if not names:
+            print("no test failed in the last run")
+    try:
+        match = re.compile(args.match or "")
+    except re.error as e:
+        sys.exit(f"run.py: --match: '{args.match}' is not a regular expression: {e}")
+    return [t for t in tests if args.only in (None, t[0]) and (names is None or t[1] in names) and match.search(t[1])]
+
+
 def main():
     a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     a.add_argument("--build", default="build")
     a.add_argument("--list", default="tests.list", help="file in the build folder with the tests (default: tests.list)")
     a.add_argument("--only", help="run only this group of tests")
+    a.add_argument("--match", metavar="REGEX", help="run only the tests whose name contains this regular expression")
+    a.add_argument("--failed", action="store_true", help="run only the tests that failed in the last run")
     a.add_argument("--limit", type=int, default=LIMIT_S, help="time limit for each test in seconds")
     a.add_argument("-j", type=int, default=len(os.sched_getaffinity(0)))
     args = a.parse_args()
     with open(f"{args.build}/{args.list}", encoding="utf-8") as f:
         tests = [tuple(l.rstrip("\n").split("\t")) for l in f]
-    tests = [t for t in tests if args.only in (None, t[0])]
-    total = [0, 0, 0]
+    tests = selected(tests, args)
+    total, failed = [0, 0, 0], []
     for done in run_all(tests, args):
-        total = [x + y for x, y in zip(total, report_result(done.result()))]
+        r = done.result()
+        counts = report_result(r)
+        total = [x + y for x, y in zip(total, counts)]
+        failed += [r.name] if counts[1] else []
+    with open(failed_list(args), "w", encoding="utf-8") as f:
+        f.writelines(f"{name}\n" for name in failed)
+    for name in failed:
+        print(f"failed: {name}")
     print("{} passed, {} failed, {} skipped".format(*total), flush=True)
     return 1 if total[1] or not tests else 0
 

@@ -53,6 +53,25 @@ class Running(unittest.TestCase):
         self.assertIn("    loud", lines)
         self.assertNotIn("    quiet", lines)
 
+    def test_names_the_failed_tests_and_runs_them_again(self):
+        with tempfile.TemporaryDirectory() as d:
+            with open(f"{d}/tests.list", "w", encoding="utf-8") as f:
+                f.write(f"g\ta/good\ttrue\ng\ta/bad\ttest -e {d}/mended\ng\tb/bad\tfalse\n")
+
+            def again(*options):
+                r = subprocess.run([sys.executable, f"{ROOT}/tests/run.py", "--build", d, *options], capture_output=True, text=True, check=False)
+                return r.returncode, r.stdout.splitlines(), r.stderr
+
+            self.assertEqual(again("--failed")[0], 1)
+            self.assertIn("no run before", again("--failed")[2])
+            status, lines, _ = again()
+            self.assertEqual((status, sorted(lines[-3:-1]), lines[-1]), (1, ["failed: a/bad", "failed: b/bad"], "1 passed, 2 failed, 0 skipped"))
+            self.assertEqual(again("--match", "^a/")[1][-1], "1 passed, 1 failed, 0 skipped")
+            open(f"{d}/mended", "w", encoding="utf-8").close()
+            self.assertEqual(again("--failed")[:2][1][-1], "1 passed, 0 failed, 0 skipped")
+            self.assertIn("no test failed in the last run", again("--failed")[1])
+            self.assertEqual(again("--match", "[")[0], 1)
+
     def test_stops_a_test_that_exceeds_the_time_limit(self):
         status, lines = self.check("sh -c 'sleep 60 & sleep 60'", limit="1")
         self.assertEqual(status, 1)

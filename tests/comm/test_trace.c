@@ -9,6 +9,7 @@
 
 #include "comm/comm_internal.h"
 #include "comm/trace.h"
+#include "loader/embedded.h"
 #include "tests/comm/ranks.h"
 
 GPUL_EMBED(trace_events_ptx, "tests/comm/trace_events.ptx");

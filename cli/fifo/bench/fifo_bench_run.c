@@ -11,6 +11,7 @@
 #include "cli/fifo/clock/fifo_clock.h"
 #include "cli/lib/stop.h"
 #include "core/clock.h"
+#include "loader/embedded.h"
 
 GPUL_EMBED(fifo_bench_ptx, "cli/kernels/fifo_bench.ptx");
 

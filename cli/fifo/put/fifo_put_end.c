@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/lib/stop.h"
+#include "loader/embedded.h"
 
 GPUL_EMBED(fifo_put_ptx, "cli/kernels/fifo_put.ptx");
 

@@ -243,7 +243,7 @@ static void put_data(struct trace_output *o, const struct page *p)
 	fputs("\"}", o->to);
 }
 
-static void put_file(FILE *to, const gpul_embedded *file)
+static void put_embedded(FILE *to, const gpul_embedded *file)
 {
 	gpul_error err;
 	char *text;
@@ -278,12 +278,12 @@ static void put_page(struct trace_output *o, const struct page *p)
 		return;
 	}
 	rest = put_until(o->to, html, "/*STYLE*/");
-	put_file(o->to, &page_css);
+	put_embedded(o->to, &page_css);
 	rest = put_until(o->to, rest, "/*RECORD*/");
 	put_data(o, p);
 	rest = put_until(o->to, rest, "/*SCRIPTS*/");
 	for (unsigned k = 0; k < sizeof scripts / sizeof *scripts; k++)
-		put_file(o->to, scripts[k]);
+		put_embedded(o->to, scripts[k]);
 	fputs(rest, o->to);
 	free(html);
 }
