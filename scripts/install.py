@@ -23,8 +23,9 @@ import argparse, filecmp, glob, os, re, shutil, subprocess, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)
-from scripts.modules import LIBRARY, VERSION, files
+from scripts.modules import LAB_PUBLIC, LIBRARY, PUBLIC, VERSION, files
 
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 WHEELS = "lib/gpuload/cuda-wheels"
 WHEELS_LIST = "wheels.txt"  # install_deps.py writes it into the folder of the wheels: their names and versions
 PKGCONFIG = """\
@@ -110,8 +111,26 @@ class Place:
             f.write(text)
 
 
+def with_included(headers):
+    """The headers, and those that they include, directly or not."""
+    found, todo = set(), list(headers)
+    while todo:
+        header = todo.pop()
+        if header not in found:
+            found.add(header)
+            with open(header, encoding="utf-8") as f:
+                todo += INCLUDE.findall(f.read())
+    return sorted(found)
+
+
 def public_headers():
-    return [h for m in (*LIBRARY, "lab") for h in files(m, ".h") if not h.endswith("_internal.h")]
+    """The installed headers, those of lab/ too."""
+    return [h for h in with_included([*PUBLIC, *LAB_PUBLIC, *(c for m in (*LIBRARY, "lab") for c in files(m, ".cuh"))]) if h.endswith(".h")]
+
+
+def library_headers():
+    """The headers whose functions libgpuload exports."""
+    return [h for h in with_included(PUBLIC) if h.endswith(".h")]
 
 
 def device_headers():

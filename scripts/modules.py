@@ -41,6 +41,17 @@ SUBFOLDERS = {
     "cli":          ["lib", "kernels", "soft", "run", "ls", "debug", "compile", "devices", "sum", "share", "fifo/clock", "fifo/bench", "fifo/put", "fifo", "rdma", "comm/netqueue", "comm", ""],
 }
 LIBRARY = [m for m in MODULES if m not in ("nvidia/cudart", "softcuda", "nvidia", "lab", "cli")]  # the modules of libgpuload
+# The headers that programs include; those that they include are installed, too.  Every other header is private: it is not installed, and
+# libgpuload.so does not export its functions.  Device code is in the .cuh files, all of which are installed.
+PUBLIC = ["gpuload.h", "core/clock.h", "core/demangle.h", "core/error.h", "driver/context.h", "driver/driver.h", "ptx/link/link.h", "ptx/module.h",
+          "ptx/nvrtc/nvrtc.h", "loader/advice/advice.h", "loader/cache/compile.h", "loader/choose/options.h", "loader/choose/select.h",
+          "loader/image/images.h", "loader/image/kernels/kernels.h", "loader/image/source.h", "loader/link/link.h", "loader/link/ptxas_options.h",
+          "loader/loader.h", "loader/names/names.h", "loader/program/program.h", "loader/symbol/symbol.h", "memalloc/mem.h", "memalloc/numa.h",
+          "memalloc/probe.h", "memalloc/regcache.h", "ipc/client.h", "ipc/control.h", "ipc/name.h", "ipc/server.h", "ipc/view.h", "proxy/fifo.h",
+          "proxy/proxy.h", "rdma/nic/topology.h", "rdma/put/put.h", "rdma/rdma.h", "comm/bootstrap/boot.h", "comm/bootstrap/job.h",
+          "comm/bootstrap/launch.h", "comm/comm.h", "comm/persistent.h", "comm/plan.h", "comm/table.h", "comm/trace.h", "comm/types.h"]
+LAB_PUBLIC = ["lab/netqueue/feeder.h", "lab/netqueue/netqueue.h", "lab/netqueue/producer.h", "lab/predict/predict.h", "lab/predict/params.h",
+              "lab/sparse/protocol.h", "lab/sparse/sparse.h"]
 PROGRAMS = {"gpuload": "cli/main.c", "gpuload-probe": "memalloc/probe/probe_main.c",
             "softcuda/bin/ptxas": "nvidia/ptxas/ptxas.c"}  # sources that are not in the library of their folder
 TESTS_MAY_USE = list(MODULES) + ["tests"]

@@ -14,7 +14,7 @@ import glob, os, re, sys
 from scripts.flags import WARNINGS, cuda_flags, cuda_home, flags, module_flags, part_libraries
 from scripts.modules import LIBRARY, MODULES, PROGRAMS, TESTS_MAY_USE, VERSION, closure, files, library_sources, owner
 from scripts import parts, rules_kernels, rules_packages, rules_tests
-from scripts.install import device_headers, public_headers
+from scripts.install import device_headers, library_headers, public_headers
 from scripts.writer import Writer, has_main, words
 
 # The interpreter's handlers.  Results stay IEEE: no contraction of a*b+c, no reassociation (never -ffast-math).  The
@@ -168,7 +168,8 @@ def write_products(w):
     strict = "" if w.args.sanitize else "-Wl,--no-undefined "
     objects = [o for m in LIBRARY for o in w.objects[m]]
     major = VERSION.split(".")[0]
-    export = version_script(w, "libgpuload", "gpul_*;")
+    exports = ["scripts/exports.py", *library_headers()]
+    export = made_by(w, f"{w.dir}/libgpuload.map", [w.python, *exports], exports)
     whole = f"{w.dir}/libgpuload.so.{VERSION}"
     products = [
         w.build(f"{w.dir}/libgpuload.a", "ar", objects),
