@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """kernel.py — a rule of the build: CUDA C++ to PTX for older GPUs and drivers than the compiler's own choice.
 
-    scripts/kernel.py FILE.cu OUT.ptx --isa 7.0 [--target sm_70] -- COMPILER...
+    scripts/kernel.py FILE.cu OUT.ptx [--isa 7.0] [--target sm_70] -- COMPILER...
 
-COMPILER prints PTX.  Its .version and .target are lowered, because the kernels use no newer instruction, and the hints that the older
-version does not know are removed.  OUT.ptx.d lists the headers, for ninja.
+COMPILER prints PTX.  With --isa its .version and .target are lowered, because the kernels use no newer instruction, and the hints that the
+older version does not know are removed.  The folders in .file directives are removed, and the lines `// gpuload run:` and `// expect:` of
+the source are copied.  OUT.ptx.d lists the headers, for ninja.
 """
 import argparse, os, re, subprocess, sys
 
+COPIED = re.compile(r"^// (?:gpuload run|expect):.*\n", re.M)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 
@@ -22,7 +24,17 @@ def headers(path, found):
     return found
 
 
+def tidy(ptx, source):
+    """The PTX with the source's lines for gpuload, and without the compiler's banner and this machine's folders."""
+    ptx = re.sub(r"\A(//[^\n]*\n)+\n*", "", ptx)
+    ptx = re.sub(r'(\.file\s+\d+\s+")[^"]*/', r"\1", ptx)
+    with open(source, encoding="utf-8") as f:
+        return "".join(COPIED.findall(f.read())) + ptx
+
+
 def lower(ptx, isa, target):
+    if not isa:
+        return ptx
     ptx = re.sub(r"^\.version .*", f".version {isa}", ptx, count=1, flags=re.M)
     if target:
         ptx = re.sub(r"^\.target .*", f".target {target}", ptx, count=1, flags=re.M)
@@ -33,7 +45,7 @@ def main():
     a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     a.add_argument("source")
     a.add_argument("out")
-    a.add_argument("--isa", required=True, help=".version of the output")
+    a.add_argument("--isa", help=".version of the output (default: the compiler's)")
     a.add_argument("--target", help=".target of the output (default: the compiler's)")
     a.add_argument("compiler", nargs="+")
     args = a.parse_args()
@@ -43,7 +55,7 @@ def main():
     with open(f"{args.out}.d", "w", encoding="utf-8") as f:
         f.write(f"{args.out}: {' '.join(sorted(headers(args.source, set())))}\n")
     with open(args.out, "w", encoding="utf-8") as f:
-        f.write(lower(r.stdout, args.isa, args.target))
+        f.write(lower(tidy(r.stdout, args.source), args.isa, args.target))
     return 0
 
 

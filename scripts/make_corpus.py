@@ -1,21 +1,16 @@
 #!/usr/bin/env python3
-"""make_corpus.py — compile tests/corpus/*.cu and the sources of other committed PTX files with nvcc.
+"""make_corpus.py — compile tests/corpus/*.cu and the sources of other PTX files that people read with nvcc.
 
     scripts/make_corpus.py [--nvcc NVCC]
 
-The PTX is committed so that the tests need no compiler; run this script after a kernel changes.  Each kernel is compiled
-for four architectures, and some kernels also with line information or for the debugger, because these add further
-directives.  The text contains no path of this machine: nvcc runs inside the folder, and paths of the toolkit's headers are
+Run this script after a kernel changes.  Each kernel is compiled for sm_90, and some also with line information, because it adds
+directives; the build compiles them for other architectures and for the debugger (rules_kernels.py).  The text contains no path of this machine: nvcc runs inside the folder, and paths of the toolkit's headers are
 reduced to file names.  The `// gpuload run:` line of a source is copied.
 """
 import argparse, glob, os, re, subprocess, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-ARCHITECTURES = ["sm_75", "sm_80", "sm_90", "sm_100"]
-# These are large, and their PTX for sm_80 is almost the same as for sm_75.
-LIBRARIES = ["mathf", "mathd", "half", "atomics", "groups", "cub", "async"]
-VARIANTS = [("lineinfo", ["-lineinfo"], ["vecadd", "intops", "warp", "printf", "fnptr"]),
-            ("debug", ["-G"], ["vecadd", "reduce", "fnptr"])]
+LINEINFO = ["vecadd", "intops", "warp", "printf", "fnptr"]
 # Kernels in other folders: folder, name, architecture.  PTX for sm_75 runs on every GPU that CUDA 13 supports.
 OTHERS = [("demo", "blocksum", "sm_75"), ("demo", "mandelbrot", "sm_75"),
           ("examples/01-run-ptx", "vecadd", "sm_75"), ("examples/02-function-pointers", "ops", "sm_75"),
@@ -47,10 +42,8 @@ def main():
     os.chdir(ROOT)
     os.makedirs("tests/corpus/ptx", exist_ok=True)
     names = [os.path.basename(f)[:-3] for f in sorted(glob.glob("tests/corpus/*.cu"))]
-    jobs = [("tests/corpus", n, a, f"ptx/{n}.{a}.ptx", []) for n in names for a in ARCHITECTURES
-            if a != "sm_80" or n not in LIBRARIES]
-    jobs += [("tests/corpus", n, "sm_90", f"ptx/{n}.sm_90.{tag}.ptx", options)
-             for tag, options, which in VARIANTS for n in which]
+    jobs = [("tests/corpus", n, "sm_90", f"ptx/{n}.sm_90.ptx", []) for n in names]
+    jobs += [("tests/corpus", n, "sm_90", f"ptx/{n}.sm_90.lineinfo.ptx", ["-lineinfo"]) for n in LINEINFO]
     jobs += [(folder, n, a, f"{n}.ptx", []) for folder, n, a in OTHERS]
     total = sum(compile_one(nvcc, *j) for j in jobs)
     print(f"{len(jobs)} files, {total} bytes")

@@ -20,7 +20,7 @@ MODULES = {                      # folder: folders it may include
     "proxy":        ["core", "driver", "memalloc"],
     "rdma":         ["core", "driver", "memalloc", "proxy"],
     "comm":         ["core", "driver", "ptx", "loader/image", "loader", "memalloc", "ipc", "proxy", "rdma"],
-    "lab":          ["core", "driver", "ptx", "loader/image", "loader", "memalloc", "proxy", "rdma", "comm"],
+    "lab":          ["core", "driver", "ptx", "loader/image", "loader", "memalloc", "ipc", "proxy", "rdma", "comm"],
     "cli":          ["core", "driver", "ptx", "loader/image", "loader", "memalloc", "ipc", "proxy", "rdma", "comm", "lab"],
 }
 

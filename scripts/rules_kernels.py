@@ -14,6 +14,8 @@ from scripts.writer import words
 # The folders whose .cu files are compiled: the compiler's architecture, and what the PTX is lowered to.
 FOLDERS = {"comm/kernels": ("80", "7.0", ""), "lab/netqueue": ("80", "7.0", ""), "lab/sparse": ("80", "7.0", ""), "tests/comm": ("80", "7.0", ""),
            **dict.fromkeys(("cli/kernels", "bench/kernels", "tests/ipc", "tests/proxy", "tests/proxy/soak", "tests/rdma/put"), ("75", "6.4", "sm_70"))}
+# Large kernels of tests/corpus, whose PTX for sm_80 is almost the same as for sm_75.
+LARGE = ("mathf", "mathd", "half", "atomics", "groups", "cub", "async")
 KERNELS_DEF = "comm/kernels/kernels.def"
 FILE_ROW = re.compile(r"^FILE_ROW\((\w+), (\w+)\)$", re.M)
 KERNEL = re.compile(r"^(?:KERNEL|RESIDENT)\((\w+), (\w+), ([\w<>]+), (\w+), ", re.M)
@@ -80,19 +82,40 @@ def sources_of_def(w):
     return found
 
 
-def compiler(w, cu, arch):
+def compiler(w, cu, arch, options=()):
     """The command that prints PTX, and the files that it needs."""
     nvcc = w.have["nvcc"].where
     if nvcc:
-        return words(nvcc, "-ptx", f"-arch=sm_{arch}", "-std=c++17", "-allow-unsupported-compiler", "-I.", cu, "-o", "-"), []
+        return words(nvcc, "-ptx", f"-arch=sm_{arch}", "-std=c++17", "-allow-unsupported-compiler", "-I.", options, cu, "-o", "-"), []
     embed = f"{w.dir}/embed"
-    return words("env", f"GPULOAD_NVRTC={w.have['NVRTC'].where}", embed, "compile", f"compute_{arch}", cu, "--std=c++17", "-I."), [embed]
+    return words("env", f"GPULOAD_NVRTC={w.have['NVRTC'].where}", embed, "compile", f"compute_{arch}", cu, "--std=c++17", "-I.", options), [embed]
 
 
 def write_embed(w):
     """The program that packs, and compiles by NVRTC."""
     archives = w.link(closure("ptx"))
     return w.build(f"{w.dir}/embed", "link", [w.obj("scripts/embed.c", image_flags(w)), *archives])
+
+
+def variants():
+    """Kernels of tests, compiled as they are, in several ways: (source, output, architecture, compiler options)."""
+    for cu in sorted(glob.glob("tests/softcuda/tools/faults/racecheck/*.cu")):
+        yield cu, f"{cu[:-3]}.ptx", "90", ["-lineinfo"]
+        yield cu, f"{cu[:-3]}_right.ptx", "90", ["-lineinfo", "-DRIGHT"]
+    yield "tests/softcuda/tools/racecheck/clean.cu", "tests/softcuda/tools/racecheck/clean.ptx", "90", ["-lineinfo"]
+    for cu in sorted(glob.glob("tests/corpus/*.cu")):  # sm_90 is in git, as a text to read
+        for arch in ("75", "100") if os.path.basename(cu)[:-3] in LARGE else ("75", "80", "100"):
+            yield cu, f"{cu[:-3]}.sm_{arch}.ptx", arch, []
+    for name in ("fnptr", "reduce", "vecadd"):
+        yield f"tests/corpus/{name}.cu", f"tests/corpus/{name}.sm_90.debug.ptx", "90", ["-G"]
+
+
+def write_variants(w):
+    outs = []
+    for cu, ptx, arch, options in variants():
+        command, also = compiler(w, cu, arch, options)
+        outs.append(w.build(f"{w.dir}/kernels/{ptx}", "kernel", cu, ["scripts/kernel.py", *also], how=f"-- {command}"))
+    return outs
 
 
 def write(w):
@@ -110,4 +133,4 @@ def write(w):
     for path in sorted({path for paths in embeds().values() for path in paths}):
         source, packed = f"{w.dir}/kernels/{path}" if path in kernels else path, f"{w.dir}/kernels/{path}.zst"
         w.build(packed, "sh", needs=[source, embed], command=words(embed, "pack", source, packed))
-    w.kernels = w.build("kernels", "phony", compiled)
+    w.kernels = w.build("kernels", "phony", [*compiled, *write_variants(w)])

@@ -134,7 +134,7 @@ load helper
 }
 
 @test "prints a command line to fill in if the code does not show all arguments" {
-	big=$BATS_TEST_DIRNAME/../corpus/ptx/const.sm_80.ptx
+	big=$BATS_TEST_DIRNAME/../corpus/ptx/const.sm_90.ptx
 	fails 2 "no arguments given" run "$big" --kernel bigparam
 	says "bigparam("
 	says "gpuload run $big --kernel bigparam"

@@ -137,7 +137,8 @@ load helper
 
 @test "run --racecheck reports data races with both places" {
 	tools="$BATS_TEST_DIRNAME/../softcuda/tools"
-	cp "$tools"/faults/racecheck/{reduction,reduction_right}.ptx "$tools/racecheck/same_value.ptx" .
+	built=$(cd "$BATS_TEST_DIRNAME/../.." && cd "${GPULOAD_BUILD:-build}" && pwd)/kernels/tests/softcuda/tools/faults/racecheck
+	cp "$built"/{reduction,reduction_right}.ptx "$tools/racecheck/same_value.ptx" .
 	run --separate-stderr gpuload run reduction.ptx --racecheck
 	[[ $status == 1 && $stderr == *"race: 4 bytes of shared memory"*"write by thread"*"(reduction.cu:"*"read by thread"*"(reduction.cu:"* ]] ||
 		show "should find the race"

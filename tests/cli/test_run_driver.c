@@ -116,7 +116,7 @@ static void the_grid_for_a_huge_count_is_the_largest_grid(void **state)
 
 	(void)state;
 	if (run(fake_driver(0),
-		WORDS("tests/corpus/ptx/hist.sm_75.ptx", "u8[8]=iota", "inout:u32[256]=zeros",
+		WORDS("tests/corpus/ptx/hist.sm_90.ptx", "u8[8]=iota", "inout:u32[256]=zeros",
 		      "u64=0xffffffffffffffff"),
 		&err))
 		fail_msg("%s", err.text);

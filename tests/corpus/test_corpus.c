@@ -19,7 +19,7 @@
 
 struct options {
 	gpul_driver_choice driver;
-	const char *folder;
+	const char *folder;      /* with --ptx; else the folder that is at work */
 	const char *kernel;      /* NULL: all */
 	const char *only;        /* part of a file's name; NULL: all */
 	const char *assert_path; /* set in the child process of the assert case */
@@ -154,6 +154,21 @@ static void run_folder(struct session *s, const struct options *o)
 	free(names);
 }
 
+/* The files of --ptx; else those of the repository and those that the build compiled for other architectures. */
+static void run_folders(struct session *s, struct options *o)
+{
+	static const char *const folders[] = { "tests/corpus/ptx", GPUL_KERNELS "/tests/corpus" };
+
+	if (o->folder) {
+		run_folder(s, o);
+		return;
+	}
+	for (size_t k = 0; k < sizeof folders / sizeof *folders; k++) {
+		o->folder = folders[k];
+		run_folder(s, o);
+	}
+}
+
 static int run_assert_child(struct session *s, const char *path)
 {
 	struct corpus c = { .drv = s->drv, .path = path, .seed = 1 };
@@ -201,7 +216,7 @@ static bool parse(int argc, char **argv, struct options *o)
 
 int main(int argc, char **argv)
 {
-	struct options o = { .driver = GPUL_DRIVER_AUTO, .folder = "tests/corpus/ptx" };
+	struct options o = { .driver = GPUL_DRIVER_AUTO, .folder = NULL };
 	struct session s = { 0 };
 	gpul_error err = { 0 };
 
@@ -216,10 +231,10 @@ int main(int argc, char **argv)
 	}
 	if (o.assert_path)
 		return run_assert_child(&s, o.assert_path);
-	run_folder(&s, &o);
+	run_folders(&s, &o);
 	gpul_context_close(&s.context);
 	if (s.passed + s.failed == 0)
-		s.failed++, fprintf(stderr, "test_corpus: the kernel was not found in %s\n", o.folder);
+		s.failed++, fprintf(stderr, "test_corpus: the kernel was not found\n");
 	printf("%u passed, %u failed, %u skipped\n", s.passed, s.failed, s.skipped);
 	return s.failed != 0;
 }

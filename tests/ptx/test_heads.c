@@ -118,6 +118,7 @@ static void agrees_with_the_whole_parser_on_the_corpus(void **state)
 
 	(void)state;
 	assert_int_equal(glob("tests/corpus/ptx/*.ptx", 0, NULL, &found), 0);
+	assert_int_equal(glob(GPUL_KERNELS "/tests/corpus/*.ptx", GLOB_APPEND, NULL, &found), 0);
 	assert_true(found.gl_pathc > 40);
 	for (size_t i = 0; i < found.gl_pathc; i++) {
 		size_t n;

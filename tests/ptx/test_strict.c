@@ -101,7 +101,7 @@ static void each_form_has_its_verdict_and_reason(void **state)
 
 static void ptx_of_nvcc_is_accepted(void **state)
 {
-	static const char *const folders[] = { "tests/corpus/ptx/*.ptx", GPUL_KERNELS "/comm/kernels/*.ptx", "demo/*.ptx",
+	static const char *const folders[] = { "tests/corpus/ptx/*.ptx", GPUL_KERNELS "/tests/corpus/*.ptx", GPUL_KERNELS "/comm/kernels/*.ptx", "demo/*.ptx",
 						GPUL_KERNELS "/cli/kernels/*.ptx" };
 
 	(void)state;

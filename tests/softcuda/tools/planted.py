@@ -1,6 +1,7 @@
 """planted.py — the planted faults of a tool: kernels in faults/TOOL, each with a right variant NAME_right.ptx.
 
 A kernel has two lines: `// gpuload run: ARGUMENTS`, which gpuload reads, and `// expect: TEXT`: a part of what the tool reports.
+Those of CUDA C++ are compiled by the build, the right variant with -DRIGHT.
 """
 import glob, os, re, subprocess, sys
 
@@ -9,7 +10,8 @@ FAULTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "faults")
 
 class Planted:
     def __init__(self, tool):
-        self.folder = os.path.join(FAULTS, tool)
+        own, built = os.path.join(FAULTS, tool), os.path.join(os.path.abspath(os.environ.get("GPULOAD_BUILD", "build")), "kernels", "tests/softcuda/tools/faults", tool)
+        self.folder = built if glob.glob("*.cu", root_dir=own) else own
         self.files = sorted(glob.glob("*.ptx", root_dir=self.folder))
         self.right = [f for f in self.files if f.endswith("_right.ptx")]
         self.wrong = [f for f in self.files if f not in self.right]

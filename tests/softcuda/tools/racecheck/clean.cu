@@ -1,7 +1,6 @@
 // clean.cu — kernels without a data race: usual ways in which threads of a warp, warps and blocks work together.
 //
-// A line "// run: ARGUMENTS" before a kernel says how test_clean.py runs it.  clean.ptx: nvcc -ptx -arch=sm_90 -lineinfo, without
-// the folders of the machine (../faults/racecheck/make.py).
+// A line "// run: ARGUMENTS" before a kernel says how test_clean.py runs it.
 #include <cooperative_groups.h>
 #include <cuda/atomic>
 

@@ -3,6 +3,7 @@
 import os, re, shlex, subprocess, unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+PTX = os.path.join(os.path.abspath(os.environ.get("GPULOAD_BUILD", "build")), "kernels/tests/softcuda/tools/racecheck/clean.ptx")
 
 
 def kernels():
@@ -12,7 +13,7 @@ def kernels():
 
 
 def racecheck(name, words, *options):
-    run = subprocess.run(["gpuload", "run", "clean.ptx", "--driver", "soft", "--kernel", name, *words, "--racecheck", *options], cwd=HERE,
+    run = subprocess.run(["gpuload", "run", PTX, "--driver", "soft", "--kernel", name, *words, "--racecheck", *options], cwd=HERE,
                          capture_output=True, text=True, timeout=300)
     return run.returncode, run.stderr
 

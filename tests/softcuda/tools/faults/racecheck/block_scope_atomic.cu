@@ -1,6 +1,6 @@
 // Blocks count with atomic operations of the scope of the block.
 // expect: global memory
-// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: inout:u32[1]=zeros --grid 4 --block 32
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void block_scope_atomic_right

@@ -1,6 +1,6 @@
 // Threads write the byte of their neighbour's neighbour; neighbouring bytes of one word are no race.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: out:u8[64] --grid 1 --block 64
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void bytes_right

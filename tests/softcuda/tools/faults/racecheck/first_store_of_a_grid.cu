@@ -1,6 +1,6 @@
 // Block 0 stores the first value of a maximum that all blocks look for.
 // expect: global memory
-// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: inout:i32[1]=zeros --grid 4 --block 1
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void first_store_of_a_grid_right

@@ -1,6 +1,6 @@
 // The halves of a warp exchange values, but each waits for itself only.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: out:u32[32] --grid 1 --block 32
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void half_warp_right

@@ -1,6 +1,6 @@
 // Lanes of one half exchange values; in the wrong variant only the even ones wait.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: out:u32[32] --grid 1 --block 32
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void half_warp_pairs_right

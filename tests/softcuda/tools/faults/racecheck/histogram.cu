@@ -1,6 +1,6 @@
 // A histogram counts without atomic operations.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: u32[256]=rand out:u32[16] --grid 1 --block 256
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void histogram_right

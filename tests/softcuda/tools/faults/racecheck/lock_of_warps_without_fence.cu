@@ -1,6 +1,6 @@
 // A lock of two warps is taken without a fence by one of them.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: out:i32[1] --grid 1 --block 64
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void lock_of_warps_without_fence_right

@@ -1,6 +1,6 @@
 // A lock of blocks is taken with a fence of the block's scope.
 // expect: global memory
-// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: inout:i32[2]=zeros --grid 2 --block 1
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void lock_taken_with_fence_of_block_right

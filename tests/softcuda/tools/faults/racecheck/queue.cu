@@ -1,6 +1,6 @@
 // Threads take places of a queue from an ordinary counter.
 // expect: global memory
-// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: inout:u32[1]=zeros inout:u32[64]=zeros --grid 2 --block 32
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void queue_right

@@ -1,6 +1,6 @@
 // A warp waits for a volatile flag of another one in shared memory, without fences.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: out:u32[32] --grid 1 --block 64
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void shared_flag_right

@@ -1,6 +1,6 @@
 // Block 0 stores to a counter to which all blocks have added, and thinks that it was the last one.
 // expect: global memory
-// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: inout:i32[1]=zeros --grid 4 --block 32
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void stored_after_atomics_right

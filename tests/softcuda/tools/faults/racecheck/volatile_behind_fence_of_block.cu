@@ -1,6 +1,6 @@
 // Volatile data, published by a fence of the block's scope to another block.
 // expect: global memory
-// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: inout:i32[1]=zeros inout:i32[1]=zeros out:i32[1] --grid 2 --block 1
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void volatile_behind_fence_of_block_right

@@ -1,6 +1,6 @@
 // Lanes of a warp add volatile words of each other, as before Volta, without __syncwarp().
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: i32[64]=ones out:i32[1] --grid 1 --block 64
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void volatile_lanes_right

@@ -1,6 +1,6 @@
 // A volatile array in global memory that blocks exchange without a signal.
 // expect: global memory
-// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: inout:i32[4]=zeros out:i32[4] inout:u32[1]=zeros --grid 4 --block 1
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void volatile_rounds_right

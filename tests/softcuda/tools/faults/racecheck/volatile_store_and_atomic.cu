@@ -1,6 +1,6 @@
 // One block stores a volatile word, another one exchanges it.
 // expect: global memory
-// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: inout:i32[1]=zeros --grid 2 --block 1
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void volatile_store_and_atomic_right

@@ -1,6 +1,6 @@
 // A sum by a tree in volatile shared memory, without the first barrier.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: i32[256]=ones out:i32[1] --grid 1 --block 256
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void volatile_tree_right

@@ -1,6 +1,6 @@
 // The first lane of a warp writes what the others read.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.  make.py in this folder writes the PTX.
+// A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: out:u32[64] --grid 1 --block 64
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void warp_leader_right
