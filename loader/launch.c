@@ -183,14 +183,23 @@ static gpul_status opt_in_shared(gpul_kernel *k, uint32_t bytes, gpul_error *err
 
 /* ---- the launch ------------------------------------------------------------------ */
 
-gpul_status gpul_kernel_launch(const gpul_kernel *k, const gpul_launch_config *c,
+static void complete_shape(uint32_t v[3])
+{
+	v[1] = v[0] && !v[1] ? 1 : v[1];
+	v[2] = v[0] && !v[2] ? 1 : v[2];
+}
+
+gpul_status gpul_kernel_launch(const gpul_kernel *k, const gpul_launch_config *config,
 			       void *const *args, const size_t *arg_bytes, size_t n_args,
 			       gpul_error *err)
 {
+	gpul_launch_config whole = *config, *c = &whole;
 	gpul_kernel *mine = writable(k);
 	const gpul_driver *drv = k->m->drv;
 	gpul_status st = gpul_kernel_resolve(mine, err);
 
+	complete_shape(whole.grid);
+	complete_shape(whole.block);
 	if (!st)
 		st = check_args(k, arg_bytes, n_args, err);
 	if (!st)

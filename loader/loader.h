@@ -135,8 +135,39 @@ gpul_status gpul_kernel_prepare(const gpul_kernel *k, gpul_error *err);
  * Source  CUDA Driver API: cuKernelGetFunction */
 gpul_status gpul_kernel_function(const gpul_kernel *k, CUfunction *out, gpul_error *err);
 
+/* The arguments of gpul_kernel_launch() from 1 to 16 variables, whose types must be those of the kernel's parameters:
+ *
+ *     gpul_kernel_launch(kernel, &config, GPUL_ARGS(x, y, n), &err) */
+#define GPUL_ARGS(...) \
+	(void *[]){ GPUL_ARGS_EACH(GPUL_ARGS_ADDRESS, __VA_ARGS__) }, \
+	(const size_t[]){ GPUL_ARGS_EACH(GPUL_ARGS_BYTES, __VA_ARGS__) }, \
+	sizeof (const size_t[]){ GPUL_ARGS_EACH(GPUL_ARGS_BYTES, __VA_ARGS__) } / sizeof(size_t)
+#define GPUL_ARGS_ADDRESS(x) (void *)&(x)
+#define GPUL_ARGS_BYTES(x)   sizeof(x)
+#define GPUL_ARGS_EACH(f, ...) \
+	GPUL_ARGS_PICK(__VA_ARGS__, GPUL_ARGS_16, GPUL_ARGS_15, GPUL_ARGS_14, GPUL_ARGS_13, GPUL_ARGS_12, GPUL_ARGS_11, GPUL_ARGS_10, \
+		       GPUL_ARGS_9, GPUL_ARGS_8, GPUL_ARGS_7, GPUL_ARGS_6, GPUL_ARGS_5, GPUL_ARGS_4, GPUL_ARGS_3, GPUL_ARGS_2, \
+		       GPUL_ARGS_1, unused)(f, __VA_ARGS__)
+#define GPUL_ARGS_PICK(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, name, ...) name
+#define GPUL_ARGS_1(f, x) f(x)
+#define GPUL_ARGS_2(f, x, ...) f(x), GPUL_ARGS_1(f, __VA_ARGS__)
+#define GPUL_ARGS_3(f, x, ...) f(x), GPUL_ARGS_2(f, __VA_ARGS__)
+#define GPUL_ARGS_4(f, x, ...) f(x), GPUL_ARGS_3(f, __VA_ARGS__)
+#define GPUL_ARGS_5(f, x, ...) f(x), GPUL_ARGS_4(f, __VA_ARGS__)
+#define GPUL_ARGS_6(f, x, ...) f(x), GPUL_ARGS_5(f, __VA_ARGS__)
+#define GPUL_ARGS_7(f, x, ...) f(x), GPUL_ARGS_6(f, __VA_ARGS__)
+#define GPUL_ARGS_8(f, x, ...) f(x), GPUL_ARGS_7(f, __VA_ARGS__)
+#define GPUL_ARGS_9(f, x, ...) f(x), GPUL_ARGS_8(f, __VA_ARGS__)
+#define GPUL_ARGS_10(f, x, ...) f(x), GPUL_ARGS_9(f, __VA_ARGS__)
+#define GPUL_ARGS_11(f, x, ...) f(x), GPUL_ARGS_10(f, __VA_ARGS__)
+#define GPUL_ARGS_12(f, x, ...) f(x), GPUL_ARGS_11(f, __VA_ARGS__)
+#define GPUL_ARGS_13(f, x, ...) f(x), GPUL_ARGS_12(f, __VA_ARGS__)
+#define GPUL_ARGS_14(f, x, ...) f(x), GPUL_ARGS_13(f, __VA_ARGS__)
+#define GPUL_ARGS_15(f, x, ...) f(x), GPUL_ARGS_14(f, __VA_ARGS__)
+#define GPUL_ARGS_16(f, x, ...) f(x), GPUL_ARGS_15(f, __VA_ARGS__)
+
 typedef struct gpul_launch_config {
-	uint32_t grid[3], block[3];
+	uint32_t grid[3], block[3]; /* blocks, and threads of a block, in x, y and z; 0 in y or z means 1 */
 	uint32_t shared_bytes; /* dynamic */
 	CUstream stream;       /* NULL: the default stream */
 	bool cooperative;
@@ -148,10 +179,10 @@ typedef struct gpul_launch_config {
  * Limits are read at a kernel's first launch; later launches are one driver call each.
  *
  * @k           borrowed
- * @config      dimensions; each at least 1
+ * @config      { .grid = { blocks }, .block = { threads } } and zeros are a usual launch
  * @args        n_args pointers: args[i] points to a value of arg_bytes[i] bytes
  * @arg_bytes   sizes in bytes; each must equal the parameter's
- * @n_args      number of arguments
+ * @n_args      number of arguments.  GPUL_ARGS(x, y, n) makes these three from variables
  * Errors  GPUL_EINVAL a limit is exceeded, or an argument is wrong (the text has the signature);
  *         GPUL_ECUDA
  * Threads any thread may call with the context current

@@ -1,8 +1,7 @@
 /* user.c — a program that uses the installed library; test_install.py builds and runs it. */
 #include <stdio.h>
 
-#include "driver/context.h"
-#include "loader/loader.h"
+#include "gpuload.h"
 
 static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 			  ".visible .entry answer(.param .u64 p)\n{\n"
@@ -13,18 +12,16 @@ static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 static gpul_status answer(const gpul_driver *drv, gpul_module *m, unsigned *out,
 			  gpul_error *err)
 {
-	gpul_launch_config one = { .grid = { 1, 1, 1 }, .block = { 1, 1, 1 } };
+	gpul_launch_config one = { .grid = { 1 }, .block = { 1 } };
 	const gpul_kernel *k;
 	CUdeviceptr p;
-	void *args[] = { &p };
-	size_t bytes[] = { sizeof p };
 	gpul_status st = gpul_kernel_find(m, NULL, &k, err);
 
 	if (!st)
 		st = gpul_cu(drv, err, cuMemAlloc(&p, sizeof *out));
 	if (st)
 		return st;
-	st = gpul_kernel_launch(k, &one, args, bytes, 1, err);
+	st = gpul_kernel_launch(k, &one, GPUL_ARGS(p), err);
 	if (!st)
 		st = gpul_cu(drv, err, cuMemcpyDtoH(out, p, sizeof *out));
 	drv->cuMemFree(p);
@@ -36,7 +33,7 @@ int main(void)
 	const gpul_driver *drv;
 	gpul_context c = { 0 };
 	gpul_module *m = NULL;
-	gpul_error err = { 0 };
+	gpul_error err = GPUL_ERROR_INIT;
 	unsigned out = 0;
 	gpul_status st = gpul_driver_open(GPUL_DRIVER_SOFT, &drv, &err);
 

@@ -345,8 +345,8 @@ static void names_the_limit_that_a_launch_exceeds(void **state)
 		  "a grid of 1 x 70000 x 1 is too big" },
 		{ { { 0, 1, 1 }, { 1, 1, 1 }, 0, NULL, false },
 		  "a grid of 0 x 1 x 1 is empty" },
-		{ { { 1, 1, 1 }, { 1, 0, 1 }, 0, NULL, false },
-		  "a block of 1 x 0 x 1 is empty" },
+		{ { { 1, 1, 1 }, { 0, 1, 1 }, 0, NULL, false },
+		  "a block of 0 x 1 x 1 is empty" },
 		{ { { 1, 1, 1 }, { 1, 1, 1 }, 300000, NULL, false },
 		  "300000 bytes of shared memory per block (0 static + 300000 dynamic) "
 		  "are too much: the device's limit is 232448" },
@@ -402,9 +402,7 @@ static void a_second_launch_needs_only_one_driver_call(void **state)
 	fake_behave()->launched = remember_n;
 	assert_int_equal(launch(m, &one_warp, NULL), GPUL_OK);
 	before = fake_calls();
-	assert_int_equal(gpul_kernel_launch(k, &one_warp, (void *[]){ &a, &n },
-					    (const size_t[]){ 8, 4 }, 2, NULL),
-			 GPUL_OK);
+	assert_int_equal(gpul_kernel_launch(k, &(gpul_launch_config){ .grid = { 1 }, .block = { 32 } }, GPUL_ARGS(a, n), NULL), GPUL_OK);
 	assert_int_equal(fake_calls(), before + 1);
 	assert_int_equal(seen_n, 77);
 	gpul_module_unload(m);
