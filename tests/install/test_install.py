@@ -168,8 +168,11 @@ class Wheels(Installed):
 
     @unittest.skipIf(shutil.which("nvcc", path="/usr/bin:/bin"), "nvcc of the system comes first")
     def test_a_program_of_the_library_finds_the_installed_nvcc(self):
-        self.output("cc", "-std=c11", "-D_GNU_SOURCE", f"{ROOT}/tests/install/nvcc_user.c", f"{ROOT}/loader/program/find.c", "-o", "nvcc-user",
-                    f"-I{ROOT}", f"-L{self.home}/lib", f"-Wl,-rpath,{self.home}/lib", "-lgpuload")
+        flags = ["-std=c11", "-D_GNU_SOURCE", f"-I{ROOT}", f"-L{self.home}/lib", f"-Wl,-rpath,{self.home}/lib"]
+        # Like libgpuload.so, this library is in lib/, and searches from there.
+        self.output("cc", "-shared", "-fPIC", f"{ROOT}/loader/program/find.c", f"{ROOT}/core/own_folder.c", "-o", f"{self.home}/lib/libnvcc-user.so",
+                    *flags, "-lgpuload")
+        self.output("cc", f"{ROOT}/tests/install/nvcc_user.c", "-o", "nvcc-user", *flags, "-lnvcc-user", "-lgpuload")
         self.assertEqual(os.path.realpath(self.output("./nvcc-user", PATH="/usr/bin:/bin", CUDA_HOME="").strip()),
                          os.path.realpath(f"{self.carried}/bin/nvcc"))
 

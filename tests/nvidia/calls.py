@@ -1,7 +1,7 @@
 """calls.py — libnvrtc, libnvJitLink and the driver through ctypes, for the tests of this folder."""
 import ctypes, os
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SOFT = os.path.join(os.path.abspath(os.environ.get("GPULOAD_BUILD", os.path.join(ROOT, "build"))), "softcuda")
 CUBIN, PTX, LTOIR, ANY = 1, 2, 3, 10
 MISSING_ARCH, INVALID_INPUT, INTERNAL, FINALIZE, NULL_INPUT, LTO_NOT_ENABLED = 2, 3, 6, 9, 10, 18

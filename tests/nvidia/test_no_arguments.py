@@ -6,7 +6,7 @@ Each call is made in a child process.  Prints one line for each function that en
 """
 import ctypes, glob, os, resource, signal, subprocess, sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SOFT = os.path.join(os.path.abspath(os.environ.get("GPULOAD_BUILD", os.path.join(ROOT, "build"))), "softcuda")
 RETURNS_A_STRUCTURE = {"cudaCreateChannelDesc"}   # its first argument is the address of the result, which C gives and never is NULL
 LIMIT_S = 60
