@@ -179,7 +179,7 @@ static gpul_status open_sparse(struct bench *b, gpul_error *err)
 		desc.rdma.device.drv = r->drv;
 		desc.rdma.device.gpu = gpul_comm_device(r->comm);
 	}
-	desc.rdma.gpu_direct = GPUL_RDMA_GPU_DIRECT_YES;  /* staging is that of comm/sparse */
+	desc.rdma.gpu_direct = GPUL_RDMA_GPU_DIRECT_YES;  /* staging is that of lab/sparse */
 	st = gpul_comm_mesh_create(r->boot, &desc, COMM_MEET_MS, &b->mesh, err);
 	st = st ? st : gpul_comm_sparse_create(r->drv, gpul_comm_device(r->comm), r->boot, b->mesh, &options, &b->sparse, err);
 	if (st)

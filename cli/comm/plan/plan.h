@@ -1,4 +1,4 @@
-/* plan.h — gpuload comm plan: predicted times of collectives for any number of ranks (comm/predict).
+/* plan.h — gpuload comm plan: predicted times of collectives for any number of ranks (lab/predict).
  *
  *     plan.c          options ──> plan_request; --measure and --check start ranks, as the collectives do
  *        │
