@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """Every kernel of the build also compiles with NVRTC (gpuload compile), and has the same entries as the build's PTX."""
-import glob, os, re, subprocess, tempfile, unittest
+import glob, os, re, subprocess, sys, tempfile, unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, ROOT)
+from scripts import rules_kernels
+
 BUILD = os.environ.get("GPULOAD_BUILD", "build")
 ENTRY = re.compile(r"^\.visible \.entry (\w+)\(", re.M)
 
@@ -17,12 +20,13 @@ class Kernels(unittest.TestCase):
         os.chdir(ROOT)
 
     def test_nvrtc_compiles_every_kernel(self):
-        compiled = sorted(glob.glob(f"{BUILD}/kernels/**/*.ptx", recursive=True))
-        self.assertGreater(len(compiled), 25)
+        with open(rules_kernels.KERNELS_DEF, encoding="utf-8") as f:
+            rows = [f"comm/kernels/{name}.cu" for name, _ in rules_kernels.FILE_ROW.findall(f.read())]
+        sources = sorted({*rows, *(cu for folder in rules_kernels.FOLDERS for cu in glob.glob(f"{folder}/*.cu"))})
+        self.assertGreater(len(sources), 25)
         with tempfile.TemporaryDirectory() as d:
-            for ptx in compiled:
-                own = ptx[:-4] + ".cu"
-                cu = own if os.path.exists(own) else os.path.relpath(own, f"{BUILD}/kernels")
+            for source in sources:
+                cu, ptx = source if os.path.exists(source) else f"{BUILD}/kernels/{source}", f"{BUILD}/kernels/{source[:-3]}.ptx"
                 with self.subTest(kernel=cu):
                     r = subprocess.run([f"{BUILD}/gpuload", "compile", "--no-cache", "-I", ".", cu, "-o", f"{d}/out.ptx"], capture_output=True, text=True, check=False)
                     if "no libnvrtc" in r.stderr:

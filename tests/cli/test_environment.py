@@ -3,7 +3,7 @@
 import glob, os, re, subprocess, unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-FOLDERS = ("cli", "comm", "core", "driver", "ipc", "loader", "memalloc", "proxy", "ptx", "rdma", "softcuda")
+FOLDERS = ("cli", "comm", "core", "driver", "ipc", "lab", "loader", "memalloc", "nvidia", "proxy", "ptx", "rdma", "softcuda")
 READS = r'(?:getenv|copy_variable|gpul_comm_variable|toolchain_search)\("(\w+)"|\.variable = "(\w+)"'
 LOCALE = {"LC_ALL", "LC_CTYPE", "LANG"}  # of every program
 
