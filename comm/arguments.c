@@ -43,30 +43,17 @@ static gpul_status check_buffers(const struct comm_request *r, gpul_error *err)
 /* The bytes of the buffers, and which place of send is in place. */
 static void measure(const gpul_comm *c, struct comm_request *r)
 {
-	const size_t n = (size_t)c->n_ranks, rank = (size_t)c->rank, part_bytes = r->work.count * r->work.element_bytes;
+	const struct gpul_comm_call_info *info = gpul_comm_call_info((gpul_comm_call)r->work.call);
+	const size_t n = (size_t)c->n_ranks, part_bytes = r->work.count * r->work.element_bytes, own_part = (size_t)c->rank * part_bytes;
 
-	r->send_bytes = r->recv_bytes = part_bytes;
-	r->in_place = r->work.recv;
-	switch (r->work.call) {
-	case GPUL_COMM_REDUCESCATTER:
-		r->send_bytes = n * part_bytes;
-		r->in_place = r->work.recv - rank * part_bytes;
-		break;
-	case GPUL_COMM_ALLGATHER:
-		r->recv_bytes = n * part_bytes;
-		r->in_place = r->work.recv + rank * part_bytes;
-		break;
-	case GPUL_COMM_BROADCAST:
-		if (c->rank != r->work.root)
-			r->send_bytes = 0;
-		break;
-	case GPUL_COMM_ALLTOALL:
-		r->send_bytes = r->recv_bytes = n * part_bytes;
+	r->send_bytes = info->has_root && c->rank != r->work.root ? 0 : info->sends_parts ? n * part_bytes : part_bytes;
+	r->recv_bytes = info->receives_parts ? n * part_bytes : part_bytes;
+	if (info->transfers)
 		r->in_place = 0;
-		break;
-	default:
-		break;
-	}
+	else if (info->sends_parts)
+		r->in_place = r->work.recv - own_part;
+	else
+		r->in_place = info->receives_parts ? r->work.recv + own_part : r->work.recv;
 }
 
 gpul_status gpul_comm_request(const gpul_comm *c, const gpul_comm_posting *p, struct comm_request *out, gpul_error *err)
@@ -77,7 +64,7 @@ gpul_status gpul_comm_request(const gpul_comm *c, const gpul_comm_posting *p, st
 	st = st ? st : check_element(p->dtype, p->op, err);
 	if (st)
 		return st;
-	if (p->call == GPUL_COMM_BROADCAST && (p->root < 0 || p->root >= c->n_ranks))
+	if (gpul_comm_call_info(p->call)->has_root && (p->root < 0 || p->root >= c->n_ranks))
 		return gpul_fail(err, GPUL_EINVAL, 0, "root %d does not exist: the communicator has ranks 0 to %d", p->root,
 				 c->n_ranks - 1);
 	if (p->count > SIZE_MAX / 2 / element_bytes / (size_t)c->n_ranks)

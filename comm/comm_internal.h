@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "comm/bootstrap/roster.h"
+#include "comm/calls.h"
 #include "comm/comm.h"
 #include "comm/layout.h"
 #include "comm/net/mesh.h"

@@ -34,7 +34,7 @@ enum kernel_id gpul_comm_kernel_of(gpul_comm_call call, gpul_comm_algo algo, gpu
 
 bool gpul_comm_plan_exists(gpul_comm_call call, gpul_comm_algo algo, gpul_comm_proto proto)
 {
-	const bool transfers = algo == GPUL_COMM_DIRECT && (call == GPUL_COMM_SENDRECV || call == GPUL_COMM_ALLTOALL);
+	const bool transfers = algo == GPUL_COMM_DIRECT && gpul_comm_call_info(call)->transfers;
 
 	if ((unsigned)call >= GPUL_COMM_N_CALLS || proto == GPUL_COMM_PROTO_AUTO || algo == GPUL_COMM_ALGO_AUTO)
 		return false;

@@ -21,12 +21,12 @@ typedef struct gpul_comm_persistent gpul_comm_persistent;  /* opaque: persistent
 
 /* Arguments of a collective, as in comm.h. */
 typedef struct gpul_comm_posting {
-	gpul_comm_call call;           /* ALLREDUCE, REDUCESCATTER, ALLGATHER or BROADCAST */
+	gpul_comm_call call;           /* a collective, except ALLTOALL: the rows RESIDENT of kernels/kernels.def */
 	CUdeviceptr send, recv;
 	size_t count;
 	gpul_comm_dtype dtype;
 	gpul_comm_op op;
-	int root;                      /* BROADCAST only */
+	int root;                      /* if the call has one */
 } gpul_comm_posting;
 
 /** Start the kernel.

@@ -130,9 +130,9 @@ static const struct choice soft_net[] = {
 
 static const struct choice *built_in(const gpul_comm *c, gpul_comm_call call)
 {
-	const bool reduces = call == GPUL_COMM_ALLREDUCE || call == GPUL_COMM_REDUCESCATTER;
+	const struct gpul_comm_call_info *info = gpul_comm_call_info(call);
 
-	if (c->has_network && (call == GPUL_COMM_SENDRECV || call == GPUL_COMM_ALLTOALL))
+	if (c->has_network && info->transfers)
 		return c->interprets ? soft_net_channels : net_channels;
 	if (call == GPUL_COMM_SENDRECV)
 		return c->interprets ? soft_channels : channels;
@@ -149,8 +149,8 @@ static const struct choice *built_in(const gpul_comm *c, gpul_comm_call call)
 	if (!c->direct)
 		return call == GPUL_COMM_ALLREDUCE && c->n_ranks >= 8 ? many_host : host;
 	if (c->n_ranks > 2)
-		return reduces ? many_reduction : many_copy;
-	return reduces ? pair_reduction : pair_copy;
+		return info->reduces ? many_reduction : many_copy;
+	return info->reduces ? pair_reduction : pair_copy;
 }
 
 /* ---- a table that was measured ------------------------------------------------------------------------------------- */
@@ -252,15 +252,13 @@ size_t gpul_comm_slot_data(const gpul_comm *c, gpul_comm_proto proto)
 
 static bool uses_channels(gpul_comm_call call, gpul_comm_algo algo)
 {
-	return algo == GPUL_COMM_DIRECT && (call == GPUL_COMM_SENDRECV || call == GPUL_COMM_ALLTOALL);
+	return algo == GPUL_COMM_DIRECT && gpul_comm_call_info(call)->transfers;
 }
 
 /* Bytes that each rank writes into the scratch of each other rank in one shot. */
 static size_t shot_bytes(const gpul_comm *c, gpul_comm_call call, size_t bytes)
 {
-	const bool parts = call == GPUL_COMM_ALLTOALL || call == GPUL_COMM_ALLGATHER || call == GPUL_COMM_REDUCESCATTER;
-
-	return parts ? bytes / (size_t)c->n_ranks : bytes;
+	return gpul_comm_call_info(call)->has_parts ? bytes / (size_t)c->n_ranks : bytes;
 }
 
 /* Why there are no two levels; NULL: there are. */

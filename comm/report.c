@@ -12,13 +12,14 @@ enum { PERIOD_NS = 2 * 1000 * 1000, QUIET_PERIOD_MS = 500 };
 static void name_call(uint64_t signature, char *out, size_t out_bytes)
 {
 	const gpul_comm_call call = signature & 0xf;
+	const struct gpul_comm_call_info *info = gpul_comm_call_info(call);
 	const gpul_comm_op op = signature >> GPUL_COMM_SIGNATURE_OP & 0xff;
 	const unsigned root = signature >> GPUL_COMM_SIGNATURE_ROOT & 0xff;
 	char detail[24] = "";
 
-	if (call == GPUL_COMM_ALLREDUCE || call == GPUL_COMM_REDUCESCATTER)
+	if (info->reduces)
 		(void)snprintf(detail, sizeof detail, ", %s", gpul_comm_op_name(op));
-	else if (call == GPUL_COMM_BROADCAST)
+	else if (info->has_root)
 		(void)snprintf(detail, sizeof detail, ", root %u", root);
 	(void)snprintf(out, out_bytes, "%s(%llu %s%s)", gpul_comm_call_name(call),
 		       (unsigned long long)(signature >> GPUL_COMM_SIGNATURE_COUNT),

@@ -9,22 +9,12 @@
 
 enum { MAX_ROWS = 100000 };
 
-static bool parse_call(const char *text, gpul_comm_call *out)
-{
-	for (int call = 0; call < GPUL_COMM_N_CALLS; call++)
-		if (!strcmp(text, gpul_comm_call_name((gpul_comm_call)call))) {
-			*out = (gpul_comm_call)call;
-			return true;
-		}
-	return false;
-}
-
 static gpul_status parse_names(const gpul_rows *r, char *const *field, gpul_comm_table_row *out)
 {
 	if (!gpul_comm_transport_parse(field[2], &out->transport) || out->transport == GPUL_COMM_TRANSPORT_AUTO)
 		return gpul_rows_fail(r, "transport", field[2], "device, host or net is expected");
-	if (!parse_call(field[3], &out->call))
-		return gpul_rows_fail(r, "call", field[3], "sendrecv, alltoall, allreduce, reducescatter, allgather or broadcast is expected");
+	if (!gpul_comm_call_parse(field[3], &out->call))
+		return gpul_rows_fail(r, "call", field[3], GPUL_COMM_LIST_ALL " is expected");
 	if (!gpul_comm_algo_parse(field[5], &out->algo) || out->algo == GPUL_COMM_ALGO_AUTO)
 		return gpul_rows_fail(r, "algorithm", field[5], "ring, oneshot, direct, tree or twolevel is expected");
 	if (!gpul_comm_proto_parse(field[6], &out->proto) || out->proto == GPUL_COMM_PROTO_AUTO)

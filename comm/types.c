@@ -5,7 +5,10 @@
 
 static const char *const dtypes[] = { "f16", "bf16", "f32", "f64", "i32", "u8" };
 static const char *const ops[] = { "sum", "prod", "min", "max", "avg" };
-static const char *const calls[] = { "sendrecv", "alltoall", "allreduce", "reducescatter", "allgather", "broadcast" };
+static const char *const calls[] = {
+#define GPUL_COMM_CALL(id, name, ...) #name,
+#include "comm/calls.def"
+};
 static const char *const algos[] = { "auto", "ring", "oneshot", "direct", "tree", "twolevel" };
 static const char *const protos[] = { "auto", "ll", "ll128", "simple" };
 static const char *const transports[] = { "auto", "device", "host", "net" };
@@ -42,6 +45,7 @@ NAMES(gpul_comm_proto, protos)
 NAMES(gpul_comm_transport, transports)
 PARSER(gpul_comm_dtype, dtypes)
 PARSER(gpul_comm_op, ops)
+PARSER(gpul_comm_call, calls)
 PARSER(gpul_comm_algo, algos)
 PARSER(gpul_comm_proto, protos)
 PARSER(gpul_comm_transport, transports)

@@ -19,8 +19,9 @@ typedef enum gpul_comm_op {
 } gpul_comm_op;
 
 typedef enum gpul_comm_call {
-	GPUL_COMM_SENDRECV, GPUL_COMM_ALLTOALL, GPUL_COMM_ALLREDUCE, GPUL_COMM_REDUCESCATTER, GPUL_COMM_ALLGATHER,
-	GPUL_COMM_BROADCAST, GPUL_COMM_N_CALLS
+#define GPUL_COMM_CALL(id, ...) GPUL_COMM_##id,
+#include "comm/calls.def"
+	GPUL_COMM_N_CALLS
 } gpul_comm_call;
 
 typedef enum gpul_comm_algo {
@@ -65,6 +66,7 @@ const char *gpul_comm_transport_name(gpul_comm_transport transport);
 /* Parse such a name; false: unknown. */
 bool gpul_comm_dtype_parse(const char *text, gpul_comm_dtype *out);
 bool gpul_comm_op_parse(const char *text, gpul_comm_op *out);
+bool gpul_comm_call_parse(const char *text, gpul_comm_call *out);
 bool gpul_comm_algo_parse(const char *text, gpul_comm_algo *out);
 bool gpul_comm_proto_parse(const char *text, gpul_comm_proto *out);
 bool gpul_comm_transport_parse(const char *text, gpul_comm_transport *out);
