@@ -10,15 +10,18 @@
 #include "cli/comm/plan/plan.h"
 
 static const struct cli_cmd *const verbs[] = {
-	&cli_comm_sendrecv, &cli_comm_alltoall, &cli_comm_allreduce, &cli_comm_reducescatter, &cli_comm_allgather, &cli_comm_broadcast,
+#define GPUL_COMM_CALL(id, name, ...) &cli_comm_##name,
+#include "comm/calls.def"
 	&cli_comm_sparse, &cli_comm_netqueue, &cli_comm_incast, &cli_comm_tune, &cli_comm_plan, &cli_comm_launch, NULL,
 };
 
 static int cmd_comm(const struct cli_args *args, gpul_error *err)
 {
 	(void)args;
-	gpul_fail(err, GPUL_EINVAL, 0, "a verb is missing: sendrecv, alltoall, allreduce, reducescatter, allgather, broadcast, sparse-allreduce, "
-		  "netqueue, incast, tune, plan or launch; see gpuload help comm");
+	gpul_fail(err, GPUL_EINVAL, 0, "a verb is missing: "
+#define GPUL_COMM_CALL(id, name, ...) #name ", "
+#include "comm/calls.def"
+		  "sparse-allreduce, netqueue, incast, tune, plan or launch; see gpuload help comm");
 	return CLI_USAGE;
 }
 

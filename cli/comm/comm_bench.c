@@ -189,8 +189,8 @@ static const char details[] =
 	"             divided by the number of calls, of the slowest rank\n"
 	"    algbw    size / time\n"
 	"    busbw    algbw times the least share of the size that a rank must send or receive:\n"
-	"             2(n-1)/n for allreduce, (n-1)/n for reducescatter, allgather and alltoall,\n"
-	"             1 for broadcast and sendrecv; comparable with the rate of the hardware\n"
+	"             2(n-1)/n for " GPUL_COMM_LIST_TWO_ROUNDS ", (n-1)/n for " GPUL_COMM_LIST_ONE_ROUND ",\n"
+	"             1 for " GPUL_COMM_LIST_NO_ROUND "; comparable with the rate of the hardware\n"
 	"    #wrong   elements that differ from what the CPU computes, of all ranks: integers and\n"
 	"             copies exactly, floats by the error bound of any order of the operations\n"
 	"    plan     algorithm/protocol, blocks x threads of a kernel; --explain says why\n"
@@ -200,18 +200,12 @@ static const char details[] =
 	"\n"
 	"Default sizes: 8:256M:2, on the software driver 8:1M:2; with --trace, one size.\n";
 
-#define COLLECTIVE(name, call, summary)                                                                           \
+#define GPUL_COMM_CALL(id, name, properties, rounds, summary)                                                     \
 	static int cmd_##name(const struct cli_args *args, gpul_error *err)                                       \
 	{                                                                                                         \
-		return run_collective(args, call, err);                                                           \
+		return run_collective(args, GPUL_COMM_##id, err);                                                 \
 	}                                                                                                         \
 	const struct cli_cmd cli_comm_##name = {                                                                  \
 		"comm " #name, "", summary, details, comm_bench_opts, cmd_##name, NULL, NULL,                     \
-	}
-
-COLLECTIVE(sendrecv, GPUL_COMM_SENDRECV, "each rank sends to the next one");
-COLLECTIVE(alltoall, GPUL_COMM_ALLTOALL, "each rank sends a part to each rank");
-COLLECTIVE(allreduce, GPUL_COMM_ALLREDUCE, "all ranks get the sum of the data of all ranks");
-COLLECTIVE(reducescatter, GPUL_COMM_REDUCESCATTER, "each rank gets a part of the sum");
-COLLECTIVE(allgather, GPUL_COMM_ALLGATHER, "all ranks get the data of all ranks");
-COLLECTIVE(broadcast, GPUL_COMM_BROADCAST, "all ranks get the data of one rank");
+	};
+#include "comm/calls.def"

@@ -21,12 +21,14 @@
 #include "cli/lib/out.h"
 #include "comm/bootstrap/agents/hostlist.h"
 #include "comm/bootstrap/boot.h"
+#include "comm/calls.h"
 #include "comm/comm.h"
 #include "comm/plan.h"
 #include "rdma/rdma.h"
 
-extern const struct cli_cmd cli_comm_sendrecv, cli_comm_alltoall, cli_comm_allreduce, cli_comm_reducescatter, cli_comm_allgather,
-	cli_comm_broadcast;
+/* The verbs: cli_comm_allreduce ... */
+#define GPUL_COMM_CALL(id, name, ...) extern const struct cli_cmd cli_comm_##name;
+#include "comm/calls.def"
 
 enum { COMM_MOST_ROWS = 64, COMM_MOST_DEVICES = 32, COMM_MOST_ITERATIONS = 1000000 };
 
@@ -153,8 +155,6 @@ struct comm_shape {
  * least one element. */
 struct comm_shape comm_shape_of(gpul_comm_call call, gpul_comm_dtype dtype, int rank, int n_ranks, size_t bytes);
 
-/* Does the call reduce data (has it an operation)? */
-bool comm_call_reduces(gpul_comm_call call);
 /* Bus bandwidth / algorithm bandwidth: the data that each rank must at least send or receive, per byte of the size.  nccl-tests
  * explains the factors in PERFORMANCE.md. */
 double comm_bus_factor(gpul_comm_call call, int n_ranks);

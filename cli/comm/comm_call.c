@@ -1,31 +1,17 @@
 /* comm_call.c — the buffers of a call, its bandwidth factors, and the call itself. */
 #include "cli/comm/comm_bench.h"
 
-bool comm_call_reduces(gpul_comm_call call)
-{
-	return call == GPUL_COMM_ALLREDUCE || call == GPUL_COMM_REDUCESCATTER;
-}
-
 double comm_bus_factor(gpul_comm_call call, int n_ranks)
 {
-	const double n = n_ranks;
+	const double n = n_ranks, rounds = gpul_comm_call_info(call)->rounds;
 
-	switch (call) {
-	case GPUL_COMM_ALLREDUCE:
-		return 2 * (n - 1) / n;
-	case GPUL_COMM_REDUCESCATTER:
-	case GPUL_COMM_ALLGATHER:
-	case GPUL_COMM_ALLTOALL:
-		return (n - 1) / n;
-	default:
-		return 1;
-	}
+	return rounds > 0 ? rounds * (n - 1) / n : 1;
 }
 
 struct comm_shape comm_shape_of(gpul_comm_call call, gpul_comm_dtype dtype, int rank, int n_ranks, size_t bytes)
 {
-	const bool by_parts = call == GPUL_COMM_REDUCESCATTER || call == GPUL_COMM_ALLGATHER || call == GPUL_COMM_ALLTOALL;
-	const size_t element = gpul_comm_dtype_bytes(dtype), parts = by_parts ? (size_t)n_ranks : 1;
+	const struct gpul_comm_call_info *info = gpul_comm_call_info(call);
+	const size_t element = gpul_comm_dtype_bytes(dtype), parts = info->has_parts ? (size_t)n_ranks : 1;
 	struct comm_shape s = { .call = call, .count = bytes / element / parts, .n_parts = parts };
 	size_t part;
 
@@ -33,11 +19,11 @@ struct comm_shape comm_shape_of(gpul_comm_call call, gpul_comm_dtype dtype, int 
 		s.count = 1;
 	part = s.count * element;
 	s.bytes = part * parts;
-	s.send_bytes = call == GPUL_COMM_ALLGATHER ? part : s.bytes;
-	s.recv_bytes = call == GPUL_COMM_REDUCESCATTER ? part : s.bytes;
-	s.in_place = call != GPUL_COMM_ALLTOALL && call != GPUL_COMM_SENDRECV;
-	s.send_at = call == GPUL_COMM_ALLGATHER ? (size_t)rank * part : 0;
-	s.recv_at = call == GPUL_COMM_REDUCESCATTER ? (size_t)rank * part : 0;
+	s.send_bytes = info->sends_parts ? s.bytes : part;
+	s.recv_bytes = info->receives_parts ? s.bytes : part;
+	s.in_place = !info->transfers;
+	s.send_at = s.bytes > s.send_bytes ? (size_t)rank * part : 0;
+	s.recv_at = s.bytes > s.recv_bytes ? (size_t)rank * part : 0;
 	return s;
 }
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comm/calls.h"
+
 /* ---- floats ------------------------------------------------------------------------------------------------- */
 
 struct float_form {
@@ -84,32 +86,28 @@ static uint64_t random_float(const struct float_form *form, bool product, uint64
 	return (sign << exponent_bits | (uint64_t)(form->bias - below)) << form->mantissa_bits | mantissa;
 }
 
-static bool is_product(const struct comm_data_desc *d)
+static bool reduces(const struct comm_data_desc *d)
 {
-	return d->op == GPUL_COMM_PROD && (d->call == GPUL_COMM_ALLREDUCE || d->call == GPUL_COMM_REDUCESCATTER);
+	return gpul_comm_call_info(d->call)->reduces;
 }
 
 static void generate(const struct comm_data_desc *d, int rank, size_t n, unsigned char *out)
 {
 	const struct float_form *form = form_of(d->dtype);
 	const size_t bytes = gpul_comm_dtype_bytes(d->dtype);
+	const bool is_product = d->op == GPUL_COMM_PROD && reduces(d);
 	const uint64_t stream = mix(d->seed * GPUL_COMM_MAX_RANKS + (uint64_t)rank);
 
 	for (size_t i = 0; i < n; i++) {
 		uint64_t bits = mix(stream + i);
 
 		if (form)
-			bits = random_float(form, is_product(d), bits);
+			bits = random_float(form, is_product, bits);
 		memcpy(out + i * bytes, &bits, bytes);  /* little-endian, as on the GPU */
 	}
 }
 
 /* ---- results -------------------------------------------------------------------------------------------------- */
-
-static bool reduces(const struct comm_data_desc *d)
-{
-	return d->call == GPUL_COMM_ALLREDUCE || d->call == GPUL_COMM_REDUCESCATTER;
-}
 
 static bool selects(gpul_comm_op op)
 {
@@ -206,9 +204,7 @@ static void reduce(const struct comm_data *d)
 /* The number of elements of a send buffer. */
 static size_t n_sent(const struct comm_data_desc *d)
 {
-	const bool parts = d->call == GPUL_COMM_REDUCESCATTER || d->call == GPUL_COMM_ALLTOALL;
-
-	return parts ? d->count * (size_t)d->n_ranks : d->count;
+	return gpul_comm_call_info(d->call)->sends_parts ? d->count * (size_t)d->n_ranks : d->count;
 }
 
 static bool allocate(struct comm_data *d)
@@ -298,19 +294,14 @@ static uint64_t count_outside(const struct comm_data *d, size_t at, size_t n, co
 static const unsigned char *source_of(const struct comm_data *d, size_t part, size_t *at)
 {
 	const struct comm_data_desc *desc = &d->desc;
+	const struct gpul_comm_call_info *info = gpul_comm_call_info(desc->call);
 
-	*at = desc->call == GPUL_COMM_REDUCESCATTER || desc->call == GPUL_COMM_ALLTOALL ? (size_t)desc->rank * desc->count : 0;
-	switch (desc->call) {
-	case GPUL_COMM_SENDRECV:
-		return d->inputs[(desc->rank + desc->n_ranks - 1) % desc->n_ranks];
-	case GPUL_COMM_ALLTOALL:
-	case GPUL_COMM_ALLGATHER:
-		return d->inputs[part];
-	case GPUL_COMM_BROADCAST:
-		return d->inputs[desc->root];
-	default:
+	*at = info->sends_parts ? (size_t)desc->rank * desc->count : 0;
+	if (info->reduces)
 		return d->reduced;
-	}
+	if (info->receives_parts)
+		return d->inputs[part];
+	return d->inputs[info->has_root ? desc->root : (desc->rank + desc->n_ranks - 1) % desc->n_ranks];
 }
 
 uint64_t comm_data_check(const struct comm_data *d, size_t first, size_t n, const void *got)

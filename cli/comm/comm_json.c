@@ -82,6 +82,7 @@ static void add_row(struct json *j, const struct comm_result *r, const struct co
 static void add_settings(struct json *j, const struct comm_result *r)
 {
 	const struct comm_request *q = &r->q;
+	const struct gpul_comm_call_info *info = gpul_comm_call_info(q->call);
 
 	json_text(j, "collective", gpul_comm_call_name(q->call));
 	json_i64(j, "n_ranks", r->n_ranks);
@@ -89,11 +90,11 @@ static void add_settings(struct json *j, const struct comm_result *r)
 	json_text(j, "driver", r->driver);
 	json_bool(j, "interprets", r->interprets);
 	json_text(j, "dtype", gpul_comm_dtype_name(q->dtype));
-	if (comm_call_reduces(q->call))
+	if (info->reduces)
 		json_text(j, "op", gpul_comm_op_name(q->op));
 	else
 		json_null(j, "op");
-	if (q->call == GPUL_COMM_BROADCAST)
+	if (info->has_root)
 		json_i64(j, "root", q->root);
 	else
 		json_null(j, "root");

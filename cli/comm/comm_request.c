@@ -19,7 +19,7 @@ const struct cli_opt comm_bench_opts[] = {
 		"sizes, such as 8:256M:2 or 1M; K, M and G are powers of 1024 (default: by the driver)", NULL },
 	[OPT_THREADS] = { "threads", NULL, "the ranks are threads of one process: those on one GPU run at once", NULL },
 	[OPT_DTYPE] = { "dtype", "TYPE", "type of an element (default: f32)", "f16 bf16 f32 f64 i32 u8" },
-	[OPT_OP] = { "op", "OP", "operation of allreduce and reducescatter (default: sum)", "sum prod min max avg" },
+	[OPT_OP] = { "op", "OP", "operation of " GPUL_COMM_LIST_REDUCES " (default: sum)", "sum prod min max avg" },
 	[OPT_ROOT] = { "root", "RANK", "rank that broadcast copies from (default: 0)", NULL },
 	[OPT_ALGO] = { "algo", "NAME", "algorithm: auto (default), ring, oneshot, direct, tree or twolevel",
 		"auto ring oneshot direct tree twolevel" },
@@ -195,8 +195,8 @@ static gpul_status parse_names(const struct cli_args *args, struct comm_request 
 
 	if (dtype && !gpul_comm_dtype_parse(dtype, &out->dtype))
 		return gpul_fail(err, GPUL_EINVAL, 0, "--dtype must be f16, bf16, f32, f64, i32 or u8, not '%s'", dtype);
-	if (op && !comm_call_reduces(out->call))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--op: %s has no operation; allreduce and reducescatter have one",
+	if (op && !gpul_comm_call_info(out->call)->reduces)
+		return gpul_fail(err, GPUL_EINVAL, 0, "--op: %s has no operation; " GPUL_COMM_LIST_REDUCES " have one",
 				 gpul_comm_call_name(out->call));
 	if (op && !gpul_comm_op_parse(op, &out->op))
 		return gpul_fail(err, GPUL_EINVAL, 0, "--op must be sum, prod, min, max or avg, not '%s'", op);
@@ -229,7 +229,7 @@ static gpul_status parse_numbers(const struct cli_args *args, struct comm_reques
 	int n_blocks = 0;
 	gpul_status st = bytes ? comm_parse_bytes(bytes, &out->min_bytes, &out->max_bytes, &out->factor, err) : GPUL_OK;
 
-	if (!st && root && out->call != GPUL_COMM_BROADCAST)
+	if (!st && root && !gpul_comm_call_info(out->call)->has_root)
 		st = gpul_fail(err, GPUL_EINVAL, 0, "--root: %s has no root; broadcast has one", gpul_comm_call_name(out->call));
 	st = st ? st : comm_parse_int("--root", root, 0, most_ranks - 1, &out->root, err);
 	st = st ? st : comm_parse_int("--blocks", cli_value(args, OPT_BLOCKS), 1, 64, &n_blocks, err);
@@ -259,7 +259,7 @@ static gpul_status check_outputs(const struct comm_request *q, gpul_error *err)
 {
 	if (q->explain && (q->plot || q->trace || q->graph))
 		return gpul_fail(err, GPUL_EINVAL, 0, "--explain measures nothing; it cannot be combined with --plot, --trace or --graph");
-	if (q->ungrouped && q->call != GPUL_COMM_SENDRECV && q->call != GPUL_COMM_ALLTOALL)
+	if (q->ungrouped && !gpul_comm_call_info(q->call)->transfers)
 		return gpul_fail(err, GPUL_EINVAL, 0, "--ungrouped: %s is one call; sendrecv and alltoall consist of sends and receives",
 				 gpul_comm_call_name(q->call));
 	if ((q->plot && !strcmp(q->plot, "-")) || (q->trace && !strcmp(q->trace, "-")))

@@ -190,7 +190,7 @@ static gpul_status fill_buffers(struct comm_rank *r, const struct comm_shape *s,
 {
 	gpul_status st = gpul_cu(r->drv, err, cuMemsetD8Async(r->recv, 0xff, s->bytes, r->stream));
 
-	if (st || (c->in && s->call == GPUL_COMM_BROADCAST && d->desc.rank != d->desc.root))
+	if (st || (c->in && gpul_comm_call_info(s->call)->has_root && d->desc.rank != d->desc.root))
 		return st;
 	return upload(r, d, send_address(c), s->send_bytes, err);
 }

@@ -136,10 +136,11 @@ static void add_plan(const gpul_comm_plan *p, struct out *o)
 static void add_call(const struct comm_result *r, const struct comm_row *row, struct out *o)
 {
 	const struct comm_request *q = &r->q;
+	const struct gpul_comm_call_info *info = gpul_comm_call_info(q->call);
 
 	out_add(o, " %11zu%13zu%8s%8s", row->bytes, row->count, gpul_comm_dtype_name(q->dtype),
-		comm_call_reduces(q->call) ? gpul_comm_op_name(q->op) : "none");
-	out_add(o, "%7d", q->call == GPUL_COMM_BROADCAST ? q->root : -1);
+		info->reduces ? gpul_comm_op_name(q->op) : "none");
+	out_add(o, "%7d", info->has_root ? q->root : -1);
 }
 
 void comm_text_row(const struct comm_result *r, const struct comm_row *row, struct out *o)

@@ -286,7 +286,7 @@ uint64_t comm_trace_net_json(const struct comm_result *result, const struct comm
 			     uint64_t origin_ns, struct json *j)
 {
 	struct drawing *d = calloc(1, sizeof *d);
-	const bool has_groups = result->q.call == GPUL_COMM_SENDRECV || result->q.call == GPUL_COMM_ALLTOALL;
+	const bool has_groups = gpul_comm_call_info(result->q.call)->transfers;
 	uint64_t n_left_out = 0;
 	bool enough = d;
 

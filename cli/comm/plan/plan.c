@@ -25,7 +25,7 @@ static const struct cli_opt plan_opts[] = {
 	[OPT_INSIDE] = { "inside", "LINK", "inside a host, likewise (default: the parameters)", "nvlink4 nvlink3 pcie5 pcie4" },
 	[OPT_BYTES] = { "bytes", "MIN:MAX:FACTOR", "sizes (default: 1K:1G:4; with --check 1K:256K:16)", NULL },
 	[OPT_CALL] = { "call", "NAME", "collective (default: allreduce)",
-		"allreduce reducescatter allgather broadcast alltoall sendrecv" },
+		GPUL_COMM_LIST_WORDS },
 	[OPT_PARAMS] = { "params", "FILE", "parameters that --measure has written (default: built-in, of H200s)", CLI_FILES },
 	[OPT_MEASURE] = { "measure", NULL, "measure the parameters on N ranks here (-n), and predict with them", NULL },
 	[OPT_CHECK] = { "check", NULL, "measure also each algorithm on the N ranks, and print the error of its prediction", NULL },
@@ -43,14 +43,9 @@ static const struct cli_opt plan_opts[] = {
 static gpul_status parse_call(const char *text, gpul_comm_call *out, gpul_error *err)
 {
 	*out = GPUL_COMM_ALLREDUCE;
-	for (gpul_comm_call call = 0; text && call < GPUL_COMM_N_CALLS; call++)
-		if (!strcmp(text, gpul_comm_call_name(call))) {
-			*out = call;
-			return GPUL_OK;
-		}
-	return text ? gpul_fail(err, GPUL_EINVAL, 0, "--call must be allreduce, reducescatter, allgather, broadcast, alltoall or sendrecv, not '%s'",
-				text)
-		    : GPUL_OK;
+	if (!text || gpul_comm_call_parse(text, out))
+		return GPUL_OK;
+	return gpul_fail(err, GPUL_EINVAL, 0, "--call must be " GPUL_COMM_LIST_PLANNED ", not '%s'", text);
 }
 
 static gpul_status parse_request(const struct cli_args *args, struct plan_request *q, gpul_error *err)

@@ -74,10 +74,16 @@ static void describe_row(const struct comm_rank *r, const struct plan_result *re
 	row->cores = r->drv->interprets ? (unsigned)sysconf(_SC_NPROCESSORS_ONLN) : 0;
 }
 
+/* Does a ring of this call pass each byte around once?  Then its time shows the cost of a step: an all-reduce mixes steps that add with
+ * steps that copy. */
+static bool goes_around_once(gpul_comm_call call)
+{
+	return gpul_comm_call_info(call)->rounds < 2 && gpul_comm_plan_exists(call, GPUL_COMM_RING, GPUL_COMM_SIMPLE);
+}
+
 /* Measure rings with a protocol, and fit its costs. */
 static gpul_status fit_protocol(struct comm_rank *r, struct plan_result *result, gpul_comm_proto proto, gpul_error *err)
 {
-	static const gpul_comm_call calls[] = { GPUL_COMM_REDUCESCATTER, GPUL_COMM_ALLGATHER, GPUL_COMM_BROADCAST };
 	static const double sizes[] = { 1.0 / 32, 1.0 / 4, 1, 8 };  /* in steps of each rank */
 	gpul_comm_machine m = { .n_ranks = (uint32_t)r->job.size, .ranks_per_host = (uint32_t)r->job.size };
 	gpul_comm_params_row *row = &result->params.rows[result->params.n_rows];
@@ -85,13 +91,14 @@ static gpul_status fit_protocol(struct comm_rank *r, struct plan_result *result,
 	unsigned n = 0;
 	gpul_status st = gpul_comm_machine_prepare(&m, err);
 
-	for (int i = 0; !st && i < 3; i++)
-		for (unsigned k = 0; !st && k < sizeof sizes / sizeof *sizes && !atomic_load(&r->stop); k++) {
-			const double steps = calls[i] == GPUL_COMM_BROADCAST ? 2 * sizes[k] : sizes[k] * r->job.size;
+	_Static_assert(GPUL_COMM_N_CALLS * (sizeof sizes / sizeof *sizes) <= PLAN_MOST_POINTS, "all points have a place");
+	for (gpul_comm_call call = 0; !st && call < GPUL_COMM_N_CALLS; call++)
+		for (unsigned k = 0; !st && goes_around_once(call) && k < sizeof sizes / sizeof *sizes && !atomic_load(&r->stop); k++) {
+			const double steps = gpul_comm_call_info(call)->has_parts ? sizes[k] * r->job.size : 2 * sizes[k];
 			const size_t bytes = (size_t)(steps * step_bytes(r, proto));
 
-			points[n] = (gpul_comm_point){ .call = calls[i], .algo = GPUL_COMM_RING, .bytes = (double)bytes };
-			st = time_call(r, result, calls[i], GPUL_COMM_RING, proto, bytes, &points[n].us, err);
+			points[n] = (gpul_comm_point){ .call = call, .algo = GPUL_COMM_RING, .bytes = (double)bytes };
+			st = time_call(r, result, call, GPUL_COMM_RING, proto, bytes, &points[n].us, err);
 			n += points[n].us > 0;
 		}
 	if (st || n == 0)
