@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "comm/calls.h"
 #include "comm/tree.h"
 
 enum { RING_SLOTS = 2, TREE_CHUNKS = 8, TREE_LEAST_CHUNK = 4 << 10, TREE_LEAST_SIMPLE = 16 << 10, MOST_SHOT_BYTES = 512 << 10 };
@@ -108,12 +109,12 @@ static double step_around(const struct problem *p, double bytes, bool adds)
 
 /* ---- rings ------------------------------------------------------------------------------------------------------------ */
 
-/* n chunks a round, n - 1 steps for the way that adds, and as many for the one that copies. */
-static double ring(const struct problem *p, gpul_comm_call call, double bytes)
+/* n chunks a round, n - 1 steps for the way that adds, and as many for the one that copies, unless the result stays in parts. */
+static double ring(const struct problem *p, const struct gpul_comm_call_info *call, double bytes)
 {
 	const double rounds = fmax(1, ceil(bytes / (p->n * RING_SLOTS * p->step_bytes))), chunk = bytes / (p->n * rounds);
-	const double adding = call == GPUL_COMM_ALLGATHER ? 0 : step_around(p, chunk, true);
-	const double copying = call == GPUL_COMM_REDUCESCATTER ? 0 : step_around(p, chunk, false);
+	const double adding = call->reduces ? step_around(p, chunk, true) : 0;
+	const double copying = call->sends_parts ? 0 : step_around(p, chunk, false);
 
 	return rounds * (p->n - 1) * (adding + copying);
 }
@@ -187,23 +188,14 @@ static double trees(const struct problem *p, double bytes)
 
 /* ---- memory of all ranks ------------------------------------------------------------------------------------------------ */
 
-static bool adds(gpul_comm_call call)
-{
-	return call == GPUL_COMM_ALLREDUCE || call == GPUL_COMM_REDUCESCATTER;
-}
-
-static bool has_parts(gpul_comm_call call)
-{
-	return call == GPUL_COMM_ALLTOALL || call == GPUL_COMM_ALLGATHER || call == GPUL_COMM_REDUCESCATTER;
-}
-
 static double one_shot(const struct problem *p, gpul_comm_call call, double bytes)
 {
-	const double each = has_parts(call) ? bytes / p->n : bytes;
+	const struct gpul_comm_call_info *info = gpul_comm_call_info(call);
+	const double each = info->has_parts ? bytes / p->n : bytes;
 
 	if (p->hosts > 1 || p->proto != GPUL_COMM_LL || each > MOST_SHOT_BYTES || call == GPUL_COMM_SENDRECV)
 		return -1;
-	return p->inside->latency_us + p->stretch * (p->n - 1) * (adds(call) ? busy_adding : busy)(p->inside, each);
+	return p->inside->latency_us + p->stretch * (p->n - 1) * (info->reduces ? busy_adding : busy)(p->inside, each);
 }
 
 /* Sends and receives, each with a channel of its own. */
@@ -218,6 +210,7 @@ static double transfers(const struct problem *p, double bytes)
 
 static double direct(const struct problem *p, gpul_comm_call call, double bytes)
 {
+	const struct gpul_comm_call_info *info = gpul_comm_call_info(call);
 	const double share = (p->n - 1) / p->n * bytes, greet_and_part = 2 * p->inside->latency_us;
 
 	if (call == GPUL_COMM_SENDRECV)
@@ -228,19 +221,21 @@ static double direct(const struct problem *p, gpul_comm_call call, double bytes)
 		return -1;
 	if (call == GPUL_COMM_BROADCAST)
 		return greet_and_part + p->inside->latency_us + p->stretch * (p->inside->gap_us + busy(p->inside, bytes));
-	return greet_and_part + p->stretch * ((adds(call) ? busy_adding(p->inside, share) : 0) +
-					      (call == GPUL_COMM_REDUCESCATTER ? 0 : busy(p->inside, share)));
+	return greet_and_part + p->stretch * ((info->reduces ? busy_adding(p->inside, share) : 0) +
+					      (info->sends_parts ? 0 : busy(p->inside, share)));
 }
 
 /* ---- all of them ---------------------------------------------------------------------------------------------------------- */
 
 static double time_of(const struct problem *p, gpul_comm_call call, gpul_comm_algo algo, double bytes)
 {
+	const struct gpul_comm_call_info *info = gpul_comm_call_info(call);
+
 	switch (algo) {
 	case GPUL_COMM_RING:
 		if (call == GPUL_COMM_BROADCAST)
 			return chain(p, bytes);
-		return call == GPUL_COMM_SENDRECV || call == GPUL_COMM_ALLTOALL ? -1 : ring(p, call, bytes);
+		return info->transfers ? -1 : ring(p, info, bytes);
 	case GPUL_COMM_ONE_SHOT:
 		return one_shot(p, call, bytes);
 	case GPUL_COMM_DIRECT:
