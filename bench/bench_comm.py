@@ -6,9 +6,11 @@
 `gpuload comm` and `bench_nccl` measure alike: warm-up calls, then calls that are queued back to back, wall time after a
 synchronisation, the slowest rank.  The two run in turn; a figure is the median of the pairs.  Needs GPUs and libnccl.so.2.
 """
-import argparse, json, os, statistics, subprocess, sys
+import argparse, json, os, re, statistics, subprocess, sys
 
-CALLS = ["sendrecv", "alltoall", "allreduce", "reducescatter", "allgather", "broadcast"]
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+with open(f"{ROOT}/comm/calls.def", encoding="utf-8") as rows:
+    CALLS = re.findall(r"^GPUL_COMM_CALL\(\w+, (\w+),", rows.read(), re.M)
 
 
 def lines(command, env=None):

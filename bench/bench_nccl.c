@@ -18,13 +18,14 @@
 #include <unistd.h>
 
 #include "bench/nccl.h"
+#include "cli/comm/comm_bench.h"
 #include "cli/lib/value.h"
 
 static void print_head(const struct nccl_rank *b, const struct nccl_op *op, bool graph)
 {
 	if (b->rank || b->request->json)
 		return;
-	printf("# %s, %d ranks, %s\n", op->name, b->ranks, graph ? "CUDA graph of 20 calls" : "calls on a stream");
+	printf("# %s, %d ranks, %s\n", gpul_comm_call_name(op->call), b->ranks, graph ? "CUDA graph of 20 calls" : "calls on a stream");
 	printf("#%58s %40s\n", "out-of-place", "in-place");
 	printf("#%12s %12s %6s %6s  %9s %7s %7s %6s  %9s %7s %7s %6s\n", "size", "count", "type", "redop", "time",
 	       "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong");
@@ -34,12 +35,12 @@ static void print_head(const struct nccl_rank *b, const struct nccl_op *op, bool
 
 static void print_half(const struct nccl_rank *b, const struct nccl_call *c, bool graph, double us, size_t n_wrong)
 {
-	double algbw = (double)c->bytes / us * 1e-3, busbw = algbw * c->op->bus_factor(b->ranks);
+	double algbw = (double)c->bytes / us * 1e-3, busbw = algbw * comm_bus_factor(c->op->call, b->ranks);
 
 	if (b->request->json)
 		printf("{\"op\":\"%s\",\"library\":\"nccl\",\"ranks\":%d,\"mode\":\"%s\",\"in_place\":%s,\"bytes\":%zu,\"count\":%zu,"
 		       "\"type\":\"f32\",\"us\":%.2f,\"algbw\":%.2f,\"busbw\":%.2f,\"wrong\":%zu}\n",
-		       c->op->name, b->ranks, graph ? "graph" : "plain", c->in_place ? "true" : "false", c->bytes, c->count,
+		       gpul_comm_call_name(c->op->call), b->ranks, graph ? "graph" : "plain", c->in_place ? "true" : "false", c->bytes, c->count,
 		       us, algbw, busbw, n_wrong);
 	else
 		printf("  %9.2f %7.2f %7.2f %6zu", us, algbw, busbw, n_wrong);
@@ -48,31 +49,32 @@ static void print_half(const struct nccl_rank *b, const struct nccl_call *c, boo
 /* One line: the size out of place, and in place if the operation can do so. */
 static gpul_status measure_size(const struct nccl_rank *b, const struct nccl_op *op, size_t bytes, bool graph, gpul_error *err)
 {
-	struct nccl_call c = { .op = op, .count = bytes / sizeof(float) / (op->splits ? (size_t)b->ranks : 1) };
+	const struct gpul_comm_call_info *info = gpul_comm_call_info(op->call);
+	struct nccl_call c = { .op = op, .count = bytes / sizeof(float) / (info->has_parts ? (size_t)b->ranks : 1) };
 	gpul_status st = GPUL_OK;
 
 	if (c.count == 0)
 		return GPUL_OK;
-	c.bytes = c.count * sizeof(float) * (op->splits ? (size_t)b->ranks : 1);
+	c.bytes = c.count * sizeof(float) * (info->has_parts ? (size_t)b->ranks : 1);
 	if (!b->rank && !b->request->json)
-		printf(" %12zu %12zu %6s %6s", c.bytes, c.count, "f32", op->shown_op);
-	for (int in_place = 0; !st && in_place <= op->in_place; in_place++) {
+		printf(" %12zu %12zu %6s %6s", c.bytes, c.count, "f32", info->reduces ? "sum" : "none");
+	for (int in_place = 0; !st && in_place <= !info->transfers; in_place++) {
 		size_t part = (size_t)b->rank * c.count * sizeof(float), n_wrong = 0;
 		double us = 0;
 
 		c.in_place = in_place;
 		c.send = in_place ? b->recv : b->send;
 		c.recv = b->recv;
-		if (in_place && op->splits) {  /* NCCL User Guide, "In-place Operations" */
-			c.send += op->fills_whole ? part : 0;
-			c.recv += op->fills_whole ? 0 : part;
+		if (in_place && info->has_parts) {  /* NCCL User Guide, "In-place Operations" */
+			c.send += info->receives_parts ? part : 0;
+			c.recv += info->receives_parts ? 0 : part;
 		}
 		st = nccl_measure(b, &c, graph, &us, &n_wrong, err);
 		if (!st && !b->rank)
 			print_half(b, &c, graph, us, n_wrong);
 	}
 	if (!b->rank && !b->request->json)
-		printf(op->in_place ? "\n" : "  %9s %7s %7s %6s\n", "-", "-", "-", "-");
+		printf(info->transfers ? "  %9s %7s %7s %6s\n" : "\n", "-", "-", "-", "-");
 	return st;
 }
 
@@ -98,7 +100,7 @@ static gpul_status measure_all(const struct nccl_rank *b, gpul_error *err)
 	st = st ? st : nccl_warm_up(b, err);
 	for (int graph = 0; graph < 2; graph++)
 		for (const struct nccl_op *op = nccl_ops; op < nccl_ops + nccl_n_ops; op++) {
-			if (!is_requested(r, op->name) || !(graph ? r->graph : r->plain))
+			if (!is_requested(r, gpul_comm_call_name(op->call)) || !(graph ? r->graph : r->plain))
 				continue;
 			print_head(b, op, graph);
 			for (size_t bytes = r->min_bytes; !st && bytes <= r->max_bytes; bytes *= r->factor) {

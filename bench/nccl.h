@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "comm/calls.h"
 #include "driver/context.h"
 
 /* NCCL User Guide, "NCCL API": types.  The values are part of its ABI. */
@@ -90,11 +91,7 @@ struct nccl_call {
 };
 
 struct nccl_op {
-	const char *name, *shown_op;
-	bool splits;         /* the count is that of a rank's part: bytes / ranks */
-	bool fills_whole;    /* the result has the parts of all ranks */
-	bool in_place;       /* the operation may run in place */
-	double (*bus_factor)(double ranks);
+	gpul_comm_call call;   /* its name and its properties (comm/calls.h) are those of NCCL's operation */
 	int (*queue)(const struct nccl_rank *b, const struct nccl_call *c);
 	float (*expected)(const struct nccl_rank *b, const struct nccl_call *c, size_t i);
 };

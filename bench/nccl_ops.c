@@ -15,22 +15,6 @@ static float sum_of(const struct nccl_rank *b, size_t i)
 	return sum;
 }
 
-static double factor_one(double ranks)
-{
-	(void)ranks;
-	return 1;
-}
-
-static double factor_part(double ranks)
-{
-	return (ranks - 1) / ranks;
-}
-
-static double factor_allreduce(double ranks)
-{
-	return 2 * (ranks - 1) / ranks;
-}
-
 static int queue_allreduce(const struct nccl_rank *b, const struct nccl_call *c)
 {
 	return b->nccl.AllReduce((void *)c->send, (void *)c->recv, c->count, NCCL_FLOAT32, NCCL_SUM, b->comm, b->stream);
@@ -111,11 +95,11 @@ static float expected_alltoall(const struct nccl_rank *b, const struct nccl_call
 }
 
 const struct nccl_op nccl_ops[] = {
-	{ "allreduce", "sum", false, false, true, factor_allreduce, queue_allreduce, expected_allreduce },
-	{ "reducescatter", "sum", true, false, true, factor_part, queue_reducescatter, expected_reducescatter },
-	{ "allgather", "none", true, true, true, factor_part, queue_allgather, expected_allgather },
-	{ "broadcast", "none", false, false, true, factor_one, queue_broadcast, expected_broadcast },
-	{ "sendrecv", "none", false, false, false, factor_one, queue_sendrecv, expected_sendrecv },
-	{ "alltoall", "none", true, true, false, factor_part, queue_alltoall, expected_alltoall },
+	{ GPUL_COMM_ALLREDUCE, queue_allreduce, expected_allreduce },
+	{ GPUL_COMM_REDUCESCATTER, queue_reducescatter, expected_reducescatter },
+	{ GPUL_COMM_ALLGATHER, queue_allgather, expected_allgather },
+	{ GPUL_COMM_BROADCAST, queue_broadcast, expected_broadcast },
+	{ GPUL_COMM_SENDRECV, queue_sendrecv, expected_sendrecv },
+	{ GPUL_COMM_ALLTOALL, queue_alltoall, expected_alltoall },
 };
 const size_t nccl_n_ops = sizeof nccl_ops / sizeof *nccl_ops;

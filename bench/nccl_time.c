@@ -23,7 +23,7 @@ static gpul_status prepare_data(const struct nccl_rank *b, const struct nccl_cal
 
 static gpul_status count_wrong(const struct nccl_rank *b, const struct nccl_call *c, size_t *n_wrong, gpul_error *err)
 {
-	size_t n = c->op->fills_whole ? c->count * (size_t)b->ranks : c->count;
+	size_t n = gpul_comm_call_info(c->op->call)->receives_parts ? c->count * (size_t)b->ranks : c->count;
 	gpul_status st = gpul_cu(b->drv, err, cuMemcpyDtoHAsync(b->host, c->recv, n * sizeof(float), b->stream));
 
 	st = st ? st : gpul_cu(b->drv, err, cuStreamSynchronize(b->stream));
@@ -39,7 +39,7 @@ static gpul_status queue_calls(const struct nccl_rank *b, const struct nccl_call
 
 	for (int i = 0; !bad && i < n; i++)
 		bad = c->op->queue(b, c);
-	return nccl_check(b, bad, c->op->name, err);
+	return nccl_check(b, bad, gpul_comm_call_name(c->op->call), err);
 }
 
 static gpul_status call_graph(const struct nccl_rank *b, CUresult result, const char *what, gpul_error *err)
