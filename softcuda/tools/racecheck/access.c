@@ -1,13 +1,13 @@
-/* access.c — checks the accesses of an instruction against those that the shadow memory knows, and adds them to it.
+/* access.c — checks an instruction's accesses against those in the shadow memory, and records them there.
  *
- * The usual case is a row: lane l accesses the l-th of equal parts of one piece of memory.  Then most cells contain the same
- * record, and one question about it answers for all of them. */
+ * The usual case is a row: the lanes access contiguous memory in order. Then most cells contain the same record, and one
+ * happens-before check covers all of them. */
 #include "softcuda/exec/memory_internal.h"
 #include "softcuda/tools/racecheck/parts_internal.h"
 
-/* ---- what the warp knows of a record -------------------------------------------------------------------------------- */
+/* ---- what the warp knows about a record ----------------------------------------------------------------------------- */
 
-/* What the lanes of w know of a record, which they know until `version` changes. */
+/* What the lanes of w know about a record: valid until `version` changes. */
 static uint8_t find_class(const struct watched_warp *w, const struct record *r)
 {
 	const struct watched_block *b = w->block;
@@ -33,7 +33,7 @@ static uint8_t classify(struct watched_warp *w, uint32_t record)
 	return m->class;
 }
 
-/* True: what the id names happens before the lane's access. */
+/* True: the access `id` happens before the lane's access. */
 static inline bool is_ordered(struct watched_warp *w, access_id id, unsigned lane)
 {
 	const uint8_t class = classify(w, id >> LANE_BITS);
@@ -45,7 +45,7 @@ static inline bool is_ordered(struct watched_warp *w, access_id id, unsigned lan
 
 /* ---- one cell --------------------------------------------------------------------------------------------------------- */
 
-/* The lane writes the value that is there, or that the other lane of its warp writes by the same instruction. */
+/* True: the lane writes the value that the memory already has, or that the same instruction writes in the other lane. */
 static bool writes_the_same(const struct now *n, unsigned lane, access_id other, uint64_t at, unsigned bytes)
 {
 	const unsigned k = other & LANE_MASK;
@@ -86,7 +86,7 @@ static void check_against(struct now *n, unsigned lane, access_id other, const s
 		race_found(n, lane, at, bytes, r, other & LANE_MASK);
 }
 
-/* How far the makers of two accesses are from each other: 0: one thread or lanes of a warp. */
+/* The distance between the threads of two accesses: 0 same warp, 1 same block, 2 different blocks. */
 static unsigned distance(access_id a, access_id b)
 {
 	const struct record *x = &race_records[a >> LANE_BITS], *y = &race_records[b >> LANE_BITS];
@@ -104,7 +104,7 @@ static bool is_write(access_id id)
 	return race_records[id >> LANE_BITS].how & HOW_WRITES;
 }
 
-/* True: all threads that can access the memory know the access. */
+/* True: the access happens before everything that any thread will do with this memory. */
 static bool is_settled(const struct now *n, access_id id)
 {
 	const struct watched_block *b = n->w->block;
@@ -115,8 +115,9 @@ static bool is_settled(const struct now *n, access_id id)
 	return r->stamp <= b->floor && !(r->how & HOW_ASYNC);
 }
 
-/* True: what meets the access in the read slot meets the new read, too.  A strong read does not meet strong writes, and no read meets reads.
- * plain: both are weak reads. */
+/* True: the new read may replace the old access in its slot, because every later access that races with the old one also races
+ * with the new one.  Strong reads do not race with strong writes, and reads do not race with reads.  plain: both are weak
+ * reads. */
 static inline bool is_covered(struct now *n, access_id old, access_id new, bool plain)
 {
 	if (!old || old == new)
@@ -126,8 +127,8 @@ static inline bool is_covered(struct now *n, access_id old, access_id new, bool 
 	return plain || !is_weak(old) || (!is_write(old) && is_weak(new)) || is_settled(n, old);
 }
 
-/* Two reads are kept, so that a write which is ordered after one of them meets the other: they should be of different blocks,
- * or warps. */
+/* Add a read to the two slots.  Two are kept so that a write that is ordered after only one of them races with the other, so they
+ * should come from different blocks or at least different warps. */
 static inline void add_read(struct now *n, struct shadow *sh, size_t c, access_id id, bool plain)
 {
 	access_id *first = &sh->read[0][c], *second = &sh->read[1][c];
@@ -140,8 +141,8 @@ static inline void add_read(struct now *n, struct shadow *sh, size_t c, access_i
 		*second = id;
 }
 
-/* Keep the last write, which is about to be replaced by a strong one: in the first slot, or, if that has a write that is no weaker, in
- * the second one.  Of strong writes the first and the latest ones are kept. */
+/* Keep the last write when a strong write replaces it: in the first slot, or in the second if the first has a write that is at
+ * least as weak.  Of strong writes, the first and the latest are kept. */
 static void keep_write(const struct now *n, struct shadow *sh, size_t c, access_id last)
 {
 	access_id *first = &sh->read[0][c], *second = &sh->read[1][c];
@@ -171,7 +172,7 @@ static void set_write(struct now *n, struct shadow *sh, size_t c, access_id id)
 		keep_write(n, sh, c, last);
 }
 
-/* An access that is not the last write: true: the new one need not be checked against it. */
+/* For an access other than the last write: true: it cannot race with the new one, so no check is needed. */
 static inline bool cannot_race(const struct now *n, access_id old, access_id id)
 {
 	const unsigned how = race_records[old >> LANE_BITS].how;
@@ -186,7 +187,7 @@ static void check_cell(struct now *n, struct shadow *sh, size_t c, uint64_t base
 
 	if (last && last != id)
 		check_against(n, lane, last, sh, c, base);
-	if (!(n->how & HOW_WRITES) && (!last || is_weak(last))) {  /* the slots have no writes */
+	if (!(n->how & HOW_WRITES) && (!last || is_weak(last))) {  /* both slots contain reads */
 		add_read(n, sh, c, id, !(n->how & HOW_STRONG));
 		return;
 	}
@@ -214,7 +215,7 @@ static void check_row_slowly(struct now *n, struct shadow *sh, size_t c, unsigne
 			check_cell(n, sh, c + ((size_t)(l - first) << log_cells) + k, base, n->record << LANE_BITS | l);
 }
 
-/* True: all accesses of the cells happen before those of the lanes, or are theirs. */
+/* True: all recorded accesses of the cells happen before the lanes' accesses, or are the lanes' own. */
 static bool row_is_ordered(struct now *n, const access_id *cell, unsigned n_cells, unsigned log_cells, unsigned first)
 {
 	uint32_t known = 0, own = 0;
@@ -251,7 +252,7 @@ static bool all_zero(const access_id *cell, unsigned n_cells)
 	return !any;
 }
 
-/* The record of all cells; 0: they differ, or have none. */
+/* The record that all cells have in common; 0: they differ or are empty. */
 static uint32_t only_record(const access_id *cell, unsigned n_cells)
 {
 	access_id differ = 0;
@@ -276,7 +277,8 @@ static void set_row(access_id *cell, unsigned n_cells, unsigned log_cells, acces
 		cell[k] = first + (k >> log_cells);
 }
 
-/* True: both reads that the cells keep are of other warps, not ordered, and no less distant: nothing changes. */
+/* True: both recorded reads come from other warps, are unordered, and are at least as far apart as the new read would be, so both
+ * stay. */
 static bool reads_stay(struct now *n, const access_id *read0, const access_id *read1, unsigned n_cells, access_id id)
 {
 	const uint32_t first = only_record(read0, n_cells), second = only_record(read1, n_cells);
@@ -317,9 +319,9 @@ static void write_row(struct now *n, struct shadow *sh, size_t c, unsigned log_c
 	set_row(write, n_cells, log_cells, n->record << LANE_BITS | first);
 }
 
-/* ---- pieces: what is in one shadow ------------------------------------------------------------------------------------------- */
+/* ---- pieces: the part of an access that lies in one shadow ------------------------------------------------------------------- */
 
-/* Give the shadow cells that fit accesses at these alignments; false: no memory. */
+/* Make the cells small enough for accesses with these alignments; false: out of memory. */
 static bool fit_cells(struct shadow *sh, uint64_t bits)
 {
 	const unsigned shift = (unsigned)__builtin_ctzll(bits | 16);
@@ -327,15 +329,15 @@ static bool fit_cells(struct shadow *sh, uint64_t bits)
 	return shift >= sh->shift || race_shadow_split(sh, shift);
 }
 
-/* The cells of [at, at + bytes), which are accessed in parts of part_bytes, in the shadow, whose first byte has the address base;
- * false: there are none. */
+/* Find the cells of [at, at + bytes), which is accessed in parts of part_bytes.  base: the address of the shadow's first byte.
+ * False: there are none. */
 static bool find_cells(struct shadow *sh, uint64_t at, uint64_t bytes, uint64_t part_bytes, uint64_t base, size_t *first, size_t *end)
 {
 	if (!fit_cells(sh, at | part_bytes))
 		return false;
 	*first = (at - base) >> sh->shift;
 	*end = (at + bytes - base) >> sh->shift;
-	if (*end > sh->n_cells || *first >= *end)  /* a wrong address: the access will fail */
+	if (*end > sh->n_cells || *first >= *end)  /* an invalid address: the access will fault */
 		return false;
 	sh->first = *first < sh->first ? *first : sh->first;
 	sh->end = *end > sh->end ? *end : sh->end;
@@ -358,8 +360,8 @@ static void unlock_shadow(const struct now *n, struct shadow *sh)
 		race_page_unlock(sh);
 }
 
-/* Lanes first to end - 1, which are on, store their values while the page is locked, and the instruction stores them once more:
- * a block that writes the same bytes after this one reads there what this one wrote, also if this one is still at its store. */
+/* Store the values of lanes first to end - 1 that are on, while the page is locked; the instruction then stores them again.  So a
+ * block that writes the same bytes next reads these values, even if this block has not yet executed its store. */
 static void store_early(const struct now *n, unsigned first, unsigned end)
 {
 	const unsigned kinds = HOW_WRITES | HOW_READS | HOW_STRONG | HOW_ASYNC | HOW_MBARRIER;
@@ -373,7 +375,7 @@ static void store_early(const struct now *n, unsigned first, unsigned end)
 			memcpy((uint8_t *)(uintptr_t)n->at[l], value, n->bytes);
 }
 
-/* An access of a lane, which may cross pages. */
+/* Check an access of one lane that may cross pages. */
 static void check_span(struct now *n, unsigned lane, uint64_t at, uint64_t end)
 {
 	while (at < end) {
@@ -397,7 +399,7 @@ static void check_lane(struct now *n, unsigned lane)
 	check_span(n, lane, n->at[lane], n->at[lane] + n->bytes);
 }
 
-/* A page that has no cells; false: it has some. */
+/* Check a page that has no cells; false: it has cells. */
 static bool check_whole_page(struct now *n, uint64_t at)
 {
 	struct shadow *page = race_page_lock(at, true), whole;
@@ -424,7 +426,7 @@ void race_check_span(struct now *n, uint64_t at, uint64_t end)
 	}
 }
 
-/* Lanes first to end - 1, which are on, of a row in one shadow. */
+/* Check the part of a row in one shadow: lanes first to end - 1 that are on. */
 static void check_piece(struct now *n, unsigned first, unsigned end)
 {
 	const uint64_t at = n->at[first], base = base_of(n, at);
@@ -469,7 +471,7 @@ static bool is_row(const struct now *n)
 	return !skew;
 }
 
-/* The lane behind the last one of the row, or of the lanes with one address, that begins with lane `first`. */
+/* The lane after the last one of the row (or of the lanes with the same address) that starts with lane `first`. */
 static unsigned end_of_run(const struct now *n, unsigned first, uint64_t step)
 {
 	unsigned end = first + 1;
@@ -482,7 +484,7 @@ static unsigned end_of_run(const struct now *n, unsigned first, uint64_t step)
 void race_check_lanes(struct now *n)
 {
 	const bool aligned = !(n->bytes & (n->bytes - 1)) && !(n->at[first_lane(n->on)] & (n->bytes - 1));
-	/* Reads of one address, and strong accesses of it, do not race with each other: two lanes stand for all. */
+	/* Reads of one address, and strong accesses to it, do not race with each other, so two lanes represent all. */
 	const bool any_two = n->how & HOW_STRONG || !(n->how & HOW_WRITES);
 	unsigned end;
 

@@ -1,14 +1,13 @@
 /* async.c — asynchronous copies: cp.async and cp.async.bulk.
  *
- * A copy accesses memory at any time between its start and its completion: what it reads and writes races with everything,
- * also with later accesses of its own thread.  The thread that started it completes it by wait_group or wait_all: from then
- * on it counts as if the thread had made the accesses at that moment.  An mbarrier completes it for the threads that wait
- * for the mbarrier's phase: they get a fact of WHO_COPIES.
+ * A copy accesses memory at any time between its start and its completion, so its accesses can race even with later accesses of
+ * its own thread. After wait_group or wait_all, the copy counts as accesses that the thread made at that moment. An mbarrier
+ * completes a copy for the threads that wait for the mbarrier's phase: they get a WHO_COPIES entry in their clocks.
  *
- * Bulk copies access shared memory by the async proxy, ordinary stores by the generic proxy.  A barrier does not order accesses by
- * different proxies: between a store and a bulk copy of its bytes there must be a fence.proxy.async, too, by the thread that has
- * stored, by the one that copies, or by another one between two barriers of all threads.  Where it must be is not checked exactly, and copies
- * from global memory are not checked.  The other way round nothing is needed: who waits for the copy sees it. */
+ * Bulk copies access shared memory through the async proxy, ordinary stores through the generic proxy. A barrier does not order
+ * accesses through different proxies: a store and a later bulk copy of its bytes also need a fence.proxy.async between them, in
+ * the storing thread, in the copying thread, or in any thread between two barriers of all threads. The exact place of the fence
+ * is not checked, nor are copies from global memory. A thread that waits for a copy sees its writes without a fence. */
 #include "softcuda/tools/racecheck/parts_internal.h"
 
 #include <stdlib.h>
@@ -64,7 +63,7 @@ void race_copy_commit(struct watched_warp *w, uint32_t lanes)
 	race_next_stamp(w);
 }
 
-/* The record is still that of the copy: a record that no shadow memory refers to may have got another use. */
+/* True: the copy still owns the record.  A record that no shadow memory refers to may have been reused. */
 static bool is_current(const struct watched_warp *w, const struct copy *c)
 {
 	const struct record *r = &race_records[c->record];

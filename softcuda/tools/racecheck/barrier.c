@@ -24,7 +24,7 @@ void race_barrier_arrive(struct watched_warp *w, const struct warp_state *s, con
 	race_next_stamp(w);
 }
 
-/* All threads of the block have waited: whatever any of them knows, all know. */
+/* All threads of the block have waited: each now knows what any of them knew. */
 static void join_block(struct watched_block *b)
 {
 	for (unsigned k = 0; b->any_clock && k < b->n_warps; k++) {
@@ -47,7 +47,7 @@ static void join_block(struct watched_block *b)
 		b->warps[k].stamp = b->time;
 }
 
-/* Add to *c what the waiting lanes of a warp know and have done. */
+/* Add to *c what the waiting lanes of a warp know, and their own accesses. */
 static void add_waiting(struct watched_warp *w, uint32_t waiting, uint32_t live, struct clock **c)
 {
 	const struct clock *last = NULL;
@@ -65,7 +65,7 @@ static void add_waiting(struct watched_warp *w, uint32_t waiting, uint32_t live,
 	}
 }
 
-/* The lanes learn c; lanes with the same clock before have the same clock afterwards. */
+/* Add c to the lanes' clocks.  Lanes that shared a clock before share one afterwards. */
 static void learn_together(struct watched_warp *w, uint32_t lanes, struct clock *c)
 {
 	const struct clock *old = NULL;

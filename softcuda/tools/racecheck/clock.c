@@ -1,4 +1,4 @@
-/* clock.c — sets of facts: of whom a thread knows all accesses, up to which stamp. */
+/* clock.c — vector clocks as sorted sets of facts: up to which stamp a thread knows all accesses of another. */
 #include "softcuda/tools/racecheck/parts_internal.h"
 
 #include <stdlib.h>
@@ -8,12 +8,12 @@ static bool is_before(const struct fact *f, uint64_t block, uint32_t who)
 	return f->block < block || (f->block == block && f->who < who);
 }
 
-/* The place of a fact, or where it must be inserted. */
+/* The index of a fact, or the index at which to insert it. */
 static uint32_t find_place(const struct clock *c, uint64_t block, uint32_t who)
 {
 	uint32_t from = 0, to = c->n;
 
-	if (c->n && is_before(&c->fact[c->n - 1], block, who))  /* the usual case: a newer block */
+	if (c->n && is_before(&c->fact[c->n - 1], block, who))  /* the usual case: the block is newer than all others */
 		return c->n;
 	while (from < to) {
 		const uint32_t middle = (from + to) / 2;
@@ -51,7 +51,7 @@ void race_clock_drop(struct clock *c)
 		free(c);
 }
 
-/* A clock with more room, or a copy of one that others have, too; NULL: no memory. */
+/* Return a copy of a shared clock, or enlarge an unshared one; NULL: out of memory. */
 static struct clock *copy_clock(const struct clock *c, uint32_t room)
 {
 	struct clock *copy = malloc(sizeof *copy + room * sizeof copy->fact[0]);
@@ -66,8 +66,8 @@ static struct clock *copy_clock(const struct clock *c, uint32_t room)
 	return copy;
 }
 
-/* Let *c be a clock that nobody else has, with room for n facts.  Without memory it stays as it is, and threads know less than they
- * could: an error of the tool that is better than an end of the program. */
+/* Make *c an unshared clock with room for n facts.  If memory runs out, *c stays as it is and the fact is lost: a possible false
+ * report is better than aborting the program. */
 static bool may_change(struct clock **c, uint32_t n)
 {
 	struct clock *copy;
@@ -100,7 +100,7 @@ void race_clock_add(struct clock **c, uint64_t block, uint32_t who, uint32_t sta
 	(*c)->n++;
 }
 
-/* Write the facts of a and b to `to`, in order; returns their number. */
+/* Merge the facts of a and b into `to` in order; returns their number. */
 static uint32_t merge_facts(const struct clock *a, const struct clock *b, uint64_t only_block, struct fact *to)
 {
 	uint32_t n = 0, i = 0, k = 0;
@@ -125,7 +125,7 @@ static uint32_t merge_facts(const struct clock *a, const struct clock *b, uint64
 	return n;
 }
 
-/* True: a knows all that b knows. */
+/* True: a contains everything that b contains. */
 static bool knows_all_of(const struct clock *a, const struct clock *b, uint64_t only_block)
 {
 	uint32_t i = 0;

@@ -1,9 +1,9 @@
-/* copies.c — copies and fills of the driver, such as cuMemcpyAsync and cuMemsetAsync: accesses in the order of their streams.
+/* copies.c — the driver's copies and fills, such as cuMemcpyAsync and cuMemsetAsync, as accesses in stream order.
  *
- * A copy counts as a launch of one thread.  Its accesses are strong, of the system's scope, because programs watch counters that
- * kernels increment atomically by copying them; but two copies that are not ordered race.  Memory that kernels cannot
- * access has no shadow.  A kernel that acquires in the system's scope knows all copies that were started before: the host may have waited
- * for them, and have told the kernel. */
+ * A copy counts as a launch of one thread. Its accesses are strong with system scope, because programs copy counters while
+ * kernels increment them atomically; but two unordered copies race. Memory that kernels cannot access has no shadow. A kernel's
+ * acquire with system scope orders it after all copies that were started earlier: the host may have waited for them and then
+ * signalled the kernel. */
 #include "softcuda/tools/racecheck/parts_internal.h"
 
 enum { HOW_BY_COPY = HOW_COPY | HOW_STRONG | SCOPE_SYS << HOW_SCOPE_AT };
@@ -22,7 +22,7 @@ void race_copies_begin(gpul_exec_memory *m)
 	memory = m;
 }
 
-/* The one thread of the launch that the copy counts as. */
+/* Start the one thread of the launch that represents the copy. */
 static void begin_thread(uint32_t launch)
 {
 	block = (struct watched_block){ .watcher = watcher, .key = block_key(launch, 0), .launch = launch, .time = 1, .n_warps = 1, .warps = &warp,

@@ -1,4 +1,4 @@
-/* finding.c — reports of races: what, where, and both accesses; each pair of lines once, with a count at the end. */
+/* finding.c — reports races: the kind and both accesses.  Each pair of lines is reported once, with a count at the end. */
 #include "softcuda/tools/racecheck/parts_internal.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ void race_findings_begin(gpul_exec_memory *m)
 	memory = m;
 }
 
-/* The allocation of an address, by its first one. */
+/* The first address of the allocation that contains `at`. */
 static uint64_t allocation_of(uint64_t at)
 {
 	gpul_exec_range range;
@@ -23,7 +23,8 @@ static uint64_t allocation_of(uint64_t at)
 	return gpul_exec_memory_find(memory, at, &range) ? range.base : 0;
 }
 
-/* Count the pair of instructions, or of two copies to an allocation; true: no race of their lines was reported. */
+/* Count a race between two instructions, or between two copies in one allocation.  True: no race between their lines was reported
+ * yet. */
 static bool is_new(const struct site *a, const struct site *b, bool shared, uint64_t at)
 {
 	const struct site *first = a->number < b->number ? a : b, *second = a->number < b->number ? b : a;
@@ -88,7 +89,7 @@ static void describe_memory(bool shared, uint64_t at, unsigned bytes, char *buf,
 		snprintf(buf, buf_bytes, "%u %s of global memory at 0x%llx", bytes, unit, (unsigned long long)at);
 }
 
-/* What orders such accesses. */
+/* The advice for a race: what would order these accesses. */
 static const char *remedy_for(const struct now *n, const struct record *r)
 {
 	const struct watched_block *b = n->w->block;

@@ -1,4 +1,4 @@
-/* instruction.c — the accesses of an instruction: their addresses, and what they release and acquire. */
+/* instruction.c — an instruction's accesses: their addresses, and what they release and acquire. */
 #include "softcuda/exec/async_internal.h"
 #include "softcuda/tools/racecheck/parts_internal.h"
 
@@ -24,7 +24,7 @@ static void find_addresses(const struct warp_state *s, const struct insn *i, uin
 			at[l] = (uint32_t)at[l];
 }
 
-/* Split lanes with generic addresses by the window that they are in; those in local memory or in parameters are dropped. */
+/* Split lanes with generic addresses by address space; lanes that access local memory or parameters are dropped. */
 static void split_windows(const struct warp_state *s, uint64_t at[LANES], uint32_t on, uint32_t *global, uint32_t *shared)
 {
 	*global = *shared = 0;
@@ -67,7 +67,7 @@ static void access_plainly(struct watched_warp *w, struct warp_state *s, const s
 	check(&n, shared, true);
 }
 
-/* ---- all others: gpul_insn_accesses() ------------------------------------------------------------------------------------ */
+/* ---- all other instructions: gpul_insn_accesses() ------------------------------------------------------------------------ */
 
 static unsigned how_of(const struct lane_accesses *a, const struct site *site)
 {
@@ -81,7 +81,7 @@ static unsigned how_of(const struct lane_accesses *a, const struct site *site)
 	return a->async ? (how & ~(unsigned)HOW_STRONG) | HOW_ASYNC : how;
 }
 
-/* The accesses of one kind, by lanes whose sizes may differ. */
+/* Check the accesses of one kind; lanes may have different sizes. */
 static void check_accesses(struct watched_warp *w, struct warp_state *s, const struct insn *i, struct site *site, const struct lane_accesses *a)
 {
 	struct now n = { .w = w, .s = s, .i = i, .site = site, .how = (uint8_t)how_of(a, site), .at = a->at };
@@ -109,7 +109,7 @@ static bool is_copy(const struct insn *i)
 	return i->op == OP_CP_ASYNC || i->op == OP_CP_BULK || i->op == OP_CP_REDUCE;
 }
 
-/* The mbarrier of a bulk copy completes it; arrivals release what the thread has done. */
+/* A bulk copy is completed by its mbarrier; an arrival releases the thread's earlier accesses. */
 static void arrive(struct watched_warp *w, const struct insn *i, const struct lane_accesses *a)
 {
 	if (is_copy(i) || (i->n & MBAR_ARRIVES && a->order != ORDER_RELAXED))
@@ -177,7 +177,7 @@ static uint64_t mbarrier_value(const struct warp_state *s, unsigned lane, bool s
 	return value;
 }
 
-/* The instruction has been executed: what its reads acquire. */
+/* After the instruction: acquire what its reads saw. */
 void race_access_ends(struct watched_warp *w, struct warp_state *s, const struct insn *i, const struct site *site, uint32_t on)
 {
 	const struct watcher *k = w->block->watcher;
@@ -201,7 +201,7 @@ void race_access_ends(struct watched_warp *w, struct warp_state *s, const struct
 	}
 }
 
-/* The mbarriers of cp.async.mbarrier.arrive; returns the lanes for which they are in shared memory. */
+/* Find the mbarriers of cp.async.mbarrier.arrive; returns the lanes whose mbarrier is in shared memory. */
 static uint32_t find_mbarriers(const struct warp_state *s, const struct insn *i, uint32_t on, uint64_t at[LANES])
 {
 	uint32_t global, shared = on;
@@ -222,7 +222,7 @@ void race_copy_arrives(struct watched_warp *w, struct warp_state *s, const struc
 	race_next_stamp(w);
 }
 
-/* .noinc may complete the phase. */
+/* cp.async.mbarrier.arrive.noinc may complete the phase. */
 void race_copy_arrive_ends(struct watched_warp *w, struct warp_state *s, const struct insn *i, uint32_t on)
 {
 	uint64_t at[LANES];
@@ -235,7 +235,7 @@ void race_copy_arrive_ends(struct watched_warp *w, struct warp_state *s, const s
 		race_mbarrier_changed(w, true, at[l], mbarrier_value(s, l, true, at[l]));
 }
 
-/* Memory of malloc: what was done with it before does not matter. */
+/* Forget earlier accesses to memory that malloc returns. */
 void race_malloc_ends(const struct warp_state *s, const struct insn *i, uint32_t on)
 {
 	EACH_LANE_OF(l, on) {

@@ -1,4 +1,4 @@
-/* launch.c — numbers of launches: what they were, for messages, and which are ordered by their streams. */
+/* launch.c — numbers launches, keeps their descriptions for messages, and knows which are ordered by streams. */
 #include "softcuda/tools/racecheck/parts_internal.h"
 
 #include <stdio.h>
@@ -36,7 +36,7 @@ static void copy_order(struct launch_info *info, const gpul_exec_order *order)
 	info->order.after = after;
 }
 
-/* The next launch, whose number is n_launches; NULL: no memory.  The caller holds the lock. */
+/* Add a launch with the number n_launches; NULL: out of memory.  The caller holds the lock. */
 static struct launch_info *next_launch(void)
 {
 	const uint32_t n = atomic_load(&n_launches);

@@ -1,14 +1,14 @@
-/* lock.c — critical sections: a lock that was taken without a fence.
+/* lock.c — critical sections: finds locks that are taken without a fence.
  *
  *     while (atomicCAS(lock, 0, 1) != 0) ;        opens a section: the lane has the lock
  *     __threadfence();                            here missing, or of too small a scope
- *     data++;                                     a suspect: this access is not ordered after the section before this one
+ *     data++;                                     a suspect: this access is not ordered after the previous section
  *     __threadfence();
- *     atomicExch(lock, 0);                        closes it: the lock has the value again that it had before
+ *     atomicExch(lock, 0);                        closes it: the lock has its old value again
  *
- * In the order that is executed, such a section may come first, and then nothing is wrong with it.  In another order it comes second, and races
- * with the one that is first now.  So its accesses before the fence are left with the lock, and whoever takes the lock later, and does not
- * know them already by other means, must not access the same bytes. */
+ * If such a section happens to run first, no race is visible. In another run it would come second and race with the section that
+ * is first now. So the section's accesses before the fence are stored with the lock. If a later owner of the lock accesses the
+ * same bytes, and nothing else orders the two accesses, that is a race. */
 #include "softcuda/tools/racecheck/parts_internal.h"
 
 #include <stdlib.h>
@@ -19,11 +19,11 @@ struct suspect { struct record record; uint64_t at; uint32_t bytes; uint8_t lane
 struct suspects { uint32_t n, next; struct suspect of[N_SUSPECTS]; };
 
 struct section {
-	uint64_t lock, value;        /* the lock's address, and its value when it is free */
+	uint64_t lock, value;        /* value: that of the free lock */
 	bool shared;                 /* the lock is in shared memory */
-	uint8_t fenced;              /* by a fence of scope fenced - 1; 0: by none */
-	struct suspects mine;        /* accesses before the fence */
-	struct suspects others;      /* left with the lock, and not known when it was taken */
+	uint8_t fenced;              /* 1 + scope of the fence in this section; 0: no fence yet */
+	struct suspects mine;        /* this section's accesses before its fence */
+	struct suspects others;      /* stored with the lock, and unordered when it was taken */
 };
 
 static void add_suspect(struct suspects *to, const struct suspect *s)
@@ -36,7 +36,7 @@ static void add_suspect(struct suspects *to, const struct suspect *s)
 		to->n++;
 }
 
-/* ---- taking and leaving ------------------------------------------------------------------------------------------------- */
+/* ---- acquiring and releasing the lock ----------------------------------------------------------------------------------- */
 
 static uint64_t lane_value(const struct warp_state *s, opref at, unsigned lane, bool wide)
 {
@@ -94,7 +94,7 @@ void race_section_begins(struct watched_warp *w, const struct warp_state *s, con
 		open_section(w, lane, k->shared[lane], k->at[lane], old, acquires ? scope + 1 : 0);
 }
 
-/* What the lane is about to write to the lock; false: not known. */
+/* The value that the lane is about to write to the lock; false: unknown. */
 static bool next_value(const struct warp_state *s, const struct insn *i, unsigned lane, uint64_t *out)
 {
 	uint8_t bytes[64] = { 0 };
@@ -156,7 +156,7 @@ static void meet_others(struct now *n, unsigned lane, const struct suspects *oth
 	}
 }
 
-/* Weak accesses of lanes that have a lock. */
+/* Check and record weak accesses of lanes that hold a lock. */
 void race_section_accesses(struct now *n)
 {
 	struct watched_warp *w = n->w;

@@ -1,4 +1,4 @@
-/* order.c — does an earlier access happen before what a thread does now? */
+/* order.c — decides whether an earlier access happens before the current one. */
 #include "softcuda/tools/racecheck/parts_internal.h"
 
 bool race_morally_strong(const struct watched_warp *w, unsigned how, const struct record *r)
@@ -16,10 +16,10 @@ static bool is_own_block(const struct watched_warp *w, const struct record *r)
 	return r->launch == w->block->launch && r->block == (uint32_t)w->block->key;
 }
 
-/* PTX gives volatile accesses an order and a scope, by which they do not race with each other.  But they order nothing else, neither
- * other accesses nor lanes of a warp, and most programs that use them rely on such an order.  So they count as strong only where they are a
- * signal: a loop polls the word; or, in global memory, the volatile access reads what an atomic operation writes, or is one side of a
- * release or acquire. */
+/* In PTX, volatile accesses have an order and a scope and do not race with each other.  But they order no other accesses and no
+ * lanes of a warp, although most programs that use them rely on that.  So they count as strong only as signals: if a loop polls
+ * the word; or, in global memory, if the volatile access reads what an atomic operation writes, or is one side of a release or
+ * acquire. */
 bool race_is_signal(const struct now *n, const struct record *r, uint64_t at)
 {
 	const bool mine = n->site->is_volatile, others = r->site->is_volatile;

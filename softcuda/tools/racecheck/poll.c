@@ -1,17 +1,17 @@
-/* poll.c — which reads poll: a loop repeats them until another thread has written.
+/* poll.c — recognises polling: a loop that repeats a read until another thread has written.
  *
  *     L: ld.volatile.global.u32 %r1, [%rd1];      the result of the read decides (by registers, from instruction to instruction)
  *        setp.eq.s32 %p1, %r1, 0;                 whether a branch leaves the loop or starts it again
  *     @%p1 bra L;
  *
- * A load in shared memory must read the same word each time: while (part[k] > 0) k++ does not poll.  Of an atomic operation, such as
- * the atomicCAS of a lock, it is enough that any branch in the loop depends on it.  A load before the loop, of the same address, counts, too: the
- * compiler takes the first round out of some loops; and so does one whose result a function returns. */
+ * A load from shared memory polls only if its address stays the same: while (part[k] > 0) k++ does not poll. An atomic operation,
+ * such as the atomicCAS of a lock, polls if any branch in the loop depends on it. A load of the same address before the loop also
+ * counts, because compilers peel the first iteration of some loops; so does a load whose result a function returns. */
 #include "softcuda/tools/racecheck/parts_internal.h"
 
 #include <stdlib.h>
 
-/* A loop: the rows of its instructions, from the target of a branch to this branch. */
+/* A loop: the instructions from a branch's target to the branch. */
 struct loop { const gpul_ptx_func *f; uint32_t first, last; bool *marked; };
 
 enum seen { NOT_SEEN, READ_FIRST, WRITTEN_FIRST };
@@ -33,7 +33,7 @@ static bool is_marked(const gpul_ptx_func *f, const bool *marked, const gpul_ptx
 	return false;
 }
 
-/* Mark the registers that an instruction writes; an address is not written. */
+/* Mark the registers that an instruction writes.  Registers in an address operand are read, not written. */
 static void mark_result(const gpul_ptx_func *f, const gpul_ptx_inst *in, bool *marked)
 {
 	const gpul_ptx_operand *o = operand(f, in, 0);
@@ -52,7 +52,7 @@ static bool is_guard_marked(const gpul_ptx_inst *in, const bool *marked)
 	return in->guard != GPUL_PTX_NONE && marked[in->guard];
 }
 
-/* The row of the instruction that a bra goes to; GPUL_PTX_NONE: it is another instruction. */
+/* The target instruction of a bra; GPUL_PTX_NONE for other instructions. */
 static uint32_t target_of(const gpul_ptx_func *f, const gpul_ptx_inst *in)
 {
 	const gpul_ptx_operand *o = in->n_operands ? operand(f, in, 0) : NULL;
@@ -60,7 +60,7 @@ static uint32_t target_of(const gpul_ptx_func *f, const gpul_ptx_inst *in)
 	return in->opcode == GPUL_PTX_BRA && o->kind == GPUL_PTX_OP_LABEL ? f->labels[o->index].inst : GPUL_PTX_NONE;
 }
 
-/* A marked branch forward inside the loop decides about the registers of both of its sides. */
+/* After a marked forward branch inside the loop, mark the registers that either side writes (control dependence). */
 static void mark_sides(const struct loop *l, uint32_t row)
 {
 	uint32_t end = target_of(l->f, &l->f->insts[row]);
@@ -74,7 +74,7 @@ static void mark_sides(const struct loop *l, uint32_t row)
 		mark_result(l->f, &l->f->insts[k], l->marked);
 }
 
-/* Mark what depends on the marked registers. */
+/* Mark every register that depends on a marked one. */
 static void spread(const struct loop *l)
 {
 	for (unsigned round = 0; round < 2; round++) {
@@ -94,7 +94,7 @@ static void spread(const struct loop *l)
 
 /* ---- loops ------------------------------------------------------------------------------------------------------------ */
 
-/* True: the branch to `target`, or one that it skips, leaves the loop, or starts it again. */
+/* True: the branch to `target`, or a branch that it skips, leaves or restarts the loop. */
 static bool leaves(const struct loop *l, uint32_t row, uint32_t target)
 {
 	if (target <= row || target > l->last)
@@ -109,7 +109,7 @@ static bool leaves(const struct loop *l, uint32_t row, uint32_t target)
 	return false;
 }
 
-/* True: a branch that depends on the marked registers ends the loop, or starts it again; any: any branch in it. */
+/* True: a branch that depends on a marked register leaves or restarts the loop; any: any such branch in the loop. */
 static bool decides(const struct loop *l, bool any)
 {
 	for (uint32_t row = l->first; row <= l->last; row++) {
@@ -126,7 +126,7 @@ static bool decides(const struct loop *l, bool any)
 	return false;
 }
 
-/* Note which registers an operand reads before the loop has written them: *seen of a register is 0 at first. */
+/* Note the registers that an operand reads before the loop writes them.  *seen is 0 at first. */
 static void note_reads(const gpul_ptx_func *f, uint8_t *seen, const gpul_ptx_operand *o)
 {
 	if (o->kind == GPUL_PTX_OP_REG && seen[o->index] == NOT_SEEN)
@@ -135,7 +135,7 @@ static void note_reads(const gpul_ptx_func *f, uint8_t *seen, const gpul_ptx_ope
 		note_reads(f, seen, &f->operands[o->first_child + k]);
 }
 
-/* Mark the registers that have another value in each round: those that are read before they are written. */
+/* Mark loop-carried registers: those read before they are written in an iteration. */
 static void mark_carried(const struct loop *l)
 {
 	const gpul_ptx_func *f = l->f;
@@ -155,7 +155,7 @@ static void mark_carried(const struct loop *l)
 	free(seen);
 }
 
-/* True: the address that an instruction reads is another one in each round. */
+/* True: the instruction's address changes from iteration to iteration. */
 static bool address_varies(const struct loop *l, const gpul_ptx_inst *read)
 {
 	memset(l->marked, 0, l->f->n_flat_regs);
@@ -176,7 +176,7 @@ static bool polls_in(struct loop *l, const gpul_ptx_inst *read, bool shared)
 	return decides(l, atomic);
 }
 
-/* True: some loop around the instruction polls by it. */
+/* True: the instruction polls in one of the loops around it. */
 static bool polls_in_some_loop(const gpul_ptx_func *f, bool *marked, const gpul_ptx_inst *read, bool shared)
 {
 	const uint32_t row = (uint32_t)(read - f->insts);
@@ -190,9 +190,9 @@ static bool polls_in_some_loop(const gpul_ptx_func *f, bool *marked, const gpul_
 	return false;
 }
 
-/* ---- loads beside loops ------------------------------------------------------------------------------------------------ */
+/* ---- loads outside loops ----------------------------------------------------------------------------------------------- */
 
-/* An atomic operation, or a load with an order. */
+/* True: an atomic operation, or a load with a memory order. */
 static bool may_poll(const gpul_ptx_inst *in)
 {
 	if (in->n_operands < 2 || (in->opcode != GPUL_PTX_LD && in->opcode != GPUL_PTX_ATOM))
@@ -212,7 +212,7 @@ static bool same_address(const gpul_ptx_func *f, const gpul_ptx_inst *a, const g
 	return p->kind == q->kind && p->index == q->index && p->ref_kind == q->ref_kind && p->kind != GPUL_PTX_OP_INT;
 }
 
-/* True: some branch behind the instruction depends on what it reads. */
+/* True: a branch after the instruction depends on the value that it reads. */
 static bool decides_a_branch(const gpul_ptx_func *f, bool *marked, const gpul_ptx_inst *read)
 {
 	const struct loop rest = { .f = f, .first = (uint32_t)(read - f->insts), .last = f->n_insts - 1, .marked = marked };
@@ -223,7 +223,7 @@ static bool decides_a_branch(const gpul_ptx_func *f, bool *marked, const gpul_pt
 	return decides(&rest, true);
 }
 
-/* True: another instruction reads the same word, and polls; or both decide a branch: a loop without its branches. */
+/* True: another instruction reads the same word and polls; or both decide a branch, as in an unrolled polling loop. */
 static bool another_polls(const gpul_ptx_func *f, bool *marked, const gpul_ptx_inst *read, bool shared)
 {
 	const bool decides = !shared && decides_a_branch(f, marked, read);

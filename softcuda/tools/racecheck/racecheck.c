@@ -1,4 +1,4 @@
-/* racecheck.c — the tool: its observer, and what it does at each hook. */
+/* racecheck.c — the tool's observer and its hooks. */
 #include "softcuda/tools/racecheck/racecheck_internal.h"
 
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static void begin_warps(struct watched_block *b)
 	b->any_clock = b->any_fence = false;
 }
 
-/* A block for as many warps, of the worker's free ones or a new one; NULL: no memory. */
+/* A block with this many warps: reuses a free one of the worker, or allocates it.  NULL: out of memory. */
 static struct watched_block *take_block(struct watcher *k, unsigned n_warps)
 {
 	struct watched_block *b = k->free_blocks;
@@ -78,7 +78,7 @@ static void block_begins(struct observer *o, struct block *block)
 	b->key = block_key(b->launch, block->index[0] + grid[0] * (block->index[1] + grid[1] * block->index[2]));
 	b->serial = atomic_fetch_add(&n_blocks, 1);
 	begin_warps(b);
-	b->knows_cpu = race_cpu_knows_some();  /* the CPU may have started the launch because of it */
+	b->knows_cpu = race_cpu_knows_some();  /* the CPU may have started the launch after an acquire */
 	race_enter(k);
 	if (race_shadow_create(&b->shared, block->shared_bytes)) {
 		b->next = k->blocks;
@@ -133,7 +133,7 @@ static struct site *site_of(struct observer *o, const struct func_code *code, co
 
 	if (!site) {
 		site = race_site_new(code, i);
-		atomic_store_explicit(note, site, memory_order_release);  /* of two that are made at once, one is never used */
+		atomic_store_explicit(note, site, memory_order_release);  /* two threads may create it at once; then one copy is never used */
 	}
 	return site;
 }
@@ -212,7 +212,7 @@ static bool wants(struct observer *o, const struct func_code *code, const struct
 	return race_site_wanted(code, i);
 }
 
-/* ---- launches, programs, memory ------------------------------------------------------------------------------------------- */
+/* ---- hooks for launches, programs, memory --------------------------------------------------------------------------------- */
 
 static void launch_begins(struct observer *o, gpul_exec_launch *l)
 {
@@ -252,7 +252,7 @@ static struct observer observer = {
 	.range_added = range_changed, .range_removed = range_changed, .host_moves = host_moves,
 };
 
-/* An option without a value. */
+/* Read an option without a value. */
 static gpul_status read_switch(const struct tool_options *options, const char *key, bool *out, gpul_error *err)
 {
 	const char *value = gpul_tool_option(options, key);

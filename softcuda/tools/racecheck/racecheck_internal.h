@@ -1,4 +1,4 @@
-/* racecheck_internal.h — the tool that finds data races. */
+/* racecheck_internal.h — declares the tool that finds data races. */
 #ifndef GPULOAD_SOFTCUDA_TOOLS_RACECHECK_RACECHECK_INTERNAL_H
 #define GPULOAD_SOFTCUDA_TOOLS_RACECHECK_RACECHECK_INTERNAL_H
 

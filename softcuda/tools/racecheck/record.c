@@ -1,8 +1,8 @@
-/* record.c — the records of accesses, and which of them are still in use.
+/* record.c — allocates records of accesses, and garbage-collects them.
  *
- * Shadow memory refers to records by their numbers.  When all records have been given away, the worker that needs one stops
- * the others between two hooks, marks the records that some shadow memory refers to, and makes all others free.
- * If nearly all are in use, the table grows; at its largest size the tool forgets all accesses made so far. */
+ * Shadow memory refers to records by number. When no record is free, the worker that needs one stops the others between two
+ * hooks, marks the records that shadow memory refers to, and frees all others. If nearly all are in use, the table grows; at its
+ * maximum size, the tool forgets all accesses made so far. */
 #include "softcuda/tools/racecheck/parts_internal.h"
 
 #include <sched.h>
@@ -19,11 +19,11 @@ static struct watcher *watchers;
 static _Thread_local struct watcher *mine;
 static uint64_t *used;           /* bit k: record k is in use */
 static uint32_t n_records = FIRST_RECORDS;
-static _Atomic uint32_t cursor;  /* word of `used` at which the search for free records continues */
-static _Atomic uint32_t n_given; /* records given away since the last collection */
+static _Atomic uint32_t cursor;  /* word of `used` where the search for free records continues */
+static _Atomic uint32_t n_given; /* records allocated since the last collection */
 static _Atomic bool collecting;
 static _Atomic uint32_t generation;
-static uint32_t n_free;          /* after the last collection */
+static uint32_t n_free;          /* free records after the last collection */
 
 bool race_records_create(void)
 {
@@ -34,7 +34,7 @@ bool race_records_create(void)
 	used = mmap(NULL, MOST_RECORDS / 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (used == MAP_FAILED)
 		return false;
-	used[0] = 1;  /* record 0 is none */
+	used[0] = 1;  /* record 0 means "none" */
 	n_free = n_records;
 	return true;
 }
@@ -77,12 +77,12 @@ static uint32_t count_free(void)
 	return n;
 }
 
-/* The caller is inside a hook, and holds no page. */
+/* The caller is inside a hook and has no page locked. */
 static void collect(struct watcher *me)
 {
 	atomic_store(&me->inside, false);
 	pthread_mutex_lock(&lock);
-	if (atomic_load(&n_given) + SPARE < n_free)  /* another worker has just done it */
+	if (atomic_load(&n_given) + SPARE < n_free)  /* another worker has just collected */
 		goto out;
 	atomic_store(&collecting, true);
 	for (struct watcher *k = watchers; k; k = k->next)
@@ -144,16 +144,16 @@ void race_leave(struct watcher *k)
 	atomic_store_explicit(&k->inside, false, memory_order_release);
 }
 
-/* ---- giving records away ----------------------------------------------------------------------------------------------- */
+/* ---- allocating records ------------------------------------------------------------------------------------------------ */
 
-/* Take the free records of one word of `used`: each word is taken by one worker. */
+/* Take the free records of one word of `used`.  Each word goes to one worker. */
 static uint32_t next_free(struct watcher *k)
 {
 	while (!k->end_free || k->first_free == k->end_free) {
 		const uint32_t word = atomic_fetch_add(&cursor, 1);
 		uint32_t record = word * 64;
 
-		if (record >= n_records)  /* SPARE is for all hooks that run at once: this cannot happen before a collection */
+		if (record >= n_records)  /* a collection comes first: SPARE covers all hooks that run at once */
 			return 0;
 		if (used[word] == UINT64_MAX)
 			continue;

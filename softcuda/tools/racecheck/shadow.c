@@ -1,7 +1,7 @@
-/* shadow.c — for each cell of memory the last accesses: pages of 64 KiB of global memory, and the shared memory of blocks.
+/* shadow.c — shadow memory with the last accesses to each cell: 64 KiB pages of global memory, and each block's shared memory.
  *
- * A page begins with cells of four bytes.  When a smaller access is made, the whole page gets smaller cells, so that threads
- * that write neighbouring bytes do not seem to access the same ones. */
+ * A page starts with cells of four bytes. After a smaller access the whole page gets smaller cells, so that threads that write
+ * neighbouring bytes do not seem to race. */
 #include "softcuda/tools/racecheck/parts_internal.h"
 
 #include <sched.h>
@@ -116,7 +116,7 @@ static struct page_table *table_of(uint64_t address, bool make)
 
 	if (t || !make)
 		return t;
-	t = calloc(1, sizeof *t);  /* not mapped: a leak checker looks for the pages in here */
+	t = calloc(1, sizeof *t);  /* calloc, not mmap, so that leak checkers find the pages through this table */
 	if (t && !atomic_compare_exchange_strong(slot, &other, t)) {
 		free(t);
 		t = other;
@@ -124,7 +124,7 @@ static struct page_table *table_of(uint64_t address, bool make)
 	return t;
 }
 
-/* Give a page cells; false: no memory.  The caller has locked it. */
+/* Give a page its cells; false: out of memory.  The caller has locked it. */
 static bool make_cells(struct shadow *page)
 {
 	if (!race_shadow_create(page, PAGE_BYTES))
@@ -178,7 +178,7 @@ void race_page_unlock(struct shadow *page)
 	atomic_store_explicit(&page->locked, false, memory_order_release);
 }
 
-/* Call f for each page of [address, address + bytes), locked, with the bytes in it. */
+/* Call f for each page in [address, address + bytes), locked, with the range inside it. */
 static void each_page(uint64_t address, uint64_t bytes, void (*f)(struct shadow *page, uint64_t from, uint64_t to))
 {
 	const uint64_t end = address + bytes;

@@ -1,4 +1,4 @@
-/* site.c — what an instruction means to the tool, decided once for each. */
+/* site.c — classifies each instruction once: what it accesses, and how it synchronises. */
 #include "softcuda/tools/racecheck/parts_internal.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ static bool has(const gpul_ptx_inst *in, unsigned mod)
 
 /* ---- classes ------------------------------------------------------------------------------------------------------- */
 
-/* cp.async and cp.async.bulk without an access: commit_group, wait_group, mbarrier.arrive. */
+/* cp.async and cp.async.bulk instructions that access no data: commit_group, wait_group, mbarrier.arrive. */
 static enum site_class class_of_copy(const gpul_ptx_inst *in)
 {
 	if (has(in, GPUL_PTX_MOD_COMMIT_GROUP))
@@ -81,7 +81,7 @@ enum store_kind {
 #undef X
 };
 
-/* Write the lane's element of a register to `to`; returns its size. */
+/* Write the lane's element of a register to `to`; returns its size in bytes. */
 static unsigned copy_element(const struct warp *w, unsigned kind, opref b, unsigned l, uint8_t *to)
 {
 	switch (kind) {
@@ -138,8 +138,8 @@ static unsigned scope_of_fence(const gpul_ptx_inst *in)
 	return has(in, GPUL_PTX_MOD_CLUSTER) ? SCOPE_CLUSTER : SCOPE_GPU;
 }
 
-/* True: the load reads the first guess for a loop with atom.cas, which compares the value or has the same address, as in the
- * CUDA C++ Programming Guide, atomic functions.  The operation verifies the value, so that the load counts as a relaxed one. */
+/* True: the load reads the first guess for a loop with atom.cas, as in the CUDA C++ Programming Guide, atomic functions: the CAS
+ * compares with the loaded value, or has the same address.  The CAS verifies the guess, so the load counts as relaxed. */
 static bool reads_a_guess(const struct func_code *code, const struct insn *load)
 {
 	enum { NEAR = 64 };
@@ -151,7 +151,7 @@ static bool reads_a_guess(const struct func_code *code, const struct insn *load)
 	return false;
 }
 
-/* True: mov r, 1 is the only instruction that writes the register, . */
+/* True: `mov r, LITERAL` is the only instruction that writes the register. */
 static bool is_literal(const gpul_ptx_func *f, uint32_t reg)
 {
 	bool literal = false;
@@ -168,7 +168,7 @@ static bool is_literal(const gpul_ptx_func *f, uint32_t reg)
 	return literal;
 }
 
-/* True: st [a], 1: whoever executes it writes the same. */
+/* True: the store writes a literal, as in st [a], 1, so all threads write the same value. */
 static bool writes_literal(const struct func_code *code, const gpul_ptx_inst *in)
 {
 	const gpul_ptx_operand *o = in->n_operands == 2 ? &code->ptx->operands[in->first_operand + 1] : NULL;
@@ -244,7 +244,7 @@ static const char *line_of(struct site *site)
 	if (site->line || !site->code)
 		return site->line;
 	gpul_insn_place(site->code, site->insn, NULL, place, sizeof place);
-	source = strstr(place, " (");  /* the line of CUDA C++ */
+	source = strstr(place, " (");  /* the position in CUDA C++ */
 	if (!source)
 		return site->line = strdup(place);
 	source[strlen(source) - 1] = '\0';

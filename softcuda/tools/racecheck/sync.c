@@ -1,16 +1,17 @@
-/* sync.c — release and acquire: what a thread publishes with a variable, and what another one learns from it.
+/* sync.c — release and acquire: a variable's clock takes what threads release to it, and gives it to those that acquire.
  *
- * PTX ISA 9.0, 8.9.  A release pattern is a write with .release, or a fence followed by any strong write; an acquire pattern a
- * read with .acquire, or a strong read followed by a fence.  They synchronise when the read sees the write, or an atomic
- * operation that follows it, and when the scope of each part includes the other thread.  Here a variable keeps all that has
- * ever been released to it: a reader may learn more than it should, so that a race may be missed, but none is invented.
+ * PTX ISA 9.0, 8.9. A release pattern is a write with .release, or a fence followed by any strong write; an acquire pattern is a
+ * read with .acquire, or a strong read followed by a fence. They synchronise if the read sees the write, or an atomic operation
+ * that follows it, and if the scope of each includes the other thread. Here a variable keeps everything that was ever released to
+ * it. A reader may acquire more than it should, so a race may be missed, but there are no false reports.
  *
- * Some rules are weaker than PTX's, so that usual programs are not reported:
- *   - A barrier after a strong read counts as a fence (the sum of the last block, threadFenceReduction).
- *   - A strong write behind a barrier releases what all threads had done before their fences, if those came before the barrier.
- *   - A release of scope .sys is for the CPU and for other processes, too, which may signal another thread at another address:
- *     a block that acquires in this scope knows what is released in it, anywhere; so does a launch that begins later.
- *   - A strong or volatile access comes after the strong reads of its thread, without a fence, if what was released is strong or volatile, too. */
+ * Some rules are weaker than PTX's, so that common programs are not reported:
+ *   - A barrier after a strong read counts as a fence (as when the last block sums in threadFenceReduction).
+ *   - A strong write after a barrier releases what all threads did before their fences, if the fences came before the barrier.
+ *   - A release with scope .sys also reaches the CPU and other processes, which may then signal a thread through another address.
+ *     So a block that acquires with this scope acquires all such releases, whatever their address; so does every later launch.
+ *   - A strong or volatile access is ordered after its thread's earlier strong reads without a fence, if the released access is
+ *     also strong or volatile. */
 #include "softcuda/tools/racecheck/parts_internal.h"
 
 #include <stdlib.h>
@@ -20,19 +21,19 @@ enum { N_GLOBAL_SLOTS = 4096, MANY_FACTS = 32 };
 struct var {
 	struct var *next;
 	uint64_t at;
-	struct clock *wide;          /* released in the scope of the GPU, or a larger one */
-	struct clock *narrow;        /* released in the scope of the block */
+	struct clock *wide;          /* released with GPU scope or wider */
+	struct clock *narrow;        /* released with block scope */
 	uint64_t narrow_block;
-	bool knows_cpu;              /* who released to it knew what the CPU knows */
-	uint32_t version;            /* changes when something is released to it */
-	struct suspects *suspects;   /* of a lock: see lock.c */
-	uint32_t polled;             /* the last launch that polls it; 0: none */
-	struct clock *arriving;      /* mbarrier: released by arrivals of its current phase */
+	bool knows_cpu;              /* a releasing thread knew what the CPU knew */
+	uint32_t version;            /* changes at each release */
+	struct suspects *suspects;   /* if it is a lock: see lock.c */
+	uint32_t polled;             /* the last launch that polled it; 0: none */
+	struct clock *arriving;      /* mbarrier: released by the current phase's arrivals */
 	bool phase;
 };
 
 static struct slot { pthread_mutex_t lock; _Atomic(struct var *) first; } slots[N_GLOBAL_SLOTS];
-static struct var cpu;           /* what was released in the scope of the system */
+static struct var cpu;           /* everything released with system scope */
 static pthread_mutex_t cpu_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool cpu_used;
 
@@ -72,7 +73,8 @@ static struct var *new_var(uint64_t at, struct var *next)
 	return v;
 }
 
-/* The variable at an address, with its lock, which *lock receives (shared memory has none); NULL: there is none, or no memory. */
+/* Find the variable at an address, or create it if `make`.  *lock receives its lock, which is held; none for shared memory. NULL:
+ * not found, or out of memory. */
 static struct var *lock_var(struct watched_block *b, bool shared, uint64_t at, bool make, pthread_mutex_t **lock)
 {
 	struct var **mine = &b->vars[(at >> 2) % N_VAR_SLOTS], *v;
@@ -117,9 +119,9 @@ void race_vars_end(struct watched_block *b)
 	}
 }
 
-/* ---- what a lane knows ------------------------------------------------------------------------------------------------ */
+/* ---- a lane's knowledge ----------------------------------------------------------------------------------------------- */
 
-/* The part of it that is not in clocks. */
+/* Add the part of a lane's knowledge that is not in clocks. */
 static void add_own_facts(struct watched_warp *w, unsigned lane, uint32_t stamp, uint32_t floor, uint32_t warp_floor, struct clock **c)
 {
 	const uint64_t block = w->block->key;
@@ -224,8 +226,8 @@ static void set_clock(struct clock **at, struct clock *c)
 	*at = c;
 }
 
-/* Learn what was released to v in a wide scope.  known: what the lane has learned from v before.  If it has learned nothing
- * else since, it knows a part of v's clock, and no facts have to be compared: so do loops that poll v. */
+/* Acquire what was released to v with a wide scope.  known: the clock that the lane acquired from v last time.  If the lane has
+ * acquired nothing else since, its clock is a subset of v's and need not be merged: this makes polling loops fast. */
 static void learn_wide(struct watched_warp *w, unsigned lane, const struct var *v, bool own_block_only, struct learned *known)
 {
 	if (!own_block_only && known->clock && known->clock == w->clock[lane]) {
@@ -243,7 +245,7 @@ static void learn_from_var(struct watched_warp *w, unsigned lane, const struct v
 	struct learned *known = &w->learned[lane][(uintptr_t)v / sizeof *v % N_LEARNED];
 
 	if (known->var == v && known->version == v->version && known->scope >= scope)
-		return;  /* a lane forgets nothing */
+		return;  /* a lane's clock never loses facts */
 	if (known->var != v)
 		set_clock(&known->clock, NULL);
 	known->var = v;
@@ -266,7 +268,7 @@ bool race_cpu_knows(const struct record *r, unsigned lane)
 	return knows;
 }
 
-/* Lock a variable; returns the lock, which a variable in shared memory does not have. */
+/* Lock a variable and return its lock; variables in shared memory have none. */
 static pthread_mutex_t *lock_of(const struct watched_block *b, const struct var *v)
 {
 	const bool shared = find_var(b->vars[(v->at >> 2) % N_VAR_SLOTS], v->at) == v;
@@ -277,7 +279,7 @@ static pthread_mutex_t *lock_of(const struct watched_block *b, const struct var 
 	return &slot_of(v->at)->lock;
 }
 
-/* A fence of the lane will learn from the variable (NULL: from the CPU). */
+/* Remember that the lane's next fence acquires from the variable (NULL: from the CPU). */
 static void await_fence(struct watched_warp *w, unsigned lane, struct var *v, unsigned scope)
 {
 	struct awaited *a = w->awaited[lane];
@@ -312,11 +314,11 @@ void race_acquire(struct watched_warp *w, unsigned lane, bool shared, uint64_t a
 		await_fence(w, lane, NULL, scope);
 }
 
-/* A fence: the strong reads before it become acquires. */
+/* At a fence, earlier strong reads become acquires. */
 void race_acquire_awaited(struct watched_warp *w, uint32_t lanes, unsigned scope)
 {
 	EACH_LANE_OF(l, lanes & w->awaits) {
-		unsigned kept = 0;       /* for a later fence of a larger scope */
+		unsigned kept = 0;       /* reads that need a fence of a wider scope */
 
 		for (unsigned k = 0; k < N_AWAITED && w->awaited[l][k].used; k++) {
 			struct awaited *a = &w->awaited[l][k];
@@ -377,7 +379,7 @@ void race_fence(struct watched_warp *w, uint32_t lanes, unsigned scope)
 	race_next_stamp(w);
 }
 
-/* The fact that all lanes of the warp had a fence of the GPU's scope, or a larger one, after the last barrier. */
+/* Add the fact that all lanes of the warp have executed a fence of GPU scope or wider since the last barrier. */
 static void add_fences_of_warp(const struct watched_warp *w, uint32_t live, struct clock **c)
 {
 	uint32_t least = UINT32_MAX;
@@ -391,8 +393,8 @@ static void add_fences_of_warp(const struct watched_warp *w, uint32_t live, stru
 		race_clock_add(c, w->block->key, WHO_WARP + w->index, least);
 }
 
-/* All threads have arrived at a barrier.  Where each thread has a fence before it, and one thread sends the signal behind it, the thread that
- * sends releases what the others had done before their fences. */
+/* All threads have arrived at a barrier.  If each of them executed a fence before it and one thread sends a signal after it, that
+ * signal also releases what the others did before their fences. */
 void race_join_fences(struct watched_block *b)
 {
 	struct clock *fenced = NULL;
@@ -452,7 +454,7 @@ bool race_is_polled(struct watched_block *b, bool shared, uint64_t at)
 	return by && (by == b->launch || !race_launch_before(by, b->launch));
 }
 
-/* ---- mbarriers: arrivals release to the phase; when it is complete, all who find it complete acquire ----------------------------- */
+/* ---- mbarriers: arrivals release to the phase, and threads that see it complete acquire ------------------------------------------ */
 
 void race_mbarrier_arrives(struct watched_warp *w, unsigned lane, bool shared, uint64_t at, bool copies)
 {

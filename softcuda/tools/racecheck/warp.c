@@ -1,8 +1,8 @@
 /* warp.c — synchronisation inside a warp: bar.warp.sync.
  *
- * Only bar.warp.sync orders memory accesses.  PTX ISA 9.0 says of it "guarantees memory ordering among participating threads"
- * (9.7.13.4), and of shfl.sync, vote.sync, match.sync, redux.sync, elect.sync and activemask nothing of the kind; the CUDA C++
- * Programming Guide says that these imply no memory barrier.  Lanes that execute an instruction together are not ordered. */
+ * Only bar.warp.sync orders memory accesses: it "guarantees memory ordering among participating threads" (PTX ISA 9.0, 9.7.13.4).
+ * PTX promises nothing similar for shfl.sync, vote.sync, match.sync, redux.sync, elect.sync and activemask; the CUDA C++
+ * Programming Guide says that these imply no memory barrier. Executing an instruction together does not order lanes. */
 #include "softcuda/tools/racecheck/parts_internal.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@ void race_warp_arrives(struct watched_warp *w, uint32_t on)
 	race_next_stamp(w);
 }
 
-/* All lanes have arrived together. */
+/* All lanes arrived together. */
 static void join_all(struct watched_warp *w, uint32_t on)
 {
 	struct clock *all = NULL;
@@ -39,7 +39,7 @@ static void join_all(struct watched_warp *w, uint32_t on)
 	race_clock_drop(all);
 }
 
-/* Lane l learns what the lanes of members knew when they arrived. */
+/* Lane l learns what the lanes in `members` knew when they arrived. */
 static void join_some(struct watched_warp *w, unsigned l, uint32_t members)
 {
 	EACH_LANE_OF(k, members) {
