@@ -1,4 +1,4 @@
-/* allocations.c — what memcheck knows of each range of memory: its shadow, where it was allocated, and where it was freed. */
+/* allocations.c — a record for each range of memory: its shadow, and where it was allocated and freed. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 typedef unsigned long long ull;
 
-/* Freed allocations that are kept.  Their pages are given back to the system; only addresses are used up. */
+/* Freed allocations that are kept. Their pages are returned to the system, so they cost only address space. */
 enum { KEPT_MOST = 4096, FAR = 1 << 30 };
 static const uint64_t KEPT_BYTES = UINT64_C(64) << 30;
 
@@ -25,7 +25,7 @@ _Atomic uint64_t gpul_records_generation = 1;
 
 /* ---- the table ------------------------------------------------------------------------------------------------------ */
 
-/* The number of live records that begin at or before address; the caller holds the lock. */
+/* The number of live records that start at or below the address. The caller holds the lock. */
 static size_t n_before(uint64_t address)
 {
 	size_t lo = 0, hi = n_live;
@@ -73,7 +73,7 @@ static void free_record(struct record *r)
 	free(r);
 }
 
-/* True: only the program's own calls and kernels write this memory. */
+/* True: only the program's own calls and kernels write this memory, so unwritten bytes can be detected. */
 static bool is_watched(const char *label)
 {
 	return !strcmp(label, "cuMemAlloc") || !strcmp(label, "cuMemAllocAsync");
@@ -94,7 +94,7 @@ void gpul_records_add(const gpul_exec_range *range)
 	if (!strncmp(range->label, "cu", 2))
 		gpul_origin_take(&r->made);
 	if (is_watched(range->label) || r->is_heap)
-		(void)gpul_shadow_create(&r->shadow, r->bytes);  /* without one, the memory counts as written */
+		(void)gpul_shadow_create(&r->shadow, r->bytes);  /* without a shadow, all bytes count as written */
 	if (r->is_heap && !gpul_shadow_create(&r->alive, r->bytes))
 		r->is_heap = false;
 	r->shadow.complete = !r->shadow.bits;
@@ -107,7 +107,7 @@ void gpul_records_add(const gpul_exec_range *range)
 		free_record(r);
 }
 
-/* Take the oldest freed records that are too many; the caller holds the lock.  Returns a list. */
+/* Remove the oldest freed records beyond the limit and return them as a list. The caller holds the lock. */
 static struct record *forget_oldest(void)
 {
 	struct record *list = NULL;
@@ -169,9 +169,10 @@ struct record *gpul_records_find(uint64_t address)
 	return r;
 }
 
-/* ---- writes of the host ---------------------------------------------------------------------------------------------- */
+/* ---- writes by the host ---------------------------------------------------------------------------------------------- */
 
-/* The part of [at, at + *bytes) that is in one record, which is returned, or before the next one: NULL. */
+/* The record that contains `at`; shortens *bytes to the part inside it. NULL: there is none, and *bytes ends at the next
+ * record. */
 static struct record *part_in_record(uint64_t at, uint64_t *bytes)
 {
 	struct record *r = gpul_records_find(at);
@@ -268,7 +269,7 @@ void gpul_records_describe(uint64_t address, char *buf, size_t bytes)
 	pthread_rwlock_unlock(&lock);
 }
 
-/* ---- calls of the allocators --------------------------------------------------------------------------------------------- */
+/* ---- calls from the allocators ------------------------------------------------------------------------------------------- */
 
 static bool is_on(void)
 {
@@ -283,7 +284,7 @@ size_t gpul_memcheck_red_zone(size_t bytes)
 	return !is_on() ? 0 : zone < LEAST ? LEAST : zone > MOST ? MOST : zone;
 }
 
-/* Give the whole pages of a freed allocation back to the system. */
+/* Return the whole pages of a freed allocation to the system. */
 static void release_pages(const struct record *r)
 {
 	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), from = (r->base + page - 1) & ~(page - 1), to = (r->base + r->bytes) & ~(page - 1);
@@ -320,7 +321,7 @@ void gpul_memcheck_bad_free(const char *call, uint64_t address)
 	gpul_origin_take(&caller);
 	gpul_origin_text(&caller, origin);
 	gpul_records_describe(address, near, sizeof near);
-	is_live = gpul_records_find(address);  /* memory of another call, or the middle of an allocation */
+	is_live = gpul_records_find(address);  /* memory from another allocation call, or an address inside an allocation */
 	pthread_rwlock_rdlock(&lock);
 	for (const struct record *r = n_freed && !is_live ? oldest : NULL; r; r = r->next)
 		twice = r->base == address ? r : twice;

@@ -1,35 +1,35 @@
-/* check.c — checks each access of a kernel against the shadows, and marks what it writes.
+/* check.c — checks each access of a kernel against the shadow memory and marks the bytes that it writes.
  *
- *     handler   global memory, all lanes active, in an allocation that is wholly written   ──> one comparison of all lanes
- *               shared memory that is wholly written                                        ──> nothing to check
- *               else check_access(): rows of lanes by one look at the shadow; other shapes, and other spaces, lane by lane
+ *     handler   global memory, all lanes active, in an allocation that is fully written   ──> one comparison of all lanes
+ *               shared memory that is fully written                                        ──> nothing to check
+ *               else check_access(): one shadow query for lanes side by side; other patterns and address spaces lane by lane
  *
- * Whether an address may be accessed at all is checked by the interpreter itself, whose fault ends the launch. */
+ * The interpreter itself checks that an address is accessible; if not, a fault ends the launch. */
 #include "softcuda/exec/async_internal.h"
 #include "softcuda/tools/memcheck/parts_internal.h"
 
-/* What an instruction does to memory. */
+/* How an instruction accesses memory. */
 struct effect {
-	unsigned bytes, element;     /* of one lane; of one register */
+	unsigned bytes, element;     /* bytes per lane, bytes per register */
 	bool reads, writes;
 };
 
-/* Where an access goes.  h NULL: the memory counts as written, or is not accessible. */
+/* The memory that an access goes to. h NULL: all bytes count as written, or the address is not accessible. */
 struct place {
 	struct shadow *h;
 	uint64_t at;                 /* offset in the shadow */
 	unsigned space;
 	uint64_t address;            /* as in struct lane_accesses */
 	bool plain;                  /* no other thread writes this memory */
-	struct record *heap;         /* the memory is of device malloc */
+	struct record *heap;         /* set if the memory was allocated by device malloc */
 	bool is_constant;            /* a variable in .const */
 };
 
-static _Atomic(op_fn *) own_handler[OP_N_CORE];  /* of instructions without a guard, by their operation */
+static _Atomic(op_fn *) own_handler[OP_N_CORE];  /* handlers of unguarded instructions, by operation */
 
 static struct effect effect_of(const struct insn *i)
 {
-	static _Atomic uint8_t bytes_of[OP_N_CORE];  /* of operations whose name tells; several threads write the same values */
+	static _Atomic uint8_t bytes_of[OP_N_CORE];  /* access size that the operation's name implies; races store the same value */
 	const bool is_load = i->op >= OP_LD_U8_16 && i->op <= OP_LDO, is_store = i->op >= OP_ST_8_16 && i->op <= OP_STO;
 	const bool varies = i->op == OP_LDV || i->op == OP_LDO || i->op == OP_STV || i->op == OP_STO || i->n > 1;
 	struct effect e = { .bytes = varies ? 0 : atomic_load_explicit(&bytes_of[i->op], memory_order_relaxed) };
@@ -62,7 +62,7 @@ static bool slot_covers(const struct slot *k, const struct insn *i, uint64_t at)
 	return k->insn == i && at - k->base <= k->most;
 }
 
-/* Set the slot to the memory at the address; false: nobody owns it. */
+/* Let the slot cache the memory at the address; false: the address belongs to no memory. */
 static bool fill_slot(struct slot *k, const struct insn *i, uint64_t at, unsigned bytes)
 {
 	struct record *r = gpul_records_find(at);
@@ -114,8 +114,8 @@ static struct place place_of(struct warp_state *s, struct block_shadow *x, const
 
 /* ---- checks -------------------------------------------------------------------------------------------------------- */
 
-/* An access reads memory that was not written, if its first byte was not, or the first byte of an element that the program
- * computes with.  Other bytes may be the padding of a structure that is copied. */
+/* A load reads unwritten memory if its first byte was not written, or the first byte of an element that the program computes
+ * with. The other bytes may be padding of a structure that is being copied. */
 static bool reads_unwritten(const struct warp_state *s, const struct insn *i, const struct shadow *h, uint64_t at, const struct effect *e)
 {
 	if (gpul_memcheck.strict)
@@ -128,7 +128,7 @@ static bool reads_unwritten(const struct warp_state *s, const struct insn *i, co
 	return false;
 }
 
-/* False: the launch has to end. */
+/* Returns false if the launch has to end. */
 static bool check_lane(struct warp_state *s, const struct insn *i, unsigned lane, const struct effect *e, const struct place *p)
 {
 	if (p->heap && !gpul_shadow_has(&p->heap->alive, p->at, e->bytes)) {
@@ -162,7 +162,7 @@ static bool check_lanes(struct warp_state *s, const struct insn *i, uint32_t on,
 	return true;
 }
 
-/* True: lane l accesses the bytes [at + l * bytes, at + (l + 1) * bytes). */
+/* True: lane l accesses the bytes [at + l * bytes, at + (l + 1) * bytes), so the lanes access one contiguous range. */
 static bool is_row(const struct warp_state *s, const struct insn *i, unsigned bytes, uint64_t *at)
 {
 	uint64_t room[LANES], offset;
@@ -172,8 +172,8 @@ static bool is_row(const struct warp_state *s, const struct insn *i, unsigned by
 	return addresses_are_a_row(a, bytes);
 }
 
-/* All lanes access a row: one look at the shadow.  False: it is not one, or it is in no single allocation, or a byte of it was not
- * written. */
+/* Check a contiguous access of all lanes with one shadow query. False: it is not contiguous, not inside one allocation, or some
+ * byte was not written. */
 static bool check_row(struct warp_state *s, const struct insn *i, struct block_shadow *x, const struct effect *e)
 {
 	const unsigned all = e->bytes * LANES;
@@ -194,7 +194,7 @@ static bool check_row(struct warp_state *s, const struct insn *i, struct block_s
 	return true;
 }
 
-/* Check or mark the bytes of all lanes at offsets in one shadow.  False: a byte was not written. */
+/* Check or mark the bytes of all lanes at offsets into one shadow. False: a byte was not written. */
 static bool check_offsets(struct shadow *h, const uint64_t at[LANES], const struct effect *e, bool plain)
 {
 	const uint64_t whole = e->bytes < 64 ? (UINT64_C(1) << e->bytes) - 1 : UINT64_MAX;
@@ -219,8 +219,8 @@ static bool check_offsets(struct shadow *h, const uint64_t at[LANES], const stru
 	return true;
 }
 
-/* The active lanes access one allocation, or shared memory, anywhere.  False: they do not, or a byte was not written, or the
- * address is misaligned. */
+/* Check lanes that access any addresses in one allocation or in shared memory. False: they access other memory, a byte was not
+ * written, or an address is misaligned. */
 static bool check_gather(struct warp_state *s, const struct insn *i, struct block_shadow *x, const struct effect *e)
 {
 	const bool is_shared = (i->flags & SPACE_MASK) == SPACE_SHARED;
@@ -244,7 +244,7 @@ static bool check_gather(struct warp_state *s, const struct insn *i, struct bloc
 	return true;
 }
 
-/* False: the launch has to end. */
+/* Returns false if the launch has to end. */
 static bool check_access(struct warp_state *s, const struct insn *i, uint32_t on)
 {
 	struct block_shadow *x = shadow_of_block(s->block);
@@ -254,7 +254,7 @@ static bool check_access(struct warp_state *s, const struct insn *i, uint32_t on
 	       check_lanes(s, i, on, x, &e);
 }
 
-/* ---- asynchronous copies: what was not written is copied, too ------------------------------------------------------------ */
+/* ---- asynchronous copies also copy the shadow: unwritten bytes stay unwritten -------------------------------------------- */
 
 static struct place place_of_access(struct warp_state *s, struct block_shadow *x, const struct insn *i, unsigned lane,
 				    const struct lane_accesses *a)
@@ -262,7 +262,7 @@ static struct place place_of_access(struct warp_state *s, struct block_shadow *x
 	struct insn as = *i;
 
 	as.flags = (uint8_t)a->space[lane];
-	as.src = i->src + (a->kind == ACCESS_READ ? 0 : 1);  /* source and destination have a slot each */
+	as.src = i->src + (a->kind == ACCESS_READ ? 0 : 1);  /* source and destination have their own slots */
 	return place_of(s, x, &as, lane, a->at[lane], a->bytes[lane]);
 }
 
@@ -283,7 +283,7 @@ static void copy_shadow(struct warp_state *s, const struct insn *i, uint32_t on)
 			gpul_shadow_copy(to.h, to.at, from.h, from.at, n, to.plain);
 		else
 			gpul_shadow_set(to.h, to.at, n, to.plain);
-		gpul_shadow_set(to.h, to.at + n, a[1].bytes[l] - n, to.plain);  /* cp.async sets the rest to 0 */
+		gpul_shadow_set(to.h, to.at + n, a[1].bytes[l] - n, to.plain);  /* cp.async sets the remaining bytes to 0 */
 	}
 }
 
@@ -292,10 +292,10 @@ static void copy_shadow(struct warp_state *s, const struct insn *i, uint32_t on)
 struct piece_check {
 	struct warp_state *s;
 	const struct insn *i;
-	struct place from;           /* of the last piece that was read */
+	struct place from;           /* source of the last piece */
 };
 
-/* wgmma computes with what it reads; copies also copy what was not written. */
+/* wgmma computes with the bytes that it reads; tensor copies copy their shadow bits instead. */
 static void check_piece(void *context, const struct memory_piece *p)
 {
 	struct piece_check *c = context;
@@ -331,7 +331,7 @@ static bool is_copy(const struct insn *i)
 	return i->op == OP_CP_ASYNC || i->op == OP_CP_BULK || i->op == OP_CP_REDUCE;
 }
 
-/* Parameters and constants are always written.  Those of device functions are in local memory, but not variables. */
+/* Parameters and constants are always written. Parameters of device functions are in local memory, but are not variables. */
 static bool may_be_unwritten(const struct func_code *code, const struct insn *i)
 {
 	const gpul_ptx_inst *in = gpul_insn_ptx(code, i);
@@ -370,7 +370,7 @@ enum observed gpul_check_before(struct observer *o, struct warp_state *s, const 
 	return OBSERVED_RUN;
 }
 
-/* What a call of the device runtime has written, such as the handle of a stream. */
+/* Mark what a device runtime call has written, such as a stream handle. */
 static void see_written(const struct warp_state *s, const struct insn *i, uint32_t on)
 {
 	const struct call_site *site = i->object;
@@ -409,7 +409,8 @@ void gpul_check_after(struct observer *o, struct warp_state *s, const struct ins
 
 typedef uint64_t lanes4 __attribute__((vector_size(32), may_alias));
 
-/* True: each of the 32 addresses, less `base`, is at most `most`; both differences have the sign bit clear then. */
+/* True: each of the 32 addresses minus `base` is at most `most`. One sign test suffices, as both differences are then
+ * nonnegative. */
 static inline __attribute__((always_inline)) bool all_within(const uint64_t *a, uint64_t base, uint64_t most)
 {
 	const lanes4 *v = (const void *)a;
@@ -428,7 +429,7 @@ static const struct insn *check_and_run(struct warp *w, const struct insn *i, op
 	return check_access(state_of(w), i, w->mask) ? run(w, i) : state_of(w)->limit;
 }
 
-/* Global memory by 64-bit addresses, without a guard. */
+/* Unguarded access to global memory with 64-bit addresses. */
 static inline __attribute__((always_inline)) const struct insn *run_global(struct warp *w, const struct insn *i)
 {
 	const struct block_shadow *x = shadow_of_block(state_of(w)->block);
@@ -456,7 +457,7 @@ __attribute__((target("avx2"))) static const struct insn *global_avx2(struct war
 }
 #endif
 
-/* Shared memory, without a guard. */
+/* Unguarded access to shared memory. */
 static const struct insn *run_shared(struct warp *w, const struct insn *i)
 {
 	const struct block_shadow *x = shadow_of_block(state_of(w)->block);

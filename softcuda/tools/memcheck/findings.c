@@ -1,4 +1,4 @@
-/* findings.c — the reports of memcheck: each faulty instruction once, with the memory that it accessed. */
+/* findings.c — memcheck's reports: each faulty instruction once, with the memory that it accessed. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ void gpul_find_where(const struct warp_state *s, const struct insn *i, unsigned 
 	snprintf(buf, bytes, "%s; %s", place, thread);
 }
 
-/* Write ", N bytes into NAME" if a variable of shared memory, or of the function's local memory, contains the offset. */
+/* If the offset is inside a variable of shared memory or of the function's local memory, write ", N bytes into NAME". */
 static void describe_variable(const struct warp_state *s, unsigned space, uint64_t at, char *buf, size_t bytes)
 {
 	const struct func_code *code = s->frame->code;
@@ -125,7 +125,7 @@ void gpul_find_heap_fault(struct warp_state *s, const struct insn *i, unsigned l
 			write ? "store" : "load", (ull)at, strstr(lines, "into a freed") ? ": use after free" : "");
 }
 
-/* The lines that were kept for the launch, which the caller frees; NULL: none. */
+/* The lines kept for the launch; the caller frees them. NULL: none. */
 static char *take_note(const gpul_exec_launch *l)
 {
 	char *lines = NULL;
@@ -141,7 +141,7 @@ static char *take_note(const gpul_exec_launch *l)
 	return lines;
 }
 
-/* An H200 calls a load or store by a .shared address behind its window an illegal instruction. */
+/* On an H200, a load or store to a .shared address beyond the shared window fails with "illegal instruction". */
 static bool is_access(const gpul_exec_fault *fault)
 {
 	return fault->kind == GPUL_EXEC_ILLEGAL_ADDRESS || fault->kind == GPUL_EXEC_MISALIGNED ||
@@ -168,7 +168,7 @@ void gpul_find_program_ends(struct observer *o, const gpul_exec_program *p)
 {
 	(void)o, (void)p;
 	gpul_uses_forget();
-	atomic_fetch_add(&gpul_records_generation, 1);  /* other instructions may be at the same addresses later */
+	atomic_fetch_add(&gpul_records_generation, 1);  /* later instructions may have the same addresses */
 }
 
 void gpul_find_sum_up(void)

@@ -1,4 +1,4 @@
-/* heap_blocks.c — the allocations of device malloc: who made and freed them, and what was not freed. */
+/* heap_blocks.c — allocations of device malloc: where they were allocated and freed, and which of them leaked. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,18 +8,18 @@
 
 typedef unsigned long long ull;
 
-/* Rows stay when the memory is freed, until the same address is allocated again. */
+/* A row stays after free() until malloc() returns the same address again. */
 struct heap_block {
 	uint64_t at, bytes;
-	char *made, *freed;          /* where: "kernel.cu:7; k, block 0, thread 3"; freed NULL: it is not */
-	const struct insn *maker;    /* the call of malloc */
+	char *made, *freed;          /* where: "kernel.cu:7; k, block 0, thread 3"; freed NULL: still allocated */
+	const struct insn *maker;    /* the instruction that called malloc */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct heap_block *blocks;    /* sorted by address */
 static size_t n_blocks, capacity;
 
-/* The number of blocks that begin at or before the address; the caller holds the lock. */
+/* The number of blocks that start at or below the address. The caller holds the lock. */
 static size_t n_before(uint64_t address)
 {
 	size_t lo = 0, hi = n_blocks;
@@ -69,7 +69,7 @@ unlock:
 	pthread_mutex_unlock(&lock);
 }
 
-/* Describe a block, which may be freed; the caller holds the lock. */
+/* Describe a block, which may have been freed. The caller holds the lock. */
 static void describe_block(const struct heap_block *b, uint64_t address, char *buf, size_t bytes)
 {
 	const bool inside = address - b->at < b->bytes, before = address < b->at;
@@ -114,7 +114,7 @@ enum heap_free gpul_heap_take(uint64_t at, const char *where, uint64_t *n_bytes,
 	return found;
 }
 
-/* Report the blocks of one call of malloc, of which the first is row `first`; the caller holds the lock. */
+/* Report all leaked blocks that one malloc instruction allocated; row `first` is the first of them. The caller holds the lock. */
 static void report_leaks(size_t first, uint64_t base, uint64_t bytes)
 {
 	const struct heap_block *b = &blocks[first];
@@ -124,7 +124,7 @@ static void report_leaks(size_t first, uint64_t base, uint64_t bytes)
 		if (blocks[k].freed || blocks[k].maker != b->maker || blocks[k].at - base >= bytes)
 			continue;
 		if (k < first)
-			return;  /* reported with that one */
+			return;  /* already reported together with that row */
 		sum += blocks[k].bytes;
 		n++;
 	}

@@ -1,4 +1,5 @@
-/* memcheck.c — accesses outside of allocations, after free, of memory that was not written; leaks and wrong frees. */
+/* memcheck.c — the tool memcheck: finds accesses outside allocations or after free, reads of unwritten memory, leaks and invalid
+ * frees. */
 #include "softcuda/tools/memcheck/parts_internal.h"
 
 enum { HEAP_RED_ZONE = 32 };
@@ -55,7 +56,7 @@ static void finish_memcheck(struct observer *o)
 	gpul_memcheck.has_ended = true;
 }
 
-/* Without leaks: the program could not free what kernels still use. */
+/* Reports no leaks: the program could not free memory that kernels still use. */
 static void stop_memcheck(struct observer *o)
 {
 	(void)o;

@@ -1,4 +1,4 @@
-/* origin.c — the program's function that called the driver. */
+/* origin.c — finds the function of the program that called the driver. */
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ bool gpul_reports_leaks(void)
 #if defined(__GLIBC__)
 typedef unsigned long long ull;
 
-/* ---- the symbols of the program's own file, which dladdr() finds only if they are exported ------------------------------ */
+/* ---- the program's symbol table: dladdr() finds only exported symbols --------------------------------------------------- */
 
 static const uint8_t *program;       /* the file, mapped */
 static size_t program_bytes;
@@ -42,7 +42,7 @@ static bool is_inside(uint64_t at, uint64_t bytes)
 	return at <= program_bytes && bytes <= program_bytes - at;
 }
 
-/* Set symbols and names, if the file has a table of symbols. */
+/* Load the symbol table and its names, if the file has them. */
 static void find_symbols(void)
 {
 	const ElfW(Ehdr) *h = (const void *)program;
@@ -82,7 +82,7 @@ static void map_program(void)
 	close(fd);
 }
 
-/* The function that contains an address of the program; NULL: unknown.  base: where the program is loaded. */
+/* The program's function that contains the address; NULL: unknown. base: the program's load address. */
 static const char *program_function(uint64_t at, uint64_t base, uint64_t *start)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -110,10 +110,10 @@ static const char *program_function(uint64_t at, uint64_t base, uint64_t *start)
 
 struct caller {
 	const char *function, *file; /* function NULL: unknown */
-	uint64_t offset;             /* in the function, or in the file */
+	uint64_t offset;             /* from the start of the function or file */
 };
 
-/* Where the program itself is loaded. */
+/* The load address of the program itself. */
 static void *main_base(void)
 {
 	Dl_info f;
@@ -128,10 +128,10 @@ static bool is_in(void *address, const Dl_info *file)
 	return dladdr(address, &f) && f.dli_fbase == file->dli_fbase;
 }
 
-/* False: the address is in no file, or in the driver. */
+/* False: the address belongs to no file, or to the driver. */
 static bool find_caller(void *address, const Dl_info *own, struct caller *out)
 {
-	const uint64_t at = (uintptr_t)address - 1;  /* in the call, not behind it */
+	const uint64_t at = (uintptr_t)address - 1;  /* the call instruction, not the return address after it */
 	uint64_t start = 0;
 	Dl_info f;
 
@@ -146,12 +146,12 @@ static bool find_caller(void *address, const Dl_info *own, struct caller *out)
 	return true;
 }
 
-/* Functions between the program and the driver: NVIDIA's runtime, and ours. */
+/* True: a function between program and driver, such as NVIDIA's runtime or ours. */
 static bool is_runtime(const struct caller *c)
 {
 	const char *name = c->function ? c->function : "";
 
-	if (!strncmp(name, "_Z", 2))  /* a template of NVIDIA's headers: _Z10cudaMallocIfE... */
+	if (!strncmp(name, "_Z", 2))  /* instances of templates in NVIDIA's headers: _Z10cudaMallocIfE... */
 		name += 2 + strspn(name + 2, "0123456789");
 	return !strncmp(c->file, "libcudart", 9) || !strncmp(c->file, "libgpuload", 10) || !strncmp(name, "cuda", 4) || !strncmp(name, "gpul_", 5) ||
 	       !strncmp(name, "__cuda", 6);
@@ -171,7 +171,7 @@ const char *gpul_origin_text(const struct origin *at, char text[ORIGIN_BYTES])
 	*text = '\0';
 	if (!dladdr((void *)(uintptr_t)&gpul_memcheck, &own))
 		return text;
-	/* The first frames belong to a library that wraps backtrace(), such as libasan. */
+	/* skip frames of a library that wraps backtrace(), such as libasan */
 	while (k < at->n && !is_in(at->frame[k], &own))
 		k++;
 	for (; k < at->n; k++) {

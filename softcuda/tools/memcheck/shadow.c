@@ -1,4 +1,4 @@
-/* shadow.c — one bit for each byte of memory: 1: it was written. */
+/* shadow.c — shadow memory: one bit for each byte, set when the byte has been written. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ bool gpul_shadow_create(struct shadow *h, uint64_t bytes)
 	h->bits = calloc(words_of(bytes) + 1, sizeof *h->bits);
 	if (!h->bits)
 		return false;
-	if (bytes % 64)  /* bytes behind the end count as written, so that the last word becomes full */
+	if (bytes % 64)  /* bits past the end count as written, so that the last word can become all ones */
 		h->bits[bytes / 64] = UINT64_MAX << (bytes % 64);
 	return true;
 }
@@ -26,7 +26,7 @@ void gpul_shadow_free(struct shadow *h)
 	h->bits = NULL;
 }
 
-/* The bits of word `w` that are in [at, end). */
+/* The bits of word `w` that lie in [at, end). */
 static uint64_t bits_in_word(uint64_t w, uint64_t at, uint64_t end)
 {
 	uint64_t bits = UINT64_MAX;
@@ -83,7 +83,7 @@ void gpul_shadow_copy(struct shadow *to, uint64_t to_at, const struct shadow *fr
 			gpul_shadow_set(to, to_at + k, 1, plain);
 }
 
-/* Bits are never cleared while a kernel runs, except those of the heap, whose shadow is never complete. */
+/* Bits are never cleared while a kernel runs, except in the heap's shadow, which is never complete. */
 void gpul_shadow_advance(struct shadow *h)
 {
 	const uint64_t n = words_of(h->bytes);

@@ -1,8 +1,8 @@
-/* uses.c — whether a program computes with a loaded register, or only copies it.
+/* uses.c — finds out whether a program computes with a loaded register or only copies it.
  *
- * Compilers copy structures in vectors, with the padding.  So elements of a vector behind the first one may be unwritten, unless
- * an instruction other than a store uses their register.  The answer is for the whole function, whatever the way between
- * load and use; it is needed rarely, and kept. */
+ * Compilers copy structures by vector loads, including the padding. So a vector's elements after the first may be unwritten,
+ * unless an instruction other than a store uses their register. The analysis ignores control flow: it looks at all uses in the
+ * function. It is needed rarely, and its result is cached. */
 #include <pthread.h>
 
 #include "softcuda/tools/memcheck/parts_internal.h"
@@ -10,7 +10,7 @@
 enum { KEPT = 1024, MOVES_MOST = 4 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct answer { const struct insn *insn; uint32_t elements; } answers[KEPT];  /* by the address of the instruction */
+static struct answer { const struct insn *insn; uint32_t elements; } answers[KEPT];  /* cache, indexed by the instruction's address */
 
 static bool contains(const gpul_ptx_func *f, const gpul_ptx_operand *o, uint32_t flat)
 {
@@ -23,7 +23,7 @@ static bool contains(const gpul_ptx_func *f, const gpul_ptx_operand *o, uint32_t
 
 static bool is_computed(const gpul_ptx_func *f, uint32_t flat, unsigned n_moves);
 
-/* True: the instruction uses the register otherwise than as a value to be stored, or to be moved to a register that is. */
+/* True: the instruction uses the register for more than storing it or moving it to a register that is only stored. */
 static bool computes_with(const gpul_ptx_func *f, const gpul_ptx_inst *in, uint32_t flat, unsigned n_moves)
 {
 	const gpul_ptx_operand *o = &f->operands[in->first_operand];
