@@ -1,4 +1,4 @@
-/* breakpoint.c — breakpoints and watchpoints: where they are in the code, and whether one is hit. */
+/* breakpoint.c — breakpoints and watchpoints: resolves them to instructions, and checks whether one is hit. */
 #include "softcuda/tools/debug/debug_internal.h"
 
 #include <stdlib.h>
@@ -25,7 +25,7 @@ void gpul_debug_remove_breakpoint(struct debug *d, size_t k)
 	d->breakpoints.n--;
 }
 
-/* ---- where it is -------------------------------------------------------------------------------------------------- */
+/* ---- resolving breakpoints ---------------------------------------------------------------------------------------- */
 
 static void add_place(struct breakpoint *b, const struct insn *i)
 {
@@ -35,7 +35,7 @@ static void add_place(struct breakpoint *b, const struct insn *i)
 		*at = i;
 }
 
-/* The line of an instruction in the file of the breakpoint, in CUDA C++ or PTX; 0: it is not of that file. */
+/* The line of an instruction in the breakpoint's file, CUDA C++ or PTX; 0: the instruction comes from another file. */
 static uint32_t line_in_file(const struct breakpoint *b, const struct func_code *code, const struct insn *i)
 {
 	const struct place p = gpul_debug_place(code, i);
@@ -49,7 +49,8 @@ static uint32_t line_in_file(const struct breakpoint *b, const struct func_code 
 	return gpul_debug_same_file(name, b->where) ? p.ptx_line : 0;
 }
 
-/* The files are compared once for each function that has code of them: most functions do not. */
+/* A quick test, made once per function: false if none of its code comes from the breakpoint's file, which is true of most
+ * functions. */
 static bool may_have_file(const struct breakpoint *b, const struct func_code *code)
 {
 	const gpul_ptx_module *m = code->program->module;
@@ -62,7 +63,7 @@ static bool may_have_file(const struct breakpoint *b, const struct func_code *co
 	return gpul_debug_same_file(name, b->where);
 }
 
-/* The first line from b->line on that has code. */
+/* The first line at or after b->line that has code. */
 static uint32_t nearest_line(const struct debug *d, const struct breakpoint *b)
 {
 	uint32_t best = 0;
@@ -80,7 +81,7 @@ static uint32_t nearest_line(const struct debug *d, const struct breakpoint *b)
 	return best;
 }
 
-/* Each place at which control enters the line from another one. */
+/* Set a breakpoint at each instruction of the line that follows an instruction of another line. */
 static void resolve_line(const struct debug *d, struct breakpoint *b)
 {
 	b->found_line = nearest_line(d, b);
@@ -147,9 +148,10 @@ void gpul_debug_resolve(struct debug *d)
 	d->unresolved = false;
 }
 
-/* ---- whether it is hit ---------------------------------------------------------------------------------------------- */
+/* ---- checking for hits ---------------------------------------------------------------------------------------------- */
 
-/* The first lane of mask in which the condition is true; one that cannot be evaluated is true, so that it is noticed. */
+/* The first lane of mask in which the condition is true. A condition that cannot be evaluated counts as true, so that the user
+ * sees it. */
 static bool condition_holds(const struct debug *d, const struct breakpoint *b, struct warp_state *s, uint32_t mask, unsigned *lane)
 {
 	EACH_LANE_OF(l, mask) {
@@ -163,7 +165,7 @@ static bool condition_holds(const struct debug *d, const struct breakpoint *b, s
 	return false;
 }
 
-/* While a replay searches, hits are not counted. */
+/* Replays that search for an instruction do not count hits. */
 static bool counts(const struct debug *d, struct breakpoint *b)
 {
 	if (d->search.phase != SEARCH_OFF)

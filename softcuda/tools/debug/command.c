@@ -1,4 +1,4 @@
-/* command.c — the commands of a client: one line of words, separated by tabs.
+/* command.c — the client's commands. A command is one line of words separated by tabs.
  *
  *     client ── "registers\t0\t1\t5\t0" ──>       block 0, warp 1, lane 5, frame 0
  *            <── "- name=%r1\ttype=s32\tvalue=7\tbits=7" ...    a line for each row of the answer
@@ -27,7 +27,7 @@ static void print_breakpoint(FILE *out, const struct breakpoint *b)
 	putc('\n', out);
 }
 
-/* A condition is checked for its grammar where that is possible: registers are known only in a kernel. */
+/* Check the condition's syntax. Register names can be checked only while a kernel runs. */
 static gpul_status add_breakpoint(const struct call *c, struct breakpoint *b, unsigned condition_word)
 {
 	const char *condition = word_or_null(c, condition_word);
@@ -113,9 +113,9 @@ static gpul_status do_breaks(const struct call *c)
 	return GPUL_OK;
 }
 
-/* ---- going on --------------------------------------------------------------------------------------------------------- */
+/* ---- continuing and stepping ------------------------------------------------------------------------------------------ */
 
-/* go HOW [BLOCK WARP [LANE]]: the step is of this warp, or lane; go to COUNT */
+/* go HOW [BLOCK WARP [LANE]]: step this warp or lane; go to COUNT */
 static gpul_status do_go(const struct call *c)
 {
 	static const char *const names[N_GO] = { "free", "insn", "line", "over", "out", "warp", "block", "barrier", "diverge", "pause",

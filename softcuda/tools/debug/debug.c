@@ -1,4 +1,4 @@
-/* debug.c — the tool debug: stops kernels for a client, gpuload step or gpuload dap. */
+/* debug.c — the tool `debug`: stops kernels for a client (gpuload step or gpuload dap). */
 #include "softcuda/tools/debug/debug_internal.h"
 #include "softcuda/tools/debug/debug_tool_internal.h"
 
@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* True: this process is the one that the client sees.  The first process that gets here takes the descriptor, by a lock; a program's
- * other processes inherit only the variable, or also the descriptor. */
+/* True: this process is the one that the client debugs. The program's other processes inherit the environment variable and
+ * perhaps the descriptor; a file lock makes sure that only the first process uses it. */
 static bool take_descriptor(int fd)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -23,7 +23,7 @@ static bool wants_none(struct observer *o, const struct func_code *code, const s
 	return false;
 }
 
-/* An observer that wants nothing, for the other processes: their kernels run on. */
+/* Use an observer without hooks, so that the kernels of this process run undisturbed. */
 static void run_free(struct debug *d)
 {
 	gpul_tool_say("debug", "process %d is not stepped: only the first process of a program that uses CUDA is", (int)getpid());

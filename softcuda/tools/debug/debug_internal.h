@@ -1,11 +1,11 @@
-/* debug_internal.h — the state of the debugger, and the parts of which it consists.
+/* debug_internal.h — the debugger's state and the functions that its files share.
  *
  *     worker: before() ── stop.c: stop here? ──yes──> event "stopped"; the worker sleeps until a command lets it go on
  *     client ══ lines of text over a socket ══> server.c ── command.c ──> breakpoint.c, state.c, memory.c, expression.c
  *     back:   stop.c abandons the launch (gpul_launch_again()), snapshot.c restores memory, and the same instructions run again
  *
- * All of struct debug is protected by its lock.  The state of warps is read by the thread of the server, while the worker sleeps in
- * stop.c; so there is never more than one worker (observer.serial), and it holds the lock whenever it is in a hook. */
+ * The lock in struct debug protects all of the struct. The server thread reads the state of warps while the worker sleeps in
+ * stop.c. There is only one worker (observer.serial), and it holds the lock whenever it is in a hook. */
 #ifndef GPULOAD_SOFTCUDA_TOOLS_DEBUG_DEBUG_INTERNAL_H
 #define GPULOAD_SOFTCUDA_TOOLS_DEBUG_DEBUG_INTERNAL_H
 
@@ -18,33 +18,33 @@
 
 enum { TEXT_BYTES = 256, MAX_WORDS = 8 };
 
-/* ---- where: source positions (source.c) -------------------------------------------------------------------------- */
+/* ---- source positions (source.c) --------------------------------------------------------------------------------- */
 
 struct place {
 	const struct func_code *code;
-	const char *function, *file;     /* file: of CUDA C++, as the PTX names it; NULL: the PTX has no .loc here */
+	const char *function, *file;     /* file: the CUDA C++ file named in the PTX; NULL: no .loc here */
 	uint32_t line, ptx_line;
 };
 
 struct place gpul_debug_place(const struct func_code *code, const struct insn *i);
-/* The name of a module's PTX: a file, or a name with .ptx appended if it is that of CUDA C++. */
+/* The name of a module's PTX file. If the module's name is that of a CUDA C++ file, ".ptx" is appended. */
 void gpul_debug_ptx_name(const struct gpul_exec_program *p, char *buf, size_t bytes);
-/* True: both paths name one file; a path that does not exist here is compared by its last component. */
+/* True: both paths name the same file. If a path does not exist on this system, only the last components are compared. */
 bool gpul_debug_same_file(const char *a, const char *b);
-/* Print the module as PTX in which every statement is in the line in which it was parsed. */
+/* Print the module as PTX, with every statement on the line number that it had when it was parsed. */
 void gpul_debug_listing(FILE *out, const struct gpul_exec_program *p);
 
 /* ---- expressions (expression.c) ----------------------------------------------------------------------------------- */
 
 struct value {
 	enum { VALUE_INT, VALUE_UINT, VALUE_FLOAT } kind;
-	unsigned bytes;                  /* 1 to 8, of the register or access that it was read from; 0: computed */
+	unsigned bytes;                  /* size of the register or access that was read, 1 to 8; 0: computed */
 	union { int64_t i; uint64_t u; double f; };
 };
 
-struct lane {                            /* in which an expression is evaluated */
+struct lane {                            /* the lane in which an expression is evaluated */
 	const gpul_exec_memory *memory;
-	struct warp_state *warp;         /* NULL: no kernel runs; registers are errors */
+	struct warp_state *warp;         /* NULL: no kernel is running, and registers cannot be read */
 	const struct frame *frame;
 	unsigned index;
 };
@@ -59,9 +59,9 @@ struct lane {                            /* in which an expression is evaluated 
  * Threads the worker, or any thread while it sleeps in a hook */
 gpul_status gpul_debug_evaluate(const struct lane *at, const char *text, struct value *out, gpul_error *err);
 bool gpul_debug_true(const struct value *v);
-/* Print "-1", "0x10", "0.5": numbers of 8 bytes that look like addresses in hexadecimal. */
+/* Print "-1", "0x10", "0.5"; 8-byte numbers that look like addresses are printed in hexadecimal. */
 void gpul_debug_print_value(FILE *out, const struct value *v);
-/* The value of a type at an address, such as GPUL_PTX_MOD_F32; integers without sign: .u and .b. */
+/* Read a value of a type such as GPUL_PTX_MOD_F32; .u and .b types give unsigned integers. */
 struct value gpul_debug_load(const void *at, unsigned type);
 unsigned gpul_debug_type(const char *name);  /* "f32"; 0: unknown */
 const char *gpul_debug_type_name(unsigned type);
@@ -69,13 +69,13 @@ const char *gpul_debug_type_name(unsigned type);
 /* ---- registers and memory (state.c, memory.c) ------------------------------------------------------------------- */
 
 uint64_t gpul_debug_block_index(const struct block *b);  /* in its grid, %ctaid.x first */
-/* The type as which a register is best shown: that of the instructions that write it, if its own is .b. */
+/* The type to show a register with: for a register declared .b, the type that the instructions writing it use. */
 unsigned gpul_debug_register_type(const struct func_code *code, uint32_t flat);
-/* The flat number of "%r5" or "%v.x"; false: the function has no such register. */
+/* Find the flat number of "%r5" or "%v.x"; false: the function has no such register. */
 bool gpul_debug_find_register(const struct func_code *code, const char *name, size_t name_bytes, uint32_t *flat);
 bool gpul_debug_register(const struct lane *at, uint32_t flat, struct value *out);  /* false: no instruction uses it */
 bool gpul_debug_special(const struct lane *at, const char *name, size_t name_bytes, struct value *out);
-/* The host address of `bytes` bytes that may be read; NULL: they may not. */
+/* The host address of `bytes` readable bytes; NULL: not readable. */
 const uint8_t *gpul_debug_memory(const struct lane *at, unsigned space, uint64_t address, uint64_t bytes);
 uint8_t *gpul_debug_writable(const struct lane *at, unsigned space, uint64_t address, uint64_t bytes);
 
@@ -84,23 +84,23 @@ uint8_t *gpul_debug_writable(const struct lane *at, unsigned space, uint64_t add
 struct breakpoint {
 	unsigned id;
 	enum { BREAK_LINE, BREAK_KERNEL, BREAK_LABEL, BREAK_WATCH } kind;
-	char *where;                     /* owned: file, or name; BREAK_WATCH: the expression of the address */
+	char *where;                     /* owned: file or name; BREAK_WATCH: the expression for the address */
 	char *condition;                 /* owned; NULL: none */
-	uint32_t line, found_line;       /* found_line: of the code; 0: no code so far */
+	uint32_t line, found_line;       /* found_line: the line with code that was found; 0: none so far */
 	uint64_t address, bytes;         /* BREAK_WATCH, with the space below */
 	unsigned space, on;              /* on: 1 reads, 2 writes, 3 both */
-	unsigned hits, ignored;          /* ignored: so many hits do not stop */
+	unsigned hits, ignored;          /* ignored: do not stop at this many hits */
 	GPUL_ARRAY(const struct insn *) at;
 };
 
-/* ---- going on, and back ------------------------------------------------------------------------------------------ */
+/* ---- continuing, stepping, stepping back ------------------------------------------------------------------------- */
 
 enum go {
 	GO_FREE, GO_INSN, GO_LINE, GO_OVER, GO_OUT, GO_WARP, GO_BLOCK, GO_BARRIER, GO_DIVERGE, GO_PAUSE,
 	BACK_INSN, BACK_LINE, BACK_FREE, BACK_START, BACK_TO, N_GO
 };
 
-struct warp_name {                       /* stays valid when the warp has ended */
+struct warp_name {                       /* identifies a warp, also after it has ended */
 	const gpul_exec_launch *launch;
 	uint64_t block;                  /* linear index in the grid */
 	unsigned warp;
@@ -108,28 +108,28 @@ struct warp_name {                       /* stays valid when the warp has ended 
 
 struct origin {                          /* where a step began */
 	struct warp_name warp;
-	int lane;                        /* the step is of this lane; -1: of any lanes of the warp */
+	int lane;                        /* step this lane; -1: the whole warp */
 	struct place place;
 	uint32_t depth;
 	uint64_t count;
 };
 
 struct stop {
-	const char *reason;              /* of the Debug Adapter Protocol: "step", "breakpoint" ...; NULL: not stopped */
+	const char *reason;              /* as in the Debug Adapter Protocol: "step", "breakpoint" ...; NULL: not stopped */
 	char text[TEXT_BYTES * 2];
 	struct warp_state *warp;         /* NULL: at the end of a launch */
 	const struct insn *insn;
 	unsigned lane;
 	unsigned breakpoint;             /* id; 0: none */
-	bool after;                      /* the instruction, or the launch, has ended: going back leads to it first */
+	bool after;                      /* stopped after the instruction or launch, so stepping back leads to it first */
 };
 
-struct search {                          /* a replay that looks for an instruction before `end` */
+struct search {                          /* a replay that searches for an instruction before `end` */
 	enum { SEARCH_OFF, SEARCH_LAST, SEARCH_GO } phase;
 	enum go how;
 	uint64_t end, found;             /* SEARCH_GO: stop at `found` */
 	struct origin from;
-	struct place line;               /* of the instruction of the same warp before */
+	struct place line;               /* the line of the warp's previous instruction */
 };
 
 struct saved_range { uint64_t base, bytes; uint8_t *copy; };
@@ -139,35 +139,35 @@ struct debug {
 	gpul_exec_memory *memory;
 	pthread_mutex_t lock;
 	pthread_cond_t resumed;
-	bool configured;                 /* the client has let kernels run */
+	bool configured;                 /* the client has allowed kernels to run */
 	bool waits;                      /* the first launch waits for `configured` */
 	bool stops_at_entry, stops_at_end;
 
 	GPUL_ARRAY(const struct func_code *) code;
 	GPUL_ARRAY(struct breakpoint) breakpoints;
 	unsigned last_id;
-	bool unresolved;                 /* code was added since the breakpoints were resolved */
+	bool unresolved;                 /* code was added after the breakpoints were resolved */
 
 	GPUL_ARRAY(struct block *) resident;
-	unsigned n_launches;             /* that have begun and not ended */
+	unsigned n_launches;             /* launches that are running */
 	gpul_exec_launch *launch;        /* the latest */
-	bool alone;                      /* no other launch has run beside it */
-	uint64_t count;                  /* instructions of the interpreter since it began */
+	bool alone;                      /* no other launch has run at the same time */
+	uint64_t count;                  /* instructions that the interpreter has executed since the launch began */
 
 	enum go go;
 	struct origin from;
-	struct stop stop, next;          /* next.reason: stop at the next instruction, of next.warp if it is not NULL */
+	struct stop stop, next;          /* next.reason: stop at the next instruction (of next.warp if not NULL) */
 	unsigned splits_before;
 	struct search search;
 	uint64_t back_bytes;             /* limit for snapshots */
 	GPUL_ARRAY(struct saved_range) saved;
-	struct heap_marks heap;          /* of device malloc, at the same time; 0: it had not been used */
-	bool has_snapshot, restores;     /* restores: the launch begins again */
-	void (*print)(void *user, const char *text, size_t text_bytes);  /* the machine's, while a replay is silent */
+	struct heap_marks heap;          /* device malloc's state when the snapshot was made; 0: it had not been used */
+	bool has_snapshot, restores;     /* restores: restore memory and restart the launch */
+	void (*print)(void *user, const char *text, size_t text_bytes);  /* the machine's print callback, saved while a replay prints nothing */
 
 	int client, listener;            /* sockets; -1: none */
 	pthread_t server;
-	char *listens;                   /* owned; path to be removed; NULL: none */
+	char *listens;                   /* owned; socket path to remove; NULL: none */
 };
 
 
@@ -175,15 +175,15 @@ struct debug {
 struct breakpoint *gpul_debug_add_breakpoint(struct debug *d, const struct breakpoint *b);
 void gpul_debug_remove_breakpoint(struct debug *d, size_t k);
 void gpul_debug_resolve(struct debug *d);
-/* The breakpoint at this instruction whose condition holds for a lane of mask, which becomes *lane; NULL: none. */
+/* The breakpoint at this instruction whose condition holds for a lane of mask; sets *lane to that lane. NULL: none. */
 struct breakpoint *gpul_debug_hit(struct debug *d, struct warp_state *s, const struct insn *i, uint32_t mask, unsigned *lane);
-/* The watchpoint that lanes `on` are about to access. */
+/* The watchpoint on memory that lanes `on` are about to access. */
 struct breakpoint *gpul_debug_watch_hit(struct debug *d, struct warp_state *s, const struct insn *i, uint32_t on, unsigned *lane, char *text,
 					size_t bytes);
 
 /* stop.c: the hooks */
 void gpul_debug_hooks(struct observer *o);
-/* Let the worker go on; GPUL_EINVAL: it is not stopped, or there is no way back. */
+/* Let the worker continue. GPUL_EINVAL: it is not stopped, or it cannot go back. */
 gpul_status gpul_debug_go(struct debug *d, enum go how, const struct origin *from, uint64_t to, gpul_error *err);
 
 /* snapshot.c */
@@ -191,7 +191,7 @@ void gpul_debug_save(struct debug *d);
 void gpul_debug_restore(struct debug *d);
 void gpul_debug_drop_snapshot(struct debug *d);
 
-/* command.c: execute one line, and write the answer. */
+/* command.c: execute one command line and write the answer. */
 void gpul_debug_command(struct debug *d, char *line, FILE *out);
 
 /* event.c */

@@ -1,4 +1,4 @@
-/* debug_tool_internal.h — the tool debug, for the list of tools. */
+/* debug_tool_internal.h — declares the tool `debug` for the list of tools. */
 #ifndef GPULOAD_SOFTCUDA_TOOLS_DEBUG_DEBUG_TOOL_INTERNAL_H
 #define GPULOAD_SOFTCUDA_TOOLS_DEBUG_DEBUG_TOOL_INTERNAL_H
 

@@ -1,4 +1,5 @@
-/* event.c — what is sent to the client.  The caller holds the lock, so that events do not come between the lines of an answer. */
+/* event.c — sends events to the client. The caller holds the lock, so that an event never appears between the lines of an
+ * answer. */
 #include "softcuda/tools/debug/debug_internal.h"
 
 #include <errno.h>

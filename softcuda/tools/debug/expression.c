@@ -1,4 +1,4 @@
-/* expression.c — evaluates expressions for conditions and watches: C's operators, by precedence climbing. */
+/* expression.c — evaluates expressions in conditions and watches: C's operators, parsed by precedence climbing. */
 #include "softcuda/tools/debug/debug_internal.h"
 
 #include <ctype.h>
@@ -10,7 +10,7 @@ struct parser {
 	const struct lane *at;
 	const char *text, *here;
 	gpul_error *err;
-	bool skips;                  /* the operand of && or || whose value does not matter: nothing is read */
+	bool skips;                  /* parse an operand of && or || without evaluating it */
 	unsigned depth;
 };
 
@@ -64,7 +64,7 @@ static struct value integer(int64_t i)
 
 /* ---- operands --------------------------------------------------------------------------------------------------------- */
 
-/* [address]:type, shared[offset]:type ...; the default type is s32. */
+/* [address]:type, shared[offset]:type ...; the type is s32 if not given. */
 static bool parse_memory(struct parser *p, unsigned space, struct value *out)
 {
 	unsigned type = GPUL_PTX_MOD_S32;
@@ -134,7 +134,7 @@ static bool parse_register(struct parser *p, size_t n, struct value *out)
 	return true;
 }
 
-/* A variable of the module or function: its address; of .shared and .local variables the offset. */
+/* Find a variable of the function or module and return its address, or its offset for .shared and .local variables. */
 static bool find_variable(const struct lane *at, const char *name, uint64_t *address)
 {
 	const struct func_code *code = at->warp ? at->frame->code : NULL;
@@ -274,7 +274,7 @@ static bool apply_float(struct parser *p, const char *op, double a, double b, st
 	}
 }
 
-/* Unsigned if one of them is an unsigned value that does not fit int64_t, or both are unsigned. */
+/* The result is unsigned if both operands are, or if one is an unsigned value that does not fit int64_t. */
 static bool apply_integer(struct parser *p, const char *op, struct value a, struct value b, struct value *out)
 {
 	const bool is_unsigned = a.kind == VALUE_UINT && b.kind == VALUE_UINT, less = is_unsigned ? a.u < b.u : a.i < b.i;
@@ -314,7 +314,7 @@ static bool apply_integer(struct parser *p, const char *op, struct value a, stru
 	}
 }
 
-/* Operators of at least this precedence. */
+/* Parse operators whose precedence is at least `least`. */
 static bool climb(struct parser *p, unsigned least, struct value *out)
 {
 	const struct operator *op;

@@ -1,4 +1,4 @@
-/* lane.c — the words of a command, and the lane that it is about. */
+/* lane.c — splits a command into words and finds the lane that it names. */
 #include "softcuda/tools/debug/command_internal.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@ void gpul_debug_print_text(FILE *out, const char *text)
 		putc(*text == '\t' || *text == '\n' || *text == '\r' ? ' ' : *text, out);
 }
 
-/* ---- the lane that a command is about ------------------------------------------------------------------------------ */
+/* ---- finding the lane that a command names ------------------------------------------------------------------------- */
 
 struct split *gpul_debug_split_of(struct warp_state *s, unsigned lane)
 {
@@ -37,7 +37,8 @@ struct block *gpul_debug_find_block(const struct debug *d, uint64_t index)
 	return NULL;
 }
 
-/* The frame and instruction of a lane; the current split of the stopped warp is at the instruction where it stopped. */
+/* The frame and instruction of a lane. In the stopped warp, the current split's position is the instruction where the warp
+ * stopped. */
 const struct insn *gpul_debug_lane_at(const struct debug *d, struct warp_state *s, unsigned lane, struct frame **frame, uint32_t *mask)
 {
 	struct split *p = gpul_debug_split_of(s, lane);

@@ -1,5 +1,5 @@
-/* server.c — the socket on which a client speaks to the debugger: inherited from the program that started this one, or one on which the
- * debugger listens.  One client at a time; when it leaves, its breakpoints are removed and the kernels run on. */
+/* server.c — the socket between client and debugger: either inherited from the parent process, or one that the debugger listens
+ * on. Serves one client at a time; when the client disconnects, its breakpoints are removed and the kernels continue. */
 #include "softcuda/tools/debug/debug_internal.h"
 
 #include <arpa/inet.h>
@@ -31,7 +31,7 @@ static void answer(struct debug *d, char *line)
 	free(text);
 }
 
-/* Answer each complete line of text, and move what is left of it to the front; returns its length. */
+/* Answer each complete line of text and move the incomplete rest to the front; returns the length of the rest. */
 static size_t answer_lines(struct debug *d, char *text, size_t n)
 {
 	char *line = text, *end;
@@ -48,7 +48,7 @@ static size_t answer_lines(struct debug *d, char *text, size_t n)
 	return n;
 }
 
-/* Not with a FILE: exit() waits for the lock of each, and this thread would hold it until the client leaves. */
+/* Does not use a FILE: this thread would hold the FILE's lock until the client disconnects, and exit() waits for that lock. */
 static void serve_client(struct debug *d, int client)
 {
 	char *text = NULL, *larger;
@@ -101,7 +101,7 @@ static void *serve(void *user)
 	return NULL;
 }
 
-/* A port on the loopback interface only: whoever connects can read the memory of the program. */
+/* Listen on the loopback interface only, because any client can read the program's memory. */
 static int listen_on_port(unsigned port)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -116,7 +116,7 @@ static int listen_on_port(unsigned port)
 	return -1;
 }
 
-/* Only the user may connect to a path.  It appears when one can connect to it: it has another name before. */
+/* Only the user may connect to the path. The socket is created under another name and renamed when it accepts connections. */
 static int listen_on_path(const char *path)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };

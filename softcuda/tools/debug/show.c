@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* ---- what is there -------------------------------------------------------------------------------------------------- */
+/* ---- overview: launches, blocks, warps ------------------------------------------------------------------------------ */
 
 static void print_place(FILE *out, const struct place *p)
 {
@@ -42,7 +42,7 @@ gpul_status gpul_debug_show_status(const struct call *c)
 	return GPUL_OK;
 }
 
-/* A line for each group of lanes with one program counter. */
+/* Print a line for each group of lanes that have the same program counter. */
 static void print_warp(const struct call *c, struct warp_state *s)
 {
 	static const char *const states[] = { "ready", "passed", "sync", "barrier" };
@@ -193,7 +193,7 @@ gpul_status gpul_debug_show_params(const struct call *c)
 	return st;
 }
 
-/* Variables in memory: of the function, and of its module. */
+/* Show the variables of the function and of its module that are in memory. */
 gpul_status gpul_debug_show_variables(const struct call *c)
 {
 	const struct insn *i;
@@ -225,7 +225,7 @@ gpul_status gpul_debug_show_variables(const struct call *c)
 	return st;
 }
 
-/* evaluate BLOCK WARP LANE FRAME EXPRESSION; "lanes" evaluates it for each lane. */
+/* evaluate BLOCK WARP LANE FRAME EXPRESSION; "lanes" as LANE evaluates it in each lane. */
 gpul_status gpul_debug_show_evaluate(const struct call *c)
 {
 	const struct insn *i;
@@ -265,7 +265,7 @@ gpul_status gpul_debug_show_lanes(const struct call *c)
 	return st;
 }
 
-/* memory SPACE ADDRESS BYTES [BLOCK WARP LANE]: hexadecimal digits, as much as can be read */
+/* memory SPACE ADDRESS BYTES [BLOCK WARP LANE]: prints hexadecimal digits, up to the first unreadable byte */
 gpul_status gpul_debug_show_memory(const struct call *c)
 {
 	enum { MOST_BYTES = 1 << 20 };
@@ -323,7 +323,7 @@ gpul_status gpul_debug_show_programs(const struct call *c)
 	return GPUL_OK;
 }
 
-/* listing PROGRAM: each line behind "- " */
+/* listing PROGRAM: prints each line after "- " */
 gpul_status gpul_debug_show_listing(const struct call *c)
 {
 	const struct gpul_exec_program *p = find_program(c->d, gpul_debug_number(c, 1));

@@ -1,4 +1,4 @@
-/* snapshot.c — the memory that a launch found, so that it can run again from its beginning. */
+/* snapshot.c — saves the memory contents at the start of a launch, so that the launch can run again. */
 #include "softcuda/tools/debug/debug_internal.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* state.c — the values of registers, special registers and memory, as a lane sees them. */
+/* state.c — reads registers, special registers and memory as a lane sees them. */
 #include "softcuda/tools/debug/debug_internal.h"
 
 #include <inttypes.h>
@@ -128,7 +128,7 @@ bool gpul_debug_find_register(const struct func_code *code, const char *name, si
 	static const char parts[] = "xyzw";
 	const gpul_ptx_func *f = code->ptx;
 
-	for (uint32_t k = f->n_regs; k-- > 0;) {   /* the registers of the module, which others may hide, are the first */
+	for (uint32_t k = f->n_regs; k-- > 0;) {   /* backwards, as the function's registers follow the module's and hide those of the same name */
 		const gpul_ptx_regs *r = &f->regs[k];
 		const char *base = gpul_ptx_name(code->program->module, r->name);
 		const size_t n = strlen(base);
@@ -168,7 +168,7 @@ bool gpul_debug_register(const struct lane *at, uint32_t flat, struct value *out
 	return true;
 }
 
-/* The special registers that do not depend on what the program reads. */
+/* %tid, %ntid, %ctaid and %nctaid, which have a value even if the program never reads them. */
 static bool own_special(const struct lane *at, const char *name, uint64_t *out)
 {
 	static const char *const vectors[] = { "%tid", "%ntid", "%ctaid", "%nctaid" };
@@ -220,7 +220,7 @@ uint8_t *gpul_debug_writable(const struct lane *at, unsigned space, uint64_t add
 	return (uint8_t *)(uintptr_t)gpul_debug_memory(at, space, address, bytes);
 }
 
-/* A global address; parts of the block's or lane's memory that a generic address names are found, too. */
+/* Memory at a generic address: global memory, or the block's shared or the lane's local memory. */
 static const uint8_t *generic_memory(const struct lane *at, uint64_t address, uint64_t bytes)
 {
 	gpul_exec_range r;

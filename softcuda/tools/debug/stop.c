@@ -1,4 +1,4 @@
-/* stop.c — the hooks: where the worker stops, how it goes on, and how a replay takes it back. */
+/* stop.c — the hooks: decide where the worker stops, how it continues, and how a replay takes it back. */
 #include "softcuda/tools/debug/debug_internal.h"
 
 static bool same_warp(const struct warp_name *n, const struct warp_state *s)
@@ -6,7 +6,7 @@ static bool same_warp(const struct warp_name *n, const struct warp_state *s)
 	return n->launch == s->block->launch && n->warp == s->index && n->block == gpul_debug_block_index(s->block);
 }
 
-/* True: the warp, or its lane, can execute nothing more. */
+/* True: the warp or lane of the step has ended. */
 static bool has_ended(const struct debug *d, const struct origin *from)
 {
 	for (size_t k = 0; k < d->resident.n; k++) {
@@ -27,7 +27,7 @@ static bool same_line(const struct place *a, const struct place *b)
 
 /* ---- stopping ---------------------------------------------------------------------------------------------------------- */
 
-/* printf is silent in a replay. */
+/* printf prints nothing during a replay. */
 static void print_nothing(void *user, const char *text, size_t text_bytes)
 {
 	(void)user, (void)text, (void)text_bytes;
@@ -44,7 +44,7 @@ static void set_silent(struct debug *d, gpul_exec_launch *l, bool silent)
 	}
 }
 
-/* Tell the client, and sleep until it lets the worker go on.  The caller holds the lock. */
+/* Report the stop to the client and sleep until the client lets the worker continue. The caller holds the lock. */
 static void stop_here(struct debug *d, const struct stop *stop, gpul_exec_launch *l)
 {
 	const struct warp_state *s = stop->warp;
@@ -68,7 +68,8 @@ static void begin_replay(struct debug *d, gpul_exec_launch *l)
 	gpul_launch_again(l);
 }
 
-/* A replay that searches has come to the end of its launch, or to its fault: now it can go to what it has found. */
+/* A searching replay has reached the end or the fault of its launch: restart the launch and run to the instruction that was
+ * found. */
 static bool search_is_complete(struct debug *d, gpul_exec_launch *l)
 {
 	if (d->search.phase != SEARCH_LAST || d->restores)
@@ -109,7 +110,7 @@ gpul_status gpul_debug_go(struct debug *d, enum go how, const struct origin *fro
 	return GPUL_OK;
 }
 
-/* ---- going on: does a step end at this instruction? --------------------------------------------------------------- */
+/* ---- continuing: does a step end at this instruction? ------------------------------------------------------------- */
 
 static bool step_ends(struct debug *d, struct warp_state *s, const struct insn *i)
 {
@@ -171,7 +172,7 @@ static void check_stop(struct debug *d, struct warp_state *s, const struct insn 
 		stop_here(d, &stop, s->block->launch);
 }
 
-/* ---- going back: what a replay looks for --------------------------------------------------------------------------- */
+/* ---- going back: the instruction that a replay searches for -------------------------------------------------------- */
 
 static bool search_matches(struct debug *d, struct warp_state *s, const struct insn *i)
 {
@@ -317,7 +318,7 @@ static void block_begins(struct observer *o, struct block *b)
 	struct debug *d = (struct debug *)o;
 	struct block **at;
 
-	/* As the first run and its replay must read the same values of memory that nothing has written. */
+	/* The first run and its replay must read the same values from memory that was never written. */
 	memset(b->shared, 0, b->shared_bytes);
 	for (unsigned k = 0; k < b->n_warps; k++) {
 		memset(b->warps[k].local, 0, LANES * b->warps[k].local_stride);
@@ -384,7 +385,7 @@ static void launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_exec
 	pthread_mutex_lock(&d->lock);
 	if (search_is_complete(d, l)) {
 		;
-	} else if (!d->restores && d->search.phase != SEARCH_OFF) {  /* a replay that did not come by: the kernel is not deterministic */
+	} else if (!d->restores && d->search.phase != SEARCH_OFF) {  /* the replay did not reach the instruction: not deterministic */
 		if (d->search.how == BACK_TO)
 			snprintf(stop.text, sizeof stop.text, "%s has ended at #%llu, before #%llu", SHOWN_NAME(l->kernel->info.name), (unsigned long long)d->count,
 				 (unsigned long long)d->search.found);
