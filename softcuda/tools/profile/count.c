@@ -1,8 +1,8 @@
-/* count.c — the counters of a worker thread, and the hooks that increment them.
+/* count.c — each worker thread's counters and the hooks that increment them.
  *
- * No lock is taken and nothing is shared while a kernel runs: each thread adds to its own tallies.  A tally is found by a small
- * cache of (kernel, function) pairs, which is emptied when a function has been decoded, because its address may have been used
- * before. */
+ * While a kernel runs, no lock is taken and nothing is shared: each thread adds to its own tallies. A small cache maps (kernel,
+ * function) pairs to tallies. It is emptied whenever a function is decoded, because the new function may have the address of an
+ * unloaded one. */
 #include "softcuda/tools/profile/profile_internal.h"
 
 #include <pthread.h>
@@ -55,7 +55,7 @@ static struct tally *find_tally(struct thread_counters *t, const gpul_exec_kerne
 	while (*at && ((*at)->kernel != kernel || (*at)->function != function))
 		at = &(*at)->next;
 	y = *at;
-	if (y) {  /* to the front: the list is long in a program with many kernels */
+	if (y) {  /* move to the front, because the list is long in a program with many kernels */
 		*at = y->next;
 		y->next = t->c.tallies;
 		t->c.tallies = y;
@@ -96,9 +96,9 @@ static inline struct tally *tally_of(const struct warp_state *s)
 
 /* ---- patterns ------------------------------------------------------------------------------------------------------------
  *
- * The cost of an access depends on the distances between its lanes, and on where in a line it begins.  Most instructions access
- * memory in the same pattern again and again, so each remembers the last one and its cost: to compare 32 distances takes less
- * time than to count sectors or banks. */
+ * The cost of an access depends on the distances between its lanes' addresses and on its offset within a cache line. Most
+ * instructions repeat the same pattern, so each keeps its last pattern and cost: comparing 32 distances is faster than counting
+ * sectors or banks. */
 
 /* Compiled for the baseline and for AVX2: see HOT_VERSIONS. */
 #define HOT static inline __attribute__((always_inline))
@@ -111,13 +111,13 @@ HOT void add_cost(struct space_count *to, struct cost c)
 	to->lines += c.lines;
 }
 
-/* All ones for a lane of `on`, else 0. */
+/* All ones if the lane is in `on`, else 0. */
 HOT uint64_t lane_mask(uint32_t on, unsigned l)
 {
 	return 0 - (uint64_t)(on >> l & 1);
 }
 
-/* True: the distances are those of the pattern.  *far: some do not have 32 bits, so that they cannot be remembered. */
+/* True: the lanes have the pattern's distances.  *far: some distance does not fit 32 bits, so the pattern cannot be stored. */
 HOT bool is_pattern(const struct pattern *p, const uint64_t at[LANES], uint32_t on, bool *far)
 {
 	const uint64_t first = at[first_lane(on)];
@@ -143,7 +143,7 @@ HOT bool is_pattern(const struct pattern *p, const uint64_t at[LANES], uint32_t 
 	return !other && !*far && p->lanes == on;
 }
 
-/* The same for offsets in shared memory. */
+/* Like is_pattern(), for offsets in shared memory. */
 HOT bool is_pattern_32(const struct pattern *p, const uint32_t at[LANES], uint32_t on)
 {
 	const uint32_t first = at[first_lane(on)];
@@ -193,7 +193,7 @@ __attribute__((noinline)) static struct cost global_cost(const uint64_t at[LANES
 	return gpul_sectors(packed, n, bytes);
 }
 
-/* Lanes `on` access at[l] + offset in global memory. */
+/* Count lanes `on` accessing at[l] + offset in global memory. */
 HOT void count_global(struct memory_counter *to, const uint64_t at[LANES], uint64_t offset, uint32_t on, uint32_t bytes)
 {
 	const uint32_t begin = (uint32_t)(at[first_lane(on)] + offset) % LINE_BYTES;
@@ -212,7 +212,7 @@ HOT void count_global(struct memory_counter *to, const uint64_t at[LANES], uint6
 	add_cost(&to->count.space[GLOBAL_MEMORY], p->cost);
 }
 
-/* Where in a bank, or in which bank, the pattern begins does not matter, except for accesses of less than a bank. */
+/* The bank, or the offset in it, at which the pattern starts matters only for accesses narrower than a bank. */
 HOT void count_shared(struct memory_counter *to, const uint32_t at[LANES], uint32_t on, const struct memory_plan *m)
 {
 	const uint32_t begin = at[first_lane(on)] % 4;
@@ -223,7 +223,7 @@ HOT void count_shared(struct memory_counter *to, const uint32_t at[LANES], uint3
 	add_cost(&to->count.space[SHARED_MEMORY], p->cost);
 }
 
-/* Some lanes of a generic address access other spaces than global memory: each space is a request of its own. */
+/* Count generic addresses of which some are not in global memory: each address space is a separate request. */
 static void count_spaces(struct memory_counter *to, struct warp_state *s, const uint64_t at[LANES], uint64_t add, uint32_t on,
 			 const struct memory_plan *m)
 {
@@ -249,7 +249,7 @@ static void count_spaces(struct memory_counter *to, struct warp_state *s, const 
 		add_cost(&to->count.space[GLOBAL_MEMORY], global_cost(at, add, on & ~shared & ~local, m->bytes));
 }
 
-/* Generic addresses at[l] + offset. */
+/* Count accesses to the generic addresses at[l] + offset. */
 HOT void count_generic(struct memory_counter *to, struct warp_state *s, const uint64_t at[LANES], uint64_t offset, uint32_t on,
 		       const struct memory_plan *m)
 {
@@ -264,7 +264,7 @@ HOT void count_generic(struct memory_counter *to, struct warp_state *s, const ui
 		count_global(to, at, offset, on, m->bytes);
 }
 
-/* cp.async and cp.async.bulk: what they read from global memory, and what they write to shared memory; or the reverse. */
+/* Count cp.async and cp.async.bulk: reads from global and writes to shared memory, or the reverse. */
 static void count_copy(struct memory_counter *to, struct warp_state *s, const struct insn *i, uint32_t on)
 {
 	struct lane_accesses a[MAX_INSN_ACCESSES];
@@ -278,7 +278,7 @@ static void count_copy(struct memory_counter *to, struct warp_state *s, const st
 		if (a[k].mbarrier)
 			continue;
 		if (i->op != OP_CP_ASYNC) {
-			/* The copy engine moves the bytes, not the lanes; shared memory has no conflicts then. */
+			/* the copy engine moves the bytes, so shared memory has no bank conflicts */
 			EACH_LANE_OF(l, on)
 				if (space == SPACE_GLOBAL && a[k].bytes[l])
 					add_cost(&to->count.space[GLOBAL_MEMORY], gpul_sectors_of_span(a[k].at[l], a[k].bytes[l]));
@@ -292,7 +292,7 @@ static void count_copy(struct memory_counter *to, struct warp_state *s, const st
 	}
 }
 
-/* Local memory, addresses in registers of another width, and accesses of less than a bank. */
+/* Count the rare cases: local memory, addresses in registers of another width, and accesses narrower than a bank. */
 static void count_unusual(struct memory_counter *to, struct warp_state *s, const struct insn *i, uint32_t on, const struct memory_plan *m)
 {
 	uint64_t at[LANES] = { 0 };
@@ -384,7 +384,7 @@ HOT enum observed count_instruction(struct warp_state *s, const struct insn *i, 
 	return OBSERVED_RUN;
 }
 
-/* HOT_VERSIONS: the CPU of the process selects one of them. */
+/* Two versions for HOT_VERSIONS; one is selected for the CPU at run time. */
 static enum observed before_base(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on)
 {
 	(void)o;
@@ -409,7 +409,7 @@ profile_before *gpul_profile_before(void)
 	return before_base;
 }
 
-/* An instruction that waited for lanes of its warp is executed again. */
+/* Counts an instruction that may wait for lanes, here rather than before it, because it is executed again after the wait. */
 void gpul_profile_after(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on, bool waits)
 {
 	struct tally *t = waits || !gpul_waits_for_lanes(i->op) ? NULL : tally_of(s);

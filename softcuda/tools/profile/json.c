@@ -1,8 +1,8 @@
-/* json.c — the profile as JSON: all that the counters know. */
+/* json.c — writes all counters as JSON. */
 #include "softcuda/tools/profile/profile_internal.h"
 #include "softcuda/tools/tool_internal.h"
 
-/* A string of JSON.  Source: RFC 8259, 7. */
+/* Write a JSON string.  Source: RFC 8259, 7. */
 void gpul_profile_json_text(FILE *to, const char *text)
 {
 	fputc('"', to);

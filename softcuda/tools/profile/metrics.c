@@ -1,4 +1,4 @@
-/* metrics.c — the counters of a kernel by the names that Nsight Compute gives to its own.
+/* metrics.c — a kernel's counters, named as in Nsight Compute.
  *
  * Source: Nsight Compute, Kernel Profiling Guide, "Metrics Reference" and "Metrics Decoder". */
 #include "softcuda/tools/profile/profile_internal.h"
@@ -31,7 +31,7 @@ static void add_instructions(struct list *to, const struct row_count *c)
 	add(to, "smsp__sass_average_branch_targets_threads_uniform.pct", 100 * gpul_ratio(uniform, c->branches), false);
 }
 
-/* requests, sectors and sectors per request of an operation in global or local memory */
+/* names for requests, sectors and sectors per request of each kind of access to global or local memory */
 static const struct { enum space space; enum access_by by; const char *requests, *sectors, *ratio; } sector_names[] = {
 #define X(space, by, name)                                                                                              \
 	{ space, by, "l1tex__t_requests_pipe_lsu_mem_" name ".sum", "l1tex__t_sectors_pipe_lsu_mem_" name ".sum",           \
@@ -65,7 +65,7 @@ static void add_memory(struct list *to, const struct kernel_result *k)
 	for (size_t n = 0; n < sizeof bank_names / sizeof *bank_names; n++) {
 		struct space_count c = k->by[bank_names[n].by].space[SHARED_MEMORY];
 
-		if (bank_names[n].by == BY_ATOMIC) {  /* red of shared memory is counted there */
+		if (bank_names[n].by == BY_ATOMIC) {  /* red on shared memory is counted as atomic */
 			c.actual += k->by[BY_REDUCTION].space[SHARED_MEMORY].actual;
 			c.ideal += k->by[BY_REDUCTION].space[SHARED_MEMORY].ideal;
 		}

@@ -1,4 +1,4 @@
-/* occupancy.c — the limits of a multiprocessor, by architecture, and what fits into it. */
+/* occupancy.c — the limits of a multiprocessor for each architecture, and the number of blocks that fit. */
 #include "softcuda/tools/profile/occupancy_internal.h"
 
 #include <stddef.h>
@@ -13,15 +13,15 @@ static const struct architecture architectures[] = {
 	{ 120, 48, 24, 100 },
 };
 
-/* Common to all of them.  Source: cuda_occupancy.h of CUDA 13.0: cudaOccSMemAllocationGranularity(),
- * cudaOccRegAllocationGranularity(), cudaOccSubPartitionsPerMultiprocessor(); the reserve: Programming Guide, as above. */
+/* Common to all architectures.  Source: cuda_occupancy.h of CUDA 13.0: cudaOccSMemAllocationGranularity(),
+ * cudaOccRegAllocationGranularity(), cudaOccSubPartitionsPerMultiprocessor(); SHARED_RESERVED: Programming Guide, as above. */
 enum {
-	REGISTERS = 65536,           /* of a multiprocessor, and the most of a block */
+	REGISTERS = 65536,           /* per multiprocessor, and the maximum per block */
 	MAX_REGISTERS = 255,         /* of a thread */
-	REGISTER_UNIT = 256,         /* registers are allocated to a warp in such units */
-	PARTITIONS = 4,              /* of a multiprocessor; each has its own registers */
+	REGISTER_UNIT = 256,         /* allocation unit of a warp's registers */
+	PARTITIONS = 4,              /* per multiprocessor; each has its own registers */
 	SHARED_UNIT = 128,           /* bytes */
-	SHARED_RESERVED = 1024,      /* bytes of each block that the system uses */
+	SHARED_RESERVED = 1024,      /* bytes per block reserved for the system */
 	MAX_THREADS_OF_BLOCK = 1024,
 };
 

@@ -1,7 +1,7 @@
-/* page.c — the profile as one HTML page: the source with its counts, hot lines marked by the length of a bar.
+/* page.c — the profile as one HTML page: the source with its counts, and a bar that shows how hot a line is.
  *
- * Nothing is loaded from elsewhere, and there is no script: the page works offline, in light and dark, and printed.  What a
- * colour says, a number or a word says, too. */
+ * The page contains no scripts and loads nothing: it works offline, in light and dark mode, and on paper. Everything that a
+ * colour shows is also a number or a word. */
 #include "softcuda/tools/profile/profile_internal.h"
 #include "softcuda/tools/tool_internal.h"
 
@@ -98,7 +98,7 @@ static void print_source_line(FILE *to, uint32_t line, const struct row_count *c
 
 enum { LINES_AROUND = 12 };
 
-/* The number of lines from `line` on that are far from all counted ones; at: the next counted line, or end. */
+/* The number of lines from `line` on that are far from any counted line.  at: the next counted line, or end. */
 static uint32_t gap_at(uint32_t line, const struct line_count *from, const struct line_count *at, const struct line_count *end, uint32_t n_lines)
 {
 	const uint32_t before = at > from ? at[-1].line : 0, next = at < end ? at->line : n_lines + LINES_AROUND + 1;
@@ -108,7 +108,7 @@ static uint32_t gap_at(uint32_t line, const struct line_count *from, const struc
 	return next - LINES_AROUND - line;
 }
 
-/* The lines [from, end) are of one file: print them and those around them, if the file can be read. */
+/* Print the counted lines [from, end), which are in one file, and the lines around them if the file can be read. */
 static void print_file(FILE *to, const struct line_count *from, const struct line_count *end, uint64_t most)
 {
 	static const struct row_count nothing;

@@ -1,4 +1,4 @@
-/* plan.c — chooses the instructions that are counted, when a function is decoded; and describes them for the report. */
+/* plan.c — chooses the instructions to count when a function is decoded, and describes them for the report. */
 #include "softcuda/tools/profile/profile_internal.h"
 
 #include <pthread.h>
@@ -7,7 +7,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct plan *plans;
 enum { N_BUCKETS = 4096 };
-static struct plan *by_code[N_BUCKETS];  /* the current plan of an address; others of the bucket follow in `same_bucket` */
+static struct plan *by_code[N_BUCKETS];  /* hash table by address: the current plan of an address comes first in its bucket */
 static _Atomic unsigned generation;
 
 struct plan *gpul_plans(void)
@@ -22,7 +22,7 @@ unsigned gpul_plan_generation(void)
 
 /* ---- basic blocks --------------------------------------------------------------------------------------------------- */
 
-/* True: the next instruction may be executed by other lanes than this one. */
+/* True: the next instruction may run with other active lanes. */
 static bool ends_block(unsigned op)
 {
 	return (op >= OP_EXIT && op <= OP_BAR_WARP) || gpul_waits_for_lanes(op) || op == OP_MBAR_TEST;
@@ -51,7 +51,7 @@ static bool is_branch(const gpul_ptx_inst *in)
 	return in && (in->opcode == GPUL_PTX_BRA || in->opcode == GPUL_PTX_BRX);
 }
 
-/* True: memory that a GPU accesses through its L1 cache: not constants, and not the parameters of kernels and calls. */
+/* True: the instruction accesses memory through the L1 cache: not constants, nor the parameters of kernels and calls. */
 static bool accesses_memory(const struct func_code *code, const struct insn *i)
 {
 	const gpul_ptx_inst *in = gpul_insn_ptx(code, i);
@@ -99,7 +99,7 @@ static bool choose_counted(struct plan *p, const struct func_code *code)
 	return true;
 }
 
-/* ---- the list ----------------------------------------------------------------------------------------------------------- */
+/* ---- the list of plans -------------------------------------------------------------------------------------------------- */
 
 static unsigned bucket_of(const struct func_code *code)
 {
@@ -127,7 +127,7 @@ static void forget_address(const struct func_code *code)
 		*at = (*at)->same_bucket;
 }
 
-/* The caller holds the lock.  NULL: no memory; the function is not counted. */
+/* The caller holds the lock.  NULL: out of memory; the function is not counted. */
 static struct plan *make_plan(const struct func_code *code)
 {
 	struct plan *p = calloc(1, sizeof *p), **bucket = &by_code[bucket_of(code)];
@@ -226,7 +226,7 @@ static bool describe_row(struct plan *p, const struct func_code *code, uint32_t 
 	gpul_ptx_print_inst(m, code->ptx, in, text, sizeof text);
 	*row = (struct row){ .insn = first, .line = in->line, .opcode = in->opcode, .by = access_by(in), .branch = is_branch(in),
 			     .guard = row_guard(code, in, first) };
-	if (loc && !loc->line && k) {  /* an instruction that the compiler added: count it where it stands */
+	if (loc && !loc->line && k) {  /* added by the compiler: attribute it to the preceding line */
 		row->source = row[-1].source;
 		row->source_line = row[-1].source_line;
 		row->at_source = row[-1].at_source;
@@ -241,7 +241,7 @@ static bool describe_row(struct plan *p, const struct func_code *code, uint32_t 
 	return row->text;
 }
 
-/* The caller holds the lock.  What memory does not suffice for is missing in the report. */
+/* The caller holds the lock.  If memory runs out, the report lacks the rest. */
 static void describe(struct plan *p, const struct func_code *code)
 {
 	static unsigned n_described;

@@ -1,4 +1,4 @@
-/* profile.c — the tool `profile`: its options, and its observer. */
+/* profile.c — the tool `profile`: its options and its observer. */
 #include "softcuda/tools/profile/profile_internal.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@ static struct settings {
 	enum format format;
 	uint64_t sm, registers;      /* registers 0: estimated */
 	const char *most;            /* COUNTER=N,...; NULL: no limits */
-	FILE *to;                    /* NULL: only the limits are checked; opened when the program begins, because it may change its folder later */
+	FILE *to;                    /* NULL: only check the limits.  Opened at the start, because the program may change its working directory. */
 } settings = { .sm = 90 };
 
 static struct observer observer = {

@@ -1,4 +1,4 @@
-/* profile_internal.h — the counters of the profiler, and what its report is made of.
+/* profile_internal.h — the profiler's counters and the data of its report.
  *
  *     decode   plan.c     which instructions are counted, by function: the first of each basic block, those that access memory,
  *                         branches, and those with a guard
@@ -6,7 +6,7 @@
  *     finish   result.c   adds the tallies of all threads up, and gives each PTX instruction the count of its basic block
  *              table.c, json.c, page.c   write the result
  *
- * Counts are of PTX instructions as they were executed by warps, not of the machine instructions that ptxas would make of them. */
+ * The profiler counts PTX instructions executed by warps, not the machine instructions that ptxas would generate. */
 #ifndef GPULOAD_SOFTCUDA_TOOLS_PROFILE_PROFILE_INTERNAL_H
 #define GPULOAD_SOFTCUDA_TOOLS_PROFILE_PROFILE_INTERNAL_H
 
@@ -17,26 +17,26 @@
 #include "softcuda/tools/profile/occupancy_internal.h"
 #include "softcuda/tools/profile/transactions_internal.h"
 
-/* ---- plan.c: what is counted in a function ------------------------------------------------------------------------- */
+/* ---- plan.c: which instructions of a function are counted ---------------------------------------------------------- */
 
 enum counted {               /* bits of plan->counted[] */
 	COUNTED_BLOCK = 1,       /* the first instruction of a basic block */
-	COUNTED_SYNC = 2,        /* may wait for lanes, and be called again: counted when it was executed */
+	COUNTED_SYNC = 2,        /* may wait for lanes and then run again: counted after it has completed */
 	COUNTED_MEMORY = 4,
-	COUNTED_BRANCH = 8,      /* a branch of the PTX text: not one that decoding inserted */
+	COUNTED_BRANCH = 8,      /* a branch in the PTX text, not one inserted by decoding */
 	COUNTED_GUARD = 16,      /* runs for the lanes whose guard is true */
 };
 
 enum space { GLOBAL_MEMORY, LOCAL_MEMORY, SHARED_MEMORY, N_SPACES };
 enum access_by { BY_LOAD, BY_STORE, BY_ATOMIC, BY_REDUCTION, BY_COPY, N_ACCESS_BY };  /* BY_COPY: cp.async, cp.async.bulk */
 
-enum row_guard { NO_GUARD, GUARD_MASKS, GUARD_SKIPS };  /* SKIPS: decoding put a branch before it */
+enum row_guard { NO_GUARD, GUARD_MASKS, GUARD_SKIPS };  /* SKIPS: decoding inserted a branch before it */
 
-struct row {                 /* a PTX instruction: what it is; copied, because the program may be unloaded before the report */
-	uint32_t insn;               /* its first instruction in func_code->insns */
+struct row {                 /* describes a PTX instruction; a copy, because the program may be unloaded before the report */
+	uint32_t insn;               /* the first of its instructions in func_code->insns */
 	uint32_t line;               /* in the PTX text */
-	uint32_t source, source_line;    /* source: row of plan->sources; source_line 0: unknown */
-	uint32_t at_source, at_line;     /* where it was inlined; at_line 0: it was not */
+	uint32_t source, source_line;    /* source: index in plan->sources; source_line 0: unknown */
+	uint32_t at_source, at_line;     /* where the code was inlined; at_line 0: not inlined */
 	uint16_t opcode;
 	uint8_t by;                  /* enum access_by, if it accesses memory */
 	uint8_t guard;               /* enum row_guard */
@@ -44,7 +44,7 @@ struct row {                 /* a PTX instruction: what it is; copied, because t
 	char *text;                  /* owned */
 };
 
-struct launch_shape {        /* launches with the same dimensions */
+struct launch_shape {        /* the dimensions that several launches share */
 	uint32_t grid[3], block[3], shared_bytes;
 	uint64_t n;
 };
@@ -56,26 +56,26 @@ struct memory_plan {         /* an instruction that accesses memory; space: enum
 };
 
 struct plan {
-	struct plan *next, *same_bucket; /* next: of all plans, newest first */
-	const struct func_code *code;    /* the function; once it is unloaded, only a number */
+	struct plan *next, *same_bucket; /* next: list of all plans, newest first */
+	const struct func_code *code;    /* the function; only an identifier after it is unloaded */
 	uint32_t n_insns;
-	uint8_t *counted;            /* by instruction: bits of enum counted */
-	uint32_t *memory_row;        /* by instruction: row of memory and of tally->memory */
+	uint8_t *counted;            /* by instruction: enum counted */
+	uint32_t *memory_row;        /* by instruction: index in memory and in tally->memory */
 	GPUL_ARRAY(struct memory_plan) memory;
 	/* Set when the function is first executed: */
 	bool described, is_kernel;
-	unsigned order;              /* of the first execution */
-	char *name, *file;           /* file: of the PTX, as in messages */
+	unsigned order;              /* rank of the function's first execution */
+	char *name, *file;           /* file: PTX file, as in messages */
 	GPUL_ARRAY(struct row) rows;
 	GPUL_ARRAY(char *) sources;
-	uint32_t *block_of;          /* by row: the instruction that counts for it */
-	unsigned registers;          /* of a thread: an estimate (registers.c) */
+	uint32_t *block_of;          /* by row: the instruction whose counter gives its count */
+	unsigned registers;          /* per thread: an estimate (registers.c) */
 	struct launch_shape shapes[MAX_SHAPES];
 	unsigned n_shapes;
 	uint64_t n_launches;
 };
 
-/* True: an instruction that may wait for lanes of its warp. */
+/* True: the instruction may wait for lanes of its warp. */
 static inline bool gpul_waits_for_lanes(unsigned op)
 {
 	return (op >= OP_SHFL_UP && op <= OP_REDUX_F32) || op == OP_BAR_WARP;
@@ -83,74 +83,74 @@ static inline bool gpul_waits_for_lanes(unsigned op)
 
 void gpul_profile_launch_begins(struct observer *o, gpul_exec_launch *l);
 bool gpul_profile_wants(struct observer *o, const struct func_code *code, const struct insn *i);
-/* The plan of a function; describes it, if `describe`.  The program exists. */
+/* The plan of a function of a loaded program; also describes it if `describe`. */
 struct plan *gpul_plan_of(const struct func_code *code, bool describe);
-struct plan *gpul_plans(void);   /* the newest; the list does not change any more */
+struct plan *gpul_plans(void);   /* the newest; called when the list no longer changes */
 unsigned gpul_plan_generation(void);  /* grows when a plan is made */
 
-/* registers.c: the most 32-bit registers that are live at once in a function, and 2 for the ABI; 16 to 255 */
+/* registers.c: the maximum number of 32-bit registers live at once, plus 2 for the ABI; 16 to 255 */
 unsigned gpul_registers_estimate(const gpul_ptx_func *f);
 
-/* ---- count.c: the counters of a thread -------------------------------------------------------------------------------- */
+/* ---- count.c: a thread's counters ------------------------------------------------------------------------------------- */
 
-struct insn_count {          /* of an instruction of the interpreter */
-	uint64_t warps, threads;     /* of a basic block, at its first instruction */
-	uint64_t guarded;            /* threads whose guard was true */
-	uint64_t branches, diverged; /* times that a branch was executed, and that its lanes went to several targets */
+struct insn_count {          /* counters of one interpreter instruction */
+	uint64_t warps, threads;     /* of a basic block; kept at its first instruction */
+	uint64_t guarded;            /* threads with a true guard */
+	uint64_t branches, diverged; /* how often a branch was executed, and how often its lanes diverged */
 };
 
-struct memory_count {        /* of an instruction that accesses memory */
+struct memory_count {        /* counters of an instruction that accesses memory */
 	struct space_count { uint64_t requests, actual, ideal, lines; } space[N_SPACES];
 };
 
 struct memory_counter {
 	struct memory_count count;
-	struct pattern {             /* of its last access: count.c */
-		uint32_t lanes, begin;       /* lanes 0: there is none */
+	struct pattern {             /* the pattern of its last access: count.c */
+		uint32_t lanes, begin;       /* lanes 0: no pattern yet */
 		struct cost cost;
 		uint32_t distance[WARP_LANES];
 	} pattern;
 };
 
 struct tally {
-	struct tally *next;          /* of the same thread */
+	struct tally *next;          /* list of the thread's tallies */
 	struct plan *kernel, *function;
 	struct insn_count *insns;
 	struct memory_counter *memory;
 };
 
-struct counters {            /* of a thread; kept when it ends */
+struct counters {            /* a thread's counters; they remain when the thread ends */
 	struct counters *next;
 	struct tally *tallies;
 };
 
-/* The hook, compiled for the CPU of the process. */
+/* The hook that runs before an instruction; its version depends on the CPU. */
 typedef enum observed profile_before(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on);
 profile_before *gpul_profile_before(void);
 void gpul_profile_after(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on, bool waits);
 void gpul_profile_block_begins(struct observer *o, struct block *b);
-struct counters *gpul_counters(void);  /* the first of the list */
+struct counters *gpul_counters(void);  /* the first in the list */
 
 /* ---- result.c ------------------------------------------------------------------------------------------------------------ */
 
 struct row_count {
-	uint64_t warps, threads, guarded;    /* guarded: threads that were not predicated off */
+	uint64_t warps, threads, guarded;    /* guarded: threads with a true guard */
 	uint64_t branches, diverged;
 	struct memory_count memory;
 };
 
 struct function_result {
 	const struct plan *function;
-	struct row_count *rows;      /* by row of the plan */
+	struct row_count *rows;      /* indexed like the plan's rows */
 };
 
 struct kernel_result {
 	const struct plan *kernel;
-	GPUL_ARRAY(struct function_result) functions;  /* the kernel, and those that it called */
+	GPUL_ARRAY(struct function_result) functions;  /* the kernel and the functions that it called */
 	struct row_count sum;
 	struct memory_count by[N_ACCESS_BY];
 	unsigned registers;
-	struct occupancy occupancy;  /* of its first shape */
+	struct occupancy occupancy;  /* for its first launch shape */
 };
 
 struct profile {
@@ -159,24 +159,24 @@ struct profile {
 	bool registers_given;        /* else estimated */
 };
 
-/* Fill in p->kernels; registers: of a thread, 0: estimated.  Errors: GPUL_ENOMEM. */
+/* Fill in p->kernels.  registers: per thread; 0: estimate.  Errors: GPUL_ENOMEM. */
 gpul_status gpul_profile_collect(struct profile *p, unsigned registers, gpul_error *err);
 void gpul_profile_free(struct profile *p);
 void gpul_add_counts(struct row_count *to, const struct row_count *from);
 double gpul_ratio(uint64_t a, uint64_t b);  /* 0 if b is 0 */
 
-/* The counters of a kernel under Nsight Compute's names; returns the number of them. */
+/* A kernel's counters under Nsight Compute's names.  Returns how many there are. */
 struct metric { const char *name; double value; bool whole; };
 enum { MAX_METRICS = 96 };
 unsigned gpul_profile_metrics(const struct kernel_result *k, struct metric out[MAX_METRICS]);
 
-/* ---- limits.c: what a kernel may cost ---------------------------------------------------------------------------------------- */
+/* ---- limits.c: limits on a kernel's counters --------------------------------------------------------------------------------- */
 
 /** Check the syntax of limits, "COUNTER=N,COUNTER=N".  NULL: there are none.
  *
- * Errors  GPUL_EINVAL an unknown counter, or something else than a number */
+ * Errors GPUL_EINVAL an unknown counter, or a limit that is not a number */
 gpul_status gpul_profile_check_limits(const char *limits, gpul_error *err);
-/* Report each kernel that exceeds one, with the lines that cost the most. */
+/* Report each kernel that exceeds a limit, with the most expensive lines. */
 void gpul_profile_limit(const struct profile *p, const char *limits);
 
 /* ---- lines.c: the counts of a kernel by source line ------------------------------------------------------------------------ */
@@ -189,10 +189,10 @@ struct line_count {
 };
 struct line_counts { GPUL_ARRAY(struct line_count) of; };
 
-/* By line of CUDA C++, or of PTX where that is not known; by file and line.  False: no memory. */
+/* Counts by line of CUDA C++, or of PTX if that is unknown, sorted by file and line.  False: out of memory. */
 bool gpul_profile_lines(const struct kernel_result *k, struct line_counts *out);
 void gpul_profile_free_lines(struct line_counts *l);
-/* Sectors of global and local memory, and wavefronts of shared memory, beyond the ideal. */
+/* Sectors of global and local memory, or wavefronts of shared memory, in excess of the ideal number. */
 uint64_t gpul_excess_sectors(const struct memory_count *m);
 uint64_t gpul_bank_conflicts(const struct memory_count *m);
 

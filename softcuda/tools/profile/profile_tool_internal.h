@@ -1,4 +1,4 @@
-/* profile_tool_internal.h — the tool `profile`, for the list of tools. */
+/* profile_tool_internal.h — declares the tool `profile` for the list of tools. */
 #ifndef GPULOAD_SOFTCUDA_TOOLS_PROFILE_PROFILE_TOOL_INTERNAL_H
 #define GPULOAD_SOFTCUDA_TOOLS_PROFILE_PROFILE_TOOL_INTERNAL_H
 

@@ -1,21 +1,21 @@
-/* registers.c — estimates the registers of a thread: PTX registers are virtual, and only ptxas allocates real ones.
+/* registers.c — estimates the registers per thread. PTX registers are virtual; only ptxas allocates real ones.
  *
- * Liveness, the textbook's backward dataflow problem, over the basic blocks of the PTX: live-in = uses + (live-out - defs).  The
- * estimate is the largest number of 32-bit registers that are live between two instructions.  ptxas reorders instructions and
- * folds some, so it may need fewer, or more. */
+ * Liveness analysis over the basic blocks of the PTX, a backward dataflow problem: live-in = uses + (live-out - defs). The
+ * estimate is the largest number of 32-bit registers that are live between two instructions. ptxas reorders and merges
+ * instructions, so it may need fewer or more registers. */
 #include "softcuda/tools/profile/profile_internal.h"
 
 enum { LEAST_REGISTERS = 16, MOST_REGISTERS = 255, ABI_REGISTERS = 2 };
-enum { MOST_BYTES = 256 << 20 };  /* of the sets; beyond, the estimate is MOST_REGISTERS */
+enum { MOST_BYTES = 256 << 20 };  /* limit for the sets; if they are larger, the estimate is MOST_REGISTERS */
 
 struct flow {
 	const gpul_ptx_func *f;
-	uint32_t n_blocks, words;    /* words: of a set of registers */
+	uint32_t n_blocks, words;    /* words: size of a register set */
 	uint32_t *block_of;          /* by instruction */
 	uint32_t *first;             /* by block: its first instruction; first[n_blocks] is n_insts */
-	uint64_t *in;                /* by block: the set of registers that are live at its beginning */
-	uint64_t *now;               /* the set that is computed */
-	uint8_t *width;              /* by register: in 32-bit registers */
+	uint64_t *in;                /* by block: live-in set */
+	uint64_t *now;               /* the set being computed */
+	uint8_t *width;              /* by register: its size in 32-bit registers */
 };
 
 static void set_register(uint64_t *set, uint32_t r, bool on)
@@ -54,14 +54,14 @@ static bool writes_nothing(const gpul_ptx_inst *in)
 	}
 }
 
-/* From the registers that are live behind the instruction to those before it. */
+/* Compute the set that is live before the instruction from the set after it. */
 static void step_back(struct flow *w, const gpul_ptx_inst *in)
 {
 	const gpul_ptx_operand *o = &w->f->operands[in->first_operand];
 	unsigned k = 0;
 
 	if (in->n_operands && !writes_nothing(in) && o->kind != GPUL_PTX_OP_ADDRESS) {
-		if (in->guard == GPUL_PTX_NONE)  /* else the register may keep its old value */
+		if (in->guard == GPUL_PTX_NONE)  /* with a guard, the register may keep its old value */
 			each_register(w, o, false, 0);
 		k = 1;
 	}
@@ -115,7 +115,7 @@ static void join_block_at(struct flow *w, uint32_t inst)
 		w->now[k] |= w->in[(size_t)w->block_of[inst] * w->words + k];
 }
 
-/* The registers that are live at the end of a block, into now. */
+/* Compute the live-out set of a block in w->now. */
 static void live_out(struct flow *w, uint32_t block)
 {
 	const uint32_t last = w->first[block + 1] - 1;

@@ -1,4 +1,4 @@
-/* result.c — adds the counters of all threads up: by kernel, function and PTX instruction. */
+/* result.c — adds the counters of all threads, by kernel, function and PTX instruction. */
 #include "softcuda/tools/profile/profile_internal.h"
 
 double gpul_ratio(uint64_t a, uint64_t b)
@@ -26,9 +26,9 @@ void gpul_add_counts(struct row_count *to, const struct row_count *from)
 	add_memory(&to->memory, &from->memory);
 }
 
-/* ---- a tally, by PTX instruction -------------------------------------------------------------------------------------- */
+/* ---- one tally's counts by PTX instruction ---------------------------------------------------------------------------- */
 
-/* The instructions [row->insn, end) are those of the row. */
+/* Add the counts of the instructions [row->insn, end), which belong to the row. */
 static void add_instructions(struct row_count *to, const struct tally *t, size_t row, uint32_t end)
 {
 	const struct plan *f = t->function;
@@ -46,7 +46,7 @@ static void add_instructions(struct row_count *to, const struct tally *t, size_t
 	if (r->guard == GUARD_MASKS || r->branch)
 		to->guarded += t->insns[r->insn].guarded;
 	else if (r->guard == GUARD_SKIPS && r->insn + 1 < f->n_insns)
-		to->guarded += t->insns[r->insn + 1].threads;  /* behind the branch that decoding put there */
+		to->guarded += t->insns[r->insn + 1].threads;  /* counted after the branch that decoding inserted there */
 	else
 		to->guarded += block->threads;
 }
@@ -111,7 +111,7 @@ static void sum_up(struct kernel_result *k, const struct architecture *a, unsign
 	k->occupancy = gpul_occupancy(a, shape->block[0] * shape->block[1] * shape->block[2], k->registers, shape->shared_bytes);
 }
 
-/* The kernel's own code first, then the functions that it calls by name: the order in which threads met them differs. */
+/* The kernel's own code first, then its functions by name, because the order of their first calls varies between runs. */
 static int by_name(const void *a, const void *b)
 {
 	const struct plan *f = ((const struct function_result *)a)->function, *g = ((const struct function_result *)b)->function;

@@ -1,4 +1,4 @@
-/* source.c — the lines of source files, for reports. */
+/* source.c — reads lines of source files for reports. */
 #include "softcuda/tools/profile/profile_internal.h"
 
 #include <sys/stat.h>
@@ -7,7 +7,7 @@ enum { MOST_SOURCE_BYTES = 16 << 20 };
 
 static struct source {
 	struct source *next;
-	char *path, *text;           /* text NULL: cannot be read; its line ends are NULs */
+	char *path, *text;           /* text: NULL if the file cannot be read; newlines are replaced by NUL */
 	GPUL_ARRAY(const char *) lines;
 } *sources;
 
@@ -43,7 +43,7 @@ static void cut_lines(struct source *s)
 	}
 }
 
-/* Reports are written by one thread. */
+/* Without a lock, because only one thread writes reports. */
 static struct source *source_of(const char *path)
 {
 	struct source *s = sources;

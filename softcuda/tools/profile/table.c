@@ -1,4 +1,4 @@
-/* table.c — the profile as text: for each kernel its sums, its hottest lines, its opcodes. */
+/* table.c — the profile as text: for each kernel totals, hottest lines and opcodes. */
 #include "softcuda/tools/profile/profile_internal.h"
 #include "softcuda/tools/tool_internal.h"
 

@@ -7,8 +7,8 @@
  *                      one bank take a wavefront each.  Accesses of 8 bytes are made by half a warp at a time, of 16 bytes by a
  *                      quarter: without conflicts they take 2 and 4 wavefronts
  *
- * A GPU gives two parts of a wide access at once if all lanes l and l xor 1 (or l xor 2) have the same address; this is not
- * modelled: it makes the wavefronts fewer, with and without conflicts.
+ * A GPU merges two parts of a wide access if all lanes l and l xor 1 (or l xor 2) have the same address, which saves wavefronts.
+ * This is not modelled.
  *
  * Source: CUDA C++ Programming Guide, "Device Memory Accesses" (global and local memory), and "Compute Capability 5.x: Shared
  * Memory"; Nsight Compute, Kernel Profiling Guide (sector, request, wavefront); wide accesses: NVIDIA's answers in "Unexpected
@@ -24,11 +24,11 @@ enum { SECTOR_BYTES = 32, LINE_BYTES = 128, N_BANKS_SHARED = 32, WARP_LANES = 32
 /* The cost of one request. */
 struct cost {
 	uint32_t actual;             /* sectors; for shared memory wavefronts */
-	uint32_t ideal;              /* those of the same bytes side by side, aligned; for shared memory without bank conflicts */
+	uint32_t ideal;              /* for the same bytes contiguous and aligned; for shared memory without bank conflicts */
 	uint32_t lines;              /* 128-byte lines; 0 for shared memory */
 };
 
-/* A row: lane l of all 32 accesses at + l * bytes. */
+/* All 32 lanes access contiguous memory: lane l at + l * bytes. */
 static inline struct cost gpul_sectors_of_row(uint64_t at, uint32_t bytes)
 {
 	const uint64_t last = at + (uint64_t)WARP_LANES * bytes - 1;
@@ -37,14 +37,14 @@ static inline struct cost gpul_sectors_of_row(uint64_t at, uint32_t bytes)
 			      .lines = (uint32_t)(last / LINE_BYTES - at / LINE_BYTES + 1) };
 }
 
-/* n accesses of `bytes` bytes each, aligned to it, at most SECTOR_BYTES; n: 1 to 32. */
+/* n (1 to 32) accesses of `bytes` bytes each, at most SECTOR_BYTES, all aligned to their size. */
 struct cost gpul_sectors(const uint64_t *at, unsigned n, uint32_t bytes);
 /* One access of any length, as by cp.async.bulk. */
 struct cost gpul_sectors_of_span(uint64_t at, uint64_t bytes);
 /* Lane l of the set `lanes` accesses `bytes` bytes at offset at[l] of its local memory. */
 struct cost gpul_sectors_local(const uint64_t at[WARP_LANES], uint32_t lanes, uint32_t bytes);
-/* Lane l of the set `lanes` accesses `bytes` bytes at offset at[l] of shared memory.  atomic: lanes that update the same word
- * do so one after the other. */
+/* Lane l of the set `lanes` accesses `bytes` bytes at offset at[l] of shared memory.  atomic: lanes that update the same word are
+ * serialised. */
 struct cost gpul_wavefronts(const uint32_t at[WARP_LANES], uint32_t lanes, uint32_t bytes, bool atomic);
 
 #endif
