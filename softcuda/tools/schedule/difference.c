@@ -1,11 +1,11 @@
-/* difference.c — what differs between the first schedule and the present one, in words. */
+/* difference.c — describes how the current schedule's result differs from the first one's. */
 #include "softcuda/tools/schedule/schedule_internal.h"
 
 #include <stdio.h>
 
 enum { MOST_BYTES = 16, MOST_RANGES = 4, TEXT_BYTES = 3600 };
 
-/* Whole words as numbers, other bytes one by one. */
+/* Print whole words as numbers, other bytes one by one. */
 static size_t print_bytes(char *buf, size_t room, const uint8_t *from, uint32_t bytes)
 {
 	const uint32_t each = bytes % 4 ? 1 : 4;
@@ -20,7 +20,7 @@ static size_t print_bytes(char *buf, size_t room, const uint8_t *from, uint32_t 
 	return used;
 }
 
-/* One range of bytes that differ: in which allocation, and both values. */
+/* Print one range of bytes that differ: the allocation, and both values. */
 static size_t print_range(const struct explorer *x, uint64_t at, uint32_t bytes, char *buf, size_t room)
 {
 	char first[80], now[80];
@@ -33,7 +33,7 @@ static size_t print_range(const struct explorer *x, uint64_t at, uint32_t bytes,
 				bytes == 1 ? "" : "s", (unsigned long long)(at - r.base), r.label, (unsigned long long)at, first, now, (unsigned long long)x->n_schedules);
 }
 
-/* Extend a range that differs in some bytes to whole words, so that its values can be read. */
+/* Extend a differing range to whole words, so that it can be printed as numbers. */
 static void whole_words(const struct explorer *x, uint64_t *at, uint32_t *bytes)
 {
 	const uint64_t begin = *at & ~UINT64_C(3), end = (*at + *bytes + 3) & ~UINT64_C(3);
@@ -98,7 +98,7 @@ static void print_pair(const struct entity *pair, char *buf, size_t room)
 	snprintf(buf, room, "\nthe order of two accesses was reversed:\n    %s\n    %s", early, late);
 }
 
-/* The pair whose order the present schedule has changed: that of its last step with another choice than before. */
+/* The pair of accesses whose order the current schedule reversed: that of its last step with another choice than before. */
 static const struct entity *reversed_pair(const struct explorer *x)
 {
 	const struct entity *pair = NULL;

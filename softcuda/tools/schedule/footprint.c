@@ -1,12 +1,12 @@
-/* footprint.c — the bytes that an instruction accesses, as a list of spans; which two instructions conflict. */
+/* footprint.c — the bytes that an instruction accesses, as a list of spans; and whether two instructions conflict. */
 #include "softcuda/tools/schedule/schedule_internal.h"
 
 #include <stdlib.h>
 
-/* Shared memory gets addresses that no host address has: bit 63, and the number of its block. */
+/* Shared memory gets addresses that no host address has: bit 63 is set, and the block number is in the bits from 32 on. */
 enum { SHARED_BIT = 63, BLOCK_AT = 32 };
 
-/* red with an operation on integers whose order does not matter; 0: another instruction. */
+/* The kind of a red on integers, whose operands commute; 0: another instruction. */
 static uint8_t commuting_kind(const struct warp_state *s, const struct insn *i)
 {
 	const gpul_ptx_inst *in = gpul_insn_ptx(s->frame->code, i);

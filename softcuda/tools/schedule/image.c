@@ -1,5 +1,5 @@
-/* image.c — global memory as it was before the launch, and as it was after the first schedule: only the chunks that some schedule
- * writes to, so that a launch beside large buffers is cheap. */
+/* image.c — global memory before the launch and after the first schedule.  Keeps only chunks that some schedule writes to, so
+ * that large unused buffers cost nothing. */
 #include "softcuda/tools/schedule/schedule_internal.h"
 
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static bool is_touched(const struct chunk *c, unsigned byte)
 	return c->touched[byte / 64] >> byte % 64 & 1;
 }
 
-/* Keep [at, at + bytes), which one chunk contains. */
+/* Save [at, at + bytes), which must lie in one chunk. */
 static bool keep_bytes(struct image *m, uint64_t at, uint64_t bytes)
 {
 	struct chunk *c;

@@ -1,8 +1,8 @@
-/* races.c — which steps happen before which, and which conflicting pairs could come in the other order.
+/* races.c — happens-before between steps, and conflicting pairs of steps whose order can be reversed.
  *
- * Dynamic partial-order reduction (C. Flanagan, P. Godefroid, POPL 2005): when a step conflicts with an earlier one that does not happen
- * before it, the split of the later step is wanted at the earlier point.  "Happens before" follows from the order of each lane's own
- * steps, from conflicts, from barriers and from *.sync. */
+ * Dynamic partial-order reduction (C. Flanagan, P. Godefroid, POPL 2005): if a step conflicts with an earlier one that does not
+ * happen before it, the later step's split is marked to be tried at the earlier point. Happens-before follows from each lane's
+ * program order, from conflicts, from barriers and from *.sync. */
 #include "softcuda/tools/schedule/schedule_internal.h"
 
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static void want(struct choice *c, const struct entity *early, const struct enti
 	c->pair[0].footprint = c->pair[1].footprint = (struct footprint){ 0 };
 }
 
-/* Step `late` is to be tried before step `early`: want a split that leads there. */
+/* Mark a split to be tried at step `early` that leads to executing step `late` before it. */
 static void want_earlier(struct explorer *x, unsigned early, unsigned late, const uint64_t *before_late)
 {
 	struct step *at = &x->step[early];

@@ -1,6 +1,6 @@
-/* replay.c — a schedule as a string: the steps at which it deviates from the default order.
+/* replay.c — converts a schedule to a string and back: the steps where it deviates from the default order.
  *
- *     LAUNCH/STEP-BLOCK.WARP.LANE/...     each of them counted from 0; the lane is the first one of the split */
+ *     LAUNCH/STEP-BLOCK.WARP.LANE/...     all numbers count from 0; LANE is the split's first lane */
 #include "softcuda/tools/schedule/schedule_internal.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* schedule.c — the tool schedule: runs kernels in another order of their accesses, or in all orders. */
+/* schedule.c — the tool schedule: runs kernels with their accesses in another order, or in all orders. */
 #include "softcuda/tools/schedule/schedule_internal.h"
 
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static uint64_t count_lanes_of(const struct gpul_exec_launch *l)
 	return l->n_blocks * ((threads + LANES - 1) / LANES * LANES);
 }
 
-/* Start to explore, or to replay, a launch. */
+/* Start exploring or replaying a launch. */
 static void begin_launch(struct explorer *x, gpul_exec_launch *l)
 {
 	const uint64_t n_lanes = count_lanes_of(l), number = x->n_launches++;
@@ -146,7 +146,7 @@ static void barrier_completes(struct observer *o, struct block *b, unsigned id)
 	gpul_known_join(x, b, lanes, b->n_warps);
 }
 
-/* Memory that no thread has written must have the same contents in all schedules. */
+/* Clear memory that was never written, because it must have the same contents in all schedules. */
 static void clear_memory(struct block *b)
 {
 	memset(b->shared, 0, b->shared_bytes);

@@ -1,18 +1,18 @@
-/* schedule_internal.h — other orders of a kernel's accesses to memory: one by a seed, or all of them.
+/* schedule_internal.h — runs a kernel with its memory accesses in other orders: one chosen by a seed, or all.
  *
- *     schedule.c    the tool: its options, and the hooks of the observer
- *     seed.c        --schedule SEED: lets splits wait before accesses, by random numbers
- *     explore.c     --schedule all, replay:...: at each access, decides whose turn it is
+ *     schedule.c    the tool: its options and its observer's hooks
+ *     seed.c        --schedule SEED: makes splits wait before accesses at random
+ *     explore.c     --schedule all, replay:...: at each access, chooses the split that runs
  *       entity.c      the splits that could make the next access
  *       footprint.c   the bytes that an instruction accesses; which two instructions conflict
- *       races.c       pairs of conflicting accesses whose order can be reversed: what is left to be tried
+ *       races.c       pairs of conflicting accesses whose order can be reversed, and so have yet to be tried
  *       image.c       memory as it was before the launch, and after its first schedule
  *       replay.c      a schedule as a string
  *       difference.c  what differs between two schedules, in words
  *
- * A step is an access to shared or global memory by a split: its lanes access together.  All instructions between two accesses of a
- * split are executed without a choice, because no other split can see them.  A schedule is a list of steps; two schedules that
- * differ only in the order of steps without conflict have the same result, and one of them is enough. */
+ * A step is one access to shared or global memory by a split, whose lanes access together. The instructions between two accesses
+ * need no scheduling choice, because no other split can observe them. A schedule is a list of steps. Two schedules that differ
+ * only in the order of non-conflicting steps have the same result, so only one of them is run. */
 #ifndef GPULOAD_SOFTCUDA_TOOLS_SCHEDULE_SCHEDULE_INTERNAL_H
 #define GPULOAD_SOFTCUDA_TOOLS_SCHEDULE_SCHEDULE_INTERNAL_H
 
@@ -24,9 +24,9 @@ extern const struct tool gpul_schedule_tool;
 #define SCHEDULE "schedule"
 
 enum {
-	MAX_ENTITIES = 256,          /* splits of a launch that can be explored */
-	MAX_LANES = 2048,            /* of a launch that can be explored */
-	MOST_SECONDS = 60,           /* of the search of one launch */
+	MAX_ENTITIES = 256,          /* maximum splits of a launch that can be explored */
+	MAX_LANES = 2048,            /* maximum threads of a launch that can be explored */
+	MOST_SECONDS = 60,           /* time limit for the search of one launch */
 	MAX_STEPS = 20000,           /* of one schedule */
 	MAX_DEVIATIONS = 4096,       /* in a replay string */
 };
@@ -39,22 +39,22 @@ struct footprint {
 	struct span *span;           /* owned */
 };
 
-/* The bytes of shared and global memory that lanes `on` are about to access; false: none, or no memory for the list. */
+/* The bytes of shared and global memory that lanes `on` are about to access; false: none, or out of memory. */
 bool gpul_footprint_make(struct warp_state *s, const struct insn *i, uint32_t on, uint64_t block, struct footprint *out);
 void gpul_footprint_free(struct footprint *f);
 bool gpul_footprint_copy(const struct footprint *from, struct footprint *to);
 bool gpul_footprints_conflict(const struct footprint *a, const struct footprint *b);
-void gpul_footprint_only_reads(struct footprint *f);   /* nothing was changed after all */
+void gpul_footprint_only_reads(struct footprint *f);   /* the instruction changed nothing after all */
 bool gpul_footprint_writes(const struct footprint *f);
-/* A host address of global memory; NULL: the span is of shared memory. */
+/* The host address of a span in global memory; NULL: the span is in shared memory. */
 uint8_t *gpul_span_global(const struct span *s);
 
 /* ---- image.c ---------------------------------------------------------------------------------------------------- */
 
 enum { CHUNK_BYTES = 256 };
 struct chunk {
-	uint64_t at;                 /* 0: a free place of the table */
-	uint64_t touched[CHUNK_BYTES / 64];   /* bit k: a step writes to byte k; the other bytes may belong to others */
+	uint64_t at;                 /* 0: an empty entry of the hash table */
+	uint64_t touched[CHUNK_BYTES / 64];   /* bit k: a step writes byte k; other bytes may belong to other allocations */
 	uint8_t original[CHUNK_BYTES], first[CHUNK_BYTES];  /* before the launch, and after the first schedule */
 };
 struct image {
@@ -63,13 +63,13 @@ struct image {
 	bool has_first;
 };
 
-/* Keep what global memory contains before a step writes to it; false: no memory. */
+/* Save the contents of global memory before a step writes to it; false: out of memory. */
 bool gpul_image_keep(struct image *m, const struct footprint *f);
-void gpul_image_end_first(struct image *m);          /* memory is the result of the first schedule */
-/* The first range of bytes at or after address *at that differs from the first result; false: there is none. */
+void gpul_image_end_first(struct image *m);          /* memory now has the result of the first schedule */
+/* Find the first range at or after `from` that differs from the first schedule's result; sets *at.  false: none. */
 bool gpul_image_differs(const struct image *m, uint64_t from, uint64_t *at, uint32_t *bytes);
-const uint8_t *gpul_image_first(const struct image *m, uint64_t at);  /* the first result of a byte that differs, and those behind it */
-void gpul_image_restore(const struct image *m);      /* as before the launch */
+const uint8_t *gpul_image_first(const struct image *m, uint64_t at);  /* the first schedule's result at a byte that differs, and after it */
+void gpul_image_restore(const struct image *m);      /* restore memory as before the launch */
 void gpul_image_clear(struct image *m);
 
 /* ---- entity.c --------------------------------------------------------------------------------------------------- */
@@ -88,10 +88,10 @@ struct entity {
 /* One of the splits that could make a step. */
 struct choice {
 	struct entity who;
-	bool waits;                  /* it would only poll again what nobody has changed */
-	bool asleep;                 /* all schedules that begin with it have been tried before */
-	bool done, wanted;           /* tried, or to be tried, from here */
-	struct entity *pair;         /* why it is wanted: the two accesses whose order is to be reversed, the first one first; or NULL */
+	bool waits;                  /* it would only poll again, without any change since */
+	bool asleep;                 /* sleep set: every schedule that starts with it has been tried */
+	bool done, wanted;           /* already tried here; still to be tried here */
+	struct entity *pair;         /* why it is to be tried: the two accesses to reverse, in their original order; or NULL */
 };
 
 struct step {
@@ -114,26 +114,26 @@ enum phase { PHASE_OFF, PHASE_EXPLORE, PHASE_LAST };
 struct explorer {
 	struct observer o;
 	bool all;                    /* else replay */
-	bool exhaustive;             /* all: without partial-order reduction, to check it */
+	bool exhaustive;             /* option `all` without partial-order reduction, to verify the reduction */
 	uint64_t seed;               /* of seed.c; unused by the others */
 	bool by_seed;
 	uint64_t max_schedules;
-	uint64_t n_launches, launch_number, replayed_launch;  /* launch_number: of the explored one, from 0 */
+	uint64_t n_launches, launch_number, replayed_launch;  /* launch_number: the explored launch, from 0 */
 
-	struct gpul_exec_launch *launch;   /* NULL: none is explored */
+	struct gpul_exec_launch *launch;   /* NULL: no launch is being explored */
 	enum phase phase;
-	struct block **blocks;       /* resident ones of the launch */
+	struct block **blocks;       /* the launch's resident blocks */
 	unsigned n_blocks, blocks_capacity;
 	uint64_t n_begun;
 
-	struct step *step;           /* the schedule; those below depth have been executed */
+	struct step *step;           /* the current schedule; steps [0, depth) have been executed */
 	unsigned n_steps, depth, steps_capacity;
-	bool granted, executing;     /* step[depth] may be executed, is being executed */
-	uint8_t *old_bytes;          /* what the executing step could overwrite */
-	uint64_t n_changes;          /* of memory, by the steps so far */
-	struct visit *visits;        /* when each split made the same access before, to find polls */
+	bool granted, executing;     /* step[depth] may be executed; is being executed */
+	uint8_t *old_bytes;          /* bytes that the executing step may overwrite */
+	uint64_t n_changes;          /* number of memory changes by the steps so far */
+	struct visit *visits;        /* the last time when each split made the same access, to detect polling */
 	unsigned n_visits, visits_capacity;
-	uint64_t *known;             /* for each lane, the set of steps that happen before its next one */
+	uint64_t *known;             /* for each lane, the set of steps that happen before its next step */
 	uint64_t n_lanes;
 
 	struct deviation deviation[MAX_DEVIATIONS];
@@ -141,7 +141,7 @@ struct explorer {
 
 	uint64_t n_schedules, n_redundant, began_ns;
 	bool abandoned, gave_up, too_long, differs;
-	const char *why_not;         /* why it is not complete */
+	const char *why_not;         /* why the exploration is incomplete */
 	struct outcome now, first;
 	struct image image;
 	void (*print)(void *user, const char *text, size_t text_bytes);   /* of the machine */
@@ -153,7 +153,7 @@ struct visit { uint32_t block, warp, lanes; const struct insn *insn; uint64_t di
 enum { KNOWN_WORDS = MAX_STEPS / 64 + 1 };
 
 /* entity.c.  True: every split of the launch has ended, waits for others, or is about to make an access; out receives the latter.
- * s: the warp that runs now, at instruction i. */
+ * s: the running warp, at instruction i. */
 bool gpul_entities_collect(const struct explorer *x, struct warp_state *s, const struct insn *i, struct entity out[MAX_ENTITIES],
 			   unsigned *n);
 uint64_t gpul_block_number(const struct block *b);
@@ -163,13 +163,13 @@ void gpul_races_find(struct explorer *x, unsigned step);
 void gpul_known_join(struct explorer *x, const struct block *b, const uint32_t lanes[], unsigned n_warps);
 /* difference.c */
 void gpul_difference_report(struct explorer *x);
-/* replay.c.  The default order: the split that made the last step, if it can go on; else the first one.  -1: all wait. */
+/* replay.c.  The default choice: the split that made the last step if it can continue, else the first one.  -1: all wait. */
 int gpul_default_choice(const struct step *step, const struct step *last, bool avoid_sleepers);
-/* Write the deviations of the current schedule from the default: "/12-0.1.0/20-1.0.0". */
+/* Write where the current schedule deviates from the default: "/12-0.1.0/20-1.0.0". */
 void gpul_schedule_print(const struct explorer *x, char *buf, size_t bytes);
 bool gpul_schedule_parse(const char *text, struct explorer *x);
 
-/* explore.c, seed.c: called by schedule.c */
+/* explore.c and seed.c, called by schedule.c */
 bool gpul_explore_wants(const struct func_code *code, const struct insn *i);
 enum observed gpul_explore_before(struct explorer *x, struct warp_state *s, const struct insn *i, uint32_t on);
 void gpul_explore_after(struct explorer *x, struct warp_state *s, const struct insn *i, uint32_t on, bool waits);

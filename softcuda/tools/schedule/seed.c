@@ -1,8 +1,9 @@
-/* seed.c — another order for each seed: splits wait before some of their accesses, barriers and *.sync, by random numbers.
+/* seed.c — random scheduling: splits wait before some of their accesses, barriers and *.sync, as the seed determines.
  *
- * One in 2, 4, 8 or 16 of them, by the seed: small kernels need many waits, and in a large one many waits make all orders alike.
- * A wait lasts from 1 to 1024 turns, with equal probability for each power of two: so short delays occur, and long ones in which
- * other splits, warps and blocks do all their work.  Everything follows from the seed, because one worker runs all blocks. */
+ * One in 2, 4, 8 or 16 of them waits, depending on the seed: small kernels need many waits, but in large kernels too many waits
+ * make all orders alike. A wait lasts 1 to 1024 turns, with equal probability for each power of two, so that both short delays
+ * occur and long ones in which other splits, warps and blocks finish their work. One worker runs all blocks, so the seed
+ * determines the whole order. */
 #include "softcuda/tools/schedule/schedule_internal.h"
 
 #include <stdlib.h>
@@ -11,7 +12,7 @@ enum { RATES = 4, LONGEST_BITS = 11 };
 
 struct seed_block {
 	uint64_t random;
-	uint32_t *wait;      /* for each lane: turns for which its split waits; UINT32_MAX: it has waited */
+	uint32_t *wait;      /* by lane: turns that its split still waits; UINT32_MAX: it has waited */
 };
 
 /* splitmix64 */
