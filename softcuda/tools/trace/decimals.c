@@ -1,13 +1,13 @@
-/* decimals.c — 32 numbers as decimal text at once.
+/* decimals.c — converts 32 numbers to decimal text at once.
  *
- * Most values of a kernel are small integers, or floats between 1e-4 and 1e9, and printf() takes longer for 32 of them than the
- * interpreter for 100 instructions.  Here, eight lanes are converted together, in vectors and without branches.  This file is compiled once for each
- * instruction set, as the handlers of instructions are.
+ * Most values of a kernel are small integers or floats between 1e-4 and 1e9, and printf() takes longer for 32 of them than the
+ * interpreter takes for 100 instructions. Here, vector code without branches converts eight lanes together. This file is compiled
+ * once for each CPU instruction set, like the instruction handlers.
  *
  *     bits ──find_digits()──> 9 digits and an exponent ──lay_out()──> up to 16 bytes of text
  *
- * The text has the fewest of 7, 8 or 9 digits that tell a float apart from its neighbours, without zeros at the end; a float from
- * 2^24 on, which is an integer, has all its digits. */
+ * A float is printed with the smallest number of digits (7, 8 or 9) that distinguishes it from its neighbours, without trailing
+ * zeros. Floats of 2^24 and more are integers and are printed with all digits. */
 #include "softcuda/tools/trace/trace_internal.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@
 #include <immintrin.h>
 #endif
 
-/* N: 64-bit lanes of a register.  The macros are what vectors of gcc and clang have no operator for. */
+/* N: 64-bit elements per vector register.  The macros do what gcc's and clang's vector operators cannot. */
 #if defined(__AVX512F__)
 enum { N = 8 };
 #define MULTIPLY_32(a, b) ((vec_u)_mm512_mul_epu32((__m512i)(a), (__m512i)(b)))
@@ -50,7 +50,7 @@ typedef uint32_t vec_hw __attribute__((vector_size(16 * N)));
 
 struct digits {
 	vec_i usual;         /* the float is between 1e-4 and 1e9 */
-	vec_i exponent;      /* of 10: the first digit stands before the point */
+	vec_i exponent;      /* power of 10 of the first digit */
 	vec_u value;         /* nine digits */
 };
 
@@ -69,7 +69,7 @@ static const double powers[] = { 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 1e1, 1e2, 1e3,
 
 #define EACH(v) ((vec_u){ 0 } + (v))
 
-/* To the next integer, of numbers below 2^52. */
+/* Round numbers below 2^52 to the next integer. */
 static inline vec_d rounded(vec_d v)
 {
 	return v + 0x1p52 - 0x1p52;
@@ -80,7 +80,7 @@ static inline vec_d distance(vec_d a, vec_d b)
 	return (vec_d)((vec_i)(a - b) & INT64_MAX);
 }
 
-/* Scale the values so that they have 9 digits before the point, which is exact: a float has 24 bits, and 5^12 has 28. */
+/* Scale the values to 9 digits before the decimal point.  This is exact: a float has 24 bits, and 5^12 has 28. */
 static inline void find_digits(const uint32_t bits[N], struct digits *out)
 {
 	vec_w words;
@@ -93,13 +93,13 @@ static inline void find_digits(const uint32_t bits[N], struct digits *out)
 	out->usual = (vec_i)((vec_i)given >= 0x38d1b718) & (vec_i)((vec_i)given < 0x4e6e6b28);  /* 1e-4, 1e9 */
 	b = SELECT(out->usual, given, EACH(0x3f800000));
 	binary = (vec_i)(b >> 23);
-	e = ((binary - 127) * 77) >> 8;                 /* log10(2) is about 77/256; one too small for some */
+	e = ((binary - 127) * 77) >> 8;                 /* log10(2) is about 77/256; the result is one too small for some values */
 	v = __builtin_convertvector((vec_f)__builtin_convertvector(b, vec_w), vec_d);
 	e -= (vec_i)(v >= LOOK_UP(powers, e + 6));
 	scale = LOOK_UP(powers + 5, 8 - e);
 	scaled = v * scale;
-	half = (vec_d)((binary - 127 - 24 + 1023) << 52) * scale;              /* to the middle between this float and the next */
-	half = SELECT((vec_i)((b & 0x7fffff) == 0), half * 0.5, half);          /* below a power of 2, floats are closer */
+	half = (vec_d)((binary - 127 - 24 + 1023) << 52) * scale;              /* half the distance to the next float */
+	half = SELECT((vec_i)((b & 0x7fffff) == 0), half * 0.5, half);          /* below a power of 2 the distance is half as large */
 	half = SELECT((vec_i)(binary >= FIRST_INTEGER), (vec_d){ 0 }, half);
 	d9 = rounded(scaled);
 	d8 = rounded(scaled * 0.1) * 10;
@@ -110,7 +110,7 @@ static inline void find_digits(const uint32_t bits[N], struct digits *out)
 	out->value = (vec_u)(d9 + 0x1p52) & UINT64_C(0xfffffffffffff);
 }
 
-/* The eight decimal digits of each number, a byte for each, the first one in the low byte. */
+/* The eight decimal digits of each number, one per byte; the first digit is in the low byte. */
 static inline vec_u split_digits(vec_u v)
 {
 	const vec_u high = MULTIPLY_32(v, EACH(3518437209)) >> 45, low = v - MULTIPLY_32(high, EACH(10000));
@@ -121,7 +121,7 @@ static inline vec_u split_digits(vec_u v)
 	return (vec_u)(tens | (twos - tens * 10) << 8);
 }
 
-/* The number of digits up to the last one that is not 0, and one more that is not in `digits`. */
+/* The number of digits up to the last nonzero one, plus one digit that is not in `digits`. */
 static inline vec_u count_digits(vec_u digits)
 {
 #if defined(COUNT_DIGITS)
@@ -139,18 +139,18 @@ static inline vec_u count_digits(vec_u digits)
 #endif
 }
 
-/* What stands before the first digit of numbers from 1e-4 on, by their exponent, as text in little-endian order; and its bits. */
+/* The text before the first digit of numbers from 1e-4 on, by exponent (little-endian), and its length in bits. */
 static const union { uint64_t u[16]; double d[16]; } zeros_text = { { 0x3030302e30, 0x30302e30, 0x302e30, 0x2e30 } },
 						      zeros_bits = { { 40, 32, 24, 16 } };
 
-/* A blank, the sign, zeros, digits and the point. */
+/* Write a blank, the sign, zeros, digits and the decimal point. */
 static inline void lay_out(const struct digits *d, const uint32_t bits[N], uint64_t low_out[N], uint64_t high_out[N], uint64_t length_out[N])
 {
 	const vec_i e = d->exponent, fraction = (vec_i)(e < 0), point = ~fraction & (vec_i)(e < 8);
 	const vec_u first = MULTIPLY_32(d->value, EACH(1441151881)) >> 57;
 	const vec_u rest = split_digits(d->value - MULTIPLY_32(first, EACH(100000000))), text = rest | UINT64_C(0x3030303030303030);
 	const vec_u n = count_digits(rest), whole = (vec_u)(e + 1);
-	const vec_u bit = (vec_u)(e & point) * 8;                           /* of the point in text */
+	const vec_u bit = (vec_u)(e & point) * 8;                           /* position of the point in the text */
 	const vec_u behind = text >> bit << bit, before = text ^ behind;
 	const vec_u middle = SELECT(point, before | EACH('.') << bit | behind << 8, text);
 	const vec_u zeros = (vec_u)LOOK_UP(zeros_bits.d, e + 4);
@@ -171,7 +171,7 @@ static inline void lay_out(const struct digits *d, const uint32_t bits[N], uint6
 	memcpy(length_out, &length, sizeof length);
 }
 
-/* Write the texts of the lanes that are on, one behind the other, and "-" for the others. */
+/* Write the texts of the lanes that are on one after another, and "-" for the others. */
 static char *join(char *to, const struct texts *t, uint32_t on)
 {
 	for (unsigned l = 0; l < LANES && on == ALL_LANES; l++) {

@@ -1,4 +1,4 @@
-/* filter.c — which instructions a trace records: --trace-only and --blocks. */
+/* filter.c — selects the instructions that a trace records: --trace-only and --blocks. */
 #include "softcuda/tools/trace/trace_internal.h"
 
 #include <stdlib.h>

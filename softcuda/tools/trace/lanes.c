@@ -1,4 +1,4 @@
-/* lanes.c — the values of 32 lanes as text. */
+/* lanes.c — converts the values of 32 lanes to text. */
 #include "softcuda/tools/trace/trace_internal.h"
 
 #include <string.h>
@@ -33,10 +33,10 @@ bool gpul_trace_row(const uint64_t v[LANES], unsigned bytes, uint32_t on, uint64
 	if (!rest)
 		return true;
 	l1 = first_lane(rest);
-	if (l1 != l0 + 1 && v[l1] != v[l0])  /* the step would be a fraction, or could be */
+	if (l1 != l0 + 1 && v[l1] != v[l0])  /* the step between lanes might be a fraction */
 		return false;
 	*step = cut(v[l1] - v[l0], bytes);
-	if (on == ALL_LANES) {  /* without branches, so that the loop becomes vector code */
+	if (on == ALL_LANES) {  /* without branches, so that the compiler vectorizes the loop */
 		const uint64_t mask = cut(UINT64_MAX, bytes);
 		uint64_t differ = 0;
 
@@ -50,7 +50,7 @@ bool gpul_trace_row(const uint64_t v[LANES], unsigned bytes, uint32_t on, uint64
 	return true;
 }
 
-/* What this CPU runs of decimals.c. */
+/* The versions of decimals.c for this CPU. */
 static struct { trace_floats_fn *floats; trace_integers_fn *integers; } writers;  /* one trace writes text, on one thread at a time */
 
 static void find_writers(void)
@@ -68,7 +68,7 @@ static void find_writers(void)
 #endif
 }
 
-/* Floats of 32 bits. */
+/* Write 32-bit floats. */
 static char *put_floats(char *to, const uint32_t bits[LANES], uint32_t on)
 {
 	const uint32_t first = bits[first_lane(on)];
@@ -83,12 +83,12 @@ static char *put_floats(char *to, const uint32_t bits[LANES], uint32_t on)
 			differ |= bits[l] ^ first;
 	if (!differ)
 		return gpul_trace_number(to, first, 4, 'f');
-	to = writers.floats(to - 1, bits, on);  /* begins with a blank */
+	to = writers.floats(to - 1, bits, on);  /* starts with a blank */
 	start[-1] = before;
 	return to;
 }
 
-/* True: all values are shown as integers below 10^8, which out receives. */
+/* True: all values are integers below 10^8; they are stored in out. */
 static bool are_integers(const uint64_t v[LANES], unsigned bytes, char type, uint32_t on, uint64_t out[LANES])
 {
 	const uint64_t most = type == 'b' ? 0xffff : type == 's' && bytes == 2 ? 0x7fff : 99999999;
@@ -111,7 +111,7 @@ static bool are_integers(const uint64_t v[LANES], unsigned bytes, char type, uin
 	return !wrong;
 }
 
-/* "0xffffffffffffffff", or "-" for a lane that did not execute, are the longest. */
+/* The longest text for a lane is "0xffffffffffffffff"; a lane that did not execute is "-". */
 static char *put_list(char *to, const uint64_t v[LANES], unsigned bytes, char type, uint32_t on)
 {
 	char *start = to, before = to[-1];
@@ -133,7 +133,7 @@ static char *put_list(char *to, const uint64_t v[LANES], unsigned bytes, char ty
 	return to;
 }
 
-/* Two 64-bit words per lane: the low words are first. */
+/* Write two 64-bit words per lane; all low words come first. */
 static char *put_wide(char *to, const uint64_t *words, uint32_t on)
 {
 	for (unsigned l = 0; l < LANES; l++) {
@@ -153,7 +153,7 @@ char *gpul_trace_lanes(char *to, const void *values, unsigned bytes, char type, 
 		find_writers();
 	if (!on) {
 		*to++ = '-';
-	} else if (!bytes) {  /* a predicate: bits of lanes */
+	} else if (!bytes) {  /* a predicate: one bit per lane */
 		*to++ = '{';
 		to = gpul_trace_mask(to, *(const uint32_t *)values & on);
 		*to++ = '}';

@@ -1,7 +1,7 @@
-/* number.c — one value as decimal text.
+/* number.c — converts one value to decimal text.
  *
- * A float has the fewest digits that tell it apart from its neighbours.  Source: R. Giulietti, The Schubfach way to render doubles, 2020;
- * the names c, q, k, h and g are those of the paper.  printf() takes some 20 times as long. */
+ * A float is printed with the fewest digits that distinguish it from its neighbours. Source: R. Giulietti, The Schubfach way to
+ * render doubles, 2020; the names c, q, k, h and g are those of the paper. printf() takes about 20 times as long. */
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
@@ -10,12 +10,12 @@
 
 __extension__ typedef unsigned __int128 wide;
 
-/* Bytes are stored eight at a time, in little-endian order, also behind the end. */
+/* bytes are stored eight at a time in little-endian order, also past the end */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "as in device memory");
 
 /* ---- integers -------------------------------------------------------------------------------------------------------- */
 
-/* The eight decimal digits of a number below 10^8, a byte for each, the first one in the low byte. */
+/* The eight decimal digits of a number below 10^8, one per byte; the first digit is in the low byte. */
 static uint64_t eight_digits(uint32_t v)
 {
 	const uint64_t fours = v / 10000 | (uint64_t)(v % 10000) << 32;
@@ -31,7 +31,7 @@ char *gpul_trace_decimal(char *to, uint64_t v)
 	uint64_t text = digits | UINT64_C(0x3030303030303030);
 	unsigned skipped = 0;
 
-	if (v == last) {  /* leave out zeros, but not the last digit */
+	if (v == last) {  /* leave out trailing zeros, but keep the last digit */
 		skipped = (unsigned)__builtin_ctzll(digits | UINT64_C(1) << 56) & ~7u;
 		text >>= skipped;
 	} else {
@@ -86,7 +86,7 @@ struct power { uint64_t high, low; };    /* the 128 highest bits of 10^k, rounde
 static struct power powers[MOST_POWER - LEAST_POWER + 1];
 static pthread_once_t powers_are_known = PTHREAD_ONCE_INIT;
 
-/* 64 bits of a number, from bit `at` on; at can be negative. */
+/* 64 bits of a number starting at bit `at`, which may be negative. */
 static uint64_t bits_from(const uint64_t *words, int at)
 {
 	uint64_t out = 0;
@@ -116,7 +116,7 @@ static void compute_powers(void)
 {
 	uint64_t up[BIG_WORDS] = { 1 }, down[BIG_WORDS] = { 0 };
 
-	down[BIG_WORDS - 1] = 1;  /* 10^-k as a fraction of this */
+	down[BIG_WORDS - 1] = 1;  /* the denominator of 10^-k as a fraction */
 	for (int k = 0; k <= MOST_POWER; k++) {
 		wide carry = 0, rest = 0;
 
@@ -146,7 +146,8 @@ static uint64_t scaled(const struct power *g, uint64_t cp)
 	return (uint64_t)(high >> 64) | ((uint64_t)high > 1);
 }
 
-/* The shortest decimal in the rounding interval of c * 2^q; closer: the float below is only half as far away as the one above. */
+/* The shortest decimal in the rounding interval of c * 2^q.  closer: the next lower float is half as far away as the next higher
+ * one. */
 static struct decimal shortest(uint64_t c, int q, bool closer)
 {
 	const bool odd = c & 1;
@@ -169,7 +170,7 @@ static struct decimal shortest(uint64_t c, int q, bool closer)
 	return (struct decimal){ s + above, k };
 }
 
-/* As printf() does: with an exponent below 1e-4, and from 10^most on. */
+/* As in printf(): with an exponent below 1e-4 and from 10^most on. */
 static char *put_digits(char *to, struct decimal d, int most)
 {
 	char digits[24];
@@ -203,7 +204,7 @@ static char *put_digits(char *to, struct decimal d, int most)
 	return to;
 }
 
-/* significand_bits: of the format, without the hidden one; v: an integer, if it is below 1e9, otherwise 0. */
+/* significand_bits: without the hidden bit; v: the value if it is an integer below 1e9, otherwise 0. */
 static char *put_float(char *to, uint64_t bits, unsigned significand_bits, unsigned exponent_bits, double v)
 {
 	const uint64_t significand = bits & ((UINT64_C(1) << significand_bits) - 1);

@@ -1,4 +1,4 @@
-/* output.c — lines of a trace on their way to its file. */
+/* output.c — buffers the lines of a trace before they are written to the file. */
 #include "softcuda/tools/trace/trace_internal.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* page.c — a trace as one HTML page that plays the kernel: page/page.html with its style and its scripts, and the record. */
+/* page.c — writes a trace as one HTML page that replays the kernel: page/page.html with its style, its scripts and the record. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ GPUL_EMBED(view_js, PAGE "view.js");
 GPUL_EMBED(memory_js, PAGE "memory.js");
 GPUL_EMBED(play_js, PAGE "play.js");
 
-/* MOST_BYTES of the record become 4/3 as many in base64: with the code, the page stays below 5 MB, unless a limit is given. */
+/* In base64, MOST_BYTES of the record become 4/3 as many.  With the code, the page stays below 5 MB unless a limit is given. */
 enum { MOST_BYTES = 3400000, MAX_SOURCE_BYTES = 1 << 20, KEPT_LAUNCHES = 1000 };
 
 struct page {
@@ -80,7 +80,7 @@ static void add_notice(struct trace_output *o, const struct trace_notice *n)
 
 /* ---- writing --------------------------------------------------------------------------------------------------------- */
 
-/* A JSON string inside of a script element: "<" must not begin a tag. */
+/* Write part of a JSON string inside a script element, where "<" must not start a tag. */
 static void put_bytes(FILE *to, const char *text, size_t n)
 {
 	fputc('"', to);
@@ -104,7 +104,7 @@ static void put_text(FILE *to, const char *text)
 	put_bytes(to, text ? text : "", text ? strlen(text) : 0);
 }
 
-/* [name, [sources: flat number of a register, or "0x..."], table of lop3] */
+/* Write [name, [sources: register number, or "0x..."], truth table of lop3]. */
 static void put_rule(FILE *to, const struct trace_rule *rule)
 {
 	fprintf(to, "[\"%s\",[", rule->name);
@@ -170,7 +170,7 @@ static void put_function(FILE *to, const struct trace_code *c, const struct reco
 	fputs("]}", to);
 }
 
-/* The source as it is now; a page without it shows the PTX only. */
+/* Embed the source file in its current state; without it, the page shows only the PTX. */
 static void put_file(FILE *to, const char *path)
 {
 	gpul_file file;
@@ -256,7 +256,7 @@ static void put_embedded(FILE *to, const gpul_embedded *file)
 	free(text);
 }
 
-/* Write the text up to a mark; returns what follows the mark. */
+/* Write the text up to a mark; returns the text after the mark. */
 static const char *put_until(FILE *to, const char *text, const char *mark)
 {
 	const char *at = strstr(text, mark);
@@ -265,7 +265,7 @@ static const char *put_until(FILE *to, const char *text, const char *mark)
 	return at + strlen(mark);
 }
 
-/* page.html has the places of the style, the record and the scripts. */
+/* page.html contains marks for the style, the record and the scripts. */
 static void put_page(struct trace_output *o, const struct page *p)
 {
 	static const gpul_embedded *const scripts[] = { &rules_js, &record_js, &state_js, &view_js, &memory_js, &play_js };

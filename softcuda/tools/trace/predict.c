@@ -1,6 +1,6 @@
-/* predict.c — results that the page computes itself (page/rules.js has the same rules).
+/* predict.c — computes the results that the page also computes, by the same rules (page/rules.js).
  *
- * A rule need not hold: record.c compares its result with what the interpreter computed, and stores the values if they differ. */
+ * A rule may be wrong for some values: record.c compares its result with the interpreter's, and stores the values if they differ. */
 #include "softcuda/tools/trace/record_internal.h"
 
 #include <math.h>
@@ -40,7 +40,7 @@ static uint64_t of_f64(double d)
 	return bits;
 }
 
-/* a + b, and in *error what the sum lacks (Knuth). */
+/* Returns a + b and sets *error to the rounding error (Knuth). */
 static double sum_f64(double a, double b, double *error)
 {
 	const double sum = a + b, part = sum - a;
@@ -49,7 +49,7 @@ static double sum_f64(double a, double b, double *error)
 	return sum;
 }
 
-/* a * b, and in *error what the product lacks (Veltkamp, Dekker). */
+/* Returns a * b and sets *error to the rounding error (Veltkamp, Dekker). */
 static double product_f64(double a, double b, double *error)
 {
 	const double split = 134217729, product = a * b, a1 = split * a, b1 = split * b;
@@ -59,7 +59,7 @@ static double product_f64(double a, double b, double *error)
 	return product;
 }
 
-/* a + b rounded to odd. */
+/* Returns a + b, rounded to odd. */
 static double odd_f64(double a, double b)
 {
 	double error;
@@ -103,8 +103,8 @@ static uint64_t lop3(uint64_t a, uint64_t b, uint64_t c, uint64_t table)
 
 #define SIGNED(x) ((int64_t)(int32_t)(x))
 
-/* X(operation, bytes of the sources, number of sources, result): a, b, c are the sources, without sign; the result is cut to the
- * width of the register.  The last source of selp is a predicate, 0 or 1. */
+/* X(operation, bytes per source, number of sources, result): a, b, c are the sources as unsigned numbers; the result is truncated
+ * to the register's width.  The last source of selp is a predicate, 0 or 1. */
 #define RULES(X) \
 	X(MOV_16, 2, 1, a) X(MOV_32, 4, 1, a) X(MOV_64, 8, 1, a) \
 	X(ADD_32, 4, 2, a + b) X(SUB_32, 4, 2, a - b) X(MUL_32, 4, 2, a * b) X(MAD_32, 4, 3, a * b + c) X(NEG_32, 4, 1, 0 - a) \
@@ -133,20 +133,20 @@ static uint64_t lop3(uint64_t a, uint64_t b, uint64_t c, uint64_t table)
 	X(CVT_F64_S32, 4, 1, of_f64((double)SIGNED(a))) X(CVT_F64_U32, 4, 1, of_f64((double)a)) X(CVT_F64_F32, 4, 1, of_f64((double)f32(a))) \
 	X(CVT_F32_F64, 8, 1, of_f32((float)f64(a)))
 
-/* What the rules have for an operation: its name for the page. */
+/* The rules' names for the page. */
 static const struct { const char *name; uint8_t bytes, n; } known[N_OPS] = {
 #define X(op, bytes, n, result) [OP_##op] = { #op, bytes, n },
 	RULES(X)
 #undef X
 };
 
-/* The amount of a shift has 32 bits. */
+/* Shift amounts are 32 bits wide. */
 static unsigned source_bytes(unsigned op, unsigned k)
 {
 	return k == 1 && (op == OP_SHL_64 || op == OP_SHR_U64) ? 4 : known[op].bytes;
 }
 
-/* The register at this offset in the frame; UINT32_MAX: a temporary. */
+/* The register at this offset in the frame; UINT32_MAX: a temporary of the interpreter. */
 static uint32_t flat_register(const struct func_code *code, uint32_t offset)
 {
 	for (uint32_t k = 0; k < code->ptx->n_flat_regs; k++)

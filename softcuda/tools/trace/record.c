@@ -1,10 +1,10 @@
-/* record.c — writes the compact record; record_internal.h describes its bytes. */
+/* record.c — writes the compact record, whose format record_internal.h describes. */
 #include "softcuda/tools/trace/record_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What the page knows of a frame: in which lanes it has a register's value. */
+/* The registers of a frame whose values the page knows, and in which lanes. */
 struct known_frame {
 	struct known_frame *next;
 	const struct trace_code *code;
@@ -17,11 +17,11 @@ struct record_warp {             /* trace_warp.sink */
 	const struct trace_code *code;
 	uint32_t depth, row, mask;
 	bool started;
-	struct known_frame *frames;  /* the last used is the first */
+	struct known_frame *frames;  /* most recently used first */
 };
 
 struct record_block {            /* trace_block.sink */
-	uint8_t *shadow, *known;     /* shared memory as the page has it, and which bytes of it */
+	uint8_t *shadow, *known;     /* the page's copy of shared memory, and which bytes of it are known */
 	uint32_t bytes;
 	struct record_warp warps[];
 };
@@ -78,7 +78,8 @@ static int64_t sign_extend(uint64_t v, unsigned bytes)
 	return (int64_t)(v << (64 - 8 * bytes)) >> (64 - 8 * bytes);
 }
 
-/* The values of lanes `on`, which is not 0: all the same; a row; or byte by byte, where a byte that all lanes share is stored once. */
+/* Encode the values of lanes `on`, which is not 0: as one value if all are equal, as an arithmetic sequence, or byte by byte,
+ * where a byte position that is the same in all lanes is stored once. */
 static void put_lanes(struct bytes *b, const uint64_t v[LANES], unsigned bytes, uint32_t on)
 {
 	uint64_t first, step, differ = 0;
@@ -149,7 +150,7 @@ static struct record_row *row_of(struct record *r, const struct trace_event *e)
 	return r->functions[index].rows ? &r->functions[index].rows[e->row - e->code->rows] : NULL;
 }
 
-/* The registers that a store writes to memory, if all of them are 4 or 8 bytes wide. */
+/* The registers that a store writes to memory, if each is 4 or 8 bytes wide. */
 static void find_stored(const struct trace_event *e, const struct func_code *code, struct record_row *row)
 {
 	const gpul_ptx_inst *in = &code->ptx->insts[e->row - e->code->rows];
@@ -178,7 +179,7 @@ static struct record_warp *warp_of(struct record *r, const struct trace_event *e
 	return b ? &b->warps[e->s->index] : NULL;
 }
 
-/* A function begins, or a call will write registers: what the page has of them will be outdated. */
+/* A function starts, or a call will write registers: the page's values of these registers become invalid. */
 static void forget_registers(struct record_warp *w, const struct trace_event *e)
 {
 	uint32_t *lanes = known_lanes(w, e->code, e->depth);
@@ -226,7 +227,7 @@ void gpul_record_prepare(struct record *r, const struct trace_event *e, const st
 	r->has_predicted = true;
 }
 
-/* ---- values of registers -------------------------------------------------------------------------------------------- */
+/* ---- register values ------------------------------------------------------------------------------------------------ */
 
 static bool is_nan(uint64_t v, unsigned bytes)
 {
@@ -241,7 +242,7 @@ static bool prediction_holds(const struct record *r, const uint64_t v[LANES], un
 
 	if (!r->has_predicted)
 		return false;
-	if (on == ALL_LANES) {  /* without branches, so that the loop becomes vector code */
+	if (on == ALL_LANES) {  /* without branches, so that the compiler vectorizes the loop */
 		for (unsigned l = 0; l < LANES; l++)
 			wrong |= ((r->predicted[l] & mask) ^ v[l]) | (uint64_t)(bytes > 2 && (v[l] & sign) > infinity);
 		return !wrong;
@@ -252,7 +253,7 @@ static bool prediction_holds(const struct record *r, const uint64_t v[LANES], un
 	return true;
 }
 
-/* True: the registers are those that the page finds in its copy of shared memory. */
+/* True: the loaded values equal those in the page's copy of shared memory. */
 static bool loads_known_memory(const struct record_block *b, const struct trace_event *e)
 {
 	const struct lane_accesses *a = &e->access[0];
@@ -295,7 +296,7 @@ static void put_register(struct bytes *b, const void *values, unsigned bytes, ui
 	}
 }
 
-/* Returns RECORD_VALUES if values have been written to `to`. */
+/* Returns RECORD_VALUES if it appended values to `to`. */
 static unsigned put_values(struct record *r, struct record_warp *w, const struct trace_event *e, struct bytes *to)
 {
 	uint32_t *lanes = e->row->n_dests && e->on ? known_lanes(w, e->code, e->depth) : NULL;
@@ -337,7 +338,7 @@ static uint64_t word_of(const struct record_block *b, const struct lane_accesses
 	return v;
 }
 
-/* True: the words are those of the stored registers, which the page knows. */
+/* True: the stored words equal the source registers, whose values the page knows. */
 static bool stores_known_registers(struct record *r, struct record_warp *w, const struct trace_event *e, const struct record_row *row,
 				   const struct lane_accesses *a)
 {
@@ -361,7 +362,7 @@ static bool stores_known_registers(struct record *r, struct record_warp *w, cons
 	return at == a->bytes[first_lane(a->lanes)];
 }
 
-/* Copy what the lanes wrote to the shadow; false: an address is not in shared memory. */
+/* Copy what the lanes wrote to the page's copy of shared memory; false: an address is not in shared memory. */
 static bool update_shadow(struct record_block *b, const struct trace_event *e, const struct lane_accesses *a)
 {
 	const unsigned n = a->bytes[first_lane(a->lanes)];

@@ -1,18 +1,19 @@
-/* record_internal.h — the compact record that the page contains.
+/* record_internal.h — the format of the compact record in the page.
  *
- * The page computes most values itself: registers that an addition, a load from shared memory or another simple instruction writes are
- * not stored, if a rule of predict.c gives what the interpreter computed from values that the page has.  page/record.js reads what
- * record.c writes, and page/rules.js contains the same rules.
+ * The page computes most values itself: the record omits the results of simple instructions, such as an addition or a load from
+ * shared memory, if a rule of predict.c computes the same result from values that the page has. page/record.js reads what
+ * record.c writes; page/rules.js contains the same rules.
  *
  * An instruction is a byte of flags, and for each flag, in this order:
- *     WARP     varint: the number of its warp; otherwise the warp of the instruction before
- *     PLACE    varints: function, depth of calls, row; otherwise the row behind the last one of this warp
+ *     WARP     varint: the warp's number; otherwise the previous instruction's warp
+ *     PLACE    varints: function, call depth, row; otherwise the row after the warp's last one
  *     MASK     4 bytes: active lanes; otherwise those of the warp's last instruction
  *     ON       4 bytes: lanes whose guard is true; otherwise all active lanes
  *     VALUES   for each register that it writes: lanes (see record_lanes()); otherwise the rule gives all of them
  *     ACCESS   varint: number; for each: kind + 4 * space, bytes, 4 bytes: its lanes, lanes: addresses; and if it writes shared memory:
  *              1 if the stored registers are the values, otherwise 0 and lanes: for each word of 4 bytes (or less) its value
- * NOTICE begins something else: the kind (enum trace_note), and varints.  All numbers are little-endian. */
+ * The flag NOTICE starts an entry that is not an instruction: its kind (enum trace_note) and varints. All numbers are
+ * little-endian. */
 #ifndef GPULOAD_SOFTCUDA_TOOLS_TRACE_RECORD_INTERNAL_H
 #define GPULOAD_SOFTCUDA_TOOLS_TRACE_RECORD_INTERNAL_H
 
@@ -23,7 +24,7 @@ enum record_flag {
 };
 enum record_lanes { LANES_SAME, LANES_ROW, LANES_PLANES, LANES_BITS, LANES_PREDICTED };
 
-/* A growing array of bytes; failed: memory ran out, and what follows is lost. */
+/* A growing array of bytes.  failed: out of memory; later bytes are lost. */
 struct bytes {
 	uint8_t *at;
 	size_t n, capacity;
@@ -37,20 +38,20 @@ enum { MAX_RULE_SOURCES = 4 };
 struct trace_source { bool is_register; uint32_t flat; uint64_t value; };
 
 struct trace_rule {
-	const char *name;            /* as in page/rules.js; NULL: there is no rule */
+	const char *name;            /* as in page/rules.js; NULL: no rule */
 	unsigned n;
 	struct trace_source source[MAX_RULE_SOURCES];
 	unsigned imm;                /* lop3: the table */
 };
 
-/* The rule of an instruction with one result, from its code. */
+/* Find the rule for an instruction with one result. */
 void gpul_trace_rule_of(const struct func_code *code, const struct insn *i, struct trace_rule *out);
-/* Apply the rule of the instruction that is about to be executed, in all lanes. */
+/* Apply the rule of the next instruction in all lanes. */
 void gpul_trace_predict(const struct warp_state *s, const struct insn *i, uint64_t out[LANES]);
 
 /* ---- record.c ------------------------------------------------------------------------------------------------------- */
 
-struct record_row {              /* of a function: what the page needs to know of a row that was executed */
+struct record_row {              /* what the page needs to know about an executed row of a function */
 	bool executed;
 	struct trace_rule rule;
 	unsigned n_stored;           /* registers that a store writes to memory */
@@ -59,12 +60,12 @@ struct record_row {              /* of a function: what the page needs to know o
 
 struct record {
 	struct bytes stream;
-	unsigned n_warps;            /* numbers given so far */
+	unsigned n_warps;            /* warp numbers assigned so far */
 	unsigned last_warp;
-	bool predicts;               /* everything is recorded, so that the page knows what was written before */
+	bool predicts;               /* everything is recorded, so the page knows all earlier writes */
 	struct { const struct trace_code *code; struct record_row *rows; } *functions;  /* by trace_code.index */
 	unsigned n_functions;
-	uint64_t predicted[LANES];   /* of the instruction that is being executed */
+	uint64_t predicted[LANES];   /* for the current instruction */
 	bool has_predicted;
 };
 

@@ -1,13 +1,13 @@
-/* text.c — a trace as text: one line for each instruction.
+/* text.c — writes a trace as text: one line per instruction.
  *
  *     #21 block 0,0,0 warp 0 lanes ffffffff k.ptx:20 (k.cu:7): mad.lo.s32 %r5, %r2, %r3, %r4;  %r5 = 0, 1 ... 31
  *
- * Values are those that the instruction wrote; "-" stands for a lane that did not execute it. */
+ * The values are those that the instruction wrote; "-" marks a lane that did not execute it. */
 #include "softcuda/tools/trace/trace_internal.h"
 
 #include <string.h>
 
-/* "  reads 4 bytes of shared at 0, 4 ... 124"; lanes can access different spaces by a generic address. */
+/* Write " reads 4 bytes of shared at 0, 4 ... 124".  With generic addresses, lanes can access different spaces. */
 static char *put_access(char *to, const struct lane_accesses *a)
 {
 	static const char *const kinds[] = { "", "reads", "writes", "changes" };

@@ -1,4 +1,4 @@
-/* trace.c — the tool trace: turns what the interpreter executes into events, and hands them to a sink. */
+/* trace.c — the tool trace: turns executed instructions into events and passes them to a sink. */
 #include "softcuda/tools/trace/trace_internal.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@ enum { LAST_HOOK_NS = 1000000000 };
 
 static const char out_of_memory[] = "no memory for the trace: it is not complete";
 
-/* For hooks: true: nothing is recorded any more. */
+/* For hooks.  True: recording has ended. */
 static bool has_ended(struct trace *t)
 {
 	if (!atomic_load_explicit(&t->ended, memory_order_acquire))
@@ -21,7 +21,7 @@ static bool has_ended(struct trace *t)
 	return true;
 }
 
-/* ---- which instructions ------------------------------------------------------------------------------------------- */
+/* ---- selecting instructions --------------------------------------------------------------------------------------- */
 
 /* The branch around a guarded instruction that may wait. */
 static bool is_skip(const struct func_code *code, const struct insn *i)
@@ -63,7 +63,7 @@ static bool wants(struct observer *o, const struct func_code *code, const struct
 
 /* ---- instructions ------------------------------------------------------------------------------------------------- */
 
-/* Find the function of the instruction; false: no memory. */
+/* Find the description of the instruction's function; false: out of memory. */
 static bool find_code(struct trace *t, struct trace_warp *w, const struct warp_state *s)
 {
 	const struct func_code *key = s->frame->code;
@@ -166,7 +166,7 @@ static void notice(struct trace *t, enum trace_note kind, struct trace_block *b,
 			t->output[k].sink->notice(&t->output[k], &n);
 }
 
-/* The number of a launch, which begins here if it has none. */
+/* The number of a launch; numbers it if it is new. */
 static unsigned number_of(struct trace *t, const gpul_exec_launch *l)
 {
 	unsigned k = 0;
@@ -175,7 +175,7 @@ static unsigned number_of(struct trace *t, const gpul_exec_launch *l)
 		k++;
 	if (k < t->n_active)
 		return t->active[k].number;
-	if (t->n_active == TRACE_ACTIVE)  /* more launches than run at once: forget the oldest */
+	if (t->n_active == TRACE_ACTIVE)  /* more launches than can run at once: forget the oldest */
 		memmove(&t->active[0], &t->active[1], --t->n_active * sizeof t->active[0]);
 	k = t->n_active++;
 	t->active[k].launch = l;
@@ -310,7 +310,7 @@ static gpul_status add_output(struct trace *t, const char *file, size_t n, gpul_
 	return GPUL_OK;
 }
 
-/* "a.html,a.json"; a comma can also be a part of a name. */
+/* Parse "a.html,a.json"; a comma may also be part of a file name. */
 static gpul_status add_outputs(struct trace *t, const char *text, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
@@ -367,7 +367,7 @@ static gpul_status read_options(struct trace *t, const struct tool_options *opti
 	return st ? st : add_outputs(t, file, err);
 }
 
-/* Before a kernel has run: its outputs contain only what open() has written. */
+/* Called before any kernel has run: the outputs contain only what open() has written. */
 static void discard(struct observer *observer)
 {
 	struct trace *t = (struct trace *)observer;
@@ -419,7 +419,7 @@ static void write_files(struct trace *t)
 	}
 }
 
-/* What has been recorded, if it is not the whole of what was asked for. */
+/* If the record is incomplete, print which part was recorded. */
 static void say_what_is_missing(const struct trace *t)
 {
 	const unsigned long long last = t->from + t->n_recorded - 1;
@@ -434,9 +434,9 @@ static void say_what_is_missing(const struct trace *t)
 		gpul_tool_say("trace", "the trace ends at instruction %llu, while the kernel is still running", last);
 }
 
-/* A kernel can still run: gpuload run --timeout ends then, and so does a program that does not wait.  There is no lock for each
- * instruction; instead, wait until a hook has seen the end.  Hooks run on one thread and take microseconds: if none has seen it after
- * a second, the kernel sleeps. */
+/* A kernel may still be running: with gpuload run --timeout, or if the program does not wait for it.  To avoid a lock for each
+ * instruction, wait until a hook has seen that the trace has ended.  Hooks run on one thread and take microseconds, so if none
+ * has seen it after a second, the kernel sleeps. */
 static void finish(struct observer *observer)
 {
 	struct trace *t = (struct trace *)observer;

@@ -1,12 +1,12 @@
-/* trace_internal.h — what a kernel did, instruction by instruction.
+/* trace_internal.h — records what a kernel does, instruction by instruction.
  *
  *     trace.c    hooks of the observer ──> struct trace_event ──> a sink: text.c, json.c, page.c
  *     filter.c   which instructions are recorded
- *     code.c     what is known of an instruction before it runs: text, line, registers that it writes
+ *     code.c     static information about an instruction: text, line, registers that it writes
  *     lanes.c    32 values as text: "7", "0, 4 ... 124", or one by one; number.c: one value; decimals.c: 32 at once
- *     output.c   lines on their way to a file
+ *     output.c   buffers lines for a file
  *
- * The observer is serial: its hooks run on one worker, except program_ends(), for which code.c has a lock. */
+ * The observer is serial: its hooks run on one worker. Only program_ends() runs on other threads; code.c has a lock for it. */
 #ifndef GPULOAD_SOFTCUDA_TOOLS_TRACE_TRACE_INTERNAL_H
 #define GPULOAD_SOFTCUDA_TOOLS_TRACE_TRACE_INTERNAL_H
 
@@ -27,33 +27,33 @@ struct trace_reg {
 	char *name;              /* "%r5" */
 	char *label;             /* "  %r5 = ", for gpul_trace_copy() */
 	unsigned n_label;
-	uint8_t bytes;           /* of a lane's value: 2, 4, 8, 16; 0: a predicate */
-	char type;               /* what its values mean: 'f' float, 's' signed, 'u' unsigned, 'b' bits, 'p' predicate */
+	uint8_t bytes;           /* bytes per lane: 2, 4, 8, 16; 0: a predicate */
+	char type;               /* how to print values: 'f' float, 's' signed, 'u' unsigned, 'b' bits, 'p' predicate */
 };
 
 struct trace_row {           /* a PTX instruction */
 	char *text;              /* "add.s32 %r5, %r2, %r3;" */
-	char *place;             /* "k.ptx:20 (k.cu:7)", as in faults */
+	char *place;             /* "k.ptx:20 (k.cu:7)", as in fault messages */
 	char *head;              /* " PLACE: TEXT", for gpul_trace_copy() */
 	unsigned n_head;
-	char *json;              /* the same for a Chrome trace; NULL: it has not been needed */
+	char *json;              /* the members of a JSON event; NULL: not needed so far */
 	char name[24];           /* "add.s32" */
 	uint32_t ptx_line, line; /* line: of CUDA C++; 0: unknown */
-	int file;                /* of CUDA C++: row of files[]; TRACE_NO_FILE */
+	int file;                /* CUDA C++ file: index in files[]; TRACE_NO_FILE */
 	uint16_t opcode;         /* gpul_ptx_opcode */
 	uint8_t n_dests;
 	uint32_t dest[TRACE_MAX_DESTS];      /* flat register numbers */
-	uint32_t offset[TRACE_MAX_DESTS];    /* of their values in a frame's registers */
-	char type[TRACE_MAX_DESTS];          /* of this instruction's result, as in trace_reg */
-	const struct insn *insn;             /* the last instruction that it was decoded to */
-	bool single;                         /* it is the only one */
+	uint32_t offset[TRACE_MAX_DESTS];    /* of the results' values in a frame's registers */
+	char type[TRACE_MAX_DESTS];          /* of this instruction's results, as in trace_reg */
+	const struct insn *insn;             /* the last of the instructions that it was decoded to */
+	bool single;                         /* it was decoded to one instruction */
 };
 
-struct trace_code {          /* a function; it stays when its program is unloaded, because a sink may print it at the end */
+struct trace_code {          /* a function; kept after its program is unloaded, because a sink may print it at the end */
 	struct trace_code *next;
 	const struct func_code *key;         /* NULL: unloaded */
 	const char *function, *image;        /* owned names */
-	unsigned index;                      /* from 0, in the order of their first instruction in the record */
+	unsigned index;                      /* numbered from 0 in the order of first execution in the record */
 	bool used;
 	uint32_t n_rows, n_regs;
 	struct trace_row *rows;
@@ -70,14 +70,14 @@ struct trace_codes {
 	unsigned n_files, n_used;
 };
 
-/* Describe a function, or find its description; NULL: no memory.  Any thread may call. */
+/* Describe a function or return its existing description; NULL: out of memory.  Any thread may call. */
 struct trace_code *gpul_trace_code(struct trace_codes *codes, const struct func_code *code);
 void gpul_trace_code_forget(struct trace_codes *codes, const gpul_exec_program *p);
 
 /* ---- events ----------------------------------------------------------------------------------------------------- */
 
 struct trace_warp {
-	const struct func_code *key;     /* of the last instruction */
+	const struct func_code *key;     /* of the warp's last instruction */
 	struct trace_code *code;
 	char head[COPIED_BYTES * 2];     /* " block 0,0,0 warp 3 lanes ", for gpul_trace_copy() */
 	unsigned n_head;
@@ -85,15 +85,15 @@ struct trace_warp {
 
 struct trace_block {
 	struct block *block;
-	unsigned number;                 /* from 0, in the order of the record */
+	unsigned number;                 /* numbered from 0 in the order of the record */
 	unsigned launch;                 /* from 0 */
 	uint32_t index[3];
 	struct trace_warp *warps;
 	unsigned n_warps;
-	void *sink;                      /* of the page: see record.c */
+	void *sink;                      /* private data of the page's sink: see record.c */
 };
 
-struct trace_event {                 /* a PTX instruction that was executed */
+struct trace_event {                 /* an executed PTX instruction */
 	uint64_t number;
 	struct trace_block *block;
 	struct trace_warp *warp;
@@ -101,14 +101,14 @@ struct trace_event {                 /* a PTX instruction that was executed */
 	struct trace_code *code;
 	const struct trace_row *row;
 	const struct frame *frame;       /* valid if the instruction writes a register */
-	bool skipped;                    /* no lane's guard is true, and the instruction was not executed */
-	uint32_t depth;                  /* of its frame: 0 in the kernel */
-	uint32_t mask, on;               /* active lanes, and those whose guard is true */
+	bool skipped;                    /* all guards are false, and the instruction was not executed */
+	uint32_t depth;                  /* call depth: 0 in the kernel */
+	uint32_t mask, on;               /* active lanes; lanes whose guard is true */
 	unsigned n_accesses;
 	struct lane_accesses access[MAX_INSN_ACCESSES];
 };
 
-/* The values that an event wrote: 32 lanes, as gpul_warp_register() describes them. */
+/* The values of result k: 32 lanes, in the format of gpul_warp_register(). */
 static inline const void *trace_dest(const struct trace_event *e, unsigned k, unsigned *bytes)
 {
 	*bytes = e->code->regs[e->row->dest[k]].bytes;
@@ -117,10 +117,10 @@ static inline const void *trace_dest(const struct trace_event *e, unsigned k, un
 
 enum trace_note { TRACE_LAUNCH, TRACE_LAUNCH_ENDS, TRACE_BLOCK, TRACE_BLOCK_ENDS, TRACE_BARRIER, TRACE_DEADLOCK };
 
-struct trace_notice {                /* something between two instructions */
+struct trace_notice {                /* an event that is not an instruction */
 	enum trace_note kind;
 	uint64_t number;                 /* of the next instruction */
-	struct trace_block *block;       /* NULL: of a launch */
+	struct trace_block *block;       /* NULL: it concerns a launch */
 	unsigned barrier, launch;
 	const gpul_exec_launch *of;
 	const char *fault;               /* TRACE_LAUNCH_ENDS: NULL: none */
@@ -138,19 +138,19 @@ struct trace_filter {
 		char *name;                  /* BY_KERNEL, BY_OP */
 		uint64_t first, last;        /* the others */
 	} term[TRACE_MAX_TERMS];
-	bool by[TRACE_N_KEYS];           /* there is a term of this key */
+	bool by[TRACE_N_KEYS];           /* there is a term with this key */
 };
 
 /** Add what an option selects to a filter.
  *
  * @text    "KEY=VALUE[,VALUE]...[,KEY=VALUE...]" with the keys kernel, op, line, ptx, warp, launch, and ranges such as 7-9; or, if
  *          blocks is true, a list of ranges
- * @filter  all keys must match; of each, one of its values
+ * @filter an instruction must match one value of every key
  * Errors   GPUL_EINVAL; GPUL_ENOMEM
  * Threads  one thread */
 gpul_status gpul_trace_filter_add(struct trace_filter *filter, const char *text, bool blocks, gpul_error *err);
 void gpul_trace_filter_clear(struct trace_filter *filter);
-/* True: the filter has no term of this key, or one with the number, or the name. */
+/* True: the filter has no term with this key, or one that matches the number or name. */
 bool gpul_trace_selects(const struct trace_filter *filter, enum trace_key key, uint64_t number);
 bool gpul_trace_selects_name(const struct trace_filter *filter, enum trace_key key, const char *name);
 
@@ -158,13 +158,13 @@ bool gpul_trace_selects_name(const struct trace_filter *filter, enum trace_key k
 
 enum { TRACE_LANES_BYTES = 32 * 40 + 16 };
 
-/* Widen the values of all lanes to 64 bits, without sign; only of 2, 4 and 8 bytes. */
+/* Zero-extend the values of all lanes to 64 bits; only for 2, 4 and 8 bytes. */
 void gpul_trace_widen(const void *values, unsigned bytes, uint64_t out[LANES]);
-/* True: the value of lane l is *first + (l - first lane) * *step, modulo the width; on is not 0. */
+/* True: the values are an arithmetic sequence: lane l has *first + (l - first lane) * *step, modulo the width.  on is not 0. */
 bool gpul_trace_row(const uint64_t v[LANES], unsigned bytes, uint32_t on, uint64_t *first, uint64_t *step);
-/* Write the values as text; returns the end, which is a NUL.  type: as in trace_reg.  There must be a character before `to`. */
+/* Write the values as text; returns the end, a NUL.  type: as in trace_reg.  The character before `to` must exist. */
 char *gpul_trace_lanes(char *to, const void *values, unsigned bytes, char type, uint32_t on);
-/* ---- number.c: 16 bytes behind the end may be overwritten -------------------------------------------------------- */
+/* ---- number.c: may overwrite up to 16 bytes past the end --------------------------------------------------------- */
 
 char *gpul_trace_number(char *to, uint64_t v, unsigned bytes, char type);
 char *gpul_trace_decimal(char *to, uint64_t v);
@@ -172,9 +172,10 @@ char *gpul_trace_mask(char *to, uint32_t mask);  /* "0000ffff" */
 
 /* ---- decimals.c: compiled for each instruction set ----------------------------------------------------------------- */
 
-/* Write a blank before each number, or " -" for a lane that is not on; return the end.  16 bytes behind it may be overwritten. */
+/* Write a blank and a number for each lane, or " -" for a lane that is not on; return the end.  May overwrite 16 bytes past
+ * it. */
 typedef char *trace_floats_fn(char *to, const uint32_t bits[LANES], uint32_t on);
-/* All values, also of lanes that are not on, are below 10^8. */
+/* All values, including those of lanes that are not on, must be below 10^8. */
 typedef char *trace_integers_fn(char *to, const uint64_t values[LANES], uint32_t on);
 trace_floats_fn gpul_trace_floats_base;
 trace_integers_fn gpul_trace_integers_base;
@@ -187,25 +188,25 @@ trace_integers_fn gpul_trace_integers_v3, gpul_trace_integers_v4;
 
 struct trace;
 
-struct trace_output {            /* a file that is written; one of each kind at most */
+struct trace_output {            /* an output file; at most one of each kind */
 	const struct trace_sink *sink;
 	struct trace *trace;
 	FILE *to;
 	char *file;                      /* "-": stdout */
-	char *lines;                     /* that are not written yet; NULL: the sink writes to the file directly */
+	char *lines;                     /* not yet written; NULL: the sink writes directly to the file */
 	size_t n_bytes;
 	void *data;                      /* the sink's own */
 };
 
 struct trace_sink {
 	const char *suffix;              /* of its files */
-	/* Write the beginning of the file. */
+	/* Write the start of the file. */
 	gpul_status (*open)(struct trace_output *o, gpul_error *err);
-	/* The instruction is about to be executed; NULL: the sink need not know. */
+	/* Called before the instruction is executed; NULL: not needed. */
 	void (*prepare)(struct trace_output *o, const struct trace_event *e, const struct insn *i);
 	void (*event)(struct trace_output *o, const struct trace_event *e);
 	void (*notice)(struct trace_output *o, const struct trace_notice *n);
-	void (*block_ends)(struct trace_block *b);  /* free trace_block.sink; NULL: it is not used */
+	void (*block_ends)(struct trace_block *b);  /* free trace_block.sink; NULL: not used */
 	void (*close)(struct trace_output *o);
 };
 
@@ -214,14 +215,14 @@ struct trace_sink {
 enum { TRACE_LINE_BYTES = 16384 + TRACE_MAX_DESTS * (TRACE_LANES_BYTES + 64) + MAX_INSN_ACCESSES * (TRACE_LANES_BYTES + 64) };
 
 gpul_status gpul_trace_open_lines(struct trace_output *o, gpul_error *err);
-/* Where the next line is to be written, with room for TRACE_LINE_BYTES; then report its end. */
+/* Where to write the next line, with room for TRACE_LINE_BYTES.  Then call the next function with its end. */
 char *gpul_trace_line(struct trace_output *o);
 void gpul_trace_written(struct trace_output *o, const char *end);
-/* Hand all lines to the file: before something is written to it directly. */
+/* Write all buffered lines to the file, before something else writes to it directly. */
 void gpul_trace_flush(struct trace_output *o);
 void gpul_trace_close_lines(struct trace_output *o);
 
-/* Copy n bytes, and the rest of their last COPIED_BYTES: faster than a call of memcpy(). */
+/* Copy n bytes rounded up to a multiple of COPIED_BYTES: faster than calling memcpy(). */
 static inline char *gpul_trace_copy(char *to, const char *text, unsigned n)
 {
 	for (unsigned k = 0; k < n; k += COPIED_BYTES)
@@ -246,18 +247,18 @@ struct trace {
 	struct trace_output output[TRACE_MAX_OUTPUTS];
 	unsigned n_outputs;
 	struct trace_filter filter;
-	uint64_t from, limit;            /* numbers of instructions: the first recorded, and how many at most */
-	uint64_t n, n_recorded;          /* instructions that the filter has selected; that were recorded */
+	uint64_t from, limit;            /* range of instruction numbers: the first recorded, and the maximum count */
+	uint64_t n, n_recorded;          /* instructions selected by the filter; instructions recorded */
 	unsigned n_blocks, n_launches;   /* so far */
-	bool exceeded;                   /* the limit is reached */
-	bool limit_is_given;             /* otherwise a page may also set one, by its size */
-	atomic_bool ended, ended_is_seen;    /* finish() was called; a hook has seen it, so that none records any more */
-	bool still_running;              /* the trace has ended while a kernel runs */
-	struct { const gpul_exec_launch *launch; unsigned number; } active[TRACE_ACTIVE];  /* launches with blocks that have begun */
+	bool exceeded;                   /* the limit was reached */
+	bool limit_is_given;             /* given by the user; otherwise a page may limit itself by its size */
+	atomic_bool ended, ended_is_seen;    /* finish() was called; a hook has seen it, so none records any more */
+	bool still_running;              /* the trace ended while a kernel was running */
+	struct { const gpul_exec_launch *launch; unsigned number; } active[TRACE_ACTIVE];  /* launches whose blocks have started */
 	unsigned n_active;
 	struct trace_codes codes;
-	struct trace_event event;        /* the instruction that is being executed */
-	const struct warp_state *pending;    /* whose it is; NULL: none */
+	struct trace_event event;        /* the current instruction */
+	const struct warp_state *pending;    /* the warp that executes it; NULL: none */
 };
 
 #endif
