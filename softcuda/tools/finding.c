@@ -1,16 +1,16 @@
-/* finding.c — what a tool has found: each error is reported once, and counted. */
+/* finding.c — the errors that a tool has found; each is reported once and counted. */
 #include "softcuda/tools/tool_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct tool_finding {
-	struct tool_finding *next;   /* of the same slot */
-	struct tool_finding *first;  /* the finding that was reported in its place; NULL: this is one of those */
-	struct tool_finding *newer;  /* in the list of those that were reported */
+	struct tool_finding *next;   /* in the same hash slot */
+	struct tool_finding *first;  /* the reported finding with the same text; NULL: this one was reported */
+	struct tool_finding *newer;  /* list of reported findings */
 	struct finding_key key;
 	char *text;
-	uint64_t n;                  /* of a reported one: how often it was found */
+	uint64_t n;                  /* how often a reported finding occurred */
 };
 
 static struct tool_finding **slot_of(struct tool_findings *f, const struct finding_key *key)
@@ -28,7 +28,7 @@ static struct tool_finding *find_key(struct tool_finding *at, const struct findi
 	return at;
 }
 
-/* Count it; false: it is not known.  The caller holds the lock. */
+/* Count the finding if it is known; false: it is new. The caller holds the lock. */
 static bool count_known(struct tool_findings *f, const struct finding_key *key)
 {
 	struct tool_finding *known = find_key(*slot_of(f, key), key);
@@ -48,7 +48,7 @@ bool gpul_finding_known(struct tool_findings *f, const struct finding_key *key)
 	return known;
 }
 
-/* The finding that was reported with this number and text; NULL: none.  The caller holds the lock. */
+/* The reported finding with this number and text; NULL: none. The caller holds the lock. */
 static struct tool_finding *find_text(const struct tool_findings *f, uint64_t number, const char *text)
 {
 	struct tool_finding *at = f->oldest;
@@ -65,7 +65,7 @@ bool gpul_finding_new(struct tool_findings *f, const struct finding_key *key, co
 	bool is_new = false;
 
 	pthread_mutex_lock(&f->lock);
-	if (!made || !copy || count_known(f, key)) {  /* known: another thread has just found it */
+	if (!made || !copy || count_known(f, key)) {  /* another thread has just added it */
 		free(made);
 		free(copy);
 		pthread_mutex_unlock(&f->lock);

@@ -1,4 +1,4 @@
-/* report.c — what tools print, on stderr or to a file, and how many errors they have found. */
+/* report.c — prints reports on stderr or to a file, and counts the errors of each tool. */
 #include "softcuda/tools/tool_internal.h"
 
 #include <errno.h>
@@ -32,12 +32,12 @@ gpul_status gpul_tool_reports_to(const char *path, gpul_error *err)
 	reports = fopen(path, "ae");
 	if (!reports)
 		return gpul_fail(err, GPUL_ESYS, errno, "%.80s, the file for the reports of tools: %s", path, strerror(errno));
-	setvbuf(reports, NULL, _IOFBF, FILE_BYTES);  /* a report is one write(), so that those of processes do not mix */
+	setvbuf(reports, NULL, _IOFBF, FILE_BYTES);  /* a report is one write(), so that reports of several processes do not mix */
 	return GPUL_OK;
 }
 
-/* "gpuload TOOL: first line", and the other lines behind as many blanks; in a file, which several processes may share, with the
- * number of the process.  The caller holds the lock. */
+/* Print "gpuload TOOL: first line" and indent the other lines.  In a file, which several processes may share, also print the
+ * process ID.  The caller holds the lock. */
 static void print_lines(const char *tool, char *text)
 {
 	FILE *to = reports ? reports : stderr;
@@ -94,9 +94,9 @@ unsigned gpul_tool_n_reported(const char *tool)
 	return n;
 }
 
-/* ---- what was watched ------------------------------------------------------------------------ */
+/* ---- counting launches ----------------------------------------------------------------------- */
 
-static atomic_uint n_begun, n_complete;  /* launches; each tool counts them */
+static atomic_uint n_begun, n_complete;  /* launches; each tool counts every launch */
 
 void gpul_tool_launch_begins(struct observer *o, gpul_exec_launch *l)
 {

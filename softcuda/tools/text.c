@@ -1,4 +1,4 @@
-/* text.c — words that tools share. */
+/* text.c — text helpers that tools share. */
 #include "softcuda/tools/tool_internal.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* start_internal.h — start and finish the tools of the process: for softcuda/api. */
+/* start_internal.h — starts and finishes the tools of the process; used by softcuda/api. */
 #ifndef GPULOAD_SOFTCUDA_TOOLS_START_START_INTERNAL_H
 #define GPULOAD_SOFTCUDA_TOOLS_START_START_INTERNAL_H
 
@@ -8,17 +8,17 @@
  *
  *     NAME[:KEY[=VALUE]]...[,NAME...]     a backslash quotes the next character of a VALUE
  *
- * @memory  the table of the process, still without programs; borrowed
+ * @memory the process's memory table, before any program is loaded; borrowed
  * Errors   GPUL_EINVAL an unknown tool or option; those of create()
  * Threads  one thread, in cuInit */
 gpul_status gpul_tools_start(gpul_exec_memory *memory, gpul_error *err);
-/** Check the names of tools and options in a list as GPULOAD_SOFT_TOOLS has it, without starting a tool.
+/** Check the names of tools and options in a list (format of GPULOAD_SOFT_TOOLS) without starting a tool.
  *
  * @list   the list
- * Errors  GPUL_EINVAL an unknown tool, with the name that was probably meant, or an unknown option; GPUL_ENOMEM */
+ * Errors GPUL_EINVAL an unknown tool (the message suggests a similar name) or option; GPUL_ENOMEM */
 gpul_status gpul_tools_check(const char *list, gpul_error *err);
 bool gpul_tools_are_used(void);
-/* Call finish() of all tools, or stop() if kernels run, once; returns the number of errors that they have reported. */
+/* Call finish() of all tools, or stop() if kernels are running, once.  Returns the number of errors that they reported. */
 int gpul_tools_finish(bool kernels_run);
 
 #endif

@@ -1,4 +1,4 @@
-/* tools.c — the list of tools, and those that this process uses: GPULOAD_SOFT_TOOLS. */
+/* tools.c — the list of all tools, and the tools that GPULOAD_SOFT_TOOLS starts in this process. */
 #include "softcuda/tools/start/start_internal.h"
 
 #include <pthread.h>
@@ -31,9 +31,9 @@ static struct started { const struct tool *tool; struct observer *observer; } st
 static unsigned n_started;
 static pthread_once_t finished = PTHREAD_ONCE_INIT;
 
-/* ---- the words of GPULOAD_SOFT_TOOLS ---------------------------------------------------------------------------------- */
+/* ---- parsing GPULOAD_SOFT_TOOLS --------------------------------------------------------------------------------------- */
 
-/* Cut the next word off *text, in place, up to one of `ends`, which becomes *end; backslashes are removed. */
+/* Cut the next word off *text in place, up to a character of `ends`, which is stored in *end; removes quoting backslashes. */
 static char *cut_word(char **text, const char *ends, char *end)
 {
 	char *word = *text, *to = word, *from = word;
@@ -93,7 +93,7 @@ static gpul_status check_keys(const struct tool *tool, const struct tool_options
 	return GPUL_OK;
 }
 
-/* A tool of the list, with its options. */
+/* A tool and its options. */
 struct wanted { const struct tool *tool; struct tool_options options; };
 
 static gpul_status find_wanted(const char *name, const struct wanted *earlier, unsigned n_earlier, struct wanted *out, gpul_error *err)
@@ -107,7 +107,7 @@ static gpul_status find_wanted(const char *name, const struct wanted *earlier, u
 	return check_keys(out->tool, &out->options, err);
 }
 
-/* Read the whole list, in place, before the first tool opens a file. */
+/* Parse the whole list in place, before the first tool opens a file. */
 static gpul_status read_list(char *rest, struct wanted wanted[MAX_OBSERVERS], unsigned *n, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
@@ -159,7 +159,7 @@ static gpul_status create_tools(const struct wanted *wanted, unsigned n, gpul_ex
 gpul_status gpul_tools_start(gpul_exec_memory *memory, gpul_error *err)
 {
 	const char *given = secure_getenv("GPULOAD_SOFT_TOOLS"), *log = secure_getenv("GPULOAD_SOFT_TOOLS_LOG");
-	static char *volatile text;  /* never freed: the tools keep pointers to it; volatile: leak checkers find it here */
+	static char *volatile text;  /* never freed, because tools keep pointers into it; volatile, so that leak checkers find it */
 	struct wanted wanted[MAX_OBSERVERS] = { 0 };
 	unsigned n = 0;
 	gpul_status st;

@@ -1,11 +1,11 @@
-/* barrier.c — checks barriers of a block: bar.sync, bar.arrive, bar.red, barrier.cluster.
+/* barrier.c — checks the uses of block and cluster barriers: bar.sync, bar.arrive, bar.red, barrier.cluster.
  *
- * Divergence is not a matter of time: a lane of a warp may arrive later than the others.  So the arrivals at a barrier are
- * collected, and judged when it is complete: of an .aligned barrier, all lanes of a warp must have executed the same
- * instruction (PTX ISA 9.0, 9.7.13.1).  Two exceptions: a whole warp may be missing, if its threads have exited; and threads that
- * return early, `if (i >= n) return;`, because a barrier waits for threads that have not exited only (CUDA C++ Programming Guide
- * 13.0, 10.6: __syncthreads).  A split with a lower pc runs first, so when lanes of a warp arrive, the others have come to the
- * barrier by now, or they are behind it: those whose next instruction is the end of the kernel return early. */
+ * A lane may arrive later than others of its warp, which alone is no divergence. So the tool collects the arrivals and checks
+ * them when the barrier completes: at an .aligned barrier, all lanes of a warp must have executed the same instruction (PTX ISA
+ * 9.0, 9.7.13.1). There are two exceptions, because a barrier waits only for threads that have not exited (CUDA C++ Programming
+ * Guide 13.0, 10.6: __syncthreads): a whole warp may have exited, and threads may return early, as in `if (i >= n) return;`. The
+ * split with the lowest pc runs first, so when some lanes of a warp arrive, the others are at the barrier or past it. Those of
+ * them whose next instruction ends the kernel are returning early. */
 #include "softcuda/tools/synccheck/synccheck_internal.h"
 
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static void check_count(struct synccheck *c, struct warp_state *s, const struct 
 				 count, s->block->n_threads);
 }
 
-/* Compare with those that have arrived since the barrier was complete the last time. */
+/* Compare with the arrivals since the barrier last completed. */
 static void check_others(struct synccheck *c, struct warp_state *s, const struct insn *i, uint32_t on, unsigned id, uint32_t count,
 			 const struct arrivals *at)
 {
@@ -79,7 +79,7 @@ static bool is_exit(const struct insn *i)
 	return i->op == OP_EXIT || i->op == OP_RET;
 }
 
-/* Lanes of the warp that are behind the instruction, and not at the end of the kernel. */
+/* Lanes of the warp that are past the instruction and not at the end of the kernel. */
 static uint32_t lanes_behind(const struct warp_state *s, const struct insn *i)
 {
 	uint32_t lanes = 0;
@@ -121,7 +121,7 @@ void gpul_sync_before_barrier(struct synccheck *c, struct sync_block *m, struct 
 	const unsigned id = cluster ? CLUSTER_BARRIER : number % CLUSTER_BARRIER;
 	uint32_t here = 0;
 
-	/* the others execute the instruction after these: see gpul_barrier_arrive() */
+	/* the others execute the instruction after these lanes: see gpul_barrier_arrive() */
 	EACH_LANE_OF(l, on)
 		here |= (uint32_t)((cluster || U32(&s->w, i->a)[l] % CLUSTER_BARRIER == id) && (!i->n || U32(&s->w, i->b)[l] == count)) << l;
 	if (here != on && is_aligned(s->frame->code, i))

@@ -1,4 +1,4 @@
-/* finding.c — the texts of findings; each kind of finding is reported once for an instruction. */
+/* finding.c — reports findings; each kind is reported once per instruction. */
 #include "softcuda/tools/synccheck/synccheck_internal.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* mbarrier.c — checks the life of mbarriers: mbarrier.init, then arrivals and waits, then mbarrier.inval (PTX ISA 9.0, 9.7.13.15). */
+/* mbarrier.c — checks the life cycle of mbarriers: mbarrier.init, arrivals and waits, mbarrier.inval (PTX ISA 9.0, 9.7.13.15). */
 #include "softcuda/exec/async_internal.h"
 #include "softcuda/tools/synccheck/synccheck_internal.h"
 
@@ -32,7 +32,7 @@ bool gpul_sync_module_has_mbarriers(const struct func_code *code)
 	return false;
 }
 
-/* The mbarrier that contains one of these bytes; NULL: there is none. */
+/* The mbarrier that overlaps these bytes; NULL: none. */
 static struct mbarrier_object *find_mbarrier(const struct sync_block *m, uint64_t at, uint64_t bytes)
 {
 	for (unsigned k = 0; k < m->n_mbarriers; k++)
@@ -79,7 +79,7 @@ static void before_init(struct synccheck *c, struct sync_block *m, struct warp_s
 	*o = (struct mbarrier_object){ at, s->frame->code, i };
 }
 
-/* An arrival that PTX does not allow; *now is changed by one that it does. */
+/* Report an arrival that PTX does not allow; otherwise apply it to *now. */
 static void check_arrival(struct synccheck *c, struct warp_state *s, const struct insn *i, unsigned l, uint64_t at, mbarrier_word *now)
 {
 	const uint64_t before = *now;
@@ -136,7 +136,7 @@ static void before_inval(struct synccheck *c, struct sync_block *m, struct warp_
 	*o = m->mbarriers[--m->n_mbarriers];
 }
 
-/* mbarrier.inval is decoded to an instruction without access, with an address. */
+/* mbarrier.inval is decoded to an instruction without an access, which still has the address. */
 static void describe_inval(struct warp_state *s, const struct insn *i, uint32_t on, struct lane_accesses *a)
 {
 	struct lane_accesses all[MAX_INSN_ACCESSES];

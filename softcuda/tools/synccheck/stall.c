@@ -1,15 +1,15 @@
 /* stall.c — finds blocks that poll forever.
  *
- *     no progress for some turns ──> suspect: what it loads is remembered (before_poll), and its state is digested at each turn
- *     the same state as some turns ago, and it has loaded only shared memory and constants since
- *                                ──> proof: nobody else can change these, so it will do the same again: report, end the launch
- *     otherwise, after the time limit ──> say what it polls; another block, launch or the host may still change it: it is an
+ *     no progress for some turns ──> suspect: record its loads (before_poll) and hash its state at each turn
+ *     the same state as some turns ago, and only loads from shared memory and constants since
+ *                                ──> proof: no other block can change these, so it loops forever: report, end the launch
+ *     otherwise, after the time limit ──> print what it polls; another block, launch or the host may still change it: it is an
  *                                         error only if the launch is ended, or the process ends, while the block polls
  *
- * Progress: a warp ends, waits or arrives.  The state is all that the block's instructions can read and write, except global
- * memory: registers, program counters, local and shared memory, barriers.  Equal states are found by Brent's method: the state
- * of the last turn whose number is a power of two is kept.  While the block has loaded what others can change since then, no
- * digest is needed before the next one is kept. */
+ * Progress means that a warp ends, waits or arrives. The state is everything that the block's instructions can read and write
+ * except global memory: registers, program counters, local and shared memory, barriers. Brent's algorithm detects a repeated
+ * state: it keeps the hash of the last turn whose number is a power of two. If the block has since loaded something that others
+ * can change, no hash is needed until the next one is kept. */
 #include "softcuda/exec/async_internal.h"
 #include "softcuda/tools/synccheck/synccheck_internal.h"
 
@@ -21,7 +21,7 @@ enum { SUSPECT_TURNS = 32 };
 
 /* ---- the state of a block ----------------------------------------------------------------------------------------- */
 
-/* Two independent sums of 64 bits: one of them may collide by accident, not both. */
+/* Hash data into two independent 64-bit sums, because a collision in both is practically impossible. */
 static void digest(uint64_t sum[2], const void *data, size_t bytes)
 {
 	const uint8_t *at = data;
@@ -70,7 +70,7 @@ static void digest_block(uint64_t sum[2], const struct block *b)
 	digest(sum, b->barriers, sizeof b->barriers);
 }
 
-/* ---- what it loads ------------------------------------------------------------------------------------------------ */
+/* ---- what the block loads ----------------------------------------------------------------------------------------- */
 
 static bool is_constant(const struct warp_state *s, const struct insn *i, uint64_t at)
 {
@@ -136,7 +136,7 @@ static void end_launch(struct block *b, const char *why)
 	gpul_launch_fault(b->launch, &fault);
 }
 
-/* proven: nobody can end the wait, so it is an error. */
+/* Report a block that polls.  proven: nothing can end its wait, so it is an error. */
 static void report_stall(struct synccheck *c, const struct sync_block *m, struct block *b, const char *why, bool proven)
 {
 	const struct gpul_exec_launch *l = b->launch;
@@ -156,7 +156,7 @@ static void report_stall(struct synccheck *c, const struct sync_block *m, struct
 		gpul_tool_say(SYNCCHECK, "kernel %s, block %s waits: %s%s%s", SHOWN_NAME(l->kernel->info.name), block, why, text, rest);
 }
 
-/* The block is in the state in which it was before, and has polled only what others cannot change since. */
+/* The block's state repeats, and since then it has polled only memory that no other block can change. */
 static void check_cycle(struct synccheck *c, struct sync_block *m, struct block *b)
 {
 	if (!m->n_polls || m->reported)

@@ -149,5 +149,5 @@ const struct tool gpul_synccheck_tool = {
 	.keys = keys,
 	.create = create,
 	.finish = finish,
-	.stop = finish,  /* counts that hooks also change: each is read once */
+	.stop = finish,  /* safe while hooks run: it reads each of the shared counters once */
 };

@@ -1,9 +1,9 @@
-/* synccheck_internal.h — what synccheck knows about a block, and how its files report what they find.
+/* synccheck_internal.h — the state that synccheck keeps for a block, and how its files report errors.
  *
  *     synccheck.c ── before() ──> barrier.c   bar.sync, bar.arrive, bar.red: counts, divergence
  *                             ──> member.c    *.sync: member masks, lanes that shuffles read
- *                             ──> mbarrier.c  the life of each mbarrier
- *                             ──> stall.c     remembers what a block polls that makes no progress
+ *                             ──> mbarrier.c  the life cycle of each mbarrier
+ *                             ──> stall.c     records the loads of a block that makes no progress
  *     block_yields() ──> stall.c              finds blocks that poll forever
  *     deadlock(), stall.c ──> who_waits.c     describes what each thread waits for
  *     all of them ──> finding.c               reports */
@@ -21,15 +21,15 @@ extern const struct tool gpul_synccheck_tool;
 
 enum { MAX_POLLS = 64 };
 
-/* Lanes of a warp that have arrived at a barrier by one instruction. */
+/* Lanes of a warp that have arrived at a barrier at the same instruction. */
 struct arrival {
 	const struct func_code *code;
 	const struct insn *insn;
 	uint32_t warp, lanes;
-	uint32_t behind;                 /* lanes of the warp that had passed by, and were not about to return */
+	uint32_t behind;                 /* lanes that had passed the barrier already, except those about to return */
 };
 
-/* The arrivals at one barrier of the block, since it was complete the last time. */
+/* The arrivals at one of the block's barriers since it last completed. */
 struct arrivals {
 	struct arrival *list;
 	unsigned n, capacity;
@@ -41,7 +41,7 @@ struct mbarrier_object {
 	const struct insn *insn;
 };
 
-/* A word that a warp has loaded while its block made no progress. */
+/* A word that a warp loaded while its block made no progress. */
 struct poll {
 	const struct func_code *code;
 	const struct insn *insn;
@@ -59,13 +59,13 @@ struct sync_block {
 	/* stall.c */
 	unsigned idle_turns;             /* turns without progress */
 	uint32_t n_live;
-	uint64_t idle_since_ns;          /* of the first of them */
+	uint64_t idle_since_ns;          /* time of the first of these turns */
 	bool suspect;                    /* loads are remembered */
 	bool reported;
 	bool stalls;                     /* counted in n_stalled */
-	bool reads_others;               /* global memory, or a clock: what others may change */
+	bool reads_others;               /* it has loaded global memory or a clock, which change from outside */
 	bool many_polls;                 /* more than MAX_POLLS */
-	uint64_t saved[2];               /* digest of the block's state some turns ago */
+	uint64_t saved[2];               /* hash of the block's state some turns ago */
 	uint64_t turns_since, power;
 	struct poll polls[MAX_POLLS];
 	unsigned n_polls;
@@ -74,8 +74,8 @@ struct sync_block {
 struct synccheck {
 	struct observer o;
 	uint64_t timeout_ms;
-	bool ends;                       /* a launch that waits for longer than timeout_ms is ended */
-	_Atomic unsigned n_stalled;      /* blocks that poll for longer than the time limit */
+	bool ends;                       /* end launches that wait longer than timeout_ms */
+	_Atomic unsigned n_stalled;      /* blocks that have polled for longer than the time limit */
 	struct tool_findings findings;
 };
 
@@ -86,14 +86,14 @@ static inline struct sync_block *sync_block_of(const struct synccheck *c, struct
 
 /* ---- finding.c -------------------------------------------------------------------------------------------------- */
 
-/* True: this is the first finding of this kind at this instruction, and the caller reports it.  Others are counted. */
+/* True: the first finding of its kind at this instruction; the caller reports it.  Later ones are only counted. */
 bool gpul_sync_is_new(struct synccheck *c, const char *kind, const struct func_code *code, const struct insn *i);
 /* Report an error of lanes at an instruction, if it is new: "PLACE: INSTRUCTION: TEXT", then kernel, block and lanes. */
 void gpul_sync_report(struct synccheck *c, const char *kind, struct warp_state *s, const struct insn *i, uint32_t lanes,
 		      const char *fmt, ...) __attribute__((format(printf, 6, 7)));
-/* The lanes of a warp that exist, because the block has that many threads. */
+/* The lanes of a warp that exist: the last warp of a block may be partial. */
 uint32_t gpul_sync_existing(const struct warp_state *s);
-/* "bar.sync", with its modifiers. */
+/* The opcode with its modifiers, such as "bar.sync". */
 const char *gpul_sync_opcode(const struct func_code *code, const struct insn *i, char *buf, size_t bytes);
 
 /* ---- barrier.c -------------------------------------------------------------------------------------------------- */
@@ -104,7 +104,7 @@ void gpul_sync_barrier_completes(struct synccheck *c, struct sync_block *m, stru
 
 /* ---- member.c --------------------------------------------------------------------------------------------------- */
 
-/* True: a *.sync with a member mask; *mask (may be NULL) is its operand. */
+/* True: the instruction is a *.sync with a member mask; sets *mask (may be NULL) to that operand. */
 bool gpul_sync_has_members(const struct insn *i, opref *mask);
 void gpul_sync_before_members(struct synccheck *c, struct warp_state *s, const struct insn *i, uint32_t on);
 
@@ -114,15 +114,15 @@ void gpul_sync_before_members(struct synccheck *c, struct warp_state *s, const s
 bool gpul_sync_is_mbarrier(const struct func_code *code, const struct insn *i);
 bool gpul_sync_module_has_mbarriers(const struct func_code *code);
 void gpul_sync_before_mbarrier(struct synccheck *c, struct sync_block *m, struct warp_state *s, const struct insn *i, uint32_t on);
-/* A store or an atomic operation that is not for mbarriers. */
+/* Check a store or atomic operation that is not an mbarrier instruction. */
 void gpul_sync_before_store(struct synccheck *c, struct sync_block *m, struct warp_state *s, const struct insn *i, uint32_t on);
 
 /* ---- stall.c, who_waits.c --------------------------------------------------------------------------------------- */
 
 void gpul_sync_before_poll(struct sync_block *m, struct warp_state *s, const struct insn *i, uint32_t on);
-void gpul_sync_stall_ends(struct synccheck *c, struct sync_block *m);  /* the block has progress, or ends */
+void gpul_sync_stall_ends(struct synccheck *c, struct sync_block *m);  /* the block has made progress or ended */
 void gpul_sync_block_yields(struct synccheck *c, struct sync_block *m, struct block *b);
-/* Describe what each thread of the block waits for: one line for each group of threads, each after a line break. */
+/* Describe what each thread of the block waits for: one line for each group of threads, each after a newline. */
 void gpul_sync_who_waits(struct synccheck *c, const struct sync_block *m, struct block *b, char *buf, size_t bytes);
 
 #endif

@@ -6,7 +6,7 @@
 
 enum { MAX_GROUPS = 24 };
 
-/* Lanes that wait for the same thing, in each of some warps in a row. */
+/* Lanes that wait for the same thing, in consecutive warps. */
 struct group {
 	const struct func_code *code;
 	const struct insn *insn;         /* NULL: its threads are neither at a barrier nor known to poll */
