@@ -5,8 +5,9 @@
  *
  * With malloc(), a freed device address could soon be that of a string of the program, and a copy to it would destroy that string.
  *
- * Free blocks are in lists by the power of two of their size; neighbours that are free are joined.  The structs are not in the memory
- * itself, which kernels write.  Pages of freed blocks stay for the next allocation, as with malloc(), up to KEPT_BYTES in all. */
+ * Free blocks are in lists by size class (powers of two); adjacent free blocks are merged. The structs are kept outside the
+ * arena's memory, because kernels can overwrite that. Freed blocks keep their pages for the next allocation, as with malloc(), up
+ * to KEPT_BYTES in total. */
 #include "softcuda/exec/arena_internal.h"
 
 #include <pthread.h>
@@ -30,17 +31,17 @@ struct arena_block {
 	struct region *region;
 	uint64_t base;
 	size_t bytes;
-	size_t kept_bytes;           /* a free block's: about so many bytes of it have pages */
+	size_t kept_bytes;           /* free block: about this many of its bytes have pages */
 	bool is_free;
 	struct arena_block *before, *behind;    /* its neighbours in the region */
 	struct arena_block *previous, *next;    /* free blocks of the same bin */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  /* of all below; regions are only added, and read without it */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  /* protects everything below; regions are only added, and are read without the lock */
 static struct region regions[MAX_REGIONS];
 static atomic_size_t n_regions;
 static struct arena_block *bins[N_BINS];
-static size_t kept_bytes;                                  /* of all free blocks */
+static size_t kept_bytes;                                  /* sum over all free blocks */
 
 static unsigned bin_of(size_t bytes)
 {
@@ -83,7 +84,7 @@ static void *reserve(size_t bytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* Add a region with at least so many bytes, as one free block; false: no addresses. */
+/* Add a region of at least this size as one free block; false: no address space left. */
 static bool add_region(size_t least_bytes)
 {
 	size_t n = atomic_load(&n_regions), usual = addresses_are_limited() ? LEAST_REGION_BYTES : REGION_BYTES;
@@ -144,7 +145,7 @@ static bool block_fits(const struct arena_block *b, size_t bytes, size_t align)
 	return skipped <= b->bytes && b->bytes - skipped >= bytes;
 }
 
-/* A free block with enough room; of the bin that can be too small, only some are tried. */
+/* Find a free block with enough room.  In the bin whose blocks may be too small, only a few are tried. */
 static struct arena_block *find_free(size_t bytes, size_t align)
 {
 	for (unsigned bin = bin_of(bytes); bin < N_BINS; bin++) {
@@ -157,7 +158,7 @@ static struct arena_block *find_free(size_t bytes, size_t align)
 	return NULL;
 }
 
-/* Divide a block that is in no bin: its first `bytes` bytes stay, and the rest becomes a free block.  False: no memory. */
+/* Split a block that is in no bin: the first `bytes` bytes stay, the rest becomes a free block.  False: out of memory. */
 static bool split_block(struct arena_block *b, size_t bytes)
 {
 	struct arena_block *rest = malloc(sizeof *rest);
@@ -175,7 +176,7 @@ static bool split_block(struct arena_block *b, size_t bytes)
 	return true;
 }
 
-/* Append the free neighbour behind b, which is in no bin, to b. */
+/* Merge the free neighbour after b into b, which is in no bin. */
 static void join_behind(struct arena_block *b)
 {
 	struct arena_block *x = b->behind;
@@ -189,7 +190,7 @@ static void join_behind(struct arena_block *b)
 	free(x);
 }
 
-/* Put a block that is in no bin into one, joined with its free neighbours. */
+/* Merge a block with its free neighbours and put it into a bin. */
 static void release_block(struct arena_block *b)
 {
 	if (b->behind && b->behind->is_free)
@@ -205,7 +206,7 @@ static void release_block(struct arena_block *b)
 	insert_free(b);
 }
 
-/* Take [at, at + bytes) out of the free block b.  NULL: out of memory. */
+/* Allocate [at, at + bytes) from the free block b.  NULL: out of memory. */
 static struct arena_block *carve(struct arena_block *b, uint64_t at, size_t bytes)
 {
 	remove_free(b);

@@ -1,7 +1,7 @@
 /* async_internal.h — asynchronous copies and mbarriers: the data that decode_async.c gives to run_async.c.
  *
- * The lane that starts a copy executes it at once.  PTX allows this, because it only defines when the bytes
- * must have arrived at the latest.  So cp.async.commit_group and wait_group do nothing.
+ * The lane that starts a copy executes it at once. PTX allows this, because it only defines the latest time at which the bytes
+ * must have arrived. So cp.async.commit_group and wait_group do nothing.
  *
  * The 64 bits of an mbarrier are opaque to PTX programs (PTX ISA 9.7.13.15.1).  The interpreter's layout:
  *

@@ -29,8 +29,8 @@ enum {
 
 typedef struct gpul_exec_range {
 	uint64_t base, bytes;     /* [base, base + bytes) */
-	uint64_t padding;         /* bytes behind the end that kernels may access, too, as on a GPU, which maps whole blocks */
-	uint64_t spare;           /* bytes behind the end that belong to no other memory of the process, for fault messages */
+	uint64_t padding;         /* bytes after the end that kernels may access too; a GPU also maps whole blocks */
+	uint64_t spare;           /* bytes after the end that belong to no other memory of the process, for fault messages */
 	unsigned flags;
 	/* Masks: bit d is for device d; 0: no device is restricted. */
 	uint32_t denied;          /* devices that may neither read nor write */
@@ -132,8 +132,7 @@ typedef struct gpul_exec_machine_options {
 	unsigned max_resident_blocks;  /* of one launch, on all workers; 0: see gpul_exec_max_resident_blocks() */
 	uint64_t heap_bytes;           /* size of the heap for device malloc; 0: 8 MiB */
 	unsigned turn;                 /* backward branches before a split yields to others; 0: 1000 */
-	unsigned stuck_ms;             /* log a notice when all resident blocks of a launch have only waited for so long,
-	                                  and other blocks cannot start; 0: 10 s */
+	unsigned stuck_ms;             /* after this time, log a notice if all resident blocks of a launch only wait and others cannot start; 0: 10 s */
 	uint32_t pending_launches;     /* launches by kernels that may wait for others; 0: 2048 */
 	/* Get a device attribute, numbered as CUdevice_attribute, or with 0 the number of devices.  Called by workers, so it must not wait
 	 * for kernels.  NULL, or false: there is no such attribute. */
@@ -186,11 +185,12 @@ typedef struct gpul_exec_fault {
 	char source[GPUL_EXEC_PATH_BYTES]; /* the CUDA C++ file of the instruction, as its PTX names it; "": unknown */
 	const char *image;             /* name of the image with the instruction, valid as long as its program; NULL: none */
 	uint32_t source_line;
-	uint64_t source_timestamp, source_bytes; /* of that file when it was compiled; 0: not recorded */
+	uint64_t source_timestamp, source_bytes; /* time and size of that file when it was compiled; 0: not recorded */
 } gpul_exec_fault;
 
-/* The place of a launch among the work of all streams, for observers: it is number `number` of its stream, and comes after the work of
- * each stream up to a number.  Streams are numbers that the caller chooses (see ORDER_NODE_BITS in observer_internal.h). */
+/* A launch's position in the order of all streams, for observers: it is number `number` of its stream, and comes after the work
+ * of each listed stream up to a number.  The caller chooses the numbers of streams (see ORDER_NODE_BITS in
+ * observer_internal.h). */
 typedef struct gpul_exec_order_fact { uint64_t stream, number; } gpul_exec_order_fact;
 typedef struct gpul_exec_order {
 	uint64_t stream, number;
@@ -234,7 +234,7 @@ bool gpul_exec_launch_wait(gpul_exec_launch *l, int timeout_ms, gpul_exec_fault 
 void gpul_exec_launch_abort(gpul_exec_launch *l);    /* request: the launch ends soon, with GPUL_EXEC_ABORTED */
 void gpul_exec_launch_release(gpul_exec_launch *l);  /* NULL is fine; a running launch continues */
 
-/* What one multiprocessor of the GPU holds that the interpreter models. */
+/* What one multiprocessor of the GPU can hold, as far as the interpreter models it. */
 enum {
 	GPUL_EXEC_SM_THREADS = 2048,
 	GPUL_EXEC_SM_BLOCKS = 32,

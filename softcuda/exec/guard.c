@@ -1,12 +1,12 @@
-/* guard.c — return from an access to memory that is not there.
+/* guard.c — recovers from accesses to unmapped memory.
  *
  *     gpul_guarded(copy) ── sigsetjmp ── memmove ── × SIGSEGV
  *                               ^                      │ handler, on the same thread
  *                               └──── siglongjmp ──────┘
  *
- * A jump is possible here because guarded code only moves bytes.  The handlers stay installed, so that guarding costs two stores and a
- * sigsetjmp() that saves no signal mask (some 10 ns); the handlers therefore do not block their signals (SA_NODEFER).  When the program
- * has installed handlers of its own over them, they are installed again, over the program's.
+ * Leaving by a jump is safe because guarded code only moves bytes. The handlers stay installed, so that guarding costs only two
+ * stores and a sigsetjmp() that saves no signal mask (about 10 ns). For that reason the handlers do not block their signals
+ * (SA_NODEFER). If the program has replaced them by its own handlers, they are installed again and call the program's.
  *
  * Source: POSIX sigaction(), sigsetjmp(); siglongjmp() may leave a handler of a signal that the thread itself has caused. */
 #include "softcuda/exec/guard_internal.h"
@@ -30,12 +30,12 @@ struct guard {
 /* Static TLS, because a handler must not allocate. */
 #define IN_HANDLERS __attribute__((tls_model("initial-exec")))
 static _Thread_local struct guard *volatile innermost IN_HANDLERS;
-static _Thread_local volatile uintptr_t passing IN_HANDLERS;  /* the stack of the handler that passes a signal on; 0: none */
+static _Thread_local volatile uintptr_t passing IN_HANDLERS;  /* stack address of the handler that is passing a signal on; 0: none */
 
 enum { N_SIGNALS = 2 };
 static const int signals[N_SIGNALS] = { SIGSEGV, SIGBUS };
-static struct sigaction first[N_SIGNALS];   /* what was there before */
-static struct sigaction latest[N_SIGNALS];  /* what was installed over this handler, which it has replaced again */
+static struct sigaction first[N_SIGNALS];   /* the handlers before this file's were installed first */
+static struct sigaction latest[N_SIGNALS];  /* the handlers that had replaced this file's when it was installed again */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool is_installed;
 
@@ -46,7 +46,7 @@ static bool is_guarded(const struct guard *g, uint64_t address)
 	return !g->only_in || (gpul_memory_nearest(g->only_in, address, &r) && address - r.base < r.bytes + r.padding);
 }
 
-/* A handler that was installed over this one may pass the signal back to it: then it goes to the one that was there at first. */
+/* A handler installed over this one may pass the signal back to it; then the signal goes to the handler that was there first. */
 static void pass_on(int signal, siginfo_t *info, void *context)
 {
 	const unsigned k = signal == SIGBUS;

@@ -25,11 +25,11 @@ enum matrix_type {
 
 enum { TILE_ROWS = 16, TILE_COLUMNS = 8, MAX_K = 128, MAX_TILES = 2 };
 
-/* The order of an f32 or f16 sum, measured on sm_90: see mma_sum_internal.h. */
+/* How f32 and f16 sums are computed, measured on sm_90: see mma_sum_internal.h. */
 struct mma_sum {
 	uint8_t block;               /* products that are added together */
 	uint8_t fraction_bits;       /* of a product, after alignment to the largest */
-	bool short_result;           /* an f32 result has 13 bits behind the point */
+	bool short_result;           /* an f32 result has 13 bits after the binary point */
 	bool bytes;                  /* f8: products with k % 4 < 2 come first, and C is added last */
 };
 
@@ -42,7 +42,7 @@ struct mma_form {                /* insn->object of the MMA operations */
 	uint8_t n_x, n_y, n_c, n_d;  /* registers of a tile */
 	struct mma_sum sum;
 	bool sparse;                 /* half of X is zero and has no registers: see sparse_position() */
-	uint8_t selector;            /* whose metadata count, of four lanes */
+	uint8_t selector;            /* selects the lane, of four, whose metadata are used */
 	opref metadata;
 	bool satfinite, popc_and;    /* s32: clamp; b1: and instead of xor */
 	bool a_by_column, b_by_row;  /* MMA_QUADS, mma.m8n8k4 of f16, whose accumulators are c and d: */

@@ -1,4 +1,4 @@
-/* memory.c — the table of ranges that kernels may access, with a lock; it is read much more often than changed. */
+/* memory.c — the table of ranges that kernels may access, protected by a lock; it is read much more often than changed. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,7 @@ gpul_status gpul_exec_memory_observe(gpul_exec_memory *m, struct observer *o, gp
 
 	for (const struct observer *other = m->observers; other; other = other->next)
 		n++;
-	while (*place && ((*place)->yields || !o->yields))  /* those that yield are the first */
+	while (*place && ((*place)->yields || !o->yields))  /* those that yield come first */
 		place = &(*place)->next;
 	if (n == MAX_OBSERVERS)
 		return gpul_fail(err, GPUL_EINVAL, 0, "%s: at most %d tools can observe kernels at once", o->name, MAX_OBSERVERS);
@@ -170,7 +170,7 @@ bool gpul_exec_memory_remove(gpul_exec_memory *m, uint64_t base)
 
 bool gpul_memory_nearest(const gpul_exec_memory *m, uint64_t address, gpul_exec_range *out)
 {
-	gpul_exec_memory *lockable = (gpul_exec_memory *)m;  /* a reader changes the lock, but not the table */
+	gpul_exec_memory *lockable = (gpul_exec_memory *)m;  /* a reader locks it, but does not change the table */
 	struct range_place at;
 	const gpul_exec_range *r;
 

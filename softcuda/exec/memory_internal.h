@@ -34,7 +34,7 @@ void gpul_range_cache_refresh(struct range_cache *c);
  * device has no right to it. */
 bool gpul_range_lookup(struct range_cache *c, unsigned slot, uint64_t at, uint64_t bytes, bool write);
 
-/* True: the slot's range is what the table has, and may be accessed so. */
+/* True: the slot's range is up to date and permits this kind of access. */
 static inline bool slot_is_valid(const struct range_cache *c, const struct range_slot *k, bool write)
 {
 	return !(write && k->read_only) && c->seen == atomic_load_explicit(c->generation, memory_order_relaxed);

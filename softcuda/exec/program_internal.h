@@ -41,9 +41,9 @@ enum insn_flags {          /* insn->flags of instructions that access memory */
 	FLAG_RELEASE = 64,
 };
 
-struct observed_insn {           /* of an instruction that an observer wants (observer_internal.h) */
+struct observed_insn {           /* an instruction that an observer wants (observer_internal.h) */
 	op_fn *run;                  /* its handler: insn->run is gpul_observed() */
-	uint32_t observers;          /* the bits of those that want it; 0: none, insn->run is its handler */
+	uint32_t observers;          /* bits of the observers that want it; 0: none, and insn->run is its handler */
 	void *note[MAX_OBSERVERS];   /* for observers: see insn_note() */
 };
 
@@ -70,14 +70,14 @@ struct func_code {
 	uint32_t depth_bytes;        /* local memory of the deepest call chain; 0: not computed; UINT32_MAX: not bounded */
 	bool calls_pointer, visited;
 	bool uses_stack;             /* alloca */
-	bool compiled;               /* native/ has compiled it, as far as it can, or is about to */
-	bool has_native;             /* it has runs with code */
-	uint64_t n_warps;            /* that have executed the kernel, or are about to */
+	bool compiled;               /* native/ has compiled it as far as possible, or is about to */
+	bool has_native;             /* some of its runs have native code */
+	uint64_t n_warps;            /* warps that have executed the kernel or are about to */
 	struct func_code *next_to_compile;
 };
 
-/* What observer o keeps about an instruction that it wants, from its first execution on; NULL at first.  Threads execute an
- * instruction at the same time. */
+/* The data that observer o keeps for an instruction that it wants; NULL at first.  Several threads may execute an instruction at
+ * the same time. */
 static inline void **insn_note(const struct func_code *code, const struct insn *i, const struct observer *o)
 {
 	return &code->observed[i - code->insns].note[__builtin_ctz(o->bit)];

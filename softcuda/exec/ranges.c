@@ -30,7 +30,7 @@ gpul_exec_range *gpul_ranges_find(const struct range_table *t, uint64_t address,
 		return NULL;
 	at->leaf = lo - 1;
 	leaf = t->leaf[at->leaf];
-	for (lo = 1, hi = leaf->n_ranges; lo < hi;) {  /* its first range begins at or before address */
+	for (lo = 1, hi = leaf->n_ranges; lo < hi;) {  /* invariant: its first range starts at or before address */
 		size_t mid = lo + (hi - lo) / 2;
 
 		if (leaf->range[mid].base <= address)
@@ -92,7 +92,8 @@ static void remove_leaf(struct range_table *t, size_t k)
 	memmove(&t->first[k], &t->first[k + 1], (t->n_leaves - k) * sizeof *t->first);
 }
 
-/* Move the rows from n_kept on to a new leaf.  Behind the last row none is moved: ascending ranges fill their leaves. */
+/* Move the rows from n_kept on to a new leaf.  When appending after the last row, none is moved, so ascending ranges fill their
+ * leaves. */
 static bool split_leaf(struct range_table *t, size_t k, size_t n_kept)
 {
 	struct range_leaf *to = add_leaf(t, k + 1), *from;

@@ -27,9 +27,9 @@ struct range_table {          /* all zero: empty */
 struct range_place { size_t leaf, n_before; };  /* between two rows of a leaf: n_before rows are before it */
 
 void gpul_ranges_free(struct range_table *t);
-/* The last range that begins at or before address; NULL: none.  *at is the place behind it, or the very first one. */
+/* The last range that starts at or before address; NULL: none.  *at is the place after it, or the very first place. */
 gpul_exec_range *gpul_ranges_find(const struct range_table *t, uint64_t address, struct range_place *at);
-/* The range behind the place, which moves behind it; NULL: there are no more. */
+/* The range after the place; moves the place past it.  NULL: no more. */
 gpul_exec_range *gpul_ranges_next(const struct range_table *t, struct range_place *at);
 /* Add a range at its place: gpul_ranges_find(range->base).  False: no memory. */
 bool gpul_ranges_insert(struct range_table *t, struct range_place at, const gpul_exec_range *range);

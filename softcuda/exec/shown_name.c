@@ -7,7 +7,7 @@
 
 #include "core/demangle.h"
 
-/* The bytes before the parameters: the last ( at the depth of the name itself. */
+/* The length of the name without the parameters: up to the last '(' that is not nested. */
 static size_t before_parameters(const char *name)
 {
 	size_t at = strlen(name);
@@ -38,7 +38,7 @@ const char *gpul_shown_name(const char *name, char *buf, size_t bytes)
 	return buf;
 }
 
-/* True: "<...>" up to the end, or nothing. */
+/* True: the rest is a template argument list "<...>", or empty. */
 static bool is_template_rest(const char *at)
 {
 	int depth = 0;
@@ -52,7 +52,7 @@ static bool is_template_rest(const char *at)
 	return !*at && at[-1] == '>';
 }
 
-/* True: one of the names that end where the parameters begin. */
+/* True: `wanted` is one of the names that end where the parameters start. */
 static bool is_part(char *cxx, const char *wanted)
 {
 	const size_t n = strlen(cxx), n_wanted = strlen(wanted);

@@ -13,7 +13,7 @@ struct tensor_copy {             /* insn->object of TENSOR_LOAD, TENSOR_STORE, T
 	struct insn map, shared, barrier;   /* addresses, as in struct async_copy */
 	opref at[GPUL_TENSOR_RANKS];        /* coordinates of the box's first element */
 	uint8_t rank;
-	uint16_t op[GPUL_TENSOR_TYPES];     /* reductions: the atomic operation on an element of this type, and its handler; */
+	uint16_t op[GPUL_TENSOR_TYPES];     /* reductions: the atomic operation for elements of each type, and its handler; */
 	op_fn *step[GPUL_TENSOR_TYPES];     /* NULL: there is none */
 	bool im2col;                 /* the map has to be of this mode */
 	bool has_offsets;            /* im2col: added to the coordinates W, H, D of all pixels */
@@ -37,13 +37,13 @@ struct tensor_map_copy {         /* insn->object of TENSOR_MAP_COPY */
 
 enum { TENSOR_PIECE = 16 };
 
-/* The dimension W: dimension 0 is that of the elements in a row, unless slices of channels are the elements. */
+/* The dimension W: dimension 1 if the elements are slices of channels (interleaved layout), else 0. */
 static inline unsigned tensor_width_dimension(const gpul_tensor_map *m)
 {
 	return m->interleave ? 0 : 1;
 }
 
-/* Whether d is one of the dimensions W, H, D of a map for im2col. */
+/* True: d is one of the dimensions W, H, D of an im2col map. */
 static inline bool tensor_is_spatial(const gpul_tensor_map *m, unsigned d)
 {
 	return m->im2col && d >= tensor_width_dimension(m) && d + 2 < m->rank + tensor_width_dimension(m);
@@ -60,13 +60,14 @@ static inline int64_t tensor_end_of_pixels(const gpul_tensor_map *m, unsigned d)
 	return (int64_t)m->last[d] + 1 + m->upper[d - tensor_width_dimension(m)];
 }
 
-/* How many pixels there are from coordinate `from` on; of all not positive: the map is not possible. */
+/* The number of pixels from coordinate `from` on; if not positive for the whole dimension, the map is invalid. */
 static inline int64_t tensor_pixels(const gpul_tensor_map *m, unsigned d, int64_t from)
 {
 	return (tensor_end_of_pixels(m, d) - from + m->step[d] - 1) / m->step[d];
 }
 
-/* Bytes of the rows of shared memory in which a swizzle permutes pieces; a row of the box is not longer.  The map has a swizzle. */
+/* Bytes in a row of shared memory, within which the swizzle permutes 16-byte pieces; a row of the box is not longer.  The map has
+ * a swizzle. */
 static inline uint32_t tensor_swizzle_width(const gpul_tensor_map *m)
 {
 	return (uint32_t)TENSOR_PIECE << m->swizzle;
@@ -81,7 +82,7 @@ static inline bool tensor_modes_are_valid(const gpul_tensor_map *m)
 	return !m->swizzle || m->box[0] * gpul_tensor_type_bytes(m->type) <= tensor_swizzle_width(m);
 }
 
-/* False: no call writes such a map, and tensormap.replace has changed a field to a wrong value. */
+/* False: an invalid map, which no cuTensorMapEncode call writes: tensormap.replace has set a field to a wrong value. */
 static inline bool tensor_map_is_valid(const gpul_tensor_map *m, unsigned rank, bool im2col)
 {
 	if (m->mark != GPUL_TENSOR_MAP_MARK || m->rank != rank || m->type >= GPUL_TENSOR_TYPES || m->im2col != im2col || !tensor_modes_are_valid(m))
@@ -154,7 +155,8 @@ static inline void tile_coordinates(const struct tensor_box *b, uint32_t number,
 	}
 }
 
-/* Pixel `number` after the first: behind the last pixel of a dimension, the first one follows, at the next place in the next dimension. */
+/* Pixel `number` after the first, in row-major order: after the last pixel of a dimension comes the first one, at the next
+ * position in the next dimension. */
 static inline void pixel_coordinates(const struct tensor_box *b, uint32_t number, int64_t c[GPUL_TENSOR_RANKS])
 {
 	const gpul_tensor_map *m = b->map;
@@ -176,13 +178,14 @@ static inline void pixel_coordinates(const struct tensor_box *b, uint32_t number
 	c[m->rank - 1u] += rest * m->step[m->rank - 1u];
 }
 
-/* From a row to the next in shared memory: the rows of a swizzled box fill the width of the swizzle, as an H200 writes them; slices do not. */
+/* The distance between rows in shared memory: the rows of a swizzled box fill the width of the swizzle, as on an H200; slices do
+ * not. */
 static inline uint32_t tensor_row_pitch(const struct tensor_box *b)
 {
 	return b->map->swizzle && !b->map->interleave ? tensor_swizzle_width(b->map) : b->row_bytes;
 }
 
-/* Which elements of a row are inside of the tensor: those of a slice are inside together. */
+/* Find which elements of a row are inside the tensor.  The channels of a slice are inside or outside together. */
 static inline void clip_tensor_row(const struct tensor_box *b, struct tensor_row *r)
 {
 	const int64_t n = b->row_elements;

@@ -1,5 +1,5 @@
-/* tensor_map.h — the contents of a CUtensorMap, which are opaque to programs: cuTensorMapEncodeTiled() and cuTensorMapEncodeIm2col()
- * write them, and the instructions cp.async.bulk.tensor read them. */
+/* tensor_map.h — the contents of a CUtensorMap, which is opaque to programs: cuTensorMapEncodeTiled() and
+ * cuTensorMapEncodeIm2col() write it, and the instructions cp.async.bulk.tensor read it. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_TENSOR_MAP_H
 #define GPULOAD_SOFTCUDA_EXEC_TENSOR_MAP_H
 
@@ -16,9 +16,9 @@ typedef enum gpul_tensor_type {
 	GPUL_TENSOR_TYPES
 } gpul_tensor_type;
 
-/* Dimension 0 is the one in which elements are neighbours.  In an interleaved layout (NC/8HWC8 or NC/16HWC16 of 2-byte elements) these are
- * slices of 16 or 32 bytes of channels: the dimensions are W, H, D (as far as the rank has them), slices of channels, N, and box[] and step[]
- * of the slices have no effect, because a copy covers one of them. */
+/* Elements along dimension 0 are contiguous.  In an interleaved layout (NC/8HWC8 or NC/16HWC16 of 2-byte elements) an element is
+ * a slice of 16 or 32 bytes of channels: the dimensions are W, H, D (as far as the rank allows), slices of channels, and N; box[]
+ * and step[] of the slice dimension have no effect, because a copy covers one slice. */
 typedef struct gpul_tensor_map {
 	uint64_t mark;               /* GPUL_TENSOR_MAP_MARK */
 	uint64_t unused;             /* CUTLASS clears bit 21 of these 64 bits in the maps of small tensors */

@@ -1,9 +1,9 @@
 /* wgmma_internal.h — wgmma.mma_async: the data that decode_wgmma.c gives to run_wgmma.c, and matrices in shared memory.
  *
- * Each of the four warps of a warp group calculates 16 of the 64 rows, when it executes the instruction: PTX defines only
- * when the result must be there at the latest, so wgmma.fence, commit_group and wait_group do nothing.
+ * Each of the four warps of a warp group computes 16 of the 64 rows when it executes the instruction. PTX defines only the latest
+ * time at which the result must be available, so wgmma.fence, commit_group and wait_group do nothing.
  *
- * A descriptor (PTX ISA 9.7.15.5.1.2) says where a matrix is in shared memory; the fields are in units of 16 bytes:
+ * A descriptor (PTX ISA 9.7.15.5.1.2) gives the location of a matrix in shared memory; the fields are in units of 16 bytes:
  *
  *     63   62           52 49      45           32        29           16        13            0
  *    ┌───────┬───────────┬────┬───┬───────────────┬──────┬───────────────┬──────┬───────────────┐
@@ -35,7 +35,7 @@ struct wgmma_form {              /* insn->object of WGMMA */
 	opref d[MAX_WGMMA_SUMS];
 };
 
-struct matrix_address {          /* a descriptor, taken apart; in bytes */
+struct matrix_address {          /* a decoded descriptor; in bytes */
 	uint32_t start, leading, stride;
 	unsigned row_bytes;          /* 16: not swizzled */
 };
@@ -50,7 +50,7 @@ static inline struct matrix_address matrix_address_of(uint64_t descriptor)
 	};
 }
 
-/* The bits of an address from bit 7 on are added, without carry, to those from bit 4 on: as many as the row has pieces. */
+/* XOR the address bits from bit 7 on into those from bit 4 on, as many bits as number the pieces of a row. */
 static inline uint32_t swizzled(uint32_t address, unsigned row_bytes)
 {
 	return address ^ (address >> 3 & (row_bytes - 16));

@@ -232,7 +232,7 @@ bool gpul_decode_mbarrier(struct decoder *d)
 
 enum { RESPONSE_BYTES = 16 };
 
-/* try_cancel [response], [mbarrier]: the cancellation fails always, as PTX allows: each block runs. */
+/* try_cancel [response], [mbarrier]: the cancellation always fails, as PTX allows, so every block runs. */
 static bool decode_try_cancel(struct decoder *d)
 {
 	for (unsigned at = 0; at < RESPONSE_BYTES; at += 8) {

@@ -59,7 +59,8 @@ struct decoder {
 
 /* storage.c.  The functions for constants return the offset in bank 1; UINT32_MAX: no memory. */
 void *gpul_program_alloc(struct gpul_exec_program *p, size_t bytes, gpul_error *err);  /* zeroed; freed with the program */
-/* Take zeroed memory for a variable from a block of the arena, so that its address stays one of device memory after the program has ended. */
+/* Allocate zeroed memory for a variable from a block of the arena, so that its address remains a device address after the program
+ * ends. */
 bool gpul_program_take(struct gpul_exec_program *p, size_t bytes, size_t align, uint64_t *address, gpul_error *err);
 void gpul_program_give(struct gpul_exec_program *p);
 uint32_t gpul_consts_broadcast(struct const_pool *c, uint64_t bits, unsigned bytes);  /* to 32 lanes; bytes 0: a predicate */

@@ -1,7 +1,7 @@
 /* decode_matrix.c — decodes ldmatrix, stmatrix, movmatrix, wmma.load and wmma.store.
  *
  * wmma.load and wmma.store become ordinary loads and stores of each register's elements, so that their accesses are checked and
- * observed as all others.  PTX leaves open which lane has which element; here it is as on sm_90. */
+ * observed like all others. PTX does not define which lane has which element; here it is as on sm_90. */
 #include "softcuda/exec/decode/decode_matrix_internal.h"
 
 /* ---- ldmatrix, stmatrix, movmatrix ----------------------------------------------------------------------------------- */
@@ -196,7 +196,7 @@ static bool element_address(struct decoder *d, struct rows_of_matrix *m, unsigne
 
 /* ---- the accesses ---------------------------------------------------------------------------------------------------- */
 
-/* A register whose elements are apart in memory: each is loaded or stored by itself. */
+/* A register whose elements are not contiguous in memory: each is loaded or stored separately. */
 static bool emit_parts(struct decoder *d, struct rows_of_matrix *m, const struct fragment *f, unsigned outer, unsigned inner,
 		       bool store, opref reg)
 {

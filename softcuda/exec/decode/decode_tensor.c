@@ -127,7 +127,7 @@ bool gpul_decode_tensor_copy(struct decoder *d)
 
 /* ---- tensormap --------------------------------------------------------------------------------------------------------- */
 
-static const struct { const char *text; uint8_t field, dimensions, values; } fields[] = {  /* dimensions 0: of the whole map; */
+static const struct { const char *text; uint8_t field, dimensions, values; } fields[] = {  /* dimensions 0: applies to the whole map; */
 	{ "global_address", FIELD_ADDRESS, 0, 0 },                                         /* values 0: not an immediate */
 	{ "rank", FIELD_RANK, 0, 0 },
 	{ "box_dim", FIELD_BOX, GPUL_TENSOR_RANKS, 0 },
@@ -197,7 +197,8 @@ static bool decode_replace(struct decoder *d)
 	return gpul_emit(d, OP_TENSOR_MAP_REPLACE, &(struct insn){ .object = r });
 }
 
-/* tensormap.cp_fenceproxy [to], [from], 128: a copy to global memory; the fence has no effect, because all memory is one. */
+/* tensormap.cp_fenceproxy [to], [from], 128: a copy to global memory.  The fence has no effect, because there is only one
+ * memory. */
 static bool decode_map_copy(struct decoder *d)
 {
 	struct tensor_map_copy *c = gpul_program_alloc(d->p, sizeof *c, d->err);

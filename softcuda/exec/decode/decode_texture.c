@@ -93,7 +93,7 @@ static bool texture_results(struct decoder *d, struct texture_form *f)
 	return true;
 }
 
-/* The operands behind the coordinates: a level or gradients, then offsets.  A depth to compare with is refused. */
+/* The operands after the coordinates: a level or gradients, then offsets.  A depth-compare operand is refused. */
 static bool texture_options(struct decoder *d, struct texture_form *f)
 {
 	const unsigned n = f->cube ? 3 : f->dimensions;

@@ -20,7 +20,7 @@ static bool types_fit(const struct wgmma_form *f)
 	}
 }
 
-/* An immediate operand; missing if the instruction has fewer. */
+/* Read an immediate operand; `missing` if the instruction does not have it. */
 static bool small_constant(struct decoder *d, unsigned k, int64_t missing, int64_t *out)
 {
 	const gpul_ptx_operand *o = &d->operand[k];
@@ -30,7 +30,7 @@ static bool small_constant(struct decoder *d, unsigned k, int64_t missing, int64
 	       gpul_decode_fail(d, GPUL_EFORMAT, "operand %u must be a constant", k + 1);
 }
 
-/* scale-d, then the signs of A and B, then whether they are transposed, for those of A and B that are in memory. */
+/* scale-d, then the signs of A and B, then the transpose flags of those matrices that are in memory. */
 static bool decode_scales(struct decoder *d, unsigned first, struct wgmma_form *f)
 {
 	int64_t value[4];
@@ -49,7 +49,7 @@ static bool decode_scales(struct decoder *d, unsigned first, struct wgmma_form *
 	return gpul_operand_source(d, &always, GPUL_PTX_MOD_PRED, false, &f->scale_d);
 }
 
-/* The metadata, and the constant that selects two of four lanes, which have them; with elements of a byte, all lanes have. */
+/* The metadata, and the constant that selects which two of four lanes provide it; for 1-byte elements all lanes provide it. */
 static bool decode_sparsity(struct decoder *d, struct wgmma_form *f)
 {
 	const gpul_ptx_operand *selector = &d->operand[4];

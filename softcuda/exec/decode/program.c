@@ -16,8 +16,8 @@ enum {
 
 /* ---- the local memory that calls need ----------------------------------------------------------------- */
 
-/* Local memory of the deepest call chain from this function, which is itself called at this level; UINT32_MAX: recursion,
- * calls through pointers, or a chain of more than MAX_LEVELS, which this function could not walk on its own stack. */
+/* Local memory of the deepest call chain from this function, which is itself called at this level; UINT32_MAX: recursion, calls
+ * through pointers, or more than MAX_LEVELS, which would overflow the stack of this recursive function. */
 static uint32_t call_depth_bytes(struct func_code *code, unsigned level)
 {
 	uint32_t deepest = 0;
@@ -37,7 +37,7 @@ static uint32_t call_depth_bytes(struct func_code *code, unsigned level)
 	code->visited = false;
 	code->depth_bytes = deepest + code->local_bytes;
 	if (deepest == UINT32_MAX || code->local_bytes > UINT32_MAX / 2 - deepest)
-		code->depth_bytes = UINT32_MAX;  /* stored, too: otherwise each path to a recursion is walked */
+		code->depth_bytes = UINT32_MAX;  /* stored too, so that each path to a recursion is not walked again */
 	return code->depth_bytes;
 }
 

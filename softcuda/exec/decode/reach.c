@@ -91,7 +91,7 @@ static void mark_taken(struct call_graph *g, const gpul_ptx_func *f, const gpul_
 	if (names_function(o) && g->m->funcs[o->index].definition != GPUL_PTX_NONE)
 		g->taken[g->m->funcs[o->index].definition] = true;
 	for (uint32_t k = 0; k < o->n_children;
-	     k++) /* children of children: none are functions */
+	     k++) /* children of children are never functions */
 		if (names_function(&f->operands[o->first_child + k]))
 			mark_taken(g, f, &f->operands[o->first_child + k]);
 }
@@ -150,9 +150,7 @@ static bool fits_call(const gpul_ptx_func *f, const gpul_ptx_func *prototype)
 		 same_sizes(f->rets, f->n_rets, prototype->rets, prototype->n_rets)));
 }
 
-/* ---- spreading
- * --------------------------------------------------------------------------------------------
- */
+/* spreading the refusals */
 
 /* Add to every call through a pointer the edges to refused functions that it may call. */
 static bool spread_to_pointer_calls(const struct call_graph *g, struct func_code *code,
@@ -171,8 +169,7 @@ static bool spread_to_pointer_calls(const struct call_graph *g, struct func_code
 	return spread;
 }
 
-/* Each pass follows the calls by one step at least; passes are as many as the deepest chain of
- * calls. */
+/* Each pass follows the calls at least one level; the number of passes is at most the depth of the deepest call chain. */
 static void spread(const struct call_graph *g, struct func_code *code)
 {
 	for (bool more = true; more;) {

@@ -1,22 +1,25 @@
-/* registers.c — which registers of a function may share a place in its frame, because they are never live at the same time.
+/* registers.c — register allocation: registers of a function that are never live at the same time share a place in its frame.
  *
- * Compilers write PTX with a new register for nearly every result, as in static single assignment: a kernel of 2,000 instructions has
- * as many registers, and a register of 32 lanes has 64 to 512 bytes.  The frame of such a kernel is larger than the caches of a CPU,
- * but few of its registers are live at one time.
+ * Compilers generate PTX with a new register for nearly every result, as in static single assignment: a kernel of 2,000
+ * instructions has as many registers, and a register of 32 lanes has 64 to 512 bytes. The frame of such a kernel is larger than
+ * the caches of a CPU, but few of its registers are live at one time.
  *
  *     row    instruction             live after it     place
  *     10     add.f32 %f7, %f1, %f2   %f7               0
  *     11     mul.f32 %f8, %f7, %f7   %f8               1      not 0: no result shares the place of a source
  *     12     st.f32  [%rd1], %f8
- *     13     ld.f32  %f9, [%rd2]     %f9               1      %f8 is not live any more: the place that was left last
+ *     13     ld.f32  %f9, [%rd2]     %f9               1      %f8 is dead: reuses the place that was freed last
  *
  * Liveness is that of one lane: lanes that diverge have their own words in a register, and handlers write only words of active lanes.
  *   1. Most registers are accessed in one basic block only, first by a result: they are live from their first row to their last.
- *   2. For the others the rows are found by backward data flow over the blocks (Aho et al., Compilers, 2nd ed., 9.2.5), and made one interval.
- *   3. The places are given in the order of rows (linear scan: Poletto and Sarkar, 1999), of each width, and for floats of their own:
+ *   2. For the others, liveness analysis finds the rows: backward dataflow over the blocks (Aho et al., Compilers, 2nd ed.,
+ *   9.2.5). They become one interval.
+ *   3. Places are assigned in the order of rows (linear scan: Poletto and Sarkar, 1999), separately for each width, and for
+ *   floats:
  *      handlers compute inactive lanes, too, and an integer in a float's place would be subnormal, which is slow.
  *
- * Registers keep a place of their own in small frames, with observers, which show registers by name, and if there is no memory. */
+ * Each register keeps its own place in small frames, if there are observers (which show registers by name), and if memory runs
+ * out. */
 #include "softcuda/exec/decode/decode_internal.h"
 #include "softcuda/exec/warp/observe_internal.h"
 
@@ -24,19 +27,19 @@
 
 enum {
 	SMALL_FRAME_BYTES = 8192,        /* a quarter to a sixth of a CPU's level-1 data cache */
-	N_KINDS = 8,                     /* 2, 4, 8 and 16 bytes; the same for floats */
+	N_KINDS = 8,                     /* places for 2, 4, 8 and 16 bytes; and the same for floats */
 	NO_BLOCK = -1, SEVERAL_BLOCKS = -2,
 };
 static const size_t max_set_words = (size_t)1 << 22;   /* for all blocks: 32 MiB */
 
-struct basic_block { uint32_t first, end; };   /* rows of f->insts; end: the row behind its last */
+struct basic_block { uint32_t first, end; };   /* rows of f->insts; end: one past its last row */
 
 struct life {
 	uint32_t first, last;            /* rows; first > last: the register is not accessed */
 	uint32_t number;                 /* in the sets, if it is accessed in several blocks */
 	int32_t home;                    /* its only block, NO_BLOCK or SEVERAL_BLOCKS */
 	uint8_t elements;                /* of the vector register to which it belongs; else 1 */
-	bool is_float;                   /* an instruction uses it as f32 or f64, also if it is declared as .b32 */
+	bool is_float;                   /* an instruction uses it as f32 or f64, even if it is declared .b32 */
 };
 
 struct sharing {
@@ -54,7 +57,7 @@ struct sharing {
 
 /* ---- accesses ---------------------------------------------------------------------------------- */
 
-/* A result that is not written in every active lane counts as a use, which makes its register live before it. */
+/* A result that is not written in every active lane counts as a use, which keeps the register live before it. */
 typedef void access_fn(struct sharing *s, uint32_t flat, bool defines, uint32_t row);
 
 static void visit_operand(struct sharing *s, const gpul_ptx_operand *o, bool defines, uint32_t row, access_fn *access)
@@ -69,7 +72,7 @@ static void visit_operand(struct sharing *s, const gpul_ptx_operand *o, bool def
 			visit_operand(s, &s->f->operands[o->first_child + k], defines && list, row, access);
 }
 
-/* The sources first: an instruction may read the register that it writes. */
+/* Visit the sources first: an instruction may read the register that it writes. */
 static void visit_inst(struct sharing *s, uint32_t row, access_fn *access)
 {
 	const gpul_ptx_inst *in = &s->f->insts[row];
@@ -220,7 +223,7 @@ static void solve(struct sharing *s)
 
 /* ---- lives -------------------------------------------------------------------------------------- */
 
-/* Make the lives of all registers of a set include the row. */
+/* Extend the live ranges of all registers in a set to include the row. */
 static void include_all(struct sharing *s, const uint64_t *set, uint32_t row)
 {
 	for (size_t k = 0; k < s->n_words; k++)
@@ -232,7 +235,8 @@ static void include_all(struct sharing *s, const uint64_t *set, uint32_t row)
 		}
 }
 
-/* Make the lives of registers of several blocks cover all rows where they are live; false: no memory, or too many. */
+/* Extend the live ranges of registers of several blocks to all rows where they are live; false: out of memory, or too many
+ * registers. */
 static bool extend_lives(struct sharing *s)
 {
 	bool done;
@@ -268,8 +272,8 @@ static void live_everywhere(struct sharing *s, uint32_t flat, bool defines, uint
 	s->lives[flat].last = s->f->n_insts;
 }
 
-/* Registers that something other than the rows of this function reads: parameters and results in registers, and the results of loads that
- * may poll, whose handler compares them with those of the poll before (LDO). */
+/* Mark registers that are also read from elsewhere: parameters and results in registers, and results of loads that may poll,
+ * whose handler compares them with those of the previous poll (LDO). */
 static void keep_places(struct sharing *s)
 {
 	const gpul_ptx_func *f = s->f;
@@ -288,8 +292,8 @@ static void keep_places(struct sharing *s)
 /* ---- places ------------------------------------------------------------------------------------- */
 
 struct places {
-	uint32_t *starts, *ends;         /* by row: lists of the registers whose life starts there, and of those whose life ended in the row before */
-	uint32_t *next_start, *next_end; /* by register: the next one of the list */
+	uint32_t *starts, *ends;         /* by row: lists of the registers whose live range starts there, and of those whose range ended in the previous row */
+	uint32_t *next_start, *next_end; /* by register: the next one in the list */
 	uint32_t *free[N_KINDS], n_free[N_KINDS];
 };
 
@@ -306,7 +310,8 @@ static void push(uint32_t *list, uint32_t *next, uint32_t r)
 	*list = r;
 }
 
-/* The registers in the order in which their lives begin; each takes the place that was left last, which is still in the level-1 cache. */
+/* Take the registers in the order in which their live ranges start; each gets the place that was freed last, which is still in
+ * the level-1 cache. */
 static void give_places(struct sharing *s, struct places *p)
 {
 	for (uint32_t row = 0; row <= s->f->n_insts; row++) {

@@ -190,7 +190,7 @@ static bool check_rounding(const struct form *form, const struct conversion *cv)
 	return true;
 }
 
-/* The operation of a pair that cannot be refused. */
+/* The operation of a pair; every pair has one. */
 static uint16_t pair_operation(const struct conversion *cv, bool narrow)
 {
 	const bool nearest = cv->round == CONVERT_RN && !cv->sat && !cv->ftz;

@@ -41,7 +41,7 @@ static bool warp_can_run(const struct warp_state *s)
 
 enum block_result gpul_block_run(struct block *b)
 {
-	bool polled = false;  /* by an earlier warp of this turn of the block */
+	bool polled = false;  /* by an earlier warp in this turn of the block */
 
 	b->progressed = false;
 	b->quiet = true;

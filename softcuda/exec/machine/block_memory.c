@@ -158,8 +158,8 @@ static uint64_t block_special(const struct block *b, unsigned special)
 	}
 }
 
-/* Write a special register that is equal in all lanes.  No instruction writes special registers, so memory that is not
- * fresh still has the value of the block before, in all lanes. */
+/* Write a special register that is the same in all lanes.  No instruction writes special registers, so memory that is not fresh
+ * still has the previous block's value in all lanes. */
 static void write_equal(uint8_t *slot, unsigned bytes, uint64_t value, bool fresh)
 {
 	typedef uint32_t four __attribute__((vector_size(16), may_alias));
@@ -178,7 +178,7 @@ static void write_equal(uint8_t *slot, unsigned bytes, uint64_t value, bool fres
 		memcpy(slot + l * bytes, &value, bytes);
 }
 
-/* Registers of module scope begin with 0, so that a kernel that reads one before it writes it does the same each time. */
+/* Set registers of module scope to 0, so that a kernel that reads one before writing it behaves the same each time. */
 static void clear_module_registers(struct block *b, const struct gpul_exec_program *p)
 {
 	const gpul_ptx_module *m = p->module;
@@ -311,7 +311,7 @@ static void free_block(struct block *b)
 	free(b);
 }
 
-/* Blocks are counted cluster by cluster. */
+/* Blocks are numbered cluster by cluster. */
 static void place_block(struct block *b, const struct gpul_exec_launch *l, uint64_t index)
 {
 	uint64_t cluster = index / l->cluster_blocks, rank = index % l->cluster_blocks;

@@ -23,8 +23,8 @@ static void print_to_stdout(void *user, const char *text, size_t text_bytes)
 
 /* ---- %globaltimer -----------------------------------------------------------------------------------
  *
- * It begins with the wall-clock time, as on a GPU, then runs with the monotonic clock, so that a kernel's time-out is right
- * when the wall clock is set.  All machines of a process have the same offset. */
+ * It starts with the wall-clock time, as on a GPU, and then follows the monotonic clock, so that setting the wall clock does not
+ * disturb a kernel's time-outs. All machines of a process have the same offset. */
 
 static uint64_t wall_minus_monotonic;
 static pthread_once_t wall_once = PTHREAD_ONCE_INIT;

@@ -1,9 +1,8 @@
-/* device_copies.c — copies and fills by kernels: cudaMemcpyAsync, cudaMemsetAsync and their 2D forms.
- *
- * They are kernels themselves, so that streams order them, accesses are checked, and a fault names them. */
+/* device_copies.c — copies and fills by kernels: cudaMemcpyAsync, cudaMemsetAsync and their 2D forms.  They run as kernels
+ * themselves, so that streams order them, accesses are checked, and a fault names them. */
 #include "softcuda/exec/machine/device_copies_internal.h"
 
-/* A row for each %ctaid.y, then every %nctaid.y-th; the threads of a row share its bytes. */
+/* Each %ctaid.y takes every %nctaid.y-th row; the threads of a row share its bytes. */
 #define BYTES_OF_ROWS                                                                                                    \
 	".reg .b64 %to, %from, %to_pitch, %from_pitch, %width, %height, %x, %y, %step_x, %step_y, %t, %f, %first;\n"      \
 	".reg .b32 %r, %n, %i; .reg .b16 %b; .reg .pred %p;\n"                                                           \

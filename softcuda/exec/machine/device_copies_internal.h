@@ -1,11 +1,11 @@
-/* device_copies_internal.h — a copy or fill by a kernel, as a launch. */
+/* device_copies_internal.h — a launch that copies or fills memory for a kernel. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_MACHINE_DEVICE_COPIES_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_MACHINE_DEVICE_COPIES_INTERNAL_H
 
 #include "softcuda/exec/machine/nest_internal.h"
 
 struct device_copy {           /* the first members are the kernel's parameters */
-	uint64_t to, from;     /* from: for a fill the byte */
+	uint64_t to, from;     /* from: for a fill, the byte to store */
 	uint64_t to_pitch, from_pitch, width, height;
 	bool fill;
 };

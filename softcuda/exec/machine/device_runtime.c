@@ -4,7 +4,7 @@
  *      in a kernel           *(T **)params = p
  *                            __cudaCDP2LaunchDeviceV2(params, stream)
  *
- * nvcc generates calls of these functions, which are not defined in PTX.  PTX of CUDA 11 calls them without the prefix __cudaCDP2.
+ * nvcc generates calls of these functions, which no PTX defines. PTX of CUDA 11 calls them without the prefix __cudaCDP2.
  *
  * Source: CUDA C++ Programming Guide, CUDA Dynamic Parallelism; the declarations of cuda_device_runtime_api.h and in nvcc's PTX. */
 #include <stddef.h>
@@ -63,7 +63,7 @@ static int write_result(struct device_call *c, uint64_t at, const void *value, u
 
 /* ---- launches ------------------------------------------------------------------------------------ */
 
-/* The kernel whose address the program takes; NULL: it is not a kernel of this program. */
+/* The kernel whose address the program has taken; NULL: not a kernel of this program. */
 static const gpul_exec_kernel *kernel_at(const struct gpul_exec_program *p, uint64_t address)
 {
 	for (uint32_t k = 0; k < p->n_kernels; k++)
@@ -72,7 +72,7 @@ static const gpul_exec_kernel *kernel_at(const struct gpul_exec_program *p, uint
 	return NULL;
 }
 
-/* Read the arguments: the kernel, and from `first` on the grid, the block and the bytes of shared memory. */
+/* Read the arguments: the kernel, then from argument `first` on the grid, the block and the shared memory size. */
 static int read_configuration(const struct device_call *c, uint32_t first, gpul_exec_launch_config *to)
 {
 	const struct call_site *site = c->i->object;
@@ -111,7 +111,7 @@ static int get_parameter_buffer(struct device_call *c)
 	return take_buffer(c, &none, argument(c, 1));
 }
 
-/* The stream of a handle; false: the handle is not valid.  *out == NULL: fire and forget. */
+/* Find the stream of a handle; false: invalid handle.  *out == NULL: fire and forget. */
 static int find_stream(struct device_call *c, uint64_t handle, struct nested_stream **out)
 {
 	struct nested_stream **own = &c->own->stream;
@@ -130,7 +130,7 @@ static int find_stream(struct device_call *c, uint64_t handle, struct nested_str
 	return *out ? DEVICE_OK : DEVICE_NO_MEMORY;
 }
 
-/* Queue a launch; its parameters are in a slot, which is free again if it cannot be queued. */
+/* Queue a launch.  Its parameters are in a slot, which is freed if the launch cannot be queued. */
 static int queue_launch(struct device_call *c, const gpul_exec_launch_config *config, uint64_t stream_handle)
 {
 	struct nested_op *op = calloc(1, sizeof *op);
@@ -242,7 +242,7 @@ static int stream_wait_event(struct device_call *c)
 	return queue_event(c, NESTED_WAIT, argument(c, 1), argument(c, 0));
 }
 
-/* Its memory is freed when the launch ends, because streams may still wait for it. */
+/* The event's memory is freed when the launch ends, because streams may still wait for the event. */
 static int event_destroy(struct device_call *c)
 {
 	return gpul_nest_event_find(c->nest, argument(c, 0)) ? DEVICE_OK : DEVICE_INVALID_HANDLE;
@@ -250,7 +250,7 @@ static int event_destroy(struct device_call *c)
 
 /* ---- copies and fills ----------------------------------------------------------------------------------- */
 
-/* A copy takes a slot as any other launch; its parameters are written here. */
+/* A copy takes a slot like any other launch; its parameters are written here. */
 static int queue_copy(struct device_call *c, const struct device_copy *copy, uint64_t stream_handle)
 {
 	gpul_exec_launch_config config = { .device = c->s->block->launch->device };
@@ -313,7 +313,7 @@ static int peek_at_last_error(struct device_call *c)
 	return DEVICE_OK;
 }
 
-/* The errors that calls above return. */
+/* The errors that the calls above return. */
 static const struct { int error; const char *name, *text;
 } errors[] = {
 	{ DEVICE_OK, "cudaSuccess", "no error" },
@@ -332,7 +332,7 @@ static const struct { int error; const char *name, *text;
 
 enum { N_ERRORS = sizeof errors / sizeof errors[0], TEXT_BYTES = 64, ALL_TEXTS = 2 * N_ERRORS * TEXT_BYTES };
 
-/* The caller holds the lock.  Kernels read the texts, so they are in memory that kernels may access. */
+/* The caller holds the lock.  Kernels read the texts, so they must be in memory that kernels may access. */
 static uint8_t *create_texts(gpul_exec_memory *memory)
 {
 	gpul_exec_range range = { .bytes = ALL_TEXTS, .flags = GPUL_EXEC_MEM_READ_ONLY, .label = "names of errors" };
@@ -470,7 +470,7 @@ static int get_function_attributes(struct device_call *c)
 	enum { MAJOR = 75, MINOR = 76, MOST_SHARED = 48 << 10 };
 	const gpul_exec_kernel *k = kernel_at(c->s->frame->code->program, argument(c, 1));
 	int major = 0, minor = 0;
-	struct {               /* the beginning of cudaFuncAttributes (driver_types.h) */
+	struct {               /* the first members of cudaFuncAttributes (driver_types.h) */
 		uint64_t shared_bytes, const_bytes, local_bytes;
 		int32_t max_threads, n_regs, ptx_version, binary_version, cache_mode, max_dynamic_shared_bytes, carveout;
 	} a;
@@ -503,7 +503,7 @@ static const struct { int (*call)(struct device_call *c); bool returns_error;
 #undef X
 };
 
-/* What the block has kept about earlier calls; NULL: no memory. */
+/* The block's record of earlier calls; NULL: out of memory. */
 static struct block_nest *nest_of_block(struct block *b)
 {
 	if (!b->nest)

@@ -37,8 +37,8 @@ static void reserve_shared(gpul_exec_launch *l, const struct gpul_exec_program *
 	}
 }
 
-/* A block has whole units of shared memory, as on a GPU: accesses between the end of its variables and the end of the last unit do
- * not fault, unless an observer reports them. */
+/* Round a block's shared memory up to whole units, as on a GPU: accesses between the last variable and the end of the last unit
+ * do not fault, unless an observer reports them. */
 static void pad_shared(gpul_exec_launch *l)
 {
 	EACH_OBSERVER(o, l->machine, exact_bounds)
@@ -98,7 +98,7 @@ void gpul_launch_list(gpul_exec_launch *l)
 {
 	gpul_exec_machine *m = l->machine;
 
-	if (l->depth) {  /* before its ancestors, so that not too many launches wait */
+	if (l->depth) {  /* nested launches go before their ancestors, so that not too many launches wait */
 		l->next = m->first;
 		m->first = l;
 		m->last = m->last ? m->last : l;
@@ -120,7 +120,7 @@ void gpul_launch_again(gpul_exec_launch *l)
 	atomic_store(&l->again, true);
 }
 
-/* None of its blocks is resident.  Its worker is the only one, because the observer that asked for it is serial. */
+/* None of the launch's blocks is resident.  Its worker is the only one, because the observer that requested it is serial. */
 void gpul_launch_begin_again(gpul_exec_launch *l, bool abandoned)
 {
 	const gpul_exec_fault fault = { .kind = GPUL_EXEC_ABORTED, .text = "the launch begins again" };
@@ -170,7 +170,7 @@ void gpul_launch_end(gpul_exec_launch *l)
 
 void gpul_launch_blocks_ended(gpul_exec_launch *l, uint64_t n)
 {
-	uint64_t n_blocks = l->n_blocks;  /* read first: after the addition another worker may free the launch */
+	uint64_t n_blocks = l->n_blocks;  /* read first: after the addition, another worker may free the launch */
 	struct nest *nest;
 
 	if (atomic_fetch_add(&l->n_ended, n) + n != n_blocks)

@@ -1,4 +1,4 @@
-/* nest.c — the streams of kernels, and when a launch with children ends. */
+/* nest.c — streams of kernels, and the end of launches that have children. */
 #include <stdlib.h>
 
 #include "softcuda/exec/machine/nest_internal.h"
@@ -105,7 +105,7 @@ void gpul_nest_stop(gpul_exec_launch *l)
 	pthread_mutex_lock(&g->lock);
 	stop_children(n);
 	pthread_mutex_unlock(&g->lock);
-	gpul_machine_stop(l->machine);  /* children whose blocks have not begun end, too */
+	gpul_machine_stop(l->machine);  /* also ends children whose blocks have not started */
 }
 
 static void discard_waiting(struct nest *n, struct nested_stream *s, bool counted)
@@ -156,7 +156,7 @@ static bool begin_child(struct nest *n, struct nested_op *op)
 	return false;
 }
 
-/* Begin what can begin in a stream; true: an event was reached, so that other streams may go on. */
+/* Start the operations that can start in a stream.  True: an event was reached, so other streams may continue. */
 static bool pump_stream(struct nest *n, struct nested_stream *s)
 {
 	bool reached = false;
@@ -192,7 +192,7 @@ static void pump(struct nest *n, struct nested_stream *s)
 	}
 }
 
-/* True: the launch has ended.  Begins the next launch of the tail, if it is time for it. */
+/* True: the launch has ended.  Starts the next tail launch when its turn has come. */
 static bool nest_is_over(struct nest *n)
 {
 	if (atomic_load(&n->owner->stop))
@@ -257,7 +257,7 @@ void gpul_nest_blocks_ended(struct nest *n)
 		gpul_launch_end(n->owner);
 }
 
-/* Children of the first run that still run also delay the end of the second. */
+/* Children of the first run that are still running also delay the end of the second run. */
 void gpul_nest_begins_again(struct nest *n)
 {
 	struct nesting *g = nesting_of_nest(n);
@@ -322,7 +322,7 @@ int gpul_nest_submit(struct nest *n, struct nested_stream *stream, struct nested
 			append_op(stream, op);
 			pump(n, stream);
 		} else {
-			(void)begin_child(n, op);  /* a failure has stopped this launch */
+			(void)begin_child(n, op);  /* if it fails, it has stopped this launch */
 		}
 	}
 	pthread_mutex_unlock(&g->lock);

@@ -1,12 +1,12 @@
-/* nest_internal.h — launches that kernels start: CUDA's dynamic parallelism, as of CUDA 12 ("CDP2").
+/* nest_internal.h — launches started by kernels: CUDA's dynamic parallelism, in the form of CUDA 12 ("CDP2").
  *
  *     launch ── nest ─┬─ streams: each block's default stream, and those that kernels create
  *                     │    └─ operations in order: launch, record an event, wait for an event
  *                     ├─ running: children that have begun ── their own nests
  *                     └─ tail: launches that begin when the blocks and all children have ended
  *
- * A launch ends when its blocks, its children and its tail launches have ended.  A fault of a child is a fault of its parent, so
- * that the whole tree ends.  A launch that starts no child has no nest. */
+ * A launch ends when its blocks, its children and its tail launches have ended. A child's fault is also a fault of its parent, so
+ * the whole tree ends. A launch without children has no nest. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_MACHINE_NEST_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_MACHINE_NEST_INTERNAL_H
 
@@ -45,37 +45,37 @@ struct nested_op {
 struct nested_stream {
 	struct nested_stream *next, *before;  /* of the nest */
 	struct nested_op *first, *last;       /* have not begun */
-	bool busy;                            /* a child that it started runs */
+	bool busy;                            /* a child in this stream is running */
 	bool closed;                          /* freed when its operations have ended */
 };
 
 struct nested_event {
 	struct nested_event *next;
-	uint64_t n_recorded, n_reached;       /* number of the last record, and of the last that its stream has reached */
+	uint64_t n_recorded, n_reached;       /* number of the last record, and of the last record that its stream has reached */
 };
 
 struct nest {
 	gpul_exec_launch *owner;
-	uint64_t n_open;                      /* operations that have not ended, without those of the tail */
+	uint64_t n_open;                      /* operations that have not ended, except those of the tail */
 	bool blocks_ended;
 	struct nested_op *running;
 	struct nested_stream *streams, *tail;
 	struct nested_event *events;
 };
 
-/* What a block has once it has called the device runtime. */
+/* The data of a block that has called the device runtime. */
 struct block_nest {
 	struct nested_stream *stream;         /* its default stream; NULL: not used yet */
 	uint16_t last_error[];                /* of each thread */
 };
 
-/* One for each machine, created when a kernel first calls the device runtime. */
+/* One per machine, created when a kernel first calls the device runtime. */
 struct nesting {
 	pthread_mutex_t lock;                 /* protects all nests of the machine; taken before those of launches and of the machine */
 	uint8_t *slots;                       /* parameter buffers of PARAMS_BYTES */
 	struct slot {
 		gpul_exec_launch_config config;
-		bool prepared;                /* taken, but not launched */
+		bool prepared;                /* allocated, but not yet launched */
 		uint32_t next_free;
 	} *slot;
 	uint32_t n_slots, n_fresh, first_free;/* slots from n_fresh on were never used; first_free: UINT32_MAX: none */
@@ -104,7 +104,7 @@ void gpul_nest_block_ends(struct block *b);
 struct nesting *gpul_nesting_of(gpul_exec_machine *m);  /* created by the first call; NULL: no memory */
 void gpul_nesting_destroy(gpul_exec_machine *m);
 void *gpul_nesting_take_slot(struct nesting *g, gpul_exec_memory *memory, const gpul_exec_launch_config *config);  /* NULL: none is free */
-/* Copy the configuration of a buffer that is launched now; false: params is not a buffer, or it was launched before. */
+/* Copy the configuration of a buffer that is being launched; false: params is not a buffer, or was already launched. */
 bool gpul_nesting_claim_slot(struct nesting *g, uint64_t params, gpul_exec_launch_config *config);
 void gpul_nesting_free_slot(struct nesting *g, const void *params);  /* the caller holds the lock */
 

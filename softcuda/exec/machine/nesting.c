@@ -1,4 +1,4 @@
-/* nesting.c — what a machine needs for launches by kernels: the lock, and the buffers of their parameters. */
+/* nesting.c — per machine: the lock for launches by kernels, and their parameter buffers. */
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -97,7 +97,7 @@ void *gpul_nesting_take_slot(struct nesting *g, gpul_exec_memory *memory, const 
 	if (row == UINT32_MAX)
 		return NULL;
 	params = g->slots + (size_t)row * PARAMS_BYTES;
-	gpul_exec_memory_written(memory, (uintptr_t)params, 0, PARAMS_BYTES);  /* for tools: new memory, not that of the last launch */
+	gpul_exec_memory_written(memory, (uintptr_t)params, 0, PARAMS_BYTES);  /* for tools: new memory, unrelated to the last launch */
 	return params;
 }
 

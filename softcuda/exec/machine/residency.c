@@ -1,4 +1,4 @@
-/* residency.c — how many blocks may be resident at once, and the notice when that is too few. */
+/* residency.c — the maximum number of resident blocks, and the notice when it is too small. */
 #include "core/clock.h"
 #include "core/log.h"
 #include "softcuda/exec/shown_name_internal.h"
@@ -32,7 +32,7 @@ static uint64_t count_resident(struct gpul_exec_launch *l)
 {
 	uint64_t ended = atomic_load(&l->n_ended), started = atomic_load(&l->next_block);
 
-	if (started > l->n_blocks)  /* workers that found no block left have counted on */
+	if (started > l->n_blocks)  /* workers that found no block left have also incremented it */
 		started = l->n_blocks;
 	return started - ended;
 }
@@ -58,7 +58,7 @@ static void report_stuck_launches(struct gpul_exec_machine *m)
 	}
 }
 
-/* Nothing has moved if no worker has had an active round since seen_ns: the sum of the counters is the same. */
+/* If no worker has had an active round since seen_ns, the sum of the counters is unchanged. */
 void gpul_worker_check_stuck(struct worker *k)
 {
 	struct gpul_exec_machine *m = k->machine;

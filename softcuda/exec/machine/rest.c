@@ -2,17 +2,16 @@
  *
  *     blocks without progress    sched_yield()
  *     quiet for NAP_AFTER_NS     naps between the rounds: each a part of the time waited so far
- *     the CPUs are short, too    a rest at the beginning of each period of REST_PERIOD_NS, by the same clock in all processes
+ *     quiet, CPUs are short      a rest at the start of each period of REST_PERIOD_NS, by the same clock in all processes
  *
- * The rest is for Linux since 6.13 (seen on 6.18), whose scheduler starves other groups of processes (the sessions with
- * sched_autogroup, the control groups): each time the weight of the running group changes, because one of its threads has gone to
- * sleep or woken up, reweight_entity() calls place_entity(), which increases the lag of the group as if it were not running.  So
- * the virtual run time of a group whose threads sleep and wake often does not advance.  It was measured with
- * /sys/kernel/debug/sched/debug: in 100 ms on the CPU the group's se->vruntime decreased by 0.8 ms, and a command of another
- * session waited 33 s.  It does not matter that the threads poll: four pairs of processes that exchange bytes through pipes
- * starve others for 5 s.  The other group runs only when no thread of the first one is on the CPU, so all waiting workers rest
- * at the same time.
- * Source: Linux commit 6d71a9c61604, and its revert, https://lkml.iu.edu/hypermail/linux/kernel/2602.2/04151.html */
+ * The rest is for Linux since 6.13 (seen on 6.18), whose scheduler starves other groups of processes (sessions with
+ * sched_autogroup, or control groups): each time the weight of the running group changes, because one of its threads falls asleep
+ * or wakes up, reweight_entity() calls place_entity(), which increases the group's lag as if it were not running. So the virtual
+ * run time of a group whose threads often sleep and wake does not advance. It was measured with /sys/kernel/debug/sched/debug: in
+ * 100 ms on the CPU the group's se->vruntime decreased by 0.8 ms, and a command of another session waited 33 s. It does not
+ * matter that the threads poll: four pairs of processes that exchange bytes through pipes starve others for 5 s. The other group
+ * runs only when no thread of the first one is on the CPU, so all waiting workers rest at the same time. Source: Linux commit
+ * 6d71a9c61604, and its revert, https://lkml.iu.edu/hypermail/linux/kernel/2602.2/04151.html */
 #include <sched.h>
 #include <stdio.h>
 #include <time.h>
@@ -53,7 +52,7 @@ static uint64_t stalled_us(void)
 	return us;
 }
 
-/* Once in each period: were the CPUs short since the last time? */
+/* Once per period: true if CPUs were short since the last check. */
 static bool cpus_are_short(struct worker *k, uint64_t now)
 {
 	uint64_t stalled, elapsed_us = (now - k->pressure_ns) / 1000;

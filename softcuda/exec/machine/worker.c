@@ -1,10 +1,9 @@
 /* worker.c — a thread that executes blocks.
  *
- * A worker has some resident blocks and runs them in turns.  It starts another block when it has none, and
- * when its blocks only poll: they may wait for a block that has not started.  A launch has no more resident blocks than a GPU
- * holds (residency.c).
- * When all its blocks have polled without progress for several rounds, it yields the CPU, because they may wait for
- * another thread on the same CPU.  When all of them only poll words that stay the same, it sleeps between the rounds (rest.c). */
+ * A worker runs its resident blocks in turns. It starts another block when it has none, or when its blocks only poll, because
+ * they may wait for a block that has not started. A launch has no more resident blocks than a GPU holds (residency.c). When all
+ * its blocks have polled without progress for several rounds, the worker yields the CPU, because they may wait for another thread
+ * on the same CPU. When all of them only poll words that do not change, it sleeps between rounds (rest.c). */
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -21,7 +20,8 @@
  * GROWTH_ROUNDS rounds only, because the blocks usually wait for the CPU, and a round of more blocks takes longer. */
 enum { IDLE_TURNS = 4, PATIENCE = 256, SOON = 256, GROWTH_ROUNDS = 64 };
 
-/* Launches by kernels begin before more blocks of the launches of the host; if many wait, before more blocks of those that start them. */
+/* Launches by kernels start before further blocks of launches by the host; if many of them wait, also before further blocks of
+ * the launches that started them. */
 enum { MANY_NESTED = 256 };
 
 /* Remove a launch from the list; the caller holds the lock and a reference. */
@@ -31,7 +31,7 @@ static void unlist_launch(gpul_exec_machine *m, gpul_exec_launch *l)
 
 	if (!l->listed)
 		return;
-	atomic_fetch_sub(&l->refs, 1);  /* the list's; not the last one, because the caller has one */
+	atomic_fetch_sub(&l->refs, 1);  /* the list's reference; never the last one, because the caller has one */
 	for (gpul_exec_launch *at = m->first; at != l; at = at->next)
 		before = at;
 	if (before)
@@ -46,7 +46,7 @@ static void unlist_launch(gpul_exec_machine *m, gpul_exec_launch *l)
 		atomic_fetch_sub(&m->n_nested, 1);
 }
 
-/* The launch stays in the list, because it has blocks to start later. */
+/* The launch stays in the list, because more of its blocks have yet to start. */
 static void leave_current_launch(struct worker *k)
 {
 	gpul_launch_unref(k->current);
@@ -100,7 +100,8 @@ static gpul_exec_launch *launch_with_room(gpul_exec_machine *m)
 	return l;
 }
 
-/* The index of the next block to start, the first of its cluster, of k->current or another launch; false: no launch has a block that may start. */
+/* The index of the next block to start (the first of its cluster), of k->current or another launch; false: no launch has a block
+ * that may start. */
 static bool next_block(struct worker *k, uint64_t *index)
 {
 	gpul_exec_machine *m = k->machine;
@@ -211,7 +212,7 @@ static void end_block(struct worker *k, unsigned n, bool faulted)
 	gpul_launch_blocks_ended(l, 1);
 }
 
-/* Abandon the blocks of a launch that an observer wants to begin again. */
+/* Abandon the blocks of a launch that an observer wants to run again. */
 static void begin_again(struct worker *k, gpul_exec_launch *l)
 {
 	for (unsigned n = 0; n < k->n_resident;) {
@@ -230,8 +231,8 @@ static void begin_again(struct worker *k, gpul_exec_launch *l)
 	gpul_launch_begin_again(l, true);
 }
 
-/* The result of one turn of every resident block.  waits: each of them polled and had no progress; quiet: and polled only words
- * that stayed the same. */
+/* The result of one turn of every resident block.  waits: each of them polled and made no progress; quiet: and polled only words
+ * that did not change. */
 struct round {
 	bool progressed, polls, waits, quiet;
 	unsigned n_repolls;          /* turns of warps that wait for a word */
@@ -320,7 +321,7 @@ static bool wait_for_work(struct worker *k)
 	quits = atomic_load(&m->quits) && !m->first;
 	full = m->first && !launch_with_room(m);
 	pthread_mutex_unlock(&m->lock);
-	if (full)  /* the blocks that may end are those of other workers, which start the next ones themselves */
+	if (full)  /* blocks of other workers will end, and those workers start the next blocks themselves */
 		usleep(1000);
 	return !quits;
 }

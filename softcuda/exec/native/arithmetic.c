@@ -53,7 +53,7 @@ void gpul_native_constant_first(struct run_compiler *c, const struct insn *i, co
 	gpul_native_finish(c, r, i->d, &d);
 }
 
-/* op(d, b, c) for d = a; with i's immediate behind it, if `table`. */
+/* op(d, b, c) for d = a; followed by i's immediate if `table`. */
 static void three_sources(struct run_compiler *c, const struct insn *i, const struct rule *r, bool table)
 {
 	const uint8_t *a = gpul_values_source(c, i->a, r->bytes), *b = gpul_values_source(c, i->b, r->bytes), *e = gpul_values_source(c, i->c, r->bytes);
@@ -73,13 +73,13 @@ void gpul_native_fused(struct run_compiler *c, const struct insn *i, const struc
 	three_sources(c, i, r, false);
 }
 
-/* vpternlogd has the table of lop3. */
+/* lop3: vpternlogd takes the same truth table. */
 void gpul_native_lop3(struct run_compiler *c, const struct insn *i, const struct rule *r)
 {
 	three_sources(c, i, r, true);
 }
 
-/* vpternlogd by the table of !c, which ignores the destination. */
+/* not: vpternlogd with the truth table of !c, which ignores the destination. */
 void gpul_native_not(struct run_compiler *c, const struct insn *i, const struct rule *r)
 {
 	const uint8_t *a = gpul_values_source(c, i->a, r->bytes);
@@ -118,7 +118,7 @@ void gpul_native_rounded(struct run_compiler *c, const struct insn *i, const str
 	gpul_native_finish(c, r, i->d, &d);
 }
 
-/* vmaxps and vminps give the second operand if one is NaN, or if both are zeros. */
+/* vmaxps and vminps return the second operand if one is NaN, or if both are zeros. */
 void gpul_native_saturate(struct run_compiler *c, const struct insn *i, const struct rule *r)
 {
 	const uint8_t *a = gpul_values_source(c, i->a, 4);

@@ -35,7 +35,7 @@ static void u64(struct code *c, uint64_t u)
 
 enum { LENGTH_512 = 2, BROADCAST_OR_ROUND = 0x10 };
 
-/* The prefix: bits of registers are inverted.  x: bit 4 of a vector register in ModRM.rm. */
+/* Write the EVEX prefix, in which register bits are inverted.  x: bit 4 of a vector register in ModRM.rm. */
 static void evex(struct code *c, struct vector_op op, unsigned reg, unsigned v, unsigned rm, bool rm_is_vector, unsigned last)
 {
 	const unsigned r = ~reg >> 3 & 1, r2 = ~reg >> 4 & 1, b = ~rm >> 3 & 1, x = rm_is_vector ? ~rm >> 4 & 1 : 1;
@@ -76,7 +76,7 @@ void gpul_code_vector_memory(struct code *c, struct vector_op op, unsigned d, un
 	modrm_memory(c, d, base, disp);
 }
 
-/* Bits 0 to 2 of the index are in the SIB byte, bit 3 is X, and bit 4 that of the second source. */
+/* Index bits 0 to 2 are in the SIB byte, bit 3 is X, and bit 4 takes the place of bit 4 of the second source. */
 void gpul_code_gather(struct code *c, struct vector_op op, unsigned d, enum gpr base, uint32_t disp, unsigned index, unsigned k)
 {
 	const unsigned x = ~index >> 3 & 1;
@@ -191,7 +191,7 @@ void gpul_code_not(struct code *c, enum gpr d)
 
 void gpul_code_test_byte(struct code *c, enum gpr d, unsigned bits)
 {
-	gpul_code_byte(c, 0x40 | (d >> 3 & 1));   /* a prefix, also for RSI and RDI */
+	gpul_code_byte(c, 0x40 | (d >> 3 & 1));   /* a REX prefix, needed also for the low bytes of RSI and RDI */
 	gpul_code_byte(c, 0xf6);
 	modrm(c, 3, 0, d);
 	gpul_code_byte(c, bits);

@@ -1,7 +1,8 @@
-/* code_internal.h — writes x86-64 machine code: the few instructions that compiled runs need.
+/* code_internal.h — an assembler for the few x86-64 instructions that compiled runs need.
  *
- * Vector instructions have 512 bits and the EVEX prefix, those of mask registers VEX; memory operands are a base register and a displacement of
- * 32 bits.  Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, 2.3 (VEX), 2.7 (EVEX), and the pages of the instructions. */
+ * Vector instructions work on 512 bits and use the EVEX prefix; instructions on mask registers use VEX. Memory operands are a
+ * base register plus a 32-bit displacement. Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, 2.3
+ * (VEX), 2.7 (EVEX), and the pages of the instructions. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_NATIVE_CODE_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_NATIVE_CODE_INTERNAL_H
 
@@ -9,7 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Registers that a function need not preserve (System V ABI).  RDI, RSI: the warp and the run's first row; RAX, RCX, RDX: banks of operands; the others: temporary. */
+/* Registers that a function need not preserve (System V ABI).  RDI, RSI: the warp and the run's first row; RAX, RCX, RDX: base
+ * addresses of the operand banks; the others are temporary. */
 enum gpr { RAX = 0, RCX = 1, RDX = 2, RSI = 6, RDI = 7, R8 = 8, R9 = 9, R10 = 10, R11 = 11 };
 enum { ALU_ADD = 0x03, ALU_OR = 0x0b, ALU_AND = 0x23, ALU_SUB = 0x2b, ALU_XOR = 0x33, ALU_CMP = 0x3b };   /* opcodes: register op= register or memory */
 enum { MAP_0F = 1, MAP_0F38 = 2, MAP_0F3A = 3 };
@@ -33,13 +35,14 @@ static inline void gpul_code_byte(struct code *c, unsigned byte)
 	c->bytes[c->n++] = (uint8_t)byte;
 }
 
-/* d = op(s1, s2) for the elements of mask register k (NO_MASK: all); of one source: s1 is 0.  Some instructions have the destination in s2. */
+/* d = op(s1, s2) for the elements selected by mask register k (NO_MASK: all); s1 is 0 for a single source.  Some instructions
+ * have the destination in s2. */
 void gpul_code_vector(struct code *c, struct vector_op op, unsigned d, unsigned s1, unsigned s2, unsigned k);
-/* The same with rounding `round` (0 nearest, 1 down, 2 up, 3 to zero) in place of the current mode. */
+/* Like gpul_code_vector(), with rounding `round` (0 nearest, 1 down, 2 up, 3 to zero) instead of the current mode. */
 void gpul_code_rounded(struct code *c, struct vector_op op, unsigned d, unsigned s1, unsigned s2, unsigned round);
 /* d = op(s1, memory at base + disp); or a store of d, for op that is a store. */
 void gpul_code_vector_memory(struct code *c, struct vector_op op, unsigned d, unsigned s1, enum gpr base, uint32_t disp, unsigned k);
-/* d = elements of memory at base + disp + index, for the elements of k, which becomes 0. */
+/* Gather: d = elements of memory at base + disp + index, for the elements selected by k, which becomes 0. */
 void gpul_code_gather(struct code *c, struct vector_op op, unsigned d, enum gpr base, uint32_t disp, unsigned index, unsigned k);
 /* d = the first element of s, of 32 bits (wide: 64 bits). */
 void gpul_code_first(struct code *c, enum gpr d, unsigned s, bool wide);
@@ -78,10 +81,10 @@ void gpul_code_call(struct code *c, enum gpr function);
 void gpul_code_go_to(struct code *c, enum gpr place);
 void gpul_code_return(struct code *c);
 
-/* A jump to a place that gpul_code_jump_here() sets. */
+/* A forward jump; gpul_code_jump_here() sets its target. */
 size_t gpul_code_jump(struct code *c, int condition);
 void gpul_code_jump_here(struct code *c, size_t jump);
-/* A jump to a place in the code before. */
+/* A backward jump to a position in the code. */
 void gpul_code_jump_to(struct code *c, int condition, size_t place);
 
 #endif

@@ -5,16 +5,16 @@
  *     the same                         first, for one element        one element, broadcast  a scatter
  *     any others                       each lane                     a gather                a scatter
  *
- * The first two only if all lanes are active, and never in local memory, where every lane has its own.
- * Global memory is checked against the range that this instruction accessed last (struct range_slot), the others against the size that the block
- * or the lane has.  The handler does every other access, and it reports faults. */
+ * The first two need all lanes to be active, and never occur in local memory, which is private to each lane. Global memory is
+ * checked against the range that this instruction accessed last (struct range_slot), the others against the size that the block
+ * or the lane has. All other accesses, and faults, are left to the handler. */
 #include "softcuda/exec/memory_internal.h"
 #include "softcuda/exec/native/rules_internal.h"
 #include "softcuda/exec/warp/warp_internal.h"
 
 struct site {
 	const struct insn *i;
-	bool wide;                   /* global memory: addresses of 64 bits, else offsets of 32 bits */
+	bool wide;                   /* true: 64-bit addresses in global memory; false: 32-bit offsets */
 	bool local, load;
 	unsigned bytes, n_parts;     /* of an element; vector registers of 32 addresses */
 };
@@ -67,7 +67,8 @@ static void all_ones(struct run_compiler *c, unsigned k)
 	gpul_code_mask(&c->code, MAP_0F, NO_PREFIX, 1, 0x46, k, k, k);   /* kxnorw */
 }
 
-/* TEMP + 2 = the bits of all distances from the first address; the flags: zero if the addresses are a row. */
+/* TEMP + 2 = the bits in which the distances from the first address differ from a row's; sets the zero flag if the addresses are
+ * a row. */
 static void compare_with_row(struct run_compiler *c, const struct site *s, const uint8_t *a)
 {
 	const bool wide = s->wide;
@@ -91,7 +92,7 @@ static void compare_with_row(struct run_compiler *c, const struct site *s, const
 	gpul_native_test_mask(c);
 }
 
-/* R8 = the cache of ranges; give up if this instruction's slot is not valid. */
+/* R8 = the range cache; give up if this instruction's slot is not valid. */
 static void check_slot(struct run_compiler *c, const struct site *s, uint32_t slot)
 {
 	gpul_code_load64(&c->code, R8, RDI, offsetof(struct warp_state, cache));
@@ -110,7 +111,7 @@ static uint32_t slot_of(const struct site *s)
 	return (uint32_t)(offsetof(struct range_cache, slot) + s->i->src % RANGE_SLOTS * sizeof(struct range_slot));
 }
 
-/* R9 = the greatest distance from the first byte of the memory at which an access of n bytes is inside. */
+/* R9 = the largest offset at which an access of n bytes is inside the memory. */
 static void load_last(struct run_compiler *c, const struct site *s, unsigned n)
 {
 	if (s->wide) {
@@ -124,7 +125,7 @@ static void load_last(struct run_compiler *c, const struct site *s, unsigned n)
 	gpul_native_give_up(c, JUMP_IF_BELOW);
 }
 
-/* R10 = the host address of lane 0's access; give up unless n bytes there are inside, and aligned. */
+/* R10 = the host address of lane 0's access; give up unless n bytes there are inside the memory, and aligned. */
 static void check_first(struct run_compiler *c, const struct site *s, const uint8_t *a, unsigned n)
 {
 	gpul_code_first(&c->code, R10, a[0], s->wide);
@@ -145,7 +146,7 @@ static void check_first(struct run_compiler *c, const struct site *s, const uint
 
 /* ---- lane by lane --------------------------------------------------------------------------------- */
 
-/* R11 = what is added to the addresses of all lanes. */
+/* R11 = the constant that is added to the addresses of all lanes. */
 static void load_constant_part(struct run_compiler *c, const struct site *s)
 {
 	gpul_code_set64(&c->code, R11, (uint64_t)s->i->imm);
@@ -158,7 +159,8 @@ static void load_constant_part(struct run_compiler *c, const struct site *s)
 	gpul_code_alu64(&c->code, ALU_ADD, R11, R10);
 }
 
-/* Give up unless all active lanes are inside and aligned.  The constant part of the addresses is a multiple of the alignment. */
+/* Give up unless the accesses of all active lanes are inside the memory and aligned.  The constant part of the addresses is a
+ * multiple of the alignment. */
 static void check_lanes(struct run_compiler *c, const struct site *s, const uint8_t *a)
 {
 	load_last(c, s, s->bytes);
@@ -169,7 +171,7 @@ static void check_lanes(struct run_compiler *c, const struct site *s, const uint
 	else
 		gpul_code_alu(&c->code, ALU_XOR, R9, R9);
 	gpul_code_alu64(&c->code, ALU_SUB, R9, R11);
-	gpul_code_broadcast(&c->code, TEMP, R9, s->wide);   /* where the memory begins, less the constant part */
+	gpul_code_broadcast(&c->code, TEMP, R9, s->wide);   /* the start of the memory minus the constant part */
 	gpul_native_set_all(c, TEMP + 2, s->bytes - 1, s->wide);
 	for (unsigned k = 0; k < s->n_parts; k++) {
 		const unsigned mask = k ? K_TEMP2 : K_TEMP;
@@ -186,7 +188,7 @@ static void check_lanes(struct run_compiler *c, const struct site *s, const uint
 	gpul_native_give_up(c, JUMP_IF_NOT_ZERO);
 }
 
-/* K_TEMP = the active lanes of a part of 8 lanes, else of 16. */
+/* K_TEMP = the active lanes of a part of 8 or 16 lanes. */
 static void lanes_of_part(struct run_compiler *c, bool of_eight, unsigned part)
 {
 	if (!c->partial)
@@ -210,7 +212,7 @@ static void load_base(struct run_compiler *c, const struct site *s)
 	gpul_code_load64(&c->code, R10, RDI, s->local ? offsetof(struct warp_state, local) : offsetof(struct warp_state, shared));
 }
 
-/* The register with the offsets of the lanes of a part: 8 lanes if addresses or elements have 64 bits, else 16. */
+/* The register with the offsets of a part's lanes: 8 lanes if addresses or elements have 64 bits, else 16. */
 static unsigned move_offsets(struct run_compiler *c, const struct site *s, const uint8_t *a, unsigned part)
 {
 	const unsigned whole = s->bytes == 8 ? part / 2 : part;
@@ -263,7 +265,7 @@ static void scatter_lanes(struct run_compiler *c, const struct site *s, const ui
 
 /* ---- accesses -------------------------------------------------------------------------------------- */
 
-/* R10 = the address of the row; the result is the jump that is taken if there is none. */
+/* R10 = the address of the row.  Returns the jump that is taken if the addresses are not a row. */
 static size_t find_row(struct run_compiler *c, const struct site *s, const uint8_t *a)
 {
 	size_t no_row;
@@ -331,7 +333,7 @@ static void compile_store(struct run_compiler *c, const struct site *s, const ui
 		gpul_code_store_byte(&c->code, RDI, offsetof(struct warp_state, stirs), true);
 }
 
-/* The offsets in local memory, of 32 bits also in wider registers; then in the registers of `room`. */
+/* Compute the 32-bit offsets in local memory, also from wider registers, in the registers of `room`. */
 static const uint8_t *local_offsets(struct run_compiler *c, const struct insn *i, struct value *room)
 {
 	const uint8_t *a;
@@ -345,7 +347,7 @@ static const uint8_t *local_offsets(struct run_compiler *c, const struct insn *i
 	return room->part;
 }
 
-/* Where an offset of a lane's local memory, or that of the last lane, would not have 32 bits. */
+/* Give up if an offset in a lane's local memory, or that of the last lane, would exceed 32 bits. */
 static void check_stride(struct run_compiler *c)
 {
 	gpul_code_load64(&c->code, R9, RDI, offsetof(struct warp_state, local_stride));

@@ -5,7 +5,7 @@ static const struct vector_op move = PS(0x28), add_d = D0F(0xfe), add_q = PD(0xd
 			      low_words = CUT(0x35), blend_w = Q38(0x66), signs_of_bytes = F3_38(0x29), bytes_of_signs = F3_38(0x28), blend_d = D38(0x64), blend_q = Q38(0x64);
 enum {
 	RIGHT_BY = 2, LEFT_BY = 6,   /* ModRM.reg of shift_q */
-	TAKE_MARKED = 0xd8,          /* of vpternlogd: the second operand where the third has a 1, else the first */
+	TAKE_MARKED = 0xd8,          /* for vpternlogd: the second operand where the third has a 1, else the first */
 };
 
 /* ---- moves --------------------------------------------------------------------------------------- */
@@ -94,7 +94,8 @@ void gpul_native_unpack(struct run_compiler *c, const struct insn *i, const stru
 	gpul_native_finish(c, r, list[1], &high);
 }
 
-/* The bytes of one source that a selector of four nibbles takes, as operands of vpshufb: 0x80 gives 0.  second: the bytes are 4 to 7. */
+/* The bytes of one source that a selector of four nibbles picks, as an operand of vpshufb, where 0x80 gives 0.  second: this
+ * source is bytes 4 to 7. */
 static uint32_t bytes_of(uint32_t selector, bool second)
 {
 	uint32_t bytes = 0;
@@ -107,7 +108,7 @@ static uint32_t bytes_of(uint32_t selector, bool second)
 	return bytes;
 }
 
-/* All bits of the bytes whose nibble asks for the sign of a byte, instead of the byte. */
+/* 0xff in each byte whose nibble selects the sign of a byte instead of the byte. */
 static uint32_t sign_bytes(uint32_t selector)
 {
 	uint32_t bytes = 0;
@@ -117,7 +118,7 @@ static uint32_t sign_bytes(uint32_t selector)
 	return bytes;
 }
 
-/* vpshufb counts bytes in 16: four words. */
+/* vpshufb works in units of 16 bytes: four words. */
 static void set_shuffle(struct run_compiler *c, unsigned d, uint32_t bytes)
 {
 #define WORDS 0, 0x04040404, 0x08080808, 0x0c0c0c0c
@@ -179,7 +180,7 @@ static void compare(struct run_compiler *c, struct vector_op op, unsigned k, uns
 	gpul_code_byte(&c->code, predicate);
 }
 
-/* R9 = the result of the comparison for all lanes: of 32 at once, or of 16, or of 8. */
+/* R9 = the result of the comparison for all lanes, compared 32, 16 or 8 at a time. */
 static void compare_lanes(struct run_compiler *c, const struct insn *i, unsigned bytes, struct vector_op op, unsigned predicate)
 {
 	const uint8_t *a = gpul_values_source(c, i->a, bytes), *b = gpul_values_source(c, i->b, bytes);

@@ -6,15 +6,15 @@
 #include "softcuda/exec/native/native_internal.h"
 
 enum {
-	LEAST_WEIGHT = 2,        /* of a run: a load or two additions */
-	FEW_ROWS = 4096,         /* of a kernel, which are compiled in two milliseconds: at once */
-	ROWS_PER_WARP = 16,      /* a larger kernel waits for a warp for each 16 rows, which take longer than compiling them */
+	LEAST_WEIGHT = 2,        /* of a run that is compiled: a load or two additions */
+	FEW_ROWS = 4096,         /* a kernel with fewer rows is compiled at once, in two milliseconds */
+	ROWS_PER_WARP = 16,      /* a larger kernel is compiled after this many rows per executed warp, as executing them takes longer than compiling */
 };
 
 /* A run, and where its code begins. */
 struct run { struct func_code *code; uint32_t row; size_t at; };
 
-/* One piece of memory with the code of a kernel and the functions that it calls; the code is behind this. */
+/* One memory mapping with the code of a kernel and the functions that it calls; the code follows this struct. */
 struct native_code {
 	_Alignas(64) struct native_code *next;
 	size_t bytes;            /* of the mapping */
@@ -35,7 +35,7 @@ static bool is_branch(const struct insn *i)
 	return i->op == OP_BRA || i->op == OP_BRA_IF || i->op == OP_BRA_IFNOT;
 }
 
-/* Mark the rows to which something jumps. */
+/* Mark the rows that are branch targets. */
 static void mark_targets(const struct func_code *code, bool *target)
 {
 	for (uint32_t k = 0; k < code->n_insns; k++) {
@@ -52,7 +52,7 @@ static void mark_targets(const struct func_code *code, bool *target)
 	}
 }
 
-/* True: the row can be part of a run, if only by its handler: it returns the next row, or stops the warp. */
+/* True: the row can be part of a run, at least through its handler, because it returns the next row or stops the warp. */
 static bool goes_straight_on(const struct insn *i)
 {
 	return i->op >= OP_ALU_FIRST || (i->op >= OP_LD_U8_16 && i->op <= OP_LD_U64_64) || i->op == OP_LDV || i->op == OP_LD_PARAM ||
@@ -106,7 +106,7 @@ static bool compile_function(struct program_compiler *p, struct func_code *code)
 	return done;
 }
 
-/* Make the code executable, and the runs call it; other threads may execute the functions. */
+/* Make the code executable and let the runs call it, while other threads may execute the functions. */
 static void install(struct gpul_exec_program *program, const struct program_compiler *p)
 {
 	const size_t bytes = sizeof(struct native_code) + p->c.code.n;
@@ -148,7 +148,7 @@ static void add_callees(const struct func_code *code, struct func_code **list)
 	}
 }
 
-/* A call chain may be longer than the stack would allow: so the functions are a list. */
+/* Uses a list of functions instead of recursion, because a call chain may be longer than the stack allows. */
 static void compile(struct func_code *code)
 {
 	struct program_compiler p = { .c.program = code->program };
@@ -171,7 +171,7 @@ static void compile(struct func_code *code)
 	free(p.c.slow_rows);
 }
 
-/* One warp may execute a row many times: only functions that are large for the number of warps wait. */
+/* A warp may execute a row many times, so only functions that are large compared with the number of warps wait. */
 static bool is_worth_it(struct func_code *code, uint64_t n_warps)
 {
 	code->n_warps += n_warps;

@@ -1,4 +1,4 @@
-/* pieces.c — parts of the code of a row, which several rules have. */
+/* pieces.c — code sequences that several rules share. */
 #include "softcuda/exec/native/rules_internal.h"
 
 static const struct vector_op equal_d = D0F(0x76), unordered_ps = PS(0xc2), unordered_pd = PD(0xc2), extract = Q3A(0x3b), insert = Q3A(0x3a);
@@ -65,7 +65,7 @@ static void compare_part(struct run_compiler *c, const struct rule *r, const str
 	}
 }
 
-/* Give up if an active lane of the result is rare: NaN, or 0x80000000. */
+/* Give up if the result of an active lane is a rare value: NaN, or 0x80000000. */
 static void check_result(struct run_compiler *c, const struct rule *r, const struct value *d)
 {
 	const unsigned step = r->check == CHECK_NAN && !c->partial ? 2 : 1;

@@ -1,7 +1,7 @@
-/* rules.c — which instructions are compiled, and to what.
+/* rules.c — the instructions that are compiled, and the code for each.
  *
- * The code computes what the handlers compute (run/run_*.c), inactive lanes included.  Where a CPU's instruction differs from the GPU's in rare
- * results, the code gives up, and the handler does the row:
+ * The code computes what the handlers compute (run/run_*.c), inactive lanes included. If a CPU instruction differs from the GPU's
+ * in rare results, the code gives up and leaves the row to its handler:
  *   NaN        f32 results are 0x7fffffff, f64 results have a payload by priority
  *   integers   a float that is out of range becomes 0x80000000 on CPUs, the nearest integer on GPUs */
 #include "softcuda/exec/native/rules_internal.h"

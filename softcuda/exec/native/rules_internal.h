@@ -1,18 +1,18 @@
-/* rules_internal.h — a rule for each instruction that is compiled, and the functions that follow the rules. */
+/* rules_internal.h — the rules for compiling instructions, and the functions that apply them. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_NATIVE_RULES_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_NATIVE_RULES_INTERNAL_H
 
 #include "softcuda/exec/native/native_internal.h"
 #include "softcuda/exec/select_internal.h"
 
-enum check { NO_CHECK, CHECK_NAN, CHECK_RANGE };   /* in which results the code gives up */
+enum check { NO_CHECK, CHECK_NAN, CHECK_RANGE };   /* results for which the code gives up */
 
 struct rule;
 typedef void compile_fn(struct run_compiler *c, const struct insn *i, const struct rule *r);
 
 struct rule {
 	compile_fn *compile;             /* NULL: the instruction is not compiled */
-	uint8_t bytes;                   /* of an element of the destination; in comparisons, of the sources */
+	uint8_t bytes;                   /* per element of the destination; in comparisons, of the sources */
 	uint8_t check;                   /* enum check */
 	struct vector_op op, op2;
 	uint8_t has_immediate, immediate;  /* the last byte of op */
@@ -51,7 +51,7 @@ void gpul_native_finish(struct run_compiler *c, const struct rule *r, opref d, s
 
 /* ---- arithmetic.c ---- */
 
-compile_fn gpul_native_one, gpul_native_two, gpul_native_rounded;     /* d = op(a); op(a, b); op(a, b) or a * b + c, with a rounding */
+compile_fn gpul_native_one, gpul_native_two, gpul_native_rounded;     /* d = op(a); op(a, b); with rounding: op(a, b) or a * b + c */
 compile_fn gpul_native_constant, gpul_native_constant_first;          /* op(a, bits); op(bits, a) */
 compile_fn gpul_native_fused, gpul_native_multiply_add;               /* a * b + c; op2(op(a, b), c) */
 compile_fn gpul_native_lop3, gpul_native_not, gpul_native_shift, gpul_native_funnel_left, gpul_native_funnel_right, gpul_native_saturate;

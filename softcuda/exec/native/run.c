@@ -1,9 +1,9 @@
-/* run.c — the code of a run: twice, with all lanes active and with some. */
+/* run.c — generates the code of a run twice: for all lanes active, and for some. */
 #include <stdlib.h>
 
 #include "softcuda/exec/native/native_internal.h"
 
-enum { ROW_BYTES = 2048 };   /* more than the code of one row */
+enum { ROW_BYTES = 2048 };   /* upper bound for the code of one row */
 
 unsigned gpul_native_weight(const struct insn *i)
 {
@@ -28,7 +28,7 @@ static void load_lane_masks(struct code *c)
 		gpul_code_mask_shift(c, lanes[k], LANES_0, lanes[k + 1]);
 }
 
-/* RSI, RAX: the row, and its handler. */
+/* RSI = the row, RAX = its handler. */
 static void prepare_handler(struct run_compiler *c, uint32_t row)
 {
 	op_fn *const handler = c->rows[row].run;
@@ -40,7 +40,7 @@ static void prepare_handler(struct run_compiler *c, uint32_t row)
 	gpul_code_set64(&c->code, RAX, address);
 }
 
-/* Call the handler, and return what it returned unless that is the next row.  It may overwrite all registers that the code uses. */
+/* Call the handler; if it returns another row than the next, return that.  It may overwrite all registers that the code uses. */
 static void execute_by_handler(struct run_compiler *c, uint32_t row)
 {
 	size_t on;
@@ -101,7 +101,7 @@ static bool compile_row(struct run_compiler *c)
 	return note_slow_row(c);
 }
 
-/* Return the row behind the run; or let the handler of that row, a branch, return what follows. */
+/* Return the row after the run; or, if that row is a branch, call its handler and return the result. */
 static void end_run(struct run_compiler *c, uint32_t n)
 {
 	if (c->ends_with_branch) {
@@ -114,7 +114,7 @@ static void end_run(struct run_compiler *c, uint32_t n)
 	}
 }
 
-/* The rows, the end of the run, and the rows that handlers execute in rare cases. */
+/* The rows, the end of the run, and the code for rows that their handlers execute in rare cases. */
 static bool compile_rows(struct run_compiler *c, uint32_t n)
 {
 	c->n_slow_rows = 0;

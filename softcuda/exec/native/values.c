@@ -1,4 +1,4 @@
-/* values.c — the values that the code of a run has in vector registers; predicates, which it has not. */
+/* values.c — the values that a run's code keeps in vector registers; and predicates, which it does not keep there. */
 #include "softcuda/exec/native/native_internal.h"
 
 static const struct vector_op load = { MAP_0F, NO_PREFIX, 0, 0x28 }, store32 = { MAP_0F, NO_PREFIX, 0, 0x29 },
@@ -27,7 +27,7 @@ void gpul_values_forget(struct run_compiler *c)
 	c->free = (1u << N_POOL) - 1;
 }
 
-/* The value that was not used for the longest time, but none that this row uses. */
+/* The least recently used value, but none that this row uses. */
 static struct value *oldest(struct run_compiler *c)
 {
 	struct value *found = NULL;
@@ -43,7 +43,7 @@ static unsigned take_register(struct run_compiler *c)
 	unsigned k;
 
 	if (!c->free)
-		release(c, oldest(c));   /* there is one: a row uses less than half of the registers */
+		release(c, oldest(c));   /* always possible: a row uses less than half of the registers */
 	k = (unsigned)__builtin_ctz(c->free);
 	c->free &= ~(1u << k);
 	return k;
@@ -98,8 +98,8 @@ void gpul_values_drop(struct run_compiler *c, struct value *result)
 	release(c, result);
 }
 
-/* A register of the program may share its place with an older one of the same width, or, without sharing, have been read with
- * another width: forget what the result overwrites. */
+/* A program register may share its place with an older one of the same width, or have been read with another width.  Forget the
+ * values that the result overwrites. */
 static void forget_place(struct run_compiler *c, opref ref, unsigned bytes)
 {
 	const uint32_t from = ref & ~3u, end = from + LANES * bytes;
@@ -149,7 +149,7 @@ void gpul_native_combine_predicate(struct run_compiler *c, unsigned op, opref re
 	gpul_code_alu_memory(&c->code, op, R9, gpul_native_bank(ref), ref & ~3u);
 }
 
-/* The new bits for the active lanes, and the old ones for the others. */
+/* Take the new bits for active lanes and the old bits for the others. */
 void gpul_native_store_predicate(struct run_compiler *c, opref ref)
 {
 	if ((ref & 3) == BANK_SCRATCH)

@@ -3,8 +3,8 @@
  * `block` products and the accumulator are added at once; only the result is rounded:
  *
  *     e    = the largest exponent of a product (exponent of x + exponent of y) or of the accumulator
- *     each   product, which is exact, is cut off behind 2^(e - fraction_bits), towards zero
- *     sum    of the integers that result, exact; rounded to f32 towards zero, or to f16 to nearest even
+ *     each   product is exact, then truncated towards zero to a multiple of 2^(e - fraction_bits)
+ *     sum    of these values, exact; then rounded to f32 towards zero, or to f16 to nearest even
  *
  * The exponent of a subnormal number is that of the format's least normal number; the significands are not normalised
  * before the alignment.  A NaN is 0x7fffffff or 0x7fff.
@@ -19,7 +19,7 @@
 
 enum {
 	NO_EXPONENT = -10000,         /* of zero */
-	NOT_STORED = NO_EXPONENT - 1, /* of an element that mma.sp leaves out */
+	NOT_STORED = NO_EXPONENT - 1, /* exponent of an element that mma.sp leaves out */
 	ALL_ZERO = NO_EXPONENT / 2,   /* below: no product differs from zero */
 	NARROW_EXPONENT = 50,         /* up to here products and their scale fit into a float */
 };

@@ -7,8 +7,8 @@
 #include "softcuda/exec/run/run_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
 
-/* True: the active lanes access one address, as threads do that count something.  resolve() gives inactive lanes the offset of
- * an active one. */
+/* True: the active lanes access one address, as when threads count something.  resolve() gives inactive lanes the offset of an
+ * active one. */
 static inline bool lanes_meet(enum shape shape, const struct access *x)
 {
 	int32_t differ = 0;
@@ -20,7 +20,7 @@ static inline bool lanes_meet(enum shape shape, const struct access *x)
 	return !differ;
 }
 
-/* The operations of lanes that meet at p: in registers, in the order of lanes, and then one update of the memory. */
+/* Lanes that access the same address p are combined in registers, in lane order; then memory is updated once. */
 #define UPDATE_ONCE(type, p, d, bv, cv, update)                                             \
 	do {                                                                                \
 		type before[LANES], seen = __atomic_load_n(p, __ATOMIC_RELAXED), next;      \

@@ -133,8 +133,8 @@ HANDLER(TRAP)
 			       i->n ? "brkpt: no debugger is attached" : "trap executed");
 }
 
-/* Of the sleeps of a warp's lanes only one is timed at a time; others, and short ones, only end the turn: PTX allows any duration
- * from 0 to twice the operand, and a turn of the other warps takes about SHORT_SLEEP_NS. */
+/* Only one sleep of a warp's lanes is timed at a time; others, and short ones, only end the turn.  PTX allows any duration from 0
+ * to twice the operand, and a turn of the other warps takes about SHORT_SLEEP_NS. */
 HANDLER(NANOSLEEP)
 {
 	enum { SHORT_SLEEP_NS = 1000, MOST_SLEEP_NS = 1000000 };

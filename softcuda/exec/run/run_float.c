@@ -155,8 +155,8 @@ static inline bool any_nan(const double r[LANES])
 #endif
 }
 
-/* A NaN among the results is rare, and only then payloads are looked for.  first, second, third: the operands in the order in which their NaN
- * has priority (with_payload()). */
+/* NaN results are rare, and payloads are determined only for them.  first, second, third: the operands in the order of their NaN
+ * priority (with_payload()). */
 #define PLAIN_F64(name, sources, value, first, second, third)                 \
 	OP(name)                                                              \
 	{                                                                     \

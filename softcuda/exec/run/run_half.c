@@ -68,8 +68,8 @@ INLINE void finish_halves(struct warp *w, const struct insn *i, float *x, unsign
 #define BY_HALF(M, op) \
 	M(op, F16, LANES, false) M(op, F16X2, WIDEST, false) M(op, BF16, LANES, true) M(op, BF16X2, WIDEST, true)
 
-/* p[k] = x[k] * y[k]; true: all are exact in float, or infinite, or NaN.  Products of bf16 have 16 bits, but may be too small; `finite`: and none is
- * too large. */
+/* p[k] = x[k] * y[k]; true: all products are exact in float, infinite or NaN.  Products of bf16 have 16 bits but may underflow;
+ * `finite`: also requires that none overflows. */
 INLINE bool multiply_exactly(float *p, const float *x, const float *y, unsigned n, bool finite)
 {
 	_Alignas(64) uint32_t rare[WIDEST];

@@ -2,7 +2,7 @@
 #include "softcuda/exec/run/run_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
 
-/* A warp that stores does more than wait, unless it stores to local memory, where the counters of a waiting loop may be. */
+/* A store counts as progress, except to local memory, where a waiting loop may keep its counters. */
 static inline enum shape resolve_store(struct warp *w, const struct insn *i, unsigned bytes, struct access *x)
 {
 	enum shape shape;
@@ -200,7 +200,7 @@ HANDLER(STO)
 	if (i->flags & FLAG_RELEASE)
 		THREAD_FENCE(memory_order_release);
 	store_lanes(w, i, shape, &x);
-	/* The word decides whether the warp does more than wait. */
+	/* whether the word is new decides if the warp makes progress or only waits */
 	watch_word(state_of(w), x.each[first_lane(w->mask)]);
 	return i + 1;
 }

@@ -4,7 +4,7 @@
 #include "softcuda/exec/tensor_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
 
-enum { ADDRESS_AT = 1024, PIECE = TENSOR_PIECE };  /* ADDRESS_AT: in the scratch bank, of the element that a reduction changes */
+enum { ADDRESS_AT = 1024, PIECE = TENSOR_PIECE };  /* ADDRESS_AT: in the scratch bank: address of the element that a reduction changes */
 
 /* One lane's copy. */
 struct transfer {
@@ -93,8 +93,8 @@ static bool load_row(const struct transfer *t, const struct tensor_row *r)
 	return true;
 }
 
-/* At the end of a row of the tensor, an H200 stores and reduces the whole last 16 bytes of which a part is inside; here unless
- * they are outside of all memory. */
+/* At the end of a tensor row, an H200 stores and reduces the whole last 16-byte piece even if only part of it is inside; so does
+ * this code, unless the piece lies outside all memory. */
 static struct tensor_row whole_pieces(const struct transfer *t, const struct tensor_row *r)
 {
 	const uint32_t e = t->box.element_bytes, rest = t->box.row_elements - r->skip, n = (r->n * e + PIECE - 1) / PIECE * PIECE / e;
@@ -195,7 +195,8 @@ static bool copy_rows(struct transfer *t, bool (*one)(const struct transfer *, c
 	return true;
 }
 
-/* The bytes have arrived: the mbarrier at the same offset of the block that got them, in whose memory find_shared() found room for them. */
+/* The bytes have arrived: update the mbarrier at the same offset in the receiving block, where find_shared() has checked the
+ * memory. */
 static bool complete_load(struct transfer *t, const struct block *other)
 {
 	const struct tensor_copy *c = t->i->object;
@@ -214,8 +215,8 @@ static bool complete_load(struct transfer *t, const struct block *other)
 	return true;
 }
 
-/* Measured on an H200: loads may begin before the tensor and read pixels around it; stores and reductions may not, whatever part of
- * the box is outside.  All of them begin at a pixel of an im2col map. */
+/* Measured on an H200: loads may start outside the tensor and read the pixels around it; stores and reductions may not, whichever
+ * part of the box is outside.  All of them start at a pixel of an im2col map. */
 static bool may_begin(const struct transfer *t, bool writes)
 {
 	const gpul_tensor_map *m = t->box.map;
@@ -290,7 +291,8 @@ HANDLER(TENSOR_REDUCE) { return each_lane(w, i, reduce_box); }
 
 /* ---- changes of tensor maps: PTX ISA 9.7.9.28 -------------------------------------------------------------------------- */
 
-/* The host addresses of the lanes' maps; NULL: a fault.  The table is asked for each half, to whose size maps are aligned. */
+/* Host addresses of the lanes' maps; NULL: a fault.  Each half is looked up separately, because maps are aligned only to that
+ * size. */
 static bool find_maps(struct warp_state *s, const struct insn *address, bool write, struct access *x)
 {
 	struct insn second = *address;

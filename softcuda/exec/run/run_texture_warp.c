@@ -2,8 +2,8 @@
  *
  *     coordinates ──find_texels()──> offsets of one texel, or of four and their weights ──> results
  *
- * The results are those of texture/sample.c, in all bits.  Inactive lanes are read, too: wherever their coordinates are, they select
- * texels of the texture or the border; only the results of active lanes are written. */
+ * The results are bit-identical to those of texture/sample.c. Inactive lanes are read too: any coordinates select texels of the
+ * texture or the border. Only the results of active lanes are written. */
 #include "softcuda/exec/run/lanes_internal.h"
 #include "softcuda/exec/run/run_internal.h"
 #include "softcuda/exec/texture/texture_form_internal.h"
@@ -34,7 +34,8 @@ static inline int32_t floor_float(float f)
 	return i - ((float)i > f);
 }
 
-/* Coordinates within the limit; NaN: 0.  Each step for all lanes is a loop of its own, here and below: so it becomes vector code. */
+/* Limit the coordinates; NaN becomes 0.  Here and below, each step is a separate loop over all lanes, so that it becomes vector
+ * code. */
 static inline void limit_lanes(const float *x, float factor, float most, float out[LANES])
 {
 	for (unsigned l = 0; l < LANES; l++) {

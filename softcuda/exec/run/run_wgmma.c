@@ -42,7 +42,7 @@ static bool read_matrix(struct warp_state *s, const struct insn *i, uint64_t des
 	return true;
 }
 
-/* A's rows in registers: lane 4 g + t has elements of the rows g and g + 8, as for mma. */
+/* A's rows in registers: lane 4 g + t has elements of rows g and g + 8, as for mma. */
 static void read_registers(const struct warp *w, const struct wgmma_form *f, uint32_t words[TILE_ROWS][MAX_WGMMA_WORDS])
 {
 	for (unsigned r = 0; r < 4; r++)

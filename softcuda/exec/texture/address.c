@@ -58,7 +58,7 @@ static double in_texels(float x, uint32_t extent, enum address_mode mode, bool n
 	return limit((double)(x * (float)extent), FAR_AWAY);
 }
 
-/* The coordinate in 1/256 of a texel, for a linear filter: a normalised one has 21 bits behind the point (as on an H200). */
+/* The coordinate in 1/256 of a texel, for a linear filter.  A normalised one is reduced to 21 fraction bits (as on an H200). */
 static int64_t in_fractions(double x, uint32_t extent, enum address_mode mode, bool normalised)
 {
 	int64_t fixed;

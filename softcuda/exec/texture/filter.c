@@ -1,15 +1,15 @@
 /* filter.c — the weighted sum of texels, rounded as an H200 rounds it.
  *
- * NVIDIA documents fractions of 8 bits and nothing about the sums.  The rules below were found from the results of an H200; with them
- * the results of both are equal in all bits (tests/gpu/textures.py, docs/measured.md). */
+ * NVIDIA documents that weights have 8 fraction bits, but nothing about the sums. The rules below were inferred from an H200's
+ * results, and reproduce them bit by bit (tests/gpu/textures.py, docs/measured.md). */
 #include "softcuda/exec/texture/filter_internal.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { FLOAT_BITS = 28, HALF_BITS = 15 };  /* of the largest texel of a sum; smaller texels lose those below */
+enum { FLOAT_BITS = 28, HALF_BITS = 15 };  /* precision of a sum, relative to its largest texel; lower bits of smaller texels are lost */
 
-/* ---- floats: f32, f16, and what sRGB is converted to ------------------------------------------- */
+/* ---- floats: f32, f16, and linear light converted from sRGB ------------------------------------ */
 
 /* 2^e, for a normal double. */
 static double power_of_two(int e)
@@ -30,7 +30,7 @@ static int exponent_of(float f)
 	return (int)(bits >> 23 & 255) - 126;
 }
 
-/* A texel in a sum is a multiple of 2^unit: the units of f16 and f32 follow the texel, those of sRGB are in its table. */
+/* The unit of a texel: it is a multiple of 2^unit.  For f16 and f32 it depends on the value; for sRGB it is in a table. */
 static int unit_of(const struct texture *t, const struct tap *tap, unsigned channel, float value)
 {
 	if (t->channel == CHANNEL_U8)
@@ -38,7 +38,7 @@ static int unit_of(const struct texture *t, const struct tap *tap, unsigned chan
 	return exponent_of(value) - (t->channel == CHANNEL_F16 ? HALF_BITS : FLOAT_BITS);
 }
 
-/* The sum of the texels of a group, which are cut to a multiple of the largest unit. */
+/* The sum of a group's texels, each truncated to a multiple of the group's largest unit. */
 static double sum_of_group(const struct texture *t, const struct taps *taps, const float *value, unsigned channel, unsigned group)
 {
 	int64_t sum = 0;
@@ -104,7 +104,8 @@ static float filter_floats(const struct texture *t, const struct taps *taps, uns
 
 /* ---- integers ------------------------------------------------------------------------------------ */
 
-/* A sum of 256 times 8 or 16 bits as a fraction of 65535 or 32767: fractions of 8 bits are extended to 16 before they are rounded. */
+/* Convert a sum of 256 times 8-bit or 16-bit values to a fraction of 65535 or 32767; 8-bit values are extended to 16 bits before
+ * rounding. */
 static float fraction(int64_t sum, unsigned channel)
 {
 	switch (channel) {
@@ -139,7 +140,7 @@ static uint32_t filter_channel(const struct texture *t, const struct taps *taps,
 	} else {
 		const int64_t sum = sum_of_integers(t, taps, channel);
 
-		if (t->read_integer)  /* 32 bits are cut */
+		if (t->read_integer)  /* truncated to 32 bits */
 			return (uint32_t)((sum + (gpul_channel_bytes(t->channel) < 4 ? 128 : 0)) >> 8);
 		result = fraction(sum, t->channel);
 	}

@@ -63,7 +63,7 @@ static void find_axes(const struct texture *t, const struct texture_level *l, co
 	for (unsigned k = 0; k < read->dimensions; k++)
 		axis[k] = gpul_texture_axis(at[k], extent[k], read->cube ? ADDRESS_CLAMP : t->sampler.address[k], normalised, linear,
 					    read->offset[k]);
-	/* A texture of one dimension is a row whose reads are at its edge, y = 0: the border counts half. */
+	/* A one-dimensional texture is treated as a row read at its edge, y = 0, so the border gets half of the weight. */
 	if (linear && read->dimensions == 1 && !read->layered)
 		axis[1] = gpul_texture_axis(0, 1, t->sampler.address[1], normalised, true, 0);
 }
@@ -82,8 +82,8 @@ static bool add_tap(const struct texture *t, const struct texture_level *l, cons
 	return tap->at;
 }
 
-/* Add the texels around the coordinates.  The weight is divided between the slices, then the columns, then the rows; each part is rounded,
- * and the other is the rest: so the weights add up. */
+/* Add the texels around the coordinates.  The weight is split between slices, then columns, then rows.  Each time one part is
+ * rounded and the other gets the rest, so the weights add up. */
 static bool add_level(const struct texture *t, const struct texture_level *l, const struct texture_read *read, const struct place *p,
 		      uint32_t weight, struct texture_reader *r, struct taps *taps)
 {

@@ -19,7 +19,7 @@ struct row {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic(struct row *) chunks[MAX_CHUNKS];  /* never freed: a kernel may look at a stale handle at any time */
+static _Atomic(struct row *) chunks[MAX_CHUNKS];  /* never freed, because a kernel may look up a stale handle at any time */
 static uint32_t n_rows, first_free;
 
 static struct row *row_at(uint32_t number)

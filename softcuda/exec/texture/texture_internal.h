@@ -2,8 +2,8 @@
  *
  *     handle ──table.c──> struct texture ──address.c──> texels of a level ──sample.c──> weights ──filter.c──> result
  *
- * A handle is a row of a table of the process, with the generation of the row: a stale or invented handle is a fault.  A
- * struct texture never changes; a texture reference is bound anew by replacing it.  After that, and after removing a handle, the
+ * A handle is the index of a row in a table of the process, plus the row's generation: a stale or invented handle is a fault. A
+ * struct texture never changes; a texture reference is bound anew by replacing it. After that, and after removing a handle, the
  * caller waits with gpul_exec_machine_settle() before it frees the old struct texture: a handler uses it for one instruction. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_TEXTURE_TEXTURE_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_TEXTURE_TEXTURE_INTERNAL_H

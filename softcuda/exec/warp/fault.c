@@ -6,7 +6,7 @@
 #include "softcuda/exec/shown_name_internal.h"
 #include "softcuda/exec/warp/observe_internal.h"
 
-enum { NAME_BYTES = 80 };  /* of a kernel: the block and the thread behind it must fit into a gpul_error */
+enum { NAME_BYTES = 80 };  /* maximum length of a kernel's name, so that the block and thread after it fit into a gpul_error */
 
 void gpul_launch_fault(struct gpul_exec_launch *l, const gpul_exec_fault *fault)
 {
@@ -29,7 +29,7 @@ void gpul_lane_thread(const struct warp_state *s, unsigned lane, uint32_t thread
 	thread[2] = t / (block[0] * block[1]);
 }
 
-/* A long path is cut to its last part. */
+/* Shorten a long path to its last part. */
 static const char *short_name(const char *path)
 {
 	enum { LONG = 60 };
@@ -63,7 +63,7 @@ static struct line line_at(const gpul_ptx_module *m, uint32_t file, uint32_t lin
 	return (struct line){ f, f ? gpul_ptx_name(m, f->path) : "", line };
 }
 
-/* True: the folder before /include/ is one of CUDA's, or the name is that of one of its headers. */
+/* True: the path is a CUDA header: the folder before /include/ is one of CUDA's, or the file name is that of a CUDA header. */
 static bool is_of_toolkit(const char *path)
 {
 	static const char *const parts[] = { "/cooperative_groups", "/crt/", "/cccl/", "/cuda/include/", "/cuda_runtime/include/", "/cuda_cccl/include/" };
@@ -84,7 +84,8 @@ static bool is_of_toolkit(const char *path)
 	return (version > folder && *version >= '0' && *version <= '9') || (strstr(path, "/targets/") && include > path + 6 && !strncmp(include - 6, "-linux", 6));
 }
 
-/* The line that calls the inlined function of loc; *row: the row of its own .loc, which comes before; GPUL_PTX_NONE: not found. */
+/* The line that calls the inlined function of loc.  *row: in and out: the row of the .loc, which comes earlier; GPUL_PTX_NONE:
+ * not found. */
 static struct line caller_of(const gpul_ptx_module *m, uint32_t *row)
 {
 	const gpul_ptx_loc *loc = &m->locs[*row];
@@ -102,7 +103,7 @@ static struct line caller_of(const gpul_ptx_module *m, uint32_t *row)
 	return caller;
 }
 
-/* The nearest line that is not in a header of CUDA; if all are, the outermost one. */
+/* The innermost line that is not in a CUDA header; if all are, the outermost line. */
 static struct line line_of_user(const gpul_ptx_module *m, uint32_t row)
 {
 	enum { MOST_CALLS = 64 };
@@ -118,9 +119,9 @@ static struct line line_of_user(const gpul_ptx_module *m, uint32_t row)
 	return at;
 }
 
-/* Set the line of CUDA C++ in f, and write it as "kernel.cu:7".  An inlined call: of a function of the same file, its line, then that of the
- * call; of another file, such as a header, the line of the call, which the user knows, then "inlined from sum.h:3".  Lines of CUDA's own
- * headers are passed over. */
+/* Set the CUDA C++ line in f, and write it as "kernel.cu:7".  For an inlined function of the same file, write its line, then the
+ * line of the call.  For one of another file, such as a header, write the line of the call, which the user knows, then "inlined
+ * from sum.h:3".  Lines in CUDA's own headers are skipped. */
 static void cuda_position(const gpul_ptx_module *m, uint32_t row, gpul_exec_fault *f, char *buf, size_t bytes)
 {
 	const gpul_ptx_loc *loc = &m->locs[row];
@@ -226,7 +227,7 @@ static void explain_right(const gpul_exec_range *r, unsigned device, bool write,
 		snprintf(buf, size, "is in read-only %s", r->label);
 }
 
-/* What the CPU has at the address, readable; NULL: nothing.  Only for addresses outside of device memory. */
+/* Describe readable CPU memory at the address; NULL: none.  Only for addresses outside of device memory. */
 static const char *host_memory_at(uint64_t at)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -248,7 +249,7 @@ static const char *host_memory_at(uint64_t at)
 	return what;
 }
 
-enum { FAR = 1 << 30 };  /* an address that is farther behind an allocation has nothing to do with it */
+enum { FAR = 1 << 30 };  /* an address further past an allocation is unrelated to it */
 
 /* True: a parameter of the kernel is a pointer in [from, to]. */
 static bool has_pointer(const struct gpul_exec_launch *l, uint64_t from, uint64_t to)
@@ -264,8 +265,8 @@ static bool has_pointer(const struct gpul_exec_launch *l, uint64_t from, uint64_
 	return false;
 }
 
-/* If the address is host memory, and the kernel did not get there from `nearest`, what it is; else NULL.  Memory of cuMemAlloc is in the
- * same heap as memory of malloc, so the pointers that the kernel was given decide; NULL: no memory is near. */
+/* If the address is host memory and the kernel did not get there from `nearest`, return what it is; else NULL.  cuMemAlloc memory
+ * is in the same heap as malloc memory, so the kernel's pointer arguments decide.  nearest NULL: no device memory is near. */
 static const char *host_pointer(const struct warp_state *s, uint64_t at, const gpul_exec_range *nearest)
 {
 	const struct gpul_exec_launch *l = s->block->launch;
@@ -334,7 +335,7 @@ const struct insn *gpul_fault_access(struct warp_state *s, const struct insn *i,
 				     uint64_t address, unsigned bytes, bool write)
 {
 	static const char *const spaces[] = { "global ", "", "shared ", "local ", "param " };
-	/* of an H200's .shared addresses, those behind its window of 16 MiB are not addresses at all */
+	/* on an H200, .shared addresses past the 16 MiB window are not valid addresses */
 	const bool misaligned = address & (bytes - 1), no_address = (i->flags & SPACE_MASK) == SPACE_SHARED && address >> 24;
 	gpul_exec_fault f = { .kind = misaligned ? GPUL_EXEC_MISALIGNED : no_address ? GPUL_EXEC_ILLEGAL_INSTRUCTION
 						 : GPUL_EXEC_ILLEGAL_ADDRESS,

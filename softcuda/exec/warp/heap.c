@@ -104,7 +104,7 @@ uint64_t gpul_heap_alloc(struct heap *h, uint64_t bytes)
 	while (1ull << size_class < bytes + HEADER + h->red_zone)
 		size_class++;
 	pthread_mutex_lock(&h->lock);
-	block = h->red_zone ? carve_block(h, size_class) : NULL;  /* memory that was not freed before, as long as there is any */
+	block = h->red_zone ? carve_block(h, size_class) : NULL;  /* use fresh memory as long as there is any, so that freed memory is reused late */
 	if (!block && h->free[size_class]) {
 		block = h->free[size_class];
 		h->free[size_class] = block->next;

@@ -1,4 +1,4 @@
-/* observe.c — calls the observers of an instruction (observer_internal.h), and tells them about it. */
+/* observe.c — calls the observers of an instruction (observer_internal.h), and answers their queries about it. */
 #include "softcuda/exec/warp/observe_internal.h"
 
 uint32_t gpul_insn_lanes(const struct warp_state *s, const struct insn *i, uint32_t mask)

@@ -1,4 +1,4 @@
-/* observe_internal.h — the handler of observed instructions, and what tools ask about an instruction and its accesses. */
+/* observe_internal.h — the handler of observed instructions, and queries for tools about an instruction and its accesses. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_WARP_OBSERVE_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_WARP_OBSERVE_INTERNAL_H
 
@@ -8,12 +8,12 @@ op_fn gpul_observed;
 
 /* The lanes of mask that execute an instruction of the current frame: all of them, or those whose guard is true. */
 uint32_t gpul_insn_lanes(const struct warp_state *s, const struct insn *i, uint32_t mask);
-/* The PTX instruction; NULL: i is the return behind the last one. */
+/* The PTX instruction; NULL: i is the implicit return at the end. */
 const gpul_ptx_inst *gpul_insn_ptx(const struct func_code *code, const struct insn *i);
 /* True: i is the first, or the last, of the instructions that a PTX instruction was decoded to. */
 bool gpul_insn_begins(const struct func_code *code, const struct insn *i);
 bool gpul_insn_ends(const struct func_code *code, const struct insn *i);
-/* Where it was written: "kernel.ptx:31 (kernel.cu:7)", as in faults; fills in the members source... of *f, if f is not NULL. */
+/* The source position: "kernel.ptx:31 (kernel.cu:7)", as in faults.  Also sets the source... members of *f if f is not NULL. */
 void gpul_insn_place(const struct func_code *code, const struct insn *i, gpul_exec_fault *f, char *buf, size_t bytes);
 /* The values of a register of the warp's frame in its lanes: *bytes for each lane, from lane 0 on; 128 bits: the 32 low words, then the
  * high words; a predicate: *bytes is 0, bit n of the uint32_t is lane n.  NULL: no instruction uses the register. */
@@ -35,11 +35,11 @@ struct lane_accesses {
 	enum access_kind kind;
 	enum access_order order;     /* of PTX's memory model; ORDER_WEAK: none */
 	enum access_scope scope;     /* of an access that is not weak */
-	bool async;                  /* of cp.async, cp.async.bulk, st.async: complete only when the program has waited for it */
+	bool async;                  /* of cp.async, cp.async.bulk, st.async: complete only after the program has waited for it */
 	bool mbarrier;               /* to an mbarrier object, by an instruction for mbarriers */
 	uint32_t lanes;
 	uint32_t bytes[LANES];       /* of a lane's access; 0: it accesses nothing */
-	uint8_t space[LANES];        /* SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_PARAM: of a generic address its window's */
+	uint8_t space[LANES];        /* SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_PARAM: for a generic address, the window that contains it */
 	uint64_t at[LANES];          /* a global address, or an offset in shared memory, the lane's local memory, the parameters */
 };
 enum { MAX_INSN_ACCESSES = 4 };
@@ -64,19 +64,19 @@ struct memory_piece {
 	enum access_kind kind;
 	uint8_t lane, space;
 	bool async;                  /* complete only when the program has waited for it */
-	bool copies;                 /* written, or added, are the bytes of the last piece that was read */
-	const struct block *block;   /* SPACE_SHARED: whose; another one of the cluster, if a copy goes there */
+	bool copies;                 /* it writes, or adds, the bytes of the last piece that was read */
+	const struct block *block;   /* SPACE_SHARED: the owner; another block of the cluster if a copy goes there */
 	uint64_t at;                 /* as in struct lane_accesses */
 	uint32_t bytes;
 };
 typedef void memory_piece_fn(void *context, const struct memory_piece *p);
 
 bool gpul_insn_has_pieces(const struct insn *i);
-/* Call it for each piece of memory that lanes `on` are about to access: a source before what it is copied to; nothing for a lane that will fault.  mbarriers are
- * not described.  A wgmma reads for its warp: the first lane has all pieces. */
+/* Call a function for each piece of memory that lanes `on` are about to access: a source comes before its destination; nothing
+ * for a lane that will fault.  mbarriers are not described.  A wgmma reads for its whole warp: the first lane has all pieces. */
 void gpul_insn_pieces(struct warp_state *s, const struct insn *i, uint32_t on, memory_piece_fn *call, void *context);
-/* The same as at most one access of each kind and space by each lane: the lowest address, and all bytes, with gaps between them.
- * Without those to other blocks.  Returns their number. */
+/* Combine the pieces to at most one access per kind, space and lane: the lowest address, and all bytes including the gaps.
+ * Pieces in other blocks are left out.  Returns the number of accesses. */
 unsigned gpul_insn_piece_sums(struct warp_state *s, const struct insn *i, uint32_t on, struct lane_accesses out[MAX_INSN_ACCESSES]);
 
 /* The host address of a lane's access, which need not be accessible. */

@@ -78,7 +78,7 @@ struct box_visit {
 	unsigned op;
 	uint32_t to;                         /* the box's offset in shared memory */
 	unsigned n;
-	const struct block *block[GPUL_EXEC_CLUSTER_BLOCKS];  /* in whose shared memory the box is */
+	const struct block *block[GPUL_EXEC_CLUSTER_BLOCKS];  /* the blocks in whose shared memory the box is */
 };
 
 static void find_blocks(struct box_visit *b, const struct insn *i)
@@ -247,7 +247,7 @@ static void visit_surface(struct visit *v, const struct insn *i)
 
 void gpul_insn_pieces(struct warp_state *s, const struct insn *i, uint32_t on, memory_piece_fn *call, void *context)
 {
-	const uint32_t lanes = is_wgmma(i->op) ? on & -on : on;  /* one lane stands for the warp */
+	const uint32_t lanes = is_wgmma(i->op) ? on & -on : on;  /* one lane represents the warp */
 
 	EACH_LANE_OF(l, lanes) {
 		struct visit v = { .s = s, .call = call, .context = context, .piece = { .lane = (uint8_t)l, .block = s->block } };

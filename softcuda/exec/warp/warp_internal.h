@@ -73,8 +73,8 @@ struct warp_state {
 	const struct insn *run_start;    /* first instruction that n_instructions does not include */
 	int back_edges;                  /* of the current split */
 	uint64_t polled;                 /* host address of the first lane's last ordered load */
-	bool repolls;                    /* in its last turn the warp loaded the same word again: it waits for the word */
-	bool stirs;                      /* in its last turn the warp did more than to poll words that stay the same */
+	bool repolls;                    /* in its last turn the warp reloaded the same word: it waits for that word */
+	bool stirs;                      /* in its last turn the warp did more than poll words that did not change */
 	enum event event;
 	unsigned current, n_splits;
 	struct frame *frame;             /* of the current split */
@@ -129,8 +129,8 @@ struct block {
 	struct gpul_exec_launch *launch;
 	bool polls;                      /* in its last turn the block polled memory or the clock, or slept */
 	bool progressed;                 /* in the block's last turn a warp ended or reached a barrier */
-	bool quiet;                      /* in the block's last turn each warp that ran only polled words that stayed the same */
-	unsigned n_repolls;              /* turns of warps in the block's last turn that loaded a word again and ended */
+	bool quiet;                      /* in its last turn, every warp that ran only polled words that did not change */
+	unsigned n_repolls;              /* turns in the block's last turn in which a warp reloaded a word and stopped */
 	struct block_shape shape;        /* the layout of the memory below is for this shape */
 	uint8_t *memory;
 	size_t memory_bytes;
@@ -167,7 +167,7 @@ struct gpul_exec_launch {
 	uint8_t *workspace;              /* cooperative launches: %envreg1 and %envreg2 are its address */
 	uint64_t n_blocks, max_resident;
 	_Atomic uint64_t next_block, n_ended, n_instructions;
-	_Atomic bool again;              /* an observer wants it to begin again */
+	_Atomic bool again;              /* an observer wants the launch to run again */
 	_Atomic bool stop;               /* faulted or aborted: workers end its blocks */
 	_Atomic int refs;
 	_Atomic bool stuck_reported;
@@ -192,10 +192,10 @@ struct worker {
 	struct gpul_exec_launch *current;    /* the worker starts blocks of this launch; holds a reference */
 	uint64_t tried;                      /* machine.n_listed when the worker last found no block to start */
 	_Atomic uint64_t n_active_rounds;    /* rounds in which not all resident blocks waited */
-	uint64_t pressure_ns, stalled_us;    /* when the worker last read for how long threads have waited for CPUs, and that time */
+	uint64_t pressure_ns, stalled_us;    /* time of the last reading of how long threads have waited for CPUs, and that reading */
 	bool cpus_short;
-	uint64_t quiet_ns;                   /* since when all resident blocks only poll words that stay the same; 0: they do not */
-	uint64_t seen_active, seen_ns;       /* sum of all workers' n_active_rounds, and since when it has this value */
+	uint64_t quiet_ns;                   /* since when all resident blocks only poll words that do not change; 0: they do not */
+	uint64_t seen_active, seen_ns;       /* sum of all workers' n_active_rounds, and since when it has had this value */
 	struct frame *free_frames[33];       /* lists by size class, linked by parent */
 	uint8_t *scratch;                    /* bank 3 */
 };
@@ -217,7 +217,7 @@ static inline uint32_t program_shared_bytes(const struct gpul_exec_launch *l)
 	return l->dynamic_bytes ? l->dynamic_base + l->dynamic_bytes : l->kernel->info.shared_bytes;
 }
 
-/* What observer o keeps about a block; block_begins() must set it, because a block's memory is used again. */
+/* The data that observer o keeps for a block.  block_begins() must set it, because a block's memory is reused. */
 static inline void **block_note(struct block *b, const struct observer *o)
 {
 	return &b->note[__builtin_ctz(o->bit)];
@@ -260,8 +260,8 @@ static inline void count_run(struct warp_state *s, const struct insn *last, cons
 	s->run_start = next;
 }
 
-/* An ordered access of a word that is not among the last ones means that the warp moves data.  A warp that waits accesses a
- * few words: those that it polls, and one that tells others that it waits. */
+/* An ordered access to a word that is not among the recent ones means that the warp moves data.  A waiting warp accesses few
+ * words: those that it polls, and one by which it signals that it waits. */
 static inline void watch_word(struct warp_state *s, uint64_t at)
 {
 	bool known = false;
@@ -311,7 +311,7 @@ void gpul_frame_leave(struct worker *k, struct frame *f, uint32_t lanes);  /* th
 /* builtins.c */
 const struct insn *gpul_call_builtin(struct warp_state *s, const struct insn *i);
 enum builtin gpul_builtin_find(const char *name);
-/* The value of an argument, before the call, and of the result, after it; 0: there is none. */
+/* The value of an argument (before the call) or of the result (after it); 0: none. */
 uint64_t gpul_builtin_argument(const struct warp_state *s, const struct call_site *site, uint32_t n, unsigned lane);
 void gpul_builtin_set_result(const struct warp_state *s, const struct call_site *site, unsigned lane, uint64_t value);
 unsigned gpul_builtin_written_bytes(enum builtin b);  /* through its first argument, by a call of the device runtime */
@@ -342,7 +342,7 @@ void gpul_cluster_lanes_ended(struct warp_state *s, uint32_t lanes);
 /* The block in whose shared memory a generic address is; NULL: none of the cluster.  *offset: in its shared memory. */
 struct block *gpul_cluster_find(const struct block *b, uint64_t at, uint64_t *offset);
 
-/* The block whose shared memory a .shared::cluster address above the offsets of the own block names; NULL: there is none. */
+/* The block whose shared memory a .shared::cluster address refers to, if it is beyond the own block's offsets; NULL: none. */
 static inline struct block *cluster_block(const struct block *b, uint32_t at)
 {
 	const unsigned rank = at >> CLUSTER_RANK_AT;
@@ -358,7 +358,7 @@ struct block *gpul_block_create(struct worker *k, struct gpul_exec_launch *l, ui
 void gpul_block_release(struct block *b);  /* adds its instruction count to the launch; keeps the memory for reuse */
 void gpul_worker_free_memory(struct worker *k);
 
-/* fault.c: a block has accessed memory of the table whose pages are not there.  The instruction is not known. */
+/* fault.c: a block has accessed memory that is in the table but not mapped.  The instruction is unknown. */
 void gpul_fault_pages(struct block *b, uint64_t address);
 /* fault.c.  Both set EVENT_FAULT and return s->limit; the launch keeps its first fault. */
 const struct insn *gpul_fault_access(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t address,
@@ -373,7 +373,8 @@ struct heap *gpul_heap_create(gpul_exec_memory *m, uint64_t bytes);  /* NULL: no
 void gpul_heap_destroy(struct heap *h);
 uint64_t gpul_heap_alloc(struct heap *h, uint64_t bytes);  /* 0: full */
 bool gpul_heap_free(struct heap *h, uint64_t address);     /* false: not an allocation of h, or freed before */
-/* For a replay: which blocks are free and in use.  Their headers are in the heap's memory, which the caller saves, too. */
+/* The free and used blocks of the heap, saved for a replay.  Their headers are in the heap's memory, which the caller saves
+ * too. */
 struct heap_marks { uint64_t used; void *free[48]; };
 void gpul_heap_mark(struct heap *h, struct heap_marks *out);
 void gpul_heap_rewind(struct heap *h, const struct heap_marks *marks);
@@ -399,12 +400,13 @@ void gpul_worker_check_stuck(struct worker *k);         /* call while all blocks
 /* rest.c: yield the CPU, or sleep for a moment; quiet: the blocks only poll words that stay the same. */
 void gpul_worker_rest(struct worker *k, bool quiet);
 
-/* What launches by kernels need of ../machine/device_runtime.c and nest.c, which use the files that call it. */
+/* The functions of ../machine/device_runtime.c and nest.c that launches by kernels need, as a table, because those files use the
+ * files that call them. */
 struct nest_calls {
 	const struct insn *(*call_device_runtime)(struct warp_state *s, const struct insn *i);
 	void (*stop_children)(struct gpul_exec_launch *l);
 	void (*blocks_ended)(struct nest *n);
-	void (*begins_again)(struct nest *n);  /* the blocks of its launch begin again */
+	void (*begins_again)(struct nest *n);  /* the blocks of its launch start again */
 	void (*block_ends)(struct block *b);
 	void (*destroy)(struct nest *n);
 };
@@ -414,7 +416,7 @@ struct gpul_exec_machine {
 	gpul_exec_memory *memory;
 	gpul_exec_machine_options options;
 	pthread_mutex_t lock;            /* protects the members below, except atomic ones */
-	pthread_cond_t work;             /* signalled when a launch is listed, and when stops or quits is set */
+	pthread_cond_t work;             /* signalled when a launch is listed, or stops or quits is set */
 	struct gpul_exec_launch *first, *last;  /* list of launches with blocks to start */
 	struct worker *workers;
 	unsigned n_workers, n_sleeping;
@@ -427,7 +429,7 @@ struct gpul_exec_machine {
 	uint64_t globaltimer_offset;     /* %globaltimer minus gpul_clock_ns() */
 	_Atomic bool stops;              /* a listed launch was stopped: a worker must end it */
 	_Atomic bool quits;              /* workers abort all launches and exit */
-	_Atomic bool paused;             /* workers begin no turn (gpul_exec_machine_pause) */
+	_Atomic bool paused;             /* workers start no turn (gpul_exec_machine_pause) */
 };
 gpul_status gpul_machine_list(struct gpul_exec_machine *m, struct gpul_exec_launch *l, gpul_error *err);
 void gpul_machine_stop(struct gpul_exec_machine *m);  /* wake the workers, to end stopped launches */
