@@ -1,5 +1,5 @@
-/* absent.c — queries about features that this driver does not have.  The true answer is "none": clients ask at
- * start-up and then do without.  refused_internal.h lists the calls that would use the features. */
+/* absent.c — queries about features that this driver does not have.  It answers "none", which is true: clients query the features
+ * at start-up and then work without them.  refused_internal.h lists the calls that would use the features. */
 #include "softcuda/api/stream/queue_internal.h"
 
 #include <string.h>

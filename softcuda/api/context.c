@@ -180,7 +180,7 @@ EXPORT CUresult cuCtxDestroy(CUcontext ctx)
 	return cuCtxDestroy_v2(ctx);
 }
 
-/* Deprecated since CUDA 4.0: counts the users of the current context, which began with cuCtxCreate's. */
+/* Deprecated since CUDA 4.0: increments the number of users of the current context, which is 1 after cuCtxCreate. */
 EXPORT CUresult cuCtxAttach(CUcontext *out, unsigned int flags)
 {
 	struct context *ctx;

@@ -1,5 +1,5 @@
-/* coredump.c — the attributes of core dumps.  A fault of a kernel writes no core dump here: its message names the instruction, and
- * `gpuload debug` stops at it.  Programs set the attributes all the same, so they are stored and returned. */
+/* coredump.c — core dump attributes.  A kernel's fault writes no core dump here: its message names the instruction, and `gpuload
+ * debug` stops at it.  But programs set the attributes, so they are stored and returned. */
 #include "softcuda/api/base/state_internal.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* describe.h — what the driver's devices are, for libnvidia-ml.so.1 beside it, which describes the machine without initialising CUDA. */
+/* describe.h — describes the driver's devices for libnvidia-ml.so.1 in the same folder, which needs this without initialising
+ * CUDA. */
 #ifndef GPULOAD_SOFTCUDA_API_DESCRIBE_H
 #define GPULOAD_SOFTCUDA_API_DESCRIBE_H
 
@@ -15,7 +16,7 @@ typedef struct gpuload_soft_device {
 	unsigned n_processors;
 	int driver_version;            /* 13000 for CUDA 13.0 */
 	uint64_t memory_bytes;         /* of the device */
-	uint64_t used_bytes;           /* of these, allocated by this process */
+	uint64_t used_bytes;           /* of this memory, allocated by this process */
 	unsigned n_faults;             /* of contexts of this process */
 	int last_fault;                /* a CUresult */
 } gpuload_soft_device;
@@ -24,7 +25,7 @@ typedef struct gpuload_soft_device {
  *
  * @index  from 0; as in GPULOAD_SOFT_DEVICES
  * @out    filled in if the device exists; NULL is fine
- * Returns the number of devices of the machine; index is at least that number: *out is untouched
+ * Returns the number of devices of the machine; if index is not below it, *out is untouched
  * Source  NVML API Reference Guide, Device Queries */
 int gpuloadSoftDescribeDevice(int index, gpuload_soft_device *out);
 

@@ -27,7 +27,7 @@ EXPORT CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
 	return CUDA_SUCCESS;
 }
 
-/* Kernels use the buffer of their waiting launches from their first launch on, so that it cannot grow later. */
+/* Kernels use the buffer for pending launches from the first launch on, so it cannot grow later. */
 static CUresult set_pending_launches(size_t n)
 {
 	enum { MOST = 1 << 20 };

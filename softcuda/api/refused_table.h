@@ -1,4 +1,5 @@
-/* refused_table.h — who asks for a private table of NVIDIA's driver, for libcudart-redirect.so.1, which explains to the user why a CUDA runtime fails. */
+/* refused_table.h — tells libcudart-redirect.so.1 which code requested a private table of NVIDIA's driver, so that it can explain
+ * to the user why a CUDA runtime fails. */
 #ifndef GPULOAD_SOFTCUDA_API_REFUSED_TABLE_H
 #define GPULOAD_SOFTCUDA_API_REFUSED_TABLE_H
 
@@ -6,10 +7,10 @@
 extern "C" {
 #endif
 
-/* Called by any thread whose call of cuGetExportTable was refused, with the address to which that call returns. */
+/* Called on any thread whose call of cuGetExportTable was refused, with that call's return address. */
 typedef void gpuload_soft_refused_table(const void *caller);
 
-/* NULL: nobody listens.  Written before the first instruction of the driver runs, and never again. */
+/* NULL: no callback.  Set before the driver executes its first instruction, and never changed. */
 extern gpuload_soft_refused_table *gpuloadSoftRefusedTable;
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* array_internal.h — CUDA arrays and mipmapped arrays.
  *
- *     array  ──────────────────────> array_memory: rows one behind the other, without gaps
+ *     array  ──────────────────────> array_memory: rows one after another, without gaps
  *     mipmapped array ── level[n] ─> arrays that share one array_memory
  *
  * Copies that are queued, textures and surfaces keep a reference to the memory, so that it outlives the array's handle. */

@@ -1,6 +1,6 @@
 /* older_cuda_internal.h — calls of CUDA 13.0 that an older <cuda.h> does not declare.
  *
- * The driver exports the same calls, whichever toolkit (12.4 or later) it was built with. */
+ * The driver exports the same calls with every toolkit (12.4 or later) that it is built with. */
 #ifndef GPULOAD_SOFTCUDA_API_BASE_OLDER_CUDA_INTERNAL_H
 #define GPULOAD_SOFTCUDA_API_BASE_OLDER_CUDA_INTERNAL_H
 

@@ -1,4 +1,5 @@
-/* readable.c — can a list or an image of the program be read?  NVIDIA's driver ends the process at a bad address; here the call fails. */
+/* readable.c — checks whether a list or image of the program can be read.  NVIDIA's driver crashes at a bad address; here the
+ * call fails. */
 #include "softcuda/api/base/state_internal.h"
 
 #include <unistd.h>

@@ -26,7 +26,7 @@ static char last_fault[sizeof(((gpul_exec_fault *)NULL)->text)], last_line[SOURC
 
 static _Atomic int64_t load_time; /* when the first image was loaded, in seconds since 1970 */
 
-/* True: nothing is printed but the log. */
+/* True: messages go only to the log. */
 static bool is_quiet(void)
 {
 	const char *quiet = secure_getenv("GPULOAD_SOFT_QUIET");
@@ -34,7 +34,7 @@ static bool is_quiet(void)
 	return !atomic_load(&faults_are_printed) || (quiet && !strcmp(quiet, "1"));
 }
 
-/* Results that programs also provoke on purpose, to learn what the device can do or whether memory is left. */
+/* Results that programs also provoke on purpose, to find out what the device can do or whether memory is left. */
 static bool is_answer(CUresult r)
 {
 	switch ((int)r) {

@@ -38,7 +38,7 @@ void soft_changed(void)
 		pthread_cond_broadcast(&changed);
 }
 
-/* True: this thread is in a function of the program that the driver calls. */
+/* True: the driver is calling a function of the program on this thread. */
 static _Thread_local bool is_in_callback;
 
 void soft_in_callback(bool begins)
@@ -86,7 +86,7 @@ enum { FEW = 16 };
 
 static _Thread_local struct {
 	void *few[FEW];              /* the bottom of the stack */
-	void **more;                 /* what is above; freed at the end of the thread */
+	void **more;                 /* further entries; freed at thread exit */
 	int n, room;                 /* room: of more */
 } current;
 
@@ -171,7 +171,7 @@ uint64_t soft_thread_id(void)
 	return id;
 }
 
-/* ---- the beginning of a call ------------------------------------------------------------------ */
+/* ---- the start of a call ---------------------------------------------------------------------- */
 
 CUresult soft_find_context(CUcontext handle, struct context **out)
 {

@@ -59,9 +59,9 @@ struct device {
 	struct context *primary;     /* created by the first cuDevicePrimaryCtxRetain, then kept */
 	uint64_t allocated_bytes;
 	unsigned n_faults;           /* contexts that became unusable */
-	CUresult last_fault;         /* of the last of them */
+	CUresult last_fault;         /* the most recent of these faults */
 	uint64_t graph_memory[4];    /* CU_GRAPH_MEM_ATTR_* (memory/graph_memory.c) */
-	uint64_t graph_live_bytes;   /* of graphs, allocated and not freed; rounded up as in graph_memory */
+	uint64_t graph_live_bytes;   /* bytes allocated by graphs and not freed, rounded up as in graph_memory */
 };
 
 struct context {
@@ -92,7 +92,7 @@ struct soft_state {
 	int n_devices, n_processors;
 	int cuda;                    /* the version of CUDA, as cuDriverGetVersion() returns it */
 	unsigned cc;                 /* compute capability: 90 for 9.0 */
-	uint64_t memory_bytes;       /* memory size of each device: GPULOAD_SOFT_MEMORY, that of the host, or the limit of the process */
+	uint64_t memory_bytes;       /* memory size of each device: GPULOAD_SOFT_MEMORY, the host's memory, or the process's limit */
 	bool in_group;               /* memory_bytes is the limit of a control group */
 	struct device device[MAX_DEVICES];
 	struct link libraries, contexts;
@@ -110,21 +110,22 @@ void soft_unlock(void);
 void soft_wait_on(pthread_cond_t *condition);  /* releases the lock while it waits */
 void soft_wait_change(void);     /* the caller holds the lock: sleep until soft_changed() */
 void soft_changed(void);         /* the caller holds the lock: wake soft_wait_change() */
-/* Begin a call that needs no context: CUDA_ERROR_NOT_INITIALIZED before cuInit, and CUDA_ERROR_NOT_PERMITTED in a function that the
- * driver calls.  soft_lock_initialised(): the lock is held on success. */
+/* Begin a call that needs no context.  Returns CUDA_ERROR_NOT_INITIALIZED before cuInit, and CUDA_ERROR_NOT_PERMITTED inside a
+ * callback that the driver is calling.  soft_lock_initialised(): the lock is held on success. */
 CUresult soft_check_initialised(void);
 CUresult soft_lock_initialised(void);
-/* The same for the few calls that a function that the driver calls may make: those for a stream that the program created, except copies,
- * launches of kernels and allocations; those for an event; and those for some nodes of graphs. */
+/* Like soft_lock_initialised(), for the few calls that callbacks may make: those for a stream that the program created, except
+ * copies, kernel launches and allocations; those for an event; and those for some types of graph nodes. */
 CUresult soft_lock_also_in_callback(void);
 bool soft_is_in_callback(void);
-/* The calling thread calls a function of the program now, or has called it. */
+/* The calling thread is about to call a function of the program, or has returned from it. */
 void soft_in_callback(bool begins);
 /* Begin a call that works in the current context *out; the lock is held on success. */
 CUresult soft_enter(struct context **out);
-/* Like soft_enter(), but also after a fault of the context: for queries of its properties. */
+/* Like soft_enter(), but also after a fault of the context: for property queries. */
 CUresult soft_enter_after_fault(struct context **out);
-/* Get an attribute of a device, or with 0 the number of devices; false: there is none.  Takes no lock: workers call it. */
+/* Get an attribute of a device; attribute 0: the number of devices.  False: no such attribute.  Takes no lock, because workers
+ * call it. */
 bool soft_device_attribute(unsigned device, int attribute, int *value);
 CUresult soft_find_device(CUdevice dev, struct device **out);
 CUresult soft_find_context(CUcontext handle, struct context **out);  /* the caller holds the lock */
@@ -141,9 +142,9 @@ bool soft_pop_current(void **handle);
 CUresult soft_choose_devices(void);                /* fills in soft.device; called by cuInit */
 /* init.c: the compute capability, and the memory size of each device; in_group (may be NULL): it is the limit of a control group. */
 CUresult soft_choose_cc(unsigned *out);
-CUresult soft_choose_version(int *out);  /* of CUDA, as cuDriverGetVersion() returns it */
+CUresult soft_choose_version(int *out);  /* the CUDA version that cuDriverGetVersion() returns */
 CUresult soft_choose_memory(uint64_t *bytes, bool *in_group);
-int soft_count_physical(void);                     /* the devices of the machine, whatever this process sees */
+int soft_count_physical(void);                     /* the devices of the machine, including those that this process does not see */
 void soft_uuid_text(int physical, char out[48]);   /* the UUID as nvidia-smi writes it, "GPU-..." */
 void soft_device_uuid(const struct device *d, CUuuid *out);  /* the UUID is the same in every process */
 struct device *soft_device_of_uuid(const unsigned char uuid[16]);  /* NULL: this process does not see it */
@@ -155,7 +156,7 @@ enum handle_kind {
 	HANDLE_KERNEL, HANDLE_STREAM, HANDLE_EVENT, HANDLE_POOL, HANDLE_ALLOCATION,
 	HANDLE_LINKER, HANDLE_MEMORY, HANDLE_MAPPING, HANDLE_GRAPH, HANDLE_NODE, HANDLE_GRAPH_EXEC,
 	HANDLE_ARRAY, HANDLE_MIPMAP, HANDLE_TEXTURE_REF, HANDLE_SURFACE_REF, HANDLE_USER_OBJECT,
-};  /* at most 31: handle.c has 5 bits */
+};  /* at most 31 kinds: handle.c has 5 bits for them */
 
 void *soft_handle_new(enum handle_kind kind, void *object);  /* NULL: no memory */
 void *soft_handle_find(enum handle_kind kind, const void *handle);
@@ -165,38 +166,38 @@ bool soft_handle_was(enum handle_kind kind, const void *handle);  /* true: the h
 /* ---- tools.c: start the tools that GPULOAD_SOFT_TOOLS names, before any code is loaded --------- */
 
 CUresult soft_start_tools(void);
-/* A context is about to be destroyed: with tools, its kernels get some seconds to end, so that the tools see all of them.  The
- * caller holds the lock, which is released meanwhile. */
+/* A context is about to be destroyed: with tools, wait some seconds for its kernels to end, so that the tools see all of them.
+ * The caller holds the lock, which is released meanwhile. */
 void soft_tools_await(struct context *ctx);
 
 /* ---- report.c: messages to the user ----------------------------------------------------- */
 
-/* Return r, and explain it: a mistake of the program by a notice (gpul_log_mistake(); not with GPULOAD_SOFT_QUIET=1), a result that
- * programs also provoke on purpose, such as CUDA_ERROR_NOT_SUPPORTED, at level info. */
+/* Return r and explain it: a mistake of the program by a notice (gpul_log_mistake(); not with GPULOAD_SOFT_QUIET=1), a result
+ * that programs also provoke on purpose, such as CUDA_ERROR_NOT_SUPPORTED, at log level info. */
 CUresult soft_refuse(CUresult r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Return r, which is here no mistake, whatever its number: log the reason at level info. */
+/* Return r, which is an expected result in this case, and log the reason at level info. */
 CUresult soft_answer(CUresult r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Return r, and explain why the handle is not valid.  The caller holds the lock. */
 CUresult soft_refuse_handle(CUresult r, enum handle_kind kind, const void *handle);
-/* Store the text of a kernel's fault, or why a kernel cannot run, for gpuloadSoftLastFault; print it, unless
+/* Store the text of a kernel's fault, or the reason why a kernel cannot run, for gpuloadSoftLastFault; print it unless
  * GPULOAD_SOFT_QUIET=1. */
 void soft_report_fault(const char *text);
-/* The same for a kernel's fault, with the line of CUDA C++ below it. */
+/* Like soft_report_fault(), for a kernel's fault, with the line of CUDA C++ below it. */
 void soft_report_kernel_fault(const gpul_exec_fault *fault);
-/* source_line.c: write the line of CUDA C++ of a fault, without its newline; "" when it is unknown or the file has changed.
- * loaded: when images were loaded, in seconds since 1970. */
+/* source_line.c: write the CUDA C++ line of a fault, without its newline; "" if it is unknown or the file has changed. loaded:
+ * when images were loaded, in seconds since 1970. */
 void soft_source_line(const gpul_exec_fault *fault, int64_t loaded, char *buf, size_t buf_bytes);
 /* The name that messages use for an image in memory: see gpuloadSoftNameImages. */
 const char *soft_image_name(void);
 
 /* ---- readable.c -------------------------------------------------------------------------- */
 
-/* Can the program's memory be read, at least one byte of each page?  Takes some 25 ns. */
+/* True: at least one byte of each page of this memory can be read.  Takes about 25 ns. */
 bool soft_is_readable(const void *data, size_t bytes);
 
 /* ---- settle.c: the caller holds the lock ------------------------------------------------- */
 
-struct move {                /* a copy or fill that is running; the ranges include the gaps between its rows */
+struct move {                /* a running copy or fill; the ranges include the gaps between rows */
 	struct link link;
 	uint64_t dst, src;
 	size_t dst_bytes, src_bytes;

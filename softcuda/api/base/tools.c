@@ -1,4 +1,4 @@
-/* tools.c — the tools that watch the kernels of this process (softcuda/tools): started by cuInit, finished at the exit. */
+/* tools.c — starts the tools (softcuda/tools) in cuInit and finishes them at process exit. */
 #include "softcuda/api/base/state_internal.h"
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ static bool any_pending(void)
 	return any;
 }
 
-/* Many a program ends without waiting for its kernels. */
+/* Many programs end without waiting for their kernels. */
 static void wait_for_last_kernels(void)
 {
 	const uint64_t limit = gpul_clock_ns() + LAST_KERNELS_S * UINT64_C(1000000000);
@@ -52,9 +52,8 @@ void soft_tools_await(struct context *ctx)
 	}
 }
 
-/* Let the tools of GPULOAD_SOFT_TOOLS write what they still have to write, when the kernels that the program has started have
- * ended; at_once: do not wait for them.  Returns the number of errors that the tools have found.  Without this call it happens at the
- * exit of the process. */
+/* Wait until the program's kernels have ended, then let the tools of GPULOAD_SOFT_TOOLS write their remaining output; at_once: do
+ * not wait.  Returns the number of errors that the tools have found.  Without this call, the same happens at process exit. */
 int gpuloadSoftFinishTools(int at_once)
 {
 	static pthread_once_t waited = PTHREAD_ONCE_INIT;
@@ -66,8 +65,8 @@ int gpuloadSoftFinishTools(int at_once)
 	return gpul_tools_finish(at_once && any_pending());
 }
 
-/* What is wrong with the names of tools and options in a list as GPULOAD_SOFT_TOOLS has it; "": nothing.  For a program that starts another one with
- * this list.  The next call overwrites the text. */
+/* Check the names of tools and options in a list (format of GPULOAD_SOFT_TOOLS), for a program that starts another one with it.
+ * Returns the error text, or "" if the list is valid.  The next call overwrites the text. */
 const char *gpuloadSoftCheckTools(const char *list)
 {
 	static _Thread_local gpul_error err;
@@ -77,8 +76,8 @@ const char *gpuloadSoftCheckTools(const char *list)
 	return err.text;
 }
 
-/* Let memcheck treat memory of cuMemAlloc as if it was not written, for callers that fill it with a pattern before a kernel writes it.  No
- * kernel may use the memory. */
+/* Let memcheck treat cuMemAlloc memory as unwritten, for callers that fill it with a pattern before a kernel writes it.  No
+ * kernel may be using the memory. */
 void gpuloadSoftForgetMemory(uint64_t address, size_t bytes)
 {
 	gpul_memcheck_forget(address, bytes);
@@ -89,7 +88,7 @@ static void finish_tools(void)
 	(void)gpuloadSoftFinishTools(0);
 }
 
-/* GPULOAD_SOFT_TOOLS_EXIT=N: a process in which a tool has found an error, and that would exit with 0, exits with N. */
+/* GPULOAD_SOFT_TOOLS_EXIT=N: if a tool has found an error and the process would exit with 0, it exits with N. */
 static void exit_with_errors(int status, void *number)
 {
 	if (status || !gpuloadSoftFinishTools(0))
@@ -98,7 +97,7 @@ static void exit_with_errors(int status, void *number)
 	_exit((int)(intptr_t)number);
 }
 
-/* A process whose tools cannot be started has not been checked: it must not end as if it had been. */
+/* If the tools cannot start, nothing is checked, and the process must not appear to have passed. */
 static void exit_unchecked(int status, void *unused)
 {
 	enum { USAGE = 2 };

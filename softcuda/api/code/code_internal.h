@@ -22,7 +22,7 @@ struct function {
 	int max_dynamic_shared;      /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
 	int carveout;
 	bool non_portable_cluster;         /* more than 8 blocks */
-	struct old_launch *old;      /* old_launch.c; NULL: those calls were not used */
+	struct old_launch *old;      /* old_launch.c; NULL: the CUDA 3 launch calls were not used */
 };
 
 struct module {
@@ -91,15 +91,16 @@ struct soft_image { /* the PTX to load, and the memory that contains it */
 	char *own; /* text that was linked, or copied from a cubin; or NULL */
 };
 
-/* Find the PTX in data, which must outlive *out.  n_bytes 0: the size is unknown, and is read from data's headers.
-* On failure the reason is written to why, and *out is zeroed.  CUDA_ERROR_INVALID_VALUE: data cannot be read. */
+/* Find the PTX in data, which must outlive *out.  n_bytes 0: read the size from data's headers.  On failure the reason is written
+ * to why, and *out is zeroed.  CUDA_ERROR_INVALID_VALUE: data cannot be read. */
 CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *out, char *why,
 			 size_t why_bytes);
 void soft_image_close(struct soft_image *image);
-/* Is data something else than PTX and device code?  An H200 (driver 13) loads a host's object, an archive, LTO-IR and any text as
- * a library without kernels, because it reads an image when a kernel is first needed; cuda-core's tests load an empty image. */
+/* True: data is something other than PTX and device code.  An H200 (driver 13) loads a host object, an archive, LTO-IR and any
+ * text as a library without kernels, because it parses an image only when a kernel is first needed; cuda-core's tests load an
+ * empty image. */
 bool soft_image_is_other(const void *data, size_t n_bytes);
-/* The best image of a kind for the interpreter among those of one unit (one program); NULL: none found. */
+/* Of the images of one kind in one unit (one program), the best for the interpreter; NULL: none found. */
 const gpul_image *soft_best_image(gpul_image_kind kind, const gpul_image *all, size_t n);
 CUresult soft_open_file(const char *path, gpul_file *out); /* the caller calls gpul_file_close() */
 
@@ -118,7 +119,7 @@ void soft_module_destroy(struct module *m);                                /* th
 struct launch_op {
 	struct op op;
 	gpul_exec_launch_config config;
-	CUfunction handle;           /* as the caller of the launch wrote it */
+	CUfunction handle;           /* as the caller of the launch passed it */
 	struct code *code;           /* referenced until the launch has ended */
 	gpul_exec_launch *running;   /* NULL: the kernel has not started */
 	void *params;                /* owned */

@@ -277,7 +277,7 @@ EXPORT CUresult cuKernelGetParamInfo(CUkernel handle, size_t index, size_t *offs
 {
 	struct context *ctx;
 	struct kernel *k;
-	CUresult r = soft_enter(&ctx);  /* NVIDIA's driver asks for a context: cuda-core's tests expect an error without one */
+	CUresult r = soft_enter(&ctx);  /* NVIDIA's driver requires a context: cuda-core's tests expect an error without one */
 
 	if (r)
 		return r;

@@ -128,9 +128,9 @@ static CUresult from_elf(const unsigned char *p, size_t n_bytes, struct soft_ima
 
 /* ---- fatbins ------------------------------------------------------------------------------ */
 
-/* Is image a better than the best so far?  A GPU's driver chooses the highest target that is not above the device,
- * and the last of equal targets.  The interpreter runs any target; if all are above the device, choose the lowest,
- * which is the least likely to use new instructions, and plain code before code with the suffix "a". */
+/* True: image a is better than the best so far.  A GPU's driver chooses the highest target that is not above the device, and the
+ * last of equal targets.  The interpreter runs any target; if all are above the device, choose the lowest, which is the least
+ * likely to use new instructions, and plain code before code with the suffix "a". */
 static bool is_better(const gpul_image *a, const gpul_image *best)
 {
 	const unsigned device = soft.cc;
@@ -180,7 +180,7 @@ static CUresult from_fatbin(const void *fatbin, size_t n_bytes, struct soft_imag
 
 	if (!st)
 		st = gpul_source_images(out->source, NULL, &list, &err);
-	if (!st) { /* a driver refuses an image that is damaged in part */
+	if (!st) { /* a driver refuses a partly damaged image */
 		const gpul_error *damaged = gpul_images_damaged(list, &n);
 
 		if (n)
@@ -263,7 +263,7 @@ enum format { FORMAT_PTX, FORMAT_CUBIN, FORMAT_WRAPPER, FORMAT_FATBIN, FORMAT_EM
 
 static enum format find_format(const void *data, size_t n_bytes)
 {
-	const char *text = data; /* compared with strncmp(), because the text can be shorter than 4 bytes */
+	const char *text = data; /* compared with strncmp(), because the text may be shorter than 4 bytes */
 	const unsigned char *p = data;
 
 	if (strncmp(text, "\177ELF", 4) == 0 && (n_bytes == 0 || n_bytes >= 20))
@@ -293,7 +293,7 @@ static void measure_image(void *image_at)
 		i->n_bytes = 0;
 }
 
-/* The parsers own memory while they read, so that they cannot be guarded: the image is checked before. */
+/* Check the image before parsing, because the parsers own memory and so cannot be guarded. */
 static bool is_readable_image(const void *data, size_t n_bytes)
 {
 	struct image_at image = { data, n_bytes };
@@ -321,7 +321,7 @@ static CUresult refuse_format(enum format f, const unsigned char *data, char *wh
 	return CUDA_ERROR_INVALID_IMAGE;
 }
 
-/* Print a line once for each library, and once for images elsewhere: a library often returns an error of its own, without the reason. */
+/* Print one line per library, and one for images elsewhere: a library often returns an error of its own without the reason. */
 static void report_machine_code(const void *image)
 {
 	enum { MAX_LIBRARIES = 16 };

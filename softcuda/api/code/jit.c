@@ -47,7 +47,7 @@ CUresult soft_jit_error(const struct jit_log *log, CUresult r, const char *text)
 {
 	write_log(log->error, log->error_bytes, log->error_filled, text);
 	write_log(log->info, log->info_bytes, log->info_filled, "");
-	/* A program with a buffer for the messages reads them there, and may try several images on purpose. */
+	/* A program that passes a buffer reads the messages there, and may try several images on purpose. */
 	return log->error && log->error_bytes ? soft_answer(r, "%s", text) : soft_refuse(r, "%s", text);
 }
 

@@ -129,7 +129,7 @@ static CUresult check_arguments(const gpul_exec_kernel_info *info, bool has_para
 	return CUDA_SUCCESS;
 }
 
-/* The program's lists of arguments; they are read under a guard, because a stray pointer must not end the process. */
+/* The program's argument lists are read under a guard, because a stray pointer must not end the process. */
 struct arguments {
 	const gpul_exec_kernel_info *info;
 	void **params, **extra;
@@ -171,7 +171,7 @@ static CUresult read_guarded(struct arguments *a, void (*read)(void *arguments))
 			   (unsigned long long)address);
 }
 
-/* Copy the arguments of the launch to *out, which the caller frees; arguments behind the end of a buffer are 0. */
+/* Copy the launch's arguments to *out, which the caller frees.  Arguments past the end of a buffer are 0. */
 static CUresult copy_arguments(const struct function *f, void **params, void **extra, bool of_node, void **out)
 {
 	struct arguments a = { .info = f->info, .params = params, .extra = extra };
@@ -254,7 +254,7 @@ static void run_launch(struct op *op)
 	gpul_status st = GPUL_ENOMEM;
 	CUresult r = have_machine();
 
-	op->refs++;  /* launch_done() may be called before gpul_exec_launch_start() returns */
+	op->refs++;  /* launch_done() may run before gpul_exec_launch_start() returns */
 	l->config.done = launch_done;
 	l->config.done_user = op;
 	l->config.grid_id = op->ctx->next_grid_id++;

@@ -93,7 +93,7 @@ static CUresult load_library(CUlibrary *out, const void *data, size_t n_bytes, c
 	static const char no_kernels[] = ".version 8.0\n.target sm_50\n.address_size 64\n";
 	struct soft_image image;
 	char why[256] = "";
-	CUresult r = soft_image_open(data, n_bytes, &image, why, sizeof why);   /* it may have linked parts after a first failure, which why names */
+	CUresult r = soft_image_open(data, n_bytes, &image, why, sizeof why);   /* after a first failure, which `why` names, this may have succeeded by linking the image's parts */
 	const bool is_empty = r && r != CUDA_ERROR_INVALID_VALUE && soft_image_is_other(data, n_bytes);
 
 	if (is_empty) {

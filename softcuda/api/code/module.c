@@ -30,7 +30,8 @@ static CUresult load_result(gpul_status st)
 	return st == GPUL_ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_PTX;
 }
 
-/* GPULOAD_SOFT_STRICT=1: what NVIDIA's driver would refuse, by its ptxas or because its GPU is older than the .target.  The reason is printed, because most programs report only an error number. */
+/* GPULOAD_SOFT_STRICT=1: refuse what NVIDIA's driver would refuse, because its ptxas rejects the PTX or its GPU is older than the
+ * .target.  The reason is printed, because most programs report only an error number. */
 static gpul_status check_strict(const gpul_ptx_module *m, const char *text, size_t text_bytes, const char *name, gpul_error *err)
 {
 	const char *strict = secure_getenv("GPULOAD_SOFT_STRICT");

@@ -1,5 +1,5 @@
-/* occupancy.c — how many blocks fit on a multiprocessor: the arithmetic of a GPU.  The interpreter keeps as many blocks
- * resident, so that a cooperative grid of this size can be launched. */
+/* occupancy.c — how many blocks fit on a multiprocessor, computed as for a GPU.  The interpreter keeps as many blocks resident,
+ * so that a cooperative grid of this size can be launched. */
 #include "softcuda/api/code/code_internal.h"
 
 enum { PORTABLE_CLUSTER_BLOCKS = 8, LEAST_SMS = 132 };

@@ -1,6 +1,6 @@
 /* attribute.c — the launch attributes of kernel nodes.
  *
- * An attribute that changes how a kernel runs is part of the node's work; hints are kept for queries only. */
+ * An attribute that changes how a kernel runs is part of the node's work; hints are only stored for queries. */
 #include "softcuda/api/graph/graph_calls_internal.h"
 
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static CUresult store_attribute(struct node *n, CUkernelNodeAttrID id, const CUk
 	return CUDA_SUCCESS;
 }
 
-/* Give the node work of its own, to be changed: other nodes and executable graphs may share its work. */
+/* Give the node its own copy of the work before a change: other nodes and executable graphs may share it. */
 static struct gpul_exec_launch_config *own_config(struct node *n)
 {
 	struct op *work = soft_op_copy(n->work, NULL);
@@ -64,7 +64,7 @@ static CUresult set_attribute(struct node *n, CUkernelNodeAttrID id, const CUker
 	case 14:  /* preferred shared memory carveout, since CUDA 12.5 */
 	case 16:  /* NVLink-centric scheduling, since CUDA 13.0 */
 		return store_attribute(n, id, value);
-	case 13:  /* a node that kernels can change, since CUDA 12.4 */
+	case 13:  /* a node that kernels can update, since CUDA 12.4 */
 		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "nodes that kernels change are not supported");
 	default:
 		return CUDA_ERROR_INVALID_VALUE;

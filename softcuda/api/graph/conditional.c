@@ -36,7 +36,7 @@ static bool is_number_of_bodies(const CUDA_CONDITIONAL_NODE_PARAMS *p)
 	return false;
 }
 
-/* The condition of a handle, which belongs to the graph or to one that contains it; NULL: unknown, or of another graph. */
+/* The condition of a handle, which must belong to the graph or to a graph that contains it; NULL: not found. */
 static struct condition *find_condition(const struct graph *g, CUgraphConditionalHandle handle)
 {
 	struct condition *c = NULL;

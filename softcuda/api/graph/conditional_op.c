@@ -1,6 +1,7 @@
-/* conditional_op.c — the work of conditional nodes: their value is set by kernels, and decides which body graph runs, or how often.
+/* conditional_op.c — the work of conditional nodes: kernels set the node's value, which decides which body graph runs, or how
+ * often.
  *
- *     the node's operation ──> op, op, op ... of a body ──> body_end: the value again (while), or the node's operation ends
+ *     the node's operation ──> op, op, op ... of a body ──> body_end: reads the value again (while), or ends the node's operation
  *
  * A body is an executable graph that belongs to the operation.  Its operations are queued when the node runs. */
 #include "softcuda/api/graph/graph_calls_internal.h"
@@ -37,7 +38,7 @@ static void release_body_end(struct op *op)
 static const struct op_kind body_end_kind = { .ended = end_body, .release = release_body_end,
 					      .bytes = sizeof(struct body_end) };
 
-/* Queue the operations of a body, and one behind them. */
+/* Queue the operations of a body, and one after them. */
 static CUresult start_body(struct conditional_op *c, const struct graph_exec *x)
 {
 	struct op **op, *end = soft_op_new(c->op.stream, &body_end_kind);

@@ -10,8 +10,8 @@ bool soft_is_plain_edge(const CUgraphEdgeData *data)
 	return memcmp(data, &plain, sizeof plain) == 0;
 }
 
-/* A dependency may be on a part of a kernel: on blocks that have started, or that called griddepcontrol.  Here a kernel always
- * waits for all of the earlier node, which is allowed, and the data is kept. */
+/* A dependency may be on part of a kernel: on blocks that have started or have called griddepcontrol.  Here it always waits for
+ * the whole kernel, which is allowed.  The data is stored. */
 CUresult soft_check_edge_data(const CUgraphEdgeData *data, size_t n)
 {
 	for (size_t i = 0; data && i < n; i++) {
@@ -120,7 +120,7 @@ struct edges {
 	CUgraphNode *from, *to;      /* NULL: not wanted */
 	CUgraphEdgeData *data;       /* NULL: not wanted */
 	size_t room, n;
-	bool lost;                   /* data that is not 0 was not wanted */
+	bool lost;                   /* an edge has nonzero data, and the caller passed no list for it */
 };
 
 static void fill_in(struct edges *e, const struct node *earlier, const struct node *later, const CUgraphEdgeData *data)
@@ -138,7 +138,8 @@ static void fill_in(struct edges *e, const struct node *earlier, const struct no
 	e->n++;
 }
 
-/* *n_out: before, the number of elements of the lists (without lists: any value); afterwards, the number that was filled in, or would be. */
+/* *n_out on entry: the length of the lists (any value without lists); on return: the number of elements that were filled in, or
+ * that exist. */
 static void end_lists(struct edges *e, size_t *n_out)
 {
 	const bool counts = !e->from && !e->to;
@@ -204,7 +205,7 @@ EXPORT CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode handle, CUgraphNode 
 
 	if (r)
 		return r;
-	if (!out && !data) {  /* only the number: Warp asks for that of each node of a graph, of which there are thousands */
+	if (!out && !data) {  /* only the number: Warp queries it for each of a graph's thousands of nodes */
 		*n_out = n->n_dependents;
 		soft_unlock();
 		return CUDA_SUCCESS;

@@ -3,10 +3,10 @@
  *     graph      a ──> b ──> d        steps    0 a   1 b   2 c   3 d
  *                └──> c ──┘           waits    1-0   2-0   3-1   3-2      (later-earlier)
  *
- * A launch copies the work of each step to a new operation, and queues all of them at once (soft_ops_submit).  So an
- * executable graph can be changed, destroyed or launched again while it runs.  A graph with several first or last nodes
- * gets markers: one that all its nodes wait for, and one that waits for all its nodes.  If the graph has conditions to assign,
- * or user objects to keep until a launch has ended (exec_keep.c), there are a step before, and a step behind the others. */
+ * A launch copies the work of each step to a new operation, and queues all of them at once (soft_ops_submit). So an executable
+ * graph can be changed, destroyed or launched again while it runs. A graph with several first or last nodes gets markers: one
+ * that all its nodes wait for, and one that waits for all its nodes. If the graph has conditions to assign, there is an extra
+ * step before the others; if it has user objects to keep until a launch has ended (exec_keep.c), an extra step after them. */
 #include "softcuda/api/graph/graph_calls_internal.h"
 
 #include <stdlib.h>
@@ -219,7 +219,7 @@ CUresult soft_exec_new(struct graph *g, cuuint64_t flags, struct graph_exec **ou
 
 /* ---- the calls -------------------------------------------------------------------------------------- */
 
-/* Check whether kernels could launch the graph: its nodes have some types only, and one device, *device; NULL: none yet. */
+/* Check whether kernels could launch the graph: it may contain only some node types, on one device, *device (NULL: none yet). */
 static CUgraphInstantiateResult check_device_launch(const struct graph *g, const struct device **device)
 {
 	CUgraphInstantiateResult why = CUDA_GRAPH_INSTANTIATE_SUCCESS;
@@ -433,7 +433,7 @@ static CUresult check_memory(const struct graph_exec *x)
 	return CUDA_SUCCESS;
 }
 
-/* Note what will be allocated when the launch has ended. */
+/* Record the memory that will be allocated after the launch. */
 static void expect_memory(const struct graph_exec *x)
 {
 	struct graph_memory *m;

@@ -1,11 +1,11 @@
-/* exec_keep.c — the user objects of an executable graph.  Its last step keeps them, and so does each launch until it has ended: an
- * update gives the step other objects, while launches that have not ended keep the objects before. */
+/* exec_keep.c — the user objects of an executable graph. The graph's last step holds references to them, and each launch does
+ * until it has ended. An update gives the step new objects, while unfinished launches keep the old ones. */
 #include "softcuda/api/graph/graph_calls_internal.h"
 
 #include <stdlib.h>
 
 struct kept_objects {
-	unsigned refs;               /* each operation with the objects: 1 */
+	unsigned refs;               /* one for each operation that holds the objects */
 	struct user_objects list;
 };
 
@@ -28,7 +28,7 @@ static bool copy_keep(struct op *op)
 	return true;
 }
 
-/* An executable graph refers to the end of its newest launch, which must not keep the objects. */
+/* An executable graph refers to the end of its newest launch; that reference must not keep the objects alive. */
 static void drop_objects(struct op *op)
 {
 	struct kept_objects *k = CONTAINER(op, struct keep_op, op)->objects;
@@ -74,7 +74,7 @@ static bool collect_objects(struct user_objects *list, const struct graph *g)
 	return done;
 }
 
-/* Make the operation that keeps the objects, whose references it takes over, also on failure. */
+/* Create the operation that keeps the objects.  Takes over their references, even on failure. */
 static CUresult keep_work(struct user_objects *list, struct op **out)
 {
 	struct kept_objects *k = calloc(1, sizeof *k);

@@ -236,7 +236,7 @@ static void take_over(struct graph_exec *x, struct exec_part px, const struct gr
 	}
 }
 
-/* The first values of conditions, in the step before the graph. */
+/* Copy the initial values of conditions to the step before the graph. */
 static void take_over_first(struct graph_exec *x, const struct graph_exec *from)
 {
 	if (x->graph.first_step != from->graph.first_step || !x->graph.first_step)
@@ -245,7 +245,7 @@ static void take_over_first(struct graph_exec *x, const struct graph_exec *from)
 	soft_exec_set_work(&x->steps[0], from->steps[0].work);
 }
 
-/* child NULL: all of x becomes g; else the part of x that was a child graph. */
+/* child NULL: g replaces all of x; else it replaces the part of x that was a child graph. */
 static CUresult update(struct graph_exec *x, const struct exec_child *child, struct graph *g, CUgraphExecUpdateResultInfo *info)
 {
 	const struct exec_part part = child ? child->part : whole(x);

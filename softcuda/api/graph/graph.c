@@ -89,7 +89,7 @@ EXPORT CUresult cuGraphCreate(CUgraph *out, unsigned int flags)
 	return r;
 }
 
-/* The graph of a node is destroyed with its node, and a graph that is being captured by cuStreamEndCapture's caller. */
+/* A graph that belongs to a node is destroyed with the node; a graph that is being captured, by the caller of cuStreamEndCapture. */
 EXPORT CUresult cuGraphDestroy(CUgraph handle)
 {
 	struct graph *g;
@@ -119,7 +119,7 @@ EXPORT CUresult cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType *type)
 
 /* ---- lists of nodes ----------------------------------------------------------------------------------- */
 
-/* A list that a call fills: at most `room` handles, then NULL up to `room`. */
+/* A list that a call fills: at most `room` handles; unused elements become NULL. */
 struct filler {
 	CUgraphNode *out;            /* NULL: only count */
 	size_t room, n;
@@ -132,7 +132,7 @@ static void fill_in(struct filler *f, const struct node *n)
 	f->n++;
 }
 
-/* *n_out: before, the number of elements of the caller's list; afterwards, the number of nodes that it got or would get. */
+/* *n_out on entry: the length of the caller's list; on return: the number of nodes that it received, or that exist. */
 static void end_list(const struct filler *f, size_t *n_out)
 {
 	for (size_t i = f->n; f->out && i < f->room; i++)

@@ -9,7 +9,7 @@
 /* One operation of an executable graph, in the order in which a launch queues them.  The first step waits for the
  * stream's earlier work; the stream's later work waits for the last step. */
 struct exec_step {
-	struct op *work;             /* a reference; a marker: an empty or disabled node, or where branches fork and join */
+	struct op *work;             /* a reference; for a marker (an empty or disabled node, or a fork or join): no work */
 	struct op *disabled;         /* the work of a disabled node, a reference; NULL: enabled */
 	CUgraphNodeType type;
 	uint64_t node_id;            /* 0: no node */
@@ -34,7 +34,7 @@ struct graph_exec {
 	size_t n_steps, steps_room, n_waits, waits_room, n_children, children_room;
 	struct exec_part graph;      /* without the steps before and after the graph */
 	struct op *last;             /* the end of the newest launch, a reference: launches run one after another */
-	void *only_of;               /* handle of the graph that can be instantiated only once; NULL: another graph */
+	void *only_of;               /* handle of the source graph if it may be instantiated only once; NULL: any other graph */
 	cuuint64_t flags;
 };
 
@@ -50,8 +50,8 @@ extern const struct op_kind soft_conditional_kind;
 
 /* Take the lock for a call that adds, reads or changes nodes of one type. */
 CUresult soft_lock_for_type(CUgraphNodeType type);
-/* Find the graph or executable graph of a handle, when `locked`, the result of taking the lock, is CUDA_SUCCESS; on success the lock is
- * held. */
+/* `locked` is the result of taking the lock: if it is CUDA_SUCCESS, find the graph or executable graph of a handle.  On success
+ * the lock is held. */
 CUresult soft_find_graph(CUresult locked, CUgraph handle, struct graph **out);
 CUresult soft_find_exec(CUresult locked, CUgraphExec handle, struct graph_exec **out);
 /* Begin a call with a graph, a node or an executable graph; on success the lock is held. */
@@ -60,7 +60,8 @@ CUresult soft_enter_node(CUgraphNode handle, struct node **out);
 CUresult soft_enter_exec(CUgraphExec handle, struct graph_exec **out);
 /* Like soft_enter_node(), for a node of this type. */
 CUresult soft_enter_node_of(CUgraphNode handle, CUgraphNodeType type, struct node **out);
-/* Find nodes of a graph, each once; data may be NULL.  The caller holds the lock, and clears *out, also on failure. */
+/* Find nodes of a graph; duplicates are refused.  data may be NULL.  The caller holds the lock and clears *out, even on
+ * failure. */
 CUresult soft_find_nodes(const struct graph *g, const CUgraphNode *handles, const CUgraphEdgeData *data, size_t n,
 			 struct node_list *out);
 /* CUDA_ERROR_INVALID_VALUE: unknown data of a dependency.  data may be NULL. */
@@ -68,11 +69,11 @@ CUresult soft_check_edge_data(const CUgraphEdgeData *data, size_t n);
 bool soft_is_plain_edge(const CUgraphEdgeData *data);  /* all bytes are 0 */
 bool soft_has_memory_nodes(const struct graph *g);
 
-/* A function that makes the work of a node from its parameters; the caller holds the lock.  ctx NULL: the current context. */
+/* A function that creates a node's work from its parameters.  The caller holds the lock.  ctx NULL: the current context. */
 typedef CUresult make_work(const void *params, CUcontext ctx, struct op **out);
 
 make_work soft_make_kernel, soft_make_copy, soft_make_fill, soft_make_host_call, soft_make_record, soft_make_wait, soft_make_values;
-/* Add a node with the work that `make` makes; make NULL: no work. */
+/* Add a node whose work `make` creates; make NULL: no work. */
 CUresult soft_add_node(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, const CUgraphEdgeData *data, size_t n,
 		       CUgraphNodeType type, make_work *make, const void *params, CUcontext ctx);
 CUresult soft_set_node(CUgraphNode handle, CUgraphNodeType type, make_work *make, const void *params, CUcontext ctx);
@@ -97,7 +98,7 @@ CUresult soft_add_conditional(CUgraphNode *out, CUgraph graph, const CUgraphNode
 /* *bad: the handle of a node of a cycle, or NULL. */
 CUresult soft_exec_new(struct graph *g, cuuint64_t flags, struct graph_exec **out, CUgraphNode *bad);  /* without a handle */
 void soft_exec_unref(struct graph_exec *x);
-/* Make operations of s from the steps; the caller releases them.  room: further elements of the list. */
+/* Create operations of s from the steps; the caller releases them.  room: extra elements to allocate in the list. */
 CUresult soft_exec_copy_steps(const struct graph_exec *x, struct stream *s, size_t room, struct op ***out);
 /* Find the step of a node, also in the bodies of conditional nodes; NULL: the executable graph was made from another graph. */
 struct exec_step *soft_exec_find(const struct graph_exec *x, CUgraphNode handle, CUgraphNodeType type);
@@ -111,7 +112,7 @@ CUresult soft_exec_add_wait(struct graph_exec *x, size_t later, size_t earlier);
 CUresult soft_exec_append_last(struct graph_exec *x, struct op *work);
 /* Append a step that keeps the user objects of the graph, if it has any (exec_keep.c). */
 CUresult soft_exec_keep_objects(struct graph_exec *x, const struct graph *g);
-/* Keep the objects of `from` instead, or, if it replaces only a child graph, as well. */
+/* Keep the objects of `from` instead of the old ones; if `from` replaces only a child graph, keep both. */
 CUresult soft_exec_replace_objects(struct graph_exec *x, const struct graph_exec *from, bool is_part);
 const struct user_objects *soft_exec_objects(const struct graph_exec *x);
 bool soft_exec_is_keep(const struct exec_step *step);
@@ -119,7 +120,7 @@ bool soft_exec_is_keep(const struct exec_step *step);
 CUresult soft_conditional_new(const struct node *n, struct conditional_op **out);
 /* The operation before a graph: it assigns the first values of conditions. */
 CUresult soft_assign_work(const struct graph *g, struct op **out);  /* *out NULL: nothing to assign */
-/* Has the graph a condition that no node uses? */
+/* True: the graph has a condition that no node uses. */
 bool soft_has_unused_condition(const struct graph *g);
 /* Check whether new work may replace old work of the same type in an executable graph. */
 CUgraphExecUpdateResult soft_compare_work(const struct op *old, const struct op *new_work);

@@ -1,7 +1,7 @@
 /* copy.c — cuMemcpy and its variants: every call becomes a `struct copy`, queued on a stream.
  *
- * An asynchronous copy from or to pageable memory has ended when the call returns, or its source has been staged.
- * A copy between page-locked and device memory is only queued. */
+ * When an asynchronous copy from or to pageable memory returns, it has ended, or its source has been staged. A copy between
+ * page-locked and device memory is only queued. */
 #include "softcuda/api/memory/memory_internal.h"
 
 #include <stdlib.h>

@@ -46,7 +46,7 @@ static CUresult check_batch(size_t n, const CUmemcpyAttributes *attributes, cons
 	return r;
 }
 
-/* failed receives the index of the copy that failed, or SIZE_MAX when the error is of no copy. */
+/* failed: receives the index of the copy that failed, or SIZE_MAX if the error is not about one copy. */
 static CUresult copy_all(const CUdeviceptr *dst, const CUdeviceptr *src, const size_t *bytes, size_t n, const CUmemcpyAttributes *attributes,
 			 const size_t *index, size_t n_attributes, size_t *failed, CUstream stream)
 {
@@ -96,7 +96,7 @@ struct end {
 	size_t x, y, z, pitch, height;
 };
 
-/* The size of an element, in which an operand is measured: 1 when no operand is an array. */
+/* The element size, in which an operand is measured; 1 if no operand is an array. */
 static CUresult find_element(const CUmemcpy3DOperand *o, size_t *element_bytes)
 {
 	struct array *a;

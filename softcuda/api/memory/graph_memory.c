@@ -1,8 +1,8 @@
 /* graph_memory.c — memory that the nodes of a graph allocate and free.
  *
  * The address is fixed when the node is created, so the address range is reserved at that time (the system provides a page when
- * it is accessed first).  An allocation node gives the devices access to it; a free node takes the access, and gives the pages
- * back.  So an access outside of that time is a fault, as on a GPU.
+ * it is accessed first). An allocation node gives the devices access to it; a free node revokes the access and returns the pages.
+ * So an access at any other time is a fault, as on a GPU.
  *
  *     node is added   launch        alloc runs          free runs              graph is destroyed
  *     ──┼───────────────┼──────────────┼───────────────────┼──────────────────────┼──
@@ -86,7 +86,7 @@ struct graph_memory *soft_graph_memory_at(uint64_t address)
 
 /* ---- allocating and freeing ------------------------------------------------------------------------------ */
 
-/* Is there memory for it, when everything that is allocated stays allocated? */
+/* True: the device has room for it, provided that nothing else is freed. */
 bool soft_graph_memory_fits(const struct graph_memory *m)
 {
 	const struct device *d;
@@ -231,7 +231,7 @@ EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute 
 	return CUDA_SUCCESS;
 }
 
-/* Only the highest sizes can be set, and only to 0: they become what is in use now. */
+/* Only the maximum sizes can be set, and only to 0: they then restart at the current size. */
 EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute attribute, void *value)
 {
 	struct device *d;
@@ -251,7 +251,7 @@ EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute 
 	return CUDA_SUCCESS;
 }
 
-/* Memory that was freed is given back at once; until this call it is counted as used and reserved. */
+/* Freed memory is returned at once, but until this call it is counted as used and reserved. */
 EXPORT CUresult cuDeviceGraphMemTrim(CUdevice dev)
 {
 	struct device *d;

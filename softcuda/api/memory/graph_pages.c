@@ -5,7 +5,7 @@
 
 enum {
 	PAGE_BYTES = 2 << 20,
-	BLOCK_BYTES = 32 << 20,  /* what graphs reserve and use is counted in blocks of an H200's size */
+	BLOCK_BYTES = 32 << 20,  /* memory that graphs reserve and use is counted in blocks of an H200's size */
 };
 
 size_t soft_graph_memory_rounded(size_t bytes)
@@ -39,7 +39,7 @@ uint32_t soft_graph_memory_unwritable(const struct graph_memory *m)
 	return m->readers & ~m->writers;
 }
 
-/* The allocation is freed with its context, or without any reference. */
+/* The allocation is freed with its context, or when its last reference is dropped. */
 void soft_graph_memory_unmap(struct allocation *a)
 {
 	struct graph_memory *m = a->graph;
@@ -51,7 +51,7 @@ void soft_graph_memory_unmap(struct allocation *a)
 	munmap((void *)(uintptr_t)a->base, soft_graph_memory_rounded(a->bytes));
 }
 
-/* Give the pages back; their content is lost. */
+/* Return the pages to the system; their content is lost. */
 void soft_graph_memory_drop(const struct allocation *a)
 {
 	madvise((void *)(uintptr_t)a->base, soft_graph_memory_rounded(a->bytes), MADV_DONTNEED);

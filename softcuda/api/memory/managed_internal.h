@@ -1,5 +1,5 @@
-/* managed_internal.h — what a program advised for parts of managed memory.  CPU and kernels use the same pages, so advice and
- * prefetches move nothing; they are stored, because programs can query them. */
+/* managed_internal.h — the advice that a program gave for parts of managed memory.  CPU and kernels use the same pages, so advice
+ * and prefetches move nothing; they are stored because programs can query them. */
 #ifndef GPULOAD_SOFTCUDA_API_MEMORY_MANAGED_INTERNAL_H
 #define GPULOAD_SOFTCUDA_API_MEMORY_MANAGED_INTERNAL_H
 
@@ -21,8 +21,9 @@ struct managed {
 
 struct managed_range { struct managed_span *first, *end; };
 
-/* Find the spans of [address, address + bytes) in a, which can be NULL, rounded to whole pages.  split: divide spans at both ends, so that the result can be
- * changed; otherwise it can begin earlier and end later.  CUDA_ERROR_INVALID_VALUE: not managed memory. */
+/* Find the spans of [address, address + bytes) in a (which may be NULL), rounded to whole pages.  split: divide the spans at both
+ * ends, so that the result can be changed; otherwise the spans may extend beyond the range.  CUDA_ERROR_INVALID_VALUE: not
+ * managed memory. */
 CUresult soft_managed_find(const struct allocation *a, CUdeviceptr address, size_t bytes, bool split, struct managed_range *out);
 /* Store one attribute of the spans. */
 CUresult soft_managed_attribute(const struct managed_range *r, CUmem_range_attribute attribute, void *data, size_t data_bytes);

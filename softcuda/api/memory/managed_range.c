@@ -119,8 +119,8 @@ static int is_read_mostly(const struct managed_range *r)
 	return 1;
 }
 
-/* Write the devices that have the advice for all spans, then the CPU if it has, in the order that NVIDIA's tests of cuda-bindings expect;
- * the rest of the list is CU_DEVICE_INVALID. */
+/* List the devices that have the advice for all spans, then the CPU if it does: the order that NVIDIA's cuda-bindings tests
+ * expect. The rest of the list is CU_DEVICE_INVALID. */
 static void list_users(const struct managed_range *r, int *list, size_t n)
 {
 	uint32_t devices = UINT32_MAX;

@@ -35,7 +35,7 @@ static const char *call_name(enum allocation_kind kind)
 	return labels[kind];
 }
 
-/* Is a counted in the device's allocated bytes?  Memory of another process is counted in that process. */
+/* True: the allocation counts in the device's allocated bytes.  Memory of another process counts there. */
 static bool is_counted(const struct allocation *a)
 {
 	return a->kind == ALLOC_DEVICE || (a->pool && a->pool->device);
@@ -122,14 +122,14 @@ void soft_update_pool_rights(const struct pool *p)
 	}
 }
 
-/* Allocations of cuMemAlloc from this size on occupy whole pages of a GPU, and nothing else is in these pages. */
+/* True: cuMemAlloc allocations from this size on occupy whole GPU pages that contain nothing else. */
 static bool has_own_pages(const struct allocation *a)
 {
 	return a->kind == ALLOC_DEVICE && a->bytes >= 2 * HUGE_PAGE;
 }
 
-/* The bytes behind an allocation that kernels may access, because a GPU allocates whole blocks of DEVICE_ALIGN bytes, whole
- * pages of HUGE_PAGE bytes for a large allocation, and whole pages of the CPU.  0 when memcheck must find such accesses. */
+/* The bytes after an allocation that kernels may access, because a GPU allocates blocks of DEVICE_ALIGN bytes, for large
+ * allocations pages of HUGE_PAGE bytes, and for host memory whole CPU pages.  0 if memcheck must find such accesses. */
 static uint64_t padding_of(const struct allocation *a)
 {
 	const bool is_host_page = a->kind == ALLOC_HOST || a->kind == ALLOC_MANAGED || a->kind == ALLOC_GRAPH || a->kind == ALLOC_VARIABLE;

@@ -22,23 +22,23 @@ struct pool {
 	uint32_t readers, writers;   /* bit d: device d may use the memory, besides the pool's own device */
 	int no_reuse[3];             /* not 0: a setting for reuse is off (pool_attribute.c) */
 	uint64_t threshold;          /* CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
-	uint64_t max_bytes;          /* of all allocations; 0: no limit */
+	uint64_t max_bytes;          /* of all allocations together; 0: no limit */
 	uint64_t bytes;              /* allocated now */
-	uint64_t high[2];            /* the most bytes since the attributes RESERVED_MEM_HIGH, USED_MEM_HIGH were set to 0 */
+	uint64_t high[2];            /* maximum bytes since the attributes RESERVED_MEM_HIGH, USED_MEM_HIGH were set to 0 */
 	unsigned n_allocations;
 	struct pool_file *file;      /* the memory of a pool that can be exported or was imported (pool_file.c); or NULL */
 };
 
 struct allocation {
 	struct link link;            /* in context->allocations; ALLOC_VARIABLE: in module->managed */
-	void *handle;                /* identifies the allocation in the engine's table of ranges */
+	void *handle;                /* identifies the allocation in the engine's range table */
 	struct context *ctx;
 	struct device *device;       /* the device of ctx; ALLOC_IPC: the device of the memory */
 	struct pool *pool;           /* ALLOC_ASYNC: the pool of the memory */
 	struct managed *managed;     /* advice for managed memory (managed_range.c); NULL: other memory */
 	enum allocation_kind kind;
 	unsigned flags;              /* CU_MEMHOSTALLOC_* or CU_MEMHOSTREGISTER_* */
-	struct arena_block *block;   /* to be given back; NULL: other memory */
+	struct arena_block *block;   /* returned to the arena when freed; NULL: other memory */
 	size_t block_bytes;          /* of the block, from base on */
 	uint64_t base;
 	size_t bytes;                /* as the caller requested */
@@ -73,14 +73,14 @@ CUresult soft_variable_enter(struct context *ctx, uint64_t base, size_t bytes, s
 void soft_variable_free(struct allocation *a);
 /* Update which devices may use the pool's allocations; the caller holds the lock. */
 void soft_update_pool_rights(const struct pool *p);
-/* True for memory of the CPU, which the attributes of its addresses report. */
+/* True: memory of the CPU, as attribute queries of its addresses report. */
 bool soft_is_on_host(const struct allocation *a);
 /* Update which devices may use the context's allocations; the caller holds the lock. */
 void soft_update_peers(struct context *owner);
 /* The allocation that contains address, or NULL; the caller holds the lock. */
 struct allocation *soft_allocation_at(uint64_t address);
 
-/* ---- range.c: may a call use this memory?  The caller holds the lock --------------------------------------------------- */
+/* ---- range.c: checks whether a call may use memory.  The caller holds the lock ----------------------------------------- */
 
 enum side { SIDE_HOST, SIDE_DEVICE, SIDE_ANY, SIDE_ARRAY };  /* the location that the call requires */
 
@@ -94,15 +94,16 @@ struct range_use {
 
 /* True when [address, address + bytes) is within an allocation, a variable, or mappings without a gap between them. */
 bool soft_is_known(uint64_t address, size_t bytes);
-/* Check that a copy or fill may use the memory.  *known (may be NULL): soft_is_known(); else it is memory of the program.  *can_vanish
- * (may be NULL): the program can unmap it or has never mapped it, so that the access must be guarded.  CUDA_ERROR_INVALID_VALUE, with a reason: it begins inside an allocation and ends
- * outside, or was freed, or is only reserved, or may not be read or written. */
+/* Check that a copy or fill may use the memory.  *known (may be NULL) becomes soft_is_known(); if false, it is the program's own
+ * memory.  *can_vanish (may be NULL): the program can unmap it or never mapped it, so the access must be guarded.
+ * CUDA_ERROR_INVALID_VALUE, with a reason: the range starts inside an allocation and ends outside, or was freed, is only
+ * reserved, or may not be read or written. */
 CUresult soft_check_range(const struct range_use *u, bool *known, bool *can_vanish);
-/* The same after the work has waited, without a message. */
+/* Like soft_check_range(), after the operation has waited, and without a message. */
 bool soft_range_is_valid(const struct range_use *u);
-/* True when device d may write to all the bytes, which are known. */
+/* True: device d may write to all these bytes, which soft_is_known() has accepted. */
 bool soft_may_fill(const struct device *d, uint64_t address, size_t bytes);
-/* Describe an access to an address whose pages are not there: "0x1000, which is not mapped or is protected". */
+/* Describe an access to an unmapped or protected address: "0x1000, which is not mapped or is protected". */
 void soft_describe_address(uint64_t address, char *buf, size_t buf_bytes);
 
 /* peer.c: remove the context from all peer relations; the caller holds the lock. */
@@ -111,7 +112,7 @@ void soft_peer_forget(struct context *ctx);
 /* ---- graph_memory.c: the caller holds the lock -------------------------------------------- */
 
 struct graph_memory {
-	unsigned refs;               /* each node, operation and caller: 1; while it is live: 1 */
+	unsigned refs;               /* one for each node, operation and caller, and one while it is live */
 	struct allocation *allocation;  /* owned; NULL: freed with its context */
 	bool is_live;                /* devices may access it now */
 	bool will_be_live;           /* ... after all work that is queued now */
@@ -143,7 +144,7 @@ void soft_graph_memory_free(struct graph_memory *m);
 size_t soft_graph_memory_rounded(size_t bytes);                /* to the pages that are mapped */
 uint64_t soft_graph_memory_blocks(const struct device *d);     /* bytes of the blocks that the live memory of graphs needs */
 void soft_graph_memory_set_live(struct graph_memory *m, bool is_live);
-void soft_graph_memory_drop(const struct allocation *a);       /* give the pages back; their content is lost */
+void soft_graph_memory_drop(const struct allocation *a);       /* return the pages to the system; their content is lost */
 uint32_t soft_graph_memory_denied(const struct graph_memory *m);
 uint32_t soft_graph_memory_unwritable(const struct graph_memory *m);
 void soft_graph_memory_unmap(struct allocation *a);
@@ -153,7 +154,7 @@ void soft_graph_memory_unmap(struct allocation *a);
 CUresult soft_pool_find(CUmemoryPool handle, struct pool **out);
 /* The pool of cuMemAllocAsync; NULL: out of memory. */
 struct pool *soft_current_pool(struct device *d);
-/* Count an allocation, or the end of one, which can free a destroyed pool. */
+/* Count an allocation, or its end, which may free a destroyed pool. */
 void soft_pool_add(struct pool *p, size_t bytes);
 void soft_pool_subtract(struct pool *p, size_t bytes);
 bool soft_pool_is_imported(const struct pool *p);
@@ -182,7 +183,7 @@ struct copy {                        /* in up to three dimensions; pitches are i
 	enum side dst_side, src_side;
 	bool dst_known, src_known;   /* memory of this driver */
 	bool can_vanish;             /* one of the ends; see soft_check_range() */
-	bool is_waited_for;          /* an error is that of the call, not of the context */
+	bool is_waited_for;          /* an error is returned by the call and does not fail the context */
 	struct array_memory *dst_array, *src_array;  /* the array at this end; NULL: memory with an address */
 	void *staged;                /* a private copy of the source, freed after the copy; or NULL */
 };

@@ -68,7 +68,7 @@ static void copy_rows(void *copy)
 	}
 }
 
-/* False: *address is not there. */
+/* False: *address is not accessible. */
 static bool move_bytes(void (*work)(void *arg), void *arg, bool can_vanish, uint64_t *address)
 {
 	if (!can_vanish) {
@@ -117,7 +117,7 @@ static void fill_rows(void *fill)
 		fill_row(f, f->dst + y * f->pitch);
 }
 
-/* Tell tools which bytes were read and written. */
+/* Report the bytes read and written to the tools. */
 static void tell_copy(const struct copy *c, const struct order *order)
 {
 	const struct host_move m = { .to = (uintptr_t)c->dst, .from = c->src_known && !c->src_array ? (uintptr_t)c->src : 0, .row_bytes = c->width_bytes,
@@ -157,7 +157,7 @@ static void fail_unmapped(struct op *op)
 	soft_op_end(op, CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-/* The pages of an address are not there.  When the call that made the operation has returned, its context fails. */
+/* The operation has accessed an unmapped address.  If the call that queued it has already returned, its context fails. */
 static void fail_access(struct op *op, bool is_waited_for, uint64_t address)
 {
 	char where[ADDRESS_TEXT_BYTES], text[ADDRESS_TEXT_BYTES + 80];

@@ -89,7 +89,7 @@ static CUresult enter_query(struct context **current)
 	return r;
 }
 
-/* Does the value depend on the device of the current context?  A variable of a module is in no other. */
+/* True: the value depends on the current context's device.  A module's variable belongs to its own context only. */
 static bool needs_context(CUpointer_attribute attribute, const struct address_info *w)
 {
 	switch ((int)attribute) {

@@ -25,7 +25,7 @@ struct pool_file {
 	int fd;
 	bool imported;
 	size_t bytes;                /* of the file */
-	uint64_t id;                 /* the file's inode: the same in all processes, and different from other pools' */
+	uint64_t id;                 /* the file's inode: the same in all processes, and unique to the pool */
 	struct export_row *table;    /* the first bytes of the file, mapped */
 	uint64_t last_serial;
 	struct link allocations;     /* in the order of their offsets; of an imported pool: in no order */

@@ -1,9 +1,9 @@
-/* range.c — may a copy, a fill or another call of the host use a range of memory?
+/* range.c — checks whether a copy, a fill or another host call may use a range of memory.
  *
  *     allocation         ├───────────────┤
  *     within it              ├───────┤           a call may use it
- *     it ends outside              ├───────┤     refused, whatever is behind the allocation
- *     program's memory                       ├───┤   a copy may use it; the access is guarded, because nobody knows what is there
+ *     it ends outside              ├───────┤     refused, whatever follows the allocation
+ *     program's memory                       ├───┤   a copy may use it; the access is guarded, because it may be unmapped
  *
  * Only mappings of cuMemMap that follow each other without a gap are one range, as on an H200: separate allocations that happen to
  * be adjacent are not. */
@@ -21,7 +21,7 @@ static bool is_mapping(const gpul_exec_range *r)
 	return soft_handle_find(HANDLE_MAPPING, r->owner);
 }
 
-/* The end of the memory that the call may use from r on, at least until `end` if it is that long. */
+/* The end of the memory that the call may use starting at r; stops looking at `end`. */
 static uint64_t end_of_memory(const gpul_exec_range *r, uint64_t end)
 {
 	gpul_exec_range last = *r, next;
@@ -45,14 +45,14 @@ static bool range_allows(const gpul_exec_range *range, bool write)
 {
 	const struct mapping *m = soft_handle_find(HANDLE_MAPPING, range->owner);
 
-	/* Nobody may write to memory that was registered as read-only, to a graph's conditions, or to the names of errors that kernels
-	 * read.  The constants of modules are not among them: kernels and copies write to those. */
+	/* Writing is refused for memory that was registered as read-only, for a graph's conditions, and for the error names that
+	 * kernels read.  It is allowed for the constants of modules: kernels and copies write to those. */
 	if (write && range->flags & GPUL_EXEC_MEM_READ_ONLY)
 		return false;
 	return !m || soft_mapping_allows(m, write);
 }
 
-/* True if the CPU or a device may read (write) the parts that are memory of this driver. */
+/* True: the CPU or some device may read (write) those parts that are memory of this driver. */
 static bool may_copy(uint64_t address, uint64_t end, bool write)
 {
 	gpul_exec_range range;
@@ -65,8 +65,8 @@ static bool may_copy(uint64_t address, uint64_t end, bool write)
 	return true;
 }
 
-/* Does memory of the program run into an allocation?  r: the first range behind its beginning.  The program registers parts of its own
- * memory. */
+/* True: memory of the program that starts before an allocation extends into it.  r: the first range after its start.  (The
+ * program may have registered parts of its own memory.) */
 static bool runs_into(uint64_t end, gpul_exec_range *r)
 {
 	do {
@@ -82,7 +82,8 @@ static bool runs_into(uint64_t end, gpul_exec_range *r)
 
 enum verdict { MEMORY_IS_KNOWN, MEMORY_OF_PROGRAM, ENDS_OUTSIDE, RUNS_INTO, IS_NONE, IS_FREED, IS_RESERVED, HAS_NO_RIGHT };
 
-/* Examine a range.  *r: the allocation in which it begins (MEMORY_IS_KNOWN, ENDS_OUTSIDE, HAS_NO_RIGHT), or that it runs into. */
+/* Classify a range.  *r: the allocation in which it starts (MEMORY_IS_KNOWN, ENDS_OUTSIDE, HAS_NO_RIGHT), or that it extends
+ * into. */
 static enum verdict examine(const struct range_use *u, gpul_exec_range *r)
 {
 	uint64_t end;
@@ -136,7 +137,7 @@ static void explain(const struct range_use *u, enum verdict v, const gpul_exec_r
 	}
 }
 
-/* Memory at addresses that the program uses, too, and can unmap or protect. */
+/* True: memory that belongs to the program, which can unmap or protect it. */
 static bool is_used_by_program(const gpul_exec_range *r)
 {
 	const struct allocation *a = soft_handle_find(HANDLE_ALLOCATION, r->owner);

@@ -1,7 +1,7 @@
 /* value.c — wait in stream order until a word of memory has a value, and write words: cuStreamWaitValue32 and its variants.
  *
- * An operation that must wait is put in a list.  The thread "gpul-values", which is created for the first such operation, reads the
- * words of the list again and again, because any kernel, copy or store of the CPU can change them. */
+ * An operation that must wait is put in a list. The thread "gpul-values", which is created for the first such operation, polls
+ * the words in the list, because any kernel, copy or CPU store can change them. */
 #include "softcuda/api/memory/memory_internal.h"
 #include "softcuda/exec/guard_internal.h"
 #include "softcuda/exec/observer_internal.h"
@@ -99,7 +99,7 @@ static void report_lost_word(const struct range_use *word, uint64_t address)
 	soft_report_fault(text);
 }
 
-/* Continue with the list.  True: all is done, or *fault is set. */
+/* Execute the rest of the list as far as possible.  True: all is done, or *fault is set. */
 static bool continue_list(struct value_op *v, CUresult *fault)
 {
 	*fault = v->op.ctx->fault;
@@ -112,7 +112,7 @@ static bool continue_list(struct value_op *v, CUresult *fault)
 		uint64_t address;
 
 		if (kind == CU_STREAM_MEM_OP_BARRIER || kind == CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES)
-			continue;  /* each write is visible to all at once */
+			continue;  /* every write is visible to all at once */
 		if (!soft_range_is_valid(&word)) {
 			soft_report_fault("a queued wait for a value, or a write, uses memory that was freed, unmapped or protected before it ran");
 			*fault = CUDA_ERROR_ILLEGAL_ADDRESS;

@@ -2,7 +2,7 @@
  *
  *     cuStreamBeginCapture(A)            a capture begins; its graph is empty
  *     cuLaunchKernel(k1, A)              k1
- *     cuEventRecord(e, A)                 │ ╲                 e: the place behind k1
+ *     cuEventRecord(e, A)                 │ ╲                 e: the point after k1
  *     cuStreamWaitEvent(B, e)             │  ╲                B joins the capture (a fork)
  *     cuLaunchKernel(k2, B)               │   k2
  *     cuLaunchKernel(k3, A)              k3   │
@@ -169,8 +169,8 @@ CUresult soft_capture_begin(struct stream *s, CUstreamCaptureMode mode, struct g
 	return CUDA_SUCCESS;
 }
 
-/* The origin must wait for the work of every other stream: for each tip that no node waits for.  Nodes that the program added
- * itself need not be joined. */
+/* The origin must wait for the work of every other stream: no tip may be left that no node waits for.  Nodes that the program
+ * added itself need not be joined. */
 static CUresult check_joined(const struct capture *c)
 {
 	for (struct link *i = c->streams.next; i != &c->streams; i = i->next) {
@@ -185,7 +185,7 @@ static CUresult check_joined(const struct capture *c)
 	return CUDA_SUCCESS;
 }
 
-/* End the capture, and return its graph or free it. */
+/* End the capture; return its graph or free it. */
 static void end_capture(struct capture *c, struct graph **out)
 {
 	while (!list_empty(&c->streams))
@@ -223,7 +223,7 @@ CUresult soft_capture_end(struct stream *s, struct graph **out)
 	return r;
 }
 
-/* A capture cannot end without the stream that began it. */
+/* A capture cannot continue without the stream that began it. */
 void soft_capture_leave(struct stream *s)
 {
 	if (!s->capture)
@@ -305,7 +305,7 @@ CUresult soft_capture_record(struct stream *s, struct event *e)
 	return CUDA_SUCCESS;
 }
 
-/* Check that an event of capture `theirs` (NULL: a usual event) may order the work of s. */
+/* Check that an event of capture `theirs` (NULL: an event outside captures) may order the work of s. */
 static CUresult check_wait_event(struct stream *s, struct capture *theirs)
 {
 	struct capture *ours = s->capture;
@@ -352,7 +352,7 @@ CUresult soft_capture_wait(struct stream *s, struct event *e)
 	struct capture *theirs = e->captured ? e->captured->capture : NULL;
 	CUresult r;
 
-	/* An event that was never recorded has happened, as on an H200: there is nothing to wait for. */
+	/* As on an H200, an event that was never recorded counts as complete: there is nothing to wait for. */
 	if (s->capture && !theirs && !e->recorded && !soft_shared_event_is_remote(e->shared))
 		return s->capture->is_invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
 	r = check_wait_event(s, theirs);

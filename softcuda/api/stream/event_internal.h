@@ -30,7 +30,7 @@ CUresult soft_event_record(struct event *e, struct stream *s);
 CUresult soft_stream_wait_event(struct stream *s, struct event *e);
 void soft_event_unref(struct event *e);
 struct event *soft_event_of_record(const struct op *work);
-/* From the run function of op: end op when the newest record of another process has ended. */
+/* Called in op's run function: end op when the newest record, made by another process, has ended. */
 void soft_event_await(struct op *op, struct event *e);
 /* Give e a state that other processes can map. */
 void soft_event_share(struct event *e, struct shared_event *shared);

@@ -1,6 +1,7 @@
-/* event_node.c — the calls that make streams record events and wait for them, and the nodes of graphs that do.
+/* event_node.c — the calls that make streams record events and wait for them, and the graph nodes that do the same.
  *
- * A launch makes a record at the time of the call, as cuEventRecord does, and waits for the newest record at that time. */
+ * A graph launch records events at the time of the call, as cuEventRecord does, and waits for the record that is newest at that
+ * time. */
 #include "softcuda/api/stream/graph_internal.h"
 #include "softcuda/api/stream/order_internal.h"
 

@@ -246,8 +246,8 @@ static bool waits_for_sorted(const struct node *n)
 	return true;
 }
 
-/* Each pass over the nodes takes those whose predecessors are taken.  One pass is enough when every node was created
- * after those that it waits for, as in a capture. */
+/* Each pass takes the nodes whose predecessors have been taken.  One pass is enough if every node was created after its
+ * predecessors, as in a capture. */
 CUresult soft_graph_sort(const struct graph *g, struct node ***out)
 {
 	struct node **order = malloc((g->n_nodes + 1) * sizeof *order);

@@ -15,7 +15,7 @@ struct graph_exec;
 /* The value of a conditional node.  Its handle is the address of `value`: kernels set it with cudaGraphSetConditional. */
 struct condition {
 	struct link link;            /* in graph->conditions, until the graph is destroyed */
-	unsigned refs;               /* the graph: 1; each node and operation with the condition: 1 */
+	unsigned refs;               /* one for the graph, and one for each node and operation with the condition */
 	uint32_t *value;             /* a range of the engine's table */
 	uint32_t first_value;        /* assigned by each launch, if is_assigned */
 	bool is_assigned;
@@ -25,7 +25,7 @@ struct condition {
 /* An object of the program that lives as long as the graphs that use it: cuUserObjectCreate. */
 struct user_object {
 	void *handle;
-	unsigned refs;               /* of the program and of graphs */
+	unsigned refs;               /* held by the program and by graphs */
 	CUhostFn destroy;
 	void *user;
 };
@@ -73,7 +73,7 @@ struct node {
 
 struct capture {
 	struct link link;            /* in the list of captures that have not ended */
-	unsigned refs;               /* its streams together: 1; each event that was recorded in it: 1 */
+	unsigned refs;               /* one for all its streams, and one for each event recorded in it */
 	bool has_ended;
 	bool is_invalid;             /* an operation was refused: cuStreamEndCapture will fail */
 	struct graph *graph;
@@ -90,7 +90,7 @@ struct capture_point {           /* where an event was recorded */
 
 /* ---- graph.c: the caller holds the lock -------------------------------------------------- */
 
-/* Add a node, unless it is there; data NULL: all of its bytes are 0.  False: out of memory. */
+/* Add a node unless the list has it; data NULL: all bytes are 0.  False: out of memory. */
 bool soft_nodes_add(struct node_list *list, struct node *node, const CUgraphEdgeData *data);
 bool soft_nodes_have(const struct node_list *list, const struct node *node);
 void soft_nodes_remove(struct node_list *list, size_t index);
@@ -109,10 +109,11 @@ CUresult soft_node_new(struct graph *g, CUgraphNodeType type, struct op *work, s
 void soft_node_free(struct node *n);
 bool soft_node_wait(struct node *n, struct node *for_node, const CUgraphEdgeData *data);  /* false: out of memory */
 void soft_node_set_work(struct node *n, struct op *work);         /* takes over the caller's reference */
-/* All nodes, each behind those that it waits for, to be freed by the caller.  CUDA_ERROR_INVALID_VALUE: a cycle. */
+/* All nodes in topological order, each after those that it waits for; the caller frees the list.  CUDA_ERROR_INVALID_VALUE: a
+ * cycle. */
 CUresult soft_graph_sort(const struct graph *g, struct node ***out);
 
-/* ---- graph_own.c: what graphs own beside nodes; the caller holds the lock ---------------- */
+/* ---- graph_own.c: resources of graphs other than nodes; the caller holds the lock -------- */
 
 CUresult soft_condition_new(struct graph *g, uint32_t first_value, bool is_assigned, struct condition **out);
 struct condition *soft_condition_find(const struct graph *g, CUgraphConditionalHandle handle);  /* NULL: not of this graph */
@@ -143,7 +144,7 @@ CUstreamCaptureMode soft_capture_exchange_mode(CUstreamCaptureMode mode);
 
 /* ---- event_node.c: the caller holds the lock --------------------------------------------- */
 
-/* The work of a node that records an event, or waits for it.  The event keeps existing as long as the work does. */
+/* Create the work of a node that records an event, or waits for it.  The event exists at least as long as the work. */
 CUresult soft_event_record_work(struct event *e, struct op **out);
 CUresult soft_event_wait_work(struct event *e, struct op **out);
 struct event *soft_event_of_work(const struct op *work);

@@ -1,4 +1,4 @@
-/* graph_own.c — what graphs own beside their nodes: the values of conditional nodes, and references to user objects. */
+/* graph_own.c — resources of graphs other than nodes: the values of conditional nodes, and references to user objects. */
 #include "softcuda/api/stream/graph_internal.h"
 
 #include <stdlib.h>

@@ -1,16 +1,16 @@
-/* order.c — which work of streams is ordered before which, for observers of kernels (softcuda/tools).
+/* order.c — happens-before between the operations of streams, for observers of kernels (softcuda/tools).
  *
- * The queue forgets work that has ended.  For an observer it makes a difference whether other work had to wait for it: two
- * launches of different streams race even if one of them happened to end before the other began.  So the queue notes for each
- * operation a number in its stream, and up to which number of each other stream it comes after.  Without observers, nothing is
- * noted.  The host comes after all that it has waited for; all its threads count as one. */
+ * The queue forgets work that has ended. But an observer must know whether later work had to wait for it: two launches of
+ * different streams can race even if one of them happened to end before the other began. So each operation gets a number in its
+ * stream and a vector clock: for each other stream, the number of the last operation that it comes after. Without observers,
+ * nothing is recorded. The host comes after everything that it has waited for; all its threads count as one. */
 #include "softcuda/api/stream/order_internal.h"
 
 #include <stdlib.h>
 
 #include "softcuda/exec/observer_internal.h"
 
-static struct order *host;       /* what the host has waited for */
+static struct order *host;       /* the work that the host has waited for */
 
 static bool is_observed(void)
 {
@@ -30,7 +30,7 @@ struct order *soft_order_ref(struct order *o)
 	return o;
 }
 
-/* ---- joining: the facts are few, one for each stream ------------------------------------------------------------------ */
+/* ---- joining vector clocks: they have few entries, one for each stream ------------------------------------------------ */
 
 static void add_fact(struct order *to, uint64_t stream, uint64_t number)
 {
@@ -52,7 +52,7 @@ static void add_facts(struct order *to, const struct order *from)
 		add_fact(to, from->fact[k].stream, from->fact[k].number);
 }
 
-/* An order with room for n facts; NULL: no memory, and less is known. */
+/* An order with room for n facts.  NULL: out of memory; the order then lacks facts. */
 static struct order *new_order(size_t n)
 {
 	struct order *o = calloc(1, sizeof *o + (n + 1) * sizeof o->fact[0]);
@@ -105,7 +105,7 @@ void soft_order_set(struct order **to, struct order *from)
 
 /* ---- operations -------------------------------------------------------------------------------------------------------- */
 
-/* What the next operation of s comes after: see tie_all() in queue.c. */
+/* The clock of the next operation of s: see tie_all() in queue.c. */
 static struct order *order_before(struct stream *s, const struct op *after)
 {
 	struct context *ctx = s->ctx;
@@ -128,7 +128,7 @@ static struct order *order_before(struct stream *s, const struct op *after)
 	return o;
 }
 
-/* A copy of o for the operation `number` of a stream. */
+/* Copy o for the operation `number` of a stream. */
 static struct order *order_at(const struct order *o, uint64_t stream, uint64_t number)
 {
 	struct order *mine = new_order((o ? o->place.n : 0) + 1);
@@ -142,7 +142,7 @@ static struct order *order_at(const struct order *o, uint64_t stream, uint64_t n
 	return mine;
 }
 
-/* The operations of a graph: each comes after those that it waits for only. */
+/* Give the operations of a graph their clocks: each comes only after those that it waits for. */
 static void order_nodes(struct stream *s, struct op **op, size_t n, const struct op_wait *waits, size_t n_waits, struct order *before)
 {
 	for (size_t i = 0; i < n; i++) {

@@ -379,7 +379,7 @@ bool soft_stream_is_busy(struct stream *s)
 	return tie_all(s, NULL, NULL, NULL) != 0;
 }
 
-/* True: another operation of ctx, or of another context, was marked. */
+/* True: another operation, of ctx or another context, was marked. */
 static bool mark_dependents(const struct context *ctx)
 {
 	bool changed = false;
@@ -395,8 +395,8 @@ static bool mark_dependents(const struct context *ctx)
 	return changed;
 }
 
-/* Note which operations cannot end before a function of the program returns: dependents are mostly behind their operation in the list of
- * the context, so that few passes are needed. */
+/* Mark the operations that cannot end before a function of the program returns.  Dependents usually follow their operation in the
+ * context's list, so few passes are needed. */
 static void mark_host_calls(void)
 {
 	bool changed = true;
@@ -417,8 +417,8 @@ static void mark_host_calls(void)
 	}
 }
 
-/* The callback thread calls all functions one after another.  When it waits for an operation behind one of them, it waits for
- * itself.  An H200 then hangs; a message is easier to understand. */
+/* The callback thread calls all functions one after another.  If it waits for an operation that comes after one of them, it waits
+ * for itself.  An H200 then hangs; here the call fails with a message. */
 CUresult soft_op_check_wait(struct op *op, const char *call)
 {
 	if (!op || op->ended || !soft_is_in_callback())

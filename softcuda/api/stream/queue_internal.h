@@ -53,7 +53,7 @@ struct op_kind {
 	void (*stop)(struct op *op);     /* the context has failed: make running work end soon */
 	void (*ended)(struct op *op);
 	void (*release)(struct op *op);  /* free what the operation owns */
-	/* Give a copy of an operation, whose struct was copied, resources of its own.  False: out of memory. */
+	/* Give the copy of an operation (its struct has been copied) its own resources.  False: out of memory. */
 	bool (*copy)(struct op *op);
 	bool is_host_call;               /* the operation can block, so it runs in the callback thread */
 	bool is_node;                    /* a graph can contain such operations, as nodes of node_type */
@@ -70,7 +70,7 @@ struct op {
 	struct edge *dependents;     /* operations that wait for this one */
 	unsigned n_waits;            /* number of operations that this one waits for */
 	unsigned refs;
-	struct order *order;         /* for observers: its place among all operations (order.c) */
+	struct order *order;         /* for observers: its clock (order.c) */
 	bool ended, deferred;        /* deferred: the operation had to wait, so its cu* call has returned */
 	bool needs_host_call;        /* only within soft_op_check_wait() */
 	CUresult result;
@@ -82,21 +82,20 @@ extern const struct op_kind soft_marker;     /* an operation without work, for o
  * NULL: out of memory. */
 struct op *soft_op_new(struct stream *stream, const struct op_kind *kind);
 struct op *soft_op_copy(const struct op *from, struct stream *stream);  /* NULL: out of memory */
-/* Queue op behind its stream's work (and behind `after`, when not NULL), and run all ready operations.
- * Work that a stream can capture is queued by soft_capture_or_submit() instead.
- * The caller holds the lock, which is released and taken again, and keeps its reference.
- * CUDA_ERROR_OUT_OF_MEMORY: nothing was queued. */
+/* Queue op after its stream's work (and after the operation `after`, if not NULL), and run all ready operations.  Work that a
+ * stream can capture is queued by soft_capture_or_submit() instead.  The caller holds the lock, which is released and taken
+ * again, and keeps its reference.  CUDA_ERROR_OUT_OF_MEMORY: nothing was queued. */
 CUresult soft_op_submit(struct op *op, struct op *after);
 
 struct op_wait { size_t later, earlier; };   /* op[later] waits for op[earlier] */
 
-/* Queue n operations of one stream at once: op[0] behind the stream's work and `after`, the others as waits says; op[n - 1]
- * must be the last to end.  The rest is as for soft_op_submit(). */
+/* Queue n operations of one stream at once: op[0] after the stream's work and `after`, the others as `waits` says; op[n - 1] must
+ * be the last to end.  Otherwise as for soft_op_submit(). */
 CUresult soft_ops_submit(struct op **op, size_t n, const struct op_wait *waits, size_t n_waits,
 			 struct op *after);
-/* Queue the operations of a part of a graph's launch, from the functions of the operation that is the part's node: op[0] does not
- * wait for the stream's work, and the stream's later work does not wait for op[n - 1].  They run soon after the caller
- * returns.  The rest is as for soft_ops_submit(). */
+/* Queue the operations of a graph's part, from the operation of the node that contains the part: op[0] does not wait for the
+ * stream's work, and the stream's later work does not wait for op[n - 1].  They run soon after the caller returns.  Otherwise as
+ * for soft_ops_submit(). */
 CUresult soft_ops_start(struct op **op, size_t n, const struct op_wait *waits, size_t n_waits);
 /* From kind->run: make op run again when `earlier` has ended.  False: out of memory. */
 bool soft_op_run_after(struct op *op, struct op *earlier);
@@ -106,7 +105,8 @@ void soft_op_end(struct op *op, CUresult result);     /* called by kind->run; dr
 void soft_op_finish(struct op *op, CUresult result);  /* called by other threads; an error fails the context */
 bool soft_stream_is_busy(struct stream *s);   /* true: the stream's next operation would have to wait */
 CUresult soft_op_wait(struct op *op);         /* wait for op; returns its result */
-/* May the calling thread wait for op (NULL is fine)?  CUDA_ERROR_NOT_PERMITTED: it is the callback thread, and would wait forever. */
+/* Check whether the calling thread may wait for op (NULL is fine).  CUDA_ERROR_NOT_PERMITTED: it is the callback thread and would
+ * wait forever. */
 CUresult soft_op_check_wait(struct op *op, const char *call);
 void soft_stream_wait(struct stream *s);      /* wait until all work queued so far has ended */
 void soft_stream_free_if_done(struct stream *s);  /* free s if it is destroyed and has no work left */
@@ -124,8 +124,7 @@ struct host_call {
 };
 extern const struct op_kind soft_host_call_kind;
 
-/* Call a function of the program in the callback thread, soon and not in order with the work of a stream.  The caller holds the
- * lock. */
+/* Call a function of the program soon in the callback thread, unordered with the work of streams.  The caller holds the lock. */
 void soft_call_back(CUhostFn function, void *user);
 
 /* ---- stream.c: the caller holds the lock ------------------------------------------------- */
@@ -134,24 +133,25 @@ int soft_clamp_priority(int priority);  /* the nearest priority that exists */
 CUresult soft_stream_create(struct context *ctx, unsigned flags, int priority,
 			    struct stream **out);
 void soft_stream_destroy(struct stream *s);
-/* Find the stream of a handle and enter its context, for 0, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD the current one; on success
- * the lock is held.  CUDA_ERROR_NOT_PERMITTED: one of these three, in a function that the driver calls. */
+/* Find the stream of a handle and enter its context; for 0, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD the current context.  On
+ * success the lock is held.  CUDA_ERROR_NOT_PERMITTED: one of these three handles, in a callback. */
 CUresult soft_enter_stream(CUstream handle, struct context **ctx, struct stream **out);
-/* The same for work that such a function must not add to any stream. */
+/* Like soft_enter_stream(), for work that a callback must not add to any stream. */
 CUresult soft_enter_stream_not_in_callback(CUstream handle, struct context **ctx, struct stream **out);
 
 /* ---- capture.c: the caller holds the lock ------------------------------------------------ */
 
-/* Queue op behind its stream's work; if the stream is capturing, make op the work of a new node instead. */
+/* Queue op after its stream's work; if the stream is capturing, make op the work of a new node instead. */
 CUresult soft_capture_or_submit(struct op *op);
 /* Refuse a call that a capture forbids: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and the capture becomes invalid. */
 CUresult soft_capture_refuse(struct stream *s, const char *call);
-/* The same when a stream of ctx is capturing, for calls that wait for all work of a context. */
+/* Like soft_capture_refuse(), if any stream of ctx is capturing: for calls that wait for all work of a context. */
 CUresult soft_capture_refuse_in(struct context *ctx, const char *call);
 /* Check work for the legacy stream, which includes the work of every blocking stream:
  * CUDA_ERROR_STREAM_CAPTURE_IMPLICIT when one of them is capturing. */
 CUresult soft_capture_check_legacy(struct stream *s);
-/* The same without a log line, for queries of the capture itself: with invalidate false the captures stay valid. */
+/* Like soft_capture_check_legacy(), but without a log line, for queries of the capture itself; invalidate false: the captures
+ * stay valid. */
 CUresult soft_capture_check_query(struct stream *s, bool invalidate);
 /* Check a call that could wait for a capture, such as cuMemAlloc: the calling thread's capture mode may forbid it. */
 CUresult soft_capture_check_unsafe(const char *call);

@@ -281,8 +281,9 @@ EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *user)
 
 /* ---- properties of a stream ------------------------------------------------------------------- */
 
-/* Enter the stream of a query.  During a capture, an H200 refuses queries of a legacy stream that includes the capturing stream, and
- * the queries `refused`, a name, of the capturing stream itself; each ends the capture.  It answers the others (refused NULL). */
+/* Enter the stream of a query.  During a capture, an H200 refuses queries of a legacy stream that includes the capturing stream,
+ * and the query named `refused` of the capturing stream itself; each ends the capture.  It answers the other queries (refused
+ * NULL). */
 static CUresult enter_property(CUstream handle, const char *refused, struct context **ctx, struct stream **out)
 {
 	CUresult r = soft_enter_stream(handle, ctx, out);

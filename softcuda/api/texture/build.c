@@ -1,4 +1,4 @@
-/* build.c — from the descriptions of cuda.h to the struct texture that the interpreter reads. */
+/* build.c — converts the descriptions of cuda.h to the struct texture that the interpreter reads. */
 #include "softcuda/api/texture/texture_use_internal.h"
 #include "softcuda/api/memory/memory_internal.h"
 

@@ -1,6 +1,6 @@
 /* reference.c — texture and surface references of modules: handles that are bound to an array or to memory by calls.
  *
- * A call that changes a reference waits for the context's work, so that kernels that were launched before it read what they were launched with. */
+ * A call that changes a reference waits for the context's work, so that earlier launches read the old binding. */
 #include "softcuda/api/code/code_internal.h"
 #include "softcuda/api/stream/queue_internal.h"
 #include "softcuda/api/texture/texture_use_internal.h"
@@ -86,7 +86,7 @@ static CUresult enter_reference(const void *handle, enum handle_kind kind, struc
 	return CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* Bind the reference anew after a change, and release the lock. */
+/* Rebind the reference after a change, and release the lock. */
 static CUresult leave_changed(struct texture_use *u)
 {
 	const void *handle = u->reference;
@@ -146,7 +146,7 @@ EXPORT CUresult cuSurfRefSetArray(CUsurfref s, CUarray array, unsigned flags)
 	return flags ? CUDA_ERROR_INVALID_VALUE : bind_resource(s, HANDLE_SURFACE_REF, &r);
 }
 
-/* An address between two aligned ones is bound to the one before; kernels add *offset. */
+/* An unaligned address is rounded down to an aligned one; kernels add *offset. */
 EXPORT CUresult cuTexRefSetAddress_v2(size_t *offset, CUtexref t, CUdeviceptr at, size_t bytes)
 {
 	CUDA_RESOURCE_DESC d = { .resType = CU_RESOURCE_TYPE_LINEAR };

@@ -1,5 +1,6 @@
-/* tensor_map.c — Tensor Map Object Management: the limits are those that the manual of cuTensorMapEncodeTiled states, and
- * as an H200's driver checks them: steps of dimension 0 and rows of interleaved maps, too (tests/gpu/tensors.py, class limits). */
+/* tensor_map.c — Tensor Map Object Management.  The limits are those in the manual of cuTensorMapEncodeTiled and those that an
+ * H200's driver checks in addition, such as steps of dimension 0 and rows of interleaved maps (tests/gpu/tensors.py, class
+ * limits). */
 #include <string.h>
 
 #include "softcuda/api/base/state_internal.h"
@@ -43,7 +44,7 @@ static bool modes_are_possible(const struct description *t, unsigned row_bytes)
 	return !t->swizzle || t->swizzle > CU_TENSOR_MAP_SWIZZLE_128B || row_bytes <= 16u << t->swizzle;
 }
 
-/* Begin a map; row: elements in a row of shared memory. */
+/* Start a map.  row: the number of elements in a row of shared memory. */
 static CUresult describe(const char *call, const struct description *t, cuuint32_t row, gpul_tensor_map *m)
 {
 	const bool known = (unsigned)t->type < GPUL_TENSOR_TYPES;
@@ -70,7 +71,8 @@ static bool arguments_are_there(const CUtensorMap *map, const struct description
 	       (unsigned)t->interleave <= CU_TENSOR_MAP_INTERLEAVE_32B && (unsigned)t->swizzle <= LAST_SWIZZLE;
 }
 
-/* The manual asks for an alignment of 64 bytes, which only the copy that a kernel uses needs: an H200's driver accepts any address. */
+/* The manual requires an alignment of 64 bytes, but only the copy that a kernel uses needs it: an H200's driver accepts any
+ * address. */
 static CUresult store_map(void *map, const struct description *t, const gpul_tensor_map *m)
 {
 	if ((unsigned)t->type >= GPUL_TENSOR_TYPES || t->swizzle > CU_TENSOR_MAP_SWIZZLE_128B)
@@ -102,8 +104,8 @@ EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType typ
 	return r ? r : store_map(map, &t, &m);
 }
 
-/* The corners of the pixels in each dimension between the first and the last: a map has 32 bits for all of them.  Those of an
- * interleaved map are compared with the dimensions from the first on. */
+/* Check the corners of the pixels: they have 32 bits in total for all dimensions between the first and the last.  An interleaved
+ * map is checked against the dimensions from the first on. */
 static bool corners_are_possible(const struct description *t, const int *lower, const int *upper)
 {
 	static const int limits[] = { 32768, 128, 16 };

@@ -1,11 +1,11 @@
-/* texture_use_internal.h — objects and references: what a program bound a texture or surface to, and how it is read. */
+/* texture_use_internal.h — texture objects and references: the memory that they are bound to, and how it is read. */
 #ifndef GPULOAD_SOFTCUDA_API_TEXTURE_TEXTURE_USE_INTERNAL_H
 #define GPULOAD_SOFTCUDA_API_TEXTURE_TEXTURE_USE_INTERNAL_H
 
 #include "softcuda/api/array/array_internal.h"
 #include "softcuda/exec/texture/texture_internal.h"
 
-struct bound {                       /* never changes; its memory lives as long as it */
+struct bound {                       /* never changes; keeps its memory alive */
 	struct texture texture;      /* first */
 	struct array_memory *memory; /* NULL: memory with an address */
 };
@@ -13,7 +13,7 @@ struct bound {                       /* never changes; its memory lives as long 
 struct texture_use {                 /* an object, or a reference of a module */
 	struct link link;            /* in context->textures */
 	struct context *ctx;
-	uint64_t handle;             /* of softcuda/exec; an object's handle in cuda.h, too; 0: a reference without a module */
+	uint64_t handle;             /* of softcuda/exec, and for an object also of cuda.h; 0: a reference without a module */
 	void *reference;             /* HANDLE_TEXTURE_REF or HANDLE_SURFACE_REF; NULL: an object */
 	struct bound *bound;         /* NULL: a reference that is not bound */
 	bool has_resource, has_view;
