@@ -131,7 +131,8 @@ static gpul_status fill_from_kept_ptx(gpul_module *m, const gpul_input *in, cons
 	return st;
 }
 
-/* The software driver looks into the cubin that a GPU would prefer, the last of equal ones.  The error of the choice stays if it has no PTX. */
+/* The software driver loads the PTX in the cubin that a GPU would prefer, the last of equal ones.  If that cubin has no PTX, the
+ * error of the choice remains. */
 static gpul_status fill_from_cubins(gpul_module *m, const gpul_choice *c, gpul_status why_not, gpul_error *err)
 {
 	const gpul_input *in = NULL;

@@ -9,12 +9,12 @@
 #include "core/demangle.h"
 #include "loader/advice/known_internal.h"
 
-/* What host linkers print before the name of a missing symbol: GNU ld, gold, lld, Microsoft's. */
+/* What host linkers print before the name of a missing symbol: GNU ld, gold, lld, Microsoft's linker. */
 static const char *const missing_symbol[] = {
 	"undefined reference to `", "undefined reference to '", "undefined symbol: ", "unresolved external symbol "
 };
 
-/* The library that defines the symbols with a prefix; the first row that fits counts. */
+/* The library that defines symbols with a prefix; the first matching row counts. */
 static const struct symbol_owner {
 	const char *prefix, *advice;
 } owners[] = {

@@ -137,7 +137,7 @@ static bool has_word(const char *line, const char *word)
 	return false;
 }
 
-/* Other programs print "out of memory" and "invalid argument", too: a line must show that it is about CUDA. */
+/* Other programs also print "out of memory" and "invalid argument", so the line must show that it is about CUDA. */
 static bool is_about_cuda(const char *line)
 {
 	for (; *line; line++)
@@ -155,7 +155,7 @@ static const char *advice_on(int number)
 	return NULL;
 }
 
-/* A line that has nothing but the text of an error, as printf("%s\n", cudaGetErrorString(e)) prints; n: none. */
+/* Find an error text that is the whole line, as printf("%s\n", cudaGetErrorString(e)) prints; n: none. */
 static size_t find_whole_line(const char *line)
 {
 	const size_t n = sizeof errors / sizeof *errors;
@@ -190,7 +190,7 @@ static int number_in(const char *line)
 
 const char *gpul_known_cuda_error(const char *line)
 {
-	enum { UNMISTAKABLE = 24 }; /* a text of so many characters is CUDA's wherever it stands */
+	enum { UNMISTAKABLE = 24 }; /* a text of at least this length is recognised as CUDA's anywhere in a line */
 	const size_t n = sizeof errors / sizeof *errors;
 	bool about_cuda;
 	size_t best = n;
@@ -200,7 +200,7 @@ const char *gpul_known_cuda_error(const char *line)
 			if (errors[i].names[k] && has_word(line, errors[i].names[k]))
 				return advice_on(errors[i].number);
 	about_cuda = is_about_cuda(line);
-	for (size_t i = 1; i < n; i++) /* the longest text: one may be a part of another */
+	for (size_t i = 1; i < n; i++) /* take the longest text, because one may be a part of another */
 		if (strstr(line, errors[i].text) && (about_cuda || strlen(errors[i].text) >= UNMISTAKABLE) &&
 		    (best == n || strlen(errors[i].text) > strlen(errors[best].text)))
 			best = i;

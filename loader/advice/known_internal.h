@@ -4,15 +4,15 @@
 
 #include <stddef.h>
 
-/* A line is recognised by a part of it and by a second part that follows; the name that the message is about follows the
- * first part.  The first row that fits a line counts, so that special rows stand before general ones. */
+/* A line is recognised by a part of it and a second part that follows; the name that the message is about comes after the first
+ * part.  The first matching row counts, so special rows come before general ones. */
 struct gpul_known_message {
 	const char *part, *and_part; /* and_part "": there is no second part */
-	const char *advice;          /* %s stands for the name */
+	const char *advice;          /* %s is replaced by the name */
 };
 
 struct gpul_known_table {
-	const char *where; /* the rows are for lines that contain this; NULL: for all */
+	const char *where; /* the rows apply only to lines that contain this; NULL: to all */
 	const struct gpul_known_message *rows;
 	size_t n;
 };
@@ -23,7 +23,7 @@ extern const struct gpul_known_table gpul_known_link, gpul_known_nvlink;    /* n
 extern const struct gpul_known_table gpul_known_nccl, gpul_known_nccl_warning;
 extern const struct gpul_known_table gpul_known_python; /* PyTorch, CuPy, Numba, CMake, drivers, containers */
 
-/* The advice on an error of the CUDA driver or runtime that a line names, by its name or its text; NULL: none. */
+/* The advice on a CUDA driver or runtime error that a line contains by name or text; NULL: none. */
 const char *gpul_known_cuda_error(const char *line);
 
 #endif

@@ -1,6 +1,6 @@
 /* known_nccl.c — messages of NCCL: results, and the lines that NCCL_DEBUG=WARN prints.
  *
- * A line with a CUDA error in it ("Cuda failure 700 '...'") is explained by that error. */
+ * A line that contains a CUDA error ("Cuda failure 700 '...'") gets the advice on that error. */
 #include "loader/advice/known_internal.h"
 
 #define SEE_WARN "run with NCCL_DEBUG=WARN: NCCL prints the reason, and the rank on which it happened first"

@@ -2,7 +2,7 @@
  *
  *     0    8        40              48        80
  *     ┌────┬────────┬───────────────┬─────────┬─────────────┐
- *     │mark│ key    │ payload_bytes │ digest  │ payload ... │   numbers in the machine's byte order,
+ *     │mark│ key    │ payload_bytes │ digest  │ payload ... │   numbers in native byte order,
  *     └────┴────────┴───────────────┴─────────┴─────────────┘   which the mark shows
  *
  * After a system crash a file may have the right length but contain zeros, so the payload's digest is

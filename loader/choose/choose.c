@@ -72,8 +72,8 @@ static bool is_searched(const gpul_image *image, void *context)
 	       gpul_choice_links(s->c, s->input, i) == s->linkable;
 }
 
-/* False: a kernel of that name was counted before, because another unit has it, too (inline, template).  Beyond MAX_SEEN
- * kernels each is new: then only the number in a message is too high. */
+/* False: another unit has a kernel of this name too (inline, template), and it was counted.  Beyond MAX_SEEN kernels every kernel
+ * counts as new; then only the number in a message is too high. */
 static bool is_new_kernel(struct search *s, const char *name)
 {
 	char **seen;
@@ -248,7 +248,7 @@ static gpul_status report_result(const gpul_choice *c, const struct search *s,
 	return gpul_fail(err, GPUL_EFORMAT, 0, "%s has no kernels for this device", path);
 }
 
-/* A part of the files that could not be read: the kernel may be in it. */
+/* The error for a part of the files that could not be read, because the kernel may be in it. */
 static gpul_error first_damage(const gpul_choice *c)
 {
 	for (size_t k = 0; k < c->n_inputs; k++) {

@@ -97,7 +97,7 @@ typedef struct gpul_cubin_build { /* how ptxas compiled the code; borrowed from 
 
 /* True if this is the section of notes about the tools. */
 bool gpul_cubin_is_tool_note(const gpul_cubin *c, const Elf64_Shdr *s);
-/* The first note of ptxas in that section; in linked code, it is about the first object.  {NULL ...}: there is none. */
+/* ptxas's first note in that section; in linked code, it is about the first object.  {NULL ...}: none. */
 gpul_cubin_build gpul_cubin_build_of(const gpul_cubin *c, const Elf64_Shdr *s);
 /* True if the architecture in these options has this suffix: 'f' of "-arch sm_100f". */
 bool gpul_cubin_build_is_for(const gpul_cubin_build *b, char suffix);

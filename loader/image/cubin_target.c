@@ -27,7 +27,7 @@ static bool is_arch_specific(const gpul_cubin *c)
 	return flag;
 }
 
-/* Code for a family of GPUs, "f": the headers do not have the suffix, only the note of ptxas has it. */
+/* True for code for a family of GPUs ("f"): only the note of ptxas has this suffix, the headers do not. */
 static bool is_family_specific(const gpul_cubin *c)
 {
 	for (uint32_t i = 1; i < c->n_sections; i++) {

@@ -236,7 +236,7 @@ gpul_status gpul_walk_fatbin(const gpul_walk *w, gpul_span s, size_t *taken)
 	return GPUL_OK;
 }
 
-/* The offset of the next fatbin's magic number behind the start of s; s.n: there is none. */
+/* The offset of the next fatbin's magic number after the start of s; s.n: none. */
 static size_t next_fatbin(gpul_span s)
 {
 	const uint32_t magic = GPUL_FATBIN_MAGIC;

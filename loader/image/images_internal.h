@@ -63,7 +63,7 @@ typedef struct gpul_walk {
 	gpul_origin origin;
 	bool relocatable;      /* true: the section contains relocatable images */
 	bool section_known;    /* relocatable is valid; false: read the ELF type from each cubin's header */
-	bool read_zstd;        /* read it for zstd-compressed cubins, too, because the file has few images */
+	bool read_zstd;        /* also read the file for zstd-compressed cubins, because it has few images */
 	size_t *n_searched;    /* bytes that were searched, whose pages are therefore mapped */
 	gpul_window *window;   /* buffer for reading headers; NULL: read the mapping */
 	_Atomic int64_t *rejects_left; /* steps that may still be spent on data that turns out not to be an image */
@@ -116,7 +116,7 @@ gpul_status gpul_walk_regions(const gpul_walk *w, const gpul_region *regions, si
 
 /* True if `stored_bytes` can plausibly decompress to `bytes`; checked before memory is allocated. */
 bool gpul_can_unpack(uint64_t stored_bytes, uint64_t bytes);
-/* The same check for the whole list with one more image: many small images can be a decompression bomb, too. */
+/* Like gpul_can_unpack(), for the whole list with one more image: many small images can also be a decompression bomb. */
 bool gpul_can_unpack_all(gpul_images *list, uint64_t stored_bytes, uint64_t bytes);
 
 /* Decompress the first n bytes of an image into out; false: not possible. */

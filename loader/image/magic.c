@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-/* glibc's answer, because __builtin_cpu_supports() adds code to the start of every program that runs CPUID a dozen times,
- * and in a virtual machine each CPUID is an exit to the host. */
+/* Ask glibc for CPU features: __builtin_cpu_supports() adds start-up code to every program that runs CPUID a dozen times, and in
+ * a virtual machine each CPUID is an exit to the host. */
 #if defined(__x86_64__) && __has_include(<sys/platform/x86.h>)
 #include <sys/platform/x86.h>
 #define HAS_AVX2() CPU_FEATURE_ACTIVE(AVX2)

@@ -32,8 +32,8 @@ typedef struct offload_entry {
 } offload_entry;
 _Static_assert(sizeof(offload_entry) == 40, "as in the file");
 
-/* *n_left: bytes that the images of this entry and the next ones may have together; overlapping images would be read
- * again and again. */
+/* *n_left: bytes that the images of this entry and the following ones may have in total, because overlapping images would be read
+ * many times. */
 static gpul_status read_entry(const gpul_walk *w, gpul_span binary, uint64_t at, uint64_t *n_left)
 {
 	gpul_walk inner = *w;

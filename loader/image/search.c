@@ -164,8 +164,8 @@ static size_t unit_end(const gpul_images *list, size_t i)
 	return end;
 }
 
-/* Search the rest of a region again with one thread: a block has accepted data that begins inside a fatbin and
- * ends behind it, so its later results are not reliable. */
+/* Search the rest of a region again with one thread: a block has accepted data that starts inside a fatbin and ends after it, so
+ * its later results are not reliable. */
 static gpul_status search_rest(const gpul_walk *w, const gpul_region *r, size_t from)
 {
 	_Atomic size_t covered = from;

@@ -75,8 +75,8 @@ gpul_status gpul_source_text(gpul_source *s, const char **text, gpul_error *err)
  * @s         the source
  * @progress  is called during a long search; NULL: no reports
  * @out       borrowed from the source; untouched on failure
- * Errors  GPUL_ESYS a member of a thin archive cannot be read, or the file was cut; GPUL_EFORMAT cannot hold device code, or is
- *         damaged: where (native = byte offset), and what was expected; GPUL_ENOMEM
+ * Errors  GPUL_ESYS a member of a thin archive cannot be read, or the file was cut; GPUL_EFORMAT cannot contain device code, or
+ *         is damaged: the text has the place (native = byte offset) and what was expected; GPUL_ENOMEM
  * Threads one at a time for each source */
 gpul_status gpul_source_images(gpul_source *s, const gpul_progress *progress,
 			       const gpul_images **out, gpul_error *err);

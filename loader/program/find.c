@@ -1,4 +1,4 @@
-/* find.c — where nvcc, libgpuload-rt.a and a libcuda.so to link with are. */
+/* find.c — locates nvcc, libgpuload-rt.a, and a libcuda.so to link with. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

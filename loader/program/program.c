@@ -1,10 +1,10 @@
 /* program.c — run nvcc, and keep its result in the cache.
  *
- * The caller has read the source; nvcc opens files several times.  So it gets a copy in a temporary folder, which begins with a #line
- * that names the source, and the folder of the source for #include "...".
+ * The caller has read the source, perhaps from a pipe, but nvcc opens its input several times. So nvcc gets a copy in a temporary
+ * folder, which starts with a #line that names the source, and the folder of the source as an include path for #include "...".
  *
- * The key of a program does not contain its headers, because only nvcc knows them.  So the result is kept with a list of the
- * files that it was made from, as `nvcc -MD` reports them, each with size and time; a change of one makes it invalid. */
+ * The cache key of a program does not contain its headers, because only nvcc knows them. So the result is stored with a list of
+ * its source files from `nvcc -MD`, each with size and time; if one of them has changed, the result is invalid. */
 #include "loader/program/program.h"
 
 #include <errno.h>
@@ -50,7 +50,7 @@ static gpul_status find_tools(struct tools *t, gpul_error *err)
 
 /* ---- the cache ----------------------------------------------------------------------------- */
 
-/* Append "SIZE TIME PATH\n"; false: the file cannot be examined. */
+/* Append "SIZE TIME PATH\n"; false: stat() failed. */
 static bool print_file(FILE *to, const char *path)
 {
 	struct stat st;
@@ -61,8 +61,8 @@ static bool print_file(FILE *to, const char *path)
 	return true;
 }
 
-/* The list of the files in a make rule "program: a.cu \<newline> b.h ...", without the copy of the source; owned; NULL: no memory, or
- * a file is missing. */
+/* The files in a make rule "program: a.cu \<newline> b.h ...", without the copy of the source; owned; NULL: out of memory, or a
+ * file is missing. */
 static char *list_files(char *rule, const char *copy)
 {
 	char *text = NULL, *colon = strstr(rule, ": ");
@@ -90,7 +90,7 @@ static char *list_files(char *rule, const char *copy)
 	return text;
 }
 
-/* True when each file of a list is as it was. */
+/* True: no file of a list has changed. */
 static bool files_are_unchanged(const char *list)
 {
 	bool same = *list != '\0';
@@ -155,7 +155,7 @@ static gpul_status run_nvcc(const char *const *argv, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Write the source behind a line that names it. */
+/* Write the source after a #line directive that names it. */
 static gpul_status write_copy(const struct source *source, const char *copy, gpul_error *err)
 {
 	FILE *to = fopen(copy, "we");
@@ -164,7 +164,7 @@ static gpul_status write_copy(const struct source *source, const char *copy, gpu
 		return gpul_fail(err, GPUL_ESYS, errno, "%s cannot be created: %s", copy, strerror(errno));
 	fputs("#line 1 \"", to);
 	for (const char *c = source->path; *c; c++)
-		fputc(strchr("\"\\\n", *c) ? '_' : *c, to);  /* ptxas cannot read them in a name, quoted or not */
+		fputc(strchr("\"\\\n", *c) ? '_' : *c, to);  /* ptxas cannot read these characters in a name, quoted or not */
 	fprintf(to, "\"\n%s", source->text);
 	if (fclose(to))
 		return gpul_fail(err, GPUL_ESYS, errno, "%s cannot be written: %s", copy, strerror(errno));

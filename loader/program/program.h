@@ -30,11 +30,11 @@ bool gpul_program_find_runtime(char path[GPUL_PROGRAM_PATH_BYTES]);
  * False: not found.  Any thread. */
 bool gpul_program_find_libcuda(const char *nvcc, char path[GPUL_PROGRAM_PATH_BYTES]);
 
-/** Build a program, or find it in the cache: it is the same if the source, its headers, the options, the device, nvcc and
- * libgpuload-rt.a are.
+/** Build a program, or find it in the cache, if the source, its headers, the options, the device, nvcc and libgpuload-rt.a are the
+ * same.
  *
  * @text       CUDA C++
- * @path       its path, for messages, debug information and #include "..."; not opened, so it may be that of a pipe
+ * @path       its path, for messages, debug information and #include "..."; not opened, so it may be the path of a pipe
  * @options    for nvcc, such as "-Idir", then NULL; NULL: none
  * @cc         compute capability of the device: 90
  * @no_cache   build, and do not use the cache

@@ -1,7 +1,7 @@
 /* absval.c — the join of abstract values, and the transfer functions of integer arithmetic. */
 #include "loader/signature/absval_internal.h"
 
-#define TINY ((uint64_t)1 << 16) /* an element count divided by this or more is about 0 */
+#define TINY ((uint64_t)1 << 16) /* dividing an element count by this or more gives about 0 */
 
 static uint64_t saturating_add(uint64_t a, uint64_t b)
 {
@@ -73,7 +73,7 @@ gpul_absval gpul_absval_neg(gpul_absval a)
 	return a;
 }
 
-/* True if a value still has its bound after `other` is added: n - 1 bounds an index as n does. */
+/* True: the value still has its bound after `other` is added: n - 1 bounds an index just as n does. */
 static bool keeps_bound(gpul_absval other)
 {
 	return !other.linear &&

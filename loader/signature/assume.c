@@ -1,9 +1,10 @@
-/* assume.c — chooses a launch and the values of scalars, and takes the sizes of the buffers from its intervals. */
+/* assume.c — assumes a launch and values of scalars, and computes the buffer sizes that this launch needs by interval
+ * analysis. */
 #include <string.h>
 
 #include "loader/signature/launch_internal.h"
 
-#define ALIGNED_STRIDE 256 /* rows of so many bytes keep every access aligned */
+#define ALIGNED_STRIDE 256 /* rows of this size keep every access aligned */
 
 static bool is_float(gpul_type t)
 {
@@ -12,7 +13,7 @@ static bool is_float(gpul_type t)
 
 /* ---- the launch ------------------------------------------------------------------ */
 
-/* The block that the code declares, or else a usual one for its dimensions, within its limits. */
+/* The block that the code declares, or else a common block for the number of dimensions, within the code's limits. */
 static void choose_block(const gpul_signature *s, uint32_t block[3])
 {
 	static const uint32_t usual[4][3] = { [1] = { 256, 1, 1 }, [2] = { 16, 16, 1 }, [3] = { 8, 8, 4 } };
@@ -70,7 +71,7 @@ struct extents {
 	uint64_t bytes[DATAFLOW_MAX_LEAVES]; /* index: leaf; bytes that its buffer needs */
 };
 
-/* Record how far an access reaches; false: that is unknown, before the buffer, or too far. */
+/* Record how far an access reaches; false: unknown, below the buffer's start, or too far. */
 static bool note_extent(const gpul_intervals *v, const gpul_inst_access *a, uint32_t inst, struct extents *e)
 {
 	gpul_interval address = gpul_interval_of(v, a->address, inst);

@@ -1,11 +1,9 @@
-/* branches.c — what branches say about values: dominators, guards, and the ranges of values behind a branch.
- *
- * Source: Cooper, Harvey and Kennedy, A Simple, Fast Dominance Algorithm, 2001. */
+/* branches.c — what branches imply about values: dominators, guards, and the ranges of values after a branch. */
 #include <stdlib.h>
 
 #include "loader/signature/launch_internal.h"
 
-#define MAX_DEPTH 200 /* dominating branches that are examined for one value */
+#define MAX_DEPTH 200 /* limit of dominating branches examined for one value */
 
 /* ---- dominators ------------------------------------------------------------------ */
 
@@ -133,7 +131,7 @@ static uint32_t value_of(const gpul_intervals *v, const gpul_ptx_operand *o)
 	return o->kind == GPUL_PTX_OP_REG ? gpul_ssa_value(v->fn->f, &v->fn->ssa, o) : GPUL_PTX_NONE;
 }
 
-/* The comparison of a setp, made one of LT, LE, GT, GE, EQ, NE; NONE: another. */
+/* The comparison of a setp, converted to one of LT, LE, GT, GE, EQ, NE; NONE: another comparison. */
 static uint16_t comparison_of(const gpul_ptx_inst *in, bool *is_unsigned)
 {
 	static const struct {
@@ -234,7 +232,7 @@ static gpul_range refine_by_setp(const gpul_intervals *v, uint32_t value, const 
 		b = t;
 		op = swapped(op);
 	}
-	other = gpul_interval_anywhere(v, b); /* not refined again, so that this ends */
+	other = gpul_interval_anywhere(v, b); /* not refined again, so that the recursion ends */
 	if (other.kind != INTERVAL_NUMBER && (other.kind != INTERVAL_POINTER || other.base & (other.base - 1) ||
 					      v->values[value].base != other.base))
 		return r;
@@ -245,7 +243,7 @@ static gpul_range refine_by_setp(const gpul_intervals *v, uint32_t value, const 
 	return gpul_range_refine(op, gpul_range_signed(r, bits), gpul_range_signed(other.r, bits));
 }
 
-/* What a predicate says about a value, if it holds or does not hold. */
+/* The range of a value that follows from a predicate being true or false. */
 static gpul_range refine_by_predicate(const gpul_intervals *v, uint32_t value, uint32_t predicate,
 				      bool holds, gpul_range r, int depth)
 {
@@ -318,7 +316,7 @@ static bool branches_to(const gpul_intervals *v, const gpul_ptx_inst *in, uint32
 	return false;
 }
 
-/* Whether the guard of a block's last instruction must hold (1) or not hold (0) on an edge; -1: either. */
+/* 1: the guard of a block's last instruction must be true on an edge; 0: it must be false; -1: either. */
 static int guard_on_edge(const gpul_intervals *v, uint32_t from, uint32_t to)
 {
 	const gpul_ptx_inst *in = &v->fn->f->insts[last_inst(v, from)];
@@ -363,7 +361,7 @@ static gpul_range refine_by_guard(const gpul_intervals *v, uint32_t value, uint3
 	return refine_by_predicate(v, value, guard_value(v, in), holds != in->guard_negated, r, 0);
 }
 
-/* What the branches that dominate a block say about a value. */
+/* The range of a value that follows from the branches that dominate a block. */
 static gpul_range refine_by_dominators(const gpul_intervals *v, uint32_t value, uint32_t block,
 				       gpul_range r)
 {

@@ -10,7 +10,7 @@ static bool ends_block(const gpul_ptx_inst *in)
 	       in->opcode == GPUL_PTX_TRAP;
 }
 
-/* At first b->of marks the first instruction of each block; then the marks become block numbers. */
+/* First b->of marks the first instruction of each block; then the marks are replaced by block numbers. */
 static void number_blocks(const gpul_ptx_func *f, gpul_cfg *b)
 {
 	b->of[0] = 1;

@@ -42,7 +42,7 @@ typedef struct gpul_dataflow {
 	gpul_absval *values;  /* index: node */
 	gpul_leaf leaves[DATAFLOW_MAX_LEAVES];
 	uint32_t n_leaves;
-	uint64_t opaque; /* set of parameters: structs that the code uses by other means than their members */
+	uint64_t opaque; /* set of parameters: structs that the code uses otherwise than by loading members */
 	uint64_t pointers;    /* parameters known to be addresses */
 	bool changed;         /* an abstract value changed in this round */
 } gpul_dataflow;

@@ -68,7 +68,7 @@ static bool index_is_unknown(gpul_inference *i, const gpul_absval *a)
 static void check_extent(gpul_inference *i, const gpul_absval *a, uint64_t element, unsigned vector,
 			 param_facts *facts)
 {
-	uint64_t last = a->offset + element * (vector - 1); /* of the elements of a vector access */
+	uint64_t last = a->offset + element * (vector - 1); /* of the last element of a vector access */
 	uint64_t step =
 		((a->stride > a->block_stride ? a->stride : a->block_stride) + element - 1) /
 		element;

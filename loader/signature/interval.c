@@ -108,7 +108,7 @@ static gpul_range multiply(const gpul_ptx_inst *in, gpul_range a, gpul_range b, 
 	return gpul_range_full(bits);
 }
 
-/* The interval of a compared, combined or shifted value: an aligned pointer behaves as its offset in the lowest bits. */
+/* The interval of a compared, combined or shifted value: in its lowest bits, an aligned pointer behaves like its offset. */
 static gpul_interval bitwise(const gpul_ptx_inst *in, gpul_interval a, gpul_interval b, unsigned bits)
 {
 	gpul_interval r = { .kind = INTERVAL_NUMBER };
@@ -222,7 +222,7 @@ static gpul_range evaluate_numbers(const gpul_ptx_inst *in, gpul_range a, gpul_r
 	}
 }
 
-/* How many low bits of the result are 0. */
+/* The number of low bits of the result that are 0. */
 static uint8_t zeros_of(const gpul_ptx_inst *in, const gpul_interval s[3])
 {
 	uint8_t least = smaller_zeros(s[0].zeros, s[1].zeros);
@@ -252,7 +252,7 @@ static uint8_t zeros_of(const gpul_ptx_inst *in, const gpul_interval s[3])
 	}
 }
 
-/* The result of an instruction with the sources s, but for its zeros. */
+/* The result of an instruction with the sources s, except its zeros. */
 static gpul_interval evaluate_range(const gpul_ptx_inst *in, const gpul_interval s[3])
 {
 	uint16_t type = gpul_inst_type(in, 0);

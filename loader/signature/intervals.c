@@ -6,7 +6,7 @@
 
 #define MAX_ROUNDS    80
 #define NARROW_ROUNDS 4
-#define MAX_GROWTHS   4 /* an end of a range that moved more often moves in a loop: it is taken as unbounded */
+#define MAX_GROWTHS   4 /* a range end that moved more often than this moves in a loop: widen it to unbounded */
 
 /* ---- operands -------------------------------------------------------------------- */
 
@@ -66,7 +66,7 @@ static gpul_interval loaded_value(const gpul_intervals *v, const gpul_inst_acces
 
 /* ---- the fixpoint ---------------------------------------------------------------- */
 
-/* Set a value; ascending, its range only grows, and fast if it grows in a loop. */
+/* Set a value.  In the ascending phase its range only grows, with widening if it grows in a loop. */
 static void set_value(gpul_intervals *v, uint32_t value, gpul_interval to, bool joins)
 {
 	gpul_interval *at = &v->values[value], was = *at;
@@ -152,7 +152,7 @@ static void transfer(gpul_intervals *v, uint32_t inst)
 	set_operand(v, to, r);
 }
 
-/* A block is executed if control enters it from an executed block. */
+/* A block is reachable if control enters it from a reachable block. */
 static bool is_executed(const gpul_intervals *v, uint32_t block)
 {
 	for (uint32_t e = v->cfg.first_pred[block]; e < v->cfg.first_pred[block + 1]; e++)
@@ -163,7 +163,7 @@ static bool is_executed(const gpul_intervals *v, uint32_t block)
 
 static void transfer_phis(gpul_intervals *v, const gpul_phi **at, const gpul_phi *end, uint32_t inst)
 {
-	if (v->descending) /* compute each phi anew: its first row replaces the old value */
+	if (v->descending) /* recompute each phi: its first source replaces the old value */
 		for (const gpul_phi *p = *at; p < end && p->inst == inst; p++)
 			if (p->pred != GPUL_PTX_NONE)
 				v->values[p->to].n_growths = UINT8_MAX;
@@ -239,7 +239,7 @@ static bool note_definitions(gpul_intervals *v)
 	return true;
 }
 
-/* Mark the values about which a comparison says something. */
+/* Mark the values that a comparison restricts. */
 static void note_comparisons(gpul_intervals *v)
 {
 	for (uint32_t k = 0; k < v->fn->f->n_insts; k++) {
@@ -257,7 +257,7 @@ static void note_comparisons(gpul_intervals *v)
 			if (def == GPUL_PTX_NONE || v->fn->f->insts[def].n_operands != 2)
 				continue;
 			x = gpul_inst_operand(v->fn->f, &v->fn->f->insts[def], 1);
-			if (x->kind == GPUL_PTX_OP_REG) /* the source of a conversion */
+			if (x->kind == GPUL_PTX_OP_REG) /* source of a conversion */
 				v->compared[gpul_ssa_value(v->fn->f, &v->fn->ssa, x)] = true;
 		}
 	}
@@ -303,7 +303,7 @@ bool gpul_intervals_open(const gpul_inference *i, const gpul_assumed_launch *lau
 		gpul_intervals_close(&v);
 		return false;
 	}
-	v.descending = true; /* a fixpoint is reached: each further round keeps it right, and makes it smaller */
+	v.descending = true; /* narrowing: a fixpoint is reached, and each further round keeps it sound and makes it smaller */
 	for (round = 0; round < NARROW_ROUNDS; round++)
 		transfer_all(&v);
 	*out = v;

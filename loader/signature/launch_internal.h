@@ -1,10 +1,10 @@
 /* launch_internal.h — interval analysis of a kernel in one launch: how far its threads access each buffer.
  *
  *     an assumed launch: grid, block, values of the scalars ── intervals.c: the range of every SSA value
- *         ── branches.c: what a branch says about the values behind it ── assume.c: sizes of the buffers
+ *         ── branches.c: the ranges after a branch ── assume.c: sizes of the buffers
  *
- * signature.h's facts hold for every launch.  Where they do not give the size of each buffer, assume.c chooses a launch
- * and the values of the scalars, and the intervals show which bytes the launch can access. */
+ * The facts in signature.h hold for every launch. If they do not determine the size of each buffer, assume.c assumes a launch and
+ * values of the scalars, and interval analysis computes the bytes that this launch can access. */
 #ifndef GPULOAD_LOADER_SIGNATURE_LAUNCH_INTERNAL_H
 #define GPULOAD_LOADER_SIGNATURE_LAUNCH_INTERNAL_H
 
@@ -24,7 +24,7 @@ typedef struct gpul_interval {
 /* The interval of a number with a range. */
 gpul_interval gpul_interval_number(gpul_range r);
 gpul_interval gpul_interval_join(gpul_interval a, gpul_interval b);
-/* a + b, or a - b, in a register of so many bits. */
+/* a + b, or a - b, in a register of this many bits. */
 gpul_interval gpul_interval_add(gpul_interval a, gpul_interval b, bool subtract, unsigned bits);
 /* The result of an instruction with the sources s; sources that it does not have are 0. */
 gpul_interval gpul_interval_evaluate(const gpul_ptx_inst *in, const gpul_interval s[3]);
@@ -37,7 +37,7 @@ bool gpul_type_is_float(uint16_t type);
 typedef struct gpul_assumed_launch {
 	uint32_t grid[3], block[3];
 	int64_t value[DATAFLOW_MAX_LEAVES]; /* index: leaf; the value of a scalar */
-	uint64_t zeros;                     /* set of leaves: buffers whose elements are 0, and only loaded */
+	uint64_t zeros;                     /* set of leaves: buffers whose elements are 0 and are only loaded */
 } gpul_assumed_launch;
 
 typedef struct gpul_intervals {
@@ -50,20 +50,20 @@ typedef struct gpul_intervals {
 	bool *compared;         /* index: SSA value; a branch may depend on it */
 	uint32_t *idom;         /* index: block; its immediate dominator, or NONE */
 	uint32_t *order;        /* index: block; its place in reverse postorder, or NONE: not reachable */
-	bool *executed;         /* index: block; some thread may get there */
+	bool *executed;         /* index: block; some thread may reach it */
 	bool changed, descending;
 } gpul_intervals;
 
 /* Compute the dominators; false: no memory. */
 bool gpul_branches_open(gpul_intervals *v);
 
-/* 1: the guard of an instruction holds, 0: it does not, -1: unknown.  No guard holds. */
+/* 1: the guard of an instruction is true, 0: false, -1: unknown.  An instruction without a guard gives 1. */
 int gpul_guard_holds(const gpul_intervals *v, uint32_t inst);
 
-/* Whether control can pass from one block to the next block `to`. */
+/* True: control can pass from one block to the next block `to`. */
 bool gpul_edge_is_taken(const gpul_intervals *v, uint32_t from, uint32_t to);
 
-/* The range of a value where instruction inst reads it: what dominating branches and its guard say is used. */
+/* The range of a value where instruction inst reads it, refined by dominating branches and the instruction's guard. */
 gpul_range gpul_range_at(const gpul_intervals *v, uint32_t value, uint32_t inst);
 /* The range of a value that passes along an edge. */
 gpul_range gpul_range_on_edge(const gpul_intervals *v, uint32_t value, uint32_t from, uint32_t to);
@@ -73,13 +73,12 @@ gpul_interval gpul_interval_anywhere(const gpul_intervals *v, const gpul_ptx_ope
 /* The interval of an operand where instruction inst reads it. */
 gpul_interval gpul_interval_of(const gpul_intervals *v, const gpul_ptx_operand *o, uint32_t inst);
 
-/* Run the analysis of the kernel in one launch; release *out with gpul_intervals_close().
- *
- * False: there is no memory, or the analysis does not end; *out is empty. */
+/* Run the analysis of the kernel for one launch; release *out with gpul_intervals_close().  False: out of memory, or the analysis
+ * does not end; *out is empty. */
 bool gpul_intervals_open(const gpul_inference *i, const gpul_assumed_launch *launch, gpul_intervals *out);
 void gpul_intervals_close(gpul_intervals *v);
 
-/* Complete a signature that lacks only sizes of buffers, if an assumed launch shows them. */
+/* Complete a signature that lacks only buffer sizes, if an assumed launch determines them. */
 void gpul_assume_launch(gpul_inference *i);
 
 #endif

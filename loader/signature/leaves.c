@@ -35,7 +35,7 @@ static bool add_leaf(gpul_dataflow *p, const gpul_leaf *leaf)
 		    leaf->offset >= other->offset + other->bytes)
 			continue;
 		if (other->offset != leaf->offset || other->bytes != leaf->bytes)
-			p->opaque |= (uint64_t)1 << leaf->param; /* one place is loaded with several sizes */
+			p->opaque |= (uint64_t)1 << leaf->param; /* one location is loaded with several sizes */
 		return true;
 	}
 	if (p->n_leaves == DATAFLOW_MAX_LEAVES)
@@ -63,7 +63,7 @@ static bool add_members(gpul_dataflow *p, const gpul_ptx_func *f, const gpul_ins
 	return true;
 }
 
-/* Find the structs that are used in another way than by ld.param with a constant offset, such as by their address. */
+/* Find structs that are used otherwise than by ld.param with a constant offset, such as through their address. */
 static void find_opaque(gpul_dataflow *p, const gpul_ptx_func *f)
 {
 	uint32_t n_other[DATAFLOW_MAX_LEAVES] = { 0 };

@@ -83,7 +83,7 @@ gpul_range gpul_range_multiply(gpul_range a, gpul_range b)
 	return r;
 }
 
-/* True if a number of r is beyond those that are told apart. */
+/* True: some number of r is beyond the limits within which numbers are distinguished. */
 static bool is_unbounded(gpul_range r)
 {
 	return r.lo <= -RANGE_END || r.hi >= RANGE_END;
@@ -132,12 +132,12 @@ gpul_range gpul_range_shift_right(gpul_range a, gpul_range count, unsigned bits)
 	most = smaller(count.hi, 63);
 	if (a.lo <= -RANGE_END || (a.hi >= RANGE_END && least == 0))
 		return gpul_range_full(bits);
-	if (a.hi >= RANGE_END) /* unsigned and of 64 bits */
+	if (a.hi >= RANGE_END) /* unsigned, 64 bits */
 		return gpul_range_of(0, (int64_t)(UINT64_MAX >> least > (uint64_t)RANGE_END ? (uint64_t)RANGE_END : UINT64_MAX >> least));
 	return gpul_range_of(a.lo >> (a.lo < 0 ? least : most), a.hi >> (a.hi < 0 ? most : least));
 }
 
-/* 2^k - 1 with the least k so that it is at least x. */
+/* 2^k - 1 with the least k for which it is at least x. */
 static int64_t mask_of(int64_t x)
 {
 	return x <= 0 ? 0 : (int64_t)(UINT64_MAX >> __builtin_clzll((uint64_t)x));

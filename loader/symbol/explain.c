@@ -38,7 +38,7 @@ static bool find_place(const void *address, struct place *out)
 		return false;
 	out->base = info.dli_fbase;
 	out->address = (uint64_t)((uintptr_t)address - (uintptr_t)map->l_addr);
-	/* An empty name is the program, whose file is /proc/self/exe. */
+	/* an empty name stands for the program, whose file is /proc/self/exe */
 	snprintf(out->path, sizeof out->path, "%s", *map->l_name ? map->l_name : "/proc/self/exe");
 	return true;
 }

@@ -132,7 +132,7 @@ static gpul_status place_param(reader *r, const section_facts *f, const gpul_att
 	return GPUL_OK;
 }
 
-/* Parameters must not overlap; thousands that claim the same bytes are damage. */
+/* Parameters must not overlap; an image in which thousands claim the same bytes is damaged. */
 static gpul_status check_order(const reader *r, const section_facts *f, const gpul_attributes *a,
 			       gpul_error *err)
 {
@@ -411,8 +411,8 @@ static gpul_status read_registers(reader *r, gpul_error *err)
 	return end_attributes(r, &a, err);
 }
 
-/* The libraries' hand-written linked kernels call nothing and have no attribute of the stack: their frame is the stack,
- * and without a frame there is none. */
+/* Hand-written linked kernels of the libraries call nothing and lack the stack attribute: their frame is the whole stack, and
+ * without a frame the stack is 0. */
 static void complete_stacks(reader *r)
 {
 	for (size_t i = 0; i < r->rows.kernels.n && !r->c.relocatable; i++) {

@@ -1,4 +1,4 @@
-/* may_contain_code.c — which files in a package or folder are worth reading. */
+/* may_contain_code.c — decides whether a file in a package or folder is worth reading. */
 #include "loader/image/package/package.h"
 #include "loader/image/recognise.h"
 

@@ -15,11 +15,11 @@
 extern "C" {
 #endif
 
-/** Is this the start of a package?  For tar files, 512 bytes are needed.  Any thread. */
+/** True: these bytes are the start of a package.  For tar files, 512 bytes are needed.  Any thread. */
 bool gpul_is_package(const void *bytes, size_t n_bytes);
 
-/** May a file with this start and name contain device code?  True for PTX, cubins, fatbins, and for objects, archives, libraries
- * and programs; false for CUDA C++, which must be compiled first.  Any thread. */
+/** True: a file with this start and name may contain device code: PTX, cubins, fatbins, objects, archives, libraries and
+ * programs. False for CUDA C++, which must be compiled first.  Any thread. */
 bool gpul_may_contain_code(const void *bytes, size_t n_bytes, const char *name);
 
 /* Receives one member.  bytes are valid until the call returns.  failed: NULL, or why the member cannot be read (bytes is NULL);
