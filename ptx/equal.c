@@ -91,12 +91,13 @@ static bool same_loc(const struct modules *x, uint32_t a, uint32_t b)
 	       l->at_line == r->at_line && l->at_column == r->at_column;
 }
 
-/* Two functions of which one is compared with the other. */
+/* Two functions that are compared with each other. */
 struct functions {
 	const gpul_ptx_func *a, *b;
 };
 
-/* Compare n operands and their children; the rows may differ, because array[register] adds instructions while its own is parsed. */
+/* Compare n operands and their children.  Row numbers may differ, because array[register] adds instructions while it is
+ * parsed. */
 static bool same_operands(const struct functions *f, uint32_t first_a, uint32_t first_b, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {

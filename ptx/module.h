@@ -250,8 +250,8 @@ gpul_status gpul_ptx_parse(const char *text, size_t text_bytes, const char *file
 			   gpul_ptx_module **out, gpul_error *err);
 void gpul_ptx_module_destroy(gpul_ptx_module *m);  /* NULL is fine; cannot fail */
 
-/** Limit the registers of kernels, as -maxrregcount and CU_JIT_MAX_REGISTERS do: gives .maxnreg to each kernel without launch bounds
- * (.maxntid, .reqntid, .minnctapersm, .maxnreg), for which NVIDIA's compilers ignore the option.
+/** Limit the registers of kernels, as -maxrregcount and CU_JIT_MAX_REGISTERS do: adds .maxnreg to each kernel, except kernels with
+ * launch bounds (.maxntid, .reqntid, .minnctapersm, .maxnreg), for which NVIDIA's compilers ignore the option.
  *
  * @m            changed
  * @n_registers  of a thread; 0: no limit

@@ -201,7 +201,7 @@ static void find_ranged(const ptx_names *n, const char *text, uint32_t bytes, ui
 	}
 }
 
-/* Try every reading: the name itself, and each split into a prefix and a number. */
+/* Try all readings: the name itself, and each split into a prefix and a number. */
 static bool find_slowly(const ptx_names *n, const char *text, uint32_t bytes, uint32_t prefix,
 		     ptx_found *out)
 {

@@ -30,7 +30,8 @@ static void find_func_rows(struct ptx_link_input *in)
 			in->func_row[in->m.funcs[i].name] = i;
 }
 
-/* Functions with registers or local variables of module scope are not compiled for the ABI, which linking needs: ptxas -c needs PTX 3.1. */
+/* Refuse functions with registers or local variables of module scope: ptxas does not compile them for the ABI, which linking
+ * needs (ptxas -c needs PTX 3.1). */
 static gpul_status check_abi(const ptx_linker *l, const gpul_ptx_link_input *from)
 {
 	const gpul_ptx_module *m = from->module;

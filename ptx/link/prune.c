@@ -1,4 +1,4 @@
-/* prune.c — follow names from the wanted kernels, and write what was reached. */
+/* prune.c — follows names from the wanted kernels and writes the declarations that it reaches. */
 #include "ptx/link/prune.h"
 
 #include <stdint.h>
@@ -8,8 +8,8 @@
 #include "ptx/link/prune_internal.h"
 #include "ptx/module.h"
 
-/* The body of a function that only a table refers to is a call of this function, which reports itself as a failed assertion:
- * __assertfail(message, file, line, function, bytes of a character). */
+/* A function that only a table refers to gets a body that calls this function, which reports itself as a failed assertion:
+ * __assertfail(message, file, line, function, bytes per character). */
 #define DECLARE_NOT_LINKED ".extern .func gpuload_not_linked();"
 #define CALL_NOT_LINKED "{ call.uni gpuload_not_linked; }"
 static const char not_linked[] =
@@ -53,7 +53,8 @@ static bool reach_item(ptx_pruner *p, uint32_t row, ptx_reached how)
 	return to != NULL;
 }
 
-/* Reach the declarations and definitions of a name that an item uses: a private one of the same text, else all others. */
+/* Mark the declarations and definitions of a name that an item uses as reached: a private one in the same text, else all
+ * others. */
 static bool reach_name(ptx_pruner *p, const ptx_prune_item *from, uint32_t last)
 {
 	bool from_table = from->kind == PTX_ITEM_VARIABLE, has_private = false, ok = true;
@@ -75,8 +76,8 @@ static bool is_name_byte(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$';
 }
 
-/* Reach every name in an item, except registers (%r) and modifiers (.u32).  A label or a local name that equals another name
- * reaches too much, which does no harm. */
+/* Mark every name in an item as reached, except registers (%r) and modifiers (.u32).  A label or local name that equals another
+ * name reaches too much, which is harmless. */
 static bool follow_item(ptx_pruner *p, uint32_t row)
 {
 	const ptx_prune_item from = p->items.at[row];
@@ -111,13 +112,13 @@ static bool is_failing(const ptx_prune_item *i)
 	return i->kind == PTX_ITEM_FUNCTION && i->reached == PTX_IN_TABLE && i->body;
 }
 
-/* Decide about the functions of tables: link them all, unless they are too large. */
+/* Decide about the functions in tables: link all of them unless they are too large. */
 static bool follow_tables(ptx_pruner *p, size_t table_bytes)
 {
 	size_t n_bytes = 0, before = SIZE_MAX;
 	bool ok = true;
 
-	while (ok && n_bytes != before) { /* a linked function may use another table */
+	while (ok && n_bytes != before) { /* a linked function may refer to another table */
 		before = n_bytes;
 		n_bytes = 0;
 		for (size_t k = 0; k < p->items.n; k++)
@@ -176,7 +177,7 @@ static void put_lines(struct out *o, const char *from, const char *to)
 	}
 }
 
-/* Write what is left of a text.  items: those of this text. */
+/* Write the rest of a text.  items: those of this text. */
 static bool write_text(gpul_ptx_text *t, const ptx_prune_item *items, size_t n_items)
 {
 	const char *at = t->text, *end = t->text + t->n_bytes;

@@ -1,12 +1,12 @@
-/* prune.h — leave out of relocatable PTX what a kernel does not reach, before it is parsed and linked.
+/* prune.h — removes the parts of relocatable PTX that a kernel does not reach, before the PTX is parsed and linked.
  *
  *     kernel k ── body names ──> function f ── body names ──> variable table ── initializer names ──> functions g1, g2 ...
  *
- * Only declarations are parsed; of bodies and initializers, only the names are read.  What is left out keeps its lines, as empty
- * lines, so that messages stay true.
+ * Only declarations are parsed; in bodies and initializers, only the names are read. Removed parts become empty lines, so that
+ * line numbers in messages stay correct.
  *
- * A table can refer to functions of 100 MB, as in NCCL, of which a launch calls one.  If the functions that only initializers refer
- * to have more than table_bytes in all, each gets a body that fails with a message when it is called. */
+ * A table can refer to 100 MB of functions, as in NCCL, although a launch calls only one of them. If the functions that only
+ * initializers refer to have more than table_bytes in total, each gets a body that fails with a message when called. */
 #ifndef GPULOAD_PTX_LINK_PRUNE_H
 #define GPULOAD_PTX_LINK_PRUNE_H
 
@@ -22,7 +22,7 @@ extern "C" {
 typedef struct gpul_ptx_text {
 	const char *text;      /* borrowed */
 	size_t n_bytes;
-	char *pruned;          /* set by gpul_ptx_prune(): what is left; owned by the caller: free(); NULL: nothing is */
+	char *pruned;          /* set by gpul_ptx_prune(): the remaining text; owned by the caller: free(); NULL: nothing remains */
 	size_t pruned_bytes;
 } gpul_ptx_text;
 
@@ -33,8 +33,8 @@ typedef struct gpul_ptx_prune_options {
 } gpul_ptx_prune_options;
 
 typedef struct gpul_ptx_prune_result {
-	size_t n_functions, n_left_out, n_failing;   /* functions and kernels with a body; those left out; those that fail if called */
-	const char *failing;   /* PTX of a function that the failing ones call; link it too; static; NULL: none fails */
+	size_t n_functions, n_left_out, n_failing;   /* functions and kernels with a body; those removed; those that fail if called */
+	const char *failing;   /* PTX of a function that the failing bodies call: link it too; static; NULL: none fails */
 } gpul_ptx_prune_result;
 
 /** Find what the wanted kernels reach in all texts together.

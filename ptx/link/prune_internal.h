@@ -7,7 +7,7 @@
 #include "ptx/link/prune.h"
 #include "ptx/names_internal.h"
 
-/* By which path a declaration is reached; a function that is only IN_TABLE may get a failing body. */
+/* How a declaration is reached.  A function that is only IN_TABLE may get a failing body. */
 typedef enum ptx_reached { PTX_NOT_REACHED, PTX_IN_TABLE, PTX_REACHED } ptx_reached;
 
 typedef struct ptx_prune_item {

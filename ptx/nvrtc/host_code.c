@@ -14,7 +14,7 @@ static bool is_word(char c)
 	return isalnum((unsigned char)c) || c == '_';
 }
 
-/* Skip a comment, a string, a character or a preprocessor line at `at`; returns `at` if there is none. */
+/* Skip a comment, string, character constant or preprocessor line at `at`; returns `at` if there is none. */
 static const char *skip_no_code(const char *at, bool line_start)
 {
 	const char quote = *at, *end;
@@ -76,7 +76,7 @@ static bool is_one_of(struct token t, const char *const *words)
 	return false;
 }
 
-/* The end of a block: behind the '}' that belongs to the '{' at `at`. */
+/* The end of a block: after the '}' that belongs to the '{' at `at`. */
 static const char *skip_block(const char *at, const char *begin)
 {
 	unsigned depth = 0;
@@ -96,7 +96,7 @@ struct declaration {
 	const char *start;       /* NULL: no token yet */
 	unsigned parentheses;    /* open ones */
 	bool is_namespace;       /* namespace or extern "C" */
-	bool has_call, has_equals, has_operator;  /* has_call: a '(' that is not of an attribute */
+	bool has_call, has_equals, has_operator;  /* has_call: a '(' that does not belong to an attribute */
 	bool is_for_device, uses_host;
 	struct token before;
 };

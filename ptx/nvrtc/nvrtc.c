@@ -161,8 +161,9 @@ static gpul_status compile_text(const struct ptx_nvrtc *lib, const char *source,
 	return st;
 }
 
-/* Compile again without the host code.  A function without annotation that remains is one for the device, too.  If that fails, a
- * program's errors are those of its device code; for other files, the first errors tell which annotation is missing. */
+/* Compile again without the host code.  In this compilation, functions without annotation are compiled for the device too.  If it
+ * also fails, report its errors for a program; for other files report the first errors, because they show which annotation is
+ * missing. */
 static gpul_status compile_device_code(const struct ptx_nvrtc *lib, const char *source, const char *name, struct options *o,
 				       const char *arch, gpul_nvrtc_result *out, gpul_error *why)
 {
@@ -185,7 +186,7 @@ static gpul_status compile_device_code(const struct ptx_nvrtc *lib, const char *
 	return st;
 }
 
-/* True when a compilation failed because NVRTC cannot compile host code or does not have its headers. */
+/* True: the compilation failed because NVRTC cannot compile host code or lacks host headers. */
 static bool failed_by_host_code(const char *log)
 {
 	return log && (strstr(log, "not allowed in JIT mode") || strstr(log, "cannot open source file") || strstr(log, "cuda") ||

@@ -33,17 +33,17 @@ struct ptx_nvrtc {
 };
 
 enum { PTX_NVRTC_MAX_HEADERS = 80 };
-/* Names and texts of the headers that a program gets; returns their number.  device_only: also empty texts for headers of the C++
- * library that are useful to host code only. */
+/* Names and texts of the headers that a program gets; returns their number.  device_only: also empty texts for C++ library
+ * headers that only host code can use. */
 int ptx_nvrtc_headers(bool device_only, const char *names[PTX_NVRTC_MAX_HEADERS], const char *texts[PTX_NVRTC_MAX_HEADERS]);
 
 /* host_code.c: a copy of a text in which host code is replaced by blanks, with the same lines; owned.  NULL: it has no such
  * code, or no memory. */
 char *ptx_nvrtc_without_host_code(const char *text);
 
-/* nvrtc_log.c: true if the messages of NVRTC have an error in the file itself, not in a header. */
+/* nvrtc_log.c: true if NVRTC's messages contain an error in the file itself, not in a header. */
 bool ptx_nvrtc_log_has_error_in(const char *log, const char *name);
-/* The messages with those about the file first, and few of those about headers; owned.  NULL: no memory. */
+/* The messages reordered: those about the file first, then only a few of those about headers; owned.  NULL: out of memory. */
 char *ptx_nvrtc_ordered_log(const char *log, const char *name);
 
 /* Open libnvrtc at the first call; later calls return the same library or the same failure.  Any thread. */

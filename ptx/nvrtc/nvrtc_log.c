@@ -1,11 +1,11 @@
-/* nvrtc_log.c — order the messages of NVRTC: those about the user's file first.
+/* nvrtc_log.c — reorders NVRTC's messages: those about the user's file first.
  *
  *     kernel.cu(3): error: ...      a message begins in column 0 with FILE(LINE):, and goes on to the next one
  *       source line
  *         ^
- *     2 errors detected ...         the end belongs to no file
+ *     2 errors detected ...         the last line belongs to no file
  *
- * A header that is for host code, such as cuda.h, has a hundred messages, which would hide the one that helps. */
+ * A host header, such as cuda.h, causes a hundred messages, which would hide the helpful one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -247,7 +247,7 @@ static void copy_prefix(gpul_ptx_var *v, const struct prefix *x)
 	memcpy(v->unified, x->unified, sizeof v->unified);
 }
 
-/* A name may be declared twice if one of the declarations is .extern; the name then means the other declaration. */
+/* Bind the name.  It may be declared twice if one declaration is .extern; the name then refers to the other declaration. */
 static void bind_variable(ptx_parser *p, const ptx_token *where, const gpul_ptx_var *v,
 			  ptx_what what, uint32_t row)
 {

@@ -1,7 +1,7 @@
 /* parse_func.c — parse kernels and functions: PTX ISA 9.0, chapters 7 and 11. */
 #include "ptx/parse/parser_internal.h"
 
-/* Begin the registers of a function with those of the module: the names of these are bound to the same rows. */
+/* Start the function's registers with those of the module; their names are bound to the same rows. */
 static void inherit_registers(ptx_parser *p)
 {
 	for (size_t i = 0; i < p->module_regs.n && !p->heads_only; i++)

@@ -9,7 +9,7 @@
  *                                   mad.wide.u32 __index9, __index8, 1, __index9;
  *                                   ld.global.f32 x, [__index9];
  *
- * The offset has 32 bits, too, so that a[-1] with elements of 4 bytes is 0xFFFFFFFC bytes behind a.
+ * The offset also has 32 bits, so with 4-byte elements a[-1] is 0xFFFFFFFC bytes past a.
  */
 #include "ptx/parse/parser_internal.h"
 
@@ -143,7 +143,7 @@ static uint16_t parse_index_register(ptx_parser *p, gpul_ptx_operand *index)
 	return type;
 }
 
-/* ld, st and such access the element; mov and cvta take its address. */
+/* True: the instruction accesses the element, as ld and st do; mov and cvta take its address. */
 static bool accesses_memory(unsigned opcode)
 {
 	return opcode == GPUL_PTX_LD || opcode == GPUL_PTX_LDU || opcode == GPUL_PTX_ST || opcode == GPUL_PTX_ATOM || opcode == GPUL_PTX_RED;

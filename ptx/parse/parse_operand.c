@@ -260,7 +260,7 @@ static void parse_children(ptx_parser *p, int close, const char *after, gpul_ptx
 	o->first_child = ptx_place_siblings(p, first);
 }
 
-/* Parse .unified behind an address: it is the same in all threads, which only helps ptxas. */
+/* Parse .unified after an address.  It says that the address is the same in all threads: only a hint for ptxas. */
 static void parse_unified_address(ptx_parser *p, gpul_ptx_operand *o)
 {
 	ptx_token where = p->tok;

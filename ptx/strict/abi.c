@@ -1,6 +1,7 @@
-/* abi.c — modules that ptxas compiles without the ABI: those with registers or local variables of module scope.
+/* abi.c — checks modules that ptxas compiles without the ABI, because they have registers or local variables of module scope.
  *
- * Without the ABI a thread has no stack: functions do not call themselves, each call names its function, and that has a body. */
+ * Without the ABI a thread has no stack: recursion and calls through pointers are refused, and each called function must have a
+ * body. */
 #include "ptx/strict/strict_internal.h"
 
 #include <stdlib.h>
@@ -56,7 +57,8 @@ static gpul_status check_addresses(struct strict *s, const gpul_ptx_func *f, con
 	return GPUL_OK;
 }
 
-/* Depth first, over the functions that a kernel reaches: a call of a function that is on the way is recursion.  state: by row of module->funcs. */
+/* Depth-first search over the functions that a kernel reaches.  A call of a function that is on the current path is recursion.
+ * state: by row of module->funcs. */
 static gpul_status check_reached(struct strict *s, unsigned char *state, uint32_t row, unsigned level)
 {
 	const gpul_ptx_func *f = &s->m->funcs[row];
@@ -95,7 +97,7 @@ gpul_status strict_check_abi(struct strict *s)
 	if (!state)
 		return gpul_fail(s->err, GPUL_ENOMEM, 0, "no memory to check %.100s", s->file_name);
 	for (uint32_t i = 0; !st && i < m->n_funcs; i++)
-		if (m->funcs[i].kind == GPUL_PTX_FUNC_ENTRY)   /* as ptxas, which drops functions that no kernel calls */
+		if (m->funcs[i].kind == GPUL_PTX_FUNC_ENTRY)   /* only from kernels, because ptxas drops functions that no kernel calls */
 			st = check_reached(s, state, i, 0);
 	free(state);
 	return st;

@@ -1,4 +1,4 @@
-/* base.c — reports, and what all parts of the check ask about modifiers and targets. */
+/* base.c — error reports, and queries about modifiers and targets that all checks use. */
 #include "ptx/strict/strict_internal.h"
 
 #include <ctype.h>

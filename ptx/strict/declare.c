@@ -1,4 +1,4 @@
-/* declare.c — variables, parameters and directives. */
+/* declare.c — checks variables, parameters and directives. */
 #include "ptx/strict/strict_internal.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ static gpul_status check_vector(struct strict *s, uint32_t line, const char *nam
 	return GPUL_OK;
 }
 
-/* One row: a feature of a declaration, with the oldest .version and .target. */
+/* Check one row: a feature of a declaration needs at least this .version and .target. */
 static gpul_status need(struct strict *s, uint32_t line, bool used, const char *what, unsigned ptx, unsigned sm)
 {
 	if (!used)
@@ -84,7 +84,7 @@ static gpul_status check_tuning(struct strict *s, const gpul_ptx_func *f)
 	return st;
 }
 
-/* Do two lists of parameters have the same types, arrays, alignments and spaces? */
+/* True: two parameter lists have the same types, array sizes, alignments and spaces. */
 static bool same_parameters(const gpul_ptx_var *a, uint32_t n_a, const gpul_ptx_var *b, uint32_t n_b)
 {
 	for (uint32_t i = 0; i < n_a && n_a == n_b; i++) {
@@ -97,7 +97,7 @@ static bool same_parameters(const gpul_ptx_var *a, uint32_t n_a, const gpul_ptx_
 	return n_a == n_b;
 }
 
-/* The reports have the line of the alias's declaration: the model has no line of .alias. */
+/* Errors are reported at the line of the alias's declaration, because the model does not have the line of .alias. */
 static gpul_status check_alias(struct strict *s, uint32_t row)
 {
 	const gpul_ptx_module *m = s->m;

@@ -1,4 +1,4 @@
-/* match.c — find the row of forms_*.c that describes an instruction, or say why none does. */
+/* match.c — finds the row of forms_*.c that describes an instruction, or explains why none does. */
 #include "ptx/strict/strict_internal.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 enum { MAX_GROUPS = 16, EXPECTED_BYTES = 160 };
 
-/* How far a mistake takes an instruction from a row: a wrong type is nearer than a modifier in place of another. */
+/* The cost of each kind of mismatch between an instruction and a row: a wrong type costs less than a wrong modifier. */
 enum { COST_ORDER = 3, COST_GROUP = 4, COST_COUNT = 4, COST_MOD = 5, COST_TYPE = 6, COST_OPEN = 3 };
 
 struct group {
@@ -17,16 +17,16 @@ struct group {
 	size_t n_bytes;
 };
 
-/* What is wrong with an instruction according to a row.  The row with the smallest cost explains best. */
+/* The mismatch between an instruction and a row.  The row with the lowest cost gives the best explanation. */
 struct miss {
 	unsigned cost;
 	enum { MISS_NOTHING, MISS_TYPE, MISS_GROUP, MISS_MOD, MISS_ORDER, MISS_COUNT } kind;
-	unsigned mod;          /* row of inst->mods; GROUP: what stands there instead; n_mods: nothing */
-	unsigned least, most;  /* COUNT: the number of operands that the row has */
+	unsigned mod;          /* index in inst->mods; GROUP: the modifier that is there instead; n_mods: none */
+	unsigned least, most;  /* COUNT: the number of operands that the row allows */
 	char expected[EXPECTED_BYTES];
 };
 
-/* The rows of an instruction that describe it except for .version or .target: the row that asks for least. */
+/* The rows that describe the instruction except for .version or .target; kept: the row with the lowest requirements. */
 struct search {
 	const gpul_ptx_inst *in;
 	const char *texts[GPUL_PTX_MAX_MODS];
@@ -35,7 +35,7 @@ struct search {
 	bool any;              /* the opcode has rows */
 };
 
-/* Is `text` one of the words in a list?  `sign` separates them. */
+/* True: `text` is one of the words in a list, which `sign` separates. */
 static bool is_listed(const char *list, size_t n_bytes, char sign, const char *text)
 {
 	const char *end = list + n_bytes;
@@ -87,7 +87,7 @@ static unsigned read_groups(const char *mods, struct group *groups)
 	return n;
 }
 
-/* Add ".a, .b" to the text of what was expected, each once. */
+/* Append ".a, .b" to the expected modifiers in the message, each once. */
 static void add_expected(struct miss *miss, const char *names, size_t n_bytes)
 {
 	for (const char *at = names, *end = names + n_bytes; at < end;) {
@@ -113,7 +113,7 @@ static void note(struct miss *miss, unsigned cost, int kind, unsigned mod, const
 {
 	miss->cost += cost;
 	if (miss->kind == MISS_MOD && kind == MISS_GROUP)
-		mod = miss->mod;  /* .rn stands where .rni is expected */
+		mod = miss->mod;  /* .rn was found where .rni is expected */
 	else if (miss->kind != MISS_NOTHING)
 		return;
 	miss->kind = (unsigned)kind;
@@ -122,7 +122,7 @@ static void note(struct miss *miss, unsigned cost, int kind, unsigned mod, const
 		add_expected(miss, g->names, g->n_bytes);
 }
 
-/* The group of a modifier that is not a type; NONE: the row has none. */
+/* The row's group that contains a modifier which is not a type; NONE: none. */
 static unsigned find_group(const struct group *groups, unsigned n, unsigned used, const char *text)
 {
 	for (unsigned k = 0; k < n; k++)
@@ -132,7 +132,7 @@ static unsigned find_group(const struct group *groups, unsigned n, unsigned used
 	return GPUL_PTX_NONE;
 }
 
-/* Does a name of the group begin with `text`, or text with it?  .rn stands for .rni then, or .rni for .rn. */
+/* True: a name of the group starts with `text`, or text starts with it: .rn is probably a mistake for .rni, or the reverse. */
 static bool is_similar(const struct group *g, const char *text)
 {
 	for (const char *at = g->names, *end = at + g->n_bytes; at < end; at++) {
@@ -155,7 +155,7 @@ static void note_missing(const struct search *a, struct miss *miss, const struct
 		note(miss, similar ? 0 : COST_GROUP + (open ? COST_OPEN : 0), MISS_GROUP, a->in->n_mods, g);
 }
 
-/* ptxas ignores a second .sat and the like, as in add.sat.sat.s32. */
+/* ptxas ignores a repeated .sat and similar modifiers, as in add.sat.sat.s32. */
 static bool may_repeat(const char *text)
 {
 	static const char words[] = "cc sat sync shiftamt relu satfinite approx NaN";
@@ -163,7 +163,7 @@ static bool may_repeat(const char *text)
 	return is_listed(words, sizeof words - 1, ' ', text);
 }
 
-/* May the modifier stand twice, as .row and .f16 do in mma.sync.aligned.m8n8k4.row.row.f32.f16.f16.f32? */
+/* True: the modifier may be given twice, as .row and .f16 in mma.sync.aligned.m8n8k4.row.row.f32.f16.f16.f32. */
 static bool may_be_twice(const struct search *a, unsigned i)
 {
 	static const char words[] = "row col e4m3 e5m2 e3m2 e2m3 e2m1 tf32 bf16 f16";
@@ -229,7 +229,7 @@ static void compare(const struct search *a, const struct strict_form *row, struc
 			note_missing(a, miss, &groups[k], open);
 }
 
-/* The number of operands that a row has: at least, and at most. */
+/* The minimum and maximum number of operands of a row. */
 static void count_letters(const char *args, unsigned *least, unsigned *most)
 {
 	bool optional = false;
@@ -277,7 +277,7 @@ static bool try_row(struct strict *s, struct search *a, const struct strict_form
 			a->miss.least = miss.least < a->miss.least ? miss.least : a->miss.least;
 			a->miss.most = miss.most > a->miss.most ? miss.most : a->miss.most;
 		} else if (same && miss.kind != MISS_MOD) {
-			for (char *at = miss.expected, *end; *at; at = end) {  /* ".a, .b" becomes a|b, one at a time */
+			for (char *at = miss.expected, *end; *at; at = end) {  /* converts ".a, .b" to a|b, one at a time */
 				at += strspn(at, "., ");
 				end = at + strcspn(at, ", ");
 				add_expected(&a->miss, at, (size_t)(end - at));
@@ -311,7 +311,7 @@ static const struct strict_form *search_rows(struct strict *s, struct search *a)
 	return NULL;
 }
 
-/* ---- the reason --------------------------------------------------------------------------- */
+/* ---- the explanation ---------------------------------------------------------------------- */
 
 static const char *arch_name(char arch)
 {
@@ -362,7 +362,7 @@ static gpul_status fail_form(struct strict *s, const struct search *a, const cha
 	}
 }
 
-/* ---- the search, remembered --------------------------------------------------------------- */
+/* ---- the search, with a cache ------------------------------------------------------------- */
 
 static unsigned hash_inst(const gpul_ptx_inst *in)
 {

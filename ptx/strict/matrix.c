@@ -1,4 +1,4 @@
-/* matrix.c — the types and operands of mma: PTX ISA 9.0, 9.7.14.5.
+/* matrix.c — checks the types and operands of mma: PTX ISA 9.0, 9.7.14.5.
  *
  *     mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {d0, d1, d2, d3}, {a0, a1, a2, a3}, {b0, b1}, {c0, c1, c2, c3};
  *
@@ -11,7 +11,8 @@
 
 enum { LANES = 32, QUADS = 4 /* m8n8k4 with .f16: four products at a time */ };
 
-/* bits: of an element in a register.  group: a and b have types of one group.  result: what d and c can be, 0: no result. */
+/* bits: per element in a register.  group: a and b must have types of the same group.  result: the types that d and c may have;
+ * 0: not a source type. */
 static const struct type { const char *name; unsigned char bits; char group; const char *sums; } types[] = {
 	{ "f16", 16, 'h', "f16 f32" }, { "bf16", 16, 'b', "f32" }, { "tf32", 32, 't', "f32" }, { "f64", 64, 'd', "f64" }, { "u8", 8, 'i', "s32" },
 	{ "s8", 8, 'i', "s32" }, { "u4", 4, 'n', "s32" }, { "s4", 4, 'n', "s32" }, { "b1", 1, '1', "s32" }, { "e4m3", 8, '8', "f16 f32" },
@@ -27,7 +28,7 @@ static const struct type *find_type(const char *text)
 	return NULL;
 }
 
-/* The types of d, a, b and c, and the sizes of the matrices; false: the instruction has not four types. */
+/* Read the types of d, a, b and c, and the sizes of the matrices; false: the instruction does not have four types. */
 static bool read_form(const struct strict *s, const gpul_ptx_inst *in, const struct type *of[4], unsigned size[3])
 {
 	unsigned n = 0;
@@ -46,7 +47,7 @@ static bool read_form(const struct strict *s, const gpul_ptx_inst *in, const str
 	return n == 4 && size[0];
 }
 
-/* .row.col: the layouts of a and b.  Only m8n8k4 with .f16 has others. */
+/* Check the layouts of a and b: .row.col; only m8n8k4 with .f16 allows others. */
 static gpul_status check_layouts(struct strict *s, const gpul_ptx_inst *in, bool any)
 {
 	const char *layouts[2] = { "", "" };
@@ -83,7 +84,8 @@ gpul_status strict_check_matrix_types(struct strict *s, const gpul_ptx_inst *in)
 	return check_layouts(s, in, of[1]->group == 'h' && size[0] == 8);
 }
 
-/* The number of registers of operand k: 0 is d, 1 is a, 2 is b, 3 is c.  narrow: .e2m1 has 4 bits, else 8, of which some are not used. */
+/* The number of registers of operand k: 0 is d, 1 is a, 2 is b, 3 is c.  narrow: an element of .e2m1 takes 4 bits; otherwise 8,
+ * some of which are unused. */
 static unsigned count_registers(const struct type *t, unsigned k, const unsigned size[3], bool sparse, bool narrow)
 {
 	const unsigned bits = narrow && t->group == '8' ? 4 : t->bits;

@@ -1,4 +1,4 @@
-/* operands.c — the operands of an instruction, as the letters of its row describe them. */
+/* operands.c — checks the operands of an instruction against the letters of its row. */
 #include "ptx/strict/strict_internal.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ static enum type_class class_of(unsigned type)
 	}
 }
 
-/* May a register of type `have` hold a value of type `want`?  larger: a larger register will do. */
+/* True: a register of type `have` can hold a value of type `want`.  larger: a larger register is allowed. */
 static bool accepts(unsigned want, unsigned have, bool larger)
 {
 	unsigned want_bytes = gpul_ptx_type_bytes(want), have_bytes = gpul_ptx_type_bytes(have);
@@ -67,7 +67,7 @@ static gpul_status fail_operand(struct strict *s, const struct operand *a, const
 	return strict_fail_inst(s, a->in, "%s: operand %u must be %s", gpul_ptx_inst_text(s->m, a->in, name, sizeof name), a->number, expected);
 }
 
-/* The state space that an instruction names, without ::cta and the like; NONE: it is generic. */
+/* The state space in the modifiers, without ::cta and the like; NONE: generic. */
 static unsigned space_of(const gpul_ptx_inst *in)
 {
 	for (unsigned i = 0; i < in->n_mods; i++)
@@ -108,7 +108,7 @@ static gpul_status check_literal(struct strict *s, const struct operand *a, unsi
 		return is_int ? fail_operand(s, a, "a register or a floating-point literal, such as 1.0 or 0f3F800000") : GPUL_OK;
 	case CLASS_PACKED:
 		return fail_operand(s, a, "a register: this type has no literals");
-	case CLASS_BITS:  /* mov.b32 r, 0f3F800000: as many bits as the type */
+	case CLASS_BITS:  /* mov.b32 r, 0f3F800000: the literal must have as many bits as the type */
 		if (is_int || gpul_ptx_type_bytes(type) == (a->o->kind == GPUL_PTX_OP_F32 ? 4 : 8))
 			return GPUL_OK;
 		return fail_operand(s, a, "a register or an integer, or a floating-point literal of its size: 0f... for .b32, 0d... for .b64");
@@ -133,7 +133,7 @@ static gpul_status check_cvta_variable(struct strict *s, const struct operand *a
 	return !v || v->space == space_of(a->in) ? GPUL_OK : fail_operand(s, a, "an address in the state space of the instruction");
 }
 
-/* A register or literal of one type. */
+/* Check a register or literal against one type. */
 static gpul_status check_value(struct strict *s, const struct operand *a, unsigned type, bool larger)
 {
 	switch (a->o->kind) {
@@ -165,7 +165,7 @@ static gpul_status check_value(struct strict *s, const struct operand *a, unsign
 	}
 }
 
-/* A result: as a value, but no literal. */
+/* Check a result: like a value, but not a literal. */
 static gpul_status check_result(struct strict *s, const struct operand *a, unsigned type, bool larger)
 {
 	if (a->o->kind == GPUL_PTX_OP_INT || a->o->kind == GPUL_PTX_OP_F32 || a->o->kind == GPUL_PTX_OP_F64)
@@ -182,7 +182,7 @@ static bool has_l2_priority(const gpul_ptx_inst *in)
 	       gpul_ptx_has_mod(in, GPUL_PTX_MOD_L2__EVICT_FIRST);
 }
 
-/* Vectors of 32 bytes, as ld.global.v8.u32 loads, are newer than those of 16. */
+/* Vectors of 32 bytes, as in ld.global.v8.u32, need a newer PTX than those of 16 bytes. */
 static gpul_status check_vector_bytes(struct strict *s, const struct operand *a, unsigned bytes)
 {
 	unsigned space = space_of(a->in);
@@ -200,7 +200,7 @@ static gpul_status check_vector_bytes(struct strict *s, const struct operand *a,
 	return GPUL_OK;
 }
 
-/* The elements of {a, b}, each of a type; or one value. */
+/* Check the elements of {a, b} against a type each; or one value. */
 static gpul_status check_elements(struct strict *s, const struct operand *a, unsigned type)
 {
 	gpul_status st = GPUL_OK;
@@ -224,13 +224,13 @@ static gpul_status check_elements(struct strict *s, const struct operand *a, uns
 		unsigned have = child->kind == GPUL_PTX_OP_REG ? gpul_ptx_reg_row(s->f, child->index)->type : GPUL_PTX_MOD_NONE;
 
 		if (have && class_of(have) == CLASS_INT && gpul_ptx_type_bytes(have) == gpul_ptx_type_bytes(type))
-			continue;  /* ptxas does not compare the kinds of elements */
+			continue;  /* ptxas does not compare the kinds of the elements */
 		st = check_value(s, &one, type, true);
 	}
 	return st;
 }
 
-/* mov: a value, or a vector of parts that have the size of the type together. */
+/* Check mov: a value, or a vector whose parts together have the size of the type. */
 static gpul_status check_move(struct strict *s, const struct operand *a, unsigned type)
 {
 	unsigned bytes = gpul_ptx_type_bytes(type);
@@ -386,7 +386,7 @@ static gpul_status check_letter(struct strict *s, const struct operand *a, char 
 	}
 }
 
-/* bar.sync 3, 64: the number of a barrier, and a number of threads. */
+/* Check bar.sync 3, 64: barrier number and thread count. */
 static gpul_status check_barrier(struct strict *s, const gpul_ptx_inst *in)
 {
 	unsigned first = gpul_ptx_has_mod(in, GPUL_PTX_MOD_RED);
@@ -406,7 +406,7 @@ static gpul_status check_barrier(struct strict *s, const gpul_ptx_inst *in)
 	return GPUL_OK;
 }
 
-/* call (results), function, (arguments): as many as the function has. */
+/* Check call (results), function, (arguments): the counts must match the function. */
 static gpul_status check_call(struct strict *s, const gpul_ptx_inst *in)
 {
 	const gpul_ptx_operand *o = &s->f->operands[in->first_operand], *end = o + in->n_operands;
@@ -427,7 +427,7 @@ static gpul_status check_call(struct strict *s, const gpul_ptx_inst *in)
 	return GPUL_OK;
 }
 
-/* -f1 and !r1, alone or in {...}: only predicates and the operands of vmad have a sign. */
+/* Check signs, as in -f1 and !r1, alone or in {...}: only predicates and the operands of vmad may have one. */
 static gpul_status check_signs(struct strict *s, const gpul_ptx_inst *in)
 {
 	for (unsigned i = 0; i < in->n_operands && in->opcode != GPUL_PTX_VMAD; i++) {

@@ -1,9 +1,11 @@
-/* since.c — the oldest .version and .target of modifiers and special registers, whatever the rest of the instruction is. */
+/* since.c — checks the minimum .version and .target of modifiers and special registers, independent of the rest of the
+ * instruction. */
 #include "ptx/strict/strict_internal.h"
 
 #include <string.h>
 
-/* ops: separated by blanks; NULL: all.  mods: groups, separated by blanks, of which the instruction has at least one modifier each. */
+/* ops: separated by blanks; NULL: all.  mods: groups, separated by blanks; the row applies to instructions with a modifier of
+ * every group. */
 static const struct since { const char *ops, *mods; unsigned char ptx, sm; } modifiers[] = {
 	{ NULL, "cluster|shared::cluster|multicast::cluster", 78, 90 },
 	{ "ld st atom red isspacep cvta mbarrier fence ldmatrix stmatrix", "shared::cta", 78, 0 },
@@ -55,7 +57,7 @@ static const struct since { const char *ops, *mods; unsigned char ptx, sm; } mod
 	{ "ldmatrix stmatrix movmatrix wgmma mma wmma", "f64 m16n8k4|m16n8k8|m16n8k16", 78, 90 },
 };
 
-/* Names of special registers, or their beginnings. */
+/* Names of special registers, or prefixes of names. */
 static const struct { const char *name; unsigned char ptx, sm; } specials[] = {
 	{ "clusterid", 78, 90 }, { "nclusterid", 78, 90 }, { "cluster_", 78, 90 }, { "is_explicit_cluster", 78, 90 }, { "aggr_smem_size", 81, 90 },
 	{ "total_smem_size", 41, 20 }, { "dynamic_smem_size", 41, 20 }, { "globaltimer", 31, 30 }, { "reserved_smem_offset_", 76, 80 },

@@ -1,14 +1,14 @@
-/* strict.c — .version and .target, and a walk over the module. */
+/* strict.c — checks .version and .target, and walks the module. */
 #include "ptx/strict/strict_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The versions of PTX: for each major version, the newest minor version; all before it exist. */
+/* The versions of PTX: for each major version, the last minor version; all earlier ones exist. */
 static const unsigned char newest_minor[] = { [1] = 5, [2] = 3, [3] = 2, [4] = 3, [5] = 1, [6] = 5, [7] = 8, [8] = 8, [9] = 0 };
 
-/* The GPUs, and the oldest .version that names each; 0: there is no such target. */
+/* The GPUs, and the first .version that has the target; 0: no such target. */
 static const struct { unsigned char sm, plain, a, f; } targets[] = {
 	{ 10, 10, 0, 0 },  { 11, 10, 0, 0 },  { 12, 12, 0, 0 },  { 13, 12, 0, 0 },  { 20, 20, 0, 0 },  { 21, 20, 0, 0 },  { 30, 30, 0, 0 },
 	{ 32, 40, 0, 0 },  { 35, 31, 0, 0 },  { 37, 41, 0, 0 },  { 50, 40, 0, 0 },  { 52, 41, 0, 0 },  { 53, 42, 0, 0 },  { 60, 50, 0, 0 },
@@ -24,7 +24,7 @@ unsigned gpul_ptx_newest_of_cuda(int cuda)
 		{ 12000, 80 }, { 11080, 78 }, { 11070, 77 }, { 11060, 76 }, { 11050, 75 }, { 11040, 74 }, { 11030, 73 }, { 11020, 72 }, { 11010, 71 },
 	};
 
-	if (cuda >= 13010)  /* since 13.0, each minor version of CUDA has had one of PTX */
+	if (cuda >= 13010)  /* since 13.0, each minor version of CUDA has its own PTX version */
 		return 90 + (unsigned)(cuda / 1000 - 13) * 10 + (unsigned)(cuda % 1000 / 10);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		if (cuda >= rows[i].cuda)
@@ -34,7 +34,7 @@ unsigned gpul_ptx_newest_of_cuda(int cuda)
 
 /* ---- .version and .target ----------------------------------------------------------------- */
 
-/* The position of a directive's first appearance outside of comments: the parser keeps none.  False: there is none. */
+/* The first position of a directive outside comments, because the parser does not keep it.  False: not found. */
 static bool find_directive(const char *text, size_t n_bytes, const char *word, uint32_t *line, uint32_t *column)
 {
 	const char *end = text + n_bytes, *line_start = text;

@@ -1,4 +1,4 @@
-/* strict.h — refuse PTX that NVIDIA's ptxas refuses, although the software driver could run it. */
+/* strict.h — refuses PTX that NVIDIA's ptxas refuses, even if the software driver could run it. */
 #ifndef GPULOAD_PTX_STRICT_STRICT_H
 #define GPULOAD_PTX_STRICT_STRICT_H
 
@@ -20,7 +20,7 @@ unsigned gpul_ptx_newest_of_cuda(int cuda);
 /** Check a parsed module as ptxas does, at the .version and .target that the module names.
  *
  * @m          borrowed; the result of gpul_ptx_parse()
- * @text       the source text, borrowed: for what the parsed module no longer has, such as control characters
+ * @text       the source text, borrowed: for details that the parsed module lacks, such as control characters
  * @text_bytes its size in bytes
  * @file_name  for messages only
  * @newest     the newest accepted .version, as gpul_ptx_newest_of_cuda() returns it

@@ -5,7 +5,7 @@
  *     text.c      characters
  *     declare.c   variables, parameters, directives
  *     abi.c       modules with registers or local variables of module scope
- *     match.c     an instruction and the rows of forms_*.c: which row describes it, or why none does
+ *     match.c     finds the row of forms_*.c that describes an instruction, or explains why none does
  *     since.c     modifiers and special registers: the oldest .version and .target
  *     operands.c  the operands of an instruction, as its row describes them
  *     matrix.c    the types and operands of mma */
@@ -18,8 +18,8 @@
  *
  * ops    opcodes, separated by blanks
  * mods   groups, separated by blanks, of modifiers, separated by '|'.  An instruction has exactly one modifier of each group.
- *            ?a|b  at most one of them      ^a|b  one, directly after the opcode or another such modifier; ^?a|b: at most one
- *            !a|b  none of them             +a|b  any number of them, but one at least, in any place, types too
+ *            ?a|b  at most one of them      ^a|b  one, directly after the opcode or another ^ modifier; ^?a|b: at most one
+ *            !a|b  none of them             +a|b  one or more of them, anywhere, also between types
  *            ...   also any other modifiers
  *        Groups of types have to match in their order; the order of the other modifiers is free.
  * args   one letter per operand:
@@ -30,17 +30,18 @@
  *            p        a predicate                              P  one or two predicates
  *            q        a predicate, negated or not, or a number
  *            m        an address                               c  a constant
- *            T        of the first type, and a predicate if there are two: d|p
+ *            T        of the first type; in a pair d|p the second is a predicate
  *            M        a matrix of mma
  *            E        d|p, both                                S  of 64 bits, or _
  *            .        anything                                 *  anything, any number of them
- *            /        those that follow may be missing
+ *            /        the following operands may be missing
  *        NULL: operands are not checked
  * ptx    the oldest .version: 78 is 7.8; 0: any
  * sm     the oldest .target; 0: any
- * arch   'a': only targets such as sm_90a, sm_100a or sm_100f;  '9': only sm_90a;  'f': only sm_100a, sm_100f and the like of 10.x and 11.x;  'b': only 10.0 and 10.3, with a suffix
+ * arch   'a': only targets such as sm_90a, sm_100a or sm_100f;  '9': only sm_90a;  'f': only sm_100a, sm_100f and the like of 10.x
+ *        and 11.x;  'b': only 10.0 and 10.3, with a suffix
  * until  the newest .version; 0: any
- * until_sm  with until: the limit holds from this .target on */
+ * until_sm  the limit `until` applies from this .target on */
 struct strict_form {
 	const char *ops, *mods, *args;
 	unsigned char ptx, sm;
@@ -51,7 +52,7 @@ struct strict_form {
 /* The tables, each ends with a row whose ops is NULL. */
 extern const struct strict_form strict_arithmetic[], strict_float[], strict_convert[], strict_memory[], strict_sync[], strict_special[];
 
-struct strict_seen {                  /* an instruction that was found correct, but for its operands */
+struct strict_seen {                  /* an instruction that was found correct, not considering its operands */
 	const struct strict_form *form;
 	gpul_ptx_inst inst;
 	bool used;
@@ -70,18 +71,18 @@ struct strict {                       /* a check in progress */
 gpul_status strict_fail(struct strict *s, uint32_t line, uint32_t column, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 gpul_status strict_fail_inst(struct strict *s, const gpul_ptx_inst *in, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* Is the modifier a type, such as .u32 or .f16x2?  `text` is that of the modifier. */
+/* True: the modifier is a type, such as .u32 or .f16x2.  `text` is the modifier's text. */
 bool strict_is_type(unsigned mod, const char *text);
 /* The n-th type of an instruction, from 0, as a modifier; NONE: it has fewer. */
 unsigned strict_type(const struct strict *s, const gpul_ptx_inst *in, unsigned n);
 
-/* Does the instruction have a modifier with this text? */
+/* True: the instruction has a modifier with this text. */
 bool strict_has_text(const struct strict *s, const gpul_ptx_inst *in, const char *text);
 
-/* Does the target of the module have what `arch` of a row asks for? */
+/* True: the module's target meets the `arch` column of a row. */
 bool strict_has_arch(const struct strict *s, char arch);
 
-/* The parts.  Each returns GPUL_EFORMAT for the first error. */
+/* The checks.  Each returns GPUL_EFORMAT for the first error. */
 gpul_status strict_check_text(struct strict *s, const char *text, size_t n_bytes);
 gpul_status strict_check_declarations(struct strict *s);
 gpul_status strict_check_abi(struct strict *s);

@@ -1,4 +1,4 @@
-/* text.c — characters that ptxas refuses, and signs that the parser accepts although ptxas does not. */
+/* text.c — checks for characters that ptxas refuses, and for signs that the parser accepts but ptxas does not. */
 #include "ptx/strict/strict_internal.h"
 
 #include <ctype.h>
@@ -29,7 +29,7 @@ static gpul_status check_ascii(struct strict *s, struct place p)
 	return GPUL_OK;
 }
 
-/* The end of the comment or string that begins at p->at; p->at itself: there is none. */
+/* The end of the comment or string that starts at p->at; p->at itself if none starts there. */
 static const char *skip_hidden(const struct place *p)
 {
 	const char *at = p->at, *close;
@@ -46,8 +46,8 @@ static const char *skip_hidden(const struct place *p)
 	return close ? close + 1 : p->end;
 }
 
-/* Does the '-' at p->at follow a name in the instruction that begins at `start`, as in [r-4]?  Directives, such as the differences of labels in
- * a .section, begin with a dot. */
+/* True: the '-' at p->at follows a name in the instruction that starts at `start`, as in [r-4].  Directives, such as differences
+ * of labels in a .section, start with a dot. */
 static bool follows_name(const struct place *p, const char *start)
 {
 	const char *end = p->at, *at;
@@ -65,7 +65,7 @@ static bool follows_name(const struct place *p, const char *start)
 		return false;
 	while (at > start && isspace((unsigned char)at[-1]))
 		at--;
-	return at > start && strchr(",[({|", at[-1]);  /* bar.warp.sync -1: the name is the instruction's */
+	return at > start && strchr(",[({|", at[-1]);  /* bar.warp.sync -1: the name belongs to the instruction */
 }
 
 gpul_status strict_check_text(struct strict *s, const char *text, size_t n_bytes)
