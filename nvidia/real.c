@@ -1,4 +1,4 @@
-/* real.c — the search of real.h. */
+/* real.c — implements the search that real.h describes. */
 #include "nvidia/real.h"
 
 #include <dlfcn.h>
@@ -83,7 +83,7 @@ static bool visit_wheels(const struct search *s, const char *site_packages)
 
 struct packages { const struct search *search; char last[PATH_MAX]; };
 
-/* Called for each loaded object: does it belong to a Python package? */
+/* Called for each loaded object: if it belongs to a Python package, visit that package's wheels. */
 static int visit_object(struct dl_phdr_info *info, size_t bytes, void *context)
 {
 	static const char *const marks[] = { "/site-packages/", "/dist-packages/" };
@@ -211,7 +211,7 @@ bool toolchain_search(const char *variable, const char *wheel, const char *const
 
 struct found { void *handle; char *path; };
 
-/* A library of another gpuload, for example an installed one, exports this mark. */
+/* Other installations of gpuload export this mark, so that their libraries are not taken for NVIDIA's. */
 __attribute__((visibility("default"))) extern const char gpuload_toolchain_mark;
 const char gpuload_toolchain_mark = 1;
 
@@ -269,7 +269,7 @@ static void open_once(toolchain_real *r)
 bool toolchain_open(toolchain_real *real)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static const toolchain_real *tried;   /* each of our libraries opens one */
+	static const toolchain_real *tried;   /* each of our libraries opens only one */
 
 	pthread_mutex_lock(&lock);
 	if (tried != real) {

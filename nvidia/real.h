@@ -1,4 +1,4 @@
-/* real.h — find and open the library of NVIDIA's that one of ours stands in front of.
+/* real.h — finds and opens the NVIDIA library that one of our libraries replaces.
  *
  *     client ── dlopen("libnvrtc.so.13") ──> ours ── dlopen("/…/nvidia/cu13/lib/libnvrtc.so.13") ──> NVIDIA's
  *

@@ -1,4 +1,4 @@
-/* registers.c — finds -maxrregcount, and writes it into PTX. */
+/* registers.c — finds -maxrregcount among options, and adds the limit to PTX. */
 #include "nvidia/registers.h"
 
 #include <stdlib.h>

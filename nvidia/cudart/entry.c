@@ -48,8 +48,8 @@ cudaError_t gpul_rt_entry_point_by_version(const char *name, void **out, unsigne
 	return find_entry_point(name, out, (int)version, flags, answer);
 }
 
-/* Tables of functions that NVIDIA's libraries ask for.  The runtime has none of its own: the driver answers, and refuses tables
- * that it does not know. */
+/* Tables of functions that NVIDIA's libraries request.  The runtime has none of its own: it passes the request to the driver,
+ * which refuses unknown tables. */
 #ifndef GPUL_RT_PER_THREAD
 GPUL_RT_FORWARD(cudaGetExportTable, (const void **out, const cudaUUID_t *id),
 		cuGetExportTable(out, (const CUuuid *)(const void *)id))

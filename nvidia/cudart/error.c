@@ -33,7 +33,8 @@ static _Bool is_sticky(cudaError_t e)
 	}
 }
 
-/* Errors that programs also provoke on purpose, to learn what there is, and errors of the system: they are no mistakes. */
+/* Errors that programs also provoke on purpose, to find out what is available, and errors of the system: not mistakes of the
+ * program. */
 static _Bool is_answer(cudaError_t e)
 {
 	switch (e) {
@@ -51,7 +52,7 @@ static _Bool is_answer(cudaError_t e)
 	}
 }
 
-/* GPULOAD_SOFT_QUIET silences the software driver's explanations, and so these, too. */
+/* GPULOAD_SOFT_QUIET suppresses the software driver's explanations, and these too. */
 static _Bool is_quiet(void)
 {
 	const char *quiet = secure_getenv("GPULOAD_SOFT_QUIET");

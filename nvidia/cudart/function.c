@@ -158,7 +158,7 @@ cudaError_t cudaFuncGetParamInfo(const void *stub, size_t index, size_t *offset,
 	return e ? e : gpul_rt_cu(drv, cuFuncGetParamInfo(f, index, offset, bytes));
 }
 
-/* No device of CUDA 12 or later has a choice of the size of a bank of shared memory. */
+/* No device of CUDA 12 or later lets a program choose the size of a shared memory bank. */
 cudaError_t cudaFuncSetSharedMemConfig(const void *stub, enum cudaSharedMemConfig config);
 cudaError_t cudaFuncSetSharedMemConfig(const void *stub, enum cudaSharedMemConfig config)
 {

@@ -15,7 +15,7 @@
 
 enum { ERROR_INTERNAL = 1, ERROR_ELF_ARCH_MISMATCH = 2 };  /* nvFatbinResult */
 
-/* X(name, parameters, arguments): the calls that are only passed on.  A handle is a void *. */
+/* X(name, parameters, arguments): calls that are passed on unchanged.  A handle is a void *. */
 #define PASSED_ON(X)                                                                                                          \
 	X(nvFatbinCreate, (void **handle, const char **options, size_t n_options), (handle, options, n_options))              \
 	X(nvFatbinDestroy, (void **handle), (handle))                                                                         \
@@ -76,7 +76,7 @@ const char *nvFatbinGetErrorString(int result)
 	return result ? "ERROR_INTERNAL: NVIDIA's libnvfatbin was not found" : "SUCCESS";
 }
 
-/* The name behind `.target sm_` in PTX, as in "90a"; NULL: the code is not PTX. */
+/* The target name after `.target sm_` in PTX, such as "90a"; NULL: the code is not PTX. */
 static const char *ptx_target(const char *code, size_t bytes)
 {
 	static const char word[] = ".target", prefix[] = "sm_";

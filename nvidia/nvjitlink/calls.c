@@ -73,7 +73,7 @@ int nvJitLinkCreate(void **handle, uint32_t n_options, const char *const *option
 		r = l->real->Create(&l->checked, n_options, options);
 	else if (!r && !*l->arch)
 		r = jl_complain(l, JL_MISSING_ARCH, "-arch=sm_NN is missing");
-	*handle = l;   /* also after an error: the program reads its log */
+	*handle = l;   /* set even after an error, because the program reads its log */
 	return r;
 }
 
@@ -177,7 +177,7 @@ int nvJitLinkGetLinkedCubin(void *handle, void *cubin)
 	return JL_SUCCESS;
 }
 
-/* Results that only NVIDIA's linker has. */
+/* Results that only NVIDIA's linker can provide. */
 #define FROM_REAL(name, parameters, arguments)                                                        \
 	int nvJitLink##name parameters                                                                \
 	{                                                                                             \

@@ -1,13 +1,13 @@
 /* cooperative.c — the functions of libcudadevrt for cooperative groups, in PTX.
  *
- * NVIDIA's are calls into its driver.  A grid's handle is the address of its workspace, which a cooperative launch passes in
- * %envreg1 and %envreg2: word 0 is its size, word 1 the barrier.  One thread of each block adds to the barrier, and block 0 adds what
- * makes the sum of all blocks flip bit 31; all wait until the bit differs.
+ * NVIDIA's versions call its driver. A grid's handle is the address of its workspace, which a cooperative launch passes in
+ * %envreg1 and %envreg2: word 0 is its size, word 1 the barrier. One thread of each block adds 1 to the barrier, and block 0 adds
+ * a larger number, so that the sum of all blocks flips bit 31; all threads wait until the bit changes.
  *
  * Source: declarations in cuda_device_runtime_api.h; CUDA C++ Programming Guide, Cooperative Groups */
 #include "nvidia/nvjitlink/nvjitlink_internal.h"
 
-#define BLOCKS /* %n: blocks of the grid; %b: the block's index; %t: the thread's index in the block */               \
+#define BLOCKS /* sets %n: blocks of the grid; %b: index of the block; %t: index of the thread in the block */               \
 	"\t.reg .b32 %n, %b, %t, %x, %y;\n"                                                                           \
 	"\tmov.u32 %x, %nctaid.x; mov.u32 %y, %nctaid.y; mul.lo.u32 %n, %x, %y;\n"                                    \
 	"\tmov.u32 %b, %ctaid.z; mul.lo.u32 %b, %b, %y; mov.u32 %y, %ctaid.y; add.u32 %b, %b, %y; \n"               \
@@ -16,7 +16,7 @@
 	"\tmov.u32 %t, %tid.z; mov.u32 %x, %ntid.y; mov.u32 %y, %tid.y; mad.lo.u32 %t, %t, %x, %y;\n"                 \
 	"\tmov.u32 %x, %ntid.x; mov.u32 %y, %tid.x; mad.lo.u32 %t, %t, %x, %y;\n"
 
-#define SYNCHRONIZE /* all threads of the grid; %h: the handle */                                                     \
+#define SYNCHRONIZE /* synchronizes all threads of the grid; %h: the handle */                                                     \
 	"\t.reg .pred %p, %q;\n\t.reg .b32 %add, %old, %now;\n"                                                       \
 	"\tbarrier.sync 0;\n"                                                                                         \
 	"\tsetp.ne.u32 %p, %t, 0;\n\t@%p bra DONE;\n"                                                                 \

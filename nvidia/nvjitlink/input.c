@@ -3,7 +3,7 @@
  *     PTX, or a "cubin" of our libnvrtc    the text itself
  *     fatbin, object, library              the best PTX of each unit; a unit without PTX is left out, and a reference to
  *                                          what it defines fails in the link
- *     LTO code                             NVIDIA's linker, which makes PTX of all LTO code together */
+ *     LTO code                             NVIDIA's linker, which links all LTO code together to PTX */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static int add_lto(struct jl_link *l, const void *data, size_t bytes, const char
 
 /* ---- fatbins --------------------------------------------------------------------------------- */
 
-/* Is image a better than the best so far?  The highest target up to that of the link is best, then the lowest above it. */
+/* True: image a is better than the best so far.  The highest target up to that of the link is best, then the lowest above it. */
 static bool is_better(const gpul_image *a, const gpul_image *best, unsigned sm)
 {
 	bool fits = a->sm <= sm;
@@ -53,8 +53,8 @@ static bool is_better(const gpul_image *a, const gpul_image *best, unsigned sm)
 	return (a->sm > best->sm) == fits;
 }
 
-/* Replace the target of a text by that of the link, which the text could not be linked with: its library has machine code for that, and
- * PTX for the newest device only. */
+/* Replace the target of a text by the link's target.  The library contains machine code for that target, but PTX for the newest
+ * device only. */
 static void lower_target(const struct jl_link *l, struct jl_input *in)
 {
 	char *target = strstr(in->text, "\n.target "), *end, *text = NULL;

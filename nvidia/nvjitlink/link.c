@@ -7,7 +7,7 @@
 #include "ptx/link/prune.h"
 #include "nvidia/nvjitlink/nvjitlink_internal.h"
 
-/* Make PTX of the LTO code, as one more input. */
+/* Link the LTO code to PTX and add that as one more input. */
 static int finish_lto(struct jl_link *l)
 {
 	struct jl_input *in;
@@ -39,7 +39,7 @@ static int keep_result(struct jl_link *l, char *text)
 	return JL_SUCCESS;
 }
 
-/* A link without inputs succeeds: a module without kernels. */
+/* A link without inputs succeeds and gives a module without kernels. */
 static int link_nothing(struct jl_link *l)
 {
 	char *text = NULL;
@@ -85,7 +85,8 @@ static bool any_kernel(void *context, const char *kernel)
 	return true;
 }
 
-/* Leave out of libraries what no kernel reaches: functions of libcudadevrt refer to functions that only a driver has. */
+/* Remove the parts of libraries that no kernel reaches: functions of libcudadevrt refer to functions that exist only in a
+ * driver. */
 static void prune_libraries(struct jl_link *l, size_t n_others)
 {
 	const gpul_ptx_prune_options options = { .is_root = any_kernel, .table_bytes = SIZE_MAX };
@@ -110,7 +111,7 @@ static void prune_libraries(struct jl_link *l, size_t n_others)
 	free(texts);
 }
 
-/* Put libraries behind the other inputs; returns the number of the latter. */
+/* Move libraries after the other inputs; returns the number of other inputs. */
 static size_t put_libraries_last(struct jl_link *l)
 {
 	size_t n = 0;
@@ -126,7 +127,7 @@ static size_t put_libraries_last(struct jl_link *l)
 	return n;
 }
 
-/* The inputs alone, else with cooperative groups of our own, else with the libraries. */
+/* Link the inputs alone; if that fails, with our cooperative groups; if that fails, with the libraries. */
 static int link_with_libraries(struct jl_link *l)
 {
 	size_t n = put_libraries_last(l);

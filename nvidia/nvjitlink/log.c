@@ -1,4 +1,4 @@
-/* log.c — our lines of the error log of a link. */
+/* log.c — gpuload's own lines in the error log of a link. */
 #include "nvidia/nvjitlink/nvjitlink_internal.h"
 
 int jl_complain(struct jl_link *l, int result, const char *text)

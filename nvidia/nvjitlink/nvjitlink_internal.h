@@ -4,7 +4,7 @@
  *     input.c   finds the PTX of an input: text, fatbins, objects, libraries, LTO code
  *     link.c    links the PTX
  *     cooperative.c   functions of libcudadevrt
- *     log.c     our lines of the error log
+ *     log.c     gpuload's lines in the error log
  *     real.c    opens NVIDIA's library */
 #ifndef GPULOAD_NVIDIA_NVJITLINK_NVJITLINK_INTERNAL_H
 #define GPULOAD_NVIDIA_NVJITLINK_NVJITLINK_INTERNAL_H
@@ -58,31 +58,31 @@ const struct jl_real *jl_open(void);
 struct jl_input {
 	char *name, *text;    /* owned; PTX, NUL-terminated */
 	size_t text_bytes;
-	bool is_library;      /* linked only if the others leave a symbol undefined */
+	bool is_library;      /* linked only if a symbol is undefined without it */
 };
 
 struct jl_link {
 	const struct jl_real *real;   /* NULL: not found */
-	void *checked;       /* NVIDIA's link of all inputs: its errors, its log; NULL: none */
-	void *lto;           /* NVIDIA's link of the LTO code, to PTX; NULL: no such input yet */
-	char **options;      /* a copy, for lto; "-ptx" follows */
+	void *checked;       /* NVIDIA's link of all inputs, for its errors and log; NULL: none */
+	void *lto;           /* NVIDIA's link of the LTO code to PTX; NULL: no such input so far */
+	char **options;      /* a copy, for lto; followed by "-ptx" */
 	uint32_t n_options;
 	bool is_lto, wants_ptx, completed;
 	unsigned max_registers;       /* -maxrregcount; 0: not given */
 	GPUL_ARRAY(struct jl_input) inputs;
 	char arch[32];       /* "sm_90"; "": not given */
-	char *ptx;           /* the result, NUL-terminated; NULL: not complete */
+	char *ptx;           /* the result, NUL-terminated; NULL: not linked yet */
 	size_t ptx_bytes;    /* with the NUL */
-	GPUL_ARRAY(char) errors;   /* our lines of the error log, without a NUL */
+	GPUL_ARRAY(char) errors;   /* gpuload's lines in the error log, without a NUL */
 };
 
 /* Append a line to the error log; returns result. */
 int jl_complain(struct jl_link *l, int result, const char *text);
-/* Add an input: finds its PTX.  Returns a value of nvJitLinkResult. */
+/* Add an input and find its PTX.  Returns an nvJitLinkResult. */
 int jl_add(struct jl_link *l, int type, const void *data, size_t bytes, const char *name);
-/* The type that NVIDIA's linker has to be given: a "cubin" of ours is PTX. */
+/* The input type to pass to NVIDIA's linker: a "cubin" from gpuload is PTX. */
 int jl_real_type(int type, const void *data, size_t bytes);
-/* PTX of functions that libcudadevrt calls in the driver. */
+/* PTX of the cooperative group functions, which libcudadevrt leaves to the driver. */
 extern const char jl_cooperative_groups[];
 /* Link all inputs to l->ptx. */
 int jl_link_ptx(struct jl_link *l);

@@ -1,7 +1,7 @@
 /* events.c — libnvidia-ml.so.1: sets of events, and waiting for them.
  *
- * The only event of a device is a fault of a kernel or a copy of this process: an Xid error, as NVIDIA's driver reports it for all
- * processes.  Events of the system are devices that are bound to their driver or unbound, which does not happen here. */
+ * The only device event is a fault of a kernel or copy of this process: an Xid error, which NVIDIA's driver reports for all
+ * processes. System events report devices that are bound to their driver or unbound, which does not happen here. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,12 +23,12 @@ struct event_set {
 	struct event_set *next;
 	bool is_of_system;
 	bool registered[MAX_DEVICES];
-	unsigned n_seen[MAX_DEVICES];          /* faults that have been reported, or were before the registration */
+	unsigned n_seen[MAX_DEVICES];          /* faults already reported, or older than the registration */
 };
 
 static struct {
 	pthread_mutex_t lock;
-	struct event_set *sets;                /* a handle is the address of a set of this list */
+	struct event_set *sets;                /* a handle is the address of a set in this list */
 } events = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- sets ------------------------------------------------------------------------------------ */
@@ -52,7 +52,7 @@ static int create_set(bool is_of_system, void **out)
 	return SUCCESS;
 }
 
-/* The place in the list that refers to the set; the lock is held on success. */
+/* Find the list pointer that refers to the set; the lock is held on success. */
 static int enter_set(void *handle, bool is_of_system, struct event_set ***place)
 {
 	int r = gpul_ml_check_started();
@@ -132,7 +132,7 @@ struct event {   /* nvmlEventData_t; its first version ends before gpu_instance 
 	unsigned gpu_instance, compute_instance;
 };
 
-/* Report a fault that the set has not seen yet.  False: there is none. */
+/* Report a fault that the set has not reported yet.  False: none. */
 static bool find_event(struct event_set *set, struct event *out)
 {
 	for (unsigned k = 0; k < MAX_DEVICES; k++) {
@@ -151,7 +151,7 @@ static bool find_event(struct event_set *set, struct event *out)
 	return false;
 }
 
-/* No event ever comes to a set of the system. */
+/* A set of system events never receives an event. */
 static int wait_for_event(void *handle, bool is_of_system, struct event *out, unsigned timeout_ms)
 {
 	const struct timespec nap = { .tv_nsec = POLL_NS };

@@ -1,6 +1,6 @@
-/* features.c — libnvidia-ml.so.1: what the devices can do, which CPUs and processes use them, and who may change them.
+/* features.c — libnvidia-ml.so.1: capabilities of the devices, the CPUs and processes that use them, and settings.
  *
- * A device of the software driver runs on all CPUs of the process, has the host's memory and no link of its own. */
+ * A device of the software driver runs on all CPUs of the process and uses the host's memory; it has no PCIe link or NVLink. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,10 +19,10 @@ NUMBER(nvmlDeviceGetMaxMigDeviceCount, unsigned, 0 * d->index)
 NUMBER(nvmlDeviceIsMigDeviceHandle, unsigned, 0 * d->index)
 NUMBER(nvmlDeviceGetDisplayMode, int, 0 * d->index)          /* no display: NVML_FEATURE_DISABLED */
 NUMBER(nvmlDeviceGetDisplayActive, int, 0 * d->index)
-NUMBER(nvmlDeviceGetPersistenceMode, int, 0 * d->index)      /* the driver ends with the last process that uses it */
+NUMBER(nvmlDeviceGetPersistenceMode, int, 0 * d->index)      /* always off: the driver ends with the last process that uses it */
 NUMBER(nvmlDeviceGetNumFans, unsigned, 0 * d->index)
 
-/* No link: generation 0 and width 0, over which nothing is sent. */
+/* There is no PCIe link: generation, width and traffic are 0. */
 NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, unsigned, 0 * d->index)
 NUMBER(nvmlDeviceGetGpuMaxPcieLinkGeneration, unsigned, 0 * d->index)
 NUMBER(nvmlDeviceGetMaxPcieLinkWidth, unsigned, 0 * d->index)
@@ -94,7 +94,7 @@ struct field_value {   /* nvmlFieldValue_t */
 	unsigned long long value;
 };
 
-/* All fields are counters of hardware: links, ECC, power. As in NVML, each has an error of its own. */
+/* All fields are hardware counters (links, ECC, power), which do not exist here.  As in NVML, each field gets its own error. */
 CALL(nvmlDeviceGetFieldValues, void *handle, int n, struct field_value *values)
 {
 	struct ml_device *d;
@@ -200,7 +200,7 @@ static void set_bit(unsigned long *words, unsigned n_words, unsigned bit)
 		words[bit / WORD_BITS] |= 1UL << bit % WORD_BITS;
 }
 
-/* Scopes: 0 is the NUMA node, 1 the socket. A device runs on the CPUs of the process, whichever scope is meant. */
+/* Scope 0 is the NUMA node, 1 the socket.  In both scopes, a device runs on the CPUs of the process. */
 CALL(nvmlDeviceGetCpuAffinityWithinScope, void *handle, unsigned n_words, unsigned long *words, unsigned scope)
 {
 	struct ml_device *d;
@@ -223,7 +223,7 @@ CALL(nvmlDeviceGetCpuAffinity, void *handle, unsigned n_words, unsigned long *wo
 	return nvmlDeviceGetCpuAffinityWithinScope(handle, n_words, words, 0);
 }
 
-/* NUMA nodes that have memory, as the kernel lists them: "0-1,4"; one node where it lists none. */
+/* NUMA nodes that have memory, as the kernel lists them: "0-1,4"; one node if it lists none. */
 CALL(nvmlDeviceGetMemoryAffinity, void *handle, unsigned n_words, unsigned long *words, unsigned scope)
 {
 	struct ml_device *d;
@@ -259,7 +259,7 @@ static int find_pair(void *handle1, void *handle2, const void *out, struct ml_de
 	return r ? r : gpul_ml_find_device(handle2, out, &pair[1]);
 }
 
-/* All devices are in the address space of the process: they read, write and do atomics on each other's memory. */
+/* All devices are in the address space of the process: they can read, write and do atomics on each other's memory. */
 CALL(nvmlDeviceGetP2PStatus, void *handle1, void *handle2, unsigned capability, int *out)
 {
 	enum { OK = 0, LINK_NOT_SUPPORTED = 5, UNKNOWN = 6, NVLINK = 2, N_CAPABILITIES = 5 };
@@ -283,7 +283,7 @@ CALL(nvmlDeviceOnSameBoard, void *handle1, void *handle2, int *out)
 	return r;
 }
 
-enum { INTERNAL = 0, NODE = 40 };   /* nvmlGpuTopologyLevel_t: of a device and itself, and of two devices */
+enum { INTERNAL = 0, NODE = 40 };   /* nvmlGpuTopologyLevel_t for a device and itself, and for two devices */
 
 CALL(nvmlDeviceGetTopologyCommonAncestor, void *handle1, void *handle2, int *out)
 {
@@ -295,7 +295,7 @@ CALL(nvmlDeviceGetTopologyCommonAncestor, void *handle1, void *handle2, int *out
 	return r;
 }
 
-/* Write the devices but `without` to a caller's list; *n: its capacity, or 0 to ask for the number. */
+/* Write all devices except `without` to a caller's list; *n: its capacity, or 0 to query the number. */
 static int list_devices(const struct ml_device *without, unsigned *n, void **out)
 {
 	const unsigned capacity = *n;
@@ -344,7 +344,7 @@ CALL(nvmlSystemGetTopologyGpuSet, unsigned cpu, unsigned *n, void **out)
 struct process_v1 { unsigned pid; unsigned long long used; };
 struct process { unsigned pid; unsigned long long used; unsigned gpu_instance, compute_instance; };   /* nvmlProcessInfo_t */
 
-/* List this process if it has memory on the device; what other processes have there is not known. */
+/* List this process if it has memory on the device; the memory of other processes is unknown. */
 static int list_processes(void *handle, unsigned *n, void *infos, size_t info_bytes)
 {
 	struct process own = { .pid = (unsigned)getpid(), .gpu_instance = ~0u, .compute_instance = ~0u };
@@ -378,7 +378,7 @@ PROCESSES(nvmlDeviceGetComputeRunningProcesses, struct process_v1)
 PROCESSES(nvmlDeviceGetComputeRunningProcesses_v2, struct process)
 PROCESSES(nvmlDeviceGetComputeRunningProcesses_v3, struct process)
 
-/* No process draws, and none is a client of MPS. */
+/* There are no graphics processes and no MPS clients. */
 #define NO_PROCESSES(name)                                          \
 	CALL(name, void *handle, unsigned *n, void *infos)          \
 	{                                                           \
@@ -399,7 +399,7 @@ NO_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v3)
 
 /* ---- settings -------------------------------------------------------------------------------- */
 
-/* Settings of the machine that every GPU of the described architecture has: only its administrator may change them. */
+/* Settings that a GPU of the described architecture has, but only an administrator may change. */
 #define FORBIDDEN(name, type)                                       \
 	CALL(name, void *handle, type value)                        \
 	{                                                           \

@@ -1,6 +1,6 @@
 /* nvml.c — libnvidia-ml.so.1: describes the devices of the software driver beside it.
  *
- * Here are the start, the search for devices, and what each device is; features.c has the rest. */
+ * This file has initialisation, device look-up and device identity; features.c has the rest. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ struct utilization { unsigned gpu, memory; };
 
 static struct {
 	pthread_mutex_t lock;
-	int n_users, n_devices;   /* n_users: nvmlInit without nvmlShutdown */
+	int n_users, n_devices;   /* n_users: nvmlInit calls without nvmlShutdown */
 	int (*describe)(int index, gpuload_soft_device *out);
 	struct ml_device device[MAX_DEVICES];
 	double last_wall_s, last_cpu_s;   /* at the last query of the utilisation */
@@ -237,7 +237,7 @@ CALL(nvmlSystemGetProcessName, unsigned pid, char *name, unsigned length)
 	return SUCCESS;
 }
 
-/* ---- which devices --------------------------------------------------------------------------- */
+/* ---- finding devices ------------------------------------------------------------------------- */
 
 CALL(nvmlDeviceGetCount_v2, unsigned *n)
 {
@@ -291,7 +291,7 @@ CALL(nvmlDeviceGetHandleByUUID, const char *uuid, void **out)
 	for (int i = 0; i < nvml.n_devices; i++) {
 		const char *is = nvml.device[i].is.uuid;
 
-		if (strcasecmp(is, uuid) && strcasecmp(is + strlen("GPU-"), uuid))  /* cuda-core leaves the prefix out */
+		if (strcasecmp(is, uuid) && strcasecmp(is + strlen("GPU-"), uuid))  /* cuda-core omits the prefix */
 			continue;
 		*out = &nvml.device[i];
 		return SUCCESS;
@@ -359,7 +359,7 @@ CALL(nvmlDeviceGetCudaComputeCapability, void *handle, int *major, int *minor)
 	return r;
 }
 
-/* Write the first n_bytes of the structure: a caller of an older version has a shorter one. */
+/* Write the first n_bytes of the structure: older versions of the call have a shorter structure. */
 static int give_pci_info(void *handle, void *out, size_t n_bytes)
 {
 	struct ml_device *d;
@@ -375,14 +375,14 @@ static int give_pci_info(void *handle, void *out, size_t n_bytes)
 	return SUCCESS;
 }
 
-/* The long bus id is written up to its zero byte, as an H200's library does: 53 bytes. */
+/* An H200's library writes the long bus id only up to its NUL: 53 bytes in total. */
 CALL(nvmlDeviceGetPciInfo_v3, void *handle, void *out)
 {
 	return give_pci_info(handle, out, offsetof(pci_info, bus_id) + sizeof "00000000:00:00.0");
 }
 
-/* The second version has four reserved numbers in place of the long bus id; an H200's library leaves them as they are, and the first
- * version's structure behind 32 bytes. */
+/* In the second version of the structure, four reserved numbers follow instead of the long bus id; an H200's library leaves them
+ * unchanged, and writes the first version's fields after 32 bytes. */
 CALL(nvmlDeviceGetPciInfo_v2, void *handle, void *out)
 {
 	return give_pci_info(handle, out, offsetof(pci_info, bus_id));
@@ -444,7 +444,7 @@ CALL(nvmlDeviceGetUtilizationRates, void *handle, struct utilization *out)
 
 /* ---- everything else ------------------------------------------------------------------------- */
 
-/* The same function under each name; it reads no argument. */
+/* One function exported under every refused name; it reads no argument. */
 CALL(gpuload_nvml_refused, void)
 {
 	int r = gpul_ml_check_started();

@@ -1,12 +1,10 @@
-/* nvml_internal.h — what the files of libnvidia-ml.so.1 share.
- *
- * The types are those of nvml.h, which need not be installed; a device is a pointer into the table of devices. */
+/* nvml_internal.h — declarations shared by the files of libnvidia-ml.so.1. */
 #ifndef GPULOAD_NVIDIA_NVML_NVML_INTERNAL_H
 #define GPULOAD_NVIDIA_NVML_NVML_INTERNAL_H
 
 #include "softcuda/api/describe.h"
 
-/* Each call is declared, because the headers that do may be missing. */
+/* Each call is declared before its definition, because the headers that declare it may be missing. */
 #define CALL(name, ...)                                                \
 	__attribute__((visibility("default"))) int name(__VA_ARGS__);  \
 	int name(__VA_ARGS__)
@@ -25,13 +23,13 @@ struct ml_memory { unsigned long long total, free, used; };   /* nvmlMemory_t */
 int gpul_ml_check_started(void);
 /* Find the device of a handle; out is the caller's output pointer, which must not be NULL. */
 int gpul_ml_find_device(void *handle, const void *out, struct ml_device **device);
-struct ml_device *gpul_ml_device(unsigned index);   /* NULL: there are not so many */
+struct ml_device *gpul_ml_device(unsigned index);   /* NULL: the index is too large */
 void gpul_ml_describe(const struct ml_device *d, gpuload_soft_device *now);
 int gpul_ml_give_text(const char *text, char *out, unsigned length);
 int nvmlDeviceGetHandleByUUID(const char *uuid, void **out);
 int nvmlDeviceGetMemoryInfo(void *handle, struct ml_memory *out);
 
-/* Calls that give one number. */
+/* A call that returns one number. */
 #define NUMBER(name, type, expression)             \
 	CALL(name, void *handle, type *out)        \
 	{                                          \

@@ -21,7 +21,7 @@
 
 enum { ERROR_INVALID_INPUT = 3, ERROR_INTERNAL = 11 };  /* nvrtcResult */
 
-/* X(name, parameters, arguments): the calls that are only passed on.  A program is a void *. */
+/* X(name, parameters, arguments): calls that are passed on unchanged.  A program is a void *. */
 #define PASSED_ON(X)                                                                                  \
 	X(nvrtcVersion, (int *major, int *minor), (major, minor))                                     \
 	X(nvrtcGetNumSupportedArchs, (int *n), (n))                                                   \
@@ -118,13 +118,13 @@ const char *nvrtcGetErrorString(int result)
 	return result ? "NVRTC_ERROR_INTERNAL_ERROR: NVIDIA's libnvrtc was not found" : "NVRTC_SUCCESS";
 }
 
-/* ---- programs that were compiled with -maxrregcount --------------------------------------------- */
+/* ---- register limits (-maxrregcount) of programs ------------------------------------------------ */
 
 struct limited { void *program; unsigned registers; struct limited *next; };
 static struct limited *limited;
 static pthread_mutex_t limited_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* 0: the program has no limit any more. */
+/* 0: the program no longer has a limit. */
 static void set_limit(void *program, unsigned registers)
 {
 	struct limited **at = &limited, *one;

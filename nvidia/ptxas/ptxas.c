@@ -19,8 +19,8 @@ enum { NOT_PTX = 255 };   /* exit status of ptxas for an error in its input */
 
 struct request {
 	const char *input, *output;
-	int output_at;           /* argument that has the name of the output, or ends with it; 0: none */
-	const char *output_head; /* what precedes it in that argument: "", "--output-file=" */
+	int output_at;           /* index of the argument that is the output's name, or ends with it; 0: none */
+	const char *output_head; /* the text before the name in that argument: "", "--output-file=" */
 	bool version;
 };
 
@@ -131,7 +131,7 @@ static int check_with_real(const char *real, int argc, char **argv, const struct
 	return status;
 }
 
-/* ---- without it ------------------------------------------------------------------------------ */
+/* ---- without NVIDIA's ptxas ------------------------------------------------------------------ */
 
 static int check_with_parser(const char *input, const gpul_file *file)
 {
@@ -146,7 +146,7 @@ static int check_with_parser(const char *input, const gpul_file *file)
 	return 0;
 }
 
-/* Write the text, with the limit of registers in its kernels, and a NUL, so that the file's bytes are a string for cuModuleLoadData. */
+/* Write the text with the register limit in its kernels, and a NUL, so that the file can be passed to cuModuleLoadData. */
 static int write_output(const char *path, const gpul_file *file, unsigned max_registers)
 {
 	FILE *f = fopen(path, "w");

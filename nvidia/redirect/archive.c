@@ -1,8 +1,8 @@
-/* archive.c — NVIDIA's runtime in an object whose symbols were removed.
+/* archive.c — finds NVIDIA's runtime in a stripped object.
  *
- * libcudart_static.a contains one object, and the linker copies its machine code as a whole.  Only the bytes with addresses change;
- * the archive's relocations tell which ones these are.  So the runtime is where all other bytes are equal, and then each function is as far
- * from the beginning as in the archive. */
+ * libcudart_static.a contains one object, and the linker copies its machine code as a whole. Only bytes that contain addresses
+ * change, and the archive's relocations list them. So the runtime is at the place where all other bytes are equal, and each
+ * function has the same offset from its start as in the archive. */
 #include <ar.h>
 #include <glob.h>
 #include <limits.h>
@@ -17,11 +17,11 @@
 enum { ANCHOR_BYTES = 64 };
 
 struct machine_code {
-	size_t index;              /* of its section .text */
+	size_t index;              /* of section .text */
 	const uint8_t *bytes;
 	size_t n_bytes;
 	uint8_t *is_address;       /* for each byte: true if the linker writes it; owned */
-	size_t anchor;             /* offset of ANCHOR_BYTES that the linker does not write */
+	size_t anchor;             /* offset of ANCHOR_BYTES that no relocation changes */
 };
 
 /* ---- the archive ----------------------------------------------------------------------------- */
@@ -64,7 +64,7 @@ static bool copy_object(struct mapped archive, struct mapped *out)
 	return false;
 }
 
-/* An address has 4 or 8 bytes.  The linker may also write another instruction in place of one that loads an address: the 3 bytes before. */
+/* An address has 4 or 8 bytes.  The linker may also replace the instruction that loads an address: the 3 bytes before it. */
 static void mark_addresses(struct machine_code *code, const Elf64_Rela *relocations, size_t n)
 {
 	enum { BEFORE = 3 };
@@ -78,7 +78,7 @@ static void mark_addresses(struct machine_code *code, const Elf64_Rela *relocati
 	}
 }
 
-/* The longest part without addresses is the least likely to be elsewhere, too. */
+/* The anchor is the longest part without addresses, because it is least likely to occur elsewhere. */
 static bool find_anchor(struct machine_code *code)
 {
 	size_t longest = 0;
@@ -102,7 +102,7 @@ static bool read_code(struct mapped elf, struct machine_code *code)
 	const Elf64_Shdr *sections = elf_sections(elf, &n_sections);
 
 	*code = (struct machine_code){ 0 };
-	for (size_t i = 1; i < n_sections; i++) {   /* the largest: the others are parts of C++ constructors */
+	for (size_t i = 1; i < n_sections; i++) {   /* the largest section: the others are parts of C++ constructors */
 		const Elf64_Shdr *s = &sections[i];
 
 		if (s->sh_type != SHT_PROGBITS || !(s->sh_flags & SHF_EXECINSTR) || s->sh_size <= code->n_bytes || !section_bytes(elf, s))
@@ -128,7 +128,7 @@ static bool is_equal(const struct machine_code *code, const uint8_t *at)
 	return true;
 }
 
-/* Where the code begins in one of the object's executable segments, as an address of the object; 0: nowhere. */
+/* The start of the code in an executable segment of the object, as an address of the object; 0: not found. */
 static uintptr_t find_code(struct mapped object, const struct machine_code *code)
 {
 	size_t n_segments = 0;
@@ -209,7 +209,7 @@ static bool try_wheels(struct search *s, const char *folder, int n_folder, const
 	return done;
 }
 
-/* Python packages that are installed beside the one of the object, whatever command started the Python. */
+/* Search the Python packages installed beside the object's package, whichever command started Python. */
 static bool try_siblings(struct search *s, const char *path)
 {
 	const char *end = strstr(path, "-packages/");   /* site-, dist- */

@@ -1,13 +1,13 @@
-/* redirect.c — NVIDIA's runtime inside a program or library: each of its functions becomes a jump to ours.
+/* redirect.c — patches NVIDIA's runtime inside a program or library: each of its functions becomes a jump to ours.
  *
- * nvcc links libcudart_static.a by default.  That runtime works with NVIDIA's driver only.  This library is an auditor of the dynamic loader
- * (LD_AUDIT): it learns of each object before the first instruction of that object runs, also before constructors, in which nvcc registers kernels.
- * Nothing on disk changes.  What the program then calls is our libcudart.so, which is preloaded.
+ * nvcc links libcudart_static.a by default. That runtime works with NVIDIA's driver only. This library is an auditor of the
+ * dynamic loader (LD_AUDIT): the loader calls it for each object before the first instruction of that object runs, even before
+ * the constructors in which nvcc registers kernels. No file changes. The program then calls our libcudart.so, which is preloaded.
  *
  *     cudaMalloc:  jmp *0(%rip)             6 bytes: FF 25 00 00 00 00
  *                  address of ours          8 bytes
  *
- * Each function of the runtime begins at a multiple of 16 bytes, so 14 bytes have room.
+ * Each function of the runtime starts at a multiple of 16 bytes, so the 14 bytes fit.
  *
  * Source: rtld-audit(7); Intel SDM, JMP r/m64. */
 #include <dlfcn.h>
@@ -76,7 +76,7 @@ static bool has_call(const struct static_runtime *r, const char *name)
 
 static void redirect_calls(const struct link_map *map, struct mapped object, const struct static_runtime *r, const char *path)
 {
-	/* CUDA 13 removed the first, CUDA 12 the second. */
+	/* CUDA 13 removed the first call, CUDA 12 lacks the second */
 	const struct link_map *ours = has_call(r, "cudaGetDeviceProperties_v2") ? ours_12 : ours_13;
 	uintptr_t targets[REDIRECT_MAX_CALLS];
 	size_t n = 0;
@@ -99,9 +99,10 @@ static void redirect_calls(const struct link_map *map, struct mapped object, con
 			 ours->l_name);
 }
 
-/* ---- runtimes that were not found ------------------------------------------------------------ */
+/* ---- runtimes for which no archive was found ------------------------------------------------- */
 
-/* Many libraries contain a runtime that their programs never use.  One that is used asks the driver for private tables first. */
+/* Many libraries contain a runtime that their programs never use.  A runtime that is used first requests private tables from the
+ * driver. */
 struct unknown_runtime {
 	const struct link_map *map;
 	char version[16];              /* of toolkit_version() */
@@ -109,7 +110,7 @@ struct unknown_runtime {
 };
 
 static struct unknown_runtime *unknown;
-static pthread_mutex_t unknown_lock = PTHREAD_MUTEX_INITIALIZER;   /* the driver calls in any thread */
+static pthread_mutex_t unknown_lock = PTHREAD_MUTEX_INITIALIZER;   /* the driver calls on any thread */
 
 static void add_unknown(const struct link_map *map, struct mapped object, const char *path)
 {
@@ -126,7 +127,7 @@ static void add_unknown(const struct link_map *map, struct mapped object, const 
 	pthread_mutex_unlock(&unknown_lock);
 }
 
-/* The result is the caller's, to be freed; NULL: the runtime of that object is known, or has been taken before. */
+/* The caller frees the result; NULL: the runtime of that object is known, or was reported before. */
 static struct unknown_runtime *take_unknown(uintptr_t map)
 {
 	struct unknown_runtime *u;

@@ -82,7 +82,7 @@ bool is_code(struct mapped elf, uintptr_t address, size_t n_bytes)
 	return false;
 }
 
-/* cudaMalloc, __cudaRegisterFunction; not cudart's own functions, and not C++ names. */
+/* True for calls such as cudaMalloc and __cudaRegisterFunction; false for cudart's internal functions and C++ names. */
 static bool is_runtime_call(const char *name)
 {
 	if (!strncmp(name, "__", 2))
@@ -120,7 +120,8 @@ void add_symbols(struct mapped elf, unsigned type, size_t index, uintptr_t offse
 
 struct dynamic { const Elf64_Sym *symbols; const char *text; const uint32_t *gnu_hash, *hash; };
 
-/* The dynamic loader replaces the addresses in most objects' dynamic sections by those in memory, but not in read-only ones. */
+/* In most objects, the dynamic loader replaces addresses in the dynamic section by load addresses, but not in read-only
+ * sections. */
 static const void *dynamic_pointer(const struct link_map *map, uint64_t value)
 {
 	return (const void *)(value < map->l_addr ? map->l_addr + value : value);
@@ -142,9 +143,9 @@ static bool read_dynamic(const struct link_map *map, struct dynamic *out)
 	return out->symbols && out->text && (out->gnu_hash || out->hash);
 }
 
-/* The number of dynamic symbols before those that are exported.  Linkers write the imported ones first: those without a place in the GNU hash
- * table, whose word 1 is the first that has one.  The table of an object that exports nothing does not say how many there are; linkers write
- * the names behind the symbols. */
+/* The number of dynamic symbols before the exported ones.  Linkers write imported symbols first: they are not in the GNU hash
+ * table, whose word 1 is the index of the first hashed symbol.  For an object that exports nothing, the hash table does not give
+ * the number; then use that linkers write the names after the symbols. */
 static size_t count_imports(const struct dynamic *d)
 {
 	const char *symbols = (const char *)d->symbols;

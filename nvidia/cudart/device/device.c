@@ -156,7 +156,7 @@ GPUL_RT_FORWARD(cudaDeviceFlushGPUDirectRDMAWrites,
 		cuFlushGPUDirectRDMAWrites((CUflushGPUDirectRDMAWritesTarget)target,
 					   (CUflushGPUDirectRDMAWritesScope)scope))
 
-/* The size of a bank of shared memory: no device of CUDA 12 or later has a choice. */
+/* The size of a bank of shared memory: no device of CUDA 12 or later lets a program choose it. */
 cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *out);
 cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *out)
 {
@@ -212,7 +212,7 @@ cudaError_t cudaDriverGetVersion(int *version)
 	return cudaSuccess;
 }
 
-/* ---- what pairs of devices can do, and atomic operations --------------------------------------- */
+/* ---- properties of pairs of devices, and atomic operations ------------------------------------- */
 
 _Static_assert((int)cudaDevP2PAttrCudaArrayAccessSupported ==
 		       (int)CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED,

@@ -194,7 +194,8 @@ cudaError_t gpul_rt_properties_11(properties *out, int ordinal)
 }
 #endif
 
-/* A device of the wanted compute capability is better than one with the wanted memory, and that better than another. */
+/* Rank a device: a device of the wanted compute capability is better than one with the wanted memory, which is better than any
+ * other. */
 static int match(const properties *has, const properties *wanted)
 {
 	return 4 * (wanted->major == has->major && wanted->minor == has->minor) +

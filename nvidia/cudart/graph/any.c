@@ -1,8 +1,7 @@
 /* any.c — nodes of any kind by one structure: cudaGraphAddNode, cudaGraphNodeSetParams, cudaGraphExecNodeSetParams.
  *
- * Most parameters have the same layout in both interfaces.  Kernels, copies, fills and conditions are converted, because the
- * driver's have a context in addition.
- * Compiled for each interface: abi_internal.h has the reason. */
+ * Most parameters have the same layout in both interfaces. Kernels, copies, fills and conditions are converted, because the
+ * driver's structures also contain a context. Compiled for each interface: abi_internal.h has the reason. */
 #include <stddef.h>
 #include <string.h>
 

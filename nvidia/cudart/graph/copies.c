@@ -8,7 +8,7 @@
 
 #define NEW_NODE cudaGraphNode_t *out, cudaGraph_t graph, const cudaGraphNode_t *after, size_t n_after
 
-/* Where the parameters of a copy go: a new node (out), a node of a graph, or (exec) one of an instantiated graph. */
+/* The destination of a copy's parameters: a new node (out), a node of a graph, or (exec) a node of an instantiated graph. */
 struct target {
 	cudaGraphNode_t *out;
 	cudaGraph_t graph;

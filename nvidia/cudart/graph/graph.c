@@ -1,8 +1,8 @@
-/* graph.c — create, copy, inspect and destroy graphs; user objects and the memory of graphs.  Edges are in edges.c, nodes in
- * nodes.c and copies.c, what runs in execute.c.
+/* graph.c — create, copy, inspect and destroy graphs; user objects and the memory of graphs. Edges are in edges.c, nodes in
+ * nodes.c and copies.c, executable graphs in execute.c.
  *
- * The handles of both interfaces are the same, and so are most structures: the assertions say which.
- * Source: CUDA Runtime API, Graph Management. */
+ * The handles of both interfaces are the same, and so are most structures, as the assertions check. Source: CUDA Runtime API,
+ * Graph Management. */
 #include "nvidia/cudart/runtime_internal.h"
 
 _Static_assert((int)cudaGraphNodeTypeKernel == (int)CU_GRAPH_NODE_TYPE_KERNEL &&

@@ -42,7 +42,7 @@ GPUL_RT_FORWARD_AS(GPUL_RT_OLD_PTSZ("cudaMemDiscardAndPrefetchBatchAsync"), gpul
 						     location_indices, n_locations, flags,
 						     gpul_rt_stream(stream)))
 #else
-/* The calls of CUDA 12.8 report the index of a copy that failed; SIZE_MAX: not one of them. */
+/* The calls of CUDA 12.8 report the index of the copy that failed; SIZE_MAX: the error is not about one copy. */
 static size_t *no_index(size_t *failed)
 {
 	if (failed)

@@ -16,7 +16,8 @@ static cudaError_t check_kind(enum cudaMemcpyKind kind)
 	return gpul_rt_fail(cudaErrorInvalidMemcpyDirection, "cudaMemcpy: %d is not a kind of copy; the kinds are 0 (cudaMemcpyHostToHost) to 4 (cudaMemcpyDefault)", (int)kind);
 }
 
-/* A copy has failed: if an address that `kind` says to be device memory is not, explain that.  Each driver knows its own memory. */
+/* After a failed copy: if `kind` says that an address is device memory but it is not, explain that.  Each driver knows its own
+ * memory. */
 static cudaError_t explain_copy(const gpul_driver *drv, cudaError_t e, const void *to, const void *from, enum cudaMemcpyKind kind)
 {
 	static const char *const names[] = { "HostToHost", "HostToDevice", "DeviceToHost", "DeviceToDevice" };

@@ -14,7 +14,7 @@ GPUL_RT_FORWARD(cudaStreamBeginCaptureToGraph,
 GPUL_RT_FORWARD(cudaStreamIsCapturing, (cudaStream_t stream, enum cudaStreamCaptureStatus *status),
 		cuStreamIsCapturing(gpul_rt_stream(stream), (CUstreamCaptureStatus *)(void *)status))
 
-/* The end of a capture to a graph that the program has may be called without a pointer for the graph. */
+/* When a capture to an existing graph ends, the program may pass no pointer for the graph. */
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 {
 	const gpul_driver *drv;

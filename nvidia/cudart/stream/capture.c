@@ -10,7 +10,7 @@ _Static_assert((int)cudaStreamCaptureModeRelaxed == (int)CU_STREAM_CAPTURE_MODE_
 		       sizeof(cudaGraphEdgeData) == sizeof(CUgraphEdgeData),
 	       "numbers and structures of both interfaces are the same");
 
-/* What can be asked about a capture; a NULL pointer is not asked. */
+/* The results of a capture query; a NULL pointer means that the caller does not want the value. */
 struct answer {
 	unsigned long long *id;
 	cudaGraph_t *graph;
