@@ -98,7 +98,7 @@ void gpul_beside_keep(gpul_module *m, const gpul_images *images, const gpul_imag
  * the module's lock. */
 gpul_signature *gpul_beside_signature(const gpul_kernel *k);
 
-/* The signature of a kernel without PTX: parameter sizes, and the types in its C++ name; NULL: no memory. */
+/* The signature of a kernel without PTX: parameter sizes, and the types in its C++ name; NULL: out of memory. */
 gpul_signature *gpul_signature_of_name(const gpul_kernel *k, const char *demangled);
 
 #endif

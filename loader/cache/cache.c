@@ -50,7 +50,7 @@ static void compute_digest(const void *bytes, size_t n_bytes, unsigned char dige
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
-/* Read the payload and append a NUL; NULL: the file is not a valid result of that key, or no memory. */
+/* Read the payload and append a NUL; NULL: the file is not a valid result of that key, or out of memory. */
 static void *read_result(int fd, const unsigned char key[GPUL_SHA256_BYTES], size_t *n_bytes)
 {
 	unsigned char digest[GPUL_SHA256_BYTES];

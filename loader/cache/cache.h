@@ -24,7 +24,7 @@ extern "C" {
  * "bc" differ. */
 typedef struct gpul_cache_key gpul_cache_key;
 
-/** NULL: no memory; the other calls accept NULL and do nothing.  purpose keeps different kinds of
+/** NULL: out of memory; the other calls accept NULL and do nothing.  purpose keeps different kinds of
  * results apart.  Any thread; a key belongs to one thread. */
 gpul_cache_key *gpul_cache_key_create(const char *purpose);
 /** Add bytes, or a string (NULL differs from ""). */

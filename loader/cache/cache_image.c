@@ -17,7 +17,7 @@ bool gpul_cache_key_add_tool(gpul_cache_key *key, const char *path)
 	return true;
 }
 
-/* Copy the text and append a NUL; NULL: no memory. */
+/* Copy the text and append a NUL; NULL: out of memory. */
 static char *copy_text(const char *bytes, size_t n_bytes)
 {
 	char *out = malloc(n_bytes + 1);

@@ -102,7 +102,7 @@ static bool read_name(archive *a, const char name[16], member *m)
 		if (a->thin || !read_number(name + 3, 13, &n) || !read_bsd_name(n, m))
 			return false;
 	} else if (name[0] == '/') {
-		/* Thin archives have another slash behind the number of a member whose base name has 15 characters. */
+		/* In thin archives, another slash follows the number of a member whose base name has 15 characters. */
 		if (!read_number(name + 1, name[15] == '/' ? 14 : 15, &n) || !read_long_name(a, n, m))
 			return false;
 	} else {

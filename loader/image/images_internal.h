@@ -126,7 +126,7 @@ bool gpul_image_start(const gpul_image *image, void *out, size_t n);
 void gpul_images_release_pages(const gpul_images *list, const void *from, const void *end);
 
 /* Append an image at the walk's current place: place, unit, origin and relocatable are set, other members are 0.
- * NULL: no memory, reported in w->err.  unit: the number of a unit in the list, or GPUL_NEW_UNIT. */
+ * NULL: out of memory, reported in w->err.  unit: the number of a unit in the list, or GPUL_NEW_UNIT. */
 #define GPUL_NEW_UNIT UINT32_MAX
 gpul_image *gpul_walk_add(const gpul_walk *w, uint32_t unit);
 

@@ -82,7 +82,7 @@ static void *on_huge_pages(size_t *room)
 	return at;
 }
 
-/* A buffer for n bytes and a NUL; NULL: no memory. */
+/* A buffer for n bytes and a NUL; NULL: out of memory. */
 static buffer *make_room(gpul_unpacked *out, size_t n)
 {
 	buffer *b = out->owned ? out->owned : calloc(1, sizeof *b);

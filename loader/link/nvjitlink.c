@@ -7,7 +7,7 @@
 typedef int log_size(void *handle, size_t *bytes);
 typedef int log_text(void *handle, void *log);
 
-/* Copy a log of the link; NULL: no memory, or the log is empty. */
+/* Copy a log of the link; NULL: out of memory, or the log is empty. */
 static char *fetch_log(void *handle, log_size *size_of, log_text *get)
 {
 	size_t bytes = 0;

@@ -76,7 +76,7 @@ static _Noreturn void run_child(const struct nvjitlink_task *task, int fd)
 
 /* ---- the parent ---------------------------------------------------------------------------- */
 
-/* Read n bytes and append a NUL; NULL: the child ended early, or no memory (*no_memory is set then). */
+/* Read n bytes and append a NUL; NULL: the child ended early, or out of memory (*no_memory is set then). */
 static char *read_part(int fd, uint64_t n, bool *no_memory)
 {
 	char *p = malloc((size_t)n + 1);
@@ -91,7 +91,7 @@ static char *read_part(int fd, uint64_t n, bool *no_memory)
 	return p;
 }
 
-/* Read what the child writes; false: the child ended early, or no memory. */
+/* Read what the child writes; false: the child ended early, or out of memory. */
 static bool receive_outcome(int fd, struct nvjitlink_outcome *out, bool *no_memory)
 {
 	struct head *h = (struct head *)(void *)read_part(fd, sizeof *h, no_memory);

@@ -171,7 +171,7 @@ static gpul_status write_copy(const struct source *source, const char *copy, gpu
 	return GPUL_OK;
 }
 
-/* The folder of the source as an option of gcc, quoted as nvcc and its shell need it; owned.  NULL: no memory. */
+/* The folder of the source as an option of gcc, quoted as nvcc and its shell need it; owned.  NULL: out of memory. */
 static char *quote_folder(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *end = slash && strncmp(path, "/dev/", 5) && strncmp(path, "/proc/", 6) ? slash + 1 : path;

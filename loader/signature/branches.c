@@ -42,7 +42,7 @@ static bool list_successors(const gpul_cfg *cfg, uint32_t **first, uint32_t **ro
 	return true;
 }
 
-/* List the reachable blocks in reverse postorder and number them in v->order; false: no memory. */
+/* List the reachable blocks in reverse postorder and number them in v->order; false: out of memory. */
 static bool number_blocks(gpul_intervals *v, uint32_t *rpo, uint32_t *n_rpo)
 {
 	uint32_t n = v->cfg.n_blocks, *first = NULL, *rows = NULL, depth = 0, at = n;

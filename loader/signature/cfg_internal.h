@@ -12,7 +12,7 @@ typedef struct gpul_cfg {
 	uint32_t n_blocks;
 } gpul_cfg;
 
-/* Build the graph of f, which has a body; false: no memory, and *out is empty.  Release it with gpul_cfg_close(). */
+/* Build the graph of f, which has a body; false: out of memory, and *out is empty.  Release it with gpul_cfg_close(). */
 bool gpul_cfg_open(const gpul_ptx_func *f, gpul_cfg *out);
 void gpul_cfg_close(gpul_cfg *b);
 

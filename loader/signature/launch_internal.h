@@ -54,7 +54,7 @@ typedef struct gpul_intervals {
 	bool changed, descending;
 } gpul_intervals;
 
-/* Compute the dominators; false: no memory. */
+/* Compute the dominators; false: out of memory. */
 bool gpul_branches_open(gpul_intervals *v);
 
 /* 1: the guard of an instruction is true, 0: false, -1: unknown.  An instruction without a guard gives 1. */

@@ -33,7 +33,7 @@ const gpul_dataflow_func *gpul_dataflow_callee(const gpul_dataflow *p,
 	return f ? find_func(p, f) : NULL;
 }
 
-/* A row for one more function; NULL: no memory.  The table doubles when its length is a power of two.  It starts small,
+/* A row for one more function; NULL: out of memory.  The table doubles when its length is a power of two.  It starts small,
  * because most kernels call nothing and a module may have a hundred thousand functions. */
 static gpul_dataflow_func *next_row(gpul_dataflow *p)
 {

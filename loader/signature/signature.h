@@ -106,7 +106,7 @@ void gpul_signature_destroy(gpul_signature *s);
 /** Write "vecadd(f64 *, f64 *, f64 *, i32)" to buf; returns the length of the whole text, as
  * snprintf does. */
 size_t gpul_signature_print(const gpul_signature *s, char *buf, size_t buf_bytes);
-/** The whole text of gpul_signature_print(); the caller frees it.  NULL: no memory. */
+/** The whole text of gpul_signature_print(); the caller frees it.  NULL: out of memory. */
 char *gpul_signature_text(const gpul_signature *s);
 
 #ifdef __cplusplus

@@ -22,7 +22,7 @@ typedef struct gpul_signature_owned {
 gpul_status gpul_signature_declared(const gpul_ptx_module *m, const gpul_ptx_func *f,
 				    gpul_signature_owned **out, gpul_error *err);
 
-/* A complete signature of n zeroed parameters; NULL: no memory. */
+/* A complete signature of n zeroed parameters; NULL: out of memory. */
 gpul_signature_owned *gpul_signature_blank(const char *kernel, size_t n_params);
 
 /* Mark a signature as incomplete; the first reason given is kept. */

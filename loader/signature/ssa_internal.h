@@ -27,7 +27,7 @@ typedef struct gpul_ssa {
 	uint32_t n_phis;
 } gpul_ssa;
 
-/* Number the values of f, which has a body; false: no memory, and *out is empty.  Release it with gpul_ssa_close().
+/* Number the values of f, which has a body; false: out of memory, and *out is empty.  Release it with gpul_ssa_close().
  * If f would need too many phis, each remaining register keeps one value. */
 bool gpul_ssa_open(const gpul_ptx_func *f, gpul_ssa *out);
 void gpul_ssa_close(gpul_ssa *v);

@@ -50,7 +50,7 @@ static void drop_file_scopes(char *name)
 	*to = '\0';
 }
 
-/* The variable's name as in its source, demangled; owned: free().  NULL: no memory. */
+/* The variable's name as in its source, demangled; owned: free().  NULL: out of memory. */
 static char *source_name(const char *name)
 {
 	char *text;
@@ -96,7 +96,7 @@ static const gpul_ptx_var *find_in_ptx(const gpul_ptx_module *x, const char *wan
 	return found;
 }
 
-/* The names of the variables that may hold pointers, as in C++; owned by the caller.  False: no memory. */
+/* The names of the variables that may hold pointers, as in C++; owned by the caller.  False: out of memory. */
 static bool list_variables(const gpul_module *m, char ***out, size_t *n_out)
 {
 	const gpul_ptx_module *x = m->ptx;

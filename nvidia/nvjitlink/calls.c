@@ -1,4 +1,4 @@
-/* calls.c — libnvJitLink.so.12 and .13: a linker that gives PTX where a program asks for a cubin.
+/* calls.c — libnvJitLink.so.12 and .13: a linker that returns PTX where a program requests a cubin.
  *
  *                        ┌─> NVIDIA's linker: its errors, its log
  *     nvJitLinkAddData ──┤

@@ -1,4 +1,4 @@
-/* nvrtc.c — libnvrtc.so.12 and .13: NVIDIA's run-time compiler, which gives PTX where a program asks for a cubin.
+/* nvrtc.c — libnvrtc.so.12 and .13: NVIDIA's run-time compiler, which returns PTX where a program requests a cubin.
  *
  *     nvrtcCompileProgram(-arch=sm_90)   NVIDIA's: compiles to PTX, then to machine code, with its own errors and log
  *     nvrtcGetCUBINSize, nvrtcGetCUBIN   the PTX of the same compilation, NUL-terminated, if there is a cubin; -maxrregcount is

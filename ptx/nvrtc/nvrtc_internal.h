@@ -38,7 +38,7 @@ enum { PTX_NVRTC_MAX_HEADERS = 80 };
 int ptx_nvrtc_headers(bool device_only, const char *names[PTX_NVRTC_MAX_HEADERS], const char *texts[PTX_NVRTC_MAX_HEADERS]);
 
 /* host_code.c: a copy of a text in which host code is replaced by blanks, with the same lines; owned.  NULL: it has no such
- * code, or no memory. */
+ * code, or out of memory. */
 char *ptx_nvrtc_without_host_code(const char *text);
 
 /* nvrtc_log.c: true if NVRTC's messages contain an error in the file itself, not in a header. */

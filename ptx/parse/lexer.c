@@ -64,7 +64,7 @@ static bool skip_block_comment(ptx_lexer *l)
 	return false;
 }
 
-/* Is this a line marker of the C preprocessor: # 12 "file.h", or #line 12 "file.h"? */
+/* True: the text is a line marker of the C preprocessor: # 12 "file.h", or #line 12 "file.h". */
 static bool at_line_marker(const ptx_lexer *l)
 {
 	const char *c = l->at + 1;

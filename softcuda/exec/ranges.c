@@ -69,7 +69,7 @@ static bool grow_table(struct range_table *t)
 	return true;
 }
 
-/* Add an empty leaf in row k; NULL: no memory. */
+/* Add an empty leaf in row k; NULL: out of memory. */
 static struct range_leaf *add_leaf(struct range_table *t, size_t k)
 {
 	struct range_leaf *leaf = grow_table(t) ? malloc(sizeof *leaf) : NULL;

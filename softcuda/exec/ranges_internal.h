@@ -31,7 +31,7 @@ void gpul_ranges_free(struct range_table *t);
 gpul_exec_range *gpul_ranges_find(const struct range_table *t, uint64_t address, struct range_place *at);
 /* The range after the place; moves the place past it.  NULL: no more. */
 gpul_exec_range *gpul_ranges_next(const struct range_table *t, struct range_place *at);
-/* Add a range at its place: gpul_ranges_find(range->base).  False: no memory. */
+/* Add a range at its place: gpul_ranges_find(range->base).  False: out of memory. */
 bool gpul_ranges_insert(struct range_table *t, struct range_place at, const gpul_exec_range *range);
 /* Remove the range before the place. */
 void gpul_ranges_remove(struct range_table *t, struct range_place at);

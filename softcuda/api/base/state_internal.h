@@ -158,7 +158,7 @@ enum handle_kind {
 	HANDLE_ARRAY, HANDLE_MIPMAP, HANDLE_TEXTURE_REF, HANDLE_SURFACE_REF, HANDLE_USER_OBJECT,
 };  /* at most 31 kinds: handle.c has 5 bits for them */
 
-void *soft_handle_new(enum handle_kind kind, void *object);  /* NULL: no memory */
+void *soft_handle_new(enum handle_kind kind, void *object);  /* NULL: out of memory */
 void *soft_handle_find(enum handle_kind kind, const void *handle);
 void soft_handle_free(const void *handle);                   /* NULL is fine */
 bool soft_handle_was(enum handle_kind kind, const void *handle);  /* true: the handle was valid once */

@@ -1,9 +1,8 @@
 /* refusal.c — kernels that cannot run, because they reach an instruction that is not
  * interpreted.
  *
- * Loading succeeds, so that the other kernels of the module can run.  A kernel that cannot run
- * is refused where a program first asks for a function that can be launched:
- * cuModuleGetFunction, cuKernelGetFunction, cuFuncLoad or a launch. cuLibraryGetKernel
+ * Loading succeeds, so that the other kernels of the module can run. A kernel that cannot run is refused where a program first
+ * requests a function that can be launched: cuModuleGetFunction, cuKernelGetFunction, cuFuncLoad or a launch. cuLibraryGetKernel
  * succeeds, like the queries of attributes and parameters. */
 #include "softcuda/api/code/code_internal.h"
 

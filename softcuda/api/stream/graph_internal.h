@@ -101,7 +101,7 @@ struct graph *soft_graph_parent(const struct graph *g);  /* the graph whose node
 void soft_graph_free(struct graph *g);
 /* CUDA_ERROR_NOT_SUPPORTED: the graph has nodes that cannot be copied. */
 CUresult soft_graph_clone(const struct graph *g, struct graph **out);
-/* Does the graph, or a graph in its nodes, have a node of this type? */
+/* True: the graph, or a graph in its nodes, has a node of this type. */
 bool soft_graph_has(const struct graph *g, CUgraphNodeType type);
 /* Add a node.  The graph takes over the caller's references to work and child, also on failure. */
 CUresult soft_node_new(struct graph *g, CUgraphNodeType type, struct op *work, struct graph *child,

@@ -143,7 +143,7 @@ uint64_t soft_shared_event_newest(const struct shared_event *s)
 	return atomic_load(&s->page->newest);
 }
 
-/* Does the process of the slot still have the event open?  fcntl() does not report this process's own lock. */
+/* True: the process of the slot still has the event open.  fcntl() does not report this process's own lock. */
 static bool is_alive(const struct shared_event *s, uint32_t slot)
 {
 	struct flock lock = slot_lock(slot);

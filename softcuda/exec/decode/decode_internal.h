@@ -57,7 +57,7 @@ struct decoder {
 	gpul_error *err;
 };
 
-/* storage.c.  The functions for constants return the offset in bank 1; UINT32_MAX: no memory. */
+/* storage.c.  The functions for constants return the offset in bank 1; UINT32_MAX: out of memory. */
 void *gpul_program_alloc(struct gpul_exec_program *p, size_t bytes, gpul_error *err);  /* zeroed; freed with the program */
 /* Allocate zeroed memory for a variable from a block of the arena, so that its address remains a device address after the program
  * ends. */
@@ -149,8 +149,8 @@ decode_fn gpul_decode_tex, gpul_decode_texture_query, gpul_decode_surface, gpul_
 decode_fn gpul_decode_wgmma, gpul_decode_tensor_copy, gpul_decode_tensormap;
 decode_fn gpul_decode_cp, gpul_decode_mbarrier, gpul_decode_mapa, gpul_decode_getctarank;
 
-/* decode.c: decode a function, after the layout of all variables.  A function with an instruction that is not interpreted
- * is no error: code->refusal receives the reason. */
+/* decode.c: decode a function, after the layout of all variables. An instruction that is not interpreted is not an error:
+ * code->refusal receives the reason. */
 gpul_status gpul_decode_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err);
 
 /* registers.c: set d->reg_offset of registers that share places.  Called before the instructions are decoded.  defines: true if an instruction

@@ -424,7 +424,7 @@ bool gpul_decode_cvta(struct decoder *d)
 		&made);
 }
 
-/* The addresses of the program's .const variables, which are part of global memory here; NULL: no memory. */
+/* The addresses of the program's .const variables, which are part of global memory here; NULL: out of memory. */
 static const struct address_ranges *const_ranges(struct decoder *d)
 {
 	struct address_ranges *r;

@@ -24,7 +24,7 @@ static uint64_t align_up(uint64_t at, uint64_t align)
 /* ---- global and constant variables ------------------------------------------------------------------- */
 
 /* A GPU maps a module's variables in pages of 2 MiB, so accesses past a variable reach other variables or unused memory there.
- * Here they reach only VARIABLE_GAP bytes of unused memory, which are 0. */
+ * Here they reach only unused memory: VARIABLE_GAP bytes, which are 0. */
 static uint64_t padding_of_variable(const struct gpul_exec_program *p, const gpul_ptx_var *v)
 {
 	for (const struct observer *o = gpul_exec_memory_observers(p->memory); o; o = o->next)

@@ -73,7 +73,7 @@ void gpul_program_give(struct gpul_exec_program *p)
 	gpul_array_free(&p->variable_blocks);
 }
 
-/* Reserve `bytes` bytes and return their aligned offset; UINT32_MAX: no memory. */
+/* Reserve `bytes` bytes and return their aligned offset; UINT32_MAX: out of memory. */
 static uint32_t reserve_consts(struct const_pool *c, size_t bytes)
 {
 	size_t at = (c->used + SLOT_ALIGN - 1) & ~(size_t)(SLOT_ALIGN - 1);

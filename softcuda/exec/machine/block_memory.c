@@ -285,7 +285,7 @@ static bool start_warp(struct warp_state *s, const struct gpul_exec_launch *l)
 	return true;
 }
 
-/* A free block of this shape, else any free block, else a new one; NULL: no memory. */
+/* A free block of this shape, else any free block, else a new one; NULL: out of memory. */
 static struct block *take_block(struct worker *k, const struct block_shape *shape)
 {
 	struct block **at, *b;

@@ -12,7 +12,7 @@ struct device_copy {           /* the first members are the kernel's parameters 
 enum { COPY_PARAMS_BYTES = 6 * 8 };
 _Static_assert(offsetof(struct device_copy, fill) == COPY_PARAMS_BYTES, "as the kernels declare them");
 
-/* Set kernel, grid and block; false: no memory. */
+/* Set kernel, grid and block; false: out of memory. */
 bool gpul_device_copy(struct nesting *g, gpul_exec_memory *memory, const struct device_copy *copy, gpul_exec_launch_config *config);
 
 #endif

@@ -85,23 +85,23 @@ struct nesting {
 };
 
 /* nest.c */
-struct nest *gpul_nest_of(gpul_exec_launch *l);     /* created by the first call; NULL: no memory */
+struct nest *gpul_nest_of(gpul_exec_launch *l);     /* created by the first call; NULL: out of memory */
 void gpul_nest_destroy(struct nest *n);
 void gpul_nest_blocks_ended(struct nest *n);
 void gpul_nest_begins_again(struct nest *n);
 void gpul_nest_stop(gpul_exec_launch *l);           /* the launch was stopped: stop its children */
 /* Append an operation to a stream, or with NULL start it now.  Takes ownership of op.  The result is a device_error. */
 int gpul_nest_submit(struct nest *n, struct nested_stream *stream, struct nested_op *op);
-struct nested_stream *gpul_nest_stream_new(struct nest *n);                  /* NULL: no memory */
+struct nested_stream *gpul_nest_stream_new(struct nest *n);                  /* NULL: out of memory */
 bool gpul_nest_stream_close(struct nest *n, uint64_t handle);                /* false: there is no such stream */
 struct nested_stream *gpul_nest_stream_find(struct nest *n, uint64_t handle);
-struct nested_stream *gpul_nest_tail(struct nest *n);                        /* created by the first call; NULL: no memory */
-struct nested_event *gpul_nest_event_new(struct nest *n);                    /* NULL: no memory */
+struct nested_stream *gpul_nest_tail(struct nest *n);                        /* created by the first call; NULL: out of memory */
+struct nested_event *gpul_nest_event_new(struct nest *n);                    /* NULL: out of memory */
 struct nested_event *gpul_nest_event_find(struct nest *n, uint64_t handle);
 void gpul_nest_block_ends(struct block *b);
 
 /* nesting.c */
-struct nesting *gpul_nesting_of(gpul_exec_machine *m);  /* created by the first call; NULL: no memory */
+struct nesting *gpul_nesting_of(gpul_exec_machine *m);  /* created by the first call; NULL: out of memory */
 void gpul_nesting_destroy(gpul_exec_machine *m);
 void *gpul_nesting_take_slot(struct nesting *g, gpul_exec_memory *memory, const gpul_exec_launch_config *config);  /* NULL: none is free */
 /* Copy the configuration of a buffer that is being launched; false: params is not a buffer, or was already launched. */

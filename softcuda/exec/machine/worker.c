@@ -144,7 +144,7 @@ static bool room_for_resident(struct worker *k)
 	return true;
 }
 
-/* Create the blocks of a cluster from this index on; false: no memory. */
+/* Create the blocks of a cluster from this index on; false: out of memory. */
 static bool create_cluster(struct worker *k, struct gpul_exec_launch *l, uint64_t index)
 {
 	const unsigned first = k->n_resident, n = l->cluster_blocks;

@@ -24,7 +24,7 @@ struct code {
 	size_t n, room;
 };
 
-/* Make room for n more bytes, which the functions below do not check; false: no memory. */
+/* Make room for n more bytes, which the functions below do not check; false: out of memory. */
 bool gpul_code_reserve(struct code *c, size_t n);
 
 /* An opcode of a vector instruction; wide: EVEX.W, 64-bit elements. */

@@ -100,7 +100,7 @@ void gpul_native_access(struct run_compiler *c, const struct insn *i);
 
 /* How much a run gains from this row; 0 if its handler executes it. */
 unsigned gpul_native_weight(const struct insn *i);
-/* Append the code of a run of n rows; false: no memory. */
+/* Append the code of a run of n rows; false: out of memory. */
 bool gpul_native_run(struct run_compiler *c, const struct insn *rows, uint32_t n);
 
 /* ---- native.c ---- */

@@ -183,8 +183,8 @@ static inline float fma_f32(float a, float b, float c)
 
 /* ---- directed rounding --------------------------------------------------------------------------- */
 
-/* Only the ANY handlers change the rounding mode.  Their operands are volatile variables, or behind KEEP_HERE(), so that the
- * compiler moves no operation before round_by() or after round_nearest_again(). */
+/* Only the ANY handlers change the rounding mode.  Their operands are volatile variables, or pass through KEEP_HERE(), so that
+ * the compiler moves no operation before round_by() or after round_nearest_again(). */
 static inline void set_rounding(unsigned round)
 {
 #if defined(__FMA__)   /* no fma() of the C library: nothing uses the x87 unit, whose mode takes long to set */

@@ -32,7 +32,7 @@ struct frame {
 	const struct insn *return_to;    /* the instruction after the call, in the parent's code */
 	uint32_t lanes;                  /* lanes in this call, or in calls from it */
 	uint32_t local_offset;           /* offset of its variables in each lane's local memory */
-	uint32_t alloca_bytes;           /* local memory of alloca, behind the variables */
+	uint32_t alloca_bytes;           /* local memory of alloca, after the variables */
 	uint32_t depth;                  /* number of parents */
 	uint32_t size_class;             /* log2 of the size of regs */
 	uint8_t *regs;
@@ -334,7 +334,7 @@ void gpul_barrier_arrive(struct warp_state *s);
 void gpul_block_lanes_ended(struct warp_state *s, uint32_t lanes);
 
 /* cluster.c */
-struct cluster *gpul_cluster_create(struct gpul_exec_launch *l);  /* NULL: no memory */
+struct cluster *gpul_cluster_create(struct gpul_exec_launch *l);  /* NULL: out of memory */
 void gpul_cluster_add(struct cluster *c, struct block *b, unsigned rank);
 void gpul_cluster_remove(struct block *b);  /* the block has ended; the last one frees the cluster */
 void gpul_cluster_arrive(struct warp_state *s, uint32_t lanes);
@@ -354,7 +354,7 @@ static inline struct block *cluster_block(const struct block *b, uint32_t at)
 enum block_result { BLOCK_DONE, BLOCK_YIELDS, BLOCK_FAULT } gpul_block_run(struct block *b);
 
 /* block_memory.c */
-struct block *gpul_block_create(struct worker *k, struct gpul_exec_launch *l, uint64_t index);  /* NULL: no memory */
+struct block *gpul_block_create(struct worker *k, struct gpul_exec_launch *l, uint64_t index);  /* NULL: out of memory */
 void gpul_block_release(struct block *b);  /* adds its instruction count to the launch; keeps the memory for reuse */
 void gpul_worker_free_memory(struct worker *k);
 
@@ -369,7 +369,7 @@ void gpul_launch_fault(struct gpul_exec_launch *l, const gpul_exec_fault *fault)
 
 /* heap.c: device malloc and free; a machine has one heap. */
 struct heap;
-struct heap *gpul_heap_create(gpul_exec_memory *m, uint64_t bytes);  /* NULL: no memory */
+struct heap *gpul_heap_create(gpul_exec_memory *m, uint64_t bytes);  /* NULL: out of memory */
 void gpul_heap_destroy(struct heap *h);
 uint64_t gpul_heap_alloc(struct heap *h, uint64_t bytes);  /* 0: full */
 bool gpul_heap_free(struct heap *h, uint64_t address);     /* false: not an allocation of h, or freed before */
@@ -378,7 +378,7 @@ bool gpul_heap_free(struct heap *h, uint64_t address);     /* false: not an allo
 struct heap_marks { uint64_t used; void *free[48]; };
 void gpul_heap_mark(struct heap *h, struct heap_marks *out);
 void gpul_heap_rewind(struct heap *h, const struct heap_marks *marks);
-struct heap *gpul_heap_of(struct gpul_exec_machine *m);    /* created by the first call; NULL: no memory */
+struct heap *gpul_heap_of(struct gpul_exec_machine *m);    /* created by the first call; NULL: out of memory */
 
 /* launch.c */
 struct gpul_exec_launch *gpul_launch_create(struct gpul_exec_machine *m, const gpul_exec_launch_config *c);

@@ -46,7 +46,7 @@ void gpul_profile_block_begins(struct observer *o, struct block *b)
 	}
 }
 
-/* NULL: no memory. */
+/* NULL: out of memory. */
 static struct tally *find_tally(struct thread_counters *t, const gpul_exec_kernel *k, const struct func_code *code)
 {
 	struct plan *kernel = gpul_plan_of(k->code, true), *function = gpul_plan_of(code, true);

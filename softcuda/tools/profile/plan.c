@@ -78,7 +78,7 @@ static bool choose_memory(struct plan *p, const struct insn *i, uint32_t k)
 	return true;
 }
 
-/* False: no memory. */
+/* False: out of memory. */
 static bool choose_counted(struct plan *p, const struct func_code *code)
 {
 	for (uint32_t k = 0; k < p->n_insns; k++) {

@@ -1,11 +1,11 @@
 /* barrier.c — checks the uses of block and cluster barriers: bar.sync, bar.arrive, bar.red, barrier.cluster.
  *
- * A lane may arrive later than others of its warp, which alone is no divergence. So the tool collects the arrivals and checks
- * them when the barrier completes: at an .aligned barrier, all lanes of a warp must have executed the same instruction (PTX ISA
- * 9.0, 9.7.13.1). There are two exceptions, because a barrier waits only for threads that have not exited (CUDA C++ Programming
- * Guide 13.0, 10.6: __syncthreads): a whole warp may have exited, and threads may return early, as in `if (i >= n) return;`. The
- * split with the lowest pc runs first, so when some lanes of a warp arrive, the others are at the barrier or past it. Those of
- * them whose next instruction ends the kernel are returning early. */
+ * A lane may arrive later than others of its warp; that alone is not an error. So the tool collects the arrivals and checks them
+ * when the barrier completes: at an .aligned barrier, all lanes of a warp must have executed the same instruction (PTX ISA 9.0,
+ * 9.7.13.1). There are two exceptions, because a barrier waits only for threads that have not exited (CUDA C++ Programming Guide
+ * 13.0, 10.6: __syncthreads): a whole warp may have exited, and threads may return early, as in `if (i >= n) return;`. The split
+ * with the lowest pc runs first, so when some lanes of a warp arrive, the others are at the barrier or past it. Those of them
+ * whose next instruction ends the kernel are returning early. */
 #include "softcuda/tools/synccheck/synccheck_internal.h"
 
 #include <stdlib.h>
