@@ -1,4 +1,6 @@
-/* branches.c — what branches imply about values: dominators, guards, and the ranges of values after a branch. */
+/* branches.c — what branches imply about values: dominators, guards, and the ranges of values after a branch.
+ *
+ * Source: Cooper, Harvey and Kennedy, A Simple, Fast Dominance Algorithm, 2001. */
 #include <stdlib.h>
 
 #include "loader/signature/launch_internal.h"

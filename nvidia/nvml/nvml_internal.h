@@ -1,4 +1,6 @@
-/* nvml_internal.h — declarations shared by the files of libnvidia-ml.so.1. */
+/* nvml_internal.h — declarations shared by the files of libnvidia-ml.so.1.
+ *
+ * The types are those of nvml.h, which need not be installed; a device is a pointer into the table of devices. */
 #ifndef GPULOAD_NVIDIA_NVML_NVML_INTERNAL_H
 #define GPULOAD_NVIDIA_NVML_NVML_INTERNAL_H
 
