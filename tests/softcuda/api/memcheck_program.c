@@ -1,4 +1,5 @@
-/* memcheck_program.c — a driver API program with one fault, by its argument.  tests/softcuda/tools/memcheck/test_memcheck_program.py runs it. */
+/* memcheck_program.c — a driver API program with one fault, which its argument selects.
+ * tests/softcuda/tools/memcheck/test_memcheck_program.py runs it. */
 #include <cuda.h>
 
 #include <stdio.h>
@@ -102,7 +103,7 @@ static void double_free_async(void)
 	free_all();
 }
 
-/* The end of a copy, and its beginning, are outside of allocations. */
+/* The end or the start of a copy is outside of all allocations. */
 static void wrong_copies(void)
 {
 	char text[2 * BYTES] = "";
@@ -150,7 +151,7 @@ static void partly_unwritten(void)
 	free_all();
 }
 
-/* A copy of unwritten memory is no fault, but reading the copy is. */
+/* Copying unwritten memory is not an error, but reading the copy is. */
 static void copy_of_unwritten(void)
 {
 	CUdeviceptr c = 0;
@@ -225,7 +226,7 @@ static void allocates_much(void)
 	free_all();
 }
 
-/* ---- overruns: the last lanes of copy() access the 6 bytes behind ODD ----------------------------------------------- */
+/* ---- overruns: the last lanes of copy() access the 6 bytes after ODD ------------------------------------------------ */
 
 enum { ODD = BYTES - 6 };
 
@@ -332,7 +333,7 @@ static void host_pointer(void)
 	free(words);
 }
 
-/* Tables that end where a unit of allocation ends: the program reads the words behind them. */
+/* Tables that end at the end of an allocation unit: the program reads the words after them. */
 static void read_behind(const char *name)
 {
 	CUdeviceptr p;

@@ -37,8 +37,8 @@ void catch_stderr(void);
 int lines_with(const char *text);
 void release_stderr(void);
 
-/* Define TEST_after_a_tick, which runs a test after a tick of the clock: cmocka installs its own handlers of SIGSEGV for each test, and
- * the driver replaces them only then. */
+/* Define TEST_after_a_tick, which runs a test after a tick of the clock: cmocka installs its own SIGSEGV handlers for each test,
+ * and the driver replaces them only then. */
 void wait_a_tick(void);
 #define AFTER_A_TICK(test)                                \
 	static void test##_after_a_tick(void **state)      \

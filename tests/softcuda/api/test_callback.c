@@ -1,12 +1,12 @@
-/* test_callback.c — calls in a function that the driver calls: which are permitted, and which are CUDA_ERROR_NOT_PERMITTED.
+/* test_callback.c — driver calls inside callbacks: which are permitted, and which return CUDA_ERROR_NOT_PERMITTED.
  *
- * An H200 (driver of CUDA 13.0) gave each expected result, unless a test says otherwise. */
+ * The expected results are those of an H200 (driver of CUDA 13.0), unless a test says otherwise. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
 #include <string.h>
 
-static struct answer { /* of a call; the test's thread checks it, because assertions of another thread cannot fail a test */
+static struct answer { /* result of a call; the test's thread checks it, because cmocka's assertions work only there */
 	const char *call;
 	CUresult got, expected;
 } answers[256];
@@ -25,7 +25,7 @@ static void check_answers(size_t n)
 	n_answers = 0;
 }
 
-/* What the functions use; `own` is the stream that calls them. */
+/* Used by the callbacks; `own` is the stream that calls them. */
 static CUstream own, s;
 static CUevent before, after;
 static CUdeviceptr words;
@@ -99,7 +99,7 @@ static void CUDA_CB run_calls_in_callback(CUstream stream, CUresult r, void *cal
 	(*(void (*const *)(void))calls)();
 }
 
-/* Make the calls in a function of cuStreamAddCallback, and in one of cuLaunchHostFunc; n: their number. */
+/* Make the calls in a callback of cuStreamAddCallback and in one of cuLaunchHostFunc; n: their number. */
 static void call_from_the_driver(void (*calls)(void), size_t n)
 {
 	ok(cuStreamAddCallback(own, run_calls_in_callback, &calls, 0));
@@ -337,9 +337,9 @@ static void streams_and_events_are_destroyed_in_a_callback(void **state)
 	ok(cuStreamCreate(&own, CU_STREAM_NON_BLOCKING));
 }
 
-/* ---- waiting for itself --------------------------------------------------------------------------------------- */
+/* ---- callbacks that wait for themselves ----------------------------------------------------------------------- */
 
-/* s waits for an event behind the function that makes these calls. */
+/* s waits for an event that comes after the callback which makes these calls. */
 static void wait_for_itself(void)
 {
 	FORBIDDEN(cuStreamSynchronize(own));

@@ -1,6 +1,5 @@
-/* test_capture.c — stream capture: what becomes a graph, what a launch of it does, and what a capture forbids.
- *
- * The expected errors are those of NVIDIA's driver: the program also runs on it. */
+/* test_capture.c — stream capture: the nodes that a capture creates, what launching the graph does, and which calls a capture
+ * forbids. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -196,7 +195,7 @@ static void branches_of_a_graph_run_at_the_same_time(void **state)
 	ok(cuEventRecord(forked, a));
 	ok(cuStreamWaitEvent(b, forked, 0));
 	assert_int_equal(status_of(b), CU_STREAM_CAPTURE_STATUS_ACTIVE);
-	launch(get_kernel("spin"), 1, 1, a, params);  /* waits for the other branch */
+	launch(get_kernel("spin"), 1, 1, a, params);  /* polls a flag that the other branch sets */
 	put(b, flag, 6);
 	ok(cuEventRecord(joined, b));
 	ok(cuStreamWaitEvent(a, joined, 0));
@@ -357,7 +356,7 @@ static void a_capture_waits_only_for_its_own_events(void **state)
 	fails(cuStreamWaitEvent(b, forked, 0), CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
 	end_invalid(b);
 	ok(cuStreamBeginCapture(a, GLOBAL));
-	ok(cuStreamWaitEvent(a, joined, 0));  /* never recorded: it has happened */
+	ok(cuStreamWaitEvent(a, joined, 0));  /* never recorded, so it counts as complete */
 	ok(cuStreamEndCapture(a, &graph));
 	ok(cuGraphDestroy(graph));
 }

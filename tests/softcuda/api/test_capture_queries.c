@@ -1,6 +1,6 @@
 /* test_capture_queries.c — queries of a stream's properties during a capture: which are answered, and which end the capture.
  *
- * An H200 (driver of CUDA 13.0) gave each expected result. */
+ * The expected results are those of an H200 (driver of CUDA 13.0). */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -35,7 +35,8 @@ static CUresult ask(enum query q, CUstream s)
 	}
 }
 
-/* Make each query of `which`, or of the capturing stream if `of_itself`, in captures of each mode; expected: the results. */
+/* Make each query of stream `which`, or of the capturing stream if `of_itself`, during captures of each mode; expected: the
+ * results. */
 static void check_queries(unsigned flags, CUstream which, bool of_itself, const CUresult expected[N_QUERIES])
 {
 	CUgraph graph;

@@ -21,7 +21,7 @@ static const char caller[] = HEAD ".extern .func (.param .b32 r) seven();\0"
 static const char callee[] = HEAD ".visible .func (.param .b32 r) seven()\0{\0st.param.b32 [r], 7;\0ret;\0}\0";
 static forge made;
 
-/* A cubin with the lines of up to two units; NULL: none. */
+/* Create a cubin that contains the PTX lines of up to two units; NULL: none. */
 static void make_cubin(const char *one, size_t one_bytes, const char *two, size_t two_bytes)
 {
 	unsigned symbol, i;
@@ -199,7 +199,7 @@ static void cubins_with_ptx_can_be_linked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(machine_code_is_reported_once),  /* first: other tests have machine code, too */
+		cmocka_unit_test(machine_code_is_reported_once),  /* must be first, because other tests also load machine code */
 		cmocka_unit_test(the_ptx_in_a_cubin_runs),
 		cmocka_unit_test(the_units_of_linked_code_are_linked),
 		cmocka_unit_test(the_ptx_in_the_cubin_of_a_fat_binary_runs),

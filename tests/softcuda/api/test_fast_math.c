@@ -13,7 +13,7 @@
 #include <xmmintrin.h>
 #endif
 
-/* Stores results whose bits depend on the rounding mode, or are 0 if subnormal numbers are. */
+/* Stores results whose bits depend on the rounding mode, or which are 0 if subnormal numbers are treated as 0. */
 static const char results_ptx[] =
 	".version 7.5\n.target sm_75\n.address_size 64\n"
 	".visible .global .f32 tenths[2] = { 0.7, 1e-40 };\n"

@@ -1,5 +1,5 @@
-/* test_gone.c — memory that goes away after it was checked: registered memory that the program unmaps or protects, memory that is freed
- * before a graph is launched.  The call or the context fails; the process lives on, and so do other contexts. */
+/* test_gone.c — memory that disappears after it was checked: registered memory that the program unmaps or protects, and memory
+ * that is freed before a graph is launched.  The call or the context fails, but the process and other contexts continue. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -42,7 +42,7 @@ static void unmap(void *p) { munmap(p, BYTES); }
 static void protect(void *p) { mprotect(p, BYTES, PROT_READ); }
 static void (*const removals[])(void *p) = { unmap, protect };
 
-/* A new context in which `memory` is registered; then it is removed. */
+/* Create a context in which `memory` is registered, then remove the memory. */
 static CUcontext begin(unsigned removal)
 {
 	CUcontext ctx;
@@ -91,7 +91,7 @@ static void a_kernel_that_accesses_it_fails_its_context(void **state)
 		CUcontext ctx = begin(2);
 		CUfunction f = load_add();
 
-		launch_add(f);  /* all that the driver maps is mapped now, and nothing else comes to these addresses */
+		launch_add(f);  /* all driver memory is mapped now, so nothing new gets these addresses */
 		ok(cuStreamSynchronize(stream));
 		removals[k](memory);
 		launch_add(f);
@@ -176,7 +176,7 @@ static void queued_work_that_reaches_it_fails_its_context(void **state)
 	}
 }
 
-/* Nobody waits for a captured copy, so that only its context can report the failure. */
+/* No call waits for a captured copy, so only its context can report the failure. */
 static void a_captured_copy_to_unmapped_memory_fails_its_context(void **state)
 {
 	(void)state;
@@ -200,7 +200,7 @@ static void a_captured_copy_to_unmapped_memory_fails_its_context(void **state)
 	}
 }
 
-/* Page-locked and managed memory belongs to the driver, but the program has its addresses, too. */
+/* Page-locked and managed memory belongs to the driver, but the program knows its addresses and can protect it. */
 static void copies_of_the_drivers_memory_that_the_program_protects_are_refused(void **state)
 {
 	CUdeviceptr p, q;

@@ -33,7 +33,7 @@ static CUdeviceptr address(const uint32_t *w)
 	return (CUdeviceptr)(uintptr_t)w;
 }
 
-/* *where = value; without a context's function the node keeps copies of both. */
+/* *where = value.  The node keeps its own copies of both arguments. */
 static CUDA_KERNEL_NODE_PARAMS put(void *params[2], CUdeviceptr *where, uint32_t *value)
 {
 	params[0] = where;
@@ -145,7 +145,7 @@ static void edges_are_added_listed_and_removed(void **state)
 	ok(cuGraphNodeGetDependentNodes(a, to, NULL, &n));
 	assert_int_equal(n, 1);
 	assert_ptr_equal(to[0], b);
-	n = SIZE_MAX;  /* Warp only asks for the number, and leaves the variable uninitialised */
+	n = SIZE_MAX;  /* Warp only queries the number, and leaves the variable uninitialised */
 	ok(cuGraphNodeGetDependentNodes(a, NULL, NULL, &n));
 	assert_int_equal(n, 1);
 	n = SIZE_MAX;
@@ -320,7 +320,7 @@ static void a_node_is_inserted_in_a_capture(void **state)
 	ok(cuMemcpyDtoDAsync(address(&word[2]), address(&word[1]), 4, s));
 	ok(cuStreamGetCaptureInfo(s, &status, NULL, NULL, &tips, NULL, &n));
 	end = tips[0];
-	add_put(&word[3], 8, &end, 1);  /* nothing waits for this node of the program */
+	add_put(&word[3], 8, &end, 1);  /* no later node waits for this node, which the program added */
 	ok(cuStreamEndCapture(s, &captured));
 	assert_ptr_equal(captured, graph);
 	x = instantiate();

@@ -183,8 +183,7 @@ static void forger(int peer)
 			continue;  /* the pid: it may be that of a thread of the owner */
 		forged = h;
 		forged.reserved[bit / 8] = (char)(forged.reserved[bit / 8] ^ 1 << bit % 8);
-		/* Not of the same process and file any more; or, of its last bytes, of a device
-		 * that is not here. */
+		/* refused: it names another process or file, or (the last bytes) a device that does not exist here. */
 		must(cuIpcOpenMemHandle(&p, forged, LAZY) != CUDA_SUCCESS);
 	}
 	must(open_descriptors() == before);
@@ -301,7 +300,7 @@ static void memory_can_be_shared_while_a_kernel_uses_it(void **state)
 	run_pair(owner_of_a_running_kernel, raiser_of_the_flag);
 }
 
-/* Every thread of a running kernel adds 1 while the memory moves: no addition may be lost. */
+/* Every thread of a running kernel adds 1 while the memory is moved: no addition may be lost. */
 static void owner_that_moves_what_is_counted(int peer)
 {
 	enum { BLOCKS = 20000, THREADS = 128, WORDS = 4 << 20, ROUNDS = 4 };

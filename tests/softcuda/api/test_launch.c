@@ -80,7 +80,7 @@ static void accepts_arguments_as_a_list_or_a_buffer(void **state)
 	assert_int_equal(take_word(word), 42);
 }
 
-/* As on an H200, but there the bytes that are missing can be those of an earlier launch; here they are 0. */
+/* On an H200, the missing bytes can be those of an earlier launch; here they are 0. */
 static void a_buffer_of_arguments_can_be_shorter_than_the_parameters(void **state)
 {
 	CUfunction f = get_kernel("put"), nothing = get_kernel("bump");

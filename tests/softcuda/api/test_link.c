@@ -84,7 +84,7 @@ static void a_limit_of_registers_holds_for_loaded_and_for_linked_kernels(void **
 
 	(void)state;
 	if (!on_software_driver())
-		skip();  /* NVIDIA's compiler removes the registers, which nothing uses */
+		skip();  /* NVIDIA's compiler removes the unused registers */
 	ok(cuModuleLoadDataEx(&limited, LIMITED, 1, &option, &value));
 	assert_int_equal(registers_of(limited, "k"), 24);
 	assert_int_equal(registers_of(limited, "bound"), 80);
@@ -279,7 +279,7 @@ static void links_objects_and_libraries_of_nvcc(void **state)
 	}
 }
 
-/* As libcudadevrt, whose functions refer to functions that only NVIDIA's driver has. */
+/* Like libcudadevrt, whose functions refer to functions that exist only in NVIDIA's driver. */
 static void what_no_kernel_reaches_in_a_library_may_be_incomplete(void **state)
 {
 	static const char library[] = HEAD ".extern .func (.param .b32 r) missing();\n"
@@ -293,7 +293,7 @@ static void what_no_kernel_reaches_in_a_library_may_be_incomplete(void **state)
 
 	(void)state;
 	if (!on_software_driver())
-		skip(); /* NVIDIA's driver takes no PTX for a library */
+		skip(); /* NVIDIA's driver does not accept PTX as a library */
 	for (int i = 0; i < 2; i++) {
 		struct linking l;
 

@@ -7,7 +7,7 @@
 
 enum { CPUS = 1100 };  /* more than cpu_set_t has */
 
-/* Takes the place of the C library's function, in the driver too. */
+/* Replaces the C library's function, in the driver too. */
 int sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set)
 {
 	(void)pid;

@@ -57,7 +57,7 @@ static void copies_into_a_modules_constants(void **state)
 	ok(cuModuleUnload(module));
 }
 
-/* As on an H200, where a kernel that has read the constant can still have its old value in a cache. */
+/* As on an H200, except that a kernel there may still see the old value in a cache. */
 static void a_kernel_stores_to_a_constant_by_its_global_address(void **state)
 {
 	CUmodule module;

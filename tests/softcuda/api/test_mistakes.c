@@ -37,7 +37,8 @@ static void each_mistake_is_explained_once(void **state)
 	release_stderr();
 }
 
-/* As nvcc mangles template <typename T> void copy(T *) and void add(float *, int).  Two lines, because a process prints only ten. */
+/* Names as nvcc mangles template <typename T> void copy(T *) and void add(float *, int).  Only two lines, because a process
+ * prints at most ten. */
 static void kernels_are_named_as_in_cxx(void **state)
 {
 #define ENTRY(name) ".visible .entry " name "(.param .u64 p, .param .u32 n) {ret;}\n"
@@ -98,7 +99,7 @@ static void CUDA_CB allocate(void *result)
 	*(CUresult *)result = cuMemAlloc(&p, 4);
 }
 
-/* libgomp makes the query on purpose: from the result it learns that it is in a callback. */
+/* libgomp makes this query on purpose: its result shows whether it is in a callback. */
 static void a_forbidden_call_in_a_callback_is_explained_but_not_the_query_of_libgomp(void **state)
 {
 	CUresult query = CUDA_SUCCESS, allocation = CUDA_SUCCESS;

@@ -48,7 +48,7 @@ static void finds_functions_and_variables_by_name(void **state)
 	fails(cuMemcpyDtoH(&value, address, 4), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* Add text at *at, which moves. */
+/* Append text at *at, and advance *at. */
 static void __attribute__((format(printf, 2, 3))) append(char **at, const char *fmt, ...)
 {
 	va_list ap;
@@ -58,8 +58,8 @@ static void __attribute__((format(printf, 2, 3))) append(char **at, const char *
 	va_end(ap);
 }
 
-/* When a step of loading, looking up or unloading takes time in proportion to the number of the other
- * variables or kernels, this test exceeds its time limit. */
+/* If loading, look-up or unloading took time proportional to the number of other variables or kernels, this test would exceed its
+ * time limit. */
 static void loads_a_module_with_many_variables_and_kernels(void **state)
 {
 	enum { VARIABLES = 400000, KERNELS = 20000, LINE = 80 };
@@ -448,7 +448,7 @@ static void lists_the_kernels_of_a_library_without_a_context(void **state)
 	fails(cuKernelGetFunction(&f, list[0]), CUDA_ERROR_INVALID_HANDLE);
 }
 
-/* As an H200 does, which reads an image when a kernel is first needed. */
+/* An H200 does so too: it parses an image only when a kernel is first needed. */
 static void loads_other_data_as_a_library_without_kernels(void **state)
 {
 	static const struct { char image[4096]; const char *why; } cases[] = {

@@ -382,7 +382,7 @@ static void the_kernels_of_one_graph_run_on_several_devices(void **state)
 	ok(cuGraphDestroy(graph));
 }
 
-/* tinygrad adds the nodes of kernels whose grid depends on a variable in this way. */
+/* tinygrad adds nodes this way for kernels whose grid depends on a variable. */
 static void an_empty_grid_of_a_node_is_refused_at_launch_and_can_be_set_before(void **state)
 {
 	unsigned value = 5;
@@ -395,7 +395,7 @@ static void an_empty_grid_of_a_node_is_refused_at_launch_and_can_be_set_before(v
 
 	(void)state;
 	if (!on_software_driver())
-		skip();  /* not known of NVIDIA's */
+		skip();  /* NVIDIA's behaviour is unknown */
 	at = filled_in(first, 0, 1);
 	p.func = get_kernel("put");
 	ok(cuGraphCreate(&graph, 0));

@@ -132,7 +132,7 @@ static void memory_of_the_host_needs_access_for_a_device(void **state)
 	ok(cuMemPoolDestroy(pool));
 }
 
-/* The importer would be another process; this one has all that it needs, the descriptor and the data. */
+/* The importer would normally be another process; this process has everything that it needs: the descriptor and the data. */
 static void an_imported_pointer_is_the_same_memory(void **state)
 {
 	CUmemPoolProps props = on_device;
@@ -176,7 +176,7 @@ static void an_imported_pointer_is_the_same_memory(void **state)
 	ok(cuMemPoolDestroy(pool));
 }
 
-/* cuda-core finds what it has already imported by this data. */
+/* cuda-core uses this data as a key to find allocations that it has already imported. */
 static void the_data_of_equal_allocations_of_two_pools_differs(void **state)
 {
 	CUmemPoolProps props = on_device;

@@ -1,7 +1,8 @@
-/* test_ranges.c — every copy and fill, with ranges of each kind of memory: within it, over its end, freed, reserved, unmapped, protected.
+/* test_ranges.c — every copy and fill, with ranges in each kind of memory: inside it, past its end, freed, reserved, unmapped,
+ * protected.
  *
- * A table of calls is applied to a table of memories.  Each call must accept the whole range, refuse one more byte, and leave the bytes
- * around it as they are. */
+ * Each call in one table is applied to each kind of memory in another.  A call must accept the whole range, refuse a range that is
+ * one byte longer, and not change the bytes around the range. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -223,7 +224,7 @@ static CUresult d_to_a_to_d(CUdeviceptr dst, CUdeviceptr src, size_t n)
 	return r ? r : cuMemcpyAtoD(dst, array, 0, n > BYTES ? BYTES : n);
 }
 
-enum { ANYWHERE = 0, DST_DEVICE = 1, SRC_DEVICE = 2, FILLS = 4 };  /* an end that must be device memory; no source */
+enum { ANYWHERE = 0, DST_DEVICE = 1, SRC_DEVICE = 2, FILLS = 4 };  /* this end must be device memory; the call has no source */
 
 static const struct call { const char *name; call_fn *fn; unsigned kind; } calls[] = {
 	{ "cuMemcpy", plain, ANYWHERE },
@@ -358,7 +359,7 @@ static void expect(CUresult r, CUresult expected, const struct call *c, const st
 		fail_msg("%s, %s, %s: the context failed: %d", c->name, m->name, what, (int)r);
 }
 
-/* Call c with n bytes at p as its destination, or its source. */
+/* Call c on n bytes at p, used as its destination or its source. */
 static CUresult use(const struct call *c, bool as_source, CUdeviceptr p, CUdeviceptr other, size_t n)
 {
 	return as_source ? c->fn(other, p, n) : c->fn(p, other, n);
@@ -413,7 +414,8 @@ static void no_call_uses_memory_that_was_freed(void **state)
 			const struct call *c = &calls[n / 2];
 			const bool as_source = n % 2;
 
-			/* A node and a captured copy of unknown memory may be made; the launch of the node would fail the context. */
+			/* A node or a captured copy of unknown memory can be created; launching the node would fail the
+			 * context. */
 			if ((as_source && c->kind & FILLS) || ((c->fn == graph_copy || c->fn == captured_copy) && (m->make == make_registered || m->make == make_mapped)))
 				continue;
 			expect(use(c, as_source, p, other, BYTES), CUDA_ERROR_INVALID_VALUE, c, m, "freed");
@@ -437,7 +439,7 @@ static void no_call_uses_addresses_that_are_only_reserved(void **state)
 	ok(cuMemFree(other));
 }
 
-/* Memory of the program can be anything: what is not mapped is found when it is accessed. */
+/* The program's own memory is not known to the driver: unmapped memory is detected only when it is accessed. */
 static void a_copy_of_unmapped_or_protected_memory_is_refused(void **state)
 {
 	const CUdeviceptr other = make_device();
@@ -531,7 +533,7 @@ static void variables_of_modules_end_with_their_last_byte(void **state)
 	fails(cuMemcpy((uintptr_t)program, table + 4, bytes), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemsetD8(table, 1, bytes + 1), CUDA_ERROR_INVALID_VALUE);
 	ok(cuModuleUnload(module));
-	fails(cuMemcpy(table, (uintptr_t)program, 4), CUDA_ERROR_INVALID_VALUE);  /* not memory of the program, although it is freed */
+	fails(cuMemcpy(table, (uintptr_t)program, 4), CUDA_ERROR_INVALID_VALUE);  /* refused: this address belongs to freed device memory, not to the program */
 	fails(cuMemcpy((uintptr_t)program, table, 4), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemcpyDtoH(host(table), other, 4), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemFree(other));

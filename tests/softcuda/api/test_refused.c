@@ -1,4 +1,4 @@
-/* test_refused.c — calls that the driver exports but does not implement, and queries whose true answer is "none". */
+/* test_refused.c — calls that the driver exports but does not implement, and queries that correctly answer "none". */
 #include "tests/softcuda/api/support.h"
 
 #include <dlfcn.h>
@@ -92,7 +92,7 @@ static void cuGetProcAddress_finds_refused_calls(void **state)
 	assert_null(get("cuGraphLaunch", 9000, 0));
 }
 
-/* ---- true answers ----------------------------------------------------------------------------------- */
+/* ---- correct answers -------------------------------------------------------------------------------- */
 
 static cuuint64_t pool_number(CUmemoryPool pool, CUmemPool_attribute attribute)
 {
@@ -173,7 +173,7 @@ static void answers_that_nothing_is_captured_and_no_graph_has_memory(void **stat
 	ok(cuCtxAttach(&same, 0));
 	assert_ptr_equal(ctx, same);
 	ok(cuCtxDetach(ctx));
-	ok(cuCtxSynchronize());  /* the context is still there */
+	ok(cuCtxSynchronize());  /* the context still exists */
 }
 
 /* As PyCUDA launches: the block's shape is set before each launch. */

@@ -260,7 +260,7 @@ static void a_destroyed_context_stops_its_kernels(void **state)
 	start_spinning(s, flag, flag);
 	ok(cuMemsetD32Async((uintptr_t)flag, 3, 1, s));
 	ok(cuCtxDestroy(second));
-	assert_int_equal(*flag, 0);  /* the operation queued behind the kernel did not run */
+	assert_int_equal(*flag, 0);  /* the operation queued after the kernel did not run */
 	ok(cuCtxSetCurrent(*state));
 	fails(cuStreamQuery(s), CUDA_ERROR_INVALID_HANDLE);
 	ok(cuMemFreeHost(flag));
@@ -321,7 +321,7 @@ static void attributes_are_kept_and_copied(void **state)
 	ok(cuStreamDestroy(to));
 }
 
-/* Streams, events, functions and modules know their context: an H200 needs none that is current. */
+/* Streams, events, functions and modules know their context: on an H200 these calls work without a current context. */
 static void objects_of_a_context_need_no_current_context(void **state)
 {
 	CUstream s = make_stream(CU_STREAM_NON_BLOCKING);

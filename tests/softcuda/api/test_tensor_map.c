@@ -47,7 +47,7 @@ static void a_kernel_copies_a_box_by_a_map_in_its_parameters(void **state)
 	ok(encode(map, other, 64, 8, CU_TENSOR_MAP_SWIZZLE_NONE));
 	ok(cuTensorMapReplaceAddress(map, (void *)(uintptr_t)tensor));
 	memcpy(&second, bytes + 16 + 8, sizeof second);
-	assert_int_equal(second, 0);  /* no field is there: CUTLASS clears a bit of these 64 bits in the maps of small tensors */
+	assert_int_equal(second, 0);  /* this is not a field: CUTLASS clears a bit of these 64 bits in the maps of small tensors */
 	ok(cuModuleLoadData(&module, kernel));
 	ok(cuModuleGetFunction(&f, module, "k"));
 	ok(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, (void *[]){ map, &out }, NULL));

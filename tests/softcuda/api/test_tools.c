@@ -1,4 +1,5 @@
-/* test_tools.c — the tools of GPULOAD_SOFT_TOOLS in a program: they see the kernels that it does not wait for, and set its exit status. */
+/* test_tools.c — tools in a program that does not wait for its kernels: they still observe these kernels, and set the exit
+ * status. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -95,7 +96,7 @@ static void wrong_tools_are_refused(void **state)
 	assert_non_null(strstr(text, "racecheck has no option 'deep'"));
 }
 
-/* Whichever tool of the list is wrong, the files of the others are not left half written. */
+/* If any tool in the list is invalid, no half-written file of another tool remains. */
 static void a_wrong_list_leaves_no_file(void **state)
 {
 	static const struct { const char *rest, *message; } wrong[] = {

@@ -1,4 +1,4 @@
-/* test_unreadable.c — arguments of launches, images and lists of batches that are not in memory: the call fails, and the process lives. */
+/* test_unreadable.c — unreadable launch arguments, images and batch lists: the call fails, and the process continues. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -7,7 +7,7 @@
 
 enum { PAGE = 4096, BLOCK = 256 };
 
-static char *last_page;              /* nothing is mapped behind it */
+static char *last_page;              /* nothing is mapped after it */
 static CUstream stream;
 
 static void *before_end(size_t bytes)

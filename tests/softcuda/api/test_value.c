@@ -161,7 +161,7 @@ static void words_that_may_not_be_used_are_refused(void **state)
 CUresult cuStreamWriteValue32(CUstream s, CUdeviceptr at, cuuint32_t value, unsigned flags);
 CUresult cuStreamBatchMemOp(CUstream s, unsigned n, CUstreamBatchMemOpParams *list, unsigned flags);
 
-/* An attribute of the device says whether it has the calls without _v2. */
+/* A device attribute says whether the calls without _v2 exist. */
 static void the_first_interface_is_refused(void **state)
 {
 	CUstreamBatchMemOpParams one = { .operation = CU_STREAM_MEM_OP_BARRIER };
@@ -213,7 +213,7 @@ static void a_batch_copies_each_part(void **state)
 		dst[i] = p + at;
 		src[i] = address(in) + at;
 	}
-	if (on_software_driver())  /* the copies have to wait; NVIDIA's call waits for the stream before it reads pageable memory */
+	if (on_software_driver())  /* the copies have to wait, because NVIDIA's call waits for the stream before it reads pageable memory */
 		ok(cuStreamWaitValue32(s, address(flag), 1, CU_STREAM_WAIT_VALUE_EQ));
 	ok(cuMemcpyBatchAsync(dst, src, bytes, 3, attributes, index, 2, s));
 	in[3] = 99;  /* the source was read during the call */

@@ -236,8 +236,7 @@ static void a_queued_copy_fails_when_its_memory_is_unmapped(void **state)
 
 static atomic_bool stop;
 
-/* On a separate stream: a fill that waits for the other thread's fill could run after the unmapping, and would be a
- * fault. */
+/* Uses its own stream: a fill that waits for the other thread's fill could run after the unmapping, which would be a fault. */
 static void *copy_on(void *user)
 {
 	CUcontext ctx = ((void **)user)[0];

@@ -1,4 +1,4 @@
-/* test_watched_copies.c — memcheck and trace see what tensor copies, wgmma and surfaces read and write. */
+/* test_watched_copies.c — memcheck and trace observe the reads and writes of tensor copies, wgmma and surfaces. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -90,7 +90,8 @@ static void copy_boxes(unsigned n_written, bool swizzled)
 	run_warp(load(tensor_ptx, "read"), (void *[]){ &target, &out });
 }
 
-/* Slices of 16 bytes: 16 in a row, 2 rows for each of 2 images; copy 8 in row 1 of image 0 from slice 4 on, of which some were written. */
+/* Slices of 16 bytes: 16 in a row, 2 rows in each of 2 images.  Copies 8 slices in row 1 of image 0 starting at slice 4, of which
+ * only some were written. */
 static void copy_slices(size_t written_bytes)
 {
 	static const uint32_t words[16 * 4 * 4];
@@ -143,7 +144,7 @@ static _Noreturn void work_in_child(const char *tools, int to, enum work work)
 	exit(0);
 }
 
-/* What the tools print on stderr. */
+/* The stderr output of the tools. */
 static const char *output_of(const char *tools, enum work work)
 {
 	static char text[TEXT_BYTES];
@@ -193,7 +194,7 @@ static void what_was_not_written_is_not_written_after_a_tensor_copy(void **state
 	expect_text(text, "8 reads of memory that was not written");
 }
 
-/* A trace goes to a file: its text. */
+/* The text of a trace, which is written to a file. */
 static const char *trace_of(enum work work)
 {
 	static char text[TEXT_BYTES];

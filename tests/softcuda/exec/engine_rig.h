@@ -86,7 +86,7 @@ static inline char *rig_refusal(const char *ptx, const char *kernel)
 struct observer;
 gpul_status gpul_exec_memory_observe(gpul_exec_memory *m, struct observer *o, gpul_error *err);  /* observer_internal.h */
 
-/* observers: n_observers of them watch everything that happens in the rig. */
+/* observers: n_observers of them observe everything in the rig. */
 static inline struct rig *rig_open_observed(const char *ptx, gpul_exec_machine_options options, struct observer *const *observers,
 					    unsigned n_observers)
 {

@@ -280,12 +280,12 @@ static void initialisers_fill_variables_in_order(void **state)
 	rig_close(r);
 }
 
-/* Offsets of lanes have 32 bits; addresses of which some are more than 1 GiB apart take another way. */
+/* Lane offsets have 32 bits; addresses more than 1 GiB apart are handled by another code path. */
 static void lanes_access_memory_at_any_distance(void **state)
 {
 	enum { STEP_BITS = 27 };
 	static const uint64_t steps[] = { 4, 1 << 20, 1 << 24, 1 << 25, 1ull << 26, 1ull << STEP_BITS };
-	const size_t bytes = 32ull << STEP_BITS;  /* 4 GiB of addresses, of which some pages are touched */
+	const size_t bytes = 32ull << STEP_BITS;  /* 4 GiB of address space, of which only a few pages are touched */
 	uint8_t *far = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	const gpul_exec_range range = { .base = (uintptr_t)far, .bytes = bytes, .label = "cuMemAlloc" };
 
@@ -315,7 +315,8 @@ static void lanes_access_memory_at_any_distance(void **state)
 	munmap(far, bytes);
 }
 
-/* PTX ISA, %total_smem_size: from sm_80 on, in units of 128 bytes.  The rest of the last one belongs to the block, too. */
+/* PTX ISA, %total_smem_size: from sm_80 on, shared memory is allocated in units of 128 bytes.  The rest of the last unit also
+ * belongs to the block. */
 static void a_block_has_whole_units_of_shared_memory(void **state)
 {
 	struct rig *r = open_body(".shared .u32 s[33];",

@@ -1,4 +1,5 @@
-/* test_arena.c — the allocator of device addresses: blocks never overlap, free neighbours are joined, and freed addresses stay its own. */
+/* test_arena.c — the allocator of device addresses: blocks never overlap, free neighbours are merged, and freed addresses still
+ * belong to the arena. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +49,7 @@ static void free_neighbours_are_one_block_again(void **state)
 	gpul_arena_give(all);
 }
 
-/* Each block is filled with its number, which must still be there when it is given back. */
+/* Each block is filled with its number, which must still be there when the block is freed. */
 static void blocks_never_overlap(void **state)
 {
 	enum { N = 200, STEPS = 20000 };

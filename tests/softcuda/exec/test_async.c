@@ -55,7 +55,7 @@ static void cp_async_with_ignore_source_reads_nothing(void **state)
 	rig_close(r);
 }
 
-/* Warp 0 waits three times for the arrivals of 64 threads; the parity distinguishes the phases. */
+/* Warp 0 waits three times for the arrivals of 64 threads; phases are distinguished by parity. */
 static void an_mbarrier_ends_a_phase_when_all_have_arrived(void **state)
 {
 	struct rig *r = rig_open(

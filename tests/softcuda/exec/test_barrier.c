@@ -118,8 +118,8 @@ static void lanes_that_wait_for_each_other_at_different_barriers_fault(void **st
 	rig_close(r);
 }
 
-/* Four groups of lanes go separate ways to the label MEET and arrive there one after the other, because the instructions
- * of these ways follow the rest of the kernel. */
+/* Four groups of lanes take separate paths to the label MEET and arrive one after another, because the code of these paths comes
+ * after the rest of the kernel. */
 #define SEPARATE_WAYS                                                                                     \
 	"and.b32 %r1, %t, 3; setp.eq.u32 %p1, %r1, 1; @%p1 bra WAY1; setp.eq.u32 %p1, %r1, 2; @%p1 bra WAY2;\n" \
 	"setp.eq.u32 %p1, %r1, 3; @%p1 bra WAY3;\n"
@@ -177,7 +177,7 @@ static void an_exit_releases_lanes_that_arrived_apart_together(void **state)
 	rig_close(r);
 }
 
-/* The lower lanes of both warps wait behind the barrier, at the instruction where the released lanes continue. */
+/* The lower lanes of both warps wait past the barrier, at the instruction where the released lanes continue. */
 static void released_lanes_meet_lanes_that_did_not_need_the_barrier(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
@@ -193,7 +193,7 @@ static void released_lanes_meet_lanes_that_did_not_need_the_barrier(void **state
 	rig_close(r);
 }
 
-/* Each thread counts at the barrier instruction that it executes: the same barrier at two instructions. */
+/* Each thread counts at the barrier instruction that it executes: one barrier, used by two instructions. */
 static void diverged_lanes_arrive_at_different_instructions(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
@@ -212,7 +212,7 @@ static void diverged_lanes_arrive_at_different_instructions(void **state)
 	rig_close(r);
 }
 
-/* Lanes 16 to 31 skip the barrier, and come back to the instruction behind it while lanes 0 to 15 wait there. */
+/* Lanes 16 to 31 skip the barrier, and come back to the instruction after it while lanes 0 to 15 wait there. */
 static void lanes_that_wait_at_a_barrier_are_not_joined_by_others(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") ".shared .u32 s;\n"

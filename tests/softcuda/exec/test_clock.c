@@ -8,7 +8,7 @@
 
 static int64_t step_s;  /* by how much the wall clock has been set, in seconds */
 
-/* Takes the place of the C library's function in this program. */
+/* Replaces the C library's function in this program. */
 int clock_gettime(clockid_t clock, struct timespec *t)
 {
 	int r = (int)syscall(SYS_clock_gettime, clock, t);

@@ -84,7 +84,7 @@ static void special_registers_number_the_blocks_of_a_cluster(void **state)
 	rig_close(r);
 }
 
-/* Threads that exit do not hold up the others, whether they have arrived or not. */
+/* Exited threads do not block the others, whether they have arrived or not. */
 static void exited_threads_do_not_count_at_the_barrier(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER CLUSTER("k", "2")

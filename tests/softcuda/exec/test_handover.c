@@ -1,5 +1,5 @@
-/* test_handover.c — a block hands a buffer over to another, as the kernels of communication libraries do: bulk copies, fences, a
- * counter that is raised by red.release, a poll that sleeps, and a barrier that counts. */
+/* test_handover.c — a block passes a buffer to another block, as kernels of communication libraries do: with bulk copies, fences,
+ * a counter incremented by red.release, a poll that sleeps, and a barrier with a thread count. */
 #include "tests/softcuda/exec/engine_rig.h"
 
 #include <cmocka.h>

@@ -24,7 +24,7 @@ static uint64_t next_random(uint64_t *seed)
 	return *seed >> 11 ^ *seed << 40;
 }
 
-/* Most warps have only numbers of a usual size, in which nothing is rare; the others have special values. */
+/* Most warps have only ordinary numbers, which cause no rare case; the others have special values. */
 static void fill(uint64_t *in)
 {
 	uint64_t seed = 5;
@@ -48,7 +48,7 @@ static bool has_native(void)
 	return !strcmp(gpul_build_name(), "v4");
 }
 
-/* The memory `out` after the kernel k, compiled or not; its fault's text in text. */
+/* Run the kernel k, compiled or not.  out: the resulting memory; text: the text of its fault. */
 static void run_kernel(const char *ptx, bool native, void *out, size_t bytes, char *text, size_t text_bytes)
 {
 	struct rig *r;
@@ -68,7 +68,7 @@ static void run_kernel(const char *ptx, bool native, void *out, size_t bytes, ch
 	unsetenv("GPULOAD_SOFT_NATIVE");
 }
 
-/* Numbers in a fault's text are addresses of the two runs. */
+/* Replace numbers in a fault's text, because addresses differ between the two runs. */
 static void blank_addresses(char *text)
 {
 	for (char *p = strstr(text, "0x"); p; p = strstr(p + 2, "0x"))
@@ -250,7 +250,8 @@ static void memory_is_the_same(void **state)
 			}
 }
 
-/* Addresses of lanes, of a row, and one for all: behind the end, before the beginning, not aligned, and far from any memory. */
+/* Addresses of single lanes, of a row, and one for all lanes: past the end, before the start, misaligned, and far from any
+ * memory. */
 static void faults_are_the_same(void **state)
 {
 	static const int offsets[] = { 1 << 24, -(1 << 24), 2, 1 << 30 };
@@ -276,7 +277,7 @@ static void faults_are_the_same(void **state)
 		}
 }
 
-/* Loads read ranges that are added and removed between launches, and only those. */
+/* Between launches, ranges are added and removed; loads must read exactly the ranges that exist. */
 static void removed_memory_faults(void **state)
 {
 	struct rig *r;

@@ -101,7 +101,7 @@ static void a_thousand_threads_launch_at_once(void **state)
 
 static void a_tail_launch_begins_after_all_children(void **state)
 {
-	/* the tail is launched first, and a child launches, too; out[1] and out[2] are what the tail launches have seen */
+	/* the tail is launched first, and a child launches too; out[1] and out[2] are the values that the tail launches read */
 	struct rig *r = rig_open(HEAD COUNT
 		KERNEL_OUT("first") "ld.global.u32 %r1, [%o]; st.global.u32 [%o+4], %r1; ret; }\n"
 		KERNEL_OUT("second") "ld.global.u32 %r1, [%o+4]; add.u32 %r1, %r1, 1; st.global.u32 [%o+8], %r1; ret; }\n"

@@ -1,4 +1,5 @@
-/* test_observer.c — what observers of kernels see: instructions with their lanes, accesses, barriers, blocks, launches, memory. */
+/* test_observer.c — what observers of kernels see: instructions with their lanes, accesses, barriers, blocks, launches,
+ * memory. */
 #include "tests/softcuda/exec/engine_rig.h"
 
 #include <cmocka.h>
@@ -13,11 +14,11 @@ struct recorder {
 	char lines[MAX_SEEN][120];
 	unsigned n;
 	bool addresses;              /* record accesses only */
-	unsigned n_yields;           /* so many times still, a load gives up its turn */
+	unsigned n_yields;           /* number of loads that still have to yield */
 	const char *reg;             /* at a return, the values of these registers */
-	int n_again_inside, n_again_after;   /* begin the launch again so often: at its 20th instruction, at its end */
-	unsigned n_seen;             /* instructions since it began */
-	unsigned most_turns;         /* the launch ends when a block has had so many turns; 0: no limit */
+	int n_again_inside, n_again_after;   /* how often to restart the launch: at its 20th instruction, and at its end */
+	unsigned n_seen;             /* instructions since the launch began */
+	unsigned most_turns;         /* end the launch after this many turns of a block; 0: no limit */
 	const char *skip;            /* instructions of this opcode are not executed */
 };
 
@@ -248,7 +249,7 @@ static void a_load_that_gives_up_its_turn_is_done_later(void **state)
 	free(r);
 }
 
-/* The observer that yields is the second one, and is called first. */
+/* The second observer is the one that yields, and is called first. */
 static void an_instruction_that_gives_up_its_turn_is_seen_once_by_others(void **state)
 {
 	struct recorder *r = new_recorder(), *yields = new_recorder();
@@ -433,7 +434,7 @@ static void a_handler_is_called_instead_of_the_hooks_and_keeps_notes(void **stat
 			assert_int_equal(n_noted, n_handled);      /* each in its own note */
 			assert_int_equal(count_lines(r, "add ffffffff"), 0);  /* the hooks were not called */
 		} else {
-			assert_int_equal(n_handled, 0);            /* the other one wants the instruction, too: both have their hooks called */
+			assert_int_equal(n_handled, 0);            /* the other observer also wants the instruction, so hooks are called instead of the handler */
 			assert_true(count_lines(r, "add ffffffff") > 0);
 			assert_int_equal(count_lines(r, "add ffffffff"), count_lines(other, "add ffffffff"));
 		}

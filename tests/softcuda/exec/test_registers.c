@@ -45,7 +45,7 @@ static struct text begin(void)
 	return t;
 }
 
-/* s[from] to s[to - 1], each computed from the one before, the first from `source`: the same in PTX and in C. */
+/* s[from] to s[to - 1], each computed from the previous one, the first from `source`: the same in PTX and in C. */
 static void add_chain(struct text *t, const char *source, unsigned from, unsigned to)
 {
 	for (unsigned k = from; k < to; k++)
@@ -88,7 +88,8 @@ static void a_long_chain_needs_few_places(void **state)
 	rig_close(r);
 }
 
-/* Each thread runs the loop l % 5 times; %a is set before it and read behind it, %b and %n are changed in it, %b in some iterations only. */
+/* Each thread runs the loop l % 5 times; %a is set before the loop and read after it, %b and %n change in it, %b only in some
+ * iterations. */
 static void values_live_around_and_through_a_loop_are_kept(void **state)
 {
 	struct text t = begin();
@@ -137,7 +138,7 @@ static void a_value_of_the_last_iteration_is_kept(void **state)
 	rig_close(r);
 }
 
-/* Lanes of one warp take four ways, with registers of each way in the same places, and meet again with one result. */
+/* Lanes of one warp take four paths, whose registers share the same places, and meet again with one result. */
 static void lanes_on_different_ways_do_not_disturb_each_other(void **state)
 {
 	struct text t = begin();
@@ -159,7 +160,7 @@ static void lanes_on_different_ways_do_not_disturb_each_other(void **state)
 	rig_close(r);
 }
 
-/* A guarded instruction writes some lanes only: the others keep what the register had in the iteration before. */
+/* A guarded instruction writes only some lanes: the others keep the register's value from the previous iteration. */
 static void lanes_whose_guard_is_false_keep_their_value(void **state)
 {
 	struct text t = begin();
@@ -181,7 +182,7 @@ static void lanes_whose_guard_is_false_keep_their_value(void **state)
 	rig_close(r);
 }
 
-/* The elements of a vector are written one after the other, when sources behind them have not been read. */
+/* The elements of a vector are written one after another, while some sources have not been read yet. */
 static void results_of_a_vector_do_not_take_the_places_of_its_sources(void **state)
 {
 	struct text t = begin();
@@ -267,7 +268,7 @@ static void registers_that_are_observed_do_not_share(void **state)
 
 #define OLD_HEADER ".version 2.3\n.target sm_20\n.address_size 64\n"
 
-/* Each thread has them once, whichever function of whichever kernel uses them; a block does not see those of the block before. */
+/* Each thread has one copy of them, shared by all functions of all kernels; a block does not see the previous block's values. */
 static void registers_of_the_module_are_shared_by_its_functions(void **state)
 {
 	struct rig *r = rig_open_with(OLD_HEADER ".reg .u32 sum, %s<300>; .reg .pred odd;\n"

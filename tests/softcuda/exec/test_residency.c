@@ -41,7 +41,7 @@ static void many_blocks_may_wait_for_the_last_one(void **state)
 	}
 }
 
-/* Blocks that compute, and blocks of other launches, are not kept from running by a launch that is full. */
+/* A launch that has reached its resident limit does not stop computing blocks or blocks of other launches from running. */
 static void a_full_launch_does_not_delay_another(void **state)
 {
 	struct rig *r = rig_open_with(kernels, 2, 8);

@@ -1,4 +1,4 @@
-/* test_rest.c — a worker sleeps between the rounds while its blocks only poll words that stay the same, and only then. */
+/* test_rest.c — a worker sleeps between rounds exactly when its blocks only poll words that do not change. */
 #include "tests/softcuda/exec/engine_rig.h"
 
 #include <sys/resource.h>
@@ -27,7 +27,7 @@ static const char kernels[] =
 	KERNEL_OUT("scans") "mov.u32 %r2, 0; mov.u32 %r3, 0;\n"
 			    "L: ld.relaxed.sys.global.u32 %r1, [%x]; add.u32 %r2, %r2, %r1; add.u64 %x, %x, 4; add.u32 %r3, %r3, 1;\n"
 			    "setp.lt.u32 %p1, %r3, 40000; @%p1 bra L; st.global.u32 [%mine], %r2; ret; }\n"
-	/* Polls a word that stays the same, and stores something else each time. */
+	/* Polls a word that does not change, but stores a different value each time. */
 	KERNEL_OUT("stores") "mov.u32 %r3, 0;\n"
 			     "L: ld.relaxed.sys.global.u32 %r1, [%x]; add.u32 %r3, %r3, 1; st.global.u32 [%mine], %r3;\n"
 			     "setp.lt.u32 %p1, %r3, 40000; @%p1 bra L; ret; }\n"

@@ -199,7 +199,7 @@ static void pixels_are_loaded_as_for_a_convolution(void **state)
 
 		assert_int_equal(out[n], place < 0 ? 0 : tensor[place + (int)(n % 4)]);
 	}
-	m->upper[0] = 1 - WIDTH;  /* the copy starts at w = 1, behind the last pixel: as on an H200 */
+	m->upper[0] = 1 - WIDTH;  /* the copy starts at w = 1, past the last pixel: as on an H200 */
 	assert_int_equal(rig_run(r, "k", 1, 4 * PIXELS, out, (uintptr_t)m), GPUL_EXEC_ILLEGAL_INSTRUCTION);
 	assert_non_null(strstr(r->fault.text, "needs the coordinate of a pixel"));
 	m->im2col = false;
@@ -517,7 +517,7 @@ static void a_box_that_does_not_start_at_16_bytes_of_a_row_is_a_fault(void **sta
 	rig_close(r);
 }
 
-/* 2^36 bytes: more than 32 bits count. */
+/* 2^36 bytes: the size does not fit in 32 bits. */
 static void a_box_larger_than_shared_memory_is_a_fault(void **state)
 {
 	struct rig *r = rig_open(LOAD("5d", "%r6, %r6, %r6, %r6, %r6", "128"));

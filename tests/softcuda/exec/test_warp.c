@@ -211,8 +211,8 @@ static void groups_of_lanes_with_their_own_masks_exchange_no_data(void **state)
 		assert_int_equal(got[l], l % 16 == 0);
 }
 
-/* Lanes 0 to 7 (A) wait in a vote for lanes 8 to 15 (B), which execute one in a function.  When B arrives, A may go on, but
- * other lanes of the warp reach A's instruction first: lanes 17, 19, 21 and 23 of C, which wait for the rest of C and for D. */
+/* Lanes 0 to 7 (A) wait in a vote for lanes 8 to 15 (B), which vote inside a function.  When B arrives, A may continue, but other
+ * lanes of the warp reach A's instruction first: lanes 17, 19, 21 and 23 of C, which wait for the rest of C and for D. */
 static void lanes_do_not_join_lanes_whose_vote_is_complete(void **state)
 {
 	static const char ptx[] = PTX_HEADER

@@ -1,4 +1,4 @@
-/* forms.c — the forms that are compared, and their kernels. */
+/* forms.c — the matrix multiplication forms to compare, and their kernels. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #define WGMMA(columns, k, acc, in, type, nd) \
 	{ "wgmma.mma_async.sync.aligned.m64n" #columns "k" #k "." #acc "." #in "." #in, { type, 4 }, { type, columns / 16 }, \
 	  { acc##_E, nd }, acc##_E, nd, 128, columns, DENSE }
-/* The same with another layout; words: those of A and B in a thread, which fill the shared memory that the descriptors cover. */
+/* The same with another layout.  words: of A and B per thread, which fill the shared memory that the descriptors cover. */
 #define WGMMA_IN(columns, k, acc, in, type, nd, layout, a_words, b_words) \
 	{ "wgmma.mma_async.sync.aligned.m64n" #columns "k" #k "." #acc "." #in "." #in, { type, a_words }, { type, b_words }, \
 	  { acc##_E, nd }, acc##_E, nd, 128, columns, { BITS, 0 }, 0, layout }
@@ -210,7 +210,7 @@ static void add_wgmma(struct text *t, const struct form *f)
 	add(t, ";\nwgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\n");
 }
 
-/* mma of f8 with 16 products, or with f16 sums. */
+/* True for mma of f8 with 16 products, or with f16 sums, which need PTX 8.7. */
 static bool needs_8_7(const struct form *f)
 {
 	return f->threads == 32 && (f->a.type == E4M3 || f->a.type == E5M2) && (f->d == F16 || f->a.words == 2);

@@ -47,7 +47,7 @@ static uint64_t hash_words(const uint32_t *words, size_t n)
 	return h ^ h >> 29;
 }
 
-/* Execute `sets` sets from `first` on; false: the driver refuses. */
+/* Execute `sets` sets starting at `first`; false: the driver refuses the kernel. */
 static bool execute(const struct form *f, CUfunction kernel, const struct run *r, unsigned first, unsigned sets, uint32_t *out)
 {
 	const size_t in_words = (size_t)f->threads * form_words(f), out_words = (size_t)f->threads * f->d_words;
@@ -189,7 +189,7 @@ static const struct form *find_form(const char *name)
 	return NULL;
 }
 
-/* The results of one form; false: the files are damaged. */
+/* Compare the results of one form; false: the files are damaged. */
 static bool compare_form(FILE *a, FILE *b, const struct header *h, struct differences *sum)
 {
 	const struct form *f = find_form(h->name);
@@ -212,7 +212,7 @@ static bool compare_form(FILE *a, FILE *b, const struct header *h, struct differ
 	return ok;
 }
 
-/* A form that only one of the drivers has executed: skip its results. */
+/* Skip the results of a form that only one of the drivers has executed. */
 static bool skip_form(FILE *f, const struct header *h)
 {
 	const long bytes = (long)h->kept * h->words * 4 + (long)(h->sets - h->kept) * 8;

@@ -24,7 +24,8 @@ struct form {
 	unsigned layout;         /* wgmma: LAYOUT_* */
 };
 
-/* Where A and B of wgmma are: rows of 32, 64 or 128 bytes, swizzled; 0: not swizzled.  The random contents of shared memory need no swizzling. */
+/* Location of A and B of wgmma: rows of 32, 64 or 128 bytes, swizzled; 0: not swizzled.  Shared memory has random contents, so
+ * nothing needs to be swizzled. */
 enum { LAYOUT_REGISTERS = 1, LAYOUT_32 = 2, LAYOUT_64 = 4, LAYOUT_128 = 8, LAYOUT_A_BY_COLUMN = 16, LAYOUT_B_BY_ROW = 32 };
 
 /* The instruction, and the layout if it is not the usual one, in 96 bytes. */

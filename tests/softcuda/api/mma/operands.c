@@ -57,7 +57,7 @@ static uint64_t make_positions(enum element type, uint64_t random)
 	return word;
 }
 
-/* An element; sum: of C. */
+/* Make one element; sum: an element of C. */
 static uint64_t make_element(enum element type, enum mode mode, bool sum, uint64_t *state)
 {
 	const struct layout *f = &layouts[type];
@@ -114,7 +114,7 @@ void make_operands(const struct form *f, uint64_t seed, unsigned form_index, uns
 	}
 }
 
-/* The position of a number in the order of all numbers of its type. */
+/* The rank of a number among all numbers of its type. */
 static int64_t position(const struct layout *f, uint64_t x)
 {
 	const unsigned width = f->exponent + f->fraction;
@@ -140,5 +140,5 @@ uint64_t distance(enum element type, uint64_t x, uint64_t y)
 		return UINT64_MAX;
 	const int64_t a = position(f, x), b = position(f, y);
 
-	return a == b ? 1 : (uint64_t)llabs(a - b);  /* 1: zeros of different signs */
+	return a == b ? 1 : (uint64_t)llabs(a - b);  /* zeros of different signs are 1 apart */
 }

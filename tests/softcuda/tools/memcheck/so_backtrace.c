@@ -1,4 +1,4 @@
-/* so_backtrace.c — a library that wraps backtrace(), as libasan does: its own frame becomes the first one. */
+/* so_backtrace.c — a library that wraps backtrace(), as libasan does, so that its own frame comes first. */
 #include <dlfcn.h>
 #include <execinfo.h>
 
@@ -8,6 +8,6 @@ int backtrace(void **frames, int n)
 
 	*(void **)&real = dlsym(RTLD_NEXT, "backtrace");
 	n = real ? real(frames, n) : 0;
-	__asm__ volatile("" : : "r"(frames) : "memory");  /* not a tail call */
+	__asm__ volatile("" : : "r"(frames) : "memory");  /* prevents a tail call */
 	return n;
 }

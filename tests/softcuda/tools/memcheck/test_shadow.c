@@ -1,4 +1,4 @@
-/* test_shadow.c — the bits of memcheck, compared with an array of bytes. */
+/* test_shadow.c — memcheck's shadow bits, compared with an array of bytes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -91,7 +91,7 @@ static void it_is_complete_when_the_last_byte_was_written(void **state)
 
 static struct shadow shared;
 
-/* Set each fourth byte, from the one given. */
+/* Set every fourth byte, starting with the given one. */
 static void *set_bytes(void *first)
 {
 	for (uint64_t k = (uintptr_t)first; k < 1 << 16; k += 4)

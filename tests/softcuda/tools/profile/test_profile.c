@@ -1,4 +1,4 @@
-/* test_profile.c — the counts of kernels whose numbers are worked out by hand, and again by an observer that sees every
+/* test_profile.c — the counts of kernels, compared with numbers computed by hand, and with those of an observer of every
  * instruction. */
 #include "tests/softcuda/exec/engine_rig.h"
 
@@ -28,7 +28,7 @@ static unsigned add_to_set(uint64_t *set, unsigned n, uint64_t value)
 	return n + 1;
 }
 
-/* Sectors by a list of all that were seen. */
+/* Count sectors with a list of all sectors seen so far. */
 static unsigned naive_sectors(const struct lane_accesses *a, unsigned space)
 {
 	uint64_t seen[32 * LANES];
@@ -43,7 +43,7 @@ static unsigned naive_sectors(const struct lane_accesses *a, unsigned space)
 	return n;
 }
 
-/* Wavefronts of the lanes [from, to): the most words of a bank. */
+/* Wavefronts of the lanes [from, to): the largest number of different words in one bank. */
 static unsigned naive_wavefronts(const struct lane_accesses *a, unsigned from, unsigned to)
 {
 	unsigned most = 0;
@@ -250,7 +250,7 @@ static void counts_a_loop_whose_lanes_leave_one_by_one(void **state)
 	assert_int_equal(count_of_opcode(k, GPUL_PTX_ST)->warps, 1);
 }
 
-/* A guard is no branch: the warp executes the instruction once, for the lanes whose guard is true. */
+/* A guard is not a branch: the warp executes the instruction once, for the lanes whose guard is true. */
 static void counts_predicated_lanes_apart_from_active_ones(void **state)
 {
 	const struct kernel_result *k = profile_of(PTX_HEADER KERNEL_OUT("guard") "mov.u32 %r1, %laneid; setp.lt.u32 %p1, %r1, 5;"
@@ -268,7 +268,7 @@ static void counts_predicated_lanes_apart_from_active_ones(void **state)
 	assert_int_equal((int)metric(k, "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"), 2);
 }
 
-/* Lanes 0 to 3 arrive from elsewhere: the instruction is executed once, by all lanes. */
+/* Lanes 0 to 3 arrive by another path: the instruction is executed once, by all lanes. */
 static void counts_an_instruction_that_waits_for_its_lanes_once(void **state)
 {
 	const struct kernel_result *k = profile_of(PTX_HEADER KERNEL_OUT("wait") "mov.u32 %r1, %laneid; setp.lt.u32 %p1, %r1, 4; @%p1 bra low;"
@@ -356,7 +356,7 @@ static void counts_the_bank_conflicts_of_shared_memory(void **state)
 	assert_int_equal((int)metric(k, "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum"), 31);
 }
 
-/* A generic address is counted where it points to; local memory as a GPU interleaves it. */
+/* A generic address is counted in the space that it points to; local memory as a GPU interleaves it. */
 static void counts_generic_and_local_accesses(void **state)
 {
 	const struct kernel_result *k = profile_of(
@@ -372,8 +372,8 @@ static void counts_generic_and_local_accesses(void **state)
 	assert_int_equal((int)metric(k, "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"), 4);
 }
 
-/* Addresses that differ in each round, in all spaces, by some or all lanes, of 1 to 16 bytes, in and out of order: the naive
- * observer counts the same.  %r1: a random number of the lane; %r5: the round. */
+/* Addresses that change in each round, in all spaces, by some or all lanes, of 1 to 16 bytes, ascending or not: the naive
+ * observer must count the same.  %r1: a random number of the lane; %r5: the round. */
 #define ODD_ROUND                                                                                                                      \
 	"mad.lo.u32 %r1, %r1, 1664525, 1013904223; shr.u32 %r2, %r1, 9; and.b32 %r2, %r2, 0x3ff0;"                                         \
 	"and.b32 %r3, %r5, 3; setp.eq.u32 %p1, %r3, 0; mul.lo.u32 %r4, %t, %r5; and.b32 %r4, %r4, 0x3ff; shl.b32 %r4, %r4, 4;"             \
@@ -447,7 +447,7 @@ static unsigned registers_of(const char *body)
 	return n;
 }
 
-/* 20 words that are all read at the end are live together; 64-bit registers count twice; a loop keeps its values alive. */
+/* 20 words that are all read at the end are live at the same time; 64-bit registers count twice; a loop keeps its values live. */
 static void estimates_registers_by_what_is_live_at_once(void **state)
 {
 	char body[4096] = "ld.param.u64 %d1, [p]; ";

@@ -1,4 +1,4 @@
-/* test_transactions.c — sectors, lines and bank conflicts of accesses whose numbers are worked out by hand here. */
+/* test_transactions.c — sectors, lines and bank conflicts of accesses, compared with numbers computed by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -104,7 +104,7 @@ static void local_memory_is_interleaved_so_that_the_same_offset_is_a_row(void **
 	expect(gpul_sectors_local(at, ALL, 4), 4, 4, 1);
 	expect(gpul_sectors_local(at, ALL, 8), 8, 8, 2);
 	for (unsigned l = 0; l < WARP_LANES; l++)
-		at[l] = l * 4;  /* each lane another word: word l of lane l is in line l */
+		at[l] = l * 4;  /* each lane accesses another word: word l of lane l is in line l */
 	expect(gpul_sectors_local(at, ALL, 4), 32, 4, 32);
 }
 

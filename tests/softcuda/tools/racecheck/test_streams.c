@@ -1,4 +1,4 @@
-/* test_streams.c — launches of different streams race, unless an event, the host, the legacy stream or a graph orders them. */
+/* test_streams.c — launches in different streams race unless an event, the host, the legacy stream or a graph orders them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static const char image[] = ".version 7.0\n.target sm_70\n.address_size 64\n" KE
 static CUcontext context;
 static CUstream a, b, blocking;  /* a and b: non-blocking */
 static CUevent event;
-static CUfunction first, second;  /* of a module that each case loads anew, because a pair of instructions is reported once */
+static CUfunction first, second;  /* of a module that each case loads again, because a pair of instructions is reported only once */
 static CUdeviceptr memory;
 
 static void ok(CUresult r)
@@ -36,7 +36,7 @@ static void run(CUfunction f, CUstream s)
 	ok(cuLaunchKernel(f, 1, 1, 1, 64, 1, 1, 0, s, params, NULL));
 }
 
-/* ---- what is between the two kernels ------------------------------------------------------------------------------- */
+/* ---- operations between the two kernels ---------------------------------------------------------------------------- */
 
 static void nothing(void) {}
 
@@ -150,7 +150,7 @@ static CUmodule begin_case(void)
 	return m;
 }
 
-/* Some race of the two kernels: read and write, write and read, write and write are pairs of their own. */
+/* Count the races of the two kernels: read/write, write/read and write/write are separate pairs. */
 static unsigned end_case(CUmodule m, unsigned before)
 {
 	ok(cuCtxSynchronize());
@@ -179,7 +179,7 @@ static void streams_race_unless_they_are_ordered(void **state)
 /* ---- copies and fills --------------------------------------------------------------------------------------------------- */
 
 enum { LARGE = 3 << 16 };
-static CUdeviceptr large;            /* some pages of shadow memory, of which no kernel has accessed most */
+static CUdeviceptr large;            /* some pages of shadow memory; no kernel has accessed most of them */
 static uint32_t *pinned;
 
 static void runs_first(CUstream s) { run(first, s); }
@@ -217,7 +217,7 @@ static void copies_and_waits(CUstream s)
 	ok(cuStreamSynchronize(s));
 }
 
-/* Two operations in streams a and b: how they race, without and with an event. */
+/* Two operations in streams a and b, with their races without and with an event. */
 static const struct copy_case { const char *name; void (*one)(CUstream s), (*other)(CUstream s); bool races; } copy_cases[] = {
 	{ "kernel, copy in", runs_first, copies_in, true },
 	{ "copy in, kernel", copies_in, runs_first, true },
@@ -245,7 +245,7 @@ static unsigned run_copies(const struct copy_case *c, bool ordered)
 	unsigned before;
 	CUmodule m = begin_case();
 
-	ok(cuMemAlloc(&memory, 1024));  /* never freed: a race of two copies to one address is reported once */
+	ok(cuMemAlloc(&memory, 1024));  /* never freed, because a race of two copies to one address is reported only once */
 	ok(cuMemAlloc(&large, 3 * LARGE));
 	ok(cuMemAllocHost((void **)&pinned, 256));
 	before = gpul_tool_n_reported("racecheck");

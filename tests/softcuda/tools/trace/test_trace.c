@@ -1,4 +1,5 @@
-/* test_trace.c — a trace as text and as JSON has what an observer of the test sees: instructions, lanes, values of registers. */
+/* test_trace.c — a trace, as text and as JSON, contains what the test's own observer sees: instructions, lanes, register
+ * values. */
 #include "tests/softcuda/exec/engine_rig.h"
 
 #include <cmocka.h>
@@ -10,7 +11,7 @@
 
 enum { MAX_LINES = 4096, LINE_BYTES = 700 };
 
-/* For each PTX instruction: "block warp lanes opcode", and for registers of 32 bits that it writes: the 32 values in hex. */
+/* For each PTX instruction: "block warp lanes opcode", and the 32 values in hex of each 32-bit register that it writes. */
 struct recorder {
 	struct observer o;
 	unsigned n;
@@ -128,7 +129,7 @@ struct run {
 	char text[40], json[40];
 };
 
-/* Tools last as long as the process; volatile: leak checkers find them here. */
+/* Tools exist as long as the process; volatile, so that leak checkers find them. */
 static struct observer *volatile traces[8];
 
 static struct observer *create_trace(struct tool_options *options)
@@ -288,7 +289,7 @@ static void doubles_can_be_read_back(void **state)
 
 		memcpy(&d, &bits, sizeof d);
 		if (k % 3)
-			d = (double)(bits >> 40) / (k % 3 == 1 ? 1000 : 1e12);  /* few digits, and the usual sizes */
+			d = (double)(bits >> 40) / (k % 3 == 1 ? 1000 : 1e12);  /* few digits, and ordinary magnitudes */
 		if (d != d)
 			continue;
 		memcpy(&tried, &d, sizeof d);
@@ -296,7 +297,7 @@ static void doubles_can_be_read_back(void **state)
 		back = strtod(text, NULL);
 		assert_memory_equal(&back, &d, sizeof d);
 		if (k % 3 == 1)
-			assert_true(strlen(text) < 13);  /* as few digits as it was made of */
+			assert_true(strlen(text) < 13);  /* no more digits than the number was made of */
 	}
 }
 
