@@ -1,5 +1,6 @@
-/* so_nvjitlink.c — a fake nvJitLink; the text of its input selects what it does: "die" aborts, "complain" logs an error
- * but succeeds, "fail" and "mute" fail with and without a log, "descriptors" logs how many are open.  For other inputs the result is the last input. */
+/* so_nvjitlink.c — a fake nvJitLink whose behaviour depends on the text of its input: "die" aborts, "complain" logs an error but
+ * succeeds, "fail" and "mute" fail with and without a log, "descriptors" logs how many are open. For other inputs the result is
+ * the last input. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -56,7 +56,7 @@ static void names_an_undefined_symbol_as_in_cpp_and_the_input_that_refers_to_it(
 	refuses("mute", 90, GPUL_EFORMAT, "failed with result 5 and an empty log");
 }
 
-/* A copy of another pipe's writing end would keep its reader waiting until the linker ends. */
+/* If the linker inherited the writing end of another pipe, that pipe's reader would wait until the linker ends. */
 static void the_linker_inherits_only_the_pipe_to_its_parent(void **state)
 {
 	int ends[2];

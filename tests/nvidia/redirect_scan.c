@@ -1,5 +1,5 @@
-/* redirect_scan.c — OBJECT: prints the functions of a CUDA runtime in a file, as nvidia/redirect finds them: a name and an
- * address each; with a second argument, by archives only. */
+/* redirect_scan.c — OBJECT: prints the functions of a CUDA runtime in a file, as nvidia/redirect finds them, each with name and
+ * address; with a second argument, uses only the archive search. */
 #include <stdio.h>
 
 #include "nvidia/redirect/redirect_internal.h"

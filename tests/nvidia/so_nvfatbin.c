@@ -1,4 +1,4 @@
-/* so_nvfatbin.c — in place of NVIDIA's libnvfatbin: counts what it is given, so that a test sees which call was made. */
+/* so_nvfatbin.c — replaces NVIDIA's libnvfatbin: counts its inputs, so that a test sees which call was made. */
 #include <stddef.h>
 #include <string.h>
 
@@ -30,7 +30,7 @@ int nvFatbinAddCubin(void *handle, const void *code, size_t bytes, const char *a
 	return OK;
 }
 
-/* The size, as calls of PTX, of cubins, and bytes: 2 | 1 << 8 | 300 << 16. */
+/* The size encodes the calls: PTX calls, cubin calls and bytes, as in 2 | 1 << 8 | 300 << 16. */
 int nvFatbinSize(void *handle, size_t *bytes);
 int nvFatbinSize(void *handle, size_t *bytes)
 {

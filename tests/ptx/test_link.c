@@ -249,7 +249,7 @@ static void refuses_declarations_that_differ_in_kind_size_or_parameters(void **s
 		TEXTS("'v'", "__constant__"));
 }
 
-/* As ptxas -c does, which needs the ABI. */
+/* ptxas -c refuses them too, because it needs the ABI. */
 static void refuses_registers_and_local_variables_of_module_scope(void **state)
 {
 	(void)state;
