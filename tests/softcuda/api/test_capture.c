@@ -1,5 +1,7 @@
 /* test_capture.c — stream capture: the nodes that a capture creates, what launching the graph does, and which calls a capture
- * forbids. */
+ * forbids.
+ *
+ * The expected errors are those of NVIDIA's driver: the program also runs on it. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
