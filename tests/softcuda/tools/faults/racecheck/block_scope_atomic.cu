@@ -1,4 +1,4 @@
-// Blocks count with atomic operations of the scope of the block.
+// Blocks count with atomic operations of block scope.
 // expect: global memory
 // A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: inout:u32[1]=zeros --grid 4 --block 32

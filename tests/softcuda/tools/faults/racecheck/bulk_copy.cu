@@ -1,4 +1,4 @@
-// A bulk copy is read before its mbarrier is awaited.
+// The destination of a bulk copy is read before the wait for its mbarrier.
 // expect: shared memory
 // A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: u32[64]=iota out:u32[64] --grid 1 --block 64

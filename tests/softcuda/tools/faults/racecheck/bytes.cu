@@ -1,4 +1,4 @@
-// Threads write the byte of their neighbour's neighbour; neighbouring bytes of one word are no race.
+// Each thread writes the byte of the thread after its neighbour; writes to neighbouring bytes of one word are not a race.
 // expect: shared memory
 // A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: out:u8[64] --grid 1 --block 64

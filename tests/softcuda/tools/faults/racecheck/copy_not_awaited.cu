@@ -1,4 +1,4 @@
-// cp.async is not awaited before the barrier.
+// The wait for cp.async is missing before the barrier.
 // expect: shared memory
 // A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: u32[64]=iota out:u32[64] --grid 1 --block 64

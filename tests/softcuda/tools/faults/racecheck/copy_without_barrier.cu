@@ -1,4 +1,4 @@
-// cp.async is awaited by the threads that started it, without a barrier for the others.
+// The threads that started cp.async wait for it, but there is no barrier for the others.
 // expect: shared memory
 // A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: u32[64]=iota out:u32[64] --grid 1 --block 64

@@ -1,4 +1,4 @@
-// Block 0 stores the first value of a maximum that all blocks look for.
+// Block 0 stores the initial value of a maximum that all blocks update.
 // expect: global memory
 // A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: inout:i32[1]=zeros --grid 4 --block 1

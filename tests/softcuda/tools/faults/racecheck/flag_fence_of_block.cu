@@ -1,4 +1,4 @@
-// A block sends data to another one, but its fences are of the scope of the block.
+// A block sends data to another one, but its fences have only block scope.
 // expect: global memory
 // A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: inout:u32[2]=zeros out:u32[1] --grid 2 --block 1

@@ -1,4 +1,4 @@
-// A barrier of all blocks is made of an atomic counter, without fences.
+// A barrier of all blocks is built from an atomic counter, without fences.
 // expect: global memory
 // A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: inout:u32[64]=zeros out:u32[64] inout:u32[1]=zeros --grid 2 --block 32

@@ -1,4 +1,4 @@
-// The halves of a warp exchange values, but each waits for itself only.
+// The halves of a warp exchange values, but each synchronises only its own lanes.
 // expect: shared memory
 // A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: out:u32[32] --grid 1 --block 32

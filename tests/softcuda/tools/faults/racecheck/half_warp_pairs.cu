@@ -1,4 +1,4 @@
-// Lanes of one half exchange values; in the wrong variant only the even ones wait.
+// Lanes of one half exchange values; in the wrong variant only the even ones synchronise.
 // expect: shared memory
 // A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: out:u32[32] --grid 1 --block 32

@@ -1,4 +1,4 @@
-// A lock of two warps is taken without a fence by one of them.
+// Two warps share a lock; one of them takes it without a fence.
 // expect: shared memory
 // A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: out:i32[1] --grid 1 --block 64

@@ -1,4 +1,4 @@
-// A lock of blocks is taken with a fence of the block's scope.
+// Blocks share a lock and take it with a fence of block scope.
 // expect: global memory
 // A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: inout:i32[2]=zeros --grid 2 --block 1

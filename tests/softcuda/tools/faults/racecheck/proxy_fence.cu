@@ -1,4 +1,4 @@
-// A bulk copy reads values of ordinary stores, without a proxy fence behind them.
+// A bulk copy reads values of ordinary stores without a proxy fence after the stores.
 // expect: shared memory
 // A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: u32[64]=iota out:u32[64] --grid 1 --block 64

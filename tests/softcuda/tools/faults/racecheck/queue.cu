@@ -1,4 +1,4 @@
-// Threads take places of a queue from an ordinary counter.
+// Threads take places in a queue with an ordinary counter.
 // expect: global memory
 // A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: inout:u32[1]=zeros inout:u32[64]=zeros --grid 2 --block 32

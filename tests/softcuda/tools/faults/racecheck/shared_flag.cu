@@ -1,4 +1,4 @@
-// A warp waits for a volatile flag of another one in shared memory, without fences.
+// A warp polls a volatile flag of another warp in shared memory, without fences.
 // expect: shared memory
 // A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: out:u32[32] --grid 1 --block 64

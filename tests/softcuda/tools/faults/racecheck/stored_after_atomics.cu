@@ -1,4 +1,4 @@
-// Block 0 stores to a counter to which all blocks have added, and thinks that it was the last one.
+// Block 0 stores to a counter to which all blocks have added, because it assumes that it is the last block.
 // expect: global memory
 // A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: inout:i32[1]=zeros --grid 4 --block 32

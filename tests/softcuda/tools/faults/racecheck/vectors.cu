@@ -1,4 +1,4 @@
-// Threads read vectors of four of which other threads have written the parts.
+// Threads read vectors of four words, some of which other threads have written.
 // expect: shared memory
 // A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: f32[256]=iota out:f32[256] --grid 1 --block 64

@@ -1,4 +1,4 @@
-// Volatile data, published by a fence of the block's scope to another block.
+// Volatile data is published to another block by a fence of block scope.
 // expect: global memory
 // A pair of kernels: -DRIGHT compiles the right one.
 // gpuload run: inout:i32[1]=zeros inout:i32[1]=zeros out:i32[1] --grid 2 --block 1
