@@ -120,9 +120,9 @@ void gpul_tool_sum_up(const char *tool)
 	if (n)
 		gpul_tool_say(tool, "%u error%s", n, n == 1 ? "" : "s");
 	else if (!atomic_load(&n_begun))
-		gpul_tool_say(tool, "no kernel ran, so that none was checked");
+		gpul_tool_say(tool, "no kernel ran, so nothing was checked");
 	else if (atomic_load(&n_complete) < atomic_load(&n_begun))
-		gpul_tool_say(tool, "no errors, but not all was checked: a kernel did not run to its end");
+		gpul_tool_say(tool, "no errors, but the check is incomplete: a kernel did not run to its end");
 	else
 		gpul_tool_say(tool, "no errors");
 }

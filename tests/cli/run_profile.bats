@@ -63,7 +63,7 @@ load helper
 
 @test "wrong options of the profile are one clear line" {
 	fails 2 "--profile-sm has no effect without --profile" run "$vecadd" --profile-sm 90
-	fails 2 "the limits of sm_30 are not known" run "$vecadd" --profile - --profile-sm 30
+	fails 2 "unknown limits of sm_30" run "$vecadd" --profile - --profile-sm 30
 	fails 2 "a thread has at most 255 registers, not 256" run "$vecadd" --profile - --profile-registers 256
 	fails 1 "cannot write no/folder/p.json: No such file or directory" run "$vecadd" --profile no/folder/p.json
 	GPULOAD_SOFT_TOOLS=profile:format=xml fails 2 "unknown format 'xml': it is table, json or html" run "$vecadd"

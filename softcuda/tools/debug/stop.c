@@ -94,10 +94,10 @@ gpul_status gpul_debug_go(struct debug *d, enum go how, const struct origin *fro
 	if (!d->stop.reason)
 		return gpul_fail(err, GPUL_EINVAL, 0, "no kernel is stopped: pause it first");
 	if (how >= BACK_INSN && !d->has_snapshot)
-		return gpul_fail(err, GPUL_EINVAL, 0, "there is no way back: the memory of the program is larger than %llu MB: set "
+		return gpul_fail(err, GPUL_EINVAL, 0, "cannot step back: the memory of the program is larger than %llu MB: set "
 				 "GPULOAD_SOFT_TOOLS=debug:back=MB", (unsigned long long)d->back_bytes >> 20);
 	if (how >= BACK_INSN && !d->alone)
-		return gpul_fail(err, GPUL_EINVAL, 0, "there is no way back, because other launches have run at the same time");
+		return gpul_fail(err, GPUL_EINVAL, 0, "cannot step back, because other launches have run at the same time");
 	d->go = how < BACK_INSN ? how : GO_FREE;
 	d->from = *from;
 	d->from.count = d->count;
@@ -390,7 +390,7 @@ static void launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_exec
 			snprintf(stop.text, sizeof stop.text, "%s has ended at #%llu, before #%llu", SHOWN_NAME(l->kernel->info.name), (unsigned long long)d->count,
 				 (unsigned long long)d->search.found);
 		else
-			snprintf(stop.text, sizeof stop.text, "the replay took another way, and has ended: the kernel reads clocks, or waits for the host");
+			snprintf(stop.text, sizeof stop.text, "the replay took another path and has ended: the kernel reads clocks, or waits for the host");
 		d->search = (struct search){ 0 };
 		set_silent(d, l, false);
 		stop_here(d, &stop, l);

@@ -97,7 +97,7 @@ void gpul_find_constant_store(struct warp_state *s, const struct insn *i, unsign
 		return;
 	thread_text(s, lane, thread, sizeof thread);
 	gpul_records_describe(at, lines, sizeof lines);
-	gpul_tool_report("memcheck", "%s: %u-byte store at 0x%llx to constant memory, which kernels that run at the same time may have in a cache; %s%s",
+	gpul_tool_report("memcheck", "%s: %u-byte store at 0x%llx to constant memory, which concurrent kernels may have cached; %s%s",
 			 place, bytes, (ull)at, thread, lines);
 }
 

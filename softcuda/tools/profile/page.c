@@ -182,7 +182,7 @@ static void print_ptx(FILE *to, const struct function_result *f)
 void gpul_profile_write_page(const struct profile *p, FILE *to)
 {
 	fprintf(to, "%s<h1>gpuload profile</h1>\n"
-		"<p class=\"note\">Counts are of PTX instructions, each once for a warp; ptxas makes other machine instructions of them.\n"
+		"<p class=\"note\">PTX instructions are counted, once for each warp; ptxas translates them to other machine instructions.\n"
 		"A bar is as long as a line's share of the most executed line. Cells marked by !: fewer than 16 lanes active on average,\n"
 		"branches that diverged, half as many sectors again as needed, bank conflicts.</p>\n", head);
 	for (size_t n = 0; n < p->kernels.n; n++) {

@@ -61,7 +61,7 @@ static gpul_status create(const struct tool_options *o, gpul_exec_memory *memory
 	if (st)
 		return st;
 	if (settings.sm > UINT32_MAX || !gpul_architecture((unsigned)settings.sm))
-		return gpul_fail(err, GPUL_EINVAL, 0, "profile: the limits of sm_%llu are not known; those of %s are",
+		return gpul_fail(err, GPUL_EINVAL, 0, "profile: unknown limits of sm_%llu; known architectures: %s",
 				 (unsigned long long)settings.sm, gpul_architectures());
 	if (settings.registers > 255)
 		return gpul_fail(err, GPUL_EINVAL, 0, "profile: a thread has at most 255 registers, not %llu",

@@ -171,6 +171,6 @@ void gpul_profile_write_table(const struct profile *p, FILE *to)
 		print_lines(to, k);
 		print_opcodes(to, k);
 	}
-	fprintf(to, p->kernels.n ? "Counts are of PTX instructions, each once for a warp; ptxas makes other machine instructions of them.\n"
+	fprintf(to, p->kernels.n ? "PTX instructions are counted, once for each warp; ptxas translates them to other machine instructions.\n"
 				 : "no kernel was executed\n");
 }

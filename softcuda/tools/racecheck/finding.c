@@ -41,7 +41,7 @@ static bool is_new(const struct site *a, const struct site *b, bool shared, uint
 	return gpul_finding_new(&findings, &key, text);
 }
 
-/* "write", "asynchronous read", "atomic operation of the GPU's scope" */
+/* "write", "asynchronous read", "atomic operation of scope GPU" */
 static void name_access(unsigned how, bool is_volatile, char *buf, size_t bytes)
 {
 	static const char *const scopes[] = { "block", "cluster", "GPU", "system" };
@@ -95,10 +95,10 @@ static const char *remedy_for(const struct now *n, const struct record *r)
 	const struct watched_block *b = n->w->block;
 
 	if (n->lacks_lock_fence)
-		return "the second section happened to come later: the first one has taken the lock without a fence, or with one of too small a scope, "
-		       "and would not see what the other one has written if it came later";
+		return "the first section took the lock without a fence, or with a fence of too small a scope: if it came second, it would not "
+		       "see what the other section has written";
 	if (n->lacks_proxy_fence)
-		return "a bulk copy accesses shared memory by the async proxy: fence.proxy.async after the store, before the barrier, is missing";
+		return "a bulk copy accesses shared memory through the async proxy: fence.proxy.async is missing between the store and the barrier";
 	if (r->how & HOW_ASYNC || n->how & HOW_ASYNC)
 		return "an asynchronous copy is complete when its thread has waited for its group, or for its mbarrier; other threads "
 		       "need a barrier after that";
@@ -108,8 +108,8 @@ static const char *remedy_for(const struct now *n, const struct record *r)
 		return "the launches are in different streams: an event, or a synchronisation by the host, would order them";
 	if (r->block != (uint32_t)b->key)
 		return r->how & n->how & HOW_STRONG
-			       ? "an access of the block's scope is atomic only for threads of the same block"
-			       : "blocks run at the same time: atomic operations, or a release and an acquire of the GPU's scope (a fence "
+			       ? "an access with block scope is atomic only for threads of the same block"
+			       : "blocks run at the same time: atomic operations, or a release and an acquire with GPU scope (a fence "
 				 "before the signal and a fence after it has been seen), would order them";
 	if (r->warp != n->w->index)
 		return "__syncthreads() between the two, or a release and an acquire, would order them";

@@ -171,7 +171,7 @@ static void decide(struct explorer *x, struct entity *list, unsigned n)
 			gpul_footprint_free(&list[c].footprint);
 		}
 		if (!same) {
-			begin_again(x, "the kernel does not do the same again: it reads a clock, or memory that others change");
+			begin_again(x, "the kernel is not deterministic: it reads a clock, or memory that other threads change");
 			return;
 		}
 	} else {

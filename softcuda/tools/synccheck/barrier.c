@@ -43,7 +43,7 @@ static void check_count(struct synccheck *c, struct warp_state *s, const struct 
 	if (!i->n)
 		return;
 	if (!count || count % LANES)
-		gpul_sync_report(c, "wrong thread count", s, i, on, "barrier %u is to wait for %u threads; the count must be a multiple of %u",
+		gpul_sync_report(c, "wrong thread count", s, i, on, "barrier %u has a thread count of %u; it must be a multiple of %u",
 				 number, count, LANES);
 	else if (count > most)
 		gpul_sync_report(c, "unreachable thread count", s, i, on, "barrier %u waits for %u threads, but the block has only %u", number,
@@ -62,14 +62,14 @@ static void check_others(struct synccheck *c, struct warp_state *s, const struct
 		return;
 	gpul_insn_place(at->list->code, at->list->insn, NULL, place, sizeof place);
 	if (mine != theirs)
-		gpul_sync_report(c, "different thread counts", s, i, on, "barrier %u waits for %u threads, says this warp; warp %u has arrived at %s "
-				 "and says %u", id, mine, at->list->warp, place, theirs);
+		gpul_sync_report(c, "different thread counts", s, i, on, "this warp gives barrier %u a thread count of %u; warp %u has arrived at %s "
+				 "with a count of %u", id, mine, at->list->warp, place, theirs);
 	if (reduces(i) != reduces(at->list->insn))
 		gpul_sync_report(c, "mixed barriers", s, i, on, "barrier %u is used by bar.red and by another instruction at once: %s, by warp %u",
 				 id, place, at->list->warp);
 	if (s->arrived[id] & on)
 		gpul_sync_report(c, "second arrival", s, i, s->arrived[id] & on,
-				 "the lanes arrive at barrier %u again, before the threads that they arrived for have", id);
+				 "the lanes arrive at barrier %u again before it has completed", id);
 }
 
 /* ---- arrivals --------------------------------------------------------------------------------------------------- */

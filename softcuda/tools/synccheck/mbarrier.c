@@ -90,7 +90,7 @@ static void check_arrival(struct synccheck *c, struct warp_state *s, const struc
 				 "%u arrivals at the mbarrier at offset %llu, but the phase waits for only %u of %u", count, (unsigned long long)at,
 				 pending_arrivals(before), expected_arrivals(before));
 	else if (i->n & MBAR_EXPECTS && (bytes > MOST_BYTES || missing_bytes(before) + (int32_t)bytes > MOST_BYTES))
-		gpul_sync_report(c, "too many bytes", s, i, 1u << l, "the mbarrier at offset %llu is to wait for %u bytes more; at most %u are possible",
+		gpul_sync_report(c, "too many bytes", s, i, 1u << l, "the mbarrier at offset %llu would wait for %u more bytes; at most %u are possible",
 				 (unsigned long long)at, bytes, MOST_BYTES);
 }
 

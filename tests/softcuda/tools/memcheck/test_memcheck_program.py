@@ -51,7 +51,7 @@ class Program(unittest.TestCase):
     def test_leaks_are_reported_at_the_end_of_the_context_or_the_program(self):
         self.finds("leak", r"leak: 256 bytes at 0x\w+ of cuMemAlloc \(allocation 2\) are not freed when the program ends\n    allocated by make_buffers")
         self.finds("leak_in_context", r"leak: 256 bytes at 0x\w+ of cuMemAlloc \(allocation 2\) are not freed when the context ends\n    allocated by make_buffers")
-        self.assertEqual(run("leak", "memcheck:leaks=no")[2], "gpuload memcheck: no kernel ran, so that none was checked\n")
+        self.assertEqual(run("leak", "memcheck:leaks=no")[2], "gpuload memcheck: no kernel ran, so nothing was checked\n")
 
     def test_the_caller_is_found_in_a_program_whose_backtrace_is_wrapped(self):
         wrapper = os.path.join(BUILD, "tests/softcuda/tools/memcheck/so_backtrace.so")
