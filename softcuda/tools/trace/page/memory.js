@@ -29,7 +29,7 @@ class MemoryView {
 		this.scroller.measure();
 	}
 
-	// One byte behind the last one that the block accesses.
+	// The end of the memory that the block accesses.
 	used(block) {
 		let end = 0;
 

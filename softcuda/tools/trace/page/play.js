@@ -1,4 +1,4 @@
-// play.js — the time line, the keys, and links to a moment.
+// play.js — the time line, the keys, and links to an instruction.
 
 class Player {
 	constructor(trace) {
@@ -31,7 +31,7 @@ class Player {
 			history.replaceState(null, "", hash);
 	}
 
-	// The next instruction, in a direction, for which accept() is true; or where it is.
+	// The next instruction in a direction for which accept() is true; if there is none, the current one.
 	search(direction, accept) {
 		for (let t = this.t + direction; t >= 0 && t < this.trace.n; t += direction)
 			if (accept(t))
@@ -97,7 +97,7 @@ class Player {
 			return;
 		this.due += Math.max(0, now - this.began) / 1000 * Number(this.find("speed").value);
 		this.began = now;
-		// Up to 60 steps a second are shown one by one; faster ones in leaps.
+		// At up to 60 steps a second, every step is shown; at higher speeds, some are skipped.
 		const n = Math.floor(this.due);
 		this.due -= n;
 		if (n) {

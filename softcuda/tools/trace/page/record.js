@@ -1,4 +1,4 @@
-// record.js — decodes the record: what record_internal.h describes becomes arrays with one element for each instruction.
+// record.js — decodes the record, whose format record_internal.h describes, to arrays with one element for each instruction.
 
 const FLAG = { warp: 1, place: 2, mask: 4, on: 8, values: 16, access: 32, notice: 128 };
 const NOTICE = { launch: 0, launchEnds: 1, block: 2, blockEnds: 3, barrier: 4, deadlock: 5 };
@@ -40,7 +40,7 @@ class Reader {
 		}
 	}
 
-	// Values of lanes `on` into out: 32 words, and 32 high words if bytes is 8.
+	// Read the values of lanes `on` into out: 32 words, and 32 high words if bytes is 8.
 	lanes(out, bytes, on) {
 		const kind = this.byte();
 
@@ -120,7 +120,7 @@ class Trace {
 		this.valueAt = new Int32Array(n).fill(-1);   // of the first register; the others follow
 		this.accesses = new Map();                   // by instruction
 		this.warps = []; this.blocks = []; this.barriers = []; this.barrierTimes = [];
-		this.frames = new Map();                     // values while decoding, and who wrote them
+		this.frames = new Map();                     // values while decoding, and the instructions that wrote them
 		this.constants = new Map();
 		this.decode(new Reader(fromBase64(data.stream)));
 	}
@@ -180,7 +180,7 @@ class Trace {
 			this.access(reader, warp, t);
 	}
 
-	// The registers of a function, at a depth of calls, in a warp.
+	// The registers of a function at a call depth in a warp.
 	frame(warp, func, depth) {
 		const key = (warp * 256 + depth) * 65536 + func;
 		let frame = this.frames.get(key);
@@ -300,7 +300,7 @@ class Trace {
 		});
 	}
 
-	// A load from shared memory of what the page has: fill in what registers() has reserved.
+	// A load of shared memory that the page knows: fill in the values for which registers() has reserved space.
 	load(warp, t, a) {
 		const frame = this.frame(warp.number, warp.func, warp.depth), row = this.pendingLoad, image = warp.block.image;
 		let at = this.valueAt[t], offset = 0;

@@ -1,4 +1,4 @@
-// rules.js — what simple instructions compute: the same rules as in predict.c, which checked that they hold.
+// rules.js — computes the results of simple instructions by the same rules as predict.c, which has checked the results.
 //
 // A register is a Uint32Array: 32 words, one for each lane; of 64 bits: the 32 low words, then the 32 high words.
 
@@ -147,7 +147,7 @@ function setShift(out, l, a, n, left) {
 		setWords(out, l, n < 32 ? low >>> n | high << (32 - n) : high >>> (n - 32), n < 32 ? high >>> n : 0);
 }
 
-// Rules with sources or results of 64 bits: f(out, lane, a, b, c) has whole registers.
+// Rules with sources or results of 64 bits: f(out, lane, a, b, c) gets whole registers.
 const mixedRules = {
 	MOV_64: (out, l, a) => setWords(out, l, a[l], a[32 + l]),
 	ADD_64: (out, l, a, b) => setSum(out, l, a[l], a[32 + l], b[l], b[32 + l]),

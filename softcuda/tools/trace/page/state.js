@@ -1,4 +1,4 @@
-// state.js — what is true at a moment: after instruction t has been executed.
+// state.js — the state of the kernel after instruction t has been executed.
 
 // The number of elements of a sorted list that are at most t; step: elements that belong together.
 function countUpTo(list, t, step = 1) {
@@ -75,7 +75,7 @@ class State {
 		return { words: this.trace.values.at.subarray(at, at + words), by: list[2 * k - 2] };
 	}
 
-	// The registers that the warp's current function has written; of many, the `most` that were written last.
+	// The registers that the warp's current function has written; at most the `most` that were written last.
 	registers(t, most) {
 		const trace = this.trace, func = trace.func[t], warp = trace.warp[t], depth = trace.depth[t], out = [];
 
@@ -114,7 +114,7 @@ function doubleText(x) {
 	return Object.is(x, -0) ? "-0" : String(x);
 }
 
-// With the fewest of 7, 8 or 9 digits that tell the float apart from its neighbours, as in decimals.c.
+// Uses the smallest number of digits (7, 8 or 9) that distinguishes the float from its neighbours, as in decimals.c.
 function floatText(x) {
 	let digits = Math.abs(x) < 16777216 ? 7 : 9;
 
@@ -169,7 +169,7 @@ function rowText(r, on) {
 	return `${laneText(r, first)}, ${laneText(r, second)} ... ${laneText(r, last)}`;
 }
 
-// All lanes in short, as in the text of a trace: "7", "0, 4 ... 124", or one by one.
+// All lanes in short form, as in the text of a trace: "7", "0, 4 ... 124", or one by one.
 function lanesText(r, on) {
 	if (r.bytes === 0)
 		return "{" + ((r.words[0] & on) >>> 0).toString(16).padStart(8, "0") + "}";

@@ -1,4 +1,4 @@
-// view.js — source, PTX, warps and registers on the page; each part changes only what differs from what it shows.
+// view.js — source, PTX, warps and registers on the page; each part updates only elements that have changed.
 
 const SIGNS = { run: "●", false: "○", apart: "", barrier: "‖", ended: "×", none: "·" };
 const MEANINGS = [["run", "executes"], ["false", "guard is false"], ["apart", "waits for other lanes of the warp"], ["barrier", "waits at a barrier"],
