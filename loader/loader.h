@@ -44,7 +44,7 @@ gpul_status gpul_module_load_file(const gpul_driver *drv, const char *path,
 				  const gpul_load_options *options, gpul_module **out,
 				  gpul_error *err);
 
-/** Load several files as one program: their relocatable code, LTO too, is linked.
+/** Load several files as one program: their relocatable code, including LTO code, is linked.
  *
  * With n == 1 it does the same as gpul_module_load_file().
  *

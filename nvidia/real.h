@@ -40,7 +40,7 @@ typedef struct toolchain_real {
  * Source  POSIX dlopen(); the layout of NVIDIA's wheels as installed by pip */
 bool toolchain_open(toolchain_real *real);
 
-/** Find a file of NVIDIA's, a library or a program, and visit each place where it may be.
+/** Find one of NVIDIA's libraries or programs, and visit each place where it may be.
  *
  * @variable  environment variable with the path of the file or of its folder
  * @wheel     folder below nvidia/ in site-packages, besides nvidia/cu13 and nvidia/cu12

@@ -185,8 +185,8 @@ typedef struct gpul_ptx_func {
 	gpul_ptx_regs *regs;
 	uint32_t n_regs;         /* rows of regs */
 	uint32_t n_flat_regs;    /* number of registers; each element of a vector register is counted */
-	uint32_t n_module_regs;  /* the registers below this number are those of the module: the first rows of regs repeat
-	                          * module->regs, as far as it is declared before this function */
+	uint32_t n_module_regs;  /* the registers below this number belong to the module: the first rows of regs repeat those rows of module->regs that are
+	 * declared before this function */
 	gpul_ptx_label *labels;
 	uint32_t n_labels;
 	gpul_ptx_inst *insts;
@@ -298,8 +298,8 @@ size_t gpul_ptx_print_inst(const gpul_ptx_module *m, const gpul_ptx_func *f, con
  * function.  O(n_funcs). */
 const gpul_ptx_func *gpul_ptx_find_func(const gpul_ptx_module *m, const char *name);
 
-/** True when code for the module's .target runs on a GPU of compute capability `sm`, such as 90: a plain target runs on newer GPUs, too,
- * sm_100f on those of its family, sm_90a on its own only. */
+/** True when code for the module's .target runs on a GPU of compute capability `sm`, such as 90: a plain target also runs on newer
+ * GPUs, sm_100f on GPUs of its family, sm_90a only on its own architecture. */
 static inline bool gpul_ptx_runs_on(const gpul_ptx_module *m, unsigned sm)
 {
 	if (m->sm_suffix == 'a')

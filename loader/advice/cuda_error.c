@@ -119,7 +119,7 @@ static const struct {
 
 static const struct {
 	int number;
-	const char *names[2], *text; /* of the driver and of the runtime; NULL: not there */
+	const char *names[2], *text; /* names in the driver and the runtime; NULL: it does not exist there */
 } errors[] = {
 #define ROW(number, driver_name, runtime_name, text) { number, { driver_name, runtime_name }, text },
 	GPUL_CUDA_ERRORS(ROW)

@@ -100,7 +100,7 @@ static const struct gpul_known_message rows[] = {
 	{ "symbol lookup error: ", "undefined symbol", "a library of another version than the program was built for is loaded: check LD_LIBRARY_PATH and ldd" },
 };
 
-/* Texts that other programs print, too. */
+/* Texts that other programs also print. */
 static const struct gpul_known_message nvlink[] = {
 	{ "Link target of '", "is virtual target", "link for a real architecture: -arch=sm_N" },
 	{ "Cannot target ", "is SASS", "machine code fits only its own architecture: link for that -arch, or compile the file for this one" },

@@ -225,7 +225,7 @@ static const struct gpul_known_message compilers[] = {
 	{ "internal error: assertion failed", "", "a fault of the compiler: try another optimisation level or CUDA version, and report it to NVIDIA" },
 };
 
-/* Texts that other programs print, too. */
+/* Texts that other programs also print. */
 static const struct gpul_known_message nvcc[] = {
 	{ "must be a virtual code architecture", "", "with -code, -arch names a virtual architecture: -arch=compute_90 -code=sm_90, or -arch=sm_90 alone" },
 	{ "Value '", "is not defined for option '", "the option does not take %s: nvcc --help lists its values" },

@@ -145,7 +145,7 @@ static const struct gpul_known_message ptx[] = {
 	{ "Parsing error near '", "", "the PTX is malformed before this place: often a semicolon is missing" },
 };
 
-/* Texts that other programs print, too. */
+/* Texts that other programs also print. */
 static const struct gpul_known_message ptxas[] = {
 	{ "Vector with elements of different types", "", "all registers in {...} must have one type: the type of the instruction, or .b of its size" },
 	{ "Incompatible elements of vector expression", "", "all registers in {...} must have one type: the type of the instruction, or .b of its size" },

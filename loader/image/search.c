@@ -97,7 +97,7 @@ static void search_on_thread(void *context)
 	search_blocks(context, false);
 }
 
-/* The calling thread searches, too; it searches alone if the system refuses more threads. */
+/* The calling thread also searches; it searches alone if the system refuses more threads. */
 static void search_in_parallel(search *s)
 {
 	size_t useful = s->n_bytes / THREAD_BYTES, cpus = gpul_cpus();

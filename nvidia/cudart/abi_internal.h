@@ -23,7 +23,7 @@
 #define GPUL_RT_VERSION_2 ""
 #endif
 
-/* For functions with a stream argument, in files that are compiled for per-thread default streams, too. */
+/* For functions with a stream argument, in files that are also compiled for per-thread default streams. */
 #ifdef GPUL_RT_PER_THREAD
 #define GPUL_RT_PTSZ "_ptsz"
 #else
@@ -38,7 +38,7 @@
 /* Declare a function of ours that programs call by `symbol`. */
 #define GPUL_RT_DECLARE(symbol, name, parameters) cudaError_t name parameters __asm__(symbol);
 
-/* As GPUL_RT_FORWARD, for a function of ours that programs call by `symbol`. */
+/* Like GPUL_RT_FORWARD, for a function whose symbol is `symbol`. */
 #define GPUL_RT_FORWARD_AS(symbol, name, parameters, call)                                     \
 	GPUL_RT_DECLARE(symbol, name, parameters)                                              \
 	GPUL_RT_FORWARD(name, parameters, call)

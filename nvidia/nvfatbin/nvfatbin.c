@@ -1,4 +1,5 @@
-/* nvfatbin.c — libnvfatbin.so.12 and .13: NVIDIA's library that packs code into fat binaries, which takes our cubins, too.
+/* nvfatbin.c — libnvfatbin.so.12 and .13: a replacement for NVIDIA's library that packs code into fat binaries; it also accepts
+ * gpuload's "cubins".
  *
  *     nvFatbinAddCubin   machine code: NVIDIA's.  PTX in place of machine code, which libnvrtc and libnvJitLink here give: packed as
  *                        PTX, if it is for the architecture that the caller names

@@ -177,7 +177,7 @@ static void put_lines(struct out *o, const char *from, const char *to)
 	}
 }
 
-/* Write the rest of a text.  items: those of this text. */
+/* Write the rest of a text.  items: the items of this text. */
 static bool write_text(gpul_ptx_text *t, const ptx_prune_item *items, size_t n_items)
 {
 	const char *at = t->text, *end = t->text + t->n_bytes;

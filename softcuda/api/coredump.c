@@ -8,14 +8,15 @@
 
 enum { TEXT_BYTES = 1024, N_ATTRIBUTES = 8 };
 
-enum {  /* by number, because <cuda.h> of CUDA 12.4 lacks a name */
+enum {  /* numbers instead of names, because <cuda.h> of CUDA 12.4 lacks one of the names */
 	COREDUMP_TRIGGER_HOST = 2,
 	COREDUMP_FILE = 5,
 	COREDUMP_PIPE = 6,
 	COREDUMP_FLAGS = 7,
 };
 
-/* Values for all contexts; those of cuCoredumpSetAttribute are stored here, too, because no core dump uses them. */
+/* Values for all contexts.  cuCoredumpSetAttribute, which is for one context, also stores its values here, because no core dump
+ * uses them. */
 static bool switches[N_ATTRIBUTES] = { [COREDUMP_TRIGGER_HOST] = true };
 static char file[TEXT_BYTES], trigger[TEXT_BYTES];
 static int content_flags;

@@ -17,7 +17,7 @@ typedef struct gpuload_soft_device {
 	int driver_version;            /* 13000 for CUDA 13.0 */
 	uint64_t memory_bytes;         /* of the device */
 	uint64_t used_bytes;           /* of this memory, allocated by this process */
-	unsigned n_faults;             /* of contexts of this process */
+	unsigned n_faults;             /* contexts of this process that became unusable */
 	int last_fault;                /* a CUresult */
 } gpuload_soft_device;
 

@@ -244,7 +244,7 @@ static const struct {
 	{ CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR },
 	{ CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1 },
-	/* By number, because <cuda.h> of CUDA 12.4 lacks the names. */
+	/* Numbers instead of names, because <cuda.h> of CUDA 12.4 lacks them. */
 	{ (CUdevice_attribute)141, 1 },  /* HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED */
 	{ (CUdevice_attribute)142, 1 },  /* HOST_NUMA_MEMORY_POOLS_SUPPORTED */
 	{ (CUdevice_attribute)144, 1 },  /* HOST_MEMORY_POOLS_SUPPORTED */

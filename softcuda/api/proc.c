@@ -77,7 +77,7 @@ EXPORT CUresult cuGetProcAddress_v2(const char *name, void **out, int version, c
 	return CUDA_SUCCESS;
 }
 
-/* For programs with per-thread default streams; a flag chooses the other kind, too. */
+/* For programs with per-thread default streams; a flag can select the other kind. */
 EXPORT CUresult cuGetProcAddress_v2_ptsz(const char *name, void **out, int version, cuuint64_t flags,
 					 CUdriverProcAddressQueryResult *status)
 {

@@ -1,4 +1,4 @@
-/* arena.c — an allocator with addresses of its own.
+/* arena.c — an allocator whose addresses are never used for anything else.
  *
  *     region   ├ taken │ free │ taken │ taken │ free ................................ ┤    reserved addresses, never given back
  *              └─────────── readable and writable ──────────┴──── PROT_NONE ──────────┘

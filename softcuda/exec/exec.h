@@ -208,7 +208,7 @@ typedef struct gpul_exec_launch_config {
 	uint64_t grid_id;              /* %gridid */
 	unsigned device;               /* the launch has this device's rights in memory; below GPUL_EXEC_MAX_DEVICES */
 	gpul_exec_launch *parent;      /* the launch whose kernel starts this one, which ends after it; NULL: the host starts it */
-	const gpul_exec_order *order;  /* for observers, until gpul_exec_launch_start() returns; NULL: after all earlier launches */
+	const gpul_exec_order *order;  /* for observers; must be valid until gpul_exec_launch_start() returns; NULL: after all earlier launches */
 	/* A worker calls it once, when the launch has ended; NULL: no call.  The worker holds no lock meanwhile, so
 	 * done may start, abort and release launches.  softcuda/api starts a stream's next launch in it.
 	 * gpul_exec_launch_abort itself never calls it. */

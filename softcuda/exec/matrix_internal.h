@@ -28,7 +28,7 @@ enum { TILE_ROWS = 16, TILE_COLUMNS = 8, MAX_K = 128, MAX_TILES = 2 };
 /* How f32 and f16 sums are computed, measured on sm_90: see mma_sum_internal.h. */
 struct mma_sum {
 	uint8_t block;               /* products that are added together */
-	uint8_t fraction_bits;       /* of a product, after alignment to the largest */
+	uint8_t fraction_bits;       /* fraction bits of a product after alignment to the largest */
 	bool short_result;           /* an f32 result has 13 bits after the binary point */
 	bool bytes;                  /* f8: products with k % 4 < 2 come first, and C is added last */
 };

@@ -43,7 +43,7 @@ typedef const struct insn *observed_fn(struct warp *w, const struct insn *i);
 struct host_move {
 	uint64_t to, from;           /* from == 0: values from outside the table, such as a fill */
 	uint64_t row_bytes, n_rows, n_slices;
-	uint64_t to_pitch, to_slice, from_pitch, from_slice;  /* from one row, or slice, to the next */
+	uint64_t to_pitch, to_slice, from_pitch, from_slice;  /* distance from one row, or slice, to the next */
 	bool fill;
 	const gpul_exec_order *order;  /* its place among the work of all streams; NULL: not work of a stream */
 };

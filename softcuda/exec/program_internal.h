@@ -18,7 +18,7 @@
 #include "softcuda/exec/engine_internal.h"
 #include "softcuda/exec/observer_internal.h"
 
-/* Special registers that only the interpreter has, after those of PTX. */
+/* Special registers that exist only in the interpreter, numbered after those of PTX. */
 enum {
 	SPECIAL_SHARED_DYNAMIC = GPUL_PTX_N_SPECIALS,  /* offset of dynamic shared memory */
 	N_ALL_SPECIALS
@@ -162,7 +162,7 @@ struct gpul_exec_program {
 	uint32_t *global_row;        /* rows of variables that the host can look up, in the order of global_names */
 	void **blocks;               /* allocations freed with the program: call sites, tables */
 	size_t n_blocks, blocks_capacity;
-	GPUL_ARRAY(struct arena_block *) variable_blocks;  /* of its .global and .const variables */
+	GPUL_ARRAY(struct arena_block *) variable_blocks;  /* blocks with its .global and .const variables */
 	uint64_t next_variable, variables_end;             /* the free rest of the last of them */
 	struct const_pool consts;
 	struct special_slot specials[MAX_SPECIAL_SLOTS];

@@ -69,7 +69,7 @@ static inline unsigned wgmma_b_pieces(const struct wgmma_form *f)
 	return f->sparse ? 2 * WGMMA_PIECES : WGMMA_PIECES;
 }
 
-/* The same if neighbours in memory have the same k: 16 bytes of column k, from row 8 piece on. */
+/* The same if elements with equal k are contiguous: 16 bytes of column k, starting at row 8 * piece. */
 static inline uint32_t piece_of_column(const struct matrix_address *m, unsigned k, unsigned piece)
 {
 	const unsigned pieces = m->row_bytes / 16;

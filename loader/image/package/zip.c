@@ -75,7 +75,7 @@ static gpul_status find_directory(const gpul_package *p, uint64_t *at, uint64_t 
 	return GPUL_OK;
 }
 
-/* Replace the sizes and the position that do not fit into 32 bits by those of the extra field. */
+/* Take sizes and the position from the extra field if they do not fit into 32 bits. */
 static void read_extra(const unsigned char *at, uint64_t n, member *m)
 {
 	while (n >= 4) {

@@ -230,7 +230,7 @@ cudaError_t cudaMemcpyFromArrayAsync(void *to, cudaArray_const_t from, size_t x,
 	return copy_rows(from, x, y, to, bytes, 0, kind, DO_NOT_WAIT, gpul_rt_stream(stream));
 }
 
-/* Both arrays have rows of their own length, so each step copies what is left of the shorter row. */
+/* The two arrays may have rows of different lengths, so each step copies up to the nearer of the two row ends. */
 cudaError_t cudaMemcpyArrayToArray(cudaArray_t to, size_t to_x, size_t to_y, cudaArray_const_t from,
 				   size_t from_x, size_t from_y, size_t bytes, enum cudaMemcpyKind kind)
 {
@@ -261,7 +261,7 @@ cudaError_t cudaMemcpyArrayToArray(cudaArray_t to, size_t to_x, size_t to_y, cud
 
 /* ---- fills ------------------------------------------------------------------------------- */
 
-/* The rows of a slice follow those of the one before: memory of cudaMalloc3D has no gap between slices. */
+/* Memory of cudaMalloc3D has no gap between slices, so the rows of all slices are one sequence. */
 cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr p, int value, struct cudaExtent extent,
 			      cudaStream_t stream)
 {

@@ -9,7 +9,7 @@
 
 #include "softcuda/api/base/state_internal.h"
 
-enum { MAX_MIPMAP_LEVELS = 18 };     /* of 131072 elements, the widest array */
+enum { MAX_MIPMAP_LEVELS = 18 };     /* enough for 131072 elements, the widest array */
 
 struct array_memory {
 	unsigned refs;
@@ -31,7 +31,7 @@ struct array {
 };
 
 struct mipmap {
-	struct array whole;          /* first; its fields describe level 0, but its handle is that of the mipmapped array */
+	struct array whole;          /* must be first; its fields describe level 0, except that its handle is the mipmapped array's */
 	unsigned n_levels;
 	struct array *level[MAX_MIPMAP_LEVELS];
 };

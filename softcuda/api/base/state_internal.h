@@ -81,7 +81,7 @@ struct context {
 	struct stream *gate;         /* all later work waits for this stream (cuCtxWaitEvent); or NULL */
 	struct link streams, events, modules, allocations, arrays, textures;
 	struct link pending;         /* operations that have not ended */
-	struct order *order;         /* of all operations so far, for observers (stream/order.c) */
+	struct order *order;         /* clock of all operations so far, for observers (stream/order.c) */
 	uint64_t next_grid_id;
 };
 

@@ -73,7 +73,7 @@ struct jit_log {                     /* the caller's buffers for the messages of
 	char *info, *error;
 	size_t info_bytes, error_bytes;
 	void **info_filled, **error_filled, **wall_time;
-	unsigned max_registers;      /* of a thread; 0: no limit */
+	unsigned max_registers;      /* per thread; 0: no limit */
 };
 
 CUresult soft_jit_options(unsigned n, CUjit_option *options, void **values,

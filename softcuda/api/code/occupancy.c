@@ -101,7 +101,8 @@ EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *min_grid, int *block, CUfu
 							 dynamic_shared_bytes, block_limit, 0);
 }
 
-/* As cuda_occupancy.h computes it: without CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES a block has at most 48 KiB. */
+/* Computes the size as cuda_occupancy.h does: without CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES a block has at most 48
+ * KiB. */
 EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamic_bytes,
 							CUfunction handle, int n_blocks,
 							int block_threads)
@@ -160,7 +161,7 @@ static int blocks_of_config(const struct function *f, const CUlaunchConfig *conf
 	return soft_blocks_per_sm(f, (int)(config->blockDimX * config->blockDimY * config->blockDimZ), config->sharedMemBytes);
 }
 
-/* The interpreter has no limit but that of resident blocks (residency.c): a cluster may use any multiprocessors. */
+/* The only limit of the interpreter is the number of resident blocks (residency.c): a cluster may use any multiprocessors. */
 EXPORT CUresult cuOccupancyMaxActiveClusters(int *n, CUfunction handle, const CUlaunchConfig *config)
 {
 	struct function *f;

@@ -118,7 +118,7 @@ static CUgraphExecUpdateResult compare_copy(const struct op *old, const struct o
 	return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
 }
 
-/* Of a fill in two dimensions, only the address and the value may change. */
+/* In a 2D fill, only the address and the value may change. */
 static CUgraphExecUpdateResult compare_fill(const struct op *old, const struct op *work)
 {
 	const struct fill *a = &CONTAINER(old, const struct fill_op, op)->fill, *b = &CONTAINER(work, const struct fill_op, op)->fill;
@@ -159,7 +159,7 @@ static struct exec_part whole(const struct graph_exec *x)
 	return x->graph;
 }
 
-/* Find the first step of b that differs from that of a; the nodes are matched by their order. */
+/* Find the first step of b that differs from the corresponding step of a; nodes are matched by position. */
 static CUgraphExecUpdateResult compare(const struct graph_exec *a, struct exec_part pa, const struct graph_exec *b, struct exec_part pb,
 				       CUgraphExecUpdateResultInfo *info);
 

@@ -1,4 +1,4 @@
-/* graph_calls_internal.h — what the calls on graphs share, and executable graphs. */
+/* graph_calls_internal.h — functions shared by the graph calls, and executable graphs. */
 #ifndef GPULOAD_SOFTCUDA_API_GRAPH_GRAPH_CALLS_INTERNAL_H
 #define GPULOAD_SOFTCUDA_API_GRAPH_GRAPH_CALLS_INTERNAL_H
 

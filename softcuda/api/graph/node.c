@@ -388,7 +388,7 @@ EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *out, CUgraph graph, const CUgra
 	return soft_add_node(out, graph, waits_for, NULL, n, CU_GRAPH_NODE_TYPE_EMPTY, NULL, NULL, NULL);
 }
 
-/* The graph becomes that of a node in g, or the node gets a copy. */
+/* Use the graph itself as the child graph of a node in g, or give the node a copy. */
 static CUresult take_child(const struct graph *g, struct graph *original, CUgraphChildGraphNodeOwnership ownership, struct graph **out)
 {
 	if (ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE)

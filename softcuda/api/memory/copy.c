@@ -201,7 +201,7 @@ static bool ends_within(size_t at, size_t n, size_t end)
 	return at <= end && n <= end - at;
 }
 
-/* The same in an array, where the box must end within the array. */
+/* Like locate_box(), for an array.  The box must end inside the array. */
 static CUresult locate_in_array(const struct box_end *e, const CUDA_MEMCPY3D_v2 *c, char **first, size_t *pitch,
 				size_t *slice, struct array_memory **memory)
 {

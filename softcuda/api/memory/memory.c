@@ -495,7 +495,7 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 	*total_bytes = (size_t)soft.memory_bytes;
 	*free_bytes = (size_t)(soft.memory_bytes - ctx->device->allocated_bytes);
 	soft_unlock();
-	/* The program's own memory counts in a control group, too. */
+	/* In a control group, the program's own memory also counts. */
 	if (soft.in_group && gpul_memory_find_left("", &left) && left.left_bytes < *free_bytes)
 		*free_bytes = (size_t)left.left_bytes;
 	return CUDA_SUCCESS;

@@ -39,7 +39,7 @@ struct allocation {
 	enum allocation_kind kind;
 	unsigned flags;              /* CU_MEMHOSTALLOC_* or CU_MEMHOSTREGISTER_* */
 	struct arena_block *block;   /* returned to the arena when freed; NULL: other memory */
-	size_t block_bytes;          /* of the block, from base on */
+	size_t block_bytes;          /* size of the block, which starts at base */
 	uint64_t base;
 	size_t bytes;                /* as the caller requested */
 	uint64_t id;
@@ -66,7 +66,7 @@ void soft_allocation_free(struct allocation *a);   /* the caller holds the lock 
 CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsigned range_flags);
 CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t bytes,
 		       unsigned flags, struct allocation **out);  /* the caller holds the lock */
-/* The same from a pool that need not be the current pool of the context's device. */
+/* Like the previous function, but from a pool that need not be the current pool of the context's device. */
 CUresult soft_pool_allocate(struct pool *p, struct context *ctx, size_t bytes, struct allocation **out);
 /* Register a managed variable of a module, whose memory belongs to the program; appended to `list`. */
 CUresult soft_variable_enter(struct context *ctx, uint64_t base, size_t bytes, struct link *list);
@@ -141,7 +141,7 @@ CUresult soft_graph_memory_capture(struct stream *s, size_t bytes, CUdeviceptr *
 CUresult soft_graph_memory_free_async(struct stream *s, struct graph_memory *m);
 void soft_graph_memory_free(struct graph_memory *m);
 /* graph_pages.c */
-size_t soft_graph_memory_rounded(size_t bytes);                /* to the pages that are mapped */
+size_t soft_graph_memory_rounded(size_t bytes);                /* rounds up to the pages that are mapped */
 uint64_t soft_graph_memory_blocks(const struct device *d);     /* bytes of the blocks that the live memory of graphs needs */
 void soft_graph_memory_set_live(struct graph_memory *m, bool is_live);
 void soft_graph_memory_drop(const struct allocation *a);       /* return the pages to the system; their content is lost */

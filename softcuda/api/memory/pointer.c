@@ -212,7 +212,7 @@ static size_t value_bytes(CUpointer_attribute attribute)
 	}
 }
 
-/* For an address of no allocation this call stores zeros and succeeds. */
+/* If the address belongs to no allocation, this call stores zeros and succeeds. */
 EXPORT CUresult cuPointerGetAttributes(unsigned int n, CUpointer_attribute *attributes,
 				       void **data, CUdeviceptr address)
 {

@@ -18,7 +18,7 @@ struct event {
 	struct capture_point *captured;  /* the newest record was captured (capture.c); NULL: it was not */
 	struct shared_event *shared; /* the state shared with other processes; NULL: not shared */
 	uint64_t time_ns;
-	struct order *order;         /* of the newest record, for observers (order.c) */
+	struct order *order;         /* clock of the newest record, for observers (order.c) */
 };
 
 /* ---- event.c: the caller holds the lock -------------------------------------------------- */

@@ -44,7 +44,7 @@ struct graph {
 	bool is_of_program;          /* cuStreamBeginCaptureToGraph: a failed capture does not destroy it */
 	struct link conditions;
 	struct user_objects objects;
-	const struct graph_exec *only_exec;  /* of a graph that allocates or frees memory; NULL: not instantiated */
+	const struct graph_exec *only_exec;  /* the executable graph, if the graph allocates or frees memory and so may have only one; NULL: not instantiated */
 };
 
 struct node {
@@ -127,7 +127,7 @@ void soft_user_object_release(struct user_object *o, unsigned count);
 
 /* ---- capture.c: the caller holds the lock ------------------------------------------------ */
 
-/* to NULL: a new graph; else the capture adds nodes to *to, and the first of them wait for `after`. */
+/* to NULL: capture into a new graph; else add the captured nodes to *to, and the first of them wait for `after`. */
 CUresult soft_capture_begin(struct stream *s, CUstreamCaptureMode mode, struct graph *to, const struct node_list *after);
 CUresult soft_capture_end(struct stream *s, struct graph **out);
 /* Record the event in the capture of s. */

@@ -10,11 +10,11 @@ struct node;
 
 struct node_list { /* nodes of one graph, each once */
 	struct node **at;
-	CUgraphEdgeData *data;       /* of the dependency on each node */
+	CUgraphEdgeData *data;       /* data of the dependency on each node */
 	size_t n, room;
 };
 
-enum { LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5 };  /* as an H200; the interpreter runs the blocks of all streams in turn */
+enum { LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5 };  /* as on an H200; the interpreter ignores priorities and runs the blocks of all streams in turn */
 
 struct stream_hints { /* the attributes that cuStreamCopyAttributes copies */
 	CUaccessPolicyWindow window;
@@ -36,7 +36,7 @@ struct stream {
 	uint64_t thread;             /* per-thread default stream: number of its thread; others: 0 */
 	struct op *last;             /* the newest operation that has not ended; NULL: idle */
 	unsigned n_pending;
-	struct order *order;         /* of its last operation, for observers (order.c) */
+	struct order *order;         /* clock of its last operation, for observers (order.c) */
 	uint64_t n_ordered;
 	struct capture *capture;     /* the capture that the stream takes part in; NULL: its work is run */
 	struct link in_capture;      /* in capture->streams */

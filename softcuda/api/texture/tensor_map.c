@@ -8,7 +8,7 @@
 
 _Static_assert(sizeof(CUtensorMap) == GPUL_TENSOR_MAP_BYTES, "a CUtensorMap is copied as bytes");
 
-enum { LAST_SWIZZLE = 6 };  /* CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B, which older headers do not have; those from 4 on are of sm_100 */
+enum { LAST_SWIZZLE = 6 };  /* CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B, which older headers lack; values from 4 on need sm_100 */
 
 /* The arguments that both calls have. */
 struct description {

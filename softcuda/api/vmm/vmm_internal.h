@@ -18,11 +18,11 @@ enum { VMM_GRANULARITY = 2 << 20 };  /* for each kind of memory, as on NVIDIA's 
 /* Physical memory; freed with its last reference. */
 struct memory {
 	unsigned refs;               /* releases of the handle that are due, and mappings */
-	void *handle;                /* the same until the memory is freed */
+	void *handle;                /* does not change until the memory is freed */
 	unsigned n_releases;         /* calls of cuMemRelease that are due; 0: the handle is not valid, until it is retained again */
 	int fd;                      /* the memfd; close-on-exec */
 	size_t bytes;
-	CUmemAllocationProp prop;    /* of imported memory: requestedHandleTypes is 0 */
+	CUmemAllocationProp prop;    /* for imported memory, requestedHandleTypes is 0 */
 	bool imported;               /* true: the bytes are counted in the owner's process */
 };
 

@@ -40,7 +40,7 @@ struct decoder {
 	const gpul_ptx_module *m;
 	const gpul_ptx_func *f;
 	const gpul_ptx_inst *in;         /* the instruction being decoded */
-	gpul_ptx_operand operand[MAX_OPERANDS];  /* of in; missing operands have the kind OPERAND_MISSING */
+	gpul_ptx_operand operand[MAX_OPERANDS];  /* operands of `in`; missing operands have the kind OPERAND_MISSING */
 	uint32_t src;                    /* row of in, in f->insts */
 	struct insn *insns;
 	uint32_t n, capacity;
@@ -63,7 +63,7 @@ void *gpul_program_alloc(struct gpul_exec_program *p, size_t bytes, gpul_error *
  * ends. */
 bool gpul_program_take(struct gpul_exec_program *p, size_t bytes, size_t align, uint64_t *address, gpul_error *err);
 void gpul_program_give(struct gpul_exec_program *p);
-uint32_t gpul_consts_broadcast(struct const_pool *c, uint64_t bits, unsigned bytes);  /* to 32 lanes; bytes 0: a predicate */
+uint32_t gpul_consts_broadcast(struct const_pool *c, uint64_t bits, unsigned bytes);  /* broadcast to 32 lanes; bytes 0: a predicate */
 uint32_t gpul_consts_list(struct const_pool *c, const opref *list, unsigned n);
 void gpul_consts_free(struct const_pool *c);
 
@@ -101,7 +101,7 @@ bool gpul_decode_patch(struct decoder *d, uint32_t insn, uint32_t label);
 unsigned gpul_container_bytes(unsigned type);
 uint32_t gpul_reserve_register(struct decoder *d, unsigned bytes);  /* the offset in the frame of a new register */
 opref gpul_reg_ref(struct decoder *d, uint32_t flat, unsigned *bytes);
-unsigned gpul_operand_elements(const gpul_ptx_func *f, const gpul_ptx_operand *o);  /* of {a, b} or a vector register; else 1 */
+unsigned gpul_operand_elements(const gpul_ptx_func *f, const gpul_ptx_operand *o);  /* number of elements of {a, b} or of a vector register; else 1 */
 bool gpul_operand_is_list(const gpul_ptx_func *f, const gpul_ptx_operand *o);  /* {a, b}, also {a}; or a whole vector register */
 gpul_ptx_operand gpul_operand_element(struct decoder *d, const gpul_ptx_operand *o, unsigned element);  /* of a list */
 bool gpul_operand_register(struct decoder *d, const gpul_ptx_operand *o, unsigned element, opref *out, unsigned *bytes);

@@ -75,7 +75,7 @@ struct fragment {
 	unsigned width;              /* elements of a register in one lane, which are neighbours in the inner direction; for single
 	                              * elements of C, 2, although each is in its own register */
 	unsigned elements;           /* in a register */
-	unsigned n_registers;        /* with different elements; further ones repeat them */
+	unsigned n_registers;        /* registers with different elements; further registers repeat them */
 	bool inner_is_row;           /* the inner coordinate is a row of the matrix */
 	unsigned bits;
 };
@@ -123,7 +123,7 @@ struct rows_of_matrix {
 	bool inner_is_unit;          /* neighbours in the inner direction are neighbours in memory */
 	unsigned bits;
 	opref stride;
-	struct { unsigned multiple; opref a; } known[16];  /* address.a plus so many strides */
+	struct { unsigned multiple; opref a; } known[16];  /* address.a plus `multiple` strides */
 	unsigned n_known;
 };
 

@@ -201,7 +201,7 @@ bool gpul_wmma_shape(const struct matrix_mods *m, struct wmma_shape *out)
 	return (m->m == 16 && m->n == 16) || (m->m == 32 && m->n == 8) || out->swapped || out->n_tiles == 1;
 }
 
-/* The registers of a tile among those of the whole matrices. */
+/* Select the registers of one tile from those of the whole matrices. */
 static void set_tile(struct mma_form *f, unsigned tile, const struct wmma_shape *s, const opref *a, const opref *b, const opref *c,
 		     const opref *d)
 {

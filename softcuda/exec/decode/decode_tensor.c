@@ -141,7 +141,7 @@ static const struct { const char *text; uint8_t field, dimensions, values; } fie
 	{ "fill_mode", FIELD_FILL, 0, 2 },
 };
 
-/* The types of .elemtype are those of CUtensorMapDataType in another order: PTX ISA 9.0, table 33. */
+/* The types of .elemtype in PTX ISA 9.0, table 33, are in another order than in CUtensorMapDataType. */
 static uint64_t type_of_element(uint64_t value)
 {
 	static const uint8_t types[GPUL_TENSOR_TYPES] = {

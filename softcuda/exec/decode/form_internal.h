@@ -27,7 +27,7 @@ struct form {
 	uint64_t set;                      /* HAS(...) */
 	uint16_t type[MAX_FORM_TYPES];     /* in the order of the PTX text */
 	uint8_t n_types;
-	uint8_t part_bits;                 /* of .u4, .s4, .u2, .s2, the narrow types of cvt.pack; 0: there is none */
+	uint8_t part_bits;                 /* bits of .u4, .s4, .u2, .s2, the narrow types of cvt.pack; 0: none */
 	bool part_signed;
 	const gpul_ptx_module *module;
 	const gpul_ptx_func *func;
@@ -53,7 +53,7 @@ struct rule {
 	uint16_t type[MAX_FORM_TYPES];
 	uint64_t need, may;                /* sets of required and of optional modifiers */
 	const char *signature;
-	uint8_t flags, n;                  /* flags are added to those of rounding, .ftz, .sat ... */
+	uint8_t flags, n;                  /* flags are added to the flags for rounding, .ftz, .sat ... */
 };
 struct rule_list {
 	const struct rule *rules;

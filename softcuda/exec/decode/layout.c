@@ -315,7 +315,8 @@ void gpul_layout_shared(struct gpul_exec_program *p)
 
 /* ---- local memory of the module ---------------------------------------------------------------------------- */
 
-/* A thread's local memory begins with the variables of module scope, then those of the kernel, then those of the functions that it calls. */
+/* A thread's local memory starts with the variables of module scope, followed by the kernel's, then by those of called
+ * functions. */
 void gpul_layout_module_local(struct gpul_exec_program *p)
 {
 	const gpul_ptx_module *m = p->module;
@@ -358,7 +359,7 @@ static gpul_status lay_out_parameters(struct gpul_exec_program *p, const gpul_pt
 	return GPUL_OK;
 }
 
-/* Variables of a body: .local and .param variables in local memory, .shared ones after those of the module. */
+/* Lay out the variables of a body: .local and .param variables in local memory, .shared variables after the module's. */
 static gpul_status lay_out_body(struct gpul_exec_program *p, struct func_code *code,
 				  uint64_t *local, gpul_error *err)
 {

@@ -155,7 +155,7 @@ static gpul_status describe_kernels(struct gpul_exec_program *p, gpul_error *err
 
 /* ---- building ---------------------------------------------------------------------------------------------- */
 
-/* Called for device functions first: shared variables of kernels begin after those of device functions. */
+/* Called for device functions first, because kernels' shared variables start after those of device functions. */
 static gpul_status lay_out_functions(struct gpul_exec_program *p, unsigned kind,
 				     gpul_error *err)
 {

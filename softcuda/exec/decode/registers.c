@@ -30,7 +30,7 @@ enum {
 	N_KINDS = 8,                     /* places for 2, 4, 8 and 16 bytes; and the same for floats */
 	NO_BLOCK = -1, SEVERAL_BLOCKS = -2,
 };
-static const size_t max_set_words = (size_t)1 << 22;   /* for all blocks: 32 MiB */
+static const size_t max_set_words = (size_t)1 << 22;   /* for the sets of all blocks together: 32 MiB */
 
 struct basic_block { uint32_t first, end; };   /* rows of f->insts; end: one past its last row */
 
@@ -38,7 +38,7 @@ struct life {
 	uint32_t first, last;            /* rows; first > last: the register is not accessed */
 	uint32_t number;                 /* in the sets, if it is accessed in several blocks */
 	int32_t home;                    /* its only block, NO_BLOCK or SEVERAL_BLOCKS */
-	uint8_t elements;                /* of the vector register to which it belongs; else 1 */
+	uint8_t elements;                /* elements of the vector register to which it belongs; else 1 */
 	bool is_float;                   /* an instruction uses it as f32 or f64, even if it is declared .b32 */
 };
 
@@ -124,7 +124,7 @@ static bool is_float(unsigned type)
 	return type == GPUL_PTX_MOD_F32 || type == GPUL_PTX_MOD_F64;
 }
 
-/* The first type of an instruction is that of its result, the last that of its sources. */
+/* The first type of an instruction is the result's, the last the sources'. */
 static void find_floats(struct sharing *s, uint32_t row)
 {
 	const gpul_ptx_inst *in = &s->f->insts[row];
@@ -167,7 +167,7 @@ static void find_blocks(struct sharing *s)
 	s->block_at[f->n_insts] = s->n_blocks;   /* the end: nothing is live there */
 }
 
-/* Add what is live at the beginning of the block at this row; true: the set has changed. */
+/* Add the live-in set of the block that starts at this row; true: the set has changed. */
 static bool add_live_in(const struct sharing *s, uint64_t *out, uint32_t row)
 {
 	const uint32_t block = s->block_at[row];

@@ -136,7 +136,7 @@ static const struct { uint8_t to, from, round; uint16_t op;
 	{ KIND_BF16, KIND_F32, CONVERT_RN, OP_CVT_BF16_F32 },
 };
 
-/* With .ftz, .sat or both. */
+/* Conversions with .ftz, .sat or both. */
 static const struct { struct conversion cv; uint16_t op;
 } fast_modified[] = {
 	{ { .to = KIND_F32, .from = KIND_F32, .sat = true }, OP_CVT_SAT_F32_F32 },
@@ -226,7 +226,7 @@ static bool select_pair(const struct form *form, struct conversion *cv, struct s
 	return gpul_form_refuse(form, "cvt does not support this pair of types");
 }
 
-/* cvt.pack d, a, b{, c}: with 8-bit and narrower parts the last type is that of c (.b32). */
+/* cvt.pack d, a, b{, c}: for parts of 8 bits or less, the last type is c's (.b32). */
 static bool select_pack(const struct form *form, struct selection *out)
 {
 	const int to = kind_of(form->type[0]);

@@ -3,7 +3,7 @@
 
 enum { TURNS = 256 };  /* turns after which a block yields even if it does not poll */
 
-/* No warp of the block can run: report what the first one waits for. */
+/* No warp of the block can run: report what the first waiting warp waits for. */
 static void report_deadlock(struct block *b)
 {
 	for (unsigned k = 0; k < b->n_warps; k++) {

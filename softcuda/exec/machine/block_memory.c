@@ -19,7 +19,7 @@ static uint8_t *align_address(uint8_t *at, size_t align)
 	return at + (-(uintptr_t)at & (align - 1));
 }
 
-/* The alignment of a thread's local memory, if it is more than that of a cache line; else 0. */
+/* The alignment of a thread's local memory if it is larger than a cache line; else 0. */
 static size_t local_align(const gpul_exec_kernel *k)
 {
 	return k->code->local_align > ALIGN ? k->code->local_align : 0;

@@ -26,7 +26,7 @@ struct device_call {
 	struct nest *nest;
 	struct nesting *nesting;
 	struct block_nest *own;
-	uint64_t result;            /* of calls that do not return an error */
+	uint64_t result;            /* result of calls that do not return an error code */
 	const struct insn *stop;    /* a fault was recorded */
 };
 

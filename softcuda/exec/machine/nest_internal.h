@@ -56,7 +56,7 @@ struct nested_event {
 
 struct nest {
 	gpul_exec_launch *owner;
-	uint64_t n_open;                      /* operations that have not ended, except those of the tail */
+	uint64_t n_open;                      /* operations that have not ended, not counting the tail */
 	bool blocks_ended;
 	struct nested_op *running;
 	struct nested_stream *streams, *tail;
@@ -71,7 +71,7 @@ struct block_nest {
 
 /* One per machine, created when a kernel first calls the device runtime. */
 struct nesting {
-	pthread_mutex_t lock;                 /* protects all nests of the machine; taken before those of launches and of the machine */
+	pthread_mutex_t lock;                 /* protects all nests of the machine; taken before the locks of launches and of the machine */
 	uint8_t *slots;                       /* parameter buffers of PARAMS_BYTES */
 	struct slot {
 		gpul_exec_launch_config config;

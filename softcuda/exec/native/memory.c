@@ -16,14 +16,14 @@ struct site {
 	const struct insn *i;
 	bool wide;                   /* true: 64-bit addresses in global memory; false: 32-bit offsets */
 	bool local, load;
-	unsigned bytes, n_parts;     /* of an element; vector registers of 32 addresses */
+	unsigned bytes, n_parts;     /* bytes per element; vector registers for 32 addresses */
 };
 
-/* By the width of an address: 32 bits, 64 bits. */
+/* Indexed by the width of an address: 32 bits, 64 bits. */
 static const struct vector_op sub[] = { D0F(0xfa), PD(0xfb) }, add[] = { D0F(0xfe), PD(0xd4) }, or[] = { D0F(0xeb), PD(0xeb) },
 			      broadcast_first[] = { D38(0x58), Q38(0x59) }, test[] = { D38(0x27), Q38(0x27) },
 			      compare_signed[] = { D3A(0x1f), Q3A(0x1f) }, compare_unsigned[] = { D3A(0x1e), Q3A(0x1e) };
-/* By the width of an element; gather and scatter: [address][element]. */
+/* Indexed by the width of an element; gather and scatter: by [address][element]. */
 static const struct vector_op load_row[] = { PS(0x10), PD(0x10) }, store_row[] = { PS(0x11), PD(0x11) },
 			      gather[2][2] = { { D38(0x90), Q38(0x90) }, { D38(0x91), Q38(0x91) } },
 			      scatter[2][2] = { { D38(0xa0), Q38(0xa0) }, { D38(0xa1), Q38(0xa1) } };
@@ -347,7 +347,7 @@ static const uint8_t *local_offsets(struct run_compiler *c, const struct insn *i
 	return room->part;
 }
 
-/* Give up if an offset in a lane's local memory, or that of the last lane, would exceed 32 bits. */
+/* Give up if the offset of some lane's local memory would exceed 32 bits. */
 static void check_stride(struct run_compiler *c)
 {
 	gpul_code_load64(&c->code, R9, RDI, offsetof(struct warp_state, local_stride));

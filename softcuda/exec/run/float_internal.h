@@ -123,7 +123,7 @@ INLINE float choose_f32(float x, float y, unsigned flags, bool want_max)
 	return xorsign && m == m ? float_of(bits_of(m) | sign) : m;
 }
 
-/* As min_f32; if both operands are NaN the result is the second, made quiet: observed on sm_90. */
+/* Like min_f32; if both operands are NaN, the result is the second one, made quiet: observed on sm_90. */
 static inline double min_f64(double x, double y)
 {
 	const double m = x < y ? x : y < x ? y : double_of(bits_of64(x) | bits_of64(y));

@@ -99,7 +99,8 @@ static inline float towards_zero(double x)
 	return fabs(x) >= 0x1p128 ? most : inwards;
 }
 
-/* As towards_zero(), but the last bit is set if the result is not exact: rounding it again, to f16, is right. */
+/* Like towards_zero(), but sets the last bit if the result is not exact (round to odd), so that rounding it again to f16 is
+ * correct. */
 static inline float to_odd(double x)
 {
 	const float r = towards_zero(x);

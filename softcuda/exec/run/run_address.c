@@ -150,7 +150,7 @@ HANDLER(CTARANK_64)
 	return i + 1;
 }
 
-/* Of a .shared address, only the lower 32 bits count; of a .local address, all 64: measured on an H200. */
+/* In a .shared address, only the lower 32 bits count; in a .local address, all 64: measured on an H200. */
 HANDLER(TO_GENERIC)
 {
 	uint64_t stride, base = window_base(state_of(w), i->flags, &stride);

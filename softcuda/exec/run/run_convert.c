@@ -118,7 +118,7 @@ UNARY(CVT_RNI_F64_F64, double, double, integral_f64(a[l], rint(a[l])))
 UNARY(CVT_RZI_F64_F64, double, double, integral_f64(a[l], trunc(a[l])))
 UNARY(CVT_RMI_F64_F64, double, double, integral_f64(a[l], floor(a[l])))
 UNARY(CVT_RPI_F64_F64, double, double, integral_f64(a[l], ceil(a[l])))
-/* With .ftz; the result of the others is the same with it. */
+/* Forms with .ftz; for the other conversions .ftz does not change the result. */
 UNARY(CVT_RMI_FTZ_F32_F32, float, float, integral_f32(a[l], floorf(flush(a[l]))))
 UNARY(CVT_RPI_FTZ_F32_F32, float, float, integral_f32(a[l], ceilf(flush(a[l]))))
 UNARY(CVT_SAT_F32_F32, float, float, saturate(a[l]))
@@ -148,7 +148,7 @@ OP(CVT_F16_F32)
 }
 
 UNARY(CVT_BF16_F32, uint16_t, float, bf16_from_float(a[l]))
-/* Observed on sm_90: cvt.f32.bf16 only shifts the bits, also those of a NaN. */
+/* Observed on sm_90: cvt.f32.bf16 only shifts the bits, even those of a NaN. */
 UNARY(CVT_F32_BF16, uint32_t, uint16_t, (uint32_t)a[l] << 16)
 
 /* ---- pairs, to nearest ----------------------------------------------------------------------------------- */
@@ -185,7 +185,7 @@ OP(CVT_BF16X2_F32)
  * a power of two moves its last bit to the last bit of the float. */
 static inline uint16_t f8_from_float(float x, bool e5m2)
 {
-	const unsigned drop = e5m2 ? 21 : 20;   /* of the 23 bits of the fraction */
+	const unsigned drop = e5m2 ? 21 : 20;   /* fraction bits to drop, of 23 */
 	const float move = e5m2 ? 0x1p7f : 0x1p14f, least_normal = e5m2 ? 0x1p-14f : 0x1p-6f;
 	const uint32_t top = e5m2 ? 0x7b : 0x7e, u = bits_of(x), magnitude = u & 0x7fffffff;
 	const uint32_t rounded = (magnitude + (1u << (drop - 1)) - 1 + (magnitude >> drop & 1)) >> drop;

@@ -247,7 +247,7 @@ BY_HALF(M, TANH)
 
 COMPARE(compare_floats, float, 32)
 
-struct half_bits { uint32_t low, high; };  /* of all lanes; high: the upper halves of packed operands */
+struct half_bits { uint32_t low, high; };  /* one bit per lane; high: the upper halves of packed operands */
 
 static struct half_bits compare_halves(struct warp *w, const struct insn *i, unsigned n, bool bf16)
 {

@@ -12,7 +12,7 @@ struct transfer {
 	const struct insn *i;
 	unsigned lane;
 	struct tensor_box box;
-	uint8_t *shared;             /* of the block that has the box */
+	uint8_t *shared;             /* shared memory of the block that contains the box */
 	uint32_t to;                 /* the box's offset there */
 };
 

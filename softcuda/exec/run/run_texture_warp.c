@@ -10,7 +10,7 @@
 
 struct texels {                              /* in one dimension */
 	int32_t first[LANES], second[LANES]; /* OUTSIDE: the border, or 0 for coordinates that are integers */
-	int32_t weight[LANES];               /* of the second, in 1/256 */
+	int32_t weight[LANES];               /* weight of the second texel, in 1/256 */
 };
 
 struct corner {                              /* one of the texels that a lane reads */

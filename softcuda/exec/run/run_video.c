@@ -175,7 +175,7 @@ OP(VIDEO)
 
 /* ---- SIMD: two halves or four bytes -------------------------------------------------------------------- */
 
-/* Part `pick` of b:a: bytes 0-3 are of a, 4-7 of b; halves 0-1 of a, 2-3 of b. */
+/* Part `pick` of the pair b:a: bytes 0-3 come from a, 4-7 from b; halves 0-1 from a, 2-3 from b. */
 static int64_t simd_part(uint32_t a, uint32_t b, unsigned pick, unsigned bits, bool is_signed)
 {
 	const uint64_t u = ((uint64_t)b << 32 | a) >> bits * pick;

@@ -19,7 +19,7 @@ enum address_mode { ADDRESS_WRAP, ADDRESS_CLAMP, ADDRESS_MIRROR, ADDRESS_BORDER 
 
 struct texture_level {
 	const uint8_t *at;
-	uint32_t width, height, depth;       /* of one layer; at least 1 */
+	uint32_t width, height, depth;       /* extents of one layer; at least 1 */
 	uint64_t pitch, slice;               /* bytes from row to row, and from slice, layer or face to the next */
 };
 
@@ -52,9 +52,9 @@ enum texture_kind { TEXTURE_OBJECT = 1, SURFACE_OBJECT };
 
 /* A new handle; t NULL: not bound yet.  0: out of memory. */
 uint64_t gpul_texture_add(enum texture_kind kind, const struct texture *t);
-/* Bind the handle to t, and return what it was bound to. */
+/* Bind the handle to t; returns the previous texture. */
 const struct texture *gpul_texture_bind(uint64_t handle, const struct texture *t);
-const struct texture *gpul_texture_remove(uint64_t handle);   /* returns what it was bound to */
+const struct texture *gpul_texture_remove(uint64_t handle);   /* returns the texture that was bound */
 /* NULL: no such handle, or it is not bound.  Any thread may call. */
 const struct texture *gpul_texture_find(uint64_t handle, enum texture_kind kind);
 bool gpul_texture_is(uint64_t handle, enum texture_kind kind);
@@ -98,7 +98,7 @@ unsigned gpul_cube_face(const float direction[3], double in_face[2]);
 enum lod_kind { LOD_BASE, LOD_LEVEL, LOD_GRADIENT };
 
 struct texture_read {                        /* one lane's tex or tld4 */
-	uint8_t dimensions;                  /* of the instruction: 1 to 3 */
+	uint8_t dimensions;                  /* dimensions of the instruction: 1 to 3 */
 	bool layered, cube, integer;         /* integer: coordinates are texels */
 	enum lod_kind lod_kind;
 	uint32_t layer;

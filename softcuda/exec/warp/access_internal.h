@@ -251,8 +251,9 @@ static inline bool resolve_row(struct warp_state *s, const struct insn *i, const
 	       span_allowed(s, i, a[0] + offset, (uint64_t)bytes * LANES, write, &x->at);
 }
 
-/* As resolve_any(), for 64-bit addresses in the range that the instruction accessed last; false: they are not, or it is not known.
- * Each lane is compared with the range: with 16 lanes in a register that takes fewer steps than the least and the greatest address. */
+/* Like resolve_any(), for 64-bit addresses in the range that the instruction accessed last; false: they are outside it, or it is
+ * unknown. Each lane is compared with the range: with 16 lanes in a register that takes fewer steps than the least and the
+ * greatest address. */
 static inline bool resolve_in_last_range(struct warp_state *s, const struct insn *i, unsigned bytes, bool write, struct access *x,
 					 enum shape *shape)
 {

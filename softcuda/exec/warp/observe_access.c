@@ -109,7 +109,7 @@ static void order_of(const gpul_ptx_inst *in, const struct insn *i, struct lane_
 		   : has_mod(in, GPUL_PTX_MOD_RELAXED)  ? ORDER_RELAXED
 		   : has_mod(in, GPUL_PTX_MOD_VOLATILE) ? ORDER_VOLATILE
 							: ORDER_WEAK;
-	if (a->order == ORDER_VOLATILE || has_mod(in, GPUL_PTX_MOD_MMIO))  /* as relaxed, of all threads of the system */
+	if (a->order == ORDER_VOLATILE || has_mod(in, GPUL_PTX_MOD_MMIO))  /* counts as relaxed with system scope */
 		a->scope = SCOPE_SYS;
 	if (a->order == ORDER_WEAK && is_atomic(i->op))   /* the default of atom and red */
 		a->order = ORDER_RELAXED;
@@ -244,7 +244,7 @@ uint8_t *gpul_access_host(const struct warp_state *s, unsigned lane, unsigned sp
 	const struct block *other = space == SPACE_SHARED ? cluster_block(s->block, (uint32_t)at) : NULL;
 
 	switch (space) {
-	case SPACE_SHARED:  /* of this block, or of another one of its cluster */
+	case SPACE_SHARED:  /* in this block, or in another block of its cluster */
 		return (other ? other->shared : s->shared) + (at & ((1u << CLUSTER_RANK_AT) - 1));
 	case SPACE_LOCAL:
 		return s->local + lane * s->local_stride + at;

@@ -33,12 +33,12 @@ enum access_scope { SCOPE_CTA, SCOPE_CLUSTER, SCOPE_GPU, SCOPE_SYS };
 /* One access of an instruction by each of its lanes. */
 struct lane_accesses {
 	enum access_kind kind;
-	enum access_order order;     /* of PTX's memory model; ORDER_WEAK: none */
-	enum access_scope scope;     /* of an access that is not weak */
-	bool async;                  /* of cp.async, cp.async.bulk, st.async: complete only after the program has waited for it */
-	bool mbarrier;               /* to an mbarrier object, by an instruction for mbarriers */
+	enum access_order order;     /* order in PTX's memory model; ORDER_WEAK: none */
+	enum access_scope scope;     /* scope of an access that is not weak */
+	bool async;                  /* made by cp.async, cp.async.bulk or st.async: complete only after the program has waited for it */
+	bool mbarrier;               /* an mbarrier instruction accesses its mbarrier object */
 	uint32_t lanes;
-	uint32_t bytes[LANES];       /* of a lane's access; 0: it accesses nothing */
+	uint32_t bytes[LANES];       /* bytes that a lane accesses; 0: it accesses nothing */
 	uint8_t space[LANES];        /* SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_PARAM: for a generic address, the window that contains it */
 	uint64_t at[LANES];          /* a global address, or an offset in shared memory, the lane's local memory, the parameters */
 };
@@ -58,7 +58,7 @@ enum access_kind gpul_insn_access_kind(const struct insn *i);
 unsigned gpul_insn_accesses(struct warp_state *s, const struct insn *i, uint32_t on, struct lane_accesses out[MAX_INSN_ACCESSES]);
 /* ---- accesses in pieces: tensor copies, wgmma, surfaces (observe_pieces.c) ------------------------------------------- */
 
-enum { SPACE_SURFACE = SPACE_PARAM + 1 };   /* of a piece: the memory of an array, by its host address */
+enum { SPACE_SURFACE = SPACE_PARAM + 1 };   /* for a piece: memory of an array, given by its host address */
 
 struct memory_piece {
 	enum access_kind kind;

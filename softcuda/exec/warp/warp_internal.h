@@ -112,7 +112,7 @@ struct barrier {
  * offset in the block's own shared memory, or (rank + 1) << CLUSTER_RANK_AT plus an offset in that of another block. */
 struct cluster {
 	unsigned n_blocks, n_running;
-	uint32_t n_live, arrived;        /* threads that have not exited, and those of them at barrier.cluster.arrive */
+	uint32_t n_live, arrived;        /* threads that have not exited; of these, threads that have arrived at barrier.cluster.arrive */
 	struct block *block[GPUL_EXEC_CLUSTER_BLOCKS];  /* by rank; NULL: has ended */
 };
 enum { CLUSTER_RANK_AT = 24 };
@@ -153,7 +153,7 @@ struct gpul_exec_launch {
 	const gpul_exec_kernel *kernel;
 	uint32_t grid[3], block[3], cluster[3];
 	unsigned cluster_blocks;         /* product of cluster */
-	uint32_t shared_bytes;           /* of each block, that kernels may access */
+	uint32_t shared_bytes;           /* shared memory per block that kernels may access */
 	uint32_t dynamic_base, dynamic_bytes;
 	uint32_t reserved_base;          /* offset of the shared memory that %reserved_smem_offset_* name */
 	uint64_t grid_id;
@@ -161,7 +161,7 @@ struct gpul_exec_launch {
 	bool cooperative, listed;
 	unsigned depth;                  /* 0: started by the host; 1: by a kernel of depth 0, and so on */
 	struct nest *_Atomic nest;       /* its children; NULL: it has started none */
-	const struct nest_calls *nests;  /* those of the machine, which may be destroyed before the launch is released */
+	const struct nest_calls *nests;  /* the machine's table; kept here because the machine may be destroyed before the launch is released */
 	const gpul_exec_order *order;    /* for launch_begins(); NULL: after all earlier launches */
 	uint8_t *params;
 	uint8_t *workspace;              /* cooperative launches: %envreg1 and %envreg2 are its address */

@@ -1,6 +1,7 @@
 /* barrier.c — barriers of a block: bar.sync, bar.red and bar.arrive, with and without a number of threads.
  *
- * PTX ISA 9.0, 9.7.13.1: the accesses of a thread before its arrival happen before those of each thread that has waited.
+ * PTX ISA 9.0, 9.7.13.1: the accesses of a thread before its arrival happen before the later accesses of each thread that has
+ * waited.
  * Threads that have exited count as having arrived. */
 #include "softcuda/tools/racecheck/parts_internal.h"
 

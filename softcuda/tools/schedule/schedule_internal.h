@@ -115,7 +115,7 @@ struct explorer {
 	struct observer o;
 	bool all;                    /* else replay */
 	bool exhaustive;             /* option `all` without partial-order reduction, to verify the reduction */
-	uint64_t seed;               /* of seed.c; unused by the others */
+	uint64_t seed;               /* for seed.c only */
 	bool by_seed;
 	uint64_t max_schedules;
 	uint64_t n_launches, launch_number, replayed_launch;  /* launch_number: the explored launch, from 0 */

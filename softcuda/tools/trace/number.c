@@ -170,7 +170,7 @@ static struct decimal shortest(uint64_t c, int q, bool closer)
 	return (struct decimal){ s + above, k };
 }
 
-/* As in printf(): with an exponent below 1e-4 and from 10^most on. */
+/* Uses an exponent below 1e-4 and from 10^most on, as printf() does. */
 static char *put_digits(char *to, struct decimal d, int most)
 {
 	char digits[24];

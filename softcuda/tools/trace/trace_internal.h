@@ -43,7 +43,7 @@ struct trace_row {           /* a PTX instruction */
 	uint16_t opcode;         /* gpul_ptx_opcode */
 	uint8_t n_dests;
 	uint32_t dest[TRACE_MAX_DESTS];      /* flat register numbers */
-	uint32_t offset[TRACE_MAX_DESTS];    /* of the results' values in a frame's registers */
+	uint32_t offset[TRACE_MAX_DESTS];    /* offsets of the results in a frame's registers */
 	char type[TRACE_MAX_DESTS];          /* of this instruction's results, as in trace_reg */
 	const struct insn *insn;             /* the last of the instructions that it was decoded to */
 	bool single;                         /* it was decoded to one instruction */
@@ -77,7 +77,7 @@ void gpul_trace_code_forget(struct trace_codes *codes, const gpul_exec_program *
 /* ---- events ----------------------------------------------------------------------------------------------------- */
 
 struct trace_warp {
-	const struct func_code *key;     /* of the warp's last instruction */
+	const struct func_code *key;     /* the function of the warp's last instruction */
 	struct trace_code *code;
 	char head[COPIED_BYTES * 2];     /* " block 0,0,0 warp 3 lanes ", for gpul_trace_copy() */
 	unsigned n_head;
