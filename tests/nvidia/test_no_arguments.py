@@ -8,7 +8,7 @@ import ctypes, glob, os, resource, signal, subprocess, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SOFT = os.path.join(os.path.abspath(os.environ.get("GPULOAD_BUILD", os.path.join(ROOT, "build"))), "softcuda")
-RETURNS_A_STRUCTURE = {"cudaCreateChannelDesc"}   # its first argument is the address of the result, which C gives and never is NULL
+RETURNS_A_STRUCTURE = {"cudaCreateChannelDesc"}   # its first argument is the address of the result, which C code provides; it is never NULL
 LIMIT_S = 60
 N_ARGUMENTS = 16
 
@@ -55,7 +55,7 @@ def check(path, runtime):
 
 
 def main():
-    paths = sorted(p for p in glob.glob(f"{SOFT}/lib*.so.[0-9]*") if "redirect" not in p)   # only the dynamic loader calls that one
+    paths = sorted(p for p in glob.glob(f"{SOFT}/lib*.so.[0-9]*") if "redirect" not in p)   # only the dynamic loader calls it
     if len(paths) < 3:
         sys.exit(f"{SOFT} has only {len(paths)} libraries")
     for path in paths:

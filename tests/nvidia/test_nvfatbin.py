@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""libnvfatbin packs PTX that stands in place of a cubin as PTX, and passes all other calls on; NVIDIA's library is replaced by one that counts."""
+"""libnvfatbin packs PTX that is given as a cubin as PTX, and passes on all other calls to NVIDIA's library.  Here, a library
+that counts calls takes the place of NVIDIA's."""
 import ctypes, glob, os, subprocess, sys, unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -17,7 +18,7 @@ class NvFatbin(unittest.TestCase):
         self.before = self.counts()
 
     def counts(self):
-        """(calls with PTX, calls with a cubin, bytes) of the library that counts."""
+        """(calls with PTX, calls with a cubin, bytes) of the library that counts calls."""
         n = ctypes.c_size_t()
         self.assertEqual(self.lib.nvFatbinSize(self.handle, ctypes.byref(n)), 0)
         return n.value & 255, n.value >> 8 & 255, n.value >> 16

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""libnvidia-ml.so.1 describes the devices of the software driver, and refuses what a CPU does not have."""
+"""libnvidia-ml.so.1 describes the devices of the software driver, and refuses queries for what a CPU does not have."""
 import ctypes, os, re, struct, subprocess, sys, threading, time, unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -126,7 +126,7 @@ class Nvml(unittest.TestCase):
         self.assertEqual(self.ml.nvmlDeviceSetComputeMode(self.device(0), 3), NO_PERMISSION)
 
     def devices_of(self, call, *args):
-        """The handles that a call lists: first the number is asked for, then the list."""
+        """The handles that a call lists: the first call gets their number, the second one the list."""
         n, handles = ctypes.c_uint(0), (ctypes.c_void_p * 4)()
         self.assertEqual(getattr(self.ml, call)(*args, ctypes.byref(n), None), 0)
         capacity = ctypes.c_uint(n.value)
@@ -203,7 +203,7 @@ class Nvml(unittest.TestCase):
         self.assertEqual(self.ml.nvmlDeviceGetMemoryInfo_v2(self.device(0), ctypes.create_string_buffer(64)), VERSION_MISMATCH)
 
     def written(self, call, n_bytes, version=None, args=(), after=()):
-        """(result, bytes) of a call that fills a structure; fails if the call writes a byte behind it."""
+        """(result, bytes) of a call that fills a structure; fails if the call writes a byte after it."""
         for pattern in (0xa5, 0x5a):
             out = (ctypes.c_ubyte * (n_bytes + 512))(*[pattern] * (n_bytes + 512))
             if version is not None:

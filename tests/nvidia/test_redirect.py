@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Calls of a CUDA runtime that is linked into a program go to ours.  The runtime here is a small one of our own, whose functions ask the
-driver for a private table, as NVIDIA's do, and all return 999."""
+"""Calls of a CUDA runtime that is linked into a program are redirected to gpuload's runtime.  The linked runtime is a small one for this
+test: its functions query the driver for a private table, as NVIDIA's do, and all return 999."""
 import glob, os, random, re, shutil, subprocess, sys, tempfile, unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""libnvrtc.so.N and libnvJitLink.so.N give PTX where a program asks for a cubin, with and without NVIDIA's libraries.
+"""libnvrtc.so.N and libnvJitLink.so.N return PTX to a program that wants a cubin, with and without NVIDIA's libraries.
 
 The tests that need NVIDIA's libraries are skipped if these are not found.
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The strict check and ptxas of CUDA 13 agree: on each form of strict/forms.txt, and on whole files, of which none may be refused that ptxas accepts."""
+"""The strict check and ptxas of CUDA 13 agree: on each form of strict/forms.txt, and on whole files: the strict check may refuse no file that ptxas accepts."""
 import concurrent.futures, glob, os, re, shutil, subprocess, sys, tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -20,7 +20,8 @@ def find_ptxas():
 
 
 def architecture(text):
-    """What ptxas is asked for: it parses only, and has no older virtual architecture than compute_75.  Old PTX is compiled: what needs the ABI shows then."""
+    """The option -arch of ptxas.  A compute_N makes it parse only; compute_75 is the oldest.  Old PTX is compiled for sm_75,
+    because ptxas finds only then what needs the ABI."""
     if re.search(rb"^\s*\.version\s+[12]\.", text, re.M):
         return "sm_75"
     found = re.search(rb"^\s*\.target[^\n]*?(?:sm|compute)_(\d+)([af]?)", text, re.M)

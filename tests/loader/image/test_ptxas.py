@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""gpuload reads the registers, shared memory, stack and barriers from a cubin that ptxas -v reported for it."""
+"""gpuload reads from a cubin the same registers, shared memory, stack and barriers that ptxas -v printed for it."""
 import os, re, shutil, subprocess, sys, tempfile, unittest
 
 BUILD = os.environ.get("GPULOAD_BUILD", "build")

@@ -18,7 +18,7 @@ from forge import (ELF, FLAG_LTO, FLAG_LZ4, FLAG_ZSTD, LTO, PTX, PTX_TEXT, Secti
 
 TB = 2 ** 40
 GOOD_FATBIN = fatbin(entry(cubin(), ELF, 90), packed_entry(PTX_TEXT))
-GOOD = {  # well-formed files: they must be listed, otherwise the cases below prove nothing
+GOOD = {  # Well-formed files must be listed; otherwise the cases below prove nothing.
     "good.fatbin": GOOD_FATBIN, "good_lz4.fatbin": fatbin(packed_entry(PTX_TEXT, FLAG_LZ4)), "good.cubin": cubin(),
     "good_old.cubin": cubin(7), "good_no_params.cubin": cubin(params=[]),
     "good_relocatable.cubin": cubin(relocatable=True), "good.so": host(GOOD_FATBIN),

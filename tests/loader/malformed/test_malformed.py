@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cases
 
 GPULOAD = os.path.abspath(os.path.join(os.environ.get("GPULOAD_BUILD", "build"), "gpuload"))
-TIMEOUT_S = 60  # longer is a hang; --show prints the real times
+TIMEOUT_S = 60  # a command that takes longer hangs; --show prints the times
 MEMORY_KB = 64 << 10
 LINES = 3  # for an error in PTX: the message, the line of the PTX, a mark below the column
 
@@ -87,7 +87,7 @@ class Malformed(unittest.TestCase):
     def complaint(self, how, name, shows, word):
         """What is wrong with the result of one command; None: nothing."""
         status, said, memory_kb, _ = run(self.folder, command(how, self.folder, name))
-        # nvJitLink prints messages itself.
+        # nvJitLink prints more lines itself.
         lines = [line for line in said.splitlines() if not line.startswith("error   : ")]
         fails, may = how in FAILS.get(shows, ()), how in MAY_FAIL.get(shows, ())
         if status not in (0, 1) or (status == 0 and fails) or (status == 1 and not fails and not may):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """test_shared.py — libcudart.so.12 and .13 of the build folder, called as a program that was compiled for that version would.
 
-The structures that differ between CUDA 12 and 13 lie in buffers with a known pattern behind them: a library that writes too many bytes
-is found.  The software driver runs beside the libraries.
+The structures that differ between CUDA 12 and 13 are in buffers that end with a known pattern, so the test finds a library that writes too many
+bytes.  The software driver runs beside the libraries.
 """
 import ctypes, glob, os, shutil, subprocess, unittest
 from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_uint, c_ulonglong, c_void_p
@@ -16,7 +16,7 @@ ATTRIBUTES = {"warpSize": 10, "multiProcessorCount": 16, "major": 75, "minor": 7
 
 
 class Version:
-    """What a program of one CUDA version knows: sizes of structures and offsets of fields, from its headers."""
+    """What a program gets from the headers of one CUDA version: sizes of structures and offsets of fields."""
 
     def __init__(self, major, properties, properties_bytes, offsets, pointer_bytes):
         self.major, self.properties, self.properties_bytes, self.offsets, self.pointer_bytes = major, properties, properties_bytes, offsets, pointer_bytes
@@ -39,7 +39,7 @@ UNKNOWN = b"unrecognized error code"
 
 
 def error_texts(rt):
-    """{(function, number): text} of all errors, of numbers that are none, and of the ends of the type's range."""
+    """{(function, number): text} of all errors, of some numbers that are not errors, and of the type's least and greatest number."""
     texts = {}
     for name in ("cudaGetErrorName", "cudaGetErrorString"):
         call = getattr(rt, name)

@@ -3,7 +3,7 @@
 
 - It exports exactly the calls of calls_internal.h (implemented) and refused_internal.h, where cuGetProcAddress finds them.
 - scripts/driver_calls.py, run on the CUDA headers here, would change neither refused_internal.h nor docs/driver-calls.md: so the
-  driver exports what the headers declare, and the table in docs/ is true.
+  driver exports what the headers declare, and the table in docs/ is correct.
 - Each call of cudaTypedefs.h has the interfaces of the same CUDA versions for cuGetProcAddress.
 
 Prints one line for each difference.

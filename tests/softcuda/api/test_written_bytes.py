@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Each query of the driver API writes its own structure and no byte behind it, in every version of the call that is exported.
+"""Each query of the driver API writes its own structure and no byte after it, in every version of the call that is exported.
 
 Programs of older CUDA versions have shorter structures and call the symbols without a suffix.  The sizes are those of cuda.h.  A symbol with the 32-bit
 addresses of CUDA 3.1 is refused and writes nothing.
@@ -52,7 +52,7 @@ class WrittenBytes(unittest.TestCase):
         return out
 
     def writes(self, call, sizes, *args):
-        """Call with an argument for each None in args: a buffer of the next size, with a pattern behind it that must stay."""
+        """Call with an argument for each None in args: a buffer of the next size, followed by a pattern that must not change."""
         for pattern in 0xa5, 0x5a:
             buffers = [(ctypes.c_ubyte * (n + BEHIND))(*[pattern] * (n + BEHIND)) for n in sizes]
             free = iter(buffers)

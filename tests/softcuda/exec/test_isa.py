@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs/ptx-forms.md lists exactly the instruction forms that the driver refuses, and ptxas accepts all forms (the second part only where ptxas is)."""
+"""docs/ptx-forms.md lists exactly the instruction forms that the driver refuses, and ptxas, where it is installed, accepts all forms."""
 import importlib.util, subprocess, sys
 
 ISA = "tests/softcuda/exec/isa/isa.py"

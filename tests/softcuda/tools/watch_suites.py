@@ -3,9 +3,9 @@
 
     tests/softcuda/tools/watch_suites.py [--tool synccheck ...] [--suite comm ...] [--match TEXT] [--limit SECONDS]
 
-The programs and their kernels are right, except those of EXPECTED: whatever else a tool reports is a false report, or an error that
-nobody has seen.
-Each test runs without a tool first, so that a test that fails anyway, or that a tool makes too slow for it, is told from one
+The programs and their kernels are right, except those of EXPECTED: any other report of a tool is a false report, or an error that
+nobody has found yet.
+Each test runs without a tool first, which separates a test that fails anyway, or that is too slow with a tool, from one
 that a tool breaks.  Prints a line for each test with a report, with another result, or that took more than 10 seconds, then a table.
 Run it in the top folder after `ninja`; it takes about 30 minutes on 2 cores, and is not part of `ninja check`.
 """
@@ -17,9 +17,9 @@ from run import OWN_GROUP, environment
 
 TOOLS = ["synccheck", "memcheck", "racecheck"]
 SUITES = ["comm", "rdma", "ipc", "memalloc", "proxy", "examples", "demo", "nvidia-cudart"]
-# Their faults are the lesson, or they start tools of their own; test_device_fresh is a build.
+# Not run: they have faults on purpose or start tools themselves; test_device_fresh only builds.
 SKIPPED = re.compile(r"^(1[4-8]-|proxy/test_device_fresh|.*model/|proxy/test_ptx_quotes)")
-# Reports that are right: (tool, the beginning of the name): why.
+# Correct reports: (tool, the start of the test's name): the reason.
 EXPECTED = {
     ("memcheck", "nvidia/cudart/test_soft"): "leaks at a reset and an exit, and a NULL pointer, on purpose",
     ("synccheck", "nvidia/cudart/test_soft"): "ends while a kernel waits for ever",

@@ -23,8 +23,8 @@ KERNEL = """.visible .entry %s(.param .b32 pa) {
 %s
 L: ret; }
 """
-FORM_LINE, FORMS_OF_KERNEL = 4, 100  # the first line of a kernel that has a form; how many ptxas gets in one
-#        the letter of the registers of a type
+FORM_LINE, FORMS_OF_KERNEL = 4, 100  # the line of KERNEL where the forms start; how many forms a kernel for ptxas has
+# the letter of the registers of a type
 LETTERS = {"b8": "h", "u8": "h", "s8": "h", "b16": "h", "u16": "h", "s16": "h", "f16": "h", "bf16": "h", "b32": "r", "u32": "r", "s32": "r", "f16x2": "r",
            "bf16x2": "r", "f32": "f", "b64": "d", "u64": "d", "s64": "d", "f64": "e", "b128": "q", "pred": "p"}
 
@@ -85,7 +85,7 @@ def all_forms():
 # ---- ptxas ------------------------------------------------------------------------------------------------------------------
 
 def assemble(ptxas, forms):
-    """What ptxas says about a file of all forms, many in a kernel: the first errors, or nothing."""
+    """Assemble a file of all forms, many in a kernel; return the first errors of ptxas, or nothing."""
     text, at = HEADER, {}
     for first in range(0, len(forms), FORMS_OF_KERNEL):
         lines = []

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""cvt_ml_dtypes.py [--seed N] [--random N] [--library LIBCUDA] — cvt of f8, bf16, f16 and tf32 beside the package ml_dtypes
+"""cvt_ml_dtypes.py [--seed N] [--random N] [--library LIBCUDA] — compare cvt of f8, bf16, f16 and tf32 with the package ml_dtypes
 
 Needs the Python packages ml_dtypes and numpy (pip install ml_dtypes).  Run by hand:
     tests/softcuda/exec/soak/cvt_ml_dtypes.py --library build/softcuda/libcuda-soft.so
@@ -79,7 +79,7 @@ FORMATS = {"e4m3": Format(ml_dtypes.float8_e4m3fn, 8, 0x7e, 0x7f), "e5m2": Forma
 
 
 def rounded(x, f, mode, satfinite, relu):
-    """The patterns of f32 values x in a format: ml_dtypes for .rn, the greatest value not farther from 0 for .rz."""
+    """The bits of f32 values x, rounded to a format: by ml_dtypes for .rn; for .rz to the next value toward 0."""
     with np.errstate(all="ignore"):
         p = x.astype(f.dtype).view(f.word).astype(np.uint32)
         if mode == "rz":
@@ -116,7 +116,7 @@ def around(values):
 
 def operands(values, rng, n_random):
     u = np.concatenate([around(values), rng.integers(0, 1 << 32, n_random, dtype=np.uint64).astype(np.uint32)])
-    exponent = rng.integers(100, 150, n_random).astype(np.uint32)   # most values of 8 bits are there
+    exponent = rng.integers(100, 150, n_random).astype(np.uint32)   # the exponents of most 8-bit values
     return np.concatenate([u, rng.integers(0, 1 << 23, n_random).astype(np.uint32) | exponent << 23])
 
 

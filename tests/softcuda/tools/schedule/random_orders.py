@@ -2,7 +2,7 @@
 """Compare --schedule all with a search of all orders, without reduction, on random kernels: N kernels from SEED.
 
 Two to four warps, or halves of a warp, load, store and update two words; each stores one bit that depends on what it has seen.  The words are
-cleared at the end, so that few orders differ.  Both searches must agree whether the result depends on the order.
+cleared at the end, so that few orders give a different result.  Both searches must agree whether the result depends on the order.
 
 usage: random_orders.py [N [SEED]]      gpuload is looked up in PATH, its driver in GPULOAD_SOFT_DRIVER
 """

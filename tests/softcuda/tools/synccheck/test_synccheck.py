@@ -35,7 +35,7 @@ class Faults(unittest.TestCase):
         self.assertRegex(text, r"warps 0-1, all lanes: .* polls the mbarrier at offset 0 of shared memory, whose phase waits for 1 of 3 arrivals")
 
     def test_a_block_that_polls_global_memory_is_reported_after_the_time_limit(self):
-        """Others may change the word, so the launch goes on, unless the option `end` is given."""
+        """The host or another kernel may change the word, so the launch continues, unless the option `end` is given."""
         path = os.path.join(HERE, "waits_for_host.ptx")
         status, _, text = FAULTS.run(path, GPULOAD_SOFT_TOOLS="synccheck:timeout=1:end")
         self.assertEqual(status, 1)
@@ -47,7 +47,7 @@ class Faults(unittest.TestCase):
         self.assertIn("still running after 3 s", text)
 
     def test_kernels_have_their_c_plus_plus_names_and_places_are_the_users(self):
-        """Also in the reports of other tools; a line of CUDA's header comes second."""
+        """Also in the reports of other tools.  The line of the user's file comes first, that of a CUDA header second."""
         path = os.path.join(HERE, "names.ptx")
         _, out, text = FAULTS.run(path, "out:i32[64]", "--driver", "soft", "--block", "64", "--synccheck", "--racecheck", "--profile", "-")
         self.assertRegex(text, r"names.ptx:\d+ \(names.cu:4, inlined from sm_30_intrinsics.hpp:\d+\): shfl.sync")

@@ -64,7 +64,7 @@ def expand(text, on):
 
 
 class Model:
-    """Registers and shared memory, as the JSON trace tells them."""
+    """Registers and shared memory, as the JSON trace gives them."""
 
     def __init__(self, events):
         self.registers, self.memory = {}, {}
@@ -158,7 +158,7 @@ class Page(unittest.TestCase):
             shown = self.press("End", *["ArrowLeft"] * (len(self.events) - 1 - t))
             self.assertEqual(shown["t"], t)
             self.check(shown)
-        self.assertEqual(self.press("End", "ArrowRight")["t"], len(self.events) - 1)  # the last one stays
+        self.assertEqual(self.press("End", "ArrowRight")["t"], len(self.events) - 1)  # the last event stays selected
 
     def test_a_link_leads_to_a_moment_and_a_lane(self):
         for t, lane in ((0, 0), (37, 5), (len(self.events) - 1, 31), (100, 12)):
