@@ -3,7 +3,7 @@
 
 #include "loader/signature/infer_internal.h"
 
-/* A loop that advances an address by several elements, as for a[2 * k], needs as many per iteration. */
+/* A loop that advances an address by several elements, as for a[2 * k], needs that many elements of the buffer per iteration. */
 static void bound_vector(gpul_inference *i, gpul_param *param, const param_facts *facts, uint32_t width)
 {
 	uint64_t step = i->counter_growth && i->counter_growth != AV_UNBOUNDED ? i->counter_growth : 1;

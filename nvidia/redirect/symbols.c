@@ -145,7 +145,7 @@ static bool read_dynamic(const struct link_map *map, struct dynamic *out)
 
 /* The number of dynamic symbols before the exported ones.  Linkers write imported symbols first: they are not in the GNU hash
  * table, whose word 1 is the index of the first hashed symbol.  For an object that exports nothing, the hash table does not give
- * the number; then use that linkers write the names after the symbols. */
+ * the number; it follows from the address of the names, which linkers write directly after the symbols. */
 static size_t count_imports(const struct dynamic *d)
 {
 	const char *symbols = (const char *)d->symbols;

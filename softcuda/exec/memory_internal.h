@@ -11,7 +11,7 @@
 #include "softcuda/exec/exec.h"
 
 /* A power of two.  Instructions whose rows differ by a multiple of it share a slot, and evict each other's range if they
- * access different buffers; so it is more than the rows of most loops. */
+ * access different buffers; so it is larger than the number of rows of most loops. */
 enum { RANGE_SLOTS = 512 };
 
 struct range_slot {

@@ -36,7 +36,7 @@ static const struct row {
 };
 enum { N_ROWS = sizeof rows / sizeof rows[0] };
 
-/* The number of channels: each has the same number of bits, and there is no gap.  0: neither. */
+/* The number of channels; 0 if they differ in their number of bits, or if there is a gap between them. */
 static unsigned count_channels(const struct cudaChannelFormatDesc *desc)
 {
 	const int bits[MAX_CHANNELS] = { desc->x, desc->y, desc->z, desc->w };

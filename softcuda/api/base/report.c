@@ -142,8 +142,7 @@ void soft_report_kernel_fault(const gpul_exec_fault *fault)
 }
 
 /* Return the text of the newest fault of a kernel of this process, or of the newest refusal of a kernel; "" when there
- * was none.  Each thread has its
- * own buffer, which its next call overwrites. */
+ * was none.  Each thread has its own buffer, which its next call overwrites. */
 const char *gpuloadSoftLastFault(void)
 {
 	static _Thread_local char copy[sizeof last_fault];

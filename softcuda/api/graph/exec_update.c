@@ -208,7 +208,7 @@ static CUgraphExecUpdateResult compare(const struct graph_exec *a, struct exec_p
 	return r;
 }
 
-/* Steps that are taken over keep their nodes, so that these are found again. */
+/* The steps get new work, but keep their nodes, so that later calls with these nodes find them. */
 static void keep_nodes(const struct graph_exec *to, const struct graph_exec *from)
 {
 	for (size_t i = 0; i < to->n_steps && i < from->n_steps; i++) {

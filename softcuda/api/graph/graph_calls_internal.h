@@ -64,7 +64,7 @@ CUresult soft_enter_node_of(CUgraphNode handle, CUgraphNodeType type, struct nod
  * failure. */
 CUresult soft_find_nodes(const struct graph *g, const CUgraphNode *handles, const CUgraphEdgeData *data, size_t n,
 			 struct node_list *out);
-/* CUDA_ERROR_INVALID_VALUE: unknown data of a dependency.  data may be NULL. */
+/* Return CUDA_ERROR_INVALID_VALUE if the data of an edge is not supported.  data may be NULL. */
 CUresult soft_check_edge_data(const CUgraphEdgeData *data, size_t n);
 bool soft_is_plain_edge(const CUgraphEdgeData *data);  /* all bytes are 0 */
 bool soft_has_memory_nodes(const struct graph *g);

@@ -166,7 +166,7 @@ void gpul_native_address(struct run_compiler *c, const struct insn *i, const str
 
 /* ---- comparisons ----------------------------------------------------------------------------------- */
 
-/* Operands of vcmpps and vcmppd, and of vpcmpd and its like. */
+/* Operands of vcmpps and vcmppd, and of vpcmpd and similar instructions. */
 static const uint8_t float_predicates[] = {
 	[CMP_EQ] = 0x00, [CMP_NE] = 0x0c, [CMP_LT] = 0x11, [CMP_LE] = 0x12, [CMP_GT] = 0x1e, [CMP_GE] = 0x1d,
 	[CMP_EQU] = 0x08, [CMP_NEU] = 0x04, [CMP_LTU] = 0x19, [CMP_LEU] = 0x1a, [CMP_GTU] = 0x16, [CMP_GEU] = 0x15,

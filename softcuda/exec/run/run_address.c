@@ -101,7 +101,8 @@ static const struct insn *peers_from_generic(struct warp *w, const struct insn *
 	return i + 1;
 }
 
-/* mapa d, a, b: address a of the own block, or of another, in the block of rank b; n: a is a generic address. */
+/* mapa d, a, b: converts a, a shared address of any block of the cluster, to the same place in the block of rank b.
+ * n: a is a generic address. */
 static uint64_t map_address(const struct warp_state *s, const struct insn *i, uint64_t at, uint32_t rank)
 {
 	const struct cluster *c = s->block->cluster;

@@ -25,7 +25,7 @@ void race_barrier_arrive(struct watched_warp *w, const struct warp_state *s, con
 	race_next_stamp(w);
 }
 
-/* All threads of the block have waited: each now knows what any of them knew. */
+/* All threads of the block have waited at a barrier: join their clocks to one, which is then the clock of each. */
 static void join_block(struct watched_block *b)
 {
 	for (unsigned k = 0; b->any_clock && k < b->n_warps; k++) {

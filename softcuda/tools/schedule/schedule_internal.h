@@ -68,7 +68,7 @@ bool gpul_image_keep(struct image *m, const struct footprint *f);
 void gpul_image_end_first(struct image *m);          /* memory now has the result of the first schedule */
 /* Find the first range at or after `from` that differs from the first schedule's result; sets *at.  false: none. */
 bool gpul_image_differs(const struct image *m, uint64_t from, uint64_t *at, uint32_t *bytes);
-const uint8_t *gpul_image_first(const struct image *m, uint64_t at);  /* the first schedule's result at a byte that differs, and after it */
+const uint8_t *gpul_image_first(const struct image *m, uint64_t at);  /* the first schedule's result, from byte `at` on */
 void gpul_image_restore(const struct image *m);      /* restore memory as before the launch */
 void gpul_image_clear(struct image *m);
 

@@ -60,7 +60,7 @@ struct sync_block {
 	unsigned idle_turns;             /* turns without progress */
 	uint32_t n_live;
 	uint64_t idle_since_ns;          /* time of the first of these turns */
-	bool suspect;                    /* loads are remembered */
+	bool suspect;                    /* loads are recorded */
 	bool reported;
 	bool stalls;                     /* counted in n_stalled */
 	bool reads_others;               /* it has loaded global memory or a clock, which change from outside */

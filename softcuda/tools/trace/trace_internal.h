@@ -252,7 +252,7 @@ struct trace {
 	unsigned n_blocks, n_launches;   /* so far */
 	bool exceeded;                   /* the limit was reached */
 	bool limit_is_given;             /* given by the user; otherwise a page may limit itself by its size */
-	atomic_bool ended, ended_is_seen;    /* finish() was called; a hook has seen it, so none records any more */
+	atomic_bool ended, ended_is_seen;    /* finish() was called; a hook has seen it, so the hooks record nothing more */
 	bool still_running;              /* the trace ended while a kernel was running */
 	struct { const gpul_exec_launch *launch; unsigned number; } active[TRACE_ACTIVE];  /* launches whose blocks have started */
 	unsigned n_active;

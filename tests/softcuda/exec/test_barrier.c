@@ -255,7 +255,7 @@ static void the_lower_four_bits_of_a_barrier_number_count(void **state)
 	}
 }
 
-/* Even lanes count at barrier 1 or 3, of 32 threads each, and odd lanes at barrier 2, of 64 threads. */
+/* barrier.red.popc: even lanes use barrier 1 or 3, of 32 threads each; odd lanes use barrier 2, of 64 threads. */
 static void each_lane_names_its_own_barrier(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
