@@ -38,7 +38,7 @@ static const struct symbol_owner {
 		"-L.../lib64/stubs" },
 	{ "std::", "the code is C++: link with g++ or nvcc, or add -lstdc++ at the end of the link command" },
 	{ "__gxx_personality", "the code is C++: link with g++ or nvcc, or add -lstdc++ at the end of the link command" },
-	{ "", "no object or library of the link command defines %s: add the one that does, behind the object that "
+	{ "", "no object or library of the link command defines %s: add the one that does, after the object that "
 	      "uses it; for a C function called from C++, declare it extern \"C\"" },
 };
 

@@ -10,7 +10,7 @@
 
 #define IN_A_KERNEL "; the error is of an earlier launch: find it with gpuload soft -- PROGRAM, compute-sanitizer or CUDA_LAUNCH_BLOCKING=1"
 #define PROFILER "a profiler controls the program, or it is not started: cudaProfilerStart() and cudaProfilerStop() work under nsys or ncu"
-#define OLD "no CUDA version since 3.1 or 5.0 returns it: the program was built against a very old header, or the number is no CUDA error"
+#define OLD "no CUDA version since 3.1 or 5.0 returns it: the program was built against a very old header, or the number is not a CUDA error"
 #define OLD_TEXTURE "the texture or surface is not created or already destroyed: check cudaCreateTextureObject() and its descriptors"
 #define GRAPHICS "map the graphics resource with cudaGraphicsMapResources() before its use, and unmap it after; in the thread with the graphics context"
 #define NESTED "launches from kernels exceed a limit: raise it with cudaDeviceSetLimit(), or launch fewer; CUDA 12 removed synchronisation inside of kernels"
@@ -23,7 +23,7 @@ static const struct {
 	int number;
 	const char *advice;
 } advices[] = {
-	{ 1, "an argument is wrong: a size, a pointer that is not (or no longer) of the GPU, a launch with 0 or too many threads, or a wrong copy direction" },
+	{ 1, "an argument is wrong: a size, a pointer that is not, or no longer, a pointer to GPU memory, a launch with 0 or too many threads, or a wrong copy direction" },
 	{ 2, "the GPU has no memory left for the request: free memory or use less; nvidia-smi lists the processes that use it" },
 	{ 3, "CUDA is not initialised: cuInit(0) comes first; after fork() a child must not use its parent's CUDA" },
 	{ 4, "the program is ending: destructors of static objects must not call CUDA" },
@@ -51,7 +51,7 @@ static const struct {
 	{ 102, "the virtual GPU has no licence: see nvidia-smi -q and the licence server" },
 	{ 103, "the driver's files are damaged: install the driver again" },
 	{ 127, "the CUDA runtime could not start: its libraries are damaged or of different versions" },
-	{ 200, "the image is damaged, is no PTX, cubin or fatbin, or is for another GPU: gpuload ls shows what it contains" },
+	{ 200, "the image is damaged, is not PTX, a cubin or a fatbin, or is for another GPU: gpuload ls shows what it contains" },
 	{ 201, "no context is current, or it was destroyed: create one and make it current in this thread with cuCtxSetCurrent()" },
 	{ 202, OLD },
 	{ 205, GRAPHICS }, { 206, GRAPHICS }, { 207, GRAPHICS }, { 208, GRAPHICS }, { 210, GRAPHICS }, { 211, GRAPHICS }, { 212, GRAPHICS }, { 213, GRAPHICS }, { 219, GRAPHICS },
@@ -59,7 +59,7 @@ static const struct {
 	{ 214, HARDWARE }, { 220, HARDWARE }, { 226, HARDWARE },
 	{ 215, "this GPU does not have this limit" },
 	{ 216, "another thread or process uses the GPU exclusively: see nvidia-smi (compute mode)" },
-	{ 217, "these GPUs cannot access each other's memory: ask cudaDeviceCanAccessPeer() first, and copy through the host otherwise" },
+	{ 217, "these GPUs cannot access each other's memory: call cudaDeviceCanAccessPeer() first, and copy through the host otherwise" },
 	{ 218, "the driver cannot compile the PTX: its JIT log (CU_JIT_ERROR_LOG_BUFFER) or gpuload check FILE names the line" },
 	{ 221, "libnvidia-ptxjitcompiler.so is missing: it belongs to the driver; install it, or ship code for this GPU (cubin)" },
 	{ 222, "the PTX is newer than the driver: update the driver, compile with its CUDA version or older, or compile for this GPU (-arch=sm_N, which needs no JIT)" },
@@ -75,8 +75,8 @@ static const struct {
 	{ 401, "the object is not in a state that allows the call: see the call's documentation" },
 	{ 402, "the query would lose information: use the newer form of the call, such as with edge data" },
 	{ 500, "no kernel or variable has this name in the module: names of C++ are mangled; declare it extern \"C\", or look with gpuload ls" },
-	{ 600, "no error: the work is not finished; ask again or synchronise" },
-	{ 700, "a kernel or copy accessed memory that is not allocated, such as behind an array's end or a host pointer" IN_A_KERNEL },
+	{ 600, "no error: the work is not finished; query again or synchronise" },
+	{ 700, "a kernel or copy accessed memory that is not allocated, such as past the end of an array, or by a host pointer" IN_A_KERNEL },
 	{ 701, "a block needs more registers or shared memory than there are: fewer threads in a block, or __launch_bounds__" },
 	{ 702, "the kernel ran longer than the display's watchdog allows: split it, or use a GPU without a display" },
 	{ 703, OLD },
@@ -90,7 +90,7 @@ static const struct {
 	{ 713, "the pointer is not the start of memory that cudaHostRegister() registered" },
 	{ 714, "a kernel's stack overflowed or was overwritten: raise cudaLimitStackSize, check recursion and local arrays" IN_A_KERNEL },
 	{ 715, "a kernel's code is damaged or not for this GPU, or it jumped through a bad pointer" IN_A_KERNEL },
-	{ 716, "an access is not aligned to its size, such as float4 at an address that is no multiple of 16" IN_A_KERNEL },
+	{ 716, "an access is not aligned to its size, such as float4 at an address that is not a multiple of 16" IN_A_KERNEL },
 	{ 717, "an instruction for global or shared memory got an address of another kind" IN_A_KERNEL },
 	{ 718, "a kernel jumped through a bad function pointer; host function pointers do not work in kernels" IN_A_KERNEL },
 	{ 719, "a kernel failed, often by a bad address or a trap" IN_A_KERNEL },
@@ -105,7 +105,7 @@ static const struct {
 	{ 811, "kernels cannot launch kernels here, such as under MPS" }, { 812, "device code of different CUDA versions launches kernels: compile all files with one version" },
 	{ 900, CAPTURE }, { 901, "an earlier call broke the capture: look for the first error between begin and end of the capture" },
 	{ 902, CAPTURE_ORDER }, { 903, "end the capture in the stream in which it began" }, { 904, CAPTURE_ORDER }, { 905, CAPTURE_ORDER },
-	{ 906, "work in the default stream would wait for a capture: use streams made with cudaStreamNonBlocking, or no default stream meanwhile" },
+	{ 906, "work in the default stream would wait for a capture: create streams with cudaStreamNonBlocking, or do not use the default stream during the capture" },
 	{ 907, "the event was recorded in a capture: it can only be waited for in the capture" }, { 908, "end the capture in the thread that began it, or capture with cudaStreamCaptureModeRelaxed" },
 	{ 909, "a wait took longer than its limit: the other side has ended or hangs" },
 	{ 910, "the new graph differs in its structure: instantiate it anew with cudaGraphInstantiate()" },
@@ -113,7 +113,7 @@ static const struct {
 	{ 912, "the cluster does not fit: at most 8 blocks (16 with cudaFuncAttributeNonPortableClusterSizeAllowed), which divide the grid" },
 	{ 913, "load the function first: cuFuncLoad(), or CUDA_MODULE_LOADING=EAGER" },
 	{ 914, "the resource is of the wrong kind for the call" }, { 915, "the resource is too small or not suitable for the call" },
-	{ 916, "the GPU's encryption keys were changed meanwhile: repeat the operation" },
+	{ 916, "the GPU's encryption keys were changed during the operation: repeat the operation" },
 	{ 999, "the driver met a state that it does not know: see dmesg and nvidia-smi; after suspend, reload the module nvidia_uvm or reboot" },
 };
 

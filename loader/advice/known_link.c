@@ -55,7 +55,7 @@ static const struct gpul_known_message rows[] = {
 	{ "__cudaRegisterLinkedBinary_", "nresolved", "the device code was not linked: run nvcc -dlink OBJECTS -o dlink.obj, and link dlink.obj too" },
 	{ "__fatbinwrap_", "cuda_device_runtime", "the device link used cudadevrt, which the host link lacks: add -lcudadevrt (cudadevrt.lib) to it, or link with nvcc -rdc=true" },
 	{ "undefined reference to `__fatbinwrap_", "",
-	  "the output of the device link refers to an object or library that this link command lacks: give it all files that nvcc -dlink was given, behind it" },
+	  "the output of the device link refers to an object or library that this link command lacks: give it all files that nvcc -dlink was given, after it" },
 	{ "__fatbinwrap_", "", "the output of the device link refers to an object or library that this link command lacks: give it all files that nvcc -dlink was given" },
 	{ "hidden symbol `", "",
 	  "since CUDA 13 a shared library hides the stubs of its kernels: link the archive "
@@ -80,7 +80,7 @@ static const struct gpul_known_message rows[] = {
 	{ "recompile with -fPIE", "", "compile the host code with nvcc -Xcompiler -fPIE, or link with -no-pie" },
 	{ "relocation truncated to fit", "", "code and data exceed 2 GiB: compile for fewer architectures, or with -Xcompiler -mcmodel=medium" },
 	{ "skipping incompatible ", "", "that library is for another architecture, such as 32-bit code" },
-	{ "file not recognized: file format not recognized", "", "the file is no object of this machine: it may be PTX or a cubin, which gpuload run and cuModuleLoad() read, or be damaged" },
+	{ "file not recognized: file format not recognized", "", "the file is not an object for this machine: it may be PTX or a cubin, which gpuload run and cuModuleLoad() read, or be damaged" },
 	/* the loader of programs */
 	{ "libcuda.so.1: cannot open shared object file", "",
 	  "NVIDIA's driver is not installed, or the container was started without it (docker run --gpus all); without a GPU: gpuload soft -- PROGRAM" },

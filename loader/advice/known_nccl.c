@@ -107,8 +107,8 @@ static const struct gpul_known_message results[] = {
 	{ "ncclInvalidUsage", "", "NCCL calls are used together in a wrong way, such as two ranks on one GPU or different calls on the ranks: " SEE_WARN },
 	{ "remote process exited or there was a network error", "", PEER_LEFT },
 	{ "ncclRemoteError", "", PEER_LEFT },
-	{ "NCCL operation in progress", "", "no error: ask with ncclCommGetAsyncError() until it is ncclSuccess" },
-	{ "ncclInProgress", "", "no error: ask with ncclCommGetAsyncError() until it is ncclSuccess" },
+	{ "NCCL operation in progress", "", "no error: call ncclCommGetAsyncError() until the state is ncclSuccess" },
+	{ "ncclInProgress", "", "no error: call ncclCommGetAsyncError() until the state is ncclSuccess" },
 };
 #undef SEE_WARN
 #undef PEER_LEFT

@@ -151,7 +151,7 @@ static const struct gpul_known_message compilers[] = {
 	{ "function-scope static variable within a __device__", "", "write static __device__ or static __shared__" },
 	{ "memory space specifier", "", "__device__, __constant__, __shared__ and __managed__ go with variables, one at a time; members and parameters have none" },
 	{ "__managed__ variable", "", "__managed__ variables are neither const, references, __shared__ nor __constant__" },
-	{ "__grid_constant__", "", "a __grid_constant__ parameter belongs to a kernel, has a const type that is no reference, and is the same in every declaration" },
+	{ "__grid_constant__", "", "a __grid_constant__ parameter belongs to a kernel, has a const type that is not a reference, and is the same in every declaration" },
 	{ "asm operand", "constraint letter", "use one letter that fits the size: h 16, r 32, l 64, q 128 bits, f float, d double, n constant" },
 	{ "asm constraint letter", "not allowed", "inline PTX has the constraints h 16, r 32, l 64, q 128 bits, f float, d double, n and C constants" },
 	{ "an asm operand must have", "", "inline PTX takes scalars of 16, 32, 64 or 128 bits: convert the value first" },

@@ -52,7 +52,7 @@ static const struct gpul_known_message ptx[] = {
 	  "the code is right but slow: between wgmma.fence and wgmma.wait_group the accumulators must stay in registers, with no call, no branch and no other use" },
 	{ "Too big maxrregcount value", "", "a thread has at most 255 registers" },
 	{ ".minnctapersm will be ignored", "",
-	  "__launch_bounds__ asks for more threads per multiprocessor than exist: lower its second number" },
+	  "__launch_bounds__ requests more threads per multiprocessor than exist: lower its second number" },
 	/* instructions that changed */
 	{ "' without '.sync' is", "", NEEDS_SYNC },
 	{ "' without '.sync' may produce unpredictable results", "", NEEDS_SYNC },
@@ -157,7 +157,7 @@ static const struct gpul_known_message ptxas[] = {
 	{ "Multiple comparisons set", "", "the instruction has two comparisons, such as .lt and .eq: keep one" },
 	{ "Multiple ", " specified", "the instruction has two modifiers of one kind, such as two types, state spaces or comparisons: keep one" },
 	{ "Unexpected number of '", "", "the instruction has too many or too few modifiers of this kind: the PTX ISA's section on it lists its forms" },
-	{ "requires scope with", "", "add the scope behind the memory order: .cta, .cluster, .gpu or .sys" },
+	{ "requires scope with", "", "add the scope after the memory order: .cta, .cluster, .gpu or .sys" },
 	{ "requires memory order with", "", "a scope needs a memory order before it, such as .relaxed, .acquire or .release" },
 	{ "requires order with", "", "a scope needs a memory order before it, such as .relaxed, .acquire or .release" },
 	{ "Non-generic address is not supported", "", "the instruction takes generic addresses only: convert the address with cvta" },

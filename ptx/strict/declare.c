@@ -106,7 +106,7 @@ static gpul_status check_alias(struct strict *s, uint32_t row)
 	const char *name = gpul_ptx_name(m, a->name), *other = gpul_ptx_name(m, b->name);
 
 	if (a->kind == GPUL_PTX_FUNC_ENTRY || b->kind == GPUL_PTX_FUNC_ENTRY)
-		return strict_fail(s, a->line, 1, ".alias %.60s, %.60s: a kernel has no alias, and is none", name, other);
+		return strict_fail(s, a->line, 1, ".alias %.60s, %.60s: a kernel cannot have an alias, nor be one", name, other);
 	if (own->alias == own->aliasee)
 		return strict_fail(s, a->line, 1, ".alias %.60s, %.60s: a function cannot be its own alias", name, other);
 	if (b->linkage == GPUL_PTX_WEAK || b->linkage == GPUL_PTX_EXTERN)

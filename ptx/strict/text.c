@@ -92,7 +92,7 @@ gpul_status strict_check_text(struct strict *s, const char *text, size_t n_bytes
 		} else if (*p.at == '\v') {
 			st = strict_fail(s, p.line, column(&p), "a vertical tab (0x0b) is not accepted between words");
 		} else if (*p.at == '-' && follows_name(&p, start)) {
-			st = strict_fail(s, p.line, column(&p), "a name has no '-' behind it: write a negative offset as in [name+-4]");
+			st = strict_fail(s, p.line, column(&p), "a name cannot be followed by '-': write a negative offset as in [name+-4]");
 		}
 	}
 	return st;

@@ -414,7 +414,7 @@ CUresult soft_refuse_free(const char *call, uint64_t address, unsigned kinds)
 
 	gpul_memcheck_bad_free(call, address);
 	if (a && a->base != address)
-		return soft_refuse(r, "%s: %#llx is %llu bytes behind the start of a %zu-byte allocation of %s; pass its start, %#llx", call,
+		return soft_refuse(r, "%s: %#llx is %llu bytes past the start of a %zu-byte allocation of %s; pass its start, %#llx", call,
 				   (unsigned long long)address, (unsigned long long)(address - a->base), a->bytes, call_name(a->kind),
 				   (unsigned long long)a->base);
 	if (a && a->kind == ALLOC_VARIABLE)

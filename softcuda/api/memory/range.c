@@ -116,7 +116,7 @@ static void explain(const struct range_use *u, enum verdict v, const gpul_exec_r
 	switch (v) {
 	case ENDS_OUTSIDE:
 		behind = u->address + u->bytes - end_of_memory(r, u->address + u->bytes);
-		snprintf(buf, buf_bytes, "begins %llu byte%s into %llu byte%s of %s, and ends %llu byte%s behind them", (ull)at, at == 1 ? "" : "s",
+		snprintf(buf, buf_bytes, "begins %llu byte%s into %llu byte%s of %s, and ends %llu byte%s past the end", (ull)at, at == 1 ? "" : "s",
 			 (ull)r->bytes, r->bytes == 1 ? "" : "s", r->label, (ull)behind, behind == 1 ? "" : "s");
 		break;
 	case RUNS_INTO:
@@ -192,7 +192,7 @@ void soft_describe_address(uint64_t address, char *buf, size_t buf_bytes)
 	gpul_exec_range r;
 
 	if (gpul_exec_memory_find(soft.memory, address, &r))
-		snprintf(buf, buf_bytes, "0x%llx, which is %llu bytes into %llu bytes of %s, whose pages the program has unmapped or protected meanwhile",
+		snprintf(buf, buf_bytes, "0x%llx, which is %llu bytes into %llu bytes of %s, whose pages the program has since unmapped or protected",
 			 (ull)address, (ull)(address - r.base), (ull)r.bytes, r.label);
 	else
 		snprintf(buf, buf_bytes, "0x%llx, which is not mapped or is protected", (ull)address);

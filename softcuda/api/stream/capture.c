@@ -180,7 +180,7 @@ static CUresult check_joined(const struct capture *c)
 			if (!s->tips.at[k]->n_dependents && !soft_nodes_have(&c->origin->tips, s->tips.at[k]))
 				return soft_refuse(CUDA_ERROR_STREAM_CAPTURE_UNJOINED,
 						   "cuStreamEndCapture: work of another stream was captured, but the stream that began "
-						   "the capture does not wait for it: record an event behind it and wait for the event");
+						   "the capture does not wait for it: record an event after it and wait for the event");
 	}
 	return CUDA_SUCCESS;
 }

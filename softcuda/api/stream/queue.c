@@ -426,8 +426,8 @@ CUresult soft_op_check_wait(struct op *op, const char *call)
 	mark_host_calls();
 	if (!op->needs_host_call)
 		return CUDA_SUCCESS;
-	return soft_refuse(CUDA_ERROR_NOT_PERMITTED, "%s: would wait forever: a function that the driver calls waits for work behind itself, or "
-						     "behind another such function", call);
+	return soft_refuse(CUDA_ERROR_NOT_PERMITTED, "%s: would wait forever: a function that the driver calls waits for work that comes after it, or "
+						     "after another such function", call);
 }
 
 CUresult soft_op_wait(struct op *op)

@@ -233,7 +233,7 @@ static void describe_record(const struct record *r, bool is_freed, uint64_t addr
 			 number);
 	else
 		snprintf(buf, bytes, "\nnearest memory: %llu bytes %s a %s%llu-byte %s at 0x%llx%s",
-			 address < r->base ? (ull)(r->base - address) : (ull)(offset - r->bytes), address < r->base ? "before" : "behind", was,
+			 address < r->base ? (ull)(r->base - address) : (ull)(offset - r->bytes), address < r->base ? "before" : "past the end of", was,
 			 (ull)r->bytes, r->label, (ull)r->base, number);
 	n = strlen(buf);
 	if (*gpul_origin_text(&r->made, origin))

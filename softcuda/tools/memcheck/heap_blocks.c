@@ -75,7 +75,7 @@ static void describe_block(const struct heap_block *b, uint64_t address, char *b
 	const bool inside = address - b->at < b->bytes, before = address < b->at;
 	int n = snprintf(buf, bytes, "\n%s%llu bytes %s a %s%llu-byte allocation of device malloc at 0x%llx\nallocated by %s",
 			 inside ? "" : "nearest memory: ", before ? (ull)(b->at - address) : (ull)(address - b->at - (inside ? 0 : b->bytes)),
-			 inside ? "into" : before ? "before" : "behind", b->freed ? "freed " : "", (ull)b->bytes, (ull)b->at, b->made ? b->made : "?");
+			 inside ? "into" : before ? "before" : "past the end of", b->freed ? "freed " : "", (ull)b->bytes, (ull)b->at, b->made ? b->made : "?");
 
 	if (b->freed && n > 0 && (size_t)n < bytes)
 		snprintf(buf + n, bytes - (size_t)n, "\nfreed by %s", b->freed);

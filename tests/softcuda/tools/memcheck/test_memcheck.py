@@ -25,7 +25,7 @@ class Faults(unittest.TestCase):
 
     def test_an_access_beyond_an_allocation_names_it_and_its_number(self):
         _, _, text = FAULTS.run("global_past_end.ptx", "--memcheck")
-        self.assertRegex(text, r"0 bytes behind a 256-byte cuMemAlloc at 0x[0-9a-f]+ \(allocation 1\)\n    allocated by ")
+        self.assertRegex(text, r"0 bytes past the end of a 256-byte cuMemAlloc at 0x[0-9a-f]+ \(allocation 1\)\n    allocated by ")
 
     def test_a_second_free_names_the_first_and_the_allocation(self):
         _, _, text = FAULTS.run("heap_double_free.ptx", "--memcheck")

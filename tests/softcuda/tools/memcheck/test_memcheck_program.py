@@ -38,15 +38,15 @@ class Program(unittest.TestCase):
         self.finds("double_free_async", r"cuMemFreeAsync of 0x\w+, which was freed before \(double free\)")
 
     def test_copies_and_fills_that_end_outside_or_use_freed_memory_name_the_allocation(self):
-        self.finds("wrong_copies", r"copy: the destination, 512 bytes at 0x\w+, begins 0 bytes into 256 bytes of cuMemAlloc, and ends 256 bytes behind them; "
+        self.finds("wrong_copies", r"copy: the destination, 512 bytes at 0x\w+, begins 0 bytes into 256 bytes of cuMemAlloc, and ends 256 bytes past the end; "
                    r"called by \w+\+0x\w+ in memcheck_program\n    0 bytes into a 256-byte cuMemAlloc at 0x\w+ \(allocation 1\)\n    allocated by make_buffers",
-                   r"cuMemset: the memory, 256 bytes at 0x\w+, begins 16 bytes into 256 bytes of cuMemAlloc, and ends 16 bytes behind them",
+                   r"cuMemset: the memory, 256 bytes at 0x\w+, begins 16 bytes into 256 bytes of cuMemAlloc, and ends 16 bytes past the end",
                    r"copy: the source, 256 bytes at 0x\w+, is memory that was freed, or was never allocated; .*\n    0 bytes into a freed 256-byte cuMemAlloc "
                    r".*\n    allocated by make_buffers.*\n    freed by free_buffer", n=3)
 
     def test_copies_of_memory_that_the_program_has_unmapped_are_findings(self):
         self.finds("copies_of_lost_memory", r"copy or fill: it reaches 0x\w+, which is 0 bytes into 256 bytes of cuMemHostRegister, whose pages the program has "
-                   r"unmapped or protected meanwhile; called by \w+\+0x\w+ in memcheck_program\n", r"it reaches 0x1000, which is not mapped or is protected; called by", n=2)
+                   r"since unmapped or protected; called by \w+\+0x\w+ in memcheck_program\n", r"it reaches 0x1000, which is not mapped or is protected; called by", n=2)
 
     def test_leaks_are_reported_at_the_end_of_the_context_or_the_program(self):
         self.finds("leak", r"leak: 256 bytes at 0x\w+ of cuMemAlloc \(allocation 2\) are not freed when the program ends\n    allocated by make_buffers")
