@@ -35,7 +35,7 @@ static const gpul_ptx_operand *callee_of(const gpul_ptx_func *f, const gpul_ptx_
 static gpul_status fail_without_abi(struct strict *s, const gpul_ptx_func *f, const gpul_ptx_inst *in, const char *what)
 {
 	s->f = f;
-	return strict_fail_inst(s, in, "%s needs the ABI, which a module with a .reg or .local outside of functions has not", what);
+	return strict_fail_inst(s, in, "%s needs the ABI, which is not available to a module with a .reg or .local outside of functions", what);
 }
 
 static gpul_status check_call(struct strict *s, const gpul_ptx_func *f, const gpul_ptx_inst *in)

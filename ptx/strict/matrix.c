@@ -78,7 +78,7 @@ gpul_status strict_check_matrix_types(struct strict *s, const gpul_ptx_inst *in)
 		return strict_fail_inst(s, in, "mma cannot multiply .%s by .%s", of[1]->name, of[2]->name);
 	for (unsigned k = 0; k < 4; k += 3)
 		if (!strstr(of[1]->sums, of[k]->name))
-			return strict_fail_inst(s, in, "mma with .%s has no sums of type .%s: expected %s", of[1]->name, of[k]->name, of[1]->sums);
+			return strict_fail_inst(s, in, "mma with .%s cannot have sums of type .%s: expected %s", of[1]->name, of[k]->name, of[1]->sums);
 	if (of[0]->bits < of[3]->bits)
 		return strict_fail_inst(s, in, "mma: the result is .%s, which is narrower than c, .%s", of[0]->name, of[3]->name);
 	return check_layouts(s, in, of[1]->group == 'h' && size[0] == 8);

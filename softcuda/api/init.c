@@ -49,7 +49,7 @@ CUresult soft_choose_version(int *out)
 	if (*dot == '.')
 		minor = strtol(dot + 1, &end, 10);
 	if (!end || *end || end == dot + 1 || major < 11 || major > 99 || minor < 0 || minor > 9)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuInit: GPULOAD_SOFT_CUDA=%s: expected a version of CUDA as in 13.4, from 11.0", text);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuInit: GPULOAD_SOFT_CUDA=%s: expected a CUDA version such as 13.4; the oldest is 11.0", text);
 	*out = (int)(major * 1000 + minor * 10);
 	return CUDA_SUCCESS;
 }

@@ -418,7 +418,7 @@ CUresult soft_refuse_free(const char *call, uint64_t address, unsigned kinds)
 				   (unsigned long long)address, (unsigned long long)(address - a->base), a->bytes, call_name(a->kind),
 				   (unsigned long long)a->base);
 	if (a && a->kind == ALLOC_VARIABLE)
-		return soft_refuse(r, "%s: %#llx is %s, which no call frees", call, (unsigned long long)address, call_name(a->kind));
+		return soft_refuse(r, "%s: %#llx is %s, which the program cannot free", call, (unsigned long long)address, call_name(a->kind));
 	if (a && !a->free_is_queued && !(kinds & FREED_BY(a->kind)) && callers[a->kind])
 		return soft_refuse(r, "%s: the %zu bytes at %#llx are memory of %s, which %s frees", call, a->bytes, (unsigned long long)address,
 				   call_name(a->kind), callers[a->kind]);

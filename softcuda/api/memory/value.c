@@ -114,7 +114,7 @@ static bool continue_list(struct value_op *v, CUresult *fault)
 		if (kind == CU_STREAM_MEM_OP_BARRIER || kind == CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES)
 			continue;  /* every write is visible to all at once */
 		if (!soft_range_is_valid(&word)) {
-			soft_report_fault("a queued wait for a value, or a write, uses memory that was freed, unmapped or protected before it ran");
+			soft_report_fault("a queued wait for a value, or write of a value, uses memory that was freed, unmapped or protected before it ran");
 			*fault = CUDA_ERROR_ILLEGAL_ADDRESS;
 		} else if (!gpul_guarded(NULL, use_word, &use, &address)) {
 			report_lost_word(&word, address);

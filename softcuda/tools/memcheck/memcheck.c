@@ -33,7 +33,7 @@ static gpul_status create_memcheck(const struct tool_options *options, gpul_exec
 	if (leaks && strcmp(leaks, "no") != 0 && strcmp(leaks, "yes") != 0)
 		return gpul_fail(err, GPUL_EINVAL, 0, "memcheck: leaks is yes or no, not '%.40s'", leaks);
 	if (strict && *strict)
-		return gpul_fail(err, GPUL_EINVAL, 0, "memcheck: strict has no value, but '%.40s' is given", strict);
+		return gpul_fail(err, GPUL_EINVAL, 0, "memcheck: the option strict takes no value, but has '%.40s'", strict);
 	gpul_memcheck.o = (struct observer){
 		.name = "memcheck", .wants = gpul_check_wants, .handler = gpul_check_handler, .before = gpul_check_before,
 		.after = gpul_check_after, .block_begins = gpul_check_block_begins, .block_ends = gpul_check_block_ends,

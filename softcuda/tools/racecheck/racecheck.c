@@ -258,7 +258,7 @@ static gpul_status read_switch(const struct tool_options *options, const char *k
 	const char *value = gpul_tool_option(options, key);
 
 	if (value && *value)
-		return gpul_fail(err, GPUL_EINVAL, 0, TOOL ": the option %s has no value, but is '%.40s'", key, value);
+		return gpul_fail(err, GPUL_EINVAL, 0, TOOL ": the option %s takes no value, but has '%.40s'", key, value);
 	*out = value;
 	return GPUL_OK;
 }

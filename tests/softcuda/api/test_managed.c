@@ -158,7 +158,7 @@ static void the_cpu_uses_a_managed_variable(void **state)
 	catch_stderr();
 	fails(cuMemFree(p), CUDA_ERROR_INVALID_VALUE);
 	if (on_software_driver())
-		assert_int_equal(lines_with(" is a __managed__ variable, which no call frees"), 1);
+		assert_int_equal(lines_with(" is a __managed__ variable, which the program cannot free"), 1);
 	release_stderr();
 	ok(cuLibraryUnload(library));
 	fails(cuMemAdvise(p, 4, CU_MEM_ADVISE_SET_READ_MOSTLY, device), CUDA_ERROR_INVALID_VALUE);
