@@ -6,7 +6,7 @@ load helper
 	works run "$vecadd" --profile -
 	says "kernel vecadd: 1 launch, grid"
 	says "occupancy          100 % (64 of 64 warps) on sm_90 with 16 registers, an estimate"
-	says "Counts are of PTX instructions"
+	says "PTX instructions are counted, once for each warp"
 	says "kernel    vecadd"
 }
 
