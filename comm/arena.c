@@ -5,7 +5,7 @@
 
 #include "comm/comm_internal.h"
 
-/* Fill the offsets, from the sizes. */
+/* Compute the offsets from the sizes. */
 void gpul_comm_arena_sizes(gpul_comm_sizes *s)
 {
 	const uint64_t n_channels = (uint64_t)s->n_ranks * s->n_blocks;
@@ -22,7 +22,7 @@ void gpul_comm_arena_sizes(gpul_comm_sizes *s)
 	s->arena_bytes = s->scratch_at + 2 * (uint64_t)s->n_ranks * s->scratch_bytes;
 }
 
-/* What a rank tells about memory that the others are to map. */
+/* A rank's description of the memory that the other ranks will map. */
 struct memory_offer {
 	uint64_t bytes, mapped_bytes;
 	uint32_t kind;
@@ -40,7 +40,7 @@ static gpul_status import_from(gpul_comm *c, int rank, const struct memory_offer
 	return st ? gpul_fail(err, st, why.native, "rank %d cannot map memory of rank %d: %s", c->rank, rank, why.text) : GPUL_OK;
 }
 
-/* Send my descriptor to all ranks, get theirs, and map them. */
+/* Send this rank's descriptor to all ranks, receive theirs, and map them. */
 static gpul_status exchange(gpul_comm *c, const struct memory_offer *offers, const bool *wanted, int my_fd, gpul_mem **theirs,
 			    int timeout_ms, gpul_error *err)
 {
@@ -57,7 +57,8 @@ static gpul_status exchange(gpul_comm *c, const struct memory_offer *offers, con
 	return st;
 }
 
-/* Every rank takes part to the end, also one whose allocation or import failed, so that all return the same failure. */
+/* Every rank completes the exchange, even one whose allocation or import failed, so that all
+ * ranks return the same failure. */
 gpul_status gpul_comm_map_all(gpul_comm *c, const gpul_mem_desc *desc, const bool *wanted, gpul_mem **mine, gpul_mem **theirs,
 			      int timeout_ms, gpul_error *err)
 {
@@ -107,7 +108,8 @@ static gpul_status create_kind(gpul_comm *c, struct arena *arena, gpul_mem_kind 
 	return gpul_cu(c->drv, err, cuMemsetD8Async(gpul_mem_gpu(arena->mine), 0, c->sizes.arena_bytes, NULL));
 }
 
-/* Allocate the arenas that any pair of ranks needs; every rank allocates the same kinds.  At the end all of them are zero. */
+/* Allocate the arenas that any pair of ranks needs; every rank allocates the same kinds.  All
+ * of them are zeroed on return. */
 gpul_status gpul_comm_arenas_create(gpul_comm *c, int timeout_ms, gpul_error *err)
 {
 	uint8_t needs[2] = { 0, 0 }, all[GPUL_COMM_MAX_PEERS][2];
@@ -145,7 +147,7 @@ void gpul_comm_arenas_destroy(gpul_comm *c)
 	destroy_arena(&c->host_arena, c->n_ranks);
 }
 
-/* A device pointer, for the view. */
+/* The address as a device pointer, for the view. */
 static unsigned char *address(const gpul_mem *m)
 {
 	return (unsigned char *)(uintptr_t)gpul_mem_gpu(m);
@@ -159,7 +161,7 @@ void gpul_comm_arenas_describe(const gpul_comm *c, gpul_comm_view *view)
 		const struct arena *arena = c->paths[r].transport == GPUL_COMM_DEVICE ? &c->device_arena : &c->host_arena;
 		unsigned char *mine, *theirs;
 
-		if (c->paths[r].transport == GPUL_COMM_NET || !arena->mine)  /* network.c; itself, where no other rank needs an arena */
+		if (c->paths[r].transport == GPUL_COMM_NET || !arena->mine)  /* network.c maps that; a rank may have no arena */
 			continue;
 		mine = address(arena->mine);
 		theirs = r == c->rank ? mine : address(arena->theirs[r]);

@@ -1,12 +1,14 @@
-/* blame.c — who keeps whom waiting: the rank at the end of a chain of waits.
+/* blame.c — finds the rank that causes a time-out: the last one in a chain of waiting ranks.
  *
  *     rank 3 ──waits for──> rank 2 ──waits for──> rank 1, whose kernels wait for no rank: rank 1 is the cause
  *
- * When a wait times out, the rank that it waited for is often innocent: it waits itself.  So the rank whose wait times out first
- * asks all ranks for whom their kernels wait, collects the answers for a while, and follows the chain.  A kernel that waits says
- * so again and again (device/wait.cuh): a word that changes after the question belongs to a wait that has not ended.  How long an
- * answer takes is measured, not assumed: kernels of an interpreting driver on a busy machine get the CPU seldom, so the ranks get
- * a multiple of the longest time between two words of their kernels. */
+ * When a wait times out, the rank that it waited for is often innocent: it waits itself.  So
+ * the rank whose wait times out first asks all ranks which rank their kernels wait for,
+ * collects the answers for a while, and follows the chain.  A waiting kernel publishes a word
+ * repeatedly (device/wait.cuh): a word that changes after the question belongs to a wait that
+ * has not ended.  How long an answer takes is measured, not assumed: interpreted kernels on a
+ * busy machine get little CPU time, so the ranks get a multiple of the longest time between two
+ * words of their kernels. */
 #include <stdio.h>
 #include <time.h>
 
@@ -23,8 +25,9 @@
 #define ANSWERS (1ull << 33)
 enum { GAP_SHIFT = 48, LONGEST_GAP_MS = 0xffff };
 
-/* The least and the most time for answers: kernels write a word every 0.7 ms on a GPU; interpreted ones may have to wait for the
- * CPU.  A limit is needed because a rank that does not wait for long counts the time between its waits, too. */
+/* The minimum and maximum time for answers: kernels write a word every 0.7 ms on a GPU;
+ * interpreted ones may have to wait for the CPU.  A maximum is needed because the measured time
+ * of a rank that waits only briefly includes the time between its waits. */
 enum { LEAST_MS = 300, MOST_MS = 3000, INTERPRETED_LEAST_MS = 1000, INTERPRETED_MOST_MS = 15 * 1000, GAPS = 8, NAP_MS = 5,
        LEAST_UNDELIVERED_MS = 500 };
 
@@ -41,8 +44,9 @@ static bool anyone_asks(const gpul_comm *c)
 	return false;
 }
 
-/* Two periods, because the longest gap of the one period is known at its end only.  Both are shorter than a time-out, so that they
- * lie within the wait that times out: the time between two waits does not count. */
+/* Two periods, because the longest gap of a period is known only at its end.  Both periods are
+ * shorter than a time-out, so they lie within the wait that times out, and the time between two
+ * waits is not measured. */
 static void note_gap(gpul_comm *c, uint64_t gap_ns, uint64_t now)
 {
 	struct wait_watch *w = &c->waits;
@@ -63,7 +67,7 @@ static uint64_t longest_gap_ms(const struct wait_watch *w)
 	return ms < LONGEST_GAP_MS ? ms : LONGEST_GAP_MS;
 }
 
-/* Puts that have been unacknowledged for that long explain a wait that has timed out. */
+/* If puts have been unacknowledged for this long, the network explains the time-out. */
 static unsigned undelivered_ms(const gpul_comm *c)
 {
 	const int half_ms = c->options.timeout_ms / 2;
@@ -76,7 +80,8 @@ void gpul_comm_watch_waits(gpul_comm *c)
 	const gpul_comm_report *r = &c->control->report;
 	const uint64_t now = gpul_clock_ns();
 	struct wait_watch *w = &c->waits;
-	const bool answers = w->asked;  /* else a word that has changed may be older than the question */
+	const bool answers = w->asked;  /* without this, a word that has changed may be older than the
+					 * question */
 	bool changed = false;
 
 	for (int b = 0; b < GPUL_COMM_MAX_BLOCKS; b++) {
@@ -92,7 +97,8 @@ void gpul_comm_watch_waits(gpul_comm *c)
 		w->seen[b] = word;
 		w->seen_ns[b] = now;
 	}
-	if (changed)  /* a kernel waits: perhaps that of a graph, whose launch no thread of the library has seen */
+	if (changed)  /* a kernel waits: perhaps one of a graph that the program launched
+		       * without a call of the library */
 		gpul_bell_ring(gpul_boot_bell(c->boot));
 	if (!w->asked) {
 		w->asked = anyone_asks(c);
@@ -100,17 +106,18 @@ void gpul_comm_watch_waits(gpul_comm *c)
 			return;
 		gpul_comm_network_tell(c);
 	}
-	/* Before this rank answers, so that whoever asks hears of it first. */
+	/* Before this rank answers, so that the asking rank sees the time-out first. */
 	if (!atomic_load(&c->failed) && gpul_comm_network_undelivered(c, undelivered_ms(c), GPUL_COMM_TIMED_OUT, "a kernel has waited too long"))
 		return;
-	/* A kernel whose wait has timed out has left, but its rank is not the cause. */
+	/* A kernel whose wait has timed out has ended and waits no more, but its rank
+	 * is not the cause. */
 	if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == GPUL_COMM_REPORT_READY && r->peer >= 0 && r->peer < c->n_ranks)
 		w->ranks |= 1u << r->peer;
 	gpul_boot_set_waits(c->boot, (gpul_boot_waits(c->boot, c->rank) & ASKS) | ANSWERS | longest_gap_ms(w) << GAP_SHIFT |
 				     (w->ranks & ~(1u << c->rank)));
 }
 
-/* The end of a chain of waits, as far as the ranks have answered. */
+/* The last rank of a chain of waits, as far as the ranks have answered. */
 struct chain {
 	int silent;  /* a rank that has not answered: its process does not run; -1: none */
 	int late;    /* a rank whose kernels wait for no rank; -1: none */
@@ -139,7 +146,7 @@ static struct chain follow_chain(const gpul_comm *c, int first)
 	return end;
 }
 
-/* The time for answers. */
+/* How long to collect answers. */
 static uint64_t patience_ms(const gpul_comm *c)
 {
 	const uint64_t least = least_ms(c), most = c->interprets ? INTERPRETED_MOST_MS : MOST_MS;
@@ -153,8 +160,9 @@ static uint64_t patience_ms(const gpul_comm *c)
 	return ms < most ? ms : most;
 }
 
-/* Ask, and collect answers until all ranks of the chain wait or the time is over.  The time is counted in naps, so that it stands still
- * while the whole machine is busy or suspended.  False: the communicator has failed meanwhile. */
+/* Ask, and collect answers until all ranks of the chain wait or the time is over.  The time is
+ * counted in sleeps, so that it does not advance while the whole machine is busy or suspended.
+ * False: the communicator has failed meanwhile. */
 static bool ask_ranks(gpul_comm *c, int first, struct chain *end)
 {
 	const struct timespec nap = { .tv_nsec = NAP_MS * 1000 * 1000 };

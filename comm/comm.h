@@ -1,7 +1,8 @@
 /* comm.h — collectives and send/recv between the ranks of a job: processes, each with a GPU.
  *
  *     gpul_comm_create ──> communicator                       every rank of the job calls it
- *       gpul_comm_alloc: memory that all ranks map            (optional; makes large transfers faster)
+ *       gpul_comm_alloc: memory that all ranks map            (optional; makes large transfers
+ *       faster)
  *       gpul_comm_allreduce(comm, send, recv, ..., stream)    a kernel on the stream; returns at once
  *       gpul_comm_wait(comm, stream)                          the stream's work has ended, or a rank has failed
  *     gpul_comm_destroy
@@ -20,13 +21,16 @@
  * no graphs; the program sets CUDA_MODULE_LOADING=EAGER before it opens the driver.  The software driver needs none of this.
  *
  * Calls of one communicator may use several streams.  They run one after another, in the order of the calls.  A stream may be destroyed
- * as soon as a call has returned.  Calls that are captured keep their order within one capture; they do not wait for calls outside of
- * it, nor those for them: the program orders the launches of its graphs with other calls.  While a stream captures, in any mode, calls on
- * other streams are possible, and they are not captured.
+ * as soon as a call has returned.  Calls that are captured keep their order within one capture;
+ * there is no ordering between them and calls outside of the capture: the program must order
+ * the launches of its graphs and its other calls.  While a stream captures, in any mode, calls
+ * on other streams are possible, and they are not captured.
  *
- * The library's threads sleep when the communicator has not been used for a second: they wake some 20 times per second, together.  A call
- * wakes them, and so does gpul_comm_wait(); the launch of a graph with captured calls cannot.  So after such a pause, over the network,
- * the calls of a graph may begin up to 150 ms late, unless gpul_comm_wait() is called for the stream. */
+ * When the communicator has not been used for a second, the library's threads sleep most of the
+ * time: together they wake some 20 times per second.  A call wakes them, and so does
+ * gpul_comm_wait(); the launch of a graph with captured calls does not.  So after such a
+ * pause, over the network, the calls of a graph may begin up to 150 ms late, unless
+ * gpul_comm_wait() is called for the stream. */
 #ifndef GPULOAD_COMM_COMM_H
 #define GPULOAD_COMM_COMM_H
 
@@ -48,28 +52,35 @@ struct gpul_rdma_desc;
 
 #define GPUL_COMM_NO_WINDOW SIZE_MAX
 
-/* 0 or NULL is a good default in every field, but device, where it is -1. */
+/* 0 or NULL is the default of every field except device, whose default is -1. */
 typedef struct gpul_comm_options {
 	const gpul_comm_job *job;        /* NULL: gpul_comm_job_find() */
 	int device;                      /* ordinal of this rank's GPU; -1: rank modulo the number of devices */
 	gpul_comm_transport transport;   /* AUTO: between machines the network; else device memory where both GPUs can access it,
 					  * else host memory */
 	const struct gpul_rdma_desc *net; /* how to open the network (rdma/rdma.h); used during create only.  NULL: defaults */
-	size_t net_window;               /* most bytes on their way to this rank over the network, from all ranks together (net/grants.h);
-					  * GPUL_COMM_NO_WINDOW: no limit; 0: $GPULOAD_COMM_NET_WINDOW, else 8 slots, or 4 with the software driver */
+	size_t net_window;               /* limit of the bytes in flight to this rank over the network,
+					  * from all ranks together (net/grants.h); GPUL_COMM_NO_WINDOW:
+					  * no limit; 0: $GPULOAD_COMM_NET_WINDOW, else 8 slots, or 4
+					  * with the software driver */
 	gpul_comm_algo algo;             /* AUTO: by the table (plan.h) */
 	gpul_comm_proto proto;           /* likewise */
 	unsigned n_blocks;               /* blocks of a kernel, at most; 0: by the device */
-	size_t slot_bytes;               /* data of one slot of a channel (layout.h); 0: by the device */
+	size_t slot_bytes;               /* bytes of data in one slot of a channel (layout.h); 0: by the
+					  * device */
 	int timeout_ms;                  /* time-out of each wait in a kernel; 0: 60 s; < 0: none */
-	int create_timeout_ms;           /* time-out of the whole of gpul_comm_create(), however many steps it
-					  * has: after that it names the ranks that it still waits for; 0: 60 s */
-	unsigned ranks_per_host;         /* algorithms for several hosts: 0: by the hosts of the ranks; else ranks 0 to N - 1 are the first
-					  * one, N to 2 N - 1 the second one and so on, such as groups of GPUs with faster links */
+	int create_timeout_ms;           /* time-out of the whole of gpul_comm_create(), over all of its
+					  * steps; the error names the ranks that have not arrived; 0:
+					  * 60 s */
+	unsigned ranks_per_host;         /* for the algorithms for several hosts: 0: use the real hosts
+					  * of the ranks; N: treat ranks 0 to N - 1 as the first host, N
+					  * to 2 N - 1 as the second, and so on, for example groups of
+					  * GPUs with faster links */
 	const char *table;               /* file of gpuload comm tune; NULL: $GPULOAD_COMM_TABLE, else the built-in table */
 } gpul_comm_options;
 
-/** Join the job: meet the other ranks, map their memory, choose a transport for each of them.
+/** Join the job: connect to the other ranks, map their memory, choose a transport for each of
+ * them.
  *
  * Every rank of the job calls it, with the same options except device.  Opens the primary context of the device.
  *
@@ -77,18 +88,21 @@ typedef struct gpul_comm_options {
  * @options  copied; NULL: all defaults
  * @out      owned by the caller: gpul_comm_destroy(); untouched on failure
  * Errors  GPUL_EINVAL bad options, or options that differ between ranks (the text names both ranks); GPUL_EUNSUPPORTED a
- *         forced transport that two ranks cannot use, or GPU-direct that is forced by net->gpu_direct and not possible (the text has
- *         the reason), or a table without rows for this device, number
+ *         forced transport that two ranks cannot use, or net->gpu_direct forces GPU-direct,
+ *         which is not possible (the text has the reason), or a table without rows for this
+ *         device, number
  *         of ranks and transport; GPUL_EFORMAT a malformed table (the text has the line); GPUL_ESYS native = ETIMEDOUT some ranks
- *         did not arrive (the text lists them); GPUL_ECOMM native = GPUL_COMM_RANK_DIED a rank died,
- *         another cause: a rank that joined earlier has failed; GPUL_ENOMEM; GPUL_ECUDA
+ *         did not arrive (the text lists them); GPUL_ECOMM: native = GPUL_COMM_RANK_DIED: a
+ *         rank died; native = another cause: a rank that joined earlier has failed;
+ *         GPUL_ENOMEM; GPUL_ECUDA
  * Threads any thread may call.  Later calls on *out come from one thread at a time, except where stated
  * Source  CUDA Driver API, Virtual Memory Management; NCCL's ncclCommInitRank for the shape of the interface */
 gpul_status gpul_comm_create(const gpul_driver *drv, const gpul_comm_options *options, gpul_comm **out,
 			     gpul_error *err);
 /** Leave the job.  Waits until all ranks call it, because kernels of other ranks may still access this rank's memory; after a
- * failure it waits only for this rank's own kernels.  Over several hosts, failures travel by way of rank 0: a process that dies after rank 0 has
- * left is not reported to other hosts any more, but by then all ranks have called this.  NULL is fine; cannot fail. */
+ * failure it waits only for this rank's own kernels.  Over several hosts, failures travel by
+ * way of rank 0: if a process dies after rank 0 has left, the other hosts do not learn of it,
+ * but by then all ranks have called this.  NULL is fine; cannot fail. */
 void gpul_comm_destroy(gpul_comm *c);
 
 /* Properties; valid as long as c.  Any thread. */
@@ -97,7 +111,7 @@ int gpul_comm_size(const gpul_comm *c);
 int gpul_comm_device(const gpul_comm *c);
 CUcontext gpul_comm_context(const gpul_comm *c);  /* of the device; current on the thread that created c */
 
-/* How this rank reaches another one. */
+/* The path from this rank to another one. */
 typedef struct gpul_comm_path {
 	gpul_comm_transport transport;  /* DEVICE, HOST or NET */
 	pid_t pid;
@@ -105,7 +119,8 @@ typedef struct gpul_comm_path {
 	char reason[256];               /* why this transport, in one sentence */
 } gpul_comm_path;
 
-/* Get the path to a rank, 0 to size - 1; that of the own rank says "itself".  Any thread. */
+/* Get the path to a rank, 0 to size - 1; for the calling rank, the reason is "itself".  Any
+ * thread. */
 void gpul_comm_path_to(const gpul_comm *c, int rank, gpul_comm_path *out);
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */
@@ -113,7 +128,7 @@ void gpul_comm_path_to(const gpul_comm *c, int rank, gpul_comm_path *out);
 /** Allocate device memory that all ranks map, if all pairs of ranks can.
  *
  * Every rank calls it, in the same order among the other calls.  A collective whose buffers are all in such memory reads and
- * writes the other ranks' buffers directly; with other memory it copies by way of channels.
+ * writes the other ranks' buffers directly; with other memory it copies through channels.
  *
  * @c      communicator
  * @bytes  at least 1; may differ between ranks
@@ -216,7 +231,7 @@ gpul_status gpul_comm_alltoall(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv,
  * @send    count elements
  * @count   elements; 0 is fine: nothing is sent
  * @dtype   type of an element
- * @peer    rank, the own rank only within a group that also receives from it
+ * @peer    a rank; the calling rank only within a group that also receives from it
  * @stream  the kernel is launched on it
  * Errors  as gpul_comm_allreduce(); GPUL_EINVAL no such rank, more than 64 calls in a group, or calls with different streams
  * Threads one at a time
@@ -229,9 +244,10 @@ gpul_status gpul_comm_send(gpul_comm *c, CUdeviceptr send, size_t count, gpul_co
  * @recv    count elements
  * @count   elements; 0 is fine: nothing is received
  * @dtype   type of an element
- * @peer    rank, the own rank only within a group that also sends to it
+ * @peer    a rank; the calling rank only within a group that also sends to it
  * @stream  the kernel is launched on it
- * Errors  as gpul_comm_send().  Another number of bytes than the sender's is a failure of the communicator
+ * Errors  as gpul_comm_send().  If the number of bytes differs from the sender's, the
+ * communicator fails
  * Threads one at a time
  * Source  NCCL User Guide, Point-to-point communication */
 gpul_status gpul_comm_recv(gpul_comm *c, CUdeviceptr recv, size_t count, gpul_comm_dtype dtype, int peer,
@@ -255,7 +271,7 @@ gpul_status gpul_comm_group_end(gpul_comm *c, gpul_error *err);
 
 /* ---- failures -------------------------------------------------------------------------------------------- */
 
-/* What ended a communicator. */
+/* The cause of a communicator's failure. */
 typedef struct gpul_comm_failure {
 	enum gpul_comm_cause {
 		GPUL_COMM_NO_FAILURE,

@@ -18,7 +18,7 @@
 #include "loader/loader.h"
 #include "memalloc/mem.h"
 
-/* What a rank tells the others before memory is allocated. */
+/* The information that the ranks exchange before memory is allocated. */
 struct rank_info {
 	char driver[8];
 	char device_name[64];
@@ -27,17 +27,19 @@ struct rank_info {
 	uint32_t transport, plan, n_blocks, ranks_per_host;
 	uint64_t slot_bytes;
 	int64_t timeout_ms;
-	uint64_t table_hash;          /* of the tuning table: the ranks must make the same choices */
+	uint64_t table_hash;          /* hash of the tuning table: the ranks must make the same
+				       * choices */
 };
 
-/* Memory of gpul_comm_alloc(): mine, and that of the other ranks as this rank maps it. */
+/* Memory of gpul_comm_alloc(): this rank's, and that of the other ranks as mapped here. */
 struct window {
 	gpul_mem *mine;               /* NULL: a free entry */
 	gpul_mem *theirs[GPUL_COMM_MAX_PEERS];
 	bool mapped;                  /* all ranks map it */
 };
 
-/* What calls of up to max_bytes use; the last choice of a call is for all sizes. */
+/* The choice for calls of up to max_bytes; the last choice of a call also applies
+ * to all larger sizes. */
 struct choice {
 	uint64_t max_bytes;
 	gpul_comm_algo algo;
@@ -51,11 +53,12 @@ struct arena {
 	gpul_mem *theirs[GPUL_COMM_MAX_PEERS];
 };
 
-/* The memory of another rank that this rank's proxy writes, for each connection with it. */
+/* The memory of another rank that this rank's proxy writes to, for each connection with
+ * that rank. */
 struct network_target {
 	struct network_memory {
 		gpul_rdma_remote data, steps, heads, asks, grants;
-		uint64_t free_bytes;  /* of slots that may be on their way without a grant */
+		uint64_t free_bytes;  /* bytes of slots that may be in flight without a grant */
 	} conns[GPUL_COMM_MAX_NICS];
 	uint32_t step_stride;
 	bool direct;                  /* its slots are in device memory */
@@ -65,14 +68,16 @@ struct network_target {
 struct network {
 	gpul_comm_mesh *mesh;         /* NULL: no pair of the job needs it */
 	gpul_mem *counters, *slots;   /* NULL: no pair of this rank needs it, like the next three */
-	bool direct;                  /* slots is device memory */
-	char why_staged[80];          /* if it is not */
-	/* What one rank may write is registered for it alone, with each NIC: counters and slots; and the slots that this rank sends. */
+	bool direct;                  /* if the slots are in device memory */
+	char why_staged[80];          /* if they are in host memory */
+	/* Registrations with each NIC: the counters and slots that one other rank may write,
+	 * registered for that rank alone, and the slots that this rank sends. */
 	struct network_regions {
 		gpul_rdma_region *words, *data, *mirror;
 	} regions[GPUL_COMM_MAX_PEERS][GPUL_COMM_MAX_NICS];
 	gpul_comm_proxy *proxy;
-	uint64_t window_bytes;        /* of slots that may be on their way to this rank, by each NIC; 0: no limit */
+	uint64_t window_bytes;        /* bytes of slots that may be in flight to this rank, for each
+				       * NIC; 0: no limit */
 	uint64_t counters_at[GPUL_COMM_MAX_PEERS], slots_at[GPUL_COMM_MAX_PEERS];  /* offsets of a pair's part */
 	struct network_target theirs[GPUL_COMM_MAX_PEERS];
 };
@@ -90,7 +95,7 @@ enum kernel_file {
 	N_KERNEL_FILES
 };
 
-/* The ranks by host, for the algorithms that treat hosts differently. */
+/* The ranks by host, for the algorithms that use the hosts of the ranks. */
 struct comm_hosts {
 	int n;                                /* hosts */
 	unsigned ranks_per_host;              /* 0: they have different numbers of ranks */
@@ -98,7 +103,7 @@ struct comm_hosts {
 	unsigned place;                       /* of this rank in order */
 };
 
-/* A call that may come again with the same arguments. */
+/* A call that may be repeated with the same arguments. */
 struct repeated {
 	uint64_t used;                /* clock of its last use; 0: a free entry */
 	enum kernel_id id;
@@ -110,7 +115,7 @@ struct repeated {
 	CUgraphExec exec;             /* NULL: launch the kernel */
 };
 
-/* blame.c: the words by which the kernels say for whom they wait. */
+/* blame.c: the words in which the kernels publish the rank that they wait for. */
 struct wait_watch {
 	uint64_t seen[GPUL_COMM_MAX_BLOCKS], seen_ns[GPUL_COMM_MAX_BLOCKS];  /* the words, and when they last changed */
 	uint64_t gap_ns[2], gaps_ns;  /* the longest time between two changes of a word, in the periods before and since gaps_ns */
@@ -120,7 +125,7 @@ struct wait_watch {
 
 /* The last call so far: enqueue.c. */
 struct last_call {
-	CUevent ended;                /* recorded behind it, on its stream */
+	CUevent ended;                /* recorded after it, on its stream */
 	bool exists;
 	bool has_id;                  /* stream_id is known */
 	unsigned long long stream_id; /* cuStreamGetId(): no other stream of the process ever has it */
@@ -162,7 +167,8 @@ struct gpul_comm {
 	gpul_module *modules[N_KERNEL_FILES];
 	CUfunction kernels[N_KERNELS];
 	struct last_call last, last_captured;  /* order calls on different streams; the second one, those of one capture */
-	CUevent pace;                 /* interpreting drivers: of a call some time ago, so that few calls are queued */
+	CUevent pace;                 /* interpreting drivers: event of an earlier call; waiting for
+				       * it limits the number of queued calls */
 	uint64_t n_calls;
 	struct replay replay;
 	struct gpul_comm_persistent *persistent;  /* NULL: none has been started */
@@ -197,7 +203,8 @@ void gpul_comm_view_destroy(gpul_comm *c);
 gpul_status gpul_comm_view_upload(gpul_comm *c, gpul_error *err);
 
 /* ---- plan.c ---- */
-/* Read the table that the options or $GPULOAD_COMM_TABLE name, if any; before the ranks introduce themselves. */
+/* Read the table that the options or $GPULOAD_COMM_TABLE name, if any; before the ranks
+ * exchange rank_info. */
 gpul_status gpul_comm_choices_load(gpul_comm *c, gpul_error *err);
 /* Find the choices for the device of rank 0, the number of ranks and the transport; after the arenas are created. */
 gpul_status gpul_comm_choices_select(gpul_comm *c, gpul_error *err);
@@ -213,7 +220,7 @@ gpul_status gpul_comm_introduce(gpul_comm *c, int timeout_ms, gpul_error *err);
 /* ---- hosts.c ---- */
 /* Find the hosts of the ranks: by the option ranks_per_host, else by the boot. */
 void gpul_comm_hosts_find(gpul_comm *c);
-/* Order the ranks by host: host[rank] is any number, the same for the ranks of a host. */
+/* Order the ranks by host: host[rank] is an arbitrary number, equal for the ranks of a host. */
 void gpul_comm_hosts_order(struct comm_hosts *out, const int *host, int n_ranks, int rank);
 
 /* ---- arena.c ---- */
@@ -230,12 +237,13 @@ gpul_status gpul_comm_map_all(gpul_comm *c, const gpul_mem_desc *desc, const boo
 gpul_status gpul_comm_network_open(gpul_comm *c, int timeout_ms, gpul_error *err);
 gpul_status gpul_comm_network_create(gpul_comm *c, int timeout_ms, gpul_error *err);
 gpul_status gpul_comm_network_start(gpul_comm *c, gpul_error *err);
-/* If the network does not deliver data to a rank whose process runs, fail and name both ends: puts of this rank have been unacknowledged
- * for least_ms.  why: what has shown it, for the text.  False: there is no such rank. */
+/* If puts of this rank to a rank whose process runs have been unacknowledged for least_ms,
+ * fail, and name both ranks. why: how this was noticed, for the text.  False: there is no such
+ * rank. */
 bool gpul_comm_network_undelivered(gpul_comm *c, unsigned least_ms, enum gpul_comm_cause cause, const char *why);
 /* A kernel has waited too long: log what the proxy knows. */
 void gpul_comm_network_tell(gpul_comm *c);
-/* This rank's kernels have ended; connections that end from now on are no failure. */
+/* This rank's kernels have ended; from now on, the end of a connection is not a failure. */
 void gpul_comm_network_leave(gpul_comm *c);
 void gpul_comm_network_destroy(gpul_comm *c);
 void gpul_comm_network_describe(const gpul_comm *c, gpul_comm_view *view);
@@ -255,11 +263,12 @@ gpul_status gpul_comm_kernels_load(gpul_comm *c, gpul_error *err);
 void gpul_comm_kernels_unload(gpul_comm *c);
 
 /* ---- arguments.c ---- */
-/* The arguments of a collective, and what they mean in bytes. */
+/* The arguments of a collective, and the sizes in bytes that follow from them. */
 struct comm_request {
 	gpul_comm_work work;            /* n_blocks is not set */
 	size_t send_bytes, recv_bytes;  /* of the whole buffers; 0: this rank does not use it */
-	CUdeviceptr in_place;           /* the one place of send that may overlap recv; 0: none */
+	CUdeviceptr in_place;           /* the only address of send that may overlap recv; 0:
+					 * none */
 };
 /* Check the arguments of a collective. */
 gpul_status gpul_comm_request(const gpul_comm *c, const gpul_comm_posting *p, struct comm_request *out, gpul_error *err);
@@ -273,16 +282,16 @@ gpul_status gpul_comm_enqueue(gpul_comm *c, enum kernel_id id, void *argument, u
 			      CUstream stream, gpul_error *err);
 /* Launch sends, receives and copies: fills their blocks and protocols.  At least one. */
 gpul_status gpul_comm_launch_transfers(gpul_comm *c, gpul_comm_transfers *t, CUstream stream, gpul_error *err);
-/* Refuse calls after a failure: the failure. */
+/* Refuse a call after a failure; returns the failure. */
 gpul_status gpul_comm_usable(const gpul_comm *c, gpul_error *err);
-/* The same, and while a persistent kernel runs. */
+/* The same; also refuses a call while a persistent kernel runs. */
 gpul_status gpul_comm_idle(const gpul_comm *c, gpul_error *err);
 
 /* ---- persistent.c ---- */
 void gpul_comm_persistent_destroy(gpul_comm *c);
 
 /* ---- replay.c ---- */
-/* What enqueue.c is about to launch. */
+/* A launch that enqueue.c is about to make. */
 struct launch {
 	enum kernel_id id;
 	CUfunction kernel;
@@ -304,23 +313,24 @@ gpul_status gpul_comm_service_start(gpul_comm *c, gpul_error *err);
 void gpul_comm_service_stop(gpul_comm *c);
 
 /* ---- failure.c ---- */
-/* Hear of failures that other ranks find. */
+/* Watch for failures that other ranks detect. */
 gpul_status gpul_comm_watch(gpul_comm *c, gpul_error *err);
-/* Record the first failure, publish it to the other ranks, make the kernels leave. */
+/* Record the first failure, publish it to the other ranks, and make the kernels end. */
 void gpul_comm_fail(gpul_comm *c, enum gpul_comm_cause cause, int rank, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-/* The result of a call that the other ranks take part in, whose error is *why: if the job has failed, the failure of the
- * communicator. */
+/* Return the result of a call that the other ranks take part in, with error *why; if the job
+ * has failed, return the failure of the communicator instead. */
 gpul_status gpul_comm_explain(gpul_comm *c, gpul_status st, const gpul_error *why, gpul_error *err);
-/* The result of a call that failed on this rank, so that it does not take part in what the other ranks do: a failure of the
+/* Handle a call that failed on this rank, while the other ranks go on without it: fail the
  * communicator, unless the caller only used a stream wrongly. */
 gpul_status gpul_comm_rank_failed(gpul_comm *c, const gpul_error *why, gpul_error *err);
-/* The result of a driver call that has waited for kernels: these can have left early. */
+/* Return the result of a driver call that has waited for kernels; the kernels may have
+ * ended early because of a failure. */
 gpul_status gpul_comm_awaited(gpul_comm *c, CUresult r, const char *call, gpul_error *err);
 
 /* ---- blame.c ---- */
-/* Read for which ranks this rank's kernels wait; once a kernel of any rank has timed out, publish it.  Service thread only, like the
- * next one. */
+/* Read which ranks this rank's kernels wait for; once a kernel of any rank has timed out,
+ * publish them.  Service thread only, like the next one. */
 void gpul_comm_watch_waits(gpul_comm *c);
 /* A kernel has reported a time-out: find the cause, and fail. */
 void gpul_comm_timed_out(gpul_comm *c);

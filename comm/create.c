@@ -26,9 +26,10 @@ static gpul_status check_options(const gpul_comm_options *o, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Sizes of channels: large enough that a slot takes longer than its fence and step; the software driver's are small, because
- * all its ranks share the machine's memory.  With a network only the protocol Simple is used, and no call in one shot; few blocks
- * suffice, and each slot costs the CPUs a put and a credit, so slots are large. */
+/* Sizes of channels: a slot is large enough that its copy takes longer than its fence and step;
+ * the software driver's are small, because all its ranks share the machine's memory.  With a
+ * network only the protocol Simple is used, and no call in one shot; few blocks suffice, and
+ * each slot costs the CPUs a put and a credit, so slots are large. */
 static void choose_sizes(gpul_comm *c)
 {
 	const bool small = c->interprets;
@@ -66,7 +67,8 @@ static int left_ms(uint64_t deadline_ns)
 	return now < deadline_ns ? (int)((deadline_ns - now) / 1000000) : 0;
 }
 
-/* The steps that need the other ranks.  The time-out is that of all of them together. */
+/* The steps of create that need the other ranks.  The time-out applies to all steps
+ * together. */
 static gpul_status join(gpul_comm *c, const gpul_comm_job *job, gpul_error *err)
 {
 	const int timeout_ms = c->options.create_timeout_ms;
@@ -75,7 +77,8 @@ static gpul_status join(gpul_comm *c, const gpul_comm_job *job, gpul_error *err)
 
 	if (!st)
 		gpul_boot_limit(c->boot, deadline_ns, timeout_ms, 0);
-	st = st ? st : check_options(&c->options, err);  /* not earlier, so that the other ranks report it, too */
+	st = st ? st : check_options(&c->options, err);  /* checked only now, so that the other ranks report the
+							  * error, too */
 	st = st ? st : open_device(c, err);
 	st = st ? st : gpul_comm_choices_load(c, err);
 	st = st ? st : gpul_comm_introduce(c, timeout_ms, err);
@@ -152,7 +155,8 @@ gpul_status gpul_comm_create(const gpul_driver *drv, const gpul_comm_options *op
 		st = join(c, &job, &why);
 	}
 	if (st) {
-		if (c->boot && why.status)  /* the others report it, too */
+		if (c->boot && why.status)  /* publish the failure, so that the others report
+					     * it, too */
 			gpul_boot_fail(c->boot, &why, c->rank);
 		failed = c->boot && gpul_boot_failure(c->boot, &first);
 		if (failed && first.kind == GPUL_RANK_DIED)
@@ -176,7 +180,8 @@ void gpul_comm_destroy(gpul_comm *c)
 	if (!c)
 		return;
 	mode = gpul_comm_relax(c);
-	/* No kernel of any rank may run when memory is unmapped; after a failure all kernels leave by the abort word. */
+	/* No kernel of any rank may run when memory is unmapped; after a failure the abort word
+	 * makes all kernels end. */
 	(void)c->drv->cuCtxSetCurrent(c->ctx.handle);
 	(void)gpul_comm_persistent_stop(c->persistent, NULL);
 	r = c->drv->cuCtxSynchronize();

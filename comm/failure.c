@@ -1,4 +1,5 @@
-/* failure.c — the first failure of a communicator: found by a kernel, by the other ranks' processes, or asked for.
+/* failure.c — the first failure of a communicator: detected by a kernel or by another rank's
+ * process, or requested by gpul_comm_abort().
  *
  *     kernel: report in host memory ──> report.c ───────┐
  *     another rank dies or fails: watch of the boot ────┼──> failure, abort word ──> kernels leave, calls fail
@@ -36,7 +37,7 @@ static void on_event(void *arg, const gpul_roster_event *e)
 		f.cause = GPUL_COMM_RANK_DIED;
 	else if (e->kind == GPUL_RANK_STALLED)
 		f.cause = GPUL_COMM_RANK_STALLED;
-	else if (e->status == GPUL_ESYS && e->native == ETIMEDOUT)  /* a call of the boot */
+	else if (e->status == GPUL_ESYS && e->native == ETIMEDOUT)  /* a failure of a call of boot.h */
 		f.cause = GPUL_COMM_TIMED_OUT;
 	else
 		f.cause = e->status == GPUL_ECOMM ? (enum gpul_comm_cause)e->native : GPUL_COMM_RANK_FAILED;
@@ -113,7 +114,8 @@ void gpul_comm_abort(gpul_comm *c)
 	gpul_comm_fail(c, GPUL_COMM_ABORTED, c->rank, "rank %d called gpul_comm_abort()", c->rank);
 }
 
-/* The abort word is set before the failure is known: by a kernel that reports a time-out, which takes a while to explain. */
+/* A kernel that reports a time-out sets the abort word before the failure is recorded, because
+ * finding the cause takes a while. */
 static void await_explanation(const gpul_comm *c)
 {
 	const struct timespec nap = { .tv_nsec = PERIOD_NS };
@@ -122,7 +124,7 @@ static void await_explanation(const gpul_comm *c)
 		(void)nanosleep(&nap, NULL);
 }
 
-/* Errors that only say that the caller used a stream wrongly. */
+/* Errors that mean only that the caller used a stream wrongly. */
 static bool is_misuse(const gpul_error *why)
 {
 	const int r = why->native;
@@ -152,8 +154,8 @@ gpul_status gpul_comm_awaited(gpul_comm *c, CUresult r, const char *call, gpul_e
 	return gpul_comm_usable(c, err);
 }
 
-/* Wait for the work of a stream; after a failure the kernels leave, so it ends in any case.  Spinning would take the CPU from
- * interpreted kernels. */
+/* Wait for the work of a stream; after a failure the kernels end, so the wait always ends.
+ * Spinning would take CPU time from interpreted kernels. */
 static CUresult await_stream(const gpul_comm *c, CUstream stream)
 {
 	struct timespec nap = { .tv_nsec = FIRST_NAP_NS };

@@ -1,7 +1,8 @@
 /* group.c — sends and receives, alone or in groups. */
 #include "comm/comm_internal.h"
 
-/* Blocks that a rank's transfers may have together, so that all of them run at the same time, in units of sizes.n_blocks. */
+/* Limit of the blocks of all transfers of a rank, in units of sizes.n_blocks, so that all of
+ * them run at the same time. */
 enum { GROUP_BLOCKS = 4 };
 
 /* Fill the protocol and the number of blocks: both sides compute the same, from the size of the transfer. */
@@ -21,7 +22,7 @@ static bool same_channel(const gpul_comm_transfer *a, const gpul_comm_transfer *
 	return a->peer == b->peer && a->kind == b->kind && a->kind != GPUL_COMM_TRANSFER_COPY;
 }
 
-/* Give each channel blocks of its own.  Returns the number of blocks of all. */
+/* Assign blocks of its own to each channel.  Returns the total number of blocks. */
 static unsigned place(gpul_comm_transfers *t)
 {
 	unsigned next = 0;
@@ -65,7 +66,7 @@ static bool receives_from(const gpul_comm_transfer *t, int rank)
 	return t->kind == GPUL_COMM_TRANSFER_RECV && t->peer == rank;
 }
 
-/* Replace the sends of this rank to itself, and the receives that belong to them, by copies. */
+/* Replace the sends of this rank to itself, and the matching receives, by copies. */
 static gpul_status pair_own(gpul_comm *c, gpul_comm_transfers *t, gpul_error *err)
 {
 	for (uint32_t i = 0; i < t->n; i++) {

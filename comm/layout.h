@@ -1,4 +1,5 @@
-/* layout.h — the memory that ranks share, and what a kernel gets to know: for C and for CUDA C++.
+/* layout.h — the memory that ranks share, and the arguments of the kernels: for C and for CUDA
+ * C++.
  *
  * Each rank has an **arena**, which all other ranks map.  For each other rank and each block of a kernel it contains one end of
  * two channels, which device/channel_layout.h draws: the inbox from that rank with its slots, and the outbox for it.
@@ -11,9 +12,10 @@
  *    │ scratch   [call % 2][rank]  data of one-shot calls (LL words)  │
  *    └───────────────────────────────────────────────────────────────┘
  *
- * Two halves of greetings and of scratch suffice: a kernel ends only after it has read the greetings of all ranks, so a rank
- * starts call n + 2 only after all ranks have started call n + 1, hence after they have finished reading the data of call n.
- * The numbers of calls and steps are in device memory, not in arguments, because a kernel of a CUDA graph is launched many
+ * Two halves of greetings and of scratch are enough: a kernel ends only after it has read the
+ * greetings of all ranks, so a rank starts call n + 2 only after all ranks have started call n
+ * + 1, and therefore have finished reading the data of call n. The numbers of calls and steps
+ * are in device memory, not in arguments, because a kernel of a CUDA graph is launched many
  * times with the same arguments. */
 #ifndef GPULOAD_COMM_LAYOUT_H
 #define GPULOAD_COMM_LAYOUT_H
@@ -63,10 +65,13 @@ typedef struct gpul_comm_goodbye {
 /* The sizes and offsets of an arena; the same on all ranks. */
 typedef struct gpul_comm_sizes {
 	uint32_t n_ranks, n_blocks;
-	uint32_t slot_bytes;          /* data of one slot, Simple; a multiple of 128 */
-	uint32_t ll_bytes;            /* of one slot, LL: half of it is data; a multiple of 128 */
-	uint32_t ll128_bytes;         /* of one slot, LL128: 15/16 of it are data; a multiple of 128 */
-	uint32_t scratch_bytes;       /* of one rank in one half: half of it is data; a multiple of 128 */
+	uint32_t slot_bytes;          /* bytes of data in one slot, Simple; a multiple of 128 */
+	uint32_t ll_bytes;            /* bytes of one slot, LL: half of it is data; a multiple of
+				       * 128 */
+	uint32_t ll128_bytes;         /* bytes of one slot, LL128: 15/16 of it is data; a multiple of
+				       * 128 */
+	uint32_t scratch_bytes;       /* bytes of one rank in one half: half of it is data; a
+				       * multiple of 128 */
 	uint64_t data_at, ll_at, ll128_at;  /* offsets in the slots of an inbox; data_at: of the data of the first one */
 	uint64_t slots_bytes;         /* of one inbox; the slots from rank r for block b are at (r * n_blocks + b) * slots_bytes */
 	uint64_t inboxes_at, outboxes_at;   /* offsets in the arena; their order is that of the slots */
@@ -76,7 +81,7 @@ typedef struct gpul_comm_sizes {
 	uint64_t arena_bytes;
 } gpul_comm_sizes;
 
-/* What a kernel reports before it leaves early; in host memory. */
+/* The report that a kernel writes before it ends early; in host memory. */
 typedef struct gpul_comm_report {
 	uint32_t state;               /* gpul_comm_report_state: the CPU reads the other members when it is READY */
 	uint32_t what;                /* gpul_comm_report_what */
@@ -97,8 +102,9 @@ typedef struct gpul_comm_control {
 	uint32_t abort;               /* set by the CPU: kernels leave */
 	uint32_t unused[31];
 	gpul_comm_report report;
-	uint64_t waits[GPUL_COMM_MAX_BLOCKS]; /* [block]: time << 8 | rank; written again and again while a block waits long for
-				       * that rank, so a word that does not change belongs to a wait that has ended */
+	uint64_t waits[GPUL_COMM_MAX_BLOCKS]; /* [block]: time << 8 | rank; written repeatedly while a block
+				       * waits long for that rank, so a word that no longer changes belongs
+				       * to a wait that has ended */
 } gpul_comm_control;
 
 /* The memory that this rank shares with another rank, as this rank maps it.  A pair of ranks uses the arenas in device memory,
@@ -126,7 +132,8 @@ typedef struct gpul_comm_event {
 enum gpul_comm_event_kind {
 	GPUL_COMM_EVENT_KERNEL, GPUL_COMM_EVENT_WAIT_DATA, GPUL_COMM_EVENT_WAIT_CREDIT, GPUL_COMM_EVENT_WAIT_GREETING,
 	GPUL_COMM_EVENT_WAIT_GOODBYE, GPUL_COMM_EVENT_COPY, GPUL_COMM_EVENT_REDUCE, GPUL_COMM_EVENT_SEND, GPUL_COMM_EVENT_RECV,
-	GPUL_COMM_EVENT_POST,         /* Simple: peer and step of what a REDUCE or COPY, the event before it, sends on */
+	GPUL_COMM_EVENT_POST,         /* Simple: peer and step to which the REDUCE or COPY before
+				       * this event sends its result */
 };
 
 /* The head of a trace; max_events of gpul_comm_event follow it. */
@@ -146,7 +153,8 @@ typedef struct gpul_comm_view {
 				       * the view, so that a kernel need not load this pointer first */
 	uint64_t *sent, *received;    /* [rank * n_blocks + block] steps so far */
 	gpul_comm_trace *trace;       /* NULL: off */
-	uint32_t polls_per_check;     /* of the abort word and the time, in a wait (device/wait.cuh) */
+	uint32_t polls_per_check;     /* polls between two checks of the abort word and the time, in
+				       * a wait (device/wait.cuh) */
 	uint32_t unused;
 	gpul_comm_peer peers[GPUL_COMM_MAX_PEERS];
 	uint64_t windows[GPUL_COMM_MAX_WINDOWS][GPUL_COMM_MAX_PEERS]; /* where this rank maps each rank's memory of each
@@ -158,8 +166,8 @@ typedef struct gpul_comm_view {
 
 /* One call: an argument of a kernel, or an item of a persistent kernel's queue. */
 typedef struct gpul_comm_work {
-	uint64_t send, recv;          /* addresses in this rank */
-	uint64_t send_offset, recv_offset;   /* in their windows */
+	uint64_t send, recv;          /* addresses in this process */
+	uint64_t send_offset, recv_offset;   /* offsets in their windows */
 	uint32_t send_window, recv_window;   /* 0: the buffer is in no window */
 	uint64_t count;               /* elements (all-gather, all-to-all, reduce-scatter: of one rank's part) */
 	uint32_t call;                /* gpul_comm_call */
@@ -169,7 +177,7 @@ typedef struct gpul_comm_work {
 	uint32_t element_bytes;
 } gpul_comm_work;
 
-/* What a persistent kernel is asked for: a call, and the function that runs it. */
+/* An item of a persistent kernel's queue: a call, and the function that runs it. */
 typedef struct gpul_comm_item {
 	gpul_comm_work work;
 	uint32_t body;                /* gpul_comm_body */
@@ -191,7 +199,7 @@ typedef struct gpul_comm_queue {
 	gpul_comm_ll slots[GPUL_COMM_ITEMS][GPUL_COMM_ITEM_WORDS];
 } gpul_comm_queue;
 
-/* What block 0 and the other blocks of a persistent kernel tell each other, in device memory. */
+/* The words between block 0 and the other blocks of a persistent kernel, in device memory. */
 typedef struct gpul_comm_relay {
 	gpul_comm_ll item[GPUL_COMM_ITEM_WORDS];
 	uint64_t finished;            /* relayed items that blocks have finished, all blocks together */
@@ -201,7 +209,8 @@ typedef struct gpul_comm_relay {
  * of one rank and direction have the same first_block, and run one after another. */
 typedef struct gpul_comm_transfer {
 	uint64_t at, bytes;
-	uint64_t offset;              /* of at in its window; COPY: the address to copy to */
+	uint64_t offset;              /* offset of `at` in its window; COPY: the address to copy
+				       * to */
 	uint32_t window;              /* 0: none */
 	int32_t peer;
 	uint8_t kind;                 /* gpul_comm_transfer_kind */
@@ -211,7 +220,7 @@ typedef struct gpul_comm_transfer {
 } gpul_comm_transfer;
 
 enum gpul_comm_transfer_kind {
-	GPUL_COMM_TRANSFER_RECV, GPUL_COMM_TRANSFER_SEND, GPUL_COMM_TRANSFER_COPY  /* within this rank */
+	GPUL_COMM_TRANSFER_RECV, GPUL_COMM_TRANSFER_SEND, GPUL_COMM_TRANSFER_COPY  /* this rank sends to itself */
 };
 
 typedef struct gpul_comm_transfers {
@@ -220,7 +229,8 @@ typedef struct gpul_comm_transfers {
 	gpul_comm_transfer items[GPUL_COMM_MAX_P2P];
 } gpul_comm_transfers;
 
-/* The begin of gpul_comm_transfers: most groups have few transfers, and an argument of 2.6 KB makes a launch slower. */
+/* The first part of gpul_comm_transfers: most groups have few transfers, and an argument of 2.6
+ * KB would make the launch slower. */
 typedef struct gpul_comm_few_transfers {
 	uint32_t n;
 	uint32_t unused;

@@ -1,4 +1,5 @@
-/* network.c — pairs of ranks on different machines: their memory, its mirrors, and the proxy between them.
+/* network.c — pairs of ranks on different machines: their memory, the mirrors of it, and the
+ * proxy between them.
  *
  *     memory of this rank, for each such pair:
  *
@@ -11,8 +12,9 @@
  *
  * The counters are in host memory.  The slots are in device memory if the NIC can access it (GPU-direct): data goes from GPU to GPU,
  * and the proxy of the receiver raises the tail after a flush (net/arrivals.h).  Otherwise they are in host memory (staged): the
- * kernels of both ranks write and read them there themselves, so data of a GPU passes the bus once on each side, in slots, while
- * the slots before it are on their way.  The two ranks of a pair may differ. */
+ * kernels of both ranks write and read them there themselves, so the data crosses the bus once
+ * on each side, slot by slot, while earlier slots are in flight.  The two ranks of a pair may
+ * differ. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +27,7 @@
 enum { EXPLANATION_MS = 1000, CLOSED_EXPLANATION_MS = 5000, SPIN_NS = 50 * 1000, INTERPRETED_SPIN_NS = 5 * 1000, WINDOW_SLOTS = 8,
        INTERPRETED_WINDOW_SLOTS = 4, RUNS_MS = 450, UNDELIVERED_MS = 1000 };
 
-/* Where the parts of a pair's memory begin: counters, and slots. */
+/* The offsets of the parts of a pair's memory: counters and slots. */
 struct network_parts {
 	uint64_t inboxes, outboxes, asks, grants, announced, mirror_inboxes, mirror_outboxes, counter_bytes;
 	uint64_t slots, mirror_slots, slot_bytes;
@@ -53,7 +55,7 @@ static bool by_network(const gpul_comm *c, int r)
 
 /* ---- the window: comm/net/grants.h ------------------------------------------------------------------------------- */
 
-/* The connections that use a NIC of this rank. */
+/* Count the connections that use a NIC of this rank. */
 static unsigned n_routes_of(const gpul_comm *c, unsigned nic)
 {
 	const gpul_comm_mesh *m = c->network.mesh;
@@ -65,8 +67,9 @@ static unsigned n_routes_of(const gpul_comm *c, unsigned nic)
 	return n;
 }
 
-/* The bytes that may be on their way to this rank; 0: no limit.  The default is several slots, so that each of two senders has one
- * on its way while another one arrives; for slots of 256 KiB, 2 MiB, it is the bandwidth-delay product of 400 Gbit/s and 40 us. */
+/* The bytes that may be in flight to this rank; 0: no limit.  The default is several slots, so
+ * that each of two senders has one in flight while another one arrives.  With slots of 256 KiB
+ * it is 2 MiB, the bandwidth-delay product of 400 Gbit/s and 40 us. */
 static gpul_status window_bytes(const gpul_comm *c, uint64_t *out, gpul_error *err)
 {
 	const char *set = c->options.net_window ? NULL : secure_getenv("GPULOAD_COMM_NET_WINDOW");
@@ -86,7 +89,7 @@ static gpul_status window_bytes(const gpul_comm *c, uint64_t *out, gpul_error *e
 	return GPUL_OK;
 }
 
-/* Some bytes of each sender need no grant.  One sender alone never needs one. */
+/* The bytes of each sender that need no grant.  A single sender never needs grants. */
 static uint64_t free_bytes(const gpul_comm *c, unsigned nic)
 {
 	const gpul_comm_grants_desc desc = { .n_routes = n_routes_of(c, nic), .slot_bytes = c->sizes.slot_bytes,
@@ -97,7 +100,8 @@ static uint64_t free_bytes(const gpul_comm *c, unsigned nic)
 
 /* ---- the send path ----------------------------------------------------------------------------------------------- */
 
-/* Whether to try device memory: not with a driver whose device memory is host memory, unless the user wants it. */
+/* True if device memory should be tried: not with a driver whose device memory is host memory,
+ * unless the user wants it. */
 static bool tries_direct(const gpul_comm *c)
 {
 	const gpul_rdma_gpu_direct wanted = c->options.net ? c->options.net->gpu_direct : GPUL_RDMA_GPU_DIRECT_AUTO;
@@ -105,7 +109,8 @@ static bool tries_direct(const gpul_comm *c)
 	return wanted == GPUL_RDMA_GPU_DIRECT_YES || (wanted == GPUL_RDMA_GPU_DIRECT_AUTO && !c->interprets);
 }
 
-/* How to open the send path.  It has no staging buffers in any case: this folder has its own way of staging. */
+/* The options of the send path.  It never gets staging buffers: this folder does its own
+ * staging. */
 static void describe_rdma(const gpul_comm *c, gpul_rdma_desc *out)
 {
 	if (c->options.net)
@@ -116,7 +121,8 @@ static void describe_rdma(const gpul_comm *c, gpul_rdma_desc *out)
 	out->gpu_direct = GPUL_RDMA_GPU_DIRECT_YES;
 }
 
-/* Open the network, and connect the pairs that need it; every rank calls it if any pair does. */
+/* Open the network, and connect the pairs that need it; every rank calls it if any pair needs
+ * it. */
 gpul_status gpul_comm_network_open(gpul_comm *c, int timeout_ms, gpul_error *err)
 {
 	bool wanted[GPUL_COMM_MAX_RANKS] = { false };
@@ -142,7 +148,7 @@ static void describe_nics(const gpul_comm_mesh *m, int rank, int r, char *out, s
 					 gpul_comm_mesh_nic_name(m, r, gpul_comm_mesh_nic_of(m, r, i)));
 }
 
-/* The path to a rank, with the memory of the slots at both ends. */
+/* Describe the path to a rank, with the memory of the slots at both ends. */
 static void describe_path(gpul_comm *c, int r)
 {
 	const struct network *n = &c->network;
@@ -224,7 +230,7 @@ static gpul_status register_slots(gpul_comm *c, const gpul_mem_desc *desc, gpul_
 	return st;
 }
 
-/* In device memory, if it can be registered; else in host memory. */
+/* Allocate the slots in device memory if it can be registered, else in host memory. */
 static gpul_status allocate_slots(gpul_comm *c, uint64_t n_bytes, gpul_error *err)
 {
 	gpul_mem_desc desc = { .kind = GPUL_MEM_DEVICE, .bytes = n_bytes, .node = GPUL_MEM_NODE_OF_GPU, .devices = &c->device, .n_devices = 1 };
@@ -272,7 +278,7 @@ static gpul_status allocate(gpul_comm *c, gpul_error *err)
 	return st ? st : allocate_slots(c, n_slot_bytes, err);
 }
 
-/* Where the connections access the slots of a pair. */
+/* Find the address at which the connections access the slots of a pair. */
 static uint64_t slots_address(const gpul_comm *c, int r)
 {
 	const struct network *n = &c->network;
@@ -348,7 +354,8 @@ void gpul_comm_network_describe(const gpul_comm *c, gpul_comm_view *view)
 	const struct network_parts parts = parts_of(s);
 
 	for (int r = 0; r < c->n_ranks; r++) {
-		/* The kernels add the place of a rank's channels in an arena, which has those of all ranks. */
+		/* Subtract the offset of a rank's channels in an arena with the channels of all
+		 * ranks, because the kernels add it. */
 		const uint64_t theirs = (uint64_t)r * s->n_blocks, ours = (uint64_t)c->rank * s->n_blocks;
 		unsigned char *at, *slots;
 
@@ -387,8 +394,9 @@ bool gpul_comm_network_undelivered(gpul_comm *c, unsigned least_ms, enum gpul_co
 	return false;
 }
 
-/* A connection has failed: mostly because of something that another rank reports, too, and better: give it the time.  A rank
- * closes its connections after it has learned of a failure, which may take a while longer to come here. */
+/* A connection has failed.  Usually another rank reports the cause, and more precisely, so wait
+ * a while for its report: a rank closes its connections when it learns of a failure, and the
+ * failure itself may arrive here later. */
 static void connection_failed(void *context, int rank, unsigned conn, const gpul_rdma_failure *why)
 {
 	const int limit_ms = why->native == ESHUTDOWN ? CLOSED_EXPLANATION_MS : EXPLANATION_MS;
@@ -402,7 +410,7 @@ static void connection_failed(void *context, int rank, unsigned conn, const gpul
 			       gpul_comm_mesh_nic_name(m, rank, gpul_comm_mesh_nic_of(m, rank, conn)));
 	for (int ms = 0; ms < limit_ms && !atomic_load(&c->failed); ms++) {
 		if (gpul_boot_failure(c->boot, NULL))
-			return;  /* the watch of the boot records it */
+			return;  /* the watch of boot.h records it */
 		(void)nanosleep(&nap, NULL);
 	}
 	if (why->native != EPIPE && why->native != ESHUTDOWN && !why->by_peer &&
@@ -422,7 +430,7 @@ static void connection_failed(void *context, int rank, unsigned conn, const gpul
 			       c->rank, rank, (int)c->paths[rank].pid, nic, why->call, why->what);
 }
 
-/* What a connection carries between this rank and another one. */
+/* Describe the channels that a connection carries between this rank and another one. */
 static void describe_route(gpul_comm *c, int r, unsigned i, gpul_comm_arrivals_desc *arrivals, gpul_comm_proxy_route *out)
 {
 	const struct network_parts parts = parts_of(&c->sizes);

@@ -1,4 +1,5 @@
-/* paths.c — introduces the ranks to each other, and chooses the memory that each pair of them uses. */
+/* paths.c — exchanges information between the ranks, and chooses the memory that each pair of
+ * them uses. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -64,7 +65,7 @@ static int ordinal_of(const gpul_driver *drv, const char uuid[16])
 	return -1;
 }
 
-/* Can this rank's GPU access device memory of that rank?  The reason is for people. */
+/* Can this rank's GPU access device memory of that rank?  The reason is for messages. */
 static bool reaches(gpul_comm *c, int r)
 {
 	const struct rank_info *info = &c->infos[r];
@@ -93,8 +94,8 @@ static bool reaches(gpul_comm *c, int r)
 	return false;
 }
 
-/* The memory or network of a pair is the same on both ends.  here, there: this rank's GPU can access the other one's device
- * memory, and the other way round. */
+/* Choose the transport of a pair; both ends choose the same. here: this rank's GPU can access
+ * the other rank's device memory; there: the reverse. */
 static gpul_status choose(gpul_comm *c, int r, bool here, bool there, gpul_error *err)
 {
 	const gpul_comm_transport wanted = c->options.transport;
@@ -122,7 +123,7 @@ static gpul_status choose(gpul_comm *c, int r, bool here, bool there, gpul_error
 	return GPUL_OK;
 }
 
-/* Options that need memory between all ranks. */
+/* Check the options that need shared memory between all ranks. */
 static gpul_status check_network(const gpul_comm *c, gpul_error *err)
 {
 	const gpul_comm_proto proto = c->options.proto;

@@ -41,8 +41,8 @@ void gpul_comm_persistent_destroy(gpul_comm *c)
 	c->persistent = NULL;
 }
 
-/* The memory stays until the communicator is destroyed: to free it can mean to wait for the whole device, on which other ranks of
- * this process may run kernels that wait for this rank. */
+/* The memory stays until the communicator is destroyed: freeing it can wait for the whole
+ * device, on which other ranks of this process may run kernels that wait for this rank. */
 static gpul_status create_persistent(gpul_comm *c, gpul_error *err)
 {
 	const gpul_mem_desc desc = { .kind = GPUL_MEM_PINNED, .bytes = sizeof(gpul_comm_queue), .devices = &c->device, .n_devices = 1 };
@@ -74,7 +74,7 @@ static gpul_status launch_persistent(gpul_comm_persistent *p, gpul_error *err)
 	memset(p->queue, 0, sizeof *p->queue);
 	p->n_posted = 0;
 	st = st ? st : gpul_cu(c->drv, err, cuMemsetD8Async(p->relay, 0, sizeof(gpul_comm_relay), p->stream));
-	if (!st && c->last.exists)  /* after the calls so far */
+	if (!st && c->last.exists)  /* ordered after the calls so far */
 		st = gpul_cu(c->drv, err, cuStreamWaitEvent(p->stream, c->last.ended, 0));
 	return st ? st : gpul_cu(c->drv, err, cuLaunchKernel(kernel, p->n_blocks, 1, 1, p->n_threads, 1, 1, 0, p->stream, arguments,
 							     NULL));
@@ -167,7 +167,8 @@ static enum gpul_comm_body body_of(gpul_comm_call call, gpul_comm_algo algo)
 static void choose_body(const gpul_comm_persistent *p, gpul_comm_item *item, size_t n_bytes)
 {
 	const bool fits = n_bytes <= ONESHOT_BYTES && 2 * n_bytes <= p->c->sizes.scratch_bytes;
-	const bool is_small = fits || p->c->n_ranks == 1;  /* one rank needs no scratch, and cannot be a ring */
+	const bool is_small = fits || p->c->n_ranks == 1;  /* a communicator of one rank needs no scratch, and
+							    * cannot use a ring */
 	const size_t wanted = is_small ? n_bytes / 8 / p->n_threads + 1 : p->n_blocks;
 
 	item->body = body_of(item->work.call, is_small ? GPUL_COMM_ONE_SHOT : GPUL_COMM_DIRECT);
@@ -211,7 +212,7 @@ gpul_status gpul_comm_persistent_stop(gpul_comm_persistent *p, gpul_error *err)
 
 	if (!p || !p->c->persistent_runs)
 		return GPUL_OK;
-	st = push_item(p, &stop, err);  /* after a failure the kernel leaves by the abort word */
+	st = push_item(p, &stop, err);  /* after a failure the abort word ends the kernel */
 	p->c->persistent_runs = false;
 	st = st ? st : gpul_comm_wait(p->c, p->stream, err);
 	(void)p->c->drv->cuStreamSynchronize(p->stream);

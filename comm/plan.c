@@ -1,4 +1,4 @@
-/* plan.c — which algorithm, protocol and number of blocks a call uses. */
+/* plan.c — chooses the algorithm, the protocol and the number of blocks of a call. */
 #include "comm/plan.h"
 
 #include <stdio.h>
@@ -56,7 +56,8 @@ static const struct choice many_host[] = {
 	{ 4 << 20, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 8, 512 },
 	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 32, 512 },
 };
-/* Several hosts: few trips between them for small sizes (a tree), all ranks of a host send at the same time for large ones. */
+/* Several hosts: for small sizes a tree, which needs few trips between hosts; for large ones
+ * two levels, where all ranks of a host send at the same time. */
 static const struct choice hosts_reduction[] = {
 	{ 256 << 10, GPUL_COMM_TREE, GPUL_COMM_LL, 4, 512 },
 	{ 1 << 20, GPUL_COMM_TREE, GPUL_COMM_SIMPLE, 8, 512 },
@@ -90,7 +91,8 @@ static const struct choice soft_host[] = {
 	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 2, 96 },
 };
 
-/* The same if there are no two levels: each host has one rank, or the hosts have different numbers of ranks. */
+/* The same if two levels are impossible: each host has one rank, or the hosts have different
+ * numbers of ranks. */
 static const struct choice uneven_reduction[] = {
 	{ 256 << 10, GPUL_COMM_TREE, GPUL_COMM_LL, 4, 512 },
 	{ 1 << 20, GPUL_COMM_TREE, GPUL_COMM_SIMPLE, 8, 512 },
@@ -261,7 +263,7 @@ static size_t shot_bytes(const gpul_comm *c, gpul_comm_call call, size_t bytes)
 	return gpul_comm_call_info(call)->has_parts ? bytes / (size_t)c->n_ranks : bytes;
 }
 
-/* Why there are no two levels; NULL: there are. */
+/* Why two levels are impossible; NULL: they are possible. */
 static const char *level_obstacle(const gpul_comm *c)
 {
 	if (c->hosts.n < 2)
@@ -290,8 +292,8 @@ const char *gpul_comm_plan_obstacle(const gpul_comm *c, gpul_comm_call call, gpu
 	return algo == GPUL_COMM_TWO_LEVEL ? level_obstacle(c) : NULL;
 }
 
-/* The next best combination that is possible: with the same algorithm, else with the same protocol, else any.  A ring is next to a tree
- * and to two levels, because it uses channels, too. */
+/* The next best combination that is possible: with the same algorithm, else with the same
+ * protocol, else any.  A ring replaces a tree or two levels, because it also uses channels. */
 static void replace(const gpul_comm *c, gpul_comm_call call, size_t bytes, gpul_comm_plan *plan)
 {
 	static const gpul_comm_proto protos[] = { GPUL_COMM_SIMPLE, GPUL_COMM_LL128, GPUL_COMM_LL };
@@ -359,13 +361,13 @@ static void apply_options(const gpul_comm *c, gpul_comm_call call, size_t bytes,
 					     : "forced: the protocol is an option";
 }
 
-/* Where a choice comes from. */
+/* Describe the source of a choice. */
 static const char *reason_of(const gpul_comm *c, gpul_comm_call call, const struct choice *choice)
 {
 	if (c->is_measured[call])
 		return c->measured_reason;
 	if (*c->table_path)
-		return c->built_in_reason;  /* that the table has no row */
+		return c->built_in_reason;  /* keep the reason that the table has no row */
 	if (choice->algo == GPUL_COMM_TREE)
 		return "the built-in table: a tree takes fewer trips than a ring";
 	if (choice->algo == GPUL_COMM_TWO_LEVEL)
@@ -393,7 +395,8 @@ gpul_comm_plan gpul_comm_plan_for(const gpul_comm *c, gpul_comm_call call, size_
 	}
 	if (plan.n_blocks > c->sizes.n_blocks)
 		plan.n_blocks = c->sizes.n_blocks;
-	if (plan.algo != GPUL_COMM_ONE_SHOT) {  /* a direct kernel is a ring when a rank's buffer is not mapped by all */
+	if (plan.algo != GPUL_COMM_ONE_SHOT) {  /* a direct kernel works as a ring if some rank's buffer is not
+						 * mapped by all ranks */
 		plan.n_threads = plan.n_threads < GPUL_COMM_MIN_THREADS ? GPUL_COMM_MIN_THREADS : plan.n_threads;
 		plan.n_threads = plan.n_threads > GPUL_COMM_MAX_THREADS ? GPUL_COMM_MAX_THREADS : plan.n_threads;
 	}

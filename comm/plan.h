@@ -1,4 +1,4 @@
-/* plan.h — which algorithm, protocol and number of blocks a call uses, by its size.
+/* plan.h — chooses the algorithm, protocol and number of blocks of a call by its size.
  *
  *     table of gpuload comm tune, else the built-in table ─> options.algo, .proto, .n_blocks ─> is it possible here? ─> plan */
 #ifndef GPULOAD_COMM_PLAN_H
@@ -29,8 +29,9 @@ struct gpul_comm;
  * Any thread. */
 gpul_comm_plan gpul_comm_plan_for(const struct gpul_comm *c, gpul_comm_call call, size_t bytes);
 
-/* Use this plan for all following calls, to measure it; NULL: the table again.  reason is ignored.  What is not possible is
- * replaced as in gpul_comm_plan_for().  Every rank must do the same, between calls. */
+/* Use this plan for all following calls, to measure it; NULL: the table again.  reason is
+ * ignored.  An impossible choice is replaced as in gpul_comm_plan_for().  Every rank must do
+ * the same, between calls. */
 void gpul_comm_plan_force(struct gpul_comm *c, const gpul_comm_plan *plan);
 
 /* Data bytes of a slot, of one block.  Any thread. */

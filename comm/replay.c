@@ -1,4 +1,4 @@
-/* replay.c — launches of calls that repeat, as graphs of one kernel.
+/* replay.c — launches repeated calls as graphs of one kernel.
  *
  *     first call with these arguments        cuLaunchKernel; the arguments are kept
  *     second call                            a graph of one kernel is captured and instantiated
@@ -71,7 +71,8 @@ static gpul_status make_graph(gpul_comm *c, struct repeated *r, CUfunction kerne
 	return st;
 }
 
-/* The graph for a call; NULL: launch the kernel.  A driver that cannot make one graph is not asked again. */
+/* The graph for a call; NULL: launch the kernel.  If the driver cannot make a graph, do not try
+ * again. */
 CUgraphExec gpul_comm_replay(gpul_comm *c, const struct launch *l)
 {
 	struct repeated *r;

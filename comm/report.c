@@ -1,4 +1,5 @@
-/* report.c — the service thread: it reads what the kernels of this rank report, and for whom they wait. */
+/* report.c — the service thread: it reads the reports of this rank's kernels, and which ranks
+ * they wait for. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

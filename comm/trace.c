@@ -3,12 +3,12 @@
 
 #include "comm/comm_internal.h"
 
-/* Let the kernels that start from now on record, or not. */
+/* Switch recording on or off for kernels that start from now on. */
 static gpul_status publish_trace(gpul_comm *c, CUdeviceptr trace, gpul_error *err)
 {
 	gpul_status st;
 
-	if (c->persistent_runs)  /* it would never end */
+	if (c->persistent_runs)  /* the wait for the kernel would never end */
 		return gpul_fail(err, GPUL_EINVAL, 0, "a persistent kernel of this communicator is running: stop it before a trace begins or "
 				 "ends");
 	st = gpul_cu(c->drv, err, cuCtxSynchronize());

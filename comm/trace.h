@@ -1,9 +1,10 @@
-/* trace.h — what the kernels of a rank did, and when: waits, steps, copies.
+/* trace.h — the events of a rank's kernels with their times: waits, steps, copies.
  *
  *     gpul_comm_trace_start ─ calls, gpul_comm_wait ─ gpul_comm_trace_stop ─ gpul_comm_trace_read
  *
- * Kernels record events (device/trace.cuh) into device memory of their own GPU, in ns of its %globaltimer.  Ranks with different
- * GPUs have different clocks; who merges traces converts the times.  A rank without a trace loses no time.
+ * Kernels record events (device/trace.cuh) into device memory of their own GPU, in ns of its
+ * %globaltimer.  Ranks with different GPUs have different clocks; a program that merges traces
+ * must convert the times.  Without a trace, recording costs no time.
  *
  * The proxy of a rank with a network (net/proxy.h) records at the same time, in ns of gpul_clock_ns(). */
 #ifndef GPULOAD_COMM_TRACE_H
@@ -17,7 +18,7 @@
 extern "C" {
 #endif
 
-/** Start to record.  Waits for the device's work first.
+/** Start recording.  Waits for the device's work first.
  *
  * @c           communicator
  * @max_events  room for events of the kernels, and for as many of the proxy; those beyond it are counted, but lost.  0: continue the
@@ -25,8 +26,9 @@ extern "C" {
  * Errors  GPUL_EINVAL 0, and there is no last trace, or a persistent kernel runs; GPUL_ENOMEM; GPUL_ECUDA
  * Threads one at a time */
 gpul_status gpul_comm_trace_start(gpul_comm *c, size_t max_events, gpul_error *err);
-/** Stop to record; the events are kept until the next start.  Waits for the device's work first.  Over a network, the calls of the other ranks
- * should have ended, too: a proxy can carry the last steps of a kernel after the kernel has ended.
+/** Stop recording; the events are kept until the next start.  Waits for the device's work
+ * first.  Over a network, the calls of the other ranks should have ended, too: a proxy can
+ * carry the last steps of a kernel after the kernel has ended.
  *
  * @c  communicator
  * Errors  GPUL_EINVAL a persistent kernel runs; GPUL_ECUDA
@@ -43,7 +45,8 @@ gpul_status gpul_comm_trace_stop(gpul_comm *c, gpul_error *err);
  * Errors  GPUL_ECUDA
  * Threads one at a time */
 gpul_status gpul_comm_trace_read(gpul_comm *c, gpul_comm_event *out, size_t max, size_t *n, size_t *n_lost, gpul_error *err);
-/* Likewise, the events of the proxy; none without a network.  One thread at a time; cannot fail. */
+/* Read the events of the proxy in the same way; none without a network.  One thread at a time;
+ * cannot fail. */
 void gpul_comm_trace_read_net(gpul_comm *c, gpul_comm_net_event *out, size_t max, size_t *n, size_t *n_lost);
 
 #ifdef __cplusplus

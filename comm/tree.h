@@ -10,9 +10,10 @@
  *                  ┌─┴─┐     ┌─┴─┐
  *                  1   3     5   7
  *
- * The even places pass on and add, the odd ones are leaves: they only send and receive.  Tree 1 exchanges the roles, so that with half of
- * the data in each tree the ranks share the work.  It is tree 0 with the places counted from the end, for an even number of places,
- * or moved by one:
+ * The even places add and forward data; the odd ones are leaves, which only send and receive.
+ * Tree 1 exchanges the roles, so that with half of the data in each tree the ranks share the
+ * work.  It is tree 0 with the places counted from the end, for an even number of places, or
+ * moved by one:
  *
  *     8 places    place in tree 1 = 7 - place        7 places    place in tree 1 = (place + 6) % 7
  *
@@ -29,9 +30,9 @@
 #endif
 
 typedef struct gpul_tree_node {
-	int32_t parent;               /* a place; -1: none, like a child */
+	int32_t parent;               /* a place; -1: none; the same for a child */
 	int32_t child[2];             /* child[1] only if there is child[0] */
-	uint32_t depth;               /* edges to the root */
+	uint32_t depth;               /* number of edges to the root */
 } gpul_tree_node;
 
 /* The parent of a place in tree 0; -1: of the root. */
@@ -75,7 +76,7 @@ GPUL_TREE_INLINE uint32_t gpul_tree_place(uint32_t tree, uint32_t place, uint32_
 	return n % 2 == 0 ? n - 1 - place : (place + n - 1) % n;
 }
 
-/* The inverse: -1 remains -1. */
+/* The inverse of the function above; -1 remains -1. */
 GPUL_TREE_INLINE int32_t gpul_tree_place_in_order(uint32_t tree, int32_t place, uint32_t n)
 {
 	if (tree == 0 || place < 0)

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* The numbers are also known to the kernels (device/reduce.cuh). */
+/* The kernels use the same numbers (device/reduce.cuh). */
 typedef enum gpul_comm_dtype {
 	GPUL_COMM_F16, GPUL_COMM_BF16, GPUL_COMM_F32, GPUL_COMM_F64, GPUL_COMM_I32, GPUL_COMM_U8, GPUL_COMM_N_DTYPES
 } gpul_comm_dtype;

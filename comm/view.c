@@ -1,9 +1,10 @@
-/* view.c — what the kernels of a rank know of the communicator, and the words that they share with the CPU. */
+/* view.c — the description of the communicator for the kernels of a rank, and the words that
+ * they share with the CPU. */
 #include <string.h>
 
 #include "comm/comm_internal.h"
 
-/* In device memory: the view, then the counters that kernels keep. */
+/* Layout in device memory: the view, then the counters that the kernels keep. */
 gpul_status gpul_comm_view_create(gpul_comm *c, gpul_error *err)
 {
 	const size_t n_channels = (size_t)c->n_ranks * c->sizes.n_blocks;
@@ -27,7 +28,8 @@ gpul_status gpul_comm_view_create(gpul_comm *c, gpul_error *err)
 	v->direct = c->direct;
 	v->sizes = c->sizes;
 	v->timeout_ns = c->options.timeout_ms < 0 ? 0 : (uint64_t)c->options.timeout_ms * 1000 * 1000;
-	/* On a GPU a check is a round trip to host memory; interpreted polls take so long that the checks must not be rare. */
+	/* On a GPU, a check costs a round trip to host memory, so checks are rare; interpreted
+	 * polls are slow, so they check more often. */
 	v->polls_per_check = c->interprets ? GPUL_COMM_LEAST_POLLS : 1024;
 	v->control = (gpul_comm_control *)(uintptr_t)gpul_mem_gpu(c->control_mem);
 	v->calls = counters;

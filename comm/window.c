@@ -19,7 +19,7 @@ static void destroy_window(gpul_comm *c, struct window *w)
 	*w = (struct window){ 0 };
 }
 
-/* Tell the kernels where this rank maps the ranks' memory of a window. */
+/* Write into the view where this rank maps the other ranks' memory of a window. */
 static gpul_status describe_window(gpul_comm *c, int index, gpul_error *err)
 {
 	const struct window *w = &c->windows[index];
@@ -55,7 +55,7 @@ static gpul_status alloc_window(gpul_comm *c, size_t bytes, CUdeviceptr *out, gp
 	}
 	c->windows[index] = w;
 	st = describe_window(c, index, &why);
-	if (st)  /* the other ranks have the window */
+	if (st)  /* the other ranks have mapped the window */
 		return gpul_comm_rank_failed(c, &why, err);
 	*out = gpul_mem_gpu(w.mine);
 	return GPUL_OK;

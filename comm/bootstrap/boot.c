@@ -1,4 +1,4 @@
-/* boot.c — open and close: the life of one rank in its job. */
+/* boot.c — opens and closes the connection of one rank with its job. */
 #include "comm/bootstrap/hosts/hosts_internal.h"
 
 #include <errno.h>
@@ -67,7 +67,8 @@ static gpul_status create_boot(const gpul_comm_job *job, gpul_boot **out, gpul_e
 	return GPUL_OK;
 }
 
-/* The ranks of this host meet under a name of their own, as several "hosts" can be on one machine. */
+/* The ranks of each host meet under a name of their own, because several "hosts" can be on one
+ * machine. */
 static gpul_status meet_on_host(gpul_boot *b, const struct boot_wait *w, char name[GPUL_COMM_JOB_BYTES + 8],
 				gpul_error *err)
 {
@@ -118,7 +119,8 @@ void gpul_boot_close(gpul_boot *b)
 {
 	if (!b)
 		return;
-	/* First the state, then the ends of lifeline and sockets: this is how the others tell an end from a death. */
+	/* First set the state, then close the lifeline and sockets: so the other ranks can
+	 * distinguish a normal end from a death. */
 	atomic_store(&b->roster->entry[b->job.rank].state, RANK_LEFT);
 	free_boot(b, NULL);
 }

@@ -14,7 +14,7 @@
 struct gpul_boot {
 	gpul_comm_job job;
 	struct roster *roster;      /* mapped */
-	const struct notice *notice;  /* of gpuload's launcher; NULL: none */
+	const struct notice *notice;  /* the page of gpuload's launcher; NULL: none */
 	gpul_lifeline *lifeline;    /* holds the word of this rank's entry; NULL: the kernel has no robust futexes */
 	struct boot_packet *packet; /* room for received packets */
 	int roster_fd;              /* of the leader, until all have mapped it; -1: none */
@@ -26,20 +26,22 @@ struct gpul_boot {
 	struct boot_stream *stream[GPUL_COMM_MAX_RANKS];
 	struct boot_links *links;   /* NULL: the ranks have met on one machine */
 	char refused[120];          /* the last connection that rank 0 refused, and why; "": none */
-	int32_t pid[GPUL_COMM_MAX_RANKS];         /* of all ranks, as rank 0 has announced them over TCP */
+	int32_t pid[GPUL_COMM_MAX_RANKS];         /* the hosts of all ranks, as rank 0 has announced them
+						   * over TCP */
 	int n_hosts, host[GPUL_COMM_MAX_RANKS];   /* index of each rank's host; set when the ranks have met, with the lock */
 	char host_name[GPUL_COMM_MAX_RANKS][GPUL_COMM_HOST_BYTES];  /* by that index */
 	uint32_t n_calls;           /* number of calls begun */
 	uint64_t limit_ns;          /* gpul_boot_limit(); BOOT_NEVER: none */
 	int limit_ms, silent_ms;
 	_Atomic bool in_call;
-	gpul_bell bell;             /* rung at each call, failure and word of waits; by the owner, too: gpul_boot_bell() */
+	gpul_bell bell;             /* rung at each call, failure and change of a wait word, and by
+				     * the owner: gpul_boot_bell() */
 	_Atomic bool met;           /* gpul_boot_open() has succeeded: all ranks have met */
 
 	/* the watch thread, watch.c */
 	pthread_t watcher;
 	bool watching;
-	int stop;                   /* eventfd: readable when the thread shall end */
+	int stop;                   /* eventfd: readable when the thread must end */
 	int alarm;                  /* eventfd: readable as soon as the job has failed; part of every poll */
 	pthread_mutex_t lock;       /* of the members below */
 	bool published;             /* this rank's record has been written */
@@ -61,7 +63,7 @@ int gpul_boot_left_ms(uint64_t deadline_ns);
  * Errors  GPUL_ESYS
  * Threads the thread that opens b */
 gpul_status gpul_boot_watch_start(gpul_boot *b, gpul_error *err);
-/* End the thread and let go of the lifeline.  Does nothing if it was not started. */
+/* End the thread and release the lifeline.  Does nothing if it was not started. */
 void gpul_boot_watch_stop(gpul_boot *b);
 
 /* True if a rank has not met the others yet.  The states of other hosts' ranks come late; once this rank has met them, they have met, too. */
@@ -83,7 +85,8 @@ void gpul_boot_publish(gpul_boot *b, const struct roster_record *record);
  * Threads the thread that opens b */
 gpul_status gpul_boot_create_roster(gpul_boot *b, gpul_error *err);
 
-/* True if gpuload's launcher, if there is one, knows that the job cannot meet; err explains it. */
+/* True if gpuload's launcher, if there is one, reports that the ranks of the job cannot meet;
+ * err explains it. */
 bool gpul_boot_has_notice(const gpul_boot *b, gpul_error *err);
 
 /* Publish that a wait is over because the process of a rank does not run.  why: the text names the rank. */
@@ -107,19 +110,20 @@ gpul_status gpul_boot_fail_job(gpul_boot *b, int culprit, gpul_status status, in
  * Errors    GPUL_EUNSUPPORTED */
 gpul_status gpul_boot_ended(gpul_boot *b, int rank, const char *doing, gpul_error *err);
 
-/* Mask of the ranks whose entries in the roster are current.  Entries of other hosts come through rank 0: if it has been silent
- * for that long, they say nothing. */
+/* Mask of the ranks whose entries in the roster are current.  Entries of other hosts arrive
+ * through rank 0: if it has been silent for that long, they are out of date. */
 uint32_t gpul_boot_current(const gpul_boot *b, unsigned for_ms);
 
 enum { GPUL_BOOT_PLACE_BYTES = 40 + GPUL_COMM_HOST_BYTES };
 /* Write "rank 3 (pid 4711)", and " on host NAME" if the job has several; returns out. */
 const char *gpul_boot_place(const gpul_boot *b, int rank, char out[GPUL_BOOT_PLACE_BYTES]);
 
-/* The machine of this process, and the name that the job gives it. */
+/* The machine of this process, and the host name that the job gives it. */
 void gpul_boot_machine(const gpul_comm_job *job, struct boot_machine *out);
-/* True if two ranks that have met over a Unix socket share a host: the same name that the job gives, or none. */
+/* True if two ranks that have met over a Unix socket share a host: the job gives both the same
+ * host name, or neither has one. */
 bool gpul_boot_same_machine(const struct boot_machine *a, const struct boot_machine *b);
-/* Rank 0: number the hosts of all ranks, and write them into the roster. */
+/* Called by rank 0: number the hosts of all ranks, and write the numbers into the roster. */
 void gpul_boot_number_hosts(gpul_boot *b, const struct boot_machine machines[]);
 /** Copy the hosts of all ranks from the roster, where rank 0 has written them.
  *
@@ -128,7 +132,7 @@ void gpul_boot_number_hosts(gpul_boot *b, const struct boot_machine machines[]);
  * Threads the thread that opens b */
 gpul_status gpul_boot_take_hosts(gpul_boot *b, gpul_error *err);
 
-/* One wait of a rank: for the message when the time is over. */
+/* One wait of a rank; used for the message of a time-out. */
 struct boot_wait {
 	const char *doing;      /* "the meeting of job X", "gpul_boot_barrier()" */
 	uint32_t call;          /* its number; 0: the meeting */
@@ -163,7 +167,8 @@ void gpul_boot_call_end(struct boot_call *c);
  * Errors    as gpul_boot_poll(); GPUL_EUNSUPPORTED the rank makes another call */
 gpul_status gpul_boot_call_receive(struct boot_call *c, int from, enum boot_type type, gpul_error *err);
 
-/** The time is over: fail the job with a message that names the ranks that have not arrived.
+/** The deadline has passed: fail the job with a message that names the ranks that have not
+ * arrived.
  *
  * @b        the job
  * @w        the wait

@@ -26,7 +26,7 @@ static int first_rank_of(const gpul_boot *b, int host)
 	return r;
 }
 
-/* Poll a socket for a while; the packet may be there already, in the stream's buffer. */
+/* Poll a socket for a while; the packet may already be in the stream's buffer. */
 static void spin(const gpul_boot *b, int rank)
 {
 	const int socket = atomic_load(&b->socket[rank]);
@@ -37,7 +37,7 @@ static void spin(const gpul_boot *b, int rank)
 		;
 }
 
-/* Send a question or an answer: it has the number of the round. */
+/* Send a question or an answer, with the number of the round. */
 static gpul_status send_time(struct boot_call *c, int to, unsigned round, uint64_t time_ns, gpul_error *err)
 {
 	struct boot_head head = { .type = BOOT_DATA, .call = c->wait.call, .what = c->what, .total = c->total, .rank = c->b->job.rank,

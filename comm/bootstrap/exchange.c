@@ -4,8 +4,9 @@
  *     ranks of host C ──> leader of C ──┼──> rank 0 ──> back the same way, with the blocks of all
  *     ranks of rank 0's host ───────────┘
  *
- * A rank first receives from those below it, sends all of that to the one above it, waits for the answer, and passes it on.  So
- * a wait is always for a rank that has not called yet or is slow, never for one that waits in turn. */
+ * A rank first receives from the ranks below it, sends all of that to the rank above it, waits
+ * for the answer, and passes it on.  So a rank always waits for a rank that has not called yet
+ * or is slow, never for one that is waiting itself. */
 #include "comm/bootstrap/boot_internal.h"
 
 #include <errno.h>
@@ -174,7 +175,7 @@ gpul_status gpul_boot_allgather(gpul_boot *b, const void *mine, size_t bytes, vo
 	return st;
 }
 
-/* silent_ms 0: as the other calls. */
+/* silent_ms 0: no limit, as in the other calls. */
 static gpul_status meet_all(gpul_boot *b, int timeout_ms, int silent_ms, gpul_error *err)
 {
 	unsigned char nothing[1];
@@ -205,7 +206,7 @@ gpul_status gpul_boot_last_barrier(gpul_boot *b, int silent_ms, gpul_error *err)
 /* Send one rank's descriptors; those that are -1, or belong to another host, are only marked as absent. */
 static gpul_status send_descriptors(struct boot_call *c, int to, int owner, const int *fds, gpul_error *err)
 {
-	const bool shared = c->b->host[to] == c->b->host[owner] || to == c->b->leader; /* which passes them on */
+	const bool shared = c->b->host[to] == c->b->host[owner] || to == c->b->leader; /* rank 0 or the leader passes them on */
 	struct boot_head head = {
 		.type = BOOT_FDS, .call = c->wait.call, .what = c->what, .total = c->total, .rank = owner
 	};

@@ -34,7 +34,8 @@ static gpul_status expect_number(const char *variable, const char *value, int ex
 			 meaning, expected);
 }
 
-/* Names of launchers contain any characters and can be long; the socket's name has neither. */
+/* Job names of launchers can be long and contain any characters; the socket's name must be
+ * short and use few characters. */
 static void name_by_hash(const char *launcher, const char *text, char out[GPUL_COMM_JOB_BYTES])
 {
 	unsigned char digest[GPUL_SHA256_BYTES];
@@ -71,7 +72,7 @@ static gpul_status find_gpuload(gpul_comm_job *job, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* The size without libpmix, from what Open MPI or Slurm has set besides. */
+/* Without libpmix: the size, from the variables of Open MPI or Slurm. */
 static gpul_status pmix_size_by_variables(gpul_comm_job *job, gpul_error *err)
 {
 	const char *ompi = value_or_null(secure_getenv("OMPI_COMM_WORLD_SIZE")),
@@ -140,7 +141,8 @@ static gpul_status find_pmix(gpul_comm_job *job, gpul_error *err)
 			 "the job has %d ranks, not all of them on this machine, and libpmix cannot be used: " HOW_TO, job->size);
 }
 
-/* torchrun's ranks are on several machines: rank 0 listens beside torchrun's store. */
+/* torchrun's ranks are on several machines: rank 0 listens on the port after that of
+ * torchrun's store. */
 static gpul_status torchrun_address(gpul_comm_job *job, const char *address, int port, gpul_error *err)
 {
 	if (!address)
@@ -211,7 +213,7 @@ static gpul_status copy_variable(const char *variable, char *out, size_t out_byt
 	return GPUL_OK;
 }
 
-/* The variables that count with every launcher. */
+/* Read the variables that apply with every launcher. */
 static gpul_status find_place(gpul_comm_job *job, gpul_error *err)
 {
 	gpul_status st = copy_variable("GPULOAD_COMM_HOST", job->host, sizeof job->host, err);
@@ -233,7 +235,7 @@ static bool has_port(const char *address)
 	return last && (first == last || last[-1] == ']');
 }
 
-/* The secret must not get into a message. */
+/* The secret must not appear in a message. */
 static gpul_status check_address(const gpul_comm_job *job, gpul_error *err)
 {
 	const size_t n = strnlen(job->secret, sizeof job->secret);

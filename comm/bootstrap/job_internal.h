@@ -1,4 +1,5 @@
-/* job_internal.h — the parts of job.c: variables, and what libpmix and Slurm say. */
+/* job_internal.h — helpers of job.c: environment variables, and queries of libpmix
+ * and Slurm. */
 #ifndef GPULOAD_COMM_BOOTSTRAP_JOB_INTERNAL_H
 #define GPULOAD_COMM_BOOTSTRAP_JOB_INTERNAL_H
 
@@ -19,14 +20,15 @@ const char *gpul_comm_variable(const char *name);
  * Errors  GPUL_EINVAL not set, or not such a number */
 gpul_status gpul_comm_job_number(const char *variable, const char *value, int least, int *out, gpul_error *err);
 
-/* What the PMIx server of this process' launcher knows. */
+/* The reply of the PMIx server of this process' launcher. */
 struct gpul_comm_pmix {
-	int size, n_here;  /* ranks of the job, and of them on this machine */
+	int size, n_here;  /* ranks of the job, and those of them on this machine */
 	char address[GPUL_COMM_ADDRESS_BYTES], secret[GPUL_COMM_SECRET_BYTES];  /* of rank 0, if the ranks are on several machines */
 };
 
 /** Ask the PMIx server for the number of ranks.  If they are on several machines, all ranks call this: rank 0 chooses an address
- * and a secret, and the server brings them to the others.  Later calls of a process return what the first one has.
+ * and a secret, and the server brings them to the others.  Later calls of a process return the
+ * result of the first one.
  *
  * @rank       of this process
  * @interface  rank 0: see gpul_comm_reserve_address()
@@ -42,7 +44,7 @@ bool gpul_comm_slurm_started_this(void);
 
 /** Find rank, size, name and address of a process that srun has started without PMIx.
  *
- * @job  its address, if it has one, stays
+ * @job  an address that is already set is kept
  * Errors  GPUL_EINVAL variables that are missing or malformed
  * Threads any thread, while no other thread changes the environment
  * Source  Slurm srun(1), output environment variables */

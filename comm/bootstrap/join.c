@@ -21,13 +21,14 @@ bool gpul_boot_has_notice(const gpul_boot *b, gpul_error *err)
 	return true;
 }
 
-/* True if the launcher or rank 0 knows that the job cannot meet. */
+/* True if the launcher or rank 0 has reported that the job cannot meet. */
 static bool has_news(gpul_boot *b, gpul_error *err)
 {
 	return gpul_boot_has_notice(b, err) || (b->links && gpul_boot_links_news(b, err));
 }
 
-/* The leader has ended or failed: the launcher, if it is gpuload's, or rank 0 will soon know why. */
+/* The leader has ended or failed: wait briefly for gpuload's launcher, if there is one, or rank
+ * 0 to report the cause. */
 static bool awaits_notice(gpul_boot *b, gpul_error *err)
 {
 	for (int ms = 0; (b->notice || b->links) && ms < PATIENCE_MS; ms++) {
@@ -38,7 +39,8 @@ static bool awaits_notice(gpul_boot *b, gpul_error *err)
 	return false;
 }
 
-/* Connect as soon as the leader listens.  Until then there is no socket, or one of a leader that was killed. */
+/* Connect as soon as the leader listens.  Until then the socket file is missing, or belongs to
+ * a leader that was killed. */
 static gpul_status connect_to_leader(gpul_boot *b, const char *path, const struct boot_wait *w, gpul_error *err)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -67,8 +69,8 @@ static gpul_status connect_to_leader(gpul_boot *b, const char *path, const struc
 	return GPUL_OK;
 }
 
-/* Wait for the leader's answer.  There is no roster yet, so its end shows only in the socket, in the launcher's notice, and in
- * what rank 0 says. */
+/* Wait for the leader's answer.  There is no roster yet, so the leader's end shows only in the
+ * socket, in the launcher's notice, and in the messages of rank 0. */
 static gpul_status await_answer(gpul_boot *b, pid_t leader, const struct boot_wait *w, gpul_error *err)
 {
 	struct pollfd ready = { .fd = atomic_load(&b->socket[b->leader]), .events = POLLIN };
@@ -125,7 +127,8 @@ static gpul_status say_hello(gpul_boot *b, const struct boot_wait *w, gpul_error
 	gpul_boot_machine(&b->job, &hello.machine);
 	if (!gpul_boot_same_user(atomic_load(&b->socket[b->leader]), &leader, err))
 		return GPUL_EUNSUPPORTED;
-	/* A new socket has room for a HELLO.  If the leader has closed the connection, it may have sent the reason before. */
+	/* A new socket has room for a HELLO.  If the leader has closed the connection, it may
+	 * have sent the reason first. */
 	if (gpul_boot_send(atomic_load(&b->socket[b->leader]), &head, &hello, sizeof hello, NULL, 0, &why) == BOOT_GOT_BAD)
 		return gpul_fail(err, why.status, why.native, "%s: %s", w->doing, why.text);
 	st = await_answer(b, leader, w, err);

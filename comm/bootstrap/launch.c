@@ -1,4 +1,5 @@
-/* launch.c — the launcher: start all ranks, pass signals on, and end all of them when one fails. */
+/* launch.c — the launcher: starts all ranks, forwards signals, and ends all ranks when one
+ * fails. */
 #include "comm/bootstrap/launch_internal.h"
 
 #include <errno.h>

@@ -21,7 +21,7 @@ struct rank_process {
 	const char *host;  /* for messages; NULL: the ranks are on one host */
 };
 
-/* The children that this process has before the launch, so that only processes of the ranks are killed at the end. */
+/* The children that this process had before the launch; they are not killed at the end. */
 struct orphans {
 	pid_t *known;
 	size_t n_known, room;
@@ -35,12 +35,13 @@ enum stage { STAGE_RUNNING, STAGE_SETTLING, STAGE_GRACE, STAGE_TERMINATED, STAGE
 struct launch {
 	gpul_comm_job job;
 	int grace_ms;
-	int report_ms;        /* added to it for reports of the launchers of other hosts */
+	int report_ms;        /* additional time for reports from the launchers of other
+			       * hosts */
 	struct rank_process ranks[GPUL_COMM_MAX_RANKS];
 	int failed;           /* the rank that failed first; -1: none */
-	char failed_text[200]; /* what happened to it; "": its status says it */
+	char failed_text[200]; /* description of the failure; "": described by its status */
 	enum stage stage;
-	uint64_t stopped_since_ns; /* only stopped ranks are left; 0: others run */
+	uint64_t stopped_since_ns; /* since when only stopped ranks are left; 0: others run */
 	bool ended_stopped;   /* they had to be killed */
 	uint64_t next_ns;     /* when the next stage begins, from STAGE_SETTLING on */
 	int signals;          /* signalfd */
@@ -51,7 +52,8 @@ struct launch {
 	int notice_fd;
 };
 
-/* What a rank writes to and reads from; -1: what the launcher does, but /dev/null is the input of other ranks than 0. */
+/* A rank's standard input, output and error; -1: the launcher's, except that the input of ranks
+ * other than 0 is /dev/null. */
 struct rank_files {
 	int in, out, err;
 };
@@ -73,7 +75,8 @@ gpul_status gpul_launch_start(char *const *argv, const struct rank_files *files,
 
 /* ---- stages.c ---- */
 
-/** Block the signals that are passed on, and SIGCHLD; they are read from l->signals.  An ignored signal stays ignored (nohup).
+/** Block the signals that are forwarded, and SIGCHLD; they are read from l->signals.  An
+ * ignored signal stays ignored (nohup).
  *
  * @l  the launch
  * Errors  GPUL_ESYS
@@ -82,19 +85,21 @@ gpul_status gpul_launch_start(char *const *argv, const struct rank_files *files,
 gpul_status gpul_launch_take_signals(struct launch *l, gpul_error *err);
 void gpul_launch_restore_signals(struct launch *l);
 
-/* Handle the end of a rank.  text: what happened; "": the status of waitpid() says it. */
+/* Handle the end of a rank.  text: description; "": described by the status of waitpid(). */
 void gpul_launch_note_end(struct launch *l, int rank, int status, const char *text);
 /* Reap the ranks of this host that have ended; returns the number of those that still run. */
 int gpul_launch_reap(struct launch *l);
-/* Begin the stages that are due; returns the time until the next one for poll(): -1: there is none. */
+/* Start the stages that are due; returns the poll() time-out until the next stage; -1: there is
+ * none. */
 int gpul_launch_next_stage(struct launch *l);
-/* Pass a signal on.  The first one begins the grace, the second one kills.  from_terminal: it has reached the ranks already. */
+/* Forward a signal.  The first one starts the grace period, the second one kills.
+ * from_terminal: the ranks have received it already. */
 void gpul_launch_pass_signal(struct launch *l, int signal, bool from_terminal);
 void gpul_launch_kill(struct launch *l);
-/* Write what happened to a rank that has ended. */
+/* Describe how a rank has ended. */
 void gpul_launch_describe_end(const struct launch *l, int rank, char *text, size_t text_bytes);
 
-/** The result of a launch whose ranks have all ended.
+/** Compute the result of a launch whose ranks have all ended.
  *
  * @l            the launch
  * @exit_status  as gpul_comm_launch()

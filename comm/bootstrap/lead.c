@@ -1,5 +1,5 @@
-/* lead.c — the leader's half of the meeting of a host: it listens, checks each HELLO, and lets everyone go when all are ready.
- * On one machine, rank 0 is the leader of all. */
+/* lead.c — the leader's half of the meeting of a host: it listens, checks each HELLO, and sends
+ * GO when all ranks are ready. On one machine, rank 0 is the leader of all. */
 #include "comm/bootstrap/hosts/hosts_internal.h"
 #include "comm/bootstrap/sockets_internal.h"
 
@@ -13,7 +13,8 @@
 
 #include "ipc/name.h"
 
-/* Connections without a HELLO yet: more than there are ranks, so that a silent stranger does not keep a rank out. */
+/* Pending connections, without a HELLO yet: more than the number of ranks, so that silent
+ * strangers do not keep a rank out. */
 enum { MAX_GUESTS = GPUL_COMM_MAX_RANKS + 8 };
 
 struct guest {
@@ -28,7 +29,7 @@ struct meeting {
 	int listener;
 	struct guest guests[MAX_GUESTS]; /* oldest first */
 	int n_guests;
-	uint32_t ready; /* mask of ranks, with the leader and the ranks of other hosts */
+	uint32_t ready; /* mask of ranks, including the leader and the ranks of other hosts */
 	struct boot_machine machines[GPUL_COMM_MAX_RANKS]; /* of the ranks that have arrived */
 };
 
@@ -126,8 +127,8 @@ static bool is_contradiction(const struct meeting *m, const struct boot_packet *
 	return true;
 }
 
-/* Read the HELLO of a guest.  A stranger is dropped; a rank that contradicts this one, or has another version, fails the
- * job. */
+/* Read the HELLO of a guest.  A stranger is disconnected; a rank that contradicts this one, or
+ * has another version, fails the job. */
 static gpul_status greet_guest(struct meeting *m, int i, gpul_error *err)
 {
 	gpul_boot *b = m->b;
@@ -151,7 +152,8 @@ static gpul_status greet_guest(struct meeting *m, int i, gpul_error *err)
 		refuse_guest(m, i, text);
 		return gpul_boot_fail_job(b, -1, GPUL_EUNSUPPORTED, 0, text, err);
 	}
-	/* The member's pid comes first: the watch thread uses it as soon as the socket is there. */
+	/* Store the member's pid first: the watch thread uses it as soon as the socket is
+	 * set. */
 	atomic_store(&b->roster->entry[hello.rank].pid, hello.pid);
 	m->machines[hello.rank] = hello.machine;
 	atomic_store(&b->socket[hello.rank], m->guests[i].fd);
@@ -159,7 +161,7 @@ static gpul_status greet_guest(struct meeting *m, int i, gpul_error *err)
 	return gpul_boot_send_to(b, hello.rank, &welcome, NULL, 0, &b->roster_fd, 1, m->wait, err);
 }
 
-/* A member that has got its WELCOME says READY, or its connection ends. */
+/* A member that has received its WELCOME sends READY, or its connection ends. */
 static gpul_status hear_member(struct meeting *m, int rank, gpul_error *err)
 {
 	gpul_boot *b = m->b;
@@ -216,12 +218,13 @@ static gpul_status meet_more(struct meeting *m, gpul_error *err)
 	return st;
 }
 
-/* Remove the socket before anyone may go, so that a rank that meets again cannot find it. */
+/* Remove the socket before sending GO, so that a rank that meets again cannot connect to it. */
 static void close_meeting(struct meeting *m, const char *why)
 {
 	gpul_ipc_name_release(&m->name);
 	if (m->listener >= 0) {
-		(void)accept_guests(m, NULL); /* those that have connected meanwhile get the reason, too */
+		(void)accept_guests(m, NULL); /* send the reason to those that have connected meanwhile,
+					       * too */
 		close(m->listener);
 	}
 	while (m->n_guests)

@@ -1,4 +1,4 @@
-/* notice.c — the launcher's page. */
+/* notice.c — the page in which the launcher reports ended ranks. */
 #include "comm/bootstrap/notice_internal.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
 #endif
 
-/* Shell scripts use low numbers for their own files. */
+/* A high number, because shell scripts use low ones for their own files. */
 enum { NOTICE_MAGIC = 0x4e544345, LEAST_FD = 100 };
 
 gpul_status gpul_notice_create(int *fd, struct notice **out, gpul_error *err)
@@ -65,7 +65,8 @@ void gpul_notice_post(struct notice *n, int rank, pid_t pid, const char *text)
 	atomic_store(&n->failed, (uint32_t)rank + 1);
 }
 
-/* The descriptor may be another file if a program between launcher and rank has closed it. */
+/* If a program between launcher and rank has closed the descriptor, its number may now be
+ * another file. */
 const struct notice *gpul_notice_find(void)
 {
 	const char *variable = secure_getenv("GPULOAD_COMM_NOTICE");
@@ -89,11 +90,13 @@ const struct notice *gpul_notice_find(void)
 	return NULL;
 }
 
-/* When a rank ends without a word before the meeting, others fail for that reason: the end is the cause, not their failure. */
+/* When a rank ends silently before the meeting, others fail because of that: the end is the
+ * cause, not their failure. */
 bool gpul_notice_read(const struct notice *n, uint32_t absent, gpul_roster_event *out)
 {
 	uint32_t failed = n ? atomic_load(&n->failed) : 0;
-	uint32_t first = n ? atomic_load(&n->first) : 0;  /* after failed, because the launcher writes it before */
+	uint32_t first = n ? atomic_load(&n->first) : 0;  /* read after `failed`, because the launcher writes it
+							   * before `failed` */
 
 	if (first > 0 && first <= GPUL_COMM_MAX_RANKS && absent & 1u << (first - 1)) {
 		*out = (gpul_roster_event){ .kind = GPUL_RANK_DIED,

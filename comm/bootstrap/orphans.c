@@ -1,4 +1,4 @@
-/* orphans.c — the processes that ranks started and did not wait for.
+/* orphans.c — kills the processes that ranks started and did not wait for.
  *
  * As the "child subreaper" of its descendants, this process becomes the parent of every process whose parent has ended. */
 #include "comm/bootstrap/launch_internal.h"

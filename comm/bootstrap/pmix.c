@@ -1,4 +1,5 @@
-/* pmix.c — the number of ranks from the PMIx server of mpirun or srun, and through it the address of rank 0.
+/* pmix.c — gets the number of ranks from the PMIx server of mpirun or srun, and distributes the
+ * address of rank 0 through it.
  *
  * libpmix is opened at run time, so that the program does not depend on it. */
 #include "comm/bootstrap/job_internal.h"
@@ -53,7 +54,8 @@ static gpul_status open_pmix(struct pmix *out, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* A number that holds for the whole job.  The value is not released: PMIX_VALUE_RELEASE needs more of the library. */
+/* Query a number that is the same for the whole job.  The value is not released:
+ * PMIX_VALUE_RELEASE needs more of the library. */
 static gpul_status get_number(const struct pmix *p, const pmix_proc_t *me, const char *key, int *out, gpul_error *err)
 {
 	pmix_proc_t job = *me;
@@ -79,7 +81,7 @@ static pmix_info_t attribute(const char *key, pmix_data_type_t type)
 	return info;
 }
 
-/* All ranks: give what rank 0 has put to everyone. */
+/* Called by all ranks: distribute what rank 0 has put. */
 static gpul_status fence(const struct pmix *p, gpul_error *err)
 {
 	pmix_info_t options[2] = { attribute(PMIX_COLLECT_DATA, PMIX_BOOL), attribute(PMIX_TIMEOUT, PMIX_INT) };
@@ -139,7 +141,7 @@ static gpul_status share_address(const struct pmix *p, const pmix_proc_t *me, in
 	return st;
 }
 
-/* One session for everything: some versions of the library are slow to begin a second one. */
+/* One session for everything: some versions of the library are slow to start a second one. */
 static gpul_status ask_once(int rank, const char *interface, bool share, struct gpul_comm_pmix *out, gpul_error *err)
 {
 	struct pmix p = { 0 };
@@ -164,7 +166,7 @@ static gpul_status ask_once(int rank, const char *interface, bool share, struct 
 gpul_status gpul_comm_pmix_ask(int rank, const char *interface, bool share, struct gpul_comm_pmix *out, gpul_error *err)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static struct gpul_comm_pmix first; /* size 0: not asked yet */
+	static struct gpul_comm_pmix first; /* size 0: not queried yet */
 	gpul_status st = GPUL_OK;
 
 	*out = (struct gpul_comm_pmix){ 0 };

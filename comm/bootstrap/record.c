@@ -1,4 +1,4 @@
-/* record.c — what a rank publishes in the roster, and reads there: deaths and failures, heartbeats, waits. */
+/* record.c — publishes and reads deaths, failures, heartbeats and waits in the roster. */
 #include "comm/bootstrap/boot_internal.h"
 
 #include <stdio.h>
@@ -7,14 +7,15 @@
 #include <time.h>
 #include <unistd.h>
 
-/* From the end of a TCP connection to the link's word why. */
+/* How long to wait for the link's reason after the end of a TCP connection. */
 enum { VERDICT_MS = 1000 };
 
 const char *gpul_boot_place(const gpul_boot *b, int rank, char out[GPUL_BOOT_PLACE_BYTES])
 {
 	gpul_boot *lockable = (gpul_boot *)(uintptr_t)b;
 
-	(void)pthread_mutex_lock(&lockable->lock);  /* the watch thread may report an end while the ranks still meet */
+	(void)pthread_mutex_lock(&lockable->lock);  /* the watch thread may report an end before all ranks have
+						     * met */
 	if (b->n_hosts > 1)
 		snprintf(out, GPUL_BOOT_PLACE_BYTES, "rank %d (pid %d) on host %.63s", rank, (int)gpul_boot_pid(b, rank),
 			 b->host_name[b->host[rank]]);
@@ -44,7 +45,8 @@ bool gpul_boot_is_missing(const gpul_boot *b, int rank)
 	return !atomic_load(&b->met) && (state == RANK_ABSENT || state == RANK_ARRIVED);
 }
 
-/* The text of a notice, with the rank's host: the launcher of one host among several does not write it. */
+/* Compose the text of a notice with the rank's host, which the launcher of a single host does
+ * not write. */
 static void describe_notice(const gpul_boot *b, const gpul_roster_event *e, char *text, size_t text_bytes)
 {
 	char plain[64], place[GPUL_BOOT_PLACE_BYTES];
@@ -158,7 +160,8 @@ gpul_status gpul_boot_ended(gpul_boot *b, int rank, const char *doing, gpul_erro
 {
 	char text[200], place[GPUL_BOOT_PLACE_BYTES];
 
-	/* Over TCP the link says whether the rank has died or left; it ends at the same time. */
+	/* Over TCP the link reports whether the rank has died or left; the link ends at the
+	 * same time. */
 	for (int ms = 0; b->stream[rank] && ms < VERDICT_MS && !gpul_boot_failure(b, NULL) &&
 			 atomic_load(&b->roster->entry[rank].state) != RANK_LEFT; ms++)
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);

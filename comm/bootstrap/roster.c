@@ -89,12 +89,12 @@ void gpul_roster_publish(struct roster *r, int me, const struct roster_record *r
 	uint32_t none = 0;
 
 	r->entry[me].record = *record;
-	/* The release order makes the record visible before the rank can be seen as the winner. */
+	/* Release: the record is visible before any rank reads the number of the winner. */
 	atomic_compare_exchange_strong_explicit(&r->winner, &none, (uint32_t)me + 1, memory_order_acq_rel,
 						memory_order_relaxed);
 }
 
-/* The memory belongs to several processes, so values are checked and the text is ended here. */
+/* Other processes can write to this memory, so check the values and terminate the text. */
 bool gpul_roster_first(const struct roster *r, gpul_roster_event *out)
 {
 	uint32_t winner = atomic_load_explicit(&r->winner, memory_order_acquire);

@@ -1,4 +1,5 @@
-/* roster.h — who is alive: one entry for each rank in memory that all ranks of the job share.
+/* roster.h — the state of all ranks: one entry for each rank in memory that all ranks of the
+ * job share.
  *
  *     a sealed memfd that rank 0 creates
  *     ┌────────┬─────────────────────────────────────────────────────────────┐
@@ -8,10 +9,11 @@
  *     │ rank 1 │ ...      │       │     │           │                        │
  *     └────────┴──────────┴───────┴─────┴───────────┴────────────────────────┘
  *
- * A thread in each rank raises its heartbeat and reads all entries every 5 ms; in a rank that makes no call and whose bell is quiet
- * (gpul_boot_bell()), every 200 ms.  A rank that dies is found by its lifeline
- * (core/lifeline.h) or by the end of its socket.  Whoever finds it, and a rank that fails, writes a record; the first record
- * of the job is the one that every rank reports. */
+ * A thread in each rank raises its heartbeat and reads all entries every 5 ms; in a rank that
+ * makes no call and whose bell has not rung for a while (gpul_boot_bell()), every 200 ms.  The
+ * death of a rank is detected by its lifeline (core/lifeline.h) or by the end of its socket.
+ * The rank that detects it, or a rank that fails, writes a record; every rank reports the
+ * first record of the job. */
 #ifndef GPULOAD_COMM_BOOTSTRAP_ROSTER_H
 #define GPULOAD_COMM_BOOTSTRAP_ROSTER_H
 
@@ -35,7 +37,7 @@ typedef enum gpul_roster_kind {
 typedef struct gpul_roster_event {
 	gpul_roster_kind kind;
 	int rank;            /* the rank that died, failed or does not run */
-	pid_t pid;           /* its process, in its own pid namespace */
+	pid_t pid;           /* its process id, in its own pid namespace */
 	int culprit;         /* the rank that caused it, which may be the same; -1: unknown */
 	gpul_status status;  /* GPUL_RANK_FAILED, GPUL_RANK_STALLED: status and code of the failure */
 	int native;
@@ -53,8 +55,8 @@ typedef void gpul_roster_callback(void *arg, const gpul_roster_event *e);
  * Errors  GPUL_EINVAL a function has been set before */
 gpul_status gpul_boot_watch(gpul_boot *b, gpul_roster_callback *on_event, void *arg, gpul_error *err);
 
-/* Report a failure of this rank to all ranks.  culprit: the rank that caused it, -1: unknown.  Only the first failure of the
- * job counts.  Any thread may call. */
+/* Report a failure of this rank to all ranks. culprit: the rank that caused it; -1: unknown.
+ * Only the first failure of the job counts.  Any thread may call. */
 void gpul_boot_fail(gpul_boot *b, const gpul_error *why, int culprit);
 
 /* True when the job has failed; *out (NULL is fine) is the first failure, the same in all ranks.  Any thread may call. */
@@ -79,11 +81,12 @@ void gpul_boot_set_waits(gpul_boot *b, uint64_t waits);
 /* The word that a rank has published; 0: none.  Any thread may call. */
 uint64_t gpul_boot_waits(const gpul_boot *b, int rank);
 
-/* The bell of this rank: whoever uses the job outside of the calls of boot.h rings it, so that the watch thread is quick.  Threads of
- * the owner may sleep by it, too.  Valid as long as b. */
+/* The bell of this rank: code that uses the job outside of the calls of boot.h rings it, so
+ * that the watch thread polls at its short period.  Threads of the owner may also sleep on it.
+ * Valid as long as b. */
 gpul_bell *gpul_boot_bell(gpul_boot *b);
 
-/* The process of a rank, in its own pid namespace.  Any thread may call. */
+/* The process id of a rank, in its own pid namespace.  Any thread may call. */
 pid_t gpul_boot_pid(const gpul_boot *b, int rank);
 
 #ifdef __cplusplus

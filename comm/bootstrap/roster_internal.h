@@ -27,7 +27,7 @@ struct roster_entry {
 	_Atomic uint64_t waits;      /* see gpul_boot_set_waits() */
 	_Atomic int32_t host;        /* index of its host, in the order of the first rank of each; written by rank 0 */
 	_Atomic uint32_t awaits;     /* mask of the ranks for which it waits in that call, or to meet; 0: it does not wait */
-	unsigned char pad[24];       /* to the next cache line */
+	unsigned char pad[24];       /* padding to the next cache line */
 	struct roster_record record;
 	unsigned char pad2[32];
 };
@@ -36,7 +36,8 @@ _Static_assert(sizeof(struct roster_entry) == 320, "whole cache lines");
 struct roster {
 	uint32_t magic, version, size;
 	_Atomic uint32_t winner;     /* 0: the job has not failed; else 1 + the rank whose record is its failure */
-	unsigned char session[32];   /* random: known to the ranks that share this memory, and to nobody else */
+	unsigned char session[32];   /* random bytes, known only to the ranks that share this
+				      * memory */
 	unsigned char pad[16];
 	struct roster_entry entry[GPUL_COMM_MAX_RANKS];
 	char host_name[GPUL_COMM_MAX_RANKS][GPUL_COMM_HOST_BYTES];  /* by the index of the host */

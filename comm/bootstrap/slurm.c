@@ -10,7 +10,8 @@
  * follow each other, get different ports. */
 enum { FIRST_PORT = 20000, N_PORTS = 12000, PORTS_PER_JOB = 16 };
 
-/* From here on, the numbers of steps that run a batch script or an interactive shell, whose commands are no ranks (slurm.h). */
+/* From this number on, a step is a batch script or an interactive shell; its commands are not
+ * ranks (slurm.h). */
 static const int FIRST_SPECIAL_STEP = 0x7ffffff0;
 
 bool gpul_comm_slurm_started_this(void)
@@ -27,7 +28,8 @@ bool gpul_comm_slurm_first_node(const char *list, char *out, size_t out_bytes)
 	const char *end = strchr(list, ']');
 	int length;
 
-	if (list[n] == '[') {  /* node[07-09,12].rack2: the first number, as it is written, and what follows the brackets */
+	if (list[n] == '[') {  /* node[07-09,12].rack2: copy the first number as written (07),
+				* then the text after the brackets (.rack2) */
 		const size_t digits = strspn(list + n + 1, "0123456789");
 
 		if (!end || !digits || strcspn(end + 1, "[,") != strcspn(end + 1, ","))

@@ -1,4 +1,4 @@
-/* sockets.c — remove the socket files that killed jobs left. */
+/* sockets.c — removes the socket files that killed jobs left. */
 #include "comm/bootstrap/sockets_internal.h"
 
 #include <stdbool.h>

@@ -1,4 +1,5 @@
-/* stages.c — what a launcher does from the first failure or signal on: it lets ranks end by themselves, ends them, kills them. */
+/* stages.c — the stages of a launcher after the first failure or signal: it waits for the ranks
+ * to end, sends SIGTERM, then SIGKILL. */
 #include "comm/bootstrap/launch_internal.h"
 
 #include "comm/bootstrap/roster_internal.h"
@@ -14,8 +15,8 @@
 #include "core/clock.h"
 #include "ipc/place.h"
 
-/* From the first failure with an exit status to its announcement; from SIGTERM to SIGKILL; from the look that finds only stopped ranks
- * to SIGKILL, and between looks. */
+/* Times: from the first failure with an exit status to its announcement; from SIGTERM to
+ * SIGKILL; from the check that finds only stopped ranks to SIGKILL; between two checks. */
 enum { SETTLE_MS = 300, KILL_AFTER_MS = 1000, STOPPED_MS = 500, LOOK_MS = 100 };
 
 static bool is_failure(int status)
@@ -63,7 +64,7 @@ void gpul_launch_describe_end(const struct launch *l, int rank, char *text, size
 			 WTERMSIG(p->status), strsignal(WTERMSIG(p->status)));
 }
 
-/* Tell the ranks which of them failed, and begin the grace. */
+/* Report to the ranks which of them failed, and start the grace period. */
 static void announce_failure(struct launch *l)
 {
 	char text[200];
@@ -75,7 +76,8 @@ static void announce_failure(struct launch *l)
 }
 
 /* A rank that a signal killed is the cause, even if others have ended with a status before it could be reaped: they see its
- * death before the launcher does.  So the failure of a rank with a status is announced a moment later. */
+ * death before the launcher does.  So the failure of a rank with an exit status is announced
+ * only after a short delay. */
 static void note_failure(struct launch *l, int rank, const char *text)
 {
 	const struct rank_process *p = &l->ranks[rank];
@@ -95,8 +97,9 @@ static void note_failure(struct launch *l, int rank, const char *text)
 	}
 }
 
-/* The ranks learn of normal ends at once; the first failure is announced, and the ends that follow from it do not matter.  A rank
- * that ends normally together with one that fails may have caused the failure. */
+/* Normal ends are reported to the ranks at once; the first failure is announced, and later ends
+ * that result from it are ignored.  A rank that ends normally together with one that fails may
+ * have caused the failure. */
 static void publish_ends(struct launch *l, bool had_failed)
 {
 	uint32_t ended = 0;
@@ -181,7 +184,7 @@ static bool is_stopped(pid_t pid)
 	return state == 'T';
 }
 
-/* True if the ranks that still run are all stopped: the grace is of no use to them, they cannot end. */
+/* True if all ranks that still run are stopped: they cannot end within the grace period. */
 static bool only_stopped_left(const struct launch *l)
 {
 	for (int r = 0; r < GPUL_COMM_MAX_RANKS; r++)
@@ -190,7 +193,8 @@ static bool only_stopped_left(const struct launch *l)
 	return true;
 }
 
-/* During the grace: end it when only stopped ranks are left for a while.  Returns the time until the next look. */
+/* During the grace period: end it when only stopped ranks have been left for a while.  Returns
+ * the time until the next check. */
 static int look_for_stopped(struct launch *l, uint64_t now)
 {
 	if (!only_stopped_left(l))
@@ -255,7 +259,7 @@ void gpul_launch_restore_signals(struct launch *l)
 	pthread_sigmask(SIG_SETMASK, &l->mask_before, NULL);
 }
 
-/* Also those of jobs whose launcher was killed. */
+/* Also removes those of jobs whose launcher was killed. */
 void gpul_launch_remove_files(const char *job)
 {
 	bool cleared;

@@ -1,5 +1,5 @@
-/* wait.c — waits of a rank: each ends with a packet, with the failure of the job, or with a message that names the missing
- * ranks. */
+/* wait.c — the waits of a rank: each ends with a packet, with the failure of the job, or with a
+ * time-out whose message names the missing ranks. */
 #include "comm/bootstrap/hosts/hosts_internal.h"
 
 #include <errno.h>
@@ -25,8 +25,8 @@ int gpul_boot_left_ms(uint64_t deadline_ns)
 	return now >= deadline_ns ? 0 : (int)((deadline_ns - now + 999999) / 1000000);
 }
 
-/* The ranks that have not joined the job yet, or have not begun the call.  Those that have reached rank 0 count as missing if
- * no other ones are. */
+/* The ranks that have not joined the job yet, or have not begun the call.  Ranks that have
+ * reached rank 0 count as missing only if no other rank is missing. */
 static uint32_t missing_ranks(const gpul_boot *b, uint32_t call)
 {
 	uint32_t missing = 0, arrived = 0;
@@ -42,8 +42,9 @@ static uint32_t missing_ranks(const gpul_boot *b, uint32_t call)
 	return missing ? missing : arrived;
 }
 
-/* The ends of the chains of waits that begin with the ranks of a mask: ranks that do not wait for others in the same call.  0: the
- * waits are a circle, because a rank has stopped and its entry is out of date.  reached: all ranks of the chains.  Ranks of other hosts whose
+/* Find the last ranks of the chains of waits that start with the ranks of a mask: ranks that do
+ * not wait for others in the same call. 0: the chain is a circle, because a rank has stopped
+ * and its entry is out of date.  reached: all ranks of the chains.  Ranks of other hosts whose
  * entries are not current count as waiting for rank 0, which should have sent them. */
 static uint32_t follow_waits(const gpul_boot *b, uint32_t call, uint32_t first, uint32_t *reached)
 {
@@ -65,7 +66,7 @@ static uint32_t follow_waits(const gpul_boot *b, uint32_t call, uint32_t first, 
 	return ends;
 }
 
-/* True if a rank that keeps this one waiting shows no heartbeat for too long. */
+/* True if a rank that this one waits for has shown no heartbeat for too long. */
 static bool has_stopped(const gpul_boot *b, const struct boot_wait *w, uint32_t pending)
 {
 	uint32_t missing = missing_ranks(b, w->call), reached;
@@ -106,7 +107,7 @@ gpul_status gpul_boot_timed_out(gpul_boot *b, const struct boot_wait *w, uint32_
 	return gpul_boot_failed(b, err);
 }
 
-/* Other ranks follow the chain of waits to find who keeps them waiting. */
+/* Other ranks follow the chain of waits to find the rank that they really wait for. */
 static void set_awaits(gpul_boot *b, uint32_t ranks)
 {
 	atomic_store(&b->roster->entry[b->job.rank].awaits, ranks);
@@ -136,7 +137,7 @@ gpul_status gpul_boot_send_to(gpul_boot *b, int rank, struct boot_head *head, co
 {
 	int socket = atomic_load(&b->socket[rank]);
 	struct boot_stream *stream = b->stream[rank];
-	bool taken = false; /* by the stream; the rest of it is still to be sent */
+	bool taken = false; /* accepted by the stream; the rest of it is still to be sent */
 	gpul_error why = { 0 };
 
 	for (;;) {
@@ -167,7 +168,8 @@ gpul_status gpul_boot_send_to(gpul_boot *b, int rank, struct boot_head *head, co
 		st = gpul_boot_poll(b, ready, 2, w, 1u << rank, err);
 		if (st)
 			return st;
-		/* Too many descriptors in flight do not show in poll(). */
+		/* poll() does not report when too many descriptors are in
+		 * flight, so retry after a while. */
 		if (n_fds)
 			nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
 	}

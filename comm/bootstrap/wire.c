@@ -1,4 +1,4 @@
-/* wire.c — send and receive packets of the meeting, with descriptors. */
+/* wire.c — sends and receives packets of the meeting, with descriptors. */
 #include "comm/bootstrap/wire_internal.h"
 
 #include <errno.h>
@@ -145,7 +145,8 @@ boot_got gpul_boot_receive(int socket, struct boot_packet *out, gpul_error *err)
 	ssize_t n;
 
 	out->n_fds = 0;
-	/* ECONNRESET is reported once if the other side closed with unread packets; what it sent before follows. */
+	/* ECONNRESET is reported once if the other side closed with unread packets; the packets
+	 * that it sent before can still be read. */
 	do
 		n = recvmsg(socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	while (n < 0 && (errno == EINTR || errno == ECONNRESET));

@@ -5,7 +5,7 @@
  *     │ magic  │version │ type  │ call │ what │ rank │ bytes │ total  │ offset │present │ payload ...   │ + descriptors
  *     └────────┴────────┴───────┴──────┴──────┴──────┴───────┴────────┴────────┴────────┴───────────────┘
  *
- * The magic and the version stay where they are in all versions. */
+ * The magic and the version have the same place in all versions. */
 #ifndef GPULOAD_COMM_BOOTSTRAP_WIRE_INTERNAL_H
 #define GPULOAD_COMM_BOOTSTRAP_WIRE_INTERNAL_H
 
@@ -27,7 +27,8 @@ enum boot_type {
 	BOOT_GO,
 	BOOT_DATA,
 	BOOT_FDS,
-	BOOT_CHALLENGE,  /* this and the others only over TCP: hosts/messages_internal.h */
+	BOOT_CHALLENGE,  /* this and the following types are used over TCP only:
+			  * hosts/messages_internal.h */
 	BOOT_PROOF,
 	BOOT_HOSTS,
 	BOOT_BEAT,
@@ -42,17 +43,21 @@ struct boot_head {
 	uint32_t type;      /* boot_type */
 	uint32_t call;      /* DATA, FDS: the number of the call, from 1 */
 	uint32_t what;      /* DATA, FDS: boot_what */
-	int32_t rank;       /* whose data: DATA to rank 0 or a leader, FDS */
+	int32_t rank;       /* the rank that the data belongs to: DATA to rank 0 or a leader,
+			     * FDS */
 	uint32_t bytes;     /* of the payload */
 	uint64_t total;     /* DATA, FDS: bytes or descriptors of each rank */
-	uint64_t offset;    /* DATA: of the payload, in all data that is sent in this direction */
-	uint64_t present;   /* FDS: bit i: the i-th descriptor is in the packet, else it is -1 */
+	uint64_t offset;    /* DATA: offset of the payload in all data that is sent in this
+			     * direction */
+	uint64_t present;   /* FDS: bit i is set if the i-th descriptor is in the packet; clear:
+			     * it is -1 */
 };
 _Static_assert(sizeof(struct boot_head) == 56, "as drawn");
 
 struct boot_machine {
 	char name[GPUL_COMM_HOST_BYTES];  /* of the job, else of the machine */
-	char id[40];                      /* the boot id of the kernel; "": the job gives the name, which then decides */
+	char id[40];                      /* the boot id of the kernel; "": the job has set the name, and
+					   * only the name is compared */
 };
 
 struct boot_hello {  /* the payload of a HELLO */
@@ -71,7 +76,7 @@ struct boot_packet {
 
 typedef enum boot_got {
 	BOOT_GOT_PACKET,
-	BOOT_GOT_NOTHING,  /* no packet has arrived, or it cannot be sent now */
+	BOOT_GOT_NOTHING,  /* no packet has arrived, or sending would block */
 	BOOT_GOT_END,      /* the other side has closed the connection */
 	BOOT_GOT_BAD,      /* an invalid packet, or a failed system call: err has the reason */
 } boot_got;
@@ -95,7 +100,8 @@ boot_got gpul_boot_receive(int socket, struct boot_packet *out, gpul_error *err)
 /* Close the descriptors of a received packet. */
 void gpul_boot_packet_drop(struct boot_packet *p);
 
-/* The process at the other end of a socket: true if it has the same user; *pid 0: in another pid namespace. */
+/* Identify the process at the other end of a socket.  True if it runs as the same user; *pid 0:
+ * it is in another pid namespace. */
 bool gpul_boot_same_user(int socket, pid_t *pid, gpul_error *err);
 
 const char *gpul_boot_what_name(uint32_t what);

@@ -18,7 +18,8 @@ struct gpul_comm_end {
 	unsigned char *slots;     /* of the inbox */
 	gpul_comm_outbox *outbox; /* the sender's */
 	uint64_t step;            /* the next one */
-	uint64_t *saved;          /* where the number of steps is kept between kernels */
+	uint64_t *saved;          /* address where the number of steps is kept between
+				   * kernels */
 	int peer;
 };
 
@@ -27,7 +28,7 @@ static __device__ __forceinline__ uint64_t gpul_channel_index(const gpul_comm_vi
 	return (uint64_t)peer * comm->sizes.n_blocks + block;
 }
 
-/* The end of the channel to a rank, for a block of that number. */
+/* Return one end of the channel that the block with that number uses with a rank. */
 static __device__ __forceinline__ gpul_comm_end gpul_channel_to(const gpul_comm_view *comm, int peer, uint32_t block)
 {
 	const uint64_t mine = gpul_channel_index(comm, peer, block);

@@ -31,15 +31,17 @@
 
 enum {
 	GPUL_COMM_STEPS = 8,          /* slots of a channel */
-	GPUL_COMM_LINE_BYTES = 128,   /* words of different writers are in different lines */
+	GPUL_COMM_LINE_BYTES = 128,   /* words with different writers are in different cache
+				       * lines */
 };
 
-/* What is in a slot, or where its data is instead. */
+/* The content of a slot, or the location of its data. */
 typedef struct gpul_comm_slot {
 	uint16_t mode;                /* gpul_comm_slot_mode */
 	uint16_t window;              /* of an offer: the window of the receiver's buffer */
 	uint32_t unused;
-	uint64_t offset;              /* of an offer: of the buffer in its window; of an entry: the call's signature */
+	uint64_t offset;              /* in an offer: offset of the buffer in its window; in an
+				       * entry: the call's signature */
 } gpul_comm_slot;
 
 enum gpul_comm_slot_mode {

@@ -12,7 +12,8 @@
  * block of the other ranks, so a kernel ends when all ranks have finished with its buffers.
  *
  * Numbers of calls whose low half is 0 or 1 are skipped, because an LL flag is the low half: 0 is the flag of memory that was
- * never written.  Flags return after 2^32 calls, so the last two calls before that clear the scratch. */
+ * never written.  Flags repeat after 2^32 calls, so the last two calls before that clear the
+ * scratch. */
 #ifndef GPULOAD_COMM_DEVICE_DESK_CUH
 #define GPULOAD_COMM_DEVICE_DESK_CUH
 
@@ -24,7 +25,8 @@ struct gpul_desk_buffers {
 	unsigned char *send[GPUL_COMM_MAX_PEERS], *recv[GPUL_COMM_MAX_PEERS];
 };
 
-/* The number of the call that begins.  All threads of the block read it; gpul_desk_end() writes it. */
+/* The number of the call that starts.  All threads of the block read it; gpul_desk_end() writes
+ * it. */
 static __device__ __forceinline__ uint64_t gpul_desk_number(const gpul_comm_view *comm)
 {
 	const uint64_t number = gpul_load_relaxed((const uint64_t *)(comm + 1) + blockIdx.x) + 1;
@@ -32,8 +34,9 @@ static __device__ __forceinline__ uint64_t gpul_desk_number(const gpul_comm_view
 	return (uint32_t)number < 2 ? number + 2 : number;
 }
 
-/* The end of a block's call: count it, for the blocks of the next kernel, which may be more or fewer.  All threads have read the
- * number.  began_ns: of the block, for the trace.  leave, which is the same for all threads, is returned. */
+/* End a block's call: store its number in the entries of all blocks, because the next kernel
+ * may have more or fewer blocks.  All threads have read the number before. began_ns: start
+ * time of the block, for the trace.  Returns leave, which is the same for all threads. */
 static __device__ __forceinline__ bool gpul_desk_end(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number,
 						     uint64_t began_ns, bool leave)
 {
@@ -50,7 +53,7 @@ static __device__ __forceinline__ gpul_comm_greeting *gpul_desk_greeting(const g
 	return (gpul_comm_greeting *)(desk + comm->sizes.greetings_at) + (number % 2 * comm->sizes.n_ranks + from);
 }
 
-/* What the ranks must have in common.  failure.c takes it apart again. */
+/* The signature of a call, which must be equal on all ranks. report.c decodes it. */
 static __device__ __forceinline__ uint64_t gpul_desk_signature(const gpul_comm_work *work)
 {
 	return work->count << GPUL_COMM_SIGNATURE_COUNT | (uint64_t)work->root << GPUL_COMM_SIGNATURE_ROOT |
@@ -70,7 +73,8 @@ static __device__ __forceinline__ void gpul_store_ll(void *at, uint64_t data, ui
 	gpul_store_words(at, high | (uint32_t)data, high | data >> 32);
 }
 
-/* The same, after all that this thread has seen so far. */
+/* The same as a release: ordered after everything that this thread has read and
+ * written so far. */
 static __device__ __forceinline__ void gpul_store_ll_release(void *at, uint64_t data, uint32_t flag)
 {
 	const uint64_t high = (uint64_t)flag << 32;
@@ -78,7 +82,7 @@ static __device__ __forceinline__ void gpul_store_ll_release(void *at, uint64_t 
 	gpul_store_words_release(at, high | (uint32_t)data, high | data >> 32);
 }
 
-/* False: not all of it has arrived. */
+/* False: some of it has not arrived yet. */
 static __device__ __forceinline__ bool gpul_load_ll(const void *at, uint64_t *data, uint32_t flag)
 {
 	uint64_t a, b;
@@ -114,13 +118,13 @@ static __device__ __noinline__ void gpul_desk_clear_next(const gpul_comm_view *c
 	__syncthreads();
 }
 
-/* A lane for each rank: the last warp, so that the first ones can begin with the data. */
+/* One lane for each rank, in the last warp, so that the first warps can start with the data. */
 static __device__ __forceinline__ uint32_t gpul_desk_lane(void)
 {
 	return threadIdx.x - (blockDim.x - 32);
 }
 
-/* Block 0 tells the other ranks what this rank is about to do; other blocks do nothing. */
+/* Block 0 sends the call of this rank to the other ranks; other blocks do nothing. */
 static __device__ __forceinline__ void gpul_desk_greet(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number,
 						       bool tells_buffers)
 {
@@ -140,7 +144,8 @@ static __device__ __forceinline__ void gpul_desk_greet(const gpul_comm_view *com
 	}
 	gpul_store_ll(&to->words[2], gpul_desk_place(work->send_window, work->send_offset), (uint32_t)number);
 	gpul_store_ll(&to->words[4], gpul_desk_place(work->recv_window, work->recv_offset), (uint32_t)number);
-	gpul_store_ll_release(&to->words[0], gpul_desk_signature(work), (uint32_t)number);  /* the buffers have been filled */
+	gpul_store_ll_release(&to->words[0], gpul_desk_signature(work), (uint32_t)number);  /* release: the buffers have been filled
+											     * before */
 }
 
 /* Report a rank that makes another call: true, leave. */
@@ -178,7 +183,8 @@ static __device__ __forceinline__ bool gpul_desk_hear(const gpul_comm_view *comm
 	gpul_comm_spin spin = gpul_comm_spin_for(comm, GPUL_COMM_WAITED_FOR_GREETING, peer, number);
 	uint64_t found;
 
-	for (;;) {  /* three loads under way at a time; the first one acquires what the rank has released */
+	for (;;) {  /* three loads are in flight at a time; the first one acquires what the rank
+		     * has released */
 		const bool heard = gpul_load_ll_acquire(&from->words[0], &found, (uint32_t)number);
 		const bool has_send = gpul_load_ll(&from->words[2], send, (uint32_t)number);
 		const bool has_recv = gpul_load_ll(&from->words[4], recv, (uint32_t)number);
@@ -215,7 +221,8 @@ static __device__ __forceinline__ gpul_desk_outcome gpul_desk_meet(const gpul_co
 	bool leave = false, lacks = false;
 
 	if (peer < comm->sizes.n_ranks) {
-		/* Most programs use the same window on all ranks: load its address while the greeting is under way. */
+		/* Most programs use the same window on all ranks: load its address while the
+		 * greeting is in flight. */
 		const uint64_t send_base = comm->windows[work->send_window][peer], recv_base = comm->windows[work->recv_window][peer];
 		uint64_t send = gpul_desk_place(work->send_window, work->send_offset);
 		uint64_t recv = gpul_desk_place(work->recv_window, work->recv_offset);
@@ -233,13 +240,14 @@ static __device__ __forceinline__ gpul_desk_outcome gpul_desk_meet(const gpul_co
 	return gpul_comm_any_leaves(lacks) ? GPUL_DESK_FALLBACK : GPUL_DESK_DIRECT;
 }
 
-/* What block b of a rank has told block b of this one, or this rank's block that one. */
+/* The word from block b of another rank to block b of this rank, or in the other direction. */
 static __device__ __forceinline__ gpul_comm_goodbye *gpul_desk_goodbye(const gpul_comm_view *comm, unsigned char *desk, int from)
 {
 	return (gpul_comm_goodbye *)(desk + comm->sizes.goodbyes_at) + ((uint64_t)blockIdx.x * comm->sizes.n_ranks + from);
 }
 
-/* The block has finished with all buffers: wait until the same block of the other ranks has, too.  True: leave. */
+/* The block has finished with all buffers: wait until the same block of every other rank has
+ * finished, too.  True: leave. */
 static __device__ bool gpul_desk_part(const gpul_comm_view *comm, uint64_t number)
 {
 	const uint32_t peer = threadIdx.x;
@@ -261,7 +269,8 @@ static __device__ bool gpul_desk_part(const gpul_comm_view *comm, uint64_t numbe
 	return leave;
 }
 
-/* Tell the same block of a rank that the data of a step, which may only rise, is in its buffers. */
+/* Notify the same block of a rank that the data of a step is in its buffers; the steps must
+ * increase. */
 static __device__ __forceinline__ void gpul_desk_signal(const gpul_comm_view *comm, int peer, uint64_t step)
 {
 	__syncthreads();

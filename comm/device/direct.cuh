@@ -4,8 +4,9 @@
  *     from[1] ─┼─ reduced in this order ──┬─> to[0]
  *     from[2] ─┘                          └─> to[1]
  *
- * A block has every n-th tile of GPUL_DIRECT_UNROLL packs for each thread; what is left is divided among all threads.  All loads
- * of a tile are under way before the first one is used, because a load over NVLink takes more than a microsecond. */
+ * A block processes every n-th tile of GPUL_DIRECT_UNROLL packs for each thread; the remainder
+ * is divided among all threads.  All loads of a tile are in flight before the first one is
+ * used, because a load over NVLink takes more than a microsecond. */
 #ifndef GPULOAD_COMM_DEVICE_DIRECT_CUH
 #define GPULOAD_COMM_DEVICE_DIRECT_CUH
 
@@ -15,7 +16,7 @@
 
 enum { GPUL_DIRECT_UNROLL = 4 };
 
-/* What the block combines; in shared memory. */
+/* The buffers that the block combines; in shared memory. */
 struct gpul_direct_job {
 	const unsigned char *from[GPUL_COMM_MAX_PEERS];
 	unsigned char *to[GPUL_COMM_MAX_PEERS];
@@ -79,7 +80,8 @@ template <bool SUMS> static __device__ __noinline__ void gpul_direct_pack(const 
 		gpul_store_pack(job->to[r], i, job->n_bytes, sum);
 }
 
-/* The share of this block in call `number`.  Which packs it has does not depend on the alignment, which may differ between ranks. */
+/* Process the share of this block in call `number`.  The choice of packs does not depend on the
+ * alignment, which may differ between ranks. */
 template <bool SUMS>
 static __device__ __forceinline__ void gpul_direct_combine(const gpul_comm_view *comm, const gpul_direct_job *job,
 							   const gpul_comm_work *work, uint64_t number, bool aligned)
@@ -105,7 +107,8 @@ static __device__ __forceinline__ void gpul_direct_combine(const gpul_comm_view 
 	gpul_trace_add(comm, SUMS ? GPUL_COMM_EVENT_REDUCE : GPUL_COMM_EVENT_COPY, began, -1, number, 0);
 }
 
-/* Packs first ... of rank's part, if n_bytes are divided among n ranks in whole lines. */
+/* Find the packs of a rank's part when n_bytes are divided among n ranks in whole cache
+ * lines. */
 static __device__ __forceinline__ uint64_t gpul_direct_part(uint64_t n_bytes, uint32_t rank, uint32_t n)
 {
 	const uint64_t packs_of_line = GPUL_COMM_LINE_BYTES / GPUL_PACK_BYTES;

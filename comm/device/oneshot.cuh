@@ -4,8 +4,9 @@
  *     put: word i, flag n ─────────────────────> scratch[n % 2][A] word i
  *     take: poll scratch[n % 2][B] word i <───── put
  *
- * A message is cut into pairs of LL words (16 bytes with 8 bytes of data).  Thread t of all threads of the grid has the pairs
- * t, t + number of threads, ...; it puts all of them before it takes the first one, so all of them travel at the same time. */
+ * A message is cut into pairs of LL words (16 bytes with 8 bytes of data).  Thread t of all
+ * threads of the grid handles the pairs t, t + number of threads, ...; it writes all of them
+ * before it reads the first one, so all of them are in flight at the same time. */
 #ifndef GPULOAD_COMM_DEVICE_ONESHOT_CUH
 #define GPULOAD_COMM_DEVICE_ONESHOT_CUH
 
@@ -56,13 +57,15 @@ static __device__ __forceinline__ uint64_t gpul_oneshot_finish(uint64_t a, const
 	return (uint64_t)mean.y << 32 | mean.x;
 }
 
-/* What a thread needs for a call, loaded before the number of the call, whose load takes as long. */
+/* The values that a thread needs for a call; loaded together with the number of the call, so
+ * that the loads overlap. */
 struct gpul_oneshot {
 	const gpul_comm_view *comm;
 	uint64_t number, began_ns;
 	gpul_comm_trace *trace;      /* NULL: off, or not thread 0 */
 	int rank, n_ranks;
-	unsigned char *theirs[GPUL_ONESHOT_AT_ONCE], *mine[GPUL_ONESHOT_AT_ONCE];  /* desks of the ranks first ... */
+	unsigned char *theirs[GPUL_ONESHOT_AT_ONCE], *mine[GPUL_ONESHOT_AT_ONCE];  /* desks of the ranks, starting with rank
+										    * `first` */
 	int first;
 	uint64_t scratch_at, scratch_bytes;
 };
@@ -159,7 +162,8 @@ static __device__ __forceinline__ bool gpul_oneshot_take_one(const gpul_oneshot 
 	return false;
 }
 
-/* Wait for pair i of up to GPUL_ONESHOT_AT_ONCE ranks at a time, first ... (own data is not waited for): true, leave. */
+/* Wait for pair i of up to GPUL_ONESHOT_AT_ONCE ranks at a time, starting with rank `first` and
+ * skipping this rank: true, leave. */
 static __device__ __forceinline__ bool gpul_oneshot_take(gpul_oneshot *o, int first, uint64_t i, uint64_t *data)
 {
 	const uint64_t began = gpul_oneshot_now(o);

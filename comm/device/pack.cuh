@@ -1,7 +1,7 @@
 /* pack.cuh — 16 bytes as the unit of copies and reductions, from buffers of any alignment.
  *
- * A buffer of n bytes is (n + 15) / 16 packs; the last one may be short.  Loads fill the missing bytes with zeros, stores leave
- * them alone. */
+ * A buffer of n bytes is (n + 15) / 16 packs; the last one may be short.  Loads fill the
+ * missing bytes with zeros, stores do not write them. */
 #ifndef GPULOAD_COMM_DEVICE_PACK_CUH
 #define GPULOAD_COMM_DEVICE_PACK_CUH
 

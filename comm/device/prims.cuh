@@ -1,4 +1,5 @@
-/* prims.cuh — the primitives of an algorithm: what a rank does with one message of a channel, named as in NCCL.
+/* prims.cuh — the primitives of an algorithm: the operations of a rank on one message of a
+ * channel, named as in NCCL.
  *
  *     slot of `from` ──────────────┐
  *                                  ├── OP ──> finish ──┬──> slot of `to`

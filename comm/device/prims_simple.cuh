@@ -26,7 +26,8 @@ static __device__ __forceinline__ uint32_t gpul_slice_bytes(const gpul_comm_view
 	return ((uint32_t)n_bytes / 2 + GPUL_COMM_LINE_BYTES - 1) / GPUL_COMM_LINE_BYTES * GPUL_COMM_LINE_BYTES;
 }
 
-/* in OP src -> out, dst; by the thread `worker` of n_workers.  Pointers that are not needed are NULL. */
+/* Compute in OP src and store it to out and dst, as thread `worker` of n_workers.  Pointers
+ * that are not needed are NULL. */
 template <int HOW>
 static __device__ __forceinline__ void gpul_simple_move(const gpul_prims *p, const unsigned char *in, const unsigned char *src,
 							unsigned char *out, unsigned char *dst, uint32_t n_bytes,
@@ -87,9 +88,9 @@ static __device__ __forceinline__ bool gpul_simple_await_offer(const gpul_prims 
 	return true;
 }
 
-/* For the trace: what the waiter has waited for before this step, last.  Neighbouring steps of a block have different words,
- * whether they receive, send, or both, so the waiter does not overwrite a word that thread 0 has not read; several gpul_prims of a
- * block have words of their own. */
+/* For the trace: the waiter's last wait before this step.  Neighbouring steps of a block have
+ * different words, whether they receive, send, or both, so the waiter does not overwrite a word
+ * that thread 0 has not read; several gpul_prims of a block have words of their own. */
 static __device__ __forceinline__ uint32_t *gpul_simple_waited(const gpul_prims *p)
 {
 	__shared__ uint32_t waited[16];
@@ -176,7 +177,8 @@ static __device__ __forceinline__ void gpul_simple_work(const gpul_prims *p, con
 
 	if (HOW & GPUL_RECV)
 		in = gpul_channel_data(&p->from);
-	if (HOW & GPUL_DIRECT_IN && p->direct_from) {  /* it is in the output already */
+	if (HOW & GPUL_DIRECT_IN && p->direct_from) {  /* the sender has written it to the output
+							* already */
 		if (!(HOW & GPUL_SEND))
 			return;
 		in = dst;

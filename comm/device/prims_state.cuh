@@ -17,7 +17,8 @@ struct gpul_prims {
 	const gpul_comm_view *comm;
 	gpul_comm_end from, to;      /* peer < 0: none */
 	uint32_t dtype, op;
-	uint64_t signature;          /* of the call: the receiver compares it with the sender's */
+	uint64_t signature;          /* signature of the call: the receiver compares it with the
+				      * sender's */
 	uint64_t first_sent, first_received;  /* steps at the call's begin */
 	uint64_t began_ns;           /* for the trace */
 	uint64_t credits;            /* LL, LL128: the head that this thread has seen */
@@ -45,7 +46,7 @@ static __device__ __forceinline__ uint4 gpul_combine(const gpul_prims *p, uint4 
 	return pack;
 }
 
-/* What one step of a primitive is in the trace. */
+/* The trace event of one step of a primitive. */
 template <int HOW> static __device__ __forceinline__ void gpul_trace_step(const gpul_prims *p, uint64_t began_ns, uint32_t n_bytes)
 {
 	const uint32_t kind = HOW & GPUL_RECV ? HOW & GPUL_SRC	  ? GPUL_COMM_EVENT_REDUCE
@@ -73,7 +74,8 @@ static __device__ __forceinline__ gpul_part gpul_part_of(uint64_t n_bytes, uint3
 	return part;
 }
 
-/* Tell the sender where its direct forms may write: in the window's memory, or, window 0, nowhere.  One thread calls it.
+/* Send the sender the place where its direct forms may write: an offset in a window; window 0:
+ * nowhere.  One thread calls it.
  *
  *     offers[0]: {mode, window, offset of the output in the window}   offers[1]: {signature of the call}   offered: first step + 1
  *

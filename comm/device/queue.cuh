@@ -5,8 +5,8 @@
  *     CPU <── done = n ────────────────── queue <─────────────── block 0 <── finished ──── other blocks
  *
  * One warp polls all words of an item, one for each lane: the item arrives with the first poll that finds all flags.  Items of one
- * block are not relayed.  Block 0 takes the next item when all blocks have finished the last one, so an item begins as a kernel
- * does: after everything before it. */
+ * block are not relayed.  Block 0 takes the next item when all blocks have finished the last
+ * one, so an item starts like a kernel: after everything before it. */
 #ifndef GPULOAD_COMM_DEVICE_QUEUE_CUH
 #define GPULOAD_COMM_DEVICE_QUEUE_CUH
 

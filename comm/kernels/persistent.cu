@@ -7,8 +7,8 @@
  *              └────────────────────────────────────────────────────────┘
  *
  * All blocks leave together: by the item STOP, which is relayed, or because the communicator has been aborted, which every wait
- * notices.  A block decides by a barrier that counts the threads that want to leave (wait.cuh), so none of its threads stays
- * behind. */
+ * notices.  A block decides with a barrier that counts the threads that want to leave
+ * (wait.cuh), so all of its threads leave together. */
 #include "comm/device/queue.cuh"
 #include "comm/kernels/direct_allgather.cuh"
 #include "comm/kernels/direct_allreduce.cuh"

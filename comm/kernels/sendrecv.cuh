@@ -8,8 +8,8 @@
  * Sends and receives, and the transfers of different ranks, have blocks of their own, so a send that waits for a credit does not
  * hold up a receive: two ranks that send to each other in one group cannot wait for each other for ever.
  *
- * The receiver compares the size of the message with its own: in Simple, by the entry of the first slot; in LL and LL128, by a
- * pack that goes ahead of the message. */
+ * The receiver compares the size of the message with its own: in Simple, by the entry of the
+ * first slot; in LL and LL128, by a pack that is sent before the message. */
 #ifndef GPULOAD_COMM_KERNELS_SENDRECV_CUH
 #define GPULOAD_COMM_KERNELS_SENDRECV_CUH
 
@@ -49,7 +49,8 @@ static __device__ bool gpul_receive_part(const gpul_comm_view *comm, const gpul_
 
 	gpul_prims_open<PROTO>(&p, comm, block, t->peer, -1, head[0]);
 	gpul_prims_receive_at<PROTO>(&p, t->window, t->offset);
-	if (PROTO != GPUL_COMM_SIMPLE) {  /* thread 0 gets it; the others find what they expect */
+	if (PROTO != GPUL_COMM_SIMPLE) {  /* only thread 0 has the value; the others compare the
+					   * expected value with itself */
 		if (gpul_recv<PROTO>(&p, (unsigned char *)head, sizeof head))
 			return true;
 		if (head[0] != p.signature && !p.leave) {

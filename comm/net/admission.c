@@ -5,13 +5,13 @@
 #include <stdlib.h>
 
 struct sender {
-	unsigned first, n;           /* of the messages that wait, in the ring */
-	uint64_t message;            /* number of the first of them */
-	uint64_t offset;             /* its bytes that have been granted */
+	unsigned first, n;           /* index in the ring of the first waiting message */
+	uint64_t message;            /* request number of that message */
+	uint64_t offset;             /* bytes of that message that have been granted */
 	uint64_t held;               /* credits: granted, not arrived */
 	uint64_t start;              /* virtual time of its next grant */
-	uint64_t since_ns;           /* of the oldest moment from which on all its credits may be held */
-	bool active;                 /* counts in n_active */
+	uint64_t since_ns;           /* time since which all its credits may have been held */
+	bool active;                 /* counted in n_active */
 	bool late, gone;
 };
 
@@ -19,9 +19,11 @@ struct gpul_admission {
 	gpul_admission_desc desc;
 	struct sender *senders;
 	uint64_t *messages;          /* [sender][max_messages]: rings of sizes */
-	uint64_t virtual_time;       /* start of the last grant.  It advances by one byte while each active sender gets a byte */
-	unsigned n_active;           /* senders that hold credits or have messages, without late ones */
-	uint64_t in_flight;          /* without credits of late senders */
+	uint64_t virtual_time;       /* virtual time: the start of the last grant.  It advances by
+				      * one byte while each active sender gets one byte */
+	unsigned n_active;           /* senders that hold credits or have messages, except late
+				      * ones */
+	uint64_t in_flight;          /* bytes in flight, except those of late senders */
 	uint64_t held;               /* with them */
 	uint64_t waiting;
 	uint64_t now_ns;
@@ -73,7 +75,8 @@ static void count_active(gpul_admission *a, struct sender *s)
 	s->active = active;
 }
 
-/* A sender that had nothing to send, or did not send, has no claim to the bytes that the others got in the meantime. */
+/* A sender that was idle does not get compensation for the bytes that the others sent in the
+ * meantime. */
 static void catch_up(const gpul_admission *a, struct sender *s)
 {
 	s->start = s->start > a->virtual_time ? s->start : a->virtual_time;
@@ -114,7 +117,8 @@ void gpul_admission_arrived(gpul_admission *a, unsigned sender, uint64_t bytes)
 
 	free_credits(a, s, bytes);
 	s->since_ns = a->now_ns;
-	if (s->late) {  /* it sends again: the rest of its credits counts again, and the window may be exceeded for a while */
+	if (s->late) {  /* it sends again: its remaining credits count again, so the window may
+			 * be exceeded for a while */
 		s->late = false;
 		a->in_flight += s->held;
 		catch_up(a, s);
@@ -151,8 +155,8 @@ void gpul_admission_tick(gpul_admission *a, uint64_t now_ns)
 
 /* ---- grants ------------------------------------------------------------------------------------------------- */
 
-/* Most credits that one sender may collect before it returns some, so that one that grants reach, but that does not send, cannot
- * get the whole window. */
+/* Limit of the credits that one sender may hold, so that a sender that receives grants but does
+ * not send cannot take the whole window. */
 static uint64_t share(const gpul_admission *a)
 {
 	const uint64_t part = a->desc.window_bytes / a->n_active;
@@ -181,7 +185,8 @@ static void take_piece(gpul_admission *a, struct sender *s, uint64_t message_byt
 	s->offset = 0;
 }
 
-/* The sender that comes next: of those that may get a grant, the one with the earliest start.  NULL: none. */
+/* Find the next sender: of those that may get a grant, the one with the earliest virtual start.
+ * NULL: none. */
 static struct sender *choose_sender(const gpul_admission *a)
 {
 	struct sender *best = NULL;
@@ -204,7 +209,8 @@ bool gpul_admission_next(gpul_admission *a, gpul_admission_grant *out)
 		return false;
 	size = a->messages[(size_t)(s - a->senders) * a->desc.max_messages + s->first];
 	bytes = size - s->offset < a->desc.grant_bytes ? size - s->offset : a->desc.grant_bytes;
-	/* A piece that does not fit waits for the window: smaller pieces of other senders must not overtake it. */
+	/* If the next grant does not fit into the window, wait: smaller grants of other senders
+	 * must not overtake it. */
 	if (a->in_flight && (bytes > a->desc.window_bytes || a->in_flight > a->desc.window_bytes - bytes))
 		return false;
 	take_piece(a, s, size, bytes, out);

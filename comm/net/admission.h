@@ -1,5 +1,5 @@
-/* admission.h — receiver-driven admission: which sender may send how many bytes now.  A state machine: no I/O, no clock, no
- * allocation after create.
+/* admission.h — receiver-driven admission: decides which sender may send how many bytes now.  A
+ * state machine: no I/O, no clock, no allocation after create.
  *
  *     request: a sender has a message ──> ┌───────────┐
  *     arrived: granted bytes are here ──> │ admission │ ──> next: a grant, bytes of a sender's first message
@@ -7,17 +7,18 @@
  *     tick: the time                        in flight: granted, not arrived; at most the window
  *
  * The sum of the **credits** in flight, granted bytes that have not arrived, is limited by one window for all senders together.
- * A window of about one bandwidth-delay product keeps the link busy, and leaves no more than that in the queues of the network;
- * the rest of the data waits in the memory of the senders.  With a window for each sender, as in TCP, the queue grows with the
- * number of senders instead.
+ * A window of about one bandwidth-delay product keeps the link busy, and limits the queues of
+ * the network to that size; the rest of the data waits in the memory of the senders.  With a
+ * window for each sender, as in TCP, the queue grows with the number of senders instead.
  *
  *     fair       senders that always have messages get equal bytes, whatever the sizes of their messages
  *     conserving while a message waits, credits are in flight; one sender alone gets the whole window
  *     bounded    no sender holds more than its share of the window plus one grant
- *     robust     credits of a sender that has returned none for late_ns do not count; those of one that has left neither
+ *     robust     credits of a sender that has returned none for late_ns, or that has left, do
+ *     not count
  *
- * The machine does not know how a grant travels.  Over the send path, a grant is a receive (gpul_rdma_irecv): its clear-to-send
- * slot is the permission to send. */
+ * The state machine does not know how a grant is sent.  Over the send path, a grant is a
+ * receive (gpul_rdma_irecv): its clear-to-send slot is the permission to send. */
 #ifndef GPULOAD_COMM_NET_ADMISSION_H
 #define GPULOAD_COMM_NET_ADMISSION_H
 
@@ -34,10 +35,14 @@ typedef struct gpul_admission gpul_admission;  /* opaque: admission.c */
 
 typedef struct gpul_admission_desc {
 	unsigned n_senders;          /* 1 to 65536; senders are numbered from 0 */
-	unsigned max_messages;       /* of one sender, requested and not yet granted; at least 1 */
-	uint64_t window_bytes;       /* most bytes in flight, at least 1.  If nothing is in flight, one grant is always possible */
-	uint64_t grant_bytes;        /* most bytes of one grant, at least 1: a longer message gets several */
-	uint64_t late_ns;            /* a sender that returns no credit for so long is late; 0: never */
+	unsigned max_messages;       /* limit of the messages of one sender that are requested and
+				      * not yet granted; at least 1 */
+	uint64_t window_bytes;       /* limit of the bytes in flight, at least 1.  If nothing is in
+				      * flight, one grant is always possible */
+	uint64_t grant_bytes;        /* limit of the bytes of one grant, at least 1: a longer
+				      * message gets several grants */
+	uint64_t late_ns;            /* a sender that returns no credit for this time is late; 0:
+				      * never */
 } gpul_admission_desc;
 
 /* A permission: `bytes` bytes of a message, from `offset` on.  Grants of one sender are in the order of its requests. */
@@ -57,7 +62,8 @@ typedef struct gpul_admission_grant {
 gpul_status gpul_admission_create(const gpul_admission_desc *desc, gpul_admission **out, gpul_error *err);
 void gpul_admission_destroy(gpul_admission *a);  /* NULL is fine */
 
-/* A sender has a message of `bytes` bytes, at least 1.  False: max_messages wait already, or the sender has left. */
+/* Request: a sender has a message of `bytes` bytes, at least 1.  False: max_messages wait
+ * already, or the sender has left. */
 bool gpul_admission_request(gpul_admission *a, unsigned sender, uint64_t bytes);
 
 /** Give the next grant.
@@ -77,7 +83,7 @@ void gpul_admission_arrived(gpul_admission *a, unsigned sender, uint64_t bytes);
 /* A sender has ended or is unreachable: its requests are dropped, its credits are free, and it gets no more grants. */
 void gpul_admission_leave(gpul_admission *a, unsigned sender);
 
-/* The time, which never goes back; finds late senders.  Call it now and then. */
+/* Set the time, which must not decrease, and detect late senders.  Call it regularly. */
 void gpul_admission_tick(gpul_admission *a, uint64_t now_ns);
 
 /* Credits in flight: of all senders, without those of late ones; of all senders; of one sender. */

@@ -1,4 +1,4 @@
-/* arrivals.c — polls announced steps, flushes, raises tails. */
+/* arrivals.c — polls the announced steps, flushes, and raises the tails. */
 #include "comm/net/arrivals.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@ enum { FLUSHED_BYTES = 8 };
 struct gpul_comm_arrivals {
 	gpul_comm_arrivals_desc desc;
 	gpul_rdma_request flush;  /* 0: none is in flight */
-	bool waiting;             /* steps have been seen that no flush covers yet */
+	bool waiting;             /* new steps have been read that no flush covers yet */
 	uint64_t seen[];          /* [n_blocks] steps that the flush in flight, or else the next one, covers */
 };
 
@@ -21,7 +21,8 @@ gpul_status gpul_comm_arrivals_create(const gpul_comm_arrivals_desc *desc, gpul_
 	a->desc = *desc;
 	a->desc.block_step = desc->block_step ? desc->block_step : 1;
 	if (a->desc.slots.bytes > FLUSHED_BYTES)
-		a->desc.slots.bytes = FLUSHED_BYTES;  /* any part of the memory */
+		a->desc.slots.bytes = FLUSHED_BYTES;  /* a flush of any part of the memory flushes
+						       * all of it */
 	for (unsigned b = 0; b < desc->n_blocks; b++)
 		a->seen[b] = desc->inboxes[b].tail;
 	*out = a;

@@ -1,13 +1,15 @@
-/* arrivals.h — steps that arrive in device memory: announced, flushed, and only then shown to the kernel.
+/* arrivals.h — steps that arrive in device memory: announced, flushed, and only then made
+ * visible to the kernel.
  *
  *     rank S                               rank R
  *     proxy ═ put of entry + data ═══════> slot, in device memory
  *           ═ its step ══════════════════> announced[block], in host memory ── polled by the proxy of R
  *                                          flush ─ has ended ─> inbox: tail, in host memory ── polled by the kernel
  *
- * A NIC's writes to device memory and to host memory take different ways.  The CPU, or a kernel that polls host memory, may see
- * the step while the data is on its way to the device.  A flush ends when the data that has arrived before is visible to kernels
- * that run (rdma.h), so the tail follows it.
+ * A NIC's writes to device memory and to host memory take different paths.  The CPU, or a
+ * kernel that polls host memory, may see the step while the data is on its way to the device.
+ * A flush ends when the data that has arrived before is visible to kernels that run (rdma.h),
+ * so the tail follows it.
  *
  * One flush is in flight at a time, for all blocks: it covers the steps that were announced when it began, and what arrives during
  * it waits for the next one.  So there are few flushes when there are many steps. */
@@ -24,12 +26,15 @@ extern "C" {
 typedef struct gpul_comm_arrivals gpul_comm_arrivals;  /* opaque: arrivals.c */
 
 typedef struct gpul_comm_arrivals_desc {
-	gpul_rdma_conn *conn;          /* over which the steps arrive */
-	const uint64_t *announced;     /* [n_blocks] that the other rank raises; 0, or as the last user has left them */
-	gpul_comm_inbox *inboxes;      /* [n_blocks] whose tails are raised; no one else writes the tails */
+	gpul_rdma_conn *conn;          /* connection over which the steps arrive */
+	const uint64_t *announced;     /* [n_blocks] words that the other rank raises; 0, or as the
+					* last user has left them */
+	gpul_comm_inbox *inboxes;      /* [n_blocks] inboxes whose tails are raised here, and nowhere
+					* else */
 	unsigned n_blocks;
-	unsigned first_block, block_step;  /* the connection has every block_step-th block from the first one on; 0: all blocks */
-	gpul_rdma_buffer slots;        /* of these inboxes */
+	unsigned first_block, block_step;  /* the connection carries every block_step-th block, starting
+					    * with first_block; 0: all blocks */
+	gpul_rdma_buffer slots;        /* memory of these inboxes */
 } gpul_comm_arrivals_desc;
 
 /** Create the arrivals of one connection.
@@ -41,7 +46,7 @@ typedef struct gpul_comm_arrivals_desc {
 gpul_status gpul_comm_arrivals_create(const gpul_comm_arrivals_desc *desc, gpul_comm_arrivals **out, gpul_error *err);
 void gpul_comm_arrivals_destroy(gpul_comm_arrivals *a);  /* NULL is fine */
 
-/** Look for new steps, and raise the tails of those whose flush has ended.
+/** Poll for new steps, and raise the tails of those whose flush has ended.
  *
  * @a     arrivals
  * @busy  true: a flush is in flight, or tails have been raised

@@ -1,4 +1,5 @@
-/* grants.c — steps of channels on one side, the admission (admission.h) on the other. */
+/* grants.c — translates between steps of channels and the messages of the admission
+ * (admission.h). */
 #include "comm/net/grants.h"
 
 #include <stdlib.h>
@@ -9,15 +10,17 @@
 struct granted_channel {
 	uint64_t asked;              /* steps, as are the other members */
 	uint64_t arrived;
-	unsigned waiting;            /* asked for, and not granted: the last ones before asked */
-	unsigned held;               /* granted, and not arrived */
+	unsigned waiting;            /* asked for and not granted: the last steps before
+				      * `asked` */
+	unsigned held;               /* granted and not arrived */
 };
 
 struct gpul_comm_grants {
 	gpul_comm_grants_desc desc;
 	gpul_admission *admission;
 	struct granted_channel *channels;  /* [route][block] */
-	unsigned *next_block;              /* [route]: which the next grant is for, if it waits */
+	unsigned *next_block;              /* [route]: block that gets the next grant of the
+					    * route, if it waits */
 };
 
 static uint64_t window_of(const gpul_comm_grants_desc *desc)
@@ -78,7 +81,8 @@ static struct granted_channel *channel_of(const gpul_comm_grants *g, unsigned ro
 	return &g->channels[(size_t)route * g->desc.n_blocks + block];
 }
 
-/* The number of the first step that waits: what the sender knows as granted.  Steps that it has sent as free bytes may be behind it. */
+/* The number of the first waiting step: the sender reads it as `granted`.  Later steps may have
+ * been sent as free bytes. */
 static uint64_t first_waiting(const struct granted_channel *c)
 {
 	return c->asked - c->waiting;
@@ -134,7 +138,8 @@ bool gpul_comm_grants_next(gpul_comm_grants *g, unsigned *route, unsigned *block
 	if (!gpul_admission_next(g->admission, &grant))
 		return false;
 	for (b = g->next_block[grant.sender]; !channel_of(g, grant.sender, b)->waiting;)
-		b = (b + 1) % g->desc.n_blocks;  /* one of them waits: the admission has its request */
+		b = (b + 1) % g->desc.n_blocks;  /* ends: the request of the admission belongs to
+						  * a waiting step */
 	g->next_block[grant.sender] = (b + 1) % g->desc.n_blocks;
 	c = channel_of(g, grant.sender, b);
 	c->waiting--;

@@ -1,4 +1,4 @@
-/* mesh.c — connects the pairs of ranks that want it. */
+/* mesh.c — connects the pairs of ranks that want a connection. */
 #include "comm/net/mesh.h"
 
 #include <errno.h>
@@ -15,24 +15,28 @@
 #include "core/log.h"
 #include "rdma/oob/address.h"
 
-/* A rank waits for a peer in slices, and looks after each whether the job has failed.  A connect that is cut off begins anew, and
- * the listening rank drops the first attempt. */
+/* A rank waits for a peer in slices, and checks after each slice whether the job has failed.  A
+ * connect that the end of a slice interrupts is repeated, and the listening rank drops the
+ * first attempt. */
 enum { ACCEPT_SLICE_MS = 50, CONNECT_SLICE_MS = 2000 };
 
-/* The job's own watch notices a dead rank at once and a host that falls silent after gpul_boot_lost_ms(), and names them.  The lease of
- * a connection is longer, so that this comes first, and so that a machine which stands still for some seconds does not end the job. */
+/* The job's own watch notices a dead rank at once and a host that falls silent after
+ * gpul_boot_lost_ms(), and names them.  The lease of a connection is longer, so that the job's
+ * watch reports first, and so that a machine that is suspended for some seconds does not end
+ * the job. */
 enum { LEASE_BEYOND_MS = 7000, NIC_BYTES = 64, SECRET_BYTES = GPUL_COMM_SECRET_BYTES + GPUL_COMM_JOB_BYTES };
 
 /* The purpose in the identity of a connection: rdma/oob/proof.h. */
 enum { PURPOSE_MESH = 1 };
 
-/* What a rank tells the others. */
+/* The information that a rank sends to the others. */
 struct card {
 	uint8_t wanted[GPUL_COMM_MAX_RANKS];
 	uint32_t n_nics;
-	uint16_t port[GPUL_COMM_MAX_NICS][GPUL_COMM_MAX_RANKS];  /* of its listener for that rank; 0: none */
+	uint16_t port[GPUL_COMM_MAX_NICS][GPUL_COMM_MAX_RANKS];  /* port of its listener for that rank; 0:
+								  * none */
 	char address[GPUL_COMM_MAX_NICS][GPUL_RDMA_ADDRESS_BYTES], nic[GPUL_COMM_MAX_NICS][NIC_BYTES];
-	gpul_error failure;                  /* nothing could be opened */
+	gpul_error failure;                  /* the send path could not be opened */
 };
 
 struct gpul_comm_mesh {
@@ -120,8 +124,8 @@ gpul_rdma_conn *gpul_comm_mesh_conn(const gpul_comm_mesh *m, int rank)
 
 /* ---- listen -------------------------------------------------------------------------------------------------- */
 
-/* The address of this host on the way to rank 0's.  A UDP socket that is connected sends nothing, but the system has chosen its
- * address. */
+/* The address of this host on the way to rank 0's.  Connecting a UDP socket sends nothing, but
+ * makes the system choose the local address. */
 static gpul_status address_towards(const char *there, char out[GPUL_RDMA_ADDRESS_BYTES], gpul_error *err)
 {
 	struct sockaddr_storage here = { 0 };
@@ -176,7 +180,8 @@ static bool address_of_interface(const char *name, char out[GPUL_RDMA_ADDRESS_BY
 	return found;
 }
 
-/* Part k of a list "a,b", or its only part; false: it has other parts, or one is too long. */
+/* Copy part k of a list "a,b", or its only part; false: the number of parts is wrong, or the
+ * part is too long. */
 static bool part_of(const char *list, unsigned k, unsigned n, char *out, size_t out_bytes)
 {
 	size_t n_bytes = strcspn(list, ",");
@@ -194,7 +199,7 @@ static bool part_of(const char *list, unsigned k, unsigned n, char *out, size_t 
 	return n_bytes < out_bytes;
 }
 
-/* The address of this host for the other ranks, for one of its NICs. */
+/* Find the address at which other ranks reach one NIC of this host. */
 static gpul_status own_address(const gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, unsigned nic, char out[GPUL_RDMA_ADDRESS_BYTES],
 			       gpul_error *err)
 {
@@ -219,8 +224,8 @@ static uint16_t port_of(const gpul_rdma_listener *l)
 	return colon ? (uint16_t)strtoul(colon + 1, NULL, 10) : 0;
 }
 
-/* Listen for each higher rank at a port of its own, so that the port tells who connects.  Whether the pair is wanted is known
- * only later. */
+/* Listen for each higher rank at a port of its own, so that the port identifies the connecting
+ * rank.  Listen for all of them, because it is not known yet which pairs are wanted. */
 static gpul_status listen_all(gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, unsigned nic, struct card *card, gpul_error *err)
 {
 	gpul_rdma_address at = { 0 };
@@ -293,7 +298,7 @@ static gpul_status name_nics(gpul_comm_mesh *m, const char *list, struct card *c
 	return GPUL_OK;
 }
 
-/* Open the NICs and the listeners.  A failure goes to the others with the card. */
+/* Open the NICs and the listeners.  A failure is sent to the other ranks in the card. */
 static void open_own(gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, struct card *card)
 {
 	gpul_error why = { 0 };
@@ -318,7 +323,7 @@ static bool is_wanted(const gpul_comm_mesh *m, int r)
 	return r != m->rank && (m->cards[m->rank].wanted[r] || m->cards[r].wanted[m->rank]);
 }
 
-/* The time that a slice of a wait may take; 0: the deadline has passed. */
+/* The length of the next slice of a wait; 0: the deadline has passed. */
 static int slice_ms(const gpul_comm_mesh *m, int most_ms)
 {
 	const uint64_t now = gpul_clock_ns(), left_ms = m->deadline_ns > now ? (m->deadline_ns - now + 999999) / 1000000 : 0;
@@ -326,7 +331,8 @@ static int slice_ms(const gpul_comm_mesh *m, int most_ms)
 	return left_ms < (unsigned)most_ms ? (int)left_ms : most_ms;
 }
 
-/* True for a failure of one attempt.  A listener that many strangers besiege may close a rank's connection to make room. */
+/* True if another attempt may succeed.  A listener with too many pending connections of
+ * strangers may close a rank's connection to make room. */
 static bool is_passing(const gpul_error *why)
 {
 	return why->status == GPUL_ESYS && (why->native == ETIMEDOUT || why->native == ECONNREFUSED || why->native == ECONNRESET ||
@@ -360,7 +366,8 @@ static gpul_status try_pair(gpul_comm_mesh *m, int r, unsigned i, int limit_ms, 
 	return st;
 }
 
-/* Why a pair is not connected: last is the error of the last slice, which may name a stranger.  Its time is that of the slice. */
+/* Explain why a pair is not connected. last: the error of the last slice, which may name a
+ * stranger, and whose time is only that of the slice. */
 static gpul_status fail_late(const gpul_comm_mesh *m, int r, uint64_t begun_ns, const gpul_error *last, gpul_error *why)
 {
 	const char *refused = strstr(last->text, "; refused ");
@@ -417,14 +424,15 @@ static gpul_status connect_all(gpul_comm_mesh *m, gpul_error *err)
 			st = connect_pair(m, r, i, &why);
 		if (!st)
 			continue;
-		gpul_boot_fail(m->boot, &why, m->rank);  /* the others stop to wait */
+		gpul_boot_fail(m->boot, &why, m->rank);  /* so that the other ranks stop waiting */
 		st = gpul_fail(err, st, why.native, "%s", why.text);
 	}
 	return st;
 }
 
-/* The secret of the connections: the job's, or on one machine, the random bytes of its roster; with its name, for one secret may have
- * several jobs. */
+/* Make the secret of the connections from the job's secret, or on one machine from the random
+ * bytes of its roster.  The name of the job is added, because several jobs may have the same
+ * secret. */
 static void find_secret(const gpul_boot *boot, char out[SECRET_BYTES])
 {
 	const struct roster *r = boot->roster;

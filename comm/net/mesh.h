@@ -14,7 +14,8 @@
  *     rank 0: NIC a ─── connection 0 ─── NIC x :rank 1         rank 0: NIC a ─── connection 0 ─── NIC x :rank 2
  *             NIC b ─── connection 1 ─── NIC y                         NIC b ─── connection 1 ─────┘
  *
- * A rank that fails, or whose process ends, fails the job (roster.h): the other ranks stop to wait, and report the same cause. */
+ * A rank that fails, or whose process ends, fails the job (roster.h): the other ranks stop
+ * waiting, and report the same cause. */
 #ifndef GPULOAD_COMM_NET_MESH_H
 #define GPULOAD_COMM_NET_MESH_H
 
@@ -30,8 +31,10 @@ enum { GPUL_COMM_MAX_NICS = 8 };  /* of a rank */
 typedef struct gpul_comm_mesh gpul_comm_mesh;  /* opaque: mesh.c */
 
 typedef struct gpul_comm_mesh_desc {
-	gpul_rdma_desc rdma;      /* how to open the send path; device.device may name several NICs, "mlx5_0,mlx5_1".  For n_qps and its neighbours the higher rank of a pair decides;
-				   * lease_ms 0: GPULOAD_COMM_LOST_MS and 7000 */
+	gpul_rdma_desc rdma;      /* how to open the send path; device.device may name several
+				   * NICs, "mlx5_0,mlx5_1".  n_qps and the fields next to it are
+				   * those of the higher rank of a pair; lease_ms 0:
+				   * GPULOAD_COMM_LOST_MS + 7000 */
 	const bool *wanted;       /* [size]: the ranks to connect with; a pair is connected if one of the two wants it.  NULL: all
 				   * other ranks */
 	const char *address;      /* of this host, "10.9.0.2", at which the other ranks reach it; with several NICs one address for all, or
@@ -51,11 +54,12 @@ typedef struct gpul_comm_mesh_desc {
  * Threads as gpul_boot_allgather() */
 gpul_status gpul_comm_mesh_create(gpul_boot *boot, const gpul_comm_mesh_desc *desc, int timeout_ms, gpul_comm_mesh **out,
 				  gpul_error *err);
-/* Close the connections: afterwards no rank changes memory of this one any more.  The peers' requests end with "closed by the
- * peer": let all ranks agree (gpul_boot_barrier()) before.  NULL is fine; cannot fail. */
+/* Close the connections: afterwards no other rank writes to memory of this one.  The peers'
+ * requests end with "closed by the peer": let all ranks agree (gpul_boot_barrier()) before.
+ * NULL is fine; cannot fail. */
 void gpul_comm_mesh_disconnect(gpul_comm_mesh *m);
-/* Close the connections that are left, and the send path; all regions that are registered with it have been unregistered.  NULL
- * is fine; cannot fail. */
+/* Close the remaining connections, and the send path; unregister all of its regions first.
+ * NULL is fine; cannot fail. */
 void gpul_comm_mesh_destroy(gpul_comm_mesh *m);
 
 /* The NICs of this rank, at least one.  Memory is registered with each NIC whose connections access it.  Valid as long as m.  Any

@@ -21,7 +21,7 @@ enum {
 };
 _Static_assert((int)FLIGHTS < (int)GPUL_RDMA_REQUESTS, "the proxy's ring is full before the connection's requests are");
 
-/* The two directions of a channel: what has been put so far. */
+/* The two directions of a channel, and what has been put so far. */
 struct channel {
 	uint64_t sent, asked;          /* to the other rank */
 	uint64_t credited, granted;    /* for its steps */
@@ -29,21 +29,23 @@ struct channel {
 
 struct flight {
 	gpul_rdma_request request;
-	uint32_t free_bytes;           /* of a slot that had no grant */
+	uint32_t free_bytes;           /* bytes of a slot that was sent without a grant */
 };
 
 struct route {
 	gpul_comm_proxy_route to;
 	const gpul_rdma_area *area;
 	struct channel *channels;      /* [n_blocks] */
-	gpul_comm_grants *grants;      /* for what arrives by this route's NIC; NULL: it has no window */
+	gpul_comm_grants *grants;      /* grants for data that arrives at this route's NIC; NULL: it
+					* has no window */
 	unsigned sender;               /* of grants */
 	gpul_comm_arrivals *arrivals;  /* NULL: the slots of this rank are in host memory */
 	struct flight flights[FLIGHTS];
-	uint32_t head, tail;           /* of flights: tail is the oldest */
-	uint64_t free_in_flight;       /* their free bytes */
+	uint32_t head, tail;           /* indices in flights; tail is the oldest */
+	uint64_t free_in_flight;       /* free bytes of the puts in flight */
 	bool failed;
-	/* Since when none of the puts in flight has ended, and their number; 0: some have, or there are none.  Other threads read them. */
+	/* The time since which none of the puts in flight has ended, and their number; 0: a put
+	 * has just ended, or none is in flight.  Other threads read them. */
 	_Atomic uint64_t stuck_ns;
 	_Atomic uint32_t n_stuck;
 };
@@ -64,7 +66,7 @@ static void fail_route(gpul_comm_proxy *p, struct route *r, const char *call, co
 	gpul_rdma_failure why;
 
 	gpul_rdma_conn_failed(r->to.conn, &why);
-	if (!why.status)  /* a call with wrong arguments does not fail the connection */
+	if (!why.status)  /* a call with invalid arguments does not fail the connection */
 		gpul_rdma_fail(&why, err->status, err->native, call, NULL, "%s", err->text);
 	r->failed = true;
 	if (r->grants)
@@ -75,7 +77,7 @@ static void fail_route(gpul_comm_proxy *p, struct route *r, const char *call, co
 
 /* ---- puts -------------------------------------------------------------------------------------------------------- */
 
-/* Start a put; false: no room now, or a failure.  kind, step, bytes: for the trace. */
+/* Start a put; false: no room at present, or a failure. kind, step, bytes: for the trace. */
 static bool start_put(gpul_comm_proxy *p, struct route *r, const gpul_rdma_put_desc *put, uint32_t free_bytes, uint32_t kind,
 		      uint64_t step, uint32_t bytes)
 {
@@ -113,7 +115,7 @@ static bool put_word(gpul_comm_proxy *p, struct route *r, unsigned block, gpul_r
 	return start_put(p, r, &put, 0, kind, value, 0);
 }
 
-/* May the next slot of a channel be on its way? */
+/* May the next slot of a channel be put now? */
 static bool slot_may_go(const struct route *r, unsigned block, uint32_t n_bytes, uint32_t *free_bytes)
 {
 	const uint64_t granted = __atomic_load_n(&r->to.grants[block], __ATOMIC_ACQUIRE);
@@ -123,7 +125,8 @@ static bool slot_may_go(const struct route *r, unsigned block, uint32_t n_bytes,
 	return gpul_comm_grants_may_go(r->channels[block].sent, granted, r->to.free_bytes - r->free_in_flight, n_bytes, free_bytes);
 }
 
-/* Put the next slot of a channel, and raise the tail behind it; or ask for all slots that are posted. */
+/* Put the next slot of a channel, and then its tail; or ask for grants for all slots that are
+ * posted. */
 static bool put_slot(gpul_comm_proxy *p, struct route *r, unsigned block, uint64_t posted)
 {
 	struct channel *ch = &r->channels[block];
@@ -153,7 +156,7 @@ static bool put_slot(gpul_comm_proxy *p, struct route *r, unsigned block, uint64
 	return false;
 }
 
-/* Tell the sender how many steps this rank's kernels have read. */
+/* Send the number of steps that this rank's kernels have read: the credits. */
 static bool put_credit(gpul_comm_proxy *p, struct route *r, unsigned block, uint64_t head)
 {
 	if (!put_word(p, r, block, word_at(&r->to.heads, block * sizeof(gpul_comm_outbox) + offsetof(gpul_comm_outbox, head)), head,
@@ -163,7 +166,7 @@ static bool put_credit(gpul_comm_proxy *p, struct route *r, unsigned block, uint
 	return true;
 }
 
-/* Put what the kernels have posted since the last turn.  True: there was something. */
+/* Put the steps that the kernels have posted since the last turn.  True: there were some. */
 static bool look_at_mirrors(gpul_comm_proxy *p, struct route *r)
 {
 	bool found = false;
@@ -183,7 +186,7 @@ static bool look_at_mirrors(gpul_comm_proxy *p, struct route *r)
 
 /* ---- grants: comm/net/grants.h ------------------------------------------------------------------------------------- */
 
-/* Read what a rank asks for, and what has arrived from it. */
+/* Read a rank's requests, and the steps that have arrived from it. */
 static void hear_route(const gpul_comm_proxy *p, const struct route *r)
 {
 	for (unsigned b = r->to.first_block; b < p->desc.n_blocks; b += r->to.block_step) {
@@ -197,7 +200,7 @@ static void hear_route(const gpul_comm_proxy *p, const struct route *r)
 	}
 }
 
-/* Grant what the windows have room for.  True: there was something. */
+/* Grant steps while the windows have room.  True: at least one grant. */
 static bool grant_steps(gpul_comm_proxy *p)
 {
 	unsigned sender, block;
@@ -217,7 +220,7 @@ static bool grant_steps(gpul_comm_proxy *p)
 	return found;
 }
 
-/* Tell a rank what has been granted. */
+/* Send the new grants to a rank. */
 static bool put_grants(gpul_comm_proxy *p, struct route *r)
 {
 	bool found = false;
@@ -267,7 +270,7 @@ static bool progress_route(gpul_comm_proxy *p, struct route *r)
 	return found;
 }
 
-/* Show the kernels what has arrived in device memory.  True: there was something. */
+/* Make data that has arrived in device memory visible to the kernels.  True: there was some. */
 static bool look_at_arrivals(gpul_comm_proxy *p, struct route *r)
 {
 	gpul_error err = { 0 };
@@ -278,7 +281,7 @@ static bool look_at_arrivals(gpul_comm_proxy *p, struct route *r)
 	return busy;
 }
 
-/* One turn.  True: something has happened, or is in flight. */
+/* One turn of the loop.  True: something has happened, or is in flight. */
 static bool turn(gpul_comm_proxy *p)
 {
 	bool found = grant_steps(p);
@@ -299,7 +302,8 @@ static bool turn(gpul_comm_proxy *p)
 	return found;
 }
 
-/* A quarter of the time without events, so that a step after a long silence waits for at most a quarter of that. */
+/* Sleep a quarter of the time without events, so that the first step after a pause is delayed
+ * by at most a quarter of the pause. */
 static void rest(uint64_t idle_ns)
 {
 	const uint64_t quarter_ns = idle_ns / 4 < SHORTEST_SLEEP_NS ? SHORTEST_SLEEP_NS : idle_ns / 4;
@@ -308,7 +312,7 @@ static void rest(uint64_t idle_ns)
 	(void)nanosleep(&nap, NULL);
 }
 
-/* Say what each channel waits for. */
+/* Log the state of each channel. */
 static void log_routes(const gpul_comm_proxy *p)
 {
 	for (unsigned i = 0; i < p->desc.n_routes; i++) {
@@ -327,7 +331,8 @@ static void log_routes(const gpul_comm_proxy *p)
 	}
 }
 
-/* Nothing has ended in this turn: note the time for the routes that have puts in flight.  A turn with an event costs nothing. */
+/* Nothing has ended in this turn: note the time for the routes that have puts in flight.
+ * It is not called in turns with an event. */
 static void note_stuck(gpul_comm_proxy *p, uint64_t now)
 {
 	for (unsigned i = 0; i < p->desc.n_routes; i++) {
@@ -341,7 +346,7 @@ static void note_stuck(gpul_comm_proxy *p, uint64_t now)
 	}
 }
 
-/* Is nothing in flight, and has nobody used the communicator for a while? */
+/* True if nothing is in flight, and the communicator has not been used for a while. */
 static bool is_quiet(const gpul_comm_proxy *p, gpul_bell_ear *ear, uint64_t idle_ns)
 {
 	if (!p->desc.bell || !gpul_bell_is_quiet(p->desc.bell, ear) || idle_ns < (uint64_t)GPUL_BELL_QUIET_MS * 1000 * 1000)
@@ -360,7 +365,8 @@ static void *serve(void *arg)
 
 	(void)prctl(PR_SET_TIMERSLACK, 1ul);
 	if (p->desc.drv)
-		(void)p->desc.drv->cuCtxSetCurrent(p->desc.gpu);  /* for a flush by the driver, which reports it if this has failed */
+		(void)p->desc.drv->cuCtxSetCurrent(p->desc.gpu);  /* needed for a flush by the driver; if this fails, the flush
+								   * reports an error */
 	while (!atomic_load_explicit(&p->stop, memory_order_relaxed)) {
 		if (turn(p)) {
 			if (idle_since)
@@ -387,7 +393,7 @@ static void *serve(void *arg)
 
 /* ---- create ---------------------------------------------------------------------------------------------------------- */
 
-/* Give each NIC of this rank a window.  One route is one sender, which needs no grants. */
+/* Create a window for each NIC of this rank.  A NIC with a single route needs no grants. */
 static gpul_status create_grants(gpul_comm_proxy *p, gpul_error *err)
 {
 	gpul_comm_grants_desc desc = { .n_blocks = p->desc.n_blocks, .slot_bytes = p->desc.slot_bytes, .window_bytes = p->desc.window_bytes,

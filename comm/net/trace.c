@@ -1,4 +1,4 @@
-/* trace.c — the events of the proxy's thread. */
+/* trace.c — records the events of the proxy's thread. */
 #include "comm/net/trace.h"
 
 #include <stdlib.h>
@@ -123,7 +123,7 @@ void gpul_net_trace_end_put(gpul_comm_net_trace *t, unsigned route, uint32_t fli
 	if (gpul_net_trace_is_on(t)) {
 		struct gpul_comm_net_pending *p = pending_of(t, route, flight);
 
-		if (p->is_used && p->flight == flight) {  /* else it began before the trace did */
+		if (p->is_used && p->flight == flight) {  /* else the put began before the trace */
 			p->event.end_ns = gpul_clock_ns();
 			add_event(t, &p->event);
 			p->is_used = false;
@@ -133,7 +133,8 @@ void gpul_net_trace_end_put(gpul_comm_net_trace *t, unsigned route, uint32_t fli
 	(void)pthread_mutex_unlock(&t->lock);
 }
 
-/* Short waits are the turns of the thread while puts are in flight. */
+/* Short waits are not recorded: they are normal turns of the thread while puts
+ * are in flight. */
 void gpul_net_trace_add_wait(gpul_comm_net_trace *t, uint64_t began_ns)
 {
 	gpul_comm_net_event e = { .begin_ns = began_ns, .end_ns = gpul_clock_ns(), .kind = GPUL_COMM_NET_WAIT, .peer = -1 };

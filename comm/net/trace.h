@@ -1,4 +1,5 @@
-/* trace.h — what the proxy's thread did, and when: puts of slots and words, and waits.
+/* trace.h — the events of the proxy's thread with their times: puts of slots and
+ * words, and waits.
  *
  *     kernel posts step n ─ proxy: gpul_rdma_put() ┄┄ in flight ┄┄ the put has ended
  *                                  └──────── one event, SLOT ──────────────┘
@@ -24,26 +25,28 @@ extern "C" {
 #endif
 
 enum gpul_comm_net_kind {
-	GPUL_COMM_NET_SLOT,           /* a step's entry and data, and the tail behind them */
+	GPUL_COMM_NET_SLOT,           /* a step's entry and data, and the tail after them */
 	GPUL_COMM_NET_CREDIT,         /* the number of steps that this rank has read */
 	GPUL_COMM_NET_GRANT,          /* a request for a grant, or a grant */
-	GPUL_COMM_NET_WAIT,           /* nothing to do; no peer */
+	GPUL_COMM_NET_WAIT,           /* the thread had nothing to do; no peer */
 	GPUL_COMM_NET_N_KINDS
 };
 
 typedef struct gpul_comm_net_event {
 	uint64_t begin_ns, end_ns;    /* gpul_clock_ns() */
-	uint64_t step;                /* SLOT: as in the events of kernels; else the number that was put */
+	uint64_t step;                /* SLOT: the step, as in the events of kernels; else the number
+				       * that was put */
 	uint32_t kind;
 	int32_t peer;                 /* -1: none */
 	uint32_t channel;             /* the number of the block, as the two ranks count it for this pair */
-	uint32_t bytes;               /* SLOT: of data */
+	uint32_t bytes;               /* SLOT: bytes of data */
 } gpul_comm_net_event;
 
-/* Members belong to trace.c; the proxy tests `on`. */
+/* Only trace.c uses the members, except `on`, which the proxy tests. */
 typedef struct gpul_comm_net_trace {
 	bool on;                      /* read and written by __atomic functions */
-	pthread_mutex_t lock;         /* of all that follows; nobody takes it while the trace is off */
+	pthread_mutex_t lock;         /* protects all members below; not locked while the trace is
+				       * off */
 	unsigned n_routes, n_flights;
 	struct gpul_comm_net_pending *pending;  /* [n_routes][n_flights]: puts that have not ended */
 	unsigned n_pending;
@@ -56,22 +59,23 @@ typedef struct gpul_comm_net_trace {
 void gpul_net_trace_init(gpul_comm_net_trace *t, unsigned n_routes, unsigned n_flights);
 void gpul_net_trace_free(gpul_comm_net_trace *t);
 
-/** Start to record.
+/** Start recording.
  *
  * @t           initialised
  * @max_events  room for events; those beyond it are counted, but lost.  0: continue, and keep the events
  * Errors  GPUL_EINVAL 0, and there is no last trace; GPUL_ENOMEM
  * Threads any thread but the proxy's */
 gpul_status gpul_net_trace_start(gpul_comm_net_trace *t, size_t max_events, gpul_error *err);
-/* Stop, when the calls of all ranks have ended: what the proxy begins afterwards is not recorded.  Waits up to three seconds for the
- * puts in flight; those that have not ended by then are lost. */
+/* Stop recording.  Call it when the calls of all ranks have ended, because puts that start
+ * later are not recorded.  Waits up to three seconds for the puts in flight; those that have
+ * not ended by then are lost. */
 void gpul_net_trace_stop(gpul_comm_net_trace *t);
 /* Copy up to max events, in the order in which they ended, to out.  n_lost: those that are not in out. */
 void gpul_net_trace_read(gpul_comm_net_trace *t, gpul_comm_net_event *out, size_t max, size_t *n, size_t *n_lost);
 
 /* ---- the hooks: only the proxy's thread ---- */
 
-/* May the hooks record? */
+/* True while the hooks may record. */
 static inline bool gpul_net_trace_is_on(const gpul_comm_net_trace *t)
 {
 	return __atomic_load_n(&t->on, __ATOMIC_RELAXED);
@@ -88,21 +92,21 @@ void gpul_net_trace_add_put(gpul_comm_net_trace *t, unsigned route, uint32_t fli
 void gpul_net_trace_end_put(gpul_comm_net_trace *t, unsigned route, uint32_t flight);
 void gpul_net_trace_add_wait(gpul_comm_net_trace *t, uint64_t began_ns);
 
-/* A put of a route is in flight, with that number. */
+/* Record the start of put `number` of a route. */
 static inline void gpul_net_trace_put(gpul_comm_net_trace *t, unsigned route, uint32_t flight, gpul_comm_net_event event)
 {
 	if (__builtin_expect(event.begin_ns != 0, 0))
 		gpul_net_trace_add_put(t, route, flight, &event);
 }
 
-/* The put of a route with that number has ended. */
+/* Record the end of put `number` of a route. */
 static inline void gpul_net_trace_ended(gpul_comm_net_trace *t, unsigned route, uint32_t flight)
 {
 	if (__builtin_expect(gpul_net_trace_is_on(t), 0))
 		gpul_net_trace_end_put(t, route, flight);
 }
 
-/* There was nothing to do since began_ns. */
+/* Record that the thread has been idle since began_ns. */
 static inline void gpul_net_trace_waited(gpul_comm_net_trace *t, uint64_t began_ns)
 {
 	if (__builtin_expect(gpul_net_trace_is_on(t), 0))

@@ -38,7 +38,7 @@ static void add_word(struct command *c, const char *word, size_t n)
 	c->n_bytes += n + 1;
 }
 
-/* An agent hands its words to a shell, as ssh does. */
+/* An agent such as ssh passes its arguments to a shell, so they must be quoted. */
 static void add_quoted(struct command *c, const char *word)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/+=:,@";
@@ -121,7 +121,8 @@ static int start_process(char *const *argv, const sigset_t *mask, int pairs[4][2
 		become_agent(argv, pairs[0][0], pairs[1][1], pairs[2][1], launcher, mask, pairs[3][1]);
 	if (child < 0)
 		return errno;
-	(void)setpgid(child, child); /* both do, so that it is done whoever comes first */
+	(void)setpgid(child, child); /* parent and child both set it, so that it is set before
+				      * either continues */
 	close(pairs[3][1]);
 	pairs[3][1] = -1;
 	if (gpul_read_all(pairs[3][0], &error, sizeof error))

@@ -1,4 +1,5 @@
-/* agent_internal.h — the process that brings the launcher to a host. */
+/* agent_internal.h — the agent: the process, such as ssh, that starts the
+ * launcher's part on a host. */
 #ifndef GPULOAD_COMM_BOOTSTRAP_AGENTS_AGENT_INTERNAL_H
 #define GPULOAD_COMM_BOOTSTRAP_AGENTS_AGENT_INTERNAL_H
 
@@ -15,12 +16,12 @@ struct agent {
 	int status;        /* of waitpid() */
 };
 
-/** Start the agent of a host, or without an agent the part itself.  Both are in a process group of their own, so that a signal of the terminal
- * reaches them by way of the launcher only.
+/** Start the agent of a host, or without an agent the part itself.  Both run in a process group
+ * of their own, so that a signal from the terminal reaches them only through the launcher.
  *
  * @o     agent and part
  * @host  name
- * @here  true: no agent
+ * @here  true: this machine, no agent is needed
  * @mask  the signal mask of the new process
  * @out   filled
  * Errors  GPUL_ESYS it cannot be started; GPUL_ENOMEM

@@ -13,7 +13,7 @@ bool gpul_frame_fill(struct frame_reader *r)
 	ssize_t n;
 
 	if (r->n == sizeof r->at)
-		return true; /* a whole frame is in there */
+		return true; /* the buffer contains a whole frame */
 	do
 		n = read(r->fd, r->at + r->n, sizeof r->at - r->n);
 	while (n < 0 && errno == EINTR);

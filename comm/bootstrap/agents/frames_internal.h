@@ -1,4 +1,5 @@
-/* frames_internal.h — what the launcher and its part on a host tell each other, over the standard input and output of the agent.
+/* frames_internal.h — the messages between the launcher and its part on a host, over the
+ * standard input and output of the agent.
  *
  *     gpuload comm launch --hosts a:2,b:2            AGENT b gpuload comm launch --part
  *        │ ──────────────── ASK ───────────────────────> │   the interface of rank 0
@@ -23,7 +24,8 @@
 
 enum frame_type { FRAME_ASK = 1, FRAME_READY, FRAME_JOB, FRAME_OUT, FRAME_ERR, FRAME_END, FRAME_SIGNAL, FRAME_DONE, FRAME_FAILED,
 		  FRAME_BEAT, FRAME_LAST = FRAME_BEAT };
-enum { FRAME_BYTES = 48 * 1024 };  /* of a payload: less than a pipe holds, so that the launcher need not wait */
+enum { FRAME_BYTES = 48 * 1024 };  /* limit of a payload: less than a pipe holds, so that the
+				    * launcher need not block */
 enum { LAUNCH_BEAT_MS = 1000, LAUNCH_SILENCE_MS = 30 * 1000 };
 #define LAUNCH_GREETING "gpuload-part "
 
@@ -48,9 +50,10 @@ typedef enum frame_got { FRAME_GOT_NOTHING, FRAME_GOT_ONE, FRAME_GOT_END, FRAME_
 
 /* Read what has arrived; false: the other side has closed, or reading has failed.  Does not wait if poll() reports data. */
 bool gpul_frame_fill(struct frame_reader *r);
-/* Take the next frame of what has been read; payload: valid until the next fill. */
+/* Take the next frame from the buffer; payload: valid until the next fill. */
 frame_got gpul_frame_take(struct frame_reader *r, struct frame_head *head, unsigned char payload[FRAME_BYTES]);
-/* Write one frame.  patient: wait while the descriptor takes nothing; false: that, or the other side has closed. */
+/* Write one frame.  patient: wait while the descriptor would block.  Returns false if it would
+ * block, or if the other side has closed. */
 bool gpul_frame_write(int fd, enum frame_type type, int number, const void *payload, size_t n_bytes, bool patient);
 
 /* The payload of JOB: texts, each with its NUL. */

@@ -1,4 +1,5 @@
-/* hear.c — what the parts report: readiness, output, ends; or their silence. */
+/* hear.c — handles what the parts report: readiness, output, ends of ranks; and
+ * the loss of a part. */
 #include "comm/bootstrap/agents/launch_hosts_internal.h"
 
 #include <stdio.h>
@@ -16,7 +17,7 @@ void gpul_hosts_fail(struct hosts_launch *h, int exit_status, gpul_status status
 	gpul_fail(&h->why, status, native, "%s", text);
 }
 
-/* Tell all other hosts of the end of a rank. */
+/* Report the end of a rank to all other hosts. */
 static void spread_end(struct hosts_launch *h, const struct host_part *from, int rank, const struct frame_end *e)
 {
 	for (int i = 0; i < h->n_parts; i++) {
@@ -36,7 +37,8 @@ static void note_end(struct hosts_launch *h, const struct host_part *p, int rank
 	spread_end(h, p, rank, e);
 }
 
-/* The ranks of a host count as failed, so that those of the others have the grace. */
+/* Count the ranks of a lost host as failed, so that the other hosts' ranks get the
+ * grace period. */
 static void fail_ranks(struct hosts_launch *h, const struct host_part *p, const char *text)
 {
 	struct frame_end e = { .status = 1 << 8 };
@@ -107,7 +109,8 @@ static void hear_frame(struct hosts_launch *h, struct host_part *p, const struct
 	}
 }
 
-/* Skip what a login shell prints before the greeting; false: it has not come, or the host is lost. */
+/* Skip what a login shell prints before the greeting.  Returns false if the greeting has not
+ * arrived, or the host is lost. */
 static bool take_greeting(struct hosts_launch *h, struct host_part *p)
 {
 	static const char wanted[] = LAUNCH_GREETING GPUL_VERSION, any[] = LAUNCH_GREETING;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A name must not begin like an option of the agent. */
+/* A name must not start with '-': the agent would parse it as an option. */
 static gpul_status add_host(gpul_comm_hosts *hosts, const char *name, size_t n_name, const char *number, gpul_error *err)
 {
 	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@:%";

@@ -11,7 +11,8 @@ extern "C" {
 enum { GPUL_COMM_HOST_NAME_BYTES = 256 };
 
 typedef struct gpul_comm_host {
-	char name[GPUL_COMM_HOST_NAME_BYTES];  /* as the agent gets it: "node1", "user@node1", "10.0.0.1" */
+	char name[GPUL_COMM_HOST_NAME_BYTES];  /* as passed to the agent: "node1", "user@node1",
+						* "10.0.0.1" */
 	int n_ranks;
 } gpul_comm_host;
 
@@ -28,7 +29,8 @@ typedef struct gpul_comm_hosts {
  * Source  Open MPI mpirun(1): --host */
 gpul_status gpul_comm_hosts_parse(const char *text, gpul_comm_hosts *out, gpul_error *err);
 
-/** Read a list of hosts from a file: a line "node1 slots=2", "node1:2" or "node1" for each; # begins a comment.
+/** Read a list of hosts from a file: one line for each, "node1 slots=2", "node1:2" or "node1";
+ * # starts a comment.
  *
  * @path  of the file
  * @out   as gpul_comm_hosts_parse()

@@ -1,4 +1,5 @@
-/* launch_hosts.c — the launcher over several hosts: reach all of them, give them the job, and wait until all are done. */
+/* launch_hosts.c — the launcher over several hosts: connects to all of them, sends them the
+ * job, and waits until all ranks have ended. */
 #include "comm/bootstrap/agents/launch_hosts_internal.h"
 
 #include <errno.h>
@@ -13,7 +14,8 @@
 #include "comm/bootstrap/job_internal.h"
 #include "core/clock.h"
 
-/* After the grace, the parts have this time to report that they have killed their ranks. */
+/* After the grace period, the parts have this time to report that they have killed their
+ * ranks. */
 enum { REPORT_MS = 5000 };
 
 static bool is_open(const struct host_part *p)
@@ -30,7 +32,8 @@ static void send_all(struct hosts_launch *h, enum frame_type type, int number)
 			(void)gpul_frame_write(h->parts[i].agent.to, type, number, NULL, 0, false);
 }
 
-/* The end of the input makes a part kill its ranks; one that is here, and all agents, are killed. */
+/* A part kills its ranks at the end of its input; the part on this machine and all agents are
+ * killed. */
 static void end_all(struct hosts_launch *h)
 {
 	for (int i = 0; i < h->n_parts; i++) {
@@ -74,7 +77,7 @@ static void hear_agent(struct host_part *p)
 	}
 }
 
-/* Beats, and hosts that are silent. */
+/* Send heartbeats, and detect hosts that are silent. */
 static void keep_time(struct hosts_launch *h)
 {
 	const uint64_t now = gpul_clock_ns();
@@ -110,7 +113,8 @@ static void wait_and_handle(struct hosts_launch *h, int most_ms)
 			if (fds[1 + 2 * i].revents && is_open(&h->parts[i]))
 				gpul_hosts_hear(h, &h->parts[i]);
 		}
-		/* The time in which this launcher's own output was blocked is nobody's silence. */
+		/* Time during which this launcher's own output was blocked does not count as
+		 * silence of a host. */
 		for (int i = 0; i < h->n_parts; i++)
 			if (h->parts[i].heard_ns < before)
 				h->parts[i].heard_ns += gpul_clock_ns() - before;
@@ -173,7 +177,7 @@ static gpul_status await_ready(struct hosts_launch *h, gpul_error *err)
 	}
 }
 
-/* Variables of this process that count on every host. */
+/* Variables of this process that are passed to every host. */
 static bool is_common(const char *variable)
 {
 	static const char *const own[] = { "GPULOAD_COMM_RANK=", "GPULOAD_COMM_SIZE=", "GPULOAD_COMM_JOB=", "GPULOAD_COMM_NOTICE=", "GPULOAD_COMM_HOST=",
@@ -185,7 +189,7 @@ static bool is_common(const char *variable)
 	return !strncmp(variable, "GPULOAD_", 8);
 }
 
-/* The order is that of take_job() in part.c. */
+/* take_job() in part.c reads the fields in this order. */
 static gpul_status send_job(struct hosts_launch *h, struct host_part *p, const char *address, const char *secret, gpul_error *err)
 {
 	struct frame_texts t = { .at = NULL };
@@ -245,7 +249,8 @@ static void await_end(struct hosts_launch *h)
 
 		if (h->l.stage >= STAGE_TERMINATED)
 			end_all(h); /* a part has not reported in time */
-		if (h->why.status && h->l.stage == STAGE_RUNNING) /* a host is lost, or cannot start the program: the others have the grace */
+		if (h->why.status && h->l.stage == STAGE_RUNNING) /* a host is lost, or cannot start the program: the other
+								   * hosts' ranks get the grace period */
 			gpul_launch_pass_signal(&h->l, SIGTERM, true);
 		for (int i = 0; i < h->n_parts; i++)
 			open |= is_open(&h->parts[i]);

@@ -10,18 +10,20 @@
 extern "C" {
 #endif
 
-/* BatchMode: ssh must not ask for a password, because nobody could answer for several hosts. */
+/* BatchMode: ssh must not ask for a password, because several hosts would ask at once. */
 #define GPUL_COMM_AGENT "ssh -o BatchMode=yes -o ConnectTimeout=10"
 enum { GPUL_COMM_START_MS = 30 * 1000 };
 
 typedef struct gpul_comm_launch_hosts_options {
-	char *const *argv;       /* the program and its arguments; NULL ends them */
+	char *const *argv;       /* the program and its arguments, terminated by NULL */
 	gpul_comm_hosts hosts;
 	const char *agent;       /* words: AGENT HOST COMMAND... runs a shell's command on a host; NULL: GPUL_COMM_AGENT */
-	char *const *part;       /* the command on each host, which calls gpul_comm_launch_part(); NULL ends it */
+	char *const *part;       /* the command on each host, which calls
+				  * gpul_comm_launch_part(); terminated by NULL */
 	const char *address;     /* HOST:PORT where rank 0 listens; NULL: chosen on its host */
 	const char *interface;   /* without an address: see gpul_comm_job; NULL: by the default route */
-	bool tag;                /* begin each line of a rank with its number: "[3] " */
+	bool tag;                /* prefix each line of a rank's output with its number: "[3]
+				  * " */
 	int start_ms;            /* time for all hosts to answer; 0: GPUL_COMM_START_MS */
 	int grace_ms;            /* as in gpul_comm_launch_options */
 } gpul_comm_launch_hosts_options;
@@ -29,11 +31,14 @@ typedef struct gpul_comm_launch_hosts_options {
 /** Start processes on several hosts as the ranks of a new job, and wait until all have ended.
  *
  * The ranks are numbered in the order of the hosts.  This machine ("localhost", its name or one of its addresses) is served without an agent.  On each
- * host the part starts the ranks in the caller's working directory, if it exists there, with the caller's variables GPULOAD_*, but for
- * those that concern one host (GPULOAD_COMM_HOST, GPULOAD_RUNTIME_DIR); all other variables are those that the agent gives.  A new secret and
- * the address of rank 0 go to the parts by their standard input.  Standard output and error of all ranks become the caller's, line by line; their standard input is
- * /dev/null.  Signals, the grace and processes that ranks leave behind are handled as by gpul_comm_launch().  If this process
- * ends, the parts kill their ranks; if a connection is silent for 30 s, both sides do.
+ * host the part starts the ranks in the caller's working directory, if it exists there, with
+ * the caller's variables GPULOAD_*, except those that concern one host (GPULOAD_COMM_HOST,
+ * GPULOAD_RUNTIME_DIR); all other variables come from the agent's environment.  The parts
+ * receive a new secret and the address of rank 0 on their standard input.  Standard output and
+ * error of all ranks become the caller's, line by line; their standard input is /dev/null.
+ * Signals, the grace period and processes that ranks leave running are handled as by
+ * gpul_comm_launch().  If this process ends, the parts kill their ranks; if a connection is
+ * silent for 30 s, both sides do.
  *
  * @o            borrowed
  * @exit_status  as gpul_comm_launch(); 1 if a host cannot be reached

@@ -14,7 +14,7 @@ struct line {
 	char at[LINE_BYTES];
 };
 
-/* One host, as the launcher sees it. */
+/* The launcher's state of one host. */
 struct host_part {
 	const char *name;
 	int first, n;        /* its ranks */
@@ -30,7 +30,7 @@ struct host_part {
 
 struct hosts_launch {
 	const gpul_comm_launch_hosts_options *o;
-	struct launch l;     /* all its ranks are elsewhere */
+	struct launch l;     /* all of its ranks are marked `elsewhere` */
 	struct host_part *parts;
 	int n_parts;
 	struct line lines[GPUL_COMM_MAX_RANKS][2];  /* of standard output and error */

@@ -1,4 +1,5 @@
-/* part.c — the part of a launch on one host: the ranks of this host, and the conversation with the launcher. */
+/* part.c — the part of a launch on one host: runs the ranks of this host, and exchanges
+ * messages with the launcher. */
 #include "comm/bootstrap/agents/launch_hosts.h"
 
 #include <errno.h>
@@ -27,9 +28,10 @@ struct part {
 	int pipes[GPUL_COMM_MAX_RANKS][2];  /* the ranks' standard output and error, to read; -1: ended */
 	bool reported[GPUL_COMM_MAX_RANKS];
 	char **argv;
-	struct frame_texts texts;        /* of the JOB; argv points into it */
+	struct frame_texts texts;        /* the payload of the JOB; argv points into it */
 	uint64_t heard_ns, beat_ns;
-	bool alone;                      /* the launcher has gone: nobody reads what this process writes */
+	bool alone;                      /* the launcher has ended: nobody reads the output of this
+					  * process */
 };
 
 static void tell(struct part *p, enum frame_type type, int number, const void *payload, size_t n_bytes)
@@ -39,7 +41,7 @@ static void tell(struct part *p, enum frame_type type, int number, const void *p
 
 /* ---- orders ------------------------------------------------------------------------------------------------------- */
 
-/* Offer an address for the case that rank 0 is one of this host's ranks. */
+/* Report an address of this host, which is used if rank 0 runs here. */
 static void answer_ask(struct part *p, size_t n_interface)
 {
 	char interface[GPUL_COMM_HOST_BYTES] = "", address[GPUL_COMM_ADDRESS_BYTES] = "";
@@ -54,7 +56,7 @@ static void answer_ask(struct part *p, size_t n_interface)
 	free(t.at);
 }
 
-/* An end on another host. */
+/* Handle the end of a rank on another host. */
 static void hear_end(struct part *p, int rank, size_t n_bytes)
 {
 	struct frame_end e;
@@ -68,7 +70,8 @@ static void hear_end(struct part *p, int rank, size_t n_bytes)
 	gpul_launch_note_end(&p->l, rank, e.status, e.text);
 }
 
-/* Read the JOB: numbers, names, variables, arguments.  The order is that of send_job() in launch_hosts.c. */
+/* Read the JOB: numbers, names, variables, arguments.  send_job() in launch_hosts.c writes the
+ * fields in this order. */
 static bool take_job(struct part *p, size_t n_bytes)
 {
 	struct frame_texts *t = &p->texts;
@@ -111,7 +114,8 @@ static bool take_job(struct part *p, size_t n_bytes)
 	return p->argv && !t->failed;
 }
 
-/* Read what has come, and handle each order up to a JOB; false: malformed, or the launcher has gone. */
+/* Read what has arrived, and handle each order up to a JOB; false: malformed, or the launcher
+ * has ended. */
 static bool hear_launcher(struct part *p, bool *job)
 {
 	struct frame_head head;
@@ -206,7 +210,7 @@ static bool relay(struct part *p, int rank, int which)
 	return false;
 }
 
-/* What a rank has written before its end comes before the report of the end. */
+/* Send what a rank wrote before its end first, then the report of its end. */
 static void report_ends(struct part *p)
 {
 	for (int r = p->first; r < p->first + p->n; r++) {
@@ -223,7 +227,7 @@ static void report_ends(struct part *p)
 	}
 }
 
-/* The launcher has gone, or is silent. */
+/* The launcher has ended, or is silent. */
 static void lose_launcher(struct part *p)
 {
 	p->alone = true;
@@ -292,7 +296,8 @@ static void run_ranks(struct part *p)
 	gpul_launch_remove_files(p->l.job.name);
 }
 
-/* Wait for the JOB; false: the launcher has gone, as it does if another host cannot be reached. */
+/* Wait for the JOB; false: the launcher has ended, for example because another host cannot be
+ * reached. */
 static bool await_job(struct part *p)
 {
 	bool job = false;

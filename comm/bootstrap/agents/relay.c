@@ -1,4 +1,4 @@
-/* relay.c — the output of the ranks and agents becomes that of the launcher. */
+/* relay.c — copies the output of the ranks and agents to the output of the launcher. */
 #include "comm/bootstrap/agents/launch_hosts_internal.h"
 
 #include <stdio.h>
@@ -7,7 +7,8 @@
 
 #include "core/io.h"
 
-/* Nobody reads a launcher's output any more: the ranks would get SIGPIPE, but they write into pipes of their own. */
+/* The reader of the launcher's output has closed it.  Without the launcher, the ranks would get
+ * SIGPIPE; their own pipes are still open. */
 static void write_out(bool is_error, const void *bytes, size_t n_bytes)
 {
 	(void)gpul_write_all(is_error ? STDERR_FILENO : STDOUT_FILENO, bytes, n_bytes);

@@ -36,7 +36,7 @@ static void find_default_route(char out[IF_NAMESIZE])
 		fclose(f);
 }
 
-/* How well an address of an interface suits, 0: not at all. */
+/* The preference of an address of an interface; 0: not usable. */
 static int rate_address(const struct ifaddrs *a, const char *wanted, const char *route)
 {
 	int score = 1;
@@ -45,11 +45,11 @@ static int rate_address(const struct ifaddrs *a, const char *wanted, const char 
 		return 0;
 	if (a->ifa_addr->sa_family == AF_INET6 &&
 	    IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)(const void *)a->ifa_addr)->sin6_addr))
-		return 0; /* means something on its own link only */
+		return 0; /* link-local: valid on its own link only */
 	if (wanted[0] ? strcmp(a->ifa_name, wanted) != 0 : (a->ifa_flags & IFF_LOOPBACK))
 		return 0;
 	score += a->ifa_addr->sa_family == AF_INET;
-	score += a->ifa_flags & IFF_RUNNING ? 4 : 0; /* for a moment, an interface that has just come up is not running yet */
+	score += a->ifa_flags & IFF_RUNNING ? 4 : 0; /* an interface that has just come up is not running yet */
 	return score + 2 * (strcmp(a->ifa_name, route) == 0);
 }
 

@@ -1,6 +1,7 @@
 /* enter.c — the half of the other ranks in the meeting over TCP: connect to rank 0, prove the secret, learn the hosts.
  *
- * There is no roster yet, so these waits end by what rank 0 and gpuload's launcher say, or by the deadline. */
+ * There is no roster yet, so these waits end when rank 0 or gpuload's launcher reports a
+ * failure, or at the deadline. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,15 +12,15 @@
 #include "comm/bootstrap/hosts/hosts_internal.h"
 #include "core/clock.h"
 
-/* A connection that is not answered within TRY_MS is tried again.  At the deadline, rank 0 knows best who is missing: it has
- * PATIENCE_MS to say so. */
+/* A connection that is not answered within TRY_MS is tried again.  At the deadline, rank 0
+ * knows best which ranks are missing: it has PATIENCE_MS to report them. */
 enum { FIRST_NAP_MS = 2, LONGEST_NAP_MS = 100, TRY_MS = 3000, NOTICE_MS = 20, PATIENCE_MS = 1000 };
 
 struct entrance {
 	gpul_boot *b;
 	const struct boot_wait *wait;
 	gpul_rdma_resolved to;
-	int fd; /* of the connection that is being made; -1: none */
+	int fd; /* the socket of the connection attempt; -1: none */
 	struct boot_stream *stream;
 	char failed[96]; /* why the last attempt failed */
 };
@@ -33,7 +34,7 @@ static void hang_up(struct entrance *e)
 	e->stream = NULL;
 }
 
-/* Check what ends a wait besides the connection itself. */
+/* Check whether something other than the connection ends the wait. */
 static gpul_status may_go_on(struct entrance *e, int patience_ms, gpul_error *err)
 {
 	const struct boot_wait *w = e->wait;
@@ -128,7 +129,8 @@ static gpul_status explain_answer(struct entrance *e, const char *expected, gpul
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "rank 0 at %s refused rank %d: %s", e->b->job.address, e->b->job.rank, why);
 }
 
-/* Send a packet of the meeting and wait for the answer; *again: the connection has ended, which another one may not. */
+/* Send a packet of the meeting and wait for the answer; *again: the connection has ended, but a
+ * new one may succeed. */
 static gpul_status ask(struct entrance *e, enum boot_type type, const void *payload, size_t n_bytes, enum boot_type answer,
 		       bool *again, gpul_error *err)
 {
@@ -137,7 +139,7 @@ static gpul_status ask(struct entrance *e, enum boot_type type, const void *payl
 	boot_got got = gpul_boot_stream_send(e->stream, &head, payload, n_bytes, &why);
 	gpul_status st = GPUL_OK;
 
-	/* If rank 0 has closed the connection, it may have sent the reason before. */
+	/* If rank 0 has closed the connection, it may have sent the reason first. */
 	if (got != BOOT_GOT_BAD)
 		st = await_packet(e, e->stream, &got, &why);
 	if (st)
@@ -180,7 +182,7 @@ static gpul_status introduce_rank(struct entrance *e, struct boot_visit *hello, 
 			 e->b->job.rank, e->b->job.address);
 }
 
-/* Make a connection for a purpose; it is e->fd and e->stream then. */
+/* Open a connection for a purpose, as e->fd and e->stream. */
 static gpul_status be_admitted(struct entrance *e, enum boot_purpose purpose, gpul_error *err)
 {
 	struct boot_visit hello = {

@@ -1,4 +1,5 @@
-/* gate.c — rank 0's half of the meeting over TCP: it lets in those who know the secret, and tells all ranks who shares a host.
+/* gate.c — rank 0's half of the meeting over TCP: it admits ranks that know the secret, and
+ * reports to all ranks which of them share a host.
  *
  * Nothing that a stranger sends, or does not send, stops the meeting.  A visitor that proves the secret but contradicts the job
  * fails it: it is a rank with a wrong number or size. */
@@ -11,7 +12,8 @@
 #include "comm/bootstrap/hosts/hosts_internal.h"
 #include "core/log.h"
 
-/* More than there are ranks, so that silent strangers do not keep ranks out; the oldest makes room. */
+/* More than the number of ranks, so that silent strangers do not keep ranks out; the oldest
+ * connection is closed to make room. */
 enum { MAX_VISITORS = 2 * GPUL_COMM_MAX_RANKS + 8, VISIT_BYTES = 512, REASON_BYTES = 200 };
 
 /* A connection that has not proved the secret yet. */
@@ -31,8 +33,9 @@ struct gate {
 	struct visitor visitors[MAX_VISITORS]; /* oldest first */
 	int n_visitors;
 	struct boot_machine machines[GPUL_COMM_MAX_RANKS];
-	uint32_t arrived; /* mask of ranks, with 0 */
-	uint32_t awaited; /* then: leaders of other hosts whose second connection has not come */
+	uint32_t arrived; /* mask of ranks, including rank 0 */
+	uint32_t awaited; /* after all have arrived: leaders of other hosts whose second
+			   * connection is missing */
 };
 
 static void remove_visitor(struct gate *g, int i)
@@ -40,7 +43,7 @@ static void remove_visitor(struct gate *g, int i)
 	memmove(&g->visitors[i], &g->visitors[i + 1], (size_t)(--g->n_visitors - i) * sizeof *g->visitors);
 }
 
-/* Close without a reason: a rank tries again. */
+/* Close without a reason: a rank will try again. */
 static void drop_visitor(struct gate *g, int i)
 {
 	close(g->visitors[i].fd);
@@ -76,7 +79,8 @@ static gpul_status accept_visitors(struct gate *g, gpul_error *err)
 		if (fd < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			return GPUL_OK;
 		if (fd < 0)
-			continue; /* this connection has failed: accept(2) lists errors of the network */
+			continue; /* only this connection has failed: accept(2) lists such
+				   * network errors */
 		if (g->n_visitors == MAX_VISITORS)
 			drop_visitor(g, 0);
 		v = &g->visitors[g->n_visitors];
@@ -131,7 +135,7 @@ static void challenge_visitor(struct gate *g, int i)
 		v->challenged = true;
 }
 
-/* The connection of a rank: its socket and stream get their place. */
+/* Store the socket and stream of a rank's connection. */
 static gpul_status admit_visitor(struct gate *g, int i, gpul_error *err)
 {
 	struct visitor v = g->visitors[i];
@@ -142,7 +146,8 @@ static gpul_status admit_visitor(struct gate *g, int i, gpul_error *err)
 
 	if (st)
 		return st;
-	/* What has arrived behind the PROOF belongs to the new stream; there is room, and nothing waits to be sent. */
+	/* What has arrived after the PROOF belongs to the new stream; there is room for it, and
+	 * nothing is waiting to be sent. */
 	memcpy(wide->in, v.stream->in, v.stream->n_in);
 	wide->n_in = v.stream->n_in;
 	gpul_boot_stream_destroy(v.stream);

@@ -26,21 +26,23 @@ gpul_status gpul_boot_listen(const gpul_comm_job *job, gpul_rdma_port *out, gpul
  * Errors  as gpul_boot_open()
  * Threads the thread that opens b */
 gpul_status gpul_boot_gate(gpul_boot *b, const struct boot_wait *w, gpul_error *err);
-/** The same as another rank.  Afterwards b->leader and b->local are known.
+/** Meet as a rank other than 0.  Afterwards b->leader and b->local are known.
  *
  * @b @w  as gpul_boot_lead()
  * Errors  as gpul_boot_open()
  * Threads the thread that opens b */
 gpul_status gpul_boot_enter(gpul_boot *b, const struct boot_wait *w, gpul_error *err);
 
-/* Copy a list of hosts that rank 0 has made, and find the leader and the ranks of this rank's host. */
+/* Copy the list of hosts that rank 0 has sent, and find the leader and the ranks of this rank's
+ * host. */
 void gpul_boot_use_hosts(gpul_boot *b, const struct boot_hosts *hosts);
 /* Write the hosts and processes of all ranks into the roster of this host. */
 void gpul_boot_write_hosts(gpul_boot *b);
 
 /* ---- links.c ---- */
 
-/** Create the links of this rank: rank 0 has one to each other rank, these have one to rank 0.
+/** Create the links of this rank: rank 0 has one to each other rank, every other rank has one
+ * to rank 0.
  *
  * @b  the job
  * Errors  GPUL_ENOMEM
@@ -54,14 +56,15 @@ bool gpul_boot_links_send(gpul_boot *b, int rank, struct boot_head *head, const 
 void gpul_boot_links_tell(gpul_boot *b);
 /* Handle all that has arrived from a rank. */
 void gpul_boot_links_hear(gpul_boot *b, int rank);
-/* Write the sockets of the links, at most GPUL_COMM_MAX_RANKS, for poll(); returns their number.  ranks: of each socket. */
+/* Write the sockets of the links, at most GPUL_COMM_MAX_RANKS, for poll(); returns their
+ * number.  ranks: receives the rank of each socket. */
 int gpul_boot_links_poll(const gpul_boot *b, struct pollfd *fds, int *ranks);
 /* While this rank has no roster: true if rank 0 reports a failure, or has ended; err explains it. */
 bool gpul_boot_links_news(gpul_boot *b, gpul_error *err);
 /* Explain why a rank cannot read what rank 0 sends: the network, or malformed packets.  Returns why->status. */
 gpul_status gpul_boot_explain_stream(const gpul_comm_job *job, const gpul_error *why, gpul_error *err);
-/* Say farewell and close the links, after the watch thread has ended: at most one second.  why: the failure of gpul_boot_open(),
- * for the other ranks; NULL: none. */
+/* Send a goodbye and close the links, after the watch thread has ended; takes at most one
+ * second.  why: the failure of gpul_boot_open(), for the other ranks; NULL: none. */
 void gpul_boot_links_close(gpul_boot *b, const gpul_error *why);
 /* The time that a host may be silent before its ranks are taken for lost: GPULOAD_COMM_LOST_MS. */
 int gpul_boot_lost_ms(void);

@@ -1,4 +1,4 @@
-/* hosts.c — which ranks share a host, and its name. */
+/* identity.c — finds which ranks share a host, and the name of the host. */
 #include "comm/bootstrap/hosts/hosts_internal.h"
 
 #include <stdio.h>
@@ -20,7 +20,8 @@ void gpul_boot_machine(const gpul_comm_job *job, struct boot_machine *out)
 	if (f && fgets(out->id, sizeof out->id, f))
 		out->id[strcspn(out->id, "\n")] = '\0';
 	if (!out->id[0])
-		strcpy(out->id, "?"); /* a container without /proc: the ranks have met, so it is one machine */
+		strcpy(out->id, "?"); /* a container without /proc: the ranks have met over a Unix
+				       * socket, so they are on one machine */
 	if (f)
 		fclose(f);
 }
@@ -48,7 +49,7 @@ void gpul_boot_number_hosts(gpul_boot *b, const struct boot_machine machines[])
 	(void)pthread_mutex_unlock(&b->lock);
 }
 
-/* The memory belongs to several processes, so numbers are checked and texts are ended here. */
+/* Other processes can write to this memory, so check the numbers and terminate the texts. */
 gpul_status gpul_boot_take_hosts(gpul_boot *b, gpul_error *err)
 {
 	bool malformed = false;
@@ -87,7 +88,7 @@ void gpul_boot_use_hosts(gpul_boot *b, const struct boot_hosts *hosts)
 			continue;
 		b->local |= 1u << r;
 		b->reach[r] = 1u << r;
-		b->leader = r; /* at last the lowest */
+		b->leader = r; /* at the end of the loop: the lowest rank */
 	}
 	/* A socket to the leader of another host reaches all ranks of that host. */
 	for (int host = 0, leader = 0; host < b->n_hosts; host++) {

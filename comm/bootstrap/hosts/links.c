@@ -1,8 +1,9 @@
 /* links.c — the links between rank 0 and the ranks of other hosts, which last as long as the job.
  *
- * Each rank keeps one TCP connection to rank 0, and its watch thread serves it: the rank sends its state and heartbeat, and
- * hears those of the other hosts, which it writes into the roster of its own host.  The end of a process ends its link; a
- * failure is passed on to all.  So the functions that read the roster need not know where a rank runs. */
+ * Each rank keeps one TCP connection to rank 0, and its watch thread serves it: the rank sends
+ * its state and heartbeat, and receives those of the other hosts, which it writes into the
+ * roster of its own host.  The end of a process ends its link; a failure is passed on to all.
+ * So functions that read the roster need not know on which host a rank runs. */
 #include "comm/bootstrap/hosts/hosts_internal.h"
 
 #include <errno.h>
@@ -25,7 +26,8 @@ struct link {
 
 struct boot_links {
 	struct link to[GPUL_COMM_MAX_RANKS];
-	struct boot_beat last[GPUL_COMM_MAX_RANKS]; /* what the links were last told */
+	struct boot_beat last[GPUL_COMM_MAX_RANKS]; /* the entries that were last sent on the
+						     * links */
 	struct boot_packet packet;
 };
 
@@ -86,7 +88,7 @@ static void report_silence(gpul_boot *b, int rank, const gpul_error *why)
 	gpul_boot_publish(b, &record);
 }
 
-/* The entries of other hosts are those that nobody else writes into this host's roster. */
+/* Copy only entries of other hosts: only this rank writes those into this host's roster. */
 static void take_beats(gpul_boot *b, int from, const struct boot_beat *beats, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -214,7 +216,8 @@ bool gpul_boot_links_news(gpul_boot *b, gpul_error *err)
 
 /* ---- tell ------------------------------------------------------------------------------------------------------- */
 
-/* What this rank tells another one: rank 0 the entries of all other hosts, the others their own entry. */
+/* The entries that this rank sends to another one: rank 0 sends those of all other hosts, every
+ * other rank sends its own. */
 static int make_beats(const gpul_boot *b, int to, struct boot_beat *out)
 {
 	int n = 0;
@@ -253,7 +256,7 @@ static bool has_changed(gpul_boot *b)
 	return changed;
 }
 
-/* The failure of the job as a record; false: it has not failed. */
+/* Fill a record with the failure of the job; false: it has not failed. */
 static bool find_record(const gpul_boot *b, struct roster_record *out)
 {
 	gpul_roster_event e;
@@ -270,7 +273,8 @@ static bool find_record(const gpul_boot *b, struct roster_record *out)
 	return true;
 }
 
-/* A rank that is silent, because it is stopped, gets fewer and fewer packets, so that they do not fill its buffer. */
+/* A rank that is silent because it is stopped gets fewer and fewer packets, so that they do not
+ * fill its socket buffer. */
 static bool is_due(const struct link *l, uint64_t now, bool changed)
 {
 	const uint64_t silence = now - l->heard_ns, pause = silence / 4, least = (uint64_t)BEAT_MS * 1000000;
@@ -302,7 +306,7 @@ void gpul_boot_links_tell(gpul_boot *b)
 	}
 }
 
-/* Send the rest of a link, as long as it takes packets. */
+/* Send a link's remaining data until its socket would block. */
 static bool flush_link(struct link *l, uint64_t deadline_ns)
 {
 	boot_got got;

@@ -1,9 +1,9 @@
-/* messages.c — check what comes from another machine, before anything uses it. */
+/* messages.c — checks messages from another machine before anything uses them. */
 #include "comm/bootstrap/hosts/messages_internal.h"
 
 #include <string.h>
 
-/* True for a text that ends within its room, and is printable. */
+/* True for a text that is terminated within its array, and is printable. */
 static bool is_text(const char *text, size_t room)
 {
 	size_t n = strnlen(text, room);

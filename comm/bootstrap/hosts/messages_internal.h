@@ -1,4 +1,5 @@
-/* messages_internal.h — what ranks of several hosts send each other over TCP: packets of wire_internal.h, without descriptors.
+/* messages_internal.h — the messages between ranks of several hosts over TCP: packets of
+ * wire_internal.h, without descriptors.
  *
  *     rank 0 listens at the address of the job           each other rank connects
  *        │ <─────────────── HELLO ───────────────────── │   boot_visit: rank, size, job, host, a random number
@@ -20,7 +21,7 @@
 
 enum { BOOT_NONCE_BYTES = 32, BOOT_SMALL_BYTES = 4096 };  /* BOOT_SMALL_BYTES: of any payload but that of DATA */
 
-/* What a connection is for. */
+/* The purpose of a connection. */
 enum boot_purpose {
 	BOOT_LINK = 1,  /* each rank has one to rank 0: heartbeats and failures */
 	BOOT_CALLS,     /* the leader of each other host has one: the packets of boot.h */
@@ -76,18 +77,19 @@ gpul_status gpul_boot_parse_beats(const struct boot_packet *p, int size, struct 
  *
  * @p     a packet
  * @size  number of ranks
- * @out   with valid numbers and a printable text that ends
+ * @out   with valid numbers and a printable, terminated text
  * Errors  GPUL_EFORMAT */
 gpul_status gpul_boot_parse_record(const struct boot_packet *p, int size, struct roster_record *out, gpul_error *err);
 
-/* Copy a text that another machine sent: unprintable characters become '?', and the text ends. */
+/* Copy a text from another machine: unprintable characters become '?', and the copy is
+ * terminated. */
 void gpul_boot_copy_text(char *out, size_t out_bytes, const void *text, size_t text_bytes);
 
 /* ---- proof.c ---- */
 
 enum boot_side { BOOT_VISITOR, BOOT_RANK_0 };
 
-/* The proof of one side that it knows the secret, for one HELLO and one CHALLENGE. */
+/* Compute the proof that one side knows the secret, for one HELLO and one CHALLENGE. */
 void gpul_boot_proof(const char *secret, enum boot_side side, const struct boot_visit *hello,
 		     const unsigned char challenge[BOOT_NONCE_BYTES], unsigned char out[GPUL_SHA256_BYTES]);
 /* Random bytes; false: the kernel has none. */

@@ -29,8 +29,8 @@ void gpul_boot_stream_destroy(struct boot_stream *s)
 	free(s);
 }
 
-/* TCP_USER_TIMEOUT limits data that is not acknowledged, and the probes of a silent connection.  A process that is stopped does
- * not matter: its kernel still acknowledges. */
+/* TCP_USER_TIMEOUT limits how long data and the probes of a silent connection may remain
+ * unacknowledged.  A stopped process does not trigger it: its kernel still acknowledges. */
 void gpul_boot_stream_watch(struct boot_stream *s, int lost_ms)
 {
 	const int on = 1, seconds = 1;
@@ -42,7 +42,7 @@ void gpul_boot_stream_watch(struct boot_stream *s, int lost_ms)
 	(void)setsockopt(s->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof limit);
 }
 
-/* What an errno of the socket means. */
+/* Translate an errno of the socket. */
 static boot_got explain_errno(const char *call, gpul_error *err)
 {
 	if (errno == EAGAIN || errno == EWOULDBLOCK)
@@ -88,7 +88,7 @@ boot_got gpul_boot_stream_decode(const unsigned char *bytes, size_t n_bytes, siz
 {
 	*n_used = 0;
 	out->n_fds = 0;
-	/* A stranger is recognised by its first bytes, not only when it has sent a whole head. */
+	/* Recognise a stranger by its first bytes, without waiting for a whole head. */
 	if (gpul_boot_head_check(bytes, n_bytes, err))
 		return BOOT_GOT_BAD;
 	if (n_bytes < sizeof out->head)
@@ -120,7 +120,8 @@ boot_got gpul_boot_stream_receive(struct boot_stream *s, struct boot_packet *out
 		}
 		if (got != BOOT_GOT_NOTHING)
 			return got;
-		/* There is room: a packet that fills it would have been taken. */
+		/* There is room: a packet that fills the buffer would have been
+		 * taken out before. */
 		n = recv(s->fd, s->in + s->n_in, sizeof out->head + s->payload_bytes - s->n_in, MSG_DONTWAIT);
 		if (n == 0)
 			return BOOT_GOT_END;

@@ -1,4 +1,5 @@
-/* stream_internal.h — packets of wire_internal.h over a TCP socket, which cuts them anywhere. */
+/* stream_internal.h — packets of wire_internal.h over a TCP socket, which may split them
+ * anywhere. */
 #ifndef GPULOAD_COMM_BOOTSTRAP_HOSTS_STREAM_INTERNAL_H
 #define GPULOAD_COMM_BOOTSTRAP_HOSTS_STREAM_INTERNAL_H
 
@@ -14,7 +15,7 @@ struct boot_stream {
 
 /** Make a stream of a connected socket.
  *
- * @fd             borrowed; set to small delays here
+ * @fd             borrowed; TCP_NODELAY is set here
  * @payload_bytes  of the largest packet, in both directions
  * @out            owned by the caller: gpul_boot_stream_destroy()
  * Errors  GPUL_ENOMEM
@@ -23,20 +24,22 @@ struct boot_stream {
 gpul_status gpul_boot_stream_create(int fd, size_t payload_bytes, struct boot_stream **out, gpul_error *err);
 void gpul_boot_stream_destroy(struct boot_stream *s);  /* NULL is fine; does not close the socket */
 
-/* Find that a host no longer answers: the kernel ends the connection if nothing is acknowledged for lost_ms. */
+/* Detect a host that no longer answers: the kernel ends the connection if nothing is
+ * acknowledged for lost_ms. */
 void gpul_boot_stream_watch(struct boot_stream *s, int lost_ms);
 
-/* Send one packet without blocking; its last part may remain in the stream.  BOOT_GOT_NOTHING: a part of the packet before it
- * still does, and this one has not been taken. */
+/* Send one packet without blocking; its last part may remain in the stream.  BOOT_GOT_NOTHING:
+ * part of the previous packet still remains, and this packet has not been accepted. */
 boot_got gpul_boot_stream_send(struct boot_stream *s, struct boot_head *head, const void *payload, size_t n_bytes, gpul_error *err);
-/* Send what remains.  BOOT_GOT_PACKET: nothing remains; BOOT_GOT_NOTHING: something still does. */
+/* Send what remains.  BOOT_GOT_PACKET: nothing remains; BOOT_GOT_NOTHING: some data still
+ * remains. */
 boot_got gpul_boot_stream_flush(struct boot_stream *s, gpul_error *err);
 
 /* Receive one packet without blocking.  The head has been checked; there are no descriptors. */
 boot_got gpul_boot_stream_receive(struct boot_stream *s, struct boot_packet *out, gpul_error *err);
 
-/* Take one packet from the beginning of bytes that have arrived; BOOT_GOT_NOTHING: there is no whole one yet.  *n_used: its
- * bytes.  payload_bytes: the largest that is allowed. */
+/* Take one packet from the start of the bytes that have arrived; BOOT_GOT_NOTHING: no whole
+ * packet yet. *n_used: size of the packet. payload_bytes: the largest allowed payload. */
 boot_got gpul_boot_stream_decode(const unsigned char *bytes, size_t n_bytes, size_t payload_bytes, struct boot_packet *out,
 				 size_t *n_used, gpul_error *err);
 
