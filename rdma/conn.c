@@ -1,11 +1,13 @@
-/* conn.c — a connection at work: progress carries operations and events between the link and the backend.
+/* conn.c — progress of a connection: moves operations and events between the link and the
+ * backend.
  *
  *     progress:  poll ──> events ──> link ──> operations ──> post        copies of GPU memory go to the copy engine
  *                every 8th turn: the clock, for the deadlines
  *
  * A failure has three sources: the link (a deadline, a wrong message), the backend (an error completion), and the watching
- * thread (the socket).  Whichever comes first breaks the path, and is told to the peer.  The socket may report the end of the peer
- * before the data path has delivered what the peer had completed, so that is read first. */
+ * thread (the socket).  The first of them breaks the path, and is reported to the peer.  The
+ * socket may report the end of the peer before the data path has delivered data that the peer
+ * has already sent, so the data path is read first. */
 #include "rdma/rdma_internal.h"
 
 #include <stdio.h>
@@ -16,12 +18,13 @@
 #include "core/clock.h"
 #include "core/log.h"
 
-/* How long the data path is read after the last event, once the peer has ended: over TCP, a message arrives in many parts. */
+/* After the end of the peer, the data path is read until no event has arrived for this time:
+ * over TCP, a message arrives in many parts. */
 static const uint64_t DRAIN_NS = 5000000;
 
 /* ---- failure ----------------------------------------------------------------------------------------- */
 
-/* On the connection's thread: stop all transfers, and tell the peer why. */
+/* Stop all transfers, and send the reason to the peer.  Called on the connection's thread. */
 static gpul_status break_conn(gpul_rdma_conn *c, gpul_error *err)
 {
 	gpul_rdma_failure why;
@@ -30,7 +33,8 @@ static gpul_status break_conn(gpul_rdma_conn *c, gpul_error *err)
 	if (!c->broken) {
 		c->broken = true;
 		gpul_rdma_link_fail(c->link, &why);
-		gpul_rdma_watch_end(c->watched, &why);  /* first: else the peer sees the broken path before the cause */
+		gpul_rdma_watch_end(c->watched, &why);  /* before breaking the path, so that the peer reads the cause
+							 * first */
 		c->r->backend->break_path(c->path);
 		if (c->copies)
 			gpul_rdma_copies_drain(c->copies);
@@ -65,7 +69,7 @@ static bool is_copy(const gpul_rdma_op *op)
 	return op->kind == GPUL_RDMA_OP_COPY_OUT || op->kind == GPUL_RDMA_OP_COPY_IN;
 }
 
-/* Execute the operations that are there; those for which there is no room stay for the next turn. */
+/* Execute the pending operations; those for which there is no room stay for the next turn. */
 static gpul_status execute(gpul_rdma_conn *c, gpul_rdma_failure *why)
 {
 	while (c->ops_done < c->n_ops) {
@@ -85,7 +89,7 @@ static gpul_status execute(gpul_rdma_conn *c, gpul_rdma_failure *why)
 	return GPUL_OK;
 }
 
-/* Post what the link wants posted. */
+/* Post the operations that the link has generated. */
 static gpul_status post_all(gpul_rdma_conn *c, gpul_rdma_failure *why)
 {
 	gpul_status st = GPUL_OK;
@@ -115,7 +119,7 @@ static gpul_status turn(gpul_rdma_conn *c, unsigned *n_events, gpul_rdma_failure
 	return st ? st : post_all(c, why);
 }
 
-/* The peer has ended: read what it had completed before. */
+/* The peer has ended: read the data that it had sent before. */
 static void drain_path(gpul_rdma_conn *c)
 {
 	gpul_rdma_failure ignored = { 0 };

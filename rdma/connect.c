@@ -6,7 +6,7 @@
 
 #include "core/clock.h"
 
-/* Prove the secret, and let the listening side prove it. */
+/* Prove that this side knows the secret, and check the proof of the listening side. */
 static gpul_status prove_secret(const gpul_rdma *r, gpul_rdma_channel *channel, const gpul_rdma_identity *as, uint64_t deadline_ns,
 				gpul_error *err)
 {

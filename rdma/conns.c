@@ -1,4 +1,5 @@
-/* conns.c — what other threads do with a connection: record its failure, find those of a device. */
+/* conns.c — operations on connections from other threads: record a failure, find the
+ * connections of a device. */
 #include <string.h>
 #include <unistd.h>
 

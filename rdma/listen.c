@@ -1,4 +1,5 @@
-/* listen.c — the listening side: answers each HELLO, and returns a connection when its READY has come. */
+/* listen.c — the listening side: answers each HELLO, and returns a connection when its READY
+ * has arrived. */
 #include "rdma/rdma_internal.h"
 
 #include <errno.h>
@@ -13,10 +14,12 @@
 struct gpul_rdma_listener {
 	gpul_rdma *r;
 	gpul_rdma_strangers *strangers;
-	gpul_rdma_conn *pending[GPUL_RDMA_MAX_STRANGERS];  /* of welcomed strangers that are not ready yet */
+	gpul_rdma_conn *pending[GPUL_RDMA_MAX_STRANGERS];  /* pending connections: strangers that have got a
+							    * WELCOME and have not sent READY yet */
 };
 
-/* Add a connection to those that are pending, in a free place (was NULL), or take it out (now NULL). */
+/* Replace an entry of the pending connections: was NULL: add a connection in a free place; now
+ * NULL: remove it. */
 static void replace_pending(gpul_rdma_listener *l, const gpul_rdma_conn *was, gpul_rdma_conn *now)
 {
 	for (unsigned i = 0; i < GPUL_RDMA_MAX_STRANGERS; i++) {
@@ -62,7 +65,7 @@ static void refuse(gpul_rdma_listener *l, gpul_rdma_stranger *who, const gpul_er
 	gpul_rdma_stranger_refuse(l->strangers, who, &why);
 }
 
-/* Create the connection that a HELLO asks for. */
+/* Create the connection that a HELLO requests. */
 static void answer(gpul_rdma_listener *l, gpul_rdma_stranger *who)
 {
 	gpul_rdma_hello wish = who->hello;
@@ -83,7 +86,7 @@ static void answer(gpul_rdma_listener *l, gpul_rdma_stranger *who)
 		replace_pending(l, NULL, c);
 }
 
-/* The client is ready: its channel is the connection's from now on. */
+/* The client is ready: move its channel to the connection. */
 static gpul_status adopt(gpul_rdma_listener *l, gpul_rdma_stranger *who, gpul_rdma_conn **out, gpul_error *err)
 {
 	gpul_rdma_conn *c = who->user;

@@ -36,7 +36,8 @@ static gpul_status open_named(gpul_rdma *r, const char *name, gpul_error *err)
 	return gpul_fail(err, GPUL_EINVAL, 0, "unknown backend '%.40s': expected verbs, libfabric or auto", name);
 }
 
-/* Verbs if there is a usable NIC; else libfabric.  A named provider is libfabric's, a named device verbs'. */
+/* Choose verbs if there is a usable NIC, else libfabric.  If the user names a provider, choose
+ * libfabric; if a device, verbs. */
 static gpul_status open_auto(gpul_rdma *r, gpul_error *err)
 {
 	gpul_error no_verbs = { 0 }, no_libfabric = { 0 };
@@ -57,7 +58,7 @@ static gpul_status open_auto(gpul_rdma *r, gpul_error *err)
 
 /* ---- asynchronous events ------------------------------------------------------------------------------- */
 
-/* An event that the device cannot work with ends all its connections. */
+/* An event after which the device cannot work ends all its connections. */
 static void on_event(void *context)
 {
 	gpul_rdma *r = context;

@@ -12,9 +12,10 @@
  * n-th send of one end fills the n-th receive of the other.  A put needs no receive: it writes into memory that the peer has
  * registered, and then raises a step there.
  *
- * Every wait ends: a request has a deadline, and each connection a socket beside the fabric, whose end reports the death of the
- * peer's process at once.  The first failure ends all requests of a connection with the same record (gpul_rdma_failure); the
- * connection must then be closed.
+ * Every wait ends: a request has a deadline, and each connection has a socket next to the
+ * fabric, whose end reports the death of the peer's process at once.  The first failure ends
+ * all requests of a connection with the same record (gpul_rdma_failure); the connection must
+ * then be closed.
  *
  * Transfers make progress only inside gpul_rdma_test(), gpul_rdma_wait() and gpul_rdma_progress(): call one of them often. */
 #ifndef GPULOAD_RDMA_RDMA_H
@@ -36,13 +37,17 @@ typedef struct gpul_rdma_conn gpul_rdma_conn;
 
 /* How GPU memory is accessed. */
 typedef enum gpul_rdma_gpu_direct {
-	GPUL_RDMA_GPU_DIRECT_AUTO,       /* by the fabric itself, by dma-buf, where it can; else staged */
-	GPUL_RDMA_GPU_DIRECT_YES,        /* by the fabric itself: a registration fails where it cannot, and there are no staging
-					  * buffers.  The software driver's device memory is CPU memory, which every fabric accesses */
+	GPUL_RDMA_GPU_DIRECT_AUTO,       /* by the fabric itself, through dma-buf, if possible; else
+					  * staged */
+	GPUL_RDMA_GPU_DIRECT_YES,        /* by the fabric itself; if that is not possible, the
+					  * registration fails, because there are no staging buffers.
+					  * The software driver's device memory is CPU memory, which
+					  * every fabric accesses */
 	GPUL_RDMA_GPU_DIRECT_NO,         /* staged */
 } gpul_rdma_gpu_direct;
 
-/* 0 or NULL is a good default in every field, but device.gpu and device.gid_index, where it is -1. */
+/* 0 or NULL is the default of every field, except device.gpu and device.gid_index, whose
+ * default is -1. */
 typedef struct gpul_rdma_desc {
 	const char *backend;             /* "verbs", "libfabric", or NULL: verbs if a usable NIC is there, else libfabric */
 	gpul_rdma_device_desc device;
@@ -52,19 +57,22 @@ typedef struct gpul_rdma_desc {
 	uint32_t segment_bytes;          /* a longer message is sent in segments; 0: 1 MiB */
 	uint32_t stripe_bytes;           /* a segment is divided only into stripes of at least this size; 0: 16 KiB */
 	gpul_rdma_striping striping;
-	int lease_ms;                    /* a peer that is silent for so long counts as dead; 0: 5000 */
+	int lease_ms;                    /* a peer that is silent for this long is considered dead; 0:
+					  * 5000 */
 	size_t cache_bytes;              /* CPU memory that stays registered after gpul_rdma_unregister(), for a later
 					  * registration; 0: none.  See gpul_rdma_forget() */
 	unsigned n_stages;               /* staging buffers per direction and connection, for GPU memory that the fabric
 					  * cannot access; 0: 16 */
 	gpul_rdma_gpu_direct gpu_direct;
-	const char *secret;              /* both ends of a connection prove that they have it: others are refused.  NULL or "": they
-					  * prove nothing, and whoever reaches the port can connect */
+	const char *secret;              /* both ends of a connection must prove that they have it.
+					  * NULL or "": no proof, so any program that reaches the port
+					  * can connect */
 } gpul_rdma_desc;
 
 /** Open a NIC or provider.
  *
- * The choice and its reason are logged once (info; a notice if no NIC is there and nobody asked for libfabric).
+ * The choice and its reason are logged once (info; a notice if there is no NIC and the user has
+ * not chosen libfabric).
  *
  * @desc  copied; NULL: all defaults
  * @out   owned by the caller: gpul_rdma_close(); untouched on failure
@@ -74,22 +82,24 @@ gpul_status gpul_rdma_open(const gpul_rdma_desc *desc, gpul_rdma **out, gpul_err
 /* Close it, after its connections, listeners and regions.  NULL is fine. */
 void gpul_rdma_close(gpul_rdma *r);
 
-/* What was opened.  Any thread. */
+/* Describe the opened device.  Any thread. */
 void gpul_rdma_about(const gpul_rdma *r, gpul_rdma_device_info *out);
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */
 
-/* What memory is used for.  Data may be written in relaxed order, which is faster on some machines; the write of a step must not
- * pass the data before it. */
+/* The use of a registration.  Data may be written in relaxed order, which is faster on some
+ * machines; the write of a step must not pass the data before it. */
 typedef enum gpul_rdma_use {
 	GPUL_RDMA_DATA,   /* messages, and the data of puts */
 	GPUL_RDMA_STEPS,  /* also the steps of puts */
-	GPUL_RDMA_SOURCE, /* only what is sent, and the data of this end's own puts: no peer can write it.  Not cached */
+	GPUL_RDMA_SOURCE, /* only data that this end sends or puts: no peer can write it.  Not
+			   * cached */
 } gpul_rdma_use;
 
 /* The peer of a connection that may write a part of a DATA or STEPS region, by a receive or an offer, knows its key, and can write all of
- * the region as long as it is registered, over any connection of the device; it can read nothing.  So give peers that do not trust each
- * other regions of their own.  Keys are random where the fabric lets the user choose them (libfabric's tcp), else the NIC's. */
+ * the region as long as it is registered, over any connection of the device; it can read
+ * nothing.  So use separate regions for peers that do not trust each other.  Keys are random
+ * where the fabric lets the user choose them (libfabric's tcp), else the NIC's. */
 
 /** Register CPU memory.
  *
@@ -107,7 +117,8 @@ gpul_status gpul_rdma_register(gpul_rdma *r, void *at, size_t bytes, gpul_rdma_u
 
 /** Register memory of memalloc: CPU memory directly, GPU memory by dmabuf, or for staging.
  *
- * Whether GPU memory is accessed directly or copied by way of the host is logged (info) with the reason.
+ * It is logged (info), with the reason, whether GPU memory is accessed directly or copied
+ * through the host.
  *
  * @r    an opened device; for GPU memory with desc.device.drv
  * @mem  borrowed; must outlive *out
@@ -134,7 +145,7 @@ gpul_status gpul_rdma_register_part(gpul_rdma *r, const gpul_mem *mem, uint64_t 
 /** Register neighbouring pieces of memory as one region, for example an address range with several physical allocations.
  *
  * @r         an opened device
- * @pieces    sorted; each begins where the one before it ends
+ * @pieces    sorted; each starts where the previous one ends
  * @n_pieces  1 to GPUL_RDMA_MAX_PIECES
  * @on_device true: GPU memory
  * @out       owned by the caller: gpul_rdma_unregister(); untouched on failure
@@ -144,14 +155,15 @@ gpul_status gpul_rdma_register_pieces(gpul_rdma *r, const gpul_rdma_memory *piec
 /* Unregister, when no request uses the region.  NULL is fine. */
 void gpul_rdma_unregister(gpul_rdma_region *region);
 
-/* With desc.cache_bytes: take CPU memory out of the cache.  Call it before cached memory is unmapped or freed; otherwise new memory at
- * the same address finds the old registration, and the NIC uses pages that are no longer there.  Any thread. */
+/* With desc.cache_bytes: remove CPU memory from the cache.  Call it before cached memory is
+ * unmapped or freed; otherwise new memory at the same address gets the old registration, and
+ * the NIC accesses the old pages.  Any thread. */
 void gpul_rdma_forget(gpul_rdma *r, void *at, size_t bytes);
 
 /* The region's pieces and properties; valid as long as the region.  Any thread. */
 const gpul_rdma_area *gpul_rdma_region_area(const gpul_rdma_region *region);
 
-/** Describe a part of a region for the peer, which may then put there.
+/** Describe a part of a region for the peer, which may then put data there.
  *
  * @region  not staged
  * @at      start, inside one piece of the region
@@ -180,8 +192,9 @@ const char *gpul_rdma_listener_address(const gpul_rdma_listener *l);
 
 /** Wait for the next connection.
  *
- * Connections that send rubbish, or nothing for 10 s, are closed and logged; the wait goes on.  With desc.secret, so are those that do
- * not prove it; the text of a time-out names the last one, with its address and, on this machine, its user.
+ * Connections that send invalid data, or nothing for 10 s, are closed and logged; the wait
+ * continues.  With desc.secret, so are those that do not prove it; the text of a time-out names
+ * the last one, with its address and, on this machine, its user.
  *
  * @l           listener
  * @timeout_ms  < 0: no limit
@@ -190,10 +203,12 @@ const char *gpul_rdma_listener_address(const gpul_rdma_listener *l);
  * Threads the listener's thread */
 gpul_status gpul_rdma_accept(gpul_rdma_listener *l, int timeout_ms, gpul_rdma_conn **out, gpul_error *err);
 
-/** The same for one identity: a connection that proves another one is refused, and the wait goes on.
+/** Accept only connections of one identity: a connection that proves another one is refused,
+ * and the wait continues.
  *
  * @l           listener of a device with a secret; without one, no identity is known, and any connection is accepted
- * @as          what the other end gives to gpul_rdma_connect_as(); NULL: any identity, see gpul_rdma_conn_about()
+ * @as          the identity that the other end passes to gpul_rdma_connect_as(); NULL: any
+ * identity, see gpul_rdma_conn_about()
  * @timeout_ms  < 0: no limit
  * @out         owned by the caller: gpul_rdma_conn_close(); untouched on failure
  * Errors  as gpul_rdma_accept()
@@ -201,7 +216,7 @@ gpul_status gpul_rdma_accept(gpul_rdma_listener *l, int timeout_ms, gpul_rdma_co
 gpul_status gpul_rdma_accept_as(gpul_rdma_listener *l, const gpul_rdma_identity *as, int timeout_ms, gpul_rdma_conn **out,
 				gpul_error *err);
 
-/** Connect to a listener; repeated while nothing listens there yet.
+/** Connect to a listener; tries again while nothing listens there yet.
  *
  * @r           borrowed; must outlive *out
  * @address     as gpul_rdma_listener_address()
@@ -211,11 +226,11 @@ gpul_status gpul_rdma_accept_as(gpul_rdma_listener *l, const gpul_rdma_identity 
  *         version; GPUL_EVERBS (the text has both addresses) */
 gpul_status gpul_rdma_connect(gpul_rdma *r, const char *address, int timeout_ms, gpul_rdma_conn **out, gpul_error *err);
 
-/** The same with an identity, which this end proves together with the secret.
+/** Connect with an identity, which this end proves together with the secret.
  *
  * @r           as gpul_rdma_connect(), like the rest
  * @address     as gpul_rdma_listener_address()
- * @as          what the connection is for; NULL: all zero
+ * @as          identity of the connection; NULL: all zero
  * @timeout_ms  at least 1; 0: 10000
  * @out         owned by the caller: gpul_rdma_conn_close(); untouched on failure
  * Errors  as gpul_rdma_connect(); GPUL_EUNSUPPORTED native = EACCES: the other side has another secret or none, this side has none, or
@@ -225,14 +240,16 @@ gpul_status gpul_rdma_connect_as(gpul_rdma *r, const char *address, const gpul_r
 
 /** Close a connection: the peer's requests end with "closed by the peer".
  *
- * Requests in flight are dropped; after it returns, the peer does not change local memory any more.  NULL is fine. */
+ * Requests in flight are dropped; after it returns, the peer cannot change local memory.  NULL
+ * is fine. */
 void gpul_rdma_conn_close(gpul_rdma_conn *c);
 
 typedef struct gpul_rdma_conn_info {
 	char peer[64];            /* address, or path, of the peer */
-	char peer_host[64];       /* the name that it gives itself */
-	int peer_pid;             /* as the peer says */
-	gpul_rdma_identity identity;  /* with a secret: what the connection is for, as both ends have proved; else zero */
+	char peer_host[64];       /* its name, as it reports it */
+	int peer_pid;             /* as the peer reports it */
+	gpul_rdma_identity identity;  /* with a secret: the identity of the connection, which both
+				       * ends have proved; else zero */
 	unsigned n_qps, depth;
 	uint32_t segment_bytes;
 	uint64_t notice_ns;       /* a dead or unreachable peer gives an error within this time, with or without requests */
@@ -241,11 +258,11 @@ typedef struct gpul_rdma_conn_info {
 	bool staged;              /* there are staging buffers */
 } gpul_rdma_conn_info;
 
-/* What was agreed.  Any thread. */
+/* Describe the connection: the peer and the agreed values.  Any thread. */
 void gpul_rdma_conn_about(const gpul_rdma_conn *c, gpul_rdma_conn_info *out);
 
-/* The failure of a connection; status GPUL_OK: none.  Any thread: a watching thread notices the death of a peer although no
- * thread calls progress. */
+/* The failure of a connection; status GPUL_OK: none.  Any thread: a watching thread detects the
+ * death of a peer even if no thread calls progress. */
 void gpul_rdma_conn_failed(gpul_rdma_conn *c, gpul_rdma_failure *out);
 /* A descriptor that is readable once the connection has failed; for poll(), not for read().  Valid as long as c. */
 int gpul_rdma_conn_fd(const gpul_rdma_conn *c);
@@ -317,7 +334,7 @@ gpul_status gpul_rdma_put(gpul_rdma_conn *c, const gpul_rdma_put_desc *put, int 
 gpul_status gpul_rdma_iflush(gpul_rdma_conn *c, const gpul_rdma_buffer *buffer, int timeout_ms, gpul_rdma_request *out,
 			     gpul_error *err);
 
-/** Make progress, and ask whether a request has ended; then its number is free.
+/** Make progress, and test whether a request has ended; if so, its number is free again.
  *
  * @c        connection
  * @request  of this connection
@@ -340,8 +357,9 @@ gpul_status gpul_rdma_wait(gpul_rdma_conn *c, gpul_rdma_request request, uint64_
 
 /** Make progress: post what can be posted, read completions, check deadlines.
  *
- * When the peer's process ends, what it had completed is read before the failure is reported: its messages have ended the receives,
- * and its puts are in memory.  After a failure, look at that memory once more.
+ * When the peer's process ends, everything that it had sent before is read before the failure
+ * is reported: its messages have ended the receives, and its puts are in memory.  After a
+ * failure, read that memory once more.
  *
  * @c     connection
  * @busy  true: requests or operations are in flight; NULL: not wanted

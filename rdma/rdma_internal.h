@@ -35,7 +35,7 @@ struct gpul_rdma {
 	gpul_rdma_conn *conns;              /* watched connections, which an event of the device may end */
 };
 
-/* One registration, and the token of the backend. */
+/* One registration, and the backend's token for it. */
 struct registration {
 	gpul_rdma_piece piece;
 	void *token;
@@ -51,23 +51,26 @@ struct gpul_rdma_region {
 struct gpul_rdma_conn {
 	gpul_rdma *r;
 	gpul_rdma_conn_info info;
-	gpul_rdma_hello hello;              /* what this end has sent: the agreed values */
+	gpul_rdma_hello hello;              /* the HELLO or WELCOME that this end has sent, with
+					     * the agreed values */
 	void *path;
 	gpul_rdma_link *link;
 	gpul_rdma_control *control;
-	gpul_rdma_piece slots_piece, control_piece, stages_piece, in_stages_piece;  /* the peer may write the first and the last */
+	gpul_rdma_piece slots_piece, control_piece, stages_piece, in_stages_piece;  /* the peer may write into the first and the
+										     * last */
 	void *tokens[4];                    /* of them, in this order; NULL: not registered */
 	gpul_rdma_copies *copies;           /* NULL: no staging */
 	gpul_rdma_channel *channel;         /* the socket: owned, watched from the end of the set-up */
 	gpul_rdma_watched *watched;         /* NULL: not yet */
 	gpul_rdma_conn *next;               /* in r->conns */
 
-	/* Operations that the link has given out and the backend has not accepted yet. */
+	/* Operations that the link has generated and the backend has not accepted yet. */
 	gpul_rdma_op ops[OPS_PER_TURN];
 	unsigned n_ops, ops_done;
-	unsigned turns;                     /* until the next look at the clock */
+	unsigned turns;                     /* turns until the clock is read again */
 	uint64_t begun_ns;
-	bool broken;                        /* the path is broken, and the peer has been told */
+	bool broken;                        /* the path is broken, and the failure has been sent
+					     * to the peer */
 
 	atomic_bool failing;                /* failure is set; read without the lock */
 	pthread_mutex_t lock;               /* guards failure, which the watching thread may set */
@@ -85,7 +88,7 @@ gpul_reg_ops gpul_rdma_reg_ops(gpul_rdma *r);
  * address of the socket. */
 gpul_status gpul_rdma_conn_create(gpul_rdma *r, const gpul_rdma_hello *wish, const struct sockaddr *from, gpul_rdma_conn **out,
 				  gpul_error *err);
-/* The values that this device wishes, for the connecting side. */
+/* The values that this device requests, for the connecting side. */
 void gpul_rdma_wish(const gpul_rdma *r, gpul_rdma_hello *wish);
 /* GPUL_EUNSUPPORTED if the peer's values do not fit this end. */
 gpul_status gpul_rdma_check_peer(const gpul_rdma *r, const gpul_rdma_hello *peer, gpul_error *err);

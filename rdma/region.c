@@ -181,7 +181,7 @@ static gpul_status register_dmabufs(gpul_rdma *r, uint64_t at, uint64_t bytes, g
 	return st;
 }
 
-/* So that the fabric accesses it. */
+/* Register memory that the fabric accesses itself. */
 static gpul_status register_direct(gpul_rdma *r, uint64_t at, uint64_t bytes, gpul_rdma_use use, gpul_rdma_region **out, gpul_error *err)
 {
 	const gpul_rdma_memory memory = { .at = at, .bytes = bytes, .dmabuf_fd = -1, .relaxed = use != GPUL_RDMA_STEPS,
@@ -194,7 +194,8 @@ static gpul_status register_direct(gpul_rdma *r, uint64_t at, uint64_t bytes, gp
 		return register_dmabufs(r, at, bytes, use, out, err);
 	st = gpul_rdma_register_pieces(r, &memory, 1, true, out, err);
 	if (!st)
-		(*out)->area.flush = false;  /* kernels see CPU memory as the CPU does */
+		(*out)->area.flush = false;  /* kernels read CPU memory coherently, so it needs
+					      * no flush */
 	return st;
 }
 

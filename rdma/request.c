@@ -59,7 +59,8 @@ gpul_status gpul_rdma_test(gpul_rdma_conn *c, gpul_rdma_request request, bool *d
 
 	if (st || *done)
 		return st;
-	(void)gpul_rdma_progress(c, NULL, NULL);  /* the link has its failure; a request may have ended before it */
+	(void)gpul_rdma_progress(c, NULL, NULL);  /* the link has recorded its failure; the request may have
+						   * ended before the failure */
 	return gpul_rdma_link_test(c->link, request, done, bytes, err);
 }
 
@@ -71,7 +72,7 @@ gpul_status gpul_rdma_wait(gpul_rdma_conn *c, gpul_rdma_request request, uint64_
 	for (unsigned turns = 1; !st && !done; turns++) {
 		st = gpul_rdma_test(c, request, &done, bytes, err);
 		if (turns % TURNS_PER_YIELD == 0)
-			sched_yield();  /* the peer may need this CPU */
+			sched_yield();  /* let the peer run if it shares this CPU */
 	}
 	return st;
 }

@@ -1,4 +1,5 @@
-/* setup.c — the parts of a connection: its memory and queue pairs, and what both ends agree on.
+/* setup.c — creates the parts of a connection: its memory and queue pairs, and the values that
+ * both ends agree on.
  *
  *     connecting side                                  listening side
  *     wish ─ create ─ HELLO ─────────────────────────> check ─ create ─ join
@@ -59,7 +60,8 @@ gpul_status gpul_rdma_check_peer(const gpul_rdma *r, const gpul_rdma_hello *peer
 
 /* ---- create ------------------------------------------------------------------------------------------------ */
 
-/* Register memory of a connection.  What the peer writes is registered for this connection alone, and what it does not write apart. */
+/* Register memory of a connection.  Memory that the peer writes gets a registration for this
+ * connection only; memory that the peer does not write is registered separately. */
 static gpul_status register_own(gpul_rdma *r, void *at, size_t bytes, bool source, gpul_rdma_piece *piece, void **token, gpul_error *err)
 {
 	const gpul_rdma_memory memory = { .at = (uint64_t)(uintptr_t)at, .bytes = bytes, .dmabuf_fd = -1, .source = source };
@@ -67,7 +69,7 @@ static gpul_status register_own(gpul_rdma *r, void *at, size_t bytes, bool sourc
 	return r->backend->reg(r->device, &memory, piece, token, err);
 }
 
-/* Staging buffers, if there may be GPU memory that the fabric cannot access. */
+/* Create the staging buffers, if there may be GPU memory that the fabric cannot access. */
 static gpul_status create_stages(gpul_rdma_conn *c, gpul_error *err)
 {
 	gpul_rdma *r = c->r;

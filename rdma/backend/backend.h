@@ -1,4 +1,5 @@
-/* backend.h — what the send path needs from a fabric: a table of functions that verbs/ and ofi/ fill.
+/* backend.h — the interface between the send path and a fabric: a table of functions that
+ * verbs/ and ofi/ fill.
  *
  *     device   an opened NIC or provider: registers memory                     open ─ reg, dereg ─ close
  *     path     the queue pairs and completion queues of one connection         create_path ─ describe ┄ oob ┄ connect_path
@@ -22,7 +23,7 @@ typedef enum gpul_rdma_qp_type { GPUL_RDMA_RC, GPUL_RDMA_UC } gpul_rdma_qp_type;
 typedef enum gpul_rdma_flush { GPUL_RDMA_FLUSH_AUTO, GPUL_RDMA_FLUSH_NONE, GPUL_RDMA_FLUSH_READ, GPUL_RDMA_FLUSH_ATOMIC,
 			       GPUL_RDMA_FLUSH_CUDA } gpul_rdma_flush;
 
-/* Wishes of the user.  Good defaults: -1 for gpu and gid_index, 0 or NULL in every other field. */
+/* Options of the user.  Defaults: -1 for gpu and gid_index, 0 or NULL in every other field. */
 typedef struct gpul_rdma_device_desc {
 	const gpul_driver *drv;     /* for GPU memory; NULL: host memory only */
 	int gpu;                    /* the NIC is chosen by its PCIe distance from this GPU; -1: any NIC */
@@ -47,8 +48,10 @@ typedef struct gpul_rdma_device_info {
 	uint32_t inline_bytes;      /* most bytes of an INLINE operation */
 	uint32_t max_depth;         /* most operations in flight per queue pair */
 	bool ordered;               /* operations of a queue pair take effect in the order of their posts */
-	bool completes_in_order;    /* they also complete in this order: a completion is one of all earlier operations */
-	bool unnamed_arrivals;      /* all arrivals have qp 0: the fabric does not tell the queue pair */
+	bool completes_in_order;    /* they also complete in this order: a completion also
+				     * completes all earlier operations */
+	bool unnamed_arrivals;      /* all arrivals have qp 0: the fabric does not report the queue
+				     * pair */
 	bool dmabuf;                /* reg() accepts dmabuf descriptors */
 	unsigned max_qps;
 	uint64_t notice_ns;         /* longest time until a dead path gives an error completion; 0: never reported */
@@ -58,11 +61,12 @@ typedef struct gpul_rdma_device_info {
 enum { GPUL_RDMA_MAX_DESCRIPTION = 1024 };  /* bytes that describe() writes at most */
 
 typedef struct gpul_rdma_memory {  /* what reg() registers */
-	uint64_t at, bytes;         /* local address (CPU or GPU) */
+	uint64_t at, bytes;         /* local address, of the CPU or the GPU */
 	int dmabuf_fd;              /* -1: CPU memory; otherwise at is a GPU address, and dmabuf_offset its offset in the dmabuf */
 	uint64_t dmabuf_offset;
 	bool relaxed;               /* relaxed ordering is allowed: for data, never for slots and steps */
-	bool source;                /* only read by this end's NIC: the peer gets no access; else it may write, but not read */
+	bool source;                /* only this end's NIC reads it: the peer has no access.
+				     * Otherwise the peer may write it, but not read it */
 	bool flushed;               /* GPU memory: a flush of this end may read it back */
 } gpul_rdma_memory;
 
@@ -71,7 +75,7 @@ typedef struct gpul_rdma_backend gpul_rdma_backend;
 /* The functions.  A device's functions may be called by any thread; a path belongs to one thread at a time.  A function
  * that returns a gpul_status explains a failure in its last argument; outputs are untouched on failure. */
 struct gpul_rdma_backend {
-	const char *name;           /* as --provider names it: "verbs", "libfabric" */
+	const char *name;           /* the name for --provider: "verbs", "libfabric" */
 
 	gpul_status (*open)(const gpul_rdma_device_desc *desc, void **device, gpul_error *err);
 	void (*close)(void *device);

@@ -10,7 +10,7 @@
 enum { RING = GPUL_RDMA_MAX_STAGES };  /* copies in flight per direction; a power of two */
 static_assert((RING & (RING - 1)) == 0, "positions in the rings are counters, modulo RING");
 
-struct batch {             /* the copies of one post, behind one event */
+struct batch {             /* the copies of one post, completed by one event */
 	CUevent event;
 	uint32_t end;          /* ids before this position belong to it, or to an older batch */
 	uint64_t posted_ns;
@@ -50,7 +50,8 @@ static CUevent *event_of(struct gpul_rdma_copies *c, unsigned i)
 
 /* ---- the context ----------------------------------------------------------------------------------------------- */
 
-/* Make the primary context current.  *before: the context that leave_context() restores. */
+/* Make the primary context current. *before: set to the context that leave_context()
+ * restores. */
 static CUresult enter_context(const gpul_rdma_copies *c, CUcontext *before)
 {
 	CUresult r = c->drv->cuCtxGetCurrent(before);
@@ -169,7 +170,8 @@ static gpul_status fail_by_driver(gpul_rdma_copies *c, CUresult r, const char *c
 	size_t n;
 
 	(void)gpul_cu_status(c->drv, &e, r, call);
-	text = strstr(e.text, ": ");  /* "cuEventQuery: CUDA_ERROR_...: advice": the record has fields for the first and the last */
+	text = strstr(e.text, ": ");  /* split "cuEventQuery: CUDA_ERROR_...: advice": the record has
+				       * separate fields for the call and the advice */
 	text = text ? text + 2 : e.text;
 	n = strlen(text);
 	if (*advice && n > strlen(advice) + 2 && !strcmp(text + n - strlen(advice), advice))
@@ -216,7 +218,7 @@ static gpul_status start_copy(gpul_rdma_copies *c, struct lane *lane, const gpul
 	return GPUL_OK;
 }
 
-/* Put an event behind the copies that have been started since `first`. */
+/* Record an event after the copies that have been started since `first`. */
 static gpul_status end_batch(gpul_rdma_copies *c, struct lane *lane, uint32_t first, uint64_t now_ns)
 {
 	struct batch *b = &lane->batches[lane->newest % RING];
@@ -268,7 +270,7 @@ gpul_status gpul_rdma_copies_post(gpul_rdma_copies *c, const gpul_rdma_op *ops, 
 
 /* ---- poll ---------------------------------------------------------------------------------------------------------- */
 
-/* Query the oldest event, and the next ones as long as they have completed and there is room for ids. */
+/* Query the events, oldest first, while they have completed and there is room for ids. */
 static gpul_status poll_lane(gpul_rdma_copies *c, struct lane *lane, uint64_t *ids, unsigned max, unsigned *n)
 {
 	for (;;) {

@@ -27,8 +27,9 @@ typedef enum gpul_rdma_dmabuf_path {
 } gpul_rdma_dmabuf_path;
 
 typedef struct gpul_rdma_dmabuf {  /* one piece of the range */
-	uint64_t at, bytes;        /* GPU addresses of the piece; each piece begins where the one before it ends */
-	uint64_t offset;           /* of `at` from the start of the dma-buf */
+	uint64_t at, bytes;        /* GPU addresses of the piece; each piece starts where the
+				    * previous one ends */
+	uint64_t offset;           /* offset of `at` from the start of the dma-buf */
 	uint64_t dmabuf_bytes;     /* size of the dma-buf: whole host pages */
 	int fd;                    /* owned, close-on-exec */
 } gpul_rdma_dmabuf;

@@ -1,4 +1,4 @@
-/* pointer.c — what kind of memory an address belongs to. */
+/* pointer.c — finds the kind of memory that an address belongs to. */
 #include "rdma/gpu/pointer.h"
 
 const char *gpul_rdma_pointer_kind_name(gpul_rdma_pointer_kind kind)
@@ -12,7 +12,8 @@ const char *gpul_rdma_pointer_kind_name(gpul_rdma_pointer_kind kind)
 	return (unsigned)kind < sizeof names / sizeof names[0] ? names[kind] : "?";
 }
 
-/* Memory of cuMemCreate: the properties of its allocation say where it is, for every driver and kind of location. */
+/* Memory of cuMemCreate: the properties of its allocation contain its location, with every
+ * driver. */
 static gpul_status find_mapped(const gpul_driver *drv, uint64_t at, gpul_rdma_pointer *p, gpul_error *err)
 {
 	CUmemGenericAllocationHandle handle;

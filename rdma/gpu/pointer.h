@@ -1,4 +1,5 @@
-/* pointer.h — what kind of memory an address belongs to, which decides how the send path registers it. */
+/* pointer.h — finds the kind of memory that an address belongs to; the send path registers each
+ * kind differently. */
 #ifndef GPULOAD_RDMA_GPU_POINTER_H
 #define GPULOAD_RDMA_GPU_POINTER_H
 

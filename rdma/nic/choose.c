@@ -59,7 +59,8 @@ static gpul_nic_distance measure(const struct pci_function *gpu, const gpul_nic 
 	distance = compare_paths(gpu->path, nic->path);
 	if (distance >= 0)
 		return (gpul_nic_distance)distance;
-	/* A kernel without NUMA, and most virtual machines, report -1 for both: nothing is known of a second node. */
+	/* A kernel without NUMA, and most virtual machines, report -1 for both; then assume a
+	 * single node. */
 	return gpu->node == nic->node ? GPUL_NIC_NODE : GPUL_NIC_SYS;
 }
 
@@ -81,7 +82,7 @@ gpul_nic_distance gpul_nic_measure(const gpul_nic_topology *t, const char *gpu, 
 	return measure(&f, nic);
 }
 
-struct rank {  /* what makes a NIC better than another, the most important first */
+struct rank {  /* criteria for comparing NICs, the most important first */
 	bool active;
 	gpul_nic_distance distance;
 	double gbps;

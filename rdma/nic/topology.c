@@ -106,7 +106,8 @@ static void read_link(const char *root, const char *folder, char *link, size_t l
 		snprintf(link + n, link_bytes - (size_t)n, " of %s x%d", max_speed, max_width);
 }
 
-/* Fill what follows from the PCI function at a resolved path; false: there is none. */
+/* Fill the fields that depend on the PCI function at a resolved path; false: no such
+ * function. */
 static bool read_pci(const char *root, const char *resolved, gpul_nic *nic)
 {
 	char folder[PATH_MAX], link[PATH_MAX];
@@ -134,7 +135,8 @@ static bool keep_lower(void *user, const char *name)
 	return false;
 }
 
-/* A software NIC is where its network device is: a PCI function, or, for a VLAN or a bond, that of the first device below. */
+/* A software NIC has the location of its network device: its PCI function, or, for a VLAN or a
+ * bond, that of the first device below. */
 static bool read_pci_of_netdev(const char *root, const char *netdev, gpul_nic *nic)
 {
 	char name[sizeof nic->port[0].netdev], resolved[PATH_MAX];
@@ -187,7 +189,7 @@ static bool add_port(void *user, const char *name)
 	drop_number(p->physical_state);
 	gpul_sysfs_line(r->root, rate, sizeof rate, "%s/rate", at);
 	p->gbps = strtod(rate, NULL);
-	if (!(p->gbps > 0 && p->gbps < 1e6))  /* also inf and nan */
+	if (!(p->gbps > 0 && p->gbps < 1e6))  /* also excludes inf and nan */
 		p->gbps = 0;
 	return true;
 }

@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-typedef enum gpul_nic_distance {  /* in order: nearest first */
+typedef enum gpul_nic_distance {  /* nearest first */
 	GPUL_NIC_PIX, GPUL_NIC_PXB, GPUL_NIC_PHB, GPUL_NIC_NODE, GPUL_NIC_SYS, GPUL_NIC_VIRTUAL, GPUL_NIC_UNKNOWN,
 } gpul_nic_distance;
 
@@ -50,7 +50,8 @@ typedef struct gpul_nic {
 	char cpus[256];                 /* the CPUs near the NIC, "0-55,112-167" */
 	char link[48];                  /* PCIe link: "32.0 GT/s PCIe x16"; with its limit if it is slower than it could be */
 	bool active;                    /* at least one port is active */
-	double gbps;                    /* of the fastest active port; without an active port, of the fastest port */
+	double gbps;                    /* speed of the fastest active port; without an active port, of
+					 * the fastest port */
 	unsigned n_ports;
 	gpul_nic_port port[GPUL_NIC_MAX_PORTS];
 	char path[320];                 /* from the host bridge: "pci0000:15/0000:15:01.0/..."; private to this folder */

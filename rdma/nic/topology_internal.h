@@ -1,4 +1,5 @@
-/* topology_internal.h — what a topology consists of, and the reading of files below the root of sysfs. */
+/* topology_internal.h — the structure of a topology, and functions that read files below the
+ * root of sysfs. */
 #ifndef GPULOAD_RDMA_NIC_TOPOLOGY_INTERNAL_H
 #define GPULOAD_RDMA_NIC_TOPOLOGY_INTERNAL_H
 

@@ -13,7 +13,7 @@
 
 enum { MAX_DEPTH = 1024, KEY_TRIES = 100 };
 
-/* What the backend can give a provider that asks for it. */
+/* The modes that the backend can provide if a provider requires them. */
 static const uint64_t our_mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 
 gpul_status gpul_ofi_fail(const struct ofi_device *d, gpul_error *err, const char *call, long code)
@@ -63,13 +63,14 @@ int gpul_ofi_rank(const struct fi_info *i)
 	return why_unusable(i) ? 0 : is_loopback(i) ? (v6 ? 1 : 2) : v6 ? 3 : 4;
 }
 
-/* Layers over a provider (ofi_rxm of 1.17) do not look at the domain of the hints. */
+/* Layers over a provider (ofi_rxm of 1.17) ignore the domain of the hints. */
 static bool is_wanted(const struct fi_info *i, const char *domain)
 {
 	return !domain || (i->domain_attr->name && strcmp(i->domain_attr->name, domain) == 0);
 }
 
-/* A copy of the first of the best entries of a domain, in the provider's own order; NULL: no memory, or (*why not NULL) none is usable. */
+/* Copy the first of the best entries of a domain, in the provider's own order; NULL: no memory,
+ * or (*why not NULL) none is usable. */
 static struct fi_info *choose_info(const struct ofi_device *d, const struct fi_info *list, const char *domain, const char **why)
 {
 	const struct fi_info *best = NULL;
@@ -108,7 +109,8 @@ struct fi_info *gpul_ofi_hints(const struct gpul_ofi *ofi, const char *provider,
 	return hints;
 }
 
-/* Ask for the entries of a provider; some order the writes of an endpoint only if the caller wishes it. */
+/* Query the entries of a provider; some order the writes of an endpoint only if the caller
+ * requests it. */
 static int list_entries(struct ofi_device *d, const gpul_rdma_device_desc *desc, uint64_t order, struct fi_info **list)
 {
 	struct fi_info *hints = gpul_ofi_hints(d->ofi, desc->provider ? desc->provider : "tcp", desc->device);
@@ -127,10 +129,10 @@ static bool has_name(const struct fi_info *i, const char *provider)
 	const char *name = i->fabric_attr->prov_name;
 	const size_t n = strlen(provider);
 
-	return !strncmp(name, provider, n) && (!name[n] || name[n] == ';');  /* "tcp" is "tcp;ofi_rxm", too */
+	return !strncmp(name, provider, n) && (!name[n] || name[n] == ';');  /* "tcp" also selects "tcp;ofi_rxm" */
 }
 
-/* Nothing fits: find out whether the provider exists, and which ones do. */
+/* No entry fits: find out whether the provider exists, and which providers do. */
 static gpul_status explain_lack(const struct ofi_device *d, const gpul_rdma_device_desc *desc, int code, gpul_error *err)
 {
 	const char *provider = desc->provider ? desc->provider : "tcp";
@@ -160,7 +162,7 @@ static gpul_status explain_lack(const struct ofi_device *d, const gpul_rdma_devi
 			 *names ? names : "none");
 }
 
-/* The domain is not among those of the provider. */
+/* Explain that the provider has no such domain. */
 static gpul_status explain_domain(const struct fi_info *list, const gpul_rdma_device_desc *desc, gpul_error *err)
 {
 	char names[120] = "";
@@ -288,8 +290,8 @@ void gpul_ofi_device_about(void *device, gpul_rdma_device_info *out)
 
 /* ---- memory -------------------------------------------------------------------------------------------------- */
 
-/* Register memory.  Where the provider lets the user choose the key, it is random: whoever knows one key of this process, as each peer
- * does, cannot guess another. */
+/* Register memory.  Where the provider lets the user choose the key, it is random: a peer that
+ * knows one key of this process cannot guess another. */
 static int register_memory(const struct ofi_device *d, const gpul_rdma_memory *memory, struct fid_mr **mr)
 {
 	const struct fi_domain_attr *domain = d->info->domain_attr;

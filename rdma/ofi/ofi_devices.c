@@ -1,4 +1,4 @@
-/* ofi_devices.c — list what libfabric offers. */
+/* ofi_devices.c — lists the entries that libfabric offers. */
 #include "rdma/ofi/ofi_devices.h"
 
 #include <stdlib.h>
@@ -162,7 +162,7 @@ gpul_status gpul_ofi_entries_read(gpul_ofi_entries *out, gpul_error *err)
 	snprintf(all.version, sizeof all.version, "%u.%u", FI_MAJOR(ofi->fi_version()), FI_MINOR(ofi->fi_version()));
 	st = add_answer(ofi, gpul_ofi_hints(ofi, NULL, NULL), &all, true, err);
 	any = st ? NULL : ofi->fi_dupinfo(NULL);
-	if (any) {  /* as fi_info(1) asks: every mode is acceptable */
+	if (any) {  /* like fi_info(1): accept every mode */
 		any->mode = ~0ULL;
 		any->domain_attr->mode = ~0ULL;
 		any->domain_attr->mr_mode = (int)~(unsigned)(GPUL_OFI_MR_BASIC | GPUL_OFI_MR_SCALABLE);

@@ -34,7 +34,7 @@ typedef struct gpul_ofi_entries {
 	gpul_ofi_entry *at;           /* usable entries first, then the others, each in the order of libfabric */
 } gpul_ofi_entries;
 
-/** List what libfabric offers on this machine.
+/** List the entries that libfabric offers on this machine.
  *
  * @out  owned by the caller: gpul_ofi_entries_free(); untouched on failure; may be empty
  * @err  explains a failure

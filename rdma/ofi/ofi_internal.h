@@ -55,9 +55,12 @@ struct ofi_path {
 	struct fid_cq *cq;               /* of all endpoints */
 	size_t address_bytes;            /* of an endpoint's address; 0: not described yet */
 	uint32_t reached;                /* bit i: endpoint i has accepted a write */
-	uint32_t half;                   /* bit i: endpoint i has accepted the data of a split write, but not its immediate */
-	struct ofi_probe probe;          /* of an endpoint that accepts none */
-	gpul_rdma_failure gone;          /* a completion says that the peer has gone; reported when gone_ns is long ago */
+	uint32_t half;                   /* bit i: endpoint i has accepted the data of a split write,
+					  * but not the immediate yet */
+	struct ofi_probe probe;          /* state of the test of an endpoint that accepts no
+					  * writes */
+	gpul_rdma_failure gone;          /* a completion reports that the peer has ended; passed on only
+					  * when gone_ns is long ago */
 	uint64_t gone_ns;
 	uint32_t n_awaited;              /* writes whose completions are awaited */
 	uint64_t awaited_ns;             /* since when no completion has come; valid if n_awaited */
@@ -67,9 +70,11 @@ struct ofi_path {
 /* An error of libfabric, as a GPUL_ESYS: "fi_domain: Invalid argument (22)"; code is negative. */
 gpul_status gpul_ofi_fail(const struct ofi_device *d, gpul_error *err, const char *call, long code);
 
-/* What the backend needs, for fi_getinfo(); provider, domain: NULL: any.  The caller frees it by fi_freeinfo(); NULL: no memory. */
+/* Make the hints of the backend for fi_getinfo(); provider, domain: NULL: any.  The caller
+ * frees them with fi_freeinfo(); NULL: no memory. */
 struct fi_info *gpul_ofi_hints(const struct gpul_ofi *ofi, const char *provider, const char *domain);
-/* How good an entry of fi_getinfo() is: 0: the backend cannot use it; IPv4 before IPv6, the loop-back interface last. */
+/* Rank an entry of fi_getinfo(): 0: the backend cannot use it; IPv4 before IPv6, the loop-back
+ * interface last. */
 int gpul_ofi_rank(const struct fi_info *i);
 
 gpul_status gpul_ofi_device_open(const gpul_rdma_device_desc *desc, void **device, gpul_error *err);
@@ -85,7 +90,8 @@ gpul_status gpul_ofi_path_connect(void *path, const unsigned char *description, 
 void gpul_ofi_path_break(void *path);
 void gpul_ofi_path_destroy(void *path);
 
-/* An endpoint has not accepted its first write yet: GPUL_OK: try again; else its peer cannot be reached. */
+/* Check an endpoint that has not accepted its first write yet.  GPUL_OK: try again; otherwise
+ * its peer cannot be reached. */
 gpul_status gpul_ofi_check_reach(struct ofi_path *p, unsigned qp, gpul_rdma_failure *why);
 void gpul_ofi_end_probe(struct ofi_path *p);
 

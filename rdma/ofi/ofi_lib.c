@@ -33,14 +33,16 @@ static bool find_symbol(void *handle, const char *name, void *function)
 }
 
 /* libfabric's layer over tcp allocates 4,096 buffers of this size for each endpoint, for messages, which we do not receive: by
- * default that would be 150 MB.  It can only be set by a variable; a value of the user is kept. */
+ * default that would be 150 MB.  It can be set only through an environment variable; a value
+ * set by the user is kept. */
 static void shrink_buffers(void)
 {
 	(void)setenv("FI_OFI_RXM_BUFFER_SIZE", "1024", 0);
 }
 
-/* Open the library without its signal handlers: libpsm_infinipath, a provider of Debian's build, takes these signals over when it
- * is loaded, prints a backtrace on each of them and calls exit(), also on Ctrl-C. */
+/* Open the library without its signal handlers: libpsm_infinipath, a provider of Debian's
+ * build, installs handlers for these signals when it is loaded; they print a backtrace and call
+ * exit(), also on Ctrl-C. */
 static void *open_without_handlers(const char *path)
 {
 	static const int signals[] = { SIGINT, SIGILL, SIGABRT, SIGBUS, SIGSEGV, SIGTERM };

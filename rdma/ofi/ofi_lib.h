@@ -1,7 +1,7 @@
 /* ofi_lib.h — libfabric as a table of functions, opened when it is first needed.
  *
  * The table has the library's exported functions; all others of libfabric's API are inline calls through the objects that
- * these return, so a test that installs another table controls everything. */
+ * these return, so a test that installs another table controls all calls. */
 #ifndef GPULOAD_RDMA_OFI_OFI_LIB_H
 #define GPULOAD_RDMA_OFI_OFI_LIB_H
 

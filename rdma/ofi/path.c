@@ -29,8 +29,9 @@ static gpul_status create_queues(struct ofi_path *p, unsigned depth, unsigned n_
 	return r ? gpul_ofi_fail(d, err, "fi_av_open", r) : GPUL_OK;
 }
 
-/* A provider over a network binds to the first interface, which the peer may not reach; the socket's own address is one that
- * it does reach.  Returns a copy of the device's entry with that address (NULL: no memory). */
+/* A provider over a network binds to the first interface, which the peer may be unable to
+ * reach; it can reach the local address of the socket.  Returns a copy of the device's entry
+ * with that address (NULL: no memory). */
 static struct fi_info *copy_info(const struct ofi_device *d, const struct sockaddr *from)
 {
 	struct fi_info *info = d->ofi->fi_dupinfo(d->info);
@@ -96,7 +97,7 @@ size_t gpul_ofi_path_describe(void *path, unsigned char out[GPUL_RDMA_MAX_DESCRI
 	uint32_t head[2] = { p->n_eps, 0 };
 	size_t bytes = 0;
 
-	(void)fi_getname(&p->eps[0]->fid, NULL, &bytes);  /* only asks for the size */
+	(void)fi_getname(&p->eps[0]->fid, NULL, &bytes);  /* only queries the size */
 	if (!bytes || HEAD_BYTES + bytes * p->n_eps > GPUL_RDMA_MAX_DESCRIPTION)
 		return 0;
 	p->address_bytes = bytes;

@@ -125,8 +125,9 @@ gpul_status gpul_ofi_post(void *path, const gpul_rdma_op *ops, unsigned n, unsig
 	return st;
 }
 
-/* The peer has closed its endpoint, usually because it has failed: its record, or the end of its process, comes by way of the
- * socket, and tells more than this completion, which often comes first. */
+/* The peer has closed its endpoint, usually because it has failed.  Its record, or the end of
+ * its process, arrives over the socket, and says more than this completion, which often comes
+ * first. */
 static gpul_status report_gone(const struct ofi_path *p, gpul_rdma_failure *why)
 {
 	if (gpul_clock_ns() - p->gone_ns < GRACE_NS)
@@ -138,7 +139,8 @@ static gpul_status report_gone(const struct ofi_path *p, gpul_rdma_failure *why)
 
 /* libfabric's layer over tcp (and others that are built on connections) ends the writes of a connection with ECANCELED; the
  * provider's number is the errno with which the connection has ended.  Measured with 1.17: ENOTCONN: the peer is gone; ENOENT: it
- * has refused the key or the range, or the system has given the connection up because nothing is acknowledged.  A refusal comes soon. */
+ * has refused the key or the range, or the system has closed the connection because nothing was
+ * acknowledged.  A refusal comes soon after the write. */
 static void explain_cancel(const struct ofi_path *p, const struct fi_cq_err_entry *e, char *detail, size_t detail_bytes,
 			   const char **advice)
 {

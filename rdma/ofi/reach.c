@@ -1,9 +1,10 @@
-/* reach.c — why an endpoint accepts no writes.
+/* reach.c — finds out why an endpoint accepts no writes.
  *
  * libfabric connects when the first write is posted, and answers "try again" until the connection is there.  That takes some
  * milliseconds; it takes for ever if a firewall blocks the peer's port, and libfabric does not report it.  It also takes as long
- * as the peer's process does not call test or progress, which is not an error.  After WAIT_NS a TCP connection to the same port,
- * which is closed at once, tells the difference. */
+ * as the peer's process does not call test or progress, which is not an error.  After WAIT_NS,
+ * a test TCP connection to the same port, which is closed at once, distinguishes these
+ * cases. */
 #include "rdma/ofi/ofi_lib.h"
 
 #if GPUL_HAVE_LIBFABRIC
@@ -57,7 +58,7 @@ static gpul_status fail_reach(const struct sockaddr_storage *to, int number, gpu
 			      "the peer's data port %s: %s", name, strerror(number));
 }
 
-/* Start the test, or look at one that runs. */
+/* Start the test, or poll one that is running. */
 static gpul_status probe(struct ofi_path *p, const struct sockaddr_storage *to, uint64_t now_ns, gpul_rdma_failure *why)
 {
 	struct pollfd ready = { .fd = p->probe.fd, .events = POLLOUT };

@@ -1,4 +1,4 @@
-/* address.h — where a server listens: "HOST[:PORT]", "[IPv6]:PORT", ":PORT", or "unix:PATH". */
+/* address.h — addresses of listeners: "HOST[:PORT]", "[IPv6]:PORT", ":PORT", or "unix:PATH". */
 #ifndef GPULOAD_RDMA_OOB_ADDRESS_H
 #define GPULOAD_RDMA_OOB_ADDRESS_H
 
@@ -28,14 +28,14 @@ typedef struct gpul_rdma_address {
  * Source  RFC 3986, 3.2.2 (brackets around an IPv6 address) */
 gpul_status gpul_rdma_address_parse(const char *text, gpul_rdma_address *out, gpul_error *err);
 
-/* Write an address as the user would write it. */
+/* Write an address in the form that the user enters. */
 void gpul_rdma_address_print(const gpul_rdma_address *address, char out[GPUL_RDMA_ADDRESS_BYTES]);
 
 /* Write a socket address as numbers: "10.9.0.2:18515", "[fe80::1%2]:18515", "unix:/run/x.sock", or "unix:" for a socket without
  * a name.  An IPv4 address in IPv6 form is written as IPv4. */
 void gpul_rdma_sockaddr_print(const struct sockaddr *address, socklen_t address_bytes, char out[GPUL_RDMA_ADDRESS_BYTES]);
 
-/* What a name means: one or several socket addresses. */
+/* The result of resolving a name: one or several socket addresses. */
 typedef struct gpul_rdma_resolved {
 	struct {
 		struct sockaddr_storage at;

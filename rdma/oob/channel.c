@@ -23,7 +23,8 @@ struct gpul_rdma_channel {
 	struct sockaddr_storage local;
 	size_t n_in;                              /* received bytes that are not decoded yet */
 	unsigned char in[GPUL_RDMA_FRAME_BYTES];
-	pthread_mutex_t lock;                     /* of the rest: any thread may send */
+	pthread_mutex_t lock;                     /* protects the members below: any thread may
+						   * send */
 	size_t n_out;                             /* bytes that the socket had no room for */
 	unsigned char out[2 * GPUL_RDMA_FRAME_BYTES];
 };
@@ -75,8 +76,9 @@ void gpul_rdma_channel_close(gpul_rdma_channel *c)
 {
 	if (!c)
 		return;
-	/* Closing a socket that has unread bytes sends a reset, which can destroy sent bytes that were lost on their way.  A peer
-	 * that never stops sending gets the reset. */
+	/* Closing a socket that has unread bytes sends a reset, which can destroy sent bytes
+	 * that were lost on their way.  A peer that never stops sending still gets the
+	 * reset. */
 	(void)shutdown(c->fd, SHUT_WR);
 	for (int i = 0; i < 16 && recv(c->fd, c->in, sizeof c->in, MSG_DONTWAIT) > 0; i++)
 		;
@@ -105,7 +107,7 @@ const char *gpul_rdma_channel_peer(const gpul_rdma_channel *c)
 	return c->peer;
 }
 
-/* Complete a failure that was recorded in *why just now. */
+/* Complete a failure that has just been recorded in *why. */
 static gpul_status with_peer(const gpul_rdma_channel *c, gpul_rdma_failure *why)
 {
 	if (!why->after_ns && !why->by_peer)
@@ -175,7 +177,7 @@ gpul_status gpul_rdma_channel_send(gpul_rdma_channel *c, const gpul_rdma_frame *
 
 /* ---- receive ---------------------------------------------------------------------------------------------------- */
 
-/* The frames that end a connection are failures. */
+/* Turn the frames that end a connection into failures. */
 static gpul_status check_end(const gpul_rdma_channel *c, const gpul_rdma_frame *frame, gpul_rdma_failure *why)
 {
 	if (frame->type == GPUL_RDMA_BYE)
@@ -213,7 +215,7 @@ gpul_status gpul_rdma_channel_receive(gpul_rdma_channel *c, gpul_rdma_frame *out
 
 		if (st || *got)
 			return st;
-		/* There is room: a whole frame fits into c->in. */
+		/* There is always room, because a whole frame fits into c->in. */
 		n = recv(c->fd, c->in + c->n_in, sizeof c->in - c->n_in, MSG_DONTWAIT);
 		if (n == 0)
 			return socket_failed(c, "recv", EPIPE, why);
@@ -253,7 +255,7 @@ gpul_status gpul_rdma_channel_await(gpul_rdma_channel *c, gpul_rdma_frame_type t
 					     gpul_rdma_frame_name(out->type), gpul_rdma_frame_name(type));
 			return with_peer(c, why);
 		}
-		if (now >= deadline_ns) {  /* also when beats go on arriving */
+		if (now >= deadline_ns) {  /* checked even while beats arrive */
 			(void)gpul_rdma_fail(why, GPUL_ESYS, ETIMEDOUT, "handshake",
 					     "check that the peer is gpuload and not stopped",
 					     "the peer sent no %s in time", gpul_rdma_frame_name(type));

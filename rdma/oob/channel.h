@@ -37,10 +37,12 @@ gpul_status gpul_rdma_channel_create(int socket, gpul_rdma_channel **out, gpul_e
 /* Close the socket.  What was sent before still reaches a peer that reads.  NULL is fine. */
 void gpul_rdma_channel_close(gpul_rdma_channel *c);
 
-/* Send no more, receive no more: the peer sees the end of the connection, and threads that wait here return.  Any thread. */
+/* Stop sending and receiving: the peer sees the end of the connection, and threads that wait
+ * for this channel return.  Any thread. */
 void gpul_rdma_channel_shutdown(gpul_rdma_channel *c);
 
-/* Let the system report a peer that acknowledges nothing for this time.  Only TCP; at first 20 s.  Any thread. */
+/* Set the time after which the system reports a peer that acknowledges nothing.  Only TCP;
+ * initially 20 s.  Any thread. */
 void gpul_rdma_channel_set_limit(gpul_rdma_channel *c, uint64_t limit_ns);
 
 /* The socket, for epoll. */

@@ -1,4 +1,4 @@
-/* connect.c — connect to a listener, also to one that starts a little later. */
+/* connect.c — connects to a listener, even if it starts a little later. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -18,8 +18,8 @@ static int left_ms(uint64_t deadline_ns)
 	return ms < INT32_MAX ? (int)ms : INT32_MAX;
 }
 
-/* A port of this machine that nobody listens on can be the one that the system chooses for this socket, which then connects to
- * itself (TCP's simultaneous open). */
+/* If nothing listens on a port of this machine, the system may choose that port for this
+ * socket, which then connects to itself (TCP's simultaneous open). */
 static bool is_own_end(int fd)
 {
 	struct sockaddr_storage here = { 0 }, there = { 0 };
@@ -61,13 +61,15 @@ static int try_connect(const struct sockaddr *to, socklen_t n_bytes, uint64_t de
 	return error;
 }
 
-/* The server may start a little later: nobody listens, the Unix socket is not there yet, or its queue is full. */
+/* Errors that may pass because the server starts a little later: nothing listens, the Unix
+ * socket does not exist yet, or its queue is full. */
 static bool may_pass(int error)
 {
 	return error == ECONNREFUSED || error == ENOENT || error == EAGAIN;
 }
 
-/* Try each address once.  Returns 0 or the error that should be reported: one that may pass, else the last. */
+/* Try each address once.  Returns 0 or the error to report: one that may pass, else the
+ * last. */
 static int try_all(const gpul_rdma_resolved *to, uint64_t deadline_ns, int *fd)
 {
 	int reported = 0;

@@ -1,4 +1,4 @@
-/* owner.c — look the other end of a socket up. */
+/* owner.c — finds the user of the other end of a socket. */
 #include "rdma/oob/owner.h"
 
 #include <netinet/in.h>
@@ -14,14 +14,14 @@ struct tcp_end {
 	unsigned port;
 };
 
-/* IPv4 in an IPv6 socket is IPv4 to the other end.  False: not TCP. */
+/* For IPv4 in an IPv6 socket, the other end is an IPv4 socket.  False: not TCP. */
 static bool print_end(const struct sockaddr_storage *a, struct tcp_end *out)
 {
 	const struct sockaddr_in6 *v6 = (const void *)a;
 	const struct sockaddr_in *v4 = (const void *)a;
 	uint32_t words[4];
 
-	out->port = ntohs(v4->sin_port);  /* sockaddr_in6 has it at the same place */
+	out->port = ntohs(v4->sin_port);  /* sockaddr_in6 has the port at the same offset */
 	memcpy(words, &v6->sin6_addr, sizeof words);
 	if (a->ss_family == AF_INET)
 		snprintf(out->address, sizeof out->address, "%08X", (unsigned)v4->sin_addr.s_addr);

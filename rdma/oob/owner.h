@@ -1,4 +1,4 @@
-/* owner.h — who has the other end of a socket, for messages about strangers. */
+/* owner.h — finds the user of the other end of a socket, for messages about strangers. */
 #ifndef GPULOAD_RDMA_OOB_OWNER_H
 #define GPULOAD_RDMA_OOB_OWNER_H
 
@@ -8,8 +8,9 @@
 extern "C" {
 #endif
 
-/* Write " (uid 1000)" for the user whose process has the other end of a connected socket; "" if it is on another machine, or unknown.
- * Reads the table of the system's TCP sockets.  Any thread.  Source: unix(7) SO_PEERCRED; proc(5) /proc/net/tcp. */
+/* Write " (uid 1000)", the user of the process at the other end of a connected socket; "" if it
+ * is on another machine, or unknown. Reads the table of the system's TCP sockets.  Any thread.
+ * Source: unix(7) SO_PEERCRED; proc(5) /proc/net/tcp. */
 void gpul_rdma_owner_text(int fd, char *out, size_t out_bytes);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* port.c — listen. */
+/* port.c — opens listening sockets. */
 #include "rdma/oob/port.h"
 
 #include <errno.h>
@@ -41,11 +41,11 @@ static int lock_unix_path(const char *path, int *out)
 			*out = fd;
 			return 0;
 		}
-		close(fd);  /* its owner removed it just now */
+		close(fd);  /* its owner has just removed it */
 	}
 }
 
-/* A program that uses no lock may listen there. */
+/* A program that does not use the lock may be listening there. */
 static bool has_listener(const char *path)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };

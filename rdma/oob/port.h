@@ -10,7 +10,8 @@ extern "C" {
 
 typedef struct gpul_rdma_port {
 	int fd;                /* non-blocking */
-	int lock_fd;           /* flock on PATH.lock, as long as the Unix socket is ours; -1: TCP */
+	int lock_fd;           /* holds flock() on PATH.lock while this process owns the Unix
+				* socket; -1: TCP */
 	char path[108];        /* "": TCP */
 	unsigned number;       /* TCP port */
 	char name[GPUL_RDMA_ADDRESS_BYTES];  /* "0.0.0.0:18515", "unix:/run/x.sock" */

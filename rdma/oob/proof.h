@@ -1,11 +1,12 @@
-/* proof.h — the proof of both ends of a connection that they know a common secret, before HELLO.
+/* proof.h — before HELLO, both ends of a connection prove that they know a common secret.
  *
  *     client ── IDENTIFY ───────────────> server    who it is, for what, and a random number
  *            <── CHALLENGE ──────────────           another random number, and the server's proof
  *            ── PROOF ──────────────────>           the client's proof; HELLO follows
  *
- * A proof is an HMAC-SHA256, with a key made of the secret, of the role of its sender, of both random numbers and of the identity.  So
- * it is good for one connection, one direction and one purpose; the secret is never sent. */
+ * A proof is an HMAC-SHA256, with a key made of the secret, of the role of its sender, of both
+ * random numbers and of the identity.  So it is valid only for one connection, one direction
+ * and one purpose; the secret is never sent. */
 #ifndef GPULOAD_RDMA_OOB_PROOF_H
 #define GPULOAD_RDMA_OOB_PROOF_H
 
@@ -20,7 +21,7 @@ extern "C" {
 
 enum { GPUL_RDMA_NONCE_BYTES = 32 };
 
-/* What a connection is for.  The numbers are those of the program: 0 where it needs none. */
+/* The identity of a connection.  The program defines the numbers; unused ones are 0. */
 typedef struct gpul_rdma_identity {
 	uint32_t purpose;
 	uint32_t from, to;  /* the connecting and the listening end: ranks of a job */
@@ -41,11 +42,11 @@ typedef struct gpul_rdma_credentials {
 
 typedef enum gpul_rdma_role { GPUL_RDMA_CLIENT, GPUL_RDMA_SERVER } gpul_rdma_role;
 
-/* Make the key of a secret. */
+/* Derive the key from a secret. */
 void gpul_rdma_make_key(const char *secret, unsigned char key[GPUL_SHA256_BYTES]);
 /* Fill with random bytes; false: the kernel has none. */
 bool gpul_rdma_make_nonce(unsigned char nonce[GPUL_RDMA_NONCE_BYTES]);
-/* The proof of one role. */
+/* Compute the proof of one role. */
 void gpul_rdma_make_proof(const unsigned char key[GPUL_SHA256_BYTES], gpul_rdma_role role, const gpul_rdma_identity *identity,
 			  const unsigned char client_nonce[GPUL_RDMA_NONCE_BYTES],
 			  const unsigned char server_nonce[GPUL_RDMA_NONCE_BYTES], unsigned char proof[GPUL_SHA256_BYTES]);

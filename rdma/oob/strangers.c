@@ -15,7 +15,8 @@
 #include "rdma/oob/port.h"
 
 enum { FREE, SILENT, CHALLENGED, PROVED, GREETED, WELCOMED, READY };
-enum { LISTENER = GPUL_RDMA_MAX_STRANGERS, WAKE, N_SOURCES };  /* epoll's numbers; below them: strangers */
+enum { LISTENER = GPUL_RDMA_MAX_STRANGERS, WAKE, N_SOURCES };  /* epoll ids; smaller ids are indices of
+								* strangers */
 enum { HELLO_MS = 10000, READY_MS = 10000 };
 static const uint64_t PAUSE_NS = 100000000;
 
@@ -24,11 +25,13 @@ struct gpul_rdma_strangers {
 	int epoll, wake;
 	uint64_t hello_ns, ready_ns;
 	bool has_key, expects;
-	bool refused_proof;        /* .refused is of a client that failed to prove the secret, not of one that never began */
+	bool refused_proof;        /* .refused describes a client that failed to prove the secret,
+				    * not one that never started */
 	unsigned char key[GPUL_SHA256_BYTES];
 	gpul_rdma_identity expected;
 	char refused[GPUL_RDMA_ADDRESS_BYTES + 120], pending[GPUL_RDMA_ADDRESS_BYTES + 120];
-	uint64_t paused_until_ns;  /* not 0: no place or no descriptor for another client; the listener is not watched */
+	uint64_t paused_until_ns;  /* not 0: no place or no descriptor for another client, so the
+				    * listener is not polled until then */
 	gpul_rdma_stranger all[GPUL_RDMA_MAX_STRANGERS];
 };
 
@@ -107,7 +110,8 @@ unsigned gpul_rdma_strangers_port(const gpul_rdma_strangers *s)
 
 void gpul_rdma_strangers_wake(gpul_rdma_strangers *s)
 {
-	(void)!write(s->wake, &(uint64_t){ 1 }, sizeof(uint64_t));  /* fails only when it is readable already */
+	(void)!write(s->wake, &(uint64_t){ 1 }, sizeof(uint64_t));  /* fails only if the eventfd is already
+								     * readable */
 }
 
 void gpul_rdma_strangers_expect(gpul_rdma_strangers *s, const gpul_rdma_identity *identity)
@@ -119,7 +123,7 @@ void gpul_rdma_strangers_expect(gpul_rdma_strangers *s, const gpul_rdma_identity
 
 /* ---- one stranger ------------------------------------------------------------------------------------------------- */
 
-/* True while something is awaited from a stranger: its socket is watched, and its time is limited. */
+/* True while a stranger must send something: its socket is polled, and its time is limited. */
 static bool is_watched(const gpul_rdma_stranger *who)
 {
 	return who->state == SILENT || who->state == CHALLENGED || who->state == PROVED || who->state == WELCOMED;
@@ -138,7 +142,7 @@ gpul_rdma_channel *gpul_rdma_stranger_take(gpul_rdma_strangers *s, gpul_rdma_str
 		unwatch(s, gpul_rdma_channel_fd(c));
 	*who = (gpul_rdma_stranger){ .state = FREE };
 	if (s->paused_until_ns)
-		s->paused_until_ns = 1;  /* there is a place now */
+		s->paused_until_ns = 1;  /* a place has become free */
 	return c;
 }
 
@@ -150,8 +154,9 @@ static void describe_stranger(const gpul_rdma_stranger *who, const char *reason,
 	snprintf(out, out_bytes, "%s%s: %s", gpul_rdma_channel_peer(who->channel), owner, reason);
 }
 
-/* Remember a client that is dropped before its HELLO.  A client with another secret sees that first, and goes; of those that sent
- * nothing, or rubbish, the first is enough: there may be very many. */
+/* Remember a client that is dropped before its HELLO, for the message of a time-out.  A client
+ * with another secret notices that first, and disconnects; of clients that sent nothing, or
+ * invalid data, only the first is kept, because there may be very many. */
 static void note_dropped(gpul_rdma_strangers *s, const gpul_rdma_stranger *who, const gpul_rdma_failure *why)
 {
 	const bool began = who->state == CHALLENGED;
@@ -210,7 +215,8 @@ static void describe_late(const gpul_rdma_strangers *s, const gpul_rdma_stranger
 			     (double)(who->state == WELCOMED ? s->ready_ns : s->hello_ns) / 1e9);
 }
 
-/* Stop watching it until the caller has answered: a client that goes on sending then costs nothing. */
+/* Stop polling it until the caller has answered, so that a client that continues to send costs
+ * nothing. */
 static bool report_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, int state, gpul_rdma_stranger_event_kind kind,
 			    gpul_rdma_stranger_event *out)
 {
@@ -220,7 +226,8 @@ static bool report_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, int
 	return true;
 }
 
-/* Refuse a client that has not proved the secret; the others, and the wait, go on.  Returns false: no event. */
+/* Refuse a client that has not proved the secret; the other clients and the wait continue.
+ * Returns false: no event. */
 static bool refuse_unproved(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const char *reason)
 {
 	const gpul_log_level level = s->refused_proof ? GPUL_LOG_INFO : GPUL_LOG_NOTICE;
@@ -234,7 +241,8 @@ static bool refuse_unproved(gpul_rdma_strangers *s, gpul_rdma_stranger *who, con
 	return false;
 }
 
-/* Answer an IDENTIFY.  Its identity is compared when it has been proved: a stranger learns nothing of what is expected. */
+/* Answer an IDENTIFY.  The identity is compared only after the proof, so that a stranger cannot
+ * learn the expected one. */
 static bool challenge_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const gpul_rdma_frame *identify)
 {
 	const gpul_rdma_credentials *from = &identify->credentials;
@@ -252,7 +260,8 @@ static bool challenge_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, 
 	gpul_rdma_make_proof(s->key, GPUL_RDMA_CLIENT, &from->identity, from->nonce, frame.credentials.nonce, who->proof);
 	who->state = CHALLENGED;
 	if (gpul_rdma_channel_send(who->channel, &frame, &why))
-		(void)drop_stranger(s, who, &why, &(gpul_rdma_stranger_event){ 0 });  /* no event: it was not welcomed */
+		(void)drop_stranger(s, who, &why, &(gpul_rdma_stranger_event){ 0 });  /* no event: the caller has not sent it a
+										       * WELCOME */
 	return false;
 }
 
@@ -360,7 +369,7 @@ static gpul_rdma_stranger *find_place(gpul_rdma_strangers *s, gpul_rdma_stranger
 	return oldest;
 }
 
-/* Accept nothing for a moment: epoll would report the waiting clients again and again. */
+/* Stop accepting for a moment, because epoll would report the waiting clients continuously. */
 static void pause_listener(gpul_rdma_strangers *s)
 {
 	unwatch(s, s->port.fd);
@@ -389,7 +398,7 @@ static void accept_one(gpul_rdma_strangers *s, gpul_rdma_stranger_event *out)
 		pause_listener(s);
 	}
 	if (fd < 0)
-		return;  /* other errors: the client has gone */
+		return;  /* other errors: the client has disconnected */
 	if (gpul_rdma_channel_create(fd, &who->channel, &err)) {
 		gpul_log(GPUL_LOG_INFO, "rdma", "%s: refused a client: %s", s->port.name, err.text);
 		close(fd);
@@ -416,7 +425,8 @@ static bool check_deadlines(gpul_rdma_strangers *s, uint64_t now, gpul_rdma_stra
 
 		if (!is_watched(who) || now < who->deadline_ns)
 			continue;
-		/* This process may have been late itself: what has arrived counts. */
+		/* This process may have been late itself: read what has arrived
+		 * before dropping anyone. */
 		if (read_stranger(s, who, out))
 			return true;
 		if (who->state == FREE)
@@ -443,8 +453,8 @@ static int wait_ms(const gpul_rdma_strangers *s, uint64_t now, uint64_t deadline
 	return until < INT32_MAX ? (int)until : INT32_MAX;
 }
 
-/* Read the strangers that are ready, those that were welcomed first: their own leases run already, while an answer to a HELLO
- * takes long.  Returns true if there is an event. */
+/* Read the strangers that are readable, starting with those that have got a WELCOME: their
+ * leases are running, and answering a HELLO takes long.  Returns true if there is an event. */
 static bool read_ready(gpul_rdma_strangers *s, const struct epoll_event *ready, int n, gpul_rdma_stranger_event *out)
 {
 	for (int pass = 0; pass < 2; pass++)

@@ -25,17 +25,18 @@ typedef struct gpul_rdma_stranger {
 	gpul_rdma_channel *channel;  /* read only */
 	gpul_rdma_hello hello;       /* read only; valid after its event */
 	gpul_rdma_identity identity; /* read only, proved; zero without a key */
-	void *user;                  /* the caller's; NULL at first */
+	void *user;                  /* for the caller; NULL initially */
 	int state;                   /* private, as is the rest */
 	uint64_t since_ns, deadline_ns;
-	unsigned char proof[GPUL_SHA256_BYTES];  /* that it must give */
+	unsigned char proof[GPUL_SHA256_BYTES];  /* the proof that it must send */
 } gpul_rdma_stranger;
 
 typedef enum gpul_rdma_stranger_event_kind {
 	GPUL_RDMA_STRANGER_NONE,   /* the deadline has passed, or gpul_rdma_strangers_wake() was called */
 	GPUL_RDMA_STRANGER_HELLO,  /* call welcome() or refuse(), now or later */
 	GPUL_RDMA_STRANGER_READY,  /* call take() */
-	GPUL_RDMA_STRANGER_GONE,   /* a welcomed one: release what you created for it; it is already removed */
+	GPUL_RDMA_STRANGER_GONE,   /* a client that has got a WELCOME is gone and already removed:
+				    * release what you created for it */
 } gpul_rdma_stranger_event_kind;
 
 typedef struct gpul_rdma_stranger_event {
@@ -60,17 +61,21 @@ typedef struct gpul_rdma_strangers_desc {
  * Errors  GPUL_ENOMEM; as gpul_rdma_port_open()
  * Threads one thread at a time, except wake */
 gpul_status gpul_rdma_strangers_create(const gpul_rdma_strangers_desc *desc, gpul_rdma_strangers **out, gpul_error *err);
-void gpul_rdma_strangers_destroy(gpul_rdma_strangers *s);  /* closes all of them; NULL is fine */
+void gpul_rdma_strangers_destroy(gpul_rdma_strangers *s);  /* closes all connections of strangers; NULL is
+							    * fine */
 
-/* Where it listens, "0.0.0.0:18515"; valid as long as s.  The TCP port; 0: a Unix socket. */
+/* The address of the listener, "0.0.0.0:18515"; valid as long as s.  The TCP port; 0: a Unix
+ * socket. */
 const char *gpul_rdma_strangers_name(const gpul_rdma_strangers *s);
 unsigned gpul_rdma_strangers_port(const gpul_rdma_strangers *s);
 
-/* Refuse clients that prove another identity from now on; NULL: any identity is right. */
+/* From now on, refuse clients that prove another identity; NULL: accept any identity. */
 void gpul_rdma_strangers_expect(gpul_rdma_strangers *s, const gpul_rdma_identity *identity);
 
-/* The client that a time-out names, "10.9.0.2:40312 (uid 65534): it has another secret": that which was refused last for its proof, or
- * the first that was dropped without a handshake, or one that has sent nothing so far; "": none.  Valid until the next call. */
+/* Describe the client that a time-out names, "10.9.0.2:40312 (uid 65534): it has another
+ * secret": the last one that was refused for its proof, or the first one that was dropped
+ * without a handshake, or one that has sent nothing so far; "": none.  Valid until the next
+ * call. */
 const char *gpul_rdma_strangers_refused(gpul_rdma_strangers *s);
 
 /** Wait for the next event.
@@ -88,7 +93,7 @@ gpul_status gpul_rdma_strangers_next(gpul_rdma_strangers *s, uint64_t deadline_n
 /* Let gpul_rdma_strangers_next() return NONE, now or at its next call.  Any thread; a signal handler may call it. */
 void gpul_rdma_strangers_wake(gpul_rdma_strangers *s);
 
-/** Send WELCOME; the time for READY begins.
+/** Send WELCOME; the time limit for READY starts.
  *
  * @s      strangers
  * @who    of a HELLO event

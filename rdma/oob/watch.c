@@ -16,14 +16,16 @@
 struct gpul_rdma_watched {
 	gpul_rdma_watch *w;
 	gpul_rdma_watched *next;
-	uint64_t id;               /* epoll's name of it: a pointer could be of one that has been removed */
+	uint64_t id;               /* id for epoll: a pointer could belong to an entry that has
+				    * been removed */
 	int fd;
 	gpul_rdma_channel *channel;  /* NULL: another descriptor */
 	gpul_rdma_lease lease;     /* used by the thread only, after add */
 	gpul_rdma_on_failure *on_failure;
 	gpul_rdma_on_readable *on_readable;
 	void *context;
-	bool again;                /* the channel may hold whole frames, of which epoll knows nothing */
+	bool again;                /* the channel may hold whole frames, which epoll does not
+				    * report */
 	bool ended;                /* failed, ended or being removed: no more callbacks */
 	bool said;                 /* FAILED or BYE has been sent */
 };
@@ -31,7 +33,7 @@ struct gpul_rdma_watched {
 struct gpul_rdma_watch {
 	int epoll, wake;
 	pthread_t thread;
-	pthread_mutex_t lock;      /* of the list, of .busy, .stopping, .ended and .said */
+	pthread_mutex_t lock;      /* protects the list, .busy, .stopping, .ended and .said */
 	pthread_cond_t idle;
 	gpul_rdma_watched *all;
 	gpul_rdma_watched *busy;   /* the thread works on it without the lock: it must not be removed now */
@@ -43,7 +45,8 @@ struct gpul_rdma_watch {
 
 enum { MAX_FRAMES = 64 };
 
-/* Watch e no more, and call nothing from now on; the lock is held.  Returns false if it had ended before. */
+/* Stop watching e, and make no further callbacks; the lock is held.  Returns false if it had
+ * ended before. */
 static bool end_watched(gpul_rdma_watched *e)
 {
 	bool first = !e->ended;
@@ -73,8 +76,9 @@ static void receive_frames(gpul_rdma_watched *e, gpul_rdma_failure *why)
 	e->again = true;
 }
 
-/* Send a beat if the next one is due, or soon: this thread is awake now.  The peers answer in the same way, so the beats of all ends of a
- * job come in one burst, and idle threads sleep in between.  Then check the lease. */
+/* Send a beat if the next one is due now or soon, because this thread is awake.  The peers do
+ * the same, so the beats of all ends of a job come in one burst, and idle threads sleep in
+ * between.  Then check the lease. */
 static void check_lease(gpul_rdma_watched *e, gpul_rdma_failure *why)
 {
 	gpul_rdma_frame beat = { .type = GPUL_RDMA_BEAT };
@@ -83,7 +87,8 @@ static void check_lease(gpul_rdma_watched *e, gpul_rdma_failure *why)
 
 	gpul_rdma_lease_tick(&e->lease, now);
 	if (gpul_rdma_lease_beat_early(&e->lease, now) && gpul_rdma_channel_send(e->channel, &beat, &of_send)) {
-		receive_frames(e, why);  /* the peer's own reason, if it has sent one, is better */
+		receive_frames(e, why);  /* if the peer has sent its own reason, report that
+					  * instead */
 		if (!why->status)
 			*why = of_send;
 	}
@@ -94,7 +99,8 @@ static void check_lease(gpul_rdma_watched *e, gpul_rdma_failure *why)
 	}
 }
 
-/* Work on e without the lock, which the caller holds.  events: of epoll; 0: only the time has come. */
+/* Work on e without the lock, which the caller holds.  events: from epoll; 0: a beat or the
+ * expiry is due. */
 static void serve_watched(gpul_rdma_watched *e, uint32_t events)
 {
 	gpul_rdma_watch *w = e->w;
@@ -111,7 +117,8 @@ static void serve_watched(gpul_rdma_watched *e, uint32_t events)
 		e->on_readable(e->context);
 	pthread_mutex_lock(&w->lock);
 	if (!e->channel && !(events & EPOLLIN))
-		end_watched(e);  /* an error that would be reported for ever: the device is gone */
+		end_watched(e);  /* epoll would report this error continuously: the device is
+				  * gone */
 	report = why.status && end_watched(e);
 	if (report) {
 		if (!why.peer[0])
@@ -150,7 +157,7 @@ static int wait_ms(const gpul_rdma_watch *w)
 /* Serve the channels that may hold frames, and send the others their beats; the lock is held. */
 static void serve_all(gpul_rdma_watch *w)
 {
-	for (gpul_rdma_watched *e = w->all; e; e = e->next) {  /* while e is busy it stays in the list */
+	for (gpul_rdma_watched *e = w->all; e; e = e->next) {  /* e stays in the list while it is busy */
 		bool again = e->again;
 
 		e->again = false;
@@ -254,7 +261,7 @@ static gpul_status add_watched(gpul_rdma_watch *w, const gpul_rdma_watched *mode
 	} else {
 		e->next = w->all;
 		w->all = e;
-		*out = e;  /* before a callback can use it */
+		*out = e;  /* set before a callback can read it */
 	}
 	pthread_mutex_unlock(&w->lock);
 	if (error) {
@@ -271,7 +278,8 @@ gpul_status gpul_rdma_watch_add(gpul_rdma_watch *w, gpul_rdma_channel *c, uint64
 	gpul_rdma_watched e = { .w = w, .fd = gpul_rdma_channel_fd(c), .channel = c, .on_failure = on_failure,
 				.context = context, .again = true };
 
-	/* The lease reports first: its message is the clearer one. */
+	/* The system's limit is longer, so that the lease reports first: its
+	 * message is clearer. */
 	gpul_rdma_channel_set_limit(c, 2 * limit_ns);
 	e.lease = gpul_rdma_lease_begin(limit_ns, peer_limit_ns, gpul_clock_ns());
 	return add_watched(w, &e, out, err);
@@ -288,7 +296,8 @@ gpul_status gpul_rdma_watch_add_fd(gpul_rdma_watch *w, int fd, gpul_rdma_on_read
 void gpul_rdma_watch_end(gpul_rdma_watched *e, const gpul_rdma_failure *why)
 {
 	gpul_rdma_frame frame = { .type = why ? GPUL_RDMA_FAILED : GPUL_RDMA_BYE };
-	gpul_rdma_failure ignored = { 0 };  /* the peer may have ended already */
+	gpul_rdma_failure ignored = { 0 };  /* errors are ignored: the peer may have ended
+					     * already */
 	bool said;
 
 	pthread_mutex_lock(&e->w->lock);

@@ -31,14 +31,15 @@ typedef void gpul_rdma_on_readable(void *context);
  * Threads any thread may call; all signals are blocked in the new thread
  * Source  Linux epoll(7) */
 gpul_status gpul_rdma_watch_create(gpul_rdma_watch **out, gpul_error *err);
-void gpul_rdma_watch_destroy(gpul_rdma_watch *w);  /* after all are removed; NULL is fine */
+void gpul_rdma_watch_destroy(gpul_rdma_watch *w);  /* call after all entries are removed; NULL is
+						    * fine */
 
-/** Watch a connection; the lease begins.  From now on only the watch receives from the channel.
+/** Watch a connection; the lease starts.  From now on only the watch receives from the channel.
  *
  * @w              watch
  * @c              borrowed until gpul_rdma_watch_remove()
  * @limit_ns       how long the peer may be silent; at least 1 ms
- * @peer_limit_ns  the same of the peer: beats are sent often enough for it
+ * @peer_limit_ns  the peer's limit: beats are sent often enough for it
  * @on_failure     called when the connection fails, possibly before this function has returned
  * @context        its argument
  * @out            owned by the caller: gpul_rdma_watch_remove(); untouched on failure
@@ -65,9 +66,10 @@ gpul_status gpul_rdma_watch_add_fd(gpul_rdma_watch *w, int fd, gpul_rdma_on_read
  * still be running.  Only the first call has an effect.  Never blocks.  Any thread, also in a callback. */
 void gpul_rdma_watch_end(gpul_rdma_watched *e, const gpul_rdma_failure *why);
 
-/* Watch it no more: when this returns, its callback is not running and will not be called.  Hold no lock that the callback takes.
- * Nothing is sent: call gpul_rdma_watch_end() first, or the peer reports that this process has ended.  NULL is fine.  Any thread
- * except the watch's. */
+/* Stop watching it: when this returns, its callback is not running and will not be called.
+ * Hold no lock that the callback takes. Nothing is sent: call gpul_rdma_watch_end() first, or
+ * the peer reports that this process has ended.  NULL is fine.  Any thread except the
+ * watch's. */
 void gpul_rdma_watch_remove(gpul_rdma_watched *e);
 
 #ifdef __cplusplus

@@ -35,7 +35,8 @@ static bool has_credentials(unsigned type)
 	return type >= GPUL_RDMA_IDENTIFY && type <= GPUL_RDMA_PROOF;
 }
 
-/* Make a text end, printable, so that it cannot harm terminals and logs, and zero behind its end. */
+/* Terminate a text, replace unprintable characters (they could harm terminals and logs), and
+ * zero the bytes after its end. */
 static void clean_text(char *text, size_t room)
 {
 	size_t i = 0;
@@ -173,7 +174,7 @@ static gpul_status check_head(const unsigned char *in, size_t n, unsigned *type,
 				 *payload_bytes, GPUL_RDMA_MAX_PAYLOAD);
 	if (!has_hello(*type) || n < GPUL_RDMA_FRAME_HEAD_BYTES + sizeof version || *payload_bytes < sizeof version)
 		return GPUL_OK;
-	/* Before the size, which another version may have changed. */
+	/* Checked before the size, which another version may have changed. */
 	memcpy(&version, in + GPUL_RDMA_FRAME_HEAD_BYTES, sizeof version);
 	if (version != GPUL_RDMA_WIRE_VERSION)
 		return gpul_fail(err, GPUL_EFORMAT, 0,

@@ -1,4 +1,5 @@
-/* wire.h — the frames that the ends exchange over the socket beside the fabric, as bytes.  No I/O.
+/* wire.h — encoding of the frames that both ends exchange over the socket next to the fabric.
+ * No I/O.
  *
  *     client ── HELLO ──────────────────> server    what this end can do; where its slots and queue pairs are
  *            <── WELCOME ────────────────           the same of the server, agreed values; or REFUSED and the reason
@@ -63,14 +64,18 @@ typedef struct gpul_rdma_hello {
 	uint32_t striping;             /* gpul_rdma_striping */
 	uint32_t qp_type;              /* gpul_rdma_qp_type */
 	uint32_t flags;
-	uint32_t lease_ms;             /* this end gives up a peer that is silent for longer; 10 ms to 1 h */
-	uint32_t notice_ms;            /* how long this end takes to notice that the peer is dead; 0: unknown; at most 1 day */
+	uint32_t lease_ms;             /* this end considers a peer dead that is silent for longer; 10
+					* ms to 1 h */
+	uint32_t notice_ms;            /* how long this end takes to detect that the peer is dead; 0:
+					* unknown; at most 1 day */
 	uint32_t pid;
 	uint32_t description_bytes;
-	gpul_rdma_remote slots;        /* where this end's slots are: the other end writes them */
+	gpul_rdma_remote slots;        /* address of this end's slots, which the other end
+					* writes */
 	char backend[16];              /* "verbs", "libfabric" */
 	char host[64];                 /* for display */
-	unsigned char description[GPUL_RDMA_MAX_DESCRIPTION];  /* of the path, as the backend wrote it */
+	unsigned char description[GPUL_RDMA_MAX_DESCRIPTION];  /* description of the path, written by the
+								* backend */
 } gpul_rdma_hello;
 static_assert(offsetof(gpul_rdma_hello, slots) == 48 && offsetof(gpul_rdma_hello, backend) == 72 &&
 	      offsetof(gpul_rdma_hello, description) == 152, "as drawn");
@@ -93,18 +98,21 @@ typedef struct gpul_rdma_frame {
 	};
 } gpul_rdma_frame;
 
-/* Write a frame as bytes; returns their number.  Characters of a failure's texts that are not printable become '?'. */
+/* Encode a frame; returns the number of bytes.  Characters of a failure's texts that are not
+ * printable become '?'. */
 size_t gpul_rdma_frame_encode(const gpul_rdma_frame *frame, unsigned char out[GPUL_RDMA_FRAME_BYTES]);
 
 /** Read the frame at the start of the bytes that have arrived so far; they may end anywhere.
  *
  * @bytes    not trusted
  * @n_bytes  GPUL_RDMA_FRAME_BYTES are always enough for a whole frame
- * @out      filled if *used > 0: numbers are in range, texts end and are printable; a failure has by_peer = 1 and no .peer,
- *           because the sender's view of this end's address is of no use here
+ * @out      filled if *used > 0: numbers are in range, texts are terminated and printable; a
+ *           failure has by_peer = 1 and an empty .peer, because the address of this end as the
+ *           sender sees it is useless here
  * @used     size of the frame; 0: it is not complete yet
  * @err      explains a failure
- * Errors  GPUL_EFORMAT, as soon as the bytes cannot become a valid frame; the stream is then of no more use */
+ * Errors  GPUL_EFORMAT, as soon as the bytes cannot become a valid frame; the stream is then
+ * unusable */
 gpul_status gpul_rdma_frame_decode(const void *bytes, size_t n_bytes, gpul_rdma_frame *out, size_t *used, gpul_error *err);
 
 /* The name of a frame type, such as "HELLO"; "?" for an unknown type. */

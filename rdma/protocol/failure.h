@@ -1,4 +1,5 @@
-/* failure.h — why a connection of the send path has failed: the first cause, kept for every later call. */
+/* failure.h — the record of why a connection of the send path has failed: the first cause, kept
+ * for every later call. */
 #ifndef GPULOAD_RDMA_PROTOCOL_FAILURE_H
 #define GPULOAD_RDMA_PROTOCOL_FAILURE_H
 

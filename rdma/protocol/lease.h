@@ -1,5 +1,6 @@
-/* lease.h — is the peer alive?  Each end sends a beat now and then, and gives up a peer from which it has heard nothing for
- * longer than the limit.  No clock inside: the caller supplies the time.
+/* lease.h — detects a dead peer.  Each end sends heartbeats ("beats") regularly, and considers
+ * a peer dead from which it has received nothing for longer than the limit.  No clock inside:
+ * the caller supplies the time.
  *
  *     begin ──┬── beat_due: send a beat ──┐
  *             ├── heard: any frame came ──┤ again at next()
@@ -18,25 +19,25 @@
 extern "C" {
 #endif
 
-enum { GPUL_RDMA_BEATS = 8 };  /* beats in the time of the limit: 7 may be late or lost */
+enum { GPUL_RDMA_BEATS = 8 };  /* number of beats within the limit: 7 may be late or lost */
 
 typedef struct gpul_rdma_lease {
 	uint64_t limit_ns;     /* a peer that is silent for longer is considered dead */
-	uint64_t interval_ns;  /* between two beats of this end */
+	uint64_t interval_ns;  /* time between two beats of this end */
 	uint64_t last_sent_ns, last_heard_ns, last_tick_ns;
 } gpul_rdma_lease;
 
-/* Begin: the peer was heard now, and a beat was sent now.  limit_ns: of this end; peer_limit_ns: of the peer, which beats must
- * reach in time.  Both at least 1000. */
+/* Start: both the last receipt and the last beat are set to the current time.  limit_ns: of
+ * this end; peer_limit_ns: of the peer, which beats must reach in time.  Both at least 1000. */
 gpul_rdma_lease gpul_rdma_lease_begin(uint64_t limit_ns, uint64_t peer_limit_ns, uint64_t now_ns);
 
-/* Something was received from the peer. */
+/* Report that something was received from the peer. */
 void gpul_rdma_lease_heard(gpul_rdma_lease *l, uint64_t now_ns);
 
 /* True when a beat must be sent now; counts it as sent. */
 bool gpul_rdma_lease_beat_due(gpul_rdma_lease *l, uint64_t now_ns);
-/* The same, if half of the interval has passed: for a thread that is awake, so that beats to several peers, and both ends' beats, go at the
- * same time. */
+/* The same, but already after half of the interval: for a thread that is awake, so that beats
+ * to several peers, and the beats of both ends, are sent at the same time. */
 bool gpul_rdma_lease_beat_early(gpul_rdma_lease *l, uint64_t now_ns);
 
 /* Call at least as often as beats are due.  If the last call was long ago, this process was stopped (Ctrl-Z, a debugger): that

@@ -45,12 +45,12 @@ static void begin_requests(gpul_rdma_link *l)
 	for (unsigned i = 0; i < GPUL_RDMA_REQUESTS; i++) {
 		l->requests[i].index = (uint16_t)i;
 		l->requests[i].generation = l->desc.first_generation ? l->desc.first_generation : 1;
-		l->free_requests[l->n_free_requests++] = (uint16_t)((l->desc.first_counter - 1 - i) & REQUEST_MASK);  /* first_counter's is taken first */
+		l->free_requests[l->n_free_requests++] = (uint16_t)((l->desc.first_counter - 1 - i) & REQUEST_MASK);  /* the slot of first_counter is taken first */
 	}
 }
 
-/* Let all counters begin at the same number; and let no slot of the first lap seem to have arrived: each has the number of the lap
- * before. */
+/* Start all counters at the same number, and give each slot the number of the previous lap, so
+ * that no slot of the first lap seems to have arrived. */
 static void begin_counters(gpul_rdma_link *l)
 {
 	const uint32_t first = l->desc.first_counter;

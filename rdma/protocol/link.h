@@ -13,9 +13,9 @@
  * not match, a message that is longer than its buffer, a deadline or an error of the fabric fails the link: all requests end
  * with the same record, and the connection must be closed.
  *
- * The peer is not trusted.  What it writes and sends is checked against what this end has granted: an event that an honest peer
- * cannot cause fails the link with a sentence that names it, and no receive ends before its message is complete, or writes
- * outside its buffer. */
+ * The peer is not trusted.  What it writes and sends is checked against the grants of this end:
+ * an event that an honest peer cannot cause fails the link with a message that names the
+ * event, and no receive ends before its message is complete, or writes outside its buffer. */
 #ifndef GPULOAD_RDMA_PROTOCOL_LINK_H
 #define GPULOAD_RDMA_PROTOCOL_LINK_H
 
@@ -54,15 +54,17 @@ typedef struct gpul_rdma_link_desc {
 	bool control_datagrams;        /* slots go by CONTROL operations, and are repeated every repeat_ns */
 	uint64_t repeat_ns;
 	gpul_rdma_control *control;    /* borrowed, registered, zeroed */
-	gpul_rdma_piece control_piece; /* registration of its grants and steps, as sources; the peer knows that of its slots */
+	gpul_rdma_piece control_piece; /* registration of its grants and steps, as sources; the peer
+					* gets the registration of its slots */
 	gpul_rdma_remote peer_slots;   /* the peer's control->slots */
 	void *stages;                  /* 2 * n_stages staging buffers of segment_bytes, registered; NULL: no staged areas */
-	gpul_rdma_piece stages_piece, in_stages_piece; /* of the first half, from which this end sends; of the second, which the peer
-					* writes */
+	gpul_rdma_piece stages_piece, in_stages_piece; /* registrations of the first half, from which this end sends,
+					* and of the second half, which the peer writes */
 	unsigned n_stages;             /* per direction; GPUL_RDMA_MAX_PARTS to 64; 0: none */
-	uint32_t first_counter;        /* where sequence numbers and other counters begin, equal at both ends; 0 is as good as any:
-					* a test begins near a wrap */
-	uint32_t first_generation;     /* of handles: 0 to 0x3fffff; 0: 1.  The same */
+	uint32_t first_counter;        /* start value of sequence numbers and other counters, equal at
+					* both ends; normally 0; a test starts near the wrap-around */
+	uint32_t first_generation;     /* start value of the generation of handles, 0 to
+					* 0x3fffff; 0: 1.  Also for tests */
 } gpul_rdma_link_desc;
 
 /** Create the state of one end.
@@ -83,9 +85,10 @@ typedef struct gpul_rdma_span {
 	const gpul_rdma_area *area;    /* borrowed until the request has ended */
 } gpul_rdma_span;
 
-/* The start of a request.  Each returns GPUL_OK with *out = 0 when too many requests are in flight: call again after some have
- * ended.  deadline_ns: absolute, in the time of gpul_rdma_link_tick(); 0: none.  Errors: GPUL_EINVAL the span is not inside its
- * area, more than 48 bits of bytes; the failure of the link. */
+/* Start a request.  Each returns GPUL_OK with *out = 0 when too many requests are in flight:
+ * call again after some have ended.  deadline_ns: absolute, in the time of
+ * gpul_rdma_link_tick(); 0: none.  Errors: GPUL_EINVAL the span is not inside its area, more
+ * than 48 bits of bytes; the failure of the link. */
 
 /** Send a message.
  *
@@ -140,7 +143,8 @@ typedef struct gpul_rdma_put_desc {
 gpul_status gpul_rdma_link_put(gpul_rdma_link *l, const gpul_rdma_put_desc *put, uint64_t deadline_ns,
 			       gpul_rdma_request *out, gpul_error *err);
 
-/** Make data that has arrived visible to kernels: a fence behind the writes that ended before.
+/** Make data that has arrived visible to kernels: a fence after the writes that have ended
+ * before.
  *
  * @l     link
  * @span  arrived data; only its address is used
@@ -152,14 +156,14 @@ gpul_status gpul_rdma_link_put(gpul_rdma_link *l, const gpul_rdma_put_desc *put,
 gpul_status gpul_rdma_link_flush(gpul_rdma_link *l, const gpul_rdma_span *span, uint64_t deadline_ns,
 				 gpul_rdma_request *out, gpul_error *err);
 
-/** Ask whether a request has ended; if so, free it.
+/** Test whether a request has ended; if so, free it.
  *
  * @l        link
  * @request  of this link
  * @done     true: it has ended, and the number may be used again
  * @bytes    received bytes of each part, or the sent bytes, when *done; NULL: not wanted
  * @err      explains a failure
- * Errors  GPUL_EINVAL no such request; the failure of the link, in which all requests have ended
+ * Errors  GPUL_EINVAL no such request; the failure of the link, which ends all requests
  * Threads the link's thread */
 gpul_status gpul_rdma_link_test(gpul_rdma_link *l, gpul_rdma_request request, bool *done, uint64_t *bytes,
 				gpul_error *err);

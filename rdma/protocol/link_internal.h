@@ -20,13 +20,16 @@ enum {
 	MAX_STAGES = 64,
 	NO_STAGE = 255,
 	NO_REQUEST = GPUL_RDMA_REQUESTS,
-	INDEX_BITS = 10,         /* of a handle; above them: the generation */
+	INDEX_BITS = 10,         /* bits of a handle for the index; the bits above them are the
+				  * generation */
 	LAST_GENERATION = 0x3fffff,
-	WINDOW = 32,             /* most segments of one message that are granted and have not arrived */
+	WINDOW = 32,             /* limit of the segments of one message that are granted and
+				  * have not arrived */
 	RECV_BATCH = 32,         /* receives that are given back at once; RECVS - SLOTS is larger */
 	GRANT_BATCH = 8,         /* grants that are written at once while the peer has ENOUGH_GRANTS */
 	ENOUGH_GRANTS = 16,
-	SIGNAL_BYTES = 64 << 10, /* so many bytes or operations without a signalled one: the next is signalled */
+	SIGNAL_BYTES = 64 << 10, /* after this many unsignalled bytes or operations, the next
+				  * operation is signalled */
 	SIGNAL_OPS = 32,
 	MAX_FLUSHES = 32,
 	MOST_REPEATS = 64,       /* the time between repetitions of a grant grows to this many repeat_ns */
@@ -63,7 +66,8 @@ struct part {
 	bool ended;
 	uint32_t tag;
 	uint32_t granted, arrived; /* segments */
-	uint32_t seen;           /* behind the last segment of which an immediate has arrived */
+	uint32_t seen;           /* index after the last segment of which an immediate has
+				  * arrived */
 	uint32_t needed;         /* segments of the message; UINT32_MAX: not known yet */
 	uint32_t copies_left;
 	uint64_t granted_bytes, received_bytes;
@@ -75,7 +79,7 @@ enum grant_state { GRANT_OPEN, GRANT_FULL, GRANT_RETURNED };
 struct grant {
 	uint8_t state;           /* enum grant_state */
 	uint8_t stage;
-	uint8_t behind;          /* further slots of its multi-receive */
+	uint8_t behind;          /* number of further slots of its multi-receive */
 	bool last;
 	uint16_t stripes_left;   /* bit i: the immediate of queue pair i is awaited; 0 in state OPEN: none has arrived */
 	uint16_t part;           /* in the ring of parts */
@@ -94,9 +98,9 @@ struct flight {
 struct queue {
 	uint32_t posted, retired;
 	uint32_t unsignaled, unsignaled_bytes;
-	bool wants_signal;       /* an operation of a request is among the unsignalled ones */
-	bool wants_delivery;     /* an operation of a put */
-	uint32_t delivery_until; /* behind the last DELIVERED operation */
+	bool wants_signal;       /* the unsignalled operations include one of a request */
+	bool wants_delivery;     /* they include one of a put */
+	uint32_t delivery_until; /* position after the last DELIVERED operation */
 	bool put_busy;           /* fabrics without order: a put is in flight */
 	uint32_t recvs_used;
 	int last_op;             /* index in the current take; -1: none */
@@ -147,7 +151,8 @@ struct gpul_rdma_link {
 	uint32_t parts_head, parts_grant, parts_tail;  /* posted; next to grant; oldest that has not ended */
 	struct grant granted[GPUL_RDMA_SLOTS];
 	uint32_t grants_head, grants_written, grants_tail;  /* next to grant; to write; oldest that the peer may still use */
-	uint32_t grants_known;           /* behind the last one that has ever been written: the peer knows no later one */
+	uint32_t grants_known;           /* position after the last one that has ever been written: the
+					  * peer has no later one */
 	uint32_t open_grants;            /* granted and not arrived */
 	uint32_t highest_arrived;        /* sequence number */
 	uint64_t heard_ns, repeat_ns;    /* time of the last arrival or repetition; time until the next repetition */
@@ -165,11 +170,12 @@ struct gpul_rdma_link {
 	unsigned n_free_requests;
 };
 
-/* Identities of operations: the class, then the queue pair and position, the request or the staging buffer. */
+/* Ids of operations: the class, then the queue pair and position, the request, or the staging
+ * buffer. */
 enum id_class { ID_QUEUE, ID_FLUSH, ID_COPY_OUT, ID_COPY_IN };
 #define MAKE_ID(class, high, low) ((uint64_t)(class) << 48 | (uint64_t)(high) << 32 | (uint32_t)(low))
 
-/* The array of a take: where the operations go. */
+/* The array of a take, which receives the operations. */
 struct take {
 	gpul_rdma_op *ops;
 	unsigned n, max;
@@ -222,8 +228,9 @@ static inline unsigned room_of(const gpul_rdma_link *l, const struct queue *q)
 
 /* ---- operations; inline, because there is one for each message ----------------------------------------- */
 
-/* Let an operation have a completion, which is one of all operations of its queue pair so far.  The completion of a DELIVERED
- * operation can come late; until then the operations behind it wait for the delivery, too, so that none overtakes it. */
+/* Request a completion for an operation; it also completes all earlier operations of its queue
+ * pair.  The completion of a DELIVERED operation can come late; until then the operations after
+ * it wait for the delivery, too, so that none overtakes it. */
 static inline void make_signaled(struct queue *q, gpul_rdma_op *op)
 {
 	op->flags |= GPUL_RDMA_SIGNALED;
@@ -251,7 +258,7 @@ static inline gpul_rdma_op *emit_op(gpul_rdma_link *l, struct take *t, gpul_rdma
 	q->unsignaled_bytes += bytes < SIGNAL_BYTES ? bytes : SIGNAL_BYTES;
 	if (request != NO_REQUEST) {
 		q->wants_signal = true;
-		q->wants_delivery |= l->requests[request].kind == PUT;  /* no arrival will tell the peer's user */
+		q->wants_delivery |= l->requests[request].kind == PUT;  /* no arrival will notify the peer's program */
 	}
 	if (!l->desc.completes_in_order || q->unsignaled_bytes >= SIGNAL_BYTES || q->unsignaled >= l->desc.depth / 4 ||
 	    (q->wants_signal && q->unsignaled >= SIGNAL_OPS))

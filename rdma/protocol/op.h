@@ -1,5 +1,6 @@
-/* op.h — what the protocol's state machine works on: memory regions, operations for a backend, and the two forms in which
- * the ends talk to each other over the fabric, the clear-to-send slot and the immediate.
+/* op.h — the data types of the protocol's state machine: memory regions, operations for a
+ * backend, and the two kinds of messages between the ends over the fabric, the clear-to-send
+ * slot and the immediate.
  *
  *     receiver                                                sender
  *     irecv ── slot: "write here" ───── RDMA_WRITE ─────────> ring of 256 slots
@@ -21,14 +22,15 @@ extern "C" {
 
 enum {
 	GPUL_RDMA_MAX_QPS = 16,
-	GPUL_RDMA_SLOTS = 256,                /* of one direction of a connection: most receives in flight */
+	GPUL_RDMA_SLOTS = 256,                /* slots of one direction of a connection: the limit of
+					       * receives in flight */
 	GPUL_RDMA_RECVS = 320,                /* empty receives of each queue pair: the slots, and those not given back yet */
 	GPUL_RDMA_REQUESTS = 1024,            /* requests in flight of one end of a connection */
 	GPUL_RDMA_MAX_PARTS = 8,              /* buffers of one multi-receive */
-	GPUL_RDMA_MAX_SEGMENT = 4 << 20,      /* most bytes of one slot */
+	GPUL_RDMA_MAX_SEGMENT = 4 << 20,      /* limit of the bytes of one slot */
 	GPUL_RDMA_STRIPE_ALIGN = 128,         /* stripes begin at multiples of this, as cache lines and PCIe bursts do */
 	GPUL_RDMA_MAX_PIECES = 8,             /* pieces of one region */
-	GPUL_RDMA_MAX_PUT = 1 << 30,          /* most bytes of one put */
+	GPUL_RDMA_MAX_PUT = 1 << 30,          /* limit of the bytes of one put */
 };
 
 /* A clear-to-send slot, written by the receiver into the sender's memory.
@@ -74,7 +76,8 @@ typedef struct gpul_rdma_piece {
 typedef struct gpul_rdma_area {
 	gpul_rdma_piece pieces[GPUL_RDMA_MAX_PIECES];  /* sorted, each begins where the one before it ends */
 	unsigned n_pieces;
-	bool staged;   /* the fabric cannot access this (GPU) memory: copy by way of staging buffers; pieces[0] has no keys */
+	bool staged;   /* the fabric cannot access this (GPU) memory: copy through staging
+			* buffers; pieces[0] has no keys */
 	bool strict;   /* registered without relaxed ordering */
 	bool flush;    /* GPU memory: after an arrival, a flush makes the data visible to kernels */
 	bool on_device;
@@ -111,7 +114,7 @@ typedef struct gpul_rdma_op {
 	uint32_t bytes;
 	uint32_t imm;            /* WRITE_IMM */
 	uint32_t reserved;
-	uint64_t id;             /* goes into the completion (wr_id) */
+	uint64_t id;             /* returned in the completion (wr_id) */
 	uint64_t local, local_key;
 	uint64_t remote, remote_key;
 } gpul_rdma_op;

@@ -1,11 +1,12 @@
-/* recv.c — receives: grant slots for the parts in order, and count what arrives.
+/* recv.c — receives: grant slots for the parts in order, and count the arrivals.
  *
  *     part:   granted ──────────────┐ segments, in order; at most WINDOW ahead
  *     slots:  tail ... written ... head          tail: the peer may still use it; written: the peer has it
  *     arrival: all stripes of a segment ─ staged: copy to the GPU ─ all segments of the message ─> the part has ended
  *
- * A message may be shorter than its buffer.  The slots behind its last segment are then RETURNED: the peer skips them when it
- * takes a later slot, so they can be used again after a later slot has been filled. */
+ * A message may be shorter than its buffer.  The slots after its last segment are then
+ * RETURNED: the peer skips them when it takes a later slot, so they can be reused after a later
+ * slot has been filled. */
 #include "rdma/protocol/link_internal.h"
 
 #include <errno.h>
@@ -69,7 +70,8 @@ static void grant_parts(gpul_rdma_link *l)
 	}
 }
 
-/* Give back the receives that arrivals have used.  This comes before the grants, so that no arrival finds an empty queue. */
+/* Repost the receives that arrivals have used.  This comes before the grants, so that no
+ * arrival finds an empty queue. */
 void gpul_rdma_take_receives(gpul_rdma_link *l, struct take *t)
 {
 	for (unsigned i = 0; i < l->desc.n_qps; i++) {
@@ -99,14 +101,16 @@ static void take_copies_in(gpul_rdma_link *l, struct take *t)
 	}
 }
 
-/* Write new grants to the peer, as many as are neighbours in the ring with one operation.  While the peer has enough, a few
- * grants wait for each other: a write for each of them would cost a packet for every message. */
+/* Write new grants to the peer, with one operation for grants that are neighbours in the ring.
+ * While the peer has enough grants, several new ones are collected first: a write for each of
+ * them would cost a packet for every message. */
 void gpul_rdma_take_grants(gpul_rdma_link *l, struct take *t)
 {
 	take_copies_in(l, t);
 	grant_parts(l);
 	if ((int32_t)(l->grants_tail - l->grants_written) > 0)
-		l->grants_written = l->grants_tail;  /* during a repetition: the places of passed slots have new ones */
+		l->grants_written = l->grants_tail;  /* during a repetition: the places of passed slots already
+						      * contain new ones */
 	for (;;) {
 		const uint32_t at = l->grants_written, index = at & SLOT_MASK;
 		uint32_t n = l->grants_head - at;
@@ -137,8 +141,8 @@ void gpul_rdma_take_grants(gpul_rdma_link *l, struct take *t)
 	}
 }
 
-/* Datagrams can be lost: when nothing has arrived for a while, write all grants again that the peer may still need, less and
- * less often. */
+/* Datagrams can be lost: when nothing has arrived for a while, repeat all grants that the peer
+ * may still need, at growing intervals. */
 void gpul_rdma_repeat_grants(gpul_rdma_link *l)
 {
 	if (!l->desc.control_datagrams || !l->open_grants || l->now_ns - l->heard_ns < l->repeat_ns)
@@ -166,7 +170,8 @@ void gpul_rdma_slots_arrived(gpul_rdma_link *l, const void *data, size_t n_bytes
 		to = &l->desc.control->slots[(s.sequence - 1) & SLOT_MASK];
 		if (s.sequence - l->next_slot < GPUL_RDMA_SLOTS)
 			*to = s;
-		else if ((int32_t)(s.sequence - l->next_slot) > 0)  /* else the slot has been passed: a repetition */
+		else if ((int32_t)(s.sequence - l->next_slot) > 0)  /* otherwise the slot has been passed: this is a
+								     * repetition */
 			gpul_rdma_fail(&l->failure, GPUL_EFORMAT, 0, "datagram", NULL,
 				       "a datagram with slot %u, but slot %u has not been used: there are %d", s.sequence, l->next_slot,
 				       GPUL_RDMA_SLOTS);
@@ -175,7 +180,8 @@ void gpul_rdma_slots_arrived(gpul_rdma_link *l, const void *data, size_t n_bytes
 
 /* ---- arrivals ------------------------------------------------------------------------------------ */
 
-/* True if slot `at` and the others of its multi-receive behind it are full: the peer looks at all of them until then. */
+/* True if slot `at` and the later ones of its multi-receive are full: until then the peer reads
+ * all of them. */
 static bool is_group_full(const gpul_rdma_link *l, uint32_t at)
 {
 	const unsigned n = l->granted[at & SLOT_MASK].behind;
@@ -220,7 +226,7 @@ static void free_stage(gpul_rdma_link *l, struct grant *g)
 	g->stage = NO_STAGE;
 }
 
-/* The message ends with the segment of grant `at`: the grants behind it are not needed. */
+/* The message ends with the segment of grant `at`: the later grants are not needed. */
 static void end_message(gpul_rdma_link *l, uint32_t at, struct part *p)
 {
 	p->over = true;
@@ -267,7 +273,7 @@ void gpul_rdma_copied_in(gpul_rdma_link *l, unsigned stage)
 	pass_grants(l);
 }
 
-/* Bit i: queue pair i carries a stripe of this segment. */
+/* Returns a mask: bit i is set if queue pair i carries a stripe of this segment. */
 static uint16_t stripes_mask(const gpul_rdma_link *l, uint32_t sequence, uint32_t bytes)
 {
 	uint32_t stripe_bytes;
@@ -279,8 +285,9 @@ static uint16_t stripes_mask(const gpul_rdma_link *l, uint32_t sequence, uint32_
 	return (uint16_t)mask;
 }
 
-/* Why an honest peer does not send this immediate; NULL: it may.  awaited: queue pairs whose stripes have not arrived.  All
- * segments of a message but the last fill their slots; they may arrive in any order. */
+/* Why an honest peer would not send this immediate; NULL: it is valid.  awaited: queue pairs
+ * whose stripes have not arrived.  All segments of a message but the last fill their slots;
+ * they may arrive in any order. */
 static const char *why_wrong(const gpul_rdma_link *l, unsigned stripe, uint32_t imm, uint32_t at, unsigned awaited)
 {
 	const struct grant *g = &l->granted[at & SLOT_MASK];

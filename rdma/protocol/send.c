@@ -77,14 +77,15 @@ static bool find_in_group(gpul_rdma_link *l, uint32_t tag, unsigned n, gpul_rdma
 	return fail_tag(l, tag, n, first_tag);
 }
 
-/* True if a slot belongs to the same buffer as the slot before it: that one must not have been the last. */
+/* True if a slot belongs to the same buffer as the previous slot, which must not be the last of
+ * its buffer. */
 static bool continues_buffer(const gpul_rdma_link *l, const gpul_rdma_slot *s)
 {
 	return l->has_message && SLOT_MESSAGE(s) == l->message && SLOT_PARTS(s) == 1 && !l->buffer_ended;
 }
 
-/* Find the slot for a message with this tag; false: it has not arrived, or the link has failed.  Slots that the peer had granted
- * behind the end of the message before are skipped. */
+/* Find the slot for a message with this tag; false: it has not arrived, or the link has failed.
+ * Slots that the peer had granted after the end of the previous message are skipped. */
 static bool find_slot(gpul_rdma_link *l, uint32_t tag, gpul_rdma_slot *s)
 {
 	for (;; l->next_slot++) {
@@ -103,7 +104,8 @@ static bool find_slot(gpul_rdma_link *l, uint32_t tag, gpul_rdma_slot *s)
 	return s->tag == tag || fail_tag(l, tag, 1, s->tag);
 }
 
-/* Go past a slot that has been taken.  The slots of a multi-receive are passed together, when all are taken. */
+/* Advance past a slot that has been taken.  The slots of a multi-receive are passed together,
+ * when all are taken. */
 static void pass_slot(gpul_rdma_link *l, const gpul_rdma_slot *s, bool more)
 {
 	const unsigned n = SLOT_PARTS(s);
@@ -134,8 +136,8 @@ static bool has_room(const gpul_rdma_link *l, const struct take *t, uint32_t seq
 	return true;
 }
 
-/* Write bytes from `at` to a slot, as stripes; an area of several pieces needs several writes for a stripe, of which the last
- * has the immediate.  Returns the number of operations. */
+/* Write bytes from `at` to a slot, as stripes; in an area of several pieces a stripe may need
+ * several writes; the last one has the immediate.  Returns the number of operations. */
 static unsigned emit_segment(gpul_rdma_link *l, struct take *t, const gpul_rdma_area *area, uint64_t at,
 			     const gpul_rdma_slot *slot, uint32_t bytes, bool last, uint16_t request, uint8_t stage)
 {
@@ -177,7 +179,7 @@ static uint64_t out_stage_at(const gpul_rdma_link *l, unsigned stage)
 	return (uint64_t)(uintptr_t)l->desc.stages + (uint64_t)stage * l->desc.segment_bytes;
 }
 
-/* Give a segment of a staged area a staging buffer, and queue the copy. */
+/* Assign a staging buffer to a segment of a staged area, and queue the copy. */
 static void begin_copy(gpul_rdma_link *l, struct request *r, const gpul_rdma_slot *slot, uint32_t bytes, bool last)
 {
 	const uint8_t stage = l->out.free[--l->out.n_free];

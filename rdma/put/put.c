@@ -26,17 +26,18 @@ struct flying {
 struct route {
 	gpul_rdma_put_route to;
 	const gpul_rdma_area *from;
-	uint64_t *steps;           /* the value that each step has after the puts so far */
+	uint64_t *steps;           /* the value of each step after the puts so far */
 };
 
 struct gpul_rdma_putter {
 	gpul_rdma_putter_desc desc;
 	struct route *routes;
-	gpul_rdma_conn **conns;    /* of the routes, each once */
+	gpul_rdma_conn **conns;    /* the connections of the routes, each once */
 	unsigned n_conns;
 	struct flying queue[QUEUE];
 	uint32_t head, tail;
-	uint32_t posted;           /* puts up to here have been posted, for the trace */
+	uint32_t posted;           /* puts before this position have been posted, for the
+				    * trace */
 	_Atomic uint64_t ended;
 };
 
@@ -107,7 +108,8 @@ gpul_status gpul_rdma_putter_create(const gpul_rdma_putter_desc *desc, gpul_rdma
 	if (!p)
 		goto no_memory;
 	p->desc = *desc;
-	p->desc.routes = NULL;  /* the caller may free its array: p->routes has the copies */
+	p->desc.routes = NULL;  /* p->routes has the copies, because the caller may free its
+				 * array */
 	if (!p->desc.timeout_ms)
 		p->desc.timeout_ms = GPUL_RDMA_PUT_TIMEOUT_MS;
 	p->routes = calloc(desc->n_routes, sizeof *p->routes);
@@ -161,7 +163,8 @@ static void report(const gpul_rdma_putter *p, const struct flying *f)
 
 static gpul_status release_ended(gpul_rdma_putter *p, gpul_error *err)
 {
-	const struct flying *last = NULL;  /* of a run of one lane, which one store releases */
+	const struct flying *last = NULL;  /* number of triggers of one lane in a row, which one
+					    * store releases */
 	gpul_status st = GPUL_OK;
 	uint64_t n = 0;
 
@@ -184,7 +187,8 @@ static gpul_status release_ended(gpul_rdma_putter *p, gpul_error *err)
 	return st;
 }
 
-/* Note the time for the puts whose operations the backend has taken since the last turn. */
+/* Record the time for the puts whose operations the backend has accepted since the last
+ * turn. */
 static void stamp_posted(gpul_rdma_putter *p)
 {
 	const uint64_t now_ns = gpul_clock_ns();
@@ -256,7 +260,8 @@ static gpul_status fill_put(gpul_rdma_putter *p, const gpul_fifo_item *item, gpu
 	return GPUL_OK;
 }
 
-/* Too many puts are in flight: make progress.  The proxy does not run meanwhile, so this looks for the abort of a kernel. */
+/* Too many puts are in flight: make progress.  The proxy does not run meanwhile, so this
+ * function polls for the abort of a kernel. */
 static gpul_status make_room(gpul_rdma_putter *p, gpul_fifo *fifo, unsigned turn, gpul_error *err)
 {
 	bool busy = false;
@@ -300,7 +305,8 @@ static gpul_status start_put(gpul_rdma_putter *p, gpul_fifo *fifo, const gpul_fi
 gpul_status gpul_rdma_put_handle(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
 {
 	gpul_rdma_putter *p = context;
-	const uint64_t now_ns = gpul_clock_ns();  /* once for the batch: 25 ns */
+	const uint64_t now_ns = gpul_clock_ns();  /* read once for the batch, because it costs 25
+						   * ns */
 	gpul_status st = GPUL_OK;
 
 	for (unsigned i = 0; !st && i < n; i++)

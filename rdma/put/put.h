@@ -22,8 +22,9 @@ typedef struct gpul_rdma_putter gpul_rdma_putter;  /* opaque: put.c */
 
 enum { GPUL_RDMA_PUT_TIMEOUT_MS = 30000 };
 
-/* Where the puts of one route go.  The words of steps belong to this route, and each of them to one lane if the connection
- * has several queue pairs: writes of two queue pairs to one word would have no order. */
+/* The target of the puts of one route.  Routes must not share the words of steps.  If the
+ * connection has several queue pairs, lanes must not share them either: writes of two queue
+ * pairs to one word would have no order. */
 typedef struct gpul_rdma_put_route {
 	gpul_rdma_conn *conn;            /* used only by the proxy's thread from now on */
 	const gpul_rdma_region *from;    /* offsets of sources begin at its start; at most GPUL_RDMA_PUT_FROM_END bytes */
@@ -33,11 +34,12 @@ typedef struct gpul_rdma_put_route {
 	unsigned n_steps;                /* at most GPUL_RDMA_PUT_NO_STEP */
 } gpul_rdma_put_route;
 
-/* What happened to a put, for a trace; called on the proxy's thread. */
+/* The times of a put, for a trace; called on the proxy's thread. */
 typedef struct gpul_rdma_put_event {
 	unsigned lane;
-	uint64_t position;               /* of the trigger, in its lane */
-	uint64_t popped_ns, posted_ns, ended_ns;  /* gpul_clock_ns(): the handler has it; the backend has it; acknowledged */
+	uint64_t position;               /* position of the trigger in its lane */
+	uint64_t popped_ns, posted_ns, ended_ns;  /* gpul_clock_ns(): when the handler got it, when the backend
+						   * accepted it, and when it was acknowledged */
 } gpul_rdma_put_event;
 typedef void gpul_rdma_put_observer(void *context, const gpul_rdma_put_event *event);
 

@@ -9,8 +9,9 @@
  *                62-59  58-49      48-31   30-0
  *
  * An offset is a multiple of 16, below 64 GiB - 16 of the source and below 32 GiB - 16 of the destination; a put has less than 2 GiB - 1
- * bytes.  The largest value of each of these three fields is no put: the macros write it for a value that does not fit into its field, and
- * the CPU refuses the trigger.  So no field is ever cut or runs into another one, nor into the lap bit. */
+ * bytes.  The largest value of each of these three fields means "does not fit": the macros
+ * write it for a value that is too large for its field, and the CPU refuses the trigger.  So no
+ * field is ever truncated or overflows into another one, or into the lap bit. */
 #ifndef GPULOAD_RDMA_PUT_PUT_LAYOUT_H
 #define GPULOAD_RDMA_PUT_PUT_LAYOUT_H
 
@@ -21,7 +22,7 @@ enum {
 	GPUL_RDMA_PUT_NO_STEP = (1 << 18) - 1,
 };
 
-/* The first offset and number of bytes that do not fit. */
+/* The smallest offsets and number of bytes that do not fit. */
 #define GPUL_RDMA_PUT_FROM_END (0xffffffffull * 16)
 #define GPUL_RDMA_PUT_TO_END (0x7fffffffull * 16)
 #define GPUL_RDMA_PUT_BYTES_END 0x7fffffffull

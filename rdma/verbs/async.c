@@ -1,7 +1,8 @@
-/* async.c — asynchronous events: what the NIC reports beside completions.
+/* async.c — asynchronous events, which the NIC reports in addition to completions.
  *
  * An event of a queue pair or completion queue is recorded in its path, whose next poll reports it.  A port that goes down is
- * logged; it fails the paths only if it stays down for as long as the retries take, because a short outage is repaired by them. */
+ * logged; it fails the paths only if it stays down for as long as the retries take, because
+ * retries recover from a short outage. */
 #include "rdma/verbs/verbs_internal.h"
 
 #if GPUL_HAVE_LIBIBVERBS
@@ -72,7 +73,8 @@ bool gpul_verbs_async_read(void *device, gpul_rdma_failure *why)
 		gpul_log(GPUL_LOG_DEBUG, "verbs", "%s: %s", d->info.name, d->v->event_type_str(event.event_type));
 		break;
 	}
-	d->v->ack_async_event(&event);  /* the end of a queue pair waits for this, so its path was valid until here */
+	d->v->ack_async_event(&event);  /* destroying a queue pair waits for this acknowledgement, so
+					 * its path is valid until here */
 	return fatal;
 }
 

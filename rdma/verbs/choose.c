@@ -1,4 +1,4 @@
-/* choose.c — open a NIC and choose its port, GID and MTU. */
+/* choose.c — opens a NIC and chooses its port, GID and MTU. */
 #include "rdma/verbs/verbs_internal.h"
 
 #if GPUL_HAVE_LIBIBVERBS
@@ -76,7 +76,7 @@ static gpul_status choose_gid(gpul_verbs_device *d, int wish, char *why, size_t 
 	return st;
 }
 
-/* UC loses messages when the fabric loses packets, and nothing repeats them. */
+/* UC loses messages when the fabric drops packets, because nothing retransmits them. */
 static gpul_status check_transport(const gpul_verbs_device *d, const gpul_rdma_device_desc *desc, const char *name, gpul_error *err)
 {
 	if (d->uc && d->ethernet && !desc->lossless)
@@ -86,7 +86,7 @@ static gpul_status check_transport(const gpul_verbs_device *d, const gpul_rdma_d
 	return GPUL_OK;
 }
 
-/* Open one device and choose what is in it. */
+/* Open one device, and choose its port, GID and MTU. */
 static gpul_status open_device(gpul_verbs_device *d, struct ibv_device *device, const gpul_rdma_device_desc *desc,
 			       const char *reason, gpul_error *err)
 {
@@ -175,7 +175,7 @@ gpul_status gpul_verbs_choose(gpul_verbs_device *d, const gpul_rdma_device_desc 
 	if (!list || n == 0)
 		gpul_fail(&why, st, 0, "this machine has no RDMA device%s", list ? "" : " (the kernel module ib_uverbs is not loaded)");
 	else if (!desc->device)
-		st = open_nearest(d, list, n, desc, &why);  /* the first reason is kept */
+		st = open_nearest(d, list, n, desc, &why);  /* the first error is kept */
 	for (int i = 0; desc->device && i < n && st; i++)
 		if (strcmp(d->v->get_device_name(list[i]), desc->device) == 0)
 			st = open_device(d, list[i], desc, "chosen by the user", &why);

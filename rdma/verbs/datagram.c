@@ -1,4 +1,5 @@
-/* datagram.c — slots as datagrams (UD): no connection state in the NIC, no acknowledgement; the protocol repeats what is lost.
+/* datagram.c — slots as datagrams (UD): no connection state in the NIC, no acknowledgement; the
+ * protocol retransmits lost ones.
  *
  *     ┌ 40 bytes: GRH ┬ slots ┐   a receive buffer: the network's global route header comes first
  *     └───────────────┴───────┘ */

@@ -1,4 +1,5 @@
-/* description.c — what a path tells its peer, as bytes.  Little-endian; reserved bytes are 0.
+/* description.c — encodes the description of a path for the peer.  Little-endian; reserved
+ * bytes are 0.
  *
  *      0       4  5    6    7     8    9    10    11       12     14        16          32     36     40
  *     ┌───────┬──┬────┬────┬─────┬────┬────┬─────┬────────┬──────┬─────────┬───────────┬──────┬──────┬────────────────┐
@@ -58,7 +59,7 @@ size_t gpul_verbs_description_write(const gpul_verbs_description *in, unsigned c
 	return n_bytes;
 }
 
-/* Offset of the first byte that no gpuload writes; -1: none. */
+/* Find the offset of the first invalid byte, which no version of gpuload writes; -1: none. */
 static int find_bad_byte(const unsigned char *from, size_t n_bytes)
 {
 	const unsigned char link_layer = from[5];

@@ -18,7 +18,7 @@ static gpul_status check_wishes(const gpul_rdma_device_desc *desc, gpul_error *e
 		{ "port", desc->port, 0, 255 },
 		{ "GID index", desc->gid_index, -1, 65535 },
 		{ "timeout exponent", desc->timeout, 0, 31 },
-		/* 7 means for ever to rxe, and to some NICs. */
+		/* 7 means "retry forever" to rxe and to some NICs. */
 		{ "number of retries", desc->retry, 0, 6 },
 		{ "traffic class", desc->traffic_class, 0, 255 },
 	};
@@ -32,7 +32,8 @@ static gpul_status check_wishes(const gpul_rdma_device_desc *desc, gpul_error *e
 	return GPUL_OK;
 }
 
-/* Find out how many bytes of inline data a queue pair may have: no attribute says it. */
+/* Try out how many bytes of inline data a queue pair may have, because no attribute
+ * reports it. */
 static gpul_status probe_inline(gpul_verbs_device *d, gpul_error *err)
 {
 	static const uint32_t sizes[] = { 128, 64, 32, 0 };
@@ -89,7 +90,8 @@ static void fill_info(gpul_verbs_device *d)
 	info->notice_ns = d->uc ? 0 : (d->retry + UINT64_C(1)) * (UINT64_C(4096) << d->timeout);
 }
 
-/* Everything in the device that gpul_verbs_choose() has not made.  On failure close_device() undoes what there is. */
+/* Create the rest of the device, after gpul_verbs_choose().  On failure close_device() releases
+ * what has been created. */
 static gpul_status prepare_device(gpul_verbs_device *d, const gpul_rdma_device_desc *desc, gpul_error *err)
 {
 	gpul_status st;

@@ -1,4 +1,4 @@
-/* error.c — messages about failed calls and completions, each with what to check. */
+/* error.c — messages about failed calls and completions, each with advice on what to check. */
 #include "rdma/verbs/verbs_internal.h"
 
 #if GPUL_HAVE_LIBIBVERBS
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* What to check; ENOMEM has its own text. */
+/* Advice on what to check; ENOMEM has its own text. */
 static const struct {
 	int code;
 	const char *advice;

@@ -1,10 +1,12 @@
 /* flush.c — FLUSH: make data that has arrived in GPU memory visible to kernels.
  *
  * The NIC's writes travel to the GPU as posted PCIe writes.  The CPU sees their completion in its own memory, perhaps before they
- * have reached the GPU's.  A read of GPU memory by the same NIC cannot overtake them on PCIe; when the read has ended, they are
- * there.  So a queue pair that is connected to itself reads some bytes of the data (policy READ), or does an atomic
- * compare-and-swap of 0 with 0 on them, which changes nothing and whose result goes to a null MR (policy ATOMIC).  The
- * CUDA driver can do the same by itself (policy CUDA), and some platforms order the writes without any of it (policy NONE). */
+ * have reached the GPU's.  A read of GPU memory by the same NIC cannot overtake them on PCIe;
+ * when the read has ended, they have arrived.  So a queue pair that is connected to itself
+ * reads some bytes of the data (policy READ), or does an atomic compare-and-swap of 0 with 0 on
+ * them, which changes nothing and whose result goes to a null MR (policy ATOMIC).  The CUDA
+ * driver can do the same by itself (policy CUDA), and some platforms order the writes without
+ * any of it (policy NONE). */
 #include "rdma/verbs/verbs_internal.h"
 
 #if GPUL_HAVE_LIBIBVERBS
@@ -45,7 +47,7 @@ static gpul_status use_read(gpul_verbs_device *d, const char *text, gpul_error *
 			     : gpul_verbs_fail(err, errno, sizeof d->scratch, "ibv_reg_mr of %zu bytes for flushes", sizeof d->scratch);
 }
 
-/* rxe has no null MR; then a read does it. */
+/* rxe has no null MR; then use a read. */
 static gpul_status use_atomic(gpul_verbs_device *d, gpul_error *err)
 {
 	gpul_status st;
@@ -55,7 +57,8 @@ static gpul_status use_atomic(gpul_verbs_device *d, gpul_error *err)
 	d->null_mr = d->v->alloc_null_mr(d->pd);
 	if (!d->null_mr && errno != EOPNOTSUPP)
 		return gpul_verbs_fail(err, errno, 0, "ibv_alloc_null_mr");
-	st = use_read(d, "loop-back read: no null MR", err);  /* ATOMIC, too, reads data of less than 8 bytes */
+	st = use_read(d, "loop-back read: no null MR", err);  /* also used by policy ATOMIC, for data of less
+							       * than 8 bytes */
 	if (!st && d->null_mr)
 		decide(d, GPUL_RDMA_FLUSH_ATOMIC, "loop-back atomic on null MR");
 	return st;
@@ -99,7 +102,8 @@ void gpul_verbs_end_flush(gpul_verbs_device *d)
 		(void)d->v->dereg_mr(d->null_mr);
 }
 
-/* A reliable connection from a queue pair to itself, also where the path uses UC: nothing of it leaves the NIC. */
+/* A reliable connection from a queue pair to itself, even if the path uses UC: its packets
+ * never leave the NIC. */
 gpul_status gpul_verbs_create_loop(gpul_verbs_path *p, gpul_error *err)
 {
 	gpul_verbs_device *d = p->d;

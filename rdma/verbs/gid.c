@@ -1,4 +1,4 @@
-/* gid.c — choose a GID. */
+/* gid.c — chooses a GID. */
 #include "rdma/verbs/gid.h"
 
 #if GPUL_HAVE_LIBIBVERBS
@@ -50,7 +50,7 @@ static bool is_empty(const union ibv_gid *gid)
 	return memcmp(gid, &zero, sizeof zero) == 0;
 }
 
-/* How good an entry is on Ethernet: the lowest rank wins. */
+/* Rank an entry on Ethernet: the lowest rank is best. */
 enum rank { V2_IPV4, V2_IPV6, V1, UNUSABLE };
 
 static enum rank rank_of(const struct ibv_gid_entry *e)

@@ -78,7 +78,7 @@ gpul_status gpul_verbs_create_path(void *device, unsigned n_qps, unsigned depth,
 	gpul_status st = check_sizes(d, n_qps, depth, n_recvs, err);
 	unsigned n_completions;
 
-	(void)from;  /* the GID is the device's */
+	(void)from;  /* the GID belongs to the device */
 	if (st)
 		return st;
 	n_completions = count_completions(d, n_qps, depth, n_recvs);
@@ -152,7 +152,7 @@ size_t gpul_verbs_describe(void *path, unsigned char out[GPUL_RDMA_MAX_DESCRIPTI
 	return gpul_verbs_description_write(&own, out);
 }
 
-/* Do both sides speak of the same kind of path? */
+/* Check that both sides describe the same kind of path. */
 static gpul_status check_peer(const gpul_verbs_path *p, const gpul_verbs_description *peer, gpul_error *err)
 {
 	static const char *const layers[] = { "unknown", "InfiniBand", "Ethernet" };
@@ -215,8 +215,9 @@ gpul_status gpul_verbs_connect(void *path, const unsigned char *description, siz
 	return st;
 }
 
-/* In state ERR a queue pair accepts no packets, but a packet that is arriving might still be written.  The change to RESET waits
- * for it: a NIC's driver stops the queue in the hardware, and rxe disables its tasks.  (In a guest with rxe, tests/rdma/verbs/
+/* In state ERR a queue pair accepts no packets, but a packet that is arriving might still be
+ * written.  The transition to RESET waits for it: a NIC's driver stops the queue in the
+ * hardware, and rxe disables its tasks.  (In a guest with rxe, tests/rdma/verbs/
  * device_faults.c has not seen such a packet with ERR alone, either.) */
 static void stop_queue(gpul_verbs_path *p, struct ibv_qp *qp)
 {
@@ -231,7 +232,8 @@ void gpul_verbs_break(void *path)
 {
 	gpul_verbs_path *p = path;
 
-	atomic_store(&p->broken, true);  /* first: post and poll then leave the lock alone */
+	atomic_store(&p->broken, true);  /* set first, so that post and poll no longer take the
+					  * lock */
 	pthread_mutex_lock(&p->lock);
 	for (unsigned i = 0; i < p->n_qps; i++)
 		stop_queue(p, p->queues[i].qp);

@@ -1,8 +1,10 @@
-/* poll.c — read completions, and find out why a path has failed.
+/* poll.c — reads completions, and finds out why a path has failed.
  *
- * The first completion with an error is the failure of the path.  With one exception: IBV_WC_WR_FLUSH_ERR only says that the
- * queue pair was already in error.  The cause is then a later completion of another queue, an asynchronous event, or the peer,
- * who tells it over the socket.  So a path with nothing but flushed completions waits some milliseconds before it reports them. */
+ * The first completion with an error is the failure of the path.  There is one exception:
+ * IBV_WC_WR_FLUSH_ERR means only that the queue pair was already in error.  The cause is then
+ * reported later, by a completion of another queue, by an asynchronous event, or by the peer
+ * over the socket.  So a path with nothing but flushed completions waits some milliseconds
+ * before it reports them. */
 #include "rdma/verbs/verbs_internal.h"
 
 #if GPUL_HAVE_LIBIBVERBS
@@ -14,8 +16,9 @@
 
 #include "core/clock.h"
 
-/* The queue with this number; the completions of one queue tend to come one after the other, or the queues take turns.
- * n_qps: none, so it is the loop-back or the datagram queue. */
+/* The queue with this number; successive completions tend to belong to the same queue, or to
+ * the next one, so search from the last one. n_qps: not found, so it is the loop-back or the
+ * datagram queue. */
 static unsigned find_queue(gpul_verbs_path *p, uint32_t qp_num)
 {
 	const unsigned next = p->last + 1 < p->n_qps ? p->last + 1 : 0;
@@ -103,7 +106,7 @@ static int read_completions(gpul_verbs_path *p, gpul_rdma_event *events, unsigne
 	return n < 0 ? -1 : n_events;
 }
 
-/* Report the failure, or, while there is hope for a better reason, nothing. */
+/* Report the failure; but nothing while a better reason may still arrive. */
 static gpul_status report_failure(gpul_verbs_path *p, unsigned *n_events, gpul_rdma_failure *why)
 {
 	gpul_rdma_event ignored[GPUL_VERBS_BATCH];
@@ -126,7 +129,8 @@ static gpul_status report_failure(gpul_verbs_path *p, unsigned *n_events, gpul_r
 	return why->status;
 }
 
-/* Events of queue pairs and of the port that no completion reports.  Rare; called when nothing has completed. */
+/* Handle events of queue pairs and of the port that no completion reports.  They are rare, so
+ * this is called when nothing has completed. */
 static void look_for_silent_failure(gpul_verbs_path *p)
 {
 	const uint64_t down_since = atomic_load_explicit(&p->d->down_since_ns, memory_order_relaxed);

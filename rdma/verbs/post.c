@@ -66,7 +66,8 @@ static gpul_status add_op(gpul_verbs_path *p, struct batch *b, const gpul_rdma_o
 	return gpul_rdma_fail(why, GPUL_EINVAL, op->kind, "post", NULL, "operation %u is not for a fabric", op->kind);
 }
 
-/* Receives first: a write of the same batch may be the grant that lets the peer use them. */
+/* Post receives first: a write of the same batch may be the grant that lets the peer use
+ * them. */
 static gpul_status ring_doorbells(gpul_verbs_path *p, struct batch *b, gpul_rdma_failure *why)
 {
 	for (unsigned i = 0; i < p->n_qps; i++) {

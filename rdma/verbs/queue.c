@@ -8,7 +8,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* A packet sequence number: random, so that packets of an earlier connection with the same numbers are not taken for ours. */
+/* A packet sequence number: random, so that packets of an earlier connection with the same
+ * numbers are not accepted. */
 static uint32_t random_psn(void)
 {
 	uint32_t psn = 0;

@@ -1,4 +1,4 @@
-/* verbs_devices.c — open and query every RDMA device. */
+/* verbs_devices.c — opens and queries every RDMA device. */
 #include "rdma/verbs/verbs_devices.h"
 
 #include <stdlib.h>
@@ -124,8 +124,9 @@ static int open_inline(const struct gpul_verbs *v, struct ibv_pd *pd, struct ibv
 	return -1;
 }
 
-/* What no attribute reports is tried out: inline data, and the registration of a dmabuf.  A registration of descriptor -1 fails
- * with EBADF where dmabufs are supported. */
+/* Try out the properties that no attribute reports: the size of inline data, and the
+ * registration of a dmabuf.  A registration of descriptor -1 fails with EBADF where dmabufs are
+ * supported. */
 static void probe_device(const struct gpul_verbs *v, struct ibv_context *ctx, gpul_verbs_device_info *d)
 {
 	struct ibv_pd *pd = v->alloc_pd(ctx);

@@ -57,7 +57,8 @@ typedef struct gpul_verbs_device_info {
 	char node_guid[20], system_guid[20];  /* "506b:4b03:00a1:b2c3" */
 	unsigned vendor, part, hardware;
 	char atomics[16];         /* "none", "device" (atomic among verbs), "global" (also with the CPU) */
-	char on_demand_paging[48];  /* what works on unregistered memory: "none", "send recv write read atomic" */
+	char on_demand_paging[48];  /* operations that work on unregistered memory: "none", "send
+				     * recv write read atomic" */
 	bool dmabuf;              /* GPU memory can be registered by a dmabuf descriptor */
 	int max_inline_bytes;     /* of a send of an RC queue pair; -1: not known */
 	char capabilities[400];   /* names of the flags, separated by blanks */

@@ -1,4 +1,4 @@
-/* verbs_internal.h — the structures that the files of the verbs backend share.
+/* verbs_internal.h — the structures that are shared by the files of the verbs backend.
  *
  *     device ── context, protection domain, port, GID            device.c, choose.c; memory.c registers
  *       path ── one completion queue                              path.c creates, connect.c connects, async.c
@@ -23,7 +23,8 @@ enum {
 	GPUL_VERBS_DATAGRAMS = 64,    /* datagrams in flight of one path, in each direction */
 	GPUL_VERBS_GRH_BYTES = 40,    /* precedes each received datagram */
 	GPUL_VERBS_GRACE_NS = 250000000,/* how long a flushed completion waits for a better reason of the failure */
-	GPUL_VERBS_RNR_TIMER = 18,    /* 5.12 ms before a retry, and 6 retries: the protocol never sends without a receive */
+	GPUL_VERBS_RNR_TIMER = 18,    /* 5.12 ms before a retry, and 6 retries; rarely needed,
+				       * because the protocol never sends without a posted receive */
 	GPUL_VERBS_HOPS = 64,
 };
 
@@ -41,10 +42,10 @@ typedef struct gpul_verbs_device {
 	uint8_t port;
 	uint8_t timeout, retry, traffic_class;
 	bool ethernet, uc, control_datagrams;
-	enum ibv_mtu mtu;             /* the smaller of the port's and the user's */
+	enum ibv_mtu mtu;             /* the smaller of the port's MTU and the user's */
 	gpul_rdma_flush flush;        /* not AUTO */
-	struct ibv_mr *null_mr;       /* flush by ATOMIC: where its result goes */
-	uint64_t scratch;             /* flush by READ: what it reads goes here */
+	struct ibv_mr *null_mr;       /* flush by ATOMIC: receives the result */
+	uint64_t scratch;             /* flush by READ: receives the data */
 	struct ibv_mr *scratch_mr;
 	_Atomic uint64_t down_since_ns;  /* when the port went down; 0: it is up */
 	gpul_rdma_device_info info;
@@ -56,14 +57,15 @@ typedef struct gpul_verbs_queue {
 	uint32_t psn;
 	uint32_t depth;               /* room of the send queue */
 	uint32_t posted, ended;       /* operations */
-	uint32_t *marks;              /* ring of depth: positions behind the signalled operations */
+	uint32_t *marks;              /* ring of `depth` entries: positions after the signalled
+				       * operations */
 	uint32_t marks_head, marks_tail;
 } gpul_verbs_queue;
 
 /* Datagrams: buffers of both directions in one registration. */
 typedef struct gpul_verbs_datagrams {
 	gpul_verbs_queue queue;
-	struct ibv_ah *ah;            /* of the peer */
+	struct ibv_ah *ah;            /* address handle of the peer */
 	uint32_t peer_qpn, peer_qkey, qkey;
 	uint32_t stride;              /* bytes of one buffer */
 	unsigned char *buffers;       /* GPUL_VERBS_DATAGRAMS to receive, then as many to send */
@@ -112,7 +114,8 @@ const char *gpul_verbs_wc_advice(enum ibv_wc_status status, bool of_receive);
 /* Open the device that desc names, or the first usable one, and choose its port, GID and MTU. */
 gpul_status gpul_verbs_choose(gpul_verbs_device *d, const gpul_rdma_device_desc *desc, gpul_error *err);
 
-/* Choose how FLUSH is done, and allocate what it needs in the device; info.flush has the reason. */
+/* Choose the method of FLUSH, and allocate its resources in the device; info.flush has the
+ * reason. */
 gpul_status gpul_verbs_choose_flush(gpul_verbs_device *d, const gpul_rdma_device_desc *desc, gpul_error *err);
 void gpul_verbs_end_flush(gpul_verbs_device *d);
 
@@ -132,7 +135,7 @@ typedef struct gpul_verbs_remote {
 	uint16_t lid;
 	union ibv_gid gid;
 	enum ibv_mtu mtu;
-	bool global;                  /* the way needs a global route header */
+	bool global;                  /* the path needs a global route header */
 } gpul_verbs_remote;
 
 /* From INIT to RTS. */
@@ -179,7 +182,7 @@ void gpul_verbs_destroy_path(void *path);
 int gpul_verbs_async_fd(void *device);
 bool gpul_verbs_async_read(void *device, gpul_rdma_failure *why);
 
-/* Give n empty receives back. */
+/* Repost n empty receives. */
 int gpul_verbs_post_recvs(gpul_verbs_path *p, gpul_verbs_queue *q, unsigned n);
 
 /* ---- flush.c, datagram.c: parts of a path --------------------------------------------------------------------------- */
@@ -197,7 +200,7 @@ gpul_status gpul_verbs_flush(gpul_verbs_path *p, const gpul_rdma_op *op, bool *a
 gpul_status gpul_verbs_send_datagram(gpul_verbs_path *p, const gpul_rdma_op *op, bool *accepted, gpul_rdma_failure *why);
 /* Convert the completion of a receive; returns false if the datagram is not from the peer. */
 bool gpul_verbs_datagram_arrived(gpul_verbs_path *p, const struct ibv_wc *wc, gpul_rdma_event *out);
-/* Give back the buffers whose data the last poll returned.  Returns an errno number. */
+/* Repost the buffers whose data the last poll returned.  Returns an errno number. */
 int gpul_verbs_recycle_datagrams(gpul_verbs_path *p);
 
 /* ---- what post.c and poll.c share -------------------------------------------------------------------------------------- */
@@ -215,7 +218,7 @@ static inline void gpul_verbs_count_post(gpul_verbs_queue *q, bool signaled)
 		q->marks[q->marks_head++ % q->depth] = q->posted;
 }
 
-/* A signalled operation has completed: so have the ones before it. */
+/* A signalled operation has completed, and so have all operations before it. */
 static inline void gpul_verbs_count_completion(gpul_verbs_queue *q)
 {
 	if (q->marks_tail != q->marks_head)

@@ -1,4 +1,4 @@
-/* verbs_lib.c — fill the table of libibverbs. */
+/* verbs_lib.c — fills the table of libibverbs. */
 #include "rdma/verbs/verbs_lib.h"
 
 #include <dlfcn.h>
@@ -37,7 +37,8 @@ static ssize_t query_gid_table(struct ibv_context *ctx, struct ibv_gid_entry *en
 	return exported_gid_table(ctx, entries, max_entries, flags, sizeof *entries);
 }
 
-/* As ibv_query_port() of the header: the exported function fills only the fields that the first version had. */
+/* Like the inline ibv_query_port() of the header: the exported function fills only the fields
+ * of the first version. */
 static int query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr)
 {
 	struct verbs_context *extended = __extension__ verbs_get_ctx_op(ctx, query_port);

@@ -7,7 +7,8 @@
 
 #if GPUL_HAVE_LIBIBVERBS
 
-/* Fill d->ports, with d->n_ports elements, and their GIDs.  On failure (no memory) what is filled is released with d. */
+/* Fill d->ports, with d->n_ports elements, and their GIDs.  On failure (no memory), the filled
+ * parts are released together with d. */
 gpul_status gpul_verbs_read_ports(const struct gpul_verbs *v, struct ibv_context *ctx, gpul_verbs_device_info *d, gpul_error *err);
 
 #endif
