@@ -4,7 +4,8 @@
  *     thread that polls:     nothing found ─ gpul_bell_is_quiet()? ─ no: its usual short nap
  *                                                                └ yes: gpul_bell_sleep(), until somebody rings or the time is over
  *
- * Some work comes without a ring, such as words that a kernel writes: so a sleeping thread still looks now and then. */
+ * Some work comes without a ring, such as words that a kernel writes: so a sleeping thread
+ * still polls from time to time. */
 #ifndef GPULOAD_CORE_BELL_H
 #define GPULOAD_CORE_BELL_H
 
@@ -20,19 +21,20 @@ typedef struct gpul_bell {
 	uint32_t rung, sleepers;
 } gpul_bell;
 
-/* What one thread has heard.  Zeroed: ready to use. */
+/* The last ring that one thread has seen.  Zeroed: ready to use. */
 typedef struct gpul_bell_ear {
 	uint32_t heard;
 	uint64_t since_ns;  /* of gpul_clock_ns() */
 } gpul_bell_ear;
 
-enum { GPUL_BELL_QUIET_MS = 1000 };  /* without a ring, before it is quiet */
+enum { GPUL_BELL_QUIET_MS = 1000 };  /* time without a ring after which the bell is quiet */
 
-/* There is work, or will be soon: wake the threads that sleep.  Any thread. */
+/* Wake the sleeping threads, because there is work, or will be soon.  Any thread. */
 void gpul_bell_ring(gpul_bell *b);
-/* Has nobody rung for GPUL_BELL_QUIET_MS?  Each thread has an ear of its own. */
+/* True if nobody has rung for GPUL_BELL_QUIET_MS.  Each thread passes its own ear. */
 bool gpul_bell_is_quiet(const gpul_bell *b, gpul_bell_ear *ear);
-/* Sleep until somebody rings, at most for a time; returns at once if somebody has rung since gpul_bell_is_quiet(). */
+/* Sleep until somebody rings, or the time is over; returns at once if somebody has rung since
+ * gpul_bell_is_quiet(). */
 void gpul_bell_sleep(gpul_bell *b, const gpul_bell_ear *ear, unsigned most_ms);
 
 #ifdef __cplusplus

@@ -9,7 +9,8 @@
 #include <zstd.h>
 #endif
 
-/* The size of the text, and whether it is packed: zstd's data begins with bytes that no text begins with. */
+/* The size of the text, and whether it is packed: packed data starts with zstd's magic number,
+ * which no text starts with. */
 static size_t text_bytes(const gpul_embedded *file, bool *packed)
 {
 	const size_t n = (size_t)(file->end - file->begin);
@@ -19,7 +20,8 @@ static size_t text_bytes(const gpul_embedded *file, bool *packed)
 	if (*packed) {
 		const unsigned long long whole = ZSTD_getFrameContentSize(file->begin, n);
 
-		return whole < SIZE_MAX / 2 ? (size_t)whole : SIZE_MAX;  /* its errors are the largest numbers */
+		return whole < SIZE_MAX / 2 ? (size_t)whole : SIZE_MAX;  /* zstd's error values are larger than any
+									  * size */
 	}
 #endif
 	return n;

@@ -132,8 +132,8 @@ static gpul_status read_stream(int fd, const char *path, int first, gpul_file *o
 	return GPUL_OK;
 }
 
-/* Wait for data in a pipe that was opened non-blocking; a pipe without a writer has neither data nor an end.  The test
- * may read a byte: *first. */
+/* Wait for data in a pipe that was opened non-blocking; without a writer, a pipe has neither
+ * data nor an end.  The test may read a byte, which is stored in *first. */
 static gpul_status wait_for_writer(int fd, const char *path, int *first, gpul_error *err)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -142,7 +142,8 @@ static gpul_status wait_for_writer(int fd, const char *path, int *first, gpul_er
 
 	if (poll(&p, 1, WRITER_MS) != 0)
 		return GPUL_OK;
-	got = read(fd, &c, 1); /* 0: no writer; EAGAIN: a writer that has written nothing yet */
+	got = read(fd, &c, 1); /* 0: the pipe has no writer; EAGAIN: its writer has written
+				* nothing yet */
 	if (got == 0)
 		return gpul_fail(err, GPUL_ESYS, ENXIO, "%s is a pipe that no process writes to", path);
 	if (got > 0)
@@ -150,7 +151,7 @@ static gpul_status wait_for_writer(int fd, const char *path, int *first, gpul_er
 	return GPUL_OK;
 }
 
-/* Devices such as /dev/zero have no end; a terminal has one, and so has /dev/null. */
+/* Devices such as /dev/zero have no end of file; terminals and /dev/null have one. */
 static gpul_status check_device(int fd, const char *path, gpul_error *err)
 {
 	char c;
@@ -210,7 +211,8 @@ static gpul_status open_file(const char *path, bool regular, gpul_file *out, gpu
 	return st;
 }
 
-/* Standard input: a file that nothing was read from is mapped; everything else is read from here to its end. */
+/* Open standard input: map a file if nothing was read from it; read everything else from here
+ * to its end. */
 static gpul_status open_stdin(gpul_file *out, gpul_error *err)
 {
 	int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);

@@ -22,9 +22,10 @@ typedef struct gpul_file {
 
 /** Map a large file; read a small one, a pipe or standard input.
  *
- * Later writes to a mapped file may change the bytes; writes to a file that was read do not.  When another process cuts
- * a mapped file while it is used, zeros are read behind its new end, and gpul_file_check() fails.  For this, the process
- * has a handler of SIGBUS while a file is mapped; it passes on every other SIGBUS to the handler that was there before.
+ * Later writes to a mapped file may change the bytes; writes to a file that was read do not.
+ * When another process truncates a mapped file while it is used, zeros are read after its new
+ * end, and gpul_file_check() fails.  For this, the process has a handler of SIGBUS while a file
+ * is mapped; it passes on every other SIGBUS to the handler that was there before.
  *
  * @path  for open(), or "-" for standard input; at most 4 GiB are read from a file that is not regular
  * @out   owned by the caller: gpul_file_close(); untouched on failure
@@ -54,7 +55,7 @@ void gpul_file_close(gpul_file *f);  /* accepts a zeroed file; cannot fail */
  * Source  POSIX fstat(), mmap() */
 gpul_status gpul_file_check(const gpul_file *f, const char *path, gpul_error *err);
 
-/** The name of a file without its folders: the part of the path behind the last '/'. */
+/** The name of a file without its folders: the part of the path after the last '/'. */
 const char *gpul_file_name(const char *path);
 
 /* Hints about the n_bytes at `at` in f, for large files.  Fetch: the caller will soon read all of them.  Release: their

@@ -1,4 +1,5 @@
-/* io.h — read or write exactly n bytes of a file descriptor, although read() and write() may transfer fewer. */
+/* io.h — read or write exactly n bytes through a file descriptor; a single read() or write()
+ * may transfer fewer. */
 #ifndef GPULOAD_CORE_IO_H
 #define GPULOAD_CORE_IO_H
 

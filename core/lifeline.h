@@ -19,9 +19,9 @@ extern "C" {
 #endif
 
 typedef enum gpul_life {
-	GPUL_LIFE_NONE,  /* no process holds the word, or its holder has let go */
+	GPUL_LIFE_NONE,  /* no process holds the word, or its holder has released it */
 	GPUL_LIFE_HELD,
-	GPUL_LIFE_LOST,  /* the holder has ended without letting go */
+	GPUL_LIFE_LOST,  /* the holder has ended without releasing it */
 } gpul_life;
 
 typedef struct gpul_lifeline gpul_lifeline;  /* opaque: lifeline.c */

@@ -97,7 +97,7 @@ static uint64_t hash_of(const char *line)
 	return h;
 }
 
-/* Count a line that was not counted before.  *is_last: it is one too many. */
+/* Count a line that was not counted before. *is_last: the limit has been exceeded. */
 static bool is_new_mistake(const char *line, bool *is_last)
 {
 	const uint64_t h = hash_of(line);

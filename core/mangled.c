@@ -214,7 +214,7 @@ static uint64_t parse_local(walk *w)
 	return saturating_add(n, *w->p == 's' ? skip_char(w, 14) : parse_type(w));
 }
 
-/* The types up to an E. */
+/* A list of types, up to its E. */
 static uint64_t parse_types(walk *w)
 {
 	uint64_t n = 4;
@@ -313,7 +313,7 @@ static uint64_t parse_type(walk *w)
 
 uint64_t gpul_mangled_length(const char *name)
 {
-	walk w; /* large, so only the counters are initialised, below */
+	walk w; /* a large struct, so only the counters are initialised, below */
 	uint64_t n;
 	bool is_new;
 

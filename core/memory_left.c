@@ -48,8 +48,8 @@ static bool read_number(const char *folder, const char *name, uint64_t *out)
 	return found;
 }
 
-/* Read the numbers behind n names at the start of lines, as in "inactive_file 4096" and "MemAvailable: 12 kB", in the order
- * of the lines; 0: no such line. */
+/* Read the numbers after n names at the start of lines, as in "inactive_file 4096" and
+ * "MemAvailable: 12 kB", in the order of the lines; 0: no such line. */
 static void read_fields(const char *folder, const char *name, const char *const *fields, size_t n, uint64_t *values)
 {
 	FILE *f = open_file(folder, name);
@@ -79,7 +79,7 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 
 /* ---- one group -------------------------------------------------------------------------------- */
 
-/* The swap that a group may still use; NO_LIMIT: as much as there is. */
+/* The swap that a group may still use; NO_LIMIT: all swap of the machine. */
 static uint64_t swap_left(const struct version *v, const char *folder, uint64_t memory_left)
 {
 	uint64_t limit, used;
@@ -150,8 +150,9 @@ static bool own_group(const struct version *v, const char *root, char path[PATH_
 	return found;
 }
 
-/* Consider the group and all its ancestors up to the mount point.  A container may see the mount only from one group on, or
- * a path that does not begin with that group: then the mount point is its own group. */
+/* Consider the group and all its ancestors up to the mount point.  In a container, the mount
+ * may show only the hierarchy below some group, or the path may not start with that group: then
+ * the mount point is the process's own group. */
 static void consider_ancestors(const struct version *v, const char *root, const char *mount_point, const char *mount_root,
 			       const char *path, uint64_t swap_bytes, gpul_memory_left *out)
 {

@@ -3,7 +3,8 @@
  *     gpul_rows_read(path, "name,ranks,us", add, context, err)
  *         first line: must be the header         each further line ──> add(): fields as texts ─ gpul_rows_number() ...
  *
- * There are no quotes: a field has no comma.  Every message begins with the file and the line. */
+ * There are no quotes: a field has no comma.  Every message starts with the file and the
+ * line. */
 #ifndef GPULOAD_CORE_ROWS_H
 #define GPULOAD_CORE_ROWS_H
 
@@ -18,7 +19,7 @@ extern "C" {
 
 enum { GPUL_ROWS_MAX_COLUMNS = 32, GPUL_ROWS_MAX_LINE = 511 };
 
-/* Where the reader is. */
+/* The position of the reader, for messages. */
 typedef struct gpul_rows {
 	const char *path;
 	unsigned line;                /* from 1 */
@@ -37,11 +38,13 @@ typedef gpul_status gpul_row_fn(const gpul_rows *r, char *const *field, void *co
  * Errors  those of gpul_file_open() and of row; GPUL_EFORMAT another header, a line with other columns, one that is too long */
 gpul_status gpul_rows_read(const char *path, const char *header, gpul_row_fn *row, void *context, gpul_error *err);
 
-/* Fail with GPUL_EFORMAT: the place, the column, what was found there, and what was expected. */
+/* Fail with GPUL_EFORMAT; the message has the place, the column, the text found there, and what
+ * was expected. */
 gpul_status gpul_rows_fail(const gpul_rows *r, const char *column, const char *found, const char *expected);
 
-/* Parse a field; GPUL_EFORMAT if it is something else.  Number: a whole one from least to most.  Decimal: at least 0, below 1e15.
- * Text: copied; neither empty nor longer than out_bytes - 1. */
+/* Parse a field; GPUL_EFORMAT if it has another form.  Number: an integer from least to most.
+ * Decimal: at least 0, below 1e15. Text: copied; neither empty nor longer than out_bytes -
+ * 1. */
 gpul_status gpul_rows_number(const gpul_rows *r, const char *column, const char *text, uint64_t least, uint64_t most, uint64_t *out);
 gpul_status gpul_rows_decimal(const gpul_rows *r, const char *column, const char *text, double *out);
 gpul_status gpul_rows_text(const gpul_rows *r, const char *column, const char *text, char *out, size_t out_bytes);

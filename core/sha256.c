@@ -45,8 +45,8 @@ static uint32_t sigma1(uint32_t x)
 	return rotr(x, 17) ^ rotr(x, 19) ^ x >> 10;
 }
 
-/* The standard moves a to b, b to c ... after each step.  Here the values stay in place, and in step i of eight the
- * index of a is -i mod 8; after unrolling that is a constant. */
+/* The standard copies a to b, b to c and so on after each step.  Here the values stay in place,
+ * and in step i of eight the index of a is -i mod 8; after unrolling that is a constant. */
 static inline void do_round(uint32_t v[8], unsigned i, uint32_t kw)
 {
 	uint32_t *a = &v[-i & 7], *b = &v[(1 - i) & 7], *c = &v[(2 - i) & 7], *d = &v[(3 - i) & 7];
@@ -143,7 +143,8 @@ void gpul_hmac_begin(gpul_hmac *h, const void *key, size_t key_bytes)
 {
 	unsigned char block[64] = { 0 };
 
-	if (key_bytes > sizeof block) {  /* a longer key counts by its digest */
+	if (key_bytes > sizeof block) {  /* a key longer than a block is replaced by its
+					  * digest */
 		gpul_sha256_begin(&h->inner);
 		gpul_sha256_add(&h->inner, key, key_bytes);
 		gpul_sha256_end(&h->inner, block);

@@ -10,7 +10,8 @@ void gpul_signal_pass_on(const struct sigaction *previous, int signal, void *inf
 		previous->sa_sigaction(signal, info, context);
 	} else if (previous->sa_handler != SIG_DFL && previous->sa_handler != SIG_IGN) {
 		previous->sa_handler(signal);
-	} else if (((const siginfo_t *)info)->si_code > 0) { /* the access is repeated and ends the process */
+	} else if (((const siginfo_t *)info)->si_code > 0) { /* after this handler returns, the access is
+							      * repeated, and ends the process */
 		sigaction(signal, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
 	} else if (previous->sa_handler == SIG_DFL) { /* sent by a process */
 		sigaction(signal, previous, NULL);

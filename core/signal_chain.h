@@ -1,4 +1,5 @@
-/* signal_chain.h — a handler of a signal in a library: what it does not handle goes to the handler that was there before. */
+/* signal_chain.h — for a library's signal handler: passes the signals that it does not handle
+ * to the previous handler. */
 #ifndef GPULOAD_CORE_SIGNAL_CHAIN_H
 #define GPULOAD_CORE_SIGNAL_CHAIN_H
 

@@ -92,14 +92,14 @@ static bool is_continuation(char c)
 	return ((unsigned char)c & 0xC0) == 0x80;
 }
 
-/* The length of the word at `at`; 0: there is a blank. */
+/* The length of the word at `at`; 0 if there is a blank. */
 static size_t word_bytes(const char *at)
 {
 	return strcspn(at, " \t\n");
 }
 
-/* Replace the middle of the n bytes at `at` by the mark, so that at most `most` are left: a third of the rest is the beginning.
- * Returns how many are left. */
+/* Replace the middle of the n bytes at `at` by the mark, so that at most `most` are left: one
+ * third from the start, two thirds from the end.  Returns how many are left. */
 static size_t cut_middle(char *at, size_t n, size_t most)
 {
 	size_t head = (most - MARK_BYTES) / 3, tail = n - (most - MARK_BYTES - head);

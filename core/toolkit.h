@@ -28,8 +28,9 @@ typedef struct gpul_toolkit_entry { const char *name; size_t offset; } gpul_tool
 
 typedef struct gpul_toolkit_library {
 	const char *variable;               /* environment variable with its path, "GPULOAD_NVRTC" */
-	const char *const *names;           /* file names to try in each folder, best first; NULL ends them */
-	const gpul_toolkit_entry *entries;  /* required functions; a NULL name ends them */
+	const char *const *names;           /* file names to try in each folder, best first; terminated by
+					     * NULL */
+	const gpul_toolkit_entry *entries;  /* required functions; terminated by a NULL name */
 	void *table;                        /* the struct that receives the functions' addresses */
 	void (*opened)(void);               /* called once, after table and path are filled in */
 	const char *needed_for, *otherwise; /* begin and end of the message if the library is missing */

@@ -179,13 +179,15 @@ static gpul_status open_auto(gpul_error *err)
 		return GPUL_OK;
 	}
 	st = open_soft(&why_neither);
-	if (st == GPUL_EINVAL)  /* it refuses GPULOAD_SOFT_TOOLS: the other driver does not matter */
+	if (st == GPUL_EINVAL)  /* it refuses GPULOAD_SOFT_TOOLS: the failure of the other
+				 * driver is irrelevant */
 		return gpul_fail(err, st, why_neither.native, "%s", why_neither.text);
 	if (st)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, why_not.native, "no CUDA driver. %s; %s",
 				 nvidia_is_absent ? GPUL_NO_NVIDIA_DRIVER : why_not.text, why_neither.text);
 	chosen_by_auto = &soft.table;
-	/* A machine without NVIDIA's driver is no surprise to its user: a short notice, and the message of dlopen() for the log. */
+	/* The user of a machine without NVIDIA's driver expects this: print a short notice, and
+	 * write the message of dlopen() to the log. */
 	if (nvidia_is_absent)
 		gpul_log(GPUL_LOG_INFO, "driver", "%s", why_not.text);
 	gpul_log(GPUL_LOG_NOTICE, "driver", "%s; using the software driver",

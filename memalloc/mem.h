@@ -11,10 +11,11 @@
  *     describe ─ gpul_mem_create ─> gpul_mem ─ gpul_mem_export ─> fd ┄┄ ipc/ ┄┄> gpul_mem_import ─> gpul_mem
  *
  * "= GPU address": one address is valid on the CPU and on every GPU with access.  memfd and shm memory starts as
- * zeros; the first contents of other kinds are up to the driver.  A memfd is sealed, so it cannot shrink while others
- * have it mapped.  A file in /dev/shm cannot be sealed: a process that shrinks it kills each process that then accesses
- * it (SIGBUS), so share that kind only among processes that trust each other.  Device-ipc memory turns on peer access
- * between its GPUs, and leaves it on. */
+ * zeros; the initial contents of other kinds depend on the driver.  A memfd is sealed, so it
+ * cannot shrink while others have it mapped.  A file in /dev/shm cannot be sealed: a process
+ * that shrinks it kills each process that then accesses it (SIGBUS), so share that kind only
+ * among processes that trust each other.  Device-ipc memory turns on peer access between its
+ * GPUs, and leaves it on. */
 #ifndef GPULOAD_MEMALLOC_MEM_H
 #define GPULOAD_MEMALLOC_MEM_H
 
@@ -99,7 +100,8 @@ typedef struct gpul_mem_info {
  *         CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED; Linux memfd_create(2), shm_open(3) */
 gpul_status gpul_mem_create(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem **out,
 			    gpul_error *err);
-/** Unmap and free the memory.  NULL is fine; cannot fail.  The caller makes sure that no kernel still uses the memory. */
+/** Unmap and free the memory.  NULL is fine; cannot fail.  The caller must make sure that no
+ * kernel still uses the memory. */
 void gpul_mem_destroy(gpul_mem *m);
 
 /* Properties of m; valid as long as m.  Any thread. */
@@ -133,7 +135,8 @@ typedef struct gpul_mem_handle { unsigned char bytes[64]; } gpul_mem_handle;
  * Source  CUDA Driver API: cuMemExportToShareableHandle, cuIpcGetMemHandle */
 gpul_status gpul_mem_export_handle(gpul_mem *m, gpul_mem_handle *out, gpul_error *err);
 
-/* The description of the memory that an owner sends, beside the descriptor or handle, to a process that maps it. */
+/* The description of the memory that an owner sends, together with the descriptor or handle, to
+ * a process that maps it. */
 typedef struct gpul_mem_offer {
 	gpul_mem_kind kind;
 	size_t bytes, mapped_bytes;

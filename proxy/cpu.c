@@ -14,7 +14,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned n_proxies[CPU_SETSIZE];  /* this process' proxies pinned to each CPU; guarded by lock */
 
-/* Parse a number and move *text behind it.  Returns false if there is no digit. */
+/* Parse a number and advance *text past it.  Returns false if there is no digit. */
 static bool parse_number(const char **text, unsigned long *out)
 {
 	char *end;
@@ -128,7 +128,8 @@ static gpul_status reserve_on_node(int node, int *cpu, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* pthread_create() will report a CPU that the system does not allow: the cpuset may be wider than the caller's affinity. */
+/* Not checked against the caller's affinity, because the cpuset may be wider; pthread_create()
+ * reports a CPU that the system does not allow. */
 static gpul_status reserve_number(int number, int *cpu, gpul_error *err)
 {
 	if (number < 0 || number >= CPU_SETSIZE)

@@ -78,7 +78,8 @@ static inline void scan_lanes(gpul_fifo *f)
 /* The lanes of a group from which triggers were taken, one bit each. */
 struct taking {
 	uint64_t owing;  /* their tails must be written by the next release */
-	uint64_t round;  /* they wrapped around, so they now await the other lap bit */
+	uint64_t round;  /* they wrapped around, so their next triggers have the other lap
+			  * bit */
 };
 
 static inline struct gpul_trigger *ring_of(const gpul_fifo *f, unsigned lane)

@@ -23,8 +23,8 @@ struct gpul_trigger {
 	unsigned long long word[2];
 };
 
-/* What the CPU writes for the kernels about one lane.  Each lane has a separate cache line, because reads of one line queue
- * behind each other.  A kernel reads both words with one load. */
+/* What the CPU writes for the kernels about one lane.  Each lane has a separate cache line,
+ * because reads of one line are serialised.  A kernel reads both words with one load. */
 struct gpul_fifo_line {
 	unsigned long long tail;   /* positions below tail have been handled: their slots are free */
 	unsigned long long abort;  /* 0, or a code that ends every wait of the kernels */

@@ -6,8 +6,8 @@
  *     gpul_proxy_drain: wait until the FIFOs are empty          gpul_proxy_stop: end the thread
  *
  * The first error of a handler ends the thread: the kernels' waits end with the error's status as abort code, and
- * gpul_proxy_stop() returns the error.  In gpul_proxy_desc only fifos, n_fifos and kinds must be set; 0 is a good default
- * for the other fields. */
+ * gpul_proxy_stop() returns the error.  In gpul_proxy_desc only fifos, n_fifos and kinds must
+ * be set; 0 is the default of the other fields. */
 #ifndef GPULOAD_PROXY_PROXY_H
 #define GPULOAD_PROXY_PROXY_H
 
@@ -67,8 +67,9 @@ typedef struct gpul_proxy_desc {
 	gpul_proxy_pin pin;
 	int pin_number;         /* number of the node or CPU, for pin NODE and CPU */
 	unsigned batch;         /* most triggers between two releases of a FIFO; 0: GPUL_PROXY_BATCH */
-	bool release_later;     /* true: the thread does not release; handlers and progress call gpul_fifo_release_lane()
-				 * when the work is done */
+	bool release_later;     /* true: the thread does not release triggers; handlers and
+				 * progress call gpul_fifo_release_lane() when the work is
+				 * done */
 	uint64_t spin_ns;       /* time that the thread spins after the last trigger before it sleeps; 0:
 				 * GPUL_PROXY_SPIN_NS; GPUL_PROXY_SPIN_ALWAYS: it never sleeps */
 	uint64_t max_sleep_ns;  /* most latency that a sleep may add; 0: GPUL_PROXY_SLEEP_NS.  The thread subtracts how late
@@ -128,7 +129,8 @@ gpul_status gpul_proxy_drain(gpul_proxy *p, int timeout_ms, gpul_error *err);
  *
  * @p  a started proxy; NULL is fine
  * Errors  the first error of a handler or of progress; GPUL_ESYS native = ECANCELED: a kernel timed out or gpul_fifo_abort()
- *         was called (the message gives the code); native = EPIPE: a process behind a watch_fd or a FIFO has ended;
+ *         was called (the message gives the code); native = EPIPE: the process of a watch_fd or
+ *         of a FIFO's kernels has ended;
  *         GPUL_EINVAL called by a handler of this proxy, without any effect
  * Threads one thread, when no other thread uses p any more; not a handler */
 gpul_status gpul_proxy_stop(gpul_proxy *p, gpul_error *err);

@@ -226,8 +226,8 @@ static gpul_status sleep_until_woken(struct loop *l, uint64_t ns, gpul_error *er
 	return check_peers(l, err);
 }
 
-/* Sleep for a quarter of the idle time so far: the latency that this adds is then small beside the time since the last
- * trigger. */
+/* Sleep for a quarter of the idle time so far: the latency that this adds is then small
+ * compared with the time since the last trigger. */
 static gpul_status back_off(struct loop *l, gpul_error *err)
 {
 	const uint64_t max = l->p->desc.max_sleep_ns;

@@ -1,7 +1,7 @@
 /* probe_main.c — the program gpuload-probe: the child process of gpul_mem_probe().
  *
  * Opens the driver that $GPULOAD_DRIVER names, then answers questions on descriptor 3 until that is closed.
- * A driver call may crash it; that protects the process that asked. */
+ * A driver call may crash this process; the process that sent the question then survives. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
