@@ -11,12 +11,15 @@
 #include "core/thread.h"
 
 enum {
-	RECEIVE_BYTES = 256 << 10,  /* at most, at once: the kernel copies the first bytes while the next ones arrive */
-	WAIT_MS = 5,                /* for the socket */
-	PUBLISH_ENTRIES = 64,       /* of a large packet with many small pieces */
+	RECEIVE_BYTES = 256 << 10,  /* limit of one receive, so that the kernel copies the first
+				     * bytes while the next ones arrive */
+	WAIT_MS = 5,                /* time of one wait for the socket */
+	PUBLISH_ENTRIES = 64,       /* limit of the entries at a time, for a large packet with
+				     * many small pieces */
 	YIELDS = 256,               /* turns without progress before the thread sleeps */
 	SLEEP_NS = 50000,
-	LOOK_NS = 100000,           /* of the calling thread, at the kernel */
+	LOOK_NS = 100000,           /* time between two polls of the kernel by the calling
+				     * thread */
 };
 
 struct feeder {
@@ -29,7 +32,8 @@ struct feeder {
 	uint64_t moved_ns;              /* time of the last progress */
 	unsigned n_idle;                /* turns since then */
 	atomic_bool stop;               /* the kernel has ended */
-	bool ended;                     /* the kernel knows the number of all entries */
+	bool ended;                     /* the kernel has been given the total number of
+					 * entries */
 	gpul_netqueue_received_stream *out;
 	gpul_error err;
 };
@@ -100,7 +104,7 @@ static gpul_status fail_silent(struct feeder *f)
 			 (double)f->limit_ns / 1e9, (unsigned long long)f->producer.received);
 }
 
-/* After a turn without progress: is the time over?  Else yield, then sleep. */
+/* After a turn without progress: fail if the time is over; otherwise yield, later sleep. */
 static gpul_status pause_feeder(struct feeder *f)
 {
 	const struct timespec pause = { .tv_nsec = SLEEP_NS };
@@ -161,10 +165,11 @@ static gpul_status await_end(struct feeder *f, pthread_t thread, gpul_error *err
 	f->out->end_ns = gpul_clock_ns();
 	atomic_store(&f->stop, true);
 	(void)pthread_join(thread, NULL);
-	if (f->err.status)   /* the cause, also of the kernel's end */
+	if (f->err.status)   /* the feeder's failure has also ended the kernel */
 		st = gpul_fail(err, f->err.status, f->err.native, "%s", f->err.text);
 	waited = gpul_netqueue_wait(f->q, &f->out->result, st ? NULL : &why);
-	if (!st && f->out->result.waited.ready && !f->ended) {  /* the kernel has noticed it before the feeder */
+	if (!st && f->out->result.waited.ready && !f->ended) {  /* the kernel has noticed the abort before the
+								 * feeder */
 		(void)fail_silent(f);
 		why = f->err;
 	}

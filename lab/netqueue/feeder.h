@@ -14,8 +14,9 @@
 extern "C" {
 #endif
 
-/* Where the bytes of a stream come from.  receive() is called on the feeder's thread: it fills the spans in order with bytes that
- * have arrived, or waits up to wait_ms for some; *got 0: none came.  *closed: there will be none. */
+/* The source of a stream's bytes.  receive() is called on the feeder's thread: it fills the
+ * spans in order with bytes that have arrived, or waits up to wait_ms for some; *got 0: none
+ * came.  *closed: there will be none. */
 typedef struct gpul_netqueue_source {
 	gpul_status (*receive)(void *context, const struct iovec *into, int n_into, int wait_ms, size_t *got, bool *closed, gpul_error *err);
 	void *context;
@@ -28,11 +29,12 @@ gpul_netqueue_source gpul_netqueue_from_socket(int *fd);
 typedef struct gpul_netqueue_memory {
 	const unsigned char *bytes;
 	uint64_t n_bytes, at;           /* at: received so far */
-	uint64_t packet_bytes;          /* most bytes of a packet; 0: as many as there is room for */
+	uint64_t packet_bytes;          /* limit of the bytes of a packet; 0: as many as there is
+					 * room for */
 	uint64_t seed;
 } gpul_netqueue_memory;
 
-/* m is borrowed. */
+/* Make a receiver of m, which is borrowed. */
 gpul_netqueue_source gpul_netqueue_from_memory(gpul_netqueue_memory *m);
 
 typedef struct gpul_netqueue_receiver {
@@ -58,8 +60,9 @@ typedef struct gpul_netqueue_received_stream {
  * @bytes        its size
  * @receiver     copied
  * @out          filled, also after a failure
- * Errors  GPUL_EFORMAT entries were refused, or the stream is malformed; GPUL_ESYS native = ETIMEDOUT nothing arrived, or the
- *         kernel did not go on, EPIPE the sender has closed the connection early, ECANCELED gpul_netqueue_abort();
+ * Errors  GPUL_EFORMAT entries were refused, or the stream is malformed; GPUL_ESYS native =
+ *         ETIMEDOUT nothing arrived, or the kernel made no progress, EPIPE the sender has
+ *         closed the connection early, ECANCELED gpul_netqueue_abort();
  *         GPUL_EUNSUPPORTED bounce memory in device memory; GPUL_ECUDA; GPUL_ENOMEM
  * Threads as gpul_netqueue_create() */
 gpul_status gpul_netqueue_receive(gpul_netqueue *q, CUdeviceptr destination, uint64_t bytes, const gpul_netqueue_receiver *receiver,

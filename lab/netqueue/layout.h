@@ -1,4 +1,4 @@
-/* layout.h — the memory of a netqueue, and what its kernel gets to know: for C and for CUDA C++.
+/* layout.h — the memory of a netqueue, and the argument of its kernel: for C and for CUDA C++.
  *
  *     bounce memory: n_slots slots of slot_bytes, GPU-mapped memory into which the packets of a stream are received
  *    ┌──────────────┬──────────────┬──────────────┬──────────────┐
@@ -14,13 +14,13 @@
  *      word 1 │ lap     │ destination: offset in the receiver's memory     │  the order of a vector's parts unspecified: an
  *             └─────────┴──────────────────────────────────────────────────┘  entry is complete when BOTH laps are its own.
  *
- * Entry n (from 0) is at place n % n_entries, and its lap is (n / n_entries + 1) % 256; in fresh memory all laps are 0.  The
- * kernel takes an entry when it is among those that `written` counts, and both laps are right.  An entry that is counted and has
- * another lap is refused.
+ * Entry n (from 0) is at place n % n_entries, and its lap is (n / n_entries + 1) % 256; in
+ * fresh memory all laps are 0.  The kernel takes an entry when `written` counts it, and both
+ * laps are right.  An entry that is counted but has another lap is refused.
  *
  * Each chunk of chunk_entries consecutive entries belongs to one block of the kernel: chunk c to block c % n_blocks.  When a
- * block no longer reads a piece, it counts it in its word of done[]; from these words the CPU computes which entry is the
- * oldest in use, and so which slots it can receive into again (credits).
+ * block no longer reads a piece, it counts it in its word of done[]; from these words the CPU
+ * computes the oldest entry in use, and so the slots that it can receive into again (credits).
  *
  *     control, host memory   ┌─────────┬───────┐ <── the CPU writes: entries written so far, and whether they are all;
  *                            │ written │ abort │     abort: leave now.  Both words are read by one 16-byte load
@@ -46,7 +46,7 @@ enum {
 	GPUL_NETQUEUE_MAX_CHUNK = 32,        /* a warp reads so many entries at once */
 	GPUL_NETQUEUE_MIN_THREADS = 64,      /* one warp reads entries, at least one copies */
 	GPUL_NETQUEUE_MAX_THREADS = 768,  /* so that a thread has 80 registers */
-	GPUL_NETQUEUE_MAX_REPORTS = 64,      /* further refusals are counted only */
+	GPUL_NETQUEUE_MAX_REPORTS = 64,      /* further refusals are only counted */
 };
 #define GPUL_NETQUEUE_SOURCE_MASK ((1ull << GPUL_NETQUEUE_LENGTH_SHIFT) - 1)
 #define GPUL_NETQUEUE_DESTINATION_MASK ((1ull << GPUL_NETQUEUE_LAP_SHIFT) - 1)
@@ -55,7 +55,7 @@ typedef struct gpul_netqueue_entry {
 	uint64_t word[2];
 } gpul_netqueue_entry;
 
-/* Which rule an entry breaks; in this order they are checked. */
+/* The rule that an entry breaks; the rules are checked in this order. */
 enum gpul_netqueue_field {
 	GPUL_NETQUEUE_ACCEPTED = 0,
 	GPUL_NETQUEUE_LAP,              /* value: the wrong lap; limit: the entry's lap */
@@ -66,7 +66,8 @@ enum gpul_netqueue_field {
 	GPUL_NETQUEUE_DESTINATION,      /* value: first byte; limit: bytes of the destination */
 	GPUL_NETQUEUE_DESTINATION_END,  /* value: end of the piece; limit: bytes of the destination */
 	GPUL_NETQUEUE_N_FIELDS,
-	GPUL_NETQUEUE_WAITED = GPUL_NETQUEUE_N_FIELDS, /* a report only: no entry came within value ns */
+	GPUL_NETQUEUE_WAITED = GPUL_NETQUEUE_N_FIELDS, /* only in reports: no entry arrived within value
+							* ns */
 };
 
 /* A refused entry, or a wait that has timed out. */
@@ -78,25 +79,27 @@ typedef struct gpul_netqueue_report {
 	uint64_t value, limit;          /* as above */
 } gpul_netqueue_report;
 
-/* In host memory.  Words of different writers are in different lines. */
+/* In host memory.  Words with different writers are in different cache lines. */
 typedef struct gpul_netqueue_control {
-	uint64_t written;               /* entries so far, times 2; plus 1: these are all, blocks leave when they have taken theirs */
-	uint64_t abort;                 /* not 0: blocks leave */
+	uint64_t written;               /* entries so far, times 2; plus 1 if these are all: then
+					 * blocks end when they have taken theirs */
+	uint64_t abort;                 /* not 0: all blocks end */
 	uint64_t unused[14];
 	gpul_netqueue_report waited;    /* of the first block that has waited too long */
 	gpul_netqueue_report reports[GPUL_NETQUEUE_MAX_REPORTS]; /* refusals */
 	uint64_t unused2[3];
-	uint64_t done[GPUL_NETQUEUE_MAX_BLOCKS]; /* entries that a block has finished */
+	uint64_t done[GPUL_NETQUEUE_MAX_BLOCKS]; /* entries that each block has finished */
 } gpul_netqueue_control;
 
-/* What the blocks count and know together; in device memory, zero at the start. */
+/* The words that the blocks share; in device memory, zero at the start. */
 typedef struct gpul_netqueue_counts {
 	uint64_t n_pieces, n_bytes;     /* copied */
 	uint64_t n_refused;
 	uint64_t n_timed_out;           /* blocks */
 	uint64_t refused[GPUL_NETQUEUE_N_FIELDS]; /* [field] */
-	uint64_t written, abort;        /* of gpul_netqueue_control, as a block has last read them over the bus, for the others */
-	uint64_t reads;                 /* 1: a block reads them now */
+	uint64_t written, abort;        /* the words of gpul_netqueue_control as some block has last
+					 * read them over the bus, for all blocks */
+	uint64_t reads;                 /* 1: a block is reading them now */
 } gpul_netqueue_counts;
 
 /* The argument of the kernel. */
@@ -108,11 +111,11 @@ typedef struct gpul_netqueue_view {
 	const gpul_netqueue_entry *ring;
 	gpul_netqueue_control *control;
 	gpul_netqueue_counts *counts;
-	uint64_t timeout_ns;            /* of a wait for an entry; 0: none */
+	uint64_t timeout_ns;            /* time-out of a wait for an entry; 0: none */
 	uint32_t slot_bytes;            /* a power of two */
 	uint32_t n_entries;             /* a power of two */
 	uint32_t chunk_entries;         /* a power of two, at most GPUL_NETQUEUE_MAX_CHUNK */
-	uint32_t polls_per_check;       /* of the time, in a wait */
+	uint32_t polls_per_check;       /* polls between two checks of the time, in a wait */
 } gpul_netqueue_view;
 
 #ifdef __CUDACC__

@@ -14,7 +14,8 @@ GPUL_EMBED(netqueue_unpack_ptx, "lab/netqueue/unpack.ptx");
 
 enum {
 	DEFAULT_SLOTS = 64, DEFAULT_SLOT_BYTES = 64 << 10, DEFAULT_ENTRIES = 8192, DEFAULT_TIMEOUT_MS = 10000,
-	HOST_BLOCKS = 16, HOST_THREADS = 384, CHUNK = 8,  /* more than the bus needs: 16 x 11 warps have 360 KiB of loads in flight */
+	HOST_BLOCKS = 16, HOST_THREADS = 384, CHUNK = 8,  /* enough for the bus: 16 x 11 warps have 360 KiB of loads in
+							   * flight */
 	INTERPRETED_BLOCKS = 2, INTERPRETED_THREADS = 96,
 	POLLS_PER_CHECK = 1024, INTERPRETED_POLLS_PER_CHECK = 32,
 };
@@ -60,7 +61,7 @@ static gpul_status load_kernel(gpul_netqueue *q, gpul_error *err)
 	return st ? st : gpul_kernel_prepare(q->kernel, err);
 }
 
-/* All blocks have to be resident: the CPU waits for the credits of each of them. */
+/* All blocks must be resident, because the CPU waits for credits from each of them. */
 static gpul_status choose_blocks(gpul_netqueue *q, gpul_error *err)
 {
 	gpul_netqueue_desc *d = &q->about;

@@ -5,8 +5,9 @@
  *       feeder.h             │ producer.h: where are the pieces?                ↑ │
  *                            └─> ring: {source, length, destination} ── polls ──┘ └── done[]: credits ──> the slots are free
  *
- * layout.h draws the memory.  The kernel runs as long as one receive.  It checks each entry: what does not fit is refused and
- * reported, and never written.  gpul_netqueue_receive() (feeder.h) does all of this with one call; the functions here are its
+ * layout.h draws the memory.  The kernel runs as long as one receive.  It checks each entry:
+ * one that does not fit is refused and reported, and its piece is not written.
+ * gpul_netqueue_receive() (feeder.h) does all of this with one call; the functions here are its
  * parts, for programs that write the entries themselves. */
 #ifndef GPULOAD_LAB_NETQUEUE_NETQUEUE_H
 #define GPULOAD_LAB_NETQUEUE_NETQUEUE_H
@@ -19,14 +20,17 @@
 extern "C" {
 #endif
 
-/* 0 in any number means the default. */
+/* A number of 0 means the default. */
 typedef struct gpul_netqueue_desc {
 	int device;                     /* ordinal; its primary context is current */
 	gpul_mem_kind kind;             /* of the bounce memory: AUTO (host memory), a host kind, or DEVICE, which no CPU can write */
-	gpul_netqueue_shape shape;      /* the kernel's blocks have to be resident together: n_blocks is reduced to that */
-	uint32_t n_threads;             /* of a block: a multiple of 32, GPUL_NETQUEUE_MIN_THREADS ... MAX_THREADS */
-	int timeout_ms;                 /* longest wait for the sender, or for the kernel; below 0: no limit.  The kernel itself
-					 * waits a quarter longer for an entry */
+	gpul_netqueue_shape shape;      /* all blocks of the kernel must be resident together: n_blocks
+					 * is reduced to that limit */
+	uint32_t n_threads;             /* threads of a block: a multiple of 32,
+					 * GPUL_NETQUEUE_MIN_THREADS ... MAX_THREADS */
+	int timeout_ms;                 /* time-out of a wait for the sender or the kernel; below 0: no
+					 * limit.  The kernel itself waits a quarter longer for an
+					 * entry */
 } gpul_netqueue_desc;
 
 typedef struct gpul_netqueue gpul_netqueue;  /* opaque: netqueue.c */
@@ -39,7 +43,7 @@ typedef struct gpul_netqueue gpul_netqueue;  /* opaque: netqueue.c */
  * Errors  GPUL_EINVAL a number is out of its limits; those of gpul_mem_create(); GPUL_ECUDA; GPUL_ENOMEM
  * Threads any thread with the context current; one thread at a time uses the object, except gpul_netqueue_abort() */
 gpul_status gpul_netqueue_create(const gpul_driver *drv, const gpul_netqueue_desc *desc, gpul_netqueue **out, gpul_error *err);
-void gpul_netqueue_destroy(gpul_netqueue *q);  /* waits for the kernel; NULL is fine */
+void gpul_netqueue_destroy(gpul_netqueue *q);  /* waits for the kernel to end; NULL is fine */
 
 /* The numbers in use, without zeros.  Valid as long as q. */
 const gpul_netqueue_desc *gpul_netqueue_about(const gpul_netqueue *q);
@@ -55,8 +59,9 @@ const gpul_mem *gpul_netqueue_bounce(const gpul_netqueue *q);
  * Threads as gpul_netqueue_create() */
 gpul_status gpul_netqueue_begin(gpul_netqueue *q, CUdeviceptr destination, uint64_t bytes, gpul_error *err);
 
-/* The same in two steps: entries can be written before the kernel starts, and the launch goes to a stream of the caller, which
- * then need not call gpul_netqueue_wait() before it has synchronised the stream. */
+/* gpul_netqueue_begin() in two steps: entries can be written before the kernel starts, and the
+ * launch goes to a stream of the caller, which then need not call gpul_netqueue_wait() before
+ * it has synchronised the stream. */
 void gpul_netqueue_empty(gpul_netqueue *q);
 /** Launch the kernel.
  *
@@ -71,11 +76,13 @@ gpul_status gpul_netqueue_launch(gpul_netqueue *q, CUdeviceptr destination, uint
 /* Write entry n; gpul_netqueue_publish() comes next.  The caller has a credit for it, and has written its piece.  For tests: any
  * words are allowed. */
 void gpul_netqueue_write(gpul_netqueue *q, uint64_t n, const gpul_netqueue_entry *entry);
-/* Read what the blocks have finished: [n_blocks].  What they have read may be overwritten then. */
+/* Read the numbers of entries that the blocks have finished: [n_blocks].  The pieces of these
+ * entries may then be overwritten. */
 void gpul_netqueue_read_done(const gpul_netqueue *q, uint64_t *done);
-/* Tell the kernel how many entries have been written, and whether these are all: then it ends when it has taken them. */
+/* Publish the number of written entries, and whether these are all: then the kernel ends when
+ * it has taken them. */
 void gpul_netqueue_publish(gpul_netqueue *q, uint64_t n_entries, bool all);
-/* Let the kernel leave.  Any thread may call. */
+/* Make the kernel end.  Any thread may call. */
 void gpul_netqueue_abort(gpul_netqueue *q);
 
 typedef struct gpul_netqueue_result {
@@ -85,7 +92,7 @@ typedef struct gpul_netqueue_result {
 	gpul_netqueue_report waited;    /* ready is 1: the kernel has waited too long for this entry */
 } gpul_netqueue_result;
 
-/** Has the kernel ended?
+/** Test whether the kernel has ended.
  *
  * @q    after gpul_netqueue_begin()
  * @out  true: call gpul_netqueue_wait()
@@ -93,7 +100,7 @@ typedef struct gpul_netqueue_result {
  * Threads as gpul_netqueue_create() */
 gpul_status gpul_netqueue_poll(gpul_netqueue *q, bool *out, gpul_error *err);
 
-/** Wait for the kernel's end, and read what it has counted.
+/** Wait for the kernel's end, and read its counters.
  *
  * @q    after gpul_netqueue_begin() or gpul_netqueue_launch(); all entries have been published, or it was aborted
  * @out  filled, also if entries were refused; untouched if a driver call fails

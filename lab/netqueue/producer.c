@@ -143,7 +143,7 @@ gpul_status gpul_netqueue_produce(gpul_netqueue_producer *p, const unsigned char
 		}
 	}
 	if (p->n_done == p->n_produced)
-		p->freed = p->parsed;  /* headers and pads without a piece */
+		p->freed = p->parsed;  /* skip headers and padding without a piece */
 	return st;
 }
 
@@ -159,7 +159,7 @@ gpul_status gpul_netqueue_credit(gpul_netqueue_producer *p, const uint64_t *done
 					 b, (unsigned long long)done[b], (unsigned long long)p->n_produced);
 		n_done = smaller(n_done, gpul_netqueue_entry_of(done[b], b, s->n_blocks, s->chunk_entries));
 	}
-	if (n_done > p->n_done) {  /* a smaller number is an old one */
+	if (n_done > p->n_done) {  /* a smaller number is an outdated one */
 		p->n_done = n_done;
 		p->freed = n_done == p->n_produced ? p->parsed : p->ends[(n_done - 1) & (s->n_entries - 1)];
 	}

@@ -1,4 +1,5 @@
-/* producer.h — from the bytes of a stream to entries: which pieces there are, which slots and entries are free.
+/* producer.h — turns the bytes of a stream into entries, and keeps track of the free slots and
+ * entries.
  *
  *     stream    header │ pad │ payload │ header │ payload │ ... │ header with length 0: the end
  *
@@ -13,8 +14,9 @@
  *       ↑                                                                              │
  *       └──────────── credit <──────────────── done[] of the kernel's blocks <─────────┘
  *
- * The bounce memory is a ring of bytes.  A record that is not all there, or that continues in the next slot, becomes several
- * pieces.  A header may be divided, too.  A slot is free when all entries with bytes in it are done.
+ * The bounce memory is a ring of bytes.  A record that has arrived only in part, or that
+ * continues in the next slot, becomes several pieces.  A header may be divided, too.  A slot is
+ * free when all entries with bytes in it are done.
  *
  * A pure state machine: no I/O, no clock, no allocation.  It reads headers only; it trusts neither them nor done[], and it does
  * not check a destination, because that is the kernel's task. */
@@ -57,9 +59,11 @@ typedef struct gpul_netqueue_piece {
 /* The members are private. */
 typedef struct gpul_netqueue_producer {
 	gpul_netqueue_shape shape;
-	uint64_t *ends;                 /* [n_entries] position in the stream behind each entry that is not done */
+	uint64_t *ends;                 /* [n_entries] position in the stream after each entry that is
+					 * not done */
 	uint64_t received, parsed, freed; /* positions in the stream: freed <= parsed <= received */
-	uint64_t n_produced, n_done;    /* entries; n_done: all before this one are done */
+	uint64_t n_produced, n_done;    /* numbers of entries; n_done: all entries before this
+					 * one are done */
 	uint64_t n_records;
 	unsigned char header[GPUL_NETQUEUE_HEADER_BYTES];
 	uint32_t header_bytes;          /* of them received */
@@ -68,7 +72,7 @@ typedef struct gpul_netqueue_producer {
 	bool ended;
 } gpul_netqueue_producer;
 
-/** Begin a stream.
+/** Start a stream.
  *
  * @p      any contents
  * @shape  valid; copied
@@ -80,10 +84,12 @@ typedef struct gpul_netqueue_span {
 	uint64_t at, bytes;             /* offset in bounce memory */
 } gpul_netqueue_span;
 
-/* Where the next bytes of the stream belong: up to two spans, in order.  Returns their number; 0: no slot is free. */
+/* Get the place for the next bytes of the stream: up to two spans, in order.  Returns their
+ * number; 0: no slot is free. */
 unsigned gpul_netqueue_room(const gpul_netqueue_producer *p, gpul_netqueue_span out[2]);
 
-/* n_bytes more have been received into the spans that gpul_netqueue_room() gives; at most as many as these have. */
+/* Report that n_bytes more have been received into the spans of gpul_netqueue_room(), at most
+ * the size of these spans. */
 void gpul_netqueue_received(gpul_netqueue_producer *p, uint64_t n_bytes);
 
 /** Make the next entry out of the received bytes.
@@ -92,12 +98,12 @@ void gpul_netqueue_received(gpul_netqueue_producer *p, uint64_t n_bytes);
  * @bounce  CPU address of the bounce memory
  * @out     the piece; set if *got
  * @got     false: all received bytes are in entries, or the ring is full, or the stream has ended
- * Errors  GPUL_EFORMAT native = position: no record header there, or bytes behind the end
+ * Errors  GPUL_EFORMAT native = position: no record header there, or bytes after the end
  * Threads one thread at a time */
 gpul_status gpul_netqueue_produce(gpul_netqueue_producer *p, const unsigned char *bounce, gpul_netqueue_piece *out, bool *got,
 				  gpul_error *err);
 
-/** Take over what the kernel's blocks have finished.
+/** Read the numbers of entries that the kernel's blocks have finished.
  *
  * @p     producer
  * @done  [n_blocks], as in gpul_netqueue_control
@@ -105,7 +111,8 @@ gpul_status gpul_netqueue_produce(gpul_netqueue_producer *p, const unsigned char
  * Threads one thread at a time */
 gpul_status gpul_netqueue_credit(gpul_netqueue_producer *p, const uint64_t *done, gpul_error *err);
 
-/* Has the end of the stream been parsed?  Then n_produced is the number of all entries. */
+/* True if the end of the stream has been parsed; then n_produced is the total number of
+ * entries. */
 bool gpul_netqueue_ended(const gpul_netqueue_producer *p);
 
 /* Write a header. */

@@ -1,4 +1,4 @@
-/* source.c — where a feeder's bytes come from: a socket, or memory. */
+/* source.c — the sources of a feeder's bytes: a socket, or memory. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>

@@ -30,8 +30,9 @@ struct gpul_netqueue_batch {
 	uint64_t taken;                 /* entries of this block up to the end of this batch; of the reader */
 };
 
-/* TOLD_BATCHES: a busy block tells the CPU of its finished entries so rarely, because the fence before that store waits for the
- * stores of the whole multiprocessor (measured: with each batch, pieces of 4 KiB took 10 % longer). */
+/* TOLD_BATCHES: a busy block reports its finished entries to the CPU only once in this number
+ * of batches, because the fence before that store waits for the stores of the whole
+ * multiprocessor (measured: with each batch, pieces of 4 KiB took 10 % longer). */
 enum { GPUL_NETQUEUE_BATCHES = 4, GPUL_NETQUEUE_NAP_NS = 40, GPUL_NETQUEUE_TOLD_BATCHES = 8 };
 
 struct gpul_netqueue_shared {
@@ -100,14 +101,15 @@ static __device__ __forceinline__ void gpul_netqueue_report_refusal(const gpul_n
 
 /* ---- the reader ---- */
 
-/* What the reader's lanes know; the same in all lanes. */
+/* The state of the reader; the same in all lanes. */
 struct gpul_netqueue_reader {
 	uint64_t taken;                 /* entries of this block that have been taken from the ring */
 	uint64_t written, abort;        /* as last read */
 	uint64_t start_ns;              /* first check of the time in this wait; 0: none yet */
 	uint64_t n_pieces, n_bytes;     /* of this lane */
 	uint64_t n_batches, n_finished; /* batches filled; those that the copiers have finished */
-	uint64_t n_told, finished;      /* batches that are counted in done[]; entries that the copiers have finished */
+	uint64_t n_told, finished;      /* batches that are reported in done[]; entries that the
+					 * copiers have finished */
 	uint32_t n_copiers, polls;
 };
 
@@ -124,7 +126,7 @@ static __device__ __forceinline__ void gpul_netqueue_show(uint32_t *word, uint32
 	asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"((uint32_t)__cvta_generic_to_shared(word)), "r"(n) : "memory");
 }
 
-/* Find the batches that the copiers have finished: they can be filled again. */
+/* Find the batches that the copiers have finished, so that they can be filled again. */
 static __device__ __forceinline__ void gpul_netqueue_collect(const gpul_netqueue_shared *s, gpul_netqueue_reader *r, uint32_t lane)
 {
 	while (r->n_finished < r->n_batches) {
@@ -138,8 +140,9 @@ static __device__ __forceinline__ void gpul_netqueue_collect(const gpul_netqueue
 	}
 }
 
-/* Tell the CPU which entries are finished, its credits.  The acquire in gpul_netqueue_see() and the release here order the copiers'
- * loads before the CPU's next receive into these slots; its partner is the load in take_credits() (netqueue.c). */
+/* Report the finished entries to the CPU: its credits.  The acquire in gpul_netqueue_see() and
+ * the release here order the copiers' loads before the CPU's next receive into these slots; its
+ * partner is the load in take_credits() (netqueue.c). */
 static __device__ __forceinline__ void gpul_netqueue_tell(const gpul_netqueue_view *q, gpul_netqueue_reader *r, uint32_t lane)
 {
 	if (r->n_told == r->n_finished)
@@ -149,7 +152,7 @@ static __device__ __forceinline__ void gpul_netqueue_tell(const gpul_netqueue_vi
 	r->n_told = r->n_finished;
 }
 
-/* After a poll without entries: are there no more, or must the block leave? */
+/* After a poll without entries: true if there are no more entries, or the block must leave. */
 static __device__ __forceinline__ bool gpul_netqueue_give_up(const gpul_netqueue_view *q, gpul_netqueue_reader *r, uint64_t first, uint32_t lane)
 {
 	uint64_t now;
@@ -172,7 +175,7 @@ static __device__ __forceinline__ bool gpul_netqueue_give_up(const gpul_netqueue
 	return true;
 }
 
-/* Write lane's entry into the batch, if it is right. */
+/* Write the lane's entry into the batch, if it is valid. */
 static __device__ __forceinline__ void gpul_netqueue_fill(const gpul_netqueue_view *q, gpul_netqueue_batch *b, gpul_netqueue_reader *r,
 							   const gpul_netqueue_entry *e, bool accepted, uint32_t lane)
 {
@@ -195,7 +198,7 @@ static __device__ __forceinline__ void gpul_netqueue_fill(const gpul_netqueue_vi
 	b->units_end[lane] = units;
 }
 
-/* Are both laps those of the entry?  If not, *wrong is one that is not. */
+/* True if both laps are those of the entry; otherwise *wrong is set to a wrong one. */
 static __device__ __forceinline__ bool gpul_netqueue_laps(const gpul_netqueue_entry *e, uint32_t lap, uint32_t *wrong)
 {
 	const uint32_t lap0 = (uint32_t)(e->word[0] >> GPUL_NETQUEUE_LAP_SHIFT), lap1 = (uint32_t)(e->word[1] >> GPUL_NETQUEUE_LAP_SHIFT);
@@ -212,9 +215,10 @@ static __device__ __forceinline__ bool gpul_netqueue_reads(uint64_t *reads)
 	return before == 0;
 }
 
-/* Read `written` and `abort`, by one lane of one block at a time, which stores them where the other blocks look.  The bus delivers
- * one line of host memory about once in a microsecond, however many blocks ask for it: if each of 132 read it, all of them
- * would have waited 136 us for their first entries.
+/* Read `written` and `abort`, by one lane of one block at a time, which stores them in device
+ * memory for the other blocks.  The bus delivers one line of host memory about once per
+ * microsecond, however many blocks request it: if each of 132 blocks read it, they would wait
+ * up to 136 us for their first entries.
  *
  * The acquire orders the loads of the entries and pieces that it counts; its partner is the store in gpul_netqueue_publish(), directly,
  * or through the block that has read it, whose release at the scope of the GPU is cumulative. */
@@ -239,9 +243,10 @@ static __device__ __forceinline__ void gpul_netqueue_look(const gpul_netqueue_vi
 
 /* Poll this block's next 32 entries; take those that are complete, up to the first that is not.  Returns their number.
  *
- * Entries that an earlier look has counted are only loaded.  Otherwise the loads of `written` and of the entries are in flight
- * together, so an entry may be read before it is written, although it is counted.  If the first one's laps are wrong, it is read
- * again behind a fence: then the laps are right, or it is refused. */
+ * Entries that `written` already counted at an earlier poll are only loaded.  Otherwise the
+ * loads of `written` and of the entries are in flight together, so an entry may be read before
+ * it is written, although it is counted.  If the first one's laps are wrong, it is read again
+ * after a fence: if the laps are still wrong, it is refused. */
 static __device__ __forceinline__ uint32_t gpul_netqueue_take(const gpul_netqueue_view *q, gpul_netqueue_batch *b, gpul_netqueue_reader *r,
 							       uint32_t lane)
 {
@@ -319,7 +324,8 @@ static __device__ __forceinline__ void gpul_netqueue_read(const gpul_netqueue_vi
 
 /* ---- the copiers ---- */
 
-/* Copy unit `first` of the batch and every n_copiers-th behind it.  Returns this warp's first unit of the next batch. */
+/* Copy unit `first` of the batch and every n_copiers-th unit after it.  Returns this warp's
+ * first unit of the next batch. */
 static __device__ __forceinline__ uint32_t gpul_netqueue_copy_batch(const gpul_netqueue_batch *b, uint32_t first, uint32_t n_copiers, uint32_t lane)
 {
 	const uint32_t units_end = b->units_end[lane], n_units = __shfl_sync(~0u, units_end, GPUL_NETQUEUE_LANES - 1);
@@ -331,7 +337,8 @@ static __device__ __forceinline__ uint32_t gpul_netqueue_copy_batch(const gpul_n
 		const bool last = u + 1 == __shfl_sync(~0u, units_end, (int)piece);
 		const uint32_t part = u - (piece ? units_before : 0), n_bytes = b->n_bytes[piece];
 		unsigned char *to = b->to[piece];
-		/* All units but the first begin at multiples of 16 of the destination; the last one takes the rest. */
+		/* All units but the first begin at multiples of 16 of the destination; the last
+		 * one includes the remainder. */
 		const uint32_t before = (uint32_t)(uintptr_t)to % 16, begin = part ? part * GPUL_NETQUEUE_UNIT_BYTES - before : 0;
 		const uint32_t end = last ? n_bytes : (part + 1) * GPUL_NETQUEUE_UNIT_BYTES - before;
 
@@ -340,14 +347,15 @@ static __device__ __forceinline__ uint32_t gpul_netqueue_copy_batch(const gpul_n
 	return u - n_units;
 }
 
-/* Wait until more than n batches (modulo 2^32) are filled; false: there will be no more.  By one lane, for all of them. */
+/* Wait until more than n batches (modulo 2^32) are filled; false: there will be no more.  One
+ * lane polls for the whole warp. */
 static __device__ __forceinline__ bool gpul_netqueue_next_batch(const gpul_netqueue_shared *s, uint32_t n, uint32_t lane)
 {
 	uint32_t more = 0;
 
 	if (lane == 0) {
 		while ((more = gpul_netqueue_see(&s->n_filled) != n) == 0) {
-			if (gpul_netqueue_see(&s->leave)) {   /* it is stored behind the last n_filled */
+			if (gpul_netqueue_see(&s->leave)) {   /* it is stored after the last n_filled */
 				more = gpul_netqueue_see(&s->n_filled) != n;
 				break;
 			}

@@ -1,6 +1,7 @@
-/* fit.c — the costs of a protocol from measured calls: a simplex walks down the error.
+/* fit.c — fits the costs of a protocol to measured calls: a simplex search minimises the error.
  *
- * The unknowns o, L, g, G and C are positive and differ by orders of magnitude, so the simplex lives in their logarithms. */
+ * The unknowns o, L, g, G and C are positive and differ by orders of magnitude, so the search
+ * uses their logarithms. */
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +9,8 @@
 
 enum { N = 5, ROUNDS = 2000 };
 
-/* What a factor of e away from the guess costs: little, but enough that a parameter that the calls do not determine stays near it. */
+/* The penalty for a parameter that differs from the guess by a factor of e: small, but enough
+ * to keep a parameter near the guess that the calls do not determine. */
 static const double pull = 1e-4;
 
 struct fit {
@@ -60,7 +62,7 @@ static struct corner reflect(const struct fit *f, const struct corner *worst, co
 	return c;
 }
 
-/* Sort the corners: the best one first. */
+/* Sort the corners, the best one first. */
 static void sort_corners(struct corner *c)
 {
 	for (int i = 1; i <= N; i++)

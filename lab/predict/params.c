@@ -84,8 +84,9 @@ gpul_status gpul_comm_link_parse(const char *text, bool memory, gpul_comm_link *
 
 void gpul_comm_link_costs(const gpul_comm_link *link, const gpul_comm_costs like[GPUL_COMM_N_PROTOS], gpul_comm_costs out[GPUL_COMM_N_PROTOS])
 {
-	/* LL has half the rate, LL128 15/16.  In memory, Simple waits for its fence, a second trip, before the counter follows; a network
-	 * delivers the counter behind the data. */
+	/* LL has half the rate, LL128 15/16.  In memory, Simple waits for its fence, a second
+	 * trip, before the counter follows; a network delivers the counter after the data,
+	 * without a second trip. */
 	static const double part[GPUL_COMM_N_PROTOS] = { [GPUL_COMM_LL] = 2, [GPUL_COMM_LL128] = 16.0 / 15, [GPUL_COMM_SIMPLE] = 1 };
 
 	for (gpul_comm_proto p = GPUL_COMM_LL; p < GPUL_COMM_N_PROTOS; p++) {

@@ -48,8 +48,9 @@ bool gpul_comm_params_apply(const gpul_comm_params *p, gpul_comm_transport trans
 /* A link by its latency and bandwidth. */
 typedef struct gpul_comm_link {
 	const char *name;             /* "": LATENCY:BANDWIDTH */
-	double latency_us, gb_per_s;  /* as the hardware has them: one way, each direction */
-	bool memory;                  /* of GPUs: all protocols; else a network: Simple only */
+	double latency_us, gb_per_s;  /* hardware figures: one way, each direction */
+	bool memory;                  /* a link between GPUs: all protocols; else a network:
+				       * Simple only */
 } gpul_comm_link;
 
 /** Find a link by its name ("ndr"), or parse "2.5:45": microseconds, GB/s.

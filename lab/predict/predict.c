@@ -24,7 +24,8 @@ struct problem {
 
 /* ---- the paths of the trees ------------------------------------------------------------------------------------------ */
 
-/* Edges of a path: inside or across; to an upper end with one child or with two, which it serves one after the other. */
+/* Counts of the edges of a path: inside a host or between hosts; with an upper end that has one
+ * child, or two, which it serves one after the other. */
 struct path {
 	unsigned edges[2][2];         /* [across][two] */
 };
@@ -91,7 +92,8 @@ static double busy_adding(const gpul_comm_costs *c, double bytes)
 	return busy(c, bytes) + bytes * c->reduce_us_per_byte;
 }
 
-/* A message in a ring: k slots, of which the next rank takes the first while the second is written. */
+/* A message in a ring: k slots; the next rank reads the first one while the second one is
+ * written. */
 static double step_on(const struct problem *p, const gpul_comm_costs *c, double bytes, bool adds)
 {
 	const double k = fmax(1, ceil(bytes / p->step_bytes)), b = p->stretch * (adds ? busy_adding : busy)(c, bytes / k);
@@ -109,7 +111,8 @@ static double step_around(const struct problem *p, double bytes, bool adds)
 
 /* ---- rings ------------------------------------------------------------------------------------------------------------ */
 
-/* n chunks a round, n - 1 steps for the way that adds, and as many for the one that copies, unless the result stays in parts. */
+/* n chunks in a round, n - 1 steps for the pass that adds, and as many for the pass that copies, unless each rank keeps
+ * only its part of the result. */
 static double ring(const struct problem *p, const struct gpul_comm_call_info *call, double bytes)
 {
 	const double rounds = fmax(1, ceil(bytes / (p->n * RING_SLOTS * p->step_bytes))), chunk = bytes / (p->n * rounds);

@@ -1,4 +1,4 @@
-/* blocks.c — from the bitmap to the lists of the streams, and to the jobs of the pack kernel. */
+/* blocks.c — makes the lists of the streams and the jobs of the pack kernel from the bitmap. */
 #include "lab/sparse/sparse_internal.h"
 
 /* Blocks of a stream: all words but the last one are full. */

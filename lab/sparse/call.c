@@ -1,4 +1,5 @@
-/* call.c — a call: find the blocks, greet the other ranks, choose dense or sparse, exchange. */
+/* call.c — a call: finds the blocks, exchanges hellos with the other ranks, chooses dense or
+ * sparse, exchanges the data. */
 #include <sched.h>
 #include <string.h>
 
@@ -74,7 +75,8 @@ static uint32_t awaited(const gpul_comm_sparse *s)
 	return s->rank;
 }
 
-/* After a turn of a loop: if nothing has happened, let others run; now and then look for failures and at the clock. */
+/* After a turn of a loop: if nothing has happened, yield; check for failures and the time-out
+ * at intervals. */
 static gpul_status rest(gpul_comm_sparse *s, gpul_error *err)
 {
 	gpul_error why = { 0 };
@@ -108,7 +110,7 @@ static size_t hello_at(const gpul_comm_sparse *s, size_t base, uint32_t rank)
 	return base + ((size_t)(s->call % 2) * s->n_ranks + rank) * each;
 }
 
-/* Begin the streams, and tell each rank about those that it aggregates. */
+/* Start the streams, and send a hello to each rank for the streams that it aggregates. */
 static gpul_status greet(gpul_comm_sparse *s, uint32_t *n_puts, gpul_error *err)
 {
 	const size_t hellos = (size_t)((unsigned char *)&s->steps->hellos[s->rank] - (unsigned char *)s->steps);
@@ -219,8 +221,9 @@ static bool all_done(const gpul_comm_sparse *s)
 	return true;
 }
 
-/* Until this rank has everything, and the others have acknowledged what it has sent them: a provider acknowledges data when the
- * receiver makes progress, which is also how the receiver gets to see it. */
+/* Run until this rank has received everything, and the others have acknowledged its data: a
+ * provider acknowledges data when the receiver makes progress, and the receiver must make
+ * progress to see the data. */
 static gpul_status exchange(gpul_comm_sparse *s, gpul_error *err)
 {
 	gpul_status st = begin_streams(s, err);
@@ -240,7 +243,7 @@ static gpul_status exchange(gpul_comm_sparse *s, gpul_error *err)
 
 /* ---- the call ----------------------------------------------------------------------------------------------------------- */
 
-/* What can fail on this rank alone: the others are told. */
+/* The part that can fail on this rank alone; a failure is reported to the others. */
 static gpul_status find_and_pack(gpul_comm_sparse *s, gpul_error *err)
 {
 	const double own = s->n_blocks ? 1.0 / s->n_blocks : 0;
@@ -251,7 +254,7 @@ static gpul_status find_and_pack(gpul_comm_sparse *s, gpul_error *err)
 	if (!st) {
 		gpul_sparse_divide(s);
 		s->report.n_non_zero = s->n_non_zero;
-		if (!is_dense(s, own * s->n_non_zero))  /* while the hellos are on their way */
+		if (!is_dense(s, own * s->n_non_zero))  /* while the hellos are in flight */
 			st = gpul_sparse_pack(s, &why);
 	}
 	return st ? gpul_sparse_fail(s, &why, (int)s->rank, err) : GPUL_OK;

@@ -5,7 +5,8 @@
 #include "comm/bootstrap/roster.h"
 #include "lab/sparse/sparse_internal.h"
 
-/* The time that the watch over the ranks gets to name a rank that has died, after a connection has failed. */
+/* After the failure of a connection, the watch over the ranks has this time to report a rank
+ * that has died. */
 enum { NAME_MS = 1000 };
 
 /* ---- failures ----------------------------------------------------------------------------------------------------- */
@@ -25,7 +26,8 @@ gpul_status gpul_sparse_fail(gpul_comm_sparse *s, const gpul_error *why, int cul
 	return gpul_fail(err, s->failure.status, s->failure.native, "%s", s->failure.text);
 }
 
-/* A connection has failed: if that is because a rank has died, or has noticed the failure of another one, the watch reports it. */
+/* A connection has failed.  If the reason is that a rank has died, or has noticed the failure
+ * of another one, the watch reports that. */
 static gpul_status conn_failed(gpul_comm_sparse *s, uint32_t rank, const gpul_error *why, gpul_error *err)
 {
 	gpul_error named = { 0 };

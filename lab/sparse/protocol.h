@@ -1,4 +1,5 @@
-/* protocol.h — which blocks a worker sends, and when an aggregator may sum them: state machines without I/O, clock and allocation.
+/* protocol.h — decides which blocks a worker sends, and when an aggregator may sum them: state
+ * machines without I/O, clock and allocation.
  *
  * A stream is a part of the blocks of a call.  Each rank is a worker of every stream, and the aggregator of some of them.
  *
@@ -14,13 +15,15 @@
  *     reach   the block at which its next contribution would become too long: at least next + 1 (end if next = end)
  *     limit   all non-zero blocks below it are requested
  *
- * Blocks that are zero on all ranks are in no message: limit passes over them.  OmniReduce requests one block at a time, the
- * least `next` of all workers.  Here a round takes as many blocks as fit for the worker with the most of them, so that messages
- * are long at each density; with contributions of one block it is OmniReduce's protocol.
+ * Blocks that are zero on all ranks are in no message: limit skips them.  OmniReduce requests
+ * one block at a time, the least `next` of all workers.  Here a round has as many blocks as
+ * fit into a contribution of the worker with the most non-zero blocks, so that messages are
+ * long at every density; with contributions of one block this is OmniReduce's protocol.
  *
- * A result is the aggregator's permission to send the next contribution: the receiver decides, as everywhere in rdma/.  So a
- * worker's contribution needs one buffer at the aggregator.  A worker may hold back its contribution while it has no room for
- * the result that follows; no other permission is needed in this direction.
+ * A result permits a worker to send the next contribution: the receiver decides, as everywhere
+ * in rdma/.  So a worker's contribution needs one buffer at the aggregator.  A worker may hold
+ * back its contribution while it has no room for the result that follows; no other permission
+ * is needed in this direction.
  *
  * Blocks are numbered from 0 within their stream. */
 #ifndef GPULOAD_LAB_SPARSE_PROTOCOL_H
@@ -38,18 +41,18 @@ extern "C" {
 
 /* ---- worker ---------------------------------------------------------------------------------------------- */
 
-/* What a worker sends. */
+/* A worker's message: its contribution to a round. */
 typedef struct gpul_sparse_contribution {
 	uint32_t round;          /* 0: the hello */
 	uint32_t n;              /* blocks in it: index[first] to index[first + n - 1] of the worker */
-	uint32_t first;          /* known to the worker only */
+	uint32_t first;          /* used by the worker only */
 	uint32_t next, reach;    /* after it */
 } gpul_sparse_contribution;
 
 typedef struct gpul_sparse_worker {
 	const uint32_t *index;   /* borrowed: its non-zero blocks, ascending */
 	uint32_t n, end;         /* their number; the number of blocks of the stream */
-	uint32_t most;           /* blocks of a contribution, at most */
+	uint32_t most;           /* limit of the blocks of a contribution */
 	uint32_t n_sent, round, limit;
 	bool done;               /* no further contribution is requested */
 } gpul_sparse_worker;
@@ -64,7 +67,7 @@ gpul_sparse_contribution gpul_sparse_worker_begin(gpul_sparse_worker *w, const u
  * @round  of the result
  * @limit  of the result; 0: the stream is done, and nothing is requested
  * @out    set, unless w->done is now true
- * Errors  GPUL_EFORMAT a result of another round, or a limit that no right aggregator sends
+ * Errors  GPUL_EFORMAT a result of another round, or an invalid limit
  * Threads one at a time
  * Source  J. Fei and others, Efficient Sparse Collective Communication and its Application to Accelerate Distributed Deep
  *         Learning (OmniReduce), SIGCOMM 2021 */
@@ -75,8 +78,8 @@ gpul_status gpul_sparse_worker_result(gpul_sparse_worker *w, uint32_t round, uin
 
 typedef struct gpul_sparse_aggregator {
 	uint32_t n_ranks, end, most;
-	uint32_t round, limit;   /* that the next contributions have, and what they may contain */
-	uint32_t n_missing;      /* contributions of this round */
+	uint32_t round, limit;   /* round and limit of the next contributions */
+	uint32_t n_missing;      /* number of contributions of this round */
 	bool done;
 	struct {
 		const uint32_t *index;   /* borrowed, until the round ends */
@@ -95,26 +98,28 @@ void gpul_sparse_aggregator_begin(gpul_sparse_aggregator *a, uint32_t n_ranks, u
  * @rank   its worker
  * @c      not trusted
  * @index  c->n blocks, not trusted; borrowed until gpul_sparse_aggregator_close()
- * Errors  GPUL_EFORMAT what no right worker sends: another round, blocks that are not ascending or not below the limit, a wrong
+ * Errors  GPUL_EFORMAT an invalid contribution: another round, blocks that are not ascending or
+ *         not below the limit, a wrong
  *         next or reach.  The text names the rank
  * Threads one at a time */
 gpul_status gpul_sparse_aggregator_take(gpul_sparse_aggregator *a, uint32_t rank, const gpul_sparse_contribution *c,
 					const uint32_t *index, gpul_error *err);
 
-/* True: all contributions of the round are there; sum them, and close the round. */
+/* True if all contributions of the round have arrived; then sum them, and close the round. */
 bool gpul_sparse_aggregator_ready(const gpul_sparse_aggregator *a);
 
 /* Get the least block that has not been taken, and the position of it in the contribution of each rank; -1: the rank does not
  * have it.  false: there is none. */
 bool gpul_sparse_aggregator_block(gpul_sparse_aggregator *a, uint32_t *block, int32_t *position);
 
-/* A result, as the workers get it. */
+/* A result, as it is sent to the workers. */
 typedef struct gpul_sparse_result {
 	uint32_t round;
-	uint32_t limit;          /* of the next round; 0: the stream is done */
+	uint32_t limit;          /* limit of the next round; 0: the stream is done */
 } gpul_sparse_result;
 
-/* End the round when gpul_sparse_aggregator_block() has given all blocks; the contributions are not used any more. */
+/* End the round when gpul_sparse_aggregator_block() has returned all blocks; the contributions
+ * are no longer used. */
 gpul_sparse_result gpul_sparse_aggregator_close(gpul_sparse_aggregator *a);
 
 #ifdef __cplusplus

@@ -5,8 +5,9 @@
  *                                                     │ few:
  *     kernel: pack the non-zero blocks ──> messages to the aggregators ── sum on the CPU ──> messages to all ranks ──> kernel: to their places
  *
- * Each rank aggregates an equal share of the blocks (protocol.h).  A block is zero if all its bits are 0, so that -0 is sent.  The
- * sums are made in the order of the ranks: every rank gets the same bits in every run, those of a dense sum in this order.
+ * Each rank aggregates an equal share of the blocks (protocol.h).  A block is zero if all its
+ * bits are 0, so that -0 is sent.  The sums are computed in the order of the ranks: every rank
+ * gets the same bits in every run, equal to those of a dense sum in this order.
  *
  * Unlike the collectives of comm.h, a call uses the CPU of the calling thread until the data has been exchanged. */
 #ifndef GPULOAD_LAB_SPARSE_SPARSE_H
@@ -23,17 +24,19 @@ typedef struct gpul_comm_sparse gpul_comm_sparse;  /* opaque: sparse_internal.h 
 
 enum { GPUL_COMM_SPARSE_BLOCK = 256, GPUL_COMM_SPARSE_MAX_BLOCK = 65536, GPUL_COMM_SPARSE_PERCENT = 50 };
 
-/* 0 or NULL is a good default in every field. */
+/* 0 or NULL is the default of every field. */
 typedef struct gpul_comm_sparse_options {
 	gpul_comm *comm;        /* borrowed: for dense data; NULL: all data is exchanged in blocks */
 	uint32_t block;         /* elements of a block: a multiple of 16; 0: GPUL_COMM_SPARSE_BLOCK */
-	uint32_t percent;       /* dense data: more than so many percent of the bytes that a dense ring sends would be sent; 0:
+	uint32_t percent;       /* data is treated as dense if a sparse exchange would send more
+				 * than this percentage of the bytes of a dense ring; 0:
 				 * GPUL_COMM_SPARSE_PERCENT */
 	int timeout_ms;         /* time-out of each wait for another rank; 0: 60 s; < 0: none */
-	gpul_rdma_gpu_direct gpu_direct; /* blocks are packed in device memory, from which the NIC sends them: AUTO: where it can,
-				 * but not with a driver whose device memory is host memory; YES: a failure where it cannot; NO: in
-				 * host memory.  Each rank chooses for itself.  Other than NO, the mesh has been opened with a driver and
-				 * GPUL_RDMA_GPU_DIRECT_YES; without, it cannot */
+	gpul_rdma_gpu_direct gpu_direct; /* blocks are packed in device memory, from which the NIC sends
+				 * them: AUTO: if possible, but not with a driver whose device memory is
+				 * host memory; YES: a failure if it is not possible; NO: in host
+				 * memory.  Each rank chooses for itself.  AUTO and YES need a mesh that
+				 * has been opened with a driver and GPUL_RDMA_GPU_DIRECT_YES */
 } gpul_comm_sparse_options;
 
 /** Allocate and register the buffers, and exchange their addresses.  All ranks call it, with the same options.
@@ -49,19 +52,21 @@ typedef struct gpul_comm_sparse_options {
  * Threads one at a time */
 gpul_status gpul_comm_sparse_create(const gpul_driver *drv, int device, gpul_boot *boot, gpul_comm_mesh *mesh,
 				    const gpul_comm_sparse_options *options, gpul_comm_sparse **out, gpul_error *err);
-/* Before the mesh is destroyed.  NULL is fine; cannot fail. */
+/* Call it before the mesh is destroyed.  NULL is fine; cannot fail. */
 void gpul_comm_sparse_destroy(gpul_comm_sparse *s);
 
-/* Where this rank packs blocks: "GPU-direct", or "staged in host memory: " and why.  Valid until the next call on s. */
+/* Describe where this rank packs blocks: "GPU-direct", or "staged in host memory: " and the
+ * reason.  Valid until the next call on s. */
 const char *gpul_comm_sparse_memory(const gpul_comm_sparse *s);
 
-/* What a call has done on this rank. */
+/* The statistics of a call on this rank. */
 typedef struct gpul_comm_sparse_report {
-	uint32_t n_blocks, n_non_zero;  /* of this rank's input */
+	uint32_t n_blocks, n_non_zero;  /* non-zero blocks of this rank's input */
 	double density;         /* non-zero blocks of all ranks / blocks of all ranks */
 	bool dense;             /* the data was dense: gpul_comm_allreduce() */
 	uint32_t n_summed;      /* blocks of the result that are not zero on some rank; 0: dense */
-	uint64_t sent_bytes;    /* by this rank to others, with the headers; 0: dense */
+	uint64_t sent_bytes;    /* bytes sent by this rank to others, with the headers; 0:
+				 * dense */
 } gpul_comm_sparse_report;
 
 /** Sum the ranks' send buffers element by element; every rank gets the whole result.
@@ -75,7 +80,7 @@ typedef struct gpul_comm_sparse_report {
  * @count   elements; 0 is fine
  * @dtype   type of an element
  * @op      GPUL_COMM_SUM or GPUL_COMM_AVG
- * @stream  work that is on it is done before; work that is put on it later sees the result
+ * @stream  earlier work on it is done before the call; later work sees the result
  * @report  NULL: not wanted
  * Errors  GPUL_EINVAL a bad type, operation or alignment, NULL, overlapping buffers, too many elements; GPUL_ECOMM a rank died or failed,
  *         sent nothing for timeout_ms, or called with other arguments (the text names it); GPUL_ENOMEM; GPUL_ECUDA

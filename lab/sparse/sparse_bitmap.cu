@@ -1,4 +1,4 @@
-/* sparse_bitmap.cu — which blocks of a buffer are not zero.
+/* sparse_bitmap.cu — finds the blocks of a buffer that are not zero.
  *
  *     block    0    1    2   ...   31  │ 32 ...          a warp makes the word of 32 blocks:
  *     bit      1    0    1   ...    0  │                 1. thread i looks at the first 16 bytes of block i

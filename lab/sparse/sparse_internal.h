@@ -6,8 +6,9 @@
  *     worker_end.c, aggregator_end.c: messages between the state machines of protocol.h and the connections
  *     gpu.c      kernels and copies        link.c  puts and their completions, failures
  *
- * Words of 32 blocks belong to the streams in turn: word w to stream w % n_streams, which rank w % n_ranks aggregates, as its slot
- * (w % n_streams) / n_ranks.  So each rank has about the same number of non-zero blocks, also if these are neighbours. */
+ * Words of 32 blocks are dealt to the streams in turn: word w belongs to stream w % n_streams,
+ * which rank w % n_ranks aggregates, as its slot (w % n_streams) / n_ranks.  So each rank has
+ * about the same number of non-zero blocks, even if these are neighbours. */
 #ifndef GPULOAD_LAB_SPARSE_SPARSE_INTERNAL_H
 #define GPULOAD_LAB_SPARSE_SPARSE_INTERNAL_H
 
@@ -25,7 +26,7 @@ enum {
 	MOST_STREAMS = MOST_SLOTS * GPUL_COMM_MAX_RANKS,
 	MOST_BLOCKS = 64,        /* blocks of a contribution */
 	MOST_RESULT = 512,       /* n_ranks * blocks of a contribution: blocks of a result */
-	MOST_PUTS = 1024,        /* in flight on a connection */
+	MOST_PUTS = 1024,        /* limit of the puts in flight on a connection */
 	HEAD_BYTES = 16,
 };
 
@@ -53,7 +54,8 @@ _Static_assert(MOST_RESULT <= 0xfff, "fits into a step");
 struct hello {
 	uint64_t call, count, n_non_zero;
 	uint32_t dtype, op, block, unused;
-	struct { uint32_t next, reach; } slots[MOST_SLOTS];  /* of the streams that the receiver aggregates */
+	struct { uint32_t next, reach; } slots[MOST_SLOTS];  /* non-zero blocks of the streams that the
+							      * receiver aggregates */
 };
 
 /* ---- memory -------------------------------------------------------------------------------------------------------- */
@@ -64,12 +66,12 @@ struct memory {
 	gpul_rdma_region *region; /* NULL: not registered */
 	unsigned char *cpu;       /* NULL: device memory */
 	CUdeviceptr gpu;
-	uint64_t at;              /* where it is registered: cpu, else gpu */
+	uint64_t at;              /* address of the registration: cpu, else gpu */
 	size_t n_bytes;
 };
 
-/* Packed blocks are sent, or this rank's CPU sums them up.  Staged, both kinds are in one memory; GPU-direct, those to be sent are in
- * device memory. */
+/* Packed blocks are either sent, or summed by this rank's CPU.  With staging, both kinds are in
+ * one memory; with GPU-direct, those to be sent are in device memory. */
 enum { PACKED_SENT, PACKED_OWN, N_PACKED };
 
 /* Offsets in the area, the same on all ranks. */
@@ -77,32 +79,33 @@ struct layout {
 	size_t contribution_head, contribution_bytes;  /* head_bytes: room for head and list, data begins there */
 	size_t result_head, result_bytes;
 	size_t inbox_at;         /* [slot][rank] contributions */
-	size_t results_at;       /* [stream][2] results that arrive; those of own streams are the sums */
+	size_t results_at;       /* [stream][2] arriving results; for streams that this rank
+				  * aggregates, the sums */
 	size_t heads_at;         /* [stream][2] heads and lists of contributions */
-	size_t hellos_at;        /* [2][rank] that arrive */
-	size_t own_hellos_at;    /* [2][rank] to be sent */
+	size_t hellos_at;        /* [2][rank] arriving hellos */
+	size_t own_hellos_at;    /* [2][rank] hellos to be sent */
 	size_t area_bytes;
 };
 
-/* Words that the others raise. */
+/* Words that the other ranks raise. */
 struct steps {
 	_Atomic uint64_t contributions[MOST_SLOTS][GPUL_COMM_MAX_RANKS];
 	_Atomic uint64_t results[MOST_STREAMS];
 	_Atomic uint64_t hellos[GPUL_COMM_MAX_RANKS];
 };
 
-/* What a rank tells the others. */
+/* The information that a rank sends to the others. */
 struct addresses {
 	gpul_rdma_remote area, steps;
 	uint32_t block, percent;
-	gpul_error why;          /* of a rank that failed */
+	gpul_error why;          /* failure of the rank, if any */
 };
 
 /* ---- streams -------------------------------------------------------------------------------------------------------- */
 
 /* One of the two buffers of a stream's results. */
 struct arrival {
-	uint64_t batch;          /* of the scatter kernel that empties it; 0: none */
+	uint64_t batch;          /* batch of the scatter kernel that empties it; 0: none */
 	bool full;               /* it waits for a batch */
 };
 
@@ -110,18 +113,19 @@ struct stream {
 	uint32_t aggregator, slot;
 	uint32_t end;            /* blocks of the stream */
 	uint32_t first, n;       /* its non-zero blocks in the lists of all streams */
-	uint32_t packed, place;  /* in which memory they are packed, and the number of blocks before them there */
+	uint32_t packed, place;  /* the memory in which they are packed, and the number of
+				  * blocks before them there */
 	uint32_t first_flag;     /* of its jobs */
 	gpul_sparse_worker worker;
 	gpul_sparse_contribution contribution;
-	bool waits;              /* the contribution is to be sent */
+	bool waits;              /* the contribution is waiting to be sent */
 	struct arrival arrivals[2];
-	uint32_t n_puts[2];      /* in flight from the heads */
+	uint32_t n_puts[2];      /* puts in flight from the heads */
 };
 
 struct slot {
 	gpul_sparse_aggregator aggregator;
-	uint32_t n_puts[2];      /* in flight from the sums */
+	uint32_t n_puts[2];      /* puts in flight from the sums */
 };
 
 struct link {
@@ -175,7 +179,7 @@ struct gpul_comm_sparse {
 	struct slot slots[MOST_SLOTS];
 	uint32_t n_items, n_launched; /* of items */
 	uint64_t batch, batches_done; /* batch: launched so far, in all calls */
-	uint64_t n_events;       /* anything that has happened: the time-out begins again */
+	uint64_t n_events;       /* incremented by every event, which restarts the time-out */
 	struct { uint64_t n_events, since_ns; uint32_t turns; } idle;
 	gpul_comm_sparse_report report;
 };
@@ -187,7 +191,7 @@ gpul_status gpul_sparse_memory(gpul_comm_sparse *s, size_t n_bytes, bool registe
 void gpul_sparse_memory_free(struct memory *m);
 /* Allocate what all calls use, and exchange the addresses, or the failure that this rank had before. */
 gpul_status gpul_sparse_share(gpul_comm_sparse *s, const gpul_error *before, gpul_error *err);
-/* Room for a call's tables. */
+/* Make room for a call's tables. */
 gpul_status gpul_sparse_room_for_tables(gpul_comm_sparse *s, gpul_error *err);
 /* Offsets in the area. */
 size_t gpul_sparse_inbox_at(const gpul_comm_sparse *s, uint32_t slot, uint32_t rank);
@@ -196,7 +200,7 @@ size_t gpul_sparse_result_at(const gpul_comm_sparse *s, uint32_t stream, uint32_
 /* ---- packed.c ---- */
 /* Choose the memory of packed blocks, before the first call. */
 gpul_status gpul_sparse_choose_packed(gpul_comm_sparse *s, gpul_error *err);
-/* Room for the packed blocks of this call; gives each stream its place. */
+/* Make room for the packed blocks of this call, and assign a place to each stream. */
 gpul_status gpul_sparse_room_for_packed(gpul_comm_sparse *s, gpul_error *err);
 /* Offset of the n-th packed block of a stream in its memory. */
 size_t gpul_sparse_packed_at(const gpul_comm_sparse *s, const struct stream *t, uint32_t n);
@@ -204,11 +208,11 @@ size_t gpul_sparse_packed_at(const gpul_comm_sparse *s, const struct stream *t, 
 /* ---- blocks.c ---- */
 /* Divide the non-zero blocks among the streams. */
 void gpul_sparse_divide(gpul_comm_sparse *s);
-/* The jobs of the pack kernel: the first blocks of all streams first. */
+/* Make the jobs of the pack kernel, starting with the first blocks of all streams. */
 void gpul_sparse_plan_jobs(gpul_comm_sparse *s);
-/* Are packed blocks first ... first + n of a stream there? */
+/* True if blocks first ... first + n of a stream have been packed. */
 bool gpul_sparse_packed(const gpul_comm_sparse *s, const struct stream *t, uint32_t first, uint32_t n);
-/* The block of the buffer that a block of a stream is. */
+/* Convert the number of a block in a stream to its number in the buffer. */
 uint32_t gpul_sparse_block_of(const gpul_comm_sparse *s, uint32_t stream, uint32_t block);
 
 /* ---- gpu.c ---- */
@@ -229,15 +233,16 @@ gpul_status gpul_sparse_put(gpul_comm_sparse *s, uint32_t rank, const struct mem
 			    size_t signal, uint64_t value, uint32_t *counter, gpul_error *err);
 /* Make progress on all connections. */
 gpul_status gpul_sparse_progress(gpul_comm_sparse *s, gpul_error *err);
-/* Are puts in flight? */
+/* True while puts are in flight. */
 bool gpul_sparse_busy(const gpul_comm_sparse *s);
-/* This rank has failed, or noticed a failure: the failure of the job, which the others get, too. */
+/* Report a failure of this rank, or one that it has noticed, to the other ranks; returns the
+ * failure of the job. */
 gpul_status gpul_sparse_fail(gpul_comm_sparse *s, const gpul_error *why, int culprit, gpul_error *err);
 
 /* ---- worker_end.c ---- */
 /* Poll for results, and send contributions. */
 gpul_status gpul_sparse_work(gpul_comm_sparse *s, uint32_t stream, gpul_error *err);
-/* A result of n blocks is in its buffer. */
+/* Handle a result of n blocks that is in its buffer. */
 gpul_status gpul_sparse_result_taken(gpul_comm_sparse *s, uint32_t stream, uint32_t n, gpul_error *err);
 /* ---- aggregator_end.c ---- */
 /* Poll for contributions, and send results. */

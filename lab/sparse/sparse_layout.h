@@ -1,4 +1,4 @@
-/* sparse_layout.h — what the CPU gives to the kernels of lab/sparse: for C and for CUDA C++.
+/* sparse_layout.h — the arguments of the kernels of lab/sparse: for C and for CUDA C++.
  *
  *     input ── gpul_sparse_bitmap ──> a bit for each block ── CPU: lists of the non-zero blocks of each stream
  *     input ── gpul_sparse_pack ──> the non-zero blocks of each stream, one after another ── CPU: messages

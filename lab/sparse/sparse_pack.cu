@@ -22,7 +22,7 @@ extern "C" __global__ void __launch_bounds__(1024) gpul_sparse_pack(const unsign
 		uint4 *to = (uint4 *)job.to + (uint64_t)k * packs;
 
 		for (uint32_t i = lane; i < packs; i += LANES) {
-			uint4 pack = make_uint4(0, 0, 0, 0);  /* behind the end of the buffer */
+			uint4 pack = make_uint4(0, 0, 0, 0);  /* after the end of the buffer */
 
 			if ((first + i) * GPUL_PACK_BYTES < n_bytes)
 				pack = gpul_load_pack(buffer, first + i, n_bytes);

@@ -6,7 +6,7 @@
 /* ---- f16 and bf16 --------------------------------------------------------------------------------------------
  *
  * An operation in f32, rounded to 16 bits, has the result of the operation in 16 bits: f32 has more than twice the bits of either
- * significand and two more, so that rounding twice rounds as once. */
+ * significand and two more, so that rounding twice has the same result as rounding once. */
 
 static float float_of(uint32_t bits)
 {
@@ -47,7 +47,8 @@ static float f32_of_f16(uint16_t x)
 	return float_of(bits | (uint32_t)(x & 0x8000) << 16);
 }
 
-/* A subnormal f16 is rounded by the addition of a number whose last bit has its value. */
+/* A subnormal f16 is rounded by adding a number whose last bit has the value of the f16's
+ * last bit. */
 static uint16_t f16_of_f32(float f)
 {
 	const uint32_t magnitude = bits_of(f) & 0x7fffffff, sign = bits_of(f) >> 16 & 0x8000;
@@ -77,7 +78,7 @@ static uint16_t add_bf16(uint16_t a, uint16_t b)
 #define DIVIDE_I32(x, n) (uint32_t)((int32_t)(x) / (int32_t)(n))
 #define DIVIDE(T, x, n) (T)((x) / (T)(n))
 
-/* add: out += a block, or a zero if NULL.  divide: out /= n. */
+/* add: out += a block; NULL: out += 0. divide: out /= n. */
 #define SUM_OF(name, T, PLUS, DIVIDED)                                                                          \
 	static void add_##name(T *restrict out, const T *restrict block, size_t n)                              \
 	{                                                                                                       \

@@ -1,4 +1,4 @@
-/* worker.c — a worker of a stream: which of its blocks a limit requests. */
+/* worker.c — a worker of a stream: finds the blocks that a limit requests. */
 #include "lab/sparse/protocol.h"
 
 /* The contribution of the blocks below w->limit, beginning with the first one that was not sent. */

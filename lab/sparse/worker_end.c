@@ -1,4 +1,5 @@
-/* worker_end.c — a worker's messages: results arrive, contributions leave when they are packed. */
+/* worker_end.c — a worker's messages: receives results, and sends contributions when they are
+ * packed. */
 #include <string.h>
 
 #include "lab/sparse/sparse_internal.h"
@@ -53,7 +54,7 @@ static gpul_status contribute(gpul_comm_sparse *s, uint32_t stream, gpul_error *
 
 /* ---- results ---------------------------------------------------------------------------------------------------------- */
 
-/* Put the n blocks of a result on the list of the next scatter kernel. */
+/* Append the n blocks of a result to the list of the next scatter kernel. */
 static gpul_status list_items(gpul_comm_sparse *s, uint32_t stream, const uint32_t *index, uint32_t n, size_t data_at, gpul_error *err)
 {
 	gpul_error why = { 0 };
