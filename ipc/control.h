@@ -18,9 +18,11 @@ extern "C" {
 
 static_assert(sizeof(struct gpul_ipc_control) == GPUL_IPC_CONTROL_BYTES, "as drawn");
 
-/** Set the abort word: every wait on GPUs and CPUs ends with this code.  The first code stays.
+/** Set the abort word: every wait on GPUs and CPUs ends with this code.  Later codes are
+ * ignored.
  *
- * If two codes are set at the same moment in device memory, or by a GPU over PCIe, either may stay.
+ * If two codes are set at the same moment in device memory, or by a GPU over PCIe, either of
+ * them may be kept.
  *
  * @v     a view with a control page, not read-only
  * @code  not 0

@@ -22,7 +22,7 @@ static gpul_status check_file(const char *path, bool force, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* What depends on the driver: one that interprets kernels takes milliseconds for a call. */
+/* Defaults that depend on the driver: with interpreted kernels, a call takes milliseconds. */
 static void choose_defaults(struct comm_request *q, bool interprets)
 {
 	if (q->iterations < 0)
@@ -105,7 +105,7 @@ static gpul_status measure(struct comm_rank *r, struct comm_result *result, gpul
 	return st ? st : write_plot(result, err);
 }
 
-/* Fill in what is known of the job and the driver. */
+/* Fill in the properties of the job and the driver. */
 static void describe(const struct comm_rank *r, const struct comm_request *q, struct comm_result *result)
 {
 	*result = (struct comm_result){ .q = *q, .rank = r->job.rank, .n_ranks = r->job.size, .interprets = r->drv->interprets };

@@ -34,7 +34,7 @@ enum { COMM_MOST_ROWS = 64, COMM_MOST_DEVICES = 32, COMM_MOST_ITERATIONS = 10000
 
 /* ---- the command line (comm_request.c) -------------------------------------------------------------------- */
 
-/* Where the ranks run: options of gpuload comm tune, too. */
+/* The options for where the ranks run; gpuload comm tune has them, too. */
 struct comm_place {
 	int n_ranks;                  /* -n, or the sum of the hosts; 0: not given */
 	gpul_comm_hosts hosts;        /* --hosts; n 0: not given */
@@ -68,7 +68,8 @@ struct comm_request {
 	const char *plot, *trace;     /* files; NULL: none; borrowed */
 };
 
-/* The rows of the options that gpuload comm tune has, too; an option table begins with them. */
+/* The rows of the options that gpuload comm tune has, too; each option table starts with
+ * them. */
 enum { COMM_OPT_N, COMM_OPT_HOSTS, COMM_OPT_AGENT, COMM_OPT_DEVICES, COMM_OPT_TRANSPORT, COMM_OPT_TIMEOUT, COMM_OPT_PER_HOST, COMM_OPT_BACKEND,
        COMM_OPT_PROVIDER, COMM_OPT_NIC, COMM_OPT_QPS, COMM_OPT_GPU_DIRECT, COMM_OPT_DRIVER, COMM_N_PLACE_OPTS };
 /* clang-format off */
@@ -144,19 +145,21 @@ gpul_status comm_parse_hosts(const char *list, const char *file, int *n_ranks, g
 struct comm_shape {
 	gpul_comm_call call;
 	size_t count;                 /* argument of the collective */
-	size_t bytes;                 /* of the larger buffer: the size in the table, and the size of the plan */
+	size_t bytes;                 /* bytes of the larger buffer: the size in the table, and the
+				       * size of the plan */
 	size_t send_bytes, recv_bytes;
-	size_t n_parts;               /* of the larger buffer: the number of ranks, or 1 */
+	size_t n_parts;               /* parts of the larger buffer: the number of ranks, or
+				       * 1 */
 	bool in_place;                /* possible */
 	size_t send_at, recv_at;      /* in place: offsets in the one buffer */
 };
 
-/* The shape of the call of a rank whose larger buffer has `bytes` bytes, rounded down to whole elements for each rank, but at
- * least one element. */
+/* Compute the shape of a rank's call whose larger buffer has `bytes` bytes, rounded down to
+ * whole elements for each rank, but at least one element. */
 struct comm_shape comm_shape_of(gpul_comm_call call, gpul_comm_dtype dtype, int rank, int n_ranks, size_t bytes);
 
-/* Bus bandwidth / algorithm bandwidth: the data that each rank must at least send or receive, per byte of the size.  nccl-tests
- * explains the factors in PERFORMANCE.md. */
+/* Bus bandwidth / algorithm bandwidth: the minimum of data that each rank must send or receive,
+ * per byte of the size.  nccl-tests explains the factors in PERFORMANCE.md. */
 double comm_bus_factor(gpul_comm_call call, int n_ranks);
 
 /** Enqueue one call on a stream.
@@ -174,12 +177,12 @@ gpul_status comm_call_enqueue(gpul_comm *c, const struct comm_shape *s, const st
 
 /* ---- the result ---------------------------------------------------------------------------------------------- */
 
-/* Out of place, or in place. */
+/* The figures of the calls out of place, or of those in place. */
 struct comm_figures {
 	bool measured;                /* false: not requested, or not possible */
-	double us, least_us, mean_us; /* time of a call: of the slowest rank, of the fastest, mean */
+	double us, least_us, mean_us; /* time of a call: maximum, minimum and mean over the ranks */
 	double algo_gb_s, bus_gb_s;
-	uint64_t wrong;               /* elements, summed over all ranks */
+	uint64_t wrong;               /* wrong elements, summed over all ranks */
 	bool differs;                 /* ranks that must have the same result have different bits */
 };
 
@@ -190,7 +193,7 @@ struct comm_row {
 	struct comm_figures figures[2];  /* out of place, in place */
 };
 
-/* What a rank tells about itself. */
+/* The description that a rank sends of itself. */
 struct comm_about {
 	int pid, device;
 	int host;                     /* index in the hosts of the job */
@@ -202,7 +205,7 @@ struct comm_about {
 	} paths[GPUL_COMM_MAX_RANKS];
 };
 
-/* How much of its time a rank has waited: from the trace. */
+/* The share of its time that a rank has waited, from the trace. */
 struct comm_waiting {
 	uint64_t n_events, n_lost;
 	uint64_t n_net, n_net_lost;   /* events of the proxy of the network */
@@ -211,8 +214,9 @@ struct comm_waiting {
 
 /* The clock of a host, from the trace: all 0 for the host of rank 0. */
 struct comm_host {
-	int64_t offset_ns;            /* rank 0's clock minus this one, at the begin */
-	double drift_ppm, drift_bound_ppm;  /* how much faster rank 0's clock runs, and the largest error of that */
+	int64_t offset_ns;            /* rank 0's clock minus this one, at the start */
+	double drift_ppm, drift_bound_ppm;  /* relative speed of rank 0's clock, and the error bound of
+					     * that */
 	double bound_ns;              /* largest error of a time of this host's CPUs, on rank 0's clock */
 	uint64_t round_trip_ns;       /* the shortest */
 };
@@ -232,7 +236,7 @@ struct comm_result {
 	double clock_bound_ns;        /* the largest of them */
 };
 
-/* Is anything wrong, or different? */
+/* True if any result is wrong, or differs between ranks. */
 bool comm_result_wrong(const struct comm_result *r);
 /* Mean bus bandwidth of all figures, in GB/s; 0 if there are none. */
 double comm_result_mean_bus(const struct comm_result *r);

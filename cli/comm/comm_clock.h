@@ -4,8 +4,9 @@
  *              └── timed calls ──┴──────────────┴── ... ──────┘               a check: a few, after the calls of each size
  *
  * The line goes through the shortest round trip of each burst.  A moment between the bursts is converted with an error of at most half
- * the longer of the two round trips, plus what the two clocks drift apart from a line: a quartz changes its rate with its temperature, and
- * NTP corrects it.  The bound assumes that this is at most COMM_CLOCK_WANDER; a check that contradicts the line enlarges it. */
+ * the longer of the two round trips, plus the deviation of the two clocks from a line: the rate
+ * of a quartz depends on its temperature, and NTP adjusts it.  The bound assumes that this is
+ * at most COMM_CLOCK_WANDER; a check that contradicts the line enlarges it. */
 #ifndef GPULOAD_CLI_COMM_COMM_CLOCK_H
 #define GPULOAD_CLI_COMM_COMM_CLOCK_H
 

@@ -103,7 +103,7 @@ static void generate(const struct comm_data_desc *d, int rank, size_t n, unsigne
 
 		if (form)
 			bits = random_float(form, is_product, bits);
-		memcpy(out + i * bytes, &bits, bytes);  /* little-endian, as on the GPU */
+		memcpy(out + i * bytes, &bits, bytes);  /* little-endian, like the GPU */
 	}
 }
 
@@ -114,7 +114,7 @@ static bool selects(gpul_comm_op op)
 	return op == GPUL_COMM_MIN || op == GPUL_COMM_MAX;
 }
 
-/* The input that is the minimum or the maximum. */
+/* Find the input that is the minimum or the maximum. */
 static void select_float(const struct comm_data *d, size_t i)
 {
 	const size_t bytes = d->element_bytes;
@@ -130,7 +130,8 @@ static void select_float(const struct comm_data *d, size_t i)
 	memcpy(d->reduced + i * bytes, best, bytes);
 }
 
-/* The sum or product in a wider type, and the bound of the error of any order of operations in the narrow one. */
+/* Compute the sum or product in a wider type, and the error bound for any order of operations
+ * in the narrow type. */
 static void combine_floats(const struct comm_data *d, size_t i)
 {
 	const struct float_form *form = form_of(d->desc.dtype);
@@ -290,7 +291,8 @@ static uint64_t count_outside(const struct comm_data *d, size_t at, size_t n, co
 	return wrong;
 }
 
-/* Where the elements of a part of the recv buffer come from: this rank's data (NULL: the reduced data), from element *at on. */
+/* Find the expected data of a part of the recv buffer: a rank's data (NULL: the reduced data),
+ * from element *at on. */
 static const unsigned char *source_of(const struct comm_data *d, size_t part, size_t *at)
 {
 	const struct comm_data_desc *desc = &d->desc;

@@ -1,10 +1,11 @@
-/* comm_data.h — the data of a checked call: what each rank sends, and what a rank must receive.
+/* comm_data.h — the data of a checked call: the inputs of each rank, and the expected results.
  *
  *     seed, rank r ──> inputs[r]: COMM_DATA_PERIOD elements, repeated        each rank can compute those of all ranks
  *     inputs of all ranks ──> reduced: the result, repeated likewise         computed here, on the CPU, in another type
  *
- * The period is a prime, so data that arrives at a wrong place differs unless it is wrong by a multiple of the period.  Each
- * checked call has another seed, so that data of an earlier call is not taken for right.
+ * The period is a prime, so data that arrives at a wrong place differs unless it is wrong by a
+ * multiple of the period.  Each checked call has another seed, so that data of an earlier call
+ * is not accepted as correct.
  *
  * Integers, minima, maxima and copies must be exact.  Sums and products of floats must be within the error bound that holds for
  * every order of the operations (N. Higham, Accuracy and Stability of Numerical Algorithms, 4.2: |error| <= gamma(n - 1) times
@@ -22,7 +23,7 @@
 
 enum { COMM_DATA_PERIOD = 65521 };
 
-/* What is checked. */
+/* The call that is checked. */
 struct comm_data_desc {
 	gpul_comm_call call;
 	gpul_comm_dtype dtype;
@@ -36,7 +37,8 @@ struct comm_data {
 	struct comm_data_desc desc;
 	size_t element_bytes, period; /* period: COMM_DATA_PERIOD, or fewer elements if there are not more */
 	unsigned char *inputs[GPUL_COMM_MAX_RANKS];  /* period elements each */
-	unsigned char *reduced;       /* exact results; NULL: not exact, or nothing is reduced */
+	unsigned char *reduced;       /* exact results; NULL: the results are not exact, or
+				       * nothing is reduced */
 	double *value, *bound;        /* results of float sums and products: within value +- bound */
 };
 

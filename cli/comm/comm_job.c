@@ -164,7 +164,8 @@ int comm_job_threads(int n_ranks, int (*run)(const void *what, const gpul_comm_j
 	struct rank_thread *ranks = calloc((size_t)n_ranks, sizeof *ranks);
 	int exit_status = CLI_DONE, failed = ranks ? 0 : ENOMEM;
 
-	(void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);  /* a first launch that loads code would wait for kernels of other ranks */
+	(void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);  /* otherwise a first launch, which loads code, would wait for
+							   * kernels of other ranks */
 	for (int r = 0; r < n_ranks && !failed; r++) {
 		struct rank_thread *t = &ranks[r];
 
@@ -176,7 +177,8 @@ int comm_job_threads(int n_ranks, int (*run)(const void *what, const gpul_comm_j
 	for (int r = n_ranks - 1; ranks && r >= 0; r--) {
 		if (!ranks[r].started)
 			continue;
-		(void)pthread_join(ranks[r].thread, NULL);  /* the others wait at most OPEN_MS for one that was not started */
+		(void)pthread_join(ranks[r].thread, NULL);  /* the others wait at most OPEN_MS for a rank that was not
+							     * started */
 		if (ranks[r].exit_status != CLI_DONE) {
 			exit_status = ranks[r].exit_status;
 			if (ranks[r].err.status)
@@ -213,7 +215,7 @@ static int run_part(gpul_error *err)
 	return exit_status;
 }
 
-/* The options, but for the program. */
+/* Fill the options, except the program. */
 static gpul_status parse_launch(const struct cli_args *args, int *n_ranks, gpul_comm_launch_hosts_options *o, gpul_error *err)
 {
 	const char *list = cli_value(args, OPT_HOSTS), *file = cli_value(args, OPT_HOSTFILE);
@@ -222,7 +224,7 @@ static gpul_status parse_launch(const struct cli_args *args, int *n_ranks, gpul_
 
 	st = st ? st : comm_parse_int("--start-timeout", cli_value(args, OPT_START), 1, 3600, &start_s, err);
 	o->tag = cli_value(args, OPT_TAG);
-	if (!st && o->tag && !list && !file && *n_ranks) {  /* the ranks of this machine get pipes, too */
+	if (!st && o->tag && !list && !file && *n_ranks) {  /* the ranks on this machine get pipes, too */
 		o->hosts = (gpul_comm_hosts){ .at = { { "localhost", *n_ranks } }, .n = 1, .n_ranks = *n_ranks };
 		return GPUL_OK;
 	}

@@ -1,7 +1,8 @@
-/* comm_job.h — what a process of gpuload comm is: the launcher, a rank, or with --threads all ranks.
+/* comm_job.h — the role of a process of gpuload comm: the launcher, a rank, or with --threads
+ * all ranks.
  *
  *     gpuload comm allreduce -n 4             no launcher: this process becomes the launcher of 4 ranks, which run the same command line
- *     gpuload comm allreduce --hosts a:2,b:2  likewise, by way of an agent such as ssh
+ *     gpuload comm allreduce --hosts a:2,b:2  likewise, through an agent such as ssh
  *     gpuload comm allreduce -n 4 --threads   this process is all ranks
  *     mpirun -n 4 gpuload comm allreduce      each process is a rank; so with srun, torchrun and gpuload comm launch */
 #ifndef GPULOAD_CLI_COMM_COMM_JOB_H
@@ -19,7 +20,7 @@ extern const struct cli_cmd cli_comm_launch;
  * @n_ranks  -n, or the sum of the hosts; 0: not given
  * @hosts    --hosts was given
  * @job      filled if this process is a rank
- * @launches set: true, this process is to start n_ranks ranks
+ * @launches set: true, this process must start n_ranks ranks
  * Errors  GPUL_EINVAL no launcher and no -n, or a launcher with another number of ranks; as gpul_comm_job_find()
  * Threads one at a time */
 gpul_status comm_job_find(int n_ranks, bool hosts, gpul_comm_job *job, bool *launches, gpul_error *err);
@@ -38,7 +39,8 @@ int comm_job_launch(int n_ranks, const gpul_comm_hosts *hosts, const char *agent
  * Threads the main thread */
 int comm_job_threads(int n_ranks, int (*run)(const void *what, const gpul_comm_job *job, gpul_error *err), const void *what, gpul_error *err);
 
-/* The errors of ranks: only rank 0 reports what all of them know, other errors begin with the number of the rank. */
+/* Print the errors of ranks: an error that all ranks have is reported by rank 0 only; other
+ * errors start with the number of the rank. */
 void comm_job_quiet(const gpul_comm_job *job, gpul_error *err);
 void comm_job_sign(const gpul_comm_job *job, gpul_error *err);
 

@@ -15,8 +15,9 @@
 
 enum { LOOK_MS = 50, OPEN_MS = 60 * 1000, LEAST_OPEN_MS = 4000 };
 
-/* The time-out of kernels is also that for ranks to join, and the longest silence of a rank's process; but a time-out that is meant for
- * kernels alone may be very short. */
+/* The time-out of kernels also limits the time for ranks to join, and the silence of a rank's
+ * process; but at least this time, because a time-out that is meant for kernels may be very
+ * short. */
 static int open_ms(const struct comm_place *place)
 {
 	if (place->timeout_ms <= 0)
@@ -41,7 +42,8 @@ static gpul_status open_comm(const struct comm_place *place, gpul_comm_options o
 	return st ? st : gpul_cu(r->drv, err, cuStreamCreate(&r->stream, CU_STREAM_NON_BLOCKING));
 }
 
-/* Give every rank the first error of all ranks; rank 0 prints it, and the others are quiet. */
+/* Send the first error of all ranks to every rank; rank 0 prints it, and the others print
+ * nothing. */
 static gpul_status agree(struct comm_rank *r, gpul_error *mine, gpul_error *err)
 {
 	gpul_error all[GPUL_COMM_MAX_RANKS];
@@ -60,7 +62,8 @@ gpul_status comm_rank_open(const struct comm_place *place, const gpul_comm_optio
 	gpul_status st;
 
 	if (job->rank && strcmp(job->source, "threads") != 0 && !gpul_log_shows(GPUL_LOG_INFO))
-		gpul_log_set_level(GPUL_LOG_OFF);  /* rank 0 prints the same notices; the level is the process' */
+		gpul_log_set_level(GPUL_LOG_OFF);  /* rank 0 prints the same notices; with --threads, all ranks
+						    * share the level of the process */
 	*out = (struct comm_rank){ .job = *job, .output = PTHREAD_MUTEX_INITIALIZER };
 	st = gpul_boot_open(job, open_ms(place), &out->boot, err);
 	if (st)
@@ -163,8 +166,9 @@ static gpul_status watch_job(struct job *j, gpul_error *err)
 	return st;
 }
 
-/* A failure of this rank alone: tell the others, who may wait for it in a kernel or in the boot.  Whoever has heard of another
- * rank's failure as an abort reports that failure. */
+/* Report a failure of this rank alone to the other ranks, which may wait for it in a kernel or
+ * in a call of boot.h.  If this rank was aborted because of another rank's failure, it reports
+ * that failure. */
 static gpul_status fail_all(struct comm_rank *r, const gpul_error *why, gpul_error *err)
 {
 	gpul_roster_event event;

@@ -94,8 +94,9 @@ static void free_calls(const struct calls *c)
 
 /* ---- time ------------------------------------------------------------------------------------------------------ */
 
-/* The ranks leave a barrier of the boot at moments that differ by more than a call takes, so those of a host agree on a moment.  Another host has
- * another clock, which began to count when that host was started. */
+/* The times at which the ranks leave a barrier of boot.h differ by more than the time of a
+ * call, so the ranks of a host agree on a start time.  That is impossible between hosts,
+ * because the clock of each host starts when the host boots. */
 gpul_status comm_start_together(struct comm_rank *r, gpul_error *err)
 {
 	uint64_t now = gpul_clock_ns(), all[GPUL_COMM_MAX_RANKS], start = 0;
@@ -145,7 +146,8 @@ gpul_status comm_time_calls(struct comm_rank *r, const struct comm_shape *s, con
 	st = st ? st : gpul_comm_wait(r->comm, r->stream, err);
 	section.end_ns = gpul_clock_ns();
 	st = st ? st : comm_exchange_times(r, (double)(section.end_ns - section.begin_ns) / 1e3 / q->iterations, out, err);
-	st = st ? st : comm_trace_pause(r, &section, err);  /* now that the calls of all ranks have ended */
+	st = st ? st : comm_trace_pause(r, &section, err);  /* only now, because the calls of all ranks have
+							     * ended */
 	free_calls(&timed);
 	return st;
 }
@@ -184,7 +186,8 @@ static gpul_status download(struct comm_rank *r, const struct comm_data *d, CUde
 	return st;
 }
 
-/* Fill the recv buffer with bytes that no result has, and the send buffer with this rank's data. */
+/* Fill the recv buffer with bytes that no result contains, and the send buffer with this rank's
+ * data. */
 static gpul_status fill_buffers(struct comm_rank *r, const struct comm_shape *s, const struct comm_data *d, const struct calls *c,
 				gpul_error *err)
 {

@@ -1,4 +1,4 @@
-/* comm_run.h — one rank of gpuload comm: what it has open, and how it measures.
+/* comm_run.h — one rank of gpuload comm: its open objects, and the measurement.
  *
  *     comm_rank_open ─ comm_rank_measure (a thread measures; Ctrl-C aborts the communicator) ─ comm_rank_close */
 #ifndef GPULOAD_CLI_COMM_COMM_RUN_H
@@ -9,23 +9,24 @@
 #include "cli/comm/comm_bench.h"
 #include "cli/lib/progress.h"
 
-/* The time that the ranks of a command wait for each other between calls: a rank may check much data. */
+/* Time-out for ranks that wait for each other between calls; long, because a rank may have to
+ * check much data. */
 enum { COMM_MEET_MS = 300 * 1000 };
 
 struct comm_rank {
 	gpul_comm_job job;
-	gpul_boot *boot;              /* for the command's own data; NULL: not open */
+	gpul_boot *boot;              /* the boot for the command's own data; NULL: not open */
 	const gpul_driver *drv;
 	gpul_comm *comm;
 	CUstream stream;
-	CUdeviceptr send, recv;       /* of buffer_bytes each */
+	CUdeviceptr send, recv;       /* two buffers of buffer_bytes each */
 	size_t buffer_bytes;
 	bool registered;              /* allocated by gpul_comm_alloc() */
 	unsigned char *staging;       /* pinned; STAGING_BYTES */
 	struct comm_tracer *tracer;   /* comm_trace.h; NULL: no --trace */
 
 	atomic_bool stop;             /* request: end soon */
-	atomic_uint permille;         /* of the measurement that are done */
+	atomic_uint permille;         /* part of the measurement that is done */
 	struct progress progress;
 	pthread_mutex_t output;       /* of the terminal: the progress and the rows */
 };
@@ -80,8 +81,8 @@ gpul_status comm_rank_introduce(struct comm_rank *r, struct comm_about *all, gpu
 gpul_status comm_rank_run(struct comm_rank *r, const char *what,
 			  gpul_status (*function)(struct comm_rank *r, void *argument, gpul_error *err), void *argument, gpul_error *err);
 
-/** Wait for a moment that all ranks of this host agree on; the hosts begin when the last rank has called this, one trip of the network
- * apart.
+/** Wait for a start time that all ranks of this host agree on; the hosts start after the last
+ * rank has called this, up to one network trip apart.
  *
  * @r       opened; all ranks call it
  * Errors  as gpul_boot_allgather()
@@ -97,7 +98,7 @@ gpul_status comm_start_together(struct comm_rank *r, gpul_error *err);
  * Threads one at a time */
 gpul_status comm_exchange_times(struct comm_rank *r, double us, struct comm_figures *out, gpul_error *err);
 
-/** Time calls: warm-up calls, then calls back to back, and one wait; the ranks begin together.
+/** Time calls: warm-up calls, then calls back to back, and one wait; the ranks start together.
  *
  * @r       opened
  * @s       shape

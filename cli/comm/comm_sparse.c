@@ -91,14 +91,15 @@ static gpul_status parse(const struct cli_args *args, struct sparse_request *out
 		return gpul_fail(err, GPUL_EINVAL, 0, "unexpected argument '%s'; see gpuload help comm sparse-allreduce", args->operands[0]);
 	st = comm_place_parse(args, &out->place, err);
 	if (!cli_value(args, COMM_OPT_TRANSPORT))
-		out->place.transport = GPUL_COMM_NET;  /* as the sparse one */
+		out->place.transport = GPUL_COMM_NET;  /* like the sparse call */
 	st = st ? st : parse_names(args, out, err);
 	return st ? st : parse_numbers(args, out, err);
 }
 
 /* ---- a rank ---------------------------------------------------------------------------------------------------------------- */
 
-/* Fill in what is known of the job and the driver, and what depends on the driver. */
+/* Fill in the properties of the job and the driver, and the defaults that depend on
+ * the driver. */
 static void describe(const struct comm_rank *r, const struct sparse_request *request, struct sparse_result *out)
 {
 	struct sparse_request *q = &out->q;

@@ -1,4 +1,5 @@
-/* comm_sparse.h — gpuload comm sparse-allreduce: a sparse all-reduce beside the dense one, for sizes and densities.
+/* comm_sparse.h — gpuload comm sparse-allreduce: compares a sparse all-reduce with the dense
+ * one, for sizes and densities.
  *
  *     comm_sparse.c       options ──> sparse_request; launcher or rank, as for a collective (comm_bench.h)
  *     comm_sparse_run.c   for each size and density: fill, check, time both
@@ -17,7 +18,8 @@ enum { SPARSE_MOST_DENSITIES = 16, SPARSE_MOST_ROWS = 256 };
 struct sparse_request {
 	struct comm_place place;
 	size_t min_bytes, max_bytes, factor;
-	double percent[SPARSE_MOST_DENSITIES];  /* of the blocks of a rank that are not zero */
+	double percent[SPARSE_MOST_DENSITIES];  /* fraction of the blocks of a rank that are not
+						 * zero */
 	unsigned n_percent;
 	gpul_comm_dtype dtype;
 	gpul_comm_op op;
@@ -29,7 +31,8 @@ struct sparse_request {
 struct sparse_row {
 	size_t bytes, count;
 	double percent;               /* wanted */
-	gpul_comm_sparse_report report;  /* of rank 0, and sent_bytes the mean of all ranks */
+	gpul_comm_sparse_report report;  /* report of rank 0; sent_bytes is the mean of all
+					  * ranks */
 	struct comm_figures sparse, dense;
 };
 
@@ -37,7 +40,7 @@ struct sparse_result {
 	struct sparse_request q;
 	int rank, n_ranks;
 	char driver[16], launcher[16];
-	char path[200];               /* what the sparse messages use */
+	char path[200];               /* the network of the sparse messages */
 	bool interprets;
 	struct comm_about about[GPUL_COMM_MAX_RANKS];
 	struct sparse_row rows[SPARSE_MOST_ROWS];
@@ -46,7 +49,7 @@ struct sparse_result {
 
 /* ---- data ---------------------------------------------------------------------------------------------------------- */
 
-/* What a rank's input is made of. */
+/* The parameters of a rank's input. */
 struct sparse_data {
 	uint64_t seed;
 	double percent;
@@ -72,7 +75,7 @@ uint64_t sparse_data_check(const struct sparse_data *d, size_t first, size_t n, 
  * Threads one at a time */
 gpul_status sparse_measure(struct comm_rank *r, void *argument, gpul_error *err);
 
-/* Is anything wrong, or different? */
+/* True if any result is wrong, or differs between ranks. */
 bool sparse_result_wrong(const struct sparse_result *r);
 /* Time of the dense call / time of the sparse one. */
 double sparse_speedup(const struct sparse_row *row);

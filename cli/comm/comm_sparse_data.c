@@ -35,7 +35,7 @@ static uint16_t half_of(double x)
 	return (uint16_t)(x < 0 ? bits | 0x8000 : x > 0 ? bits : 0);
 }
 
-/* The bits of a whole number, or of a sum of them divided by n: it is exact, or rounded once. */
+/* The bits of an integer, or of a sum of integers divided by n: exact, or rounded once. */
 static uint64_t bits_of(gpul_comm_dtype dtype, int sum, int n)
 {
 	const float f = (float)sum / (float)n;

@@ -42,7 +42,7 @@ static gpul_status fill(const struct bench *b, const struct sparse_row *row, gpu
 	return st;
 }
 
-/* Compare the result, and sum up what all ranks have found. */
+/* Compare the result, and add up the findings of all ranks. */
 static gpul_status check(const struct bench *b, const struct sparse_row *row, struct comm_figures *out, gpul_error *err)
 {
 	struct comm_rank *r = b->r;
@@ -147,7 +147,7 @@ static gpul_status print(struct comm_rank *r, const struct sparse_result *result
 	return comm_rank_print(r, &o, err);
 }
 
-/* The rows, without their figures. */
+/* Prepare the rows, without their figures. */
 static void list_rows(struct sparse_result *result)
 {
 	const struct sparse_request *q = &result->q;

@@ -11,18 +11,20 @@
 #include "comm/layout.h"
 #include "comm/trace.h"
 
-enum { COMM_TRACE_MOST = 1 << 16 };  /* events of a rank; trace viewers in a browser cannot open many more */
+enum { COMM_TRACE_MOST = 1 << 16 };  /* limit of the events of a rank; trace viewers in a browser
+				      * cannot open many more */
 
 /* The timed calls of a size. */
 struct comm_section {
 	uint64_t begin_ns, end_ns;    /* CPU */
 	uint64_t bytes;
 	uint32_t in, iterations;
-	uint64_t first_event;         /* the number of events that the rank's trace had before */
+	uint64_t first_event;         /* number of events in the rank's trace before the
+				       * section */
 };
 
 struct comm_tracer {
-	struct fifo_clock *clock;     /* of this rank's GPU */
+	struct fifo_clock *clock;     /* clock of this rank's GPU */
 	struct comm_clocks *hosts;
 	bool started;
 	uint64_t resumed_at;          /* events so far */
@@ -30,7 +32,8 @@ struct comm_tracer {
 	uint32_t n_sections;
 };
 
-/** Begin: load the clock's kernel, sample the GPU's clock, and compare the clocks of the hosts.  All ranks call it, and the next three.
+/** Start: load the clock's kernel, sample the GPU's clock, and compare the clocks of the hosts.
+ * All ranks call it, and the next three.
  *
  * @r    its context is current
  * @out  owned by the caller: comm_trace_free(); NULL on failure
@@ -45,10 +48,10 @@ void comm_trace_free(struct comm_tracer *t);  /* NULL is fine */
  * Errors  as gpul_comm_trace_start()
  * Threads one at a time */
 gpul_status comm_trace_resume(struct comm_rank *r, gpul_error *err);
-/** Stop to record.
+/** Stop recording.
  *
  * @r        r->tracer NULL: nothing happens
- * @section  what was recorded
+ * @section  the recorded section
  * Errors  as gpul_comm_trace_stop() and comm_clocks_check()
  * Threads one at a time */
 gpul_status comm_trace_pause(struct comm_rank *r, const struct comm_section *section, gpul_error *err);
@@ -76,11 +79,13 @@ struct comm_rank_trace {
 /* The last timed call that all ranks have recorded in full. */
 struct comm_last_call {
 	const struct comm_section *section;  /* of rank 0; NULL: there is no such call */
-	bool is_last;                 /* of the section; false: the trace has lost events of later ones */
+	bool is_last;                 /* whether it is the last call of the section; false: the
+				       * trace has lost events of later calls */
 	unsigned char *events[GPUL_COMM_MAX_RANKS];  /* [n] of each rank: 1: the event belongs to the call */
 };
-/* Find it, by the order of the events: a block records those of one call after those of the call before, and its KERNEL events last.
- * False: no memory.  The caller calls comm_last_call_free(), also then. */
+/* Find the call by the order of the events: a block records the events of one call after those
+ * of the previous call, and the KERNEL events last.  False: no memory.  The caller calls
+ * comm_last_call_free() in any case. */
 bool comm_last_call_find(const struct comm_rank_trace *ranks, int n_ranks, struct comm_last_call *out);
 void comm_last_call_free(struct comm_last_call *last);
 

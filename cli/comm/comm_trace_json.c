@@ -58,7 +58,8 @@ static void add_events(struct json *j, int rank, const struct comm_rank_trace *t
 	for (size_t i = 0; i < t->n; i++) {
 		const gpul_comm_event *e = &t->events[i];
 
-		if (e->kind == GPUL_COMM_EVENT_POST)  /* what the slice before it sends: an arrow */
+		if (e->kind == GPUL_COMM_EVENT_POST)  /* the data that the previous slice sends: an
+						       * arrow */
 			continue;
 
 		const int64_t from = (int64_t)(e->begin_ns - origin_ns), to = (int64_t)(e->end_ns - origin_ns);

@@ -3,8 +3,9 @@
  *     events of a block, in the order in which they ended:     wait  send  KERNEL   wait  send  KERNEL   wait  send  KERNEL
  *                                                              └─── call 0 ────┘    └─── call 1 ────┘    └─── call 2 ────┘
  *
- * No clock takes part: a converted time can be wrong by more than the time between two calls.  A block makes the same number of
- * KERNEL events in each call of a section: one, or one for each of its transfers. */
+ * Clocks are not used, because the error of a converted time can exceed the time between two
+ * calls.  A block makes the same number of KERNEL events in each call of a section: one, or one
+ * for each of its transfers. */
 #include <stdlib.h>
 
 #include "cli/comm/comm_trace.h"
@@ -13,10 +14,10 @@
 struct part {
 	const struct comm_rank_trace *t;
 	size_t begin, end;
-	bool is_cut;                  /* events of the section are lost */
+	bool is_cut;                  /* the trace has lost events of the section */
 	uint32_t n_blocks, iterations;
 	uint32_t *n_kernels;          /* [n_blocks] KERNEL events */
-	uint32_t *n_seen;             /* [n_blocks] those before an event */
+	uint32_t *n_seen;             /* [n_blocks] KERNEL events before an event */
 };
 
 static bool is_kernel(const gpul_comm_event *e)
@@ -41,7 +42,8 @@ static bool open_part(const struct comm_rank_trace *t, size_t section, struct pa
 	return out->n_kernels && out->n_seen;
 }
 
-/* The KERNEL events of a block in one call.  Where events are lost, nobody knows whether it has more than one. */
+/* The KERNEL events of a block in one call.  If events are lost, it is unknown whether there is
+ * more than one. */
 static uint32_t kernels_per_call(const struct part *p, uint32_t block)
 {
 	const uint32_t n = p->is_cut || !p->iterations ? 1 : p->n_kernels[block] / p->iterations;
@@ -49,7 +51,7 @@ static uint32_t kernels_per_call(const struct part *p, uint32_t block)
 	return n ? n : 1;
 }
 
-/* The calls that all blocks have recorded in full. */
+/* Count the calls that all blocks have recorded in full. */
 static uint32_t count_calls(const struct part *p)
 {
 	uint32_t least = p->begin < p->end ? UINT32_MAX : 0;

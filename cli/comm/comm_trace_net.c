@@ -7,7 +7,7 @@
 
 #include "cli/lib/trace_events.h"
 
-/* Tracks of a rank, behind those of its blocks; puts that overlap are in different ones. */
+/* Tracks of a rank, after those of its blocks; overlapping puts are in different tracks. */
 enum { WAITS = 100000, PUTS = WAITS + 1 };
 
 /* ---- collection -------------------------------------------------------------------------------------------------- */
@@ -101,7 +101,7 @@ static uint32_t first_block(const struct comm_rank_trace *t, size_t begin, size_
 	return first;
 }
 
-/* The step that a POST belongs to: the event before it, of the same block. */
+/* Find the step that a POST belongs to: the previous event of the same block. */
 static const gpul_comm_event *step_before(const struct comm_rank_trace *t, size_t post)
 {
 	for (size_t i = post; i--;)
@@ -178,8 +178,8 @@ struct end {
 	uint64_t begin_ns, end_ns;
 };
 
-/* Draw an arrow as late as the first slice allows, but not after `at`.  Viewers draw arrows only forwards: one that errors of the clocks turn round is
- * left out. */
+/* Draw an arrow as late as the first slice allows, but not after `at`.  Viewers draw arrows
+ * only forwards, so an arrow that points backwards because of clock errors is left out. */
 static void add_arrow(struct drawing *d, const char *name, const struct end *from, const struct end *to, uint64_t at)
 {
 	const uint64_t leaves = clamp(at, from->begin_ns, from->end_ns), lands = clamp(leaves, to->begin_ns, to->end_ns);
@@ -193,7 +193,7 @@ static void add_arrow(struct drawing *d, const char *name, const struct end *fro
 	trace_add_endpoint(d->j, "f", (unsigned)to->rank + 1, to->track, name, d->n_arrows, since(d, lands));
 }
 
-/* The arrows of a slot: from the step that posted it, to the step that read it. */
+/* Draw the arrows of a slot: from the step that posted it, and to the step that read it. */
 static void add_arrows(struct drawing *d, int rank, const gpul_comm_net_event *e, unsigned track)
 {
 	const struct steps *mine = &d->steps[rank], *theirs = &d->steps[e->peer];
@@ -242,7 +242,8 @@ static int compare_begins(const void *x, const void *y)
 	return a->begin_ns < b->begin_ns ? -1 : a->begin_ns > b->begin_ns;
 }
 
-/* Draw the puts in the order of their begins, each in the first track that is free.  False: no memory. */
+/* Draw the puts in the order of their start times, each in the first free track.  False: no
+ * memory. */
 static bool add_rank(struct drawing *d, int rank)
 {
 	const struct comm_rank_trace *t = &d->ranks[rank];

@@ -1,4 +1,5 @@
-/* comm_trace_net.h — the network in the trace of gpuload comm: what the proxy of each rank did, and arrows between ranks.
+/* comm_trace_net.h — the network in the trace of gpuload comm: the events of each rank's proxy,
+ * and arrows between ranks.
  *
  *     rank S   block b            │ send step n │
  *                                         ╲ "posted"

@@ -1,4 +1,5 @@
-/* comm_trace_svg.c — the last timed call of gpuload comm --trace as an SVG file: what each block did, and when.
+/* comm_trace_svg.c — the last timed call of gpuload comm --trace as an SVG file: the events of
+ * each block over time.
  *
  *              │ LEGEND_Y   wait for data ■   send ■ ...
  *     rank 0   │ block 0  ══▒▒▒══█████══▒▒══           a row of ROW pixels; x: time
@@ -56,7 +57,7 @@ static const struct kind {
 	[GPUL_COMM_EVENT_RECV] = { "recv", "receive" },
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
-/* What is on top is last. */
+/* In the order of drawing: the last kind is on top. */
 static const uint32_t drawing_order[N_KINDS] = {
 	GPUL_COMM_EVENT_KERNEL, GPUL_COMM_EVENT_SEND, GPUL_COMM_EVENT_RECV, GPUL_COMM_EVENT_COPY, GPUL_COMM_EVENT_REDUCE,
 	GPUL_COMM_EVENT_WAIT_DATA, GPUL_COMM_EVENT_WAIT_CREDIT, GPUL_COMM_EVENT_WAIT_GREETING, GPUL_COMM_EVENT_WAIT_GOODBYE,
@@ -67,7 +68,7 @@ struct picture {
 	const struct comm_rank_trace *ranks;
 	struct out *o;
 	struct comm_last_call last;
-	uint64_t begin_ns, end_ns;    /* the earliest begin, the latest end */
+	uint64_t begin_ns, end_ns;    /* the earliest start, the latest end */
 	uint32_t n_blocks, n_shown;   /* blocks of a rank */
 };
 
@@ -140,7 +141,7 @@ static bool add_kind(const struct picture *p, uint32_t kind)
 	return any;
 }
 
-/* The rank that a long wait is for. */
+/* Label a long wait with the rank that it waits for. */
 static void add_peers(const struct picture *p)
 {
 	for (int r = 0; r < p->r->n_ranks; r++)
@@ -206,7 +207,7 @@ static void add_legend(struct out *o, const bool present[N_KINDS])
 	}
 }
 
-/* The call that is drawn, in two lines. */
+/* Describe the drawn call in two lines. */
 static void add_title(const struct picture *p)
 {
 	const struct comm_result *r = p->r;

@@ -30,14 +30,15 @@ static gpul_status try_plan(struct comm_rank *r, const struct comm_tuning *t, co
 	plan = gpul_comm_plan_for(r->comm, s->call, s->bytes);
 	if (plan.algo != wanted->algo || plan.proto != wanted->proto || plan.n_blocks != wanted->n_blocks ||
 	    plan.n_threads != wanted->n_threads)
-		return GPUL_OK;  /* not possible, or the same as another candidate */
+		return GPUL_OK;  /* the plan is impossible, or the same as another candidate */
 	st = comm_time_calls(r, s, &t->q, false, &f, err);
 	if (!st && (best->us <= 0 || f.us < 0.98 * best->us))
 		*best = (struct best){ plan, f.us };
 	return st;
 }
 
-/* All candidates of a call and size, small ones first.  Every rank measures the same ones, because all know the same times. */
+/* All candidates of a call and size, small ones first.  Every rank measures the same ones,
+ * because all ranks have the same times. */
 static gpul_status find_best(struct comm_rank *r, const struct comm_tuning *t, const struct comm_shape *s, struct best *best,
 			     gpul_error *err)
 {
@@ -86,7 +87,7 @@ static gpul_comm_transport transport_of(const struct comm_tuning *t, int n_ranks
 	return slowest;
 }
 
-/* Texts of a row must not contain the separator. */
+/* Replace the separator in the texts of a row. */
 static void copy_field(char *out, size_t out_bytes, const char *text)
 {
 	(void)snprintf(out, out_bytes, "%.*s", (int)out_bytes - 1, *text ? text : "?");
@@ -243,7 +244,8 @@ static void choose_defaults(struct comm_tuning *t, bool interprets)
 
 static int run_rank(struct comm_tuning *t, const gpul_comm_job *job, gpul_error *err)
 {
-	const gpul_comm_options options = { .table = "" };  /* none: $GPULOAD_COMM_TABLE may lack the rows that are measured here */
+	const gpul_comm_options options = { .table = "" };  /* no table: $GPULOAD_COMM_TABLE may lack the rows that are
+							     * measured here */
 	struct comm_rank r = { 0 };
 	gpul_status st = comm_rank_open(&t->place, &options, job, &r, err);
 

@@ -81,7 +81,7 @@ static char *default_out(const char *path, const char *extension)
 	return out;
 }
 
-/* PTX needs no compilation: it is the result, if it was given a name for it or goes to stdout. */
+/* A PTX file needs no compilation: copy it, if the output has a name or is stdout. */
 static gpul_status copy_ptx(const struct cli_args *args, const gpul_source *source, const char *out, gpul_error *err)
 {
 	size_t n_bytes;

@@ -21,7 +21,8 @@ static bool has_any(const char *line, const char *const *parts)
 	return *parts != NULL;
 }
 
-/* Whether a line reports an error, as compilers, linkers and NCCL do, and is not a consequence of earlier ones. */
+/* True if a line reports an error, in the form of compilers, linkers and NCCL, that is not a
+ * consequence of earlier errors. */
 static bool reports_error(const char *line)
 {
 	static const char *const error[] = { "error", "Error", "ERROR", "fatal", "FATAL", "NCCL WARN", "undefined reference", NULL };

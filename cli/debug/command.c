@@ -30,7 +30,7 @@ const char session_help[] =
 
 struct line {
 	struct session *s;
-	const char *rest;               /* behind the command's name */
+	const char *rest;               /* the text after the command's name */
 	struct out *out;
 };
 

@@ -164,12 +164,14 @@ static gpul_status do_configuration_done(const struct dap_call *c)
 		(void)debug_link_ask(d->link, NULL, NULL, "set\tentry\t1");
 	if (d->at_end)
 		(void)debug_link_ask(d->link, NULL, NULL, "set\tend\t1");
-	(void)debug_link_ask(d->link, NULL, NULL, "go\tfree");  /* an error: the kernels of an attached program run already */
+	(void)debug_link_ask(d->link, NULL, NULL, "go\tfree");  /* too late, so an error: the kernels of an attached program
+								 * are already running */
 	d->configured = true;
 	return GPUL_OK;
 }
 
-/* The program ends, unless it was attached to and the editor does not want its end. */
+/* End the program, unless the adapter has attached to it and the editor does not
+ * request its end. */
 static gpul_status do_disconnect(const struct dap_call *c)
 {
 	struct dap *d = c->d;
@@ -309,7 +311,7 @@ static void take_event(struct dap *d, const struct debug_row *event)
 	}
 }
 
-/* Pass on what the program has printed; false: it has closed its output. */
+/* Forward the program's output; false: it has closed its output. */
 static bool pass_output(struct dap *d, int *fd, const char *category)
 {
 	char text[4096];
@@ -350,7 +352,8 @@ static void end_program(struct dap *d)
 
 /* ---- the loop ------------------------------------------------------------------------------------------------------------ */
 
-/* The length of the header, and in *bytes that of the message behind it; 0: it is not complete. */
+/* Returns the length of the header, and stores that of the message after it in *bytes; 0: the
+ * header is not complete. */
 static size_t read_header(struct dap *d, size_t *bytes)
 {
 	const char *end = d->in.n ? memmem(d->in.at, d->in.n, "\r\n\r\n", 4) : NULL, *length;
@@ -409,7 +412,8 @@ static void serve_editor(struct dap *d)
 				       { .fd = d->out, .events = POLLIN }, { .fd = d->err, .events = POLLIN } };
 		struct debug_row event;
 
-		while (d->link && debug_link_event(d->link, 0, &event)) {  /* first those that came while an answer was read */
+		while (d->link && debug_link_event(d->link, 0, &event)) {  /* first the events that arrived while an answer was
+									    * read */
 			take_event(d, &event);
 			debug_row_free(&event);
 		}

@@ -1,9 +1,10 @@
-/* dap.h — the debug adapter: what its files share.
+/* dap.h — the declarations that the files of the debug adapter share.
  *
  *     editor ── stdin: request ──> dap.c ── dap_control.c, dap_values.c ── link.h ──> the debugger in the driver
  *            <── stdout: response, events
  *
- * A lane in a frame has a number, dap.lane[number - 1], which is the id of a frame; numbers are valid until the kernel goes on. */
+ * A lane in a frame has a number, dap.lane[number - 1], which is the id of a frame; numbers are
+ * valid until the kernel continues. */
 #ifndef GPULOAD_CLI_DEBUG_DAP_H
 #define GPULOAD_CLI_DEBUG_DAP_H
 
@@ -13,7 +14,7 @@
 
 struct dap_lane { uint64_t block; unsigned warp, lane, frame; };
 
-/* What a variablesReference stands for. */
+/* The object that a variablesReference refers to. */
 struct dap_container {
 	enum { DAP_REGISTERS, DAP_PARAMS, DAP_SPECIALS, DAP_VARIABLES, DAP_LANES, DAP_ARRAY } kind;
 	unsigned lane;                   /* number of the lane */
@@ -26,13 +27,14 @@ struct dap {
 	struct debug_link *link;         /* NULL: not launched */
 	bool attached, configured, stopped, entry, at_end, terminated, quits;
 	int out, err;                    /* the program's stdout and stderr; -1: none */
-	char *folder;                    /* owned; in which the program was started */
+	char *folder;                    /* owned; the folder in which the program was
+					  * started */
 	int64_t seq;
 	GPUL_ARRAY(char) in;
 	GPUL_ARRAY(struct dap_lane) lane;
 	GPUL_ARRAY(struct dap_container) container;
-	struct debug_row at;             /* the debugger's status at the last stop */
-	unsigned chosen_lane;            /* of the warp that stopped */
+	struct debug_row at;             /* the debugger's status line at the last stop */
+	unsigned chosen_lane;            /* lanes of the warp that stopped */
 };
 
 /* An answer to a request.  Its body is open while a handler runs. */
@@ -47,7 +49,8 @@ struct dap_call {
 void dap_send(struct dap *d, struct json *j);  /* a closed object; frees it */
 void dap_event_begin(struct dap *d, struct json *j, const char *event);  /* opens the body */
 void dap_event_end(struct dap *d, struct json *j);
-void dap_forget(struct dap *d);           /* numbers of frames and variables become invalid: the kernel goes on */
+void dap_forget(struct dap *d);           /* the kernel continues, so the numbers of frames and variables
+					   * become invalid */
 unsigned dap_lane_number(struct dap *d, const struct dap_lane *lane);
 unsigned dap_container_number(struct dap *d, const struct dap_container *c);
 const struct dap_lane *dap_find_lane(const struct dap_call *c, int64_t number);  /* NULL: no such frame, *err is set */

@@ -91,7 +91,7 @@ uint32_t dap_line(const struct debug_row *row)
 	return (uint32_t)debug_row_number(row, *debug_row_get(row, "file") ? "line" : "ptxline");
 }
 
-/* PTX that is no file here is shown by its listing. */
+/* PTX without a file on this machine is shown as a listing. */
 void dap_write_source(const struct dap *d, struct json *j, const struct debug_row *row)
 {
 	const char *file = debug_row_get(row, "file"), *slash;
@@ -118,7 +118,7 @@ static unsigned lane_of_thread(const struct dap *d, uint64_t block, unsigned war
 	return 0;
 }
 
-/* The first lane that lives, for a warp whose lane 0 has ended. */
+/* The first lane that has not ended; for a warp whose lane 0 has ended. */
 static gpul_status ask_frames(const struct dap_call *c, struct dap_lane *at, bool any_lane, struct debug_rows *rows)
 {
 	gpul_status st = debug_link_ask(c->d->link, rows, c->err, "frames\t%llu\t%u\t%u", (unsigned long long)at->block, at->warp, at->lane);
@@ -195,7 +195,7 @@ static void write_breakpoint(const struct dap_call *c, const struct debug_rows *
 	json_end(c->body, '}');
 }
 
-/* Ask for a breakpoint, and write the answer as an element of the array "breakpoints". */
+/* Request a breakpoint, and write the answer as an element of the array "breakpoints". */
 static void set_breakpoint(const struct dap_call *c, const struct json_value *b, const char *request)
 {
 	struct debug_rows rows = { 0 };

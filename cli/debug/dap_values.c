@@ -191,7 +191,8 @@ static gpul_status do_variables(const struct dap_call *c)
 	if (n < 1 || (uint64_t)n > c->d->container.n) {
 		st = gpul_fail(c->err, GPUL_EINVAL, 0, "there is no variablesReference %lld: the kernel has gone on", (long long)n);
 	} else {
-		of = c->d->container.at[n - 1];  /* a copy: more containers are added */
+		of = c->d->container.at[n - 1];  /* a copy, because adding containers can move
+						  * the array */
 		switch (of.kind) {
 		case DAP_REGISTERS: st = write_values(c, &of, "registers"); break;
 		case DAP_PARAMS: st = write_values(c, &of, "params"); break;

@@ -1,4 +1,5 @@
-/* debug.h — the commands gpuload step and gpuload dap, and how the words for gpuload run are taken from a command line. */
+/* debug.h — the commands gpuload step and gpuload dap, and a function that extracts the words
+ * for gpuload run from a command line. */
 #ifndef GPULOAD_CLI_DEBUG_DEBUG_H
 #define GPULOAD_CLI_DEBUG_DEBUG_H
 

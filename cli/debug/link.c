@@ -25,10 +25,12 @@
 struct debug_link {
 	int fd;
 	pid_t pid;
-	int status;                      /* of waitpid(); -1: not waited for */
+	int status;                      /* status of waitpid(); -1: not waited for yet */
 	bool ended;
-	int failed;                      /* the child writes a byte here if it has told why it did not run; -1: attached */
-	GPUL_ARRAY(char) in;             /* bytes that were read, and are not a whole line yet */
+	int failed;                      /* the child writes a byte here if it has printed why it did
+					  * not run; -1: attached */
+	GPUL_ARRAY(char) in;             /* bytes that have been read, and are not a whole line
+					  * yet */
 	GPUL_ARRAY(char *) events;       /* lines that were read while an answer was expected */
 };
 
@@ -108,9 +110,10 @@ static gpul_status run_file(const char *const *words, gpul_error *err)
 	return code == CLI_DONE ? GPUL_OK : err->status ? err->status : GPUL_EFORMAT;
 }
 
-/* In the child.  It has a process group of its own, so that Ctrl-C at the terminal stops the kernel instead of killing it.  Its stdin is
- * empty: that of this process has commands, or messages of an editor.  One byte to `failed` says that it has told why it did not run;
- * the descriptor is closed when a program replaces the process. */
+/* In the child.  It has a process group of its own, so that Ctrl-C at the terminal stops the
+ * kernel instead of killing it.  Its stdin is empty, because the stdin of this process carries
+ * commands, or messages of an editor.  One byte in `failed` means that it has printed why it
+ * did not run; the descriptor is closed when a program replaces the process. */
 static _Noreturn void become_program(const struct debug_start *how, int fd, int failed)
 {
 	const int empty = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -233,7 +236,8 @@ int debug_link_close(struct debug_link *l)
 	if (!l)
 		return 0;
 	if (l->pid > 0 && !l->ended)
-		kill(-l->pid, SIGKILL);  /* before the connection is closed, after which kernels run on */
+		kill(-l->pid, SIGKILL);  /* killed before the connection is closed, because the kernels
+					  * would then continue */
 	close(l->fd);
 	if (l->failed >= 0)
 		close(l->failed);
@@ -287,7 +291,7 @@ static char *take_line(struct debug_link *l)
 	return line;
 }
 
-/* Read what is there; false: the time is over, a signal came, or the connection has ended. */
+/* Read the available bytes; false: time-out, a signal, or the connection has ended. */
 static bool read_more(struct debug_link *l, int timeout_ms)
 {
 	struct pollfd p = { .fd = l->fd, .events = POLLIN };

@@ -18,7 +18,8 @@
 enum { DEBUG_MAX_FIELDS = 32 };
 
 struct debug_row {
-	char *text;                       /* owned; the whole line without its mark, fields cut apart */
+	char *text;                       /* owned; the line without its mark, with a NUL after each
+					   * field */
 	unsigned n;
 	const char *field[DEBUG_MAX_FIELDS];  /* "key=value"; field[0] of an event is its name */
 };
@@ -30,7 +31,7 @@ struct debug_link;
 struct debug_start {
 	const char *const *words;         /* NULL-terminated: for gpuload run; or a program with its arguments */
 	bool is_program;                  /* execute words[0] itself, in the environment of gpuload soft */
-	const char *folder;               /* to start it in; NULL: the current one */
+	const char *folder;               /* folder to start it in; NULL: the current one */
 	int out, err;                     /* its stdout and stderr; -1: those of this process */
 };
 
@@ -50,13 +51,15 @@ gpul_status debug_link_start(const struct debug_start *how, struct debug_link **
  * Threads one thread */
 gpul_status debug_link_attach(const char *address, struct debug_link **out, gpul_error *err);
 
-/** Disconnect: a program runs on if it was attached to, and is killed if debug_link_start() started it and it still runs.  Returns
- * its exit status, as a shell gives it; 0: unknown.  NULL is fine. */
+/** Disconnect: a program continues if this process had attached to it; it is killed if
+ * debug_link_start() started it and it still runs.  Returns its exit status, as a shell gives
+ * it; 0: unknown.  NULL is fine. */
 int debug_link_close(struct debug_link *l);
 
 int debug_link_fd(const struct debug_link *l);   /* for poll() */
 bool debug_link_ended(struct debug_link *l);     /* the program has closed the connection */
-bool debug_link_has_failed(const struct debug_link *l);  /* once ended: it has told on stderr why it did not run a kernel or a program */
+bool debug_link_has_failed(const struct debug_link *l);  /* valid once ended: it has printed on stderr why it did not
+							  * run a kernel or a program */
 pid_t debug_link_pid(const struct debug_link *l);  /* 0: attached */
 
 /** Send a request and wait for the answer.
@@ -72,7 +75,8 @@ gpul_status debug_link_ask(struct debug_link *l, struct debug_rows *rows, gpul_e
  *
  * @timeout_ms  below 0: no limit
  * @out         owned by the caller: debug_row_free()
- * Returns false: none came, the program has ended, or a signal interrupted the wait. */
+ * Returns false after the time-out, if the program has ended, or if a signal
+ * interrupted the wait. */
 bool debug_link_event(struct debug_link *l, int timeout_ms, struct debug_row *out);
 
 const char *debug_row_get(const struct debug_row *r, const char *key);  /* "": it has no such field */

@@ -23,8 +23,8 @@ enum { LEAST_ROWS = 16, LEAST_COLUMNS = 60, TAB = 4 };
 struct screen {
 	struct session *s;
 	int output;                      /* the program's stdout and stderr */
-	struct out text;                 /* what commands and the program have printed */
-	struct debug_rows before;        /* registers at the stop before */
+	struct out text;                 /* the output of commands and of the program */
+	struct debug_rows before;        /* registers at the previous stop */
 	bool shows_memory;
 	int scrolled;                    /* lines of the text that are below the window */
 	char line[200];                  /* the command that is typed */
@@ -268,7 +268,7 @@ static void execute(struct screen *w, const char *command)
 	take_output(w);
 }
 
-/* A key that is a command; memory stays visible while one steps. */
+/* Handle a key that is a command; the memory window stays visible while stepping. */
 static void execute_key(struct screen *w, const char *command)
 {
 	const bool memory = w->shows_memory;
@@ -330,7 +330,8 @@ static void take_key(struct screen *w, int key)
 	}
 }
 
-/* getch() returns so often without a key, because a signal that arrives before it has begun to wait (SIGWINCH) does not wake it. */
+/* getch() returns at this interval without a key, because a signal that arrives before it
+ * starts to wait (SIGWINCH) does not wake it. */
 enum { LOOK_MS = 250 };
 
 static bool terminal_has_gone(void)

@@ -110,7 +110,7 @@ const char *session_path(const char *path)
 
 /* ---- stopping ----------------------------------------------------------------------------------------------------------- */
 
-/* Print the line of the stop: what is executed next, and by whom. */
+/* Print the line of the stop: the next instruction, and the lanes that execute it. */
 static void print_stop(struct session *s, const struct debug_row *event, struct out *out)
 {
 	const char *reason = debug_row_get(event, "reason"), *text = debug_row_get(event, "text"), *file = debug_row_get(&s->at, "file");

@@ -1,4 +1,5 @@
-/* session.h — what gpuload step knows and does, without a terminal: its commands, the selected lane, the sources. */
+/* session.h — the part of gpuload step that is independent of the terminal: its commands, the
+ * selected lane, the sources. */
 #ifndef GPULOAD_CLI_DEBUG_SESSION_H
 #define GPULOAD_CLI_DEBUG_SESSION_H
 
@@ -14,12 +15,13 @@ struct source {                           /* the lines of a file, or of a listin
 struct session {
 	struct debug_link *link;
 	bool stopped, ended, quits, attached;
-	bool has_launched;                /* a kernel, since the session began */
+	bool has_launched;                /* a kernel has run since the session started */
 	struct debug_row at;              /* the status of the debugger when it stopped */
 	uint64_t block;                   /* the selection */
 	unsigned warp, lane, frame;
 	GPUL_ARRAY(struct source) sources;
-	void (*idle)(void *user);         /* called several times a second while a kernel runs; NULL: nothing is to be done */
+	void (*idle)(void *user);         /* called several times a second while a kernel runs; NULL: no
+					   * function */
 	void *idle_user;
 	bool *interrupted;                /* set by SIGINT: pause a running kernel */
 	char last[256];                   /* the command that an empty line repeats */
@@ -36,7 +38,7 @@ void session_free(struct session *s);
 /* The lines of the current CUDA C++ or PTX; NULL: there are none.  *line: the current one, from 1. */
 const struct source *session_cuda(struct session *s, uint32_t *line);
 const struct source *session_ptx(struct session *s, uint32_t *line);
-/* A path, without the current folder before it. */
+/* A path relative to the current folder, if it is inside it. */
 const char *session_path(const char *path);
 extern const char session_help[];
 

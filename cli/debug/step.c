@@ -98,7 +98,8 @@ static void note_interrupt(int signal_number)
 	interrupted = true;
 }
 
-/* The words for gpuload run: options, operands, and what follows "--".  Owned, as are the texts of the first n_options. */
+/* The words for gpuload run: options, operands, and the words after "--". Owned, as are the
+ * texts of the first n_options. */
 static const char **run_words(const struct cli_args *args, size_t *n_options)
 {
 	const char **words = calloc(2 * args->n_given + args->n_operands + 3, sizeof *words);
@@ -163,7 +164,7 @@ static void print_out(struct out *out)
 	out->n = 0;
 }
 
-/* Commands from stdin; what the kernel prints goes to the same stdout. */
+/* Read commands from stdin; the kernel prints to the same stdout. */
 static void step_plain(struct session *s)
 {
 	const bool prompts = isatty(STDIN_FILENO);
@@ -187,7 +188,8 @@ static void step_plain(struct session *s)
 	out_free(&out);
 }
 
-/* The first stop: the kernel's first instruction; a program that was attached to runs on until it is paused. */
+/* Go to the first stop, the kernel's first instruction; after attaching, the program continues
+ * until it is paused. */
 static gpul_status first_stop(struct session *s, gpul_error *err)
 {
 	gpul_status st = debug_link_ask(s->link, NULL, err, "hello");

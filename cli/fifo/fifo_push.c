@@ -136,7 +136,8 @@ static gpul_status create_gpu_access(struct push *p, gpul_error *err)
 		return gpul_fail(err, st, 0, "'%.64s' is shared, but it is not a FIFO; gpuload fifo serve creates FIFOs", p->name);
 	if (st)
 		return gpul_fail(err, st, why.native, "%s", why.text);
-	(void)gpul_fifo_gpu_hold_lifeline(p->end, NULL);  /* optional: the lease, too, shows our end, but later */
+	(void)gpul_fifo_gpu_hold_lifeline(p->end, NULL);  /* optional: the lease also reports the end of this
+							   * process, but later */
 	if (!p->blocks)
 		p->blocks = gpul_fifo_gpu_param(p->end)->n_lanes;
 	if (p->blocks > gpul_fifo_gpu_param(p->end)->n_lanes)
@@ -209,7 +210,7 @@ static gpul_status wait_for_kernel(struct push *p, gpul_error *err)
 	while (!st && (r = drv->cuStreamQuery(p->stream)) == CUDA_ERROR_NOT_READY)
 		st = check_owner(p, err);
 	p->elapsed_ns = gpul_clock_ns() - begun_ns;
-	if (st)  /* end the waits of the kernel, which this process can no longer watch */
+	if (st)  /* end the waits of the kernel, because this process can no longer poll it */
 		gpul_fifo_gpu_abort(p->end, GPUL_FIFO_CODE_STOPPED);
 	return st ? st : gpul_cu_status(drv, err, r, "cuStreamQuery(p->stream)");
 }

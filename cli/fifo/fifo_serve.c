@@ -125,7 +125,8 @@ static gpul_status create_fifo(struct serve *s, gpul_error *err)
 	st = gpul_fifo_area_format(area, bytes, &s->shape, err);
 	st = st ? st : gpul_fifo_open(area, bytes, &s->fifo, err);
 	if (!st)
-		(void)gpul_fifo_hold_lifeline(s->fifo, NULL);  /* optional: the lease, too, shows our end, but later */
+		(void)gpul_fifo_hold_lifeline(s->fifo, NULL);  /* optional: the lease also reports the end of this
+								* process, but later */
 	return st ? st : gpul_ipc_server_create(s->devices.drv, s->mem, &options, &s->server, err);
 }
 
@@ -213,8 +214,9 @@ static gpul_status print_handled(const struct serve *s, uint64_t n, uint64_t ns,
 	return share_json_print(&j, err);
 }
 
-/* A process that is killed closes its connection before its kernels have ended, and their stores must not get into the FIFO
- * of the next process.  So wait until the process itself has ended (pidfd). */
+/* A process that is killed closes its connection before its kernels have ended, and their
+ * stores must not reach the FIFO of the next process.  So wait until the process itself has
+ * ended (pidfd). */
 static void wait_for_process_end(const struct session *now)
 {
 	const uint64_t until = gpul_clock_ns() + GONE_MS * 1000000ull;

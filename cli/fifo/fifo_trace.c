@@ -217,7 +217,7 @@ static gpul_status trace_and_write(const struct fifo_trace_request *q, gpul_erro
 
 /* ---- --put ------------------------------------------------------------------------------------------------------ */
 
-/* Options that have no meaning together. */
+/* Refuse options that cannot be combined. */
 static gpul_status check_options(const struct cli_args *args, gpul_error *err)
 {
 	static const int only_put[] = { OPT_BYTES, OPT_BACKEND, OPT_PROVIDER, OPT_PEER };

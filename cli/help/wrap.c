@@ -55,7 +55,8 @@ static struct line line_at(const char *text)
 	return l;
 }
 
-/* The byte of an item's last column: behind the last run of two and more blanks; 0: the line has one column only. */
+/* The offset of an item's last column, after the last run of two or more blanks; 0: the line
+ * has only one column. */
 static size_t text_column(const struct line *l)
 {
 	size_t found = 0;
@@ -66,8 +67,8 @@ static size_t text_column(const struct line *l)
 	return found;
 }
 
-/* The end of the paragraph that begins with line l: text in column 0 with text in column 0, an item with its
- * continuation lines; *is_long: one of its lines is too long. */
+/* Find the end of the paragraph that starts with line l: either all text in column 0, or an
+ * item with its continuation lines; *is_long: one of its lines is too long. */
 static const char *paragraph_end(const struct line *l, size_t indent, bool *is_long)
 {
 	struct line next = *l;

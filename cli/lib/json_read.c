@@ -12,7 +12,7 @@ enum { MAX_DEPTH = 64 };
 struct reader {
 	const char *text;
 	size_t n, at;
-	struct json_value *values;       /* of the block: as many as the text can have */
+	struct json_value *values;       /* values of the block: as many as the text can have */
 	size_t n_values;
 	char *texts;                     /* the rest of the block */
 	gpul_error *err;
@@ -48,7 +48,7 @@ static int hex_digit(char c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* The four digits of \uXXXX; -1: they are wrong. */
+/* Parse the four digits of \uXXXX; -1: they are invalid. */
 static int parse_unit(struct reader *r)
 {
 	int unit = 0;
@@ -83,7 +83,7 @@ static void put_utf8(struct reader *r, uint32_t c)
 	*r->texts++ = (char)(0x80 | (c & 63));
 }
 
-/* Behind the backslash. */
+/* Parse an escape, after the backslash. */
 static bool parse_escape(struct reader *r)
 {
 	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -107,7 +107,7 @@ static bool parse_escape(struct reader *r)
 	return true;
 }
 
-/* The text behind the opening quote; NULL: it is wrong. */
+/* Parse a string, after the opening quote; NULL: it is invalid. */
 static const char *parse_text(struct reader *r)
 {
 	const char *begin = r->texts;
@@ -211,7 +211,8 @@ static struct json_value *parse_value(struct reader *r, unsigned depth)
 
 gpul_status json_parse(const char *text, size_t n, struct json_value **out, gpul_error *err)
 {
-	/* A value has at least one byte and a separator, or is in another one; a text is not longer than its JSON. */
+	/* The size is enough: a value has at least one byte and a separator, or is inside
+	 * another value; a decoded string is not longer than its JSON. */
 	const size_t most = n / 2 + MAX_DEPTH + 4;
 	char *block = n < SIZE_MAX / 64 ? calloc(1, most * sizeof(struct json_value) + n + 2) : NULL;
 	struct reader r = { .text = text, .n = n, .values = (struct json_value *)(void *)block, .err = err };

@@ -10,7 +10,7 @@
 
 struct json_value {
 	enum { JSON_NULL, JSON_FALSE, JSON_TRUE, JSON_NUMBER, JSON_TEXT, JSON_ARRAY, JSON_OBJECT } kind;
-	const char *key;                 /* of a member of an object; else NULL */
+	const char *key;                 /* name of a member of an object; else NULL */
 	const char *text;                /* JSON_TEXT: UTF-8 */
 	double number;
 	struct json_value *first, *next; /* the first element or member; the next one of the same array or object */
@@ -26,9 +26,9 @@ struct json_value {
 gpul_status json_parse(const char *text, size_t n, struct json_value **out, gpul_error *err);
 void json_free(struct json_value *v);  /* NULL is fine */
 
-/* A member of an object; NULL: v is NULL or no object, or has no such member. */
+/* A member of an object; NULL: v is NULL or not an object, or has no such member. */
 const struct json_value *json_get(const struct json_value *v, const char *key);
-/* A member of that kind; otherwise `other`. */
+/* The value of a member of that kind; `other` if there is no such member. */
 const char *json_get_text(const struct json_value *v, const char *key, const char *other);
 int64_t json_get_integer(const struct json_value *v, const char *key, int64_t other);
 bool json_get_bool(const struct json_value *v, const char *key, bool other);

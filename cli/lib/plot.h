@@ -22,7 +22,7 @@ enum {
 };
 
 struct plot_panel {
-	int x, width;                 /* of the frame, in pixels */
+	int x, width;                 /* coordinates of the frame, in pixels */
 	double bytes_log[2];          /* log2 of the smallest and the largest size */
 	double least, most;           /* values; 0: none yet */
 };
@@ -39,8 +39,8 @@ void plot_note(struct plot_panel *p, uint64_t bytes, double value);
 double plot_x(const struct plot_panel *p, uint64_t bytes);
 double plot_y(const struct plot_panel *p, double value);
 
-/* Append the frame with its titles, a line for each power of 10, and the sizes below it, of which those too near the one before are left
- * out; in ascending order. */
+/* Append the frame with its titles, a line for each power of 10, and the sizes below it, in
+ * ascending order; a size that is too close to the previous one is left out. */
 void plot_add_frame(struct out *o, const struct plot_panel *p, const char *title, const char *x_title, const uint64_t *sizes, unsigned n_sizes);
 
 /* Append a size as options take it: 256, 64K, 1M. */

@@ -1,4 +1,4 @@
-/* svg.c — writes the begin of an SVG file. */
+/* svg.c — writes the start of an SVG file. */
 #include "cli/lib/svg.h"
 
 /* clang-format off */

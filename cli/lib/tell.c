@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *shown_command;  /* NULL: the command that tells */
+static const char *shown_command;  /* NULL: the command that prints the message */
 
 void cli_tell_as(const char *command)
 {

@@ -10,17 +10,18 @@
  * must not control the terminal.  command NULL: "gpuload: ...".  One thread at a time. */
 void cli_tell(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/** Let messages of every command name this one, which runs it: gpuload step runs a file as gpuload run does. */
+/** Make all messages name this command, which runs others: gpuload step runs a file as gpuload
+ * run does. */
 void cli_tell_as(const char *command);
-/** The command that messages of `command` name. */
+/** The command name that messages of `command` show. */
 const char *cli_tell_name(const char *command);
 
 /** Print a compiler's messages on stderr, as the compiler wrote them.
  *
  * @log   the messages; NULL or "": none
  * @file  the file that was compiled
- * @err   NULL: it was compiled.  Otherwise the failure: its text, which is the first of the errors, is replaced by a reference
- *        to the messages */
+ * @err   NULL: the file was compiled.  Otherwise the failure; its text, the first of the
+ *        errors, is replaced by a reference to the messages */
 void cli_tell_log(const char *log, const char *file, gpul_error *err);
 
 #endif

@@ -173,7 +173,8 @@ static gpul_status run_benchmark(struct rdma_bench_request *q, struct rdma_bench
 		st = devices_arg_open(&q->setup.devices, err);
 	if (!st && uses_driver)
 		q->setup.rdma.device.drv = q->setup.devices.drv;
-	/* The device is opened before signals are caught: until then a signal simply ends this process, and with it the child. */
+	/* Open the device before catching signals: until then a signal simply ends this
+	 * process, and with it the child. */
 	st = st ? st : gpul_rdma_open(&q->setup.rdma, &r, err);
 	st = st ? st : run_measurement(q, r, address, result, err);
 	gpul_rdma_close(r);

@@ -70,7 +70,7 @@ enum {
 	[RDMA_OPT_JSON] = CLI_JSON_OPT
 /* clang-format on */
 
-/* What both commands need to open a device and the memory. */
+/* The options of both commands for opening a device and the memory. */
 struct rdma_setup {
 	gpul_rdma_desc rdma;         /* its strings are borrowed from the command line */
 	enum rdma_memory memory;
@@ -79,14 +79,14 @@ struct rdma_setup {
 	bool json;
 };
 
-/* What the client wants from both ends. */
+/* The parameters that the client sets for both ends. */
 struct rdma_shape {
 	enum rdma_mode mode;
 	unsigned n_flows;            /* connections */
 	unsigned n_parts;            /* messages of one multi-receive */
 	unsigned n_requests;         /* receives, or groups of sends, in flight per flow */
 	bool flush;
-	uint64_t buffer_bytes;       /* of each flow and direction */
+	uint64_t buffer_bytes;       /* bytes of the buffer of each flow and direction */
 };
 
 struct rdma_bench_request {
@@ -95,10 +95,11 @@ struct rdma_bench_request {
 	const char *host;            /* NULL: start a peer */
 	uint64_t bytes[RDMA_MOST_ROWS];  /* sizes of the messages */
 	unsigned n_sizes;
-	unsigned n_buffers;          /* messages of a flow that have different buffers; 0: all that are in flight */
-	uint64_t iterations;         /* per size and flow; 0: by time */
+	unsigned n_buffers;          /* messages of a flow with different buffers; 0: all messages
+				      * in flight */
+	uint64_t iterations;         /* messages per size and flow; 0: limited by time */
 	int time_ms;                 /* per size */
-	int wait_ms;                 /* for the server */
+	int wait_ms;                 /* options for the server */
 	const char *plot;            /* file of --plot; NULL: none; borrowed */
 	bool force;
 };
@@ -127,9 +128,9 @@ unsigned rdma_bench_parts(const struct rdma_shape *shape, uint64_t bytes, uint32
 
 /* ---- the result ------------------------------------------------------------------------------------------- */
 
-/* What one end has measured for one size. */
+/* The figures of one end for one size. */
 struct rdma_figures {
-	uint64_t messages, bytes;    /* sent and received in ns */
+	uint64_t messages, bytes;    /* bytes sent and received in `ns` */
 	uint64_t ns;
 	uint64_t p50_ns, p99_ns;     /* latency; 0: not measured */
 };
@@ -142,7 +143,7 @@ struct rdma_row {
 	uint64_t checked;            /* bytes that were compared with the expected pattern, at both ends */
 };
 
-/* One end, as it describes itself. */
+/* The description that one end sends of itself. */
 struct rdma_end {
 	char backend[16], device[RDMA_NAME_BYTES], why[200], host[RDMA_NAME_BYTES], memory[16];
 	int pid;
@@ -150,10 +151,10 @@ struct rdma_end {
 
 struct rdma_bench_result {
 	struct rdma_end here, there;
-	gpul_rdma_conn_info conn;    /* of flow 0 */
+	gpul_rdma_conn_info conn;    /* address of the peer on flow 0 */
 	struct rdma_shape shape;
 	unsigned n_threads;
-	bool client;                 /* false: these are the figures of a server */
+	bool client;                 /* false: the figures are those of a server */
 	struct rdma_row row[RDMA_MOST_ROWS];
 	unsigned n_rows;
 };
@@ -170,8 +171,10 @@ void rdma_bench_svg(const struct rdma_bench_result *result, struct out *o);
 
 /* Shared by a measuring thread and the thread that waits for it. */
 struct rdma_watch {
-	atomic_bool stop;            /* request: end soon, with GPUL_ESYS and native ECANCELED */
-	atomic_uint row;             /* the row that is being measured, and 1/1000 of it that are done */
+	atomic_bool stop;            /* request to end soon, with GPUL_ESYS and native
+				      * ECANCELED */
+	atomic_uint row;             /* the row that is being measured, and its progress in
+				      * 1/1000 */
 	atomic_uint permille;
 };
 
@@ -186,15 +189,15 @@ struct rdma_watch {
 gpul_status rdma_bench_measure(const struct rdma_bench_request *q, gpul_rdma *r, const char *address, struct rdma_watch *watch,
 			       struct rdma_bench_result *out, gpul_error *err);
 
-/* How a server runs. */
+/* The options of a server. */
 struct rdma_serve_request {
 	struct rdma_setup setup;
-	const char *address;         /* to listen at */
+	const char *address;         /* address to listen at */
 	bool once;                   /* end after the first client */
 	int ready_fd;                /* of a child: receives a struct rdma_ready; nothing is printed.  -1: none */
 };
 
-/* A child's first and only report: it listens, or it has failed. */
+/* A child's only report: it is listening, or it has failed. */
 struct rdma_ready {
 	gpul_error err;
 	char address[RDMA_ADDRESS_BYTES];
@@ -223,8 +226,9 @@ struct rdma_child {
  * Threads the main thread
  * Source  fork(2), prctl(2) PR_SET_PDEATHSIG */
 gpul_status rdma_child_start(const struct rdma_setup *setup, struct rdma_child *out, gpul_error *err);
-/* Wait for its end; kill it when it does not end by itself soon.  failed: an error of this process, which is replaced by the
- * child's death or error when that is the cause.  Accepts a zeroed child. */
+/* Wait until the child has ended; kill it if it does not end soon.  failed: an error of this
+ * process, which is replaced by the child's death or error when that is the cause.  Accepts a
+ * zeroed child. */
 void rdma_child_end(struct rdma_child *child, gpul_error *failed);
 
 #endif

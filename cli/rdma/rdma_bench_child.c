@@ -29,7 +29,8 @@ static _Noreturn void run_child(const struct rdma_setup *setup, int pipe, pid_t 
 	signal(SIGINT, SIG_IGN);  /* Ctrl-C reaches both processes; the parent ends the connection */
 	if (!gpul_log_shows(GPUL_LOG_INFO))
 		gpul_log_set_level(GPUL_LOG_OFF);  /* only the parent prints notices */
-	if (rdma_serve(&q, &ready.err))  /* no reader, or an earlier report: the write does not matter */
+	if (rdma_serve(&q, &ready.err))  /* the parent has ended, or the child has reported before:
+					  * ignore a failure of the write */
 		_exit(write(pipe, &ready, sizeof ready) < 0 ? 2 : 1);
 	_exit(0);
 }
@@ -80,7 +81,7 @@ gpul_status rdma_child_start(const struct rdma_setup *setup, struct rdma_child *
 	return st;
 }
 
-/* Replace the error of a broken connection by the child's, which broke it. */
+/* Replace the error of a broken connection by the error of the child, which is the cause. */
 static void explain_end(const struct rdma_child *child, int status, gpul_error *failed)
 {
 	struct pollfd p = { .fd = child->fd, .events = POLLIN };

@@ -1,4 +1,5 @@
-/* rdma_bench_client.c — the client's side of a session: it connects, and decides the phases. */
+/* rdma_bench_client.c — the client's side of a session: it connects, and controls the
+ * phases. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -40,7 +41,7 @@ static gpul_status await_welcome(struct client *c, struct rdma_flow *f, gpul_err
 	uint64_t got = 0;
 	gpul_status st = rdma_control(&c->s, f, &f->mail->welcome, sizeof w, WELCOME_MS, &got, err);
 
-	w = f->mail->welcome;  /* the peer could change the original */
+	w = f->mail->welcome;  /* a copy, because the peer could change the original */
 	st = st ? st : rdma_wire_check_welcome(&w, got, err);
 	f->peer_in = w.in;
 	f->peer_signals = w.signals;
@@ -48,7 +49,8 @@ static gpul_status await_welcome(struct client *c, struct rdma_flow *f, gpul_err
 	return st;
 }
 
-/* A hello that does not arrive: the fabric between the two ends does not work, for which the peer has no better explanation. */
+/* A hello that does not arrive means that the fabric between the two ends does not work; the
+ * peer cannot explain more. */
 static gpul_status greet_server(struct client *c, struct rdma_flow *f, uint64_t id, gpul_error *err)
 {
 	gpul_error why = { 0 };
@@ -60,7 +62,8 @@ static gpul_status greet_server(struct client *c, struct rdma_flow *f, uint64_t 
 			 why.text);
 }
 
-/* Open all connections, then say hello on each; the server answers when it has the hello of each. */
+/* Open all connections, then send a hello on each; the server answers when it has received all
+ * of them. */
 static gpul_status connect_flows(struct client *c, const char *address, gpul_error *err)
 {
 	struct rdma_session *s = &c->s;
@@ -97,7 +100,8 @@ static gpul_status await_answer(struct client *c, bool ran, struct rdma_answer *
 	return st ? st : rdma_wire_check_answer(out, got, c->n_plans, ran, err);
 }
 
-/* Places of messages in each buffer: one for each message in flight, unless --buffers wants fewer. */
+/* The number of places for messages in each buffer: one for each message in flight, unless
+ * --buffers sets fewer. */
 static unsigned n_places(const struct client *c, enum rdma_plan_kind kind, const struct rdma_row *row)
 {
 	const unsigned all = row->window * row->n_parts, wanted = c->q->n_buffers;
@@ -115,7 +119,7 @@ static gpul_status send_plan(struct client *c, enum rdma_plan_kind kind, const s
 	return rdma_control(&c->s, f, &f->mail->plan, sizeof f->mail->plan, c->s.deadline_ms, NULL, err);
 }
 
-/* Run one phase at both ends; here and there: their figures. */
+/* Run one phase at both ends; here, there: the figures of this end and of the server. */
 static gpul_status run_phase(struct client *c, enum rdma_plan_kind kind, struct rdma_row *row, uint64_t count, gpul_error *err)
 {
 	struct rdma_answer answer;
@@ -130,7 +134,7 @@ static gpul_status run_phase(struct client *c, enum rdma_plan_kind kind, struct 
 	st = st ? st : await_answer(c, false, &answer, err);
 	st = st ? st : rdma_phase_run(&c->s, &p, &row->here, err);
 	if (!st && kind == RDMA_PLAN_CHECK)
-		(void)rdma_phase_check(&c->s, &p, &checked, &late);  /* the server's answer comes in any case */
+		(void)rdma_phase_check(&c->s, &p, &checked, &late);  /* the server answers in any case */
 	st = st ? st : await_answer(c, true, &answer, err);
 	if (!st && late.status)
 		return gpul_fail(err, late.status, late.native, "%s", late.text);
@@ -141,7 +145,8 @@ static gpul_status run_phase(struct client *c, enum rdma_plan_kind kind, struct 
 	return st;
 }
 
-/* Find how many groups fill the wanted time: run more and more of them until a run is long enough to extrapolate. */
+/* Find the number of groups that fill the wanted time: run more and more groups until a run is
+ * long enough to extrapolate. */
 static gpul_status choose_count(struct client *c, struct rdma_row *row, uint64_t *count, gpul_error *err)
 {
 	const uint64_t wanted_ns = (uint64_t)c->q->time_ms * 1000000;
@@ -211,8 +216,8 @@ static gpul_status measure_rows(struct client *c, gpul_error *err)
 	return st;
 }
 
-/* Tell the server that this is the end, and wait until it has read that: it closes the connection.  That may come before the end
- * of the send; all figures are there already. */
+/* Send the end to the server, and wait until it has read that and closes the connection.  The
+ * connection may close before the send ends; all figures have arrived by then. */
 static void say_goodbye(struct client *c)
 {
 	const uint64_t until_ns = gpul_clock_ns() + GOODBYE_MS * 1000000ull;

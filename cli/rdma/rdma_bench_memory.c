@@ -34,7 +34,7 @@ static gpul_status open_host(gpul_rdma *r, struct rdma_buffers *b, gpul_error *e
 				 strerror(errno));
 	b->host = b->cpu = at;
 	b->at = (uint64_t)(uintptr_t)at;
-	madvise(at, b->bytes, MADV_HUGEPAGE);  /* a failure costs only speed */
+	madvise(at, b->bytes, MADV_HUGEPAGE);  /* ignored: a failure costs only speed */
 	memset(at, CLEARED, b->bytes);         /* allocates the pages before the measurement */
 	return gpul_rdma_register(r, at, b->bytes, GPUL_RDMA_DATA, &b->region, err);
 }
@@ -124,7 +124,8 @@ static gpul_status copy_to(const struct rdma_buffers *b, uint64_t at, const void
 	if (!b->cpu) {
 		const gpul_status st = gpul_cu(b->setup->devices.drv, err, cuMemcpyHtoD(at, from, bytes));
 
-		/* A small copy from pageable memory may still be under way; the copies of the send path are in other streams. */
+		/* A small copy from pageable memory may still be in flight, and the send path
+		 * copies in other streams. */
 		return st ? st : gpul_cu(b->setup->devices.drv, err, cuCtxSynchronize());
 	}
 	memcpy(b->cpu + (at - b->at), from, bytes);

@@ -13,16 +13,17 @@
 
 struct rdma_buffers {
 	const struct rdma_setup *setup;  /* borrowed */
-	gpul_context context;            /* of GPU memory; current on the thread that opened the buffers */
+	gpul_context context;            /* context of GPU memory; current on the thread that opened the
+					  * buffers */
 	gpul_mem *mem;                   /* host-numa and device */
 	void *host;                      /* host: a mapping; otherwise NULL */
 	unsigned char *cpu;              /* NULL: the CPU cannot access the memory */
 	uint64_t at, bytes;              /* address for requests */
-	uint64_t buffer_bytes;           /* of one flow and direction */
+	uint64_t buffer_bytes;           /* bytes of one flow and direction */
 	gpul_rdma_region *region;
 };
 
-/* Most bytes of all buffers of a client: a quarter of the memory of this machine. */
+/* Limit of the bytes of all buffers of a client: a quarter of the memory of this machine. */
 uint64_t rdma_memory_limit(void);
 
 /* Distance of the messages in a buffer: their size, room for an odd start, and alignment. */
@@ -50,7 +51,7 @@ uint64_t rdma_buffers_at(const struct rdma_buffers *b, unsigned flow, bool in);
  * Source  CUDA Driver API: cuCtxSetCurrent() */
 gpul_status rdma_buffers_use(const struct rdma_buffers *b, gpul_error *err);
 
-/* Which pattern: the phase, the direction, the flow and the place in the ring. */
+/* Selects a pattern: the phase, the direction, the flow and the place in the ring. */
 struct rdma_pattern {
 	uint64_t phase;
 	bool to_client;

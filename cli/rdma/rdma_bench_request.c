@@ -173,7 +173,7 @@ static gpul_status add_size(struct rdma_bench_request *q, uint64_t bytes, gpul_e
 	return GPUL_OK;
 }
 
-/* Parse "8", "256:1M" or "256:100M:4", without the comma behind it. */
+/* Parse "8", "256:1M" or "256:100M:4", without the comma after it. */
 static gpul_status parse_range(const char *text, size_t n, struct rdma_bench_request *q, gpul_error *err)
 {
 	size_t part[3] = { 0, 0, 2 };

@@ -10,7 +10,8 @@
 
 #include "core/clock.h"
 
-enum { LOOK_EVERY = 64, IDLE_TURNS = 1000 };  /* turns between two looks at the request to stop; until the thread yields */
+enum { LOOK_EVERY = 64, IDLE_TURNS = 1000 };  /* turns between two checks of the request to stop; turns until
+					       * the thread yields */
 
 /* One thread, with the flows whose number modulo n_threads is its index. */
 struct worker {
@@ -20,7 +21,8 @@ struct worker {
 	uint64_t begun_ns;
 	uint64_t n_events;   /* posts and ends of requests, and arrivals of puts */
 	struct rdma_histogram latency;
-	gpul_error wrong;    /* first message of wrong order or size; the phase goes on, so that the other end can finish, too */
+	gpul_error wrong;    /* first message of wrong order or size; the phase continues, so
+			      * that the other end can finish, too */
 	gpul_error err;      /* why the thread ended early */
 	pthread_t thread;
 	bool started;
@@ -58,8 +60,8 @@ static uint64_t place_at(const struct worker *w, const struct rdma_flow *f, uint
 	return rdma_buffers_at(&w->s->buffers, f->number, in) + place_offset(w->p, place, in);
 }
 
-/* The CPU's address of a message whose first 8 bytes carry its number; NULL: they do not, or other messages in flight have the
- * same place. */
+/* The CPU address of a message whose first 8 bytes carry its number; NULL: messages carry no
+ * number, or other messages in flight have the same place. */
 static unsigned char *stamp_of(const struct worker *w, uint64_t at)
 {
 	const struct rdma_buffers *b = &w->s->buffers;
@@ -162,7 +164,7 @@ static gpul_status take_sends(struct worker *w, struct rdma_flow *f, bool measur
 	return GPUL_OK;
 }
 
-/* Groups that have been received, and flushed if the phase flushes. */
+/* The number of groups that have been received, and flushed if the phase flushes. */
 static uint64_t n_received(const struct worker *w, const struct rdma_flow *f)
 {
 	return w->p->flush ? f->flush.done : f->recv.done;
@@ -190,7 +192,7 @@ static gpul_status post_receives(struct worker *w, struct rdma_flow *f)
 }
 
 /* Start a flush for each group that has been received; take the flushes that have ended.  One flush is enough for all
- * messages of a group: it is a fence behind all arrivals before it. */
+ * messages of a group: it is a fence after all earlier arrivals. */
 static gpul_status flush_received(struct worker *w, struct rdma_flow *f)
 {
 	const struct rdma_phase *p = w->p;
@@ -261,8 +263,8 @@ static gpul_status step_throughput(struct worker *w, struct rdma_flow *f)
 
 /* ---- ping-pong ---------------------------------------------------------------------------------------------- */
 
-/* Post receives for later rounds, half a ring at a time.  The message of this round has been sent before: granting is not on
- * the way of any message. */
+/* Post receives for later rounds, half a ring at a time.  The message of this round has already
+ * been sent, so granting delays no message. */
 static gpul_status post_receives_ahead(struct worker *w, struct rdma_flow *f)
 {
 	return f->recv.posted - n_received(w, f) <= w->p->window / 2 ? post_receives(w, f) : GPUL_OK;
@@ -464,7 +466,8 @@ static gpul_status step_flows(struct worker *w)
 			return st;
 		if (turn % LOOK_EVERY == 0)
 			st = look_up(w);
-		/* Where more threads than CPUs spin, the other end may wait for this CPU; otherwise a yield costs 1 us or less. */
+		/* If more threads than CPUs spin, the other end may be waiting for this CPU;
+		 * otherwise a yield costs 1 us or less. */
 		idle = w->n_events > before ? 0 : idle + 1;
 		if (idle > IDLE_TURNS)
 			sched_yield();

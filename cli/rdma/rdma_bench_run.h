@@ -22,7 +22,8 @@ struct rdma_histogram {
 
 void rdma_histogram_add(struct rdma_histogram *h, uint64_t ns);
 void rdma_histogram_merge(struct rdma_histogram *h, const struct rdma_histogram *other);
-/* The value that a part of all values does not exceed; 0 if there are none. */
+/* A quantile: the value that the given part of all values does not exceed; 0 if
+ * there are none. */
 uint64_t rdma_histogram_at(const struct rdma_histogram *h, double part);
 
 /* Requests in flight; element i of the ring is number i modulo the ring's size. */
@@ -38,7 +39,8 @@ struct rdma_flow {
 	struct rdma_mail *mail;
 	unsigned number, n_lanes;
 	gpul_rdma_remote peer_in, peer_signals;
-	uint64_t put_base, arrived_base;      /* values of the signals before this phase: ours at the peer, the peer's here */
+	uint64_t put_base, arrived_base;      /* values of the signals before this phase: this end's at the
+					       * peer, the peer's here */
 	struct rdma_ring send, recv, flush;   /* puts use send; recv counts groups */
 	bool waiting, finished;               /* waiting: for the other end's message (lat, put-lat) */
 	uint64_t sent_ns;                     /* lat, put-lat: start of this round */
@@ -88,7 +90,8 @@ void rdma_flow_close(struct rdma_flow *f);  /* accepts a zeroed flow; closes the
 gpul_status rdma_control(const struct rdma_session *s, struct rdma_flow *f, void *at, uint64_t bytes, int timeout_ms,
 			 uint64_t *got, gpul_error *err);
 
-/** Make the flows ready for a phase; CHECK: write the pattern into what this end sends, and clear what it receives.
+/** Prepare the flows for a phase; CHECK: write the pattern into the messages to send, and clear
+ * the receive buffers.
  *
  * @s  session
  * @p  phase
@@ -100,7 +103,7 @@ gpul_status rdma_phase_prepare(struct rdma_session *s, const struct rdma_phase *
  *
  * @s    session
  * @p    phase; the other end runs the same
- * @out  what this end has measured
+ * @out  the figures of this end
  * Errors  the failure of a connection; GPUL_ESYS native = ECANCELED a request to stop; GPUL_EFORMAT messages in wrong order
  *         or of wrong size; GPUL_ENOMEM
  * Threads the session's thread */

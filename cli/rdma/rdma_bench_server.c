@@ -1,4 +1,4 @@
-/* rdma_bench_server.c — the server's side of a session, and what both sides have in common. */
+/* rdma_bench_server.c — the server's side of a session, and functions that both sides share. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ gpul_status rdma_session_offer(const struct rdma_session *s, const struct rdma_f
 
 /* ---- the server ------------------------------------------------------------------------------------------ */
 
-/* Answer the hello of each flow; a failure here is the client's answer, too. */
+/* Answer the hello of each flow; a failure here is also sent as the answer. */
 static gpul_status welcome_client(struct rdma_session *s, struct rdma_end *self, gpul_error *err)
 {
 	gpul_error why = { 0 };
@@ -85,7 +85,7 @@ static gpul_status send_answer(struct rdma_session *s, const struct rdma_answer 
 	return rdma_control(s, f, &f->mail->answer, sizeof f->mail->answer, s->deadline_ms, NULL, err);
 }
 
-/* Run one phase, and send what was measured, or the error. */
+/* Run one phase, and send the figures, or the error. */
 static gpul_status serve_plan(struct rdma_session *s, const struct rdma_plan *plan, struct rdma_row *row, gpul_error *err)
 {
 	const struct rdma_phase p = { .mode = s->shape.mode, .kind = (enum rdma_plan_kind)plan->kind, .number = plan->number,
@@ -101,7 +101,8 @@ static gpul_status serve_plan(struct rdma_session *s, const struct rdma_plan *pl
 			st = rdma_phase_check(s, &p, &answer.checked, &answer.err);
 		answer.ran = 1;
 		gpul_error lost = { 0 };
-		sent = send_answer(s, &answer, &lost);  /* fails if the connection was the cause of st */
+		sent = send_answer(s, &answer, &lost);  /* ignored: fails if the connection was the cause
+							 * of st */
 		if (sent && !st)
 			gpul_fail(err, sent, lost.native, "%s", lost.text);
 	}
@@ -110,7 +111,8 @@ static gpul_status serve_plan(struct rdma_session *s, const struct rdma_plan *pl
 	return st ? gpul_fail(err, st, answer.err.native, "%s", answer.err.text) : sent;
 }
 
-/* Keep the rows that the client also prints: those of MEASURE, with the bytes of the CHECK behind it; CHECK in mode basic. */
+/* Keep the rows that the client also prints: those of MEASURE, with the bytes of the CHECK that
+ * follows; in mode basic, those of CHECK. */
 static void keep_row(struct rdma_bench_result *out, enum rdma_plan_kind kind, const struct rdma_row *row)
 {
 	const bool basic = out->shape.mode == RDMA_BASIC;

@@ -24,7 +24,7 @@ void rdma_session_describe(const struct rdma_session *s, struct rdma_end *out);
  *
  * @s        session with buffers
  * @f        one of its flows
- * @in       where the peer's messages go; untouched in modes without puts, like signals
+ * @in       memory for the peer's messages; untouched in modes without puts, like signals
  * @signals  the words that the peer raises
  * Errors  as gpul_rdma_offer()
  * Threads the session's thread */
@@ -34,11 +34,11 @@ gpul_status rdma_session_offer(const struct rdma_session *s, const struct rdma_f
 /** Serve the client of a session until it ends.
  *
  * @s       session; s->r is opened, the flows are connected, and their peer_in and peer_signals are set
- * @client  as the client describes itself
+ * @client  the description that the client has sent
  * @out     the figures of this end
  * @err     explains a failure
  * Errors  as rdma_bench_measure()
- * Threads any thread, which must have nothing else to do */
+ * Threads any thread; it is used for the whole session */
 gpul_status rdma_session_serve(struct rdma_session *s, const struct rdma_end *client, struct rdma_bench_result *out,
 			       gpul_error *err);
 

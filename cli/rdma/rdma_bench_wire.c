@@ -1,4 +1,4 @@
-/* rdma_bench_wire.c — checks what the other end has sent. */
+/* rdma_bench_wire.c — checks the messages of the other end. */
 #include "cli/rdma/rdma_bench_wire.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* rdma_bench_wire.h — what a client and a server of gpuload rdma bench send to each other, over the connection itself.
+/* rdma_bench_wire.h — the messages between a client and a server of gpuload rdma bench, over
+ * the connection itself.
  *
  *     client                                server
  *     hello, on each connection ─────────>            first the checks; the flows of one client have the same id
@@ -25,21 +26,22 @@ struct rdma_hello {
 	uint64_t magic, id;            /* id: random, the same for all flows of a client */
 	uint64_t buffer_bytes;
 	uint32_t flow, n_flows, mode, n_parts, n_requests, flush;
-	gpul_rdma_remote in, signals;  /* where the server may put (modes put and put-lat; otherwise 0) */
+	gpul_rdma_remote in, signals;  /* memory into which the server may put (modes put and put-lat;
+					* otherwise 0) */
 	struct rdma_end client;
 };
 
 struct rdma_welcome {
 	uint64_t magic;
 	gpul_error err;                /* status GPUL_OK: accepted */
-	gpul_rdma_remote in, signals;  /* where the client may put */
+	gpul_rdma_remote in, signals;  /* memory into which the client may put */
 	struct rdma_end server;
 };
 
 enum rdma_plan_kind { RDMA_PLAN_WARM, RDMA_PLAN_MEASURE, RDMA_PLAN_CHECK, RDMA_PLAN_END };
 
 struct rdma_plan {
-	uint64_t magic, number;        /* number: of the plan, from 1 */
+	uint64_t magic, number;        /* number of the plan, from 1 */
 	uint64_t bytes, count;         /* size of a message; groups of messages per flow */
 	uint32_t kind, window, n_parts, n_places;
 };
@@ -65,7 +67,8 @@ struct rdma_mail {
  *
  * @h      a copy, which the other end cannot change; its texts get a final NUL
  * @bytes  length that arrived
- * Errors  GPUL_EFORMAT what is wrong; GPUL_ENOMEM more buffers than this machine wants to give */
+ * Errors  GPUL_EFORMAT what is wrong; GPUL_ENOMEM more buffers than the limit of this
+ * machine */
 gpul_status rdma_wire_check_hello(struct rdma_hello *h, uint64_t bytes, gpul_error *err);
 
 /** Check a server's welcome.
@@ -80,7 +83,7 @@ gpul_status rdma_wire_check_welcome(struct rdma_welcome *w, uint64_t bytes, gpul
  * @p      a copy, which the other end cannot change; its texts get a final NUL
  * @bytes  length that arrived
  * @number expected number
- * @shape  what the client has said in its hello
+ * @shape  the values of the client's hello
  * Errors  GPUL_EFORMAT what is wrong */
 gpul_status rdma_wire_check_plan(const struct rdma_plan *p, uint64_t bytes, uint64_t number, const struct rdma_shape *shape,
 				 gpul_error *err);

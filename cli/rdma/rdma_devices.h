@@ -19,7 +19,8 @@ extern const struct cli_cmd cli_rdma_devices;
 enum { RDMA_MAX_GPUS = 64 };
 
 struct rdma_gpu {
-	int ordinal;                           /* of the driver; in a recorded tree, its position */
+	int ordinal;                           /* ordinal of the driver; in a recorded tree, its
+						* position */
 	char name[128];                        /* "": a recorded tree */
 	char pci[GPUL_PCI_TEXT_BYTES];         /* "": none */
 	const gpul_nic *nic;                   /* the chosen one; NULL: there is none */
@@ -35,13 +36,16 @@ struct rdma_devices {
 	const char *recorded;                  /* root of a recorded tree; NULL: this machine */
 	gpul_nic_topology *topology;
 	gpul_verbs_devices verbs;
-	char no_verbs[248];                    /* why libibverbs lists nothing; "": it was read */
+	char no_verbs[248];                    /* why libibverbs lists nothing; "": the list was
+						* read */
 	gpul_ofi_entries providers;            /* of libfabric */
-	char no_providers[248];                /* why libfabric lists nothing; "": it was read */
+	char no_providers[248];                /* why libfabric lists nothing; "": the list was
+						* read */
 	size_t n_rows, n_gpus;
 	struct rdma_device_row *rows;                 /* sorted by name */
 	struct rdma_gpu gpus[RDMA_MAX_GPUS];
-	char no_gpus[248];                     /* why the driver could not be opened; "": it was */
+	char no_gpus[248];                     /* why the driver could not be opened; "": it was
+						* opened */
 	const gpul_nic *nic;                   /* the NIC for host memory; NULL: there is none */
 	char why[GPUL_NIC_WHY_BYTES];
 };
@@ -67,7 +71,7 @@ gpul_nic_distance rdma_device_distance(const struct rdma_devices *d, const struc
  * Threads one at a time */
 gpul_status rdma_devices_print(const struct rdma_devices *d, bool all, gpul_error *err);
 
-/* Everything as one JSON object; the members are described in README.md. */
+/* Print everything as one JSON object; README.md describes the members. */
 void rdma_devices_json(struct json *j, const struct rdma_devices *d);
 
 #endif

@@ -138,7 +138,7 @@ static void add_ports(struct out *o, const struct rdma_devices *d)
 	}
 }
 
-/* "1 GiB", "64 KiB", "17 B"; "any" for a limit that is none. */
+/* "1 GiB", "64 KiB", "17 B"; "any" if there is no limit. */
 static void write_bytes(uint64_t bytes, char *text, size_t text_bytes)
 {
 	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };

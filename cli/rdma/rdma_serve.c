@@ -2,7 +2,7 @@
  *
  *     accept ──> guest (a connection whose hello is awaited) ──> session of its id ── all flows are there ──> thread
  *
- * The main thread accepts, and prints what a session has measured when its thread has ended. */
+ * The main thread accepts, and prints the result of a session when its thread has ended. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -33,7 +33,7 @@ static const char serve_details[] =
 	"chosen here. Prints READY, then one table per client; several clients at once are served,\n"
 	"and slow each other down. Ends on Ctrl-C or SIGTERM.\n";
 
-/* A connection whose hello has not come yet. */
+/* A pending connection, whose hello has not arrived yet. */
 struct guest {
 	struct rdma_flow flow;
 	gpul_rdma_request request;
@@ -47,7 +47,7 @@ struct served {
 	struct rdma_bench_result result;
 	struct rdma_end client;
 	unsigned n_joined;
-	uint64_t deadline_ns;        /* for the hellos of all flows */
+	uint64_t deadline_ns;        /* deadline for the hellos of all flows */
 	pthread_t thread;
 	bool running;
 	atomic_bool ended;
@@ -60,7 +60,7 @@ struct server {
 	gpul_rdma_listener *listener;
 	struct guest *guest[MOST_GUESTS];
 	struct served *served[MOST_SESSIONS];
-	struct rdma_watch watch;     /* of the hellos */
+	struct rdma_watch watch;     /* deadline of the hellos */
 	bool over;                   /* once: the client has been served */
 };
 
@@ -152,7 +152,8 @@ static void free_session(struct server *v, unsigned i)
 	v->served[i] = NULL;
 }
 
-/* Print the result of the sessions that have ended, and drop those whose flows do not come. */
+/* Print the results of the sessions that have ended, and drop sessions whose flows do not
+ * connect in time. */
 static gpul_status reap_sessions(struct server *v, gpul_error *err)
 {
 	char text[400];
@@ -188,7 +189,7 @@ static void free_guest(struct server *v, unsigned i)
 	v->guest[i] = NULL;
 }
 
-/* Tell a guest why it is not served. */
+/* Send a guest the reason why it is not served. */
 static void refuse_guest(struct server *v, unsigned i, const gpul_error *why)
 {
 	struct rdma_session nobody = { .watch = &v->watch };
@@ -203,7 +204,7 @@ static void refuse_guest(struct server *v, unsigned i, const gpul_error *why)
 	free_guest(v, i);
 }
 
-/* The session of a hello: that of its other flows, or a new one. */
+/* Find the session of a hello: that of the client's other flows, or a new one. */
 static gpul_status find_session(struct server *v, const struct rdma_hello *h, struct served **out, gpul_error *err)
 {
 	const struct rdma_shape shape = { .mode = (enum rdma_mode)h->mode, .n_flows = h->n_flows, .n_parts = h->n_parts,
@@ -238,7 +239,8 @@ static gpul_status find_session(struct server *v, const struct rdma_hello *h, st
 	return GPUL_OK;
 }
 
-/* A hello has come: the guest becomes a flow of its session, which starts with its last flow. */
+/* A hello has arrived: the guest becomes a flow of its session, which starts when its last flow
+ * has arrived. */
 static void seat_guest(struct server *v, unsigned i, uint64_t bytes)
 {
 	struct rdma_flow *f = &v->guest[i]->flow;
@@ -273,7 +275,7 @@ static void seat_guest(struct server *v, unsigned i, uint64_t bytes)
 	}
 }
 
-/* Ask each guest for its hello; the number of guests that are left. */
+/* Poll each guest for its hello; returns the number of guests that are left. */
 static unsigned greet_guests(struct server *v)
 {
 	unsigned n = 0;
@@ -343,7 +345,8 @@ static gpul_status serve_until_end(struct server *v, gpul_error *err)
 			poll(NULL, 0, LOOK_MS);
 		}
 		st = st ? st : reap_sessions(v, err);
-		st = st ? st : stop_wait(-1, 0, err);  /* has the reader of the output gone? */
+		st = st ? st : stop_wait(-1, 0, err);  /* check whether the reader of the output has
+							* closed it */
 	}
 	return st;
 }

@@ -208,7 +208,7 @@ static gpul_status parse_member(const char *text, const char *dir, struct arg *o
 	return GPUL_OK;
 }
 
-/* Parse [BYTES]{OFFSET:ARG;...}; text is behind "struct". */
+/* Parse [BYTES]{OFFSET:ARG;...}; text is the part after "struct". */
 static gpul_status parse_struct(const char *text, const char *dir, struct arg *out, gpul_error *err)
 {
 	const char *close = strchr(text, ']');
@@ -274,7 +274,7 @@ void arg_free(struct arg *a)
 
 /* ---- unwritten elements -------------------------------------------------------------- */
 
-enum { SURE_BYTES = 4 };  /* so many bytes of poison in a row are no chance */
+enum { SURE_BYTES = 4 };  /* a run of poison of this length is not due to chance */
 
 unsigned char arg_poison(size_t i)
 {

@@ -1,4 +1,5 @@
-/* run_request.c — how the command line and the `// gpuload run:` line of the file are turned into a request. */
+/* run_request.c — turns the command line and the `// gpuload run:` line of the file into a
+ * request. */
 #include "cli/run/run_options.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* python.c — where a command's Python keeps its packages.
+/* python.c — finds the folder in which a command's Python keeps its packages.
  *
  *     pytest ── PATH ──> /venv/bin/pytest ── "#!/venv/bin/python3" ──> /venv/lib/python3.N/site-packages ──> nvidia/cu13 */
 #include <glob.h>
@@ -52,7 +52,7 @@ static void follow_script(char path[PATH_MAX])
 	}
 }
 
-/* The last hit of a pattern. */
+/* The last path that matches a pattern. */
 static bool find_last(const char *pattern, char path[PATH_MAX])
 {
 	glob_t hits;

@@ -1,4 +1,5 @@
-/* setup.c — the variables with which any program finds the software driver and the libraries beside it.
+/* setup.c — sets the variables with which any program finds the software driver and the
+ * libraries next to it.
  *
  *     LD_LIBRARY_PATH    libcuda.so.1 and the others, where a program opens or needs them by name
  *     LD_PRELOAD         the libraries that Python packages open by the path of a wheel, unless one of that name is loaded
@@ -124,7 +125,8 @@ static gpul_status set_driver(struct soft_setup *s, gpul_error *err)
 	return st;
 }
 
-/* A folder for kernels that a client compiled, in that of the user; false: the user has none. */
+/* A folder for kernels that a client has compiled, in the user's cache folder; false: the user
+ * has none. */
 static bool name_cache(char path[PATH_MAX], const char *client)
 {
 	const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
@@ -199,7 +201,7 @@ static gpul_status set_clients(struct soft_setup *s, gpul_error *err)
 		st = set_beside(s, "TRITON_PTXAS_PATH", "bin/ptxas", err);
 	if (!st)
 		st = set_beside(s, "TRITON_PTXAS_BLACKWELL_PATH", "bin/ptxas", err);
-	if (!st)  /* PTX without a detour over machine code */
+	if (!st)  /* compile to PTX directly, not to machine code */
 		st = set_default(s, "CUPY_COMPILE_WITH_PTX", "1", err);
 	if (!st && *s->wheels)
 		st = set_default(s, "GPULOAD_SITE_PACKAGES", s->wheels, err);

@@ -138,7 +138,7 @@ static void add_chunks(gpul_type t, const unsigned char *data, size_t count, uni
 
 	for (; bytes >= SUM_CHUNK_BYTES; bytes -= SUM_CHUNK_BYTES, data += SUM_CHUNK_BYTES, out += 8)
 		add_chunk(t, data, room, out);
-	if (bytes) {  /* copy the last chunk behind the room and pad it with 0 */
+	if (bytes) {  /* copy the last chunk to the memory after the room, and pad it with 0 */
 		unsigned char *last = (unsigned char *)(room + LEVELS);
 
 		memcpy(last, data, bytes);

@@ -22,7 +22,7 @@ struct sum_gpu {
 	size_t max_count;
 	gpul_module *module;
 	const gpul_kernel *kernel, *kernel_64;
-	/* Each step writes its sums behind those of the previous step. */
+	/* Each step writes its sums after those of the previous step. */
 	CUdeviceptr sums;
 	CUdeviceptr last;                  /* address of the result of the last step */
 	enum sum_access way;

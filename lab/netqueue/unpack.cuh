@@ -9,11 +9,14 @@
  *     all copiers have finished batch 0:                                                 goes on with batch 1, if it is filled
  *     now and then store done[block], credits
  *
- * The reader never waits for a copier while a batch is free.  All warps of the block take units from the same list: large pieces are
- * divided among them, and small ones take a warp each.  The list goes on from batch to batch, so all copiers get equally much, and no
- * copier waits for another: the loads of one batch are in flight while the last ones of the batch before it are stored.
+ * The reader never waits for a copier while a batch is free.  All warps of the block take units
+ * from the same list: large pieces are divided among them, and small ones take a warp each.
+ * The list continues from batch to batch, so all copiers get the same amount of work, and no
+ * copier waits for another: the loads of one batch are in flight while the last pieces of the
+ * previous batch are stored.
  *
- * Blocks do not wait for each other, but for the CPU, which waits for credits of all blocks: all of them must be resident. */
+ * Blocks do not wait for each other.  They wait for the CPU, which waits for credits of all
+ * blocks: so all blocks must be resident. */
 #ifndef GPULOAD_LAB_NETQUEUE_UNPACK_CUH
 #define GPULOAD_LAB_NETQUEUE_UNPACK_CUH
 

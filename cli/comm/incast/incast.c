@@ -48,7 +48,7 @@ static gpul_status write_plot(const struct incast_result *result, gpul_error *er
 
 /* ---- a rank ---------------------------------------------------------------------------------------------------- */
 
-/* Fill in what is known of the job and the network. */
+/* Fill in the properties of the job and the network. */
 static void describe(const struct incast_rank *r, struct incast_result *result)
 {
 	gpul_rdma_device_info info;

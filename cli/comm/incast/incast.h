@@ -1,4 +1,5 @@
-/* incast.h — the parts of gpuload comm incast: all ranks but one have messages for rank 0 at the same time.
+/* incast.h — the parts of gpuload comm incast: all other ranks send messages to rank 0 at the
+ * same time.
  *
  *     incast.c           a launcher (incast_net.c: first a private network) starts N times the same command line
  *        │
@@ -21,9 +22,9 @@
 
 extern const struct cli_cmd cli_comm_incast;
 
-/* Who decides when a message enters the network. */
+/* The side that decides when a message enters the network. */
 enum incast_mode { INCAST_SENDER, INCAST_RECEIVER, INCAST_N_MODES };
-extern const char *const incast_mode_names[INCAST_N_MODES];  /* as --mode takes them */
+extern const char *const incast_mode_names[INCAST_N_MODES];  /* the names for --mode */
 
 /* ---- the command line (incast_request.c) -------------------------------------------------------------------- */
 
@@ -31,14 +32,17 @@ enum { INCAST_MOST_MESSAGES = 100000 };
 
 struct incast_request {
 	int n_ranks;                  /* -n; 0: not given */
-	size_t bytes;                 /* of a message */
+	size_t bytes;                 /* bytes of a message */
 	int n_messages;               /* of each sender */
 	bool modes[INCAST_N_MODES];
-	uint64_t rate_bits;           /* per second, of the token bucket; 0: no private network */
-	size_t queue_bytes;           /* room in front of the token bucket */
+	uint64_t rate_bits;           /* rate of the token bucket, per second; 0: no private
+				       * network */
+	size_t queue_bytes;           /* size of the queue in front of the token bucket */
 	const char *congestion;       /* TCP's congestion control in the private network; NULL without one; borrowed */
-	size_t window_bytes;          /* of all senders together, receiver-driven; 0: measured */
-	size_t sender_window_bytes;   /* of each sender: messages that it has handed over and that have not ended */
+	size_t window_bytes;          /* window of all senders together, receiver-driven; 0:
+				       * measured */
+	size_t sender_window_bytes;   /* window of each sender: messages that it has handed over and
+				       * that have not ended */
 	size_t grant_bytes;
 	const char *backend, *provider;  /* as in gpul_rdma_desc; borrowed */
 	bool json, force;
@@ -56,13 +60,13 @@ gpul_status incast_request_parse(const struct cli_args *args, struct incast_requ
 
 /* ---- the result ---------------------------------------------------------------------------------------------- */
 
-/* Times of something that happened n times. */
+/* Statistics of n times. */
 struct incast_times {
 	uint64_t n, p50_ns, p99_ns, most_ns;
 };
 
 struct incast_sample {
-	uint64_t ns;                  /* since the first message */
+	uint64_t ns;                  /* time since the first message */
 	uint64_t bytes;               /* queued */
 };
 
@@ -71,8 +75,10 @@ struct incast_figures {
 	uint64_t ns, bytes;           /* from the first message's start to the last one's end */
 	uint64_t share[GPUL_COMM_MAX_RANKS];  /* bytes of each rank that had arrived when the first sender was done */
 	double fairness;              /* Jain's index of them: 1 equal, 1/n one sender had everything */
-	struct incast_times message;  /* from the call that hands it over to its end at the receiver */
-	struct incast_times probe;    /* 8 bytes beside the transfer, on a connection of their own */
+	struct incast_times message;  /* time of a message, from the call that hands it over to its
+				       * end at the receiver */
+	struct incast_times probe;    /* time of probes: 8 bytes during the transfer, on a connection
+				       * of their own */
 	uint64_t queue_most, queue_mean;
 	uint64_t drops, retransmissions;  /* with a private network */
 	uint64_t wrong;               /* bytes */
@@ -85,14 +91,16 @@ struct incast_result {
 	int n_ranks;
 	char launcher[16], device[80], congestion[32];  /* congestion control of TCP */
 	bool private_network;         /* the queue is that of the token bucket; else: bytes between the ends */
-	uint64_t round_trip_ns;       /* of a grant: from the grant to the arrival of its data; 0: not measured */
-	double rate_gb_s;             /* of the token bucket, or measured; 0: neither */
+	uint64_t round_trip_ns;       /* round trip of a grant: from the grant to the arrival of its
+				       * data; 0: not measured */
+	double rate_gb_s;             /* rate of the token bucket, or measured rate; 0:
+				       * neither */
 	uint64_t window_bytes;
 	struct incast_figures figures[INCAST_N_MODES];
 };
 
 void incast_result_free(struct incast_result *r);
-/* Is any byte wrong? */
+/* True if any byte is wrong. */
 bool incast_result_wrong(const struct incast_result *r);
 
 /* Append the table, one JSON object without a newline, and the picture of --plot. */

@@ -18,7 +18,8 @@ static unsigned at_most(size_t n, int most)
 	return n < 1 ? 1 : n > (size_t)most ? (unsigned)most : (unsigned)n;
 }
 
-/* The time from a grant to the arrival of its data, with one grant at a time: the network is empty. */
+/* Measure the time from a grant to the arrival of its data, with one grant at a time, so that
+ * the network is empty. */
 static gpul_status measure_round_trip(struct incast_rank *r, struct incast_result *result, gpul_error *err)
 {
 	const struct incast_run run = { .mode = INCAST_RECEIVER, .bytes = r->q->grant_bytes, .n_messages = at_most(TRIALS, r->q->n_messages),
@@ -30,7 +31,7 @@ static gpul_status measure_round_trip(struct incast_rank *r, struct incast_resul
 	return st;
 }
 
-/* The rate of the network with large windows. */
+/* Measure the rate of the network with large windows. */
 static gpul_status measure_rate(struct incast_rank *r, struct incast_result *result, gpul_error *err)
 {
 	const size_t n_messages = RATE_BYTES / r->q->bytes / (unsigned)(r->job.size - 1);
@@ -42,8 +43,9 @@ static gpul_status measure_rate(struct incast_rank *r, struct incast_result *res
 	return st;
 }
 
-/* The bandwidth-delay product, the rate times the round trip of a grant, and two grants: the link has one while another one waits for
- * it, so that a sender that is late by less than a grant's time does not leave it idle. */
+/* The window: the bandwidth-delay product (rate times round trip of a grant) plus two grants.
+ * While one of the two is on the link, the other waits for it, so the link does not become idle
+ * when a sender is late by less than a grant's time. */
 static gpul_status choose_window(struct incast_rank *r, struct incast_result *result, gpul_error *err)
 {
 	gpul_status st;

@@ -1,4 +1,4 @@
-/* incast_net.c — makes network namespaces, connects them by ip and tc, and enters them. */
+/* incast_net.c — creates network namespaces, connects them with ip and tc, and enters them. */
 #include "cli/comm/incast/incast_net.h"
 
 #include <errno.h>
@@ -42,7 +42,8 @@ static gpul_status write_file(const char *path, const char *text, gpul_error *er
 	return written ? GPUL_OK : gpul_fail(err, GPUL_ESYS, error, "%s: %s", path, strerror(error));
 }
 
-/* Keep the rights over the new namespaces in the programs that this process starts: ip, tc and the ranks. */
+/* Pass the capabilities for the new namespaces on to the programs that this process starts: ip,
+ * tc and the ranks. */
 static gpul_status keep_rights(gpul_error *err)
 {
 	static const unsigned wanted[] = { CAP_SYS_ADMIN, CAP_NET_ADMIN };
@@ -58,7 +59,8 @@ static gpul_status keep_rights(gpul_error *err)
 	return ok ? GPUL_OK : gpul_fail(err, GPUL_ESYS, errno, "cannot keep the rights over a network namespace: %s", strerror(errno));
 }
 
-/* Enter a user namespace in which this user is itself, so that files and sockets keep their owner. */
+/* Enter a user namespace that maps this user to itself, so that files and sockets keep their
+ * owner. */
 static gpul_status enter_user_namespace(gpul_error *err)
 {
 	const unsigned user = geteuid(), group = getegid();
@@ -78,7 +80,8 @@ static gpul_status enter_user_namespace(gpul_error *err)
 
 /* ---- namespaces ---------------------------------------------------------------------------------------------- */
 
-/* A new namespace, which this process is in then.  Its descriptor is not O_CLOEXEC: the programs that this process starts inherit it. */
+/* Create a namespace and enter it.  Its descriptor is not O_CLOEXEC: the programs that this
+ * process starts inherit it. */
 static gpul_status make_namespace(int *fd, gpul_error *err)
 {
 	if (unshare(CLONE_NEWNET))
@@ -92,7 +95,7 @@ static gpul_status make_namespaces(int fds[N_PLACES], gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
-	if (unshare(CLONE_NEWNET))  /* in most cases: not root */
+	if (unshare(CLONE_NEWNET))  /* the usual reason: the user is not root */
 		st = enter_user_namespace(err);
 	for (int i = 0; !st && i < N_PLACES; i++)
 		st = make_namespace(&fds[i], err);
@@ -117,7 +120,7 @@ static _Noreturn void become_command(char *const *argv, int namespace_fd, int ou
 	_exit(127);
 }
 
-/* The first line that a command prints, and its exit status. */
+/* Read the first line that a command prints, and get its exit status. */
 static int wait_for_command(pid_t child, int output, char *line, size_t room)
 {
 	size_t n = 0;
@@ -159,8 +162,9 @@ static gpul_status run_command(int namespace_fd, const char *command, gpul_error
 	return status ? gpul_fail(err, GPUL_EUNSUPPORTED, status, "--rate: %.100s failed: %s", command, line) : GPUL_OK;
 }
 
-/* The commands that connect the namespaces.  %R, %X: the descriptors of the receiver's and the senders' namespaces; %B: rate, %Q: room
- * of the queue; %T: the bytes that the bucket holds, which pass without waiting. */
+/* The commands that connect the namespaces.  %R, %X: the descriptors of the receiver's and the
+ * senders' namespaces; %B: rate, %Q: size of the queue; %T: the bytes that the bucket holds,
+ * which pass without waiting. */
 static const struct {
 	enum place place;
 	const char *command;
@@ -184,7 +188,8 @@ static const struct {
 
 static void fill_command(const char *form, const int fds[N_PLACES], uint64_t rate_bits, size_t queue_bytes, char *out, size_t room)
 {
-	const uint64_t burst = rate_bits / 8 / 5000;  /* of 200 us, but at least three packets */
+	const uint64_t burst = rate_bits / 8 / 5000;  /* bytes of 200 us, but at least three
+						       * packets */
 	size_t n = 0;
 
 	for (; *form && n + 24 < room; form++) {
@@ -223,7 +228,8 @@ static gpul_status enter_place(int fd, gpul_error *err)
 	return setns(fd, CLONE_NEWNET) ? gpul_fail(err, GPUL_ESYS, errno, "setns: %s", strerror(errno)) : GPUL_OK;
 }
 
-/* The kernel reports a new link as running a moment after it is up; libfabric does not use it before. */
+/* The kernel reports a new link as running only a moment after it is up; libfabric does not use
+ * it earlier. */
 static gpul_status wait_for_link(const char *name, gpul_error *err)
 {
 	const uint64_t begun = gpul_clock_ns();
@@ -242,7 +248,8 @@ static gpul_status wait_for_link(const char *name, gpul_error *err)
 	return running ? GPUL_OK : gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "--rate: the link %s of the private network does not come up", name);
 }
 
-/* What no command sets: congestion control, the switch forwards, nobody uses IPv6, all links run. */
+/* Settings that no command makes: congestion control, forwarding in the switch, no IPv6; and
+ * wait until all links are running. */
 static gpul_status finish_place(enum place place, int fd, const char *congestion, gpul_error *err)
 {
 	gpul_status st = enter_place(fd, err);
@@ -264,7 +271,8 @@ gpul_status incast_net_create(uint64_t rate_bits, size_t queue_bytes, const char
 	gpul_status st = make_namespaces(fds, err);
 
 	st = st ? st : connect_namespaces(fds, rate_bits, queue_bytes, err);
-	for (int i = 0; !st && i < N_PLACES; i++)  /* ends in the senders' namespace */
+	for (int i = 0; !st && i < N_PLACES; i++)  /* at the end, this process is in the senders'
+						    * namespace */
 		st = finish_place((enum place)i, fds[i], congestion, err);
 	if (st)
 		return st;

@@ -8,10 +8,12 @@
  *                                    └────────────────────────────────┘
  *
  * The queue is in a namespace of its own, because Linux limits what a socket may have in queues of its own machine (TCP small
- * queues).  A packet that another namespace forwards belongs to no socket any more, as in a real switch.
+ * queues).  A packet that another namespace forwards no longer belongs to a socket, as in a
+ * real switch.
  *
- * The launcher makes the namespaces and keeps them by descriptors that the ranks inherit: when the last of these processes has
- * ended, in whatever way, the kernel removes them.  Without root, a user namespace gives the right to do this, where the system
+ * The launcher creates the namespaces and keeps them open by descriptors that the ranks
+ * inherit: when the last of these processes has ended, in whatever way, the kernel removes
+ * them.  Without root, a user namespace gives the necessary capabilities, where the system
  * permits it. */
 #ifndef GPULOAD_CLI_COMM_INCAST_INCAST_NET_H
 #define GPULOAD_CLI_COMM_INCAST_INCAST_NET_H
@@ -22,10 +24,12 @@
 
 #include "core/error.h"
 
-/** Make the network; this process is in the senders' namespace afterwards, and so are the processes that it starts.
+/** Create the network; this process is in the senders' namespace afterwards, and so are the
+ * processes that it starts.
  *
  * @rate_bits    per second
- * @queue_bytes  room in front of the token bucket; what does not fit is dropped
+ * @queue_bytes  size of the queue in front of the token bucket; packets that do
+ * not fit are dropped
  * @congestion   TCP's congestion control, such as "reno"
  * Errors  GPUL_EUNSUPPORTED the system does not permit it, has no such congestion control, or no ip and tc (the text says which);
  *         GPUL_ESYS
@@ -33,10 +37,10 @@
  * Source  Linux network_namespaces(7), user_namespaces(7), tc-tbf(8) */
 gpul_status incast_net_create(uint64_t rate_bits, size_t queue_bytes, const char *congestion, gpul_error *err);
 
-/* Has the launcher of this process made a private network? */
+/* True if the launcher of this process has created a private network. */
 bool incast_net_exists(void);
 
-/** Enter the namespace of a rank: rank 0 the receiver's.
+/** Enter the namespace of a rank: rank 0 enters the receiver's.
  *
  * @rank      of this process
  * @queue_fd  rank 0: a netlink socket in the switch's namespace, owned by the caller; others: -1

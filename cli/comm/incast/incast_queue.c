@@ -1,4 +1,4 @@
-/* incast_queue.c — asks the kernel for the backlog of a queueing discipline. */
+/* incast_queue.c — queries the kernel for the backlog of a queueing discipline. */
 #include "cli/comm/incast/incast_queue.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ struct ask {
 	struct tcmsg tc;
 };
 
-/* Find an attribute in n bytes of attributes; NULL: not there. */
+/* Find an attribute in n bytes of attributes; NULL: not found. */
 static const struct rtattr *find_attribute(const struct rtattr *a, size_t n, unsigned short type)
 {
 	for (; n >= sizeof *a && a->rta_len >= sizeof *a && a->rta_len <= n; ) {

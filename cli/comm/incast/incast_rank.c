@@ -107,12 +107,12 @@ static gpul_status connect_ranks(struct incast_rank *r, gpul_error *err)
 	st = gpul_comm_mesh_create(r->boot, &desc, INCAST_MEET_MS, &r->mesh, err);
 	if (!st)
 		gpul_rdma_about(gpul_comm_mesh_rdma(r->mesh), &info);
-	desc.rdma.backend = info.backend;  /* chosen already, with a notice */
+	desc.rdma.backend = info.backend;  /* already chosen, with a notice */
 	desc.wanted = first;
 	return st ? st : gpul_comm_mesh_create(r->boot, &desc, INCAST_MEET_MS, &r->probe_mesh, err);
 }
 
-/* Memory for the messages and the words: rank 0 has a part for each rank. */
+/* Allocate memory for the messages and the words: rank 0 has a part for each rank. */
 static gpul_status allocate(struct incast_rank *r, gpul_error *err)
 {
 	const size_t n_parts = r->job.rank == 0 ? (size_t)r->job.size : 1, wanted = r->q->sender_window_bytes / r->q->bytes;
@@ -138,7 +138,7 @@ static gpul_status allocate(struct incast_rank *r, gpul_error *err)
 	return st;
 }
 
-/* What rank 0 offers to a rank. */
+/* Describe the memory that rank 0 offers to a rank. */
 struct offer {
 	gpul_rdma_remote data, mail, probe;
 };
@@ -175,7 +175,7 @@ static gpul_status exchange_offers(struct incast_rank *r, gpul_error *err)
 	return st;
 }
 
-/* Map the page that rank 0 makes. */
+/* Map the page that rank 0 creates. */
 static gpul_status share_page(struct incast_rank *r, gpul_error *err)
 {
 	int mine = -1, all[GPUL_COMM_MAX_RANKS];
@@ -212,7 +212,8 @@ gpul_status incast_rank_open(const struct incast_request *q, const gpul_comm_job
 	gpul_status st = GPUL_OK;
 
 	*out = (struct incast_rank){ .q = q, .job = *job, .queue_fd = -1 };
-	(void)prctl(PR_SET_TIMERSLACK, 1000);  /* ns: naps are as short as they are meant to be */
+	(void)prctl(PR_SET_TIMERSLACK, 1000);  /* timer slack of 1 ns, so that sleeps are as short
+						* as requested */
 	if (incast_net_exists())
 		st = incast_net_enter(job->rank, &out->queue_fd, &out->queue_device, err);
 	st = st ? st : gpul_boot_open(job, INCAST_MEET_MS, &out->boot, err);
@@ -229,7 +230,8 @@ gpul_status incast_rank_open(const struct incast_request *q, const gpul_comm_job
 void incast_rank_close(struct incast_rank *r)
 {
 	if (r->boot && !gpul_boot_failure(r->boot, NULL))
-		(void)gpul_boot_barrier(r->boot, INCAST_MEET_MS, NULL);  /* no rank closes a connection that another one still uses */
+		(void)gpul_boot_barrier(r->boot, INCAST_MEET_MS, NULL);  /* so that no rank closes a connection that another one still
+									  * uses */
 	gpul_rdma_unregister(r->data_region);
 	gpul_rdma_unregister(r->mail_region);
 	gpul_rdma_unregister(r->probe_region);

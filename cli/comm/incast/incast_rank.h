@@ -6,8 +6,9 @@
  *    │ mail: requested, arrived, probe          │     sends         │ mail: sources of small writes   │
  *    └──────────────────────────────────────────┘                   └─────────────────────────────────┘
  *
- * Message m uses slot m % n_slots at both ends.  The shared page is for measuring only: when a message was handed over, how much was
- * posted.  What the protocol needs goes through the network: requests to send, clear-to-send slots, arrivals. */
+ * Message m uses slot m % n_slots at both ends.  The shared page is only for the measurement:
+ * when a message was handed over, how much was posted.  The protocol itself uses the network:
+ * requests to send, clear-to-send slots, arrivals. */
 #ifndef GPULOAD_CLI_COMM_INCAST_INCAST_RANK_H
 #define GPULOAD_CLI_COMM_INCAST_INCAST_RANK_H
 
@@ -21,15 +22,17 @@ enum { INCAST_MEET_MS = 60 * 1000, INCAST_WAIT_MS = 60 * 1000, INCAST_TAG = 1 };
 
 /* Words that a sender raises in the receiver's memory by puts. */
 struct incast_mail {
-	_Atomic uint64_t requested;   /* receiver-driven: messages that it wants to send */
+	_Atomic uint64_t requested;   /* receiver-driven: number of messages that it wants to
+				       * send */
 	uint64_t unused[7];
-	_Atomic uint64_t arrived;     /* sender-driven: messages that are in the receiver's memory */
+	_Atomic uint64_t arrived;     /* sender-driven: number of messages that are in the receiver's
+				       * memory */
 	uint64_t unused2[7];
-	_Atomic uint64_t probe;       /* time at which it was sent */
+	_Atomic uint64_t probe;       /* probe: time at which it was sent */
 	uint64_t unused3[7];
 };
 
-/* What a rank has in the shared page. */
+/* A rank's words in the shared page. */
 struct incast_counters {
 	_Atomic uint64_t posted;      /* bytes that it has handed to the network */
 	_Atomic uint64_t retransmissions;
@@ -41,7 +44,7 @@ struct incast_rank {
 	const struct incast_request *q;   /* borrowed */
 	gpul_comm_job job;
 	gpul_boot *boot;
-	gpul_comm_mesh *mesh, *probe_mesh;  /* the latter connects rank 1 with rank 0 */
+	gpul_comm_mesh *mesh, *probe_mesh;  /* probe_mesh connects rank 1 with rank 0 */
 	int queue_fd, queue_device;       /* rank 0 in a private network; otherwise -1, 0 */
 
 	unsigned n_slots;
@@ -50,7 +53,7 @@ struct incast_rank {
 	struct incast_mail *mail;         /* likewise */
 	gpul_rdma_region *data_region, *mail_region;
 	gpul_rdma_region *probe_region;   /* of mail, with probe_mesh */
-	gpul_rdma_remote to_data, to_mail, to_probe;  /* of a sender: its part of rank 0's memory */
+	gpul_rdma_remote to_data, to_mail, to_probe;  /* a sender's part of rank 0's memory */
 
 	struct incast_counters *counters; /* of all ranks; in the shared page */
 	_Atomic uint64_t *handed_ns;      /* [rank][message]: when it was handed over; in the shared page */
@@ -58,7 +61,7 @@ struct incast_rank {
 	uint32_t run;                     /* number of the present run, from 1 */
 };
 
-/* One transfer of all senders: for measuring the round trip or the rate, or a mode. */
+/* One transfer by all senders: to measure the round trip, the rate, or a mode. */
 struct incast_run {
 	enum incast_mode mode;
 	size_t bytes;                     /* of a message; at most q->bytes */
@@ -90,10 +93,11 @@ uint64_t incast_count_wrong(const unsigned char *at, size_t n_bytes, int rank, u
 struct incast_pace {
 	const struct incast_rank *r;      /* borrowed */
 	uint64_t busy_ns;                 /* the last event */
-	uint64_t checked_ns;              /* the last look at the other ranks */
+	uint64_t checked_ns;              /* time of the last check of the other ranks */
 };
 
-/** One turn of a loop has ended: sleep, if nothing has happened for a while; look now and then whether the job has failed.
+/** End a turn of a loop: sleep if nothing has happened for a while; check at intervals whether
+ * the job has failed.
  *
  * @p     begins as { .r = r, .busy_ns = now, .checked_ns = now }
  * @busy  something has happened in this turn
@@ -109,11 +113,11 @@ gpul_status incast_pace_turn(struct incast_pace *p, bool busy, gpul_error *err);
  * Threads one at a time */
 gpul_status incast_send(struct incast_rank *r, const struct incast_run *run, gpul_error *err);
 
-/** The receiver's part of a run: until all messages of all senders have arrived.
+/** The receiver's part of a run: serve until all messages of all senders have arrived.
  *
  * @r    opened; rank 0
  * @run  the same on all ranks
- * @f    zeroed; filled, but for measured
+ * @f    zeroed; filled, except `measured`
  * Errors  the failure of a connection or of the job; GPUL_ENOMEM; GPUL_ESYS
  * Threads one at a time */
 gpul_status incast_receive(struct incast_rank *r, const struct incast_run *run, struct incast_figures *f, gpul_error *err);
@@ -121,7 +125,7 @@ gpul_status incast_receive(struct incast_rank *r, const struct incast_run *run, 
 /** Measure everything, on all ranks together.
  *
  * @r       opened
- * @result  on rank 0: filled, but for what incast.c knows
+ * @result  on rank 0: filled, except the fields that incast.c sets
  * Errors  as incast_send()
  * Threads one at a time */
 gpul_status incast_measure(struct incast_rank *r, struct incast_result *result, gpul_error *err);

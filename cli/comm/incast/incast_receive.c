@@ -1,4 +1,5 @@
-/* incast_receive.c — rank 0: it notes arrivals, grants, and samples the depth of the queue. */
+/* incast_receive.c — rank 0: records arrivals, sends grants, and samples the depth of the
+ * queue. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,13 +10,14 @@
 
 enum { SAMPLE_NS = 1000000, MOST_SAMPLES = 60000, MOST_PROBES = 60000, MOST_GRANTS = 1024, WAIT_MS = INCAST_WAIT_MS, LATE_NS = 100000000 };
 
-/* What the receiver knows of a sender. */
+/* The receiver's state of a sender. */
 struct source {
 	gpul_rdma_conn *conn;
 	uint64_t requested;           /* messages that have been given to the admission */
 	uint64_t ended;               /* messages that have arrived */
 	uint64_t bytes;
-	struct grant {                /* in flight: a ring, in their order */
+	struct grant {                /* receives in flight: a ring, in the order of the
+				       * grants */
 		gpul_rdma_request request;
 		gpul_admission_grant grant;
 		uint64_t ns;
@@ -34,10 +36,12 @@ struct receiver {
 	uint64_t bytes;               /* that have arrived */
 	gpul_admission_grant waiting; /* a grant whose receive could not be posted yet; bytes 0: none */
 
-	uint64_t *latencies, n_latencies;  /* of messages; in a run that is not recorded: of grants */
+	uint64_t *latencies, n_latencies;  /* times of messages; in a run that is not recorded, of
+					    * grants */
 	uint64_t *probes, n_probes, last_probe;
-	uint64_t sampled_ns, drops;   /* of the last sample; at the beginning */
-	double area;                  /* of the queue's depth over time, bytes times ns */
+	uint64_t sampled_ns, drops;   /* time of the last sample, and of the start */
+	double area;                  /* integral of the queue's depth over time, bytes times
+				       * ns */
 };
 
 /* ---- figures --------------------------------------------------------------------------------------------------- */
@@ -71,7 +75,8 @@ static double fairness(const uint64_t *share, int n_ranks)
 
 /* ---- the depth of the queue ------------------------------------------------------------------------------------ */
 
-/* Without a private network: bytes that are on their way.  Granted bytes that the sender has not yet put on its way count, too. */
+/* Without a private network: the bytes in flight. They include granted bytes that the sender
+ * has not sent yet. */
 static uint64_t bytes_between(const struct receiver *v)
 {
 	uint64_t posted = 0;
@@ -138,7 +143,7 @@ static void note_bytes(struct receiver *v, int rank, uint64_t bytes)
 	v->bytes += bytes;
 }
 
-/* Sender-driven: the sender has raised a word behind its messages. */
+/* Sender-driven: the sender has raised a word after its messages. */
 static void note_arrivals(struct receiver *v, int rank, bool *busy)
 {
 	const uint64_t arrived = atomic_load_explicit(&v->r->mail[rank].arrived, memory_order_acquire);
@@ -150,7 +155,7 @@ static void note_arrivals(struct receiver *v, int rank, bool *busy)
 	}
 }
 
-/* Receiver-driven: receives that have ended give their credits back. */
+/* Receiver-driven: return the credits of receives that have ended. */
 static gpul_status end_grants(struct receiver *v, int rank, bool *busy, gpul_error *err)
 {
 	struct source *s = &v->sources[rank];
@@ -282,7 +287,8 @@ static gpul_status begin_run(struct receiver *v, gpul_error *err)
 		st = gpul_admission_create(&desc, &v->admission, err);
 	if (!st && v->r->queue_fd >= 0)
 		st = incast_queue_read(v->r->queue_fd, v->r->queue_device, &q, err);
-	for (int k = 1; k < v->r->job.size; k++) {  /* no sender writes before the barrier */
+	for (int k = 1; k < v->r->job.size; k++) {  /* before the barrier, because no sender writes
+						     * earlier */
 		atomic_store(&v->r->mail[k].requested, 0);
 		atomic_store(&v->r->mail[k].arrived, 0);
 		atomic_store(&v->r->counters[k].posted, 0);

@@ -94,7 +94,7 @@ static gpul_status parse_backend(const char *backend, const char *provider, stru
 		return gpul_fail(err, GPUL_EINVAL, 0, "--provider %s selects libfabric, but --backend is verbs", provider);
 	if (out->rate_bits && out->backend && !strcmp(out->backend, "verbs"))
 		return gpul_fail(err, GPUL_EINVAL, 0, "--rate needs --backend libfabric: NICs are not in the private network");
-	if (out->rate_bits)  /* the NICs of this machine are not in its private network */
+	if (out->rate_bits)  /* the private network does not contain the NICs of this machine */
 		out->backend = "libfabric";
 	return GPUL_OK;
 }
@@ -120,7 +120,8 @@ gpul_status incast_request_parse(const struct cli_args *args, struct incast_requ
 	if (!st && out->congestion && !out->rate_bits)
 		st = gpul_fail(err, GPUL_EINVAL, 0, "--congestion %s needs --rate: it is set in the private network only", out->congestion);
 	if (!st && !out->congestion && out->rate_bits)
-		out->congestion = "reno";  /* every system has it, and a namespace can always use it */
+		out->congestion = "reno";  /* the default: every system has it, and a namespace may
+					    * always use it */
 	if (!st && !out->grant_bytes)
 		out->grant_bytes = out->rate_bits ? 16 << 10 : 128 << 10;
 	if (!st && out->grant_bytes > out->bytes)

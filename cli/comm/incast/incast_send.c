@@ -1,6 +1,7 @@
 /* incast_send.c — a sender: it hands messages over as long as its window permits, and probes the queue.
  *
- *     sender-driven     put the message, raise `arrived`                    all that is handed over goes into the network
+ *     sender-driven     put the message, raise `arrived`                    the whole message
+ *     enters the network at once
  *     receiver-driven   raise `requested`, send the message in pieces       a piece waits here for its clear-to-send slot */
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +17,13 @@ struct sender {
 	const struct incast_run *run;
 	gpul_rdma_conn *conn;
 	uint64_t prepared, handed, ended;  /* messages */
-	uint64_t sent_bytes;          /* receiver-driven: of the run, in pieces that have been given to the send path */
-	uint64_t announced;           /* messages that the receiver has been told of */
+	uint64_t sent_bytes;          /* receiver-driven: bytes of the run that have been passed to
+				       * the send path, in pieces */
+	uint64_t announced;           /* number of messages that the receiver has been notified
+				       * of */
 	gpul_rdma_request announcement;  /* in flight; 0: none */
-	struct piece {                /* in flight: a ring, in the order of their starts */
+	struct piece {                /* requests in flight: a ring, in the order of their
+				       * starts */
 		gpul_rdma_request request;
 		bool last;            /* of its message */
 	} pieces[MOST_REQUESTS];
@@ -27,7 +31,7 @@ struct sender {
 
 	gpul_rdma_conn *probe_conn;   /* NULL: this rank does not probe */
 	gpul_rdma_request probe;      /* in flight; 0: none */
-	uint64_t probe_ns;            /* time of the next one */
+	uint64_t probe_ns;            /* time of the next probe */
 };
 
 /* The offset of a member of struct incast_mail in a remote one. */
@@ -46,7 +50,7 @@ static bool may_hand(const struct sender *s)
 	return s->handed < s->run->n_messages && s->handed - s->ended < s->r->n_slots && s->n_pieces < MOST_REQUESTS;
 }
 
-/* Write the next message into its slot; its time begins. */
+/* Write the next message into its slot; its time starts here. */
 static void prepare_message(struct sender *s)
 {
 	if (s->prepared > s->handed)
@@ -88,7 +92,7 @@ static gpul_status put_word(gpul_rdma_conn *conn, const gpul_rdma_region *from, 
 	return gpul_rdma_put(conn, &put, WAIT_MS, out, err);
 }
 
-/* Tell the receiver how many messages wait here: the request to send. */
+/* Send the request to send: the number of messages that wait here. */
 static gpul_status announce(struct sender *s, bool *busy, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
@@ -110,7 +114,8 @@ static gpul_status announce(struct sender *s, bool *busy, gpul_error *err)
 	return st;
 }
 
-/* Start to send pieces of the messages that are handed over; the send path keeps each until it is granted. */
+/* Start to send pieces of the messages that have been handed over; the send path holds each
+ * piece until it is granted. */
 static gpul_status send_pieces(struct sender *s, bool *busy, gpul_error *err)
 {
 	while (s->sent_bytes < s->handed * s->run->bytes && s->n_pieces < MOST_REQUESTS) {
@@ -148,7 +153,8 @@ static gpul_status end_pieces(struct sender *s, bool *busy, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Send the time to the receiver now and then, one probe after another; its way leads through the same queue. */
+/* Send probes with the current time to the receiver, at intervals and one at a time; they pass
+ * through the same queue. */
 static gpul_status send_probe(struct sender *s, gpul_error *err)
 {
 	const uint64_t now = gpul_clock_ns();

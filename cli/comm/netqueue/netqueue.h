@@ -2,7 +2,7 @@
  *
  *     netqueue_request.c   the command line
  *     netqueue_stream.c    records of random length and alignment, for a destination in random order
- *     netqueue_sender.c    the other process: sends the stream when it is asked to
+ *     netqueue_sender.c the other process: sends the stream on request
  *     netqueue_run.c       this process: netqueue, receives, comparison
  *     netqueue_corrupt.c   --corrupt: entries that the kernel must refuse
  *     netqueue_print.c     the result as text and as JSON */
@@ -17,7 +17,7 @@
 
 extern const struct cli_cmd cli_comm_netqueue;
 
-/* Which bytes begin a piece, in the stream and in the destination, modulo 16. */
+/* The alignment of the pieces in the stream and in the destination, modulo 16. */
 enum netqueue_align { NETQUEUE_ALIGN_RANDOM, NETQUEUE_ALIGN_16, NETQUEUE_ALIGN_1, NETQUEUE_N_ALIGNS };
 extern const char *const netqueue_align_names[NETQUEUE_N_ALIGNS];
 
@@ -42,17 +42,17 @@ gpul_status netqueue_request_parse(const struct cli_args *args, struct netqueue_
 extern const struct cli_opt netqueue_opts[];
 
 struct netqueue_stream {
-	unsigned char *bytes;           /* all records, and the end */
+	unsigned char *bytes;           /* size of all records, and the end */
 	uint64_t n_bytes, n_records;
 };
 
-/* The byte that belongs to place i of the destination. */
+/* The expected byte at offset i of the destination. */
 static inline unsigned char netqueue_byte(uint64_t i)
 {
 	return (unsigned char)((i * 0x9e3779b97f4a7c15u) >> 56);
 }
 
-/** Make the stream.
+/** Generate the stream.
  *
  * @q    request
  * @out  owned by the caller: netqueue_stream_free(); zeroed on failure
@@ -73,7 +73,7 @@ struct netqueue_sender {
  * Errors  GPUL_ESYS
  * Threads the main thread */
 gpul_status netqueue_sender_start(const struct netqueue_stream *s, struct netqueue_sender *out, gpul_error *err);
-/** Let it send the stream.
+/** Make the process send the stream.
  *
  * @s  started
  * Errors  GPUL_ESYS
@@ -86,9 +86,9 @@ struct netqueue_corruptor {
 	double probability;
 	uint64_t seed, destination_bytes, bounce_bytes;
 	uint32_t slot_bytes;
-	struct netqueue_corrupted { uint64_t destination; uint32_t length; } *entries;  /* where their pieces belonged */
+	struct netqueue_corrupted { uint64_t destination; uint32_t length; } *entries;  /* the original destinations of their pieces */
 	size_t n, n_reserved;
-	bool no_memory;                 /* the last ones are not in entries */
+	bool no_memory;                 /* the last refusals have no entry */
 };
 
 /* As gpul_netqueue_receiver.alter; context is a struct netqueue_corruptor. */
@@ -108,14 +108,15 @@ struct netqueue_result {
 	uint64_t n_records, stream_bytes;
 	struct netqueue_row *rows;      /* [n_rows] */
 	unsigned n_rows;
-	bool ok;                        /* nothing wrong; exactly the corrupted entries were refused */
+	bool ok;                        /* no byte is wrong; exactly the corrupted entries were
+					 * refused */
 };
 
 /** Run the receives.
  *
  * @q    request; its devices are opened and closed
  * @out  owned by the caller: netqueue_result_free(); empty on failure
- * Errors  those of gpul_netqueue_receive(), except refusals
+ * Errors  those of gpul_netqueue_receive(), except refusals of entries
  * Threads the main thread */
 gpul_status netqueue_run(struct netqueue_request *q, struct netqueue_result *out, gpul_error *err);
 void netqueue_result_free(struct netqueue_result *r);

@@ -51,7 +51,7 @@ void netqueue_corrupt(void *context, uint64_t n, gpul_netqueue_entry *e)
 		source = c->bounce_bytes - 1;
 		length = 2;
 		break;
-	case 4:   /* the same of the first slot */
+	case 4:   /* the same for the first slot */
 		source = c->slot_bytes - 1;
 		length = 2;
 		break;

@@ -1,4 +1,4 @@
-/* netqueue_run.c — the receives, and the comparison of what they have written. */
+/* netqueue_run.c — runs the receives, and checks the written bytes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +56,8 @@ static gpul_status prepare(struct run *r, struct netqueue_result *out, gpul_erro
 	return GPUL_OK;
 }
 
-/* Count the wrong bytes: the destination has the stream's bytes, and where a corrupted entry was refused, the fill. */
+/* Count the wrong bytes: the destination must contain the stream's bytes, and the fill where a
+ * corrupted entry was refused. */
 static gpul_status compare(struct run *r, uint64_t *n_wrong, gpul_error *err)
 {
 	const struct netqueue_request *q = r->q;

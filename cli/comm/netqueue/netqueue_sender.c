@@ -87,7 +87,8 @@ void netqueue_sender_end(struct netqueue_sender *s)
 	if (s->fd >= 0)
 		close(s->fd);
 	if (s->pid > 0) {
-		kill(s->pid, SIGKILL);  /* it may be sending what nobody receives */
+		kill(s->pid, SIGKILL);  /* it may be blocked sending data that nobody
+					 * receives */
 		while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
 			;
 	}

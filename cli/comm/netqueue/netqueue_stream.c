@@ -1,4 +1,5 @@
-/* netqueue_stream.c — the stream that is sent: records for all of the destination, in an order that is not that of the destination. */
+/* netqueue_stream.c — generates the stream: records that cover the destination, in random
+ * order. */
 #include <stdlib.h>
 
 #include "cli/comm/netqueue/netqueue.h"
@@ -24,7 +25,7 @@ static uint64_t record_bytes(const struct netqueue_request *q, uint64_t *seed)
 	return q->align == NETQUEUE_ALIGN_16 ? (n + 15) / 16 * 16 : n;
 }
 
-/* The offsets at which the records begin, and the end; *n: number of records. */
+/* Choose the offsets at which the records start, and the end; *n: number of records. */
 static uint64_t *divide(const struct netqueue_request *q, uint64_t *n)
 {
 	const uint64_t least = q->align == NETQUEUE_ALIGN_16 ? (q->least_piece + 15) / 16 * 16 : q->least_piece;
@@ -38,13 +39,14 @@ static uint64_t *divide(const struct netqueue_request *q, uint64_t *n)
 	return begins;
 }
 
-/* How many bytes the piece's place in the stream should be behind that in the destination, modulo 16. */
+/* The wanted difference between the piece's offset in the stream and its offset in the
+ * destination, modulo 16. */
 static uint64_t wanted_shift(const struct netqueue_request *q, uint64_t *seed)
 {
 	return q->align == NETQUEUE_ALIGN_16 ? 0 : next_random(seed) % 16 | (q->align == NETQUEUE_ALIGN_1);
 }
 
-/* A number of records that has no common divisor with n, so that steps of it visit all of them. */
+/* A stride that has no common divisor with n, so that steps of this size visit all records. */
 static uint64_t find_step(uint64_t n)
 {
 	for (uint64_t step = n / 2 + n / 7 + 1;; step++) {

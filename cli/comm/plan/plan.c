@@ -75,7 +75,8 @@ static gpul_status parse_request(const struct cli_args *args, struct plan_reques
 	return st || !bytes ? st : comm_parse_bytes(bytes, &q->min_bytes, &q->max_bytes, &q->factor, err);
 }
 
-/* What contradicts what; launched: this process is a rank of a job that a launcher has started. */
+/* Refuse options that contradict each other; launched: this process is a rank of a job that a
+ * launcher has started. */
 static gpul_status check_request(const struct cli_args *args, const struct plan_request *q, bool launched, gpul_error *err)
 {
 	if (args->n_operands)
@@ -144,7 +145,7 @@ static gpul_status write_plot(const struct plan_result *r, gpul_error *err)
 	return st;
 }
 
-/* The parameters are known: predict and print. */
+/* Predict and print, after the parameters have been set. */
 static gpul_status finish(struct plan_result *r, gpul_error *err)
 {
 	gpul_status st = r->q.path ? write_params(r, err) : GPUL_OK;

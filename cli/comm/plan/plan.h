@@ -34,7 +34,7 @@ struct plan_row {
 	gpul_comm_proto proto;
 };
 
-/* Sizes in which an algorithm is the best. */
+/* A range of sizes for which an algorithm is the best. */
 struct plan_range {
 	gpul_comm_algo algo;
 	gpul_comm_proto proto;
@@ -58,7 +58,8 @@ struct plan_check {
 struct plan_result {
 	struct plan_request q;
 	gpul_comm_params params;
-	const char *source;           /* of the parameters: "built-in", "measured here" or the file */
+	const char *source;           /* source of the parameters: "built-in", "measured here" or the
+				       * file */
 	gpul_comm_link link, inside;  /* name NULL: not given */
 	gpul_comm_machine machine;
 	struct plan_row rows[PLAN_MOST_ROWS];

@@ -1,17 +1,19 @@
-/* plan_compute.c — the machine of a request, the times of each size, and where the best algorithm changes. */
+/* plan_compute.c — computes the machine of a request, the times of each size, and the sizes at
+ * which the best algorithm changes. */
 #include <math.h>
 #include <string.h>
 
 #include "cli/comm/plan/plan.h"
 
-/* Memory first: the ranks of a host use it. */
+/* Read the parameters of memory first, because the ranks of a host use it. */
 static bool apply_memory(struct plan_result *r)
 {
 	return gpul_comm_params_apply(&r->params, GPUL_COMM_DEVICE, &r->machine) ||
 	       gpul_comm_params_apply(&r->params, GPUL_COMM_HOST, &r->machine);
 }
 
-/* The links between hosts: those of --link, else the measured network, else what inside is. */
+/* The links between hosts: those of --link, else the measured network, else the same as inside
+ * a host. */
 static gpul_status find_across(struct plan_result *r, gpul_error *err)
 {
 	gpul_comm_machine *m = &r->machine;
@@ -25,7 +27,8 @@ static gpul_status find_across(struct plan_result *r, gpul_error *err)
 		memcpy(m->across, network.inside, sizeof m->across);
 		return GPUL_OK;
 	}
-	if (r->n_here && m->n_ranks == (uint32_t)r->n_here) {  /* these ranks: as if groups of them were hosts */
+	if (r->n_here && m->n_ranks == (uint32_t)r->n_here) {  /* measured ranks: treat groups of them as
+								* hosts */
 		memcpy(m->across, m->inside, sizeof m->across);
 		m->cores /= ceil((double)m->n_ranks / m->ranks_per_host);
 		return GPUL_OK;
@@ -96,14 +99,15 @@ static void fill_row(const struct plan_result *r, uint64_t bytes, struct plan_ro
 	(void)gpul_comm_predict_best(&r->machine, r->q.call, (double)bytes, &row->algo, &row->proto);
 }
 
-/* The best algorithm of a size; true: it is another one than that of the range. */
+/* Find the best algorithm of a size; true if it differs from that of the range. */
 static bool best_differs(const struct plan_result *r, double bytes, const struct plan_range *range, struct plan_range *out)
 {
 	(void)gpul_comm_predict_best(&r->machine, r->q.call, bytes, &out->algo, &out->proto);
 	return out->algo != range->algo || out->proto != range->proto;
 }
 
-/* From small to large, in steps of 9 %; a change is searched between two steps. */
+/* Step from small to large sizes by 9 %; when the best algorithm changes, search
+ * for the exact size between two steps. */
 static void find_ranges(struct plan_result *r)
 {
 	const double end = (double)r->rows[r->n_rows - 1].bytes;
@@ -151,7 +155,7 @@ static bool beats_ring(const struct plan_result *r, gpul_comm_algo algo, double 
 	return time_of(r, algo, bytes) < time_of(r, GPUL_COMM_RING, bytes);
 }
 
-/* From large to small: the largest size at which the algorithm is faster. */
+/* Search from large to small for the largest size at which the algorithm is faster. */
 static void find_turn(struct plan_result *r, gpul_comm_algo algo)
 {
 	const double least = (double)r->rows[0].bytes, most = (double)r->rows[r->n_rows - 1].bytes;

@@ -1,7 +1,8 @@
 /* plan_measure.c — measures the parameters of the model, and each algorithm to check the predictions.
  *
  * The parameters of a protocol come from rings only: reduce-scatter, all-gather and broadcast of four sizes.  Every other algorithm
- * is predicted from them.  A time is the least of several runs: what is longer is due to other work on the machine. */
+ * is predicted from them.  A time is the minimum of several runs, because longer times are due
+ * to other work on the machine. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -11,7 +12,8 @@
 
 enum { RUNS = 5 };
 
-/* The shape of all kernels here, so that a step moves the same bytes in all of them. */
+/* The shape of all kernels here, so that a step moves the same number of bytes in all
+ * of them. */
 static gpul_comm_plan plan_with(const struct comm_rank *r, gpul_comm_algo algo, gpul_comm_proto proto)
 {
 	const bool interprets = r->drv->interprets;
@@ -48,7 +50,7 @@ static double step_bytes(const struct comm_rank *r, gpul_comm_proto proto)
 	return (double)gpul_comm_slot_data(r->comm, proto) * plan_with(r, GPUL_COMM_RING, proto).n_blocks;
 }
 
-/* Texts of a row must not contain the separator. */
+/* Replace the separator in the texts of a row. */
 static void copy_field(char *out, size_t out_bytes, const char *text)
 {
 	(void)snprintf(out, out_bytes, "%.*s", (int)out_bytes - 1, *text ? text : "?");
@@ -84,7 +86,7 @@ static bool goes_around_once(gpul_comm_call call)
 /* Measure rings with a protocol, and fit its costs. */
 static gpul_status fit_protocol(struct comm_rank *r, struct plan_result *result, gpul_comm_proto proto, gpul_error *err)
 {
-	static const double sizes[] = { 1.0 / 32, 1.0 / 4, 1, 8 };  /* in steps of each rank */
+	static const double sizes[] = { 1.0 / 32, 1.0 / 4, 1, 8 };  /* sizes in steps of each rank */
 	gpul_comm_machine m = { .n_ranks = (uint32_t)r->job.size, .ranks_per_host = (uint32_t)r->job.size };
 	gpul_comm_params_row *row = &result->params.rows[result->params.n_rows];
 	gpul_comm_point points[PLAN_MOST_POINTS];

@@ -82,7 +82,7 @@ static void add_changes(const struct plan_result *r, const struct plot_panel *p,
 {
 	for (unsigned i = 1; i < r->n_ranges; i++) {
 		if (r->ranges[i].algo == r->ranges[i - 1].algo)
-			continue;  /* another protocol only */
+			continue;  /* only the protocol changes */
 		out_add(o, "<path class=\"change\" d=\"M%.1f %d v%d\"><title>from %llu bytes: %s</title></path>\n", plot_x(p, r->ranges[i].from),
 			PLOT_TOP, PLOT_HEIGHT, (unsigned long long)r->ranges[i].from, gpul_comm_algo_name(r->ranges[i].algo));
 	}

@@ -24,7 +24,7 @@
 struct fifo_put_request {
 	unsigned blocks, puts;          /* puts of each block */
 	unsigned bytes;                 /* of each put; a multiple of 8 */
-	uint64_t timeout_ns;            /* limit of a push, a sync, a wait for a step */
+	uint64_t timeout_ns;            /* time-out of a push, a sync, or a wait for a step */
 	const char *backend, *provider; /* borrowed; NULL: automatic */
 	gpul_mem_kind kind;             /* of the data; accessible for the CPU */
 	struct devices_arg devices;
@@ -40,7 +40,8 @@ struct fifo_put_stamps {
 struct fifo_put_times {
 	int64_t begun, pushed, synced;        /* GPU; wrong by at most relation.bound_ns */
 	int64_t popped, posted, acknowledged; /* proxy */
-	int64_t seen, flushed;                /* peer's CPU: it sees the step; then a flush has ended */
+	int64_t seen, flushed;                /* peer's CPU: when it sees the step, and when the flush
+					       * has ended */
 	int64_t kernel_seen;                  /* peer's GPU; wrong by at most peer_relation.bound_ns */
 };
 

@@ -1,5 +1,6 @@
-/* fifo_put_end.h — what both processes of gpuload fifo trace --put have: a device with a kernel and a clock, memory that the
- * fabric can access, a connection; and the socket between them.
+/* fifo_put_end.h — the objects of each process of gpuload fifo trace --put: a device with a
+ * kernel and a clock, memory that the fabric can access, a connection; and the socket between
+ * the processes.
  *
  *     child:   open ─ listen ─ "address" ──> parent: open ─ connect
  *              accept ─ "offers" ──────────>
@@ -18,9 +19,10 @@
 
 enum { FIFO_PUT_ADDRESS_BYTES = 128, FIFO_PUT_GRACE_MS = 5000 };
 
-/* What the child tells the parent beside the words on the socket. */
+/* The child's messages to the parent that are in shared memory, not on the socket. */
 struct fifo_put_shared {
-	gpul_error err;                     /* why the child failed; status OK: it has not, or only because the parent ended */
+	gpul_error err;                     /* why the child failed; status OK: it did not fail, or only
+					     * because the parent ended */
 	struct fifo_clock_relation relation;
 	char device[96];
 	struct { uint64_t seen, flushed, kernel_seen; } times[];  /* gpul_clock_ns() times */
@@ -36,14 +38,15 @@ struct fifo_put_end {
 	CUstream stream;
 	struct fifo_clock *clock;
 	gpul_mem *data, *words;             /* words: the child's steps, one for each block, then the abort word */
-	CUdeviceptr stamps, results;        /* what the kernel writes: stamps_bytes for each put, 4 bytes for each block */
+	CUdeviceptr stamps, results;        /* written by the kernel: stamps_bytes for each put, 4 bytes
+					     * for each block */
 	gpul_rdma *rdma;
 	gpul_rdma_region *region;
 	gpul_rdma_conn *conn;
 	size_t stamps_bytes;
 };
 
-/* Bytes from one message to the next. */
+/* Distance in bytes from one message to the next. */
 static inline unsigned fifo_put_stride(const struct fifo_put_request *q)
 {
 	return (q->bytes + 15) / 16 * 16;
@@ -97,7 +100,7 @@ gpul_status fifo_put_say(const struct fifo_put_end *e, char letter, gpul_error *
  * Threads the main thread */
 gpul_status fifo_put_expect(const struct fifo_put_end *e, char letter, gpul_error *err);
 
-/* The child: serve until the parent has all messages, or fails; returns the exit status. */
+/* Run the child: serve until the parent has all messages, or fails; returns the exit status. */
 int fifo_put_serve(const struct fifo_put_request *ask, int socket, struct fifo_put_shared *shared);
 
 #endif

@@ -74,7 +74,7 @@ static gpul_status note_message(struct peer *p, unsigned message, gpul_error *er
 	return st;
 }
 
-/* Look at all steps once; *found: a step was raised. */
+/* Poll all steps once; *found: a step was raised. */
 static gpul_status look_at_steps(struct peer *p, bool *found, gpul_error *err)
 {
 	const struct fifo_put_request *q = p->end.ask;
@@ -90,7 +90,7 @@ static gpul_status look_at_steps(struct peer *p, bool *found, gpul_error *err)
 	return st;
 }
 
-/* Has the kernel ended?  Also notices the end of the parent. */
+/* Check whether the kernel has ended, and whether the parent has. */
 static gpul_status check_surroundings(const struct peer *p, bool *over, gpul_error *err)
 {
 	const struct fifo_put_end *e = &p->end;
@@ -125,7 +125,8 @@ static gpul_status receive_messages(struct peer *p, gpul_error *err)
 		looked = gpul_clock_ns();
 		st = check_surroundings(p, &over, err);
 	}
-	/* A kernel that succeeded has seen all steps, some perhaps after the last look; one that failed leaves messages missing. */
+	/* A kernel that succeeded has seen all steps, some perhaps after the last poll; after
+	 * one that failed, messages are missing. */
 	return st ? st : look_at_steps(p, &found, err);
 }
 

@@ -1,4 +1,5 @@
-/* fifo_put_run.c — this process: starts the child, and sends messages from a kernel by way of a FIFO and a proxy. */
+/* fifo_put_run.c — this process: starts the child, and sends messages from a kernel through a
+ * FIFO and a proxy. */
 #include "cli/fifo/put/fifo_put_end.h"
 
 #include <errno.h>
@@ -61,8 +62,8 @@ static gpul_status start_child(struct sending *s, int *socket, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* After a failure: if the child has failed before, its error is the cause.  Called before this process closes anything, which
- * would make the child fail, too. */
+/* After a failure: if the child has failed earlier, report its error as the cause.  Called
+ * before this process closes anything, because that would make the child fail, too. */
 static gpul_status find_cause(const struct sending *s, gpul_error *err)
 {
 	const struct timespec pause = { .tv_nsec = 100000000 };
@@ -70,7 +71,7 @@ static gpul_status find_cause(const struct sending *s, gpul_error *err)
 
 	if (err->native == EINTR || s->child <= 0)
 		return err->status;
-	nanosleep(&pause, NULL);  /* it may be about to report */
+	nanosleep(&pause, NULL);  /* wait: the child may be about to report */
 	if (s->shared->err.status)
 		*err = s->shared->err;
 	else if (!waitid(P_PID, (id_t)s->child, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid && info.si_code != CLD_EXITED)
@@ -291,7 +292,8 @@ gpul_status fifo_put_run(const struct fifo_put_request *ask, struct fifo_put_tra
 	st = st ? st : prepare(&s, socket, &why);
 	st = st ? st : run_messages(&s, &why);
 	st = st ? find_cause(&s, &why) : GPUL_OK;
-	(void)gpul_proxy_stop(s.proxy, NULL);  /* its failure has aborted the kernel: check_results() reports it */
+	(void)gpul_proxy_stop(s.proxy, NULL);  /* the child's failure has aborted the kernel; check_results()
+						* reports it */
 	st = st ? st : collect_times(&s, &why);
 	gpul_rdma_putter_destroy(s.putter);
 	gpul_fifo_close(s.fifo);

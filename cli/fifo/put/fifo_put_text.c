@@ -6,7 +6,7 @@
 
 #define AT(field) offsetof(struct fifo_put_times, field)
 
-/* From one moment of a message to another. */
+/* The time between two moments of a message. */
 static const struct step {
 	const char *name;
 	size_t from, to;
@@ -41,7 +41,8 @@ static void print_row(const struct step *s, const struct fifo_put_trace *t, int6
 
 	for (unsigned i = 0; i < t->n_puts; i++) {
 		took[i] = time_of(&t->puts[i], s->to) - time_of(&t->puts[i], s->from);
-		if (took[i] < 0)  /* by the error of a clock, or noticed by the one before it was noted by the other */
+		if (took[i] < 0)  /* negative because of a clock error, or because one side saw
+				   * the event before the other recorded it */
 			took[i] = 0;
 	}
 	qsort(took, t->n_puts, sizeof *took, compare);
