@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""bench_comm.py — gpuload's collectives beside NCCL's, as C programs, in one run: time per call and the ratio of the rates.
+"""bench_comm.py — compares gpuload's collectives with NCCL's, as C programs, in one run: time
+per call and the ratio of the rates.
 
     bench/bench_comm.py [-n 2] [--calls allreduce,...] [--large 1M:256M:4] [--small 8:64K:8] [--pairs 3] [--build build]
 

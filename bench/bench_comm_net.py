@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""bench_comm_net.py — collectives over the network beside the bare send path, in one run.
+"""bench_comm_net.py — compares collectives over the network with the bare send path, in
+one run.
 
     bench/bench_comm_net.py [--rates 1000,4000] [--calls sendrecv,allreduce] [--bytes 4M] [--pairs 3] [--provider tcp]
 
 For each rate two network namespaces are connected by a veth pair whose ends send at most that many Mbit/s (a token bucket; 0:
 no limit).  `gpuload rdma bench` sends from one to the other, then two ranks, one in each, run `gpuload comm`; a figure is the median
-of the pairs.  The bus bandwidth of the collectives is what each rank must at least send, so the ratio is that of the line that they
-use.  Needs root, ip and tc.  --local measures on this machine without namespaces instead.
-"""
+of the pairs.  The bus bandwidth of a collective counts the minimum of data that each rank must
+send, so the ratio is the share of the line that the collective uses.  Needs root, ip and tc.
+--local measures on this machine without namespaces instead. """
 import argparse, json, os, statistics, subprocess, sys, time
 
 NAMES, ADDRESSES = ("gpul-bench-a", "gpul-bench-b"), ("10.78.0.1", "10.78.0.2")
@@ -112,7 +113,7 @@ def main():
     print("| limit | send path GB/s | call | bus GB/s | ratio | plan |\n|---|---|---|---|---|---|")
     if a.local:
         return measure(a, 0)
-    disconnect()  # of a run that was killed
+    disconnect()  # left by a run that was killed
     try:
         connect()
         for rate in map(int, a.rates.split(",")):

@@ -5,9 +5,9 @@
 
 Each rank is in a network namespace of its own.  All are connected to a bridge, whose ports are token buckets of --rate Mbit/s with a queue of
 --queue towards the ranks: where many ranks send to one, packets wait there, and are dropped when the queue is full.  The windows take
-turns; a row has the medians of the pairs: bus bandwidth, segments that TCP has sent again, packets that the ports have dropped, and the queue
-(its mean while something waited, and the most of all samples).  Needs root, ip, tc and nstat.
-"""
+turns; a row has the medians of the pairs: bus bandwidth, segments that TCP has retransmitted,
+packets that the ports have dropped, and the queue (its mean while it was not empty, and its
+maximum over all samples).  Needs root, ip, tc and nstat. """
 import argparse, json, os, re, statistics, subprocess, sys, threading, time
 
 SWITCH, PORT = "gpul-win-switch", "18641"
@@ -109,7 +109,7 @@ def main():
     p.add_argument("--build", default="build", help="build folder (default: build)")
     a = p.parse_args()
     a.build, windows = os.path.abspath(a.build), a.windows.split(",")
-    disconnect(a)  # of a run that was killed
+    disconnect(a)  # left by a run that was killed
     try:
         connect(a)
         rows = {w: [] for w in windows}

@@ -1,11 +1,14 @@
-/* bench_netqueue.c — the rate at which a netqueue's kernel unpacks pieces, beside plain copies of the same bytes.
+/* bench_netqueue.c — the rate at which a netqueue's kernel unpacks pieces, compared with plain
+ * copies of the same bytes.
  *
  *     bench_netqueue [--driver auto|nvidia|soft] [--bytes 1024M] [--blocks N] [--threads N] [--chunk N]
  *
  * All pieces are in bounce memory, and all entries in the ring, before the kernel starts: no sender and no CPU limits it.  Rows:
- * bounce memory in host or in device memory, pieces of 4 KiB, 64 KiB and 1 to 65536 bytes, aligned to 16 or anywhere.  Beside it, in
- * the same run, from the same memory to the same place: a kernel that copies with 16-byte loads and stores, four of them in flight in
- * each thread, and cuMemcpyAsync.  Each figure is the median of five.  The last column is the netqueue's rate divided by the kernel's. */
+ * bounce memory in host or in device memory, pieces of 4 KiB, 64 KiB and 1 to 65536 bytes,
+ * aligned to 16 or anywhere.  For comparison, in the same run, from the same memory to the same
+ * place: a kernel that copies with 16-byte loads and stores, four of them in flight in each
+ * thread, and cuMemcpyAsync.  Each figure is the median of five.  The last column is the
+ * netqueue's rate divided by the kernel's. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,7 +87,8 @@ static uint64_t below(struct bench *b, uint64_t n)
 	return (b->seed >> 24) % n;
 }
 
-/* Entries for pieces behind each other, as many as there is bounce memory for.  Returns their number; *bytes: their bytes. */
+/* Make entries for consecutive pieces, as many as fit into the bounce memory.  Returns their
+ * number; *bytes: their bytes. */
 static uint64_t write_entries(struct bench *b, const struct row *row, uint64_t *bytes)
 {
 	const uint32_t n_entries = gpul_netqueue_about(b->queue)->shape.n_entries;
@@ -143,7 +147,7 @@ static int compare_times(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* One run of each in turn, the first not counted; the medians. */
+/* Run each in turn, without counting the first round, and compute the medians. */
 static gpul_status measure_row(struct bench *b, const struct row *row, const char *memory, gpul_error *err)
 {
 	double ms[3][RUNS + 1], rate[3];

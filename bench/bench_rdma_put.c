@@ -1,4 +1,5 @@
-/* bench_rdma_put.c — the rate of small puts by way of kernel, FIFO and proxy, beside puts that a CPU thread posts directly.
+/* bench_rdma_put.c — the rate of small puts through kernel, FIFO and proxy, compared with puts
+ * that a CPU thread posts directly.
  *
  *     bench_rdma_put [--puts N] [--blocks N] [--bytes N] [--runs N] [--backend verbs|libfabric] [--provider NAME]
  *                    [--device NAME] [--driver auto|nvidia|soft] [--pin]
@@ -441,7 +442,7 @@ int main(int argc, char **argv)
 	}
 	if (run_all(&b, socket, &err))
 		fprintf(stderr, "bench_rdma_put: %s\n", err.text);
-	close(socket);  /* the target ends, and closes its side */
+	close(socket);  /* makes the target end and close its side */
 	waitpid(target, &status, 0);
 	close_all(&b);
 	return err.status ? 1 : 0;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""bench_sanitizer.py — the checks of the software driver beside compute-sanitizer: the same faulty kernels, what each found, and the time.
+"""bench_sanitizer.py — compares the checks of the software driver with compute-sanitizer: the
+same faulty kernels, the errors that each found, and the time.
 
     bench/bench_sanitizer.py [--gpuload build/gpuload] [--only TEXT] [--tools memcheck,racecheck,synccheck] [--sanitizer PATH]
                              [--timeout SECONDS] [--json] [FOLDER]
@@ -13,7 +14,8 @@ Each kernel runs once as `gpuload run --TOOL` on the software driver, and, where
 SANITIZERS[TOOL] as `gpuload run --driver nvidia`. A cell is "found" with the number of errors and the first of them, "nothing", or
 "time-out". Times are of whole processes, in seconds, with the start of the driver.
 
-A kernel that gpuload fills the outputs for has no unwritten global memory on a GPU, because the fill is a write."""
+If gpuload fills the outputs of a kernel, the kernel has no unwritten global memory on a GPU,
+because the fill is a write."""
 
 import argparse
 import glob
@@ -36,14 +38,15 @@ PLACES = ("compute-sanitizer", "/usr/local/cuda/bin/compute-sanitizer", "/usr/lo
 
 
 def line_of(path, key):
-    """The text behind `// KEY: ` in a kernel's file; None: there is none."""
+    """The text after `// KEY: ` in a kernel's file; None: no such line."""
     with open(path, encoding="utf-8") as f:
         found = re.search(rf"^// {key}: (.*)$", f.read(), re.M)
     return found[1] if found else None
 
 
 def kernels(folder, only):
-    """The files of one tool with both lines; of a .cu and a .ptx of one name, the .ptx."""
+    """The files of one tool that have both lines; if a .cu and a .ptx have the same name,
+    the .ptx."""
     by_name = {}
     for path in sorted(glob.glob(f"{folder}/*.cu")) + sorted(glob.glob(f"{folder}/*.ptx")):
         if line_of(path, "expect") is not None and line_of(path, "gpuload run") is not None and (only or "") in path:
@@ -52,7 +55,8 @@ def kernels(folder, only):
 
 
 def run(words, folder, timeout_s):
-    """(output of both channels, seconds); None for the output: time-out.  compute-sanitizer's own child ends with it."""
+    """(stdout and stderr, seconds); the output is None after a time-out. The child of
+    compute-sanitizer is ended, too."""
     start = time.monotonic()
     with subprocess.Popen(words, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           errors="replace", start_new_session=True) as process:

@@ -101,7 +101,8 @@ gpul_status nccl_open_rank(struct nccl_rank *b, gpul_error *err);
 void nccl_close_rank(struct nccl_rank *b);
 gpul_status nccl_check(const struct nccl_rank *b, int result, const char *what, gpul_error *err);
 
-/* Wait until all ranks are here.  The parent ends all ranks when one fails, so the wait needs no time limit. */
+/* Wait until all ranks have called this.  The parent ends all ranks when one fails, so the wait
+ * needs no time limit. */
 void nccl_meet(const struct nccl_rank *b);
 
 extern const struct nccl_op nccl_ops[];
@@ -109,7 +110,8 @@ extern const size_t nccl_n_ops;
 /* The element i of the buffer that a rank sends: small integers, so that sums of 8 ranks are exact. */
 float nccl_value(int rank, size_t i);
 
-/* 50,000 small calls, a third of a second or more: the first milliseconds of a process are slower.  The same on all ranks. */
+/* The number of warm-up calls, the same on all ranks: 50,000 small calls take a third of a
+ * second or more, because the first milliseconds of a process are slower. */
 gpul_status nccl_warm_up(const struct nccl_rank *b, gpul_error *err);
 
 /* Check one call, then time many: *us is the time of a call on the slowest rank, *n_wrong counts the elements of all ranks

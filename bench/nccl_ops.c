@@ -60,7 +60,7 @@ static float expected_broadcast(const struct nccl_rank *b, const struct nccl_cal
 	return nccl_value(0, i);
 }
 
-/* Each rank sends to the next one and receives from the one before. */
+/* Each rank sends to the next rank and receives from the previous one. */
 static int queue_sendrecv(const struct nccl_rank *b, const struct nccl_call *c)
 {
 	int next = (b->rank + 1) % b->ranks, before = (b->rank + b->ranks - 1) % b->ranks;

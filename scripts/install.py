@@ -199,7 +199,8 @@ def ninja(build):
 
 
 def give_back(build):
-    """Files that this run of ninja as root wrote into the build folder get the folder's owner, who can then build again."""
+    """Give the files that this run of ninja wrote into the build folder as root to the folder's
+    owner, who can then build again."""
     owner = os.stat(build)
     if os.geteuid() != 0 or owner.st_uid == 0:
         return
@@ -219,7 +220,7 @@ def update_loader_cache(lib):
 
 
 def hints(prefix):
-    """Lines with what the shell and pkg-config must be told to find the installed files."""
+    """Lines with the settings with which the shell and pkg-config find the installed files."""
     if shutil.which("gpuload") != f"{prefix}/bin/gpuload":
         yield f"for the shell:      export PATH={prefix}/bin:$PATH"
     if shutil.which("pkg-config"):

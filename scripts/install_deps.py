@@ -37,7 +37,7 @@ HOME = "build/cuda-wheels"
 
 
 class Unable(Exception):
-    """Something cannot be installed; the text is one line with the reason, and what to do."""
+    """A part cannot be installed; the text is one line with the reason and advice."""
 
 
 def missing_packages():
@@ -59,7 +59,8 @@ def pip_command():
 
 
 def apt_mb(packages):
-    """How many MB apt would download, with all dependencies, by its present lists; None: unknown."""
+    """The number of MB that apt would download, with all dependencies, according to its current
+    lists; None: unknown."""
     if not shutil.which("apt-get"):
         return None
     r = subprocess.run(["apt-get", "-qqy", "--print-uris", "install", "--no-install-recommends", *packages], capture_output=True,

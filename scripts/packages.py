@@ -23,7 +23,7 @@ gpuload loads PTX and CUDA C++ and runs its kernels: on NVIDIA's driver, or
 on a software driver that interprets PTX on the CPU. The software driver also
 takes the place of libcuda.so.1 for other programs, so that tests of GPU code
 run on machines without a GPU. A C library does the same for programs."""
-# Whoever distributes the package; the default is no address to which mail can be sent.
+# The maintainer of the package; the default is not a valid mail address.
 MAINTAINER = f"{os.environ.get('DEBFULLNAME', 'the gpuload authors')} <{os.environ.get('DEBEMAIL', 'gpuload@localhost')}>"
 COMPLETIONS = (("bash", "bash-completion/completions/gpuload"), ("zsh", "{}/_gpuload"), ("fish", "fish/vendor_completions.d/gpuload.fish"))
 # Debian's packages with the static libraries in a wheel: their copyright files go with it.
@@ -83,13 +83,13 @@ def copy_texts(to, build, share, zsh):
 
 
 def copy_archive(to, source, name):
-    """An archive without debug information, and without the time at which it was made."""
+    """Make an archive without debug information and without time stamps."""
     to.copy(source, name)
     output("strip", "--strip-debug", "--enable-deterministic-archives", to.path(name))
 
 
 def pkg_config(to, folder, archives, **values):
-    """A file for each package whose archive, if it needs one, is there."""
+    """A file for each package, unless it needs an archive that is missing."""
     for name, text in install.PKGCONFIGS:
         if name != "gpuload" and f"lib{name}.a" not in archives:
             continue

@@ -1,4 +1,5 @@
-"""progress.py — show how far a download or an installation is: one line that is rewritten on a terminal, else plain lines."""
+"""progress.py — shows the progress of a download or an installation: one line that is rewritten
+on a terminal, else plain lines."""
 import shutil, sys
 
 
@@ -9,7 +10,7 @@ class Progress:
         self.out = out or sys.stdout
         self.terminal = self.out.isatty()
         self.task = None         # of the last call of show()
-        self.unfinished = False  # the terminal's cursor is behind a text without a line end
+        self.unfinished = False  # True: the last line on the terminal has no line end yet
 
     def show(self, task, amount, part=""):
         """For example: "downloading packages", "40 %", "file 3 of 60"."""

@@ -11,7 +11,8 @@ from scripts.flags import image_flags
 from scripts.modules import closure
 from scripts.writer import words
 
-# The folders whose .cu files are compiled: the compiler's architecture, and what the PTX is lowered to.
+# The folders whose .cu files are compiled: the compiler's architecture, and the version and
+# target to which the PTX is lowered.
 FOLDERS = {"comm/kernels": ("80", "7.0", ""), "lab/netqueue": ("80", "7.0", ""), "lab/sparse": ("80", "7.0", ""), "tests/comm": ("80", "7.0", ""),
            **dict.fromkeys(("cli/kernels", "bench/kernels", "tests/ipc", "tests/proxy", "tests/proxy/soak", "tests/rdma/put"), ("75", "6.4", "sm_70"))}
 # Large kernels of tests/corpus, whose PTX for sm_80 is almost the same as for sm_75.

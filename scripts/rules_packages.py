@@ -19,7 +19,7 @@ BESIDE = "-Wl,--disable-new-dtags,-rpath,$ORIGIN:$ORIGIN/..:$ORIGIN/../.."
 
 
 class Packaged(Writer):
-    """Links below build/packages/<kind>, stripped, with these libraries."""
+    """Link the products below build/packages/<kind>, stripped, with these libraries."""
 
     def build(self, out, rule, inputs=(), needs=(), **variables):
         if rule in ("link", "shared"):
@@ -29,7 +29,7 @@ class Packaged(Writer):
 
 
 def packaged(w, kind, libdir, libraries):
-    """A writer whose objects know the folders of the package."""
+    """A writer whose objects are compiled with the folders of the package."""
     p = Packaged(w.file, w.args, w.have)
     p.__dict__.update(copy.copy(w.__dict__), packaged=True, libdir=libdir, libraries=libraries, dir=f"{w.dir}/packages/{kind}",
                       objects=dict(w.objects), libs=dict(w.libs))
@@ -47,7 +47,8 @@ def multiarch(args):
 
 
 def can_be_packed(kind):
-    """Whether this machine has what the package needs; `ninja wheel` says what is missing."""
+    """True if this machine has the tools and libraries for the package; `ninja wheel` reports
+    missing ones."""
     if kind == "deb":
         return bool(shutil.which("dpkg-deb"))
     return all(os.path.exists(f"/usr/share/doc/{name}/copyright") for name in STATIC)

@@ -299,7 +299,8 @@ def write_check_sanitized(w):
 
 
 def write_check_clients(w, everything):
-    """The short form of each client's suite: not a part of check, because it fetches packages of PyPI and takes long."""
+    """The short form of each client's suite.  It is not a part of check, because it downloads
+    packages from PyPI and takes long."""
     scripts = [s for s in sorted(glob.glob("tests/clients/*.py")) if os.access(s, os.X_OK)]
     with open(f"{w.dir}/clients.list", "w", encoding="utf-8") as f:
         for s in scripts:

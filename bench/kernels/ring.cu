@@ -3,7 +3,8 @@
  * barrier; in ring_ll every thread polls. */
 typedef unsigned long long u64;
 
-enum { WORDS = 16, POLLS_PER_CHECK = 1000 };    /* each flag has a line of 128 bytes; polls between looks at the abort word */
+enum { WORDS = 16, POLLS_PER_CHECK = 1000 };    /* each flag has a line of 128 bytes; polls between two reads
+						 * of the abort word */
 
 static __device__ u64 load_acquire(const u64 *p)
 {
@@ -56,7 +57,7 @@ extern "C" __global__ void ring_bare(u64 *flags, unsigned rank, unsigned n, unsi
 	});
 }
 
-/* NCCL's way: now and then a look at the abort word. */
+/* NCCL's way: read the abort word at intervals. */
 extern "C" __global__ void ring_abort(u64 *flags, unsigned rank, unsigned n, unsigned steps)
 {
 	const u64 *abort = flags + gridDim.x * n * WORDS;
@@ -68,7 +69,7 @@ extern "C" __global__ void ring_abort(u64 *flags, unsigned rank, unsigned n, uns
 	});
 }
 
-/* A time-out: now and then a look at the clock. */
+/* A time-out: read the clock at intervals. */
 extern "C" __global__ void ring_timed(u64 *flags, unsigned rank, unsigned n, unsigned steps)
 {
 	pass_token(flags, rank, n, steps, [](const u64 *flag, u64 awaited) {

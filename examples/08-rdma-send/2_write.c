@@ -7,14 +7,14 @@
 
 #include "queue_pair.h"
 
-/* Write `bytes` from local memory to remote memory, and return how it has ended. */
+/* Write `bytes` from local memory to remote memory, and return the status of the completion. */
 static struct ibv_wc write_and_wait(struct ibv_qp *qp, struct ibv_cq *cq, const struct ibv_mr *from, uint64_t to, uint32_t rkey)
 {
 	struct ibv_sge piece = { .addr = (uintptr_t)from->addr, .length = (uint32_t)from->length, .lkey = from->lkey };
 	struct ibv_send_wr request = {
-		.wr_id = 1,  /* any number: it comes back in the completion */
+		.wr_id = 1,  /* any number: the completion returns it */
 		.sg_list = &piece, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
-		.send_flags = IBV_SEND_SIGNALED,  /* wanted: a completion */
+		.send_flags = IBV_SEND_SIGNALED,  /* request a completion */
 		.wr.rdma = { .remote_addr = to, .rkey = rkey },
 	};
 	struct ibv_send_wr *bad;
@@ -40,7 +40,8 @@ int main(void)
 
 	device_open(&d);
 
-	/* Register: the kernel pins the pages, and the NIC learns where they are.  The lkey is for local use, the rkey for peers. */
+	/* Register: the kernel pins the pages, and gives the NIC their addresses.  The lkey is
+	 * for local use, the rkey for peers. */
 	source_mr = ibv_reg_mr(d.pd, source, sizeof source, 0);
 	target_mr = ibv_reg_mr(d.pd, target, sizeof target, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	lesson_need(source_mr && target_mr, "ibv_reg_mr");

@@ -1,4 +1,5 @@
-/* 4_clear_to_send.c — the sender guesses, and overwrites messages; then the receiver decides, by slots in the sender's memory.
+/* 4_clear_to_send.c — first the sender guesses when a buffer is free, and overwrites messages;
+ * then the receiver decides, with slots in the sender's memory.
  *
  *     4_clear_to_send                            both processes on this machine
  *     4_clear_to_send --listen                   the receiver
@@ -30,7 +31,7 @@ struct slot {
 
 struct receiver_memory {
 	struct message buffers[BUFFERS];
-	struct slot grants[SLOTS];    /* what is written to the sender's slots */
+	struct slot grants[SLOTS];    /* source of the writes to the sender's slots */
 };
 
 struct sender_memory {
@@ -53,7 +54,8 @@ static struct ibv_wc next_completion(struct end *e, const char *for_what)
 
 static void guesses_receiver(struct end *e, const struct receiver_memory *m, const struct lesson_peer *peer)
 {
-	lesson_meet(peer);  /* a slow receiver: all messages are there before it reads the first one */
+	lesson_meet(peer);  /* a slow receiver: all messages have arrived before it reads the
+			     * first one */
 	for (int i = 0; i < FEW; i++) {
 		const uint32_t n = ntohl(next_completion(e, "a message").imm_data);
 		const uint32_t found = m->buffers[n % BUFFERS].number;
@@ -151,7 +153,8 @@ int main(int argc, char **argv)
 		guesses_sender(&e, &sender, &peer);
 		sends_granted(&e, &sender);
 	}
-	lesson_meet(&peer);  /* before the memory ends: the last grants and messages have arrived */
+	lesson_meet(&peer);  /* before the memory is freed, wait until the last grants and
+			      * messages have arrived */
 	end_close(&e);
 	return lesson_end(&peer);
 }

@@ -18,7 +18,8 @@
 
 #include "lesson.h"
 
-/* The same parts under other names: domain = device and protection domain, endpoint = queue pairs, mr, cq = mr, cq. */
+/* The same objects under other names: domain = device and protection domain, endpoint = queue
+ * pairs, mr, cq = mr, cq. */
 struct end {
 	struct fi_info *info;
 	struct fid_fabric *fabric;
@@ -29,7 +30,7 @@ struct end {
 	struct fid_mr *mr;
 };
 
-/* The peer's memory: what rkey and address are in steps 2 to 4. */
+/* The peer's memory: corresponds to rkey and address in steps 2 to 4. */
 struct remote {
 	fi_addr_t peer;
 	uint64_t address, key;
@@ -54,7 +55,8 @@ static void open_endpoint(struct end *e, const struct lesson_peer *peer)
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 	hints->fabric_attr->prov_name = strdup("tcp");
-	/* Bind to the address of the socket, which the peer reaches; by default, to the first interface. */
+	/* Bind to the address of the socket, because the peer can reach it; the default would
+	 * be the first interface. */
 	r = fi_getinfo(FI_VERSION(1, 10), peer->own_host, NULL, FI_SOURCE, hints, &e->info);
 	fi_freeinfo(hints);
 	if (r)
@@ -143,7 +145,8 @@ static void sender(const struct lesson_peer *peer)
 
 	for (uint64_t since = 0;; lesson_wait(&since, "a connection")) {
 		r = fi_writedata(e.endpoint, message, sizeof message, fi_mr_desc(e.mr), 7, to.peer, to.address, to.key, NULL);
-		if (r != -FI_EAGAIN)  /* the first write connects; "again" means: not yet */
+		if (r != -FI_EAGAIN)  /* the first write connects; "again" means "not connected
+				       * yet" */
 			break;
 		(void)fi_cq_read(e.cq, &entry, 0);
 	}

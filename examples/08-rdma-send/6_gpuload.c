@@ -4,7 +4,8 @@
  *     6_gpuload --listen                         the receiver
  *     6_gpuload HOST                             the sender, on another machine
  *
- * Read receives_messages() and sends_messages() first: all of steps 2 to 4 is in irecv and isend. */
+ * Read receives_messages() and sends_messages() first: irecv and isend contain everything of
+ * steps 2 to 4. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,7 +105,7 @@ static void sends_messages(struct end *e)
 		const int n = snprintf(e->m->text[i], sizeof e->m->text[i], "message %u of the sender", i) + 1;
 		const gpul_rdma_buffer b = buffer_of(e, e->m->text[i], (size_t)n, i);
 
-		need(gpul_rdma_isend(e->conn, &b, TIMEOUT_MS, &requests[i], &err), &err);  /* does not wait for the slot */
+		need(gpul_rdma_isend(e->conn, &b, TIMEOUT_MS, &requests[i], &err), &err);  /* returns without waiting for the slot */
 	}
 	for (uint32_t i = 0; i < MESSAGES; i++)
 		need(gpul_rdma_wait(e->conn, requests[i], NULL, &err), &err);
@@ -129,7 +130,8 @@ static void receives_puts(struct end *e)
 			const gpul_status st = gpul_rdma_progress(e->conn, NULL, &err);
 
 			if (atomic_load_explicit(&m->step, memory_order_acquire) > i)
-				break;  /* the sender may have ended since: what it had put is in memory */
+				break;  /* the sender may have ended meanwhile: the data that it had
+					 * put is in memory */
 			need(st, &err);
 			lesson_wait(&since, "a step");
 		}
@@ -168,7 +170,8 @@ static void waits_for_a_dead_peer(struct end *e)
 	gpul_rdma_request request;
 	gpul_error err = { 0 };
 
-	/* The first call after the peer's end fails: which one depends on the moment.  No time limit. */
+	/* The first call after the peer's end fails; which call that is depends on the timing.
+	 * No time limit. */
 	if (!gpul_rdma_irecv(e->conn, &b, 1, 0, &request, &err) && !gpul_rdma_wait(e->conn, request, NULL, &err))
 		puts("receiver: a message came, but none was sent");
 	else

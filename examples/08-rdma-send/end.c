@@ -50,7 +50,7 @@ void end_close(struct end *e)
 
 void end_post_receive(struct end *e)
 {
-	struct ibv_recv_wr request = { .num_sge = 0 };  /* no memory: the write brings its own address */
+	struct ibv_recv_wr request = { .num_sge = 0 };  /* no memory: the write itself has the address */
 	struct ibv_recv_wr *bad;
 
 	lesson_need(!ibv_post_recv(e->qp, &request, &bad), "ibv_post_recv");

@@ -17,7 +17,7 @@
 enum { TIMEOUT_S = 30 };
 #define PORT "18600"
 
-static bool is_child;  /* of a program that runs both processes */
+static bool is_child;  /* in a program that runs both processes */
 
 void lesson_need(bool ok, const char *call)
 {

@@ -64,12 +64,14 @@ void device_close(struct device *d)
 struct ibv_qp *queue_pair_create(const struct device *d, struct ibv_cq *cq)
 {
 	struct ibv_qp_init_attr init = {
-		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,  /* RC: a reliable connection; the NIC repeats lost packets */
+		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,  /* RC: a reliable connection; the NIC retransmits lost
+								       * packets */
 		.cap = { .max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 32 },
 	};
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT, .port_num = d->port,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,  /* the peer may write; which memory, each registration decides */
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,  /* the peer may write; each registration decides to which
+							      * memory */
 	};
 	struct ibv_qp *qp = ibv_create_qp(d->pd, &init);
 
@@ -81,7 +83,8 @@ struct ibv_qp *queue_pair_create(const struct device *d, struct ibv_cq *cq)
 
 struct address queue_pair_address(const struct device *d, const struct ibv_qp *qp)
 {
-	/* A random number would protect against packets of an earlier connection; the lesson takes the queue pair's. */
+	/* A random number would protect against packets of an earlier connection; the lesson
+	 * uses the number of the queue pair. */
 	return (struct address){ .qpn = qp->qp_num, .psn = qp->qp_num, .lid = d->attr.lid, .gid = d->gid };
 }
 

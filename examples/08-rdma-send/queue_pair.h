@@ -15,7 +15,7 @@ struct device {
 	union ibv_gid gid;
 };
 
-/* What one side must know of the other's queue pair. */
+/* The information that one side needs about the other side's queue pair. */
 struct address {
 	uint32_t qpn;        /* number of the queue pair */
 	uint32_t psn;        /* number of the first packet that it sends */

@@ -69,7 +69,7 @@ static void launch(struct process *p, const char *name, void *const *args, const
 	need(gpul_kernel_launch(kernel, &one_thread, args, bytes, 4, &err), &err);
 }
 
-/* Wait until the other process is here, too. */
+/* Wait until the other process has called this, too. */
 static void meet(const struct process *p)
 {
 	char token = 0;

@@ -73,7 +73,7 @@ extern "C" __global__ void sender(struct channel *c, u64 n_messages, unsigned pr
 	store_release(&c->ended, 1);
 }
 
-/* Add a line to the log if the poll has seen something new. */
+/* Add a line to the log if the poll has found new values. */
 static __device__ void keep(struct log *log, const struct record *seen, struct record *last)
 {
 	if (seen->tail == last->tail && seen->slot[0] == last->slot[0] && seen->slot[1] == last->slot[1] && !seen->taken)
@@ -83,7 +83,8 @@ static __device__ void keep(struct log *log, const struct record *seen, struct r
 	*last = *seen;
 }
 
-/* Takes n messages.  A late receiver takes a message only when the sender has put `late` more into the slot, or has ended. */
+/* Receive n messages.  A late receiver reads a message only after the sender has put `late`
+ * more messages into the slot, or has ended. */
 extern "C" __global__ void receiver(struct channel *c, struct log *log, u64 n_messages, unsigned late)
 {
 	struct record last = { 0, { 0, 0 }, 0 };

@@ -4,7 +4,8 @@
 
 typedef unsigned long long u64;
 
-enum { LINE = 16 }; /* words of 128 bytes: words of different writers are in different lines */
+enum { LINE = 16 }; /* words per cache line of 128 bytes: words with different writers are in
+		     * different lines */
 
 /* A channel with one slot.  In the receiver's memory. */
 struct channel {
@@ -20,10 +21,11 @@ struct channel {
 	u64 unused5[LINE - 1];
 };
 
-/* One line of the receiver's log: what a poll has found, if it differs from the poll before. */
+/* One line of the receiver's log: the values that a poll has found, if they differ from the
+ * previous poll. */
 struct record {
 	u64 tail, slot[2];
-	u64 taken;           /* the message that the receiver has taken, 0: none */
+	u64 taken;           /* the message that the receiver has read; 0: none */
 };
 
 enum { MAX_RECORDS = 32 };

@@ -1,9 +1,11 @@
-/* ring.c — an all-reduce around a ring of processes, and a picture of who holds what after each step.
+/* ring.c — an all-reduce around a ring of processes, and a picture of the data that each rank
+ * holds after each step.
  *
  *     ring [N [ring.ptx]]      N processes (4), 2 to 8; process i uses GPU i modulo the number of GPUs
  *
- * Each process owns the memory of its incoming channel, and maps that of the next process.  Element i of rank r is 16^r, so a sum
- * shows whose data is in it.  Read run_rank(), print_picture(), then the kernel in ring.cu. */
+ * Each process owns the memory of its incoming channel, and maps that of the next process.
+ * Element i of rank r is 16^r, so a sum shows which ranks' data it contains.  Read run_rank(),
+ * print_picture(), then the kernel in ring.cu. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,8 +34,8 @@ static void need(gpul_status st, const gpul_error *err)
 	}
 }
 
-/* Serve the rank before and attach to the next rank, until both have happened.  Each rank does both at once: if all waited for the
- * rank before first, none would answer. */
+/* Serve the previous rank and attach to the next rank, until both are done.  Each rank does
+ * both at the same time: if all ranks first waited for the previous rank, none would answer. */
 static void connect_ring(gpul_ipc_server *server, gpul_ipc_client *out)
 {
 	gpul_error err = { 0 };
@@ -76,7 +78,8 @@ static void reduce(const gpul_driver *drv, gpul_module *module, CUdeviceptr in, 
 	drv->cuMemFree(log_at);
 }
 
-/* A rank: offers its channel to the rank before, maps that of the next rank, and takes part in the all-reduce. */
+/* Run a rank: offer its channel to the previous rank, map the channel of the next rank, and
+ * take part in the all-reduce. */
 static void run_rank(unsigned rank, unsigned n_ranks, int to_before, int to_next, struct log *log)
 {
 	const gpul_driver *drv;
@@ -104,7 +107,7 @@ static void run_rank(unsigned rank, unsigned n_ranks, int to_before, int to_next
 	connect_ring(server, out);
 	reduce(drv, module, gpul_mem_gpu(in), gpul_ipc_client_view(out)->gpu, rank, n_ranks, log);
 	need(gpul_ipc_client_close(out, TIMEOUT_MS, &err), &err);
-	need(gpul_ipc_server_next(server, TIMEOUT_MS, &(gpul_ipc_event){ 0 }, &err), &err);  /* the rank before has detached */
+	need(gpul_ipc_server_next(server, TIMEOUT_MS, &(gpul_ipc_event){ 0 }, &err), &err);  /* the previous rank has detached */
 	gpul_ipc_server_destroy(server);
 	gpul_mem_destroy(in);
 	gpul_module_unload(module);
@@ -113,7 +116,8 @@ static void run_rank(unsigned rank, unsigned n_ranks, int to_before, int to_next
 
 /* ---- the picture ----------------------------------------------------------------------------------------- */
 
-/* Print whose data is in a sum: digit r (base 16) is the number of times that rank r's data is in it. */
+/* Print which ranks' data a sum contains: digit r (base 16) is the number of times that it
+ * contains rank r's data. */
 static void print_chunk(u64 sum, unsigned n_ranks, int width)
 {
 	char whose[MAX_RANKS + 4] = "";

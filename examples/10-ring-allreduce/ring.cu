@@ -4,8 +4,9 @@
  *        ^                                        │
  *        └────────────────────────────────────────┘
  *
- * The data of each rank is N chunks.  Each chunk travels around the ring twice: first it collects the sum, then it hands the sum
- * to everybody.  In each step a rank receives a chunk from the rank before and sends one to the next rank:
+ * The data of each rank is N chunks.  Each chunk travels around the ring twice: first it
+ * collects the sum, then it distributes the sum to all ranks.  In each step a rank receives a
+ * chunk from the previous rank and sends one to the next rank:
  *
  *     step      1        2 ... N-1           N                      N+1 ... 2N-2      2N-1
  *               send     recvReduceSend      recvReduceCopySend     recvCopySend      recv
@@ -34,7 +35,7 @@ static __device__ u64 now_ns()
 	return ns;
 }
 
-/* One end of the ring's two channels, and the chunk that a thread has in its hands. */
+/* The ends of the two channels of a rank, and the element of the chunk that a thread holds. */
 struct ring {
 	struct channel *in, *out;
 	u64 sent, received;
@@ -80,7 +81,7 @@ static __device__ bool receive(struct ring *r, u64 *value)
 	return true;
 }
 
-/* Write down what this rank holds after a step. */
+/* Record the data that this rank holds after a step. */
 static __device__ void keep(struct log *log, const u64 *data, unsigned n_ranks, unsigned primitive)
 {
 	__syncthreads();
@@ -100,7 +101,8 @@ extern "C" __global__ void ring_allreduce(struct channel *in, struct channel *ou
 	u64 value;
 
 	keep(log, data, n_ranks, START);
-	/* In step s this rank works on chunk (rank - s + 1) mod N: the one that the rank before had in step s - 1. */
+	/* In step s this rank works on chunk (rank - s + 1) mod N: the one that the previous
+	 * rank had in step s - 1. */
 	for (unsigned step = 1; step < 2 * n_ranks; step++) {
 		u64 *mine = data + (rank + 2 * n_ranks - step + 1) % n_ranks * CHUNK + threadIdx.x;
 		unsigned primitive = SEND;

@@ -10,7 +10,7 @@ enum {
 	LINE = 16,           /* words of 128 bytes */
 };
 
-/* The channel from the rank before; in the memory of its receiver (lesson 9). */
+/* The channel from the previous rank; in the memory of its receiver (lesson 9). */
 struct channel {
 	u64 tail;            /* the sender writes: steps that it has written */
 	u64 unused[LINE - 1];
@@ -19,12 +19,12 @@ struct channel {
 	u64 unused2[LINE - 1];
 };
 
-/* What a rank held after each step: the first element of each chunk. */
+/* The data that a rank held after each step: the first element of each chunk. */
 struct record {
 	u64 chunk[MAX_RANKS];
 };
 
-/* Which primitive a step was. */
+/* The primitive of a step. */
 enum { START, SEND, RECV_REDUCE_SEND, RECV_REDUCE_COPY_SEND, RECV_COPY_SEND, RECV };
 
 struct log {

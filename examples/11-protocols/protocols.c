@@ -1,4 +1,5 @@
-/* protocols.c — LL, LL128 and Simple: what a flag costs, what it buys, and how each of them fails.
+/* protocols.c — LL, LL128 and Simple: the cost and the benefit of a flag, and how each protocol
+ * fails when it is used wrongly.
  *
  *     protocols [protocols.ptx]
  *

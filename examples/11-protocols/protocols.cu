@@ -1,4 +1,5 @@
-/* protocols.cu — three ways to say that data has arrived: LL, LL128, Simple; and a wrong variant of each.
+/* protocols.cu — three protocols to signal that data has arrived: LL, LL128, Simple; and a
+ * wrong variant of each.
  *
  * Block 0 sends, block 1 receives; each is one warp.  The data of message m is words that all contain m, so that the receiver
  * can detect errors.  protocols.ptx is made from this file by `make -B ptx`. */
@@ -202,7 +203,8 @@ static __device__ void let_receiver_poll(struct wire *w)
 	__syncthreads();
 }
 
-/* The receiver of the slow kernels: polls until message 1 and 2 have arrived, as far as its protocol can tell. */
+/* The receiver of the slow kernels: polls until messages 1 and 2 have arrived, according to its
+ * protocol. */
 static __device__ void take_slowly(struct wire *w, struct result *result, unsigned protocol, bool constant_flag)
 {
 	const unsigned n_words = protocol == LL ? 32 : protocol == LL128 ? DATA_WORDS : 32;
@@ -233,7 +235,7 @@ static __device__ void take_slowly(struct wire *w, struct result *result, unsign
 		message += all;
 	}
 	if (threadIdx.x == 0)
-		store_release(&w->polls, ~0ull >> 1);   /* the sender need not wait any more */
+		store_release(&w->polls, ~0ull >> 1);   /* the sender no longer needs to wait */
 }
 
 /* LL wrong 1: data and flag are two stores of 4 bytes, the flag first. */
@@ -290,7 +292,7 @@ extern "C" __global__ void simple_no_barrier(struct wire *w, struct result *resu
 	}
 }
 
-/* All three as they should be, at the same pace. */
+/* All three protocols, correct, at the same pace. */
 extern "C" __global__ void right(struct wire *w, struct result *result, unsigned protocol)
 {
 	if (blockIdx.x == 1)

@@ -21,10 +21,11 @@ struct wire {
 	u64 unused2[LINE_WORDS - 1];
 };
 
-/* What the receiver has taken in slow motion. */
+/* The message that the receiver has read in slow motion. */
 struct record {
 	u64 message;             /* its number, from 1 */
-	u64 n_words, n_wrong;    /* words of the message; those that are not of this message */
+	u64 n_words, n_wrong;    /* words of the message; number of words from another
+				  * message */
 };
 
 struct result {

@@ -11,7 +11,7 @@
 enum { MOST_BLOCKS = 64 };
 
 struct rank {
-	uint32_t index[MOST_BLOCKS], n;       /* its blocks that are not zero */
+	uint32_t index[MOST_BLOCKS], n;       /* indices of its non-zero blocks */
 	gpul_sparse_worker worker;
 	gpul_sparse_contribution message;     /* the last one that it has sent */
 };
@@ -24,7 +24,8 @@ static void need(gpul_status st, const gpul_error *err)
 	}
 }
 
-/* Each rank sends what the last result has requested; in round 0 only its next block and its reach. */
+/* Each rank sends the blocks that the last result has requested; in round 0 it sends only
+ * `next` and `reach`. */
 static void send_contributions(struct rank *ranks, uint32_t n_ranks, gpul_sparse_aggregator *a)
 {
 	gpul_error err = { 0 };

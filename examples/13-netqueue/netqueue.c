@@ -1,9 +1,9 @@
-/* netqueue.c — packets land in bounce memory, and a kernel copies them to their places.
+/* netqueue.c — packets arrive in bounce memory, and a kernel copies them to their places.
  *
  *     netqueue [netqueue.ptx]
  *
- * This program is the network and the CPU: it puts packets of a message into slots and writes the ring's entries.  The kernels are
- * in netqueue.cu. */
+ * This program plays the network and the CPU: it puts packets of a message into slots and
+ * writes the ring's entries.  The kernels are in netqueue.cu. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +29,8 @@ struct lesson {
 	gpul_context context;
 	gpul_module *module;
 	gpul_mem *memory;
-	struct queue *queue;        /* in memory that the GPU maps */
-	CUdeviceptr destination;    /* the message, then the neighbour */
+	struct queue *queue;        /* the objects in memory that the GPU maps */
+	CUdeviceptr destination;    /* the message, followed by another program's bytes */
 };
 
 static void need(gpul_status st, const gpul_error *err)
@@ -41,7 +41,8 @@ static void need(gpul_status st, const gpul_error *err)
 	}
 }
 
-/* The credits: a slot and a place in the ring are free when the kernel has finished the packet before. */
+/* Wait for a credit: a slot and a place in the ring are free when the kernel has finished the
+ * packet that used them before. */
 static void wait_for_credit(const struct queue *q, u64 n)
 {
 	while (n - __atomic_load_n(&q->done, __ATOMIC_ACQUIRE) == SLOTS && !__atomic_load_n(&q->timed_out, __ATOMIC_RELAXED))
@@ -63,7 +64,7 @@ static void receive_packet(struct queue *q, u64 n, bool wrong)
 	       wrong ? ", which is behind the message" : "");
 }
 
-/* Print what the kernel has left. */
+/* Print the result of the kernel. */
 static void show(struct lesson *l)
 {
 	char was[MESSAGE_BYTES + NEIGHBOUR_BYTES];

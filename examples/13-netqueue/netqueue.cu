@@ -35,8 +35,8 @@ static __device__ bool poll(struct queue *q, u64 n, u64 *a, u64 *b)
 	return false;
 }
 
-/* 16 bytes from anywhere: the two aligned blocks that contain them, shifted.  Both contain bytes of the piece, so neither is
- * outside of the bounce memory. */
+/* Load 16 bytes from any address: load the two aligned blocks that contain them, and shift.
+ * Both contain bytes of the piece, so neither is outside of the bounce memory. */
 static __device__ uint4 load_16(const unsigned char *from)
 {
 	const unsigned shift = (unsigned)(u64)from % 16, words = shift / 4, bits = shift % 4 * 8;
@@ -50,7 +50,7 @@ static __device__ uint4 load_16(const unsigned char *from)
 		unsigned a = w[i], b = w[i + 1];
 
 #pragma unroll
-		for (unsigned k = 1; k <= 3; k++)   /* w[i + words], without an array that is indexed at run time */
+		for (unsigned k = 1; k <= 3; k++)   /* w[i + words], without indexing an array at run time */
 			if (k == words) {
 				a = w[i + k];
 				b = w[i + k + 1];
@@ -74,7 +74,7 @@ static __device__ void copy(unsigned char *to, const unsigned char *from, unsign
 		to[tail + threadIdx.x] = from[tail + threadIdx.x];
 }
 
-/* Does the piece end inside of its slot, and inside of the destination?  Only lane 0 calls it. */
+/* True if the piece ends inside its slot and inside the destination.  Only lane 0 calls it. */
 static __device__ bool fits(struct queue *q, u64 n, u64 source, u64 length, u64 destination, u64 to_bytes)
 {
 	const bool bad_source = length == 0 || source % SLOT_BYTES + length > SLOT_BYTES || source + length > BOUNCE_BYTES;

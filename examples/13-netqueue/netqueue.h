@@ -11,8 +11,8 @@ enum {
 	MOST_REFUSALS = 8,
 };
 
-/* Where a piece is, and where it belongs.  Both words carry the lap, because a load of 16 bytes may see one of them before the
- * other.
+/* The place of a piece, and its destination.  Both words carry the lap, because a load of 16
+ * bytes may see one of them before the other.
  *
  *            63     56 55          36 35                  0
  *     word 0 │ lap     │ length       │ source              │

@@ -1,4 +1,4 @@
-/* exercise.cu — the sum of each block's 256 elements.  The result is right, but the warps diverge: mend the loop. */
+/* exercise.cu — the sum of each block's 256 elements.  The result is right, but the warps diverge: fix the loop. */
 // gpuload run: --grid 16 --block 256 f32[4096]=iota out:f32[16] --expect 1=iota:32640:65536 --profile-most diverged=100,instructions=7000
 
 extern "C" __global__ void block_sum(const float *in, float *out)

@@ -1,4 +1,4 @@
-/* solution.cu — the sum of each block: the threads that work are always the first ones, so that whole warps have nothing to do. */
+/* solution.cu — the sum of each block: the working threads are always the first ones, so that the other warps are idle as a whole. */
 // gpuload run: --grid 16 --block 256 f32[4096]=iota out:f32[16] --expect 1=iota:32640:65536 --profile-most diverged=100,instructions=7000
 
 extern "C" __global__ void block_sum(const float *in, float *out)

@@ -15,7 +15,7 @@ extern "C" __global__ void wrong(const float *in, float *out)
 	out[row] = sum;
 }
 
-/* Lane l reads in[row * 256 + k + l]: the lanes of a load are neighbours.  Then the lanes add up what they have. */
+/* Lane l reads in[row * 256 + k + l]: the lanes of a load are neighbours.  Then the lanes add up their partial sums. */
 extern "C" __global__ void right(const float *in, float *out)
 {
 	int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;

@@ -1,5 +1,5 @@
-/* exercise.cu — each thread of a warp adds up 32 words of shared memory.  The result is right, but all lanes want the same bank:
- * mend the way in which the words are read, or the way in which they lie. */
+/* exercise.cu — each thread of a warp adds up 32 words of shared memory.  The result is right, but
+ * all lanes access the same bank: change the order in which the words are read, or their layout. */
 // gpuload run: --grid 4 --block 32 f32[4096]=iota out:f32[128] --expect 1=iota:496:1024 --profile-most bank-conflicts=0,excess-sectors=0
 
 extern "C" __global__ void sums(const float *in, float *out)

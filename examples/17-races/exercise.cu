@@ -1,4 +1,4 @@
-// Exercise: how often each digit occurs.  The kernel has races in four places.  Mend them, until
+// Exercise: count how often each digit occurs.  The kernel has races in four places.  Fix them, until
 //
 //     gpuload run --racecheck exercise.cu
 //

@@ -1,4 +1,4 @@
-// The sum of all numbers: each block stores its sum, and the block that comes last adds them.  With two fences.
+// The sum of all numbers: each block stores its sum, and the block that ends last adds the sums.  With two fences.
 //
 // gpuload run: i32[4096]=ones out:i32[1] inout:i32[64]=zeros inout:u32[1]=zeros --grid 64 --block 64 --expect 1=4096
 extern "C" __global__ void sum_all(const int *in, int *sum, int *sums, unsigned *n_done)
@@ -15,9 +15,9 @@ extern "C" __global__ void sum_all(const int *in, int *sum, int *sums, unsigned 
 		for (int i = 0; i < 64; i++)
 			mine += part[i];
 		sums[blockIdx.x] = mine;
-		__threadfence();   // my sum, before my count
+		__threadfence();   // orders this block's sum before its count
 		last = atomicAdd(n_done, 1) == gridDim.x - 1;
-		__threadfence();   // all counts, before the others' sums
+		__threadfence();   // orders the counts of all blocks before the loads of their sums
 	}
 	__syncthreads();
 	if (!last)

@@ -1,4 +1,4 @@
-// The sum of all numbers: each block stores its sum, and the block that comes last adds them.  A fence is missing.
+// The sum of all numbers: each block stores its sum, and the block that ends last adds the sums.  A fence is missing.
 //
 // gpuload run: i32[4096]=ones out:i32[1] inout:i32[64]=zeros inout:u32[1]=zeros --grid 64 --block 64 --expect 1=4096
 extern "C" __global__ void sum_all(const int *in, int *sum, int *sums, unsigned *n_done)

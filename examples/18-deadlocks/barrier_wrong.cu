@@ -9,7 +9,7 @@ extern "C" __global__ void neighbours(const float *in, float *out, int n)
 
 	if (i < n) {
 		part[t] = in[i];
-		__syncthreads();   // 24 threads of the last block never come here
+		__syncthreads();   // 24 threads of the last block never reach this
 		left = t ? part[t - 1] : part[0];
 	}
 	if (__syncthreads_or(left < 0))   // another barrier, for all threads

@@ -1,4 +1,4 @@
-// Each block adds to the sum of the block behind it, and waits for that block.  The blocks behind may not have started.
+// Each block adds to the sum of the next block, and waits for that block.  The next block may not have started.
 //
 // gpuload run: i32[5000]=ones out:i32[5000] inout:i32[5000]=zeros --grid 5000 --block 32
 extern "C" __global__ void suffix_sums(const int *in, int *sums, int *ready)

@@ -1,4 +1,4 @@
-// Exercise: warp 0 fetches, the others add.  They hand a buffer to and fro, and somebody waits for ever.  Mend the kernel, until
+// Exercise: warp 0 fetches data, the other warps add.  They pass a buffer back and forth, and some warp waits forever.  Fix the kernel, until
 //
 //     gpuload run --synccheck --racecheck exercise.cu
 //

@@ -1,4 +1,4 @@
-// The exercise's solution: in the first round the buffer is empty already, and after the last one nobody asks for it.
+// The exercise's solution: in the first round the buffer is already empty, and after the last round no warp waits for it.
 //
 // gpuload run: i32[1024]=iota out:i32[96] --grid 1 --block 128 --expect 1=iota:2688:8
 #define FULL(threads) asm volatile("bar.sync 1, %0;" ::"n"(threads) : "memory")
