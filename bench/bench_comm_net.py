@@ -8,7 +8,8 @@ For each rate two network namespaces are connected by a veth pair whose ends sen
 no limit).  `gpuload rdma bench` sends from one to the other, then two ranks, one in each, run `gpuload comm`; a figure is the median
 of the pairs.  The bus bandwidth of a collective counts the minimum of data that each rank must
 send, so the ratio is the share of the line that the collective uses.  Needs root, ip and tc.
---local measures on this machine without namespaces instead. """
+--local measures on this machine without namespaces instead.
+"""
 import argparse, json, os, statistics, subprocess, sys, time
 
 NAMES, ADDRESSES = ("gpul-bench-a", "gpul-bench-b"), ("10.78.0.1", "10.78.0.2")

@@ -7,7 +7,8 @@ Each rank is in a network namespace of its own.  All are connected to a bridge, 
 --queue towards the ranks: where many ranks send to one, packets wait there, and are dropped when the queue is full.  The windows take
 turns; a row has the medians of the pairs: bus bandwidth, segments that TCP has retransmitted,
 packets that the ports have dropped, and the queue (its mean while it was not empty, and its
-maximum over all samples).  Needs root, ip, tc and nstat. """
+maximum over all samples).  Needs root, ip, tc and nstat.
+"""
 import argparse, json, os, re, statistics, subprocess, sys, threading, time
 
 SWITCH, PORT = "gpul-win-switch", "18641"

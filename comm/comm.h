@@ -1,8 +1,7 @@
 /* comm.h — collectives and send/recv between the ranks of a job: processes, each with a GPU.
  *
  *     gpul_comm_create ──> communicator                       every rank of the job calls it
- *       gpul_comm_alloc: memory that all ranks map            (optional; makes large transfers
- *       faster)
+ *       gpul_comm_alloc: memory that all ranks map            (optional; makes large transfers faster)
  *       gpul_comm_allreduce(comm, send, recv, ..., stream)    a kernel on the stream; returns at once
  *       gpul_comm_wait(comm, stream)                          the stream's work has ended, or a rank has failed
  *     gpul_comm_destroy
@@ -90,11 +89,10 @@ typedef struct gpul_comm_options {
  * Errors  GPUL_EINVAL bad options, or options that differ between ranks (the text names both ranks); GPUL_EUNSUPPORTED a
  *         forced transport that two ranks cannot use, or net->gpu_direct forces GPU-direct,
  *         which is not possible (the text has the reason), or a table without rows for this
- *         device, number
- *         of ranks and transport; GPUL_EFORMAT a malformed table (the text has the line); GPUL_ESYS native = ETIMEDOUT some ranks
- *         did not arrive (the text lists them); GPUL_ECOMM: native = GPUL_COMM_RANK_DIED: a
- *         rank died; native = another cause: a rank that joined earlier has failed;
- *         GPUL_ENOMEM; GPUL_ECUDA
+ *         device, number of ranks and transport; GPUL_EFORMAT a malformed table (the text has
+ *         the line); GPUL_ESYS native = ETIMEDOUT some ranks did not arrive (the text lists
+ *         them); GPUL_ECOMM: native = GPUL_COMM_RANK_DIED: a rank died; native = another cause:
+ *         a rank that joined earlier has failed; GPUL_ENOMEM; GPUL_ECUDA
  * Threads any thread may call.  Later calls on *out come from one thread at a time, except where stated
  * Source  CUDA Driver API, Virtual Memory Management; NCCL's ncclCommInitRank for the shape of the interface */
 gpul_status gpul_comm_create(const gpul_driver *drv, const gpul_comm_options *options, gpul_comm **out,

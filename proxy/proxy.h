@@ -130,8 +130,8 @@ gpul_status gpul_proxy_drain(gpul_proxy *p, int timeout_ms, gpul_error *err);
  * @p  a started proxy; NULL is fine
  * Errors  the first error of a handler or of progress; GPUL_ESYS native = ECANCELED: a kernel timed out or gpul_fifo_abort()
  *         was called (the message gives the code); native = EPIPE: the process of a watch_fd or
- *         of a FIFO's kernels has ended;
- *         GPUL_EINVAL called by a handler of this proxy, without any effect
+ *         of a FIFO's kernels has ended; GPUL_EINVAL called by a handler of this proxy, without
+ *         any effect
  * Threads one thread, when no other thread uses p any more; not a handler */
 gpul_status gpul_proxy_stop(gpul_proxy *p, gpul_error *err);
 

@@ -14,8 +14,7 @@
  *     fair       senders that always have messages get equal bytes, whatever the sizes of their messages
  *     conserving while a message waits, credits are in flight; one sender alone gets the whole window
  *     bounded    no sender holds more than its share of the window plus one grant
- *     robust     credits of a sender that has returned none for late_ns, or that has left, do
- *     not count
+ *     robust     credits of a sender that has returned none for late_ns, or that has left, do not count
  *
  * The state machine does not know how a grant is sent.  Over the send path, a grant is a
  * receive (gpul_rdma_irecv): its clear-to-send slot is the permission to send. */

@@ -62,8 +62,8 @@ typedef struct gpul_netqueue_received_stream {
  * @out          filled, also after a failure
  * Errors  GPUL_EFORMAT entries were refused, or the stream is malformed; GPUL_ESYS native =
  *         ETIMEDOUT nothing arrived, or the kernel made no progress, EPIPE the sender has
- *         closed the connection early, ECANCELED gpul_netqueue_abort();
- *         GPUL_EUNSUPPORTED bounce memory in device memory; GPUL_ECUDA; GPUL_ENOMEM
+ *         closed the connection early, ECANCELED gpul_netqueue_abort(); GPUL_EUNSUPPORTED
+ *         bounce memory in device memory; GPUL_ECUDA; GPUL_ENOMEM
  * Threads as gpul_netqueue_create() */
 gpul_status gpul_netqueue_receive(gpul_netqueue *q, CUdeviceptr destination, uint64_t bytes, const gpul_netqueue_receiver *receiver,
 				  gpul_netqueue_received_stream *out, gpul_error *err);

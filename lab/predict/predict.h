@@ -3,8 +3,7 @@
  *     rank A    │ o │ g │ x G │                       o  overhead of a call: launch, greeting, end
  *                              ╲ L                    g  gap: time for which a step keeps a rank busy, besides its bytes
  *     rank B    │ o │           │ g │ x G │           G  time for a byte of data: 1 / bandwidth
- *                                                     L latency: from the end of a step on one
- *                                                     rank to its start on the next one
+ *                                                     L  latency: from the end of a step on one rank to its start on the next one
  *
  * A step moves at most S bytes, which is a slot of each block; one that adds the received data to its own takes C more for each byte.  Links inside a host and between hosts have costs of their own, for each
  * protocol.  If the ranks of a host share `cores` processors (the software driver), their busy times are stretched.

@@ -99,8 +99,7 @@ void gpul_sparse_aggregator_begin(gpul_sparse_aggregator *a, uint32_t n_ranks, u
  * @c      not trusted
  * @index  c->n blocks, not trusted; borrowed until gpul_sparse_aggregator_close()
  * Errors  GPUL_EFORMAT an invalid contribution: another round, blocks that are not ascending or
- *         not below the limit, a wrong
- *         next or reach.  The text names the rank
+ *         not below the limit, a wrong next or reach.  The text names the rank
  * Threads one at a time */
 gpul_status gpul_sparse_aggregator_take(gpul_sparse_aggregator *a, uint32_t rank, const gpul_sparse_contribution *c,
 					const uint32_t *index, gpul_error *err);

@@ -159,7 +159,7 @@ class Sizes(unittest.TestCase):
 
 
 class Scripts(unittest.TestCase):
-    """The scripts themselves, without what they need: one line, nothing fetched."""
+    """The scripts without their requirements: they print one line, and download nothing."""
 
     def output(self, name, *options, **env):
         env = {**{k: v for k, v in os.environ.items() if k != "GPULOAD_CHECKOUTS"}, **env}

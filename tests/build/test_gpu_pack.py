@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""tests/gpu/run pack: what is in the pack of a small repository, what a run there reports about lost files, and which steps a run reports."""
+"""tests/gpu/run pack: the contents of the pack of a small repository, the report of a run about
+lost files, and the reported steps."""
 import contextlib, importlib.machinery, importlib.util, io, os, shutil, subprocess, sys, tarfile, tempfile, types, unittest
 from unittest import mock
 

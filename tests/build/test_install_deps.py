@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""configure.py --install-deps: what it prints first, how it asks for sudo's password, and that it continues after an interruption.
+"""configure.py --install-deps: its first output, the prompt for sudo's password, and that it
+continues after an interruption.
 
 apt-get, sudo and pip are small scripts here: nothing is installed and no network is used.
 """

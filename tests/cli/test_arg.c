@@ -119,7 +119,7 @@ static void rand_gives_the_same_numbers_on_every_machine(void **state)
 	expect_elements("u64[2]=rand:1", 2, "10451216379200822465 13757245211066428519");
 }
 
-/* What a kernel does to a buffer of bytes: true: it writes *to into byte i. */
+/* The effect of a kernel on a buffer of bytes; true: it writes *to into byte i. */
 typedef bool writes_byte(size_t i, unsigned char *to);
 
 static bool writes_none(size_t i, unsigned char *to)
@@ -154,7 +154,8 @@ static bool writes_index(size_t i, unsigned char *to)
 	return true;
 }
 
-/* The number of unwritten elements of out:TYPE[COUNT] after a kernel, each of which must be judged rightly. */
+/* The number of unwritten elements of out:TYPE[COUNT] after a kernel; each must be classified
+ * correctly. */
 static size_t count_unwritten(const char *text, writes_byte *writes)
 {
 	struct arg a;

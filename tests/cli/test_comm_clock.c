@@ -17,9 +17,11 @@ static const uint64_t HERE_0 = 1234567890123456;
 /* Another host's clock. */
 struct clock {
 	uint64_t there_0;      /* its time at HERE_0 */
-	double ppm;            /* how much faster it runs, on the mean */
-	double wander;         /* its rate is higher by that in the first half of the run, and lower in the second */
-	double run_ns, jump_ns;  /* jump: it is ahead by that in the middle tenth of the run */
+	double ppm;            /* how much faster it runs, on average */
+	double wander;         /* its rate is higher by this amount in the first half of the
+				* run, and lower in the second */
+	double run_ns, jump_ns;  /* jump: it is ahead by this amount in the middle tenth of the
+				  * run */
 };
 
 static uint64_t next_random(uint64_t *seed)
@@ -42,7 +44,7 @@ static uint64_t there_at(const struct clock *c, double past_ns)
 	return c->there_0 + (uint64_t)llround(past_ns * (1 + c->ppm * 1e-6) + c->wander * bend + jump);
 }
 
-/* A round trip that begins at a moment: the ways there and back take different times. */
+/* A round trip that starts at a given time; its two directions take different times. */
 static gpul_boot_stamp round_trip(const struct clock *c, double at, double least_ns, uint64_t *seed)
 {
 	const double there = least_ns * fraction(seed) + (fraction(seed) < 0.5 ? 0 : 300000 * fraction(seed));
@@ -107,7 +109,8 @@ static void a_converted_time_is_within_the_bound_whatever_the_delays(void **stat
 				 h.relation.bound_ns, c.run_ns, (unsigned long long)h.relation.shortest_ns);
 		tightest = fmin(tightest, h.relation.bound_ns - error);
 	}
-	assert_true(tightest < 500);  /* the bound is reached nearly: it is not merely large */
+	assert_true(tightest < 500);  /* the error is close to the bound, so the bound is
+				       * tight */
 }
 
 static void a_clock_that_is_set_during_the_run_enlarges_the_bound(void **state)

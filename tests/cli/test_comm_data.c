@@ -25,7 +25,7 @@ static struct comm_data create(struct comm_data_desc desc)
 	return d;
 }
 
-/* The send buffers of all ranks, as each of them would fill it. */
+/* The send buffers of all ranks, each filled as the rank would do it. */
 static void fill_sends(struct comm_data_desc desc, size_t n)
 {
 	const int rank = desc.rank;
@@ -74,8 +74,8 @@ static uint64_t apply_integer(gpul_comm_op op, int64_t a, int64_t b)
 	}
 }
 
-/* Reduce element i of the ranks' buffers, from rank `first` on, in a ring, rounding or wrapping after each operation.  The
- * ranks from n on are left out. */
+/* Reduce element i of the ranks' buffers, from rank `first` on, in a ring, rounding or wrapping
+ * after each operation.  Ranks from n on are excluded. */
 static void reduce_element(const struct comm_data_desc *d, size_t i, int first, int n, unsigned char *out)
 {
 	const gpul_type t = types[d->dtype];
@@ -135,7 +135,7 @@ static void right_reductions_are_right(void **state)
 	}
 }
 
-/* What rank d->rank receives, by the definition of each call. */
+/* The expected data of rank d->rank, by the definition of each call. */
 static void copy_all(const struct comm_data_desc *d, size_t bytes)
 {
 	const size_t part = d->count * bytes;
@@ -170,7 +170,7 @@ static void copies_are_right_and_one_wrong_bit_is_found(void **state)
 		recv_buffer[0] ^= 0x80;
 		assert_int_equal(comm_data_check(&data, 0, n, recv_buffer), n > 1 ? 2 : 1);
 		copy_all(&d, bytes);
-		if (d.count > 37)  /* moved by one element */
+		if (d.count > 37)  /* shifted by one element */
 			assert_true(comm_data_check(&data, 0, n - 1, recv_buffer + bytes) > n / 2);
 		comm_data_free(&data);
 	}

@@ -25,7 +25,8 @@ static void each_wrong_byte_is_counted(void **state)
 			at[i] ^= 0x10;
 		}
 	}
-	/* Another message, and the same one of another sender, differ in each word; one byte of the eight may be equal in all words. */
+	/* Another message, and the same message of another sender, differ in each word; one of
+	 * the eight bytes may be equal in all words. */
 	incast_fill(at, sizeof at, 3, 17);
 	assert_true(incast_count_wrong(at, sizeof at, 3, 18) > 800);
 	assert_true(incast_count_wrong(at, sizeof at, 2, 17) > 800);

@@ -9,7 +9,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from namespaces import ROOT, TwoHosts
 
 GPULOAD = os.path.join(ROOT, os.environ.get("GPULOAD_BUILD", "build"), "gpuload")
-LONG = 120  # seconds; nothing takes that long unless something is wrong
+LONG = 120  # seconds; a passing test never takes that long
 AHEAD_S = 123456
 SHIFT = ["unshare", "--time", "--fork", "--kill-child", "--monotonic", str(AHEAD_S), "--"]
 

@@ -1,4 +1,5 @@
-/* test_comm_trace_svg.c — the picture of gpuload comm --trace FILE.svg: which events are drawn, and where. */
+/* test_comm_trace_svg.c — the picture of gpuload comm --trace FILE.svg: the drawn events and
+ * their positions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -95,11 +96,13 @@ static void the_last_call_is_drawn_to_scale(void **state)
 	assert_int_equal(count(svg, ">rank 0</text>"), 1 + 2);          /* the row, and the waits of rank 1 */
 	assert_non_null(strstr(svg, "64K of f16, 2 ranks"));
 	assert_non_null(strstr(svg, "algorithm ring, protocol simple, 2 blocks of 96 threads; the last timed call, in place"));
-	assert_null(strstr(svg, "class=\"credit\""));                   /* the legend has what is in the picture */
+	assert_null(strstr(svg, "class=\"credit\""));                   /* the legend lists the events of the
+									 * picture */
 	free(svg);
 }
 
-/* A bad sample of a GPU's clock moves all of a rank's times; here, to before the begin of the section. */
+/* A bad sample of a GPU's clock moves all of a rank's times; here, to before the start of the
+ * section. */
 static void a_wrong_clock_does_not_change_which_call_is_drawn(void **state)
 {
 	char *svg;

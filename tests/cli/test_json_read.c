@@ -61,7 +61,8 @@ static void refuses_deep_nesting_and_bytes_behind_the_value(void **state)
 	json_free(v);
 }
 
-/* Every beginning of a text is refused, and nothing behind its end is read (a sanitizer would notice). */
+/* Every proper prefix of a text is refused, and nothing after its end is read (a sanitizer
+ * would detect it). */
 static void refuses_every_beginning_of_a_text(void **state)
 {
 	static const char text[] = "{\"seq\":1,\"arguments\":{\"lines\":[1,2],\"text\":\"\\u0041\\n\",\"ok\":true}}";

@@ -1,9 +1,11 @@
-"""client.py — what the scripts of this folder share.  Each runs the published tests or programs of one client of CUDA on the software driver:
+"""client.py — code that the scripts of this folder share.  Each runs the published tests or
+programs of one client of CUDA on the software driver:
 
     python3 tests/clients/NAME.py --build build --work DIR [--checkout DIR] [--short]
 
-The last line is `N passed, N failed, N skipped`.  Exit 0: nothing failed but what known/NAME.txt names, which is counted in a line of its own;
-1: something else failed; 77: something that the client needs is missing, and a line says what.
+The last line is `N passed, N failed, N skipped`.  Exit 0: no test failed except those in
+known/NAME.txt, which are counted in a line of their own; 1: another test failed; 77: a
+requirement of the client is missing, and a line names it.
 """
 import argparse, collections, concurrent.futures, glob, json, math, os, re, shutil, signal, subprocess, sys, time
 
@@ -118,7 +120,7 @@ def known_failures(name):
 
 
 class Results:
-    """What the tests did; prints failures as they come."""
+    """The outcomes of the tests; prints each failure at once."""
 
     def __init__(self, name=NAME):
         self.name, self.known, self.n, self.as_known = name, known_failures(name), collections.Counter(), 0
@@ -167,7 +169,8 @@ def run(command, limit, busy=None, until=math.inf, **how):
 
 
 def read_log(path):
-    """(outcomes by test, the test that has begun and not ended or None) of what outcomes.py has written."""
+    """Parse the file of outcomes.py: (outcomes by test, the test that has started and not ended
+    or None)."""
     ended, begun = {}, None
     with open(path, encoding="utf-8") as f:
         for line in f:

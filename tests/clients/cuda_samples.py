@@ -73,7 +73,7 @@ class Sample:
         self.sources = m[1].split() if m else []
 
     def prepare(self):
-        """Copy the folder, so that what a sample writes stays out of the checkout."""
+        """Copy the folder, so that a sample does not write into the checkout."""
         if not os.path.isdir(self.at):
             shutil.copytree(self.folder, self.at)
             if "cooperative_groups.h" in self.cmake:   # what NVRTC includes lies beside the program

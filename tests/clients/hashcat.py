@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """hashcat.py — hashcat recovers passwords on the software driver.
 
-hashcat compiles its kernels with NVRTC and runs them through the driver API; it asks NVML for temperatures and the like.  Its own self-test runs before
-each attack: a wrong digest of any kernel ends it.  Then it must find the password of a hash that this script makes, and must find none of another hash.
-Uses the hashcat of PATH, else Debian's package, which apt-get downloads without installing it.
+hashcat compiles its kernels with NVRTC and runs them through the driver API; it queries NVML
+for temperatures and the like.  Its own self-test runs before each attack: a wrong digest of any
+kernel ends it.  Then it must find the password of a hash that this script makes, and must find
+none of another hash. Uses the hashcat of PATH, else Debian's package, which apt-get downloads
+without installing it.
 """
 import base64, glob, hashlib, os, shutil, sys
 
@@ -55,7 +57,8 @@ def debian_package(args):
 
 
 def attack(args, program, env, name, target, wanted):
-    """'' or why hashcat did not do what it should.  wanted: the password, or None if there is none to find."""
+    """'' or the reason of the failure. wanted: the password that hashcat must find, or None if
+    there is none."""
     mode, _, _, mask, options = ATTACKS[name]
     found = f"{args.work}/{name}.found"
     if os.path.exists(found):

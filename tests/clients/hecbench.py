@@ -104,7 +104,7 @@ class Program:
         return False, f"needs {missing[1]}" if missing else lines[0].strip()[:160]
 
     def command(self):
-        """What `make run` would run: its last command."""
+        """The command that `make run` would run: its last one."""
         wrapper = f"{self.args.work}/nvcc"
         r = sh(["make", "-n", f"CC={wrapper}", f"NVCC={wrapper}", f"CXX={wrapper}", "ARCH=sm_90", "run"], self.at)
         lines = [line.strip() for line in r.stdout.replace("\\\n", " ").splitlines() if line.strip().startswith(("./", "cd ")) or " ./" in line]
@@ -137,7 +137,7 @@ class Program:
                 return self.passed(state, seconds, attempt, command)
             if attempt == command:
                 of_published = state, seconds, reason
-                if state != "slow":   # what the program does with its own arguments counts
+                if state != "slow":   # only the result with the published arguments counts
                     return of_published
             else:
                 notes.append(f"{' '.join(attempt.split())[:80]}: {state}{' ' + reason if state != 'slow' else ''}")

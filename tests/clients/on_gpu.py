@@ -1,6 +1,7 @@
-"""on_gpu.py — cuda-core's and cuda-bindings' own tests on a GPU beside the software driver, test by test.
+"""on_gpu.py — runs cuda-core's and cuda-bindings' own tests on a GPU and on the software
+driver, and compares them test by test.
 
-    python3 tests/clients/on_gpu.py pack FILE.tar.xz --checkout DIR     here: what a GPU machine without network needs
+    python3 tests/clients/on_gpu.py pack FILE.tar.xz --checkout DIR     here: packs the files for a GPU machine without network
     python3 on_gpu/on_gpu.py run OUTDIR --guard                         there, where FILE.tar.xz is unpacked
     python3 on_gpu/on_gpu.py run OUTDIR --soft BUILD                    the same on the software driver
     python3 on_gpu/on_gpu.py compare GPU/core.txt SOFT/core.txt
@@ -127,7 +128,7 @@ def blocked_tests(path):
 
 
 class Outcomes(dict):
-    """What the tests of a suite did, for client.run_pytest()."""
+    """The outcomes of a suite, for client.run_pytest()."""
 
     def add(self, test, outcome, why=""):
         self[test] = (outcome, why)

@@ -1,6 +1,7 @@
 """smaller.py — smaller sizes for programs that are too slow on a CPU: in their arguments, and in the constants of their sources.
 
-What a number is for is read from the names that authors gave it: <repeat> in the text of the usage, `#define NUM_STEPS 2048` in the source.
+The meaning of a number is derived from the name that its author gave it: <repeat> in the text
+of the usage, `#define NUM_STEPS 2048` in the source.
 """
 import math, os, re
 

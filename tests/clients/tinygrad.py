@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tinygrad.py — tinygrad's tests on the software driver, beside its own CPU back end.
+"""tinygrad.py — tinygrad's tests on the software driver, compared with its own CPU back end.
 
     python3 tests/clients/tinygrad.py --checkout DIR [--renderer PTX]
 
@@ -19,7 +19,7 @@ STEPS, TOLERANCE = 40, 1e-4
 
 
 class OnCpu:
-    """What failed on the CPU."""
+    """The tests that failed on the CPU."""
 
     def __init__(self):
         self.failed, self.passed = set(), 0
@@ -32,7 +32,7 @@ class OnCpu:
 
 
 class Compared:
-    """Results without what failed on the CPU, too."""
+    """The results without the tests that also failed on the CPU."""
 
     def __init__(self, results, on_cpu):
         self.results, self.on_cpu, self.n = results, on_cpu, 0

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""wheels_ptx.py — load the PTX of public packages on the software driver, and count what it refuses.
+"""wheels_ptx.py — load the PTX of public packages on the software driver, and count the
+refusals.
 
 The wheels come from PyPI, one at a time; `gpuload extract --kind ptx` writes their PTX into --work/ptx, a folder for each package, and the wheel
 is deleted.  Each file is loaded in a process of its own (cuModuleLoadData), and each of its kernels is looked up.  Relocatable PTX (.rdc.ptx)

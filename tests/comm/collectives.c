@@ -24,7 +24,7 @@ void new_buffers(struct rank *r, size_t bytes, bool in_windows, struct buffers *
 		must(gpul_cu(r->drv, &err, cuMemAlloc(&out->recv, bytes)), &err, "cuMemAlloc");
 	}
 	must(gpul_cu(r->drv, &err, cuMemsetD8Async(out->send, 0, bytes, r->stream)), &err, "cuMemsetD8Async");  /* for tests that do not prepare data */
-	must(gpul_cu(r->drv, &err, cuStreamSynchronize(r->stream)), &err, "cuStreamSynchronize");  /* others copy to it in other streams */
+	must(gpul_cu(r->drv, &err, cuStreamSynchronize(r->stream)), &err, "cuStreamSynchronize");  /* other threads copy to it in other streams */
 }
 
 void free_buffers(struct rank *r, struct buffers *b)
@@ -71,7 +71,7 @@ static void store_element(unsigned char *at, gpul_comm_dtype dtype, double x)
 	}
 }
 
-/* Element i of what a rank sends. */
+/* Element i of a rank's send buffer. */
 static double term(const struct collective *x, int rank, size_t i)
 {
 	const uint32_t hash = (uint32_t)(i * 2654435761u + (size_t)rank * 40503u * 65537u + 12345u) >> 13;
@@ -167,7 +167,7 @@ static void fail_at(const struct rank *r, const struct collective *x, const char
 	abort();
 }
 
-/* The bytes around a buffer of the call, that no rank may change. */
+/* Check the bytes around a buffer of the call, which no rank may change. */
 enum { MARGIN = 64 };
 
 static void check_result(const struct rank *r, const struct collective *x, const struct shape *s, const struct buffers *b)
@@ -208,7 +208,7 @@ void prepare_collective(struct rank *r, const struct buffers *b, const struct co
 	must(gpul_cu(r->drv, &err, cuMemsetD8Async(b->recv, CANARY, b->bytes, r->stream)), &err, "cuMemsetD8Async");
 	must(gpul_cu(r->drv, &err, cuStreamSynchronize(r->stream)), &err, "cuStreamSynchronize");
 	must(gpul_cu(r->drv, &err, cuMemcpyHtoD(s.send, data, s.n_send * s.element_bytes)), &err, "cuMemcpyHtoD");
-	must(gpul_cu(r->drv, &err, cuStreamSynchronize(NULL)), &err, "cuStreamSynchronize");  /* the copy may still run */
+	must(gpul_cu(r->drv, &err, cuStreamSynchronize(NULL)), &err, "cuStreamSynchronize");  /* the copy may still be running */
 	free(data);
 }
 

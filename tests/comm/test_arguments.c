@@ -1,4 +1,5 @@
-/* test_arguments.c — what collectives, posted calls, sends, receives and groups refuse, and what the refusals say. */
+/* test_arguments.c — arguments that collectives, posted calls, sends, receives and groups
+ * refuse, and the messages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -26,7 +26,7 @@ struct mismatch {
 	const char *common_text, *odd_text;
 };
 
-/* Every rank reports the odd rank, by both calls. */
+/* Every rank names the odd rank and both calls. */
 static void one_rank_differs(struct rank *r, void *arg)
 {
 	const struct mismatch *m = arg;
@@ -198,7 +198,8 @@ static void a_large_grid_follows_one_warp(void **state)
 static void numbers_wrap(struct rank *r, void *arg)
 {
 	const gpul_comm_sizes *s = &r->comm->sizes;
-	const uint64_t number = 0xfffffffdull;   /* of the last call; the next ones: ..fe, ..ff, 1'00000002, 1'00000003 */
+	const uint64_t number = 0xfffffffdull;   /* number of the last call; the next ones: ..fe, ..ff,
+						  * 1'00000002, 1'00000003 */
 	uint64_t calls[GPUL_COMM_MAX_BLOCKS];
 	gpul_comm_ll *words = malloc(2 * s->n_ranks * s->scratch_bytes);
 	struct buffers b;
@@ -211,7 +212,8 @@ static void numbers_wrap(struct rank *r, void *arg)
 		calls[i] = number;
 	for (size_t i = 0; i < 2 * s->n_ranks * s->scratch_bytes / sizeof *words; i++)
 		words[i] = (gpul_comm_ll){ .data = 0x77777777, .flag = 2 + (i >= s->n_ranks * s->scratch_bytes / sizeof *words) };
-	new_buffers(r, 64 << 10, true, &b);  /* the ranks have met: nobody writes into the arena */
+	new_buffers(r, 64 << 10, true, &b);  /* all ranks have met, so no rank writes into the
+					      * arena */
 	must(gpul_cu(r->drv, &err, cuMemcpyHtoD((CUdeviceptr)(uintptr_t)r->comm->view_copy.calls, calls, s->n_blocks * sizeof *calls)),
 	     &err, "cuMemcpyHtoD");
 	must(gpul_cu(r->drv, &err, cuMemcpyHtoD((CUdeviceptr)(uintptr_t)(r->comm->view_copy.peers[r->rank].desk + s->scratch_at), words,

@@ -46,7 +46,8 @@ static void sum(struct rank *r, CUdeviceptr at)
 		}
 }
 
-/* Other processes delay a beat now and then, which then wakes a thread by itself; a thread that polls wakes often in each second. */
+/* Other processes sometimes delay a beat, which then wakes a thread once more; a thread that
+ * polls would wake often in every second. */
 static void check_sleep(void)
 {
 	const long most = (long)n_ranks * WAKES_PER_S;
@@ -102,7 +103,7 @@ static void with_a_network(void **state)
 	sleep_with(2, GPUL_COMM_NET);
 }
 
-/* A rank has a connection with each other one, and beats on each of them. */
+/* A rank has a connection with each other rank, and sends beats on all of them. */
 static void with_a_network_of_many_ranks(void **state)
 {
 	(void)state;

@@ -120,8 +120,8 @@ static void the_queue_takes_more_calls_than_it_has_slots(void **state)
 	run_ranks(3, &(gpul_comm_options){ .device = -1, .timeout_ms = LIMIT_MS }, many_posts, NULL);
 }
 
-/* All-reduces in place, of one block, of some blocks, and direct ones, without a wait between them: each begins after all blocks
- * have ended the one before. */
+/* All-reduces in place, of one block, of some blocks, and direct ones, without a wait between
+ * them: each starts after all blocks have ended the previous one. */
 static void posts_of_changing_size(struct rank *r, void *arg)
 {
 	enum { MOST = 10000, ROUNDS = 20 };
@@ -264,7 +264,7 @@ static void all_blocks_leave_after_an_abort(void **state)
 		run_ranks(2, &(gpul_comm_options){ .device = -1, .n_blocks = 3, .timeout_ms = -1 }, abort_while_it_runs, &counts[i]);
 }
 
-/* gpul_comm_destroy() must not wait for a kernel that nobody stops. */
+/* gpul_comm_destroy() must stop a kernel that is still running, instead of waiting for it. */
 static void leave_it_running(struct rank *r, void *arg)
 {
 	(void)arg;

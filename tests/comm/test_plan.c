@@ -13,7 +13,7 @@
 #include "comm/comm_internal.h"
 #include "tests/comm/ranks.h"
 
-/* The checks of a rank, which is a thread: cmocka's asserts are for the main thread only. */
+/* Assertion for a rank, which is a thread: cmocka's asserts work on the main thread only. */
 #define CHECK(condition)                                                                                   \
 	do {                                                                                               \
 		if (!(condition)) {                                                                        \

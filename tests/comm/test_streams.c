@@ -24,7 +24,7 @@ static void meet(void)
 
 #define DO(r, call) must(gpul_cu((r)->drv, &err, call), &err, #call)
 
-/* Device memory whose words are all the same. */
+/* Allocate device memory whose words are all equal. */
 static CUdeviceptr new_words(const struct rank *r, uint32_t value)
 {
 	uint32_t words[COUNT];
@@ -94,8 +94,9 @@ static uint32_t product(enum kind kind, const struct rank *r, unsigned n)
 
 static const gpul_comm_options options = { .device = -1, .timeout_ms = 20000 };
 
-/* In place, so a call that overtakes the one before it gives a wrong result.  The ranks share a context, so only one of them may use
- * its legacy stream, and copies wait until the calls have ended. */
+/* In place, so a call that overtakes the previous one gives a wrong result.  The ranks share a
+ * context, so only one of them may use its legacy stream, and copies wait until the calls have
+ * ended. */
 static void alternate(struct rank *r, void *arg)
 {
 	const bool *has_legacy = arg, legacy = *has_legacy && r->rank == 0;
@@ -128,7 +129,7 @@ static void streams_in_turn_keep_the_order_of_the_calls(void **state)
 	run_ranks(RANKS, &options, alternate, &(bool){ true });
 }
 
-/* A new stream mostly gets the handle of the destroyed one, whose work has not ended. */
+/* A new stream usually gets the handle of the destroyed one, whose work has not ended. */
 static void destroy_at_once(struct rank *r, void *arg)
 {
 	gpul_error err = { 0 };
@@ -158,7 +159,8 @@ static void a_stream_may_be_destroyed_right_after_a_call(void **state)
 	run_ranks(RANKS, &options, destroy_at_once, NULL);
 }
 
-/* A persistent kernel follows the last call, and gpul_comm_destroy() comes when no stream of a call is left. */
+/* A persistent kernel starts after the last call, and gpul_comm_destroy() is called when no
+ * stream of a call exists any more. */
 static void persist_and_leave(struct rank *r, void *arg)
 {
 	const CUdeviceptr at = new_words(r, 3);
@@ -189,8 +191,9 @@ static void a_persistent_kernel_follows_a_destroyed_stream(void **state)
 	run_ranks(RANKS, &options, persist_and_leave, NULL);
 }
 
-/* One stream captures a call while another one runs calls: for the driver the two have nothing to do with each other.  The calls
- * are of a kind that has not been made before, so that its kernel is loaded meanwhile. */
+/* One stream captures a call while another one runs calls: to the driver they are independent.
+ * The calls are of a kind that has not been made before, so that its kernel is loaded
+ * meanwhile. */
 static void capture_beside(struct rank *r, void *arg)
 {
 	const CUstreamCaptureMode *mode = arg;

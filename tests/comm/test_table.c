@@ -1,4 +1,5 @@
-/* test_table.c — files of measured choices: what is read, and what is refused with the line. */
+/* test_table.c — files of measured choices: valid files are read, errors are reported with the
+ * line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +33,7 @@ static void rows_are_read_in_full(void **state)
 	static const char text[] = GPUL_COMM_TABLE_HEADER "\n" ROW
 		"NVIDIA H200,2,device,allreduce,1048576,direct,simple,32,512,9,node7,2026-11-23\n"
 		"NVIDIA H200,4,device,allreduce,8,oneshot,ll,1,32,0.5,x,y\n"
-		"other,2,host,sendrecv,1,direct,ll128,64,1024,1e3,x,y";  /* without an end of the line */
+		"other,2,host,sendrecv,1,direct,ll128,64,1024,1e3,x,y";  /* without a line end */
 	gpul_comm_table t;
 	gpul_error err;
 
@@ -115,7 +116,7 @@ static void other_files_are_refused(void **state)
 	assert_int_equal(gpul_comm_table_read("/no/such/file", &t, &err), GPUL_ESYS);
 }
 
-/* Whatever the rows, none is lost: the list grows by doubling. */
+/* No row is lost when the list grows by doubling. */
 static void many_rows_are_read(void **state)
 {
 	enum { N = 1000 };

@@ -1,4 +1,4 @@
-/* test_trace_kernels.c — the events of the library's kernels: which ones, and how they lie within each other. */
+/* test_trace_kernels.c — the events of the library's kernels: their kinds and their nesting. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,8 @@ struct expected {
 	gpul_comm_call call;
 	gpul_comm_algo algo;
 	gpul_comm_proto proto;
-	unsigned kinds;               /* that each rank has, besides KERNEL; waits that may be absent are not among them */
+	unsigned kinds;               /* the events that each rank must have, in addition to KERNEL;
+				       * waits that may be absent are not listed */
 };
 
 enum { MEETS = BIT(WAIT_GREETING) | BIT(WAIT_GOODBYE) };
@@ -39,7 +40,7 @@ static bool contains(const gpul_comm_event *outer, const gpul_comm_event *inner)
 	return outer->begin_ns <= inner->begin_ns && inner->end_ns <= outer->end_ns;
 }
 
-/* Two events of a block contain each other, or follow each other. */
+/* Check that any two events of a block are nested or disjoint. */
 static void check_nesting(const gpul_comm_event *events, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

@@ -42,7 +42,8 @@ static void check_node(uint32_t place, uint32_t n)
 	assert_true(node.depth <= log2_up(n));
 }
 
-/* n - 1 places are a child of one other place, and each path ends at place 0: it is a tree. */
+/* Check that it is a tree: n - 1 places are the child of exactly one place, and each path ends
+ * at place 0. */
 static void check_tree(uint32_t n)
 {
 	uint32_t n_children = 0;

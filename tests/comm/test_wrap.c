@@ -1,4 +1,5 @@
-/* test_wrap.c — steps around 2^32, where the flags of LL begin again, and where a counter of 32 bits would. */
+/* test_wrap.c — steps around 2^32, where the flags of LL start again, and where a 32-bit
+ * counter would wrap. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +30,8 @@ static void set_steps(struct rank *r, uint64_t step)
 	must(gpul_boot_barrier(r->comm->boot, LIMIT_MS, &err), &err, "gpul_boot_barrier");
 }
 
-/* Broadcasts of one step, whose root is late: a rank that takes old words for new ones has them before the data is sent. */
+/* Broadcasts of one step with a late root: a rank that mistakes old words for new ones would
+ * return before the data is sent. */
 static void broadcast_late(struct rank *r, void *arg)
 {
 	const gpul_comm_proto proto = *(gpul_comm_proto *)arg;

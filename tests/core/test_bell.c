@@ -22,7 +22,7 @@ static void a_bell_is_quiet_some_time_after_the_last_ring(void **state)
 		usleep(10000);
 	gpul_bell_ring(&bell);
 	assert_false(gpul_bell_is_quiet(&bell, &ear));
-	assert_false(gpul_bell_is_quiet(&bell, &other));  /* each ear hears by itself */
+	assert_false(gpul_bell_is_quiet(&bell, &other));  /* each ear sees each ring */
 }
 
 struct turns {
@@ -32,7 +32,7 @@ struct turns {
 
 enum { TURNS = 20000, FOREVER_MS = 3600 * 1000 };
 
-/* Sleeps until the next ring; a ring that is lost would last for ever. */
+/* Sleeps until the next ring; if a ring were lost, the sleep would last forever. */
 static void *answer(void *arg)
 {
 	struct turns *t = arg;

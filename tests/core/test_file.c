@@ -234,7 +234,7 @@ static void count_fault(int signal)
 	siglongjmp(after_fault, 1);
 }
 
-/* Read a page behind the end of a file that is mapped without gpul_file. */
+/* Read a page after the end of a file that is mapped without gpul_file. */
 static void read_foreign_page(void)
 {
 	char path[64];

@@ -348,7 +348,7 @@ static int get_name(fid_t fid, void *address, size_t *n_bytes)
 	return 0;
 }
 
-/* The endpoint's own port or name, unlike that of any other. */
+/* Give the endpoint a unique port or name. */
 static void name_endpoint(struct fake_ep *e, const struct fi_info *info)
 {
 	const uint16_t port = htons((uint16_t)(20000 + e->number));

@@ -1,12 +1,14 @@
-/* fake_ofi.h — libfabric for tests: endpoints in one process, whose n-th call fails, and that counts what is not yet released.
+/* fake_ofi.h — libfabric for tests: endpoints in one process; the n-th call fails, and objects
+ * that are not yet released are counted.
  *
- * As libfabric's tcp provider, a write is taken at once (and completes at once), travels until the target reads its completion
- * queue, and takes effect there in the order of the posts.  With FI_DELIVERY_COMPLETE it completes when it has taken effect.  A
- * wrong key or range drops the connection: what was under way is lost, and only a write with FI_DELIVERY_COMPLETE reports it
- * (125, provider's error 2).  A write to an endpoint that is gone is refused with -FI_EAGAIN for ever; one that was under way
- * with FI_DELIVERY_COMPLETE reports 125, provider's error 107.
- * Calls that release an object or read completions are not counted and do not fail.  Thread-safe, except the functions that set
- * the behaviour. */
+ * As with libfabric's tcp provider, a write is accepted (and completes) at once, is in flight
+ * until the target reads its completion queue, and takes effect there in the order of the
+ * posts.  With FI_DELIVERY_COMPLETE it completes when it has taken effect.  A wrong key or
+ * range drops the connection: writes in flight are lost, and only a write with
+ * FI_DELIVERY_COMPLETE reports it (125, provider's error 2).  A write to an endpoint that is
+ * gone is refused with -FI_EAGAIN forever; one that was in flight with FI_DELIVERY_COMPLETE
+ * reports 125, provider's error 107. Calls that release an object or read completions are not
+ * counted and do not fail.  Thread-safe, except the functions that set the behaviour. */
 #ifndef GPULOAD_TESTS_FAKE_OFI_H
 #define GPULOAD_TESTS_FAKE_OFI_H
 
@@ -31,11 +33,14 @@ enum { FAKE_OFI_ENTRIES = 8 };
 typedef struct fake_ofi_behaviour {
 	fake_ofi_entry entries[FAKE_OFI_ENTRIES];
 	unsigned n_entries;
-	unsigned room;                   /* writes under way from one endpoint, beyond which a write is refused; default 64 */
-	unsigned connect_posts;          /* so many first writes of an endpoint are refused, as while it connects; default 1 */
+	unsigned room;                   /* limit of the writes in flight from one endpoint; further
+					  * writes are refused; default 64 */
+	unsigned connect_posts;          /* number of first writes of an endpoint that are refused, as
+					  * during a connect; default 1 */
 	bool reverse;                    /* writes take effect, and completions are read, in reverse order */
 	bool ignores_domains;            /* in the hints, as ofi_rxm of 1.17 does */
-	bool deaf;                       /* writes are taken, nothing happens: the network is cut */
+	bool deaf;                       /* writes are accepted, but nothing happens: the network is
+					  * cut */
 } fake_ofi_behaviour;
 
 /* Reset: the fail_at-th call (1 = first) fails with -FI_ENOMEM or NULL; 0: no call fails.  Returns the table. */

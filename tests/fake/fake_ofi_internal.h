@@ -48,7 +48,7 @@ struct fake_cq {
 	struct fake_completion *first;        /* oldest */
 };
 
-/* A write that is under way. */
+/* A write in flight. */
 struct fake_write {
 	unsigned from;                        /* number of the endpoint */
 	uint64_t flags, remote, key, data;
@@ -83,7 +83,7 @@ void fake_ofi_free(void *object);
 
 /* ---- fake_ofi_queue.c; with the lock held, except the entries of the tables ---- */
 
-void fake_ofi_drop(struct fake_ep *target, int provider_error);  /* lose what is under way to it */
+void fake_ofi_drop(struct fake_ep *target, int provider_error);  /* drop the writes in flight to it */
 void fake_ofi_forget(struct fake_cq *cq);                        /* free its completions */
 void fake_ofi_reset_queue(void);
 

@@ -1,4 +1,5 @@
-/* fake_verbs.h — libibverbs for tests: two ends in one process, whose n-th call fails, and that counts what is not yet released.
+/* fake_verbs.h — libibverbs for tests: two ends in one process; the n-th call fails, and
+ * objects that are not yet released are counted.
  *
  * A queue pair does its work inside post_send: it checks keys, ranges, access rights and numbers as a NIC does, and copies the
  * bytes.  Reliable connections keep the order; a completion with an error breaks the queue pair, and flushes its receives.
@@ -13,8 +14,8 @@
 
 enum { FAKE_VERBS_PORTS = 2, FAKE_VERBS_GIDS = 8 };
 
-/* What the one device reports.  fake_verbs() sets the defaults: one active Ethernet port with four GIDs, of which index 1 is
- * 10.9.0.1 with RoCE v2. */
+/* The values that the only device reports.  fake_verbs() sets the defaults: one active Ethernet
+ * port with four GIDs, of which index 1 is 10.9.0.1 with RoCE v2. */
 typedef struct fake_verbs_behaviour {
 	int n_devices;                   /* default 1; fake0, fake1 ... are alike */
 	enum ibv_transport_type transport;
@@ -25,7 +26,8 @@ typedef struct fake_verbs_behaviour {
 	uint32_t max_inline;             /* default 64 */
 	bool no_null_mr;                 /* as rxe */
 	bool no_dmabuf;                  /* default true, as rxe */
-	bool deaf;                       /* posts are accepted, nothing happens: the peer's machine is dead */
+	bool deaf;                       /* posts are accepted, but nothing happens: the peer's machine
+					  * is dead */
 } fake_verbs_behaviour;
 
 /* Reset: the fail_at-th call (1 = first) fails with ENOMEM; 0: no call fails.  Returns the table. */
@@ -36,7 +38,7 @@ void fake_verbs_fail(int n, int with_errno);    /* from now on, the n-th call fa
 int fake_verbs_calls(void);                     /* calls since fake_verbs() */
 int fake_verbs_alive(void);                     /* objects not yet released */
 
-/* The n-th completion from now on (1 = next) that would be a success has this status; 0: none. */
+/* From now on, the n-th successful completion (1 = next) gets this status instead; 0: none. */
 void fake_verbs_complete(int n, enum ibv_wc_status status, uint32_t vendor);
 
 unsigned fake_verbs_doorbells(void);            /* calls of post_send with success since fake_verbs() */

@@ -45,7 +45,7 @@ void fake_qp_break(struct fake_qp *q, bool keep_quiet)
 							    .status = IBV_WC_WR_FLUSH_ERR, .vendor_err = 0xf9 }, 0);
 }
 
-/* A completion queue forgets what belongs to the queue pair. */
+/* Remove the entries of the queue pair from a completion queue. */
 static void purge(struct ibv_cq *queue, uint32_t qp_num)
 {
 	struct fake_cq *cq = (struct fake_cq *)queue;
@@ -151,7 +151,7 @@ static enum ibv_wc_status do_swap(struct fake_qp *peer, const struct ibv_send_wr
 	return IBV_WC_SUCCESS;
 }
 
-/* A datagram: lost when the other end does not expect it. */
+/* Send a datagram, which is lost if the other end does not expect it. */
 static void do_datagram(const struct fake_qp *q, const struct ibv_send_wr *wr, const struct ibv_sge *from)
 {
 	struct fake_qp *peer = fake_qp_find(wr->wr.ud.remote_qpn);

@@ -1,4 +1,4 @@
-/* fuzz_boot_tcp.c — libFuzzer target: what ranks of other hosts send over TCP.
+/* fuzz_boot_tcp.c — libFuzzer target: the messages of ranks on other hosts over TCP.
  *
  * The first byte selects the type of the packet: the target adds a valid head with the size of the rest, so that every input
  * tests the payload.  Type 0: the rest is the stream as it arrives.  The second byte is where the stream is cut: the result must

@@ -1,4 +1,4 @@
-/* fuzz_rdma_oob.c — libFuzzer target: the frames of the socket beside the fabric.
+/* fuzz_rdma_oob.c — libFuzzer target: the frames of the out-of-band socket.
  *
  * The first byte selects the frame type: the target adds a valid head with the size of the rest, and for HELLO and WELCOME a
  * valid description size, so that every input tests the fields.  Type 0: the rest is the stream as it arrives.  The second byte

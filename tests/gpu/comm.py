@@ -84,7 +84,8 @@ def comm_threads(s):
 
 
 def comm_faults(s):
-    """Ranks that are killed, stopped, or call something else: the others end in time, and name the culprit."""
+    """Ranks that are killed or stopped, or make another call: the others end in time, and name
+    that rank."""
     fault = s.tool("tests/comm/fault/fault")
     if not os.path.exists(fault):
         return s.result("skip", "comm/fault", "not built")
@@ -94,7 +95,8 @@ def comm_faults(s):
 
 
 def comm_netqueue(s):
-    """Streams that a kernel unpacks, random pieces and hostile entries; then the rates beside plain copies."""
+    """Streams that a kernel unpacks, random pieces and hostile entries; then the rates compared
+    with plain copies."""
     driver = ["--driver", s.args.driver]
     for options in ([], ["--align", "1"], ["--align", "16", "--source", "memory"], ["--corrupt", "0.01"], ["--pieces", "1:100", "--bytes", "1M"]):
         status, out, err = s.run(s.tool("gpuload"), "comm", "netqueue", "--check", "--bytes", "16M", *options, *driver)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""profile_ncu.py — the counters of `gpuload run --profile` beside those of Nsight Compute, for the same kernels.
+"""profile_ncu.py — compares the counters of `gpuload run --profile` with those of Nsight
+Compute, for the same kernels.
 
     tests/gpu/profile_ncu.py [--build build] [FILE.cu|FILE.ptx:KERNEL ...]
 

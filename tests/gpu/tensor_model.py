@@ -1,4 +1,5 @@
-"""What the documentation says about loads and stores by the maps of tensor_cases.py, element by element, with what an H200 adds to it."""
+"""A model of loads and stores by the maps of tensor_cases.py, element by element, according to
+the documentation, with additional rules observed on an H200."""
 import itertools
 
 from tensor_cases import SHARED, TYPES, shared_bytes, tensor_bytes, up
@@ -10,7 +11,8 @@ def width_dimension(case):
 
 
 def counts_of_rows(case):
-    """In the dimensions from w on; of an interleaved map, an H200 copies one slice of channels, whatever the box says."""
+    """In the dimensions from w on; of an interleaved map, an H200 copies one slice of channels,
+    whatever the size of the box."""
     first = width_dimension(case)
     counts = [-(-n // s) for n, s in zip(case["box"][first:], case["steps"][first:])]
     if case["interleave"]:

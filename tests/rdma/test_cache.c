@@ -1,5 +1,5 @@
-/* test_cache.c — registration: without a cache, memory that is unregistered is released; with one, it is found again until it is
- * forgotten. */
+/* test_cache.c — registration: without a cache, unregistered memory is released; with one, its
+ * registration is reused until gpul_rdma_forget(). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 enum { BYTES = 1 << 16 };
 
-/* How many objects of the fabric a registration leaves behind after it is unregistered. */
+/* The number of fabric objects that remain after a registration and its unregistration. */
 static int left_behind(size_t cache_bytes, bool forget)
 {
 	void *memory = aligned_alloc(4096, BYTES);

@@ -1,5 +1,6 @@
 /* test_failing.c — the whole send path over the fake fabrics, with each call of the library failing in turn, each completion an
- * error in turn, and a network that is cut: always an error with its reason, no hang, and nothing is left. */
+ * error in turn, and a network that is cut: the result is always an error with its reason;
+ * nothing hangs and nothing leaks. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -251,7 +252,7 @@ static void each_completion_may_be_an_error(void **state)
 				assert_true(why[i].advice[0] && why[i].what[0] && why[i].peer[0] && why[i].after_ns);
 			}
 			if (!fine)
-				assert_true(why[0].by_peer + why[1].by_peer <= 1);  /* both may see it themselves */
+				assert_true(why[0].by_peer + why[1].by_peer <= 1);  /* both ends may detect it themselves */
 			close_all();
 			assert_int_equal(f->alive(), 0);
 			assert_true(n < 100);

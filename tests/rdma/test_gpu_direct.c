@@ -1,7 +1,7 @@
 /* test_gpu_direct.c — GPU memory that the fabric accesses itself, or does not: gpul_rdma_desc.gpu_direct.
  *
- * The software driver's device memory is CPU memory, so that every fabric can access it.  On another driver, what the fabric and the
- * device can do decides, and a refusal must say why. */
+ * The software driver's device memory is CPU memory, so that every fabric can access it.  On
+ * another driver, it depends on the fabric and the device, and a refusal must have a reason. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

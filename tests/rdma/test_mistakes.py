@@ -8,7 +8,7 @@ import argparse, collections, concurrent.futures, glob, os, re, subprocess, sys,
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 os.chdir(ROOT)
-SEEDS = 6000  # most seeds until a mistake is found
+SEEDS = 6000  # limit of the seeds until a mistake must be found
 FLAGS = "-std=c11 -D_GNU_SOURCE -O1 -w"
 SANITIZE = "-fsanitize=address,undefined -fno-sanitize-recover=all"
 SOURCES = [*sorted(glob.glob("tests/rdma/sim/*.c")), *sorted(glob.glob("rdma/protocol/*.c")), "core/error.c", "core/text.c"]

@@ -208,7 +208,7 @@ static void registers_new_memory_at_an_old_address(void **state)
 	new_memory_at_an_old_address_is_registered_anew(1 << 20);
 }
 
-/* A key tells nothing about another one: no two of many are near each other. */
+/* A key gives no information about another one: no two of many keys are close to each other. */
 static void keys_of_libfabric_cannot_be_guessed(void **state)
 {
 	enum { MANY = 64, NEAR = 1 << 20 };
@@ -235,7 +235,8 @@ static void keys_of_libfabric_cannot_be_guessed(void **state)
 	two_ends_close(&e);
 }
 
-/* A source can be sent; and the peer can write it neither by a receive or an offer, nor if it knows the key. */
+/* A source can be sent, but the peer cannot write it: neither through a receive or an offer,
+ * nor with the key. */
 static void a_source_can_be_sent_but_not_written(void **state)
 {
 	gpul_rdma_region *regions[2];
@@ -273,7 +274,7 @@ static void a_source_can_be_sent_but_not_written(void **state)
 	two_ends_close(&e);
 }
 
-/* A flush is a matter of this end: it changes nothing at the peer. */
+/* A flush is local to this end: it changes nothing at the peer. */
 static void a_flush_writes_nothing(void **state)
 {
 	gpul_rdma_region *regions[2];
@@ -303,7 +304,7 @@ static void a_flush_writes_nothing(void **state)
 	two_ends_close(&e);
 }
 
-/* One end sends, with something wrong; both ends must get a failure that contains the text. */
+/* One end sends an invalid message; both ends must get a failure that contains the text. */
 static void expect_failure(size_t bytes, size_t room, uint32_t send_tag, uint32_t recv_tag, int timeout_ms, const char *text)
 {
 	gpul_rdma_region *regions[2];
@@ -402,7 +403,8 @@ static void messages_of_a_peer_that_has_ended_are_received_first(void **state)
 		fail_msg("send: %s", err.text);
 	gpul_rdma_conn_close(e.conn[1]);
 	e.conn[1] = NULL;
-	while (!why.status)  /* the watching thread reads the peer's last words; this end has made no progress since */
+	while (!why.status)  /* the watching thread reads the peer's last messages; this end has
+			      * made no progress since */
 		gpul_rdma_conn_failed(e.conn[0], &why);
 	if (gpul_rdma_wait(e.conn[0], received, NULL, &err))
 		fail_msg("receive: %s", err.text);

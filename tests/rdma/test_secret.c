@@ -1,4 +1,5 @@
-/* test_secret.c — connections with a secret: who is let in, who is refused, and that those who are refused disturb nobody. */
+/* test_secret.c — connections with a secret: which clients are accepted and which are refused;
+ * refused clients do not affect others. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -91,7 +92,7 @@ static gpul_status try_connect(struct server *s, const char *with, const gpul_rd
 	return st;
 }
 
-/* A rank with the secret connects, whatever came before. */
+/* A rank with the secret connects, whatever other clients have done before. */
 static void serves_the_right_client(struct server *s)
 {
 	gpul_rdma_conn_info info;
@@ -137,7 +138,7 @@ static void both_sides_need_the_same_secret(void **state)
 			snprintf(uid, sizeof uid, "(uid %u): it has", (unsigned)getuid());
 			assert_non_null(strstr(s.err.text, "refused 127.0.0.1:"));
 			assert_non_null(strstr(s.err.text, uid));
-		} else {  /* it has seen the wrong proof, and gone */
+		} else {  /* it has detected the wrong proof and disconnected */
 			assert_non_null(strstr(s.err.text, "refused 127.0.0.1:"));
 			assert_non_null(strstr(s.err.text, ": no proof of the secret, it may have another one"));
 		}
@@ -254,7 +255,7 @@ static void a_proof_is_good_for_one_connection(void **state)
 	close_server(&s);
 }
 
-/* The server's proof, sent back, is not a client's. */
+/* The server's own proof, sent back, is refused. */
 static void a_proof_cannot_be_reflected(void **state)
 {
 	gpul_rdma_frame identify = { .type = GPUL_RDMA_IDENTIFY, .credentials.identity = mine }, answer;
@@ -304,7 +305,8 @@ static void the_order_of_the_frames_is_checked(void **state)
 	close_server(&s);
 }
 
-/* More silent clients than there are places, half frames, rubbish: the right one is served while they are there. */
+/* More silent clients than places, half frames, invalid data: the right client is still
+ * served. */
 static void strangers_do_not_keep_the_right_client_out(void **state)
 {
 	gpul_rdma_frame identify = { .type = GPUL_RDMA_IDENTIFY, .credentials.identity = mine };
@@ -333,7 +335,7 @@ static void strangers_do_not_keep_the_right_client_out(void **state)
 	close_server(&s);
 }
 
-/* A time-out names a client that sent nothing, or rubbish. */
+/* A time-out names a client that sent nothing, or invalid data. */
 static void a_time_out_names_a_stranger(void **state)
 {
 	const struct { const char *sends, *text; } kinds[] = {

@@ -3,9 +3,9 @@
 
     calls    every call of `gpuload comm`, without loss and with 1 % of the packets lost
     random   300 random cases without loss, 300 with 1 % loss
-    cuts     20 rounds of tests/comm/fault/cut_hosts.py: the network carries nothing from a random moment on
+    cuts     20 rounds of tests/comm/fault/cut_hosts.py: the network is cut at a random moment
     kills    20 ranks kill themselves at random moments; the ranks of both guests end, and name them
-    speed    the bus bandwidth of calls beside what `gpuload rdma bench` moves in the same run
+    speed    the bus bandwidth of calls, compared with that of `gpuload rdma bench` in the same run
 
 tc-netem(8) in both guests loses the packets, also those of the meeting over TCP.
 """
@@ -67,7 +67,8 @@ def cut_network(h, o):
 
 
 def kill_one(h, dice, number):
-    """(seconds from the end of the victim to the end of the last of the others, what is wrong or None)."""
+    """(seconds from the end of the victim to the end of the last of the others, the error or
+    None)."""
     layout, victim, step = dice.choice(LAYOUTS[1:]), 0, dice.randrange(3, 60)
     victim = dice.randrange(len(layout))
     ranks = h.start_job(layout, [cut_hosts.STAY, "--seed", str(number), "--victim", str(victim), "--at-step", str(step)])

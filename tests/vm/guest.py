@@ -43,7 +43,7 @@ class Job:
         self.guest, self.number, self.timeout_s, self.end = guest, number, timeout_s, time.monotonic() + timeout_s
 
     def output(self):
-        """What the script has printed so far."""
+        """The output of the script so far."""
         with contextlib.suppress(FileNotFoundError), open(f"{self.guest.share}/{self.number}.out", encoding="utf-8", errors="replace") as f:
             return f.read()
         return ""
@@ -127,13 +127,14 @@ class Guest:
         self.process.wait()
 
     def console(self):
-        """What the kernel and init, or QEMU, have printed."""
+        """The output of the kernel and init, or of QEMU."""
         with contextlib.suppress(OSError), open(f"{self.folder}/console", encoding="utf-8", errors="replace") as f:
             return f.read()
         return ""
 
     def answer(self, start, end):
-        """The rest of the line from the guest that begins so; None if there is none until `end`."""
+        """The rest of the guest's line that starts with this text; None if there is none until
+        `end`."""
         text = b""
         while True:
             for line in self.lines:

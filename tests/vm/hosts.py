@@ -87,12 +87,13 @@ class Hosts:
         self.guest[host].run(f"netem {' '.join(words) or 'off'}")
 
     def objects(self, host):
-        """What ranks can leave in a guest: processes, sockets, objects of the RDMA device, files."""
+        """List the processes, sockets, objects of the RDMA device and files in a guest, which
+        ranks can leave."""
         _, text = self.guest[host].run("for name in stay gpuload comm_random; do pgrep -x $name | sed 's/^/process /'; done; "
                                        "ss -Htan state listening state established; rdma resource show qp | grep -v GSI; rdma resource show mr; "
                                        "find /dev/shm /tmp -xdev -type f -o -type s")
         return text.splitlines()
 
     def left(self, host):
-        """What is there now, and was not when the guests had booted."""
+        """The objects that exist now, but did not exist after the guests had booted."""
         return [line for line in self.objects(host) if line not in self.before[host]]

@@ -1,5 +1,6 @@
 #!/bin/bash
-# perftest.sh — what perftest reaches on rxe0, the measure for our own figures of the same run: tests/vm/run tests/vm/perftest.sh
+# perftest.sh — the figures of perftest on rxe0, for comparison with our own figures of the same
+# run: tests/vm/run tests/vm/perftest.sh
 #
 # Between two processes of one guest.  Each line is a command, its options, the median of $TIMES runs, and the runs, in MiB/s or us.
 TIMES=${TIMES:-5} TOTAL=${TOTAL:-$((64 << 20))} SIZES=${SIZES:-65536 1048576} QPS=${QPS:-1 4}

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The send path between two guests, over a network that loses, repeats, damages and delays packets, or carries none at all."""
+"""The send path between two guests, over a network that loses, duplicates, damages and delays
+packets, or delivers none at all."""
 import os, unittest
 
 import case  # in this folder

@@ -1,7 +1,6 @@
 /* incast_send.c — a sender: it hands messages over as long as its window permits, and probes the queue.
  *
- *     sender-driven     put the message, raise `arrived`                    the whole message
- *     enters the network at once
+ *     sender-driven     put the message, raise `arrived`                    the whole message enters the network at once
  *     receiver-driven   raise `requested`, send the message in pieces       a piece waits here for its clear-to-send slot */
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  *
  *     netqueue_request.c   the command line
  *     netqueue_stream.c    records of random length and alignment, for a destination in random order
- *     netqueue_sender.c the other process: sends the stream on request
+ *     netqueue_sender.c    the other process: sends the stream on request
  *     netqueue_run.c       this process: netqueue, receives, comparison
  *     netqueue_corrupt.c   --corrupt: entries that the kernel must refuse
  *     netqueue_print.c     the result as text and as JSON */

@@ -1,4 +1,5 @@
-"""outcomes.py — writes what each test did to $GPULOAD_OUTCOMES at once, so that a crash loses nothing.
+"""outcomes.py — writes the outcome of each test to $GPULOAD_OUTCOMES at once, so that a crash
+loses nothing.
 
 A plug-in of pytest, `pytest -p outcomes FILE`, and a program that runs the tests of a module with unittest, `outcomes.py MODULE`.  Each line is {"test", "outcome", "why"}; the outcome is begun, passed, failed or skipped.  Tests that the file already names are left out.
 """

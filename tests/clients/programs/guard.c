@@ -1,4 +1,4 @@
-/* guard.c — preloaded into programs on a GPU that others use as well: refuses multicast, managed
+/* guard.c — preloaded into programs on a GPU that other users share: refuses multicast, managed
  * memory and settings of the GPU.
  *
  *     dlsym(library, "cu..." or "nvml...") ──┐               ┌── the function itself
@@ -9,8 +9,8 @@
  * Python packages, NVIDIA's runtime and ctypes find the functions of libcuda and NVML in these
  * two ways.  A refused call returns "not supported" and appends the line "reason<tab>test" to the
  * file $GPULOAD_GUARD_LOG.  For x86-64, where the first six arguments of a call are in registers:
- * a checked function passes on six, however many its function has.  Compile with -O2: dlsym()
- * relies on a tail call. */
+ * a checked function passes on six arguments, whatever number the real function has.  Compile
+ * with -O2: dlsym() relies on a tail call. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -25,7 +25,7 @@ enum {
 	NVML_NOT_SUPPORTED = 3,  /* NVML_ERROR_NOT_SUPPORTED */
 	MANAGED = 2,             /* CU_MEM_ALLOCATION_TYPE_MANAGED, since CUDA 13 */
 	NODE_MEM_ALLOC = 10,     /* CU_GRAPH_NODE_TYPE_MEM_ALLOC */
-	NODE_PARAMS_OFFSET = 16, /* of the union in CUgraphNodeParams */
+	NODE_PARAMS_OFFSET = 16, /* offset of the union in CUgraphNodeParams */
 };
 
 typedef int function(void *a, void *b, void *c, void *d, void *e, void *f);
@@ -119,7 +119,8 @@ static bool begins(const char *name, const char *prefix)
 	return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
-/* Functions of NVML that only read, or set what belongs to the calling thread; others are refused. */
+/* Functions of NVML that only read, or only change settings of the calling thread; others are
+ * refused. */
 static bool changes_nothing(const char *name)
 {
 	static const char *const words[] = {
@@ -135,8 +136,8 @@ static bool changes_nothing(const char *name)
 
 #define ADDRESS(f) ((void *)(uintptr_t)(f))
 
-/* What the caller of a look-up gets instead of `found`.  version: of CUDA, as cuGetProcAddress
- * has it; 0 for dlsym, whose names have suffixes. */
+/* The function that a look-up returns instead of `found`. version: CUDA version, as passed to
+ * cuGetProcAddress; 0 for dlsym, whose names have suffixes. */
 static void *guarded(const char *name, void *found, int version)
 {
 	if (!found)
@@ -163,7 +164,7 @@ static void *guarded(const char *name, void *found, int version)
 	return found;
 }
 
-/* The driver's libraries look up functions of their own, which stay as they are. */
+/* The driver's libraries look up their own functions, which are not replaced. */
 static bool is_driver(void *caller)
 {
 	Dl_info info;

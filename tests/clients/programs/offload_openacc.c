@@ -120,7 +120,7 @@ static int a_data_region_keeps_its_copy(void)
 			host |= ON_HOST();
 			x[i]++;
 		}
-		before = x[10];   /* of the host's copy */
+		before = x[10];   /* value of the host's copy */
 #pragma acc update host(x[0:50])
 		inside = x[49], outside = x[50];
 		x[5] = 1000;

@@ -127,7 +127,7 @@ static int a_data_region_keeps_its_copy(void)
 			host |= omp_is_initial_device();
 			x[i]++;
 		}
-		before = x[10];   /* of the host's copy */
+		before = x[10];   /* value of the host's copy */
 #pragma omp target update from(x[0:100])
 		inside = x[99], outside = x[100];
 		x[5] = 1000;

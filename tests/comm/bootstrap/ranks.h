@@ -7,7 +7,8 @@
 
 #include "comm/bootstrap/roster.h"
 
-/* What one rank does; returns GPUL_OK or its failure.  Threads report by the return value, processes by their exit status. */
+/* The function of one rank; returns GPUL_OK or its failure.  Threads report by the return
+ * value, processes by their exit status. */
 typedef gpul_status rank_body(const gpul_comm_job *job, void *arg, gpul_error *err);
 
 /* The result of a rank. */
@@ -34,12 +35,12 @@ gpul_comm_job ranks_of(const gpul_comm_job *job, int rank);
 void ranks_run(const gpul_comm_job *jobs, int n, rank_body *body, void *arg, struct rank_end *ends);
 /* The same for the ranks [0, size) of a new job. */
 void ranks_as_threads(int size, rank_body *body, void *arg, struct rank_end *ends);
-/* All of them have ended well, and no file is left. */
+/* Check that all ranks have succeeded, and that no file is left. */
 void ranks_expect_ok(const struct rank_end *ends, int size);
 
 /* A rank_body: meet, gather blocks of each size of arg (up to SIZE_MAX) and check their bytes, meet again at the end. */
 gpul_status ranks_gather_sizes(const gpul_comm_job *job, void *arg, gpul_error *err);
-enum { RANKS_LONG_MS = 60000 };  /* no test waits that long unless something is wrong */
+enum { RANKS_LONG_MS = 60000 };  /* time-out of a test: never reached by a passing test */
 
 /* Start a rank as a forked process.  The result goes to *end, in memory shared with the child (ranks_shared()). */
 pid_t ranks_fork(const gpul_comm_job *job, rank_body *body, void *arg, struct rank_end *end);

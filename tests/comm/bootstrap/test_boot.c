@@ -121,7 +121,7 @@ static void too_many_descriptors_are_refused(void **state)
 	assert_int_equal(gpul_boot_open(&job, RANKS_LONG_MS, &b, NULL), GPUL_OK);
 	assert_int_equal(gpul_boot_exchange_fds(b, &one, GPUL_BOOT_MAX_FDS + 1, &one, RANKS_LONG_MS, &err), GPUL_EINVAL);
 	assert_string_equal(err.text, "65 descriptors of a rank, at most 64 are allowed");
-	assert_int_equal(gpul_boot_barrier(b, RANKS_LONG_MS, NULL), GPUL_OK); /* the job goes on */
+	assert_int_equal(gpul_boot_barrier(b, RANKS_LONG_MS, NULL), GPUL_OK); /* the job continues */
 	gpul_boot_close(b);
 }
 
@@ -230,7 +230,7 @@ static void a_job_meets_again_under_the_same_name(void **state)
 
 /* ---- ranks that do not come, leave, or do something else -------------------------------------------------------- */
 
-/* What the ranks do differently: the kinds of disagreement. */
+/* The ways in which the ranks' calls can differ. */
 struct different {
 	const char *what;
 	const char *text; /* part of each rank's message */

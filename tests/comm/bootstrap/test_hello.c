@@ -169,7 +169,7 @@ static void strangers_do_not_disturb_the_meeting(void **state)
 		send_raw(fd, garbage, n, 0);
 		expect_refusal(fd, "does not come from a rank of gpuload");
 	}
-	for (size_t n = sizeof h.head.magic; n < sizeof h.head; n += 4) { /* a HELLO that is cut */
+	for (size_t n = sizeof h.head.magic; n < sizeof h.head; n += 4) { /* a truncated HELLO */
 		fd = connect_to(&job);
 		send_raw(fd, &h, n, 0);
 		expect_refusal(fd, "does not come from a rank of gpuload");
@@ -184,7 +184,7 @@ static void strangers_do_not_disturb_the_meeting(void **state)
 		expect_refusal(fd, "descriptors, expected 0");
 	}
 	close(connect_to(&job));                                    /* leaves at once */
-	for (size_t i = 0; i < sizeof silent / sizeof *silent; i++) /* more than rank 0 keeps */
+	for (size_t i = 0; i < sizeof silent / sizeof *silent; i++) /* more connections than rank 0 keeps */
 		silent[i] = connect_to(&job);
 	start_rank(&one, &job, 1);
 	expect_meeting(&zero);
@@ -334,7 +334,7 @@ static void a_second_rank_0_is_refused(void **state)
 
 /* ---- a wrong rank 0 --------------------------------------------------------------------------------------------- */
 
-/* What a false rank 0 sends after the HELLO. */
+/* The answer of a false rank 0 to the HELLO. */
 struct false_host {
 	uint32_t type;
 	int kind_of_fd; /* 0: none, 1: an empty memfd, 2: a memfd of zeros, as large as a roster, but not sealed */
@@ -384,7 +384,7 @@ static void answers_of_a_wrong_rank_0_are_refused(void **state)
 	assert_int_equal(ranks_n_files(), 0);
 }
 
-/* Rank 0 was killed: its socket file is there, and nobody listens. */
+/* Rank 0 was killed: its socket file exists, and nothing listens on it. */
 static void the_socket_of_a_killed_rank_0_is_replaced(void **state)
 {
 	gpul_comm_job job = ranks_job(0, 2);

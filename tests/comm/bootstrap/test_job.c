@@ -1,4 +1,4 @@
-/* test_job.c — the variables of the launchers, and what is wrong with them. */
+/* test_job.c — the variables of the launchers, and errors in them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 #include "comm/bootstrap/job_internal.h"
 
-/* All variables that are read.  libpmix is not used: its server is not here. */
+/* All variables that are read. libpmix is not used, because it has no server here. */
 static const char *const variables[] = {
 	"GPULOAD_COMM_RANK",
 	"GPULOAD_COMM_SIZE",
@@ -82,7 +82,7 @@ static void finds_the_job_of_each_launcher(void **state)
 		  "pmix", "pmix-" },
 		{ TORCH "RANK=2 WORLD_SIZE=3", 2, 3, "torchrun", "torchrun-" },
 		{ TORCH "RANK=2 WORLD_SIZE=3 LOCAL_RANK=2 LOCAL_WORLD_SIZE=3", 2, 3, "torchrun", "torchrun-" },
-		{ "RANK=5", 0, 1, "single", "single-" }, /* of something else */
+		{ "RANK=5", 0, 1, "single", "single-" }, /* a variable of another program */
 		{ "PMIX_RANK= WORLD_SIZE=", 0, 1, "single", "single-" },
 		{ SLURM, 3, 4, "srun", "slurm-812.2" },
 		{ SLURM "PMIX_RANK=1 PMIX_NAMESPACE=slurm.pmix.812.2 SLURM_NTASKS=4", 1, 4, "pmix", "pmix-" },

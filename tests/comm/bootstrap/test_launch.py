@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""The launcher: environment, standard input, exit statuses, signals; nothing is left behind, whoever is killed."""
+"""The launcher: environment, standard input, exit statuses, signals; nothing remains, whichever
+process is killed."""
 import fcntl, glob, os, pty, random, re, signal, subprocess, sys, tempfile, termios, time, unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 RANK = os.path.join(ROOT, os.environ.get("GPULOAD_BUILD", "build"), "tests/comm/bootstrap/rank")
-LONG = 60  # seconds; nothing takes that long unless something is wrong
+LONG = 60  # seconds; a passing test never takes that long
 KILLS = 200
 
 

@@ -4,7 +4,7 @@ import os, shutil, socket, subprocess, sys, tempfile, unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 RANK = os.path.join(ROOT, os.environ.get("GPULOAD_BUILD", "build"), "tests/comm/bootstrap/rank")
-LONG = 60  # seconds; nothing takes that long unless something is wrong
+LONG = 60  # seconds; a passing test never takes that long
 OURS = ("GPULOAD_COMM", "GPULOAD_LIBPMIX", "PMIX", "OMPI", "SLURM", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCHELASTIC")
 
 

@@ -1,4 +1,5 @@
-/* test_roster.c — the watch over the ranks: processes are killed, stopped, replaced or fail, and all others see it. */
+/* test_roster.c — the watch over the ranks: processes are killed, stopped or replaced, or fail,
+ * and all others detect it. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -24,15 +25,15 @@ struct seen {
 	_Atomic int n_ready;
 	_Atomic bool go;
 	_Atomic int n_calls[N_RANKS];     /* of the callback */
-	gpul_roster_event event[N_RANKS]; /* what it was called with */
+	gpul_roster_event event[N_RANKS]; /* arguments of the callback */
 	struct rank_end ends[N_RANKS];
 };
 
-/* What a rank does between the meeting and its end. */
+/* The actions of a rank between the meeting and its end. */
 struct scene {
 	struct seen *seen;
 	int actor;                 /* the rank that acts */
-	void (*act)(gpul_boot *b); /* what it does after all are ready */
+	void (*act)(gpul_boot *b); /* its action after all are ready */
 };
 
 /* The argument of the callback. */
@@ -322,7 +323,8 @@ static void a_stopped_rank_is_named(void **state)
 	ranks_unshare(s, sizeof *s);
 }
 
-/* Rank 1 is stopped by the test; rank 0, whose calls have no time-out, begins a barrier and notices that it is silent. */
+/* Rank 1 is stopped by the test; rank 0, whose calls have no time-out, starts a barrier and
+ * detects that rank 1 is silent. */
 static gpul_status notice_silence(const gpul_comm_job *job, void *arg, gpul_error *err)
 {
 	struct stop *s = arg;
@@ -364,7 +366,8 @@ static void a_limit_of_silence_ends_a_call_without_a_time_out(void **state)
 	ranks_unshare(s, sizeof *s);
 }
 
-/* Rank 1 comes to each barrier but the last one.  Each has a long time-out of its own, but all of them together a short one. */
+/* Rank 1 enters each barrier except the last one.  Each barrier has a long time-out of its own,
+ * but all of them together have a short one. */
 static gpul_status meet_within_a_limit(const gpul_comm_job *job, void *arg, gpul_error *err)
 {
 	gpul_boot *b = NULL;
@@ -395,7 +398,7 @@ static void one_deadline_limits_many_calls(void **state)
 
 /* ---- a normal end ----------------------------------------------------------------------------------------------- */
 
-/* Rank 0 leaves at once; the others watch for a while. */
+/* Rank 0 leaves at once; the others continue for a while. */
 static gpul_status leave_in_turn(const gpul_comm_job *job, void *arg, gpul_error *err)
 {
 	gpul_boot *b = NULL;

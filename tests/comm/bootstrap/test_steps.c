@@ -1,8 +1,8 @@
 /* test_steps.c — a rank is killed at each of its system calls, and each of its system calls fails in turn.
  *
  * This program's versions of the system calls count the calls of the victim's main thread (the linker prefers them to
- * libc's).  The test's process plays the launcher: it posts the death of the victim, so that nobody waits for a rank that
- * never arrived. */
+ * libc's).  The test's process plays the launcher: it reports the death of the victim, so that
+ * no rank waits for a rank that never arrived. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -38,7 +38,7 @@ static int error_of_step; /* 0: the victim is killed */
 static int n_reached;
 static const char **reached_name; /* shared with the test: the call at the step; NULL: not reached */
 
-/* True: the call shall fail, errno is set. */
+/* True: the call must fail, and errno is set. */
 static bool at_step(const char *name)
 {
 	if (!nth || syscall(SYS_gettid) != getpid() || ++n_reached != nth)
@@ -175,7 +175,7 @@ static gpul_status exchange_all(const gpul_comm_job *job, void *arg, gpul_error 
 	return st;
 }
 
-/* Run the plan with three processes; the launcher's notice tells them of the victim's end. */
+/* Run the plan with three processes; the launcher's notice reports the victim's end to them. */
 static void run_plan(const struct plan *p, struct rank_end *ends, int *victim_status)
 {
 	gpul_comm_job job = ranks_job(0, N_RANKS);
@@ -208,7 +208,7 @@ static void run_plan(const struct plan *p, struct rank_end *ends, int *victim_st
 	assert_int_equal(gpul_ipc_place_clear(job.name, &cleared, NULL), GPUL_OK);
 }
 
-/* A rank that fails says that it is because of the victim. */
+/* A rank that fails must name the victim as the cause. */
 static void check_others(const struct plan *p, const struct rank_end *ends)
 {
 	char name[16];
@@ -219,7 +219,8 @@ static void check_others(const struct plan *p, const struct rank_end *ends)
 			fail_msg("rank %d, %s %d of rank %d: %s", r, *p->reached, p->nth, p->victim, ends[r].err.text);
 }
 
-/* Do the victim's first step, then its second, ..., until it completes without reaching one; returns the number of steps. */
+/* Test the victim's first step, then its second, and so on, until the victim completes without
+ * reaching the step; returns the number of steps. */
 static int each_step(int victim, int error)
 {
 	struct {

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Cut the network between two hosts at a random moment, again and again: every rank ends in time, with one line that says what is lost.
+"""Repeatedly cut the network between two hosts at a random moment: every rank ends in time,
+with one line that names what is lost.
 
     tests/comm/fault/cut_hosts.py --rounds 20 [--layouts ab,aabb] [--delay-ms 50] [--seed N]
 
@@ -19,7 +20,8 @@ HANGS_S = 120
 
 
 class Cut:
-    """How the rounds are done, and what the library announces: lost_ms until a silent host is lost, create_ms for all ranks to arrive."""
+    """The parameters of the rounds, and the library's announced times: lost_ms until a silent
+    host is lost, create_ms for all ranks to arrive."""
 
     def __init__(self, hosts, seed, lost_ms=2000, create_ms=6000, earliest_s=0.0, latest_s=3.0, delay_ms=50, grace_s=3.0):
         self.hosts, self.dice, self.delay_ms, self.grace_s = hosts, random.Random(seed), delay_ms, grace_s
@@ -32,7 +34,7 @@ class Cut:
         return (max(notice, self.create_ms / 1000 + 1) if phase in ("start", "create") else notice) + self.grace_s
 
     def round(self, layout, direction, number):
-        """One round; (phase of each rank, seconds, what is wrong or None)."""
+        """Run one round; returns (phase of each rank, seconds, the error or None)."""
         h, dice = self.hosts, self.dice
         for host in "ab":
             h.disturb(host, delay_ms=self.delay_ms)

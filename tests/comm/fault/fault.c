@@ -30,7 +30,7 @@ struct options {
 	uint64_t seed;
 	int least, most;    /* ranks */
 	bool full;
-	gpul_comm_transport transport;  /* AUTO: chosen in each round */
+	gpul_comm_transport transport;  /* AUTO: chosen at random in each round */
 };
 
 struct run {
@@ -93,7 +93,7 @@ static bool has_ended(pid_t launcher, int *status)
 	return waitpid(launcher, status, WNOHANG) == launcher;
 }
 
-/* The launcher has ended, but still is a zombie: kill() does not tell. */
+/* The launcher has ended, but is still a zombie, which kill() does not distinguish. */
 static bool is_zombie(pid_t launcher)
 {
 	siginfo_t info = { 0 };
@@ -149,7 +149,7 @@ static bool await_end(struct shared *s, pid_t launcher, char text[TEXT_BYTES])
 	return status == 0 || complain(text, "the launcher ended with wait status %#x", (unsigned)status);
 }
 
-/* Nothing may be left: files of sockets and locks, processes, names in /dev/shm. */
+/* Check that nothing is left: files of sockets and locks, processes, names in /dev/shm. */
 static bool nothing_left(const struct run *run, char text[TEXT_BYTES])
 {
 	DIR *d = opendir(run->folder);

@@ -15,20 +15,21 @@
 
 enum { MOST_RANKS = 8, TEXT_BYTES = 400 };
 
-/* What the victim does. */
+/* The victim's action. */
 enum deed {
 	DEED_NOTHING,      /* no victim: all ranks work for a number of cycles */
 	DEED_IS_KILLED,    /* SIGKILL from outside */
-	DEED_KILLS_ITSELF, /* at a step, from inside */
+	DEED_KILLS_ITSELF, /* SIGKILL at a step, by the victim itself */
 	DEED_IS_STOPPED,   /* SIGSTOP, and SIGCONT when the others have ended */
 	DEED_EXITS,        /* exit(0) without gpul_comm_destroy() */
 	DEED_ABORTS,       /* gpul_comm_abort() from another thread, while its kernel waits */
-	DEED_IS_LATE,      /* it makes no call, so that the others wait for it, most of them in turn */
+	DEED_IS_LATE,      /* it makes no call, so that the others wait for it, most of them
+			    * indirectly */
 	DEED_SENDS_FIRST,  /* with its neighbour: both send a long message, and receive afterwards */
 	DEED_OTHER_SIZE,   /* sends another number of bytes */
 	DEED_OTHER_CALL,   /* broadcast where the others call allreduce */
 	DEED_FAULTS,       /* runs a kernel that fails */
-	DEED_NO_MEMORY,    /* gpul_comm_create() meets a driver without memory */
+	DEED_NO_MEMORY,    /* gpul_comm_create() with a driver that has no memory */
 	DEED_NO_WINDOW,    /* gpul_comm_alloc() does */
 	DEED_OTHER_OPTIONS,
 	DEED_IS_ABSENT,    /* never calls gpul_comm_create() */
@@ -44,7 +45,7 @@ enum place {
 	PLACE_FEW_FILES    /* at most 64 open files in a process */
 };
 
-/* Where a rank is. */
+/* The phase of a rank. */
 enum phase { PHASE_START, PHASE_CREATE, PHASE_ALLOC, PHASE_CALL, PHASE_GRAPH, PHASE_FREE, PHASE_DESTROY, N_PHASES };
 
 struct outcome {
@@ -56,7 +57,8 @@ struct outcome {
 	int native;
 	gpul_comm_failure failure;   /* of the communicator, if one existed */
 	char text[248];              /* of the first call that failed */
-	char complaint[TEXT_BYTES];  /* what was wrong besides: a leak, another text of a later call */
+	char complaint[TEXT_BYTES];  /* an additional error: a leak, or another text from a later
+				      * call */
 	uint64_t ended_ns;           /* gpul_clock_ns() just before the process ends */
 	uint64_t abort_ns;           /* victim of DEED_ABORTS: from gpul_comm_abort() until its kernel had ended */
 };
@@ -70,7 +72,7 @@ struct shared {
 	bool has_network;            /* between some of the ranks */
 	gpul_comm_algo algo;
 	gpul_comm_proto proto;
-	uint32_t at_step;            /* of the victim's deed */
+	uint32_t at_step;            /* call at which the victim acts */
 	uint32_t n_cycles;           /* 0: until a failure */
 	uint64_t seed;               /* of the sizes, the same for all ranks */
 	int timeout_ms, create_timeout_ms;
@@ -96,7 +98,7 @@ struct worker {
 	uint64_t random;             /* the same sequence on all ranks */
 };
 
-/* A call is about to be made: the victim's deed may be due. */
+/* Called before each call: the victim's action may be due. */
 void step(struct worker *w, enum phase phase);
 uint64_t draw(struct worker *w, uint64_t limit);
 
@@ -104,7 +106,7 @@ gpul_status work_open(struct worker *w, gpul_error *err);
 void work_close(struct worker *w);
 /* Some calls; each of them can fail. */
 gpul_status work_cycle(struct worker *w, gpul_error *err);
-/* The victim's wrong call, and what the other ranks call meanwhile. */
+/* The victim's wrong call, and the calls of the other ranks at the same time. */
 gpul_status work_wrongly(struct worker *w, gpul_error *err);
 
 /* ---- scenarios.c ---- */

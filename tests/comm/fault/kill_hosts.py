@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""SIGKILL of a random rank of 4 in two network namespaces, again and again: all others end in time and name it.
+"""Repeatedly SIGKILL a random rank of 4 in two network namespaces: all others end in time and
+name it.
 
     tests/comm/fault/kill_hosts.py --kills 500 [--limit 2] [--seed N] [-- PROGRAM ARGUMENT...]
 
@@ -16,7 +17,7 @@ LAYOUTS = ("aabb", "abab", "abbb", "aaab")
 
 
 def kill_one(hosts, dice, program, number, limit):
-    """One round; (seconds, what is wrong or None)."""
+    """Run one round; returns (seconds, the error or None)."""
     layout, victim = dice.choice(LAYOUTS), dice.randrange(4)
     ranks = hosts.start_job(layout, program, port=20000 + number % 10000)
     for p in ranks:

@@ -1,4 +1,4 @@
-/* rank.c — one rank: works until a call fails, then records the failure and whether anything is left. */
+/* rank.c — one rank: works until a call fails, then records the failure and any leaks. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,7 +169,7 @@ static gpul_status open_driver(struct worker *w, gpul_error *err)
 		st = gpul_rdma_open(NULL, &net, err);
 		gpul_rdma_close(net);
 	}
-	return st;  /* the context stays open, as in a program that uses the GPU besides */
+	return st;  /* the context stays open, as in a program that also uses the GPU itself */
 }
 
 int rank_main(struct shared *s)

@@ -1,4 +1,4 @@
-/* scenarios.c — what must come out of a round. */
+/* scenarios.c — the required results of a round. */
 #include "tests/comm/fault/fault.h"
 
 #include <errno.h>
@@ -43,7 +43,8 @@ static bool is_right(const struct shared *s, int r, bool right, char text[TEXT_B
 				 (int)o->failure.cause, o->failure.rank, o->text);
 }
 
-/* A rank may still be in gpul_comm_create() when the failure comes; then it has no communicator to question. */
+/* A rank may still be in gpul_comm_create() when the failure occurs; then it has no
+ * communicator to query. */
 static bool all_others_blame(const struct shared *s, enum gpul_comm_cause cause, const char *part, char text[TEXT_BYTES])
 {
 	for (int r = 0; r < s->n_ranks; r++) {
@@ -118,7 +119,7 @@ static bool all_waited_for_each_other(const struct shared *s, char text[TEXT_BYT
 	return true;
 }
 
-/* Sender and receiver disagree; none of them is wrong for sure. */
+/* Sender and receiver disagree; it is unknown which of them is wrong. */
 static bool sizes_differed(const struct shared *s, char text[TEXT_BYTES])
 {
 	for (int r = 0; r < s->n_ranks; r++)
@@ -198,7 +199,7 @@ static bool victim_was_absent(const struct shared *s, char text[TEXT_BYTES])
 	return true;
 }
 
-/* Either all ranks work, or all say which limit is too low. */
+/* Either all ranks work, or all report which limit is too low. */
 static bool files_suffice(const struct shared *s, char text[TEXT_BYTES])
 {
 	if (all_worked(s, text))

@@ -1,5 +1,5 @@
-/* stay.c — one rank of a job that something else has started, for example over two hosts: it creates a communicator, makes calls and
- * destroys it, again and again, until a call fails.
+/* stay.c — one rank of a job that another program has started, for example over two hosts: it
+ * repeatedly creates a communicator, makes calls and destroys it, until a call fails.
  *
  *     stay [--seed N] [--cycles N] [--timeout-ms N] [--create-ms N] [--victim RANK --at-step N]
  *

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The network between two hosts carries the job's own connections, but no data: the message says so, and does not blame a rank.
+"""The network between two hosts carries the job's own connections, but no data: the message
+reports that, and does not name a rank as the cause.
 
 The hosts are two network namespaces (it needs root)."""
 import os, re, sys, time, unittest
@@ -14,7 +15,8 @@ LEASE_SAYS = r"the network between rank [01] \([ab]\) and rank [01] \([ab]\) doe
 
 class BlackHole(unittest.TestCase):
     def end_of_job(self, directions, size, timeout_s=4):
-        """Run an endless all-reduce, drop the data of these hosts; what the ranks have said."""
+        """Run an endless all-reduce, drop the data of these hosts, and return the output of the
+        ranks."""
         with TwoHosts(seed=1) as hosts:
             hosts.spare(PORT)
             ranks = hosts.start_job("ab", [f"{BUILD}/gpuload", "comm", "allreduce", "--provider", "tcp", "--bytes", size, "--iters", "1000000",

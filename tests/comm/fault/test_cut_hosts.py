@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The network between two hosts carries nothing any more: both ranks end, name each other, and leave nothing behind."""
+"""The network between two hosts is cut: both ranks end, name each other, and leave nothing
+behind."""
 import sys, unittest
 
 from cut_hosts import Cut, TwoHosts  # in this folder

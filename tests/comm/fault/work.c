@@ -1,4 +1,4 @@
-/* work.c — the calls of a rank: right ones, in a ring, with sizes at random; and wrong ones. */
+/* work.c — the calls of a rank: correct ones, in a ring, with random sizes; and wrong ones. */
 #include <pthread.h>
 #include <unistd.h>
 
@@ -201,8 +201,8 @@ static gpul_status abort_own_kernel(struct worker *w, gpul_error *err)
 	return st;
 }
 
-/* A collective; or each rank receives from the rank before, then sends to the next.  All wait, the most of them in turn, because
- * the victim makes no call. */
+/* A collective; or each rank receives from the previous rank, then sends to the next.  All
+ * ranks wait, most of them indirectly, because the victim makes no call. */
 static gpul_status pass_on(struct worker *w, gpul_error *err)
 {
 	const int next = (w->rank + 1) % w->n_ranks, before = (w->rank + w->n_ranks - 1) % w->n_ranks;

@@ -4,10 +4,11 @@
  *                                                          ── ANNOUNCED ──▶ host memory ─▶ proxy ─ TAIL ──▶
  *     kernel ◀── HEAD ──────────────────────────────────── NIC ◀─ put ─ proxy ◀── MHEAD ────────────────────
  *
- * The NIC's writes to device memory (pocket TO_DATA) and to host memory (TO_HOST) take different ways, in any order.  A flush is a
- * read behind the writes to device memory: FLUSHED, which arrives after all of them.
- * STAGED: DATA and TAIL are in host memory, and the NIC writes both, in this order.  The data of step n is n + 1.  WRONG_... are
- * deliberate errors, which the check must find. */
+ * The NIC's writes to device memory (pocket TO_DATA) and to host memory (TO_HOST) take
+ * different paths, in any order.  A flush is a read after the writes to device memory: FLUSHED,
+ * which arrives after all of them. STAGED: DATA and TAIL are in host memory, and the NIC writes
+ * both, in this order.  The data of step n is n + 1.  WRONG_... are deliberate errors, which
+ * the check must find. */
 
 #ifndef SLOTS
 #define SLOTS 2

@@ -128,7 +128,7 @@ inline read_word(c, n, loaded)
 #else
 #define OR_ABORTED(side)
 #endif
-byte raised;            /* R has timed out: its CPU aborts */
+byte raised;            /* R has timed out, so its CPU aborts */
 #ifdef TIMEOUTS
 #define OR_TIMED_OUT(n) :: (n) == 0 -> ok = 0; raised = 1
 #else
@@ -182,7 +182,7 @@ inline agree(side)
 {
 	barrier(side, ok, votes);
 #ifdef WRONG_LEAVE_ALONE
-	ok = !mem[ABORT(side)]  /* each thread looks for itself */
+	ok = !mem[ABORT(side)]  /* each thread polls for itself */
 #else
 	ok = (votes == THREADS)
 #endif
@@ -358,7 +358,7 @@ proctype receiver(byte me)
 		:: me < n_words(step) && !left -> await_word(DATA(place(step), me), step)
 		:: else
 		fi;
-		left = left || !ok;     /* goes on to the next barrier, where all threads learn of it */
+		left = left || !ok;     /* continues to the next barrier, where all threads read it */
 		ok = !left;
 #endif
 		loaded = 0;
@@ -414,7 +414,8 @@ bool gone[2];           /* the kernel of the rank has ended */
 proctype cpu(byte side)
 {
 	do
-	:: n_ended[side] == THREADS && drained(side) NOT_UNREPORTED -> break  /* the kernel's end waits for its stores */
+	:: n_ended[side] == THREADS && drained(side) NOT_UNREPORTED -> break  /* the kernel ends only after its stores have
+									       * arrived */
 	:: !mem[ABORT(side)] && told[side] -> mem[ABORT(side)] = 1
 	:: !mem[ABORT(side)] && raised && side == R -> mem[ABORT(side)] = 1; TELL(side)
 #ifdef ABORTS

@@ -1,7 +1,8 @@
 /* grants.pml — does each wait end when a receiver grants slots to its senders?  (comm/net/grants.h, proxy.c)
  *
- * Senders 0 and 1, a channel each, one receiver.  The network is a store between the two sides: a slot is on its way from `sent` to
- * `tail`, a word from the writer's variable to the reader's.  The channel itself is as channel.pml has shown it to be.
+ * Senders 0 and 1, a channel each, one receiver.  The network is a store between the two sides:
+ * a slot is in flight between `sent` and `tail`, a word between the writer's variable and the
+ * reader's.  The channel itself is as channel.pml has shown it to be.
  *
  *     kernel of s ─ posted ─> proxy of s ═ sent ═> network ═ tail ═> kernel of the receiver ─ head ─> kernel of s
  *                             asked ═════════════> asks ─> admission of the receiver
@@ -28,7 +29,7 @@
 
 byte posted[N], sent[N], tail[N], head[N];    /* steps of the channel: each counter has one writer */
 byte asked[N], asks[N], granted[N], grants[N];
-byte free_slots[N];                           /* on their way without a grant */
+byte free_slots[N];                           /* in flight without a grant */
 bool is_free[N * SLOTS];                      /* of a slot: it is one of them */
 bool go, dead;
 
@@ -43,7 +44,8 @@ bool go, dead;
 #define alive(s) ((s) == 0 || !dead)
 #endif
 #define held(s)  (alive(s) && granted[s] > freed(s) -> granted[s] - freed(s) : 0)
-#define on_way(s) (alive(s) -> sent[s] - tail[s] : 0)   /* what a dead sender has sent may arrive late */
+#define on_way(s) (alive(s) -> sent[s] - tail[s] : 0)   /* slots of a dead sender may arrive
+							 * late */
 
 proctype kernel(byte s)
 {
@@ -74,7 +76,7 @@ end:	do
 	od
 }
 
-/* What is on its way arrives, at any time. */
+/* Slots and words in flight arrive at any time. */
 proctype network(byte s)
 {
 end:	do

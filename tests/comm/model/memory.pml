@@ -1,6 +1,6 @@
 /* memory.pml — a weak memory and blocks of threads; included by the models of this folder.
  *
- * Memory is an array of cells; a cell is what one store writes whole.  Two things make it weak:
+ * Memory is an array of cells; one store writes a whole cell.  Two things make it weak:
  *
  *     threads of a block ── put ──▶ pocket: stores on their way ── bus: any order, any time ──▶ mem[]
  *     threads of a block ◀── weak ── old[]: what an early load or a line in the L1 holds ◀────── mem[]

@@ -72,7 +72,7 @@ inline agree()
 {
 	barrier(b, ok, votes);
 #ifdef WRONG_LEAVE_ALONE
-	ok = !mem[ABORT]        /* each thread looks for itself */
+	ok = !mem[ABORT]        /* each thread polls for itself */
 #else
 	ok = (votes == THREADS)
 #endif
@@ -163,7 +163,7 @@ proctype thread(byte b; byte me)
 #define free_slots(d) (posted - mem[DONE(0)] < SLOTS)
 #endif
 
-/* What a block has done is visible when its DONE is. */
+/* The results of a block are visible when its DONE is. */
 inline check_results()
 {
 	d_step {
@@ -221,7 +221,7 @@ proctype cpu()
 	od;
 	n_ended == SPAN * THREADS;
 	assert(aborted || n_run == ITEMS * SPAN * THREADS);  /* no item is lost */
-	drained(0);  /* the kernel's end waits for its stores */
+	drained(0);  /* the kernel ends only after its stores have arrived */
 #if SPAN > 1
 	drained(1);
 #endif

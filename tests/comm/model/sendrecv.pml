@@ -1,4 +1,4 @@
-/* sendrecv.pml — who waits for whom: send and receive between ranks, grouped or not, and a ring.
+/* sendrecv.pml — the waits between ranks: send and receive, grouped or not, and a ring.
  *
  * Channels are as channel.pml has shown them to be, so here a channel is two counters, and a step is one event.  The
  * only question is whether each wait ends.

@@ -52,7 +52,7 @@ static struct {
 	uint64_t covered[BLOCKS], shown[BLOCKS];  /* the steps before the flush in flight, and before those that have ended */
 } front;
 
-/* No tail may be beyond the steps whose flush has ended. */
+/* Check that no tail is beyond the steps whose flush has ended. */
 static void check_tails(void)
 {
 	for (unsigned b = 0; b < BLOCKS; b++)
@@ -83,7 +83,7 @@ static gpul_status post(void *path, const gpul_rdma_op *ops, unsigned n, unsigne
 	return st;
 }
 
-/* A flush takes some polls. */
+/* A flush ends only after some polls. */
 static gpul_status poll_events(void *path, gpul_rdma_event *events, unsigned max, unsigned *n_events, gpul_rdma_failure *why)
 {
 	const unsigned n = atomic_fetch_add(&front.n_polls, 1);
@@ -237,7 +237,7 @@ static bool send_step(struct end *e, unsigned block)
 	return true;
 }
 
-/* False: no step has come. */
+/* False: no step has arrived. */
 static bool receive_step(struct end *e, unsigned block)
 {
 	const uint64_t step = e->received[block];
@@ -256,7 +256,7 @@ static void pause_a_moment(void)
 	(void)nanosleep(&(struct timespec){ .tv_nsec = 100 * 1000 }, NULL);
 }
 
-/* Let the proxy of end 0 go on for some turns. */
+/* Wait until the proxy of end 0 has run for some turns. */
 static void await_polls(unsigned n)
 {
 	for (const unsigned before = atomic_load(&front.n_polls); atomic_load(&front.n_polls) - before < n;)
@@ -342,7 +342,7 @@ static void a_failing_flush_fails_the_route_and_shows_nothing(void **state)
 		pause_a_moment();
 	assert_int_equal(end[0].failure.status, GPUL_EVERBS);
 	assert_string_equal(end[0].failure.what, "the flush has failed");
-	while (!atomic_load(&end[1].n_failures))  /* the peer hears of it */
+	while (!atomic_load(&end[1].n_failures))  /* the peer is notified */
 		pause_a_moment();
 	assert_int_equal(tail_of(1), 0);
 	close_ends();

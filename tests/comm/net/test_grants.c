@@ -1,4 +1,5 @@
-/* test_grants.c — the window of a receiver: what is granted, and a simulation of senders, network and kernels in random orders. */
+/* test_grants.c — the window of a receiver: its grants, and a simulation of senders, network
+ * and kernels in random orders. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -88,7 +89,7 @@ static void steps_that_came_without_a_grant_use_none(void **state)
 	gpul_comm_grants_arrived(g, 0, 0, 3);
 	(void)grant_all(g);
 	assert_int_equal(gpul_comm_grants_in_flight(g), 0);
-	gpul_comm_grants_arrived(g, 0, 0, 10);  /* seven more that nobody has asked for */
+	gpul_comm_grants_arrived(g, 0, 0, 10);  /* seven more steps, which were not requested */
 	gpul_comm_grants_asked(g, 0, 0, 11);
 	assert_int_equal(grant_all(g), 1);
 	assert_int_equal(gpul_comm_grants_granted(g, 0, 0), 11);
@@ -153,7 +154,7 @@ static void absurd_words_do_no_harm(void **state)
  * the kernels have posted. */
 struct sim_channel {
 	uint64_t head, tail, sent, posted;
-	uint64_t asked, granted;     /* words on their way, or there */
+	uint64_t asked, granted;     /* words in flight, or arrived */
 	uint64_t asks, grants;       /* words that have arrived */
 	uint32_t bytes[GPUL_COMM_STEPS], free_bytes[GPUL_COMM_STEPS];  /* of the steps */
 };
@@ -197,7 +198,7 @@ static void sender_turn(struct sim *s, unsigned route, struct sim_channel *c)
 	c->sent++;
 }
 
-/* The oldest step of a channel arrives; its sender learns of it at once. */
+/* The oldest step of a channel arrives; its sender is notified at once. */
 static void arrive(struct sim *s, unsigned route, struct sim_channel *c)
 {
 	const uint64_t slot = c->tail % GPUL_COMM_STEPS;
@@ -290,7 +291,8 @@ static void random_orders_stay_in_the_window_and_end(void **state)
 	(void)state;
 	for (uint64_t seed = 1; seed <= N_RUNS; seed++)
 		run(seed, &n_granted);
-	assert_true(n_granted > N_RUNS * 10);  /* else the free bytes have sufficed, and nothing was tested */
+	assert_true(n_granted > N_RUNS * 10);  /* otherwise the free bytes were sufficient, and grants were
+						* not tested */
 }
 
 static void refuses_what_is_out_of_range(void **state)

@@ -16,7 +16,7 @@
 #include "rdma/oob/wire.h"
 #include "tests/comm/bootstrap/ranks.h"
 
-enum { LONG_MS = 60000 };  /* no test waits that long unless something is wrong */
+enum { LONG_MS = 60000 };  /* time-out of a test: never reached by a passing test */
 
 static gpul_comm_mesh_desc over_tcp(void)
 {
@@ -48,7 +48,7 @@ static gpul_status start_put(const gpul_comm_mesh *m, int rank, int to, const gp
 }
 
 /* Wait until the numbers of the peers have arrived, and the puts have ended.  A provider may acknowledge a write only when the
- * receiving rank makes progress, so a rank looks after all connections. */
+ * receiving rank makes progress, so a rank makes progress on all connections. */
 static gpul_status await_all(const gpul_comm_mesh *m, int rank, const struct work *w, const volatile uint64_t *inbox,
 			     gpul_rdma_request *requests, gpul_error *err)
 {
@@ -148,7 +148,7 @@ static void a_pair_is_connected_if_one_of_its_ranks_wants_it(void **state)
 
 enum { N_STRANGERS = 80, MOST_FDS = 1024 };
 
-/* The port of a TCP listener of this process; 0: there is none yet. */
+/* The port of a TCP listener of this process; 0: no listener yet. */
 static uint16_t find_listener(void)
 {
 	for (int fd = 0; fd < MOST_FDS; fd++) {
@@ -182,7 +182,7 @@ static int connect_stranger(uint16_t port, int kind)
 			frame.credentials = (gpul_rdma_credentials){ .identity = { .purpose = 1, .from = 1 } };
 		n = gpul_rdma_frame_encode(&frame, bytes);
 	}
-	if (kind == 1) {  /* the proof does not wait for the challenge */
+	if (kind == 1) {  /* the proof is sent without waiting for the challenge */
 		frame.type = GPUL_RDMA_PROOF;
 		n += gpul_rdma_frame_encode(&frame, bytes + n);
 	}
@@ -192,7 +192,7 @@ static int connect_stranger(uint16_t port, int kind)
 	return fd;
 }
 
-/* Rank 1 comes when strangers have besieged the listener of rank 0. */
+/* Rank 1 connects after strangers have filled the pending connections of rank 0's listener. */
 static gpul_status meet_among_strangers(const gpul_comm_job *job, void *arg, gpul_error *err)
 {
 	const struct work *w = arg;
@@ -241,7 +241,7 @@ static gpul_status cannot_listen(const gpul_comm_job *job, void *arg, gpul_error
 	gpul_status st = gpul_boot_open(job, LONG_MS, &b, err);
 
 	(void)arg;
-	desc.address = job->rank == 1 ? "192.0.2.1" : NULL;  /* of no machine: RFC 5737 */
+	desc.address = job->rank == 1 ? "192.0.2.1" : NULL;  /* an address without a machine: RFC 5737 */
 	st = st ? st : gpul_comm_mesh_create(b, &desc, LONG_MS, &m, err);
 	assert_null(m);
 	gpul_boot_close(b);

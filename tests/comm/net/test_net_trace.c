@@ -1,4 +1,5 @@
-/* test_net_trace.c — the events of the proxy: each put once, from its begin to its end, in bounded memory. */
+/* test_net_trace.c — the events of the proxy: each put once, from its start to its end, in
+ * bounded memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,7 @@ static gpul_comm_net_trace trace;
 static gpul_comm_net_event events[MOST];
 static size_t n, n_lost;
 
-/* What the proxy does for a put. */
+/* The actions of the proxy for a put. */
 static void put(unsigned route, uint32_t flight, uint64_t step)
 {
 	gpul_net_trace_put(&trace, route, flight,
@@ -82,7 +83,8 @@ static void nothing_is_recorded_while_the_trace_is_off(void **state)
 	assert_int_equal(gpul_net_trace_start(&trace, 0, NULL), GPUL_EINVAL);
 }
 
-/* The trace begins between the begin of a put and its end; the ring of flights has gone round before the next. */
+/* The trace starts between the start of a put and its end; the ring of flights wraps around
+ * before the next trace. */
 static void a_put_that_began_before_the_trace_is_left_out(void **state)
 {
 	(void)state;

@@ -8,7 +8,7 @@ from slurm import Cluster, missing
 
 GPULOAD = os.path.join(ROOT, os.environ.get("GPULOAD_BUILD", "build"), "gpuload")
 CALLS = ("allreduce", "reducescatter", "allgather", "broadcast", "alltoall", "sendrecv")
-LONG = 120  # seconds; nothing takes that long unless something is wrong
+LONG = 120  # seconds; a passing test never takes that long
 
 
 class Srun(unittest.TestCase):

@@ -66,7 +66,7 @@ static bool wait_for_ranks(const pid_t *pids, int n)
 	return good;
 }
 
-/* Say where rank 0 is; with --netns, enter the namespace of a rank, and name its host. */
+/* Set the address of rank 0; with --netns, enter the namespace of a rank, and name its host. */
 static void enter_host(const struct limits *limits, unsigned long first, gpul_comm_job *job)
 {
 	const char *comma = limits->netns ? strchr(limits->netns, ',') : NULL;
@@ -219,7 +219,7 @@ static void parse(int argc, char **argv, struct limits *limits, unsigned long *f
 	}
 }
 
-/* The options of this run that the case depends on. */
+/* Print the options of this run that affect the case. */
 static void print_replay(int argc, char **argv, unsigned long first, unsigned long n)
 {
 	(void)fprintf(stderr, "  %s", argv[0]);

@@ -13,7 +13,7 @@ enum { HASHES_MS = 60 * 1000 };
 struct buffer {
 	CUdeviceptr plain, window;   /* room */
 	CUdeviceptr at;              /* of the data, in one of them */
-	unsigned char *image, *back; /* what was uploaded, what is there after the call; with the guards */
+	unsigned char *image, *back; /* contents before and after the call, with the guards */
 	size_t n_bytes;              /* of the data */
 };
 
@@ -164,7 +164,7 @@ static size_t find_wrong(const struct player *p, const struct random_case *k)
 	return SIZE_MAX;
 }
 
-/* Nothing outside of the result has changed: the guards, the send buffer. */
+/* Check that nothing outside of the result has changed: the guards, the send buffer. */
 static bool rest_is_unchanged(struct player *p, const struct random_case *k, gpul_error *err)
 {
 	const struct buffer *recv = &p->recv, *send = &p->send;
@@ -249,7 +249,7 @@ static bool create_player(struct player *p, const struct limits *limits, const s
 		return false;
 	if (!(b->direct >> job->rank & 1))
 		net.gpu_direct = GPUL_RDMA_GPU_DIRECT_NO;
-	else if (p->drv->interprets || limits->gpu_direct > 0)  /* on a GPU, only where the NIC can */
+	else if (p->drv->interprets || limits->gpu_direct > 0)  /* on a GPU, only if the NIC supports it */
 		net.gpu_direct = GPUL_RDMA_GPU_DIRECT_YES;
 	return !gpul_comm_create(p->drv, &options, &p->comm, err) &&
 	       !gpul_cu(p->drv, err, cuStreamCreate(&p->stream, CU_STREAM_NON_BLOCKING)) &&

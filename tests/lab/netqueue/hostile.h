@@ -4,11 +4,13 @@
 
 #include "tests/lab/netqueue/rig.h"
 
-/* An entry for place n: right, with one wrong member, or random bits; near the limits more often than elsewhere. */
+/* Make an entry for place n: correct, with one wrong member, or with random bits; values near
+ * the limits are more frequent. */
 gpul_netqueue_entry hostile_entry(struct rig *r, uint64_t n);
 
-/* Run a ring full of such entries, and compare what has been copied, refused and reported with what is right.  Adds the number of
- * refused entries of each rule.  Returns false after it has printed what is wrong. */
+/* Run a ring full of such entries, and compare the copied bytes, refusals and reports with the
+ * expected ones.  Adds the number of refused entries of each rule.  Returns false after
+ * printing an error. */
 bool hostile_round(struct rig *r, uint64_t refused[GPUL_NETQUEUE_N_FIELDS]);
 
 #endif

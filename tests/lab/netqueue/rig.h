@@ -1,4 +1,5 @@
-/* rig.h — a netqueue with a destination between guard bytes, random entries, and what they must do, computed by the CPU. */
+/* rig.h — a netqueue with a destination between guard bytes, random entries, and their expected
+ * results, computed by the CPU. */
 #ifndef GPULOAD_TESTS_LAB_NETQUEUE_RIG_H
 #define GPULOAD_TESTS_LAB_NETQUEUE_RIG_H
 
@@ -25,7 +26,8 @@ struct rig {
 /* End the program if st is a failure. */
 void rig_must(gpul_status st, const gpul_error *err, const char *what);
 
-/* Open the driver and a queue; the destination begins `shift` bytes behind a multiple of 256.  Zeros in desc: small numbers. */
+/* Open the driver and a queue; the destination starts `shift` bytes after a multiple of 256.
+ * Zeros in desc: small numbers. */
 void rig_open(struct rig *r, const gpul_netqueue_desc *desc, uint64_t destination_bytes, unsigned shift);
 void rig_close(struct rig *r);
 
@@ -37,7 +39,8 @@ void rig_fill_bounce(struct rig *r);
 /* Set the destination and its guards to GUARD. */
 void rig_fill_destination(struct rig *r);
 
-/* Random pieces of 1 to most_bytes, behind each other with gaps of up to most_gap bytes, in random order.  Returns their number. */
+/* Make random pieces of 1 to most_bytes, one after the other with gaps of up to most_gap bytes,
+ * in random order.  Returns their number. */
 uint64_t rig_random_entries(struct rig *r, gpul_netqueue_entry *entries, uint64_t most, uint32_t most_bytes, uint32_t most_gap);
 
 /* Write n entries, at most as many as the ring has, run the kernel, and read the destination and its guards into was. */
@@ -45,11 +48,12 @@ gpul_status rig_run(struct rig *r, const gpul_netqueue_entry *entries, uint64_t 
 /* Read the destination and its guards into was. */
 void rig_read(struct rig *r);
 
-/* The rule that entry n breaks, computed without the library's code: 0 if it is right. */
+/* The rule that entry n breaks, computed without the library's code: 0 if it is valid. */
 uint32_t rig_rule(const struct rig *r, uint64_t n, const gpul_netqueue_entry *e);
 
-/* Compare `was` with what the n entries must have done: bytes outside of accepted pieces are GUARD, bytes of one accepted piece are
- * its bytes, bytes of several are those of one of them.  Returns the first wrong position in `was`, or UINT64_MAX. */
+/* Compare `was` with the expected result of the n entries: bytes outside of accepted pieces are
+ * GUARD, bytes of one accepted piece are its bytes, and bytes of several are those of any of
+ * them.  Returns the first wrong position in `was`, or UINT64_MAX. */
 uint64_t rig_first_wrong(const struct rig *r, const gpul_netqueue_entry *entries, uint64_t n);
 
 #endif

@@ -15,7 +15,8 @@
 #include "tests/lab/netqueue/rig.h"
 #include "tests/lab/netqueue/stream.h"
 
-enum { BYTES = 300000, BUFFERED = 16384 };  /* BUFFERED: a socket takes so many bytes that nobody has received yet */
+enum { BYTES = 300000, BUFFERED = 16384 };  /* BUFFERED: bytes that a socket accepts before any are
+					     * received */
 
 /* Small rings: many laps. */
 static const gpul_netqueue_desc small = { .shape = { .n_slots = 4, .slot_bytes = 4096, .n_entries = 16, .chunk_entries = 2, .n_blocks = 3 },
@@ -61,7 +62,8 @@ static void receives_streams_from_memory(void **state)
 struct sender {
 	const struct stream *s;
 	int fd;
-	uint64_t most_bytes;            /* to send; then the connection is closed, or stays open */
+	uint64_t most_bytes;            /* bytes to send; then the connection is closed, or stays
+					 * open */
 	bool stays_open;
 };
 
@@ -165,7 +167,8 @@ static void reports_a_malformed_stream(void **state)
 	rig_close(&r);
 }
 
-/* The sender lies about one record's destination: the kernel refuses its pieces, and takes all others. */
+/* The sender announces a wrong destination for one record: the kernel refuses its pieces, and
+ * copies all others. */
 static void refuses_the_record_of_a_lying_sender(void **state)
 {
 	gpul_netqueue_received_stream got;
@@ -194,7 +197,8 @@ static void change_lap(void *context, uint64_t n, gpul_netqueue_entry *e)
 {
 	uint64_t *n_changed = context;
 
-	if (n % 5 == 0) {  /* any other lap: also the one that this place had before, and the next one */
+	if (n % 5 == 0) {  /* any other lap, including the previous and the next one of this
+			    * place */
 		e->word[n % 2] += (1 + n / 5 % 255) << GPUL_NETQUEUE_LAP_SHIFT;
 		++*n_changed;
 	}

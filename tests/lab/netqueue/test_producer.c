@@ -76,7 +76,7 @@ static void receive(struct model *m, const struct stream *s)
 	gpul_netqueue_received(&m->p, got);
 }
 
-/* Take entries over; at most `most`. */
+/* Produce entries, at most `most`. */
 static void produce(struct model *m, uint64_t most)
 {
 	gpul_netqueue_piece piece;
@@ -95,7 +95,7 @@ static void produce(struct model *m, uint64_t most)
 	}
 }
 
-/* A block finishes its next entry, if there is one: copies it, and frees its bytes. */
+/* Make a block finish its next entry, if there is one: copy it, and free its bytes. */
 static void finish(struct model *m, uint32_t block)
 {
 	const uint64_t n = gpul_netqueue_entry_of(m->done[block], block, m->shape.n_blocks, m->shape.chunk_entries);

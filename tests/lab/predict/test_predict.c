@@ -1,4 +1,5 @@
-/* test_predict.c — the model's formulas against numbers computed by hand, and what must hold for any parameters. */
+/* test_predict.c — compares the model's formulas with numbers computed by hand, and checks
+ * properties that hold for any parameters. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

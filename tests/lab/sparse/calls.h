@@ -15,13 +15,14 @@ struct call {
 	uint64_t seed;
 };
 
-/* What the threads of a test share. */
+/* The data that the threads of a test share. */
 struct test {
 	gpul_comm_job job;
 	gpul_comm_sparse_options options;
 	bool falls_back;           /* with a communicator */
 	uint32_t direct;           /* a bit for each rank: it packs in device memory */
-	bool as_gpu;               /* as if device memory were that of a GPU, which libfabric cannot access */
+	bool as_gpu;               /* pretend that device memory is that of a GPU, which libfabric
+				    * cannot access */
 	const char *refused;       /* not NULL: gpul_comm_sparse_create() fails with it */
 	void (*run)(struct rank *r, gpul_comm_sparse *s, struct test *t);
 };

@@ -2,8 +2,9 @@
  *
  * A case: 1 to 32 ranks, some streams, blocks that are non-zero by a random pattern on each rank, contributions of 1 to 8 blocks.
  * Messages of one connection stay in order; between connections every order is possible, because the next event is chosen at
- * random: a message arrives, or a worker's GPU has copied a result away.  Checked in each case: every rank gets the bits of the
- * dense sum; no message is lost, no stream waits for ever; no buffer is overwritten while it is in use; no zero block is sent. */
+ * random: a message arrives, or a worker's GPU has finished copying a result out of its buffer.
+ * Checked in each case: every rank gets the bits of the dense sum; no message is lost, no
+ * stream waits forever; no buffer is overwritten while it is in use; no zero block is sent. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,8 @@ struct stream {
 	block data[MOST_RANKS][MOST_BLOCKS];     /* of the input, dense */
 	block out[MOST_RANKS][MOST_BLOCKS];
 	struct message *inbox[MOST_RANKS];       /* of the aggregator */
-	struct message *results[MOST_RANKS][2];  /* of the workers: not copied away yet */
+	struct message *results[MOST_RANKS][2];  /* results at the workers that are not copied
+						  * out yet */
 	gpul_sparse_contribution waiting[MOST_RANKS];
 	bool waits[MOST_RANKS];                  /* a contribution that waits for room for its result */
 };

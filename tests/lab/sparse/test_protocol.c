@@ -1,4 +1,4 @@
-/* test_protocol.c — a run by hand, and the messages that no right rank sends. */
+/* test_protocol.c — a run whose messages were computed by hand, and invalid messages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -155,7 +155,8 @@ static void a_worker_refuses_what_no_aggregator_sends(void **state)
 	}
 }
 
-/* Numbers at random: each is refused, or taken as one that a right worker might send; nothing outside of the buffers is read. */
+/* Random numbers: each message is refused, or accepted as a valid one; nothing outside of the
+ * buffers is read. */
 static void random_contributions_do_no_harm(void **state)
 {
 	uint64_t seed = 7;

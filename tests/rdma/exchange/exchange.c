@@ -1,10 +1,11 @@
 /* exchange.c — two processes that send each other messages and puts, and check every byte.
  *
- *     exchange serve [OPTION]...           accept connections; each learns from its peer what to do
+ *     exchange serve [OPTION]...           accept connections; the peer of each sends the plan
  *     exchange HOST[:PORT] [OPTION]...     connect
  *     exchange open [OPTION]...            open the device and register memory, nothing else
  *
- * Exit status: 0 if all data was right, or with --fault and --fails if the expected error came in time. */
+ * Exit status: 0 if all data was right, or with --fault and --fails if the expected error
+ * occurred in time. */
 #include "tests/rdma/exchange/exchange.h"
 
 #include <getopt.h>
@@ -184,7 +185,7 @@ static gpul_status judge_failure(const session *s, gpul_status st, const gpul_er
 	}
 	printf("%s: noticed %.0f ms after the disturbance (announced: %.0f ms): %s\n", s->serving ? "server" : "client",
 	       (double)(now - since) * 1e-6, (double)s->info.notice_ns * 1e-6, seen->text);
-	/* Twice, because this machine may be busy. */
+	/* Allow twice the time, because this machine may be busy. */
 	if (now - since > 2 * s->info.notice_ns)
 		return gpul_fail(err, st, seen->native, "the error came later than announced");
 	return GPUL_OK;
@@ -255,7 +256,7 @@ static int connect_all(void)
 	return join_all(threads, set.connections);
 }
 
-/* Serve so many connections at once, or any number one after the other. */
+/* Serve this number of connections at once, or any number one after the other. */
 static int serve_all(gpul_error *err)
 {
 	gpul_rdma_listener *listener = NULL;

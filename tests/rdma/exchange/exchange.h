@@ -7,8 +7,9 @@
  *       note: checked  ───────> note: plan of the next round ...
  *       a planned fault <─────> the same fault                    faults.c
  *
- * Both ends know the plan, so both can compute the size, the place and the bytes of every message.  The connecting side
- * decides; the serving side learns the plan from the first note. */
+ * Both ends know the plan, so both can compute the size, the place and the bytes of every
+ * message.  The connecting side chooses the plan; the serving side receives it with the first
+ * note. */
 #ifndef GPULOAD_TESTS_RDMA_EXCHANGE_EXCHANGE_H
 #define GPULOAD_TESTS_RDMA_EXCHANGE_EXCHANGE_H
 
@@ -20,8 +21,9 @@ enum {
 	WINDOW = 4,              /* items in flight, in each direction */
 	PUT_SLOTS = 8, LANES = 4,
 	PAD = 256,               /* between neighbouring buffers */
-	SPARE = 70000,           /* a buffer may be larger than its message by so much */
-	MULTI_BYTES = 65536,     /* most bytes of a buffer of a multi-receive */
+	SPARE = 70000,           /* a buffer may be larger than its message by this number of
+				  * bytes */
+	MULTI_BYTES = 65536,     /* limit of the bytes of a buffer of a multi-receive */
 	PUT_BYTES = 65536,
 	NOTE_TAG = 0x6e6f7465,
 };
@@ -35,7 +37,7 @@ uint64_t mix(uint64_t x);
 
 /* ---- items.c: which messages a round has -------------------------------------------------------------------------- */
 
-/* What a round does, the same in both directions. */
+/* The parameters of a round, the same in both directions. */
 typedef struct plan {
 	uint64_t seed;
 	uint32_t connection, round, n_items, n_puts;
@@ -55,7 +57,7 @@ typedef struct part {
 typedef struct item {
 	unsigned n;
 	part parts[GPUL_RDMA_MAX_PARTS];
-	unsigned order[GPUL_RDMA_MAX_PARTS];  /* in which the messages are sent */
+	unsigned order[GPUL_RDMA_MAX_PARTS];  /* order in which the messages are sent */
 } item;
 
 /* Item k of the direction from the client (0) or from the server (1). */
@@ -73,14 +75,14 @@ typedef enum note_kind { NOTE_HELLO = 1, NOTE_ROUND, NOTE_FAULT, NOTE_CHECKED, N
 typedef struct note {
 	uint32_t kind, deadline_ms;
 	plan plan;                        /* NOTE_HELLO: connection and max_bytes; NOTE_ROUND */
-	gpul_rdma_remote puts, words;     /* NOTE_HELLO: where the peer may put */
+	gpul_rdma_remote puts, words;     /* NOTE_HELLO: memory into which the peer may put */
 	uint32_t fault, outstanding;      /* NOTE_FAULT */
 } note;
 
 /* Words that the peer raises. */
 typedef struct words {
 	uint64_t steps[LANES];            /* puts that have arrived */
-	uint64_t checked;                 /* own puts that the peer has checked */
+	uint64_t checked;                 /* this end's puts that the peer has checked */
 	uint64_t kill;                    /* 1: this process must kill itself */
 } words;
 
@@ -107,15 +109,15 @@ typedef struct session {
 	gpul_rdma_remote peer_puts, peer_words;
 	uint64_t slot;                    /* bytes of a slot */
 	uint32_t n_slots;                 /* WINDOW, or the number of items in a round, if that is smaller */
-	uint64_t puts_sent, puts_checked; /* since the beginning of the connection */
+	uint64_t puts_sent, puts_checked; /* counts since the start of the connection */
 	totals totals;
 } session;
 
-/* What an end that connects wants. */
+/* The plan of an end that connects. */
 typedef struct wishes {
 	uint64_t seed, max_bytes;
 	uint32_t n_items, n_puts, rounds;
-	double seconds;                   /* repeat rounds for so long; 0: see rounds */
+	double seconds;                   /* repeat rounds for this time; 0: see rounds */
 	int deadline_ms;                  /* of each request */
 	int fault;                        /* index of a fault; -1: none */
 	unsigned outstanding;
@@ -132,7 +134,7 @@ gpul_status session_tell(session *s, const note *n, gpul_error *err);
 gpul_status session_hear(session *s, note_kind kind, note *out, gpul_error *err);
 /* A buffer inside memory. */
 gpul_rdma_buffer buffer_in(const memory *m, uint64_t offset, uint64_t bytes, uint32_t tag);
-/* Give up the CPU now and then, because the peer may need it. */
+/* Yield the CPU at intervals, because the peer may need it. */
 void relax(unsigned *turns, bool idle);
 
 /* ---- messages.c, puts.c: what runs at the same time in a round -------------------------------------------------- */
@@ -149,7 +151,7 @@ typedef struct receives {
 	gpul_rdma_request requests[WINDOW];
 } receives;
 
-/* Do what is possible now; *did: something was. */
+/* Make all possible progress; *did: set to true if there was some. */
 gpul_status sends_step(session *s, const plan *p, sends *x, bool *did, gpul_error *err);
 gpul_status receives_step(session *s, const plan *p, receives *x, bool *did, gpul_error *err);
 

@@ -1,4 +1,4 @@
-/* faults.c — one end does something wrong, or ends; both must have the right error in time. */
+/* faults.c — one end makes an error, or ends; both must get the expected error in time. */
 #include "tests/rdma/exchange/exchange.h"
 
 #include <errno.h>
@@ -14,7 +14,8 @@
 enum { TAG = 7, WRONG_TAG = 8, BYTES = 100, SHORT_BYTES = 50, FAULT_MS = 300, LAST_MS = 5 };
 enum fault { SHORT, WRONG, KEY, NO_RECEIVE, NO_SEND, CLOSE, KILL_SERVER, KILL_CLIENT };
 
-/* What each end must report: one of the texts between '|'.  "": any text.  NULL: this end has no error. */
+/* The error that each end must report: one of the texts between '|'.  "": any text.  NULL: this
+ * end has no error. */
 static const struct {
 	const char *name, *client, *server;
 } faults[] = {
@@ -87,7 +88,7 @@ static gpul_status post_put(session *s, uint64_t wrong_key, gpul_error *err)
 	return gpul_rdma_put(s->conn, &put, 0, &ignored, err);
 }
 
-/* What an end does to bring about a fault, or to be hit by it. */
+/* The actions of an end that cause a fault, or that the fault affects. */
 static gpul_status act(session *s, enum fault f, gpul_error *err)
 {
 	switch (f) {
@@ -110,7 +111,7 @@ static gpul_status act(session *s, enum fault f, gpul_error *err)
 
 /* ---- death -------------------------------------------------------------------------------------------------------------- */
 
-/* Go on until the peer says that it is time to die. */
+/* Continue until the peer requests the death of this process. */
 static gpul_status be_killed(session *s, gpul_error *err)
 {
 	uint64_t end_ns = UINT64_MAX;
@@ -127,7 +128,8 @@ static gpul_status be_killed(session *s, gpul_error *err)
 	return st;
 }
 
-/* Tell the peer to die: a put of a step, which arrives whatever is outstanding. */
+/* Request the death of the peer with a put of a step, which arrives whatever else
+ * is outstanding. */
 static gpul_status kill_peer(session *s, gpul_rdma_request *out, gpul_error *err)
 {
 	const gpul_rdma_put_desc put = {
@@ -150,7 +152,7 @@ static gpul_status begin_outstanding(session *s, enum outstanding what, gpul_err
 	}
 }
 
-/* Without any request: only the watching thread can notice the peer's death. */
+/* Wait without any request: only the watching thread can detect the peer's death. */
 static gpul_status wait_idle(session *s, gpul_rdma_request last, uint64_t limit_ns, gpul_error *err)
 {
 	struct pollfd p = { .fd = gpul_rdma_conn_fd(s->conn), .events = POLLIN };

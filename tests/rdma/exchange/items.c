@@ -18,7 +18,7 @@ static uint64_t seed_of(const plan *p, unsigned direction, unsigned stream, uint
 	return mix(mix(p->seed + p->connection * 2 + direction) + mix(p->round * 2 + stream) + k);
 }
 
-/* The class with number k of those with at most `most` bytes. */
+/* Size class k among those with at most `most` bytes. */
 static uint64_t class_at(uint64_t k, uint64_t most)
 {
 	unsigned n = 0;
@@ -43,7 +43,7 @@ static void make_one(const plan *p, uint32_t k, uint64_t *state, item *out)
 	part *x = &out->parts[0];
 
 	out->n = 1;
-	/* The largest is not a class of its own: a plan of one item sends it. */
+	/* The largest size is not in a class: a plan with a single item sends it. */
 	x->bytes = p->n_items == 1 ? p->max_bytes : class_at(k - k / 4 + p->connection * 5 + p->round * 3, p->max_bytes);
 	x->room = room_for(x->bytes, next(state));
 	x->offset = PAD;

@@ -1,4 +1,4 @@
-/* pattern.c — bytes that depend on their place: a byte that went to a wrong place is a wrong byte. */
+/* pattern.c — bytes that depend on their place, so that a byte at a wrong place is detected. */
 #include "tests/rdma/exchange/exchange.h"
 
 #include <string.h>

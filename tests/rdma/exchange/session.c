@@ -172,7 +172,8 @@ gpul_status session_client(session *s, const wishes *w, gpul_error *err)
 	n.kind = NOTE_END;
 	if (!st)
 		st = session_tell(s, &n, err);
-	/* The peer answers and then waits for the close: a close could be noticed before the last message is read. */
+	/* The peer answers and then waits for the close, because the close could be detected
+	 * before the last message is read. */
 	return st ? st : session_hear(s, NOTE_CHECKED, &answer, err);
 }
 
@@ -236,7 +237,8 @@ gpul_status session_server(session *s, const wishes *w, gpul_error *err)
 	while (!st) {
 		st = session_hear(s, 0, &n, err);
 		if (!st && n.kind == NOTE_FAULT) {
-			/* The client waits for this, so that its failure does not come before its note. */
+			/* The client waits for this, so that its failure does not arrive before
+			 * its note. */
 			(void)session_tell(s, &(note){ .kind = NOTE_CHECKED }, NULL);
 			return fault_server(s, &n, err);
 		}

@@ -1,4 +1,5 @@
-/* test_copies.c — the staging copies on a fake driver, whose copies are done when the test lets them. */
+/* test_copies.c — the staging copies on a fake driver; the test decides when it executes
+ * copies. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -112,7 +113,8 @@ static void one_event_stands_behind_the_copies_of_one_post(void **state)
 	assert_int_equal(poll_copies(c, ids, 1), 1);
 	assert_int_equal(ids[0], 100);
 	queries = fake_gpu_state()->n_event_queries;
-	assert_int_equal(poll_copies(c, ids, 1), 1);  /* reported without asking the driver again */
+	assert_int_equal(poll_copies(c, ids, 1), 1);  /* reported without querying the driver
+						       * again */
 	assert_int_equal(ids[0], 101);
 	assert_int_equal(fake_gpu_state()->n_event_queries, queries);
 	fake_gpu_run(9);
@@ -140,7 +142,8 @@ static void starts_at_most_one_copy_for_each_stage(void **state)
 	assert_int_equal(post(c, ops + STAGES, 2), 0);
 	assert_int_equal(post(c, ops + STAGES + 1, 1), 1);  /* the other direction has room */
 	fake_gpu_run(9);
-	assert_int_equal(post(c, ops + STAGES, 1), 0);      /* room again only when poll has reported */
+	assert_int_equal(post(c, ops + STAGES, 1), 0);      /* there is room again only after poll has
+							     * reported */
 	assert_int_equal(poll_copies(c, ids, 8), STAGES + 1);
 	assert_int_equal(post(c, ops + STAGES, 1), 1);
 	assert_int_equal(post(c, ops, 0), 0);
@@ -263,10 +266,11 @@ static void a_create_that_fails_undoes_everything(void **state)
 		assert_int_equal(drv->cuCtxGetCurrent(&current), CUDA_SUCCESS);
 		assert_null(current);
 	}
-	assert_true(n_failed > 100);  /* each event had its turn */
+	assert_true(n_failed > 100);  /* each event has failed once */
 }
 
-/* After any failure the record is there, destroy waits for the copies that are in flight, and nothing leaks. */
+/* After any failure the record is set, destroy waits for the copies in flight, and nothing
+ * leaks. */
 static void each_call_of_post_and_poll_may_fail(void **state)
 {
 	(void)state;
@@ -344,7 +348,7 @@ static void a_threads_own_context_stays_current(void **state)
 
 	(void)state;
 	assert_int_equal(drv->cuCtxGetCurrent(&current), CUDA_SUCCESS);
-	assert_null(current);  /* create left the thread as it was */
+	assert_null(current);  /* create did not change the thread's context */
 	assert_int_equal(drv->cuCtxSetCurrent(other), CUDA_SUCCESS);
 	assert_int_equal(post(c, &op, 1), 1);
 	fake_gpu_run(9);

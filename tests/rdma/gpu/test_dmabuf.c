@@ -1,4 +1,5 @@
-/* test_dmabuf.c — tests on a fake driver: what memory an address is, and exports as dma-buf. */
+/* test_dmabuf.c — tests on a fake driver: the kind of memory of an address, and exports as
+ * dma-buf. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -250,7 +250,7 @@ static void exports_each_allocation_by_itself(void **state)
 	unmap_range(&r);
 }
 
-/* More allocations than pieces: one dma-buf, or the refusal that says so; which of them is up to the driver. */
+/* More allocations than pieces: the driver exports one dma-buf, or refuses with this reason. */
 static void exports_many_allocations_as_one_dmabuf_or_says_why_not(void **state)
 {
 	gpul_rdma_dmabuf d[GPUL_RDMA_MAX_PIECES];

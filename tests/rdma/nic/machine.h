@@ -8,7 +8,7 @@
  *     link PATH TARGET                               a symbolic link
  *     expect GPU NIC CLASS                           the NIC to choose for a GPU, and its distance
  *     distance GPU NIC CLASS                         a distance
- *     why GPU TEXT                                   what the reason must contain
+ *     why GPU TEXT                                   a text that the reason must contain
  *
  * All paths are below the root of sysfs. */
 #ifndef GPULOAD_TESTS_RDMA_NIC_MACHINE_H

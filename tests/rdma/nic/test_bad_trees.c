@@ -171,7 +171,8 @@ static void a_very_deep_path_is_treated_as_no_pci_device(void **state)
 	tree_remove(&t);
 }
 
-/* A deterministic attack: replace each file and link of a machine by rubbish, one after the other. */
+/* A deterministic attack: replace each file and link of a machine with invalid contents, one
+ * after the other. */
 static void any_damaged_entry_leaves_the_rest_readable(void **state)
 {
 	static const char *const entries[] = {

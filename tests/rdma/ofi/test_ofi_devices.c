@@ -1,4 +1,5 @@
-/* test_ofi_devices.c — the list of libfabric's entries: which are usable, which is taken, and what happens when a call fails. */
+/* test_ofi_devices.c — the list of libfabric's entries: which are usable, which one the backend
+ * uses, and how failing calls are handled. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

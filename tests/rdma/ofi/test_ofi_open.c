@@ -1,4 +1,4 @@
-/* test_ofi_open.c — open and connect: which entry is taken, what is refused, and what happens when a call fails. */
+/* test_ofi_open.c — open and connect: the entry that is used, refusals, and failing calls. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static int reset(void **state)
 	return 0;
 }
 
-/* Open with these wishes; the name and reason of what was taken. */
+/* Open with these options; returns the name and reason of the chosen entry. */
 static gpul_rdma_device_info opened(const gpul_rdma_device_desc *desc)
 {
 	gpul_rdma_device_info about = { 0 };

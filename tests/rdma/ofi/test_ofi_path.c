@@ -241,7 +241,8 @@ static void every_completion_can_be_an_error(void **state)
 		}
 }
 
-/* The number that a refused key has, but nothing was acknowledged for a long time: a refusal would have come sooner. */
+/* The error number of a refused key, but after a long time without acknowledgements: a refusal
+ * would have arrived sooner. */
 static void a_lost_connection_is_not_taken_for_a_refused_key(void **state)
 {
 	gpul_rdma_op op = ofi_write_op(&a, &b, GPUL_RDMA_OP_WRITE, 0, 8, 1);

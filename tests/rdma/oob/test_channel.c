@@ -154,7 +154,8 @@ static void fails_when_the_peer_does_not_read(void **state)
 		n_sent++;
 	assert_int_equal(why.native, EAGAIN);
 	assert_string_equal(why.what, "the peer does not read its messages");
-	/* What the socket had no room for follows, also while this end waits. */
+	/* The bytes that did not fit into the socket follow later, even while
+	 * this end waits. */
 	why = (gpul_rdma_failure){ 0 };
 	for (bool got = true; got; n_got += got)
 		assert_int_equal(gpul_rdma_channel_receive(ends[1], &f, &got, &why), GPUL_OK);

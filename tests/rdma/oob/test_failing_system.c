@@ -1,5 +1,5 @@
-/* test_failing_system.c — every system call fails in turn: the result is an error with a reason, or another way; nothing
- * leaks, and a listener goes on.
+/* test_failing_system.c — every system call fails in turn: the result is an error with a
+ * reason, or another call is used instead; nothing leaks, and a listener continues.
  *
  * This program defines socket(), bind() and so on, which replace those of the C library. */
 #include <errno.h>
@@ -72,8 +72,8 @@ ssize_t recv(int fd, void *bytes, size_t n, int flags)
 	return must_fail("recv") ? -1 : syscall(SYS_recvfrom, fd, bytes, n, flags, NULL, NULL);
 }
 
-/* Call act() with its 1st, 2nd, ... system call failing, until none fails any more.  act() returns its status; ways is the
- * calls whose failure it may survive. */
+/* Call act() with its 1st, 2nd, ... system call failing, until none fails any more.  act()
+ * returns its status; ways lists the calls after whose failure it may still succeed. */
 static void fail_each(gpul_status (*act)(gpul_error *err), int with, const char *ways)
 {
 	is_tested = true;
@@ -217,7 +217,7 @@ static gpul_status connect_and_greet(gpul_error *err)
 	return gpul_rdma_failure_error(&why, err);
 }
 
-/* The server's descriptors come and go, so the balance is checked when it has stopped. */
+/* The server opens and closes descriptors, so the leak check is made after it has stopped. */
 static void fail_each_while_serving(int with)
 {
 	gpul_rdma_strangers_desc desc = { .address = loopback() };
@@ -260,7 +260,8 @@ static void connects_or_says_why(void **state)
 	fail_each_while_serving(ECONNRESET);
 }
 
-/* One client, as far as the listener brings it within a few calls.  Returns true if it was served. */
+/* Serve one client, as far as possible within a few calls of the listener.  Returns true if it
+ * was served. */
 static bool serve_one(unsigned n_calls, bool failing)
 {
 	gpul_rdma_hello h = good_hello();

@@ -79,7 +79,7 @@ static void welcome(gpul_rdma_stranger *who)
 		fail_msg("%s", why.what);
 }
 
-/* A good client connects, although the others do what they do. */
+/* A good client connects, whatever the others do. */
 static void serves_a_good_client(void)
 {
 	int fd = client();
@@ -99,7 +99,7 @@ static void serves_a_good_client(void)
 	close(fd);
 }
 
-/* Let the listener work until n clients have been dropped. */
+/* Run the listener until n clients have been dropped. */
 static void drop_until(unsigned n)
 {
 	while (n_dropped < n)
@@ -133,7 +133,7 @@ static void serves_clients_one_after_the_other_and_interleaved(void **state)
 	stop_listening();
 }
 
-/* An answer to a HELLO takes long: with many clients, the first would give up. */
+/* Answering a HELLO takes long: with many clients, the first one could time out. */
 static void a_welcomed_client_comes_before_new_ones(void **state)
 {
 	int first, second;

@@ -21,7 +21,7 @@
 
 static const uint64_t LONG_NS = 60000000000, SHORT_NS = 80000000;
 
-/* What a callback reported. */
+/* The report of a callback. */
 struct report {
 	pthread_mutex_t lock;
 	pthread_cond_t come;
@@ -199,7 +199,7 @@ static void reports_frames_that_do_not_belong_here(void **state)
 
 		c = make_half(&raw);
 		if (i == 0)
-			send_frame(raw, GPUL_RDMA_BYE);  /* already there when the watch begins */
+			send_frame(raw, GPUL_RDMA_BYE);  /* already arrived when the watch starts */
 		watch(c, LONG_NS, LONG_NS, &r);
 		if (i == 1)
 			send_frame(raw, GPUL_RDMA_HELLO);
@@ -309,7 +309,8 @@ static void watches_other_descriptors(void **state)
 	sleep_ms(5);
 	assert_int_equal(n_events, 3);
 	close(fd);
-	assert_int_equal(pipe(pipe_fds), 0);  /* hung up without data: not called, and not watched for ever */
+	assert_int_equal(pipe(pipe_fds), 0);  /* hung up without data: the callback is not called, and the
+					       * descriptor is not polled forever */
 	assert_int_equal(gpul_rdma_watch_add_fd(w, pipe_fds[0], read_event, &pipe_fds[0], &entry, NULL), GPUL_OK);
 	close(pipe_fds[1]);
 	sleep_ms(5);
@@ -338,7 +339,7 @@ static void may_end_a_connection_in_its_callback(void **state)
 	assert_int_equal(gpul_rdma_watch_add(w, ends[0], SHORT_NS, SHORT_NS, end_in_callback, &r, &r.entry, NULL), GPUL_OK);
 	wait_for(&r);
 	unwatch(&r);
-	/* The peer, which is alive, learns why. */
+	/* A peer that is alive receives the reason. */
 	for (;;) {
 		gpul_rdma_failure why = { 0 };
 		gpul_rdma_frame f;

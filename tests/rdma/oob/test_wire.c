@@ -1,4 +1,5 @@
-/* test_wire.c — frames: valid ones survive the way, in pieces of any size; invalid ones are refused with a reason. */
+/* test_wire.c — frames: valid ones are decoded unchanged, in pieces of any size; invalid ones
+ * are refused with a reason. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -154,7 +155,7 @@ static void refuses_an_impossible_status(void **state)
 	}
 }
 
-/* As soon as the bytes that prove it have arrived. */
+/* Refused as soon as the invalid bytes have arrived. */
 static void refuses_a_wrong_head_early(void **state)
 {
 	unsigned char bytes[GPUL_RDMA_FRAME_BYTES];

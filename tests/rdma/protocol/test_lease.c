@@ -1,4 +1,5 @@
-/* test_lease.c — beats are due in time, and a silent peer is given up after the limit. */
+/* test_lease.c — beats are due in time, and a silent peer is considered dead after the
+ * limit. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -74,7 +75,7 @@ static void wakes_for_the_expiry_if_that_comes_before_the_next_beat(void **state
 	assert_true(is_expired(&l, gpul_rdma_lease_next(&l)));
 }
 
-/* Ctrl-Z stops both ends, and the time goes on. */
+/* Ctrl-Z stops both ends while the clock continues. */
 static void does_not_count_the_time_in_which_this_process_was_stopped(void **state)
 {
 	gpul_rdma_lease l = gpul_rdma_lease_begin(8 * (uint64_t)SECOND, 8 * (uint64_t)SECOND, START);

@@ -118,7 +118,7 @@ static void a_handle_is_good_for_one_end(void **state)
 	gpul_rdma_link_destroy(l);
 }
 
-/* A handle that is 0 would mean that nothing has begun. */
+/* No handle may be 0, because 0 means that no request has started. */
 static void no_handle_is_0_where_generations_wrap(void **state)
 {
 	gpul_rdma_link_desc d = good();
@@ -164,7 +164,8 @@ static void arrive(gpul_rdma_link *l, uint32_t sequence, bool last, uint32_t byt
 	gpul_rdma_link_event(l, &(gpul_rdma_event){ .kind = GPUL_RDMA_EVENT_ARRIVED, .imm = GPUL_RDMA_IMM(sequence, last, bytes) });
 }
 
-/* The peer looks at all slots of a multi-receive until it has used them all, so none of them may be replaced before. */
+/* The peer reads all slots of a multi-receive until it has used them all, so none of them may
+ * be replaced before that. */
 static void the_slots_of_a_multi_receive_are_passed_together(void **state)
 {
 	const uint32_t tags[2] = { 1, 2 }, tag = 3;

@@ -1,4 +1,4 @@
-// kernels.cu — the sender's and the receiver's kernel of the whole way; work.h describes them.
+// kernels.cu — the sender's and the receiver's kernel of whole_way; work.h describes them.
 #include "rdma/put/put_device.cuh"
 #include "tests/rdma/put/work.h"
 

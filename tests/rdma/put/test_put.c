@@ -212,7 +212,7 @@ static void puts_without_data_or_without_a_step(void **state)
 	push(0, 0, 0, 0, 0, 5);                          /* only a step */
 	push(1, 0, 64, 100, 0, GPUL_RDMA_PUT_NO_STEP);   /* only data */
 	push(2, 0, 0, 0, 0, GPUL_RDMA_PUT_NO_STEP);      /* nothing */
-	push(1, 0, 0, 0, 0, 6);                          /* tells that the data is there */
+	push(1, 0, 0, 0, 0, 6);                          /* signals that the data has arrived */
 	serve_until(4);
 	await_step(0, 5, 1);
 	await_step(0, 6, 1);
@@ -339,7 +339,7 @@ static void a_wrong_trigger_ends_the_proxy_and_the_kernels(void **state)
 	expect_refusal(0, ROOM + 16, 1, 0, 0, "not inside the peer's");
 }
 
-/* The macros mark what does not fit, and no field runs into another one. */
+/* The macros mark values that do not fit, and no field overflows into another one. */
 static void a_value_that_does_not_fit_ends_the_proxy(void **state)
 {
 	static const char text[] = "a value that does not fit into its trigger";
@@ -358,7 +358,8 @@ static void a_value_that_does_not_fit_ends_the_proxy(void **state)
 	expect_refusal(0, 64, 64, 0, GPUL_RDMA_PUT_NO_STEP + 1, text);
 }
 
-/* Any bits are a put inside of the memory of a route, or an error; never a write elsewhere. */
+/* Any bits are either a put inside the memory of a route, or an error; they never cause a
+ * write elsewhere. */
 static void odd_words_never_write_outside_of_the_route(void **state)
 {
 	uint64_t x = 88172645463325252ull;
@@ -381,7 +382,7 @@ static void odd_words_never_write_outside_of_the_route(void **state)
 		assert_non_null(strstr(err.text, "a put of lane"));
 		err = (gpul_error){ 0 };
 	}
-	push(0, 0, 64, 64, 0, 0);  /* the putter is as before */
+	push(0, 0, 64, 64, 0, 0);  /* the putter still works */
 	serve_until(1);
 	await_step(0, 0, 1);
 	assert_memory_equal(rig->targets[0] + 64, rig->source, 64);

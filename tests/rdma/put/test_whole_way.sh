@@ -1,6 +1,6 @@
 #!/bin/bash
-# The whole way, short: small and odd shapes, then the errors that both ends must report.  $GPULOAD_TEST_BACKEND chooses the
-# fabric.
+# A short run of whole_way: small and odd shapes, then the errors that both ends must report.
+# $GPULOAD_TEST_BACKEND chooses the fabric.
 set -e
 way="$GPULOAD_BUILD/tests/rdma/put/whole_way --driver soft --backend ${GPULOAD_TEST_BACKEND:-libfabric}"
 $way --puts 20000

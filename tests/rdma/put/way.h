@@ -1,5 +1,6 @@
-/* way.h — the whole way of a put, between two processes: kernel, FIFO, proxy, connection, the peer's memory, the peer's
- * kernel.  whole_way.c: options and processes; way_end.c: one of the two ends. */
+/* way.h — the complete path of a put, between two processes: kernel, FIFO, proxy, connection,
+ * the peer's memory, the peer's kernel.  whole_way.c: options and processes; way_end.c: one of
+ * the two ends. */
 #ifndef GPULOAD_TESTS_RDMA_PUT_WAY_H
 #define GPULOAD_TESTS_RDMA_PUT_WAY_H
 
@@ -15,10 +16,10 @@ struct way_options {
 	uint64_t puts, blocks, bytes, qps, window, timeout_s;
 	const char *backend, *provider, *device, *ptx;
 	gpul_driver_choice driver;
-	enum way_break broken;       /* what the test breaks on purpose, half-way */
+	enum way_break broken;       /* the fault that the test causes half-way */
 };
 
-/* What an end reports. */
+/* The report of an end. */
 struct way_report {
 	uint64_t rounds;             /* of each block */
 	uint64_t elapsed_ns;         /* of its kernel */

@@ -1,4 +1,4 @@
-/* way_end.c — one end of the whole way: its memory, its connection, its proxy and its kernel. */
+/* way_end.c — one end of the path: its memory, its connection, its proxy and its kernel. */
 #include "tests/rdma/put/way.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* check.c — what must be true: of each operation when it is taken and when it is executed, of each request that has ended, and
- * of the memory at the end. */
+/* check.c — the invariants: of each operation when it is taken and when it is executed, of each
+ * request that has ended, and of the memory at the end. */
 #include "tests/rdma/sim/sim.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ struct buffer *find_buffer(const struct sim *s, unsigned end, uint64_t at, uint6
 
 		if (at < begin || at >= begin + a->used)
 			continue;
-		while (low < high) {  /* the first buffer behind at */
+		while (low < high) {  /* the first buffer after `at` */
 			const uint32_t middle = (low + high) / 2;
 
 			if (e->buffers[a->buffers[middle]].at <= at)
@@ -73,7 +73,7 @@ static void check_id(struct sim *s, const struct end *e, const gpul_rdma_op *op)
 	}
 }
 
-/* An operation as the link hands it out. */
+/* Check an operation that the link has generated. */
 void check_taken(struct sim *s, struct end *e, const gpul_rdma_op *op)
 {
 	const bool write = op->kind == GPUL_RDMA_OP_WRITE || op->kind == GPUL_RDMA_OP_WRITE_IMM;

@@ -16,7 +16,7 @@ void wake(struct sim *s, unsigned end, uint64_t ns)
 	happen(s, ns, RUN, end, ++e->run_stamp);
 }
 
-/* True when nothing is left to wait for. */
+/* True when no request is left. */
 bool settled(const struct sim *s)
 {
 	for (unsigned i = 0; i < ENDS; i++) {
@@ -34,7 +34,7 @@ static gpul_rdma_span span_of(const struct end *e, const struct work *w, unsigne
 {
 	const struct area *a = &e->areas[w->area];
 
-	if (w->buffers[part] == NONE)  /* a flush of any place */
+	if (w->buffers[part] == NONE)  /* a flush of an arbitrary place */
 		return (gpul_rdma_span){ .at = a->registered.pieces[0].at, .bytes = a->used ? 1 : 0, .area = &a->registered };
 	return (gpul_rdma_span){ .at = e->buffers[w->buffers[part]].at, .bytes = e->buffers[w->buffers[part]].bytes,
 				 .area = &a->registered };
@@ -129,7 +129,7 @@ static bool start_requests(struct sim *s, struct end *e)
 
 /* ---- testing requests ----------------------------------------------------------------------------- */
 
-/* A flush behind the receive: the data is visible when it has ended. */
+/* A flush after the receive: the data is visible when the flush has ended. */
 static void plan_proof(struct end *e, struct work *recv)
 {
 	struct work *w = &e->works[e->n_works++];

@@ -98,7 +98,7 @@ static void post_write(struct sim *s, struct end *e, uint32_t i)
 	if (s->p.ordered)
 		ns = q->last_lands = later(ns, q->last_lands);
 	if (f->op.bytes > 32 && s->p.in_parts && chance(&s->rng, s->p.in_parts) && !f->error) {
-		/* Not before the earlier operations: they land at last_lands at the latest. */
+		/* Not before the earlier operations, which land at last_lands at the latest. */
 		happen(s, s->p.ordered ? ns : s->now + below(&s->rng, (uint32_t)(ns - s->now)), LAND_PART, e->index, i);
 		if (s->p.ordered)
 			ns = q->last_lands = ns + below(&s->rng, 3000);

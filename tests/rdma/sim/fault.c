@@ -1,5 +1,5 @@
-/* fault.c — what goes wrong: errors, deaths, stalls, lost messages, forged events; and the socket beside the fabric, which
- * tells the other end of a failure. */
+/* fault.c — the faults: errors, deaths, stalls, lost messages, forged events; and the
+ * out-of-band socket, which reports a failure to the other end. */
 #include "tests/rdma/sim/sim.h"
 
 #include <errno.h>
@@ -113,7 +113,7 @@ static bool expired(const struct end *e)
 	return false;
 }
 
-/* After a call of the link: if it has failed, the path is broken, and the other end hears of it. */
+/* After a call of the link: if it has failed, break the path, and notify the other end. */
 void watch_failure(struct sim *s, struct end *e)
 {
 	const gpul_rdma_failure *f = gpul_rdma_link_failed(e->link);
@@ -134,7 +134,7 @@ void watch_failure(struct sim *s, struct end *e)
 		      f->what);
 	if (!strcmp(f->call, "deadline") && !f->by_peer && !expired(e))
 		wrong(s, "%c: a deadline has passed before its time", "AB"[e->index]);
-	if (!p->failed_lost || !p->eof_lost)  /* else the other end has no more beats */
+	if (!p->failed_lost || !p->eof_lost)  /* otherwise the other end sends no more beats */
 		happen(s, s->now + p->socket_ns, p->failed_lost ? SOCKET_EOF : SOCKET_FAILED, !e->index, 0);
 }
 
@@ -158,7 +158,7 @@ void start_leases(struct sim *s)
 	}
 }
 
-/* The socket's thread: it sends a beat now and then, and notices a silent peer. */
+/* The socket's thread: it sends beats regularly, and detects a silent peer. */
 static void tick_lease(struct sim *s, struct end *e)
 {
 	const struct params *p = &s->p;
@@ -348,7 +348,7 @@ static void forge_event(struct sim *s, struct end *e)
 	      v.bytes);
 	give_event(s, e, &v);
 	if (v.kind == GPUL_RDMA_EVENT_ARRIVED && !gpul_rdma_link_failed(e->link)->status)
-		e->queues[v.qp].recvs--;  /* it was right, and has used a receive */
+		e->queues[v.qp].recvs--;  /* it was valid, and has used a receive */
 	if ((v.kind == GPUL_RDMA_EVENT_DONE || v.kind == 77 ||
 	     (v.kind == GPUL_RDMA_EVENT_CONTROL && (!s->p.datagrams || v.bytes % sizeof(gpul_rdma_slot)))) &&
 	    !gpul_rdma_link_failed(e->link)->status)

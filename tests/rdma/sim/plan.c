@@ -1,4 +1,5 @@
-/* plan.c — what a seed means: the connection's parameters, the requests of both ends, and what goes wrong. */
+/* plan.c — generates from a seed: the connection's parameters, the requests of both ends, and
+ * the faults. */
 #include "tests/rdma/sim/sim.h"
 
 #include <string.h>
@@ -139,7 +140,8 @@ static struct work *new_work(struct sim *s, unsigned end, enum work_kind kind)
 		w->limit_ns = chance(r, 800) ? 1 + delay(r, 200000) : 0;
 		break;
 	default:
-		/* What is lost may have no completion, and a silent peer is no error: only deadlines end such requests. */
+		/* A lost operation may have no completion, and a silent peer is not an error:
+		 * only deadlines end such requests. */
 		w->limit_ns = s->p.fault == BLACK_HOLE || s->p.fault == STALL || s->lenient || chance(r, 300)
 				      ? 10 * MS + random_bits(r) % (3 * SECOND) : 0;
 	}

@@ -1,4 +1,5 @@
-/* referee.c — which arrivals an honest peer can cause, judged from the slots that an end has written, without a look at the link.
+/* referee.c — decides which arrivals an honest peer can cause, from the slots that an end has
+ * written, without reading the state of the link.
  *
  * A message fills its slots in order: all its segments but the last are as long as their slots, and each has one immediate for each of
  * its stripes, which may arrive in any order.  A receive has ended when all segments up to the last one have arrived. */
@@ -19,7 +20,7 @@ void reset_referee(struct end *e, uint32_t first)
 	e->referee.first_message = first;
 }
 
-/* An end tells its peer of slots, some perhaps once more. */
+/* An end sends slots to its peer, some of them perhaps again. */
 void slots_told(struct sim *s, struct end *e, const gpul_rdma_op *op)
 {
 	struct referee *r = &e->referee;
@@ -79,7 +80,7 @@ static bool may_be_first(struct end *e, const struct told_slot *t, uint32_t byte
 	return last ? m->seen <= t->segment && (bytes || !t->segment) : bytes == t->room && !t->ends;
 }
 
-/* True if the arrival can be right; it is counted then. */
+/* True if the arrival can be valid; it is then counted. */
 static bool judge(struct sim *s, struct end *e, const gpul_rdma_event *v)
 {
 	struct told_slot *t = &e->referee.slots[(GPUL_RDMA_IMM_SLOT(v->imm) - 1) % GPUL_RDMA_SLOTS];
@@ -118,7 +119,7 @@ static bool judge(struct sim *s, struct end *e, const gpul_rdma_event *v)
 	return true;
 }
 
-/* Give an event to the link, which must fail if and only if the arrival is wrong. */
+/* Pass an event to the link, which must fail if and only if the arrival is invalid. */
 void give_event(struct sim *s, struct end *e, const gpul_rdma_event *v)
 {
 	const bool judged = v->kind == GPUL_RDMA_EVENT_ARRIVED && !gpul_rdma_link_failed(e->link)->status;
@@ -145,7 +146,8 @@ void check_complete(struct sim *s, const struct work *w, const uint64_t *bytes)
 	}
 }
 
-/* An arrival for one of the slots that the peer has been told, mostly a right one, though the peer has not sent it. */
+/* Generate an arrival for one of the slots that the peer has got, usually a valid one, although
+ * the peer has not sent it. */
 static void invent_arrival(struct sim *s, struct end *e, gpul_rdma_event *out)
 {
 	struct rng *r = &s->rng;
@@ -154,7 +156,8 @@ static void invent_arrival(struct sim *s, struct end *e, gpul_rdma_event *out)
 
 	for (unsigned tries = 0; tries < 20 && (!t || ((t->full || t->returned || !t->is_told) && chance(r, 990))); tries++)
 		t = &f->slots[(f->told - 1 - below(r, chance(r, 300) ? GPUL_RDMA_SLOTS : 30)) % GPUL_RDMA_SLOTS];
-	if (t->awaited && t->last && chance(r, 300))  /* the slot behind the end of a message of which a stripe has arrived */
+	if (t->awaited && t->last && chance(r, 300))  /* the slot after the end of a message of which a stripe has
+						       * arrived */
 		t = &f->slots[t->sequence % GPUL_RDMA_SLOTS];
 	uint32_t bytes = t->room, sequence = t->sequence;
 	bool last = t->ends ? chance(r, 970) : chance(r, 80);
@@ -167,7 +170,7 @@ static void invent_arrival(struct sim *s, struct end *e, gpul_rdma_event *out)
 	} else if (chance(r, 30)) {
 		bytes = below(r, s->p.segment_bytes + 1);
 	}
-	if (chance(r, 60)) {  /* a slot that the peer may be told next */
+	if (chance(r, 60)) {  /* a slot that the peer may get next */
 		sequence = f->told + 1 + below(r, 4);
 		bytes = below(r, 4);
 		last = true;
@@ -179,7 +182,7 @@ static void invent_arrival(struct sim *s, struct end *e, gpul_rdma_event *out)
 		out->qp += s->p.n_qps;
 }
 
-/* Arrivals in any order, most of them right one by one, until one is wrong. */
+/* Arrivals in any order, most of them valid by themselves, until one is invalid. */
 void forge_arrivals(struct sim *s, struct end *e)
 {
 	for (unsigned n = 1 + below(&s->rng, 20); n && !gpul_rdma_link_failed(e->link)->status && !s->reason[0]; n--) {
@@ -190,7 +193,7 @@ void forge_arrivals(struct sim *s, struct end *e)
 		      GPUL_RDMA_IMM_LAST(v.imm) ? " last" : "");
 		give_event(s, e, &v);
 		if (!gpul_rdma_link_failed(e->link)->status)
-			e->queues[v.qp].recvs--;  /* it was right, and has used a receive */
+			e->queues[v.qp].recvs--;  /* it was valid, and has used a receive */
 	}
 	watch_failure(s, e);
 }

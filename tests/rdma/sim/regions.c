@@ -144,7 +144,7 @@ static void extend(struct sim *s, struct area *a)
 	a->clean = a->used + 64;
 }
 
-/* Everything has its buffers now: fill the memory, and register it. */
+/* Called when all buffers exist: fill the memory, and register it. */
 void register_all(struct sim *s)
 {
 	for (unsigned i = 0; i < ENDS; i++) {

@@ -49,7 +49,8 @@ static void dispatch(struct sim *s, const struct future *f)
 	}
 }
 
-/* All requests of an end that did not fail have ended: it is not busy any more, after a while. */
+/* All requests of an end that did not fail have ended: the end is no longer busy after a
+ * while. */
 static bool is_quiet(const struct sim *s)
 {
 	for (unsigned i = 0; i < ENDS; i++)

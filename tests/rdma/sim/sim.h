@@ -4,8 +4,8 @@
  *     end.c     one end's thread: ticks, events, requests, operations
  *     fabric.c  executes operations between the two memories, with random delays
  *     fault.c   errors, deaths, stalls, lost messages, forged events; the socket beside the fabric
- *     check.c   what must be true of each operation and request, and at the end
- *     referee.c which arrivals are right
+ *     check.c   invariants of each operation and request, and at the end
+ *     referee.c which arrivals are valid
  *     base.c    random numbers, the queue of future events, the trace
  *     sim.c     main: seeds, jobs
  *
@@ -27,9 +27,9 @@ enum {
 	AREA_BYTES = 64 << 20,      /* address space of an area; little of it is used */
 	STAGE_BYTES = 64 << 20,
 	MAX_BACKLOG = 1 << 16,
-	TOLD_MESSAGES = 4096,       /* more than a run has; a power of two */
+	TOLD_MESSAGES = 4096,       /* more events than a run has; a power of two */
 	NOISE_BYTES = 24 << 20,     /* random bytes: the content of each message is a part of them */
-	UNTOUCHED = 0xee,           /* memory that nobody may write */
+	UNTOUCHED = 0xee,           /* memory that must not be written */
 	REUSED = 0x5a,              /* a buffer whose request has ended, and that its owner uses for other things */
 	MAX_TAKE = 160,
 	REASON = 400,
@@ -40,8 +40,8 @@ enum {
 #define SECOND (1000 * MS)
 #define LEASE_NS (5 * SECOND)
 #define NOTICE_NS (7500 * MS)       /* from the loss of a path until the error completion */
-#define FOREVER (1000 * SECOND)     /* a deadline that no correct run reaches */
-#define HANG_NS (60 * SECOND)       /* no run needs so long */
+#define FOREVER (1000 * SECOND)     /* a deadline that a correct run never reaches */
+#define HANG_NS (60 * SECOND)       /* time limit of a run */
 
 struct rng {
 	uint64_t state;
@@ -58,13 +58,14 @@ enum fault {
 	ERROR_COMPLETION,  /* one operation of `victim` completes with an error */
 	DEATH,             /* `victim` dies */
 	STALL,             /* the thread of `victim` stops; its socket's thread may go on */
-	PARTITION,         /* the socket carries nothing any more */
-	BLACK_HOLE,        /* the fabric carries nothing any more */
+	PARTITION,         /* the socket no longer delivers anything */
+	BLACK_HOLE,        /* the fabric no longer delivers anything */
 	WRONG_TAG,
 	SHORT_BUFFER,
 	DEADLINE,          /* deadlines that expire */
-	HOSTILE,           /* `victim` is given rubbish: slots, immediates, datagrams, completions */
-	HOSTILE_ORDER,     /* `victim` is given immediates for its slots in any order */
+	HOSTILE,           /* `victim` gets invalid slots, immediates, datagrams and
+			    * completions */
+	HOSTILE_ORDER,     /* `victim` gets immediates for its slots in any order */
 	ABANDON,           /* both ends are destroyed with requests in flight */
 	N_FAULTS,
 };
@@ -73,9 +74,10 @@ enum role { SEND_FROM, RECV_INTO, PUT_FROM, PUT_INTO, SIGNAL_INTO };
 
 struct work;
 
-struct buffer {                     /* in an area; sorted by address, with untouched bytes between two */
+struct buffer {                     /* position in an area; sorted by address, with untouched bytes
+				     * between two buffers */
 	uint64_t at;
-	uint32_t bytes, noise;      /* noise: where its content is, or will be */
+	uint32_t bytes, noise;      /* position of its content in the noise */
 	uint32_t filled;            /* RECV_INTO: size of the message */
 	uint8_t role;
 	struct work *owner;         /* PUT_INTO, SIGNAL_INTO: of the other end */
@@ -108,7 +110,8 @@ enum shape {
 	MIXED,
 	MANY,    /* more messages than slots */
 	LONG,    /* a message of more segments than slots */
-	FLOOD,   /* a message of thousands of segments, then many small ones, to an end that is often away */
+	FLOOD,   /* a message of thousands of segments, then many small ones, to an end that
+		  * often pauses */
 };
 
 struct params {
@@ -123,7 +126,8 @@ struct params {
 	uint64_t post_ns, ack_ns, arrive_ns, copy_ns;  /* typical delays */
 	unsigned slow_qp;           /* GPUL_RDMA_MAX_QPS: none */
 	unsigned in_parts;          /* per mille of the writes that land in two parts */
-	unsigned naps;              /* per mille of the threads' steps after which they are away for long */
+	unsigned naps;              /* per mille of the threads' steps after which they pause for
+				     * long */
 	bool eager;                 /* requests start without pauses */
 	bool early;                 /* completions come before the data lands, except DELIVERED ones */
 	bool offsets;               /* remote addresses count from the start of the piece */
@@ -137,7 +141,7 @@ struct params {
 	bool lands;                 /* ERROR_COMPLETION: the operation had taken effect */
 	bool beats_stop;            /* STALL: the whole process stops */
 	bool failed_lost, eof_lost; /* messages of the socket that do not arrive */
-	bool harmless, must_fail;   /* no link may fail; both must fail */
+	bool harmless, must_fail;   /* whether no link may fail; whether both must fail */
 	uint64_t socket_ns;
 };
 
@@ -216,7 +220,7 @@ struct end {
 	uint64_t ended_copy;        /* the operation of a copy that has ended */
 	uint32_t n_messages;        /* of the receives that have begun */
 	struct referee referee;
-	gpul_rdma_request stale;    /* a handle that has been tested to its end */
+	gpul_rdma_request stale;    /* a handle whose end a test has reported */
 
 	struct inbox_item *inbox;
 	uint32_t inbox_head, inbox_tail, inbox_room;

@@ -1,4 +1,5 @@
-/* device_faults.c — errors on a real device (rxe in a guest: tests/vm): each gives the right record on both sides.
+/* device_faults.c — errors on a real device (rxe in a guest: tests/vm): each produces the
+ * expected record on both sides.
  *
  * Not part of `ninja check`: it needs a device.  Exits 77 where there is none. */
 #include "tests/rdma/verbs/ends.h"
@@ -33,7 +34,7 @@ static void sleep_ms(long ms)
 	nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
 }
 
-/* Read the asynchronous events that there are, as the watch thread does. */
+/* Read the pending asynchronous events, as the watch thread does. */
 static void read_events(struct end *e)
 {
 	struct pollfd fd = { .fd = gpul_rdma_verbs.async_fd(e->device), .events = POLLIN };
@@ -103,7 +104,7 @@ static void wrong_local_memory_fails(void **state)
 	op.local_key += 0x100;
 	post_all(&a, &op, 1);
 	native = failure_of(&a, "sender").native;
-	/* the second: rxe of Linux 6.1, the third: of Linux 6.12, which does not say why */
+	/* the second: rxe of Linux 6.1; the third: rxe of Linux 6.12, which gives no reason */
 	assert_true(native == IBV_WC_LOC_PROT_ERR || native == IBV_WC_LOC_QP_OP_ERR || native == IBV_WC_WR_FLUSH_ERR);
 	close_pair();
 }

@@ -38,7 +38,7 @@ static void every_status_gives_its_record(void **state)
 		fake_verbs_complete(1, (enum ibv_wc_status)status, 0x81);
 		op.id = 2;
 		post_all(&a, &op, 1);
-		assert_int_equal(poll_once(&a, events, 8), 1);  /* first what came before */
+		assert_int_equal(poll_once(&a, events, 8), 1);  /* first the earlier events */
 		assert_int_equal(events[0].id, 1);
 		why = poll_failure(&a);
 		assert_int_equal(why.status, GPUL_EVERBS);
@@ -83,7 +83,7 @@ static void a_flushed_completion_does_not_hide_the_cause(void **state)
 	fake_verbs_complete(1, IBV_WC_WR_FLUSH_ERR, 0);
 	op = write_op(&a, &b, GPUL_RDMA_OP_WRITE, 0, 8, 1);
 	post_all(&a, &op, 1);
-	assert_int_equal(gpul_rdma_verbs.poll(a.path, events, 8, &n, &why), GPUL_OK);  /* waits for a better reason */
+	assert_int_equal(gpul_rdma_verbs.poll(a.path, events, 8, &n, &why), GPUL_OK);  /* the path waits for a better reason */
 	assert_int_equal(n, 0);
 	fake_verbs_complete(1, IBV_WC_RETRY_EXC_ERR, 0);
 	op.qp = 1;
@@ -186,7 +186,7 @@ static void only_a_dead_device_ends_all_paths(void **state)
 	assert_int_equal(poll_once(&a, events, 8), 0);  /* the retries may outlast it */
 	fake_verbs_raise(IBV_EVENT_PORT_ACTIVE, 0, 1);
 	assert_false(gpul_rdma_verbs.async_read(a.device, &why));
-	assert_false(gpul_rdma_verbs.async_read(a.device, &why));  /* nothing left: it does not wait */
+	assert_false(gpul_rdma_verbs.async_read(a.device, &why));  /* nothing is in flight, so it does not wait */
 	assert_int_equal(why.status, GPUL_OK);
 	fake_verbs_raise(IBV_EVENT_DEVICE_FATAL, 0, 0);
 	assert_true(gpul_rdma_verbs.async_read(a.device, &why));

@@ -1,4 +1,4 @@
-/* test_verbs_gid.c — which GID of a table is chosen. */
+/* test_verbs_gid.c — the choice of a GID from a table. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

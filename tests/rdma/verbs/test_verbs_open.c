@@ -1,4 +1,5 @@
-/* test_verbs_open.c — devices and paths over the fake libibverbs: choices, refusals, and undoing whichever call fails. */
+/* test_verbs_open.c — devices and paths over the fake libibverbs: choices, refusals, and
+ * cleanup after each failing call. */
 #include "tests/rdma/verbs/ends.h"
 
 #include <cmocka.h>
@@ -35,7 +36,7 @@ static void fail_each_call(const gpul_rdma_device_desc *desc, unsigned n_qps)
 		}
 		assert_int_not_equal(err.text[0], 0);
 	}
-	assert_int_equal(n, fake_verbs_calls() + 1);  /* each had its turn */
+	assert_int_equal(n, fake_verbs_calls() + 1);  /* each call has failed once */
 }
 
 static void undoes_everything_whichever_call_fails(void **state)

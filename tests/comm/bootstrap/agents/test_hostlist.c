@@ -1,4 +1,4 @@
-/* test_hostlist.c — lists of hosts, and what is wrong with them. */
+/* test_hostlist.c — lists of hosts, and errors in them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,7 +74,7 @@ static void refuses_malformed_lists(void **state)
 	}
 }
 
-/* Read a file with a text. */
+/* Write a text to a file, and read it as a list. */
 static gpul_status read_text(const char *text, gpul_comm_hosts *out, gpul_error *err)
 {
 	char path[] = "/tmp/gpul-hosts-XXXXXX";

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""gpuload comm launch --hosts over two network namespaces: output, failures, signals; nothing is left behind, whoever is killed."""
+"""gpuload comm launch --hosts over two network namespaces: output, failures, signals; nothing
+remains, whichever process is killed."""
 import glob, os, re, signal, sys, time, unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -7,7 +8,7 @@ sys.path.insert(0, os.path.join(HERE, "../hosts"))
 from namespaces import RANK, ROOT, TwoHosts
 
 GPULOAD = os.path.join(ROOT, os.environ.get("GPULOAD_BUILD", "build"), "gpuload")
-LONG = 120  # seconds; nothing takes that long unless something is wrong
+LONG = 120  # seconds; a passing test never takes that long
 LOOP = "while :; do sleep 0.05; done"
 
 

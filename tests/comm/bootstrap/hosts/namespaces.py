@@ -25,7 +25,7 @@ def ip(*argv):
 class TwoHosts:
     """with TwoHosts() as hosts: hosts.start("b", ...).  Raises OSError where namespaces are not permitted.
 
-    With a seed, the wire is a program, and disturb() says what it does to packets."""
+    With a seed, the wire is a program, and disturb() sets how it disturbs packets."""
 
     def __init__(self, seed=None):
         self.seed, self.wire = seed, None
@@ -90,7 +90,7 @@ class TwoHosts:
         return json.loads(r.stdout)[0]
 
     def sent_bytes(self, host, wire):
-        """What a host has sent over a wire so far."""
+        """The number of bytes that a host has sent over a wire so far."""
         return self.link(host, wire)["stats64"]["tx"]["bytes"]
 
     def environment(self, host, **more):
@@ -132,7 +132,7 @@ class TwoHosts:
                                 "-n", str(2 * n_per_host), *argv])
 
     def set_wire(self, host, state):
-        """Cut the wire at a host ("down"), or mend it ("up"): packets disappear without a word."""
+        """Cut the wire at a host ("down"), or restore it ("up"): packets are lost silently."""
         ip("-n", self.space[host], "link", "set", "wire", state)
 
     def disturb(self, host, loss=0, delay_ms=0, reorder=0):
@@ -150,7 +150,8 @@ class TwoHosts:
             raise OSError("the wire between the namespaces has ended")
 
     def left(self, host):
-        """What the ranks have left on a host: processes, sockets that listen or are connected, files."""
+        """The processes, sockets (listening or connected) and files that the ranks have left on
+        a host."""
         run = ["ip", "netns", "exec", self.space[host]]
         sockets = subprocess.run([*run, "ss", "-Htan", "state", "listening", "state", "established"], capture_output=True, text=True)
         found = [f"process {pid}" for pid in subprocess.run(["ip", "netns", "pids", self.space[host]], capture_output=True, text=True).stdout.split()]

@@ -35,7 +35,7 @@ PartitionName=all Nodes=a,b Default=YES MaxTime=INFINITE State=UP OverSubscribe=
 
 
 def missing():
-    """What a cluster needs and this machine lacks; "": nothing."""
+    """The requirements of a cluster that this machine lacks; "": none."""
     return ", ".join(d for d in DAEMONS if not shutil.which(d, path=os.environ["PATH"] + ":/usr/sbin:/sbin"))
 
 

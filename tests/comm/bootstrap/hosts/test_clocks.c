@@ -1,4 +1,5 @@
-/* test_clocks.c — rank 0 compares its clock with those of the other hosts.  They are one clock here, so each stamp can be checked. */
+/* test_clocks.c — rank 0 compares its clock with those of the other hosts.  Here all hosts have
+ * the same clock, so each stamp can be checked. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

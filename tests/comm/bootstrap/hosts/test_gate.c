@@ -121,7 +121,7 @@ static void expect_refusal(int fd, const char *text)
 	free(p);
 }
 
-/* Say HELLO with a secret; the answer to the PROOF is in p. */
+/* Send HELLO and the PROOF of a secret; the answer to the PROOF is in p. */
 static int visit(const gpul_comm_job *job, const struct boot_visit *v, const char *secret, struct boot_packet *p)
 {
 	int fd = several_connect(job);
@@ -160,7 +160,7 @@ static void strangers_do_not_disturb_the_meeting(void **state)
 	fd = several_connect(&job);
 	(void)send(fd, "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL);
 	expect_refusal(fd, "that does not come from a rank of gpuload");
-	fd = several_connect(&job); /* a HELLO that announces too much */
+	fd = several_connect(&job); /* a HELLO whose head announces too many bytes */
 	gpul_boot_head_fill(&head, 1u << 30);
 	(void)send(fd, &head, sizeof head, MSG_NOSIGNAL);
 	expect_refusal(fd, "a malformed message: type 1 with 1073741824 bytes");
@@ -278,7 +278,7 @@ static void two_processes_with_one_rank_are_named(void **state)
 	free(p);
 }
 
-/* A proof that was heard before does not help: each connection has another challenge. */
+/* Replaying a recorded proof fails, because each connection has another challenge. */
 static void a_repeated_proof_is_refused(void **state)
 {
 	gpul_comm_job job = several_job(0, 3);
@@ -323,7 +323,7 @@ static void answers_of_a_wrong_rank_0_are_refused(void **state)
 {
 	static const unsigned char zeros[GPUL_SHA256_BYTES];
 	static const struct {
-		int type; /* of the answer to the HELLO; 0: rubbish */
+		int type; /* type of the answer to the HELLO; 0: invalid bytes */
 		int version;
 		const char *text;
 	} cases[] = {

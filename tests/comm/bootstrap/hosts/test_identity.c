@@ -1,4 +1,5 @@
-/* test_identity.c — the hosts of ranks that meet on one machine: their numbers and names, and what crosses between them. */
+/* test_identity.c — the hosts of ranks that meet on one machine: their numbers and names, and
+ * the descriptors that they exchange. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +16,7 @@
 
 enum { LONG_MS = 60000, N_RANKS = 5 };
 
-/* The hosts that the job gives to the ranks, and the numbers that these get. */
+/* The host names that the job gives to the ranks, and the expected numbers of the hosts. */
 struct layout {
 	const char *name[N_RANKS];
 	int host[N_RANKS];

@@ -1,4 +1,5 @@
-/* test_messages.c — what crosses between hosts: proofs, packets cut anywhere, payloads that are not what they should be. */
+/* test_messages.c — messages between hosts: proofs, packets that are split anywhere, malformed
+ * payloads. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -110,7 +111,7 @@ static void packets_may_be_cut_anywhere(void **state)
 	free(p);
 }
 
-/* A full socket: a packet is taken once, and its rest is sent when there is room. */
+/* A full socket: a packet is accepted once, and its remainder is sent when there is room. */
 static void a_slow_reader_gets_each_packet_once(void **state)
 {
 	struct boot_stream *from = NULL, *to = NULL;
@@ -152,7 +153,8 @@ static struct boot_packet *packet_with(enum boot_type type, const void *payload,
 	return p;
 }
 
-/* Most machines do not set GPULOAD_COMM_HOST: they are known by their name and the kernel's boot_id. */
+/* Most machines do not set GPULOAD_COMM_HOST: they are identified by their name and the
+ * kernel's boot_id. */
 static void a_machine_without_a_given_name_can_introduce_itself(void **state)
 {
 	const gpul_comm_job job = { .size = 2 };
@@ -213,7 +215,7 @@ static void payloads_with_impossible_numbers_are_refused(void **state)
 		free(packets[i]);
 }
 
-/* Another machine's text goes into messages on a terminal. */
+/* A text from another machine becomes part of a message on a terminal. */
 static void texts_become_printable(void **state)
 {
 	char out[12];

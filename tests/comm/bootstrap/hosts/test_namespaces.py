@@ -5,7 +5,7 @@ import os, shutil, signal, sys, unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from namespaces import RANK, TwoHosts
 
-LONG = 120  # seconds; nothing takes that long unless something is wrong
+LONG = 120  # seconds; a passing test never takes that long
 
 
 class Namespaces(unittest.TestCase):

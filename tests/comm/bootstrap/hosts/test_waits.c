@@ -1,4 +1,5 @@
-/* test_waits.c — a chain of waits: whichever rank's time is over first, the message names the rank that keeps all others waiting. */
+/* test_waits.c — a chain of waits: whichever rank times out first, the message names the rank
+ * that all others wait for. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -19,9 +20,10 @@ enum { MOST_RANKS = 4, FIRST_MS = 1500, SILENT_MS = 200 };
 
 struct chain {
 	const char *hosts;
-	int victim;  /* begins the call, and does not send its block */
-	uint32_t first;  /* mask of the ranks whose time is over first; a stopped rank 0 does not pass on what they say */
-	bool stops;  /* the victim's process stops; else it runs on */
+	int victim;  /* starts the call, and does not send its block */
+	uint32_t first;  /* mask of the ranks that time out first; a stopped rank 0 does not
+			  * forward their reports */
+	bool stops;  /* the victim's process stops; otherwise it continues */
 	uint32_t awaits;  /* ranks for which the victim waits when it stops */
 	uint32_t late;  /* ranks that begin the call only when the victim has stopped */
 };
@@ -97,7 +99,7 @@ static void a_stopped_rank_at_the_end_of_a_chain_is_named(void **state)
 	expect_victim(&(struct chain){ "aabb", .victim = 3, .first = 1u << 0, .stops = true });  /* 0 waits for 2, which waits for 3 */
 	expect_victim(&(struct chain){ "aabb", .victim = 3, .first = 1u << 1, .stops = true });  /* 1, 0, 2, 3 */
 	expect_victim(&(struct chain){ "aabb", .victim = 0, .first = 1u << 1 | 1u << 3, .stops = true });  /* 3, 2, 0 */
-	/* 3, 2, 0, which stops while it waits for 1: what host b knows of 1 is out of date */
+	/* 3, 2, 0, which stops while it waits for 1: host b's entry of 1 is out of date */
 	expect_victim(&(struct chain){ "aabb", .victim = 0, .first = 1u << 1 | 1u << 3, .stops = true, .awaits = 1u << 1, .late = 1u << 1 });
 	expect_victim(&(struct chain){ "aaaa", .victim = 2, .first = 1u << 1, .stops = true });  /* 1, 0, 2 */
 }

@@ -32,7 +32,7 @@ struct packet {
 	unsigned char bytes[PACKET_BYTES];
 };
 
-/* One direction: what a host sends. */
+/* One direction: the packets that a host sends. */
 struct side {
 	int tap;
 	double loss, reorder;      /* 0 to 1 */
@@ -47,7 +47,7 @@ static double chance(uint64_t *state)
 	return (double)(*state >> 33) / (double)(1u << 31);
 }
 
-/* The tap device of a namespace; this process is in another one afterwards. */
+/* Open the tap device of a namespace; this process returns to its own namespace. */
 static int open_tap(const char *name, int home)
 {
 	struct ifreq request = { .ifr_name = "wire", .ifr_flags = IFF_TAP | IFF_NO_PI };
@@ -78,7 +78,8 @@ static unsigned be16(const unsigned char *at)
 	return (unsigned)at[0] << 8 | at[1];
 }
 
-/* A packet of the spared TCP port?  Ethernet, IPv4, TCP: IEEE 802.3, RFC 791, RFC 9293. */
+/* True for a packet of the exempted TCP port.  Ethernet, IPv4, TCP: IEEE 802.3, RFC 791,
+ * RFC 9293. */
 static bool is_spared(const unsigned char *packet, size_t n_bytes)
 {
 	const unsigned char *v4 = packet + 14, *tcp;
@@ -89,7 +90,7 @@ static bool is_spared(const unsigned char *packet, size_t n_bytes)
 	return tcp + 4 <= packet + n_bytes && (be16(tcp) == spared_port || be16(tcp + 2) == spared_port);
 }
 
-/* Carry what a host has sent; a packet that the queue has no room for is lost. */
+/* Forward the packets that a host has sent; packets that do not fit into the queue are lost. */
 static void carry_packets(struct side *from, int to, uint64_t *random, uint64_t now)
 {
 	static unsigned char bytes[PACKET_BYTES];

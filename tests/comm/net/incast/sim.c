@@ -14,12 +14,12 @@
 enum { MAX_EVENTS = 4096, MAX_MESSAGES = 64, STALL_NS = 400000 };
 
 enum what {
-	MESSAGE,        /* the receiver hears of a message of a sender */
+	MESSAGE,        /* a sender's request reaches the receiver */
 	GRANTED,        /* a grant reaches its sender */
 	QUEUED,         /* the data of a grant reaches the queue */
 	SERVED,         /* its last byte has left the link */
 	DEATH,          /* a sender ends */
-	HEARD_OF_DEATH, /* the receiver notices it */
+	HEARD_OF_DEATH, /* the receiver detects the end */
 	TICK,
 };
 
@@ -40,7 +40,7 @@ struct sim {
 	bool dead[SIM_SENDERS], left[SIM_SENDERS];
 	uint64_t size[SIM_SENDERS][MAX_MESSAGES], requested_ns[SIM_SENDERS][MAX_MESSAGES];
 	unsigned n_sent[SIM_SENDERS], n_requested[SIM_SENDERS], n_done[SIM_SENDERS];
-	uint64_t next_message[SIM_SENDERS], next_offset[SIM_SENDERS];  /* of the next grant */
+	uint64_t next_message[SIM_SENDERS], next_offset[SIM_SENDERS];  /* number of the next grant */
 	uint64_t last_arrival_ns[SIM_SENDERS], last_grant_ns[SIM_SENDERS];  /* a connection keeps the order */
 	uint64_t got[SIM_SENDERS];
 	struct sim_figures f;
@@ -273,7 +273,8 @@ struct sim_figures sim_run(const struct sim_plan *p)
 		if (e.what != TICK)
 			s->f.end_ns = e.ns;
 		handle_event(s, &e);
-		/* Messages of one moment are heard of together: no grant in between. */
+		/* Requests at the same time are reported together, without a grant in
+		 * between. */
 		while ((!s->n_events || s->heap[0].ns != s->now) && gpul_admission_next(s->a, &g)) {
 			check_grant(s, &g);
 			send_grant(s, &g);

@@ -1,4 +1,4 @@
-/* test_admission.c — receiver-driven admission: each input and what it permits. */
+/* test_admission.c — receiver-driven admission: each input and the grants that it permits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -137,7 +137,8 @@ static void a_large_piece_is_not_overtaken_by_small_ones(void **state)
 	expect(a, 0, 0, 0, 10, true);
 	assert_true(gpul_admission_request(a, 1, 100));
 	assert_true(gpul_admission_request(a, 0, 10));
-	expect_none(a);  /* the 100 bytes come first, and do not fit; otherwise small messages could starve them */
+	expect_none(a);  /* the 100 bytes are next, and do not fit; they are not overtaken,
+			  * because small messages could starve them */
 	gpul_admission_arrived(a, 0, 10);
 	expect(a, 1, 0, 0, 100, true);
 	gpul_admission_destroy(a);
@@ -196,7 +197,7 @@ static void credits_of_a_late_sender_do_not_count(void **state)
 	assert_false(gpul_admission_is_late(a, 1));
 	assert_int_equal(gpul_admission_held(a), 100);
 	assert_int_equal(gpul_admission_in_flight(a), 0);
-	expect(a, 1, 0, 100, 100, false);  /* now the only active one */
+	expect(a, 1, 0, 100, 100, false);  /* now the only active sender */
 	expect(a, 1, 0, 200, 100, false);
 	expect_none(a);
 	gpul_admission_arrived(a, 0, 40);  /* it sends again */

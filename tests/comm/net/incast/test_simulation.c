@@ -50,7 +50,8 @@ static void the_link_is_busy_while_messages_wait(void **state)
 		for (unsigned i = 0; i < p.n_senders; i++)
 			p.message_bytes[i] = 8 * p.grant_bytes;
 		f = sim_run(&p);
-		/* The rate of the link, but for the first round trip, the last one, and up to 8 % for grants that are cut short. */
+		/* The rate of the link, except for the first and the last round trip, and up to
+		 * 8 % for grants that are cut short. */
 		assert_true((double)f.end_ns <= 1.08 * (double)(f.bytes * p.ns_per_byte) + 8.0 * (double)(p.delay_ns + p.jitter_ns));
 	}
 }
@@ -69,7 +70,8 @@ static void backlogged_senders_get_equal_shares_whatever_their_messages(void **s
 			least = f.share[i] < least ? f.share[i] : least;
 			most = f.share[i] > most ? f.share[i] : most;
 		}
-		/* At most a piece of each apart, and what is in flight. */
+		/* The senders' bytes differ by at most one grant each, and the
+		 * bytes in flight. */
 		assert_true(most - least <= 2 * p.grant_bytes + p.window_bytes);
 	}
 }
