@@ -327,7 +327,7 @@ static bool pass_output(struct dap *d, int *fd, const char *category)
 	return false;
 }
 
-/* The connection to the debugger has ended, and so has the program, or soon will. */
+/* The connection to the debugger has ended: the program has ended too, or soon ends. */
 static void end_program(struct dap *d)
 {
 	const bool attached = d->attached;

@@ -51,7 +51,8 @@ static void judge(const struct fit *f, struct corner *c)
 		c->error += pull * (c->x[k] - f->guess[k]) * (c->x[k] - f->guess[k]);
 }
 
-/* The point at `times` of the way from the worst corner to the middle of the others and beyond. */
+/* Return the point worst + times * (middle - worst), where middle is the mean of the other
+ * corners; with times > 1 it lies beyond the middle. */
 static struct corner reflect(const struct fit *f, const struct corner *worst, const double middle[N], double times)
 {
 	struct corner c;

@@ -225,7 +225,8 @@ static void describe_device(struct ofi_device *d)
 	 * reads the context of their error entries, which is NULL. */
 	a->inline_bytes = strstr(provider, "ofi_rxm") ? 0 : (uint32_t)i->tx_attr->inject_size;
 	/* The same layer crashes when a connection ends in the middle of a write with an immediate: tcp of 1.17 reports that write, which
-	 * has no context, as an error (tcpx_ep_flush_all_queues).  It does so neither with plain writes, nor with empty ones. */
+	 * has no context, as an error (tcpx_ep_flush_all_queues).  Plain writes and empty
+	 * writes are not affected. */
 	d->splits = !strncmp(provider, "tcp;ofi_rxm", 11);
 	a->max_depth = i->tx_attr->size < MAX_DEPTH ? (uint32_t)i->tx_attr->size : MAX_DEPTH;
 	a->ordered = (i->tx_attr->msg_order & FI_ORDER_RMA_WAW) && i->ep_attr->max_order_waw_size >= GPUL_RDMA_MAX_PUT;

@@ -76,9 +76,9 @@ static void receive_frames(gpul_rdma_watched *e, gpul_rdma_failure *why)
 	e->again = true;
 }
 
-/* Send a beat if the next one is due now or soon, because this thread is awake.  The peers do
- * the same, so the beats of all ends of a job come in one burst, and idle threads sleep in
- * between.  Then check the lease. */
+/* Send a heartbeat if the next one is due now or soon, because this thread is awake.  The
+ * peers do the same, so the heartbeats of all ends of a job come in one burst, and idle
+ * threads sleep in between.  Then check the lease. */
 static void check_lease(gpul_rdma_watched *e, gpul_rdma_failure *why)
 {
 	gpul_rdma_frame beat = { .type = GPUL_RDMA_BEAT };
@@ -140,7 +140,7 @@ static gpul_rdma_watched *find_watched(const gpul_rdma_watch *w, uint64_t id)
 	return e;
 }
 
-/* The time until the next beat or expiry; the lock is held. */
+/* Return the time until the next heartbeat or expiry; the lock is held. */
 static int wait_ms(const gpul_rdma_watch *w)
 {
 	uint64_t until = UINT64_MAX, now = gpul_clock_ns();
@@ -154,7 +154,8 @@ static int wait_ms(const gpul_rdma_watch *w)
 	return until < INT32_MAX ? (int)until : INT32_MAX;
 }
 
-/* Serve the channels that may hold frames, and send the others their beats; the lock is held. */
+/* Serve the channels that may hold frames, and send heartbeats to the others; the lock is
+ * held. */
 static void serve_all(gpul_rdma_watch *w)
 {
 	for (gpul_rdma_watched *e = w->all; e; e = e->next) {  /* e stays in the list while it is busy */

@@ -1,4 +1,5 @@
-/* watch.h — a thread that watches the sockets of all connections: it sends beats, and reports the end of a peer at once.
+/* watch.h — a thread that watches the sockets of all connections: it sends heartbeats (BEAT),
+ * and reports the end of a peer at once.
  *
  *     add ──> beats out, beats in ──┬── the socket ends, breaks, FAILED, BYE, or nothing is heard ──> on_failure, once
  *                                   ├── end: this side fails or closes: FAILED or BYE is sent
@@ -18,8 +19,9 @@ extern "C" {
 typedef struct gpul_rdma_watch gpul_rdma_watch;      /* opaque: watch.c */
 typedef struct gpul_rdma_watched gpul_rdma_watched;  /* one channel or descriptor */
 
-/* Callbacks run in the watch's thread, one at a time; they must return soon, because meanwhile no beat is sent, and must not call
- * add or remove.  on_failure is called at most once for each channel. */
+/* Callbacks run in the watch's thread, one at a time; they must return soon, because no
+ * heartbeat is sent meanwhile, and must not call add or remove.  on_failure is called at most
+ * once for each channel. */
 typedef void gpul_rdma_on_failure(void *context, const gpul_rdma_failure *why);
 typedef void gpul_rdma_on_readable(void *context);
 
@@ -39,7 +41,7 @@ void gpul_rdma_watch_destroy(gpul_rdma_watch *w);  /* call after all entries are
  * @w              watch
  * @c              borrowed until gpul_rdma_watch_remove()
  * @limit_ns       how long the peer may be silent; at least 1 ms
- * @peer_limit_ns  the peer's limit: beats are sent often enough for it
+ * @peer_limit_ns  the peer's limit: heartbeats are sent often enough for it
  * @on_failure     called when the connection fails, possibly before this function has returned
  * @context        its argument
  * @out            owned by the caller: gpul_rdma_watch_remove(); untouched on failure

@@ -1,4 +1,5 @@
-/* test_replay.c — calls that repeat, and calls in CUDA graphs: one launch's arguments serve many calls. */
+/* test_replay.c — repeated calls, and calls in CUDA graphs: the arguments of one launch are
+ * used for many calls. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -243,7 +243,7 @@ static gpul_status let_in_more(struct gate *g, gpul_error *err)
 	return st ? st : gpul_boot_failed(g->b, err);
 }
 
-/* Number the hosts, and tell all ranks. */
+/* Number the hosts, and send the numbers to all ranks. */
 static gpul_status announce_hosts(struct gate *g, gpul_error *err)
 {
 	struct boot_hosts hosts = { 0 };

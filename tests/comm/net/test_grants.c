@@ -174,7 +174,7 @@ static uint64_t draw(struct sim *s, uint64_t n)
 	return (s->random >> 33) % n;
 }
 
-/* The sender's kernel posts a step, or its proxy sends one or asks. */
+/* The sender's kernel posts a step, or its proxy sends a step or requests a grant. */
 static void sender_turn(struct sim *s, unsigned route, struct sim_channel *c)
 {
 	const uint64_t slot = c->sent % GPUL_COMM_STEPS;

@@ -183,7 +183,8 @@ static void ranks_of_one_host_use_memory(void **state)
 	run_ranks_on_hosts(4, 2, &options, mixed_pairs, NULL);
 }
 
-/* Calls as a program makes them: the plan chooses, and repeated calls become graphs. */
+/* Make calls as a program does: the plan chooses the algorithm, and repeated calls
+ * become graphs. */
 static void planned_calls(struct rank *r, void *arg)
 {
 	const struct collective sum = { .call = GPUL_COMM_ALLREDUCE, .dtype = GPUL_COMM_I32, .count = 3000 };

@@ -11,8 +11,8 @@ enum { HASHES_MS = 60 * 1000 };
 
 /* A buffer: GUARD_BYTES before and after the data, which begins at a shift. */
 struct buffer {
-	CUdeviceptr plain, window;   /* room */
-	CUdeviceptr at;              /* of the data, in one of them */
+	CUdeviceptr plain, window;   /* allocations that contain the data */
+	CUdeviceptr at;              /* address of the data, in one of the two */
 	unsigned char *image, *back; /* contents before and after the call, with the guards */
 	size_t n_bytes;              /* of the data */
 };

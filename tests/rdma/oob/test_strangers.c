@@ -243,7 +243,8 @@ static void drops_every_kind_of_rubbish(void **state)
 	stop_listening();
 }
 
-/* The caller has created queue pairs for it: it must be informed. */
+/* When a welcomed client disconnects, the caller must be informed, because it
+ * has created queue pairs for the client. */
 static void reports_welcomed_clients_that_go(void **state)
 {
 	gpul_rdma_stranger_event e;
