@@ -103,7 +103,7 @@ class Frame(unittest.TestCase):
     def test_the_counts_and_the_exit_status(self):
         self.assertEqual(self.ended(None, ("a", "passed"), ("b", "skipped")), (0, "1 passed, 0 failed, 1 skipped\n"))
         self.assertEqual(self.ended(None, ("a", "passed"), ("b", "failed", "two\nlines")), (1, "FAILED b: two lines\n1 passed, 1 failed, 0 skipped\n"))
-        self.assertEqual(self.ended(None, ("b", "skipped")), (1, "0 passed, 0 failed, 1 skipped\n"))  # a run without tests shows nothing
+        self.assertEqual(self.ended(None, ("b", "skipped")), (1, "0 passed, 0 failed, 1 skipped\n"))  # fails: no test has run
 
     def test_known_failures_have_a_line_of_their_own(self):
         with open(f"{self.work}/known.txt", "w", encoding="utf-8") as f:

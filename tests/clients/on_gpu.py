@@ -17,10 +17,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 REPOSITORY = "github.com/NVIDIA/cuda-python"
 SUITES = {"core": cuda_core, "bindings": cuda_bindings}
 COMMON = [*cuda_core.PYTEST, "setuptools==80.9.0", "cuda-pathfinder==1.9.1"]
-NVFATBIN = "nvidia-nvfatbin==13.0.85"   # of the toolkit's libraries the one that the GPU machine's may lack
+NVFATBIN = "nvidia-nvfatbin==13.0.85"   # the only library of the toolkit that may be missing on the GPU machine
 PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_24_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
-LEFT_OUT = ("blocked", "notrun")        # outcomes of which compare() tells nothing
-# Most tests of core between processes compare data by a helper buffer in managed memory, which --guard refuses: it gets pinned memory, on both drivers.
+LEFT_OUT = ("blocked", "notrun")        # outcomes that compare() does not report
+# Most tests of core between processes compare data with a helper buffer in managed memory, which --guard refuses: this buffer gets pinned memory instead, on both drivers.
 # Nine tests of managed memory itself use that buffer as well, and fail with pinned memory.
 MANAGED_BUFFER = "class DummyUnifiedMemoryResource"
 PINNED_INSTEAD = {"driver.cuMemAllocManaged(size, driver.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL.value)": "driver.cuMemHostAlloc(size, driver.CU_MEMHOSTALLOC_PORTABLE)",

@@ -64,7 +64,7 @@ def commands(command, names=()):
     found = by_usage(command, names)
     for last, divisor, least in ((1, 1, LARGE), (1, 16, LARGE), (1, 256, LARGE), (None, 16, LARGE), (None, 256, LARGE), (1, 4096, LARGE), (1, 16, MEDIUM), (None, 16, MEDIUM)):
         changed = command
-        for m in reversed(numbers):   # from the end, so that the places of the others stay right
+        for m in reversed(numbers):   # from the end, so that the positions of the other numbers do not change
             n = last if last and m is numbers[-1] else max(1, int(m[0]) // divisor) if int(m[0]) >= least else int(m[0])
             changed = f"{changed[:m.start()]}{n}{changed[m.end():]}"
         if changed not in (command, *found):

@@ -6,7 +6,7 @@ GPULOAD, RANDOM = f"{hosts.BUILD}/gpuload", f"{hosts.BUILD}/tests/comm/soak/comm
 
 
 class Collectives(case.TwoGuests):
-    n_cpus = 1  # each emulated CPU costs a busy machine more than it gives
+    n_cpus = 1  # on a machine with other work, a second emulated CPU makes the guest slower
 
     @classmethod
     def setUpClass(cls):

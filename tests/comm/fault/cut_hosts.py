@@ -76,7 +76,7 @@ class Cut:
         return phases, max(ends), wrong or (f"left: {left}; {texts}" if left else None)
 
     def run(self, rounds, layouts, first=0):
-        """All rounds, and the report; the number of wrong ones."""
+        """Run all rounds and print the report; returns the number of rounds with a wrong result."""
         times, wrong = collections.defaultdict(list), 0
         for i in range(rounds):
             layout, direction = layouts[i % len(layouts)], list(DIRECTIONS)[i // len(layouts) % 3]

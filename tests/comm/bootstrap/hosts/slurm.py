@@ -52,7 +52,7 @@ class Cluster(TwoHosts):
         return self
 
     def daemon(self, host, *argv):
-        """A daemon in the foreground, with its host's name and processes of its own: they end with it."""
+        """Start a daemon in the foreground, with its host's name and in its own pid namespace, so that its child processes end with it."""
         path = shutil.which(argv[0], path=os.environ["PATH"] + ":/usr/sbin:/sbin")
         script = f'hostname {host}; mount --bind {self.folder.name}/hosts /etc/hosts; exec "$@"'
         return self.start_inside(host, ["unshare", "-u", "-pf", "--mount-proc", "--kill-child", "sh", "-c", script, "sh", path, *argv[1:]])
