@@ -221,9 +221,10 @@ gpul_status gpul_comm_alltoall(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv,
 
 /** Send to a rank, which must call gpul_comm_recv() with the same number of bytes.
  *
- * Outside of a group the kernel ends only when the data has been put into the channel; a message that does not fit waits for the
- * receiver, and so does each message of protocol Simple over device memory, which needs to know the receiver's buffer.  Two ranks that both send first, and receive afterwards, on the same stream, can therefore wait for each other
- * for ever: put both calls into one group.
+ * Outside of a group the kernel ends only when the data has been put into the channel; a message that does not fit waits for
+ * the receiver, and so does each message of protocol Simple over device memory, which needs to know the receiver's buffer.
+ * Two ranks that both send first, and receive afterwards, on the same stream, can therefore wait for each other forever: put
+ * both calls into one group.
  *
  * @c       communicator
  * @send    count elements

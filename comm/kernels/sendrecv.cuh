@@ -6,7 +6,7 @@
  *     transfer 3: to itself     block 8           a copy
  *
  * Sends and receives, and the transfers of different ranks, have blocks of their own, so a send that waits for a credit does not
- * hold up a receive: two ranks that send to each other in one group cannot wait for each other for ever.
+ * hold up a receive: two ranks that send to each other in one group cannot wait for each other forever.
  *
  * The receiver compares the size of the message with its own: in Simple, by the entry of the
  * first slot; in LL and LL128, by a pack that is sent before the message. */
