@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "bench/timed.h"
+#include "cli/lib/bench/samples.h"
 
 enum { POLL = 1, POLL_ONE_LINE = 2, FENCE = 4, GPU_FENCE = 8, STORE = 16 };
 enum { RUNS = 5, MOST_THREADS = 512, THREAD_BYTES = 1024, LINE_BYTES = 64 };
@@ -69,13 +70,6 @@ static void write_kernels(FILE *to)
 		write_kernel(to, rows[r].name, rows[r].what);
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* The median time of a launch in milliseconds. */
 static gpul_status median_ms(struct bench *b, const gpul_kernel *kernel, unsigned n, double *out, gpul_error *err)
 {
@@ -91,11 +85,9 @@ static gpul_status median_ms(struct bench *b, const gpul_kernel *kernel, unsigne
 		st = st ? st : gpul_kernel_launch(kernel, &config, args, sizes, 3, err);
 		st = st ? st : timed_end(&b->timed, &ms[i], err);
 	}
-	if (st)
-		return st;
-	qsort(ms + 1, RUNS, sizeof *ms, compare_doubles);
-	*out = ms[1 + RUNS / 2];
-	return GPUL_OK;
+	if (!st)
+		*out = samples_spread_of(ms + 1, RUNS).median;
+	return st;
 }
 
 static gpul_status measure_rows(struct bench *b, gpul_error *err)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/lib/bench/samples.h"
 #include "core/clock.h"
 #include "driver/context.h"
 #include "loader/loader.h"
@@ -74,17 +75,9 @@ static gpul_status time_batch(const struct bench *b, bool bare, double *ns, gpul
 	return st;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static double median(double *v, int n)
 {
-	qsort(v, (size_t)n, sizeof *v, compare_doubles);
-	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+	return samples_spread_of(v, (size_t)n).median;
 }
 
 static gpul_status measure_pairs(const struct bench *b, gpul_error *err)

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "bench/timed.h"
+#include "cli/lib/bench/samples.h"
 #include "lab/netqueue/netqueue.h"
 
 enum { RUNS = 5, SLOT_BYTES = 512 << 10, COPY_THREADS = 512, COPY_LOADS = 4, COPY_BLOCKS_PER_MULTIPROCESSOR = 4 };
@@ -140,13 +141,6 @@ static gpul_status time_call(struct bench *b, gpul_status (*call)(struct bench *
 	return st ? st : timed_end(&b->timed, ms, err);
 }
 
-static int compare_times(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Run each in turn, without counting the first round, and compute the medians. */
 static gpul_status measure_row(struct bench *b, const struct row *row, const char *memory, gpul_error *err)
 {
@@ -161,10 +155,8 @@ static gpul_status measure_row(struct bench *b, const struct row *row, const cha
 	}
 	if (st)
 		return st;
-	for (int k = 0; k < 3; k++) {
-		qsort(&ms[k][1], RUNS, sizeof(double), compare_times);
-		rate[k] = (double)bytes / ms[k][1 + RUNS / 2] / 1e6;
-	}
+	for (int k = 0; k < 3; k++)
+		rate[k] = (double)bytes / samples_spread_of(&ms[k][1], RUNS).median / 1e6;
 	if (row->least == row->most)
 		printf("| %-9s | %7u |", memory, row->most);
 	else

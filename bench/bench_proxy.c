@@ -19,6 +19,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/lib/bench/samples.h"
 #include "core/clock.h"
 #include "proxy/proxy.h"
 #include "tests/proxy/pusher.h"
@@ -218,13 +219,6 @@ static gpul_status record_latency(void *context, gpul_fifo *fifo, const gpul_fif
 	return GPUL_OK;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static void push_at_pace(struct bench *b, uint64_t ns, unsigned n)
 {
 	atomic_store(&b->n_latencies, 0);
@@ -235,7 +229,7 @@ static void push_at_pace(struct bench *b, uint64_t ns, unsigned n)
 	}
 	while (atomic_load(&b->n_latencies) < n)
 		;
-	qsort(b->latency_ns, n, sizeof(*b->latency_ns), by_value);
+	samples_sort_ns((int64_t *)b->latency_ns, n);
 	printf(" %.1f, %.1f, %.1f |", (double)b->latency_ns[n / 2] * 1e-3, (double)b->latency_ns[n - 1 - n / 100] * 1e-3,
 	       (double)b->latency_ns[n - 1] * 1e-3);
 }

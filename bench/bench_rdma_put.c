@@ -8,7 +8,7 @@
  *     kernel   64 blocks ─ FIFO ─ proxy: 64 triggers ─ progress   ┴──> the same connection ──> a child process
  *
  * Each put writes 64 bytes and raises a step.  Both have the same batch and the same number of puts in flight.  The runs
- * alternate; the ratio is that of the medians.  Only installed headers are used.
+ * alternate; the ratio is that of the medians.  Of the library, only installed headers are used.
  *
  * A GPU takes no CPU time.  The software GPU does: its threads, and the child, get the first CPU, and the thread that posts, or
  * the proxy, gets the others; with one CPU, or with a real GPU, all threads run anywhere. */
@@ -25,6 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/lib/bench/samples.h"
 #include "core/clock.h"
 #include "core/file.h"
 #include "driver/context.h"
@@ -335,19 +336,6 @@ static gpul_status run_kernels(struct bench *b, double *rate, gpul_error *err)
 
 /* ---- main ------------------------------------------------------------------------------------------------------ */
 
-static int compare(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *of, uint64_t n)
-{
-	qsort(of, n, sizeof *of, compare);
-	return n % 2 ? of[n / 2] : (of[n / 2 - 1] + of[n / 2]) / 2;
-}
-
 static gpul_status run_all(struct bench *b, int socket, gpul_error *err)
 {
 	gpul_rdma_device_info info;
@@ -371,8 +359,8 @@ static gpul_status run_all(struct bench *b, int socket, gpul_error *err)
 	}
 	if (st)
 		return st;
-	direct = median(b->direct, b->runs);
-	kernels = median(b->kernels, b->runs);
+	direct = samples_spread_of(b->direct, b->runs).median;
+	kernels = samples_spread_of(b->kernels, b->runs).median;
 	printf("median: direct %9.0f puts/s, kernels %9.0f puts/s, ratio %.2f\n", direct, kernels, kernels / direct);
 	return GPUL_OK;
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "bench/session.h"
+#include "cli/lib/bench/samples.h"
 
 enum { MAX_RUNS = 101 };
 
@@ -163,13 +164,6 @@ static const struct job jobs[] = {
 	{ "nbody 4096", KERNELS, "nbody", setup_nbody, { { 16, 1, 1 }, { 256, 1, 1 } } },
 };
 
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static _Bool measure_job(const struct job *j, unsigned n_workers, int runs)
 {
 	struct session s;
@@ -187,7 +181,7 @@ static _Bool measure_job(const struct job *j, unsigned n_workers, int runs)
 		least_cpu = cpu < least_cpu ? cpu : least_cpu;
 	}
 	if (s.err.status == GPUL_OK) {
-		qsort(ms, (size_t)runs, sizeof *ms, compare_doubles);
+		samples_sort(ms, (size_t)runs);
 		double to_ns = 1e6 / (double)instructions;
 		printf("| %-16s | %7s | %10.1f M | %8.2f | %9.2f | %7.3f | %7.3f |\n", j->name,
 		       n_workers ? "1" : "all", (double)instructions * 1e-6, ms[0],

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "bench/timed.h"
+#include "cli/lib/bench/samples.h"
 #include "cli/lib/fill.h"
 #include "cli/sum/sum.h"
 #include "core/clock.h"
@@ -29,13 +30,6 @@ struct bench {
 	CUdeviceptr device, other;     /* device: contains the data; other: the destination of copies */
 	gpul_mem *numa;                /* host-numa memory; NULL: not available */
 };
-
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
 
 /* An operation to measure: the function queues its work on b->timed.stream. */
 typedef gpul_status work(struct bench *b, CUdeviceptr at, gpul_error *err);
@@ -78,7 +72,7 @@ static gpul_status measure_row(struct bench *b, const char *name, work *w, CUdev
 		st = time_once(b, w, at, &ms[i], err);
 	if (st)
 		return st;
-	qsort(ms, (size_t)b->runs, sizeof *ms, compare_doubles);
+	samples_sort(ms, (size_t)b->runs);
 	printf("| %-36s | %9.3f | %9.3f | %9.1f |\n", name, ms[0], ms[b->runs / 2],
 	       (double)b->bytes / ms[b->runs / 2] * 1e-6);
 	fflush(stdout);

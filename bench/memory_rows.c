@@ -2,7 +2,8 @@
 #include "bench/memory.h"
 
 #include <stdio.h>
-#include <stdlib.h>
+
+#include "cli/lib/bench/samples.h"
 
 enum { MAX_ROWS = 64 };
 
@@ -13,16 +14,9 @@ static struct row {
 } rows[MAX_ROWS];
 static int n_rows;
 
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static double quantile(double *v, int n, double share)
 {
-	qsort(v, (size_t)n, sizeof *v, compare_doubles);
+	samples_sort(v, (size_t)n);
 	return v[(int)(share * (n - 1) + 0.5)];
 }
 

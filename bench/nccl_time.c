@@ -1,7 +1,6 @@
 /* nccl_time.c — check and time one operation of one size, on a stream or in a CUDA graph. */
-#include <stdlib.h>
-
 #include "bench/nccl.h"
+#include "cli/lib/bench/samples.h"
 #include "core/clock.h"
 
 enum { WARM_UPS = 5, GRAPH_NODES = 20, SMALL_BATCHES = 5 };
@@ -65,13 +64,6 @@ static gpul_status time_batch(const struct nccl_rank *b, const struct nccl_call 
 	return st;
 }
 
-static int compare_times(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* The median of the batches: 5 of 100 calls for a small size, one of 20 calls for a large one. */
 static gpul_status time_batches(const struct nccl_rank *b, const struct nccl_call *c, CUgraphExec graph, double *us,
 				gpul_error *err)
@@ -85,8 +77,7 @@ static gpul_status time_batches(const struct nccl_rank *b, const struct nccl_cal
 		st = time_batch(b, c, graph, small ? 100 : 20, &all[i], err);
 	if (st)
 		return st;
-	qsort(all, (size_t)n_batches, sizeof *all, compare_times);
-	*us = all[n_batches / 2];
+	*us = samples_spread_of(all, (size_t)n_batches).median;
 	return GPUL_OK;
 }
 

@@ -38,7 +38,7 @@ SUBFOLDERS = {
     "rdma":         ["protocol", "backend", "oob", "nic", "gpu", "verbs", "ofi", "", "put"],
     "comm":         ["bootstrap", "device", "net", "kernels", ""],
     "lab":          ["predict", "sparse", "netqueue"],
-    "cli":          ["lib", "kernels", "soft", "run", "ls", "debug", "compile", "devices", "sum", "share", "fifo/clock", "fifo/bench", "fifo/put", "fifo", "rdma", "comm/netqueue", "comm", ""],
+    "cli":          ["lib", "lib/bench", "kernels", "soft", "run", "ls", "debug", "compile", "devices", "sum", "share", "fifo/clock", "fifo/bench", "fifo/put", "fifo", "rdma", "comm/netqueue", "comm", ""],
 }
 LIBRARY = [m for m in MODULES if m not in ("nvidia/cudart", "softcuda", "nvidia", "lab", "cli")]  # the modules of libgpuload
 # The headers that programs include; those that they include are installed, too.  Every other header is private: it is not installed, and

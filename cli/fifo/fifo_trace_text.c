@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cli/lib/bench/samples.h"
+
 /* Duration of a step of a trigger; negative: the trigger has no such step.  It can be wrong by the clocks' error. */
 typedef int64_t step_ns(const struct fifo_trace_trigger *of);
 
@@ -54,30 +56,16 @@ static const struct step {
 	{ "push begun to synced", of_sync },
 };
 
-static int lesser(const void *a, const void *b)
-{
-	const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 static void print_row(const struct step *s, int64_t *took, unsigned n, unsigned of, struct out *out)
 {
 	static const unsigned per_mille[] = { 500, 900, 990, 1000 };
-	char line[128];
-	int at = snprintf(line, sizeof line, "  %-26s", s->name);
 
-	qsort(took, n, sizeof *took, lesser);
-	for (int i = 0; i < 4; i++) {  /* nearest rank: the result is one of the measured times */
-		const uint64_t rank = ((uint64_t)n * per_mille[i] + 999) / 1000;
-
-		at += snprintf(line + at, sizeof line - (size_t)at, " %10.2f", (double)took[rank - 1] / 1000);
-	}
-	out_text(out, line);
-	if (n < of) {
-		snprintf(line, sizeof line, "   %u of %u", n, of);
-		out_text(out, line);
-	}
+	samples_sort_ns(took, n);
+	out_add(out, "  %-26s", s->name);
+	for (int i = 0; i < 4; i++)
+		out_add(out, " %10.2f", (double)samples_percentile(took, n, per_mille[i]) / 1000);
+	if (n < of)
+		out_add(out, "   %u of %u", n, of);
 	out_text(out, "\n");
 }
 

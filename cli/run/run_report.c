@@ -6,14 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/lib/bench/samples.h"
 #include "cli/lib/units.h"
-
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
 
 /* The least number of bytes that one launch transfers: each buffer is read once, written once, or both. */
 static double bytes_moved(const struct arg *args, size_t n_args)
@@ -32,14 +26,15 @@ struct run_times run_times(const struct run *r)
 {
 	uint32_t n = r->ask.repeat;
 	struct run_times t = { 0 };
+	struct samples_spread spread;
 	double *sorted = malloc(n * sizeof *sorted);
 
 	if (!sorted) /* no memory: report the first time */
 		return (struct run_times){ r->times_ms[0], r->times_ms[0], 0 };
 	memcpy(sorted, r->times_ms, n * sizeof *sorted);
-	qsort(sorted, n, sizeof *sorted, compare_doubles);
-	t.min_ms = sorted[0];
-	t.median_ms = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
+	spread = samples_spread_of(sorted, n);
+	t.min_ms = spread.least;
+	t.median_ms = spread.median;
 	if (t.median_ms > 0)
 		t.bytes_per_s = bytes_moved(r->ask.args, r->ask.n_args) / (t.median_ms / 1000);
 	free(sorted);

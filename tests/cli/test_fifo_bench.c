@@ -215,11 +215,11 @@ static void finds_a_repeated_and_a_missing_warp_push(void **state)
 static void median_of_an_even_count_is_the_mean_of_the_middle_two(void **state)
 {
 	double odd[] = { 5, 1, 3 }, even[] = { 8, 1, 2, 4 };
-	struct fifo_rate rate = fifo_rate_of(odd, 3);
+	struct samples_spread rate = samples_spread_of(odd, 3);
 
 	(void)state;
 	assert_true(rate.median == 3 && rate.least == 1 && rate.most == 5);
-	rate = fifo_rate_of(even, 4);
+	rate = samples_spread_of(even, 4);
 	assert_true(rate.median == 3 && rate.least == 1 && rate.most == 8);
 }
 

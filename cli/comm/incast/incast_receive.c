@@ -5,6 +5,7 @@
 
 #include "cli/comm/incast/incast_queue.h"
 #include "cli/comm/incast/incast_rank.h"
+#include "cli/lib/bench/samples.h"
 #include "comm/net/admission.h"
 #include "core/clock.h"
 
@@ -46,18 +47,11 @@ struct receiver {
 
 /* ---- figures --------------------------------------------------------------------------------------------------- */
 
-static int compare_times(const void *a, const void *b)
-{
-	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 static struct incast_times summarize(uint64_t *ns, uint64_t n)
 {
 	if (!n)
 		return (struct incast_times){ 0 };
-	qsort(ns, n, sizeof *ns, compare_times);
+	samples_sort_ns((int64_t *)ns, n);
 	return (struct incast_times){ .n = n, .p50_ns = ns[(n - 1) / 2], .p99_ns = ns[(n - 1) * 99 / 100], .most_ns = ns[n - 1] };
 }
 

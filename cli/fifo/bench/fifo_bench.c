@@ -66,7 +66,7 @@ static gpul_status measure_op(const struct fifo_bench_request *r, struct fifo_be
 		per_s[i] = (double)(a->triggers * parallel) * 1e9 / (double)ns;
 	}
 	if (!st)
-		row->rate[op] = fifo_rate_of(per_s, r->repeat);
+		row->rate[op] = samples_spread_of(per_s, r->repeat);
 	return st;
 }
 
@@ -102,7 +102,7 @@ static gpul_status measure_warps(const struct fifo_bench_request *r, struct fifo
 		per_s[i] = (double)row->slots * 1e9 / (double)ns;
 	}
 	if (!st)
-		row->rate = fifo_rate_of(per_s, r->repeat);
+		row->rate = samples_spread_of(per_s, r->repeat);
 	return st;
 }
 

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cli/lib/bench/samples.h"
 #include "cli/lib/command.h"
 #include "cli/lib/devices_arg.h"
 #include "cli/lib/out.h"
@@ -48,16 +49,10 @@ struct fifo_bench_request {
 	bool force, json;
 };
 
-/* Triggers per second over the runs of one configuration. */
-struct fifo_rate {
-	double median, least, most;
-};
-
 enum { FIFO_N_PERCENTILES = 5 };
-extern const double fifo_percentiles[FIFO_N_PERCENTILES];  /* 50 ... 100 */
 
 struct fifo_latency {
-	int64_t ns[FIFO_N_PERCENTILES];
+	int64_t ns[FIFO_N_PERCENTILES];  /* 50, 90, 99, 99.9 and 100 % */
 };
 
 struct fifo_latencies {
@@ -71,7 +66,7 @@ struct fifo_row {
 	struct fifo_config config;
 	unsigned lanes;
 	uint64_t triggers;  /* per thread and run */
-	struct fifo_rate rate[FIFO_N_OPS];
+	struct samples_spread rate[FIFO_N_OPS];  /* triggers per second over the runs */
 	struct fifo_latencies latency;
 };
 
@@ -79,7 +74,7 @@ struct fifo_warp_row {
 	enum fifo_mode mode;
 	unsigned warps, lanes;
 	uint64_t slots;  /* triggers pushed in each run by all warps */
-	struct fifo_rate rate;
+	struct samples_spread rate;
 };
 
 struct fifo_bench_result {
@@ -170,8 +165,6 @@ gpul_status fifo_bench_latency(struct fifo_bench *b, enum fifo_mode mode, unsign
  * Errors  GPUL_EINVAL a wrong option; the message gives the allowed values */
 gpul_status fifo_bench_parse(const struct cli_args *args, struct fifo_bench_request *out, gpul_error *err);
 
-/* Compute median, minimum and maximum of n >= 1 rates; sorts the array. */
-struct fifo_rate fifo_rate_of(double *per_s, unsigned n);
 /* Compute percentiles of n >= 1 times (nearest rank); sorts the array.  A time below 0, which the error of two clocks can
  * cause, counts as 0. */
 void fifo_latency_of(int64_t *ns, uint64_t n, struct fifo_latency *out);

@@ -2,7 +2,7 @@
 #include "cli/fifo/bench/fifo_bench.h"
 #include "cli/lib/json.h"
 
-static void add_rate(struct json *j, const char *key, const struct fifo_rate *rate)
+static void add_rate(struct json *j, const char *key, const struct samples_spread *rate)
 {
 	json_begin(j, key, '{');
 	json_double(j, "median", rate->median);

@@ -284,6 +284,17 @@ gpul_status fifo_bench_warp_push(struct fifo_bench *b, enum fifo_mode mode, unsi
 	return st;
 }
 
+void fifo_latency_of(int64_t *ns, uint64_t n, struct fifo_latency *out)
+{
+	static const unsigned per_mille[FIFO_N_PERCENTILES] = { 500, 900, 990, 999, 1000 };
+
+	samples_sort_ns(ns, n);
+	for (int i = 0; i < FIFO_N_PERCENTILES; i++) {
+		out->ns[i] = samples_percentile(ns, n, per_mille[i]);
+		out->ns[i] = out->ns[i] > 0 ? out->ns[i] : 0;
+	}
+}
+
 /* stamps has two times per trigger; ns is scratch space for one time per trigger. */
 static void compute_latencies(const uint64_t *stamps, const uint64_t *popped_ns, const struct fifo_clock_relation *clocks,
 		     int64_t *ns, uint64_t n, struct fifo_latencies *out)

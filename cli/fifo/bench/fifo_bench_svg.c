@@ -78,7 +78,7 @@ static struct point point_of(const struct plot *p, const struct fifo_row *row, e
 	const struct fifo_peer *peer = fifo_peer_of(row->config);
 	const enum fifo_mode mode = curve < LANES_RELAXED ? FIFO_SHARED : FIFO_LANES;
 	const enum fifo_op op = (metric == PUSH ? FIFO_PUSH : FIFO_PUSH_SYNC) + (is_relaxed(curve) ? 0 : 1);
-	const struct fifo_rate *rate = &row->rate[op];
+	const struct samples_spread *rate = &row->rate[op];
 	const int64_t *ns = row->latency.to_sync.ns;
 	double known;
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "cli/fifo/put/fifo_put.h"
+#include "cli/lib/bench/samples.h"
 
 #define AT(field) offsetof(struct fifo_put_times, field)
 
@@ -28,13 +29,6 @@ static int64_t time_of(const struct fifo_put_times *of, size_t offset)
 	return *(const int64_t *)(const void *)((const char *)of + offset);
 }
 
-static int compare(const void *a, const void *b)
-{
-	const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 static void print_row(const struct step *s, const struct fifo_put_trace *t, int64_t *took, struct out *out)
 {
 	static const unsigned per_mille[] = { 500, 900, 990, 1000 };
@@ -45,10 +39,10 @@ static void print_row(const struct step *s, const struct fifo_put_trace *t, int6
 				   * the event before the other recorded it */
 			took[i] = 0;
 	}
-	qsort(took, t->n_puts, sizeof *took, compare);
+	samples_sort_ns(took, t->n_puts);
 	out_add(out, "  %-34s", s->name);
-	for (int i = 0; i < 4; i++)  /* nearest rank: the result is one of the measured times */
-		out_add(out, " %10.2f", (double)took[((uint64_t)t->n_puts * per_mille[i] + 999) / 1000 - 1] / 1000);
+	for (int i = 0; i < 4; i++)
+		out_add(out, " %10.2f", (double)samples_percentile(took, t->n_puts, per_mille[i]) / 1000);
 	out_text(out, "\n");
 }
 

@@ -1,0 +1,22 @@
+/* samples.h — the figures of a benchmark: median, least, most, and percentiles of its samples. */
+#ifndef GPULOAD_CLI_LIB_BENCH_SAMPLES_H
+#define GPULOAD_CLI_LIB_BENCH_SAMPLES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Sort in ascending order: numbers, or times in ns. */
+void samples_sort(double *at, size_t n);
+void samples_sort_ns(int64_t *at, size_t n);
+
+struct samples_spread {
+	double median, least, most;  /* of an even number of samples, the median is the mean of the middle two */
+};
+
+/* The spread of n >= 1 samples; sorts them. */
+struct samples_spread samples_spread_of(double *at, size_t n);
+
+/* The sample that so many thousandths of the n >= 1 sorted samples do not exceed (nearest rank); 1000: the largest one. */
+int64_t samples_percentile(const int64_t *sorted, uint64_t n, unsigned per_mille);
+
+#endif
