@@ -1,7 +1,7 @@
 /* comm_svg.c — the result of a collective of gpuload comm as an SVG file.
  *
  *     ┌──────────────────┐     ┌──────────────────┐
- *     │ bus bandwidth    │     │ time of a call   │   x: bytes (cli/lib/plot.h)
+ *     │ bus bandwidth    │     │ time of a call   │   x: bytes (cli/lib/bench/plot.h)
  *     └──────────────────┘     └──────────────────┘
  *
  * A line for the calls out of place, a dashed one for those in place; each point has the shape and the colour of its protocol:
@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "cli/comm/comm_bench.h"
-#include "cli/lib/plot.h"
+#include "cli/lib/bench/plot.h"
 
 /* clang-format off */
 static const char style[] =
@@ -82,20 +82,16 @@ static const char *add_dot(struct out *o, gpul_comm_proto proto, double x, doubl
 
 static void add_curve(const struct plot *p, int place, int panel)
 {
-	const char *unit = panel == RATE ? "GB/s" : "us", *before = "M";
+	const char *unit = panel == RATE ? "GB/s" : "us";
+	struct plot_line line = { p->o, "line", place ? " in" : "", "M", false };
 
 	for (unsigned i = 0; i < p->r->n_rows; i++) {
 		const double x = value_of(&p->r->row[i], place, panel);
 
-		if (x <= 0)
-			continue;
-		if (*before == 'M')
-			out_add(p->o, "<path class=\"line%s\" d=\"", place ? " in" : "");
-		out_add(p->o, "%s%.1f %.1f", before, plot_x(&p->panels[panel], p->r->row[i].bytes), plot_y(&p->panels[panel], x));
-		before = " ";
+		if (x > 0)
+			plot_line_add(&line, plot_x(&p->panels[panel], p->r->row[i].bytes), plot_y(&p->panels[panel], x));
 	}
-	if (*before == ' ')
-		out_text(p->o, "\"/>\n");
+	plot_line_end(&line, NULL);
 	for (unsigned i = 0; i < p->r->n_rows; i++) {
 		const struct comm_row *row = &p->r->row[i];
 		const double x = value_of(row, place, panel);
@@ -117,12 +113,12 @@ static void add_legend(struct out *o)
 	int x = PLOT_LEFT;
 
 	for (int place = 0; place < 2; place++, x += 140) {
-		out_add(o, "<path class=\"line%s\" d=\"M%d %d h30\"/>\n", place ? " in" : "", x, PLOT_LEGEND_Y);
-		out_add(o, "<text x=\"%d\" y=\"%d\">%s</text>\n", x + 37, PLOT_LEGEND_Y + 4, place ? "in place" : "out of place");
+		plot_add_key(o, x, PLOT_LEGEND_Y, "line", place ? " in" : "");
+		plot_add_name(o, x + 37, PLOT_LEGEND_Y, place ? "in place" : "out of place");
 	}
 	for (int proto = GPUL_COMM_LL; proto <= GPUL_COMM_SIMPLE; proto++, x += 90) {
 		out_text(o, add_dot(o, (gpul_comm_proto)proto, x + 15, PLOT_LEGEND_Y));
-		out_add(o, "<text x=\"%d\" y=\"%d\">%s</text>\n", x + 27, PLOT_LEGEND_Y + 4, protos[proto]);
+		plot_add_name(o, x + 27, PLOT_LEGEND_Y, protos[proto]);
 	}
 }
 
@@ -134,10 +130,7 @@ void comm_svg(const struct comm_result *r, struct out *o)
 	find_ranges(&p);
 	(void)snprintf(title, sizeof title, "%s of %s, %d ranks, %s", gpul_comm_call_name(r->q.call), gpul_comm_dtype_name(r->q.dtype),
 		       r->n_ranks, r->about[0].name);
-	svg_begin(o, plot_width(N_PANELS), PLOT_FILE_HEIGHT, title, style);
-	out_add(o, "<text class=\"head\" x=\"%d\" y=\"34\">gpuload comm: ", PLOT_LEFT);
-	svg_name(o, title);
-	out_text(o, "</text>\n");
+	plot_begin(o, plot_width(N_PANELS), PLOT_FILE_HEIGHT, "gpuload comm: ", title, style);
 	add_legend(o);
 	for (int panel = 0; panel < N_PANELS; panel++) {
 		add_panel(&p, panel);

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "cli/comm/comm_trace.h"
-#include "cli/lib/plot.h"
+#include "cli/lib/bench/plot.h"
 
 enum { LEFT = 118, WIDTH = 860, RIGHT = 24, TOP = 104, ROW = 20, BAR = 14, GAP = 9, LEGEND_Y = 74, BELOW = 50, MOST_ROWS = 48,
        MOST_HOSTS = 6 };
@@ -166,18 +166,9 @@ static void add_rows(const struct picture *p)
 	}
 }
 
-/* 1, 2 or 5 times a power of 10: at most 10 of them in the range. */
-static double tick_us(double range_us)
-{
-	const double decade = pow(10, floor(log10(range_us / 10)));
-	const double n = range_us / 10 / decade;
-
-	return decade * (n <= 1 ? 1 : n <= 2 ? 2 : n <= 5 ? 5 : 10);
-}
-
 static void add_axis(const struct picture *p, int bottom)
 {
-	const double range_us = (double)(p->end_ns - p->begin_ns) / 1e3, step = tick_us(range_us);
+	const double range_us = (double)(p->end_ns - p->begin_ns) / 1e3, step = plot_step(range_us, 10);
 
 	for (int i = 0; i * step <= range_us; i++) {
 		const double x = LEFT + WIDTH * i * step / range_us;

@@ -1,11 +1,11 @@
 /* rdma_bench_svg.c — the result of gpuload rdma bench as an SVG file.
  *
- *     ┌──────────────────┐     ┌──────────────────┐   x: bytes per message (cli/lib/plot.h)
+ *     ┌──────────────────┐     ┌──────────────────┐   x: bytes per message (cli/lib/bench/plot.h)
  *     │ Gbit/s           │     │ latency, us      │   this end and the server; p50 and p99
  *     └──────────────────┘     └──────────────────┘ */
 #include <stdio.h>
 
-#include "cli/lib/plot.h"
+#include "cli/lib/bench/plot.h"
 #include "cli/rdma/rdma_bench.h"
 
 /* For readers who cannot distinguish colours, points differ in shape, too: discs for this end, squares for the server. */
@@ -81,20 +81,15 @@ static void add_curve(const struct plot *p, bool there, enum value value)
 {
 	const int panel = value != RATE;
 	const char *name = there ? "server" : "this end", *unit = value == RATE ? "Gbit/s" : "us";
-	bool begun = false;
+	struct plot_line line = { p->o, there ? "there" : "here", value == P99 ? " p99" : "", "M ", false };
 
 	for (unsigned i = 0; i < p->r->n_rows; i++) {
 		const double x = value_of(&p->r->row[i], there, value);
 
-		if (x <= 0)
-			continue;
-		if (!begun)
-			out_add(p->o, "<path class=\"%s%s\" d=\"M", there ? "there" : "here", value == P99 ? " p99" : "");
-		begun = true;
-		out_add(p->o, " %.1f %.1f", plot_x(&p->panels[panel], p->r->row[i].bytes), plot_y(&p->panels[panel], x));
+		if (x > 0)
+			plot_line_add(&line, plot_x(&p->panels[panel], p->r->row[i].bytes), plot_y(&p->panels[panel], x));
 	}
-	if (begun)
-		out_text(p->o, "\"/>\n");
+	plot_line_end(&line, NULL);
 	for (unsigned i = 0; i < p->r->n_rows; i++) {
 		const double x = value_of(&p->r->row[i], there, value);
 
@@ -113,27 +108,24 @@ static void add_legend(const struct plot *p)
 	int x = PLOT_LEFT;
 
 	for (int i = 0; i < 3; i++, x += 130) {
-		out_add(p->o, "<path class=\"%s%s\" d=\"M%d %d h30\"/>\n", i == 1 ? "there" : "here", i == 2 ? " p99" : "", x, PLOT_LEGEND_Y);
+		plot_add_key(p->o, x, PLOT_LEGEND_Y, i == 1 ? "there" : "here", i == 2 ? " p99" : "");
 		if (i < 2) {
 			add_dot(p, i == 1, x + 15, PLOT_LEGEND_Y);
 			out_text(p->o, i == 1 ? "</rect>\n" : "</circle>\n");
 		}
-		out_add(p->o, "<text x=\"%d\" y=\"%d\">%s</text>\n", x + 37, PLOT_LEGEND_Y + 4, names[i]);
+		plot_add_name(p->o, x + 37, PLOT_LEGEND_Y, names[i]);
 	}
 }
 
 void rdma_bench_svg(const struct rdma_bench_result *r, struct out *o)
 {
 	struct plot p = { .r = r, .o = o };
-		char title[256];
+	char title[256];
 
 	find_ranges(&p);
 	snprintf(title, sizeof title, "%s: %s, %s memory to %s memory", rdma_mode_names[r->shape.mode], r->here.device, r->here.memory,
 		 r->there.memory);
-	svg_begin(o, plot_width(2), PLOT_FILE_HEIGHT, title, style);
-	out_add(o, "<text class=\"head\" x=\"%d\" y=\"34\">gpuload rdma bench, ", PLOT_LEFT);
-	svg_name(o, title);
-	out_text(o, "</text>\n");
+	plot_begin(o, plot_width(2), PLOT_FILE_HEIGHT, "gpuload rdma bench, ", title, style);
 	add_legend(&p);
 	for (int panel = 0; panel < 2; panel++)
 		add_panel(&p, panel);

@@ -1,6 +1,6 @@
 /* incast_svg.c — the depth of the queue over time, both modes in one picture.
  *
- *     LEFT  PANEL                            RIGHT
+ *     LEFT  PANEL                            PLOT_RIGHT
  *          ┌────────────────────────────────┐
  *          │ queue, KiB                     │   x: ms since the first message; both axes are linear.
  *          └────────────────────────────────┘   The dashed lines: room of the queue, window of the receiver */
@@ -8,9 +8,9 @@
 #include <stdio.h>
 
 #include "cli/comm/incast/incast.h"
-#include "cli/lib/svg.h"
+#include "cli/lib/bench/plot.h"
 
-enum { LEFT = 74, PANEL = 760, RIGHT = 24, TOP = 112, HEIGHT = 300, LEGEND_Y = 62, BELOW = 60, COLUMNS = PANEL };
+enum { LEFT = PLOT_LEFT, PANEL = 760, TOP = PLOT_TOP, HEIGHT = 300, COLUMNS = PANEL };
 
 /* clang-format off */
 static const char style[] =
@@ -28,14 +28,6 @@ struct plot {
 	struct out *o;
 	double most_ms, most_kib;
 };
-
-/* A round number that divides a range into about n steps: 1, 2 or 5 times a power of 10. */
-static double step_of(double range, int n)
-{
-	const double raw = range / n, power = pow(10, floor(log10(raw)));
-
-	return (raw <= power ? 1 : raw <= 2 * power ? 2 : raw <= 5 * power ? 5 : 10) * power;
-}
 
 static double limit_kib(const struct incast_result *r)
 {
@@ -67,21 +59,20 @@ static double y_of(const struct plot *p, double kib)
 
 static void add_frame(const struct plot *p)
 {
-	const double x_step = step_of(p->most_ms, 8), y_step = step_of(p->most_kib, 6);
+	const struct plot_panel panel = { .x = LEFT, .y = TOP, .width = PANEL, .height = HEIGHT };
+	const double x_step = plot_step(p->most_ms, 8), y_step = plot_step(p->most_kib, 6);
+	char label[32];
 
-	out_add(p->o, "<rect class=\"frame\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n", LEFT, TOP, PANEL, HEIGHT);
-	out_add(p->o, "<text class=\"panel\" x=\"%d\" y=\"%d\">%s, KiB</text>\n", LEFT, TOP - 8,
-		p->r->private_network ? "queue in front of the receiver" : "bytes between the senders and the receiver");
+	plot_add_box(p->o, &panel, p->r->private_network ? "queue in front of the receiver, KiB" : "bytes between the senders and the receiver, KiB");
 	for (int i = 0; i * y_step <= p->most_kib; i++) {
-		out_add(p->o, "<path class=\"grid\" d=\"M%d %.1f h%d\"/>\n", LEFT, y_of(p, i * y_step), PANEL);
-		out_add(p->o, "<text class=\"soft\" text-anchor=\"end\" x=\"%d\" y=\"%.1f\">%g</text>\n", LEFT - 8, y_of(p, i * y_step) + 4,
-			i * y_step);
+		(void)snprintf(label, sizeof label, "%g", i * y_step);
+		plot_add_level(p->o, &panel, y_of(p, i * y_step), label);
 	}
-	for (int i = 0; i * x_step <= p->most_ms; i++)
-		out_add(p->o, "<text class=\"soft tick\" text-anchor=\"middle\" x=\"%.1f\" y=\"%d\">%g</text>\n", x_of(p, i * x_step),
-			TOP + HEIGHT + 17, i * x_step);
-	out_add(p->o, "<text class=\"soft\" text-anchor=\"middle\" x=\"%d\" y=\"%d\">ms since the first message</text>\n", LEFT + PANEL / 2,
-		TOP + HEIGHT + 40);
+	for (int i = 0; i * x_step <= p->most_ms; i++) {
+		(void)snprintf(label, sizeof label, "%g", i * x_step);
+		plot_add_tick(p->o, &panel, x_of(p, i * x_step), label);
+	}
+	plot_add_x_title(p->o, LEFT + PANEL / 2, TOP + HEIGHT, "ms since the first message");
 }
 
 static void add_limit(const struct plot *p, double kib, const char *name)
@@ -122,6 +113,7 @@ static void add_curve(const struct plot *p, int mode)
 
 static void add_legend(const struct plot *p)
 {
+	char name[128];
 	int x = LEFT;
 
 	for (int m = 0; m < INCAST_N_MODES; m++) {
@@ -129,9 +121,10 @@ static void add_legend(const struct plot *p)
 
 		if (!f->measured)
 			continue;
-		out_add(p->o, "<path class=\"%s\" d=\"M%d %d h30\"/>\n", incast_mode_names[m], x, LEGEND_Y);
-		out_add(p->o, "<text x=\"%d\" y=\"%d\">%s-driven: %.3g GB/s, probe p99 %.2g ms</text>\n", x + 37, LEGEND_Y + 4,
-			incast_mode_names[m], f->ns ? (double)f->bytes / (double)f->ns : 0, (double)f->probe.p99_ns / 1e6);
+		(void)snprintf(name, sizeof name, "%s-driven: %.3g GB/s, probe p99 %.2g ms", incast_mode_names[m],
+			       f->ns ? (double)f->bytes / (double)f->ns : 0, (double)f->probe.p99_ns / 1e6);
+		plot_add_key(p->o, x, PLOT_LEGEND_Y, incast_mode_names[m], "");
+		plot_add_name(p->o, x + 37, PLOT_LEGEND_Y, name);
 		x += 380;
 	}
 }
@@ -146,10 +139,7 @@ void incast_svg(const struct incast_result *r, struct out *o)
 	n = snprintf(title, sizeof title, "%d senders, one receiver", r->n_ranks - 1);
 	if (r->private_network)
 		(void)snprintf(title + n, sizeof title - (size_t)n, ", %.4g Gbit/s", (double)r->q.rate_bits / 1e9);
-	svg_begin(o, LEFT + PANEL + RIGHT, TOP + HEIGHT + BELOW, title, style);
-	out_add(o, "<text class=\"head\" x=\"%d\" y=\"34\">gpuload comm incast: ", LEFT);
-	svg_name(o, title);
-	out_text(o, "</text>\n");
+	plot_begin(o, LEFT + PANEL + PLOT_RIGHT, TOP + HEIGHT + PLOT_BELOW, "gpuload comm incast: ", title, style);
 	add_legend(&p);
 	add_frame(&p);
 	add_limit(&p, limit_kib(r), "room of the queue");

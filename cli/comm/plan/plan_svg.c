@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "cli/comm/plan/plan.h"
-#include "cli/lib/plot.h"
+#include "cli/lib/bench/plot.h"
 
 /* clang-format off */
 static const char style[] =
@@ -60,22 +60,17 @@ static void note_all(const struct plan_result *r, struct plot_panel *p)
 /* True: the algorithm has a line. */
 static bool add_line(const struct plan_result *r, const struct plot_panel *p, gpul_comm_algo algo, struct out *o)
 {
-	const char *before = "M";
+	struct plot_line line = { o, gpul_comm_algo_name(algo), "", "M", false };
 	gpul_comm_proto proto = GPUL_COMM_SIMPLE;
 
 	for (unsigned i = 0; i < r->n_rows; i++) {
 		const double us = time_of(&r->rows[i], algo, &proto);
 
-		if (us < 0)
-			continue;
-		if (*before == 'M')
-			out_add(o, "<path class=\"%s\" d=\"", gpul_comm_algo_name(algo));
-		out_add(o, "%s%.1f %.1f", before, plot_x(p, r->rows[i].bytes), plot_y(p, us));
-		before = " ";
+		if (us >= 0)
+			plot_line_add(&line, plot_x(p, r->rows[i].bytes), plot_y(p, us));
 	}
-	if (*before == ' ')
-		out_add(o, "\"><title>%s</title></path>\n", gpul_comm_algo_name(algo));
-	return *before == ' ';
+	plot_line_end(&line, gpul_comm_algo_name(algo));
+	return line.begun;
 }
 
 static void add_changes(const struct plan_result *r, const struct plot_panel *p, struct out *o)
@@ -113,17 +108,14 @@ void plan_svg(const struct plan_result *r, struct out *o)
 	note_all(r, &p);
 	(void)snprintf(title, sizeof title, "%s, %u ranks, %u a host: predicted times", gpul_comm_call_name(r->q.call), r->machine.n_ranks,
 		       r->machine.ranks_per_host);
-	svg_begin(o, PLOT_LEFT + WIDTH + PLOT_RIGHT, PLOT_FILE_HEIGHT, title, style);
-	out_add(o, "<text class=\"head\" x=\"%d\" y=\"34\">gpuload comm plan: ", PLOT_LEFT);
-	svg_name(o, title);
-	out_text(o, "</text>\n");
+	plot_begin(o, PLOT_LEFT + WIDTH + PLOT_RIGHT, PLOT_FILE_HEIGHT, "gpuload comm plan: ", title, style);
 	plot_add_frame(o, &p, "time of a call, us", "bytes", sizes, r->n_rows);
 	add_changes(r, &p, o);
 	for (gpul_comm_algo a = GPUL_COMM_RING; a < GPUL_COMM_N_ALGOS; a++) {
 		if (!add_line(r, &p, a, o))
 			continue;
-		out_add(o, "<path class=\"%s\" d=\"M%d %d h30\"/>\n", gpul_comm_algo_name(a), x, PLOT_LEGEND_Y);
-		out_add(o, "<text x=\"%d\" y=\"%d\">%s</text>\n", x + 37, PLOT_LEGEND_Y + 4, gpul_comm_algo_name(a));
+		plot_add_key(o, x, PLOT_LEGEND_Y, gpul_comm_algo_name(a), "");
+		plot_add_name(o, x + 37, PLOT_LEGEND_Y, gpul_comm_algo_name(a));
 		x += 130;
 	}
 	add_checks(r, &p, o);

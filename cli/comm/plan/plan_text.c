@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "cli/comm/plan/plan.h"
-#include "cli/lib/plot.h"
+#include "cli/lib/bench/plot.h"
 
 /* Format a size for a sentence: exact if it is round, else with three digits. */
 static void add_size(struct out *o, uint64_t bytes)

@@ -14,9 +14,9 @@
 #include <stdio.h>
 
 #include "cli/fifo/bench/fifo_bench.h"
-#include "cli/lib/svg.h"
+#include "cli/lib/bench/plot.h"
 
-enum { LEFT = 74, PANEL = 250, GAP = 22, RIGHT = 24, TOP = 124, HEIGHT = 220, ROW = HEIGHT + 62, INSIDE = 18 };
+enum { LEFT = PLOT_LEFT, PANEL = 250, GAP = 22, RIGHT = PLOT_RIGHT, TOP = 124, HEIGHT = 220, ROW = HEIGHT + 62 };
 enum { MOST_SIZES = 16, ACROSS = 4, LEGEND_Y = 66 };
 
 /* The panels of a size, from top to bottom. */
@@ -55,8 +55,7 @@ struct plot {
 	const struct fifo_bench_result *result;
 	struct out *o;
 	unsigned size[MOST_SIZES], n_sizes;
-	double threads_log[2];  /* log2 of the smallest and the largest number of threads */
-	int decade[2][2];       /* log10 of the bottom and the top: of the rates in M/s, of the latency in us */
+	struct plot_panel rates, latencies;  /* the axes of all panels of a kind: threads; million triggers per second, us */
 };
 
 /* A point of a curve: the value and its spread; value 0: there is none. */
@@ -93,44 +92,26 @@ static struct point point_of(const struct plot *p, const struct fifo_row *row, e
 	return (struct point){ rate->median / 1e6, rate->least / 1e6, rate->most / 1e6 };
 }
 
-/* The decades around the points of the metrics from `first` to `last`. */
-static void find_decades(const struct plot *p, enum metric first, enum metric last, int decade[2])
-{
-	double least = INFINITY, most = 0;
-
-	for (unsigned i = 0; i < p->result->n_rows; i++) {
-		for (int curve = 0; curve < N_CURVES * N_METRICS; curve++) {
-			const enum metric metric = (enum metric)(curve % N_METRICS);
-			const struct point at = point_of(p, &p->result->row[i], (enum curve)(curve / N_METRICS), metric);
-
-			if (metric < first || metric > last || at.value <= 0)
-				continue;
-			least = fmin(least, at.least > 0 ? at.least : at.value);
-			most = fmax(most, at.most);
-		}
-	}
-	decade[0] = most > 0 ? (int)floor(log10(least)) : 0;
-	decade[1] = most > 0 ? (int)ceil(log10(most)) : 1;
-	decade[1] += decade[1] == decade[0];
-}
-
 static void find_ranges(struct plot *p)
 {
-	p->threads_log[0] = INFINITY;
+	p->rates = p->latencies = plot_panel(0);
 	for (unsigned i = 0; i < p->result->n_rows; i++) {
 		const struct fifo_row *row = &p->result->row[i];
-		const double threads = log2(row->config.parallel);
 		bool known = false;
 
 		for (unsigned s = 0; s < p->n_sizes; s++)
 			known = known || p->size[s] == row->config.size;
 		if (!known && p->n_sizes < MOST_SIZES)
 			p->size[p->n_sizes++] = row->config.size;
-		p->threads_log[0] = fmin(p->threads_log[0], threads);
-		p->threads_log[1] = fmax(p->threads_log[1], threads);
+		for (int k = 0; k < N_CURVES * N_METRICS; k++) {
+			const enum metric metric = (enum metric)(k % N_METRICS);
+			const struct point at = point_of(p, row, (enum curve)(k / N_METRICS), metric);
+			struct plot_panel *axes = metric == LATENCY ? &p->latencies : &p->rates;
+
+			plot_note(axes, row->config.parallel, at.least > 0 ? at.least : at.value);
+			plot_note(axes, row->config.parallel, at.value > 0 ? at.most : 0);
+		}
 	}
-	find_decades(p, PUSH, PUSH_SYNC, p->decade[0]);
-	find_decades(p, LATENCY, LATENCY, p->decade[1]);
 }
 
 /* ---- coordinates ---------------------------------------------------------------------- */
@@ -145,20 +126,15 @@ static int panel_y(unsigned s, enum metric metric)
 	return TOP + ((int)(s / ACROSS) * N_METRICS + (int)metric) * ROW;
 }
 
-static double x_of(const struct plot *p, unsigned s, unsigned threads)
+static struct plot_panel panel_of(const struct plot *p, unsigned s, enum metric metric)
 {
-	const double range = p->threads_log[1] - p->threads_log[0];
-	const double part = range > 0 ? (log2(threads) - p->threads_log[0]) / range : 0.5;
+	struct plot_panel panel = metric == LATENCY ? p->latencies : p->rates;
 
-	return panel_x(s) + INSIDE + part * (PANEL - 2 * INSIDE);
-}
-
-static double y_of(const struct plot *p, unsigned s, enum metric metric, double value)
-{
-	const int *decade = p->decade[metric == LATENCY];
-	const double part = (log10(value) - decade[0]) / (decade[1] - decade[0]);
-
-	return panel_y(s, metric) + HEIGHT * (1 - fmax(part, 0));
+	panel.x = panel_x(s);
+	panel.y = panel_y(s, metric);
+	panel.width = PANEL;
+	panel.height = HEIGHT;
+	return panel;
 }
 
 /* ---- drawing --------------------------------------------------------------------- */
@@ -166,34 +142,29 @@ static double y_of(const struct plot *p, unsigned s, enum metric metric, double 
 static void add_frame(const struct plot *p, unsigned s, enum metric metric)
 {
 	static const char *const titles[] = { "push", "push + sync each", "latency, push to sync" };
-	const int x = panel_x(s), y = panel_y(s, metric), *decade = p->decade[metric == LATENCY];
+	const struct plot_panel panel = panel_of(p, s, metric);
+	char title[64];
 
-	out_add(p->o, "<rect class=\"frame\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n", x, y, PANEL, HEIGHT);
-	out_add(p->o, "<text class=\"panel\" x=\"%d\" y=\"%d\">%s, %u slot%s</text>\n", x, y - 8, titles[metric], p->size[s],
-		p->size[s] == 1 ? "" : "s");
-	for (int d = decade[0]; d <= decade[1]; d++) {
-		const double at = y_of(p, s, metric, pow(10, d));
-
-		out_add(p->o, "<path class=\"grid\" d=\"M%d %.1f h%d\"/>\n", x, at, PANEL);
-		if (s % ACROSS == 0)
-			out_add(p->o, "<text class=\"soft\" text-anchor=\"end\" x=\"%d\" y=\"%.1f\">%.*f</text>\n", x - 8,
-				at + 4, d < 0 ? -d : 0, pow(10, d));
-	}
+	snprintf(title, sizeof title, "%s, %u slot%s", titles[metric], p->size[s], p->size[s] == 1 ? "" : "s");
+	plot_add_box(p->o, &panel, title);
+	plot_add_decades(p->o, &panel, s % ACROSS == 0);
 }
 
 /* Axis labels below a panel: the thread counts of its rows, each once. */
 static void add_threads(const struct plot *p, unsigned s, enum metric metric)
 {
+	const struct plot_panel panel = panel_of(p, s, metric);
 	double last = -INFINITY;
+	char label[16];
 
 	for (unsigned i = 0; i < p->result->n_rows; i++) {
 		const struct fifo_row *row = &p->result->row[i];
-		const double x = x_of(p, s, row->config.parallel);
+		const double x = plot_x(&panel, row->config.parallel);
 
 		if (row->mode != p->result->row[0].mode || row->config.size != p->size[s] || fabs(x - last) < 22)
 			continue;
-		out_add(p->o, "<text class=\"soft tick\" text-anchor=\"middle\" x=\"%.1f\" y=\"%d\">%u</text>\n", x,
-			panel_y(s, metric) + HEIGHT + 17, row->config.parallel);
+		snprintf(label, sizeof label, "%u", row->config.parallel);
+		plot_add_tick(p->o, &panel, x, label);
 		last = x;
 	}
 }
@@ -234,29 +205,23 @@ static bool point_in_panel(const struct plot *p, const struct fifo_row *row, uns
 /* The line of a curve, and the spread of each point.  Rows are sorted by mode and then by threads. */
 static void add_line(const struct plot *p, unsigned s, enum metric metric, enum curve curve)
 {
-	const char *relaxed = is_relaxed(curve) ? " relaxed" : "";
+	const struct plot_panel panel = panel_of(p, s, metric);
+	struct plot_line line = { p->o, class_of(curve), is_relaxed(curve) ? " relaxed" : "", "M ", false };
 	struct point at;
-	bool begun = false;
 
-	for (unsigned i = 0; i < p->result->n_rows; i++) {
-		if (!point_in_panel(p, &p->result->row[i], s, curve, metric, &at))
-			continue;
-		if (!begun)
-			out_add(p->o, "<path class=\"%s%s\" d=\"M", class_of(curve), relaxed);
-		begun = true;
-		out_add(p->o, " %.1f %.1f", x_of(p, s, p->result->row[i].config.parallel), y_of(p, s, metric, at.value));
-	}
-	if (begun)
-		out_text(p->o, "\"/>\n");
+	for (unsigned i = 0; i < p->result->n_rows; i++)
+		if (point_in_panel(p, &p->result->row[i], s, curve, metric, &at))
+			plot_line_add(&line, plot_x(&panel, p->result->row[i].config.parallel), plot_y(&panel, at.value));
+	plot_line_end(&line, NULL);
 	for (unsigned i = 0; i < p->result->n_rows; i++)
 		if (point_in_panel(p, &p->result->row[i], s, curve, metric, &at) && at.most > at.least && at.least > 0)
 			out_add(p->o, "<path class=\"spread %s\" d=\"M%.1f %.1f V%.1f\"/>\n", class_of(curve),
-				x_of(p, s, p->result->row[i].config.parallel), y_of(p, s, metric, at.least),
-				y_of(p, s, metric, at.most));
+				plot_x(&panel, p->result->row[i].config.parallel), plot_y(&panel, at.least), plot_y(&panel, at.most));
 }
 
 static void add_dots(const struct plot *p, unsigned s, enum metric metric, enum curve curve)
 {
+	const struct plot_panel panel = panel_of(p, s, metric);
 	char title[200];
 	struct point at;
 
@@ -271,7 +236,7 @@ static void add_dots(const struct plot *p, unsigned s, enum metric metric, enum 
 		else
 			snprintf(title, sizeof title, "%s, %u slots, %u threads: %.3g M/s (%.3g to %.3g)", name_of(curve),
 				 row->config.size, row->config.parallel, at.value, at.least, at.most);
-		add_dot(p, curve, x_of(p, s, row->config.parallel), y_of(p, s, metric, at.value), title);
+		add_dot(p, curve, plot_x(&panel, row->config.parallel), plot_y(&panel, at.value), title);
 	}
 }
 
@@ -285,10 +250,9 @@ static void add_legend(const struct plot *p)
 
 		if (!there)
 			continue;
-		out_add(p->o, "<path class=\"%s%s\" d=\"M%d %d h30\"/>\n", class_of((enum curve)curve),
-			is_relaxed((enum curve)curve) ? " relaxed" : "", x, LEGEND_Y);
+		plot_add_key(p->o, x, LEGEND_Y, class_of((enum curve)curve), is_relaxed((enum curve)curve) ? " relaxed" : "");
 		add_dot(p, (enum curve)curve, x + 15, LEGEND_Y, name_of((enum curve)curve));
-		out_add(p->o, "<text x=\"%d\" y=\"%d\">%s</text>\n", x + 37, LEGEND_Y + 4, name_of((enum curve)curve));
+		plot_add_name(p->o, x + 37, LEGEND_Y, name_of((enum curve)curve));
 		x += 150;
 	}
 	out_add(p->o, "<text class=\"soft\" x=\"%d\" y=\"%d\">Bars: the slowest to the fastest of %u runs; latency: the median to "
@@ -303,9 +267,8 @@ static void add_axes(const struct plot *p, int width)
 			out_add(p->o, "<text class=\"soft\" text-anchor=\"middle\" transform=\"translate(22 %d) rotate(-90)\">%s</text>\n",
 				panel_y(s, (enum metric)metric) + HEIGHT / 2,
 				metric == LATENCY ? "microseconds" : "million triggers per second");
-	out_add(p->o, "<text class=\"soft\" text-anchor=\"middle\" x=\"%d\" y=\"%d\">threads that push, each in a "
-		  "separate block</text>\n",
-		(LEFT + width - RIGHT) / 2, panel_y(p->n_sizes - 1, LATENCY) + HEIGHT + 40);
+	plot_add_x_title(p->o, (LEFT + width - RIGHT) / 2, panel_y(p->n_sizes - 1, LATENCY) + HEIGHT,
+			 "threads that push, each in a separate block");
 }
 
 void fifo_bench_svg(const struct fifo_bench_request *r, const struct fifo_bench_result *result, struct out *o)

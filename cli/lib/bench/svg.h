@@ -3,8 +3,8 @@
  *
  * Classes of text: head, panel, soft, tick; of rect: paper (the background), frame; of path: grid.  A path is a line of 2 pixels
  * without a fill.  Colours are plain, because not every viewer supports CSS custom properties; a media query selects dark ones. */
-#ifndef GPULOAD_CLI_LIB_SVG_H
-#define GPULOAD_CLI_LIB_SVG_H
+#ifndef GPULOAD_CLI_LIB_BENCH_SVG_H
+#define GPULOAD_CLI_LIB_BENCH_SVG_H
 
 #include "cli/lib/out.h"
 
