@@ -5,22 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/comm/comm_job.h"
 #include "cli/comm/comm_run.h"
-#include "cli/lib/json.h"
-#include "cli/lib/new_file.h"
+#include "cli/lib/bench/output.h"
 
 /* ---- the request ------------------------------------------------------------------------------------------- */
-
-/* The files are checked before the measurement, because a later failure would lose the figures. */
-static gpul_status check_file(const char *path, bool force, gpul_error *err)
-{
-	if (path && !force && access(path, F_OK) == 0)
-		return gpul_fail(err, GPUL_ESYS, EEXIST, "%s already exists; --force replaces it", path);
-	return GPUL_OK;
-}
 
 /* Defaults that depend on the driver: with interpreted kernels, a call takes milliseconds. */
 static void choose_defaults(struct comm_request *q, bool interprets)
@@ -40,53 +30,33 @@ static void choose_defaults(struct comm_request *q, bool interprets)
 
 /* ---- output ------------------------------------------------------------------------------------------------- */
 
-static gpul_status print_out(struct out *o, gpul_error *err)
-{
-	gpul_status st = out_flush(o, err);
-
-	out_free(o);
-	return st ? st : fflush(stdout) ? gpul_fail(err, GPUL_ESYS, errno, "the output could not be written") : GPUL_OK;
-}
-
 static gpul_status print_head(const struct comm_result *result, gpul_error *err)
 {
 	struct out o = { 0 };
+	gpul_status st;
 
 	if (result->rank || result->q.json)
 		return GPUL_OK;
 	comm_text_head(result, &o);
-	return print_out(&o, err);
-}
-
-static gpul_status write_plot(const struct comm_result *result, gpul_error *err)
-{
-	struct out svg = { 0 };
-	gpul_status st;
-
-	if (!result->q.plot)
-		return GPUL_OK;
-	comm_svg(result, &svg);
-	st = svg.failed ? gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the plot")
-			: new_file_write(result->q.plot, NULL, 0, svg.at, svg.n, result->q.force, err);
-	out_free(&svg);
-	return st;
+	st = out_flush(&o, err);
+	out_free(&o);
+	return st ? st : fflush(stdout) ? gpul_fail(err, GPUL_ESYS, errno, "the output could not be written") : GPUL_OK;
 }
 
 static gpul_status print_end(const struct comm_result *result, gpul_error *err)
 {
 	const struct comm_request *q = &result->q;
-	struct json j = { 0 };
-	struct out o = { 0 };
+	struct output o = { .plot = q->plot, .force = q->force, .json = q->json };
 
-	if (q->json) {
-		comm_json(result, &j);
-		return json_print(&j, err);
-	}
-	if (q->explain)
-		comm_text_explain(result, &o);
+	if (q->json)
+		comm_json(result, &o.text);
+	else if (q->explain)
+		comm_text_explain(result, &o.text.out);
 	else
-		comm_text_end(result, &o);
-	return print_out(&o, err);
+		comm_text_end(result, &o.text.out);
+	if (q->plot)
+		comm_svg(result, &o.svg);
+	return output_write(&o, err);
 }
 
 /* ---- a rank -------------------------------------------------------------------------------------------------- */
@@ -99,10 +69,7 @@ static gpul_status measure(struct comm_rank *r, struct comm_result *result, gpul
 	st = st ? st : print_head(result, err);
 	(void)snprintf(what, sizeof what, "comm %s", gpul_comm_call_name(result->q.call));
 	st = st ? st : comm_rank_run(r, what, comm_measure, result, err);
-	if (st || result->rank)
-		return st;
-	st = print_end(result, err);
-	return st ? st : write_plot(result, err);
+	return st || result->rank ? st : print_end(result, err);
 }
 
 /* Fill in the properties of the job and the driver. */
@@ -151,8 +118,8 @@ static gpul_status check_request(const struct comm_request *q, const gpul_comm_j
 	if (q->root >= job->size)
 		st = gpul_fail(err, GPUL_EINVAL, 0, "--root %d: the ranks are 0 to %d", q->root, job->size - 1);
 	if (!st && job->rank == 0)
-		st = check_file(q->plot, q->force, err);
-	return st || job->rank ? st : check_file(q->trace, q->force, err);
+		st = output_check(q->plot, q->force, err);
+	return st || job->rank ? st : output_check(q->trace, q->force, err);
 }
 
 static int run_collective(const struct cli_args *args, gpul_comm_call call, gpul_error *err)

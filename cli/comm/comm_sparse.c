@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cli/comm/comm_job.h"
-#include "cli/lib/json.h"
+#include "cli/lib/bench/output.h"
 
 enum {
 	OPT_BYTES = COMM_N_PLACE_OPTS, OPT_DENSITY, OPT_BLOCK, OPT_DENSE_ABOVE, OPT_DTYPE, OPT_OP, OPT_ITERS, OPT_WARMUP, OPT_CHECK, OPT_JSON,
@@ -119,18 +119,13 @@ static void describe(const struct comm_rank *r, const struct sparse_request *req
 
 static gpul_status print_end(const struct sparse_result *result, gpul_error *err)
 {
-	struct json j = { 0 };
-	struct out o = { 0 };
-	gpul_status st;
+	struct output o = { .json = result->q.json };
 
-	if (result->q.json) {
-		sparse_json(result, &j);
-		return json_print(&j, err);
-	}
-	sparse_text_end(result, &o);
-	st = out_flush(&o, err);
-	out_free(&o);
-	return st ? st : fflush(stdout) ? gpul_fail(err, GPUL_ESYS, errno, "the output could not be written") : GPUL_OK;
+	if (result->q.json)
+		sparse_json(result, &o.text);
+	else
+		sparse_text_end(result, &o.text.out);
+	return output_write(&o, err);
 }
 
 static int run_rank(const struct sparse_request *q, const gpul_comm_job *job, gpul_error *err)

@@ -10,8 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "cli/lib/json.h"
-#include "cli/lib/new_file.h"
+#include "cli/lib/bench/output.h"
 #include "cli/lib/progress.h"
 #include "cli/lib/stop.h"
 
@@ -95,45 +94,17 @@ close_fd:
 
 /* ---- output --------------------------------------------------------------------------------------------- */
 
-static gpul_status write_output(const char *path, bool force, struct out *o, gpul_error *err)
-{
-	gpul_status st = GPUL_OK;
-
-	if (o->failed)
-		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the output");
-	else if (path && strcmp(path, "-") != 0)
-		st = new_file_write(path, NULL, 0, o->at, o->n, force, err);
-	else
-		st = out_flush(o, err);
-	out_free(o);
-	return st;
-}
-
 static gpul_status print_result(const struct rdma_bench_request *q, const struct rdma_bench_result *result, gpul_error *err)
 {
-	struct json j = { 0 };
-	struct out text = { 0 }, svg = { 0 };
-	gpul_status st = GPUL_OK;
+	struct output o = { .plot = q->plot, .force = q->force, .json = q->setup.json };
 
-	if (q->setup.json) {
-		rdma_bench_json(result, &j);
-		st = json_print(&j, err);
-	} else if (!q->plot || strcmp(q->plot, "-") != 0) {
-		rdma_bench_text(result, &text);
-		st = write_output(NULL, false, &text, err);
-	}
-	if (st || !q->plot)
-		return st;
-	rdma_bench_svg(result, &svg);
-	return write_output(q->plot, q->force, &svg, err);
-}
-
-/* The file is checked before the measurement, because a later failure would lose the figures. */
-static gpul_status check_plot(const struct rdma_bench_request *q, gpul_error *err)
-{
-	if (q->plot && !q->force && strcmp(q->plot, "-") != 0 && access(q->plot, F_OK) == 0)
-		return gpul_fail(err, GPUL_ESYS, EEXIST, "%s already exists; --force replaces it", q->plot);
-	return GPUL_OK;
+	if (q->setup.json)
+		rdma_bench_json(result, &o.text);
+	else if (!q->plot || strcmp(q->plot, "-") != 0)
+		rdma_bench_text(result, &o.text.out);
+	if (q->plot)
+		rdma_bench_svg(result, &o.svg);
+	return output_write(&o, err);
 }
 
 /* ---- the command ------------------------------------------------------------------------------------------ */
@@ -192,7 +163,7 @@ static int cmd_rdma_bench(const struct cli_args *args, gpul_error *err)
 	if (!q || !result)
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a benchmark");
 	st = st ? st : rdma_bench_parse(args, q, err);
-	st = st ? st : check_plot(q, err);
+	st = st ? st : output_check(q->plot, q->force, err);
 	st = st ? st : run_benchmark(q, result, err);
 	st = st ? st : print_result(q, result, err);
 	free(result);

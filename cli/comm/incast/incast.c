@@ -1,49 +1,30 @@
 /* incast.c — the command gpuload comm incast. */
 #include "cli/comm/incast/incast.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/comm/comm_job.h"
 #include "cli/comm/incast/incast_net.h"
 #include "cli/comm/incast/incast_rank.h"
-#include "cli/lib/json.h"
-#include "cli/lib/new_file.h"
+#include "cli/lib/bench/output.h"
 #include "core/log.h"
 
 /* ---- output --------------------------------------------------------------------------------------------------- */
 
 static gpul_status print_result(const struct incast_result *result, gpul_error *err)
 {
-	struct json j = { 0 };
-	struct out o = { 0 };
-	gpul_status st;
+	const struct incast_request *q = &result->q;
+	struct output o = { .plot = q->plot, .force = q->force, .json = q->json };
 
-	if (result->q.json) {
-		incast_json(result, &j);
-		return json_print(&j, err);
-	}
-	incast_text(result, &o);
-	st = out_flush(&o, err);
-	out_free(&o);
-	return st ? st : fflush(stdout) ? gpul_fail(err, GPUL_ESYS, errno, "the output could not be written") : GPUL_OK;
-}
-
-static gpul_status write_plot(const struct incast_result *result, gpul_error *err)
-{
-	struct out svg = { 0 };
-	gpul_status st;
-
-	if (!result->q.plot)
-		return GPUL_OK;
-	incast_svg(result, &svg);
-	st = svg.failed ? gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the plot")
-			: new_file_write(result->q.plot, NULL, 0, svg.at, svg.n, result->q.force, err);
-	out_free(&svg);
-	return st;
+	if (q->json)
+		incast_json(result, &o.text);
+	else
+		incast_text(result, &o.text.out);
+	if (q->plot)
+		incast_svg(result, &o.svg);
+	return output_write(&o, err);
 }
 
 /* ---- a rank ---------------------------------------------------------------------------------------------------- */
@@ -90,10 +71,8 @@ static int run_rank(const struct incast_request *q, const gpul_comm_job *job, gp
 		comm_job_quiet(job, err);  /* rank 0 reports the failure of the job */
 	comm_job_sign(job, err);
 	incast_rank_close(&r);
-	if (!st && job->rank == 0) {
+	if (!st && job->rank == 0)
 		st = print_result(result, err);
-		st = st ? st : write_plot(result, err);
-	}
 	wrong = incast_result_wrong(result);
 	incast_result_free(result);
 	free(result);
@@ -109,9 +88,7 @@ static gpul_status check_request(const struct incast_request *q, const gpul_comm
 	if (!launches && q->rate_bits && !incast_net_exists())
 		return gpul_fail(err, GPUL_EINVAL, 0, "--rate needs -n: the private network is made by the command that starts the ranks, not by %s",
 				 job->source);
-	if (job->rank == 0 && q->plot && !q->force && access(q->plot, F_OK) == 0)
-		return gpul_fail(err, GPUL_ESYS, EEXIST, "%s already exists; --force replaces it", q->plot);
-	return GPUL_OK;
+	return job->rank ? GPUL_OK : output_check(q->plot, q->force, err);
 }
 
 static int cmd_incast(const struct cli_args *args, gpul_error *err)

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "cli/comm/comm_job.h"
-#include "cli/lib/json.h"
+#include "cli/lib/bench/output.h"
 #include "cli/lib/new_file.h"
 
 enum {
@@ -96,9 +96,7 @@ static gpul_status check_request(const struct cli_args *args, const struct plan_
 				 "--link or --inside");
 	if (q->path && !q->measure)
 		return gpul_fail(err, GPUL_EINVAL, 0, "-o writes measured parameters: --measure is missing");
-	if (q->plot && !q->force && access(q->plot, F_OK) == 0)
-		return gpul_fail(err, GPUL_ESYS, EEXIST, "%s already exists; --force replaces it", q->plot);
-	return GPUL_OK;
+	return output_check(q->plot, q->force, err);
 }
 
 /* ---- output ------------------------------------------------------------------------------------------------------ */
@@ -119,30 +117,15 @@ static gpul_status write_params(const struct plan_result *r, gpul_error *err)
 
 static gpul_status print_result(const struct plan_result *r, gpul_error *err)
 {
-	struct json j = { 0 };
-	struct out o = { 0 };
-	gpul_status st;
+	struct output o = { .plot = r->q.plot, .force = r->q.force, .json = r->q.json };
 
-	if (r->q.json) {
-		plan_json(r, &j);
-		return json_print(&j, err);
-	}
-	plan_text(r, &o);
-	st = out_flush(&o, err);
-	out_free(&o);
-	return st || !fflush(stdout) ? st : gpul_fail(err, GPUL_ESYS, errno, "the output could not be written");
-}
-
-static gpul_status write_plot(const struct plan_result *r, gpul_error *err)
-{
-	struct out svg = { 0 };
-	gpul_status st;
-
-	plan_svg(r, &svg);
-	st = svg.failed ? gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the plot")
-			: new_file_write(r->q.plot, NULL, 0, svg.at, svg.n, r->q.force, err);
-	out_free(&svg);
-	return st;
+	if (r->q.json)
+		plan_json(r, &o.text);
+	else
+		plan_text(r, &o.text.out);
+	if (r->q.plot)
+		plan_svg(r, &o.svg);
+	return output_write(&o, err);
 }
 
 /* Predict and print, after the parameters have been set. */
@@ -154,8 +137,7 @@ static gpul_status finish(struct plan_result *r, gpul_error *err)
 	if (st)
 		return st;
 	plan_compute(r);
-	st = print_result(r, err);
-	return st || !r->q.plot ? st : write_plot(r, err);
+	return print_result(r, err);
 }
 
 /* ---- a rank of --measure ------------------------------------------------------------------------------------------- */

@@ -5,9 +5,8 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "cli/lib/new_file.h"
+#include "cli/lib/bench/output.h"
 #include "cli/lib/stop.h"
 
 enum { MIN_TRIGGERS = 1000, WARM_UP = 100, LATENCY_TRIGGERS = 20000, LATENCY_EACH = 100, WARP_PUSHES = 1 << 19 };
@@ -176,44 +175,17 @@ static gpul_status run_benchmark(struct fifo_bench_request *r, struct fifo_bench
 	return st;
 }
 
-static gpul_status write_output(const char *path, bool force, struct out *o, gpul_error *err)
-{
-	gpul_status st = GPUL_OK;
-
-	if (o->failed)
-		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the output");
-	else if (path && strcmp(path, "-") != 0)
-		st = new_file_write(path, NULL, 0, o->at, o->n, force, err);
-	else
-		st = out_flush(o, err);
-	out_free(o);
-	return st;
-}
-
-/* The file is checked before the measurement, because a later failure would lose the figures. */
-static gpul_status check_plot(const struct fifo_bench_request *r, gpul_error *err)
-{
-	if (r->plot && !r->force && strcmp(r->plot, "-") != 0 && access(r->plot, F_OK) == 0)
-		return gpul_fail(err, GPUL_ESYS, EEXIST, "%s already exists; --force replaces it", r->plot);
-	return GPUL_OK;
-}
-
 static gpul_status print_results(const struct fifo_bench_request *r, const struct fifo_bench_result *result, gpul_error *err)
 {
-	const bool plot_alone = r->plot && !strcmp(r->plot, "-");
-	struct out text = { 0 }, svg = { 0 };
-	gpul_status st = GPUL_OK;
+	struct output o = { .plot = r->plot, .force = r->force, .json = r->json };
 
-	if (r->json) {
-		st = fifo_bench_json(r, result, err);
-	} else if (!plot_alone) {
-		fifo_bench_text(r, result, &text);
-		st = write_output(NULL, false, &text, err);
-	}
-	if (st || !r->plot)
-		return st;
-	fifo_bench_svg(r, result, &svg);
-	return write_output(r->plot, r->force, &svg, err);
+	if (r->json)
+		fifo_bench_json(r, result, &o.text);
+	else if (!r->plot || strcmp(r->plot, "-") != 0)
+		fifo_bench_text(r, result, &o.text.out);
+	if (r->plot)
+		fifo_bench_svg(r, result, &o.svg);
+	return output_write(&o, err);
 }
 
 static int cmd_fifo_bench(const struct cli_args *args, gpul_error *err)
@@ -225,7 +197,7 @@ static int cmd_fifo_bench(const struct cli_args *args, gpul_error *err)
 	if (!r || !result)
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a benchmark");
 	st = st ? st : fifo_bench_parse(args, r, err);
-	st = st ? st : check_plot(r, err);
+	st = st ? st : output_check(r->plot, r->force, err);
 	st = st ? st : run_benchmark(r, result, err);
 	st = st ? st : print_results(r, result, err);
 	free(result);

@@ -183,13 +183,8 @@ const struct fifo_peer *fifo_peer_of(struct fifo_config config);
 /* Append the result to *o as text tables, or as an SVG picture. */
 void fifo_bench_text(const struct fifo_bench_request *r, const struct fifo_bench_result *result, struct out *o);
 void fifo_bench_svg(const struct fifo_bench_request *r, const struct fifo_bench_result *result, struct out *o);
-/** Print the result as JSON on stdout.
- *
- * @r       request
- * @result  the measured result
- * Errors  as json_print()
- * Threads one at a time */
-gpul_status fifo_bench_json(const struct fifo_bench_request *r, const struct fifo_bench_result *result,
-			    gpul_error *err);
+/* Append the result as one JSON object, without a newline. */
+struct json;
+void fifo_bench_json(const struct fifo_bench_request *r, const struct fifo_bench_result *result, struct json *j);
 
 #endif

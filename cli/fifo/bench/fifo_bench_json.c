@@ -1,4 +1,4 @@
-/* fifo_bench_json.c — prints the result of gpuload fifo bench as JSON. */
+/* fifo_bench_json.c — the result of gpuload fifo bench as JSON. */
 #include "cli/fifo/bench/fifo_bench.h"
 #include "cli/lib/json.h"
 
@@ -73,37 +73,34 @@ static void add_warp(struct json *j, const struct fifo_warp_row *row)
 	json_end(j, '}');
 }
 
-gpul_status fifo_bench_json(const struct fifo_bench_request *r, const struct fifo_bench_result *result, gpul_error *err)
+void fifo_bench_json(const struct fifo_bench_request *r, const struct fifo_bench_result *result, struct json *j)
 {
-	struct json j = { 0 };
-
-	json_begin(&j, NULL, '{');
-	json_text(&j, "device", result->gpu);
-	json_text(&j, "driver", result->driver);
-	json_i64(&j, "driver_version", result->driver_version);
-	json_text(&j, "kind", gpul_mem_kind_name(result->kind));
-	json_i64(&j, "node", result->node);
-	json_u64(&j, "cpu", result->cpu);
-	json_u64(&j, "cpu_node", result->cpu_node);
-	json_bool(&j, "pinned", r->cpu >= 0);
-	json_u64(&j, "repeat", r->repeat);
+	json_begin(j, NULL, '{');
+	json_text(j, "device", result->gpu);
+	json_text(j, "driver", result->driver);
+	json_i64(j, "driver_version", result->driver_version);
+	json_text(j, "kind", gpul_mem_kind_name(result->kind));
+	json_i64(j, "node", result->node);
+	json_u64(j, "cpu", result->cpu);
+	json_u64(j, "cpu_node", result->cpu_node);
+	json_bool(j, "pinned", r->cpu >= 0);
+	json_u64(j, "repeat", r->repeat);
 	if (r->batch)
-		json_u64(&j, "batch", r->batch);
+		json_u64(j, "batch", r->batch);
 	else
-		json_null(&j, "batch");
-	json_u64(&j, "left_out", r->n_left);
-	json_begin(&j, "rows", '[');
+		json_null(j, "batch");
+	json_u64(j, "left_out", r->n_left);
+	json_begin(j, "rows", '[');
 	for (unsigned i = 0; i < result->n_rows; i++)
-		add_row(&j, &result->row[i]);
-	json_end(&j, ']');
-	json_begin(&j, "warp_push", '[');
+		add_row(j, &result->row[i]);
+	json_end(j, ']');
+	json_begin(j, "warp_push", '[');
 	for (unsigned i = 0; i < result->n_warps; i++)
-		add_warp(&j, &result->warp[i]);
-	json_end(&j, ']');
+		add_warp(j, &result->warp[i]);
+	json_end(j, ']');
 	if (result->interprets)
-		json_null(&j, "measured_elsewhere");
+		json_null(j, "measured_elsewhere");
 	else
-		add_peer(&j);
-	json_end(&j, '}');
-	return json_print(&j, err);
+		add_peer(j);
+	json_end(j, '}');
 }

@@ -1,0 +1,29 @@
+/* output.c — writes the text and the picture of a benchmark. */
+#include "cli/lib/bench/output.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/lib/new_file.h"
+
+gpul_status output_check(const char *path, bool force, gpul_error *err)
+{
+	if (path && !force && strcmp(path, "-") != 0 && access(path, F_OK) == 0)
+		return gpul_fail(err, GPUL_ESYS, EEXIST, "%s already exists; --force replaces it", path);
+	return GPUL_OK;
+}
+
+gpul_status output_write(struct output *o, gpul_error *err)
+{
+	gpul_status st = o->json ? json_print(&o->text, err) : out_flush(&o->text.out, err);
+
+	(void)fflush(stdout);  /* main.c reports a failure */
+	if (!st && o->svg.failed)
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the plot");
+	else if (!st && o->plot)
+		st = new_file_write(o->plot, NULL, 0, o->svg.at, o->svg.n, o->force, err);
+	out_free(&o->text.out);
+	out_free(&o->svg);
+	return st;
+}

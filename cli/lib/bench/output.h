@@ -1,0 +1,33 @@
+/* output.h — what a benchmark prints at its end: a table or JSON on stdout, and a picture in a file.
+ *
+ *     struct output o = { .plot = q->plot, .force = q->force, .json = q->json };
+ *     if (q->json) x_json(result, &o.text); else x_text(result, &o.text.out);
+ *     if (q->plot) x_svg(result, &o.svg);
+ *     return output_write(&o, err); */
+#ifndef GPULOAD_CLI_LIB_BENCH_OUTPUT_H
+#define GPULOAD_CLI_LIB_BENCH_OUTPUT_H
+
+#include "cli/lib/json.h"
+
+struct output {
+	const char *plot;   /* file of the picture; "-": stdout; NULL: none; borrowed */
+	bool force, json;   /* force: replace the file; json: text is an object, which gets a newline */
+	struct json text;   /* a table is in text.out */
+	struct out svg;
+};
+
+/** Refuse a file that exists: before the measurement, because a later failure would lose the figures.
+ *
+ * @path   the file; "-": stdout; NULL: none
+ * @force  the file may exist
+ * Errors  GPUL_ESYS native = EEXIST */
+gpul_status output_check(const char *path, bool force, gpul_error *err);
+
+/** Write the text, then the picture, and free both.
+ *
+ * @o  empty afterwards, also after a failure
+ * Errors  as out_flush() and new_file_write()
+ * Threads one at a time */
+gpul_status output_write(struct output *o, gpul_error *err);
+
+#endif
