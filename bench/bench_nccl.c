@@ -175,15 +175,10 @@ static int count_gpus(void)
 static bool parse_sizes(const char *text, struct nccl_request *r)
 {
 	size_t v[3] = { 0, 0, 2 };
-	int n = 0;
+	unsigned n;
 
-	for (const char *p = text; p && n < 3; n++) {
-		size_t bytes = strcspn(p, ":");
-
-		if (value_parse_size(p, bytes, &v[n], NULL))
-			return false;
-		p = p[bytes] ? p + bytes + 1 : NULL;
-	}
+	if (value_parse_sizes(text, strlen(text), v, &n, NULL))
+		return false;
 	r->min_bytes = v[0];
 	r->max_bytes = n > 1 ? v[1] : v[0];
 	r->factor = v[2];

@@ -124,7 +124,7 @@ gpul_status comm_parse_bytes(const char *text, size_t *min, size_t *max, size_t 
  *
  * @option  name of the option for the message, such as "--root"
  * @text    NULL: the option is not given, and *out keeps its value
- * @least   smallest number
+ * @least   smallest number, not below 0
  * @most    largest number
  * @out     set
  * Errors  GPUL_EINVAL */

@@ -47,34 +47,22 @@ const struct cli_opt comm_bench_opts[] = {
 
 gpul_status comm_parse_int(const char *option, const char *text, int least, int most, int *out, gpul_error *err)
 {
-	char *end;
-	long n;
+	uint64_t n = 0;
+	gpul_status st = value_parse_count(option, text, (uint64_t)least, (uint64_t)most, &n, err);
 
-	if (!text)
-		return GPUL_OK;
-	n = *text >= '0' && *text <= '9' ? strtol(text, &end, 10) : LONG_MIN;
-	if (n < least || n > most || *end)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s must be a number from %d to %d, not '%s'", option, least, most, text);
-	*out = (int)n;
-	return GPUL_OK;
+	if (!st && text)
+		*out = (int)n;
+	return st;
 }
 
 gpul_status comm_parse_bytes(const char *text, size_t *min, size_t *max, size_t *factor, gpul_error *err)
 {
 	size_t part[3] = { 0, 0, 2 };
 	unsigned n_parts = 0;
-	gpul_status st = GPUL_OK;
+	gpul_status st = value_parse_sizes(text, strlen(text), part, &n_parts, err);
 
-	for (const char *at = text;; at++) {
-		const size_t n = strcspn(at, ":");
-
-		if (n_parts == 3)
-			return gpul_fail(err, GPUL_EINVAL, 0, "--bytes: '%s' has too many colons; expected MIN:MAX:FACTOR", text);
-		st = value_parse_size(at, n, &part[n_parts++], err);
-		at += n;
-		if (st || !*at)
-			break;
-	}
+	if (n_parts > 3)
+		return gpul_fail(err, GPUL_EINVAL, 0, "--bytes: '%s' has too many colons; expected MIN:MAX:FACTOR", text);
 	if (st)
 		return st;
 	if (n_parts == 1)

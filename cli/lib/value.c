@@ -252,6 +252,38 @@ gpul_status value_parse_size(const char *text, size_t text_bytes, size_t *out, g
 	return GPUL_OK;
 }
 
+gpul_status value_parse_count(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *out, gpul_error *err)
+{
+	char *end;
+	unsigned long long n;
+
+	if (!text)
+		return GPUL_OK;
+	n = *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : ULLONG_MAX;
+	if (n < least || n > most || *end)
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s must be a number from %" PRIu64 " to %" PRIu64 ", not '%s'", option, least, most, text);
+	*out = n;
+	return GPUL_OK;
+}
+
+gpul_status value_parse_sizes(const char *text, size_t text_bytes, size_t part[3], unsigned *n_parts, gpul_error *err)
+{
+	const char *const end = text + text_bytes;
+	gpul_status st = GPUL_OK;
+
+	for (*n_parts = 0; !st; text++) {
+		const char *colon = memchr(text, ':', (size_t)(end - text)), *part_end = colon ? colon : end;
+
+		if (++*n_parts > 3)
+			return GPUL_OK;
+		st = value_parse_size(text, (size_t)(part_end - text), &part[*n_parts - 1], err);
+		text = part_end;
+		if (text == end)
+			break;
+	}
+	return st;
+}
+
 gpul_status value_parse_seconds(const char *option, const char *text, int *out_ms,
 				gpul_error *err)
 {
@@ -263,6 +295,15 @@ gpul_status value_parse_seconds(const char *option, const char *text, int *out_m
 				 text);
 	*out_ms = seconds * 1000 >= INT_MAX ? INT_MAX : (int)ceil(seconds * 1000);
 	return GPUL_OK;
+}
+
+gpul_status value_parse_time(const char *option, const char *text, int *out_ms, gpul_error *err)
+{
+	gpul_status st = text ? value_parse_seconds(option, text, out_ms, err) : GPUL_OK;
+
+	if (!st && *out_ms == 0)
+		return gpul_fail(err, GPUL_EINVAL, 0, "--%s must be more than 0 seconds", option);
+	return st;
 }
 
 /* The fewest digits that parse back to the same element, found by trying one digit more each time; so 0.1 in f16 is

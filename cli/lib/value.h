@@ -39,6 +39,25 @@ gpul_status value_parse(gpul_type t, const char *text, void *out, gpul_error *er
  * Errors  GPUL_EINVAL not a size, or above SIZE_MAX */
 gpul_status value_parse_size(const char *text, size_t text_bytes, size_t *out, gpul_error *err);
 
+/** Parse a decimal number, without K, M or G.
+ *
+ * @option  the option for the message, such as "--repeat"
+ * @text    the number and nothing else; NULL: the option is not given, and *out keeps its value
+ * @least   smallest number
+ * @most    largest number, below ULLONG_MAX
+ * @out     the number
+ * Errors  GPUL_EINVAL not a number, or out of range */
+gpul_status value_parse_count(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *out, gpul_error *err);
+
+/** Parse up to three sizes with colons between: "8", "8:1M", "8:256M:2".
+ *
+ * @text        the sizes
+ * @text_bytes  length of text
+ * @part        the sizes; those that are not given keep their value
+ * @n_parts     their number; 4: there are more than three
+ * Errors  as value_parse_size() */
+gpul_status value_parse_sizes(const char *text, size_t text_bytes, size_t part[3], unsigned *n_parts, gpul_error *err);
+
 /** Parse a time in seconds ("5", "0.2") into milliseconds, rounded up and at most INT_MAX.
  *
  * @option  name of the option for the message, such as "wait"
@@ -47,6 +66,13 @@ gpul_status value_parse_size(const char *text, size_t text_bytes, size_t *out, g
  * Errors  GPUL_EINVAL not a number, or below 0 */
 gpul_status value_parse_seconds(const char *option, const char *text, int *out_ms,
 				gpul_error *err);
+/** Parse a time in seconds as value_parse_seconds(), but more than 0.
+ *
+ * @option  name of the option for the message, such as "wait"
+ * @text    the number; NULL: the option is not given, and *out_ms keeps its value
+ * @out_ms  the time in milliseconds
+ * Errors  GPUL_EINVAL not a number, or not above 0 */
+gpul_status value_parse_time(const char *option, const char *text, int *out_ms, gpul_error *err);
 
 struct value value_load(gpul_type t, const void *bytes);
 

@@ -1,5 +1,4 @@
 /* rdma_bench_request.c — the command line of gpuload rdma bench, and the options that rdma serve has, too. */
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,26 +66,10 @@ static const uint64_t most_buffer_bytes = 256 << 20;  /* of a flow and direction
 
 /* ---- numbers ----------------------------------------------------------------------------------------- */
 
-/* Parse a whole number; text NULL: the option is not given. */
-static gpul_status parse_number(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *out, gpul_error *err)
-{
-	char *end;
-	unsigned long long n;
-
-	if (!text)
-		return GPUL_OK;
-	n = *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : ULLONG_MAX;
-	if (n < least || n > most || *end)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--%s must be a number from %llu to %llu, not '%s'", option,
-				 (unsigned long long)least, (unsigned long long)most, text);
-	*out = n;
-	return GPUL_OK;
-}
-
 static gpul_status parse_unsigned(const char *option, const char *text, unsigned least, unsigned most, unsigned *out, gpul_error *err)
 {
 	uint64_t n = *out;
-	gpul_status st = parse_number(option, text, least, most, &n, err);
+	gpul_status st = value_parse_count(option, text, least, most, &n, err);
 
 	*out = (unsigned)n;
 	return st;
@@ -144,11 +127,11 @@ gpul_status rdma_setup_parse(const struct cli_args *args, struct rdma_setup *out
 	*d = (gpul_rdma_device_desc){ .gpu = -1, .gid_index = -1, .device = cli_value(args, RDMA_OPT_DEVICE),
 				      .lossless = cli_value(args, RDMA_OPT_LOSSLESS),
 				      .qp_type = cli_value(args, RDMA_OPT_UC) ? GPUL_RDMA_UC : GPUL_RDMA_RC };
-	st = parse_unsigned("port", cli_value(args, RDMA_OPT_PORT), 1, 65535, &out->port, err);
-	st = st ? st : parse_unsigned("gid", cli_value(args, RDMA_OPT_GID), 0, 255, &gid, err);
-	st = st ? st : parse_unsigned("timeout", cli_value(args, RDMA_OPT_TIMEOUT), 1, 31, &timeout, err);
-	st = st ? st : parse_unsigned("retry", cli_value(args, RDMA_OPT_RETRY), 1, 6, &retry, err);
-	st = st ? st : parse_unsigned("threads", cli_value(args, RDMA_OPT_THREADS), 1, RDMA_MOST_THREADS, &out->n_threads, err);
+	st = parse_unsigned("--port", cli_value(args, RDMA_OPT_PORT), 1, 65535, &out->port, err);
+	st = st ? st : parse_unsigned("--gid", cli_value(args, RDMA_OPT_GID), 0, 255, &gid, err);
+	st = st ? st : parse_unsigned("--timeout", cli_value(args, RDMA_OPT_TIMEOUT), 1, 31, &timeout, err);
+	st = st ? st : parse_unsigned("--retry", cli_value(args, RDMA_OPT_RETRY), 1, 6, &retry, err);
+	st = st ? st : parse_unsigned("--threads", cli_value(args, RDMA_OPT_THREADS), 1, RDMA_MOST_THREADS, &out->n_threads, err);
 	st = st ? st : parse_backend(args, out, err);
 	st = st ? st : parse_memory(args, out, err);
 	if (cli_value(args, RDMA_OPT_GID))
@@ -178,19 +161,10 @@ static gpul_status parse_range(const char *text, size_t n, struct rdma_bench_req
 {
 	size_t part[3] = { 0, 0, 2 };
 	unsigned n_parts = 0;
-	const char *at = text;
-	gpul_status st = GPUL_OK;
+	gpul_status st = value_parse_sizes(text, n, part, &n_parts, err);
 
-	for (;; at++) {
-		const size_t bytes = strcspn(at, ":,");
-
-		if (n_parts == 3)
-			return gpul_fail(err, GPUL_EINVAL, 0, "--sizes: '%.*s' has too many colons", (int)n, text);
-		st = value_parse_size(at, bytes, &part[n_parts++], err);
-		at += bytes;
-		if (st || *at != ':')
-			break;
-	}
+	if (n_parts > 3)
+		return gpul_fail(err, GPUL_EINVAL, 0, "--sizes: '%.*s' has too many colons", (int)n, text);
 	if (st || n_parts == 1)
 		return st ? st : add_size(q, part[0], err);
 	if (part[0] < 1 || part[0] > part[1] || part[2] < 2)
@@ -265,9 +239,9 @@ static gpul_status parse_shape(const struct cli_args *args, struct rdma_bench_re
 		shape->n_requests = LATENCY_REQUESTS;
 	if (shape->mode == RDMA_PUT)
 		shape->n_requests = DEFAULT_PUTS;
-	st = parse_unsigned("nflow", cli_value(args, OPT_NFLOW), 1, RDMA_MOST_FLOWS, &shape->n_flows, err);
-	st = st ? st : parse_unsigned("nmsg", cli_value(args, OPT_NMSG), 1, GPUL_RDMA_MAX_PARTS, &shape->n_parts, err);
-	st = st ? st : parse_unsigned("nreq", cli_value(args, OPT_NREQ), 1, RDMA_MOST_REQUESTS, &shape->n_requests, err);
+	st = parse_unsigned("--nflow", cli_value(args, OPT_NFLOW), 1, RDMA_MOST_FLOWS, &shape->n_flows, err);
+	st = st ? st : parse_unsigned("--nmsg", cli_value(args, OPT_NMSG), 1, GPUL_RDMA_MAX_PARTS, &shape->n_parts, err);
+	st = st ? st : parse_unsigned("--nreq", cli_value(args, OPT_NREQ), 1, RDMA_MOST_REQUESTS, &shape->n_requests, err);
 	if (!st && shape->n_requests * shape->n_parts > RDMA_MOST_RING)
 		st = gpul_fail(err, GPUL_EINVAL, 0, "--nreq %u x --nmsg %u are more than %d messages in flight", shape->n_requests,
 			       shape->n_parts, RDMA_MOST_RING);
@@ -282,7 +256,7 @@ static gpul_status parse_path(const struct cli_args *args, gpul_rdma_desc *d, gp
 {
 	const char *stripe = cli_value(args, OPT_STRIPE), *segment = cli_value(args, OPT_SEGMENT);
 	size_t bytes = 0;
-	gpul_status st = parse_unsigned("qps", cli_value(args, OPT_QPS), 1, GPUL_RDMA_MAX_QPS, &d->n_qps, err);
+	gpul_status st = parse_unsigned("--qps", cli_value(args, OPT_QPS), 1, GPUL_RDMA_MAX_QPS, &d->n_qps, err);
 
 	if (!st && stripe && strcmp(stripe, "split") && strcmp(stripe, "round-robin"))
 		st = gpul_fail(err, GPUL_EINVAL, 0, "--stripe must be split or round-robin, not '%s'", stripe);
@@ -294,15 +268,6 @@ static gpul_status parse_path(const struct cli_args *args, gpul_rdma_desc *d, gp
 			       GPUL_RDMA_STRIPE_ALIGN, GPUL_RDMA_MAX_SEGMENT, segment);
 	d->segment_bytes = (uint32_t)bytes;
 	d->secret = secure_getenv("GPULOAD_RDMA_SECRET");
-	return st;
-}
-
-static gpul_status parse_time(const char *option, const char *text, int *out_ms, gpul_error *err)
-{
-	gpul_status st = text ? value_parse_seconds(option, text, out_ms, err) : GPUL_OK;
-
-	if (!st && *out_ms == 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--%s must be more than 0 seconds", option);
 	return st;
 }
 
@@ -331,10 +296,10 @@ gpul_status rdma_bench_parse(const struct cli_args *args, struct rdma_bench_requ
 	st = st ? st : parse_shape(args, out, err);
 	st = st ? st : parse_path(args, &out->setup.rdma, err);
 	st = st ? st : parse_sizes(cli_value(args, OPT_SIZES), out, err);
-	st = st ? st : parse_unsigned("buffers", cli_value(args, OPT_BUFFERS), 1, RDMA_MOST_RING, &out->n_buffers, err);
-	st = st ? st : parse_number("iterations", cli_value(args, OPT_ITERATIONS), 1, 1ull << 32, &out->iterations, err);
-	st = st ? st : parse_time("time", cli_value(args, OPT_TIME), &out->time_ms, err);
-	st = st ? st : parse_time("wait", cli_value(args, OPT_WAIT), &out->wait_ms, err);
+	st = st ? st : parse_unsigned("--buffers", cli_value(args, OPT_BUFFERS), 1, RDMA_MOST_RING, &out->n_buffers, err);
+	st = st ? st : value_parse_count("--iterations", cli_value(args, OPT_ITERATIONS), 1, 1ull << 32, &out->iterations, err);
+	st = st ? st : value_parse_time("time", cli_value(args, OPT_TIME), &out->time_ms, err);
+	st = st ? st : value_parse_time("wait", cli_value(args, OPT_WAIT), &out->wait_ms, err);
 	if (!st && out->setup.json && out->plot && !strcmp(out->plot, "-"))
 		st = gpul_fail(err, GPUL_EINVAL, 0, "--plot - and --json both write to stdout");
 	choose_buffer(out);

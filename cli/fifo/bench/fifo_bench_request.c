@@ -1,5 +1,4 @@
 /* fifo_bench_request.c — parses the command line of gpuload fifo bench. */
-#include <limits.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,23 +69,6 @@ static const struct fifo_config usual[] = {
 	{ 512, 1 }, { 512, 8 }, { 512, 64 }, { 512, 256 }, { 512, 512 },
 };
 static const unsigned usual_sizes[] = { 1, 128, 512 }, usual_parallel[] = { 1, 8, 64 };
-
-/* Parse a whole number; text NULL: the option is not given. */
-static gpul_status parse_number(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *out,
-				gpul_error *err)
-{
-	char *end;
-	unsigned long long n;
-
-	if (!text)
-		return GPUL_OK;
-	n = *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : ULLONG_MAX;
-	if (n < least || n > most || *end)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--%s must be a number from %llu to %llu, not '%s'", option,
-				 (unsigned long long)least, (unsigned long long)most, text);
-	*out = n;
-	return GPUL_OK;
-}
 
 struct numbers {
 	unsigned n, at[MOST_NUMBERS];
@@ -179,15 +161,6 @@ static gpul_status parse_kind(const char *text, gpul_mem_kind *out, gpul_error *
 	return GPUL_OK;
 }
 
-static gpul_status parse_timeout(const char *text, int *out_ms, gpul_error *err)
-{
-	gpul_status st = text ? value_parse_seconds("timeout", text, out_ms, err) : GPUL_OK;
-
-	if (!st && *out_ms == 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--timeout must be more than 0 seconds");
-	return st;
-}
-
 gpul_status fifo_bench_parse(const struct cli_args *args, struct fifo_bench_request *r, gpul_error *err)
 {
 	uint64_t repeat = DEFAULT_REPEAT, cpu = 0, batch = 0;
@@ -203,11 +176,11 @@ gpul_status fifo_bench_parse(const struct cli_args *args, struct fifo_bench_requ
 		return gpul_fail(err, GPUL_EINVAL, 0, "--plot - and --json both write to stdout");
 	st = parse_configs(cli_value(args, OPT_SIZES), cli_value(args, OPT_PARALLEL), r, err);
 	st = st ? st : parse_mode(cli_value(args, OPT_MODE), r, err);
-	st = st ? st : parse_number("repeat", cli_value(args, OPT_REPEAT), 1, FIFO_MOST_RUNS, &repeat, err);
-	st = st ? st : parse_number("triggers", cli_value(args, OPT_TRIGGERS), 1, 1 << 24, &r->triggers, err);
-	st = st ? st : parse_number("batch", cli_value(args, OPT_BATCH), 1, FIFO_MOST_BATCH, &batch, err);
-	st = st ? st : parse_number("cpu", cli_value(args, OPT_CPU), 0, CPU_SETSIZE - 1, &cpu, err);
-	st = st ? st : parse_timeout(cli_value(args, OPT_TIMEOUT), &r->timeout_ms, err);
+	st = st ? st : value_parse_count("--repeat", cli_value(args, OPT_REPEAT), 1, FIFO_MOST_RUNS, &repeat, err);
+	st = st ? st : value_parse_count("--triggers", cli_value(args, OPT_TRIGGERS), 1, 1 << 24, &r->triggers, err);
+	st = st ? st : value_parse_count("--batch", cli_value(args, OPT_BATCH), 1, FIFO_MOST_BATCH, &batch, err);
+	st = st ? st : value_parse_count("--cpu", cli_value(args, OPT_CPU), 0, CPU_SETSIZE - 1, &cpu, err);
+	st = st ? st : value_parse_time("timeout", cli_value(args, OPT_TIMEOUT), &r->timeout_ms, err);
 	st = st ? st : parse_kind(cli_value(args, OPT_KIND), &r->kind, err);
 	st = st ? st : devices_arg_parse(cli_value(args, OPT_DRIVER), cli_value(args, OPT_DEVICE),
 					 &r->devices, err);
