@@ -245,11 +245,18 @@ double comm_result_mean_bus(const struct comm_result *r);
 void comm_text_head(const struct comm_result *r, struct out *o);
 void comm_text_row(const struct comm_result *r, const struct comm_row *row, struct out *o);
 void comm_text_end(const struct comm_result *r, struct out *o);
+/* Append what the table of gpuload comm sparse-allreduce has, too: a time, the number of wrong elements (check false: -), and at the end
+ * whether any element is wrong. */
+void comm_text_time(struct out *o, double us);
+void comm_text_wrong(const struct comm_figures *f, bool check, struct out *o);
+void comm_text_verdict(uint64_t wrong, bool differs, bool check, struct out *o);
 /* Append the table of --explain. */
 void comm_text_explain(const struct comm_result *r, struct out *o);
 struct json;
 /* Append one JSON object, without a newline. */
 void comm_json(const struct comm_result *r, struct json *j);
+/* Append figures as a member. */
+void comm_json_figures(const struct comm_figures *f, bool check, const char *key, struct json *j);
 /* Append the hosts and their clocks, as member "hosts". */
 void comm_json_hosts(const struct comm_result *r, struct json *j);
 /* Append the picture of --plot. */

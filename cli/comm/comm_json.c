@@ -2,19 +2,15 @@
 #include "cli/comm/comm_bench.h"
 #include "cli/lib/json.h"
 
-static void add_figures(struct json *j, const char *key, const struct comm_request *q, const struct comm_figures *f)
+void comm_json_figures(const struct comm_figures *f, bool check, const char *key, struct json *j)
 {
-	if (!f->measured) {
-		json_null(j, key);
-		return;
-	}
 	json_begin(j, key, '{');
 	json_double(j, "time_us", f->us);
 	json_double(j, "time_us_min", f->least_us);
 	json_double(j, "time_us_mean", f->mean_us);
 	json_double(j, "algbw_gb_per_s", f->algo_gb_s);
 	json_double(j, "busbw_gb_per_s", f->bus_gb_s);
-	if (q->check) {
+	if (check) {
 		json_u64(j, "wrong", f->wrong);
 		json_bool(j, "same_on_all_ranks", !f->differs);
 	} else {
@@ -74,8 +70,11 @@ static void add_row(struct json *j, const struct comm_result *r, const struct co
 	json_u64(j, "threads", row->plan.n_threads);
 	json_text(j, "why", row->reason);
 	json_end(j, '}');
-	add_figures(j, "out_of_place", &r->q, &row->figures[0]);
-	add_figures(j, "in_place", &r->q, &row->figures[1]);
+	for (int in = 0; in < 2; in++)
+		if (row->figures[in].measured)
+			comm_json_figures(&row->figures[in], r->q.check, in ? "in_place" : "out_of_place", j);
+		else
+			json_null(j, in ? "in_place" : "out_of_place");
 	json_end(j, '}');
 }
 

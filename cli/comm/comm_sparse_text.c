@@ -42,34 +42,19 @@ void sparse_text_head(const struct sparse_result *r, struct out *o)
 		"(B)", "", "(us)", "(GB/s)", "", "");
 }
 
-static void add_wrong(const struct sparse_result *r, const struct comm_figures *f, struct out *o)
-{
-	if (!r->q.check)
-		out_add(o, "%7s", "-");
-	else if (f->differs)
-		out_add(o, "%7s", "differs");
-	else
-		out_add(o, "%7llu", (unsigned long long)f->wrong);
-}
-
-static void add_time(struct out *o, double us)
-{
-	out_add(o, "%10.*f", us < 100 ? 2 : us < 10000 ? 1 : 0, us);
-}
-
 void sparse_text_row(const struct sparse_result *r, const struct sparse_row *row, struct out *o)
 {
 	out_add(o, " %11zu%13zu%8s%8s%9.4g%9.3g", row->bytes, row->count, gpul_comm_dtype_name(r->q.dtype), gpul_comm_op_name(r->q.op),
 		row->percent, 100 * row->report.density);
-	add_time(o, row->sparse.us);
+	comm_text_time(o, row->sparse.us);
 	if (row->report.dense)
 		out_add(o, "%9.2f%12s", row->sparse.bus_gb_s, "dense");
 	else
 		out_add(o, "%9.2f%12llu", row->sparse.bus_gb_s, (unsigned long long)row->report.sent_bytes);
-	add_wrong(r, &row->sparse, o);
-	add_time(o, row->dense.us);
+	comm_text_wrong(&row->sparse, r->q.check, o);
+	comm_text_time(o, row->dense.us);
 	out_add(o, "%9.2f", row->dense.bus_gb_s);
-	add_wrong(r, &row->dense, o);
+	comm_text_wrong(&row->dense, r->q.check, o);
 	out_add(o, "%9.2f\n", sparse_speedup(row));
 }
 
@@ -82,31 +67,10 @@ void sparse_text_end(const struct sparse_result *r, struct out *o)
 		wrong += r->rows[i].sparse.wrong + r->rows[i].dense.wrong;
 		differs = differs || r->rows[i].sparse.differs || r->rows[i].dense.differs;
 	}
-	if (r->q.check)
-		out_add(o, "# wrong elements: %llu %s\n", (unsigned long long)wrong, wrong ? "FAILED" : "OK");
-	if (differs)
-		out_text(o, "# FAILED: ranks have different bits in a result that must be the same on all of them\n");
+	comm_text_verdict(wrong, differs, r->q.check, o);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------------ */
-
-static void add_figures(const struct sparse_result *r, const char *key, const struct comm_figures *f, struct json *j)
-{
-	json_begin(j, key, '{');
-	json_double(j, "time_us", f->us);
-	json_double(j, "time_us_min", f->least_us);
-	json_double(j, "time_us_mean", f->mean_us);
-	json_double(j, "algbw_gb_per_s", f->algo_gb_s);
-	json_double(j, "busbw_gb_per_s", f->bus_gb_s);
-	if (r->q.check) {
-		json_u64(j, "wrong", f->wrong);
-		json_bool(j, "same_on_all_ranks", !f->differs);
-	} else {
-		json_null(j, "wrong");
-		json_null(j, "same_on_all_ranks");
-	}
-	json_end(j, '}');
-}
 
 static void add_row(const struct sparse_result *r, const struct sparse_row *row, struct json *j)
 {
@@ -119,8 +83,8 @@ static void add_row(const struct sparse_result *r, const struct sparse_row *row,
 	json_u64(j, "n_blocks_summed", row->report.n_summed);
 	json_bool(j, "fell_back_to_dense", row->report.dense);
 	json_u64(j, "sent_bytes", row->report.sent_bytes);
-	add_figures(r, "sparse", &row->sparse, j);
-	add_figures(r, "dense", &row->dense, j);
+	comm_json_figures(&row->sparse, r->q.check, "sparse", j);
+	comm_json_figures(&row->dense, r->q.check, "dense", j);
 	json_double(j, "speedup", sparse_speedup(row));
 	json_end(j, '}');
 }

@@ -108,9 +108,19 @@ void comm_text_head(const struct comm_result *r, struct out *o)
 
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
-static void add_time(struct out *o, double us)
+void comm_text_time(struct out *o, double us)
 {
 	out_add(o, "%10.*f", us < 100 ? 2 : us < 10000 ? 1 : 0, us);
+}
+
+void comm_text_wrong(const struct comm_figures *f, bool check, struct out *o)
+{
+	if (!check)
+		out_add(o, "%7s", "-");
+	else if (f->differs)
+		out_add(o, "%7s", "differs");
+	else
+		out_add(o, "%7llu", (unsigned long long)f->wrong);
 }
 
 static void add_figures(const struct comm_request *q, const struct comm_figures *f, struct out *o)
@@ -119,14 +129,9 @@ static void add_figures(const struct comm_request *q, const struct comm_figures 
 		out_add(o, "%10s%9s%9s%7s", "-", "-", "-", "-");
 		return;
 	}
-	add_time(o, f->us);
+	comm_text_time(o, f->us);
 	out_add(o, "%9.2f%9.2f", f->algo_gb_s, f->bus_gb_s);
-	if (!q->check)
-		out_add(o, "%7s", "-");
-	else if (f->differs)
-		out_add(o, "%7s", "differs");
-	else
-		out_add(o, "%7llu", (unsigned long long)f->wrong);
+	comm_text_wrong(f, q->check, o);
 }
 
 static void add_plan(const gpul_comm_plan *p, struct out *o)
@@ -193,6 +198,14 @@ static void add_hosts(const struct comm_result *r, struct out *o)
 	}
 }
 
+void comm_text_verdict(uint64_t wrong, bool differs, bool check, struct out *o)
+{
+	if (check)
+		out_add(o, "# wrong elements: %llu %s\n", (unsigned long long)wrong, wrong ? "FAILED" : "OK");
+	if (differs)
+		out_text(o, "# FAILED: ranks have different bits in a result that must be the same on all of them\n");
+}
+
 void comm_text_end(const struct comm_result *r, struct out *o)
 {
 	uint64_t wrong = 0;
@@ -204,10 +217,7 @@ void comm_text_end(const struct comm_result *r, struct out *o)
 		wrong += f->measured ? f->wrong : 0;
 		differs = differs || (f->measured && f->differs);
 	}
-	if (r->q.check)
-		out_add(o, "# wrong elements: %llu %s\n", (unsigned long long)wrong, wrong ? "FAILED" : "OK");
-	if (differs)
-		out_text(o, "# FAILED: ranks have different bits in a result that must be the same on all of them\n");
+	comm_text_verdict(wrong, differs, r->q.check, o);
 	out_add(o, "# average bus bandwidth: %.4g GB/s\n", comm_result_mean_bus(r));
 	if (r->q.trace) {
 		add_waiting(r, o);

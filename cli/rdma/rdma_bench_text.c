@@ -1,18 +1,13 @@
 /* rdma_bench_text.c — the result of gpuload rdma bench as a table. */
 #include <stdio.h>
 
+#include "cli/lib/bench/output.h"
 #include "cli/rdma/rdma_bench.h"
-
-/* Three significant digits, right-aligned. */
-static void add_number(struct out *o, double x, int width)
-{
-	out_add(o, "%*.*f", width, x < 0.0995 ? 4 : x < 0.995 ? 3 : x < 9.995 ? 2 : x < 99.95 ? 1 : 0, x);
-}
 
 static void add_latency(struct out *o, uint64_t ns)
 {
 	if (ns)
-		add_number(o, (double)ns / 1e3, 10);
+		output_number(o, (double)ns / 1e3, 10, 4);
 	else
 		out_add(o, "%10s", "-");
 }
@@ -21,10 +16,10 @@ static void add_rates(struct out *o, const struct rdma_figures *f, bool all)
 {
 	const double ns = f->ns ? (double)f->ns : 1;
 
-	add_number(o, (double)f->bytes * 8 / ns, 10);
+	output_number(o, (double)f->bytes * 8 / ns, 10, 4);
 	if (all) {
-		add_number(o, (double)f->bytes / ns, 9);
-		add_number(o, (double)f->messages * 1e6 / ns, 10);
+		output_number(o, (double)f->bytes / ns, 9, 4);
+		output_number(o, (double)f->messages * 1e6 / ns, 10, 4);
 	}
 	add_latency(o, f->p50_ns);
 	add_latency(o, f->p99_ns);

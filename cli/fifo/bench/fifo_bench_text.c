@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cli/fifo/bench/fifo_bench.h"
+#include "cli/lib/bench/output.h"
 
 enum { CELL = 12 };
 
@@ -10,13 +11,12 @@ static const char *const about_mode[FIFO_N_MODES] = {
 	"lanes: one ring per thread, each in order; the same total number of slots",
 };
 
-/* Three significant digits, right-aligned. */
 static void add_millions(struct out *o, double millions, int width)
 {
 	if (millions <= 0)
 		out_add(o, "%*s", width, "-");
 	else
-		out_add(o, "%*.*f", width, millions < 0.995 ? 3 : millions < 9.995 ? 2 : millions < 99.95 ? 1 : 0, millions);
+		output_number(o, millions, width, 3);
 }
 
 static void add_head(const struct fifo_bench_request *r, const struct fifo_bench_result *result, struct out *o)
@@ -86,11 +86,8 @@ static void add_latency_row(const struct fifo_row *row, struct out *o)
 
 	out_add(o, "%7u%9u%11llu", row->config.size, row->config.parallel, (unsigned long long)row->latency.n);
 	for (int i = 0; i < 2; i++)
-		for (int p = 0; p < FIFO_N_PERCENTILES; p++) {
-			const double us = (double)both[i]->ns[p] / 1000;
-
-			out_add(o, "%*.*f", p ? 8 : 10, us < 9.995 ? 2 : us < 99.95 ? 1 : 0, us);
-		}
+		for (int p = 0; p < FIFO_N_PERCENTILES; p++)
+			output_number(o, (double)both[i]->ns[p] / 1000, p ? 8 : 10, 2);
 	out_add(o, "\n");
 }
 

@@ -27,3 +27,10 @@ gpul_status output_write(struct output *o, gpul_error *err)
 	out_free(&o->svg);
 	return st;
 }
+
+void output_number(struct out *o, double x, int width, int most_decimals)
+{
+	const int decimals = x < 0.0995 ? 4 : x < 0.995 ? 3 : x < 9.995 ? 2 : x < 99.95 ? 1 : 0;
+
+	out_add(o, "%*.*f", width, decimals < most_decimals ? decimals : most_decimals, x);
+}

@@ -30,4 +30,7 @@ gpul_status output_check(const char *path, bool force, gpul_error *err);
  * Threads one at a time */
 gpul_status output_write(struct output *o, gpul_error *err);
 
+/* Append a number of a table: three significant digits, but at most so many decimals, right-aligned. */
+void output_number(struct out *o, double x, int width, int most_decimals);
+
 #endif
