@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/timed.h"
 #include "core/clock.h"
 #include "proxy/fifo.h"
 #include "tests/proxy/pusher.h"
@@ -88,9 +89,7 @@ static void begin_round(struct best *b)
 
 static void end_round(struct best *b, unsigned n)
 {
-	const double ns = (double)(gpul_clock_ns() - b->start) / n;
-
-	b->ns = b->ns > 0 && b->ns < ns ? b->ns : ns;
+	keep_least(&b->ns, (double)(gpul_clock_ns() - b->start) / n);
 }
 
 static double full_ns(struct bench *b, gpul_fifo_shape shape)
@@ -226,7 +225,7 @@ static void measure_shape(struct bench *b, gpul_fifo_shape shape)
 						one_ns(b, shape), empty_ns(b), read_ns(b, shape) };
 
 		for (int i = 0; i < N_COLUMNS; i++)
-			best[i] = run == 0 || now[i] < best[i] ? now[i] : best[i];
+			keep_least(&best[i], now[i]);
 	}
 	printf("| %u | %u | %.2f | %.1f | %.2f | %.2f | %.0f | %.0f | %.2f |\n", shape.slots, shape.lanes, best[FULL],
 	       1e3 / best[FULL], best[RUNS], best[FED], best[ONE], best[EMPTY], best[READ]);

@@ -146,5 +146,5 @@ int main(int argc, char **argv)
 		fputs("usage: bench_fifo_bus [--driver D] [--rounds N]\n", stderr);
 		return 2;
 	}
-	return timed_run("bench_fifo_bus", choice, run_bench, &b);
+	return timed_run("bench_fifo_bus", choice, 0, run_bench, &b);
 }

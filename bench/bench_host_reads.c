@@ -158,5 +158,5 @@ int main(int argc, char **argv)
 		fputs("usage: bench_host_reads [--driver D] [--bytes a multiple of 32K]\n", stderr);
 		return 2;
 	}
-	return timed_run("bench_host_reads", choice, run_bench, &b);
+	return timed_run("bench_host_reads", choice, 0, run_bench, &b);
 }

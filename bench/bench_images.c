@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "core/clock.h"
+#include "bench/timed.h"
 #include "loader/image/source.h"
 
 struct cost {
@@ -17,19 +17,6 @@ struct cost {
 	size_t n_images;
 	uint64_t stored_bytes;
 };
-
-static double ms(struct timeval t)
-{
-	return (double)t.tv_sec * 1e3 + (double)t.tv_usec * 1e-3;
-}
-
-static double cpu_ms(void)
-{
-	struct rusage u;
-
-	getrusage(RUSAGE_SELF, &u);
-	return ms(u.ru_utime) + ms(u.ru_stime);
-}
 
 static long peak_mb(void)
 {
@@ -41,8 +28,7 @@ static long peak_mb(void)
 
 static gpul_status run_once(const char *path, struct cost *c, gpul_error *err)
 {
-	uint64_t start = gpul_clock_ns();
-	double cpu = cpu_ms();
+	const double start = now_ms(), cpu = cpu_ms();
 	gpul_source *source = NULL;
 	const gpul_images *list;
 	const gpul_image *image;
@@ -59,7 +45,7 @@ static gpul_status run_once(const char *path, struct cost *c, gpul_error *err)
 	for (size_t i = 0; i < c->n_images; i++)
 		c->stored_bytes += image[i].stored_bytes;
 	gpul_source_close(source);
-	c->wall_ms = (double)(gpul_clock_ns() - start) * 1e-6;
+	c->wall_ms = now_ms() - start;
 	c->cpu_ms = cpu_ms() - cpu;
 	return GPUL_OK;
 }

@@ -10,9 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <time.h>
 
-#include "core/clock.h"
+#include "bench/timed.h"
 #include "loader/image/kernels/kernels.h"
 #include "loader/image/source.h"
 
@@ -20,19 +19,6 @@ struct figures {
 	double list_ms, kernels_ms, cpu_ms, unpack_ms;
 	size_t n_images, n_kernels, n_params, n_damaged;
 };
-
-static double cpu_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-static double now_ms(void)
-{
-	return (double)gpul_clock_ns() * 1e-6;
-}
 
 static gpul_status count_kernels(const gpul_image *image, const gpul_kernel_table *table,
 			 const gpul_error *failed, void *context, gpul_error *err)
@@ -62,12 +48,6 @@ static double unpack_all(const gpul_images *images)
 	return cpu_ms() - start;
 }
 
-static void keep_best(double *best, double ms)
-{
-	if (*best == 0 || ms < *best)
-		*best = ms;
-}
-
 static gpul_status run_once(const char *path, struct figures *best, gpul_error *err)
 {
 	struct figures f = { 0 };
@@ -82,18 +62,18 @@ static gpul_status run_once(const char *path, struct figures *best, gpul_error *
 		gpul_source_close(source);
 		return st;
 	}
-	keep_best(&best->list_ms, now_ms() - start);
+	keep_least(&best->list_ms, now_ms() - start);
 	start = now_ms();
 	cpu = cpu_ms();
 	st = gpul_kernels_visit(images, NULL, count_kernels, &f, NULL, err);
-	keep_best(&best->cpu_ms, cpu_ms() - cpu);
-	keep_best(&best->kernels_ms, now_ms() - start);
+	keep_least(&best->cpu_ms, cpu_ms() - cpu);
+	keep_least(&best->kernels_ms, now_ms() - start);
 	gpul_images_all(images, &best->n_images);
 	best->n_kernels = f.n_kernels;
 	best->n_params = f.n_params;
 	best->n_damaged = f.n_damaged;
 	if (!st)
-		keep_best(&best->unpack_ms, unpack_all(images));
+		keep_least(&best->unpack_ms, unpack_all(images));
 	gpul_source_close(source);
 	return st;
 }

@@ -9,17 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/timed.h"
 #include "cli/lib/bench/samples.h"
 #include "core/clock.h"
-#include "driver/context.h"
-#include "loader/loader.h"
 
 static const char text[] = ".version 7.0\n.target sm_52\n.address_size 64\n"
 			   ".visible .entry k(.param .u64 a, .param .u32 n) { ret; }\n";
 
 struct bench {
 	const gpul_driver *drv;
-	gpul_context context;
 	gpul_module *ours;
 	const gpul_kernel *kernel;
 	CUlibrary bare;
@@ -27,23 +25,14 @@ struct bench {
 	int launches, pairs;
 };
 
-static gpul_status open_all(struct bench *b, gpul_driver_choice choice, gpul_error *err)
+static gpul_status open_all(struct bench *b, gpul_error *err)
 {
 	CUkernel kernel = NULL;
-	gpul_status st = gpul_driver_open(choice, &b->drv, err);
+	gpul_status st = gpul_module_load_ptx(b->drv, text, sizeof text - 1, "k.ptx", NULL, &b->ours, err);
 
-	if (!st)
-		st = gpul_context_open(b->drv, 0, &b->context, err);
-	if (!st)
-		st = gpul_module_load_ptx(b->drv, text, sizeof text - 1, "k.ptx", NULL, &b->ours,
-					  err);
-	if (!st)
-		st = gpul_kernel_find(b->ours, "k", &b->kernel, err);
-	if (!st)
-		st = gpul_cu(b->drv, err, cuLibraryLoadData(&b->bare, text, NULL, NULL, 0, NULL,
-							    NULL, 0));
-	if (!st)
-		st = gpul_cu(b->drv, err, cuLibraryGetKernel(&kernel, b->bare, "k"));
+	st = st ? st : gpul_kernel_find(b->ours, "k", &b->kernel, err);
+	st = st ? st : gpul_cu(b->drv, err, cuLibraryLoadData(&b->bare, text, NULL, NULL, 0, NULL, NULL, 0));
+	st = st ? st : gpul_cu(b->drv, err, cuLibraryGetKernel(&kernel, b->bare, "k"));
 	return st ? st : gpul_cu(b->drv, err, cuKernelGetFunction(&b->fn, kernel));
 }
 
@@ -52,7 +41,6 @@ static void close_all(struct bench *b)
 	if (b->bare)
 		b->drv->cuLibraryUnload(b->bare);
 	gpul_module_unload(b->ours);
-	gpul_context_close(&b->context);
 }
 
 /* Time one batch; *ns is the time of one launch. */
@@ -108,6 +96,18 @@ static gpul_status measure_pairs(const struct bench *b, gpul_error *err)
 	return st;
 }
 
+static gpul_status run_bench(const gpul_driver *drv, void *bench, gpul_error *err)
+{
+	struct bench *b = bench;
+	gpul_status st;
+
+	b->drv = drv;
+	st = open_all(b, err);
+	st = st ? st : measure_pairs(b, err);
+	close_all(b);
+	return st;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = { { "driver", required_argument, NULL, 'd' },
@@ -116,8 +116,6 @@ int main(int argc, char **argv)
 						 { 0 } };
 	struct bench b = { .launches = 10000, .pairs = 21 };
 	gpul_driver_choice choice = GPUL_DRIVER_AUTO;
-	gpul_error err = { 0 };
-	gpul_status st;
 
 	for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
 		if (c == 'n')
@@ -129,11 +127,5 @@ int main(int argc, char **argv)
 	}
 	if (b.launches < 1 || b.pairs < 1)
 		return 2;
-	st = open_all(&b, choice, &err);
-	if (!st)
-		st = measure_pairs(&b, &err);
-	close_all(&b);
-	if (st)
-		fprintf(stderr, "bench_launch: %s\n", err.text);
-	return st ? 1 : 0;
+	return timed_run("bench_launch", choice, 0, run_bench, &b);
 }

@@ -257,5 +257,5 @@ int main(int argc, char **argv)
 				"[--chunk N]\n");
 		return 2;
 	}
-	return timed_run("bench_netqueue", choice, measure, &b);
+	return timed_run("bench_netqueue", choice, 0, measure, &b);
 }

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "bench/session.h"
+#include "bench/timed.h"
 
 enum { SLOTS = 128 };
 

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "bench/timed.h"
 #include "cli/lib/bench/samples.h"
 #include "core/clock.h"
 #include "proxy/proxy.h"
@@ -163,14 +164,11 @@ static gpul_status best_ns(struct bench *b, gpul_fifo_shape shape, unsigned batc
 
 	*ns = 0;
 	for (unsigned i = 0; !st && i < b->runs; i++) {
-		double took;
-
 		if (run)
 			st = run_proxy_once(b, shape, batch, run, err);
 		else
 			run_bare_once(b, shape, batch);
-		took = (double)(b->ended_ns - b->begun_ns) / shape.slots;
-		*ns = i == 0 || took < *ns ? took : *ns;
+		keep_least(ns, (double)(b->ended_ns - b->begun_ns) / shape.slots);
 	}
 	close_fifo(b);
 	return st;

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "bench/timed.h"
 #include "ptx/module.h"
 
 struct text {
@@ -79,16 +79,8 @@ static struct text generate_ptx(size_t n_bytes, unsigned blocks_per_kernel)
 	return t;
 }
 
-static double cpu_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 struct times {
-	double parse_s, print_s;
+	double parse_ms, print_ms;
 };
 
 /* Parse and print once, and keep the lower of each time. */
@@ -97,18 +89,16 @@ static gpul_status run_once(const char *name, const struct text *t, struct times
 {
 	gpul_ptx_module *m = NULL;
 	char *printed = NULL;
-	double start = cpu_s(), parsed, done;
+	double start = cpu_ms(), parsed, done;
 	gpul_status st = gpul_ptx_parse(t->at, t->n_bytes, name, &m, err);
 
 	if (st)
 		return st;
-	parsed = cpu_s();
+	parsed = cpu_ms();
 	st = gpul_ptx_print(m, &printed, NULL, err);
-	done = cpu_s();
-	if (best->parse_s == 0 || parsed - start < best->parse_s)
-		best->parse_s = parsed - start;
-	if (best->print_s == 0 || done - parsed < best->print_s)
-		best->print_s = done - parsed;
+	done = cpu_ms();
+	keep_least(&best->parse_ms, parsed - start);
+	keep_least(&best->print_ms, done - parsed);
 	free(printed);
 	gpul_ptx_module_destroy(m);
 	return st;
@@ -126,7 +116,7 @@ static int measure_text(const char *name, const struct text *t, int n_runs)
 		}
 	double mb = (double)t->n_bytes * 1e-6;
 	printf("%-24s %8.1f MB   parse %8.2f ms %7.1f MB/s   print %8.2f ms\n", name, mb,
-	       best.parse_s * 1e3, mb / best.parse_s, best.print_s * 1e3);
+	       best.parse_ms, mb / (best.parse_ms * 1e-3), best.print_ms);
 	return 0;
 }
 

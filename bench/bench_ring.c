@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "bench/session.h"
+#include "bench/timed.h"
 
 enum { BLOCKS = 2, WORDS = 16, MAX_RANKS = 64, THREADS = 512 };
 

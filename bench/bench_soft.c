@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "bench/session.h"
+#include "bench/timed.h"
 #include "cli/lib/bench/samples.h"
 
 enum { MAX_RUNS = 101 };

@@ -24,7 +24,7 @@ struct bench {
 	struct timed timed;
 	gpul_type type;
 	size_t count, bytes;
-	int runs;
+	int runs, device_ordinal;
 	struct sum_gpu *sum;
 	void *pinned;                  /* page-locked host memory with the data */
 	CUdeviceptr device, other;     /* device: contains the data; other: the destination of copies */
@@ -141,10 +141,10 @@ static gpul_status measure_all(struct bench *b, gpul_error *err)
 }
 
 /* Create host-numa memory; if this is not possible, print a message and continue. */
-static void create_numa(struct bench *b, int ordinal)
+static void create_numa(struct bench *b)
 {
 	gpul_mem_desc desc = { .kind = GPUL_MEM_HOST_NUMA, .bytes = b->bytes, .node = GPUL_MEM_NODE_OF_GPU,
-			       .devices = &ordinal, .n_devices = 1 };
+			       .devices = &b->device_ordinal, .n_devices = 1 };
 	gpul_error why = { 0 };
 
 	if (gpul_mem_create(b->drv, &desc, &b->numa, &why))
@@ -153,7 +153,7 @@ static void create_numa(struct bench *b, int ordinal)
 		memcpy(gpul_mem_cpu(b->numa), b->pinned, b->bytes);
 }
 
-static gpul_status create_memory(struct bench *b, int ordinal, gpul_error *err)
+static gpul_status create_memory(struct bench *b, gpul_error *err)
 {
 	size_t count = b->count;
 	void *data = NULL;
@@ -167,7 +167,7 @@ static gpul_status create_memory(struct bench *b, int ordinal, gpul_error *err)
 	if (!st) {
 		memcpy(b->pinned, data, b->bytes);
 		st = gpul_cu(b->drv, err, cuMemcpyHtoD(b->device, b->pinned, b->bytes));
-		create_numa(b, ordinal);
+		create_numa(b);
 	}
 	free(data);
 	return st;
@@ -186,22 +186,16 @@ static void free_memory(struct bench *b)
 	timed_close(&b->timed);
 }
 
-static int run_bench(struct bench *b, gpul_driver_choice choice, int ordinal)
+static gpul_status run_bench(const gpul_driver *drv, void *bench, gpul_error *err)
 {
-	gpul_context context;
-	gpul_error err = { 0 };
-	gpul_status st = gpul_driver_open(choice, &b->drv, &err);
+	struct bench *b = bench;
+	gpul_status st;
 
-	st = st ? st : gpul_context_open(b->drv, ordinal, &context, &err);
-	if (!st) {
-		st = create_memory(b, ordinal, &err);
-		st = st ? st : measure_all(b, &err);
-		free_memory(b);
-		gpul_context_close(&context);
-	}
-	if (st)
-		fprintf(stderr, "bench_sum: %s\n", err.text);
-	return st != GPUL_OK;
+	b->drv = drv;
+	st = create_memory(b, err);
+	st = st ? st : measure_all(b, err);
+	free_memory(b);
+	return st;
 }
 
 int main(int argc, char **argv)
@@ -213,14 +207,13 @@ int main(int argc, char **argv)
 	};
 	struct bench b = { .type = GPUL_F32, .bytes = (size_t)64 << 20, .runs = 21 };
 	gpul_driver_choice choice = GPUL_DRIVER_AUTO;
-	int ordinal = 0;
 	bool good = true;
 
 	for (int opt; (opt = getopt_long(argc, argv, "", known, NULL)) != -1;) {
 		if (opt == 'd')
 			good &= gpul_driver_choice_parse(optarg, &choice);
 		else if (opt == 'n')
-			ordinal = atoi(optarg);
+			b.device_ordinal = atoi(optarg);
 		else if (opt == 'b')
 			good &= value_parse_size(optarg, strlen(optarg), &b.bytes, NULL) == GPUL_OK;
 		else if (opt == 't')
@@ -237,5 +230,5 @@ int main(int argc, char **argv)
 	}
 	b.count = b.bytes / gpul_type_bytes(b.type);
 	b.bytes = b.count * gpul_type_bytes(b.type);
-	return run_bench(&b, choice, ordinal);
+	return timed_run("bench_sum", choice, b.device_ordinal, run_bench, &b);
 }

@@ -3,29 +3,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/file.h"
 #include "softcuda/exec/observer_internal.h"
 #include "softcuda/tools/start/start_internal.h"
-
-static double read_ms(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-double now_ms(void)
-{
-	return read_ms(CLOCK_MONOTONIC);
-}
-
-double cpu_ms(void)
-{
-	return read_ms(CLOCK_PROCESS_CPUTIME_ID);
-}
 
 static gpul_status load_program(struct session *s, const char *path)
 {

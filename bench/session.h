@@ -48,8 +48,4 @@ gpul_exec_launch *session_start(struct session *s, const struct session_shape *s
 /* Launch, wait, and return the number of thread-instructions executed; on a fault 0, with s->err set. */
 uint64_t session_finish(struct session *s, gpul_exec_launch *l);
 
-double now_ms(void);
-/* The CPU time of all threads together, which other processes hardly change. */
-double cpu_ms(void);
-
 #endif

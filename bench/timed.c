@@ -1,9 +1,28 @@
-/* timed.c — loads generated PTX, and measures the time of work on a stream with the GPU's clock. */
+/* timed.c — reads the clocks of the CPU and of the GPU; loads generated PTX. */
 #include "bench/timed.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #include "driver/context.h"
+
+static double read_ms(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+double now_ms(void)
+{
+	return read_ms(CLOCK_MONOTONIC);
+}
+
+double cpu_ms(void)
+{
+	return read_ms(CLOCK_PROCESS_CPUTIME_ID);
+}
 
 gpul_status timed_open(struct timed *t, const gpul_driver *drv, gpul_error *err)
 {
@@ -59,7 +78,7 @@ gpul_status timed_load_ptx(const gpul_driver *drv, const char *head, void (*writ
 	return st;
 }
 
-int timed_run(const char *program, gpul_driver_choice choice,
+int timed_run(const char *program, gpul_driver_choice choice, int device,
 	      gpul_status (*run)(const gpul_driver *drv, void *bench, gpul_error *err), void *bench)
 {
 	const gpul_driver *drv;
@@ -67,7 +86,7 @@ int timed_run(const char *program, gpul_driver_choice choice,
 	gpul_error err = { 0 };
 	gpul_status st = gpul_driver_open(choice, &drv, &err);
 
-	st = st ? st : gpul_context_open(drv, 0, &context, &err);
+	st = st ? st : gpul_context_open(drv, device, &context, &err);
 	if (!st) {
 		st = run(drv, bench, &err);
 		gpul_context_close(&context);

@@ -1,10 +1,21 @@
-/* timed.h — loads generated PTX, and measures the time of work on a stream with the GPU's clock. */
+/* timed.h — the clocks of the benchmarks: of the CPU, and of the GPU for work on a stream; loads generated PTX. */
 #ifndef GPULOAD_BENCH_TIMED_H
 #define GPULOAD_BENCH_TIMED_H
 
 #include <stdio.h>
 
 #include "loader/loader.h"
+
+double now_ms(void);
+/* The CPU time of all threads together, which other processes hardly change. */
+double cpu_ms(void);
+
+/* Keep the lower of two times; *least 0: there is none yet. */
+static inline void keep_least(double *least, double now)
+{
+	if (*least <= 0 || now < *least)
+		*least = now;
+}
 
 struct timed {
 	const gpul_driver *drv;  /* borrowed */
@@ -24,8 +35,8 @@ gpul_status timed_end(struct timed *t, double *ms, gpul_error *err);
 gpul_status timed_load_ptx(const gpul_driver *drv, const char *head, void (*write_kernels)(FILE *), gpul_module **out,
 			   gpul_error *err);
 
-/* Open the driver and the context of device 0, and run the benchmark; an error is printed.  Returns the exit status. */
-int timed_run(const char *program, gpul_driver_choice choice,
+/* Open the driver and the context of a device, and run the benchmark; an error is printed.  Returns the exit status. */
+int timed_run(const char *program, gpul_driver_choice choice, int device,
 	      gpul_status (*run)(const gpul_driver *drv, void *bench, gpul_error *err), void *bench);
 
 #endif
