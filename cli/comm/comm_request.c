@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/comm/comm_bench.h"
+#include "cli/lib/devices_arg.h"
 #include "cli/lib/value.h"
 
 enum {
@@ -128,22 +129,19 @@ static gpul_status parse_net(const struct cli_args *args, struct comm_place *out
 {
 	const char *backend = cli_value(args, COMM_OPT_BACKEND), *provider = cli_value(args, COMM_OPT_PROVIDER);
 	const bool host = out->transport == GPUL_COMM_DEVICE || out->transport == GPUL_COMM_HOST;
-	const char *gpu_direct = cli_value(args, COMM_OPT_GPU_DIRECT);
+	const char *gpu_direct = cli_value(args, COMM_OPT_GPU_DIRECT), *found = NULL;
 	gpul_rdma_gpu_direct direct = GPUL_RDMA_GPU_DIRECT_AUTO;
 	int n_qps = 0;
 	gpul_status st = comm_parse_int("--qps", cli_value(args, COMM_OPT_QPS), 1, GPUL_RDMA_MAX_QPS, &n_qps, err);
 
 	st = st ? st : parse_gpu_direct(gpu_direct, &direct, err);
+	st = st ? st : devices_arg_backend(backend, provider, &found, err);
 	if (st)
 		return st;
-	if (backend && strcmp(backend, "auto") && strcmp(backend, "verbs") && strcmp(backend, "libfabric"))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--backend must be auto, verbs or libfabric, not '%s'", backend);
-	if (provider && backend && !strcmp(backend, "verbs"))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--provider %s selects libfabric, but --backend is verbs", provider);
 	if (host && (backend || provider || n_qps || gpu_direct || cli_value(args, COMM_OPT_NIC)))
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "--backend, --provider, --nic, --qps and --gpu-direct are for the network, but --transport is %s", gpul_comm_transport_name(out->transport));
-	out->net = (gpul_rdma_desc){ .backend = provider ? "libfabric" : backend, .n_qps = (unsigned)n_qps, .gpu_direct = direct,
+	out->net = (gpul_rdma_desc){ .backend = found, .n_qps = (unsigned)n_qps, .gpu_direct = direct,
 				     .device = { .gpu = -1, .gid_index = -1, .provider = provider,
 						 .device = cli_value(args, COMM_OPT_NIC) } };
 	return GPUL_OK;

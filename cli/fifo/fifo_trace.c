@@ -232,21 +232,6 @@ static gpul_status check_options(const struct cli_args *args, gpul_error *err)
 	return GPUL_OK;
 }
 
-static gpul_status parse_fabric(const struct cli_args *args, struct fifo_put_request *p, gpul_error *err)
-{
-	const char *backend = cli_value(args, OPT_BACKEND);
-
-	if (backend && strcmp(backend, "auto") && strcmp(backend, "verbs") && strcmp(backend, "libfabric"))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--backend must be auto, verbs or libfabric, not '%s'", backend);
-	p->backend = backend && strcmp(backend, "auto") ? backend : NULL;
-	p->provider = cli_value(args, OPT_PROVIDER);
-	if (p->provider && p->backend && !strcmp(p->backend, "verbs"))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--provider %s selects libfabric, but --backend is verbs", p->provider);
-	if (p->provider)
-		p->backend = "libfabric";
-	return GPUL_OK;
-}
-
 static gpul_status parse_put(const struct cli_args *args, const struct fifo_trace_request *q, struct fifo_put_request *p,
 			     gpul_error *err)
 {
@@ -254,13 +239,13 @@ static gpul_status parse_put(const struct cli_args *args, const struct fifo_trac
 	gpul_status st = parse_number(args, OPT_BYTES, "bytes", 8, MOST_BYTES, DEFAULT_BYTES, &bytes, err);
 
 	*p = (struct fifo_put_request){ .blocks = q->blocks, .puts = q->triggers, .timeout_ns = q->timeout_ns, .kind = q->kind,
-					.devices = q->devices };
+					.devices = q->devices, .provider = cli_value(args, OPT_PROVIDER) };
 	st = st ? st : parse_number(args, OPT_PEER, "peer-device", 0, INT_MAX, (uint64_t)q->devices.ordinal[0], &peer, err);
 	if (!st && bytes % 8)
 		st = gpul_fail(err, GPUL_EINVAL, 0, "--bytes must be a multiple of 8, not %" PRIu64, bytes);
 	p->bytes = (unsigned)bytes;
 	p->peer_device = (int)peer;
-	return st ? st : parse_fabric(args, p, err);
+	return st ? st : devices_arg_backend(cli_value(args, OPT_BACKEND), p->provider, &p->backend, err);
 }
 
 static gpul_status trace_puts(const struct fifo_put_request *p, const struct fifo_trace_request *q, gpul_error *err)

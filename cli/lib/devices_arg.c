@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 static gpul_status add_ordinal(struct devices_arg *d, int ordinal, gpul_error *err)
 {
@@ -67,4 +68,14 @@ void devices_arg_close(struct devices_arg *d)
 {
 	for (unsigned i = 0; i < GPUL_MEM_MAX_DEVICES; i++)
 		gpul_context_close(&d->context[i]);
+}
+
+gpul_status devices_arg_backend(const char *backend, const char *provider, const char **out, gpul_error *err)
+{
+	if (backend && strcmp(backend, "auto") != 0 && strcmp(backend, "verbs") != 0 && strcmp(backend, "libfabric") != 0)
+		return gpul_fail(err, GPUL_EINVAL, 0, "--backend must be auto, verbs or libfabric, not '%s'", backend);
+	if (provider && backend && !strcmp(backend, "verbs"))
+		return gpul_fail(err, GPUL_EINVAL, 0, "--provider %s selects libfabric, but --backend is verbs", provider);
+	*out = provider ? "libfabric" : backend && strcmp(backend, "auto") != 0 ? backend : NULL;
+	return GPUL_OK;
 }

@@ -1,4 +1,4 @@
-/* devices_arg.h — --driver and --devices: which driver, and which of its GPUs, in which order.
+/* devices_arg.h — --driver and --devices: which driver, and which of its GPUs, in which order; --backend and --provider of the network.
  *
  *     --driver soft --devices 1,0 ── devices_arg_parse ─> choice, ordinal[]
  *                                      ── devices_arg_open ──> drv, context[]
@@ -42,5 +42,13 @@ gpul_status devices_arg_parse(const char *driver, const char *devices, struct de
  * Source  CUDA Driver API, Primary Context Management */
 gpul_status devices_arg_open(struct devices_arg *d, gpul_error *err);
 void devices_arg_close(struct devices_arg *d);  /* accepts a zeroed *d; cannot fail */
+
+/** Parse --backend and --provider of the network; a provider selects libfabric.
+ *
+ * @backend   "auto", "verbs" or "libfabric"; NULL: not given
+ * @provider  NULL: not given
+ * @out       as in gpul_rdma_desc; NULL: automatic
+ * Errors  GPUL_EINVAL */
+gpul_status devices_arg_backend(const char *backend, const char *provider, const char **out, gpul_error *err);
 
 #endif

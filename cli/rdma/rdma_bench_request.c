@@ -86,22 +86,6 @@ static int find_name(const char *text, const char *const *names, int n)
 
 /* ---- options of both commands --------------------------------------------------------------------------- */
 
-static gpul_status parse_backend(const struct cli_args *args, struct rdma_setup *out, gpul_error *err)
-{
-	const char *backend = cli_value(args, RDMA_OPT_BACKEND), *provider = cli_value(args, RDMA_OPT_PROVIDER);
-
-	if (backend && strcmp(backend, "auto") && strcmp(backend, "verbs") && strcmp(backend, "libfabric"))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--backend must be auto, verbs or libfabric, not '%s'", backend);
-	if (backend && strcmp(backend, "auto"))
-		out->rdma.backend = backend;
-	if (provider && backend && !strcmp(backend, "verbs"))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--provider %s selects libfabric, but --backend is verbs", provider);
-	if (provider)
-		out->rdma.backend = "libfabric";
-	out->rdma.device.provider = provider;
-	return GPUL_OK;
-}
-
 static gpul_status parse_memory(const struct cli_args *args, struct rdma_setup *out, gpul_error *err)
 {
 	const char *memory = cli_value(args, RDMA_OPT_MEMORY), *gpu = cli_value(args, RDMA_OPT_GPU);
@@ -125,6 +109,7 @@ gpul_status rdma_setup_parse(const struct cli_args *args, struct rdma_setup *out
 
 	*out = (struct rdma_setup){ .port = GPUL_RDMA_PORT, .n_threads = 1, .json = cli_value(args, RDMA_OPT_JSON) };
 	*d = (gpul_rdma_device_desc){ .gpu = -1, .gid_index = -1, .device = cli_value(args, RDMA_OPT_DEVICE),
+				      .provider = cli_value(args, RDMA_OPT_PROVIDER),
 				      .lossless = cli_value(args, RDMA_OPT_LOSSLESS),
 				      .qp_type = cli_value(args, RDMA_OPT_UC) ? GPUL_RDMA_UC : GPUL_RDMA_RC };
 	st = parse_unsigned("--port", cli_value(args, RDMA_OPT_PORT), 1, 65535, &out->port, err);
@@ -132,7 +117,7 @@ gpul_status rdma_setup_parse(const struct cli_args *args, struct rdma_setup *out
 	st = st ? st : parse_unsigned("--timeout", cli_value(args, RDMA_OPT_TIMEOUT), 1, 31, &timeout, err);
 	st = st ? st : parse_unsigned("--retry", cli_value(args, RDMA_OPT_RETRY), 1, 6, &retry, err);
 	st = st ? st : parse_unsigned("--threads", cli_value(args, RDMA_OPT_THREADS), 1, RDMA_MOST_THREADS, &out->n_threads, err);
-	st = st ? st : parse_backend(args, out, err);
+	st = st ? st : devices_arg_backend(cli_value(args, RDMA_OPT_BACKEND), d->provider, &out->rdma.backend, err);
 	st = st ? st : parse_memory(args, out, err);
 	if (cli_value(args, RDMA_OPT_GID))
 		d->gid_index = (int)gid;

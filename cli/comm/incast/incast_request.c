@@ -4,6 +4,7 @@
 
 #include "cli/comm/comm_bench.h"
 #include "cli/comm/incast/incast.h"
+#include "cli/lib/devices_arg.h"
 #include "cli/lib/value.h"
 
 enum {
@@ -86,12 +87,11 @@ static gpul_status parse_mode(const char *text, bool modes[INCAST_N_MODES], gpul
 
 static gpul_status parse_backend(const char *backend, const char *provider, struct incast_request *out, gpul_error *err)
 {
-	if (backend && strcmp(backend, "auto") && strcmp(backend, "verbs") && strcmp(backend, "libfabric"))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--backend must be auto, verbs or libfabric, not '%s'", backend);
-	out->backend = backend && strcmp(backend, "auto") ? backend : provider ? "libfabric" : NULL;
+	const gpul_status st = devices_arg_backend(backend, provider, &out->backend, err);
+
 	out->provider = provider;
-	if (provider && !strcmp(out->backend, "verbs"))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--provider %s selects libfabric, but --backend is verbs", provider);
+	if (st)
+		return st;
 	if (out->rate_bits && out->backend && !strcmp(out->backend, "verbs"))
 		return gpul_fail(err, GPUL_EINVAL, 0, "--rate needs --backend libfabric: NICs are not in the private network");
 	if (out->rate_bits)  /* the private network does not contain the NICs of this machine */
