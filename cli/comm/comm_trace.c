@@ -6,7 +6,7 @@
 
 #include "cli/comm/comm_trace_net.h"
 #include "cli/fifo/clock/fifo_clock.h"
-#include "cli/lib/new_file.h"
+#include "cli/lib/bench/output.h"
 
 gpul_status comm_trace_create(struct comm_rank *r, struct comm_tracer **out, gpul_error *err)
 {
@@ -92,7 +92,6 @@ static gpul_status write_file(const struct comm_result *result, const struct com
 	const size_t n = strlen(result->q.trace);
 	struct out o = { 0 };
 	uint64_t origin = UINT64_MAX;
-	gpul_status st;
 
 	for (int r = 0; r < result->n_ranks; r++) {
 		for (size_t i = 0; i < ranks[r].n; i++)
@@ -106,10 +105,7 @@ static gpul_status write_file(const struct comm_result *result, const struct com
 		comm_trace_svg(result, ranks, &o);
 	else
 		comm_trace_json(result, ranks, origin, &o);
-	st = o.failed ? gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the trace")
-		      : new_file_write(result->q.trace, NULL, 0, o.at, o.n, result->q.force, err);
-	out_free(&o);
-	return st;
+	return output_file(result->q.trace, result->q.force, &o, "trace", err);
 }
 
 /* Convert the times of a rank to the clock of rank 0's host. */

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "cli/comm/comm_job.h"
-#include "cli/lib/new_file.h"
+#include "cli/lib/bench/output.h"
 
 /* ---- candidates ---------------------------------------------------------------------------------------------- */
 
@@ -180,13 +180,7 @@ static gpul_status print_table(const struct comm_tuning *t, gpul_error *err)
 		return st;
 	comm_tune_write(&old, t->rows, t->n_rows, &o);
 	gpul_comm_table_free(&old);
-	if (o.failed)
-		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the table");
-	else if (t->path)
-		st = new_file_write(t->path, NULL, 0, o.at, o.n, true, err);
-	else
-		st = out_flush(&o, err);
-	out_free(&o);
+	st = output_file(t->path, true, &o, "table", err);
 	if (!st && t->path) {
 		out_add(&o, "%.200s: %zu rows for %d ranks; export GPULOAD_COMM_TABLE=%.200s uses them\n", t->path, t->n_rows,
 			t->rows[0].n_ranks, t->path);

@@ -1,7 +1,6 @@
 /* fifo_trace_text.c — prints percentiles of the time that each step of a trigger took. */
 #include "cli/fifo/fifo_trace.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "cli/lib/bench/samples.h"
@@ -71,19 +70,13 @@ static void print_row(const struct step *s, int64_t *took, unsigned n, unsigned 
 
 static void print_head(const struct fifo_trace *t, struct out *out)
 {
-	char line[256];
-
-	snprintf(line, sizeof line, "%u triggers of %u block%s through %u lane%s of %u slot%s, %s memory, %s driver\n",
-		 t->n_triggers, t->ask.blocks, t->ask.blocks == 1 ? "" : "s", t->ask.lanes, t->ask.lanes == 1 ? "" : "s",
-		 t->ask.slots / t->ask.lanes, t->ask.slots == t->ask.lanes ? "" : "s", t->kind, t->driver);
-	out_text(out, line);
-	snprintf(line, sizeof line,
-		 "GPU times are accurate to %.2f us: round trip %.2f us, clock step %.2f us, drift %.1f ppm\n\n",
-		 t->relation.bound_ns / 1000, (double)t->relation.shortest_ns / 1000,
-		 (double)t->relation.step_ns / 1000, t->relation.drift * 1e6);
-	out_text(out, line);
-	snprintf(line, sizeof line, "  %-26s %10s %10s %10s %10s\n", "us", "p50", "p90", "p99", "max");
-	out_text(out, line);
+	out_add(out, "%u triggers of %u block%s through %u lane%s of %u slot%s, %s memory, %s driver\n",
+		t->n_triggers, t->ask.blocks, t->ask.blocks == 1 ? "" : "s", t->ask.lanes, t->ask.lanes == 1 ? "" : "s",
+		t->ask.slots / t->ask.lanes, t->ask.slots == t->ask.lanes ? "" : "s", t->kind, t->driver);
+	out_add(out, "GPU times are accurate to %.2f us: round trip %.2f us, clock step %.2f us, drift %.1f ppm\n\n",
+		t->relation.bound_ns / 1000, (double)t->relation.shortest_ns / 1000, (double)t->relation.step_ns / 1000,
+		t->relation.drift * 1e6);
+	out_add(out, "  %-26s %10s %10s %10s %10s\n", "us", "p50", "p90", "p99", "max");
 }
 
 gpul_status fifo_trace_text(const struct fifo_trace *t, struct out *out, gpul_error *err)

@@ -4,9 +4,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "cli/lib/new_file.h"
+#include "cli/lib/bench/output.h"
 
 enum { MAP_SVG, MAP_FORCE, MAP_JSON };
 
@@ -129,22 +128,13 @@ static gpul_status draw_picture(const char *name, const gpul_ipc_share *share,
 	const char *svg = cli_value(args, MAP_SVG);
 	struct map_picture picture;
 	struct out o = { 0 };
-	gpul_status st = GPUL_OK;
 
 	map_picture_make(name, share, &picture);
 	if (svg)
 		map_draw_svg(&picture, &o);
 	else
 		map_draw_text(&picture, &o);
-	if (o.failed)
-		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the picture");
-	else if (svg && strcmp(svg, "-") != 0)
-		st = new_file_write(svg, NULL, 0, o.at, o.n, cli_value(args, MAP_FORCE) != NULL,
-				    err);
-	else
-		st = out_flush(&o, err);
-	out_free(&o);
-	return st;
+	return output_file(svg, cli_value(args, MAP_FORCE) != NULL, &o, "picture", err);
 }
 
 static int cmd_map(const struct cli_args *args, gpul_error *err)

@@ -9,7 +9,6 @@
 
 #include "cli/comm/comm_job.h"
 #include "cli/lib/bench/output.h"
-#include "cli/lib/new_file.h"
 
 enum {
 	OPT_RANKS = COMM_N_PLACE_OPTS, OPT_GPUS, OPT_LINK, OPT_INSIDE, OPT_BYTES, OPT_CALL, OPT_PARAMS, OPT_MEASURE, OPT_CHECK, OPT_ITERS, OPT_OUT,
@@ -110,9 +109,7 @@ static gpul_status write_params(const struct plan_result *r, gpul_error *err)
 	if (st)
 		return st;
 	plan_write_params(&old, &r->params, &o);
-	st = o.failed ? gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the parameters") : new_file_write(r->q.path, NULL, 0, o.at, o.n, true, err);
-	out_free(&o);
-	return st;
+	return output_file(r->q.path, true, &o, "parameters", err);
 }
 
 static gpul_status print_result(const struct plan_result *r, gpul_error *err)

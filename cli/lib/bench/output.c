@@ -14,16 +14,24 @@ gpul_status output_check(const char *path, bool force, gpul_error *err)
 	return GPUL_OK;
 }
 
+gpul_status output_file(const char *path, bool force, struct out *o, const char *what, gpul_error *err)
+{
+	gpul_status st = o->failed ? gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the %s", what)
+			 : path	   ? new_file_write(path, NULL, 0, o->at, o->n, force, err)
+				   : out_flush(o, err);
+
+	out_free(o);
+	return st;
+}
+
 gpul_status output_write(struct output *o, gpul_error *err)
 {
 	gpul_status st = o->json ? json_print(&o->text, err) : out_flush(&o->text.out, err);
 
 	(void)fflush(stdout);  /* main.c reports a failure */
-	if (!st && o->svg.failed)
-		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the plot");
-	else if (!st && o->plot)
-		st = new_file_write(o->plot, NULL, 0, o->svg.at, o->svg.n, o->force, err);
 	out_free(&o->text.out);
+	if (!st && o->plot)
+		return output_file(o->plot, o->force, &o->svg, "plot", err);
 	out_free(&o->svg);
 	return st;
 }

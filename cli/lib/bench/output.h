@@ -23,6 +23,16 @@ struct output {
  * Errors  GPUL_ESYS native = EEXIST */
 gpul_status output_check(const char *path, bool force, gpul_error *err);
 
+/** Write a text to a file, and free it.
+ *
+ * @path   the file; "-" or NULL: stdout
+ * @force  replace an existing file
+ * @o      empty afterwards, also after a failure
+ * @what   for the message about memory, such as "plot"
+ * Errors  as out_flush() and new_file_write()
+ * Threads one at a time */
+gpul_status output_file(const char *path, bool force, struct out *o, const char *what, gpul_error *err);
+
 /** Write the text, then the picture, and free both.
  *
  * @o  empty afterwards, also after a failure
