@@ -185,6 +185,41 @@ static void parses_sizes_with_suffixes(void **state)
 	assert_int_equal(value_parse_size("18446744073709551615K", 21, &n, NULL), GPUL_EINVAL);
 }
 
+static void parses_up_to_three_sizes_and_finds_a_fourth(void **state)
+{
+	size_t part[3] = { 0, 0, 2 };
+	unsigned n;
+
+	(void)state;
+	assert_int_equal(value_parse_sizes("8", 1, part, &n, NULL), GPUL_OK);
+	assert_true(n == 1 && part[0] == 8 && part[1] == 0 && part[2] == 2);
+	assert_int_equal(value_parse_sizes("1K:1M:4,9:9", 7, part, &n, NULL), GPUL_OK);  /* the text may go on */
+	assert_true(n == 3 && part[0] == 1024 && part[1] == 1048576 && part[2] == 4);
+	assert_int_equal(value_parse_sizes("1:2:3:x", 7, part, &n, NULL), GPUL_OK);
+	assert_int_equal(n, 4);
+	assert_int_equal(value_parse_sizes("1:", 2, part, &n, NULL), GPUL_EINVAL);
+	assert_int_equal(value_parse_sizes("", 0, part, &n, NULL), GPUL_EINVAL);
+}
+
+static void an_option_that_is_not_given_keeps_its_number_and_time(void **state)
+{
+	uint64_t n = 7;
+	int ms = 500;
+	gpul_error err = { 0 };
+
+	(void)state;
+	assert_int_equal(value_parse_count("--n", NULL, 1, 9, &n, NULL), GPUL_OK);
+	assert_int_equal(value_parse_time("wait", NULL, &ms, NULL), GPUL_OK);
+	assert_true(n == 7 && ms == 500);
+	assert_int_equal(value_parse_count("--n", "9", 1, 9, &n, NULL), GPUL_OK);
+	assert_int_equal(n, 9);
+	assert_int_equal(value_parse_count("--n", "10", 1, 9, &n, &err), GPUL_EINVAL);
+	assert_string_equal(err.text, "--n must be a number from 1 to 9, not '10'");
+	assert_int_equal(value_parse_count("--n", "4K", 1, 9, &n, NULL), GPUL_EINVAL);
+	assert_int_equal(value_parse_count("--n", "", 1, 9, &n, NULL), GPUL_EINVAL);
+	assert_int_equal(value_parse_time("wait", "0", &ms, NULL), GPUL_EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -196,6 +231,8 @@ int main(void)
 		cmocka_unit_test(rounds_decimal_text_to_a_narrow_type_once),
 		cmocka_unit_test(all_16_bit_floats_survive_a_round_trip),
 		cmocka_unit_test(parses_sizes_with_suffixes),
+		cmocka_unit_test(parses_up_to_three_sizes_and_finds_a_fourth),
+		cmocka_unit_test(an_option_that_is_not_given_keeps_its_number_and_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
