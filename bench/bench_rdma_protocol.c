@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "rdma/protocol/link.h"
+#include "rdma/protocol/protocol_link.h"
 
 enum { MESSAGES = 2000000, MAX_OPS = 128 };
 

@@ -12,7 +12,7 @@
 #include "bench/timed.h"
 #include "cli/lib/bench/samples.h"
 #include "cli/lib/fill.h"
-#include "cli/sum/sum.h"
+#include "cli/sum/cli_sum.h"
 #include "core/clock.h"
 #include "driver/context.h"
 #include "memalloc/mem.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "bench/timed.h"
-#include "cli/sum/sum.h"
+#include "cli/sum/cli_sum.h"
 #include "loader/loader.h"
 
 /* ---- the flag ---------------------------------------------------------------------------- */

@@ -4,14 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/comm/comm.h"
-#include "cli/compile/compile.h"
+#include "cli/comm/cli_comm.h"
+#include "cli/compile/cli_compile.h"
 #include "cli/debug/debug.h"
 #include "cli/devices/devices.h"
-#include "cli/fifo/fifo.h"
+#include "cli/fifo/cli_fifo.h"
 #include "cli/ls/ls.h"
-#include "cli/rdma/rdma.h"
-#include "cli/run/run.h"
+#include "cli/rdma/cli_rdma.h"
+#include "cli/run/cli_run.h"
 #include "cli/share/attach.h"
 #include "cli/share/map.h"
 #include "cli/share/share.h"

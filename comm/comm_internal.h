@@ -10,7 +10,7 @@
 #include "comm/comm.h"
 #include "comm/layout.h"
 #include "comm/net/mesh.h"
-#include "comm/net/proxy.h"
+#include "comm/net/net_proxy.h"
 #include "comm/persistent.h"
 #include "comm/plan.h"
 #include "comm/table.h"
@@ -196,7 +196,7 @@ struct gpul_comm {
 	atomic_bool failed;
 };
 
-/* ---- view.c ---- */
+/* ---- comm_view.c ---- */
 gpul_status gpul_comm_view_create(gpul_comm *c, gpul_error *err);
 void gpul_comm_view_destroy(gpul_comm *c);
 /* Copy view_copy to the device. */
@@ -253,7 +253,7 @@ void gpul_comm_windows_destroy(gpul_comm *c);
 /* The window that contains n_bytes at an address, and the offset in it; 0: none. */
 uint32_t gpul_comm_window_of(const gpul_comm *c, CUdeviceptr at, size_t n_bytes, uint64_t *offset);
 
-/* ---- kernels.c ---- */
+/* ---- comm_kernels.c ---- */
 gpul_status gpul_comm_kernel(gpul_comm *c, enum kernel_id id, CUfunction *out, gpul_error *err);
 /* The kernel of a collective with an algorithm and a protocol; N_KERNELS: there is none. */
 enum kernel_id gpul_comm_kernel_of(gpul_comm_call call, gpul_comm_algo algo, gpul_comm_proto proto);

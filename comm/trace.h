@@ -6,13 +6,13 @@
  * %globaltimer.  Ranks with different GPUs have different clocks; a program that merges traces
  * must convert the times.  Without a trace, recording costs no time.
  *
- * The proxy of a rank with a network (net/proxy.h) records at the same time, in ns of gpul_clock_ns(). */
+ * The proxy of a rank with a network (net/net_proxy.h) records at the same time, in ns of gpul_clock_ns(). */
 #ifndef GPULOAD_COMM_TRACE_H
 #define GPULOAD_COMM_TRACE_H
 
 #include "comm/comm.h"
 #include "comm/layout.h"
-#include "comm/net/trace.h"
+#include "comm/net/net_trace.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,4 +1,4 @@
-/* driver_internal.h — functions that open.c, table.c and search.c share. */
+/* driver_internal.h — functions that open.c, driver_table.c and search.c share. */
 #ifndef GPULOAD_DRIVER_DRIVER_INTERNAL_H
 #define GPULOAD_DRIVER_DRIVER_INTERNAL_H
 

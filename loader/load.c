@@ -2,7 +2,7 @@
  *
  *     PTX                ─────────────────────────────────────┐
  *     CUDA C++           ── choose/compile_source.c: NVRTC ───┤
- *     anything else      ── choose/choose.c: the image ───────┼── module.c: load into the driver
+ *     anything else      ── choose/choose.c: the image ───────┼── loader_module.c: load into the driver
  *       or several files ── choose/, link/link_choice.c ──────┘ */
 #include <stdio.h>
 #include <stdlib.h>

@@ -24,7 +24,7 @@
 #include "memalloc/mem.h"
 #include "rdma/backend/backend.h"
 #include "rdma/oob/proof.h"
-#include "rdma/protocol/link.h"
+#include "rdma/protocol/protocol_link.h"
 
 #ifdef __cplusplus
 extern "C" {

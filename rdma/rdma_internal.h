@@ -3,7 +3,7 @@
  *     rdma.c     open, close: the backend and its device, the cache of registrations, the watching thread
  *     region.c   registration of CPU and GPU memory
  *     setup.c    a connection's memory and queue pairs, before and after the exchange of HELLO and WELCOME
- *     connect.c  the connecting side        listen.c  the listening side
+ *     rdma_connect.c  the connecting side        listen.c  the listening side
  *     conn.c     progress, close            request.c  isend, irecv, put, iflush, test, wait
  *     conns.c    the failure of a connection, the connections of a device */
 #ifndef GPULOAD_RDMA_RDMA_INTERNAL_H
@@ -15,8 +15,8 @@
 #include "memalloc/regcache.h"
 #include "rdma/gpu/copies.h"
 #include "rdma/oob/channel.h"
-#include "rdma/oob/watch.h"
-#include "rdma/oob/wire.h"
+#include "rdma/oob/oob_watch.h"
+#include "rdma/oob/oob_wire.h"
 #include "rdma/rdma.h"
 
 enum { OPS_PER_TURN = GPUL_RDMA_MAX_QPS * GPUL_RDMA_MAX_PIECES, EVENTS_PER_POLL = 64, TURNS_PER_CLOCK = 8 };

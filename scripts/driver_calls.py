@@ -2,9 +2,9 @@
 """driver_calls.py CUDA_INCLUDE [OUT] — list the calls of the driver API that the software driver refuses.
 
 Reads the declarations of cuda.h and its companions (cudaGL.h ...), the CUDA version of each interface (cudaTypedefs.h ...)
-and softcuda/api/calls_internal.h, which lists the calls that are implemented.  Writes, below the folder OUT (default: .):
+and softcuda/api/cu_calls_internal.h, which lists the calls that are implemented.  Writes, below the folder OUT (default: .):
 
-    softcuda/api/refused_internal.h   the other calls, each with the reason: the driver exports them, too
+    softcuda/api/cu_refused_internal.h   the other calls, each with the reason: the driver exports them, too
     docs/driver-calls.md              all calls, done or refused
 
 An older header lacks some calls: rows of refused_internal.h that it does not declare are kept, so every header of CUDA 12 and 13
@@ -12,9 +12,9 @@ gives the same files.  Calls that are newer than the driver's version are left o
 """
 import os, re, sys
 
-DRIVER_VERSION = 13000                  # softcuda/api/base/state_internal.h
+DRIVER_VERSION = 13000                  # softcuda/api/base/cu_state_internal.h
 HEADERS = ["cuda", "cudaGL", "cudaEGL", "cudaVDPAU", "cudaProfiler"]
-CALLS, REFUSED, TABLE = "softcuda/api/calls_internal.h", "softcuda/api/refused_internal.h", "docs/driver-calls.md"
+CALLS, REFUSED, TABLE = "softcuda/api/cu_calls_internal.h", "softcuda/api/cu_refused_internal.h", "docs/driver-calls.md"
 
 # The reason of a refusal: the first pattern that is found in the symbol.  Texts continue "cuX: not supported: ...".
 OLD_ADDRESSES = ("OLD_ADDRESSES", "the interface of CUDA 3.1, with 32-bit addresses and sizes")

@@ -43,7 +43,7 @@ SUBFOLDERS = {
 LIBRARY = [m for m in MODULES if m not in ("nvidia/cudart", "softcuda", "nvidia", "lab", "cli")]  # the modules of libgpuload
 # The headers that programs include; those that they include are installed, too.  Every other header is private: it is not installed, and
 # libgpuload.so does not export its functions.  Device code is in the .cuh files, all of which are installed.
-PUBLIC = ["gpuload.h", "core/clock.h", "core/demangle.h", "core/error.h", "driver/context.h", "driver/driver.h", "ptx/link/link.h", "ptx/module.h",
+PUBLIC = ["gpuload.h", "core/clock.h", "core/demangle.h", "core/error.h", "driver/context.h", "driver/driver.h", "ptx/link/ptx_link.h", "ptx/module.h",
           "ptx/nvrtc/nvrtc.h", "loader/advice/advice.h", "loader/cache/compile.h", "loader/choose/options.h", "loader/choose/select.h",
           "loader/image/images.h", "loader/image/kernels/kernels.h", "loader/image/source.h", "loader/link/link.h", "loader/link/ptxas_options.h",
           "loader/loader.h", "loader/names/names.h", "loader/program/program.h", "loader/symbol/symbol.h", "memalloc/mem.h", "memalloc/numa.h",

@@ -25,19 +25,19 @@ HANDLERS = "-O3 -ffp-contract=off -fno-strict-aliasing -fno-math-errno -fno-trap
 EACH_SET = {"softcuda/tools/trace/decimals.c": " -Wno-psabi"}
 
 # Sources that are compiled twice, because programs built with --default-stream per-thread use other function names.
-PER_THREAD = [f"nvidia/cudart/{name}.c" for name in ("entry", "launch", "graph/execute", "memory/batch", "memory/copy", "memory/managed",
-                                                     "memory/volume", "stream/begin", "stream/capture", "stream/order")]
+PER_THREAD = [f"nvidia/cudart/{name}.c" for name in ("rt_entry", "rt_launch", "graph/rt_execute", "memory/rt_batch", "memory/rt_copy", "memory/rt_managed",
+                                                     "memory/rt_volume", "stream/rt_begin", "stream/rt_capture", "stream/rt_order")]
 
 # Sources of the runtime whose functions differ between CUDA 12 and 13: compiled for libcudart.so.12, and with CUDA 13's headers for .13.
 # libgpuload-rt.a has the interface of the headers.
-BY_INTERFACE = [f"nvidia/cudart/{name}.c" for name in ("entry", "device/properties", "graph/any", "graph/edges", "memory/batch",
-                                                       "memory/managed", "stream/capture")]
-ONLY_12 = "nvidia/cudart/device/old.c"
+BY_INTERFACE = [f"nvidia/cudart/{name}.c" for name in ("rt_entry", "device/rt_properties", "graph/rt_any", "graph/rt_edges", "memory/rt_batch",
+                                                       "memory/rt_managed", "stream/rt_capture")]
+ONLY_12 = "nvidia/cudart/device/rt_old.c"
 
 # Sources with loops over rows or lanes, which gcc vectorises at -O3.  Results are not reordered (never -ffast-math).
-VECTORS = {"cli/sum/sum.c", "cli/fifo/bench/fifo_bench_check.c", "lab/sparse/sum.c", "softcuda/tools/profile/count.c",
-           "softcuda/tools/profile/transactions.c", "softcuda/tools/racecheck/access.c", "softcuda/tools/racecheck/instruction.c",
-           *(f"softcuda/tools/trace/{name}.c" for name in ("lanes", "predict", "record"))}
+VECTORS = {"cli/sum/cli_sum.c", "cli/fifo/bench/fifo_bench_check.c", "lab/sparse/sum.c", "softcuda/tools/profile/count.c",
+           "softcuda/tools/profile/transactions.c", "softcuda/tools/racecheck/race_access.c", "softcuda/tools/racecheck/instruction.c",
+           *(f"softcuda/tools/trace/{name}.c" for name in ("lanes", "trace_predict", "trace_record"))}
 
 # Tests that work with every driver: tests/gpu/run runs them on a GPU.
 GPU_TESTS = ("memalloc/test_mem", "memalloc/test_numa", "memalloc/test_regcache_threads", "ipc/test_control",
@@ -99,7 +99,7 @@ def write_rules(w):
 
 def per_thread_calls(w, compiler_flags):
     """The software driver's calls for programs with per-thread default streams, which scripts/per_thread.py generates."""
-    script, calls, out = "scripts/per_thread.py", "softcuda/api/calls_internal.h", f"{w.dir}/softcuda/per_thread.c"
+    script, calls, out = "scripts/per_thread.py", "softcuda/api/cu_calls_internal.h", f"{w.dir}/softcuda/per_thread.c"
     sources = [c for c in files("softcuda", ".c") if c.startswith("softcuda/api/")]
     w.build(out, "sh", needs=[script, calls, *sources], command=words(w.python, script, out, calls, sources))
     return w.build(f"{w.dir}/obj/softcuda/per_thread.o", "cc", out, flags=compiler_flags)

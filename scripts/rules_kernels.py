@@ -29,10 +29,10 @@ def embeds():
     return {"cli/fifo/bench/fifo_bench_run.c": ["cli/kernels/fifo_bench.ptx"], "cli/fifo/clock/fifo_clock.c": ["cli/kernels/fifo_clock.ptx"],
             "cli/fifo/fifo_push.c": ["cli/kernels/fifo_push.ptx"], "cli/fifo/fifo_trace_run.c": ["cli/kernels/fifo_trace.ptx"],
             "cli/fifo/put/fifo_put_end.c": ["cli/kernels/fifo_put.ptx"], "cli/sum/sum_gpu.c": ["cli/kernels/sum.ptx"],
-            "comm/kernels.c": [f"comm/kernels/{name}.ptx" for name, _ in FILE_ROW.findall(kernels_def())],
+            "comm/comm_kernels.c": [f"comm/kernels/{name}.ptx" for name, _ in FILE_ROW.findall(kernels_def())],
             "lab/netqueue/netqueue.c": ["lab/netqueue/unpack.ptx"],
             "lab/sparse/gpu.c": [f"lab/sparse/sparse_{name}.ptx" for name in ("bitmap", "pack", "scatter")],
-            "softcuda/tools/trace/page.c": sorted(glob.glob(f"{PAGE}/page.*") + glob.glob(f"{PAGE}/*.js")),
+            "softcuda/tools/trace/trace_page.c": sorted(glob.glob(f"{PAGE}/page.*") + glob.glob(f"{PAGE}/*.js")),
             "tests/comm/test_trace.c": ["tests/comm/trace_events.ptx"], "tests/proxy/ends.c": ["cli/kernels/fifo_push.ptx"]}
 
 

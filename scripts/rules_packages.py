@@ -10,7 +10,7 @@ from scripts.packages import STATIC
 from scripts.writer import Writer, words
 
 # Sources with the macros of module_flags() that have a path.
-KNOW_A_FOLDER = {"core": ["toolkit"], "driver": ["search"], "memalloc": ["probe/probe_child"], "loader": ["program/find"],
+KNOW_A_FOLDER = {"core": ["toolkit"], "driver": ["search"], "memalloc": ["probe/probe_child"], "loader": ["program/program_find"],
                  "nvidia": ["real"]}
 
 # A wheel contains libelf.so.1 and its libz.so.1 in the folder of the programs: Debian's libelf.a cannot be linked into a library.  RPATH,

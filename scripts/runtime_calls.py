@@ -4,7 +4,7 @@
 Reads the declarations of cuda_runtime_api.h and its companions (cuda_gl_interop.h ...) and the sources of nvidia/cudart, which
 define the calls that are implemented.  Writes, below the folder OUT (default: .):
 
-    nvidia/cudart/refused_internal.h   the other calls, each with the reason: the runtime has them, too
+    nvidia/cudart/rt_refused_internal.h   the other calls, each with the reason: the runtime has them, too
     docs/runtime-calls.md               all calls, done or refused
 
 An older header lacks some calls: rows of refused_internal.h that it does not declare are kept.
@@ -12,7 +12,7 @@ An older header lacks some calls: rows of refused_internal.h that it does not de
 import glob, os, re, sys
 
 HEADERS = ["cuda_runtime_api", "cuda_profiler_api", "cuda_gl_interop", "cuda_egl_interop", "cuda_vdpau_interop"]
-REFUSED, TABLE = "nvidia/cudart/refused_internal.h", "docs/runtime-calls.md"
+REFUSED, TABLE = "nvidia/cudart/rt_refused_internal.h", "docs/runtime-calls.md"
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # The reason of a refusal: the first pattern that is found in the name.  Texts continue "cudaX: not supported: ...".

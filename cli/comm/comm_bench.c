@@ -8,7 +8,7 @@
 
 #include "cli/comm/comm_job.h"
 #include "cli/comm/comm_run.h"
-#include "cli/lib/bench/output.h"
+#include "cli/lib/bench/bench_output.h"
 
 /* ---- the request ------------------------------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "cli/comm/comm_trace.h"
-#include "cli/lib/stop.h"
+#include "cli/lib/cli_stop.h"
 #include "comm/bootstrap/roster.h"
 #include "core/log.h"
 #include "core/thread.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cli/comm/comm_job.h"
-#include "cli/lib/bench/output.h"
+#include "cli/lib/bench/bench_output.h"
 
 enum {
 	OPT_BYTES = COMM_N_PLACE_OPTS, OPT_DENSITY, OPT_BLOCK, OPT_DENSE_ABOVE, OPT_DTYPE, OPT_OP, OPT_ITERS, OPT_WARMUP, OPT_CHECK, OPT_JSON,

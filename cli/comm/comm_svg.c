@@ -1,7 +1,7 @@
 /* comm_svg.c — the result of a collective of gpuload comm as an SVG file.
  *
  *     ┌──────────────────┐     ┌──────────────────┐
- *     │ bus bandwidth    │     │ time of a call   │   x: bytes (cli/lib/bench/plot.h)
+ *     │ bus bandwidth    │     │ time of a call   │   x: bytes (cli/lib/bench/bench_plot.h)
  *     └──────────────────┘     └──────────────────┘
  *
  * A line for the calls out of place, a dashed one for those in place; each point has the shape and the colour of its protocol:
@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "cli/comm/comm_bench.h"
-#include "cli/lib/bench/plot.h"
+#include "cli/lib/bench/bench_plot.h"
 
 /* clang-format off */
 static const char style[] =

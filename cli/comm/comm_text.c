@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/comm/comm_bench.h"
-#include "cli/lib/bench/plot.h"
+#include "cli/lib/bench/bench_plot.h"
 
 bool comm_result_wrong(const struct comm_result *r)
 {

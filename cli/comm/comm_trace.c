@@ -6,7 +6,7 @@
 
 #include "cli/comm/comm_trace_net.h"
 #include "cli/fifo/clock/fifo_clock.h"
-#include "cli/lib/bench/output.h"
+#include "cli/lib/bench/bench_output.h"
 
 gpul_status comm_trace_create(struct comm_rank *r, struct comm_tracer **out, gpul_error *err)
 {

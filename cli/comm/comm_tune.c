@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "cli/comm/comm_job.h"
-#include "cli/lib/bench/output.h"
+#include "cli/lib/bench/bench_output.h"
 
 /* ---- candidates ---------------------------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* dap.h — the declarations that the files of the debug adapter share.
  *
- *     editor ── stdin: request ──> dap.c ── dap_control.c, dap_values.c ── link.h ──> the debugger in the driver
+ *     editor ── stdin: request ──> dap.c ── dap_control.c, dap_values.c ── debug_link.h ──> the debugger in the driver
  *            <── stdout: response, events
  *
  * A lane in a frame has a number, dap.lane[number - 1], which is the id of a frame; numbers are
@@ -8,8 +8,8 @@
 #ifndef GPULOAD_CLI_DEBUG_DAP_H
 #define GPULOAD_CLI_DEBUG_DAP_H
 
-#include "cli/debug/link.h"
-#include "cli/lib/json.h"
+#include "cli/debug/debug_link.h"
+#include "cli/lib/cli_json.h"
 #include "cli/lib/json_read.h"
 
 struct dap_lane { uint64_t block; unsigned warp, lane, frame; };

@@ -3,7 +3,7 @@
 #ifndef GPULOAD_CLI_DEBUG_SESSION_H
 #define GPULOAD_CLI_DEBUG_SESSION_H
 
-#include "cli/debug/link.h"
+#include "cli/debug/debug_link.h"
 #include "cli/lib/out.h"
 
 struct source {                           /* the lines of a file, or of a listing of PTX */

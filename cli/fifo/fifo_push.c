@@ -10,7 +10,7 @@
 
 #include "cli/fifo/fifo_push.h"
 #include "cli/share/share.h"
-#include "cli/lib/stop.h"
+#include "cli/lib/cli_stop.h"
 #include "cli/lib/value.h"
 #include "core/clock.h"
 #include "loader/embedded.h"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "cli/share/share.h"
-#include "cli/lib/stop.h"
+#include "cli/lib/cli_stop.h"
 #include "cli/lib/value.h"
 #include "core/clock.h"
 #include "proxy/proxy.h"

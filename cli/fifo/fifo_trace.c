@@ -9,7 +9,7 @@
 
 #include "cli/fifo/put/fifo_put.h"
 #include "cli/lib/new_file.h"
-#include "cli/lib/stop.h"
+#include "cli/lib/cli_stop.h"
 #include "cli/lib/value.h"
 #include "proxy/fifo_layout.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/lib/stop.h"
+#include "cli/lib/cli_stop.h"
 #include "core/clock.h"
 #include "loader/embedded.h"
 #include "loader/loader.h"

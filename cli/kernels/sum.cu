@@ -1,4 +1,4 @@
-/* sum.cu — one step of a sum whose order depends only on the number of elements; cli/sum/sum.h draws it.
+/* sum.cu — one step of a sum whose order depends only on the number of elements; cli/sum/cli_sum.h draws it.
  *
  * Block b adds up chunk b of the data, 16 rows of 4 KiB, and writes one number of 8 bytes.  Each thread issues its 16 loads
  * of 16 bytes, one from every row, before it uses the first one: the loads in flight hide the latency of the memory.  The

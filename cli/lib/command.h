@@ -1,6 +1,6 @@
 /* command.h — the parts of a command (struct cli_cmd), and the parser of its command line.
  *
- *     argv ── cli_parse (parse.c) ──> cli_args ── cmd->run (run.c, ls.c, ...) ──> exit code
+ *     argv ── cli_parse (cli_parse.c) ──> cli_args ── cmd->run (run.c, ls.c, ...) ──> exit code
  *
  * Each command defines its own row (struct cli_cmd) and its option table, next to the code that reads the options;
  * cli/commands.c lists the rows.  A row may have verbs, which are rows too: gpuload fifo bench. */

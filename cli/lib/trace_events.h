@@ -8,7 +8,7 @@
 #ifndef GPULOAD_CLI_LIB_TRACE_EVENTS_H
 #define GPULOAD_CLI_LIB_TRACE_EVENTS_H
 
-#include "cli/lib/json.h"
+#include "cli/lib/cli_json.h"
 
 /* Start an event; the caller adds members, and ends the object. */
 void trace_begin_event(struct json *j, const char *phase, unsigned process, unsigned track, const char *name);

@@ -18,7 +18,7 @@
 
 #include "cli/ls/cxx_names.h"
 #include "cli/lib/image_filter.h"
-#include "cli/lib/json.h"
+#include "cli/lib/cli_json.h"
 #include "cli/lib/out.h"
 #include "loader/image/images.h"
 #include "loader/image/kernels/kernels.h"

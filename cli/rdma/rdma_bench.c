@@ -10,9 +10,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "cli/lib/bench/output.h"
+#include "cli/lib/bench/bench_output.h"
 #include "cli/lib/progress.h"
-#include "cli/lib/stop.h"
+#include "cli/lib/cli_stop.h"
 
 enum { LOOK_MS = 100 };
 

@@ -1,11 +1,11 @@
 /* rdma_bench_svg.c — the result of gpuload rdma bench as an SVG file.
  *
- *     ┌──────────────────┐     ┌──────────────────┐   x: bytes per message (cli/lib/bench/plot.h)
+ *     ┌──────────────────┐     ┌──────────────────┐   x: bytes per message (cli/lib/bench/bench_plot.h)
  *     │ Gbit/s           │     │ latency, us      │   this end and the server; p50 and p99
  *     └──────────────────┘     └──────────────────┘ */
 #include <stdio.h>
 
-#include "cli/lib/bench/plot.h"
+#include "cli/lib/bench/bench_plot.h"
 #include "cli/rdma/rdma_bench.h"
 
 /* For readers who cannot distinguish colours, points differ in shape, too: discs for this end, squares for the server. */

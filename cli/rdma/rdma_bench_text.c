@@ -1,7 +1,7 @@
 /* rdma_bench_text.c — the result of gpuload rdma bench as a table. */
 #include <stdio.h>
 
-#include "cli/lib/bench/output.h"
+#include "cli/lib/bench/bench_output.h"
 #include "cli/rdma/rdma_bench.h"
 
 static void add_latency(struct out *o, uint64_t ns)

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/lib/json.h"
-#include "cli/lib/stop.h"
+#include "cli/lib/cli_json.h"
+#include "cli/lib/cli_stop.h"
 #include "cli/rdma/rdma_bench_session.h"
 #include "cli/share/share.h"
 #include "core/clock.h"

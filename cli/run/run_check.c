@@ -1,5 +1,5 @@
 /* run_check.c — compare buffers with --expect, and write --save. */
-#include "cli/run/run.h"
+#include "cli/run/cli_run.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* run_direction.c — compare the direction of a buffer argument (in, out, inout) with what the kernel does. */
-#include "cli/run/run.h"
+#include "cli/run/cli_run.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* run_failure.c — report a failed run: the message with its line of source, or a JSON object. */
-#include "cli/run/run.h"
+#include "cli/run/cli_run.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/lib/json.h"
+#include "cli/lib/cli_json.h"
 #include "cli/lib/tell.h"
 
 void run_keep_compiler_log(void *context, const char *log)

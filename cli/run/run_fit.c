@@ -1,5 +1,5 @@
 /* run_fit.c — check the arguments against the kernel's signature. */
-#include "cli/run/run.h"
+#include "cli/run/cli_run.h"
 
 #include <stdio.h>
 #include <string.h>

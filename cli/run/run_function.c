@@ -1,7 +1,7 @@
 /* run_function.c — fn:NAME arguments: read function pointers from the variables of the loaded module.
  *
  * A function pointer is valid only in its own module, so it is read from the module that is launched. */
-#include "cli/run/run.h"
+#include "cli/run/cli_run.h"
 
 #include <stdio.h>
 #include <stdlib.h>

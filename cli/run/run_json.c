@@ -1,9 +1,9 @@
 /* run_json.c — print the result of a run as one JSON object. */
-#include "cli/run/run.h"
+#include "cli/run/cli_run.h"
 
 #include <stdio.h>
 
-#include "cli/lib/json.h"
+#include "cli/lib/cli_json.h"
 
 static void add_driver(struct json *j, const struct run *r)
 {

@@ -1,5 +1,5 @@
 /* run_launch.c — copy buffers to the device, launch and time the kernel, copy buffers back. */
-#include "cli/run/run.h"
+#include "cli/run/cli_run.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* run_line.c — find and parse the line `// gpuload run: ARG...` of a file. */
-#include "cli/run/run.h"
+#include "cli/run/cli_run.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "cli/run/run.h"
+#include "cli/run/cli_run.h"
 
 /* Rows of run_opts[], which run_options.c defines. */
 enum {

@@ -1,5 +1,5 @@
 /* run_plan.c — choose what the command line does not give: arguments, block and grid. */
-#include "cli/run/run.h"
+#include "cli/run/cli_run.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* run_report.c — print the result of a run as text. */
-#include "cli/run/run.h"
+#include "cli/run/cli_run.h"
 
 #include <inttypes.h>
 #include <stdio.h>

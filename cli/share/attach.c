@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/lib/stop.h"
+#include "cli/lib/cli_stop.h"
 #include "cli/lib/tell.h"
 #include "cli/lib/value.h"
 #include "core/clock.h"

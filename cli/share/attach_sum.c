@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "cli/sum/sum.h"
+#include "cli/sum/cli_sum.h"
 
 static void print_sums(const struct attach *a, const struct sum *gpu, const struct sum *cpu)
 {

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "cli/lib/bench/output.h"
+#include "cli/lib/bench/bench_output.h"
 
 enum { MAP_SVG, MAP_FORCE, MAP_JSON };
 

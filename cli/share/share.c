@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cli/lib/fill.h"
-#include "cli/lib/stop.h"
+#include "cli/lib/cli_stop.h"
 #include "core/clock.h"
 #include "ipc/place.h"
 

@@ -12,7 +12,7 @@
 
 #include "cli/lib/command.h"
 #include "cli/lib/devices_arg.h"
-#include "cli/lib/json.h"
+#include "cli/lib/cli_json.h"
 #include "cli/lib/out.h"
 #include "core/file.h"
 #include "ipc/client.h"

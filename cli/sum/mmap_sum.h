@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 #include "cli/lib/devices_arg.h"
-#include "cli/sum/sum.h"
+#include "cli/sum/cli_sum.h"
 #include "ipc/view.h"
 
 extern const struct cli_cmd cli_mmap_sum;

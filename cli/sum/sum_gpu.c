@@ -1,5 +1,5 @@
 /* sum_gpu.c — the sum on a GPU, with the kernel of cli/kernels/sum.cu. */
-#include "cli/sum/sum.h"
+#include "cli/sum/cli_sum.h"
 
 #include <errno.h>
 #include <stdio.h>

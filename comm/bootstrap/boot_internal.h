@@ -7,7 +7,7 @@
 
 #include "comm/bootstrap/notice_internal.h"
 #include "comm/bootstrap/roster_internal.h"
-#include "comm/bootstrap/wire_internal.h"
+#include "comm/bootstrap/boot_wire_internal.h"
 #include "core/bell.h"
 #include "core/lifeline.h"
 

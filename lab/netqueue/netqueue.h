@@ -5,7 +5,7 @@
  *       feeder.h             │ producer.h: where are the pieces?                ↑ │
  *                            └─> ring: {source, length, destination} ── polls ──┘ └── done[]: credits ──> the slots are free
  *
- * layout.h draws the memory.  The kernel runs as long as one receive.  It checks each entry:
+ * netqueue_layout.h draws the memory.  The kernel runs as long as one receive.  It checks each entry:
  * one that does not fit is refused and reported, and its piece is not written.
  * gpul_netqueue_receive() (feeder.h) does all of this with one call; the functions here are its
  * parts, for programs that write the entries themselves. */

@@ -26,7 +26,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "lab/netqueue/layout.h"
+#include "lab/netqueue/netqueue_layout.h"
 #include "core/error.h"
 
 #ifdef __cplusplus
@@ -43,7 +43,7 @@ typedef struct gpul_netqueue_shape {
 	uint32_t n_blocks, chunk_entries;
 } gpul_netqueue_shape;
 
-/** Check the limits of layout.h.
+/** Check the limits of netqueue_layout.h.
  *
  * @shape  any
  * Errors  GPUL_EINVAL the message has the number and its limits */

@@ -22,7 +22,7 @@
 
 #include "comm/device/word.cuh"
 #include "lab/netqueue/copy.cuh"
-#include "lab/netqueue/layout.h"
+#include "lab/netqueue/netqueue_layout.h"
 
 /* Up to 32 pieces; lane i's is piece i.  A refused entry has no units. */
 struct gpul_netqueue_batch {

@@ -6,8 +6,8 @@
  *     a failed link                    nvJitLink still reports a size of the result
  *     -ptx                             every input must be LTO code
  *
- * So link.c checks the inputs before the link and the result after it, and this file treats an error in
- * the log as a failure.  Linking PTX to PTX (ptx/link/link.h) is not cached: it is faster than a cache look-up. */
+ * So loader_link.c checks the inputs before the link and the result after it, and this file treats an error in
+ * the log as a failure.  Linking PTX to PTX (ptx/link/ptx_link.h) is not cached: it is faster than a cache look-up. */
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>

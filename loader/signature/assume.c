@@ -2,7 +2,7 @@
  * analysis. */
 #include <string.h>
 
-#include "loader/signature/launch_internal.h"
+#include "loader/signature/signature_launch_internal.h"
 
 #define ALIGNED_STRIDE 256 /* rows of this size keep every access aligned */
 

@@ -1,6 +1,6 @@
 /* dataflow_internal.h — dataflow analysis: the abstract value of every SSA value in a kernel.
  *
- *     PTX ── cfg.c: basic blocks ── ssa.c: SSA values ── program.c: reachable functions, nodes
+ *     PTX ── cfg.c: basic blocks ── ssa.c: SSA values ── signature_program.c: reachable functions, nodes
  *         ── dataflow.c: transfer functions, joined until a fixpoint ──> a gpul_absval per node
  *
  * The analysis covers all functions that the kernel can call, directly or indirectly.  Their SSA values,

@@ -5,7 +5,7 @@
  * a larger number, so that the sum of all blocks flips bit 31; all threads wait until the bit changes.
  *
  * Source: declarations in cuda_device_runtime_api.h; CUDA C++ Programming Guide, Cooperative Groups */
-#include "nvidia/nvjitlink/nvjitlink_internal.h"
+#include "nvidia/nvjitlink/nvidia_nvjitlink_internal.h"
 
 #define BLOCKS /* sets %n: blocks of the grid; %b: index of the block; %t: index of the thread in the block */               \
 	"\t.reg .b32 %n, %b, %t, %x, %y;\n"                                                                           \

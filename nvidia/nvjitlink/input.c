@@ -11,7 +11,7 @@
 #include "loader/image/images.h"
 #include "loader/image/recognise.h"
 #include "loader/image/source.h"
-#include "nvidia/nvjitlink/nvjitlink_internal.h"
+#include "nvidia/nvjitlink/nvidia_nvjitlink_internal.h"
 
 static int add_text(struct jl_link *l, const char *text, size_t bytes, const char *name, bool is_library)
 {

@@ -4,7 +4,7 @@
 #ifndef GPULOAD_NVIDIA_NVML_NVML_INTERNAL_H
 #define GPULOAD_NVIDIA_NVML_NVML_INTERNAL_H
 
-#include "softcuda/api/describe.h"
+#include "softcuda/api/cu_describe.h"
 
 /* Each call is declared before its definition, because the headers that declare it may be missing. */
 #define CALL(name, ...)                                                \

@@ -21,7 +21,7 @@
 
 #include "core/log.h"
 #include "core/own_folder.h"
-#include "softcuda/api/refused_table.h"
+#include "softcuda/api/cu_refused_table.h"
 #include "nvidia/redirect/redirect_internal.h"
 
 #define EXPORTED __attribute__((visibility("default")))

@@ -2,7 +2,7 @@
  *
  *     object, loaded ── imports? ──> file, mapped ──┬─ has symbols ──────> their addresses           symbols.c
  *                                                   ├─ exports them ─────> NVIDIA's libcudart.so, opened by its path
- *                                                   └─ stripped ─────────> libcudart_static.a's      archive.c
+ *                                                   └─ stripped ─────────> libcudart_static.a's      redirect_archive.c
  *     each address <── a jump to the function of that name in our libcudart.so                       redirect.c */
 #ifndef GPULOAD_NVIDIA_REDIRECT_INTERNAL_H
 #define GPULOAD_NVIDIA_REDIRECT_INTERNAL_H
@@ -56,7 +56,7 @@ bool imports(const struct link_map *map, const char *name);
 /* The address of a function that a loaded object exports; 0: none. */
 uintptr_t find_export(const struct link_map *map, const char *name);
 
-/* ---- archive.c: objects without symbols ------------------------------------------------------ */
+/* ---- redirect_archive.c: objects without symbols ------------------------------------------------------ */
 
 /* True: a file contains a CUDA runtime.  Searches for the name of the files by which the runtime's processes find each other. */
 bool has_runtime(struct mapped object);

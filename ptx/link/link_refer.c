@@ -1,5 +1,5 @@
 /* link_refer.c — check that every reference has a definition, and rename private names that collide. */
-#include "ptx/link/link_internal.h"
+#include "ptx/link/ptx_link_internal.h"
 
 #include <stdio.h>
 #include <string.h>

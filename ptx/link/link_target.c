@@ -5,7 +5,7 @@
  *     sm_90a           runs on that architecture only
  *
  * So the result has the newest target of the inputs, and the other inputs must run on it. */
-#include "ptx/link/link_internal.h"
+#include "ptx/link/ptx_link_internal.h"
 
 #include <stdio.h>
 #include <string.h>

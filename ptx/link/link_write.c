@@ -2,7 +2,7 @@
  *
  * PTX requires a declaration before the first use, and two modules may refer to each other.  So declarations of all
  * functions come first, then the variables, then the bodies. */
-#include "ptx/link/link_internal.h"
+#include "ptx/link/ptx_link_internal.h"
 
 #include <stdlib.h>
 

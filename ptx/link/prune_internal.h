@@ -3,9 +3,9 @@
 #define GPULOAD_PTX_LINK_PRUNE_INTERNAL_H
 
 #include "core/array.h"
-#include "ptx/arena_internal.h"
+#include "ptx/ptx_arena_internal.h"
 #include "ptx/link/prune.h"
-#include "ptx/names_internal.h"
+#include "ptx/ptx_names_internal.h"
 
 /* How a declaration is reached.  A function that is only IN_TABLE may get a failing body. */
 typedef enum ptx_reached { PTX_NOT_REACHED, PTX_IN_TABLE, PTX_REACHED } ptx_reached;

@@ -18,10 +18,10 @@
 #define GPULOAD_PTX_PARSE_PARSER_INTERNAL_H
 
 #include "core/array.h"
-#include "ptx/arena_internal.h"
+#include "ptx/ptx_arena_internal.h"
 #include "ptx/parse/lexer_internal.h"
 #include "ptx/module.h"
-#include "ptx/names_internal.h"
+#include "ptx/ptx_names_internal.h"
 
 enum {
 	PTX_MAX_NESTING = 128,          /* levels of { } in bodies, ( ) in expressions, { } in initializers */

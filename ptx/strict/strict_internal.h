@@ -2,7 +2,7 @@
  *
  *     base.c      reports
  *     strict.c    .version, .target, and a walk over the module
- *     text.c      characters
+ *     strict_text.c      characters
  *     declare.c   variables, parameters, directives
  *     abi.c       modules with registers or local variables of module scope
  *     match.c     finds the row of forms_*.c that describes an instruction, or explains why none does

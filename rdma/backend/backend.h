@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 
 #include "driver/driver.h"
-#include "rdma/protocol/failure.h"
+#include "rdma/protocol/protocol_failure.h"
 #include "rdma/protocol/op.h"
 
 #ifdef __cplusplus

@@ -13,7 +13,7 @@
 
 #include "driver/driver.h"
 #include "memalloc/mem.h"
-#include "rdma/protocol/failure.h"
+#include "rdma/protocol/protocol_failure.h"
 #include "rdma/protocol/op.h"
 
 #ifdef __cplusplus

@@ -6,7 +6,7 @@
 #define GPULOAD_RDMA_OOB_CHANNEL_H
 
 #include "rdma/oob/address.h"
-#include "rdma/oob/wire.h"
+#include "rdma/oob/oob_wire.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "rdma/protocol/failure.h"
+#include "rdma/protocol/protocol_failure.h"
 
 #ifdef __cplusplus
 extern "C" {

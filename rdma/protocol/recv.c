@@ -7,7 +7,7 @@
  * A message may be shorter than its buffer.  The slots after its last segment are then
  * RETURNED: the peer skips them when it takes a later slot, so they can be reused after a later
  * slot has been filled. */
-#include "rdma/protocol/link_internal.h"
+#include "rdma/protocol/protocol_link_internal.h"
 
 #include <errno.h>
 

@@ -5,7 +5,7 @@
  *                              └─ wrong: fail                   └─ staged: copy to a staging buffer first
  *
  * The slots are in memory that the peer writes: each is copied once, and checked. */
-#include "rdma/protocol/link_internal.h"
+#include "rdma/protocol/protocol_link_internal.h"
 
 #include <errno.h>
 

@@ -1,8 +1,8 @@
 /* verbs_internal.h — the structures that are shared by the files of the verbs backend.
  *
- *     device ── context, protection domain, port, GID            device.c, choose.c; memory.c registers
- *       path ── one completion queue                              path.c creates, connect.c connects, async.c
- *         queue pairs 0 .. n-1, to the peer                       post.c, poll.c
+ *     device ── context, protection domain, port, GID            verbs_device.c, verbs_choose.c; verbs_memory.c registers
+ *       path ── one completion queue                              verbs_path.c creates, connect.c connects, async.c
+ *         queue pairs 0 .. n-1, to the peer                       verbs_post.c, poll.c
  *         a loop-back queue pair, for FLUSH                       flush.c
  *         a datagram queue pair, for CONTROL                      datagram.c */
 #ifndef GPULOAD_RDMA_VERBS_VERBS_INTERNAL_H
@@ -97,7 +97,7 @@ typedef struct gpul_verbs_path {
 	atomic_bool has_async;
 } gpul_verbs_path;
 
-/* ---- error.c: messages ------------------------------------------------------------------------------------------ */
+/* ---- verbs_error.c: messages ------------------------------------------------------------------------------------------ */
 
 /* Record that a call of libibverbs failed: "ibv_reg_mr of 4096 bytes: Cannot allocate memory (12): advice".  The advice
  * depends on code; for ENOMEM it has the limit of locked memory and wanted_bytes, unless that is 0. */
@@ -109,7 +109,7 @@ const char *gpul_verbs_wc_name(enum ibv_wc_status status);
 /* "": none.  of_receive: the completion of a receive, so that the peer's operation has failed. */
 const char *gpul_verbs_wc_advice(enum ibv_wc_status status, bool of_receive);
 
-/* ---- choose.c, flush.c: how a device is used ------------------------------------------------------------------------ */
+/* ---- verbs_choose.c, flush.c: how a device is used ------------------------------------------------------------------------ */
 
 /* Open the device that desc names, or the first usable one, and choose its port, GID and MTU. */
 gpul_status gpul_verbs_choose(gpul_verbs_device *d, const gpul_rdma_device_desc *desc, gpul_error *err);
@@ -203,7 +203,7 @@ bool gpul_verbs_datagram_arrived(gpul_verbs_path *p, const struct ibv_wc *wc, gp
 /* Repost the buffers whose data the last poll returned.  Returns an errno number. */
 int gpul_verbs_recycle_datagrams(gpul_verbs_path *p);
 
-/* ---- what post.c and poll.c share -------------------------------------------------------------------------------------- */
+/* ---- what verbs_post.c and poll.c share -------------------------------------------------------------------------------------- */
 
 static inline uint32_t gpul_verbs_room(const gpul_verbs_queue *q)
 {

@@ -136,7 +136,7 @@ enum op {
 	N_OPS
 };
 
-/* The result of selection (decode/select.c): the operation of an arithmetic instruction and the types of its
+/* The result of selection (decode/decode_select.c): the operation of an arithmetic instruction and the types of its
  * operands.  decode/decode.c turns the operands into references accordingly.
  *
  * Operands are read from the instruction in order: the destination (if d_type is not 0; in a
@@ -161,7 +161,7 @@ struct selection {
 	bool narrow_ok;                    /* a register operand may be wider than its type (cvt, ld, st) */
 };
 
-/* decode/select.c: the operation of an arithmetic instruction.  False: the instruction has no such form; why receives
+/* decode/decode_select.c: the operation of an arithmetic instruction.  False: the instruction has no such form; why receives
  * the reason.  The caller zeroes *out. */
 bool gpul_select_alu(const gpul_ptx_module *m, const gpul_ptx_func *f, const gpul_ptx_inst *in,
 		     struct selection *out, char *why, size_t why_bytes);

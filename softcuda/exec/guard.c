@@ -18,7 +18,7 @@
 #include <time.h>
 
 #include "core/signal_chain.h"
-#include "softcuda/exec/memory_internal.h"
+#include "softcuda/exec/exec_memory_internal.h"
 
 struct guard {
 	sigjmp_buf back;

@@ -55,7 +55,7 @@ FILE *gpul_tool_open_file(const char *path);
  * ignored. */
 void gpul_tool_discard_file(FILE *to, const char *path);
 
-/* ---- report.c ------------------------------------------------------------------------------------------------- */
+/* ---- tool_report.c ------------------------------------------------------------------------------------------------- */
 
 /* Append all reports to a file instead of printing them on stderr; call it before the first report.  Errors: GPUL_ESYS. */
 gpul_status gpul_tool_reports_to(const char *path, gpul_error *err);
@@ -94,7 +94,7 @@ bool gpul_finding_new(struct tool_findings *f, const struct finding_key *key, co
 /* Print "TEXT: N times" for each finding that occurred more than once; `times` is printed after the number. */
 void gpul_findings_say_counts(struct tool_findings *f, const char *tool, const char *times);
 
-/* ---- text.c ----------------------------------------------------------------------------------------------------- */
+/* ---- tool_text.c ----------------------------------------------------------------------------------------------------- */
 
 /* Format a lane mask as "lanes 0-15,20" or "lane 3".  Returns buf. */
 const char *gpul_tool_lanes(uint32_t lanes, char *buf, size_t bytes);

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "cli/run/run.h"
+#include "cli/run/cli_run.h"
 
 /* ---- the gpuload run: line -------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cli/run/run.h"
+#include "cli/run/cli_run.h"
 #include "tests/fake/fake_driver.h"
 
 static uint32_t last_grid; /* the grid's first dimension in the last run */

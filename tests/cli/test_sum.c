@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "cli/lib/fill.h"
-#include "cli/sum/sum.h"
+#include "cli/sum/cli_sum.h"
 #include "cli/sum/sum_stage.h"
 #include "driver/context.h"
 #include "tests/fake/fake_driver.h"

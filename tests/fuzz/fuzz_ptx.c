@@ -2,7 +2,7 @@
  * parsing this text must give an equal module.
  *
  *     clang -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -I. tests/fuzz/fuzz_ptx.c ptx/[a-m]*.c ptx/[o-z]*.c \
- *           ptx/names.c core/array.c core/error.c -o fuzz_ptx
+ *           ptx/ptx_names.c core/array.c core/error.c -o fuzz_ptx
  *     ./fuzz_ptx -dict=tests/fuzz/ptx.dict -max_len=4096 new/ tests/fuzz/corpus/ptx */
 #include <stdint.h>
 #include <stdlib.h>

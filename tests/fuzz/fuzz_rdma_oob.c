@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rdma/oob/wire.h"
-#include "rdma/protocol/link.h"
+#include "rdma/oob/oob_wire.h"
+#include "rdma/protocol/protocol_link.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 

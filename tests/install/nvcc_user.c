@@ -1,4 +1,4 @@
-/* nvcc_user.c — prints the path of nvcc; test_install.py builds it with loader/program/find.c, without the path that configure.py
+/* nvcc_user.c — prints the path of nvcc; test_install.py builds it with loader/program/program_find.c, without the path that configure.py
  * found. */
 #include <stdio.h>
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "ptx/link/link.h"
+#include "ptx/link/ptx_link.h"
 
 #define OLD_HEAD ".version 2.3\n.target sm_20\n.address_size 64\n"
 #define HEAD ".version 8.0\n.target sm_75\n.address_size 64\n"

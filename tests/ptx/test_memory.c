@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "ptx/link/link.h"
+#include "ptx/link/ptx_link.h"
 #include "ptx/module.h"
 
 #ifdef __has_feature

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "ptx/link/link.h"
+#include "ptx/link/ptx_link.h"
 #include "ptx/link/prune.h"
 
 #define HEAD ".version 8.0\n.target sm_75\n.address_size 64\n"

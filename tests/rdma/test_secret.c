@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "core/clock.h"
-#include "rdma/oob/wire.h"
+#include "rdma/oob/oob_wire.h"
 #include "rdma/rdma.h"
 
 enum { LONG_MS = 60000, N_SILENT = 150 };

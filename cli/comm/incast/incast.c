@@ -8,7 +8,7 @@
 #include "cli/comm/comm_job.h"
 #include "cli/comm/incast/incast_net.h"
 #include "cli/comm/incast/incast_rank.h"
-#include "cli/lib/bench/output.h"
+#include "cli/lib/bench/bench_output.h"
 #include "core/log.h"
 
 /* ---- output --------------------------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "cli/comm/incast/incast.h"
-#include "cli/lib/bench/plot.h"
+#include "cli/lib/bench/bench_plot.h"
 
 enum { LEFT = PLOT_LEFT, PANEL = 760, TOP = PLOT_TOP, HEIGHT = 300, COLUMNS = PANEL };
 

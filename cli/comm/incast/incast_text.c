@@ -1,6 +1,6 @@
 /* incast_text.c — the table of gpuload comm incast. */
 #include "cli/comm/incast/incast.h"
-#include "cli/lib/bench/plot.h"
+#include "cli/lib/bench/bench_plot.h"
 
 static void add_settings(const struct incast_result *r, struct out *o)
 {

@@ -1,7 +1,7 @@
 /* netqueue_corrupt.c — --corrupt: break one rule in random entries. */
 #include <stdlib.h>
 
-#include "cli/comm/netqueue/netqueue.h"
+#include "cli/comm/netqueue/cli_netqueue.h"
 
 static uint64_t next_random(uint64_t *seed)
 {

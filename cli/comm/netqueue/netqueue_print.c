@@ -2,8 +2,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "cli/comm/netqueue/netqueue.h"
-#include "cli/lib/json.h"
+#include "cli/comm/netqueue/cli_netqueue.h"
+#include "cli/lib/cli_json.h"
 
 static double seconds_of(const struct netqueue_row *row)
 {

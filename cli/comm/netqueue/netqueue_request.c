@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/comm/netqueue/netqueue.h"
+#include "cli/comm/netqueue/cli_netqueue.h"
 #include "cli/lib/value.h"
 
 enum { DEFAULT_BYTES = 16 << 20, DEFAULT_COUNT = 5, MOST_COUNT = 1000000 };

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/comm/netqueue/netqueue.h"
+#include "cli/comm/netqueue/cli_netqueue.h"
 
 struct run {
 	struct netqueue_request *q;

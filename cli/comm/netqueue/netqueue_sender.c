@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/comm/netqueue/netqueue.h"
+#include "cli/comm/netqueue/cli_netqueue.h"
 
 static _Noreturn void send_streams(const struct netqueue_stream *s, int listener, pid_t parent)
 {

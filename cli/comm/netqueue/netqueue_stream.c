@@ -2,7 +2,7 @@
  * order. */
 #include <stdlib.h>
 
-#include "cli/comm/netqueue/netqueue.h"
+#include "cli/comm/netqueue/cli_netqueue.h"
 
 enum { MOST_PAD = 15 };
 

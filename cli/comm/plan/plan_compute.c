@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/comm/plan/plan.h"
+#include "cli/comm/plan/cli_plan.h"
 
 /* Read the parameters of memory first, because the ranks of a host use it. */
 static bool apply_memory(struct plan_result *r)

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/comm/plan/plan.h"
+#include "cli/comm/plan/cli_plan.h"
 
 enum { RUNS = 5 };
 

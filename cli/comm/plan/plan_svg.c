@@ -5,8 +5,8 @@
  *     └──────────────────────────────────────┘   with --check, measured times as hollow points */
 #include <stdio.h>
 
-#include "cli/comm/plan/plan.h"
-#include "cli/lib/bench/plot.h"
+#include "cli/comm/plan/cli_plan.h"
+#include "cli/lib/bench/bench_plot.h"
 
 /* clang-format off */
 static const char style[] =

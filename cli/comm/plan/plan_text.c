@@ -2,8 +2,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "cli/comm/plan/plan.h"
-#include "cli/lib/bench/plot.h"
+#include "cli/comm/plan/cli_plan.h"
+#include "cli/lib/bench/bench_plot.h"
 
 /* Format a size for a sentence: exact if it is round, else with three digits. */
 static void add_size(struct out *o, uint64_t bytes)

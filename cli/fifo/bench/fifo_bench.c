@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/lib/bench/output.h"
-#include "cli/lib/stop.h"
+#include "cli/lib/bench/bench_output.h"
+#include "cli/lib/cli_stop.h"
 
 enum { MIN_TRIGGERS = 1000, WARM_UP = 100, LATENCY_TRIGGERS = 20000, LATENCY_EACH = 100, WARP_PUSHES = 1 << 19 };
 

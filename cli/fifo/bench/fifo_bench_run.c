@@ -9,7 +9,7 @@
 #include "cli/fifo/bench/fifo_bench.h"
 #include "cli/fifo/bench/fifo_bench_check.h"
 #include "cli/fifo/clock/fifo_clock.h"
-#include "cli/lib/stop.h"
+#include "cli/lib/cli_stop.h"
 #include "core/clock.h"
 #include "loader/embedded.h"
 

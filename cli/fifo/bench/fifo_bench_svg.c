@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 #include "cli/fifo/bench/fifo_bench.h"
-#include "cli/lib/bench/plot.h"
+#include "cli/lib/bench/bench_plot.h"
 
 enum { LEFT = PLOT_LEFT, PANEL = 250, GAP = 22, RIGHT = PLOT_RIGHT, TOP = 124, HEIGHT = 220, ROW = HEIGHT + 62 };
 enum { MOST_SIZES = 16, ACROSS = 4, LEGEND_Y = 66 };

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "cli/fifo/bench/fifo_bench.h"
-#include "cli/lib/bench/output.h"
+#include "cli/lib/bench/bench_output.h"
 
 enum { CELL = 12 };
 

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "cli/lib/stop.h"
+#include "cli/lib/cli_stop.h"
 #include "loader/embedded.h"
 
 GPUL_EMBED(fifo_put_ptx, "cli/kernels/fifo_put.ptx");

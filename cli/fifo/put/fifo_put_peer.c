@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "cli/lib/stop.h"
+#include "cli/lib/cli_stop.h"
 #include "core/clock.h"
 #include "proxy/fifo_layout.h"
 

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/lib/stop.h"
+#include "cli/lib/cli_stop.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "rdma/put/put.h"

@@ -7,7 +7,7 @@
 #include "comm/bootstrap/hosts/stream_internal.h"
 #include "rdma/oob/port.h"
 
-/* ---- address.c ---- */
+/* ---- hosts_address.c ---- */
 
 /** Open the port of rank 0 at the job's address: at its number, or that of job->interface; a name means all addresses.
  *

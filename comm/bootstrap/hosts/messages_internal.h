@@ -16,7 +16,7 @@
 #define GPULOAD_COMM_BOOTSTRAP_HOSTS_MESSAGES_INTERNAL_H
 
 #include "comm/bootstrap/roster_internal.h"
-#include "comm/bootstrap/wire_internal.h"
+#include "comm/bootstrap/boot_wire_internal.h"
 #include "core/sha256.h"
 
 enum { BOOT_NONCE_BYTES = 32, BOOT_SMALL_BYTES = 4096 };  /* BOOT_SMALL_BYTES: of any payload but that of DATA */
@@ -85,7 +85,7 @@ gpul_status gpul_boot_parse_record(const struct boot_packet *p, int size, struct
  * terminated. */
 void gpul_boot_copy_text(char *out, size_t out_bytes, const void *text, size_t text_bytes);
 
-/* ---- proof.c ---- */
+/* ---- hosts_proof.c ---- */
 
 enum boot_side { BOOT_VISITOR, BOOT_RANK_0 };
 

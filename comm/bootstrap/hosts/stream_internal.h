@@ -3,7 +3,7 @@
 #ifndef GPULOAD_COMM_BOOTSTRAP_HOSTS_STREAM_INTERNAL_H
 #define GPULOAD_COMM_BOOTSTRAP_HOSTS_STREAM_INTERNAL_H
 
-#include "comm/bootstrap/wire_internal.h"
+#include "comm/bootstrap/boot_wire_internal.h"
 
 struct boot_stream {
 	int fd;               /* borrowed; does not block */

@@ -13,9 +13,9 @@
  *     decode_async.c     cp.async mbarrier mapa getctarank
  *     decode_texture.c   tex tld4 txq suq istypep
  *     decode_surface.c   suld sust sured
- *     select.c           arithmetic (form_internal.h)
+ *     decode_select.c           arithmetic (form_internal.h)
  *     decode_operand.c   operands to references: registers, immediates, special registers, lists
- *     registers.c        which registers share a place in the frame
+ *     decode_registers.c        which registers share a place in the frame
  *     emit.c             appends an instruction, or reports that it cannot be decoded
  *
  * A function that returns false has recorded the error in d->err. */
@@ -67,7 +67,7 @@ uint32_t gpul_consts_broadcast(struct const_pool *c, uint64_t bits, unsigned byt
 uint32_t gpul_consts_list(struct const_pool *c, const opref *list, unsigned n);
 void gpul_consts_free(struct const_pool *c);
 
-/* names.c: the tables for gpul_exec_find_kernel and gpul_exec_find_variable; the kernels and variables exist. */
+/* decode_names.c: the tables for gpul_exec_find_kernel and gpul_exec_find_variable; the kernels and variables exist. */
 gpul_status gpul_names_create(struct gpul_exec_program *p, gpul_error *err);
 
 /* decode_texture.c: what decode_surface.c shares with it. */
@@ -153,11 +153,11 @@ decode_fn gpul_decode_cp, gpul_decode_mbarrier, gpul_decode_mapa, gpul_decode_ge
  * code->refusal receives the reason. */
 gpul_status gpul_decode_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err);
 
-/* registers.c: set d->reg_offset of registers that share places.  Called before the instructions are decoded.  defines: true if an instruction
+/* decode_registers.c: set d->reg_offset of registers that share places.  Called before the instructions are decoded.  defines: true if an instruction
  * of this opcode without a guard writes its first operand, a register or list of registers, in every active lane. */
 void gpul_share_registers(struct decoder *d, bool (*defines)(unsigned opcode));
 
-/* reach.c: mark the functions that reach a refused function, directly or through a pointer, as refused. */
+/* decode_reach.c: mark the functions that reach a refused function, directly or through a pointer, as refused. */
 gpul_status gpul_spread_refusals(struct gpul_exec_program *p, gpul_error *err);
 
 /* decode_memory.c: emit complete_tx of this number of bytes, for the mbarrier operand of st.async and others. */

@@ -3,7 +3,7 @@
 #define GPULOAD_SOFTCUDA_EXEC_DECODE_FORM_INTERNAL_H
 
 #include "softcuda/exec/engine_internal.h"
-#include "softcuda/exec/select_internal.h"
+#include "softcuda/exec/exec_select_internal.h"
 
 /* Modifiers that are not types: each is a bit of form.set. */
 #define FORM_BITS(X) \

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "softcuda/exec/arena_internal.h"
+#include "softcuda/exec/exec_arena_internal.h"
 #include "softcuda/exec/decode/decode_internal.h"
 
 enum { SLOT_ALIGN = 64, BLOCK_BYTES = 1 << 18 };

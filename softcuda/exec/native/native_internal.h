@@ -89,7 +89,7 @@ enum gpr gpul_native_bank(opref ref);
 /* If the condition holds, let the handler execute this row.  Must come before the row stores anything. */
 void gpul_native_give_up(struct run_compiler *c, int condition);
 
-/* ---- rules.c: arithmetic; memory.c: loads and stores ---- */
+/* ---- rules.c: arithmetic; native_memory.c: loads and stores ---- */
 
 bool gpul_native_computes(const struct insn *i);
 void gpul_native_compute(struct run_compiler *c, const struct insn *i);

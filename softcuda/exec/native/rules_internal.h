@@ -3,7 +3,7 @@
 #define GPULOAD_SOFTCUDA_EXEC_NATIVE_RULES_INTERNAL_H
 
 #include "softcuda/exec/native/native_internal.h"
-#include "softcuda/exec/select_internal.h"
+#include "softcuda/exec/exec_select_internal.h"
 
 enum check { NO_CHECK, CHECK_NAN, CHECK_RANGE };   /* results for which the code gives up */
 

@@ -16,7 +16,7 @@
 #include <immintrin.h>
 #endif
 
-#include "softcuda/exec/select_internal.h"
+#include "softcuda/exec/exec_select_internal.h"
 
 #define INLINE static inline __attribute__((always_inline))
 

@@ -9,7 +9,7 @@
 #ifndef GPULOAD_SOFTCUDA_EXEC_RUN_LANES_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_RUN_LANES_INTERNAL_H
 
-#include "softcuda/exec/select_internal.h"
+#include "softcuda/exec/exec_select_internal.h"
 
 #if defined(__AVX2__)
 #include <immintrin.h>

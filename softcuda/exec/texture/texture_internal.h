@@ -1,6 +1,6 @@
 /* texture_internal.h — textures and surfaces, and the handles by which kernels name them.
  *
- *     handle ──table.c──> struct texture ──address.c──> texels of a level ──sample.c──> weights ──filter.c──> result
+ *     handle ──texture_table.c──> struct texture ──texture_address.c──> texels of a level ──sample.c──> weights ──filter.c──> result
  *
  * A handle is the index of a row in a table of the process, plus the row's generation: a stale or invented handle is a fault. A
  * struct texture never changes; a texture reference is bound anew by replacing it. After that, and after removing a handle, the
@@ -8,7 +8,7 @@
 #ifndef GPULOAD_SOFTCUDA_EXEC_TEXTURE_TEXTURE_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_TEXTURE_TEXTURE_INTERNAL_H
 
-#include "softcuda/exec/memory_internal.h"
+#include "softcuda/exec/exec_memory_internal.h"
 
 enum { TEXTURE_LEVELS = 18 };
 
@@ -46,7 +46,7 @@ struct texture {
 	struct sampler sampler;
 };
 
-/* ---- table.c ------------------------------------------------------------------------------- */
+/* ---- texture_table.c ------------------------------------------------------------------------------- */
 
 enum texture_kind { TEXTURE_OBJECT = 1, SURFACE_OBJECT };
 
@@ -79,7 +79,7 @@ void gpul_texel_encode(const struct texture *t, const uint32_t in[4], uint8_t *t
 float gpul_half_to_float(uint16_t h);
 uint16_t gpul_float_to_half(float f);
 
-/* ---- address.c ------------------------------------------------------------------------------- */
+/* ---- texture_address.c ------------------------------------------------------------------------------- */
 
 enum { OUTSIDE = -1 };                       /* the index of a texel that is the border */
 

@@ -19,7 +19,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "softcuda/exec/memory_internal.h"
+#include "softcuda/exec/exec_memory_internal.h"
 #include "softcuda/exec/program_internal.h"
 
 /* SHARED_UNIT_BYTES: in which shared memory is allocated from sm_80 on (PTX ISA, %total_smem_size). */
@@ -298,7 +298,7 @@ void gpul_split_start(struct warp_state *s, const struct insn *entry, struct fra
 /* Run until the warp ends, waits, or all its splits have had a turn. */
 enum warp_result { WARP_DONE, WARP_WAITS, WARP_YIELDS, WARP_FAULT } gpul_warp_run(struct warp_state *s);
 
-/* call.c */
+/* warp_call.c */
 const struct insn *gpul_call(struct warp_state *s, const struct insn *i, const struct func_code *callee);
 const struct insn *gpul_call_pointer(struct warp_state *s, const struct insn *i);
 const struct insn *gpul_call_return(struct warp_state *s, const struct insn *i);
@@ -319,7 +319,7 @@ unsigned gpul_builtin_written_bytes(enum builtin b);  /* through its first argum
 void gpul_builtin_bytes(const struct warp_state *s, const struct call_site *site, uint32_t n, unsigned lane, void *out, size_t bytes);
 uint64_t gpul_builtin_result(const struct warp_state *s, const struct call_site *site, unsigned lane);
 
-/* print.c: vprintf for one lane.  Returns the number of arguments; sets *stop on a fault. */
+/* warp_print.c: vprintf for one lane.  Returns the number of arguments; sets *stop on a fault. */
 int gpul_lane_printf(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t format_at, uint64_t args,
 		     const struct insn **stop);
 

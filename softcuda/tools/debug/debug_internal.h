@@ -1,7 +1,7 @@
 /* debug_internal.h — the debugger's state and the functions that its files share.
  *
  *     worker: before() ── stop.c: stop here? ──yes──> event "stopped"; the worker sleeps until a command lets it go on
- *     client ══ lines of text over a socket ══> server.c ── command.c ──> breakpoint.c, state.c, memory.c, expression.c
+ *     client ══ lines of text over a socket ══> debug_server.c ── command.c ──> breakpoint.c, state.c, memory.c, expression.c
  *     back:   stop.c abandons the launch (gpul_launch_again()), snapshot.c restores memory, and the same instructions run again
  *
  * The lock in struct debug protects all of the struct. The server thread reads the state of warps while the worker sleeps in
@@ -18,7 +18,7 @@
 
 enum { TEXT_BYTES = 256, MAX_WORDS = 8 };
 
-/* ---- source positions (source.c) --------------------------------------------------------------------------------- */
+/* ---- source positions (debug_source.c) --------------------------------------------------------------------------------- */
 
 struct place {
 	const struct func_code *code;
@@ -198,7 +198,7 @@ void gpul_debug_command(struct debug *d, char *line, FILE *out);
 void gpul_debug_send(struct debug *d, const char *text, size_t bytes);
 void gpul_debug_event(struct debug *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* server.c */
+/* debug_server.c */
 gpul_status gpul_debug_serve(struct debug *d, const char *listen, int fd, gpul_error *err);
 void gpul_debug_close(struct debug *d);
 

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "softcuda/exec/arena_internal.h"
+#include "softcuda/exec/exec_arena_internal.h"
 #include "softcuda/tools/memcheck/parts_internal.h"
 
 typedef unsigned long long ull;

@@ -1,10 +1,10 @@
 /* profile_internal.h — the profiler's counters and the data of its report.
  *
- *     decode   plan.c     which instructions are counted, by function: the first of each basic block, those that access memory,
+ *     decode   profile_plan.c     which instructions are counted, by function: the first of each basic block, those that access memory,
  *                         branches, and those with a guard
  *     run      count.c    each worker thread has its own counters: a tally for each (kernel, function) that it has executed
  *     finish   result.c   adds the tallies of all threads up, and gives each PTX instruction the count of its basic block
- *              table.c, json.c, page.c   write the result
+ *              profile_table.c, json.c, page.c   write the result
  *
  * The profiler counts PTX instructions executed by warps, not the machine instructions that ptxas would generate. */
 #ifndef GPULOAD_SOFTCUDA_TOOLS_PROFILE_PROFILE_INTERNAL_H
@@ -17,7 +17,7 @@
 #include "softcuda/tools/profile/occupancy_internal.h"
 #include "softcuda/tools/profile/transactions_internal.h"
 
-/* ---- plan.c: which instructions of a function are counted ---------------------------------------------------------- */
+/* ---- profile_plan.c: which instructions of a function are counted ---------------------------------------------------------- */
 
 enum counted {               /* bits of plan->counted[] */
 	COUNTED_BLOCK = 1,       /* the first instruction of a basic block */
@@ -69,7 +69,7 @@ struct plan {
 	GPUL_ARRAY(struct row) rows;
 	GPUL_ARRAY(char *) sources;
 	uint32_t *block_of;          /* by row: the instruction whose counter gives its count */
-	unsigned registers;          /* per thread: an estimate (registers.c) */
+	unsigned registers;          /* per thread: an estimate (profile_registers.c) */
 	struct launch_shape shapes[MAX_SHAPES];
 	unsigned n_shapes;
 	uint64_t n_launches;
@@ -88,7 +88,7 @@ struct plan *gpul_plan_of(const struct func_code *code, bool describe);
 struct plan *gpul_plans(void);   /* the newest; called when the list no longer changes */
 unsigned gpul_plan_generation(void);  /* grows when a plan is made */
 
-/* registers.c: the maximum number of 32-bit registers live at once, plus 2 for the ABI; 16 to 255 */
+/* profile_registers.c: the maximum number of 32-bit registers live at once, plus 2 for the ABI; 16 to 255 */
 unsigned gpul_registers_estimate(const gpul_ptx_func *f);
 
 /* ---- count.c: a thread's counters ------------------------------------------------------------------------------------- */
@@ -170,7 +170,7 @@ struct metric { const char *name; double value; bool whole; };
 enum { MAX_METRICS = 96 };
 unsigned gpul_profile_metrics(const struct kernel_result *k, struct metric out[MAX_METRICS]);
 
-/* ---- limits.c: limits on a kernel's counters --------------------------------------------------------------------------------- */
+/* ---- profile_limits.c: limits on a kernel's counters --------------------------------------------------------------------------------- */
 
 /** Check the syntax of limits, "COUNTER=N,COUNTER=N".  NULL: there are none.
  *
@@ -196,7 +196,7 @@ void gpul_profile_free_lines(struct line_counts *l);
 uint64_t gpul_excess_sectors(const struct memory_count *m);
 uint64_t gpul_bank_conflicts(const struct memory_count *m);
 
-/* source.c: the text of a line; NULL: the file or the line cannot be read.  Valid until the process ends. */
+/* profile_source.c: the text of a line; NULL: the file or the line cannot be read.  Valid until the process ends. */
 const char *gpul_source_line(const char *path, uint32_t line);
 uint32_t gpul_source_n_lines(const char *path);
 

@@ -1,6 +1,6 @@
 /* instruction.c — an instruction's accesses: their addresses, and what they release and acquire. */
 #include "softcuda/exec/async_internal.h"
-#include "softcuda/tools/racecheck/parts_internal.h"
+#include "softcuda/tools/racecheck/race_parts_internal.h"
 
 /* ---- loads and stores: weak, of one size ------------------------------------------------------------------------------ */
 

@@ -9,7 +9,7 @@
  * If such a section happens to run first, no race is visible. In another run it would come second and race with the section that
  * is first now. So the section's accesses before the fence are stored with the lock. If a later owner of the lock accesses the
  * same bytes, and nothing else orders the two accesses, that is a race. */
-#include "softcuda/tools/racecheck/parts_internal.h"
+#include "softcuda/tools/racecheck/race_parts_internal.h"
 
 #include <stdlib.h>
 

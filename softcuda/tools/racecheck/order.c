@@ -1,5 +1,5 @@
 /* order.c — decides whether an earlier access happens before the current one. */
-#include "softcuda/tools/racecheck/parts_internal.h"
+#include "softcuda/tools/racecheck/race_parts_internal.h"
 
 bool race_morally_strong(const struct watched_warp *w, unsigned how, const struct record *r)
 {

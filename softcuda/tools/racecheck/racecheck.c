@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "softcuda/tools/racecheck/parts_internal.h"
+#include "softcuda/tools/racecheck/race_parts_internal.h"
 
 /* ---- blocks --------------------------------------------------------------------------------------------------------- */
 

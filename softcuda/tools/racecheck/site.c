@@ -1,5 +1,5 @@
 /* site.c — classifies each instruction once: what it accesses, and how it synchronises. */
-#include "softcuda/tools/racecheck/parts_internal.h"
+#include "softcuda/tools/racecheck/race_parts_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

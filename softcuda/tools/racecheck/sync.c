@@ -12,7 +12,7 @@
  *     So a block that acquires with this scope acquires all such releases, whatever their address; so does every later launch.
  *   - A strong or volatile access is ordered after its thread's earlier strong reads without a fence, if the released access is
  *     also strong or volatile. */
-#include "softcuda/tools/racecheck/parts_internal.h"
+#include "softcuda/tools/racecheck/race_parts_internal.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  * Only bar.warp.sync orders memory accesses: it "guarantees memory ordering among participating threads" (PTX ISA 9.0, 9.7.13.4).
  * PTX promises nothing similar for shfl.sync, vote.sync, match.sync, redux.sync, elect.sync and activemask; the CUDA C++
  * Programming Guide says that these imply no memory barrier. Executing an instruction together does not order lanes. */
-#include "softcuda/tools/racecheck/parts_internal.h"
+#include "softcuda/tools/racecheck/race_parts_internal.h"
 
 #include <stdlib.h>
 

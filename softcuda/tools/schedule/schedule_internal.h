@@ -7,7 +7,7 @@
  *       footprint.c   the bytes that an instruction accesses; which two instructions conflict
  *       races.c       pairs of conflicting accesses whose order can be reversed, and so have yet to be tried
  *       image.c       memory as it was before the launch, and after its first schedule
- *       replay.c      a schedule as a string
+ *       schedule_replay.c      a schedule as a string
  *       difference.c  what differs between two schedules, in words
  *
  * A step is one access to shared or global memory by a split, whose lanes access together. The instructions between two accesses
@@ -163,7 +163,7 @@ void gpul_races_find(struct explorer *x, unsigned step);
 void gpul_known_join(struct explorer *x, const struct block *b, const uint32_t lanes[], unsigned n_warps);
 /* difference.c */
 void gpul_difference_report(struct explorer *x);
-/* replay.c.  The default choice: the split that made the last step if it can continue, else the first one.  -1: all wait. */
+/* schedule_replay.c.  The default choice: the split that made the last step if it can continue, else the first one.  -1: all wait. */
 int gpul_default_choice(const struct step *step, const struct step *last, bool avoid_sleepers);
 /* Write where the current schedule deviates from the default: "/12-0.1.0/20-1.0.0". */
 void gpul_schedule_print(const struct explorer *x, char *buf, size_t bytes);

@@ -1,12 +1,12 @@
 /* synccheck_internal.h — the state that synccheck keeps for a block, and how its files report errors.
  *
- *     synccheck.c ── before() ──> barrier.c   bar.sync, bar.arrive, bar.red: counts, divergence
+ *     synccheck.c ── before() ──> sync_barrier.c   bar.sync, bar.arrive, bar.red: counts, divergence
  *                             ──> member.c    *.sync: member masks, lanes that shuffles read
  *                             ──> mbarrier.c  the life cycle of each mbarrier
  *                             ──> stall.c     records the loads of a block that makes no progress
  *     block_yields() ──> stall.c              finds blocks that poll forever
  *     deadlock(), stall.c ──> who_waits.c     describes what each thread waits for
- *     all of them ──> finding.c               reports */
+ *     all of them ──> sync_finding.c               reports */
 #ifndef GPULOAD_SOFTCUDA_TOOLS_SYNCCHECK_SYNCCHECK_INTERNAL_H
 #define GPULOAD_SOFTCUDA_TOOLS_SYNCCHECK_SYNCCHECK_INTERNAL_H
 
@@ -84,7 +84,7 @@ static inline struct sync_block *sync_block_of(const struct synccheck *c, struct
 	return *block_note(b, &c->o);
 }
 
-/* ---- finding.c -------------------------------------------------------------------------------------------------- */
+/* ---- sync_finding.c -------------------------------------------------------------------------------------------------- */
 
 /* True: the first finding of its kind at this instruction; the caller reports it.  Later ones are only counted. */
 bool gpul_sync_is_new(struct synccheck *c, const char *kind, const struct func_code *code, const struct insn *i);
@@ -96,7 +96,7 @@ uint32_t gpul_sync_existing(const struct warp_state *s);
 /* The opcode with its modifiers, such as "bar.sync". */
 const char *gpul_sync_opcode(const struct func_code *code, const struct insn *i, char *buf, size_t bytes);
 
-/* ---- barrier.c -------------------------------------------------------------------------------------------------- */
+/* ---- sync_barrier.c -------------------------------------------------------------------------------------------------- */
 
 bool gpul_sync_is_barrier(const struct insn *i);
 void gpul_sync_before_barrier(struct synccheck *c, struct sync_block *m, struct warp_state *s, const struct insn *i, uint32_t on);

@@ -1,12 +1,12 @@
 /* trace_internal.h — records what a kernel does, instruction by instruction.
  *
- *     trace.c    hooks of the observer ──> struct trace_event ──> a sink: text.c, json.c, page.c
- *     filter.c   which instructions are recorded
- *     code.c     static information about an instruction: text, line, registers that it writes
+ *     trace_tool.c    hooks of the observer ──> struct trace_event ──> a sink: trace_text.c, trace_json.c, trace_page.c
+ *     trace_filter.c   which instructions are recorded
+ *     trace_code.c     static information about an instruction: text, line, registers that it writes
  *     lanes.c    32 values as text: "7", "0, 4 ... 124", or one by one; number.c: one value; decimals.c: 32 at once
- *     output.c   buffers lines for a file
+ *     trace_output.c   buffers lines for a file
  *
- * The observer is serial: its hooks run on one worker. Only program_ends() runs on other threads; code.c has a lock for it. */
+ * The observer is serial: its hooks run on one worker. Only program_ends() runs on other threads; trace_code.c has a lock for it. */
 #ifndef GPULOAD_SOFTCUDA_TOOLS_TRACE_TRACE_INTERNAL_H
 #define GPULOAD_SOFTCUDA_TOOLS_TRACE_TRACE_INTERNAL_H
 
@@ -19,7 +19,7 @@
 
 extern const struct tool gpul_trace_tool;
 
-/* ---- code.c ---------------------------------------------------------------------------------------------------- */
+/* ---- trace_code.c ---------------------------------------------------------------------------------------------------- */
 
 enum { TRACE_MAX_DESTS = 16, TRACE_NO_FILE = -1, COPIED_BYTES = 64 };
 
@@ -90,7 +90,7 @@ struct trace_block {
 	uint32_t index[3];
 	struct trace_warp *warps;
 	unsigned n_warps;
-	void *sink;                      /* private data of the page's sink: see record.c */
+	void *sink;                      /* private data of the page's sink: see trace_record.c */
 };
 
 struct trace_event {                 /* an executed PTX instruction */
@@ -126,7 +126,7 @@ struct trace_notice {                /* an event that is not an instruction */
 	const char *fault;               /* TRACE_LAUNCH_ENDS: NULL: none */
 };
 
-/* ---- filter.c --------------------------------------------------------------------------------------------------- */
+/* ---- trace_filter.c --------------------------------------------------------------------------------------------------- */
 
 enum { TRACE_MAX_TERMS = 64 };
 enum trace_key { TRACE_BY_KERNEL, TRACE_BY_OP, TRACE_BY_LINE, TRACE_BY_PTX, TRACE_BY_WARP, TRACE_BY_LAUNCH, TRACE_BY_BLOCK, TRACE_N_KEYS };
@@ -210,7 +210,7 @@ struct trace_sink {
 	void (*close)(struct trace_output *o);
 };
 
-/* ---- output.c ---------------------------------------------------------------------------------------------------- */
+/* ---- trace_output.c ---------------------------------------------------------------------------------------------------- */
 
 enum { TRACE_LINE_BYTES = 16384 + TRACE_MAX_DESTS * (TRACE_LANES_BYTES + 64) + MAX_INSN_ACCESSES * (TRACE_LANES_BYTES + 64) };
 

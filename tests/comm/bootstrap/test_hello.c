@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "comm/bootstrap/roster_internal.h"
-#include "comm/bootstrap/wire_internal.h"
+#include "comm/bootstrap/boot_wire_internal.h"
 #include "ipc/place.h"
 #include "tests/comm/bootstrap/ranks.h"
 

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "comm/net/proxy.h"
+#include "comm/net/net_proxy.h"
 #include "rdma/rdma_internal.h"
 #include "tests/rdma/two_ends.h"
 

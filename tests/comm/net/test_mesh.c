@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "comm/net/mesh.h"
-#include "rdma/oob/wire.h"
+#include "rdma/oob/oob_wire.h"
 #include "tests/comm/bootstrap/ranks.h"
 
 enum { LONG_MS = 60000 };  /* time-out of a test: never reached by a passing test */

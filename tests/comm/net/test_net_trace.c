@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "comm/net/trace.h"
+#include "comm/net/net_trace.h"
 
 enum { ROUTES = 3, FLIGHTS = 8, MOST = 64 };
 

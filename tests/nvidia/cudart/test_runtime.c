@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 
-#include "nvidia/cudart/calls_internal.h"
+#include "nvidia/cudart/rt_calls_internal.h"
 #include "tests/fake/fake_runtime.h"
 
 static const unsigned long long fatbin[] = { 0x0010000100000000ull + 0xba55ed50u, 0 };

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 
-#include "nvidia/cudart/calls_internal.h"
+#include "nvidia/cudart/rt_calls_internal.h"
 
 /* Two kernels: add(p) does *p += plus++, and wait(p) waits until *p is not 0. */
 static const char ptx[] =

@@ -20,7 +20,7 @@
 
 #include "core/clock.h"
 #include "rdma/oob/port.h"
-#include "rdma/oob/watch.h"
+#include "rdma/oob/oob_watch.h"
 #include "tests/rdma/oob/support.h"
 
 static int calls, fail_at, fail_with;

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "core/clock.h"
-#include "rdma/oob/watch.h"
+#include "rdma/oob/oob_watch.h"
 #include "tests/rdma/oob/support.h"
 
 static const uint64_t LONG_NS = 60000000000, SHORT_NS = 80000000;

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "rdma/protocol/failure.h"
+#include "rdma/protocol/protocol_failure.h"
 
 static void assert_line(const gpul_rdma_failure *f, const char *line)
 {

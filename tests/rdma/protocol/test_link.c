@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "rdma/protocol/link.h"
+#include "rdma/protocol/protocol_link.h"
 
 enum { ROOM = 1 << 16 };
 

@@ -1,4 +1,4 @@
-/* sim.h — a deterministic simulation of one connection: two ends of rdma/protocol/link.h, a fabric and a socket.
+/* sim.h — a deterministic simulation of one connection: two ends of rdma/protocol/protocol_link.h, a fabric and a socket.
  *
  *     plan.c    from a seed: parameters, regions, requests, the fault
  *     end.c     one end's thread: ticks, events, requests, operations
@@ -16,7 +16,7 @@
 #include <stdio.h>
 
 #include "rdma/protocol/lease.h"
-#include "rdma/protocol/link.h"
+#include "rdma/protocol/protocol_link.h"
 
 enum {
 	ENDS = 2,

@@ -1,5 +1,5 @@
 /* test_proc.c — cuGetProcAddress returns the symbol with the interface of the requested CUDA version. */
-#include "softcuda/api/refused_table.h"
+#include "softcuda/api/cu_refused_table.h"
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "softcuda/api/refused_internal.h"
+#include "softcuda/api/cu_refused_internal.h"
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  /* old programs use deprecated calls */
 

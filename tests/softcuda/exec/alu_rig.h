@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "softcuda/exec/engine_internal.h"
-#include "softcuda/exec/select_internal.h"
+#include "softcuda/exec/exec_select_internal.h"
 
 enum { SLOT_BYTES = 512, SLOT_D = 0, SLOT_D2, SLOT_A, SLOT_B, SLOT_C, SLOT_E, N_SLOTS };
 #define RIG_REF(slot) OPREF(BANK_REGS, (slot)*SLOT_BYTES)

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "softcuda/exec/select_internal.h"
+#include "softcuda/exec/exec_select_internal.h"
 
 __extension__ typedef __float128 float128;  /* 113 bits: represents a fused product of halves exactly */
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softcuda/exec/arena_internal.h"
+#include "softcuda/exec/exec_arena_internal.h"
 
 static void addresses_stay_its_own_after_they_were_freed(void **state)
 {

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "softcuda/exec/engine_internal.h"
-#include "softcuda/exec/select_internal.h"
+#include "softcuda/exec/exec_select_internal.h"
 
 /* One instruction in a kernel that declares registers of every width. */
 static gpul_ptx_module *parse_one(const char *instruction)

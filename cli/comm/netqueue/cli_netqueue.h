@@ -1,0 +1,131 @@
+/* cli_netqueue.h — the parts of gpuload comm netqueue.
+ *
+ *     netqueue_request.c   the command line
+ *     netqueue_stream.c    records of random length and alignment, for a destination in random order
+ *     netqueue_sender.c    the other process: sends the stream on request
+ *     netqueue_run.c       this process: netqueue, receives, comparison
+ *     netqueue_corrupt.c   --corrupt: entries that the kernel must refuse
+ *     netqueue_print.c     the result as text and as JSON */
+#ifndef GPULOAD_CLI_COMM_NETQUEUE_CLI_NETQUEUE_H
+#define GPULOAD_CLI_COMM_NETQUEUE_CLI_NETQUEUE_H
+
+#include <sys/types.h>
+
+#include "cli/lib/command.h"
+#include "cli/lib/devices_arg.h"
+#include "lab/netqueue/feeder.h"
+
+extern const struct cli_cmd cli_comm_netqueue;
+
+/* The alignment of the pieces in the stream and in the destination, modulo 16. */
+enum netqueue_align { NETQUEUE_ALIGN_RANDOM, NETQUEUE_ALIGN_16, NETQUEUE_ALIGN_1, NETQUEUE_N_ALIGNS };
+extern const char *const netqueue_align_names[NETQUEUE_N_ALIGNS];
+
+enum { NETQUEUE_FILL = 0xa5, NETQUEUE_GUARD_BYTES = 4096, NETQUEUE_MOST_SHOWN = 8 };
+
+struct netqueue_request {
+	uint64_t bytes, least_piece, most_piece;
+	enum netqueue_align align;
+	unsigned count;
+	bool tcp, check, json;
+	double corrupt;                 /* probability */
+	gpul_netqueue_desc desc;
+	struct devices_arg devices;
+};
+
+/** Read the command line.
+ *
+ * @args  parsed options
+ * @out   filled
+ * Errors  GPUL_EINVAL */
+gpul_status netqueue_request_parse(const struct cli_args *args, struct netqueue_request *out, gpul_error *err);
+extern const struct cli_opt netqueue_opts[];
+
+struct netqueue_stream {
+	unsigned char *bytes;           /* size of all records, and the end */
+	uint64_t n_bytes, n_records;
+};
+
+/* The expected byte at offset i of the destination. */
+static inline unsigned char netqueue_byte(uint64_t i)
+{
+	return (unsigned char)((i * 0x9e3779b97f4a7c15u) >> 56);
+}
+
+/** Generate the stream.
+ *
+ * @q    request
+ * @out  owned by the caller: netqueue_stream_free(); zeroed on failure
+ * Errors  GPUL_ENOMEM */
+gpul_status netqueue_stream_make(const struct netqueue_request *q, struct netqueue_stream *out, gpul_error *err);
+void netqueue_stream_free(struct netqueue_stream *s);
+
+/* The process that sends. */
+struct netqueue_sender {
+	pid_t pid;                      /* 0: none */
+	int fd;                         /* connected to it */
+};
+
+/** Start the process that sends the stream, once for each netqueue_sender_go(); call it before a driver is opened.
+ *
+ * @s    borrowed by the new process
+ * @out  owned by the caller: netqueue_sender_end(); zeroed on failure
+ * Errors  GPUL_ESYS
+ * Threads the main thread */
+gpul_status netqueue_sender_start(const struct netqueue_stream *s, struct netqueue_sender *out, gpul_error *err);
+/** Make the process send the stream.
+ *
+ * @s  started
+ * Errors  GPUL_ESYS
+ * Threads the main thread */
+gpul_status netqueue_sender_go(const struct netqueue_sender *s, gpul_error *err);
+void netqueue_sender_end(struct netqueue_sender *s);  /* a zeroed one is fine */
+
+/* --corrupt: replaces members of random entries. */
+struct netqueue_corruptor {
+	double probability;
+	uint64_t seed, destination_bytes, bounce_bytes;
+	uint32_t slot_bytes;
+	struct netqueue_corrupted { uint64_t destination; uint32_t length; } *entries;  /* the original destinations of their pieces */
+	size_t n, n_reserved;
+	bool no_memory;                 /* the last refusals have no entry */
+};
+
+/* As gpul_netqueue_receiver.alter; context is a struct netqueue_corruptor. */
+void netqueue_corrupt(void *context, uint64_t n, gpul_netqueue_entry *entry);
+
+struct netqueue_row {
+	gpul_netqueue_received_stream got;
+	uint64_t n_corrupted, n_wrong;  /* n_wrong: bytes, guards included */
+};
+
+struct netqueue_result {
+	const struct netqueue_request *ask;
+	gpul_netqueue_desc about;
+	const char *driver;
+	bool interprets;
+	char device[96];
+	uint64_t n_records, stream_bytes;
+	struct netqueue_row *rows;      /* [n_rows] */
+	unsigned n_rows;
+	bool ok;                        /* no byte is wrong; exactly the corrupted entries were
+					 * refused */
+};
+
+/** Run the receives.
+ *
+ * @q    request; its devices are opened and closed
+ * @out  owned by the caller: netqueue_result_free(); empty on failure
+ * Errors  those of gpul_netqueue_receive(), except refusals of entries
+ * Threads the main thread */
+gpul_status netqueue_run(struct netqueue_request *q, struct netqueue_result *out, gpul_error *err);
+void netqueue_result_free(struct netqueue_result *r);
+
+/** Print the result, as text or JSON.
+ *
+ * @r  result
+ * Errors  GPUL_ENOMEM, GPUL_ESYS stdout
+ * Threads the main thread */
+gpul_status netqueue_print(const struct netqueue_result *r, gpul_error *err);
+
+#endif

@@ -1,0 +1,120 @@
+/* net_trace.h — the events of the proxy's thread with their times: puts of slots and
+ * words, and waits.
+ *
+ *     kernel posts step n ─ proxy: gpul_rdma_put() ┄┄ in flight ┄┄ the put has ended
+ *                                  └──────── one event, SLOT ──────────────┘
+ *
+ *     const uint64_t began = gpul_net_trace_now(t);                      0 if the trace is off
+ *     ... start a put ...
+ *     gpul_net_trace_put(t, began, ...);   later: gpul_net_trace_ended(t, ...)
+ *
+ * The thread of the proxy records; any other thread starts, stops and reads.  With the trace off, each hook is the test of one word. */
+#ifndef GPULOAD_COMM_NET_NET_TRACE_H
+#define GPULOAD_COMM_NET_NET_TRACE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/clock.h"
+#include "core/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum gpul_comm_net_kind {
+	GPUL_COMM_NET_SLOT,           /* a step's entry and data, and the tail after them */
+	GPUL_COMM_NET_CREDIT,         /* the number of steps that this rank has read */
+	GPUL_COMM_NET_GRANT,          /* a request for a grant, or a grant */
+	GPUL_COMM_NET_WAIT,           /* the thread had nothing to do; no peer */
+	GPUL_COMM_NET_N_KINDS
+};
+
+typedef struct gpul_comm_net_event {
+	uint64_t begin_ns, end_ns;    /* gpul_clock_ns() */
+	uint64_t step;                /* SLOT: the step, as in the events of kernels; else the number
+				       * that was put */
+	uint32_t kind;
+	int32_t peer;                 /* -1: none */
+	uint32_t channel;             /* the number of the block, as the two ranks count it for this pair */
+	uint32_t bytes;               /* SLOT: bytes of data */
+} gpul_comm_net_event;
+
+/* Only net_trace.c uses the members, except `on`, which the proxy tests. */
+typedef struct gpul_comm_net_trace {
+	bool on;                      /* read and written by __atomic functions */
+	pthread_mutex_t lock;         /* protects all members below; not locked while the trace is
+				       * off */
+	unsigned n_routes, n_flights;
+	struct gpul_comm_net_pending *pending;  /* [n_routes][n_flights]: puts that have not ended */
+	unsigned n_pending;
+	uint64_t started_ns;
+	gpul_comm_net_event *events;
+	size_t n, max, n_lost;
+} gpul_comm_net_trace;
+
+/* Initialise a trace that is off.  n_flights: puts in flight of a route, a power of 2. */
+void gpul_net_trace_init(gpul_comm_net_trace *t, unsigned n_routes, unsigned n_flights);
+void gpul_net_trace_free(gpul_comm_net_trace *t);
+
+/** Start recording.
+ *
+ * @t           initialised
+ * @max_events  room for events; those beyond it are counted, but lost.  0: continue, and keep the events
+ * Errors  GPUL_EINVAL 0, and there is no last trace; GPUL_ENOMEM
+ * Threads any thread but the proxy's */
+gpul_status gpul_net_trace_start(gpul_comm_net_trace *t, size_t max_events, gpul_error *err);
+/* Stop recording.  Call it when the calls of all ranks have ended, because puts that start
+ * later are not recorded.  Waits up to three seconds for the puts in flight; those that have
+ * not ended by then are lost. */
+void gpul_net_trace_stop(gpul_comm_net_trace *t);
+/* Copy up to max events, in the order in which they ended, to out.  n_lost: those that are not in out. */
+void gpul_net_trace_read(gpul_comm_net_trace *t, gpul_comm_net_event *out, size_t max, size_t *n, size_t *n_lost);
+
+/* ---- the hooks: only the proxy's thread ---- */
+
+/* True while the hooks may record. */
+static inline bool gpul_net_trace_is_on(const gpul_comm_net_trace *t)
+{
+	return __atomic_load_n(&t->on, __ATOMIC_RELAXED);
+}
+
+/* The time; 0: the trace is off. */
+static inline uint64_t gpul_net_trace_now(const gpul_comm_net_trace *t)
+{
+	return __builtin_expect(gpul_net_trace_is_on(t), 0) ? gpul_clock_ns() : 0;
+}
+
+/* The slow parts of the next three. */
+void gpul_net_trace_add_put(gpul_comm_net_trace *t, unsigned route, uint32_t flight, const gpul_comm_net_event *event);
+void gpul_net_trace_end_put(gpul_comm_net_trace *t, unsigned route, uint32_t flight);
+void gpul_net_trace_add_wait(gpul_comm_net_trace *t, uint64_t began_ns);
+
+/* Record the start of put `number` of a route. */
+static inline void gpul_net_trace_put(gpul_comm_net_trace *t, unsigned route, uint32_t flight, gpul_comm_net_event event)
+{
+	if (__builtin_expect(event.begin_ns != 0, 0))
+		gpul_net_trace_add_put(t, route, flight, &event);
+}
+
+/* Record the end of put `number` of a route. */
+static inline void gpul_net_trace_ended(gpul_comm_net_trace *t, unsigned route, uint32_t flight)
+{
+	if (__builtin_expect(gpul_net_trace_is_on(t), 0))
+		gpul_net_trace_end_put(t, route, flight);
+}
+
+/* Record that the thread has been idle since began_ns. */
+static inline void gpul_net_trace_waited(gpul_comm_net_trace *t, uint64_t began_ns)
+{
+	if (__builtin_expect(gpul_net_trace_is_on(t), 0))
+		gpul_net_trace_add_wait(t, began_ns);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

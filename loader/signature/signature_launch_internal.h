@@ -1,0 +1,84 @@
+/* signature_launch_internal.h — interval analysis of a kernel in one launch: how far its threads access each buffer.
+ *
+ *     an assumed launch: grid, block, values of the scalars ── intervals.c: the range of every SSA value
+ *         ── branches.c: the ranges after a branch ── assume.c: sizes of the buffers
+ *
+ * The facts in signature.h hold for every launch. If they do not determine the size of each buffer, assume.c assumes a launch and
+ * values of the scalars, and interval analysis computes the bytes that this launch can access. */
+#ifndef GPULOAD_LOADER_SIGNATURE_SIGNATURE_LAUNCH_INTERNAL_H
+#define GPULOAD_LOADER_SIGNATURE_SIGNATURE_LAUNCH_INTERNAL_H
+
+#include "loader/signature/cfg_internal.h"
+#include "loader/signature/infer_internal.h"
+#include "loader/signature/range_internal.h"
+
+typedef struct gpul_interval {
+	enum { INTERVAL_NONE, INTERVAL_NUMBER, INTERVAL_POINTER, INTERVAL_VARIABLE } kind;
+	uint8_t n_growths;
+	uint8_t zeros; /* the number, or the offset, is a multiple of 2^zeros */
+	int64_t size;  /* VARIABLE: bytes of the smallest variable into which it may point */
+	uint64_t base; /* POINTER: set of leaves, into one of whose buffers it points; r is the offset in bytes */
+	gpul_range r;  /* NUMBER: its range; else the range of the offset in bytes */
+} gpul_interval;
+
+/* The interval of a number with a range. */
+gpul_interval gpul_interval_number(gpul_range r);
+gpul_interval gpul_interval_join(gpul_interval a, gpul_interval b);
+/* a + b, or a - b, in a register of this many bits. */
+gpul_interval gpul_interval_add(gpul_interval a, gpul_interval b, bool subtract, unsigned bits);
+/* The result of an instruction with the sources s; sources that it does not have are 0. */
+gpul_interval gpul_interval_evaluate(const gpul_ptx_inst *in, const gpul_interval s[3]);
+
+/* Bits of a register of a type; 64 for a type without a size. */
+unsigned gpul_type_bits(uint16_t type);
+bool gpul_type_is_unsigned(uint16_t type);
+bool gpul_type_is_float(uint16_t type);
+
+typedef struct gpul_assumed_launch {
+	uint32_t grid[3], block[3];
+	int64_t value[DATAFLOW_MAX_LEAVES]; /* index: leaf; the value of a scalar */
+	uint64_t zeros;                     /* set of leaves: buffers whose elements are 0 and are only loaded */
+} gpul_assumed_launch;
+
+typedef struct gpul_intervals {
+	const gpul_inference *i;
+	const gpul_dataflow_func *fn; /* the kernel */
+	const gpul_assumed_launch *launch;
+	gpul_cfg cfg;
+	gpul_interval *values;  /* index: SSA value */
+	uint32_t *def;          /* index: SSA value; the only instruction that writes it, or NONE */
+	bool *compared;         /* index: SSA value; a branch may depend on it */
+	uint32_t *idom;         /* index: block; its immediate dominator, or NONE */
+	uint32_t *order;        /* index: block; its place in reverse postorder, or NONE: not reachable */
+	bool *executed;         /* index: block; some thread may reach it */
+	bool changed, descending;
+} gpul_intervals;
+
+/* Compute the dominators; false: out of memory. */
+bool gpul_branches_open(gpul_intervals *v);
+
+/* 1: the guard of an instruction is true, 0: false, -1: unknown.  An instruction without a guard gives 1. */
+int gpul_guard_holds(const gpul_intervals *v, uint32_t inst);
+
+/* True: control can pass from one block to the next block `to`. */
+bool gpul_edge_is_taken(const gpul_intervals *v, uint32_t from, uint32_t to);
+
+/* The range of a value where instruction inst reads it, refined by dominating branches and the instruction's guard. */
+gpul_range gpul_range_at(const gpul_intervals *v, uint32_t value, uint32_t inst);
+/* The range of a value that passes along an edge. */
+gpul_range gpul_range_on_edge(const gpul_intervals *v, uint32_t value, uint32_t from, uint32_t to);
+
+/* The interval of an operand that is not an address, wherever it is read. */
+gpul_interval gpul_interval_anywhere(const gpul_intervals *v, const gpul_ptx_operand *o);
+/* The interval of an operand where instruction inst reads it. */
+gpul_interval gpul_interval_of(const gpul_intervals *v, const gpul_ptx_operand *o, uint32_t inst);
+
+/* Run the analysis of the kernel for one launch; release *out with gpul_intervals_close().  False: out of memory, or the analysis
+ * does not end; *out is empty. */
+bool gpul_intervals_open(const gpul_inference *i, const gpul_assumed_launch *launch, gpul_intervals *out);
+void gpul_intervals_close(gpul_intervals *v);
+
+/* Complete a signature that lacks only buffer sizes, if an assumed launch determines them. */
+void gpul_assume_launch(gpul_inference *i);
+
+#endif

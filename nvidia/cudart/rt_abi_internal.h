@@ -1,0 +1,46 @@
+/* rt_abi_internal.h — functions whose parameters differ between CUDA 12 and CUDA 13.
+ *
+ *     CUDA 12                                          CUDA 13
+ *     cudaMemAdvise(p, n, advice, int device)          -
+ *     cudaMemAdvise_v2(p, n, advice, location)         cudaMemAdvise(p, n, advice, location)
+ *
+ * A file that defines such functions is compiled for each interface, with GPUL_RT_ABI = 12 or 13, also when the header is of
+ * the other version and declares the name with other parameters.  So the C name of such a function is our own, and the symbol
+ * that programs link with is a string:
+ *     GPUL_RT_NEW("cudaMemAdvise")  the interface that both have: in CUDA 12 the symbol ends in _v2
+ *     GPUL_RT_OLD("cudaMemAdvise")  the interface that only CUDA 12 has */
+#ifndef GPULOAD_NVIDIA_CUDART_RT_ABI_INTERNAL_H
+#define GPULOAD_NVIDIA_CUDART_RT_ABI_INTERNAL_H
+
+#include "nvidia/cudart/rt_runtime_internal.h"
+
+/* The version of the interface: 12090 is the last of CUDA 12. */
+#define GPUL_RT_VERSION (GPUL_RT_ABI == CUDART_VERSION / 1000 ? CUDART_VERSION : 12090)
+
+#if GPUL_RT_ABI < 13
+#define GPUL_RT_VERSION_2 "_v2"
+#else
+#define GPUL_RT_VERSION_2 ""
+#endif
+
+/* For functions with a stream argument, in files that are also compiled for per-thread default streams. */
+#ifdef GPUL_RT_PER_THREAD
+#define GPUL_RT_PTSZ "_ptsz"
+#else
+#define GPUL_RT_PTSZ ""
+#endif
+
+#define GPUL_RT_NEW(symbol) symbol GPUL_RT_VERSION_2
+#define GPUL_RT_NEW_PTSZ(symbol) symbol GPUL_RT_VERSION_2 GPUL_RT_PTSZ
+#define GPUL_RT_OLD(symbol) symbol
+#define GPUL_RT_OLD_PTSZ(symbol) symbol GPUL_RT_PTSZ
+
+/* Declare a function of ours that programs call by `symbol`. */
+#define GPUL_RT_DECLARE(symbol, name, parameters) cudaError_t name parameters __asm__(symbol);
+
+/* Like GPUL_RT_FORWARD, for a function whose symbol is `symbol`. */
+#define GPUL_RT_FORWARD_AS(symbol, name, parameters, call)                                     \
+	GPUL_RT_DECLARE(symbol, name, parameters)                                              \
+	GPUL_RT_FORWARD(name, parameters, call)
+
+#endif

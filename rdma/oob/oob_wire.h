@@ -1,0 +1,125 @@
+/* oob_wire.h — encoding of the frames that both ends exchange over the socket next to the fabric.
+ * No I/O.
+ *
+ *     client ── HELLO ──────────────────> server    what this end can do; where its slots and queue pairs are
+ *            <── WELCOME ────────────────           the same of the server, agreed values; or REFUSED and the reason
+ *            ── READY ──────────────────>           the client's queue pairs are connected
+ *            <── BEAT ───────── BEAT ────>          the lease: this end lives
+ *            <── FAILED ┄ or ┄ BYE ──────>          the end, with the reason
+ *
+ * With a secret, IDENTIFY, CHALLENGE and PROOF come before HELLO: proof.h.
+ *
+ *      0       4      6        8
+ *     ┌───────┬──────┬────────┬─────────┐   A frame.  Numbers are little endian.  Both ends run on machines that do
+ *     │ magic │ type │ bytes  │ payload │   not know each other, so nothing received is used before it was checked.
+ *     └───────┴──────┴────────┴─────────┘   READY, BEAT and BYE have no payload. */
+#ifndef GPULOAD_RDMA_OOB_OOB_WIRE_H
+#define GPULOAD_RDMA_OOB_OOB_WIRE_H
+
+#include "core/error.h"
+#include "rdma/backend/backend.h"
+#include "rdma/oob/proof.h"
+#include "rdma/protocol/protocol_failure.h"
+#include "rdma/protocol/op.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+	GPUL_RDMA_WIRE_VERSION = 1,
+	GPUL_RDMA_FRAME_HEAD_BYTES = 8,
+	GPUL_RDMA_MAX_PAYLOAD = 4096,
+	GPUL_RDMA_FRAME_BYTES = GPUL_RDMA_FRAME_HEAD_BYTES + GPUL_RDMA_MAX_PAYLOAD,  /* most bytes of a frame */
+};
+
+typedef enum gpul_rdma_frame_type {
+	GPUL_RDMA_HELLO = 1,
+	GPUL_RDMA_WELCOME,
+	GPUL_RDMA_REFUSED,
+	GPUL_RDMA_READY,
+	GPUL_RDMA_BEAT,
+	GPUL_RDMA_FAILED,
+	GPUL_RDMA_BYE,
+	GPUL_RDMA_IDENTIFY = 16,
+	GPUL_RDMA_CHALLENGE,
+	GPUL_RDMA_PROOF,
+} gpul_rdma_frame_type;
+
+enum { GPUL_RDMA_HELLO_ORDERED = 1, GPUL_RDMA_HELLO_CONTROL_DATAGRAMS = 2 };  /* .flags */
+
+/* The payload of HELLO and WELCOME; on the wire it ends after description_bytes of the description.
+ *
+ * 0         4       8       12        16       20         24     28      32      36       40    44           48
+ * ┌─────────┬───────┬───────┬─────────┬────────┬──────────┬──────┬───────┬───────┬────────┬─────┬────────────┐
+ * │ version │ n_qps │ depth │ segment │ stripe │ striping │ type │ flags │ lease │ notice │ pid │ desc bytes │
+ * ├─────────┴───────┴───┬───┴───────┬─┴────────┴──────────┴─┬────┴───────┴───────┴────────┴─────┴────────────┘
+ * │ slots: address, key,│ backend   │ host                  │ description
+ * └─────bytes───────────┴───────────┴───────────────────────┴┄┄┄
+ * 48                    72          88                      152 */
+typedef struct gpul_rdma_hello {
+	uint32_t version;              /* GPUL_RDMA_WIRE_VERSION */
+	uint32_t n_qps, depth;         /* as in gpul_rdma_link_desc, with the same limits */
+	uint32_t segment_bytes, stripe_bytes;
+	uint32_t striping;             /* gpul_rdma_striping */
+	uint32_t qp_type;              /* gpul_rdma_qp_type */
+	uint32_t flags;
+	uint32_t lease_ms;             /* this end considers a peer dead that is silent for longer; 10
+					* ms to 1 h */
+	uint32_t notice_ms;            /* how long this end takes to detect that the peer is dead; 0:
+					* unknown; at most 1 day */
+	uint32_t pid;
+	uint32_t description_bytes;
+	gpul_rdma_remote slots;        /* address of this end's slots, which the other end
+					* writes */
+	char backend[16];              /* "verbs", "libfabric" */
+	char host[64];                 /* for display */
+	unsigned char description[GPUL_RDMA_MAX_DESCRIPTION];  /* description of the path, written by the
+								* backend */
+} gpul_rdma_hello;
+static_assert(offsetof(gpul_rdma_hello, slots) == 48 && offsetof(gpul_rdma_hello, backend) == 72 &&
+	      offsetof(gpul_rdma_hello, description) == 152, "as drawn");
+
+/* 0        4        8        12        16      24     64     184    248      408
+ * ┌────────┬────────┬────────┬─────────┬───────┬──────┬──────┬──────┬────────┐   gpul_rdma_failure, the payload of
+ * │ status │ native │ vendor │ by peer │ after │ call │ what │ peer │ advice │   REFUSED and FAILED
+ * └────────┴────────┴────────┴─────────┴───────┴──────┴──────┴──────┴────────┘ */
+static_assert(sizeof(gpul_rdma_failure) == 408 && offsetof(gpul_rdma_failure, after_ns) == 16 &&
+	      offsetof(gpul_rdma_failure, what) == 64 && offsetof(gpul_rdma_failure, advice) == 248, "as drawn");
+
+static_assert(sizeof(gpul_rdma_credentials) == 80, "as drawn in proof.h");
+
+typedef struct gpul_rdma_frame {
+	gpul_rdma_frame_type type;
+	union {
+		gpul_rdma_hello hello;      /* HELLO, WELCOME */
+		gpul_rdma_failure failure;  /* REFUSED, FAILED */
+		gpul_rdma_credentials credentials;  /* IDENTIFY, CHALLENGE, PROOF */
+	};
+} gpul_rdma_frame;
+
+/* Encode a frame; returns the number of bytes.  Characters of a failure's texts that are not
+ * printable become '?'. */
+size_t gpul_rdma_frame_encode(const gpul_rdma_frame *frame, unsigned char out[GPUL_RDMA_FRAME_BYTES]);
+
+/** Read the frame at the start of the bytes that have arrived so far; they may end anywhere.
+ *
+ * @bytes    not trusted
+ * @n_bytes  GPUL_RDMA_FRAME_BYTES are always enough for a whole frame
+ * @out      filled if *used > 0: numbers are in range, texts are terminated and printable; a
+ *           failure has by_peer = 1 and an empty .peer, because the address of this end as the
+ *           sender sees it is useless here
+ * @used     size of the frame; 0: it is not complete yet
+ * @err      explains a failure
+ * Errors  GPUL_EFORMAT, as soon as the bytes cannot become a valid frame; the stream is then
+ * unusable */
+gpul_status gpul_rdma_frame_decode(const void *bytes, size_t n_bytes, gpul_rdma_frame *out, size_t *used, gpul_error *err);
+
+/* The name of a frame type, such as "HELLO"; "?" for an unknown type. */
+const char *gpul_rdma_frame_name(unsigned type);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

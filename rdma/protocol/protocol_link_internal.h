@@ -1,0 +1,296 @@
+/* protocol_link_internal.h — the state of one end, which protocol_link.c, send.c, recv.c and protocol_put.c share.
+ *
+ *     requests    1,024 entries: what the user asked for             protocol_request.c
+ *     sends       queue of requests that wait for slots              send.c
+ *     parts       ring of 256: a buffer that a message will fill     recv.c
+ *     granted     ring of 256: a slot that this end has granted      recv.c
+ *     queues      per queue pair: a ring of operations in flight     emit_op below, protocol_link.c (completions)
+ *     stages      staging buffers, two sets                          send.c (out), recv.c (in)
+ *
+ * Counters run freely (uint32_t) from desc.first_counter; the index is the counter modulo the size of its ring, which is a power of
+ * two.  Two counters are compared by their difference, so that each may wrap; no value of a counter has a meaning of its own. */
+#ifndef GPULOAD_RDMA_PROTOCOL_PROTOCOL_LINK_INTERNAL_H
+#define GPULOAD_RDMA_PROTOCOL_PROTOCOL_LINK_INTERNAL_H
+
+#include "rdma/protocol/protocol_link.h"
+
+enum {
+	SLOT_MASK = GPUL_RDMA_SLOTS - 1,
+	REQUEST_MASK = GPUL_RDMA_REQUESTS - 1,
+	MAX_STAGES = 64,
+	NO_STAGE = 255,
+	NO_REQUEST = GPUL_RDMA_REQUESTS,
+	INDEX_BITS = 10,         /* bits of a handle for the index; the bits above them are the
+				  * generation */
+	LAST_GENERATION = 0x3fffff,
+	WINDOW = 32,             /* limit of the segments of one message that are granted and
+				  * have not arrived */
+	RECV_BATCH = 32,         /* receives that are given back at once; RECVS - SLOTS is larger */
+	GRANT_BATCH = 8,         /* grants that are written at once while the peer has ENOUGH_GRANTS */
+	ENOUGH_GRANTS = 16,
+	SIGNAL_BYTES = 64 << 10, /* after this many unsignalled bytes or operations, the next
+				  * operation is signalled */
+	SIGNAL_OPS = 32,
+	MAX_FLUSHES = 32,
+	MOST_REPEATS = 64,       /* the time between repetitions of a grant grows to this many repeat_ns */
+};
+static_assert(GPUL_RDMA_RECVS - GPUL_RDMA_SLOTS >= 2 * RECV_BATCH, "no arrival finds an empty queue");
+
+enum request_kind { FREE, SEND, RECV, PUT, FLUSH };
+
+struct request {
+	uint8_t kind;            /* enum request_kind */
+	bool ended;
+	bool emitted;            /* SEND, PUT, FLUSH: all its operations have been taken */
+	uint8_t n_parts;         /* RECV */
+	uint8_t parts_left;      /* RECV: parts that have not ended */
+	uint16_t index;          /* in the table */
+	uint32_t generation;     /* upper bits of the handle: 1 to LAST_GENERATION */
+	uint32_t ops_left;       /* SEND, PUT: operations and copies in flight */
+	uint32_t tag;
+	uint64_t deadline_ns, begun_ns;
+	gpul_rdma_span span;
+	union {
+		struct { uint64_t taken; } send;               /* bytes for which a slot has been taken */
+		struct { uint64_t bytes[GPUL_RDMA_MAX_PARTS]; } recv;
+		struct { gpul_rdma_remote to, signal; uint16_t qp; bool signal_left; } put;
+	};
+};
+
+/* A buffer that the next message fills: its segments are granted in order, and arrive in any order. */
+struct part {
+	gpul_rdma_span span;
+	uint16_t request;
+	uint8_t index, of;       /* part of a multi-receive */
+	bool over;               /* an immediate of the last segment has arrived: no further grants */
+	bool ended;
+	uint32_t tag;
+	uint32_t granted, arrived; /* segments */
+	uint32_t seen;           /* index after the last segment of which an immediate has
+				  * arrived */
+	uint32_t needed;         /* segments of the message; UINT32_MAX: not known yet */
+	uint32_t copies_left;
+	uint64_t granted_bytes, received_bytes;
+};
+
+enum grant_state { GRANT_OPEN, GRANT_FULL, GRANT_RETURNED };
+
+/* A slot that this end has granted to the peer. */
+struct grant {
+	uint8_t state;           /* enum grant_state */
+	uint8_t stage;
+	uint8_t behind;          /* number of further slots of its multi-receive */
+	bool last;
+	uint16_t stripes_left;   /* bit i: the immediate of queue pair i is awaited; 0 in state OPEN: none has arrived */
+	uint16_t part;           /* in the ring of parts */
+	uint32_t segment;        /* of its message, from 0 */
+	uint32_t room, bytes;    /* granted; arrived */
+	uint64_t offset;         /* in the buffer */
+};
+
+/* An operation in flight. */
+struct flight {
+	uint16_t request;        /* NO_REQUEST: a grant */
+	uint8_t stage;           /* staging buffer that it reads; NO_STAGE: none */
+	bool done;               /* fabrics without order: completed before an earlier one */
+};
+
+struct queue {
+	uint32_t posted, retired;
+	uint32_t unsignaled, unsignaled_bytes;
+	bool wants_signal;       /* the unsignalled operations include one of a request */
+	bool wants_delivery;     /* they include one of a put */
+	uint32_t delivery_until; /* position after the last DELIVERED operation */
+	bool put_busy;           /* fabrics without order: a put is in flight */
+	uint32_t recvs_used;
+	int last_op;             /* index in the current take; -1: none */
+	struct flight *flights;  /* depth entries */
+};
+
+/* A staging buffer of a send: which part of the message it holds, and the slot that it will fill. */
+struct out_stage {
+	gpul_rdma_slot slot;
+	uint16_t request;
+	bool last;
+	uint32_t bytes;
+	uint64_t offset;
+	uint32_t ops_left;
+};
+
+/* Sets of free staging buffers, and queues of those that need a copy or a post. */
+struct stages {
+	uint8_t free[MAX_STAGES];
+	unsigned n_free;
+	uint8_t copies[MAX_STAGES];      /* ring: copies to start */
+	uint32_t copies_head, copies_tail;
+	uint64_t copying;                /* bit i: the copy of buffer i has been taken, and has not ended */
+};
+
+struct gpul_rdma_link {
+	gpul_rdma_link_desc desc;
+	gpul_rdma_failure failure;
+	uint64_t now_ns, next_deadline_ns;
+	uint32_t depth_mask;
+
+	/* sends */
+	uint16_t sends[GPUL_RDMA_REQUESTS];
+	uint32_t sends_head, sends_tail;
+	uint32_t next_slot;              /* sequence number of the next slot to take, from 1 */
+	uint32_t group_taken;            /* bit i: part i of the multi-receive at next_slot has its message */
+	bool has_message;                /* a slot has been taken or skipped */
+	bool in_message;                 /* a send has taken some of its slots, and needs more */
+	bool buffer_ended;               /* the slot before next_slot was the last one of its buffer */
+	uint16_t message;                /* of the slot before next_slot */
+	struct stages out;
+	struct out_stage out_stages[MAX_STAGES];
+	uint8_t ready[MAX_STAGES];       /* ring: staged segments whose copy has ended */
+	uint32_t ready_head, ready_tail;
+
+	/* receives */
+	struct part parts[GPUL_RDMA_SLOTS];
+	uint32_t parts_head, parts_grant, parts_tail;  /* posted; next to grant; oldest that has not ended */
+	struct grant granted[GPUL_RDMA_SLOTS];
+	uint32_t grants_head, grants_written, grants_tail;  /* next to grant; to write; oldest that the peer may still use */
+	uint32_t grants_known;           /* position after the last one that has ever been written: the
+					  * peer has no later one */
+	uint32_t open_grants;            /* granted and not arrived */
+	uint32_t highest_arrived;        /* sequence number */
+	uint64_t heard_ns, repeat_ns;    /* time of the last arrival or repetition; time until the next repetition */
+	struct stages in;
+	uint32_t in_grant[MAX_STAGES];   /* the grant that uses a staging buffer */
+
+	/* puts and flushes */
+	uint16_t puts[GPUL_RDMA_REQUESTS], signals[GPUL_RDMA_REQUESTS], flushes[GPUL_RDMA_REQUESTS];
+	uint32_t puts_head, puts_tail, signals_head, signals_tail, flushes_head, flushes_tail;
+	unsigned flushes_in_flight;
+
+	struct queue queues[GPUL_RDMA_MAX_QPS];
+	struct request requests[GPUL_RDMA_REQUESTS + 1];
+	uint16_t free_requests[GPUL_RDMA_REQUESTS];
+	unsigned n_free_requests;
+};
+
+/* Ids of operations: the class, then the queue pair and position, the request, or the staging
+ * buffer. */
+enum id_class { ID_QUEUE, ID_FLUSH, ID_COPY_OUT, ID_COPY_IN };
+#define MAKE_ID(class, high, low) ((uint64_t)(class) << 48 | (uint64_t)(high) << 32 | (uint32_t)(low))
+
+/* The array of a take, which receives the operations. */
+struct take {
+	gpul_rdma_op *ops;
+	unsigned n, max;
+};
+
+static inline bool inside(const gpul_rdma_area *a, uint64_t at, uint64_t bytes)
+{
+	const gpul_rdma_piece *last = &a->pieces[a->n_pieces - 1];
+	const uint64_t begin = a->pieces[0].at, all = last->at + last->bytes - begin;
+
+	return at >= begin && at - begin <= all && bytes <= all - (at - begin);
+}
+
+/* The piece that contains an address (the last one, for the end of the area). */
+static inline const gpul_rdma_piece *piece_of(const gpul_rdma_area *a, uint64_t at)
+{
+	const gpul_rdma_piece *p = a->pieces;
+
+	while (p < &a->pieces[a->n_pieces - 1] && at - p->at >= p->bytes)
+		p++;
+	return p;
+}
+
+/* The number of stripes of a segment, and the bytes of each but the last.  Both ends compute the same. */
+static inline unsigned stripes_of(const gpul_rdma_link_desc *d, uint32_t bytes, uint32_t *stripe_bytes)
+{
+	const uint32_t align = GPUL_RDMA_STRIPE_ALIGN;
+	unsigned n = d->striping == GPUL_RDMA_SPLIT && d->n_qps > 1 ? bytes / d->stripe_bytes : 1;
+
+	if (n <= 1) {
+		*stripe_bytes = bytes;
+		return 1;
+	}
+	if (n > d->n_qps)
+		n = d->n_qps;
+	*stripe_bytes = ((bytes + n - 1) / n + align - 1) / align * align;
+	return (bytes + *stripe_bytes - 1) / *stripe_bytes;
+}
+
+static inline unsigned queue_of(const gpul_rdma_link *l, uint32_t sequence, unsigned stripe)
+{
+	/* Not (sequence + stripe) % n_qps, which names one queue pair twice where the sum wraps. */
+	return l->desc.n_qps == 1 ? 0 : (sequence % l->desc.n_qps + stripe) % l->desc.n_qps;
+}
+
+static inline unsigned room_of(const gpul_rdma_link *l, const struct queue *q)
+{
+	return l->desc.depth - (q->posted - q->retired);
+}
+
+/* ---- operations; inline, because there is one for each message ----------------------------------------- */
+
+/* Request a completion for an operation; it also completes all earlier operations of its queue
+ * pair.  The completion of a DELIVERED operation can come late; until then the operations after
+ * it wait for the delivery, too, so that none overtakes it. */
+static inline void make_signaled(struct queue *q, gpul_rdma_op *op)
+{
+	op->flags |= GPUL_RDMA_SIGNALED;
+	if (q->wants_delivery || (int32_t)(q->delivery_until - q->retired) > 0) {
+		op->flags |= GPUL_RDMA_DELIVERED;
+		q->delivery_until = q->posted;
+	} else {
+		q->delivery_until = q->retired;
+	}
+	q->unsignaled = q->unsignaled_bytes = 0;
+	q->wants_signal = q->wants_delivery = false;
+}
+
+/* Add an operation of queue pair qp; the caller has checked that there is room. */
+static inline gpul_rdma_op *emit_op(gpul_rdma_link *l, struct take *t, gpul_rdma_op_kind kind, unsigned qp, uint16_t request,
+				    uint8_t stage, uint32_t bytes)
+{
+	struct queue *q = &l->queues[qp];
+	gpul_rdma_op *op = &t->ops[t->n];
+
+	*op = (gpul_rdma_op){ .kind = (uint8_t)kind, .qp = (uint16_t)qp, .bytes = bytes, .id = MAKE_ID(ID_QUEUE, qp, q->posted) };
+	q->flights[q->posted++ & l->depth_mask] = (struct flight){ .request = request, .stage = stage };
+	q->last_op = (int)t->n++;
+	q->unsignaled++;
+	q->unsignaled_bytes += bytes < SIGNAL_BYTES ? bytes : SIGNAL_BYTES;
+	if (request != NO_REQUEST) {
+		q->wants_signal = true;
+		q->wants_delivery |= l->requests[request].kind == PUT;  /* no arrival will notify the peer's program */
+	}
+	if (!l->desc.completes_in_order || q->unsignaled_bytes >= SIGNAL_BYTES || q->unsignaled >= l->desc.depth / 4 ||
+	    (q->wants_signal && q->unsignaled >= SIGNAL_OPS))
+		make_signaled(q, op);
+	return op;
+}
+
+/* ---- protocol_request.c ------------------------------------------------------------------------------------- */
+
+/* Take a free request; NULL: none is free. */
+struct request *gpul_rdma_request_new(gpul_rdma_link *l, enum request_kind kind, uint64_t deadline_ns, gpul_rdma_request *out);
+
+/* The handle of a request that is not free, never 0; and the request of a handle, NULL: it does not exist. */
+gpul_rdma_request gpul_rdma_request_handle(const struct request *r);
+struct request *gpul_rdma_request_find(gpul_rdma_link *l, gpul_rdma_request handle);
+
+/* One operation of a SEND or PUT has ended. */
+void gpul_rdma_request_retired(gpul_rdma_link *l, struct request *r);
+/* GPUL_EINVAL unless the span is inside its area. */
+gpul_status gpul_rdma_check_span(const gpul_rdma_link *l, const gpul_rdma_span *span, gpul_error *err);
+
+/* ---- send.c, recv.c, protocol_put.c: one step of a take, and the ends of operations ------------------------- */
+
+void gpul_rdma_take_sends(gpul_rdma_link *l, struct take *t);
+void gpul_rdma_take_grants(gpul_rdma_link *l, struct take *t);
+void gpul_rdma_take_receives(gpul_rdma_link *l, struct take *t);
+void gpul_rdma_take_puts(gpul_rdma_link *l, struct take *t);
+void gpul_rdma_arrived(gpul_rdma_link *l, unsigned qp, uint32_t imm);
+void gpul_rdma_slots_arrived(gpul_rdma_link *l, const void *data, size_t n_bytes);
+void gpul_rdma_stage_sent(gpul_rdma_link *l, unsigned stage);
+void gpul_rdma_copied_out(gpul_rdma_link *l, unsigned stage);
+void gpul_rdma_copied_in(gpul_rdma_link *l, unsigned stage);
+void gpul_rdma_repeat_grants(gpul_rdma_link *l);
+
+#endif

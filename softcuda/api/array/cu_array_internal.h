@@ -1,0 +1,62 @@
+/* cu_array_internal.h — CUDA arrays and mipmapped arrays.
+ *
+ *     array  ──────────────────────> array_memory: rows one after another, without gaps
+ *     mipmapped array ── level[n] ─> arrays that share one array_memory
+ *
+ * Copies that are queued, textures and surfaces keep a reference to the memory, so that it outlives the array's handle. */
+#ifndef GPULOAD_SOFTCUDA_API_ARRAY_CU_ARRAY_INTERNAL_H
+#define GPULOAD_SOFTCUDA_API_ARRAY_CU_ARRAY_INTERNAL_H
+
+#include "softcuda/api/base/cu_state_internal.h"
+
+enum { MAX_MIPMAP_LEVELS = 18 };     /* enough for 131072 elements, the widest array */
+
+struct array_memory {
+	unsigned refs;
+	struct device *device;
+	size_t bytes;
+	char *block;
+};
+
+struct array {
+	struct link link;            /* in context->arrays; a level of a mipmapped array is in no list */
+	void *handle;
+	struct context *ctx;
+	struct array_memory *memory;
+	struct mipmap *of;           /* NULL: not a level of a mipmapped array */
+	CUDA_ARRAY3D_DESCRIPTOR desc;    /* Depth counts the layers of a layered array, and the faces of cubemaps */
+	char *at;                    /* in memory->block */
+	size_t element_bytes, row_bytes, slice_bytes;
+	size_t height, depth;        /* as in desc, but at least 1 */
+};
+
+struct mipmap {
+	struct array whole;          /* must be first; its fields describe level 0, except that its handle is the mipmapped array's */
+	unsigned n_levels;
+	struct array *level[MAX_MIPMAP_LEVELS];
+};
+
+/* ---- cu_format.c ----------------------------------------------------------------------------- */
+
+/* Bytes and channels of an element; 0: the format is unknown or not supported. */
+size_t soft_format_bytes(CUarray_format format, unsigned channels);
+/* CUDA_ERROR_INVALID_VALUE: no element has this format; CUDA_ERROR_NOT_SUPPORTED: block-compressed and video formats. */
+CUresult soft_format_check(CUarray_format format, unsigned channels);
+
+/* ---- cu_array.c: the caller of each function holds the lock ----------------------------------- */
+
+CUresult soft_array_find(CUarray handle, struct array **out);
+void soft_array_memory_release(struct array_memory *m);   /* NULL is fine */
+/* Check a description; is_mipmap: level 0 of a mipmapped array. */
+CUresult soft_array_check(const CUDA_ARRAY3D_DESCRIPTOR *desc, bool is_mipmap);
+/* Set the sizes in *a for a->desc, and return its bytes; 0: too many for a size_t. */
+size_t soft_array_lay_out(struct array *a);
+CUresult soft_array_memory_new(struct context *ctx, size_t bytes, struct array_memory **out);
+/* Free an array or a mipmapped array of context->arrays. */
+void soft_array_free(struct array *a);
+
+/* ---- cu_mipmap.c ------------------------------------------------------------------------------ */
+
+CUresult soft_mipmap_find(CUmipmappedArray handle, struct mipmap **out);  /* the caller holds the lock */
+
+#endif

@@ -1,0 +1,212 @@
+/* cu_state_internal.h — the state of the process, its devices and contexts, and the rules of every cu* call.
+ *
+ *     device ── context ─┬─ stream ── op, op, op ...   (stream/)
+ *                        ├─ event                      (stream/)
+ *                        ├─ module ── function         (code/)     ┐ share one `code`:
+ *     library ── kernel ─┴─ allocation   (memory/)                 ┘ a decoded program
+ *
+* A handle that a program holds is not a pointer but the index of a row in a table (cu_handle.c), so that a stale or
+ * invented handle is refused.
+ *
+ * One lock (soft_lock) guards every object.  It is released during work that can take long: parsing,
+ * copying, starting a kernel, calling a function of the program.
+ *
+ * __CUDA_API_VERSION_INTERNAL makes <cuda.h> declare every version of every call under its own name
+ * (cuMemAlloc_v2, cuLaunchKernel_ptsz), so that the compiler checks our definitions. */
+#ifndef GPULOAD_SOFTCUDA_API_BASE_CU_STATE_INTERNAL_H
+#define GPULOAD_SOFTCUDA_API_BASE_CU_STATE_INTERNAL_H
+
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "softcuda/api/base/cu_list_internal.h"
+#include "softcuda/api/base/cu_older_cuda_internal.h"
+#include "softcuda/exec/exec.h"
+
+#define EXPORT __attribute__((visibility("default")))
+#define DEVICE_NAME "gpuload software GPU"
+
+/* ---- the device that this driver presents: the same kind of numbers as an H100's -------- */
+
+enum {
+	DRIVER_VERSION = 13000,
+	DEFAULT_CC = 90,
+	WARP_THREADS = 32,
+	MAX_BLOCK_THREADS = 1024,
+	MAX_BLOCK_Z = 64,
+	MAX_GRID_YZ = 65535,
+	SM_THREADS = GPUL_EXEC_SM_THREADS,
+	SM_BLOCKS = GPUL_EXEC_SM_BLOCKS,
+	SM_REGISTERS = 65536,
+	SM_SHARED_BYTES = GPUL_EXEC_SM_SHARED_BYTES,
+	RESERVED_SHARED_BYTES = GPUL_EXEC_RESERVED_SHARED_BYTES,
+	DEFAULT_SHARED_BYTES = 48 * 1024,      /* more needs CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+	MAX_SHARED_BYTES = 227 * 1024,
+	MAX_CONSTANT_BYTES = 64 * 1024,
+	MAX_DEVICES = 16,
+	N_LIMITS = 10,                         /* CU_LIMIT_MAX of CUDA 13.0 */
+};
+#define MAX_GRID_X 2147483647
+
+struct stream;
+
+struct device {
+	int ordinal;                 /* number of the device in this process */
+	int physical;                /* number of the device in every process: see cu_visible.c */
+	struct context *primary;     /* created by the first cuDevicePrimaryCtxRetain, then kept */
+	uint64_t allocated_bytes;
+	unsigned n_faults;           /* contexts that became unusable */
+	CUresult last_fault;         /* the most recent of these faults */
+	uint64_t graph_memory[4];    /* CU_GRAPH_MEM_ATTR_* (memory/graph_memory.c) */
+	uint64_t graph_live_bytes;   /* bytes allocated by graphs and not freed, rounded up as in graph_memory */
+};
+
+struct context {
+	struct link link;            /* in soft.contexts */
+	void *handle;
+	struct device *device;
+	struct context *peer[MAX_DEVICES];  /* whose memory this context's kernels may access (memory/peer.c) */
+	unsigned n_peers;
+	unsigned flags;
+	bool is_primary, active;     /* active: usable; a primary context can be activated again */
+	unsigned n_attached;         /* calls of cuCtxAttach without cuCtxDetach */
+	unsigned n_retained;         /* reference count of a primary context */
+	CUresult fault;              /* not 0: a kernel has failed, and every later call returns this error */
+	CUfunc_cache cache_config;
+	size_t limit[N_LIMITS];
+	struct stream *legacy;       /* stream 0 */
+	struct stream *gate;         /* all later work waits for this stream (cuCtxWaitEvent); or NULL */
+	struct link streams, events, modules, allocations, arrays, textures;
+	struct link pending;         /* operations that have not ended */
+	struct order *order;         /* clock of all operations so far, for observers (stream/order.c) */
+	uint64_t next_grid_id;
+};
+
+/* ---- cu_state.c ---------------------------------------------------------------------------- */
+
+struct soft_state {
+	bool initialised;
+	int n_devices, n_processors;
+	int cuda;                    /* the version of CUDA, as cuDriverGetVersion() returns it */
+	unsigned cc;                 /* compute capability: 90 for 9.0 */
+	uint64_t memory_bytes;       /* memory size of each device: GPULOAD_SOFT_MEMORY, the host's memory, or the process's limit */
+	bool in_group;               /* memory_bytes is the limit of a control group */
+	struct device device[MAX_DEVICES];
+	struct link libraries, contexts;
+	gpul_exec_memory *memory;    /* one table for all devices, because a device address is a host address */
+	gpul_exec_machine *machine;  /* created at the first launch */
+	size_t heap_bytes;
+	uint32_t pending_launches;       /* of kernels */
+	bool (*device_attribute)(unsigned device, int attribute, int *value);  /* for kernels; see gpul_exec_machine_options */
+	uint64_t next_id;            /* the next id of a stream or an allocation */
+};
+extern struct soft_state soft;
+
+void soft_lock(void);
+void soft_unlock(void);
+void soft_wait_on(pthread_cond_t *condition);  /* releases the lock while it waits */
+void soft_wait_change(void);     /* the caller holds the lock: sleep until soft_changed() */
+void soft_changed(void);         /* the caller holds the lock: wake soft_wait_change() */
+/* Begin a call that needs no context.  Returns CUDA_ERROR_NOT_INITIALIZED before cuInit, and CUDA_ERROR_NOT_PERMITTED inside a
+ * callback that the driver is calling.  soft_lock_initialised(): the lock is held on success. */
+CUresult soft_check_initialised(void);
+CUresult soft_lock_initialised(void);
+/* Like soft_lock_initialised(), for the few calls that callbacks may make: those for a stream that the program created, except
+ * copies, kernel launches and allocations; those for an event; and those for some types of graph nodes. */
+CUresult soft_lock_also_in_callback(void);
+bool soft_is_in_callback(void);
+/* The calling thread is about to call a function of the program, or has returned from it. */
+void soft_in_callback(bool begins);
+/* Begin a call that works in the current context *out; the lock is held on success. */
+CUresult soft_enter(struct context **out);
+/* Like soft_enter(), but also after a fault of the context: for property queries. */
+CUresult soft_enter_after_fault(struct context **out);
+/* Get an attribute of a device; attribute 0: the number of devices.  False: no such attribute.  Takes no lock, because workers
+ * call it. */
+bool soft_device_attribute(unsigned device, int attribute, int *value);
+CUresult soft_find_device(CUdevice dev, struct device **out);
+CUresult soft_find_context(CUcontext handle, struct context **out);  /* the caller holds the lock */
+uint64_t soft_thread_id(void);   /* the number of the calling thread, from 1 */
+
+/* The calling thread's stack of current contexts. */
+void *soft_current(void);
+void soft_set_current(void *handle);
+bool soft_push_current(void *handle);
+bool soft_pop_current(void **handle);
+
+/* ---- cu_visible.c -------------------------------------------------------------------------- */
+
+CUresult soft_choose_devices(void);                /* fills in soft.device; called by cuInit */
+/* init.c: the compute capability, and the memory size of each device; in_group (may be NULL): it is the limit of a control group. */
+CUresult soft_choose_cc(unsigned *out);
+CUresult soft_choose_version(int *out);  /* the CUDA version that cuDriverGetVersion() returns */
+CUresult soft_choose_memory(uint64_t *bytes, bool *in_group);
+int soft_count_physical(void);                     /* the devices of the machine, including those that this process does not see */
+void soft_uuid_text(int physical, char out[48]);   /* the UUID as nvidia-smi writes it, "GPU-..." */
+void soft_device_uuid(const struct device *d, CUuuid *out);  /* the UUID is the same in every process */
+struct device *soft_device_of_uuid(const unsigned char uuid[16]);  /* NULL: this process does not see it */
+
+/* ---- cu_handle.c: the caller holds the lock ------------------------------------------------ */
+
+enum handle_kind {
+	HANDLE_NONE, HANDLE_CONTEXT, HANDLE_MODULE, HANDLE_FUNCTION, HANDLE_LIBRARY,
+	HANDLE_KERNEL, HANDLE_STREAM, HANDLE_EVENT, HANDLE_POOL, HANDLE_ALLOCATION,
+	HANDLE_LINKER, HANDLE_MEMORY, HANDLE_MAPPING, HANDLE_GRAPH, HANDLE_NODE, HANDLE_GRAPH_EXEC,
+	HANDLE_ARRAY, HANDLE_MIPMAP, HANDLE_TEXTURE_REF, HANDLE_SURFACE_REF, HANDLE_USER_OBJECT,
+};  /* at most 31 kinds: cu_handle.c has 5 bits for them */
+
+void *soft_handle_new(enum handle_kind kind, void *object);  /* NULL: out of memory */
+void *soft_handle_find(enum handle_kind kind, const void *handle);
+void soft_handle_free(const void *handle);                   /* NULL is fine */
+bool soft_handle_was(enum handle_kind kind, const void *handle);  /* true: the handle was valid once */
+
+/* ---- cu_tools.c: start the tools that GPULOAD_SOFT_TOOLS names, before any code is loaded --------- */
+
+CUresult soft_start_tools(void);
+/* A context is about to be destroyed: with tools, wait some seconds for its kernels to end, so that the tools see all of them.
+ * The caller holds the lock, which is released meanwhile. */
+void soft_tools_await(struct context *ctx);
+
+/* ---- cu_report.c: messages to the user ----------------------------------------------------- */
+
+/* Return r and explain it: a mistake of the program by a notice (gpul_log_mistake(); not with GPULOAD_SOFT_QUIET=1), a result
+ * that programs also provoke on purpose, such as CUDA_ERROR_NOT_SUPPORTED, at log level info. */
+CUresult soft_refuse(CUresult r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Return r, which is an expected result in this case, and log the reason at level info. */
+CUresult soft_answer(CUresult r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Return r, and explain why the handle is not valid.  The caller holds the lock. */
+CUresult soft_refuse_handle(CUresult r, enum handle_kind kind, const void *handle);
+/* Store the text of a kernel's fault, or the reason why a kernel cannot run, for gpuloadSoftLastFault; print it unless
+ * GPULOAD_SOFT_QUIET=1. */
+void soft_report_fault(const char *text);
+/* Like soft_report_fault(), for a kernel's fault, with the line of CUDA C++ below it. */
+void soft_report_kernel_fault(const gpul_exec_fault *fault);
+/* cu_source_line.c: write the CUDA C++ line of a fault, without its newline; "" if it is unknown or the file has changed. loaded:
+ * when images were loaded, in seconds since 1970. */
+void soft_source_line(const gpul_exec_fault *fault, int64_t loaded, char *buf, size_t buf_bytes);
+/* The name that messages use for an image in memory: see gpuloadSoftNameImages. */
+const char *soft_image_name(void);
+
+/* ---- cu_readable.c -------------------------------------------------------------------------- */
+
+/* True: at least one byte of each page of this memory can be read.  Takes about 25 ns. */
+bool soft_is_readable(const void *data, size_t bytes);
+
+/* ---- cu_settle.c: the caller holds the lock ------------------------------------------------- */
+
+struct move {                /* a running copy or fill; the ranges include the gaps between rows */
+	struct link link;
+	uint64_t dst, src;
+	size_t dst_bytes, src_bytes;
+};
+
+void soft_move_begin(struct move *m);
+void soft_move_end(struct move *m);
+/* Wait until running copies, and accesses that kernels have begun, no longer use [base, base + bytes); does not wait
+* for whole kernels.  The caller has removed the range from the engine's table.  May release the lock. */
+void soft_settle(uint64_t base, size_t bytes);
+
+#endif

@@ -1,0 +1,382 @@
+/* cu_module.c — decode PTX into functions that can be launched in one context. */
+#include "softcuda/api/code/cu_code_internal.h"
+#include "softcuda/api/memory/cu_memory_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/log.h"
+#include "ptx/strict/strict.h"
+
+/* ---- code: a decoded program, independent of contexts --------------------------------------------------- */
+
+/* Refuse a newer PTX version before decoding.  The target does not matter: an interpreter needs no hardware, and an
+ * instruction that is not implemented is refused by its name, with the kernels that reach it. */
+static CUresult check_version(const gpul_ptx_module *m, const struct jit_log *log)
+{
+	char why[160];
+
+	if (m->version_major <= 9)
+		return CUDA_SUCCESS;
+	snprintf(why, sizeof why,
+		 "PTX version %u.%u is not supported: the newest supported version is 9.x",
+		 m->version_major, m->version_minor);
+	return soft_jit_error(log, CUDA_ERROR_UNSUPPORTED_PTX_VERSION, why);
+}
+
+static CUresult load_result(gpul_status st)
+{
+	return st == GPUL_ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_PTX;
+}
+
+/* GPULOAD_SOFT_STRICT=1: refuse what NVIDIA's driver would refuse, because its ptxas rejects the PTX or its GPU is older than the
+ * .target.  The reason is printed, because most programs report only an error number. */
+static gpul_status check_strict(const gpul_ptx_module *m, const char *text, size_t text_bytes, const char *name, gpul_error *err)
+{
+	const char *strict = secure_getenv("GPULOAD_SOFT_STRICT");
+	gpul_status st;
+
+	if (!strict || strcmp(strict, "1") != 0)
+		return GPUL_OK;
+	st = gpul_ptx_check_strict(m, text, text_bytes, name, gpul_ptx_newest_of_cuda(soft.cuda), err);
+	if (!st && !gpul_ptx_runs_on(m, soft.cc))
+		st = gpul_fail(err, GPUL_EFORMAT, 0, "%.100s: .target %.60s does not run on the device, sm_%u", name, gpul_ptx_name(m, m->target), soft.cc);
+	if (st)
+		gpul_log(GPUL_LOG_NOTICE, "softcuda", "strict: %s", err->text);
+	return st;
+}
+
+CUresult soft_parse_ptx(const char *text, size_t text_bytes, const char *name, gpul_ptx_module **out, gpul_error *err)
+{
+	gpul_status st = gpul_ptx_parse(text, text_bytes, name, out, err);
+
+	if (!st) {
+		st = check_strict(*out, text, text_bytes, name, err);
+		if (st) {
+			gpul_ptx_module_destroy(*out);
+			*out = NULL;
+		}
+	}
+	return st == GPUL_EUNSUPPORTED ? CUDA_ERROR_UNSUPPORTED_PTX_VERSION : st ? load_result(st) : CUDA_SUCCESS;
+}
+
+CUresult soft_code_create(const char *text, size_t text_bytes, const char *name,
+			  const struct jit_log *log, struct code **out)
+{
+	gpul_ptx_module *parsed = NULL;
+	gpul_error err = { 0 };
+	gpul_status st;
+	struct code *code;
+	CUresult r;
+
+	r = soft_parse_ptx(text, text_bytes, name, &parsed, &err);
+	if (r)
+		return soft_jit_error(log, r, err.text);
+	r = check_version(parsed, log);
+	code = r ? NULL : calloc(1, sizeof *code);
+	if (!code) {
+		gpul_ptx_module_destroy(parsed);
+		return r ? r : CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	gpul_ptx_limit_registers(parsed, log->max_registers);
+	code->refs = 1;
+	code->target_sm = (int)parsed->sm;
+	/* gpul_exec_program_create() takes ownership of parsed, even when it fails. */
+	st = gpul_exec_program_create(soft.memory, parsed, name, &code->program, &err);
+	if (st) {
+		free(code);
+		return soft_jit_error(log, load_result(st), err.text);
+	}
+	*out = code;
+	return CUDA_SUCCESS;
+}
+
+void soft_code_unref(struct code *c)
+{
+	if (--c->refs)
+		return;
+	gpul_exec_program_destroy(c->program);
+	free(c);
+}
+
+/* ---- modules ---------------------------------------------------------------------------- */
+
+static CUresult create_functions(struct module *m)
+{
+	m->n_functions = gpul_exec_n_kernels(m->code->program);
+	m->functions = calloc(m->n_functions + 1, sizeof *m->functions);
+	if (!m->functions)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; i < m->n_functions; i++) {
+		struct function *f = &m->functions[i];
+
+		f->module = m;
+		f->kernel = gpul_exec_kernel_at(m->code->program, i);
+		f->info = gpul_exec_kernel_info_of(f->kernel);
+		f->max_dynamic_shared = DEFAULT_SHARED_BYTES - (int)f->info->shared_bytes;
+		f->carveout = -1;
+		f->handle = soft_handle_new(HANDLE_FUNCTION, f);
+		if (!f->handle)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* Only kernels on the module's device may access its variables, unless they are managed; NVIDIA's driver does not map them for
+ * peers, either. */
+static CUresult set_up_variables(struct module *m)
+{
+	const gpul_exec_program *p = m->code->program;
+	const uint32_t others = ~(UINT32_C(1) << m->ctx->device->ordinal);
+	CUresult r = CUDA_SUCCESS;
+
+	for (size_t i = 0; !r && i < gpul_exec_n_variables(p); i++) {
+		const char *name;
+		uint64_t address;
+		size_t bytes;
+
+		if (!gpul_exec_variable_at(p, i, &name, &address, &bytes))
+			continue;
+		if (gpul_exec_variable_is_managed(p, i))
+			r = soft_variable_enter(m->ctx, address, bytes, &m->managed);
+		else
+			gpul_exec_memory_set_rights(soft.memory, address, others, 0);
+	}
+	return r;
+}
+
+CUresult soft_module_create(struct context *ctx, struct code *code, struct module **out)
+{
+	struct module *m = calloc(1, sizeof *m);
+	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (!m)
+		return r;
+	list_init(&m->link);
+	list_init(&m->of_library);
+	list_init(&m->managed);
+	m->ctx = ctx;
+	m->code = code;
+	code->refs++;
+	m->handle = soft_handle_new(HANDLE_MODULE, m);
+	if (m->handle)
+		r = create_functions(m);
+	if (!r)
+		r = set_up_variables(m);
+	if (r) {
+		soft_module_destroy(m);
+		return r;
+	}
+	list_append(&ctx->modules, &m->link);
+	*out = m;
+	return CUDA_SUCCESS;
+}
+
+void soft_module_destroy(struct module *m)
+{
+	for (size_t i = 0; m->functions && i < m->n_functions; i++) {
+		soft_handle_free(m->functions[i].handle);
+		free(m->functions[i].old);
+	}
+	free(m->functions);
+	soft_handle_free(m->handle);
+	list_remove(&m->link);
+	list_remove(&m->of_library);
+	while (!list_empty(&m->managed))
+		soft_variable_free(CONTAINER(m->managed.next, struct allocation, link));
+	soft_code_unref(m->code);
+	free(m);
+}
+
+/* ---- loading ---------------------------------------------------------------------------- */
+
+static CUresult load_module(CUmodule *out, const void *image, size_t n_bytes, const char *name,
+		     const struct jit_log *log)
+{
+	struct context *ctx;
+	struct module *m;
+	struct code *code;
+	struct soft_image found;
+	char why[256], refused[2048];
+	CUresult r = soft_enter(&ctx);
+
+	if (r)
+		return r;
+	soft_unlock();
+	if (!out || !image)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_image_open(image, n_bytes, &found, why, sizeof why);
+	if (r)
+		return soft_jit_error(log, r, why);
+	r = soft_code_create(found.text, found.text_bytes, name, log, &code);
+	soft_image_close(&found);
+	if (r)
+		return r;
+	soft_lock();
+	r = soft_module_create(ctx, code, &m);
+	soft_code_unref(code);
+	if (!r) {
+		*out = m->handle;
+		soft_jit_done(log, soft_refused_kernels(m->code->program, refused, sizeof refused));
+	}
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned int n,
+				   CUjit_option *options, void **values)
+{
+	struct jit_log log;
+	CUresult r = soft_jit_options(n, options, values, &log);
+
+	return r ? r : load_module(out, image, 0, soft_image_name(), &log);
+}
+
+EXPORT CUresult cuModuleLoadData(CUmodule *out, const void *image)
+{
+	return cuModuleLoadDataEx(out, image, 0, NULL, NULL);
+}
+
+EXPORT CUresult cuModuleLoadFatBinary(CUmodule *out, const void *fatbin)
+{
+	return cuModuleLoadDataEx(out, fatbin, 0, NULL, NULL);
+}
+
+EXPORT CUresult cuModuleLoad(CUmodule *out, const char *path)
+{
+	const char *name = path ? strrchr(path, '/') : NULL;
+	struct jit_log log = { 0 };
+	struct context *ctx;
+	gpul_file file;
+	CUresult r = soft_enter(&ctx);
+
+	if (r)
+		return r;
+	soft_unlock();
+	if (!out || !path)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_open_file(path, &file);
+	if (r)
+		return r;
+	r = load_module(out, file.bytes, file.n_bytes, name ? name + 1 : path, &log);
+	gpul_file_close(&file);
+	return r;
+}
+
+EXPORT CUresult cuModuleUnload(CUmodule handle)
+{
+	struct context *ctx;
+	struct module *m;
+	CUresult r = soft_enter(&ctx);
+
+	if (r)
+		return r;
+	m = soft_handle_find(HANDLE_MODULE, handle);
+	if (m)
+		soft_context_wait(m->ctx);  /* kernels of the module may still run */
+	m = soft_handle_find(HANDLE_MODULE, handle);
+	if (!m)
+		r = soft_refuse_handle(CUDA_ERROR_INVALID_HANDLE, HANDLE_MODULE, handle);
+	else if (m->library)
+		r = soft_refuse(CUDA_ERROR_INVALID_HANDLE,
+				"cuModuleUnload: the module belongs to a library: call cuLibraryUnload");
+	else
+		soft_module_destroy(m);
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
+{
+	if (!mode)
+		return CUDA_ERROR_INVALID_VALUE;
+	*mode = CU_MODULE_EAGER_LOADING;
+	return soft_check_initialised();
+}
+
+/* ---- functions and variables of a module --------------------------------------------------------------------- */
+
+/* Find the module, which belongs to a context, so that none needs to be current; the lock is held on success. */
+static CUresult enter_module(CUmodule handle, struct module **out)
+{
+	CUresult r = soft_lock_initialised();
+
+	if (r)
+		return r;
+	*out = soft_handle_find(HANDLE_MODULE, handle);
+	r = *out ? (*out)->ctx->fault : soft_refuse_handle(CUDA_ERROR_INVALID_HANDLE, HANDLE_MODULE, handle);
+	if (r)
+		soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuModuleGetFunction(CUfunction *out, CUmodule handle, const char *name)
+{
+	struct module *m;
+	const gpul_exec_kernel *k;
+	CUresult r = enter_module(handle, &m);
+
+	if (r)
+		return r;
+	k = out && name ? gpul_exec_find_kernel(m->code->program, name) : NULL;
+	if (k)
+		r = soft_check_kernel(k);
+	else
+		r = out && name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
+	if (!r)
+		*out = m->functions[gpul_exec_kernel_index(m->code->program, k)].handle;
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule handle)
+{
+	struct module *m;
+	CUresult r = count ? enter_module(handle, &m) : CUDA_ERROR_INVALID_VALUE;
+
+	if (r)
+		return r;
+	*count = (unsigned)m->n_functions;
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int n,
+					   CUmodule handle)
+{
+	struct module *m;
+	CUresult r;
+
+	if (!functions || !n)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = enter_module(handle, &m);
+	if (r)
+		return r;
+	for (size_t i = 0; i < n && i < m->n_functions; i++)
+		functions[i] = m->functions[i].handle;
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule handle,
+				     const char *name)
+{
+	struct module *m;
+	uint64_t at;
+	size_t n;
+	CUresult r = enter_module(handle, &m);
+
+	if (r)
+		return r;
+	if (!name || (!address && !bytes))
+		r = CUDA_ERROR_INVALID_VALUE;
+	else if (!gpul_exec_find_variable(m->code->program, name, &at, &n))
+		r = CUDA_ERROR_NOT_FOUND;
+	if (!r && address)
+		*address = at;
+	if (!r && bytes)
+		*bytes = n;
+	soft_unlock();
+	return r;
+}

@@ -1,0 +1,34 @@
+/* cu_refusal.c — kernels that cannot run, because they reach an instruction that is not
+ * interpreted.
+ *
+ * Loading succeeds, so that the other kernels of the module can run. A kernel that cannot run is refused where a program first
+ * requests a function that can be launched: cuModuleGetFunction, cuKernelGetFunction, cuFuncLoad or a launch. cuLibraryGetKernel
+ * succeeds, like the queries of attributes and parameters. */
+#include "softcuda/api/code/cu_code_internal.h"
+
+#include <stdio.h>
+
+CUresult soft_check_kernel(const gpul_exec_kernel *k)
+{
+	const char *why = gpul_exec_kernel_refusal(k);
+
+	if (!why)
+		return CUDA_SUCCESS;
+	soft_report_fault(why);
+	return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "%s", why);
+}
+
+const char *soft_refused_kernels(const gpul_exec_program *p, char *text, size_t text_bytes)
+{
+	size_t used = 0;
+
+	*text = 0;
+	for (size_t i = 0; i < gpul_exec_n_kernels(p) && used < text_bytes; i++) {
+		const char *why = gpul_exec_kernel_refusal(gpul_exec_kernel_at(p, i));
+
+		if (why)
+			used += (size_t)snprintf(text + used, text_bytes - used, "%s%s",
+						 used ? "\n" : "", why);
+	}
+	return text;
+}

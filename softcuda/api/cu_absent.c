@@ -1,0 +1,46 @@
+/* cu_absent.c — queries about features that this driver does not have.  It answers "none", which is true: clients query the features
+ * at start-up and then work without them.  cu_refused_internal.h lists the calls that would use the features. */
+#include "softcuda/api/stream/cu_queue_internal.h"
+
+#include <string.h>
+
+/* ---- others ------------------------------------------------------------------------------------------------- */
+
+EXPORT CUresult cuDeviceGetExecAffinitySupport(int *supported, CUexecAffinityType type, CUdevice dev)
+{
+	struct device *d;
+	CUresult r = soft_find_device(dev, &d);
+
+	if (r)
+		return r;
+	if (!supported || (unsigned)type >= CU_EXEC_AFFINITY_TYPE_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	*supported = 0;
+	return CUDA_SUCCESS;
+}
+
+/* A stream never belongs to a green context. */
+EXPORT CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext *out, CUgreenCtx *green)
+{
+	CUresult r = green ? cuStreamGetCtx(handle, out) : CUDA_ERROR_INVALID_VALUE;
+
+	if (!r)
+		*green = NULL;
+	return r;
+}
+
+/* Without a profiler these calls succeed and have no effect, as in NVIDIA's driver. */
+EXPORT CUresult cuProfilerStart(void)
+{
+	struct context *ctx;
+	CUresult r = soft_enter(&ctx);
+
+	if (!r)
+		soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuProfilerStop(void)
+{
+	return cuProfilerStart();
+}

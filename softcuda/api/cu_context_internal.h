@@ -1,0 +1,20 @@
+/* cu_context_internal.h — create and destroy contexts; the caller of each function holds the lock. */
+#ifndef GPULOAD_SOFTCUDA_API_CU_CONTEXT_INTERNAL_H
+#define GPULOAD_SOFTCUDA_API_CU_CONTEXT_INTERNAL_H
+
+#include "softcuda/api/base/cu_state_internal.h"
+
+/* The CU_CTX_* flags that are accepted: how threads wait (CU_CTX_SCHED_*), and CU_CTX_MAP_HOST. */
+enum {
+	CONTEXT_FLAGS = CU_CTX_SCHED_MASK | CU_CTX_MAP_HOST | CU_CTX_LMEM_RESIZE_TO_MAX |
+			CU_CTX_SYNC_MEMOPS,
+};
+
+CUresult soft_context_create(struct device *dev, unsigned flags, struct context **out);
+/* Create, or destroy, everything that a context owns except its handle. */
+CUresult soft_context_bring_up(struct context *ctx, unsigned flags);
+void soft_context_tear_down(struct context *ctx);
+/* cu_primary.c: the primary context of a device, created or activated if it is not in use; the caller does not retain it. */
+CUresult soft_primary_use(struct device *d, struct context **out);
+
+#endif

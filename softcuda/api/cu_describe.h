@@ -1,0 +1,36 @@
+/* cu_describe.h — describes the driver's devices for libnvidia-ml.so.1 in the same folder, which needs this without initialising
+ * CUDA. */
+#ifndef GPULOAD_SOFTCUDA_API_CU_DESCRIBE_H
+#define GPULOAD_SOFTCUDA_API_CU_DESCRIBE_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gpuload_soft_device {
+	char name[96], uuid[48];       /* uuid as "GPU-..." */
+	unsigned pci_domain, pci_bus;
+	unsigned cc;                   /* 90 for compute capability 9.0 */
+	unsigned n_processors;
+	int driver_version;            /* 13000 for CUDA 13.0 */
+	uint64_t memory_bytes;         /* of the device */
+	uint64_t used_bytes;           /* of this memory, allocated by this process */
+	unsigned n_faults;             /* contexts of this process that became unusable */
+	int last_fault;                /* a CUresult */
+} gpuload_soft_device;
+
+/** Describe a device of the machine; CUDA_VISIBLE_DEVICES has no influence, and the driver need not be initialised.
+ *
+ * @index  from 0; as in GPULOAD_SOFT_DEVICES
+ * @out    filled in if the device exists; NULL is fine
+ * Returns the number of devices of the machine; if index is not below it, *out is untouched
+ * Source  NVML API Reference Guide, Device Queries */
+int gpuloadSoftDescribeDevice(int index, gpuload_soft_device *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,31 @@
+/* cu_managed_internal.h — the advice that a program gave for parts of managed memory.  CPU and kernels use the same pages, so advice
+ * and prefetches move nothing; they are stored because programs can query them. */
+#ifndef GPULOAD_SOFTCUDA_API_MEMORY_CU_MANAGED_INTERNAL_H
+#define GPULOAD_SOFTCUDA_API_MEMORY_CU_MANAGED_INTERNAL_H
+
+#include "softcuda/api/memory/cu_memory_internal.h"
+
+struct managed_span {                /* from its offset to that of the next span */
+	size_t offset;               /* in the allocation; a multiple of the page size */
+	bool read_mostly;
+	CUmemLocation preferred;     /* type 0: none */
+	CUmemLocation prefetched;    /* the last location; type 0: never */
+	uint32_t accessed_by;        /* bit d: device d */
+	bool accessed_by_cpu;
+};
+
+struct managed {
+	size_t n, room;
+	struct managed_span *span;   /* in the order of their offsets; the first has offset 0 */
+};
+
+struct managed_range { struct managed_span *first, *end; };
+
+/* Find the spans of [address, address + bytes) in a (which may be NULL), rounded to whole pages.  split: divide the spans at both
+ * ends, so that the result can be changed; otherwise the spans may extend beyond the range.  CUDA_ERROR_INVALID_VALUE: not
+ * managed memory. */
+CUresult soft_managed_find(const struct allocation *a, CUdeviceptr address, size_t bytes, bool split, struct managed_range *out);
+/* Store one attribute of the spans. */
+CUresult soft_managed_attribute(const struct managed_range *r, CUmem_range_attribute attribute, void *data, size_t data_bytes);
+
+#endif

@@ -1,0 +1,41 @@
+/* cu_pool_file_internal.h — the file with the memory of a pool that other processes can import: one sealed memfd without pages at
+ * first, from which allocations map parts.
+ *
+ *     0            2 MiB
+ *     ┌────────────┬───────────────┬───────┬─────────┬──────────────
+ *     │ table of   │ an allocation │ free  │ another │ free ...
+ *     │ exports    │               │       │         │
+ *     └────────────┴───────────────┴───────┴─────────┴────────────── */
+#ifndef GPULOAD_SOFTCUDA_API_MEMORY_CU_POOL_FILE_INTERNAL_H
+#define GPULOAD_SOFTCUDA_API_MEMORY_CU_POOL_FILE_INTERNAL_H
+
+#include "softcuda/api/memory/cu_memory_internal.h"
+
+#include <fcntl.h>
+
+struct export_row {
+	uint64_t serial;             /* counts the exports of the pool; 0: the row is free */
+	uint64_t offset, bytes;
+};
+
+enum { TABLE_BYTES = VMM_GRANULARITY, MAX_ROWS = TABLE_BYTES / sizeof(struct export_row),
+       SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+
+struct pool_file {
+	int fd;
+	bool imported;
+	size_t bytes;                /* of the file */
+	uint64_t id;                 /* the file's inode: the same in all processes, and unique to the pool */
+	struct export_row *table;    /* the first bytes of the file, mapped */
+	uint64_t last_serial;
+	struct link allocations;     /* in the order of their offsets; of an imported pool: in no order */
+};
+
+/* Open the file fd, which *out owns then; the caller holds the lock. */
+CUresult soft_pool_file_open(int fd, size_t bytes, bool imported, struct pool_file **out);
+/* Map the part of the file at a->offset. */
+CUresult soft_pool_file_map_part(const struct pool_file *f, struct allocation *a);
+/* Map what cuMemPoolExportPointer of the owner of the imported pool wrote to *from; the caller holds the lock. */
+CUresult soft_pool_import_pointer(struct context *ctx, struct pool *p, const CUmemPoolPtrExportData *from, CUdeviceptr *out);
+
+#endif

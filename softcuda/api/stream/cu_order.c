@@ -1,0 +1,176 @@
+/* cu_order.c — happens-before between the operations of streams, for observers of kernels (softcuda/tools).
+ *
+ * The queue forgets work that has ended. But an observer must know whether later work had to wait for it: two launches of
+ * different streams can race even if one of them happened to end before the other began. So each operation gets a number in its
+ * stream and a vector clock: for each other stream, the number of the last operation that it comes after. Without observers,
+ * nothing is recorded. The host comes after everything that it has waited for; all its threads count as one. */
+#include "softcuda/api/stream/cu_order_internal.h"
+
+#include <stdlib.h>
+
+#include "softcuda/exec/observer_internal.h"
+
+static struct order *host;       /* the work that the host has waited for */
+
+static bool is_observed(void)
+{
+	return soft.memory && gpul_exec_memory_observers(soft.memory);
+}
+
+void soft_order_drop(struct order *o)
+{
+	if (o && --o->refs == 0)
+		free(o);
+}
+
+struct order *soft_order_ref(struct order *o)
+{
+	if (o)
+		o->refs++;
+	return o;
+}
+
+/* ---- joining vector clocks: they have few entries, one for each stream ------------------------------------------------ */
+
+static void add_fact(struct order *to, uint64_t stream, uint64_t number)
+{
+	size_t k = 0;
+
+	while (k < to->place.n && to->fact[k].stream != stream)
+		k++;
+	if (k == to->place.n) {
+		to->fact[k] = (gpul_exec_order_fact){ stream, number };
+		to->place.n++;
+	} else if (to->fact[k].number < number) {
+		to->fact[k].number = number;
+	}
+}
+
+static void add_facts(struct order *to, const struct order *from)
+{
+	for (size_t k = 0; from && k < from->place.n; k++)
+		add_fact(to, from->fact[k].stream, from->fact[k].number);
+}
+
+/* An order with room for n facts.  NULL: out of memory; the order then lacks facts. */
+static struct order *new_order(size_t n)
+{
+	struct order *o = calloc(1, sizeof *o + (n + 1) * sizeof o->fact[0]);
+
+	if (o) {
+		o->refs = 1;
+		o->place.after = o->fact;
+	}
+	return o;
+}
+
+static bool covers(const struct order *o, const struct order *from)
+{
+	for (size_t k = 0; k < from->place.n; k++) {
+		size_t i = 0;
+
+		while (i < o->place.n && o->fact[i].stream != from->fact[k].stream)
+			i++;
+		if (i == o->place.n || o->fact[i].number < from->fact[k].number)
+			return false;
+	}
+	return true;
+}
+
+void soft_order_join(struct order **to, const struct order *from)
+{
+	struct order *joined;
+
+	if (!from || (*to && covers(*to, from)))
+		return;
+	joined = new_order((*to ? (*to)->place.n : 0) + from->place.n);
+	if (!joined)
+		return;
+	add_facts(joined, *to);
+	add_facts(joined, from);
+	soft_order_drop(*to);
+	*to = joined;
+}
+
+void soft_order_host(const struct order *o)
+{
+	soft_order_join(&host, o);
+}
+
+void soft_order_set(struct order **to, struct order *from)
+{
+	soft_order_drop(*to);
+	*to = soft_order_ref(from);
+}
+
+/* ---- operations -------------------------------------------------------------------------------------------------------- */
+
+/* The clock of the next operation of s: see tie_all() in cu_queue.c. */
+static struct order *order_before(struct stream *s, const struct op *after)
+{
+	struct context *ctx = s->ctx;
+	struct order *o = NULL;
+
+	soft_order_join(&o, host);
+	soft_order_join(&o, s->order);
+	soft_order_join(&o, after ? after->order : NULL);
+	if (ctx->gate && s != ctx->gate)
+		soft_order_join(&o, ctx->gate->order);
+	if (s->blocking && s != ctx->legacy)
+		soft_order_join(&o, ctx->legacy->order);
+	if (s->blocking && s == ctx->legacy)
+		for (struct link *i = ctx->streams.next; i != &ctx->streams; i = i->next) {
+			struct stream *other = CONTAINER(i, struct stream, link);
+
+			if (other->blocking)
+				soft_order_join(&o, other->order);
+		}
+	return o;
+}
+
+/* Copy o for the operation `number` of a stream. */
+static struct order *order_at(const struct order *o, uint64_t stream, uint64_t number)
+{
+	struct order *mine = new_order((o ? o->place.n : 0) + 1);
+
+	if (!mine)
+		return NULL;
+	add_facts(mine, o);
+	add_fact(mine, stream, number);
+	mine->place.stream = stream;
+	mine->place.number = number;
+	return mine;
+}
+
+/* Give the operations of a graph their clocks: each comes only after those that it waits for. */
+static void order_nodes(struct stream *s, struct op **op, size_t n, const struct op_wait *waits, size_t n_waits, struct order *before)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct order *mine = soft_order_ref(before);
+
+		for (size_t k = 0; k < n_waits; k++)
+			if (waits[k].later == i && waits[k].earlier < i)
+				soft_order_join(&mine, op[waits[k].earlier]->order);
+		op[i]->order = order_at(mine, s->id << ORDER_NODE_BITS | (i + 1), s->n_ordered);
+		soft_order_drop(mine);
+	}
+}
+
+void soft_order_submit(struct op **op, size_t n, const struct op_wait *waits, size_t n_waits, const struct op *after)
+{
+	struct stream *s = op[0]->stream;
+	struct order *before;
+
+	if (!is_observed())
+		return;
+	before = order_before(s, after);
+	s->n_ordered++;
+	if (n > 1)
+		order_nodes(s, op, n, waits, n_waits, before);
+	soft_order_drop(s->order);
+	s->order = order_at(before, s->id << ORDER_NODE_BITS, s->n_ordered);
+	if (n == 1)
+		op[0]->order = soft_order_ref(s->order);
+	soft_order_join(&s->ctx->order, s->order);
+	soft_order_drop(before);
+}

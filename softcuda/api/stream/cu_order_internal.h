@@ -1,0 +1,24 @@
+/* cu_order_internal.h — happens-before between the operations of streams, for observers of kernels.  The caller holds the lock. */
+#ifndef GPULOAD_SOFTCUDA_API_STREAM_CU_ORDER_INTERNAL_H
+#define GPULOAD_SOFTCUDA_API_STREAM_CU_ORDER_INTERNAL_H
+
+#include "softcuda/api/stream/cu_queue_internal.h"
+
+/* A vector clock; never changes.  NULL: unknown, or there is no observer. */
+struct order {
+	unsigned refs;
+	gpul_exec_order place;       /* its facts are those below */
+	gpul_exec_order_fact fact[];
+};
+
+/* Give operations their clocks when they are queued; the arguments are those of soft_ops_submit(). */
+void soft_order_submit(struct op **op, size_t n, const struct op_wait *waits, size_t n_waits, const struct op *after);
+/* The host has waited for the operation with the order o. */
+void soft_order_host(const struct order *o);
+/* Make *to come after the operation with the order `from`, too. */
+void soft_order_join(struct order **to, const struct order *from);
+void soft_order_set(struct order **to, struct order *from);
+struct order *soft_order_ref(struct order *o);  /* NULL is fine */
+void soft_order_drop(struct order *o);          /* NULL is fine */
+
+#endif

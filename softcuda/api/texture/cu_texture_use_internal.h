@@ -1,0 +1,35 @@
+/* cu_texture_use_internal.h — texture objects and references: the memory that they are bound to, and how it is read. */
+#ifndef GPULOAD_SOFTCUDA_API_TEXTURE_CU_TEXTURE_USE_INTERNAL_H
+#define GPULOAD_SOFTCUDA_API_TEXTURE_CU_TEXTURE_USE_INTERNAL_H
+
+#include "softcuda/api/array/cu_array_internal.h"
+#include "softcuda/exec/texture/texture_internal.h"
+
+struct bound {                       /* never changes; keeps its memory alive */
+	struct texture texture;      /* first */
+	struct array_memory *memory; /* NULL: memory with an address */
+};
+
+struct texture_use {                 /* an object, or a reference of a module */
+	struct link link;            /* in context->textures */
+	struct context *ctx;
+	uint64_t handle;             /* of softcuda/exec, and for an object also of cuda.h; 0: a reference without a module */
+	void *reference;             /* HANDLE_TEXTURE_REF or HANDLE_SURFACE_REF; NULL: an object */
+	struct bound *bound;         /* NULL: a reference that is not bound */
+	bool has_resource, has_view;
+	CUDA_RESOURCE_DESC resource;
+	CUDA_TEXTURE_DESC sampler;
+	CUDA_RESOURCE_VIEW_DESC view;
+	CUarray_format format;       /* references: of linear memory */
+	unsigned channels;
+};
+
+/* The caller of each function holds the lock. */
+
+/* cu_build.c.  view NULL: none; sampler NULL: a surface. */
+CUresult soft_bound_new(const CUDA_RESOURCE_DESC *resource, const CUDA_TEXTURE_DESC *sampler, const CUDA_RESOURCE_VIEW_DESC *view,
+			struct bound **out);
+void soft_bound_free(struct bound *b);               /* NULL is fine; waits for instructions that use it */
+void soft_texture_free(struct texture_use *u);       /* cu_object.c */
+
+#endif

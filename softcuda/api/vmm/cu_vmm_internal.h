@@ -1,0 +1,68 @@
+/* cu_vmm_internal.h — the objects of virtual memory management, and the source file of each step.
+ *
+ *     cuMemCreate ────────────> memory: a sealed memfd (cu_vmm_handle.c) <── cuMemImport... (cu_vmm_share.c)
+ *                                 │ referenced by its handles and its mappings
+ *     cuMemAddressReserve ──> reservation: addresses without memory (cu_vmm.c)
+ *                                 │
+ *     cuMemMap ───────────────> mapping: a range in the engine's table, PROT_NONE for the CPU
+ *     cuMemSetAccess ─────────>   └ the access rights of each location (cu_vmm_access.c)
+ *
+ * None of these objects belongs to a context: they need no context, and work after a fault. */
+#ifndef GPULOAD_SOFTCUDA_API_VMM_CU_VMM_INTERNAL_H
+#define GPULOAD_SOFTCUDA_API_VMM_CU_VMM_INTERNAL_H
+
+#include "softcuda/api/base/cu_state_internal.h"
+
+enum { VMM_GRANULARITY = 2 << 20 };  /* for each kind of memory, as on NVIDIA's driver */
+
+/* Physical memory; freed with its last reference. */
+struct memory {
+	unsigned refs;               /* releases of the handle that are due, and mappings */
+	void *handle;                /* does not change until the memory is freed */
+	unsigned n_releases;         /* calls of cuMemRelease that are due; 0: the handle is not valid, until it is retained again */
+	int fd;                      /* the memfd; close-on-exec */
+	size_t bytes;
+	CUmemAllocationProp prop;    /* for imported memory, requestedHandleTypes is 0 */
+	bool imported;               /* true: the bytes are counted in the owner's process */
+};
+
+struct reservation {
+	uint64_t base;
+	size_t bytes;
+	size_t n_mappings;
+};
+
+struct mapping {
+	struct memory *memory;
+	struct reservation *in;
+	void *handle;                /* identifies the mapping in the engine's table of ranges */
+	uint64_t base;
+	uint64_t id;                 /* the value of CU_POINTER_ATTRIBUTE_BUFFER_ID */
+	CUmemAccess_flags host;      /* access rights of the CPU */
+	uint32_t readers, writers;   /* bit d: device d may read, may write */
+	bool sync_memops;
+};
+
+/* cu_vmm_handle.c; the caller holds the lock. */
+void soft_memory_unref(struct memory *m);
+/* Give the program the handle of m, which it has to release once more; on success that release owns the caller's reference. */
+CUresult soft_memory_adopt(struct memory *m, CUmemGenericAllocationHandle *out);
+struct memory *soft_memory_find(CUmemGenericAllocationHandle handle);
+bool soft_numa_node_exists(int node);
+/* cu_vmm_name.c.  soft_memory_name() writes the name for new memory; false: no random id, or the name is too long. */
+#define MEMORY_OF_CREATE "vmm"
+#define MEMORY_OF_POOL "pool"
+bool soft_memory_name(const char *kind, const CUmemLocation *location, size_t bytes, char *buf, size_t buf_bytes);
+CUresult soft_memory_parse_name(const char *kind, int fd, size_t *bytes, CUmemLocation *location);
+/* cu_vmm.c; the caller holds the lock. */
+struct mapping *soft_mapping_at(uint64_t address);           /* NULL: none */
+bool soft_is_reserved(uint64_t address);                     /* by cuMemAddressReserve */
+/* cu_vmm_access.c: may the CPU or any device read (or write) m?  The caller holds the lock. */
+bool soft_mapping_allows(const struct mapping *m, bool write);
+
+static inline bool is_host_memory(const struct memory *m)
+{
+	return m->prop.location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+}
+
+#endif

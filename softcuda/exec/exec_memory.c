@@ -1,0 +1,307 @@
+/* exec_memory.c — the table of ranges that kernels may access, protected by a lock; it is read much more often than changed. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "softcuda/exec/exec_memory_internal.h"
+#include "softcuda/exec/observer_internal.h"
+#include "softcuda/exec/ranges_internal.h"
+
+enum { FREED_RANGES = 1024 };  /* a power of two */
+
+struct gpul_exec_memory {
+	pthread_rwlock_t lock;
+	struct range_table table;
+	_Atomic uint64_t generation;
+	struct observer *observers;
+	gpul_exec_range *freed;   /* the last ranges that were removed, for messages; NULL: none yet */
+	uint64_t n_freed;
+};
+
+gpul_status gpul_exec_memory_create(gpul_exec_memory **out, gpul_error *err)
+{
+	gpul_exec_memory *m = calloc(1, sizeof *m);
+
+	if (!m)
+		return gpul_fail(err, GPUL_ENOMEM, 0,
+				 "no memory for the table of device memory");
+	pthread_rwlock_init(&m->lock, NULL);
+	atomic_init(&m->generation, 1);
+	*out = m;
+	return GPUL_OK;
+}
+
+void gpul_exec_memory_destroy(gpul_exec_memory *m)
+{
+	if (!m)
+		return;
+	pthread_rwlock_destroy(&m->lock);
+	gpul_ranges_free(&m->table);
+	free(m->freed);
+	free(m);
+}
+
+/* ---- observers ----------------------------------------------------------------------------- */
+
+gpul_status gpul_exec_memory_observe(gpul_exec_memory *m, struct observer *o, gpul_error *err)
+{
+	struct observer **place = &m->observers;
+	unsigned n = 0;
+
+	for (const struct observer *other = m->observers; other; other = other->next)
+		n++;
+	while (*place && ((*place)->yields || !o->yields))  /* those that yield come first */
+		place = &(*place)->next;
+	if (n == MAX_OBSERVERS)
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s: at most %d tools can observe kernels at once", o->name, MAX_OBSERVERS);
+	o->bit = 1u << n;
+	o->next = *place;
+	*place = o;
+	return GPUL_OK;
+}
+
+struct observer *gpul_exec_memory_observers(const gpul_exec_memory *m)
+{
+	return m->observers;
+}
+
+void gpul_exec_memory_moved(gpul_exec_memory *m, const struct host_move *move)
+{
+	for (struct observer *o = m->observers; o; o = o->next)
+		if (o->host_moves && move->row_bytes)
+			o->host_moves(o, move);
+}
+
+void gpul_exec_memory_written(gpul_exec_memory *m, uint64_t to, uint64_t from, uint64_t bytes)
+{
+	gpul_exec_memory_moved(m, &(struct host_move){ .to = to, .from = from, .row_bytes = bytes, .n_rows = 1, .n_slices = 1 });
+}
+
+/* ---- ranges ---------------------------------------------------------------------------------- */
+
+static uint64_t mapped_end(const gpul_exec_range *r)
+{
+	return r->base + r->bytes + r->padding;
+}
+
+static gpul_status insert_range(gpul_exec_memory *m, const gpul_exec_range *range, gpul_error *err)
+{
+	struct range_place at, behind;
+	const gpul_exec_range *before = gpul_ranges_find(&m->table, range->base, &at), *after;
+
+	behind = at;
+	after = gpul_ranges_next(&m->table, &behind);
+	if ((before && mapped_end(before) > range->base) || (after && mapped_end(range) > after->base))
+		return gpul_fail(
+			err, GPUL_EINVAL, 0,
+			"device memory at 0x%llx, %llu bytes, overlaps a range that is in the table",
+			(unsigned long long)range->base, (unsigned long long)range->bytes);
+	if (!gpul_ranges_insert(&m->table, at, range))
+		return gpul_fail(err, GPUL_ENOMEM, 0,
+				 "no memory for the table of device memory");
+	return GPUL_OK;
+}
+
+gpul_status gpul_exec_memory_add(gpul_exec_memory *m, const gpul_exec_range *range,
+				 gpul_error *err)
+{
+	gpul_status st;
+
+	if (!range->bytes || range->base + range->bytes < range->base || mapped_end(range) < range->base)
+		return gpul_fail(
+			err, GPUL_EINVAL, 0, "device memory of %llu bytes at 0x%llx is empty or exceeds the address space",
+			(unsigned long long)range->bytes, (unsigned long long)range->base);
+	pthread_rwlock_wrlock(&m->lock);
+	st = insert_range(m, range, err);
+	if (!st)
+		atomic_fetch_add(&m->generation, 1);
+	pthread_rwlock_unlock(&m->lock);
+	for (struct observer *o = m->observers; o && !st; o = o->next)
+		if (o->range_added)
+			o->range_added(o, range);
+	return st;
+}
+
+/* The caller holds the lock. */
+static void remember_freed(gpul_exec_memory *m, const gpul_exec_range *r)
+{
+	if (!m->freed)
+		m->freed = calloc(FREED_RANGES, sizeof *m->freed);
+	if (m->freed)
+		m->freed[m->n_freed++ % FREED_RANGES] = *r;
+}
+
+bool gpul_exec_memory_freed(const gpul_exec_memory *m, uint64_t address, gpul_exec_range *out)
+{
+	gpul_exec_memory *lockable = (gpul_exec_memory *)m;
+	bool found = false;
+
+	pthread_rwlock_rdlock(&lockable->lock);
+	for (uint64_t k = 0; m->freed && k < FREED_RANGES && k < m->n_freed && !found; k++) {
+		*out = m->freed[(m->n_freed - 1 - k) % FREED_RANGES];
+		found = address - out->base < out->bytes;
+	}
+	pthread_rwlock_unlock(&lockable->lock);
+	return found;
+}
+
+bool gpul_exec_memory_remove(gpul_exec_memory *m, uint64_t base)
+{
+	struct range_place at;
+	const gpul_exec_range *r;
+	gpul_exec_range removed;
+	bool found;
+
+	pthread_rwlock_wrlock(&m->lock);
+	r = gpul_ranges_find(&m->table, base, &at);
+	found = r && r->base == base;
+	if (found) {
+		removed = *r;
+		remember_freed(m, r);
+		gpul_ranges_remove(&m->table, at);
+		atomic_fetch_add(&m->generation, 1);
+	}
+	pthread_rwlock_unlock(&m->lock);
+	for (struct observer *o = m->observers; o && found; o = o->next)
+		if (o->range_removed)
+			o->range_removed(o, &removed);
+	return found;
+}
+
+bool gpul_memory_nearest(const gpul_exec_memory *m, uint64_t address, gpul_exec_range *out)
+{
+	gpul_exec_memory *lockable = (gpul_exec_memory *)m;  /* a reader locks it, but does not change the table */
+	struct range_place at;
+	const gpul_exec_range *r;
+
+	pthread_rwlock_rdlock(&lockable->lock);
+	r = gpul_ranges_find(&m->table, address, &at);
+	if (r)
+		*out = *r;
+	pthread_rwlock_unlock(&lockable->lock);
+	return r;
+}
+
+bool gpul_exec_memory_find(const gpul_exec_memory *m, uint64_t address, gpul_exec_range *out)
+{
+	gpul_exec_range range;
+
+	if (!gpul_memory_nearest(m, address, &range) || address - range.base >= range.bytes)
+		return false;
+	*out = range;
+	return true;
+}
+
+bool gpul_exec_memory_next(const gpul_exec_memory *m, uint64_t address, gpul_exec_range *out)
+{
+	gpul_exec_memory *lockable = (gpul_exec_memory *)m;
+	struct range_place at;
+	const gpul_exec_range *r;
+
+	pthread_rwlock_rdlock(&lockable->lock);
+	r = gpul_ranges_find(&m->table, address, &at);
+	if (!r || address - r->base >= r->bytes)
+		r = gpul_ranges_next(&m->table, &at);
+	if (r)
+		*out = *r;
+	pthread_rwlock_unlock(&lockable->lock);
+	return r;
+}
+
+bool gpul_exec_memory_set_rights(gpul_exec_memory *m, uint64_t base, uint32_t denied,
+				 uint32_t unwritable)
+{
+	struct range_place at;
+	gpul_exec_range *r;
+	bool found;
+
+	pthread_rwlock_wrlock(&m->lock);
+	r = gpul_ranges_find(&m->table, base, &at);
+	found = r && r->base == base;
+	if (found) {
+		r->denied = denied;
+		r->unwritable = unwritable;
+		atomic_fetch_add(&m->generation, 1);
+	}
+	pthread_rwlock_unlock(&m->lock);
+	return found;
+}
+
+bool gpul_exec_memory_set_owner(gpul_exec_memory *m, uint64_t base, void *owner)
+{
+	struct range_place at;
+	gpul_exec_range *r;
+	bool found;
+
+	pthread_rwlock_wrlock(&m->lock);
+	r = gpul_ranges_find(&m->table, base, &at);
+	found = r && r->base == base;
+	if (found)
+		r->owner = owner;
+	pthread_rwlock_unlock(&m->lock);
+	return found;
+}
+
+/* ---- a worker's cache of ranges --------------------------------------------------------- */
+
+void gpul_range_cache_init(struct range_cache *c, const gpul_exec_memory *m, unsigned device)
+{
+	memset(c, 0, sizeof *c);
+	c->memory = m;
+	c->device = device;
+	c->generation = &m->generation;
+}
+
+static bool is_read_only(const gpul_exec_range *r, uint32_t device_bit)
+{
+	return r->flags & GPUL_EXEC_MEM_READ_ONLY || r->unwritable & device_bit;
+}
+
+/* The range around [at, at + bytes) that device may access, as a slot; the caller holds the lock.  Adjacent ranges
+ * with the same rights are joined, as pages are on a GPU. */
+static bool find_span(const gpul_exec_memory *m, uint64_t at, uint64_t bytes, unsigned device,
+		      struct range_slot *out)
+{
+	uint32_t bit = 1u << device;
+	struct range_place place;
+	const gpul_exec_range *r = gpul_ranges_find(&m->table, at, &place);
+
+	if (!r || at >= mapped_end(r) || r->denied & bit)
+		return false;
+	*out = (struct range_slot){ r->base, mapped_end(r), is_read_only(r, bit) };
+	while (bytes > out->end - at) {
+		r = gpul_ranges_next(&m->table, &place);
+		if (!r || r->base != out->end || r->denied & bit ||
+		    is_read_only(r, bit) != out->read_only)
+			return false;
+		out->end = mapped_end(r);
+	}
+	return true;
+}
+
+void gpul_range_cache_refresh(struct range_cache *c)
+{
+	uint64_t now = atomic_load(c->generation);
+
+	if (c->seen != now) {
+		memset(c->slot, 0, sizeof c->slot);
+		c->seen = now;
+	}
+}
+
+bool gpul_range_lookup(struct range_cache *c, unsigned slot, uint64_t at, uint64_t bytes,
+		       bool write)
+{
+	gpul_exec_memory *lockable = (gpul_exec_memory *)c->memory;
+	struct range_slot span;
+	bool found;
+
+	gpul_range_cache_refresh(c);  /* before the search: a later change invalidates the new slot again */
+	pthread_rwlock_rdlock(&lockable->lock);
+	found = find_span(c->memory, at, bytes, c->device, &span);
+	pthread_rwlock_unlock(&lockable->lock);
+	if (!found || (write && span.read_only))
+		return false;
+	c->slot[slot % RANGE_SLOTS] = span;
+	return true;
+}

@@ -1,0 +1,55 @@
+/* exec_memory_internal.h — the check that handlers make on every access: may the kernel access this address?
+ *
+ * The table of ranges (exec_memory.c) is sorted and shared by all workers; each worker caches, per device, the ranges that
+ * its instructions accessed last; an instruction's row selects the slot.  Every change of the table increments
+ * its generation, which invalidates the slots of all workers. */
+#ifndef GPULOAD_SOFTCUDA_EXEC_EXEC_MEMORY_INTERNAL_H
+#define GPULOAD_SOFTCUDA_EXEC_EXEC_MEMORY_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "softcuda/exec/exec.h"
+
+/* A power of two.  Instructions whose rows differ by a multiple of it share a slot, and evict each other's range if they
+ * access different buffers; so it is larger than the number of rows of most loops. */
+enum { RANGE_SLOTS = 512 };
+
+struct range_slot {
+	uint64_t base, end;     /* [base, end); both 0: empty */
+	bool read_only;
+};
+
+struct range_cache {
+	const gpul_exec_memory *memory;
+	unsigned device;        /* slots contain only ranges that this device may access */
+	const _Atomic uint64_t *generation;
+	uint64_t seen;          /* the table's generation when the slots were filled */
+	struct range_slot slot[RANGE_SLOTS];
+};
+
+void gpul_range_cache_init(struct range_cache *c, const gpul_exec_memory *m, unsigned device);
+/* Empty the slots if the table has changed since they were filled. */
+void gpul_range_cache_refresh(struct range_cache *c);
+/* Search the table and fill the slot; false: the span is not covered (adjacent ranges are joined), or the
+ * device has no right to it. */
+bool gpul_range_lookup(struct range_cache *c, unsigned slot, uint64_t at, uint64_t bytes, bool write);
+
+/* True: the slot's range is up to date and permits this kind of access. */
+static inline bool slot_is_valid(const struct range_cache *c, const struct range_slot *k, bool write)
+{
+	return !(write && k->read_only) && c->seen == atomic_load_explicit(c->generation, memory_order_relaxed);
+}
+
+static inline bool range_covers(struct range_cache *c, unsigned slot, uint64_t at, uint64_t bytes, bool write)
+{
+	const struct range_slot *k = &c->slot[slot % RANGE_SLOTS];
+
+	if (at >= k->base && at < k->end && bytes <= k->end - at && slot_is_valid(c, k, write))
+		return true;
+	return gpul_range_lookup(c, slot, at, bytes, write);
+}
+
+/* The last range that begins at or before address, for messages; false: no range begins there. */
+bool gpul_memory_nearest(const gpul_exec_memory *m, uint64_t address, gpul_exec_range *out);
+
+#endif

@@ -1,0 +1,358 @@
+/* race_parts_internal.h — finds data races by PTX's memory model: the tool's files and their data.
+ *
+ *     instruction ── site.c ──> what it does to memory or to the order of accesses
+ *       accesses   ── race_access.c ──> race_shadow.c: for each 4 bytes the last write and two reads ── order.c: does one happen before the other?
+ *       polls      ── race_poll.c: reads that wait for a signal                                └─ no ── race_finding.c: both places
+ *       fences, barriers, releases, acquires ── warp.c, race_barrier.c, sync.c, race_async.c ──> what each thread knows
+ *       locks, critical sections             ── lock.c
+ *       launches, streams ── race_launch.c         copies, fills of the driver ── race_copies.c
+ *
+ * Two accesses to the same bytes race if one of them writes, at least one of them is weak (or their scopes do not include the
+ * other thread), and neither happens before the other (PTX ISA 9.0, 8.7 to 8.10). Happens-before is tracked by vector clocks. In
+ * these files, "a thread knows an access" means that the access happens before the thread's next one.
+ *
+ * A stamp is an epoch: the logical time of a block. A warp's accesses between two of its synchronisations have the same stamp. So
+ * an access is a record (instruction, launch, block, warp, stamp), which all lanes share, and a lane number. A thread knows:
+ *
+ *     all accesses of its block up to `floor`            a barrier of all threads raises it
+ *     all accesses of its warp up to the warp's `floor`  bar.warp.sync of all lanes raises it
+ *     of each lane of its warp up to knows[lane]         bar.warp.sync of some lanes
+ *     the facts in the block's `shared_clock` and the lane's `clock`: each names a thread, warp or block, and a stamp
+ *     launches that ended earlier in its stream          race_launch.c
+ */
+#ifndef GPULOAD_SOFTCUDA_TOOLS_RACECHECK_INTERNAL_H
+#define GPULOAD_SOFTCUDA_TOOLS_RACECHECK_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "softcuda/exec/warp/observe_internal.h"
+#include "softcuda/tools/tool_internal.h"
+
+#define TOOL "racecheck"
+
+/* ---- accesses -------------------------------------------------------------------------------------------------- */
+
+/* record << 5 | lane; 0: no access. */
+typedef uint32_t access_id;
+enum { LANE_BITS = 5, LANE_MASK = LANES - 1 };
+
+enum how { HOW_WRITES = 1, HOW_READS = 2, HOW_STRONG = 4, HOW_ASYNC = 8, HOW_MBARRIER = 16, HOW_SCOPE_AT = 5 /* enum access_scope */, HOW_COPY = 128 };
+
+/* Accesses of a warp's lanes by one instruction between two synchronisations of the warp. */
+struct record {
+	const struct site *site;
+	uint32_t launch, block;      /* launch: its number; block: its index in the grid */
+	uint32_t stamp;
+	uint16_t warp;
+	uint8_t how;
+	bool pending;                /* asynchronous, and not completed for any thread */
+	uint32_t done;               /* asynchronous: lanes that have waited for it */
+	uint32_t group;              /* cp.async: the number of its group */
+};
+
+/* ---- instructions ------------------------------------------------------------------------------------------------ */
+
+enum site_class {
+	SITE_OTHER,         /* of no interest */
+	SITE_PLAIN,         /* a load or store of a fixed size */
+	SITE_ACCESS,        /* any other access */
+	SITE_FENCE, SITE_PROXY_FENCE, SITE_WARP_SYNC, SITE_ARRIVE,
+	SITE_COMMIT, SITE_WAIT, SITE_WAIT_READ, SITE_COPY_ARRIVE, SITE_MALLOC,
+};
+
+struct site {
+	struct site *next;           /* list of all sites */
+	const struct func_code *code;  /* NULL: the program has been unloaded */
+	const struct insn *insn;
+	uint64_t program;            /* its id */
+	uint32_t number;
+	uint8_t class;               /* enum site_class */
+	uint8_t space;               /* SITE_PLAIN */
+	uint8_t how;                 /* SITE_PLAIN */
+	uint8_t order, scope;        /* enum access_order, access_scope; a fence has only a scope */
+	uint32_t bytes;              /* SITE_PLAIN: bytes per lane */
+	uint32_t n_groups;           /* SITE_WAIT: cp.async.wait_group N; wait_all: 0 */
+	bool all_groups;             /* wait_all */
+	bool bulk;                   /* a copy through the async proxy: cp.async.bulk, cp.reduce.async.bulk */
+	bool is_volatile;            /* and the option to treat volatile accesses as strong is off */
+	bool polls;                  /* a loop repeats the read until another thread has written: see race_poll.c */
+	bool writes_literal;         /* a volatile store of a literal: all threads write the same value */
+	char *place;                 /* set when the program is unloaded */
+	char *line;                  /* "kernel.cu:7" or "kernel.ptx:31"; made by race_site_line() */
+};
+
+/* The option to treat volatile accesses as strong, as PTX's memory model does. */
+extern bool race_by_letter;
+/* True: the tool needs to observe the instruction. */
+bool race_site_wanted(const struct func_code *code, const struct insn *i);
+/* True: a volatile load or an atomic operation in a loop that ends when the value changes (race_poll.c). */
+bool race_site_polls(const struct func_code *code, const gpul_ptx_inst *in, bool shared);
+/* Create the description of an instruction; it is never freed. */
+struct site *race_site_new(const struct func_code *code, const struct insn *i);
+void race_sites_end(const struct gpul_exec_program *p);
+/* The source line: the same pointer for all instructions of the line. */
+const char *race_site_line(const struct site *site);
+void race_site_place(const struct site *site, char *buf, size_t bytes);
+/* The bytes that a lane's store is about to write; false: unknown. */
+bool race_store_value(const struct warp_state *s, const struct insn *i, unsigned lane, uint8_t out[64]);
+
+/* ---- clocks: race_clock.c --------------------------------------------------------------------------------------------- */
+
+/* All accesses of `who` in a block up to a stamp happen before: one entry of a vector clock. */
+struct fact { uint64_t block; uint32_t who, stamp; };
+enum { WHO_ALL = 0, WHO_WARP = 1, WHO_THREAD = 64, WHO_COPIES = 2048 };  /* WHO_WARP + warp, WHO_THREAD + thread, WHO_COPIES + thread: its asynchronous copies */
+
+/* Facts sorted by (block, who).  A clock with several references is never changed: copy it first. */
+struct clock { _Atomic uint32_t refs; uint32_t n, room; struct fact fact[]; };
+
+static inline uint64_t block_key(uint32_t launch, uint32_t block)
+{
+	return (uint64_t)launch << 32 | block;
+}
+
+/* The stamp up to which c knows `who` in a block; 0: none.  c may be NULL. */
+uint32_t race_clock_find(const struct clock *c, uint64_t block, uint32_t who);
+struct clock *race_clock_ref(struct clock *c);  /* NULL is fine */
+void race_clock_drop(struct clock *c);          /* NULL is fine */
+/* Add a fact, or raise its stamp.  *c may be NULL and may be reallocated. */
+void race_clock_add(struct clock **c, uint64_t block, uint32_t who, uint32_t stamp);
+void race_clock_join(struct clock **c, struct clock *from);
+/* The union of a and b; only_block: of b, take only this block's facts (0: all).  Consumes the reference to a. */
+struct clock *race_clock_merged(struct clock *a, struct clock *b, uint64_t only_block);
+
+/* Remove the facts of launches ordered before this one: a thread that knows any access of this launch knows all of theirs. */
+void race_clock_prune(struct clock **c, uint32_t launch);
+/* True: c has a fact of a later launch than this one. */
+bool race_clock_after(const struct clock *c, uint32_t launch);
+
+/* ---- shadow memory: race_shadow.c --------------------------------------------------------------------------------------- */
+
+enum { PAGE_SHIFT = 16, PAGE_BYTES = 1 << PAGE_SHIFT };
+
+/* Shadow memory: for each cell of 1 << shift bytes the last write and two reads that are unordered with each other.  Strong
+ * writes, such as atomic operations, do not race with each other: an older write that a later access may race with is kept in a
+ * read slot, first in read[0]. */
+struct shadow {
+	access_id all[3];            /* page without cells, of which only copies have accessed all: its write and reads */
+	_Atomic bool locked;         /* spin lock, for pages of global memory */
+	unsigned shift;              /* 2, or less after smaller accesses */
+	size_t n_cells, room;        /* room: cells allocated at `write` */
+	access_id *write, *read[2];
+	size_t first, end;           /* shared memory: only cells [first, end) can be nonzero */
+};
+
+/* Return the page of an address, locked; creates it if needed.  whole: it need not have cells.  NULL: out of memory. */
+struct shadow *race_page_lock(uint64_t address, bool whole);
+void race_page_unlock(struct shadow *page);
+/* Forget recorded accesses to global memory. */
+void race_shadow_forget(uint64_t address, uint64_t bytes);
+void race_shadow_forget_all(void);
+/* Call f for each access recorded in a page. */
+void race_shadow_each(void (*f)(access_id id));
+void race_shadow_each_of(const struct shadow *s, void (*f)(access_id id));
+/* Split cells into cells of 1 << shift bytes. */
+bool race_shadow_split(struct shadow *s, unsigned shift);
+bool race_shadow_create(struct shadow *s, uint64_t bytes);  /* reuses its memory if that is large enough; false: out of memory */
+void race_shadow_clear(struct shadow *s);
+
+/* ---- warps and blocks ------------------------------------------------------------------------------------------------ */
+
+enum { N_KEPT = 64, N_MEMOS = 8, N_AWAITED = 4, N_LEARNED = 2, N_VAR_SLOTS = 32 };
+
+struct var;
+struct section;
+struct suspects;
+struct kept { const struct site *site; uint64_t key; uint32_t record, generation; };
+/* Cached answer: do a warp's lanes know a record?  None; each lane its own access; all; or some: look it up. */
+struct memo { uint32_t record, version, generation; uint8_t class; };
+enum { MEMO_NONE, MEMO_OWN, MEMO_ALL, MEMO_SOME };
+
+struct watched_warp {
+	struct watched_block *block;
+	uint32_t index, stamp, floor;
+	uint32_t in_section;         /* lanes that hold a lock, whose accesses are observed */
+	struct memo memo[N_MEMOS];
+	struct kept kept[N_KEPT];    /* the records of the current stamp, by site */
+	struct clock *clock[LANES];
+	uint32_t (*knows)[LANES];    /* knows[l][k]: lane l knows lane k up to this stamp; NULL: only up to floor */
+	/* Stamps at each lane's last fence, which the lane's later strong writes release.  release[l] == 0: no fence. */
+	uint32_t release[LANES], release_floor[LANES], release_warp[LANES];
+	uint8_t release_scope[LANES];
+	struct clock *release_clock[LANES];
+	/* Variables that a lane has read with strong reads: a later fence acquires what was released to them. */
+	struct awaited { struct var *var; uint8_t scope; bool used; } awaited[LANES][N_AWAITED];
+	uint32_t awaits;             /* lanes with entries in `awaited` */
+	struct learned { const struct var *var; struct clock *clock; uint32_t version; uint8_t scope; } learned[LANES][N_LEARNED];  /* sync.c */
+	struct section *sections;    /* by lane: see lock.c; NULL: no lane has ever taken a lock */
+	uint32_t has_lock;           /* lanes that hold a lock */
+	uint32_t proxied[LANES];     /* stamp of the lane's last fence.proxy.async; 0: none */
+	uint32_t arrived[LANES];     /* bar.warp.sync: stamp of the lane's last arrival */
+	uint32_t waiting;            /* bar.warp.sync: lanes that have arrived and still wait */
+	uint32_t arrive_only[N_BARRIERS];  /* lanes that have arrived by bar.arrive */
+	uint32_t n_commits[LANES];   /* cp.async.commit_group */
+	struct copy { uint32_t record, lanes, stamp; } *copies;  /* that are pending */
+	uint32_t n_copies, copies_room;
+};
+
+struct watched_block {
+	struct watched_block *next;  /* list of its watcher */
+	struct watcher *watcher;
+	struct block *block;
+	uint64_t key;                /* block_key() */
+	uint32_t launch, serial;
+	uint32_t time, floor;
+	uint32_t version;            /* changes whenever a thread learns something */
+	uint32_t proxy_floor;        /* the async proxy sees the block's stores up to this stamp ... */
+	uint32_t proxy_pending;      /* ... and, after the next barrier of all threads, up to this one: see race_async.c */
+	struct clock *shared_clock;  /* what all threads of the block know about other blocks */
+	struct shadow shared;
+	struct var *vars[N_VAR_SLOTS];  /* in shared memory */
+	struct clock *arrivals[N_BARRIERS];  /* bar.arrive: the clocks that arrivals release */
+	unsigned n_warps, room;
+	bool any_clock;              /* some lane has a clock */
+	bool any_fence;              /* a fence was executed since the last barrier of all threads */
+	bool knows_cpu;              /* the block also knows what the CPU knows: see sync.c */
+	uint32_t knows_copies;       /* the block knows all copies with smaller numbers: see race_copies.c */
+	struct watched_warp *warps;
+};
+
+/* A worker. */
+struct watcher {
+	struct watcher *next;
+	_Atomic bool inside;         /* inside a hook that uses records */
+	uint32_t first_free, end_free;  /* free records reserved for this worker */
+	uint32_t generation;         /* generation of records: see race_record.c */
+	struct watched_block *blocks, *free_blocks;
+	/* The accesses of the current instruction, kept for after(). */
+	uint64_t at[LANES];
+	bool shared[LANES];
+	uint8_t order, scope;
+};
+
+/* The current instruction, for messages and values. */
+struct now {
+	struct watched_warp *w;
+	struct warp_state *s;
+	const struct insn *i;
+	struct site *site;
+	uint32_t on;
+	uint8_t how;
+	bool shared;
+	bool lacks_proxy_fence;      /* report: only a proxy fence is missing ... */
+	bool lacks_lock_fence;       /* report: the lock was taken without a fence */
+	uint32_t bytes;
+	const uint64_t *at;
+	uint32_t record;
+};
+
+/* ---- race_record.c ---------------------------------------------------------------------------------------------------------- */
+
+extern struct record *race_records;
+bool race_records_create(void);
+/* The record for this instruction of the warp at its current stamp; creates it if needed. */
+uint32_t race_record(struct watched_warp *w, const struct site *site, unsigned how);
+uint32_t race_record_new(struct watched_warp *w, const struct site *site, unsigned how);
+void race_enter(struct watcher *k);
+void race_leave(struct watcher *k);
+struct watcher *race_watcher(void);  /* of this thread; NULL: out of memory */
+struct watcher *race_watcher_new(void);
+
+/* ---- race_access.c, order.c --------------------------------------------------------------------------------------------------- */
+
+void race_access(struct watched_warp *w, struct warp_state *s, const struct insn *i, struct site *site, uint32_t on);
+void race_access_ends(struct watched_warp *w, struct warp_state *s, const struct insn *i, const struct site *site, uint32_t on);
+void race_copy_arrives(struct watched_warp *w, struct warp_state *s, const struct insn *i, uint32_t on);
+void race_copy_arrive_ends(struct watched_warp *w, struct warp_state *s, const struct insn *i, uint32_t on);
+void race_malloc_ends(const struct warp_state *s, const struct insn *i, uint32_t on);
+void race_check_lanes(struct now *n);
+/* Check a copy's access to [at, end). */
+void race_check_span(struct now *n, uint64_t at, uint64_t end);
+/* True: all lanes of w know all accesses of the record. */
+bool race_knows_all(const struct watched_warp *w, const struct record *r);
+bool race_knows(const struct watched_warp *w, unsigned lane, const struct record *r, unsigned of_lane);
+bool race_clock_knows_warp(const struct clock *c, const struct record *r);
+bool race_clock_knows_lane(const struct clock *c, const struct record *r, unsigned lane);
+/* True: both accesses are strong, and each one's scope includes the other thread. */
+bool race_morally_strong(const struct watched_warp *w, unsigned how, const struct record *r);
+/* True: the accesses, at least one of them volatile, are a signal: a thread polls the word at the address. */
+bool race_is_signal(const struct now *n, const struct record *r, uint64_t at);
+
+/* ---- sync.c, warp.c, race_barrier.c, race_async.c: synchronisation --------------------------------------------------------------------- */
+
+void race_next_stamp(struct watched_warp *w);
+/* Add a lane's knowledge and its own accesses to *c. */
+void race_lane_facts(struct watched_warp *w, unsigned lane, struct clock **c);
+void race_release(struct watched_warp *w, unsigned lane, bool shared, uint64_t at, unsigned order, unsigned scope);
+void race_acquire(struct watched_warp *w, unsigned lane, bool shared, uint64_t at, unsigned order, unsigned scope);
+void race_acquire_awaited(struct watched_warp *w, uint32_t lanes, unsigned scope);
+/* True: the lane will know the access after a fence, because its earlier strong reads then become acquires. */
+bool race_awaits(const struct watched_warp *w, unsigned lane, const struct record *r, unsigned of_lane);
+/* A thread of the block polls the variable.  The second function: true: a thread has polled it, in this launch or an unordered
+ * one. */
+void race_polls(struct watched_block *b, bool shared, uint64_t at);
+bool race_is_polled(struct watched_block *b, bool shared, uint64_t at);
+void race_fence(struct watched_warp *w, uint32_t lanes, unsigned scope);
+void race_join_fences(struct watched_block *b);
+/* Releases with system scope reach the CPU, and blocks with knows_cpu. */
+bool race_cpu_knows_some(void);
+bool race_cpu_knows(const struct record *r, unsigned lane);
+void race_vars_end(struct watched_block *b);
+void race_mbarrier_begins(struct watched_warp *w, bool shared, uint64_t at);
+void race_mbarrier_arrives(struct watched_warp *w, unsigned lane, bool shared, uint64_t at, bool copies);
+void race_mbarrier_changed(struct watched_warp *w, bool shared, uint64_t at, uint64_t value);
+void race_mbarrier_passed(struct watched_warp *w, unsigned lane, bool shared, uint64_t at);
+
+void race_warp_arrives(struct watched_warp *w, uint32_t on);
+void race_warp_passes(struct watched_warp *w, const struct warp_state *s, const struct insn *i, uint32_t on);
+void race_barrier_arrive(struct watched_warp *w, const struct warp_state *s, const struct insn *i, uint32_t on);
+void race_barrier_completes(struct watched_block *b, unsigned id);
+
+void race_proxy_fence(struct watched_warp *w, uint32_t lanes);
+/* True: a copy through the async proxy after the store may not see it. */
+bool race_lacks_proxy_fence(const struct now *n, unsigned lane, const struct record *r, unsigned of_lane);
+void race_copy_started(struct watched_warp *w, uint32_t record, uint32_t lanes);
+void race_copy_commit(struct watched_warp *w, uint32_t lanes);
+void race_copy_wait(struct watched_warp *w, const struct site *site, uint32_t lanes);
+
+/* ---- lock.c: critical sections --------------------------------------------------------------------------------------------- */
+
+/* A lane has read by an atomic operation and may have taken a lock; or a lane that holds a lock is about to write strongly. */
+void race_section_begins(struct watched_warp *w, const struct warp_state *s, const struct insn *i, unsigned lane, unsigned order, unsigned scope);
+void race_section_ends(struct watched_warp *w, const struct warp_state *s, const struct insn *i, unsigned lane, bool shared, uint64_t at);
+void race_sections_fenced(struct watched_warp *w, uint32_t lanes, unsigned scope);
+void race_section_accesses(struct now *n);
+/* sync.c: the suspects stored with a lock.  *lock receives the mutex that protects them.  NULL: none, or out of memory. */
+struct suspects *race_lock_suspects(struct watched_block *b, bool shared, uint64_t at, pthread_mutex_t **lock);
+struct suspects *race_make_suspects(struct watched_block *b, bool shared, uint64_t at, size_t bytes, pthread_mutex_t **lock);
+void race_unlock_suspects(pthread_mutex_t *lock);
+
+/* ---- race_launch.c ------------------------------------------------------------------------------------------------------------ */
+
+struct launch_info {
+	char kernel[SHOWN_NAME_BYTES];
+	bool copy;                   /* kernel: "a copy of 256 bytes" */
+	uint32_t grid[3], block[3];
+	gpul_exec_order order;       /* after == NULL: ordered after all earlier launches */
+};
+void race_launch_begins(const gpul_exec_launch *l);
+void race_launch_ends(const gpul_exec_launch *l);
+uint32_t race_launch_number(const gpul_exec_launch *l);
+uint32_t race_copy_number(const struct host_move *m);  /* the number of the launch that represents the copy; 0: out of memory */
+uint32_t race_next_launch(void);
+bool race_launch_before(uint32_t earlier, uint32_t later);
+const struct launch_info *race_launch_info(uint32_t launch);
+
+/* ---- race_copies.c ------------------------------------------------------------------------------------------------------------- */
+
+void race_copies_begin(gpul_exec_memory *m);
+void race_host_moves(const struct host_move *m);
+
+/* ---- race_finding.c ------------------------------------------------------------------------------------------------------------ */
+
+void race_found(const struct now *n, unsigned lane, uint64_t at, unsigned bytes, const struct record *other, unsigned other_lane);
+void race_findings_begin(gpul_exec_memory *m);
+void race_findings_finish(void);
+extern bool race_report_same;    /* also report writes that do not change the value */
+
+#endif
