@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -166,6 +167,16 @@ void raise_flag(uint32_t *flag)
 
 static FILE *printed;
 static int screen;
+
+char *map_apart(size_t bytes)
+{
+	static uintptr_t next = 0x200000000000;
+	char *p = mmap((void *)next, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(p != MAP_FAILED);
+	next += (bytes + 0xfffff) & ~(uintptr_t)0xfffff;
+	return p;
+}
 
 void catch_stderr(void)
 {

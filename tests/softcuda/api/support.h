@@ -31,6 +31,10 @@ void launch(CUfunction f, unsigned blocks, unsigned threads, CUstream stream, vo
 uint32_t *make_flag(void);
 void raise_flag(uint32_t *flag);
 
+/* Private memory below that of the process's other mappings: after munmap() its addresses stay unmapped, because the kernel places later
+ * mappings, such as the stacks of other threads, in higher gaps. */
+char *map_apart(size_t bytes);
+
 /* Redirect the process's stderr to a temporary file, until release_stderr(). */
 void catch_stderr(void);
 /* The number of lines since catch_stderr() that contain the text. */

@@ -32,10 +32,7 @@ static char *memory;
 
 static char *map_memory(void)
 {
-	char *p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	assert_true(p != MAP_FAILED);
-	return p;
+	return map_apart(BYTES);
 }
 
 static void unmap(void *p) { munmap(p, BYTES); }

@@ -450,9 +450,8 @@ static void a_copy_of_unmapped_or_protected_memory_is_refused(void **state)
 	wait_for_a_tick();
 	for (unsigned k = 0; k < 3; k++) {
 		const struct memory m = { states[k].name, NULL, NULL };
-		char *p = mmap(NULL, 3 * BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		char *p = map_apart(3 * BYTES);
 
-		assert_true(p != MAP_FAILED);
 		if (states[k].protection < 0)
 			munmap(p + BYTES, BYTES);
 		else
