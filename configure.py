@@ -46,6 +46,8 @@ def main():
         print("\n".join(p.line() for p in have.values()))
     if not have["cuda.h"].where:
         sys.exit("configure.py: cuda.h not found: add --cuda DIR, or run ./configure.py --install-deps")
+    if not have["nvcc"].where and not have["NVRTC"].where:
+        sys.exit("configure.py: neither nvcc nor NVRTC was found, and gpuload's own kernels are CUDA C++: add --cuda DIR, or run ./configure.py --install-deps")
     path = "build.ninja" if args.out == "build" else f"{args.out}/build.ninja"
     os.makedirs(args.out, exist_ok=True)
     with open(path, "w", encoding="utf-8") as f:

@@ -34,6 +34,17 @@ class Configure(unittest.TestCase):
         self.assertIn("--install-deps", err)
         self.assertIsNone(ninja)
 
+    def test_without_a_compiler_for_kernels_the_message_names_both(self):
+        script = ("import sys; sys.path.insert(0, sys.argv[1]); sys.argv[1:] = ['--quiet', '--out', sys.argv[2]]\n"
+                  "from scripts import parts; find = parts.find; import configure\n"
+                  "parts.find = lambda args: {k: parts.Part(k, None if k in ('nvcc', 'NVRTC') else p.where, p.lost) for k, p in find(args).items()}\n"
+                  "configure.main()")
+        with tempfile.TemporaryDirectory() as d:
+            r = subprocess.run([sys.executable, "-c", script, ROOT, d], capture_output=True, text=True, check=False)
+            self.assertEqual(r.returncode, 1)
+            self.assertRegex(r.stderr, r"^configure.py: neither nvcc nor NVRTC was found, .*--install-deps\n$")
+            self.assertFalse(os.path.exists(f"{d}/build.ninja"))
+
     def test_passes_the_options_to_the_compiler(self):
         _, _, _, ninja = configured("--sanitize", "address,undefined", "--cflags=-DEXTRA", "--ldflags=-Wl,-x")
         self.assertRegex(ninja, r"(?m)^cflags = .*-fsanitize=address,undefined.*-DEXTRA")
