@@ -7,7 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/lib/cli_stop.h"
-#include "cli/lib/tell.h"
+#include "cli/lib/message.h"
 
 static int run_command(const struct cli_cmd *cmd, char **words, size_t n_words, gpul_error *err)
 {
@@ -39,11 +39,11 @@ static int finish_output(const char *name, const gpul_error *err, int code)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout)) {
 		if (err->status)
-			cli_tell(name, "%s", err->text);
+			cli_message(name, "%s", err->text);
 		return code;
 	}
 	if (!reader_closed_pipe())
-		cli_tell(name, "the output could not be written");
+		cli_message(name, "the output could not be written");
 	return code ? code : CLI_FAILED;
 }
 
@@ -73,7 +73,7 @@ int main(int argc, char **argv)
 	const struct cli_cmd *cmd = find_command(argc, argv, &n_words, &err);
 
 	if (!cmd) {
-		cli_tell(NULL, "%s", err.text);
+		cli_message(NULL, "%s", err.text);
 		return CLI_USAGE;
 	}
 	code = run_command(cmd, argv + n_words, (size_t)(argc - n_words), &err);

@@ -104,7 +104,7 @@ void gpul_comm_watch_waits(gpul_comm *c)
 		w->asked = anyone_asks(c);
 		if (!w->asked)
 			return;
-		gpul_comm_network_tell(c);
+		gpul_comm_network_report(c);
 	}
 	/* Before this rank answers, so that the asking rank sees the time-out first. */
 	if (!atomic_load(&c->failed) && gpul_comm_network_undelivered(c, undelivered_ms(c), GPUL_COMM_TIMED_OUT, "a kernel has waited too long"))

@@ -242,7 +242,7 @@ gpul_status gpul_comm_network_start(gpul_comm *c, gpul_error *err);
  * rank. */
 bool gpul_comm_network_undelivered(gpul_comm *c, unsigned least_ms, enum gpul_comm_cause cause, const char *why);
 /* A kernel has waited too long: log what the proxy knows. */
-void gpul_comm_network_tell(gpul_comm *c);
+void gpul_comm_network_report(gpul_comm *c);
 /* This rank's kernels have ended; from now on, the end of a connection is not a failure. */
 void gpul_comm_network_leave(gpul_comm *c);
 void gpul_comm_network_destroy(gpul_comm *c);

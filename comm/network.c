@@ -475,9 +475,9 @@ gpul_status gpul_comm_network_start(gpul_comm *c, gpul_error *err)
 	return desc.n_routes ? gpul_comm_proxy_start(&desc, &n->proxy, err) : GPUL_OK;
 }
 
-void gpul_comm_network_tell(gpul_comm *c)
+void gpul_comm_network_report(gpul_comm *c)
 {
-	gpul_comm_proxy_tell(c->network.proxy);
+	gpul_comm_proxy_report(c->network.proxy);
 }
 
 void gpul_comm_network_leave(gpul_comm *c)

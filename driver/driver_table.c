@@ -53,14 +53,14 @@ static void *find_entry(void *handle, const gpul_driver *drv, const struct entry
 {
 	CUresult(CUDAAPI * ask)(const char *, void **, int, cuuint64_t,
 				CUdriverProcAddressQueryResult *);
-	void *p = find_symbol(handle, e->name), *ask_pointer;
+	void *p = find_symbol(handle, e->name), *query_pointer;
 
 	if (p || drv->version < CUDA_VERSION)
 		return p;
-	ask_pointer = dlsym(handle, "cuGetProcAddress_v2");
-	if (!ask_pointer)
+	query_pointer = dlsym(handle, "cuGetProcAddress_v2");
+	if (!query_pointer)
 		return NULL;
-	memcpy(&ask, &ask_pointer, sizeof ask);
+	memcpy(&ask, &query_pointer, sizeof ask);
 	if (ask(e->plain, &p, CUDA_VERSION, CU_GET_PROC_ADDRESS_DEFAULT, NULL) != CUDA_SUCCESS)
 		return NULL;
 	return p;

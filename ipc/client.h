@@ -103,7 +103,7 @@ typedef struct gpul_ipc_share {
  * @timeout_ms  time-out for the whole call
  * @out         filled
  * Errors  as gpul_ipc_client_open(); GPUL_EFORMAT; GPUL_ESYS native = ETIMEDOUT: no answer within the time-out */
-gpul_status gpul_ipc_ask(const char *name, int timeout_ms, gpul_ipc_share *out, gpul_error *err);
+gpul_status gpul_ipc_request(const char *name, int timeout_ms, gpul_ipc_share *out, gpul_error *err);
 
 #ifdef __cplusplus
 }

@@ -11,7 +11,7 @@ extern "C" {
 typedef struct gpul_mem_verdict {
 	bool works;          /* the memory was created; CPU and GPU each read the bytes that the other wrote */
 	bool shares;         /* another process imported the memory and exchanged bytes with this process */
-	bool asked_another;  /* true: the import was tried in another process; false: in this process */
+	bool tested_another;  /* true: the import was tried in another process; false: in this process */
 	size_t granularity_bytes;
 	char why[248];       /* the first failure, with advice; "": works and shares are both true */
 } gpul_mem_verdict;

@@ -157,7 +157,7 @@ static gpul_status watch_job(struct job *j, gpul_error *err)
 		show_progress(r);
 		if (!st)
 			st = stop_wait(j->end_fd, LOOK_MS, err);
-		if ((st || stop_asked()) && !atomic_exchange(&r->stop, true))
+		if ((st || stop_requested()) && !atomic_exchange(&r->stop, true))
 			gpul_comm_abort(r->comm);
 		if (st)
 			(void)poll(NULL, 0, LOOK_MS);
@@ -200,8 +200,8 @@ gpul_status comm_rank_run(struct comm_rank *r, const char *what,
 	}
 	st = watch_job(&j, err);
 	(void)pthread_join(thread, NULL);
-	if (!st && j.status && stop_asked())
-		st = gpul_fail(err, GPUL_ESYS, ECANCELED, "stopped: %s", stop_asked());
+	if (!st && j.status && stop_requested())
+		st = gpul_fail(err, GPUL_ESYS, ECANCELED, "stopped: %s", stop_requested());
 	else if (!st && j.status)
 		st = fail_all(r, &j.err, err);
 close_fd:

@@ -7,7 +7,7 @@
 
 #include "cli/lib/new_file.h"
 #include "cli/lib/nvrtc_args.h"
-#include "cli/lib/tell.h"
+#include "cli/lib/message.h"
 #include "core/file.h"
 #include "loader/advice/advice.h"
 #include "loader/cache/compile.h"
@@ -107,7 +107,7 @@ static gpul_status compile_source(const struct cli_args *args, const struct nvrt
 	st = gpul_compile_cached(text, name, (const char *const *)options->words, arch, cli_value(args, COMPILE_NO_CACHE) != NULL, &result, err);
 	if (st)
 		gpul_advise(err);
-	cli_tell_log(result.log, name, st ? err : NULL);
+	cli_message_log(result.log, name, st ? err : NULL);
 	if (!st)
 		st = file_overwrite(out, NULL, 0, result.image, result.image_bytes, err);
 	gpul_nvrtc_result_free(&result);

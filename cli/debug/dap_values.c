@@ -208,7 +208,7 @@ static gpul_status do_variables(const struct dap_call *c)
 
 /* ---- expressions -------------------------------------------------------------------------------------------------------- */
 
-static gpul_status ask_value(const struct dap_call *c, const char *expression, struct debug_rows *rows)
+static gpul_status query_value(const struct dap_call *c, const char *expression, struct debug_rows *rows)
 {
 	const int64_t frame = json_get_integer(c->args, "frameId", 0);
 	struct dap_lane at = { .block = debug_row_number(&c->d->at, "block"), .warp = (unsigned)debug_row_number(&c->d->at, "warp"), .lane = c->d->chosen_lane };
@@ -228,7 +228,7 @@ static gpul_status ask_value(const struct dap_call *c, const char *expression, s
 static gpul_status do_evaluate(const struct dap_call *c)
 {
 	struct debug_rows rows = { 0 };
-	const gpul_status st = ask_value(c, json_get_text(c->args, "expression", ""), &rows);
+	const gpul_status st = query_value(c, json_get_text(c->args, "expression", ""), &rows);
 
 	if (!st && rows.row.n) {
 		json_text(c->body, "result", debug_row_get(&rows.row.at[0], "value"));
@@ -254,7 +254,7 @@ static gpul_status do_data_breakpoint_info(const struct dap_call *c)
 			 (ull)(of->address + strtoull(name + 1, NULL, 10) * of->element), of->element);
 	else if (!of && (!strncmp(name, "shared[", 7) || !strncmp(name, "local[", 6)))
 		snprintf(id, sizeof id, "%.100s 4", name);
-	else if (!of && !ask_value(c, name, &rows) && rows.row.n)
+	else if (!of && !query_value(c, name, &rows) && rows.row.n)
 		snprintf(id, sizeof id, "%s %lld", debug_row_get(&rows.row.at[0], "bits"), (long long)json_get_integer(c->args, "bytes", 4));
 	*c->err = (gpul_error){ 0 };
 	if (*id) {

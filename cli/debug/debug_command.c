@@ -140,7 +140,7 @@ static void print_breakpoints(const struct debug_rows *rows, struct out *out)
 	}
 }
 
-static void ask_breakpoints(const struct line *l, const char *request)
+static void request_breakpoints(const struct line *l, const char *request)
 {
 	struct debug_rows rows = { 0 };
 	gpul_error err = { 0 };
@@ -173,7 +173,7 @@ static void do_break(const struct line *l)
 	} else {
 		snprintf(request, sizeof request, "break\tkernel\t%s\t%s", text, condition ? condition : "");
 	}
-	ask_breakpoints(l, request);
+	request_breakpoints(l, request);
 }
 
 /* ADDRESS is an expression, and its last word may be the number of bytes. */
@@ -190,20 +190,20 @@ static void set_watch(const struct line *l, const char *on)
 		*blank = '\0';
 	}
 	snprintf(request, sizeof request, "watch\t%s\t%s\t%lu\t%s", on, text, bytes, condition ? condition : "");
-	ask_breakpoints(l, request);
+	request_breakpoints(l, request);
 }
 
 static void do_watch(const struct line *l) { set_watch(l, "w"); }
 static void do_rwatch(const struct line *l) { set_watch(l, "r"); }
 static void do_awatch(const struct line *l) { set_watch(l, "rw"); }
-static void do_breaks(const struct line *l) { ask_breakpoints(l, "breaks"); }
+static void do_breaks(const struct line *l) { request_breakpoints(l, "breaks"); }
 
 static void do_delete(const struct line *l)
 {
 	char request[300];
 
 	snprintf(request, sizeof request, "clear\t%s", *l->rest ? l->rest : "all");
-	ask_breakpoints(l, request);
+	request_breakpoints(l, request);
 }
 
 /* ---- looking ------------------------------------------------------------------------------------------------------------ */

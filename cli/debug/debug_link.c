@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/lib/tell.h"
+#include "cli/lib/message.h"
 #include "cli/run/cli_run.h"
 #include "cli/soft/soft.h"
 #include "core/io.h"
@@ -102,7 +102,7 @@ static gpul_status run_file(const char *const *words, gpul_error *err)
 
 	while (words[n])
 		n++;
-	cli_tell_as("step");
+	cli_message_as("step");
 	if (cli_parse(cli_run.opts, (char *const *)(uintptr_t)words, n, &args, err))
 		return err->status;
 	code = cli_run.run(&args, err);
@@ -140,7 +140,7 @@ static _Noreturn void become_program(const struct debug_start *how, int fd, int 
 		st = run_file(how->words, &err);
 	}
 	if (err.status)
-		cli_tell("step", "%s", err.text);
+		cli_message("step", "%s", err.text);
 	if (st && write(failed, "x", 1) != 1)
 		st = GPUL_ESYS;
 	exit(cli_exit_code(st));

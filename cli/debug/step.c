@@ -10,7 +10,7 @@
 #include "cli/debug/debug.h"
 #include "cli/lib/image_filter.h"
 #include "cli/lib/nvrtc_args.h"
-#include "cli/lib/tell.h"
+#include "cli/lib/message.h"
 
 enum { STEP_PLAIN, STEP_ATTACH, STEP_PROGRAM, STEP_FIRST_OF_RUN };
 

@@ -33,7 +33,7 @@ static const char *shares_text(const gpul_mem_verdict *v)
 {
 	if (!v->shares)
 		return "no";
-	return v->asked_another ? "yes" : "not tested";
+	return v->tested_another ? "yes" : "not tested";
 }
 
 static void print_bytes(char *text, size_t text_bytes, size_t bytes)
@@ -45,7 +45,7 @@ static void print_bytes(char *text, size_t text_bytes, size_t bytes)
 
 void devices_memory_print(int device, const gpul_mem_probe_report *r)
 {
-	bool asked_itself = false;
+	bool tested_itself = false;
 
 	printf("\nmemory of device %d\n%-11s %-6s %-16s %-8s %s\n", device, "kind", "works",
 	       "other processes", "grain", "why not");
@@ -60,13 +60,13 @@ void devices_memory_print(int device, const gpul_mem_probe_report *r)
 		if (v->why[0])
 			printf("%*s%s", 9 - (int)strlen(grain), "", v->why);
 		putchar('\n');
-		asked_itself |= v->shares && !v->asked_another;
+		tested_itself |= v->shares && !v->tested_another;
 	}
 	if (r->taken == GPUL_MEM_AUTO)
 		printf("auto        none: no kind of host memory works\n");
 	else
 		printf("auto        is %s\n", gpul_mem_kind_name(r->taken));
-	if (asked_itself)
+	if (tested_itself)
 		printf("not tested: gpuload-probe was not found beside gpuload; instead this process mapped its "
 		       "own memory a second time\n");
 }
@@ -77,7 +77,7 @@ static void add_row(struct json *j, const char *name, const gpul_mem_verdict *v)
 	json_text(j, "kind", name);
 	json_bool(j, "works", v->works);
 	json_bool(j, "shares", v->shares);
-	json_bool(j, "asked_another_process", v->asked_another);
+	json_bool(j, "asked_another_process", v->tested_another);
 	json_u64(j, "granularity_bytes", v->granularity_bytes);
 	json_text(j, "why", v->why);
 	json_end(j, '}');

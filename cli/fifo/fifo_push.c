@@ -193,8 +193,8 @@ static gpul_status check_owner(struct push *p, gpul_error *err)
 		gpul_fail(&p->lost, GPUL_ESYS, EPIPE, "the process that serves '%.64s' has died", p->name);
 	else if (e.kind == GPUL_IPC_DETACHED)
 		gpul_fail(&p->lost, GPUL_ESYS, EPIPE, "the process that serves '%.64s' has ended", p->name);
-	else if (stop_asked())
-		gpul_fail(&p->lost, GPUL_ESYS, ECANCELED, "ended by %s", stop_asked());
+	else if (stop_requested())
+		gpul_fail(&p->lost, GPUL_ESYS, ECANCELED, "ended by %s", stop_requested());
 	if (p->lost.status)
 		gpul_fifo_gpu_abort(p->end, p->lost.native == EPIPE ? GPUL_FIFO_CODE_PEER_GONE : GPUL_FIFO_CODE_STOPPED);
 	return GPUL_OK;

@@ -310,7 +310,7 @@ static gpul_status serve_until_end(struct serve *s, const char **why, gpul_error
 		st = st ? st : gpul_ipc_server_next(s->server, 0, &e, err);
 		if (!st && e.kind != GPUL_IPC_NONE)
 			st = handle_event(s, &e, err);
-		*why = stop_asked();
+		*why = stop_requested();
 		if (!*why && s->until_detached && s->left)
 			*why = "the process has detached (--until-detached)";
 		if (!*why && wait_ms == 0)

@@ -215,8 +215,8 @@ static gpul_status serve_kernel(struct tracing *g, gpul_error *err)
 		} else if (polls % POLLS == 0) {
 			sched_yield();  /* the software driver may have to run the kernel on this CPU */
 		}
-		if (!st && stop_asked())
-			st = gpul_fail(err, GPUL_ESYS, EINTR, "ended by %s", stop_asked());
+		if (!st && stop_requested())
+			st = gpul_fail(err, GPUL_ESYS, EINTR, "ended by %s", stop_requested());
 	}
 	return st;
 }

@@ -77,7 +77,7 @@ int stop_signal(void)
 	return caught_signal;
 }
 
-const char *stop_asked(void)
+const char *stop_requested(void)
 {
 	switch (caught_signal) {
 	case 0:

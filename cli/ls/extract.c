@@ -8,7 +8,7 @@
 #include "cli/ls/ls.h"
 #include "cli/lib/new_file.h"
 #include "cli/lib/progress.h"
-#include "cli/lib/tell.h"
+#include "cli/lib/message.h"
 #include "core/file.h"
 #include "loader/image/source.h"
 
@@ -69,7 +69,7 @@ static bool is_selected(const gpul_image *image, void *context)
 static void report_damaged(struct extract *x, const gpul_image *image, const gpul_error *why)
 {
 	x->failed = true;
-	cli_tell("extract", "%s: image %zu: %.*s", x->path, ls_image_index(x->images, image),
+	cli_message("extract", "%s: image %zu: %.*s", x->path, ls_image_index(x->images, image),
 		 (int)strcspn(why->text, "\n"), why->text);
 }
 

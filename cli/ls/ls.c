@@ -9,7 +9,7 @@
 #include "cli/ls/ls_rows.h"
 #include "cli/lib/nvrtc_args.h"
 #include "cli/lib/progress.h"
-#include "cli/lib/tell.h"
+#include "cli/lib/message.h"
 #include "loader/advice/advice.h"
 #include "loader/cache/compile.h"
 #include "loader/image/package/package.h"
@@ -130,10 +130,10 @@ static void report_no_images(struct ls *ls, gpul_source *source, const gpul_imag
 	ls->failed = true;
 	advice = n == 0 ? gpul_advice_file(source, buf) : NULL;
 	if (n == 0)
-		cli_tell("ls", "%s: no device code found%s%s", path, advice ? "; " : "",
+		cli_message("ls", "%s: no device code found%s%s", path, advice ? "; " : "",
 			 advice ? advice : "");
 	else
-		cli_tell("ls", "%s: none of the %zu images matches --sm and --kind", path, n);
+		cli_message("ls", "%s: none of the %zu images matches --sm and --kind", path, n);
 }
 
 /* ---- images ------------------------------------------------------------------------ */
@@ -274,7 +274,7 @@ static gpul_status list_files(struct ls *ls, const struct cli_args *args, gpul_e
 		ls->failed = true;
 		if (i + 1 == args->n_operands || ferror(stdout))
 			return gpul_fail(err, st, why.native, "%s", why.text);
-		cli_tell("ls", "%s", why.text);
+		cli_message("ls", "%s", why.text);
 	}
 	return GPUL_OK;
 }

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/lib/tell.h"
+#include "cli/lib/message.h"
 #include "cli/ls/ls.h"
 
 #define BLOCK_BYTES 262144 /* the text is written to stdout in blocks of about this size */
@@ -215,8 +215,8 @@ bool ls_report_damaged(const char *command, const gpul_images *images)
 	const gpul_error *damaged = gpul_images_damaged(images, &n);
 
 	for (size_t i = 0; i < n && i < DAMAGED_SHOWN; i++)
-		cli_tell(command, "%s", damaged[i].text);
+		cli_message(command, "%s", damaged[i].text);
 	if (n > DAMAGED_SHOWN)
-		cli_tell(command, "%zu more parts of the file are damaged", n - DAMAGED_SHOWN);
+		cli_message(command, "%zu more parts of the file are damaged", n - DAMAGED_SHOWN);
 	return n != 0;
 }

@@ -5,7 +5,7 @@
 
 #include "cli/ls/ls.h"
 #include "cli/lib/progress.h"
-#include "cli/lib/tell.h"
+#include "cli/lib/message.h"
 
 #define BLOCK_BYTES    262144 /* the text is written to stdout in blocks of about this size */
 #define DAMAGED_SHOWN  10     /* limit of messages about damaged images */
@@ -37,7 +37,7 @@ static void report_damaged(struct listing *l, const gpul_image *image, const gpu
 	if (++l->n_damaged > DAMAGED_SHOWN)
 		return;
 	progress_wipe(&l->progress);
-	cli_tell("ls", "%s%s%s%s: image %zu (%s %s%s%s) at %" PRIu64 ": %.*s", l->path,
+	cli_message("ls", "%s%s%s%s: image %zu (%s %s%s%s) at %" PRIu64 ": %.*s", l->path,
 		 place->member ? "(" : "", place->member ? place->member : "",
 		 place->member ? ")" : "", ls_image_index(l->images, image),
 		 gpul_image_kind_name(image->kind), gpul_image_arch(image, arch),
@@ -162,7 +162,7 @@ static void begin_listing(struct listing *l)
 static gpul_status end_listing(struct listing *l, gpul_error *err)
 {
 	if (l->n_damaged > DAMAGED_SHOWN)
-		cli_tell("ls", "%s: %zu more images are damaged", l->path,
+		cli_message("ls", "%s: %zu more images are damaged", l->path,
 			 l->n_damaged - DAMAGED_SHOWN);
 	if (l->n_images && !l->n_kernels && !l->n_damaged)
 		ls_report_no_match(l->ls, l->path);

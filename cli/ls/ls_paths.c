@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/lib/tell.h"
+#include "cli/lib/message.h"
 #include "cli/ls/ls.h"
 #include "loader/image/package/package.h"
 #include "loader/image/source.h"
@@ -30,9 +30,9 @@ static void report(struct ls *ls, const char *path, const gpul_error *why)
 {
 	ls->failed = true;
 	if (strncmp(why->text, path, strlen(path)) == 0)
-		cli_tell("ls", "%s", why->text);
+		cli_message("ls", "%s", why->text);
 	else
-		cli_tell("ls", "%s: %s", path, why->text);
+		cli_message("ls", "%s: %s", path, why->text);
 }
 
 static gpul_status list_member(const char *name, const void *bytes, size_t n_bytes,
@@ -70,7 +70,7 @@ static void report_none(struct ls *ls, const char *path)
 	if (ls_selects_kernels(ls) && ls->n_files)
 		ls_report_no_match(ls, path);
 	else
-		cli_tell("ls", "%s: no device code found in its files", path);
+		cli_message("ls", "%s: no device code found in its files", path);
 }
 
 gpul_status ls_package(struct ls *ls, gpul_source *source, ls_lister *list, gpul_error *err)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/lib/tell.h"
+#include "cli/lib/message.h"
 #include "cli/ls/ls.h"
 #include "ptx/strict/strict.h"
 
@@ -176,7 +176,7 @@ gpul_status ls_strict(struct ls *ls, const char *path, const gpul_images *images
 		if (st == GPUL_ENOMEM)
 			return gpul_fail(err, st, 0, "%s", why.text);
 		if (st) {
-			cli_tell("ls", "%s", why.text);
+			cli_message("ls", "%s", why.text);
 			ls->failed = true;
 		}
 	}

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/lib/progress.h"
-#include "cli/lib/tell.h"
+#include "cli/lib/message.h"
 
 #define BLOCK_BYTES 262144 /* the text is written to stdout in blocks of about this size */
 
@@ -40,7 +40,7 @@ static gpul_status add_rows(const gpul_image *image, const gpul_kernel_table *ta
 	if (failed) {
 		c->ls->failed = true;
 		progress_wipe(&c->progress);
-		cli_tell("ls", "%s: image %zu: %.*s", c->path, ls_image_index(c->images, image),
+		cli_message("ls", "%s: image %zu: %.*s", c->path, ls_image_index(c->images, image),
 			 (int)strcspn(failed->text, "\n"), failed->text);
 	}
 	for (size_t i = 0; i < table->n; i++) {

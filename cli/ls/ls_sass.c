@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/lib/tell.h"
+#include "cli/lib/message.h"
 #include "cli/ls/ls.h"
 
 #define STO_ENTRY 0x10 /* st_other: a kernel */

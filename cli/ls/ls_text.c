@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/lib/tell.h"
+#include "cli/lib/message.h"
 #include "cli/ls/ls.h"
 #include "loader/names/names.h"
 
@@ -26,9 +26,9 @@ void ls_report_no_match(struct ls *ls, const char *path)
 		return;
 	ls->failed = true;
 	if (ls->kernel)
-		cli_tell("ls", "%s: no kernel is named '%s'", path, ls->kernel);
+		cli_message("ls", "%s: no kernel is named '%s'", path, ls->kernel);
 	else
-		cli_tell("ls", "%s: no kernel matches '%s'", path, ls->filter.match);
+		cli_message("ls", "%s: no kernel matches '%s'", path, ls->filter.match);
 }
 
 bool ls_takes_kernel(const struct ls *ls, const char *mangled, const struct cxx_name *name)

@@ -58,7 +58,7 @@ static gpul_status watch_measurement(struct measurement *m, gpul_error *err)
 		p.hook.tell(p.hook.context, done, m->q->n_sizes * 1000ull);
 		if (!st)
 			st = stop_wait(m->end_fd, LOOK_MS, err);
-		if (st || stop_asked())
+		if (st || stop_requested())
 			atomic_store(&m->watch.stop, true);
 		if (st)
 			poll(NULL, 0, LOOK_MS);
@@ -82,8 +82,8 @@ static gpul_status run_measurement(const struct rdma_bench_request *q, gpul_rdma
 		goto close_fd;
 	st = watch_measurement(&m, err);
 	pthread_join(thread, NULL);
-	if (!st && m.status && stop_asked())
-		st = gpul_fail(err, GPUL_ESYS, ECANCELED, "stopped: %s", stop_asked());
+	if (!st && m.status && stop_requested())
+		st = gpul_fail(err, GPUL_ESYS, ECANCELED, "stopped: %s", stop_requested());
 	else if (!st && m.status)
 		st = gpul_fail(err, m.status, m.err.native, "%s", m.err.text);
 close_fd:

@@ -333,7 +333,7 @@ static gpul_status serve_until_end(struct server *v, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
-	while (!st && !stop_asked() && !v->over) {
+	while (!st && !stop_requested() && !v->over) {
 		gpul_rdma_conn *conn = NULL;
 		gpul_error why = { 0 };
 		const unsigned n_guests = greet_guests(v);
@@ -390,7 +390,7 @@ gpul_status rdma_serve(struct rdma_serve_request *q, gpul_error *err)
 	st = open_server(v, err);
 	st = st ? st : serve_until_end(v, err);
 	close_server(v);
-	why = v->over ? "the client has ended (--once)" : stop_asked();
+	why = v->over ? "the client has ended (--once)" : stop_requested();
 	st = st ? st : print_event(v, "ENDED", "why", why, err);
 	free(v);
 	return st;

@@ -7,14 +7,14 @@
 #include <unistd.h>
 
 #include "cli/lib/capture.h"
-#include "cli/lib/tell.h"
+#include "cli/lib/message.h"
 #include "core/log.h"
 
 /* Print a line of --explain; on stderr, because stdout is for the result. */
 static void print_explanation(void *context, const char *line)
 {
 	(void)context;
-	fprintf(stderr, "gpuload %s: %s\n", cli_tell_name("run"), line);
+	fprintf(stderr, "gpuload %s: %s\n", cli_message_name("run"), line);
 }
 
 /* fn:NAME reads a variable that the kernel need not refer to. */
@@ -115,7 +115,7 @@ static _Noreturn void leave_at_once(const struct run *r, const gpul_error *err)
 	fflush(stdout);
 	if (r->drv->finish_tools)
 		(void)r->drv->finish_tools(1);
-	cli_tell("run", "%s", err->text);
+	cli_message("run", "%s", err->text);
 	_exit(CLI_FAILED);
 }
 
@@ -168,7 +168,7 @@ static int print_result(const struct run *r, gpul_error *err)
 	else if (run_print_json(r, err))
 		return CLI_FAILED;
 	if (n_failed && save->status) {
-		cli_tell("run", "%s", save->text);
+		cli_message("run", "%s", save->text);
 	}
 	if (n_failed)
 		gpul_fail(err, GPUL_EFORMAT, 0, "not as expected: %s", text);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/lib/cli_json.h"
-#include "cli/lib/tell.h"
+#include "cli/lib/message.h"
 
 void run_keep_compiler_log(void *context, const char *log)
 {
@@ -75,9 +75,9 @@ void run_report_failure(const struct run *r, const char *file, bool json, gpul_e
 
 	if (json)
 		print_json(r, file, err);
-	cli_tell_log(r->compiler_log, file, err);
+	cli_message_log(r->compiler_log, file, err);
 	if (*line) {
-		cli_tell("run", "%s\n%s", err->text, line);
+		cli_message("run", "%s\n%s", err->text, line);
 		err->status = GPUL_OK; /* main() need not print it */
 	}
 }

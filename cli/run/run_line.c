@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/lib/tell.h"
+#include "cli/lib/message.h"
 #include "loader/image/source.h"
 
 static const char marker[] = "gpuload run:";
@@ -197,7 +197,7 @@ void run_line_tell_misspelt(gpul_source *source)
 			return;
 		if (!is_misspelt(line, next))
 			continue;
-		cli_tell("run", "%s:%u: this comment is not used; the arguments of a kernel are written as `// %s ARG...`",
+		cli_message("run", "%s:%u: this comment is not used; the arguments of a kernel are written as `// %s ARG...`",
 			 gpul_source_name(source), number, marker);
 		return;
 	}

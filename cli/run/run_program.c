@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cli/lib/tell.h"
+#include "cli/lib/message.h"
 #include "cli/soft/soft.h"
 #include "loader/program/program.h"
 #include "ptx/nvrtc/nvrtc.h"
@@ -39,7 +39,7 @@ bool run_program_wanted(const struct cli_args *args, gpul_source *source)
 		return false;
 	if (for_program || gpul_program_find_nvcc(nvcc))
 		return true;
-	cli_tell("run", "%s is a program (main() in line %u), and nvcc, which could build it, was not found: running its kernel alone. "
+	cli_message("run", "%s is a program (main() in line %u), and nvcc, which could build it, was not found: running its kernel alone. "
 		 "To run the program, install the CUDA toolkit or set GPULOAD_NVCC", gpul_source_name(source), line);
 	return false;
 }

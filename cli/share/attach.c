@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cli/lib/cli_stop.h"
-#include "cli/lib/tell.h"
+#include "cli/lib/message.h"
 #include "cli/lib/value.h"
 #include "core/clock.h"
 
@@ -235,7 +235,7 @@ static gpul_status handle_events(struct attach *a, bool *ended, gpul_error *err)
 		return st;
 	*ended = true;
 	if (e.kind == GPUL_IPC_OWNER_DIED && !a->ask.hold) {
-		cli_tell("attach",
+		cli_message("attach",
 			 "the owner of %s died meanwhile; its memory could still be read",
 			 a->ask.name);
 		return GPUL_OK;
@@ -252,13 +252,13 @@ static gpul_status hold_lease(struct attach *a, gpul_error *err)
 	bool ended = false;
 	gpul_status st = stop_begin(err);
 
-	while (st == GPUL_OK && !ended && !stop_asked()) {
+	while (st == GPUL_OK && !ended && !stop_requested()) {
 		st = stop_wait(gpul_ipc_client_fd(a->client), -1, err);
 		if (st == GPUL_OK)
 			st = handle_events(a, &ended, err);
 	}
 	if (st == GPUL_OK && !ended)
-		st = share_print_end(a->ask.name, stop_asked(), a->ask.json, err);
+		st = share_print_end(a->ask.name, stop_requested(), a->ask.json, err);
 	return st;
 }
 

@@ -149,7 +149,7 @@ static int cmd_map(const struct cli_args *args, gpul_error *err)
 		return CLI_USAGE;
 	}
 	name = args->operands[0];
-	if (gpul_ipc_ask(name, ANSWER_MS, &share, &why))
+	if (gpul_ipc_request(name, ANSWER_MS, &share, &why))
 		return cli_exit_code(share_explain(name, &why, err));
 	if (cli_value(args, MAP_JSON))
 		return cli_exit_code(print_json(name, &share, err));

@@ -219,7 +219,7 @@ static gpul_status serve_until_end(struct share *s, const char **why, gpul_error
 		st = stop_wait(gpul_ipc_server_fd(s->server), wait_ms, err);
 		if (st == GPUL_OK)
 			st = serve_events(s, err);
-		*why = stop_asked();
+		*why = stop_requested();
 		if (!*why && s->ask.until_detached && s->left)
 			*why = "the last peer has detached";
 		if (!*why && wait_ms == 0)

@@ -75,7 +75,7 @@ uint64_t share_data_at(const gpul_ipc_share *share, uint64_t base);
 /** Explain why NAME cannot be attached: no such name (a similar one is suggested), the owner is dead, or the error why.
  *
  * @name  as the user gave it
- * @why   error of gpul_ipc_client_open(), gpul_ipc_attach() or gpul_ipc_ask(); its status is returned
+ * @why   error of gpul_ipc_client_open(), gpul_ipc_attach() or gpul_ipc_request(); its status is returned
  * Errors  as why */
 gpul_status share_explain(const char *name, const gpul_error *why, gpul_error *err);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/share/share.h"
-#include "cli/lib/tell.h"
+#include "cli/lib/message.h"
 #include "core/parallel.h"
 #include "ipc/place.h"
 
@@ -54,7 +54,7 @@ static void query_owners(void *user)
 	while ((i = atomic_fetch_add(&rows->next, 1)) < rows->n) {
 		struct row *r = &rows->at[i];
 
-		(void)gpul_ipc_ask(r->name, ANSWER_MS, &r->share, &r->why);
+		(void)gpul_ipc_request(r->name, ANSWER_MS, &r->share, &r->why);
 		if (r->why.status == GPUL_ESYS && r->why.native == ECONNREFUSED)
 			(void)gpul_ipc_place_clear(r->name, &r->removed, NULL);
 	}
@@ -202,7 +202,7 @@ static gpul_status list_shares(char **names, size_t n_names, const struct cli_ar
 	gpul_parallel(n_names < MAX_THREADS ? (unsigned)n_names : MAX_THREADS, query_owners, &rows);
 	for (size_t i = 0; i < n_names && cli_value(args, SHARES_VERBOSE); i++)
 		if (rows.at[i].removed)
-			cli_tell("shares",
+			cli_message("shares",
 				 "removed %s.sock: the process that shared it has ended",
 				 names[i]);
 	st = cli_value(args, SHARES_JSON) ? print_json(&rows, err) : print_text(&rows, err);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/lib/tell.h"
+#include "cli/lib/message.h"
 #include "cli/soft/soft_internal.h"
 #include "core/text.h"
 
@@ -92,7 +92,7 @@ static gpul_status read_options(const struct cli_args *args, struct soft_setup *
 
 static void report(const struct soft_setup *s, const char *command)
 {
-	cli_tell("soft", "%s runs on the software driver in %s: %s GPU%s, sm_%s, %s%s%s%s%s%s", command, s->folder, s->gpus ? s->gpus : "1",
+	cli_message("soft", "%s runs on the software driver in %s: %s GPU%s, sm_%s, %s%s%s%s%s%s", command, s->folder, s->gpus ? s->gpus : "1",
 		 s->gpus && strcmp(s->gpus, "1") ? "s" : "", s->sm ? s->sm : "90", s->memory ? s->memory : "the machine's", " memory",
 		 s->tools ? ", tools " : "", s->tools ? s->tools : "", *s->toolkit ? "; CUDA_HOME " : "; no CUDA toolkit found", s->toolkit);
 }

@@ -121,7 +121,7 @@ static gpul_status find_pmix(gpul_comm_job *job, gpul_error *err)
 	if (!space)
 		return gpul_fail(err, GPUL_EINVAL, 0, "PMIX_NAMESPACE is not set, but PMIX_RANK is");
 	name_by_hash("pmix", space, job->name);
-	st = gpul_comm_pmix_ask(job->rank, job->interface, !job->address[0], &pmix, &why);
+	st = gpul_comm_pmix_query(job->rank, job->interface, !job->address[0], &pmix, &why);
 	if (!st) {
 		job->size = pmix.size;
 		if (!job->address[0])

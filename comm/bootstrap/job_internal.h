@@ -37,7 +37,7 @@ struct gpul_comm_pmix {
  * Errors  GPUL_EUNSUPPORTED built without libpmix, libpmix.so.2 was not found, or the server does not answer; GPUL_ESYS it does not
  *         bring the address within 60 s, or rank 0 has no network
  * Source  PMIx Standard 4: PMIx_Init, PMIX_JOB_SIZE, PMIX_LOCAL_SIZE; PMIx_Put, PMIx_Commit, PMIx_Fence, PMIx_Get */
-gpul_status gpul_comm_pmix_ask(int rank, const char *interface, bool share, struct gpul_comm_pmix *out, gpul_error *err);
+gpul_status gpul_comm_pmix_query(int rank, const char *interface, bool share, struct gpul_comm_pmix *out, gpul_error *err);
 
 /* True if srun has started this process as one of several ranks; false in the shell of salloc, and in the script of sbatch. */
 bool gpul_comm_slurm_started_this(void);

@@ -163,7 +163,7 @@ static gpul_status ask_once(int rank, const char *interface, bool share, struct 
 	return st;
 }
 
-gpul_status gpul_comm_pmix_ask(int rank, const char *interface, bool share, struct gpul_comm_pmix *out, gpul_error *err)
+gpul_status gpul_comm_pmix_query(int rank, const char *interface, bool share, struct gpul_comm_pmix *out, gpul_error *err)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static struct gpul_comm_pmix first; /* size 0: not queried yet */
@@ -183,7 +183,7 @@ gpul_status gpul_comm_pmix_ask(int rank, const char *interface, bool share, stru
 
 #else
 
-gpul_status gpul_comm_pmix_ask(int rank, const char *interface, bool share, struct gpul_comm_pmix *out, gpul_error *err)
+gpul_status gpul_comm_pmix_query(int rank, const char *interface, bool share, struct gpul_comm_pmix *out, gpul_error *err)
 {
 	(void)rank;
 	(void)interface;

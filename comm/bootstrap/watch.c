@@ -48,7 +48,7 @@ static bool wait_period(gpul_boot *b, struct watched *w)
 		return true;
 	for (int i = 0; i < n_links; i++)
 		if (fds[n + (nfds_t)i].revents)
-			gpul_boot_links_hear(b, linked[i]);
+			gpul_boot_links_receive(b, linked[i]);
 	for (nfds_t i = 1; i < n; i++) {
 		if (!(fds[i].revents & (POLLRDHUP | POLLHUP | POLLERR)))
 			continue;
@@ -120,7 +120,7 @@ static void *watch_ranks(void *arg)
 		scan_entries(b, &w);
 		read_notice(b);
 		if (b->links)
-			gpul_boot_links_tell(b);
+			gpul_boot_links_notify(b);
 		deliver_event(b);
 	} while (wait_period(b, &w));
 	return NULL;

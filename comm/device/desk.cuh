@@ -154,7 +154,7 @@ static __device__ __forceinline__ bool gpul_desk_differs(const gpul_comm_view *c
 {
 	if (found == gpul_desk_signature(work))
 		return false;
-	gpul_comm_tell(comm, GPUL_COMM_OTHER_CALL, peer, number, gpul_desk_signature(work), found);
+	gpul_comm_report_wait(comm, GPUL_COMM_OTHER_CALL, peer, number, gpul_desk_signature(work), found);
 	return true;
 }
 

@@ -84,7 +84,7 @@ static __device__ __forceinline__ bool gpul_simple_await_offer(const gpul_prims 
 			return true;
 	if (outbox->offers[1].offset == p->signature)
 		return false;
-	gpul_tell_other(p->comm, p->to.peer, p->to.step, p->signature, outbox->offers[1].offset);
+	gpul_report_mismatch(p->comm, p->to.peer, p->to.step, p->signature, outbox->offers[1].offset);
 	return true;
 }
 
@@ -127,7 +127,7 @@ template <int HOW> static __device__ __forceinline__ bool gpul_simple_wait(gpul_
 			const uint64_t found = gpul_channel_entry(&p->from)->offset;
 
 			if (found != p->signature) {
-				gpul_tell_other(p->comm, p->from.peer, p->from.step, p->signature, found);
+				gpul_report_mismatch(p->comm, p->from.peer, p->from.step, p->signature, found);
 				return true;
 			}
 		}

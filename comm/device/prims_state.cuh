@@ -95,16 +95,16 @@ static __device__ __forceinline__ void gpul_prims_offer(const gpul_prims *p, uin
 
 /* Report that the other rank has made another call, or the same send with another size.  (A function that is not inlined gets no
  * pointer to gpul_prims: its members would have to be in memory.) */
-static __device__ __noinline__ void gpul_tell_other(const gpul_comm_view *comm, int peer, uint64_t step, uint64_t expected,
+static __device__ __noinline__ void gpul_report_mismatch(const gpul_comm_view *comm, int peer, uint64_t step, uint64_t expected,
 						    uint64_t found)
 {
 	const uint32_t call = (1u << GPUL_COMM_SIGNATURE_DTYPE) - 1;
 
 	if ((expected & call) == GPUL_COMM_SENDRECV && (found & call) == GPUL_COMM_SENDRECV)
-		gpul_comm_tell(comm, GPUL_COMM_OTHER_SIZE, peer, step, expected >> GPUL_COMM_SIGNATURE_COUNT,
+		gpul_comm_report_wait(comm, GPUL_COMM_OTHER_SIZE, peer, step, expected >> GPUL_COMM_SIGNATURE_COUNT,
 			       found >> GPUL_COMM_SIGNATURE_COUNT);
 	else
-		gpul_comm_tell(comm, GPUL_COMM_OTHER_CALL, peer, step, expected, found);
+		gpul_comm_report_wait(comm, GPUL_COMM_OTHER_CALL, peer, step, expected, found);
 }
 
 /* Begin the steps of a call on a block's channels.

@@ -39,7 +39,7 @@ static __device__ __forceinline__ gpul_comm_spin gpul_comm_spin_for(const gpul_c
 }
 
 /* Report the first problem of this rank's kernels to the CPU, and make all blocks leave. */
-static __device__ __noinline__ void gpul_comm_tell(const gpul_comm_view *comm, uint32_t what, int peer, uint64_t step,
+static __device__ __noinline__ void gpul_comm_report_wait(const gpul_comm_view *comm, uint32_t what, int peer, uint64_t step,
 						   uint64_t expected, uint64_t found)
 {
 	gpul_comm_report *report = &comm->control->report;
@@ -71,7 +71,7 @@ static __device__ __noinline__ bool gpul_comm_check(gpul_comm_spin *w)
 	gpul_store_relaxed(&w->comm->control->waits[blockIdx.x % GPUL_COMM_MAX_BLOCKS], now << 8 | (uint32_t)w->peer);
 	if (w->comm->timeout_ns == 0 || now - w->start_ns < w->comm->timeout_ns)
 		return false;
-	gpul_comm_tell(w->comm, w->what, w->peer, w->step, 0, 0);
+	gpul_comm_report_wait(w->comm, w->what, w->peer, w->step, 0, 0);
 	return true;
 }
 

@@ -54,7 +54,7 @@ static __device__ bool gpul_receive_part(const gpul_comm_view *comm, const gpul_
 		if (gpul_recv<PROTO>(&p, (unsigned char *)head, sizeof head))
 			return true;
 		if (head[0] != p.signature && !p.leave) {
-			gpul_tell_other(comm, t->peer, p.first_received, p.signature, head[0]);
+			gpul_report_mismatch(comm, t->peer, p.first_received, p.signature, head[0]);
 			p.leave = true;
 		}
 		if (PROTO == GPUL_COMM_LL128)

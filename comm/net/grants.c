@@ -93,7 +93,7 @@ uint64_t gpul_comm_grants_granted(const gpul_comm_grants *g, unsigned route, uns
 	return first_waiting(channel_of(g, route, block));
 }
 
-uint64_t gpul_comm_grants_asked_for(const gpul_comm_grants *g, unsigned route, unsigned block)
+uint64_t gpul_comm_grants_requested_for(const gpul_comm_grants *g, unsigned route, unsigned block)
 {
 	return channel_of(g, route, block)->asked;
 }
@@ -117,7 +117,7 @@ void gpul_comm_grants_arrived(gpul_comm_grants *g, unsigned route, unsigned bloc
 }
 
 /* Steps before `arrived` need no grant.  A channel has at most GPUL_COMM_STEPS steps that have not arrived. */
-void gpul_comm_grants_asked(gpul_comm_grants *g, unsigned route, unsigned block, uint64_t asked)
+void gpul_comm_grants_requested(gpul_comm_grants *g, unsigned route, unsigned block, uint64_t asked)
 {
 	struct granted_channel *c = channel_of(g, route, block);
 	const uint64_t known = c->asked > c->arrived ? c->asked : c->arrived;

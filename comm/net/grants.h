@@ -67,15 +67,15 @@ gpul_status gpul_comm_grants_create(const gpul_comm_grants_desc *desc, gpul_comm
 void gpul_comm_grants_destroy(gpul_comm_grants *g);  /* NULL is fine */
 
 /* Report the tail of a channel: the number of steps that have arrived.  Report it before
- * gpul_comm_grants_asked(), and as long as gpul_comm_grants_watches(). */
+ * gpul_comm_grants_requested(), and as long as gpul_comm_grants_watches(). */
 void gpul_comm_grants_arrived(gpul_comm_grants *g, unsigned route, unsigned block, uint64_t tail);
 bool gpul_comm_grants_watches(const gpul_comm_grants *g, unsigned route, unsigned block);
 
 /* Report a sender's word: it asks for the steps of a channel before `asked`.  A word that has
  * not changed has no effect. */
-void gpul_comm_grants_asked(gpul_comm_grants *g, unsigned route, unsigned block, uint64_t asked);
+void gpul_comm_grants_requested(gpul_comm_grants *g, unsigned route, unsigned block, uint64_t asked);
 /* The newest reported word of a channel. */
-uint64_t gpul_comm_grants_asked_for(const gpul_comm_grants *g, unsigned route, unsigned block);
+uint64_t gpul_comm_grants_requested_for(const gpul_comm_grants *g, unsigned route, unsigned block);
 
 /** Grant one more step, if there is room.
  *

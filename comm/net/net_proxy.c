@@ -191,12 +191,12 @@ static void hear_route(const gpul_comm_proxy *p, const struct route *r)
 {
 	for (unsigned b = r->to.first_block; b < p->desc.n_blocks; b += r->to.block_step) {
 		const uint64_t asked = __atomic_load_n(&r->to.asks[b], __ATOMIC_ACQUIRE);
-		const bool asks = asked > gpul_comm_grants_asked_for(r->grants, r->sender, b);
+		const bool asks = asked > gpul_comm_grants_requested_for(r->grants, r->sender, b);
 
 		if (asks || gpul_comm_grants_watches(r->grants, r->sender, b))
 			gpul_comm_grants_arrived(r->grants, r->sender, b, __atomic_load_n(&r->to.arrived[b].tail, __ATOMIC_ACQUIRE));
 		if (asks)
-			gpul_comm_grants_asked(r->grants, r->sender, b, asked);
+			gpul_comm_grants_requested(r->grants, r->sender, b, asked);
 	}
 }
 
@@ -497,7 +497,7 @@ void gpul_comm_proxy_leave(gpul_comm_proxy *p)
 		atomic_store(&p->leaving, true);
 }
 
-void gpul_comm_proxy_tell(gpul_comm_proxy *p)
+void gpul_comm_proxy_report(gpul_comm_proxy *p)
 {
 	if (p)
 		atomic_store(&p->tell, true);

@@ -103,7 +103,7 @@ bool gpul_comm_proxy_unacknowledged(const gpul_comm_proxy *p, int rank, unsigned
 void gpul_comm_proxy_leave(gpul_comm_proxy *p);
 /* A kernel has waited too long: log the steps that each channel has posted, put and received
  * (level debug), as soon as the thread is idle.  NULL is fine. */
-void gpul_comm_proxy_tell(gpul_comm_proxy *p);
+void gpul_comm_proxy_report(gpul_comm_proxy *p);
 /* End the thread; what is in flight is dropped.  NULL is fine. */
 void gpul_comm_proxy_stop(gpul_comm_proxy *p);
 

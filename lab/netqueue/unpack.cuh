@@ -146,7 +146,7 @@ static __device__ __forceinline__ void gpul_netqueue_collect(const gpul_netqueue
 /* Report the finished entries to the CPU: its credits.  The acquire in gpul_netqueue_see() and
  * the release here order the copiers' loads before the CPU's next receive into these slots; its
  * partner is the load in take_credits() (netqueue.c). */
-static __device__ __forceinline__ void gpul_netqueue_tell(const gpul_netqueue_view *q, gpul_netqueue_reader *r, uint32_t lane)
+static __device__ __forceinline__ void gpul_netqueue_publish(const gpul_netqueue_view *q, gpul_netqueue_reader *r, uint32_t lane)
 {
 	if (r->n_told == r->n_finished)
 		return;
@@ -301,11 +301,11 @@ static __device__ __forceinline__ void gpul_netqueue_read(const gpul_netqueue_vi
 			gpul_netqueue_collect(s, &r, lane);
 		while (r.n_batches - r.n_finished == GPUL_NETQUEUE_BATCHES);   /* none is free */
 		if (r.n_finished - r.n_told >= GPUL_NETQUEUE_TOLD_BATCHES)
-			gpul_netqueue_tell(q, &r, lane);
+			gpul_netqueue_publish(q, &r, lane);
 		r.start_ns = 0;
 		while (!leave && (n_taken = gpul_netqueue_take(q, b, &r, lane)) == 0) {
 			gpul_netqueue_collect(s, &r, lane);
-			gpul_netqueue_tell(q, &r, lane);
+			gpul_netqueue_publish(q, &r, lane);
 			leave = gpul_netqueue_give_up(q, &r, gpul_netqueue_entry_of(r.taken, blockIdx.x, gridDim.x, q->chunk_entries), lane);
 		}
 		r.taken += n_taken;
@@ -318,7 +318,7 @@ static __device__ __forceinline__ void gpul_netqueue_read(const gpul_netqueue_vi
 	}
 	while (r.n_finished < r.n_batches)
 		gpul_netqueue_collect(s, &r, lane);
-	gpul_netqueue_tell(q, &r, lane);
+	gpul_netqueue_publish(q, &r, lane);
 	if (r.n_pieces)
 		atomicAdd((unsigned long long *)&q->counts->n_pieces, (unsigned long long)r.n_pieces);
 	if (r.n_bytes)

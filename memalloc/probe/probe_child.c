@@ -277,7 +277,7 @@ gpul_status gpul_probe_child_start(struct probe_child *c, gpul_error *err)
 	return gpul_fail(err, st, c->broken.native, "%s", c->broken.text);
 }
 
-gpul_status gpul_probe_child_ask(struct probe_child *c, const struct probe_question *q, int fd,
+gpul_status gpul_probe_child_query(struct probe_child *c, const struct probe_question *q, int fd,
 				 gpul_error *err)
 {
 	union {

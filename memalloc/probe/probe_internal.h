@@ -65,7 +65,7 @@ struct probe_child {
  * means that the child did not start, or that its driver did not open. */
 gpul_status gpul_probe_child_start(struct probe_child *c, gpul_error *err);
 /* Send a question to the child and wait for the answer.  If the child crashes or does not answer in time, stop it. */
-gpul_status gpul_probe_child_ask(struct probe_child *c, const struct probe_question *q, int fd,
+gpul_status gpul_probe_child_query(struct probe_child *c, const struct probe_question *q, int fd,
 				 gpul_error *err);
 void gpul_probe_child_stop(struct probe_child *c);
 

@@ -63,12 +63,12 @@ static gpul_status export_memory(gpul_mem *m, bool fabric, struct probe_question
 
 /* Have another process import the memory; without gpuload-probe, import it in this process. */
 static gpul_status try_import(struct probe_child *c, const struct probe_question *q, int fd,
-		       bool *asked_another, gpul_error *err)
+		       bool *tested_another, gpul_error *err)
 {
 	gpul_error why = { 0 };
 	gpul_status st = gpul_probe_child_start(c, &why);
 
-	*asked_another = !c->none;
+	*tested_another = !c->none;
 	if (c->none && q->offer.kind == GPUL_MEM_DEVICE_IPC)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
 				 "not tried: gpuload-probe is missing beside this program, and a process "
@@ -76,7 +76,7 @@ static gpul_status try_import(struct probe_child *c, const struct probe_question
 	if (c->none)
 		return gpul_probe_answer(c->drv, q, fd, err);
 	if (!st)
-		st = gpul_probe_child_ask(c, q, fd, &why);
+		st = gpul_probe_child_query(c, q, fd, &why);
 	return st ? gpul_fail(err, st, why.native, "in another process: %s", why.text)
 		  : GPUL_OK;
 }
@@ -93,7 +93,7 @@ static gpul_status try_sharing(struct probe_child *c, gpul_mem *m, bool fabric, 
 	if (!st)
 		st = gpul_probe_gpu_write(c->drv, gpul_mem_gpu(m), FOR_CHILD, err);
 	if (!st)
-		st = try_import(c, &q, fd, &v->asked_another, err);
+		st = try_import(c, &q, fd, &v->tested_another, err);
 	if (!st && gpul_mem_cpu(m))
 		st = gpul_probe_cpu_check(gpul_mem_cpu(m), CHILD_WROTE, err);
 	if (!st)

@@ -66,7 +66,7 @@ static void receive_frames(gpul_rdma_watched *e, gpul_rdma_failure *why)
 	for (int i = 0; i < MAX_FRAMES; i++) {
 		if (gpul_rdma_channel_receive(e->channel, &frame, &got, why) || !got)
 			return;
-		gpul_rdma_lease_heard(&e->lease, gpul_clock_ns());
+		gpul_rdma_lease_received(&e->lease, gpul_clock_ns());
 		if (frame.type != GPUL_RDMA_BEAT) {
 			(void)gpul_rdma_fail(why, GPUL_EFORMAT, 0, "socket", NULL, "the peer sent %s on an open connection",
 					     gpul_rdma_frame_name(frame.type));

@@ -12,7 +12,7 @@ gpul_rdma_lease gpul_rdma_lease_begin(uint64_t limit_ns, uint64_t peer_limit_ns,
 				  .last_tick_ns = now_ns };
 }
 
-void gpul_rdma_lease_heard(gpul_rdma_lease *l, uint64_t now_ns)
+void gpul_rdma_lease_received(gpul_rdma_lease *l, uint64_t now_ns)
 {
 	if (now_ns > l->last_heard_ns)
 		l->last_heard_ns = now_ns;
@@ -43,7 +43,7 @@ void gpul_rdma_lease_tick(gpul_rdma_lease *l, uint64_t now_ns)
 	/* A short gap is only the delay of a busy machine: subtracting it would delay the
 	 * report of a dead peer beyond the announced limit. */
 	if (gap_ns > l->limit_ns / 2)
-		gpul_rdma_lease_heard(l, l->last_heard_ns + gap_ns < now_ns ? l->last_heard_ns + gap_ns : now_ns);
+		gpul_rdma_lease_received(l, l->last_heard_ns + gap_ns < now_ns ? l->last_heard_ns + gap_ns : now_ns);
 	if (gap_ns)
 		l->last_tick_ns = now_ns;
 }

@@ -32,7 +32,7 @@ typedef struct gpul_rdma_lease {
 gpul_rdma_lease gpul_rdma_lease_begin(uint64_t limit_ns, uint64_t peer_limit_ns, uint64_t now_ns);
 
 /* Report that something was received from the peer. */
-void gpul_rdma_lease_heard(gpul_rdma_lease *l, uint64_t now_ns);
+void gpul_rdma_lease_received(gpul_rdma_lease *l, uint64_t now_ns);
 
 /* True when a beat must be sent now; counts it as sent. */
 bool gpul_rdma_lease_beat_due(gpul_rdma_lease *l, uint64_t now_ns);

@@ -155,7 +155,7 @@ struct gpul_rdma_link {
 					  * peer has no later one */
 	uint32_t open_grants;            /* granted and not arrived */
 	uint32_t highest_arrived;        /* sequence number */
-	uint64_t heard_ns, repeat_ns;    /* time of the last arrival or repetition; time until the next repetition */
+	uint64_t received_ns, repeat_ns;    /* time of the last arrival or repetition; time until the next repetition */
 	struct stages in;
 	uint32_t in_grant[MAX_STAGES];   /* the grant that uses a staging buffer */
 

@@ -145,9 +145,9 @@ void gpul_rdma_take_grants(gpul_rdma_link *l, struct take *t)
  * may still need, at growing intervals. */
 void gpul_rdma_repeat_grants(gpul_rdma_link *l)
 {
-	if (!l->desc.control_datagrams || !l->open_grants || l->now_ns - l->heard_ns < l->repeat_ns)
+	if (!l->desc.control_datagrams || !l->open_grants || l->now_ns - l->received_ns < l->repeat_ns)
 		return;
-	l->heard_ns = l->now_ns;
+	l->received_ns = l->now_ns;
 	if (l->repeat_ns < MOST_REPEATS * l->desc.repeat_ns)
 		l->repeat_ns *= 2;
 	l->grants_written = l->grants_tail;
@@ -331,7 +331,7 @@ void gpul_rdma_arrived(gpul_rdma_link *l, unsigned qp, uint32_t imm)
 		return;
 	}
 	l->queues[qp].recvs_used++;
-	l->heard_ns = l->now_ns;
+	l->received_ns = l->now_ns;
 	l->repeat_ns = l->desc.repeat_ns;
 	if ((int32_t)(at + 1 - l->highest_arrived) > 0)
 		l->highest_arrived = at + 1;

@@ -90,7 +90,7 @@ static gpul_status query_owner(int timeout_ms, gpul_error *err)
 {
 	gpul_ipc_share share;
 
-	return gpul_ipc_ask(SHARE_NAME, timeout_ms, &share, err);
+	return gpul_ipc_request(SHARE_NAME, timeout_ms, &share, err);
 }
 
 static gpul_status count_held(struct attacher *a, struct note *n)

@@ -170,7 +170,7 @@ class Wheels(Installed):
     def test_a_program_of_the_library_finds_the_installed_nvcc(self):
         flags = ["-std=c11", "-D_GNU_SOURCE", f"-I{ROOT}", f"-L{self.home}/lib", f"-Wl,-rpath,{self.home}/lib"]
         # Like libgpuload.so, this library is in lib/, and searches from there.
-        self.output("cc", "-shared", "-fPIC", f"{ROOT}/loader/program/find.c", f"{ROOT}/core/own_folder.c", "-o", f"{self.home}/lib/libnvcc-user.so",
+        self.output("cc", "-shared", "-fPIC", f"{ROOT}/loader/program/program_find.c", f"{ROOT}/core/own_folder.c", "-o", f"{self.home}/lib/libnvcc-user.so",
                     *flags, "-lgpuload")
         self.output("cc", f"{ROOT}/tests/install/nvcc_user.c", "-o", "nvcc-user", *flags, "-lnvcc-user", "-lgpuload")
         self.assertEqual(os.path.realpath(self.output("./nvcc-user", PATH="/usr/bin:/bin", CUDA_HOME="").strip()),

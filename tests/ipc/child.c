@@ -72,7 +72,7 @@ static int read_line(int fd, char line[128], int patience_ms)
 	}
 }
 
-const char *hear_child(struct child *c)
+const char *receive_from_child(struct child *c)
 {
 	static char line[128];
 
@@ -81,7 +81,7 @@ const char *hear_child(struct child *c)
 	return line;
 }
 
-void tell_child(struct child *c, const char *line)
+void send_to_child(struct child *c, const char *line)
 {
 	assert_int_equal(write(c->to, line, strlen(line)), strlen(line));
 	assert_int_equal(write(c->to, "\n", 1), 1);

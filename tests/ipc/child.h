@@ -23,8 +23,8 @@ void play_role(int argc, char **argv, const struct role_entry *roles);
 
 struct child start_child(const char *name, const char *argument);
 /* Read a line from the child, without its newline; fails the test after a time-out. */
-const char *hear_child(struct child *c);
-void tell_child(struct child *c, const char *line);
+const char *receive_from_child(struct child *c);
+void send_to_child(struct child *c, const char *line);
 /* Close the child's standard input; the child must then exit with the given waitpid() status. */
 void end_child(struct child *c, int status);
 void kill_child(struct child *c);

@@ -22,7 +22,7 @@ static bool is_readable(int fd)
 	return poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 0) == 1;
 }
 
-/* gpul_ipc_ask() in a thread, because the server in this process must answer meanwhile. */
+/* gpul_ipc_request() in a thread, because the server in this process must answer meanwhile. */
 struct asked {
 	const char *name;
 	gpul_ipc_share share;
@@ -34,7 +34,7 @@ static void *run_query(void *argument)
 {
 	struct asked *a = argument;
 
-	a->status = gpul_ipc_ask(a->name, PATIENCE_MS, &a->share, NULL);
+	a->status = gpul_ipc_request(a->name, PATIENCE_MS, &a->share, NULL);
 	a->done = true;
 	return NULL;
 }

@@ -331,7 +331,7 @@ static void reports_an_owner_that_refuses_closes_or_is_silent(void **state)
 	assert_int_equal(err.native, ETIMEDOUT);
 	assert_null(c);
 	err = (gpul_error){ 0 };
-	assert_int_equal(gpul_ipc_ask("liar", 30, &share, &err), GPUL_ESYS);
+	assert_int_equal(gpul_ipc_request("liar", 30, &share, &err), GPUL_ESYS);
 	assert_int_equal(err.native, ETIMEDOUT);
 	close(accept(listener, NULL, NULL));
 	close(accept(listener, NULL, NULL));
@@ -373,10 +373,10 @@ static void reports_names_that_are_not_offered(void **state)
 	assert_int_equal(gpul_ipc_attach(the_driver(), &options, 30, &c, &err), GPUL_ESYS);
 	assert_int_equal(err.native, ENOENT);
 	err = (gpul_error){ 0 };
-	assert_int_equal(gpul_ipc_ask("nobody", 30, &share, &err), GPUL_ESYS);
+	assert_int_equal(gpul_ipc_request("nobody", 30, &share, &err), GPUL_ESYS);
 	assert_int_equal(err.native, ENOENT);
 	err = (gpul_error){ 0 };
-	assert_int_equal(gpul_ipc_ask("no body", 30, &share, &err), GPUL_EINVAL);
+	assert_int_equal(gpul_ipc_request("no body", 30, &share, &err), GPUL_EINVAL);
 	options.n_devices = 0;
 	assert_int_equal(gpul_ipc_client_open(the_driver(), &options, &c, NULL), GPUL_EINVAL);
 	options = (gpul_ipc_client_options){ .devices = (int[]){ 0 }, .n_devices = 1 };

@@ -173,7 +173,7 @@ static void distinguishes_a_detached_from_a_killed_peer(void **state)
 
 		event = expect_event(o.s, GPUL_IPC_ATTACHED);
 		assert_int_equal(event.pid, c.pid);
-		assert_string_equal(hear_child(&c), "attached hello");
+		assert_string_equal(receive_from_child(&c), "attached hello");
 		assert_int_equal(gpul_ipc_server_peers(o.s, &peer, 1), 1);
 		assert_int_equal(peer.pid, c.pid);
 		assert_int_equal(peer.slot, event.peer);
@@ -206,7 +206,7 @@ static void another_thread_can_watch_a_peer(void **state)
 		unsigned n;
 
 		slot = expect_event(o.s, GPUL_IPC_ATTACHED).peer;
-		hear_child(&c);
+		receive_from_child(&c);
 		n = gpul_ipc_server_peer_fds(o.s, slot, fds);
 		assert_in_range(n, 1, 2);
 		for (unsigned i = 0; i < n; i++)
@@ -235,9 +235,9 @@ static void detects_a_killed_peer_although_its_child_holds_the_connection(void *
 
 	(void)state;
 	expect_event(o.s, GPUL_IPC_ATTACHED);
-	(void)hear_child(&c);
-	tell_child(&c, "fork");
-	grandchild = (pid_t)atoi(hear_child(&c));
+	(void)receive_from_child(&c);
+	send_to_child(&c, "fork");
+	grandchild = (pid_t)atoi(receive_from_child(&c));
 	kill_child(&c);
 	event = expect_event(o.s, GPUL_IPC_PEER_DIED);
 	assert_int_equal(event.pid, c.pid);
@@ -257,11 +257,11 @@ static void memory_stays_valid_and_peers_get_owner_died_after_a_kill(void **stat
 	gpul_error err = { 0 };
 
 	(void)state;
-	assert_string_equal(hear_child(&owner), "offering");
+	assert_string_equal(receive_from_child(&owner), "offering");
 	c = begin_attach("theirs");
-	tell_child(&owner, "next");
+	send_to_child(&owner, "next");
 	expect_client_event(c, GPUL_IPC_ATTACHED);
-	assert_string_equal(hear_child(&owner), "ATTACHED");
+	assert_string_equal(receive_from_child(&owner), "ATTACHED");
 	kill_child(&owner);
 	assert_int_equal(expect_client_event(c, GPUL_IPC_OWNER_DIED).pid, owner.pid);
 	assert_string_equal(gpul_ipc_client_view(c)->cpu, "the owner's");
@@ -269,7 +269,7 @@ static void memory_stays_valid_and_peers_get_owner_died_after_a_kill(void **stat
 	assert_int_equal(err.native, ECONNREFUSED);
 	assert_non_null(strstr(err.text, "owner has ended"));
 	owner = start_child("owner", "theirs"); /* the new owner replaces the files of the killed owner */
-	assert_string_equal(hear_child(&owner), "offering");
+	assert_string_equal(receive_from_child(&owner), "offering");
 	end_child(&owner, 0);
 	assert_string_equal(gpul_ipc_client_view(c)->cpu, "the owner's");
 	assert_int_equal(gpul_ipc_client_close(c, PATIENCE_MS, NULL), GPUL_OK);
@@ -302,13 +302,13 @@ static void a_forked_child_of_a_killed_owner_keeps_the_name_only(void **state)
 	gpul_ipc_server *s = NULL;
 
 	(void)state;
-	assert_string_equal(hear_child(&owner), "offering");
+	assert_string_equal(receive_from_child(&owner), "offering");
 	c = begin_attach("theirs");
-	tell_child(&owner, "next");
+	send_to_child(&owner, "next");
 	expect_client_event(c, GPUL_IPC_ATTACHED);
-	(void)hear_child(&owner);
-	tell_child(&owner, "fork");
-	grandchild = (pid_t)atoi(hear_child(&owner));
+	(void)receive_from_child(&owner);
+	send_to_child(&owner, "fork");
+	grandchild = (pid_t)atoi(receive_from_child(&owner));
 	kill_child(&owner);
 	expect_client_event(c, GPUL_IPC_OWNER_DIED);
 	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &s, &err),
@@ -319,10 +319,10 @@ static void a_forked_child_of_a_killed_owner_keeps_the_name_only(void **state)
 	assert_int_equal(gpul_ipc_attach(the_driver(), &attaching, -1, &none, &err), GPUL_ESYS);
 	assert_int_equal(err.native, ECONNRESET);
 	assert_non_null(strstr(err.text, "ended"));
-	assert_int_equal(gpul_ipc_ask("theirs", -1, &share, NULL), GPUL_ESYS);
+	assert_int_equal(gpul_ipc_request("theirs", -1, &share, NULL), GPUL_ESYS);
 	end_grandchild(grandchild);
 	second = start_child("owner", "theirs");
-	assert_string_equal(hear_child(&second), "offering");
+	assert_string_equal(receive_from_child(&second), "offering");
 	end_child(&second, 0);
 	assert_int_equal(gpul_ipc_client_close(c, PATIENCE_MS, NULL), GPUL_OK);
 	gpul_mem_destroy(mem);
@@ -336,11 +336,11 @@ static void a_stopped_peer_keeps_its_lease_and_does_not_delay_others(void **stat
 
 	(void)state;
 	expect_event(o.s, GPUL_IPC_ATTACHED);
-	(void)hear_child(&stopped);
+	(void)receive_from_child(&stopped);
 	assert_int_equal(kill(stopped.pid, SIGSTOP), 0);
 	other = start_child("peer", "shared");
 	assert_int_equal(expect_event(o.s, GPUL_IPC_ATTACHED).peer, 1);
-	assert_string_equal(hear_child(&other), "attached hello");
+	assert_string_equal(receive_from_child(&other), "attached hello");
 	end_child(&other, 0);
 	assert_int_equal(expect_event(o.s, GPUL_IPC_DETACHED).peer, 1);
 	assert_int_equal(gpul_ipc_server_next(o.s, 20, &event, NULL), GPUL_OK);
@@ -372,7 +372,7 @@ static void legacy_device_memory_is_offered_with_an_event(void **state)
 	assert_int_equal(drv->cuEventRecord(gpul_ipc_server_gpu_event(s), NULL), CUDA_SUCCESS);
 	c = start_child("device", "legacy");
 	expect_event(s, GPUL_IPC_ATTACHED);
-	assert_string_equal(hear_child(&c), "the owner's");
+	assert_string_equal(receive_from_child(&c), "the owner's");
 	expect_event(s, GPUL_IPC_DETACHED);
 	end_child(&c, 0);
 	assert_int_equal(drv->cuMemcpyDtoH(text, v->gpu, sizeof text), CUDA_SUCCESS);

@@ -106,9 +106,9 @@ static void two_processes_take_turns_on_each_kind_of_memory(void **state)
 		write_numbers(gpul_ipc_server_view(s));
 		other = start_child("kernel", "turns");
 		expect_event(s, GPUL_IPC_ATTACHED);
-		assert_string_equal(hear_child(&other), "running");
+		assert_string_equal(receive_from_child(&other), "running");
 		take_turns(gpul_ipc_server_view(s));
-		assert_string_equal(hear_child(&other), "waited 0");
+		assert_string_equal(receive_from_child(&other), "waited 0");
 		end_child(&other, 0);
 		expect_event(s, GPUL_IPC_DETACHED);
 		gpul_ipc_server_destroy(s);
@@ -124,9 +124,9 @@ static void the_owner_aborts_the_kernel_of_another_process(void **state)
 
 	(void)state;
 	expect_event(s, GPUL_IPC_ATTACHED);
-	assert_string_equal(hear_child(&other), "running");
+	assert_string_equal(receive_from_child(&other), "running");
 	assert_ok(gpul_ipc_abort(gpul_ipc_server_view(s), 42, NULL));
-	assert_string_equal(hear_child(&other), "waited 2");  /* GPUL_IPC_ABORTED */
+	assert_string_equal(receive_from_child(&other), "waited 2");  /* GPUL_IPC_ABORTED */
 	end_child(&other, 0);
 	gpul_ipc_server_destroy(s);
 	gpul_mem_destroy(mem);

@@ -71,7 +71,7 @@ static void a_driver_without_open_env_is_probed_in_this_process(void **state)
 	(void)state;
 	for (size_t i = 0; i < N_ALL; i++) {
 		probe_once(i, 0, CUDA_SUCCESS, &v);
-		assert_false(v.asked_another);
+		assert_false(v.tested_another);
 		if (all[i].kind == GPUL_MEM_DEVICE_IPC)
 			assert_non_null(strstr(v.why, "cannot open its own cuIpc handle"));
 		else if (all[i].kind == GPUL_MEM_PINNED)

@@ -101,7 +101,7 @@ static void the_verdict_on_a_misbehaving_child_has_a_reason(void **state)
 		gpul_mem_verdict v = try_with(self, rows[i].how, &c);
 
 		assert_true(v.works);
-		assert_true(v.asked_another);
+		assert_true(v.tested_another);
 		assert_false(v.shares);
 		if (!strstr(v.why, rows[i].why))
 			fail_msg("%s: %s", rows[i].how, v.why);
@@ -150,7 +150,7 @@ static void without_the_program_it_imports_in_this_process(void **state)
 	(void)state;
 	assert_true(v.works);
 	assert_true(v.shares);
-	assert_false(v.asked_another);
+	assert_false(v.tested_another);
 	assert_string_equal(v.why, "");
 }
 
@@ -232,7 +232,7 @@ static void the_report_has_a_reason_for_each_failure(void **state)
 	assert_non_null(strstr(r->kind[GPUL_MEM_PINNED].why, "cannot be shared"));
 	assert_true(r->taken == GPUL_MEM_HOST_NUMA || r->taken == GPUL_MEM_MEMFD);
 	assert_true(r->kind[GPUL_MEM_AUTO].works);
-	assert_int_equal(r->kind[GPUL_MEM_MEMFD].asked_another, getenv("GOOD_PROBE") != NULL);
+	assert_int_equal(r->kind[GPUL_MEM_MEMFD].tested_another, getenv("GOOD_PROBE") != NULL);
 }
 
 static void refuses_an_unknown_device(void **state)

@@ -33,12 +33,12 @@ static struct two t;  /* the processes of the current test */
 
 static void expect(struct child *c, const char *wanted)
 {
-	assert_string_equal(hear_child(c), wanted);
+	assert_string_equal(receive_from_child(c), wanted);
 }
 
 static void send_and_expect(struct child *c, const char *line, const char *wanted)
 {
-	tell_child(c, line);
+	send_to_child(c, line);
 	expect(c, wanted);
 }
 
@@ -85,7 +85,7 @@ static bool begin(const char *kind, bool kernels_own, const char *shape)
 
 	snprintf(argument, sizeof argument, "fifo %s %s", kind, shape);
 	*owner = start_child(kernels_own ? "kernels" : "proxy", argument);
-	said = hear_child(owner);
+	said = receive_from_child(owner);
 	if (strncmp(said, "failed 4 ", 9) == 0) {
 		finish(owner);
 		return false;
@@ -244,9 +244,9 @@ static void kill_the_proxy(void)
 	send_and_expect(&t.proxy, "serve", "serving");
 	send_and_expect(&t.kernels, "start 2 0 1000000000 20000 2", "started");
 	shoot(&t.proxy);
-	tell_child(&t.kernels, "wait");
+	send_to_child(&t.kernels, "wait");
 	snprintf(wanted, sizeof wanted, "code %u %s", GPUL_FIFO_CODE_PEER_GONE, owned ? "OWNER_DIED" : "PEER_DIED");
-	const char *said = hear_child(&t.kernels);
+	const char *said = receive_from_child(&t.kernels);
 
 	if (strncmp(said, "result 2 pushed ", 16) != 0 || !strstr(said, wanted))
 		fail_msg("unexpected reply of the kernels' process: %s", said);
@@ -270,8 +270,8 @@ static void kill_the_kernels(void)
 	send_and_expect(&t.proxy, "ended", wanted);
 	snprintf(wanted, sizeof wanted, "stopped %d %d", GPUL_ESYS, EPIPE);
 	send_and_expect(&t.proxy, "stop", wanted);
-	tell_child(&t.proxy, "checked");
-	assert_non_null(strstr(hear_child(&t.proxy), "wrong 0 "));
+	send_to_child(&t.proxy, "checked");
+	assert_non_null(strstr(receive_from_child(&t.proxy), "wrong 0 "));
 	finish(&t.proxy);
 }
 
@@ -301,11 +301,11 @@ static void expect_false_headers_refused(struct child *victim)
 		const char *said;
 
 		snprintf(line, sizeof line, "corrupt %d", i);
-		tell_child(t.owner, line);
-		if (strcmp(hear_child(t.owner), "no more") == 0)
+		send_to_child(t.owner, line);
+		if (strcmp(receive_from_child(t.owner), "no more") == 0)
 			break;
-		tell_child(victim, "open");
-		said = hear_child(victim);
+		send_to_child(victim, "open");
+		said = receive_from_child(victim);
 		if (strncmp(said, "failed 3 ", 9) != 0)  /* GPUL_EFORMAT */
 			fail_msg("false header %d: %s", i, said);
 		send_and_expect(t.owner, "restore", "restored");

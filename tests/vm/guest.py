@@ -157,7 +157,7 @@ class Guest:
     def start(self, script, timeout_s=RUN_S):
         """Run a bash script in the background; several can run at a time."""
         self.n_jobs += 1
-        env = {name: value for name, value in os.environ.items() if name.startswith(("GPULOAD_", "ASAN_", "UBSAN_", "LSAN_"))}
+        env = {name: value for name, value in os.environ.items() if name.startswith(("GPULOAD_", "ASAN_", "UBSAN_", "LSAN_", "TSAN_"))}
         with open(f"{self.share}/{self.n_jobs}.sh", "w", encoding="utf-8") as f:
             f.write(f"cd {ROOT!r}\n" + "".join(f"export {n}={v!r}\n" for n, v in env.items()) + script)
         with contextlib.suppress(BrokenPipeError):  # a guest that has ended: wait() reports it

@@ -133,7 +133,7 @@ static gpul_status check_kernel_state(const struct run *run, uint64_t idle_since
 {
 	const struct fifo_bench *b = run->b;
 	const uint32_t code = gpul_fifo_aborted(b->fifo);
-	const char *signal = stop_asked();
+	const char *signal = stop_requested();
 	CUresult r;
 
 	if (code)

@@ -13,14 +13,14 @@ GPUL_EMBED(fifo_put_ptx, "cli/kernels/fifo_put.ptx");
 
 /* ---- the socket ------------------------------------------------------------------------------- */
 
-gpul_status fifo_put_tell(const struct fifo_put_end *e, const void *bytes, size_t n_bytes, gpul_error *err)
+gpul_status fifo_put_send(const struct fifo_put_end *e, const void *bytes, size_t n_bytes, gpul_error *err)
 {
 	if (send(e->socket, bytes, n_bytes, MSG_NOSIGNAL) == (ssize_t)n_bytes)
 		return GPUL_OK;
 	return gpul_fail(err, GPUL_ESYS, EPIPE, "the other process has ended");
 }
 
-gpul_status fifo_put_hear(const struct fifo_put_end *e, void *out, size_t n_bytes, gpul_error *err)
+gpul_status fifo_put_receive(const struct fifo_put_end *e, void *out, size_t n_bytes, gpul_error *err)
 {
 	const int timeout_ms = (int)(e->ask->timeout_ns / 1000000) + FIFO_PUT_GRACE_MS;
 	const gpul_status st = stop_wait(e->socket, timeout_ms, err);
@@ -31,8 +31,8 @@ gpul_status fifo_put_hear(const struct fifo_put_end *e, void *out, size_t n_byte
 	n = recv(e->socket, out, n_bytes, MSG_DONTWAIT);
 	if (n == (ssize_t)n_bytes)
 		return GPUL_OK;
-	if (n < 0 && stop_asked())
-		return gpul_fail(err, GPUL_ESYS, EINTR, "ended by %s", stop_asked());
+	if (n < 0 && stop_requested())
+		return gpul_fail(err, GPUL_ESYS, EINTR, "ended by %s", stop_requested());
 	if (n < 0 && errno == EAGAIN)
 		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the other process has not answered for %d s", timeout_ms / 1000);
 	return gpul_fail(err, GPUL_ESYS, EPIPE, "the other process has ended");
@@ -40,13 +40,13 @@ gpul_status fifo_put_hear(const struct fifo_put_end *e, void *out, size_t n_byte
 
 gpul_status fifo_put_say(const struct fifo_put_end *e, char letter, gpul_error *err)
 {
-	return fifo_put_tell(e, &letter, 1, err);
+	return fifo_put_send(e, &letter, 1, err);
 }
 
 gpul_status fifo_put_expect(const struct fifo_put_end *e, char letter, gpul_error *err)
 {
 	char heard = 0;
-	const gpul_status st = fifo_put_hear(e, &heard, 1, err);
+	const gpul_status st = fifo_put_receive(e, &heard, 1, err);
 
 	if (!st && heard != letter)
 		return gpul_fail(err, GPUL_EFORMAT, heard, "the other process says 0x%x: expected '%c'", heard, letter);

@@ -73,7 +73,7 @@ void fifo_put_end_close(struct fifo_put_end *e);
  * @n_bytes  their number
  * Errors  GPUL_ESYS native = EPIPE: the other process has ended
  * Threads the main thread */
-gpul_status fifo_put_tell(const struct fifo_put_end *e, const void *bytes, size_t n_bytes, gpul_error *err);
+gpul_status fifo_put_send(const struct fifo_put_end *e, const void *bytes, size_t n_bytes, gpul_error *err);
 
 /** Receive exactly n bytes within the request's time.
  *
@@ -82,13 +82,13 @@ gpul_status fifo_put_tell(const struct fifo_put_end *e, const void *bytes, size_
  * @n_bytes  their number
  * Errors  GPUL_ESYS native = EPIPE: the other process has ended; EINTR: a signal; ETIMEDOUT
  * Threads the main thread */
-gpul_status fifo_put_hear(const struct fifo_put_end *e, void *out, size_t n_bytes, gpul_error *err);
+gpul_status fifo_put_receive(const struct fifo_put_end *e, void *out, size_t n_bytes, gpul_error *err);
 
 /** Send one letter of the dialogue.
  *
  * @e       an end
  * @letter  as drawn above
- * Errors  as fifo_put_tell()
+ * Errors  as fifo_put_send()
  * Threads the main thread */
 gpul_status fifo_put_say(const struct fifo_put_end *e, char letter, gpul_error *err);
 
@@ -96,7 +96,7 @@ gpul_status fifo_put_say(const struct fifo_put_end *e, char letter, gpul_error *
  *
  * @e       an end
  * @letter  as drawn above
- * Errors  as fifo_put_hear(); GPUL_EFORMAT another letter
+ * Errors  as fifo_put_receive(); GPUL_EFORMAT another letter
  * Threads the main thread */
 gpul_status fifo_put_expect(const struct fifo_put_end *e, char letter, gpul_error *err);
 

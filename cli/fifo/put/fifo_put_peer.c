@@ -34,12 +34,12 @@ static gpul_status wait_for_parent(struct peer *p, gpul_error *err)
 	if (st)
 		return st;
 	snprintf(address, sizeof address, "%s", gpul_rdma_listener_address(p->listener));
-	st = fifo_put_tell(e, address, sizeof address, err);
+	st = fifo_put_send(e, address, sizeof address, err);
 	st = st ? st : gpul_rdma_accept(p->listener, (int)(e->ask->timeout_ns / 1000000) + FIFO_PUT_GRACE_MS, &e->conn, err);
 	st = st ? st : gpul_rdma_offer(e->region, (uintptr_t)gpul_mem_cpu(e->data),
 				       (uint64_t)e->ask->blocks * e->ask->puts * fifo_put_stride(e->ask), &offers[0], err);
 	st = st ? st : gpul_rdma_offer(p->step_region, (uintptr_t)gpul_mem_cpu(e->words), e->ask->blocks * sizeof(uint64_t), &offers[1], err);
-	return st ? st : fifo_put_tell(e, offers, sizeof offers, err);
+	return st ? st : fifo_put_send(e, offers, sizeof offers, err);
 }
 
 static gpul_status launch_kernel(struct peer *p, gpul_error *err)

@@ -102,10 +102,10 @@ static gpul_status connect_child(struct sending *s, gpul_error *err)
 	char address[FIFO_PUT_ADDRESS_BYTES];
 	gpul_rdma_remote offers[2];
 	gpul_rdma_device_info info;
-	gpul_status st = fifo_put_hear(e, address, sizeof address, err);
+	gpul_status st = fifo_put_receive(e, address, sizeof address, err);
 
 	st = st ? st : gpul_rdma_connect(e->rdma, address, (int)(e->ask->timeout_ns / 1000000) + FIFO_PUT_GRACE_MS, &e->conn, err);
-	st = st ? st : fifo_put_hear(e, offers, sizeof offers, err);
+	st = st ? st : fifo_put_receive(e, offers, sizeof offers, err);
 	if (st)
 		return st;
 	gpul_rdma_about(e->rdma, &info);
@@ -189,12 +189,12 @@ static gpul_status wait_for_kernel(struct sending *s, gpul_error *err)
 	const gpul_driver *drv = s->end.drv;
 	CUresult r;
 
-	while ((r = drv->cuStreamQuery(s->end.stream)) == CUDA_ERROR_NOT_READY && !stop_asked())
+	while ((r = drv->cuStreamQuery(s->end.stream)) == CUDA_ERROR_NOT_READY && !stop_requested())
 		nanosleep(&pause, NULL);
 	if (r == CUDA_ERROR_NOT_READY) {
 		gpul_fifo_abort(s->fifo, GPUL_FIFO_CODE_STOPPED);  /* end the kernel's waits, so that the kernel ends */
 		(void)drv->cuStreamSynchronize(s->end.stream);
-		return gpul_fail(err, GPUL_ESYS, EINTR, "ended by %s", stop_asked());
+		return gpul_fail(err, GPUL_ESYS, EINTR, "ended by %s", stop_requested());
 	}
 	return gpul_cu_status(drv, err, r, "cuStreamQuery(stream)");
 }

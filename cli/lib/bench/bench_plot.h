@@ -44,7 +44,7 @@ void plot_note(struct plot_panel *p, uint64_t bytes, double value);
 double plot_x(const struct plot_panel *p, uint64_t bytes);
 double plot_y(const struct plot_panel *p, double value);
 
-/* Append the begin of a file with a headline: the command, which begins it, and the title of the file, which may contain any characters. */
+/* Append the start of a file with a headline: the command, and the title of the file, which may contain any characters. */
 void plot_begin(struct out *o, int width, int height, const char *command, const char *title, const char *style);
 
 /* Append the frame with its titles, a line for each power of 10, and the sizes below it, of which those too near the one before are left

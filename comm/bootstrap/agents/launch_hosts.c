@@ -83,7 +83,7 @@ static void keep_time(struct hosts_launch *h)
 	const uint64_t now = gpul_clock_ns();
 
 	for (int i = 0; i < h->n_parts; i++)
-		if (is_open(&h->parts[i]) && h->parts[i].ready && now - h->parts[i].heard_ns > (uint64_t)LAUNCH_SILENCE_MS * 1000000)
+		if (is_open(&h->parts[i]) && h->parts[i].ready && now - h->parts[i].received_ns > (uint64_t)LAUNCH_SILENCE_MS * 1000000)
 			gpul_hosts_lose(h, &h->parts[i], "no longer answers");
 	if (now - h->beat_ns < (uint64_t)LAUNCH_BEAT_MS * 1000000)
 		return;
@@ -111,13 +111,13 @@ static void wait_and_handle(struct hosts_launch *h, int most_ms)
 			if (fds[2 + 2 * i].revents)
 				hear_agent(&h->parts[i]);
 			if (fds[1 + 2 * i].revents && is_open(&h->parts[i]))
-				gpul_hosts_hear(h, &h->parts[i]);
+				gpul_hosts_receive(h, &h->parts[i]);
 		}
 		/* Time during which this launcher's own output was blocked does not count as
 		 * silence of a host. */
 		for (int i = 0; i < h->n_parts; i++)
-			if (h->parts[i].heard_ns < before)
-				h->parts[i].heard_ns += gpul_clock_ns() - before;
+			if (h->parts[i].received_ns < before)
+				h->parts[i].received_ns += gpul_clock_ns() - before;
 		if (fds[0].revents)
 			hear_signals(h);
 	}
@@ -143,7 +143,7 @@ static gpul_status start_parts(struct hosts_launch *h, gpul_error *err)
 		p->here = gpul_agent_is_here(p->name);
 		st = gpul_agent_start(o, p->name, p->here, &h->l.mask_before, &p->agent, err);
 		p->in.fd = p->agent.from;
-		p->heard_ns = gpul_clock_ns();
+		p->received_ns = gpul_clock_ns();
 		if (!st)
 			(void)gpul_frame_write(p->agent.to, FRAME_ASK, 0, interface, strlen(interface), false);
 	}

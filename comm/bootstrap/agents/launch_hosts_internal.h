@@ -22,7 +22,7 @@ struct host_part {
 	struct agent agent;
 	struct frame_reader in;
 	bool greeted, ready, done, lost;
-	uint64_t heard_ns;
+	uint64_t received_ns;
 	size_t n_held;       /* what the agent wrote to standard error before the part answered */
 	char held[HELD_BYTES];
 	char address[GPUL_COMM_ADDRESS_BYTES], no_address[200];
@@ -52,12 +52,12 @@ void gpul_relay_held(struct host_part *p);
 /* The last line that was held, for a message; "": none. */
 void gpul_relay_last_line(const struct host_part *p, char *text, size_t text_bytes);
 
-/* ---- hear.c: what the parts report ---- */
+/* ---- receive.c: what the parts report ---- */
 
 /* Record what ended the launch, unless something has already. */
 void gpul_hosts_fail(struct hosts_launch *h, int exit_status, gpul_status status, int native, const char *text);
 /* Read what has arrived from a part, and handle it. */
-void gpul_hosts_hear(struct hosts_launch *h, struct host_part *p);
+void gpul_hosts_receive(struct hosts_launch *h, struct host_part *p);
 /* A host is lost: its ranks count as ended. */
 void gpul_hosts_lose(struct hosts_launch *h, struct host_part *p, const char *what);
 

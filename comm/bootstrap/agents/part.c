@@ -29,7 +29,7 @@ struct part {
 	bool reported[GPUL_COMM_MAX_RANKS];
 	char **argv;
 	struct frame_texts texts;        /* the payload of the JOB; argv points into it */
-	uint64_t heard_ns, beat_ns;
+	uint64_t received_ns, beat_ns;
 	bool alone;                      /* the launcher has ended: nobody reads the output of this
 					  * process */
 };
@@ -116,14 +116,14 @@ static bool take_job(struct part *p, size_t n_bytes)
 
 /* Read what has arrived, and handle each order up to a JOB; false: malformed, or the launcher
  * has ended. */
-static bool hear_launcher(struct part *p, bool *job)
+static bool receive_from_launcher(struct part *p, bool *job)
 {
 	struct frame_head head;
 	frame_got got;
 
 	if (!gpul_frame_fill(&p->orders))
 		return false;
-	p->heard_ns = gpul_clock_ns();
+	p->received_ns = gpul_clock_ns();
 	while ((got = gpul_frame_take(&p->orders, &head, p->payload)) == FRAME_GOT_ONE) {
 		switch (head.type) {
 		case FRAME_ASK:
@@ -259,9 +259,9 @@ static void wait_and_handle(struct part *p)
 		for (nfds_t i = 2; i < n; i++)
 			if (fds[i].revents)
 				(void)relay(p, of[i - 2].rank, of[i - 2].which);
-		if (fds[1].revents && !hear_launcher(p, &job))
+		if (fds[1].revents && !receive_from_launcher(p, &job))
 			lose_launcher(p);
-	} else if (!p->alone && gpul_clock_ns() - p->heard_ns > (uint64_t)LAUNCH_SILENCE_MS * 1000000) {
+	} else if (!p->alone && gpul_clock_ns() - p->received_ns > (uint64_t)LAUNCH_SILENCE_MS * 1000000) {
 		lose_launcher(p);
 	}
 	if (!p->alone && gpul_clock_ns() - p->beat_ns > (uint64_t)LAUNCH_BEAT_MS * 1000000) {
@@ -305,7 +305,7 @@ static bool await_job(struct part *p)
 	while (!job) {
 		struct pollfd ready = { .fd = p->orders.fd, .events = POLLIN };
 
-		if (poll(&ready, 1, LAUNCH_SILENCE_MS) <= 0 || !hear_launcher(p, &job))
+		if (poll(&ready, 1, LAUNCH_SILENCE_MS) <= 0 || !receive_from_launcher(p, &job))
 			return false;
 	}
 	return true;
@@ -334,7 +334,7 @@ gpul_status gpul_comm_launch_part(int *exit_status, gpul_error *err)
 	if (!p)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a launch");
 	p->l.failed = p->output = p->orders.fd = -1;
-	p->heard_ns = gpul_clock_ns();
+	p->received_ns = gpul_clock_ns();
 	(void)signal(SIGPIPE, SIG_IGN); /* start.c restores it for ranks */
 	for (int r = 0; r < GPUL_COMM_MAX_RANKS; r++)
 		p->pipes[r][0] = p->pipes[r][1] = -1;

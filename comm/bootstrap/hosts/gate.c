@@ -233,7 +233,7 @@ static gpul_status let_in_more(struct gate *g, gpul_error *err)
 	st = gpul_boot_poll(g->b, fds, (nfds_t)(2 + n_ranks + n_visitors), g->wait, (all & ~g->arrived) | g->awaited, err);
 	for (int i = 0; !st && i < n_ranks; i++)
 		if (fds[2 + i].revents)
-			gpul_boot_links_hear(g->b, ranks[i]);
+			gpul_boot_links_receive(g->b, ranks[i]);
 	/* From the last to the first, because a visitor that is done is removed from the list. */
 	for (int i = n_visitors - 1; !st && i >= 0; i--)
 		if (fds[2 + n_ranks + i].revents)

@@ -53,9 +53,9 @@ void gpul_boot_links_add(gpul_boot *b, int rank, int fd, struct boot_stream *str
 /* Send on a link; false: it cannot take the packet now, or has ended. */
 bool gpul_boot_links_send(gpul_boot *b, int rank, struct boot_head *head, const void *payload, size_t n_bytes);
 /* Pass on what this rank knows: the failure of the job, states, heartbeats.  The watch thread calls it every period. */
-void gpul_boot_links_tell(gpul_boot *b);
+void gpul_boot_links_notify(gpul_boot *b);
 /* Handle all that has arrived from a rank. */
-void gpul_boot_links_hear(gpul_boot *b, int rank);
+void gpul_boot_links_receive(gpul_boot *b, int rank);
 /* Write the sockets of the links, at most GPUL_COMM_MAX_RANKS, for poll(); returns their
  * number.  ranks: receives the rank of each socket. */
 int gpul_boot_links_poll(const gpul_boot *b, struct pollfd *fds, int *ranks);

@@ -20,7 +20,7 @@ enum { BEAT_MS = 100, LOST_MS = 8000, LEAST_LOST_MS = 1000, CLOSE_MS = 1000 };
 struct link {
 	int fd; /* -1: none */
 	struct boot_stream *stream;
-	uint64_t heard_ns, sent_ns;
+	uint64_t received_ns, sent_ns;
 	bool knows_failure;
 };
 
@@ -51,7 +51,7 @@ gpul_status gpul_boot_links_create(gpul_boot *b, gpul_error *err)
 
 void gpul_boot_links_add(gpul_boot *b, int rank, int fd, struct boot_stream *stream)
 {
-	b->links->to[rank] = (struct link){ .fd = fd, .stream = stream, .heard_ns = gpul_clock_ns() };
+	b->links->to[rank] = (struct link){ .fd = fd, .stream = stream, .received_ns = gpul_clock_ns() };
 	gpul_boot_stream_watch(stream, gpul_boot_lost_ms());
 }
 
@@ -139,7 +139,7 @@ static void take_packet(gpul_boot *b, int rank)
 	}
 }
 
-void gpul_boot_links_hear(gpul_boot *b, int rank)
+void gpul_boot_links_receive(gpul_boot *b, int rank)
 {
 	struct link *l = &b->links->to[rank];
 
@@ -149,7 +149,7 @@ void gpul_boot_links_hear(gpul_boot *b, int rank)
 
 		if (got == BOOT_GOT_NOTHING)
 			return;
-		l->heard_ns = gpul_clock_ns();
+		l->received_ns = gpul_clock_ns();
 		if (got == BOOT_GOT_PACKET) {
 			take_packet(b, rank);
 			continue;
@@ -277,12 +277,12 @@ static bool find_record(const gpul_boot *b, struct roster_record *out)
  * fill its socket buffer. */
 static bool is_due(const struct link *l, uint64_t now, bool changed)
 {
-	const uint64_t silence = now - l->heard_ns, pause = silence / 4, least = (uint64_t)BEAT_MS * 1000000;
+	const uint64_t silence = now - l->received_ns, pause = silence / 4, least = (uint64_t)BEAT_MS * 1000000;
 
 	return changed ? silence < 10 * least : now - l->sent_ns >= (pause > least ? pause : least);
 }
 
-void gpul_boot_links_tell(gpul_boot *b)
+void gpul_boot_links_notify(gpul_boot *b)
 {
 	const uint64_t now = gpul_clock_ns();
 	const bool changed = has_changed(b);

@@ -88,7 +88,7 @@ struct capture_point {           /* where an event was recorded */
 	struct node_list nodes;
 };
 
-/* ---- stream_cu_graph.c: the caller holds the lock -------------------------------------------------- */
+/* ---- cu_stream_graph.c: the caller holds the lock -------------------------------------------------- */
 
 /* Add a node unless the list has it; data NULL: all bytes are 0.  False: out of memory. */
 bool soft_nodes_add(struct node_list *list, struct node *node, const CUgraphEdgeData *data);
@@ -142,7 +142,7 @@ void soft_capture_forget(struct event *e);           /* the event is destroyed, 
 /* Change the calling thread's mode, and return the mode before. */
 CUstreamCaptureMode soft_capture_exchange_mode(CUstreamCaptureMode mode);
 
-/* ---- stream_cu_event_node.c: the caller holds the lock --------------------------------------------- */
+/* ---- cu_stream_event_node.c: the caller holds the lock --------------------------------------------- */
 
 /* Create the work of a node that records an event, or waits for it.  The event exists at least as long as the work. */
 CUresult soft_event_record_work(struct event *e, struct op **out);

@@ -42,7 +42,7 @@ static void half_of_the_window_is_for_grants(void **state)
 
 	(void)state;
 	assert_int_equal(gpul_comm_grants_free_bytes(&desc), SLOT);
-	gpul_comm_grants_asked(g, 0, 0, 8);
+	gpul_comm_grants_requested(g, 0, 0, 8);
 	assert_int_equal(grant_all(g), 2);
 	assert_int_equal(gpul_comm_grants_granted(g, 0, 0), 2);
 	assert_int_equal(gpul_comm_grants_in_flight(g), 2 * SLOT);
@@ -58,7 +58,7 @@ static void a_window_of_a_byte_is_one_of_two_slots(void **state)
 
 	(void)state;
 	for (unsigned r = 0; r < 5; r++)
-		gpul_comm_grants_asked(g, r, 0, 1);
+		gpul_comm_grants_requested(g, r, 0, 1);
 	assert_int_equal(grant_all(g), 1);
 	gpul_comm_grants_destroy(g);
 }
@@ -69,8 +69,8 @@ static void senders_get_slots_in_turn(void **state)
 	uint64_t tails[2] = { 0, 0 };
 
 	(void)state;
-	gpul_comm_grants_asked(g, 0, 0, 8);
-	gpul_comm_grants_asked(g, 1, 0, 8);
+	gpul_comm_grants_requested(g, 0, 0, 8);
+	gpul_comm_grants_requested(g, 1, 0, 8);
 	for (int i = 0; i < 6; i++) {
 		(void)grant_all(g);
 		for (unsigned r = 0; r < 2; r++)
@@ -85,12 +85,12 @@ static void steps_that_came_without_a_grant_use_none(void **state)
 	gpul_comm_grants *g = create(2, 1, 4 * SLOT);
 
 	(void)state;
-	gpul_comm_grants_asked(g, 0, 0, 3);
+	gpul_comm_grants_requested(g, 0, 0, 3);
 	gpul_comm_grants_arrived(g, 0, 0, 3);
 	(void)grant_all(g);
 	assert_int_equal(gpul_comm_grants_in_flight(g), 0);
 	gpul_comm_grants_arrived(g, 0, 0, 10);  /* seven more steps, which were not requested */
-	gpul_comm_grants_asked(g, 0, 0, 11);
+	gpul_comm_grants_requested(g, 0, 0, 11);
 	assert_int_equal(grant_all(g), 1);
 	assert_int_equal(gpul_comm_grants_granted(g, 0, 0), 11);
 	assert_int_equal(gpul_comm_grants_in_flight(g), SLOT);
@@ -103,14 +103,14 @@ static void a_dead_sender_frees_what_it_holds(void **state)
 	gpul_comm_grants *g = create(2, 1, 4 * SLOT);
 
 	(void)state;
-	gpul_comm_grants_asked(g, 0, 0, 5);
+	gpul_comm_grants_requested(g, 0, 0, 5);
 	assert_int_equal(grant_all(g), 2);
-	gpul_comm_grants_asked(g, 1, 0, 2);
+	gpul_comm_grants_requested(g, 1, 0, 2);
 	assert_int_equal(grant_all(g), 0);
 	gpul_comm_grants_leave(g, 0);
 	assert_int_equal(grant_all(g), 2);
 	assert_int_equal(gpul_comm_grants_granted(g, 1, 0), 2);
-	gpul_comm_grants_asked(g, 0, 0, 8);
+	gpul_comm_grants_requested(g, 0, 0, 8);
 	gpul_comm_grants_arrived(g, 1, 0, 2);
 	assert_int_equal(grant_all(g), 0);
 	gpul_comm_grants_destroy(g);
@@ -122,9 +122,9 @@ static void a_sender_that_stands_still_does_not_stop_the_others(void **state)
 
 	(void)state;
 	gpul_comm_grants_tick(g, 1000);
-	gpul_comm_grants_asked(g, 0, 0, 8);
+	gpul_comm_grants_requested(g, 0, 0, 8);
 	assert_int_equal(grant_all(g), 2);
-	gpul_comm_grants_asked(g, 1, 0, 1);
+	gpul_comm_grants_requested(g, 1, 0, 1);
 	assert_int_equal(grant_all(g), 0);
 	gpul_comm_grants_tick(g, 1100);
 	assert_int_equal(grant_all(g), 1);
@@ -137,12 +137,12 @@ static void absurd_words_do_no_harm(void **state)
 	gpul_comm_grants *g = create(2, 2, 4 * SLOT);
 
 	(void)state;
-	gpul_comm_grants_asked(g, 0, 1, UINT64_MAX);
+	gpul_comm_grants_requested(g, 0, 1, UINT64_MAX);
 	(void)grant_all(g);
-	gpul_comm_grants_asked(g, 0, 1, 3);
+	gpul_comm_grants_requested(g, 0, 1, 3);
 	gpul_comm_grants_arrived(g, 0, 1, UINT64_MAX / 2);
 	gpul_comm_grants_arrived(g, 0, 0, UINT64_MAX);
-	gpul_comm_grants_asked(g, 1, 0, 1);
+	gpul_comm_grants_requested(g, 1, 0, 1);
 	gpul_comm_grants_leave(g, 0);
 	assert_int_equal(grant_all(g), 1);
 	gpul_comm_grants_destroy(g);
@@ -214,9 +214,9 @@ static void receiver_turn(struct sim *s, unsigned route, unsigned block, struct 
 {
 	unsigned r, b;
 
-	if (c->asks > gpul_comm_grants_asked_for(s->g, route, block) || gpul_comm_grants_watches(s->g, route, block))
+	if (c->asks > gpul_comm_grants_requested_for(s->g, route, block) || gpul_comm_grants_watches(s->g, route, block))
 		gpul_comm_grants_arrived(s->g, route, block, c->tail);
-	gpul_comm_grants_asked(s->g, route, block, c->asks);
+	gpul_comm_grants_requested(s->g, route, block, c->asks);
 	while (gpul_comm_grants_next(s->g, &r, &b))
 		assert_true(gpul_comm_grants_granted(s->g, r, b) <= s->channels[r][b].posted);
 	c->granted = gpul_comm_grants_granted(s->g, route, block);

@@ -3,7 +3,7 @@
 
 - The archive defines each call that the CUDA headers here declare.
 - Each libcudart.so.N defines what NVIDIA's library of that version exports, where that is installed, with the same symbol version.
-- scripts/runtime_calls.py, run on the headers here, would change neither refused_internal.h nor docs/runtime-calls.md.
+- scripts/runtime_calls.py, run on the headers here, would change neither rt_refused_internal.h nor docs/runtime-calls.md.
 - A refused call returns cudaErrorNotSupported.
 """
 import ctypes, glob, os, re, subprocess, sys, tempfile, unittest

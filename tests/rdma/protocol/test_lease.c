@@ -47,7 +47,7 @@ static void gives_up_a_silent_peer_after_the_limit(void **state)
 
 	(void)state;
 	for (; now < START + 20 * (uint64_t)SECOND; now += SECOND / 2) {
-		gpul_rdma_lease_heard(&l, now);
+		gpul_rdma_lease_received(&l, now);
 		gpul_rdma_lease_tick(&l, now);
 		assert_false(is_expired(&l, now));
 	}
@@ -88,9 +88,9 @@ static void does_not_count_the_time_in_which_this_process_was_stopped(void **sta
 	assert_true(gpul_rdma_lease_beat_due(&l, now));
 	assert_int_equal(l.last_heard_ns, now - SECOND);
 	assert_true(is_expired(&l, now + 7 * (uint64_t)SECOND + 1));
-	gpul_rdma_lease_heard(&l, now + SECOND);
+	gpul_rdma_lease_received(&l, now + SECOND);
 	gpul_rdma_lease_tick(&l, now + SECOND);
-	gpul_rdma_lease_heard(&l, now + 60 * (uint64_t)SECOND);
+	gpul_rdma_lease_received(&l, now + 60 * (uint64_t)SECOND);
 	gpul_rdma_lease_tick(&l, now + 60 * (uint64_t)SECOND);  /* heard first: never later than now */
 	assert_int_equal(l.last_heard_ns, now + 60 * (uint64_t)SECOND);
 }
@@ -100,7 +100,7 @@ static void ignores_a_time_that_goes_back(void **state)
 	gpul_rdma_lease l = gpul_rdma_lease_begin(8000, 8000, START);
 
 	(void)state;
-	gpul_rdma_lease_heard(&l, START - 1);
+	gpul_rdma_lease_received(&l, START - 1);
 	gpul_rdma_lease_tick(&l, START - 1);
 	assert_int_equal(l.last_heard_ns, START);
 	assert_int_equal(l.last_tick_ns, START);

@@ -40,14 +40,14 @@ struct end {
 
 /* ---- the socket between the processes ------------------------------------------------------ */
 
-static gpul_status tell_peer(const struct end *e, const void *what, size_t n_bytes, gpul_error *err)
+static gpul_status send_to_peer(const struct end *e, const void *what, size_t n_bytes, gpul_error *err)
 {
 	if (write(e->socket, what, n_bytes) == (ssize_t)n_bytes)
 		return GPUL_OK;
 	return gpul_fail(err, GPUL_ESYS, EPIPE, "the other process has ended");
 }
 
-static gpul_status hear_peer(const struct end *e, void *out, size_t n_bytes, gpul_error *err)
+static gpul_status receive_peer(const struct end *e, void *out, size_t n_bytes, gpul_error *err)
 {
 	if (read(e->socket, out, n_bytes) == (ssize_t)n_bytes)
 		return GPUL_OK;
@@ -142,19 +142,19 @@ static gpul_status connect_ends(struct end *e, gpul_error *err)
 	gpul_status st;
 
 	if (e->sender) {
-		st = hear_peer(e, address, sizeof address, err);
+		st = receive_peer(e, address, sizeof address, err);
 		st = st ? st : gpul_rdma_connect(e->rdma, address, timeout_ms, &e->conn, err);
 	} else {
 		st = gpul_rdma_listen(e->rdma, "127.0.0.1:0", &e->listener, err);
 		if (!st)
 			snprintf(address, sizeof address, "%s", gpul_rdma_listener_address(e->listener));
-		st = st ? st : tell_peer(e, address, sizeof address, err);
+		st = st ? st : send_to_peer(e, address, sizeof address, err);
 		st = st ? st : gpul_rdma_accept(e->listener, timeout_ms, &e->conn, err);
 	}
 	st = st ? st : gpul_rdma_offer(e->data_region, (uintptr_t)gpul_mem_cpu(e->data), gpul_mem_about(e->data)->bytes, &mine[0], err);
 	st = st ? st : gpul_rdma_offer(e->step_region, (uintptr_t)gpul_mem_cpu(e->steps), gpul_mem_about(e->steps)->bytes, &mine[1], err);
-	st = st ? st : tell_peer(e, mine, sizeof mine, err);
-	st = st ? st : hear_peer(e, theirs, sizeof theirs, err);
+	st = st ? st : send_to_peer(e, mine, sizeof mine, err);
+	st = st ? st : receive_peer(e, theirs, sizeof theirs, err);
 	if (st)
 		return st;
 	e->to = theirs[0];
@@ -230,9 +230,9 @@ static gpul_status run_kernel(struct end *e, struct way_report *out, gpul_error 
 static gpul_status meet_at_end(const struct end *e, gpul_error *err)
 {
 	char done = 'd';
-	const gpul_status st = tell_peer(e, &done, 1, err);
+	const gpul_status st = send_to_peer(e, &done, 1, err);
 
-	return st ? st : hear_peer(e, &done, 1, err);
+	return st ? st : receive_peer(e, &done, 1, err);
 }
 
 static void close_end(struct end *e)

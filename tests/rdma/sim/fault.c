@@ -198,7 +198,7 @@ void socket_event(struct sim *s, const struct future *f)
 		tick_lease(s, e);
 		return;
 	case SOCKET_BEAT:
-		gpul_rdma_lease_heard(&e->lease, s->now);
+		gpul_rdma_lease_received(&e->lease, s->now);
 		return;
 	case SOCKET_FAILED:
 		why = *gpul_rdma_link_failed(s->ends[!f->end].link);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Fail unless libcuda-soft.so exports every call of the driver API, and each of its lists agrees with it.
 
-- It exports exactly the calls of calls_internal.h (implemented) and refused_internal.h, where cuGetProcAddress finds them.
-- scripts/driver_calls.py, run on the CUDA headers here, would change neither refused_internal.h nor docs/driver-calls.md: so the
+- It exports exactly the calls of cu_calls_internal.h (implemented) and cu_refused_internal.h, where cuGetProcAddress finds them.
+- scripts/driver_calls.py, run on the CUDA headers here, would change neither cu_refused_internal.h nor docs/driver-calls.md: so the
   driver exports what the headers declare, and the table in docs/ is correct.
 - Each call of cudaTypedefs.h has the interfaces of the same CUDA versions for cuGetProcAddress.
 
@@ -15,7 +15,7 @@ BUILD = os.path.abspath(os.environ.get("GPULOAD_BUILD", os.path.join(ROOT, "buil
 # gpuload's additions
 EXTRA = {"gpuloadSoftLastFault", "gpuloadSoftLastFaultLine", "gpuloadSoftNameImages", "gpuloadSoftPrintFaults", "gpuloadSoftFinishTools",
          "gpuloadSoftForgetMemory", "gpuloadSoftDescribeDevice", "gpuloadSoftCheckTools"}
-GENERATED = ["softcuda/api/cu_refused_internal.h", "docs/driver-calls.md"]
+GENERATED = ["softcuda/api/cu_cu_refused_internal.h", "docs/driver-calls.md"]
 
 
 def exported():
@@ -37,7 +37,7 @@ def listed(name, n_columns_behind):
 def versions_of_lists():
     """{(call, for per-thread default streams): the CUDA versions of its interfaces}, as cuGetProcAddress knows them"""
     versions = {}
-    for name in "calls_internal.h", "refused_internal.h":
+    for name in "cu_calls_internal.h", "cu_refused_internal.h":
         with open(os.path.join(ROOT, "softcuda/api", name), encoding="utf-8") as f:
             text = f.read().replace("\\\n", " ")
         for kind, call, since in re.findall(r"\b(CALL|PTDS)\(\s*(cu\w+),\s*(\d+),", text):
@@ -74,9 +74,9 @@ def include_folder():
 
 
 def differences():
-    have, done, refused = exported(), listed("calls_internal.h", 0), listed("refused_internal.h", 1)
+    have, done, refused = exported(), listed("cu_calls_internal.h", 0), listed("cu_refused_internal.h", 1)
     want = done | refused | EXTRA
-    yield from (f"{s} is exported, but neither calls_internal.h nor refused_internal.h lists it" for s in sorted(have - want))
+    yield from (f"{s} is exported, but neither cu_calls_internal.h nor cu_refused_internal.h lists it" for s in sorted(have - want))
     yield from (f"{s} is listed, but not exported" for s in sorted(want - have))
     yield from (f"{s} is both implemented and refused" for s in sorted(done & refused))
     if len(done) < 150 or len(refused) < 150:

@@ -22,7 +22,7 @@ static CUevent make_event(int peer)
 	return event;
 }
 
-static CUevent hear_event(int peer)
+static CUevent receive_event(int peer)
 {
 	CUipcEventHandle h;
 	CUevent event;
@@ -75,7 +75,7 @@ static void first_recorder(int peer)
 static void second_recorder(int peer)
 {
 	CUcontext ctx = init_process(0);
-	CUevent event = hear_event(peer);
+	CUevent event = receive_event(peer);
 	uint32_t *flag;
 	CUstream stream;
 
@@ -140,7 +140,7 @@ static void producer(int peer)
 static void consumer(int peer)
 {
 	CUcontext ctx = init_process(0);
-	CUevent event = hear_event(peer);
+	CUevent event = receive_event(peer);
 	CUipcMemHandle h;
 	CUdeviceptr word, copy;
 	CUstream stream;
@@ -186,7 +186,7 @@ static void slow_producer(int peer)
 static void impatient_consumer(int peer)
 {
 	CUcontext ctx = init_process(0);
-	CUevent event = hear_event(peer);
+	CUevent event = receive_event(peer);
 	CUstream stream;
 
 	await_turn(peer);
@@ -226,7 +226,7 @@ static void waiter_that_is_released(int peer)
 
 	setenv("GPULOAD_SOFT_QUIET", "1", 1);
 	init_process(0);
-	event = hear_event(peer);
+	event = receive_event(peer);
 	await_turn(peer);
 	must_be(cuEventQuery(event), CUDA_ERROR_NOT_READY);
 	must_ok(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -281,7 +281,7 @@ static void waiter_for_a_fault(int peer)
 	CUevent event;
 
 	init_process(0);
-	event = hear_event(peer);
+	event = receive_event(peer);
 	await_turn(peer);
 	must_be(cuEventSynchronize(event), CUDA_ERROR_UNKNOWN);
 	pass_turn(peer);

@@ -29,7 +29,7 @@ static unsigned word_at(CUdeviceptr p, size_t i)
 	return word;
 }
 
-static void tell_handle(int peer, CUdeviceptr p)
+static void send_handle(int peer, CUdeviceptr p)
 {
 	CUipcMemHandle h;
 
@@ -37,7 +37,7 @@ static void tell_handle(int peer, CUdeviceptr p)
 	send_bytes(peer, &h, sizeof h);
 }
 
-static CUdeviceptr hear_handle(int peer)
+static CUdeviceptr receive_handle(int peer)
 {
 	CUipcMemHandle h;
 	CUdeviceptr p;
@@ -54,7 +54,7 @@ static void owner_of_words(int peer)
 	CUcontext ctx = init_process(0);
 	CUdeviceptr p = filled(17, N_WORDS);
 
-	tell_handle(peer, p);
+	send_handle(peer, p);
 	await_turn(peer);
 	must(word_at(p, 0) == 18 && word_at(p, N_WORDS - 1) == 19);
 	if (on_software_driver())  /* undefined on NVIDIA's driver */
@@ -73,7 +73,7 @@ static void writer_of_words(int peer)
 	unsigned value = 18;
 
 	before = open_descriptors();
-	p = hear_handle(peer);
+	p = receive_handle(peer);
 	must(open_descriptors() == before);  /* no descriptor is open: a mapping does not need one */
 	must(word_at(p, 0) == 17 && word_at(p, N_WORDS - 1) == 17);
 	must_ok(cuMemGetAddressRange(&base, &bytes, p + 4));
@@ -113,9 +113,9 @@ static void owner_of_three(int peer)
 	must(capable == 1);
 	must_be(cuIpcGetMemHandle(&h, 0x1000), CUDA_ERROR_INVALID_VALUE);
 	must_be(cuIpcCloseMemHandle(small), CUDA_ERROR_INVALID_VALUE);
-	tell_handle(peer, small);
-	tell_handle(peer, next);
-	tell_handle(peer, third);
+	send_handle(peer, small);
+	send_handle(peer, next);
+	send_handle(peer, third);
 	await_turn(peer);
 	must(word_at(small, 0) == 1 && word_at(next, 0) == 22 && word_at(third, 0) == 3);
 	must_ok(cuMemFree(small));
@@ -164,7 +164,7 @@ static void handles_are_checked_counted_and_refused_in_their_own_process(void **
 static void owner_of_one(int peer)
 {
 	init_process(0);
-	tell_handle(peer, filled(5, 64));
+	send_handle(peer, filled(5, 64));
 	await_turn(peer);
 }
 
@@ -208,8 +208,8 @@ static void owner_that_exits(int peer)
 
 	init_process(0);
 	p = filled(6, 4096);
-	tell_handle(peer, p);
-	tell_handle(peer, filled(7, 4096));
+	send_handle(peer, p);
+	send_handle(peer, filled(7, 4096));
 	await_turn(peer);
 	must_ok(cuMemFree(p));
 	pass_turn(peer);
@@ -272,8 +272,8 @@ static void owner_of_a_running_kernel(int peer)
 	must_ok(cuMemAlloc(&seen, 4));
 	must_ok(cuMemcpyHtoD(flag, &zero, 4));
 	launch(get_kernel("spin"), 1, 32, stream, (void *[]){ &flag, &seen });
-	tell_handle(peer, flag);
-	tell_handle(peer, seen);
+	send_handle(peer, flag);
+	send_handle(peer, seen);
 	await_turn(peer);              /* the other process has raised the flag */
 	must_ok(cuStreamSynchronize(stream));
 	must_ok(cuMemcpyDtoH(&word, seen, 4));
@@ -284,7 +284,7 @@ static void owner_of_a_running_kernel(int peer)
 static void raiser_of_the_flag(int peer)
 {
 	CUcontext ctx = init_process(0);
-	CUdeviceptr flag = hear_handle(peer), seen = hear_handle(peer);
+	CUdeviceptr flag = receive_handle(peer), seen = receive_handle(peer);
 	unsigned raised = 99;
 
 	must_ok(cuMemcpyHtoD(flag, &raised, 4));

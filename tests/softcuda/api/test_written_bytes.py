@@ -169,7 +169,7 @@ class WrittenBytes(unittest.TestCase):
         self.works("cuMemFree_v2", p)
 
     def test_calls_with_32_bit_addresses_are_refused_and_write_nothing(self):
-        with open(f"{ROOT}/softcuda/api/refused_internal.h", encoding="utf-8") as f:
+        with open(f"{ROOT}/softcuda/api/cu_refused_internal.h", encoding="utf-8") as f:
             names = re.findall(r"(\w+), OLD_ADDRESSES\)", f.read())
         self.assertGreater(len(names), 35)
         for name in names:

@@ -1,4 +1,4 @@
-/* ask.c — query the owner of a name: the memory that it offers, and the attached peers. */
+/* ipc_request.c — query the owner of a name: the memory that it offers, and the attached peers. */
 #include "ipc/client_internal.h"
 
 #include <errno.h>
@@ -88,7 +88,7 @@ static bool wait_for_answer(int socket, const struct gpul_ipc_identity *owner, u
 	}
 }
 
-gpul_status gpul_ipc_ask(const char *name, int timeout_ms, gpul_ipc_share *out, gpul_error *err)
+gpul_status gpul_ipc_request(const char *name, int timeout_ms, gpul_ipc_share *out, gpul_error *err)
 {
 	struct wire_hello hello = { .head = gpul_ipc_wire_head(WIRE_HELLO),
 				    .intent = WIRE_QUERY };

@@ -1,6 +1,6 @@
-/* tell.h — messages on stderr. */
-#ifndef GPULOAD_CLI_LIB_TELL_H
-#define GPULOAD_CLI_LIB_TELL_H
+/* message.h — messages on stderr. */
+#ifndef GPULOAD_CLI_LIB_MESSAGE_H
+#define GPULOAD_CLI_LIB_MESSAGE_H
 
 #include "core/error.h"
 
@@ -8,13 +8,13 @@
  *
  * Control characters except newline and tab become '?', because a message may contain text from a file, and such text
  * must not control the terminal.  command NULL: "gpuload: ...".  One thread at a time. */
-void cli_tell(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void cli_message(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /** Make all messages name this command, which runs others: gpuload step runs a file as gpuload
  * run does. */
-void cli_tell_as(const char *command);
+void cli_message_as(const char *command);
 /** The command name that messages of `command` show. */
-const char *cli_tell_name(const char *command);
+const char *cli_message_name(const char *command);
 
 /** Print a compiler's messages on stderr, as the compiler wrote them.
  *
@@ -22,6 +22,6 @@ const char *cli_tell_name(const char *command);
  * @file  the file that was compiled
  * @err   NULL: the file was compiled.  Otherwise the failure; its text, the first of the
  *        errors, is replaced by a reference to the messages */
-void cli_tell_log(const char *log, const char *file, gpul_error *err);
+void cli_message_log(const char *log, const char *file, gpul_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* tell.c — write a message to stderr with control characters replaced. */
-#include "cli/lib/tell.h"
+/* message.c — write a message to stderr with control characters replaced. */
+#include "cli/lib/message.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,17 +8,17 @@
 
 static const char *shown_command;  /* NULL: the command that prints the message */
 
-void cli_tell_as(const char *command)
+void cli_message_as(const char *command)
 {
 	shown_command = command;
 }
 
-const char *cli_tell_name(const char *command)
+const char *cli_message_name(const char *command)
 {
 	return shown_command ? shown_command : command;
 }
 
-void cli_tell(const char *command, const char *fmt, ...)
+void cli_message(const char *command, const char *fmt, ...)
 {
 	char *text = NULL;
 	va_list args;
@@ -30,7 +30,7 @@ void cli_tell(const char *command, const char *fmt, ...)
 	for (char *p = text; n >= 0 && *p; p++)
 		if (((unsigned char)*p < ' ' && *p != '\n' && *p != '\t') || *p == 127)
 			*p = '?';
-	command = command ? cli_tell_name(command) : NULL;
+	command = command ? cli_message_name(command) : NULL;
 	fflush(stdout);
 	fprintf(stderr, "gpuload%s%s: %s\n", command ? " " : "", command ? command : "",
 		n < 0 ? "no memory for a message" : text);
@@ -38,7 +38,7 @@ void cli_tell(const char *command, const char *fmt, ...)
 		free(text);
 }
 
-void cli_tell_log(const char *log, const char *file, gpul_error *err)
+void cli_message_log(const char *log, const char *file, gpul_error *err)
 {
 	if (!log || !*log)
 		return;

@@ -1,4 +1,4 @@
-/* hear.c — handles what the parts report: readiness, output, ends of ranks; and
+/* receive.c — handles what the parts report: readiness, output, ends of ranks; and
  * the loss of a part. */
 #include "comm/bootstrap/agents/launch_hosts_internal.h"
 
@@ -156,13 +156,13 @@ static void explain_end(struct hosts_launch *h, struct host_part *p)
 	gpul_hosts_lose(h, p, text);
 }
 
-void gpul_hosts_hear(struct hosts_launch *h, struct host_part *p)
+void gpul_hosts_receive(struct hosts_launch *h, struct host_part *p)
 {
 	const bool open = gpul_frame_fill(&p->in);
 	struct frame_head head;
 	frame_got got = FRAME_GOT_NOTHING;
 
-	p->heard_ns = gpul_clock_ns();
+	p->received_ns = gpul_clock_ns();
 	if (!p->greeted && !take_greeting(h, p) && (open || p->lost))
 		return;
 	while (p->greeted && !p->lost && !p->done && (got = gpul_frame_take(&p->in, &head, h->payload)) == FRAME_GOT_ONE)

@@ -1,4 +1,4 @@
-/* stream_cu_graph.c — graphs and their nodes. */
+/* cu_stream_graph.c — graphs and their nodes. */
 #include "softcuda/api/stream/cu_graph_internal.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* stream_cu_event_node.c — the calls that make streams record events and wait for them, and the graph nodes that do the same.
+/* cu_stream_event_node.c — the calls that make streams record events and wait for them, and the graph nodes that do the same.
  *
  * A graph launch records events at the time of the call, as cuEventRecord does, and waits for the record that is newest at that
  * time. */

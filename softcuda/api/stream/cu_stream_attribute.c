@@ -1,4 +1,4 @@
-/* stream_cu_attribute.c — the attributes of streams.  They are hints for hardware that the interpreter does not have: they are checked, stored and
+/* cu_stream_attribute.c — the attributes of streams.  They are hints for hardware that the interpreter does not have: they are checked, stored and
  * returned. */
 #include "softcuda/api/stream/cu_queue_internal.h"
 
