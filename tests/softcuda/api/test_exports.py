@@ -15,7 +15,7 @@ BUILD = os.path.abspath(os.environ.get("GPULOAD_BUILD", os.path.join(ROOT, "buil
 # gpuload's additions
 EXTRA = {"gpuloadSoftLastFault", "gpuloadSoftLastFaultLine", "gpuloadSoftNameImages", "gpuloadSoftPrintFaults", "gpuloadSoftFinishTools",
          "gpuloadSoftForgetMemory", "gpuloadSoftDescribeDevice", "gpuloadSoftCheckTools"}
-GENERATED = ["softcuda/api/cu_cu_refused_internal.h", "docs/driver-calls.md"]
+GENERATED = ["softcuda/api/cu_refused_internal.h", "docs/driver-calls.md"]
 
 
 def exported():
