@@ -57,8 +57,7 @@ static gpul_status exchange(gpul_comm *c, const struct memory_offer *offers, con
 	return st;
 }
 
-/* Every rank completes the exchange, even one whose allocation or import failed, so that all
- * ranks return the same failure. */
+/* Every rank completes the exchange, even one whose allocation or import failed, so that all ranks return the same failure. */
 gpul_status gpul_comm_map_all(gpul_comm *c, const gpul_mem_desc *desc, const bool *wanted, gpul_mem **mine, gpul_mem **theirs,
 			      int timeout_ms, gpul_error *err)
 {
@@ -108,8 +107,7 @@ static gpul_status create_kind(gpul_comm *c, struct arena *arena, gpul_mem_kind 
 	return gpul_cu(c->drv, err, cuMemsetD8Async(gpul_mem_gpu(arena->mine), 0, c->sizes.arena_bytes, NULL));
 }
 
-/* Allocate the arenas that any pair of ranks needs; every rank allocates the same kinds.  All
- * of them are zeroed on return. */
+/* Allocate the arenas that any pair of ranks needs; every rank allocates the same kinds.  All of them are zeroed on return. */
 gpul_status gpul_comm_arenas_create(gpul_comm *c, int timeout_ms, gpul_error *err)
 {
 	uint8_t needs[2] = { 0, 0 }, all[GPUL_COMM_MAX_PEERS][2];

@@ -2,13 +2,11 @@
  *
  *     rank 3 ──waits for──> rank 2 ──waits for──> rank 1, whose kernels wait for no rank: rank 1 is the cause
  *
- * When a wait times out, the rank that it waited for is often innocent: it waits itself.  So
- * the rank whose wait times out first asks all ranks which rank their kernels wait for,
- * collects the answers for a while, and follows the chain.  A waiting kernel publishes a word
- * repeatedly (device/wait.cuh): a word that changes after the question belongs to a wait that
- * has not ended.  How long an answer takes is measured, not assumed: interpreted kernels on a
- * busy machine get little CPU time, so the ranks get a multiple of the longest time between two
- * words of their kernels. */
+ * When a wait times out, the rank that it waited for is often innocent: it waits itself.  So the rank whose wait times out first
+ * asks all ranks which rank their kernels wait for, collects the answers for a while, and follows the chain.  A waiting kernel
+ * publishes a word repeatedly (device/wait.cuh): a word that changes after the question belongs to a wait that has not ended.  How
+ * long an answer takes is measured, not assumed: interpreted kernels on a busy machine get little CPU time, so the ranks get a
+ * multiple of the longest time between two words of their kernels. */
 #include <stdio.h>
 #include <time.h>
 
@@ -25,9 +23,8 @@
 #define ANSWERS (1ull << 33)
 enum { GAP_SHIFT = 48, LONGEST_GAP_MS = 0xffff };
 
-/* The minimum and maximum time for answers: kernels write a word every 0.7 ms on a GPU;
- * interpreted ones may have to wait for the CPU.  A maximum is needed because the measured time
- * of a rank that waits only briefly includes the time between its waits. */
+/* The minimum and maximum time for answers: kernels write a word every 0.7 ms on a GPU; interpreted ones may have to wait for the
+ * CPU.  A maximum is needed because the measured time of a rank that waits only briefly includes the time between its waits. */
 enum { LEAST_MS = 300, MOST_MS = 3000, INTERPRETED_LEAST_MS = 1000, INTERPRETED_MOST_MS = 15 * 1000, GAPS = 8, NAP_MS = 5,
        LEAST_UNDELIVERED_MS = 500 };
 
@@ -44,9 +41,8 @@ static bool anyone_asks(const gpul_comm *c)
 	return false;
 }
 
-/* Two periods, because the longest gap of a period is known only at its end.  Both periods are
- * shorter than a time-out, so they lie within the wait that times out, and the time between two
- * waits is not measured. */
+/* Two periods, because the longest gap of a period is known only at its end.  Both periods are shorter than a time-out, so they lie
+ * within the wait that times out, and the time between two waits is not measured. */
 static void note_gap(gpul_comm *c, uint64_t gap_ns, uint64_t now)
 {
 	struct wait_watch *w = &c->waits;
@@ -160,9 +156,8 @@ static uint64_t patience_ms(const gpul_comm *c)
 	return ms < most ? ms : most;
 }
 
-/* Ask, and collect answers until all ranks of the chain wait or the time is over.  The time is
- * counted in sleeps, so that it does not advance while the whole machine is busy or suspended.
- * False: the communicator has failed meanwhile. */
+/* Ask, and collect answers until all ranks of the chain wait or the time is over.  The time is counted in sleeps, so that it does
+ * not advance while the whole machine is busy or suspended.  False: the communicator has failed meanwhile. */
 static bool ask_ranks(gpul_comm *c, int first, struct chain *end)
 {
 	const struct timespec nap = { .tv_nsec = NAP_MS * 1000 * 1000 };

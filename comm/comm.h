@@ -19,17 +19,15 @@
  * instantiation of a graph.  A communicator whose ranks share a process therefore loads all its kernels when it is created, and makes
  * no graphs; the program sets CUDA_MODULE_LOADING=EAGER before it opens the driver.  The software driver needs none of this.
  *
- * Calls of one communicator may use several streams.  They run one after another, in the order of the calls.  A stream may be destroyed
- * as soon as a call has returned.  Calls that are captured keep their order within one capture;
- * there is no ordering between them and calls outside of the capture: the program must order
- * the launches of its graphs and its other calls.  While a stream captures, in any mode, calls
- * on other streams are possible, and they are not captured.
+ * Calls of one communicator may use several streams.  They run one after another, in the order of the calls.  A stream may be
+ * destroyed as soon as a call has returned.  Calls that are captured keep their order within one capture; there is no ordering
+ * between them and calls outside of the capture: the program must order the launches of its graphs and its other calls.  While a
+ * stream captures, in any mode, calls on other streams are possible, and they are not captured.
  *
- * When the communicator has not been used for a second, the library's threads sleep most of the
- * time: together they wake some 20 times per second.  A call wakes them, and so does
- * gpul_comm_wait(); the launch of a graph with captured calls does not.  So after such a
- * pause, over the network, the calls of a graph may begin up to 150 ms late, unless
- * gpul_comm_wait() is called for the stream. */
+ * When the communicator has not been used for a second, the library's threads sleep most of the time: together they wake some 20
+ * times per second.  A call wakes them, and so does gpul_comm_wait(); the launch of a graph with captured calls does not.  So after
+ * such a pause, over the network, the calls of a graph may begin up to 150 ms late, unless gpul_comm_wait() is called for the
+ * stream. */
 #ifndef GPULOAD_COMM_COMM_H
 #define GPULOAD_COMM_COMM_H
 
@@ -98,9 +96,8 @@ typedef struct gpul_comm_options {
 gpul_status gpul_comm_create(const gpul_driver *drv, const gpul_comm_options *options, gpul_comm **out,
 			     gpul_error *err);
 /** Leave the job.  Waits until all ranks call it, because kernels of other ranks may still access this rank's memory; after a
- * failure it waits only for this rank's own kernels.  Over several hosts, failures travel by
- * way of rank 0: if a process dies after rank 0 has left, the other hosts do not learn of it,
- * but by then all ranks have called this.  NULL is fine; cannot fail. */
+ * failure it waits only for this rank's own kernels.  Over several hosts, failures travel by way of rank 0: if a process dies after
+ * rank 0 has left, the other hosts do not learn of it, but by then all ranks have called this.  NULL is fine; cannot fail. */
 void gpul_comm_destroy(gpul_comm *c);
 
 /* Properties; valid as long as c.  Any thread. */
@@ -117,8 +114,7 @@ typedef struct gpul_comm_path {
 	char reason[256];               /* why this transport, in one sentence */
 } gpul_comm_path;
 
-/* Get the path to a rank, 0 to size - 1; for the calling rank, the reason is "itself".  Any
- * thread. */
+/* Get the path to a rank, 0 to size - 1; for the calling rank, the reason is "itself".  Any thread. */
 void gpul_comm_path_to(const gpul_comm *c, int rank, gpul_comm_path *out);
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */

@@ -38,8 +38,7 @@ struct window {
 	bool mapped;                  /* all ranks map it */
 };
 
-/* The choice for calls of up to max_bytes; the last choice of a call also applies
- * to all larger sizes. */
+/* The choice for calls of up to max_bytes; the last choice of a call also applies to all larger sizes. */
 struct choice {
 	uint64_t max_bytes;
 	gpul_comm_algo algo;
@@ -53,8 +52,7 @@ struct arena {
 	gpul_mem *theirs[GPUL_COMM_MAX_PEERS];
 };
 
-/* The memory of another rank that this rank's proxy writes to, for each connection with
- * that rank. */
+/* The memory of another rank that this rank's proxy writes to, for each connection with that rank. */
 struct network_target {
 	struct network_memory {
 		gpul_rdma_remote data, steps, heads, asks, grants;
@@ -203,8 +201,7 @@ void gpul_comm_view_destroy(gpul_comm *c);
 gpul_status gpul_comm_view_upload(gpul_comm *c, gpul_error *err);
 
 /* ---- plan.c ---- */
-/* Read the table that the options or $GPULOAD_COMM_TABLE name, if any; before the ranks
- * exchange rank_info. */
+/* Read the table that the options or $GPULOAD_COMM_TABLE name, if any; before the ranks exchange rank_info. */
 gpul_status gpul_comm_choices_load(gpul_comm *c, gpul_error *err);
 /* Find the choices for the device of rank 0, the number of ranks and the transport; after the arenas are created. */
 gpul_status gpul_comm_choices_select(gpul_comm *c, gpul_error *err);
@@ -237,9 +234,8 @@ gpul_status gpul_comm_map_all(gpul_comm *c, const gpul_mem_desc *desc, const boo
 gpul_status gpul_comm_network_open(gpul_comm *c, int timeout_ms, gpul_error *err);
 gpul_status gpul_comm_network_create(gpul_comm *c, int timeout_ms, gpul_error *err);
 gpul_status gpul_comm_network_start(gpul_comm *c, gpul_error *err);
-/* If puts of this rank to a rank whose process runs have been unacknowledged for least_ms,
- * fail, and name both ranks. why: how this was noticed, for the text.  False: there is no such
- * rank. */
+/* If puts of this rank to a rank whose process runs have been unacknowledged for least_ms, fail, and name both ranks. why: how this
+ * was noticed, for the text.  False: there is no such rank. */
 bool gpul_comm_network_undelivered(gpul_comm *c, unsigned least_ms, enum gpul_comm_cause cause, const char *why);
 /* A kernel has waited too long: log what the proxy knows. */
 void gpul_comm_network_report(gpul_comm *c);
@@ -324,8 +320,7 @@ gpul_status gpul_comm_explain(gpul_comm *c, gpul_status st, const gpul_error *wh
 /* Handle a call that failed on this rank, while the other ranks go on without it: fail the
  * communicator, unless the caller only used a stream wrongly. */
 gpul_status gpul_comm_rank_failed(gpul_comm *c, const gpul_error *why, gpul_error *err);
-/* Return the result of a driver call that has waited for kernels; the kernels may have
- * ended early because of a failure. */
+/* Return the result of a driver call that has waited for kernels; the kernels may have ended early because of a failure. */
 gpul_status gpul_comm_awaited(gpul_comm *c, CUresult r, const char *call, gpul_error *err);
 
 /* ---- blame.c ---- */

@@ -1,5 +1,4 @@
-/* comm_view.c — the description of the communicator for the kernels of a rank, and the words that
- * they share with the CPU. */
+/* comm_view.c — the description of the communicator for the kernels of a rank, and the words that they share with the CPU. */
 #include <string.h>
 
 #include "comm/comm_internal.h"

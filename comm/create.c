@@ -26,10 +26,9 @@ static gpul_status check_options(const gpul_comm_options *o, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Sizes of channels: a slot is large enough that its copy takes longer than its fence and step;
- * the software driver's are small, because all its ranks share the machine's memory.  With a
- * network only the protocol Simple is used, and no call in one shot; few blocks suffice, and
- * each slot costs the CPUs a put and a credit, so slots are large. */
+/* Sizes of channels: a slot is large enough that its copy takes longer than its fence and step; the software driver's are small,
+ * because all its ranks share the machine's memory.  With a network only the protocol Simple is used, and no call in one shot; few
+ * blocks suffice, and each slot costs the CPUs a put and a credit, so slots are large. */
 static void choose_sizes(gpul_comm *c)
 {
 	const bool small = c->interprets;
@@ -67,8 +66,7 @@ static int left_ms(uint64_t deadline_ns)
 	return now < deadline_ns ? (int)((deadline_ns - now) / 1000000) : 0;
 }
 
-/* The steps of create that need the other ranks.  The time-out applies to all steps
- * together. */
+/* The steps of create that need the other ranks.  The time-out applies to all steps together. */
 static gpul_status join(gpul_comm *c, const gpul_comm_job *job, gpul_error *err)
 {
 	const int timeout_ms = c->options.create_timeout_ms;

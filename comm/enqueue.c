@@ -1,9 +1,8 @@
 /* enqueue.c — launches a kernel of the communicator on a stream. */
 #include "comm/comm_internal.h"
 
-/* The properties of a call's stream, queried once for each call.  A handle does not identify a
- * stream: a new stream may get the handle of a destroyed one, and the default streams of all
- * threads have the same handle. */
+/* The properties of a call's stream, queried once for each call.  A handle does not identify a stream: a new stream may get the
+ * handle of a destroyed one, and the default streams of all threads have the same handle. */
 struct call_stream {
 	CUstream handle;
 	unsigned long long id;        /* if has_id */
@@ -27,10 +26,9 @@ static gpul_status describe_stream(gpul_comm *c, CUstream stream, struct call_st
 	return GPUL_OK;
 }
 
-/* Calls of one communicator run one after another: if the last call used another stream, this
- * stream waits for that call.  Only an event of that call is used, not its stream, which may
- * have been destroyed since, or may be capturing now.  A call that is captured cannot wait for
- * work outside of its graph: it waits for the last call in the same capture. */
+/* Calls of one communicator run one after another: if the last call used another stream, this stream waits for that call.  Only an
+ * event of that call is used, not its stream, which may have been destroyed since, or may be capturing now.  A call that is
+ * captured cannot wait for work outside of its graph: it waits for the last call in the same capture. */
 static gpul_status follow_last_call(gpul_comm *c, const struct call_stream *s, gpul_error *err)
 {
 	const struct last_call *last = s->captures ? &c->last_captured : &c->last;
@@ -57,9 +55,8 @@ static gpul_status note_call(gpul_comm *c, const struct call_stream *s, gpul_err
 	return GPUL_OK;
 }
 
-/* An interpreted kernel takes far longer than its launch.  Without a limit a program could
- * queue hundreds of thousands of calls, and after a failure each of their kernels would still
- * start, and end at once.  NVIDIA's driver limits its queues by itself. */
+/* An interpreted kernel takes far longer than its launch.  Without a limit a program could queue hundreds of thousands of calls,
+ * and after a failure each of their kernels would still start, and end at once.  NVIDIA's driver limits its queues by itself. */
 static void keep_pace(gpul_comm *c, const struct call_stream *s)
 {
 	enum { CALLS = 64 };

@@ -114,8 +114,7 @@ void gpul_comm_abort(gpul_comm *c)
 	gpul_comm_fail(c, GPUL_COMM_ABORTED, c->rank, "rank %d called gpul_comm_abort()", c->rank);
 }
 
-/* A kernel that reports a time-out sets the abort word before the failure is recorded, because
- * finding the cause takes a while. */
+/* A kernel that reports a time-out sets the abort word before the failure is recorded, because finding the cause takes a while. */
 static void await_explanation(const gpul_comm *c)
 {
 	const struct timespec nap = { .tv_nsec = PERIOD_NS };

@@ -1,8 +1,7 @@
 /* group.c — sends and receives, alone or in groups. */
 #include "comm/comm_internal.h"
 
-/* Limit of the blocks of all transfers of a rank, in units of sizes.n_blocks, so that all of
- * them run at the same time. */
+/* Limit of the blocks of all transfers of a rank, in units of sizes.n_blocks, so that all of them run at the same time. */
 enum { GROUP_BLOCKS = 4 };
 
 /* Fill the protocol and the number of blocks: both sides compute the same, from the size of the transfer. */

@@ -1,5 +1,4 @@
-/* layout.h — the memory that ranks share, and the arguments of the kernels: for C and for CUDA
- * C++.
+/* layout.h — the memory that ranks share, and the arguments of the kernels: for C and for CUDA C++.
  *
  * Each rank has an **arena**, which all other ranks map.  For each other rank and each block of a kernel it contains one end of
  * two channels, which device/channel_layout.h draws: the inbox from that rank with its slots, and the outbox for it.
@@ -15,8 +14,7 @@
  * Two halves of greetings and of scratch are enough: a kernel ends only after it has read the
  * greetings of all ranks, so a rank starts call n + 2 only after all ranks have started call n
  * + 1, and therefore have finished reading the data of call n. The numbers of calls and steps
- * are in device memory, not in arguments, because a kernel of a CUDA graph is launched many
- * times with the same arguments. */
+ * are in device memory, not in arguments, because a kernel of a CUDA graph is launched many times with the same arguments. */
 #ifndef GPULOAD_COMM_LAYOUT_H
 #define GPULOAD_COMM_LAYOUT_H
 
@@ -229,8 +227,7 @@ typedef struct gpul_comm_transfers {
 	gpul_comm_transfer items[GPUL_COMM_MAX_P2P];
 } gpul_comm_transfers;
 
-/* The first part of gpul_comm_transfers: most groups have few transfers, and an argument of 2.6
- * KB would make the launch slower. */
+/* The first part of gpul_comm_transfers: most groups have few transfers, and an argument of 2.6 KB would make the launch slower. */
 typedef struct gpul_comm_few_transfers {
 	uint32_t n;
 	uint32_t unused;

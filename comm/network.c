@@ -1,5 +1,4 @@
-/* network.c — pairs of ranks on different machines: their memory, the mirrors of it, and the
- * proxy between them.
+/* network.c — pairs of ranks on different machines: their memory, the mirrors of it, and the proxy between them.
  *
  *     memory of this rank, for each such pair:
  *
@@ -10,11 +9,10 @@
  *                  its proxy writes        its proxy writes  its proxy writes our kernels write     our kernels write
  *                  our kernels read        our kernels read  our proxy reads  our proxy reads       our proxy reads
  *
- * The counters are in host memory.  The slots are in device memory if the NIC can access it (GPU-direct): data goes from GPU to GPU,
- * and the proxy of the receiver raises the tail after a flush (net/arrivals.h).  Otherwise they are in host memory (staged): the
- * kernels of both ranks write and read them there themselves, so the data crosses the bus once
- * on each side, slot by slot, while earlier slots are in flight.  The two ranks of a pair may
- * differ. */
+ * The counters are in host memory.  The slots are in device memory if the NIC can access it (GPU-direct): data goes from GPU to
+ * GPU, and the proxy of the receiver raises the tail after a flush (net/arrivals.h).  Otherwise they are in host memory (staged):
+ * the kernels of both ranks write and read them there themselves, so the data crosses the bus once on each side, slot by slot,
+ * while earlier slots are in flight.  The two ranks of a pair may differ. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,9 +65,8 @@ static unsigned n_routes_of(const gpul_comm *c, unsigned nic)
 	return n;
 }
 
-/* The bytes that may be in flight to this rank; 0: no limit.  The default is several slots, so
- * that each of two senders has one in flight while another one arrives.  With slots of 256 KiB
- * it is 2 MiB, the bandwidth-delay product of 400 Gbit/s and 40 us. */
+/* The bytes that may be in flight to this rank; 0: no limit.  The default is several slots, so that each of two senders has one in
+ * flight while another one arrives.  With slots of 256 KiB it is 2 MiB, the bandwidth-delay product of 400 Gbit/s and 40 us. */
 static gpul_status window_bytes(const gpul_comm *c, uint64_t *out, gpul_error *err)
 {
 	const char *set = c->options.net_window ? NULL : secure_getenv("GPULOAD_COMM_NET_WINDOW");
@@ -100,8 +97,7 @@ static uint64_t free_bytes(const gpul_comm *c, unsigned nic)
 
 /* ---- the send path ----------------------------------------------------------------------------------------------- */
 
-/* True if device memory should be tried: not with a driver whose device memory is host memory,
- * unless the user wants it. */
+/* True if device memory should be tried: not with a driver whose device memory is host memory, unless the user wants it. */
 static bool tries_direct(const gpul_comm *c)
 {
 	const gpul_rdma_gpu_direct wanted = c->options.net ? c->options.net->gpu_direct : GPUL_RDMA_GPU_DIRECT_AUTO;
@@ -109,8 +105,7 @@ static bool tries_direct(const gpul_comm *c)
 	return wanted == GPUL_RDMA_GPU_DIRECT_YES || (wanted == GPUL_RDMA_GPU_DIRECT_AUTO && !c->interprets);
 }
 
-/* The options of the send path.  It never gets staging buffers: this folder does its own
- * staging. */
+/* The options of the send path.  It never gets staging buffers: this folder does its own staging. */
 static void describe_rdma(const gpul_comm *c, gpul_rdma_desc *out)
 {
 	if (c->options.net)
@@ -121,8 +116,7 @@ static void describe_rdma(const gpul_comm *c, gpul_rdma_desc *out)
 	out->gpu_direct = GPUL_RDMA_GPU_DIRECT_YES;
 }
 
-/* Open the network, and connect the pairs that need it; every rank calls it if any pair needs
- * it. */
+/* Open the network, and connect the pairs that need it; every rank calls it if any pair needs it. */
 gpul_status gpul_comm_network_open(gpul_comm *c, int timeout_ms, gpul_error *err)
 {
 	bool wanted[GPUL_COMM_MAX_RANKS] = { false };
@@ -394,9 +388,8 @@ bool gpul_comm_network_undelivered(gpul_comm *c, unsigned least_ms, enum gpul_co
 	return false;
 }
 
-/* A connection has failed.  Usually another rank reports the cause, and more precisely, so wait
- * a while for its report: a rank closes its connections when it learns of a failure, and the
- * failure itself may arrive here later. */
+/* A connection has failed.  Usually another rank reports the cause, and more precisely, so wait a while for its report: a rank
+ * closes its connections when it learns of a failure, and the failure itself may arrive here later. */
 static void connection_failed(void *context, int rank, unsigned conn, const gpul_rdma_failure *why)
 {
 	const int limit_ms = why->native == ESHUTDOWN ? CLOSED_EXPLANATION_MS : EXPLANATION_MS;

@@ -1,5 +1,4 @@
-/* paths.c — exchanges information between the ranks, and chooses the memory that each pair of
- * them uses. */
+/* paths.c — exchanges information between the ranks, and chooses the memory that each pair of them uses. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -5,10 +5,9 @@
  *       gpul_comm_persistent_wait(p, ticket)                                the kernel has finished that call
  *     gpul_comm_persistent_stop
  *
- * The kernel polls, and occupies the multiprocessors of its blocks until it is stopped.  While
- * it runs, the communicator refuses other calls, gpul_comm_alloc() and gpul_comm_free(); and
- * nothing may wait for the whole device (cuCtxSynchronize, cuMemFree). The kernel is not
- * ordered with streams: before a post, wait for the work that fills its send buffer. */
+ * The kernel polls, and occupies the multiprocessors of its blocks until it is stopped.  While it runs, the communicator refuses
+ * other calls, gpul_comm_alloc() and gpul_comm_free(); and nothing may wait for the whole device (cuCtxSynchronize, cuMemFree). The
+ * kernel is not ordered with streams: before a post, wait for the work that fills its send buffer. */
 #ifndef GPULOAD_COMM_PERSISTENT_H
 #define GPULOAD_COMM_PERSISTENT_H
 

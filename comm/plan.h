@@ -24,14 +24,12 @@ struct gpul_comm;
 
 /** The plan of a call with that many bytes (the larger of the two buffers; send/recv: of one transfer).
  *
- * A rank's plan depends only on the arguments, the options and the table, so all ranks have the same.  Options that the
- * call does not have (one-shot broadcast, LL128 over host memory ...) are replaced by the next best; reason says so.
- * Any thread. */
+ * A rank's plan depends only on the arguments, the options and the table, so all ranks have the same.  Options that the call does
+ * not have (one-shot broadcast, LL128 over host memory ...) are replaced by the next best; reason says so.  Any thread. */
 gpul_comm_plan gpul_comm_plan_for(const struct gpul_comm *c, gpul_comm_call call, size_t bytes);
 
-/* Use this plan for all following calls, to measure it; NULL: the table again.  reason is
- * ignored.  An impossible choice is replaced as in gpul_comm_plan_for().  Every rank must do
- * the same, between calls. */
+/* Use this plan for all following calls, to measure it; NULL: the table again.  reason is ignored.  An impossible choice is
+ * replaced as in gpul_comm_plan_for().  Every rank must do the same, between calls. */
 void gpul_comm_plan_force(struct gpul_comm *c, const gpul_comm_plan *plan);
 
 /* Data bytes of a slot, of one block.  Any thread. */

@@ -71,8 +71,7 @@ static gpul_status make_graph(gpul_comm *c, struct repeated *r, CUfunction kerne
 	return st;
 }
 
-/* The graph for a call; NULL: launch the kernel.  If the driver cannot make a graph, do not try
- * again. */
+/* The graph for a call; NULL: launch the kernel.  If the driver cannot make a graph, do not try again. */
 CUgraphExec gpul_comm_replay(gpul_comm *c, const struct launch *l)
 {
 	struct repeated *r;

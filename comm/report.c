@@ -1,5 +1,4 @@
-/* report.c — the service thread: it reads the reports of this rank's kernels, and which ranks
- * they wait for. */
+/* report.c — the service thread: it reads the reports of this rank's kernels, and which ranks they wait for. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

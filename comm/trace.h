@@ -45,8 +45,7 @@ gpul_status gpul_comm_trace_stop(gpul_comm *c, gpul_error *err);
  * Errors  GPUL_ECUDA
  * Threads one at a time */
 gpul_status gpul_comm_trace_read(gpul_comm *c, gpul_comm_event *out, size_t max, size_t *n, size_t *n_lost, gpul_error *err);
-/* Read the events of the proxy in the same way; none without a network.  One thread at a time;
- * cannot fail. */
+/* Read the events of the proxy in the same way; none without a network.  One thread at a time; cannot fail. */
 void gpul_comm_trace_read_net(gpul_comm *c, gpul_comm_net_event *out, size_t max, size_t *n, size_t *n_lost);
 
 #ifdef __cplusplus

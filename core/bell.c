@@ -9,9 +9,8 @@
 
 #include "core/clock.h"
 
-/* Partners: a sleeping thread increments the count of sleepers, then the kernel compares
- * `rung`; a ringing thread increments `rung`, then reads the count.  By sequential consistency
- * at least one of the two sees the other's write. */
+/* Partners: a sleeping thread increments the count of sleepers, then the kernel compares `rung`; a ringing thread increments
+ * `rung`, then reads the count.  By sequential consistency at least one of the two sees the other's write. */
 void gpul_bell_ring(gpul_bell *b)
 {
 	(void)__atomic_add_fetch(&b->rung, 1, __ATOMIC_SEQ_CST);

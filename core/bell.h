@@ -4,8 +4,7 @@
  *     thread that polls:     nothing found ─ gpul_bell_is_quiet()? ─ no: its usual short nap
  *                                                                └ yes: gpul_bell_sleep(), until somebody rings or the time is over
  *
- * Some work comes without a ring, such as words that a kernel writes: so a sleeping thread
- * still polls from time to time. */
+ * Some work comes without a ring, such as words that a kernel writes: so a sleeping thread still polls from time to time. */
 #ifndef GPULOAD_CORE_BELL_H
 #define GPULOAD_CORE_BELL_H
 
@@ -33,8 +32,7 @@ enum { GPUL_BELL_QUIET_MS = 1000 };  /* time without a ring after which the bell
 void gpul_bell_ring(gpul_bell *b);
 /* True if nobody has rung for GPUL_BELL_QUIET_MS.  Each thread passes its own ear. */
 bool gpul_bell_is_quiet(const gpul_bell *b, gpul_bell_ear *ear);
-/* Sleep until somebody rings, or the time is over; returns at once if somebody has rung since
- * gpul_bell_is_quiet(). */
+/* Sleep until somebody rings, or the time is over; returns at once if somebody has rung since gpul_bell_is_quiet(). */
 void gpul_bell_sleep(gpul_bell *b, const gpul_bell_ear *ear, unsigned most_ms);
 
 #ifdef __cplusplus

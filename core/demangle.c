@@ -1,5 +1,4 @@
-/* demangle.c — demangles C++ names with the demangler of the C++ runtime, if this machine has
- * one.
+/* demangle.c — demangles C++ names with the demangler of the C++ runtime, if this machine has one.
  *
  * The runtime is opened for the first mangled name, so that a process without mangled names
  * does not load it; a machine without it shows mangled names. */

@@ -211,8 +211,7 @@ static gpul_status open_file(const char *path, bool regular, gpul_file *out, gpu
 	return st;
 }
 
-/* Open standard input: map a file if nothing was read from it; read everything else from here
- * to its end. */
+/* Open standard input: map a file if nothing was read from it; read everything else from here to its end. */
 static gpul_status open_stdin(gpul_file *out, gpul_error *err)
 {
 	int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);

@@ -22,10 +22,9 @@ typedef struct gpul_file {
 
 /** Map a large file; read a small one, a pipe or standard input.
  *
- * Later writes to a mapped file may change the bytes; writes to a file that was read do not.
- * When another process truncates a mapped file while it is used, zeros are read after its new
- * end, and gpul_file_check() fails.  For this, the process has a handler of SIGBUS while a file
- * is mapped; it passes on every other SIGBUS to the handler that was there before.
+ * Later writes to a mapped file may change the bytes; writes to a file that was read do not.  When another process truncates a
+ * mapped file while it is used, zeros are read after its new end, and gpul_file_check() fails.  For this, the process has a handler
+ * of SIGBUS while a file is mapped; it passes on every other SIGBUS to the handler that was there before.
  *
  * @path  for open(), or "-" for standard input; at most 4 GiB are read from a file that is not regular
  * @out   owned by the caller: gpul_file_close(); untouched on failure

@@ -5,10 +5,9 @@
  *     a read behind its end                     × SIGBUS
  *     the handler maps zeros    ├──────────┼────┼───────────┤   and the read is repeated
  *
- * Without it, the kernel ends the process.  A jump out of the handler would leave locks of the
- * interrupted library held and its memory allocated; zeros are data that every reader checks
- * anyway.  The guard records the event, so that the reader reports the truncation and not the
- * zeros.
+ * Without it, the kernel ends the process.  A jump out of the handler would leave locks of the interrupted library held and its
+ * memory allocated; zeros are data that every reader checks anyway.  The guard records the event, so that the reader reports the
+ * truncation and not the zeros.
  *
  * The handler belongs to the process, not to this library.  It is therefore installed only while a file is mapped, passes
  * on every SIGBUS that is not in such a file, and stays if another handler was installed over it, which may call it.
@@ -33,8 +32,7 @@ struct gpul_file_guard {
 	struct gpul_file_guard *next;
 };
 
-/* Guards are reused, never freed, because a handler on another thread may be reading any of
- * them. */
+/* Guards are reused, never freed, because a handler on another thread may be reading any of them. */
 static _Atomic(struct gpul_file_guard *) guards;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards everything below, but not in the handler */
 static size_t n_used;

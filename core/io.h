@@ -1,5 +1,4 @@
-/* io.h — read or write exactly n bytes through a file descriptor; a single read() or write()
- * may transfer fewer. */
+/* io.h — read or write exactly n bytes through a file descriptor; a single read() or write() may transfer fewer. */
 #ifndef GPULOAD_CORE_IO_H
 #define GPULOAD_CORE_IO_H
 

@@ -2,13 +2,11 @@
  *
  *     _Z1f 1aIiiE S_IS0_S0_E S_IS1_S1_E ...      each part is the part before it, twice
  *
- * A name of 300 characters can demangle to gigabytes, and __cxa_demangle has no limit.  This
- * parser walks the name as the demangler does, but computes lengths instead of text: a back
- * reference is as long as the part that it refers to.
+ * A name of 300 characters can demangle to gigabytes, and __cxa_demangle has no limit.  This parser walks the name as the demangler
+ * does, but computes lengths instead of text: a back reference is as long as the part that it refers to.
  *
- * Grammar: the Itanium C++ ABI, 5.1, as far as it affects the length; an unknown construct adds
- * a few bytes.  For the 25,000 names of CUDA 13.0's libraries the estimate was 0.72 to 2.4
- * times the true length. */
+ * Grammar: the Itanium C++ ABI, 5.1, as far as it affects the length; an unknown construct adds a few bytes.  For the 25,000 names
+ * of CUDA 13.0's libraries the estimate was 0.72 to 2.4 times the true length. */
 #include "core/mangled_internal.h"
 
 #include <ctype.h>

@@ -150,9 +150,8 @@ static bool own_group(const struct version *v, const char *root, char path[PATH_
 	return found;
 }
 
-/* Consider the group and all its ancestors up to the mount point.  In a container, the mount
- * may show only the hierarchy below some group, or the path may not start with that group: then
- * the mount point is the process's own group. */
+/* Consider the group and all its ancestors up to the mount point.  In a container, the mount may show only the hierarchy below some
+ * group, or the path may not start with that group: then the mount point is the process's own group. */
 static void consider_ancestors(const struct version *v, const char *root, const char *mount_point, const char *mount_root,
 			       const char *path, uint64_t swap_bytes, gpul_memory_left *out)
 {

@@ -9,8 +9,7 @@
 extern "C" {
 #endif
 
-/* The folder of the library or program that contains this code, without symbolic links; false: unknown.
- * Any thread. */
+/* The folder of the library or program that contains this code, without symbolic links; false: unknown.  Any thread. */
 bool gpul_own_folder(char *folder, size_t folder_bytes);
 
 #ifdef __cplusplus

@@ -1,5 +1,4 @@
-/* parallel.h — run one function on several threads; the function divides the work, for example by an atomic counter in
- * its context. */
+/* parallel.h — run one function on several threads; the function divides the work, for example by an atomic counter in its context. */
 #ifndef GPULOAD_CORE_PARALLEL_H
 #define GPULOAD_CORE_PARALLEL_H
 

@@ -3,8 +3,7 @@
  *     gpul_rows_read(path, "name,ranks,us", add, context, err)
  *         first line: must be the header         each further line ──> add(): fields as texts ─ gpul_rows_number() ...
  *
- * There are no quotes: a field has no comma.  Every message starts with the file and the
- * line. */
+ * There are no quotes: a field has no comma.  Every message starts with the file and the line. */
 #ifndef GPULOAD_CORE_ROWS_H
 #define GPULOAD_CORE_ROWS_H
 
@@ -38,8 +37,7 @@ typedef gpul_status gpul_row_fn(const gpul_rows *r, char *const *field, void *co
  * Errors  those of gpul_file_open() and of row; GPUL_EFORMAT another header, a line with other columns, one that is too long */
 gpul_status gpul_rows_read(const char *path, const char *header, gpul_row_fn *row, void *context, gpul_error *err);
 
-/* Fail with GPUL_EFORMAT; the message has the place, the column, the text found there, and what
- * was expected. */
+/* Fail with GPUL_EFORMAT; the message has the place, the column, the text found there, and what was expected. */
 gpul_status gpul_rows_fail(const gpul_rows *r, const char *column, const char *found, const char *expected);
 
 /* Parse a field; GPUL_EFORMAT if it has another form.  Number: an integer from least to most.

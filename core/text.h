@@ -26,9 +26,8 @@ bool gpul_text_bytes(const char *text, uint64_t *out);
 /** Shorten a text in place so that it fits into room_bytes with its NUL; room_bytes is at least 64.
  *
  * Long words, such as paths, are shortened first and in the middle:
- * "/home/...build/kernel.cu:7:".  If this is not enough, because a path has blanks, the part
- * between the first and the last '/' is shortened, and then the end is cut.  "..." marks each
- * place; UTF-8 characters stay whole.  Any thread. */
+ * "/home/...build/kernel.cu:7:".  If this is not enough, because a path has blanks, the part between the first and the last '/' is
+ * shortened, and then the end is cut.  "..." marks each place; UTF-8 characters stay whole.  Any thread. */
 void gpul_text_fit(char *text, size_t room_bytes);
 
 #ifdef __cplusplus

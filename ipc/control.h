@@ -21,8 +21,7 @@ static_assert(sizeof(struct gpul_ipc_control) == GPUL_IPC_CONTROL_BYTES, "as dra
 /** Set the abort word: every wait on GPUs and CPUs ends with this code.  Later codes are
  * ignored.
  *
- * If two codes are set at the same moment in device memory, or by a GPU over PCIe, either of
- * them may be kept.
+ * If two codes are set at the same moment in device memory, or by a GPU over PCIe, either of them may be kept.
  *
  * @v     a view with a control page, not read-only
  * @code  not 0
@@ -69,8 +68,7 @@ gpul_status gpul_ipc_step_read(const gpul_ipc_view *v, unsigned step, uint64_t *
 gpul_status gpul_ipc_step_wait(const gpul_ipc_view *v, unsigned step, uint64_t value, int timeout_ms,
 			       gpul_error *err);
 
-/* Initialise a control page that the CPU can access, for owners without a server; gpul_ipc_server_create() does it
- * itself. */
+/* Initialise a control page that the CPU can access, for owners without a server; gpul_ipc_server_create() does it itself. */
 void gpul_ipc_control_reset(struct gpul_ipc_control *page, uint64_t generation);
 
 #ifdef __cplusplus

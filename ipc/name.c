@@ -1,9 +1,8 @@
 /* name.c — ownership of a name, by a lock file.
  *
- * The owner holds an flock on NAME.lock.  The kernel releases it when the last process that holds it ends, so
- * a socket file alone does not mean that its owner runs.  Both files are removed while the lock is held; a
- * process that then gets the lock of a removed file notices that the file is no longer at the path, and tries
- * again. */
+ * The owner holds an flock on NAME.lock.  The kernel releases it when the last process that holds it ends, so a socket file alone
+ * does not mean that its owner runs.  Both files are removed while the lock is held; a process that then gets the lock of a removed
+ * file notices that the file is no longer at the path, and tries again. */
 #include "ipc/name.h"
 
 #include <errno.h>

@@ -34,8 +34,7 @@ void gpul_ipc_name_release(struct gpul_ipc_name *name);
 
 /** Remove a socket file if no process listens on it.
  *
- * Holding the lock on the name proves that no gpuload owner runs; but a path given by the user may belong to another
- * program.
+ * Holding the lock on the name proves that no gpuload owner runs; but a path given by the user may belong to another program.
  *
  * @path  path of the socket file, which need not exist
  * Errors  GPUL_EUNSUPPORTED the file is not a socket, or another program listens on it; GPUL_ESYS

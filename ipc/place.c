@@ -22,8 +22,7 @@ static bool is_name(const char *name)
 	return name[0] && name[0] != '.' && name[strspn(name, good)] == '\0';
 }
 
-/* The folder of the sockets.  secure_getenv: a set-uid program ignores the environment of the user who
- * started it. */
+/* The folder of the sockets.  secure_getenv: a set-uid program ignores the environment of the user who started it. */
 static bool folder_path(char out[GPUL_IPC_PATH_BYTES])
 {
 	const char *ours = secure_getenv("GPULOAD_RUNTIME_DIR"),

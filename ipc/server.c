@@ -1,9 +1,8 @@
 /* server.c — the owner's event loop.
  *
- * One epoll descriptor watches the listening socket, each peer's socket and process, and a timer.  All are
- * level triggered and handled one at a time with at most one event each, so no queue is needed: while work is
- * left, the epoll descriptor stays readable.  The kernel reports ready descriptors in turn, so a peer that
- * sends without pause does not delay the others. */
+ * One epoll descriptor watches the listening socket, each peer's socket and process, and a timer.  All are level triggered and
+ * handled one at a time with at most one event each, so no queue is needed: while work is left, the epoll descriptor stays
+ * readable.  The kernel reports ready descriptors in turn, so a peer that sends without pause does not delay the others. */
 #include "ipc/server_internal.h"
 
 #include <errno.h>

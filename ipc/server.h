@@ -2,10 +2,9 @@
  *
  *     gpul_mem ── gpul_ipc_server_create ──> NAME.sock ── connect, HELLO ──> OFFER + one fd ── READY ──> ATTACHED
  *
- * No thread is started: the program calls gpul_ipc_server_next() when gpul_ipc_server_fd() is readable, or lets
- * next() wait.  The open connection is the lease: the lease ends when the connection is closed or the peer's process
- * ends.  A killed owner leaves only its socket file and lock file, and the next owner of NAME
- * replaces both. */
+ * No thread is started: the program calls gpul_ipc_server_next() when gpul_ipc_server_fd() is readable, or lets next() wait.  The
+ * open connection is the lease: the lease ends when the connection is closed or the peer's process ends.  A killed owner leaves
+ * only its socket file and lock file, and the next owner of NAME replaces both. */
 #ifndef GPULOAD_IPC_SERVER_H
 #define GPULOAD_IPC_SERVER_H
 

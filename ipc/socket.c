@@ -81,8 +81,7 @@ gpul_status gpul_ipc_send_signed(int socket, const void *message, size_t n_bytes
 	return send_with_control(socket, message, n_bytes, SCM_CREDENTIALS, &me, sizeof me, err);
 }
 
-/* Read the control messages of a packet.  Returns the number of descriptors; the first is in *fd, the others
- * are closed. */
+/* Read the control messages of a packet.  Returns the number of descriptors; the first is in *fd, the others are closed. */
 static size_t read_control(struct msghdr *m, int *fd, struct gpul_ipc_identity *who)
 {
 	size_t n_fds = 0;

@@ -1,5 +1,4 @@
-/* socket_internal.h — messages with at most one descriptor over a non-blocking socket, and the identity of the other
- * end. */
+/* socket_internal.h — messages with at most one descriptor over a non-blocking socket, and the identity of the other end. */
 #ifndef GPULOAD_IPC_SOCKET_INTERNAL_H
 #define GPULOAD_IPC_SOCKET_INTERNAL_H
 
@@ -29,9 +28,8 @@ gpul_status gpul_ipc_send(int socket, const void *message, size_t n_bytes, int f
 gpul_status gpul_ipc_send_signed(int socket, const void *message, size_t n_bytes,
 				 gpul_error *err);
 
-/* Receive one message.  *fd is set to its descriptor (owned by the caller) or -1; only an OFFER by descriptor has
- * one.  Any other descriptor is closed and gives GOT_BAD.  who: NULL, or filled (pid and uid) if the sender sent
- * credentials. */
+/* Receive one message.  *fd is set to its descriptor (owned by the caller) or -1; only an OFFER by descriptor has one.  Any other
+ * descriptor is closed and gives GOT_BAD.  who: NULL, or filled (pid and uid) if the sender sent credentials. */
 gpul_ipc_got gpul_ipc_receive(int socket, gpul_ipc_message *out, int *fd,
 			      struct gpul_ipc_identity *who, gpul_error *err);
 

@@ -5,10 +5,9 @@
  *          ── READY (or REFUSED) ───────────>         mapped: the lease has begun
  *          <── BYE  ┄ or ┄  BYE ─────────────>        the lease ends in order
  *
- * One message is one packet of a Unix socket of type SEQPACKET, so it arrives whole or not at all.  Both ends run on
- * one machine: numbers are little endian, fields have C's layout, and assertions check the drawings.  A message has
- * nothing that is valid in one process only: no descriptor numbers, no device ordinals.  A received message is copied
- * once, then checked, then used. */
+ * One message is one packet of a Unix socket of type SEQPACKET, so it arrives whole or not at all.  Both ends run on one machine:
+ * numbers are little endian, fields have C's layout, and assertions check the drawings.  A message has nothing that is valid in one
+ * process only: no descriptor numbers, no device ordinals.  A received message is copied once, then checked, then used. */
 #ifndef GPULOAD_IPC_WIRE_INTERNAL_H
 #define GPULOAD_IPC_WIRE_INTERNAL_H
 

@@ -1,5 +1,4 @@
-/* beside.c — infers the signature of machine code from the PTX of the same unit: the same source, compiled
- * for other devices.
+/* beside.c — infers the signature of machine code from the PTX of the same unit: the same source, compiled for other devices.
  *
  * The PTX does not run, and with __CUDA_ARCH__ its code may differ, but its kernels have the same
  * declarations, so their parameter sizes must match.  It is parsed when first needed. */

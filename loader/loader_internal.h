@@ -55,8 +55,7 @@ gpul_status gpul_limits_read(const gpul_driver *drv, CUdevice device, gpul_limit
 /* Read the function and the limits that a launch of k needs from the driver, at the first call only. */
 gpul_status gpul_kernel_resolve(gpul_kernel *k, gpul_error *err);
 
-/* Set k's function, and read its limits for block size and shared memory.  Call it under the lock, or
- * before other threads use k. */
+/* Set k's function, and read its limits for block size and shared memory.  Call it under the lock, or before other threads use k. */
 gpul_status gpul_kernel_bind(gpul_kernel *k, CUfunction fn, gpul_error *err);
 
 /* Set k->declared to the parameter sizes that the driver reports for fn.  k->name is set. */
@@ -94,8 +93,7 @@ gpul_status gpul_variables_read(gpul_module *m, const gpul_code *code, gpul_erro
 
 /* Keep the PTX of the unit that a loaded cubin belongs to, if it has PTX. */
 void gpul_beside_keep(gpul_module *m, const gpul_images *images, const gpul_image *image);
-/* Infer the signature of a kernel from the PTX that gpul_beside_keep() kept; NULL: none.  Call it under
- * the module's lock. */
+/* Infer the signature of a kernel from the PTX that gpul_beside_keep() kept; NULL: none.  Call it under the module's lock. */
 gpul_signature *gpul_beside_signature(const gpul_kernel *k);
 
 /* The signature of a kernel without PTX: parameter sizes, and the types in its C++ name; NULL: out of memory. */

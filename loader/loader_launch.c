@@ -154,8 +154,7 @@ static gpul_status check_shape(const gpul_kernel *k, const gpul_launch_config *c
 	return GPUL_OK;
 }
 
-/* Allow the kernel more dynamic shared memory than the default.  If two threads do this, the larger
- * value remains. */
+/* Allow the kernel more dynamic shared memory than the default.  If two threads do this, the larger value remains. */
 static gpul_status opt_in_shared(gpul_kernel *k, uint32_t bytes, gpul_error *err)
 {
 	const gpul_limits *l = &k->m->limits;

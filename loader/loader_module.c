@@ -1,5 +1,4 @@
-/* loader_module.c — creates a module from code that is ready for the driver, and unloads it.  load.c finds that
- * code in files. */
+/* loader_module.c — creates a module from code that is ready for the driver, and unloads it.  load.c finds that code in files. */
 #include <stdlib.h>
 
 #include "loader/loader_internal.h"

@@ -1,6 +1,5 @@
-/* machine_code.c — modules without PTX: the cubin's tables give the names of the kernels and the sizes of
- * their parameters, and C++ names give the types.  For a function loaded elsewhere, the driver gives the
- * sizes. */
+/* machine_code.c — modules without PTX: the cubin's tables give the names of the kernels and the sizes of their parameters, and C++
+ * names give the types.  For a function loaded elsewhere, the driver gives the sizes. */
 #include <stdlib.h>
 #include <string.h>
 

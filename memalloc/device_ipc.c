@@ -4,14 +4,12 @@
 
 #include <string.h>
 
-/* The driver shares whole blocks of this size, so a smaller allocation would expose neighbouring allocations
- * to the peer. */
+/* The driver shares whole blocks of this size, so a smaller allocation would expose neighbouring allocations to the peer. */
 enum { BLOCK_BYTES = 2 << 20 };
 
 _Static_assert(sizeof(CUipcMemHandle) == sizeof(gpul_mem_handle), "both handle types have the same size");
 
-/* Let a device's context access allocations of m's context.  The access is never disabled again, because other code
- * may rely on it. */
+/* Let a device's context access allocations of m's context.  The access is never disabled again, because other code may rely on it. */
 static gpul_status enable_peer(gpul_mem *m, CUdevice device, gpul_error *err)
 {
 	CUcontext peer = NULL;

@@ -1,5 +1,4 @@
-/* host_file.c — a file in RAM (tmpfs), mapped into this process and registered with the driver: for memfd and
- * shm. */
+/* host_file.c — a file in RAM (tmpfs), mapped into this process and registered with the driver: for memfd and shm. */
 #include "memalloc/mem_internal.h"
 
 #include <errno.h>
@@ -136,8 +135,7 @@ void gpul_mem_file_unmap(gpul_mem *m)
 
 /* ---- registration with the driver ------------------------------------------------ */
 
-/* Check that every device can register read-only pages: they can be registered for reading only, which some devices
- * do not support. */
+/* Check that every device can register read-only pages: they can be registered for reading only, which some devices do not support. */
 static gpul_status check_read_only(gpul_mem *m, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;

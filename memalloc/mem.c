@@ -123,9 +123,8 @@ static void find_alignment(gpul_mem *m)
 	m->about.alignment_bytes = (size_t)(both & -both);
 }
 
-/* All pages of host memory are allocated at once, so check first: the kernel would kill a
- * process that allocates too much.  The driver checks device memory, and create() refuses a
- * size that overflows when it is rounded. */
+/* All pages of host memory are allocated at once, so check first: the kernel would kill a process that allocates too much.  The
+ * driver checks device memory, and create() refuses a size that overflows when it is rounded. */
 static gpul_status check_memory_left(const gpul_mem *m, gpul_error *err)
 {
 	char what[32];

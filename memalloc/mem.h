@@ -10,12 +10,10 @@
  *
  *     describe ─ gpul_mem_create ─> gpul_mem ─ gpul_mem_export ─> fd ┄┄ ipc/ ┄┄> gpul_mem_import ─> gpul_mem
  *
- * "= GPU address": one address is valid on the CPU and on every GPU with access.  memfd and shm memory starts as
- * zeros; the initial contents of other kinds depend on the driver.  A memfd is sealed, so it
- * cannot shrink while others have it mapped.  A file in /dev/shm cannot be sealed: a process
- * that shrinks it kills each process that then accesses it (SIGBUS), so share that kind only
- * among processes that trust each other.  Device-ipc memory turns on peer access between its
- * GPUs, and leaves it on. */
+ * "= GPU address": one address is valid on the CPU and on every GPU with access.  memfd and shm memory starts as zeros; the initial
+ * contents of other kinds depend on the driver.  A memfd is sealed, so it cannot shrink while others have it mapped.  A file in
+ * /dev/shm cannot be sealed: a process that shrinks it kills each process that then accesses it (SIGBUS), so share that kind only
+ * among processes that trust each other.  Device-ipc memory turns on peer access between its GPUs, and leaves it on. */
 #ifndef GPULOAD_MEMALLOC_MEM_H
 #define GPULOAD_MEMALLOC_MEM_H
 
@@ -135,8 +133,7 @@ typedef struct gpul_mem_handle { unsigned char bytes[64]; } gpul_mem_handle;
  * Source  CUDA Driver API: cuMemExportToShareableHandle, cuIpcGetMemHandle */
 gpul_status gpul_mem_export_handle(gpul_mem *m, gpul_mem_handle *out, gpul_error *err);
 
-/* The description of the memory that an owner sends, together with the descriptor or handle, to
- * a process that maps it. */
+/* The description of the memory that an owner sends, together with the descriptor or handle, to a process that maps it. */
 typedef struct gpul_mem_offer {
 	gpul_mem_kind kind;
 	size_t bytes, mapped_bytes;
@@ -146,9 +143,8 @@ typedef struct gpul_mem_offer {
 
 /** Map memory of another process (or of this process).
  *
- * Before it maps anything, it checks that fd is of the type that the kind needs (a cuMem handle is not a regular file;
- * on the software driver it is a sealed memfd), that its size is mapped_bytes, and that a memfd is sealed against
- * shrinking.
+ * Before it maps anything, it checks that fd is of the type that the kind needs (a cuMem handle is not a regular file; on the
+ * software driver it is a sealed memfd), that its size is mapped_bytes, and that a memfd is sealed against shrinking.
  *
  * @drv    borrowed; must outlive *out
  * @offer  what the owner sent; not trusted

@@ -9,9 +9,8 @@
  *         pinned.c                                        │ node.c: NUMA
  *         device_ipc.c                                    ┘
  *
- * A kind's create and import get an object whose description has been checked: about.kind, bytes, devices, read_only,
- * exportable and (host kinds) node are set, everything else is zero, fd is -1.  They set the rest; on failure they
- * release what they acquired. */
+ * A kind's create and import get an object whose description has been checked: about.kind, bytes, devices, read_only, exportable
+ * and (host kinds) node are set, everything else is zero, fd is -1.  They set the rest; on failure they release what they acquired. */
 #ifndef GPULOAD_MEMALLOC_MEM_INTERNAL_H
 #define GPULOAD_MEMALLOC_MEM_INTERNAL_H
 

@@ -1,5 +1,4 @@
-/* numa.c — find the NUMA node of pages by move_pages(2), which without a destination only reports where they
- * are. */
+/* numa.c — find the NUMA node of pages by move_pages(2), which without a destination only reports where they are. */
 #include "memalloc/numa.h"
 
 #include <errno.h>

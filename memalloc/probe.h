@@ -24,11 +24,10 @@ typedef struct gpul_mem_probe_report {
 
 /** Try every kind: create it, map it, export it, and import it in a child process.
  *
- * The driver's attributes are not used, because some drivers report support for a call that then fails.  A process that
- * has used CUDA cannot fork and use CUDA in the child, so the child is a program, gpuload-probe, which is installed
- * beside the command (or named by $GPULOAD_PROBE).  Without that program, this process imports its own export, and the
- * verdict says so.  The result is kept: later calls for the same device return it at once, and gpul_mem_create() with
- * AUTO skips the kinds that did not work.
+ * The driver's attributes are not used, because some drivers report support for a call that then fails.  A process that has used
+ * CUDA cannot fork and use CUDA in the child, so the child is a program, gpuload-probe, which is installed beside the command (or
+ * named by $GPULOAD_PROBE).  Without that program, this process imports its own export, and the verdict says so.  The result is
+ * kept: later calls for the same device return it at once, and gpul_mem_create() with AUTO skips the kinds that did not work.
  *
  * @drv     borrowed
  * @device  ordinal; its primary context must be open and current

@@ -1,5 +1,4 @@
-/* regcache.c — the register cache: a sorted array of regions, a queue of unused regions, a queue of running
- * work.
+/* regcache.c — the register cache: a sorted array of regions, a queue of unused regions, a queue of running work.
  *
  *     regions   │ a ────────── │      │ c ─── │       sorted by start.  No region is inside
  *                        │ b ──────────── │          another, so the ends are sorted, too
@@ -7,10 +6,9 @@
  *     doomed    d                                    invalidated while in use
  *     work      [x, y)                               pages being registered or deregistered
  *
- * The lock is never held while an op (reg, dereg) runs, so that a hit does not wait for another thread's
- * registration.  The queue of work keeps two ops from the same pages: a thread enters its span under the lock
- * and starts when no earlier span overlaps it.  A thread with a miss waits until such a span has ended, and
- * searches again. */
+ * The lock is never held while an op (reg, dereg) runs, so that a hit does not wait for another thread's registration.  The queue
+ * of work keeps two ops from the same pages: a thread enters its span under the lock and starts when no earlier span overlaps it.
+ * A thread with a miss waits until such a span has ended, and searches again. */
 #include "memalloc/regcache.h"
 
 #include <errno.h>

@@ -69,11 +69,10 @@ const gpul_mem *gpul_fifo_mem_of(const gpul_fifo *f);
 
 /** Allocate the kernels' state in device memory, and fill in the kernel parameter.
  *
- * A FIFO serves the kernels of one GPU, in one process at a time.  New kernels continue after
- * the triggers that the slots hold: triggers that an earlier process' kernels pushed before
- * that process was killed are still handled.  Slots that those kernels left half written, or
- * after a gap, are emptied.  The earlier process must have ended (its pidfd is readable); a
- * closed connection is not enough, because its GPU may still store into the area.
+ * A FIFO serves the kernels of one GPU, in one process at a time.  New kernels continue after the triggers that the slots hold:
+ * triggers that an earlier process' kernels pushed before that process was killed are still handled.  Slots that those kernels left
+ * half written, or after a gap, are emptied.  The earlier process must have ended (its pidfd is readable); a closed connection is
+ * not enough, because its GPU may still store into the area.
  *
  * @drv       borrowed; must outlive *out; a context of the GPU must be current, also for gpul_fifo_gpu_destroy()
  * @area      CPU address of the formatted memory; borrowed, must outlive *out
@@ -157,9 +156,8 @@ void gpul_fifo_release(gpul_fifo *f);
  * poll.  Only the polling thread. */
 void gpul_fifo_release_lane(gpul_fifo *f, unsigned lane, uint64_t upto);
 
-/* Abort: end every wait of the kernels with a code other than 0; later codes are ignored.
- * Pushes that need not wait still succeed, and poll still returns them.  Any thread, also while
- * another thread polls. */
+/* Abort: end every wait of the kernels with a code other than 0; later codes are ignored.  Pushes that need not wait still succeed,
+ * and poll still returns them.  Any thread, also while another thread polls. */
 void gpul_fifo_abort(gpul_fifo *f, uint32_t code);
 /* The abort code, raised here or by a kernel (cut to 32 bits); 0: not aborted.  This call, and each poll that scans, copies
  * a kernel's code into the abort words of all lanes.  Any thread, also while another thread polls. */

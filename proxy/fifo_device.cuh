@@ -11,10 +11,9 @@
  *             gpul_fifo_disown(&port);
  *     }
  *
- * A lane is a ring.  An owner keeps the lane's counter in a register; threads that share a lane draw tickets from a
- * counter in device memory.  A lane's triggers are handled in the order of their positions: those of an owner in the
- * order of its pushes, those of threads that share the lane in the order of the tickets.  Lanes are not ordered among
- * each other.
+ * A lane is a ring.  An owner keeps the lane's counter in a register; threads that share a lane draw tickets from a counter in
+ * device memory.  A lane's triggers are handled in the order of their positions: those of an owner in the order of its pushes,
+ * those of threads that share the lane in the order of the tickets.  Lanes are not ordered among each other.
  *
  * A push stores 16 bytes; it reads the proxy's tail only when the ring seems full.  That read (a poll) is a round trip of
  * about 1.2 us over the bus, and polls of one address queue.  Therefore threads that share a lane elect one poller, by

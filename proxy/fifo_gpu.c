@@ -20,10 +20,9 @@ static uint32_t *lifeline_word(const gpul_fifo_gpu *g, unsigned whose)
 
 static const unsigned long long LAP = 1ull << 63;
 
-/* Find one past the last position that a lane's slots hold without a gap.  Triggers after a gap
- * are from kernels whose process was killed.  The proxy would take them once the gap is filled,
- * so they are emptied: they get the previous lap's bit.  The tail may have any value and may
- * move meanwhile; it does not pass the first empty slot. */
+/* Find one past the last position that a lane's slots hold without a gap.  Triggers after a gap are from kernels whose process was
+ * killed.  The proxy would take them once the gap is filled, so they are emptied: they get the previous lap's bit.  The tail may
+ * have any value and may move meanwhile; it does not pass the first empty slot. */
 static uint64_t find_end(const struct gpul_fifo_line *line, struct gpul_trigger *ring, unsigned shift)
 {
 	const uint64_t size = 1ull << shift, tail = gpul_fifo_load(&line->tail);
@@ -46,8 +45,7 @@ static uint64_t find_end(const struct gpul_fifo_line *line, struct gpul_trigger 
 	return end;
 }
 
-/* Initialise the lanes in device memory: no owner, no poller, and each head after the triggers
- * in the lane's slots. */
+/* Initialise the lanes in device memory: no owner, no poller, and each head after the triggers in the lane's slots. */
 static gpul_status init_lanes(gpul_fifo_gpu *g, unsigned n_lanes, unsigned shift, gpul_error *err)
 {
 	const size_t bytes = n_lanes * sizeof(struct gpul_fifo_lane);

@@ -5,9 +5,8 @@
  *                                  └─ then sleep for a bounded time ─────┘
  *     gpul_proxy_drain: wait until the FIFOs are empty          gpul_proxy_stop: end the thread
  *
- * The first error of a handler ends the thread: the kernels' waits end with the error's status as abort code, and
- * gpul_proxy_stop() returns the error.  In gpul_proxy_desc only fifos, n_fifos and kinds must
- * be set; 0 is the default of the other fields. */
+ * The first error of a handler ends the thread: the kernels' waits end with the error's status as abort code, and gpul_proxy_stop()
+ * returns the error.  In gpul_proxy_desc only fifos, n_fifos and kinds must be set; 0 is the default of the other fields. */
 #ifndef GPULOAD_PROXY_PROXY_H
 #define GPULOAD_PROXY_PROXY_H
 

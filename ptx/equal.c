@@ -96,8 +96,7 @@ struct functions {
 	const gpul_ptx_func *a, *b;
 };
 
-/* Compare n operands and their children.  Row numbers may differ, because array[register] adds instructions while it is
- * parsed. */
+/* Compare n operands and their children.  Row numbers may differ, because array[register] adds instructions while it is parsed. */
 static bool same_operands(const struct functions *f, uint32_t first_a, uint32_t first_b, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {

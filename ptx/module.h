@@ -262,10 +262,9 @@ void gpul_ptx_limit_registers(gpul_ptx_module *m, unsigned n_registers);
 
 /** Parse declarations and skip function bodies: for lists of kernels, about ten times as fast as gpul_ptx_parse().
  *
- * The result has functions with their parameters (without names) and tuning directives, but no registers, labels,
- * instructions or items.  From a body only the .shared variables are read: first the variables that the body
- * declares, then the .shared variables of the module that the body uses.  The only check of a body is that its braces
- * match.
+ * The result has functions with their parameters (without names) and tuning directives, but no registers, labels, instructions or
+ * items.  From a body only the .shared variables are read: first the variables that the body declares, then the .shared variables
+ * of the module that the body uses.  The only check of a body is that its braces match.
  *
  * @text       the PTX, as for gpul_ptx_parse()
  * @text_bytes its size in bytes

@@ -1,8 +1,7 @@
 /* ptx_names_internal.h — the table of names: each name once, with its declaration in the current scope.
  *
- * Each name has a stack of bindings, the innermost first; closing a scope pops its bindings.  A row such as
- * `%r<100000>` is bound ONCE, to its prefix "%r": a register is found by its prefix and its number, and needs no
- * entry of its own. */
+ * Each name has a stack of bindings, the innermost first; closing a scope pops its bindings.  A row such as `%r<100000>` is bound
+ * ONCE, to its prefix "%r": a register is found by its prefix and its number, and needs no entry of its own. */
 #ifndef GPULOAD_PTX_PTX_NAMES_INTERNAL_H
 #define GPULOAD_PTX_PTX_NAMES_INTERNAL_H
 

@@ -68,8 +68,7 @@ struct comm_request {
 	const char *plot, *trace;     /* files; NULL: none; borrowed */
 };
 
-/* The rows of the options that gpuload comm tune has, too; each option table starts with
- * them. */
+/* The rows of the options that gpuload comm tune has, too; each option table starts with them. */
 enum { COMM_OPT_N, COMM_OPT_HOSTS, COMM_OPT_AGENT, COMM_OPT_DEVICES, COMM_OPT_TRANSPORT, COMM_OPT_TIMEOUT, COMM_OPT_PER_HOST, COMM_OPT_BACKEND,
        COMM_OPT_PROVIDER, COMM_OPT_NIC, COMM_OPT_QPS, COMM_OPT_GPU_DIRECT, COMM_OPT_DRIVER, COMM_N_PLACE_OPTS };
 /* clang-format off */

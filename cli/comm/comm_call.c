@@ -39,9 +39,8 @@ static gpul_status enqueue_sendrecv(gpul_comm *c, const struct comm_shape *s, gp
 	return st || !grouped ? st : gpul_comm_group_end(c, err);
 }
 
-/* All-to-all as programs sometimes write it: all sends, then all receives.  A send waits until
- * its message is in the channel, so with messages larger than a channel no rank ever starts to
- * receive. */
+/* All-to-all as programs sometimes write it: all sends, then all receives.  A send waits until its message is in the channel, so
+ * with messages larger than a channel no rank ever starts to receive. */
 static gpul_status enqueue_ungrouped(gpul_comm *c, const struct comm_shape *s, gpul_comm_dtype dtype, CUdeviceptr send, CUdeviceptr recv,
 				     CUstream stream, gpul_error *err)
 {

@@ -130,8 +130,7 @@ static void select_float(const struct comm_data *d, size_t i)
 	memcpy(d->reduced + i * bytes, best, bytes);
 }
 
-/* Compute the sum or product in a wider type, and the error bound for any order of operations
- * in the narrow type. */
+/* Compute the sum or product in a wider type, and the error bound for any order of operations in the narrow type. */
 static void combine_floats(const struct comm_data *d, size_t i)
 {
 	const struct float_form *form = form_of(d->desc.dtype);
@@ -291,8 +290,7 @@ static uint64_t count_outside(const struct comm_data *d, size_t at, size_t n, co
 	return wrong;
 }
 
-/* Find the expected data of a part of the recv buffer: a rank's data (NULL: the reduced data),
- * from element *at on. */
+/* Find the expected data of a part of the recv buffer: a rank's data (NULL: the reduced data), from element *at on. */
 static const unsigned char *source_of(const struct comm_data *d, size_t part, size_t *at)
 {
 	const struct comm_data_desc *desc = &d->desc;

@@ -3,9 +3,8 @@
  *     seed, rank r ──> inputs[r]: COMM_DATA_PERIOD elements, repeated        each rank can compute those of all ranks
  *     inputs of all ranks ──> reduced: the result, repeated likewise         computed here, on the CPU, in another type
  *
- * The period is a prime, so data that arrives at a wrong place differs unless it is wrong by a
- * multiple of the period.  Each checked call has another seed, so that data of an earlier call
- * is not accepted as correct.
+ * The period is a prime, so data that arrives at a wrong place differs unless it is wrong by a multiple of the period.  Each
+ * checked call has another seed, so that data of an earlier call is not accepted as correct.
  *
  * Integers, minima, maxima and copies must be exact.  Sums and products of floats must be within the error bound that holds for
  * every order of the operations (N. Higham, Accuracy and Stability of Numerical Algorithms, 4.2: |error| <= gamma(n - 1) times

@@ -1,5 +1,4 @@
-/* comm_job.h — the role of a process of gpuload comm: the launcher, a rank, or with --threads
- * all ranks.
+/* comm_job.h — the role of a process of gpuload comm: the launcher, a rank, or with --threads all ranks.
  *
  *     gpuload comm allreduce -n 4             no launcher: this process becomes the launcher of 4 ranks, which run the same command line
  *     gpuload comm allreduce --hosts a:2,b:2  likewise, through an agent such as ssh

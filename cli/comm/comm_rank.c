@@ -15,9 +15,8 @@
 
 enum { LOOK_MS = 50, OPEN_MS = 60 * 1000, LEAST_OPEN_MS = 4000 };
 
-/* The time-out of kernels also limits the time for ranks to join, and the silence of a rank's
- * process; but at least this time, because a time-out that is meant for kernels may be very
- * short. */
+/* The time-out of kernels also limits the time for ranks to join, and the silence of a rank's process; but at least this time,
+ * because a time-out that is meant for kernels may be very short. */
 static int open_ms(const struct comm_place *place)
 {
 	if (place->timeout_ms <= 0)
@@ -42,8 +41,7 @@ static gpul_status open_comm(const struct comm_place *place, gpul_comm_options o
 	return st ? st : gpul_cu(r->drv, err, cuStreamCreate(&r->stream, CU_STREAM_NON_BLOCKING));
 }
 
-/* Send the first error of all ranks to every rank; rank 0 prints it, and the others print
- * nothing. */
+/* Send the first error of all ranks to every rank; rank 0 prints it, and the others print nothing. */
 static gpul_status agree(struct comm_rank *r, gpul_error *mine, gpul_error *err)
 {
 	gpul_error all[GPUL_COMM_MAX_RANKS];
@@ -166,9 +164,8 @@ static gpul_status watch_job(struct job *j, gpul_error *err)
 	return st;
 }
 
-/* Report a failure of this rank alone to the other ranks, which may wait for it in a kernel or
- * in a call of boot.h.  If this rank was aborted because of another rank's failure, it reports
- * that failure. */
+/* Report a failure of this rank alone to the other ranks, which may wait for it in a kernel or in a call of boot.h.  If this rank
+ * was aborted because of another rank's failure, it reports that failure. */
 static gpul_status fail_all(struct comm_rank *r, const gpul_error *why, gpul_error *err)
 {
 	gpul_roster_event event;

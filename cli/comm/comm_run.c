@@ -94,9 +94,8 @@ static void free_calls(const struct calls *c)
 
 /* ---- time ------------------------------------------------------------------------------------------------------ */
 
-/* The times at which the ranks leave a barrier of boot.h differ by more than the time of a
- * call, so the ranks of a host agree on a start time.  That is impossible between hosts,
- * because the clock of each host starts when the host boots. */
+/* The times at which the ranks leave a barrier of boot.h differ by more than the time of a call, so the ranks of a host agree on a
+ * start time.  That is impossible between hosts, because the clock of each host starts when the host boots. */
 gpul_status comm_start_together(struct comm_rank *r, gpul_error *err)
 {
 	uint64_t now = gpul_clock_ns(), all[GPUL_COMM_MAX_RANKS], start = 0;
@@ -186,8 +185,7 @@ static gpul_status download(struct comm_rank *r, const struct comm_data *d, CUde
 	return st;
 }
 
-/* Fill the recv buffer with bytes that no result contains, and the send buffer with this rank's
- * data. */
+/* Fill the recv buffer with bytes that no result contains, and the send buffer with this rank's data. */
 static gpul_status fill_buffers(struct comm_rank *r, const struct comm_shape *s, const struct comm_data *d, const struct calls *c,
 				gpul_error *err)
 {

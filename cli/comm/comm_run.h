@@ -9,8 +9,7 @@
 #include "cli/comm/comm_bench.h"
 #include "cli/lib/progress.h"
 
-/* Time-out for ranks that wait for each other between calls; long, because a rank may have to
- * check much data. */
+/* Time-out for ranks that wait for each other between calls; long, because a rank may have to check much data. */
 enum { COMM_MEET_MS = 300 * 1000 };
 
 struct comm_rank {

@@ -98,8 +98,7 @@ static gpul_status parse(const struct cli_args *args, struct sparse_request *out
 
 /* ---- a rank ---------------------------------------------------------------------------------------------------------------- */
 
-/* Fill in the properties of the job and the driver, and the defaults that depend on
- * the driver. */
+/* Fill in the properties of the job and the driver, and the defaults that depend on the driver. */
 static void describe(const struct comm_rank *r, const struct sparse_request *request, struct sparse_result *out)
 {
 	struct sparse_request *q = &out->q;

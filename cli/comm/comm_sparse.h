@@ -1,5 +1,4 @@
-/* comm_sparse.h — gpuload comm sparse-allreduce: compares a sparse all-reduce with the dense
- * one, for sizes and densities.
+/* comm_sparse.h — gpuload comm sparse-allreduce: compares a sparse all-reduce with the dense one, for sizes and densities.
  *
  *     comm_sparse.c       options ──> sparse_request; launcher or rank, as for a collective (comm_bench.h)
  *     comm_sparse_run.c   for each size and density: fill, check, time both

@@ -44,8 +44,7 @@ static void add_rank(const struct comm_result *r, int rank, struct out *o)
 	out_text(o, "\n");
 }
 
-/* The table shows one path of each rank, the one to the next rank; true if all other paths are
- * of the same kind. */
+/* The table shows one path of each rank, the one to the next rank; true if all other paths are of the same kind. */
 static void add_transports(const struct comm_result *r, struct out *o)
 {
 	unsigned n = 0, n_device = 0, n_net = 0;

@@ -132,8 +132,7 @@ static void describe_hosts(const struct comm_rank *r, const struct comm_host_clo
 						      .round_trip_ns = hosts[h].relation.shortest_ns };
 }
 
-/* The information that the ranks exchange before the events: all ranks send as many events as
- * the rank with the most. */
+/* The information that the ranks exchange before the events: all ranks send as many events as the rank with the most. */
 struct summary {
 	struct comm_waiting waiting;
 	double bound_ns;

@@ -83,9 +83,8 @@ struct comm_last_call {
 				       * trace has lost events of later calls */
 	unsigned char *events[GPUL_COMM_MAX_RANKS];  /* [n] of each rank: 1: the event belongs to the call */
 };
-/* Find the call by the order of the events: a block records the events of one call after those
- * of the previous call, and the KERNEL events last.  False: no memory.  The caller calls
- * comm_last_call_free() in any case. */
+/* Find the call by the order of the events: a block records the events of one call after those of the previous call, and the KERNEL
+ * events last.  False: no memory.  The caller calls comm_last_call_free() in any case. */
 bool comm_last_call_find(const struct comm_rank_trace *ranks, int n_ranks, struct comm_last_call *out);
 void comm_last_call_free(struct comm_last_call *last);
 

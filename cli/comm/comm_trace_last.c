@@ -3,9 +3,8 @@
  *     events of a block, in the order in which they ended:     wait  send  KERNEL   wait  send  KERNEL   wait  send  KERNEL
  *                                                              └─── call 0 ────┘    └─── call 1 ────┘    └─── call 2 ────┘
  *
- * Clocks are not used, because the error of a converted time can exceed the time between two
- * calls.  A block makes the same number of KERNEL events in each call of a section: one, or one
- * for each of its transfers. */
+ * Clocks are not used, because the error of a converted time can exceed the time between two calls.  A block makes the same number
+ * of KERNEL events in each call of a section: one, or one for each of its transfers. */
 #include <stdlib.h>
 
 #include "cli/comm/comm_trace.h"
@@ -42,8 +41,7 @@ static bool open_part(const struct comm_rank_trace *t, size_t section, struct pa
 	return out->n_kernels && out->n_seen;
 }
 
-/* The KERNEL events of a block in one call.  If events are lost, it is unknown whether there is
- * more than one. */
+/* The KERNEL events of a block in one call.  If events are lost, it is unknown whether there is more than one. */
 static uint32_t kernels_per_call(const struct part *p, uint32_t block)
 {
 	const uint32_t n = p->is_cut || !p->iterations ? 1 : p->n_kernels[block] / p->iterations;

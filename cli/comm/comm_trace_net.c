@@ -242,8 +242,7 @@ static int compare_begins(const void *x, const void *y)
 	return a->begin_ns < b->begin_ns ? -1 : a->begin_ns > b->begin_ns;
 }
 
-/* Draw the puts in the order of their start times, each in the first free track.  False: no
- * memory. */
+/* Draw the puts in the order of their start times, each in the first free track.  False: no memory. */
 static bool add_rank(struct drawing *d, int rank)
 {
 	const struct comm_rank_trace *t = &d->ranks[rank];

@@ -1,5 +1,4 @@
-/* comm_trace_net.h — the network in the trace of gpuload comm: the events of each rank's proxy,
- * and arrows between ranks.
+/* comm_trace_net.h — the network in the trace of gpuload comm: the events of each rank's proxy, and arrows between ranks.
  *
  *     rank S   block b            │ send step n │
  *                                         ╲ "posted"

@@ -1,5 +1,4 @@
-/* comm_trace_svg.c — the last timed call of gpuload comm --trace as an SVG file: the events of
- * each block over time.
+/* comm_trace_svg.c — the last timed call of gpuload comm --trace as an SVG file: the events of each block over time.
  *
  *              │ LEGEND_Y   wait for data ■   send ■ ...
  *     rank 0   │ block 0  ══▒▒▒══█████══▒▒══           a row of ROW pixels; x: time

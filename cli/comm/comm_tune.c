@@ -37,8 +37,7 @@ static gpul_status try_plan(struct comm_rank *r, const struct comm_tuning *t, co
 	return st;
 }
 
-/* All candidates of a call and size, small ones first.  Every rank measures the same ones,
- * because all ranks have the same times. */
+/* All candidates of a call and size, small ones first.  Every rank measures the same ones, because all ranks have the same times. */
 static gpul_status find_best(struct comm_rank *r, const struct comm_tuning *t, const struct comm_shape *s, struct best *best,
 			     gpul_error *err)
 {

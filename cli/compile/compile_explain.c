@@ -21,8 +21,7 @@ static bool has_any(const char *line, const char *const *parts)
 	return *parts != NULL;
 }
 
-/* True if a line reports an error, in the form of compilers, linkers and NCCL, that is not a
- * consequence of earlier errors. */
+/* True if a line reports an error, in the form of compilers, linkers and NCCL, that is not a consequence of earlier errors. */
 static bool reports_error(const char *line)
 {
 	static const char *const error[] = { "error", "Error", "ERROR", "fatal", "FATAL", "NCCL WARN", "undefined reference", NULL };

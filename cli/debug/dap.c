@@ -170,8 +170,7 @@ static gpul_status do_configuration_done(const struct dap_call *c)
 	return GPUL_OK;
 }
 
-/* End the program, unless the adapter has attached to it and the editor does not
- * request its end. */
+/* End the program, unless the adapter has attached to it and the editor does not request its end. */
 static gpul_status do_disconnect(const struct dap_call *c)
 {
 	struct dap *d = c->d;
@@ -352,8 +351,7 @@ static void end_program(struct dap *d)
 
 /* ---- the loop ------------------------------------------------------------------------------------------------------------ */
 
-/* Returns the length of the header, and stores that of the message after it in *bytes; 0: the
- * header is not complete. */
+/* Returns the length of the header, and stores that of the message after it in *bytes; 0: the header is not complete. */
 static size_t read_header(struct dap *d, size_t *bytes)
 {
 	const char *end = d->in.n ? memmem(d->in.at, d->in.n, "\r\n\r\n", 4) : NULL, *length;

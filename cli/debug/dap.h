@@ -3,8 +3,7 @@
  *     editor ── stdin: request ──> dap.c ── dap_control.c, dap_values.c ── debug_link.h ──> the debugger in the driver
  *            <── stdout: response, events
  *
- * A lane in a frame has a number, dap.lane[number - 1], which is the id of a frame; numbers are
- * valid until the kernel continues. */
+ * A lane in a frame has a number, dap.lane[number - 1], which is the id of a frame; numbers are valid until the kernel continues. */
 #ifndef GPULOAD_CLI_DEBUG_DAP_H
 #define GPULOAD_CLI_DEBUG_DAP_H
 

@@ -1,5 +1,4 @@
-/* debug.h — the commands gpuload step and gpuload dap, and a function that extracts the words
- * for gpuload run from a command line. */
+/* debug.h — the commands gpuload step and gpuload dap, and a function that extracts the words for gpuload run from a command line. */
 #ifndef GPULOAD_CLI_DEBUG_DEBUG_H
 #define GPULOAD_CLI_DEBUG_DEBUG_H
 

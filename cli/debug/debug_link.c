@@ -110,10 +110,9 @@ static gpul_status run_file(const char *const *words, gpul_error *err)
 	return code == CLI_DONE ? GPUL_OK : err->status ? err->status : GPUL_EFORMAT;
 }
 
-/* In the child.  It has a process group of its own, so that Ctrl-C at the terminal stops the
- * kernel instead of killing it.  Its stdin is empty, because the stdin of this process carries
- * commands, or messages of an editor.  One byte in `failed` means that it has printed why it
- * did not run; the descriptor is closed when a program replaces the process. */
+/* In the child.  It has a process group of its own, so that Ctrl-C at the terminal stops the kernel instead of killing it.  Its
+ * stdin is empty, because the stdin of this process carries commands, or messages of an editor.  One byte in `failed` means that it
+ * has printed why it did not run; the descriptor is closed when a program replaces the process. */
 static _Noreturn void become_program(const struct debug_start *how, int fd, int failed)
 {
 	const int empty = open("/dev/null", O_RDONLY | O_CLOEXEC);

@@ -52,8 +52,7 @@ gpul_status debug_link_start(const struct debug_start *how, struct debug_link **
 gpul_status debug_link_attach(const char *address, struct debug_link **out, gpul_error *err);
 
 /** Disconnect: a program continues if this process had attached to it; it is killed if
- * debug_link_start() started it and it still runs.  Returns its exit status, as a shell gives
- * it; 0: unknown.  NULL is fine. */
+ * debug_link_start() started it and it still runs.  Returns its exit status, as a shell gives it; 0: unknown.  NULL is fine. */
 int debug_link_close(struct debug_link *l);
 
 int debug_link_fd(const struct debug_link *l);   /* for poll() */
@@ -75,8 +74,7 @@ gpul_status debug_link_ask(struct debug_link *l, struct debug_rows *rows, gpul_e
  *
  * @timeout_ms  below 0: no limit
  * @out         owned by the caller: debug_row_free()
- * Returns false after the time-out, if the program has ended, or if a signal
- * interrupted the wait. */
+ * Returns false after the time-out, if the program has ended, or if a signal interrupted the wait. */
 bool debug_link_event(struct debug_link *l, int timeout_ms, struct debug_row *out);
 
 const char *debug_row_get(const struct debug_row *r, const char *key);  /* "": it has no such field */

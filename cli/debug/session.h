@@ -1,5 +1,4 @@
-/* session.h — the part of gpuload step that is independent of the terminal: its commands, the
- * selected lane, the sources. */
+/* session.h — the part of gpuload step that is independent of the terminal: its commands, the selected lane, the sources. */
 #ifndef GPULOAD_CLI_DEBUG_SESSION_H
 #define GPULOAD_CLI_DEBUG_SESSION_H
 

@@ -98,8 +98,7 @@ static void note_interrupt(int signal_number)
 	interrupted = true;
 }
 
-/* The words for gpuload run: options, operands, and the words after "--". Owned, as are the
- * texts of the first n_options. */
+/* The words for gpuload run: options, operands, and the words after "--". Owned, as are the texts of the first n_options. */
 static const char **run_words(const struct cli_args *args, size_t *n_options)
 {
 	const char **words = calloc(2 * args->n_given + args->n_operands + 3, sizeof *words);
@@ -188,8 +187,7 @@ static void step_plain(struct session *s)
 	out_free(&out);
 }
 
-/* Go to the first stop, the kernel's first instruction; after attaching, the program continues
- * until it is paused. */
+/* Go to the first stop, the kernel's first instruction; after attaching, the program continues until it is paused. */
 static gpul_status first_stop(struct session *s, gpul_error *err)
 {
 	gpul_status st = debug_link_ask(s->link, NULL, err, "hello");

@@ -214,9 +214,8 @@ static gpul_status print_handled(const struct serve *s, uint64_t n, uint64_t ns,
 	return share_json_print(&j, err);
 }
 
-/* A process that is killed closes its connection before its kernels have ended, and their
- * stores must not reach the FIFO of the next process.  So wait until the process itself has
- * ended (pidfd). */
+/* A process that is killed closes its connection before its kernels have ended, and their stores must not reach the FIFO of the
+ * next process.  So wait until the process itself has ended (pidfd). */
 static void wait_for_process_end(const struct session *now)
 {
 	const uint64_t until = gpul_clock_ns() + GONE_MS * 1000000ull;

@@ -1,5 +1,4 @@
-/* fifo_trace.h — the parts of gpuload fifo trace, which records the times of each step of each
- * trigger.
+/* fifo_trace.h — the parts of gpuload fifo trace, which records the times of each step of each trigger.
  *
  *     argv ─ fifo_trace.c ─> request
  *              │  fifo_trace_run.c    a kernel pushes, the CPU handles the triggers, and both record times;

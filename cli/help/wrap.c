@@ -55,8 +55,7 @@ static struct line line_at(const char *text)
 	return l;
 }
 
-/* The offset of an item's last column, after the last run of two or more blanks; 0: the line
- * has only one column. */
+/* The offset of an item's last column, after the last run of two or more blanks; 0: the line has only one column. */
 static size_t text_column(const struct line *l)
 {
 	size_t found = 0;

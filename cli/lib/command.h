@@ -59,8 +59,7 @@ struct cli_cmd {
 
 /** Parse the part of a command line that follows the name of the command.
  *
- * Options may be given before, between or after operands, as `--opt value` or `--opt=value`, and may
- * be repeated; `--` ends them.
+ * Options may be given before, between or after operands, as `--opt value` or `--opt=value`, and may be repeated; `--` ends them.
  *
  * @opts     an option table, ends with {0}
  * @words    n_words strings; borrowed, must outlive *out

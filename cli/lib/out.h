@@ -47,8 +47,7 @@ void out_add(struct out *o, const char *fmt, ...) __attribute__((format(printf, 
 /* Append n times the same character. */
 void out_repeat(struct out *o, char c, size_t n);
 
-/* Append a name that was read from a file: control characters become '?', because such a name must not control the
- * terminal. */
+/* Append a name that was read from a file: control characters become '?', because such a name must not control the terminal. */
 void out_name(struct out *o, const char *name, size_t n);
 
 /* Append a column: a text padded with blanks on the right to width bytes, or a number padded on the left. */

@@ -34,8 +34,7 @@ bool value_type_is_signed(gpul_type t)
 
 /* ---- 16-bit floats ----------------------------------------------------------------- */
 
-/* A 16-bit IEEE-like format: sign bit, exponent, fraction; normal numbers are 1.f x 2^e, e from min_exponent to
- * max_exponent. */
+/* A 16-bit IEEE-like format: sign bit, exponent, fraction; normal numbers are 1.f x 2^e, e from min_exponent to max_exponent. */
 struct narrow {
 	int fraction_bits, min_exponent, max_exponent;
 };

@@ -226,9 +226,8 @@ struct rdma_child {
  * Threads the main thread
  * Source  fork(2), prctl(2) PR_SET_PDEATHSIG */
 gpul_status rdma_child_start(const struct rdma_setup *setup, struct rdma_child *out, gpul_error *err);
-/* Wait until the child has ended; kill it if it does not end soon.  failed: an error of this
- * process, which is replaced by the child's death or error when that is the cause.  Accepts a
- * zeroed child. */
+/* Wait until the child has ended; kill it if it does not end soon.  failed: an error of this process, which is replaced by the
+ * child's death or error when that is the cause.  Accepts a zeroed child. */
 void rdma_child_end(struct rdma_child *child, gpul_error *failed);
 
 #endif

@@ -1,5 +1,4 @@
-/* rdma_bench_client.c — the client's side of a session: it connects, and controls the
- * phases. */
+/* rdma_bench_client.c — the client's side of a session: it connects, and controls the phases. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -49,8 +48,7 @@ static gpul_status await_welcome(struct client *c, struct rdma_flow *f, gpul_err
 	return st;
 }
 
-/* A hello that does not arrive means that the fabric between the two ends does not work; the
- * peer cannot explain more. */
+/* A hello that does not arrive means that the fabric between the two ends does not work; the peer cannot explain more. */
 static gpul_status greet_server(struct client *c, struct rdma_flow *f, uint64_t id, gpul_error *err)
 {
 	gpul_error why = { 0 };
@@ -62,8 +60,7 @@ static gpul_status greet_server(struct client *c, struct rdma_flow *f, uint64_t 
 			 why.text);
 }
 
-/* Open all connections, then send a hello on each; the server answers when it has received all
- * of them. */
+/* Open all connections, then send a hello on each; the server answers when it has received all of them. */
 static gpul_status connect_flows(struct client *c, const char *address, gpul_error *err)
 {
 	struct rdma_session *s = &c->s;
@@ -145,8 +142,7 @@ static gpul_status run_phase(struct client *c, enum rdma_plan_kind kind, struct 
 	return st;
 }
 
-/* Find the number of groups that fill the wanted time: run more and more groups until a run is
- * long enough to extrapolate. */
+/* Find the number of groups that fill the wanted time: run more and more groups until a run is long enough to extrapolate. */
 static gpul_status choose_count(struct client *c, struct rdma_row *row, uint64_t *count, gpul_error *err)
 {
 	const uint64_t wanted_ns = (uint64_t)c->q->time_ms * 1000000;

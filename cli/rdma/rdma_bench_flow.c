@@ -11,8 +11,7 @@ enum { PAGE = 4096, SPIN_NS = 200000, NAP_NS = 50000 };
 
 /* ---- latencies ------------------------------------------------------------------------------------------ */
 
-/* Values below 64 have a bucket each; above, the 6 bits after the highest bit select one of 64
- * buckets. */
+/* Values below 64 have a bucket each; above, the 6 bits after the highest bit select one of 64 buckets. */
 static unsigned bucket_of(uint64_t ns)
 {
 	const unsigned octave = ns < 64 ? 0 : 58 - (unsigned)__builtin_clzll(ns);

@@ -22,8 +22,7 @@ struct rdma_histogram {
 
 void rdma_histogram_add(struct rdma_histogram *h, uint64_t ns);
 void rdma_histogram_merge(struct rdma_histogram *h, const struct rdma_histogram *other);
-/* A quantile: the value that the given part of all values does not exceed; 0 if
- * there are none. */
+/* A quantile: the value that the given part of all values does not exceed; 0 if there are none. */
 uint64_t rdma_histogram_at(const struct rdma_histogram *h, double part);
 
 /* Requests in flight; element i of the ring is number i modulo the ring's size. */

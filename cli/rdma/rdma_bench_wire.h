@@ -1,5 +1,4 @@
-/* rdma_bench_wire.h — the messages between a client and a server of gpuload rdma bench, over
- * the connection itself.
+/* rdma_bench_wire.h — the messages between a client and a server of gpuload rdma bench, over the connection itself.
  *
  *     client                                server
  *     hello, on each connection ─────────>            first the checks; the flows of one client have the same id

@@ -1,5 +1,4 @@
-/* rdma_devices_list.c — collects the NICs of sysfs and of libibverbs, libfabric's providers,
- * and the GPUs. */
+/* rdma_devices_list.c — collects the NICs of sysfs and of libibverbs, libfabric's providers, and the GPUs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

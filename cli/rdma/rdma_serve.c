@@ -152,8 +152,7 @@ static void free_session(struct server *v, unsigned i)
 	v->served[i] = NULL;
 }
 
-/* Print the results of the sessions that have ended, and drop sessions whose flows do not
- * connect in time. */
+/* Print the results of the sessions that have ended, and drop sessions whose flows do not connect in time. */
 static gpul_status reap_sessions(struct server *v, gpul_error *err)
 {
 	char text[400];
@@ -239,8 +238,7 @@ static gpul_status find_session(struct server *v, const struct rdma_hello *h, st
 	return GPUL_OK;
 }
 
-/* A hello has arrived: the guest becomes a flow of its session, which starts when its last flow
- * has arrived. */
+/* A hello has arrived: the guest becomes a flow of its session, which starts when its last flow has arrived. */
 static void seat_guest(struct server *v, unsigned i, uint64_t bytes)
 {
 	struct rdma_flow *f = &v->guest[i]->flow;

@@ -59,8 +59,7 @@ static void put_buffer(FILE *out, const gpul_signature *s, const gpul_param *p, 
 		fprintf(out, "out:%s[%llu]", gpul_type_name(p->type), elements);
 }
 
-/* Write an ARG for a value; if the use of any parameter is unknown, it is a placeholder, because it may be a size or
- * a stride. */
+/* Write an ARG for a value; if the use of any parameter is unknown, it is a placeholder, because it may be a size or a stride. */
 static void put_value(FILE *out, const gpul_signature *s, const gpul_param *p, const struct shape *shape)
 {
 	long long value = s->assumed ? p->value : p->role == GPUL_ROLE_COUNT ? shape->count : 1;

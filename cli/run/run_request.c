@@ -1,5 +1,4 @@
-/* run_request.c — turns the command line and the `// gpuload run:` line of the file into a
- * request. */
+/* run_request.c — turns the command line and the `// gpuload run:` line of the file into a request. */
 #include "cli/run/run_options.h"
 
 #include <math.h>

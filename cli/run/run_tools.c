@@ -1,5 +1,4 @@
-/* run_tools.c — passes the options of gpuload run that watch the kernel to the tools of the
- * software driver. */
+/* run_tools.c — passes the options of gpuload run that watch the kernel to the tools of the software driver. */
 #include "cli/run/run_options.h"
 
 #include <stdio.h>
@@ -25,8 +24,7 @@ static const char *value_of(const struct cli_args *args, const struct cli_args *
 	return v || !line ? v : cli_value(line, opt);
 }
 
-/* The option that would select a tool for this option; -1: such a tool is selected, or the
- * option belongs to no tool. */
+/* The option that would select a tool for this option; -1: such a tool is selected, or the option belongs to no tool. */
 static int missing_tool(const struct cli_args *args, const struct cli_args *line, int opt)
 {
 	int missing = -1;

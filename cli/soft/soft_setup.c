@@ -1,5 +1,4 @@
-/* soft_setup.c — sets the variables with which any program finds the software driver and the
- * libraries next to it.
+/* soft_setup.c — sets the variables with which any program finds the software driver and the libraries next to it.
  *
  *     LD_LIBRARY_PATH    libcuda.so.1 and the others, where a program opens or needs them by name
  *     LD_PRELOAD         the libraries that Python packages open by the path of a wheel, unless one of that name is loaded
@@ -125,8 +124,7 @@ static gpul_status set_driver(struct soft_setup *s, gpul_error *err)
 	return st;
 }
 
-/* A folder for kernels that a client has compiled, in the user's cache folder; false: the user
- * has none. */
+/* A folder for kernels that a client has compiled, in the user's cache folder; false: the user has none. */
 static bool name_cache(char path[PATH_MAX], const char *client)
 {
 	const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");

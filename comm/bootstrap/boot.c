@@ -67,8 +67,7 @@ static gpul_status create_boot(const gpul_comm_job *job, gpul_boot **out, gpul_e
 	return GPUL_OK;
 }
 
-/* The ranks of each host meet under a name of their own, because several "hosts" can be on one
- * machine. */
+/* The ranks of each host meet under a name of their own, because several "hosts" can be on one machine. */
 static gpul_status meet_on_host(gpul_boot *b, const struct boot_wait *w, char name[GPUL_COMM_JOB_BYTES + 8],
 				gpul_error *err)
 {

@@ -44,10 +44,9 @@ enum { GPUL_BOOT_MAX_FDS = 64 };  /* descriptors that a rank may offer in one ca
  * Source  Linux unix(7), memfd_create(2), tcp(7) */
 gpul_status gpul_boot_open(const gpul_comm_job *job, int timeout_ms, gpul_boot **out, gpul_error *err);
 
-/* Leave the job; the other ranks do not report this as a death.  Over several hosts, it may
- * wait up to a second if the network does not accept the goodbye message.  NULL is fine; cannot
- * fail.  No other thread may use the boot, and the callback of gpul_boot_watch() must not call
- * this. */
+/* Leave the job; the other ranks do not report this as a death.  Over several hosts, it may wait up to a second if the network does
+ * not accept the goodbye message.  NULL is fine; cannot fail.  No other thread may use the boot, and the callback of
+ * gpul_boot_watch() must not call this. */
 void gpul_boot_close(gpul_boot *b);
 
 /* This process' rank, and the number of ranks. */
@@ -95,10 +94,9 @@ typedef struct gpul_boot_stamp {
  * Source  F. Cristian, Probabilistic clock synchronization, 1989 */
 gpul_status gpul_boot_clocks(gpul_boot *b, unsigned n_rounds, gpul_boot_stamp *out, int timeout_ms, gpul_error *err);
 
-/* Limit all further calls of this rank, in addition to their own time-outs.  deadline_ns: all
- * of them together end at that point of gpul_clock_ns(), which is the end of limit_ms;
- * UINT64_MAX: none.  silent_ms: a rank that this one waits for, and whose process does not run
- * for that long (SIGSTOP), fails the job; 0: no limit.  Not during a call. */
+/* Limit all further calls of this rank, in addition to their own time-outs.  deadline_ns: all of them together end at that point of
+ * gpul_clock_ns(), which is the end of limit_ms; UINT64_MAX: none.  silent_ms: a rank that this one waits for, and whose process
+ * does not run for that long (SIGSTOP), fails the job; 0: no limit.  Not during a call. */
 void gpul_boot_limit(gpul_boot *b, uint64_t deadline_ns, int limit_ms, int silent_ms);
 
 /** Wait until all ranks have called this.

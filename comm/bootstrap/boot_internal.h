@@ -85,8 +85,7 @@ void gpul_boot_publish(gpul_boot *b, const struct roster_record *record);
  * Threads the thread that opens b */
 gpul_status gpul_boot_create_roster(gpul_boot *b, gpul_error *err);
 
-/* True if gpuload's launcher, if there is one, reports that the ranks of the job cannot meet;
- * err explains it. */
+/* True if gpuload's launcher, if there is one, reports that the ranks of the job cannot meet; err explains it. */
 bool gpul_boot_has_notice(const gpul_boot *b, gpul_error *err);
 
 /* Publish that a wait is over because the process of a rank does not run.  why: the text names the rank. */
@@ -120,8 +119,7 @@ const char *gpul_boot_place(const gpul_boot *b, int rank, char out[GPUL_BOOT_PLA
 
 /* The machine of this process, and the host name that the job gives it. */
 void gpul_boot_machine(const gpul_comm_job *job, struct boot_machine *out);
-/* True if two ranks that have met over a Unix socket share a host: the job gives both the same
- * host name, or neither has one. */
+/* True if two ranks that have met over a Unix socket share a host: the job gives both the same host name, or neither has one. */
 bool gpul_boot_same_machine(const struct boot_machine *a, const struct boot_machine *b);
 /* Called by rank 0: number the hosts of all ranks, and write the numbers into the roster. */
 void gpul_boot_number_hosts(gpul_boot *b, const struct boot_machine machines[]);

@@ -4,9 +4,8 @@
  *     ranks of host C ──> leader of C ──┼──> rank 0 ──> back the same way, with the blocks of all
  *     ranks of rank 0's host ───────────┘
  *
- * A rank first receives from the ranks below it, sends all of that to the rank above it, waits
- * for the answer, and passes it on.  So a rank always waits for a rank that has not called yet
- * or is slow, never for one that is waiting itself. */
+ * A rank first receives from the ranks below it, sends all of that to the rank above it, waits for the answer, and passes it on.
+ * So a rank always waits for a rank that has not called yet or is slow, never for one that is waiting itself. */
 #include "comm/bootstrap/boot_internal.h"
 
 #include <errno.h>

@@ -34,8 +34,7 @@ static gpul_status expect_number(const char *variable, const char *value, int ex
 			 meaning, expected);
 }
 
-/* Job names of launchers can be long and contain any characters; the socket's name must be
- * short and use few characters. */
+/* Job names of launchers can be long and contain any characters; the socket's name must be short and use few characters. */
 static void name_by_hash(const char *launcher, const char *text, char out[GPUL_COMM_JOB_BYTES])
 {
 	unsigned char digest[GPUL_SHA256_BYTES];
@@ -141,8 +140,7 @@ static gpul_status find_pmix(gpul_comm_job *job, gpul_error *err)
 			 "the job has %d ranks, not all of them on this machine, and libpmix cannot be used: " HOW_TO, job->size);
 }
 
-/* torchrun's ranks are on several machines: rank 0 listens on the port after that of
- * torchrun's store. */
+/* torchrun's ranks are on several machines: rank 0 listens on the port after that of torchrun's store. */
 static gpul_status torchrun_address(gpul_comm_job *job, const char *address, int port, gpul_error *err)
 {
 	if (!address)

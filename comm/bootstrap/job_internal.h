@@ -1,5 +1,4 @@
-/* job_internal.h — helpers of job.c: environment variables, and queries of libpmix
- * and Slurm. */
+/* job_internal.h — helpers of job.c: environment variables, and queries of libpmix and Slurm. */
 #ifndef GPULOAD_COMM_BOOTSTRAP_JOB_INTERNAL_H
 #define GPULOAD_COMM_BOOTSTRAP_JOB_INTERNAL_H
 
@@ -27,8 +26,7 @@ struct gpul_comm_pmix {
 };
 
 /** Ask the PMIx server for the number of ranks.  If they are on several machines, all ranks call this: rank 0 chooses an address
- * and a secret, and the server brings them to the others.  Later calls of a process return the
- * result of the first one.
+ * and a secret, and the server brings them to the others.  Later calls of a process return the result of the first one.
  *
  * @rank       of this process
  * @interface  rank 0: see gpul_comm_reserve_address()

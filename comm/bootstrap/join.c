@@ -27,8 +27,7 @@ static bool has_news(gpul_boot *b, gpul_error *err)
 	return gpul_boot_has_notice(b, err) || (b->links && gpul_boot_links_news(b, err));
 }
 
-/* The leader has ended or failed: wait briefly for gpuload's launcher, if there is one, or rank
- * 0 to report the cause. */
+/* The leader has ended or failed: wait briefly for gpuload's launcher, if there is one, or rank 0 to report the cause. */
 static bool awaits_notice(gpul_boot *b, gpul_error *err)
 {
 	for (int ms = 0; (b->notice || b->links) && ms < PATIENCE_MS; ms++) {
@@ -39,8 +38,7 @@ static bool awaits_notice(gpul_boot *b, gpul_error *err)
 	return false;
 }
 
-/* Connect as soon as the leader listens.  Until then the socket file is missing, or belongs to
- * a leader that was killed. */
+/* Connect as soon as the leader listens.  Until then the socket file is missing, or belongs to a leader that was killed. */
 static gpul_status connect_to_leader(gpul_boot *b, const char *path, const struct boot_wait *w, gpul_error *err)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };

@@ -19,14 +19,12 @@ typedef struct gpul_comm_launch_options {
 
 /** Start n processes as the ranks of a new job, and wait until all have ended.
  *
- * Each process gets GPULOAD_COMM_RANK, GPULOAD_COMM_SIZE and GPULOAD_COMM_JOB.  Standard output and error are those of the
- * caller; rank 0 also has the caller's standard input, the others /dev/null.  SIGINT, SIGTERM,
- * SIGHUP and SIGQUIT are forwarded to the ranks; a second one kills them.  When a rank fails or
- * is killed, the others have grace_ms to report the cause and end, then they get SIGTERM, and a
- * second later SIGKILL.  Ranks that are stopped (SIGSTOP) cannot end: when only such ranks are
- * left, they are killed after half a second.  When the caller is killed, the kernel kills the
- * ranks.  At the end, processes that the ranks started and left running are killed, and the
- * files of the job's sockets are removed.
+ * Each process gets GPULOAD_COMM_RANK, GPULOAD_COMM_SIZE and GPULOAD_COMM_JOB.  Standard output and error are those of the caller;
+ * rank 0 also has the caller's standard input, the others /dev/null.  SIGINT, SIGTERM, SIGHUP and SIGQUIT are forwarded to the
+ * ranks; a second one kills them.  When a rank fails or is killed, the others have grace_ms to report the cause and end, then they
+ * get SIGTERM, and a second later SIGKILL.  Ranks that are stopped (SIGSTOP) cannot end: when only such ranks are left, they are
+ * killed after half a second.  When the caller is killed, the kernel kills the ranks.  At the end, processes that the ranks started
+ * and left running are killed, and the files of the job's sockets are removed.
  *
  * @o            borrowed
  * @exit_status  set in every case: 0 if all ranks ended with 0; else the exit status of the rank that failed first, or 128 +

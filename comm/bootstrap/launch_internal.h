@@ -52,8 +52,7 @@ struct launch {
 	int notice_fd;
 };
 
-/* A rank's standard input, output and error; -1: the launcher's, except that the input of ranks
- * other than 0 is /dev/null. */
+/* A rank's standard input, output and error; -1: the launcher's, except that the input of ranks other than 0 is /dev/null. */
 struct rank_files {
 	int in, out, err;
 };
@@ -89,8 +88,7 @@ void gpul_launch_restore_signals(struct launch *l);
 void gpul_launch_note_end(struct launch *l, int rank, int status, const char *text);
 /* Reap the ranks of this host that have ended; returns the number of those that still run. */
 int gpul_launch_reap(struct launch *l);
-/* Start the stages that are due; returns the poll() time-out until the next stage; -1: there is
- * none. */
+/* Start the stages that are due; returns the poll() time-out until the next stage; -1: there is none. */
 int gpul_launch_next_stage(struct launch *l);
 /* Forward a signal.  The first one starts the grace period, the second one kills.
  * from_terminal: the ranks have received it already. */

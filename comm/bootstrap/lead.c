@@ -13,8 +13,7 @@
 
 #include "ipc/name.h"
 
-/* Pending connections, without a HELLO yet: more than the number of ranks, so that silent
- * strangers do not keep a rank out. */
+/* Pending connections, without a HELLO yet: more than the number of ranks, so that silent strangers do not keep a rank out. */
 enum { MAX_GUESTS = GPUL_COMM_MAX_RANKS + 8 };
 
 struct guest {
@@ -127,8 +126,7 @@ static bool is_contradiction(const struct meeting *m, const struct boot_packet *
 	return true;
 }
 
-/* Read the HELLO of a guest.  A stranger is disconnected; a rank that contradicts this one, or
- * has another version, fails the job. */
+/* Read the HELLO of a guest.  A stranger is disconnected; a rank that contradicts this one, or has another version, fails the job. */
 static gpul_status greet_guest(struct meeting *m, int i, gpul_error *err)
 {
 	gpul_boot *b = m->b;

@@ -65,8 +65,7 @@ void gpul_notice_post(struct notice *n, int rank, pid_t pid, const char *text)
 	atomic_store(&n->failed, (uint32_t)rank + 1);
 }
 
-/* If a program between launcher and rank has closed the descriptor, its number may now be
- * another file. */
+/* If a program between launcher and rank has closed the descriptor, its number may now be another file. */
 const struct notice *gpul_notice_find(void)
 {
 	const char *variable = secure_getenv("GPULOAD_COMM_NOTICE");
@@ -90,8 +89,7 @@ const struct notice *gpul_notice_find(void)
 	return NULL;
 }
 
-/* When a rank ends silently before the meeting, others fail because of that: the end is the
- * cause, not their failure. */
+/* When a rank ends silently before the meeting, others fail because of that: the end is the cause, not their failure. */
 bool gpul_notice_read(const struct notice *n, uint32_t absent, gpul_roster_event *out)
 {
 	uint32_t failed = n ? atomic_load(&n->failed) : 0;

@@ -1,5 +1,4 @@
-/* notice_internal.h — a page in which the launcher reports to the ranks which of them have
- * ended.
+/* notice_internal.h — a page in which the launcher reports to the ranks which of them have ended.
  *
  * The roster shows the death of a rank that has arrived.  The launcher also knows of ranks that end before they arrive, and
  * why a rank ended.  The page is a memfd that the ranks inherit; its number is in GPULOAD_COMM_NOTICE. */
@@ -29,8 +28,7 @@ struct notice {
  * Source  Linux memfd_create(2); fcntl(2): F_SEAL_FUTURE_WRITE */
 gpul_status gpul_notice_create(int *fd, struct notice **out, gpul_error *err);
 
-/* Write the ranks (a mask) that have ended with status 0. causes: one of them can be the cause
- * of later failures. */
+/* Write the ranks (a mask) that have ended with status 0. causes: one of them can be the cause of later failures. */
 void gpul_notice_post_ends(struct notice *n, uint32_t ended, bool causes);
 
 /* Write the first failure; later ones are ignored. */

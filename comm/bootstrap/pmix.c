@@ -1,5 +1,4 @@
-/* pmix.c — gets the number of ranks from the PMIx server of mpirun or srun, and distributes the
- * address of rank 0 through it.
+/* pmix.c — gets the number of ranks from the PMIx server of mpirun or srun, and distributes the address of rank 0 through it.
  *
  * libpmix is opened at run time, so that the program does not depend on it. */
 #include "comm/bootstrap/job_internal.h"

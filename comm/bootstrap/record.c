@@ -45,8 +45,7 @@ bool gpul_boot_is_missing(const gpul_boot *b, int rank)
 	return !atomic_load(&b->met) && (state == RANK_ABSENT || state == RANK_ARRIVED);
 }
 
-/* Compose the text of a notice with the rank's host, which the launcher of a single host does
- * not write. */
+/* Compose the text of a notice with the rank's host, which the launcher of a single host does not write. */
 static void describe_notice(const gpul_boot *b, const gpul_roster_event *e, char *text, size_t text_bytes)
 {
 	char plain[64], place[GPUL_BOOT_PLACE_BYTES];

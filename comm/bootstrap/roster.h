@@ -1,5 +1,4 @@
-/* roster.h — the state of all ranks: one entry for each rank in memory that all ranks of the
- * job share.
+/* roster.h — the state of all ranks: one entry for each rank in memory that all ranks of the job share.
  *
  *     a sealed memfd that rank 0 creates
  *     ┌────────┬─────────────────────────────────────────────────────────────┐
@@ -9,11 +8,10 @@
  *     │ rank 1 │ ...      │       │     │           │                        │
  *     └────────┴──────────┴───────┴─────┴───────────┴────────────────────────┘
  *
- * A thread in each rank raises its heartbeat and reads all entries every 5 ms; in a rank that
- * makes no call and whose bell has not rung for a while (gpul_boot_bell()), every 200 ms.  The
- * death of a rank is detected by its lifeline (core/lifeline.h) or by the end of its socket.
- * The rank that detects it, or a rank that fails, writes a record; every rank reports the
- * first record of the job. */
+ * A thread in each rank raises its heartbeat and reads all entries every 5 ms; in a rank that makes no call and whose bell has not
+ * rung for a while (gpul_boot_bell()), every 200 ms.  The death of a rank is detected by its lifeline (core/lifeline.h) or by the
+ * end of its socket.  The rank that detects it, or a rank that fails, writes a record; every rank reports the first record of the
+ * job. */
 #ifndef GPULOAD_COMM_BOOTSTRAP_ROSTER_H
 #define GPULOAD_COMM_BOOTSTRAP_ROSTER_H
 
@@ -81,9 +79,8 @@ void gpul_boot_set_waits(gpul_boot *b, uint64_t waits);
 /* The word that a rank has published; 0: none.  Any thread may call. */
 uint64_t gpul_boot_waits(const gpul_boot *b, int rank);
 
-/* The bell of this rank: code that uses the job outside of the calls of boot.h rings it, so
- * that the watch thread polls at its short period.  Threads of the owner may also sleep on it.
- * Valid as long as b. */
+/* The bell of this rank: code that uses the job outside of the calls of boot.h rings it, so that the watch thread polls at its
+ * short period.  Threads of the owner may also sleep on it.  Valid as long as b. */
 gpul_bell *gpul_boot_bell(gpul_boot *b);
 
 /* The process id of a rank, in its own pid namespace.  Any thread may call. */

@@ -10,8 +10,7 @@
  * follow each other, get different ports. */
 enum { FIRST_PORT = 20000, N_PORTS = 12000, PORTS_PER_JOB = 16 };
 
-/* From this number on, a step is a batch script or an interactive shell; its commands are not
- * ranks (slurm.h). */
+/* From this number on, a step is a batch script or an interactive shell; its commands are not ranks (slurm.h). */
 static const int FIRST_SPECIAL_STEP = 0x7ffffff0;
 
 bool gpul_comm_slurm_started_this(void)

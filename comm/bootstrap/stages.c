@@ -75,9 +75,8 @@ static void announce_failure(struct launch *l)
 	begin_grace(l);
 }
 
-/* A rank that a signal killed is the cause, even if others have ended with a status before it could be reaped: they see its
- * death before the launcher does.  So the failure of a rank with an exit status is announced
- * only after a short delay. */
+/* A rank that a signal killed is the cause, even if others have ended with a status before it could be reaped: they see its death
+ * before the launcher does.  So the failure of a rank with an exit status is announced only after a short delay. */
 static void note_failure(struct launch *l, int rank, const char *text)
 {
 	const struct rank_process *p = &l->ranks[rank];
@@ -97,9 +96,8 @@ static void note_failure(struct launch *l, int rank, const char *text)
 	}
 }
 
-/* Normal ends are reported to the ranks at once; the first failure is announced, and later ends
- * that result from it are ignored.  A rank that ends normally together with one that fails may
- * have caused the failure. */
+/* Normal ends are reported to the ranks at once; the first failure is announced, and later ends that result from it are ignored.  A
+ * rank that ends normally together with one that fails may have caused the failure. */
 static void publish_ends(struct launch *l, bool had_failed)
 {
 	uint32_t ended = 0;
@@ -193,8 +191,7 @@ static bool only_stopped_left(const struct launch *l)
 	return true;
 }
 
-/* During the grace period: end it when only stopped ranks have been left for a while.  Returns
- * the time until the next check. */
+/* During the grace period: end it when only stopped ranks have been left for a while.  Returns the time until the next check. */
 static int look_for_stopped(struct launch *l, uint64_t now)
 {
 	if (!only_stopped_left(l))

@@ -16,8 +16,7 @@ enum { N_VARIABLES = 4 };
 static const char *const variables[N_VARIABLES] = { "GPULOAD_COMM_RANK=", "GPULOAD_COMM_SIZE=", "GPULOAD_COMM_JOB=",
 						    "GPULOAD_COMM_NOTICE=" };
 
-/* The environment of a rank: the variables of this process and of the job. text holds the
- * values. */
+/* The environment of a rank: the variables of this process and of the job. text holds the values. */
 struct environment {
 	char **all;
 	char text[N_VARIABLES][32 + GPUL_COMM_JOB_BYTES];

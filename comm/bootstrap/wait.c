@@ -42,10 +42,9 @@ static uint32_t missing_ranks(const gpul_boot *b, uint32_t call)
 	return missing ? missing : arrived;
 }
 
-/* Find the last ranks of the chains of waits that start with the ranks of a mask: ranks that do
- * not wait for others in the same call. 0: the chain is a circle, because a rank has stopped
- * and its entry is out of date.  reached: all ranks of the chains.  Ranks of other hosts whose
- * entries are not current count as waiting for rank 0, which should have sent them. */
+/* Find the last ranks of the chains of waits that start with the ranks of a mask: ranks that do not wait for others in the same
+ * call. 0: the chain is a circle, because a rank has stopped and its entry is out of date.  reached: all ranks of the chains.
+ * Ranks of other hosts whose entries are not current count as waiting for rank 0, which should have sent them. */
 static uint32_t follow_waits(const gpul_boot *b, uint32_t call, uint32_t first, uint32_t *reached)
 {
 	const uint32_t others = (uint32_t)((1ull << b->job.size) - 1) & ~(1u << b->job.rank), current = gpul_boot_current(b, STALLED_MS);

@@ -90,8 +90,7 @@ static void read_notice(gpul_boot *b)
 			gpul_boot_report_end(b, r);
 }
 
-/* Call on_event once, without holding the lock, so that it may call the functions of
- * roster.h. */
+/* Call on_event once, without holding the lock, so that it may call the functions of roster.h. */
 static void deliver_event(gpul_boot *b)
 {
 	gpul_roster_event e;

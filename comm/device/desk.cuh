@@ -11,9 +11,8 @@
  * Block 0 greets for its rank; each block that needs the buffers reads the greetings.  Each block says goodbye to the same
  * block of the other ranks, so a kernel ends when all ranks have finished with its buffers.
  *
- * Numbers of calls whose low half is 0 or 1 are skipped, because an LL flag is the low half: 0 is the flag of memory that was
- * never written.  Flags repeat after 2^32 calls, so the last two calls before that clear the
- * scratch. */
+ * Numbers of calls whose low half is 0 or 1 are skipped, because an LL flag is the low half: 0 is the flag of memory that was never
+ * written.  Flags repeat after 2^32 calls, so the last two calls before that clear the scratch. */
 #ifndef GPULOAD_COMM_DEVICE_DESK_CUH
 #define GPULOAD_COMM_DEVICE_DESK_CUH
 
@@ -25,8 +24,7 @@ struct gpul_desk_buffers {
 	unsigned char *send[GPUL_COMM_MAX_PEERS], *recv[GPUL_COMM_MAX_PEERS];
 };
 
-/* The number of the call that starts.  All threads of the block read it; gpul_desk_end() writes
- * it. */
+/* The number of the call that starts.  All threads of the block read it; gpul_desk_end() writes it. */
 static __device__ __forceinline__ uint64_t gpul_desk_number(const gpul_comm_view *comm)
 {
 	const uint64_t number = gpul_load_relaxed((const uint64_t *)(comm + 1) + blockIdx.x) + 1;
@@ -73,8 +71,7 @@ static __device__ __forceinline__ void gpul_store_ll(void *at, uint64_t data, ui
 	gpul_store_words(at, high | (uint32_t)data, high | data >> 32);
 }
 
-/* The same as a release: ordered after everything that this thread has read and
- * written so far. */
+/* The same as a release: ordered after everything that this thread has read and written so far. */
 static __device__ __forceinline__ void gpul_store_ll_release(void *at, uint64_t data, uint32_t flag)
 {
 	const uint64_t high = (uint64_t)flag << 32;
@@ -246,8 +243,7 @@ static __device__ __forceinline__ gpul_comm_goodbye *gpul_desk_goodbye(const gpu
 	return (gpul_comm_goodbye *)(desk + comm->sizes.goodbyes_at) + ((uint64_t)blockIdx.x * comm->sizes.n_ranks + from);
 }
 
-/* The block has finished with all buffers: wait until the same block of every other rank has
- * finished, too.  True: leave. */
+/* The block has finished with all buffers: wait until the same block of every other rank has finished, too.  True: leave. */
 static __device__ bool gpul_desk_part(const gpul_comm_view *comm, uint64_t number)
 {
 	const uint32_t peer = threadIdx.x;
@@ -269,8 +265,7 @@ static __device__ bool gpul_desk_part(const gpul_comm_view *comm, uint64_t numbe
 	return leave;
 }
 
-/* Notify the same block of a rank that the data of a step is in its buffers; the steps must
- * increase. */
+/* Notify the same block of a rank that the data of a step is in its buffers; the steps must increase. */
 static __device__ __forceinline__ void gpul_desk_signal(const gpul_comm_view *comm, int peer, uint64_t step)
 {
 	__syncthreads();

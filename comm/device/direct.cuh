@@ -4,9 +4,8 @@
  *     from[1] ─┼─ reduced in this order ──┬─> to[0]
  *     from[2] ─┘                          └─> to[1]
  *
- * A block processes every n-th tile of GPUL_DIRECT_UNROLL packs for each thread; the remainder
- * is divided among all threads.  All loads of a tile are in flight before the first one is
- * used, because a load over NVLink takes more than a microsecond. */
+ * A block processes every n-th tile of GPUL_DIRECT_UNROLL packs for each thread; the remainder is divided among all threads.  All
+ * loads of a tile are in flight before the first one is used, because a load over NVLink takes more than a microsecond. */
 #ifndef GPULOAD_COMM_DEVICE_DIRECT_CUH
 #define GPULOAD_COMM_DEVICE_DIRECT_CUH
 
@@ -107,8 +106,7 @@ static __device__ __forceinline__ void gpul_direct_combine(const gpul_comm_view 
 	gpul_trace_add(comm, SUMS ? GPUL_COMM_EVENT_REDUCE : GPUL_COMM_EVENT_COPY, began, -1, number, 0);
 }
 
-/* Find the packs of a rank's part when n_bytes are divided among n ranks in whole cache
- * lines. */
+/* Find the packs of a rank's part when n_bytes are divided among n ranks in whole cache lines. */
 static __device__ __forceinline__ uint64_t gpul_direct_part(uint64_t n_bytes, uint32_t rank, uint32_t n)
 {
 	const uint64_t packs_of_line = GPUL_COMM_LINE_BYTES / GPUL_PACK_BYTES;

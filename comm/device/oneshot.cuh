@@ -57,8 +57,7 @@ static __device__ __forceinline__ uint64_t gpul_oneshot_finish(uint64_t a, const
 	return (uint64_t)mean.y << 32 | mean.x;
 }
 
-/* The values that a thread needs for a call; loaded together with the number of the call, so
- * that the loads overlap. */
+/* The values that a thread needs for a call; loaded together with the number of the call, so that the loads overlap. */
 struct gpul_oneshot {
 	const gpul_comm_view *comm;
 	uint64_t number, began_ns;
@@ -162,8 +161,7 @@ static __device__ __forceinline__ bool gpul_oneshot_take_one(const gpul_oneshot 
 	return false;
 }
 
-/* Wait for pair i of up to GPUL_ONESHOT_AT_ONCE ranks at a time, starting with rank `first` and
- * skipping this rank: true, leave. */
+/* Wait for pair i of up to GPUL_ONESHOT_AT_ONCE ranks at a time, starting with rank `first` and skipping this rank: true, leave. */
 static __device__ __forceinline__ bool gpul_oneshot_take(gpul_oneshot *o, int first, uint64_t i, uint64_t *data)
 {
 	const uint64_t began = gpul_oneshot_now(o);

@@ -1,5 +1,4 @@
-/* prims.cuh — the primitives of an algorithm: the operations of a rank on one message of a
- * channel, named as in NCCL.
+/* prims.cuh — the primitives of an algorithm: the operations of a rank on one message of a channel, named as in NCCL.
  *
  *     slot of `from` ──────────────┐
  *                                  ├── OP ──> finish ──┬──> slot of `to`

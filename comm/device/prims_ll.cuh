@@ -4,21 +4,18 @@
  *     16-byte line i:    │ data 0 │ flag │ data 1 │ flag │ │ data 2 │ flag │ data 3 │ flag │     words 0 to 3 of pack i
  *
  * A word is written and read whole (PTX ISA, Memory Consistency Model), so data with the right flag is the data of this step: no
- * fence, no counter, one trip over the link.  A vector of two words may arrive in two parts;
- * both flags are checked.  With the two halves, neighbouring threads write neighbouring
- * addresses.  Flags are 1 to 2^32 - 1: 0 is the flag of memory that was never written.  A
- * slot's flags repeat after 2^35 - 8 steps, a day or so of small calls without a pause: a word
- * that no message has overwritten for exactly that many steps would look new.  This is not
- * prevented, because messages of all lengths would have to miss the word all that time, and
- * then one reach it at this very step.
+ * fence, no counter, one trip over the link.  A vector of two words may arrive in two parts; both flags are checked.  With the two
+ * halves, neighbouring threads write neighbouring addresses.  Flags are 1 to 2^32 - 1: 0 is the flag of memory that was never
+ * written.  A slot's flags repeat after 2^35 - 8 steps, a day or so of small calls without a pause: a word that no message has
+ * overwritten for exactly that many steps would look new.  This is not prevented, because messages of all lengths would have to
+ * miss the word all that time, and then one reach it at this very step.
  *
  * All threads are workers.  Each polls its own words, and sees credits for itself, so there is no barrier in a step.  Every
  * GPUL_LL_FREE_STEPS steps the block frees the slots that it has read: a barrier, then a fence and `head` by one thread.  The
  * sender therefore has at least GPUL_COMM_STEPS - GPUL_LL_FREE_STEPS + 1 = 5 slots.
  *
- * A thread that gives up sets a mark, stops waiting and storing, and continues to the next
- * barrier, where all threads read the mark: a primitive returns true at such barriers only, and
- * gpul_prims_close() is one. */
+ * A thread that gives up sets a mark, stops waiting and storing, and continues to the next barrier, where all threads read the
+ * mark: a primitive returns true at such barriers only, and gpul_prims_close() is one. */
 #ifndef GPULOAD_COMM_DEVICE_PRIMS_LL_CUH
 #define GPULOAD_COMM_DEVICE_PRIMS_LL_CUH
 

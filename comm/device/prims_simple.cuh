@@ -26,8 +26,7 @@ static __device__ __forceinline__ uint32_t gpul_slice_bytes(const gpul_comm_view
 	return ((uint32_t)n_bytes / 2 + GPUL_COMM_LINE_BYTES - 1) / GPUL_COMM_LINE_BYTES * GPUL_COMM_LINE_BYTES;
 }
 
-/* Compute in OP src and store it to out and dst, as thread `worker` of n_workers.  Pointers
- * that are not needed are NULL. */
+/* Compute in OP src and store it to out and dst, as thread `worker` of n_workers.  Pointers that are not needed are NULL. */
 template <int HOW>
 static __device__ __forceinline__ void gpul_simple_move(const gpul_prims *p, const unsigned char *in, const unsigned char *src,
 							unsigned char *out, unsigned char *dst, uint32_t n_bytes,

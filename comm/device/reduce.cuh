@@ -1,8 +1,7 @@
 /* reduce.cuh — the operations of a reduction, on packs of 16 bytes.
  *
- * One function has all types and operations, and is called, not inlined: a kernel is compiled
- * once instead of once for each of the 24 combinations, and a call costs little compared with a
- * load over NVLink.  All threads of a kernel take the same branch. */
+ * One function has all types and operations, and is called, not inlined: a kernel is compiled once instead of once for each of the
+ * 24 combinations, and a call costs little compared with a load over NVLink.  All threads of a kernel take the same branch. */
 #ifndef GPULOAD_COMM_DEVICE_REDUCE_CUH
 #define GPULOAD_COMM_DEVICE_REDUCE_CUH
 

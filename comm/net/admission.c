@@ -75,8 +75,7 @@ static void count_active(gpul_admission *a, struct sender *s)
 	s->active = active;
 }
 
-/* A sender that was idle does not get compensation for the bytes that the others sent in the
- * meantime. */
+/* A sender that was idle does not get compensation for the bytes that the others sent in the meantime. */
 static void catch_up(const gpul_admission *a, struct sender *s)
 {
 	s->start = s->start > a->virtual_time ? s->start : a->virtual_time;
@@ -185,8 +184,7 @@ static void take_piece(gpul_admission *a, struct sender *s, uint64_t message_byt
 	s->offset = 0;
 }
 
-/* Find the next sender: of those that may get a grant, the one with the earliest virtual start.
- * NULL: none. */
+/* Find the next sender: of those that may get a grant, the one with the earliest virtual start.  NULL: none. */
 static struct sender *choose_sender(const gpul_admission *a)
 {
 	struct sender *best = NULL;

@@ -61,8 +61,7 @@ typedef struct gpul_admission_grant {
 gpul_status gpul_admission_create(const gpul_admission_desc *desc, gpul_admission **out, gpul_error *err);
 void gpul_admission_destroy(gpul_admission *a);  /* NULL is fine */
 
-/* Request: a sender has a message of `bytes` bytes, at least 1.  False: max_messages wait
- * already, or the sender has left. */
+/* Request: a sender has a message of `bytes` bytes, at least 1.  False: max_messages wait already, or the sender has left. */
 bool gpul_admission_request(gpul_admission *a, unsigned sender, uint64_t bytes);
 
 /** Give the next grant.

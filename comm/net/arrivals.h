@@ -1,15 +1,13 @@
-/* arrivals.h — steps that arrive in device memory: announced, flushed, and only then made
- * visible to the kernel.
+/* arrivals.h — steps that arrive in device memory: announced, flushed, and only then made visible to the kernel.
  *
  *     rank S                               rank R
  *     proxy ═ put of entry + data ═══════> slot, in device memory
  *           ═ its step ══════════════════> announced[block], in host memory ── polled by the proxy of R
  *                                          flush ─ has ended ─> inbox: tail, in host memory ── polled by the kernel
  *
- * A NIC's writes to device memory and to host memory take different paths.  The CPU, or a
- * kernel that polls host memory, may see the step while the data is on its way to the device.
- * A flush ends when the data that has arrived before is visible to kernels that run (rdma.h),
- * so the tail follows it.
+ * A NIC's writes to device memory and to host memory take different paths.  The CPU, or a kernel that polls host memory, may see
+ * the step while the data is on its way to the device.  A flush ends when the data that has arrived before is visible to kernels
+ * that run (rdma.h), so the tail follows it.
  *
  * One flush is in flight at a time, for all blocks: it covers the steps that were announced when it began, and what arrives during
  * it waits for the next one.  So there are few flushes when there are many steps. */

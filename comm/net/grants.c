@@ -1,5 +1,4 @@
-/* grants.c — translates between steps of channels and the messages of the admission
- * (admission.h). */
+/* grants.c — translates between steps of channels and the messages of the admission (admission.h). */
 #include "comm/net/grants.h"
 
 #include <stdlib.h>
@@ -81,8 +80,7 @@ static struct granted_channel *channel_of(const gpul_comm_grants *g, unsigned ro
 	return &g->channels[(size_t)route * g->desc.n_blocks + block];
 }
 
-/* The number of the first waiting step: the sender reads it as `granted`.  Later steps may have
- * been sent as free bytes. */
+/* The number of the first waiting step: the sender reads it as `granted`.  Later steps may have been sent as free bytes. */
 static uint64_t first_waiting(const struct granted_channel *c)
 {
 	return c->asked - c->waiting;

@@ -7,26 +7,21 @@
  *                              └ asked = n + 1 ═════════════════════> asks[block] ── admission (comm/net/admission.h)
  *             grants[block] <════════════════════════════════════════ granted = n + 1 ┘
  *
- * Each rank has one **window** for each of its NICs.  Half of it is divided among the routes
- * that end there: a sender may have that many **free bytes** in flight without asking, so small
- * messages cost no round trip; it gets them back when the fabric acknowledges its puts.  The
- * other half is for **grants**: a sender that has more asks for the steps that its kernels have
- * posted, and the receiver grants slots, in the order of the admission, each when there is room
- * for it.  A granted step counts as a whole slot from its grant until the receiver's proxy sees
- * its tail.
+ * Each rank has one **window** for each of its NICs.  Half of it is divided among the routes that end there: a sender may have that
+ * many **free bytes** in flight without asking, so small messages cost no round trip; it gets them back when the fabric
+ * acknowledges its puts.  The other half is for **grants**: a sender that has more asks for the steps that its kernels have posted,
+ * and the receiver grants slots, in the order of the admission, each when there is room for it.  A granted step counts as a whole
+ * slot from its grant until the receiver's proxy sees its tail.
  *
- * asked and granted are numbers of steps of one channel, as head and tail are: they only grow,
- * each has one writer, and a late or repeated word does no harm.  A receiver with one route has
- * no window: a single sender cannot cause incast.
+ * asked and granted are numbers of steps of one channel, as head and tail are: they only grow, each has one writer, and a late or
+ * repeated word does no harm.  A receiver with one route has no window: a single sender cannot cause incast.
  *
- * No wait lasts forever: a sender that waits for a grant waits for room in the window.  Room is
- * taken only by steps that kernels have posted, whose slots the receiver's kernels have freed
- * before; so each of them is put as soon as the grant arrives, and reaches the receiver,
- * whatever the kernels of both ranks wait for.  That is why a credit returns when the data has
+ * No wait lasts forever: a sender that waits for a grant waits for room in the window.  Room is taken only by steps that kernels
+ * have posted, whose slots the receiver's kernels have freed before; so each of them is put as soon as the grant arrives, and
+ * reaches the receiver, whatever the kernels of both ranks wait for.  That is why a credit returns when the data has
  * arrived, not when a kernel has read it, and why nothing is granted in advance:
- * tests/comm/model/grants.pml shows the deadlock that either of them would permit.  A sender
- * that has failed leaves, and its credits become free; the credits of a sender that is stopped
- * for a while do not count during that time. */
+ * tests/comm/model/grants.pml shows the deadlock that either of them would permit.  A sender that has failed leaves, and its
+ * credits become free; the credits of a sender that is stopped for a while do not count during that time. */
 #ifndef GPULOAD_COMM_NET_GRANTS_H
 #define GPULOAD_COMM_NET_GRANTS_H
 
@@ -52,9 +47,8 @@ typedef struct gpul_comm_grants_desc {
 /* The bytes that each sender may have in flight without a grant. */
 uint64_t gpul_comm_grants_free_bytes(const gpul_comm_grants_desc *desc);
 
-/* Called by the sender: may a step of a channel be put now, if the first `granted` steps of the
- * channel are granted and free_left free bytes are not in flight? *free_bytes: set to the free
- * bytes that the step uses; 0 if it has a grant. */
+/* Called by the sender: may a step of a channel be put now, if the first `granted` steps of the channel are granted and free_left
+ * free bytes are not in flight? *free_bytes: set to the free bytes that the step uses; 0 if it has a grant. */
 bool gpul_comm_grants_may_go(uint64_t step, uint64_t granted, uint64_t free_left, uint32_t n_bytes, uint32_t *free_bytes);
 
 /** Create the grants of a receiver.
@@ -71,8 +65,7 @@ void gpul_comm_grants_destroy(gpul_comm_grants *g);  /* NULL is fine */
 void gpul_comm_grants_arrived(gpul_comm_grants *g, unsigned route, unsigned block, uint64_t tail);
 bool gpul_comm_grants_watches(const gpul_comm_grants *g, unsigned route, unsigned block);
 
-/* Report a sender's word: it asks for the steps of a channel before `asked`.  A word that has
- * not changed has no effect. */
+/* Report a sender's word: it asks for the steps of a channel before `asked`.  A word that has not changed has no effect. */
 void gpul_comm_grants_requested(gpul_comm_grants *g, unsigned route, unsigned block, uint64_t asked);
 /* The newest reported word of a channel. */
 uint64_t gpul_comm_grants_requested_for(const gpul_comm_grants *g, unsigned route, unsigned block);

@@ -15,15 +15,13 @@
 #include "core/log.h"
 #include "rdma/oob/address.h"
 
-/* A rank waits for a peer in slices, and checks after each slice whether the job has failed.  A
- * connect that the end of a slice interrupts is repeated, and the listening rank drops the
- * first attempt. */
+/* A rank waits for a peer in slices, and checks after each slice whether the job has failed.  A connect that the end of a slice
+ * interrupts is repeated, and the listening rank drops the first attempt. */
 enum { ACCEPT_SLICE_MS = 50, CONNECT_SLICE_MS = 2000 };
 
-/* The job's own watch notices a dead rank at once and a host that falls silent after
- * gpul_boot_lost_ms(), and names them.  The lease of a connection is longer, so that the job's
- * watch reports first, and so that a machine that is suspended for some seconds does not end
- * the job. */
+/* The job's own watch notices a dead rank at once and a host that falls silent after gpul_boot_lost_ms(), and names them.  The
+ * lease of a connection is longer, so that the job's watch reports first, and so that a machine that is suspended for some seconds
+ * does not end the job. */
 enum { LEASE_BEYOND_MS = 7000, NIC_BYTES = 64, SECRET_BYTES = GPUL_COMM_SECRET_BYTES + GPUL_COMM_JOB_BYTES };
 
 /* The purpose in the identity of a connection: rdma/oob/proof.h. */
@@ -180,8 +178,7 @@ static bool address_of_interface(const char *name, char out[GPUL_RDMA_ADDRESS_BY
 	return found;
 }
 
-/* Copy part k of a list "a,b", or its only part; false: the number of parts is wrong, or the
- * part is too long. */
+/* Copy part k of a list "a,b", or its only part; false: the number of parts is wrong, or the part is too long. */
 static bool part_of(const char *list, unsigned k, unsigned n, char *out, size_t out_bytes)
 {
 	size_t n_bytes = strcspn(list, ",");
@@ -430,9 +427,8 @@ static gpul_status connect_all(gpul_comm_mesh *m, gpul_error *err)
 	return st;
 }
 
-/* Make the secret of the connections from the job's secret, or on one machine from the random
- * bytes of its roster.  The name of the job is added, because several jobs may have the same
- * secret. */
+/* Make the secret of the connections from the job's secret, or on one machine from the random bytes of its roster.  The name of the
+ * job is added, because several jobs may have the same secret. */
 static void find_secret(const gpul_boot *boot, char out[SECRET_BYTES])
 {
 	const struct roster *r = boot->roster;

@@ -14,8 +14,7 @@
  *     rank 0: NIC a ─── connection 0 ─── NIC x :rank 1         rank 0: NIC a ─── connection 0 ─── NIC x :rank 2
  *             NIC b ─── connection 1 ─── NIC y                         NIC b ─── connection 1 ─────┘
  *
- * A rank that fails, or whose process ends, fails the job (roster.h): the other ranks stop
- * waiting, and report the same cause. */
+ * A rank that fails, or whose process ends, fails the job (roster.h): the other ranks stop waiting, and report the same cause. */
 #ifndef GPULOAD_COMM_NET_MESH_H
 #define GPULOAD_COMM_NET_MESH_H
 
@@ -54,12 +53,10 @@ typedef struct gpul_comm_mesh_desc {
  * Threads as gpul_boot_allgather() */
 gpul_status gpul_comm_mesh_create(gpul_boot *boot, const gpul_comm_mesh_desc *desc, int timeout_ms, gpul_comm_mesh **out,
 				  gpul_error *err);
-/* Close the connections: afterwards no other rank writes to memory of this one.  The peers'
- * requests end with "closed by the peer": let all ranks agree (gpul_boot_barrier()) before.
- * NULL is fine; cannot fail. */
+/* Close the connections: afterwards no other rank writes to memory of this one.  The peers' requests end with "closed by the peer":
+ * let all ranks agree (gpul_boot_barrier()) before.  NULL is fine; cannot fail. */
 void gpul_comm_mesh_disconnect(gpul_comm_mesh *m);
-/* Close the remaining connections, and the send path; unregister all of its regions first.
- * NULL is fine; cannot fail. */
+/* Close the remaining connections, and the send path; unregister all of its regions first.  NULL is fine; cannot fail. */
 void gpul_comm_mesh_destroy(gpul_comm_mesh *m);
 
 /* The NICs of this rank, at least one.  Memory is registered with each NIC whose connections access it.  Valid as long as m.  Any

@@ -125,8 +125,7 @@ static bool slot_may_go(const struct route *r, unsigned block, uint32_t n_bytes,
 	return gpul_comm_grants_may_go(r->channels[block].sent, granted, r->to.free_bytes - r->free_in_flight, n_bytes, free_bytes);
 }
 
-/* Put the next slot of a channel, and then its tail; or ask for grants for all slots that are
- * posted. */
+/* Put the next slot of a channel, and then its tail; or ask for grants for all slots that are posted. */
 static bool put_slot(gpul_comm_proxy *p, struct route *r, unsigned block, uint64_t posted)
 {
 	struct channel *ch = &r->channels[block];
@@ -302,8 +301,7 @@ static bool turn(gpul_comm_proxy *p)
 	return found;
 }
 
-/* Sleep a quarter of the time without events, so that the first step after a pause is delayed
- * by at most a quarter of the pause. */
+/* Sleep a quarter of the time without events, so that the first step after a pause is delayed by at most a quarter of the pause. */
 static void rest(uint64_t idle_ns)
 {
 	const uint64_t quarter_ns = idle_ns / 4 < SHORTEST_SLEEP_NS ? SHORTEST_SLEEP_NS : idle_ns / 4;
@@ -331,8 +329,7 @@ static void log_routes(const gpul_comm_proxy *p)
 	}
 }
 
-/* Nothing has ended in this turn: note the time for the routes that have puts in flight.
- * It is not called in turns with an event. */
+/* Nothing has ended in this turn: note the time for the routes that have puts in flight.  It is not called in turns with an event. */
 static void note_stuck(gpul_comm_proxy *p, uint64_t now)
 {
 	for (unsigned i = 0; i < p->desc.n_routes; i++) {

@@ -8,17 +8,15 @@
  *
  * A mirror is memory of the sending rank with the layout of the other rank's memory
  * (device/channel_layout.h).  A kernel uses it like memory that it shares with the other rank:
- * data, fence, counter.  The proxy polls the counters of the mirrors: the kernel need not send
- * a request, and a CPU reads a cache line of its own memory in some nanoseconds.  The slots of
- * mirrors and inboxes are in host memory, or in device memory that the NIC accesses; each rank
- * chooses for itself.
+ * data, fence, counter.  The proxy polls the counters of the mirrors: the kernel need not send a request, and a CPU reads a cache
+ * line of its own memory in some nanoseconds.  The slots of mirrors and inboxes are in host memory, or in device memory that the
+ * NIC accesses; each rank chooses for itself.
  *
  * A kernel reuses a slot of the mirror only after the receiver has freed it; the receiver frees
  * only slots that have arrived, so the put of the slot has ended by then.  Writes of one
  * channel take effect in the order of its steps, because they use one queue pair.
  *
- * The receiver can limit the bytes in flight to it: then a slot waits for a grant of the other
- * proxy (grants.h).
+ * The receiver can limit the bytes in flight to it: then a slot waits for a grant of the other proxy (grants.h).
  *
  * A counter may arrive in parts, its low bytes first, as a stream of TCP does.  The value in between is less than the new one, so
  * a kernel that polls it only polls again. */
@@ -94,12 +92,10 @@ typedef struct gpul_comm_proxy_desc {
 gpul_status gpul_comm_proxy_start(const gpul_comm_proxy_desc *desc, gpul_comm_proxy **out, gpul_error *err);
 /* Its trace, which is off; valid as long as the proxy.  NULL: p is NULL. */
 gpul_comm_net_trace *gpul_comm_proxy_trace(gpul_comm_proxy *p);
-/* Query the puts to a rank that the fabric has not acknowledged: their number, and the time
- * since the last one ended.  False: there are none, one has just ended, or p is NULL.  Any
- * thread; also within the callback `failed`. */
+/* Query the puts to a rank that the fabric has not acknowledged: their number, and the time since the last one ended.  False: there
+ * are none, one has just ended, or p is NULL.  Any thread; also within the callback `failed`. */
 bool gpul_comm_proxy_unacknowledged(const gpul_comm_proxy *p, int rank, unsigned *n_puts, uint64_t *for_ns);
-/* Stop reporting failures, because the ranks are leaving and close their connections.  The
- * thread continues.  NULL is fine. */
+/* Stop reporting failures, because the ranks are leaving and close their connections.  The thread continues.  NULL is fine. */
 void gpul_comm_proxy_leave(gpul_comm_proxy *p);
 /* A kernel has waited too long: log the steps that each channel has posted, put and received
  * (level debug), as soon as the thread is idle.  NULL is fine. */

@@ -133,8 +133,7 @@ void gpul_net_trace_end_put(gpul_comm_net_trace *t, unsigned route, uint32_t fli
 	(void)pthread_mutex_unlock(&t->lock);
 }
 
-/* Short waits are not recorded: they are normal turns of the thread while puts
- * are in flight. */
+/* Short waits are not recorded: they are normal turns of the thread while puts are in flight. */
 void gpul_net_trace_add_wait(gpul_comm_net_trace *t, uint64_t began_ns)
 {
 	gpul_comm_net_event e = { .begin_ns = began_ns, .end_ns = gpul_clock_ns(), .kind = GPUL_COMM_NET_WAIT, .peer = -1 };

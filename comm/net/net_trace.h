@@ -1,5 +1,4 @@
-/* net_trace.h — the events of the proxy's thread with their times: puts of slots and
- * words, and waits.
+/* net_trace.h — the events of the proxy's thread with their times: puts of slots and words, and waits.
  *
  *     kernel posts step n ─ proxy: gpul_rdma_put() ┄┄ in flight ┄┄ the put has ended
  *                                  └──────── one event, SLOT ──────────────┘
@@ -66,9 +65,8 @@ void gpul_net_trace_free(gpul_comm_net_trace *t);
  * Errors  GPUL_EINVAL 0, and there is no last trace; GPUL_ENOMEM
  * Threads any thread but the proxy's */
 gpul_status gpul_net_trace_start(gpul_comm_net_trace *t, size_t max_events, gpul_error *err);
-/* Stop recording.  Call it when the calls of all ranks have ended, because puts that start
- * later are not recorded.  Waits up to three seconds for the puts in flight; those that have
- * not ended by then are lost. */
+/* Stop recording.  Call it when the calls of all ranks have ended, because puts that start later are not recorded.  Waits up to
+ * three seconds for the puts in flight; those that have not ended by then are lost. */
 void gpul_net_trace_stop(gpul_comm_net_trace *t);
 /* Copy up to max events, in the order in which they ended, to out.  n_lost: those that are not in out. */
 void gpul_net_trace_read(gpul_comm_net_trace *t, gpul_comm_net_event *out, size_t max, size_t *n, size_t *n_lost);

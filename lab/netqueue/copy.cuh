@@ -5,10 +5,9 @@
  *     destination, 16-byte blocks     . .│a a a a a b b b│ ...                            stores: whole blocks, one per lane
  *                                     head, at most 15 bytes                tail, at most 15 bytes
  *
- * A store must not write a byte outside of the piece, so head and tail are stored byte by byte.
- * A load may: it reads the blocks that contain bytes of the piece, and no others (the aligned
- * hull).  The shift between the two is the same for all blocks of a piece: its whole words are
- * selected at compile time, its bytes by funnel shifts. */
+ * A store must not write a byte outside of the piece, so head and tail are stored byte by byte.  A load may: it reads the blocks
+ * that contain bytes of the piece, and no others (the aligned hull).  The shift between the two is the same for all blocks of a
+ * piece: its whole words are selected at compile time, its bytes by funnel shifts. */
 #ifndef GPULOAD_LAB_NETQUEUE_COPY_CUH
 #define GPULOAD_LAB_NETQUEUE_COPY_CUH
 
@@ -53,8 +52,7 @@ static __device__ __forceinline__ void gpul_netqueue_store_byte(unsigned char *t
 	asm volatile("st.global.u8 [%0], %1;" ::"l"(to), "r"(byte) : "memory");
 }
 
-/* Words 0 ...  N of the block after this lane's block: it is in the next lane, or, for the last
- * lane, in lane 0's next row. */
+/* Words 0 ...  N of the block after this lane's block: it is in the next lane, or, for the last lane, in lane 0's next row. */
 template <int N> static __device__ __forceinline__ void gpul_netqueue_next(uint4 row, uint4 next_row, uint32_t lane, uint32_t next[4])
 {
 	const uint32_t of_row[4] = { row.x, row.y, row.z, row.w }, of_next[4] = { next_row.x, next_row.y, next_row.z, next_row.w };
@@ -64,8 +62,7 @@ template <int N> static __device__ __forceinline__ void gpul_netqueue_next(uint4
 		next[i] = __shfl_sync(~0u, lane == 0 ? of_next[i] : of_row[i], (int)(lane + 1) % GPUL_NETQUEUE_LANES);
 }
 
-/* Store n blocks.  The first one starts WORDS words and n_bits bits (0, 8, 16, 24; not 0 if
- * WORDS is 0) after `from`. */
+/* Store n blocks.  The first one starts WORDS words and n_bits bits (0, 8, 16, 24; not 0 if WORDS is 0) after `from`. */
 template <int WORDS>
 static __device__ __forceinline__ void gpul_netqueue_copy_shifted(const uint4 *from, uint4 *to, uint32_t n, uint32_t n_bits, uint32_t lane)
 {

@@ -14,9 +14,8 @@
 extern "C" {
 #endif
 
-/* The source of a stream's bytes.  receive() is called on the feeder's thread: it fills the
- * spans in order with bytes that have arrived, or waits up to wait_ms for some; *got 0: none
- * came.  *closed: there will be none. */
+/* The source of a stream's bytes.  receive() is called on the feeder's thread: it fills the spans in order with bytes that have
+ * arrived, or waits up to wait_ms for some; *got 0: none came.  *closed: there will be none. */
 typedef struct gpul_netqueue_source {
 	gpul_status (*receive)(void *context, const struct iovec *into, int n_into, int wait_ms, size_t *got, bool *closed, gpul_error *err);
 	void *context;

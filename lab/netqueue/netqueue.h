@@ -6,9 +6,8 @@
  *                            └─> ring: {source, length, destination} ── polls ──┘ └── done[]: credits ──> the slots are free
  *
  * netqueue_layout.h draws the memory.  The kernel runs as long as one receive.  It checks each entry:
- * one that does not fit is refused and reported, and its piece is not written.
- * gpul_netqueue_receive() (feeder.h) does all of this with one call; the functions here are its
- * parts, for programs that write the entries themselves. */
+ * one that does not fit is refused and reported, and its piece is not written.  gpul_netqueue_receive() (feeder.h) does all of this
+ * with one call; the functions here are its parts, for programs that write the entries themselves. */
 #ifndef GPULOAD_LAB_NETQUEUE_NETQUEUE_H
 #define GPULOAD_LAB_NETQUEUE_NETQUEUE_H
 
@@ -59,9 +58,8 @@ const gpul_mem *gpul_netqueue_bounce(const gpul_netqueue *q);
  * Threads as gpul_netqueue_create() */
 gpul_status gpul_netqueue_begin(gpul_netqueue *q, CUdeviceptr destination, uint64_t bytes, gpul_error *err);
 
-/* gpul_netqueue_begin() in two steps: entries can be written before the kernel starts, and the
- * launch goes to a stream of the caller, which then need not call gpul_netqueue_wait() before
- * it has synchronised the stream. */
+/* gpul_netqueue_begin() in two steps: entries can be written before the kernel starts, and the launch goes to a stream of the
+ * caller, which then need not call gpul_netqueue_wait() before it has synchronised the stream. */
 void gpul_netqueue_empty(gpul_netqueue *q);
 /** Launch the kernel.
  *
@@ -76,11 +74,9 @@ gpul_status gpul_netqueue_launch(gpul_netqueue *q, CUdeviceptr destination, uint
 /* Write entry n; gpul_netqueue_publish() comes next.  The caller has a credit for it, and has written its piece.  For tests: any
  * words are allowed. */
 void gpul_netqueue_write(gpul_netqueue *q, uint64_t n, const gpul_netqueue_entry *entry);
-/* Read the numbers of entries that the blocks have finished: [n_blocks].  The pieces of these
- * entries may then be overwritten. */
+/* Read the numbers of entries that the blocks have finished: [n_blocks].  The pieces of these entries may then be overwritten. */
 void gpul_netqueue_read_done(const gpul_netqueue *q, uint64_t *done);
-/* Publish the number of written entries, and whether these are all: then the kernel ends when
- * it has taken them. */
+/* Publish the number of written entries, and whether these are all: then the kernel ends when it has taken them. */
 void gpul_netqueue_publish(gpul_netqueue *q, uint64_t n_entries, bool all);
 /* Make the kernel end.  Any thread may call. */
 void gpul_netqueue_abort(gpul_netqueue *q);

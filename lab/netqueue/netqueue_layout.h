@@ -14,9 +14,8 @@
  *      word 1 │ lap     │ destination: offset in the receiver's memory     │  the order of a vector's parts unspecified: an
  *             └─────────┴──────────────────────────────────────────────────┘  entry is complete when BOTH laps are its own.
  *
- * Entry n (from 0) is at place n % n_entries, and its lap is (n / n_entries + 1) % 256; in
- * fresh memory all laps are 0.  The kernel takes an entry when `written` counts it, and both
- * laps are right.  An entry that is counted but has another lap is refused.
+ * Entry n (from 0) is at place n % n_entries, and its lap is (n / n_entries + 1) % 256; in fresh memory all laps are 0.  The kernel
+ * takes an entry when `written` counts it, and both laps are right.  An entry that is counted but has another lap is refused.
  *
  * Each chunk of chunk_entries consecutive entries belongs to one block of the kernel: chunk c to block c % n_blocks.  When a
  * block no longer reads a piece, it counts it in its word of done[]; from these words the CPU

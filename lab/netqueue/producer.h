@@ -1,5 +1,4 @@
-/* producer.h — turns the bytes of a stream into entries, and keeps track of the free slots and
- * entries.
+/* producer.h — turns the bytes of a stream into entries, and keeps track of the free slots and entries.
  *
  *     stream    header │ pad │ payload │ header │ payload │ ... │ header with length 0: the end
  *
@@ -14,9 +13,8 @@
  *       ↑                                                                              │
  *       └──────────── credit <──────────────── done[] of the kernel's blocks <─────────┘
  *
- * The bounce memory is a ring of bytes.  A record that has arrived only in part, or that
- * continues in the next slot, becomes several pieces.  A header may be divided, too.  A slot is
- * free when all entries with bytes in it are done.
+ * The bounce memory is a ring of bytes.  A record that has arrived only in part, or that continues in the next slot, becomes
+ * several pieces.  A header may be divided, too.  A slot is free when all entries with bytes in it are done.
  *
  * A pure state machine: no I/O, no clock, no allocation.  It reads headers only; it trusts neither them nor done[], and it does
  * not check a destination, because that is the kernel's task. */
@@ -84,12 +82,10 @@ typedef struct gpul_netqueue_span {
 	uint64_t at, bytes;             /* offset in bounce memory */
 } gpul_netqueue_span;
 
-/* Get the place for the next bytes of the stream: up to two spans, in order.  Returns their
- * number; 0: no slot is free. */
+/* Get the place for the next bytes of the stream: up to two spans, in order.  Returns their number; 0: no slot is free. */
 unsigned gpul_netqueue_room(const gpul_netqueue_producer *p, gpul_netqueue_span out[2]);
 
-/* Report that n_bytes more have been received into the spans of gpul_netqueue_room(), at most
- * the size of these spans. */
+/* Report that n_bytes more have been received into the spans of gpul_netqueue_room(), at most the size of these spans. */
 void gpul_netqueue_received(gpul_netqueue_producer *p, uint64_t n_bytes);
 
 /** Make the next entry out of the received bytes.
@@ -111,8 +107,7 @@ gpul_status gpul_netqueue_produce(gpul_netqueue_producer *p, const unsigned char
  * Threads one thread at a time */
 gpul_status gpul_netqueue_credit(gpul_netqueue_producer *p, const uint64_t *done, gpul_error *err);
 
-/* True if the end of the stream has been parsed; then n_produced is the total number of
- * entries. */
+/* True if the end of the stream has been parsed; then n_produced is the total number of entries. */
 bool gpul_netqueue_ended(const gpul_netqueue_producer *p);
 
 /* Write a header. */

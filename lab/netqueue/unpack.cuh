@@ -9,14 +9,12 @@
  *     all copiers have finished batch 0:                                                 goes on with batch 1, if it is filled
  *     now and then store done[block], credits
  *
- * The reader never waits for a copier while a batch is free.  All warps of the block take units
- * from the same list: large pieces are divided among them, and small ones take a warp each.
- * The list continues from batch to batch, so all copiers get the same amount of work, and no
- * copier waits for another: the loads of one batch are in flight while the last pieces of the
- * previous batch are stored.
+ * The reader never waits for a copier while a batch is free.  All warps of the block take units from the same list: large pieces
+ * are divided among them, and small ones take a warp each.  The list continues from batch to batch, so all copiers get the same
+ * amount of work, and no copier waits for another: the loads of one batch are in flight while the last pieces of the previous batch
+ * are stored.
  *
- * Blocks do not wait for each other.  They wait for the CPU, which waits for credits of all
- * blocks: so all blocks must be resident. */
+ * Blocks do not wait for each other.  They wait for the CPU, which waits for credits of all blocks: so all blocks must be resident. */
 #ifndef GPULOAD_LAB_NETQUEUE_UNPACK_CUH
 #define GPULOAD_LAB_NETQUEUE_UNPACK_CUH
 
@@ -33,9 +31,8 @@ struct gpul_netqueue_batch {
 	uint64_t taken;                 /* entries of this block up to the end of this batch; of the reader */
 };
 
-/* TOLD_BATCHES: a busy block reports its finished entries to the CPU only once in this number
- * of batches, because the fence before that store waits for the stores of the whole
- * multiprocessor (measured: with each batch, pieces of 4 KiB took 10 % longer). */
+/* TOLD_BATCHES: a busy block reports its finished entries to the CPU only once in this number of batches, because the fence before
+ * that store waits for the stores of the whole multiprocessor (measured: with each batch, pieces of 4 KiB took 10 % longer). */
 enum { GPUL_NETQUEUE_BATCHES = 4, GPUL_NETQUEUE_NAP_NS = 40, GPUL_NETQUEUE_TOLD_BATCHES = 8 };
 
 struct gpul_netqueue_shared {
@@ -143,9 +140,8 @@ static __device__ __forceinline__ void gpul_netqueue_collect(const gpul_netqueue
 	}
 }
 
-/* Report the finished entries to the CPU: its credits.  The acquire in gpul_netqueue_see() and
- * the release here order the copiers' loads before the CPU's next receive into these slots; its
- * partner is the load in take_credits() (netqueue.c). */
+/* Report the finished entries to the CPU: its credits.  The acquire in gpul_netqueue_see() and the release here order the copiers'
+ * loads before the CPU's next receive into these slots; its partner is the load in take_credits() (netqueue.c). */
 static __device__ __forceinline__ void gpul_netqueue_publish(const gpul_netqueue_view *q, gpul_netqueue_reader *r, uint32_t lane)
 {
 	if (r->n_told == r->n_finished)
@@ -218,10 +214,9 @@ static __device__ __forceinline__ bool gpul_netqueue_reads(uint64_t *reads)
 	return before == 0;
 }
 
-/* Read `written` and `abort`, by one lane of one block at a time, which stores them in device
- * memory for the other blocks.  The bus delivers one line of host memory about once per
- * microsecond, however many blocks request it: if each of 132 blocks read it, they would wait
- * up to 136 us for their first entries.
+/* Read `written` and `abort`, by one lane of one block at a time, which stores them in device memory for the other blocks.  The bus
+ * delivers one line of host memory about once per microsecond, however many blocks request it: if each of 132 blocks read it, they
+ * would wait up to 136 us for their first entries.
  *
  * The acquire orders the loads of the entries and pieces that it counts; its partner is the store in gpul_netqueue_publish(), directly,
  * or through the block that has read it, whose release at the scope of the GPU is cumulative. */
@@ -246,10 +241,9 @@ static __device__ __forceinline__ void gpul_netqueue_look(const gpul_netqueue_vi
 
 /* Poll this block's next 32 entries; take those that are complete, up to the first that is not.  Returns their number.
  *
- * Entries that `written` already counted at an earlier poll are only loaded.  Otherwise the
- * loads of `written` and of the entries are in flight together, so an entry may be read before
- * it is written, although it is counted.  If the first one's laps are wrong, it is read again
- * after a fence: if the laps are still wrong, it is refused. */
+ * Entries that `written` already counted at an earlier poll are only loaded.  Otherwise the loads of `written` and of the entries
+ * are in flight together, so an entry may be read before it is written, although it is counted.  If the first one's laps are wrong,
+ * it is read again after a fence: if the laps are still wrong, it is refused. */
 static __device__ __forceinline__ uint32_t gpul_netqueue_take(const gpul_netqueue_view *q, gpul_netqueue_batch *b, gpul_netqueue_reader *r,
 							       uint32_t lane)
 {
@@ -327,8 +321,7 @@ static __device__ __forceinline__ void gpul_netqueue_read(const gpul_netqueue_vi
 
 /* ---- the copiers ---- */
 
-/* Copy unit `first` of the batch and every n_copiers-th unit after it.  Returns this warp's
- * first unit of the next batch. */
+/* Copy unit `first` of the batch and every n_copiers-th unit after it.  Returns this warp's first unit of the next batch. */
 static __device__ __forceinline__ uint32_t gpul_netqueue_copy_batch(const gpul_netqueue_batch *b, uint32_t first, uint32_t n_copiers, uint32_t lane)
 {
 	const uint32_t units_end = b->units_end[lane], n_units = __shfl_sync(~0u, units_end, GPUL_NETQUEUE_LANES - 1);
@@ -350,8 +343,7 @@ static __device__ __forceinline__ uint32_t gpul_netqueue_copy_batch(const gpul_n
 	return u - n_units;
 }
 
-/* Wait until more than n batches (modulo 2^32) are filled; false: there will be no more.  One
- * lane polls for the whole warp. */
+/* Wait until more than n batches (modulo 2^32) are filled; false: there will be no more.  One lane polls for the whole warp. */
 static __device__ __forceinline__ bool gpul_netqueue_next_batch(const gpul_netqueue_shared *s, uint32_t n, uint32_t lane)
 {
 	uint32_t more = 0;

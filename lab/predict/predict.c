@@ -92,8 +92,7 @@ static double busy_adding(const gpul_comm_costs *c, double bytes)
 	return busy(c, bytes) + bytes * c->reduce_us_per_byte;
 }
 
-/* A message in a ring: k slots; the next rank reads the first one while the second one is
- * written. */
+/* A message in a ring: k slots; the next rank reads the first one while the second one is written. */
 static double step_on(const struct problem *p, const gpul_comm_costs *c, double bytes, bool adds)
 {
 	const double k = fmax(1, ceil(bytes / p->step_bytes)), b = p->stretch * (adds ? busy_adding : busy)(c, bytes / k);

@@ -1,5 +1,4 @@
-/* call.c — a call: finds the blocks, exchanges hellos with the other ranks, chooses dense or
- * sparse, exchanges the data. */
+/* call.c — a call: finds the blocks, exchanges hellos with the other ranks, chooses dense or sparse, exchanges the data. */
 #include <sched.h>
 #include <string.h>
 
@@ -75,8 +74,7 @@ static uint32_t awaited(const gpul_comm_sparse *s)
 	return s->rank;
 }
 
-/* After a turn of a loop: if nothing has happened, yield; check for failures and the time-out
- * at intervals. */
+/* After a turn of a loop: if nothing has happened, yield; check for failures and the time-out at intervals. */
 static gpul_status rest(gpul_comm_sparse *s, gpul_error *err)
 {
 	gpul_error why = { 0 };
@@ -221,9 +219,8 @@ static bool all_done(const gpul_comm_sparse *s)
 	return true;
 }
 
-/* Run until this rank has received everything, and the others have acknowledged its data: a
- * provider acknowledges data when the receiver makes progress, and the receiver must make
- * progress to see the data. */
+/* Run until this rank has received everything, and the others have acknowledged its data: a provider acknowledges data when the
+ * receiver makes progress, and the receiver must make progress to see the data. */
 static gpul_status exchange(gpul_comm_sparse *s, gpul_error *err)
 {
 	gpul_status st = begin_streams(s, err);

@@ -5,8 +5,7 @@
 #include "comm/bootstrap/roster.h"
 #include "lab/sparse/sparse_internal.h"
 
-/* After the failure of a connection, the watch over the ranks has this time to report a rank
- * that has died. */
+/* After the failure of a connection, the watch over the ranks has this time to report a rank that has died. */
 enum { NAME_MS = 1000 };
 
 /* ---- failures ----------------------------------------------------------------------------------------------------- */

@@ -73,8 +73,7 @@ void gpul_sparse_memory_free(struct memory *m)
 	*m = (struct memory){ 0 };
 }
 
-/* The information that this rank sends to the others; why.status is set if this rank has
- * failed. */
+/* The information that this rank sends to the others; why.status is set if this rank has failed. */
 static void describe(gpul_comm_sparse *s, const gpul_error *before, struct addresses *mine)
 {
 	gpul_error *why = &mine->why;

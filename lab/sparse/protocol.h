@@ -15,15 +15,13 @@
  *     reach   the block at which its next contribution would become too long: at least next + 1 (end if next = end)
  *     limit   all non-zero blocks below it are requested
  *
- * Blocks that are zero on all ranks are in no message: limit skips them.  OmniReduce requests
- * one block at a time, the least `next` of all workers.  Here a round has as many blocks as
- * fit into a contribution of the worker with the most non-zero blocks, so that messages are
- * long at every density; with contributions of one block this is OmniReduce's protocol.
+ * Blocks that are zero on all ranks are in no message: limit skips them.  OmniReduce requests one block at a time, the least `next`
+ * of all workers.  Here a round has as many blocks as fit into a contribution of the worker with the most non-zero blocks, so that
+ * messages are long at every density; with contributions of one block this is OmniReduce's protocol.
  *
- * A result permits a worker to send the next contribution: the receiver decides, as everywhere
- * in rdma/.  So a worker's contribution needs one buffer at the aggregator.  A worker may hold
- * back its contribution while it has no room for the result that follows; no other permission
- * is needed in this direction.
+ * A result permits a worker to send the next contribution: the receiver decides, as everywhere in rdma/.  So a worker's
+ * contribution needs one buffer at the aggregator.  A worker may hold back its contribution while it has no room for the result
+ * that follows; no other permission is needed in this direction.
  *
  * Blocks are numbered from 0 within their stream. */
 #ifndef GPULOAD_LAB_SPARSE_PROTOCOL_H
@@ -117,8 +115,7 @@ typedef struct gpul_sparse_result {
 	uint32_t limit;          /* limit of the next round; 0: the stream is done */
 } gpul_sparse_result;
 
-/* End the round when gpul_sparse_aggregator_block() has returned all blocks; the contributions
- * are no longer used. */
+/* End the round when gpul_sparse_aggregator_block() has returned all blocks; the contributions are no longer used. */
 gpul_sparse_result gpul_sparse_aggregator_close(gpul_sparse_aggregator *a);
 
 #ifdef __cplusplus

@@ -15,9 +15,8 @@ static gpul_status check_options(const gpul_comm_sparse_options *o, gpul_error *
 	return GPUL_OK;
 }
 
-/* With more ranks, each of them aggregates fewer streams, so that the number of messages in
- * flight stays about the same.  If blocks are longer than usual, contributions have fewer
- * blocks. */
+/* With more ranks, each of them aggregates fewer streams, so that the number of messages in flight stays about the same.  If blocks
+ * are longer than usual, contributions have fewer blocks. */
 static void choose_sizes(gpul_comm_sparse *s)
 {
 	const uint32_t n = s->n_ranks, slots = SLOTS_OF_ALL / n;

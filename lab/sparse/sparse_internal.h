@@ -6,9 +6,8 @@
  *     worker_end.c, aggregator_end.c: messages between the state machines of protocol.h and the connections
  *     gpu.c      kernels and copies        link.c  puts and their completions, failures
  *
- * Words of 32 blocks are dealt to the streams in turn: word w belongs to stream w % n_streams,
- * which rank w % n_ranks aggregates, as its slot (w % n_streams) / n_ranks.  So each rank has
- * about the same number of non-zero blocks, even if these are neighbours. */
+ * Words of 32 blocks are dealt to the streams in turn: word w belongs to stream w % n_streams, which rank w % n_ranks aggregates,
+ * as its slot (w % n_streams) / n_ranks.  So each rank has about the same number of non-zero blocks, even if these are neighbours. */
 #ifndef GPULOAD_LAB_SPARSE_SPARSE_INTERNAL_H
 #define GPULOAD_LAB_SPARSE_SPARSE_INTERNAL_H
 
@@ -235,8 +234,7 @@ gpul_status gpul_sparse_put(gpul_comm_sparse *s, uint32_t rank, const struct mem
 gpul_status gpul_sparse_progress(gpul_comm_sparse *s, gpul_error *err);
 /* True while puts are in flight. */
 bool gpul_sparse_busy(const gpul_comm_sparse *s);
-/* Report a failure of this rank, or one that it has noticed, to the other ranks; returns the
- * failure of the job. */
+/* Report a failure of this rank, or one that it has noticed, to the other ranks; returns the failure of the job. */
 gpul_status gpul_sparse_fail(gpul_comm_sparse *s, const gpul_error *why, int culprit, gpul_error *err);
 
 /* ---- worker_end.c ---- */

@@ -47,8 +47,7 @@ static float f32_of_f16(uint16_t x)
 	return float_of(bits | (uint32_t)(x & 0x8000) << 16);
 }
 
-/* A subnormal f16 is rounded by adding a number whose last bit has the value of the f16's
- * last bit. */
+/* A subnormal f16 is rounded by adding a number whose last bit has the value of the f16's last bit. */
 static uint16_t f16_of_f32(float f)
 {
 	const uint32_t magnitude = bits_of(f) & 0x7fffffff, sign = bits_of(f) >> 16 & 0x8000;

@@ -16,10 +16,9 @@
 extern "C" {
 #endif
 
-/* Sum a block of n elements, after each operation rounded to the type; integers wrap.  op: SUM, or AVG: the sum divided by
- * n_ranks, integers towards zero.  blocks: [n_ranks], in the order of the ranks, NULL: a block of zeros; at least one is not
- * NULL.  Elements are aligned to their size.  out overlaps no block.  The bits of a NaN result
- * are not defined. */
+/* Sum a block of n elements, after each operation rounded to the type; integers wrap.  op: SUM, or AVG: the sum divided by n_ranks,
+ * integers towards zero.  blocks: [n_ranks], in the order of the ranks, NULL: a block of zeros; at least one is not NULL.  Elements
+ * are aligned to their size.  out overlaps no block.  The bits of a NaN result are not defined. */
 void gpul_sparse_sum(void *out, const void *const *blocks, unsigned n_ranks, size_t n, gpul_comm_dtype dtype, gpul_comm_op op);
 
 #ifdef __cplusplus

@@ -1,5 +1,4 @@
-/* worker_end.c — a worker's messages: receives results, and sends contributions when they are
- * packed. */
+/* worker_end.c — a worker's messages: receives results, and sends contributions when they are packed. */
 #include <string.h>
 
 #include "lab/sparse/sparse_internal.h"

@@ -18,8 +18,7 @@ extern "C" {
 
 /** Advice on a tool's message, as one sentence in buf; NULL: unknown message.
  *
- * message may be a whole log: the advice is for the first known message in it.  Names are shown as in
- * C++.  Any thread. */
+ * message may be a whole log: the advice is for the first known message in it.  Names are shown as in C++.  Any thread. */
 const char *gpul_advice(const char *message, char buf[GPUL_ADVICE_BYTES]);
 
 /** Append advice on a compiler's or linker's message to the error's text, as much as fits.  Does nothing if there is no

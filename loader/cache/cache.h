@@ -3,10 +3,9 @@
  *     $GPULOAD_CACHE, else $XDG_CACHE_HOME/gpuload, else ~/.cache/gpuload
  *         ab/cdef...   one file per result, named by the digest of everything it depends on
  *
- * Processes share it without locks: a result is written to a temporary file and renamed, and its digest
- * is checked when it is read.  The cache never grows above its size limit: the least recently used
- * results are removed first.  If the cache cannot be used (read-only home, full disk), results are
- * computed again and nothing fails. */
+ * Processes share it without locks: a result is written to a temporary file and renamed, and its digest is checked when it is read.
+ * The cache never grows above its size limit: the least recently used results are removed first.  If the cache cannot be used
+ * (read-only home, full disk), results are computed again and nothing fails. */
 #ifndef GPULOAD_LOADER_CACHE_CACHE_H
 #define GPULOAD_LOADER_CACHE_CACHE_H
 
@@ -20,8 +19,7 @@
 extern "C" {
 #endif
 
-/* The digest of everything that a result depends on.  Lengths are part of it, so that "ab" "c" and "a"
- * "bc" differ. */
+/* The digest of everything that a result depends on.  Lengths are part of it, so that "ab" "c" and "a" "bc" differ. */
 typedef struct gpul_cache_key gpul_cache_key;
 
 /** NULL: out of memory; the other calls accept NULL and do nothing.  purpose keeps different kinds of

@@ -30,9 +30,8 @@ typedef struct gpul_cache_where {
 int gpul_cache_open(bool create, gpul_cache_where *where);
 uint64_t gpul_cache_bound(void);
 
-/* Remove temporary files that a killed process left; then, while the files have more than bound_bytes
- * in total, remove the least recently used results.  *n_results and *bytes, which may be NULL, are set
- * to the number and the size of the remaining results. */
+/* Remove temporary files that a killed process left; then, while the files have more than bound_bytes in total, remove the least
+ * recently used results.  *n_results and *bytes, which may be NULL, are set to the number and the size of the remaining results. */
 void gpul_cache_trim(int folder, uint64_t bound_bytes, uint64_t *n_results, uint64_t *bytes);
 
 /* Add a tool's library file to the key: path, size, time.  False: stat() failed. */

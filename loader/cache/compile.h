@@ -1,5 +1,4 @@
-/* compile.h — compiles CUDA C++ to PTX or machine code, or finds the result of an earlier run in the
- * cache (cache.h). */
+/* compile.h — compiles CUDA C++ to PTX or machine code, or finds the result of an earlier run in the cache (cache.h). */
 #ifndef GPULOAD_LOADER_CACHE_COMPILE_H
 #define GPULOAD_LOADER_CACHE_COMPILE_H
 
@@ -13,10 +12,9 @@ extern "C" {
 
 /** Compile as gpul_nvrtc_compile() does, or return the cached result of the same compilation.
  *
- * Two compilations are the same if source, name, options, architecture, every header outside the
- * toolkit, the libnvrtc file and gpuload's version are equal.  A source whose result depends on more
- * (__DATE__, a header named by a macro, precompiled headers) is compiled each time.  Warnings are
- * cached with the result.  Failures are not cached.
+ * Two compilations are the same if source, name, options, architecture, every header outside the toolkit, the libnvrtc file and
+ * gpuload's version are equal.  A source whose result depends on more (__DATE__, a header named by a macro, precompiled headers) is
+ * compiled each time.  Warnings are cached with the result.  Failures are not cached.
  *
  * @source    the program's text, NUL-terminated
  * @name      its file name, for messages; its folder is searched for headers

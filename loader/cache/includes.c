@@ -174,8 +174,7 @@ static void scan_has_include(struct scan *s, const char *includer, const char *t
 	}
 }
 
-/* False: the text may have another meaning in the next run, or spells '#' as "%:", which
- * scan_directives() does not find. */
+/* False: the text may have another meaning in the next run, or spells '#' as "%:", which scan_directives() does not find. */
 static bool is_reproducible(const char *text)
 {
 	static const char *const words[] = { "__DATE__", "__TIME__", "__TIMESTAMP__", "%:",

@@ -8,9 +8,8 @@
 
 /* Add to key every file that compiling may include, directly or indirectly, by path and content.
  *
- * NVRTC does not report which files it read, so every file that could be included is added: also those
- * that an #if excludes, and each file of a name that several folders have.  A name that no folder has
- * belongs to the toolkit, whose libnvrtc is in the key.
+ * NVRTC does not report which files it read, so every file that could be included is added: also those that an #if excludes, and
+ * each file of a name that several folders have.  A name that no folder has belongs to the toolkit, whose libnvrtc is in the key.
  *
  * @source   the text; name is its path
  * @options  as for gpul_nvrtc_compile()

@@ -204,8 +204,7 @@ static struct counts count_images(const gpul_choice *c)
 	return n;
 }
 
-/* No loadable image has the kernel.  Linking may take seconds, so first check that a linkable image has
- * the kernel. */
+/* No loadable image has the kernel.  Linking may take seconds, so first check that a linkable image has the kernel. */
 static gpul_status consider_linking(gpul_choice *c, struct search *s, const struct counts *n,
 				    gpul_error *err)
 {

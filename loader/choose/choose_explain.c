@@ -66,8 +66,7 @@ gpul_status gpul_choice_no_code(const gpul_choice *c, gpul_error *err)
 			 s->name, gpul_content_text(s->content));
 }
 
-/* List the kinds and architectures of all images, each once, as many as fit: "cubin sm_75, cubin sm_80,
- * ptx sm_100". */
+/* List the kinds and architectures of all images, each once, as many as fit: "cubin sm_75, cubin sm_80, ptx sm_100". */
 static void list_archs(const gpul_choice *c, char *out, size_t out_bytes)
 {
 	size_t used = 0;

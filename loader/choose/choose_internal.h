@@ -61,8 +61,7 @@ typedef struct gpul_chosen {
  * Threads any thread may call, one at a time for one choice */
 gpul_status gpul_choice_find(gpul_choice *c, gpul_chosen *out, gpul_error *err);
 
-/* True if image i of an input is to be linked: it is relocatable, it is LTO code, or it is bare PTX and
- * there are several sources. */
+/* True if image i of an input is to be linked: it is relocatable, it is LTO code, or it is bare PTX and there are several sources. */
 bool gpul_choice_links(const gpul_choice *c, const gpul_input *in, size_t i);
 
 /* Write the name of an image's file and member, "libvec.a(vec.o)", to buf; returns buf. */
@@ -85,8 +84,7 @@ void gpul_choice_explain(const gpul_choice *c, const gpul_chosen *chosen);
 
 gpul_status gpul_choice_no_code(const gpul_choice *c, gpul_error *err);
 gpul_status gpul_choice_no_image(const gpul_choice *c, gpul_error *err);
-/* No selected image has options->kernel: the error suggests a similar name, or an architecture whose
- * image has the kernel. */
+/* No selected image has options->kernel: the error suggests a similar name, or an architecture whose image has the kernel. */
 gpul_status gpul_choice_no_kernel(const gpul_choice *c, const gpul_error *damage,
 				  gpul_error *err);
 

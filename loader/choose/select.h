@@ -4,10 +4,9 @@
  *     machine code for the same major and the highest lower minor version                else
  *     the newest PTX not newer than the device, compute_90a before compute_90; the driver compiles it
  *
- * Machine code comes before PTX even if the PTX is the "a" variant and the machine code is not.  Of
- * several equal images, the first is taken if they are machine code, the LAST if they are PTX.
- * Observed on an H200 with driver 580.159 (CUDA 13.0), 31 fatbins.  Debug code (-G) is not preferred
- * or avoided. */
+ * Machine code comes before PTX even if the PTX is the "a" variant and the machine code is not.  Of several equal images, the first
+ * is taken if they are machine code, the LAST if they are PTX.  Observed on an H200 with driver 580.159 (CUDA 13.0), 31 fatbins.
+ * Debug code (-G) is not preferred or avoided. */
 #ifndef GPULOAD_LOADER_CHOOSE_SELECT_H
 #define GPULOAD_LOADER_CHOOSE_SELECT_H
 

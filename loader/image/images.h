@@ -93,8 +93,7 @@ const gpul_error *gpul_images_damaged(const gpul_images *images, size_t *n);
 
 /** Get the length of device code that is given as an address without a length, from its own headers.
  *
- * The headers are trusted, as in the driver's load calls.  Only for trusted memory, such as a program's own registered
- * fatbin.
+ * The headers are trusted, as in the driver's load calls.  Only for trusted memory, such as a program's own registered fatbin.
  *
  * @image  a fatbin, a fatbin wrapper, a cubin, or NUL-terminated PTX
  * @bytes  set to the start of the content: the fatbin that a wrapper points to, else image itself
@@ -133,9 +132,8 @@ typedef struct gpul_unpacked {
 
 /** Get the bytes of an image in the form that the driver accepts.
  *
- * The result is not compressed, and PTX is followed by NUL; if the file has the image in this form, its bytes are used
- * without a copy.  LTO-IR is scrambled in the file, and nvJitLink accepts it only in a fatbin: the result is a fatbin with
- * this image alone.
+ * The result is not compressed, and PTX is followed by NUL; if the file has the image in this form, its bytes are used without a
+ * copy.  LTO-IR is scrambled in the file, and nvJitLink accepts it only in a fatbin: the result is a fatbin with this image alone.
  *
  * @image  borrowed from a list, whose source must outlive *out
  * @out    gpul_unpacked_free(); may hold the buffer of an earlier image, which is reused

@@ -1,5 +1,4 @@
-/* images_internal.h — shared by the readers of this folder: the list under construction, and the walk through a file
- * that fills it.
+/* images_internal.h — shared by the readers of this folder: the list under construction, and the walk through a file that fills it.
  *
  *     read_content ─┬─ archive ── read_member: read_content of each member
  *                   ├─ host ELF ── search ─┬─ walk_fatbins   named sections: fatbins, nothing else

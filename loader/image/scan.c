@@ -5,8 +5,7 @@
 #include "loader/image/images_internal.h"
 #include "loader/image/magic_internal.h"
 
-/* Bytes searched in one step.  Fatbins often follow each other, so the first step is short; the following ones
- * grow. */
+/* Bytes searched in one step.  Fatbins often follow each other, so the first step is short; the following ones grow. */
 #define MAX_ALIGN ((size_t)64)
 #define FIRST_STEP ((size_t)256)
 #define MAX_STEP  ((size_t)1 << 20)

@@ -4,10 +4,9 @@
  *        ^                 │
  *        └──── a pipe ─────┘  struct head, error log, info log, result
  *
- * nvJitLink of CUDA 13.0 crashes on damaged LTO code, which cannot be detected before, because the
- * format is not public.  So the child crashes, and the parent reports it.  The library is opened before
- * the fork; the child calls only the library and malloc, which glibc keeps usable in the child of a
- * process with threads. */
+ * nvJitLink of CUDA 13.0 crashes on damaged LTO code, which cannot be detected before, because the format is not public.  So the
+ * child crashes, and the parent reports it.  The library is opened before the fork; the child calls only the library and malloc,
+ * which glibc keeps usable in the child of a process with threads. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -1,5 +1,4 @@
-/* nvjitlink_explain.c — turns the log of a failed link into an error: the symbol as in C++, the line
- * of the PTX. */
+/* nvjitlink_explain.c — turns the log of a failed link into an error: the symbol as in C++, the line of the PTX. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

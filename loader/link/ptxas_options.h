@@ -3,9 +3,8 @@
  *     fatbin entry ── "-O2 -maxrregcount=32" ──┐
  *     // ptxas options: -O2 -maxrregcount=32 ──┴──> CU_JIT_OPTIMIZATION_LEVEL, CU_JIT_MAX_REGISTERS
  *
- * nvcc stores its -maxrregcount and -Xptxas options in the fatbin beside the PTX; the driver applies
- * some of them when it loads a fatbin, but not when it loads the PTX alone.  gpuload extract writes
- * them as a comment on the first line of the PTX. */
+ * nvcc stores its -maxrregcount and -Xptxas options in the fatbin beside the PTX; the driver applies some of them when it loads a
+ * fatbin, but not when it loads the PTX alone.  gpuload extract writes them as a comment on the first line of the PTX. */
 #ifndef GPULOAD_LOADER_LINK_PTXAS_OPTIONS_H
 #define GPULOAD_LOADER_LINK_PTXAS_OPTIONS_H
 

@@ -1,5 +1,4 @@
-/* host_symbols.c — reads the symbol tables of an ELF file.  The file is untrusted: a table outside the
- * file is treated as empty. */
+/* host_symbols.c — reads the symbol tables of an ELF file.  The file is untrusted: a table outside the file is treated as empty. */
 #include "loader/names/host_symbols_internal.h"
 
 #include <elf.h>

@@ -25,8 +25,7 @@ typedef struct gpul_host_object {
 	bool shared;                  /* the file is a library: ET_DYN without an interpreter */
 } gpul_host_object;
 
-/* Read the tables of a 64-bit little-endian ELF file, a cubin too; false: it is another file.  Everything in out
- * points into bytes. */
+/* Read the tables of a 64-bit little-endian ELF file, a cubin too; false: it is another file.  Everything in out points into bytes. */
 bool gpul_host_read(const void *bytes, size_t n_bytes, gpul_host_object *out);
 
 /* The function that contains an address of the file; NULL: unknown. */
@@ -38,8 +37,7 @@ const char *gpul_host_variable(const gpul_host_object *o, size_t i, size_t min_b
 /* The number of symbols of .dynsym. */
 size_t gpul_host_n_dynamic(const gpul_host_object *o);
 
-/* Whether other files can use the symbol `name` of this file; whether this file uses the symbol `name`
- * of another file. */
+/* Whether other files can use the symbol `name` of this file; whether this file uses the symbol `name` of another file. */
 bool gpul_host_exports(const gpul_host_object *o, const char *name);
 bool gpul_host_imports(const gpul_host_object *o, const char *name);
 

@@ -1,5 +1,4 @@
-/* assume.c — assumes a launch and values of scalars, and computes the buffer sizes that this launch needs by interval
- * analysis. */
+/* assume.c — assumes a launch and values of scalars, and computes the buffer sizes that this launch needs by interval analysis. */
 #include <string.h>
 
 #include "loader/signature/signature_launch_internal.h"

@@ -145,8 +145,7 @@ gpul_absval gpul_absval_of(const gpul_dataflow *p, const gpul_dataflow_func *fn,
 
 /* ---- memory and calls ------------------------------------------------------------ */
 
-/* The node that represents the accessed memory: a .param symbol, or all of .local or .shared
- * memory; GPUL_PTX_NONE: other memory. */
+/* The node that represents the accessed memory: a .param symbol, or all of .local or .shared memory; GPUL_PTX_NONE: other memory. */
 static uint32_t cell_of(const gpul_dataflow *p, const gpul_dataflow_func *fn,
 			const gpul_inst_access *a, uint32_t flags)
 {

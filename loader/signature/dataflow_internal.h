@@ -3,9 +3,8 @@
  *     PTX ── cfg.c: basic blocks ── ssa.c: SSA values ── signature_program.c: reachable functions, nodes
  *         ── dataflow.c: transfer functions, joined until a fixpoint ──> a gpul_absval per node
  *
- * The analysis covers all functions that the kernel can call, directly or indirectly.  Their SSA values,
- * parameters, return values and variables are numbered together, as nodes; a call joins the arguments into the
- * callee's parameters. */
+ * The analysis covers all functions that the kernel can call, directly or indirectly.  Their SSA values, parameters, return values
+ * and variables are numbered together, as nodes; a call joins the arguments into the callee's parameters. */
 #ifndef GPULOAD_LOADER_SIGNATURE_DATAFLOW_INTERNAL_H
 #define GPULOAD_LOADER_SIGNATURE_DATAFLOW_INTERNAL_H
 
@@ -67,9 +66,8 @@ bool gpul_leaf_is_member(const gpul_dataflow *p, const gpul_leaf *leaf);
 
 /* Run the analysis.
  *
- * kernel has a body.  Release *out with gpul_dataflow_close(); it is
- * zeroed on failure.  If the program is too big to analyse, *why_not
- * is set to one phrase, *out is empty, and the status is OK.  Fails with GPUL_ENOMEM only. */
+ * kernel has a body.  Release *out with gpul_dataflow_close(); it is zeroed on failure.  If the program is too big to analyse,
+ * *why_not is set to one phrase, *out is empty, and the status is OK.  Fails with GPUL_ENOMEM only. */
 gpul_status gpul_dataflow_open(const gpul_ptx_module *m, const gpul_ptx_func *kernel,
 			       gpul_dataflow *out, const char **why_not, gpul_error *err);
 void gpul_dataflow_close(gpul_dataflow *p);
@@ -78,8 +76,7 @@ void gpul_dataflow_close(gpul_dataflow *p);
 gpul_absval gpul_absval_of(const gpul_dataflow *p, const gpul_dataflow_func *fn,
 			   const gpul_ptx_operand *o);
 
-/* The node of a register, or of a parameter, return value or variable symbol; else
- * GPUL_PTX_NONE. */
+/* The node of a register, or of a parameter, return value or variable symbol; else GPUL_PTX_NONE. */
 uint32_t gpul_operand_node(const gpul_dataflow_func *fn, const gpul_ptx_operand *o);
 /* The nodes of a function's i-th parameter and of its i-th return value. */
 uint32_t gpul_param_node(const gpul_dataflow_func *fn, uint32_t i);

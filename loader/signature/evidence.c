@@ -170,8 +170,7 @@ static void unify_operands(gpul_evidence *e, const gpul_dataflow_func *fn,
 		unify(e, gpul_operand_node(fn, a), gpul_operand_node(fn, b));
 }
 
-/* mov.b32 between %f and %r, in PTX of older compilers, copies the bits of a float into an
- * integer register. */
+/* mov.b32 between %f and %r, in PTX of older compilers, copies the bits of a float into an integer register. */
 static void collect_float_copy(gpul_evidence *e, const gpul_dataflow_func *fn,
 			       const gpul_ptx_operand *a, const gpul_ptx_operand *b)
 {

@@ -1,9 +1,7 @@
-/* evidence_internal.h — type inference: collects how instructions use the values of a kernel (as f32, as a signed
- * integer, ...).
+/* evidence_internal.h — type inference: collects how instructions use the values of a kernel (as f32, as a signed integer, ...).
  *
- * Values that an instruction only copies (mov, selp, shfl, parameters of calls) are unified
- * into one class (union-find); each typed instruction adds evidence to the classes of its
- * operands. */
+ * Values that an instruction only copies (mov, selp, shfl, parameters of calls) are unified into one class (union-find); each typed
+ * instruction adds evidence to the classes of its operands. */
 #ifndef GPULOAD_LOADER_SIGNATURE_EVIDENCE_INTERNAL_H
 #define GPULOAD_LOADER_SIGNATURE_EVIDENCE_INTERNAL_H
 

@@ -1,11 +1,9 @@
-/* infer.c — gpul_signature_infer(): collects facts about each parameter from the dataflow and
- * type evidence.
+/* infer.c — gpul_signature_infer(): collects facts about each parameter from the dataflow and type evidence.
  *
- * A parameter is a BUFFER if the address of some access is based on it; a COUNT if it is
- * compared with a value that depends on the thread index, and no address depends on it; else a
- * SCALAR.  For every access, infer.c also checks whether a buffer of COUNT elements, or of one
- * element per thread, is big enough.  If the code does not show a fact, the signature is incomplete; why_not is the
- * first such reason. */
+ * A parameter is a BUFFER if the address of some access is based on it; a COUNT if it is compared with a value that depends on the
+ * thread index, and no address depends on it; else a SCALAR.  For every access, infer.c also checks whether a buffer of COUNT
+ * elements, or of one element per thread, is big enough.  If the code does not show a fact, the signature is incomplete; why_not is
+ * the first such reason. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -240,8 +238,7 @@ static void note_loop(gpul_inference *i, uint64_t bound, uint64_t growth)
 	i->loop_bounds |= bound;
 }
 
-/* Record the facts that a comparison of a with b shows, if one is a thread index or loop counter and the other is a
- * parameter. */
+/* Record the facts that a comparison of a with b shows, if one is a thread index or loop counter and the other is a parameter. */
 static void note_comparison(gpul_inference *i, const gpul_absval *a, const gpul_absval *b)
 {
 	/* p < end: end is an address too, but the code does not show where it must point. */

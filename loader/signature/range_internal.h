@@ -1,8 +1,7 @@
 /* range_internal.h — saturating arithmetic on integer ranges: the values that a register may have in one launch.
  *
- * A range of a register of w bits contains, for each possible value, a number that is equal modulo 2^w: u32 4294967295 may be in
- * a range as -1. gpul_range_signed() and gpul_range_unsigned() convert to the numbers that a signed or an unsigned instruction
- * sees. */
+ * A range of a register of w bits contains, for each possible value, a number that is equal modulo 2^w: u32 4294967295 may be in a
+ * range as -1. gpul_range_signed() and gpul_range_unsigned() convert to the numbers that a signed or an unsigned instruction sees. */
 #ifndef GPULOAD_LOADER_SIGNATURE_RANGE_INTERNAL_H
 #define GPULOAD_LOADER_SIGNATURE_RANGE_INTERNAL_H
 

@@ -85,8 +85,7 @@ static void assign_value(gpul_inference *i, gpul_param *param, const param_facts
 				param->bytes);
 }
 
-/* A loop that advances an address runs as often as the one parameter that its counter is
- * compared with. */
+/* A loop that advances an address runs as often as the one parameter that its counter is compared with. */
 static void bound_loops(gpul_inference *i)
 {
 	int k = gpul_first_param(i->loop_bounds);

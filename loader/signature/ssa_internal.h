@@ -2,9 +2,8 @@
  *
  *     add.s64 %a, %a, 4;      the %a that is written is another value than the %a that is read
  *
- * Compilers use a new register for nearly every value; hand-written PTX reuses registers.  Each
- * assignment to a register with several assignments defines a new value, and where control-flow
- * paths join, a phi joins the values that arrive.
+ * Compilers use a new register for nearly every value; hand-written PTX reuses registers.  Each assignment to a register with
+ * several assignments defines a new value, and where control-flow paths join, a phi joins the values that arrive.
  *
  * Source: Braun et al., Simple and Efficient Construction of Static Single Assignment Form,
  * 2013: its local and global value numbering. */

@@ -61,8 +61,7 @@ static inline gpul_status gpul_kernel_by_symbol(const gpul_driver *drv, const vo
 
 /** Read a device function pointer from a __device__ or __constant__ variable of a module.
  *
- * Pass it only to kernels of the same module: in another module the same number may be another
- * function, or none.
+ * Pass it only to kernels of the same module: in another module the same number may be another function, or none.
  *
  * @m      borrowed; its context must be current
  * @name   name of the variable, mangled or as in C++

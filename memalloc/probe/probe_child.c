@@ -1,8 +1,7 @@
 /* probe_child.c — find, start, query and stop the program gpuload-probe.
  *
- * The child is started by posix_spawn() and not by fork(), because NVIDIA's driver cannot be used after a fork and this
- * program may have threads.  The child gets one descriptor, its end of a socketpair, as number 3, and exits when the
- * other end is closed. */
+ * The child is started by posix_spawn() and not by fork(), because NVIDIA's driver cannot be used after a fork and this program may
+ * have threads.  The child gets one descriptor, its end of a socketpair, as number 3, and exits when the other end is closed. */
 #include "memalloc/probe/probe_internal.h"
 
 #include <errno.h>
@@ -157,8 +156,7 @@ static gpul_status start_program(struct probe_child *c, const char *path, gpul_e
 
 /* ---- the child's end --------------------------------------------------------------------- */
 
-/* Wait up to wait_ms for the child to exit, then kill it.  Returns the status from waitpid(); -1: another
- * thread reaped it. */
+/* Wait up to wait_ms for the child to exit, then kill it.  Returns the status from waitpid(); -1: another thread reaped it. */
 static int reap_child(struct probe_child *c, int wait_ms)
 {
 	int status = -1;

@@ -27,8 +27,7 @@ static gpul_status create_memory(const gpul_driver *drv, int device, gpul_mem_ki
 	return gpul_mem_create(drv, &desc, out, err);
 }
 
-/* The GPU writes and the CPU checks, then the CPU writes and the GPU checks.  Without a CPU address, the GPU
- * checks what it wrote. */
+/* The GPU writes and the CPU checks, then the CPU writes and the GPU checks.  Without a CPU address, the GPU checks what it wrote. */
 static gpul_status check_access(const gpul_driver *drv, gpul_mem *m, gpul_error *err)
 {
 	void *cpu = gpul_mem_cpu(m);

@@ -161,8 +161,7 @@ static void remove_symbols(const gpul_rt_image *image)
 	}
 }
 
-/* Nothing is unloaded at exit: the driver's exit handlers may have run already, and unloading would wait for running
- * kernels. */
+/* Nothing is unloaded at exit: the driver's exit handlers may have run already, and unloading would wait for running kernels. */
 void gpul_rt_remove_image(gpul_rt_image *image)
 {
 	pthread_mutex_lock(&lock);

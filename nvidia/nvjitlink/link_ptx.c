@@ -85,8 +85,7 @@ static bool any_kernel(void *context, const char *kernel)
 	return true;
 }
 
-/* Remove the parts of libraries that no kernel reaches: functions of libcudadevrt refer to functions that exist only in a
- * driver. */
+/* Remove the parts of libraries that no kernel reaches: functions of libcudadevrt refer to functions that exist only in a driver. */
 static void prune_libraries(struct jl_link *l, size_t n_others)
 {
 	const gpul_ptx_prune_options options = { .is_root = any_kernel, .table_bytes = SIZE_MAX };

@@ -120,8 +120,7 @@ void add_symbols(struct mapped elf, unsigned type, size_t index, uintptr_t offse
 
 struct dynamic { const Elf64_Sym *symbols; const char *text; const uint32_t *gnu_hash, *hash; };
 
-/* In most objects, the dynamic loader replaces addresses in the dynamic section by load addresses, but not in read-only
- * sections. */
+/* In most objects, the dynamic loader replaces addresses in the dynamic section by load addresses, but not in read-only sections. */
 static const void *dynamic_pointer(const struct link_map *map, uint64_t value)
 {
 	return (const void *)(value < map->l_addr ? map->l_addr + value : value);

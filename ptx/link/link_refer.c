@@ -122,8 +122,7 @@ static const char *new_name(ptx_linker *l, uint32_t input, const char *old)
 	return text;
 }
 
-/* Reserve a module-level name for a private symbol: its own name if no other symbol has it, else a new name.
- * 0: out of memory. */
+/* Reserve a module-level name for a private symbol: its own name if no other symbol has it, else a new name.  0: out of memory. */
 static gpul_ptx_str claim_name(ptx_linker *l, uint32_t input, gpul_ptx_str name)
 {
 	gpul_ptx_module *m = &l->inputs[input].m;

@@ -53,8 +53,7 @@ static bool reach_item(ptx_pruner *p, uint32_t row, ptx_reached how)
 	return to != NULL;
 }
 
-/* Mark the declarations and definitions of a name that an item uses as reached: a private one in the same text, else all
- * others. */
+/* Mark the declarations and definitions of a name that an item uses as reached: a private one in the same text, else all others. */
 static bool reach_name(ptx_pruner *p, const ptx_prune_item *from, uint32_t last)
 {
 	bool from_table = from->kind == PTX_ITEM_VARIABLE, has_private = false, ok = true;

@@ -37,8 +37,7 @@ static void keep_tables(ptx_parser *p)
 	f->items = ptx_keep(p, p->items, &f->n_items);
 }
 
-/* Bind the name before the body is parsed, because the body may call itself.  Operands refer to the row of the first
- * declaration. */
+/* Bind the name before the body is parsed, because the body may call itself.  Operands refer to the row of the first declaration. */
 static void bind_function(ptx_parser *p, const ptx_token *where, uint32_t row)
 {
 	const gpul_ptx_func *before;

@@ -1,5 +1,4 @@
-/* since.c — checks the minimum .version and .target of modifiers and special registers, independent of the rest of the
- * instruction. */
+/* since.c — checks the minimum .version and .target of modifiers and special registers, independent of the rest of the instruction. */
 #include "ptx/strict/strict_internal.h"
 
 #include <string.h>

@@ -40,8 +40,7 @@
  * sm     the oldest .target; 0: any
  * arch   'a': only targets such as sm_90a, sm_100a or sm_100f;  '9': only sm_90a;  'f': only sm_100a, sm_100f and the like of 10.x
  *        and 11.x;  'b': only 10.0 and 10.3, with a suffix
- * until  the newest .version; 0: any
- * until_sm  the limit `until` applies from this .target on */
+ * until  the newest .version; 0: any until_sm  the limit `until` applies from this .target on */
 struct strict_form {
 	const char *ops, *mods, *args;
 	unsigned char ptx, sm;

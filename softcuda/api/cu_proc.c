@@ -98,9 +98,8 @@ EXPORT CUresult cuGetProcAddress_ptsz(const char *name, void **out, int version,
 
 EXPORT gpuload_soft_refused_table *gpuloadSoftRefusedTable;
 
-/* NVIDIA's private interfaces, by UUID, are not implemented.  The call itself must exist, because NVRTC uses it when
- * this library is loaded as libcuda.so.1, and crashes without it (13.0: SIGSEGV).  When the call fails, NVRTC works
- * without the interfaces. */
+/* NVIDIA's private interfaces, by UUID, are not implemented.  The call itself must exist, because NVRTC uses it when this library
+ * is loaded as libcuda.so.1, and crashes without it (13.0: SIGSEGV).  When the call fails, NVRTC works without the interfaces. */
 EXPORT CUresult cuGetExportTable(const void **out, const CUuuid *id)
 {
 	(void)out;

@@ -14,8 +14,7 @@
 
 #include "softcuda/exec/program_internal.h"
 
-/* Each address has the form of an instruction that is never executed, because resolve() reads addresses from
- * instructions. */
+/* Each address has the form of an instruction that is never executed, because resolve() reads addresses from instructions. */
 struct async_copy {
 	struct insn to, from, barrier;
 	struct insn step;        /* reducing copies: the atomic operation on one element, whose value is in step.b */

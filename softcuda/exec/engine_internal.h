@@ -19,10 +19,9 @@
  *
  * So a handler reads every kind of operand in the same way.
  *
- * The handlers (run/run_*.c) are compiled once per instruction set (baseline,
- * and on x86-64 also v3 = AVX2+FMA+F16C and v4 = AVX-512); GPUL_BUILD(name) makes the symbols
- * distinct, and decode/tables.c selects the best build that the CPU supports.  `ops_*.h` list every
- * operation once (X-macro): the enum and the tables of handlers are generated from these lists. */
+ * The handlers (run/run_*.c) are compiled once per instruction set (baseline, and on x86-64 also v3 = AVX2+FMA+F16C and v4 =
+ * AVX-512); GPUL_BUILD(name) makes the symbols distinct, and decode/tables.c selects the best build that the CPU supports.
+ * `ops_*.h` list every operation once (X-macro): the enum and the tables of handlers are generated from these lists. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_ENGINE_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_ENGINE_INTERNAL_H
 
@@ -87,8 +86,7 @@ static inline void *opptr(const struct warp *w, opref r)
 #define F64(w, r) ((double *)__builtin_assume_aligned(opptr(w, r), 64))
 #define PRED(w, r) ((uint32_t *)opptr(w, r))  /* one 32-bit word: bit n is lane n */
 
-/* Vectorise the next loop: a destination may alias a source only lane by lane, so there is no dependence between
- * iterations. */
+/* Vectorise the next loop: a destination may alias a source only lane by lane, so there is no dependence between iterations. */
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wpass-failed"  /* some loops stay scalar in some builds: 64-bit division */
 #define VECTORISE _Pragma("clang loop vectorize(assume_safety)")

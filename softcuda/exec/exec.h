@@ -4,8 +4,7 @@
  *     machine (worker threads) + memory (what a kernel may access) + program's kernel + arguments
  *         ── gpul_exec_launch_start ──> launch ── gpul_exec_launch_wait ──> OK or the fault
  *
- * Device addresses are host addresses.  Contexts, streams and CUresult belong to softcuda/api, the
- * layer above. */
+ * Device addresses are host addresses.  Contexts, streams and CUresult belong to softcuda/api, the layer above. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_EXEC_H
 #define GPULOAD_SOFTCUDA_EXEC_EXEC_H
 
@@ -91,8 +90,7 @@ typedef struct gpul_exec_kernel_info {
 
 /** Decode every function of a module and give its variables addresses.
  *
- * An instruction that is not interpreted does not fail the call: gpul_exec_kernel_refusal() reports the kernels
- * that reach it.
+ * An instruction that is not interpreted does not fail the call: gpul_exec_kernel_refusal() reports the kernels that reach it.
  *
  * @memory     borrowed; the module's .global and .const variables are added to this table
  * @module     owned by the program from now on, also on failure
@@ -153,8 +151,7 @@ gpul_status gpul_exec_machine_create(gpul_exec_memory *memory, const gpul_exec_m
 bool gpul_exec_machine_set_pending_launches(gpul_exec_machine *m, uint32_t n);
 void gpul_exec_machine_destroy(gpul_exec_machine *m);  /* aborts running launches, joins the workers */
 /** Wait until every memory access that a kernel began before this call has ended: memory whose range was removed
- * from the table earlier can then be unmapped.  Waits for the current turns of blocks, not for kernels to end.
- * NULL is fine. */
+ * from the table earlier can then be unmapped.  Waits for the current turns of blocks, not for kernels to end.  NULL is fine. */
 void gpul_exec_machine_settle(gpul_exec_machine *m);
 /** Stop all kernels between two instructions until gpul_exec_machine_resume(), so that the caller can move their
  * memory.  Must not be called while the machine is paused.  NULL is fine. */
@@ -188,9 +185,8 @@ typedef struct gpul_exec_fault {
 	uint64_t source_timestamp, source_bytes; /* time and size of that file when it was compiled; 0: not recorded */
 } gpul_exec_fault;
 
-/* A launch's position in the order of all streams, for observers: it is number `number` of its stream, and comes after the work
- * of each listed stream up to a number.  The caller chooses the numbers of streams (see ORDER_NODE_BITS in
- * observer_internal.h). */
+/* A launch's position in the order of all streams, for observers: it is number `number` of its stream, and comes after the work of
+ * each listed stream up to a number.  The caller chooses the numbers of streams (see ORDER_NODE_BITS in observer_internal.h). */
 typedef struct gpul_exec_order_fact { uint64_t stream, number; } gpul_exec_order_fact;
 typedef struct gpul_exec_order {
 	uint64_t stream, number;

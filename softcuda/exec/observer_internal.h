@@ -27,8 +27,7 @@ struct observer;
 
 enum { MAX_OBSERVERS = 8 };
 
-/* What gpul_observed() does with the instruction.  If observers return different values, the one that comes last in this list
- * wins. */
+/* What gpul_observed() does with the instruction.  If observers return different values, the one that comes last in this list wins. */
 enum observed {
 	OBSERVED_RUN,
 	OBSERVED_SKIP,       /* do not run it; it writes no register; the warp continues after it */

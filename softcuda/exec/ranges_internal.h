@@ -4,8 +4,7 @@
  *     leaf[]      │        │        │
  *               ranges   ranges   ranges      sorted
  *
- * A change moves at most one leaf and, when a leaf is added or removed, the two arrays of pointers and bases.  The
- * caller locks. */
+ * A change moves at most one leaf and, when a leaf is added or removed, the two arrays of pointers and bases.  The caller locks. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_RANGES_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_RANGES_INTERNAL_H
 

@@ -51,8 +51,7 @@ gpul_status gpul_tool_number(const struct tool_options *o, const char *tool, con
 
 /* Open a file for writing; "-": stdout.  On NULL, errno has the cause. */
 FILE *gpul_tool_open_file(const char *path);
-/* Close a file opened by gpul_tool_open_file() and remove it, unless it is a pipe or device.  NULL, stdout and stderr are
- * ignored. */
+/* Close a file opened by gpul_tool_open_file() and remove it, unless it is a pipe or device.  NULL, stdout and stderr are ignored. */
 void gpul_tool_discard_file(FILE *to, const char *path);
 
 /* ---- tool_report.c ------------------------------------------------------------------------------------------------- */
@@ -70,8 +69,7 @@ unsigned gpul_tool_n_reported(const char *tool);
 /* Use as hooks, or call from hooks, in a tool that calls gpul_tool_sum_up(). */
 void gpul_tool_launch_begins(struct observer *o, gpul_exec_launch *l);
 void gpul_tool_launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_exec_fault *fault);
-/* For finish(): print "gpuload memcheck: no errors", or the number of errors, or that no kernel ran or that one did not
- * finish. */
+/* For finish(): print "gpuload memcheck: no errors", or the number of errors, or that no kernel ran or that one did not finish. */
 void gpul_tool_sum_up(const char *tool);
 
 /* ---- finding.c: an error is reported once, and counted ------------------------------------------------------------ */

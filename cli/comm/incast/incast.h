@@ -1,5 +1,4 @@
-/* incast.h — the parts of gpuload comm incast: all other ranks send messages to rank 0 at the
- * same time.
+/* incast.h — the parts of gpuload comm incast: all other ranks send messages to rank 0 at the same time.
  *
  *     incast.c           a launcher (incast_net.c: first a private network) starts N times the same command line
  *        │

@@ -18,8 +18,7 @@ static unsigned at_most(size_t n, int most)
 	return n < 1 ? 1 : n > (size_t)most ? (unsigned)most : (unsigned)n;
 }
 
-/* Measure the time from a grant to the arrival of its data, with one grant at a time, so that
- * the network is empty. */
+/* Measure the time from a grant to the arrival of its data, with one grant at a time, so that the network is empty. */
 static gpul_status measure_round_trip(struct incast_rank *r, struct incast_result *result, gpul_error *err)
 {
 	const struct incast_run run = { .mode = INCAST_RECEIVER, .bytes = r->q->grant_bytes, .n_messages = at_most(TRIALS, r->q->n_messages),
@@ -43,9 +42,8 @@ static gpul_status measure_rate(struct incast_rank *r, struct incast_result *res
 	return st;
 }
 
-/* The window: the bandwidth-delay product (rate times round trip of a grant) plus two grants.
- * While one of the two is on the link, the other waits for it, so the link does not become idle
- * when a sender is late by less than a grant's time. */
+/* The window: the bandwidth-delay product (rate times round trip of a grant) plus two grants.  While one of the two is on the link,
+ * the other waits for it, so the link does not become idle when a sender is late by less than a grant's time. */
 static gpul_status choose_window(struct incast_rank *r, struct incast_result *result, gpul_error *err)
 {
 	gpul_status st;

@@ -42,8 +42,7 @@ static gpul_status write_file(const char *path, const char *text, gpul_error *er
 	return written ? GPUL_OK : gpul_fail(err, GPUL_ESYS, error, "%s: %s", path, strerror(error));
 }
 
-/* Pass the capabilities for the new namespaces on to the programs that this process starts: ip,
- * tc and the ranks. */
+/* Pass the capabilities for the new namespaces on to the programs that this process starts: ip, tc and the ranks. */
 static gpul_status keep_rights(gpul_error *err)
 {
 	static const unsigned wanted[] = { CAP_SYS_ADMIN, CAP_NET_ADMIN };
@@ -59,8 +58,7 @@ static gpul_status keep_rights(gpul_error *err)
 	return ok ? GPUL_OK : gpul_fail(err, GPUL_ESYS, errno, "cannot keep the rights over a network namespace: %s", strerror(errno));
 }
 
-/* Enter a user namespace that maps this user to itself, so that files and sockets keep their
- * owner. */
+/* Enter a user namespace that maps this user to itself, so that files and sockets keep their owner. */
 static gpul_status enter_user_namespace(gpul_error *err)
 {
 	const unsigned user = geteuid(), group = getegid();
@@ -80,8 +78,7 @@ static gpul_status enter_user_namespace(gpul_error *err)
 
 /* ---- namespaces ---------------------------------------------------------------------------------------------- */
 
-/* Create a namespace and enter it.  Its descriptor is not O_CLOEXEC: the programs that this
- * process starts inherit it. */
+/* Create a namespace and enter it.  Its descriptor is not O_CLOEXEC: the programs that this process starts inherit it. */
 static gpul_status make_namespace(int *fd, gpul_error *err)
 {
 	if (unshare(CLONE_NEWNET))
@@ -162,9 +159,8 @@ static gpul_status run_command(int namespace_fd, const char *command, gpul_error
 	return status ? gpul_fail(err, GPUL_EUNSUPPORTED, status, "--rate: %.100s failed: %s", command, line) : GPUL_OK;
 }
 
-/* The commands that connect the namespaces.  %R, %X: the descriptors of the receiver's and the
- * senders' namespaces; %B: rate, %Q: size of the queue; %T: the bytes that the bucket holds,
- * which pass without waiting. */
+/* The commands that connect the namespaces.  %R, %X: the descriptors of the receiver's and the senders' namespaces; %B: rate, %Q:
+ * size of the queue; %T: the bytes that the bucket holds, which pass without waiting. */
 static const struct {
 	enum place place;
 	const char *command;
@@ -228,8 +224,7 @@ static gpul_status enter_place(int fd, gpul_error *err)
 	return setns(fd, CLONE_NEWNET) ? gpul_fail(err, GPUL_ESYS, errno, "setns: %s", strerror(errno)) : GPUL_OK;
 }
 
-/* The kernel reports a new link as running only a moment after it is up; libfabric does not use
- * it earlier. */
+/* The kernel reports a new link as running only a moment after it is up; libfabric does not use it earlier. */
 static gpul_status wait_for_link(const char *name, gpul_error *err)
 {
 	const uint64_t begun = gpul_clock_ns();
@@ -248,8 +243,7 @@ static gpul_status wait_for_link(const char *name, gpul_error *err)
 	return running ? GPUL_OK : gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "--rate: the link %s of the private network does not come up", name);
 }
 
-/* Settings that no command makes: congestion control, forwarding in the switch, no IPv6; and
- * wait until all links are running. */
+/* Settings that no command makes: congestion control, forwarding in the switch, no IPv6; and wait until all links are running. */
 static gpul_status finish_place(enum place place, int fd, const char *congestion, gpul_error *err)
 {
 	gpul_status st = enter_place(fd, err);

@@ -1,5 +1,4 @@
-/* incast_receive.c — rank 0: records arrivals, sends grants, and samples the depth of the
- * queue. */
+/* incast_receive.c — rank 0: records arrivals, sends grants, and samples the depth of the queue. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,8 +68,7 @@ static double fairness(const uint64_t *share, int n_ranks)
 
 /* ---- the depth of the queue ------------------------------------------------------------------------------------ */
 
-/* Without a private network: the bytes in flight. They include granted bytes that the sender
- * has not sent yet. */
+/* Without a private network: the bytes in flight. They include granted bytes that the sender has not sent yet. */
 static uint64_t bytes_between(const struct receiver *v)
 {
 	uint64_t posted = 0;

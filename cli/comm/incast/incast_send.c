@@ -113,8 +113,7 @@ static gpul_status announce(struct sender *s, bool *busy, gpul_error *err)
 	return st;
 }
 
-/* Start to send pieces of the messages that have been handed over; the send path holds each
- * piece until it is granted. */
+/* Start to send pieces of the messages that have been handed over; the send path holds each piece until it is granted. */
 static gpul_status send_pieces(struct sender *s, bool *busy, gpul_error *err)
 {
 	while (s->sent_bytes < s->handed * s->run->bytes && s->n_pieces < MOST_REQUESTS) {
@@ -152,8 +151,7 @@ static gpul_status end_pieces(struct sender *s, bool *busy, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Send probes with the current time to the receiver, at intervals and one at a time; they pass
- * through the same queue. */
+/* Send probes with the current time to the receiver, at intervals and one at a time; they pass through the same queue. */
 static gpul_status send_probe(struct sender *s, gpul_error *err)
 {
 	const uint64_t now = gpul_clock_ns();

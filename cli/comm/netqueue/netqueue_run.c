@@ -56,8 +56,7 @@ static gpul_status prepare(struct run *r, struct netqueue_result *out, gpul_erro
 	return GPUL_OK;
 }
 
-/* Count the wrong bytes: the destination must contain the stream's bytes, and the fill where a
- * corrupted entry was refused. */
+/* Count the wrong bytes: the destination must contain the stream's bytes, and the fill where a corrupted entry was refused. */
 static gpul_status compare(struct run *r, uint64_t *n_wrong, gpul_error *err)
 {
 	const struct netqueue_request *q = r->q;

@@ -1,5 +1,4 @@
-/* netqueue_stream.c — generates the stream: records that cover the destination, in random
- * order. */
+/* netqueue_stream.c — generates the stream: records that cover the destination, in random order. */
 #include <stdlib.h>
 
 #include "cli/comm/netqueue/cli_netqueue.h"
@@ -39,8 +38,7 @@ static uint64_t *divide(const struct netqueue_request *q, uint64_t *n)
 	return begins;
 }
 
-/* The wanted difference between the piece's offset in the stream and its offset in the
- * destination, modulo 16. */
+/* The wanted difference between the piece's offset in the stream and its offset in the destination, modulo 16. */
 static uint64_t wanted_shift(const struct netqueue_request *q, uint64_t *seed)
 {
 	return q->align == NETQUEUE_ALIGN_16 ? 0 : next_random(seed) % 16 | (q->align == NETQUEUE_ALIGN_1);

@@ -74,8 +74,7 @@ static gpul_status parse_request(const struct cli_args *args, struct plan_reques
 	return st || !bytes ? st : comm_parse_bytes(bytes, &q->min_bytes, &q->max_bytes, &q->factor, err);
 }
 
-/* Refuse options that contradict each other; launched: this process is a rank of a job that a
- * launcher has started. */
+/* Refuse options that contradict each other; launched: this process is a rank of a job that a launcher has started. */
 static gpul_status check_request(const struct cli_args *args, const struct plan_request *q, bool launched, gpul_error *err)
 {
 	if (args->n_operands)

@@ -1,5 +1,4 @@
-/* plan_compute.c — computes the machine of a request, the times of each size, and the sizes at
- * which the best algorithm changes. */
+/* plan_compute.c — computes the machine of a request, the times of each size, and the sizes at which the best algorithm changes. */
 #include <math.h>
 #include <string.h>
 
@@ -12,8 +11,7 @@ static bool apply_memory(struct plan_result *r)
 	       gpul_comm_params_apply(&r->params, GPUL_COMM_HOST, &r->machine);
 }
 
-/* The links between hosts: those of --link, else the measured network, else the same as inside
- * a host. */
+/* The links between hosts: those of --link, else the measured network, else the same as inside a host. */
 static gpul_status find_across(struct plan_result *r, gpul_error *err)
 {
 	gpul_comm_machine *m = &r->machine;
@@ -106,8 +104,7 @@ static bool best_differs(const struct plan_result *r, double bytes, const struct
 	return out->algo != range->algo || out->proto != range->proto;
 }
 
-/* Step from small to large sizes by 9 %; when the best algorithm changes, search
- * for the exact size between two steps. */
+/* Step from small to large sizes by 9 %; when the best algorithm changes, search for the exact size between two steps. */
 static void find_ranges(struct plan_result *r)
 {
 	const double end = (double)r->rows[r->n_rows - 1].bytes;

@@ -1,8 +1,7 @@
 /* plan_measure.c — measures the parameters of the model, and each algorithm to check the predictions.
  *
  * The parameters of a protocol come from rings only: reduce-scatter, all-gather and broadcast of four sizes.  Every other algorithm
- * is predicted from them.  A time is the minimum of several runs, because longer times are due
- * to other work on the machine. */
+ * is predicted from them.  A time is the minimum of several runs, because longer times are due to other work on the machine. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -12,8 +11,7 @@
 
 enum { RUNS = 5 };
 
-/* The shape of all kernels here, so that a step moves the same number of bytes in all
- * of them. */
+/* The shape of all kernels here, so that a step moves the same number of bytes in all of them. */
 static gpul_comm_plan plan_with(const struct comm_rank *r, gpul_comm_algo algo, gpul_comm_proto proto)
 {
 	const bool interprets = r->drv->interprets;

@@ -1,6 +1,5 @@
-/* fifo_put_end.h — the objects of each process of gpuload fifo trace --put: a device with a
- * kernel and a clock, memory that the fabric can access, a connection; and the socket between
- * the processes.
+/* fifo_put_end.h — the objects of each process of gpuload fifo trace --put: a device with a kernel and a clock, memory that the
+ * fabric can access, a connection; and the socket between the processes.
  *
  *     child:   open ─ listen ─ "address" ──> parent: open ─ connect
  *              accept ─ "offers" ──────────>

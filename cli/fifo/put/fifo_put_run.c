@@ -1,5 +1,4 @@
-/* fifo_put_run.c — this process: starts the child, and sends messages from a kernel through a
- * FIFO and a proxy. */
+/* fifo_put_run.c — this process: starts the child, and sends messages from a kernel through a FIFO and a proxy. */
 #include "cli/fifo/put/fifo_put_end.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
-/* svg.h — the start of a plot as an SVG file: its size, its title, and the styles that all
- * plots have.
+/* svg.h — the start of a plot as an SVG file: its size, its title, and the styles that all plots have.
  *
  * Classes of text: head, panel, soft, tick; of rect: paper (the background), frame; of path: grid.  A path is a line of 2 pixels
  * without a fill.  Colours are plain, because not every viewer supports CSS custom properties; a media query selects dark ones. */

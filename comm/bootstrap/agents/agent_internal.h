@@ -1,5 +1,4 @@
-/* agent_internal.h — the agent: the process, such as ssh, that starts the
- * launcher's part on a host. */
+/* agent_internal.h — the agent: the process, such as ssh, that starts the launcher's part on a host. */
 #ifndef GPULOAD_COMM_BOOTSTRAP_AGENTS_AGENT_INTERNAL_H
 #define GPULOAD_COMM_BOOTSTRAP_AGENTS_AGENT_INTERNAL_H
 

@@ -1,5 +1,4 @@
-/* frames_internal.h — the messages between the launcher and its part on a host, over the
- * standard input and output of the agent.
+/* frames_internal.h — the messages between the launcher and its part on a host, over the standard input and output of the agent.
  *
  *     gpuload comm launch --hosts a:2,b:2            AGENT b gpuload comm launch --part
  *        │ ──────────────── ASK ───────────────────────> │   the interface of rank 0

@@ -14,8 +14,7 @@
 #include "comm/bootstrap/job_internal.h"
 #include "core/clock.h"
 
-/* After the grace period, the parts have this time to report that they have killed their
- * ranks. */
+/* After the grace period, the parts have this time to report that they have killed their ranks. */
 enum { REPORT_MS = 5000 };
 
 static bool is_open(const struct host_part *p)
@@ -32,8 +31,7 @@ static void send_all(struct hosts_launch *h, enum frame_type type, int number)
 			(void)gpul_frame_write(h->parts[i].agent.to, type, number, NULL, 0, false);
 }
 
-/* A part kills its ranks at the end of its input; the part on this machine and all agents are
- * killed. */
+/* A part kills its ranks at the end of its input; the part on this machine and all agents are killed. */
 static void end_all(struct hosts_launch *h)
 {
 	for (int i = 0; i < h->n_parts; i++) {

@@ -30,15 +30,13 @@ typedef struct gpul_comm_launch_hosts_options {
 
 /** Start processes on several hosts as the ranks of a new job, and wait until all have ended.
  *
- * The ranks are numbered in the order of the hosts.  This machine ("localhost", its name or one of its addresses) is served without an agent.  On each
- * host the part starts the ranks in the caller's working directory, if it exists there, with
- * the caller's variables GPULOAD_*, except those that concern one host (GPULOAD_COMM_HOST,
- * GPULOAD_RUNTIME_DIR); all other variables come from the agent's environment.  The parts
- * receive a new secret and the address of rank 0 on their standard input.  Standard output and
- * error of all ranks become the caller's, line by line; their standard input is /dev/null.
- * Signals, the grace period and processes that ranks leave running are handled as by
- * gpul_comm_launch().  If this process ends, the parts kill their ranks; if a connection is
- * silent for 30 s, both sides do.
+ * The ranks are numbered in the order of the hosts.  This machine ("localhost", its name or one of its addresses) is served without
+ * an agent.  On each host the part starts the ranks in the caller's working directory, if it exists there, with the caller's
+ * variables GPULOAD_*, except those that concern one host (GPULOAD_COMM_HOST, GPULOAD_RUNTIME_DIR); all other variables come from
+ * the agent's environment.  The parts receive a new secret and the address of rank 0 on their standard input.  Standard output and
+ * error of all ranks become the caller's, line by line; their standard input is /dev/null.  Signals, the grace period and processes
+ * that ranks leave running are handled as by gpul_comm_launch().  If this process ends, the parts kill their ranks; if a connection
+ * is silent for 30 s, both sides do.
  *
  * @o            borrowed
  * @exit_status  as gpul_comm_launch(); 1 if a host cannot be reached

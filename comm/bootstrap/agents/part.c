@@ -1,5 +1,4 @@
-/* part.c — the part of a launch on one host: runs the ranks of this host, and exchanges
- * messages with the launcher. */
+/* part.c — the part of a launch on one host: runs the ranks of this host, and exchanges messages with the launcher. */
 #include "comm/bootstrap/agents/launch_hosts.h"
 
 #include <errno.h>
@@ -70,8 +69,7 @@ static void hear_end(struct part *p, int rank, size_t n_bytes)
 	gpul_launch_note_end(&p->l, rank, e.status, e.text);
 }
 
-/* Read the JOB: numbers, names, variables, arguments.  send_job() in launch_hosts.c writes the
- * fields in this order. */
+/* Read the JOB: numbers, names, variables, arguments.  send_job() in launch_hosts.c writes the fields in this order. */
 static bool take_job(struct part *p, size_t n_bytes)
 {
 	struct frame_texts *t = &p->texts;
@@ -114,8 +112,7 @@ static bool take_job(struct part *p, size_t n_bytes)
 	return p->argv && !t->failed;
 }
 
-/* Read what has arrived, and handle each order up to a JOB; false: malformed, or the launcher
- * has ended. */
+/* Read what has arrived, and handle each order up to a JOB; false: malformed, or the launcher has ended. */
 static bool receive_from_launcher(struct part *p, bool *job)
 {
 	struct frame_head head;
@@ -296,8 +293,7 @@ static void run_ranks(struct part *p)
 	gpul_launch_remove_files(p->l.job.name);
 }
 
-/* Wait for the JOB; false: the launcher has ended, for example because another host cannot be
- * reached. */
+/* Wait for the JOB; false: the launcher has ended, for example because another host cannot be reached. */
 static bool await_job(struct part *p)
 {
 	bool job = false;

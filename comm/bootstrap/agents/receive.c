@@ -1,5 +1,4 @@
-/* receive.c — handles what the parts report: readiness, output, ends of ranks; and
- * the loss of a part. */
+/* receive.c — handles what the parts report: readiness, output, ends of ranks; and the loss of a part. */
 #include "comm/bootstrap/agents/launch_hosts_internal.h"
 
 #include <stdio.h>
@@ -37,8 +36,7 @@ static void note_end(struct hosts_launch *h, const struct host_part *p, int rank
 	spread_end(h, p, rank, e);
 }
 
-/* Count the ranks of a lost host as failed, so that the other hosts' ranks get the
- * grace period. */
+/* Count the ranks of a lost host as failed, so that the other hosts' ranks get the grace period. */
 static void fail_ranks(struct hosts_launch *h, const struct host_part *p, const char *text)
 {
 	struct frame_end e = { .status = 1 << 8 };
@@ -109,8 +107,7 @@ static void hear_frame(struct hosts_launch *h, struct host_part *p, const struct
 	}
 }
 
-/* Skip what a login shell prints before the greeting.  Returns false if the greeting has not
- * arrived, or the host is lost. */
+/* Skip what a login shell prints before the greeting.  Returns false if the greeting has not arrived, or the host is lost. */
 static bool take_greeting(struct hosts_launch *h, struct host_part *p)
 {
 	static const char wanted[] = LAUNCH_GREETING GPUL_VERSION, any[] = LAUNCH_GREETING;

@@ -1,7 +1,6 @@
 /* enter.c — the half of the other ranks in the meeting over TCP: connect to rank 0, prove the secret, learn the hosts.
  *
- * There is no roster yet, so these waits end when rank 0 or gpuload's launcher reports a
- * failure, or at the deadline. */
+ * There is no roster yet, so these waits end when rank 0 or gpuload's launcher reports a failure, or at the deadline. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -129,8 +128,7 @@ static gpul_status explain_answer(struct entrance *e, const char *expected, gpul
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "rank 0 at %s refused rank %d: %s", e->b->job.address, e->b->job.rank, why);
 }
 
-/* Send a packet of the meeting and wait for the answer; *again: the connection has ended, but a
- * new one may succeed. */
+/* Send a packet of the meeting and wait for the answer; *again: the connection has ended, but a new one may succeed. */
 static gpul_status ask(struct entrance *e, enum boot_type type, const void *payload, size_t n_bytes, enum boot_type answer,
 		       bool *again, gpul_error *err)
 {

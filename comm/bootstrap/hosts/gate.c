@@ -12,8 +12,7 @@
 #include "comm/bootstrap/hosts/hosts_internal.h"
 #include "core/log.h"
 
-/* More than the number of ranks, so that silent strangers do not keep ranks out; the oldest
- * connection is closed to make room. */
+/* More than the number of ranks, so that silent strangers do not keep ranks out; the oldest connection is closed to make room. */
 enum { MAX_VISITORS = 2 * GPUL_COMM_MAX_RANKS + 8, VISIT_BYTES = 512, REASON_BYTES = 200 };
 
 /* A connection that has not proved the secret yet. */

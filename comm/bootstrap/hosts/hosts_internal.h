@@ -33,8 +33,7 @@ gpul_status gpul_boot_gate(gpul_boot *b, const struct boot_wait *w, gpul_error *
  * Threads the thread that opens b */
 gpul_status gpul_boot_enter(gpul_boot *b, const struct boot_wait *w, gpul_error *err);
 
-/* Copy the list of hosts that rank 0 has sent, and find the leader and the ranks of this rank's
- * host. */
+/* Copy the list of hosts that rank 0 has sent, and find the leader and the ranks of this rank's host. */
 void gpul_boot_use_hosts(gpul_boot *b, const struct boot_hosts *hosts);
 /* Write the hosts and processes of all ranks into the roster of this host. */
 void gpul_boot_write_hosts(gpul_boot *b);

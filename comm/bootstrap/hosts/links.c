@@ -1,9 +1,8 @@
 /* links.c — the links between rank 0 and the ranks of other hosts, which last as long as the job.
  *
- * Each rank keeps one TCP connection to rank 0, and its watch thread serves it: the rank sends
- * its state and heartbeat, and receives those of the other hosts, which it writes into the
- * roster of its own host.  The end of a process ends its link; a failure is passed on to all.
- * So functions that read the roster need not know on which host a rank runs. */
+ * Each rank keeps one TCP connection to rank 0, and its watch thread serves it: the rank sends its state and heartbeat, and
+ * receives those of the other hosts, which it writes into the roster of its own host.  The end of a process ends its link; a
+ * failure is passed on to all.  So functions that read the roster need not know on which host a rank runs. */
 #include "comm/bootstrap/hosts/hosts_internal.h"
 
 #include <errno.h>
@@ -216,8 +215,7 @@ bool gpul_boot_links_news(gpul_boot *b, gpul_error *err)
 
 /* ---- tell ------------------------------------------------------------------------------------------------------- */
 
-/* The entries that this rank sends to another one: rank 0 sends those of all other hosts, every
- * other rank sends its own. */
+/* The entries that this rank sends to another one: rank 0 sends those of all other hosts, every other rank sends its own. */
 static int make_beats(const gpul_boot *b, int to, struct boot_beat *out)
 {
 	int n = 0;
@@ -273,8 +271,7 @@ static bool find_record(const gpul_boot *b, struct roster_record *out)
 	return true;
 }
 
-/* A rank that is silent because it is stopped gets fewer and fewer packets, so that they do not
- * fill its socket buffer. */
+/* A rank that is silent because it is stopped gets fewer and fewer packets, so that they do not fill its socket buffer. */
 static bool is_due(const struct link *l, uint64_t now, bool changed)
 {
 	const uint64_t silence = now - l->received_ns, pause = silence / 4, least = (uint64_t)BEAT_MS * 1000000;

@@ -1,5 +1,4 @@
-/* messages_internal.h — the messages between ranks of several hosts over TCP: packets of
- * wire_internal.h, without descriptors.
+/* messages_internal.h — the messages between ranks of several hosts over TCP: packets of wire_internal.h, without descriptors.
  *
  *     rank 0 listens at the address of the job           each other rank connects
  *        │ <─────────────── HELLO ───────────────────── │   boot_visit: rank, size, job, host, a random number
@@ -81,8 +80,7 @@ gpul_status gpul_boot_parse_beats(const struct boot_packet *p, int size, struct 
  * Errors  GPUL_EFORMAT */
 gpul_status gpul_boot_parse_record(const struct boot_packet *p, int size, struct roster_record *out, gpul_error *err);
 
-/* Copy a text from another machine: unprintable characters become '?', and the copy is
- * terminated. */
+/* Copy a text from another machine: unprintable characters become '?', and the copy is terminated. */
 void gpul_boot_copy_text(char *out, size_t out_bytes, const void *text, size_t text_bytes);
 
 /* ---- hosts_proof.c ---- */

@@ -1,5 +1,4 @@
-/* stream_internal.h — packets of wire_internal.h over a TCP socket, which may split them
- * anywhere. */
+/* stream_internal.h — packets of wire_internal.h over a TCP socket, which may split them anywhere. */
 #ifndef GPULOAD_COMM_BOOTSTRAP_HOSTS_STREAM_INTERNAL_H
 #define GPULOAD_COMM_BOOTSTRAP_HOSTS_STREAM_INTERNAL_H
 
@@ -24,15 +23,13 @@ struct boot_stream {
 gpul_status gpul_boot_stream_create(int fd, size_t payload_bytes, struct boot_stream **out, gpul_error *err);
 void gpul_boot_stream_destroy(struct boot_stream *s);  /* NULL is fine; does not close the socket */
 
-/* Detect a host that no longer answers: the kernel ends the connection if nothing is
- * acknowledged for lost_ms. */
+/* Detect a host that no longer answers: the kernel ends the connection if nothing is acknowledged for lost_ms. */
 void gpul_boot_stream_watch(struct boot_stream *s, int lost_ms);
 
 /* Send one packet without blocking; its last part may remain in the stream.  BOOT_GOT_NOTHING:
  * part of the previous packet still remains, and this packet has not been accepted. */
 boot_got gpul_boot_stream_send(struct boot_stream *s, struct boot_head *head, const void *payload, size_t n_bytes, gpul_error *err);
-/* Send what remains.  BOOT_GOT_PACKET: nothing remains; BOOT_GOT_NOTHING: some data still
- * remains. */
+/* Send what remains.  BOOT_GOT_PACKET: nothing remains; BOOT_GOT_NOTHING: some data still remains. */
 boot_got gpul_boot_stream_flush(struct boot_stream *s, gpul_error *err);
 
 /* Receive one packet without blocking.  The head has been checked; there are no descriptors. */

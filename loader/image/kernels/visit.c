@@ -6,14 +6,12 @@
  *                         being read                     reads its kernels and stores the table in
  *                                                        the image's slot
  *
- * There is one thread per CPU.  The calling thread delivers finished tables in the order of the list; while the next
- * one is not finished, it reads images itself, so no thread sleeps while there is work.  Very large images are taken
- * first, because one of them at the end would keep a single thread busy alone (excerpt_internal.h); their tables wait
- * in separate slots.
+ * There is one thread per CPU.  The calling thread delivers finished tables in the order of the list; while the next one is not
+ * finished, it reads images itself, so no thread sleeps while there is work.  Very large images are taken first, because one of
+ * them at the end would keep a single thread busy alone (excerpt_internal.h); their tables wait in separate slots.
  *
- * Three limits bound the memory, whatever the list holds: images are taken at most WINDOW ahead of delivery; at most
- * BUDGET bytes are decompressed at one time, unless a single image is larger; and pages of the file that were read are
- * released. */
+ * Three limits bound the memory, whatever the list holds: images are taken at most WINDOW ahead of delivery; at most BUDGET bytes
+ * are decompressed at one time, unless a single image is larger; and pages of the file that were read are released. */
 #include <pthread.h>
 #include <stdlib.h>
 

@@ -3,8 +3,7 @@
  *     GPULOAD_SOFT_DEVICES=4        the machine has 0 1 2 3        "physical"
  *     CUDA_VISIBLE_DEVICES=2,0      this process sees 2 as its device 0 and 0 as its device 1
  *
- * UUID and PCI bus id belong to the physical device, so two processes can identify a device that has a
- * different ordinal in each.
+ * UUID and PCI bus id belong to the physical device, so two processes can identify a device that has a different ordinal in each.
  *
  * Source: CUDA C++ Programming Guide, CUDA Environment Variables; in cases that it does not define (an
  * item twice, both kinds mixed) the result is that of driver 580.159. */

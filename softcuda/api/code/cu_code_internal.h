@@ -61,8 +61,7 @@ struct library {
 
 /* ---- cu_refusal.c -------------------------------------------------------------------------- */
 
-/* CUDA_ERROR_NOT_SUPPORTED if the kernel reaches an instruction that is not interpreted; the reason is reported like a
- * fault. */
+/* CUDA_ERROR_NOT_SUPPORTED if the kernel reaches an instruction that is not interpreted; the reason is reported like a fault. */
 CUresult soft_check_kernel(const gpul_exec_kernel *k);
 /* Write a line for each kernel of the program that cannot run; "" if all can.  Returns text. */
 const char *soft_refused_kernels(const gpul_exec_program *p, char *text, size_t text_bytes);

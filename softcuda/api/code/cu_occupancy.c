@@ -101,8 +101,7 @@ EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *min_grid, int *block, CUfu
 							 dynamic_shared_bytes, block_limit, 0);
 }
 
-/* Computes the size as cuda_occupancy.h does: without CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES a block has at most 48
- * KiB. */
+/* Computes the size as cuda_occupancy.h does: without CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES a block has at most 48 KiB. */
 EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamic_bytes,
 							CUfunction handle, int n_blocks,
 							int block_threads)

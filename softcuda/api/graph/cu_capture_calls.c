@@ -107,8 +107,7 @@ EXPORT CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *stat
 	return r;
 }
 
-/* The handles of the nodes that the next operation will wait for, and the data of these dependencies; the arrays are the
- * stream's. */
+/* The handles of the nodes that the next operation will wait for, and the data of these dependencies; the arrays are the stream's. */
 static CUresult list_tips(struct stream *s, const CUgraphNode **nodes, const CUgraphEdgeData **edges)
 {
 	CUgraphNode *list = realloc(s->tip_handles, (s->tips.n + 1) * sizeof *list);

@@ -60,8 +60,7 @@ CUresult soft_enter_node(CUgraphNode handle, struct node **out);
 CUresult soft_enter_exec(CUgraphExec handle, struct graph_exec **out);
 /* Like soft_enter_node(), for a node of this type. */
 CUresult soft_enter_node_of(CUgraphNode handle, CUgraphNodeType type, struct node **out);
-/* Find nodes of a graph; duplicates are refused.  data may be NULL.  The caller holds the lock and clears *out, even on
- * failure. */
+/* Find nodes of a graph; duplicates are refused.  data may be NULL.  The caller holds the lock and clears *out, even on failure. */
 CUresult soft_find_nodes(const struct graph *g, const CUgraphNode *handles, const CUgraphEdgeData *data, size_t n,
 			 struct node_list *out);
 /* Return CUDA_ERROR_INVALID_VALUE if the data of an edge is not supported.  data may be NULL. */

@@ -17,8 +17,7 @@ EXPORT CUresult cuGraphAddBatchMemOpNode(CUgraphNode *out, CUgraph graph, const 
 		      : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* The list belongs to the node and is valid until the node is changed or destroyed.  A graph runs in the context of its
- * stream. */
+/* The list belongs to the node and is valid until the node is changed or destroyed.  A graph runs in the context of its stream. */
 EXPORT CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode handle, CUDA_BATCH_MEM_OP_NODE_PARAMS *out)
 {
 	struct node *n;

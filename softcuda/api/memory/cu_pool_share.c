@@ -9,8 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The data that is sent to another process.  It differs between all allocations of all pools: cuda-core maps equal data only
- * once. */
+/* The data that is sent to another process.  It differs between all allocations of all pools: cuda-core maps equal data only once. */
 struct export_data {
 	char magic[4];
 	uint32_t row;

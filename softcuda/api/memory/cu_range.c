@@ -82,8 +82,7 @@ static bool runs_into(uint64_t end, gpul_exec_range *r)
 
 enum verdict { MEMORY_IS_KNOWN, MEMORY_OF_PROGRAM, ENDS_OUTSIDE, RUNS_INTO, IS_NONE, IS_FREED, IS_RESERVED, HAS_NO_RIGHT };
 
-/* Classify a range.  *r: the allocation in which it starts (MEMORY_IS_KNOWN, ENDS_OUTSIDE, HAS_NO_RIGHT), or that it extends
- * into. */
+/* Classify a range.  *r: the allocation in which it starts (MEMORY_IS_KNOWN, ENDS_OUTSIDE, HAS_NO_RIGHT), or that it extends into. */
 static enum verdict examine(const struct range_use *u, gpul_exec_range *r)
 {
 	uint64_t end;

@@ -71,8 +71,7 @@ void soft_op_release(struct op *op)
 
 /* ---- the graph -------------------------------------------------------------------------- */
 
-/* All edges of an operation are allocated before the first edge is added, so that the graph is unchanged
- * when memory is exhausted. */
+/* All edges of an operation are allocated before the first edge is added, so that the graph is unchanged when memory is exhausted. */
 static struct edge *new_edges(size_t n)
 {
 	struct edge *list = NULL;

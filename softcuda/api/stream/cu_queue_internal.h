@@ -78,8 +78,7 @@ struct op {
 
 extern const struct op_kind soft_marker;     /* an operation without work, for others to wait for */
 
-/* A zeroed struct of kind->bytes, freed by soft_op_release().  stream NULL: the work of a graph's node.
- * NULL: out of memory. */
+/* A zeroed struct of kind->bytes, freed by soft_op_release().  stream NULL: the work of a graph's node.  NULL: out of memory. */
 struct op *soft_op_new(struct stream *stream, const struct op_kind *kind);
 struct op *soft_op_copy(const struct op *from, struct stream *stream);  /* NULL: out of memory */
 /* Queue op after its stream's work (and after the operation `after`, if not NULL), and run all ready operations.  Work that a

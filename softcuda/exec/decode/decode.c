@@ -258,8 +258,7 @@ static bool decode_body(struct decoder *d)
 	return gpul_emit(d, OP_RET, NULL);  /* so that execution cannot run past the end */
 }
 
-/* The handler of an instruction that observers want: if only one observer wants it, and has a handler of its own, that
- * handler. */
+/* The handler of an instruction that observers want: if only one observer wants it, and has a handler of its own, that handler. */
 static op_fn *handler_of_observers(struct observer *first, uint32_t wanted, const struct func_code *code, const struct insn *i)
 {
 	for (struct observer *o = first; o; o = o->next) {

@@ -1,10 +1,8 @@
-/* decode_reach.c — finds the kernels that reach a function that cannot be executed, so that the other
- * kernels of its module run.
+/* decode_reach.c — finds the kernels that reach a function that cannot be executed, so that the other kernels of its module run.
  *
- * A call names its function, or it goes through a pointer.  A pointer can contain the address
- * of every function that the module takes the address of (in an instruction or an initialiser),
- * if its parameters and results fit the call's .callprototype; with .calltargets, only the
- * functions of that list. */
+ * A call names its function, or it goes through a pointer.  A pointer can contain the address of every function that the module
+ * takes the address of (in an instruction or an initialiser), if its parameters and results fit the call's .callprototype; with
+ * .calltargets, only the functions of that list. */
 #include <stdlib.h>
 
 #include "core/array.h"

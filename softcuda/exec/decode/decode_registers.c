@@ -18,8 +18,7 @@
  *   floats:
  *      handlers compute inactive lanes, too, and an integer in a float's place would be subnormal, which is slow.
  *
- * Each register keeps its own place in small frames, if there are observers (which show registers by name), and if memory runs
- * out. */
+ * Each register keeps its own place in small frames, if there are observers (which show registers by name), and if memory runs out. */
 #include "softcuda/exec/decode/decode_internal.h"
 #include "softcuda/exec/warp/observe_internal.h"
 

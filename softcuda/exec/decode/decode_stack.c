@@ -1,9 +1,7 @@
-/* decode_stack.c — decodes alloca, stacksave and stackrestore; and createpolicy, whose result
- * is only a hint. */
+/* decode_stack.c — decodes alloca, stacksave and stackrestore; and createpolicy, whose result is only a hint. */
 #include "softcuda/exec/decode/decode_internal.h"
 
-/* alloca d, bytes{, alignment}: the memory is freed when the function returns, or by
- * stackrestore. */
+/* alloca d, bytes{, alignment}: the memory is freed when the function returns, or by stackrestore. */
 bool gpul_decode_alloca(struct decoder *d)
 {
 	const unsigned type = gpul_type_mod(d->in);
@@ -36,8 +34,7 @@ bool gpul_decode_stack(struct decoder *d)
 	       gpul_emit(d, OP_STACKRESTORE, &made);
 }
 
-/* A cache policy is opaque.  These are the values that ptxas generates for a fraction of 1.0
- * (sm_90). */
+/* A cache policy is opaque.  These are the values that ptxas generates for a fraction of 1.0 (sm_90). */
 static uint64_t policy_of(const struct decoder *d)
 {
 	for (unsigned k = 0; k < d->in->n_mods; k++)

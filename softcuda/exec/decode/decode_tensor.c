@@ -197,8 +197,7 @@ static bool decode_replace(struct decoder *d)
 	return gpul_emit(d, OP_TENSOR_MAP_REPLACE, &(struct insn){ .object = r });
 }
 
-/* tensormap.cp_fenceproxy [to], [from], 128: a copy to global memory.  The fence has no effect, because there is only one
- * memory. */
+/* tensormap.cp_fenceproxy [to], [from], 128: a copy to global memory.  The fence has no effect, because there is only one memory. */
 static bool decode_map_copy(struct decoder *d)
 {
 	struct tensor_map_copy *c = gpul_program_alloc(d->p, sizeof *c, d->err);

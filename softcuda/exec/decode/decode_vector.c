@@ -1,5 +1,4 @@
-/* decode_vector.c — decodes mov.v2 and mov.v4: between vector registers, lists in braces and
- * special registers. */
+/* decode_vector.c — decodes mov.v2 and mov.v4: between vector registers, lists in braces and special registers. */
 #include "softcuda/exec/decode/decode_internal.h"
 
 /* The special registers that are vectors, and their elements. */
@@ -46,8 +45,7 @@ static enum op move_op(unsigned bytes)
 			    : OP_NOP;
 }
 
-/* All elements are read before the first is written: mov.v2.b32 {a, b}, {b, a} exchanges two
- * registers. */
+/* All elements are read before the first is written: mov.v2.b32 {a, b}, {b, a} exchanges two registers. */
 bool gpul_decode_mov_vector(struct decoder *d)
 {
 	const unsigned n = gpul_vector_mod(d->in), type = gpul_type_mod(d->in),

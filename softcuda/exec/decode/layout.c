@@ -315,8 +315,7 @@ void gpul_layout_shared(struct gpul_exec_program *p)
 
 /* ---- local memory of the module ---------------------------------------------------------------------------- */
 
-/* A thread's local memory starts with the variables of module scope, followed by the kernel's, then by those of called
- * functions. */
+/* A thread's local memory starts with the variables of module scope, followed by the kernel's, then by those of called functions. */
 void gpul_layout_module_local(struct gpul_exec_program *p)
 {
 	const gpul_ptx_module *m = p->module;

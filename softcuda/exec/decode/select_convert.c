@@ -171,8 +171,7 @@ static uint16_t fast_operation(const struct conversion *cv)
 	return OP_CVT_ANY;
 }
 
-/* Check that the rounding fits the types.  A form that ptxas accepts must be accepted here; a form that it rejects may
- * be rejected. */
+/* Check that the rounding fits the types.  A form that ptxas accepts must be accepted here; a form that it rejects may be rejected. */
 static bool check_rounding(const struct form *form, const struct conversion *cv)
 {
 	const bool to_int = cv->to < KIND_F16, from_int = cv->from < KIND_F16;

@@ -89,8 +89,7 @@ static bool select_scalar(const struct form *form, unsigned op, struct selection
 	return true;
 }
 
-/* The parts that .b7654 or .h10 selects, 3 bits each, the lowest for part 0; without a selector the operand's parts in
- * order. */
+/* The parts that .b7654 or .h10 selects, 3 bits each, the lowest for part 0; without a selector the operand's parts in order. */
 static uint32_t source_picks(const gpul_ptx_operand *o, unsigned parts, unsigned first)
 {
 	uint32_t picks = 0;

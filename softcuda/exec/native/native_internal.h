@@ -39,8 +39,7 @@ struct value {
 	uint32_t used;           /* the last row that used the value */
 };
 
-/* A row executed by its handler: always, or if one of its jumps is taken.  Afterwards the values are reloaded into their
- * registers. */
+/* A row executed by its handler: always, or if one of its jumps is taken.  Afterwards the values are reloaded into their registers. */
 struct slow_row {
 	size_t jump[MAX_JUMPS];
 	unsigned n_jumps;
@@ -105,8 +104,7 @@ bool gpul_native_run(struct run_compiler *c, const struct insn *rows, uint32_t n
 
 /* ---- native.c ---- */
 
-/* Call before n_warps warps execute the kernel: compiles it and the functions that it calls once that is worthwhile.  Any
- * thread. */
+/* Call before n_warps warps execute the kernel: compiles it and the functions that it calls once that is worthwhile.  Any thread. */
 void gpul_native_prepare(const struct func_code *kernel, uint64_t n_warps);
 /* Free the code of all functions of the program. */
 void gpul_native_free(struct gpul_exec_program *p);

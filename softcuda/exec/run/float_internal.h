@@ -136,9 +136,8 @@ static inline double max_f64(double x, double y)
 	return x != x ? quiet(y) : y != y ? x : m;
 }
 
-/* x as a float, rounded to odd: inexact results have their last bit set.  Rounding the result again, to at least two
- * bits fewer, is then correct.  Source: Boldo, Melquiond, Emulation of FMA and correctly
- * rounded sums, 2008. */
+/* x as a float, rounded to odd: inexact results have their last bit set.  Rounding the result again, to at least two bits fewer, is
+ * then correct.  Source: Boldo, Melquiond, Emulation of FMA and correctly rounded sums, 2008. */
 static inline float odd_float(double x)
 {
 	const float f = (float)x;

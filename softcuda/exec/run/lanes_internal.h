@@ -2,10 +2,9 @@
  *
  *     BINARY(ADD_32, uint32_t, uint32_t, a[l] + b[l])
  *
- * is the complete handler of add.u32.  Each file of handlers is compiled once per instruction set (see
- * engine_internal.h).  The loop runs over all lanes and is vectorised; if some lanes are inactive it
- * writes to a temporary, whose active lanes are then merged into the destination.  So the expression
- * is evaluated for inactive lanes, too: it must not trap (no x / 0). */
+ * is the complete handler of add.u32.  Each file of handlers is compiled once per instruction set (see engine_internal.h).  The
+ * loop runs over all lanes and is vectorised; if some lanes are inactive it writes to a temporary, whose active lanes are then
+ * merged into the destination.  So the expression is evaluated for inactive lanes, too: it must not trap (no x / 0). */
 #ifndef GPULOAD_SOFTCUDA_EXEC_RUN_LANES_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_RUN_LANES_INTERNAL_H
 

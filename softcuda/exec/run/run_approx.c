@@ -97,8 +97,7 @@ APPROX(LG2_APPROX, approx_lg2)
 APPROX(EX2_APPROX, approx_ex2)
 APPROX(TANH_APPROX, approx_tanh)
 
-/* PTX ISA, div.approx with a divisor beyond 2^126: the reciprocal underflows to 0, and inf * 0
- * is NaN. */
+/* PTX ISA, div.approx with a divisor beyond 2^126: the reciprocal underflows to 0, and inf * 0 is NaN. */
 static inline float divide_fast(float x, float y)
 {
 	const float huge = fabsf(y) > 0x1p126f && fabsf(y) < INFINITY ? 1.0f : 0.0f;

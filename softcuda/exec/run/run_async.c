@@ -111,8 +111,7 @@ static uint32_t source_bytes_of(const struct warp *w, const struct async_copy *c
 	return n < bytes ? n : bytes;
 }
 
-/* One lane that reads n bytes and writes `bytes`: byte by byte, because the bytes that it does not read may be
- * inaccessible. */
+/* One lane that reads n bytes and writes `bytes`: byte by byte, because the bytes that it does not read may be inaccessible. */
 static const struct insn *copy_part(struct warp_state *s, const struct async_copy *c,
 				    unsigned bytes, uint32_t n)
 {

@@ -45,8 +45,7 @@ UNARY(CVT_F32_F64, float, double, (float)a[l])
 
 /* ---- float to integer ------------------------------------------------------------------------------------- */
 
-/* Out of range: the greatest or least integer; NaN: 0.  2^31, a float, is the first value that is out of
- * range. */
+/* Out of range: the greatest or least integer; NaN: 0.  2^31, a float, is the first value that is out of range. */
 static inline int32_t truncate_s32(float x)
 {
 	const float low = x > -0x1p31f ? x : -0x1p31f;
@@ -371,8 +370,7 @@ static uint64_t integer_from_integer(const struct conversion *cv, struct value v
 	return (int64_t)v.integer < (int64_t)~most ? ~most : v.integer;
 }
 
-/* A 64-bit integer as a double, rounded to odd, so that rounding the double gives the same result as rounding the
- * integer. */
+/* A 64-bit integer as a double, rounded to odd, so that rounding the double gives the same result as rounding the integer. */
 static double odd_double(struct value v)
 {
 	const bool negative = v.is_signed && (int64_t)v.integer < 0;

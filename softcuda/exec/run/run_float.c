@@ -33,8 +33,7 @@ static inline float fma_ftz(float x, float y, float z)
 BINARY(MUL_F32_FTZ, float, float, canonical(mul_ftz(flush(a[l]), flush(b[l]))))
 TERNARY(FMA_F32_FTZ, float, float, canonical(fma_ftz(flush(a[l]), flush(b[l]), flush(c[l]))))
 
-/* The compiler moves no computation that reads or writes these floats across this line, to where another rounding mode is
- * set. */
+/* The compiler moves no computation that reads or writes these floats across this line, to where another rounding mode is set. */
 #define KEEP_HERE(x) __asm__ volatile("" : : "r"(x) : "memory")
 
 /* The operands of n lanes, and room for the results.  `scaled`: see flush_result(). */

@@ -104,10 +104,9 @@ static inline void transpose_quads(const quad in[4], quad out[4])
 #define NEXT_ACCESS(order) THREAD_FENCE(order)
 #endif
 
-/* The cost of one poll in backward branches: a loop that polls memory yields sooner than a loop that computes, after four
- * polls.  Measured with POLL_COST 32 and 250 on one core: a FIFO push and sync took 9.3 and 3.7 us, a push of
- * 64 blocks 3.6 and 0.8 us.  If several lanes of a warp poll the same
- * words again, a poll takes longer, and one is enough (WARP_POLL_COST). */
+/* The cost of one poll in backward branches: a loop that polls memory yields sooner than a loop that computes, after four polls.
+ * Measured with POLL_COST 32 and 250 on one core: a FIFO push and sync took 9.3 and 3.7 us, a push of 64 blocks 3.6 and 0.8 us.  If
+ * several lanes of a warp poll the same words again, a poll takes longer, and one is enough (WARP_POLL_COST). */
 enum { POLL_COST = 250, WARP_POLL_COST = 1000 };
 
 #endif

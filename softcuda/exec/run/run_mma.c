@@ -1,5 +1,4 @@
-/* run_mma.c — mma and wmma of f64, integers and bits, whose results are exact or have one defined order; and mma.m8n8k4
- * of f16. */
+/* run_mma.c — mma and wmma of f64, integers and bits, whose results are exact or have one defined order; and mma.m8n8k4 of f16. */
 #include "softcuda/exec/matrix_internal.h"
 #include "softcuda/exec/run/half_internal.h"
 #include "softcuda/exec/run/run_internal.h"

@@ -60,8 +60,7 @@ OP(PACK_2X64)
 	return i + 1;
 }
 
-/* mov.b64 {x, y}, a: d is the list.  Parts are narrower registers than the source, so they never overlap
- * it. */
+/* mov.b64 {x, y}, a: d is the list.  Parts are narrower registers than the source, so they never overlap it. */
 #define UNPACK(name, T, P, parts, part_bits, part_mask)                       \
 	OP(name)                                                              \
 	{                                                                     \

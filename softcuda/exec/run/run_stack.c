@@ -1,8 +1,6 @@
-/* run_stack.c — handlers of alloca, stacksave and stackrestore: local memory above a frame's
- * variables, PTX ISA 9.7.15.
+/* run_stack.c — handlers of alloca, stacksave and stackrestore: local memory above a frame's variables, PTX ISA 9.7.15.
  *
- * The top of the stack belongs to the frame, not to a lane: lanes that need less memory waste
- * the rest. */
+ * The top of the stack belongs to the frame, not to a lane: lanes that need less memory waste the rest. */
 #include "softcuda/exec/run/run_internal.h"
 
 static uint64_t operand_of_lane(const struct warp *w, const struct insn *i, opref r,
@@ -54,8 +52,7 @@ HANDLER(STACKSAVE)
 	return i + 1;
 }
 
-/* Diverged lanes of this call may still use memory that these lanes free: then it is freed at
- * the return. */
+/* Diverged lanes of this call may still use memory that these lanes free: then it is freed at the return. */
 HANDLER(STACKRESTORE)
 {
 	struct frame *f = state_of(w)->frame;

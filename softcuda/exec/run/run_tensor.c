@@ -291,8 +291,7 @@ HANDLER(TENSOR_REDUCE) { return each_lane(w, i, reduce_box); }
 
 /* ---- changes of tensor maps: PTX ISA 9.7.9.28 -------------------------------------------------------------------------- */
 
-/* Host addresses of the lanes' maps; NULL: a fault.  Each half is looked up separately, because maps are aligned only to that
- * size. */
+/* Host addresses of the lanes' maps; NULL: a fault.  Each half is looked up separately, because maps are aligned only to that size. */
 static bool find_maps(struct warp_state *s, const struct insn *address, bool write, struct access *x)
 {
 	struct insn second = *address;

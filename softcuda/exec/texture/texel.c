@@ -66,8 +66,7 @@ static uint16_t half_toward_zero(float f)
 
 /* ---- sRGB: IEC 61966-2-1 ------------------------------------------------------------------------ */
 
-/* The linear light that an H200 converts a channel to: an 8-bit number times 2^-bits, where bits is smaller for brighter
- * channels. */
+/* The linear light that an H200 converts a channel to: an 8-bit number times 2^-bits, where bits is smaller for brighter channels. */
 static const uint8_t linear_light[256] = {
 	0, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 66, 72, 78, 85, 92, 99, 107, 115, 123, 131, 140, 150, 159, 169, 180, 190, 201, 213, 224,
 	118, 125, 131, 138, 145, 152, 159, 166, 174, 182, 190, 198, 206, 215, 224, 233, 121, 126, 131, 136, 141, 146, 151, 156, 162, 168, 173, 179, 185, 191, 197, 204,

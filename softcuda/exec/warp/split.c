@@ -109,9 +109,8 @@ static uint32_t parked_lanes(const struct warp_state *s, uint32_t need, bool any
 
 /* Release splits at a *.sync whose member lanes are all parked with the same member mask, at any *.sync instruction.
  *
- * Lanes with different member masks at one instruction form one split, which waits for the lanes of all masks.  When
- * no split can run for that reason, any_need releases splits whose lanes are parked with any mask.  False: none
- * released. */
+ * Lanes with different member masks at one instruction form one split, which waits for the lanes of all masks.  When no split can
+ * run for that reason, any_need releases splits whose lanes are parked with any mask.  False: none released. */
 static bool release_gathered(struct warp_state *s, bool any_need)
 {
 	uint32_t released = 0;

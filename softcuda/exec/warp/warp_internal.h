@@ -373,8 +373,7 @@ struct heap *gpul_heap_create(gpul_exec_memory *m, uint64_t bytes);  /* NULL: ou
 void gpul_heap_destroy(struct heap *h);
 uint64_t gpul_heap_alloc(struct heap *h, uint64_t bytes);  /* 0: full */
 bool gpul_heap_free(struct heap *h, uint64_t address);     /* false: not an allocation of h, or freed before */
-/* The free and used blocks of the heap, saved for a replay.  Their headers are in the heap's memory, which the caller saves
- * too. */
+/* The free and used blocks of the heap, saved for a replay.  Their headers are in the heap's memory, which the caller saves too. */
 struct heap_marks { uint64_t used; void *free[48]; };
 void gpul_heap_mark(struct heap *h, struct heap_marks *out);
 void gpul_heap_rewind(struct heap *h, const struct heap_marks *marks);

@@ -37,8 +37,7 @@ struct block *gpul_debug_find_block(const struct debug *d, uint64_t index)
 	return NULL;
 }
 
-/* The frame and instruction of a lane. In the stopped warp, the current split's position is the instruction where the warp
- * stopped. */
+/* The frame and instruction of a lane. In the stopped warp, the current split's position is the instruction where the warp stopped. */
 const struct insn *gpul_debug_lane_at(const struct debug *d, struct warp_state *s, unsigned lane, struct frame **frame, uint32_t *mask)
 {
 	struct split *p = gpul_debug_split_of(s, lane);

@@ -68,8 +68,7 @@ static void begin_replay(struct debug *d, gpul_exec_launch *l)
 	gpul_launch_again(l);
 }
 
-/* A searching replay has reached the end or the fault of its launch: restart the launch and run to the instruction that was
- * found. */
+/* A searching replay has reached the end or the fault of its launch: restart the launch and run to the instruction that was found. */
 static bool search_is_complete(struct debug *d, gpul_exec_launch *l)
 {
 	if (d->search.phase != SEARCH_LAST || d->restores)

@@ -171,8 +171,7 @@ struct record *gpul_records_find(uint64_t address)
 
 /* ---- writes by the host ---------------------------------------------------------------------------------------------- */
 
-/* The record that contains `at`; shortens *bytes to the part inside it. NULL: there is none, and *bytes ends at the next
- * record. */
+/* The record that contains `at`; shortens *bytes to the part inside it. NULL: there is none, and *bytes ends at the next record. */
 static struct record *part_in_record(uint64_t at, uint64_t *bytes)
 {
 	struct record *r = gpul_records_find(at);

@@ -409,8 +409,7 @@ void gpul_check_after(struct observer *o, struct warp_state *s, const struct ins
 
 typedef uint64_t lanes4 __attribute__((vector_size(32), may_alias));
 
-/* True: each of the 32 addresses minus `base` is at most `most`. One sign test suffices, as both differences are then
- * nonnegative. */
+/* True: each of the 32 addresses minus `base` is at most `most`. One sign test suffices, as both differences are then nonnegative. */
 static inline __attribute__((always_inline)) bool all_within(const uint64_t *a, uint64_t base, uint64_t most)
 {
 	const lanes4 *v = (const void *)a;

@@ -115,9 +115,8 @@ static bool is_settled(const struct now *n, access_id id)
 	return r->stamp <= b->floor && !(r->how & HOW_ASYNC);
 }
 
-/* True: the new read may replace the old access in its slot, because every later access that races with the old one also races
- * with the new one.  Strong reads do not race with strong writes, and reads do not race with reads.  plain: both are weak
- * reads. */
+/* True: the new read may replace the old access in its slot, because every later access that races with the old one also races with
+ * the new one.  Strong reads do not race with strong writes, and reads do not race with reads.  plain: both are weak reads. */
 static inline bool is_covered(struct now *n, access_id old, access_id new, bool plain)
 {
 	if (!old || old == new)

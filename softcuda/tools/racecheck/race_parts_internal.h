@@ -288,8 +288,7 @@ void race_acquire(struct watched_warp *w, unsigned lane, bool shared, uint64_t a
 void race_acquire_awaited(struct watched_warp *w, uint32_t lanes, unsigned scope);
 /* True: the lane will know the access after a fence, because its earlier strong reads then become acquires. */
 bool race_awaits(const struct watched_warp *w, unsigned lane, const struct record *r, unsigned of_lane);
-/* A thread of the block polls the variable.  The second function: true: a thread has polled it, in this launch or an unordered
- * one. */
+/* A thread of the block polls the variable.  The second function: true: a thread has polled it, in this launch or an unordered one. */
 void race_polls(struct watched_block *b, bool shared, uint64_t at);
 bool race_is_polled(struct watched_block *b, bool shared, uint64_t at);
 void race_fence(struct watched_warp *w, uint32_t lanes, unsigned scope);

@@ -172,8 +172,7 @@ char *gpul_trace_mask(char *to, uint32_t mask);  /* "0000ffff" */
 
 /* ---- decimals.c: compiled for each instruction set ----------------------------------------------------------------- */
 
-/* Write a blank and a number for each lane, or " -" for a lane that is not on; return the end.  May overwrite 16 bytes past
- * it. */
+/* Write a blank and a number for each lane, or " -" for a lane that is not on; return the end.  May overwrite 16 bytes past it. */
 typedef char *trace_floats_fn(char *to, const uint32_t bits[LANES], uint32_t on);
 /* All values, including those of lanes that are not on, must be below 10^8. */
 typedef char *trace_integers_fn(char *to, const uint64_t values[LANES], uint32_t on);
