@@ -57,7 +57,7 @@ def environment(build):
     user's home."""
     soft = os.path.abspath(f"{build}/softcuda/libcuda-soft.so")
     for_sanitizers = {f"{tool.upper()}_OPTIONS": f"suppressions={os.path.abspath('tests')}/{tool}.supp:print_suppressions=0" for tool in ("tsan", "lsan")}
-    for_sanitizers["TSAN_OPTIONS"] += ":die_after_fork=0"  # tests of a proxy's thread fork the process of its kernels
+    for_sanitizers["TSAN_OPTIONS"] += ":die_after_fork=0:atexit_sleep_ms=0"  # tests fork the process of a proxy's kernels; some print how long a process has run
     probe = os.path.abspath(f"{build}/gpuload-probe")
     return dict(for_sanitizers | os.environ, GPULOAD_BUILD=build, GPULOAD_SOFT_DRIVER=soft, GPULOAD_PROBE=probe, GPULOAD_DRIVER="soft", GPULOAD_CACHE="off",
                 PATH=os.pathsep.join(filter(None, [os.path.abspath(build), os.environ["PATH"], toolkit_programs(build)])))
