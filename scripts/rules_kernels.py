@@ -95,7 +95,7 @@ def compiler(w, cu, arch, options=()):
 def write_embed(w):
     """The program that packs, and compiles by NVRTC."""
     archives = w.link(closure("ptx"))
-    return w.build(f"{w.dir}/embed", "link", [w.obj("scripts/embed.c", image_flags(w)), *archives])
+    return w.build(f"{w.dir}/embed", "link", [w.obj("scripts/embed_tool.c", image_flags(w)), *archives])
 
 
 def variants():

@@ -34,12 +34,10 @@ struct incast_request {
 	size_t bytes;                 /* bytes of a message */
 	int n_messages;               /* of each sender */
 	bool modes[INCAST_N_MODES];
-	uint64_t rate_bits;           /* rate of the token bucket, per second; 0: no private
-				       * network */
+	uint64_t rate_bits;           /* rate of the token bucket, in bits per second; 0: no private network */
 	size_t queue_bytes;           /* size of the queue in front of the token bucket */
 	const char *congestion;       /* TCP's congestion control in the private network; NULL without one; borrowed */
-	size_t window_bytes;          /* window of all senders together, receiver-driven; 0:
-				       * measured */
+	size_t window_bytes;          /* window of all senders together, if the receiver drives; 0: measured */
 	size_t sender_window_bytes;   /* window of each sender: messages that it has handed over and
 				       * that have not ended */
 	size_t grant_bytes;

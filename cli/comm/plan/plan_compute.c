@@ -104,7 +104,7 @@ static bool best_differs(const struct plan_result *r, double bytes, const struct
 	return out->algo != range->algo || out->proto != range->proto;
 }
 
-/* Step from small to large sizes by 9 %; when the best algorithm changes, search for the exact size between two steps. */
+/* Try sizes in ascending order, each 9 % larger than the last; where the best algorithm changes, bisect between the two sizes. */
 static void find_ranges(struct plan_result *r)
 {
 	const double end = (double)r->rows[r->n_rows - 1].bytes;

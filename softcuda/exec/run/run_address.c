@@ -101,7 +101,7 @@ static const struct insn *peers_from_generic(struct warp *w, const struct insn *
 	return i + 1;
 }
 
-/* mapa d, a, b: converts a, a shared address of any block of the cluster, to the same place in the block of rank b.
+/* mapa d, a, b: d is the address, in the shared memory of block b of the cluster, of the variable whose address in any block is a.
  * n: a is a generic address. */
 static uint64_t map_address(const struct warp_state *s, const struct insn *i, uint64_t at, uint32_t rank)
 {

@@ -128,8 +128,7 @@ static gpul_status be_killed(session *s, gpul_error *err)
 	return st;
 }
 
-/* Request the death of the peer with a put of a step, which arrives whatever else
- * is outstanding. */
+/* Make the peer kill itself: put a step that it waits for.  A put arrives even when sends are outstanding. */
 static gpul_status kill_peer(session *s, gpul_rdma_request *out, gpul_error *err)
 {
 	const gpul_rdma_put_desc put = {

@@ -1,4 +1,4 @@
-/* embed.c — a program of the build, which prepares the files that core/embed.h puts into gpuload.
+/* embed_tool.c — a program of the build, which prepares the files that core/embed.h puts into gpuload.
  *
  *     embed compile ARCH FILE.cu OPTION...    CUDA C++ to PTX on standard output, by NVRTC: for machines without nvcc
  *     embed pack FILE OUT                     packs a file with zstd; copies it if the build has no zstd */
