@@ -10,7 +10,7 @@ synchronisation, the slowest rank.  The two run in turn; a figure is the median 
 import argparse, json, os, re, statistics, subprocess, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-with open(f"{ROOT}/comm/calls.def", encoding="utf-8") as rows:
+with open(f"{ROOT}/include/comm/calls.def", encoding="utf-8") as rows:
     CALLS = re.findall(r"^GPUL_COMM_CALL\(\w+, (\w+),", rows.read(), re.M)
 
 

@@ -23,9 +23,8 @@ import argparse, filecmp, glob, os, re, shutil, subprocess, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)
-from scripts.modules import LAB_PUBLIC, LIBRARY, PUBLIC, VERSION, files
+from scripts.modules import LIBRARY, VERSION, files, owner
 
-INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 WHEELS = "lib/gpuload/cuda-wheels"
 WHEELS_LIST = "wheels.txt"  # install_deps.py writes it into the folder of the wheels: their names and versions
 PKGCONFIG = """\
@@ -111,31 +110,24 @@ class Place:
             f.write(text)
 
 
-def with_included(headers):
-    """The headers, and those that they include, directly or not."""
-    found, todo = set(), list(headers)
-    while todo:
-        header = todo.pop()
-        if header not in found:
-            found.add(header)
-            with open(header, encoding="utf-8") as f:
-                todo += INCLUDE.findall(f.read())
-    return sorted(found)
-
-
 def public_headers():
-    """The installed headers, those of lab/ too."""
-    return [h for h in with_included([*PUBLIC, *LAB_PUBLIC, *(c for m in (*LIBRARY, "lab") for c in files(m, ".cuh"))]) if h.endswith(".h")]
+    """The installed headers."""
+    return sorted(glob.glob("include/**/*.h", recursive=True))
 
 
 def library_headers():
-    """The headers whose functions libgpuload exports."""
-    return [h for h in with_included(PUBLIC) if h.endswith(".h")]
+    """The headers whose functions libgpuload.so exports: those of lab/ are in an archive of its own."""
+    return [h for h in public_headers() if owner(h) != "lab"]
 
 
 def device_headers():
     """Headers for nvcc and NVRTC, and PTX to link with."""
     return [h for m in (*LIBRARY, "lab") for end in (".cuh", ".def", ".ptx") for h in files(m, end)]
+
+
+def header_places():
+    """(file, its place below the folder of installed headers) of each header."""
+    return [(h, h.removeprefix("include/")) for h in public_headers() + device_headers()]
 
 
 def install_cuda(to, build, cuda, link):
@@ -172,8 +164,8 @@ def install(build, prefix, destdir, cuda, libraries, link=False):
     for name, text in PKGCONFIGS:
         to.write(f"lib/pkgconfig/{name}.pc", text.format(prefix=prefix, cuda=home, version=VERSION, libraries=libraries,
                                                       rpath="" if prefix == "/usr" else RPATH))
-    for h in public_headers() + device_headers():
-        to.copy(h, f"include/gpuload/{h}")
+    for h, place in header_places():
+        to.copy(h, f"include/gpuload/{place}")
     for page in glob.glob(f"{glob.escape(build)}/man/man*/*"):
         to.copy(page, f"share/{os.path.relpath(page, build)}")
     for shell, place in (("bash", "bash-completion/completions/gpuload"), ("zsh", "zsh/site-functions/_gpuload"),

@@ -89,6 +89,7 @@ def main(out, headers):
     os.makedirs(out, exist_ok=True)
     for path in headers:
         with open(path, encoding="utf-8") as f:
+            path = path.removeprefix("include/")
             text, functions = page(path, f.read())
         pages = {page_name(path): text}
         pages.update((fn, f".so man3/{page_name(path)}.3\n") for fn in functions)

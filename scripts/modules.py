@@ -41,17 +41,9 @@ SUBFOLDERS = {
     "cli":          ["lib", "lib/bench", "kernels", "soft", "run", "ls", "debug", "compile", "devices", "sum", "share", "fifo/clock", "fifo/bench", "fifo/put", "fifo", "rdma", "comm/netqueue", "comm", ""],
 }
 LIBRARY = [m for m in MODULES if m not in ("nvidia/cudart", "softcuda", "nvidia", "lab", "cli")]  # the modules of libgpuload
-# The headers that programs include; those that they include are installed, too.  Every other header is private: it is not installed, and
-# libgpuload.so does not export its functions.  Device code is in the .cuh files, all of which are installed.
-PUBLIC = ["gpuload.h", "core/clock.h", "core/demangle.h", "core/error.h", "driver/context.h", "driver/driver.h", "ptx/link/ptx_link.h", "ptx/module.h",
-          "ptx/nvrtc/nvrtc.h", "loader/advice/advice.h", "loader/cache/compile.h", "loader/choose/options.h", "loader/choose/select.h",
-          "loader/image/images.h", "loader/image/kernels/kernels.h", "loader/image/source.h", "loader/link/link.h", "loader/link/ptxas_options.h",
-          "loader/loader.h", "loader/names/names.h", "loader/program/program.h", "loader/symbol/symbol.h", "memalloc/mem.h", "memalloc/numa.h",
-          "memalloc/probe.h", "memalloc/regcache.h", "ipc/client.h", "ipc/control.h", "ipc/name.h", "ipc/server.h", "ipc/view.h", "proxy/fifo.h",
-          "proxy/proxy.h", "rdma/nic/topology.h", "rdma/put/put.h", "rdma/rdma.h", "comm/bootstrap/boot.h", "comm/bootstrap/job.h",
-          "comm/bootstrap/launch.h", "comm/comm.h", "comm/persistent.h", "comm/plan.h", "comm/table.h", "comm/trace.h", "comm/types.h"]
-LAB_PUBLIC = ["lab/netqueue/feeder.h", "lab/netqueue/netqueue.h", "lab/netqueue/producer.h", "lab/predict/predict.h", "lab/predict/params.h",
-              "lab/sparse/protocol.h", "lab/sparse/sparse.h"]
+# include/ has the public headers, in the folders of their modules: they are installed, and libgpuload.so exports their functions.
+# A header beside the sources is private.  Device code is in the .cuh files, all of which are installed.
+INCLUDE_FLAGS = ("-I.", "-Iinclude")
 PROGRAMS = {"gpuload": "cli/main.c", "gpuload-probe": "memalloc/probe/probe_main.c",
             "softcuda/bin/ptxas": "nvidia/ptxas/ptxas.c"}  # sources that are not in the library of their folder
 TESTS_MAY_USE = list(MODULES) + ["tests"]
@@ -59,19 +51,21 @@ TESTS_MAY_USE = list(MODULES) + ["tests"]
 
 def owner(path):
     """The module of a path: its longest prefix in MODULES (modules may be nested)."""
+    path = path.removeprefix("include/")
     return max((m for m in TESTS_MAY_USE if path == m or path.startswith(m + "/")), key=len, default=None)
 
 
 def subfolder(path):
     """The entry of SUBFOLDERS that contains a file of a module."""
-    inside = path[len(owner(path)) + 1:]
+    inside = path.removeprefix("include/")[len(owner(path)) + 1:]
     return max((s for s in SUBFOLDERS.get(owner(path), []) if inside.startswith(f"{s}/")), key=len, default="")
 
 
 @functools.cache
 def files(folder, ext):
-    """The files of a module (not of one nested in it), or of any folder below tests/."""
-    return tuple(sorted(f for f in glob.glob(f"{folder}/**/*{ext}", recursive=True) if owner(f) == owner(folder)))
+    """The files of a module (not of one nested in it), with its public headers, or of any folder below tests/."""
+    found = (f for root in (folder, f"include/{folder}") for f in glob.glob(f"{root}/**/*{ext}", recursive=True))
+    return tuple(sorted(f for f in found if owner(f) == owner(folder)))
 
 
 def library_sources(module):

@@ -132,8 +132,8 @@ def stage_wheel(to, build, built):
     to.copy(f"{built}/softcuda/libcuda-soft.so", f"{files}/softcuda/libcuda.so.1", 0o755)  # once: a wheel has no links
     for name, path in shared_libraries(f"{built}/gpuload"):
         to.copy(path, f"{files}/{name}", 0o755)
-    for h in install.public_headers() + install.device_headers():
-        to.copy(h, f"{files}/include/{h}")
+    for h, place in install.header_places():
+        to.copy(h, f"{files}/include/{place}")
     pkg_config(to, f"{files}/pkgconfig", ["libgpuload-rt.a"], prefix="${pcfiledir}/..", libdir="${prefix}", include="${prefix}/include", libraries="",
                rpath=install.RPATH, link=f"-l:libgpuload.so.{VERSION.split('.')[0]}")
     copy_texts(to, build, f"{data}/share", "zsh/site-functions")
@@ -242,8 +242,8 @@ def stage_deb(to, build, built, lib):
     to.copy(f"{built}/softcuda/libcuda-soft.so", f"{own}/libcuda-soft.so")
     for name in ("libcuda.so.1", "libcuda.so"):
         to.link(f"{own}/{name}", "libcuda-soft.so")
-    for h in install.public_headers() + install.device_headers():
-        to.copy(h, f"usr/include/gpuload/{h}")
+    for h, place in install.header_places():
+        to.copy(h, f"usr/include/gpuload/{place}")
     copy_texts(to, build, "usr/share", "zsh/vendor-completions")
 
 

@@ -12,7 +12,7 @@
 import glob, os, re, sys
 
 from scripts.flags import WARNINGS, cuda_flags, cuda_home, flags, module_flags, part_libraries
-from scripts.modules import LIBRARY, MODULES, PROGRAMS, TESTS_MAY_USE, VERSION, closure, files, library_sources, owner
+from scripts.modules import INCLUDE_FLAGS, LIBRARY, MODULES, PROGRAMS, TESTS_MAY_USE, VERSION, closure, files, library_sources, owner
 from scripts import parts, rules_kernels, rules_packages, rules_tests
 from scripts.install import device_headers, library_headers, public_headers
 from scripts.writer import Writer, has_main, words
@@ -61,7 +61,7 @@ def write_variables(w):
     w.variable("builddir", w.dir)
     # Without optimisation gcc warns about cases that it otherwise proves impossible.
     warnings = f"{WARNINGS} -Wno-error" if w.args.coverage else WARNINGS
-    w.variable("cflags", f"-std=c11 -D_GNU_SOURCE {c} -fPIC {warnings} -I. {cuda_flags(w)}")
+    w.variable("cflags", f"-std=c11 -D_GNU_SOURCE {c} -fPIC {warnings} {words(INCLUDE_FLAGS)} {cuda_flags(w)}")
     w.variable("ldflags", ld)
     w.variable("libs", f"-ldl -lpthread -lm -Wl,--as-needed {part_libraries(w)}{' -lncursesw' if w.have['ncurses'].where else ''}")
 
@@ -79,7 +79,7 @@ def write_rules(w):
             ("shared", f"{cc} -shared $cflags -o $out $in $flags $ldflags $libs", ""),
             ("symlink", "ln -sfn $target $out", ""),
             ("header", f"echo 'typedef int first;' | {cc} $cflags $flags -fsyntax-only -include $in -x c - && touch $out", ""),
-            ("cxxheader", f"echo 'typedef int first;' | c++ -std=c++11 -Wall -Wextra -Werror -I. {cuda} -fsyntax-only "
+            ("cxxheader", f"echo 'typedef int first;' | c++ -std=c++11 -Wall -Wextra -Werror -Iinclude {cuda} -fsyntax-only "
                           "-include $in -x c++ - && touch $out", ""),
             ("kernel", f"{words(w.python)} scripts/kernel.py $in $out $how", "deps = gcc\n  depfile = $out.d"),
             ("sh", "$command", ""),

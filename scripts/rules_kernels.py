@@ -8,7 +8,7 @@ All of it is below build/kernels, at the path that the file has in the repositor
 import functools, glob, os, re
 
 from scripts.flags import image_flags
-from scripts.modules import closure
+from scripts.modules import INCLUDE_FLAGS, closure
 from scripts.writer import words
 
 # The folders whose .cu files are compiled: the compiler's architecture, and the version and
@@ -87,9 +87,9 @@ def compiler(w, cu, arch, options=()):
     """The command that prints PTX, and the files that it needs."""
     nvcc = w.have["nvcc"].where
     if nvcc:
-        return words(nvcc, "-ptx", f"-arch=sm_{arch}", "-std=c++17", "-allow-unsupported-compiler", "-I.", options, cu, "-o", "-"), []
+        return words(nvcc, "-ptx", f"-arch=sm_{arch}", "-std=c++17", "-allow-unsupported-compiler", INCLUDE_FLAGS, options, cu, "-o", "-"), []
     embed = f"{w.dir}/embed"
-    return words("env", f"GPULOAD_NVRTC={w.have['NVRTC'].where}", embed, "compile", f"compute_{arch}", cu, "--std=c++17", "-I.", options), [embed]
+    return words("env", f"GPULOAD_NVRTC={w.have['NVRTC'].where}", embed, "compile", f"compute_{arch}", cu, "--std=c++17", INCLUDE_FLAGS, options), [embed]
 
 
 def write_embed(w):

@@ -6,7 +6,7 @@ import glob, os, re
 
 from scripts.flags import WARNINGS, cuda_flags, cuda_home, fabric_flags, flags, image_flags, module_flags, part_libraries
 from scripts import rules_kernels
-from scripts.modules import LIBRARY, MODULES, closure, files, library_sources, owner
+from scripts.modules import INCLUDE_FLAGS, LIBRARY, MODULES, closure, files, library_sources, owner
 from scripts.writer import has_main, words
 
 
@@ -134,7 +134,7 @@ def write_runtime_programs(w):
             options = said[1] if said else "-gencode arch=compute_75,code=compute_75"
             o = f"{w.dir}/obj/{cu[:-3]}.o"
             objects.append(w.build(o, "sh", needs=[cu, f"{here}/check.h"], command=(
-                f"{words(nvcc)} -I. -cudart none {options} {'-dc' if len(sources) > 1 else '-c'} {words(cu, '-o', o)}")))
+                f"{words(nvcc, INCLUDE_FLAGS)} -cudart none {options} {'-dc' if len(sources) > 1 else '-c'} {words(cu, '-o', o)}")))
         if len(sources) > 1:
             linked = f"{w.dir}/obj/{name}.dlink.o"
             options = NVCC_LINE.search(open(sources[0], encoding="utf-8").read())[1]
@@ -207,7 +207,7 @@ def fuzz_object(w, c, module):
         w.fuzz_objects.add(out)
         w.build(out, "sh", c, [*headers, *files("tests/fuzz", ".h")], command=(
             f"clang -std=c11 -D_GNU_SOURCE {FUZZ_FLAGS.format(kind='fuzzer-no-link')} {module_flags(w, module)} "
-            f"-I. {cuda_flags(w)} -c {words(c, '-o', out)}"))
+            f"{words(INCLUDE_FLAGS)} {cuda_flags(w)} -c {words(c, '-o', out)}"))
     return out
 
 

@@ -5,6 +5,7 @@ import glob, os, re, subprocess, sys, tempfile, unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, ROOT)
 from scripts import rules_kernels
+from scripts.modules import INCLUDE_FLAGS
 
 BUILD = os.environ.get("GPULOAD_BUILD", "build")
 ENTRY = re.compile(r"^\.visible \.entry (\w+)\(", re.M)
@@ -28,7 +29,7 @@ class Kernels(unittest.TestCase):
             for source in sources:
                 cu, ptx = source if os.path.exists(source) else f"{BUILD}/kernels/{source}", f"{BUILD}/kernels/{source[:-3]}.ptx"
                 with self.subTest(kernel=cu):
-                    r = subprocess.run([f"{BUILD}/gpuload", "compile", "--no-cache", "-I", ".", cu, "-o", f"{d}/out.ptx"], capture_output=True, text=True, check=False)
+                    r = subprocess.run([f"{BUILD}/gpuload", "compile", "--no-cache", *INCLUDE_FLAGS, cu, "-o", f"{d}/out.ptx"], capture_output=True, text=True, check=False)
                     if "no libnvrtc" in r.stderr:
                         self.skipTest("no NVRTC")
                     self.assertEqual(r.returncode, 0, r.stderr)

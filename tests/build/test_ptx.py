@@ -7,7 +7,7 @@ are skipped.
 import glob, os, re, shutil, subprocess, sys, unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-COMMAND = ("nvcc -ptx -arch=sm_75 -I. {cu} -o - | "
+COMMAND = ("nvcc -ptx -arch=sm_75 -I. -Iinclude {cu} -o - | "
            "sed -e 's/^.version .*/.version 6.4/; s/^.target .*/.target sm_70/'")  # examples/07-fifo/Makefile
 MADE_BY = re.compile(r"^// (Cuda compilation tools, .*)$", re.M)
 

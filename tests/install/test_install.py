@@ -168,7 +168,7 @@ class Wheels(Installed):
 
     @unittest.skipIf(shutil.which("nvcc", path="/usr/bin:/bin"), "nvcc of the system comes first")
     def test_a_program_of_the_library_finds_the_installed_nvcc(self):
-        flags = ["-std=c11", "-D_GNU_SOURCE", f"-I{ROOT}", f"-L{self.home}/lib", f"-Wl,-rpath,{self.home}/lib"]
+        flags = ["-std=c11", "-D_GNU_SOURCE", f"-I{ROOT}", f"-I{ROOT}/include", f"-L{self.home}/lib", f"-Wl,-rpath,{self.home}/lib"]
         # Like libgpuload.so, this library is in lib/, and searches from there.
         self.output("cc", "-shared", "-fPIC", f"{ROOT}/loader/program/program_find.c", f"{ROOT}/core/own_folder.c", "-o", f"{self.home}/lib/libnvcc-user.so",
                     *flags, "-lgpuload")

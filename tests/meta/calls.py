@@ -11,8 +11,8 @@ os.chdir(ROOT)
 from scripts.modules import files
 
 KNOW = {
-    "comm/calls.def": "its row",
-    "comm/comm.h": "the contract of its function",
+    "include/comm/calls.def": "its row",
+    "include/comm/comm.h": "the contract of its function",
     "comm/collective.c": "its function",
     "comm/kernels/kernels.def": "the rows of its kernels",
     "comm/kernels/persistent.cu": "the headers of the kernels that a persistent kernel has",

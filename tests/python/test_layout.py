@@ -35,7 +35,7 @@ class Layout(unittest.TestCase):
             with open(f"{d}/x.c", "w", encoding="utf-8") as f:
                 f.write('#include <stdio.h>\n#include "driver/context.h"\n#include "loader/loader.h"\nint main(void) {\n' +
                         "\n".join(lines) + "\n}\n")
-            subprocess.run(["cc", "-I", ROOT, "-isystem", cuda(), f"{d}/x.c", "-o", f"{d}/x"], check=True)
+            subprocess.run(["cc", "-I", f"{ROOT}/include", "-isystem", cuda(), f"{d}/x.c", "-o", f"{d}/x"], check=True)
             got = subprocess.run([f"{d}/x"], capture_output=True, text=True, check=True).stdout.split()
         self.assertEqual([int(x) for x in got], expected)
 

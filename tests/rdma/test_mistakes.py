@@ -135,7 +135,7 @@ def compile_to(out, source, include, flags):
 def build_unpatched(folder, flags, pool):
     """Object files of the simulation and of the protocol as they are."""
     outs = [f"{folder}/{os.path.basename(c)[:-2]}.o" for c in SOURCES]
-    return dict(zip(SOURCES, pool.map(lambda p: compile_to(*p, "-I.", flags), zip(outs, SOURCES))))
+    return dict(zip(SOURCES, pool.map(lambda p: compile_to(*p, "-I. -Iinclude", flags), zip(outs, SOURCES))))
 
 
 def plant(m, folder, objects, flags):
@@ -155,7 +155,7 @@ def plant(m, folder, objects, flags):
     for s in [path] if path.endswith(".c") else [s for s in SOURCES if s.startswith("rdma/protocol/")]:
         # A patched header comes first on the search path.
         source = f"{here}/{s}" if s == path else s
-        new[s] = compile_to(f"{here}/{os.path.basename(s)}.o", source, f"-I{here} -I.", flags)
+        new[s] = compile_to(f"{here}/{os.path.basename(s)}.o", source, f"-I{here} -I. -Iinclude", flags)
     return link(f"{here}/sim", new, flags)
 
 

@@ -9,6 +9,7 @@
 #include "cli/comm/incast/incast_net.h"
 #include "cli/comm/incast/incast_rank.h"
 #include "cli/lib/bench/bench_output.h"
+#include "comm/bootstrap/roster.h"
 #include "core/log.h"
 
 /* ---- output --------------------------------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/comm/incast/incast_net.h"
+#include "comm/bootstrap/roster.h"
 #include "core/clock.h"
 
 enum { PAGE = 4096, LINE = 64, SPIN_NS = 30000, NAP_NS = 20000, CHECK_NS = 5000000, MOST_SLOTS = 128, MOST_PIECES = 768 };

@@ -58,7 +58,7 @@ class Pitfalls(unittest.TestCase):
 
     def look_up(self, *options, argument=""):
         """Compile main.c with these options, run it, and return its output."""
-        self.works("cc", "-D_GNU_SOURCE", f"-I{ROOT}", f"-I{HOME}/include", f"{HERE}/main.c", "-o", "lookup", *options, *libraries(), *RT)
+        self.works("cc", "-D_GNU_SOURCE", f"-I{ROOT}", f"-I{ROOT}/include", f"-I{HOME}/include", f"{HERE}/main.c", "-o", "lookup", *options, *libraries(), *RT)
         return self.works("./lookup", argument)
 
     # ---- host stubs ----------------------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ class Pitfalls(unittest.TestCase):
     def test_a_shared_library_hides_its_stubs(self):
         self.nvcc("-shared", "-cudart", "static", "kernels.o", "-o", "libvec.so")
         self.assertIn("nvcc hides the stubs of a shared library", self.gpuload("ls", "libvec.so"))
-        status, log = self.tool("cc", "-DSTUB=VecAdd", f"-I{ROOT}", f"-I{HOME}/include", f"{HERE}/main.c", "-o", "hidden",
+        status, log = self.tool("cc", "-DSTUB=VecAdd", f"-I{ROOT}", f"-I{ROOT}/include", f"-I{HOME}/include", f"{HERE}/main.c", "-o", "hidden",
                                 "-L.", "-lvec", *libraries(), *CUDART)
         self.assertNotEqual(status, 0)
         self.assertRegex(log, "undefined reference to `VecAdd'|hidden symbol `VecAdd'")
@@ -99,7 +99,7 @@ class Pitfalls(unittest.TestCase):
                       self.look_up("-DSTUB=VecAdd", "-L.", "-lown", "-Wl,-rpath,$ORIGIN"))
 
     def test_explains_that_nvidias_runtime_needs_nvidias_driver(self):
-        self.works("cc", "-DSTUB=VecAdd", "-D_GNU_SOURCE", f"-I{ROOT}", f"-I{HOME}/include", f"{HERE}/main.c", "-o", "nvidias",
+        self.works("cc", "-DSTUB=VecAdd", "-D_GNU_SOURCE", f"-I{ROOT}", f"-I{ROOT}/include", f"-I{HOME}/include", f"{HERE}/main.c", "-o", "nvidias",
                    "libvec.a", *libraries(), *CUDART)
         self.assertIn("NVIDIA's CUDA runtime works only with NVIDIA's driver", self.works("./nvidias"))
 

@@ -55,7 +55,7 @@ class Outside(unittest.TestCase):
 
     @unittest.skipUnless(nvcc(), "no nvcc")
     def test_a_program_with_a_launch_as_in_the_readme(self):
-        r = self.run_in_folder(nvcc(), f"-I{ROOT}", "-cudart", "none", *PTX, "-c", f"{ROOT}/tests/nvidia/cudart/vecadd.cu", "-o", "program.o")
+        r = self.run_in_folder(nvcc(), f"-I{ROOT}", f"-I{ROOT}/include", "-cudart", "none", *PTX, "-c", f"{ROOT}/tests/nvidia/cudart/vecadd.cu", "-o", "program.o")
         self.assertEqual(r.returncode, 0, r.stderr)
         self.link("program.o")
         r = self.run_in_folder("./program", GPULOAD_DRIVER="soft")

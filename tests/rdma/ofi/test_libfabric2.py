@@ -16,7 +16,7 @@ def first_error(source):
         f.writelines(f"#include <rdma/{h}.h>\n" for h in HEADERS)
         f.write(f"#pragma GCC poison {DEPRECATED}\n")
         f.flush()
-        r = subprocess.run(["cc", "-std=c11", "-D_GNU_SOURCE", "-DGPUL_HAVE_LIBFABRIC=1", "-DGPUL_HAVE_LIBIBVERBS=0", f"-I{ROOT}",
+        r = subprocess.run(["cc", "-std=c11", "-D_GNU_SOURCE", "-DGPUL_HAVE_LIBFABRIC=1", "-DGPUL_HAVE_LIBIBVERBS=0", f"-I{ROOT}", f"-I{ROOT}/include",
                             *CUDA, "-include", f.name, "-fsyntax-only", source], capture_output=True, text=True)
     return next((line for line in r.stderr.splitlines() if "error" in line), "")
 

@@ -18,7 +18,7 @@
 #ifndef GPULOAD_COMM_NET_MESH_H
 #define GPULOAD_COMM_NET_MESH_H
 
-#include "comm/bootstrap/roster.h"
+#include "comm/bootstrap/boot.h"
 #include "rdma/rdma.h"
 
 #ifdef __cplusplus
