@@ -1,6 +1,6 @@
 """rules_kernels.py — the rules for kernels and other files that the build puts into programs (core/embed.h).
 
-    comm/kernels/kernels.def ─ configure ─ NAME.cu ┐
+    include/comm/kernels/kernels.def ─ configure ─ NAME.cu ┐
     the .cu files of FOLDERS ──────────────────────┴─ kernel.py ─ NAME.ptx ─ embed pack ─ NAME.ptx.zst ─ a source with GPUL_EMBED()
 
 All of it is below build/kernels, at the path that the file has in the repository.  nvcc compiles; without it, NVRTC does.
@@ -17,7 +17,7 @@ FOLDERS = {"comm/kernels": ("80", "7.0", ""), "lab/netqueue": ("80", "7.0", ""),
            **dict.fromkeys(("cli/kernels", "bench/kernels", "tests/ipc", "tests/proxy", "tests/proxy/soak", "tests/rdma/put"), ("75", "6.4", "sm_70"))}
 # Large kernels of tests/corpus, whose PTX for sm_80 is almost the same as for sm_75.
 LARGE = ("mathf", "mathd", "half", "atomics", "groups", "cub", "async")
-KERNELS_DEF = "comm/kernels/kernels.def"
+KERNELS_DEF = "include/comm/kernels/kernels.def"
 FILE_ROW = re.compile(r"^FILE_ROW\((\w+), (\w+)\)$", re.M)
 KERNEL = re.compile(r"^(?:KERNEL|RESIDENT)\((\w+), (\w+), ([\w<>]+), (\w+), ", re.M)
 PAGE = "softcuda/tools/trace/page"

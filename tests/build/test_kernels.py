@@ -36,7 +36,7 @@ class Kernels(unittest.TestCase):
                     self.assertEqual(entries(f"{d}/out.ptx"), entries(ptx))
 
     def test_a_row_of_kernels_def_is_a_kernel(self):
-        with open("comm/kernels/kernels.def", encoding="utf-8") as f:
+        with open("include/comm/kernels/kernels.def", encoding="utf-8") as f:
             rows = re.findall(r"^(?:KERNEL|RESIDENT)\((\w+), (\w+),", f.read(), re.M)
         self.assertGreater(len(rows), 25)
         for kernel, file in rows:

@@ -14,7 +14,7 @@ KNOW = {
     "include/comm/calls.def": "its row",
     "include/comm/comm.h": "the contract of its function",
     "comm/collective.c": "its function",
-    "comm/kernels/kernels.def": "the rows of its kernels",
+    "include/comm/kernels/kernels.def": "the rows of its kernels",
     "comm/kernels/persistent.cu": "the headers of the kernels that a persistent kernel has",
     "cli/comm/comm_call.c": "calls its function",
 }
