@@ -1,7 +1,7 @@
 """rules_kernels.py — the rules for kernels and other files that the build puts into programs (core/embed.h).
 
     include/comm/kernels/kernels.def ─ configure ─ NAME.cu ┐
-    the .cu files of FOLDERS ──────────────────────┴─ kernel.py ─ NAME.ptx ─ embed pack ─ NAME.ptx.zst ─ a source with GPUL_EMBED()
+    the .cu files of FOLDERS ──────────────────────────────┴─ kernel.py ─ NAME.ptx ─ embed pack ─ NAME.ptx.zst ─ a source with GPUL_EMBED()
 
 All of it is below build/kernels, at the path that the file has in the repository.  nvcc compiles; without it, NVRTC does.
 """
