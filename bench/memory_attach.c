@@ -225,13 +225,13 @@ static gpul_driver timed_table(const gpul_driver *drv)
 
 	inner = drv;
 #define X(fn) t.fn = timed_##fn;
-	X(cuMemGetAllocationGranularity)
-	X(cuMemImportFromShareableHandle) X(cuMemGetAllocationPropertiesFromHandle)
-		X(cuMemAddressReserve) X(cuMemMap) X(cuMemSetAccess) X(cuDeviceGetUuid)
-			X(cuDeviceGetAttribute) X(cuDeviceGetCount) X(cuDeviceGet)
-				X(cuDeviceCanAccessPeer) X(cuCtxGetCurrent) X(cuCtxSetCurrent)
+	/* clang-format off */
+	X(cuMemGetAllocationGranularity) X(cuMemImportFromShareableHandle) X(cuMemGetAllocationPropertiesFromHandle)
+	X(cuMemAddressReserve) X(cuMemMap) X(cuMemSetAccess) X(cuDeviceGetUuid) X(cuDeviceGetAttribute) X(cuDeviceGetCount)
+	X(cuDeviceGet) X(cuDeviceCanAccessPeer) X(cuCtxGetCurrent) X(cuCtxSetCurrent)
+	/* clang-format on */
 #undef X
-					return t;
+	return t;
 }
 
 struct times {

@@ -17,7 +17,7 @@ PACKAGES = {  # apt package: a file or program of it
     "libncurses-dev": "/usr/include/ncurses.h",
     "libibverbs-dev": "/usr/include/infiniband/verbs.h", "libfabric-dev": "/usr/include/rdma/fabric.h",
     "universal-ctags": "ctags", "bats": "bats", "make": "make", "pkg-config": "pkg-config",
-    "mandoc": "mandoc", "spin": "spin", "tcc": "tcc",
+    "mandoc": "mandoc", "spin": "spin", "tcc": "tcc", "clang-format-19": "clang-format-19",
     # for the tests in guests, tests/vm
     "qemu-system-x86": "qemu-system-x86_64", "busybox-static": "busybox", "zstd": "zstd", "iproute2": "/sbin/tc",
     "ibverbs-providers": "/etc/libibverbs.d/rxe.driver", "ibverbs-utils": "ibv_devinfo", "perftest": "ib_write_bw",
@@ -101,8 +101,10 @@ def apt(packages):
     if not shutil.which("apt-get"):
         raise Unable(f"no apt-get: install the equivalents of these Debian packages: {' '.join(packages)}")
     root = root_command(what)
-    # One command, so that sudo asks once.  If a failure of the update matters, the installation fails too.
-    script = "apt-get -q update; exec apt-get -qy -o APT::Status-Fd=1 install --no-install-recommends \"$@\""
+    # One command, so that sudo asks once.  If a failure of the update matters, the installation fails too.  A package that this system
+    # does not have must not keep the others from being installed.
+    known = "for p; do shift; if ! command -v apt-cache || apt-cache show $p; then set -- \"$@\" $p; fi; done >/dev/null 2>&1"
+    script = f"apt-get -q update; {known}; exec apt-get -qy -o APT::Status-Fd=1 install --no-install-recommends \"$@\""
     p = subprocess.Popen([*root, "env", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8", "sh", "-c", script, "apt", *packages],
                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace")
     printed, progress = [], Progress()

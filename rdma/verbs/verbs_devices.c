@@ -94,12 +94,14 @@ static void add_numbers(const struct ibv_device_attr_ex *a, gpul_verbs_device_in
 #define ADD(field) add_number(d, #field, a->orig_attr.field < 0 ? 0 : (uint64_t)a->orig_attr.field);
 #define ADD_UNSIGNED(field) add_number(d, #field, a->orig_attr.field);
 #define ADD_EXTENDED(field) add_number(d, #field, a->field);
+	/* clang-format off */
 	ADD(max_qp) ADD(max_qp_wr) ADD(max_sge) ADD(max_sge_rd) ADD(max_cq) ADD(max_cqe) ADD(max_mr)
 	ADD_UNSIGNED(max_mr_size) ADD_UNSIGNED(page_size_cap) ADD(max_pd) ADD(max_qp_rd_atom) ADD(max_qp_init_rd_atom)
 	ADD(max_res_rd_atom) ADD(max_mw) ADD(max_ah) ADD(max_srq) ADD(max_srq_wr) ADD(max_srq_sge) ADD(max_mcast_grp)
 	ADD(max_mcast_qp_attach) ADD(max_total_mcast_qp_attach) ADD_UNSIGNED(max_pkeys) ADD_UNSIGNED(local_ca_ack_delay)
 	ADD_EXTENDED(completion_timestamp_mask) ADD_EXTENDED(hca_core_clock) ADD_EXTENDED(max_dm_size) ADD_EXTENDED(max_wq_type_rq)
 	ADD_UNSIGNED(phys_port_cnt)
+	/* clang-format on */
 #undef ADD
 #undef ADD_UNSIGNED
 #undef ADD_EXTENDED

@@ -20,12 +20,14 @@ struct function {
 };
 
 #define F(f) static long double ref_##f(long double x, long double y) { (void)y; return f##l(x); }
+/* clang-format off */
 F(sin)
 F(cos) F(tan) F(asin) F(acos) F(atan) F(sinh) F(cosh) F(tanh) F(exp) F(exp2) F(expm1) F(log)
-	F(log2) F(log10) F(log1p) F(sqrt) F(cbrt) F(erf) F(erfc) F(tgamma)
+F(log2) F(log10) F(log1p) F(sqrt) F(cbrt) F(erf) F(erfc) F(tgamma)
+/* clang-format on */
 #undef F
 #define F(f) static long double ref_##f(long double x, long double y) { return f##l(x, y); }
-		F(pow) F(fmod) F(atan2) F(hypot)
+F(pow) F(fmod) F(atan2) F(hypot)
 #undef F
 			static long double ref_rsqrt(long double x, long double y) { (void)y; return 1 / sqrtl(x); }
 static long double ref_divide(long double x, long double y) { return x / y; }

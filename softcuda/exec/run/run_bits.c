@@ -14,12 +14,14 @@
 M(16, uint16_t) M(32, uint32_t) M(64, uint64_t)
 #undef M
 
+/* clang-format off */
 SHIFT(SHR_U16, uint16_t, b[l] < 16 ? a[l] >> (b[l] & 15) : 0)
 SHIFT(SHR_U32, uint32_t, b[l] < 32 ? a[l] >> (b[l] & 31) : 0)
 SHIFT(SHR_U64, uint64_t, b[l] < 64 ? a[l] >> (b[l] & 63) : 0)
 SHIFT(SHR_S16, int16_t, a[l] >> (b[l] < 15 ? b[l] : 15))
 SHIFT(SHR_S32, int32_t, a[l] >> (b[l] < 31 ? b[l] : 31))
 SHIFT(SHR_S64, int64_t, a[l] >> (b[l] < 63 ? b[l] : 63))
+/* clang-format on */
 
 /* shf shifts the pair b:a and gives the upper (.l) or lower (.r) half. */
 #define PAIR ((uint64_t)b[l] << 32 | a[l])

@@ -19,9 +19,11 @@
 	PLAIN(type, T, N, EQ, ==) PLAIN(type, T, N, NE, !=) PLAIN(type, T, N, LT, <)  \
 	PLAIN(type, T, N, LE, <=) PLAIN(type, T, N, GT, >) PLAIN(type, T, N, GE, >=)
 
+/* clang-format off */
 PLAINS(U16, uint16_t, 16) PLAINS(S16, int16_t, 16)
 PLAINS(U32, uint32_t, 32) PLAINS(S32, int32_t, 32)
 PLAINS(U64, uint64_t, 64) PLAINS(S64, int64_t, 64)
+/* clang-format on */
 
 /* PTX's ne of floats is ordered: false when an operand is NaN, where C's != is true. */
 #define FLOATS(type, T, N)                                                    \

@@ -252,9 +252,11 @@ static __attribute__((used)) void never(void)
 	abort();
 }
 #define STUB(name) __asm__(".globl ibv_" #name "\n.set ibv_" #name ", never");
+/* clang-format off */
 STUB(get_device_guid) STUB(query_gid) STUB(query_pkey) STUB(get_async_event) STUB(ack_async_event) STUB(reg_mr) STUB(reg_mr_iova2)
 STUB(dereg_mr) STUB(create_comp_channel) STUB(destroy_comp_channel) STUB(get_cq_event) STUB(ack_cq_events) STUB(modify_qp)
 STUB(query_qp) STUB(create_ah) STUB(destroy_ah) STUB(wc_status_str) STUB(event_type_str) STUB(port_state_str)
+/* clang-format on */
 
 #else
 extern int fake_verbs_fail_at;
