@@ -43,7 +43,7 @@ class Paths(unittest.TestCase):
         self.ninja("-n", "check", "install")
 
     def test_builds_a_library_and_a_second_run_builds_nothing(self):
-        targets = [f"out {ODD}/libdriver.a", f"out {ODD}/headers/driver/driver.h.ok", f"out {ODD}/man/man3.ok"]
+        targets = [f"out {ODD}/libdriver.a", f"out {ODD}/headers/include/driver/driver.h.ok", f"out {ODD}/man/man3.ok"]
         self.ninja(*targets)
         self.assertIn("no work to do", self.ninja(*targets))
 

@@ -1,7 +1,7 @@
 /* fuzz_ptx.c — libFuzzer target: any bytes are parsed or refused; a parsed module is printed, and
  * parsing this text must give an equal module.
  *
- *     clang -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -I. tests/fuzz/fuzz_ptx.c ptx/[a-m]*.c ptx/[o-z]*.c \
+ *     clang -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -I. -Iinclude tests/fuzz/fuzz_ptx.c ptx/[a-m]*.c ptx/[o-z]*.c \
  *           ptx/ptx_names.c core/array.c core/error.c -o fuzz_ptx
  *     ./fuzz_ptx -dict=tests/fuzz/ptx.dict -max_len=4096 new/ tests/fuzz/corpus/ptx */
 #include <stdint.h>

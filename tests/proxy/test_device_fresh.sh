@@ -4,7 +4,7 @@ set -eu
 build=$(cd "${GPULOAD_BUILD:-build}" && pwd)
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-if ! "$build/gpuload" compile tests/proxy/device.cu -I . -o "$out/device.ptx" 2>"$out/log"; then
+if ! "$build/gpuload" compile tests/proxy/device.cu -I . -I include -o "$out/device.ptx" 2>"$out/log"; then
 	cat "$out/log"
 	grep -q 'no libnvrtc\|NVRTC' "$out/log" && exit 77
 	exit 1
