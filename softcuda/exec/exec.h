@@ -90,7 +90,8 @@ typedef struct gpul_exec_kernel_info {
 
 /** Decode every function of a module and give its variables addresses.
  *
- * An instruction that is not interpreted does not fail the call: gpul_exec_kernel_refusal() reports the kernels that reach it.
+ * An instruction that is not interpreted does not fail the call: gpul_exec_kernel_refusal() reports the kernels that reach it by
+ * calls of functions by name.  Other kernels fail when they execute it (GPUL_EXEC_ILLEGAL_INSTRUCTION).
  *
  * @memory     borrowed; the module's .global and .const variables are added to this table
  * @module     owned by the program from now on, also on failure
@@ -108,8 +109,8 @@ const gpul_exec_kernel *gpul_exec_kernel_at(const gpul_exec_program *p, size_t i
 const gpul_exec_kernel *gpul_exec_find_kernel(const gpul_exec_program *p, const char *name);
 size_t gpul_exec_kernel_index(const gpul_exec_program *p, const gpul_exec_kernel *k);  /* for gpul_exec_kernel_at */
 const gpul_exec_kernel_info *gpul_exec_kernel_info_of(const gpul_exec_kernel *k);
-/** Why a kernel cannot run: it reaches an instruction that is not interpreted, by calls or through a function whose
- * address the module takes and whose parameters match an indirect call.  NULL: the kernel can run.
+/** Why a kernel cannot run: it reaches an instruction that is not interpreted, by calls of functions by name.  NULL: the kernel can
+ * run, and fails only if it executes such an instruction in a function that it calls through a pointer.
  * "kernel.ptx:12: tcgen05.wait::ld.sync.aligned: tcgen05 is not interpreted; kernel gemm reaches it"; belongs to the program. */
 const char *gpul_exec_kernel_refusal(const gpul_exec_kernel *k);
 /** Address and size of a module-scope variable; false: no variable has that name. */

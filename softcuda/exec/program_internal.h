@@ -53,8 +53,8 @@ struct vector_regs { unsigned n; opref at[4]; };  /* one register, or the elemen
 struct func_code {
 	const gpul_ptx_func *ptx;
 	struct gpul_exec_program *program;
-	struct insn *insns;          /* NULL: no body, or refused */
-	const char *refusal;         /* why the function cannot be executed; NULL: it can (decode/decode_reach.c) */
+	struct insn *insns;          /* NULL: no body */
+	const char *refusal;         /* why a kernel cannot call the function by name; NULL: it can (decode/decode_reach.c) */
 	uint32_t n_insns;
 	struct observed_insn *observed;  /* one for each of insns; NULL: there are no observers */
 	uint32_t *reg_offset;        /* in the frame, by flat register number; UINT32_MAX: not used; NULL: there are no observers */

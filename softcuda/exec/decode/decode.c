@@ -2,6 +2,7 @@
 #include "softcuda/exec/decode/decode_internal.h"
 #include "softcuda/exec/warp/observe_internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* ---- arithmetic: selection gives the operation, operands become references --------------------------- */
@@ -142,13 +143,50 @@ static bool defines_first_operand(unsigned opcode)
 	return row->defines || (!row->decode && !row->op);
 }
 
+static gpul_status refuse_function(struct gpul_exec_program *p, struct func_code *code, const char *why, gpul_error *err)
+{
+	char *copy = gpul_program_alloc(p, strlen(why) + 1, err);
+
+	if (!copy)
+		return GPUL_ENOMEM;
+	code->refusal = strcpy(copy, why);
+	return GPUL_OK;
+}
+
+/* The instruction cannot be decoded.  If it is only not interpreted, replace what was emitted for it by an instruction that ends the
+ * kernel with the reason.  That is executed only in a function that is called through a pointer: gpul_spread_refusals() refuses
+ * the kernels that call the function by its name. */
+static bool emit_refused(struct decoder *d, uint32_t start, uint32_t n_patches)
+{
+	const int place_bytes = snprintf(NULL, 0, "%s:%u: ", d->p->file_name, d->in->line);
+	struct insn made = { 0 };
+	gpul_error why = *d->err;
+	char *text;
+
+	if (why.status != GPUL_EUNSUPPORTED)
+		return false;
+	*d->err = (gpul_error){ 0 };
+	text = gpul_program_alloc(d->p, sizeof why.text, d->err);
+	if (!text || (!d->code->refusal && refuse_function(d->p, d->code, why.text, d->err)))
+		return false;
+	made.object = strcpy(text, why.text + ((size_t)place_bytes < strlen(why.text) ? place_bytes : 0));
+	d->n = start;
+	d->n_patches = n_patches;
+	return gpul_emit(d, OP_REFUSED, &made);
+}
+
 static bool decode_unguarded(struct decoder *d)
 {
 	const struct decoder_row *row = &decoders[d->in->opcode];
+	const uint32_t start = d->n, n_patches = d->n_patches;
 
 	if (row->op)
 		return gpul_emit(d, row->op, NULL);
-	return row->decode ? row->decode(d) : decode_alu(d);
+	if (d->in->n_operands > MAX_OPERANDS)
+		gpul_decode_fail(d, GPUL_EUNSUPPORTED, "%u operands are given; at most %d are supported", d->in->n_operands, MAX_OPERANDS);
+	else if (row->decode ? row->decode(d) : decode_alu(d))
+		return true;
+	return emit_refused(d, start, n_patches);
 }
 
 /* Decode a guarded instruction (@p): emit a branch around it, or OP_GUARD, which runs it for lanes with a true p. */
@@ -160,7 +198,7 @@ static bool decode_guarded(struct decoder *d)
 	const bool skips = decoders[d->in->opcode].skips;
 
 	if (bytes)
-		return gpul_decode_fail(d, GPUL_EFORMAT, "the guard is not a predicate");
+		return gpul_decode_fail(d, GPUL_EFORMAT, "the guard is not a predicate") || emit_refused(d, start, d->n_patches);
 	if (skips && !gpul_emit(d, d->in->guard_negated ? OP_BRA_IF : OP_BRA_IFNOT, &branch))
 		return false;
 	if (!decode_unguarded(d))
@@ -191,9 +229,6 @@ static bool decode_inst(struct decoder *d, uint32_t row)
 	d->n_pending = 0;
 	for (unsigned k = 0; k < d->n_temps; k++)
 		d->temps[k].used = false;
-	if (d->in->n_operands > MAX_OPERANDS)
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "%u operands are given; at most %d are supported",
-					d->in->n_operands, MAX_OPERANDS);
 	if (d->in->guard == GPUL_PTX_NONE || d->in->opcode == GPUL_PTX_BRA)
 		return decode_unguarded(d);
 	return decode_guarded(d);
@@ -329,17 +364,6 @@ done:
 	return st;
 }
 
-static gpul_status refuse_function(struct gpul_exec_program *p, struct func_code *code,
-				   const char *why, gpul_error *err)
-{
-	char *copy = gpul_program_alloc(p, strlen(why) + 1, err);
-
-	if (!copy)
-		return GPUL_ENOMEM;
-	code->refusal = strcpy(copy, why);
-	return GPUL_OK;
-}
-
 gpul_status gpul_decode_function(struct gpul_exec_program *p, struct func_code *code,
 				 gpul_error *err)
 {
@@ -347,9 +371,7 @@ gpul_status gpul_decode_function(struct gpul_exec_program *p, struct func_code *
 	struct decoder d = {
 		.p = p, .code = code, .m = p->module, .f = code->ptx, .err = &why
 	};
-	gpul_status st = decode_into(&d);
+	const gpul_status st = decode_into(&d);
 
-	if (st == GPUL_EUNSUPPORTED)
-		return refuse_function(p, code, why.text, err);
 	return st ? gpul_fail(err, st, why.native, "%s", why.text) : GPUL_OK;
 }

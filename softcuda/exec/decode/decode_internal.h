@@ -150,14 +150,14 @@ decode_fn gpul_decode_wgmma, gpul_decode_tensor_copy, gpul_decode_tensormap;
 decode_fn gpul_decode_cp, gpul_decode_mbarrier, gpul_decode_mapa, gpul_decode_getctarank;
 
 /* decode.c: decode a function, after the layout of all variables. An instruction that is not interpreted is not an error:
- * code->refusal receives the reason. */
+ * code->refusal receives the reason, and the instruction becomes OP_REFUSED. */
 gpul_status gpul_decode_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err);
 
 /* decode_registers.c: set d->reg_offset of registers that share places.  Called before the instructions are decoded.  defines: true if an instruction
  * of this opcode without a guard writes its first operand, a register or list of registers, in every active lane. */
 void gpul_share_registers(struct decoder *d, bool (*defines)(unsigned opcode));
 
-/* decode_reach.c: mark the functions that reach a refused function, directly or through a pointer, as refused. */
+/* decode_reach.c: mark the functions that call a refused function by name as refused. */
 gpul_status gpul_spread_refusals(struct gpul_exec_program *p, gpul_error *err);
 
 /* decode_memory.c: emit complete_tx of this number of bytes, for the mbarrier operand of st.async and others. */

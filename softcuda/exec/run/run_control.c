@@ -2,6 +2,7 @@
 #include "softcuda/exec/run/run_internal.h"
 
 #include "core/clock.h"
+#include "softcuda/exec/shown_name_internal.h"
 
 HANDLER(GUARD)
 {
@@ -131,6 +132,17 @@ HANDLER(TRAP)
 {
 	return gpul_fault_text(state_of(w), i, GPUL_EXEC_TRAP, first_lane(w->mask), "%s",
 			       i->n ? "brkpt: no debugger is attached" : "trap executed");
+}
+
+/* An instruction that is not interpreted, in a function that was called through a pointer (decode/decode_reach.c). */
+HANDLER(REFUSED)
+{
+	struct warp_state *s = state_of(w);
+	char name[64];
+
+	return gpul_fault_text(s, i, GPUL_EXEC_ILLEGAL_INSTRUCTION, first_lane(w->mask),
+			       "%s, in %s, which is called through a pointer; run this on a GPU, or avoid the call", (const char *)i->object,
+			       gpul_shown_name(gpul_ptx_name(s->frame->code->program->module, s->frame->code->ptx->name), name, sizeof name));
 }
 
 /* Only one sleep of a warp's lanes is timed at a time; others, and short ones, only end the turn.  PTX allows any duration from 0

@@ -1,18 +1,19 @@
-/* test_reach.c — an instruction that is not interpreted refuses the kernels that reach it, and
- * no others. */
+/* test_reach.c — an instruction that is not interpreted refuses the kernels that call its function by name, and no others; a call
+ * through a pointer fails when the instruction is executed. */
 #include "tests/softcuda/exec/engine_rig.h"
 
 #include <cmocka.h>
 
 /* TCGEN05 is not interpreted; line 4 of every text. */
 #define TCGEN05 ".func (.param .b32 r) wide(.param .b64 x) { tcgen05.wait::ld.sync.aligned; ret; }\n"
-#define PROTOTYPES                                                                             \
-	".func (.param .b32 r) same(.param .b64 x) { ret; }\n"                                 \
-	".func (.param .b32 r) narrow(.param .b32 x) { ret; }\n"
-/* Calls the function at address f, whose parameter has `bits` bits. */
-#define CALL_POINTER(f, bits)                                                                  \
-	"{ .reg .b64 f; .param .b32 r; .param .b" bits " x; " f                                \
-	" p: .callprototype (.param .b32 _) _ (.param .b" bits " _); call (r), f, (x), p; }"
+/* Calls table[x]: same returns, wide executes an instruction that is not interpreted. */
+#define TABLE                                                                                                  \
+	".func (.param .b32 r) same(.param .b64 x) { st.param.b32 [r], 5; ret; }\n"                            \
+	".func caller(.param .b64 x) { .param .b32 r; call (r), wide, (x); ret; }\n"                           \
+	".global .b64 table[3] = { same, wide, caller };\n"
+#define LOAD_POINTER                                                                                           \
+	"{ .reg .b64 f, a; .reg .b32 u; .param .b32 r; .param .b64 x; st.param.b64 [x], 0; mad.lo.u64 a, %x, 8, table; " \
+	"ld.global.b64 f, [a]; "
 
 static void expect(const char *text, const char *kernel, const char *refusal)
 {
@@ -48,37 +49,61 @@ static void a_kernel_is_refused_for_what_its_calls_reach(void **state)
 	rig_close(r);
 }
 
-static void a_pointer_reaches_functions_of_its_prototype(void **state)
+static void a_call_through_a_pointer_fails_when_the_instruction_is_executed(void **state)
 {
+	static const char text[] = PTX_HEADER TCGEN05 TABLE KERNEL_OUT("k") LOAD_POINTER
+		"p: .callprototype (.param .b32 _) _ (.param .b64 _); call (r), f, (x), p; ld.param.b32 u, [r]; st.global.u32 [%mine], u; } ret; }\n";
+	struct rig *r = rig_open(text);
+	uint32_t *out = rig_memory(r, 4);
+
 	(void)state;
-	expect(PTX_HEADER TCGEN05 PROTOTYPES KERNEL_OUT("k")
-		       CALL_POINTER("mov.b64 f, wide;", "64") " ret; }\n",
-	       "k", refusal_of_k);
-	expect(PTX_HEADER TCGEN05 PROTOTYPES
-	       ".global .b64 table[2] = { same, wide };\n" KERNEL_OUT("k")
-		       CALL_POINTER("ld.global.b64 f, [table];", "64") " ret; }\n",
-	       "k", refusal_of_k);
-	expect(PTX_HEADER TCGEN05 PROTOTYPES
-	       ".global .b64 table[2] = { narrow, wide };\n" KERNEL_OUT("k")
-		       CALL_POINTER("ld.global.b64 f, [table];", "32") " ret; }\n",
-	       "k", NULL);
-	/* The address of wide is never taken. */
-	expect(PTX_HEADER TCGEN05 PROTOTYPES KERNEL_OUT("k")
-		       CALL_POINTER("mov.b64 f, same;", "64") " ret; }\n",
-	       "k", NULL);
+	expect(text, "k", NULL);
+	rig_expect_ok(r, "k", 1, 1, out, 0);
+	assert_int_equal(*out, 5);
+	assert_int_equal(rig_run(r, "k", 1, 1, out, 1), GPUL_EXEC_ILLEGAL_INSTRUCTION);
+	assert_string_equal(r->fault.text, "test.ptx:4: tcgen05.wait::ld.sync.aligned: tcgen05 is not interpreted, in wide, which is called through a "
+					   "pointer; run this on a GPU, or avoid the call; k, block 0, thread 0");
+	rig_close(r);
 }
 
-static void calltargets_limit_what_a_pointer_reaches(void **state)
+/* The call of `wide` by its name is in a function that is called through a pointer. */
+static void so_does_a_call_by_name_behind_the_pointer(void **state)
 {
-#define CALL_TARGETS(list)                                                                     \
-	"{ .reg .b64 f; .param .b32 r; .param .b64 x; mov.b64 f, same; t: .calltargets " list  \
-	"; call (r), f, (x), t; } ret; }\n"
+	struct rig *r = rig_open(PTX_HEADER TCGEN05 TABLE KERNEL_OUT("k") LOAD_POINTER
+				 "p: .callprototype _ (.param .b64 _); call f, (x), p; } ret; }\n");
+
 	(void)state;
-	expect(PTX_HEADER TCGEN05 PROTOTYPES ".global .b64 taken = wide;\n" KERNEL_OUT("k")
-		       CALL_TARGETS("same"),
-	       "k", NULL);
-	expect(PTX_HEADER TCGEN05 PROTOTYPES KERNEL_OUT("k") CALL_TARGETS("same, wide"), "k",
-	       refusal_of_k);
+	assert_int_equal(rig_run(r, "k", 1, 64, rig_memory(r, 4), 2), GPUL_EXEC_ILLEGAL_INSTRUCTION);
+	assert_non_null(strstr(r->fault.text, "tcgen05 is not interpreted, in wide"));
+	rig_close(r);
+}
+
+static void calltargets_are_pointers_too(void **state)
+{
+	struct rig *r = rig_open(PTX_HEADER TCGEN05 TABLE KERNEL_OUT("k") LOAD_POINTER
+				 "t: .calltargets same, wide; call (r), f, (x), t; } ret; }\n");
+
+	(void)state;
+	rig_expect_ok(r, "k", 1, 1, rig_memory(r, 4), 0);
+	assert_int_equal(rig_run(r, "k", 1, 1, rig_memory(r, 4), 1), GPUL_EXEC_ILLEGAL_INSTRUCTION);
+	rig_close(r);
+}
+
+/* The guard still holds: only lanes with a true predicate execute the instruction; and the code behind it is decoded. */
+static void a_guarded_instruction_fails_if_its_guard_is_true(void **state)
+{
+	struct rig *r = rig_open(PTX_HEADER ".func f(.param .b32 x) { .reg .pred p; .reg .b32 a; ld.param.b32 a, [x]; setp.eq.u32 p, a, 1;\n"
+					    "@p tcgen05.wait::ld.sync.aligned; @!p bra out; @p tcgen05.wait::ld.sync.aligned; out: ret; }\n"
+					    ".global .b64 table[1] = { f };\n" KERNEL_OUT("k")
+				 "{ .reg .b64 f; .param .b32 x; st.param.b32 [x], %x; ld.global.b64 f, [table]; "
+				 "p: .callprototype _ (.param .b32 _); call f, (x), p; st.global.u32 [%mine], 9; } ret; }\n");
+	uint32_t *out = rig_memory(r, 4);
+
+	(void)state;
+	rig_expect_ok(r, "k", 1, 1, out, 0);
+	assert_int_equal(*out, 9);
+	assert_int_equal(rig_run(r, "k", 1, 1, out, 1), GPUL_EXEC_ILLEGAL_INSTRUCTION);
+	rig_close(r);
 }
 
 /* cp.async.bulk with .ignore_oob (PTX 9.2) has two more operands. */
@@ -115,8 +140,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_kernel_is_refused_for_what_its_calls_reach),
-		cmocka_unit_test(a_pointer_reaches_functions_of_its_prototype),
-		cmocka_unit_test(calltargets_limit_what_a_pointer_reaches),
+		cmocka_unit_test(a_call_through_a_pointer_fails_when_the_instruction_is_executed),
+		cmocka_unit_test(so_does_a_call_by_name_behind_the_pointer),
+		cmocka_unit_test(calltargets_are_pointers_too),
+		cmocka_unit_test(a_guarded_instruction_fails_if_its_guard_is_true),
 		cmocka_unit_test(an_unknown_modifier_refuses_only_its_kernel),
 		cmocka_unit_test(a_refused_kernel_cannot_be_launched),
 	};
