@@ -22,7 +22,6 @@ REASONS = [(re.compile(pattern), key, text) for pattern, key, text in (
     ("cuGL|cuWGL|cuEGL|cuVDPAU|EGLSync|cuGraphics", "GRAPHICS", "graphics APIs"),
     ("cuGraph|GraphMem|Capture|cuUserObject", "GRAPHS", "this part of CUDA graphs"),
     ("cuTensorMap", "TENSOR_MAPS", "tensor maps of sm_100"),
-    ("cuMulticast", "MULTICAST", "multicast objects"),
     ("cuTex|cuSurf|cuArray|cuMipmapped|TexRef|SurfRef|Texture|Memcpy[ADH]to[ADH](Async)?(_v2)?(_|$)(?<!DtoH)(?<!HtoD)(?<!DtoD)|ArrayAsync",
      "TEXTURES", "CUDA arrays, textures and surfaces"),
     ("MemAllocManaged|MemAdvise|Prefetch|Discard|MemRange|AttachMem|GetManaged", "MANAGED", "managed memory"),

@@ -121,7 +121,8 @@ extern "C" {
 	X(CHANNEL_DATA_TYPE, "channel_data_type") X(CHANNEL_ORDER, "channel_order") \
 	X(V1, "v1") X(P, "p") X(ZERO, "zero") X(TRAP, "trap") X(PACK, "pack") \
 	X(NaN, "NaN") \
-	X(LEVEL__EVICTION_PRIORITY, "level::eviction_priority") X(OOB, "oob")
+	X(LEVEL__EVICTION_PRIORITY, "level::eviction_priority") X(OOB, "oob") \
+	X(LD_REDUCE, "ld_reduce") X(ST, "st") X(ACC__F32, "acc::f32") X(ACC__F16, "acc::f16")
 
 /* Special registers, without the '%': PTX ISA 9.0, chapter 10.  TID is the whole vector, as in mov.v4.u32 v, %tid; its
  * .w is always 0. */

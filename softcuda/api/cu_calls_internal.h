@@ -340,6 +340,12 @@
 	CALL(cuModuleLoadDataEx, 2010, cuModuleLoadDataEx) \
 	CALL(cuModuleLoadFatBinary, 2000, cuModuleLoadFatBinary) \
 	CALL(cuModuleUnload, 2000, cuModuleUnload) \
+	CALL(cuMulticastAddDevice, 12010, cuMulticastAddDevice) \
+	CALL(cuMulticastBindAddr, 12010, cuMulticastBindAddr) \
+	CALL(cuMulticastBindMem, 12010, cuMulticastBindMem) \
+	CALL(cuMulticastCreate, 12010, cuMulticastCreate) \
+	CALL(cuMulticastGetGranularity, 12010, cuMulticastGetGranularity) \
+	CALL(cuMulticastUnbind, 12010, cuMulticastUnbind) \
 	CALL(cuOccupancyAvailableDynamicSMemPerBlock, 10020, \
 	     cuOccupancyAvailableDynamicSMemPerBlock) \
 	CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050, \

@@ -16,7 +16,6 @@
 	REASON(GREEN_CONTEXTS, "green contexts") \
 	REASON(HARDWARE, "a property of hardware that a CPU does not have") \
 	REASON(LOGS, "the log of NVIDIA's driver; set GPULOAD_LOG=info") \
-	REASON(MULTICAST, "multicast objects") \
 	REASON(MULTI_DEVICE, "launches on several devices") \
 	REASON(NOTIFICATIONS, "notifications of the driver") \
 	REASON(OLD_ADDRESSES, "the interface of CUDA 3.1, with 32-bit addresses and sizes") \
@@ -155,12 +154,6 @@
 	CALL(cuMemsetD32, 2000, cuMemsetD32, OLD_ADDRESSES) \
 	CALL(cuMemsetD8, 2000, cuMemsetD8, OLD_ADDRESSES) \
 	CALL(cuModuleGetGlobal, 2000, cuModuleGetGlobal, OLD_ADDRESSES) \
-	CALL(cuMulticastAddDevice, 12010, cuMulticastAddDevice, MULTICAST) \
-	CALL(cuMulticastBindAddr, 12010, cuMulticastBindAddr, MULTICAST) \
-	CALL(cuMulticastBindMem, 12010, cuMulticastBindMem, MULTICAST) \
-	CALL(cuMulticastCreate, 12010, cuMulticastCreate, MULTICAST) \
-	CALL(cuMulticastGetGranularity, 12010, cuMulticastGetGranularity, MULTICAST) \
-	CALL(cuMulticastUnbind, 12010, cuMulticastUnbind, MULTICAST) \
 	CALL(cuParamSetTexRef, 2000, cuParamSetTexRef, TEXTURES) \
 	CALL(cuProfilerInitialize, 4000, cuProfilerInitialize, PROFILER) \
 	PTDS(cuSignalExternalSemaphoresAsync, 10000, cuSignalExternalSemaphoresAsync, cuSignalExternalSemaphoresAsync_ptsz, EXTERNAL) \

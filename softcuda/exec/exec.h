@@ -23,7 +23,24 @@ enum {
 	GPUL_EXEC_MEM_READ_ONLY = 1,  /* a store is a fault, for every device */
 	GPUL_EXEC_MEM_CONSTANT = 4,   /* a variable in .const; a store by its global address is valid, as on a GPU */
 	GPUL_EXEC_MEM_CONDITION = 2,  /* the value of a conditional node: cudaGraphSetConditional's handle is its address */
+	GPUL_EXEC_MEM_MULTICAST = 8,  /* only stores and multimem instructions access it: the copies of range.team */
 	GPUL_EXEC_MAX_DEVICES = 16,
+};
+
+/* The memory behind a multicast address: a copy of the same bytes for each device of a team. */
+typedef struct gpul_exec_copies {
+	uint64_t begin, end;      /* offsets in the multicast object for which at[] holds */
+	unsigned n;               /* devices of the team */
+	uint8_t *at[GPUL_EXEC_MAX_DEVICES];  /* in the team's order: where offset `begin` is in the copy of each device */
+	const _Atomic uint64_t *changes;     /* the copies are valid while *changes == seen */
+	uint64_t seen;
+} gpul_exec_copies;
+
+typedef struct gpul_exec_team gpul_exec_team;
+struct gpul_exec_team {
+	/* Find the copies of the byte at this offset.  false: a device has no memory there; why has the reason.  Called by workers, for
+	 * addresses of ranges in the table. */
+	bool (*find_copies)(gpul_exec_team *team, uint64_t offset, gpul_exec_copies *out, char *why, size_t why_bytes);
 };
 
 typedef struct gpul_exec_range {
@@ -35,6 +52,7 @@ typedef struct gpul_exec_range {
 	uint32_t denied;          /* devices that may neither read nor write */
 	uint32_t unwritable;      /* devices that may only read */
 	const char *remedy;       /* static string: the CUDA call that grants access, for fault messages; NULL: none */
+	gpul_exec_team *team;     /* borrowed; GPUL_EXEC_MEM_MULTICAST: the devices whose memory it is */
 	void *owner;              /* for the caller's use; the interpreter does not read it */
 	char label[48];           /* for fault messages: "cuMemAlloc", "global counter", "device heap" */
 } gpul_exec_range;

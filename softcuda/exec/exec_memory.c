@@ -1,5 +1,6 @@
 /* exec_memory.c — the table of ranges that kernels may access, protected by a lock; it is read much more often than changed. */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -266,12 +267,12 @@ static bool find_span(const gpul_exec_memory *m, uint64_t at, uint64_t bytes, un
 	struct range_place place;
 	const gpul_exec_range *r = gpul_ranges_find(&m->table, at, &place);
 
-	if (!r || at >= mapped_end(r) || r->denied & bit)
+	if (!r || at >= mapped_end(r) || r->denied & bit || r->flags & GPUL_EXEC_MEM_MULTICAST)
 		return false;
 	*out = (struct range_slot){ r->base, mapped_end(r), is_read_only(r, bit) };
 	while (bytes > out->end - at) {
 		r = gpul_ranges_next(&m->table, &place);
-		if (!r || r->base != out->end || r->denied & bit ||
+		if (!r || r->base != out->end || r->denied & bit || r->flags & GPUL_EXEC_MEM_MULTICAST ||
 		    is_read_only(r, bit) != out->read_only)
 			return false;
 		out->end = mapped_end(r);
@@ -285,6 +286,7 @@ void gpul_range_cache_refresh(struct range_cache *c)
 
 	if (c->seen != now) {
 		memset(c->slot, 0, sizeof c->slot);
+		memset(c->copies, 0, sizeof c->copies);
 		c->seen = now;
 	}
 }
@@ -304,4 +306,32 @@ bool gpul_range_lookup(struct range_cache *c, unsigned slot, uint64_t at, uint64
 		return false;
 	c->slot[slot % RANGE_SLOTS] = span;
 	return true;
+}
+
+/* ---- multicast addresses ------------------------------------------------------------------- */
+
+const struct copies_slot *gpul_copies_lookup(struct range_cache *c, unsigned slot, uint64_t at, unsigned bytes, bool write, char *why,
+					     size_t why_bytes)
+{
+	struct copies_slot *k = &c->copies[slot % COPIES_SLOTS];
+	const uint32_t bit = 1u << c->device;
+	gpul_exec_range r;
+
+	gpul_range_cache_refresh(c);  /* before the search: a later change invalidates the new slot again */
+	*k = (struct copies_slot){ 0 };
+	if (!gpul_exec_memory_find(c->memory, at, &r) || !r.team)
+		snprintf(why, why_bytes, "is not an address of a multicast object");
+	else if (r.denied & bit || (write && is_read_only(&r, bit)))
+		snprintf(why, why_bytes, "is an address of a multicast object that device %u may not %s: see cuMemSetAccess", c->device,
+			 r.denied & bit ? "access" : "write");
+	else if (bytes > r.bytes - (at - r.base))
+		snprintf(why, why_bytes, "crosses the end of a multicast object of %llu bytes", (unsigned long long)r.bytes);
+	else if (r.team->find_copies(r.team, at - r.base, &k->copies, why, why_bytes))
+		*k = (struct copies_slot){ r.base + k->copies.begin, r.base + k->copies.end, is_read_only(&r, bit), k->copies };
+	if (bytes <= k->end - at && k->end)
+		return k;
+	if (k->end)
+		snprintf(why, why_bytes, "crosses the end of memory that is bound to a multicast object");
+	k->end = 0;
+	return NULL;
 }

@@ -12,11 +12,17 @@
 
 /* A power of two.  Instructions whose rows differ by a multiple of it share a slot, and evict each other's range if they
  * access different buffers; so it is larger than the number of rows of most loops. */
-enum { RANGE_SLOTS = 512 };
+enum { RANGE_SLOTS = 512, COPIES_SLOTS = 4 };
 
 struct range_slot {
 	uint64_t base, end;     /* [base, end); both 0: empty */
 	bool read_only;
+};
+
+struct copies_slot {
+	uint64_t base, end;     /* [base, end): multicast addresses whose copies begin at copies.at[]; end 0: empty */
+	bool read_only;
+	gpul_exec_copies copies;
 };
 
 struct range_cache {
@@ -25,6 +31,7 @@ struct range_cache {
 	const _Atomic uint64_t *generation;
 	uint64_t seen;          /* the table's generation when the slots were filled */
 	struct range_slot slot[RANGE_SLOTS];
+	struct copies_slot copies[COPIES_SLOTS];
 };
 
 void gpul_range_cache_init(struct range_cache *c, const gpul_exec_memory *m, unsigned device);
@@ -47,6 +54,24 @@ static inline bool range_covers(struct range_cache *c, unsigned slot, uint64_t a
 	if (at >= k->base && at < k->end && bytes <= k->end - at && slot_is_valid(c, k, write))
 		return true;
 	return gpul_range_lookup(c, slot, at, bytes, write);
+}
+
+/* Search the table for a multicast address and fill the slot; NULL: it is none, the device has no right to it, or a device of the
+ * team has no memory there; why has the reason, a sentence without its subject. */
+const struct copies_slot *gpul_copies_lookup(struct range_cache *c, unsigned slot, uint64_t at, unsigned bytes, bool write, char *why,
+					     size_t why_bytes);
+
+/* The copies of [at, at + bytes). */
+static inline const struct copies_slot *copies_at(struct range_cache *c, unsigned slot, uint64_t at, unsigned bytes, bool write, char *why,
+						  size_t why_bytes)
+{
+	const struct copies_slot *k = &c->copies[slot % COPIES_SLOTS];
+
+	if (at >= k->base && at < k->end && bytes <= k->end - at && !(write && k->read_only) &&
+	    c->seen == atomic_load_explicit(c->generation, memory_order_relaxed) &&
+	    k->copies.seen == atomic_load_explicit(k->copies.changes, memory_order_acquire))
+		return k;
+	return gpul_copies_lookup(c, slot, at, bytes, write, why, why_bytes);
 }
 
 /* The last range that begins at or before address, for messages; false: no range begins there. */

@@ -49,7 +49,7 @@ static bool range_allows(const gpul_exec_range *range, bool write)
 	 * kernels read.  It is allowed for the constants of modules: kernels and copies write to those. */
 	if (write && range->flags & GPUL_EXEC_MEM_READ_ONLY)
 		return false;
-	return !m || soft_mapping_allows(m, write);
+	return !m || (!m->memory->multicast && soft_mapping_allows(m, write));
 }
 
 /* True: the CPU or some device may read (write) those parts that are memory of this driver. */
@@ -129,7 +129,10 @@ static void explain(const struct range_use *u, enum verdict v, const gpul_exec_r
 		snprintf(buf, buf_bytes, "is reserved by cuMemAddressReserve, but no memory is mapped there: call cuMemMap");
 		break;
 	case HAS_NO_RIGHT:
-		snprintf(buf, buf_bytes, "is not %s for the CPU or any device", u->write ? "writable" : "readable");
+		if (r->flags & GPUL_EXEC_MEM_MULTICAST)
+			snprintf(buf, buf_bytes, "is an address of a multicast object, which only multimem instructions access");
+		else
+			snprintf(buf, buf_bytes, "is not %s for the CPU or any device", u->write ? "writable" : "readable");
 		break;
 	default:
 		snprintf(buf, buf_bytes, "is not within an allocation");

@@ -4,7 +4,7 @@
  * replaces these pages by the pages of a memfd, at first without access (cu_vmm_access.c).
  *
  * Source: CUDA Driver API, Virtual Memory Management; errors of unusual calls as on driver 580.159. */
-#include "softcuda/api/vmm/cu_vmm_internal.h"
+#include "softcuda/api/vmm/cu_multicast_internal.h"
 
 #include <search.h>
 #include <stdio.h>
@@ -184,6 +184,10 @@ static CUresult enter_mapping(struct mapping *m)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	range.owner = m->handle;
 	snprintf(range.label, sizeof range.label, "cuMemMap");
+	if (m->memory->multicast) {
+		range.flags = GPUL_EXEC_MEM_MULTICAST;
+		range.team = &m->memory->multicast->team;
+	}
 	st = gpul_exec_memory_add(soft.memory, &range, &err);
 	if (!st)
 		return CUDA_SUCCESS;
@@ -204,8 +208,9 @@ static CUresult map_memory(struct reservation *in, uint64_t base, struct memory 
 	r = enter_mapping(m);
 	if (r)
 		goto free_m;
-	if (mmap((void *)(uintptr_t)base, memory->bytes, PROT_NONE, MAP_SHARED | MAP_FIXED,
-		 memory->fd, 0) == MAP_FAILED) {
+	/* Multicast addresses have no pages: an instruction accesses the copies. */
+	if (!memory->multicast && mmap((void *)(uintptr_t)base, memory->bytes, PROT_NONE, MAP_SHARED | MAP_FIXED,
+				       memory->fd, 0) == MAP_FAILED) {
 		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
 				"cuMemMap: mmap failed: is vm.max_map_count reached?");
 		goto leave_table;
@@ -255,6 +260,9 @@ EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
 			"multiple of 2 MiB, flags 0",
 			bytes, address, flags);
 	soft_lock();
+	memory = soft_memory_find(handle);
+	if (memory)
+		soft_multicast_wait(memory);
 	memory = soft_memory_find(handle);
 	if (!memory)
 		r = CUDA_ERROR_INVALID_VALUE;

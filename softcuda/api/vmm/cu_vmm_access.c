@@ -93,11 +93,12 @@ static CUresult set_rights(struct mapping *m, const CUmemAccessDesc *d, size_t n
 	void *pages = (void *)(uintptr_t)m->base;
 	size_t bytes = m->memory->bytes;
 	int before = page_protection(m), after;
+	const bool has_pages = !m->memory->multicast;
 
 	for (size_t i = 0; i < n; i++)
 		apply_descriptor(&wanted, &d[i]);
 	after = page_protection(&wanted);
-	if (after & ~before && mprotect(pages, bytes, before | after))
+	if (has_pages && after & ~before && mprotect(pages, bytes, before | after))
 		return soft_refuse(
 			CUDA_ERROR_INVALID_VALUE,
 			"cuMemSetAccess: mprotect failed: is the descriptor read-only?");
@@ -105,7 +106,8 @@ static CUresult set_rights(struct mapping *m, const CUmemAccessDesc *d, size_t n
 	gpul_exec_memory_set_rights(soft.memory, m->base, ~m->readers, ~m->writers);
 	if (before & ~after) {
 		soft_settle((uintptr_t)pages, bytes);  /* can release the lock, so another thread can free m */
-		mprotect(pages, bytes, after);
+		if (has_pages)
+			mprotect(pages, bytes, after);
 	}
 	return CUDA_SUCCESS;
 }

@@ -24,6 +24,8 @@ void soft_memory_unref(struct memory *m)
 	if (!m->imported && !is_host_memory(m))
 		soft.device[m->prop.location.id].allocated_bytes -= m->bytes;
 	close(m->fd);
+	if (m->multicast)
+		m->multicast_end(m->multicast);
 	soft_handle_free(m->handle);
 	free(m);
 }

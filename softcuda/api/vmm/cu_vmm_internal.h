@@ -7,6 +7,8 @@
  *     cuMemMap ───────────────> mapping: a range in the engine's table, PROT_NONE for the CPU
  *     cuMemSetAccess ─────────>   └ the access rights of each location (cu_vmm_access.c)
  *
+ *     cuMulticastCreate ──────> memory, too, with a team of devices (cu_multicast.c); it is mapped like other memory
+ *
  * None of these objects belongs to a context: they need no context, and work after a fault. */
 #ifndef GPULOAD_SOFTCUDA_API_VMM_CU_VMM_INTERNAL_H
 #define GPULOAD_SOFTCUDA_API_VMM_CU_VMM_INTERNAL_H
@@ -14,6 +16,8 @@
 #include "softcuda/api/base/cu_state_internal.h"
 
 enum { VMM_GRANULARITY = 2 << 20 };  /* for each kind of memory, as on NVIDIA's driver */
+
+struct multicast;
 
 /* Physical memory; freed with its last reference. */
 struct memory {
@@ -24,6 +28,8 @@ struct memory {
 	size_t bytes;
 	CUmemAllocationProp prop;    /* for imported memory, requestedHandleTypes is 0 */
 	bool imported;               /* true: the bytes are counted in the owner's process */
+	struct multicast *multicast; /* not NULL: a multicast object (cu_multicast_internal.h), whose fd has no memory; owned */
+	void (*multicast_end)(struct multicast *t);
 };
 
 struct reservation {
@@ -54,6 +60,11 @@ bool soft_numa_node_exists(int node);
 #define MEMORY_OF_POOL "pool"
 bool soft_memory_name(const char *kind, const CUmemLocation *location, size_t bytes, char *buf, size_t buf_bytes);
 CUresult soft_memory_parse_name(const char *kind, int fd, size_t *bytes, CUmemLocation *location);
+/* cu_multicast.c: give the program a handle of an object; takes t and fd, also on failure. */
+CUresult soft_multicast_adopt(struct multicast *t, int fd, CUmemAllocationHandleType type, CUmemGenericAllocationHandle *out);
+/* cu_multicast_team.c: for a multicast object, wait until all its devices were added, as cuMemMap and cuMulticastBind* do; the caller holds the lock, which is
+ * released meanwhile. */
+void soft_multicast_wait(struct memory *m);
 /* cu_vmm.c; the caller holds the lock. */
 struct mapping *soft_mapping_at(uint64_t address);           /* NULL: none */
 bool soft_is_reserved(uint64_t address);                     /* by cuMemAddressReserve */

@@ -2,7 +2,7 @@
  *
  * The importer checks that the descriptor is a memfd, that its size is the size in its
  * name (cu_vmm_name.c), and that seals prevent any change of that size. */
-#include "softcuda/api/vmm/cu_vmm_internal.h"
+#include "softcuda/api/vmm/cu_multicast_internal.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -62,6 +62,21 @@ free_m:
 	return r;
 }
 
+static CUresult import_multicast(int fd, CUmemGenericAllocationHandle *out)
+{
+	struct multicast *t;
+	CUresult r = soft_team_open(fd, &t);
+	int own;
+
+	if (r)
+		return r;
+	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (own >= 0)
+		return soft_multicast_adopt(t, own, CU_MEM_HANDLE_TYPE_NONE, out);
+	soft_team_free(t);
+	return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "import: no file descriptor is left (ulimit -n)");
+}
+
 EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out,
 					       void *os_handle, CUmemAllocationHandleType type)
 {
@@ -77,7 +92,8 @@ EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
 				   "import: handle type %d is not supported: use a file descriptor (1)",
 				   (int)type);
-	return import_fd((int)(intptr_t)os_handle, out);
+	return soft_is_team_file((int)(intptr_t)os_handle) ? import_multicast((int)(intptr_t)os_handle, out)
+							   : import_fd((int)(intptr_t)os_handle, out);
 }
 
 EXPORT CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle,

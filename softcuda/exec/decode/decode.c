@@ -83,6 +83,7 @@ static const struct decoder_row {
 	[GPUL_PTX_ST] = { .decode = gpul_decode_st },
 	[GPUL_PTX_ATOM] = { .decode = gpul_decode_atomic, .defines = true },
 	[GPUL_PTX_RED] = { .decode = gpul_decode_atomic },
+	[GPUL_PTX_MULTIMEM] = { .decode = gpul_decode_multimem },
 	[GPUL_PTX_CVTA] = { .decode = gpul_decode_cvta, .defines = true },
 	[GPUL_PTX_ISSPACEP] = { .decode = gpul_decode_isspacep, .defines = true },
 	[GPUL_PTX_PREFETCH] = { .op = OP_PREFETCH },

@@ -2,6 +2,7 @@
  *
  *     decode.c           a function: the table from opcode to decoder, guards, branch targets
  *     decode_memory.c    ld st atom red cvta isspacep, mov of an address
+ *     decode_multimem.c  multimem
  *     decode_control.c   bra brx call trap bar fence
  *     decode_vector.c    mov.v2 mov.v4
  *     decode_stack.c     alloca stacksave stackrestore createpolicy
@@ -139,6 +140,7 @@ bool gpul_symbol_place(struct decoder *d, const gpul_ptx_operand *o, struct plac
 /* A decoder emits the operations of one instruction: d->in with d->operand. */
 typedef bool decode_fn(struct decoder *d);
 decode_fn gpul_decode_ld, gpul_decode_st, gpul_decode_atomic, gpul_decode_mov_symbol, gpul_decode_cvta, gpul_decode_isspacep;
+decode_fn gpul_decode_multimem;
 decode_fn gpul_decode_bra, gpul_decode_brx, gpul_decode_call, gpul_decode_barrier, gpul_decode_fence, gpul_decode_trap,
 	gpul_decode_nanosleep;
 decode_fn gpul_decode_shfl, gpul_decode_vote, gpul_decode_match, gpul_decode_redux, gpul_decode_elect, gpul_decode_activemask;
@@ -162,6 +164,13 @@ gpul_status gpul_spread_refusals(struct gpul_exec_program *p, gpul_error *err);
 
 /* decode_memory.c: emit complete_tx of this number of bytes, for the mbarrier operand of st.async and others. */
 bool gpul_decode_complete_bytes(struct decoder *d, const gpul_ptx_operand *mbarrier, unsigned bytes);
+/* decode_memory.c: the registers of an ld or st: one register, the elements of a vector, or the two halves of a .b128. */
+struct data {
+	opref refs[2 * MAX_VECTOR];
+	unsigned n, reg_bytes;       /* number of elements, and the width of their registers */
+	unsigned memory_bytes;       /* size of an element in memory */
+};
+bool gpul_read_data(struct decoder *d, const gpul_ptx_operand *o, unsigned type, struct data *out);
 /* decode_memory.c: the operation of atom, red or cp.reduce with this type; -1: there is none. */
 int gpul_atomic_op(const gpul_ptx_inst *in, unsigned type);
 /* decode_memory.c: ld or st is volatile, relaxed, acquire ... */

@@ -131,13 +131,6 @@ bool gpul_is_ordered(const gpul_ptx_inst *in)
 	       gpul_ptx_has_mod(in, GPUL_PTX_MOD_MMIO);
 }
 
-/* The registers of an ld or st: one register, the elements of a vector, or the two halves of a .b128. */
-struct data {
-	opref refs[2 * MAX_VECTOR];
-	unsigned n, reg_bytes;       /* number of elements, and the width of their registers */
-	unsigned memory_bytes;       /* size of an element in memory */
-};
-
 static bool add_data_element(struct decoder *d, const gpul_ptx_operand *o, unsigned element,
 			 unsigned type, struct data *out)
 {
@@ -164,8 +157,7 @@ static bool add_data_element(struct decoder *d, const gpul_ptx_operand *o, unsig
 	return true;
 }
 
-static bool read_data_operand(struct decoder *d, const gpul_ptx_operand *o, unsigned type,
-			 struct data *out)
+bool gpul_read_data(struct decoder *d, const gpul_ptx_operand *o, unsigned type, struct data *out)
 {
 	unsigned n = gpul_vector_mod(d->in);
 	bool list = o->kind == GPUL_PTX_OP_VECTOR;
@@ -211,7 +203,7 @@ bool gpul_decode_ld(struct decoder *d)
 	enum op op;
 	int kind;
 
-	if (!read_data_operand(d, &d->operand[0], type, &data) ||
+	if (!gpul_read_data(d, &d->operand[0], type, &data) ||
 	    !gpul_decode_address(d, &d->operand[1], space_mod(d->in), &made) || !set_data(d, &data, &made.d, &made.n))
 		return false;
 	kind = load_kind(data.memory_bytes,
@@ -248,7 +240,7 @@ bool gpul_decode_st(struct decoder *d)
 
 	if (has_mod(d, GPUL_PTX_MOD_BULK))
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "bulk stores are not interpreted");
-	if (!read_data_operand(d, &d->operand[1], type, &data) ||
+	if (!gpul_read_data(d, &d->operand[1], type, &data) ||
 	    !gpul_decode_address(d, &d->operand[0], space_mod(d->in), &made) || !set_data(d, &data, &made.b, &made.n))
 		return false;
 	kind = store_kind(data.memory_bytes, data.reg_bytes);

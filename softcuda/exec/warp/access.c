@@ -63,6 +63,8 @@ enum shape gpul_access_slow(struct warp_state *s, const struct insn *i, unsigned
 		uint64_t at = lane_address(s, i, l);
 
 		x->each[l] = at & (bytes - 1) ? 0 : host_address(s, i, l, at, bytes, write);
+		if (!x->each[l] && write && gpul_store_multicast(s, i, bytes, host_address, x))
+			return SHAPE_FAULT;  /* so that the handler returns x->stop, the next instruction */
 		if (!x->each[l]) {
 			x->stop = gpul_fault_access(s, i, l, at, bytes, write);
 			return SHAPE_FAULT;

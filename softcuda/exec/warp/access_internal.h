@@ -32,6 +32,11 @@ struct access {
 enum shape gpul_access_slow(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
 			    struct access *x);
 
+/* access_multicast.c: a store that gpul_access_slow() does not allow: if it is to multicast addresses, store the value of each active
+ * lane, also of lanes with other addresses, and set x->stop; false: nothing was done, or the store is a fault. */
+typedef uint64_t host_address_fn(struct warp_state *s, const struct insn *i, unsigned l, uint64_t at, unsigned bytes, bool write);
+bool gpul_store_multicast(struct warp_state *s, const struct insn *i, unsigned bytes, host_address_fn *host_address, struct access *x);
+
 /* Bit l of mask selects one of two values; both are evaluated, so that a loop over lanes needs no branch. */
 static inline uint64_t choose_by_bit(uint32_t mask, unsigned l, uint64_t on, uint64_t off)
 {

@@ -218,7 +218,9 @@ static void explain_right(const gpul_exec_range *r, unsigned device, bool write,
 {
 	bool denied = r->denied >> device & 1;
 
-	if (denied || (write && r->unwritable >> device & 1))
+	if (r->flags & GPUL_EXEC_MEM_MULTICAST)
+		snprintf(buf, size, "is an address of a multicast object, which only stores and multimem instructions access");
+	else if (denied || (write && r->unwritable >> device & 1))
 		snprintf(buf, size, "is in %s memory%s device %u %s%s%s", r->label,
 			 denied ? ", but" : " that", device,
 			 denied ? "has no access" : "may only read", r->remedy ? ": see " : "",

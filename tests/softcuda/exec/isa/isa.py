@@ -141,7 +141,6 @@ def refused(forms):
 # ---- the page ---------------------------------------------------------------------------------------------------------------
 
 REASONS = [
-    (r"multimem", "a multicast object joins the memories of several GPUs: `cuMulticastCreate` is refused, too"),
     (r"tex\.a?2dms", "multisampled textures: only OpenGL and Direct3D make them"),
     (r"tex\.2d.*f5;", "a depth is compared: no call of the driver makes a texture for it"),
 ]

@@ -1,0 +1,84 @@
+/* cu_multicast_internal.h — multicast objects: a team of devices, each with memory at the same offsets.
+ *
+ *     process 1                       the memfd of the object                      process 2
+ *     struct multicast ── mmap ──> devices, in the order of cuMulticastAddDevice <── mmap ── struct multicast
+ *       copies[]: mappings of        bindings: offset, device, and which descriptor    copies[]
+ *       the bound memory             of which process is the memory
+ *
+ * The memfd is what cuMemExportToShareableHandle exports.  A process maps the memory that another one has bound when a kernel first
+ * accesses it: it opens the memory by /proc/PID/fd, as cuIpcOpenMemHandle does. */
+#ifndef GPULOAD_SOFTCUDA_API_VMM_CU_MULTICAST_INTERNAL_H
+#define GPULOAD_SOFTCUDA_API_VMM_CU_MULTICAST_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "softcuda/api/vmm/cu_vmm_internal.h"
+
+enum { MOST_BINDINGS = 1024 };
+
+/* A process writes a row only between `taken` and `ready`, so that no lock is needed that a killed process would keep. */
+enum row_state { ROW_FREE, ROW_TAKEN, ROW_READY };
+
+struct shared_device {
+	_Atomic uint32_t state;
+	unsigned char uuid[16];
+};
+
+struct shared_binding {
+	_Atomic uint32_t state;
+	uint32_t device;             /* row of shared_team.device */
+	int32_t pid, fd;             /* the process that bound the memory, and its descriptor */
+	uint64_t inode;              /* of the memfd: it identifies the memory */
+	uint64_t offset;             /* in the multicast object */
+	uint64_t memory_offset, bytes;
+};
+
+struct shared_team {
+	uint32_t n_devices, unused;
+	uint64_t bytes;
+	_Atomic uint64_t changes;    /* of the bindings */
+	_Atomic uint32_t n_devices_added;
+	struct shared_device device[GPUL_EXEC_MAX_DEVICES];
+	struct shared_binding binding[MOST_BINDINGS];
+};
+
+struct copy {                    /* memory of a binding, mapped into this process */
+	struct copy *next;
+	uint32_t device;
+	uint64_t inode, offset, memory_offset, bytes;
+	uint8_t *at;
+	bool is_bound;               /* false: it was unbound, and is unmapped when no instruction uses it */
+};
+
+struct own_binding {             /* this process bound this memory, and holds a reference to it */
+	struct own_binding *next;
+	uint32_t row;
+	struct memory *memory;
+};
+
+struct multicast {
+	gpul_exec_team team;         /* first: the interpreter's pointer is the object's */
+	pthread_mutex_t lock;        /* for copies, failed and seen; taken after the driver's lock, or without it by a worker */
+	struct shared_team *shared;
+	struct copy *copies;
+	char failed[128];            /* why a binding could not be mapped; "": all are */
+	uint64_t seen;               /* shared->changes when the copies were mapped */
+	struct own_binding *own;     /* protected by the driver's lock */
+	bool is_shareable;           /* between processes: bound memory must be shareable, too */
+};
+
+/* cu_multicast_team.c.  On success *fd is the memfd, owned by the caller. */
+CUresult soft_team_create(const CUmulticastObjectProp *prop, struct multicast **out, int *fd);
+bool soft_is_team_file(int fd);
+CUresult soft_team_open(int fd, struct multicast **out);
+void soft_team_free(struct multicast *t);             /* also releases the memory that this process has bound */
+/* The row of a device; -1: it is not in the team. */
+int soft_team_device(const struct multicast *t, const struct device *d);
+bool soft_team_is_complete(const struct multicast *t);  /* all devices were added */
+/* Unmap copies that were unbound.  The caller holds the driver's lock, and no instruction accesses them: soft_settle(). */
+void soft_team_drop_copies(struct multicast *t);
+/* Bind and unbind; the caller holds the driver's lock. */
+CUresult soft_team_bind(struct multicast *t, uint32_t device, struct memory *memory, const struct shared_binding *wanted);
+CUresult soft_team_unbind(struct multicast *t, uint32_t device, uint64_t offset, uint64_t bytes);
+
+#endif

@@ -1,0 +1,52 @@
+/* multimem_internal.h — multimem.ld_reduce, .st and .red, decoded: a vector of elements, and how two elements become one.
+ *
+ *     ld_reduce   d = copy of device 0 · copy of device 1 · ...      [a] is a multicast address: at the same offset,
+ *     st          each copy = b                                      each device of the team has a copy
+ *     red         each copy = copy · b
+ *
+ * The order is that of the team: of the calls of cuMulticastAddDevice.  On a GPU the switch chooses it.  Each partial result has the
+ * type of the elements (PTX ISA 9.0, 9.7.9.14: the default), with .acc::f32 and .acc::f16 that type; it is then rounded once, to nearest
+ * even.  Subnormals are kept. */
+#ifndef GPULOAD_SOFTCUDA_EXEC_MULTIMEM_INTERNAL_H
+#define GPULOAD_SOFTCUDA_EXEC_MULTIMEM_INTERNAL_H
+
+#include "softcuda/exec/engine_internal.h"
+
+enum { MULTIMEM_BYTES = 16 };  /* the longest vector */
+
+/* X(name, type of an element in memory, the element that a and b become). */
+#define GPUL_MULTIMEM_INTEGER(X) \
+	X(ADD_32, uint32_t, a + b) X(ADD_64, uint64_t, a + b) \
+	X(MIN_U32, uint32_t, a < b ? a : b) X(MAX_U32, uint32_t, a > b ? a : b) \
+	X(MIN_S32, int32_t, a < b ? a : b) X(MAX_S32, int32_t, a > b ? a : b) \
+	X(MIN_U64, uint64_t, a < b ? a : b) X(MAX_U64, uint64_t, a > b ? a : b) \
+	X(MIN_S64, int64_t, a < b ? a : b) X(MAX_S64, int64_t, a > b ? a : b) \
+	X(AND_32, uint32_t, a & b) X(AND_64, uint64_t, a & b) X(OR_32, uint32_t, a | b) \
+	X(OR_64, uint64_t, a | b) X(XOR_32, uint32_t, a ^ b) X(XOR_64, uint64_t, a ^ b)
+#define GPUL_MULTIMEM_FLOAT(X) \
+	X(ADD_F32, uint32_t, add_f32(a, b)) X(ADD_F64, uint64_t, add_f64(a, b)) \
+	X(ADD_F16, uint16_t, half_op(a, b, sum_of_halves)) X(MIN_F16, uint16_t, half_op(a, b, min_f32)) \
+	X(MAX_F16, uint16_t, half_op(a, b, max_f32)) X(ADD_BF16, uint16_t, brain_op(a, b, sum_of_halves)) \
+	X(MIN_BF16, uint16_t, brain_op(a, b, min_f32)) X(MAX_BF16, uint16_t, brain_op(a, b, max_f32)) \
+	X(ADD_E4M3, uint8_t, small_op(a, b, sum_of_halves, &format_e4m3)) X(MIN_E4M3, uint8_t, small_op(a, b, min_f32, &format_e4m3)) \
+	X(MAX_E4M3, uint8_t, small_op(a, b, max_f32, &format_e4m3)) X(ADD_E5M2, uint8_t, small_op(a, b, sum_of_halves, &format_e5m2)) \
+	X(MIN_E5M2, uint8_t, small_op(a, b, min_f32, &format_e5m2)) X(MAX_E5M2, uint8_t, small_op(a, b, max_f32, &format_e5m2))
+#define GPUL_MULTIMEM_OPERATIONS(X) GPUL_MULTIMEM_INTEGER(X) GPUL_MULTIMEM_FLOAT(X)
+
+enum multimem_operation {
+#define X(name, type, result) MULTIMEM_##name,
+	GPUL_MULTIMEM_OPERATIONS(X)
+#undef X
+	MULTIMEM_NONE  /* st */
+};
+
+struct multimem {                /* insn->object */
+	struct insn address;         /* a, imm and flags */
+	opref data[8];               /* the registers */
+	uint8_t n, reg_bytes, memory_bytes;  /* how many; the width of each, and of its part in memory */
+	uint8_t bytes;               /* of the whole vector: 4, 8 or 16 */
+	uint8_t operation;           /* enum multimem_operation */
+	bool widens;                 /* .acc::f32, .acc::f16: of the next wider type */
+};
+
+#endif

@@ -1,0 +1,241 @@
+/* test_multicast_share.c — a multicast object of two processes: each binds the memory of its own device.
+ *
+ * Never on NVIDIA's driver: its multicast uses the switch that all GPUs of the machine share. */
+#include "tests/softcuda/api/support.h"
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/softcuda/api/pair.h"
+
+enum { M2 = 2 << 20 };
+#define FD CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+
+static const char ptx[] = ".version 9.0\n.target sm_90\n.address_size 64\n"
+			  ".visible .entry sum(.param .u64 x, .param .u64 out) { .reg .b64 %d<3>; .reg .b32 %r;\n"
+			  "ld.param.u64 %d1, [x]; ld.param.u64 %d2, [out]; multimem.ld_reduce.relaxed.sys.global.add.u32 %r, [%d1]; st.global.u32 [%d2], %r; ret; }\n"
+			  ".visible .entry count(.param .u64 x, .param .u64 own) { .reg .b64 %d<3>; .reg .b32 %r; .reg .pred %p;\n"
+			  "ld.param.u64 %d1, [x]; ld.param.u64 %d2, [own]; multimem.red.release.sys.global.add.u32 [%d1], 1;\n"
+			  "again: ld.acquire.sys.global.u32 %r, [%d2]; setp.lt.u32 %p, %r, 2; @%p bra again; ret; }\n";
+
+/* ---- a descriptor between processes ---------------------------------------------------------- */
+
+static void send_descriptor(int peer, int fd)
+{
+	char byte = 0, room[CMSG_SPACE(sizeof fd)] = { 0 };
+	struct iovec part = { &byte, 1 };
+	struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof fd);
+	memcpy(CMSG_DATA(c), &fd, sizeof fd);
+	must(sendmsg(peer, &m, 0) == 1);
+}
+
+static int receive_descriptor(int peer)
+{
+	char byte, room[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec part = { &byte, 1 };
+	struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room };
+	int fd;
+
+	must(recvmsg(peer, &m, 0) == 1 && CMSG_FIRSTHDR(&m));
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof fd);
+	return fd;
+}
+
+/* ---- both sides ---------------------------------------------------------------------------------- */
+
+struct side {
+	CUmemGenericAllocationHandle object, memory;
+	CUdeviceptr own, multicast, out;
+	CUmodule module;
+};
+
+static CUdeviceptr map(CUmemGenericAllocationHandle h, int device)
+{
+	const CUmemAccessDesc to = { .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device }, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+	CUdeviceptr p;
+
+	must_ok(cuMemAddressReserve(&p, M2, 0, 0, 0));
+	must_ok(cuMemMap(p, M2, 0, h, 0));
+	must_ok(cuMemSetAccess(p, M2, &to, 1));
+	return p;
+}
+
+/* Add the device, wait for the other one, bind its memory with the value, and map the object. */
+static struct side join_team(CUmemGenericAllocationHandle object, int device, unsigned value)
+{
+	const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = FD,
+					   .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device } };
+	struct side s = { .object = object };
+
+	must_ok(cuMulticastAddDevice(object, device));
+	must_ok(cuMemCreate(&s.memory, M2, &prop, 0));
+	s.own = map(s.memory, device);
+	must_ok(cuMemsetD32(s.own, value, 1));
+	must_ok(cuMemsetD32(s.own + 64, 0, 1));
+	must_ok(cuCtxSynchronize());
+	must_ok(cuMulticastBindMem(object, 0, s.memory, 0, M2, 0));  /* waits until both devices were added */
+	s.multicast = map(object, device);
+	must_ok(cuMemAlloc(&s.out, 4));
+	must_ok(cuModuleLoadData(&s.module, ptx));
+	return s;
+}
+
+static CUresult run(const struct side *s, const char *name, CUdeviceptr x, CUdeviceptr second)
+{
+	CUfunction f;
+
+	must_ok(cuModuleGetFunction(&f, s->module, name));
+	must_ok(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){ &x, &second }, NULL));
+	return cuCtxSynchronize();
+}
+
+static unsigned word_at(CUdeviceptr p)
+{
+	unsigned word = 0;
+
+	must_ok(cuMemcpyDtoH(&word, p, 4));
+	return word;
+}
+
+static CUmemGenericAllocationHandle offer_object(int peer)
+{
+	CUmemGenericAllocationHandle object;
+	int fd;
+
+	must_ok(cuMulticastCreate(&object, &(CUmulticastObjectProp){ .numDevices = 2, .size = M2, .handleTypes = FD }));
+	must_ok(cuMemExportToShareableHandle(&fd, object, FD, 0));
+	send_descriptor(peer, fd);
+	close(fd);
+	return object;
+}
+
+static CUmemGenericAllocationHandle import_object(int peer)
+{
+	const int fd = receive_descriptor(peer);
+	CUmemGenericAllocationHandle object;
+
+	must_ok(cuMemImportFromShareableHandle(&object, (void *)(intptr_t)fd, FD));
+	close(fd);
+	return object;
+}
+
+/* ---- tests ----------------------------------------------------------------------------------------- */
+
+static void use_team(int peer, struct side s, bool last)
+{
+	pass_turn(peer);
+	await_turn(peer);  /* both have bound */
+	must_ok(run(&s, "sum", s.multicast, s.out));
+	must(word_at(s.out) == 30);
+	must_ok(run(&s, "count", s.multicast + 64, s.own + 64));  /* a barrier of both kernels */
+	must(word_at(s.own + 64) == 2);
+	pass_turn(peer);
+	await_turn(peer);
+	must_ok(cuMulticastUnbind(s.object, last, 0, M2));
+	pass_turn(peer);
+	await_turn(peer);
+	must_be(run(&s, "sum", s.multicast, s.out), CUDA_ERROR_ILLEGAL_ADDRESS);
+	must_ok(cuMemUnmap(s.multicast, M2));
+	must_ok(cuMemRelease(s.object));
+}
+
+static void own_team(int peer)
+{
+	init_process(0);
+	use_team(peer, join_team(offer_object(peer), 0, 10), false);
+}
+
+static void enter_team(int peer)
+{
+	init_process(1);
+	use_team(peer, join_team(import_object(peer), 1, 20), true);
+}
+
+static void two_processes_reduce_and_count(void **state)
+{
+	(void)state;
+	run_pair(own_team, enter_team);
+}
+
+/* The other process ends after a kernel has used its memory: its pages stay. */
+static void own_until_the_end(int peer)
+{
+	CUcontext c = init_process(0);
+	struct side s = join_team(offer_object(peer), 0, 1);
+	char byte;
+
+	(void)c;
+	await_turn(peer);
+	must_ok(run(&s, "sum", s.multicast, s.out));
+	must(word_at(s.out) == 3);
+	pass_turn(peer);
+	must(read(peer, &byte, 1) == 0);
+	must_ok(run(&s, "sum", s.multicast, s.out));
+	must(word_at(s.out) == 3);
+}
+
+static void leave_early(int peer)
+{
+	init_process(1);
+	(void)join_team(import_object(peer), 1, 2);
+	pass_turn(peer);
+	await_turn(peer);
+	_exit(0);
+}
+
+static void memory_stays_after_the_other_process_has_ended(void **state)
+{
+	(void)state;
+	run_pair(own_until_the_end, leave_early);
+}
+
+static void own_with_a_dead_peer(int peer)
+{
+	CUmemGenericAllocationHandle object;
+	struct side s;
+	char byte;
+
+	init_process(0);
+	object = offer_object(peer);
+	s = join_team(object, 0, 1);
+	must(read(peer, &byte, 1) == 0);
+	must_be(run(&s, "sum", s.multicast, s.out), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+static void bind_and_leave(int peer)
+{
+	init_process(1);
+	(void)join_team(import_object(peer), 1, 2);
+	_exit(0);
+}
+
+/* Nobody has mapped the memory before its process ended. */
+static void a_kernel_faults_if_the_memory_is_gone(void **state)
+{
+	(void)state;
+	run_pair(own_with_a_dead_peer, bind_and_leave);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(two_processes_reduce_and_count),
+		cmocka_unit_test(memory_stays_after_the_other_process_has_ended),
+		cmocka_unit_test(a_kernel_faults_if_the_memory_is_gone),
+	};
+
+	setenv("GPULOAD_SOFT_DEVICES", "2", 1);
+	setenv("GPULOAD_SOFT_QUIET", "1", 1);
+	unsetenv("CUDA_VISIBLE_DEVICES");
+	if (!on_software_driver())
+		return 77;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
