@@ -1,6 +1,6 @@
 /* features.c — libnvidia-ml.so.1: capabilities of the devices, the CPUs and processes that use them, and settings.
  *
- * A device of the software driver runs on all CPUs of the process and uses the host's memory; it has no PCIe link or NVLink. */
+ * A device of the software driver runs on all CPUs of the process and uses the host's memory; it has no PCIe link. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,14 +87,7 @@ NO_FEATURES(nvmlDeviceGetGridLicensableFeatures_v2)
 NO_FEATURES(nvmlDeviceGetGridLicensableFeatures_v3)
 NO_FEATURES(nvmlDeviceGetGridLicensableFeatures_v4)
 
-struct field_value {   /* nvmlFieldValue_t */
-	unsigned field, scope;
-	long long time_us, latency_us;
-	int type, status;
-	unsigned long long value;
-};
-
-/* All fields are hardware counters (links, ECC, power), which do not exist here.  As in NVML, each field gets its own error. */
+/* The other fields are hardware counters (traffic, ECC, power), which do not exist here.  As in NVML, each field gets its own error. */
 CALL(nvmlDeviceGetFieldValues, void *handle, int n, struct field_value *values)
 {
 	struct ml_device *d;
@@ -103,7 +96,8 @@ CALL(nvmlDeviceGetFieldValues, void *handle, int n, struct field_value *values)
 	if (!r && n < 0)
 		r = INVALID_ARGUMENT;
 	for (int i = 0; !r && i < n; i++)
-		values[i].status = NOT_SUPPORTED;
+		if (!gpul_ml_link_field(d, &values[i]))
+			values[i].status = NOT_SUPPORTED;
 	return r;
 }
 
@@ -269,7 +263,7 @@ CALL(nvmlDeviceGetP2PStatus, void *handle1, void *handle2, unsigned capability, 
 	if (!r && capability > N_CAPABILITIES)
 		r = INVALID_ARGUMENT;
 	if (!r)
-		*out = capability == N_CAPABILITIES ? UNKNOWN : capability == NVLINK ? LINK_NOT_SUPPORTED : OK;
+		*out = capability == N_CAPABILITIES ? UNKNOWN : capability == NVLINK && !gpul_ml_has_links(pair[0]) ? LINK_NOT_SUPPORTED : OK;
 	return r;
 }
 

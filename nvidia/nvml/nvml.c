@@ -17,11 +17,6 @@
 
 enum { MAX_DEVICES = 16 };
 
-typedef struct pci_info {
-	char bus_id_legacy[16];
-	unsigned domain, bus, device, device_id, subsystem_id;
-	char bus_id[32];
-} pci_info;
 struct driver_branch { unsigned version; char branch[80]; };
 struct memory_v2 { unsigned version; unsigned long long total, reserved, free, used; };
 struct utilization { unsigned gpu, memory; };

@@ -4,6 +4,8 @@
 #ifndef GPULOAD_NVIDIA_NVML_NVML_INTERNAL_H
 #define GPULOAD_NVIDIA_NVML_NVML_INTERNAL_H
 
+#include <stdbool.h>
+
 #include "softcuda/api/cu_describe.h"
 
 /* Each call is declared before its definition, because the headers that declare it may be missing. */
@@ -21,6 +23,23 @@ enum {  /* nvmlReturn_t */
 
 struct ml_device { gpuload_soft_device is; int index; };
 struct ml_memory { unsigned long long total, free, used; };   /* nvmlMemory_t */
+
+typedef struct pci_info {   /* nvmlPciInfo_t */
+	char bus_id_legacy[16];
+	unsigned domain, bus, device, device_id, subsystem_id;
+	char bus_id[32];
+} pci_info;
+
+struct field_value {   /* nvmlFieldValue_t */
+	unsigned field, scope;
+	long long time_us, latency_us;
+	int type, status;
+	unsigned long long value;
+};
+
+/* nvlink.c: the device has NVLinks; the value of a field about them, false: it is another field, or the device has none. */
+bool gpul_ml_has_links(const struct ml_device *d);
+bool gpul_ml_link_field(const struct ml_device *d, struct field_value *v);
 
 int gpul_ml_check_started(void);
 /* Find the device of a handle; out is the caller's output pointer, which must not be NULL. */

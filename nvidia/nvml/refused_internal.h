@@ -112,18 +112,12 @@
 	X(nvmlDeviceGetMinMaxClockOfPState) \
 	X(nvmlDeviceGetMinMaxFanSpeed) \
 	X(nvmlDeviceGetNumaNodeId) \
-	X(nvmlDeviceGetNvLinkCapability) \
 	X(nvmlDeviceGetNvLinkErrorCounter) \
 	X(nvmlDeviceGetNvLinkInfo) \
 	X(nvmlDeviceGetNvLinkInfo_v3) \
-	X(nvmlDeviceGetNvLinkRemoteDeviceType) \
-	X(nvmlDeviceGetNvLinkRemotePciInfo) \
-	X(nvmlDeviceGetNvLinkRemotePciInfo_v2) \
-	X(nvmlDeviceGetNvLinkState) \
 	X(nvmlDeviceGetNvLinkTelemetrySamples_v1) \
 	X(nvmlDeviceGetNvLinkUtilizationControl) \
 	X(nvmlDeviceGetNvLinkUtilizationCounter) \
-	X(nvmlDeviceGetNvLinkVersion) \
 	X(nvmlDeviceGetNvlinkBwMode) \
 	X(nvmlDeviceGetNvlinkNvlePrivateInfo_v1) \
 	X(nvmlDeviceGetNvlinkRemapTableInfo_v1) \

@@ -224,6 +224,23 @@ class Nvml(unittest.TestCase):
         self.assertEqual(third[53:], bytes([0x5a] * 15))   # an H200's library writes 53 of the 68 bytes
         self.assertEqual(self.written("nvmlDeviceGetPciInfo_v2", 52)[1][36:], bytes([0x5a] * 16))
 
+    def test_several_devices_of_sm_90_are_connected_by_a_switch(self):
+        code = (f"import ctypes; ml = ctypes.CDLL('{SOFT}/libnvidia-ml.so.1'); d, n, info = ctypes.c_void_p(), ctypes.c_int(9), ctypes.create_string_buffer(68)\n"
+                "ml.nvmlInit_v2(), ml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(d))\n"
+                "for call, args in (('State', ()), ('Version', ()), ('Capability', (0,)), ('Capability', (1,)), ('RemoteDeviceType', ())):\n"
+                "    print(getattr(ml, 'nvmlDeviceGetNvLink' + call)(d, 17, *args, ctypes.byref(n)), n.value, end=' ')\n"
+                "fields, status = (ctypes.c_ulonglong * 10)(91, 0, 0, 0, 0, 165 | 17 << 32), ctypes.c_int(-1)\n"
+                "ml.nvmlDeviceGetFieldValues(d, 2, fields), ml.nvmlDeviceGetP2PStatus(d, d, 2, ctypes.byref(status))\n"
+                "print(fields[3], fields[4], fields[8], fields[9], status.value, end=' ')\n"
+                "print(ml.nvmlDeviceGetNvLinkRemotePciInfo_v2(d, 0, info), info.raw[36:].split(b'\\0')[0].decode(), ml.nvmlDeviceGetNvLinkState(d, 18, ctypes.byref(n)))")
+
+        def links(devices, sm):
+            env = {**os.environ, "GPULOAD_SOFT_DEVICES": devices, "GPULOAD_SOFT_SM": sm}
+            return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env).stdout.split()
+        self.assertEqual(links("2", "90"), ["0", "1", "0", "6", "0", "1", "0", "0", "0", "2", "1", "18", "1", "1", "0", "0", "0000FFFF:FF:00.0", "2"])
+        self.assertEqual(links("1", "90")[0:2], ["3", "9"])
+        self.assertEqual(links("2", "86")[0:2], ["3", "9"])
+
     def test_the_texts_of_errors_are_those_of_an_h200(self):
         self.ml.nvmlErrorString.restype = ctypes.c_char_p
         texts = {0: "Success", 3: "Not Supported", 16: "GPU requires reset", 17: "GPU access blocked by the operating system",

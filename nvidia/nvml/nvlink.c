@@ -1,0 +1,105 @@
+/* nvlink.c — libnvidia-ml.so.1: the NVLinks of the devices.
+ *
+ * Several devices of sm_90 and later look like those of an H200 machine: each has 18 links to one switch.  Programs such as NCCL use direct
+ * pointers, multicast objects and their fast algorithms only between GPUs that NVLink connects, and the software driver has all of
+ * these.  A single device, and older ones, have no links. */
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "nvidia/nvml/nvml_internal.h"
+
+enum { N_LINKS = 18, FIRST_CC = 90, N_CAPABILITIES = 6, P2P = 0, ATOMICS = 2, TO_SWITCH = 2, VERSION_4 = 6 };
+enum { FIELD_LINK_COUNT = 91, FIELD_LINK_STATE = 165, UNSIGNED_INT = 1 };
+
+bool gpul_ml_has_links(const struct ml_device *d)
+{
+	return gpul_ml_device(1) && d->is.cc >= FIRST_CC;
+}
+
+bool gpul_ml_link_field(const struct ml_device *d, struct field_value *v)
+{
+	if (!gpul_ml_has_links(d) || (v->field != FIELD_LINK_COUNT && (v->field != FIELD_LINK_STATE || v->scope >= N_LINKS)))
+		return false;
+	v->type = UNSIGNED_INT;
+	v->value = v->field == FIELD_LINK_COUNT ? N_LINKS : 1;
+	v->status = SUCCESS;
+	return true;
+}
+
+static int find_link(void *handle, unsigned link, const void *out)
+{
+	struct ml_device *d;
+	int r = gpul_ml_find_device(handle, out, &d);
+
+	if (r)
+		return r;
+	if (link >= N_LINKS)
+		return INVALID_ARGUMENT;
+	return gpul_ml_has_links(d) ? SUCCESS : NOT_SUPPORTED;
+}
+
+CALL(nvmlDeviceGetNvLinkState, void *handle, unsigned link, int *active)
+{
+	int r = find_link(handle, link, active);
+
+	if (!r)
+		*active = 1;
+	return r;
+}
+
+CALL(nvmlDeviceGetNvLinkVersion, void *handle, unsigned link, unsigned *version)
+{
+	int r = find_link(handle, link, version);
+
+	if (!r)
+		*version = VERSION_4;
+	return r;
+}
+
+/* Accesses and atomic operations between devices; none to the memory of the system. */
+CALL(nvmlDeviceGetNvLinkCapability, void *handle, unsigned link, int capability, unsigned *has)
+{
+	int r = find_link(handle, link, has);
+
+	if (!r && (capability < 0 || capability >= N_CAPABILITIES))
+		r = INVALID_ARGUMENT;
+	if (!r)
+		*has = capability == P2P || capability == ATOMICS;
+	return r;
+}
+
+CALL(nvmlDeviceGetNvLinkRemoteDeviceType, void *handle, unsigned link, int *type)
+{
+	int r = find_link(handle, link, type);
+
+	if (!r)
+		*type = TO_SWITCH;
+	return r;
+}
+
+/* The address of the switch: no device of this machine has it, as in a virtual machine on an H200 machine. */
+CALL(nvmlDeviceGetNvLinkRemotePciInfo_v2, void *handle, unsigned link, pci_info *out)
+{
+	int r = find_link(handle, link, out);
+
+	if (r)
+		return r;
+	*out = (pci_info){ .domain = 0xffff, .bus = 0xff };
+	snprintf(out->bus_id_legacy, sizeof out->bus_id_legacy, "FFFF:FF:00.0");
+	snprintf(out->bus_id, sizeof out->bus_id, "0000FFFF:FF:00.0");
+	return SUCCESS;
+}
+
+/* An older form, without the last field. */
+CALL(nvmlDeviceGetNvLinkRemotePciInfo, void *handle, unsigned link, void *out)
+{
+	pci_info info;
+	int r = find_link(handle, link, out);
+
+	if (!r)
+		r = nvmlDeviceGetNvLinkRemotePciInfo_v2(handle, link, &info);
+	if (!r)
+		memcpy(out, &info, offsetof(pci_info, subsystem_id));
+	return r;
+}
